@@ -1,0 +1,50 @@
+/*
+ * hjg_base.h
+ *	  Settings (GUCs), version shims and small helpers for every room that
+ *	  runs inside PostgreSQL.
+ *
+ * Room "base": includes nothing of ours.  All settings of hjoin_gpu are
+ * declared here and defined in one alphabetical table in base_guc.c.
+ */
+#ifndef HJG_BASE_H
+#define HJG_BASE_H
+
+#include "postgres.h"
+
+typedef enum HjgOnFallback
+{
+	HJG_FALLBACK_SILENT,
+	HJG_FALLBACK_LOG,
+	HJG_FALLBACK_ERROR
+} HjgOnFallback;
+
+typedef enum HjgStrategy
+{
+	HJG_STRATEGY_AUTO,
+	HJG_STRATEGY_NOP,
+	HJG_STRATEGY_RADIX
+} HjgStrategy;
+
+/* Costs: PostgreSQL's cost units (a sequential page fetch is 1); -1 means calibrated. */
+extern int	hjg_arena_size_mb;
+extern double hjg_build_tuple_cost;
+extern int	hjg_cpu_threads;
+extern char *hjg_device;
+extern char *hjg_device_program;
+extern int	hjg_device_timeout_ms;
+extern int	hjg_embedded_rows;
+extern double hjg_emit_tuple_cost;
+extern bool hjg_enabled;
+extern bool hjg_explain_declined;
+extern bool hjg_force;
+extern double hjg_marshal_tuple_cost;
+extern int	hjg_on_fallback;
+extern double hjg_probe_tuple_cost;
+extern double hjg_startup_cost;
+extern int	hjg_strategy;
+extern double hjg_transfer_cost;
+
+/* Define all settings; postmaster-only ones are left out unless preloaded. */
+extern void hjg_base_define_gucs(bool preloaded);
+
+#endif							/* HJG_BASE_H */

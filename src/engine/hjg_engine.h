@@ -1,0 +1,150 @@
+/*
+ * hjg_engine.h
+ *	  The join engines that run on host memory.
+ *
+ * Room "engine": pure C, no postgres.h, no knowledge of the arena's or the
+ * service's protocol.  The same code runs in the device process on many threads
+ * and, as the fallback that needs no driver and no other process, inside a
+ * backend on the calling thread alone.
+ *
+ * Life of a join:
+ *		hjg_join_build()	the whole build side, once
+ *		hjg_join_probe()	any number of rounds over any number of probe
+ *							batches; one call at a time for each HjgJoin
+ *		hjg_join_free()
+ *
+ * Who owns what: inputs and output pages are the caller's and must stay valid
+ * during a call only (the join copies what it keeps of the build side).
+ * Everything the engine allocates comes from env->alloc and is given back by
+ * hjg_join_free(), or left to the caller's allocator when poll() leaves the
+ * engine by a long jump: the engine holds no lock and no other resource then.
+ */
+#ifndef HJG_ENGINE_H
+#define HJG_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "layout/hjg_layout.h"
+
+typedef enum HjgStatus
+{
+	HJG_OK = 0,
+	HJG_ERR_MEMORY,				/* env->alloc returned NULL */
+	HJG_ERR_CANCELLED,			/* env->poll said so */
+	HJG_ERR_INPUT				/* a limit of hjg_layout.h was exceeded */
+} HjgStatus;
+
+extern const char *hjg_status_text(HjgStatus status);
+
+/*
+ * A set of threads that run the pieces of one task.  NULL stands for the
+ * calling thread alone.  Several joins may use one pool at the same time: their
+ * pieces are interleaved.
+ */
+typedef struct HjgPool HjgPool;
+
+/* nthreads >= 1, the caller's thread included.  NULL when threads cannot start. */
+extern HjgPool *hjg_pool_create(int nthreads);
+extern void hjg_pool_destroy(HjgPool *pool);
+extern int	hjg_pool_nthreads(const HjgPool *pool);	/* 1 for NULL */
+
+/*
+ * Run fn(arg, piece, worker) for every piece in [0, npieces), on the pool's
+ * threads and the caller's; returns when all have returned.  worker is in
+ * [0, hjg_pool_nthreads()) and distinct among pieces that run at the same
+ * time within this call.
+ */
+typedef void (*HjgPieceFn) (void *arg, int piece, int worker);
+extern void hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg);
+
+/* What the engine needs of its surroundings. */
+typedef struct HjgEnv
+{
+	HjgPool    *pool;
+	void	   *arg;			/* passed to the functions below */
+
+	/*
+	 * 64-byte aligned memory, not zeroed, or NULL.  Called from the thread that
+	 * called the engine only, never from a piece.
+	 */
+	void	   *(*alloc) (void *arg, size_t bytes);
+	void		(*free) (void *arg, void *ptr, size_t bytes);
+
+	/*
+	 * Called at least every millisecond or so of work by every thread that works;
+	 * true means stop with HJG_ERR_CANCELLED.  With pool == NULL it may leave
+	 * by a long jump.  May be NULL.
+	 */
+	bool		(*poll) (void *arg);
+} HjgEnv;
+
+/* keys[nrows * key_width]; build row numbers first_row, first_row + 1, ... */
+typedef struct HjgSegment
+{
+	const void *keys;
+	hjg_u32		nrows;
+	hjg_u32		first_row;
+} HjgSegment;
+
+/* Pages of pairs that a round fills; page i holds page_pairs pairs. */
+typedef struct HjgResult
+{
+	HjgPair   **pages;
+	int			npages;
+	hjg_u32		page_pairs;
+	hjg_u64		npairs;			/* out: pages are filled from the first on */
+} HjgResult;
+
+typedef struct HjgJoin HjgJoin;
+
+/* Selectable algorithms of the cpu engine; AUTO chooses by sizes. */
+typedef enum HjgCpuStrategy
+{
+	HJG_CPU_AUTO = 0,
+	HJG_CPU_NOP,				/* one shared table, no partitioning */
+	HJG_CPU_RADIX				/* radix partitions of cache size */
+} HjgCpuStrategy;
+
+typedef struct HjgJoinSpec
+{
+	int			key_width;		/* 4, 8 or 16 */
+	HjgMatchMode mode;
+	HjgCpuStrategy strategy;
+} HjgJoinSpec;
+
+/* Measured by the engine itself, added up over all calls. */
+typedef struct HjgJoinStats
+{
+	hjg_u64		build_rows;
+	hjg_u64		probe_rows;
+	hjg_u64		pairs;
+	hjg_u64		partition_ns;	/* wall time of the calls, by phase */
+	hjg_u64		build_ns;
+	hjg_u64		probe_ns;
+	hjg_u64		workspace_bytes;	/* most that was allocated at once */
+	int			npartitions;
+	HjgCpuStrategy strategy;	/* the one that ran */
+} HjgJoinStats;
+
+/* Upper bound of what hjg_join_build() and _probe() allocate, in bytes. */
+extern size_t hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows);
+
+/* Segments may come in any order and need not be contiguous in row numbers. */
+extern HjgStatus hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec,
+								const HjgSegment *segments, int nsegments, HjgJoin **join);
+
+/*
+ * One round over a probe batch given as segments (first_row counts from 0 and
+ * is contiguous and ascending over the segments).  Fills result from *cursor
+ * on and advances *cursor; see HjgCursor for what a round holds.  The result
+ * must have room for at least one pair; each round makes progress.
+ * On any error *cursor is unchanged and the result is void.
+ */
+extern HjgStatus hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments,
+								HjgCursor *cursor, HjgResult *result);
+
+extern void hjg_join_stats(const HjgJoin *join, HjgJoinStats *stats);
+extern void hjg_join_free(HjgJoin *join);
+
+#endif							/* HJG_ENGINE_H */

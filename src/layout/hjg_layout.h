@@ -1,0 +1,89 @@
+/*
+ * hjg_layout.h
+ *	  The bytes that backends, the device process and the kernels share.
+ *
+ * Room "layout": plain declarations in the common subset of C99 and OpenCL C,
+ * and inline functions over them.  Nothing here includes anything of ours, and
+ * nothing here holds a pointer: what lies in shared memory is addressed by
+ * slab number and offset, because every process maps the arena where it likes.
+ *
+ * Terms.  A join has a build side (core's inner) and a probe side (core's
+ * outer).  Rows travel as keys only; a build row is named by its build row
+ * number (unique within a job), a probe row by its position in its probe batch.
+ * Rows whose key has a NULL never get here.  No key value is reserved: an empty
+ * table entry is never encoded as a key.
+ */
+#ifndef HJG_LAYOUT_H
+#define HJG_LAYOUT_H
+
+#ifdef __OPENCL_VERSION__
+typedef uchar hjg_u8;
+typedef ushort hjg_u16;
+typedef uint hjg_u32;
+typedef ulong hjg_u64;
+#else
+#include <stdint.h>
+typedef uint8_t hjg_u8;
+typedef uint16_t hjg_u16;
+typedef uint32_t hjg_u32;
+typedef uint64_t hjg_u64;
+#endif
+
+/* Changes whenever a byte below changes; the device process refuses another one. */
+#define HJG_LAYOUT_VERSION 1
+
+/* Unit of leasing, of host registration and of giving memory back. */
+#define HJG_SLAB_BYTES (2u * 1024u * 1024u)
+
+/* "No such row": the build side of a pair whose probe row has no match. */
+#define HJG_NO_ROW 0xFFFFFFFFu
+
+/* Most build rows of one job; larger build sides are partitioned above the engine. */
+#define HJG_MAX_BUILD_ROWS 0xFFFFFFF0u
+
+/* Most rows of one probe batch. */
+#define HJG_MAX_PROBE_ROWS (8u * 1024u * 1024u)
+
+/*
+ * One result row.  probe_row is the position in the probe batch, build_row the
+ * build row number or HJG_NO_ROW.
+ */
+typedef struct HjgPair
+{
+	hjg_u32		probe_row;
+	hjg_u32		build_row;
+} HjgPair;
+
+/*
+ * What the engine emits for a probe row with m matches.  SEMI also serves
+ * inner joins whose build side is unique for each probe row.
+ */
+typedef enum HjgMatchMode
+{
+	HJG_MATCH_ALL = 0,			/* m pairs */
+	HJG_MATCH_LEFT,				/* m pairs, or one with HJG_NO_ROW when m = 0 */
+	HJG_MATCH_SEMI,				/* one pair when m > 0: with any one of the matches */
+	HJG_MATCH_ANTI				/* one pair with HJG_NO_ROW when m = 0 */
+} HjgMatchMode;
+
+/* Key widths that an engine takes, in bytes; keys compare bytewise. */
+#define HJG_KEY_WIDTH_4 4
+#define HJG_KEY_WIDTH_8 8
+#define HJG_KEY_WIDTH_16 16
+
+/*
+ * Where the result rounds of one probe batch stand.  A round holds all pairs
+ * of the probe rows from here up to the cursor it returns; a probe row whose
+ * matches do not fit is cut, and skip counts those already emitted, in
+ * ascending order of build row number.  So any engine can go on, or redo the
+ * round, from a cursor that another engine returned.
+ * Start: {0, 0}.  Finished: row = number of rows of the batch, skip = 0.
+ */
+typedef struct HjgCursor
+{
+	hjg_u32		row;
+	hjg_u32		pad;
+	hjg_u64		skip;
+} HjgCursor;
+
+#endif							/* HJG_LAYOUT_H */
