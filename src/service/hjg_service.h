@@ -1,0 +1,184 @@
+/*
+ * hjg_service.h
+ *	  The backend's side of the device process: leasing a job, handing over
+ *	  batches, waiting, and giving everything back whatever happens.
+ *
+ * Room "service".  A job is one join of one build side with a stream of probe
+ * batches.  Nothing here loads a driver, starts a thread or blocks anywhere but
+ * on the process's latch, so cancel, statement_timeout, termination and
+ * postmaster death always work.
+ *
+ * Ownership.  A job and its slabs belong to the CurrentResourceOwner of
+ * hjg_job_lease().  On error, subtransaction abort or exit they are given back
+ * by callbacks; a job that the device process may still be writing to is marked
+ * abandoned and the supervisor returns it.  The HjgJob struct itself lives in
+ * TopMemoryContext and is freed with the job.
+ *
+ * Failure.  The functions that can fail because of the device process return
+ * a reason and never raise an error for it: what to do about a reason
+ * (fall back, or raise under hjoin_gpu.on_fallback = error) is the caller's choice.
+ * The input slabs of a job stay valid and readable after any failure until
+ * hjg_job_release(), so that the caller can redo the unfinished batches.
+ */
+#ifndef HJG_SERVICE_H
+#define HJG_SERVICE_H
+
+#include "postgres.h"
+
+#include "engine/hjg_engine.h"
+#include "layout/hjg_layout.h"
+
+/* Why a join, or the rest of one, runs in the backend itself. */
+typedef enum HjgReason
+{
+	HJG_REASON_NONE = 0,
+	HJG_REASON_SMALL,			/* too few rows to be worth a job; not a fallback */
+	HJG_REASON_NO_ARENA,		/* not preloaded, or the arena could not be made */
+	HJG_REASON_NO_DEVICE_PROCESS,	/* never started, or being restarted */
+	HJG_REASON_NO_DEVICE,		/* hjoin_gpu.device names one that is not there */
+	HJG_REASON_NO_SLOT,			/* all job slots busy for the bounded wait */
+	HJG_REASON_ARENA_FULL,		/* no slab free for the bounded wait */
+	HJG_REASON_DEVICE_LOST,		/* the device process died during the job */
+	HJG_REASON_DEVICE_TIMEOUT,	/* no sign of life for hjoin_gpu.device_timeout */
+	HJG_REASON_BAD_RESULT,		/* a result failed its check */
+	HJG_REASON_ENGINE_ERROR,	/* the engine reported an error, such as out of memory */
+	HJG_REASON_COUNT
+} HjgReason;
+
+/* Fixed texts, such as "device process lost"; for EXPLAIN, logs and views. */
+extern const char *hjg_reason_text(HjgReason reason);
+
+typedef struct HjgJobSpec
+{
+	HjgJoinSpec join;
+	int			nthreads;		/* hjoin_gpu.cpu_threads; 0 = all of the device process */
+	uint32		max_probe_rows; /* most rows of a probe batch */
+} HjgJobSpec;
+
+typedef struct HjgJob HjgJob;
+
+/* True when the arena exists and the device process is ready; costs two loads. */
+extern bool hjg_service_available(HjgReason *reason);
+
+/*
+ * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL
+ * and a reason when none can be had.
+ */
+extern HjgJob *hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason);
+
+/*
+ * Lease one slab of HJG_SLAB_BYTES, zeroed, for keys; it belongs to the job.
+ * NULL when none becomes free in a short bounded time.
+ */
+extern void *hjg_job_slab(HjgJob *job, uint32 *slab_ix);
+
+/* Add a filled slab to the build side.  Row numbers as in HjgSegment. */
+extern void hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row);
+
+/* All of the build side is there: let the device process build.  Does not wait. */
+extern void hjg_job_build_submit(HjgJob *job);
+
+/*
+ * Open a probe batch with room for result_pairs pairs a round (rounded up to whole
+ * slabs).  Returns its number, or -1 when the job has no free batch (wait for one and
+ * close it) or the arena has no slab (*reason = HJG_REASON_ARENA_FULL).
+ */
+extern int	hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason);
+
+/* Add a filled slab to the batch; rows count from 0 in the order of the calls. */
+extern void hjg_job_batch_add(HjgJob *job, int batch, uint32 slab_ix, uint32 nrows);
+
+/*
+ * Run the next round of the batch, from the cursor where the last one ended.
+ * May be called before the build is finished: the device process waits for it.
+ */
+extern void hjg_job_batch_submit(HjgJob *job, int batch);
+
+typedef struct HjgBatchResult
+{
+	HjgPair   **pages;			/* valid until the next submit or close of the batch */
+	int			npages;
+	uint32		page_pairs;
+	uint64		npairs;
+	HjgCursor	cursor;			/* where the next round starts */
+	bool		finished;		/* no further round is needed */
+} HjgBatchResult;
+
+/* Has the submitted round ended, well or not? */
+extern bool hjg_job_batch_ready(HjgJob *job, int batch);
+
+/*
+ * Wait for the submitted round.  The result has been checked when this returns
+ * HJG_REASON_NONE: checksum, count against capacity, row numbers against what was
+ * submitted, cursor not going back.  On any other reason the job is of no more use
+ * but for its inputs.
+ */
+extern HjgReason hjg_job_batch_wait(HjgJob *job, int batch, HjgBatchResult *result);
+
+/* The batch's slabs go back to the arena and its number becomes free. */
+extern void hjg_job_batch_close(HjgJob *job, int batch);
+
+/* Inputs, for redoing them: the segments point into the arena. palloc'd. */
+extern HjgSegment *hjg_job_build_segments(HjgJob *job, int *nsegments);
+extern HjgSegment *hjg_job_batch_segments(HjgJob *job, int batch, int *nsegments);
+/* Cursor of the last good round of the batch. */
+extern HjgCursor hjg_job_batch_cursor(HjgJob *job, int batch);
+
+typedef struct HjgJobTimes
+{
+	uint64		partition_ns;	/* in the engine */
+	uint64		build_ns;
+	uint64		probe_ns;
+	uint64		transfer_ns;	/* 0 where the engine reads the arena itself */
+	uint64		wait_ns;		/* that this backend spent waiting */
+	uint64		arena_bytes;	/* most slabs held at once, in bytes */
+	uint64		workspace_bytes;
+	int			npartitions;
+	HjgCpuStrategy strategy;
+} HjgJobTimes;
+
+/* Engine times of a job whose rounds have ended; copied out of shared memory. */
+extern void hjg_job_times(HjgJob *job, HjgJobTimes *times);
+/* Name of the device that runs the job, such as "cpu". */
+extern const char *hjg_job_device(HjgJob *job);
+
+/* Idempotent: a released handle must not be used, NULL is allowed. */
+extern void hjg_job_release(HjgJob *job);
+
+/* Counters shown by hjoin_gpu_stat; a no-op without an arena. */
+typedef enum HjgCounter
+{
+	HJG_COUNT_JOINS,			/* executions of the node that joined something */
+	HJG_COUNT_JOINS_DEVICE,		/* of these, run by the device process */
+	HJG_COUNT_JOINS_BACKEND,	/* run in the backend from the start */
+	HJG_COUNT_BUILD_ROWS,
+	HJG_COUNT_PROBE_ROWS,
+	HJG_COUNT_PAIRS,			/* candidates that an engine returned */
+	HJG_COUNT_PARTITIONED,		/* joins whose inputs went to temporary files */
+	HJG_COUNT_REDONE_BATCHES,
+	HJG_COUNT_BAD_RESULTS,
+	HJG_COUNT_CANCELLED_JOBS,
+	HJG_COUNT_DEVICE_STARTS,
+	HJG_COUNT_DEVICE_DEATHS,
+	HJG_COUNT_DEVICE_KILLS,		/* by the supervisor, for showing no sign of life */
+	HJG_COUNT_COUNT
+} HjgCounter;
+
+extern void hjg_service_count(HjgCounter counter, uint64 n);
+/* Counts a fallback by its reason. */
+extern void hjg_service_count_fallback(HjgReason reason);
+
+/*
+ * A small area in the arena for the model's calibrated unit costs: an array of
+ * doubles whose meaning is the model's.  get returns false when nothing was set
+ * or there is no arena.  set also keeps them in a file of the data directory,
+ * which the supervisor reads at start.
+ */
+#define HJG_CALIBRATION_VALUES 32
+extern bool hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES]);
+extern void hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALUES]);
+
+/* Called by _PG_init in the postmaster: shared memory hooks and supervisor. */
+extern void hjg_service_init(void);
+
+#endif							/* HJG_SERVICE_H */
