@@ -5,8 +5,9 @@
  * Doorbell.  A client marks its job in the bitmap "submitted", counts the
  * doorbell up and wakes a sleeper of the futex on it, if there is one.  A thread
  * of the device process reads the count, looks at the bitmap, and sleeps only while
- * the count is still the same; so no ring is lost, and a device process that is
- * awake costs the client no system call.
+ * the count is still the same; so no ring is lost.  A thread that is awake and
+ * looking ("hunter") saves the client the system call; when it finds something
+ * it wakes the next one if there is more to do and nobody else looks.
  *
  * Relay.  The other way a process cannot set a latch, so the device process marks
  * the job in the bitmap "notify" and sends one byte to the supervisor unless one is
@@ -31,6 +32,14 @@ futex_wake(hjg_u32 *word, int n)
 }
 
 static void
+wake_a_hunter(HjgControl *control)
+{
+	if (__atomic_load_n(&control->hunters, __ATOMIC_SEQ_CST) == 0 &&
+		__atomic_load_n(&control->sleepers, __ATOMIC_SEQ_CST) > 0)
+		futex_wake(&control->doorbell, 1);
+}
+
+static void
 mark(hjg_u64 *bits, hjg_u32 job_ix)
 {
 	__atomic_fetch_or(&bits[job_ix / 64], 1ull << (job_ix % 64), __ATOMIC_SEQ_CST);
@@ -45,8 +54,27 @@ hjg_bell_ring(const HjgArena *arena, hjg_u32 job_ix)
 		return;
 	mark(control->submitted, job_ix);
 	__atomic_fetch_add(&control->doorbell, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&control->sleepers, __ATOMIC_SEQ_CST) > 0)
-		futex_wake(&control->doorbell, 1);
+	wake_a_hunter(control);
+}
+
+void
+hjg_bell_remark(const HjgArena *arena, hjg_u32 job_ix)
+{
+	mark(arena->control->submitted, job_ix);
+}
+
+void
+hjg_bell_hunt_begin(const HjgArena *arena)
+{
+	__atomic_fetch_add(&arena->control->hunters, 1, __ATOMIC_SEQ_CST);
+}
+
+void
+hjg_bell_hunt_end(const HjgArena *arena, bool found)
+{
+	__atomic_fetch_sub(&arena->control->hunters, 1, __ATOMIC_SEQ_CST);
+	if (found && hjg_bell_pending(arena))
+		wake_a_hunter(arena->control);
 }
 
 void

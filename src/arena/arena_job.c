@@ -78,6 +78,7 @@ hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 rol
 		__atomic_store_n(&job->epoch, __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST), __ATOMIC_RELAXED);
 		for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
 			__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);
+		job->stats = (HjgJobStats) {0};
 		__atomic_store_n(&job->build.input_ref, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->build.ninputs, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->build.nrows, 0, __ATOMIC_RELAXED);

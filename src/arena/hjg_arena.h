@@ -148,6 +148,12 @@ extern int	hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int
 /* Client: job has something to do. */
 extern void hjg_bell_ring(const HjgArena *arena, hjg_u32 job_ix);
 
+/* Device process: the job has more to do than the caller takes. */
+extern void hjg_bell_remark(const HjgArena *arena, hjg_u32 job_ix);
+/* Device process: around looking for work; found when it goes on to run something. */
+extern void hjg_bell_hunt_begin(const HjgArena *arena);
+extern void hjg_bell_hunt_end(const HjgArena *arena, bool found);
+
 /* Device process: current count; then look for work; then sleep if there was none. */
 extern hjg_u32 hjg_bell_count(const HjgArena *arena);
 extern void hjg_bell_sleep(const HjgArena *arena, hjg_u32 count, int timeout_ms);

@@ -190,6 +190,7 @@ typedef struct HjgControl
 	/* doorbell, clients to the device process */
 	hjg_u32		doorbell HJG_CACHE_ALIGNED; /* futex; counts rings */
 	hjg_u32		sleepers;		/* threads that wait on it */
+	hjg_u32		hunters;		/* threads that are awake and look for work */
 	hjg_u64		submitted[HJG_MAX_JOBS / 64];	/* jobs with something to do */
 
 	/* relay, the device process to the supervisor */
