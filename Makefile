@@ -25,7 +25,7 @@ REGRESS_OPTS = --inputdir=. --load-extension=hjoin_gpu
 EXTRA_CLEAN = $(PROGRAM_DEVICE) build tmp_check tmp_check_iso output_iso results regression.diffs regression.out log
 
 PG_CONFIG ?= pg_config
-have_pgxs := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 
 PG_CPPFLAGS = -I$(CURDIR)/src
 PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement -O2
@@ -35,8 +35,8 @@ with_llvm = no
 # PGXS has a "check" of its own, and the commands of users need no PGXS
 COMMANDS = check check-core demo demo-stop bench lint
 ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
-ifneq ($(have_pgxs),)
-include $(have_pgxs)
+ifneq ($(PGXS),)
+include $(PGXS)
 override with_llvm = no
 endif
 endif

@@ -140,7 +140,7 @@ foreach my $kind (
 	[ 'ISOLATION', 'test/isolation/specs', 'test/isolation/expected', 'spec' ])
 {
 	my ($var, $dir, $expected, $ext) = @$kind;
-	my %listed = $make =~ /^$var\s*=\s*(.*)$/m ? map { $_ => 1 } split(' ', $1) : ();
+	my %listed = $make =~ /^$var[ \t]*=[ \t]*(.*)$/m ? map { $_ => 1 } split(' ', $1) : ();
 	@bad = ();
 	foreach my $file (sort(glob("$dir/*.$ext")))
 	{
