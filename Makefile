@@ -18,21 +18,27 @@ OBJS = $(pg_srcs:.c=.o) $(pure_srcs:.c=.o)
 PROGRAM_DEVICE = hjoin_gpu_device
 
 REGRESS =
+ISOLATION =
+ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hjoin_gpu
 REGRESS_OPTS = --inputdir=. --load-extension=hjoin_gpu
 
 EXTRA_CLEAN = $(PROGRAM_DEVICE) build tmp_check tmp_check_iso output_iso results regression.diffs regression.out log
 
 PG_CONFIG ?= pg_config
-have_pgxs := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 
 PG_CPPFLAGS = -I$(CURDIR)/src
 PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement -O2
 # no LLVM bitcode: the hot loops are ours, not inlined into queries
 with_llvm = no
 
-ifneq ($(have_pgxs),)
-include $(have_pgxs)
+# PGXS has a "check" of its own, and the commands of users need no PGXS
+COMMANDS = check check-core demo demo-stop bench lint
+ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
+ifneq ($(PGXS),)
+include $(PGXS)
 override with_llvm = no
+endif
 endif
 
 SHLIB_LINK += -pthread
@@ -60,3 +66,23 @@ uninstall: uninstall-device
 uninstall-device:
 	rm -f '$(DESTDIR)$(bindir)/$(PROGRAM_DEVICE)'
 .PHONY: install-device uninstall-device
+
+# --- commands of users and tests of all rooms: see test/ ---
+ifeq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
+check:
+	@test/run_check.sh
+check-core:
+	@test/core/run_core.sh '$(PGSRC)'
+demo:
+	@test/demo/demo.sh start
+demo-stop:
+	@test/demo/demo.sh stop
+bench:
+	@test/bench/bench.sh
+lint:
+	@test/run_lint.sh
+.PHONY: $(COMMANDS)
+endif
+print-%:
+	@echo '$($*)'
+# --- end of commands and tests ---
