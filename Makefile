@@ -30,14 +30,13 @@ PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 PG_CPPFLAGS = -I$(CURDIR)/src
 PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement -O2
 # no LLVM bitcode: the hot loops are ours, not inlined into queries
-with_llvm = no
+override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
 COMMANDS = check check-core demo demo-stop bench lint
 ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
 ifneq ($(PGXS),)
 include $(PGXS)
-override with_llvm = no
 endif
 endif
 

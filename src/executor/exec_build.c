@@ -8,7 +8,6 @@
 #include "executor/executor.h"
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
@@ -164,12 +163,9 @@ hjg_build_first(HjgJoinState *state)
 	double		plan_rows = side->plan->plan->plan_rows;
 	bool		timing = hjg_exec_timing(state);
 	bool		partitioned = false;
-	instr_time	start;
-	instr_time	end;
+	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	if (timing)
-		INSTR_TIME_SET_CURRENT(start);
 	start_load(state, plan_rows);
 	while (hjg_side_next(state, side, &row))
 	{
@@ -188,11 +184,7 @@ hjg_build_first(HjgJoinState *state)
 		}
 	}
 	if (timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_SUBTRACT(end, start);
-		state->report.times.marshal_build_ns += INSTR_TIME_GET_NANOSEC(end);
-	}
+		state->report.times.marshal_build_ns += hjg_now_ns() - start;
 
 	if (partitioned)
 	{
@@ -229,12 +221,9 @@ read_chunk(HjgJoinState *state)
 	HjgSpill   *spill = state->current->build;
 	bool		timing = hjg_exec_timing(state);
 	bool		complete = true;
-	instr_time	start;
-	instr_time	end;
+	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	if (timing)
-		INSTR_TIME_SET_CURRENT(start);
 	start_load(state, hjg_spill_nrows(spill));
 	while (hjg_side_next_spilled(&state->inner, spill, &row))
 	{
@@ -248,11 +237,7 @@ read_chunk(HjgJoinState *state)
 		}
 	}
 	if (timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_SUBTRACT(end, start);
-		state->report.times.marshal_build_ns += INSTR_TIME_GET_NANOSEC(end);
-	}
+		state->report.times.marshal_build_ns += hjg_now_ns() - start;
 	return complete;
 }
 

@@ -110,7 +110,7 @@ show_times(HjgJoinState *state, ExplainState *es)
 	ExplainOpenGroup("Phases", "Phases", true, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		ExplainIndentText(es);
+		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,
 						 "Phases: Scan+Marshal Build=%.3f ms Scan+Marshal Probe=%.3f ms Build=%.3f ms"
 						 " Probe=%.3f ms Wait=%.3f ms Emit=%.3f ms\n",
@@ -134,7 +134,7 @@ show_times(HjgJoinState *state, ExplainState *es)
 	ExplainOpenGroup("Device Phases", "Device Phases", true, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		ExplainIndentText(es);
+		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,
 						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms\n",
 						 report->job.transfer_ns / NS_PER_MS, report->job.partition_ns / NS_PER_MS,

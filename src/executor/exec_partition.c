@@ -11,9 +11,9 @@
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
-#include "portability/instr_time.h"
 #include "utils/memutils.h"
 
+#include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
 
 #define MIN_PARTITIONS 4
@@ -151,12 +151,9 @@ hjg_partition_probe_side(HjgJoinState *state)
 {
 	HjgSide    *side = &state->outer;
 	bool		timing = hjg_exec_timing(state);
-	instr_time	start;
-	instr_time	end;
+	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	if (timing)
-		INSTR_TIME_SET_CURRENT(start);
 	while (hjg_side_next(state, side, &row))
 	{
 		if (row.key == NULL)
@@ -184,11 +181,7 @@ hjg_partition_probe_side(HjgJoinState *state)
 		hjg_spill_rewind(state->null_probe);
 	queue_routes(state);
 	if (timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_SUBTRACT(end, start);
-		state->report.times.marshal_probe_ns += INSTR_TIME_GET_NANOSEC(end);
-	}
+		state->report.times.marshal_probe_ns += hjg_now_ns() - start;
 }
 
 void
@@ -197,13 +190,10 @@ hjg_partition_split(HjgJoinState *state, HjgPartition *partition, size_t load_by
 	int			level = partition->level + 1;
 	uint64		nbuild = hjg_spill_nrows(partition->build);
 	bool		timing = hjg_exec_timing(state);
-	instr_time	start;
-	instr_time	end;
+	uint64		start = timing ? hjg_now_ns() : 0;
 	uint64		nread = 0;
 	HjgRow		row;
 
-	if (timing)
-		INSTR_TIME_SET_CURRENT(start);
 	make_routes(state, load_bytes, level);
 	hjg_spill_rewind(partition->build);
 	hjg_spill_rewind(partition->probe);
@@ -231,9 +221,5 @@ hjg_partition_split(HjgJoinState *state, HjgPartition *partition, size_t load_by
 	queue_routes(state);
 	hjg_partition_free(partition);
 	if (timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_SUBTRACT(end, start);
-		state->report.times.marshal_build_ns += INSTR_TIME_GET_NANOSEC(end);
-	}
+		state->report.times.marshal_build_ns += hjg_now_ns() - start;
 }

@@ -10,9 +10,9 @@
 #include "executor/executor.h"
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "utils/memutils.h"
 
+#include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
 
 /*
@@ -88,13 +88,10 @@ fill_batch(HjgJoinState *state)
 	HjgProbeBatch *batch = empty_batch(state);
 	uint64		max_bytes = get_hash_memory_limit() / 8;
 	bool		timing = hjg_exec_timing(state);
-	instr_time	start;
-	instr_time	end;
+	uint64		start = timing ? hjg_now_ns() : 0;
 	uint32		nread = 0;
 	HjgRow		row;
 
-	if (timing)
-		INSTR_TIME_SET_CURRENT(start);
 	state->batch_rows = state->batch_rows == 0 ? FIRST_BATCH_ROWS :
 		Min(state->batch_rows * BATCH_GROWTH, LAST_BATCH_ROWS);
 	hjg_run_consider_job(run, state->probe_row);
@@ -134,11 +131,7 @@ fill_batch(HjgJoinState *state)
 												((Size) batch->keys.nrows / 64 + 1) * sizeof(uint64));
 	}
 	if (timing)
-	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_SUBTRACT(end, start);
-		state->report.times.marshal_probe_ns += INSTR_TIME_GET_NANOSEC(end);
-	}
+		state->report.times.marshal_probe_ns += hjg_now_ns() - start;
 	return batch;
 }
 
@@ -264,7 +257,7 @@ accept_pair(HjgJoinState *state, int i)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	uint32		build_row = state->vector_build[i];
-	uint64		first;
+	uint64		first = 0;
 	uint64	   *bits;
 
 	/* the engine has decided that this row has no match */

@@ -13,7 +13,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
@@ -466,17 +465,13 @@ backend_round(HjgRun *run, HjgProbeBatch *batch)
 	HjgSegment *segments;
 	HjgResult	result;
 	HjgStatus	status;
-	instr_time	start;
-	instr_time	built;
-	instr_time	end;
+	uint64		start = run->timing ? hjg_now_ns() : 0;
+	uint64		built;
 	uint32		want = Max(batch->keys.nrows, MIN_ENGINE_PAIRS);
 
-	if (run->timing)
-		INSTR_TIME_SET_CURRENT(start);
 	if (run->engine == NULL)
 		build_engine(run);
-	if (run->timing)
-		INSTR_TIME_SET_CURRENT(built);
+	built = run->timing ? hjg_now_ns() : 0;
 
 	if (run->engine_pairs_max < want)
 	{
@@ -501,11 +496,8 @@ backend_round(HjgRun *run, HjgProbeBatch *batch)
 
 	if (run->timing)
 	{
-		INSTR_TIME_SET_CURRENT(end);
-		INSTR_TIME_SUBTRACT(end, built);
-		INSTR_TIME_SUBTRACT(built, start);
-		run->report->times.backend_build_ns += INSTR_TIME_GET_NANOSEC(built);
-		run->report->times.backend_probe_ns += INSTR_TIME_GET_NANOSEC(end);
+		run->report->times.backend_build_ns += built - start;
+		run->report->times.backend_probe_ns += hjg_now_ns() - built;
 	}
 }
 
