@@ -91,11 +91,11 @@ hjg_base_define_gucs(bool preloaded)
 	define_cost("hjoin_gpu.build_tuple_cost", "Cost of building the hash table, for each build row.",
 				&hjg_build_tuple_cost);
 
-	if (preloaded)
-		DefineCustomIntVariable("hjoin_gpu.cpu_threads",
-								"Threads of the cpu engine in the device process.",
-								"0 means as many as the machine has cores.",
-								&hjg_cpu_threads, 0, 0, 1024, PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("hjoin_gpu.cpu_threads",
+							"Threads of the cpu engine in the device process.",
+							"The value at server start is the size of its thread pool, 0 meaning one a core; "
+							"a session's value limits its own joins.",
+							&hjg_cpu_threads, 0, 0, 1024, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomStringVariable("hjoin_gpu.device",
 							   "Device that joins run on: auto, cpu, cuda:N or opencl:N.",

@@ -293,6 +293,7 @@ start_job(HjgRun *run)
 	spec.join.key_width = run->key_width;
 	spec.join.mode = run->mode;
 	spec.join.strategy = engine_strategy();
+	spec.nthreads = hjg_cpu_threads;
 	spec.max_probe_rows = HJG_MAX_PROBE_ROWS;
 	run->job = hjg_job_lease(&spec, &reason);
 	if (run->job == NULL)
