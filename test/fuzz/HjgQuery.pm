@@ -111,7 +111,7 @@ sub key_pair
 		my @cb = grep { $_->{fam} eq $ca->{fam} } @{ $b->{cols} };
 		next unless @cb;
 		my $cb = pick(@cb);
-		next if $ca->{name} eq 'v' && $cb->{name} eq 'v' && chance(0.7);
+		next if $ca->{name} =~ /^(v|late)$/ && $cb->{name} =~ /^(v|late)$/ && chance(0.8);
 		next if $ca->{name} eq 'pay' && chance(0.8);
 		my ($ea, $eb) = ("$a->{alias}.$ca->{name}", "$b->{alias}.$cb->{name}");
 		my $x = rand();

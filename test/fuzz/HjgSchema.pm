@@ -153,7 +153,7 @@ sub make
 	foreach my $t (1 .. $ntables)
 	{
 		my $name = "fz.t$t";
-		my $rows = pick(0, 1, 7, 40, 40, 150, 150, 400, 400, 1500, 1500, 6000);
+		my $rows = chance(0.1) ? pick(0, 1, 7) : pick(40, 40, 150, 150, 400, 400, 1500, 1500, 6000);
 		$rows = 30000 if chance(0.02);
 		my $card = pick(1, 3, 20, 100, 400, 3000);
 		$card = int($rows / 20) + 1 if $rows / $card > 300;
@@ -167,12 +167,13 @@ sub make
 		push @cols, { name => 'id', fam => 'int', type => 'int4', exact => 1, int => 1 };
 		push @cols, { name => 'v', fam => 'int', type => 'int4', exact => 1, int => 1 };
 		my $dist = pick('uniform', 'uniform', 'seq', 'skew');
+		my $same_salt = chance(0.6);
 
 		foreach my $f (0 .. $#fams)
 		{
 			my $fam = $family{ $fams[$f] };
 			my $type = pick(sort keys %{ $fam->{types} });
-			my $salt = int(rand(1000));
+			my $salt = $same_salt ? 0 : int(rand(1000));
 			my $h = "(hashint4((g + $salt)::int) & 2147483647)";
 			my $i =
 			    $dist eq 'seq' ? "((g + $salt) % $card)"

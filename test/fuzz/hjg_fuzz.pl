@@ -110,14 +110,14 @@ sub statements
 	my $sql = HjgQuery::render($case->{q});
 	my $w = $case->{wrap};
 	my $n = $case->{n};
+	$sql = "select count(*), sum(hashtextextended(q::text, 0)::numeric) from ($sql) q" if $case->{sum};
 	if ($w eq 'prepare' && !$case->{q}{dml})
 	{
 		return ('set local plan_cache_mode = force_generic_plan', "prepare p(int) as $sql", "execute p($n)", "execute p(null)", "execute p($n + 2)", 'deallocate p');
 	}
 	$sql =~ s/\$1/$n/g;
 	return ($sql) if $w eq 'plain' || $w eq 'prepare';
-	return ("select count(*), sum(hashtextextended(q::text, 0)::numeric) from ($sql) q") if $w eq 'sum';
-	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'fetch 0 from c', 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', 'fetch 20 from c', 'fetch all from c', 'close c')
+	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', 'fetch 20 from c', 'fetch all from c', 'close c')
 	  if $w eq 'cursor';
 	return ("select * from fz.rows_of(\$qq\$$sql\$qq\$)") if $w eq 'exceptions';
 	return ("select * from fz.rows_after_abort(\$qq\$$sql\$qq\$, $n)") if $w eq 'abort';
@@ -135,18 +135,19 @@ sub script_of
 {
 	my ($case) = @_;
 	my @st = statements($case);
-	my $body = join('', map { "$_;\n\\if :ERROR\n\\echo \@\@err :SQLSTATE\n\\endif\n" } @st);
+	my $body = join('', map { "$_;\n\\if :ERROR\n\\echo \@\@err :SQLSTATE\n\\set st :st :SQLSTATE\n\\endif\n" } @st);
 	my ($explained) = grep { !/^(set|prepare|fetch|close|deallocate|savepoint|release|execute)/ } @st;
 	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $explained =~ /fz\.rows_|^declare/;
 	my $role = $case->{role} ? "set local role fz_user;\n" : '';
 	my %ours = $opt{baseline} ? () : ('hjoin_gpu.enabled' => 'on', 'hjoin_gpu.force' => 'on', %{ $case->{ours} });
 	my $s = "begin isolation level repeatable read;\n" . set_list(%{ $case->{settings} });
-	$s .= "savepoint s;\n" . set_list('hjoin_gpu.enabled' => 'off', 'hjoin_gpu.force' => 'off', statement_timeout => '5s') . $role;
+	$s .= "savepoint s;\n" . set_list('hjoin_gpu.enabled' => 'off', 'hjoin_gpu.force' => 'off', statement_timeout => '3s') . $role . "\\set st ''\n";
 	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\n";
-	$s .= set_list(%ours, statement_timeout => '60s') . $role . "savepoint e;\n";
+	$s .= "select :'st' like '57014%' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
+	$s .= set_list(%ours, statement_timeout => '20s') . $role . "savepoint e;\n";
 	$s .= "\\echo \@\@explain\nexplain (costs off) $explained;\nrollback to e;\n";
 	$s .= "set local statement_timeout = '$case->{timeout}ms';\n" if $case->{timeout};
-	$s .= "\\echo \@\@ours\n$body\\echo \@\@done\nrollback;\n";
+	$s .= "\\echo \@\@ours\n$body\\echo \@\@done\nrollback;\n\\endif\n";
 	return $s;
 }
 
@@ -215,6 +216,7 @@ sub smaller
 	foreach my $k (sort keys %{ $case->{ours} }) { $try->(sub { delete $_[0]{ours}{$k}; 1 }); }
 	$try->(sub { $_[0]{wrap} = 'plain'; 1 }) if $case->{wrap} ne 'plain';
 	$try->(sub { $_[0]{role} = 0; 1 }) if $case->{role};
+	$try->(sub { $_[0]{sum} = 0; 1 }) if $case->{sum};
 	return @out if $case->{q}{dml};
 	foreach my $i (0 .. $#{ $case->{q}{where} }) { $try->(sub { splice(@{ $_[0]{q}{where} }, $i, 1); 1 }); }
 	foreach my $k (qw(tail setop)) { $try->(sub { $_[0]{q}{$k} = ''; 1 }) if $case->{q}{$k}; }
@@ -261,6 +263,15 @@ sub reduce
 	return $case;
 }
 
+# Might the result have very many rows?
+sub large
+{
+	my ($from) = @_;
+	my $product = 1;
+	foreach my $leaf (HjgQuery::leaves($from)) { $product *= $leaf->{rows} < 20 ? 1 : $leaf->{rows} / 20; }
+	return $product > 3000;
+}
+
 # --- main -------------------------------------------------------------------------------
 my ($passed, $failed, $skipped, $with_node, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0);
 
@@ -304,11 +315,11 @@ ROUND: while (1)
 		my $r = rand();
 		if ($q->{dml} || ($q->{tail} // '') =~ /for update/ || @{ $q->{with} // [] } && $q->{with}[-1] =~ /returning/) { $case{wrap} = 'plain'; }
 		elsif ($q->{params}) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
-		elsif ($r < 0.25 && !$q->{errors} && "@{ $q->{select} }" !~ /^\*|::text|,/) { $case{wrap} = 'plain'; }
 		elsif ($r < 0.32) { $case{wrap} = 'cursor'; }
 		elsif ($r < 0.37) { $case{wrap} = 'exceptions'; }
 		elsif ($r < 0.41) { $case{wrap} = 'abort'; }
 		elsif ($r < 0.45) { $case{wrap} = 'plcursor'; }
+		if (!$q->{dml} && !$q->{errors} && ($q->{tail} // '') !~ /for update/ && !(@{ $q->{with} } && $q->{with}[-1] =~ /returning/)) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
 		$case{role} = 1 if $schema->{rls} && rand() < 0.5;
 		my $s = $case{settings};
 		$s->{work_mem} = HjgSchema::pick('64kB', '64kB', '256kB', '4MB');
@@ -356,7 +367,7 @@ ROUND: while (1)
 		}
 		print "#   settings: ", join(', ', map { "$_=$small->{settings}{$_}" } sort keys %{ $small->{settings} }), "\n";
 		print "#   ours: ", join(', ', map { "$_=$small->{ours}{$_}" } sort keys %{ $small->{ours} }), "\n";
-		print "#   as: $small->{wrap}", ($small->{timeout} ? ", statement_timeout $small->{timeout} ms" : ''), "\n";
+		print "#   as: $small->{wrap}", ($small->{sum} ? ' sum' : ''), ($small->{timeout} ? ", statement_timeout $small->{timeout} ms" : ''), "\n";
 		print map { "#   $_\n" } split /\n/, HjgQuery::render($small->{q});
 		print "#   script: $file\n";
 		last ROUND if $failed >= $opt{'max-failures'};
