@@ -26,6 +26,8 @@
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 
+#include "model/hjg_model.h"
+
 /* EXPLAIN shows it; also the key under which the methods are registered. */
 #define HJG_NODE_NAME "GpuHashJoin"
 
@@ -58,6 +60,9 @@ typedef enum HjgPlanScalars
 } HjgPlanScalars;
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
+
+/* The unit costs in force: defaults, calibration, cost knobs, in this order. */
+extern void hjg_planner_unit_costs(HjgUnitCosts *costs);
 
 /* Install the hook and register the node.  Called once by _PG_init. */
 extern void hjg_planner_init(void);

@@ -11,6 +11,7 @@
 
 #include "base/hjg_base.h"
 #include "model/hjg_model.h"
+#include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 #include "service/hjg_service.h"
 
@@ -27,8 +28,8 @@ knob_ns(double knob, double calibrated_ns, double cost_unit_ns)
 	return knob < 0 ? calibrated_ns : knob * cost_unit_ns;
 }
 
-static void
-current_costs(HjgUnitCosts *costs)
+void
+hjg_planner_unit_costs(HjgUnitCosts *costs)
 {
 	double		values[HJG_CALIBRATION_VALUES];
 	double		unit;
@@ -91,7 +92,7 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	Cost		startup;
 	Cost		total;
 
-	current_costs(&costs);
+	hjg_planner_unit_costs(&costs);
 	shape.build_rows = inner_path->rows;
 	shape.probe_rows = outer_path->rows;
 	shape.pairs = estimate_pairs(root, candidate, outer_path->rows, inner_path->rows);
