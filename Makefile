@@ -85,3 +85,28 @@ endif
 print-%:
 	@echo '$($*)'
 # --- end of commands and tests ---
+
+# ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
+engine_test_srcs = $(wildcard src/engine/*.c) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
+engine_test_hdrs = $(wildcard src/layout/*.h src/engine/*.h test/engine/*.h)
+ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -Itest/engine
+
+build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O3 -o $@ $(engine_test_srcs) -lm
+build/test_engine_asan: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(engine_test_srcs) -lm
+build/test_engine_tsan: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=thread -o $@ $(engine_test_srcs) -lm
+
+check-engine: build/test_engine build/test_engine_asan
+	build/test_engine
+	build/test_engine_asan --short
+check-engine-tsan: build/test_engine_tsan
+	build/test_engine_tsan --short
+check-engine-valgrind: build/test_engine
+	valgrind -q --error-exitcode=1 --leak-check=full --fair-sched=try build/test_engine --short
+.PHONY: check-engine check-engine-tsan check-engine-valgrind
+# ---- end of engine tests ----
