@@ -1,6 +1,6 @@
 /*
  * arena_slab.c
- *	  Free slabs: two lock-free stacks, leasing, giving back, trimming.
+ *	  Free slabs: lock-free stacks, leasing, giving back, trimming.
  *
  * A stack's head holds the reference of the top slab and a count of changes in
  * one word, so a compare-and-swap notices that the top was taken and put back in
@@ -76,7 +76,7 @@ now_ms(void)
 }
 
 hjg_u32
-hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, bool zeroed)
+hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, HjgSlabUse use)
 {
 	hjg_u64		nobody = 0;
 	hjg_u32		slab_ix;
@@ -84,7 +84,10 @@ hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, bool zeroed)
 
 	if (__atomic_load_n(&arena->control->broken, __ATOMIC_RELAXED))
 		return HJG_NO_SLAB;
-	slab_ix = pop(arena, &arena->control->warm);
+	/* even one that must be zeroed is faster than one whose memory is not there */
+	slab_ix = pop(arena, &arena->control->warm[use]);
+	if (slab_ix == HJG_NO_SLAB)
+		slab_ix = pop(arena, &arena->control->warm[HJG_SLAB_USES - 1 - use]);
 	if (slab_ix == HJG_NO_SLAB)
 		slab_ix = pop(arena, &arena->control->cold);
 	if (slab_ix == HJG_NO_SLAB)
@@ -96,7 +99,7 @@ hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, bool zeroed)
 		declare_broken(arena);
 		return HJG_NO_SLAB;
 	}
-	if (slab->dirty_bytes > 0 && (zeroed || slab->role != role))
+	if (slab->dirty_bytes > 0 && (use == HJG_SLAB_INPUT || slab->role != role))
 	{
 		hjg_u32		dirty = slab->dirty_bytes < HJG_SLAB_BYTES ? slab->dirty_bytes : HJG_SLAB_BYTES;
 
@@ -104,6 +107,7 @@ hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, bool zeroed)
 		slab->dirty_bytes = 0;
 	}
 	slab->role = role;
+	slab->use = use;
 	slab->nrows = 0;
 	slab->first_row = 0;
 	__atomic_store_n(&slab->next_ref, 0, __ATOMIC_RELAXED);
@@ -114,14 +118,16 @@ bool
 hjg_slab_release(const HjgArena *arena, hjg_u32 slab_ix, hjg_u64 owner)
 {
 	HjgSlab    *slab;
+	hjg_u32		use;
 
 	if (slab_ix >= arena->nslabs || owner == 0)
 		return false;
 	slab = &arena->slabs[slab_ix];
+	use = __atomic_load_n(&slab->use, __ATOMIC_RELAXED);
 	__atomic_store_n(&slab->freed_ms, now_ms(), __ATOMIC_RELAXED);
 	if (!__atomic_compare_exchange_n(&slab->owner, &owner, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
-	push_chain(arena, &arena->control->warm, slab_ix, slab_ix, 1);
+	push_chain(arena, &arena->control->warm[use == HJG_SLAB_RESULT], slab_ix, slab_ix, 1);
 	return true;
 }
 
@@ -140,10 +146,9 @@ hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner)
  * The whole warm stack is taken at once, which leaves the cold one to others
  * meanwhile; the slabs to keep go back first and in their order.
  */
-hjg_u32
-hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep)
+static hjg_u32
+trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 keep)
 {
-	HjgSlabStack *warm = &arena->control->warm;
 	hjg_u64		head = __atomic_load_n(&warm->head, __ATOMIC_ACQUIRE);
 	hjg_u32		now = now_ms();
 	hjg_u32		ref;
@@ -199,10 +204,30 @@ hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep)
 	return ntrimmed;
 }
 
+hjg_u32
+hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep)
+{
+	hjg_u32		ntrimmed = 0;
+
+	for (int use = 0; use < HJG_SLAB_USES; use++)
+		ntrimmed += trim_stack(arena, &arena->control->warm[use], idle_ms, keep);
+	return ntrimmed;
+}
+
+hjg_u32
+hjg_slab_nwarm(const HjgArena *arena)
+{
+	hjg_u32		n = 0;
+
+	for (int use = 0; use < HJG_SLAB_USES; use++)
+		n += __atomic_load_n(&arena->control->warm[use].nslabs, __ATOMIC_RELAXED);
+	return n;
+}
+
 void
 hjg_arena_use(const HjgArena *arena, HjgArenaUse *use)
 {
-	hjg_u32		warm = __atomic_load_n(&arena->control->warm.nslabs, __ATOMIC_RELAXED);
+	hjg_u32		warm = hjg_slab_nwarm(arena);
 	hjg_u32		cold = __atomic_load_n(&arena->control->cold.nslabs, __ATOMIC_RELAXED);
 	hjg_u32		nfree;
 

@@ -71,10 +71,10 @@ hjg_slab_owner(hjg_u32 job_ix, hjg_u32 generation)
 }
 
 /*
- * Take a free slab, warm ones first.  With zeroed, all of it is zero; without,
- * what another role left in it is.  HJG_NO_SLAB when there is none.
+ * Take a free slab, warm ones first.  A slab for input is zero; one for results
+ * may hold what the same role left in it.  HJG_NO_SLAB when there is none.
  */
-extern hjg_u32 hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, bool zeroed);
+extern hjg_u32 hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, HjgSlabUse use);
 
 /* Give back; false, and nothing happens, when the slab is not this owner's. */
 extern bool hjg_slab_release(const HjgArena *arena, hjg_u32 slab_ix, hjg_u64 owner);
@@ -84,7 +84,8 @@ extern hjg_u32 hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner);
 
 /*
  * Give the memory of free slabs that were not used for idle_ms back to the
- * system, but for the keep most recent ones.  Supervisor only.  Returns how many.
+ * system, but for the keep most recent ones of each use.  Supervisor only.
+ * Returns how many.
  */
 extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep);
 
@@ -96,6 +97,8 @@ typedef struct HjgArenaUse
 } HjgArenaUse;
 
 extern void hjg_arena_use(const HjgArena *arena, HjgArenaUse *use);
+/* Number of free slabs whose memory is there. */
+extern hjg_u32 hjg_slab_nwarm(const HjgArena *arena);
 
 /* ---- arena_job.c: jobs and their operations ---- */
 

@@ -36,7 +36,7 @@ static HjgServe serve;
 static hjg_u32
 fill(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
 {
-	hjg_u32		slab_ix = hjg_slab_lease(&serve.arena, owner, 1, true);
+	hjg_u32		slab_ix = hjg_slab_lease(&serve.arena, owner, 1, HJG_SLAB_INPUT);
 	char	   *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&serve.arena, slab_ix);
 
 	if (keys == NULL)
@@ -185,7 +185,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	hjg_op_move(op, generation, HJG_OP_FREE, HJG_OP_FILLING);
 	op->input_ref = op->ninputs = 0;
 	op->nrows = 0;
-	slab_ix = hjg_slab_lease(arena, owner, 1, false);
+	slab_ix = hjg_slab_lease(arena, owner, 1, HJG_SLAB_RESULT);
 	if (add_rows(&job->build, owner, key_width, build_rows, COPIES) &&
 		add_rows(op, owner, key_width, probe_rows, 2) && slab_ix != HJG_NO_SLAB)
 	{

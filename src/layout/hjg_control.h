@@ -130,7 +130,7 @@ typedef struct HjgJobSlot
 
 /*
  * One entry for each slab.  A free slab has owner 0 and is in exactly one of
- * the two stacks, or on its way there in the hands of one process.
+ * the stacks, or on its way there in the hands of one process.
  */
 typedef struct HjgSlab
 {
@@ -138,10 +138,23 @@ typedef struct HjgSlab
 	hjg_u32		next_ref;		/* in a stack, or in a chain of an operation */
 	hjg_u32		dirty_bytes;	/* from the start; the rest is zero */
 	hjg_u32		role;			/* of the last owner */
+	hjg_u32		use;			/* HjgSlabUse it was last leased for */
 	hjg_u32		freed_ms;		/* when it was last given back */
 	hjg_u32		nrows;			/* as an input: rows and first row number */
 	hjg_u32		first_row;
+	hjg_u32		pad;
 } HjgSlab;
+
+/*
+ * Inputs are leased zeroed, results are not.  Each use has its own stack of warm
+ * slabs, so that results seldom have to be zeroed to become inputs.
+ */
+typedef enum HjgSlabUse
+{
+	HJG_SLAB_INPUT,
+	HJG_SLAB_RESULT,
+	HJG_SLAB_USES
+} HjgSlabUse;
 
 /* A stack of free slabs: change count in the upper half, reference in the lower. */
 typedef struct HjgSlabStack
@@ -183,7 +196,7 @@ typedef struct HjgControl
 	hjg_u64		slabs_off;
 
 	/* free slabs: PostgreSQL's processes only */
-	HjgSlabStack warm;			/* memory is there, last freed first */
+	HjgSlabStack warm[HJG_SLAB_USES];	/* memory is there, last freed first */
 	HjgSlabStack cold;			/* given back to the system, or never touched */
 	hjg_u32		broken;			/* a free list failed its check; nothing is leased any more */
 

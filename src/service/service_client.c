@@ -155,12 +155,12 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 
 /* One slab into a list that has room for it. */
 static bool
-lease_slab(HjgJob *job, HjgHeldList *list, bool zeroed)
+lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use)
 {
 	uint64		since_ns = 0;
 	uint32		slab_ix;
 
-	while ((slab_ix = hjg_slab_lease(&hjg_arena_map, job->slab_owner, job->role, zeroed)) == HJG_NO_SLAB)
+	while ((slab_ix = hjg_slab_lease(&hjg_arena_map, job->slab_owner, job->role, use)) == HJG_NO_SLAB)
 		if (!wait_for_lease(&since_ns))
 			return false;
 	/* whatever the owner writes until it says how much it was */
@@ -174,7 +174,7 @@ void *
 hjg_job_slab(HjgJob *job, uint32 *slab_ix)
 {
 	held_reserve(&job->loose, 1);
-	if (!lease_slab(job, &job->loose, true))
+	if (!lease_slab(job, &job->loose, HJG_SLAB_INPUT))
 		return NULL;
 	*slab_ix = job->loose.items[job->loose.n - 1].slab_ix;
 	return hjg_arena_slab_at(&hjg_arena_map, *slab_ix);
@@ -263,7 +263,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 		pfree(batch->pages);
 	batch->pages = NULL;
 	batch->pages = MemoryContextAlloc(TopMemoryContext, nslabs * sizeof(HjgPair *));
-	while (batch->results.n < nslabs && lease_slab(job, &batch->results, false))
+	while (batch->results.n < nslabs && lease_slab(job, &batch->results, HJG_SLAB_RESULT))
 		;
 	/* a smaller place for results means more rounds, nothing worse */
 	if (batch->results.n == 0)

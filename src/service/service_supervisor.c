@@ -43,7 +43,7 @@
 #define HEALTHY_MS 3000			/* so long a life sets the pauses back */
 #define START_TIMEOUT_MS 60000	/* drivers may take their time */
 #define SLAB_IDLE_MS 5000
-#define WARM_SLABS 32
+#define WARM_SLABS 16			/* of each use */
 #define TICK_MS 250
 #define ASLEEP_MS 60000
 
@@ -61,6 +61,7 @@ static uint64 backoff_ms = BACKOFF_MIN_MS;
 /* heartbeat */
 static uint64 last_beat;
 static uint64 last_beat_ns;
+static bool last_work;
 
 const char *
 hjg_down_text(HjgDownCause cause, uint32 detail)
@@ -294,7 +295,10 @@ check_ready(void)
 	ereport(LOG, (errmsg("hjoin_gpu device process (PID %d) is ready", (int) device_pid)));
 }
 
-/* Kill a device process that has work and makes no progress. */
+/*
+ * Kill a device process that has work and makes no progress.  The time counts
+ * from when we first saw the work: before that we may have slept.
+ */
 static void
 check_beat(uint64 now)
 {
@@ -303,8 +307,10 @@ check_beat(uint64 now)
 	bool		work = !device_ready || hjg_bell_pending(&hjg_arena_map) ||
 		__atomic_load_n(&control->busy, __ATOMIC_SEQ_CST) > 0;
 	uint64		timeout_ms = device_ready ? hjg_device_timeout_ms : Max(START_TIMEOUT_MS, hjg_device_timeout_ms);
+	bool		had_work = last_work;
 
-	if (beat != last_beat || !work)
+	last_work = work;
+	if (beat != last_beat || !work || !had_work)
 	{
 		last_beat = beat;
 		last_beat_ns = now;
@@ -345,7 +351,7 @@ sleep_ms(uint64 now, int nabandoned)
 		return next_start_ns <= now ? 0 : Min(ms, (long) ((next_start_ns - now) / 1000000) + 1);
 	if (nabandoned > 0)
 		return 20;
-	if (!device_ready || __atomic_load_n(&control->warm.nslabs, __ATOMIC_RELAXED) > WARM_SLABS)
+	if (!device_ready || hjg_slab_nwarm(&hjg_arena_map) > WARM_SLABS * HJG_SLAB_USES)
 		return ms;
 
 	__atomic_store_n(&control->supervisor_asleep, 1, __ATOMIC_SEQ_CST);
