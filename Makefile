@@ -18,21 +18,26 @@ OBJS = $(pg_srcs:.c=.o) $(pure_srcs:.c=.o)
 PROGRAM_DEVICE = hjoin_gpu_device
 
 REGRESS =
+ISOLATION =
+ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hjoin_gpu
 REGRESS_OPTS = --inputdir=. --load-extension=hjoin_gpu
 
 EXTRA_CLEAN = $(PROGRAM_DEVICE) build tmp_check tmp_check_iso output_iso results regression.diffs regression.out log
 
 PG_CONFIG ?= pg_config
-have_pgxs := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 
 PG_CPPFLAGS = -I$(CURDIR)/src
 PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement -O2
 # no LLVM bitcode: the hot loops are ours, not inlined into queries
-with_llvm = no
-
-ifneq ($(have_pgxs),)
-include $(have_pgxs)
 override with_llvm = no
+
+# PGXS has a "check" of its own, and the commands of users need no PGXS
+COMMANDS = check check-core demo demo-stop bench lint
+ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
+ifneq ($(PGXS),)
+include $(PGXS)
+endif
 endif
 
 SHLIB_LINK += -pthread
@@ -61,6 +66,51 @@ uninstall-device:
 	rm -f '$(DESTDIR)$(bindir)/$(PROGRAM_DEVICE)'
 .PHONY: install-device uninstall-device
 
+# --- commands of users and tests of all rooms: see test/ ---
+ifeq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
+check:
+	@test/run_check.sh
+check-core:
+	@test/core/run_core.sh '$(PGSRC)'
+demo:
+	@test/demo/demo.sh start
+demo-stop:
+	@test/demo/demo.sh stop
+bench:
+	@test/bench/bench.sh
+lint:
+	@test/run_lint.sh
+.PHONY: $(COMMANDS)
+endif
+print-%:
+	@echo '$($*)'
+# --- end of commands and tests ---
+
+# ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
+engine_test_srcs = $(wildcard src/engine/*.c) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
+engine_test_hdrs = $(wildcard src/layout/*.h src/engine/*.h test/engine/*.h)
+ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -Itest/engine
+
+build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O3 -o $@ $(engine_test_srcs) -lm
+build/test_engine_asan: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(engine_test_srcs) -lm
+build/test_engine_tsan: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=thread -o $@ $(engine_test_srcs) -lm
+
+check-engine: build/test_engine build/test_engine_asan
+	build/test_engine
+	build/test_engine_asan --short
+check-engine-tsan: build/test_engine_tsan
+	build/test_engine_tsan --short
+check-engine-valgrind: build/test_engine
+	valgrind -q --error-exitcode=1 --leak-check=full --fair-sched=try build/test_engine --short
+.PHONY: check-engine check-engine-tsan check-engine-valgrind
+# ---- end of engine tests ----
+
 # ---- check-arena: unit tests of the arena, plain and under the sanitizers ----
 arena_tests = $(notdir $(basename $(wildcard test/arena/test_*.c)))
 arena_test_deps = $(filter-out %_pg.c,$(wildcard src/arena/*.c)) $(wildcard src/arena/*.h src/layout/*.h) test/arena/hjg_test.h
@@ -81,3 +131,4 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 	@for t in $^; do echo "# $$t"; $$t > $$t.out 2>&1 && ! grep '^not ok' $$t.out || { cat $$t.out; exit 1; }; done
 	@echo "all tests of the arena passed"
 .PHONY: check-arena
+# ---- end of check-arena ----

@@ -103,4 +103,32 @@ COMMENT ON FUNCTION hjoin_gpu_self_test(bigint, bigint) IS
 REVOKE ALL ON FUNCTION hjoin_gpu_self_test(bigint, bigint) FROM PUBLIC;
 
 -- Calibration ---------------------------------------------------------------
--- (hjoin_gpu_calibrate() goes here)
+
+CREATE FUNCTION hjoin_gpu_calibrate(
+    OUT name text,
+    OUT value double precision,
+    OUT unit text,
+    OUT default_value double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hjoin_gpu_calibrate() IS
+'measures the unit costs of the cost model on this machine and keeps them';
+
+REVOKE ALL ON FUNCTION hjoin_gpu_calibrate() FROM PUBLIC;
+
+CREATE FUNCTION hjoin_gpu_costs(
+    OUT name text,
+    OUT value double precision,
+    OUT unit text,
+    OUT default_value double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hjoin_gpu_costs() IS
+'unit costs in force: defaults, calibrated values, settings of this session';
+
+CREATE VIEW hjoin_gpu_costs AS
+SELECT * FROM hjoin_gpu_costs();

@@ -1,0 +1,180 @@
+#!/usr/bin/perl
+# check_rules.pl: rules of the house that a machine can keep; prints TAP.
+# Run from the top of the tree.
+use strict;
+use warnings;
+use Cwd;
+
+my ($n, $failed) = (0, 0);
+
+sub ok
+{
+	my ($good, $claim, @why) = @_;
+	$n++;
+	$failed++ unless $good;
+	print(($good ? "ok" : "not ok"), " $n - $claim\n");
+	print map { "#   $_\n" } @why unless $good;
+	return $good;
+}
+
+sub slurp
+{
+	my ($path) = @_;
+	open my $fh, '<', $path or return '';
+	local $/;
+	my $text = <$fh>;
+	close $fh;
+	return $text;
+}
+
+# room => rooms whose headers it may include (its own always)
+my %may = (
+	layout => [],
+	base => [],
+	model => ['layout'],
+	arena => ['layout'],
+	engine => [ 'layout', 'arena', 'model' ],
+	device => [ 'engine', 'arena', 'model', 'layout', 'service' ],
+	service => [ 'arena', 'base', 'layout', 'engine' ],
+	marshal => [ 'arena', 'base', 'layout', 'service' ],
+	planner => [ 'marshal', 'model', 'base', 'layout' ],
+	executor => [ 'planner', 'marshal', 'service', 'engine', 'base', 'layout', 'arena', 'model' ],);
+my @pure = qw(layout model arena engine device);
+
+my @sources = sort(glob('src/*.c src/*/*.c src/*.h src/*/*.h'));
+my @tests_c = sort(glob('test/*/*.c test/*/*.h'));
+my %includes;
+foreach my $file (@sources)
+{
+	my $text = slurp($file);
+	my @inc;
+	my $line = 0;
+	foreach (split /\n/, $text)
+	{
+		$line++;
+		push @inc, [ $line, $1, $2 ] if /^\s*#\s*include\s+([<"])([^>"]+)[>"]/;
+	}
+	$includes{$file} = \@inc;
+}
+
+# --- names, arrows between rooms ---------------------------------------------
+my @bad = grep { !m{/hjg_[a-z0-9_]+\.h$} } grep { /\.h$/ } @sources;
+ok(!@bad, 'every header is called hjg_*.h', @bad);
+
+@bad = ();
+foreach my $file (@sources)
+{
+	next unless $file =~ m{^src/([a-z]+)/};
+	my $room = $1;
+	if (!exists $may{$room}) { push @bad, "$file: room $room is not known"; next; }
+	foreach my $inc (@{ $includes{$file} })
+	{
+		next unless $inc->[2] =~ m{^([a-z]+)/hjg_\w+\.h$};
+		my $other = $1;
+		next if $other eq $room or grep { $_ eq $other } @{ $may{$room} };
+		push @bad, "$file:$inc->[0]: $room may not include $other";
+	}
+}
+ok(!@bad, 'rooms include only the rooms that they may', @bad);
+
+# --- rooms without postgres.h --------------------------------------------------
+my $cc = $ENV{CC} // 'cc';
+foreach my $room (@pure)
+{
+	@bad = ();
+	foreach my $file (grep { m{^src/$room/} && !/_pg\.[ch]$/ } @sources)
+	{
+		my $out = `$cc -std=gnu11 -Isrc -MM -MG -x c '$file' 2>&1`;
+		push @bad, "$file: $1" if $out =~ m{((?:\S*/)?(?:postgres|c|fmgr|postgres_ext)\.h)\b};
+		push @bad, "$file: $out" if $?;
+		next unless $file =~ /\.h$/;
+		$out = `$cc -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Isrc -fsyntax-only -x c '$file' 2>&1`;
+		push @bad, "$file does not compile by itself: $out" if $?;
+	}
+	ok(!@bad, "room $room does not know postgres.h, and its headers stand alone", @bad);
+}
+
+# --- order of includes -----------------------------------------------------------
+@bad = ();
+foreach my $file (@sources)
+{
+	# a block is a run of #include lines of one kind without a blank line
+	my ($prev_line, $prev_kind, $prev) = (-1, '', '');
+	foreach my $inc (@{ $includes{$file} })
+	{
+		my ($line, $kind, $name) = @$inc;
+		if ($line == $prev_line + 1 && $kind eq $prev_kind && $prev ne 'postgres.h' && lc($name) lt lc($prev))
+		{
+			push @bad, "$file:$line: $name after $prev";
+		}
+		($prev_line, $prev_kind, $prev) = ($line, $kind, $name);
+	}
+	my @names = map { $_->[2] } @{ $includes{$file} };
+	if (grep { $_ eq 'postgres.h' } @names)
+	{
+		push @bad, "$file: postgres.h is not the first include" if $names[0] ne 'postgres.h';
+	}
+}
+ok(!@bad, 'includes are sorted, postgres.h first', @bad);
+
+# --- settings ----------------------------------------------------------------------
+@bad = ();
+my @gucs;
+foreach my $file (grep { m{^src/base/.*\.c$} } @sources)
+{
+	my $text = slurp($file);
+	while ($text =~ /DefineCustom\w+Variable\s*\(\s*"hjoin_gpu\.(\w+)"/g) { push @gucs, $1; }
+}
+push @bad, "$gucs[$_] after $gucs[$_ - 1]" foreach grep { $gucs[$_] lt $gucs[ $_ - 1 ] } 1 .. $#gucs;
+push @bad, 'no setting found' unless @gucs;
+ok(!@bad, 'settings are defined in alphabetical order', @bad);
+my $readme = slurp('README.md');
+@bad = grep { $readme !~ /hjoin_gpu\.$_\b/ && $readme !~ /`\.$_`/ } @gucs;
+ok(!@bad, 'README names every setting', @bad);
+
+# --- every test runs ------------------------------------------------------------------
+my $make = slurp('Makefile');
+$make =~ s/\\\n/ /g;
+foreach my $kind (
+	[ 'REGRESS', 'sql', 'expected', 'sql' ],
+	[ 'ISOLATION', 'test/isolation/specs', 'test/isolation/expected', 'spec' ])
+{
+	my ($var, $dir, $expected, $ext) = @$kind;
+	my %listed = $make =~ /^$var[ \t]*=[ \t]*(.*)$/m ? map { $_ => 1 } split(' ', $1) : ();
+	@bad = ();
+	foreach my $file (sort(glob("$dir/*.$ext")))
+	{
+		my ($name) = $file =~ m{([^/]+)\.$ext$};
+		next if $name =~ /^hjoin_gpu--/;
+		push @bad, "$file is not in $var" unless delete $listed{$name};
+		push @bad, "$expected/$name.out is missing" unless -e "$expected/$name.out";
+	}
+	push @bad, map { "$_ is in $var, but $dir/$_.$ext is missing" } sort keys %listed;
+	push @bad, map { "$_: one expected file for all versions" } glob("$expected/*_[0-9].out");
+	my %have = map { m{([^/]+)\.$ext$} ? ($1 => 1) : () } glob("$dir/*.$ext");
+	push @bad, map { "$_ has no test" } grep { m{([^/]+)\.out$} && !$have{$1} } glob("$expected/*.out");
+	ok(!@bad, "every file in $dir is run and has one expected file", @bad);
+}
+
+# --- the top level, dead code --------------------------------------------------------------
+my %top = map { $_ => 1 } qw(src kernels sql expected test Makefile hjoin_gpu.control README.md LICENSE);
+opendir my $dh, '.' or die $!;
+@bad = sort grep { !/^\./ && !$top{$_} && !/^(build|results|log|tmp_check|tmp_check_iso|output_iso|regression\.\w+|hjoin_gpu_device|hjoin_gpu\.so|libhjoin_gpu\.(a|pc))$/ } readdir $dh;
+closedir $dh;
+ok(!@bad, 'the top level holds nothing but what belongs there', @bad);
+
+@bad = ();
+foreach my $file (@sources, @tests_c, glob('kernels/*'))
+{
+	my $text = slurp($file);
+	push @bad, "$file: #if 0" if $text =~ /^\s*#\s*if\s+0\b/m;
+	push @bad, "$file: $1" if $text =~ /\b(TODO|FIXME|XXX)\b(?![0-9])/;
+	push @bad, "$file: trailing white space" if $text =~ /[ \t]+$/m;
+}
+ok(!@bad, 'no dead code, no open ends, no trailing white space', @bad);
+
+@bad = grep { slurp($_) !~ m{\A/\*} } @sources;
+ok(!@bad, 'every source file begins with a comment that states its purpose', @bad);
+
+print "1..$n\n";
+exit($failed ? 1 : 0);

@@ -1,0 +1,17 @@
+# count.awk: "PASSED FAILED" of the output of one test program.
+# Knows the plain closing line, TAP, and pg_regress before it spoke TAP.
+/^([a-z_-]+: )?[0-9]+ passed, [0-9]+ failed/ {
+	line = $0
+	sub(/^[a-z_-]+: /, "", line)
+	split(line, w, /[ ,]+/)
+	plain_p += w[1]; plain_f += w[3]; plain++
+	next
+}
+/^not ok [0-9]+/ { if ($0 !~ /# (TODO|SKIP)/) f++; next }
+/^ok [0-9]+/ { p++; next }
+/^(test| {5,}) *[A-Za-z0-9_]+ +\.\.\. +ok/ { p++; next }
+/^(test| {5,}) *[A-Za-z0-9_]+ +\.\.\. +(FAILED|failed)/ { f++; next }
+END {
+	if (plain) { p = plain_p; f = plain_f }
+	print p + 0, f + 0
+}

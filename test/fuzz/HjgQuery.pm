@@ -1,0 +1,360 @@
+# HjgQuery.pm: random queries over a schema of HjgSchema.pm.
+#
+# A query is a tree of hashes, rendered to SQL by render(): so that a failing
+# one can be made smaller by taking pieces away.  Its result must not depend on
+# the plan: no LIMIT without a total order, no choice among equal values that look
+# different, no float sums, no quals that raise errors.
+package HjgQuery;
+use strict;
+use warnings;
+
+sub pick { return $_[ int(rand(@_)) ]; }
+sub chance { return rand() < $_[0]; }
+
+my $alias_no = 0;
+sub reset_aliases { $alias_no = 0; }
+sub new_alias { return 'a' . ++$alias_no; }
+
+# --- leaves --------------------------------------------------------------------
+# A relation in FROM: { sql, alias, cols => [{ name, fam, type, exact, int }], rows, base }
+sub leaf
+{
+	my ($s, $depth) = @_;
+	my $t = pick(@{ $s->{tables} });
+	my $a = new_alias();
+	my %leaf = (kind => 'leaf', alias => $a, cols => $t->{cols}, rows => $t->{rows}, base => $t->{base}, sql => "$t->{name} $a");
+	my $r = rand();
+	if ($r < 0.06)
+	{
+		$leaf{sql} = "(select * from $t->{name} where v > 2 offset 0) $a";
+		$leaf{base} = 0;
+	}
+	elsif ($r < 0.12)
+	{
+		# pulled up below an outer join, its expressions become placeholders
+		$leaf{sql} = "(select *, coalesce(v, -1) as cv, 'one'::text as one, v is null as vn from $t->{name}) $a";
+		$leaf{cols} = [ @{ $t->{cols} }, { name => 'cv', fam => 'int', type => 'int4', exact => 1, int => 1 }, { name => 'one', fam => 'text', type => 'text', exact => 1 } ];
+		$leaf{base} = 0;
+	}
+	elsif ($r < 0.15)
+	{
+		$leaf{sql} = "(select * from $t->{name} order by id, v limit 50 offset 1) $a";
+		$leaf{base} = 0;
+		$leaf{unstable} = 1 unless $t->{base};
+		$leaf{rows} = 50;
+	}
+	elsif ($r < 0.18)
+	{
+		$leaf{sql} = "(select id, v, id as k0 from $t->{name} union " . pick('', 'all ') . "select v, id, 5 from $t->{name} where id < 60) $a";
+		$leaf{cols} = [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ];
+		$leaf{base} = 0;
+	}
+	elsif ($r < 0.21)
+	{
+		$leaf{sql} = "(values (1, 2, 6), (3, null, 7), (null, 9, 6), (-1, 0, 2147483647)) $a (id, v, k0)";
+		$leaf{cols} = [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ];
+		$leaf{rows} = 4;
+		$leaf{base} = 0;
+	}
+	elsif ($r < 0.24)
+	{
+		$leaf{sql} = "(select v as k0, count(*)::int as v, min(id) as id from $t->{name} group by v) $a";
+		$leaf{cols} = [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ];
+		$leaf{rows} = 37;
+		$leaf{base} = 0;
+	}
+	elsif ($r < 0.30 && $depth > 0)
+	{
+		my ($sql) = sub_join($s, $depth - 1);
+		$leaf{sql} = "($sql" . pick('', ' offset 0') . ") $a";
+		$leaf{cols} = [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ];
+		$leaf{base} = 0;
+		$leaf{rows} = 1000;
+	}
+	return \%leaf;
+}
+
+# a join of two tables with columns id, v, k0; correlated with $outer where given
+sub sub_join
+{
+	my ($s, $depth, $outer) = @_;
+	my @t = (pick(@{ $s->{tables} }), pick(@{ $s->{tables} }));
+	my ($x, $y) = (new_alias(), new_alias());
+	my $f = int(rand(@{ $s->{fams} }));
+	my $type = pick('join', 'join', 'left join', 'right join', 'full join');
+	my $sql = "select $x.id as id, $y.v as v, coalesce($x.v, $y.id) as k0 from $t[0]{name} $x $type $t[1]{name} $y on $x.k$f = $y.k$f";
+	$sql .= " and $x.v " . pick('<', '>=', '<>') . " $y.v" if chance(0.3);
+	if ($outer)
+	{
+		my $c = pick(grep { $_->{int} } @{ $outer->{cols} });
+		$sql .= " where " . pick("$x.id", "$x.v", "$y.v") . ' ' . pick('=', '=', '=', '<') . " $outer->{alias}.$c->{name}";
+	}
+	return $sql;
+}
+
+# --- conditions ------------------------------------------------------------------
+sub leaves
+{
+	my ($n) = @_;
+	return ($n) if $n->{kind} eq 'leaf';
+	return (leaves($n->{l}), leaves($n->{r}));
+}
+
+sub key_pair
+{
+	my ($l, $r) = @_;
+	foreach (1 .. 20)
+	{
+		my $a = pick(leaves($l));
+		my $b = pick(leaves($r));
+		my $ca = pick(@{ $a->{cols} });
+		my @cb = grep { $_->{fam} eq $ca->{fam} } @{ $b->{cols} };
+		next unless @cb;
+		my $cb = pick(@cb);
+		next if $ca->{name} =~ /^(v|late)$/ && $cb->{name} =~ /^(v|late)$/ && chance(0.8);
+		next if $ca->{name} eq 'pay' && chance(0.8);
+		my ($ea, $eb) = ("$a->{alias}.$ca->{name}", "$b->{alias}.$cb->{name}");
+		my $x = rand();
+		if ($x < 0.04 && $ca->{int}) { $ea = "$ea\::int8 + 1"; $eb = "$eb\::int8 + 1"; }
+		elsif ($x < 0.07 && $ca->{int}) { $ea = "coalesce($ea, 6)"; }
+		elsif ($x < 0.10 && $ca->{int}) { $ea = "$ea\::numeric"; $eb = "$eb\::numeric"; }
+		elsif ($x < 0.12 && $ca->{int}) { $ea = "case when $a->{alias}.v > 5 then $ea end"; }
+		elsif ($x < 0.06 && $ca->{fam} eq 'text') { $ea = "upper($ea\::text)"; $eb = "upper($eb\::text)"; }
+		elsif ($x < 0.09 && $ca->{fam} eq 'text') { $ea = "$ea\::text || 'x'"; $eb = "$eb\::text || 'x'"; }
+		elsif ($x < 0.02 && $a->{base}) { $ea = "$ea"; $eb = "nullif($eb, null)"; }
+		return ($ea, $eb);
+	}
+	return ((leaves($l))[0]{alias} . '.id', (leaves($r))[0]{alias} . '.id');
+}
+
+sub int_col
+{
+	my (@leaves) = @_;
+	my $a = pick(@leaves);
+	my $c = pick(grep { $_->{int} } @{ $a->{cols} });
+	return "$a->{alias}.$c->{name}";
+}
+
+# a qual over both sides that is not an equality of the two
+sub residual
+{
+	my ($l, $r) = @_;
+	my @l = leaves($l);
+	my @r = leaves($r);
+	my ($x, $y) = (int_col(@l), int_col(@r));
+	return pick(
+		"$x < $y", "$x <> $y", "$x >= $y", "coalesce($x, 0) % 3 <> coalesce($y, 1) % 2", "$x is distinct from $y",
+		"($x = $y or $x > 10)", "($x > 3 or $y is null)", "$x\::int8 + $y > 20", "$x between $y and 1000",
+		"$x\::text like '%1%' || left($y\::text, 0)", "(case when $x > $y then null else true end)", "$x > 4", "$y > 4", "$y is not null", pick('true', 'false', 'null::bool'));
+}
+
+sub join_cond
+{
+	my ($l, $r) = @_;
+	my @c;
+	my $n = pick(1, 1, 1, 1, 2, 2, 3);
+	foreach (1 .. $n)
+	{
+		my ($a, $b) = key_pair($l, $r);
+		push @c, chance(0.5) ? "$a = $b" : "$b = $a";
+	}
+	push @c, residual($l, $r) if chance(0.3);
+	push @c, residual($l, $r) if chance(0.08);
+	return \@c;
+}
+
+sub join_tree
+{
+	my ($s, $n, $depth) = @_;
+	return leaf($s, $depth) if $n <= 1;
+	my $nl = 1 + int(rand($n - 1));
+	my $l = join_tree($s, $nl, $depth);
+	my $r = join_tree($s, $n - $nl, $depth);
+	my $type = pick('join', 'join', 'join', 'left join', 'left join', 'right join', 'full join');
+	if (chance(0.04) && $r->{kind} eq 'leaf')
+	{
+		my $outer = pick(leaves($l));
+		my $a = new_alias();
+		my $sql = sub_join($s, 0, $outer);
+		my %lat = (kind => 'leaf', alias => $a, sql => "lateral ($sql) $a", rows => 100, base => 0,
+			cols => [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ]);
+		return { kind => 'join', type => pick('join', 'left join'), l => $l, r => \%lat, cond => ['true'], lateral => 1 };
+	}
+	return { kind => 'join', type => $type, l => $l, r => $r, cond => join_cond($l, $r) };
+}
+
+sub subquery_qual
+{
+	my ($s, @outer) = @_;
+	my $t = pick(@{ $s->{tables} });
+	my $x = new_alias();
+	my $o = { kind => 'leaf', %{ pick(@outer) } };
+	my $i = { kind => 'leaf', alias => $x, cols => $t->{cols}, base => 0 };
+	my ($a, $b) = key_pair($o, $i);
+	my $extra = '';
+	$extra .= ' and ' . residual($o, $i) if chance(0.35);
+	if (chance(0.2)) { my ($c, $d) = key_pair($o, $i); $extra .= " and $c = $d"; }
+	my $r = rand();
+	return "exists (select 1 from $t->{name} $x where $a = $b$extra)" if $r < 0.3;
+	return "not exists (select 1 from $t->{name} $x where $a = $b$extra)" if $r < 0.6;
+	return "$a in (select $b from $t->{name} $x" . (chance(0.3) ? " where $x.v > 3" : '') . ')' if $r < 0.8;
+	return "$a not in (select $b from $t->{name} $x where $b is not null)" if $r < 0.85;
+
+	# an inner join inside the sub-select
+	my $t2 = pick(@{ $s->{tables} });
+	my $y = new_alias();
+	my $f = int(rand(@{ $s->{fams} }));
+	return pick('', 'not ') . "exists (select 1 from $t->{name} $x join $t2->{name} $y on $x.k$f = $y.k$f where $a = $b$extra)" if $r < 0.95;
+	return "(select count(*) from $t->{name} $x join $t2->{name} $y on $x.k$f = $y.k$f where $x.v = $o->{alias}.v) > 1";
+}
+
+# --- select lists --------------------------------------------------------------------
+sub select_item
+{
+	my ($s, @l) = @_;
+	my $a = pick(@l);
+	my $c = pick(@{ $a->{cols} });
+	my $r = rand();
+	return "$a->{alias}.$c->{name}" if $r < 0.5;
+	return "$a->{alias}::text" if $r < 0.56;
+	return "$a->{alias}.ctid" if $r < 0.60 && $a->{base};
+	return "$a->{alias}.tableoid::regclass" if $r < 0.63 && $a->{base};
+	return "$a->{alias}" if $r < 0.66;
+	return "coalesce(" . int_col(@l) . "::int8, " . int_col(@l) . ")" if $r < 0.74;
+	return "case when " . int_col(@l) . " > 5 then " . int_col(@l) . "::int8 else -1 end" if $r < 0.80;
+	return "$a->{alias}.$c->{name}::text || '|'" if $r < 0.86;
+	return "$a->{alias} is null" if $r < 0.90;
+	return "length($a->{alias}.$c->{name}::text)" if $r < 0.95;
+
+	if ($r < 0.98)
+	{
+		my $t = pick(@{ $s->{tables} });
+		my $x = new_alias();
+		return "(select count(*) from $t->{name} $x where $x.v = " . int_col(@l) . ")";
+	}
+	return "(select count(*) from (" . sub_join($s, 0, pick(@l)) . ") q)";
+}
+
+# --- queries ----------------------------------------------------------------------------
+# { with => [text], select => [..], from => tree, where => [..], tail => text, params => bool }
+sub make_query
+{
+	my ($s) = @_;
+	my %q = (with => [], select => [], where => [], tail => '', settings => {});
+	my $n = pick(2, 2, 2, 2, 3, 3, 3, 4, 5);
+	$q{from} = join_tree($s, $n, 1);
+	my @l = leaves($q{from});
+	if (chance(0.08))
+	{
+		# a CTE joined to the rest
+		my $c = 'c1';
+		my $sql = sub_join($s, 0);
+		push @{ $q{with} }, "$c as " . pick('', 'materialized ', 'not materialized ') . "($sql)";
+		my $a = new_alias();
+		my $leaf = { kind => 'leaf', alias => $a, sql => "$c $a", rows => 1000, base => 0,
+			cols => [ map { { name => $_, fam => 'int', type => 'int4', exact => 1, int => 1 } } qw(id v k0) ] };
+		$q{from} = { kind => 'join', type => pick('join', 'left join', 'right join', 'full join'), l => $q{from}, r => $leaf, cond => join_cond($q{from}, $leaf) };
+		@l = leaves($q{from});
+	}
+	elsif (chance(0.04))
+	{
+		my $t = pick(grep { $_->{base} } @{ $s->{tables} });
+		my $do = pick("delete from $t->{name} where v % 3 = 0 returning *", "update $t->{name} set v = v + 1 where id % 2 = 0 returning *");
+		push @{ $q{with} }, "c1 as ($do)";
+		my $a = new_alias();
+		my $leaf = { kind => 'leaf', alias => $a, sql => "c1 $a", rows => $t->{rows}, base => 0, cols => $t->{cols} };
+		$q{from} = { kind => 'join', type => pick('join', 'left join', 'full join'), l => $q{from}, r => $leaf, cond => join_cond($q{from}, $leaf) };
+		@l = leaves($q{from});
+	}
+	my $nwhere = pick(0, 0, 1, 1, 2);
+	foreach (1 .. $nwhere)
+	{
+		my $x = int_col(@l);
+		push @{ $q{where} },
+		  chance(0.45) ? subquery_qual($s, @l)
+		  : pick("$x > 3", "$x is null", "$x is not null", "$x % 4 <> 1", "($x is null or $x < 20)", "$x between 1 and 300");
+	}
+	my $r = rand();
+	if ($r < 0.12)
+	{
+		my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
+		$q{select} = [ $g, 'count(*)', 'sum(' . int_col(@l) . '::int8::numeric)', 'min(' . int_col(@l) . ')', 'count(distinct ' . int_col(@l) . ')' ];
+		$q{tail} = "group by $g" . (chance(0.2) ? ' having count(*) > 1' : '');
+	}
+	elsif ($r < 0.17)
+	{
+		$q{select} = [ 'count(*)', 'count(' . int_col(@l) . ')', 'max(' . int_col(@l) . ')' ];
+	}
+	elsif ($r < 0.22)
+	{
+		$q{select} = [ 'distinct ' . int_col(@l), int_col(@l) ];
+	}
+	elsif ($r < 0.26)
+	{
+		$q{select} = [ int_col(@l), int_col(@l) ];
+		$q{setop} = pick('union', 'union all', 'except', 'intersect', 'except all', 'intersect all') . ' select id, v from ' . pick(@{ $s->{tables} })->{name};
+	}
+	elsif ($r < 0.29)
+	{
+		$q{select} = [ map { int_col(@l) } 1 .. 3 ];
+		$q{select} = [ join(', ', @{ $q{select} }) ];
+		$q{tail} = 'order by ' . join(', ', 1 .. 3) . ' limit ' . pick(1, 5, 40);
+	}
+	else
+	{
+		my $m = 1 + int(rand(6));
+		$q{select} = [ map { select_item($s, @l) } 1 .. $m ];
+		$q{select} = ['*'] if chance(0.06);
+		push @{ $q{select} }, 'row_number() over (partition by ' . int_col(@l) . ') > 0' if chance(0.03);
+		push @{ $q{select} }, '100 / (coalesce(' . int_col(@l) . ', 1) - 17)' if chance(0.02);
+		$q{errors} = 1 if $q{select}[-1] =~ m{^100 / };
+		if (chance(0.02) && !@{ $q{with} }) { $q{tail} = 'for update of ' . pick(map { $_->{alias} } @l); }
+	}
+	if (chance(0.1) && $q{tail} !~ /limit|for update/)
+	{
+		push @{ $q{where} }, int_col(@l) . pick(' = ', ' > ', ' <> ') . '$1';
+		$q{params} = 1;
+	}
+	return \%q;
+}
+
+# a statement that changes a table by a join; its result is the changed rows
+sub make_dml
+{
+	my ($s) = @_;
+	my @base = grep { $_->{base} } @{ $s->{tables} };
+	my $t = pick(@base);
+	my $a = new_alias();
+	my $target = { kind => 'leaf', alias => $a, cols => $t->{cols}, base => 1, sql => "$t->{name} $a" };
+	my $from = join_tree($s, pick(1, 2), 0);
+	my $cond = join(' and ', @{ join_cond($target, $from) });
+	my $src = render_from($from);
+	return pick(
+		"delete from $t->{name} $a using $src where $cond returning $a.id, $a.v, $a.pay",
+		"update $t->{name} $a set v = 1000, pay = 'changed' from $src where $cond returning $a.id, $a.v, $a.k0");
+}
+
+sub render_from
+{
+	my ($n) = @_;
+	return $n->{sql} if $n->{kind} eq 'leaf';
+	my $l = render_from($n->{l});
+	my $r = render_from($n->{r});
+	$r = "($r)" if $n->{r}{kind} eq 'join';
+	return "$l $n->{type} $r on " . (join(' and ', @{ $n->{cond} }) || 'true');
+}
+
+sub render
+{
+	my ($q) = @_;
+	return $q->{dml} if $q->{dml};
+	my $sql = '';
+	$sql .= 'with ' . join(', ', @{ $q->{with} }) . "\n" if @{ $q->{with} };
+	$sql .= 'select ' . (join(', ', @{ $q->{select} }) || '1') . "\nfrom " . render_from($q->{from});
+	$sql .= "\nwhere " . join("\n  and ", @{ $q->{where} }) if @{ $q->{where} };
+	$sql .= "\n$q->{tail}" if $q->{tail};
+	$sql .= "\n$q->{setop}" if $q->{setop};
+	return $sql;
+}
+
+1;

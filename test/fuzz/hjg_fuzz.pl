@@ -1,0 +1,399 @@
+#!/usr/bin/perl
+# hjg_fuzz.pl: differential fuzzer.
+#
+# Makes random tables and random queries over them, runs each query with core's
+# plans and with ours forced in the same snapshot, and compares the results as
+# sorted multisets, errors by SQLSTATE.  Needs perl and psql, and a server named by
+# the environment (PGHOST, PGUSER, ...) where the extension exists; it works in a
+# schema "fz" of that database, which it drops.
+#
+#   --seed N         first round's seed (default: the time); round r uses N + r
+#   --queries N      stop after N queries (default 500)
+#   --seconds S      stop after S seconds instead
+#   --per-schema N   queries for each set of tables (default 40)
+#   --repro-dir DIR  where scripts for failing queries go (default .)
+#   --max-failures N stop after so many (default 10)
+#   --min-share F    share of queries whose plan must have our node (default 0.5)
+#   --baseline       core against core: proves the fuzzer, not the extension
+#   --no-reduce      leave failing queries as they are
+#   --verbose        print every query
+#
+# Ends with 'N passed, N failed'.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use Getopt::Long;
+use IPC::Open3;
+use IO::Handle;
+use IO::Select;
+use Symbol 'gensym';
+use Time::HiRes 'time';
+use HjgSchema;
+use HjgQuery;
+
+$SIG{PIPE} = 'IGNORE';
+$| = 1;
+
+my %opt = (queries => 500, 'per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5);
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'baseline', 'no-reduce', 'verbose')
+  or die "see the head of $0 for usage\n";
+$opt{seed} //= time() % 1000000;
+my $deadline = defined $opt{seconds} ? time() + $opt{seconds} : undef;
+
+# --- psql at the other end of two pipes ------------------------------------------
+my ($to, $from, $pid, $buf);
+my $errors = "$opt{'repro-dir'}/fuzz_stderr.log";
+
+sub connect_psql
+{
+	for my $try (1 .. 60)
+	{
+		$buf = '';
+		open(my $err, '>>', $errors) or die "$errors: $!";
+		$pid = open3($to, $from, '>&' . fileno($err), 'psql', '-XqAt', '-P', 'null=~', '-v', 'VERBOSITY=sqlstate', '-f', '-');
+		close $err;
+		my $out = talk("select 'up';\n", 20);
+		return if defined $out && $out =~ /^up$/m;
+		disconnect();
+		sleep 1;
+	}
+	print "not ok - cannot connect\n0 passed, 1 failed\n";
+	exit 1;
+}
+
+sub disconnect
+{
+	close $to if $to;
+	close $from if $from;
+	if ($pid) { kill 'KILL', $pid; waitpid($pid, 0); }
+	$pid = undef;
+}
+
+# Send a script, return what it printed; undef when the connection is gone or
+# silent for $patience seconds.
+our $why_lost = '';
+
+sub talk
+{
+	my ($script, $patience) = @_;
+	$script .= "\\echo @@@\n";
+	my $off = 0;
+	my $sel_r = IO::Select->new($from);
+	$to->blocking(0);
+	my $end = time() + $patience;
+	while (1)
+	{
+		if ($off < length $script)
+		{
+			my $n = syswrite($to, $script, length($script) - $off, $off);
+			$off += $n if defined $n;
+			if (!defined $n && !$!{EAGAIN}) { $why_lost = 'connection lost'; return undef; }
+		}
+		if ($buf =~ s/\A(.*?)^\@\@\@\n//ms) { return $1; }
+		my @ready = $sel_r->can_read($off < length $script ? 0.01 : 1);
+		if (@ready)
+		{
+			my $n = sysread($from, $buf, 1 << 20, length $buf);
+			if (!$n) { $why_lost = 'connection lost'; return undef; }
+			$end = time() + $patience if $n;
+		}
+		if (time() > $end) { $why_lost = "no answer in $patience s"; return undef; }
+	}
+}
+
+# --- one case ------------------------------------------------------------------------
+# { q => query tree, wrap => name, n => number, settings => { }, ours => { }, role => bool }
+sub statements
+{
+	my ($case) = @_;
+	my $sql = HjgQuery::render($case->{q});
+	my $w = $case->{wrap};
+	my $n = $case->{n};
+	$sql = "select count(*), sum(hashtextextended(q::text, 0)::numeric) from ($sql) q" if $case->{sum};
+	if ($w eq 'prepare' && !$case->{q}{dml})
+	{
+		return ('set local plan_cache_mode = force_generic_plan', "prepare p(int) as $sql", "execute p($n)", "execute p(null)", "execute p($n + 2)", 'deallocate p');
+	}
+	$sql =~ s/\$1/$n/g;
+	return ($sql) if $w eq 'plain' || $w eq 'prepare';
+	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', 'fetch 20 from c', 'fetch all from c', 'close c')
+	  if $w eq 'cursor';
+	return ("select * from fz.rows_of(\$qq\$$sql\$qq\$)") if $w eq 'exceptions';
+	return ("select * from fz.rows_after_abort(\$qq\$$sql\$qq\$, $n)") if $w eq 'abort';
+	return ("select * from fz.rows_of_cursor(\$qq\$$sql\$qq\$, $n)") if $w eq 'plcursor';
+	die $w;
+}
+
+sub set_list
+{
+	my (%s) = @_;
+	return join('', map { "set local $_ = '$s{$_}';\n" } sort keys %s);
+}
+
+sub script_of
+{
+	my ($case) = @_;
+	my @st = statements($case);
+	my $body = join('', map { "$_;\n\\if :ERROR\n\\echo \@\@err :SQLSTATE\n\\set st :st :SQLSTATE\n\\endif\n" } @st);
+	my ($explained) = grep { !/^(set|prepare|fetch|close|deallocate|savepoint|release|execute)/ } @st;
+	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $explained =~ /fz\.rows_|^declare/;
+	my $role = $case->{role} ? "set local role fz_user;\n" : '';
+	my %ours = $opt{baseline} ? () : ('hjoin_gpu.enabled' => 'on', 'hjoin_gpu.force' => 'on', %{ $case->{ours} });
+	my $s = "begin isolation level repeatable read;\n" . set_list(%{ $case->{settings} });
+	$s .= "savepoint s;\n" . set_list('hjoin_gpu.enabled' => 'off', 'hjoin_gpu.force' => 'off', statement_timeout => '3s') . $role . "\\set st ''\n";
+	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\n";
+	$s .= "select :'st' like '57014%' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
+	$s .= set_list(%ours, statement_timeout => '20s') . $role . "savepoint e;\n";
+	$s .= "\\echo \@\@explain\nexplain (costs off) $explained;\nrollback to e;\n";
+	$s .= "set local statement_timeout = '$case->{timeout}ms';\n" if $case->{timeout};
+	$s .= "\\echo \@\@ours\n$body\\echo \@\@done\nrollback;\n\\endif\n";
+	return $s;
+}
+
+sub part_of
+{
+	my ($out, $name) = @_;
+	my ($text) = $out =~ /^\@\@$name\n(.*?)^\@\@(?:done|ours)\n/ms;
+	$text //= '';
+	my ($err) = $text =~ /^\@\@err (\S+)$/m;
+	my @rows = grep { !/^\@\@err/ } split /\n/, $text;
+	@rows = sort @rows;
+	return ($err // '', \@rows);
+}
+
+# returns { verdict => same|skip|order|differ|lost, why, node => bool }
+sub run_case
+{
+	my ($case) = @_;
+	my $out = talk(script_of($case), 90);
+	if (!defined $out)
+	{
+		disconnect();
+		my $r = { verdict => 'lost', why => $why_lost };
+		connect_psql();
+		return $r;
+	}
+	my ($ce, $c) = part_of($out, 'core');
+	my ($oe, $o) = part_of($out, 'ours');
+	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
+	my %r = (node => ($explain // '') =~ /GpuHashJoin/ ? 1 : 0, explain => $explain, rows => scalar @$c);
+	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/;
+	return { %r, verdict => $oe eq '57014' || $oe eq $ce ? 'same' : 'differ', why => "core: '$ce', ours: '$oe'" } if $case->{timeout};
+	if ($ce ne $oe)
+	{
+		return { %r, verdict => 'same' } if substr($ce, 0, 2) eq '22' && substr($oe, 0, 2) eq '22';
+		return { %r, verdict => 'order', why => "core: '$ce', ours: '$oe'" } if !$case->{q}{errors} && ($ce =~ /^22/ || $oe =~ /^22/);
+		return { %r, verdict => 'differ', why => "SQLSTATE of core: '$ce', of ours: '$oe'" };
+	}
+	return { %r, verdict => 'same', error => $ce } if $ce ne '';
+	my ($nc, $no) = (scalar @$c, scalar @$o);
+	for my $i (0 .. ($nc > $no ? $nc : $no) - 1)
+	{
+		my ($x, $y) = ($c->[$i], $o->[$i]);
+		next if defined $x && defined $y && $x eq $y;
+		$_ = defined $_ ? substr($_, 0, 200) : '(none)' foreach ($x, $y);
+		return { %r, verdict => 'differ', why => "rows of core: $nc, of ours: $no; first difference when sorted: core '$x', ours '$y'" };
+	}
+	return { %r, verdict => 'same' };
+}
+
+# --- make a failing case smaller --------------------------------------------------------
+sub clone
+{
+	my ($x) = @_;
+	return { map { $_ => clone($x->{$_}) } keys %$x } if ref $x eq 'HASH';
+	return [ map { clone($_) } @$x ] if ref $x eq 'ARRAY';
+	return $x;
+}
+
+sub smaller
+{
+	my ($case) = @_;
+	my @out;
+	my $try = sub { my $c = clone($case); push @out, $c if $_[0]->($c); };
+	foreach my $k (sort keys %{ $case->{settings} }) { $try->(sub { delete $_[0]{settings}{$k}; 1 }); }
+	foreach my $k (sort keys %{ $case->{ours} }) { $try->(sub { delete $_[0]{ours}{$k}; 1 }); }
+	$try->(sub { $_[0]{wrap} = 'plain'; 1 }) if $case->{wrap} ne 'plain';
+	$try->(sub { $_[0]{role} = 0; 1 }) if $case->{role};
+	$try->(sub { $_[0]{sum} = 0; 1 }) if $case->{sum};
+	return @out if $case->{q}{dml};
+	foreach my $i (0 .. $#{ $case->{q}{where} }) { $try->(sub { splice(@{ $_[0]{q}{where} }, $i, 1); 1 }); }
+	foreach my $k (qw(tail setop)) { $try->(sub { $_[0]{q}{$k} = ''; 1 }) if $case->{q}{$k}; }
+	$try->(sub { $_[0]{q}{with} = []; 1 }) if @{ $case->{q}{with} };
+	$try->(sub { $_[0]{q}{select} = ['count(*)']; $_[0]{q}{tail} = ''; $_[0]{q}{setop} = ''; 1 }) if "@{ $case->{q}{select} }" ne 'count(*)';
+	if (@{ $case->{q}{select} } > 1)
+	{
+		foreach my $i (0 .. $#{ $case->{q}{select} }) { $try->(sub { splice(@{ $_[0]{q}{select} }, $i, 1); 1 }); }
+	}
+	my @paths = ([]);
+	while (my $p = shift @paths)
+	{
+		my $get = sub { my $n = $_[0]{q}{from}; $n = $n->{$_} foreach @$p; return $n; };
+		my $node = $get->($case);
+		next if $node->{kind} eq 'leaf';
+		foreach my $side (qw(l r))
+		{
+			$try->(sub { my $n = $get->($_[0]); my $child = $n->{$side}; %$n = %$child; 1 });
+			push @paths, [ @$p, $side ];
+		}
+		if (@{ $node->{cond} } > 1)
+		{
+			foreach my $i (0 .. $#{ $node->{cond} }) { $try->(sub { splice(@{ $get->($_[0])->{cond} }, $i, 1); 1 }); }
+		}
+		$try->(sub { $get->($_[0])->{type} = 'join'; 1 }) if $node->{type} ne 'join';
+	}
+	return @out;
+}
+
+sub reduce
+{
+	my ($case, $verdict) = @_;
+	my $left = $verdict eq 'lost' ? 25 : 150;
+  AGAIN: while ($left > 0)
+	{
+		foreach my $c (smaller($case))
+		{
+			last AGAIN if $left-- <= 0;
+			my $r = run_case($c);
+			if ($r->{verdict} eq $verdict) { $case = $c; next AGAIN; }
+		}
+		last;
+	}
+	return $case;
+}
+
+# Might the result have very many rows?
+sub large
+{
+	my ($from) = @_;
+	my $product = 1;
+	foreach my $leaf (HjgQuery::leaves($from)) { $product *= $leaf->{rows} < 20 ? 1 : $leaf->{rows} / 20; }
+	return $product > 3000;
+}
+
+# --- main -------------------------------------------------------------------------------
+my ($passed, $failed, $skipped, $with_node, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0);
+
+sub failure
+{
+	my ($what) = @_;
+	$failed++;
+	print "not ok - $what\n";
+}
+
+connect_psql();
+my %has;
+$has{citext} = (talk("create schema if not exists fz;\ncreate extension if not exists citext schema public;\nselect 'has' from pg_extension where extname = 'citext';\n", 30) // '') =~ /has/;
+$has{icu} = (talk("create schema if not exists fz;\ncreate collation if not exists fz.nd (provider = icu, deterministic = false, locale = 'und-u-ks-level2');\nselect 'has' from pg_collation where collname = 'nd';\n", 30) // '') =~ /has/;
+talk("select 'create role fz_user' where not exists (select from pg_roles where rolname = 'fz_user') \\gexec\n", 30);
+print "seed $opt{seed}\n";
+
+my ($round, $count) = (0, 0);
+ROUND: while (1)
+{
+	my $seed = $opt{seed} + $round++;
+	srand($seed);
+	HjgQuery::reset_aliases();
+	my $schema = HjgSchema::make(\%has);
+	my @names = map { $_->{name} } @{ $schema->{tables} };
+	my $check = "\\if :ERROR\n\\echo \@\@err :SQLSTATE :LAST_ERROR_MESSAGE\n\\endif\n";
+	my $setup = "set client_min_messages = error;\nset timezone = 'UTC';\n" . HjgSchema::preamble(\%has) . "grant usage on schema fz to public;\n";
+	$setup .= join('', map { $schema->{sql}{$_} =~ s/;\n/;\n$check/gr } @names) . "grant all on all tables in schema fz to public;\n";
+	my $out = talk($setup, 120);
+	if (!defined $out) { failure("seed $seed: making the tables: $why_lost"); disconnect(); connect_psql(); last if $failed >= $opt{'max-failures'}; next; }
+	print "# seed $seed: making the tables raised $1\n" while $out =~ /^\@\@err (.*)/mg;
+
+	foreach my $qno (1 .. $opt{'per-schema'})
+	{
+		last ROUND if $deadline ? time() > $deadline : $count >= $opt{queries};
+		srand($seed * 1000 + $qno);
+		HjgQuery::reset_aliases();
+		$count++;
+		my $q = rand() < 0.04 ? { dml => HjgQuery::make_dml($schema), settings => {} } : HjgQuery::make_query($schema);
+		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'));
+		my $r = rand();
+		if ($q->{dml} || ($q->{tail} // '') =~ /for update/ || @{ $q->{with} // [] } && $q->{with}[-1] =~ /returning/) { $case{wrap} = 'plain'; }
+		elsif ($q->{params}) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
+		elsif ($r < 0.32) { $case{wrap} = 'cursor'; }
+		elsif ($r < 0.37) { $case{wrap} = 'exceptions'; }
+		elsif ($r < 0.41) { $case{wrap} = 'abort'; }
+		elsif ($r < 0.45) { $case{wrap} = 'plcursor'; }
+		if (!$q->{dml} && !$q->{errors} && ($q->{tail} // '') !~ /for update/ && !(@{ $q->{with} } && $q->{with}[-1] =~ /returning/)) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
+		$case{role} = 1 if $schema->{rls} && rand() < 0.5;
+		my $s = $case{settings};
+		$s->{work_mem} = HjgSchema::pick('64kB', '64kB', '256kB', '4MB');
+		$s->{hash_mem_multiplier} = 1 if rand() < 0.7;
+		$s->{max_parallel_workers_per_gather} = rand() < 0.85 ? 0 : 2;
+		if ($s->{max_parallel_workers_per_gather}) { $s->{$_} = 0 foreach qw(min_parallel_table_scan_size parallel_setup_cost parallel_tuple_cost); }
+		$s->{join_collapse_limit} = 1 if rand() < 0.3;
+		$s->{from_collapse_limit} = 1 if rand() < 0.1;
+		$s->{geqo_threshold} = 2 if rand() < 0.1;
+		foreach (qw(enable_mergejoin enable_nestloop enable_hashagg enable_memoize enable_material enable_indexscan enable_bitmapscan enable_seqscan)) { $s->{$_} = 'off' if rand() < 0.06; }
+		$s->{enable_partitionwise_join} = 'on' if rand() < 0.3;
+		$s->{enable_partitionwise_aggregate} = 'on' if rand() < 0.1;
+		$s->{cursor_tuple_fraction} = 1 if rand() < 0.1;
+		$s->{jit} = 'off';
+		if (!$opt{baseline})
+		{
+			my $o = $case{ours};
+			$o->{'hjoin_gpu.embedded_rows'} = HjgSchema::pick(0, 0, 0, 100) if rand() < 0.6;
+			$o->{'hjoin_gpu.strategy'} = HjgSchema::pick('nop', 'radix') if rand() < 0.5;
+			$o->{'hjoin_gpu.device'} = HjgSchema::pick('cpu', 'auto') if rand() < 0.3;
+			$o->{'hjoin_gpu.cpu_threads'} = HjgSchema::pick(1, 2) if rand() < 0.2;
+		}
+		$case{timeout} = 1 + int(rand(20)) if rand() < 0.03;
+		print "-- $seed.$qno $case{wrap}\n", HjgQuery::render($q), ";\n" if $opt{verbose};
+		my $t = time();
+		my $res = run_case(\%case);
+		printf "-- %s, %d rows, %.2f s%s\n", $res->{verdict}, $res->{rows} // 0, time() - $t, $res->{error} ? ", error $res->{error}" : '' if $opt{verbose};
+		$planned++ if $res->{explain};
+		$with_node += $res->{node} // 0;
+		$erroneous++ if $res->{error};
+		if ($res->{verdict} eq 'same') { $passed++; next; }
+		if ($res->{verdict} eq 'skip') { $skipped++; next; }
+		if ($res->{verdict} eq 'order') { $order++; next; }
+		my $file = "$opt{'repro-dir'}/fuzz_${seed}_$qno.sql";
+		failure("seed $seed, query $qno: $res->{why}");
+		my $small = $opt{'no-reduce'} ? \%case : reduce(\%case, $res->{verdict});
+		my $text = script_of($small);
+		my %used = map { $_ => 1 } grep { $text =~ /\Q$_\E\b/ } @names;
+		foreach my $tab (@{ $schema->{tables} }) { $used{ $tab->{over} } = 1 if $used{ $tab->{name} } && $tab->{over}; }
+		if (open my $fh, '>', $file)
+		{
+			print $fh "-- $res->{why}\n-- run with: psql -XqAt -P null=~ -f FILE\nset timezone = 'UTC';\n", HjgSchema::preamble(\%has),
+			  (map { $schema->{sql}{$_} } grep { $used{$_} } @names), "grant usage on schema fz to public;\ngrant all on all tables in schema fz to public;\n", $text;
+			close $fh;
+		}
+		print "#   settings: ", join(', ', map { "$_=$small->{settings}{$_}" } sort keys %{ $small->{settings} }), "\n";
+		print "#   ours: ", join(', ', map { "$_=$small->{ours}{$_}" } sort keys %{ $small->{ours} }), "\n";
+		print "#   as: $small->{wrap}", ($small->{sum} ? ' sum' : ''), ($small->{timeout} ? ", statement_timeout $small->{timeout} ms" : ''), "\n";
+		print map { "#   $_\n" } split /\n/, HjgQuery::render($small->{q});
+		print "#   script: $file\n";
+		last ROUND if $failed >= $opt{'max-failures'};
+	}
+}
+
+# what must hold after all of them
+if (!$opt{baseline})
+{
+	my $left = '';
+	for (1 .. 20)
+	{
+		$left = talk("select count(*) from hjoin_gpu_jobs;\n", 30) // 'lost';
+		chomp $left;
+		last if $left eq '0';
+		select(undef, undef, undef, 0.25);
+	}
+	if ($left eq '0') { $passed++; }
+	else { failure("hjoin_gpu_jobs is empty at the end (it has $left)"); }
+	my $share = $planned ? $with_node / $planned : 0;
+	if ($share >= $opt{'min-share'}) { $passed++; }
+	else { failure("at least $opt{'min-share'} of the plans have our node"); }
+}
+talk("drop schema if exists fz cascade;\n", 60);
+print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core), $order with an error that depends on the plan, ",
+  "$erroneous with the same error\n";
+printf "# plans with our node: %d of %d\n", $with_node, $planned;
+print "$passed passed, $failed failed\n";
+exit($failed ? 1 : 0);

@@ -1,0 +1,162 @@
+#!/bin/bash
+# run_check.sh: "make check".  Builds, installs and runs every test in throw-away
+# clusters; prints what each part gave, and last 'N passed, N failed'.
+#
+#   test/run_check.sh [PART...]     only these parts (and the build)
+#   HJG_FUZZ_SECONDS=60             length of the fuzz run
+#   HJG_KEEP=1                      keep the work directory
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+. test/lib.sh
+
+ONLY=("$@")
+PASSED=0 FAILED=0 SUMMARY=()
+START=$SECONDS
+
+# part_end NAME RC SECONDS: count the log of a part and show it if it failed
+part_end() {
+	local name=$1 rc=$2 took=$3 log=$WORK/log/part_$1.log counts p f
+	counts=$(awk -f test/count.awk "$log")
+	p=${counts% *} f=${counts#* }
+	if [ "$rc" != 0 ] && [ "$f" = 0 ]; then f=1; fi
+	if [ "$p" = 0 ] && [ "$f" = 0 ]; then f=1; say "part $name ran no test"; fi
+	PASSED=$((PASSED + p)) FAILED=$((FAILED + f))
+	SUMMARY+=("$(printf '%-12s %5d passed %5d failed %5ds' "$name" "$p" "$f" "$took")")
+	if [ "$f" != 0 ]; then
+		say "--- $name: output (last 150 lines)"
+		tail -150 "$log"
+		say "---"
+	fi
+	say "$name: $p passed, $f failed (${took}s)" | sed 's/^/  /'
+}
+
+# part NAME TIMEOUT FUNCTION [ARG...]
+part() {
+	local name=$1 limit=$2 log=$WORK/log/part_$1.log rc=0 t=$SECONDS pid watch
+	shift 2
+	if [ ${#ONLY[@]} -gt 0 ] && [[ " ${ONLY[*]} " != *" $name "* ]] && [ "$name" != build ]; then return; fi
+	say "[$((SECONDS - START))s] $name"
+	LIMIT=$limit
+	"$@" >"$log" 2>&1 </dev/null || rc=$?
+	part_end "$name" $rc $((SECONDS - t))
+}
+
+# bounded CMD...: as the unprivileged user, ended when the part's time is over
+bounded() { as_user timeout -k 10 "$LIMIT" "$@"; }
+
+# no_crash NAME: one TAP line about the server's log
+no_crash() {
+	local found
+	found=$(crash_lines "$WORK/log/$1.log")
+	if [ -z "$found" ]; then say "ok 999 - no server process of cluster $1 crashed"
+	else
+		say "not ok 999 - no server process of cluster $1 crashed"
+		say "$found" | sed 's/^/# /'
+		return 1
+	fi
+}
+
+# --- parts ---------------------------------------------------------------------
+run_build() {
+	build_tree && say "ok 1 - builds without a warning" || { say "not ok 1 - builds without a warning"; return 1; }
+	install_tree && say "ok 2 - installs" || { say "not ok 2 - installs"; return 1; }
+	[ -z "$(cd "$SRC" && ls -d results tmp_check 2>/dev/null)" ] || true
+}
+run_rules() { bounded perl test/check_rules.pl; }
+run_target() { bounded make -s PG_CONFIG="$PG_CONFIG" "$1"; }
+run_device() { bounded "$PG_BINDIR/hjoin_gpu_device" --self-test; }
+
+make_var() { make -s -C "$WORK/tree" PG_CONFIG="$PG_CONFIG" "print-$1"; }
+
+run_regress() {
+	local rc=0
+	cluster_start regress "autovacuum = off" || return 1
+	# shellcheck disable=SC2046
+	bounded "$PGXS_TOP/src/test/regress/pg_regress" --bindir="$PG_BINDIR" --host="$PGHOST" --user=postgres \
+		--inputdir=. --outputdir="$WORK/tmp" --dbname=contrib_regression --load-extension=hjoin_gpu \
+		$(make_var REGRESS) || rc=1
+	[ ! -s "$WORK/tmp/regression.diffs" ] || cat "$WORK/tmp/regression.diffs"
+	no_crash regress || rc=1
+	cluster_stop regress || rc=1
+	return $rc
+}
+run_isolation() {
+	local rc=0
+	cluster_start isolation "autovacuum = off" "max_prepared_transactions = 5" || return 1
+	as_user mkdir -p "$WORK/tmp/iso"
+	# shellcheck disable=SC2046
+	bounded "$PGXS_TOP/src/test/isolation/pg_isolation_regress" --bindir="$PG_BINDIR" --host="$PGHOST" --user=postgres \
+		--inputdir=test/isolation --outputdir="$WORK/tmp/iso" --dbname=isolation_regression --load-extension=hjoin_gpu \
+		$(make_var ISOLATION) || rc=1
+	[ ! -s "$WORK/tmp/iso/regression.diffs" ] || cat "$WORK/tmp/iso/regression.diffs"
+	no_crash isolation || rc=1
+	cluster_stop isolation || rc=1
+	return $rc
+}
+run_tap() {
+	set -- "$WORK"/tree/test/t/*.pl
+	[ -e "$1" ] || { say "no file in test/t"; return 1; }
+	bounded env -u PGHOST -u PGUSER -u PGDATABASE PG_CONFIG="$PG_CONFIG" TESTDIR="$WORK/tree" TESTDATADIR="$WORK/tmp/tap" TESTLOGDIR="$WORK/log/tap" \
+		PGPORT=65432 PG_REGRESS="$PGXS_TOP/src/test/regress/pg_regress" enable_injection_points=no \
+		prove -v --merge --timer -I "$PGXS_TOP/src/test/perl" -I test/t "$@"
+}
+run_pgtap() {
+	local rc=0
+	cluster_start pgtap || return 1
+	as_user psql -qX -c 'create extension pgtap' -c 'create extension hjoin_gpu' || rc=1
+	set -- "$WORK"/tree/test/pgtap/*.sql
+	[ -e "$1" ] || { say "no file in test/pgtap"; rc=1; }
+	bounded pg_prove -v --merge -d postgres "$@" || rc=1
+	no_crash pgtap || rc=1
+	cluster_stop pgtap || rc=1
+	return $rc
+}
+run_fuzz() {
+	local rc=0 f=${HJG_FUZZ_SECONDS:-75}
+	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" || return 1
+	as_user psql -qX -c 'create extension hjoin_gpu' || rc=1
+	LIMIT=$((f + 120))
+	bounded perl test/fuzz/hjg_fuzz.pl --seconds "$f" --seed "${HJG_FUZZ_SEED:-20240501}" --repro-dir "$WORK/log" || rc=1
+	no_crash fuzz || rc=1
+	cluster_stop fuzz || rc=1
+	return $rc
+}
+
+# --- main ---------------------------------------------------------------------
+say "== packages"
+install_packages test
+make_work check
+STOPPED=
+finish() {
+	local d
+	[ -z "$STOPPED" ] || return
+	STOPPED=1
+	for d in "$WORK"/*/postmaster.pid; do
+		[ -e "$d" ] && as_user pg_ctl -D "$(dirname "$d")" -m immediate stop >/dev/null 2>&1
+	done
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+say "PostgreSQL $("$PG_CONFIG" --version | cut -d' ' -f2-), tests run as user $RUN_USER in $WORK"
+
+part build 300 run_build
+part rules 120 run_rules
+part engine 420 run_target check-engine
+part arena 180 run_target check-arena
+part device 120 run_device
+part regress 300 run_regress
+part isolation 180 run_isolation
+part pgtap 180 run_pgtap
+part tap 420 run_tap
+part fuzz 300 run_fuzz
+
+finish
+say
+say "== summary ($((SECONDS - START))s)"
+printf '%s\n' "${SUMMARY[@]}"
+if [ "$FAILED" = 0 ] && [ -z "${HJG_KEEP:-}" ]; then
+	rm -rf "$WORK"
+else
+	say "logs and outputs: $WORK"
+fi
+say "$PASSED passed, $FAILED failed"
+[ "$FAILED" = 0 ]
