@@ -140,7 +140,7 @@ measure_by_sql(HjgUnitCosts *costs)
 	small_ns = time_query(join_query(SMALL_JOIN_ROWS, SMALL_JOIN_ROWS)) - small_scans;
 	small_ns -= SMALL_JOIN_ROWS *
 		(2 * costs->marshal_tuple_ns + costs->build_tuple_ns + costs->probe_tuple_ns + costs->emit_tuple_ns);
-	costs->startup_ns = Max(small_ns, hjg_model_default_costs.startup_ns / 10);
+	costs->startup_ns = Max(small_ns, hjg_model_default_costs.startup_ns / 2);
 }
 
 /* ---------- by calling the data path ---------- */

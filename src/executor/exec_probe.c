@@ -73,10 +73,11 @@ keep_null_probe(HjgJoinState *state, HjgProbeBatch *batch, const HjgRow *row)
 	hjg_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
 
+/* Of keys their own bytes count, not the slab that they begin to fill. */
 static size_t
-batch_bytes(const HjgProbeBatch *batch)
+batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 {
-	return hjg_store_bytes(batch->rows) + batch->keys.bytes +
+	return hjg_store_bytes(batch->rows) + (size_t) batch->keys.nrows * run->key_width +
 		(batch->null_rows != NULL ? hjg_store_bytes(batch->null_rows) : 0);
 }
 
@@ -115,7 +116,7 @@ fill_batch(HjgJoinState *state)
 		if (nread % 64 == 0)
 		{
 			CHECK_FOR_INTERRUPTS();
-			if (nread >= MIN_BATCH_ROWS && batch_bytes(batch) > max_bytes)
+			if (nread >= MIN_BATCH_ROWS && batch_bytes(run, batch) > max_bytes)
 				break;
 		}
 	}

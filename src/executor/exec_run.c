@@ -559,7 +559,8 @@ hjg_run_bytes(const HjgRun *run)
 {
 	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = engine_strategy()};
 
-	return run->build.bytes + hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
+	return (size_t) run->build.nrows * run->key_width +
+		hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
 }
 
 /* Once for each run: what its engine did, for EXPLAIN. */

@@ -12,7 +12,7 @@
 
 const HjgUnitCosts hjg_model_default_costs = {
 	.cost_unit_ns = 9000,
-	.startup_ns = 150000,
+	.startup_ns = 40000,
 	.job_ns = 250000,
 	.marshal_tuple_ns = 18,
 	.hash_key_ns = 25,
