@@ -47,6 +47,7 @@ typedef enum HjgPlanPrivate
 	HJG_PRIVATE_SCALARS,		/* integers, HjgPlanScalars */
 	HJG_PRIVATE_OPERATORS,		/* OIDs: equality operator of key i, outer type on the left */
 	HJG_PRIVATE_COLLATIONS,		/* OIDs: its input collation */
+	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
 	HJG_PRIVATE_Count
 } HjgPlanPrivate;
 
@@ -58,6 +59,17 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_NINNER,			/* columns of the inner plan */
 	HJG_SCALAR_Count
 } HjgPlanScalars;
+
+/* What EXPLAIN ANALYZE shows beside the measured phases; scans are not included. */
+typedef enum HjgPlanPrediction
+{
+	HJG_PREDICTION_MARSHAL_BUILD,
+	HJG_PREDICTION_MARSHAL_PROBE,
+	HJG_PREDICTION_BUILD,
+	HJG_PREDICTION_PROBE,
+	HJG_PREDICTION_EMIT,
+	HJG_PREDICTION_Count
+} HjgPlanPrediction;
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
 

@@ -77,7 +77,14 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_ro
 	return pairs;
 }
 
-void
+/* Nanoseconds to microseconds that fit an integer list. */
+static int
+whole_us(double ns)
+{
+	return (int) Min(ns / 1000.0, PG_INT32_MAX);
+}
+
+List *
 hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, Path *outer_path,
 				 Path *inner_path)
 {
@@ -130,4 +137,7 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 
 	path->startup_cost = startup;
 	path->total_cost = Max(total, startup);
+	return list_make5_int(whole_us(prediction.marshal_build_ns), whole_us(prediction.marshal_probe_ns),
+						  whole_us(prediction.build_ns + prediction.startup_ns), whole_us(prediction.probe_ns),
+						  whole_us(prediction.emit_ns));
 }
