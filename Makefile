@@ -110,3 +110,25 @@ check-engine-valgrind: build/test_engine
 	valgrind -q --error-exitcode=1 --leak-check=full --fair-sched=try build/test_engine --short
 .PHONY: check-engine check-engine-tsan check-engine-valgrind
 # ---- end of engine tests ----
+
+# ---- check-arena: unit tests of the arena, plain and under the sanitizers ----
+arena_tests = $(notdir $(basename $(wildcard test/arena/test_*.c)))
+arena_test_deps = $(filter-out %_pg.c,$(wildcard src/arena/*.c)) $(wildcard src/arena/*.h src/layout/*.h) test/arena/hjg_test.h
+arena_test_build = $(DEVICE_CC) -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -Itest/arena
+arena_tests_plain = $(addprefix build/arena/plain/,$(arena_tests))
+arena_tests_asan = $(addprefix build/arena/asan/,$(arena_tests))
+arena_tests_tsan = $(addprefix build/arena/tsan/,$(arena_tests))
+build/arena/plain/%: test/arena/%.c $(arena_test_deps)
+	@mkdir -p $(@D)
+	$(arena_test_build) -O2 -o $@ $(filter %.c,$^)
+build/arena/asan/%: test/arena/%.c $(arena_test_deps)
+	@mkdir -p $(@D)
+	$(arena_test_build) -O1 -fsanitize=address,undefined -fno-sanitize-recover -o $@ $(filter %.c,$^)
+build/arena/tsan/%: test/arena/%.c $(arena_test_deps)
+	@mkdir -p $(@D)
+	$(arena_test_build) -O1 -fsanitize=thread -o $@ $(filter %.c,$^)
+check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
+	@for t in $^; do echo "# $$t"; $$t > $$t.out 2>&1 && ! grep '^not ok' $$t.out || { cat $$t.out; exit 1; }; done
+	@echo "all tests of the arena passed"
+.PHONY: check-arena
+# ---- end of check-arena ----

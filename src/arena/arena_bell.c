@@ -54,7 +54,9 @@ hjg_bell_ring(const HjgArena *arena, hjg_u32 job_ix)
 		return;
 	mark(control->submitted, job_ix);
 	__atomic_fetch_add(&control->doorbell, 1, __ATOMIC_SEQ_CST);
-	wake_a_hunter(control);
+	/* the thread that runs an operation of this job looks at the marks when it is done */
+	if (__atomic_load_n(&arena->jobs[job_ix].attended, __ATOMIC_SEQ_CST) == 0)
+		wake_a_hunter(control);
 }
 
 void

@@ -73,6 +73,7 @@ hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 rol
 		*generation = HJG_WORD_GENERATION(word);
 		__atomic_store_n(&job->cancel, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->nslabs, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&job->attended, 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&job->owner_role, role, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->since_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
 		__atomic_store_n(&job->epoch, __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST), __ATOMIC_RELAXED);

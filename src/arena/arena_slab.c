@@ -173,7 +173,8 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 			return ntrimmed;
 		}
 		slab = &arena->slabs[ref - 1];
-		if (nkept >= keep && now - __atomic_load_n(&slab->freed_ms, __ATOMIC_RELAXED) >= idle_ms)
+		/* a slab may have been freed after "now" was taken */
+		if (nkept >= keep && (int32_t) (now - __atomic_load_n(&slab->freed_ms, __ATOMIC_RELAXED)) >= (int32_t) idle_ms)
 			break;
 		last_kept = ref;
 		ref = __atomic_load_n(&slab->next_ref, __ATOMIC_RELAXED);

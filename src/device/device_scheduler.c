@@ -370,8 +370,10 @@ hunt(hjg_u32 *start)
 		op = hjg_bell_take(&serve->arena, ix) ? visit(task, &serve->arena.jobs[ix]) : NULL;
 		if (op != NULL)
 		{
+			__atomic_store_n(&serve->arena.jobs[ix].attended, 1, __ATOMIC_SEQ_CST);
 			hjg_bell_hunt_end(&serve->arena, true);
 			run_op(task, &serve->arena.jobs[ix], op);
+			__atomic_store_n(&serve->arena.jobs[ix].attended, 0, __ATOMIC_SEQ_CST);
 			if (has_queued(&serve->arena.jobs[ix]))
 				hjg_bell_remark(&serve->arena, ix);
 			*start = ix + 1;

@@ -119,7 +119,7 @@ typedef struct HjgJobSlot
 	hjg_u32		max_probe_rows;
 	hjg_u32		cancel;			/* any participant or the supervisor */
 	hjg_u32		nslabs;			/* held now, for views */
-	hjg_u32		pad;
+	hjg_u32		attended;		/* device process: a thread has it, and will look again */
 	hjg_u64		since_us;		/* microseconds since the Unix epoch */
 
 	HjgJobStats stats;
