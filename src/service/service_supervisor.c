@@ -40,7 +40,7 @@
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 30000
-#define HEALTHY_MS 3000			/* so long a life sets the pauses back */
+#define HEALTHY_MS 1000			/* so long a life sets the pauses back */
 #define START_TIMEOUT_MS 60000	/* drivers may take their time */
 #define SLAB_IDLE_MS 5000
 #define WARM_SLABS 16			/* of each use */
