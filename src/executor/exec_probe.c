@@ -446,7 +446,8 @@ hjg_unmatched_build_next(HjgJoinState *state)
 		{
 			if (!test_bit(state->build_matched, state->unmatched_next))
 				state->vector_build[n++] = state->unmatched_next;
-			state->unmatched_next++;
+			if ((++state->unmatched_next & 0xFFFFF) == 0)
+				CHECK_FOR_INTERRUPTS();
 		}
 		if (n == 0)
 			return false;
