@@ -24,7 +24,7 @@ bool		hjg_enabled = true;
 bool		hjg_explain_declined = false;
 bool		hjg_force = false;
 double		hjg_marshal_tuple_cost = -1;
-int			hjg_on_fallback = HJG_FALLBACK_SILENT;
+int			hjg_on_fallback = HJG_FALLBACK_LOG;
 double		hjg_probe_tuple_cost = -1;
 double		hjg_startup_cost = -1;
 int			hjg_strategy = HJG_STRATEGY_AUTO;
@@ -138,7 +138,7 @@ hjg_base_define_gucs(bool preloaded)
 	DefineCustomEnumVariable("hjoin_gpu.on_fallback",
 							 "What to do when the device process cannot finish a join.",
 							 "The backend finishes the join itself (silent, log) or raises an error (error).",
-							 &hjg_on_fallback, HJG_FALLBACK_SILENT, fallback_options, PGC_USERSET, 0,
+							 &hjg_on_fallback, HJG_FALLBACK_LOG, fallback_options, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.probe_tuple_cost", "Cost of probing the hash table, for each probe row.",

@@ -150,9 +150,41 @@ show_times(HjgJoinState *state, ExplainState *es)
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
 }
 
+/* What the model expected of the same phases, scans apart. */
+static void
+show_prediction(List *prediction, ExplainState *es)
+{
+	static const char *const labels[HJG_PREDICTION_Count] = {
+		[HJG_PREDICTION_MARSHAL_BUILD] = "Marshal Build",
+		[HJG_PREDICTION_MARSHAL_PROBE] = "Marshal Probe",
+		[HJG_PREDICTION_BUILD] = "Build",
+		[HJG_PREDICTION_PROBE] = "Probe",
+		[HJG_PREDICTION_EMIT] = "Emit",
+	};
+
+	if (list_length(prediction) != HJG_PREDICTION_Count)
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+	ExplainOpenGroup("Predicted Phases", "Predicted Phases", true, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfoString(es->str, "Predicted Phases:");
+		for (int i = 0; i < HJG_PREDICTION_Count; i++)
+			appendStringInfo(es->str, " %s=%.3f ms", labels[i], list_nth_int(prediction, i) / 1000.0);
+		appendStringInfoChar(es->str, '\n');
+	}
+	else
+	{
+		for (int i = 0; i < HJG_PREDICTION_Count; i++)
+			show_time(psprintf("%s Time", labels[i]), list_nth_int(prediction, i) * 1000.0, es);
+	}
+	ExplainCloseGroup("Predicted Phases", "Predicted Phases", true, es);
+}
+
 static void
 show_report(HjgJoinState *state, ExplainState *es)
 {
+	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	HjgReport	report = state->report;
 	bool		on_device = report.device_loads > 0;
 	const char *where = on_device ? "device process" : "backend";
@@ -177,7 +209,10 @@ show_report(HjgJoinState *state, ExplainState *es)
 	ExplainPropertyUInteger("Peak Memory Usage", "kB", (report.peak_bytes + 1023) / 1024, es);
 	show_count("Arena Usage", "kB", report.job.arena_bytes / 1024, es);
 	if (hjg_exec_timing(state) && es->timing)
+	{
 		show_times(state, es);
+		show_prediction(list_nth(cscan->custom_private, HJG_PRIVATE_PREDICTION), es);
+	}
 }
 
 void
@@ -201,11 +236,13 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Key Width", "bytes", state->outer.codec->key_width, es);
 		ExplainPropertyInteger("Carried Columns", NULL, state->outer.ncarried + state->inner.ncarried, es);
 	}
-	if (es->analyze && node->ss.ps.instrument != NULL && node->ss.ps.instrument->nloops > 0)
+	if (es->analyze && node->ss.ps.instrument != NULL)
 	{
 		/* the load at hand has not reported yet */
 		if (state->run != NULL)
 			hjg_run_report(state->run);
-		show_report(state, es);
+		/* in a parallel plan this is the leader's share, and it may have none */
+		if (state->report.loads > 0)
+			show_report(state, es);
 	}
 }

@@ -445,8 +445,6 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 	reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
 	if (reason != HJG_REASON_NONE)
 	{
-		if (reason == HJG_REASON_BAD_RESULT)
-			hjg_service_count(HJG_COUNT_BAD_RESULTS, 1);
 		fall_back(run, reason);
 		return false;
 	}
@@ -559,7 +557,8 @@ hjg_run_bytes(const HjgRun *run)
 {
 	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = engine_strategy()};
 
-	return run->build.bytes + hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
+	return (size_t) run->build.nrows * run->key_width +
+		hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
 }
 
 /* Once for each run: what its engine did, for EXPLAIN. */

@@ -125,7 +125,7 @@ typedef struct HjgKeyBuffer
 	int			nsegments;
 	int			max_segments;
 	uint32		nrows;
-	size_t		bytes;			/* of all segments */
+	size_t		bytes;			/* capacity of all segments */
 } HjgKeyBuffer;
 
 typedef struct HjgProbeBatch
@@ -333,6 +333,7 @@ extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch);
 extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
 /* After so many probe rows a small join is worth a job after all. */
 extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
+/* Keys of the build side, and what the backend's own engine would allocate for it. */
 extern size_t hjg_run_bytes(const HjgRun *run);
 /* Add what the engine did to the report, once. */
 extern void hjg_run_report(HjgRun *run);

@@ -47,6 +47,7 @@ typedef enum HjgPlanPrivate
 	HJG_PRIVATE_SCALARS,		/* integers, HjgPlanScalars */
 	HJG_PRIVATE_OPERATORS,		/* OIDs: equality operator of key i, outer type on the left */
 	HJG_PRIVATE_COLLATIONS,		/* OIDs: its input collation */
+	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
 	HJG_PRIVATE_Count
 } HjgPlanPrivate;
 
@@ -59,10 +60,24 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 
+/* What EXPLAIN ANALYZE shows beside the measured phases; scans are not included. */
+typedef enum HjgPlanPrediction
+{
+	HJG_PREDICTION_MARSHAL_BUILD,
+	HJG_PREDICTION_MARSHAL_PROBE,
+	HJG_PREDICTION_BUILD,
+	HJG_PREDICTION_PROBE,
+	HJG_PREDICTION_EMIT,
+	HJG_PREDICTION_Count
+} HjgPlanPrediction;
+
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
 
-/* The unit costs in force: defaults, calibration, cost knobs, in this order. */
-extern void hjg_planner_unit_costs(HjgUnitCosts *costs);
+/*
+ * The unit costs in force: defaults, calibration, cost knobs, in this order.
+ * Returns the time of a cost of 1.0 for a join with so many build rows.
+ */
+extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 
 /* Install the hook and register the node.  Called once by _PG_init. */
 extern void hjg_planner_init(void);

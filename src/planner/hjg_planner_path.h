@@ -28,6 +28,7 @@ typedef enum HjgPathPrivate
 	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique */
 	HJG_PATH_HASHCLAUSES,		/* RestrictInfos */
 	HJG_PATH_RESTRICTLIST,		/* RestrictInfos, hash clauses included */
+	HJG_PATH_PREDICTION,		/* integers, HjgPlanPrediction */
 	HJG_PATH_Count
 } HjgPathPrivate;
 
@@ -37,9 +38,12 @@ typedef enum HjgPathPrivate
  */
 extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why);
 
-/* Fill in the costs of a path whose rows and children are set. */
-extern void hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
-							 Path *outer_path, Path *inner_path);
+/*
+ * Fill in the costs of a path whose rows and children are set; returns the
+ * prediction for the plan.
+ */
+extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
+							  Path *outer_path, Path *inner_path);
 
 /* CustomPathMethods.PlanCustomPath */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,

@@ -66,6 +66,7 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	CustomPath *cpath = makeNode(CustomPath);
 	Path	   *path = &cpath->path;
 	RelOptInfo *joinrel = candidate->joinrel;
+	List	   *prediction;
 	List	   *scalars = list_make2_int(candidate->jointype, candidate->extra->inner_unique);
 
 	path->pathtype = T_CustomScan;
@@ -88,10 +89,10 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	}
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make2(outer_path, inner_path);
-	cpath->custom_private = list_make3(scalars, list_copy(candidate->hashclauses),
-									   list_copy(candidate->extra->restrictlist));
 	cpath->methods = &path_methods;
-	hjg_planner_cost(root, candidate, path, outer_path, inner_path);
+	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path);
+	cpath->custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
+									   list_copy(candidate->extra->restrictlist), prediction);
 	return cpath;
 }
 

@@ -133,7 +133,8 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->custom_exprs = list_make4(outer_keys, inner_keys, hash_clauses, join_qual);
 	scalars = list_make4_int(jointype, lsecond_int(path_scalars), list_length(outer_plan->targetlist),
 							 list_length(inner_plan->targetlist));
-	cscan->custom_private = list_make3(scalars, operators, collations);
+	cscan->custom_private = list_make4(scalars, operators, collations,
+									   list_nth(best_path->custom_private, HJG_PATH_PREDICTION));
 	cscan->methods = &hjg_scan_methods;
 	return &cscan->scan.plan;
 }
