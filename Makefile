@@ -33,14 +33,13 @@ PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 PG_CPPFLAGS = -I$(CURDIR)/src
 PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-declaration-after-statement -O2
 # no LLVM bitcode: the hot loops are ours, not inlined into queries
-with_llvm = no
+override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
 COMMANDS = check check-core demo demo-stop bench lint
 ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
 ifneq ($(PGXS),)
 include $(PGXS)
-override with_llvm = no
 endif
 endif
 
@@ -89,3 +88,50 @@ endif
 print-%:
 	@echo '$($*)'
 # --- end of commands and tests ---
+
+# ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
+engine_test_srcs = $(wildcard src/engine/*.c) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
+engine_test_hdrs = $(wildcard src/layout/*.h src/engine/*.h test/engine/*.h)
+ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -Itest/engine
+
+build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O3 -o $@ $(engine_test_srcs) -lm
+build/test_engine_asan: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(engine_test_srcs) -lm
+build/test_engine_tsan: $(engine_test_srcs) $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=thread -o $@ $(engine_test_srcs) -lm
+
+check-engine: build/test_engine build/test_engine_asan
+	build/test_engine
+	build/test_engine_asan --short
+check-engine-tsan: build/test_engine_tsan
+	build/test_engine_tsan --short
+check-engine-valgrind: build/test_engine
+	valgrind -q --error-exitcode=1 --leak-check=full --fair-sched=try build/test_engine --short
+.PHONY: check-engine check-engine-tsan check-engine-valgrind
+# ---- end of engine tests ----
+
+# ---- check-arena: unit tests of the arena, plain and under the sanitizers ----
+arena_tests = $(notdir $(basename $(wildcard test/arena/test_*.c)))
+arena_test_deps = $(filter-out %_pg.c,$(wildcard src/arena/*.c)) $(wildcard src/arena/*.h src/layout/*.h) test/arena/hjg_test.h
+arena_test_build = $(DEVICE_CC) -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -Itest/arena
+arena_tests_plain = $(addprefix build/arena/plain/,$(arena_tests))
+arena_tests_asan = $(addprefix build/arena/asan/,$(arena_tests))
+arena_tests_tsan = $(addprefix build/arena/tsan/,$(arena_tests))
+build/arena/plain/%: test/arena/%.c $(arena_test_deps)
+	@mkdir -p $(@D)
+	$(arena_test_build) -O2 -o $@ $(filter %.c,$^)
+build/arena/asan/%: test/arena/%.c $(arena_test_deps)
+	@mkdir -p $(@D)
+	$(arena_test_build) -O1 -fsanitize=address,undefined -fno-sanitize-recover -o $@ $(filter %.c,$^)
+build/arena/tsan/%: test/arena/%.c $(arena_test_deps)
+	@mkdir -p $(@D)
+	$(arena_test_build) -O1 -fsanitize=thread -o $@ $(filter %.c,$^)
+check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
+	@for t in $^; do echo "# $$t"; $$t > $$t.out 2>&1 && ! grep '^not ok' $$t.out || { cat $$t.out; exit 1; }; done
+	@echo "all tests of the arena passed"
+.PHONY: check-arena
+# ---- end of check-arena ----

@@ -11,6 +11,8 @@
 
 #include "postgres.h"
 
+#include <time.h>
+
 typedef enum HjgOnFallback
 {
 	HJG_FALLBACK_SILENT,
@@ -43,6 +45,16 @@ extern double hjg_probe_tuple_cost;
 extern double hjg_startup_cost;
 extern int	hjg_strategy;
 extern double hjg_transfer_cost;
+
+/* A monotonic clock, in nanoseconds. */
+static inline uint64
+hjg_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64) now.tv_sec * UINT64CONST(1000000000) + now.tv_nsec;
+}
 
 /* Define all settings; postmaster-only ones are left out unless preloaded. */
 extern void hjg_base_define_gucs(bool preloaded);

@@ -127,7 +127,11 @@ typedef struct HjgJoinStats
 	HjgCpuStrategy strategy;	/* the one that ran */
 } HjgJoinStats;
 
-/* Upper bound of what hjg_join_build() and _probe() allocate, in bytes. */
+/*
+ * Upper bound of what hjg_join_build() and _probe() allocate at one time, in
+ * bytes, on any number of threads, for probe batches of up to probe_rows rows and
+ * for up to 64 segments and one more for every 64 rows.
+ */
 extern size_t hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows);
 
 /* Segments may come in any order and need not be contiguous in row numbers. */

@@ -1,0 +1,134 @@
+/* sql/hjoin_gpu--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION hjoin_gpu" to load this file. \quit
+
+-- Devices -------------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_devices(
+    OUT name text,
+    OUT kind text,
+    OUT description text,
+    OUT state text,
+    OUT reason text,
+    OUT memory_bytes bigint,
+    OUT compute_units integer,
+    OUT pid integer,
+    OUT started timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION hjoin_gpu_devices() IS
+'devices that the device process found, and why they cannot be used if so';
+
+CREATE VIEW hjoin_gpu_devices AS
+SELECT * FROM hjoin_gpu_devices();
+
+-- Jobs ----------------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_jobs(
+    OUT slot integer,
+    OUT generation bigint,
+    OUT pid integer,
+    OUT role oid,
+    OUT state text,
+    OUT build_rows bigint,
+    OUT batches_in_flight integer,
+    OUT arena_bytes bigint,
+    OUT since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION hjoin_gpu_jobs() IS
+'joins that use the device process now; whose they are is shown to their role and to pg_read_all_stats';
+
+CREATE VIEW hjoin_gpu_jobs AS
+SELECT j.slot, j.generation, j.pid, r.rolname AS usename, j.state, j.build_rows,
+       j.batches_in_flight, j.arena_bytes, j.since
+FROM hjoin_gpu_jobs() j LEFT JOIN pg_catalog.pg_roles r ON r.oid = j.role;
+
+-- Counters ------------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_stat(
+    OUT name text,
+    OUT value bigint,
+    OUT detail text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION hjoin_gpu_stat() IS
+'counters since the start of the server or the last hjoin_gpu_stat_reset()';
+
+CREATE VIEW hjoin_gpu_stat AS
+SELECT * FROM hjoin_gpu_stat();
+
+CREATE FUNCTION hjoin_gpu_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hjoin_gpu_stat_reset() IS 'sets the counters to zero';
+
+REVOKE ALL ON FUNCTION hjoin_gpu_stat_reset() FROM PUBLIC;
+
+-- Memory --------------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_arena(
+    OUT total_bytes bigint,
+    OUT leased_bytes bigint,
+    OUT warm_bytes bigint,
+    OUT workspace_bytes bigint)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION hjoin_gpu_arena() IS
+'memory shared with the device process: in all, used by joins, idle but kept; and private memory of the device process';
+
+-- Self-test -----------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_self_test(
+    build_rows bigint DEFAULT 100000,
+    probe_rows bigint DEFAULT 1000000)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hjoin_gpu_self_test(bigint, bigint) IS
+'joins made-up rows in the device process and returns the number of pairs';
+
+REVOKE ALL ON FUNCTION hjoin_gpu_self_test(bigint, bigint) FROM PUBLIC;
+
+-- Calibration ---------------------------------------------------------------
+
+CREATE FUNCTION hjoin_gpu_calibrate(
+    OUT name text,
+    OUT value double precision,
+    OUT unit text,
+    OUT default_value double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION hjoin_gpu_calibrate() IS
+'measures the unit costs of the cost model on this machine and keeps them';
+
+REVOKE ALL ON FUNCTION hjoin_gpu_calibrate() FROM PUBLIC;
+
+CREATE FUNCTION hjoin_gpu_costs(
+    OUT name text,
+    OUT value double precision,
+    OUT unit text,
+    OUT default_value double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION hjoin_gpu_costs() IS
+'unit costs in force: defaults, calibrated values, settings of this session';
+
+CREATE VIEW hjoin_gpu_costs AS
+SELECT * FROM hjoin_gpu_costs();

@@ -1,0 +1,222 @@
+/*
+ * arena_check.c
+ *	  Checking what another process wrote into the arena.
+ *
+ * The client compares a round's report with what it submitted, from its own
+ * memory; the device process walks chains with bounds.  Nothing here trusts a
+ * number that was read from the arena.
+ */
+#include <stdlib.h>
+
+#include "arena/hjg_arena.h"
+#include "layout/hjg_checksum.h"
+
+const char *
+hjg_check_text(HjgCheck check)
+{
+	switch (check)
+	{
+		case HJG_CHECK_GOOD:
+			return "good";
+		case HJG_CHECK_ROUND:
+			return "result of another round";
+		case HJG_CHECK_COUNT:
+			return "impossible number of pairs";
+		case HJG_CHECK_CURSOR:
+			return "impossible cursor";
+		case HJG_CHECK_ROW:
+			return "row number out of range";
+		case HJG_CHECK_CHECKSUM:
+			return "wrong checksum";
+	}
+	return "unknown";
+}
+
+void
+hjg_check_copy(const HjgOp *op, HjgReported *reported)
+{
+	reported->round = __atomic_load_n(&op->round_done, __ATOMIC_RELAXED);
+	reported->status = __atomic_load_n(&op->status, __ATOMIC_RELAXED);
+	reported->npairs = __atomic_load_n(&op->npairs, __ATOMIC_RELAXED);
+	reported->checksum = __atomic_load_n(&op->checksum, __ATOMIC_RELAXED);
+	reported->cursor.row = __atomic_load_n(&op->cursor_out.row, __ATOMIC_RELAXED);
+	reported->cursor.pad = 0;
+	reported->cursor.skip = __atomic_load_n(&op->cursor_out.skip, __ATOMIC_RELAXED);
+}
+
+hjg_u64
+hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs)
+{
+	hjg_u64		sum = 0;
+
+	for (hjg_u64 i = 0; i < npairs; i++)
+		sum += hjg_checksum_pair(pairs[i].probe_row, pairs[i].build_row);
+	return sum;
+}
+
+/*
+ * Are all pairs of a page within bounds?  first_row and nrows give the probe
+ * rows that this round covers; limit is the first build row number that
+ * cannot be, of build rows plus one: HJG_NO_ROW + 1 wraps to 0, which makes
+ * one comparison do for "a build row, or none".
+ */
+static inline bool
+check_page(const HjgPair *pairs, hjg_u64 npairs, hjg_u32 first_row, hjg_u32 nrows,
+		   hjg_u32 lowest, hjg_u64 span, hjg_u64 *sum)
+{
+	hjg_u64		total = 0;
+	hjg_u32		bad = 0;
+
+	for (hjg_u64 i = 0; i < npairs; i++)
+	{
+		hjg_u32		probe_row = pairs[i].probe_row;
+		hjg_u32		build_row = pairs[i].build_row;
+
+		bad |= (hjg_u32) (probe_row - first_row) >= nrows;
+		bad |= (hjg_u64) (hjg_u32) (build_row + 1 - lowest) >= span;
+		total += hjg_checksum_pair(probe_row, build_row);
+	}
+	*sum += total;
+	return bad == 0;
+}
+
+HjgCheck
+hjg_check_round(const HjgExpected *expected, const HjgReported *reported)
+{
+	HjgCursor	from = expected->cursor;
+	HjgCursor	to = reported->cursor;
+	hjg_u64		left = reported->npairs;
+	hjg_u64		covered;
+	hjg_u64		sum = 0;
+	hjg_u32		lowest;
+	hjg_u64		span;
+
+	if (reported->round != expected->round)
+		return HJG_CHECK_ROUND;
+	if (to.row > expected->probe_rows || (to.row == expected->probe_rows && to.skip != 0))
+		return HJG_CHECK_CURSOR;
+	if (from.row < expected->probe_rows &&
+		(to.row < from.row || (to.row == from.row && to.skip <= from.skip)))
+		return HJG_CHECK_CURSOR;
+	if (from.row >= expected->probe_rows && to.row != from.row)
+		return HJG_CHECK_CURSOR;
+	if (left > (hjg_u64) expected->npages * expected->page_pairs)
+		return HJG_CHECK_COUNT;
+
+	covered = (hjg_u64) to.row - from.row + (to.skip > 0 ? 1 : 0);
+	switch ((HjgMatchMode) expected->mode)
+	{
+		case HJG_MATCH_ALL:
+			lowest = 1;
+			span = expected->build_limit;
+			break;
+		case HJG_MATCH_LEFT:
+			lowest = 0;
+			span = expected->build_limit + 1;
+			break;
+		case HJG_MATCH_SEMI:
+			if (left > covered)
+				return HJG_CHECK_COUNT;
+			lowest = 1;
+			span = expected->build_limit;
+			break;
+		case HJG_MATCH_ANTI:
+			if (left > covered)
+				return HJG_CHECK_COUNT;
+			lowest = 0;
+			span = 1;
+			break;
+		default:
+			return HJG_CHECK_ROW;
+	}
+
+	for (hjg_u32 page = 0; left > 0; page++)
+	{
+		hjg_u64		n = left < expected->page_pairs ? left : expected->page_pairs;
+
+		if (!check_page(expected->pages[page], n, from.row, (hjg_u32) covered, lowest, span, &sum))
+			return HJG_CHECK_ROW;
+		left -= n;
+	}
+	if (sum != reported->checksum)
+		return HJG_CHECK_CHECKSUM;
+	return HJG_CHECK_GOOD;
+}
+
+static int
+compare_inputs(const void *a, const void *b)
+{
+	hjg_u32		x = ((const HjgInput *) a)->first_row;
+	hjg_u32		y = ((const HjgInput *) b)->first_row;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Walk a chain of at most room slabs of this owner.  Returns the count, or
+ * room + 1 when it is longer or not sound.
+ */
+static hjg_u32
+walk(const HjgArena *arena, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hjg_u32 room)
+{
+	hjg_u32		n = 0;
+
+	while (ref != 0)
+	{
+		if (ref > arena->nslabs || n >= room ||
+			__atomic_load_n(&arena->slabs[ref - 1].owner, __ATOMIC_ACQUIRE) != owner)
+			return room + 1;
+		slab_ixs[n++] = ref - 1;
+		ref = __atomic_load_n(&arena->slabs[ref - 1].next_ref, __ATOMIC_RELAXED);
+	}
+	return n;
+}
+
+bool
+hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
+				 HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs)
+{
+	hjg_u32    *slab_ixs = malloc((room > 0 ? room : 1) * sizeof(hjg_u32));
+	hjg_u64		nrows = 0;
+	hjg_u32		n;
+
+	if (slab_ixs == NULL)
+		return false;
+	n = walk(arena, __atomic_load_n(&op->input_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
+	for (hjg_u32 i = 0; i < n && n <= room; i++)
+	{
+		const HjgSlab *slab = &arena->slabs[slab_ixs[i]];
+
+		inputs[i].keys = hjg_arena_slab_at(arena, slab_ixs[i]);
+		inputs[i].nrows = __atomic_load_n(&slab->nrows, __ATOMIC_RELAXED);
+		inputs[i].first_row = __atomic_load_n(&slab->first_row, __ATOMIC_RELAXED);
+		if (inputs[i].nrows > HJG_SLAB_BYTES / key_width ||
+			inputs[i].first_row > HJG_MAX_BUILD_ROWS - inputs[i].nrows)
+			n = room + 1;
+		else
+			nrows += inputs[i].nrows;
+	}
+	free(slab_ixs);
+	if (n > room || nrows != __atomic_load_n(&op->nrows, __ATOMIC_RELAXED))
+		return false;
+	qsort(inputs, n, sizeof(HjgInput), compare_inputs);
+	*ninputs = n;
+	return true;
+}
+
+bool
+hjg_check_results(const HjgArena *arena, const HjgOp *op, hjg_u64 owner,
+				  HjgPair **pages, hjg_u32 room, hjg_u32 *npages)
+{
+	hjg_u32    *slab_ixs = malloc((room > 0 ? room : 1) * sizeof(hjg_u32));
+	hjg_u32		n;
+
+	if (slab_ixs == NULL)
+		return false;
+	n = walk(arena, __atomic_load_n(&op->result_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
+	for (hjg_u32 i = 0; i < n && n <= room; i++)
+		pages[i] = hjg_arena_slab_at(arena, slab_ixs[i]);
+	free(slab_ixs);
+	*npages = n;
+	return n > 0 && n <= room;
+}

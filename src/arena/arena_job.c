@@ -1,0 +1,233 @@
+/*
+ * arena_job.c
+ *	  Jobs and their operations: who may move what from which state to which.
+ *
+ * A job slot's word holds the job's generation and its state.  The generation
+ * grows by one each time the slot becomes free, so whatever was learned of an
+ * earlier job never fits a later one.
+ *
+ *	job			to			who, when
+ *	FREE		LEASED		backend: takes the slot
+ *	LEASED		SWEEPING	owner: no operation runs; it has taken back those queued
+ *				ABANDONED	owner: an operation runs; or the supervisor: owner is gone
+ *	ABANDONED	SWEEPING	supervisor: no operation runs, or the job's epoch is over
+ *	SWEEPING	FREE		who brought it to SWEEPING: slabs are back; generation + 1
+ *
+ * A job has an operation "build" and HJG_MAX_BATCHES operations "batch".  Each
+ * has a word of its own that holds the job's generation too.
+ *
+ *	operation	to			who, when
+ *	FREE		FILLING		participant: opens a batch; the build with the lease
+ *	FILLING		QUEUED		the participant that fills it: submits
+ *	QUEUED		RUNNING		device process: claims it
+ *				DRAINING	participant or supervisor: takes it back unrun
+ *	RUNNING		READY		device process, and nobody else while it lives: results,
+ *							status and times are written, it touches nothing any more
+ *	READY		DRAINING	participant: claims the result
+ *	DRAINING	QUEUED		that participant: submits the next round
+ *				FREE		that participant: closes the batch
+ *	any			FREE		who frees the job, with generation + 1
+ *
+ * Every move is a compare-and-swap on the word.  So several producers may fill
+ * different batches, several consumers drain them, and a claim that came too
+ * late fails.  Between QUEUED and READY inputs and result slabs belong to the
+ * device process: they are given back only after READY, or when the epoch of the
+ * arena has moved past the job's, which the supervisor does after it has seen
+ * the old process dead.
+ */
+#include "arena/hjg_arena.h"
+
+static bool
+move_word(hjg_u64 *word, hjg_u64 from, hjg_u64 to)
+{
+	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+bool
+hjg_op_move(HjgOp *op, hjg_u32 generation, HjgOpState from, HjgOpState to)
+{
+	return move_word(&op->word, HJG_WORD(generation, from), HJG_WORD(generation, to));
+}
+
+/* Operation number i of a job: the batches, then the build. */
+static HjgOp *
+op_at(HjgJobSlot *job, int i)
+{
+	return i < HJG_MAX_BATCHES ? &job->batches[i] : &job->build;
+}
+
+bool
+hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
+				   hjg_u32 *job_ix, hjg_u32 *generation)
+{
+	for (hjg_u32 i = 0; i < HJG_MAX_JOBS; i++)
+	{
+		hjg_u32		ix = (hint + i) % HJG_MAX_JOBS;
+		HjgJobSlot *job = &arena->jobs[ix];
+		hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_RELAXED);
+
+		if (HJG_WORD_STATE(word) != HJG_JOB_FREE ||
+			!move_word(&job->word, word, HJG_WORD(HJG_WORD_GENERATION(word), HJG_JOB_LEASED)))
+			continue;
+		*job_ix = ix;
+		*generation = HJG_WORD_GENERATION(word);
+		__atomic_store_n(&job->cancel, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&job->nslabs, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&job->attended, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&job->owner_role, role, __ATOMIC_RELAXED);
+		__atomic_store_n(&job->since_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
+		__atomic_store_n(&job->epoch, __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST), __ATOMIC_RELAXED);
+		for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
+			__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);
+		job->stats = (HjgJobStats) {0};
+		__atomic_store_n(&job->build.input_ref, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&job->build.ninputs, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&job->build.nrows, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&job->build.word, HJG_WORD(*generation, HJG_OP_FILLING), __ATOMIC_SEQ_CST);
+		for (int b = 0; b < HJG_MAX_BATCHES; b++)
+			__atomic_store_n(&job->batches[b].word, HJG_WORD(*generation, HJG_OP_FREE), __ATOMIC_SEQ_CST);
+		/* from here on a sweep may ask whether the owner lives */
+		__atomic_store_n(&job->owner_pid, pid, __ATOMIC_SEQ_CST);
+		return true;
+	}
+	return false;
+}
+
+int
+hjg_job_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno)
+{
+	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
+	{
+		HjgParticipant *participant = &job->participants[p];
+		hjg_u32		nobody = 0;
+
+		if (!__atomic_compare_exchange_n(&participant->pid, &nobody, pid, false,
+										 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&participant->waiting, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&participant->pgprocno, pgprocno, __ATOMIC_SEQ_CST);
+		return p;
+	}
+	return -1;
+}
+
+void
+hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid)
+{
+	if (participant < 0 || participant >= HJG_MAX_PARTICIPANTS)
+		return;
+	__atomic_store_n(&job->participants[participant].waiting, 0, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&job->participants[participant].pid, &pid, 0, false,
+								__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+bool
+hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_ix,
+				 hjg_u32 nrows, hjg_u32 first_row)
+{
+	HjgSlab    *slab;
+	hjg_u32		ref;
+
+	if (slab_ix >= arena->nslabs)
+		return false;
+	slab = &arena->slabs[slab_ix];
+	if (__atomic_load_n(&slab->owner, __ATOMIC_RELAXED) != owner)
+		return false;
+	__atomic_store_n(&slab->nrows, nrows, __ATOMIC_RELAXED);
+	__atomic_store_n(&slab->first_row, first_row, __ATOMIC_RELAXED);
+	ref = __atomic_load_n(&op->input_ref, __ATOMIC_RELAXED);
+	do
+		__atomic_store_n(&slab->next_ref, ref, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&op->input_ref, &ref, slab_ix + 1, true,
+										__ATOMIC_RELEASE, __ATOMIC_RELAXED));
+	__atomic_fetch_add(&op->ninputs, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&op->nrows, nrows, __ATOMIC_RELEASE);
+	return true;
+}
+
+/*
+ * Take back what is queued and see whether anything runs that a living device
+ * process may touch.
+ */
+static bool
+nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
+{
+	bool		over = __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST) !=
+		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED);
+
+	for (int i = 0; i <= HJG_MAX_BATCHES; i++)
+	{
+		HjgOp	   *op = op_at(job, i);
+
+		if (hjg_op_move(op, generation, HJG_OP_QUEUED, HJG_OP_DRAINING))
+			continue;
+		if (!over && __atomic_load_n(&op->word, __ATOMIC_SEQ_CST) == HJG_WORD(generation, HJG_OP_RUNNING))
+			return false;
+	}
+	return true;
+}
+
+bool
+hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
+{
+	return nothing_runs(arena, job, generation) &&
+		move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING));
+}
+
+bool
+hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
+{
+	if (__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != HJG_WORD(generation, from))
+		return false;
+	__atomic_store_n(&job->owner_pid, 0, __ATOMIC_SEQ_CST);
+	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
+		__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);
+	for (int i = 0; i <= HJG_MAX_BATCHES; i++)
+		__atomic_store_n(&op_at(job, i)->word, HJG_WORD(generation + 1, HJG_OP_FREE), __ATOMIC_SEQ_CST);
+	return move_word(&job->word, HJG_WORD(generation, from), HJG_WORD(generation + 1, HJG_JOB_FREE));
+}
+
+bool
+hjg_job_abandon(HjgJobSlot *job, hjg_u32 generation)
+{
+	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
+	return move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_ABANDONED));
+}
+
+int
+hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned)
+{
+	int			nleft = 0;
+
+	*nreturned = 0;
+	for (hjg_u32 ix = 0; ix < HJG_MAX_JOBS; ix++)
+	{
+		HjgJobSlot *job = &arena->jobs[ix];
+		hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
+		hjg_u32		generation = HJG_WORD_GENERATION(word);
+
+		if (HJG_WORD_STATE(word) == HJG_JOB_LEASED && alive != NULL)
+		{
+			hjg_u32		pid = __atomic_load_n(&job->owner_pid, __ATOMIC_SEQ_CST);
+
+			/* 0: the owner is just entering itself */
+			if (pid == 0 || alive(pid, arg) || !hjg_job_abandon(job, generation))
+				continue;
+			word = HJG_WORD(generation, HJG_JOB_ABANDONED);
+		}
+		if (HJG_WORD_STATE(word) != HJG_JOB_ABANDONED)
+			continue;
+		if (!nothing_runs(arena, job, generation) ||
+			!move_word(&job->word, word, HJG_WORD(generation, HJG_JOB_SWEEPING)))
+		{
+			nleft++;
+			continue;
+		}
+		hjg_slab_release_all(arena, hjg_slab_owner(ix, generation));
+		if (hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING))
+			(*nreturned)++;
+		/* the device process may keep private memory for it */
+		hjg_bell_ring(arena, ix);
+	}
+	return nleft;
+}

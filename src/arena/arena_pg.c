@@ -1,0 +1,73 @@
+/*
+ * arena_pg.c
+ *	  Makes the arena when the postmaster makes its shared memory.
+ *
+ * The hook runs in the postmaster before any child exists, and again when it
+ * starts over after a crash of a backend: then the old arena may hold leases of
+ * processes that were killed in the middle of anything, so it is dropped and a
+ * fresh one made.  A device process of the old arena keeps its own mapping until it
+ * notices that its supervisor is gone; it cannot reach the new one.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+
+#include "arena/hjg_arena_pg.h"
+#include "base/hjg_base.h"
+
+HjgArena	hjg_arena_map;
+int			hjg_arena_fd = -1;
+
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static void
+drop_arena(void)
+{
+	hjg_arena_detach(&hjg_arena_map);
+	if (hjg_arena_fd >= 0)
+	{
+		close(hjg_arena_fd);
+		ReleaseExternalFD();
+		hjg_arena_fd = -1;
+	}
+}
+
+static void
+make_arena(void)
+{
+	const char *step;
+	int			error;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	/* children inherit; a single-user server has no supervisor to serve an arena */
+	if (IsUnderPostmaster || !IsPostmasterEnvironment)
+		return;
+
+	drop_arena();
+	error = hjg_arena_create(&hjg_arena_map, (size_t) hjg_arena_size_mb * 1024 * 1024, &hjg_arena_fd, &step);
+	if (error != 0)
+	{
+		hjg_arena_fd = -1;
+		errno = error;
+		ereport(WARNING,
+				(errcode(ERRCODE_SYSTEM_ERROR),
+				 errmsg("could not make the shared memory of hjoin_gpu: %m"),
+				 errdetail("%s failed for %d MB.", step, hjg_arena_size_mb),
+				 errhint("The server works without it. Perhaps hjoin_gpu.arena_size is too large for this system.")));
+		return;
+	}
+	ReserveExternalFD();
+}
+
+void
+hjg_arena_init(void)
+{
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = make_arena;
+}

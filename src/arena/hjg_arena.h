@@ -1,0 +1,236 @@
+/*
+ * hjg_arena.h
+ *	  The memory that PostgreSQL's processes and the device process share: one
+ *	  memfd with control block, job slots and slabs.
+ *
+ * Room "arena": pure C but for the files that end in _pg.c.  The same functions
+ * serve backends, the supervisor, the device process and the unit tests.
+ *
+ * Owner.  The postmaster makes the arena; it lives as long as someone maps it
+ * and has no name, so nothing is left behind after a crash.
+ *
+ * Rules.  No lock, no pointer and nothing that a dead process could hold
+ * for ever lies in the arena.  Only PostgreSQL's processes take slabs from the
+ * free stacks or put them back, and only they free jobs; the device process
+ * reads inputs, writes results, and moves operations as the table in
+ * arena_job.c allows.  What is read from the arena is checked, never asserted:
+ * every index is compared with the geometry that this process copied into its
+ * HjgArena when it mapped it.
+ *
+ * Forbidden here: postgres.h (outside _pg.c), and waiting, but for the device process's
+ * own sleep in arena_bell.c.
+ */
+#ifndef HJG_ARENA_H
+#define HJG_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "layout/hjg_control.h"
+
+/* This process's mapping.  Process-local, so the arena cannot corrupt it. */
+typedef struct HjgArena
+{
+	char	   *base;			/* NULL: not mapped */
+	size_t		bytes;
+	HjgControl *control;
+	HjgJobSlot *jobs;
+	HjgSlab    *slabs;
+	char	   *slab_base;
+	hjg_u32		nslabs;
+} HjgArena;
+
+/* ---- arena_core.c: making and mapping ---- */
+
+/*
+ * Make an arena of at least one slab within about bytes.  Returns 0 and the
+ * descriptor (close-on-exec, sealed against resizing), or an errno with the
+ * name of the call that failed in *step.
+ */
+extern int	hjg_arena_create(HjgArena *arena, size_t bytes, int *fd, const char **step);
+
+/*
+ * Map an arena that another process made.  Returns 0, an errno, or EINVAL with a
+ * step that says what does not fit (magic, version, geometry).
+ */
+extern int	hjg_arena_attach(HjgArena *arena, int fd, const char **step);
+extern void hjg_arena_detach(HjgArena *arena);
+
+/* NULL for an index that is out of range. */
+extern void *hjg_arena_slab_at(const HjgArena *arena, hjg_u32 slab_ix);
+
+extern hjg_u64 hjg_arena_now_ns(void);	/* monotonic; the same in all processes */
+extern hjg_u64 hjg_arena_now_us(void);	/* since the Unix epoch */
+
+/* ---- arena_slab.c: free slabs ---- */
+
+static inline hjg_u64
+hjg_slab_owner(hjg_u32 job_ix, hjg_u32 generation)
+{
+	return (hjg_u64) (job_ix + 1) << 32 | generation;
+}
+
+/*
+ * Take a free slab, warm ones first.  A slab for input is zero; one for results
+ * may hold what the same role left in it.  HJG_NO_SLAB when there is none.
+ */
+extern hjg_u32 hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, HjgSlabUse use);
+
+/* Give back; false, and nothing happens, when the slab is not this owner's. */
+extern bool hjg_slab_release(const HjgArena *arena, hjg_u32 slab_ix, hjg_u64 owner);
+
+/* Give back whatever the owner still has; returns how many.  Reads the whole table. */
+extern hjg_u32 hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner);
+
+/*
+ * Give the memory of free slabs that were not used for idle_ms back to the
+ * system, but for the keep most recent ones of each use.  Supervisor only.
+ * Returns how many.
+ */
+extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep);
+
+typedef struct HjgArenaUse
+{
+	hjg_u64		total_bytes;
+	hjg_u64		leased_bytes;
+	hjg_u64		warm_bytes;		/* free, memory still there */
+} HjgArenaUse;
+
+extern void hjg_arena_use(const HjgArena *arena, HjgArenaUse *use);
+/* Number of free slabs whose memory is there. */
+extern hjg_u32 hjg_slab_nwarm(const HjgArena *arena);
+
+/* ---- arena_job.c: jobs and their operations ---- */
+
+/* The slot, or NULL for an index that is out of range. */
+static inline HjgJobSlot *
+hjg_job_at(const HjgArena *arena, hjg_u32 job_ix)
+{
+	return job_ix < HJG_MAX_JOBS ? &arena->jobs[job_ix] : NULL;
+}
+
+static inline hjg_u32
+hjg_op_state(const HjgOp *op)
+{
+	return HJG_WORD_STATE(__atomic_load_n(&op->word, __ATOMIC_SEQ_CST));
+}
+
+/* FREE to LEASED.  False when all slots are taken; hint is where to look first. */
+extern bool hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
+							   hjg_u32 *job_ix, hjg_u32 *generation);
+
+/* Enter this process among those to be woken; -1 when the table is full. */
+extern int	hjg_job_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno);
+extern void hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid);
+
+/* Move an operation; false when it is not (any more) in that state of that job. */
+extern bool hjg_op_move(HjgOp *op, hjg_u32 generation, HjgOpState from, HjgOpState to);
+
+/* Append a slab to a chain of inputs; for several processes at the same time. */
+extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_ix,
+							 hjg_u32 nrows, hjg_u32 first_row);
+
+/*
+ * Owner: give the job back if the device process cannot touch it any more.  The
+ * owner has given its slabs back before.  False when an operation runs; then
+ * hjg_job_abandon() it.
+ */
+extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
+extern bool hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
+extern bool hjg_job_abandon(HjgJobSlot *job, hjg_u32 generation);
+
+/*
+ * Supervisor: return abandoned jobs, and those whose owner is gone, that the
+ * device process does not touch any more.  Returns how many are still waited for.
+ */
+typedef bool (*HjgAliveFn) (hjg_u32 pid, void *arg);
+extern int	hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned);
+
+/* ---- arena_bell.c: waking the device process, and being woken by it ---- */
+
+/* Client: job has something to do. */
+extern void hjg_bell_ring(const HjgArena *arena, hjg_u32 job_ix);
+
+/* Device process: the job has more to do than the caller takes. */
+extern void hjg_bell_remark(const HjgArena *arena, hjg_u32 job_ix);
+/* Device process: around looking for work; found when it goes on to run something. */
+extern void hjg_bell_hunt_begin(const HjgArena *arena);
+extern void hjg_bell_hunt_end(const HjgArena *arena, bool found);
+
+/* Device process: current count; then look for work; then sleep if there was none. */
+extern hjg_u32 hjg_bell_count(const HjgArena *arena);
+extern void hjg_bell_sleep(const HjgArena *arena, hjg_u32 count, int timeout_ms);
+extern void hjg_bell_wake_all(const HjgArena *arena);
+extern bool hjg_bell_pending(const HjgArena *arena);
+/* Take the mark off a job before looking at it. */
+extern bool hjg_bell_take(const HjgArena *arena, hjg_u32 job_ix);
+
+/*
+ * Device process: an operation of the job ended.  True when the caller must
+ * send a byte to the supervisor.
+ */
+extern bool hjg_relay_notify(const HjgArena *arena, hjg_u32 job_ix);
+
+/* Supervisor: take the jobs whose waiters are to be woken. */
+extern void hjg_relay_take(const HjgArena *arena, hjg_u64 jobs[HJG_MAX_JOBS / 64]);
+
+/* ---- arena_check.c: what the device process wrote ---- */
+
+typedef enum HjgCheck
+{
+	HJG_CHECK_GOOD = 0,
+	HJG_CHECK_ROUND,			/* result of another round */
+	HJG_CHECK_COUNT,			/* more pairs than room or than the mode allows */
+	HJG_CHECK_CURSOR,			/* out of range, or no progress */
+	HJG_CHECK_ROW,				/* a row number that was not submitted */
+	HJG_CHECK_CHECKSUM
+} HjgCheck;
+
+extern const char *hjg_check_text(HjgCheck check);
+
+/* What the client submitted, from its own memory. */
+typedef struct HjgExpected
+{
+	hjg_u32		round;
+	hjg_u32		mode;			/* HjgMatchMode */
+	hjg_u64		probe_rows;
+	hjg_u64		build_limit;	/* highest build row number + 1 */
+	HjgCursor	cursor;
+	HjgPair   **pages;
+	hjg_u32		npages;
+	hjg_u32		page_pairs;
+} HjgExpected;
+
+/* What it reads back; copied from the operation first, so it cannot change meanwhile. */
+typedef struct HjgReported
+{
+	hjg_u32		round;
+	hjg_u32		status;
+	hjg_u64		npairs;
+	hjg_u64		checksum;
+	HjgCursor	cursor;
+} HjgReported;
+
+extern void hjg_check_copy(const HjgOp *op, HjgReported *reported);
+extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *reported);
+
+/* Checksum of pairs [from, from + npairs) of a page. */
+extern hjg_u64 hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs);
+
+/*
+ * Device process: collect an operation's inputs in ascending order of first
+ * row, into an array with place for room of them.  False when the chain is not
+ * sound or longer.
+ */
+typedef struct HjgInput
+{
+	const void *keys;
+	hjg_u32		nrows;
+	hjg_u32		first_row;
+} HjgInput;
+extern bool hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
+							 HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs);
+extern bool hjg_check_results(const HjgArena *arena, const HjgOp *op, hjg_u64 owner,
+							  HjgPair **pages, hjg_u32 room, hjg_u32 *npages);
+
+#endif							/* HJG_ARENA_H */

@@ -1,0 +1,21 @@
+/*
+ * hjg_arena_pg.h
+ *	  The arena as PostgreSQL's processes have it: made by the postmaster,
+ *	  inherited by all its children.
+ */
+#ifndef HJG_ARENA_PG_H
+#define HJG_ARENA_PG_H
+
+#include "postgres.h"
+
+#include "arena/hjg_arena.h"
+
+/* base is NULL when there is no arena. */
+extern HjgArena hjg_arena_map;
+/* The memfd, for the device process; -1 when there is none. */
+extern int	hjg_arena_fd;
+
+/* Have the arena made at server start.  In _PG_init of the postmaster. */
+extern void hjg_arena_init(void);
+
+#endif							/* HJG_ARENA_PG_H */

@@ -1,0 +1,157 @@
+/*
+ * base_guc.c
+ *	  All settings, in alphabetical order.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <math.h>
+
+#include "utils/guc.h"
+
+#include "base/hjg_base.h"
+
+int			hjg_arena_size_mb = 4096;
+double		hjg_build_tuple_cost = -1;
+int			hjg_cpu_threads = 0;
+char	   *hjg_device = NULL;
+char	   *hjg_device_program = NULL;
+int			hjg_device_timeout_ms = 2000;
+int			hjg_embedded_rows = 32768;
+double		hjg_emit_tuple_cost = -1;
+bool		hjg_enabled = true;
+bool		hjg_explain_declined = false;
+bool		hjg_force = false;
+double		hjg_marshal_tuple_cost = -1;
+int			hjg_on_fallback = HJG_FALLBACK_LOG;
+double		hjg_probe_tuple_cost = -1;
+double		hjg_startup_cost = -1;
+int			hjg_strategy = HJG_STRATEGY_AUTO;
+double		hjg_transfer_cost = -1;
+
+static const struct config_enum_entry fallback_options[] = {
+	{"silent", HJG_FALLBACK_SILENT, false},
+	{"log", HJG_FALLBACK_LOG, false},
+	{"error", HJG_FALLBACK_ERROR, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry strategy_options[] = {
+	{"auto", HJG_STRATEGY_AUTO, false},
+	{"nop", HJG_STRATEGY_NOP, false},
+	{"radix", HJG_STRATEGY_RADIX, false},
+	{NULL, 0, false}
+};
+
+/* "cuda:" or "opencl:" and a small number */
+static bool
+is_numbered_device(const char *value, const char *kind)
+{
+	size_t		n = strlen(kind);
+	const char *digits = value + n;
+
+	if (pg_strncasecmp(value, kind, n) != 0 || *digits == '\0' || strlen(digits) > 3)
+		return false;
+	for (; *digits; digits++)
+		if (!isdigit((unsigned char) *digits))
+			return false;
+	return true;
+}
+
+static bool
+check_device(char **newval, void **extra, GucSource source)
+{
+	if (pg_strcasecmp(*newval, "auto") == 0 || pg_strcasecmp(*newval, "cpu") == 0 ||
+		is_numbered_device(*newval, "cuda:") || is_numbered_device(*newval, "opencl:"))
+		return true;
+	GUC_check_errhint("Available values: auto, cpu, cuda:N, opencl:N (N counts from 0).");
+	return false;
+}
+
+/* A cost knob: -1 stands for the calibrated value. */
+static void
+define_cost(const char *name, const char *what, double *variable)
+{
+	DefineCustomRealVariable(name, what,
+							 "In units of seq_page_cost; -1 uses the value calibrated on this machine.",
+							 variable, -1.0, -1.0, 1.0e10, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+}
+
+void
+hjg_base_define_gucs(bool preloaded)
+{
+	if (preloaded)
+		DefineCustomIntVariable("hjoin_gpu.arena_size",
+								"Size of the memory shared with the device process.",
+								"Memory is used only as joins need it and given back when idle.",
+								&hjg_arena_size_mb, 4096, 16, INT_MAX / 2,
+								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+
+	define_cost("hjoin_gpu.build_tuple_cost", "Cost of building the hash table, for each build row.",
+				&hjg_build_tuple_cost);
+
+	DefineCustomIntVariable("hjoin_gpu.cpu_threads",
+							"Threads of the cpu engine in the device process.",
+							"The value at server start is the size of its thread pool, 0 meaning one a core; "
+							"a session's value limits its own joins.",
+							&hjg_cpu_threads, 0, 0, 1024, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomStringVariable("hjoin_gpu.device",
+							   "Device that joins run on: auto, cpu, cuda:N or opencl:N.",
+							   NULL, &hjg_device, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, NULL, NULL);
+
+	if (preloaded)
+		DefineCustomStringVariable("hjoin_gpu.device_program",
+								   "Path of the device program; empty means the one beside the server program.",
+								   NULL, &hjg_device_program, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY,
+								   NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hjoin_gpu.device_timeout",
+							"Time without a sign of life after which the device process is restarted.",
+							NULL, &hjg_device_timeout_ms, 2000, 100, INT_MAX / 4,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomIntVariable("hjoin_gpu.embedded_rows",
+							"Joins of at most so many rows a side run in the backend itself.",
+							"0 sends every join to the device process; -1 none.",
+							&hjg_embedded_rows, 32768, -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	define_cost("hjoin_gpu.emit_tuple_cost", "Cost of handing a joined row to the executor, for each row.",
+				&hjg_emit_tuple_cost);
+
+	DefineCustomBoolVariable("hjoin_gpu.enabled", "Lets the planner choose GpuHashJoin.",
+							 NULL, &hjg_enabled, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("hjoin_gpu.explain_declined",
+							 "Says by a NOTICE during planning why GpuHashJoin is not offered for a join.",
+							 NULL, &hjg_explain_declined, false, PGC_USERSET, 0, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("hjoin_gpu.force",
+							 "Uses GpuHashJoin wherever it is eligible, whatever it costs.",
+							 "For tests and comparisons.",
+							 &hjg_force, false, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+
+	define_cost("hjoin_gpu.marshal_tuple_cost", "Cost of packing a row into a batch, for each row read.",
+				&hjg_marshal_tuple_cost);
+
+	DefineCustomEnumVariable("hjoin_gpu.on_fallback",
+							 "What to do when the device process cannot finish a join.",
+							 "The backend finishes the join itself (silent, log) or raises an error (error).",
+							 &hjg_on_fallback, HJG_FALLBACK_LOG, fallback_options, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+
+	define_cost("hjoin_gpu.probe_tuple_cost", "Cost of probing the hash table, for each probe row.",
+				&hjg_probe_tuple_cost);
+
+	define_cost("hjoin_gpu.startup_cost", "Cost of starting a join.", &hjg_startup_cost);
+
+	DefineCustomEnumVariable("hjoin_gpu.strategy",
+							 "Algorithm of the engine; auto chooses by size.",
+							 NULL, &hjg_strategy, HJG_STRATEGY_AUTO, strategy_options, PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	define_cost("hjoin_gpu.transfer_cost", "Cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
+
+	MarkGUCPrefixReserved("hjoin_gpu");
+}

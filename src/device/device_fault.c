@@ -1,0 +1,134 @@
+/*
+ * device_fault.c
+ *	  Faults on request of the environment variable HJG_FAULT, for tests.
+ *
+ * A comma-separated list of what:phase[:argument].  The argument of a fault
+ * that happens once is the number of the operation of that phase, from 1, in
+ * this process; that of "slow" is a time, and all operations are slow.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/hjg_device.h"
+
+#define MAX_FAULTS 16
+
+typedef enum FaultKind
+{
+	FAULT_DIE,
+	FAULT_EXIT,
+	FAULT_HANG,
+	FAULT_SLOW,
+	FAULT_CORRUPT,
+	FAULT_TRUNCATE
+} FaultKind;
+
+typedef struct Fault
+{
+	FaultKind	kind;
+	HjgPhase	phase;
+	unsigned	argument;
+} Fault;
+
+static const char *const kind_names[] = {"die", "exit", "hang", "slow", "corrupt", "truncate"};
+static const char *const phase_names[HJG_PHASE_COUNT] = {"start", "build", "probe", "result"};
+
+static Fault faults[MAX_FAULTS];
+static int	nfaults;
+static unsigned counts[HJG_PHASE_COUNT];
+
+static int
+find_name(const char *const *names, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+bool
+hjg_fault_parse(const char *text)
+{
+	char		copy[512];
+	char	   *next;
+
+	if (text == NULL || *text == '\0')
+		return true;
+	if (strlen(text) >= sizeof(copy))
+		goto bad;
+	strcpy(copy, text);
+	for (char *item = strtok_r(copy, ",", &next); item != NULL; item = strtok_r(NULL, ",", &next))
+	{
+		char	   *part;
+		char	   *kind = strtok_r(item, ":", &part);
+		char	   *phase = strtok_r(NULL, ":", &part);
+		char	   *argument = strtok_r(NULL, ":", &part);
+		int			kind_ix = kind ? find_name(kind_names, 6, kind) : -1;
+		int			phase_ix = phase ? find_name(phase_names, HJG_PHASE_COUNT, phase) : -1;
+		char	   *end = NULL;
+		long		value = argument ? strtol(argument, &end, 10) : 1;
+
+		if (kind_ix < 0 || phase_ix < 0 || value < 0 || value > 1000000 || nfaults == MAX_FAULTS ||
+			(end != NULL && *end != '\0' && strcmp(end, "ms") != 0))
+			goto bad;
+		faults[nfaults++] = (Fault) {(FaultKind) kind_ix, (HjgPhase) phase_ix, (unsigned) value};
+	}
+	return true;
+
+bad:
+	fprintf(stderr, "hjoin_gpu_device: cannot understand HJG_FAULT \"%s\"\n", text);
+	return false;
+}
+
+static void
+sleep_ms(unsigned ms)
+{
+	struct timespec ts = {ms / 1000, (long) (ms % 1000) * 1000000};
+
+	nanosleep(&ts, NULL);
+}
+
+HjgSpoil
+hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
+{
+	unsigned	count;
+
+	if (nfaults == 0)
+		return HJG_SPOIL_NOTHING;
+	count = __atomic_add_fetch(&counts[phase], 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < nfaults; i++)
+	{
+		const Fault *fault = &faults[i];
+
+		if (fault->phase != phase || (fault->kind != FAULT_SLOW && fault->argument != count))
+			continue;
+		switch (fault->kind)
+		{
+			case FAULT_DIE:
+				kill(getpid(), SIGKILL);
+				break;
+			case FAULT_EXIT:
+				_exit(1);
+			case FAULT_HANG:
+				for (;;)
+					sleep_ms(1000);
+			case FAULT_SLOW:
+				for (unsigned ms = 0; ms < fault->argument; ms++)
+				{
+					if (poll != NULL && poll(arg))
+						break;
+					sleep_ms(1);
+				}
+				break;
+			case FAULT_CORRUPT:
+				return HJG_SPOIL_CORRUPT;
+			case FAULT_TRUNCATE:
+				return HJG_SPOIL_TRUNCATE;
+		}
+	}
+	return HJG_SPOIL_NOTHING;
+}

@@ -1,0 +1,229 @@
+/*
+ * device_main.c
+ *	  The program hjoin_gpu_device: options, and serving an arena.
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "device/hjg_device.h"
+
+#define PROGRAM_VERSION "1.0"
+
+/* Exit codes; the supervisor logs them. */
+#define EXIT_USAGE 2
+#define EXIT_ARENA 3
+
+static void
+usage(void)
+{
+	printf("hjoin_gpu_device joins rows for the PostgreSQL extension hjoin_gpu.\n\n"
+		   "The server starts it by itself. On its own it is a tool:\n"
+		   "  --list          list the devices found\n"
+		   "  --self-test     run joins through the real protocol and check them\n"
+		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
+		   "  --help          show this help\n"
+		   "  --version       show the version\n\n"
+		   "Given by the server:\n"
+		   "  --arena-fd=N    descriptor of the shared memory\n"
+		   "  --socket-fd=N   descriptor of the socket to the supervisor\n"
+		   "  --epoch=N       number of this process in the life of the arena\n"
+		   "  --parent=PID    end at once when this is not the parent process\n\n"
+		   "Environment:\n"
+		   "  HJG_FAULT       faults for tests: a comma-separated list of\n"
+		   "                    die:PHASE:N       be killed in the Nth operation\n"
+		   "                    exit:PHASE:N      exit with code 1\n"
+		   "                    hang:PHASE:N      stop making progress\n"
+		   "                    slow:PHASE:TIMEms take so long, each time\n"
+		   "                    corrupt:result:N  change a pair of a result\n"
+		   "                    truncate:result:N drop a pair of a result\n"
+		   "                  PHASE is start, build, probe or result.\n");
+}
+
+/*
+ * A lock on the arena that the system drops when the last thread of this process
+ * is gone: no two processes serve one arena, and a new supervisor can tell whether
+ * an old process still lives.  Where /proc is missing the lock is done without.
+ */
+static bool
+lock_arena(int arena_fd)
+{
+	char		path[64];
+	int			fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", arena_fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+/* Under memory pressure this process goes before the server's. */
+static void
+offer_to_oom_killer(void)
+{
+	int			fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void) !write(fd, "300", 3);
+	close(fd);
+}
+
+static int
+serve_arena(int arena_fd, HjgServe *serve)
+{
+	struct pollfd fds[2];
+	const char *step;
+	sigset_t	mask;
+	int			error;
+
+	offer_to_oom_killer();
+	hjg_fault_here(HJG_PHASE_START, NULL, NULL);
+	if (!lock_arena(arena_fd))
+	{
+		fprintf(stderr, "hjoin_gpu_device: another process still serves this memory\n");
+		return EXIT_ARENA;
+	}
+	error = hjg_arena_attach(&serve->arena, arena_fd, &step);
+	if (error != 0)
+	{
+		fprintf(stderr, "hjoin_gpu_device: cannot use the shared memory: %s: %s\n", step,
+				error == EINVAL ? "does not fit this program" : strerror(error));
+		return EXIT_ARENA;
+	}
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	fds[0] = (struct pollfd) {.fd = serve->socket, .events = POLLIN};
+	fds[1] = (struct pollfd) {.fd = signalfd(-1, &mask, SFD_CLOEXEC), .events = POLLIN};
+	if (!hjg_scheduler_start(serve))
+		return 1;
+
+	for (;;)
+	{
+		char		bytes[64];
+
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return 1;
+		/* the joins of clients are lost either way: do not wait for threads */
+		if (fds[1].revents != 0)
+			_exit(0);
+		if (fds[0].revents != 0 && read(serve->socket, bytes, sizeof(bytes)) <= 0 && errno != EINTR)
+			_exit(0);
+	}
+}
+
+static int
+parse_number(const char *text, int *value)
+{
+	char	   *end;
+	long		number = strtol(text, &end, 10);
+
+	if (*text == '\0' || *end != '\0' || number < 0 || number > 0x7FFFFFFF)
+		return -1;
+	*value = (int) number;
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	enum
+	{
+		OPT_LIST = 1, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_ARENA, OPT_SOCKET, OPT_EPOCH,
+		OPT_PARENT
+	};
+	static const struct option options[] = {
+		{"arena-fd", required_argument, NULL, OPT_ARENA},
+		{"epoch", required_argument, NULL, OPT_EPOCH},
+		{"help", no_argument, NULL, OPT_HELP},
+		{"list", no_argument, NULL, OPT_LIST},
+		{"parent", required_argument, NULL, OPT_PARENT},
+		{"self-test", no_argument, NULL, OPT_SELF_TEST},
+		{"socket-fd", required_argument, NULL, OPT_SOCKET},
+		{"threads", required_argument, NULL, OPT_THREADS},
+		{"version", no_argument, NULL, OPT_VERSION},
+		{NULL, 0, NULL, 0}
+	};
+	static HjgServe serve;
+	int			arena_fd = -1;
+	int			epoch = 0;
+	int			parent = 0;
+	int			action = 0;
+	int			option;
+	sigset_t	all;
+
+	serve.socket = -1;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+	{
+		int			bad = 0;
+
+		switch (option)
+		{
+			case OPT_THREADS:
+				bad = parse_number(optarg, &serve.nthreads);
+				break;
+			case OPT_ARENA:
+				bad = parse_number(optarg, &arena_fd);
+				break;
+			case OPT_SOCKET:
+				bad = parse_number(optarg, &serve.socket);
+				break;
+			case OPT_EPOCH:
+				bad = parse_number(optarg, &epoch);
+				break;
+			case OPT_PARENT:
+				bad = parse_number(optarg, &parent);
+				break;
+			case '?':
+				return EXIT_USAGE;
+			default:
+				action = option;
+		}
+		if (bad)
+		{
+			fprintf(stderr, "hjoin_gpu_device: \"%s\" is not a number\n", optarg);
+			return EXIT_USAGE;
+		}
+	}
+	if (!hjg_fault_parse(getenv("HJG_FAULT")))
+		return EXIT_USAGE;
+
+	/* before the first thread: drivers' threads inherit it too */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+
+	switch (action)
+	{
+		case OPT_HELP:
+			usage();
+			return 0;
+		case OPT_VERSION:
+			printf("hjoin_gpu_device %s (layout %d)\n", PROGRAM_VERSION, HJG_LAYOUT_VERSION);
+			return 0;
+		case OPT_LIST:
+			return hjg_device_list();
+		case OPT_SELF_TEST:
+			return hjg_device_self_test();
+	}
+	if (arena_fd < 0 || serve.socket < 0)
+	{
+		usage();
+		return EXIT_USAGE;
+	}
+	/* the parent may have died before it could ask for our end */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (parent != 0 && getppid() != parent))
+		return 1;
+	serve.epoch = (hjg_u32) epoch;
+	return serve_arena(arena_fd, &serve);
+}

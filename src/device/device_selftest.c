@@ -1,0 +1,272 @@
+/*
+ * device_selftest.c
+ *	  hjoin_gpu_device --self-test: joins through the real protocol in an arena of
+ *	  its own, with threads as clients.
+ *
+ * Each client joins keys whose matches can be counted without a join: build row
+ * i has the key i / copies, probe rows run through twice as many keys as
+ * there are.  So half of the probe rows have copies matches each, the rest none.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/hjg_device.h"
+
+#define NCLIENTS 8
+#define JOINS_A_CLIENT 12
+#define COPIES 3
+#define TIMEOUT_NS 20000000000ull
+
+typedef struct Client
+{
+	pthread_t	thread;
+	int			number;
+	int			failures;
+} Client;
+
+static HjgServe serve;
+
+/* The keys of one slab: row i of it holds the number (start + i) / divisor. */
+static hjg_u32
+fill(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
+{
+	hjg_u32		slab_ix = hjg_slab_lease(&serve.arena, owner, 1, HJG_SLAB_INPUT);
+	char	   *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&serve.arena, slab_ix);
+
+	if (keys == NULL)
+		return HJG_NO_SLAB;
+	for (hjg_u32 i = 0; i < nrows; i++)
+	{
+		hjg_u32		number = (start + i) / divisor;
+
+		memcpy(keys + (size_t) i * key_width, &number, sizeof(number));
+	}
+	serve.arena.slabs[slab_ix].dirty_bytes = nrows * key_width;
+	return slab_ix;
+}
+
+/* Fill the chain of an operation with nrows rows. */
+static bool
+add_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor)
+{
+	hjg_u32		room = HJG_SLAB_BYTES / key_width;
+
+	for (hjg_u32 row = 0; row < nrows; row += room)
+	{
+		hjg_u32		n = nrows - row < room ? nrows - row : room;
+		hjg_u32		slab_ix = fill(owner, key_width, n, row, divisor);
+
+		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, row))
+			return false;
+	}
+	return true;
+}
+
+static bool
+wait_ready(HjgOp *op)
+{
+	hjg_u64		until = hjg_arena_now_ns() + TIMEOUT_NS;
+
+	while (hjg_op_state(op) != HJG_OP_READY)
+	{
+		struct timespec ts = {0, 20000};
+
+		if (hjg_arena_now_ns() > until)
+			return false;
+		nanosleep(&ts, NULL);
+	}
+	return true;
+}
+
+/* All rounds of one batch; returns the number of pairs, or -1 with a message. */
+static long long
+probe_rounds(HjgOp *op, HjgExpected *expected, hjg_u32 job_ix, hjg_u32 generation)
+{
+	long long	npairs = 0;
+
+	for (;;)
+	{
+		HjgReported reported;
+		HjgCheck	check;
+
+		op->cursor_in = expected->cursor;
+		op->round = ++expected->round;
+		hjg_op_move(op, generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
+		hjg_bell_ring(&serve.arena, job_ix);
+		if (!wait_ready(op))
+		{
+			printf("no answer\n");
+			return -1;
+		}
+		hjg_op_move(op, generation, HJG_OP_READY, HJG_OP_DRAINING);
+		hjg_check_copy(op, &reported);
+		if (reported.status != HJG_OK)
+		{
+			printf("%s\n", hjg_status_text((HjgStatus) reported.status));
+			return -1;
+		}
+		check = hjg_check_round(expected, &reported);
+		if (check != HJG_CHECK_GOOD)
+		{
+			printf("%s\n", hjg_check_text(check));
+			return -1;
+		}
+		npairs += (long long) reported.npairs;
+		expected->cursor = reported.cursor;
+		if (reported.cursor.row >= expected->probe_rows)
+			return npairs;
+	}
+}
+
+static long long
+expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows)
+{
+	long long	npairs = 0;
+
+	for (hjg_u32 row = 0; row < probe_rows; row++)
+	{
+		hjg_u32		key = row / 2;
+		hjg_u32		first = key * COPIES;
+		hjg_u32		matches = first >= build_rows ? 0 : build_rows - first < COPIES ? build_rows - first : COPIES;
+
+		switch (mode)
+		{
+			case HJG_MATCH_ALL:
+				npairs += matches;
+				break;
+			case HJG_MATCH_LEFT:
+				npairs += matches > 0 ? matches : 1;
+				break;
+			case HJG_MATCH_SEMI:
+				npairs += matches > 0;
+				break;
+			case HJG_MATCH_ANTI:
+				npairs += matches == 0;
+				break;
+		}
+	}
+	return npairs;
+}
+
+static bool
+one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows)
+{
+	HjgArena   *arena = &serve.arena;
+	HjgExpected expected = {.mode = mode, .probe_rows = probe_rows, .build_limit = build_rows};
+	HjgPair    *page;
+	HjgJobSlot *job;
+	HjgOp	   *op;
+	hjg_u64		owner;
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	hjg_u32		slab_ix;
+	long long	npairs = -1;
+	long long	wanted = expected_pairs(mode, build_rows, probe_rows);
+
+	if (!hjg_job_slot_lease(arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
+		return false;
+	job = hjg_job_at(arena, job_ix);
+	owner = hjg_slab_owner(job_ix, generation);
+	job->key_width = (hjg_u32) key_width;
+	job->mode = mode;
+	job->strategy = HJG_CPU_AUTO;
+	job->nthreads = 0;
+	job->device_ix = 0;
+	job->max_probe_rows = probe_rows;
+	hjg_job_join(job, (hjg_u32) getpid(), 0);
+
+	op = &job->batches[0];
+	hjg_op_move(op, generation, HJG_OP_FREE, HJG_OP_FILLING);
+	op->input_ref = op->ninputs = 0;
+	op->nrows = 0;
+	slab_ix = hjg_slab_lease(arena, owner, 1, HJG_SLAB_RESULT);
+	if (add_rows(&job->build, owner, key_width, build_rows, COPIES) &&
+		add_rows(op, owner, key_width, probe_rows, 2) && slab_ix != HJG_NO_SLAB)
+	{
+		page = hjg_arena_slab_at(arena, slab_ix);
+		arena->slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
+		op->result_ref = slab_ix + 1;
+		op->nresults = 1;
+		expected.pages = &page;
+		expected.npages = 1;
+		expected.page_pairs = HJG_SLAB_BYTES / sizeof(HjgPair);
+		hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+		npairs = probe_rounds(op, &expected, job_ix, generation);
+	}
+	if (!hjg_job_quiesce(arena, job, generation))
+		return false;
+	hjg_slab_release_all(arena, owner);
+	hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING);
+	hjg_bell_ring(arena, job_ix);
+	if (npairs != wanted)
+		printf("key width %d, mode %d, %u x %u rows: %lld pairs instead of %lld\n", key_width, mode,
+			   build_rows, probe_rows, npairs, wanted);
+	return npairs == wanted;
+}
+
+static void *
+client_main(void *arg)
+{
+	Client	   *client = arg;
+	static const int widths[] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
+	static const hjg_u32 sizes[] = {1, 1000, 70000, 300000};
+
+	for (int i = 0; i < JOINS_A_CLIENT; i++)
+	{
+		int			n = client->number * JOINS_A_CLIENT + i;
+
+		if (!one_join(widths[n % 3], (HjgMatchMode) (n % 4), sizes[n / 4 % 4], sizes[(n / 3 + 1) % 4]))
+			client->failures++;
+	}
+	return NULL;
+}
+
+int
+hjg_device_self_test(void)
+{
+	Client		clients[NCLIENTS];
+	const char *step;
+	HjgArenaUse use;
+	int			sockets[2];
+	int			failures = 0;
+	int			fd;
+	int			error = hjg_arena_create(&serve.arena, (size_t) 256 << 20, &fd, &step);
+
+	if (error != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+	{
+		printf("self-test: %s: %s\n", error ? step : "socketpair", strerror(error));
+		return 1;
+	}
+	serve.socket = sockets[1];
+	serve.epoch = serve.arena.control->epoch;
+	if (!hjg_scheduler_start(&serve))
+		return 1;
+	for (int i = 0; i < NCLIENTS; i++)
+	{
+		clients[i] = (Client) {.number = i};
+		if (pthread_create(&clients[i].thread, NULL, client_main, &clients[i]) != 0)
+			return 1;
+	}
+	for (int i = 0; i < NCLIENTS; i++)
+	{
+		pthread_join(clients[i].thread, NULL);
+		failures += clients[i].failures;
+	}
+	hjg_arena_use(&serve.arena, &use);
+	if (use.leased_bytes != 0)
+	{
+		printf("%llu bytes of the arena are still leased\n", (unsigned long long) use.leased_bytes);
+		failures++;
+	}
+	hjg_scheduler_stop();
+	hjg_arena_detach(&serve.arena);
+	close(fd);
+	printf("self-test: %d joins, %d failed\n", NCLIENTS * JOINS_A_CLIENT, failures);
+	return failures > 0;
+}

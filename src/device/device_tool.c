@@ -1,0 +1,24 @@
+/*
+ * device_tool.c
+ *	  hjoin_gpu_device as a tool: --list.
+ */
+#include <stdio.h>
+
+#include "device/hjg_device.h"
+
+int
+hjg_device_list(void)
+{
+	HjgDeviceInfo devices[HJG_MAX_DEVICES];
+	int			n = hjg_drivers_open(devices, HJG_MAX_DEVICES);
+
+	for (int i = 0; i < n; i++)
+	{
+		const HjgDeviceInfo *device = &devices[i];
+
+		printf("%-10s %-8s %s, %u units, %llu MB%s%s\n", device->name, device->kind, device->description,
+			   device->compute_units, (unsigned long long) (device->memory_bytes >> 20),
+			   device->state == HJG_DEVICE_READY ? "" : "; not usable: ", device->reason);
+	}
+	return n > 0 ? 0 : 1;
+}

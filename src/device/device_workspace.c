@@ -1,0 +1,170 @@
+/*
+ * device_workspace.c
+ *	  Private memory of the engines: large blocks that stay warm.
+ *
+ * The first touch of memory costs several times what a join spends on it, so a
+ * freed block waits here for the next join of about its size, and goes back to the
+ * system when it was idle for some time.  Small requests go to malloc.
+ */
+#define _GNU_SOURCE
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "device/hjg_device.h"
+
+#define BLOCK_UNIT ((size_t) 2 * 1024 * 1024)
+#define SMALL_BYTES (BLOCK_UNIT / 4)
+#define MAX_CACHED 64
+
+typedef struct CachedBlock
+{
+	void	   *ptr;
+	size_t		bytes;
+	hjg_u64		freed_ns;
+} CachedBlock;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CachedBlock cached[MAX_CACHED];
+static int	ncached;
+static size_t cached_bytes;
+static size_t used_bytes;
+
+/*
+ * What a request of so many bytes occupies.  Classes of an eighth of a power of
+ * two let requests of about the same size share blocks.
+ */
+static size_t
+block_bytes(size_t bytes)
+{
+	size_t		step = BLOCK_UNIT;
+
+	while (step * 16 < bytes)
+		step *= 2;
+	return (bytes + step - 1) / step * step;
+}
+
+static void *
+map_block(size_t bytes)
+{
+	/* aligned to the size of a huge page */
+	char	   *reserved = mmap(NULL, bytes + BLOCK_UNIT, PROT_READ | PROT_WRITE,
+								MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char	   *base;
+	size_t		front;
+
+	if (reserved == MAP_FAILED)
+		return NULL;
+	base = (char *) (((size_t) reserved + BLOCK_UNIT - 1) / BLOCK_UNIT * BLOCK_UNIT);
+	front = base - reserved;
+	if (front > 0)
+		munmap(reserved, front);
+	munmap(base + bytes, BLOCK_UNIT - front);
+#ifdef MADV_HUGEPAGE
+	(void) madvise(base, bytes, MADV_HUGEPAGE);
+#endif
+	return base;
+}
+
+void *
+hjg_workspace_alloc(size_t bytes)
+{
+	void	   *ptr = NULL;
+
+	if (bytes <= SMALL_BYTES)
+		return aligned_alloc(64, (bytes + 64) / 64 * 64);
+
+	bytes = block_bytes(bytes);
+	pthread_mutex_lock(&lock);
+	/* the most recent block of this class */
+	for (int i = ncached - 1; i >= 0 && ptr == NULL; i--)
+		if (cached[i].bytes == bytes)
+		{
+			ptr = cached[i].ptr;
+			cached_bytes -= bytes;
+			ncached--;
+			for (; i < ncached; i++)
+				cached[i] = cached[i + 1];
+		}
+	used_bytes += bytes;
+	pthread_mutex_unlock(&lock);
+	if (ptr == NULL)
+		ptr = map_block(bytes);
+	if (ptr == NULL)
+	{
+		pthread_mutex_lock(&lock);
+		used_bytes -= bytes;
+		pthread_mutex_unlock(&lock);
+	}
+	return ptr;
+}
+
+void
+hjg_workspace_free(void *ptr, size_t bytes)
+{
+	CachedBlock oldest = {0};
+
+	if (ptr == NULL)
+		return;
+	if (bytes <= SMALL_BYTES)
+	{
+		free(ptr);
+		return;
+	}
+	bytes = block_bytes(bytes);
+	pthread_mutex_lock(&lock);
+	used_bytes -= bytes;
+	if (ncached == MAX_CACHED)
+	{
+		oldest = cached[0];
+		cached_bytes -= oldest.bytes;
+		ncached--;
+		for (int i = 0; i < ncached; i++)
+			cached[i] = cached[i + 1];
+	}
+	cached[ncached++] = (CachedBlock) {ptr, bytes, hjg_arena_now_ns()};
+	cached_bytes += bytes;
+	pthread_mutex_unlock(&lock);
+	if (oldest.ptr != NULL)
+		munmap(oldest.ptr, oldest.bytes);
+}
+
+size_t
+hjg_workspace_trim(unsigned idle_ms)
+{
+	hjg_u64		now = hjg_arena_now_ns();
+	size_t		left;
+
+	/* blocks are in the order in which they were freed */
+	for (;;)
+	{
+		CachedBlock block = {0};
+
+		pthread_mutex_lock(&lock);
+		if (ncached > 0 && now - cached[0].freed_ns >= (hjg_u64) idle_ms * 1000000)
+		{
+			block = cached[0];
+			cached_bytes -= block.bytes;
+			ncached--;
+			for (int i = 0; i < ncached; i++)
+				cached[i] = cached[i + 1];
+		}
+		left = cached_bytes;
+		pthread_mutex_unlock(&lock);
+		if (block.ptr == NULL)
+			return left;
+		munmap(block.ptr, block.bytes);
+	}
+}
+
+size_t
+hjg_workspace_bytes(void)
+{
+	size_t		bytes;
+
+	pthread_mutex_lock(&lock);
+	bytes = cached_bytes + used_bytes;
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}

@@ -1,0 +1,120 @@
+/*
+ * hjg_device.h
+ *	  The program hjoin_gpu_device: what its files know of each other.
+ *
+ * Room "device": pure C, many threads, the only place where a driver of a device
+ * may ever be loaded.  The program serves one arena, which its supervisor hands
+ * over by descriptor, until the socket to the supervisor closes; without
+ * arguments for that it is a tool of its own (--list, --self-test, --bench).
+ *
+ * Threads.  All signals are blocked in all of them from before the first one
+ * starts.  The main thread waits for the socket's end and for SIGTERM; runners
+ * claim operations and run them, sharing one engine pool; the beater says that
+ * the process is alive and trims idle memory.
+ */
+#ifndef HJG_DEVICE_H
+#define HJG_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "arena/hjg_arena.h"
+#include "engine/hjg_engine.h"
+
+/* ---- device_drivers.c: the table of drivers ---- */
+
+/*
+ * One family of devices.  A driver's joins are its own; env is valid as long as
+ * the join.  build and probe are as in hjg_engine.h and may be called from
+ * any runner, for one join by one at a time.
+ */
+typedef struct HjgDriver
+{
+	const char *kind;
+	/* Fill in at most room devices; returns how many. */
+	int			(*list) (HjgDeviceInfo *devices, int room);
+	HjgStatus	(*build) (int device, const HjgEnv *env, const HjgJoinSpec *spec,
+						  const HjgSegment *segments, int nsegments, void **join);
+	HjgStatus	(*probe) (void *join, const HjgSegment *segments, int nsegments,
+						  HjgCursor *cursor, HjgResult *result);
+	void		(*stats) (const void *join, HjgJobStats *stats);
+	void		(*free) (void *join);
+} HjgDriver;
+
+/* Open all drivers and fill in the arena's or another table; returns the number of devices. */
+extern int	hjg_drivers_open(HjgDeviceInfo *devices, int room);
+/* The driver of a device that was listed, and the device's number within it; or NULL. */
+extern const HjgDriver *hjg_driver_of(int device_ix, int *number);
+
+/* ---- device_workspace.c: memory of the engines ---- */
+
+/* As in HjgEnv; freed memory stays with the process for a while. */
+extern void *hjg_workspace_alloc(size_t bytes);
+extern void hjg_workspace_free(void *ptr, size_t bytes);
+/* Give back what was not used for idle_ms; returns the bytes still cached. */
+extern size_t hjg_workspace_trim(unsigned idle_ms);
+extern size_t hjg_workspace_bytes(void);
+
+/* ---- device_fault.c: faults on request, for tests ---- */
+
+typedef enum HjgPhase
+{
+	HJG_PHASE_START,
+	HJG_PHASE_BUILD,
+	HJG_PHASE_PROBE,
+	HJG_PHASE_RESULT,
+	HJG_PHASE_COUNT
+} HjgPhase;
+
+typedef enum HjgSpoil
+{
+	HJG_SPOIL_NOTHING,
+	HJG_SPOIL_CORRUPT,			/* change a pair */
+	HJG_SPOIL_TRUNCATE			/* drop a pair */
+} HjgSpoil;
+
+/* False, with a message on stderr, when the text cannot be understood. */
+extern bool hjg_fault_parse(const char *text);
+/* May not return (die, exit, hang) or take long (slow), then with calls of poll. */
+extern HjgSpoil hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg);
+
+/* ---- device_scheduler.c ---- */
+
+typedef struct HjgServe
+{
+	HjgArena	arena;
+	int			socket;			/* to the supervisor */
+	hjg_u32		epoch;			/* which process of this arena this is */
+	int			nthreads;		/* of the engine pool; 0 = one for each CPU */
+} HjgServe;
+
+/* Start runners and beater.  False, with a message on stderr, when that fails. */
+extern bool hjg_scheduler_start(HjgServe *serve);
+extern void hjg_scheduler_stop(void);
+
+/* ---- device_beat.c: the sign of life ---- */
+
+/* What a runner works on; the beater looks at the time of its last progress. */
+typedef struct HjgBeatSource
+{
+	hjg_u32		running;
+	hjg_u64		progress_ns;
+} HjgBeatSource;
+
+extern bool hjg_beat_start(const HjgArena *arena, HjgBeatSource **sources, int nsources);
+extern void hjg_beat_stop(void);
+extern void hjg_beat_enter(HjgBeatSource *source);
+extern void hjg_beat_leave(HjgBeatSource *source);
+static inline void
+hjg_beat_progress(HjgBeatSource *source)
+{
+	__atomic_store_n(&source->progress_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+}
+
+/* ---- the tool ---- */
+
+extern int	hjg_device_cpus(void);
+extern int	hjg_device_list(void);
+extern int	hjg_device_self_test(void);
+
+#endif							/* HJG_DEVICE_H */

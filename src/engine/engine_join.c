@@ -1,0 +1,462 @@
+/*
+ * engine_join.c
+ *	  The cpu engine's face: building, rounds of probing, memory and tasks.
+ *
+ * A join keeps its table and grows its scratch on demand; see
+ * hjg_engine_internal.h for the table's form.  A round first tries the fast path
+ * (engine_probe.c), which writes all pairs of the rows that are left in any
+ * order and gives up when they do not fit, and otherwise goes on by windows in
+ * canonical order (engine_ordered.c) until the result is full.  A round
+ * therefore ends with a full result or with the batch, whichever path it took,
+ * and what it holds depends on nothing but the cursor and the capacity.
+ *
+ * Forbidden here: memory that is not env->alloc's, state outside the join, and
+ * anything that a long jump out of poll() would leave behind.
+ */
+#include <time.h>
+
+#include "engine/hjg_engine_internal.h"
+
+HjgTuning	hjg_engine_tuning = {
+	.isa_limit = HJG_ISA_AVX512,
+	.l2_bytes = 0,
+	.slot_rows = 16384,
+	.chunk_rows = 32768,
+	.unit_rows = 16384,
+	.giant_rows = 262144,
+	.min_radix_rows = 131072,
+};
+
+const char *
+hjg_status_text(HjgStatus status)
+{
+	switch (status)
+	{
+		case HJG_OK:
+			return "ok";
+		case HJG_ERR_MEMORY:
+			return "out of memory";
+		case HJG_ERR_CANCELLED:
+			return "cancelled";
+		case HJG_ERR_INPUT:
+			return "input exceeds a limit of the engine";
+	}
+	return "unknown status";
+}
+
+HjgIsa
+hjg_engine_isa(void)
+{
+	HjgIsa		isa = HJG_ISA_BASE;
+
+#if defined(__x86_64__)
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+		__builtin_cpu_supports("popcnt"))
+	{
+		isa = HJG_ISA_AVX2;
+		if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+			__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+			isa = HJG_ISA_AVX512;
+	}
+#endif
+	return isa < hjg_engine_tuning.isa_limit ? isa : hjg_engine_tuning.isa_limit;
+}
+
+hjg_u64
+hjg_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (hjg_u64) ts.tv_sec * 1000000000u + (hjg_u64) ts.tv_nsec;
+}
+
+/* --- memory --- */
+
+bool
+hjg_block_reserve(HjgJoin *join, HjgBlock *block, size_t bytes)
+{
+	if (block->bytes >= bytes)
+		return true;
+	hjg_block_free(join, block);
+	block->ptr = join->env.alloc(join->env.arg, bytes);
+	if (block->ptr == NULL)
+		return false;
+	block->bytes = bytes;
+	join->live_bytes += bytes;
+	if (join->live_bytes > join->stats.workspace_bytes)
+		join->stats.workspace_bytes = join->live_bytes;
+	return true;
+}
+
+void
+hjg_block_free(HjgJoin *join, HjgBlock *block)
+{
+	HjgBlock	old = *block;
+
+	if (old.ptr == NULL)
+		return;
+	*block = (HjgBlock) {NULL, 0};
+	join->live_bytes -= old.bytes;
+	join->env.free(join->env.arg, old.ptr, old.bytes);
+}
+
+/* --- tasks --- */
+
+/* A slot more for every slot_rows rows, up to the pool's threads. */
+static int
+nslots_of(int nthreads, hjg_u64 nrows)
+{
+	hjg_u64		n = 1 + nrows / hjg_engine_tuning.slot_rows;
+
+	if (nthreads > HJG_MAX_SLOTS)
+		nthreads = HJG_MAX_SLOTS;
+	return n < (hjg_u64) nthreads ? (int) n : nthreads;
+}
+
+int
+hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows)
+{
+	return nslots_of(hjg_pool_nthreads(join->env.pool), nrows);
+}
+
+static void
+run_slot(void *arg, int piece, int worker)
+{
+	HjgTask    *task = arg;
+	hjg_u32		unit;
+
+	(void) worker;
+	while (!__atomic_load_n(&task->stopped, __ATOMIC_RELAXED) &&
+		   __atomic_load_n(&task->next_unit, __ATOMIC_RELAXED) < task->nunits &&
+		   (unit = __atomic_fetch_add(&task->next_unit, 1, __ATOMIC_RELAXED)) < task->nunits)
+		task->unit_fn(task, unit, piece);
+	if (task->finish_fn && !__atomic_load_n(&task->stopped, __ATOMIC_RELAXED))
+		task->finish_fn(task, piece);
+}
+
+/*
+ * Run a task whose unit_fn (and finish_fn) are set.  A slot is a piece of the
+ * pool's, so when the pool is busy elsewhere the caller's piece does all units
+ * and the others find none.
+ */
+HjgStatus
+hjg_task_run(HjgTask *task, HjgJoin *join, hjg_u32 nunits, int nslots)
+{
+	task->env = &join->env;
+	task->nunits = nunits;
+	task->next_unit = 0;
+	task->cancelled = false;
+	task->stopped = false;
+	if (hjg_task_poll(task))
+		return HJG_ERR_CANCELLED;
+	if (nslots > 1 && nunits > 1)
+		hjg_pool_run(join->env.pool, nunits < (hjg_u32) nslots ? (int) nunits : nslots, run_slot, task);
+	else
+		run_slot(task, 0, 0);
+	return task->cancelled ? HJG_ERR_CANCELLED : HJG_OK;
+}
+
+/* --- segments --- */
+
+static void
+sift_down(HjgRun *runs, int root, int n)
+{
+	HjgRun		run = runs[root];
+	int			child;
+
+	while ((child = 2 * root + 1) < n)
+	{
+		if (child + 1 < n && runs[child + 1].first_row > runs[child].first_row)
+			child++;
+		if (runs[child].first_row <= run.first_row)
+			break;
+		runs[root] = runs[child];
+		root = child;
+	}
+	runs[root] = run;
+}
+
+/* Heap sort: qsort() would call malloc(). */
+static void
+sort_runs(HjgRun *runs, int n)
+{
+	bool		sorted = true;
+
+	for (int i = 1; i < n && sorted; i++)
+		sorted = runs[i - 1].first_row <= runs[i].first_row;
+	if (sorted)
+		return;
+	for (int i = n / 2 - 1; i >= 0; i--)
+		sift_down(runs, i, n);
+	for (int i = n - 1; i > 0; i--)
+	{
+		HjgRun		last = runs[i];
+
+		runs[i] = runs[0];
+		runs[0] = last;
+		sift_down(runs, 0, i);
+	}
+}
+
+/*
+ * Segments into join's runs: empty ones left out, ascending, checked for
+ * overlaps; contiguous: they must be ascending and count from 0.
+ */
+HjgStatus
+hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegments, bool contiguous)
+{
+	if (!hjg_block_reserve(join, &join->runs_block, sizeof(HjgRun) * ((size_t) nsegments + 1)))
+		return HJG_ERR_MEMORY;
+	runs->runs = join->runs_block.ptr;
+	runs->nruns = 0;
+	runs->nrows = 0;
+	for (int i = 0; i < nsegments; i++)
+	{
+		if (segments[i].nrows > 0)
+			runs->runs[runs->nruns++] = (HjgRun) {.keys = segments[i].keys, .nrows = segments[i].nrows,
+				.first_row = segments[i].first_row};
+	}
+	if (!contiguous)
+		sort_runs(runs->runs, runs->nruns);
+	for (int i = 0; i < runs->nruns; i++)
+	{
+		HjgRun	   *run = &runs->runs[i];
+
+		if ((hjg_u64) run->first_row + run->nrows > HJG_NO_ROW)
+			return HJG_ERR_INPUT;
+		if (i > 0 && (hjg_u64) run[-1].first_row + run[-1].nrows > run->first_row)
+			return HJG_ERR_INPUT;
+		if (contiguous && run->first_row != runs->nrows)
+			return HJG_ERR_INPUT;
+		run->begin = runs->nrows;
+		runs->nrows += run->nrows;
+	}
+	if (runs->nrows > (contiguous ? HJG_MAX_PROBE_ROWS : HJG_MAX_BUILD_ROWS))
+		return HJG_ERR_INPUT;
+	return HJG_OK;
+}
+
+/* Rows [begin, end), counted over all runs. */
+void
+hjg_scan_begin(HjgScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end)
+{
+	int			lo = 0;
+	int			hi = runs->nruns;
+
+	while (hi - lo > 1)
+	{
+		int			mid = lo + (hi - lo) / 2;
+
+		if (runs->runs[mid].begin <= begin)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	scan->run = runs->runs + lo;
+	scan->pos = begin;
+	scan->end = end;
+}
+
+/* --- the interface --- */
+
+/* On any number of threads; with no more than 64 segments, and one for every 64 rows. */
+size_t
+hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows)
+{
+	const int	width = spec->key_width;
+	const int	build_slots = nslots_of(HJG_MAX_SLOTS, build_rows);
+	const int	probe_slots = nslots_of(HJG_MAX_SLOTS, probe_rows);
+	const hjg_u32 window_rows = probe_rows < HJG_MAX_WINDOW_ROWS ? probe_rows : HJG_MAX_WINDOW_ROWS;
+	const int	probe_bits = hjg_probe_radix_bits(width, build_rows, probe_rows);
+
+	return sizeof(HjgJoin) + 4096 +
+		hjg_table_build_bytes(width, build_rows, build_slots) +
+		hjg_align64((size_t) probe_rows * (size_t) hjg_tuple_bytes(width)) +
+		hjg_partition_keys_histogram_bytes(probe_rows, probe_bits, probe_slots) +
+		hjg_partition_keys_slots_bytes(width, probe_bits, probe_slots) +
+		hjg_probe_slots_bytes(probe_slots) +
+		hjg_probe_window_bytes(window_rows) +
+		sizeof(HjgRun) * ((build_rows > probe_rows ? build_rows : probe_rows) / 64 + 64);
+}
+
+HjgStatus
+hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
+			   HjgJoin **result)
+{
+	HjgJoin    *join;
+	HjgRuns		runs;
+	HjgStatus	status;
+
+	*result = NULL;
+	if (spec->key_width != HJG_KEY_WIDTH_4 && spec->key_width != HJG_KEY_WIDTH_8 &&
+		spec->key_width != HJG_KEY_WIDTH_16)
+		return HJG_ERR_INPUT;
+	if (nsegments < 0 || (unsigned) spec->mode > HJG_MATCH_ANTI || (unsigned) spec->strategy > HJG_CPU_RADIX)
+		return HJG_ERR_INPUT;
+	join = env->alloc(env->arg, sizeof(HjgJoin));
+	if (join == NULL)
+		return HJG_ERR_MEMORY;
+	memset(join, 0, sizeof(HjgJoin));
+	join->env = *env;
+	join->spec = *spec;
+	join->isa = hjg_engine_isa();
+	join->width_ix = spec->key_width == 4 ? 0 : spec->key_width == 8 ? 1 : 2;
+	join->live_bytes = sizeof(HjgJoin);
+	join->stats.workspace_bytes = sizeof(HjgJoin);
+	join->stats.strategy = spec->strategy;
+
+	status = hjg_runs_set(join, &runs, segments, nsegments, false);
+	if (status == HJG_OK)
+		status = hjg_table_build(join, &runs);
+	if (status != HJG_OK)
+	{
+		hjg_join_free(join);
+		return status;
+	}
+	join->stats.build_rows = runs.nrows;
+	if (spec->strategy == HJG_CPU_AUTO)
+		join->stats.strategy = join->stats.npartitions > 1 ? HJG_CPU_RADIX : HJG_CPU_NOP;
+	*result = join;
+	return HJG_OK;
+}
+
+/* Pairs a probe row in the rounds so far. */
+static double
+expected_pairs(const HjgJoin *join)
+{
+	return join->seen_rows > 0 ? join->seen_pairs / join->seen_rows : 1;
+}
+
+static void
+note_pairs(HjgJoin *join, double rows, double pairs)
+{
+	if (join->seen_rows > 1e6)
+	{
+		join->seen_rows /= 2;
+		join->seen_pairs /= 2;
+	}
+	join->seen_rows += rows;
+	join->seen_pairs += pairs;
+}
+
+/* Whether the fast path is worth a try for nrows rows and room pairs. */
+static bool
+likely_fits(const HjgJoin *join, hjg_u64 nrows, hjg_u64 room)
+{
+	if ((join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI) && room >= nrows)
+		return true;
+	return join->ordered_rounds == 0 && expected_pairs(join) * (double) nrows <= 1.02 * (double) room;
+}
+
+static bool
+partition_batch(const HjgJoin *join, hjg_u64 nrows)
+{
+	if (hjg_probe_radix_bits(join->spec.key_width, join->table.nrows, nrows) == 0)
+		return false;
+	if (join->spec.strategy == HJG_CPU_AUTO)
+		return nrows >= hjg_engine_tuning.min_radix_rows;
+	return join->spec.strategy == HJG_CPU_RADIX;
+}
+
+/* Rows of the next window: what the room is likely to take, and some more. */
+static hjg_u32
+window_rows(double pairs_per_row, hjg_u64 room, hjg_u64 nrows)
+{
+	double		rows = (double) room / (pairs_per_row > 0.01 ? pairs_per_row : 0.01) * 1.1 + 64;
+	hjg_u32		most = nrows < HJG_MAX_WINDOW_ROWS ? (hjg_u32) nrows : HJG_MAX_WINDOW_ROWS;
+
+	return rows < most ? (hjg_u32) rows : most;
+}
+
+HjgStatus
+hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor,
+			   HjgResult *result)
+{
+	hjg_u64		capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0;
+	HjgCursor	at = *cursor;
+	hjg_u64		npairs = 0;
+	bool		tried = false;
+	HjgRuns		runs;
+	HjgStatus	status;
+
+	if (capacity == 0 || nsegments < 0)
+		return HJG_ERR_INPUT;
+	status = hjg_runs_set(join, &runs, segments, nsegments, true);
+	if (status != HJG_OK)
+		return status;
+	if (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0))
+		return HJG_ERR_INPUT;
+
+	while (at.row < runs.nrows && npairs < capacity)
+	{
+		const hjg_u64 nrows = runs.nrows - at.row;
+		const hjg_u64 room = capacity - npairs;
+
+		if (!tried && at.skip == 0 && likely_fits(join, nrows, room))
+		{
+			hjg_u64		before = npairs;
+			bool		fits;
+
+			tried = true;
+			status = hjg_probe_all(join, &runs, at.row, partition_batch(join, nrows), result, &npairs, &fits);
+			if (status != HJG_OK)
+				return status;
+			if (fits)
+			{
+				note_pairs(join, (double) nrows, (double) (npairs - before));
+				join->overflow_penalty = 0;
+				at.row = (hjg_u32) runs.nrows;
+			}
+			else
+			{
+				join->overflow_penalty = join->overflow_penalty < 8 ? 2 * join->overflow_penalty + 1 : 15;
+				join->ordered_rounds = join->overflow_penalty + 1;
+			}
+		}
+		else
+		{
+			HjgCursor	before = at;
+			hjg_u64		npairs_before = npairs;
+
+			status = hjg_probe_window(join, &runs, window_rows(expected_pairs(join), room, nrows), &at, result,
+									  &npairs);
+			if (status != HJG_OK)
+				return status;
+			note_pairs(join, (double) (at.row - before.row) + (at.skip > 0), (double) (npairs - npairs_before));
+		}
+	}
+	if (join->ordered_rounds > 0)
+		join->ordered_rounds--;
+
+	join->stats.probe_rows += at.row - cursor->row;
+	join->stats.pairs += npairs;
+	result->npairs = npairs;
+	*cursor = at;
+	return HJG_OK;
+}
+
+void
+hjg_join_stats(const HjgJoin *join, HjgJoinStats *stats)
+{
+	*stats = join->stats;
+}
+
+void
+hjg_join_free(HjgJoin *join)
+{
+	HjgEnv		env;
+
+	if (join == NULL)
+		return;
+	env = join->env;
+	hjg_block_free(join, &join->start_block);
+	hjg_block_free(join, &join->tuples_block);
+	hjg_block_free(join, &join->runs_block);
+	hjg_block_free(join, &join->partition_block);
+	hjg_block_free(join, &join->histogram_block);
+	hjg_block_free(join, &join->slots_block);
+	hjg_block_free(join, &join->counts_block);
+	env.free(env.arg, join, sizeof(HjgJoin));
+}

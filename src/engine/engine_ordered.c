@@ -1,0 +1,378 @@
+/*
+ * engine_ordered.c
+ *	  The bounded path of probing: pairs in canonical order, up to a capacity.
+ *
+ * Where the pairs of a batch do not fit in the result of a round, a window of
+ * probe rows is counted first (pairs a row, and sums over groups of rows), the
+ * place where the capacity cuts the window follows from the sums, and the pairs
+ * up to the cut are written, each straight to its final place.  Slots divide the
+ * pairs among them, not the rows: a row with millions of matches is written by
+ * all of them.  Nothing is kept between rounds, so a round costs what it emits
+ * and at most a window of counting besides.
+ *
+ * Canonical order is by probe row, then by build row number: bucket order and
+ * the order of equal keys in sorted buckets (engine_table.c) give it for free.
+ */
+#include "engine/hjg_engine_internal.h"
+
+/* Rows that go through the stages together, and whose counts are summed. */
+#define GROUP_ROWS 64
+
+/* Rows of a counting unit, pairs of a writing unit. */
+#define COUNT_UNIT_GROUPS 32
+#define WRITE_UNIT_PAIRS 16384
+
+typedef struct WindowTask
+{
+	HjgTask		task;
+	const HjgTable *table;
+	int			width;
+	HjgMatchMode mode;
+	const HjgRuns *runs;
+	hjg_u32		row;			/* the window's first */
+	hjg_u32		nrows;
+	hjg_u32    *counts;			/* pairs of each row */
+	hjg_u64    *sums;			/* of each group: its pairs, then those before it; one more at the end */
+	HjgResult  *result;
+	hjg_u64		base;			/* place in the result of the window's pair skip */
+	hjg_u64		skip;			/* pairs of the window that were emitted before */
+	hjg_u64		npairs;			/* to be written */
+} WindowTask;
+
+typedef struct Group
+{
+	HjgMixed	key[GROUP_ROWS];
+	hjg_u32		begin[GROUP_ROWS];
+	hjg_u32		end[GROUP_ROWS];
+} Group;
+
+static hjg_u32
+groups_of(hjg_u32 nrows)
+{
+	return (nrows + GROUP_ROWS - 1) / GROUP_ROWS;
+}
+
+size_t
+hjg_probe_window_bytes(hjg_u32 nrows)
+{
+	return hjg_align64(sizeof(hjg_u32) * (size_t) nrows) + sizeof(hjg_u64) * ((size_t) groups_of(nrows) + 1);
+}
+
+/* Buckets of rows [first, first + n) of the window; n <= GROUP_ROWS. */
+HJG_ALWAYS_INLINE void
+locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *group)
+{
+	const HjgTable *table = window->table;
+	const hjg_u64 tb = (hjg_u64) hjg_tuple_bytes(width);
+	HjgScan		scan;
+	const hjg_u8 *keys;
+	hjg_u32		row;
+	hjg_u32		m;
+	hjg_u32		done = 0;
+
+	hjg_scan_begin(&scan, window->runs, (hjg_u64) window->row + first, (hjg_u64) window->row + first + n);
+	while ((m = hjg_scan_next(&scan, width, n, &keys, &row)) > 0)
+	{
+		for (hjg_u32 i = 0; i < m; i++)
+			group->key[done + i] = hjg_mix_key(width, keys + (size_t) i * width);
+		done += m;
+	}
+	for (hjg_u32 i = 0; i < n; i++)
+	{
+		group->begin[i] = hjg_mixed_prefix(width, group->key[i].high, table->bucket_bits);
+		__builtin_prefetch(&table->start[group->begin[i]]);
+	}
+	for (hjg_u32 i = 0; i < n; i++)
+	{
+		hjg_u32		bucket = group->begin[i];
+
+		group->begin[i] = table->start[bucket];
+		group->end[i] = table->start[bucket + 1];
+		__builtin_prefetch(table->tuples + group->begin[i] * tb);
+	}
+}
+
+HJG_ALWAYS_INLINE hjg_u32
+count_matches(int width, const HjgTable *table, HjgMixed key, hjg_u32 begin, hjg_u32 end)
+{
+	const size_t tb = (size_t) hjg_tuple_bytes(width);
+	hjg_u32		matches = 0;
+
+	if (end - begin > HJG_HEAVY_BUCKET)
+	{
+		hjg_u32		first;
+		hjg_u32		last;
+
+		hjg_table_bisect(width, table, key, begin, end, &first, &last);
+		return last - first;
+	}
+	for (; begin < end; begin++)
+		matches += (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, table->tuples + begin * tb), key);
+	return matches;
+}
+
+HJG_ALWAYS_INLINE void
+count_unit(int width, WindowTask *window, hjg_u32 unit)
+{
+	const hjg_u32 ngroups = groups_of(window->nrows);
+	hjg_u32		g = unit * COUNT_UNIT_GROUPS;
+	const hjg_u32 last = ngroups - g < COUNT_UNIT_GROUPS ? ngroups : g + COUNT_UNIT_GROUPS;
+	Group		group;
+
+	for (; g < last; g++)
+	{
+		const hjg_u32 row = g * GROUP_ROWS;
+		const hjg_u32 n = window->nrows - row < GROUP_ROWS ? window->nrows - row : GROUP_ROWS;
+		hjg_u64		sum = 0;
+
+		locate(width, window, row, n, &group);
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			hjg_u32		count = count_matches(width, window->table, group.key[i], group.begin[i], group.end[i]);
+
+			if (window->mode == HJG_MATCH_LEFT)
+				count += count == 0;
+			else if (window->mode == HJG_MATCH_SEMI)
+				count = count > 0;
+			else if (window->mode == HJG_MATCH_ANTI)
+				count = count == 0;
+			window->counts[row + i] = count;
+			sum += count;
+		}
+		window->sums[g] = sum;
+		if (g % 8 == 7 && hjg_task_poll(&window->task))
+			return;
+	}
+}
+
+/* A place in the result, with the rest of its page at hand. */
+typedef struct Writer
+{
+	const HjgResult *result;
+	HjgPair    *out;
+	hjg_u64		page;
+	hjg_u32		room;
+} Writer;
+
+static void
+writer_begin(Writer *writer, const HjgResult *result, hjg_u64 pos)
+{
+	hjg_u32		in_page = (hjg_u32) (pos % result->page_pairs);
+
+	writer->result = result;
+	writer->page = pos / result->page_pairs;
+	writer->out = result->pages[writer->page] + in_page;
+	writer->room = result->page_pairs - in_page;
+}
+
+/* Room for one pair at least; called only when there is a pair to write. */
+static inline void
+writer_turn(Writer *writer)
+{
+	if (writer->room == 0)
+	{
+		writer->out = writer->result->pages[++writer->page];
+		writer->room = writer->result->page_pairs;
+	}
+}
+
+/* Pairs [skip, skip + n) of one row; n > 0. */
+HJG_ALWAYS_INLINE bool
+write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgMixed key, hjg_u32 begin,
+		  hjg_u32 end, hjg_u32 skip, hjg_u32 n)
+{
+	const size_t tb = (size_t) hjg_tuple_bytes(width);
+	const hjg_u8 *tuples = window->table->tuples;
+	hjg_u32		first = begin;
+	hjg_u32		last = end;
+
+	if (end - begin > HJG_HEAVY_BUCKET)
+		hjg_table_bisect(width, window->table, key, begin, end, &first, &last);
+	else
+	{
+		while (first < last && !hjg_mixed_equal(width, hjg_tuple_key(width, tuples + first * tb), key))
+			first++;
+	}
+	if (window->mode == HJG_MATCH_ANTI || (window->mode == HJG_MATCH_LEFT && first == last))
+	{
+		writer_turn(writer);
+		*writer->out++ = (HjgPair) {probe_row, HJG_NO_ROW};
+		writer->room--;
+		return true;
+	}
+	if (end - begin > HJG_HEAVY_BUCKET)
+	{
+		first += skip;
+		while (n > 0)
+		{
+			hjg_u32		m = n < HJG_POLL_ROWS ? n : HJG_POLL_ROWS;
+
+			writer_turn(writer);
+			m = m < writer->room ? m : writer->room;
+			for (hjg_u32 i = 0; i < m; i++)
+				writer->out[i] = (HjgPair) {probe_row, hjg_tuple_row(width, tuples + (first + i) * tb)};
+			writer->out += m;
+			writer->room -= m;
+			first += m;
+			n -= m;
+			if (m == HJG_POLL_ROWS && hjg_task_poll(&window->task))
+				return false;
+		}
+		return true;
+	}
+	for (; n > 0; first++)
+	{
+		const hjg_u8 *t = tuples + first * tb;
+
+		if (!hjg_mixed_equal(width, hjg_tuple_key(width, t), key))
+			continue;
+		if (skip > 0)
+		{
+			skip--;
+			continue;
+		}
+		writer_turn(writer);
+		*writer->out++ = (HjgPair) {probe_row, hjg_tuple_row(width, t)};
+		writer->room--;
+		n--;
+	}
+	return true;
+}
+
+HJG_ALWAYS_INLINE void
+write_unit(int width, WindowTask *window, hjg_u32 unit)
+{
+	const hjg_u64 first_pair = (hjg_u64) unit * WRITE_UNIT_PAIRS;
+	hjg_u64		left = window->npairs - first_pair < WRITE_UNIT_PAIRS ? window->npairs - first_pair : WRITE_UNIT_PAIRS;
+	hjg_u64		skip = window->skip + first_pair;
+	hjg_u32		lo = 0;
+	hjg_u32		hi = groups_of(window->nrows);
+	Writer		writer;
+	Group		group;
+
+	/* the last group that begins at or before pair skip */
+	while (hi - lo > 1)
+	{
+		hjg_u32		mid = lo + (hi - lo) / 2;
+
+		if (window->sums[mid] <= skip)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	skip -= window->sums[lo];
+	writer_begin(&writer, window->result, window->base + first_pair);
+	for (; left > 0; lo++)
+	{
+		const hjg_u32 row = lo * GROUP_ROWS;
+		const hjg_u32 n = window->nrows - row < GROUP_ROWS ? window->nrows - row : GROUP_ROWS;
+
+		locate(width, window, row, n, &group);
+		for (hjg_u32 i = 0; i < n && left > 0; i++)
+		{
+			hjg_u32		count = window->counts[row + i];
+			hjg_u32		m;
+
+			if (skip >= count)
+			{
+				skip -= count;
+				continue;
+			}
+			m = count - (hjg_u32) skip < left ? count - (hjg_u32) skip : (hjg_u32) left;
+			if (!write_row(width, window, &writer, window->row + row + i, group.key[i], group.begin[i],
+						   group.end[i], (hjg_u32) skip, m))
+				return;
+			left -= m;
+			skip = 0;
+		}
+		if (lo % 8 == 7 && hjg_task_poll(&window->task))
+			return;
+	}
+}
+
+#define DEFINE_UNITS(verb) \
+	static void verb##_dispatch(HjgTask *task, hjg_u32 unit, int slot) \
+	{ \
+		WindowTask *window = (WindowTask *) task; \
+		(void) slot; \
+		if (window->width == HJG_KEY_WIDTH_4) \
+			verb##_unit(4, window, unit); \
+		else if (window->width == HJG_KEY_WIDTH_8) \
+			verb##_unit(8, window, unit); \
+		else \
+			verb##_unit(16, window, unit); \
+	}
+
+DEFINE_UNITS(count)
+DEFINE_UNITS(write)
+
+/* The cursor behind pair end of the window, counted from its first row's first pair. */
+static HjgCursor
+cursor_behind(const WindowTask *window, hjg_u64 end)
+{
+	HjgCursor	cursor = {window->row, 0, 0};
+	hjg_u32		lo = 0;
+	hjg_u32		hi = groups_of(window->nrows);
+	hjg_u32		row;
+
+	while (hi - lo > 1)
+	{
+		hjg_u32		mid = lo + (hi - lo) / 2;
+
+		if (window->sums[mid] <= end)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	end -= window->sums[lo];
+	for (row = lo * GROUP_ROWS; row < window->nrows && window->counts[row] <= end; row++)
+		end -= window->counts[row];
+	cursor.row += row;
+	cursor.skip = end;
+	return cursor;
+}
+
+HjgStatus
+hjg_probe_window(HjgJoin *join, const HjgRuns *runs, hjg_u32 nrows, HjgCursor *cursor, HjgResult *result,
+				 hjg_u64 *npairs)
+{
+	const hjg_u64 room = (hjg_u64) result->npages * result->page_pairs - *npairs;
+	const hjg_u32 ngroups = groups_of(nrows);
+	WindowTask	window = {.table = &join->table, .width = join->spec.key_width, .mode = join->spec.mode,
+		.runs = runs, .row = cursor->row, .nrows = nrows, .result = result, .base = *npairs};
+	hjg_u64		started = hjg_now_ns();
+	hjg_u64		total = 0;
+	HjgStatus	status;
+
+	if (!hjg_block_reserve(join, &join->counts_block, hjg_probe_window_bytes(nrows)))
+		return HJG_ERR_MEMORY;
+	window.counts = join->counts_block.ptr;
+	window.sums = (hjg_u64 *) ((hjg_u8 *) join->counts_block.ptr + hjg_align64(sizeof(hjg_u32) * (size_t) nrows));
+
+	window.task.unit_fn = count_dispatch;
+	status = hjg_task_run(&window.task, join, (ngroups + COUNT_UNIT_GROUPS - 1) / COUNT_UNIT_GROUPS,
+						  hjg_task_nslots(join, nrows));
+	if (status != HJG_OK)
+		return status;
+	for (hjg_u32 g = 0; g < ngroups; g++)
+	{
+		hjg_u64		sum = window.sums[g];
+
+		window.sums[g] = total;
+		total += sum;
+	}
+	window.sums[ngroups] = total;
+
+	/* a skip beyond the first row's pairs, which no engine returns, means all of them */
+	window.skip = cursor->skip < window.counts[0] ? cursor->skip : window.counts[0];
+	window.npairs = total - window.skip < room ? total - window.skip : room;
+	window.task.unit_fn = write_dispatch;
+	status = hjg_task_run(&window.task, join, (hjg_u32) ((window.npairs + WRITE_UNIT_PAIRS - 1) / WRITE_UNIT_PAIRS),
+						  hjg_task_nslots(join, window.npairs));
+	if (status != HJG_OK)
+		return status;
+	*cursor = cursor_behind(&window, window.skip + window.npairs);
+	*npairs += window.npairs;
+	join->stats.probe_ns += hjg_now_ns() - started;
+	return HJG_OK;
+}

@@ -1,0 +1,468 @@
+/*
+ * engine_partition.c
+ *	  Stable radix partitioning of keys and of tuples.
+ *
+ * Two passes over the rows, cut into chunks: each chunk counts its rows a
+ * partition, a prefix sum over partitions and, within them, chunks gives each
+ * chunk its place in each partition, and each chunk scatters its rows.  Chunks
+ * in order keep the partitioning stable.
+ *
+ * The scatter gathers tuples in one write-combining group a partition, the
+ * least number of whole cache lines that holds whole tuples, and writes a full
+ * group with streaming stores (Balkesen et al., ICDE 2013, section 4.2, after
+ * Intel's and Wassenberg and Sanders' software write-combining): one TLB entry
+ * and one line of write traffic a group instead of one each a tuple.
+ */
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "engine/hjg_engine_internal.h"
+
+/* Rows that are mixed together before they are scattered. */
+#define BLOCK_ROWS 256
+
+/* Chunks a slot, so that a slow thread's share can be taken by others. */
+#define CHUNKS_PER_SLOT 4
+
+/* What is written through the caches instead of around them: it will be read again soon. */
+#define STREAM_BYTES (4u << 20)
+
+typedef struct PartitionTask
+{
+	HjgTask		task;
+	const HjgRuns *runs;		/* keys ... */
+	const hjg_u8 *src;			/* ... or tuples */
+	hjg_u64		begin;
+	hjg_u64		end;
+	hjg_u32		nchunks;
+	int			bits;
+	int			shift;			/* tuples: the digit's place */
+	bool		low_word;
+	bool		stream;
+	hjg_u8	   *dst;
+	hjg_u32    *histogram;		/* [nchunks][2^bits]: counts, then places */
+	hjg_u8	   *slots;
+	size_t		slot_bytes;
+} PartitionTask;
+
+/* --- sizes --- */
+
+size_t
+hjg_l2_bytes(void)
+{
+	static long l2_bytes;		/* atomic; every thread finds the same */
+	long		bytes = __atomic_load_n(&l2_bytes, __ATOMIC_RELAXED);
+
+	if (hjg_engine_tuning.l2_bytes > 0)
+		return hjg_engine_tuning.l2_bytes;
+	if (bytes == 0)
+	{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+		bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#endif
+		if (bytes <= 0)
+			bytes = 1l << 20;
+		if (bytes < 1l << 18)
+			bytes = 1l << 18;
+		if (bytes > 1l << 22)
+			bytes = 1l << 22;
+		__atomic_store_n(&l2_bytes, bytes, __ATOMIC_RELAXED);
+	}
+	return (size_t) bytes;
+}
+
+/* Bits of the least fan-out whose partitions are of target_bytes, or 0. */
+int
+hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes)
+{
+	int			bits = 0;
+
+	while (bits < HJG_MAX_RADIX_BITS && (nrows * bytes_per_row) >> bits > target_bytes)
+		bits++;
+	return bits;
+}
+
+/* Tuples of a write-combining group, and its bytes. */
+HJG_ALWAYS_INLINE int
+group_tuples(int width)
+{
+	return width == 4 ? 8 : 16;
+}
+
+HJG_ALWAYS_INLINE int
+group_bytes(int width)
+{
+	return group_tuples(width) * hjg_tuple_bytes(width);
+}
+
+static hjg_u32
+chunks_of(hjg_u64 nrows, int nslots)
+{
+	hjg_u64		most = nslots == 1 ? 1 : (hjg_u64) nslots * CHUNKS_PER_SLOT;
+	hjg_u64		n = 1 + nrows / hjg_engine_tuning.chunk_rows;
+
+	return (hjg_u32) (n < most ? n : most);
+}
+
+static hjg_u32
+tuple_chunks_of(hjg_u64 n, int nslots)
+{
+	hjg_u64		chunks = 1 + n / hjg_engine_tuning.chunk_rows;
+
+	return chunks < (hjg_u64) nslots ? (hjg_u32) chunks : (hjg_u32) nslots;
+}
+
+size_t
+hjg_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int nslots)
+{
+	return sizeof(hjg_u32) * ((size_t) chunks_of(nrows, nslots) << bits);
+}
+
+size_t
+hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots)
+{
+	return sizeof(hjg_u32) * ((size_t) tuple_chunks_of(n, nslots) << bits);
+}
+
+/* Per slot: a group and a place for each partition. */
+static size_t
+key_slot_bytes(int width, int bits)
+{
+	return hjg_align64(((size_t) group_bytes(width) + sizeof(hjg_u32)) << bits);
+}
+
+size_t
+hjg_partition_keys_slots_bytes(int width, int bits, int nslots)
+{
+	return key_slot_bytes(width, bits) * (size_t) nslots;
+}
+
+static hjg_u64
+chunk_begin(const PartitionTask *part, hjg_u32 chunk)
+{
+	return part->begin + (hjg_u64) ((unsigned __int128) (part->end - part->begin) * chunk / part->nchunks);
+}
+
+/* --- keys --- */
+
+HJG_ALWAYS_INLINE void
+count_keys(int width, PartitionTask *part, hjg_u32 chunk)
+{
+	hjg_u32    *counts = part->histogram + ((size_t) chunk << part->bits);
+	const int	bits = part->bits;
+	hjg_u32		digits[BLOCK_ROWS];
+	hjg_u32		until_poll = HJG_POLL_ROWS / BLOCK_ROWS;
+	HjgScan		scan;
+	const hjg_u8 *keys;
+	hjg_u32		row;
+	hjg_u32		n;
+
+	memset(counts, 0, sizeof(hjg_u32) << bits);
+	hjg_scan_begin(&scan, part->runs, chunk_begin(part, chunk), chunk_begin(part, chunk + 1));
+	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
+	{
+		for (hjg_u32 i = 0; i < n; i++)
+			digits[i] = hjg_mixed_prefix(width, hjg_mix_key(width, keys + (size_t) i * width).high, bits);
+		for (hjg_u32 i = 0; i < n; i++)
+			counts[digits[i]]++;
+		if (--until_poll == 0)
+		{
+			if (hjg_task_poll(&part->task))
+				return;
+			until_poll = HJG_POLL_ROWS / BLOCK_ROWS;
+		}
+	}
+}
+
+HJG_ALWAYS_INLINE void
+stream_lines(hjg_u8 *dst, const hjg_u8 *src, int bytes)
+{
+#if defined(__x86_64__)
+	for (int i = 0; i < bytes; i += 16)
+		_mm_stream_si128((__m128i *) (dst + i), _mm_load_si128((const __m128i *) (src + i)));
+#else
+	memcpy(dst, src, (size_t) bytes);
+#endif
+}
+
+HJG_ALWAYS_INLINE void
+scatter_keys(int width, PartitionTask *part, hjg_u32 chunk, int slot)
+{
+	const int	bits = part->bits;
+	const hjg_u32 nparts = 1u << bits;
+	const int	tb = hjg_tuple_bytes(width);
+	const int	gb = group_bytes(width);
+	const hjg_u32 group_mask = (hjg_u32) group_tuples(width) - 1;
+	const hjg_u32 *first = part->histogram + ((size_t) chunk << bits);
+	hjg_u8	   *groups = part->slots + part->slot_bytes * (size_t) slot;
+	hjg_u32    *place = (hjg_u32 *) (groups + ((size_t) gb << bits));
+	hjg_u8	   *dst = part->dst;
+	const bool	stream = part->stream;
+	hjg_u64		mixed[BLOCK_ROWS];
+	hjg_u32		until_poll = HJG_POLL_ROWS / BLOCK_ROWS;
+	HjgScan		scan;
+	const hjg_u8 *keys;
+	hjg_u32		row;
+	hjg_u32		n;
+
+	memcpy(place, first, sizeof(hjg_u32) << bits);
+	hjg_scan_begin(&scan, part->runs, chunk_begin(part, chunk), chunk_begin(part, chunk + 1));
+	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
+	{
+		for (hjg_u32 i = 0; i < n; i++)
+			mixed[i] = hjg_mix_key(width, keys + (size_t) i * width).high;
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			HjgMixed	key = {mixed[i], 0};
+			hjg_u32		p = hjg_mixed_prefix(width, key.high, bits);
+			hjg_u32		o = place[p];
+			hjg_u8	   *group = groups + (size_t) p * gb;
+
+			if (width == 16)
+				key.low = hjg_load64(keys + (size_t) i * width + 8);
+			hjg_tuple_store(width, group + (o & group_mask) * tb, key, row + i);
+			place[p] = ++o;
+			if ((o & group_mask) == 0)
+			{
+				hjg_u32		base = o - (group_mask + 1);
+
+				if (base < first[p])	/* the group began in another chunk or partition */
+					memcpy(dst + (size_t) first[p] * tb, group + (first[p] & group_mask) * tb,
+						   (size_t) (o - first[p]) * tb);
+				else if (stream)
+					stream_lines(dst + (size_t) base * tb, group, gb);
+				else
+					memcpy(dst + (size_t) base * tb, group, (size_t) gb);
+			}
+		}
+		if (--until_poll == 0)
+		{
+			if (hjg_task_poll(&part->task))
+				return;
+			until_poll = HJG_POLL_ROWS / BLOCK_ROWS;
+		}
+	}
+	for (hjg_u32 p = 0; p < nparts; p++)
+	{
+		hjg_u32		base = place[p] & ~group_mask;
+
+		if (base < first[p])
+			base = first[p];
+		if (base < place[p])
+			memcpy(dst + (size_t) base * tb, groups + (size_t) p * gb + (base & group_mask) * tb,
+				   (size_t) (place[p] - base) * tb);
+	}
+#if defined(__x86_64__)
+	_mm_sfence();
+#endif
+}
+
+/* --- tuples --- */
+
+HJG_ALWAYS_INLINE hjg_u32
+tuple_digit(int width, const PartitionTask *part, const hjg_u8 *tuple)
+{
+	HjgMixed	key = hjg_tuple_key(width, tuple);
+	hjg_u64		word = width == 16 && part->low_word ? key.low : key.high;
+
+	return (hjg_u32) (word >> part->shift) & ((1u << part->bits) - 1);
+}
+
+HJG_ALWAYS_INLINE void
+count_tuples(int width, PartitionTask *part, hjg_u32 chunk)
+{
+	hjg_u32    *counts = part->histogram + ((size_t) chunk << part->bits);
+	const hjg_u64 end = chunk_begin(part, chunk + 1);
+
+	memset(counts, 0, sizeof(hjg_u32) << part->bits);
+	for (hjg_u64 i = chunk_begin(part, chunk); i < end; i++)
+	{
+		counts[tuple_digit(width, part, part->src + i * (hjg_u64) hjg_tuple_bytes(width))]++;
+		if (i % HJG_POLL_ROWS == 0 && hjg_task_poll(&part->task))
+			return;
+	}
+}
+
+HJG_ALWAYS_INLINE void
+scatter_tuples(int width, PartitionTask *part, hjg_u32 chunk)
+{
+	const int	tb = hjg_tuple_bytes(width);
+	hjg_u32    *place = part->histogram + ((size_t) chunk << part->bits);
+	const hjg_u64 end = chunk_begin(part, chunk + 1);
+
+	for (hjg_u64 i = chunk_begin(part, chunk); i < end; i++)
+	{
+		const hjg_u8 *tuple = part->src + i * (hjg_u64) tb;
+		hjg_u32		o = place[tuple_digit(width, part, tuple)]++;
+
+		memcpy(part->dst + (size_t) o * tb, tuple, (size_t) tb);
+		if (i % HJG_POLL_ROWS == 0 && hjg_task_poll(&part->task))
+			return;
+	}
+}
+
+/* --- instances --- */
+
+typedef void (*CountFn) (PartitionTask *part, hjg_u32 chunk);
+typedef void (*ScatterFn) (PartitionTask *part, hjg_u32 chunk, int slot);
+
+#define DEFINE_KEYS(width, isa, target) \
+	target static void count_keys_##width##_##isa(PartitionTask *part, hjg_u32 chunk) \
+	{ \
+		count_keys(width, part, chunk); \
+	} \
+	target static void scatter_keys_##width##_##isa(PartitionTask *part, hjg_u32 chunk, int slot) \
+	{ \
+		scatter_keys(width, part, chunk, slot); \
+	}
+#define DEFINE_TUPLES(width) \
+	static void count_tuples_##width(PartitionTask *part, hjg_u32 chunk) \
+	{ \
+		count_tuples(width, part, chunk); \
+	} \
+	static void scatter_tuples_##width(PartitionTask *part, hjg_u32 chunk, int slot) \
+	{ \
+		(void) slot; \
+		scatter_tuples(width, part, chunk); \
+	}
+#define NO_TARGET
+
+DEFINE_KEYS(4, base, NO_TARGET)
+DEFINE_KEYS(8, base, NO_TARGET)
+DEFINE_KEYS(16, base, NO_TARGET)
+DEFINE_TUPLES(4)
+DEFINE_TUPLES(8)
+DEFINE_TUPLES(16)
+#if defined(__x86_64__)
+DEFINE_KEYS(4, avx2, HJG_TARGET_AVX2)
+DEFINE_KEYS(8, avx2, HJG_TARGET_AVX2)
+DEFINE_KEYS(16, avx2, HJG_TARGET_AVX2)
+DEFINE_KEYS(4, avx512, HJG_TARGET_AVX512)
+DEFINE_KEYS(8, avx512, HJG_TARGET_AVX512)
+DEFINE_KEYS(16, avx512, HJG_TARGET_AVX512)
+#endif
+
+static const CountFn count_keys_fns[HJG_NISAS][3] = {
+	{count_keys_4_base, count_keys_8_base, count_keys_16_base},
+#if defined(__x86_64__)
+	{count_keys_4_avx2, count_keys_8_avx2, count_keys_16_avx2},
+	{count_keys_4_avx512, count_keys_8_avx512, count_keys_16_avx512},
+#endif
+};
+static const ScatterFn scatter_keys_fns[HJG_NISAS][3] = {
+	{scatter_keys_4_base, scatter_keys_8_base, scatter_keys_16_base},
+#if defined(__x86_64__)
+	{scatter_keys_4_avx2, scatter_keys_8_avx2, scatter_keys_16_avx2},
+	{scatter_keys_4_avx512, scatter_keys_8_avx512, scatter_keys_16_avx512},
+#endif
+};
+static const CountFn count_tuples_fns[3] = {count_tuples_4, count_tuples_8, count_tuples_16};
+static const ScatterFn scatter_tuples_fns[3] = {scatter_tuples_4, scatter_tuples_8, scatter_tuples_16};
+
+typedef struct Dispatch
+{
+	PartitionTask part;
+	CountFn		count;
+	ScatterFn	scatter;
+} Dispatch;
+
+static void
+count_unit(HjgTask *task, hjg_u32 unit, int slot)
+{
+	(void) slot;
+	((Dispatch *) task)->count(&((Dispatch *) task)->part, unit);
+}
+
+static void
+scatter_unit(HjgTask *task, hjg_u32 unit, int slot)
+{
+	((Dispatch *) task)->scatter(&((Dispatch *) task)->part, unit, slot);
+}
+
+/* Count, prefix sum, scatter. */
+static HjgStatus
+run_passes(Dispatch *dispatch, HjgJoin *join, int nslots, hjg_u32 *part_start)
+{
+	PartitionTask *part = &dispatch->part;
+	const hjg_u32 nparts = 1u << part->bits;
+	hjg_u32		sum = 0;
+	HjgStatus	status;
+
+	part->task.unit_fn = count_unit;
+	status = hjg_task_run(&part->task, join, part->nchunks, nslots);
+	if (status != HJG_OK)
+		return status;
+
+	for (hjg_u32 p = 0; p < nparts; p++)
+	{
+		if (part_start)
+			part_start[p] = sum;
+		for (hjg_u32 chunk = 0; chunk < part->nchunks; chunk++)
+		{
+			hjg_u32    *cell = &part->histogram[((size_t) chunk << part->bits) + p];
+			hjg_u32		count = *cell;
+
+			*cell = sum;
+			sum += count;
+		}
+		if (p % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&part->task))
+			return HJG_ERR_CANCELLED;
+	}
+	if (part_start)
+		part_start[nparts] = sum;
+
+	part->task.unit_fn = scatter_unit;
+	return hjg_task_run(&part->task, join, part->nchunks, nslots);
+}
+
+HjgStatus
+hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end, int bits,
+				   hjg_u8 *dst, hjg_u32 *part_start)
+{
+	const int	width = join->spec.key_width;
+	const int	nslots = hjg_task_nslots(join, end - begin);
+	Dispatch	dispatch = {.count = count_keys_fns[join->isa][join->width_ix],
+		.scatter = scatter_keys_fns[join->isa][join->width_ix]};
+	PartitionTask *part = &dispatch.part;
+
+	part->runs = runs;
+	part->begin = begin;
+	part->end = end;
+	part->nchunks = chunks_of(end - begin, nslots);
+	part->bits = bits;
+	part->dst = dst;
+	part->stream = (end - begin) * (hjg_u64) hjg_tuple_bytes(width) > STREAM_BYTES;
+	part->slot_bytes = key_slot_bytes(width, bits);
+	if (!hjg_block_reserve(join, &join->histogram_block,
+						   hjg_partition_keys_histogram_bytes(end - begin, bits, nslots)) ||
+		!hjg_block_reserve(join, &join->slots_block, hjg_partition_keys_slots_bytes(width, bits, nslots)))
+		return HJG_ERR_MEMORY;
+	part->histogram = join->histogram_block.ptr;
+	part->slots = join->slots_block.ptr;
+	return run_passes(&dispatch, join, nslots, part_start);
+}
+
+HjgStatus
+hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, bool low_word, int shift,
+					 int bits, hjg_u32 *part_start)
+{
+	const int	nslots = hjg_task_nslots(join, n);
+	Dispatch	dispatch = {.count = count_tuples_fns[join->width_ix],
+		.scatter = scatter_tuples_fns[join->width_ix]};
+	PartitionTask *part = &dispatch.part;
+
+	part->src = src;
+	part->end = n;
+	part->nchunks = tuple_chunks_of(n, nslots);
+	part->bits = bits;
+	part->shift = shift;
+	part->low_word = low_word;
+	part->dst = dst;
+	if (!hjg_block_reserve(join, &join->histogram_block,
+						   hjg_partition_tuples_histogram_bytes(n, bits, nslots)))
+		return HJG_ERR_MEMORY;
+	part->histogram = join->histogram_block.ptr;
+	return run_passes(&dispatch, join, nslots, part_start);
+}

@@ -1,0 +1,253 @@
+/*
+ * engine_pool.c
+ *	  The thread pool that engines run the pieces of their tasks on.
+ *
+ * A run lives on its caller's stack and in the pool's list of open runs.  The
+ * caller takes pieces itself; an idle thread joins the open run that has the
+ * fewest helpers.  Pieces are handed out by one atomic counter per run, so a
+ * late or preempted thread delays nobody.  When the pieces are used up the
+ * caller closes the run (no helper can join any more) and waits until the
+ * helpers inside have left; only then may its stack frame go.
+ *
+ * The pool's mutex guards the list and the helper counts and is never held
+ * while a piece runs.  Idle threads spin for SPIN_NS before they sleep, since
+ * the tasks of one join follow each other within microseconds.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "engine/hjg_engine.h"
+
+#define SPIN_NS 30000
+
+typedef struct Run
+{
+	HjgPieceFn	fn;
+	void	   *arg;
+	int			npieces;
+	int			next_piece;		/* atomic */
+	int			nhelpers;		/* atomic; changed under the mutex only */
+	struct Run *next;
+} Run;
+
+typedef struct Thread
+{
+	HjgPool    *pool;
+	pthread_t	handle;
+	int			worker;
+} Thread;
+
+struct HjgPool
+{
+	pthread_mutex_t mutex;
+	pthread_cond_t work_cond;	/* a run was opened, or shutdown */
+	pthread_cond_t left_cond;	/* the last helper of some run left */
+	Run		   *runs;			/* open runs */
+	unsigned	nopened;		/* atomic; runs opened so far, what spinners watch */
+	int			nsleeping;		/* threads in work_cond */
+	bool		shutdown;
+	int			nthreads;		/* callers' thread included */
+	Thread		threads[];		/* nthreads - 1 */
+};
+
+static inline void
+cpu_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb");
+#endif
+}
+
+static unsigned long long
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (unsigned long long) ts.tv_sec * 1000000000ull + (unsigned long long) ts.tv_nsec;
+}
+
+static void
+take_pieces(Run *run, int worker)
+{
+	int			piece;
+
+	/* the first test keeps the counter from running away */
+	while (__atomic_load_n(&run->next_piece, __ATOMIC_RELAXED) < run->npieces &&
+		   (piece = __atomic_fetch_add(&run->next_piece, 1, __ATOMIC_RELAXED)) < run->npieces)
+		run->fn(run->arg, piece, worker);
+}
+
+/* The open run with pieces left and the fewest helpers.  Mutex held. */
+static Run *
+choose_run(HjgPool *pool)
+{
+	Run		   *best = NULL;
+
+	for (Run *run = pool->runs; run; run = run->next)
+	{
+		if (__atomic_load_n(&run->next_piece, __ATOMIC_RELAXED) < run->npieces &&
+			(best == NULL || run->nhelpers < best->nhelpers))
+			best = run;
+	}
+	return best;
+}
+
+static void *
+thread_main(void *arg)
+{
+	Thread	   *self = arg;
+	HjgPool    *pool = self->pool;
+
+	pthread_mutex_lock(&pool->mutex);
+	while (!pool->shutdown)
+	{
+		Run		   *run = choose_run(pool);
+
+		if (run)
+		{
+			__atomic_store_n(&run->nhelpers, run->nhelpers + 1, __ATOMIC_RELAXED);
+			pthread_mutex_unlock(&pool->mutex);
+			take_pieces(run, self->worker);
+			pthread_mutex_lock(&pool->mutex);
+			__atomic_store_n(&run->nhelpers, run->nhelpers - 1, __ATOMIC_RELEASE);
+			if (run->nhelpers == 0)
+				pthread_cond_broadcast(&pool->left_cond);
+		}
+		else
+		{
+			unsigned	seen = __atomic_load_n(&pool->nopened, __ATOMIC_RELAXED);
+			unsigned long long until = now_ns() + SPIN_NS;
+
+			pthread_mutex_unlock(&pool->mutex);
+			while (__atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) == seen && now_ns() < until)
+			{
+				for (int i = 0; i < 8; i++)
+					cpu_relax();
+			}
+			pthread_mutex_lock(&pool->mutex);
+			if (__atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) == seen && !pool->shutdown)
+			{
+				pool->nsleeping++;
+				pthread_cond_wait(&pool->work_cond, &pool->mutex);
+				pool->nsleeping--;
+			}
+		}
+	}
+	pthread_mutex_unlock(&pool->mutex);
+	return NULL;
+}
+
+/* The threads get every signal blocked: signals are the business of the caller's program. */
+HjgPool *
+hjg_pool_create(int nthreads)
+{
+	HjgPool    *pool;
+	sigset_t	all_signals;
+	sigset_t	old_signals;
+
+	if (nthreads < 1)
+		return NULL;
+	pool = calloc(1, sizeof(HjgPool) + sizeof(Thread) * (size_t) (nthreads - 1));
+	if (pool == NULL)
+		return NULL;
+	pthread_mutex_init(&pool->mutex, NULL);
+	pthread_cond_init(&pool->work_cond, NULL);
+	pthread_cond_init(&pool->left_cond, NULL);
+
+	sigfillset(&all_signals);
+	pthread_sigmask(SIG_SETMASK, &all_signals, &old_signals);
+	pool->nthreads = 1;
+	while (pool->nthreads < nthreads)
+	{
+		Thread	   *thread = &pool->threads[pool->nthreads - 1];
+
+		thread->pool = pool;
+		thread->worker = pool->nthreads;
+		if (pthread_create(&thread->handle, NULL, thread_main, thread) != 0)
+			break;
+		pool->nthreads++;
+	}
+	pthread_sigmask(SIG_SETMASK, &old_signals, NULL);
+
+	if (pool->nthreads < nthreads)
+	{
+		hjg_pool_destroy(pool);
+		return NULL;
+	}
+	return pool;
+}
+
+/* No run may be open. */
+void
+hjg_pool_destroy(HjgPool *pool)
+{
+	if (pool == NULL)
+		return;
+	pthread_mutex_lock(&pool->mutex);
+	pool->shutdown = true;
+	__atomic_fetch_add(&pool->nopened, 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&pool->work_cond);
+	pthread_mutex_unlock(&pool->mutex);
+	for (int i = 0; i < pool->nthreads - 1; i++)
+		pthread_join(pool->threads[i].handle, NULL);
+	pthread_cond_destroy(&pool->left_cond);
+	pthread_cond_destroy(&pool->work_cond);
+	pthread_mutex_destroy(&pool->mutex);
+	free(pool);
+}
+
+int
+hjg_pool_nthreads(const HjgPool *pool)
+{
+	return pool ? pool->nthreads : 1;
+}
+
+void
+hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg)
+{
+	Run			run = {.fn = fn, .arg = arg, .npieces = npieces};
+
+	if (pool == NULL || pool->nthreads == 1 || npieces <= 1)
+	{
+		for (int piece = 0; piece < npieces; piece++)
+			fn(arg, piece, 0);
+		return;
+	}
+
+	pthread_mutex_lock(&pool->mutex);
+	run.next = pool->runs;
+	pool->runs = &run;
+	__atomic_fetch_add(&pool->nopened, 1, __ATOMIC_RELAXED);
+	if (pool->nsleeping > 0)
+		pthread_cond_broadcast(&pool->work_cond);
+	pthread_mutex_unlock(&pool->mutex);
+
+	take_pieces(&run, 0);
+
+	pthread_mutex_lock(&pool->mutex);
+	for (Run **link = &pool->runs;; link = &(*link)->next)
+	{
+		if (*link == &run)
+		{
+			*link = run.next;
+			break;
+		}
+	}
+	if (run.nhelpers > 0)
+	{
+		unsigned long long until = now_ns() + SPIN_NS;
+
+		pthread_mutex_unlock(&pool->mutex);
+		while (__atomic_load_n(&run.nhelpers, __ATOMIC_ACQUIRE) > 0 && now_ns() < until)
+			cpu_relax();
+		pthread_mutex_lock(&pool->mutex);
+		while (run.nhelpers > 0)
+			pthread_cond_wait(&pool->left_cond, &pool->mutex);
+	}
+	pthread_mutex_unlock(&pool->mutex);
+}

@@ -1,0 +1,433 @@
+/*
+ * hjg_engine_internal.h
+ *	  What the files of the cpu engine share.  Nothing outside engine_*.c of the
+ *	  cpu engine includes it, except tests that need a corner of it.
+ *
+ * Terms
+ *	  tuple		a mixed key (hjg_hash.h) and a 4-byte row number, packed without
+ *				padding: key width + 4 bytes.
+ *	  bucket	all tuples whose mixed keys share the first bucket_bits bits.
+ *	  slot		one strand of a task; scratch memory is kept per slot.  A task
+ *				runs on at most as many slots as the pool has threads.
+ *	  unit		what a slot takes at a time, from one atomic counter a task.
+ *
+ * The table is the same for every strategy: all tuples in order of bucket
+ * (within it in order of build row), and start[b] = index of the first tuple of
+ * bucket b.  A bucket of more than HJG_HEAVY_BUCKET tuples is ordered by
+ * mixed key first and build row second, and is searched by bisection; so no
+ * probe costs more than a short scan or a logarithm besides its own output.
+ * Partitions are prefixes of bucket numbers.  Partitioning a probe batch is
+ * therefore nothing but sorting it for locality: any fan-out suits the table,
+ * and a work unit is any range of the sorted batch, however skewed the keys.
+ */
+#ifndef HJG_ENGINE_INTERNAL_H
+#define HJG_ENGINE_INTERNAL_H
+
+#include <string.h>
+
+#include "engine/hjg_engine.h"
+#include "layout/hjg_hash.h"
+
+#define HJG_ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Most slots of a task. */
+#define HJG_MAX_SLOTS 128
+
+/* Buckets up to this size are scanned, larger ones are sorted and bisected. */
+#define HJG_HEAVY_BUCKET 32
+
+/* Rows between two calls of poll(); at most 100 ns each, cold misses included. */
+#define HJG_POLL_ROWS 4096
+
+/* Tuples that may be read, not used, after the last tuple of a table. */
+#define HJG_TABLE_PAD 16
+
+/* Largest fan-out of one partitioning pass. */
+#define HJG_MAX_RADIX_BITS 11
+
+/* Pairs that a slot claims at a time in the result of a round. */
+#define HJG_RESULT_CHUNK 1024
+
+#if defined(__x86_64__)
+#define HJG_NISAS 3
+#define HJG_TARGET_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define HJG_TARGET_AVX512 \
+	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,popcnt")))
+#else
+#define HJG_NISAS 1
+#endif
+
+/* Instruction sets that kernels are compiled for; the machine's best is used. */
+typedef enum HjgIsa
+{
+	HJG_ISA_BASE = 0,
+	HJG_ISA_AVX2,
+	HJG_ISA_AVX512
+} HjgIsa;
+
+/*
+ * Sizes by which the engine cuts its work.  Tests make them small to reach every
+ * path with few rows, the bench tries others.  To be changed while no join exists.
+ */
+typedef struct HjgTuning
+{
+	HjgIsa		isa_limit;		/* best instruction set to use */
+	size_t		l2_bytes;		/* 0: ask the system */
+	hjg_u32		slot_rows;		/* rows that make a further slot worthwhile */
+	hjg_u32		chunk_rows;		/* least rows of a chunk of a partitioning pass */
+	hjg_u32		unit_rows;		/* probe rows of a work unit */
+	hjg_u32		giant_rows;		/* least rows of a partition or bucket that all slots build together */
+	hjg_u32		min_radix_rows; /* AUTO partitions probe batches from here on */
+} HjgTuning;
+
+extern HjgTuning hjg_engine_tuning;
+
+extern HjgIsa hjg_engine_isa(void);
+
+/* A block from env->alloc. */
+typedef struct HjgBlock
+{
+	void	   *ptr;
+	size_t		bytes;
+} HjgBlock;
+
+/* Segments as the scans want them: ascending, with prefix sums of their rows. */
+typedef struct HjgRun
+{
+	const hjg_u8 *keys;
+	hjg_u64		begin;			/* rows before this one */
+	hjg_u32		nrows;
+	hjg_u32		first_row;
+} HjgRun;
+
+typedef struct HjgRuns
+{
+	HjgRun	   *runs;
+	int			nruns;
+	hjg_u64		nrows;
+} HjgRuns;
+
+typedef struct HjgTable
+{
+	hjg_u32    *start;			/* 2^bucket_bits + 1 */
+	hjg_u8	   *tuples;			/* nrows, and HJG_TABLE_PAD more */
+	hjg_u64		nrows;
+	int			bucket_bits;	/* at least 1 */
+} HjgTable;
+
+struct HjgJoin
+{
+	HjgEnv		env;
+	HjgJoinSpec spec;
+	HjgIsa		isa;
+	int			width_ix;		/* 0, 1, 2 for 4, 8, 16 bytes */
+	HjgTable	table;
+	HjgJoinStats stats;
+	size_t		live_bytes;
+
+	/* the table's memory */
+	HjgBlock	start_block;
+	HjgBlock	tuples_block;
+
+	/* scratch, kept between calls and grown on demand */
+	HjgBlock	runs_block;
+	HjgBlock	partition_block;	/* tuples in partition order */
+	HjgBlock	histogram_block;
+	HjgBlock	slots_block;	/* what the slots of a task need */
+	HjgBlock	counts_block;	/* of the ordered path */
+
+	/* what earlier rounds say about matches a row; see engine_join.c */
+	double		seen_rows;
+	double		seen_pairs;
+	int			overflow_penalty;
+	int			ordered_rounds;
+};
+
+/*
+ * A task: units that the slots take one by one.  finish (may be NULL) is called
+ * once for each slot when no unit is left, not after a stop.
+ */
+typedef struct HjgTask HjgTask;
+typedef void (*HjgUnitFn) (HjgTask *task, hjg_u32 unit, int slot);
+typedef void (*HjgFinishFn) (HjgTask *task, int slot);
+
+struct HjgTask
+{
+	const HjgEnv *env;
+	HjgUnitFn	unit_fn;
+	HjgFinishFn finish_fn;
+	hjg_u32		nunits;
+	hjg_u32		next_unit;		/* atomic */
+	bool		cancelled;		/* atomic */
+	bool		stopped;		/* atomic; cancelled, or the work is void */
+};
+
+extern HjgStatus hjg_task_run(HjgTask *task, HjgJoin *join, hjg_u32 nunits, int nslots);
+
+static inline void
+hjg_task_stop(HjgTask *task)
+{
+	__atomic_store_n(&task->stopped, true, __ATOMIC_RELAXED);
+}
+
+/* True when the slot is to return at once.  May leave by a long jump. */
+static inline bool
+hjg_task_poll(HjgTask *task)
+{
+	if (__atomic_load_n(&task->stopped, __ATOMIC_RELAXED))
+		return true;
+	if (task->env->poll && task->env->poll(task->env->arg))
+	{
+		__atomic_store_n(&task->cancelled, true, __ATOMIC_RELAXED);
+		hjg_task_stop(task);
+		return true;
+	}
+	return false;
+}
+
+extern int	hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows);
+extern hjg_u64 hjg_now_ns(void);
+
+/* Memory: a block that is too small is given back and replaced; contents are lost. */
+extern bool hjg_block_reserve(HjgJoin *join, HjgBlock *block, size_t bytes);
+extern void hjg_block_free(HjgJoin *join, HjgBlock *block);
+
+static inline size_t
+hjg_align64(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t) 63;
+}
+
+/* --- mixed keys and tuples; width is a constant in every caller that matters --- */
+
+typedef struct HjgMixed
+{
+	hjg_u64		high;			/* for 4-byte keys the 32 bits of the mix */
+	hjg_u64		low;			/* 16-byte keys only, otherwise 0 */
+} HjgMixed;
+
+HJG_ALWAYS_INLINE hjg_u32
+hjg_load32(const void *p)
+{
+	hjg_u32		v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+HJG_ALWAYS_INLINE hjg_u64
+hjg_load64(const void *p)
+{
+	hjg_u64		v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+HJG_ALWAYS_INLINE int
+hjg_tuple_bytes(int width)
+{
+	return width + 4;
+}
+
+HJG_ALWAYS_INLINE HjgMixed
+hjg_mix_key(int width, const hjg_u8 *key)
+{
+	HjgMixed	m = {0, 0};
+
+	if (width == 4)
+		m.high = hjg_mix32(hjg_load32(key));
+	else if (width == 8)
+		m.high = hjg_mix64(hjg_load64(key));
+	else
+	{
+		m.low = hjg_load64(key + 8);
+		m.high = hjg_mix128(hjg_load64(key), m.low);
+	}
+	return m;
+}
+
+HJG_ALWAYS_INLINE HjgMixed
+hjg_tuple_key(int width, const hjg_u8 *tuple)
+{
+	HjgMixed	m = {0, 0};
+
+	if (width == 4)
+		m.high = hjg_load32(tuple);
+	else
+		m.high = hjg_load64(tuple);
+	if (width == 16)
+		m.low = hjg_load64(tuple + 8);
+	return m;
+}
+
+HJG_ALWAYS_INLINE hjg_u32
+hjg_tuple_row(int width, const hjg_u8 *tuple)
+{
+	return hjg_load32(tuple + width);
+}
+
+HJG_ALWAYS_INLINE void
+hjg_tuple_store(int width, hjg_u8 *tuple, HjgMixed key, hjg_u32 row)
+{
+	if (width == 4)
+	{
+		hjg_u64		both = key.high | (hjg_u64) row << 32;
+
+		memcpy(tuple, &both, 8);
+	}
+	else
+	{
+		memcpy(tuple, &key.high, 8);
+		if (width == 16)
+			memcpy(tuple + 8, &key.low, 8);
+		memcpy(tuple + width, &row, 4);
+	}
+}
+
+HJG_ALWAYS_INLINE bool
+hjg_mixed_equal(int width, HjgMixed a, HjgMixed b)
+{
+	return a.high == b.high && (width != 16 || a.low == b.low);
+}
+
+HJG_ALWAYS_INLINE bool
+hjg_mixed_less(int width, HjgMixed a, HjgMixed b)
+{
+	return a.high < b.high || (width == 16 && a.high == b.high && a.low < b.low);
+}
+
+/* The first bits (0 to 31) of a mixed key. */
+HJG_ALWAYS_INLINE hjg_u32
+hjg_mixed_prefix(int width, hjg_u64 high, int bits)
+{
+	if (width == 4)
+		return (hjg_u32) (high >> (32 - bits));
+	return (hjg_u32) (high >> 1 >> (63 - bits));
+}
+
+/* --- walking over rows --- */
+
+typedef struct HjgScan
+{
+	const HjgRun *run;
+	hjg_u64		pos;
+	hjg_u64		end;
+} HjgScan;
+
+extern HjgStatus hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegments,
+							  bool contiguous);
+extern void hjg_scan_begin(HjgScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end);
+
+/* Next up to max rows that lie together; their number, 0 at the end. */
+HJG_ALWAYS_INLINE hjg_u32
+hjg_scan_next(HjgScan *scan, int width, hjg_u32 max, const hjg_u8 **keys, hjg_u32 *first_row)
+{
+	hjg_u64		in_run;
+	hjg_u64		n;
+
+	if (scan->pos >= scan->end)
+		return 0;
+	while ((in_run = scan->pos - scan->run->begin) >= scan->run->nrows)
+		scan->run++;
+	n = scan->run->nrows - in_run;
+	if (n > scan->end - scan->pos)
+		n = scan->end - scan->pos;
+	if (n > max)
+		n = max;
+	*keys = scan->run->keys + in_run * (hjg_u64) width;
+	*first_row = scan->run->first_row + (hjg_u32) in_run;
+	scan->pos += n;
+	return (hjg_u32) n;
+}
+
+/* --- engine_partition.c --- */
+
+extern int	hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes);
+extern size_t hjg_l2_bytes(void);
+
+/*
+ * Mixed tuples of rows [begin, end) of runs into dst, stably by their first
+ * bits bits.  part_start (2^bits + 1 entries) may be NULL.
+ */
+extern HjgStatus hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
+									int bits, hjg_u8 *dst, hjg_u32 *part_start);
+extern size_t hjg_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int nslots);
+extern size_t hjg_partition_keys_slots_bytes(int width, int bits, int nslots);
+
+/*
+ * n tuples of src into dst, stably by (word >> shift) & (2^bits - 1), where word
+ * is the high or the low one of the mixed key.  part_start is relative to dst.
+ */
+extern HjgStatus hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
+									  bool low_word, int shift, int bits, hjg_u32 *part_start);
+extern size_t hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots);
+
+/* --- engine_table.c --- */
+
+extern int	hjg_table_bucket_bits(hjg_u64 nrows);
+extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
+extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
+extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
+
+/* [*first, *last) of the tuples of a sorted bucket [begin, end) that have this key. */
+HJG_ALWAYS_INLINE void
+hjg_table_bisect(int width, const HjgTable *table, HjgMixed key, hjg_u32 begin, hjg_u32 end,
+				 hjg_u32 *first, hjg_u32 *last)
+{
+	const int	tb = hjg_tuple_bytes(width);
+	hjg_u32		lo = begin;
+	hjg_u32		hi = end;
+	hjg_u32		step = 1;
+
+	while (lo < hi)
+	{
+		hjg_u32		mid = lo + (hi - lo) / 2;
+
+		if (hjg_mixed_less(width, hjg_tuple_key(width, table->tuples + (size_t) mid * tb), key))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*first = lo;
+
+	/* gallop: most keys have few matches, some have all of the bucket */
+	while (end - lo > step &&
+		   hjg_mixed_equal(width, hjg_tuple_key(width, table->tuples + (size_t) (lo + step) * tb), key))
+	{
+		lo += step;
+		step *= 2;
+	}
+	hi = end - lo > step ? lo + step : end;
+	while (lo < hi)
+	{
+		hjg_u32		mid = lo + (hi - lo) / 2;
+
+		if (hjg_mixed_equal(width, hjg_tuple_key(width, table->tuples + (size_t) mid * tb), key))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*last = lo;
+}
+
+/* --- engine_probe.c, engine_ordered.c --- */
+
+/*
+ * All pairs of probe rows [row, runs->nrows) into result from position npairs
+ * on, in any order.  *fits is false, and what lies from there on is void, when
+ * they are more than the result holds; otherwise *npairs is advanced.
+ */
+extern HjgStatus hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, bool partitioned,
+							   HjgResult *result, hjg_u64 *npairs, bool *fits);
+extern int	hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows);
+extern size_t hjg_probe_slots_bytes(int nslots);
+
+/* One window of at most nrows rows from *cursor on, in canonical order, up to the result's capacity. */
+extern HjgStatus hjg_probe_window(HjgJoin *join, const HjgRuns *runs, hjg_u32 nrows,
+								  HjgCursor *cursor, HjgResult *result, hjg_u64 *npairs);
+extern size_t hjg_probe_window_bytes(hjg_u32 nrows);
+
+#define HJG_MAX_WINDOW_ROWS 262144
+
+#endif							/* HJG_ENGINE_INTERNAL_H */

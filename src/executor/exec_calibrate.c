@@ -1,0 +1,391 @@
+/*
+ * exec_calibrate.c
+ *	  hjoin_gpu_calibrate(): measure the model's unit costs on this machine;
+ *	  hjoin_gpu_costs(): show those in force.
+ *
+ * The data path's and the engine's costs are measured on the functions that joins
+ * use.  The cost unit is measured on core's own hash join, by SQL, because our
+ * paths compete with core's price for such a join.  The sizes keep core's hash table
+ * about as large as a processor's caches: where core gets slower with larger
+ * ones, our price errs on core's side.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_collation_d.h"
+#include "catalog/pg_operator_d.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+#include "model/hjg_model.h"
+
+#define CALIBRATE_BUILD_ROWS 200000
+#define CALIBRATE_PROBE_ROWS 1000000
+#define SMALL_JOIN_ROWS 1000
+#define REPEATS 5
+
+/* Names and units of HjgUnitCosts, in its order. */
+static const struct
+{
+	const char *name;
+	const char *unit;
+}			cost_names[] = {
+	{"cost_unit", "ns per cost unit"},
+	{"startup", "ns per join"},
+	{"job", "ns per join in the device process"},
+	{"marshal_tuple", "ns per row read"},
+	{"hash_key", "ns per hashed key"},
+	{"column", "ns per carried column"},
+	{"build_tuple", "ns per build row and thread"},
+	{"probe_tuple", "ns per probe row and thread"},
+	{"emit_tuple", "ns per row returned"},
+	{"spill_tuple", "ns per row to a temporary file and back"},
+	{"transfer", "ns per MB moved"},
+};
+
+PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
+PG_FUNCTION_INFO_V1(hjoin_gpu_costs);
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double
+median(double *values, int n)
+{
+	qsort(values, n, sizeof(double), compare_doubles);
+	return values[n / 2];
+}
+
+/* ---------- by SQL ---------- */
+
+/* Time of a query, in nanoseconds: median of some runs after a first one. */
+static double
+time_query(const char *query)
+{
+	double		times[REPEATS];
+	SPIPlanPtr	plan = SPI_prepare(query, 0, NULL);
+
+	if (plan == NULL)
+		elog(ERROR, "could not prepare a calibration query: %s", query);
+	for (int i = -1; i < REPEATS; i++)
+	{
+		uint64		start = hjg_now_ns();
+
+		if (SPI_execute_plan(plan, NULL, NULL, true, 0) != SPI_OK_SELECT)
+			elog(ERROR, "calibration query failed: %s", query);
+		if (i >= 0)
+			times[i] = hjg_now_ns() - start;
+		SPI_freetuptable(SPI_tuptable);
+	}
+	SPI_freeplan(plan);
+	return median(times, REPEATS);
+}
+
+static char *
+join_query(int build_rows, int probe_rows)
+{
+	return psprintf("SELECT pg_catalog.count(*) FROM "
+					"(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) s JOIN "
+					"(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) r "
+					"ON s.k OPERATOR(pg_catalog.=) r.k",
+					probe_rows, build_rows);
+}
+
+static char *
+scan_query(int rows)
+{
+	return psprintf("SELECT pg_catalog.count(k) FROM "
+					"(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) s", rows);
+}
+
+/* What core's planner charges for such a join above its inputs, every build row matched once. */
+static double
+core_join_cost(double build_rows, double probe_rows)
+{
+	return (cpu_operator_cost + cpu_tuple_cost) * build_rows + cpu_operator_cost * 1.5 * probe_rows +
+		cpu_tuple_cost * build_rows;
+}
+
+/*
+ * core's price of time, and what a small join of ours takes beside its rows.
+ */
+static void
+measure_by_sql(HjgUnitCosts *costs)
+{
+	double		scans = time_query(scan_query(CALIBRATE_PROBE_ROWS)) + time_query(scan_query(CALIBRATE_BUILD_ROWS));
+	double		small_scans = 2 * time_query(scan_query(SMALL_JOIN_ROWS));
+	double		core_ns;
+	double		small_ns;
+
+	SetConfigOption("hjoin_gpu.enabled", "off", PGC_USERSET, PGC_S_SESSION);
+	core_ns = time_query(join_query(CALIBRATE_BUILD_ROWS, CALIBRATE_PROBE_ROWS)) - scans;
+	core_ns = Max(core_ns, scans / 10);
+	costs->cost_unit_ns = core_ns / core_join_cost(CALIBRATE_BUILD_ROWS, CALIBRATE_PROBE_ROWS);
+
+	SetConfigOption("hjoin_gpu.enabled", "on", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("hjoin_gpu.force", "on", PGC_USERSET, PGC_S_SESSION);
+	small_ns = time_query(join_query(SMALL_JOIN_ROWS, SMALL_JOIN_ROWS)) - small_scans;
+	small_ns -= SMALL_JOIN_ROWS *
+		(2 * costs->marshal_tuple_ns + costs->build_tuple_ns + costs->probe_tuple_ns + costs->emit_tuple_ns);
+	costs->startup_ns = Max(small_ns, hjg_model_default_costs.startup_ns / 2);
+}
+
+/* ---------- by calling the data path ---------- */
+
+static double
+per_row(uint64 start, double rows)
+{
+	return Max((hjg_now_ns() - start) / rows, 0.1);
+}
+
+static void
+measure_data_path(HjgUnitCosts *costs, MemoryContext context)
+{
+	Oid			int4_ops[] = {Int4EqualOperator};
+	Oid			text_ops[] = {TextEqualOperator};
+	Oid			no_collation[] = {InvalidOid};
+	Oid			text_collation[] = {DEFAULT_COLLATION_OID};
+	HjgKeyCodec *int4_codec = hjg_key_codec(1, int4_ops, no_collation, true);
+	HjgKeyCodec *text_codec = hjg_key_codec(1, text_ops, text_collation, true);
+	HjgColumn	column = {.attlen = 4, .attbyval = true};
+	const int	source = 0;
+	HjgStore   *store = hjg_store_create(context, 1, &column, CALIBRATE_PROBE_ROWS);
+	char	   *keys = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * 8);
+	Datum		text_value = CStringGetTextDatum("twenty bytes of text");
+	bool		isnull = false;
+	uint32		rows[HJG_VECTOR_ROWS];
+	Datum		values[HJG_VECTOR_ROWS];
+	bool		nulls[HJG_VECTOR_ROWS];
+	double		append_ns;
+	uint64		start;
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+	{
+		Datum		value = Int32GetDatum(i);
+
+		hjg_key_encode(int4_codec, &value, &isnull, keys + (Size) i * 4);
+	}
+	costs->marshal_tuple_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+		hjg_key_encode(text_codec, &text_value, &isnull, keys + (Size) i * 8);
+	costs->hash_key_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+	{
+		Datum		value = Int32GetDatum(i);
+
+		hjg_store_append(store, &source, &value, &isnull);
+	}
+	append_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+
+	/* rows all over the store, as the pairs of a partitioned join come */
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i += HJG_VECTOR_ROWS)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (int j = 0; j < HJG_VECTOR_ROWS; j++)
+			rows[j] = (uint32) (((uint64) (i + j) * 2654435761u) % CALIBRATE_PROBE_ROWS);
+		hjg_store_gather(store, rows, HJG_VECTOR_ROWS, 1, values, nulls);
+	}
+	costs->column_ns = Max(append_ns, per_row(start, CALIBRATE_PROBE_ROWS));
+
+	/* reading the child's slot, the scan slot and the projection cost about as much as the default says */
+	costs->marshal_tuple_ns += hjg_model_default_costs.marshal_tuple_ns / 2;
+	costs->emit_tuple_ns = hjg_model_default_costs.emit_tuple_ns;
+	hjg_store_free(store);
+	pfree(keys);
+}
+
+static void *
+calibrate_alloc(void *arg, size_t bytes)
+{
+	return (void *) TYPEALIGN(64, MemoryContextAllocHuge(arg, bytes + 64));
+}
+
+/* The context is thrown away as a whole. */
+static void
+calibrate_free(void *arg, void *ptr, size_t bytes)
+{
+}
+
+static bool
+calibrate_poll(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+static void
+measure_engine(HjgUnitCosts *costs, MemoryContext context)
+{
+	HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO};
+	HjgEnv		env = {.arg = context, .alloc = calibrate_alloc, .free = calibrate_free, .poll = calibrate_poll};
+	uint32	   *build = MemoryContextAllocHuge(context, (Size) CALIBRATE_BUILD_ROWS * 4);
+	uint32	   *probe = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * 4);
+	HjgPair    *pairs = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * sizeof(HjgPair));
+	HjgSegment	build_segment = {.keys = build, .nrows = CALIBRATE_BUILD_ROWS};
+	HjgSegment	probe_segment = {.keys = probe, .nrows = CALIBRATE_PROBE_ROWS};
+	HjgResult	result = {.pages = &pairs, .npages = 1, .page_pairs = CALIBRATE_PROBE_ROWS};
+	HjgCursor	cursor = {0};
+	HjgJoin    *join;
+	uint64		start;
+
+	for (uint32 i = 0; i < CALIBRATE_BUILD_ROWS; i++)
+		build[i] = i * 7;
+	for (uint32 i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+		probe[i] = (uint32) (((uint64) i * 2654435761u) % CALIBRATE_BUILD_ROWS) * 7;
+	memset(pairs, 0, (Size) CALIBRATE_PROBE_ROWS * sizeof(HjgPair));
+
+	start = hjg_now_ns();
+	if (hjg_join_build(&env, &spec, &build_segment, 1, &join) != HJG_OK)
+		elog(ERROR, "calibration of the engine failed");
+	costs->build_tuple_ns = per_row(start, CALIBRATE_BUILD_ROWS);
+	start = hjg_now_ns();
+	if (hjg_join_probe(join, &probe_segment, 1, &cursor, &result) != HJG_OK ||
+		result.npairs != CALIBRATE_PROBE_ROWS)
+		elog(ERROR, "calibration of the engine failed");
+	costs->probe_tuple_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+	hjg_join_free(join);
+}
+
+/* Round trip of the smallest job, if there is a device process. */
+static void
+measure_job(HjgUnitCosts *costs)
+{
+	double		times[REPEATS];
+	HjgReason	reason;
+
+	for (int i = -1; i < REPEATS; i++)
+	{
+		HjgJobSpec	spec = {
+			.join = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO},
+			.max_probe_rows = HJG_MAX_PROBE_ROWS
+		};
+		uint64		start = hjg_now_ns();
+		HjgJob	   *job = hjg_job_lease(&spec, &reason);
+		HjgBatchResult result;
+		uint32		slab_ix;
+		void	   *slab;
+		int			batch;
+
+		if (job == NULL)
+			return;
+		if ((slab = hjg_job_slab(job, &slab_ix)) != NULL)
+		{
+			memset(slab, 0, 4);
+			hjg_job_build_add(job, slab_ix, 1, 0);
+			hjg_job_build_submit(job);
+			batch = hjg_job_batch_open(job, 1, &reason);
+			slab = batch >= 0 ? hjg_job_slab(job, &slab_ix) : NULL;
+			if (slab != NULL)
+			{
+				memset(slab, 0, 4);
+				hjg_job_batch_add(job, batch, slab_ix, 1);
+				hjg_job_batch_submit(job, batch);
+				slab = hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE ? slab : NULL;
+			}
+		}
+		hjg_job_release(job);
+		if (slab == NULL)
+			return;
+		if (i >= 0)
+			times[i] = hjg_now_ns() - start;
+	}
+	costs->job_ns = Max(median(times, REPEATS), 1000);
+}
+
+/* ---------- SQL functions ---------- */
+
+static void
+return_costs(FunctionCallInfo fcinfo, const HjgUnitCosts *costs)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const double *values = (const double *) costs;
+	const double *defaults = (const double *) &hjg_model_default_costs;
+
+	StaticAssertStmt(lengthof(cost_names) == sizeof(HjgUnitCosts) / sizeof(double), "names of unit costs");
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < lengthof(cost_names); i++)
+	{
+		Datum		row[4];
+		bool		nulls[4] = {0};
+
+		row[0] = CStringGetTextDatum(cost_names[i].name);
+		row[1] = Float8GetDatum(values[i]);
+		row[2] = CStringGetTextDatum(cost_names[i].unit);
+		row[3] = Float8GetDatum(defaults[i]);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row, nulls);
+	}
+}
+
+/* Measure, keep, and return the costs.  Takes a few seconds of one core. */
+Datum
+hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
+{
+	HjgUnitCosts costs = hjg_model_default_costs;
+	double		values[HJG_CALIBRATION_VALUES] = {0};
+	MemoryContext context;
+	HjgReason	reason;
+	int			nestlevel;
+
+	if (!hjg_service_available(&reason) && reason == HJG_REASON_NO_ARENA)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("hjoin_gpu is not active in this server"),
+				 errhint("Add hjoin_gpu to shared_preload_libraries and restart the server.")));
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu calibration", ALLOCSET_DEFAULT_SIZES);
+	measure_data_path(&costs, context);
+	measure_engine(&costs, context);
+	MemoryContextDelete(context);
+	measure_job(&costs);
+
+	nestlevel = NewGUCNestLevel();
+	SetConfigOption("work_mem", "256MB", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("jit", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("enable_mergejoin", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("enable_nestloop", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("max_parallel_workers_per_gather", "0", PGC_USERSET, PGC_S_SESSION);
+	SPI_connect();
+	measure_by_sql(&costs);
+	SPI_finish();
+	AtEOXact_GUC(true, nestlevel);
+
+	if (!hjg_model_costs_valid(&costs))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_EXCEPTION),
+				 errmsg("calibration gave implausible costs"),
+				 errhint("Calibrate again when the machine is less busy.")));
+	memcpy(values, &costs, sizeof(costs));
+	hjg_service_calibration_set(values);
+	return_costs(fcinfo, &costs);
+	return (Datum) 0;
+}
+
+/* The costs in force in this session. */
+Datum
+hjoin_gpu_costs(PG_FUNCTION_ARGS)
+{
+	HjgUnitCosts costs;
+
+	hjg_planner_unit_costs(&costs);
+	return_costs(fcinfo, &costs);
+	return (Datum) 0;
+}

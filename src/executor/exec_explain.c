@@ -1,0 +1,246 @@
+/*
+ * exec_explain.c
+ *	  What EXPLAIN says of the node, in all formats: one key, one typed value.
+ *
+ * Keys and values that depend on the machine or the moment appear under ANALYZE
+ * only, and times only with TIMING.
+ */
+#include "postgres.h"
+
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "utils/ruleutils.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+
+#define NS_PER_MS 1000000.0
+
+static const char *
+join_type_text(JoinType jointype)
+{
+	switch (jointype)
+	{
+		case JOIN_INNER:
+			return "Inner";
+		case JOIN_LEFT:
+			return "Left";
+		case JOIN_RIGHT:
+			return "Right";
+		case JOIN_FULL:
+			return "Full";
+		case JOIN_SEMI:
+			return "Semi";
+		case JOIN_ANTI:
+			return "Anti";
+		default:
+			return "Unknown";
+	}
+}
+
+static const char *
+strategy_text(HjgCpuStrategy strategy)
+{
+	switch (strategy)
+	{
+		case HJG_CPU_NOP:
+			return "nop";
+		case HJG_CPU_RADIX:
+			return "radix";
+		default:
+			return "auto";
+	}
+}
+
+/* As core shows the quals of its joins. */
+static void
+show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	List	   *context;
+
+	if (qual == NIL)
+		return;
+	context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
+	ExplainPropertyText(label,
+						deparse_expression((Node *) make_ands_explicit(qual), context,
+										   list_length(es->rtable) > 1 || es->verbose, false),
+						es);
+}
+
+/* A count that text leaves out when it is zero. */
+static void
+show_count(const char *label, const char *unit, uint64 value, ExplainState *es)
+{
+	if (value > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyUInteger(label, unit, value, es);
+}
+
+static void
+show_filtered(const char *label, CustomScanState *node, ExplainState *es)
+{
+	Instrumentation *instrument = node->ss.ps.instrument;
+	double		nloops = instrument->nloops;
+
+	if (instrument->nfiltered2 > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyFloat(label, NULL, nloops > 0 ? instrument->nfiltered2 / nloops : 0.0, 0, es);
+}
+
+static void
+show_time(const char *label, double ns, ExplainState *es)
+{
+	ExplainPropertyFloat(label, "ms", ns / NS_PER_MS, 3, es);
+}
+
+/*
+ * Phases of the backend add up to the node's time: what is not reading,
+ * waiting or joining is emitting.  The engine's own times in the device process
+ * run beside them and are shown apart.  Times are of all loops together.
+ */
+static void
+show_times(HjgJoinState *state, ExplainState *es)
+{
+	const HjgReport *report = &state->report;
+	const HjgTimes *times = &report->times;
+	double		node_ns = state->css.ss.ps.instrument->total * 1.0e9;
+	double		wait_ns = report->job.wait_ns;
+	double		known_ns = (double) times->marshal_build_ns + times->marshal_probe_ns + wait_ns +
+		times->backend_build_ns + times->backend_probe_ns;
+
+	ExplainOpenGroup("Phases", "Phases", true, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "Phases: Scan+Marshal Build=%.3f ms Scan+Marshal Probe=%.3f ms Build=%.3f ms"
+						 " Probe=%.3f ms Wait=%.3f ms Emit=%.3f ms\n",
+						 times->marshal_build_ns / NS_PER_MS, times->marshal_probe_ns / NS_PER_MS,
+						 times->backend_build_ns / NS_PER_MS, times->backend_probe_ns / NS_PER_MS,
+						 wait_ns / NS_PER_MS, Max(node_ns - known_ns, 0) / NS_PER_MS);
+	}
+	else
+	{
+		show_time("Scan and Marshal Build Time", times->marshal_build_ns, es);
+		show_time("Scan and Marshal Probe Time", times->marshal_probe_ns, es);
+		show_time("Build Time", times->backend_build_ns, es);
+		show_time("Probe Time", times->backend_probe_ns, es);
+		show_time("Wait Time", wait_ns, es);
+		show_time("Emit Time", Max(node_ns - known_ns, 0), es);
+	}
+	ExplainCloseGroup("Phases", "Phases", true, es);
+
+	if (es->format == EXPLAIN_FORMAT_TEXT && report->device_loads == 0)
+		return;
+	ExplainOpenGroup("Device Phases", "Device Phases", true, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms\n",
+						 report->job.transfer_ns / NS_PER_MS, report->job.partition_ns / NS_PER_MS,
+						 report->job.build_ns / NS_PER_MS, report->job.probe_ns / NS_PER_MS);
+	}
+	else
+	{
+		show_time("Transfer Time", report->job.transfer_ns, es);
+		show_time("Partition Time", report->job.partition_ns, es);
+		show_time("Build Time", report->job.build_ns, es);
+		show_time("Probe Time", report->job.probe_ns, es);
+	}
+	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
+}
+
+/* What the model expected of the same phases, scans apart. */
+static void
+show_prediction(List *prediction, ExplainState *es)
+{
+	static const char *const labels[HJG_PREDICTION_Count] = {
+		[HJG_PREDICTION_MARSHAL_BUILD] = "Marshal Build",
+		[HJG_PREDICTION_MARSHAL_PROBE] = "Marshal Probe",
+		[HJG_PREDICTION_BUILD] = "Build",
+		[HJG_PREDICTION_PROBE] = "Probe",
+		[HJG_PREDICTION_EMIT] = "Emit",
+	};
+
+	if (list_length(prediction) != HJG_PREDICTION_Count)
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+	ExplainOpenGroup("Predicted Phases", "Predicted Phases", true, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfoString(es->str, "Predicted Phases:");
+		for (int i = 0; i < HJG_PREDICTION_Count; i++)
+			appendStringInfo(es->str, " %s=%.3f ms", labels[i], list_nth_int(prediction, i) / 1000.0);
+		appendStringInfoChar(es->str, '\n');
+	}
+	else
+	{
+		for (int i = 0; i < HJG_PREDICTION_Count; i++)
+			show_time(psprintf("%s Time", labels[i]), list_nth_int(prediction, i) * 1000.0, es);
+	}
+	ExplainCloseGroup("Predicted Phases", "Predicted Phases", true, es);
+}
+
+static void
+show_report(HjgJoinState *state, ExplainState *es)
+{
+	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	HjgReport	report = state->report;
+	bool		on_device = report.device_loads > 0;
+	const char *where = on_device ? "device process" : "backend";
+
+	ExplainPropertyText("Engine", "cpu", es);
+	ExplainPropertyText("Joined In", where, es);
+	if (on_device)
+		ExplainPropertyText("Device", report.device, es);
+	if (report.fallback != HJG_REASON_NONE)
+		ExplainPropertyText("Fallback", hjg_reason_text(report.fallback), es);
+	else if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Fallback", "none", es);
+	ExplainPropertyText("Strategy", strategy_text(report.strategy), es);
+	ExplainPropertyUInteger("Hash Batches", NULL, Max(report.npartitions, 1), es);
+	show_count("Radix Partitions", NULL, report.engine_partitions, es);
+	show_count("Build Rows", NULL, report.build_rows, es);
+	show_count("Probe Rows", NULL, report.probe_rows, es);
+	show_count("Candidate Pairs", NULL, report.pairs, es);
+	show_count("Probe Rounds", NULL, report.rounds, es);
+	show_count("Redone Batches", NULL, report.redone, es);
+	show_count("Temporary File Size", "kB", (report.spilled_bytes + 1023) / 1024, es);
+	ExplainPropertyUInteger("Peak Memory Usage", "kB", (report.peak_bytes + 1023) / 1024, es);
+	show_count("Arena Usage", "kB", report.job.arena_bytes / 1024, es);
+	if (hjg_exec_timing(state) && es->timing)
+	{
+		show_times(state, es);
+		show_prediction(list_nth(cscan->custom_private, HJG_PRIVATE_PREDICTION), es);
+	}
+}
+
+void
+hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	List	   *hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
+	List	   *join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
+
+	ExplainPropertyText("Join Type", join_type_text(state->jointype), es);
+	if (es->verbose)
+		ExplainPropertyBool("Inner Unique", state->inner_unique, es);
+	show_qual(hash_clauses, "Hash Cond", node, ancestors, es);
+	show_qual(join_qual, "Join Filter", node, ancestors, es);
+	if (join_qual != NIL && es->analyze && node->ss.ps.instrument != NULL)
+		show_filtered("Rows Removed by Join Filter", node, es);
+	if (es->verbose)
+	{
+		ExplainPropertyText("Key Encoding", state->outer.codec->exact ? "exact" : "hash", es);
+		ExplainPropertyInteger("Key Width", "bytes", state->outer.codec->key_width, es);
+		ExplainPropertyInteger("Carried Columns", NULL, state->outer.ncarried + state->inner.ncarried, es);
+	}
+	if (es->analyze && node->ss.ps.instrument != NULL && node->ss.ps.instrument->nloops > 0)
+	{
+		/* the load at hand has not reported yet */
+		if (state->run != NULL)
+			hjg_run_report(state->run);
+		show_report(state, es);
+	}
+}

@@ -1,0 +1,360 @@
+/*
+ * exec_node.c
+ *	  Life cycle of the node: begin, exec, rescan, shutdown, end.
+ *
+ * Begin takes nothing but memory, because it also runs for plain EXPLAIN.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+
+static Node *create_state(CustomScan *cscan);
+static void begin(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec(CustomScanState *node);
+static void shutdown(CustomScanState *node);
+static void end(CustomScanState *node);
+static void rescan(CustomScanState *node);
+
+const CustomScanMethods hjg_scan_methods = {
+	.CustomName = HJG_NODE_NAME,
+	.CreateCustomScanState = create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = HJG_NODE_NAME,
+	.BeginCustomScan = begin,
+	.ExecCustomScan = exec,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+	.ShutdownCustomScan = shutdown,
+	.ExplainCustomScan = hjg_explain,
+};
+
+bool
+hjg_exec_timing(const HjgJoinState *state)
+{
+	const Instrumentation *instrument = state->css.ss.ps.instrument;
+
+	return instrument != NULL && instrument->need_timer;
+}
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	HjgJoinState *state = palloc0(sizeof(HjgJoinState));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &exec_methods;
+	return (Node *) state;
+}
+
+/* Collect the scan tuple columns (from 0) that an expression reads. */
+static bool
+collect_columns(Node *node, Bitmapset **columns)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+	{
+		Var		   *var = (Var *) node;
+
+		if (var->varno == INDEX_VAR && var->varattno > 0)
+			*columns = bms_add_member(*columns, var->varattno - 1);
+		return false;
+	}
+	return expression_tree_walker(node, collect_columns, columns);
+}
+
+/* Does an expression depend on a parameter that may change between rescans? */
+static bool
+has_exec_param(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		return true;
+	return expression_tree_walker(node, has_exec_param, unused);
+}
+
+static Oid *
+oid_array(List *list)
+{
+	Oid		   *array = palloc(Max(list_length(list), 1) * sizeof(Oid));
+	ListCell   *lc;
+	int			i = 0;
+
+	foreach(lc, list)
+		array[i++] = lfirst_oid(lc);
+	return array;
+}
+
+static void
+begin(CustomScanState *node, EState *estate, int eflags)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	Bitmapset  *used = NULL;
+	List	   *scalars;
+	List	   *hash_clauses;
+	List	   *outer_keys;
+	List	   *inner_keys;
+	List	   *join_qual;
+	Oid		   *operators;
+	Oid		   *collations;
+	HjgKeyCodec *outer_codec;
+	HjgKeyCodec *inner_codec;
+	PlanState  *outer_plan;
+	PlanState  *inner_plan;
+	int			nouter;
+	int			ninner;
+
+	if (list_length(cscan->custom_private) != HJG_PRIVATE_Count ||
+		list_length(cscan->custom_exprs) != HJG_EXPRS_Count ||
+		list_length(cscan->custom_plans) != 2)
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+	scalars = list_nth(cscan->custom_private, HJG_PRIVATE_SCALARS);
+	outer_keys = list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS);
+	inner_keys = list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS);
+	hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
+	join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
+	operators = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS));
+	collations = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS));
+	if (list_length(scalars) != HJG_SCALAR_Count)
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+
+	state->jointype = list_nth_int(scalars, HJG_SCALAR_JOINTYPE);
+	state->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
+	nouter = list_nth_int(scalars, HJG_SCALAR_NOUTER);
+	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
+	if (nouter + ninner != list_length(cscan->custom_scan_tlist))
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+
+	outer_plan = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+	inner_plan = ExecInitNode(lsecond(cscan->custom_plans), estate, eflags);
+	node->custom_ps = list_make2(outer_plan, inner_plan);
+
+	state->outer.preserved = state->jointype == JOIN_LEFT || state->jointype == JOIN_FULL ||
+		state->jointype == JOIN_ANTI;
+	state->inner.preserved = state->jointype == JOIN_RIGHT || state->jointype == JOIN_FULL;
+	state->track_build = state->inner.preserved;
+	state->inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
+
+	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
+	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
+	if (!outer_codec->exact)
+		state->recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
+	state->join_qual = ExecInitQual(join_qual, &node->ss.ps);
+
+	/* columns that must be carried: all that is read once the keys are encoded */
+	collect_columns((Node *) cscan->scan.plan.targetlist, &used);
+	collect_columns((Node *) cscan->scan.plan.qual, &used);
+	collect_columns((Node *) join_qual, &used);
+	if (!outer_codec->exact)
+		collect_columns((Node *) hash_clauses, &used);
+	hjg_side_init(state, &state->outer, outer_plan, 0, nouter, outer_keys, outer_codec, used);
+	hjg_side_init(state, &state->inner, inner_plan, nouter, ninner, inner_keys, inner_codec, used);
+	bms_free(used);
+
+	state->outer_values = palloc(HJG_VECTOR_ROWS * Max(state->outer.ncarried, 1) * sizeof(Datum));
+	state->outer_isnull = palloc(HJG_VECTOR_ROWS * Max(state->outer.ncarried, 1) * sizeof(bool));
+	state->inner_values = palloc(HJG_VECTOR_ROWS * Max(state->inner.ncarried, 1) * sizeof(Datum));
+	state->inner_isnull = palloc(HJG_VECTOR_ROWS * Max(state->inner.ncarried, 1) * sizeof(bool));
+
+	/* columns that are not carried stay NULL */
+	memset(node->ss.ss_ScanTupleSlot->tts_values, 0,
+		   node->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts * sizeof(Datum));
+	memset(node->ss.ss_ScanTupleSlot->tts_isnull, true,
+		   node->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts * sizeof(bool));
+	state->phase = HJG_PHASE_BUILD;
+}
+
+/* Fill the scan slot with the next row of the join, before filters; false at the end. */
+static bool
+next_row(HjgJoinState *state)
+{
+	for (;;)
+	{
+		switch (state->phase)
+		{
+			case HJG_PHASE_BUILD:
+				state->started = true;
+				hjg_build_first(state);
+				break;
+
+			case HJG_PHASE_PROBE:
+				if (hjg_probe_next(state))
+					return true;
+				state->phase = state->track_build ? HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_LOAD;
+				break;
+
+			case HJG_PHASE_UNMATCHED_BUILD:
+				if (hjg_unmatched_build_next(state))
+					return true;
+				state->phase = HJG_PHASE_NEXT_LOAD;
+				break;
+
+			case HJG_PHASE_NEXT_LOAD:
+				state->phase = hjg_load_next(state) ? HJG_PHASE_PROBE : HJG_PHASE_NULL_PROBE;
+				break;
+
+			case HJG_PHASE_NULL_PROBE:
+				if (hjg_null_probe_next(state))
+					return true;
+				state->phase = HJG_PHASE_NULL_BUILD;
+				break;
+
+			case HJG_PHASE_NULL_BUILD:
+				if (hjg_null_build_next(state))
+					return true;
+				state->phase = HJG_PHASE_DONE;
+				break;
+
+			case HJG_PHASE_DONE:
+				return false;
+		}
+	}
+}
+
+static TupleTableSlot *
+exec(CustomScanState *node)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+	ExprContext *econtext = node->ss.ps.ps_ExprContext;
+	TupleTableSlot *scan_slot = node->ss.ss_ScanTupleSlot;
+	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
+	ExprState  *filter = node->ss.ps.qual;
+
+	for (;;)
+	{
+		ResetExprContext(econtext);
+		if (!next_row(state))
+			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : scan_slot);
+
+		econtext->ecxt_scantuple = scan_slot;
+		if (filter != NULL)
+		{
+			ResetExprContext(econtext);
+			if (!ExecQual(filter, econtext))
+			{
+				InstrCountFiltered1(node, 1);
+				continue;
+			}
+		}
+		return projection != NULL ? ExecProject(projection) : scan_slot;
+	}
+}
+
+/* Give back everything of the execution so far. */
+static void
+reset_execution(HjgJoinState *state)
+{
+	ExecClearTuple(state->outer.spill_slot);
+	ExecClearTuple(state->inner.spill_slot);
+	if (state->run != NULL)
+		hjg_load_free(state);
+	state->chunk_matched = NULL;
+	if (state->partition_context != NULL)
+	{
+		ListCell   *lc;
+
+		/* files first: they are not memory */
+		foreach(lc, state->partitions)
+			hjg_partition_free(lfirst(lc));
+		if (state->current != NULL)
+			hjg_partition_free(state->current);
+		for (int i = 0; i < state->nroutes; i++)
+			hjg_partition_free(state->routes[i]);
+		hjg_spill_free(state->null_probe);
+		MemoryContextDelete(state->partition_context);
+	}
+	state->partition_context = NULL;
+	state->partitions = NIL;
+	state->current = NULL;
+	state->routes = NULL;
+	state->nroutes = 0;
+	state->null_probe = NULL;
+	if (state->null_build != NULL)
+		tuplestore_end(state->null_build);
+	state->null_build = NULL;
+	state->phase = HJG_PHASE_BUILD;
+	state->started = false;
+}
+
+static void
+count_execution(HjgJoinState *state)
+{
+	HjgReport  *report = &state->report;
+
+	if (!state->started || state->counted)
+		return;
+	state->counted = true;
+	hjg_service_count(HJG_COUNT_JOINS, 1);
+	hjg_service_count(report->device_loads > 0 || (state->run != NULL && state->run->job != NULL) ?
+					  HJG_COUNT_JOINS_DEVICE : HJG_COUNT_JOINS_BACKEND, 1);
+	hjg_service_count(HJG_COUNT_BUILD_ROWS, report->build_rows);
+	hjg_service_count(HJG_COUNT_PROBE_ROWS, report->probe_rows);
+	hjg_service_count(HJG_COUNT_PAIRS, report->pairs);
+}
+
+/*
+ * The build side is kept over a rescan if it is all in memory and neither its rows nor
+ * its keys can have changed.
+ */
+static void
+rescan(CustomScanState *node)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+	PlanState  *outer_plan = state->outer.plan;
+	PlanState  *inner_plan = state->inner.plan;
+	bool		keep_build;
+
+	if (node->ss.ps.chgParam != NULL)
+	{
+		UpdateChangedParamSet(outer_plan, node->ss.ps.chgParam);
+		UpdateChangedParamSet(inner_plan, node->ss.ps.chgParam);
+	}
+	keep_build = state->run != NULL && state->run->build_complete && state->partition_context == NULL &&
+		inner_plan->chgParam == NULL && !(state->inner_keys_vary && node->ss.ps.chgParam != NULL);
+
+	if (keep_build)
+	{
+		hjg_probe_reset(state);
+		if (state->build_matched != NULL)
+			memset(state->build_matched, 0, ((Size) state->run->build.nrows / 64 + 1) * sizeof(uint64));
+		if (state->null_build != NULL)
+			tuplestore_rescan(state->null_build);
+		state->phase = HJG_PHASE_PROBE;
+	}
+	else
+	{
+		reset_execution(state);
+		if (inner_plan->chgParam == NULL)
+			ExecReScan(inner_plan);
+	}
+	/* with parameters changed, the first ExecProcNode rescans it */
+	if (outer_plan->chgParam == NULL)
+		ExecReScan(outer_plan);
+}
+
+static void
+shutdown(CustomScanState *node)
+{
+	count_execution((HjgJoinState *) node);
+}
+
+static void
+end(CustomScanState *node)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+
+	count_execution(state);
+	reset_execution(state);
+	ExecEndNode(state->outer.plan);
+	ExecEndNode(state->inner.plan);
+}

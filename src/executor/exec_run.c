@@ -1,0 +1,610 @@
+/*
+ * exec_run.c
+ *	  The keys of one load and the engine that joins them: a job of the device
+ *	  process, or the engine that is linked into the backend.
+ *
+ * A run starts with its keys in local memory.  Once the build side is complete
+ * and rows enough have been seen it leases a job, moves its build keys into the
+ * arena and fills slabs from then on.  When the device process fails, is missing or runs out of arena, the
+ * backend's own engine takes over: the job is kept for its inputs, build
+ * segments and filled batches are read where they lie, and each batch goes on
+ * from its last complete round.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+
+/* Local key segments grow from the first to the second size. */
+#define FIRST_SEGMENT_BYTES 4096
+#define LAST_SEGMENT_BYTES HJG_SLAB_BYTES
+
+/* Pairs of a round in the backend's own engine, if the batch is not larger. */
+#define MIN_ENGINE_PAIRS 8192
+
+/* Most result slabs that a batch asks for when a probe row has many matches. */
+#define MAX_RESULT_PAIRS (8 * (HJG_SLAB_BYTES / sizeof(HjgPair)))
+
+#define ENGINE_ALIGNMENT 64
+
+/* ---------- surroundings of the backend's own engine ---------- */
+
+static void *
+engine_alloc(void *arg, size_t bytes)
+{
+	HjgRun	   *run = arg;
+	char	   *raw = MemoryContextAllocHuge(run->engine_context, bytes + ENGINE_ALIGNMENT + sizeof(void *));
+	char	   *aligned = (char *) TYPEALIGN(ENGINE_ALIGNMENT, raw + sizeof(void *));
+
+	memcpy(aligned - sizeof(void *), &raw, sizeof(void *));
+	return aligned;
+}
+
+static void
+engine_free(void *arg, void *ptr, size_t bytes)
+{
+	void	   *raw;
+
+	memcpy(&raw, (char *) ptr - sizeof(void *), sizeof(void *));
+	pfree(raw);
+}
+
+static bool
+engine_poll(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+/* ---------- falling back ---------- */
+
+static int
+reason_sqlstate(HjgReason reason)
+{
+	switch (reason)
+	{
+		case HJG_REASON_NO_SLOT:
+			return ERRCODE_INSUFFICIENT_RESOURCES;
+		case HJG_REASON_ARENA_FULL:
+			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
+		case HJG_REASON_BAD_RESULT:
+			return ERRCODE_DATA_CORRUPTED;
+		case HJG_REASON_ENGINE_ERROR:
+			return ERRCODE_OUT_OF_MEMORY;
+		default:
+			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+	}
+}
+
+static const char *
+reason_hint(HjgReason reason)
+{
+	switch (reason)
+	{
+		case HJG_REASON_NO_ARENA:
+			return "Add hjoin_gpu to shared_preload_libraries and restart the server.";
+		case HJG_REASON_NO_DEVICE:
+			return "See the view hjoin_gpu_devices for values of hjoin_gpu.device.";
+		case HJG_REASON_ARENA_FULL:
+			return "Raise hjoin_gpu.arena_size.";
+		case HJG_REASON_DEVICE_TIMEOUT:
+			return "Raise hjoin_gpu.device_timeout if the machine is merely busy.";
+		default:
+			return "The server log says more about the device process.";
+	}
+}
+
+/* The device process will not join this run, or not the rest of it. */
+static void
+fall_back(HjgRun *run, HjgReason reason)
+{
+	run->reason = reason;
+	run->report->fallback = reason;
+	if (run->job != NULL)
+		run->job_lost = true;
+	hjg_service_count_fallback(reason);
+	if (hjg_on_fallback == HJG_FALLBACK_SILENT)
+		return;
+	ereport(hjg_on_fallback == HJG_FALLBACK_ERROR ? ERROR : LOG,
+			(errcode(reason_sqlstate(reason)),
+			 errmsg("hash join could not run in the device process: %s", hjg_reason_text(reason)),
+			 hjg_on_fallback == HJG_FALLBACK_ERROR ?
+			 errdetail("hjoin_gpu.on_fallback is \"error\".") :
+			 errdetail("The backend goes on with its own engine."),
+			 errhint("%s", reason_hint(reason))));
+}
+
+static inline bool
+job_usable(const HjgRun *run)
+{
+	return run->job != NULL && !run->job_lost;
+}
+
+/* ---------- key buffers ---------- */
+
+/*
+ * Add an empty segment: a slab when the run has a job, else local memory.  A job
+ * without a slab to give is lost to the run.
+ */
+static void
+add_segment(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	HjgKeySegment *segment;
+	size_t		bytes;
+
+	if (buffer->nsegments == buffer->max_segments)
+	{
+		int			max = Max(4, buffer->max_segments * 2);
+
+		if (buffer->segments == NULL)
+			buffer->segments = MemoryContextAlloc(run->context, max * sizeof(HjgKeySegment));
+		else
+			buffer->segments = repalloc(buffer->segments, max * sizeof(HjgKeySegment));
+		buffer->max_segments = max;
+	}
+	segment = &buffer->segments[buffer->nsegments];
+	segment->keys = NULL;
+	segment->slab_ix = HJG_NO_SLAB;
+	if (job_usable(run))
+	{
+		segment->keys = hjg_job_slab(run->job, &segment->slab_ix);
+		if (segment->keys == NULL)
+			fall_back(run, HJG_REASON_ARENA_FULL);
+		bytes = HJG_SLAB_BYTES;
+	}
+	if (segment->keys == NULL)
+	{
+		bytes = buffer->nsegments == 0 ? FIRST_SEGMENT_BYTES :
+			Min(buffer->bytes, LAST_SEGMENT_BYTES);
+		bytes = Max(bytes, FIRST_SEGMENT_BYTES);
+		segment->slab_ix = HJG_NO_SLAB;
+		segment->keys = MemoryContextAlloc(run->context, bytes);
+	}
+	segment->nrows = 0;
+	segment->capacity = (uint32) (bytes / run->key_width);
+	segment->first_row = buffer->nrows;
+	buffer->bytes += bytes;
+	buffer->nsegments++;
+}
+
+static inline void *
+next_key(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	HjgKeySegment *segment = buffer->nsegments > 0 ? &buffer->segments[buffer->nsegments - 1] : NULL;
+
+	if (segment == NULL || segment->nrows == segment->capacity)
+	{
+		add_segment(run, buffer);
+		segment = &buffer->segments[buffer->nsegments - 1];
+	}
+	buffer->nrows++;
+	return segment->keys + (size_t) segment->nrows++ * run->key_width;
+}
+
+/* Forget the segments; slabs are given back by whoever knows the job. */
+static void
+empty_buffer(HjgKeyBuffer *buffer)
+{
+	for (int i = 0; i < buffer->nsegments; i++)
+		if (buffer->segments[i].slab_ix == HJG_NO_SLAB)
+			pfree(buffer->segments[i].keys);
+	buffer->nsegments = 0;
+	buffer->nrows = 0;
+	buffer->bytes = 0;
+}
+
+static HjgSegment *
+engine_segments(const HjgKeyBuffer *buffer)
+{
+	HjgSegment *segments = palloc(Max(buffer->nsegments, 1) * sizeof(HjgSegment));
+
+	for (int i = 0; i < buffer->nsegments; i++)
+	{
+		segments[i].keys = buffer->segments[i].keys;
+		segments[i].nrows = buffer->segments[i].nrows;
+		segments[i].first_row = buffer->segments[i].first_row;
+	}
+	return segments;
+}
+
+/* ---------- jobs ---------- */
+
+static HjgCpuStrategy
+engine_strategy(void)
+{
+	switch (hjg_strategy)
+	{
+		case HJG_STRATEGY_NOP:
+			return HJG_CPU_NOP;
+		case HJG_STRATEGY_RADIX:
+			return HJG_CPU_RADIX;
+		default:
+			return HJG_CPU_AUTO;
+	}
+}
+
+/* Copy the build keys that are in local memory into slabs of the new job. */
+static void
+move_build_keys(HjgRun *run)
+{
+	HjgKeyBuffer local = run->build;
+
+	memset(&run->build, 0, sizeof(run->build));
+	for (int i = 0; i < local.nsegments; i++)
+	{
+		HjgKeySegment *from = &local.segments[i];
+		uint32		copied = 0;
+
+		while (copied < from->nrows)
+		{
+			HjgKeySegment *to = run->build.nsegments > 0 ?
+				&run->build.segments[run->build.nsegments - 1] : NULL;
+			uint32		n;
+
+			if (to == NULL || to->nrows == to->capacity)
+			{
+				add_segment(run, &run->build);
+				to = &run->build.segments[run->build.nsegments - 1];
+			}
+			n = Min(from->nrows - copied, to->capacity - to->nrows);
+			memcpy(to->keys + (size_t) to->nrows * run->key_width,
+				   from->keys + (size_t) copied * run->key_width, (size_t) n * run->key_width);
+			to->nrows += n;
+			run->build.nrows += n;
+			copied += n;
+		}
+	}
+	empty_buffer(&local);
+	if (local.segments != NULL)
+		pfree(local.segments);
+}
+
+static void
+submit_build(HjgRun *run)
+{
+	for (int i = 0; i < run->build.nsegments; i++)
+	{
+		HjgKeySegment *segment = &run->build.segments[i];
+
+		hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row);
+	}
+	hjg_job_build_submit(run->job);
+}
+
+/*
+ * Hand the run to the device process, if it is there.  Called when enough rows
+ * have been seen, and the match mode may not be known yet.
+ */
+static void
+start_job(HjgRun *run)
+{
+	HjgJobSpec	spec = {0};
+	HjgReason	reason;
+
+	run->reason = HJG_REASON_NONE;
+	if (pg_strcasecmp(hjg_device, "auto") != 0 && pg_strcasecmp(hjg_device, "cpu") != 0)
+	{
+		fall_back(run, HJG_REASON_NO_DEVICE);
+		return;
+	}
+	spec.join.key_width = run->key_width;
+	spec.join.mode = run->mode;
+	spec.join.strategy = engine_strategy();
+	spec.nthreads = hjg_cpu_threads;
+	spec.max_probe_rows = HJG_MAX_PROBE_ROWS;
+	run->job = hjg_job_lease(&spec, &reason);
+	if (run->job == NULL)
+	{
+		fall_back(run, reason);
+		return;
+	}
+	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
+	move_build_keys(run);
+	if (run->build_complete && job_usable(run))
+		submit_build(run);
+}
+
+/* Is it still open whether this run gets a job? */
+static inline bool
+job_undecided(const HjgRun *run)
+{
+	return run->job == NULL && run->reason == HJG_REASON_SMALL;
+}
+
+/* ---------- building ---------- */
+
+HjgRun *
+hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing)
+{
+	MemoryContext context = AllocSetContextCreate(parent, "GpuHashJoin run", ALLOCSET_DEFAULT_SIZES);
+	HjgRun	   *run = MemoryContextAllocZero(context, sizeof(HjgRun));
+
+	run->context = context;
+	run->engine_context = AllocSetContextCreate(context, "GpuHashJoin engine", ALLOCSET_DEFAULT_SIZES);
+	run->key_width = key_width;
+	run->report = report;
+	run->timing = timing;
+	run->reason = HJG_REASON_SMALL;
+	run->env.arg = run;
+	run->env.alloc = engine_alloc;
+	run->env.free = engine_free;
+	run->env.poll = engine_poll;
+	return run;
+}
+
+void *
+hjg_run_build_key(HjgRun *run)
+{
+	return next_key(run, &run->build);
+}
+
+void
+hjg_run_build_done(HjgRun *run, HjgMatchMode mode)
+{
+	run->mode = mode;
+	run->build_complete = true;
+	if (job_undecided(run) && hjg_embedded_rows >= 0 && run->build.nrows >= (uint32) hjg_embedded_rows)
+		start_job(run);
+}
+
+void
+hjg_run_consider_job(HjgRun *run, uint64 probe_rows)
+{
+	if (job_undecided(run) && hjg_embedded_rows >= 0 && probe_rows >= (uint64) hjg_embedded_rows)
+		start_job(run);
+}
+
+static void
+engine_failed(HjgStatus status)
+{
+	ereport(ERROR,
+			(errcode(status == HJG_ERR_MEMORY ? ERRCODE_OUT_OF_MEMORY : ERRCODE_INTERNAL_ERROR),
+			 errmsg("hash join failed: %s", hjg_status_text(status))));
+}
+
+static void
+build_engine(HjgRun *run)
+{
+	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = engine_strategy()};
+	HjgSegment *segments = engine_segments(&run->build);
+	HjgStatus	status;
+
+	status = hjg_join_build(&run->env, &spec, segments, run->build.nsegments, &run->engine);
+	pfree(segments);
+	if (status != HJG_OK)
+		engine_failed(status);
+}
+
+/* ---------- probing ---------- */
+
+HjgProbeBatch *
+hjg_run_batch_create(HjgRun *run)
+{
+	HjgProbeBatch *batch = MemoryContextAllocZero(run->context, sizeof(HjgProbeBatch));
+
+	batch->job_batch = -1;
+	return batch;
+}
+
+void *
+hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch)
+{
+	return next_key(run, &batch->keys);
+}
+
+/* All segments of the batch are slabs of the job. */
+static bool
+batch_in_arena(const HjgProbeBatch *batch)
+{
+	for (int i = 0; i < batch->keys.nsegments; i++)
+		if (batch->keys.segments[i].slab_ix == HJG_NO_SLAB)
+			return false;
+	return true;
+}
+
+void
+hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
+{
+	HjgReason	reason;
+	uint64		pairs = batch->keys.nrows;
+
+	if (batch->keys.nrows == 0)
+		batch->finished = true;
+	if (batch->finished || !job_usable(run) || !batch_in_arena(batch))
+		return;
+	if (run->expansion > 1)
+		pairs = Max(pairs, Min((uint64) (pairs * run->expansion * 1.1), MAX_RESULT_PAIRS));
+	batch->job_batch = hjg_job_batch_open(run->job, pairs, &reason);
+	if (batch->job_batch < 0)
+	{
+		fall_back(run, reason == HJG_REASON_NONE ? HJG_REASON_ARENA_FULL : reason);
+		return;
+	}
+	for (int i = 0; i < batch->keys.nsegments; i++)
+		hjg_job_batch_add(run->job, batch->job_batch, batch->keys.segments[i].slab_ix,
+						  batch->keys.segments[i].nrows);
+	hjg_job_batch_submit(run->job, batch->job_batch);
+	batch->submitted = true;
+}
+
+/* A round in the device process; false when the job was lost meanwhile. */
+static bool
+device_round(HjgRun *run, HjgProbeBatch *batch)
+{
+	HjgBatchResult result;
+	HjgReason	reason;
+
+	if (!batch->submitted)
+	{
+		hjg_job_batch_submit(run->job, batch->job_batch);
+		batch->submitted = true;
+	}
+	reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
+	if (reason != HJG_REASON_NONE)
+	{
+		if (reason == HJG_REASON_BAD_RESULT)
+			hjg_service_count(HJG_COUNT_BAD_RESULTS, 1);
+		fall_back(run, reason);
+		return false;
+	}
+	batch->submitted = false;
+	batch->pages = result.pages;
+	batch->page_pairs = result.page_pairs;
+	batch->npairs = result.npairs;
+	batch->cursor = result.cursor;
+	batch->finished = result.finished;
+	return true;
+}
+
+/* A round in the backend's own engine. */
+static void
+backend_round(HjgRun *run, HjgProbeBatch *batch)
+{
+	HjgSegment *segments;
+	HjgResult	result;
+	HjgStatus	status;
+	uint64		start = run->timing ? hjg_now_ns() : 0;
+	uint64		built;
+	uint32		want = Max(batch->keys.nrows, MIN_ENGINE_PAIRS);
+
+	if (run->engine == NULL)
+		build_engine(run);
+	built = run->timing ? hjg_now_ns() : 0;
+
+	if (run->engine_pairs_max < want)
+	{
+		if (run->engine_pairs != NULL)
+			pfree(run->engine_pairs);
+		run->engine_pairs = MemoryContextAllocHuge(run->context, (Size) want * sizeof(HjgPair));
+		run->engine_pairs_max = want;
+	}
+	result.pages = &run->engine_pairs;
+	result.npages = 1;
+	result.page_pairs = run->engine_pairs_max;
+	result.npairs = 0;
+	segments = engine_segments(&batch->keys);
+	status = hjg_join_probe(run->engine, segments, batch->keys.nsegments, &batch->cursor, &result);
+	pfree(segments);
+	if (status != HJG_OK)
+		engine_failed(status);
+	batch->pages = result.pages;
+	batch->page_pairs = result.page_pairs;
+	batch->npairs = result.npairs;
+	batch->finished = batch->cursor.row >= batch->keys.nrows;
+
+	if (run->timing)
+	{
+		run->report->times.backend_build_ns += built - start;
+		run->report->times.backend_probe_ns += hjg_now_ns() - built;
+	}
+}
+
+void
+hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
+{
+	HjgReport  *report = run->report;
+
+	batch->npairs = 0;
+	if (batch->finished)
+		return;
+	if (batch->job_batch < 0 || !job_usable(run) || !device_round(run, batch))
+	{
+		if (batch->submitted)
+		{
+			batch->submitted = false;
+			report->redone++;
+			hjg_service_count(HJG_COUNT_REDONE_BATCHES, 1);
+		}
+		backend_round(run, batch);
+	}
+	report->rounds++;
+	report->pairs += batch->npairs;
+	if (batch->keys.nrows > 0)
+		run->expansion = Max(run->expansion, (double) batch->npairs / batch->keys.nrows);
+}
+
+void
+hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch)
+{
+	if (batch->job_batch >= 0 && job_usable(run))
+	{
+		HjgBatchResult result;
+		HjgReason	reason;
+
+		/* the device process may still be writing to it */
+		if (batch->submitted)
+		{
+			reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
+			if (reason != HJG_REASON_NONE)
+				fall_back(run, reason);
+		}
+		if (job_usable(run))
+			hjg_job_batch_close(run->job, batch->job_batch);
+	}
+	batch->job_batch = -1;
+	batch->submitted = false;
+	empty_buffer(&batch->keys);
+	memset(&batch->cursor, 0, sizeof(batch->cursor));
+	batch->finished = false;
+	batch->npairs = 0;
+}
+
+/* ---------- end ---------- */
+
+size_t
+hjg_run_bytes(const HjgRun *run)
+{
+	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = engine_strategy()};
+
+	return (size_t) run->build.nrows * run->key_width +
+		hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
+}
+
+/* Once for each run: what its engine did, for EXPLAIN. */
+void
+hjg_run_report(HjgRun *run)
+{
+	HjgReport  *report = run->report;
+
+	if (run->reported)
+		return;
+	run->reported = true;
+	report->loads++;
+	if (run->job != NULL)
+	{
+		HjgJobTimes times;
+
+		hjg_job_times(run->job, &times);
+		report->device_loads++;
+		report->job.partition_ns += times.partition_ns;
+		report->job.build_ns += times.build_ns;
+		report->job.probe_ns += times.probe_ns;
+		report->job.transfer_ns += times.transfer_ns;
+		report->job.wait_ns += times.wait_ns;
+		report->job.arena_bytes = Max(report->job.arena_bytes, times.arena_bytes);
+		report->job.workspace_bytes = Max(report->job.workspace_bytes, times.workspace_bytes);
+		report->strategy = times.strategy;
+		report->engine_partitions = Max(report->engine_partitions, times.npartitions);
+	}
+	if (run->engine != NULL)
+	{
+		HjgJoinStats stats;
+
+		hjg_join_stats(run->engine, &stats);
+		report->strategy = stats.strategy;
+		report->engine_partitions = Max(report->engine_partitions, stats.npartitions);
+		report->job.workspace_bytes = Max(report->job.workspace_bytes, stats.workspace_bytes);
+	}
+}
+
+void
+hjg_run_free(HjgRun *run)
+{
+	hjg_run_report(run);
+	if (run->job != NULL)
+		hjg_job_release(run->job);
+	MemoryContextDelete(run->context);
+}

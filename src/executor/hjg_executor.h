@@ -1,0 +1,345 @@
+/*
+ * hjg_executor.h
+ *	  The node GpuHashJoin at run time.
+ *
+ * Room "executor".
+ *
+ * Phases.  A join execution goes through
+ *		BUILD			read the inner child; keep it in memory, or, when it outgrows
+ *						hash_mem, partition both children into temporary files
+ *		PROBE			read the outer side in batches, have them joined, emit
+ *		UNMATCHED_BUILD	RIGHT and FULL: build rows that nobody matched
+ *		NEXT_LOAD		the next chunk of the build side, or the next partition
+ *		NULL_PROBE		rows with a NULL key that were set aside while partitioning
+ *		NULL_BUILD		likewise of the build side, for RIGHT and FULL
+ *		DONE
+ * An unpartitioned join passes NEXT_LOAD once and finds nothing to load.
+ *
+ * Loads.  What is joined at a time is a load: as many build rows as memory
+ * allows, in a row store, and their keys, in an HjgRun.  A partition is one
+ * load, or is partitioned once more, or, when its keys cannot be told apart
+ * by hashing, is several loads (chunks) that are joined with the whole probe
+ * side in turn.
+ *
+ * Fate.  Whether a probe row is preserved, or emitted once only, can be decided by
+ * the engine when a pair that it returns is always a match: exact keys, no
+ * residual quals, one load.  Otherwise the engine returns all candidate pairs, and the
+ * node keeps a bit for each probe row (host_fate).  Bits of build rows are always
+ * kept here.
+ *
+ * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
+ * emitted, and the pairs of a round are looked at only once the round was
+ * complete and checked.  When the device process is lost, the backend's own engine
+ * goes on from the cursor of the last complete round: no row is lost or
+ * doubled (exec_run.c).
+ */
+#ifndef HJG_EXECUTOR_H
+#define HJG_EXECUTOR_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+#include "utils/tuplestore.h"
+
+#include "engine/hjg_engine.h"
+#include "marshal/hjg_marshal.h"
+#include "planner/hjg_planner.h"
+#include "service/hjg_service.h"
+
+/* Pairs that are gathered from the row stores at a time. */
+#define HJG_VECTOR_ROWS 256
+
+/* Probe batches of a job that are under way at once: one filled, one joined, one emitted. */
+#define HJG_BATCHES_IN_FLIGHT 3
+
+typedef enum HjgPhase
+{
+	HJG_PHASE_BUILD,
+	HJG_PHASE_PROBE,
+	HJG_PHASE_UNMATCHED_BUILD,
+	HJG_PHASE_NEXT_LOAD,
+	HJG_PHASE_NULL_PROBE,
+	HJG_PHASE_NULL_BUILD,
+	HJG_PHASE_DONE
+} HjgPhase;
+
+/* ---------- one input (exec_side.c) ---------- */
+
+typedef struct HjgSide
+{
+	PlanState  *plan;
+	ExprContext *econtext;		/* for key expressions and hash functions */
+	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
+	int			nplan_columns;
+	bool		preserved;		/* rows without a match come out */
+
+	/* keys */
+	HjgKeyCodec *codec;
+	int			nkeys;
+	int		   *key_ix;			/* the child's column that is key i, or -1: an expression */
+	ExprState **key_exprs;
+	bool		keys_plain;		/* all keys are columns and nothing needs resetting */
+	TupleTableSlot *key_slot;	/* scan tuple with this side filled in, for expressions */
+	Datum	   *key_values;
+	bool	   *key_isnull;
+
+	/* carried columns */
+	int			ncarried;
+	HjgColumn  *columns;
+	int		   *scan_ix;		/* carried column c in the scan tuple */
+	int		   *child_ix;		/* carried column c in the child's tuple */
+	int		   *identity;		/* 0, 1, ...: carried column c in a spilled row */
+	int			last_column;	/* child's columns [0, last_column) must be deformed */
+
+	TupleDesc	spill_desc;		/* the carried columns */
+	TupleTableSlot *spill_slot;
+} HjgSide;
+
+/* A row that was read from a side; valid until the next one is read. */
+typedef struct HjgRow
+{
+	const void *key;			/* encoded, or NULL when a key column is NULL */
+	const Datum *values;
+	const bool *isnull;
+	const int  *source;			/* carried column c is values[source[c]] */
+	char		key_space[HJG_MAX_KEY_BYTES];
+} HjgRow;
+
+/* ---------- one load's keys (exec_run.c) ---------- */
+
+typedef struct HjgKeySegment
+{
+	char	   *keys;
+	uint32		nrows;
+	uint32		capacity;
+	uint32		first_row;
+	uint32		slab_ix;		/* in the arena, or HJG_NO_SLAB: local memory */
+} HjgKeySegment;
+
+#define HJG_NO_SLAB 0xFFFFFFFFu
+
+/* Keys of the build side, or of one probe batch. */
+typedef struct HjgKeyBuffer
+{
+	HjgKeySegment *segments;
+	int			nsegments;
+	int			max_segments;
+	uint32		nrows;
+	size_t		bytes;			/* capacity of all segments */
+} HjgKeyBuffer;
+
+typedef struct HjgProbeBatch
+{
+	HjgKeyBuffer keys;
+	HjgStore   *rows;			/* carried columns, by row number in the batch */
+	HjgStore   *null_rows;		/* rows with a NULL key that must come out; may be NULL */
+	uint64		first_row;		/* of the batch among the probe rows of this load */
+	uint64	   *matched;		/* bits, or NULL when nobody asks */
+	int			job_batch;		/* number in the job, or -1: the backend joins it */
+	bool		submitted;		/* a round is under way in the device process */
+	HjgCursor	cursor;			/* where the next round starts */
+	bool		finished;		/* no further round is needed */
+
+	/* result of the round that was completed last */
+	HjgPair   **pages;
+	uint32		page_pairs;
+	uint64		npairs;
+} HjgProbeBatch;
+
+/* Where the time of an execution went; nanoseconds, added up over all loads and rescans. */
+typedef struct HjgTimes
+{
+	uint64		marshal_build_ns;	/* scan of the inner child included */
+	uint64		marshal_probe_ns;	/* scan of the outer child included */
+	uint64		backend_build_ns;	/* backend's own engine */
+	uint64		backend_probe_ns;
+} HjgTimes;
+
+/* ---------- what EXPLAIN ANALYZE shows ---------- */
+
+typedef struct HjgReport
+{
+	HjgTimes	times;
+	HjgJobTimes job;			/* engine's own times, of all jobs */
+	uint64		build_rows;
+	uint64		probe_rows;
+	uint64		pairs;
+	uint64		rounds;
+	uint64		redone;			/* batches */
+	uint64		loads;
+	uint64		device_loads;
+	int			npartitions;	/* on the host; 1 when in memory */
+	uint64		spilled_bytes;
+	size_t		peak_bytes;
+	HjgReason	fallback;		/* the last one, or NONE */
+	HjgCpuStrategy strategy;
+	int			engine_partitions;
+	char		device[NAMEDATALEN];
+} HjgReport;
+
+/* ---------- the engine's side of a load (exec_run.c) ---------- */
+
+typedef struct HjgRun
+{
+	MemoryContext context;		/* everything of this run, the struct included */
+	int			key_width;
+	HjgMatchMode mode;
+	HjgKeyBuffer build;
+	HjgJob	   *job;			/* NULL: not given to the device process */
+	bool		job_lost;		/* kept for its inputs only */
+	bool		build_complete;
+	HjgReason	reason;			/* why the backend joins, if it does */
+	HjgJoin    *engine;			/* the backend's own, once built */
+	HjgEnv		env;
+	MemoryContext engine_context;
+	HjgPair    *engine_pairs;	/* result page of the backend's own engine */
+	uint32		engine_pairs_max;
+	double		expansion;		/* most pairs a probe row had so far, on average over a round */
+	bool		timing;
+	bool		reported;
+	HjgReport  *report;
+} HjgRun;
+
+/* ---------- partitions (exec_partition.c) ---------- */
+
+typedef struct HjgPartition
+{
+	HjgSpill   *build;
+	HjgSpill   *probe;
+	int			level;			/* how often its rows were partitioned */
+	bool		indivisible;	/* partitioning again would not help */
+} HjgPartition;
+
+/* ---------- the node ---------- */
+
+typedef struct HjgJoinState
+{
+	CustomScanState css;		/* must be first */
+
+	/* from the plan */
+	JoinType	jointype;
+	bool		inner_unique;
+	HjgSide		outer;
+	HjgSide		inner;
+	ExprState  *recheck_qual;	/* the hash clauses, unless keys are exact */
+	ExprState  *join_qual;
+	bool		track_build;	/* keep bits of build rows */
+	bool		inner_keys_vary;	/* build keys depend on parameters */
+
+	HjgPhase	phase;
+	bool		started;		/* something was read since the last reset */
+	bool		counted;		/* in the statistics, once an execution */
+
+	/* the load */
+	MemoryContext load_context;
+	HjgRun	   *run;
+	HjgStore   *build_rows;
+	uint64	   *build_matched;	/* bits, when track_build */
+	uint32		unmatched_next; /* UNMATCHED_BUILD: next build row to look at */
+	bool		host_fate;
+	bool		last_chunk;		/* no more build rows of this partition */
+	uint64	   *chunk_matched;	/* bits of all probe rows, over the chunks of a partition */
+	uint64		chunk_probe_rows;
+
+	/* probing */
+	HjgProbeBatch *batches[HJG_BATCHES_IN_FLIGHT];	/* oldest first */
+	int			nbatches;
+	HjgProbeBatch *spare[HJG_BATCHES_IN_FLIGHT];
+	int			nspare;
+	bool		probe_done;		/* no more rows from the probe source */
+	uint64		probe_row;		/* rows read of this load's probe source */
+	uint32		batch_rows;		/* size of the next batch */
+	uint64		pair_next;		/* of the oldest batch's round */
+	uint32		tail_next;		/* of the oldest batch: unmatched rows emitted up to here */
+	uint32		null_next;		/* of the oldest batch: null_rows emitted up to here */
+
+	/* rows gathered and not yet emitted */
+	int			vector_n;
+	int			vector_next;
+	bool		vector_pairs;	/* rows are candidates, not known results */
+	uint32		vector_probe[HJG_VECTOR_ROWS];
+	uint32		vector_build[HJG_VECTOR_ROWS];
+	Datum	   *outer_values;	/* [HJG_VECTOR_ROWS][outer.ncarried] */
+	bool	   *outer_isnull;
+	Datum	   *inner_values;
+	bool	   *inner_isnull;
+
+	/* partitions */
+	MemoryContext partition_context;
+	List	   *partitions;		/* of HjgPartition, waiting; NIL and current NULL: unpartitioned */
+	HjgPartition *current;
+	HjgPartition **routes;		/* while rows are being partitioned: by hash */
+	int			nroutes;
+	HjgSpill   *null_probe;		/* preserved probe rows with a NULL key */
+	Tuplestorestate *null_build;	/* preserved build rows with a NULL key */
+	TupleTableSlot *null_slot;
+
+	HjgReport	report;
+} HjgJoinState;
+
+/* exec_node.c: life cycle */
+extern bool hjg_exec_timing(const HjgJoinState *state);
+
+/* exec_side.c */
+extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_scan_ix,
+						  int nplan_columns, List *key_exprs, HjgKeyCodec *codec, Bitmapset *used);
+/* Next row of the child plan; false at its end. */
+extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
+/* Next row of a spill file with this side's rows. */
+extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
+/* Write a row that hjg_side_next() returned. */
+extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
+
+/* exec_build.c */
+/* Read the inner child: one load, or partitions of both sides. */
+extern void hjg_build_first(HjgJoinState *state);
+/* Load the next chunk or partition; false when there is none. */
+extern bool hjg_load_next(HjgJoinState *state);
+extern void hjg_load_free(HjgJoinState *state);
+/* Rows that a store's chunk should hold, for a side of about so many rows. */
+extern double hjg_chunk_rows(const HjgSide *side, double rows);
+
+/* exec_partition.c */
+/* The load outgrew memory while the inner child is read: move its rows to partitions. */
+extern void hjg_partition_start(HjgJoinState *state, double total_rows, size_t load_bytes);
+extern void hjg_partition_add_build(HjgJoinState *state, const HjgRow *row);
+/* Read the outer child into the partitions. */
+extern void hjg_partition_probe_side(HjgJoinState *state);
+/* Replace a partition by its own partitions. */
+extern void hjg_partition_split(HjgJoinState *state, HjgPartition *partition, size_t load_bytes);
+extern void hjg_partition_free(HjgPartition *partition);
+
+/* exec_probe.c: emission; each fills the scan slot and returns true, or returns false */
+extern bool hjg_probe_next(HjgJoinState *state);
+extern bool hjg_unmatched_build_next(HjgJoinState *state);
+extern bool hjg_null_probe_next(HjgJoinState *state);
+extern bool hjg_null_build_next(HjgJoinState *state);
+/* Forget everything under way, waiting for the device process where it must. */
+extern void hjg_probe_reset(HjgJoinState *state);
+
+/* exec_run.c */
+extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);
+/* Where the next build key goes; counts it. */
+extern void *hjg_run_build_key(HjgRun *run);
+/* No more build keys: start building, for this kind of answer. */
+extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
+extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
+extern void *hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch);
+/* The batch is filled: give it to the device process, or remember that the backend joins it. */
+extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
+/* Complete the next round of the batch; falls back by itself. */
+extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch);
+/* Make the batch empty again. */
+extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
+/* After so many probe rows a small join is worth a job after all. */
+extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
+/* Keys of the build side, and what the backend's own engine would allocate for it. */
+extern size_t hjg_run_bytes(const HjgRun *run);
+/* Add what the engine did to the report, once. */
+extern void hjg_run_report(HjgRun *run);
+extern void hjg_run_free(HjgRun *run);
+
+/* exec_explain.c */
+extern void hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es);
+
+#endif							/* HJG_EXECUTOR_H */

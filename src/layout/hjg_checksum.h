@@ -1,0 +1,23 @@
+/*
+ * hjg_checksum.h
+ *	  Order-independent 64-bit checksum over result pairs.
+ *
+ * The sum, modulo 2^64, of a mixed value of each pair: threads may add up their
+ * parts in any order, and a pair that is lost, doubled or changed shows.  It
+ * guards against torn and misplaced writes, not against an adversary.
+ */
+#ifndef HJG_CHECKSUM_H
+#define HJG_CHECKSUM_H
+
+#include "layout/hjg_layout.h"
+
+static inline hjg_u64
+hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
+{
+	hjg_u64		x = ((hjg_u64) probe_row << 32 | build_row) + 0x9E3779B97F4A7C15ul;
+
+	x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ul;
+	return x ^ (x >> 29);
+}
+
+#endif							/* HJG_CHECKSUM_H */

@@ -1,0 +1,250 @@
+/*
+ * hjg_control.h
+ *	  What lies in the arena besides the slabs: control block, job slots, slab
+ *	  table.  Shared by backends, the supervisor and the device process.
+ *
+ * Plain integers only, read and written with the __atomic builtins wherever
+ * another process may look at the same time.  No pointers: a slab is named by
+ * its index, a chain of slabs by references (index + 1, 0 ends the chain).
+ *
+ * The arena is one mapping:
+ *		HjgControl | HjgJobSlot[HJG_MAX_JOBS] | HjgSlab[nslabs] | pad to 2 MiB | slabs
+ *
+ * Who writes what is said at each group.  The states of jobs and of their
+ * operations are described at the top of arena_job.c.
+ */
+#ifndef HJG_CONTROL_H
+#define HJG_CONTROL_H
+
+#include "layout/hjg_layout.h"
+
+#define HJG_ARENA_MAGIC 0x31414E4552414748ull	/* "HGARENA1" */
+
+#define HJG_MAX_JOBS 256
+#define HJG_MAX_BATCHES 16		/* probe batches of one job at a time */
+#define HJG_MAX_PARTICIPANTS 32 /* processes that work on one job */
+#define HJG_MAX_DEVICES 16
+#define HJG_MAX_SLABS (1u << 20)	/* 2 TiB */
+#define HJG_NO_SLAB 0xFFFFFFFFu
+#define HJG_CONTROL_COUNTERS 32
+#define HJG_CONTROL_FALLBACKS 16
+#define HJG_CONTROL_CALIBRATION 32
+
+#define HJG_CACHE_ALIGNED __attribute__((aligned(64)))
+
+/* State words hold a generation in the upper half and a state in the lower. */
+#define HJG_WORD(generation, state) (((hjg_u64) (generation) << 32) | (hjg_u32) (state))
+#define HJG_WORD_STATE(word) ((hjg_u32) (word))
+#define HJG_WORD_GENERATION(word) ((hjg_u32) ((word) >> 32))
+
+typedef enum HjgJobState
+{
+	HJG_JOB_FREE = 0,
+	HJG_JOB_LEASED,
+	HJG_JOB_ABANDONED,
+	HJG_JOB_SWEEPING
+} HjgJobState;
+
+typedef enum HjgOpState
+{
+	HJG_OP_FREE = 0,
+	HJG_OP_FILLING,
+	HJG_OP_QUEUED,
+	HJG_OP_RUNNING,
+	HJG_OP_READY,
+	HJG_OP_DRAINING
+} HjgOpState;
+
+/*
+ * One operation of a job: its build, or the current round of a probe batch.
+ * The client writes the first group before it queues the operation, the device
+ * process the second before it declares it ready.
+ */
+typedef struct HjgOp
+{
+	hjg_u64		word;			/* generation of the job, HjgOpState */
+	hjg_u32		input_ref;		/* chain of key slabs, newest first */
+	hjg_u32		ninputs;
+	hjg_u64		nrows;
+	hjg_u32		result_ref;		/* chain of result slabs, first page first */
+	hjg_u32		nresults;
+	hjg_u32		round;			/* counts the submits */
+	hjg_u32		pad;
+	HjgCursor	cursor_in;
+	hjg_u64		queued_ns;
+
+	hjg_u64		npairs;
+	hjg_u64		checksum;		/* hjg_checksum.h, over all pairs of the round */
+	HjgCursor	cursor_out;
+	hjg_u32		status;			/* HjgStatus of the engine */
+	hjg_u32		round_done;		/* echo of round */
+	hjg_u64		started_ns;
+	hjg_u64		ended_ns;
+} HJG_CACHE_ALIGNED HjgOp;
+
+/* Engine times and sizes of a job; written by the device process. */
+typedef struct HjgJobStats
+{
+	hjg_u64		partition_ns;
+	hjg_u64		build_ns;
+	hjg_u64		probe_ns;
+	hjg_u64		transfer_ns;
+	hjg_u64		workspace_bytes;
+	hjg_u32		npartitions;
+	hjg_u32		strategy;		/* HjgCpuStrategy that ran */
+} HjgJobStats;
+
+/* A process that takes part in a job and may wait for it. */
+typedef struct HjgParticipant
+{
+	hjg_u32		pid;			/* 0 = free entry; claimed by CAS */
+	hjg_u32		pgprocno;		/* whose latch the supervisor sets */
+	hjg_u32		waiting;		/* set around each wait by the process itself */
+	hjg_u32		pad;
+} HjgParticipant;
+
+typedef struct HjgJobSlot
+{
+	hjg_u64		word;			/* generation, HjgJobState */
+
+	/* written by the lessee before anything is queued */
+	hjg_u32		owner_pid;
+	hjg_u32		owner_role;		/* for views and for the zeroing of slabs */
+	hjg_u32		epoch;			/* of the device process it was leased under */
+	hjg_u32		device_ix;
+	hjg_u32		key_width;
+	hjg_u32		mode;			/* HjgMatchMode */
+	hjg_u32		strategy;		/* HjgCpuStrategy asked for */
+	hjg_u32		nthreads;
+	hjg_u32		max_probe_rows;
+	hjg_u32		cancel;			/* any participant or the supervisor */
+	hjg_u32		nslabs;			/* held now, for views */
+	hjg_u32		attended;		/* device process: a thread has it, and will look again */
+	hjg_u64		since_us;		/* microseconds since the Unix epoch */
+
+	HjgJobStats stats;
+	HjgParticipant participants[HJG_MAX_PARTICIPANTS];
+	HjgOp		build;
+	HjgOp		batches[HJG_MAX_BATCHES];
+} HJG_CACHE_ALIGNED HjgJobSlot;
+
+/*
+ * One entry for each slab.  A free slab has owner 0 and is in exactly one of
+ * the stacks, or on its way there in the hands of one process.
+ */
+typedef struct HjgSlab
+{
+	hjg_u64		owner;			/* hjg_slab_owner(), 0 = free */
+	hjg_u32		next_ref;		/* in a stack, or in a chain of an operation */
+	hjg_u32		dirty_bytes;	/* from the start; the rest is zero */
+	hjg_u32		role;			/* of the last owner */
+	hjg_u32		use;			/* HjgSlabUse it was last leased for */
+	hjg_u32		freed_ms;		/* when it was last given back */
+	hjg_u32		nrows;			/* as an input: rows and first row number */
+	hjg_u32		first_row;
+	hjg_u32		pad;
+} HjgSlab;
+
+/*
+ * Inputs are leased zeroed, results are not.  Each use has its own stack of warm
+ * slabs, so that results seldom have to be zeroed to become inputs.
+ */
+typedef enum HjgSlabUse
+{
+	HJG_SLAB_INPUT,
+	HJG_SLAB_RESULT,
+	HJG_SLAB_USES
+} HjgSlabUse;
+
+/* A stack of free slabs: change count in the upper half, reference in the lower. */
+typedef struct HjgSlabStack
+{
+	hjg_u64		head;
+	hjg_u32		nslabs;			/* approximate, for views and trimming */
+} HJG_CACHE_ALIGNED HjgSlabStack;
+
+typedef enum HjgDeviceState
+{
+	HJG_DEVICE_ABSENT = 0,
+	HJG_DEVICE_READY,
+	HJG_DEVICE_FAILED			/* found, but cannot be used: see reason */
+} HjgDeviceState;
+
+/* Written by the device process when it starts; texts end in a zero byte. */
+typedef struct HjgDeviceInfo
+{
+	hjg_u32		state;			/* HjgDeviceState */
+	hjg_u32		compute_units;
+	hjg_u64		memory_bytes;
+	char		name[32];		/* what hjoin_gpu.device calls it */
+	char		kind[16];		/* cpu, cuda, coupled */
+	char		description[128];
+	char		reason[128];
+} HjgDeviceInfo;
+
+typedef struct HjgControl
+{
+	/* never changes after the arena is made */
+	hjg_u64		magic;
+	hjg_u32		layout_version;
+	hjg_u32		control_bytes;	/* sizeof, so that a mismatch is noticed */
+	hjg_u32		job_bytes;
+	hjg_u32		nslabs;
+	hjg_u64		arena_bytes;
+	hjg_u64		jobs_off;
+	hjg_u64		slab_table_off;
+	hjg_u64		slabs_off;
+
+	/* free slabs: PostgreSQL's processes only */
+	HjgSlabStack warm[HJG_SLAB_USES];	/* memory is there, last freed first */
+	HjgSlabStack cold;			/* given back to the system, or never touched */
+	hjg_u32		broken;			/* a free list failed its check; nothing is leased any more */
+
+	/* doorbell, clients to the device process */
+	hjg_u32		doorbell HJG_CACHE_ALIGNED; /* futex; counts rings */
+	hjg_u32		sleepers;		/* threads that wait on it */
+	hjg_u32		hunters;		/* threads that are awake and look for work */
+	hjg_u64		submitted[HJG_MAX_JOBS / 64];	/* jobs with something to do */
+
+	/* relay, the device process to the supervisor */
+	hjg_u32		relay_pending HJG_CACHE_ALIGNED;	/* a byte is on its way */
+	hjg_u64		notify[HJG_MAX_JOBS / 64];	/* jobs whose waiters are to be woken */
+
+	/* life of the device process */
+	hjg_u32		epoch HJG_CACHE_ALIGNED;	/* supervisor: one up when a process is surely dead */
+	hjg_u32		ready_epoch;	/* device process: epoch when it is ready */
+	hjg_u32		device_pid;		/* supervisor */
+	hjg_u32		down_cause;		/* supervisor: HjgDownCause */
+	hjg_u32		down_detail;	/* supervisor: signal, exit code or errno */
+	hjg_u32		nthreads;		/* device process */
+	hjg_u64		device_started_us;	/* supervisor */
+	hjg_u64		beat HJG_CACHE_ALIGNED; /* device process */
+	hjg_u32		busy;			/* device process: operations that run */
+	hjg_u64		workspace_bytes;	/* device process: private memory of the engines */
+
+	/* the supervisor itself */
+	hjg_u32		supervisor_pid HJG_CACHE_ALIGNED;
+	hjg_u32		supervisor_pgprocno;
+	hjg_u32		supervisor_asleep;	/* sleeps long: wake it when work begins */
+
+	HjgDeviceInfo devices[HJG_MAX_DEVICES];
+
+	hjg_u64		calibration_seq HJG_CACHE_ALIGNED;	/* odd while written, 0 = never set */
+	hjg_u64		calibration[HJG_CONTROL_CALIBRATION];	/* bits of doubles */
+
+	hjg_u64		counters[HJG_CONTROL_COUNTERS] HJG_CACHE_ALIGNED;
+	hjg_u64		fallbacks[HJG_CONTROL_FALLBACKS];
+	hjg_u64		reset_us;		/* when the counters were set to zero */
+} HJG_CACHE_ALIGNED HjgControl;
+
+typedef enum HjgDownCause
+{
+	HJG_DOWN_NOT_STARTED = 0,
+	HJG_DOWN_STARTING,
+	HJG_DOWN_NO_PROGRAM,		/* detail: errno */
+	HJG_DOWN_EXITED,			/* detail: exit code */
+	HJG_DOWN_SIGNALLED,			/* detail: signal */
+	HJG_DOWN_HUNG				/* killed by the supervisor */
+} HjgDownCause;
+
+#endif							/* HJG_CONTROL_H */

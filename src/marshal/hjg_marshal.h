@@ -1,0 +1,143 @@
+/*
+ * hjg_marshal.h
+ *	  From rows to key batches and back: key encoding, the row store, spill
+ *	  files.
+ *
+ * Room "marshal".  A row that enters a join is split in two: its key goes,
+ * encoded, to where the engine reads it; the columns that anything above the
+ * join needs (the carried columns) stay in a column-wise row store of the
+ * backend, where the engine's answer, a row number, finds them again.
+ *
+ * Key encoding.  An exact key holds all key columns, normalised so that equality
+ * of the SQL operators is equality of bytes, packed into 4, 8 or 16 bytes.
+ * Everything else travels as a 64-bit hash of all key columns, and the executor
+ * rechecks every pair with the original clauses.
+ *
+ * Memory.  A store and the datums in it belong to the memory context it was
+ * created in.  hjg_store_bytes() is what it holds at the moment.
+ */
+#ifndef HJG_MARSHAL_H
+#define HJG_MARSHAL_H
+
+#include "postgres.h"
+
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "storage/buffile.h"
+
+#include "layout/hjg_layout.h"
+
+/* ---------- keys ---------- */
+
+#define HJG_MAX_KEY_BYTES 16
+
+typedef enum HjgKeyKind
+{
+	HJG_KEY_INT,				/* fixed-width by-value, sign-extended to its packed width */
+	HJG_KEY_FLOAT,				/* float4/8: one zero, one NaN, then as the wider type's bits */
+	HJG_KEY_BYTES,				/* fixed-width by-reference, compared bytewise */
+	HJG_KEY_HASHED				/* anything hashable */
+} HjgKeyKind;
+
+/* How one key column of one side is encoded. */
+typedef struct HjgKeyColumn
+{
+	HjgKeyKind	kind;
+	int16		width;			/* bytes of the SQL value */
+	int16		packed_width;	/* bytes in the key; equal on both sides */
+	int16		packed_off;
+	bool		extended;		/* hash_fn is a 64-bit hash function with seed */
+	Oid			collation;
+	FmgrInfo	hash_fn;
+} HjgKeyColumn;
+
+typedef struct HjgKeyCodec
+{
+	int			ncolumns;
+	int			key_width;		/* 4, 8 or 16 */
+	bool		exact;			/* equal bytes if and only if equal keys */
+	HjgKeyColumn columns[FLEXIBLE_ARRAY_MEMBER];
+} HjgKeyCodec;
+
+/*
+ * Can equality operator op under this collation serve as a key?  If not, *why
+ * is a constant text that completes "declined: ".  Looks into the catalogs.
+ */
+extern bool hjg_key_supported(Oid op, Oid collation, const char **why);
+
+/* Bytes that the operator's sides take in an exact key, or 0 when they are hashed. */
+extern int	hjg_key_exact_bytes(Oid op);
+
+/* Codec of the left (outer) or right (inner) inputs of the operators; palloc'd. */
+extern HjgKeyCodec *hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left);
+
+/*
+ * Encode a key into dst[codec->key_width].  Returns false, with dst undefined,
+ * if any column is NULL.  May allocate in CurrentMemoryContext (detoasting, hash
+ * functions); may throw what a hash function throws.
+ */
+extern bool hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst);
+
+/* Bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
+extern uint32 hjg_key_partition_hash(const void *key, int key_width, int level);
+
+/* ---------- row store ---------- */
+
+/* The type of a carried column. */
+typedef struct HjgColumn
+{
+	int16		attlen;
+	bool		attbyval;
+} HjgColumn;
+
+typedef struct HjgStore HjgStore;
+
+/* Row limit of one store; more does not fit a row number. */
+#define HJG_STORE_MAX_ROWS HJG_MAX_BUILD_ROWS
+
+extern HjgStore *hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns,
+								  double expected_rows);
+/* Forget all rows, keep the memory of fixed-width columns for the next ones. */
+extern void hjg_store_reset(HjgStore *store);
+extern void hjg_store_free(HjgStore *store);
+extern uint32 hjg_store_nrows(const HjgStore *store);
+extern size_t hjg_store_bytes(const HjgStore *store);
+
+/*
+ * Append a row and return its number (0, 1, ...).  Column c is taken from
+ * values[source[c]]; by-reference datums are copied, expanded ones flattened,
+ * toasted ones kept as they are.
+ */
+extern uint32 hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull);
+
+/*
+ * Gather nrows rows: column c of row rows[i] goes to values[i * stride + c] and
+ * isnull[...].  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
+ */
+extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, int stride,
+							 Datum *values, bool *isnull);
+
+/* ---------- spill files ---------- */
+
+/*
+ * A sequence of (key, carried columns) in a temporary file of core's; a NULL key is
+ * kept as such.  The file belongs to the CurrentResourceOwner of its first write.
+ */
+typedef struct HjgSpill HjgSpill;
+
+extern HjgSpill *hjg_spill_create(TupleDesc desc, int key_width);
+/* Columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
+extern void hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);
+extern void hjg_spill_rewind(HjgSpill *spill);
+/*
+ * Next row, or false at the end.  *key points to the key or is NULL; slot's
+ * values stay valid until the next call.
+ */
+extern bool hjg_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot);
+/* Were all rows read since the last rewind? */
+extern bool hjg_spill_at_end(const HjgSpill *spill);
+extern uint64 hjg_spill_nrows(const HjgSpill *spill);
+extern uint64 hjg_spill_bytes(const HjgSpill *spill);
+extern void hjg_spill_free(HjgSpill *spill);
+
+#endif							/* HJG_MARSHAL_H */

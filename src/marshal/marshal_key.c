@@ -1,0 +1,351 @@
+/*
+ * marshal_key.c
+ *	  Which operators make keys, and how their values are encoded.
+ *
+ * An operator counts as exact by the function behind it, never by its type or
+ * name: a user's operator class over int4 may mean anything.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/hash.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/transam.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
+#include "catalog/pg_collation.h"
+#include "common/hashfn.h"
+#include "utils/catcache.h"
+#include "utils/float.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_locale.h"
+#include "utils/syscache.h"
+
+#include "marshal/hjg_marshal.h"
+
+/* Seed of all 64-bit hash functions; any constant will do, both sides share it. */
+#define KEY_HASH_SEED UINT64CONST(0x6a09e667f3bcc908)
+
+typedef struct ExactOperator
+{
+	Oid			function;
+	HjgKeyKind	kind;
+	int16		left_width;
+	int16		right_width;
+} ExactOperator;
+
+/* Equality functions whose operands are equal just when their normalised bytes are. */
+static const ExactOperator exact_operators[] = {
+	{F_BOOLEQ, HJG_KEY_INT, 1, 1},
+	{F_CASH_EQ, HJG_KEY_INT, 8, 8},
+	{F_CHAREQ, HJG_KEY_INT, 1, 1},
+	{F_CIDEQ, HJG_KEY_INT, 4, 4},
+	{F_DATE_EQ, HJG_KEY_INT, 4, 4},
+	{F_ENUM_EQ, HJG_KEY_INT, 4, 4},
+	{F_FLOAT4EQ, HJG_KEY_FLOAT, 4, 4},
+	{F_FLOAT48EQ, HJG_KEY_FLOAT, 4, 8},
+	{F_FLOAT84EQ, HJG_KEY_FLOAT, 8, 4},
+	{F_FLOAT8EQ, HJG_KEY_FLOAT, 8, 8},
+	{F_INT2EQ, HJG_KEY_INT, 2, 2},
+	{F_INT24EQ, HJG_KEY_INT, 2, 4},
+	{F_INT28EQ, HJG_KEY_INT, 2, 8},
+	{F_INT4EQ, HJG_KEY_INT, 4, 4},
+	{F_INT42EQ, HJG_KEY_INT, 4, 2},
+	{F_INT48EQ, HJG_KEY_INT, 4, 8},
+	{F_INT8EQ, HJG_KEY_INT, 8, 8},
+	{F_INT82EQ, HJG_KEY_INT, 8, 2},
+	{F_INT84EQ, HJG_KEY_INT, 8, 4},
+	{F_OIDEQ, HJG_KEY_INT, 4, 4},
+	{F_PG_LSN_EQ, HJG_KEY_INT, 8, 8},
+	{F_TIMESTAMP_EQ, HJG_KEY_INT, 8, 8},
+	{F_TIMESTAMPTZ_EQ, HJG_KEY_INT, 8, 8},
+	{F_TIME_EQ, HJG_KEY_INT, 8, 8},
+	{F_UUID_EQ, HJG_KEY_BYTES, 16, 16},
+	{F_XID8EQ, HJG_KEY_INT, 8, 8},
+	{F_XIDEQ, HJG_KEY_INT, 4, 4},
+};
+
+static const ExactOperator *
+find_exact(Oid op)
+{
+	Oid			function = get_opcode(op);
+
+	for (int i = 0; i < lengthof(exact_operators); i++)
+		if (exact_operators[i].function == function)
+			return &exact_operators[i];
+	return NULL;
+}
+
+/*
+ * Find hash functions for both inputs of op in one operator family.  64-bit
+ * functions are taken only where a type always has one: the extended functions
+ * of containers fail at run time on elements that have just a 32-bit one.
+ */
+static bool
+find_hash_functions(Oid op, RegProcedure *left, RegProcedure *right, bool *extended)
+{
+	CatCList   *catlist;
+	bool		found = false;
+
+	catlist = SearchSysCacheList1(AMOPOPID, ObjectIdGetDatum(op));
+	for (int i = 0; i < catlist->n_members && !found; i++)
+	{
+		Form_pg_amop amop = (Form_pg_amop) GETSTRUCT(&catlist->members[i]->tuple);
+
+		if (amop->amopmethod != HASH_AM_OID || amop->amopstrategy != HTEqualStrategyNumber)
+			continue;
+		*left = get_opfamily_proc(amop->amopfamily, amop->amoplefttype, amop->amoplefttype,
+								  HASHEXTENDED_PROC);
+		*right = get_opfamily_proc(amop->amopfamily, amop->amoprighttype, amop->amoprighttype,
+								   HASHEXTENDED_PROC);
+		*extended = OidIsValid(*left) && OidIsValid(*right) &&
+			*left < FirstNormalObjectId && *right < FirstNormalObjectId &&
+			*left != F_HASH_ARRAY_EXTENDED && *left != F_HASH_RECORD_EXTENDED &&
+			*left != F_HASH_RANGE_EXTENDED && *left != F_HASH_MULTIRANGE_EXTENDED;
+		if (!*extended)
+		{
+			*left = get_opfamily_proc(amop->amopfamily, amop->amoplefttype, amop->amoplefttype,
+									  HASHSTANDARD_PROC);
+			*right = get_opfamily_proc(amop->amopfamily, amop->amoprighttype, amop->amoprighttype,
+									   HASHSTANDARD_PROC);
+		}
+		found = OidIsValid(*left) && OidIsValid(*right);
+	}
+	ReleaseSysCacheList(catlist);
+	return found;
+}
+
+bool
+hjg_key_supported(Oid op, Oid collation, const char **why)
+{
+	RegProcedure left;
+	RegProcedure right;
+	bool		extended;
+
+	if (!op_strict(op))
+	{
+		*why = "an equality operator is not strict";
+		return false;
+	}
+	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+	{
+		*why = "a key has a nondeterministic collation";
+		return false;
+	}
+	if (find_exact(op) == NULL && !find_hash_functions(op, &left, &right, &extended))
+	{
+		*why = "an equality operator has no hash functions";
+		return false;
+	}
+	return true;
+}
+
+int
+hjg_key_exact_bytes(Oid op)
+{
+	const ExactOperator *exact = find_exact(op);
+
+	return exact == NULL ? 0 : Max(exact->left_width, exact->right_width);
+}
+
+HjgKeyCodec *
+hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
+{
+	HjgKeyCodec *codec = palloc0(offsetof(HjgKeyCodec, columns) + nkeys * sizeof(HjgKeyColumn));
+	int			bytes = 0;
+
+	codec->ncolumns = nkeys;
+	codec->exact = true;
+	for (int i = 0; i < nkeys; i++)
+	{
+		int			width = hjg_key_exact_bytes(ops[i]);
+
+		if (width == 0)
+			codec->exact = false;
+		bytes += width;
+	}
+	if (bytes > HJG_MAX_KEY_BYTES)
+		codec->exact = false;
+	codec->key_width = !codec->exact ? HJG_KEY_WIDTH_8 :
+		bytes <= 4 ? HJG_KEY_WIDTH_4 : bytes <= 8 ? HJG_KEY_WIDTH_8 : HJG_KEY_WIDTH_16;
+
+	bytes = 0;
+	for (int i = 0; i < nkeys; i++)
+	{
+		HjgKeyColumn *column = &codec->columns[i];
+		const ExactOperator *exact = find_exact(ops[i]);
+
+		column->collation = collations[i];
+		if (codec->exact)
+		{
+			column->kind = exact->kind;
+			column->width = left ? exact->left_width : exact->right_width;
+			column->packed_width = Max(exact->left_width, exact->right_width);
+			column->packed_off = bytes;
+			bytes += column->packed_width;
+		}
+		else
+		{
+			RegProcedure left_fn;
+			RegProcedure right_fn;
+
+			if (!find_hash_functions(ops[i], &left_fn, &right_fn, &column->extended))
+				elog(ERROR, "operator %u has no hash functions", ops[i]);
+			column->kind = HJG_KEY_HASHED;
+			fmgr_info(left ? left_fn : right_fn, &column->hash_fn);
+		}
+	}
+	return codec;
+}
+
+static inline int64
+datum_to_int(Datum value, int width)
+{
+	switch (width)
+	{
+		case 1:
+			return (int8) DatumGetChar(value);
+		case 2:
+			return DatumGetInt16(value);
+		case 4:
+			return DatumGetInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
+
+/* Store the low bytes of value; packed keys never leave the machine. */
+static inline void
+store_int(char *dst, int64 value, int width)
+{
+	switch (width)
+	{
+		case 1:
+			*dst = (char) value;
+			break;
+		case 2:
+			{
+				int16		narrow = (int16) value;
+
+				memcpy(dst, &narrow, 2);
+				break;
+			}
+		case 4:
+			{
+				int32		narrow = (int32) value;
+
+				memcpy(dst, &narrow, 4);
+				break;
+			}
+		default:
+			memcpy(dst, &value, 8);
+	}
+}
+
+/* -0 equals 0 and every NaN equals every NaN. */
+static inline void
+store_float(char *dst, Datum value, int width, int packed_width)
+{
+	double		wide = width == 4 ? DatumGetFloat4(value) : DatumGetFloat8(value);
+
+	if (wide == 0)
+		wide = 0;
+	else if (isnan(wide))
+		wide = get_float8_nan();
+	if (packed_width == 8)
+		memcpy(dst, &wide, 8);
+	else
+	{
+		float		narrow = isnan(wide) ? get_float4_nan() : (float) wide;
+
+		memcpy(dst, &narrow, 4);
+	}
+}
+
+bool
+hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst)
+{
+	char	   *out = dst;
+	uint64		hash = 0;
+
+	for (int i = 0; i < codec->ncolumns; i++)
+		if (isnull[i])
+			return false;
+
+	/* by far the most frequent keys */
+	if (codec->ncolumns == 1 && codec->columns[0].kind == HJG_KEY_INT &&
+		codec->columns[0].packed_width == codec->key_width)
+	{
+		store_int(out, datum_to_int(values[0], codec->columns[0].width), codec->key_width);
+		return true;
+	}
+
+	if (codec->exact)
+		memset(out, 0, codec->key_width);
+	for (int i = 0; i < codec->ncolumns; i++)
+	{
+		HjgKeyColumn *column = &codec->columns[i];
+
+		switch (column->kind)
+		{
+			case HJG_KEY_INT:
+				store_int(out + column->packed_off, datum_to_int(values[i], column->width),
+						  column->packed_width);
+				break;
+			case HJG_KEY_FLOAT:
+				store_float(out + column->packed_off, values[i], column->width, column->packed_width);
+				break;
+			case HJG_KEY_BYTES:
+				memcpy(out + column->packed_off, DatumGetPointer(values[i]), column->width);
+				break;
+			case HJG_KEY_HASHED:
+				{
+					uint64		column_hash;
+
+					if (column->extended)
+						column_hash = DatumGetUInt64(FunctionCall2Coll(&column->hash_fn, column->collation,
+																	   values[i],
+																	   UInt64GetDatum(KEY_HASH_SEED)));
+					else
+						column_hash = DatumGetUInt32(FunctionCall1Coll(&column->hash_fn, column->collation,
+																	   values[i]));
+					hash = i == 0 ? column_hash : hash_combine64(hash, column_hash);
+					break;
+				}
+		}
+	}
+	if (!codec->exact)
+		memcpy(out, &hash, sizeof(hash));
+	return true;
+}
+
+/* Finalizer of MurmurHash3 for 64 bits. */
+static inline uint64
+mix64(uint64 h)
+{
+	h ^= h >> 33;
+	h *= UINT64CONST(0xff51afd7ed558ccd);
+	h ^= h >> 33;
+	h *= UINT64CONST(0xc4ceb9fe1a85ec53);
+	h ^= h >> 33;
+	return h;
+}
+
+uint32
+hjg_key_partition_hash(const void *key, int key_width, int level)
+{
+	uint64		low = 0;
+	uint64		high = 0;
+
+	if (key_width == 4)
+		memcpy(&low, key, 4);
+	else
+		memcpy(&low, key, 8);
+	if (key_width == 16)
+		memcpy(&high, (const char *) key + 8, 8);
+	low ^= mix64(high + UINT64CONST(0x9e3779b97f4a7c15) * (level + 1));
+	return (uint32) (mix64(low) >> 32);
+}

@@ -1,0 +1,70 @@
+/*
+ * hjg_model.h
+ *	  The cost model: unit costs measured on this machine, and what they
+ *	  predict for a join.
+ *
+ * Room "model": pure C, no postgres.h.  Times are in nanoseconds of wall clock
+ * as the backend sees them; the planner turns them into PostgreSQL's cost units
+ * with cost_unit_ns.  That unit is calibrated on core's own hash join and not on
+ * scans: core's costs price a hash join several times below its time relative
+ * to a scan, and what we compete with is core's price for the same join.
+ */
+#ifndef HJG_MODEL_H
+#define HJG_MODEL_H
+
+#include <stdbool.h>
+
+typedef struct HjgUnitCosts
+{
+	double		cost_unit_ns;	/* time that core's cost model takes for 1.0 in a hash join */
+	double		startup_ns;		/* a join in the backend, beside its rows */
+	double		job_ns;			/* more, when the device process runs it */
+	double		marshal_tuple_ns;	/* a row from slot to batch, one exact key */
+	double		hash_key_ns;	/* more for each key that travels as a hash */
+	double		column_ns;		/* more for each carried column of a row */
+	double		build_tuple_ns; /* engine, one thread */
+	double		probe_tuple_ns; /* engine, one thread */
+	double		emit_tuple_ns;	/* a pair from result batch to executor */
+	double		spill_tuple_ns; /* a row to a temporary file and back */
+	double		transfer_mb_ns; /* 1 MB between host and device, one way; 0 for the cpu engine */
+} HjgUnitCosts;
+
+#define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
+
+/* What the planner knows of a join. */
+typedef struct HjgJoinShape
+{
+	double		build_rows;
+	double		probe_rows;
+	double		pairs;			/* rows that match on the keys */
+	double		result_rows;
+	int			nkeys;
+	int			nhashed_keys;	/* of these, keys that do not travel exactly */
+	int			key_width;		/* bytes that travel for a row */
+	int			build_columns;	/* carried columns */
+	int			probe_columns;
+	int			nthreads;		/* engine threads beside the backend; 0: in the backend */
+	bool		spills;			/* both sides go through temporary files */
+} HjgJoinShape;
+
+/* Wall time by phase; the build phases come before the first row. */
+typedef struct HjgPrediction
+{
+	double		startup_ns;
+	double		marshal_build_ns;
+	double		build_ns;
+	double		marshal_probe_ns;
+	double		probe_ns;		/* what is not hidden behind marshalling and emitting */
+	double		emit_ns;
+	double		total_ns;		/* sum of the above */
+} HjgPrediction;
+
+/* Costs of a machine that nobody has calibrated yet. */
+extern const HjgUnitCosts hjg_model_default_costs;
+
+/* Are these plausible: finite, positive, within a factor of 1000 of the defaults? */
+extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
+
+extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
+
+#endif							/* HJG_MODEL_H */

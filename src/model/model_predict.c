@@ -1,0 +1,78 @@
+/*
+ * model_predict.c
+ *	  Unit costs times sizes, phase by phase.
+ *
+ * The backend is one thread: it marshals and emits, and the engine works beside
+ * it.  So the engine's probe time counts only as far as it exceeds the
+ * backend's own, but the build is waited for.
+ */
+#include "model/hjg_model.h"
+
+#include <math.h>
+
+const HjgUnitCosts hjg_model_default_costs = {
+	.cost_unit_ns = 9000,
+	.startup_ns = 40000,
+	.job_ns = 250000,
+	.marshal_tuple_ns = 18,
+	.hash_key_ns = 25,
+	.column_ns = 4,
+	.build_tuple_ns = 14,
+	.probe_tuple_ns = 14,
+	.emit_tuple_ns = 18,
+	.spill_tuple_ns = 180,
+	.transfer_mb_ns = 0,
+};
+
+static bool
+plausible(double value, double reference)
+{
+	if (!isfinite(value) || value < 0)
+		return false;
+	return reference == 0 ? value < 1e9 : value > reference / 1000 && value < reference * 1000;
+}
+
+bool
+hjg_model_costs_valid(const HjgUnitCosts *costs)
+{
+	const double *value = (const double *) costs;
+	const double *reference = (const double *) &hjg_model_default_costs;
+
+	for (int i = 0; i < HJG_MODEL_NCOSTS; i++)
+		if (!plausible(value[i], reference[i]))
+			return false;
+	return true;
+}
+
+void
+hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction)
+{
+	double		threads = shape->nthreads > 0 ? shape->nthreads : 1;
+	double		key_ns = costs->marshal_tuple_ns + costs->hash_key_ns * shape->nhashed_keys +
+		costs->column_ns * (shape->nkeys > 1 ? shape->nkeys - 1 : 0);
+	double		spill_ns = shape->spills ? costs->spill_tuple_ns : 0;
+	double		mb = 1024.0 * 1024.0;
+	double		engine_ns;
+	double		backend_ns;
+
+	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
+	prediction->marshal_build_ns = shape->build_rows *
+		(key_ns + costs->column_ns * shape->build_columns + spill_ns);
+	prediction->build_ns = shape->build_rows *
+		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb);
+	prediction->marshal_probe_ns = shape->probe_rows *
+		(key_ns + costs->column_ns * shape->probe_columns + spill_ns);
+	prediction->emit_ns = shape->pairs *
+		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
+
+	engine_ns = shape->probe_rows * costs->probe_tuple_ns / threads +
+		costs->transfer_mb_ns * (shape->probe_rows * shape->key_width + shape->pairs * 8) / mb;
+	backend_ns = prediction->marshal_probe_ns + prediction->emit_ns;
+	if (shape->nthreads > 0)
+		prediction->probe_ns = engine_ns > backend_ns ? engine_ns - backend_ns : 0;
+	else
+		prediction->probe_ns = engine_ns;
+
+	prediction->total_ns = prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns +
+		prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns;
+}

@@ -1,0 +1,82 @@
+/*
+ * hjg_planner.h
+ *	  What the planner hands to the executor, and the planner's entry point.
+ *
+ * Room "planner": join_pathlist hook, eligibility, path, plan.  This header is
+ * the one contract between planner and executor; both sides go through the
+ * named, counted lists below and nothing else.
+ *
+ * CustomScan fields:
+ *	scanrelid			0
+ *	custom_plans		outer (probe) plan, inner (build) plan
+ *	custom_scan_tlist	all of the outer plan's targetlist, then all of the inner
+ *						plan's: scan tuple column s (from 0) is column s of the outer
+ *						plan, or column s - nouter of the inner plan
+ *	targetlist			over custom_scan_tlist
+ *	qual				filters after null extension (pushed-down quals), likewise
+ *	custom_exprs		HjgPlanExprs, lists of expressions over custom_scan_tlist
+ *	custom_private		HjgPlanPrivate
+ * After setrefs every expression refers to scan tuple columns as INDEX_VAR.
+ */
+#ifndef HJG_PLANNER_H
+#define HJG_PLANNER_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+#include "model/hjg_model.h"
+
+/* EXPLAIN shows it; also the key under which the methods are registered. */
+#define HJG_NODE_NAME "GpuHashJoin"
+
+/* custom_exprs: a list of these lists */
+typedef enum HjgPlanExprs
+{
+	HJG_EXPRS_OUTER_KEYS,		/* hash key i of a probe row */
+	HJG_EXPRS_INNER_KEYS,		/* hash key i of a build row */
+	HJG_EXPRS_HASH_CLAUSES,		/* "outer key i op inner key i" */
+	HJG_EXPRS_JOIN_QUAL,		/* residual join quals, before null extension */
+	HJG_EXPRS_Count
+} HjgPlanExprs;
+
+/* custom_private: a list of these lists */
+typedef enum HjgPlanPrivate
+{
+	HJG_PRIVATE_SCALARS,		/* integers, HjgPlanScalars */
+	HJG_PRIVATE_OPERATORS,		/* OIDs: equality operator of key i, outer type on the left */
+	HJG_PRIVATE_COLLATIONS,		/* OIDs: its input collation */
+	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
+	HJG_PRIVATE_Count
+} HjgPlanPrivate;
+
+typedef enum HjgPlanScalars
+{
+	HJG_SCALAR_JOINTYPE,		/* JoinType */
+	HJG_SCALAR_INNER_UNIQUE,	/* 1: a probe row has at most one match */
+	HJG_SCALAR_NOUTER,			/* columns of the outer plan */
+	HJG_SCALAR_NINNER,			/* columns of the inner plan */
+	HJG_SCALAR_Count
+} HjgPlanScalars;
+
+/* What EXPLAIN ANALYZE shows beside the measured phases; scans are not included. */
+typedef enum HjgPlanPrediction
+{
+	HJG_PREDICTION_MARSHAL_BUILD,
+	HJG_PREDICTION_MARSHAL_PROBE,
+	HJG_PREDICTION_BUILD,
+	HJG_PREDICTION_PROBE,
+	HJG_PREDICTION_EMIT,
+	HJG_PREDICTION_Count
+} HjgPlanPrediction;
+
+extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
+
+/* The unit costs in force: defaults, calibration, cost knobs, in this order. */
+extern void hjg_planner_unit_costs(HjgUnitCosts *costs);
+
+/* Install the hook and register the node.  Called once by _PG_init. */
+extern void hjg_planner_init(void);
+
+#endif							/* HJG_PLANNER_H */

@@ -1,0 +1,52 @@
+/*
+ * hjg_planner_path.h
+ *	  What the files of room "planner" share; no other room includes it.
+ */
+#ifndef HJG_PLANNER_PATH_H
+#define HJG_PLANNER_PATH_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+
+/* A join that the hook was called for, once it was found eligible. */
+typedef struct HjgCandidate
+{
+	RelOptInfo *joinrel;
+	RelOptInfo *outerrel;
+	RelOptInfo *innerrel;
+	JoinType	jointype;
+	JoinPathExtraData *extra;
+	List	   *hashclauses;	/* RestrictInfos, marked with outer_is_left */
+	int			nhashed_keys;	/* keys that do not travel exactly */
+	int			key_width;		/* bytes of an encoded key */
+} HjgCandidate;
+
+/* custom_private of a path */
+typedef enum HjgPathPrivate
+{
+	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique */
+	HJG_PATH_HASHCLAUSES,		/* RestrictInfos */
+	HJG_PATH_RESTRICTLIST,		/* RestrictInfos, hash clauses included */
+	HJG_PATH_PREDICTION,		/* integers, HjgPlanPrediction */
+	HJG_PATH_Count
+} HjgPathPrivate;
+
+/*
+ * Decide whether the node can run this join.  Fills candidate, or returns false
+ * with a constant text in *why (NULL for declines that nobody would ask about).
+ */
+extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why);
+
+/*
+ * Fill in the costs of a path whose rows and children are set; returns the
+ * prediction for the plan.
+ */
+extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
+							  Path *outer_path, Path *inner_path);
+
+/* CustomPathMethods.PlanCustomPath */
+extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
+							  List *clauses, List *custom_plans);
+
+#endif							/* HJG_PLANNER_PATH_H */

@@ -1,0 +1,143 @@
+/*
+ * planner_cost.c
+ *	  What a path costs: the model's prediction in PostgreSQL's cost units.
+ */
+#include "postgres.h"
+
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+
+#include "base/hjg_base.h"
+#include "model/hjg_model.h"
+#include "planner/hjg_planner.h"
+#include "planner/hjg_planner_path.h"
+#include "service/hjg_service.h"
+
+/* Engine threads that a job can count on beside its backend. */
+#define ASSUMED_THREADS 2
+
+/* Bytes that a row takes in the row store and in the engine, beside its width. */
+#define ROW_OVERHEAD_BYTES 24
+
+/* A cost knob that was set, in nanoseconds; else the calibrated value. */
+static double
+knob_ns(double knob, double calibrated_ns, double cost_unit_ns)
+{
+	return knob < 0 ? calibrated_ns : knob * cost_unit_ns;
+}
+
+void
+hjg_planner_unit_costs(HjgUnitCosts *costs)
+{
+	double		values[HJG_CALIBRATION_VALUES];
+	double		unit;
+
+	StaticAssertStmt(sizeof(HjgUnitCosts) <= sizeof(values), "calibration area too small");
+	*costs = hjg_model_default_costs;
+	if (hjg_service_calibration_get(values))
+	{
+		HjgUnitCosts calibrated;
+
+		memcpy(&calibrated, values, sizeof(calibrated));
+		if (hjg_model_costs_valid(&calibrated))
+			*costs = calibrated;
+	}
+	unit = costs->cost_unit_ns;
+	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit);
+	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit);
+	costs->build_tuple_ns = knob_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit);
+	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit);
+	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit);
+	costs->transfer_mb_ns = knob_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit);
+}
+
+/* Rows that match on the keys: those of the result and those that a residual qual drops. */
+static double
+estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows)
+{
+	Selectivity selectivity = 1.0;
+	ListCell   *lc;
+	double		pairs;
+
+	if (candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI)
+		return outer_rows * candidate->extra->semifactors.outer_match_frac;
+	foreach(lc, candidate->hashclauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		SpecialJoinInfo sjinfo = {.type = T_SpecialJoinInfo};
+
+		sjinfo.min_lefthand = sjinfo.syn_lefthand = candidate->outerrel->relids;
+		sjinfo.min_righthand = sjinfo.syn_righthand = candidate->innerrel->relids;
+		sjinfo.jointype = JOIN_INNER;
+		selectivity *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, &sjinfo);
+	}
+	pairs = clamp_row_est(selectivity * outer_rows * inner_rows);
+	return pairs;
+}
+
+/* Nanoseconds to microseconds that fit an integer list. */
+static int
+whole_us(double ns)
+{
+	return (int) Min(ns / 1000.0, PG_INT32_MAX);
+}
+
+List *
+hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, Path *outer_path,
+				 Path *inner_path)
+{
+	HjgUnitCosts costs;
+	HjgJoinShape shape = {0};
+	HjgPrediction prediction;
+	HjgReason	reason;
+	QualCost	hash_cost;
+	QualCost	qual_cost;
+	PathTarget *target = path->pathtarget;
+	double		row_bytes;
+	Cost		startup;
+	Cost		total;
+
+	hjg_planner_unit_costs(&costs);
+	shape.build_rows = inner_path->rows;
+	shape.probe_rows = outer_path->rows;
+	shape.pairs = estimate_pairs(root, candidate, outer_path->rows, inner_path->rows);
+	shape.result_rows = path->rows;
+	shape.nkeys = list_length(candidate->hashclauses);
+	shape.nhashed_keys = candidate->nhashed_keys;
+	shape.key_width = candidate->key_width;
+	shape.build_columns = list_length(inner_path->pathtarget->exprs);
+	shape.probe_columns = list_length(outer_path->pathtarget->exprs);
+	if (hjg_service_available(&reason) && hjg_embedded_rows >= 0 &&
+		Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows)
+		shape.nthreads = ASSUMED_THREADS;
+	row_bytes = inner_path->pathtarget->width + candidate->key_width + ROW_OVERHEAD_BYTES;
+	shape.spills = shape.build_rows * row_bytes > (double) get_hash_memory_limit();
+	hjg_model_predict(&costs, &shape, &prediction);
+
+	/* quals beside the plain key comparison, as core charges them */
+	cost_qual_eval(&hash_cost, candidate->hashclauses, root);
+	cost_qual_eval(&qual_cost, candidate->extra->restrictlist, root);
+	qual_cost.startup -= hash_cost.startup;
+	qual_cost.per_tuple -= hash_cost.per_tuple;
+	if (candidate->nhashed_keys > 0)
+		qual_cost.per_tuple += hash_cost.per_tuple;
+
+	startup = outer_path->startup_cost + inner_path->total_cost + qual_cost.startup + hash_cost.startup +
+		target->cost.startup +
+		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / costs.cost_unit_ns;
+	total = startup + (outer_path->total_cost - outer_path->startup_cost) +
+		qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
+		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / costs.cost_unit_ns;
+	/* spilled probe rows are all read before the first row comes out */
+	if (shape.spills)
+		startup += outer_path->total_cost - outer_path->startup_cost +
+			prediction.marshal_probe_ns / costs.cost_unit_ns;
+
+	path->startup_cost = startup;
+	path->total_cost = Max(total, startup);
+	return list_make5_int(whole_us(prediction.marshal_build_ns), whole_us(prediction.marshal_probe_ns),
+						  whole_us(prediction.build_ns + prediction.startup_ns), whole_us(prediction.probe_ns),
+						  whole_us(prediction.emit_ns));
+}

@@ -1,0 +1,139 @@
+/*
+ * planner_eligible.c
+ *	  May GpuHashJoin run this join?  Declining is always right; cheap tests
+ *	  come first because the hook runs for every pair of relations.
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/restrictinfo.h"
+
+#include "marshal/hjg_marshal.h"
+#include "planner/hjg_planner_path.h"
+
+/*
+ * Does the clause have one side for each input?  Marks which is the outer one;
+ * the mark holds until the planner looks at the next pair of relations.
+ */
+static bool
+clause_matches_sides(RestrictInfo *rinfo, RelOptInfo *outerrel, RelOptInfo *innerrel)
+{
+	if (bms_is_subset(rinfo->left_relids, outerrel->relids) &&
+		bms_is_subset(rinfo->right_relids, innerrel->relids))
+	{
+		rinfo->outer_is_left = true;
+		return true;
+	}
+	if (bms_is_subset(rinfo->left_relids, innerrel->relids) &&
+		bms_is_subset(rinfo->right_relids, outerrel->relids))
+	{
+		rinfo->outer_is_left = false;
+		return true;
+	}
+	return false;
+}
+
+static bool
+clause_is_hashable(RestrictInfo *rinfo)
+{
+	return rinfo->can_join && OidIsValid(rinfo->hashjoinoperator) && is_opclause(rinfo->clause);
+}
+
+/*
+ * Collect the clauses that make keys.  Clauses that could be hashed but have an
+ * unsupported operator stay residual; *why keeps the reason of the last one.
+ */
+static void
+find_hash_clauses(HjgCandidate *candidate, const char **why)
+{
+	bool		is_outer_join = IS_OUTER_JOIN(candidate->jointype);
+	int			exact_bytes = 0;
+	bool		exact = true;
+	ListCell   *lc;
+
+	foreach(lc, candidate->extra->restrictlist)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		OpExpr	   *opexpr;
+		int			bytes;
+
+		if (is_outer_join && RINFO_IS_PUSHED_DOWN(rinfo, candidate->joinrel->relids))
+			continue;
+		if (!clause_is_hashable(rinfo) ||
+			!clause_matches_sides(rinfo, candidate->outerrel, candidate->innerrel))
+			continue;
+		opexpr = (OpExpr *) rinfo->clause;
+		if (!hjg_key_supported(opexpr->opno, opexpr->inputcollid, why))
+			continue;
+
+		bytes = hjg_key_exact_bytes(opexpr->opno);
+		exact &= bytes > 0;
+		exact_bytes += bytes;
+		candidate->hashclauses = lappend(candidate->hashclauses, rinfo);
+	}
+	exact &= exact_bytes <= HJG_MAX_KEY_BYTES;
+	candidate->nhashed_keys = exact ? 0 : list_length(candidate->hashclauses);
+	candidate->key_width = !exact ? 8 : exact_bytes <= 4 ? 4 : exact_bytes <= 8 ? 8 : 16;
+}
+
+bool
+hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why)
+{
+	ListCell   *lc;
+
+	*why = NULL;
+	switch (candidate->jointype)
+	{
+		case JOIN_INNER:
+		case JOIN_LEFT:
+		case JOIN_RIGHT:
+		case JOIN_FULL:
+		case JOIN_SEMI:
+		case JOIN_ANTI:
+			break;
+		default:
+			/* core offers the same pair as a semi join, too */
+			return false;
+	}
+	if (IS_DUMMY_REL(candidate->outerrel) || IS_DUMMY_REL(candidate->innerrel))
+		return false;
+
+	*why = "it has no hashable equality clause between its sides";
+	find_hash_clauses(candidate, why);
+	if (candidate->hashclauses == NIL)
+		return false;
+
+	*why = "rows are locked (FOR UPDATE, UPDATE, DELETE or MERGE)";
+	if (root->rowMarks != NIL)
+		return false;
+	if (root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT)
+		return false;
+
+	*why = "a side refers to the other laterally";
+	if (!bms_is_empty(candidate->joinrel->lateral_relids))
+		return false;
+	if (candidate->outerrel->cheapest_total_path->param_info != NULL ||
+		candidate->innerrel->cheapest_total_path->param_info != NULL)
+		return false;
+
+	foreach(lc, candidate->extra->restrictlist)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		*why = "a join clause is constant";
+		if (rinfo->pseudoconstant)
+			return false;
+		*why = "a join clause is volatile";
+		if (contain_volatile_functions((Node *) rinfo->clause))
+			return false;
+		*why = "a join clause has a subquery";
+		if (contain_subplans((Node *) rinfo->clause))
+			return false;
+	}
+	*why = NULL;
+	return true;
+}

@@ -1,0 +1,205 @@
+/*
+ * planner_hook.c
+ *	  The join_pathlist hook: offers GpuHashJoin paths beside core's.
+ *
+ * For each ordered pair of relations that is eligible there are a serial path
+ * over the cheapest children, one over the cheapest-startup outer child, and, where
+ * core would run a hash join with a private table in every worker, a partial
+ * path.  Path and children must not be touched after add_path(): it may free them.
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "parser/parsetree.h"
+
+#include "base/hjg_base.h"
+#include "planner/hjg_planner.h"
+#include "planner/hjg_planner_path.h"
+
+static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
+
+static const CustomPathMethods path_methods = {
+	.CustomName = HJG_NODE_NAME,
+	.PlanCustomPath = hjg_planner_plan,
+};
+
+/* Names of the relations of a side, for messages. */
+static char *
+relation_names(PlannerInfo *root, RelOptInfo *rel)
+{
+	StringInfoData names;
+	int			rti = -1;
+
+	initStringInfo(&names);
+	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
+		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", planner_rt_fetch(rti, root)->eref->aliasname);
+	return names.data;
+}
+
+static void
+report_declined(PlannerInfo *root, const HjgCandidate *candidate, const char *why)
+{
+	/* once for a pair that is offered in both orders */
+	if (why == NULL ||
+		(candidate->jointype == JOIN_INNER &&
+		 bms_next_member(candidate->outerrel->relids, -1) > bms_next_member(candidate->innerrel->relids, -1)))
+		return;
+	ereport(NOTICE,
+			(errmsg("%s declined for the join of (%s) with (%s)", HJG_NODE_NAME,
+					relation_names(root, candidate->outerrel), relation_names(root, candidate->innerrel)),
+			 errdetail("Reason: %s.", why)));
+}
+
+static bool
+is_ours(Path *path)
+{
+	return IsA(path, CustomPath) && ((CustomPath *) path)->methods == &path_methods;
+}
+
+static CustomPath *
+make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Path *inner_path)
+{
+	CustomPath *cpath = makeNode(CustomPath);
+	Path	   *path = &cpath->path;
+	RelOptInfo *joinrel = candidate->joinrel;
+	List	   *prediction;
+	List	   *scalars = list_make2_int(candidate->jointype, candidate->extra->inner_unique);
+
+	path->pathtype = T_CustomScan;
+	path->parent = joinrel;
+	path->pathtarget = joinrel->reltarget;
+	path->param_info = NULL;
+	path->parallel_aware = false;
+	path->parallel_safe = joinrel->consider_parallel && outer_path->parallel_safe &&
+		inner_path->parallel_safe;
+	path->parallel_workers = outer_path->parallel_workers;
+	path->pathkeys = NIL;
+	path->rows = joinrel->rows;
+	if (path->parallel_workers > 0)
+	{
+		/* the same share of the rows that core gives a partial outer path */
+		double		divisor = outer_path->rows > 0 && candidate->outerrel->rows > 0 ?
+			candidate->outerrel->rows / outer_path->rows : 1.0;
+
+		path->rows = clamp_row_est(path->rows / Max(divisor, 1.0));
+	}
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make2(outer_path, inner_path);
+	cpath->methods = &path_methods;
+	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path);
+	cpath->custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
+									   list_copy(candidate->extra->restrictlist), prediction);
+	return cpath;
+}
+
+/*
+ * hjoin_gpu.force: core's joins of the same inputs must not compete.  Only the
+ * lists are changed: others may still refer to the paths.
+ */
+static void
+drop_core_paths(RelOptInfo *joinrel)
+{
+	ListCell   *lc;
+	bool		have_ours = false;
+
+	foreach(lc, joinrel->pathlist)
+		have_ours |= is_ours(lfirst(lc));
+	if (!have_ours)
+		return;
+	foreach(lc, joinrel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (path->param_info == NULL && !is_ours(path))
+			joinrel->pathlist = foreach_delete_current(joinrel->pathlist, lc);
+	}
+	foreach(lc, joinrel->partial_pathlist)
+	{
+		if (!is_ours(lfirst(lc)))
+			joinrel->partial_pathlist = foreach_delete_current(joinrel->partial_pathlist, lc);
+	}
+}
+
+static void
+offer_paths(PlannerInfo *root, const HjgCandidate *candidate)
+{
+	RelOptInfo *joinrel = candidate->joinrel;
+	Path	   *outer_path = candidate->outerrel->cheapest_total_path;
+	Path	   *inner_path = candidate->innerrel->cheapest_total_path;
+	Path	   *startup_path = candidate->outerrel->cheapest_startup_path;
+
+	/*
+	 * Under force the serial path must survive whatever core offered, so that
+	 * core's paths go first, and only then ours come in.
+	 */
+	if (hjg_force)
+	{
+		ListCell   *lc;
+
+		foreach(lc, joinrel->pathlist)
+		{
+			Path	   *path = lfirst(lc);
+
+			if (path->param_info == NULL && !is_ours(path))
+				joinrel->pathlist = foreach_delete_current(joinrel->pathlist, lc);
+		}
+	}
+	add_path(joinrel, (Path *) make_path(root, candidate, outer_path, inner_path));
+	if (startup_path != NULL && startup_path != outer_path && startup_path->param_info == NULL)
+		add_path(joinrel, (Path *) make_path(root, candidate, startup_path, inner_path));
+
+	/*
+	 * A private build side in every worker.  Unmatched build rows must come out
+	 * once, which private tables cannot promise.
+	 */
+	if (joinrel->consider_parallel && candidate->outerrel->partial_pathlist != NIL &&
+		candidate->jointype != JOIN_RIGHT && candidate->jointype != JOIN_FULL)
+	{
+		Path	   *partial_path = linitial(candidate->outerrel->partial_pathlist);
+
+		if (!inner_path->parallel_safe)
+			inner_path = get_cheapest_parallel_safe_total_inner(candidate->innerrel->pathlist);
+		if (inner_path != NULL && inner_path->param_info == NULL)
+			add_partial_path(joinrel, (Path *) make_path(root, candidate, partial_path, inner_path));
+	}
+	if (hjg_force)
+		drop_core_paths(joinrel);
+}
+
+static void
+join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
+				   JoinType jointype, JoinPathExtraData *extra)
+{
+	HjgCandidate candidate = {
+		.joinrel = joinrel,
+		.outerrel = outerrel,
+		.innerrel = innerrel,
+		.jointype = jointype,
+		.extra = extra,
+	};
+	const char *why;
+
+	if (previous_join_pathlist_hook)
+		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (!hjg_enabled)
+		return;
+	if (!enable_hashjoin && !hjg_force)
+		return;
+
+	if (hjg_planner_eligible(root, &candidate, &why))
+		offer_paths(root, &candidate);
+	else if (hjg_explain_declined)
+		report_declined(root, &candidate, why);
+}
+
+void
+hjg_planner_init(void)
+{
+	RegisterCustomScanMethods(&hjg_scan_methods);
+	previous_join_pathlist_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = join_pathlist_hook;
+}

@@ -1,0 +1,140 @@
+/*
+ * planner_plan.c
+ *	  From the chosen path to the CustomScan plan node.
+ */
+#include "postgres.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+
+#include "planner/hjg_planner.h"
+#include "planner/hjg_planner_path.h"
+
+/* An item of order_quals(). */
+typedef struct QualItem
+{
+	RestrictInfo *rinfo;
+	Cost		cost;
+	Index		security_level;
+} QualItem;
+
+/*
+ * Cheap quals first, but never across security levels, except that cheap
+ * leakproof ones may run at any time.  This is the order that core gives the
+ * quals of its own joins; its function for that is not exported.
+ */
+static List *
+order_quals(PlannerInfo *root, List *rinfos)
+{
+	int			nitems = list_length(rinfos);
+	QualItem   *items;
+	List	   *result = NIL;
+	int			n = 0;
+	ListCell   *lc;
+
+	if (nitems <= 1)
+		return rinfos;
+	items = palloc(nitems * sizeof(QualItem));
+	foreach(lc, rinfos)
+	{
+		QualItem	item = {.rinfo = lfirst_node(RestrictInfo, lc)};
+		QualCost	cost;
+		int			at = n++;
+
+		cost_qual_eval_node(&cost, (Node *) item.rinfo, root);
+		item.cost = cost.per_tuple;
+		item.security_level = item.rinfo->leakproof && item.cost < 10 * cpu_operator_cost ?
+			0 : item.rinfo->security_level;
+		/* stable insertion */
+		while (at > 0 && (items[at - 1].security_level > item.security_level ||
+						  (items[at - 1].security_level == item.security_level &&
+						   items[at - 1].cost > item.cost)))
+		{
+			items[at] = items[at - 1];
+			at--;
+		}
+		items[at] = item;
+	}
+	for (int i = 0; i < nitems; i++)
+		result = lappend(result, items[i].rinfo);
+	return result;
+}
+
+/* Append the columns of a child plan to the scan tuple. */
+static List *
+append_scan_columns(List *scan_tlist, Plan *child)
+{
+	ListCell   *lc;
+
+	foreach(lc, child->targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		scan_tlist = lappend(scan_tlist, makeTargetEntry(copyObject(tle->expr), list_length(scan_tlist) + 1,
+														 NULL, false));
+	}
+	return scan_tlist;
+}
+
+Plan *
+hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses,
+				 List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	List	   *path_scalars = list_nth(best_path->custom_private, HJG_PATH_SCALARS);
+	List	   *hash_rinfos = list_nth(best_path->custom_private, HJG_PATH_HASHCLAUSES);
+	List	   *restrictlist = list_nth(best_path->custom_private, HJG_PATH_RESTRICTLIST);
+	JoinType	jointype = linitial_int(path_scalars);
+	Plan	   *outer_plan = linitial(custom_plans);
+	Plan	   *inner_plan = lsecond(custom_plans);
+	List	   *outer_keys = NIL;
+	List	   *inner_keys = NIL;
+	List	   *hash_clauses = NIL;
+	List	   *operators = NIL;
+	List	   *collations = NIL;
+	List	   *join_qual;
+	List	   *filter_qual = NIL;
+	List	   *scalars;
+	ListCell   *lc;
+
+	Assert(list_length(best_path->custom_private) == HJG_PATH_Count);
+
+	foreach(lc, hash_rinfos)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		OpExpr	   *clause = copyObject(castNode(OpExpr, rinfo->clause));
+
+		/* whether the outer side is on the left may have changed since the path was made */
+		if (!bms_is_subset(rinfo->left_relids, ((Path *) linitial(best_path->custom_paths))->parent->relids))
+			CommuteOpExpr(clause);
+		hash_clauses = lappend(hash_clauses, clause);
+		outer_keys = lappend(outer_keys, copyObject(linitial(clause->args)));
+		inner_keys = lappend(inner_keys, copyObject(lsecond(clause->args)));
+		operators = lappend_oid(operators, clause->opno);
+		collations = lappend_oid(collations, clause->inputcollid);
+	}
+
+	restrictlist = order_quals(root, list_difference_ptr(restrictlist, hash_rinfos));
+	if (IS_OUTER_JOIN(jointype))
+		extract_actual_join_clauses(restrictlist, rel->relids, &join_qual, &filter_qual);
+	else
+		join_qual = extract_actual_clauses(restrictlist, false);
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = filter_qual;
+	cscan->scan.scanrelid = 0;
+	cscan->flags = best_path->flags;
+	cscan->custom_plans = custom_plans;
+	cscan->custom_scan_tlist = append_scan_columns(append_scan_columns(NIL, outer_plan), inner_plan);
+	cscan->custom_exprs = list_make4(outer_keys, inner_keys, hash_clauses, join_qual);
+	scalars = list_make4_int(jointype, lsecond_int(path_scalars), list_length(outer_plan->targetlist),
+							 list_length(inner_plan->targetlist));
+	cscan->custom_private = list_make4(scalars, operators, collations,
+									   list_nth(best_path->custom_private, HJG_PATH_PREDICTION));
+	cscan->methods = &hjg_scan_methods;
+	return &cscan->scan.plan;
+}

@@ -1,0 +1,97 @@
+/*
+ * hjg_service_private.h
+ *	  What the files of the room "service" know of each other.
+ */
+#ifndef HJG_SERVICE_PRIVATE_H
+#define HJG_SERVICE_PRIVATE_H
+
+#include "postgres.h"
+
+#include "lib/ilist.h"
+#include "utils/resowner.h"
+
+#include "arena/hjg_arena_pg.h"
+#include "service/hjg_service.h"
+
+/* Slabs by index, with what they hold as inputs. */
+typedef struct HjgHeld
+{
+	uint32		slab_ix;
+	uint32		nrows;
+	uint32		first_row;
+} HjgHeld;
+
+typedef struct HjgHeldList
+{
+	HjgHeld    *items;			/* in TopMemoryContext */
+	int			n;
+	int			room;
+} HjgHeldList;
+
+/*
+ * A probe batch from its opening to its closing.  All that decides over memory
+ * is kept here: the arena's copy may be damaged.
+ */
+typedef struct HjgBatch
+{
+	bool		open;
+	bool		submitted;		/* a round was submitted and not yet waited for */
+	HjgHeldList inputs;
+	HjgHeldList results;
+	HjgPair   **pages;
+	uint64		nrows;
+	uint32		round;
+	HjgCursor	cursor;			/* of the last good round */
+} HjgBatch;
+
+struct HjgJob
+{
+	dlist_node	node;			/* in the list of this process's jobs */
+	ResourceOwner resowner;
+	HjgJobSpec	spec;
+	HjgJobSlot *slot;
+	uint32		job_ix;
+	uint32		generation;
+	uint32		epoch;
+	uint64		slab_owner;
+	Oid			role;
+	int			participant;
+	bool		submitted;		/* the device process may know of it */
+	HjgReason	reason;			/* why it failed; final */
+	char		device[32];
+
+	HjgHeldList loose;			/* leased and not yet added to anything */
+	HjgHeldList build;
+	uint64		build_limit;	/* highest build row number + 1 */
+	HjgBatch	batches[HJG_MAX_BATCHES];
+
+	uint64		beat;			/* last seen, and when it changed */
+	uint64		beat_ns;
+	uint64		wait_ns;
+	uint32		nslabs;
+	uint32		max_slabs;
+};
+
+/* service_release.c */
+extern void hjg_service_track(HjgJob *job);
+extern void hjg_service_register_callbacks(void);
+
+/* service_supervisor.c */
+extern void hjg_supervisor_register(void);
+extern void hjg_supervisor_poke(void);
+/* While work is under way the supervisor watches it; tell it that work begins. */
+extern void hjg_supervisor_watch(void);
+
+/* service_spawn.c */
+extern pid_t hjg_spawn_device(int *sock, int *error);
+extern const char *hjg_spawn_path(void);
+/* True when no process holds the arena's lock any more. */
+extern bool hjg_spawn_none_alive(void);
+
+/* service_calibration.c */
+extern void hjg_calibration_load(void);
+
+/* service_supervisor.c; for log and views */
+extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
+
+#endif							/* HJG_SERVICE_PRIVATE_H */

@@ -1,0 +1,386 @@
+/*
+ * service_client.c
+ *	  A backend's jobs: leasing, handing over inputs, submitting.  Waiting is in
+ *	  service_wait.c, giving back in service_release.c.
+ *
+ * Order of things, so that nothing is lost on an error: memory that is needed to
+ * remember a slab is allocated before the slab is leased.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "service/hjg_service.h"
+#include "service/hjg_service_private.h"
+
+/* How long to wait for a job slot or a slab in all, and between two tries. */
+#define LEASE_WAIT_MS 100
+#define LEASE_RETRY_MS 2
+
+#define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
+
+/*
+ * Let others give something back.  Nobody wakes us for that: such waits are
+ * short, rare and bounded.  False when the time since *since_ns is over.
+ */
+static bool
+wait_for_lease(uint64 *since_ns)
+{
+	uint64		now = hjg_arena_now_ns();
+
+	if (*since_ns == 0)
+	{
+		*since_ns = now;
+		/* perhaps abandoned jobs hold what we need */
+		hjg_supervisor_poke();
+	}
+	if (now - *since_ns > (uint64) LEASE_WAIT_MS * 1000000)
+		return false;
+	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LEASE_RETRY_MS,
+				  PG_WAIT_EXTENSION) & WL_LATCH_SET)
+		ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	return true;
+}
+
+/* Make room for n more. */
+static void
+held_reserve(HjgHeldList *list, int n)
+{
+	int			room = Max(list->room, 8);
+
+	while (room < list->n + n)
+		room *= 2;
+	if (room == list->room)
+		return;
+	if (list->items == NULL)
+		list->items = MemoryContextAlloc(TopMemoryContext, room * sizeof(HjgHeld));
+	else
+		list->items = repalloc(list->items, room * sizeof(HjgHeld));
+	list->room = room;
+}
+
+static void
+count_slabs(HjgJob *job, int n)
+{
+	job->nslabs += n;
+	job->max_slabs = Max(job->max_slabs, job->nslabs);
+	__atomic_store_n(&job->slot->nslabs, job->nslabs, __ATOMIC_RELAXED);
+}
+
+/* Number of the device that the settings ask for; -1 when it is not there. */
+static int
+find_device(void)
+{
+	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
+	bool		any = hjg_device == NULL || hjg_device[0] == '\0' || pg_strcasecmp(hjg_device, "auto") == 0;
+
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		char		name[sizeof(devices[i].name)];
+
+		if (__atomic_load_n(&devices[i].state, __ATOMIC_ACQUIRE) != HJG_DEVICE_READY)
+			continue;
+		strlcpy(name, devices[i].name, sizeof(name));
+		if (any || pg_strcasecmp(name, hjg_device) == 0)
+			return i;
+	}
+	return -1;
+}
+
+HjgJob *
+hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
+{
+	static uint32 hint = 0;
+	static HjgJob *spare = NULL;
+	HjgArena   *arena = &hjg_arena_map;
+	Oid			role = GetUserId();
+	HjgJob	   *job;
+	uint32		job_ix;
+	uint32		generation;
+	uint64		since_ns = 0;
+	int			device_ix;
+
+	if (!hjg_service_available(reason))
+		return NULL;
+	device_ix = find_device();
+	if (device_ix < 0)
+	{
+		*reason = HJG_REASON_NO_DEVICE;
+		return NULL;
+	}
+
+	hjg_service_register_callbacks();
+	if (hint == 0)
+		hint = (uint32) MyProc->pgprocno;	/* spread the sessions */
+	/* an error while waiting leaves the struct for the next lease */
+	if (spare == NULL)
+		spare = MemoryContextAlloc(TopMemoryContext, sizeof(HjgJob));
+	while (!hjg_job_slot_lease(arena, hint, (uint32) MyProcPid, role, &job_ix, &generation))
+		if (!wait_for_lease(&since_ns))
+		{
+			*reason = HJG_REASON_NO_SLOT;
+			return NULL;
+		}
+	hint = job_ix;
+
+	job = spare;
+	spare = NULL;
+	memset(job, 0, sizeof(HjgJob));
+	job->role = role;
+	job->job_ix = job_ix;
+	job->generation = generation;
+	job->slot = hjg_job_at(arena, job->job_ix);
+	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
+	job->slab_owner = hjg_slab_owner(job->job_ix, job->generation);
+	job->spec = *spec;
+	hjg_service_track(job);
+	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, (uint32) MyProc->pgprocno);
+	strlcpy(job->device, arena->control->devices[device_ix].name, sizeof(job->device));
+
+	job->slot->device_ix = (uint32) device_ix;
+	job->slot->key_width = (uint32) spec->join.key_width;
+	job->slot->mode = (uint32) spec->join.mode;
+	job->slot->strategy = (uint32) spec->join.strategy;
+	job->slot->nthreads = (uint32) Max(spec->nthreads, 0);
+	job->slot->max_probe_rows = spec->max_probe_rows;
+	hjg_supervisor_watch();
+	return job;
+}
+
+/* One slab into a list that has room for it. */
+static bool
+lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use)
+{
+	uint64		since_ns = 0;
+	uint32		slab_ix;
+
+	while ((slab_ix = hjg_slab_lease(&hjg_arena_map, job->slab_owner, job->role, use)) == HJG_NO_SLAB)
+		if (!wait_for_lease(&since_ns))
+			return false;
+	/* whatever the owner writes until it says how much it was */
+	hjg_arena_map.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
+	list->items[list->n++] = (HjgHeld) {.slab_ix = slab_ix};
+	count_slabs(job, 1);
+	return true;
+}
+
+void *
+hjg_job_slab(HjgJob *job, uint32 *slab_ix)
+{
+	held_reserve(&job->loose, 1);
+	if (!lease_slab(job, &job->loose, HJG_SLAB_INPUT))
+		return NULL;
+	*slab_ix = job->loose.items[job->loose.n - 1].slab_ix;
+	return hjg_arena_slab_at(&hjg_arena_map, *slab_ix);
+}
+
+/* Move a slab from the loose ones to a list of inputs, and to the operation's chain. */
+static void
+add_input(HjgJob *job, HjgOp *op, HjgHeldList *list, uint32 slab_ix, uint32 nrows, uint32 first_row)
+{
+	int			key_width = job->spec.join.key_width;
+	int			i = job->loose.n - 1;
+
+	while (i >= 0 && job->loose.items[i].slab_ix != slab_ix)
+		i--;
+	if (i < 0)
+		elog(ERROR, "hjoin_gpu: slab %u does not belong to the job", slab_ix);
+	if (nrows > HJG_SLAB_BYTES / key_width)
+		elog(ERROR, "hjoin_gpu: %u rows do not fit a slab", nrows);
+	held_reserve(list, 1);
+	job->loose.items[i] = job->loose.items[--job->loose.n];
+	list->items[list->n++] = (HjgHeld) {slab_ix, nrows, first_row};
+
+	/* the keys are never looked at beyond the rows, but slabs are leased zeroed */
+	hjg_arena_map.slabs[slab_ix].dirty_bytes = nrows * key_width;
+	if (!hjg_op_add_input(&hjg_arena_map, op, job->slab_owner, slab_ix, nrows, first_row))
+		elog(ERROR, "hjoin_gpu: slab %u was taken from the job", slab_ix);
+}
+
+void
+hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row)
+{
+	if ((uint64) first_row + nrows > HJG_MAX_BUILD_ROWS)
+		elog(ERROR, "hjoin_gpu: too many build rows for one job");
+	add_input(job, &job->slot->build, &job->build, slab_ix, nrows, first_row);
+	job->build_limit = Max(job->build_limit, (uint64) first_row + nrows);
+}
+
+void
+hjg_job_build_submit(HjgJob *job)
+{
+	HjgOp	   *op = &job->slot->build;
+
+	op->queued_ns = hjg_arena_now_ns();
+	job->submitted = true;
+	hjg_op_move(op, job->generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_bell_ring(&hjg_arena_map, job->job_ix);
+}
+
+static HjgBatch *
+batch_at(HjgJob *job, int batch)
+{
+	if (batch < 0 || batch >= HJG_MAX_BATCHES || !job->batches[batch].open)
+		elog(ERROR, "hjoin_gpu: batch %d is not open", batch);
+	return &job->batches[batch];
+}
+
+static void
+release_list(HjgJob *job, HjgHeldList *list)
+{
+	for (int i = 0; i < list->n; i++)
+		hjg_slab_release(&hjg_arena_map, list->items[i].slab_ix, job->slab_owner);
+	count_slabs(job, -list->n);
+	list->n = 0;
+}
+
+int
+hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
+{
+	int			nslabs;
+	int			b = 0;
+	HjgBatch   *batch;
+	HjgOp	   *op;
+
+	*reason = HJG_REASON_NONE;
+	while (b < HJG_MAX_BATCHES && job->batches[b].open)
+		b++;
+	if (b == HJG_MAX_BATCHES)
+		return -1;
+	batch = &job->batches[b];
+	op = &job->slot->batches[b];
+
+	nslabs = (int) Min((result_pairs + PAGE_PAIRS - 1) / PAGE_PAIRS, hjg_arena_map.nslabs);
+	nslabs = Max(nslabs, 1);
+	held_reserve(&batch->results, nslabs);
+	if (batch->pages != NULL)
+		pfree(batch->pages);
+	batch->pages = NULL;
+	batch->pages = MemoryContextAlloc(TopMemoryContext, nslabs * sizeof(HjgPair *));
+	while (batch->results.n < nslabs && lease_slab(job, &batch->results, HJG_SLAB_RESULT))
+		;
+	/* a smaller place for results means more rounds, nothing worse */
+	if (batch->results.n == 0)
+	{
+		*reason = HJG_REASON_ARENA_FULL;
+		return -1;
+	}
+
+	for (int i = batch->results.n - 1; i >= 0; i--)
+	{
+		uint32		slab_ix = batch->results.items[i].slab_ix;
+
+		hjg_arena_map.slabs[slab_ix].next_ref =
+			i + 1 < batch->results.n ? batch->results.items[i + 1].slab_ix + 1 : 0;
+		batch->pages[i] = hjg_arena_slab_at(&hjg_arena_map, slab_ix);
+	}
+	batch->open = true;
+	batch->submitted = false;
+	batch->nrows = 0;
+	batch->round = 0;
+	memset(&batch->cursor, 0, sizeof(batch->cursor));
+
+	if (!hjg_op_move(op, job->generation, HJG_OP_FREE, HJG_OP_FILLING))
+		elog(ERROR, "hjoin_gpu: batch %d is in use", b);
+	op->input_ref = 0;
+	op->ninputs = 0;
+	op->nrows = 0;
+	op->result_ref = batch->results.items[0].slab_ix + 1;
+	op->nresults = (uint32) batch->results.n;
+	op->round = 0;
+	return b;
+}
+
+void
+hjg_job_batch_add(HjgJob *job, int batch_no, uint32 slab_ix, uint32 nrows)
+{
+	HjgBatch   *batch = batch_at(job, batch_no);
+
+	if (batch->nrows + nrows > HJG_MAX_PROBE_ROWS)
+		elog(ERROR, "hjoin_gpu: too many rows for one probe batch");
+	add_input(job, &job->slot->batches[batch_no], &batch->inputs, slab_ix, nrows, (uint32) batch->nrows);
+	batch->nrows += nrows;
+}
+
+void
+hjg_job_batch_submit(HjgJob *job, int batch_no)
+{
+	HjgBatch   *batch = batch_at(job, batch_no);
+	HjgOp	   *op = &job->slot->batches[batch_no];
+
+	if (batch->submitted)
+		elog(ERROR, "hjoin_gpu: a round of batch %d is under way", batch_no);
+	op->cursor_in = batch->cursor;
+	op->round = batch->round + 1;
+	op->queued_ns = hjg_arena_now_ns();
+	job->submitted = true;
+	batch->submitted = true;
+	hjg_op_move(op, job->generation, batch->round == 0 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
+	batch->round++;
+	hjg_bell_ring(&hjg_arena_map, job->job_ix);
+}
+
+void
+hjg_job_batch_close(HjgJob *job, int batch_no)
+{
+	HjgBatch   *batch = batch_at(job, batch_no);
+	HjgOp	   *op = &job->slot->batches[batch_no];
+	bool		over = __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
+	HjgOpState	state;
+
+	if (batch->submitted && !hjg_op_move(op, job->generation, HJG_OP_QUEUED, HJG_OP_DRAINING) &&
+		!hjg_op_move(op, job->generation, HJG_OP_READY, HJG_OP_DRAINING) && !over)
+		return;					/* it runs: its slabs go back with the job */
+
+	state = (HjgOpState) hjg_op_state(op);
+	hjg_op_move(op, job->generation, state, HJG_OP_FREE);
+	release_list(job, &batch->inputs);
+	release_list(job, &batch->results);
+	batch->submitted = false;
+	batch->open = false;
+}
+
+static HjgSegment *
+segments_of(const HjgHeldList *list, int *nsegments)
+{
+	HjgSegment *segments = palloc(Max(list->n, 1) * sizeof(HjgSegment));
+
+	for (int i = 0; i < list->n; i++)
+		segments[i] = (HjgSegment) {
+			hjg_arena_slab_at(&hjg_arena_map, list->items[i].slab_ix),
+			list->items[i].nrows,
+			list->items[i].first_row
+		};
+	*nsegments = list->n;
+	return segments;
+}
+
+HjgSegment *
+hjg_job_build_segments(HjgJob *job, int *nsegments)
+{
+	return segments_of(&job->build, nsegments);
+}
+
+HjgSegment *
+hjg_job_batch_segments(HjgJob *job, int batch_no, int *nsegments)
+{
+	return segments_of(&batch_at(job, batch_no)->inputs, nsegments);
+}
+
+HjgCursor
+hjg_job_batch_cursor(HjgJob *job, int batch_no)
+{
+	return batch_at(job, batch_no)->cursor;
+}
+
+const char *
+hjg_job_device(HjgJob *job)
+{
+	return job->device;
+}

@@ -1,0 +1,85 @@
+/*
+ * service_init.c
+ *	  Start of the service, its availability, its counters.
+ */
+#include "postgres.h"
+
+#include "arena/hjg_arena_pg.h"
+#include "service/hjg_service.h"
+#include "service/hjg_service_private.h"
+
+StaticAssertDecl((int) HJG_COUNT_COUNT <= HJG_CONTROL_COUNTERS, "too many counters for the arena");
+StaticAssertDecl((int) HJG_REASON_COUNT <= HJG_CONTROL_FALLBACKS, "too many reasons for the arena");
+StaticAssertDecl((int) HJG_CALIBRATION_VALUES == HJG_CONTROL_CALIBRATION, "calibration does not fit the arena");
+
+const char *
+hjg_reason_text(HjgReason reason)
+{
+	switch (reason)
+	{
+		case HJG_REASON_NONE:
+			return "none";
+		case HJG_REASON_SMALL:
+			return "small join";
+		case HJG_REASON_NO_ARENA:
+			return "no shared memory";
+		case HJG_REASON_NO_DEVICE_PROCESS:
+			return "device process not running";
+		case HJG_REASON_NO_DEVICE:
+			return "device not found";
+		case HJG_REASON_NO_SLOT:
+			return "no job slot free";
+		case HJG_REASON_ARENA_FULL:
+			return "shared memory full";
+		case HJG_REASON_DEVICE_LOST:
+			return "device process lost";
+		case HJG_REASON_DEVICE_TIMEOUT:
+			return "device process does not answer";
+		case HJG_REASON_BAD_RESULT:
+			return "result failed its check";
+		case HJG_REASON_ENGINE_ERROR:
+			return "engine error";
+		case HJG_REASON_COUNT:
+			break;
+	}
+	return "unknown";
+}
+
+bool
+hjg_service_available(HjgReason *reason)
+{
+	const HjgControl *control = hjg_arena_map.control;
+
+	if (hjg_arena_map.base == NULL || __atomic_load_n(&control->broken, __ATOMIC_RELAXED))
+		*reason = HJG_REASON_NO_ARENA;
+	else if (__atomic_load_n(&control->ready_epoch, __ATOMIC_ACQUIRE) !=
+			 __atomic_load_n(&control->epoch, __ATOMIC_ACQUIRE))
+		*reason = HJG_REASON_NO_DEVICE_PROCESS;
+	else
+	{
+		*reason = HJG_REASON_NONE;
+		return true;
+	}
+	return false;
+}
+
+void
+hjg_service_count(HjgCounter counter, uint64 n)
+{
+	if (hjg_arena_map.base != NULL && (unsigned) counter < HJG_COUNT_COUNT)
+		__atomic_fetch_add(&hjg_arena_map.control->counters[counter], n, __ATOMIC_RELAXED);
+}
+
+void
+hjg_service_count_fallback(HjgReason reason)
+{
+	if (hjg_arena_map.base != NULL && (unsigned) reason < HJG_REASON_COUNT)
+		__atomic_fetch_add(&hjg_arena_map.control->fallbacks[reason], 1, __ATOMIC_RELAXED);
+}
+
+void
+hjg_service_init(void)
+{
+	hjg_arena_init();
+	hjg_supervisor_register();
+}

@@ -1,0 +1,123 @@
+/*
+ * service_release.c
+ *	  Giving jobs back, by their user or by the callbacks of errors and exits.
+ *
+ * If the device process cannot touch the job any more, slabs and slot go back at
+ * once.  Otherwise the job is marked abandoned: the engine sees the cancel flag
+ * at its next poll, the device process tells the supervisor that it let go,
+ * and the supervisor gives everything back.  The backend does not wait for that.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+
+#include "service/hjg_service.h"
+#include "service/hjg_service_private.h"
+
+/* All jobs of this process. */
+static dlist_head jobs = DLIST_STATIC_INIT(jobs);
+
+static void
+release_slabs(HjgJob *job, HjgHeldList *list)
+{
+	for (int i = 0; i < list->n; i++)
+		hjg_slab_release(&hjg_arena_map, list->items[i].slab_ix, job->slab_owner);
+	list->n = 0;
+}
+
+static void
+free_list(HjgHeldList *list)
+{
+	if (list->items != NULL)
+		pfree(list->items);
+	list->items = NULL;
+}
+
+void
+hjg_job_release(HjgJob *job)
+{
+	if (job == NULL)
+		return;
+	dlist_delete(&job->node);
+	hjg_job_leave(job->slot, job->participant, (uint32) MyProcPid);
+	if (hjg_job_quiesce(&hjg_arena_map, job->slot, job->generation))
+	{
+		release_slabs(job, &job->loose);
+		release_slabs(job, &job->build);
+		for (int b = 0; b < HJG_MAX_BATCHES; b++)
+		{
+			release_slabs(job, &job->batches[b].inputs);
+			release_slabs(job, &job->batches[b].results);
+		}
+		hjg_job_slot_free(job->slot, job->generation, HJG_JOB_SWEEPING);
+		/* it may keep a hash table for us */
+		if (job->submitted)
+			hjg_bell_ring(&hjg_arena_map, job->job_ix);
+	}
+	else if (hjg_job_abandon(job->slot, job->generation))
+	{
+		hjg_service_count(HJG_COUNT_CANCELLED_JOBS, 1);
+		hjg_supervisor_poke();
+	}
+
+	free_list(&job->loose);
+	free_list(&job->build);
+	for (int b = 0; b < HJG_MAX_BATCHES; b++)
+	{
+		free_list(&job->batches[b].inputs);
+		free_list(&job->batches[b].results);
+		if (job->batches[b].pages != NULL)
+			pfree(job->batches[b].pages);
+	}
+	pfree(job);
+}
+
+/* Abort of a transaction or subtransaction, or end of a portal. */
+static void
+release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
+		return;
+	dlist_foreach_modify(iter, &jobs)
+	{
+		HjgJob	   *job = dlist_container(HjgJob, node, iter.cur);
+
+		if (job->resowner != CurrentResourceOwner)
+			continue;
+		if (isCommit)
+			elog(WARNING, "hjoin_gpu: job slot %u was not released", job->job_ix);
+		hjg_job_release(job);
+	}
+}
+
+/* FATAL and normal exit. */
+static void
+release_all(int code, Datum arg)
+{
+	while (!dlist_is_empty(&jobs))
+		hjg_job_release(dlist_head_element(HjgJob, node, &jobs));
+}
+
+/* Enter a job that has a slot in the list; cannot fail after the first time. */
+void
+hjg_service_track(HjgJob *job)
+{
+	job->resowner = CurrentResourceOwner;
+	dlist_push_head(&jobs, &job->node);
+}
+
+/* Before the first lease of this process. */
+void
+hjg_service_register_callbacks(void)
+{
+	static bool registered = false;
+
+	if (registered)
+		return;
+	RegisterResourceReleaseCallback(release_of_owner, NULL);
+	before_shmem_exit(release_all, (Datum) 0);
+	registered = true;
+}

@@ -1,0 +1,159 @@
+/*
+ * service_spawn.c
+ *	  Starting the device process.
+ *
+ * It is a child of the supervisor, and a stranger to PostgreSQL: between fork and
+ * exec only async-signal-safe calls are made; signal mask and dispositions are set
+ * back; every descriptor but standard error, the arena and its end of the
+ * socket is closed; and the kernel kills it when the supervisor ends.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+
+#include "base/hjg_base.h"
+#include "service/hjg_service_private.h"
+
+#define ARENA_FD 3
+#define SOCKET_FD 4
+
+/* The program of the settings, or the one beside the server program. */
+const char *
+hjg_spawn_path(void)
+{
+	static char path[MAXPGPATH];
+	char	   *slash;
+
+	if (hjg_device_program != NULL && hjg_device_program[0] != '\0')
+		return hjg_device_program;
+	strlcpy(path, my_exec_path, sizeof(path));
+	slash = strrchr(path, '/');
+	if (slash == NULL)
+		slash = path - 1;
+	snprintf(slash + 1, sizeof(path) - (slash + 1 - path), "hjoin_gpu_device");
+	return path;
+}
+
+static void
+close_from(int first)
+{
+	struct rlimit limit;
+
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, (unsigned) first, ~0U, 0) == 0)
+		return;
+#endif
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > 65536)
+		limit.rlim_cur = 65536;
+	for (int fd = first; fd < (int) limit.rlim_cur; fd++)
+		close(fd);
+}
+
+/* In the child; does not return. */
+static void
+become_device(char **argv, int arena_fd, int sock, pid_t parent)
+{
+	sigset_t	none;
+	int			fd;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig != SIGKILL && sig != SIGSTOP)
+			signal(sig, SIG_DFL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		_exit(126);
+	setsid();
+
+	/* out of the way of the numbers they are to get */
+	arena_fd = fcntl(arena_fd, F_DUPFD, 10);
+	sock = fcntl(sock, F_DUPFD, 10);
+	fd = open("/dev/null", O_RDWR);
+	if (arena_fd < 0 || sock < 0 || fd < 0 || dup2(fd, STDIN_FILENO) < 0 || dup2(arena_fd, ARENA_FD) < 0 ||
+		dup2(sock, SOCKET_FD) < 0)
+		_exit(126);
+	close_from(SOCKET_FD + 1);
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(argv[0], argv);
+	_exit(127);
+}
+
+/* Returns the process and our end of the socket, or -1 and an errno. */
+pid_t
+hjg_spawn_device(int *sock, int *error)
+{
+	const char *path = hjg_spawn_path();
+	char		arena_arg[32];
+	char		socket_arg[32];
+	char		epoch_arg[32];
+	char		threads_arg[32];
+	char		parent_arg[32];
+	char	   *argv[] = {unconstify(char *, path), arena_arg, socket_arg, epoch_arg, threads_arg, parent_arg, NULL};
+	int			sockets[2];
+	sigset_t	all;
+	sigset_t	saved;
+	pid_t		pid;
+
+	if (access(path, X_OK) != 0)
+	{
+		*error = errno;
+		return -1;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+	{
+		*error = errno;
+		return -1;
+	}
+	fcntl(sockets[0], F_SETFL, O_NONBLOCK);
+	snprintf(arena_arg, sizeof(arena_arg), "--arena-fd=%d", ARENA_FD);
+	snprintf(socket_arg, sizeof(socket_arg), "--socket-fd=%d", SOCKET_FD);
+	snprintf(epoch_arg, sizeof(epoch_arg), "--epoch=%u", hjg_arena_map.control->epoch);
+	snprintf(threads_arg, sizeof(threads_arg), "--threads=%d", hjg_cpu_threads);
+	snprintf(parent_arg, sizeof(parent_arg), "--parent=%d", (int) MyProcPid);
+
+	/* the child must not run our handlers */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &saved);
+	pid = fork();
+	if (pid == 0)
+		become_device(argv, hjg_arena_fd, sockets[1], MyProcPid);
+	*error = errno;
+	sigprocmask(SIG_SETMASK, &saved, NULL);
+	close(sockets[1]);
+	if (pid < 0)
+	{
+		close(sockets[0]);
+		return -1;
+	}
+	*sock = sockets[0];
+	return pid;
+}
+
+/*
+ * A supervisor that was started anew is not the parent of an old device
+ * process; but that one holds a lock on the arena until its last thread is gone.
+ */
+bool
+hjg_spawn_none_alive(void)
+{
+	char		path[64];
+	int			fd;
+	bool		free;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", hjg_arena_fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+	close(fd);
+	return free;
+}

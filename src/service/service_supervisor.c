@@ -1,0 +1,467 @@
+/*
+ * service_supervisor.c
+ *	  The background worker that keeps a device process running.
+ *
+ * It starts the device process, passes its wake-ups on to the latches of those who
+ * wait, notices its death or its silence, and starts it again, with growing
+ * pauses while it keeps dying.  It returns what abandoned jobs held, and gives memory
+ * of idle slabs back to the system.  It has no database connection, so it runs on a
+ * hot standby too, and it loads no driver.
+ *
+ * Death.  The socket to the device process ends, the process is reaped, and
+ * only then the arena's epoch grows: from that moment nobody writes to the jobs of
+ * the old epoch any more, so their owners may take them back.
+ *
+ * Sleep.  While jobs are leased it looks a few times a second; otherwise it
+ * sleeps until someone leases a job (hjg_supervisor_watch()).
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/procsignal.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "service/hjg_service.h"
+#include "service/hjg_service_private.h"
+
+#define BACKOFF_MIN_MS 100
+#define BACKOFF_MAX_MS 30000
+#define HEALTHY_MS 3000			/* so long a life sets the pauses back */
+#define START_TIMEOUT_MS 60000	/* drivers may take their time */
+#define SLAB_IDLE_MS 5000
+#define WARM_SLABS 16			/* of each use */
+#define TICK_MS 250
+#define ASLEEP_MS 60000
+
+PGDLLEXPORT void hjg_supervisor_main(Datum arg);
+
+static pid_t device_pid = 0;	/* 0: none */
+static int	device_socket = -1;
+static WaitEventSet *wait_set = NULL;
+static bool device_ready;
+static bool device_hung;		/* we killed it */
+static uint64 started_ns;
+static uint64 next_start_ns;
+static uint64 backoff_ms = BACKOFF_MIN_MS;
+
+/* heartbeat */
+static uint64 last_beat;
+static uint64 last_beat_ns;
+static bool last_work;
+
+const char *
+hjg_down_text(HjgDownCause cause, uint32 detail)
+{
+	static char text[128];
+
+	switch (cause)
+	{
+		case HJG_DOWN_NOT_STARTED:
+			return "not started";
+		case HJG_DOWN_STARTING:
+			return "starting";
+		case HJG_DOWN_NO_PROGRAM:
+			snprintf(text, sizeof(text), "could not be started: %s", strerror((int) detail));
+			return text;
+		case HJG_DOWN_EXITED:
+			snprintf(text, sizeof(text), "exited with exit code %u", detail);
+			return text;
+		case HJG_DOWN_SIGNALLED:
+			snprintf(text, sizeof(text), "was terminated by signal %u: %s", detail, pg_strsignal((int) detail));
+			return text;
+		case HJG_DOWN_HUNG:
+			return "was killed because it showed no sign of life";
+	}
+	return "unknown";
+}
+
+static void
+set_latch_of(uint32 pgprocno)
+{
+	if (pgprocno < ProcGlobal->allProcCount)
+		SetLatch(&ProcGlobal->allProcs[pgprocno].procLatch);
+}
+
+void
+hjg_supervisor_poke(void)
+{
+	HjgControl *control = hjg_arena_map.control;
+
+	if (hjg_arena_map.base != NULL && __atomic_load_n(&control->supervisor_pid, __ATOMIC_SEQ_CST) != 0)
+		set_latch_of(__atomic_load_n(&control->supervisor_pgprocno, __ATOMIC_SEQ_CST));
+}
+
+void
+hjg_supervisor_watch(void)
+{
+	if (__atomic_load_n(&hjg_arena_map.control->supervisor_asleep, __ATOMIC_SEQ_CST) != 0)
+		hjg_supervisor_poke();
+}
+
+static void
+wake_waiters(uint32 job_ix)
+{
+	const HjgJobSlot *job = &hjg_arena_map.jobs[job_ix];
+
+	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
+		if (__atomic_load_n(&job->participants[p].pid, __ATOMIC_SEQ_CST) != 0 &&
+			__atomic_load_n(&job->participants[p].waiting, __ATOMIC_SEQ_CST) != 0)
+			set_latch_of(__atomic_load_n(&job->participants[p].pgprocno, __ATOMIC_SEQ_CST));
+}
+
+static void
+relay(void)
+{
+	uint64		jobs[HJG_MAX_JOBS / 64];
+
+	hjg_relay_take(&hjg_arena_map, jobs);
+	for (int w = 0; w < HJG_MAX_JOBS / 64; w++)
+		for (uint64 bits = jobs[w]; bits != 0; bits &= bits - 1)
+			wake_waiters(w * 64 + __builtin_ctzll(bits));
+}
+
+static void
+set_down(HjgDownCause cause, uint32 detail)
+{
+	__atomic_store_n(&hjg_arena_map.control->down_detail, detail, __ATOMIC_RELAXED);
+	__atomic_store_n(&hjg_arena_map.control->down_cause, cause, __ATOMIC_RELAXED);
+}
+
+/* The old process is surely dead. */
+static void
+next_epoch(void)
+{
+	HjgControl *control = hjg_arena_map.control;
+
+	__atomic_store_n(&control->device_pid, 0, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&control->epoch, 1, __ATOMIC_SEQ_CST);
+	for (uint32 ix = 0; ix < HJG_MAX_JOBS; ix++)
+		wake_waiters(ix);
+}
+
+static void
+make_wait_set(void)
+{
+	if (wait_set != NULL)
+		FreeWaitEventSet(wait_set);
+	wait_set = CreateWaitEventSet(TopMemoryContext, 3);
+	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	if (device_socket >= 0)
+		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, device_socket, NULL, NULL);
+}
+
+static void
+close_socket(void)
+{
+	if (device_socket < 0)
+		return;
+	close(device_socket);
+	device_socket = -1;
+	make_wait_set();
+}
+
+/* When to try again; grows while it keeps failing. */
+static void
+plan_start(uint64 now)
+{
+	next_start_ns = now + backoff_ms * 1000000;
+	backoff_ms = Min(backoff_ms * 2, BACKOFF_MAX_MS);
+}
+
+static void
+start_device(uint64 now)
+{
+	static int	last_error = 0;
+	HjgControl *control = hjg_arena_map.control;
+	int			error;
+	pid_t		pid;
+
+	pid = hjg_spawn_device(&device_socket, &error);
+	if (pid < 0)
+	{
+		set_down(HJG_DOWN_NO_PROGRAM, (uint32) error);
+		if (error != last_error)
+		{
+			errno = error;
+			ereport(LOG,
+					(errcode_for_file_access(),
+					 errmsg("could not start the hjoin_gpu device process \"%s\": %m", hjg_spawn_path()),
+					 errdetail("Joins run in the backends meanwhile."),
+					 errhint("Install the program beside the server program, or set hjoin_gpu.device_program.")));
+		}
+		last_error = error;
+		plan_start(now);
+		return;
+	}
+	last_error = 0;
+	device_pid = pid;
+	device_ready = false;
+	device_hung = false;
+	started_ns = last_beat_ns = now;
+	set_down(HJG_DOWN_STARTING, 0);
+	__atomic_store_n(&control->device_pid, (uint32) pid, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->device_started_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
+	hjg_service_count(HJG_COUNT_DEVICE_STARTS, 1);
+	make_wait_set();
+}
+
+/* Look whether the device process is gone, and say so. */
+static void
+reap_device(uint64 now)
+{
+	HjgDownCause cause;
+	uint32		detail = 0;
+	int			status;
+	bool		missing;
+	pid_t		pid = waitpid(device_pid, &status, WNOHANG);
+
+	if (pid == 0 || (pid < 0 && errno == EINTR))
+		return;
+	if (pid < 0)
+	{
+		cause = HJG_DOWN_EXITED;	/* someone else reaped it: cannot happen */
+	}
+	else if (WIFSIGNALED(status))
+	{
+		cause = device_hung ? HJG_DOWN_HUNG : HJG_DOWN_SIGNALLED;
+		detail = WTERMSIG(status);
+	}
+	else
+	{
+		cause = HJG_DOWN_EXITED;
+		detail = WEXITSTATUS(status);
+	}
+	missing = cause == HJG_DOWN_EXITED && (detail == 126 || detail == 127);
+	set_down(cause, detail);
+	hjg_service_count(HJG_COUNT_DEVICE_DEATHS, 1);
+	close_socket();
+	next_epoch();
+	if (device_ready && now - started_ns > (uint64) HEALTHY_MS * 1000000)
+		backoff_ms = BACKOFF_MIN_MS;
+	ereport(LOG,
+			(errmsg("hjoin_gpu device process (PID %d) %s", (int) device_pid, hjg_down_text(cause, detail)),
+			 errdetail("It is started again in %llu ms; joins run in the backends meanwhile.",
+					   (unsigned long long) backoff_ms),
+			 missing ? errhint("Check that \"%s\" is a program for this system.", hjg_spawn_path()) : 0));
+	device_pid = 0;
+	device_ready = false;
+	plan_start(now);
+}
+
+/* Read the device process's bytes; what they ask for is in the arena. */
+static void
+drain_socket(void)
+{
+	char		bytes[256];
+	ssize_t		n;
+
+	if (device_socket < 0)
+		return;
+	do
+		n = recv(device_socket, bytes, sizeof(bytes), MSG_DONTWAIT);
+	while (n == (ssize_t) sizeof(bytes));
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+	{
+		/* it is ending; make sure of it */
+		kill(device_pid, SIGKILL);
+		close_socket();
+	}
+}
+
+static void
+check_ready(void)
+{
+	HjgControl *control = hjg_arena_map.control;
+
+	if (device_ready || __atomic_load_n(&control->ready_epoch, __ATOMIC_SEQ_CST) !=
+		__atomic_load_n(&control->epoch, __ATOMIC_SEQ_CST))
+		return;
+	device_ready = true;
+	ereport(LOG, (errmsg("hjoin_gpu device process (PID %d) is ready", (int) device_pid)));
+}
+
+/*
+ * Kill a device process that has work and makes no progress.  The time counts
+ * from when we first saw the work: before that we may have slept.
+ */
+static void
+check_beat(uint64 now)
+{
+	HjgControl *control = hjg_arena_map.control;
+	uint64		beat = __atomic_load_n(&control->beat, __ATOMIC_SEQ_CST);
+	bool		work = !device_ready || hjg_bell_pending(&hjg_arena_map) ||
+		__atomic_load_n(&control->busy, __ATOMIC_SEQ_CST) > 0;
+	uint64		timeout_ms = device_ready ? hjg_device_timeout_ms : Max(START_TIMEOUT_MS, hjg_device_timeout_ms);
+	bool		had_work = last_work;
+
+	last_work = work;
+	if (beat != last_beat || !work || !had_work)
+	{
+		last_beat = beat;
+		last_beat_ns = now;
+	}
+	else if (!device_hung && now - last_beat_ns > timeout_ms * 1000000)
+	{
+		device_hung = true;
+		hjg_service_count(HJG_COUNT_DEVICE_KILLS, 1);
+		kill(device_pid, SIGKILL);
+	}
+}
+
+static bool
+owner_alive(hjg_u32 pid, void *arg)
+{
+	return kill((pid_t) pid, 0) == 0 || errno != ESRCH;
+}
+
+static bool
+jobs_leased(void)
+{
+	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
+		if (HJG_WORD_STATE(__atomic_load_n(&hjg_arena_map.jobs[ix].word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
+			return true;
+	return false;
+}
+
+/* How long to sleep.  Sets the flag that asks to be woken when work begins. */
+static long
+sleep_ms(uint64 now, int nabandoned)
+{
+	HjgControl *control = hjg_arena_map.control;
+	long		ms = Min(TICK_MS, Max(hjg_device_timeout_ms / 8, 10));
+
+	if (device_pid != 0 && device_socket < 0)
+		return 5;				/* dying */
+	if (device_pid == 0)
+		return next_start_ns <= now ? 0 : Min(ms, (long) ((next_start_ns - now) / 1000000) + 1);
+	if (nabandoned > 0)
+		return 20;
+	if (!device_ready || hjg_slab_nwarm(&hjg_arena_map) > WARM_SLABS * HJG_SLAB_USES)
+		return ms;
+
+	__atomic_store_n(&control->supervisor_asleep, 1, __ATOMIC_SEQ_CST);
+	if (jobs_leased() || hjg_bell_pending(&hjg_arena_map))
+	{
+		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
+		return ms;
+	}
+	return ASLEEP_MS;
+}
+
+static void
+supervisor_exit(int code, Datum arg)
+{
+	__atomic_store_n(&hjg_arena_map.control->supervisor_pid, 0, __ATOMIC_SEQ_CST);
+	if (device_pid != 0)
+		kill(device_pid, SIGKILL);
+}
+
+/* Wait until no device process of an earlier supervisor is left. */
+static void
+outlive_old_device(void)
+{
+	HjgControl *control = hjg_arena_map.control;
+	uint32		old = __atomic_load_n(&control->device_pid, __ATOMIC_RELAXED);
+
+	if (old == 0)
+		return;
+	while (!hjg_spawn_none_alive())
+	{
+		/* the kernel kills it since its parent is gone; we only wait */
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ShutdownRequestPending)
+			proc_exit(1);
+	}
+	next_epoch();
+}
+
+void
+hjg_supervisor_main(Datum arg)
+{
+	HjgControl *control = hjg_arena_map.control;
+	uint64		trim_ns = 0;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	if (hjg_arena_map.base == NULL)
+		proc_exit(0);			/* not to be restarted: the postmaster has warned */
+
+	before_shmem_exit(supervisor_exit, (Datum) 0);
+	__atomic_store_n(&control->supervisor_pgprocno, (uint32) MyProc->pgprocno, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&control->supervisor_pid, (uint32) MyProcPid, __ATOMIC_SEQ_CST);
+	hjg_calibration_load();
+	outlive_old_device();
+	make_wait_set();
+
+	for (;;)
+	{
+		WaitEvent	event;
+		uint64		now = hjg_arena_now_ns();
+		int			nabandoned;
+		int			nreturned;
+
+		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ShutdownRequestPending)
+			proc_exit(1);
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+
+		drain_socket();
+		relay();
+		if (device_pid != 0)
+		{
+			check_ready();
+			check_beat(now);
+			if (device_socket < 0)
+				reap_device(now);
+		}
+		if (device_pid == 0 && next_start_ns <= now)
+			start_device(now);
+		nabandoned = hjg_job_sweep(&hjg_arena_map, owner_alive, NULL, &nreturned);
+		if (now - trim_ns > (uint64) SLAB_IDLE_MS / 5 * 1000000)
+		{
+			hjg_slab_trim(&hjg_arena_map, SLAB_IDLE_MS, WARM_SLABS);
+			trim_ns = now;
+		}
+
+		(void) WaitEventSetWait(wait_set, sleep_ms(now, nabandoned), &event, 1, PG_WAIT_EXTENSION);
+	}
+}
+
+void
+hjg_supervisor_register(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "hjoin_gpu", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "hjg_supervisor_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "hjoin_gpu supervisor", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "hjoin_gpu supervisor", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+}

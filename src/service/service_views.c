@@ -1,0 +1,288 @@
+/*
+ * service_views.c
+ *	  What users can see of the service: devices, jobs, counters, memory.
+ *
+ * Everything is read from the arena without a lock, so a row may mix two moments.
+ * Without an arena the functions return no rows, or zeros with the reason.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "service/hjg_service.h"
+#include "service/hjg_service_private.h"
+
+PG_FUNCTION_INFO_V1(hjoin_gpu_devices);
+PG_FUNCTION_INFO_V1(hjoin_gpu_jobs);
+PG_FUNCTION_INFO_V1(hjoin_gpu_stat);
+PG_FUNCTION_INFO_V1(hjoin_gpu_stat_reset);
+PG_FUNCTION_INFO_V1(hjoin_gpu_arena);
+
+/* From microseconds since the Unix epoch. */
+static Datum
+timestamp_of(uint64 unix_us)
+{
+	return TimestampTzGetDatum((TimestampTz) unix_us -
+							   (TimestampTz) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY);
+}
+
+/* A text of the arena that must not be trusted to end, or to be ASCII. */
+static Datum
+text_of(const char *chars, size_t room, bool *isnull)
+{
+	char		copy[256];
+
+	strlcpy(copy, chars, Min(room, sizeof(copy)));
+	for (char *c = copy; *c; c++)
+		if ((unsigned char) *c < ' ' || (unsigned char) *c > '~')
+			*c = '?';
+	*isnull = copy[0] == '\0';
+	return CStringGetTextDatum(copy);
+}
+
+static bool
+device_process_ready(void)
+{
+	const HjgControl *control = hjg_arena_map.control;
+
+	return __atomic_load_n(&control->ready_epoch, __ATOMIC_SEQ_CST) ==
+		__atomic_load_n(&control->epoch, __ATOMIC_SEQ_CST);
+}
+
+Datum
+hjoin_gpu_devices(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const HjgControl *control = hjg_arena_map.control;
+	bool		ready;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (hjg_arena_map.base == NULL)
+		return (Datum) 0;
+
+	ready = device_process_ready();
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		const HjgDeviceInfo *device = &control->devices[i];
+		uint32		state = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
+		uint32		pid = __atomic_load_n(&control->device_pid, __ATOMIC_RELAXED);
+		Datum		values[9];
+		bool		nulls[9] = {0};
+
+		if (state == HJG_DEVICE_ABSENT)
+			continue;
+		values[0] = text_of(device->name, sizeof(device->name), &nulls[0]);
+		values[1] = text_of(device->kind, sizeof(device->kind), &nulls[1]);
+		values[2] = text_of(device->description, sizeof(device->description), &nulls[2]);
+		values[3] = CStringGetTextDatum(!ready ? "down" : state == HJG_DEVICE_READY ? "ready" : "failed");
+		if (ready)
+			values[4] = text_of(device->reason, sizeof(device->reason), &nulls[4]);
+		else
+			values[4] = CStringGetTextDatum(psprintf("device process %s", hjg_down_text(control->down_cause,
+																						 control->down_detail)));
+		values[5] = Int64GetDatum((int64) device->memory_bytes);
+		values[6] = Int32GetDatum((int32) device->compute_units);
+		values[7] = Int32GetDatum((int32) pid);
+		nulls[7] = pid == 0;
+		values[8] = timestamp_of(control->device_started_us);
+		nulls[8] = pid == 0;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+
+	/* no device process has ever come so far: say why */
+	if (!ready && __atomic_load_n(&control->devices[0].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_ABSENT)
+	{
+		Datum		values[9] = {0};
+		bool		nulls[9];
+
+		memset(nulls, true, sizeof(nulls));
+		values[3] = CStringGetTextDatum("down");
+		values[4] = CStringGetTextDatum(psprintf("device process %s", hjg_down_text(control->down_cause,
+																					 control->down_detail)));
+		nulls[3] = nulls[4] = false;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+static const char *
+job_state_text(const HjgJobSlot *job, uint64 word)
+{
+	switch (HJG_WORD_STATE(word))
+	{
+		case HJG_JOB_LEASED:
+			break;
+		case HJG_JOB_ABANDONED:
+			return "abandoned";
+		case HJG_JOB_SWEEPING:
+			return "ending";
+		default:
+			return "unknown";
+	}
+	switch (hjg_op_state(&job->build))
+	{
+		case HJG_OP_FILLING:
+			return "filling";
+		case HJG_OP_QUEUED:
+			return "queued";
+		case HJG_OP_RUNNING:
+			return "building";
+		case HJG_OP_READY:
+			return "probing";
+		default:
+			return "ending";
+	}
+}
+
+Datum
+hjoin_gpu_jobs(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	bool		all_roles = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (hjg_arena_map.base == NULL)
+		return (Datum) 0;
+
+	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
+	{
+		const HjgJobSlot *job = &hjg_arena_map.jobs[ix];
+		uint64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
+		Oid			role = __atomic_load_n(&job->owner_role, __ATOMIC_RELAXED);
+		bool		visible = all_roles || has_privs_of_role(GetUserId(), role);
+		int			in_flight = 0;
+		Datum		values[9];
+		bool		nulls[9] = {0};
+
+		if (HJG_WORD_STATE(word) == HJG_JOB_FREE)
+			continue;
+		for (int b = 0; b < HJG_MAX_BATCHES; b++)
+		{
+			uint32		state = hjg_op_state(&job->batches[b]);
+
+			in_flight += state == HJG_OP_QUEUED || state == HJG_OP_RUNNING || state == HJG_OP_READY;
+		}
+		values[0] = Int32GetDatum(ix);
+		values[1] = Int64GetDatum(HJG_WORD_GENERATION(word));
+		values[2] = Int32GetDatum((int32) __atomic_load_n(&job->owner_pid, __ATOMIC_RELAXED));
+		values[3] = ObjectIdGetDatum(role);
+		values[4] = CStringGetTextDatum(job_state_text(job, word));
+		values[5] = Int64GetDatum((int64) __atomic_load_n(&job->build.nrows, __ATOMIC_RELAXED));
+		values[6] = Int32GetDatum(in_flight);
+		values[7] = Int64GetDatum((int64) __atomic_load_n(&job->nslabs, __ATOMIC_RELAXED) * HJG_SLAB_BYTES);
+		values[8] = timestamp_of(__atomic_load_n(&job->since_us, __ATOMIC_RELAXED));
+		if (!visible)
+			nulls[2] = nulls[3] = nulls[5] = nulls[8] = true;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+static const struct
+{
+	HjgCounter	counter;
+	const char *name;
+}			counter_names[] = {
+	{HJG_COUNT_JOINS, "joins"},
+	{HJG_COUNT_JOINS_DEVICE, "joins_device"},
+	{HJG_COUNT_JOINS_BACKEND, "joins_backend"},
+	{HJG_COUNT_BUILD_ROWS, "build_rows"},
+	{HJG_COUNT_PROBE_ROWS, "probe_rows"},
+	{HJG_COUNT_PAIRS, "pairs"},
+	{HJG_COUNT_PARTITIONED, "joins_partitioned"},
+	{HJG_COUNT_REDONE_BATCHES, "batches_redone"},
+	{HJG_COUNT_BAD_RESULTS, "results_rejected"},
+	{HJG_COUNT_CANCELLED_JOBS, "jobs_cancelled"},
+	{HJG_COUNT_DEVICE_STARTS, "device_starts"},
+	{HJG_COUNT_DEVICE_DEATHS, "device_deaths"},
+	{HJG_COUNT_DEVICE_KILLS, "device_kills"},
+};
+
+StaticAssertDecl(lengthof(counter_names) == HJG_COUNT_COUNT, "a counter has no name");
+
+static void
+put_stat(ReturnSetInfo *rsinfo, const char *name, uint64 value, const char *detail)
+{
+	Datum		values[3];
+	bool		nulls[3] = {false, false, detail == NULL};
+
+	values[0] = CStringGetTextDatum(name);
+	values[1] = Int64GetDatum((int64) value);
+	values[2] = detail ? CStringGetTextDatum(detail) : (Datum) 0;
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+Datum
+hjoin_gpu_stat(PG_FUNCTION_ARGS)
+{
+	/* in the order of HjgReason; NULL for those that are no fallbacks */
+	static const char *const fallback_names[HJG_REASON_COUNT] = {
+		[HJG_REASON_NO_ARENA] = "fallback_no_arena",
+		[HJG_REASON_NO_DEVICE_PROCESS] = "fallback_no_device_process",
+		[HJG_REASON_NO_DEVICE] = "fallback_no_device",
+		[HJG_REASON_NO_SLOT] = "fallback_no_slot",
+		[HJG_REASON_ARENA_FULL] = "fallback_arena_full",
+		[HJG_REASON_DEVICE_LOST] = "fallback_device_lost",
+		[HJG_REASON_DEVICE_TIMEOUT] = "fallback_device_timeout",
+		[HJG_REASON_BAD_RESULT] = "fallback_bad_result",
+		[HJG_REASON_ENGINE_ERROR] = "fallback_engine_error",
+	};
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const HjgControl *control = hjg_arena_map.control;
+	HjgReason	reason;
+	bool		available = hjg_service_available(&reason);
+
+	InitMaterializedSRF(fcinfo, 0);
+	put_stat(rsinfo, "available", available, available ? NULL : hjg_reason_text(reason));
+	for (size_t i = 0; i < lengthof(counter_names); i++)
+		put_stat(rsinfo, counter_names[i].name,
+				 control ? __atomic_load_n(&control->counters[counter_names[i].counter], __ATOMIC_RELAXED) : 0,
+				 NULL);
+	for (int i = 0; i < HJG_REASON_COUNT; i++)
+		if (fallback_names[i] != NULL)
+			put_stat(rsinfo, fallback_names[i],
+					 control ? __atomic_load_n(&control->fallbacks[i], __ATOMIC_RELAXED) : 0,
+					 hjg_reason_text((HjgReason) i));
+	return (Datum) 0;
+}
+
+Datum
+hjoin_gpu_stat_reset(PG_FUNCTION_ARGS)
+{
+	HjgControl *control = hjg_arena_map.control;
+
+	if (control == NULL)
+		PG_RETURN_VOID();
+	for (int i = 0; i < HJG_CONTROL_COUNTERS; i++)
+		__atomic_store_n(&control->counters[i], 0, __ATOMIC_RELAXED);
+	for (int i = 0; i < HJG_CONTROL_FALLBACKS; i++)
+		__atomic_store_n(&control->fallbacks[i], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->reset_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
+	PG_RETURN_VOID();
+}
+
+Datum
+hjoin_gpu_arena(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	HjgArenaUse use = {0};
+	Datum		values[4];
+	bool		nulls[4] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (hjg_arena_map.base != NULL)
+		hjg_arena_use(&hjg_arena_map, &use);
+	values[0] = Int64GetDatum((int64) use.total_bytes);
+	values[1] = Int64GetDatum((int64) use.leased_bytes);
+	values[2] = Int64GetDatum((int64) use.warm_bytes);
+	values[3] = Int64GetDatum(hjg_arena_map.base == NULL ? 0 :
+							  (int64) __atomic_load_n(&hjg_arena_map.control->workspace_bytes, __ATOMIC_RELAXED));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+}

@@ -1,0 +1,185 @@
+/*
+ * service_wait.c
+ *	  Waiting for a round, and believing what it reports only after a check.
+ *
+ * A backend sleeps on its latch and nowhere else.  Short rounds end while a system
+ * call to fall asleep would still be under way, so it looks a few microseconds
+ * first.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "storage/s_lock.h"
+
+#include "base/hjg_base.h"
+#include "service/hjg_service.h"
+#include "service/hjg_service_private.h"
+
+#define SPIN_NS 40000
+/* The longest sleep without a look: a lost wake-up costs no more. */
+#define LOOK_MS 100
+
+#define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
+
+static bool
+lost(const HjgJob *job)
+{
+	return __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
+}
+
+bool
+hjg_job_batch_ready(HjgJob *job, int batch_no)
+{
+	return job->reason != HJG_REASON_NONE || batch_no < 0 || batch_no >= HJG_MAX_BATCHES ||
+		hjg_op_state(&job->slot->batches[batch_no]) == HJG_OP_READY || lost(job);
+}
+
+/* Has the device process shown no sign of life for twice its time? */
+static bool
+silent(HjgJob *job)
+{
+	uint64		beat = __atomic_load_n(&hjg_arena_map.control->beat, __ATOMIC_RELAXED);
+	uint64		now = hjg_arena_now_ns();
+
+	if (beat != job->beat)
+	{
+		job->beat = beat;
+		job->beat_ns = now;
+	}
+	return now - job->beat_ns > (uint64) hjg_device_timeout_ms * 2 * 1000000;
+}
+
+static bool
+spin_until_ready(const HjgOp *op, uint64 start_ns)
+{
+	do
+	{
+		for (int i = 0; i < 32; i++)
+		{
+			if (hjg_op_state(op) == HJG_OP_READY)
+				return true;
+			SPIN_DELAY();
+		}
+	} while (hjg_arena_now_ns() - start_ns < SPIN_NS);
+	return false;
+}
+
+/* Sleep until the operation is ready, or the job has failed. */
+static HjgReason
+wait_ready(HjgJob *job, const HjgOp *op)
+{
+	HjgReason	reason = HJG_REASON_NONE;
+	uint64		start_ns = hjg_arena_now_ns();
+	HjgParticipant *me = job->participant >= 0 ? &job->slot->participants[job->participant] : NULL;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!spin_until_ready(op, start_ns))
+	{
+		job->beat = __atomic_load_n(&hjg_arena_map.control->beat, __ATOMIC_RELAXED);
+		job->beat_ns = start_ns;
+		if (me != NULL)
+			__atomic_store_n(&me->waiting, 1, __ATOMIC_SEQ_CST);
+		while (hjg_op_state(op) != HJG_OP_READY)
+		{
+			if (lost(job))
+			{
+				/* it may have ended just before the process did */
+				if (hjg_op_state(op) != HJG_OP_READY)
+					reason = HJG_REASON_DEVICE_LOST;
+				break;
+			}
+			if (silent(job))
+			{
+				reason = HJG_REASON_DEVICE_TIMEOUT;
+				break;
+			}
+			if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS,
+						  PG_WAIT_EXTENSION) & WL_LATCH_SET)
+				ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
+		if (me != NULL)
+			__atomic_store_n(&me->waiting, 0, __ATOMIC_SEQ_CST);
+	}
+	job->wait_ns += hjg_arena_now_ns() - start_ns;
+	return reason;
+}
+
+HjgReason
+hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
+{
+	HjgBatch   *batch;
+	HjgOp	   *op;
+	HjgExpected expected;
+	HjgReported reported;
+	HjgCheck	check;
+
+	if (batch_no < 0 || batch_no >= HJG_MAX_BATCHES || !job->batches[batch_no].submitted)
+		elog(ERROR, "hjoin_gpu: no round of batch %d is under way", batch_no);
+	if (job->reason != HJG_REASON_NONE)
+		return job->reason;
+	batch = &job->batches[batch_no];
+	op = &job->slot->batches[batch_no];
+
+	job->reason = wait_ready(job, op);
+	if (job->reason != HJG_REASON_NONE)
+		return job->reason;
+	if (!hjg_op_move(op, job->generation, HJG_OP_READY, HJG_OP_DRAINING))
+		return job->reason = HJG_REASON_BAD_RESULT;
+	batch->submitted = false;
+
+	hjg_check_copy(op, &reported);
+	if (reported.status != HJG_OK)
+		return job->reason = HJG_REASON_ENGINE_ERROR;
+
+	expected = (HjgExpected) {
+		.round = batch->round,
+		.mode = job->spec.join.mode,
+		.probe_rows = batch->nrows,
+		.build_limit = job->build_limit,
+		.cursor = batch->cursor,
+		.pages = batch->pages,
+		.npages = (uint32) batch->results.n,
+		.page_pairs = PAGE_PAIRS,
+	};
+	check = hjg_check_round(&expected, &reported);
+	if (check != HJG_CHECK_GOOD)
+	{
+		hjg_service_count(HJG_COUNT_BAD_RESULTS, 1);
+		ereport(LOG,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("a result of the hjoin_gpu device process failed its check: %s", hjg_check_text(check)),
+				 errdetail("Device \"%s\", job slot %u, batch %d, round %u, %llu pairs. The result is not used.",
+						   job->device, job->job_ix, batch_no, batch->round,
+						   (unsigned long long) reported.npairs)));
+		return job->reason = HJG_REASON_BAD_RESULT;
+	}
+
+	batch->cursor = reported.cursor;
+	result->pages = batch->pages;
+	result->npages = batch->results.n;
+	result->page_pairs = PAGE_PAIRS;
+	result->npairs = reported.npairs;
+	result->cursor = reported.cursor;
+	result->finished = reported.cursor.row >= batch->nrows;
+	return HJG_REASON_NONE;
+}
+
+void
+hjg_job_times(HjgJob *job, HjgJobTimes *times)
+{
+	const HjgJobStats *stats = &job->slot->stats;
+	uint32		strategy = __atomic_load_n(&stats->strategy, __ATOMIC_RELAXED);
+
+	times->partition_ns = __atomic_load_n(&stats->partition_ns, __ATOMIC_RELAXED);
+	times->build_ns = __atomic_load_n(&stats->build_ns, __ATOMIC_RELAXED);
+	times->probe_ns = __atomic_load_n(&stats->probe_ns, __ATOMIC_RELAXED);
+	times->transfer_ns = __atomic_load_n(&stats->transfer_ns, __ATOMIC_RELAXED);
+	times->workspace_bytes = __atomic_load_n(&stats->workspace_bytes, __ATOMIC_RELAXED);
+	times->npartitions = (int) __atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED);
+	times->strategy = strategy <= HJG_CPU_RADIX ? (HjgCpuStrategy) strategy : HJG_CPU_AUTO;
+	times->wait_ns = job->wait_ns;
+	times->arena_bytes = (uint64) job->max_slabs * HJG_SLAB_BYTES;
+}

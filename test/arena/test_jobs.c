@@ -1,0 +1,256 @@
+/*
+ * test_jobs.c
+ *	  Job slots: leasing, generations, abandoning, sweeping, several at a time.
+ */
+#include <pthread.h>
+
+#include "hjg_test.h"
+
+#define NTHREADS 8
+#define NROUNDS 3000
+
+static HjgArena arena;
+
+static bool
+always_alive(hjg_u32 pid, void *arg)
+{
+	(void) pid;
+	(void) arg;
+	return true;
+}
+
+static bool
+never_alive(hjg_u32 pid, void *arg)
+{
+	(void) pid;
+	(void) arg;
+	return false;
+}
+
+/* A job with one slab, its build queued. */
+static HjgJobSlot *
+queued_job(hjg_u32 *job_ix, hjg_u32 *generation)
+{
+	HjgJobSlot *job;
+	hjg_u64		owner;
+	hjg_u32		slab_ix;
+
+	if (!hjg_job_slot_lease(&arena, 0, 100, 1, job_ix, generation))
+		return NULL;
+	job = hjg_job_at(&arena, *job_ix);
+	owner = hjg_slab_owner(*job_ix, *generation);
+	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
+	hjg_op_add_input(&arena, &job->build, owner, slab_ix, 10, 0);
+	hjg_op_move(&job->build, *generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	return job;
+}
+
+static hjg_u64
+leased_bytes(void)
+{
+	HjgArenaUse use;
+
+	hjg_arena_use(&arena, &use);
+	return use.leased_bytes;
+}
+
+static void
+test_life(void)
+{
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	hjg_u32		later;
+	hjg_u32		again_ix;
+	HjgJobSlot *job;
+
+	arena = test_arena(16);
+	job = queued_job(&job_ix, &generation);
+	test_claim(hjg_op_state(&job->build) == HJG_OP_QUEUED, "a submitted build is queued");
+	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED), "it cannot be submitted twice");
+	test_claim(!hjg_op_move(&job->build, generation + 1, HJG_OP_QUEUED, HJG_OP_RUNNING),
+			   "another generation cannot claim it");
+	test_claim(hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "it is claimed once");
+	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "and not again");
+	test_claim(!hjg_job_quiesce(&arena, job, generation), "a job with a running operation cannot be given back");
+	test_claim(hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY) &&
+			   hjg_job_quiesce(&arena, job, generation), "one whose operations have ended can");
+	hjg_slab_release_all(&arena, hjg_slab_owner(job_ix, generation));
+	test_claim(hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING), "its slot becomes free");
+	test_claim(!hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING), "once");
+	test_claim(leased_bytes() == 0, "its slabs are free");
+	test_claim(hjg_job_slot_lease(&arena, job_ix, 1, 1, &again_ix, &later) && again_ix == job_ix &&
+			   later == generation + 1, "the slot's next job has the next generation");
+	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED) &&
+			   !hjg_job_abandon(job, generation), "who knows the old generation cannot touch the new job");
+	hjg_arena_detach(&arena);
+}
+
+static void
+test_sweep(void)
+{
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	HjgJobSlot *job;
+	int			nreturned;
+
+	arena = test_arena(16);
+	job = queued_job(&job_ix, &generation);
+	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 0,
+			   "a sweep leaves the jobs of the living alone");
+	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	test_claim(hjg_job_abandon(job, generation), "a job is abandoned");
+	test_claim(__atomic_load_n(&job->cancel, __ATOMIC_SEQ_CST) == 1, "that asks the engine to stop");
+	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 1 && nreturned == 0,
+			   "a sweep waits for a running operation");
+	test_claim(leased_bytes() == HJG_SLAB_BYTES, "and the slabs stay leased until then");
+	hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1,
+			   "then the job is returned");
+	test_claim(leased_bytes() == 0, "with its slabs");
+
+	job = queued_job(&job_ix, &generation);
+	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	hjg_job_abandon(job, generation);
+	__atomic_fetch_add(&arena.control->epoch, 1, __ATOMIC_SEQ_CST);
+	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+			   "an operation of a dead device process is not waited for");
+
+	job = queued_job(&job_ix, &generation);
+	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+			   "the job of a dead owner is returned");
+	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING),
+			   "and its queued operation cannot be claimed any more");
+
+	job = queued_job(&job_ix, &generation);
+	__atomic_store_n(&job->owner_pid, 0, __ATOMIC_SEQ_CST);
+	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 0,
+			   "a job that is just being leased is left alone");
+	hjg_arena_detach(&arena);
+}
+
+static void
+test_limits(void)
+{
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	int			n = 0;
+	int			participants = 0;
+	HjgJobSlot *job;
+
+	arena = test_arena(4);
+	while (hjg_job_slot_lease(&arena, 17, 1, 1, &job_ix, &generation))
+		n++;
+	test_claim(n == HJG_MAX_JOBS, "as many jobs as there are slots can be leased");
+	job = hjg_job_at(&arena, 5);
+	while (hjg_job_join(job, 1, 1) >= 0)
+		participants++;
+	test_claim(participants == HJG_MAX_PARTICIPANTS, "as many participants as there are places can join");
+	hjg_job_leave(job, 3, 1);
+	test_claim(hjg_job_join(job, 2, 1) == 3, "a place that was left can be taken");
+	hjg_job_leave(job, 3, 1);
+	test_claim(job->participants[3].pid == 2, "but not be left for another");
+	hjg_job_leave(job, -1, 1);
+	hjg_job_leave(job, HJG_MAX_PARTICIPANTS, 1);
+	hjg_arena_detach(&arena);
+}
+
+/* Clients and a device side and a sweeper at the same time. */
+static bool stop_device;
+
+static void *
+device_side(void *arg)
+{
+	(void) arg;
+	while (!__atomic_load_n(&stop_device, __ATOMIC_RELAXED))
+		for (hjg_u32 ix = 0; ix < NTHREADS * 2; ix++)
+		{
+			HjgJobSlot *job = &arena.jobs[ix];
+			hjg_u32		generation = HJG_WORD_GENERATION(__atomic_load_n(&job->word, __ATOMIC_SEQ_CST));
+
+			if (hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
+				hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+		}
+	return NULL;
+}
+
+static void *
+sweeper_side(void *arg)
+{
+	(void) arg;
+	while (!__atomic_load_n(&stop_device, __ATOMIC_RELAXED))
+	{
+		int			nreturned;
+
+		hjg_job_sweep(&arena, always_alive, NULL, &nreturned);
+	}
+	return NULL;
+}
+
+static void *
+client_side(void *arg)
+{
+	for (int round = 0; round < NROUNDS; round++)
+	{
+		hjg_u32		job_ix;
+		hjg_u32		generation;
+		HjgJobSlot *job;
+		hjg_u64		owner;
+		hjg_u32		slab_ix;
+
+		if (!hjg_job_slot_lease(&arena, (hjg_u32) (size_t) arg, 1, 1, &job_ix, &generation))
+			continue;
+		job = hjg_job_at(&arena, job_ix);
+		owner = hjg_slab_owner(job_ix, generation);
+		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
+		if (slab_ix != HJG_NO_SLAB)
+			hjg_op_add_input(&arena, &job->build, owner, slab_ix, 1, 0);
+		hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+		hjg_bell_ring(&arena, job_ix);
+		if (round % 3 != 0 && hjg_job_quiesce(&arena, job, generation))
+		{
+			if (slab_ix != HJG_NO_SLAB)
+				hjg_slab_release(&arena, slab_ix, owner);
+			hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING);
+		}
+		else
+			hjg_job_abandon(job, generation);
+	}
+	return NULL;
+}
+
+static void
+test_contention(void)
+{
+	pthread_t	clients[NTHREADS];
+	pthread_t	device;
+	pthread_t	sweeper;
+	int			nreturned;
+	int			nfree = 0;
+
+	arena = test_arena(12);
+	pthread_create(&device, NULL, device_side, NULL);
+	pthread_create(&sweeper, NULL, sweeper_side, NULL);
+	for (size_t i = 0; i < NTHREADS; i++)
+		pthread_create(&clients[i], NULL, client_side, (void *) i);
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(clients[i], NULL);
+	__atomic_store_n(&stop_device, true, __ATOMIC_RELAXED);
+	pthread_join(device, NULL);
+	pthread_join(sweeper, NULL);
+	hjg_job_sweep(&arena, always_alive, NULL, &nreturned);
+	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
+		nfree += HJG_WORD_STATE(arena.jobs[ix].word) == HJG_JOB_FREE;
+	test_claim(nfree == HJG_MAX_JOBS, "all slots are free after many clients, claims and sweeps");
+	test_claim(leased_bytes() == 0 && !arena.control->broken, "and all slabs");
+	hjg_arena_detach(&arena);
+}
+
+int
+main(void)
+{
+	test_life();
+	test_sweep();
+	test_limits();
+	test_contention();
+	return test_end();
+}

@@ -1,0 +1,125 @@
+/*
+ * hjg_test_engine.h
+ *	  Harness of the engine tests: claims, seeded inputs, a counting allocator,
+ *	  and a reference join that shares no code with the engine.
+ */
+#ifndef HJG_TEST_ENGINE_H
+#define HJG_TEST_ENGINE_H
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/hjg_engine_internal.h"
+
+/* One claim, printed as a TAP line; returns condition. */
+extern bool claim(bool condition, const char *format,...) __attribute__((format(printf, 2, 3)));
+extern int	claims_passed;
+extern int	claims_failed;
+
+/* A run under valgrind or a sanitizer does less of everything. */
+extern bool short_run;
+extern hjg_u64 test_seed;
+
+/* --- random numbers --- */
+
+typedef struct Random
+{
+	hjg_u64		state;
+} Random;
+
+extern hjg_u64 random_u64(Random *random);
+extern hjg_u32 random_below(Random *random, hjg_u32 n);
+
+/* --- the engine's surroundings --- */
+
+typedef struct Memory
+{
+	HjgEnv		env;
+	long		nallocs;
+	long		live_blocks;
+	size_t		live_bytes;
+	size_t		peak_bytes;
+	long		fail_at;		/* this allocation fails, counted from 1; 0: none */
+	long		npolls;			/* atomic */
+	long		cancel_at;		/* this poll cancels, and all later ones; 0: none */
+	jmp_buf    *jump;			/* cancel by a long jump instead */
+	void	   *blocks[64];		/* to be freed after a long jump */
+} Memory;
+
+extern void memory_init(Memory *memory, HjgPool *pool);
+extern void memory_release_all(Memory *memory);
+extern bool memory_is_clean(const Memory *memory);
+
+/* --- inputs --- */
+
+typedef enum KeyShape
+{
+	KEYS_UNIFORM,				/* about one row a key */
+	KEYS_DUPLICATES,			/* about eight rows a key on both sides */
+	KEYS_ZIPF_05,
+	KEYS_ZIPF_10,				/* probe side, and the build side a little */
+	KEYS_ZIPF_15,
+	KEYS_ONE_HOT_BUILD,
+	KEYS_ONE_HOT_PROBE,
+	KEYS_ONE_HOT_BOTH,
+	KEYS_COLLIDING,				/* many keys, all in one bucket */
+	KEYS_COLLIDING_HOT,			/* one key has most build rows, the probes ask for its neighbours */
+	KEYS_EXTREME,				/* zero, all bits set, single bits */
+	KEYS_DISJOINT,
+	KEYS_NSHAPES
+} KeyShape;
+
+extern const char *const key_shape_names[KEYS_NSHAPES];
+
+typedef struct Side
+{
+	hjg_u8	   *keys;
+	hjg_u32		nrows;
+	HjgSegment *segments;
+	int			nsegments;
+} Side;
+
+typedef struct Case
+{
+	int			width;
+	HjgMatchMode mode;
+	Side		build;
+	Side		probe;
+	HjgPair    *expected;		/* canonical order */
+	hjg_u64		nexpected;
+	hjg_u64    *before;			/* expected pairs before each probe row; nprobe + 1 */
+	Random		random;
+} Case;
+
+extern void case_create(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, KeyShape shape,
+						hjg_u32 nbuild, hjg_u32 nprobe);
+extern void case_destroy(Case *c);
+
+typedef struct Pages
+{
+	HjgResult	result;
+	HjgPair    *memory;
+} Pages;
+
+extern void pages_create(Pages *pages, int npages, hjg_u32 page_pairs);
+extern void pages_destroy(Pages *pages);
+
+/* Does a round that went from *from to *to hold what it must? */
+extern bool check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result);
+
+/* Build, probe in rounds, check each; what is NULL on success, otherwise what went wrong. */
+extern const char *run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages,
+							hjg_u32 page_pairs, Memory *memory);
+
+/* Tuning under which a few hundred rows reach every path. */
+extern void tune_small(void);
+extern void tune_default(void);
+
+extern void test_hash(void);
+extern void test_pool(void);
+extern void test_join(void);
+extern void test_resume(void);
+extern void test_faults(void);
+
+#endif							/* HJG_TEST_ENGINE_H */

@@ -1,0 +1,29 @@
+/*
+ * test_main.c
+ *	  test_engine [--short] [seed]: all engine tests, as TAP.
+ */
+#include <time.h>
+
+#include "hjg_test_engine.h"
+
+int
+main(int argc, char **argv)
+{
+	test_seed = (hjg_u64) time(NULL);
+	for (int i = 1; i < argc; i++)
+	{
+		if (strcmp(argv[i], "--short") == 0)
+			short_run = true;
+		else
+			test_seed = strtoull(argv[i], NULL, 0);
+	}
+	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
+	test_hash();
+	test_pool();
+	test_join();
+	test_resume();
+	test_faults();
+	printf("1..%d\n", claims_passed + claims_failed);
+	printf("# %d passed, %d failed\n", claims_passed, claims_failed);
+	return claims_failed > 0;
+}
