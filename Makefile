@@ -17,7 +17,10 @@ device_srcs = $(wildcard src/device/*.c)
 OBJS = $(pg_srcs:.c=.o) $(pure_srcs:.c=.o)
 PROGRAM_DEVICE = hjoin_gpu_device
 
-REGRESS =
+REGRESS = setup join_inner join_outer join_semi_anti keys_exact keys_hashed keys_cross_type null_keys \
+	residual_quals payload_toast whole_row subqueries_ctes setops_views_rls partitioned placeholder_vars \
+	rescan_lateral cursors_limit prepared_generic plpgsql_exceptions mutating_cte foreign_tables \
+	partition_spill declined explain_formats gucs views
 ISOLATION =
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hjoin_gpu
 REGRESS_OPTS = --inputdir=. --load-extension=hjoin_gpu
@@ -132,3 +135,12 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 	@echo "all tests of the arena passed"
 .PHONY: check-arena
 # ---- end of check-arena ----
+
+# ---- model tests ----
+build/test_model: test/model/test_model.c $(wildcard src/model/*.[ch])
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^) -lm
+check-model: build/test_model
+	build/test_model
+.PHONY: check-model
+# ---- end of model tests ----

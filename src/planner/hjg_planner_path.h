@@ -9,6 +9,10 @@
 
 #include "nodes/pathnodes.h"
 
+#include "planner/hjg_planner.h"
+
+extern const HjgPlannerSources *hjg_planner_sources;
+
 /* A join that the hook was called for, once it was found eligible. */
 typedef struct HjgCandidate
 {

@@ -197,8 +197,9 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 }
 
 void
-hjg_planner_init(void)
+hjg_planner_init(const HjgPlannerSources *sources)
 {
+	hjg_planner_sources = sources;
 	RegisterCustomScanMethods(&hjg_scan_methods);
 	previous_join_pathlist_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = join_pathlist_hook;

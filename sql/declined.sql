@@ -1,0 +1,38 @@
+-- What is left to core, with the reason.
+set client_min_messages = warning;
+set hjoin_gpu.force = on;
+set hjoin_gpu.explain_declined = on;
+create function hjg_used(query text) returns bool language sql as $$ select coalesce(bool_or(x like '%GpuHashJoin%'), false) from hjg_plan(query) x $$;
+-- no hashable equality
+explain (costs off) select * from probe p join build b on p.k < b.k;
+explain (costs off) select * from probe p cross join one_row b;
+-- rows are locked
+explain (costs off) select * from probe p join build b on p.k = b.k for update of p;
+-- volatile condition
+explain (costs off) select * from probe p join build b on p.k = b.k and p.v + b.v > random();
+-- sub-select in the condition
+explain (costs off) select * from probe p left join build b on p.k = b.k and b.v > (select max(o.v) from one_row o where o.id = p.id);
+-- collation that is not deterministic
+do $$
+begin
+	create collation hjg_nd (provider = icu, deterministic = false, locale = 'und-u-ks-level2');
+exception when others then
+	raise warning 'no ICU';
+end $$;
+explain (costs off) select * from (select t collate hjg_nd as t from probe) p join (select t collate hjg_nd as t from build) b on p.t = b.t;
+-- switched off
+set hjoin_gpu.enabled = off;
+explain (costs off) select * from probe p join build b on p.k = b.k;
+set hjoin_gpu.enabled = on;
+-- whatever is declined, the answer is core's
+select count(*) from probe p join build b on p.k = b.k and p.v + b.v > random() - 1;
+select count(*) from probe p join build b on p.k < b.k;
+select count(*) from (select t collate hjg_nd as t from probe) p join (select t collate hjg_nd as t from build) b on p.t = b.t;
+begin;
+select count(*) from (select p.id from probe p join build b on p.k = b.k where b.v = 3 for update of p) q;
+rollback;
+-- without force, a join that core does better stays with core
+reset hjoin_gpu.force;
+select hjg_used('select * from one_row o join nothing n on o.k = n.k') as tiny_join,
+	hjg_used('select * from probe p join build b on p.id = b.id where b.id = 7') as index_lookup;
+reset hjoin_gpu.explain_declined;

@@ -1,0 +1,33 @@
+-- Settings: defaults, bad values, permissions.
+select name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val from pg_settings
+	where name like 'hjoin_gpu.%' and name not in ('hjoin_gpu.device_program', 'hjoin_gpu.force') order by name collate "C";
+set hjoin_gpu.strategy = 'bogus';
+set hjoin_gpu.on_fallback = 'panic';
+set hjoin_gpu.enabled = 'perhaps';
+set hjoin_gpu.embedded_rows = -5;
+set hjoin_gpu.cpu_threads = 100000000;
+set hjoin_gpu.device = 'abacus';
+set hjoin_gpu.device = 'cuda:x';
+set hjoin_gpu.device = 'opencl:-1';
+set hjoin_gpu.arena_size = '1GB';
+set hjoin_gpu.no_such_setting = 1;
+set hjoin_gpu.device = 'cpu';
+set hjoin_gpu.device = 'cuda:0';
+show hjoin_gpu.device;
+-- a device that is not there is a fallback, not an error
+set hjoin_gpu.device = 'cuda:7';
+set hjoin_gpu.force = on;
+set hjoin_gpu.embedded_rows = 0;
+set hjoin_gpu.on_fallback = 'silent';
+select count(*) from probe p join build b on p.k = b.k;
+set hjoin_gpu.on_fallback = 'error';
+select count(*) from probe p join build b on p.k = b.k;
+reset hjoin_gpu.on_fallback;
+reset hjoin_gpu.device;
+reset hjoin_gpu.embedded_rows;
+-- off means off, on means where it pays, force means wherever it can
+set hjoin_gpu.force = on;
+set hjoin_gpu.enabled = off;
+explain (costs off) select * from probe p join build b on p.k = b.k;
+reset hjoin_gpu.enabled;
+explain (costs off) select * from probe p join build b on p.k = b.k;

@@ -1,0 +1,22 @@
+-- Sub-selects and CTEs below, above and inside the join.
+set hjoin_gpu.force = on;
+explain (costs off) with b as materialized (select * from build where v > 3) select count(*) from probe p join b on p.k = b.k;
+select * from hjg_same('with b as materialized (select * from build where v > 3) select p.id as pid, b.id as bid from probe p join b on p.k = b.k');
+select * from hjg_same('with b as materialized (select * from build) select x.id as xid, y.id as yid from b x join b y on x.k = y.k and x.v < y.v');
+select * from hjg_same('with j as materialized (select p.id as pid, b.id as bid from probe p join build b on p.k = b.k) select * from j union all select j.bid, j.pid from j join probe q on j.pid = q.id');
+select * from hjg_same('with recursive r as (select id, k, 1 as d from build where id < 20 union all select b.id, b.k, d + 1 from r join build b on b.id = r.k + 100 where d < 4) select * from r');
+select * from hjg_same('select p.id as pid, b.n from probe p join (select k, count(*) as n, max(id) as m from build group by k offset 0) b on p.k = b.k');
+select * from hjg_same('select p.id as pid, b.id as bid from (select * from probe order by id limit 700) p join (select * from build order by id desc limit 300) b on p.k = b.k');
+select * from hjg_same('select p.id as pid, (select count(*) from build b where b.k = p.k) from probe p join one_row o on p.v = o.v');
+-- scalar sub-selects in the list, uncorrelated: evaluated once
+select * from hjg_same('select p.id as pid, b.id as bid, (select max(v) from build) from probe p join build b on p.k = b.k');
+select * from hjg_same('select p.id as pid, b.id as bid from probe p join build b on p.k = b.k and b.v > (select avg(v) from build)');
+select * from hjg_same('select p.id as pid, b.id as bid from probe p left join build b on p.k = b.k + (select min(v) from build)');
+-- VALUES, functions, unnest
+select * from hjg_same('select p.id as pid, v.* from probe p join (values (1, ''one''), (2, ''two''), (2, ''zwei''), (null, ''nil'')) v (k, n) on p.k = v.k');
+select * from hjg_same('select p.id as pid, g from probe p right join generate_series(0, 400) g on p.k = g');
+select * from hjg_same('select p.id as pid, u.* from probe p join unnest(array[1, 2, 3, null], array[''a'', ''b'', ''c'', ''d'']) u (k, n) on p.k = u.k');
+-- aggregates with FILTER, DISTINCT and ORDER BY; window functions; DISTINCT; GROUPING SETS
+select * from hjg_same('select b.v, count(*) filter (where p.v > 5), count(distinct p.k), string_agg(p.id::text, '','' order by p.id, b.id) from probe p join build b on p.k = b.k group by b.v');
+select * from hjg_same('select distinct p.v, b.v as bv from probe p join build b on p.k = b.k');
+select * from hjg_same('select p.k2, b.v, count(*) from probe p join build b on p.k = b.k group by grouping sets ((p.k2), (b.v), ())');

@@ -1,0 +1,22 @@
+-- What the extension shows of itself.
+set hjoin_gpu.force = on;
+\d hjoin_gpu_devices
+\d hjoin_gpu_jobs
+\d hjoin_gpu_stat
+select device from hjoin_gpu_devices where device = 'cpu';
+select count(*) from hjoin_gpu_jobs;
+select hjoin_gpu_stat_reset();
+set hjoin_gpu.embedded_rows = 0;
+select count(*) from probe p join build b on p.k = b.k;
+set hjoin_gpu.embedded_rows = 1000000;
+select count(*) from probe p join build b on p.k = b.k;
+reset hjoin_gpu.embedded_rows;
+select joins > 0 as joins from hjoin_gpu_stat;
+-- everybody may look, not everybody may reset
+create role hjg_watcher;
+set role hjg_watcher;
+select count(*) > 0 from hjoin_gpu_devices;
+select count(*) from hjoin_gpu_stat;
+select hjoin_gpu_stat_reset();
+reset role;
+drop role hjg_watcher;
