@@ -214,7 +214,7 @@ main(int argc, char **argv)
 		case OPT_LIST:
 			return hjg_device_list();
 		case OPT_SELF_TEST:
-			return hjg_device_self_test();
+			return hjg_device_self_test(serve.nthreads);
 	}
 	if (arena_fd < 0 || serve.socket < 0)
 	{
