@@ -143,19 +143,36 @@ hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner)
 	return n;
 }
 
+/* A run of slabs, linked. */
+typedef struct Run
+{
+	hjg_u32		first;
+	hjg_u32		last;
+	hjg_u32		n;
+} Run;
+
+static void
+run_append(Run *run, hjg_u32 slab_ix)
+{
+	if (run->n++ == 0)
+		run->first = slab_ix;
+	run->last = slab_ix;
+}
+
 /*
- * The whole warm stack is taken at once, which leaves the cold one to others
- * meanwhile; the slabs to keep go back first and in their order.
+ * The whole warm stack is taken at once, which leaves the others to who leases
+ * meanwhile; what stays goes back in its order before the system is called.
  */
 static hjg_u32
-trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 keep)
+trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most)
 {
 	hjg_u64		head = __atomic_load_n(&warm->head, __ATOMIC_ACQUIRE);
 	hjg_u32		now = now_ms();
+	Run			kept = {0};
+	Run			idle = {0};
+	Run			rest = {0};
 	hjg_u32		ref;
-	hjg_u32		nkept = 0;
-	hjg_u32		last_kept = 0;
-	hjg_u32		ntrimmed = 0;
+	hjg_u32		slab_ix;
 
 	if (__atomic_load_n(&warm->nslabs, __ATOMIC_RELAXED) <= keep)
 		return 0;
@@ -164,55 +181,50 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 										__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		;
 
-	for (ref = HEAD_REF(head); ref != 0; nkept++)
+	for (ref = HEAD_REF(head); ref != 0; ref = __atomic_load_n(&arena->slabs[ref - 1].next_ref, __ATOMIC_RELAXED))
 	{
-		HjgSlab    *slab;
+		hjg_u32		n = kept.n + idle.n + rest.n;
 
-		if (ref > arena->nslabs || nkept > arena->nslabs)
+		if (ref > arena->nslabs || n >= arena->nslabs)
 		{
 			declare_broken(arena);
-			return ntrimmed;
+			return 0;
 		}
-		slab = &arena->slabs[ref - 1];
 		/* a slab may have been freed after "now" was taken */
-		if (nkept >= keep && (int32_t) (now - __atomic_load_n(&slab->freed_ms, __ATOMIC_RELAXED)) >= (int32_t) idle_ms)
-			break;
-		last_kept = ref;
-		ref = __atomic_load_n(&slab->next_ref, __ATOMIC_RELAXED);
+		if (idle.n == 0 && (n < keep || (int32_t) (now - __atomic_load_n(&arena->slabs[ref - 1].freed_ms,
+																		 __ATOMIC_RELAXED)) < (int32_t) idle_ms))
+			run_append(&kept, ref - 1);
+		else
+			run_append(idle.n < most ? &idle : &rest, ref - 1);
 	}
-	__atomic_fetch_sub(&warm->nslabs, nkept, __ATOMIC_RELAXED);
-	if (nkept > 0)
-		push_chain(arena, warm, HEAD_REF(head) - 1, last_kept - 1, nkept);
+	__atomic_fetch_sub(&warm->nslabs, kept.n + rest.n, __ATOMIC_RELAXED);
+	if (rest.n > 0)
+		push_chain(arena, warm, rest.first, rest.last, rest.n);
+	if (kept.n > 0)
+		push_chain(arena, warm, kept.first, kept.last, kept.n);
 
-	while (ref != 0)
+	slab_ix = idle.first;
+	for (hjg_u32 i = 0; i < idle.n; i++)
 	{
-		HjgSlab    *slab;
-		hjg_u32		ix = ref - 1;
+		hjg_u32		next_ref = __atomic_load_n(&arena->slabs[slab_ix].next_ref, __ATOMIC_RELAXED);
 
-		if (ref > arena->nslabs || ntrimmed > arena->nslabs)
-		{
-			declare_broken(arena);
-			return ntrimmed;
-		}
-		slab = &arena->slabs[ix];
-		ref = __atomic_load_n(&slab->next_ref, __ATOMIC_RELAXED);
 		/* without the call's help the slab stays dirty, and is zeroed when it is leased */
-		if (madvise(hjg_arena_slab_at(arena, ix), HJG_SLAB_BYTES, MADV_REMOVE) == 0)
-			slab->dirty_bytes = 0;
+		if (madvise(hjg_arena_slab_at(arena, slab_ix), HJG_SLAB_BYTES, MADV_REMOVE) == 0)
+			arena->slabs[slab_ix].dirty_bytes = 0;
 		__atomic_fetch_sub(&warm->nslabs, 1, __ATOMIC_RELAXED);
-		push_chain(arena, &arena->control->cold, ix, ix, 1);
-		ntrimmed++;
+		push_chain(arena, &arena->control->cold, slab_ix, slab_ix, 1);
+		slab_ix = next_ref - 1;
 	}
-	return ntrimmed;
+	return idle.n;
 }
 
 hjg_u32
-hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep)
+hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most)
 {
 	hjg_u32		ntrimmed = 0;
 
 	for (int use = 0; use < HJG_SLAB_USES; use++)
-		ntrimmed += trim_stack(arena, &arena->control->warm[use], idle_ms, keep);
+		ntrimmed += trim_stack(arena, &arena->control->warm[use], idle_ms, keep, most);
 	return ntrimmed;
 }
 

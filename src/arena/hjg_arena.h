@@ -84,10 +84,10 @@ extern hjg_u32 hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner);
 
 /*
  * Give the memory of free slabs that were not used for idle_ms back to the
- * system, but for the keep most recent ones of each use.  Supervisor only.
- * Returns how many.
+ * system, but for the keep most recent ones of each use, and at most so many of
+ * each: it takes about 0.2 ms for one.  Supervisor only.  Returns how many.
  */
-extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep);
+extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most);
 
 typedef struct HjgArenaUse
 {

@@ -13,6 +13,15 @@
 #include "arena/hjg_arena_pg.h"
 #include "service/hjg_service.h"
 
+/* Names that changed between server versions. */
+#if PG_VERSION_NUM >= 170000
+#define HJG_MY_PROCNO ((uint32) MyProcNumber)
+#define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(NULL, nevents)
+#else
+#define HJG_MY_PROCNO ((uint32) MyProc->pgprocno)
+#define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
+#endif
+
 /* Slabs by index, with what they hold as inputs. */
 typedef struct HjgHeld
 {

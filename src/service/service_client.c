@@ -117,7 +117,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 
 	hjg_service_register_callbacks();
 	if (hint == 0)
-		hint = (uint32) MyProc->pgprocno;	/* spread the sessions */
+		hint = HJG_MY_PROCNO;	/* spread the sessions */
 	/* an error while waiting leaves the struct for the next lease */
 	if (spare == NULL)
 		spare = MemoryContextAlloc(TopMemoryContext, sizeof(HjgJob));
@@ -140,7 +140,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 	job->slab_owner = hjg_slab_owner(job->job_ix, job->generation);
 	job->spec = *spec;
 	hjg_service_track(job);
-	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, (uint32) MyProc->pgprocno);
+	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
 	strlcpy(job->device, arena->control->devices[device_ix].name, sizeof(job->device));
 
 	job->slot->device_ix = (uint32) device_ix;

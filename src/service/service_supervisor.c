@@ -44,6 +44,8 @@
 #define START_TIMEOUT_MS 60000	/* drivers may take their time */
 #define SLAB_IDLE_MS 5000
 #define WARM_SLABS 16			/* of each use */
+#define TRIM_MS 200				/* so often so many: waiters must not wait for it */
+#define TRIM_SLABS 32
 #define TICK_MS 250
 #define ASLEEP_MS 60000
 #define OWNERS_MS 5000			/* between two looks for owners that are gone */
@@ -159,7 +161,7 @@ make_wait_set(void)
 {
 	if (wait_set != NULL)
 		FreeWaitEventSet(wait_set);
-	wait_set = CreateWaitEventSet(TopMemoryContext, 3);
+	wait_set = HJG_WAIT_SET_CREATE(3);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	if (device_socket >= 0)
@@ -439,7 +441,7 @@ hjg_supervisor_main(Datum arg)
 		proc_exit(0);			/* not to be restarted: the postmaster has warned */
 
 	before_shmem_exit(supervisor_exit, (Datum) 0);
-	__atomic_store_n(&control->supervisor_pgprocno, (uint32) MyProc->pgprocno, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&control->supervisor_pgprocno, HJG_MY_PROCNO, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&control->supervisor_pid, (uint32) MyProcPid, __ATOMIC_SEQ_CST);
 	hjg_calibration_load();
 	outlive_old_device();
@@ -475,9 +477,9 @@ hjg_supervisor_main(Datum arg)
 		if (device_pid == 0 && next_start_ns <= now)
 			start_device(now);
 		nabandoned = sweep(now);
-		if (now - trim_ns > (uint64) SLAB_IDLE_MS / 5 * 1000000)
+		if (now - trim_ns > (uint64) TRIM_MS * 1000000)
 		{
-			hjg_slab_trim(&hjg_arena_map, SLAB_IDLE_MS, WARM_SLABS);
+			hjg_slab_trim(&hjg_arena_map, SLAB_IDLE_MS, WARM_SLABS, TRIM_SLABS);
 			trim_ns = now;
 		}
 

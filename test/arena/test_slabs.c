@@ -48,7 +48,7 @@ trim(void *arg)
 {
 	(void) arg;
 	while (!__atomic_load_n(&stop_trimming, __ATOMIC_RELAXED))
-		hjg_slab_trim(&arena, 0, 3);
+		hjg_slab_trim(&arena, 0, 3, 5);
 	return NULL;
 }
 
@@ -120,9 +120,9 @@ test_zeroing(void)
 	test_claim(hjg_slab_release(&arena, again, owner), "the owner gives it back");
 	test_claim(!hjg_slab_release(&arena, again, owner), "but not twice");
 
-	test_claim(hjg_slab_trim(&arena, 1000000, 0) == 0, "a slab that was used just now is not trimmed");
-	test_claim(hjg_slab_trim(&arena, 0, arena.nslabs) == 0, "slabs to keep are not trimmed");
-	test_claim(hjg_slab_trim(&arena, 0, 0) == 1 && hjg_slab_nwarm(&arena) == 0, "idle slabs are trimmed");
+	test_claim(hjg_slab_trim(&arena, 1000000, 0, 9) == 0, "a slab that was used just now is not trimmed");
+	test_claim(hjg_slab_trim(&arena, 0, arena.nslabs, 9) == 0, "slabs to keep are not trimmed");
+	test_claim(hjg_slab_trim(&arena, 0, 0, 9) == 1 && hjg_slab_nwarm(&arena) == 0, "idle slabs are trimmed");
 	again = hjg_slab_lease(&arena, owner, 11, HJG_SLAB_RESULT);
 	test_claim(all_zero(again), "a trimmed slab reads as zeros");
 	hjg_arena_detach(&arena);
@@ -141,9 +141,10 @@ test_order(void)
 		hjg_slab_release(&arena, held[i], owner);
 	test_claim(hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) == held[3], "the last slab freed is leased first");
 	hjg_slab_release(&arena, held[3], owner);
-	test_claim(hjg_slab_trim(&arena, 0, 2) == 2, "trimming leaves as many as it is to keep");
+	test_claim(hjg_slab_trim(&arena, 0, 1, 1) == 1, "trimming takes no more than it is told");
+	test_claim(hjg_slab_trim(&arena, 0, 2, 9) == 1, "and leaves as many as it is to keep");
 	test_claim(hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) == held[3] &&
-			   hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) == held[2], "and those in their order");
+			   hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) == held[1], "the others stay in their order");
 	hjg_arena_detach(&arena);
 }
 
@@ -176,7 +177,7 @@ test_damage(void)
 	hjg_slab_release(&arena, slab_ix, owner);
 	arena.slabs[slab_ix].next_ref = slab_ix + 1;
 	arena.slabs[slab_ix].freed_ms -= 1000;
-	hjg_slab_trim(&arena, 5, 0);
+	hjg_slab_trim(&arena, 5, 0, 9);
 	n = 0;
 	while (hjg_slab_lease(&arena, owner + n, 1, HJG_SLAB_INPUT) != HJG_NO_SLAB)
 		n++;
