@@ -22,6 +22,16 @@ sub sqlstate
 	return $err =~ /ERROR:\s+(\w{5})/ ? $1 : '00000';
 }
 
+# A fresh device process, with the fault ahead of it.
+sub restart_with
+{
+	my ($node, $fault) = @_;
+	local $ENV{HJG_FAULT} = $fault;
+	$node->restart;
+	wait_ready($node);
+	return;
+}
+
 sub core_answer
 {
 	my ($node) = @_;
@@ -43,12 +53,10 @@ for my $fault (qw(corrupt truncate))
 	ok(log_count($node, qr/hash join could not run in the device process: result failed its check/) >= 1,
 		"$fault result: the fallback is logged");
 
-	$node->restart;
-	wait_ready($node);
+	restart_with($node, "$fault:result:2");
 	like($node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $join"),
 		qr/Fallback: result failed its check/, "$fault result: EXPLAIN ANALYZE says so");
-	$node->restart;
-	wait_ready($node);
+	restart_with($node, "$fault:result:2");
 	is(sqlstate($node, 'SELECT 1', $join), 'XX001', "$fault result: XX001 under on_fallback = error");
 	ok(defined wait_until(sub { is_idle($node) }, 10), "$fault result: nothing is left behind");
 	$node->stop;
