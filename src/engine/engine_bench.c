@@ -68,6 +68,7 @@ typedef struct Bench
 	HjgEnv		env;
 	bool		huge_pages;
 	int			nreps;
+	int			npages;			/* of a result; 0: enough for a batch */
 	HjgCpuStrategy strategy;
 	Cached		cache[MAX_CACHED];
 } Bench;
@@ -418,6 +419,8 @@ run_batches(Bench *bench, const Input *in, hjg_u64 batch_rows)
 	int			rc = 2;
 
 	result.npages = (int) ((double) rows * (per_row > 1 ? per_row * 1.01 : 1) / (double) PAGE_PAIRS) + 1;
+	if (bench->npages > 0)
+		result.npages = bench->npages;
 	memory = map_memory(bench, (size_t) result.npages * HJG_SLAB_BYTES);
 	result.pages = malloc(sizeof(HjgPair *) * (size_t) result.npages);
 	if (samples && memory && result.pages)
@@ -498,6 +501,8 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 			batch = atol(value);
 		else if (strcmp(argv[i], "--l2") == 0)
 			hjg_engine_tuning.l2_bytes = (size_t) atol(value);
+		else if (strcmp(argv[i], "--pages") == 0)
+			bench->npages = atoi(value);
 		else if (strcmp(argv[i], "--reps") == 0)
 			bench->nreps = atoi(value);
 		else if (strcmp(argv[i], "--strategy") == 0)
@@ -508,7 +513,7 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 			rc = bad_option(bench, argv[i]);
 		i++;
 	}
-	if (rc == 0 && (factor <= 0 || factor > 100 || batch < 0 || batch > HJG_MAX_PROBE_ROWS || bench->nreps < 1 || bench->nreps > MAX_REPS))
+	if (rc == 0 && (factor <= 0 || factor > 100 || batch < 0 || batch > HJG_MAX_PROBE_ROWS || bench->nreps < 1 || bench->npages < 0 || bench->nreps > MAX_REPS))
 		rc = bad_option(bench, "value out of range");
 	if (rc == 0 && nthreads > 1 && (bench->pool = hjg_pool_create(nthreads)) == NULL)
 		rc = 2;

@@ -98,7 +98,11 @@ typedef struct HjgResult
 
 typedef struct HjgJoin HjgJoin;
 
-/* Selectable algorithms of the cpu engine; AUTO chooses by sizes. */
+/*
+ * Selectable algorithms of the cpu engine; AUTO chooses by sizes, batch by batch.
+ * The table is the same for both and is built by partitions where that is
+ * faster; the strategy says what happens to the probe side.
+ */
 typedef enum HjgCpuStrategy
 {
 	HJG_CPU_AUTO = 0,
@@ -123,8 +127,8 @@ typedef struct HjgJoinStats
 	hjg_u64		build_ns;
 	hjg_u64		probe_ns;
 	hjg_u64		workspace_bytes;	/* most that was allocated at once */
-	int			npartitions;
-	HjgCpuStrategy strategy;	/* the one that ran */
+	int			npartitions;	/* of the build side */
+	HjgCpuStrategy strategy;	/* RADIX if a batch was partitioned, else NOP */
 } HjgJoinStats;
 
 /*

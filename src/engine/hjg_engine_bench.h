@@ -18,6 +18,7 @@
  *							batches that the engine takes and one with 1048576
  *		--reps N			timed repetitions, at least 5 unless given; median printed
  *		--isa NAME			base, avx2 or avx512: no better instructions than these
+ *		--pages N			result pages of 2 MiB for a round; default enough for a batch
  *		--l2 BYTES			partition as if the second-level cache had this size
  *		--small-pages		no huge pages for inputs, results and workspace
  * Returns 0, 1 when a result was wrong, 2 for a bad option or lack of memory.
