@@ -135,3 +135,12 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 	@echo "all tests of the arena passed"
 .PHONY: check-arena
 # ---- end of check-arena ----
+
+# ---- model tests ----
+build/test_model: test/model/test_model.c $(wildcard src/model/*.[ch])
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^) -lm
+check-model: build/test_model
+	build/test_model
+.PHONY: check-model
+# ---- end of model tests ----

@@ -25,6 +25,8 @@ COMMENT ON FUNCTION hjoin_gpu_devices() IS
 CREATE VIEW hjoin_gpu_devices AS
 SELECT * FROM hjoin_gpu_devices();
 
+GRANT SELECT ON hjoin_gpu_devices TO PUBLIC;
+
 -- Jobs ----------------------------------------------------------------------
 
 CREATE FUNCTION hjoin_gpu_jobs(
@@ -49,6 +51,8 @@ SELECT j.slot, j.generation, j.pid, r.rolname AS usename, j.state, j.build_rows,
        j.batches_in_flight, j.arena_bytes, j.since
 FROM hjoin_gpu_jobs() j LEFT JOIN pg_catalog.pg_roles r ON r.oid = j.role;
 
+GRANT SELECT ON hjoin_gpu_jobs TO PUBLIC;
+
 -- Counters ------------------------------------------------------------------
 
 CREATE FUNCTION hjoin_gpu_stat(
@@ -64,6 +68,8 @@ COMMENT ON FUNCTION hjoin_gpu_stat() IS
 
 CREATE VIEW hjoin_gpu_stat AS
 SELECT * FROM hjoin_gpu_stat();
+
+GRANT SELECT ON hjoin_gpu_stat TO PUBLIC;
 
 CREATE FUNCTION hjoin_gpu_stat_reset()
 RETURNS void
@@ -132,3 +138,5 @@ COMMENT ON FUNCTION hjoin_gpu_costs() IS
 
 CREATE VIEW hjoin_gpu_costs AS
 SELECT * FROM hjoin_gpu_costs();
+
+GRANT SELECT ON hjoin_gpu_costs TO PUBLIC;

@@ -188,10 +188,22 @@ hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
 }
 
 bool
-hjg_job_abandon(HjgJobSlot *job, hjg_u32 generation)
+hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
 	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
-	return move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_ABANDONED));
+	if (!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_ABANDONED)))
+		return false;
+	__atomic_store_n(&arena->control->sweep_wanted, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+bool
+hjg_job_any_leased(const HjgArena *arena)
+{
+	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
+		if (HJG_WORD_STATE(__atomic_load_n(&arena->jobs[ix].word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
+			return true;
+	return false;
 }
 
 int
@@ -200,6 +212,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 	int			nleft = 0;
 
 	*nreturned = 0;
+	__atomic_store_n(&arena->control->sweep_wanted, 0, __ATOMIC_SEQ_CST);
 	for (hjg_u32 ix = 0; ix < HJG_MAX_JOBS; ix++)
 	{
 		HjgJobSlot *job = &arena->jobs[ix];
@@ -211,7 +224,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 			hjg_u32		pid = __atomic_load_n(&job->owner_pid, __ATOMIC_SEQ_CST);
 
 			/* 0: the owner is just entering itself */
-			if (pid == 0 || alive(pid, arg) || !hjg_job_abandon(job, generation))
+			if (pid == 0 || alive(pid, arg) || !hjg_job_abandon(arena, job, generation))
 				continue;
 			word = HJG_WORD(generation, HJG_JOB_ABANDONED);
 		}
@@ -229,5 +242,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 		/* the device process may keep private memory for it */
 		hjg_bell_ring(arena, ix);
 	}
+	if (nleft > 0)
+		__atomic_store_n(&arena->control->sweep_wanted, 1, __ATOMIC_SEQ_CST);
 	return nleft;
 }

@@ -12,7 +12,8 @@
  * the owner word going to 0.  Both by compare-and-swap, so that the owner and a
  * sweep cannot give the same slab back twice, and a free list that someone
  * damaged cannot hand out a slab that is in use.  Such damage sets "broken":
- * nothing is leased any more and joins run in the backends.
+ * nothing is leased any more and joins run in the backends, until the supervisor
+ * has ended the device process and made the stacks anew.
  */
 #define _GNU_SOURCE
 
@@ -213,6 +214,32 @@ hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep)
 	for (int use = 0; use < HJG_SLAB_USES; use++)
 		ntrimmed += trim_stack(arena, &arena->control->warm[use], idle_ms, keep);
 	return ntrimmed;
+}
+
+bool
+hjg_slab_repair(const HjgArena *arena)
+{
+	HjgControl *control = arena->control;
+
+	/* who has no job does not touch a stack while "broken" is set */
+	if (hjg_job_any_leased(arena))
+		return false;
+	for (int use = 0; use < HJG_SLAB_USES; use++)
+	{
+		__atomic_store_n(&control->warm[use].head, HEAD(HEAD_COUNT(control->warm[use].head) + 1, 0), __ATOMIC_SEQ_CST);
+		__atomic_store_n(&control->warm[use].nslabs, 0, __ATOMIC_RELAXED);
+	}
+	for (hjg_u32 ix = 0; ix < arena->nslabs; ix++)
+	{
+		HjgSlab    *slab = &arena->slabs[ix];
+
+		(void) madvise(hjg_arena_slab_at(arena, ix), HJG_SLAB_BYTES, MADV_REMOVE);
+		*slab = (HjgSlab) {.next_ref = ix + 1 < arena->nslabs ? ix + 2 : 0, .dirty_bytes = HJG_SLAB_BYTES};
+	}
+	__atomic_store_n(&control->cold.nslabs, arena->nslabs, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->cold.head, HEAD(HEAD_COUNT(control->cold.head) + 1, 1), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&control->broken, 0, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 hjg_u32

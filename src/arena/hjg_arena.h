@@ -97,6 +97,11 @@ typedef struct HjgArenaUse
 } HjgArenaUse;
 
 extern void hjg_arena_use(const HjgArena *arena, HjgArenaUse *use);
+/*
+ * Make the free stacks anew after damage.  Supervisor only, while no device
+ * process lives; false, and nothing happens, when a job is leased.
+ */
+extern bool hjg_slab_repair(const HjgArena *arena);
 /* Number of free slabs whose memory is there. */
 extern hjg_u32 hjg_slab_nwarm(const HjgArena *arena);
 
@@ -137,11 +142,13 @@ extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hj
  */
 extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
 extern bool hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
-extern bool hjg_job_abandon(HjgJobSlot *job, hjg_u32 generation);
+extern bool hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
+extern bool hjg_job_any_leased(const HjgArena *arena);
 
 /*
- * Supervisor: return abandoned jobs, and those whose owner is gone, that the
- * device process does not touch any more.  Returns how many are still waited for.
+ * Supervisor: return abandoned jobs that the device process does not touch any
+ * more; with alive, also those whose owner is gone.  Returns how many are still
+ * waited for.
  */
 typedef bool (*HjgAliveFn) (hjg_u32 pid, void *arg);
 extern int	hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned);

@@ -73,18 +73,6 @@ pool_of(hjg_u32 wanted)
 	return pool;
 }
 
-static void *
-env_alloc(void *arg, size_t bytes)
-{
-	return hjg_workspace_alloc(bytes);
-}
-
-static void
-env_free(void *arg, void *ptr, size_t bytes)
-{
-	hjg_workspace_free(ptr, bytes);
-}
-
 static bool
 env_poll(void *arg)
 {
@@ -93,6 +81,24 @@ env_poll(void *arg)
 	hjg_beat_progress(&task->beat);
 	return __atomic_load_n(&serve->arena.jobs[task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
 		__atomic_load_n(&stopping, __ATOMIC_RELAXED);
+}
+
+static void *
+env_alloc(void *arg, size_t bytes)
+{
+	Task	   *task = arg;
+	bool		fresh;
+	void	   *ptr = hjg_workspace_alloc(bytes, &fresh);
+
+	if (fresh && ptr != NULL)
+		hjg_workspace_touch(ptr, bytes, task->env.pool, env_poll, task);
+	return ptr;
+}
+
+static void
+env_free(void *arg, void *ptr, size_t bytes)
+{
+	hjg_workspace_free(ptr, bytes);
 }
 
 static void

@@ -48,8 +48,12 @@ extern const HjgDriver *hjg_driver_of(int device_ix, int *number);
 
 /* ---- device_workspace.c: memory of the engines ---- */
 
-/* As in HjgEnv; freed memory stays with the process for a while. */
-extern void *hjg_workspace_alloc(size_t bytes);
+/*
+ * As in HjgEnv; freed memory stays with the process for a while.  Memory that
+ * is fresh from the system should be touched before it is used.
+ */
+extern void *hjg_workspace_alloc(size_t bytes, bool *fresh);
+extern void hjg_workspace_touch(void *ptr, size_t bytes, HjgPool *pool, bool (*poll) (void *), void *arg);
 extern void hjg_workspace_free(void *ptr, size_t bytes);
 /* Give back what was not used for idle_ms; returns the bytes still cached. */
 extern size_t hjg_workspace_trim(unsigned idle_ms);

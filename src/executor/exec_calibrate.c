@@ -5,9 +5,8 @@
  *
  * The data path's and the engine's costs are measured on the functions that joins
  * use.  The cost unit is measured on core's own hash join, by SQL, because our
- * paths compete with core's price for such a join.  The sizes keep core's hash table
- * about as large as a processor's caches: where core gets slower with larger
- * ones, our price errs on core's side.
+ * paths compete with core's price for such a join: once with a hash table that fits the
+ * caches and once with one that does not.
  */
 #include "postgres.h"
 
@@ -29,6 +28,8 @@
 #define CALIBRATE_BUILD_ROWS 200000
 #define CALIBRATE_PROBE_ROWS 1000000
 #define SMALL_JOIN_ROWS 1000
+#define SMALL_UNIT_ROWS (1 << 13)
+#define LARGE_UNIT_ROWS (1 << 20)
 #define REPEATS 5
 
 /* Names and units of HjgUnitCosts, in its order. */
@@ -37,7 +38,8 @@ static const struct
 	const char *name;
 	const char *unit;
 }			cost_names[] = {
-	{"cost_unit", "ns per cost unit"},
+	{"small_unit", "ns per cost unit, 2^13 build rows"},
+	{"large_unit", "ns per cost unit, 2^20 build rows"},
 	{"startup", "ns per join"},
 	{"job", "ns per join in the device process"},
 	{"marshal_tuple", "ns per row read"},
@@ -119,21 +121,28 @@ core_join_cost(double build_rows, double probe_rows)
 		cpu_tuple_cost * build_rows;
 }
 
+/* Time of core's join of n rows with n rows, scans apart, for a cost of 1.0. */
+static double
+measure_core_unit(int nrows)
+{
+	double		scans = 2 * time_query(scan_query(nrows));
+	double		join = time_query(join_query(nrows, nrows)) - scans;
+
+	return Max(join, scans / 10) / core_join_cost(nrows, nrows);
+}
+
 /*
  * core's price of time, and what a small join of ours takes beside its rows.
  */
 static void
 measure_by_sql(HjgUnitCosts *costs)
 {
-	double		scans = time_query(scan_query(CALIBRATE_PROBE_ROWS)) + time_query(scan_query(CALIBRATE_BUILD_ROWS));
 	double		small_scans = 2 * time_query(scan_query(SMALL_JOIN_ROWS));
-	double		core_ns;
 	double		small_ns;
 
 	SetConfigOption("hjoin_gpu.enabled", "off", PGC_USERSET, PGC_S_SESSION);
-	core_ns = time_query(join_query(CALIBRATE_BUILD_ROWS, CALIBRATE_PROBE_ROWS)) - scans;
-	core_ns = Max(core_ns, scans / 10);
-	costs->cost_unit_ns = core_ns / core_join_cost(CALIBRATE_BUILD_ROWS, CALIBRATE_PROBE_ROWS);
+	costs->small_unit_ns = measure_core_unit(SMALL_UNIT_ROWS);
+	costs->large_unit_ns = Max(measure_core_unit(LARGE_UNIT_ROWS), costs->small_unit_ns);
 
 	SetConfigOption("hjoin_gpu.enabled", "on", PGC_USERSET, PGC_S_SESSION);
 	SetConfigOption("hjoin_gpu.force", "on", PGC_USERSET, PGC_S_SESSION);
@@ -385,7 +394,7 @@ hjoin_gpu_costs(PG_FUNCTION_ARGS)
 {
 	HjgUnitCosts costs;
 
-	hjg_planner_unit_costs(&costs);
+	(void) hjg_planner_unit_costs(&costs, 0);
 	return_costs(fcinfo, &costs);
 	return (Datum) 0;
 }

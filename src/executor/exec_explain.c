@@ -236,11 +236,13 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Key Width", "bytes", state->outer.codec->key_width, es);
 		ExplainPropertyInteger("Carried Columns", NULL, state->outer.ncarried + state->inner.ncarried, es);
 	}
-	if (es->analyze && node->ss.ps.instrument != NULL && node->ss.ps.instrument->nloops > 0)
+	if (es->analyze && node->ss.ps.instrument != NULL)
 	{
 		/* the load at hand has not reported yet */
 		if (state->run != NULL)
 			hjg_run_report(state->run);
-		show_report(state, es);
+		/* in a parallel plan this is the leader's share, and it may have none */
+		if (state->report.loads > 0)
+			show_report(state, es);
 	}
 }

@@ -237,14 +237,10 @@ exec(CustomScanState *node)
 			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : scan_slot);
 
 		econtext->ecxt_scantuple = scan_slot;
-		if (filter != NULL)
+		if (filter != NULL && !ExecQual(filter, econtext))
 		{
-			ResetExprContext(econtext);
-			if (!ExecQual(filter, econtext))
-			{
-				InstrCountFiltered1(node, 1);
-				continue;
-			}
+			InstrCountFiltered1(node, 1);
+			continue;
 		}
 		return projection != NULL ? ExecProject(projection) : scan_slot;
 	}

@@ -291,10 +291,24 @@ accept_pair(HjgJoinState *state, int i)
 	return state->jointype != JOIN_ANTI;
 }
 
-/* The next pairs of the oldest batch's round. */
+static void
+bad_pair(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("a hash join result changed after it was checked")));
+}
+
+/*
+ * The next pairs of the oldest batch's round.  The round was checked as a whole when it
+ * was complete; the row numbers are compared once more here, where they are copied out of
+ * memory that the device process can write to, because they become addresses.
+ */
 static void
 gather_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 {
+	uint32		probe_rows = batch->keys.nrows;
+	uint32		build_rows = state->run->build.nrows;
 	int			n = 0;
 
 	while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
@@ -306,8 +320,13 @@ gather_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 		count = Min(count, HJG_VECTOR_ROWS - n);
 		for (uint32 i = 0; i < count; i++)
 		{
-			state->vector_probe[n + i] = page[at + i].probe_row;
-			state->vector_build[n + i] = page[at + i].build_row;
+			HjgPair		pair = *(volatile HjgPair *) &page[at + i];
+
+			if (unlikely(pair.probe_row >= probe_rows ||
+						 (pair.build_row >= build_rows && pair.build_row != HJG_NO_ROW)))
+				bad_pair();
+			state->vector_probe[n + i] = pair.probe_row;
+			state->vector_build[n + i] = pair.build_row;
 		}
 		n += count;
 		state->pair_next += count;
@@ -427,7 +446,8 @@ hjg_unmatched_build_next(HjgJoinState *state)
 		{
 			if (!test_bit(state->build_matched, state->unmatched_next))
 				state->vector_build[n++] = state->unmatched_next;
-			state->unmatched_next++;
+			if ((++state->unmatched_next & 0xFFFFF) == 0)
+				CHECK_FOR_INTERRUPTS();
 		}
 		if (n == 0)
 			return false;

@@ -445,8 +445,6 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 	reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
 	if (reason != HJG_REASON_NONE)
 	{
-		if (reason == HJG_REASON_BAD_RESULT)
-			hjg_service_count(HJG_COUNT_BAD_RESULTS, 1);
 		fall_back(run, reason);
 		return false;
 	}

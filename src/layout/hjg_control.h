@@ -226,6 +226,7 @@ typedef struct HjgControl
 	hjg_u32		supervisor_pid HJG_CACHE_ALIGNED;
 	hjg_u32		supervisor_pgprocno;
 	hjg_u32		supervisor_asleep;	/* sleeps long: wake it when work begins */
+	hjg_u32		sweep_wanted;	/* a job was abandoned */
 
 	HjgDeviceInfo devices[HJG_MAX_DEVICES];
 

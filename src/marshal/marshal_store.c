@@ -5,7 +5,8 @@
  * A chunk holds the same power-of-two number of rows in every column, so that a
  * row number splits into chunk and position by a shift.  By-value columns are
  * kept at their own width; fixed-width by-reference ones in place; everything
- * else as a pointer into the store's data context.
+ * else as a pointer into the store's data context.  A chunk starts with a flag for
+ * each column that has NULLs in it; only then its NULL bytes mean anything.
  */
 #include "postgres.h"
 
@@ -18,6 +19,9 @@
 
 #define MIN_CHUNK_SHIFT 8
 #define MAX_CHUNK_SHIFT 16
+
+/* Rows that gathering looks ahead, to have their values in cache. */
+#define PREFETCH_ROWS 12
 
 /* How a column's values lie in a chunk. */
 typedef enum ColumnForm
@@ -36,7 +40,7 @@ typedef struct StoreColumn
 	ColumnForm	form;
 	int			stride;			/* bytes of a value in a chunk */
 	size_t		values_off;		/* of the column in a chunk */
-	size_t		nulls_off;		/* one byte a row */
+	size_t		nulls_off;		/* one byte a row, when the chunk's flag says so */
 } StoreColumn;
 
 struct HjgStore
@@ -77,7 +81,7 @@ hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, 
 {
 	HjgStore   *store;
 	size_t		chunk_rows;
-	size_t		off = 0;
+	size_t		off = MAXALIGN(ncolumns * sizeof(bool));
 
 	store = MemoryContextAllocZero(context, offsetof(HjgStore, columns) + ncolumns * sizeof(StoreColumn));
 	store->context = context;
@@ -109,6 +113,8 @@ hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, 
 void
 hjg_store_reset(HjgStore *store)
 {
+	for (uint32 i = 0; i << store->chunk_shift < store->nrows && store->ncolumns > 0; i++)
+		memset(store->chunks[i], 0, store->ncolumns * sizeof(bool));
 	store->nrows = 0;
 	if (store->data_bytes > 0)
 		MemoryContextReset(store->data);
@@ -154,6 +160,7 @@ add_chunk(HjgStore *store)
 		store->max_chunks = max;
 	}
 	store->chunks[store->nchunks] = MemoryContextAllocHuge(store->context, store->chunk_bytes);
+	memset(store->chunks[store->nchunks], 0, store->ncolumns * sizeof(bool));
 	store->nchunks++;
 }
 
@@ -184,6 +191,18 @@ copy_value(HjgStore *store, Datum value, int16 attlen)
 	return copy;
 }
 
+/* The first NULL of a column in a chunk gives it its NULL bytes. */
+static void
+append_null(HjgStore *store, const StoreColumn *column, int ix, char *chunk, uint32 position)
+{
+	bool	   *has_nulls = &((bool *) chunk)[ix];
+
+	if (!*has_nulls)
+		memset(chunk + column->nulls_off, false, position);
+	*has_nulls = true;
+	chunk[column->nulls_off + position] = true;
+}
+
 uint32
 hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull)
 {
@@ -207,9 +226,13 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 		Datum		value = values[source[i]];
 		bool		null = isnull[source[i]];
 
-		chunk[column->nulls_off + position] = null;
-		if (null)
+		if (unlikely(null))
+		{
+			append_null(store, column, i, chunk, position);
 			continue;
+		}
+		if (((bool *) chunk)[i])
+			chunk[column->nulls_off + position] = false;
 		switch (column->form)
 		{
 			case FORM_BYTE:
@@ -263,10 +286,19 @@ gather_column(const HjgStore *store, const StoreColumn *column, ColumnForm form,
 			  int nrows, int stride, Datum *values, bool *isnull)
 {
 	uint32		mask = (1u << store->chunk_shift) - 1;
+	int			ix = column - store->columns;
 
 	for (int i = 0; i < nrows; i++)
 	{
 		uint32		row = rows[i];
+
+		if (i + PREFETCH_ROWS < nrows && rows[i + PREFETCH_ROWS] != HJG_NO_ROW)
+		{
+			uint32		ahead = rows[i + PREFETCH_ROWS];
+
+			__builtin_prefetch(store->chunks[ahead >> store->chunk_shift] + column->values_off +
+							(size_t) (ahead & mask) * column->stride);
+		}
 
 		if (row == HJG_NO_ROW)
 		{
@@ -277,7 +309,7 @@ gather_column(const HjgStore *store, const StoreColumn *column, ColumnForm form,
 		{
 			char	   *chunk = store->chunks[row >> store->chunk_shift];
 			uint32		position = row & mask;
-			bool		null = chunk[column->nulls_off + position];
+			bool		null = ((bool *) chunk)[ix] && chunk[column->nulls_off + position];
 
 			isnull[i * stride] = null;
 			values[i * stride] = null ? 0 :

@@ -5,9 +5,10 @@
  *
  * Room "model": pure C, no postgres.h.  Times are in nanoseconds of wall clock
  * as the backend sees them; the planner turns them into PostgreSQL's cost units
- * with cost_unit_ns.  That unit is calibrated on core's own hash join and not on
- * scans: core's costs price a hash join several times below its time relative
- * to a scan, and what we compete with is core's price for the same join.
+ * with hjg_model_cost_unit_ns().  That unit is calibrated on core's own hash join and
+ * not on scans: what we compete with is core's price for the same join, and core
+ * prices a join the same whether its hash table is in cache or not, though it then takes
+ * several times as long.
  */
 #ifndef HJG_MODEL_H
 #define HJG_MODEL_H
@@ -16,7 +17,8 @@
 
 typedef struct HjgUnitCosts
 {
-	double		cost_unit_ns;	/* time that core's cost model takes for 1.0 in a hash join */
+	double		small_unit_ns;	/* what core takes for a cost of 1.0 in a join of 2^13 build rows */
+	double		large_unit_ns;	/* the same, of 2^20 build rows */
 	double		startup_ns;		/* a join in the backend, beside its rows */
 	double		job_ns;			/* more, when the device process runs it */
 	double		marshal_tuple_ns;	/* a row from slot to batch, one exact key */
@@ -64,6 +66,13 @@ extern const HjgUnitCosts hjg_model_default_costs;
 
 /* Are these plausible: finite, positive, within a factor of 1000 of the defaults? */
 extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
+
+/*
+ * Time of 1.0 in core's price for a hash join with so many build rows: on the
+ * logarithm of the rows, a line through the two points that are measured, level before
+ * the first and from 2^22 rows on.
+ */
+extern double hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
 

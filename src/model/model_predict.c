@@ -11,7 +11,8 @@
 #include <math.h>
 
 const HjgUnitCosts hjg_model_default_costs = {
-	.cost_unit_ns = 9000,
+	.small_unit_ns = 6000,
+	.large_unit_ns = 22000,
 	.startup_ns = 40000,
 	.job_ns = 250000,
 	.marshal_tuple_ns = 18,
@@ -42,6 +43,18 @@ hjg_model_costs_valid(const HjgUnitCosts *costs)
 		if (!plausible(value[i], reference[i]))
 			return false;
 	return true;
+}
+
+double
+hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
+{
+	double		small_log = 13;
+	double		large_log = 20;
+	double		rows_log = build_rows > 1 ? log2(build_rows) : 0;
+	double		slope = (costs->large_unit_ns - costs->small_unit_ns) / (large_log - small_log);
+
+	rows_log = fmin(fmax(rows_log, small_log), large_log + 2);
+	return fmax(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
 }
 
 void

@@ -73,8 +73,11 @@ typedef enum HjgPlanPrediction
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
 
-/* The unit costs in force: defaults, calibration, cost knobs, in this order. */
-extern void hjg_planner_unit_costs(HjgUnitCosts *costs);
+/*
+ * The unit costs in force: defaults, calibration, cost knobs, in this order.
+ * Returns the time of a cost of 1.0 for a join with so many build rows.
+ */
+extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 
 /* Install the hook and register the node.  Called once by _PG_init. */
 extern void hjg_planner_init(void);

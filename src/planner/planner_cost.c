@@ -28,8 +28,8 @@ knob_ns(double knob, double calibrated_ns, double cost_unit_ns)
 	return knob < 0 ? calibrated_ns : knob * cost_unit_ns;
 }
 
-void
-hjg_planner_unit_costs(HjgUnitCosts *costs)
+double
+hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 {
 	double		values[HJG_CALIBRATION_VALUES];
 	double		unit;
@@ -44,13 +44,14 @@ hjg_planner_unit_costs(HjgUnitCosts *costs)
 		if (hjg_model_costs_valid(&calibrated))
 			*costs = calibrated;
 	}
-	unit = costs->cost_unit_ns;
+	unit = hjg_model_cost_unit_ns(costs, build_rows);
 	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit);
 	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit);
 	costs->build_tuple_ns = knob_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit);
 	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit);
 	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit);
 	costs->transfer_mb_ns = knob_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit);
+	return unit;
 }
 
 /* Rows that match on the keys: those of the result and those that a residual qual drops. */
@@ -95,11 +96,12 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	QualCost	hash_cost;
 	QualCost	qual_cost;
 	PathTarget *target = path->pathtarget;
+	double		unit_ns;
 	double		row_bytes;
 	Cost		startup;
 	Cost		total;
 
-	hjg_planner_unit_costs(&costs);
+	unit_ns = hjg_planner_unit_costs(&costs, inner_path->rows);
 	shape.build_rows = inner_path->rows;
 	shape.probe_rows = outer_path->rows;
 	shape.pairs = estimate_pairs(root, candidate, outer_path->rows, inner_path->rows);
@@ -126,14 +128,14 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 
 	startup = outer_path->startup_cost + inner_path->total_cost + qual_cost.startup + hash_cost.startup +
 		target->cost.startup +
-		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / costs.cost_unit_ns;
+		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / unit_ns;
 	total = startup + (outer_path->total_cost - outer_path->startup_cost) +
 		qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
-		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / costs.cost_unit_ns;
+		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / unit_ns;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spills)
 		startup += outer_path->total_cost - outer_path->startup_cost +
-			prediction.marshal_probe_ns / costs.cost_unit_ns;
+			prediction.marshal_probe_ns / unit_ns;
 
 	path->startup_cost = startup;
 	path->total_cost = Max(total, startup);

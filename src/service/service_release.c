@@ -55,7 +55,7 @@ hjg_job_release(HjgJob *job)
 		if (job->submitted)
 			hjg_bell_ring(&hjg_arena_map, job->job_ix);
 	}
-	else if (hjg_job_abandon(job->slot, job->generation))
+	else if (hjg_job_abandon(&hjg_arena_map, job->slot, job->generation))
 	{
 		hjg_service_count(HJG_COUNT_CANCELLED_JOBS, 1);
 		hjg_supervisor_poke();

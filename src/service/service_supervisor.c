@@ -40,12 +40,13 @@
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 30000
-#define HEALTHY_MS 3000			/* so long a life sets the pauses back */
+#define HEALTHY_MS 1000			/* so long a life sets the pauses back */
 #define START_TIMEOUT_MS 60000	/* drivers may take their time */
 #define SLAB_IDLE_MS 5000
 #define WARM_SLABS 16			/* of each use */
 #define TICK_MS 250
 #define ASLEEP_MS 60000
+#define OWNERS_MS 5000			/* between two looks for owners that are gone */
 
 PGDLLEXPORT void hjg_supervisor_main(Datum arg);
 
@@ -329,13 +330,46 @@ owner_alive(hjg_u32 pid, void *arg)
 	return kill((pid_t) pid, 0) == 0 || errno != ESRCH;
 }
 
-static bool
-jobs_leased(void)
+/*
+ * Return what nobody holds any more.  Abandoned jobs at once; owners that are
+ * gone without a word cannot be, short of a crash of the server, so they are
+ * looked for now and then.  Returns how many jobs are still waited for.
+ */
+static int
+sweep(uint64 now)
 {
-	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
-		if (HJG_WORD_STATE(__atomic_load_n(&hjg_arena_map.jobs[ix].word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
-			return true;
-	return false;
+	static uint64 owners_ns = 0;
+	bool		owners = now - owners_ns > (uint64) OWNERS_MS * 1000000;
+	int			nreturned;
+
+	if (owners)
+		owners_ns = now;
+	else if (__atomic_load_n(&hjg_arena_map.control->sweep_wanted, __ATOMIC_SEQ_CST) == 0)
+		return 0;
+	return hjg_job_sweep(&hjg_arena_map, owners ? owner_alive : NULL, NULL, &nreturned);
+}
+
+/*
+ * The free lists are damaged.  Only a device process that went wild can have
+ * done that, so it goes; when the last job is returned the lists are made anew.
+ */
+static void
+repair(void)
+{
+	static bool said = false;
+
+	if (__atomic_load_n(&hjg_arena_map.control->broken, __ATOMIC_SEQ_CST) == 0)
+		return;
+	if (!said)
+		ereport(LOG,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("shared memory of hjoin_gpu is damaged"),
+				 errdetail("Its device process is started again, and its free memory is put in order.")));
+	said = true;
+	if (device_pid != 0)
+		kill(device_pid, SIGKILL);
+	else if (hjg_slab_repair(&hjg_arena_map))
+		said = false;
 }
 
 /* How long to sleep.  Sets the flag that asks to be woken when work begins. */
@@ -355,7 +389,7 @@ sleep_ms(uint64 now, int nabandoned)
 		return ms;
 
 	__atomic_store_n(&control->supervisor_asleep, 1, __ATOMIC_SEQ_CST);
-	if (jobs_leased() || hjg_bell_pending(&hjg_arena_map))
+	if (hjg_job_any_leased(&hjg_arena_map) || hjg_bell_pending(&hjg_arena_map))
 	{
 		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
 		return ms;
@@ -416,7 +450,6 @@ hjg_supervisor_main(Datum arg)
 		WaitEvent	event;
 		uint64		now = hjg_arena_now_ns();
 		int			nabandoned;
-		int			nreturned;
 
 		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
 		ResetLatch(MyLatch);
@@ -438,9 +471,10 @@ hjg_supervisor_main(Datum arg)
 			if (device_socket < 0)
 				reap_device(now);
 		}
+		repair();
 		if (device_pid == 0 && next_start_ns <= now)
 			start_device(now);
-		nabandoned = hjg_job_sweep(&hjg_arena_map, owner_alive, NULL, &nreturned);
+		nabandoned = sweep(now);
 		if (now - trim_ns > (uint64) SLAB_IDLE_MS / 5 * 1000000)
 		{
 			hjg_slab_trim(&hjg_arena_map, SLAB_IDLE_MS, WARM_SLABS);

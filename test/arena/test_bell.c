@@ -117,7 +117,7 @@ test_relay(void)
 	test_claim(hjg_relay_notify(&arena, job_ix), "then a byte is sent again");
 	hjg_relay_take(&arena, jobs);
 	__atomic_store_n(&job->participants[me].waiting, 0, __ATOMIC_SEQ_CST);
-	hjg_job_abandon(job, generation);
+	hjg_job_abandon(&arena, job, generation);
 	test_claim(hjg_relay_notify(&arena, job_ix), "the supervisor is told when an abandoned job is let go");
 	test_claim(!hjg_relay_notify(&arena, HJG_MAX_JOBS), "a job out of range is not marked");
 }

@@ -81,7 +81,7 @@ test_life(void)
 	test_claim(hjg_job_slot_lease(&arena, job_ix, 1, 1, &again_ix, &later) && again_ix == job_ix &&
 			   later == generation + 1, "the slot's next job has the next generation");
 	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED) &&
-			   !hjg_job_abandon(job, generation), "who knows the old generation cannot touch the new job");
+			   !hjg_job_abandon(&arena, job, generation), "who knows the old generation cannot touch the new job");
 	hjg_arena_detach(&arena);
 }
 
@@ -98,7 +98,7 @@ test_sweep(void)
 	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 0,
 			   "a sweep leaves the jobs of the living alone");
 	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
-	test_claim(hjg_job_abandon(job, generation), "a job is abandoned");
+	test_claim(hjg_job_abandon(&arena, job, generation), "a job is abandoned");
 	test_claim(__atomic_load_n(&job->cancel, __ATOMIC_SEQ_CST) == 1, "that asks the engine to stop");
 	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 1 && nreturned == 0,
 			   "a sweep waits for a running operation");
@@ -110,7 +110,7 @@ test_sweep(void)
 
 	job = queued_job(&job_ix, &generation);
 	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
-	hjg_job_abandon(job, generation);
+	hjg_job_abandon(&arena, job, generation);
 	__atomic_fetch_add(&arena.control->epoch, 1, __ATOMIC_SEQ_CST);
 	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "an operation of a dead device process is not waited for");
@@ -213,7 +213,7 @@ client_side(void *arg)
 			hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING);
 		}
 		else
-			hjg_job_abandon(job, generation);
+			hjg_job_abandon(&arena, job, generation);
 	}
 	return NULL;
 }

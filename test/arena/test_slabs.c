@@ -154,6 +154,8 @@ test_damage(void)
 	hjg_u64		owner = hjg_slab_owner(3, 9);
 	hjg_u32		slab_ix;
 	hjg_u32		n;
+	hjg_u32		job_ix;
+	hjg_u32		generation;
 
 	arena = test_arena(8);
 	arena.control->cold.head = (hjg_u64) 5 << 32 | (arena.nslabs + 1);
@@ -179,6 +181,13 @@ test_damage(void)
 	while (hjg_slab_lease(&arena, owner + n, 1, HJG_SLAB_INPUT) != HJG_NO_SLAB)
 		n++;
 	test_claim(arena.control->broken && n <= arena.nslabs, "a free list that runs in a circle is noticed");
+	test_claim(hjg_slab_repair(&arena) && !arena.control->broken, "the free lists can be made anew");
+	n = 0;
+	while (hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) != HJG_NO_SLAB)
+		n++;
+	test_claim(n == arena.nslabs && !arena.control->broken, "then all slabs can be leased");
+	hjg_job_slot_lease(&arena, 0, 1, 1, &job_ix, &generation);
+	test_claim(!hjg_slab_repair(&arena), "but they are not while a job is leased");
 	hjg_arena_detach(&arena);
 
 	arena = test_arena(8);

@@ -1,0 +1,132 @@
+/*
+ * test_model.c
+ *	  The cost model's promises, over random shapes of joins.
+ *
+ * test_model [SEED]; prints TAP lines.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "model/hjg_model.h"
+
+static int	ntests = 0;
+static int	nfailed = 0;
+
+static void
+ok(bool good, const char *claim)
+{
+	ntests++;
+	if (!good)
+		nfailed++;
+	printf("%s %d - %s\n", good ? "ok" : "not ok", ntests, claim);
+}
+
+static double
+random_rows(void)
+{
+	return exp2(drand48() * 30);
+}
+
+static HjgJoinShape
+random_shape(void)
+{
+	HjgJoinShape shape = {
+		.build_rows = random_rows(),
+		.probe_rows = random_rows(),
+		.pairs = random_rows(),
+		.nkeys = 1 + (int) (drand48() * 4),
+		.key_width = 8,
+		.build_columns = (int) (drand48() * 10),
+		.probe_columns = (int) (drand48() * 10),
+		.nthreads = (int) (drand48() * 5),
+		.spills = drand48() < 0.3,
+	};
+
+	shape.nhashed_keys = drand48() < 0.5 ? 0 : shape.nkeys;
+	return shape;
+}
+
+static double
+total(HjgJoinShape shape)
+{
+	HjgPrediction p;
+
+	hjg_model_predict(&hjg_model_default_costs, &shape, &p);
+	return p.total_ns;
+}
+
+int
+main(int argc, char **argv)
+{
+	long		seed = argc > 1 ? atol(argv[1]) : (long) time(NULL);
+	bool		sums = true;
+	bool		positive = true;
+	bool		grows = true;
+	bool		threads_help = true;
+	bool		spill_costs = true;
+	HjgUnitCosts costs = hjg_model_default_costs;
+
+	printf("# seed %ld\n", seed);
+	srand48(seed);
+	for (int i = 0; i < 10000; i++)
+	{
+		HjgJoinShape shape = random_shape();
+		HjgJoinShape more;
+		HjgPrediction p;
+		double		sum;
+
+		hjg_model_predict(&costs, &shape, &p);
+		sum = p.startup_ns + p.marshal_build_ns + p.build_ns + p.marshal_probe_ns + p.probe_ns + p.emit_ns;
+		sums &= fabs(sum - p.total_ns) <= sum * 1e-9;
+		positive &= p.startup_ns >= 0 && p.marshal_build_ns >= 0 && p.build_ns >= 0 &&
+			p.marshal_probe_ns >= 0 && p.probe_ns >= 0 && p.emit_ns >= 0 && isfinite(p.total_ns);
+
+		more = shape;
+		more.build_rows *= 2;
+		grows &= total(more) > total(shape);
+		more = shape;
+		more.probe_rows *= 2;
+		grows &= total(more) > total(shape);
+		more = shape;
+		more.pairs *= 2;
+		grows &= total(more) >= total(shape);
+
+		if (shape.nthreads > 0)
+		{
+			more = shape;
+			more.nthreads *= 2;
+			threads_help &= total(more) <= total(shape);
+		}
+		shape.spills = false;
+		more = shape;
+		more.spills = true;
+		spill_costs &= total(more) > total(shape);
+	}
+	ok(sums, "the total is the sum of the phases");
+	ok(positive, "no phase is negative or infinite");
+	ok(grows, "more rows never cost less");
+	ok(threads_help, "more threads never cost more");
+	ok(spill_costs, "temporary files cost");
+
+	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
+	   hjg_model_cost_unit_ns(&costs, 1) == costs.small_unit_ns,
+	   "the cost unit of small joins is the measured one");
+	ok(fabs(hjg_model_cost_unit_ns(&costs, 1 << 20) - costs.large_unit_ns) < 1,
+	   "the cost unit of large joins is the measured one");
+	ok(hjg_model_cost_unit_ns(&costs, 1e12) == hjg_model_cost_unit_ns(&costs, 1 << 22),
+	   "the cost unit does not grow for ever");
+
+	ok(hjg_model_costs_valid(&costs), "the defaults are plausible");
+	costs.marshal_tuple_ns = NAN;
+	ok(!hjg_model_costs_valid(&costs), "a cost that is not a number is refused");
+	costs = hjg_model_default_costs;
+	costs.emit_tuple_ns = -1;
+	ok(!hjg_model_costs_valid(&costs), "a negative cost is refused");
+	costs = hjg_model_default_costs;
+	costs.large_unit_ns *= 1e6;
+	ok(!hjg_model_costs_valid(&costs), "a cost a million times the default is refused");
+	printf("1..%d\n", ntests);
+	return nfailed > 0;
+}

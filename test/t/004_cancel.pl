@@ -1,0 +1,87 @@
+# A query ends in the middle of each phase: at once, and nothing is left.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $query = 'SELECT hjoin_gpu_self_test(100000, 2000000)';
+my $quick = 'SELECT hjoin_gpu_self_test(1000, 1000)';
+
+# aimed at 0.1 s; machines of tests are busy
+my $limit = 1.0;
+
+my $node = start_node('main');
+wait_ready($node, 10);
+
+for my $phase (qw(build probe result))
+{
+	{
+		local $ENV{HJG_FAULT} = "slow:$phase:4000ms";
+		$node->restart;
+	}
+	wait_ready($node, 10);
+	my $device = device_pid($node);
+	my $state = $phase eq 'build' ? 'building' : 'probing';
+
+	for my $how (qw(cancel terminate))
+	{
+		my $running = start_query($node, $query);
+		my $pid = backend_of($node, $state);
+		ok($pid, "$phase: a join is in this phase");
+		sleep 0.1;
+		my $start = time;
+		$node->safe_psql('postgres', "SELECT pg_${how}_backend($pid)");
+		my (undef, $err) = finish_query($running);
+		cmp_ok(time - $start, '<', $limit, "$phase: $how ends the query at once");
+		like($err, $how eq 'cancel' ? qr/canceling statement due to user request/ : qr/terminating connection/,
+			"$phase: and says so");
+		my $took = wait_until(sub { is_idle($node) }, 10);
+		ok(defined $took && $took < $limit, "$phase: $how leaves no job and no memory behind")
+		  or diag($node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_jobs'));
+	}
+
+	my $start = time;
+	my ($rc, $out, $err) = $node->psql('postgres', "SET statement_timeout = '300ms'; $query");
+	like($err, qr/statement timeout/, "$phase: statement_timeout works");
+	cmp_ok(time - $start, '<', 0.3 + $limit, "$phase: in time");
+	ok(defined wait_until(sub { is_idle($node) }, $limit), "$phase: and leaves nothing behind");
+
+	# a subtransaction gives back its own
+	($rc, $out, $err) = $node->psql('postgres', qq{
+		SET statement_timeout = '60s';
+		DO \$\$
+		BEGIN
+			FOR i IN 1..3 LOOP
+				BEGIN
+					SET LOCAL statement_timeout = '60s';
+					PERFORM hjoin_gpu_self_test(-1, 1);
+				EXCEPTION WHEN invalid_parameter_value THEN NULL;
+				END;
+			END LOOP;
+		END \$\$});
+	is($rc, 0, "$phase: errors within subtransactions");
+	is(device_pid($node), $device, "$phase: the device process was not harmed");
+	cmp_ok(stat_value($node, 'jobs_cancelled'), '>=', 3, "$phase: abandoned jobs are counted");
+}
+
+# errors between lease and release, again and again
+$node->restart;
+wait_ready($node, 10);
+$node->psql('postgres', "SET statement_timeout = '" . (1 + $_ % 40) . "ms'; $query") for 1 .. 80;
+ok(defined wait_until(sub { is_idle($node) }, 5), 'many timeouts at any moment leave nothing behind');
+is($node->safe_psql('postgres', $quick), 1000, 'the service still works');
+is(stat_value($node, 'device_deaths'), 0, 'and its process lives');
+
+# a client that goes away
+my $running = start_query($node, 'SELECT hjoin_gpu_self_test(1000000, 300000000)');
+my $pid = backend_of($node, '.');
+$running->{handle}->kill_kill;
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+ok(defined wait_until(sub { is_idle($node) }, 5), 'nothing is left of a client that went away');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,134 @@
+# HjgTest.pm: what the TAP tests share: nodes with the extension, looks at its
+# views, queries that run in the background.
+package HjgTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until wait_ready is_idle
+  start_query finish_query backend_of log_count);
+
+# A running node; conf is appended to its configuration, env is for its processes.
+sub start_node
+{
+	my ($name, %opt) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(allows_streaming => $opt{streaming} ? 1 : 0);
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'hjoin_gpu'\n")
+	  unless $opt{not_preloaded};
+	$node->append_conf('postgresql.conf',
+		"hjoin_gpu.arena_size = '512MB'\nhjoin_gpu.device_timeout = '500ms'\n")
+	  unless $opt{not_preloaded};
+	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
+	local $ENV{HJG_FAULT} = $opt{fault} // '';
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION hjoin_gpu') unless $opt{no_extension};
+	return $node;
+}
+
+# Tables for joins of the executor, large enough for several batches.
+sub make_tables
+{
+	my ($node) = @_;
+	$node->safe_psql('postgres', q{
+		CREATE TABLE build AS SELECT g AS id, g % 50000 AS k FROM generate_series(1, 100000) g;
+		CREATE TABLE probe AS SELECT g AS id, g % 100000 AS k FROM generate_series(1, 400000) g;
+		ANALYZE build, probe;
+	});
+	return;
+}
+
+sub device_pid
+{
+	my ($node) = @_;
+	my $pid = $node->safe_psql('postgres', 'SELECT pid FROM hjoin_gpu_devices LIMIT 1');
+	return $pid eq '' ? undef : $pid;
+}
+
+sub stat_value
+{
+	my ($node, $name) = @_;
+	return $node->safe_psql('postgres', "SELECT value FROM hjoin_gpu_stat WHERE name = '$name'");
+}
+
+# Poll a condition; returns the seconds it took, or undef.
+sub wait_until
+{
+	my ($condition, $seconds) = @_;
+	my $start = time;
+	while (1)
+	{
+		return time - $start if $condition->();
+		return undef if time - $start > ($seconds // 30);
+		sleep 0.02;
+	}
+}
+
+sub wait_ready
+{
+	my ($node, $seconds) = @_;
+	return wait_until(sub { stat_value($node, 'available') == 1 }, $seconds);
+}
+
+# No job and no memory of the arena in use?
+sub is_idle
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres',
+		'SELECT (SELECT count(*) FROM hjoin_gpu_jobs), leased_bytes FROM hjoin_gpu_arena()') eq '0|0';
+}
+
+# Run a query in a session of its own, without waiting for it.
+sub start_query
+{
+	my ($node, $sql, $application) = @_;
+	my %query = (stdin => '', stdout => '', stderr => '');
+	my @command = ('psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d',
+		$node->connstr('postgres') . " application_name=" . ($application // 'background'), '-c', $sql);
+
+	$query{handle} = IPC::Run::start(\@command, '<', \$query{stdin}, '>', \$query{stdout}, '2>', \$query{stderr});
+	return \%query;
+}
+
+# Wait for its end; returns output and errors.
+sub finish_query
+{
+	my ($query) = @_;
+	$query->{handle}->finish;
+	chomp($query->{stdout});
+	return ($query->{stdout}, $query->{stderr});
+}
+
+# Process of a background query once it has a job in a state; undef if it never comes.
+sub backend_of
+{
+	my ($node, $state) = @_;
+	my $pid;
+	wait_until(
+		sub {
+			$pid = $node->safe_psql('postgres',
+				"SELECT pid FROM hjoin_gpu_jobs WHERE state ~ '$state' LIMIT 1");
+			return $pid ne '';
+		},
+		10);
+	return $pid;
+}
+
+# How often a pattern stands in the server's log.
+sub log_count
+{
+	my ($node, $pattern) = @_;
+	my $log = slurp_file($node->logfile);
+	my $count = () = $log =~ /$pattern/g;
+	return $count;
+}
+
+1;
