@@ -9,7 +9,8 @@ use strict;
 use warnings;
 
 my ($core_dir, $ours_dir, @files) = @ARGV;
-my $plan_header = qr/^\s*(QUERY PLAN|explain_\w+)\s*$|\b(initially_)?multibatch\b/;
+my $plan_header = qr/^\s*(QUERY PLAN|explain_\w+)\s*$/;
+my $plan_reader = qr/\bhash_join_batches\b/;
 my $plan_message = qr/^(INFO|NOTICE):  .*(\bJoin\b|\bScan\b|\bNested Loop\b|GpuHashJoin)/;
 
 # Returns normalised lines, and for each table [header, has order by, statement, rows...].
@@ -32,7 +33,7 @@ sub normalise
 			$j++ while $j <= $#in && $in[$j] !~ /^\(\d+ rows?\)$/;
 			if ($j <= $#in)
 			{
-				if ($in[$i] =~ $plan_header) { push @out, '<plan>'; }
+				if ($in[$i] =~ $plan_header || $stmt =~ $plan_reader) { push @out, '<plan>'; }
 				else
 				{
 					my @rows = @in[ $i + 2 .. $j - 1 ];
