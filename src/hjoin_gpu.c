@@ -1,6 +1,7 @@
 /*
  * hjoin_gpu.c
- *	  Entry point of the extension: settings, hooks, supervisor.
+ *	  Entry point of the extension: settings, hooks, supervisor, and what one room
+ *	  needs of another that it may not include.
  */
 #include "postgres.h"
 
@@ -14,6 +15,31 @@
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
+
+static bool
+device_ready(void)
+{
+	HjgReason	reason;
+
+	return hjg_service_available(&reason);
+}
+
+static bool
+calibration(HjgUnitCosts *costs)
+{
+	double		values[HJG_CALIBRATION_VALUES];
+
+	StaticAssertStmt(sizeof(HjgUnitCosts) <= sizeof(values), "calibration area too small");
+	if (!hjg_service_calibration_get(values))
+		return false;
+	memcpy(costs, values, sizeof(HjgUnitCosts));
+	return true;
+}
+
+static const HjgPlannerSources planner_sources = {
+	.device_ready = device_ready,
+	.calibration = calibration,
+};
 
 void
 _PG_init(void)
@@ -30,5 +56,5 @@ _PG_init(void)
 		return;
 	}
 	hjg_service_init();
-	hjg_planner_init();
+	hjg_planner_init(&planner_sources);
 }

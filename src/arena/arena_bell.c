@@ -17,8 +17,8 @@
  */
 #define _GNU_SOURCE
 
-#include <linux/futex.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -17,11 +17,11 @@
 #include "storage/ipc.h"
 
 #include "arena/hjg_arena_pg.h"
-#include "base/hjg_base.h"
 
 HjgArena	hjg_arena_map;
 int			hjg_arena_fd = -1;
 
+static int	arena_size_mb;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 static void
@@ -50,7 +50,7 @@ make_arena(void)
 		return;
 
 	drop_arena();
-	error = hjg_arena_create(&hjg_arena_map, (size_t) hjg_arena_size_mb * 1024 * 1024, &hjg_arena_fd, &step);
+	error = hjg_arena_create(&hjg_arena_map, (size_t) arena_size_mb * 1024 * 1024, &hjg_arena_fd, &step);
 	if (error != 0)
 	{
 		hjg_arena_fd = -1;
@@ -58,7 +58,7 @@ make_arena(void)
 		ereport(WARNING,
 				(errcode(ERRCODE_SYSTEM_ERROR),
 				 errmsg("could not make the shared memory of hjoin_gpu: %m"),
-				 errdetail("%s failed for %d MB.", step, hjg_arena_size_mb),
+				 errdetail("%s failed for %d MB.", step, arena_size_mb),
 				 errhint("The server works without it. Perhaps hjoin_gpu.arena_size is too large for this system.")));
 		return;
 	}
@@ -66,8 +66,9 @@ make_arena(void)
 }
 
 void
-hjg_arena_init(void)
+hjg_arena_init(int size_mb)
 {
+	arena_size_mb = size_mb;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = make_arena;
 }

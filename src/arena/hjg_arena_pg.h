@@ -15,7 +15,7 @@ extern HjgArena hjg_arena_map;
 /* The memfd, for the device process; -1 when there is none. */
 extern int	hjg_arena_fd;
 
-/* Have the arena made at server start.  In _PG_init of the postmaster. */
-extern void hjg_arena_init(void);
+/* Have an arena of that size made at server start.  In _PG_init of the postmaster. */
+extern void hjg_arena_init(int size_mb);
 
 #endif							/* HJG_ARENA_PG_H */

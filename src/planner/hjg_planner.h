@@ -79,7 +79,14 @@ extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
  */
 extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 
-/* Install the hook and register the node.  Called once by _PG_init. */
-extern void hjg_planner_init(void);
+/* What the planner asks of the service, which it may not know. */
+typedef struct HjgPlannerSources
+{
+	bool		(*device_ready) (void); /* does a device process stand ready? */
+	bool		(*calibration) (HjgUnitCosts *costs);	/* false: nobody has calibrated */
+} HjgPlannerSources;
+
+/* Install the hook and register the node.  Called once by _PG_init; sources stay. */
+extern void hjg_planner_init(const HjgPlannerSources *sources);
 
 #endif							/* HJG_PLANNER_H */

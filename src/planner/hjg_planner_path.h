@@ -9,6 +9,10 @@
 
 #include "nodes/pathnodes.h"
 
+#include "planner/hjg_planner.h"
+
+extern const HjgPlannerSources *hjg_planner_sources;
+
 /* A join that the hook was called for, once it was found eligible. */
 typedef struct HjgCandidate
 {
@@ -16,6 +20,8 @@ typedef struct HjgCandidate
 	RelOptInfo *outerrel;
 	RelOptInfo *innerrel;
 	JoinType	jointype;
+	bool		unique_outer;	/* a semi join as an inner join: make this side's rows distinct */
+	bool		unique_inner;
 	JoinPathExtraData *extra;
 	List	   *hashclauses;	/* RestrictInfos, marked with outer_is_left */
 	int			nhashed_keys;	/* keys that do not travel exactly */

@@ -13,7 +13,8 @@
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
-#include "service/hjg_service.h"
+
+const HjgPlannerSources *hjg_planner_sources;
 
 /* Engine threads that a job can count on beside its backend. */
 #define ASSUMED_THREADS 2
@@ -31,19 +32,10 @@ knob_ns(double knob, double calibrated_ns, double cost_unit_ns)
 double
 hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 {
-	double		values[HJG_CALIBRATION_VALUES];
 	double		unit;
 
-	StaticAssertStmt(sizeof(HjgUnitCosts) <= sizeof(values), "calibration area too small");
-	*costs = hjg_model_default_costs;
-	if (hjg_service_calibration_get(values))
-	{
-		HjgUnitCosts calibrated;
-
-		memcpy(&calibrated, values, sizeof(calibrated));
-		if (hjg_model_costs_valid(&calibrated))
-			*costs = calibrated;
-	}
+	if (!hjg_planner_sources->calibration(costs) || !hjg_model_costs_valid(costs))
+		*costs = hjg_model_default_costs;
 	unit = hjg_model_cost_unit_ns(costs, build_rows);
 	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit);
 	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit);
@@ -92,7 +84,6 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	HjgUnitCosts costs;
 	HjgJoinShape shape = {0};
 	HjgPrediction prediction;
-	HjgReason	reason;
 	QualCost	hash_cost;
 	QualCost	qual_cost;
 	PathTarget *target = path->pathtarget;
@@ -101,7 +92,8 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	Cost		startup;
 	Cost		total;
 
-	unit_ns = hjg_planner_unit_costs(&costs, inner_path->rows);
+	/* the smaller side, whichever we build of: a larger table must not make a path cheaper */
+	unit_ns = hjg_planner_unit_costs(&costs, Min(candidate->outerrel->rows, candidate->innerrel->rows));
 	shape.build_rows = inner_path->rows;
 	shape.probe_rows = outer_path->rows;
 	shape.pairs = estimate_pairs(root, candidate, outer_path->rows, inner_path->rows);
@@ -111,7 +103,7 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	shape.key_width = candidate->key_width;
 	shape.build_columns = list_length(inner_path->pathtarget->exprs);
 	shape.probe_columns = list_length(outer_path->pathtarget->exprs);
-	if (hjg_service_available(&reason) && hjg_embedded_rows >= 0 &&
+	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 &&
 		Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows)
 		shape.nthreads = ASSUMED_THREADS;
 	row_bytes = inner_path->pathtarget->width + candidate->key_width + ROW_OVERHEAD_BYTES;

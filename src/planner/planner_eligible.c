@@ -95,8 +95,16 @@ hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **wh
 		case JOIN_SEMI:
 		case JOIN_ANTI:
 			break;
+		case JOIN_UNIQUE_OUTER:
+			candidate->jointype = JOIN_INNER;
+			candidate->unique_outer = true;
+			break;
+		case JOIN_UNIQUE_INNER:
+			candidate->jointype = JOIN_INNER;
+			candidate->unique_inner = true;
+			break;
 		default:
-			/* core offers the same pair as a semi join, too */
+			*why = "its join type is not known";
 			return false;
 	}
 	if (IS_DUMMY_REL(candidate->outerrel) || IS_DUMMY_REL(candidate->innerrel))

@@ -132,6 +132,15 @@ offer_paths(PlannerInfo *root, const HjgCandidate *candidate)
 	Path	   *inner_path = candidate->innerrel->cheapest_total_path;
 	Path	   *startup_path = candidate->outerrel->cheapest_startup_path;
 
+	if (candidate->unique_outer)
+		startup_path = outer_path = (Path *) create_unique_path(root, candidate->outerrel, outer_path,
+																candidate->extra->sjinfo);
+	if (candidate->unique_inner)
+		inner_path = (Path *) create_unique_path(root, candidate->innerrel, inner_path,
+												 candidate->extra->sjinfo);
+	if (outer_path == NULL || inner_path == NULL)
+		return;
+
 	/*
 	 * Under force the serial path must survive whatever core offered, so that
 	 * core's paths go first, and only then ours come in.
@@ -157,13 +166,14 @@ offer_paths(PlannerInfo *root, const HjgCandidate *candidate)
 	 * once, which private tables cannot promise.
 	 */
 	if (joinrel->consider_parallel && candidate->outerrel->partial_pathlist != NIL &&
+		!candidate->unique_outer &&
 		candidate->jointype != JOIN_RIGHT && candidate->jointype != JOIN_FULL)
 	{
 		Path	   *partial_path = linitial(candidate->outerrel->partial_pathlist);
 
-		if (!inner_path->parallel_safe)
+		if (!inner_path->parallel_safe && !candidate->unique_inner)
 			inner_path = get_cheapest_parallel_safe_total_inner(candidate->innerrel->pathlist);
-		if (inner_path != NULL && inner_path->param_info == NULL)
+		if (inner_path != NULL && inner_path->parallel_safe && inner_path->param_info == NULL)
 			add_partial_path(joinrel, (Path *) make_path(root, candidate, partial_path, inner_path));
 	}
 	if (hjg_force)
@@ -192,13 +202,20 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (hjg_planner_eligible(root, &candidate, &why))
 		offer_paths(root, &candidate);
-	else if (hjg_explain_declined)
-		report_declined(root, &candidate, why);
+	else
+	{
+		/* another pair of the same relations may have been eligible */
+		if (hjg_force)
+			drop_core_paths(joinrel);
+		if (hjg_explain_declined)
+			report_declined(root, &candidate, why);
+	}
 }
 
 void
-hjg_planner_init(void)
+hjg_planner_init(const HjgPlannerSources *sources)
 {
+	hjg_planner_sources = sources;
 	RegisterCustomScanMethods(&hjg_scan_methods);
 	previous_join_pathlist_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = join_pathlist_hook;

@@ -80,7 +80,7 @@ extern void hjg_job_build_submit(HjgJob *job);
 
 /*
  * Open a probe batch with room for result_pairs pairs a round (rounded up to whole
- * slabs).  Returns its number, or -1 when the job has no free batch (wait for one and
+ * slabs; fewer when the arena has not so many just now, which only means more rounds).  Returns its number, or -1 when the job has no free batch (wait for one and
  * close it) or the arena has no slab (*reason = HJG_REASON_ARENA_FULL).
  */
 extern int	hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason);
@@ -115,7 +115,10 @@ extern bool hjg_job_batch_ready(HjgJob *job, int batch);
  */
 extern HjgReason hjg_job_batch_wait(HjgJob *job, int batch, HjgBatchResult *result);
 
-/* The batch's slabs go back to the arena and its number becomes free. */
+/*
+ * The batch's slabs go back to the arena and its number becomes free; but while a
+ * round of it runs nothing happens, and the job's release cares for it.
+ */
 extern void hjg_job_batch_close(HjgJob *job, int batch);
 
 /* Inputs, for redoing them: the segments point into the arena. palloc'd. */

@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "arena/hjg_arena_pg.h"
+#include "base/hjg_base.h"
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
@@ -80,6 +81,6 @@ hjg_service_count_fallback(HjgReason reason)
 void
 hjg_service_init(void)
 {
-	hjg_arena_init();
+	hjg_arena_init(hjg_arena_size_mb);
 	hjg_supervisor_register();
 }
