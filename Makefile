@@ -104,6 +104,10 @@ build/test_engine_tsan: $(engine_test_srcs) $(engine_test_hdrs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=thread -o $@ $(engine_test_srcs) -lm
 
+build/bench_engine: $(wildcard src/engine/*.c) test/engine/bench_main.c $(engine_test_hdrs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(wildcard src/engine/*.c) test/engine/bench_main.c -lm
+
 check-engine: build/test_engine build/test_engine_asan
 	build/test_engine
 	build/test_engine_asan --short

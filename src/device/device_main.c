@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "device/hjg_device.h"
+#include "engine/hjg_engine_bench.h"
 
 #define PROGRAM_VERSION "1.0"
 
@@ -32,6 +33,9 @@ usage(void)
 		   "The server starts it by itself. On its own it is a tool:\n"
 		   "  --list          list the devices found\n"
 		   "  --self-test     run joins through the real protocol and check them\n"
+		   "  --bench [...]   measure the cpu engine; what follows are options of the benchmark:\n"
+		   "                  --list, --case TEXT, --rows FACTOR, --strategy NAME, --batch ROWS,\n"
+		   "                  --reps N, --isa NAME, --l2 BYTES, --small-pages\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --help          show this help\n"
 		   "  --version       show the version\n\n"
@@ -140,11 +144,12 @@ main(int argc, char **argv)
 {
 	enum
 	{
-		OPT_LIST = 1, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_ARENA, OPT_SOCKET, OPT_EPOCH,
+		OPT_BENCH = 1, OPT_LIST, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_ARENA, OPT_SOCKET, OPT_EPOCH,
 		OPT_PARENT
 	};
 	static const struct option options[] = {
 		{"arena-fd", required_argument, NULL, OPT_ARENA},
+		{"bench", no_argument, NULL, OPT_BENCH},
 		{"epoch", required_argument, NULL, OPT_EPOCH},
 		{"help", no_argument, NULL, OPT_HELP},
 		{"list", no_argument, NULL, OPT_LIST},
@@ -164,7 +169,8 @@ main(int argc, char **argv)
 	sigset_t	all;
 
 	serve.socket = -1;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+	/* what follows --bench is not ours */
+	while (action != OPT_BENCH && (option = getopt_long(argc, argv, "", options, NULL)) != -1)
 	{
 		int			bad = 0;
 
@@ -211,10 +217,13 @@ main(int argc, char **argv)
 		case OPT_VERSION:
 			printf("hjoin_gpu_device %s (layout %d)\n", PROGRAM_VERSION, HJG_LAYOUT_VERSION);
 			return 0;
+		case OPT_BENCH:
+			return hjg_engine_bench(stdout, serve.nthreads > 0 ? serve.nthreads : hjg_device_cpus(),
+									argc - optind, argv + optind);
 		case OPT_LIST:
 			return hjg_device_list();
 		case OPT_SELF_TEST:
-			return hjg_device_self_test();
+			return hjg_device_self_test(serve.nthreads);
 	}
 	if (arena_fd < 0 || serve.socket < 0)
 	{

@@ -27,7 +27,7 @@
 
 #define MAX_RUNNERS 16
 #define SPIN_NS 30000			/* look for the next round so long before sleeping */
-#define MAX_POOLS 64
+#define MAX_POOLS 12
 
 typedef struct Task
 {
@@ -49,26 +49,32 @@ static pthread_t runners[MAX_RUNNERS];
 static int	nrunners;
 static bool stopping;
 
-/* Pools by number of threads; made when first asked for. */
+/*
+ * The pool of all threads, and smaller ones for jobs that ask for less: of
+ * powers of two, so that there are few.  Made when first asked for.
+ */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
-static HjgPool *pools[MAX_POOLS + 1];
+static HjgPool *pools[MAX_POOLS];
 
 static HjgPool *
 pool_of(hjg_u32 wanted)
 {
-	int			n = serve->nthreads;
+	int			nthreads = serve->nthreads;
+	int			which = 0;
 	HjgPool    *pool;
 
-	if (wanted > 0 && wanted < (hjg_u32) n)
-		n = (int) wanted;
-	if (n > MAX_POOLS)
-		n = MAX_POOLS;
-	if (n <= 1)
+	if (wanted > 0 && wanted < (hjg_u32) nthreads)
+	{
+		nthreads = 1;
+		for (which = 1; which < MAX_POOLS - 1 && (hjg_u32) nthreads * 2 <= wanted; which++)
+			nthreads *= 2;
+	}
+	if (nthreads <= 1)
 		return NULL;
 	pthread_mutex_lock(&pools_lock);
-	if (pools[n] == NULL)
-		pools[n] = hjg_pool_create(n);
-	pool = pools[n];
+	if (pools[which] == NULL)
+		pools[which] = hjg_pool_create(nthreads);
+	pool = pools[which];
 	pthread_mutex_unlock(&pools_lock);
 	return pool;
 }
@@ -395,6 +401,7 @@ hunt(hjg_u32 *start)
 static void *
 runner_main(void *arg)
 {
+	const bool	spins = hjg_device_cpus() > 1;
 	hjg_u32		start = 0;
 
 	while (!__atomic_load_n(&stopping, __ATOMIC_SEQ_CST))
@@ -405,7 +412,7 @@ runner_main(void *arg)
 		if (hunt(&start))
 		{
 			/* the next round of a small join comes at once */
-			spin_until = hjg_arena_now_ns() + SPIN_NS;
+			spin_until = hjg_arena_now_ns() + (spins ? SPIN_NS : 0);
 			hjg_bell_hunt_begin(&serve->arena);
 			while (!hjg_bell_pending(&serve->arena) && hjg_arena_now_ns() < spin_until)
 				;
@@ -471,7 +478,7 @@ hjg_scheduler_stop(void)
 	hjg_beat_stop();
 	for (int i = 0; i < HJG_MAX_JOBS; i++)
 		drop_join(&tasks[i]);
-	for (int i = 0; i <= MAX_POOLS; i++)
+	for (int i = 0; i < MAX_POOLS; i++)
 	{
 		if (pools[i] != NULL)
 			hjg_pool_destroy(pools[i]);

@@ -228,7 +228,7 @@ client_main(void *arg)
 }
 
 int
-hjg_device_self_test(void)
+hjg_device_self_test(int nthreads)
 {
 	Client		clients[NCLIENTS];
 	const char *step;
@@ -243,6 +243,7 @@ hjg_device_self_test(void)
 		printf("self-test: %s: %s\n", error ? step : "socketpair", strerror(error));
 		return 1;
 	}
+	serve.nthreads = nthreads;
 	serve.socket = sockets[1];
 	serve.epoch = serve.arena.control->epoch;
 	if (!hjg_scheduler_start(&serve))

@@ -119,6 +119,6 @@ hjg_beat_progress(HjgBeatSource *source)
 
 extern int	hjg_device_cpus(void);
 extern int	hjg_device_list(void);
-extern int	hjg_device_self_test(void);
+extern int	hjg_device_self_test(int nthreads);
 
 #endif							/* HJG_DEVICE_H */

@@ -7,8 +7,7 @@
  * chunk its place in each partition, and each chunk scatters its rows.  Chunks
  * in order keep the partitioning stable.
  *
- * The scatter gathers tuples in one write-combining group a partition, the
- * least number of whole cache lines that holds whole tuples, and writes a full
+ * The scatter gathers tuples in one write-combining group a partition and writes a full
  * group with streaming stores (Balkesen et al., ICDE 2013, section 4.2, after
  * Intel's and Wassenberg and Sanders' software write-combining): one TLB entry
  * and one line of write traffic a group instead of one each a tuple.
@@ -19,6 +18,13 @@
 #endif
 
 #include "engine/hjg_engine_internal.h"
+
+/*
+ * Tuples of a write-combining group, 2, 3 or 5 lines: half as many would suit
+ * 4-byte keys too, but whether a group is full is what the branch predictor
+ * cannot know.
+ */
+#define GROUP_TUPLES 16
 
 /* Rows that are mixed together before they are scattered. */
 #define BLOCK_ROWS 256
@@ -84,17 +90,11 @@ hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes)
 	return bits;
 }
 
-/* Tuples of a write-combining group, and its bytes. */
-HJG_ALWAYS_INLINE int
-group_tuples(int width)
-{
-	return width == 4 ? 8 : 16;
-}
-
+/* Bytes of a write-combining group: whole cache lines for each key width. */
 HJG_ALWAYS_INLINE int
 group_bytes(int width)
 {
-	return group_tuples(width) * hjg_tuple_bytes(width);
+	return GROUP_TUPLES * hjg_tuple_bytes(width);
 }
 
 static hjg_u32
@@ -194,7 +194,7 @@ scatter_keys(int width, PartitionTask *part, hjg_u32 chunk, int slot)
 	const hjg_u32 nparts = 1u << bits;
 	const int	tb = hjg_tuple_bytes(width);
 	const int	gb = group_bytes(width);
-	const hjg_u32 group_mask = (hjg_u32) group_tuples(width) - 1;
+	const hjg_u32 group_mask = GROUP_TUPLES - 1;
 	const hjg_u32 *first = part->histogram + ((size_t) chunk << bits);
 	hjg_u8	   *groups = part->slots + part->slot_bytes * (size_t) slot;
 	hjg_u32    *place = (hjg_u32 *) (groups + ((size_t) gb << bits));

@@ -34,13 +34,16 @@ typedef struct TableTask
 
 /* --- sizes --- */
 
-/* One to two rows a bucket on average. */
+/*
+ * Two to four rows a bucket on average: a scan of a few tuples costs less than
+ * the cache misses of more bucket places.
+ */
 int
 hjg_table_bucket_bits(hjg_u64 nrows)
 {
 	int			bits = 1;
 
-	while (bits < 31 && (nrows >> bits) >= 2)
+	while (bits < 31 && (nrows >> bits) >= 4)
 		bits++;
 	return bits;
 }
@@ -48,7 +51,7 @@ hjg_table_bucket_bits(hjg_u64 nrows)
 int
 hjg_table_radix_bits(int width, hjg_u64 nrows)
 {
-	int			bits = hjg_radix_bits(nrows, 2 * (size_t) hjg_tuple_bytes(width) + 4, hjg_l2_bytes() / 2);
+	int			bits = hjg_radix_bits(nrows, 2 * (size_t) hjg_tuple_bytes(width) + 2, hjg_l2_bytes() / 8);
 	int			bucket_bits = hjg_table_bucket_bits(nrows);
 
 	return bits < bucket_bits ? bits : bucket_bits;

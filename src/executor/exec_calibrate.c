@@ -45,6 +45,7 @@ static const struct
 	{"marshal_tuple", "ns per row read"},
 	{"hash_key", "ns per hashed key"},
 	{"column", "ns per carried column"},
+	{"varlena", "ns more per carried value of variable length"},
 	{"build_tuple", "ns per build row and thread"},
 	{"probe_tuple", "ns per probe row and thread"},
 	{"emit_tuple", "ns per row returned"},
@@ -170,6 +171,8 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	HjgKeyCodec *int4_codec = hjg_key_codec(1, int4_ops, no_collation, true);
 	HjgKeyCodec *text_codec = hjg_key_codec(1, text_ops, text_collation, true);
 	HjgColumn	column = {.attlen = 4, .attbyval = true};
+	HjgColumn	text_column = {.attlen = -1, .attbyval = false};
+	HjgStore   *text_store = hjg_store_create(context, 1, &text_column, CALIBRATE_BUILD_ROWS);
 	const int	source = 0;
 	HjgStore   *store = hjg_store_create(context, 1, &column, CALIBRATE_PROBE_ROWS);
 	char	   *keys = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * 8);
@@ -214,6 +217,12 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 		hjg_store_gather(store, rows, HJG_VECTOR_ROWS, 1, values, nulls);
 	}
 	costs->column_ns = Max(append_ns, per_row(start, CALIBRATE_PROBE_ROWS));
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_BUILD_ROWS; i++)
+		hjg_store_append(text_store, &source, &text_value, &isnull);
+	costs->varlena_ns = per_row(start, CALIBRATE_BUILD_ROWS);
+	hjg_store_free(text_store);
 
 	/* reading the child's slot, the scan slot and the projection cost about as much as the default says */
 	costs->marshal_tuple_ns += hjg_model_default_costs.marshal_tuple_ns / 2;

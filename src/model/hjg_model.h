@@ -24,6 +24,7 @@ typedef struct HjgUnitCosts
 	double		marshal_tuple_ns;	/* a row from slot to batch, one exact key */
 	double		hash_key_ns;	/* more for each key that travels as a hash */
 	double		column_ns;		/* more for each carried column of a row */
+	double		varlena_ns;		/* more for each carried value of variable length */
 	double		build_tuple_ns; /* engine, one thread */
 	double		probe_tuple_ns; /* engine, one thread */
 	double		emit_tuple_ns;	/* a pair from result batch to executor */
@@ -45,6 +46,8 @@ typedef struct HjgJoinShape
 	int			key_width;		/* bytes that travel for a row */
 	int			build_columns;	/* carried columns */
 	int			probe_columns;
+	int			build_varlenas; /* of these, columns of variable length */
+	int			probe_varlenas;
 	int			nthreads;		/* engine threads beside the backend; 0: in the backend */
 	bool		spills;			/* both sides go through temporary files */
 } HjgJoinShape;

@@ -17,7 +17,8 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.job_ns = 250000,
 	.marshal_tuple_ns = 18,
 	.hash_key_ns = 25,
-	.column_ns = 4,
+	.column_ns = 5,
+	.varlena_ns = 35,
 	.build_tuple_ns = 14,
 	.probe_tuple_ns = 14,
 	.emit_tuple_ns = 18,
@@ -70,11 +71,11 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
 	prediction->marshal_build_ns = shape->build_rows *
-		(key_ns + costs->column_ns * shape->build_columns + spill_ns);
+		(key_ns + costs->column_ns * shape->build_columns + costs->varlena_ns * shape->build_varlenas + spill_ns);
 	prediction->build_ns = shape->build_rows *
 		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb);
 	prediction->marshal_probe_ns = shape->probe_rows *
-		(key_ns + costs->column_ns * shape->probe_columns + spill_ns);
+		(key_ns + costs->column_ns * shape->probe_columns + costs->varlena_ns * shape->probe_varlenas + spill_ns);
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 

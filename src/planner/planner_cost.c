@@ -6,8 +6,10 @@
 
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
 
 #include "base/hjg_base.h"
 #include "model/hjg_model.h"
@@ -70,6 +72,23 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_ro
 	return pairs;
 }
 
+/*
+ * Columns of a child.  The plan carries fewer if some serve the join alone; that is
+ * not known yet.
+ */
+static void
+count_columns(const PathTarget *target, int *ncolumns, int *nvarlenas)
+{
+	ListCell   *lc;
+
+	foreach(lc, target->exprs)
+	{
+		(*ncolumns)++;
+		if (get_typlen(exprType(lfirst(lc))) < 0)
+			(*nvarlenas)++;
+	}
+}
+
 /* Nanoseconds to microseconds that fit an integer list. */
 static int
 whole_us(double ns)
@@ -101,8 +120,8 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	shape.nkeys = list_length(candidate->hashclauses);
 	shape.nhashed_keys = candidate->nhashed_keys;
 	shape.key_width = candidate->key_width;
-	shape.build_columns = list_length(inner_path->pathtarget->exprs);
-	shape.probe_columns = list_length(outer_path->pathtarget->exprs);
+	count_columns(inner_path->pathtarget, &shape.build_columns, &shape.build_varlenas);
+	count_columns(outer_path->pathtarget, &shape.probe_columns, &shape.probe_varlenas);
 	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 &&
 		Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows)
 		shape.nthreads = ASSUMED_THREADS;

@@ -51,18 +51,30 @@ silent(HjgJob *job)
 	return now - job->beat_ns > (uint64) hjg_device_timeout_ms * 2 * 1000000;
 }
 
+/*
+ * Look for a short time without sleeping.  Whoever had to sleep several times
+ * all the same, because rounds are long or processors few, looks seldom only.
+ */
 static bool
 spin_until_ready(const HjgOp *op, uint64 start_ns)
 {
+	static uint32 misses = 0;
+
+	if (misses >= 4 && misses++ % 16 != 0)
+		return hjg_op_state(op) == HJG_OP_READY;
 	do
 	{
 		for (int i = 0; i < 32; i++)
 		{
 			if (hjg_op_state(op) == HJG_OP_READY)
+			{
+				misses = 0;
 				return true;
+			}
 			SPIN_DELAY();
 		}
 	} while (hjg_arena_now_ns() - start_ns < SPIN_NS);
+	misses++;
 	return false;
 }
 

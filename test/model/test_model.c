@@ -44,6 +44,8 @@ random_shape(void)
 		.spills = drand48() < 0.3,
 	};
 
+	shape.build_varlenas = shape.build_columns / 2;
+	shape.probe_varlenas = shape.probe_columns / 3;
 	shape.nhashed_keys = drand48() < 0.5 ? 0 : shape.nkeys;
 	return shape;
 }

@@ -1,0 +1,549 @@
+/*
+ * engine_bench.c
+ *	  Benchmark of the cpu engine: named cases, medians, every result checked.
+ *
+ * A case draws key numbers ("ids") for both sides and turns them into keys of
+ * its width.  The check is independent of the engine: with A and B two mixes of
+ * row numbers, the sum over all pairs of A(probe row) * B(build row) is, by
+ * distributivity, the sum over the probe rows of A(row) * S(id), where S(id) is
+ * the sum of B over the build rows of that id; S comes straight from the inputs.
+ *
+ * What is timed: building the table and all probe rounds, with inputs, result
+ * pages and workspace touched before, as they are in a server that is warm.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "engine/hjg_engine_bench.h"
+#include "engine/hjg_engine_internal.h"
+
+#define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
+#define MAX_CACHED 32
+#define MAX_REPS 101
+
+typedef struct BenchCase
+{
+	const char *name;
+	int			width;
+	HjgMatchMode mode;
+	double		nbuild;			/* rows, millions */
+	double		nprobe;
+	int			duplicates;		/* build rows a key */
+	double		theta;			/* zipf exponent of the probe side; 0: uniform */
+	bool		one_hot;		/* all probe rows have one key */
+	double		selectivity;	/* share of the probe rows that match */
+} BenchCase;
+
+static const BenchCase cases[] = {
+	{"uniform_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1},
+	{"uniform_4_16Mx16M", 4, HJG_MATCH_ALL, 16, 16, 1, 0, false, 1},
+	{"uniform_8_5Mx20M", 8, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1},
+	{"uniform_8_16Mx16M", 8, HJG_MATCH_ALL, 16, 16, 1, 0, false, 1},
+	{"uniform_16_5Mx20M", 16, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1},
+	{"zipf05_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0.5, false, 1},
+	{"zipf10_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 1.0, false, 1},
+	{"zipf15_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 1.5, false, 1},
+	{"onehot_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, true, 1},
+	{"duplicates8_4_2Mx2M", 4, HJG_MATCH_ALL, 2, 2, 8, 0, false, 1},
+	{"semi_4_5Mx20M", 4, HJG_MATCH_SEMI, 5, 20, 1, 0, false, 0.5},
+	{"anti_4_5Mx20M", 4, HJG_MATCH_ANTI, 5, 20, 1, 0, false, 0.5},
+	{"left_4_5Mx20M", 4, HJG_MATCH_LEFT, 5, 20, 1, 0, false, 0.5},
+	{"selective10_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, false, 0.1},
+	{"small_4_100Kx20M", 4, HJG_MATCH_ALL, 0.1, 20, 1, 0, false, 1},
+	{"tiny_4_1Kx1K", 4, HJG_MATCH_ALL, 0.001, 0.001, 1, 0, false, 1},
+};
+
+typedef struct Cached
+{
+	void	   *ptr;
+	size_t		bytes;
+	bool		used;
+} Cached;
+
+typedef struct Bench
+{
+	FILE	   *out;
+	HjgPool    *pool;
+	HjgEnv		env;
+	bool		huge_pages;
+	int			nreps;
+	HjgCpuStrategy strategy;
+	Cached		cache[MAX_CACHED];
+} Bench;
+
+/* --- memory that stays warm --- */
+
+static void *
+map_memory(const Bench *bench, size_t bytes)
+{
+	void	   *p;
+
+	bytes = (bytes + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES * HJG_SLAB_BYTES;
+	p = aligned_alloc(HJG_SLAB_BYTES, bytes);
+	if (p == NULL)
+		return NULL;
+#ifdef MADV_HUGEPAGE
+	madvise(p, bytes, bench->huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+#endif
+	memset(p, 0, bytes);
+	return p;
+}
+
+static void *
+bench_alloc(void *arg, size_t bytes)
+{
+	Bench	   *bench = arg;
+	Cached	   *best = NULL;
+
+	for (int i = 0; i < MAX_CACHED; i++)
+	{
+		Cached	   *c = &bench->cache[i];
+
+		if (c->ptr && !c->used && c->bytes >= bytes && c->bytes / 2 <= bytes && (!best || c->bytes < best->bytes))
+			best = c;
+	}
+	for (int i = 0; i < MAX_CACHED && best == NULL; i++)
+	{
+		Cached	   *c = &bench->cache[i];
+
+		if (c->used)
+			continue;
+		if (c->ptr && i < MAX_CACHED - 1)
+			continue;
+		free(c->ptr);
+		/* small blocks need no pages of their own */
+		c->ptr = bytes < HJG_SLAB_BYTES / 4 ? aligned_alloc(64, hjg_align64(bytes)) : map_memory(bench, bytes);
+		c->bytes = bytes;
+		if (c->ptr == NULL)
+			return NULL;
+		best = c;
+	}
+	if (best == NULL)
+		return NULL;
+	best->used = true;
+	return best->ptr;
+}
+
+static void
+bench_free(void *arg, void *ptr, size_t bytes)
+{
+	Bench	   *bench = arg;
+
+	(void) bytes;
+	for (int i = 0; i < MAX_CACHED; i++)
+	{
+		if (bench->cache[i].ptr == ptr)
+			bench->cache[i].used = false;
+	}
+}
+
+static void
+drop_cache(Bench *bench)
+{
+	for (int i = 0; i < MAX_CACHED; i++)
+	{
+		free(bench->cache[i].ptr);
+		bench->cache[i] = (Cached) {NULL, 0, false};
+	}
+}
+
+/* --- inputs --- */
+
+typedef struct Input
+{
+	const BenchCase *bc;
+	hjg_u64		nbuild;
+	hjg_u64		nprobe;
+	hjg_u64		nids;			/* distinct ids of the build side */
+	hjg_u32    *build_ids;
+	hjg_u32    *probe_ids;
+	hjg_u8	   *build_keys;
+	hjg_u8	   *probe_keys;
+	hjg_u64    *sums;			/* S, by id */
+	hjg_u64		npairs;			/* expected */
+	hjg_u64		checksum;
+	hjg_u64		seed;
+} Input;
+
+#define FILL_ROWS 65536
+
+static hjg_u64
+next_random(hjg_u64 *state)
+{
+	return hjg_mix64(*state += 0x9e3779b97f4a7c15u);
+}
+
+static hjg_u64
+mark_probe(hjg_u64 row)
+{
+	return hjg_mix64(row + 0x1234567);
+}
+
+static hjg_u64
+mark_build(hjg_u32 row)
+{
+	return hjg_mix64((hjg_u64) row << 20 ^ 0xfedcba9876543210u);
+}
+
+static void
+put_key(int width, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
+{
+	hjg_u64		words[2] = {id, hjg_mix64(id)};
+
+	memcpy(keys + row * (hjg_u64) width, words, (size_t) width);
+}
+
+/* Probe ids of one stretch of rows. */
+static void
+fill_probe(void *arg, int piece, int worker)
+{
+	Input	   *in = arg;
+	const BenchCase *bc = in->bc;
+	hjg_u64		begin = (hjg_u64) piece * FILL_ROWS;
+	hjg_u64		end = begin + FILL_ROWS < in->nprobe ? begin + FILL_ROWS : in->nprobe;
+	hjg_u64		state = in->seed + begin;
+	double		n = (double) in->nids;
+
+	(void) worker;
+	for (hjg_u64 i = begin; i < end; i++)
+	{
+		double		u = (double) (next_random(&state) >> 11) / 9007199254740992.0;
+		hjg_u64		id;
+
+		if (bc->one_hot)
+			id = in->nids / 3;
+		else if (bc->theta > 0)
+		{
+			/* rank by inversion of the continuous distribution, then anywhere in the domain */
+			double		x = bc->theta == 1.0 ? pow(n + 1, u)
+				: pow(u * (pow(n + 1, 1 - bc->theta) - 1) + 1, 1 / (1 - bc->theta));
+			hjg_u64		rank = x - 1 < n ? (hjg_u64) (x - 1) : in->nids - 1;
+
+			id = hjg_mix64(rank) % in->nids;
+		}
+		else
+			id = (hjg_u64) (u * n);
+		if (bc->selectivity < 1 &&
+			(double) (next_random(&state) >> 11) / 9007199254740992.0 >= bc->selectivity)
+			id += in->nids;
+		in->probe_ids[i] = (hjg_u32) id;
+		put_key(bc->width, in->probe_keys, i, (hjg_u32) id);
+	}
+}
+
+static void
+free_input(Input *in)
+{
+	free(in->build_ids);
+	free(in->probe_ids);
+	free(in->build_keys);
+	free(in->probe_keys);
+	free(in->sums);
+}
+
+static bool
+make_input(const Bench *bench, Input *in, const BenchCase *bc, double factor)
+{
+	hjg_u64		state = 42;
+	hjg_u32    *counts;
+
+	*in = (Input) {.bc = bc, .seed = 4711};
+	in->nbuild = (hjg_u64) (bc->nbuild * 1e6 * factor) + 1;
+	in->nprobe = (hjg_u64) (bc->nprobe * 1e6 * factor) + 1;
+	in->nids = (in->nbuild + (hjg_u64) bc->duplicates - 1) / (hjg_u64) bc->duplicates;
+	in->build_ids = map_memory(bench, in->nbuild * sizeof(hjg_u32));
+	in->probe_ids = map_memory(bench, in->nprobe * sizeof(hjg_u32));
+	in->build_keys = map_memory(bench, in->nbuild * (hjg_u64) bc->width);
+	in->probe_keys = map_memory(bench, in->nprobe * (hjg_u64) bc->width);
+	in->sums = map_memory(bench, in->nids * sizeof(hjg_u64));
+	counts = map_memory(bench, in->nids * sizeof(hjg_u32));
+	if (!in->build_ids || !in->probe_ids || !in->build_keys || !in->probe_keys || !in->sums || !counts)
+	{
+		free(counts);
+		free_input(in);
+		return false;
+	}
+	for (hjg_u64 i = 0; i < in->nbuild; i++)
+		in->build_ids[i] = (hjg_u32) (i % in->nids);
+	for (hjg_u64 i = in->nbuild - 1; i > 0; i--)
+	{
+		hjg_u64		j = next_random(&state) % (i + 1);
+		hjg_u32		id = in->build_ids[i];
+
+		in->build_ids[i] = in->build_ids[j];
+		in->build_ids[j] = id;
+	}
+	for (hjg_u64 i = 0; i < in->nbuild; i++)
+	{
+		put_key(bc->width, in->build_keys, i, in->build_ids[i]);
+		in->sums[in->build_ids[i]] += mark_build((hjg_u32) i);
+		counts[in->build_ids[i]]++;
+	}
+	hjg_pool_run(bench->pool, (int) ((in->nprobe + FILL_ROWS - 1) / FILL_ROWS), fill_probe, in);
+	for (hjg_u64 i = 0; i < in->nprobe; i++)
+	{
+		hjg_u32		id = in->probe_ids[i];
+		bool		matched = id < in->nids;
+
+		if (matched && bc->mode != HJG_MATCH_ANTI)
+		{
+			in->npairs += bc->mode == HJG_MATCH_SEMI ? 1 : counts[id];
+			in->checksum += mark_probe(i) * in->sums[id];
+		}
+		else if (!matched && (bc->mode == HJG_MATCH_ANTI || bc->mode == HJG_MATCH_LEFT))
+		{
+			in->npairs++;
+			in->checksum += mark_probe(i) * mark_build(HJG_NO_ROW);
+		}
+	}
+	free(counts);
+	return true;
+}
+
+/* --- checking a round --- */
+
+typedef struct Check
+{
+	const HjgResult *result;
+	hjg_u64		first_row;
+	hjg_u64		sum;			/* atomic */
+} Check;
+
+static void
+check_page(void *arg, int piece, int worker)
+{
+	Check	   *check = arg;
+	const HjgResult *result = check->result;
+	hjg_u64		begin = (hjg_u64) piece * result->page_pairs;
+	hjg_u64		n = result->npairs - begin < result->page_pairs ? result->npairs - begin : result->page_pairs;
+	const HjgPair *pairs = result->pages[piece];
+	hjg_u64		sum = 0;
+
+	(void) worker;
+	for (hjg_u64 i = 0; i < n; i++)
+		sum += mark_probe(check->first_row + pairs[i].probe_row) * mark_build(pairs[i].build_row);
+	__atomic_fetch_add(&check->sum, sum, __ATOMIC_RELAXED);
+}
+
+/* --- one repetition --- */
+
+typedef struct Sample
+{
+	double		total_ns;
+	HjgJoinStats stats;
+	hjg_u64		npairs;
+	hjg_u64		checksum;
+	hjg_u64		nrounds;
+} Sample;
+
+static HjgStatus
+run_once(Bench *bench, const Input *in, hjg_u64 batch_rows, HjgResult *result, Sample *sample)
+{
+	const HjgJoinSpec spec = {.key_width = in->bc->width, .mode = in->bc->mode, .strategy = bench->strategy};
+	const HjgSegment build = {.keys = in->build_keys, .nrows = (hjg_u32) in->nbuild};
+	Check		check = {.result = result};
+	hjg_u64		started = hjg_now_ns();
+	HjgStatus	status;
+	HjgJoin    *join;
+
+	*sample = (Sample) {0};
+	status = hjg_join_build(&bench->env, &spec, &build, 1, &join);
+	sample->total_ns = (double) (hjg_now_ns() - started);
+	for (hjg_u64 row = 0; status == HJG_OK && row < in->nprobe; row += batch_rows)
+	{
+		const HjgSegment probe = {.keys = in->probe_keys + row * (hjg_u64) in->bc->width,
+			.nrows = (hjg_u32) (in->nprobe - row < batch_rows ? in->nprobe - row : batch_rows)};
+		HjgCursor	cursor = {0, 0, 0};
+
+		while (status == HJG_OK && cursor.row < probe.nrows)
+		{
+			started = hjg_now_ns();
+			status = hjg_join_probe(join, &probe, 1, &cursor, result);
+			sample->total_ns += (double) (hjg_now_ns() - started);
+			if (status != HJG_OK)
+				break;
+			check.first_row = row;
+			hjg_pool_run(bench->pool, (int) ((result->npairs + PAGE_PAIRS - 1) / PAGE_PAIRS), check_page, &check);
+			sample->npairs += result->npairs;
+			sample->nrounds++;
+		}
+	}
+	if (join)
+		hjg_join_stats(join, &sample->stats);
+	started = hjg_now_ns();
+	hjg_join_free(join);
+	sample->total_ns += (double) (hjg_now_ns() - started);
+	sample->checksum = check.sum;
+	return status;
+}
+
+/*
+ * Bytes that a join must move at least in the way it went: keys read, tuples
+ * written and read by partitioning, tables written and read, pairs written.
+ */
+static double
+bytes_moved(const Input *in, const HjgJoinStats *stats)
+{
+	const double width = in->bc->width;
+	const double tuple = width + 4;
+	double		build = (double) in->nbuild * (2 * width + 3 * tuple + 8);
+	double		probe = (double) in->nprobe * (width + tuple);
+
+	if (stats->strategy == HJG_CPU_RADIX)
+		probe += (double) in->nprobe * (width + 2 * tuple);
+	return build + probe + (double) in->npairs * sizeof(HjgPair);
+}
+
+static int
+compare_samples(const void *a, const void *b)
+{
+	double		x = ((const Sample *) a)->total_ns;
+	double		y = ((const Sample *) b)->total_ns;
+
+	return (x > y) - (x < y);
+}
+
+static int
+run_batches(Bench *bench, const Input *in, hjg_u64 batch_rows)
+{
+	Sample	   *samples = calloc(MAX_REPS + 1, sizeof(Sample));
+	hjg_u64		rows = batch_rows < in->nprobe ? batch_rows : in->nprobe;
+	double		per_row = (double) in->npairs / (double) in->nprobe;
+	HjgResult	result = {.page_pairs = PAGE_PAIRS};
+	HjgPair    *memory;
+	HjgStatus	status = HJG_OK;
+	bool		good = true;
+	const Sample *median;
+	int			rc = 2;
+
+	result.npages = (int) ((double) rows * (per_row > 1 ? per_row * 1.01 : 1) / (double) PAGE_PAIRS) + 1;
+	memory = map_memory(bench, (size_t) result.npages * HJG_SLAB_BYTES);
+	result.pages = malloc(sizeof(HjgPair *) * (size_t) result.npages);
+	if (samples && memory && result.pages)
+	{
+		for (int i = 0; i < result.npages; i++)
+			result.pages[i] = memory + (size_t) i * PAGE_PAIRS;
+		/* the first repetition warms up */
+		for (int i = 0; i <= bench->nreps && status == HJG_OK; i++)
+		{
+			status = run_once(bench, in, batch_rows, &result, &samples[i]);
+			good = good && samples[i].npairs == in->npairs && samples[i].checksum == in->checksum;
+		}
+		qsort(samples + 1, (size_t) bench->nreps, sizeof(Sample), compare_samples);
+		median = &samples[1 + bench->nreps / 2];
+		good = good && status == HJG_OK;
+		fprintf(bench->out, "%-22s %-5s %8llu %4llu %8.1f %8.1f %7.2f %8.2f %8.2f %8.2f %8.2f %6.1f  %s\n",
+				in->bc->name, median->stats.strategy == HJG_CPU_RADIX ? "radix" : "nop",
+				(unsigned long long) rows, (unsigned long long) median->nrounds,
+				(double) (in->nbuild + in->nprobe) / median->total_ns * 1e3,
+				(double) (in->nbuild + in->nprobe) / samples[1].total_ns * 1e3,
+				in->npairs ? median->total_ns / (double) in->npairs : 0.0,
+				median->total_ns / 1e6, (double) median->stats.partition_ns / 1e6,
+				(double) median->stats.build_ns / 1e6, (double) median->stats.probe_ns / 1e6,
+				bytes_moved(in, &median->stats) / median->total_ns,
+				status != HJG_OK ? hjg_status_text(status) : good ? "ok" : "WRONG");
+		fflush(bench->out);
+		rc = good ? 0 : status == HJG_ERR_MEMORY ? 2 : 1;
+	}
+	free(result.pages);
+	free(memory);
+	free(samples);
+	return rc;
+}
+
+static int
+bad_option(Bench *bench, const char *option)
+{
+	fprintf(bench->out, "bad benchmark option: %s\n", option);
+	return 2;
+}
+
+int
+hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
+{
+	const HjgTuning tuning = hjg_engine_tuning;
+	Bench	   *bench = calloc(1, sizeof(Bench));
+	const char *wanted = "";
+	double		factor = 1;
+	long		batch = 0;
+	int			rc = 0;
+
+	if (bench == NULL)
+		return 2;
+	bench->out = out;
+	bench->huge_pages = true;
+	bench->nreps = 5;
+	for (int i = 0; i < argc && rc == 0; i++)
+	{
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (strcmp(argv[i], "--small-pages") == 0)
+		{
+			bench->huge_pages = false;
+			continue;
+		}
+		if (strcmp(argv[i], "--list") == 0)
+		{
+			for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+				fprintf(out, "%s\n", cases[c].name);
+			free(bench);
+			return 0;
+		}
+		if (strcmp(argv[i], "--case") == 0)
+			wanted = value;
+		else if (strcmp(argv[i], "--rows") == 0)
+			factor = atof(value);
+		else if (strcmp(argv[i], "--batch") == 0)
+			batch = atol(value);
+		else if (strcmp(argv[i], "--l2") == 0)
+			hjg_engine_tuning.l2_bytes = (size_t) atol(value);
+		else if (strcmp(argv[i], "--reps") == 0)
+			bench->nreps = atoi(value);
+		else if (strcmp(argv[i], "--strategy") == 0)
+			bench->strategy = strcmp(value, "nop") == 0 ? HJG_CPU_NOP : strcmp(value, "radix") == 0 ? HJG_CPU_RADIX : HJG_CPU_AUTO;
+		else if (strcmp(argv[i], "--isa") == 0)
+			hjg_engine_tuning.isa_limit = strcmp(value, "base") == 0 ? HJG_ISA_BASE : strcmp(value, "avx2") == 0 ? HJG_ISA_AVX2 : HJG_ISA_AVX512;
+		else
+			rc = bad_option(bench, argv[i]);
+		i++;
+	}
+	if (rc == 0 && (factor <= 0 || factor > 100 || batch < 0 || batch > HJG_MAX_PROBE_ROWS || bench->nreps < 1 || bench->nreps > MAX_REPS))
+		rc = bad_option(bench, "value out of range");
+	if (rc == 0 && nthreads > 1 && (bench->pool = hjg_pool_create(nthreads)) == NULL)
+		rc = 2;
+	if (rc == 0)
+	{
+		bench->env = (HjgEnv) {.pool = bench->pool, .arg = bench, .alloc = bench_alloc, .free = bench_free};
+		fprintf(out, "%-22s %-5s %8s %4s %8s %8s %7s %8s %8s %8s %8s %6s\n", "case", "strat", "batch", "rnds", "Mrows/s",
+				"(best)", "ns/out", "ms", "part ms", "build ms", "probe ms", "GB/s");
+	}
+	for (size_t c = 0; rc < 2 && c < sizeof(cases) / sizeof(cases[0]); c++)
+	{
+		Input		in;
+		int			case_rc = 0;
+
+		if (strstr(cases[c].name, wanted) == NULL)
+			continue;
+		if (!make_input(bench, &in, &cases[c], factor))
+		{
+			rc = 2;
+			break;
+		}
+		if (batch > 0)
+			case_rc = run_batches(bench, &in, (hjg_u64) batch);
+		else
+		{
+			case_rc = run_batches(bench, &in, HJG_MAX_PROBE_ROWS);
+			if (in.nprobe > 1048576 && case_rc == 0)
+				case_rc = run_batches(bench, &in, 1048576);
+		}
+		rc = case_rc > rc ? case_rc : rc;
+		free_input(&in);
+		drop_cache(bench);
+	}
+	hjg_pool_destroy(bench->pool);
+	free(bench);
+	hjg_engine_tuning = tuning;
+	return rc;
+}

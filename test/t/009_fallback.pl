@@ -1,0 +1,104 @@
+# What a query gets when the device process cannot join it: the same rows by
+# default, an error with a code of its own if that is asked for, and a trace.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;';
+my $join = 'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)';
+my $answer;
+
+# SQLSTATE of a query under on_fallback = error, '00000' if it succeeds
+sub sqlstate
+{
+	my ($node, $more, $query) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres',
+		"\\set VERBOSITY sqlstate\n$settings SET hjoin_gpu.on_fallback = error; $more; $query");
+	return $err =~ /ERROR:\s+(\w{5})/ ? $1 : '00000';
+}
+
+# A fresh device process, with the fault ahead of it.
+sub restart_with
+{
+	my ($node, $fault) = @_;
+	local $ENV{HJG_FAULT} = $fault;
+	$node->restart;
+	wait_ready($node);
+	return;
+}
+
+sub core_answer
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $join");
+}
+
+# corrupt and truncated results
+for my $fault (qw(corrupt truncate))
+{
+	my $node = start_node($fault, fault => "$fault:result:2");
+	make_tables($node);
+	wait_ready($node);
+	$answer = core_answer($node);
+	is($node->safe_psql('postgres', "$settings $join"), $answer, "$fault result: the rows are core's");
+	is(stat_value($node, 'results_rejected'), 1, "$fault result: counted");
+	cmp_ok(stat_value($node, 'fallback_bad_result'), '>=', 1, "$fault result: counted as a fallback");
+	cmp_ok(stat_value($node, 'batches_redone'), '>=', 1, "$fault result: its batch was redone");
+	ok(log_count($node, qr/failed its check/) >= 1, "$fault result: a line in the log");
+	ok(log_count($node, qr/hash join could not run in the device process: result failed its check/) >= 1,
+		"$fault result: the fallback is logged");
+
+	restart_with($node, "$fault:result:2");
+	like($node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $join"),
+		qr/Fallback: result failed its check/, "$fault result: EXPLAIN ANALYZE says so");
+	restart_with($node, "$fault:result:2");
+	is(sqlstate($node, 'SELECT 1', $join), 'XX001', "$fault result: XX001 under on_fallback = error");
+	ok(defined wait_until(sub { is_idle($node) }, 10), "$fault result: nothing is left behind");
+	$node->stop;
+}
+
+# the device process dies in the middle
+{
+	my $node = start_node('dies', fault => 'die:probe:2');
+	make_tables($node);
+	wait_ready($node);
+	$answer = core_answer($node);
+	is(sqlstate($node, 'SELECT 1', $join), '55000', 'a lost device process: 55000 under on_fallback = error');
+	wait_ready($node);
+	like($node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $join"),
+		qr/Fallback: device process lost/, 'EXPLAIN ANALYZE says so');
+	wait_ready($node);
+	is($node->safe_psql('postgres', "$settings SET hjoin_gpu.on_fallback = silent; $join"), $answer,
+		"the rows are core's");
+	is(sqlstate($node, q{SET hjoin_gpu.device = 'cuda:99'}, $join), '55000',
+		'a device that is not there: 55000 under on_fallback = error');
+	is($node->safe_psql('postgres', "$settings SET hjoin_gpu.device = 'cuda:99'; $join"), $answer,
+		"a device that is not there: the rows are core's by default");
+	cmp_ok(stat_value($node, 'fallback_no_device'), '>=', 2, 'and counted');
+	$node->stop;
+}
+
+# an arena that is too small
+{
+	my $node = start_node('small', conf => "hjoin_gpu.arena_size = '16MB'\nwork_mem = '256MB'\n");
+	$node->safe_psql('postgres', q{
+		CREATE TABLE build AS SELECT g AS id, g::bigint AS k FROM generate_series(1, 2500000) g;
+		CREATE TABLE probe AS SELECT g AS id, g::bigint * 3 AS k FROM generate_series(1, 300000) g;
+		ANALYZE build, probe;
+	});
+	wait_ready($node);
+	$answer = core_answer($node);
+	is($node->safe_psql('postgres', "$settings SET enable_mergejoin = off; $join"), $answer,
+		"a full arena: the rows are core's");
+	cmp_ok(stat_value($node, 'fallback_arena_full'), '>=', 1, 'a full arena: counted');
+	is(sqlstate($node, 'SELECT 1', $join), '53400', 'a full arena: 53400 under on_fallback = error');
+	ok(defined wait_until(sub { is_idle($node) }, 10), 'a full arena: nothing is left behind');
+	$node->stop;
+}
+
+done_testing();
