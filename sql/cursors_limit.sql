@@ -61,4 +61,4 @@ move 5 in x;
 select 1 / 0;
 rollback;
 -- nothing is left
-select count(*) from hjoin_gpu_jobs;
+select hjg_jobs_left();

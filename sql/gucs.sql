@@ -1,5 +1,5 @@
 -- Settings: defaults, bad values, permissions.
-select name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val from pg_settings
+select name, unit, context, vartype, min_val, max_val, enumvals, boot_val from pg_settings
 	where name like 'hjoin_gpu.%' and name not in ('hjoin_gpu.device_program', 'hjoin_gpu.force') order by name collate "C";
 set hjoin_gpu.strategy = 'bogus';
 set hjoin_gpu.on_fallback = 'panic';

@@ -21,7 +21,7 @@ select * from hjg_same('select p.id as pid, n.id as nid from nothing n join prob
 select * from hjg_same('select p.id as pid, n.id as nid from probe p join (select * from build where id < 0 offset 0) n on p.k = n.k');
 select * from hjg_same('select p.id as pid, o.id as oid from probe p join one_row o on p.k = o.k');
 -- every row has one key
-select * from hjg_same('select count(*), sum(p.id::bigint * b.id) from (select id, 1 as k from probe) p join (select id, 1 as k from build offset 0) b on p.k = b.k');
+select * from hjg_same('select count(*), sum(p.id::bigint * b.id) from (select id, 1 as k from probe offset 0) p join (select id, 1 as k from build offset 0) b on p.k = b.k');
 select * from hjg_same('select p.id as pid, b.id as bid from (select id, k2 from probe where k2 = 3 offset 0) p join (select id, k2 from build where k2 = 3 offset 0) b on p.k2 = b.k2');
 -- three and more relations, the node above itself
 explain (costs off) select * from probe p join build b on p.k = b.k join probe q on q.id = b.id;

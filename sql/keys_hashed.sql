@@ -4,7 +4,7 @@ create type pair_of as (a int, b text);
 create domain short_text as text check (length(value) < 100);
 create domain small_number as numeric check (value < 100000);
 create table hashed_l (id int, te text, vc varchar(30), bp char(10), na name, nu numeric, by bytea, iv interval, ine inet, ci cidr, ma macaddr, jb jsonb,
-	ia int[], ta text[], na2 numeric[], co pair_of, dt short_text, dn small_number, ra int4range, mo money, ls pg_lsn, x8 xid8, xi xid, tt timetz, td tid);
+	ia int[], ta text[], na2 numeric[], co pair_of, dt short_text, dn small_number, ra int4range, ls pg_lsn, x8 xid8, xi xid, tt timetz, td tid);
 create table hashed_r (like hashed_l);
 create function hjg_fill_hashed(tab regclass, n int, m int, odd int) returns void language plpgsql as $$
 begin
@@ -16,7 +16,7 @@ begin
 			'10.0.0.0'::inet + i, ('10.0.' || i || '.0/24')::cidr, ('08:00:2b:01:02:' || lpad(to_hex(i), 2, '0'))::macaddr,
 			(case (g + %s) %% 2 when 0 then '{"a": ' || i || ', "b": [1, null]}' else '{"b": [1.0, null], "a": ' || i || '.0}' end)::jsonb,
 			case when i is not null then array[i, null, 3] end, case when i is not null then array['x' || i, null] end, array[i, case when (g + %s) %% 2 = 0 then 1.0 else 1.00 end],
-			row(i, 'c' || i)::pair_of, 'dom' || i, (i || '.0')::numeric, int4range(i, i + 5), i::int4::money, ('0/' || to_hex(i))::pg_lsn, i::text::xid8, i::text::xid,
+			row(i, 'c' || i)::pair_of, 'dom' || i, (i || '.0')::numeric, int4range(i, i + 5), ('0/' || to_hex(i))::pg_lsn, i::text::xid8, i::text::xid,
 			(time '00:00' + i * interval '1 minute')::text::timetz, ('(' || i || ',1)')::tid
 		from generate_series(1, %s) g, hjg_i(g, %s) i$q$, tab, odd, odd, odd, odd, n, m);
 	execute format('analyze %s', tab);

@@ -16,8 +16,8 @@ select * from hjg_kinds('nulls_l l', 'nulls_r r', 'l.a = r.a');
 select * from hjg_kinds('nulls_l l', 'nulls_r r', 'l.b = r.b');
 select * from hjg_kinds('nulls_l l', 'nulls_r r', 'l.a = r.a and l.b = r.b');
 -- every key NULL
-select * from hjg_kinds('(select id, null::int as a from probe) l', 'nulls_r r', 'l.a = r.a');
-select * from hjg_kinds('nulls_l l', '(select id, null::int as a from build) r', 'l.a = r.a');
+select * from hjg_kinds('(select id, null::int as a from probe offset 0) l', 'nulls_r r', 'l.a = r.a');
+select * from hjg_kinds('nulls_l l', '(select id, null::int as a from build offset 0) r', 'l.a = r.a');
 select * from hjg_kinds('(select id, null::text as a from build offset 0) l', '(select id, null::text as a from build offset 0) r', 'l.a = r.a');
 -- NULL made by an expression, and by an outer join below
 select * from hjg_kinds('probe l', 'build r', 'nullif(l.k, 5) = nullif(r.k, 7)');

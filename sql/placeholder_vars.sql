@@ -4,6 +4,7 @@ explain (verbose, costs off) select p.id, b.one, b.cv from probe p left join (se
 select * from hjg_same('select p.id as pid, b.* from probe p left join (select id, k, 1 as one, coalesce(v, -1) as cv from build) b on p.k = b.k');
 select * from hjg_same('select a.*, b.* from (select id, k, ''a''::text as a from probe) a full join (select id, k, ''b''::text as b from build) b on a.k = b.k');
 select * from hjg_same('select p.id as pid, b.one from probe p left join (select k, 1 as one from build) b on p.k = b.k where b.one is null');
+-- (a condition that is never true leaves nothing to join)
 select * from hjg_same('select p.id as pid, b.one from probe p left join (select k, 1 as one from build) b on p.k = b.k and b.one = 2');
 -- as keys of the next join
 select * from hjg_same('select p.id as pid, q.id as qid from probe p left join (select k, coalesce(v, 0) as cv from build) b on p.k = b.k left join one_row q on q.v = b.cv');

@@ -89,5 +89,5 @@ select * from hjg_same('select o.id, inner_count(b.v) from one_row o join build 
 set statement_timeout = '30ms';
 select count(*) from (select 1 as k from probe offset 0) a join (select 1 as k from probe offset 0) b on a.k = b.k join (select 1 as k from build offset 0) c on a.k = c.k;
 reset statement_timeout;
-select count(*) from hjoin_gpu_jobs;
+select hjg_jobs_left();
 reset hjoin_gpu.embedded_rows;

@@ -1,6 +1,7 @@
 -- Quals of the join beside its keys, for every kind of join.
 set hjoin_gpu.force = on;
 explain (costs off) select * from probe p left join build b on p.k = b.k and p.v < b.v;
+-- (a condition that is never true leaves nothing to join)
 select c as condition, s.* from unnest(array[
 	'l.k = r.k and l.v < r.v',
 	'l.k = r.k and l.v <> r.v and l.id > r.id',

@@ -75,6 +75,20 @@ begin
 	node := node and res.node;
 end $$;
 
+-- How many jobs are left once those of ended statements had time to go.
+create function hjg_jobs_left() returns bigint
+language plpgsql as $$
+declare
+	n bigint;
+begin
+	for i in 1..60 loop
+		select count(*) into n from hjoin_gpu_jobs;
+		exit when n = 0;
+		perform pg_sleep(0.05);
+	end loop;
+	return n;
+end $$;
+
 create function hjg_plan(query text) returns setof text
 language plpgsql as $$
 declare
@@ -85,10 +99,10 @@ begin
 	end loop;
 end $$;
 
--- probe: 3000 rows, every key about ten times, some NULL
+-- probe: 3000 rows, every key about six times, some NULL
 create table probe (id int primary key, k int, k2 smallint, k8 bigint, v int, t text);
 insert into probe
-	select g, case when g % 17 <> 0 then g % 311 end, g % 5, (g % 97)::bigint << 33, g % 23, case when g % 13 <> 0 then 'key ' || g % 211 end
+	select g, case when g % 17 <> 0 then g % 511 end, g % 5, (g % 97)::bigint << 33, g % 23, case when g % 13 <> 0 then 'key ' || g % 211 end
 	from generate_series(1, 3000) g;
 -- build: 900 rows, keys that probe has and keys that it has not
 create table build (id int primary key, k int, k2 smallint, k8 bigint, v int, t text);

@@ -3,7 +3,7 @@ set hjoin_gpu.force = on;
 \d hjoin_gpu_devices
 \d hjoin_gpu_jobs
 \d hjoin_gpu_stat
-select device from hjoin_gpu_devices where device = 'cpu';
+select name, kind, state, memory_bytes > 0 as has_memory, compute_units > 0 as has_units, pid is not null as has_pid from hjoin_gpu_devices where name = 'cpu';
 select count(*) from hjoin_gpu_jobs;
 select hjoin_gpu_stat_reset();
 set hjoin_gpu.embedded_rows = 0;
@@ -11,7 +11,9 @@ select count(*) from probe p join build b on p.k = b.k;
 set hjoin_gpu.embedded_rows = 1000000;
 select count(*) from probe p join build b on p.k = b.k;
 reset hjoin_gpu.embedded_rows;
-select joins > 0 as joins from hjoin_gpu_stat;
+select name, value from hjoin_gpu_stat where name ~ '^(joins|build_rows|probe_rows|pairs)' order by name collate "C";
+-- every counter, and every reason of a fallback, has a row of its own
+select count(*) = count(distinct (name, detail)) as distinct_rows, count(*) > 15 as many from hjoin_gpu_stat;
 -- everybody may look, not everybody may reset
 create role hjg_watcher;
 set role hjg_watcher;

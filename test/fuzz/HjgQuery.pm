@@ -344,17 +344,18 @@ sub render_from
 	return "$l $n->{type} $r on " . (join(' and ', @{ $n->{cond} }) || 'true');
 }
 
+# With $sum, the count and an order-free checksum of the rows.
 sub render
 {
-	my ($q) = @_;
+	my ($q, $sum) = @_;
 	return $q->{dml} if $q->{dml};
-	my $sql = '';
-	$sql .= 'with ' . join(', ', @{ $q->{with} }) . "\n" if @{ $q->{with} };
-	$sql .= 'select ' . (join(', ', @{ $q->{select} }) || '1') . "\nfrom " . render_from($q->{from});
+	my $with = @{ $q->{with} } ? 'with ' . join(', ', @{ $q->{with} }) . "\n" : '';
+	my $sql = 'select ' . (join(', ', @{ $q->{select} }) || '1') . "\nfrom " . render_from($q->{from});
 	$sql .= "\nwhere " . join("\n  and ", @{ $q->{where} }) if @{ $q->{where} };
 	$sql .= "\n$q->{tail}" if $q->{tail};
 	$sql .= "\n$q->{setop}" if $q->{setop};
-	return $sql;
+	$sql = "select count(*), sum(hashtextextended(q::text, 0)::numeric) from ($sql) q" if $sum;
+	return $with . $sql;
 }
 
 1;

@@ -73,6 +73,7 @@ sub disconnect
 # Send a script, return what it printed; undef when the connection is gone or
 # silent for $patience seconds.
 our $why_lost = '';
+my $too_long = 100_000_000;
 
 sub talk
 {
@@ -90,7 +91,13 @@ sub talk
 			$off += $n if defined $n;
 			if (!defined $n && !$!{EAGAIN}) { $why_lost = 'connection lost'; return undef; }
 		}
-		if ($buf =~ s/\A(.*?)^\@\@\@\n//ms) { return $1; }
+		if (substr($buf, -4) eq "\@\@\@\n" && $off == length $script)
+		{
+			my $out = substr($buf, 0, length($buf) - 4);
+			$buf = '';
+			return $out;
+		}
+		if (length $buf > $too_long) { $why_lost = 'too much output'; return undef; }
 		my @ready = $sel_r->can_read($off < length $script ? 0.01 : 1);
 		if (@ready)
 		{
@@ -107,10 +114,9 @@ sub talk
 sub statements
 {
 	my ($case) = @_;
-	my $sql = HjgQuery::render($case->{q});
+	my $sql = HjgQuery::render($case->{q}, $case->{sum});
 	my $w = $case->{wrap};
 	my $n = $case->{n};
-	$sql = "select count(*), sum(hashtextextended(q::text, 0)::numeric) from ($sql) q" if $case->{sum};
 	if ($w eq 'prepare' && !$case->{q}{dml})
 	{
 		return ('set local plan_cache_mode = force_generic_plan', "prepare p(int) as $sql", "execute p($n)", "execute p(null)", "execute p($n + 2)", 'deallocate p');
@@ -140,9 +146,9 @@ sub script_of
 	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $explained =~ /fz\.rows_|^declare/;
 	my $role = $case->{role} ? "set local role fz_user;\n" : '';
 	my %ours = $opt{baseline} ? () : ('hjoin_gpu.enabled' => 'on', 'hjoin_gpu.force' => 'on', %{ $case->{ours} });
-	my $s = "begin isolation level repeatable read;\n" . set_list(%{ $case->{settings} });
+	my $s = "deallocate all;\nbegin isolation level repeatable read;\n" . set_list(%{ $case->{settings} });
 	$s .= "savepoint s;\n" . set_list('hjoin_gpu.enabled' => 'off', 'hjoin_gpu.force' => 'off', statement_timeout => '3s') . $role . "\\set st ''\n";
-	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\n";
+	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\ndeallocate all;\n";
 	$s .= "select :'st' like '57014%' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
 	$s .= set_list(%ours, statement_timeout => '20s') . $role . "savepoint e;\n";
 	$s .= "\\echo \@\@explain\nexplain (costs off) $explained;\nrollback to e;\n";
@@ -170,7 +176,7 @@ sub run_case
 	if (!defined $out)
 	{
 		disconnect();
-		my $r = { verdict => 'lost', why => $why_lost };
+		my $r = { verdict => $why_lost eq 'too much output' ? 'skip' : 'lost', why => $why_lost };
 		connect_psql();
 		return $r;
 	}
@@ -250,11 +256,12 @@ sub reduce
 {
 	my ($case, $verdict) = @_;
 	my $left = $verdict eq 'lost' ? 25 : 150;
-  AGAIN: while ($left > 0)
+	my $until = time() + 60;
+  AGAIN: while ($left > 0 && time() < $until)
 	{
 		foreach my $c (smaller($case))
 		{
-			last AGAIN if $left-- <= 0;
+			last AGAIN if $left-- <= 0 || time() > $until;
 			my $r = run_case($c);
 			if ($r->{verdict} eq $verdict) { $case = $c; next AGAIN; }
 		}
@@ -319,7 +326,7 @@ ROUND: while (1)
 		elsif ($r < 0.37) { $case{wrap} = 'exceptions'; }
 		elsif ($r < 0.41) { $case{wrap} = 'abort'; }
 		elsif ($r < 0.45) { $case{wrap} = 'plcursor'; }
-		if (!$q->{dml} && !$q->{errors} && ($q->{tail} // '') !~ /for update/ && !(@{ $q->{with} } && $q->{with}[-1] =~ /returning/)) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
+		if (!$q->{dml} && !$q->{errors} && ($q->{tail} // '') !~ /for update/) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
 		$case{role} = 1 if $schema->{rls} && rand() < 0.5;
 		my $s = $case{settings};
 		$s->{work_mem} = HjgSchema::pick('64kB', '64kB', '256kB', '4MB');
