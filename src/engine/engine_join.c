@@ -443,12 +443,16 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 		{
 			HjgCursor	before = at;
 			hjg_u64		npairs_before = npairs;
+			hjg_u32		window = 1;
 
-			status = hjg_probe_window(join, &runs, window_rows(expected_pairs(join), room, nrows), &at, result,
-									  &npairs);
+			/* a row that was cut goes by itself, so that the fast path may follow */
+			if (at.skip == 0)
+				window = window_rows(expected_pairs(join), room, nrows);
+			status = hjg_probe_window(join, &runs, window, &at, result, &npairs);
 			if (status != HJG_OK)
 				return status;
-			note_pairs(join, (double) (at.row - before.row) + (at.skip > 0), (double) (npairs - npairs_before));
+			if (before.skip == 0)
+				note_pairs(join, (double) (at.row - before.row) + (at.skip > 0), (double) (npairs - npairs_before));
 		}
 	}
 	if (join->ordered_rounds > 0)
