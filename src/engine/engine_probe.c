@@ -548,7 +548,8 @@ hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows, bo
 	probe.task.unit_fn = probe_unit;
 	probe.task.finish_fn = probe_finish;
 
-	status = hjg_task_run(&probe.task, join, (hjg_u32) (((hjg_u64) nrows + probe.unit_rows - 1) / probe.unit_rows), nslots);
+	status = hjg_task_run(&probe.task, join,
+						  (hjg_u32) (((hjg_u64) nrows + probe.unit_rows - 1) / probe.unit_rows), nslots);
 	if (status == HJG_OK)
 	{
 		*fits = !probe.overflow;
