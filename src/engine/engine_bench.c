@@ -506,14 +506,17 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 		else if (strcmp(argv[i], "--reps") == 0)
 			bench->nreps = atoi(value);
 		else if (strcmp(argv[i], "--strategy") == 0)
-			bench->strategy = strcmp(value, "nop") == 0 ? HJG_CPU_NOP : strcmp(value, "radix") == 0 ? HJG_CPU_RADIX : HJG_CPU_AUTO;
+			bench->strategy = strcmp(value, "nop") == 0 ? HJG_CPU_NOP
+				: strcmp(value, "radix") == 0 ? HJG_CPU_RADIX : HJG_CPU_AUTO;
 		else if (strcmp(argv[i], "--isa") == 0)
-			hjg_engine_tuning.isa_limit = strcmp(value, "base") == 0 ? HJG_ISA_BASE : strcmp(value, "avx2") == 0 ? HJG_ISA_AVX2 : HJG_ISA_AVX512;
+			hjg_engine_tuning.isa_limit = strcmp(value, "base") == 0 ? HJG_ISA_BASE
+				: strcmp(value, "avx2") == 0 ? HJG_ISA_AVX2 : HJG_ISA_AVX512;
 		else
 			rc = bad_option(bench, argv[i]);
 		i++;
 	}
-	if (rc == 0 && (factor <= 0 || factor > 100 || batch < 0 || batch > HJG_MAX_PROBE_ROWS || bench->nreps < 1 || bench->npages < 0 || bench->nreps > MAX_REPS))
+	if (rc == 0 && (factor <= 0 || factor > 100 || batch < 0 || batch > HJG_MAX_PROBE_ROWS || bench->npages < 0 ||
+					bench->nreps < 1 || bench->nreps > MAX_REPS))
 		rc = bad_option(bench, "value out of range");
 	if (rc == 0 && nthreads > 1 && (bench->pool = hjg_pool_create(nthreads)) == NULL)
 		rc = 2;

@@ -3,10 +3,10 @@
  *	  The cpu engine's face: building, rounds of probing, memory and tasks.
  *
  * A join keeps its table and grows its scratch on demand; see
- * hjg_engine_internal.h for the table's form.  A round first tries the fast path
- * (engine_probe.c), which writes all pairs of the rows that are left in any
- * order and gives up when they do not fit, and otherwise goes on by windows in
- * canonical order (engine_ordered.c) until the result is full.  A round
+ * hjg_engine_internal.h for the table's form.  A round takes as many rows as are
+ * likely to fit by the fast path (engine_probe.c), which writes all their pairs in
+ * any order and gives up when they do not fit, and fills the rest of the result
+ * by windows in canonical order (engine_ordered.c).  A round
  * therefore ends with a full result or with the batch, whichever path it took,
  * and what it holds depends on nothing but the cursor and the capacity.
  *
@@ -25,6 +25,7 @@ HjgTuning	hjg_engine_tuning = {
 	.unit_rows = 16384,
 	.giant_rows = 262144,
 	.min_radix_rows = 131072,
+	.min_fast_rows = 4096,
 };
 
 const char *
@@ -338,13 +339,25 @@ note_pairs(HjgJoin *join, double rows, double pairs)
 	join->seen_pairs += pairs;
 }
 
-/* Whether the fast path is worth a try for nrows rows and room pairs. */
-static bool
-likely_fits(const HjgJoin *join, hjg_u64 nrows, hjg_u64 room)
+/*
+ * Rows, of the nrows that are left, whose pairs are likely to fit in room: what
+ * the fast path should try.  0: too few to be worth it.
+ */
+static hjg_u32
+rows_that_fit(const HjgJoin *join, hjg_u64 nrows, hjg_u64 room)
 {
-	if ((join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI) && room >= nrows)
-		return true;
-	return join->ordered_rounds == 0 && expected_pairs(join) * (double) nrows <= 1.02 * (double) room;
+	const bool	one_pair_at_most = join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI;
+	hjg_u64		rows;
+
+	if (one_pair_at_most && room >= nrows)
+		return (hjg_u32) nrows;
+	if (join->ordered_rounds > 0)
+		return 0;
+	if (expected_pairs(join) * (double) nrows <= 1.02 * (double) room)
+		return (hjg_u32) nrows;
+	/* the expectation is less than nrows rows here, so it is not 0 */
+	rows = one_pair_at_most ? room : (hjg_u64) (0.9 * (double) room / expected_pairs(join));
+	return rows >= hjg_engine_tuning.min_fast_rows && rows < nrows ? (hjg_u32) rows : 0;
 }
 
 /*
@@ -383,7 +396,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	hjg_u64		capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0;
 	HjgCursor	at = *cursor;
 	hjg_u64		npairs = 0;
-	bool		tried = false;
+	bool		overflowed = false;
 	HjgRuns		runs;
 	HjgStatus	status;
 
@@ -399,27 +412,29 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	{
 		const hjg_u64 nrows = runs.nrows - at.row;
 		const hjg_u64 room = capacity - npairs;
+		const hjg_u32 fast_rows = at.skip == 0 && !overflowed ? rows_that_fit(join, nrows, room) : 0;
 
-		if (!tried && at.skip == 0 && likely_fits(join, nrows, room))
+		if (fast_rows > 0)
 		{
-			const bool	partitioned = partition_batch(join, nrows);
+			const bool	partitioned = partition_batch(join, fast_rows);
 			hjg_u64		before = npairs;
-			bool		fits;
+			bool		fits = false;
 
-			tried = true;
-			status = hjg_probe_all(join, &runs, at.row, partitioned, result, &npairs, &fits);
+			status = hjg_probe_all(join, &runs, at.row, fast_rows, partitioned, result, &npairs, &fits);
 			if (status != HJG_OK)
 				return status;
 			if (fits)
 			{
-				note_pairs(join, (double) nrows, (double) (npairs - before));
+				note_pairs(join, (double) fast_rows, (double) (npairs - before));
 				if (partitioned)
 					join->stats.strategy = HJG_CPU_RADIX;
 				join->overflow_penalty = 0;
-				at.row = (hjg_u32) runs.nrows;
+				at.row += fast_rows;
 			}
 			else
 			{
+				/* back off for more rounds each time, but not for ever */
+				overflowed = true;
 				join->overflow_penalty = join->overflow_penalty < 8 ? 2 * join->overflow_penalty + 1 : 15;
 				join->ordered_rounds = join->overflow_penalty + 1;
 			}
@@ -428,12 +443,16 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 		{
 			HjgCursor	before = at;
 			hjg_u64		npairs_before = npairs;
+			hjg_u32		window = 1;
 
-			status = hjg_probe_window(join, &runs, window_rows(expected_pairs(join), room, nrows), &at, result,
-									  &npairs);
+			/* a row that was cut goes by itself, so that the fast path may follow */
+			if (at.skip == 0)
+				window = window_rows(expected_pairs(join), room, nrows);
+			status = hjg_probe_window(join, &runs, window, &at, result, &npairs);
 			if (status != HJG_OK)
 				return status;
-			note_pairs(join, (double) (at.row - before.row) + (at.skip > 0), (double) (npairs - npairs_before));
+			if (before.skip == 0)
+				note_pairs(join, (double) (at.row - before.row) + (at.skip > 0), (double) (npairs - npairs_before));
 		}
 	}
 	if (join->ordered_rounds > 0)

@@ -7,10 +7,10 @@
  * chunk its place in each partition, and each chunk scatters its rows.  Chunks
  * in order keep the partitioning stable.
  *
- * The scatter gathers tuples in one write-combining group a partition and writes a full
- * group with streaming stores (Balkesen et al., ICDE 2013, section 4.2, after
- * Intel's and Wassenberg and Sanders' software write-combining): one TLB entry
- * and one line of write traffic a group instead of one each a tuple.
+ * The scatter gathers tuples in one write-combining group a partition and
+ * writes a full group with streaming stores (Balkesen et al., ICDE 2013, section
+ * 4.2, after Wassenberg and Sanders): a TLB entry is needed once a group
+ * instead of once a tuple, and no line is read before it is written.
  */
 #include <unistd.h>
 #if defined(__x86_64__)

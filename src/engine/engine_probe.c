@@ -513,11 +513,10 @@ set_slots(ProbeTask *probe, HjgJoin *join, int nslots)
 }
 
 HjgStatus
-hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, bool partitioned, HjgResult *result,
-			  hjg_u64 *npairs, bool *fits)
+hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows, bool partitioned,
+			  HjgResult *result, hjg_u64 *npairs, bool *fits)
 {
 	const int	width = join->spec.key_width;
-	const hjg_u64 nrows = runs->nrows - row;
 	const int	nslots = hjg_task_nslots(join, nrows);
 	ProbeTask	probe = {.table = &join->table, .mode = join->spec.mode, .runs = runs, .row = row,
 		.nrows = nrows, .result = result, .base = *npairs};
@@ -529,7 +528,7 @@ hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, bool partitioned,
 		if (!hjg_block_reserve(join, &join->partition_block,
 							   hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(width))))
 			return HJG_ERR_MEMORY;
-		status = hjg_partition_keys(join, runs, row, runs->nrows,
+		status = hjg_partition_keys(join, runs, row, (hjg_u64) row + nrows,
 									hjg_probe_radix_bits(width, join->table.nrows, nrows),
 									join->partition_block.ptr, NULL);
 		if (status != HJG_OK)
@@ -549,7 +548,8 @@ hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, bool partitioned,
 	probe.task.unit_fn = probe_unit;
 	probe.task.finish_fn = probe_finish;
 
-	status = hjg_task_run(&probe.task, join, (hjg_u32) ((nrows + probe.unit_rows - 1) / probe.unit_rows), nslots);
+	status = hjg_task_run(&probe.task, join,
+						  (hjg_u32) (((hjg_u64) nrows + probe.unit_rows - 1) / probe.unit_rows), nslots);
 	if (status == HJG_OK)
 	{
 		*fits = !probe.overflow;

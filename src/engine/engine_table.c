@@ -75,14 +75,15 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 {
 	const int	radix_bits = hjg_table_radix_bits(width, nrows);
 	const int	local_bits = hjg_table_bucket_bits(nrows) - radix_bits;
+	const int	digit_bits = local_bits > DIGIT_BITS ? local_bits : DIGIT_BITS;
 	size_t		histogram = hjg_partition_keys_histogram_bytes(nrows, radix_bits, nslots);
 	size_t		giant;
 
-	giant = hjg_partition_tuples_histogram_bytes(nrows, local_bits > DIGIT_BITS ? local_bits : DIGIT_BITS, nslots);
+	giant = hjg_partition_tuples_histogram_bytes(nrows, digit_bits, nslots);
 	return 2 * tuples_block_bytes(width, nrows) + start_block_bytes(nrows) +
 		(histogram > giant ? histogram : giant) +
 		hjg_partition_keys_slots_bytes(width, radix_bits, nslots) +
-		sizeof(hjg_u32) * (((size_t) 1 << radix_bits) + 1 + ((size_t) 1 << (local_bits > DIGIT_BITS ? local_bits : DIGIT_BITS)) + 1) + 256;
+		sizeof(hjg_u32) * (((size_t) 1 << radix_bits) + 1 + ((size_t) 1 << digit_bits) + 1) + 256;
 }
 
 /* --- sorting a bucket --- */

@@ -78,6 +78,7 @@ typedef struct HjgTuning
 	hjg_u32		unit_rows;		/* probe rows of a work unit */
 	hjg_u32		giant_rows;		/* least rows of a partition or bucket that all slots build together */
 	hjg_u32		min_radix_rows; /* AUTO partitions probe batches from here on */
+	hjg_u32		min_fast_rows;	/* least part of a batch for the fast path */
 } HjgTuning;
 
 extern HjgTuning hjg_engine_tuning;
@@ -414,12 +415,12 @@ hjg_table_bisect(int width, const HjgTable *table, HjgMixed key, hjg_u32 begin, 
 /* --- engine_probe.c, engine_ordered.c --- */
 
 /*
- * All pairs of probe rows [row, runs->nrows) into result from position npairs
+ * All pairs of probe rows [row, row + nrows) into result from position npairs
  * on, in any order.  *fits is false, and what lies from there on is void, when
  * they are more than the result holds; otherwise *npairs is advanced.
  */
-extern HjgStatus hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, bool partitioned,
-							   HjgResult *result, hjg_u64 *npairs, bool *fits);
+extern HjgStatus hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
+							   bool partitioned, HjgResult *result, hjg_u64 *npairs, bool *fits);
 extern int	hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows);
 extern size_t hjg_probe_slots_bytes(int nslots);
 
