@@ -191,6 +191,7 @@ sub run_case
 	{
 		return { %r, verdict => 'same' } if substr($ce, 0, 2) eq '22' && substr($oe, 0, 2) eq '22';
 		return { %r, verdict => 'order', why => "core: '$ce', ours: '$oe'" } if !$case->{q}{errors} && ($ce =~ /^22/ || $oe =~ /^22/);
+		return { %r, verdict => 'differ', why => 'ours was stopped after 20 s, core had ended within 3 s' } if $oe =~ /^57014/;
 		return { %r, verdict => 'differ', why => "SQLSTATE of core: '$ce', of ours: '$oe'" };
 	}
 	return { %r, verdict => 'same', error => $ce } if $ce ne '';
