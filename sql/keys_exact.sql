@@ -31,7 +31,7 @@ select c as key, s.* from unnest(array['bo', 'ch', 'i2', 'i4', 'i8', 'oi', 'da',
 select c as keys, s.* from unnest(array['bo ch', 'i2 ch bo', 'i4 i2', 'i4 oi', 'i4 i4 i2 i2', 'da i4 f4', 'i8 i8', 'i8 ts', 'uu bo', 'ts tz i8', 'f8 f4', 'f8 en da', 'i8 i4 i2 ch bo']) c,
 	hjg_kinds('exact_l l', 'exact_r r', (select string_agg(format('l.%I = r.%I', x, x), ' and ') from unnest(string_to_array(c, ' ')) x)) s;
 -- minus zero, NaN
-select l.f8 as l, r.f8 as r, count(*) from exact_l l join exact_r r on l.f8 = r.f8 where l.f8 in (0, 'NaN') group by 1, 2 order by l.f8::text, r.f8::text;
-select l.f4 as l, r.f4 as r, count(*) from exact_l l join exact_r r on l.f4 = r.f4 where l.f4 in (0, 'NaN') group by 1, 2 order by l.f4::text, r.f4::text;
+select l.f8::text as l, r.f8::text as r, count(*) from exact_l l join exact_r r on l.f8 = r.f8 where l.f8 in (0, 'NaN') group by 1, 2 order by 1, 2;
+select l.f4::text as l, r.f4::text as r, count(*) from exact_l l join exact_r r on l.f4 = r.f4 where l.f4 in (0, 'NaN') group by 1, 2 order by 1, 2;
 -- a key of all ones, and one of all zeros, are keys like others
 select * from hjg_same('select l.id as lid, r.id as rid from (values (1, -1), (2, 0), (3, null)) l (id, k) left join (values (1, -1), (2, -1), (3, 0), (4, null)) r (id, k) on l.k = r.k');

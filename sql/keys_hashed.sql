@@ -30,9 +30,9 @@ select a.attname as key, s.* from pg_attribute a, hjg_kinds('hashed_l l', 'hashe
 select c as keys, s.* from unnest(array['te id', 'nu iv', 'jb co', 'bp te vc', 'id nu te by']) c,
 	hjg_kinds('hashed_l l', 'hashed_r r', (select string_agg(format('l.%I = r.%I', x, x), ' and ') from unnest(string_to_array(c, ' ')) x)) s;
 -- equal values that look different
-select l.nu as l, r.nu as r from hashed_l l join hashed_r r on l.nu = r.nu where l.nu = 5 group by 1, 2 order by l.nu::text, r.nu::text;
+select l.nu::text as l, r.nu::text as r, count(*) from hashed_l l join hashed_r r on l.nu = r.nu where l.nu = 5 group by 1, 2 order by 1, 2;
 set intervalstyle = postgres;
-select l.iv as l, r.iv as r from hashed_l l join hashed_r r on l.iv = r.iv where l.iv = '30 days' group by 1, 2 order by l.iv::text, r.iv::text;
+select l.iv::text as l, r.iv::text as r, count(*) from hashed_l l join hashed_r r on l.iv = r.iv where l.iv = '30 days' group by 1, 2 order by 1, 2;
 -- text of any length, stored in any way
 create table long_l (id int, t text);
 create table long_r (id int, t text);

@@ -1,6 +1,16 @@
 -- Tables and helpers that the other files use.
 set client_min_messages = warning;
 
+-- Low costs that do not depend on the machine, so that plans do not either.
+do $$
+declare
+	cost text;
+begin
+	foreach cost in array array['startup_cost = 0', 'marshal_tuple_cost = 0.0001', 'transfer_cost = 0', 'build_tuple_cost = 0.0008', 'probe_tuple_cost = 0.0001', 'emit_tuple_cost = 0.0001'] loop
+		execute format('alter database %I set hjoin_gpu.%s', current_database(), cost);
+	end loop;
+end $$;
+
 -- Runs a query with core's plans and with ours, each way that ours can run it,
 -- and compares the results as multisets.  "node" says that every plan of ours had
 -- the node.  Settings are put back.

@@ -7,6 +7,7 @@
 	plain_p += w[1]; plain_f += w[3]; plain++
 	next
 }
+/^self-test: [0-9]+ joins, [0-9]+ failed/ { p += $2 - $4; f += $4; next }
 /^not ok [0-9]+/ { if ($0 !~ /# (TODO|SKIP)/) f++; next }
 /^ok [0-9]+/ { p++; next }
 /^(test| {5,}) *[A-Za-z0-9_]+ +\.\.\. +ok/ { p++; next }

@@ -8,8 +8,8 @@
 # schema "fz" of that database, which it drops.
 #
 #   --seed N         first round's seed (default: the time); round r uses N + r
-#   --queries N      stop after N queries (default 500)
-#   --seconds S      stop after S seconds instead
+#   --queries N      stop after N queries (default 500, without end with --seconds)
+#   --seconds S      stop after S seconds
 #   --per-schema N   queries for each set of tables (default 40)
 #   --repro-dir DIR  where scripts for failing queries go (default .)
 #   --max-failures N stop after so many (default 10)
@@ -35,9 +35,10 @@ use HjgQuery;
 $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
-my %opt = (queries => 500, 'per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5);
+my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5);
 GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
+$opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
 $opt{seed} //= time() % 1000000;
 my $deadline = defined $opt{seconds} ? time() + $opt{seconds} : undef;
 
@@ -190,6 +191,7 @@ sub run_case
 	{
 		return { %r, verdict => 'same' } if substr($ce, 0, 2) eq '22' && substr($oe, 0, 2) eq '22';
 		return { %r, verdict => 'order', why => "core: '$ce', ours: '$oe'" } if !$case->{q}{errors} && ($ce =~ /^22/ || $oe =~ /^22/);
+		return { %r, verdict => 'differ', why => 'ours was stopped after 20 s, core had ended within 3 s' } if $oe =~ /^57014/;
 		return { %r, verdict => 'differ', why => "SQLSTATE of core: '$ce', of ours: '$oe'" };
 	}
 	return { %r, verdict => 'same', error => $ce } if $ce ne '';
@@ -313,7 +315,7 @@ ROUND: while (1)
 
 	foreach my $qno (1 .. $opt{'per-schema'})
 	{
-		last ROUND if $deadline ? time() > $deadline : $count >= $opt{queries};
+		last ROUND if $count >= $opt{queries} || $deadline && time() > $deadline;
 		srand($seed * 1000 + $qno);
 		HjgQuery::reset_aliases();
 		$count++;

@@ -1,0 +1,41 @@
+#!/bin/bash
+# bench.sh: "make bench".  Builds, installs, and measures joins with core's plans and
+# ours in one run, interleaved, in a cluster of its own; then the engine alone.
+#
+#   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
+#   BENCH_RUNS=5          runs of each; the median is shown
+#   BENCH_CASES=REGEX     only these cases
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+. test/lib.sh
+
+ROWS=${BENCH_ROWS:-20000000}
+say "== packages"
+install_packages
+make_work bench
+trap 'for d in "$WORK"/*/postmaster.pid; do [ -e "$d" ] && as_user pg_ctl -D "$(dirname "$d")" -m immediate stop >/dev/null 2>&1; done; rm -rf "$WORK"' EXIT
+trap 'exit 130' INT TERM
+say "== build"
+{ build_tree && install_tree; } || die "the build failed"
+ram_mb=$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
+at_most() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
+cluster_start bench \
+	"shared_buffers = '$(at_most $((ram_mb / 4)) 16384)MB'" \
+	"work_mem = '$(at_most $((ram_mb / 16)) 2048)MB'" \
+	"maintenance_work_mem = '512MB'" \
+	"hjoin_gpu.arena_size = '$(at_most $((ram_mb / 4)) 16384)MB'" \
+	"max_parallel_workers_per_gather = $(at_most $((JOBS - 1)) 8)" \
+	"max_worker_processes = $((JOBS + 8))" "max_parallel_workers = $JOBS" \
+	"wal_level = minimal" "max_wal_senders = 0" "max_wal_size = '16GB'" "synchronous_commit = off" "full_page_writes = off" \
+	"autovacuum = off" "jit = off" || die "the cluster did not start"
+as_user psql -Xq -c "create extension hjoin_gpu"
+say "== data: $ROWS and $((ROWS / 4)) rows"
+as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql >/dev/null || die "could not make the tables"
+as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/bench/tables.sql >/dev/null || die "could not make the tables"
+as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
+say "== joins ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
+as_user perl test/bench/bench.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASES:-.}"
+rc=$?
+say
+say "== the engine alone"
+as_user "$PG_BINDIR/hjoin_gpu_device" --bench || rc=1
+exit $rc

@@ -1,0 +1,131 @@
+#!/bin/bash
+# demo.sh start|stop: "make demo" and "make demo-stop".
+#
+# Builds and installs, starts a cluster of its own, loads the machine's Debian package
+# index and a generated pair of tables, and shows core's plan and ours side by side.
+#
+#   DEMO_ROWS=20000000   rows of the larger generated table; the smaller has a quarter
+#   DEMO_DIR=DIR         where the cluster lives (default /tmp/hjoin_gpu_demo)
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+. test/lib.sh
+
+DIR=${DEMO_DIR:-/tmp/hjoin_gpu_demo}
+ROWS=${DEMO_ROWS:-20000000}
+[ "$(id -u)" = 0 ] || [ -n "${DEMO_DIR:-}" ] || DIR=/tmp/hjoin_gpu_demo_$(id -un)
+
+stop_demo() {
+	[ -d "$DIR" ] || return 0
+	[ -e "$DIR/hjoin_gpu_demo" ] || die "$DIR is not a directory of this demo"
+	pg_paths
+	if [ -e "$DIR/data/postmaster.pid" ]; then
+		WORK=$DIR
+		RUN_USER=$(stat -c %U "$DIR/data")
+		as_user pg_ctl -D "$DIR/data" -w -m immediate stop >/dev/null || die "could not stop the demo's server"
+	fi
+	rm -rf "$DIR"
+}
+
+if [ "${1:-start}" = stop ]; then
+	stop_demo
+	say "the demo is stopped and $DIR removed"
+	exit
+fi
+
+say "== packages"
+install_packages
+stop_demo
+mkdir -p "$DIR" && touch "$DIR/hjoin_gpu_demo" || die "cannot write to $DIR"
+HJG_WORK=$DIR make_work demo
+say "== build and install (PostgreSQL $("$PG_CONFIG" --version | cut -d' ' -f2-))"
+{ build_tree && install_tree; } || die "the build failed"
+
+# --- settings by the size of the machine --------------------------------------
+ram_mb=$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
+limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null)
+case $limit in ''|max) ;; *) [ $((limit / 1048576)) -lt "$ram_mb" ] && ram_mb=$((limit / 1048576)) ;; esac
+at_most() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
+say "== cluster in $DIR ($ram_mb MB of memory, $JOBS cores)"
+cluster_start data \
+	"shared_buffers = '$(at_most $((ram_mb / 4)) 8192)MB'" \
+	"effective_cache_size = '$((ram_mb / 2))MB'" \
+	"work_mem = '$(at_most $((ram_mb / 16)) 2048)MB'" \
+	"maintenance_work_mem = '$(at_most $((ram_mb / 16)) 1024)MB'" \
+	"hjoin_gpu.arena_size = '$(at_most $((ram_mb / 4)) 8192)MB'" \
+	"max_parallel_workers_per_gather = $(at_most $((JOBS - 1)) 4)" \
+	"wal_level = minimal" "max_wal_senders = 0" "max_wal_size = '8GB'" "synchronous_commit = off" "full_page_writes = off" \
+	"autovacuum = off" "jit = off" || die "the cluster did not start"
+SQL() { as_user psql -XqAt -v ON_ERROR_STOP=1 -d demo "$@"; }
+as_user createdb demo && SQL -c "create extension hjoin_gpu" || die "could not create the extension"
+
+# --- data -----------------------------------------------------------------------
+say "== data"
+mkdir -p "$DIR/load" && { [ "$(id -u)" != 0 ] || chown "$RUN_USER" "$DIR/load"; }
+{
+	source_of="apt's package lists"
+	if [ "$(apt-cache dumpavail 2>/dev/null | grep -c '^Package:')" -gt 5000 ]; then apt-cache dumpavail
+	else
+		source_of="the packages that are installed"
+		cat /var/lib/dpkg/status
+	fi | (cd "$DIR/load" && as_user bash -c "cd '$DIR/load' && perl '$DIR/tree/test/demo/packages.pl'") | sed "s/\$/, from $source_of/"
+}
+as_user bash -c "cd '$DIR/load' && psql -XqAt -v ON_ERROR_STOP=1 -d demo -f '$DIR/tree/test/demo/packages.sql'" || die "could not load the packages"
+rm -rf "$DIR/load"
+say "generating $ROWS and $((ROWS / 4)) rows ..."
+SQL -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql >/dev/null || die "could not make the tables"
+say "calibrating costs to this machine ..."
+SQL -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null || say "(not calibrated)"
+
+# --- queries ----------------------------------------------------------------------
+core="set hjoin_gpu.enabled = off;"
+ours="set hjoin_gpu.enabled = on;"
+serial="set max_parallel_workers_per_gather = 0;"
+DIFFERENT=0 SLOWER=0
+
+# show TITLE QUERY [SERIAL]: plans, times (the better of two warm runs) and results of both
+show() {
+	local title=$1 query=$2 set_core=$core set_ours=$ours t_core t_ours r_core r_ours
+	[ -z "${3:-}" ] || { set_core="$core $serial" set_ours="$ours $serial"; }
+	say
+	say "=== $title"
+	say "$query" | sed 's/^/    /'
+	r_core=$(SQL -c "$set_core" -c "$query" | md5sum)
+	r_ours=$(SQL -c "$set_ours" -c "$query" | md5sum)
+	SQL -c "$set_core" -c "explain (analyze, costs off) $query" >"$DIR/tmp/core.txt" || die "core's plan failed"
+	SQL -c "$set_ours" -c "explain (analyze, costs off) $query" >"$DIR/tmp/ours.txt" || die "our plan failed"
+	printf '  %-78s | %s\n' "PostgreSQL" "hjoin_gpu"
+	perl test/demo/side_by_side.pl "$DIR/tmp/core.txt" "$DIR/tmp/ours.txt"
+	t_core=$(best "$set_core" "$query") t_ours=$(best "$set_ours" "$query")
+	say
+	printf '  time: PostgreSQL %s ms, hjoin_gpu %s ms: %s times as fast\n' "$t_core" "$t_ours" \
+		"$(awk "BEGIN { printf \"%.1f\", $t_core / $t_ours }")"
+	awk "BEGIN { exit !($t_ours > $t_core) }" && SLOWER=$((SLOWER + 1))
+	if [ "$r_core" = "$r_ours" ]; then say "  results: equal"; else say "  results: DIFFERENT"; DIFFERENT=$((DIFFERENT + 1)); fi
+}
+
+# milliseconds of the faster of two runs
+best() {
+	{ for _ in 1 2; do SQL -c "$1" -c '\timing on' -c "$2"; done; } | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' | sort -n | head -1 | cut -d. -f1 | sed 's/^0$/1/'
+}
+
+sums="count(*), sum(s.v + r.v), sum((s.id::bigint * 31 + r.id) % 1000003) as checksum"
+show "Which sections of the archive depend on which?" "select p.section as of, q.section as on_, count(*)
+from dependency d join package p on p.id = d.package_id join package q on q.name = d.depends_name
+where d.kind in ('Depends', 'Pre-Depends')
+group by 1, 2 order by 3 desc, 1, 2 limit 1000"
+show "Which packages does nothing depend on, recommend or suggest?" "select section, count(*), max(size) from package p
+where not exists (select 1 from dependency d where d.depends_name = p.name and d.kind in ('Depends', 'Pre-Depends', 'Recommends', 'Suggests'))
+group by section order by section"
+show "Two generated tables, $ROWS and $((ROWS / 4)) rows: aggregated" "select $sums from s join r on s.k = r.k"
+show "The same, without parallel workers for PostgreSQL" "select $sums from s join r on s.k = r.k" serial
+show "Every joined row handed to the executor" "select count(*), sum((id::bigint * 31 + rid) % 1000003) as checksum
+from (select s.id, r.id as rid, s.v, r.v as rv from s left join r on s.m = r.k offset 0) q"
+
+say
+say "== the cluster runs on; connect with"
+say "     $PG_BINDIR/psql -h $PGHOST -U postgres demo"
+say "   compare with"
+say "     set hjoin_gpu.enabled = off;"
+say "   and stop it with"
+say "     make demo-stop"
+[ "$SLOWER" = 0 ] || say "note: in $SLOWER of these, PostgreSQL alone was the faster"
+[ "$DIFFERENT" = 0 ] || die "$DIFFERENT results differ"

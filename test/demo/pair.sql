@@ -1,0 +1,15 @@
+-- A pair of tables for one hash join: s (probe side, :n_probe rows) with r (:n_build
+-- rows, each key once).  Every key of s is in r; s.m is in r four times out of five.
+set synchronous_commit = off;
+begin;
+create table r (id int, k int, v int);
+insert into r select g, (g * 2654435761) % :n_build, g % 1000 from generate_series(1, :n_build::bigint) g;
+create table s (id int, k int, m int, v int, pad text);
+insert into s
+	select g, (hashint8(g)::bigint & 2147483647) % :n_build, (hashint8(g + 77)::bigint & 2147483647) % (:n_build * 5 / 4), g % 1000, md5(g::text) || 'padding8'
+	from generate_series(1, :n_probe::bigint) g;
+commit;
+-- (g * 2654435761) % n is a permutation only where n has no common divisor with it
+select count(distinct k) = count(*) as keys_are_unique from r;
+vacuum (freeze, analyze) r;
+vacuum (freeze, analyze) s;
