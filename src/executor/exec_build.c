@@ -103,7 +103,11 @@ finish_load(HjgJoinState *state)
 
 	state->host_fate = (residual || state->chunk_matched != NULL) &&
 		(state->outer.preserved || state->jointype == JOIN_SEMI);
-	if (!state->host_fate)
+	state->first_candidate = state->host_fate && state->join_qual == NULL && state->recheck_qual != NULL &&
+		(state->jointype == JOIN_SEMI || state->jointype == JOIN_ANTI);
+	if (state->first_candidate)
+		mode = HJG_MATCH_SEMI;
+	else if (!state->host_fate)
 	{
 		switch (state->jointype)
 		{

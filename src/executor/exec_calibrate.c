@@ -280,6 +280,8 @@ measure_engine(HjgUnitCosts *costs, MemoryContext context)
 		result.npairs != CALIBRATE_PROBE_ROWS)
 		elog(ERROR, "calibration of the engine failed");
 	costs->probe_tuple_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+	/* where the two are equal, the smaller side is still the one to build of: rows wait in memory */
+	costs->build_tuple_ns = Max(costs->build_tuple_ns, 1.25 * costs->probe_tuple_ns);
 	hjg_join_free(join);
 }
 

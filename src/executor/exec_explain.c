@@ -95,14 +95,15 @@ show_time(const char *label, double ns, ExplainState *es)
 /*
  * Phases of the backend add up to the node's time: what is not reading,
  * waiting or joining is emitting.  The engine's own times in the device process
- * run beside them and are shown apart.  Times are of all loops together.
+ * run beside them and are shown apart.  Times are of all loops together, and in a
+ * parallel plan the leader's.
  */
 static void
 show_times(HjgJoinState *state, ExplainState *es)
 {
 	const HjgReport *report = &state->report;
 	const HjgTimes *times = &report->times;
-	double		node_ns = state->css.ss.ps.instrument->total * 1.0e9;
+	double		node_ns = report->node_ns > 0 ? report->node_ns : state->css.ss.ps.instrument->total * 1.0e9;
 	double		wait_ns = report->job.wait_ns;
 	double		known_ns = (double) times->marshal_build_ns + times->marshal_probe_ns + wait_ns +
 		times->backend_build_ns + times->backend_probe_ns;

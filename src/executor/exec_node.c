@@ -338,10 +338,16 @@ rescan(CustomScanState *node)
 		ExecReScan(outer_plan);
 }
 
+/* The times of workers are added to the node's only after this. */
 static void
 shutdown(CustomScanState *node)
 {
-	count_execution((HjgJoinState *) node);
+	HjgJoinState *state = (HjgJoinState *) node;
+	Instrumentation *instrument = node->ss.ps.instrument;
+
+	count_execution(state);
+	if (instrument != NULL)
+		state->report.node_ns = (instrument->total + INSTR_TIME_GET_DOUBLE(instrument->counter)) * 1.0e9;
 }
 
 static void

@@ -250,6 +250,62 @@ load_row(HjgJoinState *state, int i)
 }
 
 /*
+ * The one candidate of gathered pair i has another key with the same hash.  Try
+ * all build rows with that hash; leaves the first that matches in the scan slot.  Hashes
+ * have 64 bits but for types with just a 32-bit function, so this is rare.
+ */
+static bool
+find_other_candidate(HjgJoinState *state, int i)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	const HjgSide *inner = &state->inner;
+	const HjgKeyBuffer *probe = &state->batches[0]->keys;
+	const HjgKeyBuffer *build = &state->run->build;
+	int			width = state->run->key_width;
+	Datum	   *values = palloc(Max(inner->ncarried, 1) * sizeof(Datum));
+	bool	   *isnull = palloc(Max(inner->ncarried, 1) * sizeof(bool));
+	const char *key = NULL;
+	bool		found = false;
+
+	for (int s = 0; s < probe->nsegments && key == NULL; s++)
+	{
+		uint32		at = state->vector_probe[i] - probe->segments[s].first_row;
+
+		if (state->vector_probe[i] >= probe->segments[s].first_row && at < probe->segments[s].nrows)
+			key = probe->segments[s].keys + (size_t) at * width;
+	}
+	if (key == NULL)
+		elog(ERROR, "probe row %u is in no segment", state->vector_probe[i]);
+
+	for (int s = 0; s < build->nsegments && !found; s++)
+	{
+		const HjgKeySegment *segment = &build->segments[s];
+
+		for (uint32 at = 0; at < segment->nrows && !found; at++)
+		{
+			uint32		row = segment->first_row + at;
+
+			if ((at & 0xFFFF) == 0)
+				CHECK_FOR_INTERRUPTS();
+			if (memcmp(segment->keys + (size_t) at * width, key, width) != 0 || row == state->vector_build[i])
+				continue;
+			hjg_store_gather(state->build_rows, &row, 1, inner->ncarried, values, isnull);
+			for (int c = 0; c < inner->ncarried; c++)
+			{
+				slot->tts_values[inner->scan_ix[c]] = values[c];
+				slot->tts_isnull[inner->scan_ix[c]] = isnull[c];
+			}
+			ResetExprContext(econtext);
+			found = ExecQual(state->recheck_qual, econtext);
+		}
+	}
+	pfree(values);
+	pfree(isnull);
+	return found;
+}
+
+/*
  * Is gathered pair i a match whose row comes out?  Sets the bits of both rows.
  * Leaves the row in the scan slot if so.
  */
@@ -276,7 +332,8 @@ accept_pair(HjgJoinState *state, int i)
 	{
 		ResetExprContext(econtext);
 		econtext->ecxt_scantuple = state->css.ss.ss_ScanTupleSlot;
-		if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext))
+		if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext) &&
+			!(state->first_candidate && find_other_candidate(state, i)))
 			return false;
 		if (state->join_qual != NULL && !ExecQual(state->join_qual, econtext))
 		{

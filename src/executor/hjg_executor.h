@@ -23,9 +23,11 @@
  *
  * Fate.  Whether a probe row is preserved, or emitted once only, can be decided by
  * the engine when a pair that it returns is always a match: exact keys, no
- * residual quals, one load.  Otherwise the engine returns all candidate pairs, and the
+ * residual quals, one load.  Otherwise the engine returns candidate pairs, and the
  * node keeps a bit for each probe row (host_fate).  Bits of build rows are always
- * kept here.
+ * kept here.  A semi or anti join whose only doubt is a hashed key asks for one
+ * candidate a row: if that one fails its recheck, two keys have one hash, and the
+ * node looks at all build rows with that hash itself (first_candidate).
  *
  * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
  * emitted, and the pairs of a round are looked at only once the round was
@@ -160,6 +162,7 @@ typedef struct HjgTimes
 typedef struct HjgReport
 {
 	HjgTimes	times;
+	double		node_ns;		/* of this process in the node, its children included; 0 if not known */
 	HjgJobTimes job;			/* engine's own times, of all jobs */
 	uint64		build_rows;
 	uint64		probe_rows;
@@ -237,6 +240,7 @@ typedef struct HjgJoinState
 	uint64	   *build_matched;	/* bits, when track_build */
 	uint32		unmatched_next; /* UNMATCHED_BUILD: next build row to look at */
 	bool		host_fate;
+	bool		first_candidate;	/* one candidate a row comes, and may be the wrong one */
 	bool		last_chunk;		/* no more build rows of this partition */
 	uint64	   *chunk_matched;	/* bits of all probe rows, over the chunks of a partition */
 	uint64		chunk_probe_rows;

@@ -48,15 +48,19 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 	return unit;
 }
 
-/* Rows that match on the keys: those of the result and those that a residual qual drops. */
+/*
+ * Pairs that the engine returns: all that match on the keys, those that a residual
+ * qual drops included; but one for a probe row where the first match decides.
+ */
 static double
 estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows)
 {
+	bool		residual = list_length(candidate->extra->restrictlist) > list_length(candidate->hashclauses);
 	Selectivity selectivity = 1.0;
 	ListCell   *lc;
 	double		pairs;
 
-	if (candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI)
+	if ((candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI) && !residual)
 		return outer_rows * candidate->extra->semifactors.outer_match_frac;
 	foreach(lc, candidate->hashclauses)
 	{

@@ -32,14 +32,14 @@ hjg_spawn_path(void)
 {
 	static char path[MAXPGPATH];
 	char	   *slash;
+	char	   *name;
 
 	if (hjg_device_program != NULL && hjg_device_program[0] != '\0')
 		return hjg_device_program;
 	strlcpy(path, my_exec_path, sizeof(path));
 	slash = strrchr(path, '/');
-	if (slash == NULL)
-		slash = path - 1;
-	snprintf(slash + 1, sizeof(path) - (slash + 1 - path), "hjoin_gpu_device");
+	name = slash == NULL ? path : slash + 1;
+	snprintf(name, sizeof(path) - (name - path), "hjoin_gpu_device");
 	return path;
 }
 
