@@ -19,7 +19,7 @@ say "== build"
 ram_mb=$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
 at_most() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
 cluster_start bench \
-	"shared_buffers = '$(at_most $((ram_mb / 4)) 16384)MB'" \
+	"shared_buffers = '$(at_most $((ram_mb / 3)) 16384)MB'" \
 	"work_mem = '$(at_most $((ram_mb / 16)) 2048)MB'" \
 	"maintenance_work_mem = '512MB'" \
 	"hjoin_gpu.arena_size = '$(at_most $((ram_mb / 4)) 16384)MB'" \
