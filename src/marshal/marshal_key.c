@@ -15,13 +15,11 @@
 #include "access/transam.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
-#include "catalog/pg_collation.h"
 #include "common/hashfn.h"
 #include "utils/catcache.h"
 #include "utils/float.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
-#include "utils/pg_locale.h"
 #include "utils/syscache.h"
 
 #include "marshal/hjg_marshal.h"
