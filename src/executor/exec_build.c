@@ -139,8 +139,8 @@ static void
 keep_null_build(HjgJoinState *state, const HjgRow *row)
 {
 	HjgSide    *side = &state->inner;
-	Datum	   *values = side->spill_slot->tts_values;
-	bool	   *isnull = side->spill_slot->tts_isnull;
+	const Datum *values;
+	const bool *isnull;
 	MemoryContext old;
 
 	if (!side->preserved)
@@ -151,13 +151,9 @@ keep_null_build(HjgJoinState *state, const HjgRow *row)
 		state->null_build = tuplestore_begin_heap(false, false, work_mem);
 		MemoryContextSwitchTo(old);
 	}
-	ExecClearTuple(side->spill_slot);
-	for (int c = 0; c < side->ncarried; c++)
-	{
-		values[c] = row->values[row->source[c]];
-		isnull[c] = row->isnull[row->source[c]];
-	}
-	tuplestore_putvalues(state->null_build, side->spill_desc, values, isnull);
+	hjg_side_carried(side, row, &values, &isnull);
+	tuplestore_putvalues(state->null_build, side->spill_desc, unconstify(Datum *, values),
+						 unconstify(bool *, isnull));
 }
 
 void

@@ -179,23 +179,36 @@ hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row)
 	return true;
 }
 
+/*
+ * The carried columns of a row side by side, as spill_desc has them.  Valid until
+ * the next row is read or another one asked for.
+ */
+void
+hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull)
+{
+	TupleTableSlot *slot = side->spill_slot;
+
+	*values = row->values;
+	*isnull = row->isnull;
+	if (row->source == side->identity)
+		return;
+	/* the spill slot's arrays are free while rows come from the child */
+	ExecClearTuple(slot);
+	for (int c = 0; c < side->ncarried; c++)
+	{
+		slot->tts_values[c] = row->values[row->source[c]];
+		slot->tts_isnull[c] = row->isnull[row->source[c]];
+	}
+	*values = slot->tts_values;
+	*isnull = slot->tts_isnull;
+}
+
 void
 hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row)
 {
-	Datum	   *values = side->spill_slot->tts_values;
-	bool	   *isnull = side->spill_slot->tts_isnull;
+	const Datum *values;
+	const bool *isnull;
 
-	if (row->source == side->identity)
-		hjg_spill_write(spill, row->key, row->values, row->isnull);
-	else
-	{
-		/* the spill slot's arrays are free while rows come from the child */
-		ExecClearTuple(side->spill_slot);
-		for (int c = 0; c < side->ncarried; c++)
-		{
-			values[c] = row->values[row->source[c]];
-			isnull[c] = row->isnull[row->source[c]];
-		}
-		hjg_spill_write(spill, row->key, values, isnull);
-	}
+	hjg_side_carried(side, row, &values, &isnull);
+	hjg_spill_write(spill, row->key, values, isnull);
 }

@@ -291,7 +291,8 @@ extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, i
 extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
 /* Next row of a spill file with this side's rows. */
 extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
-/* Write a row that hjg_side_next() returned. */
+extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
+/* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
 extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
 
 /* exec_build.c */
