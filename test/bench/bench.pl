@@ -1,48 +1,27 @@
 #!/usr/bin/perl
-# bench.pl: the table of cases.  Each case runs with core's serial plan, core's
-# parallel plan, and ours (forced), serial and parallel, in turn; medians, ratios, and
-# whether the planner would have chosen our node by itself.  Counts and
-# checksums are compared before anything is timed.
+# bench.pl: the table of cases (cases.pm).  Each case runs with core's serial plan, core's
+# parallel plan, ours (forced) serial and parallel, and what the planner takes by
+# itself, in turn; medians and ratios.  DuckDB runs the same queries on its own copies of the
+# tables, when the duckdb module of python3 can be imported.  Counts and checksums are compared
+# before anything is timed.
+#
+#   --runs N          of each way
+#   --cases REGEX     names
+#   --tables T,...    that DuckDB gets
+#   --threads N       of DuckDB
+#   --dir DIR         for the tables on their way to DuckDB; the server can write to it
 use strict;
 use warnings;
+use File::Basename;
 use Getopt::Long;
 use IPC::Open2;
 use Time::HiRes 'time';
+use lib dirname(__FILE__);
+use cases;
 
-my ($runs, $wanted) = (5, '.');
-GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted) or die;
+my ($runs, $wanted, $tables, $threads, $dir) = (5, '.', '', 4, '/tmp');
+GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'tables=s' => \$tables, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
 $| = 1;
-
-my $pairs = 'count(*), sum((coalesce(a.id, 0)::bigint * 31 + coalesce(b.id, 0)) % 1000003)';
-# name, query, query for count and checksum
-my @big = (
-	[ 'count(*)', 'select count(*) from s a join r b on a.k = b.k', "select $pairs from s a join r b on a.k = b.k" ],
-	[ 'sum of both sides', 'select sum(a.v + b.v) from s a join r b on a.k = b.k' ],
-	[ 'rows (OFFSET 0)', 'select count(*) from (select a.id, a.v, b.v as bv from s a join r b on a.k = b.k offset 0) q' ],
-	[ 'LEFT', 'select count(*), count(b.id) from s a left join r b on a.m = b.k', "select $pairs from s a left join r b on a.m = b.k" ],
-	[ 'RIGHT, half the build side', 'select count(*), count(a.id) from s a right join r_half b on a.m = b.k', "select $pairs from s a right join r_half b on a.m = b.k" ],
-	[ 'FULL', 'select count(*), count(a.id), count(b.id) from s a full join r_half b on a.m = b.k', "select $pairs from s a full join r_half b on a.m = b.k" ],
-	[ 'SEMI', 'select count(*) from s a where exists (select 1 from r b where b.k = a.m)', 'select count(*), sum(a.id::bigint) from s a where exists (select 1 from r b where b.k = a.m)' ],
-	[ 'ANTI', 'select count(*) from s a where not exists (select 1 from r_half b where b.k = a.k)', 'select count(*), sum(a.id::bigint) from s a where not exists (select 1 from r_half b where b.k = a.k)' ],
-	[ 'duplicates 1:4', 'select count(*) from s a join d b on a.k = b.k', "select $pairs from s a join d b on a.k = b.k" ],
-	[ 'residual qual', 'select count(*) from s a join r b on a.k = b.k and a.v > b.v', "select $pairs from s a join r b on a.k = b.k and a.v > b.v" ],
-	[ 'selective build side', 'select count(*) from s a join r b on a.k = b.k where b.v < 10', "select $pairs from s a join r b on a.k = b.k where b.v < 10" ],
-	[ 'bigint key, quarter', 'select count(*), sum(b.v) from s_other a join r_other b on a.kb = b.kb', "select $pairs from s_other a join r_other b on a.kb = b.kb" ],
-	[ 'text key, quarter', 'select count(*), sum(b.v) from s_other a join r_other b on a.kt = b.kt', "select $pairs from s_other a join r_other b on a.kt = b.kt" ],
-	[ 'two int keys, quarter', 'select count(*), sum(b.v) from s_other a join r_other b on a.k1 = b.k1 and a.k2 = b.k2', "select $pairs from s_other a join r_other b on a.k1 = b.k1 and a.k2 = b.k2" ],
-	[ 'two joins', 'select count(*), sum(b.v + c.v) from s a join r b on a.k = b.k join r_half c on a.m = c.k', 'select count(*), sum((a.id::bigint * 31 + b.id + c.id) % 1000003) from s a join r b on a.k = b.k join r_half c on a.m = c.k' ],
-	[ 'group by above', 'select b.v, count(*) from s a join r b on a.k = b.k group by b.v order by b.v' ],);
-# name, query, loops
-my @small = (
-	[ '10 x 10 rows', 'select count(*) from t10 a join t10 b on a.k = b.k', 300 ],
-	[ '1000 x 10 rows', 'select count(*) from t1000 a join t10 b on a.k = b.k', 200 ],
-	[ '1000 x 1000 rows', 'select count(*) from t1000 a join t1000 b on a.k = b.k', 100 ],
-	[ '100000 x 1000 rows', 'select count(*) from t100000 a join t1000 b on a.k = b.k', 10 ],
-	[ '100000 x 100000 rows', 'select count(*) from t100000 a join t100000 b on a.k = b.k', 5 ],);
-my @planning = (
-	[ 'planning 2 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k', 1000 ],
-	[ 'planning 4 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k join t1000 c on c.k = b.v join t1000 d on d.k = c.v', 200 ],
-	[ 'planning 6 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k join t1000 c on c.k = b.v join t1000 d on d.k = c.v join t1000 e on e.v = d.k join t1000 f on f.v = e.k', 30 ],);
 
 my $core = 'set hjoin_gpu.enabled = off;';
 my $ours = 'set hjoin_gpu.enabled = on; set hjoin_gpu.force = on;';
@@ -50,23 +29,48 @@ my $free = 'set hjoin_gpu.enabled = on; set hjoin_gpu.force = off;';
 my $serial = 'set max_parallel_workers_per_gather = 0;';
 my $parallel = 'reset max_parallel_workers_per_gather;';
 my @ways = ([ 'core', "$core $serial" ], [ 'core par', "$core $parallel" ], [ 'ours', "$ours $serial" ], [ 'ours par', "$ours $parallel" ]);
+my $by_choice = [ 'choice', "$free $parallel" ];
 
 my $pid = open2(my $from, my $to, 'psql', '-XqAt', '-f', '-');
 
-sub ask
+# One question to a co-process that ends each answer with a line @@@.
+sub exchange
 {
-	my ($sql) = @_;
-	print $to "$sql\n\\echo \@\@\@\n";
-	$to->flush;
-	my $out = '';
-	while (my $line = <$from>)
+	my ($in, $out, $question) = @_;
+	print $in "$question\n";
+	$in->flush;
+	my $answer = '';
+	while (my $line = <$out>)
 	{
-		return $out if $line eq "\@\@\@\n";
-		$out .= $line;
+		return $answer if $line eq "\@\@\@\n";
+		$answer .= $line;
 	}
-	die "the server is gone\n";
+	die "no answer to: $question\n";
+}
+sub ask { return exchange($to, $from, "$_[0]\n\\echo \@\@\@"); }
+
+# --- DuckDB ---
+my ($duck_in, $duck_out, $duck_version);
+
+sub duck { return exchange($duck_in, $duck_out, $_[0]); }
+
+sub start_duck
+{
+	return if $tables eq '' || system("python3 -c 'import duckdb' 2>/dev/null") != 0;
+	open2($duck_out, $duck_in, 'python3', dirname(__FILE__) . '/duck.py', $threads);
+	chomp($duck_version = <$duck_out>);
+	foreach my $table (split /,/, $tables)
+	{
+		my $columns = ask("select string_agg(attname || ' ' || format_type(atttypid, -1), ', ' order by attnum) from pg_attribute where attrelid = '$table'::regclass and attnum > 0 and not attisdropped;");
+		chomp $columns;
+		ask("copy $table to '$dir/$table.csv' (format csv);");
+		my $said = duck("load $table $dir/$table.csv $columns");
+		unlink "$dir/$table.csv";
+		die "DuckDB could not load $table: $said" if $said ne '';
+	}
 }
 
+# --- the table ---
 sub median
 {
 	my @v = sort { $a <=> $b } @_;
@@ -74,40 +78,51 @@ sub median
 }
 
 my ($wrong, $slower) = (0, 0);
-sub row { printf "%-28s %10s %10s %10s %10s %9s %9s %7s  %s\n", @_; }
-sub chosen { return ask("$free $_[0] explain $_[1];") =~ /GpuHashJoin/ ? 'yes' : 'no'; }
+sub row { printf "%-28s %9s %9s %9s %9s %9s %9s %8s %8s %9s  %s\n", @_; }
+sub ms { return defined $_[0] ? sprintf('%.0f', $_[0]) : '-'; }
+sub ratio { return defined $_[0] && defined $_[1] ? sprintf('%.2fx', $_[0] / $_[1]) : '-'; }
+sub chosen { return $_[1] !~ /^copy/ && ask("$free $_[0] explain $_[1];") =~ /GpuHashJoin/; }
 
-row('ms', 'core', 'core par.', 'ours', 'ours par.', 'to core', 'to par.', 'chosen', 'results');
-foreach my $case (@big)
+sub big_case
 {
-	my ($name, $query, $check) = @$case;
-	next unless $name =~ /$wanted/i;
+	my ($name, $query, $check, $flags) = @{ $_[0] };
 	$check //= $query;
-	my %results = map { $_ => 1 } map { ask("$_->[1] $check;") } @ways;
-	my $equal = keys %results == 1 && (values %results) ? 'equal' : 'DIFFERENT';
+	$flags //= '';
+	my @mine = (@ways, chosen($parallel, $query) ? ($by_choice) : ());
+	my %results = map { $_ => 1 } map { ask("$_->[1] $check;") } @mine;
+	my $equal = keys %results == 1 && (keys %results)[0] ne '' ? 'equal' : 'DIFFERENT';
+	my $with_duck = defined $duck_version;
+	if ($with_duck)
+	{
+		my $got = duck("ask $check");
+		$with_duck = $got !~ /^ERROR/;
+		$equal = 'DIFFERENT' if $with_duck && !$results{$got};
+		print "  DuckDB: $got" if !$with_duck;
+	}
 	$wrong++ if $equal ne 'equal';
 	my %t;
 	foreach my $run (1 .. $runs)
 	{
-		foreach my $way (@ways)
+		foreach my $way (@mine)
 		{
 			ask($way->[1]);
 			my $start = time();
 			ask("$query;");
 			push @{ $t{ $way->[0] } }, (time() - $start) * 1000;
 		}
+		push @{ $t{duck} }, 0 + duck("time $query") if $with_duck;
 	}
 	my %m = map { $_ => median(@{ $t{$_} }) } keys %t;
 	my $best = $m{'ours par'} < $m{ours} ? $m{'ours par'} : $m{ours};
-	row($name, (map { sprintf '%.0f', $m{ $_->[0] } } @ways), sprintf('%.2fx', $m{core} / $m{ours}), sprintf('%.2fx', $m{'core par'} / $best), chosen($parallel, $query), $equal);
+	my $best_core = $m{'core par'} < $m{core} ? $m{'core par'} : $m{core};
+	$slower++ if defined $m{choice} && $m{choice} > $best_core * 1.03;
+	row($name, ms($m{core}), ms($m{'core par'}), ms($m{ours}), ms($m{'ours par'}), ms($m{choice}), ms($m{duck}),
+		ratio($m{core}, $m{ours}), ratio($best_core, $best), ratio($best_core, $m{choice}), $equal);
 }
-print "\n";
-row('ms each', 'core', '', 'ours', 'difference', 'to core', '', 'chosen', 'results');
-foreach my $case (@small, @planning)
+
+sub small_case
 {
-	my ($name, $query, $loops) = @$case;
-	next unless $name =~ /$wanted/i;
-	my $planning = $name =~ /^planning/;
+	my ($planning, $name, $query, $loops) = @_;
 	my %results = map { $_ => 1 } map { ask("$_->[1] $query;") } ($ways[0], $ways[2]);
 	my $equal = $planning ? '' : keys %results == 1 ? 'equal' : 'DIFFERENT';
 	$wrong++ if $equal eq 'DIFFERENT';
@@ -120,9 +135,23 @@ foreach my $case (@small, @planning)
 		push @o, ask("select bench_loop('$query', $loops);");
 	}
 	my ($c, $o) = (median(@c), median(@o));
-	row($name, sprintf('%.4f', $c), '', sprintf('%.4f', $o), sprintf('%+.4f', $o - $c), sprintf('%.2fx', $c / $o), '', $planning ? '' : chosen($serial, $query), $equal);
+	printf "%-28s %9.4f %9.4f %+9.4f %8.2fx %8s  %s\n", $name, $c, $o, $o - $c, $c / $o,
+	  $planning ? '' : chosen($serial, $query) ? 'yes' : 'no', $equal;
 }
+
+sub among { return grep { $_->[0] =~ /$wanted/i } @_; }
+
+start_duck() if among(@cases::pair, @cases::tpch);
+print "DuckDB $duck_version, $threads threads, its own tables in memory\n" if defined $duck_version;
+print "choice: what the planner takes with parallel plans allowed, where that has our node; a ratio is core's time by ours\n\n";
+row('ms', 'core', 'core par.', 'ours', 'ours par.', 'choice', 'DuckDB', 'serial', 'best', 'choice', 'results');
+big_case($_) foreach among(@cases::pair, @cases::tpch);
+print "\n";
+printf "%-28s %9s %9s %9s %9s %8s  %s\n", 'ms each', 'core', 'ours', 'more', 'ratio', 'chosen', 'results';
+small_case(0, @$_) foreach among(@cases::small);
+small_case(1, @$_) foreach among(@cases::planning);
 close $to;
 waitpid $pid, 0;
-print "\n$wrong results differ\n" if $wrong;
+print "\n$slower cases chosen by cost are more than 3 % slower than core's best\n";
+print "$wrong results differ\n" if $wrong;
 exit($wrong ? 1 : 0);

@@ -5,6 +5,7 @@
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
 #   BENCH_CASES=REGEX     only these cases
+# Beside us DuckDB runs the same queries, if python3 can import duckdb (pip install duckdb).
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/lib.sh
 
@@ -31,9 +32,11 @@ as_user psql -Xq -c "create extension hjoin_gpu"
 say "== data: $ROWS and $((ROWS / 4)) rows"
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/bench/tables.sql >/dev/null || die "could not make the tables"
+as_user psql -Xq -v lines="$((ROWS * 3 / 10))" -f test/bench/tpch.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
 say "== joins ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
-as_user perl test/bench/bench.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASES:-.}"
+as_user perl test/bench/bench.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASES:-.}" --threads "$JOBS" --dir "$WORK/tmp" \
+	--tables s,r,r_half,d,s_other,r_other,fact,dim1,dim2,dim3,dim4,region,nation,supplier,customer,part,partsupp,orders,lineitem
 rc=$?
 say
 say "== the engine alone"
