@@ -214,7 +214,7 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j < HJG_VECTOR_ROWS; j++)
 			rows[j] = (uint32) (((uint64) (i + j) * 2654435761u) % CALIBRATE_PROBE_ROWS);
-		hjg_store_gather(store, rows, HJG_VECTOR_ROWS, 1, values, nulls);
+		hjg_store_gather(store, rows, HJG_VECTOR_ROWS, &source, 1, values, nulls);
 	}
 	costs->column_ns = Max(append_ns, per_row(start, CALIBRATE_PROBE_ROWS));
 

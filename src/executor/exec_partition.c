@@ -110,7 +110,7 @@ move_load(HjgJoinState *state)
 			CHECK_FOR_INTERRUPTS();
 			for (int i = 0; i < n; i++)
 				rows[i] = segment->first_row + at + i;
-			hjg_store_gather(state->build_rows, rows, n, side->ncarried, state->inner_values,
+			hjg_store_gather(state->build_rows, rows, n, side->identity, side->ncarried, state->inner_values,
 							 state->inner_isnull);
 			for (int i = 0; i < n; i++)
 			{

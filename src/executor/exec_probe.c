@@ -208,13 +208,13 @@ gather_vector(HjgJoinState *state, const HjgStore *probe_rows, const HjgStore *b
 {
 	CHECK_FOR_INTERRUPTS();
 	if (probe_rows != NULL)
-		hjg_store_gather(probe_rows, state->vector_probe, n, state->outer.ncarried, state->outer_values,
-						 state->outer_isnull);
+		hjg_store_gather(probe_rows, state->vector_probe, n, state->outer.identity, state->outer.ncarried,
+						 state->outer_values, state->outer_isnull);
 	else
 		memset(state->outer_isnull, true, n * state->outer.ncarried * sizeof(bool));
 	if (build_rows != NULL)
-		hjg_store_gather(build_rows, state->vector_build, n, state->inner.ncarried, state->inner_values,
-						 state->inner_isnull);
+		hjg_store_gather(build_rows, state->vector_build, n, state->inner.identity, state->inner.ncarried,
+						 state->inner_values, state->inner_isnull);
 	else
 		memset(state->inner_isnull, true, n * state->inner.ncarried * sizeof(bool));
 	state->vector_n = n;
@@ -290,7 +290,7 @@ find_other_candidate(HjgJoinState *state, int i)
 				CHECK_FOR_INTERRUPTS();
 			if (memcmp(segment->keys + (size_t) at * width, key, width) != 0 || row == state->vector_build[i])
 				continue;
-			hjg_store_gather(state->build_rows, &row, 1, inner->ncarried, values, isnull);
+			hjg_store_gather(state->build_rows, &row, 1, inner->identity, inner->ncarried, values, isnull);
 			for (int c = 0; c < inner->ncarried; c++)
 			{
 				slot->tts_values[inner->scan_ix[c]] = values[c];

@@ -90,7 +90,7 @@ typedef struct HjgSide
 	HjgColumn  *columns;
 	int		   *scan_ix;		/* carried column c in the scan tuple */
 	int		   *child_ix;		/* carried column c in the child's tuple */
-	int		   *identity;		/* 0, 1, ...: carried column c in a spilled row */
+	int		   *identity;		/* 0, 1, ...: carried column c in a row of carried columns */
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
 
 	TupleDesc	spill_desc;		/* the carried columns */

@@ -5,7 +5,7 @@
  *
  * Room "marshal".  A row that enters a join is split in two: its key goes,
  * encoded, to where the engine reads it; the columns that anything above the
- * join needs (the carried columns) stay in a column-wise row store of the
+ * join needs (the carried columns) stay in a row store of the
  * backend, where the engine's answer, a row number, finds them again.
  *
  * Key encoding.  An exact key holds all key columns, normalised so that equality
@@ -14,7 +14,7 @@
  * rechecks every pair with the original clauses.
  *
  * Memory.  A store and the datums in it belong to the memory context it was
- * created in.  hjg_store_bytes() is what it holds at the moment.
+ * created in.  hjg_store_bytes() is what its rows take at the moment.
  */
 #ifndef HJG_MARSHAL_H
 #define HJG_MARSHAL_H
@@ -97,7 +97,7 @@ typedef struct HjgStore HjgStore;
 
 extern HjgStore *hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns,
 								  double expected_rows);
-/* Forget all rows, keep the memory of fixed-width columns for the next ones. */
+/* Forget all rows, keep the memory for the next ones. */
 extern void hjg_store_reset(HjgStore *store);
 extern void hjg_store_free(HjgStore *store);
 extern uint32 hjg_store_nrows(const HjgStore *store);
@@ -111,11 +111,14 @@ extern size_t hjg_store_bytes(const HjgStore *store);
 extern uint32 hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull);
 
 /*
- * Gather nrows rows: column c of row rows[i] goes to values[i * stride + c] and
- * isnull[...].  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
+ * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]
+ * and isnull[...].  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
  */
-extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, int stride,
+extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 							 Datum *values, bool *isnull);
+
+/* Rows that will be gathered soon: have them in the cache by then. */
+extern void hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows);
 
 /* ---------- spill files ---------- */
 

@@ -1,12 +1,15 @@
 /*
  * marshal_store.c
- *	  The row store: carried columns of rows, column by column, in chunks.
+ *	  The row store: carried columns of one side, in chunks.
  *
- * A chunk holds the same power-of-two number of rows in every column, so that a
- * row number splits into chunk and position by a shift.  By-value columns are
- * kept at their own width; fixed-width by-reference ones in place; everything
- * else as a pointer into the store's data context.  A chunk starts with a flag for
- * each column that has NULLs in it; only then its NULL bytes mean anything.
+ * A chunk is a header, a power of two of rows, and the rows' NULL bits.  All
+ * columns of a row lie side by side, because rows are fetched in any order and
+ * a row should cost one cache miss, however many columns it has.  By-value columns
+ * are kept at their own width, fixed-width by-reference ones in place, everything
+ * else as a pointer to a copy in the store's data blocks.  NULL bits count only once
+ * the chunk's header says that it has any.
+ *
+ * Data blocks are filled from the front, and kept over a reset, as chunks are.
  */
 #include "postgres.h"
 
@@ -20,10 +23,18 @@
 #define MIN_CHUNK_SHIFT 8
 #define MAX_CHUNK_SHIFT 16
 
-/* Rows that gathering looks ahead, to have their values in cache. */
-#define PREFETCH_ROWS 12
+/* Rows start at a cache line of their own. */
+#define CHUNK_HEADER_BYTES 64
 
-/* How a column's values lie in a chunk. */
+/* Data blocks grow from the first to the second size; a value of OWN_BLOCK_BYTES has one of its own. */
+#define FIRST_BLOCK_BYTES 8192
+#define LAST_BLOCK_BYTES (1024 * 1024)
+#define OWN_BLOCK_BYTES (LAST_BLOCK_BYTES / 8)
+
+/* Rows whose places are looked up, and fetched into the cache, at a time. */
+#define GATHER_ROWS 256
+
+/* How a column's value lies in a row. */
 typedef enum ColumnForm
 {
 	FORM_BYTE,
@@ -31,30 +42,46 @@ typedef enum ColumnForm
 	FORM_INT32,
 	FORM_INT64,
 	FORM_INLINE,				/* attlen bytes, by reference */
-	FORM_POINTER				/* variable length, in the data context */
+	FORM_POINTER				/* variable length, in a data block */
 } ColumnForm;
 
 typedef struct StoreColumn
 {
 	HjgColumn	column;
 	ColumnForm	form;
-	int			stride;			/* bytes of a value in a chunk */
-	size_t		values_off;		/* of the column in a chunk */
-	size_t		nulls_off;		/* one byte a row, when the chunk's flag says so */
+	int			width;			/* bytes of a value in a row */
+	int			row_off;
 } StoreColumn;
+
+typedef struct ChunkHeader
+{
+	bool		has_nulls;		/* NULL bits of this chunk are valid */
+} ChunkHeader;
+
+typedef struct DataBlock
+{
+	struct DataBlock *next;
+	size_t		bytes;			/* of data[] */
+	char		data[FLEXIBLE_ARRAY_MEMBER];
+} DataBlock;
 
 struct HjgStore
 {
-	MemoryContext context;		/* this struct and the chunks */
-	MemoryContext data;			/* variable-length values */
+	MemoryContext context;		/* this struct, chunks and data blocks */
 	int			ncolumns;
 	int			chunk_shift;
 	uint32		nrows;
 	int			nchunks;		/* allocated */
 	int			max_chunks;		/* length of chunks[] */
+	int			row_bytes;
+	int			null_bytes;		/* of a row */
+	size_t		nulls_off;		/* of the NULL bits in a chunk */
 	size_t		chunk_bytes;
-	size_t		data_bytes;		/* in the data context, by our own count */
 	char	  **chunks;
+	DataBlock  *blocks;			/* those in use, the one being filled first */
+	DataBlock  *spare_blocks;	/* left by a reset */
+	size_t		block_used;		/* bytes of the one being filled */
+	size_t		data_bytes;		/* of all blocks in use */
 	StoreColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -76,16 +103,51 @@ column_form(const HjgColumn *column)
 	}
 }
 
+static int
+column_width(const HjgColumn *column)
+{
+	switch (column_form(column))
+	{
+		case FORM_INLINE:
+			return (int) MAXALIGN(column->attlen);
+		case FORM_POINTER:
+			return (int) sizeof(char *);
+		default:
+			return column->attlen;
+	}
+}
+
+/* Lay the columns out in a row, wide ones first so that all are aligned without gaps. */
+static void
+lay_out_row(HjgStore *store)
+{
+	int			widest = 1;
+	int			off = 0;
+
+	for (int alignment = MAXIMUM_ALIGNOF; alignment > 0; alignment /= 2)
+	{
+		for (int i = 0; i < store->ncolumns; i++)
+		{
+			StoreColumn *column = &store->columns[i];
+
+			if (Min(column->width, MAXIMUM_ALIGNOF) != alignment)
+				continue;
+			column->row_off = off;
+			off += column->width;
+			widest = Max(widest, alignment);
+		}
+	}
+	store->row_bytes = (int) TYPEALIGN(widest, off);
+}
+
 HjgStore *
 hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows)
 {
 	HjgStore   *store;
 	size_t		chunk_rows;
-	size_t		off = MAXALIGN(ncolumns * sizeof(bool));
 
 	store = MemoryContextAllocZero(context, offsetof(HjgStore, columns) + ncolumns * sizeof(StoreColumn));
 	store->context = context;
-	store->data = AllocSetContextCreate(context, "GpuHashJoin row store", ALLOCSET_DEFAULT_SIZES);
 	store->ncolumns = ncolumns;
 	if (expected_rows < 1)
 		expected_rows = 1;
@@ -95,30 +157,57 @@ hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, 
 
 	for (int i = 0; i < ncolumns; i++)
 	{
-		StoreColumn *column = &store->columns[i];
-
-		column->column = columns[i];
-		column->form = column_form(&columns[i]);
-		column->stride = column->form == FORM_POINTER ? (int) sizeof(char *) :
-			column->form == FORM_INLINE ? (int) MAXALIGN(columns[i].attlen) : columns[i].attlen;
-		column->values_off = off;
-		off += MAXALIGN(chunk_rows * column->stride);
-		column->nulls_off = off;
-		off += MAXALIGN(chunk_rows);
+		store->columns[i].column = columns[i];
+		store->columns[i].form = column_form(&columns[i]);
+		store->columns[i].width = column_width(&columns[i]);
 	}
-	store->chunk_bytes = off;
+	lay_out_row(store);
+	store->null_bytes = (ncolumns + 7) / 8;
+	store->nulls_off = CHUNK_HEADER_BYTES + MAXALIGN(chunk_rows * store->row_bytes);
+	store->chunk_bytes = store->nulls_off + chunk_rows * store->null_bytes;
 	return store;
+}
+
+/* Chunks that hold the rows so far. */
+static inline uint32
+chunks_in_use(const HjgStore *store)
+{
+	return store->ncolumns == 0 ? 0 : (uint32) (((uint64) store->nrows + (1u << store->chunk_shift) - 1) >> store->chunk_shift);
 }
 
 void
 hjg_store_reset(HjgStore *store)
 {
-	for (uint32 i = 0; i << store->chunk_shift < store->nrows && store->ncolumns > 0; i++)
-		memset(store->chunks[i], 0, store->ncolumns * sizeof(bool));
+	for (uint32 i = 0; i < chunks_in_use(store); i++)
+		((ChunkHeader *) store->chunks[i])->has_nulls = false;
 	store->nrows = 0;
-	if (store->data_bytes > 0)
-		MemoryContextReset(store->data);
+	while (store->blocks != NULL)
+	{
+		DataBlock  *block = store->blocks;
+
+		store->blocks = block->next;
+		if (block->bytes > LAST_BLOCK_BYTES)
+			pfree(block);
+		else
+		{
+			block->next = store->spare_blocks;
+			store->spare_blocks = block;
+		}
+	}
+	store->block_used = 0;
 	store->data_bytes = 0;
+}
+
+static void
+free_blocks(DataBlock *block)
+{
+	while (block != NULL)
+	{
+		DataBlock  *next = block->next;
+
+		pfree(block);
+		block = next;
+	}
 }
 
 void
@@ -130,7 +219,8 @@ hjg_store_free(HjgStore *store)
 		pfree(store->chunks[i]);
 	if (store->chunks != NULL)
 		pfree(store->chunks);
-	MemoryContextDelete(store->data);
+	free_blocks(store->blocks);
+	free_blocks(store->spare_blocks);
 	pfree(store);
 }
 
@@ -143,12 +233,14 @@ hjg_store_nrows(const HjgStore *store)
 size_t
 hjg_store_bytes(const HjgStore *store)
 {
-	return store->nchunks * store->chunk_bytes + store->data_bytes;
+	return chunks_in_use(store) * store->chunk_bytes + store->data_bytes;
 }
 
 static void
 add_chunk(HjgStore *store)
 {
+	char	   *chunk;
+
 	if (store->nchunks == store->max_chunks)
 	{
 		int			max = Max(16, store->max_chunks * 2);
@@ -159,48 +251,86 @@ add_chunk(HjgStore *store)
 			store->chunks = repalloc_huge(store->chunks, max * sizeof(char *));
 		store->max_chunks = max;
 	}
-	store->chunks[store->nchunks] = MemoryContextAllocHuge(store->context, store->chunk_bytes);
-	memset(store->chunks[store->nchunks], 0, store->ncolumns * sizeof(bool));
-	store->nchunks++;
+	chunk = MemoryContextAllocHuge(store->context, store->chunk_bytes);
+	((ChunkHeader *) chunk)->has_nulls = false;
+	store->chunks[store->nchunks++] = chunk;
+}
+
+static DataBlock *
+make_block(HjgStore *store, size_t bytes)
+{
+	DataBlock  *block = MemoryContextAllocHuge(store->context, offsetof(DataBlock, data) + bytes);
+
+	block->bytes = bytes;
+	return block;
+}
+
+/* An empty block with room for so many bytes becomes the one that is filled. */
+static void
+start_block(HjgStore *store, size_t bytes)
+{
+	DataBlock  *block = store->spare_blocks;
+
+	if (block != NULL && block->bytes >= bytes)
+		store->spare_blocks = block->next;
+	else
+		block = make_block(store, Max(Max(Min(store->data_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES), bytes));
+	block->next = store->blocks;
+	store->blocks = block;
+	store->block_used = 0;
+	store->data_bytes += block->bytes;
+}
+
+/* Room for a value in the data blocks. */
+static char *
+data_alloc(HjgStore *store, size_t bytes)
+{
+	char	   *place;
+
+	if (store->blocks == NULL || store->blocks->bytes - store->block_used < bytes)
+	{
+		if (bytes >= OWN_BLOCK_BYTES && store->blocks != NULL)
+		{
+			DataBlock  *own = make_block(store, bytes);
+
+			own->next = store->blocks->next;
+			store->blocks->next = own;
+			store->data_bytes += bytes;
+			return own->data;
+		}
+		start_block(store, bytes);
+	}
+	place = store->blocks->data + store->block_used;
+	store->block_used += Min(MAXALIGN(bytes), store->blocks->bytes - store->block_used);
+	return place;
 }
 
 /* Copy a variable-length datum into the store; toast pointers are kept as they are. */
 static char *
 copy_value(HjgStore *store, Datum value, int16 attlen)
 {
-	MemoryContext old = MemoryContextSwitchTo(store->data);
-	Size		bytes;
 	char	   *copy;
+	Size		bytes;
 
 	if (attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)))
 	{
 		ExpandedObjectHeader *object = DatumGetEOHP(value);
 
 		bytes = EOH_get_flat_size(object);
-		copy = palloc(bytes);
+		copy = data_alloc(store, bytes);
 		EOH_flatten_into(object, copy, bytes);
+		return copy;
 	}
-	else
-	{
-		bytes = datumGetSize(value, false, attlen);
-		copy = palloc(bytes);
-		memcpy(copy, DatumGetPointer(value), bytes);
-	}
-	store->data_bytes += GetMemoryChunkSpace(copy);
-	MemoryContextSwitchTo(old);
+	bytes = attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) : datumGetSize(value, false, attlen);
+	copy = data_alloc(store, bytes);
+	memcpy(copy, DatumGetPointer(value), bytes);
 	return copy;
 }
 
-/* The first NULL of a column in a chunk gives it its NULL bytes. */
-static void
-append_null(HjgStore *store, const StoreColumn *column, int ix, char *chunk, uint32 position)
+static inline uint8 *
+null_bits(const HjgStore *store, char *chunk, uint32 position)
 {
-	bool	   *has_nulls = &((bool *) chunk)[ix];
-
-	if (!*has_nulls)
-		memset(chunk + column->nulls_off, false, position);
-	*has_nulls = true;
-	chunk[column->nulls_off + position] = true;
+	return (uint8 *) chunk + store->nulls_off + (size_t) position * store->null_bytes;
 }
 
 uint32
@@ -208,7 +338,9 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 {
 	uint32		row = store->nrows;
 	uint32		position = row & ((1u << store->chunk_shift) - 1);
+	ChunkHeader *header;
 	char	   *chunk;
+	char	   *place;
 
 	if (row >= HJG_STORE_MAX_ROWS)
 		elog(ERROR, "too many rows in a row store");
@@ -218,41 +350,47 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 	if ((row >> store->chunk_shift) == (uint32) store->nchunks)
 		add_chunk(store);
 	chunk = store->chunks[row >> store->chunk_shift];
+	header = (ChunkHeader *) chunk;
+	place = chunk + CHUNK_HEADER_BYTES + (size_t) position * store->row_bytes;
+	if (unlikely(header->has_nulls))
+		memset(null_bits(store, chunk, position), 0, store->null_bytes);
 
 	for (int i = 0; i < store->ncolumns; i++)
 	{
-		StoreColumn *column = &store->columns[i];
-		char	   *base = chunk + column->values_off;
+		const StoreColumn *column = &store->columns[i];
+		char	   *to = place + column->row_off;
 		Datum		value = values[source[i]];
-		bool		null = isnull[source[i]];
 
-		if (unlikely(null))
+		if (unlikely(isnull[source[i]]))
 		{
-			append_null(store, column, i, chunk, position);
+			if (!header->has_nulls)
+			{
+				/* of the rows before this one, and of this one */
+				memset(null_bits(store, chunk, 0), 0, (size_t) (position + 1) * store->null_bytes);
+				header->has_nulls = true;
+			}
+			null_bits(store, chunk, position)[i / 8] |= 1 << (i % 8);
 			continue;
 		}
-		if (((bool *) chunk)[i])
-			chunk[column->nulls_off + position] = false;
 		switch (column->form)
 		{
 			case FORM_BYTE:
-				((uint8 *) base)[position] = (uint8) value;
+				*(uint8 *) to = (uint8) value;
 				break;
 			case FORM_INT16:
-				((uint16 *) base)[position] = (uint16) value;
+				*(uint16 *) to = (uint16) value;
 				break;
 			case FORM_INT32:
-				((uint32 *) base)[position] = (uint32) value;
+				*(uint32 *) to = (uint32) value;
 				break;
 			case FORM_INT64:
-				((uint64 *) base)[position] = (uint64) value;
+				*(uint64 *) to = (uint64) value;
 				break;
 			case FORM_INLINE:
-				memcpy(base + (size_t) position * column->stride, DatumGetPointer(value),
-					   column->column.attlen);
+				memcpy(to, DatumGetPointer(value), column->column.attlen);
 				break;
 			case FORM_POINTER:
-				((char **) base)[position] = copy_value(store, value, column->column.attlen);
+				*(char **) to = copy_value(store, value, column->column.attlen);
 				break;
 		}
 	}
@@ -260,92 +398,138 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 }
 
 /* Datums as core makes them: sign-extended, as Int16GetDatum() and the like do. */
-static inline Datum
-fetch_value(ColumnForm form, char *base, uint32 position, int stride)
+static pg_attribute_always_inline Datum
+fetch_value(ColumnForm form, const char *place)
 {
 	switch (form)
 	{
 		case FORM_BYTE:
-			return CharGetDatum(((char *) base)[position]);
+			return CharGetDatum(*(const char *) place);
 		case FORM_INT16:
-			return Int16GetDatum(((int16 *) base)[position]);
+			return Int16GetDatum(*(const int16 *) place);
 		case FORM_INT32:
-			return Int32GetDatum(((int32 *) base)[position]);
+			return Int32GetDatum(*(const int32 *) place);
 		case FORM_INT64:
-			return (Datum) (((uint64 *) base)[position]);
+			return (Datum) *(const uint64 *) place;
 		case FORM_INLINE:
-			return PointerGetDatum(base + (size_t) position * stride);
+			return PointerGetDatum(place);
 		default:
-			return PointerGetDatum(((char **) base)[position]);
+			return PointerGetDatum(*(char *const *) place);
 	}
 }
 
-/* One column of hjg_store_gather(); form is a constant in every call. */
+/* One column of rows that have no NULL; form is a constant in every call. */
 static pg_attribute_always_inline void
-gather_column(const HjgStore *store, const StoreColumn *column, ColumnForm form, const uint32 *rows,
-			  int nrows, int stride, Datum *values, bool *isnull)
+gather_column(ColumnForm form, int row_off, char *const *places, int nrows, int stride, Datum *values,
+			  bool *isnull)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		values[(size_t) i * stride] = fetch_value(form, places[i] + row_off);
+		isnull[(size_t) i * stride] = false;
+	}
+}
+
+/* The same where rows may be missing or have NULLs: nulls[i] are the row's bits or NULL. */
+static pg_attribute_always_inline void
+gather_nullable(ColumnForm form, int column_ix, int row_off, char *const *places, const uint8 *const *nulls,
+				int nrows, int stride, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		bool		null = places[i] == NULL ||
+			(nulls[i] != NULL && (nulls[i][column_ix / 8] >> (column_ix % 8) & 1));
+
+		values[(size_t) i * stride] = null ? 0 : fetch_value(form, places[i] + row_off);
+		isnull[(size_t) i * stride] = null;
+	}
+}
+
+/* At most GATHER_ROWS rows. */
+static void
+gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
+			 Datum *values, bool *isnull)
 {
 	uint32		mask = (1u << store->chunk_shift) - 1;
-	int			ix = column - store->columns;
+	bool		nullable = false;
+	char	   *places[GATHER_ROWS];
+	const uint8 *nulls[GATHER_ROWS];
 
 	for (int i = 0; i < nrows; i++)
 	{
 		uint32		row = rows[i];
+		char	   *chunk;
 
-		if (i + PREFETCH_ROWS < nrows && rows[i + PREFETCH_ROWS] != HJG_NO_ROW)
-		{
-			uint32		ahead = rows[i + PREFETCH_ROWS];
-
-			__builtin_prefetch(store->chunks[ahead >> store->chunk_shift] + column->values_off +
-							(size_t) (ahead & mask) * column->stride);
-		}
-
+		places[i] = NULL;
+		nulls[i] = NULL;
 		if (row == HJG_NO_ROW)
 		{
-			isnull[i * stride] = true;
-			values[i * stride] = 0;
+			nullable = true;
+			continue;
 		}
-		else
+		chunk = store->chunks[row >> store->chunk_shift];
+		places[i] = chunk + CHUNK_HEADER_BYTES + (size_t) (row & mask) * store->row_bytes;
+		__builtin_prefetch(places[i]);
+		if (((ChunkHeader *) chunk)->has_nulls)
 		{
-			char	   *chunk = store->chunks[row >> store->chunk_shift];
-			uint32		position = row & mask;
-			bool		null = ((bool *) chunk)[ix] && chunk[column->nulls_off + position];
-
-			isnull[i * stride] = null;
-			values[i * stride] = null ? 0 :
-				fetch_value(form, chunk + column->values_off, position, column->stride);
+			nulls[i] = null_bits(store, chunk, row & mask);
+			__builtin_prefetch(nulls[i]);
+			nullable = true;
 		}
 	}
+
+#define GATHER(form) \
+	if (nullable) \
+		gather_nullable(form, c, off, places, nulls, nrows, stride, values + target[c], isnull + target[c]); \
+	else \
+		gather_column(form, off, places, nrows, stride, values + target[c], isnull + target[c]); \
+	break
+
+	for (int c = 0; c < store->ncolumns; c++)
+	{
+		int			off = store->columns[c].row_off;
+
+		switch (store->columns[c].form)
+		{
+			case FORM_BYTE:
+				GATHER(FORM_BYTE);
+			case FORM_INT16:
+				GATHER(FORM_INT16);
+			case FORM_INT32:
+				GATHER(FORM_INT32);
+			case FORM_INT64:
+				GATHER(FORM_INT64);
+			case FORM_INLINE:
+				GATHER(FORM_INLINE);
+			case FORM_POINTER:
+				GATHER(FORM_POINTER);
+		}
+	}
+#undef GATHER
 }
 
 void
-hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, int stride,
+hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 				 Datum *values, bool *isnull)
 {
-	for (int c = 0; c < store->ncolumns; c++)
-	{
-		const StoreColumn *column = &store->columns[c];
+	if (store->ncolumns == 0)
+		return;
+	for (int first = 0; first < nrows; first += GATHER_ROWS)
+		gather_block(store, rows + first, Min(nrows - first, GATHER_ROWS), target, stride,
+					 values + (size_t) first * stride, isnull + (size_t) first * stride);
+}
 
-		switch (column->form)
-		{
-			case FORM_BYTE:
-				gather_column(store, column, FORM_BYTE, rows, nrows, stride, values + c, isnull + c);
-				break;
-			case FORM_INT16:
-				gather_column(store, column, FORM_INT16, rows, nrows, stride, values + c, isnull + c);
-				break;
-			case FORM_INT32:
-				gather_column(store, column, FORM_INT32, rows, nrows, stride, values + c, isnull + c);
-				break;
-			case FORM_INT64:
-				gather_column(store, column, FORM_INT64, rows, nrows, stride, values + c, isnull + c);
-				break;
-			case FORM_INLINE:
-				gather_column(store, column, FORM_INLINE, rows, nrows, stride, values + c, isnull + c);
-				break;
-			case FORM_POINTER:
-				gather_column(store, column, FORM_POINTER, rows, nrows, stride, values + c, isnull + c);
-				break;
-		}
+void
+hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows)
+{
+	uint32		mask = (1u << store->chunk_shift) - 1;
+
+	if (store->ncolumns == 0)
+		return;
+	for (int i = 0; i < nrows; i++)
+	{
+		if (rows[i] != HJG_NO_ROW)
+			__builtin_prefetch(store->chunks[rows[i] >> store->chunk_shift] + CHUNK_HEADER_BYTES +
+							   (size_t) (rows[i] & mask) * store->row_bytes);
 	}
 }
