@@ -55,7 +55,26 @@ $(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 $(pg_srcs:.c=.o): $(wildcard src/*/*.h)
 
-device_objs = $(patsubst src/%.c,build/%.o,$(device_srcs)) $(pure_srcs:.c=.o)
+# Kernels: one image a file of kernels/*.cu, with machine code for every target and PTX for what
+# comes after; all of them are embedded in the program.  Without nvcc there are none.
+NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
+CUDA_TARGETS = 75 80 86 89 90
+CUDA_NEWEST = $(lastword $(CUDA_TARGETS))
+NVCC_FLAGS = -std=c++17 -O3 -lineinfo --threads 2 -Werror all-warnings -Isrc \
+	$(foreach t,$(CUDA_TARGETS),-gencode arch=compute_$(t),code=sm_$(t)) \
+	-gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
+cuda_images = $(if $(NVCC),$(patsubst kernels/%.cu,build/kernels/%.fatbin,$(wildcard kernels/*.cu)))
+build/kernels/%.fatbin: kernels/%.cu $(wildcard kernels/*.cuh kernels/*.h src/layout/*.h)
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -fatbin -o $@ $<
+build/kernels/images.c: $(cuda_images)
+	@mkdir -p $(@D)
+	@[ -n '$(NVCC)' ] || echo 'nvcc is not here: the device program is built without CUDA'
+	@sh kernels/embed_images.sh $(cuda_images) > $@
+build/kernels/images.o: build/kernels/images.c
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
+
+device_objs = $(patsubst src/%.c,build/%.o,$(device_srcs)) $(pure_srcs:.c=.o) build/kernels/images.o
 $(PROGRAM_DEVICE): $(device_objs)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
 

@@ -59,6 +59,20 @@ extern void hjg_workspace_free(void *ptr, size_t bytes);
 extern size_t hjg_workspace_trim(unsigned idle_ms);
 extern size_t hjg_workspace_bytes(void);
 
+/* ---- device_health.c: failures of devices, remembered in the control block ---- */
+
+/* NULL: a table of this process's own.  Counts a failure for what a dead process was using. */
+extern void hjg_health_open(HjgControl *control);
+/* Around each operation on the device. */
+extern void hjg_health_enter(const char *device);
+extern void hjg_health_leave(const char *device);
+/* A failure, with a message on stderr. */
+extern void hjg_health_note(const char *device, const char *text);
+/* The same after an error with which the process cannot go on: it ends here. */
+extern void hjg_health_fatal(const char *device, const char *text) __attribute__((noreturn));
+/* Is the device left alone for now?  Then the reason says how long. */
+extern bool hjg_health_resting(const char *device, char *reason, size_t room);
+
 /* ---- device_fault.c: faults on request, for tests ---- */
 
 typedef enum HjgPhase

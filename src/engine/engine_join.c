@@ -41,6 +41,8 @@ hjg_status_text(HjgStatus status)
 			return "cancelled";
 		case HJG_ERR_INPUT:
 			return "input exceeds a limit of the engine";
+		case HJG_ERR_DEVICE:
+			return "the device's driver refused";
 	}
 	return "unknown status";
 }

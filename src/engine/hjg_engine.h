@@ -32,7 +32,8 @@ typedef enum HjgStatus
 	HJG_OK = 0,
 	HJG_ERR_MEMORY,				/* env->alloc returned NULL */
 	HJG_ERR_CANCELLED,			/* env->poll said so */
-	HJG_ERR_INPUT				/* a limit of hjg_layout.h was exceeded */
+	HJG_ERR_INPUT,				/* a limit of hjg_layout.h was exceeded */
+	HJG_ERR_DEVICE				/* the driver of a device refused; never from an engine on host memory */
 } HjgStatus;
 
 extern const char *hjg_status_text(HjgStatus status);

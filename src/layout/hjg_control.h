@@ -182,6 +182,20 @@ typedef struct HjgDeviceInfo
 	char		reason[128];
 } HjgDeviceInfo;
 
+/*
+ * What is remembered of a device's failures; written by the device process, and
+ * set to zero by whoever resets the statistics.
+ */
+typedef struct HjgDeviceHealth
+{
+	char		name[32];		/* of the device; empty = free entry */
+	hjg_u32		failures;		/* not long after one another */
+	hjg_u32		in_use;			/* operations that run on it now */
+	hjg_u64		last_us;		/* of the last failure */
+	hjg_u64		rest_until_us;	/* left alone until then */
+	char		text[128];		/* of the last failure */
+} HjgDeviceHealth;
+
 typedef struct HjgControl
 {
 	/* never changes after the arena is made */
@@ -229,6 +243,7 @@ typedef struct HjgControl
 	hjg_u32		sweep_wanted;	/* a job was abandoned */
 
 	HjgDeviceInfo devices[HJG_MAX_DEVICES];
+	HjgDeviceHealth health[HJG_MAX_DEVICES];
 
 	hjg_u64		calibration_seq HJG_CACHE_ALIGNED;	/* odd while written, 0 = never set */
 	hjg_u64		calibration[HJG_CONTROL_CALIBRATION];	/* bits of doubles */

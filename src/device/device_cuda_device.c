@@ -1,0 +1,236 @@
+/*
+ * device_cuda_device.c
+ *	  CUDA devices: what is there, contexts and kernels.
+ *
+ * A context costs hundreds of milliseconds and of megabytes, so the first join on a
+ * device makes it, and all jobs share it: it is the primary context, which other
+ * libraries in the process would share too.  It lives as long as the process.
+ * Images are loaded when a kernel of theirs is first used.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/hjg_cuda.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgCudaDevice devices[HJG_CUDA_MAX_DEVICES];
+static int	ndevices;
+static size_t budget_bytes;
+
+void
+hjg_cuda_set_budget(size_t bytes)
+{
+	budget_bytes = bytes;
+}
+
+static void
+say(char *reason, size_t room, const char *what, HjgCudaResult result)
+{
+	const char *text = NULL;
+
+	if (hjg_cuda.error_text(result, &text) != HJG_CUDA_SUCCESS || text == NULL)
+		text = "unknown error";
+	snprintf(reason, room, "%s: %s (%d)", what, text, result);
+}
+
+/* Facts of a device that need no context.  False, with the reason, when it cannot be used. */
+static bool
+describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
+{
+	enum {SMS, MAJOR, MINOR, L2, SHARED, MODE, NFACTS};
+	static const int wanted[NFACTS] = {
+		[SMS] = HJG_CUDA_MULTIPROCESSORS, [MAJOR] = HJG_CUDA_CC_MAJOR, [MINOR] = HJG_CUDA_CC_MINOR,
+		[L2] = HJG_CUDA_L2_BYTES, [SHARED] = HJG_CUDA_SHARED_OPTIN, [MODE] = HJG_CUDA_COMPUTE_MODE,
+	};
+	int			facts[NFACTS] = {0};
+	char		name[64] = "";
+	HjgCudaResult result = hjg_cuda.device_get(&device->handle, number);
+
+	device->number = number;
+	snprintf(device->name, sizeof(device->name), "cuda:%d", number);
+	if (result == HJG_CUDA_SUCCESS)
+		result = hjg_cuda.device_name(name, sizeof(name), device->handle);
+	if (result == HJG_CUDA_SUCCESS)
+		result = hjg_cuda.device_memory(&device->memory_bytes, device->handle);
+	for (int i = 0; i < NFACTS && result == HJG_CUDA_SUCCESS; i++)
+		result = hjg_cuda.device_attribute(&facts[i], wanted[i], device->handle);
+	name[sizeof(name) - 1] = '\0';
+	device->multiprocessors = facts[SMS];
+	device->compute_capability = facts[MAJOR] * 10 + facts[MINOR];
+	device->l2_bytes = (size_t) facts[L2];
+	device->shared_bytes = (size_t) facts[SHARED];
+
+	memset(info, 0, sizeof(*info));
+	memcpy(info->name, device->name, sizeof(device->name));
+	info->compute_units = (hjg_u32) device->multiprocessors;
+	info->memory_bytes = device->memory_bytes;
+	snprintf(info->description, sizeof(info->description), "%s, compute capability %d.%d", name,
+			 facts[MAJOR], facts[MINOR]);
+	if (result != HJG_CUDA_SUCCESS)
+		say(info->reason, sizeof(info->reason), "the driver does not describe the device", result);
+	else if (device->compute_capability < HJG_CUDA_LEAST_CC)
+		snprintf(info->reason, sizeof(info->reason), "too old: compute capability 7.5 or newer is needed");
+	else if (facts[MODE] == HJG_CUDA_MODE_PROHIBITED)
+		snprintf(info->reason, sizeof(info->reason), "its compute mode prohibits programs");
+	return info->reason[0] == '\0';
+}
+
+int
+hjg_cuda_list(HjgDeviceInfo *infos, int room)
+{
+	int			count = 0;
+	HjgCudaResult result;
+
+	if (room < 1)
+		return 0;
+	memset(&infos[0], 0, sizeof(infos[0]));
+	snprintf(infos[0].name, sizeof(infos[0].name), "cuda");
+	infos[0].state = HJG_DEVICE_FAILED;
+	if (!hjg_cuda_open(infos[0].reason, sizeof(infos[0].reason)))
+		return 1;
+	result = hjg_cuda.device_count(&count);
+	if (result != HJG_CUDA_SUCCESS)
+	{
+		say(infos[0].reason, sizeof(infos[0].reason), "the driver does not count its devices", result);
+		return 1;
+	}
+	if (count <= 0)
+	{
+		snprintf(infos[0].reason, sizeof(infos[0].reason), "the driver has no device");
+		return 1;
+	}
+	if (count > room)
+		count = room;
+	if (count > HJG_CUDA_MAX_DEVICES)
+		count = HJG_CUDA_MAX_DEVICES;
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < count; i++)
+	{
+		HjgCudaDevice found = {0};
+		bool		usable = describe(i, &found, &infos[i]);
+
+		/* what hangs on a device that joins use already stays as it is */
+		if (i >= ndevices)
+		{
+			devices[i] = found;
+			ndevices = i + 1;
+		}
+		if (usable && hjg_health_resting(infos[i].name, infos[i].reason, sizeof(infos[i].reason)))
+			usable = false;
+		infos[i].state = usable ? HJG_DEVICE_READY : HJG_DEVICE_FAILED;
+	}
+	pthread_mutex_unlock(&lock);
+	return count;
+}
+
+/* With the lock. */
+static bool
+make_context(HjgCudaDevice *device, char *reason, size_t room)
+{
+	HjgCudaContext context;
+	HjgCudaResult result = hjg_cuda.context_retain(&context, device->handle);
+
+	if (result == HJG_CUDA_SUCCESS)
+		result = hjg_cuda.context_set(context);
+	if (result != HJG_CUDA_SUCCESS)
+	{
+		say(reason, room, "no context on the device", result);
+		return false;
+	}
+	device->pool = hjg_cuda_pool_create(budget_bytes);
+	if (device->pool == NULL)
+	{
+		snprintf(reason, room, "out of host memory");
+		return false;
+	}
+	device->context = context;
+	return true;
+}
+
+HjgCudaDevice *
+hjg_cuda_enter(int number, char *reason, size_t room)
+{
+	HjgCudaDevice *device = &devices[number];
+	HjgCudaResult result;
+	bool		good;
+
+	pthread_mutex_lock(&lock);
+	good = number < ndevices;
+	if (!good)
+		snprintf(reason, room, "cuda:%d has not been found", number);
+	else if (device->context == NULL)
+		good = make_context(device, reason, room);
+	pthread_mutex_unlock(&lock);
+	if (!good)
+		return NULL;
+	result = hjg_cuda.context_set(device->context);
+	if (result == HJG_CUDA_SUCCESS)
+		return device;
+	say(reason, room, "the context is not to be had", result);
+	return NULL;
+}
+
+HjgCudaDevice *
+hjg_cuda_made(int number)
+{
+	HjgCudaDevice *device = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (number < ndevices && devices[number].context != NULL)
+		device = &devices[number];
+	pthread_mutex_unlock(&lock);
+	if (device != NULL && hjg_cuda.context_set(device->context) != HJG_CUDA_SUCCESS)
+		return NULL;
+	return device;
+}
+
+/* ---- kernels; called with the lock ---- */
+
+static HjgCudaResult
+find_function(HjgCudaDevice *device, const HjgCudaKernel *kernel, HjgCudaFunction *function)
+{
+	for (int i = 0; i < HJG_CUDA_MAX_IMAGES && hjg_cuda_images[i].name != NULL; i++)
+	{
+		HjgCudaResult result;
+
+		if (strcmp(hjg_cuda_images[i].name, kernel->image) != 0)
+			continue;
+		if (device->modules[i] == NULL)
+		{
+			result = hjg_cuda.module_load(&device->modules[i], hjg_cuda_images[i].bytes);
+			if (result != HJG_CUDA_SUCCESS)
+			{
+				device->modules[i] = NULL;
+				return result;
+			}
+		}
+		return hjg_cuda.module_function(function, device->modules[i], kernel->name);
+	}
+	return HJG_CUDA_ERROR_NOT_FOUND;
+}
+
+HjgCudaResult
+hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *kernel, unsigned shared_bytes)
+{
+	const int	d = device->number;
+	HjgCudaFunction function = __atomic_load_n(&kernel->functions[d], __ATOMIC_ACQUIRE);
+	HjgCudaResult result = HJG_CUDA_SUCCESS;
+
+	if (function != NULL && shared_bytes <= __atomic_load_n(&kernel->shared_bytes[d], __ATOMIC_ACQUIRE))
+		return HJG_CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	function = kernel->functions[d];
+	if (function == NULL)
+		result = find_function(device, kernel, &function);
+	if (result == HJG_CUDA_SUCCESS && shared_bytes > kernel->shared_bytes[d])
+	{
+		result = hjg_cuda.function_set(function, HJG_CUDA_FUNC_DYNAMIC_SHARED, (int) shared_bytes);
+		if (result == HJG_CUDA_SUCCESS)
+			__atomic_store_n(&kernel->shared_bytes[d], shared_bytes, __ATOMIC_RELEASE);
+	}
+	if (result == HJG_CUDA_SUCCESS)
+		__atomic_store_n(&kernel->functions[d], function, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return result;
+}

@@ -1,0 +1,294 @@
+/*
+ * device_cuda_memory.c
+ *	  Device memory: a budget that jobs are admitted to, and blocks under it.
+ *
+ * Admission.  A job says before it starts how much it will have at one time, and
+ * waits in a queue until that is free; so no job fails in its middle because of
+ * another one.  Who cannot be admitted in time is joined by the cpu engine.
+ *
+ * Blocks.  cuMemAlloc and cuMemFree wait for the whole device, so blocks that are
+ * given back are kept for the next job of about its size.  Kept blocks count
+ * against the budget only as long as nobody needs it: they are freed first.
+ * Another program may have taken the device's memory meanwhile; then cuMemAlloc fails within
+ * the budget, and so does the job, before it has begun to answer.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "device/hjg_cuda.h"
+
+#define LEAST_BLOCK ((size_t) 64 * 1024)
+#define MAX_WAITING 4			/* runners that may stand in the queue */
+#define WAIT_STEP_MS 5
+
+/* Of the memory that is free when the context is made, for the driver's own needs. */
+#define RESERVE_PERCENT 6
+
+typedef struct Block
+{
+	HjgCudaPtr	ptr;
+	size_t		bytes;
+	bool		used;
+	hjg_u64		freed_ns;
+} Block;
+
+struct HjgCudaPool
+{
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	size_t		budget_bytes;
+	size_t		granted_bytes;
+	hjg_u64		next_ticket;	/* of the queue */
+	hjg_u64		serving;
+	int			nwaiting;
+	size_t		held_bytes;		/* blocks, used or kept */
+	Block	   *blocks;
+	int			nblocks;
+	int			max_blocks;
+};
+
+/* Classes of an eighth of a power of two, so that requests of about the same size share blocks. */
+size_t
+hjg_cuda_block_bytes(size_t bytes)
+{
+	size_t		step = LEAST_BLOCK;
+
+	while (step * 16 < bytes)
+		step *= 2;
+	return bytes == 0 ? LEAST_BLOCK : (bytes + step - 1) / step * step;
+}
+
+HjgCudaPool *
+hjg_cuda_pool_create(size_t budget_bytes)
+{
+	HjgCudaPool *pool = calloc(1, sizeof(HjgCudaPool));
+	size_t		free_bytes = 0;
+	size_t		total_bytes;
+
+	if (pool == NULL)
+		return NULL;
+	if (hjg_cuda.memory_info(&free_bytes, &total_bytes) == HJG_CUDA_SUCCESS)
+		free_bytes -= free_bytes / 100 * RESERVE_PERCENT;
+	if (budget_bytes == 0 || budget_bytes > free_bytes)
+		budget_bytes = free_bytes;
+	pool->budget_bytes = budget_bytes;
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->changed, NULL);
+	return pool;
+}
+
+size_t
+hjg_cuda_pool_budget(const HjgCudaPool *pool)
+{
+	return pool->budget_bytes;
+}
+
+static void
+wait_changed(HjgCudaPool *pool)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_nsec += WAIT_STEP_MS * 1000000;
+	if (ts.tv_nsec >= 1000000000)
+	{
+		ts.tv_sec++;
+		ts.tv_nsec -= 1000000000;
+	}
+	pthread_cond_timedwait(&pool->changed, &pool->lock, &ts);
+}
+
+HjgStatus
+hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms, HjgCudaGrant *grant)
+{
+	const hjg_u64 until = hjg_arena_now_ns() + (hjg_u64) wait_ms * 1000000;
+	HjgStatus	status = HJG_OK;
+	hjg_u64		ticket;
+
+	*grant = (HjgCudaGrant) {.pool = pool};
+	pthread_mutex_lock(&pool->lock);
+	if (bytes > pool->budget_bytes || pool->nwaiting >= MAX_WAITING)
+	{
+		pthread_mutex_unlock(&pool->lock);
+		return HJG_ERR_MEMORY;
+	}
+	ticket = pool->next_ticket++;
+	pool->nwaiting++;
+	while (pool->serving != ticket || bytes > pool->budget_bytes - pool->granted_bytes)
+	{
+		bool		stop;
+
+		if (pool->serving == ticket && hjg_arena_now_ns() >= until)
+		{
+			status = HJG_ERR_MEMORY;
+			break;
+		}
+		wait_changed(pool);
+		pthread_mutex_unlock(&pool->lock);
+		stop = env != NULL && env->poll != NULL && env->poll(env->arg);
+		pthread_mutex_lock(&pool->lock);
+		/* a place in the queue is left at its head only: nobody waits there for long */
+		if (stop && pool->serving == ticket)
+		{
+			status = HJG_ERR_CANCELLED;
+			break;
+		}
+	}
+	pool->serving++;
+	pool->nwaiting--;
+	if (status == HJG_OK)
+	{
+		pool->granted_bytes += bytes;
+		grant->bytes = bytes;
+	}
+	pthread_cond_broadcast(&pool->changed);
+	pthread_mutex_unlock(&pool->lock);
+	return status;
+}
+
+void
+hjg_cuda_dismiss(HjgCudaGrant *grant)
+{
+	HjgCudaPool *pool = grant->pool;
+
+	if (pool == NULL)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	pool->granted_bytes -= grant->bytes;
+	pthread_cond_broadcast(&pool->changed);
+	pthread_mutex_unlock(&pool->lock);
+	grant->pool = NULL;
+	grant->bytes = 0;
+}
+
+/* ---- blocks; called with the lock ---- */
+
+/* Free the kept block that was idle longest, if it was so for idle_ns; false when there is none. */
+static bool
+drop_oldest(HjgCudaPool *pool, hjg_u64 idle_ns)
+{
+	const hjg_u64 now = hjg_arena_now_ns();
+	int			oldest = -1;
+
+	for (int i = 0; i < pool->nblocks; i++)
+		if (!pool->blocks[i].used && (oldest < 0 || pool->blocks[i].freed_ns < pool->blocks[oldest].freed_ns))
+			oldest = i;
+	if (oldest < 0 || now - pool->blocks[oldest].freed_ns < idle_ns)
+		return false;
+	hjg_cuda.memory_free(pool->blocks[oldest].ptr);
+	pool->held_bytes -= pool->blocks[oldest].bytes;
+	pool->blocks[oldest] = pool->blocks[--pool->nblocks];
+	return true;
+}
+
+static bool
+reserve_entry(HjgCudaPool *pool)
+{
+	int			max = pool->max_blocks == 0 ? 64 : pool->max_blocks * 2;
+	Block	   *blocks;
+
+	if (pool->nblocks < pool->max_blocks)
+		return true;
+	blocks = realloc(pool->blocks, (size_t) max * sizeof(Block));
+	if (blocks == NULL)
+		return false;
+	pool->blocks = blocks;
+	pool->max_blocks = max;
+	return true;
+}
+
+static HjgCudaResult
+take_block(HjgCudaPool *pool, size_t bytes, HjgCudaPtr *ptr)
+{
+	Block	   *latest = NULL;
+	HjgCudaResult result;
+
+	for (int i = 0; i < pool->nblocks; i++)
+	{
+		Block	   *block = &pool->blocks[i];
+
+		if (!block->used && block->bytes == bytes && (latest == NULL || block->freed_ns > latest->freed_ns))
+			latest = block;
+	}
+	if (latest != NULL)
+	{
+		latest->used = true;
+		*ptr = latest->ptr;
+		return HJG_CUDA_SUCCESS;
+	}
+	if (!reserve_entry(pool))
+		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
+	while (pool->held_bytes + bytes > pool->budget_bytes && drop_oldest(pool, 0))
+		;
+	if (pool->held_bytes + bytes > pool->budget_bytes)
+		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
+	do
+		result = hjg_cuda.memory_alloc(ptr, bytes);
+	while (result == HJG_CUDA_ERROR_OUT_OF_MEMORY && drop_oldest(pool, 0));
+	if (result == HJG_CUDA_SUCCESS)
+	{
+		pool->blocks[pool->nblocks++] = (Block) {*ptr, bytes, true, 0};
+		pool->held_bytes += bytes;
+	}
+	return result;
+}
+
+HjgCudaResult
+hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr)
+{
+	HjgCudaPool *pool = grant->pool;
+	HjgCudaResult result;
+
+	*ptr = 0;
+	bytes = hjg_cuda_block_bytes(bytes);
+	if (bytes > grant->bytes - grant->used_bytes)
+		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&pool->lock);
+	result = take_block(pool, bytes, ptr);
+	pthread_mutex_unlock(&pool->lock);
+	if (result != HJG_CUDA_SUCCESS)
+		return result;
+	hjg_cuda_grant_use(grant, bytes);
+	return HJG_CUDA_SUCCESS;
+}
+
+size_t
+hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr)
+{
+	size_t		bytes = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	for (int i = 0; i < pool->nblocks && bytes == 0; i++)
+		if (pool->blocks[i].ptr == ptr)
+			bytes = pool->blocks[i].bytes;
+	pthread_mutex_unlock(&pool->lock);
+	return bytes;
+}
+
+void
+hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr)
+{
+	pthread_mutex_lock(&pool->lock);
+	for (int i = 0; i < pool->nblocks; i++)
+		if (pool->blocks[i].ptr == ptr)
+		{
+			pool->blocks[i].used = false;
+			pool->blocks[i].freed_ns = hjg_arena_now_ns();
+			break;
+		}
+	pthread_mutex_unlock(&pool->lock);
+}
+
+size_t
+hjg_cuda_pool_trim(HjgCudaPool *pool, unsigned idle_ms)
+{
+	size_t		left;
+
+	pthread_mutex_lock(&pool->lock);
+	while (drop_oldest(pool, (hjg_u64) idle_ms * 1000000))
+		;
+	left = pool->held_bytes;
+	pthread_mutex_unlock(&pool->lock);
+	return left;
+}

@@ -1,0 +1,129 @@
+/*
+ * device_health.c
+ *	  Failures of devices, remembered beyond the process that met them.
+ *
+ * A driver's error that makes its context unusable ends the device process, so
+ * the memory of it lies in the control block.  An entry also says how many
+ * operations run on the device: found above zero by a new process, they mean that
+ * the last one died in the driver, or was killed because it no longer came back.
+ *
+ * After FAILURES_ALLOWED failures with less than CALM_US between them a device is
+ * left alone, for a time that doubles with every further failure.  Joins that ask
+ * for it fall back meanwhile, and hjoin_gpu_devices says why.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/hjg_device.h"
+
+#define FAILURES_ALLOWED 3
+#define CALM_US (10 * 60 * 1000000ull)
+#define FIRST_REST_US (30 * 1000000ull)
+#define LONGEST_REST_US (3600 * 1000000ull)
+
+#define EXIT_DEVICE 4			/* beside those of device_main.c */
+
+static HjgDeviceHealth own_table[HJG_MAX_DEVICES];	/* of a tool without an arena */
+static HjgDeviceHealth *table = own_table;
+
+/* The device's entry, which is made when there is none; NULL when the table is full. */
+static HjgDeviceHealth *
+entry_of(const char *device)
+{
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		if (table[i].name[0] == '\0')
+			snprintf(table[i].name, sizeof(table[i].name), "%s", device);
+		if (strncmp(table[i].name, device, sizeof(table[i].name)) == 0)
+			return &table[i];
+	}
+	return NULL;
+}
+
+static void
+note(HjgDeviceHealth *entry, const char *text)
+{
+	const hjg_u64 now = hjg_arena_now_us();
+	hjg_u64		rest = FIRST_REST_US;
+	hjg_u32		failures = __atomic_load_n(&entry->failures, __ATOMIC_RELAXED);
+
+	if (now - __atomic_load_n(&entry->last_us, __ATOMIC_RELAXED) > CALM_US)
+		failures = 0;
+	failures++;
+	snprintf(entry->text, sizeof(entry->text), "%s", text);
+	__atomic_store_n(&entry->failures, failures, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->last_us, now, __ATOMIC_RELAXED);
+	if (failures < FAILURES_ALLOWED)
+		return;
+	for (hjg_u32 i = FAILURES_ALLOWED; i < failures && rest < LONGEST_REST_US; i++)
+		rest *= 2;
+	__atomic_store_n(&entry->rest_until_us, now + rest, __ATOMIC_SEQ_CST);
+}
+
+void
+hjg_health_open(HjgControl *control)
+{
+	table = control != NULL ? control->health : own_table;
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+		if (__atomic_exchange_n(&table[i].in_use, 0, __ATOMIC_SEQ_CST) > 0)
+			note(&table[i], "the device process ended while it used the device");
+}
+
+void
+hjg_health_enter(const char *device)
+{
+	HjgDeviceHealth *entry = entry_of(device);
+
+	if (entry != NULL)
+		__atomic_fetch_add(&entry->in_use, 1, __ATOMIC_SEQ_CST);
+}
+
+void
+hjg_health_leave(const char *device)
+{
+	HjgDeviceHealth *entry = entry_of(device);
+
+	if (entry != NULL)
+		__atomic_fetch_sub(&entry->in_use, 1, __ATOMIC_SEQ_CST);
+}
+
+void
+hjg_health_note(const char *device, const char *text)
+{
+	HjgDeviceHealth *entry = entry_of(device);
+
+	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
+	if (entry != NULL)
+		note(entry, text);
+}
+
+void
+hjg_health_fatal(const char *device, const char *text)
+{
+	HjgDeviceHealth *entry = entry_of(device);
+
+	hjg_health_note(device, text);
+	/* noted: the next process must not count it again */
+	if (entry != NULL)
+		__atomic_store_n(&entry->in_use, 0, __ATOMIC_SEQ_CST);
+	_exit(EXIT_DEVICE);
+}
+
+bool
+hjg_health_resting(const char *device, char *reason, size_t room)
+{
+	const HjgDeviceHealth *entry = entry_of(device);
+	hjg_u64		until;
+	hjg_u64		now = hjg_arena_now_us();
+
+	if (entry == NULL)
+		return false;
+	until = __atomic_load_n(&entry->rest_until_us, __ATOMIC_SEQ_CST);
+	if (until <= now)
+		return false;
+	snprintf(reason, room, "left alone for %llu s after %u failures: %.80s",
+			 (unsigned long long) ((until - now) / 1000000 + 1), entry->failures, entry->text);
+	return true;
+}

@@ -1,0 +1,367 @@
+/*
+ * hjg_cuda.h
+ *	  NVIDIA GPUs through the driver API: what the files device_cuda_*.c share.
+ *	  Internal to the room "device".
+ *
+ * Nothing here links against CUDA.  libcuda.so.1 is opened by name when devices
+ * are looked for, its functions are declared below as far as they are used, and
+ * the kernels (kernels/X.cu, one image a file, machine code for every target and
+ * PTX) are embedded in the program.  A program that was built without nvcc has
+ * no images and says so where its devices are listed.
+ *
+ * Layers, from below:
+ *		api			the functions of libcuda
+ *		device		one GPU: facts, its primary context (made at the first
+ *					join, once a process), images, kernels by name
+ *		memory		blocks of device memory out of one budget a device
+ *		lane		one stream and what waits for it; the only place where
+ *					kernels are launched and copies are queued
+ *		strategy	a resident join: both sides lie in device memory
+ *		driver		HjgDriver "cuda": arena in, strategy, arena out
+ *
+ * Threads.  A lane belongs to one thread at a time; so does what hangs on it.
+ * Devices and memory may be used from all threads.  A thread makes the context
+ * current with hjg_cuda_enter() before it uses a lane.
+ *
+ * Errors.  Every call of the api goes through hjg_cuda_check() or the functions
+ * below.  After an error that leaves the context unusable (an address fault, a
+ * lost device, a kernel that outlives the watchdog) the process cannot go on: it
+ * notes the failure in the control block and exits, its jobs are finished by
+ * their backends, and the supervisor starts it again.  All other errors are
+ * HJG_ERR_MEMORY or HJG_ERR_DEVICE, with the driver's text in lane->error.
+ */
+#ifndef HJG_CUDA_H
+#define HJG_CUDA_H
+
+#include "device/hjg_device.h"
+
+/* ---- device_cuda_api.c: libcuda ---- */
+
+typedef int HjgCudaResult;		/* CUresult */
+typedef int HjgCudaNumber;		/* CUdevice */
+typedef hjg_u64 HjgCudaPtr;		/* CUdeviceptr; 0 = none */
+typedef struct HjgCudaContextObject *HjgCudaContext;
+typedef struct HjgCudaModuleObject *HjgCudaModule;
+typedef struct HjgCudaFunctionObject *HjgCudaFunction;
+typedef struct HjgCudaStreamObject *HjgCudaStream;
+typedef struct HjgCudaEventObject *HjgCudaEvent;
+
+/* Values of cuda.h that are used here. */
+#define HJG_CUDA_SUCCESS 0
+#define HJG_CUDA_ERROR_INVALID_VALUE 1
+#define HJG_CUDA_ERROR_OUT_OF_MEMORY 2
+#define HJG_CUDA_ERROR_INVALID_IMAGE 200
+#define HJG_CUDA_ERROR_NO_BINARY 209
+#define HJG_CUDA_ERROR_INVALID_PTX 218
+#define HJG_CUDA_ERROR_NOT_FOUND 500
+#define HJG_CUDA_ERROR_NOT_READY 600
+#define HJG_CUDA_ERROR_LAUNCH_RESOURCES 701
+#define HJG_CUDA_ERROR_HOST_REGISTERED 712
+#define HJG_CUDA_ERROR_HOST_NOT_REGISTERED 713
+#define HJG_CUDA_ERROR_NOT_SUPPORTED 801
+#define HJG_CUDA_STREAM_NON_BLOCKING 1
+#define HJG_CUDA_EVENT_DEFAULT 0
+#define HJG_CUDA_EVENT_NO_TIMING 2
+#define HJG_CUDA_HOST_PORTABLE 1
+#define HJG_CUDA_MULTIPROCESSORS 16		/* CU_DEVICE_ATTRIBUTE_... */
+#define HJG_CUDA_COMPUTE_MODE 20
+#define HJG_CUDA_L2_BYTES 38
+#define HJG_CUDA_CC_MAJOR 75
+#define HJG_CUDA_CC_MINOR 76
+#define HJG_CUDA_SHARED_OPTIN 97
+#define HJG_CUDA_MODE_PROHIBITED 2
+#define HJG_CUDA_FUNC_DYNAMIC_SHARED 8	/* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+
+/* F(name here, name in libcuda, arguments): one line a function. */
+#define HJG_CUDA_FUNCTIONS(F) \
+	F(init, "cuInit", (unsigned flags)) \
+	F(driver_version, "cuDriverGetVersion", (int *version)) \
+	F(error_name, "cuGetErrorName", (HjgCudaResult result, const char **text)) \
+	F(error_text, "cuGetErrorString", (HjgCudaResult result, const char **text)) \
+	F(device_count, "cuDeviceGetCount", (int *count)) \
+	F(device_get, "cuDeviceGet", (HjgCudaNumber *device, int number)) \
+	F(device_name, "cuDeviceGetName", (char *name, int room, HjgCudaNumber device)) \
+	F(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, HjgCudaNumber device)) \
+	F(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, HjgCudaNumber device)) \
+	F(context_retain, "cuDevicePrimaryCtxRetain", (HjgCudaContext *context, HjgCudaNumber device)) \
+	F(context_set, "cuCtxSetCurrent", (HjgCudaContext context)) \
+	F(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes)) \
+	F(memory_alloc, "cuMemAlloc_v2", (HjgCudaPtr *ptr, size_t bytes)) \
+	F(memory_free, "cuMemFree_v2", (HjgCudaPtr ptr)) \
+	F(host_register, "cuMemHostRegister_v2", (void *ptr, size_t bytes, unsigned flags)) \
+	F(host_unregister, "cuMemHostUnregister", (void *ptr)) \
+	F(copy_in, "cuMemcpyHtoDAsync_v2", (HjgCudaPtr to, const void *from, size_t bytes, HjgCudaStream stream)) \
+	F(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, HjgCudaPtr from, size_t bytes, HjgCudaStream stream)) \
+	F(copy_within, "cuMemcpyDtoDAsync_v2", (HjgCudaPtr to, HjgCudaPtr from, size_t bytes, HjgCudaStream stream)) \
+	F(set_bytes, "cuMemsetD8Async", (HjgCudaPtr ptr, unsigned char value, size_t n, HjgCudaStream stream)) \
+	F(set_words, "cuMemsetD32Async", (HjgCudaPtr ptr, unsigned value, size_t n, HjgCudaStream stream)) \
+	F(module_load, "cuModuleLoadData", (HjgCudaModule *module, const void *image)) \
+	F(module_function, "cuModuleGetFunction", (HjgCudaFunction *function, HjgCudaModule module, const char *name)) \
+	F(function_set, "cuFuncSetAttribute", (HjgCudaFunction function, int attribute, int value)) \
+	F(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor", \
+	  (int *blocks, HjgCudaFunction function, int block_threads, size_t shared_bytes)) \
+	F(launch, "cuLaunchKernel", (HjgCudaFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, \
+								 unsigned by, unsigned bz, unsigned shared_bytes, HjgCudaStream stream, \
+								 void **params, void **extra)) \
+	F(stream_create, "cuStreamCreate", (HjgCudaStream *stream, unsigned flags)) \
+	F(stream_destroy, "cuStreamDestroy_v2", (HjgCudaStream stream)) \
+	F(stream_wait, "cuStreamWaitEvent", (HjgCudaStream stream, HjgCudaEvent event, unsigned flags)) \
+	F(event_create, "cuEventCreate", (HjgCudaEvent *event, unsigned flags)) \
+	F(event_destroy, "cuEventDestroy_v2", (HjgCudaEvent event)) \
+	F(event_record, "cuEventRecord", (HjgCudaEvent event, HjgCudaStream stream)) \
+	F(event_query, "cuEventQuery", (HjgCudaEvent event)) \
+	F(event_elapsed, "cuEventElapsedTime", (float *ms, HjgCudaEvent from, HjgCudaEvent to))
+
+typedef struct HjgCudaApi
+{
+#define HJG_CUDA_DECLARE(name, symbol, arguments) HjgCudaResult (*name) arguments;
+	HJG_CUDA_FUNCTIONS(HJG_CUDA_DECLARE)
+#undef HJG_CUDA_DECLARE
+} HjgCudaApi;
+
+extern HjgCudaApi hjg_cuda;
+
+/*
+ * Open libcuda and initialise it; later calls try again what failed.  False, with
+ * the reason in words, when there is no usable driver.
+ */
+extern bool hjg_cuda_open(char *reason, size_t room);
+
+/* ---- device_cuda_device.c: devices, contexts, kernels ---- */
+
+/* An embedded image; the table is made by the build and ends with a NULL. */
+typedef struct HjgCudaImage
+{
+	const char *name;			/* of the file in kernels/, without .cu */
+	const char *bytes;
+} HjgCudaImage;
+
+extern const HjgCudaImage hjg_cuda_images[];
+#define HJG_CUDA_MAX_IMAGES 16
+#define HJG_CUDA_MAX_DEVICES 8
+#define HJG_CUDA_LEAST_CC 75	/* oldest compute capability that has machine code */
+
+/* Device memory of one device; device_cuda_memory.c. */
+typedef struct HjgCudaPool HjgCudaPool;
+
+typedef struct HjgCudaDevice
+{
+	int			number;			/* N of cuda:N */
+	char		name[16];		/* cuda:N */
+	HjgCudaNumber handle;
+	int			multiprocessors;
+	int			compute_capability; /* 75, 80, ... */
+	size_t		l2_bytes;
+	size_t		shared_bytes;	/* most shared memory of a block */
+	size_t		memory_bytes;
+	HjgCudaContext context;		/* NULL until the first join */
+	HjgCudaModule modules[HJG_CUDA_MAX_IMAGES]; /* NULL until a kernel of it is used */
+	HjgCudaPool *pool;
+} HjgCudaDevice;
+
+/*
+ * Look for devices, as HjgDriver.list; may be called again, devices that were found
+ * stay.  Where there is none, one entry says why.
+ */
+extern int	hjg_cuda_list(HjgDeviceInfo *devices, int room);
+
+/*
+ * The device, with its context made and current in this thread; NULL with the
+ * reason in words when that fails.
+ */
+extern HjgCudaDevice *hjg_cuda_enter(int number, char *reason, size_t room);
+/* The same, but NULL where no context was made yet. */
+extern HjgCudaDevice *hjg_cuda_made(int number);
+/* Device memory that all joins together may use on each device; before the first context, 0 = most of it. */
+extern void hjg_cuda_set_budget(size_t bytes);
+
+/*
+ * A kernel: a static of whoever launches it, with the image (file) and the name.
+ * What hangs on it is filled in at the first use on each device, from any thread.
+ */
+typedef struct HjgCudaKernel
+{
+	const char *image;
+	const char *name;
+	HjgCudaFunction functions[HJG_CUDA_MAX_DEVICES];
+	unsigned	shared_bytes[HJG_CUDA_MAX_DEVICES];	/* dynamic shared memory it was allowed */
+} HjgCudaKernel;
+
+#define HJG_CUDA_KERNEL(variable, image_name) \
+	static HjgCudaKernel variable = {.image = image_name, .name = #variable}
+
+/* Result of the driver; for hjg_cuda_launch() and the like. */
+extern HjgCudaResult hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *kernel, unsigned shared_bytes);
+
+/* ---- device_cuda_memory.c: device memory ---- */
+
+/* The budget of a device is budget_bytes, or most of what is free when that is 0. */
+extern HjgCudaPool *hjg_cuda_pool_create(size_t budget_bytes);
+extern size_t hjg_cuda_pool_budget(const HjgCudaPool *pool);
+
+/* What an allocation takes of a grant. */
+extern size_t hjg_cuda_block_bytes(size_t bytes);
+
+/* A part of a device's budget; what a job may have at one time. */
+typedef struct HjgCudaGrant
+{
+	HjgCudaPool *pool;
+	size_t		bytes;			/* granted */
+	size_t		used_bytes;
+	size_t		peak_bytes;
+} HjgCudaGrant;
+
+/*
+ * Ask for a part of the budget; who comes first is served first.  HJG_ERR_MEMORY
+ * when it is more than the budget, too many wait, or the wait of wait_ms is over.
+ */
+extern HjgStatus hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms,
+								HjgCudaGrant *grant);
+extern void hjg_cuda_dismiss(HjgCudaGrant *grant);
+
+static inline void
+hjg_cuda_grant_use(HjgCudaGrant *grant, size_t bytes)
+{
+	grant->used_bytes += bytes;
+	if (grant->used_bytes > grant->peak_bytes)
+		grant->peak_bytes = grant->used_bytes;
+}
+
+/* A block; as cuMemAlloc, but blocks that were freed are used again. */
+extern HjgCudaResult hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr);
+/* Returns what it took of the grant. */
+extern size_t hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr);
+extern void hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr);
+/* Free what was not used for idle_ms; the context is current.  Returns the bytes that are left. */
+extern size_t hjg_cuda_pool_trim(HjgCudaPool *pool, unsigned idle_ms);
+
+/* ---- device_cuda_lane.c: streams ---- */
+
+/* What the time on a device goes to; as EXPLAIN shows it. */
+typedef enum HjgCudaPhase
+{
+	HJG_CUDA_IDLE,
+	HJG_CUDA_TRANSFER_IN,
+	HJG_CUDA_PARTITION,
+	HJG_CUDA_BUILD,
+	HJG_CUDA_PROBE,
+	HJG_CUDA_TRANSFER_OUT,
+	HJG_CUDA_PHASES
+} HjgCudaPhase;
+
+#define HJG_CUDA_MARKS 64
+#define HJG_CUDA_PARKED 32
+
+typedef struct HjgCudaLane
+{
+	HjgCudaDevice *device;
+	const HjgEnv *env;			/* polled while waiting; may be NULL */
+	HjgCudaGrant *grant;		/* where hjg_cuda_alloc() takes from */
+	HjgCudaStream stream;
+	HjgCudaEvent done;
+	HjgCudaEvent marks[HJG_CUDA_MARKS];
+	HjgCudaPhase mark_phase[HJG_CUDA_MARKS];
+	int			nmarks;
+	HjgCudaPtr	parked[HJG_CUDA_PARKED];	/* freed, but queued work may use them */
+	int			nparked;
+	bool		busy;			/* something was queued since the last wait */
+	hjg_u64		phase_ns[HJG_CUDA_PHASES];	/* of what was waited for */
+	char		error[128];		/* text of the last error */
+} HjgCudaLane;
+
+extern HjgStatus hjg_cuda_lane_open(HjgCudaLane *lane, HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *grant);
+/* Waits for what is queued. */
+extern void hjg_cuda_lane_close(HjgCudaLane *lane);
+
+/*
+ * HJG_OK, or the status that stands for the result, with the driver's words in
+ * lane->error; does not return after a sticky error.
+ */
+extern HjgStatus hjg_cuda_check(HjgCudaLane *lane, HjgCudaResult result, const char *what);
+
+
+/* Device memory, at least 256-byte aligned, not zeroed.  HJG_ERR_MEMORY beyond the grant. */
+extern HjgStatus hjg_cuda_alloc(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
+/* Work that uses the memory must have been waited for, or be queued on the same lane as what comes next. */
+extern void hjg_cuda_free(HjgCudaLane *lane, HjgCudaPtr ptr);
+
+/*
+ * Queue a launch; a grid of no blocks is no launch.  params as for cuLaunchKernel: addresses of the arguments.
+ * Launches should end within 20 ms or so on any data, since a cancelled job waits for them.
+ */
+extern HjgStatus hjg_cuda_launch(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned blocks, unsigned block_threads,
+								 unsigned shared_bytes, void **params);
+
+/* Blocks of the kernel that one multiprocessor runs at a time. */
+extern HjgStatus hjg_cuda_occupancy(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
+									unsigned shared_bytes, int *blocks);
+
+extern HjgStatus hjg_cuda_copy_in(HjgCudaLane *lane, HjgCudaPtr to, const void *from, size_t bytes);
+extern HjgStatus hjg_cuda_copy_out(HjgCudaLane *lane, void *to, HjgCudaPtr from, size_t bytes);
+extern HjgStatus hjg_cuda_copy_within(HjgCudaLane *lane, HjgCudaPtr to, HjgCudaPtr from, size_t bytes);
+extern HjgStatus hjg_cuda_zero(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes);
+
+/* Time on the device of what is queued from here on belongs to the phase. */
+extern HjgStatus hjg_cuda_mark(HjgCudaLane *lane, HjgCudaPhase phase);
+/* Let what follows on lane wait for what was queued on other. */
+extern HjgStatus hjg_cuda_follow(HjgCudaLane *lane, HjgCudaLane *other);
+/*
+ * Wait for all that was queued, polling env; HJG_ERR_CANCELLED when that says so, but
+ * not before the queue has drained: nothing writes to memory of the job after it.
+ */
+extern HjgStatus hjg_cuda_wait(HjgCudaLane *lane);
+
+/* ---- strategies: joins of what lies in device memory ---- */
+
+/* One side of a join, in device memory. */
+typedef struct HjgCudaSide
+{
+	HjgCudaPtr	keys;			/* nrows * key_width, at least 16-byte aligned */
+	hjg_u64		nrows;
+	HjgCudaPtr	rows;			/* hjg_u32 row numbers, or 0: position i is row i */
+} HjgCudaSide;
+
+/* What is known of a join before it is built. */
+typedef struct HjgCudaShape
+{
+	int			key_width;		/* 4, 8 or 16 */
+	HjgMatchMode mode;
+	hjg_u64		build_rows;
+	hjg_u64		probe_rows;		/* most rows of one probe */
+} HjgCudaShape;
+
+/*
+ * A round's output: pairs in any order.  counters[0] counts all pairs of the
+ * probe; when that exceeds capacity the pairs are void (but nothing beyond
+ * capacity was written), and the driver takes its bounded path instead.
+ */
+typedef struct HjgCudaOutput
+{
+	HjgCudaPtr	pairs;			/* HjgPair[capacity]; 0: nothing is written, see counters */
+	hjg_u64		capacity;
+	HjgCudaPtr	counters;		/* hjg_u64[2], zeroed by the caller: pairs, and with pairs == 0 an order-free checksum */
+} HjgCudaOutput;
+
+/*
+ * A resident join.  All functions queue their work on the lane and need not wait
+ * for it; they may wait where they need a size.  Partition and bucket numbers come from
+ * the most significant bits of the mixed key (hjg_hash.h).
+ */
+typedef struct HjgCudaStrategy
+{
+	const char *name;			/* of hjoin_gpu.strategy and --bench */
+	/* Can it join that at all on this device? */
+	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
+	/* Device memory that build and probe have at one time, the sides and the output not counted. */
+	size_t		(*bytes) (const HjgCudaDevice *device, const HjgCudaShape *shape);
+	/* The build side stays where it is, unchanged, until free. */
+	HjgStatus	(*build) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
+	/* May be called any number of times; on any lane, one at a time. */
+	HjgStatus	(*probe) (HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
+	void		(*free) (HjgCudaLane *lane, void *table);
+} HjgCudaStrategy;
+
+/* All of them, by falling preference; ends with NULL.  device_cuda_strategies.c */
+extern const HjgCudaStrategy *const hjg_cuda_strategies[];
+
+#endif							/* HJG_CUDA_H */
