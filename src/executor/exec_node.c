@@ -161,22 +161,13 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	hjg_side_init(state, &state->inner, inner_plan, nouter, ninner, inner_keys, inner_codec, used);
 	bms_free(used);
 
-	state->outer_values = palloc(HJG_VECTOR_ROWS * Max(state->outer.ncarried, 1) * sizeof(Datum));
-	state->outer_isnull = palloc(HJG_VECTOR_ROWS * Max(state->outer.ncarried, 1) * sizeof(bool));
-	state->inner_values = palloc(HJG_VECTOR_ROWS * Max(state->inner.ncarried, 1) * sizeof(Datum));
-	state->inner_isnull = palloc(HJG_VECTOR_ROWS * Max(state->inner.ncarried, 1) * sizeof(bool));
-
-	/* columns that are not carried stay NULL */
-	memset(node->ss.ss_ScanTupleSlot->tts_values, 0,
-		   node->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts * sizeof(Datum));
-	memset(node->ss.ss_ScanTupleSlot->tts_isnull, true,
-		   node->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts * sizeof(bool));
+	hjg_emit_init(state);
 	state->phase = HJG_PHASE_BUILD;
 }
 
-/* Fill the scan slot with the next row of the join, before filters; false at the end. */
+/* The next rows of the join, before filters, become the vector; false at the end. */
 static bool
-next_row(HjgJoinState *state)
+next_vector(HjgJoinState *state)
 {
 	for (;;)
 	{
@@ -194,7 +185,7 @@ next_row(HjgJoinState *state)
 				break;
 
 			case HJG_PHASE_UNMATCHED_BUILD:
-				if (hjg_unmatched_build_next(state))
+				if (hjg_emit_unmatched_build(state))
 					return true;
 				state->phase = HJG_PHASE_NEXT_LOAD;
 				break;
@@ -204,13 +195,13 @@ next_row(HjgJoinState *state)
 				break;
 
 			case HJG_PHASE_NULL_PROBE:
-				if (hjg_null_probe_next(state))
+				if (hjg_emit_null_probe(state))
 					return true;
 				state->phase = HJG_PHASE_NULL_BUILD;
 				break;
 
 			case HJG_PHASE_NULL_BUILD:
-				if (hjg_null_build_next(state))
+				if (hjg_emit_null_build(state))
 					return true;
 				state->phase = HJG_PHASE_DONE;
 				break;
@@ -221,28 +212,48 @@ next_row(HjgJoinState *state)
 	}
 }
 
+/* Point the slot at the next row of the vector. */
+static inline TupleTableSlot *
+next_row(HjgJoinState *state)
+{
+	TupleTableSlot *slot = state->out_slot;
+	int			at = state->vector_next++ * state->out_width;
+
+	/* whoever got the last row may have materialized it */
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	slot->tts_values = state->out_values + at;
+	slot->tts_isnull = state->out_isnull + at;
+	slot->tts_nvalid = state->out_width;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	return slot;
+}
+
 static TupleTableSlot *
 exec(CustomScanState *node)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 	ExprContext *econtext = node->ss.ps.ps_ExprContext;
-	TupleTableSlot *scan_slot = node->ss.ss_ScanTupleSlot;
 	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 	ExprState  *filter = node->ss.ps.qual;
 
 	for (;;)
 	{
-		ResetExprContext(econtext);
-		if (!next_row(state))
-			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : scan_slot);
+		if (state->vector_next == state->vector_n && !next_vector(state))
+			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : state->out_slot);
+		econtext->ecxt_scantuple = next_row(state);
+		if (state->direct)
+			return state->out_slot;
 
-		econtext->ecxt_scantuple = scan_slot;
+		ResetExprContext(econtext);
+		if (state->vector_pairs && !hjg_emit_accept(state))
+			continue;
 		if (filter != NULL && !ExecQual(filter, econtext))
 		{
 			InstrCountFiltered1(node, 1);
 			continue;
 		}
-		return projection != NULL ? ExecProject(projection) : scan_slot;
+		return projection != NULL ? ExecProject(projection) : state->out_slot;
 	}
 }
 

@@ -97,6 +97,8 @@ move_load(HjgJoinState *state)
 {
 	HjgSide    *side = &state->inner;
 	HjgKeyBuffer *keys = &state->run->build;
+	Datum	   *values = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(Datum));
+	bool	   *isnull = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(bool));
 	uint32		rows[HJG_VECTOR_ROWS];
 
 	for (int s = 0; s < keys->nsegments; s++)
@@ -110,17 +112,18 @@ move_load(HjgJoinState *state)
 			CHECK_FOR_INTERRUPTS();
 			for (int i = 0; i < n; i++)
 				rows[i] = segment->first_row + at + i;
-			hjg_store_gather(state->build_rows, rows, n, side->identity, side->ncarried, state->inner_values,
-							 state->inner_isnull);
+			hjg_store_gather(state->build_rows, rows, n, side->identity, side->ncarried, values, isnull);
 			for (int i = 0; i < n; i++)
 			{
 				const char *key = segment->keys + (size_t) (at + i) * state->run->key_width;
 
-				hjg_spill_write(route(state, key, 0)->build, key, state->inner_values + i * side->ncarried,
-								state->inner_isnull + i * side->ncarried);
+				hjg_spill_write(route(state, key, 0)->build, key, values + i * side->ncarried,
+								isnull + i * side->ncarried);
 			}
 		}
 	}
+	pfree(values);
+	pfree(isnull);
 	/* this was no load after all */
 	hjg_load_free(state);
 	state->report.loads--;

@@ -48,7 +48,7 @@
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
 
-/* Pairs that are gathered from the row stores at a time. */
+/* Rows that are gathered from the row stores at a time. */
 #define HJG_VECTOR_ROWS 256
 
 /* Probe batches of a job that are under way at once: one filled, one joined, one emitted. */
@@ -90,6 +90,7 @@ typedef struct HjgSide
 	HjgColumn  *columns;
 	int		   *scan_ix;		/* carried column c in the scan tuple */
 	int		   *child_ix;		/* carried column c in the child's tuple */
+	int		   *target;			/* carried column c in a row that is handed out */
 	int		   *identity;		/* 0, 1, ...: carried column c in a row of carried columns */
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
 
@@ -226,6 +227,7 @@ typedef struct HjgJoinState
 	HjgSide		inner;
 	ExprState  *recheck_qual;	/* the hash clauses, unless keys are exact */
 	ExprState  *join_qual;
+	bool		residual;		/* there is one of them */
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
 
@@ -257,16 +259,17 @@ typedef struct HjgJoinState
 	uint32		tail_next;		/* of the oldest batch: unmatched rows emitted up to here */
 	uint32		null_next;		/* of the oldest batch: null_rows emitted up to here */
 
-	/* rows gathered and not yet emitted */
+	/* rows gathered and not yet handed out (exec_emit.c) */
+	TupleTableSlot *out_slot;
+	int			out_width;		/* its columns */
+	bool		direct;			/* it is the node's result as it stands */
+	Datum	   *out_values;		/* [HJG_VECTOR_ROWS][out_width] */
+	bool	   *out_isnull;
 	int			vector_n;
 	int			vector_next;
 	bool		vector_pairs;	/* rows are candidates, not known results */
 	uint32		vector_probe[HJG_VECTOR_ROWS];
 	uint32		vector_build[HJG_VECTOR_ROWS];
-	Datum	   *outer_values;	/* [HJG_VECTOR_ROWS][outer.ncarried] */
-	bool	   *outer_isnull;
-	Datum	   *inner_values;
-	bool	   *inner_isnull;
 
 	/* partitions */
 	MemoryContext partition_context;
@@ -314,13 +317,31 @@ extern void hjg_partition_probe_side(HjgJoinState *state);
 extern void hjg_partition_split(HjgJoinState *state, HjgPartition *partition, size_t load_bytes);
 extern void hjg_partition_free(HjgPartition *partition);
 
-/* exec_probe.c: emission; each fills the scan slot and returns true, or returns false */
+/* exec_probe.c */
+/* The next rows of the load become the vector; false at its end. */
 extern bool hjg_probe_next(HjgJoinState *state);
-extern bool hjg_unmatched_build_next(HjgJoinState *state);
-extern bool hjg_null_probe_next(HjgJoinState *state);
-extern bool hjg_null_build_next(HjgJoinState *state);
 /* Forget everything under way, waiting for the device process where it must. */
 extern void hjg_probe_reset(HjgJoinState *state);
+
+/* exec_emit.c */
+/* When the sides and the quals are known: what the rows look like that are handed out. */
+extern void hjg_emit_init(HjgJoinState *state);
+/*
+ * Each makes the next rows of its kind the vector, or returns false: pairs of the
+ * batch's round; rows of the batch that stayed without a match; its rows with a NULL key;
+ * unmatched build rows; rows with a NULL key that were set aside.
+ */
+extern bool hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch);
+extern bool hjg_emit_unmatched_probe(HjgJoinState *state, HjgProbeBatch *batch);
+extern bool hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch);
+extern bool hjg_emit_unmatched_build(HjgJoinState *state);
+extern bool hjg_emit_null_probe(HjgJoinState *state);
+extern bool hjg_emit_null_build(HjgJoinState *state);
+/*
+ * Is the candidate in the out slot, the vector's last one handed out, a match whose
+ * row comes out?  Sets the bits of both rows.
+ */
+extern bool hjg_emit_accept(HjgJoinState *state);
 
 /* exec_run.c */
 extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);

@@ -1,0 +1,387 @@
+/*
+ * exec_emit.c
+ *	  Turning pairs of row numbers into rows of a slot.
+ *
+ * Rows are gathered from the row stores HJG_VECTOR_ROWS at a time, so that
+ * cache misses overlap, straight into arrays that have the form of the output
+ * slot's: handing out a row is pointing the slot at the next piece of them.  The output
+ * slot is the scan slot; or, where nothing is evaluated above the join and the
+ * projection only moves columns, the node's result slot (direct).
+ *
+ * A datum by reference points into a row store.  It stays valid until the batch
+ * is retired, which is not before the node is asked for a row behind the
+ * batch's last.  A receiver that materialises the slot changes the vector's own copy
+ * of a row that nobody reads again.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+
+#include "executor/hjg_executor.h"
+
+/* Rows without columns that are handed out between two looks at interrupts. */
+#define EMPTY_VECTOR_ROWS 8192
+
+static inline bool
+test_bit(const uint64 *bits, uint64 i)
+{
+	return (bits[i >> 6] >> (i & 63)) & 1;
+}
+
+static inline void
+set_bit(uint64 *bits, uint64 i)
+{
+	bits[i >> 6] |= UINT64CONST(1) << (i & 63);
+}
+
+/* ---------- what a row looks like ---------- */
+
+/*
+ * Map each carried column to its only place in a target list of plain columns; false
+ * when there is anything else in the list.
+ */
+static bool
+map_targets(List *targetlist, int nscan, int *place_of)
+{
+	ListCell   *lc;
+
+	for (int i = 0; i < nscan; i++)
+		place_of[i] = -1;
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		Var		   *var = (Var *) tle->expr;
+
+		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno <= 0 || var->varattno > nscan ||
+			place_of[var->varattno - 1] >= 0)
+			return false;
+		place_of[var->varattno - 1] = tle->resno - 1;
+	}
+	return true;
+}
+
+void
+hjg_emit_init(HjgJoinState *state)
+{
+	PlanState  *ps = &state->css.ss.ps;
+	HjgSide    *sides[2] = {&state->outer, &state->inner};
+	int			nscan = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
+	int		   *place_of = palloc(Max(nscan, 1) * sizeof(int));
+	bool		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
+
+	state->residual = state->recheck_qual != NULL || state->join_qual != NULL;
+	state->direct = !state->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
+	state->out_slot = state->direct && moves ? ps->ps_ResultTupleSlot : state->css.ss.ss_ScanTupleSlot;
+	state->out_width = state->out_slot->tts_tupleDescriptor->natts;
+	for (int s = 0; s < 2; s++)
+	{
+		HjgSide    *side = sides[s];
+
+		side->target = palloc(Max(side->ncarried, 1) * sizeof(int));
+		for (int c = 0; c < side->ncarried; c++)
+			side->target[c] = state->direct && moves ? place_of[side->scan_ix[c]] : side->scan_ix[c];
+	}
+	pfree(place_of);
+
+	/* columns that are not carried stay NULL */
+	state->out_values = palloc0(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(Datum));
+	state->out_isnull = palloc(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
+	memset(state->out_isnull, true, HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
+}
+
+/* ---------- gathering ---------- */
+
+/*
+ * Bits of a batch's rows and where they start, or NULL.
+ */
+static inline uint64 *
+matched_bits(const HjgJoinState *state, const HjgProbeBatch *batch, uint64 *first)
+{
+	if (state->chunk_matched != NULL)
+	{
+		*first = batch->first_row;
+		return state->chunk_matched;
+	}
+	*first = 0;
+	return batch->matched;
+}
+
+/* The columns of one side in the vector's rows; no store: NULLs. */
+static void
+gather_side(HjgJoinState *state, const HjgSide *side, const HjgStore *store, const uint32 *rows, int n)
+{
+	if (store != NULL)
+		hjg_store_gather(store, rows, n, side->target, state->out_width, state->out_values, state->out_isnull);
+	else
+	{
+		for (int c = 0; c < side->ncarried; c++)
+			for (int i = 0; i < n; i++)
+				state->out_isnull[i * state->out_width + side->target[c]] = true;
+	}
+}
+
+/* The n rows in vector_probe and vector_build become the vector; NULL stores give NULLs. */
+static void
+gather_vector(HjgJoinState *state, const HjgStore *probe_rows, const HjgStore *build_rows, int n)
+{
+	CHECK_FOR_INTERRUPTS();
+	gather_side(state, &state->outer, probe_rows, state->vector_probe, n);
+	gather_side(state, &state->inner, build_rows, state->vector_build, n);
+	state->vector_n = n;
+	state->vector_next = 0;
+}
+
+static void
+bad_pair(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("a hash join result changed after it was checked")));
+}
+
+/*
+ * Copy up to count pairs to the end of the n pairs in the vector; returns how many
+ * there are now.  The round was checked as a whole when it was complete; the row numbers
+ * are compared once more here, where they are copied out of memory that the device
+ * process can write to, because they become addresses.
+ */
+static int
+copy_pairs(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *pairs, int count, int n)
+{
+	const uint32 probe_rows = batch->keys.nrows;
+	const uint32 build_rows = state->run->build.nrows;
+	const bool	may_miss = state->run->mode == HJG_MATCH_LEFT || state->run->mode == HJG_MATCH_ANTI;
+	const bool	first_only = state->jointype == JOIN_SEMI;
+	uint64		first;
+	uint64	   *bits = state->host_fate ? matched_bits(state, batch, &first) : NULL;
+
+	for (int i = 0; i < count; i++)
+	{
+		HjgPair		pair = *(const volatile HjgPair *) &pairs[i];
+
+		if (unlikely(pair.probe_row >= probe_rows ||
+					 (pair.build_row >= build_rows && !(may_miss && pair.build_row == HJG_NO_ROW))))
+			bad_pair();
+		state->vector_probe[n] = pair.probe_row;
+		state->vector_build[n] = pair.build_row;
+		if (bits != NULL)
+		{
+			if (first_only && test_bit(bits, first + pair.probe_row))
+				continue;
+			if (!state->residual)
+			{
+				set_bit(bits, first + pair.probe_row);
+				if (state->jointype == JOIN_ANTI)
+					continue;
+			}
+		}
+		if (state->build_matched != NULL && !state->residual && pair.build_row != HJG_NO_ROW)
+			set_bit(state->build_matched, pair.build_row);
+		n++;
+	}
+	return n;
+}
+
+bool
+hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
+{
+	int			n = 0;
+
+	/* nobody will look at the row numbers */
+	if (state->out_width == 0 && state->direct && !state->host_fate && state->build_matched == NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		n = (int) Min(batch->npairs - state->pair_next, EMPTY_VECTOR_ROWS);
+		state->pair_next += n;
+		state->vector_n = n;
+		state->vector_next = 0;
+		return n > 0;
+	}
+
+	while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
+	{
+		const HjgPair *page = batch->pages[state->pair_next / batch->page_pairs];
+		uint32		at = state->pair_next % batch->page_pairs;
+		uint32		count = Min(batch->page_pairs - at, batch->npairs - state->pair_next);
+
+		count = Min(count, HJG_VECTOR_ROWS - n);
+		n = copy_pairs(state, batch, page + at, count, n);
+		state->pair_next += count;
+	}
+	if (n == 0)
+		return false;
+	state->vector_pairs = state->residual;
+	gather_vector(state, batch->rows, state->build_rows, n);
+	return true;
+}
+
+bool
+hjg_emit_unmatched_probe(HjgJoinState *state, HjgProbeBatch *batch)
+{
+	uint64		first;
+	const uint64 *bits = matched_bits(state, batch, &first);
+	int			n = 0;
+
+	while (n < HJG_VECTOR_ROWS && state->tail_next < batch->keys.nrows)
+	{
+		if (!test_bit(bits, first + state->tail_next))
+			state->vector_probe[n++] = state->tail_next;
+		state->tail_next++;
+	}
+	if (n == 0)
+		return false;
+	state->vector_pairs = false;
+	gather_vector(state, batch->rows, NULL, n);
+	return true;
+}
+
+bool
+hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch)
+{
+	int			n = 0;
+
+	if (batch->null_rows == NULL)
+		return false;
+	while (n < HJG_VECTOR_ROWS && state->null_next < hjg_store_nrows(batch->null_rows))
+		state->vector_probe[n++] = state->null_next++;
+	if (n == 0)
+		return false;
+	state->vector_pairs = false;
+	gather_vector(state, batch->null_rows, NULL, n);
+	return true;
+}
+
+bool
+hjg_emit_unmatched_build(HjgJoinState *state)
+{
+	uint32		nrows = state->run->build.nrows;
+	int			n = 0;
+
+	while (n < HJG_VECTOR_ROWS && state->unmatched_next < nrows)
+	{
+		if (!test_bit(state->build_matched, state->unmatched_next))
+			state->vector_build[n++] = state->unmatched_next;
+		if ((++state->unmatched_next & 0xFFFFF) == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	if (n == 0)
+		return false;
+	state->vector_pairs = false;
+	gather_vector(state, NULL, state->build_rows, n);
+	return true;
+}
+
+/* A vector of one row: the carried columns of one side, and NULLs. */
+static void
+emit_single(HjgJoinState *state, const HjgSide *side, const HjgSide *other, const Datum *values,
+			const bool *isnull)
+{
+	for (int c = 0; c < side->ncarried; c++)
+	{
+		state->out_values[side->target[c]] = values[c];
+		state->out_isnull[side->target[c]] = isnull[c];
+	}
+	gather_side(state, other, NULL, NULL, 1);
+	state->vector_pairs = false;
+	state->vector_n = 1;
+	state->vector_next = 0;
+}
+
+bool
+hjg_emit_null_probe(HjgJoinState *state)
+{
+	HjgRow		row;
+
+	if (state->null_probe == NULL || !hjg_side_next_spilled(&state->outer, state->null_probe, &row))
+		return false;
+	emit_single(state, &state->outer, &state->inner, row.values, row.isnull);
+	return true;
+}
+
+bool
+hjg_emit_null_build(HjgJoinState *state)
+{
+	TupleTableSlot *slot = state->inner.spill_slot;
+
+	if (state->null_build == NULL || !tuplestore_gettupleslot(state->null_build, true, false, slot))
+		return false;
+	slot_getallattrs(slot);
+	emit_single(state, &state->inner, &state->outer, slot->tts_values, slot->tts_isnull);
+	return true;
+}
+
+/* ---------- rows ---------- */
+
+/*
+ * The one candidate of pair i of the vector has another key with the same hash.  Try
+ * all build rows with that hash; leaves the first that matches in the slot.  Hashes
+ * have 64 bits but for types with just a 32-bit function, so this is rare.
+ */
+static bool
+find_other_candidate(HjgJoinState *state, int i)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	TupleTableSlot *slot = state->out_slot;
+	const HjgSide *inner = &state->inner;
+	const HjgKeyBuffer *probe = &state->batches[0]->keys;
+	const HjgKeyBuffer *build = &state->run->build;
+	int			width = state->run->key_width;
+	const char *key = NULL;
+	bool		found = false;
+
+	for (int s = 0; s < probe->nsegments && key == NULL; s++)
+	{
+		uint32		at = state->vector_probe[i] - probe->segments[s].first_row;
+
+		if (state->vector_probe[i] >= probe->segments[s].first_row && at < probe->segments[s].nrows)
+			key = probe->segments[s].keys + (size_t) at * width;
+	}
+	if (key == NULL)
+		elog(ERROR, "probe row %u is in no segment", state->vector_probe[i]);
+
+	for (int s = 0; s < build->nsegments && !found; s++)
+	{
+		const HjgKeySegment *segment = &build->segments[s];
+
+		for (uint32 at = 0; at < segment->nrows && !found; at++)
+		{
+			uint32		row = segment->first_row + at;
+
+			if ((at & 0xFFFF) == 0)
+				CHECK_FOR_INTERRUPTS();
+			if (memcmp(segment->keys + (size_t) at * width, key, width) != 0 || row == state->vector_build[i])
+				continue;
+			hjg_store_gather(state->build_rows, &row, 1, inner->target, state->out_width, slot->tts_values,
+							 slot->tts_isnull);
+			ResetExprContext(econtext);
+			found = ExecQual(state->recheck_qual, econtext);
+		}
+	}
+	return found;
+}
+
+bool
+hjg_emit_accept(HjgJoinState *state)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	int			i = state->vector_next - 1;
+	uint64		first = 0;
+	uint64	   *bits = state->host_fate ? matched_bits(state, state->batches[0], &first) : NULL;
+
+	if (state->jointype == JOIN_SEMI && bits != NULL && test_bit(bits, first + state->vector_probe[i]))
+		return false;
+	if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext) &&
+		!(state->first_candidate && find_other_candidate(state, i)))
+		return false;
+	if (state->join_qual != NULL && !ExecQual(state->join_qual, econtext))
+	{
+		InstrCountFiltered2(state, 1);
+		return false;
+	}
+	if (bits != NULL)
+		set_bit(bits, first + state->vector_probe[i]);
+	if (state->build_matched != NULL)
+		set_bit(state->build_matched, state->vector_build[i]);
+	return state->jointype != JOIN_ANTI;
+}
