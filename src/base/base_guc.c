@@ -18,6 +18,7 @@ int			hjg_cpu_threads = 0;
 char	   *hjg_device = NULL;
 char	   *hjg_device_program = NULL;
 int			hjg_device_timeout_ms = 2000;
+bool		hjg_direct_scan = true;
 int			hjg_embedded_rows = 32768;
 double		hjg_emit_tuple_cost = -1;
 bool		hjg_enabled = true;
@@ -111,6 +112,10 @@ hjg_base_define_gucs(bool preloaded)
 							"Time without a sign of life after which the device process is restarted.",
 							NULL, &hjg_device_timeout_ms, 2000, 100, INT_MAX / 4,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("hjoin_gpu.direct_scan",
+							 "Reads the pages of sequential scans below GpuHashJoin in place.",
+							 NULL, &hjg_direct_scan, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hjoin_gpu.embedded_rows",
 							"Joins of at most so many rows a side run in the backend itself.",

@@ -34,6 +34,7 @@ extern int	hjg_cpu_threads;
 extern char *hjg_device;
 extern char *hjg_device_program;
 extern int	hjg_device_timeout_ms;
+extern bool hjg_direct_scan;
 extern int	hjg_embedded_rows;
 extern double hjg_emit_tuple_cost;
 extern bool hjg_enabled;

@@ -19,7 +19,7 @@
 /* Partitioning stops at this level; what does not fit then is joined in chunks. */
 #define MAX_PARTITION_LEVEL 5
 
-/* Rows between two looks at the memory used. */
+/* Rows between two looks at the memory used, when they come one by one. */
 #define CHECK_ROWS 16
 
 double
@@ -82,15 +82,36 @@ load_bytes(const HjgJoinState *state)
 	return hjg_store_bytes(state->build_rows) + hjg_run_bytes(state->run);
 }
 
-/* Does the load still fit after the row added last?  Looks only now and then. */
-static inline bool
-load_is_full(HjgJoinState *state)
+static bool
+load_is_full(const HjgJoinState *state)
 {
 	uint32		nrows = state->run->build.nrows;
 
-	if (nrows % CHECK_ROWS != 0 || nrows < MIN_LOAD_ROWS)
+	if (nrows < MIN_LOAD_ROWS)
 		return false;
-	return load_bytes(state) > get_hash_memory_limit() || nrows >= HJG_MAX_BUILD_ROWS - CHECK_ROWS;
+	return load_bytes(state) > get_hash_memory_limit() || nrows >= HJG_MAX_BUILD_ROWS - HJG_MAX_VECTOR_ROWS;
+}
+
+/* Does the load still fit after the row added last?  Looks only now and then. */
+static inline bool
+is_full_now(const HjgJoinState *state)
+{
+	return state->run->build.nrows % CHECK_ROWS == 0 && load_is_full(state);
+}
+
+/* Add the rows that the child has at once; false if it has to be asked for a single one. */
+static bool
+add_build_vectors(HjgJoinState *state)
+{
+	const char *keys;
+	int			first;
+	int			n = hjg_side_next_vectors(state, &state->inner, HJG_MAX_VECTOR_ROWS, &keys, &first);
+
+	if (n == 0)
+		return false;
+	hjg_run_build_keys(state->run, keys, n);
+	hjg_store_append_vectors(state->build_rows, state->inner.child_ix, state->inner.vectors, first, n);
+	return true;
 }
 
 /* The build side of the load is complete: decide who decides fates, and build. */
@@ -167,20 +188,33 @@ hjg_build_first(HjgJoinState *state)
 	HjgRow		row;
 
 	start_load(state, plan_rows);
-	while (hjg_side_next(state, side, &row))
+	for (;;)
 	{
-		if (row.key == NULL)
+		bool		full;
+
+		if (!partitioned && add_build_vectors(state))
+			full = load_is_full(state);
+		else if (!hjg_side_next(state, side, &row))
+			break;
+		else if (row.key == NULL)
+		{
 			keep_null_build(state, &row);
+			continue;
+		}
 		else if (partitioned)
+		{
 			hjg_partition_add_build(state, &row);
+			continue;
+		}
 		else
 		{
 			add_build_row(state, &row);
-			if (load_is_full(state))
-			{
-				hjg_partition_start(state, plan_rows, load_bytes(state));
-				partitioned = true;
-			}
+			full = is_full_now(state);
+		}
+		if (full)
+		{
+			hjg_partition_start(state, plan_rows, load_bytes(state));
+			partitioned = true;
 		}
 	}
 	if (timing)
@@ -230,7 +264,7 @@ read_chunk(HjgJoinState *state)
 		add_build_row(state, &row);
 		if ((state->run->build.nrows & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (load_is_full(state) && !hjg_spill_at_end(spill))
+		if (is_full_now(state) && !hjg_spill_at_end(spill))
 		{
 			complete = false;
 			break;

@@ -68,6 +68,16 @@ show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors,
 						es);
 }
 
+/* Which sides' pages the node reads itself. */
+static const char *
+direct_text(const HjgJoinState *state)
+{
+	bool		outer = state->outer.scan != NULL;
+	bool		inner = state->inner.scan != NULL;
+
+	return outer && inner ? "both" : outer ? "outer" : inner ? "inner" : "none";
+}
+
 /* A count that text leaves out when it is zero. */
 static void
 show_count(const char *label, const char *unit, uint64 value, ExplainState *es)
@@ -237,6 +247,9 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Key Width", "bytes", state->outer.codec->key_width, es);
 		ExplainPropertyInteger("Carried Columns", NULL, state->outer.ncarried + state->inner.ncarried, es);
 	}
+	if ((es->verbose || es->analyze) &&
+		(state->outer.scan != NULL || state->inner.scan != NULL || es->format != EXPLAIN_FORMAT_TEXT))
+		ExplainPropertyText("Direct Scan", direct_text(state), es);
 	if (es->analyze && node->ss.ps.instrument != NULL)
 	{
 		/* the load at hand has not reported yet */

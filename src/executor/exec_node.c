@@ -341,12 +341,9 @@ rescan(CustomScanState *node)
 	else
 	{
 		reset_execution(state);
-		if (inner_plan->chgParam == NULL)
-			ExecReScan(inner_plan);
+		hjg_side_rescan(&state->inner);
 	}
-	/* with parameters changed, the first ExecProcNode rescans it */
-	if (outer_plan->chgParam == NULL)
-		ExecReScan(outer_plan);
+	hjg_side_rescan(&state->outer);
 }
 
 /* The times of workers are added to the node's only after this. */

@@ -65,6 +65,25 @@ batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 		(batch->null_rows != NULL ? hjg_store_bytes(batch->null_rows) : 0);
 }
 
+/* Add the rows that the child has at once; 0 if it has to be asked for a single one. */
+static int
+add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
+{
+	const char *keys;
+	int			first;
+	int			n;
+
+	if (state->current != NULL)
+		return 0;
+	n = hjg_side_next_vectors(state, &state->outer, Min(max, HJG_MAX_VECTOR_ROWS), &keys, &first);
+	if (n > 0)
+	{
+		hjg_run_batch_keys(state->run, batch, keys, n);
+		hjg_store_append_vectors(batch->rows, state->outer.child_ix, state->outer.vectors, first, n);
+	}
+	return n;
+}
+
 /* Read probe rows into a batch; it may end up empty. */
 static HjgProbeBatch *
 fill_batch(HjgJoinState *state)
@@ -84,6 +103,15 @@ fill_batch(HjgJoinState *state)
 	batch->first_row = state->probe_row;
 	while (nread < state->batch_rows)
 	{
+		int			n = add_probe_vectors(state, batch, state->batch_rows - nread);
+
+		if (n > 0)
+		{
+			nread += n;
+			if (nread >= MIN_BATCH_ROWS && batch_bytes(run, batch) > max_bytes)
+				break;
+			continue;
+		}
 		if (!next_probe_row(state, &row))
 		{
 			state->probe_done = true;

@@ -184,6 +184,29 @@ next_key(HjgRun *run, HjgKeyBuffer *buffer)
 	return segment->keys + (size_t) segment->nrows++ * run->key_width;
 }
 
+/* Append nrows encoded keys. */
+static void
+append_keys(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows)
+{
+	while (nrows > 0)
+	{
+		HjgKeySegment *to = buffer->nsegments > 0 ? &buffer->segments[buffer->nsegments - 1] : NULL;
+		uint32		n;
+
+		if (to == NULL || to->nrows == to->capacity)
+		{
+			add_segment(run, buffer);
+			to = &buffer->segments[buffer->nsegments - 1];
+		}
+		n = Min(nrows, to->capacity - to->nrows);
+		memcpy(to->keys + (size_t) to->nrows * run->key_width, keys, (size_t) n * run->key_width);
+		to->nrows += n;
+		buffer->nrows += n;
+		keys += (size_t) n * run->key_width;
+		nrows -= n;
+	}
+}
+
 /* Forget the segments; slabs are given back by whoever knows the job. */
 static void
 empty_buffer(HjgKeyBuffer *buffer)
@@ -234,29 +257,7 @@ move_build_keys(HjgRun *run)
 
 	memset(&run->build, 0, sizeof(run->build));
 	for (int i = 0; i < local.nsegments; i++)
-	{
-		HjgKeySegment *from = &local.segments[i];
-		uint32		copied = 0;
-
-		while (copied < from->nrows)
-		{
-			HjgKeySegment *to = run->build.nsegments > 0 ?
-				&run->build.segments[run->build.nsegments - 1] : NULL;
-			uint32		n;
-
-			if (to == NULL || to->nrows == to->capacity)
-			{
-				add_segment(run, &run->build);
-				to = &run->build.segments[run->build.nsegments - 1];
-			}
-			n = Min(from->nrows - copied, to->capacity - to->nrows);
-			memcpy(to->keys + (size_t) to->nrows * run->key_width,
-				   from->keys + (size_t) copied * run->key_width, (size_t) n * run->key_width);
-			to->nrows += n;
-			run->build.nrows += n;
-			copied += n;
-		}
-	}
+		append_keys(run, &run->build, local.segments[i].keys, local.segments[i].nrows);
 	empty_buffer(&local);
 	if (local.segments != NULL)
 		pfree(local.segments);
@@ -342,6 +343,12 @@ hjg_run_build_key(HjgRun *run)
 }
 
 void
+hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows)
+{
+	append_keys(run, &run->build, keys, nrows);
+}
+
+void
 hjg_run_build_done(HjgRun *run, HjgMatchMode mode)
 {
 	run->mode = mode;
@@ -393,6 +400,12 @@ void *
 hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch)
 {
 	return next_key(run, &batch->keys);
+}
+
+void
+hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows)
+{
+	append_keys(run, &batch->keys, keys, nrows);
 }
 
 /* All segments of the batch are slabs of the job. */

@@ -2,6 +2,10 @@
  * exec_side.c
  *	  Reading one input: a child's row becomes an encoded key and the values of
  *	  its carried columns.
+ *
+ * Rows come from the child's slot, or from a page that the node reads itself.  A
+ * page's keys are encoded all at once; its rows are then taken in runs, which end before
+ * a NULL key, or one by one.
  */
 #include "postgres.h"
 
@@ -66,6 +70,32 @@ init_keys(HjgJoinState *state, HjgSide *side, List *key_exprs, HjgKeyCodec *code
 												&TTSOpsVirtual);
 }
 
+/* Read the child's pages ourselves, if it is a scan that allows it. */
+static void
+init_scan(HjgSide *side)
+{
+	int			ncolumns = Max(side->nplan_columns, 1);
+	Bitmapset  *wanted = NULL;
+
+	side->vectors = palloc0(ncolumns * sizeof(HjgVector));
+	if (side->key_slot != NULL)
+		wanted = bms_add_range(wanted, 0, side->nplan_columns - 1);
+	for (int i = 0; i < side->nkeys; i++)
+		if (side->key_ix[i] >= 0)
+			wanted = bms_add_member(wanted, side->key_ix[i]);
+	for (int c = 0; c < side->ncarried; c++)
+		wanted = bms_add_member(wanted, side->child_ix[c]);
+	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->vectors);
+	bms_free(wanted);
+	if (side->scan == NULL)
+		return;
+	side->key_space = palloc(HJG_MAX_VECTOR_ROWS * side->codec->key_width);
+	side->page_isnull = palloc(HJG_MAX_VECTOR_ROWS * sizeof(bool));
+	side->row_values = palloc0(ncolumns * sizeof(Datum));
+	side->row_isnull = palloc(ncolumns * sizeof(bool));
+	memset(side->row_isnull, true, ncolumns * sizeof(bool));
+}
+
 /*
  * used: scan tuple columns (from 0) that something above the key comparison reads.
  * The codec becomes the side's.
@@ -107,64 +137,181 @@ hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_sca
 	for (int c = 0; c < side->ncarried; c++)
 		TupleDescCopyEntry(side->spill_desc, c + 1, scan_desc, side->scan_ix[c] + 1);
 	side->spill_slot = ExecInitExtraTupleSlot(estate, side->spill_desc, &TTSOpsMinimalTuple);
+	init_scan(side);
 }
 
-/* Key expressions see a scan tuple with this side's columns. */
-static void
-fill_key_slot(HjgSide *side, TupleTableSlot *child)
+/*
+ * Encode the key of a row of the child: of a slot's arrays, or of row_values and
+ * row_isnull.  Returns false if it has a NULL in it.
+ */
+static bool
+encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst)
 {
-	TupleTableSlot *slot = side->key_slot;
-	int			natts = slot->tts_tupleDescriptor->natts;
+	ExprContext *econtext = side->econtext;
+	MemoryContext old;
+	bool		have_key;
 
-	ExecClearTuple(slot);
-	memset(slot->tts_isnull, true, natts * sizeof(bool));
-	memcpy(slot->tts_values + side->first_scan_ix, child->tts_values, side->nplan_columns * sizeof(Datum));
-	memcpy(slot->tts_isnull + side->first_scan_ix, child->tts_isnull, side->nplan_columns * sizeof(bool));
-	ExecStoreVirtualTuple(slot);
+	if (side->nkeys == 1 && side->keys_plain)
+		return hjg_key_encode(side->codec, &values[side->key_ix[0]], &isnull[side->key_ix[0]], dst);
+
+	ResetExprContext(econtext);
+	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	if (side->key_slot != NULL)
+	{
+		/* key expressions see a scan tuple with this side's columns */
+		TupleTableSlot *slot = side->key_slot;
+
+		ExecClearTuple(slot);
+		memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
+		memcpy(slot->tts_values + side->first_scan_ix, values, side->nplan_columns * sizeof(Datum));
+		memcpy(slot->tts_isnull + side->first_scan_ix, isnull, side->nplan_columns * sizeof(bool));
+		ExecStoreVirtualTuple(slot);
+		econtext->ecxt_scantuple = slot;
+	}
+	for (int i = 0; i < side->nkeys; i++)
+	{
+		if (side->key_ix[i] < 0)
+			side->key_values[i] = ExecEvalExpr(side->key_exprs[i], econtext, &side->key_isnull[i]);
+		else
+		{
+			side->key_values[i] = values[side->key_ix[i]];
+			side->key_isnull[i] = isnull[side->key_ix[i]];
+		}
+	}
+	have_key = hjg_key_encode(side->codec, side->key_values, side->key_isnull, dst);
+	MemoryContextSwitchTo(old);
+	return have_key;
+}
+
+/* ---------- rows of a page that the node reads itself ---------- */
+
+/* Put row i of the page into row_values and row_isnull. */
+static void
+load_page_row(HjgSide *side, int i)
+{
+	for (int c = 0; c < side->nplan_columns; c++)
+	{
+		const HjgVector *vector = &side->vectors[c];
+
+		if (vector->values == NULL)
+			continue;
+		side->row_isnull[c] = hjg_vector_isnull(vector, i);
+		side->row_values[c] = side->row_isnull[c] ? (Datum) 0 : hjg_vector_datum(vector, i);
+	}
+}
+
+static void
+encode_page_keys(HjgSide *side)
+{
+	const HjgVector *only = side->key_ix[0] >= 0 ? &side->vectors[side->key_ix[0]] : NULL;
+
+	if (only != NULL && hjg_key_is_vector(side->codec, &only->column))
+	{
+		side->page_keys = only->values;
+		side->page_has_nulls = only->has_nulls;
+		if (only->has_nulls)
+			memcpy(side->page_isnull, only->isnull, side->page_rows * sizeof(bool));
+		return;
+	}
+	side->page_keys = side->key_space;
+	if (side->key_slot == NULL)
+	{
+		side->page_has_nulls = hjg_key_encode_vectors(side->codec, side->key_ix, side->vectors, side->page_rows,
+													  side->econtext->ecxt_per_tuple_memory, side->key_space,
+													  side->page_isnull);
+		return;
+	}
+	side->page_has_nulls = true;
+	for (int i = 0; i < side->page_rows; i++)
+	{
+		load_page_row(side, i);
+		side->page_isnull[i] = !encode_row_key(side, side->row_values, side->row_isnull,
+											   side->key_space + (size_t) i * side->codec->key_width);
+	}
+}
+
+/* Have an untaken row of a page at hand; false at the end of the child. */
+static inline bool
+have_page_row(HjgSide *side)
+{
+	if (likely(side->page_next < side->page_rows))
+		return true;
+	side->page_next = 0;
+	side->page_rows = hjg_scan_next_page(side->scan);
+	if (side->page_rows == 0)
+		return false;
+	encode_page_keys(side);
+	return true;
+}
+
+int
+hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **keys, int *first)
+{
+	int			n;
+
+	if (side->scan == NULL || !have_page_row(side))
+		return 0;
+	n = Min(max, side->page_rows - side->page_next);
+	if (side->page_has_nulls)
+	{
+		const bool *isnull = memchr(side->page_isnull + side->page_next, true, n);
+
+		if (isnull != NULL)
+			n = isnull - (side->page_isnull + side->page_next);
+	}
+	*keys = side->page_keys + (size_t) side->page_next * side->codec->key_width;
+	*first = side->page_next;
+	side->page_next += n;
+	return n;
+}
+
+void
+hjg_side_rescan(HjgSide *side)
+{
+	if (side->scan != NULL)
+	{
+		side->page_rows = side->page_next = 0;
+		hjg_scan_reset(side->scan);
+	}
+	/* with parameters changed, whoever reads the child next rescans it */
+	if (side->plan->chgParam == NULL)
+		ExecReScan(side->plan);
+}
+
+/* ---------- row by row ---------- */
+
+static bool
+next_page_row(HjgSide *side, HjgRow *row)
+{
+	int			i;
+
+	if (!have_page_row(side))
+		return false;
+	i = side->page_next++;
+	load_page_row(side, i);
+	row->values = side->row_values;
+	row->isnull = side->row_isnull;
+	row->source = side->child_ix;
+	row->key = side->page_has_nulls && side->page_isnull[i] ? NULL :
+		side->page_keys + (size_t) i * side->codec->key_width;
+	return true;
 }
 
 bool
 hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
 {
-	TupleTableSlot *slot = ExecProcNode(side->plan);
-	ExprContext *econtext = side->econtext;
-	bool		have_key;
+	TupleTableSlot *slot;
 
+	if (side->scan != NULL)
+		return next_page_row(side, row);
+	slot = ExecProcNode(side->plan);
 	if (TupIsNull(slot))
 		return false;
 	slot_getsomeattrs(slot, side->last_column);
 	row->values = slot->tts_values;
 	row->isnull = slot->tts_isnull;
 	row->source = side->child_ix;
-
-	if (side->nkeys == 1 && side->keys_plain)
-		have_key = hjg_key_encode(side->codec, &slot->tts_values[side->key_ix[0]],
-								  &slot->tts_isnull[side->key_ix[0]], row->key_space);
-	else
-	{
-		MemoryContext old;
-
-		ResetExprContext(econtext);
-		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-		if (side->key_slot != NULL)
-		{
-			fill_key_slot(side, slot);
-			econtext->ecxt_scantuple = side->key_slot;
-		}
-		for (int i = 0; i < side->nkeys; i++)
-		{
-			if (side->key_ix[i] < 0)
-				side->key_values[i] = ExecEvalExpr(side->key_exprs[i], econtext, &side->key_isnull[i]);
-			else
-			{
-				side->key_values[i] = slot->tts_values[side->key_ix[i]];
-				side->key_isnull[i] = slot->tts_isnull[side->key_ix[i]];
-			}
-		}
-		have_key = hjg_key_encode(side->codec, side->key_values, side->key_isnull, row->key_space);
-		MemoryContextSwitchTo(old);
-	}
-	row->key = have_key ? row->key_space : NULL;
+	row->key = encode_row_key(side, slot->tts_values, slot->tts_isnull, row->key_space) ? row->key_space : NULL;
 	return true;
 }
 

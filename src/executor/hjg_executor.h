@@ -29,6 +29,13 @@
  * candidate a row: if that one fails its recheck, two keys have one hash, and the
  * node looks at all build rows with that hash itself (first_candidate).
  *
+ * Scans.  A child that is a bare sequential scan of a heap table is not called: the
+ * node reads the table's pages itself, columns at a time, and keeps the scan's books
+ * for it, so that EXPLAIN, statistics and locks say what they would have said
+ * (exec_scan.c).  Rows come as vectors of a page's rows then, which exec_side.c turns
+ * into keys and carried columns, either in bulk or, where rows go different ways, one by
+ * one like the rows of any other child.
+ *
  * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
  * emitted, and the pairs of a round are looked at only once the round was
  * complete and checked.  When the device process is lost, the backend's own engine
@@ -65,11 +72,16 @@ typedef enum HjgPhase
 	HJG_PHASE_DONE
 } HjgPhase;
 
+/* ---------- a sequential scan that the node reads itself (exec_scan.c) ---------- */
+
+typedef struct HjgScan HjgScan;
+
 /* ---------- one input (exec_side.c) ---------- */
 
 typedef struct HjgSide
 {
 	PlanState  *plan;
+	HjgScan    *scan;			/* NULL: rows come through the child's slot */
 	ExprContext *econtext;		/* for key expressions and hash functions */
 	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
 	int			nplan_columns;
@@ -96,6 +108,17 @@ typedef struct HjgSide
 
 	TupleDesc	spill_desc;		/* the carried columns */
 	TupleTableSlot *spill_slot;
+
+	/* rows of the scan's page, if the side has a scan */
+	HjgVector  *vectors;		/* by column of the child */
+	int			page_rows;
+	int			page_next;		/* first row that nobody has taken yet */
+	const char *page_keys;		/* encoded */
+	bool		page_has_nulls; /* some key is NULL: page_isnull says which */
+	bool	   *page_isnull;
+	char	   *key_space;		/* for page_keys, unless a vector is the keys */
+	Datum	   *row_values;		/* a row as the child would return it */
+	bool	   *row_isnull;
 } HjgSide;
 
 /* A row that was read from a side; valid until the next one is read. */
@@ -292,11 +315,30 @@ extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, i
 						  int nplan_columns, List *key_exprs, HjgKeyCodec *codec, Bitmapset *used);
 /* Next row of the child plan; false at its end. */
 extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
+/*
+ * The next rows of the child at once: n <= max of them that have a key, with their encoded
+ * keys, and the first of them in the side's vectors.  Returns n; 0 means that hjg_side_next()
+ * has the next row, or the end.
+ */
+extern int	hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **keys, int *first);
+/* Start over; with changed parameters the child does it when it is read next. */
+extern void hjg_side_rescan(HjgSide *side);
 /* Next row of a spill file with this side's rows. */
 extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
 extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
 /* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
 extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
+
+/* exec_scan.c */
+/*
+ * A reader of the child's pages into vectors[nplan_columns], of which the columns in wanted (from
+ * 0) are read; or NULL if rows must come through the child's slot.
+ */
+extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors);
+/* Read the next page that has rows for us; returns how many, 0 at the end. */
+extern int	hjg_scan_next_page(HjgScan *scan);
+/* The child starts over. */
+extern void hjg_scan_reset(HjgScan *scan);
 
 /* exec_build.c */
 /* Read the inner child: one load, or partitions of both sides. */
@@ -347,10 +389,13 @@ extern bool hjg_emit_accept(HjgJoinState *state);
 extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);
 /* Where the next build key goes; counts it. */
 extern void *hjg_run_build_key(HjgRun *run);
+/* Append build keys that lie side by side. */
+extern void hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows);
 /* No more build keys: start building, for this kind of answer. */
 extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
 extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
 extern void *hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch);
+extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* The batch is filled: give it to the device process, or remember that the backend joins it. */
 extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
 /* Complete the next round of the batch; falls back by itself. */

@@ -1,12 +1,16 @@
 /*
  * hjg_marshal.h
- *	  From rows to key batches and back: key encoding, the row store, spill
- *	  files.
+ *	  From rows to key batches and back: heap pages read in place, key encoding,
+ *	  the row store, spill files.
  *
  * Room "marshal".  A row that enters a join is split in two: its key goes,
  * encoded, to where the engine reads it; the columns that anything above the
  * join needs (the carried columns) stay in a row store of the
  * backend, where the engine's answer, a row number, finds them again.
+ *
+ * Rows come one by one, as datums, or as vectors: the rows of a heap page, column
+ * by column, which saves the slot, the datum and the function call of each
+ * row.  Both ways encode the same keys and fill the same stores.
  *
  * Key encoding.  An exact key holds all key columns, normalised so that equality
  * of the SQL operators is equality of bytes, packed into 4, 8 or 16 bytes.
@@ -21,11 +25,100 @@
 
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "access/relscan.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
 #include "storage/buffile.h"
+#include "storage/bufpage.h"
 
 #include "layout/hjg_layout.h"
+
+/* The type of a column that is carried or read. */
+typedef struct HjgColumn
+{
+	int16		attlen;
+	bool		attbyval;
+} HjgColumn;
+
+/* ---------- vectors ---------- */
+
+/* Rows of a vector: what a page can hold. */
+#define HJG_MAX_VECTOR_ROWS MaxHeapTuplesPerPage
+
+/*
+ * One column of up to HJG_MAX_VECTOR_ROWS rows.  By-value columns lie side by side
+ * at their own width; of others there are pointers, which go no further than the
+ * page that they point into.  The value of a NULL is undefined.
+ */
+typedef struct HjgVector
+{
+	HjgColumn	column;
+	void	   *values;			/* NULL: the column was not asked for */
+	bool	   *isnull;			/* says nothing unless has_nulls */
+	bool		has_nulls;
+} HjgVector;
+
+/* A value as core makes its datums: sign-extended, as Int16GetDatum() and the like do. */
+static inline Datum
+hjg_vector_datum(const HjgVector *vector, int row)
+{
+	if (!vector->column.attbyval)
+		return PointerGetDatum(((char **) vector->values)[row]);
+	switch (vector->column.attlen)
+	{
+		case 1:
+			return CharGetDatum(((char *) vector->values)[row]);
+		case 2:
+			return Int16GetDatum(((int16 *) vector->values)[row]);
+		case 4:
+			return Int32GetDatum(((int32 *) vector->values)[row]);
+		default:
+			return ((Datum *) vector->values)[row];
+	}
+}
+
+static inline bool
+hjg_vector_isnull(const HjgVector *vector, int row)
+{
+	return vector->has_nulls && vector->isnull[row];
+}
+
+/* ---------- heap pages (marshal_heap_page.c, marshal_heap.c) ---------- */
+
+/* A page of a sequential scan, pinned by the scan. */
+typedef struct HjgHeapPage
+{
+	Page		page;
+	Buffer		buffer;
+	BlockNumber block;
+	int			nrows;			/* visible to the scan's snapshot */
+	const OffsetNumber *rows;	/* their line pointers */
+} HjgHeapPage;
+
+/* Can pages of this relation be read in place by this server version? */
+extern bool hjg_heap_readable(Relation relation);
+
+/*
+ * Go to the next page of a forward sequential scan, parallel or not, and find its visible
+ * rows; what core does with a page, its locks, checks and statistics included.
+ * Returns false at the end, with nothing pinned any more.  The caller must not mix
+ * this with core's own ways to get a row, and must rescan after the end.
+ */
+extern bool hjg_heap_next_page(TableScanDesc scan, HjgHeapPage *page);
+
+/* Extracts columns of rows of pages; all of it lives in the context of its creation. */
+typedef struct HjgHeapReader HjgHeapReader;
+
+/*
+ * attnos[c] is the attribute that goes to vectors[c]; several may be the same, and
+ * InvalidAttrNumber stands for a column that nobody wants.  Makes the vectors.
+ */
+extern HjgHeapReader *hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos,
+											 HjgVector *vectors);
+
+/* Fill the vectors with nrows rows of a page, given by line pointers. */
+extern void hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows);
 
 /* ---------- keys ---------- */
 
@@ -78,17 +171,22 @@ extern HjgKeyCodec *hjg_key_codec(int nkeys, const Oid *ops, const Oid *collatio
  */
 extern bool hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst);
 
+/* Is such a column, as it lies in a vector, the encoded key? */
+extern bool hjg_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column);
+
+/*
+ * Encode the keys of nrows rows into dst[nrows][codec->key_width]; key column i is
+ * vectors[source[i]].  Returns whether some key has a NULL in it: then isnull[]
+ * says which, and dst is undefined there.  What hash functions allocate goes to
+ * scratch, which is reset as we go.
+ */
+extern bool hjg_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
+								   MemoryContext scratch, void *dst, bool *isnull);
+
 /* Bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
 extern uint32 hjg_key_partition_hash(const void *key, int key_width, int level);
 
 /* ---------- row store ---------- */
-
-/* The type of a carried column. */
-typedef struct HjgColumn
-{
-	int16		attlen;
-	bool		attbyval;
-} HjgColumn;
 
 typedef struct HjgStore HjgStore;
 
@@ -109,6 +207,12 @@ extern size_t hjg_store_bytes(const HjgStore *store);
  * toasted ones kept as they are.
  */
 extern uint32 hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull);
+
+/*
+ * Append rows [first, first + nrows) of vectors; column c is vectors[source[c]].
+ */
+extern void hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first,
+									 int nrows);
 
 /*
  * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]

@@ -20,6 +20,7 @@
 #include "utils/float.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "marshal/hjg_marshal.h"
@@ -263,6 +264,15 @@ store_float(char *dst, Datum value, int width, int packed_width)
 	}
 }
 
+static inline uint64
+column_hash(HjgKeyColumn *column, Datum value)
+{
+	if (column->extended)
+		return DatumGetUInt64(FunctionCall2Coll(&column->hash_fn, column->collation, value,
+												UInt64GetDatum(KEY_HASH_SEED)));
+	return DatumGetUInt32(FunctionCall1Coll(&column->hash_fn, column->collation, value));
+}
+
 bool
 hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst)
 {
@@ -300,24 +310,145 @@ hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void
 				memcpy(out + column->packed_off, DatumGetPointer(values[i]), column->width);
 				break;
 			case HJG_KEY_HASHED:
-				{
-					uint64		column_hash;
-
-					if (column->extended)
-						column_hash = DatumGetUInt64(FunctionCall2Coll(&column->hash_fn, column->collation,
-																	   values[i],
-																	   UInt64GetDatum(KEY_HASH_SEED)));
-					else
-						column_hash = DatumGetUInt32(FunctionCall1Coll(&column->hash_fn, column->collation,
-																	   values[i]));
-					hash = i == 0 ? column_hash : hash_combine64(hash, column_hash);
-					break;
-				}
+				hash = i == 0 ? column_hash(column, values[i]) :
+					hash_combine64(hash, column_hash(column, values[i]));
+				break;
 		}
 	}
 	if (!codec->exact)
 		memcpy(out, &hash, sizeof(hash));
 	return true;
+}
+
+/* ---------- many rows at a time ---------- */
+
+bool
+hjg_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column)
+{
+	return codec->ncolumns == 1 && codec->columns[0].kind == HJG_KEY_INT && column->attbyval &&
+		column->attlen == codec->columns[0].width && column->attlen == codec->key_width;
+}
+
+/* A column of integers into keys; width and packed_width are constants in every call. */
+static pg_attribute_always_inline void
+encode_ints(const char *values, int width, char *dst, int stride, int packed_width, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		int64		value;
+
+		switch (width)
+		{
+			case 1:
+				value = ((const int8 *) values)[i];
+				break;
+			case 2:
+				value = ((const int16 *) values)[i];
+				break;
+			case 4:
+				value = ((const int32 *) values)[i];
+				break;
+			default:
+				value = ((const int64 *) values)[i];
+		}
+		store_int(dst + (size_t) i * stride, value, packed_width);
+	}
+}
+
+static void
+encode_int_column(const HjgKeyColumn *column, const HjgVector *vector, char *dst, int stride, int nrows)
+{
+	const char *values = vector->values;
+
+	if (column->width == 4 && column->packed_width == 4)
+		encode_ints(values, 4, dst, stride, 4, nrows);
+	else if (column->width == 4 && column->packed_width == 8)
+		encode_ints(values, 4, dst, stride, 8, nrows);
+	else if (column->width == 8 && column->packed_width == 8)
+		encode_ints(values, 8, dst, stride, 8, nrows);
+	else
+		encode_ints(values, column->width, dst, stride, column->packed_width, nrows);
+}
+
+/* Hashes of a column's values, combined with those of the columns before it. */
+static void
+hash_column(HjgKeyColumn *column, const HjgVector *vector, bool first, const bool *isnull, MemoryContext scratch,
+			char *dst, int nrows)
+{
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+
+	for (int i = 0; i < nrows; i++)
+	{
+		Datum		value;
+		uint64		hash;
+		uint64		before;
+
+		if (isnull != NULL && isnull[i])
+			continue;
+		value = hjg_vector_datum(vector, i);
+		hash = column_hash(column, value);
+		if (!first)
+		{
+			memcpy(&before, dst + (size_t) i * sizeof(hash), sizeof(hash));
+			hash = hash_combine64(before, hash);
+		}
+		memcpy(dst + (size_t) i * sizeof(hash), &hash, sizeof(hash));
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+bool
+hjg_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
+					   MemoryContext scratch, void *dst, bool *isnull)
+{
+	int			stride = codec->key_width;
+	bool		any_null = false;
+
+	for (int c = 0; c < codec->ncolumns; c++)
+	{
+		const HjgVector *vector = &vectors[source[c]];
+
+		if (!vector->has_nulls)
+			continue;
+		if (!any_null)
+			memset(isnull, false, nrows * sizeof(bool));
+		for (int i = 0; i < nrows; i++)
+		{
+			isnull[i] |= vector->isnull[i];
+			any_null |= vector->isnull[i];
+		}
+	}
+
+	if (codec->exact)
+		memset(dst, 0, (size_t) nrows * stride);
+	for (int c = 0; c < codec->ncolumns; c++)
+	{
+		HjgKeyColumn *column = &codec->columns[c];
+		const HjgVector *vector = &vectors[source[c]];
+		char	   *out = (char *) dst + column->packed_off;
+
+		switch (column->kind)
+		{
+			case HJG_KEY_INT:
+				encode_int_column(column, vector, out, stride, nrows);
+				break;
+			case HJG_KEY_FLOAT:
+				for (int i = 0; i < nrows; i++)
+					store_float(out + (size_t) i * stride, hjg_vector_datum(vector, i), column->width,
+								column->packed_width);
+				break;
+			case HJG_KEY_BYTES:
+				for (int i = 0; i < nrows; i++)
+					if (!any_null || !isnull[i])
+						memcpy(out + (size_t) i * stride, ((char **) vector->values)[i], column->width);
+				break;
+			case HJG_KEY_HASHED:
+				hash_column(column, vector, c == 0, any_null ? isnull : NULL, scratch, dst, nrows);
+				break;
+		}
+	}
+	return any_null;
 }
 
 /* Finalizer of MurmurHash3 for 64 bits. */

@@ -397,6 +397,109 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 	return row;
 }
 
+/* ---------- many rows at a time ---------- */
+
+/* By-value columns: value i goes to out + i * stride, NULLs as they are. */
+#define APPEND(type) \
+	for (int i = 0; i < nrows; i++) \
+		*(type *) (out + (size_t) i * stride) = ((const type *) vector->values)[first + i]; \
+	break
+
+/* One column of rows that go side by side to one chunk. */
+static void
+append_column(HjgStore *store, const StoreColumn *column, char *out, const HjgVector *vector, int first, int nrows)
+{
+	int			stride = store->row_bytes;
+	char	  **pointers = vector->values;
+
+	switch (column->form)
+	{
+		case FORM_BYTE:
+			APPEND(uint8);
+		case FORM_INT16:
+			APPEND(uint16);
+		case FORM_INT32:
+			APPEND(uint32);
+		case FORM_INT64:
+			APPEND(uint64);
+		case FORM_INLINE:
+			for (int i = 0; i < nrows; i++)
+				if (!hjg_vector_isnull(vector, first + i))
+					memcpy(out + (size_t) i * stride, pointers[first + i], column->column.attlen);
+			break;
+		case FORM_POINTER:
+			for (int i = 0; i < nrows; i++)
+				if (!hjg_vector_isnull(vector, first + i))
+					*(char **) (out + (size_t) i * stride) =
+						copy_value(store, PointerGetDatum(pointers[first + i]), column->column.attlen);
+			break;
+	}
+}
+#undef APPEND
+
+static void
+append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source, const HjgVector *vectors,
+				int first, int nrows)
+{
+	ChunkHeader *header = (ChunkHeader *) chunk;
+	char	   *place = chunk + CHUNK_HEADER_BYTES + (size_t) position * store->row_bytes;
+	bool		have_nulls = false;
+
+	for (int c = 0; c < store->ncolumns; c++)
+	{
+		append_column(store, &store->columns[c], place + store->columns[c].row_off, &vectors[source[c]], first,
+					  nrows);
+		have_nulls |= vectors[source[c]].has_nulls;
+	}
+	if (have_nulls && !header->has_nulls)
+	{
+		memset(null_bits(store, chunk, 0), 0, (size_t) position * store->null_bytes);
+		header->has_nulls = true;
+	}
+	if (!header->has_nulls)
+		return;
+	memset(null_bits(store, chunk, position), 0, (size_t) nrows * store->null_bytes);
+	for (int c = 0; c < store->ncolumns; c++)
+	{
+		const HjgVector *vector = &vectors[source[c]];
+
+		if (!vector->has_nulls)
+			continue;
+		for (int i = 0; i < nrows; i++)
+			if (vector->isnull[first + i])
+				null_bits(store, chunk, position + i)[c / 8] |= 1 << (c % 8);
+	}
+}
+
+void
+hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first, int nrows)
+{
+	uint32		chunk_rows = 1u << store->chunk_shift;
+
+	if (nrows > HJG_STORE_MAX_ROWS - store->nrows)
+		elog(ERROR, "too many rows in a row store");
+	if (store->ncolumns == 0)
+	{
+		store->nrows += nrows;
+		return;
+	}
+	while (nrows > 0)
+	{
+		uint32		position = store->nrows & (chunk_rows - 1);
+		int			n = Min(nrows, chunk_rows - position);
+
+		if ((store->nrows >> store->chunk_shift) == (uint32) store->nchunks)
+			add_chunk(store);
+		append_to_chunk(store, store->chunks[store->nrows >> store->chunk_shift], position, source, vectors, first,
+						n);
+		store->nrows += n;
+		first += n;
+		nrows -= n;
+	}
+}
+
+/* ---------- gathering ---------- */
+
 /* Datums as core makes them: sign-extended, as Int16GetDatum() and the like do. */
 static pg_attribute_always_inline Datum
 fetch_value(ColumnForm form, const char *place)

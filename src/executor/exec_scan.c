@@ -1,0 +1,167 @@
+/*
+ * exec_scan.c
+ *	  A child that is a bare sequential scan: the node reads its pages itself, and
+ *	  keeps the books that core's scan would have kept.
+ *
+ * The child stays what it is: its state, its scan descriptor, which in a parallel
+ * plan core's own callbacks made, its filter and its instrumentation.  Only its
+ * ExecProcNode is never called.  So nothing changes for whoever looks at the plan, and a
+ * rescan, a shutdown or an error goes through core's functions.
+ *
+ * A row counts as read when the child's filter has let it pass; columns are
+ * extracted only then.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+
+struct HjgScan
+{
+	SeqScanState *seq;
+	HjgHeapReader *reader;
+	bool		at_end;
+	OffsetNumber passed[HJG_MAX_VECTOR_ROWS];	/* rows that passed the filter */
+};
+
+/*
+ * The attributes that the child returns; false if it returns anything but plain
+ * user columns of its table.
+ */
+static bool
+find_attributes(const SeqScan *plan, int nplan_columns, const Bitmapset *wanted, AttrNumber *attnos)
+{
+	ListCell   *lc;
+	int			c = 0;
+
+	if (list_length(plan->scan.plan.targetlist) != nplan_columns)
+		return false;
+	foreach(lc, plan->scan.plan.targetlist)
+	{
+		const Var  *var = (const Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(var, Var) || var->varno != plan->scan.scanrelid || var->varattno <= 0)
+			return false;
+		attnos[c] = bms_is_member(c, wanted) ? var->varattno : InvalidAttrNumber;
+		c++;
+	}
+	return true;
+}
+
+HjgScan *
+hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors)
+{
+	SeqScanState *seq = (SeqScanState *) plan;
+	EState	   *estate = plan->state;
+	AttrNumber *attnos;
+	HjgScan    *scan;
+
+	if (!hjg_direct_scan || !IsA(plan, SeqScanState) || estate->es_epq_active != NULL ||
+		estate->es_snapshot == NULL || !IsMVCCSnapshot(estate->es_snapshot) ||
+		!hjg_heap_readable(seq->ss.ss_currentRelation))
+		return NULL;
+	attnos = palloc(Max(nplan_columns, 1) * sizeof(AttrNumber));
+	if (!find_attributes(castNode(SeqScan, plan->plan), nplan_columns, wanted, attnos))
+		return NULL;
+
+	scan = palloc0(sizeof(HjgScan));
+	scan->seq = seq;
+	scan->reader = hjg_heap_reader_create(seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, nplan_columns, attnos,
+										  vectors);
+	pfree(attnos);
+	return scan;
+}
+
+void
+hjg_scan_reset(HjgScan *scan)
+{
+	scan->at_end = false;
+}
+
+/* Apply the child's filter to a page's rows by core's expression code; returns how many pass. */
+static int
+filter_rows(HjgScan *scan, const HjgHeapPage *page)
+{
+	ScanState  *ss = &scan->seq->ss;
+	ExprContext *econtext = ss->ps.ps_ExprContext;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+	HeapTupleData tuple;
+	int			n = 0;
+
+	tuple.t_tableOid = RelationGetRelid(ss->ss_currentRelation);
+	for (int i = 0; i < page->nrows; i++)
+	{
+		ItemId		item = PageGetItemId(page->page, page->rows[i]);
+
+		CHECK_FOR_INTERRUPTS();
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page->page, item);
+		tuple.t_len = ItemIdGetLength(item);
+		ItemPointerSet(&tuple.t_self, page->block, page->rows[i]);
+		ExecStoreBufferHeapTuple(&tuple, slot, page->buffer);
+		ResetExprContext(econtext);
+		econtext->ecxt_scantuple = slot;
+		if (ExecQual(ss->ps.qual, econtext))
+			scan->passed[n++] = page->rows[i];
+		else
+			InstrCountFiltered1(ss, 1);
+	}
+	/* the slot must not refer to a tuple on our stack */
+	ExecClearTuple(slot);
+	return n;
+}
+
+/* The next page with rows that pass the filter: read their columns. */
+static int
+read_page(HjgScan *scan)
+{
+	ScanState  *ss = &scan->seq->ss;
+	HjgHeapPage page;
+
+	if (ss->ss_currentScanDesc == NULL)
+		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
+	while (hjg_heap_next_page(ss->ss_currentScanDesc, &page))
+	{
+		int			n = page.nrows;
+
+		if (ss->ps.qual != NULL && n > 0)
+		{
+			n = filter_rows(scan, &page);
+			page.rows = scan->passed;
+		}
+		if (n > 0)
+		{
+			hjg_heap_read(scan->reader, page.page, page.rows, n);
+			return n;
+		}
+	}
+	scan->at_end = true;
+	return 0;
+}
+
+/* As ExecProcNode() does it for a row: changed parameters first, instrumentation around. */
+int
+hjg_scan_next_page(HjgScan *scan)
+{
+	PlanState  *plan = &scan->seq->ss.ps;
+	int			n;
+
+	if (plan->chgParam != NULL)
+	{
+		ExecReScan(plan);
+		scan->at_end = false;
+	}
+	if (plan->instrument)
+		InstrStartNode(plan->instrument);
+	n = scan->at_end ? 0 : read_page(scan);
+	if (plan->instrument)
+		InstrStopNode(plan->instrument, n);
+	return n;
+}

@@ -1,0 +1,347 @@
+/*
+ * marshal_heap.c
+ *	  Columns of the rows of a heap page, extracted in place.
+ *
+ * Most rows are plain: they have all attributes up to the last that is wanted, and
+ * no NULL among these.  Then every attribute before the first one of variable width lies
+ * at a fixed offset, and is copied column by column in loops without a
+ * branch.  Wanted attributes behind that are found by a walk over the row.  A row that is
+ * not plain is walked from its first attribute, with NULLs, and with the
+ * values that attributes had when they were added to a table that had the row already.
+ *
+ * Dropped attributes keep their place in a row and are stepped over like others.
+ */
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+
+#include "marshal/hjg_marshal.h"
+
+/* Rows that the first pass over a page looks ahead. */
+#define PREFETCH_ROWS 8
+
+/* A wanted column. */
+typedef struct ReaderColumn
+{
+	HjgVector  *vector;
+	AttrNumber	attno;
+	int			next_same;		/* next column that wants the same attribute, or -1 */
+} ReaderColumn;
+
+/* An attribute up to the last wanted one, from 0. */
+typedef struct ReaderAttribute
+{
+	int16		attlen;
+	bool		attbyval;
+	char		attalign;
+	int			fixed_off;		/* in a row without NULLs, or -1 */
+	int			column;			/* first column that wants it, or -1 */
+} ReaderAttribute;
+
+struct HjgHeapReader
+{
+	TupleDesc	desc;
+	int			ncolumns;		/* wanted ones */
+	ReaderColumn *columns;
+	int			natts;			/* attributes up to the last wanted one */
+	ReaderAttribute *attributes;
+	int			walk_first;		/* plain rows are walked from here; natts: not at all */
+	int			walk_off;		/* end of the attribute before that */
+	const char *zeros;			/* stands in for rows that are not plain */
+	int			nothers;
+	uint16		others[HJG_MAX_VECTOR_ROWS];	/* rows that are not plain */
+	const char *data[HJG_MAX_VECTOR_ROWS];	/* first attribute of each row */
+};
+
+static int
+value_bytes(const HjgColumn *column)
+{
+	return column->attbyval ? column->attlen : (int) sizeof(char *);
+}
+
+/* Offsets of the attributes before the first one of variable width. */
+static void
+find_fixed_offsets(HjgHeapReader *reader)
+{
+	bool		walked = false;
+	int			off = 0;
+	int			a;
+
+	for (a = 0; a < reader->natts && reader->attributes[a].attlen > 0; a++)
+	{
+		ReaderAttribute *att = &reader->attributes[a];
+
+		off = att_align_nominal(off, att->attalign);
+		att->fixed_off = off;
+		off += att->attlen;
+	}
+	reader->zeros = palloc0(Max(off, 1));
+	reader->walk_off = off;
+	for (int i = a; i < reader->natts; i++)
+		walked |= reader->attributes[i].column >= 0;
+	reader->walk_first = walked ? a : reader->natts;
+}
+
+HjgHeapReader *
+hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgVector *vectors)
+{
+	HjgHeapReader *reader = palloc0(sizeof(HjgHeapReader));
+
+	reader->desc = desc;
+	reader->columns = palloc(Max(ncolumns, 1) * sizeof(ReaderColumn));
+	for (int c = 0; c < ncolumns; c++)
+		reader->natts = Max(reader->natts, attnos[c]);
+	reader->attributes = palloc(Max(reader->natts, 1) * sizeof(ReaderAttribute));
+	for (int a = 0; a < reader->natts; a++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, a);
+
+		reader->attributes[a].attlen = att->attlen;
+		reader->attributes[a].attbyval = att->attbyval;
+		reader->attributes[a].attalign = att->attalign;
+		reader->attributes[a].fixed_off = -1;
+		reader->attributes[a].column = -1;
+	}
+
+	for (int c = 0; c < ncolumns; c++)
+	{
+		HjgVector  *vector = &vectors[c];
+		ReaderColumn *column = &reader->columns[reader->ncolumns];
+		ReaderAttribute *att;
+
+		memset(vector, 0, sizeof(HjgVector));
+		if (attnos[c] == InvalidAttrNumber)
+			continue;
+		Assert(attnos[c] > 0 && attnos[c] <= desc->natts);
+		att = &reader->attributes[attnos[c] - 1];
+		vector->column.attlen = att->attlen;
+		vector->column.attbyval = att->attbyval;
+		vector->values = palloc0(HJG_MAX_VECTOR_ROWS * value_bytes(&vector->column));
+		vector->isnull = palloc0(HJG_MAX_VECTOR_ROWS * sizeof(bool));
+		column->vector = vector;
+		column->attno = attnos[c];
+		column->next_same = att->column;
+		att->column = reader->ncolumns++;
+	}
+	find_fixed_offsets(reader);
+	return reader;
+}
+
+/* ---------- rows that are not plain, and attributes behind the fixed ones ---------- */
+
+static inline void
+put_value(HjgVector *vector, int row, const char *at)
+{
+	if (!vector->column.attbyval)
+	{
+		((const char **) vector->values)[row] = at;
+		return;
+	}
+	switch (vector->column.attlen)
+	{
+		case 1:
+			((uint8 *) vector->values)[row] = *(const uint8 *) at;
+			break;
+		case 2:
+			((uint16 *) vector->values)[row] = *(const uint16 *) at;
+			break;
+		case 4:
+			((uint32 *) vector->values)[row] = *(const uint32 *) at;
+			break;
+		default:
+			((uint64 *) vector->values)[row] = *(const uint64 *) at;
+	}
+}
+
+static void
+put_datum(HjgVector *vector, int row, Datum value)
+{
+	int			attlen = vector->column.attlen;
+
+	if (!vector->column.attbyval)
+		((char **) vector->values)[row] = DatumGetPointer(value);
+	else
+		store_att_byval((char *) vector->values + (Size) row * attlen, value, attlen);
+}
+
+static void
+put_null(HjgVector *vector, int row, int nrows)
+{
+	if (!vector->has_nulls)
+		memset(vector->isnull, false, nrows * sizeof(bool));
+	vector->has_nulls = true;
+	vector->isnull[row] = true;
+}
+
+/* An attribute that was added after the row was made. */
+static void
+put_missing(HjgHeapReader *reader, int a, int row, int nrows)
+{
+	bool		isnull;
+	Datum		value;
+
+	if (reader->attributes[a].column < 0)
+		return;
+	value = getmissingattr(reader->desc, a + 1, &isnull);
+	for (int c = reader->attributes[a].column; c >= 0; c = reader->columns[c].next_same)
+	{
+		if (isnull)
+			put_null(reader->columns[c].vector, row, nrows);
+		else
+			put_datum(reader->columns[c].vector, row, value);
+	}
+}
+
+/*
+ * Walk over a row from attribute a, which begins at off or after the padding there.
+ * bits is the row's NULL bitmap, or NULL.  The attributes that the row has not are
+ * put as well.
+ */
+static inline void
+walk_row(HjgHeapReader *reader, const char *data, const bits8 *bits, int row_natts, int a, uint32 off,
+		 int row, int nrows)
+{
+	int			natts = Min(row_natts, reader->natts);
+
+	for (; a < natts; a++)
+	{
+		const ReaderAttribute *att = &reader->attributes[a];
+
+		if (bits != NULL && att_isnull(a, bits))
+		{
+			for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
+				put_null(reader->columns[c].vector, row, nrows);
+			continue;
+		}
+		off = att_align_pointer(off, att->attalign, att->attlen, data + off);
+		for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
+			put_value(reader->columns[c].vector, row, data + off);
+		off = att_addlength_pointer(off, att->attlen, data + off);
+	}
+	for (; a < reader->natts; a++)
+		put_missing(reader, a, row, nrows);
+}
+
+static void
+walk_other(HjgHeapReader *reader, HeapTupleHeader tuple, int row, int nrows)
+{
+	walk_row(reader, (char *) tuple + tuple->t_hoff, tuple->t_infomask & HEAP_HASNULL ? tuple->t_bits : NULL,
+			 HeapTupleHeaderGetNatts(tuple), 0, 0, row, nrows);
+}
+
+/* ---------- plain rows ---------- */
+
+/* Is one of the first natts attributes NULL? */
+static inline bool
+prefix_has_null(const bits8 *bits, int natts)
+{
+	int			nbytes = natts / 8;
+
+	for (int i = 0; i < nbytes; i++)
+		if (bits[i] != 0xFF)
+			return true;
+	return natts % 8 != 0 && (~bits[nbytes] & ((1 << natts % 8) - 1)) != 0;
+}
+
+static inline bool
+is_plain(const HjgHeapReader *reader, HeapTupleHeader tuple)
+{
+	return HeapTupleHeaderGetNatts(tuple) >= reader->natts &&
+		(!(tuple->t_infomask & HEAP_HASNULL) || !prefix_has_null(tuple->t_bits, reader->natts));
+}
+
+/* The first pass: where each row's data are, and which rows are not plain. */
+static void
+find_rows(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows)
+{
+	reader->nothers = 0;
+	for (int i = 0; i < nrows; i++)
+	{
+		HeapTupleHeader tuple = (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, rows[i]));
+
+		if (i + PREFETCH_ROWS < nrows)
+			__builtin_prefetch(PageGetItem(page, PageGetItemId(page, rows[i + PREFETCH_ROWS])));
+		if (likely(is_plain(reader, tuple)))
+			reader->data[i] = (char *) tuple + tuple->t_hoff;
+		else
+		{
+			reader->data[i] = reader->zeros;
+			reader->others[reader->nothers++] = i;
+		}
+	}
+}
+
+/* A column at a fixed offset, of all rows. */
+static void
+read_fixed(const HjgHeapReader *reader, HjgVector *vector, int off, int nrows)
+{
+	const char *const *data = reader->data;
+
+	if (!vector->column.attbyval)
+	{
+		const char **out = vector->values;
+
+		for (int i = 0; i < nrows; i++)
+			out[i] = data[i] + off;
+		return;
+	}
+	switch (vector->column.attlen)
+	{
+		case 1:
+			for (int i = 0; i < nrows; i++)
+				((uint8 *) vector->values)[i] = *(const uint8 *) (data[i] + off);
+			break;
+		case 2:
+			for (int i = 0; i < nrows; i++)
+				((uint16 *) vector->values)[i] = *(const uint16 *) (data[i] + off);
+			break;
+		case 4:
+			for (int i = 0; i < nrows; i++)
+				((uint32 *) vector->values)[i] = *(const uint32 *) (data[i] + off);
+			break;
+		default:
+			for (int i = 0; i < nrows; i++)
+				((uint64 *) vector->values)[i] = *(const uint64 *) (data[i] + off);
+	}
+}
+
+/* Attributes behind the fixed ones, of all plain rows. */
+static void
+walk_plain(HjgHeapReader *reader, int nrows)
+{
+	int			other = 0;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		if (other < reader->nothers && reader->others[other] == i)
+			other++;
+		else
+			walk_row(reader, reader->data[i], NULL, reader->natts, reader->walk_first, reader->walk_off,
+					 i, nrows);
+	}
+}
+
+void
+hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows)
+{
+	for (int c = 0; c < reader->ncolumns; c++)
+		reader->columns[c].vector->has_nulls = false;
+	if (reader->natts == 0)
+		return;
+	find_rows(reader, page, rows, nrows);
+	for (int c = 0; c < reader->ncolumns; c++)
+	{
+		int			off = reader->attributes[reader->columns[c].attno - 1].fixed_off;
+
+		if (off >= 0)
+			read_fixed(reader, reader->columns[c].vector, off, nrows);
+	}
+	if (reader->walk_first < reader->natts)
+		walk_plain(reader, nrows);
+	for (int i = 0; i < reader->nothers; i++)
+	{
+		int			row = reader->others[i];
+
+		walk_other(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, rows[row])), row, nrows);
+	}
+}
