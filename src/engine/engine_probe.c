@@ -69,6 +69,7 @@ typedef struct Block
 	hjg_u32		row[BLOCK_ROWS];
 	hjg_u32		begin[BLOCK_ROWS];
 	hjg_u32		end[BLOCK_ROWS];
+	hjg_u32		n;
 } Block;
 
 /* --- writing results --- */
@@ -410,11 +411,13 @@ scan_bucket_avx512(int width, HjgMatchMode mode, bool cached, const hjg_u8 *tupl
 
 typedef bool (*ProbeFn) (ProbeTask *probe, Slot *slot, hjg_u64 begin, hjg_u64 end);
 
+#define PARTITIONED_keys false
+#define PARTITIONED_tuples true
 #define DEFINE_PROBE(source, width, mode, isa, target, kernel) \
 	target static bool probe_##source##_##width##_##mode##_##isa(ProbeTask *probe, Slot *slot, \
 																 hjg_u64 begin, hjg_u64 end) \
 	{ \
-		return probe_##source##_##kernel(width, HJG_MATCH_##mode, probe, slot, begin, end); \
+		return probe_rows_##kernel(width, HJG_MATCH_##mode, PARTITIONED_##source, probe, slot, begin, end); \
 	}
 #define DEFINE_MODES(source, width, isa, target, kernel) \
 	DEFINE_PROBE(source, width, ALL, isa, target, kernel) \
