@@ -1,17 +1,16 @@
 #!/bin/sh
 # embed_images.sh: print C that embeds the named files as the table hjg_cuda_images
-# (see device/hjg_cuda.h).  With no file it prints an empty table.
-name_of() { basename "$1" .fatbin; }
-
-printf '#include "device/hjg_cuda.h"\n'
+# (see device_cuda_device.c).  With no file it prints an empty table.
+echo '#include "device/hjg_cuda.h"'
 for file; do
-	name=$(name_of "$file")
-	printf '__asm__(".pushsection .rodata\\n.balign 64\\nhjg_image_%s:\\n.incbin \\"%s\\"\\n.popsection\\n");\n' "$name" "$file"
-	printf 'extern const char hjg_image_%s[];\n' "$name"
+	name=$(basename "$file" .fatbin)
+	echo "__asm__(\".pushsection .rodata\\n.balign 64\\nhjg_image_$name:\\n.incbin \\\"$file\\\"\\n.byte 0\\n.popsection\\n\");"
+	echo "extern const char hjg_image_$name[];"
 done
-printf 'const HjgCudaImage hjg_cuda_images[] = {\n'
+echo 'const HjgCudaImage hjg_cuda_images[] = {'
 for file; do
-	name=$(name_of "$file")
-	printf '\t{"%s", hjg_image_%s},\n' "$name" "$name"
+	name=$(basename "$file" .fatbin)
+	echo "	{\"$name\", hjg_image_$name},"
 done
-printf '\t{NULL, NULL},\n};\n'
+echo '	{NULL, NULL},'
+echo '};'

@@ -10,8 +10,15 @@
  *	FREE		LEASED		backend: takes the slot
  *	LEASED		SWEEPING	owner: no operation runs; it has taken back those queued
  *				ABANDONED	owner: an operation runs; or the supervisor: owner is gone
- *	ABANDONED	SWEEPING	supervisor: no operation runs, or the job's epoch is over
- *	SWEEPING	FREE		who brought it to SWEEPING: slabs are back; generation + 1
+ *	ABANDONED	SWEEPING	supervisor: no operation runs, or the job's epoch is over, and
+ *							no participant is left
+ *	SWEEPING	ABANDONED	owner: it sees another participant after all
+ *				FREE		who brought it to SWEEPING: slabs are back; generation + 1
+ *
+ * Participants are the processes that use the job and its slabs: its owner, and those
+ * that attach.  Whoever attaches enters itself first and then looks whether the job is still
+ * leased; whoever gives the job back ends the lease first and then looks for
+ * participants.  So no slab changes hands while a process may still write to it.
  *
  * A job has an operation "build" and HJG_MAX_BATCHES operations "batch".  Each
  * has a word of its own that holds the job's generation too.
@@ -121,6 +128,26 @@ hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid)
 								__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
+/* Is a process entered that is not known to be gone? */
+static bool
+has_participants(HjgJobSlot *job, HjgAliveFn alive, void *arg)
+{
+	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
+	{
+		hjg_u32		pid = __atomic_load_n(&job->participants[p].pid, __ATOMIC_SEQ_CST);
+
+		if (pid != 0 && (alive == NULL || alive(pid, arg)))
+			return true;
+	}
+	return false;
+}
+
+bool
+hjg_job_leased(const HjgJobSlot *job, hjg_u32 generation)
+{
+	return __atomic_load_n(&job->word, __ATOMIC_SEQ_CST) == HJG_WORD(generation, HJG_JOB_LEASED);
+}
+
 bool
 hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_ix,
 				 hjg_u32 nrows, hjg_u32 first_row)
@@ -170,8 +197,14 @@ nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 bool
 hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
-	return nothing_runs(arena, job, generation) &&
-		move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING));
+	if (!nothing_runs(arena, job, generation) ||
+		!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING)))
+		return false;
+	if (!has_participants(job, NULL, NULL))
+		return true;
+	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
+	move_word(&job->word, HJG_WORD(generation, HJG_JOB_SWEEPING), HJG_WORD(generation, HJG_JOB_ABANDONED));
+	return false;
 }
 
 bool
@@ -190,9 +223,12 @@ hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
 bool
 hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
-	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
-	if (!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_ABANDONED)))
+	hjg_u64		abandoned = HJG_WORD(generation, HJG_JOB_ABANDONED);
+
+	if (!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), abandoned) &&
+		__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != abandoned)
 		return false;
+	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&arena->control->sweep_wanted, 1, __ATOMIC_SEQ_CST);
 	return true;
 }
@@ -230,7 +266,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 		}
 		if (HJG_WORD_STATE(word) != HJG_JOB_ABANDONED)
 			continue;
-		if (!nothing_runs(arena, job, generation) ||
+		if (!nothing_runs(arena, job, generation) || has_participants(job, alive, arg) ||
 			!move_word(&job->word, word, HJG_WORD(generation, HJG_JOB_SWEEPING)))
 		{
 			nleft++;

@@ -89,9 +89,6 @@ extern hjg_u32 hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner);
  */
 extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most);
 
-/* No device process lives: nothing holds slabs any more. */
-extern void hjg_slab_unhold(const HjgArena *arena);
-
 typedef struct HjgArenaUse
 {
 	hjg_u64		total_bytes;
@@ -127,7 +124,13 @@ hjg_op_state(const HjgOp *op)
 extern bool hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
 							   hjg_u32 *job_ix, hjg_u32 *generation);
 
-/* Enter this process among those to be woken; -1 when the table is full. */
+/* Is the job still leased under this generation? */
+extern bool hjg_job_leased(const HjgJobSlot *job, hjg_u32 generation);
+
+/*
+ * Enter this process among those that use the job and are to be woken; -1 when the table
+ * is full.
+ */
 extern int	hjg_job_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno);
 extern void hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid);
 
@@ -139,18 +142,19 @@ extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hj
 							 hjg_u32 nrows, hjg_u32 first_row);
 
 /*
- * Owner: give the job back if the device process cannot touch it any more.  The
- * owner has given its slabs back before.  False when an operation runs; then
- * hjg_job_abandon() it.
+ * Owner, after it has left: end the lease if neither the device process nor a
+ * participant can touch the job any more.  The owner gives the slabs back next, then
+ * frees the slot.  False otherwise; then hjg_job_abandon() it.
  */
 extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
 extern bool hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
+/* False when the job is not this generation's any more. */
 extern bool hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
 extern bool hjg_job_any_leased(const HjgArena *arena);
 
 /*
- * Supervisor: return abandoned jobs that the device process does not touch any
- * more; with alive, also those whose owner is gone.  Returns how many are still
+ * Supervisor: return abandoned jobs that nobody touches any more; with alive, also those
+ * whose owner is gone, and participants that are gone do not count.  Returns how many are still
  * waited for.
  */
 typedef bool (*HjgAliveFn) (hjg_u32 pid, void *arg);

@@ -166,6 +166,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	hjg_u32		job_ix;
 	hjg_u32		generation;
 	hjg_u32		slab_ix;
+	int			participant;
 	long long	npairs = -1;
 	long long	wanted = expected_pairs(mode, build_rows, probe_rows);
 
@@ -179,7 +180,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	job->nthreads = 0;
 	job->device_ix = 0;
 	job->max_probe_rows = probe_rows;
-	hjg_job_join(job, (hjg_u32) getpid(), 0);
+	participant = hjg_job_join(job, (hjg_u32) getpid(), 0);
 
 	op = &job->batches[0];
 	hjg_op_move(op, generation, HJG_OP_FREE, HJG_OP_FILLING);
@@ -199,6 +200,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 		hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 		npairs = probe_rounds(op, &expected, job_ix, generation);
 	}
+	hjg_job_leave(job, participant, (hjg_u32) getpid());
 	if (!hjg_job_quiesce(arena, job, generation))
 		return false;
 	hjg_slab_release_all(arena, owner);

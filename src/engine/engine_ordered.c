@@ -42,8 +42,8 @@ typedef struct WindowTask
 typedef struct Group
 {
 	HjgMixed	key[GROUP_ROWS];
-	hjg_u32		number[GROUP_ROWS]; /* of the bucket */
-	HjgBucket	bucket[GROUP_ROWS];
+	hjg_u32		begin[GROUP_ROWS];
+	hjg_u32		end[GROUP_ROWS];
 } Group;
 
 static hjg_u32
@@ -63,6 +63,7 @@ HJG_ALWAYS_INLINE void
 locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *group)
 {
 	const HjgTable *table = window->table;
+	const hjg_u64 tb = (hjg_u64) hjg_tuple_bytes(width);
 	HjgScan		scan;
 	const hjg_u8 *keys;
 	hjg_u32		row;
@@ -78,32 +79,35 @@ locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *gro
 	}
 	for (hjg_u32 i = 0; i < n; i++)
 	{
-		group->number[i] = hjg_mixed_prefix(width, group->key[i].high, table->bucket_bits);
-		__builtin_prefetch(table->lines + (size_t) group->number[i] * HJG_LINE_BYTES);
+		group->begin[i] = hjg_mixed_prefix(width, group->key[i].high, table->bucket_bits);
+		__builtin_prefetch(&table->start[group->begin[i]]);
 	}
 	for (hjg_u32 i = 0; i < n; i++)
 	{
-		group->bucket[i] = hjg_table_bucket(width, table, group->number[i]);
-		__builtin_prefetch(group->bucket[i].tuples);
+		hjg_u32		bucket = group->begin[i];
+
+		group->begin[i] = table->start[bucket];
+		group->end[i] = table->start[bucket + 1];
+		__builtin_prefetch(table->tuples + group->begin[i] * tb);
 	}
 }
 
 HJG_ALWAYS_INLINE hjg_u32
-count_matches(int width, HjgBucket bucket, HjgMixed key)
+count_matches(int width, const HjgTable *table, HjgMixed key, hjg_u32 begin, hjg_u32 end)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
 	hjg_u32		matches = 0;
 
-	if (bucket.ntuples > HJG_HEAVY_BUCKET)
+	if (end - begin > HJG_HEAVY_BUCKET)
 	{
 		hjg_u32		first;
 		hjg_u32		last;
 
-		hjg_bucket_bisect(width, bucket, key, &first, &last);
+		hjg_table_bisect(width, table, key, begin, end, &first, &last);
 		return last - first;
 	}
-	for (hjg_u32 i = 0; i < bucket.ntuples; i++)
-		matches += (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, bucket.tuples + i * tb), key);
+	for (; begin < end; begin++)
+		matches += (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, table->tuples + begin * tb), key);
 	return matches;
 }
 
@@ -124,7 +128,7 @@ count_unit(int width, WindowTask *window, hjg_u32 unit)
 		locate(width, window, row, n, &group);
 		for (hjg_u32 i = 0; i < n; i++)
 		{
-			hjg_u32		count = count_matches(width, group.bucket[i], group.key[i]);
+			hjg_u32		count = count_matches(width, window->table, group.key[i], group.begin[i], group.end[i]);
 
 			if (window->mode == HJG_MATCH_LEFT)
 				count += count == 0;
@@ -174,16 +178,16 @@ writer_turn(Writer *writer)
 
 /* Pairs [skip, skip + n) of one row; n > 0. */
 HJG_ALWAYS_INLINE bool
-write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgMixed key, HjgBucket bucket,
-		  hjg_u32 skip, hjg_u32 n)
+write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgMixed key, hjg_u32 begin,
+		  hjg_u32 end, hjg_u32 skip, hjg_u32 n)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
-	const hjg_u8 *tuples = bucket.tuples;
-	hjg_u32		first = 0;
-	hjg_u32		last = bucket.ntuples;
+	const hjg_u8 *tuples = window->table->tuples;
+	hjg_u32		first = begin;
+	hjg_u32		last = end;
 
-	if (bucket.ntuples > HJG_HEAVY_BUCKET)
-		hjg_bucket_bisect(width, bucket, key, &first, &last);
+	if (end - begin > HJG_HEAVY_BUCKET)
+		hjg_table_bisect(width, window->table, key, begin, end, &first, &last);
 	else
 	{
 		while (first < last && !hjg_mixed_equal(width, hjg_tuple_key(width, tuples + first * tb), key))
@@ -196,7 +200,7 @@ write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgM
 		writer->room--;
 		return true;
 	}
-	if (bucket.ntuples > HJG_HEAVY_BUCKET)
+	if (end - begin > HJG_HEAVY_BUCKET)
 	{
 		first += skip;
 		while (n > 0)
@@ -275,8 +279,8 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 				continue;
 			}
 			m = count - (hjg_u32) skip < left ? count - (hjg_u32) skip : (hjg_u32) left;
-			if (!write_row(width, window, &writer, window->row + row + i, group.key[i], group.bucket[i],
-						   (hjg_u32) skip, m))
+			if (!write_row(width, window, &writer, window->row + row + i, group.key[i], group.begin[i],
+						   group.end[i], (hjg_u32) skip, m))
 				return;
 			left -= m;
 			skip = 0;

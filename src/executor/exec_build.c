@@ -34,8 +34,8 @@ hjg_chunk_rows(const HjgSide *side, double rows)
 	return Max(Min(rows, most), 1);
 }
 
-static void
-start_load(HjgJoinState *state, double expected_rows)
+void
+hjg_load_start(HjgJoinState *state, double expected_rows, HjgParallel *share)
 {
 	EState	   *estate = state->css.ss.ps.state;
 
@@ -43,8 +43,12 @@ start_load(HjgJoinState *state, double expected_rows)
 												ALLOCSET_DEFAULT_SIZES);
 	state->run = hjg_run_create(state->load_context, state->inner.codec->key_width, &state->report,
 								hjg_exec_timing(state));
-	state->build_rows = hjg_store_create(state->load_context, state->inner.ncarried, state->inner.columns,
-										 hjg_chunk_rows(&state->inner, expected_rows));
+	state->run->share = share;
+	if (share != NULL)
+		hjg_parallel_open_load(share, state);
+	else
+		state->build_rows = hjg_store_create(state->load_context, state->inner.ncarried, state->inner.columns,
+											 hjg_chunk_rows(&state->inner, expected_rows));
 	state->probe_done = false;
 	state->probe_row = 0;
 	state->batch_rows = 0;
@@ -59,7 +63,7 @@ hjg_load_free(HjgJoinState *state)
 	if (state->run != NULL)
 		hjg_run_free(state->run);
 	state->run = NULL;
-	state->build_rows = NULL;
+	state->build_rows = NULL;	/* its memory goes with the context, or is shared */
 	state->build_matched = NULL;
 	state->nbatches = state->nspare = 0;
 	state->vector_n = state->vector_next = 0;
@@ -89,6 +93,8 @@ load_is_full(const HjgJoinState *state)
 
 	if (nrows < MIN_LOAD_ROWS)
 		return false;
+	if (state->run->share != NULL)
+		return hjg_parallel_is_full(state->run->share, load_bytes(state));
 	return load_bytes(state) > get_hash_memory_limit() || nrows >= HJG_MAX_BUILD_ROWS - HJG_MAX_VECTOR_ROWS;
 }
 
@@ -109,16 +115,23 @@ add_build_vectors(HjgJoinState *state)
 
 	if (n == 0)
 		return false;
-	hjg_run_build_keys(state->run, keys, n);
-	hjg_store_append_vectors(state->build_rows, state->inner.child_ix, state->inner.vectors, first, n);
+	while (n > 0)
+	{
+		/* in a shared load row numbers jump where a segment ends */
+		int			part = (int) Min((uint32) n, hjg_run_build_room(state->run));
+
+		hjg_run_build_keys(state->run, keys, part);
+		hjg_store_append_vectors(state->build_rows, state->inner.child_ix, state->inner.vectors, first, part);
+		keys += (size_t) part * state->run->key_width;
+		first += part;
+		n -= part;
+	}
 	return true;
 }
 
-/* The build side of the load is complete: decide who decides fates, and build. */
-static void
-finish_load(HjgJoinState *state)
+HjgMatchMode
+hjg_load_mode(HjgJoinState *state)
 {
-	HjgRun	   *run = state->run;
 	bool		residual = state->recheck_qual != NULL || state->join_qual != NULL;
 	HjgMatchMode mode = HJG_MATCH_ALL;
 
@@ -146,6 +159,16 @@ finish_load(HjgJoinState *state)
 				mode = state->inner_unique && !residual ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
 		}
 	}
+	return mode;
+}
+
+/* The build side of the load is complete: decide who decides fates, and build. */
+static void
+finish_load(HjgJoinState *state)
+{
+	HjgRun	   *run = state->run;
+	HjgMatchMode mode = hjg_load_mode(state);
+
 	if (state->track_build)
 		state->build_matched = MemoryContextAllocExtended(state->load_context,
 														  ((Size) run->build.nrows / 64 + 1) * sizeof(uint64),
@@ -177,8 +200,8 @@ keep_null_build(HjgJoinState *state, const HjgRow *row)
 						 unconstify(bool *, isnull));
 }
 
-void
-hjg_build_first(HjgJoinState *state)
+bool
+hjg_build_read(HjgJoinState *state)
 {
 	HjgSide    *side = &state->inner;
 	double		plan_rows = side->plan->plan->plan_rows;
@@ -187,7 +210,7 @@ hjg_build_first(HjgJoinState *state)
 	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	start_load(state, plan_rows);
+	hjg_load_start(state, plan_rows, state->parallel);
 	for (;;)
 	{
 		bool		full;
@@ -217,10 +240,17 @@ hjg_build_first(HjgJoinState *state)
 			partitioned = true;
 		}
 	}
+	if (!partitioned)
+		state->report.peak_bytes = Max(state->report.peak_bytes, load_bytes(state));
 	if (timing)
 		state->report.times.marshal_build_ns += hjg_now_ns() - start;
+	return partitioned;
+}
 
-	if (partitioned)
+void
+hjg_build_first(HjgJoinState *state)
+{
+	if (hjg_build_read(state))
 	{
 		/* without build rows to match, nothing comes of the probe side */
 		hjg_partition_probe_side(state);
@@ -258,7 +288,7 @@ read_chunk(HjgJoinState *state)
 	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	start_load(state, hjg_spill_nrows(spill));
+	hjg_load_start(state, hjg_spill_nrows(spill), NULL);
 	while (hjg_side_next_spilled(&state->inner, spill, &row))
 	{
 		add_build_row(state, &row);
@@ -317,7 +347,7 @@ hjg_load_next(HjgJoinState *state)
 
 		if (state->current != NULL)
 			finish_partition(state);
-		if (state->partitions == NIL)
+		if (state->partitions == NIL && !hjg_parallel_claim(state))
 			return false;
 		state->current = llast(state->partitions);
 		state->partitions = list_delete_last(state->partitions);

@@ -35,6 +35,18 @@ set_bit(uint64 *bits, uint64 i)
 	bits[i >> 6] |= UINT64CONST(1) << (i & 63);
 }
 
+/* The bit of a build row; in a shared load others set bits, too, and few are set twice. */
+static inline void
+set_build_bit(HjgJoinState *state, uint32 row)
+{
+	uint64	   *bits = state->build_matched;
+
+	if (state->run->share == NULL)
+		set_bit(bits, row);
+	else if (!test_bit(bits, row))
+		__atomic_fetch_or(&bits[row >> 6], UINT64CONST(1) << (row & 63), __ATOMIC_RELAXED);
+}
+
 /* ---------- what a row looks like ---------- */
 
 /*
@@ -150,10 +162,10 @@ static int
 copy_pairs(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *pairs, int count, int n)
 {
 	const uint32 probe_rows = batch->keys.nrows;
-	const uint32 build_rows = state->run->build.nrows;
-	const bool	may_miss = state->run->mode == HJG_MATCH_LEFT || state->run->mode == HJG_MATCH_ANTI;
+	const HjgRun *run = state->run;
+	const bool	may_miss = run->mode == HJG_MATCH_LEFT || run->mode == HJG_MATCH_ANTI;
 	const bool	first_only = state->jointype == JOIN_SEMI;
-	uint64		first;
+	uint64		first = 0;
 	uint64	   *bits = state->host_fate ? matched_bits(state, batch, &first) : NULL;
 
 	for (int i = 0; i < count; i++)
@@ -161,7 +173,7 @@ copy_pairs(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *pairs
 		HjgPair		pair = *(const volatile HjgPair *) &pairs[i];
 
 		if (unlikely(pair.probe_row >= probe_rows ||
-					 (pair.build_row >= build_rows && !(may_miss && pair.build_row == HJG_NO_ROW))))
+					 (!hjg_run_has_build_row(run, pair.build_row) && !(may_miss && pair.build_row == HJG_NO_ROW))))
 			bad_pair();
 		state->vector_probe[n] = pair.probe_row;
 		state->vector_build[n] = pair.build_row;
@@ -177,7 +189,7 @@ copy_pairs(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *pairs
 			}
 		}
 		if (state->build_matched != NULL && !state->residual && pair.build_row != HJG_NO_ROW)
-			set_bit(state->build_matched, pair.build_row);
+			set_build_bit(state, pair.build_row);
 		n++;
 	}
 	return n;
@@ -255,7 +267,7 @@ hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch)
 bool
 hjg_emit_unmatched_build(HjgJoinState *state)
 {
-	uint32		nrows = state->run->build.nrows;
+	uint32		nrows = state->run->build_limit;	/* holes of a shared load have their bits set */
 	int			n = 0;
 
 	while (n < HJG_VECTOR_ROWS && state->unmatched_next < nrows)
@@ -382,6 +394,6 @@ hjg_emit_accept(HjgJoinState *state)
 	if (bits != NULL)
 		set_bit(bits, first + state->vector_probe[i]);
 	if (state->build_matched != NULL)
-		set_bit(state->build_matched, state->vector_build[i]);
+		set_build_bit(state, state->vector_build[i]);
 	return state->jointype != JOIN_ANTI;
 }

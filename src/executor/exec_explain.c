@@ -17,6 +17,51 @@
 
 #define NS_PER_MS 1000000.0
 
+void
+hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
+{
+	report->job.partition_ns += times->partition_ns;
+	report->job.build_ns += times->build_ns;
+	report->job.probe_ns += times->probe_ns;
+	report->job.transfer_ns += times->transfer_ns;
+	report->job.workspace_bytes = Max(report->job.workspace_bytes, times->workspace_bytes);
+	report->strategy = times->strategy;
+	report->engine_partitions = Max(report->engine_partitions, times->npartitions);
+}
+
+void
+hjg_report_add(HjgReport *report, const HjgReport *other)
+{
+	report->times.marshal_build_ns += other->times.marshal_build_ns;
+	report->times.marshal_probe_ns += other->times.marshal_probe_ns;
+	report->times.backend_build_ns += other->times.backend_build_ns;
+	report->times.backend_probe_ns += other->times.backend_probe_ns;
+	report->node_ns += other->node_ns;
+	report->job.partition_ns += other->job.partition_ns;
+	report->job.build_ns += other->job.build_ns;
+	report->job.probe_ns += other->job.probe_ns;
+	report->job.transfer_ns += other->job.transfer_ns;
+	report->job.wait_ns += other->job.wait_ns;
+	report->job.arena_bytes = Max(report->job.arena_bytes, other->job.arena_bytes);
+	report->job.workspace_bytes = Max(report->job.workspace_bytes, other->job.workspace_bytes);
+	report->build_rows += other->build_rows;
+	report->probe_rows += other->probe_rows;
+	report->pairs += other->pairs;
+	report->rounds += other->rounds;
+	report->redone += other->redone;
+	report->loads += other->loads;
+	report->device_loads += other->device_loads;
+	report->npartitions += other->npartitions;
+	report->spilled_bytes += other->spilled_bytes;
+	report->peak_bytes += other->peak_bytes;
+	if (other->fallback != HJG_REASON_NONE)
+		report->fallback = other->fallback;
+	report->strategy = Max(report->strategy, other->strategy);
+	report->engine_partitions = Max(report->engine_partitions, other->engine_partitions);
+	if (report->device[0] == '\0')
+		strlcpy(report->device, other->device, sizeof(report->device));
+}
+
 static const char *
 join_type_text(JoinType jointype)
 {
@@ -105,13 +150,12 @@ show_time(const char *label, double ns, ExplainState *es)
 /*
  * Phases of the backend add up to the node's time: what is not reading,
  * waiting or joining is emitting.  The engine's own times in the device process
- * run beside them and are shown apart.  Times are of all loops together, and in a
- * parallel plan the leader's.
+ * run beside them and are shown apart.  Times are of all loops together, and of all
+ * processes that shared the join; where each of them ran one of its own, the leader's.
  */
 static void
-show_times(HjgJoinState *state, ExplainState *es)
+show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 {
-	const HjgReport *report = &state->report;
 	const HjgTimes *times = &report->times;
 	double		node_ns = report->node_ns > 0 ? report->node_ns : state->css.ss.ps.instrument->total * 1.0e9;
 	double		wait_ns = report->job.wait_ns;
@@ -197,8 +241,15 @@ show_report(HjgJoinState *state, ExplainState *es)
 {
 	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	HjgReport	report = state->report;
-	bool		on_device = report.device_loads > 0;
-	const char *where = on_device ? "device process" : "backend";
+	bool		on_device;
+	const char *where;
+
+	hjg_report_add(&report, &state->others);
+	/* in a parallel plan whose workers do not report the leader may have had no share */
+	if (report.loads == 0)
+		return;
+	on_device = report.device_loads > 0;
+	where = on_device ? "device process" : "backend";
 
 	ExplainPropertyText("Engine", "cpu", es);
 	ExplainPropertyText("Joined In", where, es);
@@ -221,7 +272,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	show_count("Arena Usage", "kB", report.job.arena_bytes / 1024, es);
 	if (hjg_exec_timing(state) && es->timing)
 	{
-		show_times(state, es);
+		show_times(state, &report, es);
 		show_prediction(list_nth(cscan->custom_private, HJG_PRIVATE_PREDICTION), es);
 	}
 }
@@ -255,8 +306,6 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		/* the load at hand has not reported yet */
 		if (state->run != NULL)
 			hjg_run_report(state->run);
-		/* in a parallel plan this is the leader's share, and it may have none */
-		if (state->report.loads > 0)
-			show_report(state, es);
+		show_report(state, es);
 	}
 }

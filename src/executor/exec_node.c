@@ -32,6 +32,10 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec,
 	.EndCustomScan = end,
 	.ReScanCustomScan = rescan,
+	.EstimateDSMCustomScan = hjg_parallel_estimate,
+	.InitializeDSMCustomScan = hjg_parallel_init_leader,
+	.ReInitializeDSMCustomScan = hjg_parallel_reinit,
+	.InitializeWorkerCustomScan = hjg_parallel_init_worker,
 	.ShutdownCustomScan = shutdown,
 	.ExplainCustomScan = hjg_explain,
 };
@@ -175,13 +179,17 @@ next_vector(HjgJoinState *state)
 		{
 			case HJG_PHASE_BUILD:
 				state->started = true;
-				hjg_build_first(state);
+				if (state->parallel != NULL)
+					hjg_parallel_build(state);
+				else
+					hjg_build_first(state);
 				break;
 
 			case HJG_PHASE_PROBE:
 				if (hjg_probe_next(state))
 					return true;
-				state->phase = state->track_build ? HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_LOAD;
+				state->phase = state->track_build && hjg_parallel_owns_unmatched(state) ?
+					HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_LOAD;
 				break;
 
 			case HJG_PHASE_UNMATCHED_BUILD:
@@ -257,9 +265,8 @@ exec(CustomScanState *node)
 	}
 }
 
-/* Give back everything of the execution so far. */
-static void
-reset_execution(HjgJoinState *state)
+void
+hjg_exec_reset(HjgJoinState *state)
 {
 	ExecClearTuple(state->outer.spill_slot);
 	ExecClearTuple(state->inner.spill_slot);
@@ -271,6 +278,7 @@ reset_execution(HjgJoinState *state)
 		ListCell   *lc;
 
 		/* files first: they are not memory */
+		hjg_parallel_reset(state);
 		foreach(lc, state->partitions)
 			hjg_partition_free(lfirst(lc));
 		if (state->current != NULL)
@@ -293,20 +301,24 @@ reset_execution(HjgJoinState *state)
 	state->started = false;
 }
 
+/* Of a join that several processes share, the leader counts for all. */
 static void
 count_execution(HjgJoinState *state)
 {
-	HjgReport  *report = &state->report;
+	HjgReport	report = state->report;
 
-	if (!state->started || state->counted)
+	if (state->counted || (state->parallel != NULL && IsParallelWorker()))
+		return;
+	hjg_report_add(&report, &state->others);
+	if (!state->started && report.loads == 0)
 		return;
 	state->counted = true;
 	hjg_service_count(HJG_COUNT_JOINS, 1);
-	hjg_service_count(report->device_loads > 0 || (state->run != NULL && state->run->job != NULL) ?
+	hjg_service_count(report.device_loads > 0 || (state->run != NULL && state->run->job != NULL) ?
 					  HJG_COUNT_JOINS_DEVICE : HJG_COUNT_JOINS_BACKEND, 1);
-	hjg_service_count(HJG_COUNT_BUILD_ROWS, report->build_rows);
-	hjg_service_count(HJG_COUNT_PROBE_ROWS, report->probe_rows);
-	hjg_service_count(HJG_COUNT_PAIRS, report->pairs);
+	hjg_service_count(HJG_COUNT_BUILD_ROWS, report.build_rows);
+	hjg_service_count(HJG_COUNT_PROBE_ROWS, report.probe_rows);
+	hjg_service_count(HJG_COUNT_PAIRS, report.pairs);
 }
 
 /*
@@ -321,12 +333,13 @@ rescan(CustomScanState *node)
 	PlanState  *inner_plan = state->inner.plan;
 	bool		keep_build;
 
+	state->shut = false;
 	if (node->ss.ps.chgParam != NULL)
 	{
 		UpdateChangedParamSet(outer_plan, node->ss.ps.chgParam);
 		UpdateChangedParamSet(inner_plan, node->ss.ps.chgParam);
 	}
-	keep_build = state->run != NULL && state->run->build_complete && state->partition_context == NULL &&
+	keep_build = state->parallel == NULL && state->run != NULL && state->run->build_complete && state->partition_context == NULL &&
 		inner_plan->chgParam == NULL && !(state->inner_keys_vary && node->ss.ps.chgParam != NULL);
 
 	if (keep_build)
@@ -340,7 +353,7 @@ rescan(CustomScanState *node)
 	}
 	else
 	{
-		reset_execution(state);
+		hjg_exec_reset(state);
 		hjg_side_rescan(&state->inner);
 	}
 	hjg_side_rescan(&state->outer);
@@ -353,9 +366,12 @@ shutdown(CustomScanState *node)
 	HjgJoinState *state = (HjgJoinState *) node;
 	Instrumentation *instrument = node->ss.ps.instrument;
 
-	count_execution(state);
-	if (instrument != NULL)
+	if (instrument != NULL && !state->shut)
 		state->report.node_ns = (instrument->total + INSTR_TIME_GET_DOUBLE(instrument->counter)) * 1.0e9;
+	if (!state->shut)
+		hjg_parallel_shutdown(state);
+	state->shut = true;
+	count_execution(state);
 }
 
 static void
@@ -364,7 +380,8 @@ end(CustomScanState *node)
 	HjgJoinState *state = (HjgJoinState *) node;
 
 	count_execution(state);
-	reset_execution(state);
+	hjg_exec_reset(state);
+	hjg_parallel_end(state);
 	ExecEndNode(state->outer.plan);
 	ExecEndNode(state->inner.plan);
 }

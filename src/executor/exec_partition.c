@@ -43,19 +43,36 @@ hjg_partition_free(HjgPartition *partition)
 	pfree(partition);
 }
 
-/* Make partitions for so many bytes of build side and route rows to them. */
-static void
-make_routes(HjgJoinState *state, double bytes, int level)
+HjgPartition *
+hjg_partition_adopt(HjgSpill *build, HjgSpill *probe)
+{
+	HjgPartition *partition = palloc0(sizeof(HjgPartition));
+
+	partition->build = build;
+	partition->probe = probe;
+	return partition;
+}
+
+int
+hjg_partition_count(double bytes, size_t buffer_bytes)
 {
 	double		limit = get_hash_memory_limit();
-	double		most = limit / 2 / (2 * FILE_BUFFER_BYTES);
+	double		most = limit / 2 / (2 * buffer_bytes);
 	double		want = bytes * 1.3 / limit;
-	MemoryContext old;
 
 	/* file buffers may take half of the memory */
 	want = Min(want, most);
 	want = Max(Min(want, MAX_PARTITIONS), MIN_PARTITIONS);
-	state->nroutes = (int) pg_nextpower2_32((uint32) want);
+	return (int) pg_nextpower2_32((uint32) want);
+}
+
+/* Make partitions for so many bytes of build side and route rows to them. */
+static void
+make_routes(HjgJoinState *state, double bytes, int level)
+{
+	MemoryContext old;
+
+	state->nroutes = hjg_partition_count(bytes, FILE_BUFFER_BYTES);
 	old = MemoryContextSwitchTo(state->partition_context);
 	state->routes = palloc(state->nroutes * sizeof(HjgPartition *));
 	for (int i = 0; i < state->nroutes; i++)
@@ -99,6 +116,7 @@ move_load(HjgJoinState *state)
 	HjgKeyBuffer *keys = &state->run->build;
 	Datum	   *values = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(Datum));
 	bool	   *isnull = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(bool));
+	HjgParallel *share = state->run->share;
 	uint32		rows[HJG_VECTOR_ROWS];
 
 	for (int s = 0; s < keys->nsegments; s++)
@@ -125,8 +143,10 @@ move_load(HjgJoinState *state)
 	pfree(values);
 	pfree(isnull);
 	/* this was no load after all */
+	state->run->reported = true;
 	hjg_load_free(state);
-	state->report.loads--;
+	if (share != NULL)
+		hjg_parallel_unload(share);
 }
 
 void
@@ -138,8 +158,13 @@ hjg_partition_start(HjgJoinState *state, double total_rows, size_t load_bytes)
 	total_rows = Max(total_rows, 2 * nrows);
 	state->partition_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt,
 													 "GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
-	hjg_service_count(HJG_COUNT_PARTITIONED, 1);
-	make_routes(state, load_bytes * (total_rows / nrows), 0);
+	if (state->run->share != NULL)
+		hjg_parallel_route(state, load_bytes * (total_rows / Max(nrows, 1)));
+	else
+	{
+		hjg_service_count(HJG_COUNT_PARTITIONED, 1);
+		make_routes(state, load_bytes * (total_rows / nrows), 0);
+	}
 	move_load(state);
 }
 
@@ -182,7 +207,10 @@ hjg_partition_probe_side(HjgJoinState *state)
 	}
 	if (state->null_probe != NULL)
 		hjg_spill_rewind(state->null_probe);
-	queue_routes(state);
+	if (state->parallel != NULL)
+		hjg_parallel_routed(state);
+	else
+		queue_routes(state);
 	if (timing)
 		state->report.times.marshal_probe_ns += hjg_now_ns() - start;
 }

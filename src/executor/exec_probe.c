@@ -158,7 +158,7 @@ fill_pipeline(HjgJoinState *state)
 	HjgRun	   *run = state->run;
 
 	while (!state->probe_done &&
-		   state->nbatches < (run->job != NULL && !run->job_lost ? HJG_BATCHES_IN_FLIGHT : 1))
+		   state->nbatches < (run->job != NULL && !run->job_lost ? run->max_batches : 1))
 	{
 		HjgProbeBatch *batch = fill_batch(state);
 

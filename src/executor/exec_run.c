@@ -9,6 +9,9 @@
  * backend's own engine takes over: the job is kept for its inputs, build
  * segments and filled batches are read where they lie, and each batch goes on
  * from its last complete round.
+ *
+ * The run of a shared load (exec_parallel.c) begins with a handle of the shared job, if
+ * there is one, and writes its build keys where all participants can read them.
  */
 #include "postgres.h"
 
@@ -97,14 +100,10 @@ reason_hint(HjgReason reason)
 	}
 }
 
-/* The device process will not join this run, or not the rest of it. */
-static void
-fall_back(HjgRun *run, HjgReason reason)
+void
+hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
 {
-	run->reason = reason;
-	run->report->fallback = reason;
-	if (run->job != NULL)
-		run->job_lost = true;
+	report->fallback = reason;
 	hjg_service_count_fallback(reason);
 	if (hjg_on_fallback == HJG_FALLBACK_SILENT)
 		return;
@@ -117,6 +116,16 @@ fall_back(HjgRun *run, HjgReason reason)
 			 errhint("%s", reason_hint(reason))));
 }
 
+/* The device process will not join this run, or not the rest of it. */
+static void
+fall_back(HjgRun *run, HjgReason reason)
+{
+	run->reason = reason;
+	if (run->job != NULL)
+		run->job_lost = true;
+	hjg_run_tell_fallback(run->report, reason);
+}
+
 static inline bool
 job_usable(const HjgRun *run)
 {
@@ -125,16 +134,9 @@ job_usable(const HjgRun *run)
 
 /* ---------- key buffers ---------- */
 
-/*
- * Add an empty segment: a slab when the run has a job, else local memory.  A job
- * without a slab to give is lost to the run.
- */
-static void
-add_segment(HjgRun *run, HjgKeyBuffer *buffer)
+static HjgKeySegment *
+next_segment(HjgRun *run, HjgKeyBuffer *buffer)
 {
-	HjgKeySegment *segment;
-	size_t		bytes;
-
 	if (buffer->nsegments == buffer->max_segments)
 	{
 		int			max = Max(4, buffer->max_segments * 2);
@@ -145,7 +147,21 @@ add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 			buffer->segments = repalloc(buffer->segments, max * sizeof(HjgKeySegment));
 		buffer->max_segments = max;
 	}
-	segment = &buffer->segments[buffer->nsegments];
+	return &buffer->segments[buffer->nsegments];
+}
+
+/*
+ * Add an empty segment: a slab when the run has a job, else local memory, or for the
+ * build side of a shared load memory that all participants reach.  A job without a slab
+ * to give is lost to the run.
+ */
+static void
+add_segment(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	HjgKeySegment *segment = next_segment(run, buffer);
+	bool		shared = run->share != NULL && buffer == &run->build;
+	size_t		bytes = 0;
+
 	segment->keys = NULL;
 	segment->slab_ix = HJG_NO_SLAB;
 	if (job_usable(run))
@@ -155,7 +171,9 @@ add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 			fall_back(run, HJG_REASON_ARENA_FULL);
 		bytes = HJG_SLAB_BYTES;
 	}
-	if (segment->keys == NULL)
+	if (shared)
+		hjg_parallel_next_range(run->share, segment, &bytes);
+	else if (segment->keys == NULL)
 	{
 		bytes = buffer->nsegments == 0 ? FIRST_SEGMENT_BYTES :
 			Min(buffer->bytes, LAST_SEGMENT_BYTES);
@@ -165,7 +183,8 @@ add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 	}
 	segment->nrows = 0;
 	segment->capacity = (uint32) (bytes / run->key_width);
-	segment->first_row = buffer->nrows;
+	if (!shared)
+		segment->first_row = buffer->nrows;
 	buffer->bytes += bytes;
 	buffer->nsegments++;
 }
@@ -275,6 +294,23 @@ submit_build(HjgRun *run)
 	hjg_job_build_submit(run->job);
 }
 
+HjgJob *
+hjg_run_lease_job(int key_width, HjgMatchMode mode, HjgJobSpec *spec, HjgReason *reason)
+{
+	memset(spec, 0, sizeof(*spec));
+	spec->join.key_width = key_width;
+	spec->join.mode = mode;
+	spec->join.strategy = engine_strategy();
+	spec->nthreads = hjg_cpu_threads;
+	spec->max_probe_rows = HJG_MAX_PROBE_ROWS;
+	if (pg_strcasecmp(hjg_device, "auto") != 0 && pg_strcasecmp(hjg_device, "cpu") != 0)
+	{
+		*reason = HJG_REASON_NO_DEVICE;
+		return NULL;
+	}
+	return hjg_job_lease(spec, reason);
+}
+
 /*
  * Hand the run to the device process, if it is there.  Called when enough rows
  * have been seen, and the match mode may not be known yet.
@@ -282,21 +318,11 @@ submit_build(HjgRun *run)
 static void
 start_job(HjgRun *run)
 {
-	HjgJobSpec	spec = {0};
+	HjgJobSpec	spec;
 	HjgReason	reason;
 
 	run->reason = HJG_REASON_NONE;
-	if (pg_strcasecmp(hjg_device, "auto") != 0 && pg_strcasecmp(hjg_device, "cpu") != 0)
-	{
-		fall_back(run, HJG_REASON_NO_DEVICE);
-		return;
-	}
-	spec.join.key_width = run->key_width;
-	spec.join.mode = run->mode;
-	spec.join.strategy = engine_strategy();
-	spec.nthreads = hjg_cpu_threads;
-	spec.max_probe_rows = HJG_MAX_PROBE_ROWS;
-	run->job = hjg_job_lease(&spec, &reason);
+	run->job = hjg_run_lease_job(run->key_width, run->mode, &spec, &reason);
 	if (run->job == NULL)
 	{
 		fall_back(run, reason);
@@ -312,7 +338,67 @@ start_job(HjgRun *run)
 static inline bool
 job_undecided(const HjgRun *run)
 {
-	return run->job == NULL && run->reason == HJG_REASON_SMALL;
+	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL;
+}
+
+/* ---------- shared loads ---------- */
+
+void
+hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec)
+{
+	HjgReason	reason;
+
+	run->job = hjg_job_attach(name, spec, &reason);
+	if (run->job == NULL)
+	{
+		fall_back(run, reason);
+		return;
+	}
+	run->reason = HJG_REASON_NONE;
+	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
+}
+
+void
+hjg_run_no_job(HjgRun *run, HjgReason reason)
+{
+	run->reason = reason;
+	if (run->job != NULL)
+		run->job_lost = true;
+	if (reason != HJG_REASON_SMALL)
+		run->report->fallback = reason;
+}
+
+void
+hjg_run_add_build(HjgRun *run)
+{
+	for (int i = 0; i < run->build.nsegments && run->job != NULL; i++)
+	{
+		HjgKeySegment *segment = &run->build.segments[i];
+
+		if (segment->slab_ix != HJG_NO_SLAB)
+			hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row);
+	}
+}
+
+bool
+hjg_run_submit_build(HjgRun *run)
+{
+	if (!job_usable(run))
+		return false;
+	hjg_job_build_submit(run->job);
+	return true;
+}
+
+void
+hjg_run_import(HjgRun *run, const HjgKeySegment *segment)
+{
+	*next_segment(run, &run->build) = *segment;
+	run->build.nsegments++;
+	run->build.nrows += segment->nrows;
+	run->build.bytes += (size_t) segment->nrows * run->key_width;
+	run->build_limit = Max(run->build_limit, segment->first_row + segment->nrows);
+	if (run->job != NULL)
+		hjg_job_build_limit(run->job, run->build_limit);
 }
 
 /* ---------- building ---------- */
@@ -329,6 +415,7 @@ hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timi
 	run->report = report;
 	run->timing = timing;
 	run->reason = HJG_REASON_SMALL;
+	run->max_batches = HJG_BATCHES_IN_FLIGHT;
 	run->env.arg = run;
 	run->env.alloc = engine_alloc;
 	run->env.free = engine_free;
@@ -348,11 +435,24 @@ hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows)
 	append_keys(run, &run->build, keys, nrows);
 }
 
+uint32
+hjg_run_build_room(const HjgRun *run)
+{
+	const HjgKeySegment *last;
+
+	if (run->share == NULL || run->build.nsegments == 0)
+		return PG_UINT32_MAX;
+	last = &run->build.segments[run->build.nsegments - 1];
+	return last->nrows < last->capacity ? last->capacity - last->nrows : PG_UINT32_MAX;
+}
+
 void
 hjg_run_build_done(HjgRun *run, HjgMatchMode mode)
 {
 	run->mode = mode;
 	run->build_complete = true;
+	if (run->share == NULL)
+		run->build_limit = run->build.nrows;
 	if (job_undecided(run) && hjg_embedded_rows >= 0 && run->build.nrows >= (uint32) hjg_embedded_rows)
 		start_job(run);
 }
@@ -590,15 +690,11 @@ hjg_run_report(HjgRun *run)
 
 		hjg_job_times(run->job, &times);
 		report->device_loads++;
-		report->job.partition_ns += times.partition_ns;
-		report->job.build_ns += times.build_ns;
-		report->job.probe_ns += times.probe_ns;
-		report->job.transfer_ns += times.transfer_ns;
 		report->job.wait_ns += times.wait_ns;
 		report->job.arena_bytes = Max(report->job.arena_bytes, times.arena_bytes);
-		report->job.workspace_bytes = Max(report->job.workspace_bytes, times.workspace_bytes);
-		report->strategy = times.strategy;
-		report->engine_partitions = Max(report->engine_partitions, times.npartitions);
+		/* of a shared job, the leader tells the rest once */
+		if (run->share == NULL)
+			hjg_report_add_job(report, &times);
 	}
 	if (run->engine != NULL)
 	{

@@ -36,6 +36,10 @@
  * into keys and carried columns, either in bulk or, where rows go different ways, one by
  * one like the rows of any other child.
  *
+ * Parallel.  A parallel-aware node shares its first load with the other participants of
+ * its Gather; exec_parallel.c says how, and what waits for whom.  Once that load is built, or
+ * is in partitions, each participant goes through the phases above by itself.
+ *
  * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
  * emitted, and the pairs of a round are looked at only once the round was
  * complete and checked.  When the device process is lost, the backend's own engine
@@ -47,6 +51,7 @@
 
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "nodes/execnodes.h"
 #include "utils/tuplestore.h"
 
@@ -75,6 +80,9 @@ typedef enum HjgPhase
 /* ---------- a sequential scan that the node reads itself (exec_scan.c) ---------- */
 
 typedef struct HjgScan HjgScan;
+
+/* This process's part in a join that several processes share; private to exec_parallel.c. */
+typedef struct HjgParallel HjgParallel;
 
 /* ---------- one input (exec_side.c) ---------- */
 
@@ -140,6 +148,7 @@ typedef struct HjgKeySegment
 	uint32		capacity;
 	uint32		first_row;
 	uint32		slab_ix;		/* in the arena, or HJG_NO_SLAB: local memory */
+	uint64		name;			/* of a shared load, without a slab: what others know it by */
 } HjgKeySegment;
 
 #define HJG_NO_SLAB 0xFFFFFFFFu
@@ -212,6 +221,11 @@ typedef struct HjgRun
 	int			key_width;
 	HjgMatchMode mode;
 	HjgKeyBuffer build;
+	uint32		build_limit;	/* highest build row number + 1 */
+	HjgParallel *share;	/* NULL: the load is this process's own */
+	const uint32 *range_nrows;	/* of a shared load: rows of each range of row numbers */
+	int			range_shift;
+	int			max_batches;	/* under way at once */
 	HjgJob	   *job;			/* NULL: not given to the device process */
 	bool		job_lost;		/* kept for its inputs only */
 	bool		build_complete;
@@ -256,6 +270,7 @@ typedef struct HjgJoinState
 
 	HjgPhase	phase;
 	bool		started;		/* something was read since the last reset */
+	bool		shut;			/* shut down since the last rescan */
 	bool		counted;		/* in the statistics, once an execution */
 
 	/* the load */
@@ -304,11 +319,25 @@ typedef struct HjgJoinState
 	Tuplestorestate *null_build;	/* preserved build rows with a NULL key */
 	TupleTableSlot *null_slot;
 
+	HjgParallel *parallel;	/* NULL: this process joins alone */
+	HjgReport	others;			/* leader: of the workers, and of the shared job */
 	HjgReport	report;
 } HjgJoinState;
 
+/* Is this one of the load's build rows?  Shared loads have holes between the ranges. */
+static inline bool
+hjg_run_has_build_row(const HjgRun *run, uint32 row)
+{
+	if (row >= run->build_limit)
+		return false;
+	return run->range_nrows == NULL ||
+		(row & ((1u << run->range_shift) - 1)) < run->range_nrows[row >> run->range_shift];
+}
+
 /* exec_node.c: life cycle */
 extern bool hjg_exec_timing(const HjgJoinState *state);
+/* Give back everything of the execution so far. */
+extern void hjg_exec_reset(HjgJoinState *state);
 
 /* exec_side.c */
 extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_scan_ix,
@@ -343,13 +372,54 @@ extern void hjg_scan_reset(HjgScan *scan);
 /* exec_build.c */
 /* Read the inner child: one load, or partitions of both sides. */
 extern void hjg_build_first(HjgJoinState *state);
+/*
+ * Read what the inner child has for this process, into a load or, once memory is full,
+ * into partitions, which it then returns true for.
+ */
+extern bool hjg_build_read(HjgJoinState *state);
+/* An empty load.  A shared one has a parallel state in run->share. */
+extern void hjg_load_start(HjgJoinState *state, double expected_rows, HjgParallel *share);
+/* Who decides fates, and what the engine is to return for that. */
+extern HjgMatchMode hjg_load_mode(HjgJoinState *state);
 /* Load the next chunk or partition; false when there is none. */
 extern bool hjg_load_next(HjgJoinState *state);
 extern void hjg_load_free(HjgJoinState *state);
 /* Rows that a store's chunk should hold, for a side of about so many rows. */
 extern double hjg_chunk_rows(const HjgSide *side, double rows);
 
+/* exec_parallel.c: see there */
+extern Size hjg_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);
+extern void hjg_parallel_init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+extern void hjg_parallel_reinit(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+extern void hjg_parallel_init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
+/* Read and share the build side; ends with a load to probe, partitions, or nothing to do. */
+extern void hjg_parallel_build(HjgJoinState *state);
+/* A range of row numbers and the memory for its keys, unless that is there already. */
+extern void hjg_parallel_next_range(HjgParallel *parallel, HjgKeySegment *segment, size_t *bytes);
+/* Give the state's new load its store and its job. */
+extern void hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state);
+/* Is memory full, with so many bytes here, or has someone found it to be? */
+extern bool hjg_parallel_is_full(HjgParallel *parallel, size_t load_bytes);
+/* Make or find the shared partitions, and route rows to them. */
+extern void hjg_parallel_route(HjgJoinState *state, double load_bytes);
+/* Every row of the load has gone to the partitions. */
+extern void hjg_parallel_unload(HjgParallel *parallel);
+/* This participant has written all its probe rows. */
+extern void hjg_parallel_routed(HjgJoinState *state);
+/* Put a shared partition that nobody else has into the list; false when there is none. */
+extern bool hjg_parallel_claim(HjgJoinState *state);
+/* The probe side of the load is done with: do its unmatched build rows come out here? */
+extern bool hjg_parallel_owns_unmatched(HjgJoinState *state);
+/* Local state only; the shared state is reset by hjg_parallel_reinit(). */
+extern void hjg_parallel_reset(HjgJoinState *state);
+/* Detach; a worker leaves its figures, the leader takes them. */
+extern void hjg_parallel_shutdown(HjgJoinState *state);
+extern void hjg_parallel_end(HjgJoinState *state);
+
 /* exec_partition.c */
+/* How many partitions for so many bytes of build side, with file buffers of that size. */
+extern int	hjg_partition_count(double bytes, size_t buffer_bytes);
+extern HjgPartition *hjg_partition_adopt(HjgSpill *build, HjgSpill *probe);
 /* The load outgrew memory while the inner child is read: move its rows to partitions. */
 extern void hjg_partition_start(HjgJoinState *state, double total_rows, size_t load_bytes);
 extern void hjg_partition_add_build(HjgJoinState *state, const HjgRow *row);
@@ -391,6 +461,8 @@ extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *re
 extern void *hjg_run_build_key(HjgRun *run);
 /* Append build keys that lie side by side. */
 extern void hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows);
+/* Most build keys (fewer than a range has) whose row numbers follow on one another. */
+extern uint32 hjg_run_build_room(const HjgRun *run);
 /* No more build keys: start building, for this kind of answer. */
 extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
 extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
@@ -410,7 +482,25 @@ extern size_t hjg_run_bytes(const HjgRun *run);
 extern void hjg_run_report(HjgRun *run);
 extern void hjg_run_free(HjgRun *run);
 
+/* exec_run.c, for shared loads */
+extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, HjgJobSpec *spec, HjgReason *reason);
+/* Count, log or raise that the device process does not join. */
+extern void hjg_run_tell_fallback(HjgReport *report, HjgReason reason);
+extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec);
+/* The device process does not join, as is known already. */
+extern void hjg_run_no_job(HjgRun *run, HjgReason reason);
+/* Add the build keys of this process to the job. */
+extern void hjg_run_add_build(HjgRun *run);
+/* All processes have added theirs; false when the job is of no use any more. */
+extern bool hjg_run_submit_build(HjgRun *run);
+/* A segment of build keys, of whichever process, as it lies here. */
+extern void hjg_run_import(HjgRun *run, const HjgKeySegment *segment);
+
 /* exec_explain.c */
+/* Add up reports of several processes. */
+extern void hjg_report_add(HjgReport *report, const HjgReport *other);
+/* Engine times of a job. */
+extern void hjg_report_add_job(HjgReport *report, const HjgJobTimes *times);
 extern void hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
 #endif							/* HJG_EXECUTOR_H */

@@ -21,7 +21,7 @@
 #define HJG_ARENA_MAGIC 0x31414E4552414748ull	/* "HGARENA1" */
 
 #define HJG_MAX_JOBS 256
-#define HJG_MAX_BATCHES 16		/* probe batches of one job at a time */
+#define HJG_MAX_BATCHES 32		/* probe batches of one job at a time: one a participant at least */
 #define HJG_MAX_PARTICIPANTS 32 /* processes that work on one job */
 #define HJG_MAX_DEVICES 16
 #define HJG_MAX_SLABS (1u << 20)	/* 2 TiB */
@@ -92,8 +92,6 @@ typedef struct HjgJobStats
 	hjg_u64		workspace_bytes;
 	hjg_u32		npartitions;
 	hjg_u32		strategy;		/* HjgCpuStrategy that ran */
-	hjg_u32		takeover;		/* HjgStatus of the device's driver for which the cpu engine took over */
-	hjg_u32		pad;
 } HjgJobStats;
 
 /* A process that takes part in a job and may wait for it. */
@@ -144,20 +142,8 @@ typedef struct HjgSlab
 	hjg_u32		freed_ms;		/* when it was last given back */
 	hjg_u32		nrows;			/* as an input: rows and first row number */
 	hjg_u32		first_row;
-	hjg_u32		hold;			/* HjgSlabHold */
+	hjg_u32		pad;
 } HjgSlab;
-
-/*
- * Who needs a slab's memory to stay, or to go.  The device process registers memory
- * with a driver, which remembers the pages; the supervisor gives the pages of free
- * slabs back to the system.  Each takes the word from NONE and puts it back.
- */
-typedef enum HjgSlabHold
-{
-	HJG_HOLD_NONE = 0,
-	HJG_HOLD_TRIM,				/* supervisor: the memory is being given back */
-	HJG_HOLD_DEVICE				/* device process: a driver has it */
-} HjgSlabHold;
 
 /*
  * Inputs are leased zeroed, results are not.  Each use has its own stack of warm

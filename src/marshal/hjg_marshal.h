@@ -19,6 +19,10 @@
  *
  * Memory.  A store and the datums in it belong to the memory context it was
  * created in.  hjg_store_bytes() is what its rows take at the moment.
+ *
+ * Sharing.  Processes of one parallel query may fill and read one row store, and one
+ * spill file, together: each through a handle of its own, to memory and files that all of
+ * them reach.  Nobody reads before all have stopped writing, which the executor sees to.
  */
 #ifndef HJG_MARSHAL_H
 #define HJG_MARSHAL_H
@@ -29,8 +33,10 @@
 #include "access/relscan.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
+#include "port/atomics.h"
 #include "storage/buffile.h"
 #include "storage/bufpage.h"
+#include "storage/sharedfileset.h"
 
 #include "layout/hjg_layout.h"
 
@@ -224,6 +230,41 @@ extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrow
 /* Rows that will be gathered soon: have them in the cache by then. */
 extern void hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows);
 
+/*
+ * A shared store.  Row numbers come from outside: a writer takes a range of them, says so
+ * with hjg_store_seek(), and appends rows until the range is full.  Ranges start at a
+ * multiple of the chunk size and are not smaller, so that a chunk has one writer.  What a
+ * writer has filled are its pieces; every reader, the other writers included, adds them to
+ * its own handle.
+ */
+typedef struct HjgSharing
+{
+	void	   *arg;
+	/* Memory for a piece, not zeroed, and the name that other processes know it by. */
+	void	   *(*alloc) (void *arg, size_t bytes, uint64 *name);
+	pg_atomic_uint32 *next_block;	/* in shared memory: numbers for blocks */
+} HjgSharing;
+
+typedef struct HjgStorePiece
+{
+	uint64		name;
+	uint32		ix;
+	bool		is_block;		/* of variable-length values; else a chunk of rows */
+} HjgStorePiece;
+
+/* Most rows of a chunk. */
+#define HJG_STORE_MAX_CHUNK_ROWS 65536
+
+/* All handles of a store need the same columns and number of rows in a chunk. */
+extern HjgStore *hjg_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns,
+										 double chunk_rows, const HjgSharing *sharing);
+/* The next row gets this number. */
+extern void hjg_store_seek(HjgStore *store, uint32 row);
+/* Pieces that this handle has filled. */
+extern const HjgStorePiece *hjg_store_pieces(const HjgStore *store, int *npieces);
+/* Another handle's piece, which lies here in this process. */
+extern void hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address);
+
 /* ---------- spill files ---------- */
 
 /*
@@ -246,5 +287,19 @@ extern bool hjg_spill_at_end(const HjgSpill *spill);
 extern uint64 hjg_spill_nrows(const HjgSpill *spill);
 extern uint64 hjg_spill_bytes(const HjgSpill *spill);
 extern void hjg_spill_free(HjgSpill *spill);
+
+
+/*
+ * A shared spill file: place is shared memory of hjg_spill_shared_bytes() that one process
+ * initializes; then every participant, a number from 0, attaches.  Rows must have a key.
+ * All participants write and end their writing; after that one participant, whichever,
+ * may read, and nrows counts all rows.
+ */
+extern size_t hjg_spill_shared_bytes(int nparticipants);
+extern void hjg_spill_shared_init(void *place, int nparticipants, int participant, int key_width,
+								  SharedFileSet *files, const char *name);
+extern HjgSpill *hjg_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc,
+								  int key_width);
+extern void hjg_spill_end_write(HjgSpill *spill);
 
 #endif							/* HJG_MARSHAL_H */

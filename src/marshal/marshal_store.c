@@ -10,6 +10,10 @@
  * the chunk's header says that it has any.
  *
  * Data blocks are filled from the front, and kept over a reset, as chunks are.
+ *
+ * In a shared store every process has chunks and blocks elsewhere, so instead of a pointer
+ * a row holds a place: the number of the block, and the offset in it.  The arrays of chunks
+ * and blocks may have holes then, of row numbers that nobody used.
  */
 #include "postgres.h"
 
@@ -22,6 +26,8 @@
 
 #define MIN_CHUNK_SHIFT 8
 #define MAX_CHUNK_SHIFT 16
+
+StaticAssertDecl(HJG_STORE_MAX_CHUNK_ROWS == 1 << MAX_CHUNK_SHIFT, "largest chunk of a row store");
 
 /* Rows start at a cache line of their own. */
 #define CHUNK_HEADER_BYTES 64
@@ -42,7 +48,8 @@ typedef enum ColumnForm
 	FORM_INT32,
 	FORM_INT64,
 	FORM_INLINE,				/* attlen bytes, by reference */
-	FORM_POINTER				/* variable length, in a data block */
+	FORM_POINTER,				/* variable length, in a data block */
+	FORM_PLACE					/* the same in a shared store: number of the block, offset */
 } ColumnForm;
 
 typedef struct StoreColumn
@@ -82,14 +89,26 @@ struct HjgStore
 	DataBlock  *spare_blocks;	/* left by a reset */
 	size_t		block_used;		/* bytes of the one being filled */
 	size_t		data_bytes;		/* of all blocks in use */
+
+	/* of a shared store, in place of the blocks above */
+	const HjgSharing *sharing;	/* NULL: private */
+	char	  **shared_blocks;	/* by number */
+	int			max_shared_blocks;
+	char	   *block;			/* that is being filled, up to block_used */
+	uint32		block_ix;
+	size_t		block_bytes;
+	HjgStorePiece *pieces;		/* that this handle fills */
+	int			npieces;
+	int			max_pieces;
+	size_t		piece_bytes;	/* of all of them */
 	StoreColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
 static ColumnForm
-column_form(const HjgColumn *column)
+column_form(const HjgColumn *column, bool shared)
 {
 	if (!column->attbyval)
-		return column->attlen > 0 ? FORM_INLINE : FORM_POINTER;
+		return column->attlen > 0 ? FORM_INLINE : shared ? FORM_PLACE : FORM_POINTER;
 	switch (column->attlen)
 	{
 		case 1:
@@ -106,7 +125,7 @@ column_form(const HjgColumn *column)
 static int
 column_width(const HjgColumn *column)
 {
-	switch (column_form(column))
+	switch (column_form(column, false))
 	{
 		case FORM_INLINE:
 			return (int) MAXALIGN(column->attlen);
@@ -143,12 +162,20 @@ lay_out_row(HjgStore *store)
 HjgStore *
 hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows)
 {
+	return hjg_store_create_shared(context, ncolumns, columns, expected_rows, NULL);
+}
+
+HjgStore *
+hjg_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows,
+						const HjgSharing *sharing)
+{
 	HjgStore   *store;
 	size_t		chunk_rows;
 
 	store = MemoryContextAllocZero(context, offsetof(HjgStore, columns) + ncolumns * sizeof(StoreColumn));
 	store->context = context;
 	store->ncolumns = ncolumns;
+	store->sharing = sharing;
 	if (expected_rows < 1)
 		expected_rows = 1;
 	expected_rows = Min(expected_rows, 1 << MAX_CHUNK_SHIFT);
@@ -158,7 +185,7 @@ hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, 
 	for (int i = 0; i < ncolumns; i++)
 	{
 		store->columns[i].column = columns[i];
-		store->columns[i].form = column_form(&columns[i]);
+		store->columns[i].form = column_form(&columns[i], sharing != NULL);
 		store->columns[i].width = column_width(&columns[i]);
 	}
 	lay_out_row(store);
@@ -215,10 +242,14 @@ hjg_store_free(HjgStore *store)
 {
 	if (store == NULL)
 		return;
-	for (int i = 0; i < store->nchunks; i++)
+	for (int i = 0; i < store->nchunks && store->sharing == NULL; i++)
 		pfree(store->chunks[i]);
 	if (store->chunks != NULL)
 		pfree(store->chunks);
+	if (store->shared_blocks != NULL)
+		pfree(store->shared_blocks);
+	if (store->pieces != NULL)
+		pfree(store->pieces);
 	free_blocks(store->blocks);
 	free_blocks(store->spare_blocks);
 	pfree(store);
@@ -233,27 +264,98 @@ hjg_store_nrows(const HjgStore *store)
 size_t
 hjg_store_bytes(const HjgStore *store)
 {
+	if (store->sharing != NULL)
+		return store->piece_bytes;
 	return chunks_in_use(store) * store->chunk_bytes + store->data_bytes;
 }
 
+/* Make place for element ix of an array of addresses; new ones are NULL. */
 static void
-add_chunk(HjgStore *store)
+reserve(HjgStore *store, char ***array, int *length, uint32 ix)
 {
-	char	   *chunk;
+	int			max = Max(16, *length);
 
-	if (store->nchunks == store->max_chunks)
+	if (ix < (uint32) *length)
+		return;
+	while ((uint32) max <= ix)
+		max *= 2;
+	if (*array == NULL)
+		*array = MemoryContextAllocHuge(store->context, max * sizeof(char *));
+	else
+		*array = repalloc_huge(*array, max * sizeof(char *));
+	memset(*array + *length, 0, (max - *length) * sizeof(char *));
+	*length = max;
+}
+
+/* A new piece of a shared store. */
+static char *
+add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes)
+{
+	HjgStorePiece *piece;
+	char	   *address;
+
+	if (store->npieces == store->max_pieces)
 	{
-		int			max = Max(16, store->max_chunks * 2);
-
-		if (store->chunks == NULL)
-			store->chunks = MemoryContextAlloc(store->context, max * sizeof(char *));
+		store->max_pieces = Max(16, store->max_pieces * 2);
+		if (store->pieces == NULL)
+			store->pieces = MemoryContextAlloc(store->context, store->max_pieces * sizeof(HjgStorePiece));
 		else
-			store->chunks = repalloc_huge(store->chunks, max * sizeof(char *));
-		store->max_chunks = max;
+			store->pieces = repalloc_huge(store->pieces, store->max_pieces * sizeof(HjgStorePiece));
 	}
-	chunk = MemoryContextAllocHuge(store->context, store->chunk_bytes);
-	((ChunkHeader *) chunk)->has_nulls = false;
-	store->chunks[store->nchunks++] = chunk;
+	piece = &store->pieces[store->npieces];
+	*piece = (HjgStorePiece) {.ix = ix, .is_block = is_block};
+	address = store->sharing->alloc(store->sharing->arg, bytes, &piece->name);
+	store->npieces++;
+	store->piece_bytes += bytes;
+	hjg_store_add_piece(store, piece, address);
+	return address;
+}
+
+/* The chunk for a row that is the first of one. */
+static void
+begin_chunk(HjgStore *store, uint32 ix)
+{
+	if (ix < (uint32) store->nchunks && store->chunks[ix] != NULL)
+		return;					/* kept over a reset */
+	if (store->sharing != NULL)
+		add_own_piece(store, ix, false, store->chunk_bytes);
+	else
+	{
+		reserve(store, &store->chunks, &store->max_chunks, ix);
+		store->chunks[ix] = MemoryContextAllocHuge(store->context, store->chunk_bytes);
+		store->nchunks = (int) ix + 1;
+	}
+	((ChunkHeader *) store->chunks[ix])->has_nulls = false;
+}
+
+void
+hjg_store_seek(HjgStore *store, uint32 row)
+{
+	Assert((row & ((1u << store->chunk_shift) - 1)) == 0);
+	store->nrows = row;
+}
+
+const HjgStorePiece *
+hjg_store_pieces(const HjgStore *store, int *npieces)
+{
+	*npieces = store->npieces;
+	return store->pieces;
+}
+
+void
+hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address)
+{
+	if (piece->is_block)
+	{
+		reserve(store, &store->shared_blocks, &store->max_shared_blocks, piece->ix);
+		store->shared_blocks[piece->ix] = address;
+	}
+	else
+	{
+		reserve(store, &store->chunks, &store->max_chunks, piece->ix);
+		store->chunks[piece->ix] = address;
+		store->nchunks = Max(store->nchunks, (int) piece->ix + 1);
+	}
 }
 
 static DataBlock *
@@ -305,26 +407,64 @@ data_alloc(HjgStore *store, size_t bytes)
 	return place;
 }
 
-/* Copy a variable-length datum into the store; toast pointers are kept as they are. */
+/* The same in the blocks of a shared store. */
 static char *
+shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
+{
+	char	   *address;
+
+	if (store->block_bytes - store->block_used < bytes)
+	{
+		uint32		ix = pg_atomic_fetch_add_u32(store->sharing->next_block, 1);
+		size_t		block_bytes = Max(Min(store->piece_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES);
+
+		*place = (uint64) ix << 32;
+		/* a large value leaves the block that is being filled */
+		if (bytes >= OWN_BLOCK_BYTES)
+			return add_own_piece(store, ix, true, bytes);
+		store->block_bytes = Max(block_bytes, bytes);
+		store->block = add_own_piece(store, ix, true, store->block_bytes);
+		store->block_ix = ix;
+		store->block_used = 0;
+	}
+	address = store->block + store->block_used;
+	*place = (uint64) store->block_ix << 32 | store->block_used;
+	store->block_used += Min(MAXALIGN(bytes), store->block_bytes - store->block_used);
+	return address;
+}
+
+/*
+ * Copy a variable-length datum into the store; toast pointers are kept as they are.
+ * Returns what the row keeps: a pointer, or in a shared store a place.
+ */
+static uint64
 copy_value(HjgStore *store, Datum value, int16 attlen)
 {
+	ExpandedObjectHeader *object = NULL;
 	char	   *copy;
 	Size		bytes;
+	uint64		kept;
 
 	if (attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)))
 	{
-		ExpandedObjectHeader *object = DatumGetEOHP(value);
-
+		object = DatumGetEOHP(value);
 		bytes = EOH_get_flat_size(object);
-		copy = data_alloc(store, bytes);
-		EOH_flatten_into(object, copy, bytes);
-		return copy;
 	}
-	bytes = attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) : datumGetSize(value, false, attlen);
-	copy = data_alloc(store, bytes);
-	memcpy(copy, DatumGetPointer(value), bytes);
-	return copy;
+	else
+		bytes = attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) : datumGetSize(value, false, attlen);
+
+	if (store->sharing != NULL)
+		copy = shared_data_alloc(store, bytes, &kept);
+	else
+	{
+		copy = data_alloc(store, bytes);
+		kept = (uint64) (uintptr_t) copy;
+	}
+	if (object != NULL)
+		EOH_flatten_into(object, copy, bytes);
+	else
+		memcpy(copy, DatumGetPointer(value), bytes);
+	return kept;
 }
 
 static inline uint8 *
@@ -347,8 +487,8 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 	store->nrows = row + 1;
 	if (store->ncolumns == 0)
 		return row;
-	if ((row >> store->chunk_shift) == (uint32) store->nchunks)
-		add_chunk(store);
+	if (position == 0)
+		begin_chunk(store, row >> store->chunk_shift);
 	chunk = store->chunks[row >> store->chunk_shift];
 	header = (ChunkHeader *) chunk;
 	place = chunk + CHUNK_HEADER_BYTES + (size_t) position * store->row_bytes;
@@ -390,7 +530,8 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 				memcpy(to, DatumGetPointer(value), column->column.attlen);
 				break;
 			case FORM_POINTER:
-				*(char **) to = copy_value(store, value, column->column.attlen);
+			case FORM_PLACE:
+				*(uint64 *) to = copy_value(store, value, column->column.attlen);
 				break;
 		}
 	}
@@ -428,9 +569,10 @@ append_column(HjgStore *store, const StoreColumn *column, char *out, const HjgVe
 					memcpy(out + (size_t) i * stride, pointers[first + i], column->column.attlen);
 			break;
 		case FORM_POINTER:
+		case FORM_PLACE:
 			for (int i = 0; i < nrows; i++)
 				if (!hjg_vector_isnull(vector, first + i))
-					*(char **) (out + (size_t) i * stride) =
+					*(uint64 *) (out + (size_t) i * stride) =
 						copy_value(store, PointerGetDatum(pointers[first + i]), column->column.attlen);
 			break;
 	}
@@ -488,8 +630,8 @@ hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *ve
 		uint32		position = store->nrows & (chunk_rows - 1);
 		int			n = Min(nrows, chunk_rows - position);
 
-		if ((store->nrows >> store->chunk_shift) == (uint32) store->nchunks)
-			add_chunk(store);
+		if (position == 0)
+			begin_chunk(store, store->nrows >> store->chunk_shift);
 		append_to_chunk(store, store->chunks[store->nrows >> store->chunk_shift], position, source, vectors, first,
 						n);
 		store->nrows += n;
@@ -502,8 +644,10 @@ hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *ve
 
 /* Datums as core makes them: sign-extended, as Int16GetDatum() and the like do. */
 static pg_attribute_always_inline Datum
-fetch_value(ColumnForm form, const char *place)
+fetch_value(const HjgStore *store, ColumnForm form, const char *place)
 {
+	uint64		kept;
+
 	switch (form)
 	{
 		case FORM_BYTE:
@@ -516,6 +660,9 @@ fetch_value(ColumnForm form, const char *place)
 			return (Datum) *(const uint64 *) place;
 		case FORM_INLINE:
 			return PointerGetDatum(place);
+		case FORM_PLACE:
+			kept = *(const uint64 *) place;
+			return PointerGetDatum(store->shared_blocks[kept >> 32] + (uint32) kept);
 		default:
 			return PointerGetDatum(*(char *const *) place);
 	}
@@ -523,27 +670,27 @@ fetch_value(ColumnForm form, const char *place)
 
 /* One column of rows that have no NULL; form is a constant in every call. */
 static pg_attribute_always_inline void
-gather_column(ColumnForm form, int row_off, char *const *places, int nrows, int stride, Datum *values,
-			  bool *isnull)
+gather_column(const HjgStore *store, ColumnForm form, int row_off, char *const *places, int nrows, int stride,
+			  Datum *values, bool *isnull)
 {
 	for (int i = 0; i < nrows; i++)
 	{
-		values[(size_t) i * stride] = fetch_value(form, places[i] + row_off);
+		values[(size_t) i * stride] = fetch_value(store, form, places[i] + row_off);
 		isnull[(size_t) i * stride] = false;
 	}
 }
 
 /* The same where rows may be missing or have NULLs: nulls[i] are the row's bits or NULL. */
 static pg_attribute_always_inline void
-gather_nullable(ColumnForm form, int column_ix, int row_off, char *const *places, const uint8 *const *nulls,
-				int nrows, int stride, Datum *values, bool *isnull)
+gather_nullable(const HjgStore *store, ColumnForm form, int column_ix, int row_off, char *const *places,
+				const uint8 *const *nulls, int nrows, int stride, Datum *values, bool *isnull)
 {
 	for (int i = 0; i < nrows; i++)
 	{
 		bool		null = places[i] == NULL ||
 			(nulls[i] != NULL && (nulls[i][column_ix / 8] >> (column_ix % 8) & 1));
 
-		values[(size_t) i * stride] = null ? 0 : fetch_value(form, places[i] + row_off);
+		values[(size_t) i * stride] = null ? 0 : fetch_value(store, form, places[i] + row_off);
 		isnull[(size_t) i * stride] = null;
 	}
 }
@@ -583,9 +730,9 @@ gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *ta
 
 #define GATHER(form) \
 	if (nullable) \
-		gather_nullable(form, c, off, places, nulls, nrows, stride, values + target[c], isnull + target[c]); \
+		gather_nullable(store, form, c, off, places, nulls, nrows, stride, values + target[c], isnull + target[c]); \
 	else \
-		gather_column(form, off, places, nrows, stride, values + target[c], isnull + target[c]); \
+		gather_column(store, form, off, places, nrows, stride, values + target[c], isnull + target[c]); \
 	break
 
 	for (int c = 0; c < store->ncolumns; c++)
@@ -606,6 +753,8 @@ gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *ta
 				GATHER(FORM_INLINE);
 			case FORM_POINTER:
 				GATHER(FORM_POINTER);
+			case FORM_PLACE:
+				GATHER(FORM_PLACE);
 		}
 	}
 #undef GATHER

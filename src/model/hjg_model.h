@@ -34,9 +34,13 @@ typedef struct HjgUnitCosts
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
 
-/* What the planner knows of a join. */
+/*
+ * What the planner knows of a join.  Where several processes share one build side, rows and
+ * pairs are one participant's share, and the engine has all of them to join.
+ */
 typedef struct HjgJoinShape
 {
+	double		participants;	/* 0 or 1: a join alone */
 	double		build_rows;
 	double		probe_rows;
 	double		pairs;			/* rows that match on the keys */
@@ -48,7 +52,7 @@ typedef struct HjgJoinShape
 	int			probe_columns;
 	int			build_varlenas; /* of these, columns of variable length */
 	int			probe_varlenas;
-	int			nthreads;		/* engine threads beside the backend; 0: in the backend */
+	int			nthreads;		/* engine threads beside the backends; 0: in the backends */
 	bool		spills;			/* both sides go through temporary files */
 } HjgJoinShape;
 

@@ -5,6 +5,10 @@
  * The backend is one thread: it marshals and emits, and the engine works beside
  * it.  So the engine's probe time counts only as far as it exceeds the
  * backend's own, but the build is waited for.
+ *
+ * The participants of a shared join marshal and emit side by side.  They are taken to
+ * leave the engine no processor of its own: its threads share theirs, and nothing is
+ * hidden.  Without a device process each builds a table of all build rows.
  */
 #include "model/hjg_model.h"
 
@@ -61,7 +65,9 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 void
 hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction)
 {
-	double		threads = shape->nthreads > 0 ? shape->nthreads : 1;
+	double		participants = fmax(shape->participants, 1);
+	double		threads = shape->nthreads > 0 ? fmax(shape->nthreads, participants) : 1;
+	double		total_probe_rows = shape->probe_rows * (shape->nthreads > 0 ? participants : 1);
 	double		key_ns = costs->marshal_tuple_ns + costs->hash_key_ns * shape->nhashed_keys +
 		costs->column_ns * (shape->nkeys > 1 ? shape->nkeys - 1 : 0);
 	double		spill_ns = shape->spills ? costs->spill_tuple_ns : 0;
@@ -72,17 +78,17 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
 	prediction->marshal_build_ns = shape->build_rows *
 		(key_ns + costs->column_ns * shape->build_columns + costs->varlena_ns * shape->build_varlenas + spill_ns);
-	prediction->build_ns = shape->build_rows *
+	prediction->build_ns = shape->build_rows * participants *
 		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb);
 	prediction->marshal_probe_ns = shape->probe_rows *
 		(key_ns + costs->column_ns * shape->probe_columns + costs->varlena_ns * shape->probe_varlenas + spill_ns);
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 
-	engine_ns = shape->probe_rows * costs->probe_tuple_ns / threads +
-		costs->transfer_mb_ns * (shape->probe_rows * shape->key_width + shape->pairs * 8) / mb;
+	engine_ns = total_probe_rows * costs->probe_tuple_ns / threads +
+		costs->transfer_mb_ns * participants * (shape->probe_rows * shape->key_width + shape->pairs * 8) / mb;
 	backend_ns = prediction->marshal_probe_ns + prediction->emit_ns;
-	if (shape->nthreads > 0)
+	if (shape->nthreads > 0 && participants == 1)
 		prediction->probe_ns = engine_ns > backend_ns ? engine_ns - backend_ns : 0;
 	else
 		prediction->probe_ns = engine_ns;

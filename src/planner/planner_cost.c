@@ -117,19 +117,24 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 
 	/* the smaller side, whichever we build of: a larger table must not make a path cheaper */
 	unit_ns = hjg_planner_unit_costs(&costs, Min(candidate->outerrel->rows, candidate->innerrel->rows));
+	shape.participants = path->parallel_aware ?
+		Max(candidate->outerrel->rows / Max(outer_path->rows, 1), 1) : 1;
 	shape.build_rows = inner_path->rows;
 	shape.probe_rows = outer_path->rows;
-	shape.pairs = estimate_pairs(root, candidate, outer_path->rows, inner_path->rows);
+	shape.pairs = estimate_pairs(root, candidate, outer_path->rows,
+								 path->parallel_aware ? candidate->innerrel->rows : inner_path->rows);
 	shape.result_rows = path->rows;
 	shape.nkeys = list_length(candidate->hashclauses);
 	shape.nhashed_keys = candidate->nhashed_keys;
 	shape.key_width = candidate->key_width;
 	count_columns(inner_path->pathtarget, &shape.build_columns, &shape.build_varlenas);
 	count_columns(outer_path->pathtarget, &shape.probe_columns, &shape.probe_varlenas);
+	/* participants that share a build side share a job, however few their rows */
 	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 &&
-		Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows)
+		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
 		shape.nthreads = ASSUMED_THREADS;
 	row_bytes = inner_path->pathtarget->width + candidate->key_width + ROW_OVERHEAD_BYTES;
+	/* participants that share a build side add up their memory, too */
 	shape.spills = shape.build_rows * row_bytes > (double) get_hash_memory_limit();
 	hjg_model_predict(&costs, &shape, &prediction);
 

@@ -3,9 +3,10 @@
  *	  The join_pathlist hook: offers GpuHashJoin paths beside core's.
  *
  * For each ordered pair of relations that is eligible there are a serial path
- * over the cheapest children, one over the cheapest-startup outer child, and, where
- * core would run a hash join with a private table in every worker, a partial
- * path.  Path and children must not be touched after add_path(): it may free them.
+ * over the cheapest children, one over the cheapest-startup outer child, and two partial
+ * paths: a parallel-aware one, over partial children of both sides, whose participants share
+ * one build side; and one that gives every participant a build side of its own, which
+ * serves where the inner side has no partial path or is tiny.  Path and children must not be touched after add_path(): it may free them.
  */
 #include "postgres.h"
 
@@ -19,6 +20,9 @@
 #include "base/hjg_base.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
+
+/* Participants of a job, less the leader and its claim to the job. */
+#define MAX_SHARED_WORKERS 30
 
 static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
 
@@ -61,7 +65,8 @@ is_ours(Path *path)
 }
 
 static CustomPath *
-make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Path *inner_path)
+make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Path *inner_path,
+		  bool parallel_aware)
 {
 	CustomPath *cpath = makeNode(CustomPath);
 	Path	   *path = &cpath->path;
@@ -73,7 +78,7 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	path->parent = joinrel;
 	path->pathtarget = joinrel->reltarget;
 	path->param_info = NULL;
-	path->parallel_aware = false;
+	path->parallel_aware = parallel_aware;
 	path->parallel_safe = joinrel->consider_parallel && outer_path->parallel_safe &&
 		inner_path->parallel_safe;
 	path->parallel_workers = outer_path->parallel_workers;
@@ -104,12 +109,7 @@ static void
 drop_core_paths(RelOptInfo *joinrel)
 {
 	ListCell   *lc;
-	bool		have_ours = false;
 
-	foreach(lc, joinrel->pathlist)
-		have_ours |= is_ours(lfirst(lc));
-	if (!have_ours)
-		return;
 	foreach(lc, joinrel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
@@ -122,6 +122,43 @@ drop_core_paths(RelOptInfo *joinrel)
 		if (!is_ours(lfirst(lc)))
 			joinrel->partial_pathlist = foreach_delete_current(joinrel->partial_pathlist, lc);
 	}
+}
+
+static bool
+have_ours(RelOptInfo *joinrel)
+{
+	ListCell   *lc;
+
+	foreach(lc, joinrel->pathlist)
+		if (is_ours(lfirst(lc)))
+			return true;
+	return false;
+}
+
+/* inner_path: the cheapest complete path of the inner side. */
+static void
+offer_partial_paths(PlannerInfo *root, const HjgCandidate *candidate, Path *inner_path)
+{
+	RelOptInfo *joinrel = candidate->joinrel;
+	Path	   *outer_path = linitial(candidate->outerrel->partial_pathlist);
+
+	/* rows that are distinct in each share need not be so in all of them */
+	if (enable_parallel_hash && !candidate->unique_inner && candidate->innerrel->partial_pathlist != NIL &&
+		outer_path->parallel_workers <= MAX_SHARED_WORKERS)
+	{
+		add_partial_path(joinrel, (Path *) make_path(root, candidate, outer_path,
+													 linitial(candidate->innerrel->partial_pathlist), true));
+		if (hjg_force)
+			return;
+	}
+
+	/* of private build sides, nobody knows which rows stayed unmatched in all of them */
+	if (candidate->jointype == JOIN_RIGHT || candidate->jointype == JOIN_FULL)
+		return;
+	if (!inner_path->parallel_safe && !candidate->unique_inner)
+		inner_path = get_cheapest_parallel_safe_total_inner(candidate->innerrel->pathlist);
+	if (inner_path != NULL && inner_path->parallel_safe && inner_path->param_info == NULL)
+		add_partial_path(joinrel, (Path *) make_path(root, candidate, outer_path, inner_path, false));
 }
 
 static void
@@ -141,43 +178,16 @@ offer_paths(PlannerInfo *root, const HjgCandidate *candidate)
 	if (outer_path == NULL || inner_path == NULL)
 		return;
 
-	/*
-	 * Under force the serial path must survive whatever core offered, so that
-	 * core's paths go first, and only then ours come in.
-	 */
-	if (hjg_force)
-	{
-		ListCell   *lc;
-
-		foreach(lc, joinrel->pathlist)
-		{
-			Path	   *path = lfirst(lc);
-
-			if (path->param_info == NULL && !is_ours(path))
-				joinrel->pathlist = foreach_delete_current(joinrel->pathlist, lc);
-		}
-	}
-	add_path(joinrel, (Path *) make_path(root, candidate, outer_path, inner_path));
-	if (startup_path != NULL && startup_path != outer_path && startup_path->param_info == NULL)
-		add_path(joinrel, (Path *) make_path(root, candidate, startup_path, inner_path));
-
-	/*
-	 * A private build side in every worker.  Unmatched build rows must come out
-	 * once, which private tables cannot promise.
-	 */
-	if (joinrel->consider_parallel && candidate->outerrel->partial_pathlist != NIL &&
-		!candidate->unique_outer &&
-		candidate->jointype != JOIN_RIGHT && candidate->jointype != JOIN_FULL)
-	{
-		Path	   *partial_path = linitial(candidate->outerrel->partial_pathlist);
-
-		if (!inner_path->parallel_safe && !candidate->unique_inner)
-			inner_path = get_cheapest_parallel_safe_total_inner(candidate->innerrel->pathlist);
-		if (inner_path != NULL && inner_path->parallel_safe && inner_path->param_info == NULL)
-			add_partial_path(joinrel, (Path *) make_path(root, candidate, partial_path, inner_path));
-	}
+	/* under force ours must survive whatever core offered: core's paths go first */
 	if (hjg_force)
 		drop_core_paths(joinrel);
+	add_path(joinrel, (Path *) make_path(root, candidate, outer_path, inner_path, false));
+	if (startup_path != NULL && startup_path != outer_path && startup_path->param_info == NULL)
+		add_path(joinrel, (Path *) make_path(root, candidate, startup_path, inner_path, false));
+
+	if (joinrel->consider_parallel && candidate->outerrel->partial_pathlist != NIL &&
+		!candidate->unique_outer)
+		offer_partial_paths(root, candidate, inner_path);
 }
 
 static void
@@ -205,7 +215,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	else
 	{
 		/* another pair of the same relations may have been eligible */
-		if (hjg_force)
+		if (hjg_force && have_ours(joinrel))
 			drop_core_paths(joinrel);
 		if (hjg_explain_declined)
 			report_declined(root, &candidate, why);

@@ -55,6 +55,9 @@ typedef struct HjgJobSpec
 	uint32		max_probe_rows; /* most rows of a probe batch */
 } HjgJobSpec;
 
+/* Probe batches that all handles of a job may have open at once. */
+#define HJG_JOB_BATCHES 32
+
 typedef struct HjgJob HjgJob;
 
 /* True when the arena exists and the device process is ready; costs two loads. */
@@ -65,6 +68,29 @@ extern bool hjg_service_available(HjgReason *reason);
  * and a reason when none can be had.
  */
 extern HjgJob *hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason);
+
+/*
+ * One job for several processes.  The owner, who leased it, hands out a name of it, which
+ * may lie in shared memory; every process that works on the job, the owner's included, attaches
+ * a handle of its own, with the spec of the lease.  Each handle fills slabs, adds build
+ * inputs and runs batches of its own; one of them submits the build, after all have added
+ * theirs.  Build inputs belong to the job until its owner releases it; releasing an
+ * attached handle gives back what else it has.  The owner may go first: then the
+ * supervisor returns the job when the last handle is released.
+ */
+typedef struct HjgJobName
+{
+	uint32		job_ix;
+	uint32		generation;
+} HjgJobName;
+
+extern HjgJobName hjg_job_share(HjgJob *job);
+/* NULL and a reason when the job is gone, or has too many participants. */
+extern HjgJob *hjg_job_attach(HjgJobName name, const HjgJobSpec *spec, HjgReason *reason);
+/* Where a slab of the job lies, whichever handle filled it; NULL when there is no such slab. */
+extern void *hjg_job_slab_at(uint32 slab_ix);
+/* Highest build row number + 1 of all handles' inputs, for checking results. */
+extern void hjg_job_build_limit(HjgJob *job, uint64 limit);
 
 /*
  * Lease one slab of HJG_SLAB_BYTES, zeroed, for keys; it belongs to the job.
@@ -133,14 +159,17 @@ typedef struct HjgJobTimes
 	uint64		build_ns;
 	uint64		probe_ns;
 	uint64		transfer_ns;	/* 0 where the engine reads the arena itself */
-	uint64		wait_ns;		/* that this backend spent waiting */
-	uint64		arena_bytes;	/* most slabs held at once, in bytes */
+	uint64		wait_ns;		/* that this handle spent waiting */
+	uint64		arena_bytes;	/* most slabs held at once that this handle saw, in bytes */
 	uint64		workspace_bytes;
 	int			npartitions;
 	HjgCpuStrategy strategy;
 } HjgJobTimes;
 
-/* Engine times of a job whose rounds have ended; copied out of shared memory. */
+/*
+ * Engine times of a job whose rounds have ended; copied out of shared memory.  Those of
+ * the engine are the job's, whichever handle is asked.
+ */
 extern void hjg_job_times(HjgJob *job, HjgJobTimes *times);
 /* Name of the device that runs the job, such as "cpu". */
 extern const char *hjg_job_device(HjgJob *job);

@@ -65,6 +65,8 @@ struct HjgJob
 	uint64		slab_owner;
 	Oid			role;
 	int			participant;
+	bool		attached;		/* another handle owns the job */
+	bool		shared;			/* there may be attached handles */
 	bool		submitted;		/* the device process may know of it */
 	HjgReason	reason;			/* why it failed; final */
 	char		device[32];
@@ -77,9 +79,15 @@ struct HjgJob
 	uint64		beat;			/* last seen, and when it changed */
 	uint64		beat_ns;
 	uint64		wait_ns;
-	uint32		nslabs;
-	uint32		max_slabs;
+	uint32		max_slabs;		/* of the job, at once, that we saw */
 };
+
+/*
+ * service_client.c: a handle for a slot that is leased, in the list of this process's
+ * jobs.  reserve makes sure that the next one cannot fail for want of memory.
+ */
+extern void hjg_service_reserve_job(void);
+extern HjgJob *hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation);
 
 /* service_release.c */
 extern void hjg_service_track(HjgJob *job);

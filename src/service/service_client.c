@@ -22,6 +22,8 @@
 #define LEASE_WAIT_MS 100
 #define LEASE_RETRY_MS 2
 
+StaticAssertDecl(HJG_JOB_BATCHES == HJG_MAX_BATCHES, "batches of a job");
+
 #define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
 
 /*
@@ -68,9 +70,10 @@ held_reserve(HjgHeldList *list, int n)
 static void
 count_slabs(HjgJob *job, int n)
 {
-	job->nslabs += n;
-	job->max_slabs = Max(job->max_slabs, job->nslabs);
-	__atomic_store_n(&job->slot->nslabs, job->nslabs, __ATOMIC_RELAXED);
+	uint32		nslabs = __atomic_add_fetch(&job->slot->nslabs, (uint32) n, __ATOMIC_RELAXED);
+
+	if (n > 0)
+		job->max_slabs = Max(job->max_slabs, nslabs);
 }
 
 /* Number of the device that the settings ask for; -1 when it is not there. */
@@ -93,13 +96,41 @@ find_device(void)
 	return -1;
 }
 
+/* An error after this leaves the struct for the next job. */
+static HjgJob *spare = NULL;
+
+void
+hjg_service_reserve_job(void)
+{
+	hjg_service_register_callbacks();
+	if (spare == NULL)
+		spare = MemoryContextAlloc(TopMemoryContext, sizeof(HjgJob));
+}
+
+HjgJob *
+hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation)
+{
+	HjgJob	   *job = spare;
+
+	spare = NULL;
+	memset(job, 0, sizeof(HjgJob));
+	job->role = GetUserId();
+	job->job_ix = job_ix;
+	job->generation = generation;
+	job->slot = hjg_job_at(&hjg_arena_map, job_ix);
+	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
+	job->slab_owner = hjg_slab_owner(job_ix, generation);
+	job->spec = *spec;
+	hjg_service_track(job);
+	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
+	return job;
+}
+
 HjgJob *
 hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 {
 	static uint32 hint = 0;
-	static HjgJob *spare = NULL;
 	HjgArena   *arena = &hjg_arena_map;
-	Oid			role = GetUserId();
 	HjgJob	   *job;
 	uint32		job_ix;
 	uint32		generation;
@@ -115,13 +146,10 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 		return NULL;
 	}
 
-	hjg_service_register_callbacks();
+	hjg_service_reserve_job();
 	if (hint == 0)
 		hint = HJG_MY_PROCNO;	/* spread the sessions */
-	/* an error while waiting leaves the struct for the next lease */
-	if (spare == NULL)
-		spare = MemoryContextAlloc(TopMemoryContext, sizeof(HjgJob));
-	while (!hjg_job_slot_lease(arena, hint, (uint32) MyProcPid, role, &job_ix, &generation))
+	while (!hjg_job_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation))
 		if (!wait_for_lease(&since_ns))
 		{
 			*reason = HJG_REASON_NO_SLOT;
@@ -129,18 +157,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 		}
 	hint = job_ix;
 
-	job = spare;
-	spare = NULL;
-	memset(job, 0, sizeof(HjgJob));
-	job->role = role;
-	job->job_ix = job_ix;
-	job->generation = generation;
-	job->slot = hjg_job_at(arena, job->job_ix);
-	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
-	job->slab_owner = hjg_slab_owner(job->job_ix, job->generation);
-	job->spec = *spec;
-	hjg_service_track(job);
-	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
+	job = hjg_service_make_job(spec, job_ix, generation);
 	strlcpy(job->device, arena->control->devices[device_ix].name, sizeof(job->device));
 
 	job->slot->device_ix = (uint32) device_ix;
@@ -223,6 +240,12 @@ hjg_job_build_submit(HjgJob *job)
 	hjg_bell_ring(&hjg_arena_map, job->job_ix);
 }
 
+void
+hjg_job_build_limit(HjgJob *job, uint64 limit)
+{
+	job->build_limit = limit;
+}
+
 static HjgBatch *
 batch_at(HjgJob *job, int batch)
 {
@@ -249,7 +272,10 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	HjgOp	   *op;
 
 	*reason = HJG_REASON_NONE;
-	while (b < HJG_MAX_BATCHES && job->batches[b].open)
+	/* other handles of the job take theirs at the same time */
+	while (b < HJG_MAX_BATCHES &&
+		   (job->batches[b].open ||
+			!hjg_op_move(&job->slot->batches[b], job->generation, HJG_OP_FREE, HJG_OP_FILLING)))
 		b++;
 	if (b == HJG_MAX_BATCHES)
 		return -1;
@@ -268,6 +294,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	/* a smaller place for results means more rounds, nothing worse */
 	if (batch->results.n == 0)
 	{
+		hjg_op_move(op, job->generation, HJG_OP_FILLING, HJG_OP_FREE);
 		*reason = HJG_REASON_ARENA_FULL;
 		return -1;
 	}
@@ -286,8 +313,6 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	batch->round = 0;
 	memset(&batch->cursor, 0, sizeof(batch->cursor));
 
-	if (!hjg_op_move(op, job->generation, HJG_OP_FREE, HJG_OP_FILLING))
-		elog(ERROR, "hjoin_gpu: batch %d is in use", b);
 	op->input_ref = 0;
 	op->ninputs = 0;
 	op->nrows = 0;

@@ -6,6 +6,10 @@
  * once.  Otherwise the job is marked abandoned: the engine sees the cancel flag
  * at its next poll, the device process tells the supervisor that it let go,
  * and the supervisor gives everything back.  The backend does not wait for that.
+ *
+ * An attached handle gives back its own batches and the slabs that it has added to
+ * nothing.  What it must leave, a round that runs and the build side, goes back with the
+ * job, which is why the owner of a shared job gives back all that bears its mark.
  */
 #include "postgres.h"
 
@@ -34,15 +38,14 @@ free_list(HjgHeldList *list)
 	list->items = NULL;
 }
 
-void
-hjg_job_release(HjgJob *job)
+/* End the job itself. */
+static void
+release_owned(HjgJob *job)
 {
-	if (job == NULL)
-		return;
-	dlist_delete(&job->node);
-	hjg_job_leave(job->slot, job->participant, (uint32) MyProcPid);
 	if (hjg_job_quiesce(&hjg_arena_map, job->slot, job->generation))
 	{
+		if (job->shared)
+			hjg_slab_release_all(&hjg_arena_map, job->slab_owner);
 		release_slabs(job, &job->loose);
 		release_slabs(job, &job->build);
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
@@ -52,7 +55,7 @@ hjg_job_release(HjgJob *job)
 		}
 		hjg_job_slot_free(job->slot, job->generation, HJG_JOB_SWEEPING);
 		/* it may keep a hash table for us */
-		if (job->submitted)
+		if (job->submitted || job->shared)
 			hjg_bell_ring(&hjg_arena_map, job->job_ix);
 	}
 	else if (hjg_job_abandon(&hjg_arena_map, job->slot, job->generation))
@@ -60,6 +63,27 @@ hjg_job_release(HjgJob *job)
 		hjg_service_count(HJG_COUNT_CANCELLED_JOBS, 1);
 		hjg_supervisor_poke();
 	}
+}
+
+void
+hjg_job_release(HjgJob *job)
+{
+	if (job == NULL)
+		return;
+	dlist_delete(&job->node);
+	if (job->attached)
+	{
+		for (int b = 0; b < HJG_MAX_BATCHES; b++)
+			if (job->batches[b].open)
+				hjg_job_batch_close(job, b);
+		__atomic_fetch_sub(&job->slot->nslabs, (uint32) job->loose.n, __ATOMIC_RELAXED);
+		release_slabs(job, &job->loose);
+	}
+	hjg_job_leave(job->slot, job->participant, (uint32) MyProcPid);
+	if (!job->attached)
+		release_owned(job);
+	else if (!hjg_job_leased(job->slot, job->generation))
+		hjg_supervisor_poke();	/* it may have waited for us only */
 
 	free_list(&job->loose);
 	free_list(&job->build);

@@ -128,6 +128,40 @@ test_sweep(void)
 	hjg_arena_detach(&arena);
 }
 
+/* The owner of a job that others use goes first. */
+static void
+test_shared(void)
+{
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	HjgJobSlot *job;
+	int			owner;
+	int			other;
+	int			nreturned;
+
+	arena = test_arena(16);
+	job = queued_job(&job_ix, &generation);
+	owner = hjg_job_join(job, 1, 1);
+	other = hjg_job_join(job, 2, 2);
+	test_claim(hjg_job_leased(job, generation), "a participant sees that the job is leased");
+	hjg_job_leave(job, owner, 1);
+	test_claim(!hjg_job_quiesce(&arena, job, generation), "a job that others use cannot be given back");
+	test_claim(!hjg_job_leased(job, generation), "but its lease ends, so that nobody attaches any more");
+	test_claim(hjg_job_abandon(&arena, job, generation) && job->cancel == 1, "it is abandoned and cancelled");
+	test_claim(hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 1 && nreturned == 0 &&
+			   leased_bytes() == HJG_SLAB_BYTES, "a sweep waits for the other participant");
+	hjg_job_leave(job, other, 2);
+	test_claim(hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+			   "and returns the job when it has left");
+
+	job = queued_job(&job_ix, &generation);
+	hjg_job_join(job, 2, 2);
+	hjg_job_abandon(&arena, job, generation);
+	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+			   "a participant that is gone without leaving is not waited for");
+	hjg_arena_detach(&arena);
+}
+
 static void
 test_limits(void)
 {
@@ -250,6 +284,7 @@ main(void)
 {
 	test_life();
 	test_sweep();
+	test_shared();
 	test_limits();
 	test_contention();
 	return test_end();
