@@ -60,7 +60,7 @@ $(pg_srcs:.c=.o): $(wildcard src/*/*.h)
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
 CUDA_TARGETS = 75 80 86 89 90
 CUDA_NEWEST = $(lastword $(CUDA_TARGETS))
-NVCC_FLAGS = -std=c++17 -O3 -lineinfo --threads 2 -Werror all-warnings -Isrc \
+NVCC_FLAGS = -std=c++17 -O3 --threads 2 -Werror all-warnings -Isrc \
 	$(foreach t,$(CUDA_TARGETS),-gencode arch=compute_$(t),code=sm_$(t)) \
 	-gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
 cuda_images = $(if $(NVCC),$(patsubst kernels/%.cu,build/kernels/%.fatbin,$(wildcard kernels/*.cu)))
@@ -158,6 +158,19 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 	@echo "all tests of the arena passed"
 .PHONY: check-arena
 # ---- end of check-arena ----
+
+# ---- check-cuda: the CUDA driver against a libcuda that is emulated on the host ----
+build/stub/libcuda.so.1: test/device/stub_libcuda.c kernels/hjg_csr_steps.h $(wildcard src/device/*.h src/layout/*.h)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -shared -o $@ $<
+cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
+build/test_cuda: test/device/test_cuda.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
+check-cuda: build/test_cuda build/stub/libcuda.so.1
+	LD_LIBRARY_PATH=build/stub build/test_cuda
+.PHONY: check-cuda
+# ---- end of check-cuda ----
 
 # ---- model tests ----
 build/test_model: test/model/test_model.c $(wildcard src/model/*.[ch])

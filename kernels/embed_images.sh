@@ -1,16 +1,17 @@
 #!/bin/sh
 # embed_images.sh: print C that embeds the named files as the table hjg_cuda_images
-# (see device_cuda_device.c).  With no file it prints an empty table.
-echo '#include "device/hjg_cuda.h"'
+# (see device/hjg_cuda.h).  With no file it prints an empty table.
+name_of() { basename "$1" .fatbin; }
+
+printf '#include "device/hjg_cuda.h"\n'
 for file; do
-	name=$(basename "$file" .fatbin)
-	echo "__asm__(\".pushsection .rodata\\n.balign 64\\nhjg_image_$name:\\n.incbin \\\"$file\\\"\\n.byte 0\\n.popsection\\n\");"
-	echo "extern const char hjg_image_$name[];"
+	name=$(name_of "$file")
+	printf '__asm__(".pushsection .rodata\\n.balign 64\\nhjg_image_%s:\\n.incbin \\"%s\\"\\n.popsection\\n");\n' "$name" "$file"
+	printf 'extern const char hjg_image_%s[];\n' "$name"
 done
-echo 'const HjgCudaImage hjg_cuda_images[] = {'
+printf 'const HjgCudaImage hjg_cuda_images[] = {\n'
 for file; do
-	name=$(basename "$file" .fatbin)
-	echo "	{\"$name\", hjg_image_$name},"
+	name=$(name_of "$file")
+	printf '\t{"%s", hjg_image_%s},\n' "$name" "$name"
 done
-echo '	{NULL, NULL},'
-echo '};'
+printf '\t{NULL, NULL},\n};\n'

@@ -160,6 +160,40 @@ run_append(Run *run, hjg_u32 slab_ix)
 }
 
 /*
+ * Give the memory of a free slab in our hands back to the system; false when a
+ * driver has it.  Such a slab stays warm, and counts as just freed.
+ */
+static bool
+remove_memory(const HjgArena *arena, hjg_u32 slab_ix)
+{
+	HjgSlab    *slab = &arena->slabs[slab_ix];
+	hjg_u32		none = HJG_HOLD_NONE;
+
+	if (!__atomic_compare_exchange_n(&slab->hold, &none, HJG_HOLD_TRIM, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	{
+		__atomic_store_n(&slab->freed_ms, now_ms(), __ATOMIC_RELAXED);
+		return false;
+	}
+	/* without the call's help the slab stays dirty, and is zeroed when it is leased */
+	if (madvise(hjg_arena_slab_at(arena, slab_ix), HJG_SLAB_BYTES, MADV_REMOVE) == 0)
+		slab->dirty_bytes = 0;
+	__atomic_store_n(&slab->hold, HJG_HOLD_NONE, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+void
+hjg_slab_unhold(const HjgArena *arena)
+{
+	for (hjg_u32 ix = 0; ix < arena->nslabs; ix++)
+	{
+		hjg_u32		device = HJG_HOLD_DEVICE;
+
+		(void) __atomic_compare_exchange_n(&arena->slabs[ix].hold, &device, HJG_HOLD_NONE, false, __ATOMIC_SEQ_CST,
+										   __ATOMIC_SEQ_CST);
+	}
+}
+
+/*
  * The whole warm stack is taken at once, which leaves the others to who leases
  * meanwhile; what stays goes back in its order before the system is called.
  */
@@ -171,6 +205,7 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 	Run			kept = {0};
 	Run			idle = {0};
 	Run			rest = {0};
+	hjg_u32		ntrimmed = 0;
 	hjg_u32		ref;
 	hjg_u32		slab_ix;
 
@@ -208,14 +243,17 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 	{
 		hjg_u32		next_ref = __atomic_load_n(&arena->slabs[slab_ix].next_ref, __ATOMIC_RELAXED);
 
-		/* without the call's help the slab stays dirty, and is zeroed when it is leased */
-		if (madvise(hjg_arena_slab_at(arena, slab_ix), HJG_SLAB_BYTES, MADV_REMOVE) == 0)
-			arena->slabs[slab_ix].dirty_bytes = 0;
 		__atomic_fetch_sub(&warm->nslabs, 1, __ATOMIC_RELAXED);
-		push_chain(arena, &arena->control->cold, slab_ix, slab_ix, 1);
+		if (remove_memory(arena, slab_ix))
+		{
+			push_chain(arena, &arena->control->cold, slab_ix, slab_ix, 1);
+			ntrimmed++;
+		}
+		else
+			push_chain(arena, warm, slab_ix, slab_ix, 1);
 		slab_ix = next_ref - 1;
 	}
-	return idle.n;
+	return ntrimmed;
 }
 
 hjg_u32

@@ -89,6 +89,9 @@ extern hjg_u32 hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner);
  */
 extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most);
 
+/* No device process lives: nothing holds slabs any more. */
+extern void hjg_slab_unhold(const HjgArena *arena);
+
 typedef struct HjgArenaUse
 {
 	hjg_u64		total_bytes;

@@ -1,19 +1,26 @@
 /*
  * device_drivers.c
- *	  The table of drivers, and the driver of the cpu engine.
+ *	  The table of drivers, the driver of the cpu engine, and the watcher.
  *
  * A new driver is one more HjgDriver in the table; it loads its libraries in
  * list() with dlopen and says in HjgDeviceInfo.reason why a device that it
- * found cannot be used.
+ * found cannot be used.  Starting a driver may take seconds, and a device may
+ * appear at any time; so a thread of its own, the watcher, lists such drivers again and
+ * again, while the process serves with what it has.
  */
 #define _GNU_SOURCE
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "device/hjg_cuda_join.h"
 #include "device/hjg_device.h"
+
+#define WATCH_MOST_MS 60000
 
 int
 hjg_device_cpus(void)
@@ -100,6 +107,7 @@ cpu_free(void *join)
 
 static const HjgDriver cpu_driver = {
 	.kind = "cpu",
+	.room = 1,
 	.list = cpu_list,
 	.build = cpu_build,
 	.probe = cpu_probe,
@@ -107,39 +115,116 @@ static const HjgDriver cpu_driver = {
 	.free = cpu_free,
 };
 
+/* The cpu engine comes first: it is device 0. */
 static const HjgDriver *const drivers[] = {
 	&cpu_driver,
+	&hjg_cuda_driver,
 };
 
-static const HjgDriver *device_driver[HJG_MAX_DEVICES];
-static int	device_number[HJG_MAX_DEVICES];
-static int	ndevices;
+#define NDRIVERS (sizeof(drivers) / sizeof(drivers[0]))
 
-int
-hjg_drivers_open(HjgDeviceInfo *devices, int room)
+/* ---- the table of devices ---- */
+
+/* Readers look at the state first, and at texts as what may change under them. */
+static void
+publish(HjgDeviceInfo *entry, const HjgDeviceInfo *info)
 {
-	ndevices = 0;
-	if (room > HJG_MAX_DEVICES)
-		room = HJG_MAX_DEVICES;
-	for (size_t d = 0; d < sizeof(drivers) / sizeof(drivers[0]); d++)
-	{
-		int			n = drivers[d]->list(devices + ndevices, room - ndevices);
+	if (memcmp(entry, info, sizeof(*info)) == 0)
+		return;
+	if (strncmp(entry->name, info->name, sizeof(entry->name)) != 0)
+		__atomic_store_n(&entry->state, HJG_DEVICE_ABSENT, __ATOMIC_SEQ_CST);
+	memcpy((char *) entry + sizeof(entry->state), (const char *) info + sizeof(entry->state),
+		   sizeof(*entry) - sizeof(entry->state));
+	__atomic_store_n(&entry->state, info->state, __ATOMIC_RELEASE);
+}
 
-		for (int i = 0; i < n; i++, ndevices++)
-		{
-			snprintf(devices[ndevices].kind, sizeof(devices[ndevices].kind), "%s", drivers[d]->kind);
-			device_driver[ndevices] = drivers[d];
-			device_number[ndevices] = i;
-		}
+static void
+list_driver(const HjgDriver *driver, HjgDeviceInfo *entries)
+{
+	HjgDeviceInfo infos[HJG_MAX_DEVICES];
+	int			n = driver->list(infos, driver->room);
+
+	for (int i = 0; i < driver->room; i++)
+	{
+		if (i >= n)
+			memset(&infos[i], 0, sizeof(infos[i]));
+		else
+			snprintf(infos[i].kind, sizeof(infos[i].kind), "%s", driver->kind);
+		publish(&entries[i], &infos[i]);
 	}
-	return ndevices;
+}
+
+void
+hjg_drivers_open(HjgDeviceInfo *devices, bool all)
+{
+	for (size_t d = 0; d < NDRIVERS; devices += drivers[d]->room, d++)
+		if (all || drivers[d]->tend == NULL)
+			list_driver(drivers[d], devices);
 }
 
 const HjgDriver *
 hjg_driver_of(int device_ix, int *number)
 {
-	if (device_ix < 0 || device_ix >= ndevices)
-		return NULL;
-	*number = device_number[device_ix];
-	return device_driver[device_ix];
+	for (size_t d = 0; d < NDRIVERS; device_ix -= drivers[d]->room, d++)
+		if (device_ix >= 0 && device_ix < drivers[d]->room)
+		{
+			*number = device_ix;
+			return drivers[d];
+		}
+	return NULL;
+}
+
+/* ---- the watcher ---- */
+
+static pthread_t watcher;
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t watch_wake = PTHREAD_COND_INITIALIZER;
+static bool watch_stop;
+
+static void *
+watch_main(void *arg)
+{
+	pthread_mutex_lock(&watch_lock);
+	while (!watch_stop)
+	{
+		HjgDeviceInfo *devices = arg;
+		unsigned	next_ms = WATCH_MOST_MS;
+		struct timespec ts;
+
+		pthread_mutex_unlock(&watch_lock);
+		for (size_t d = 0; d < NDRIVERS; devices += drivers[d]->room, d++)
+		{
+			unsigned	ms;
+
+			if (drivers[d]->tend == NULL)
+				continue;
+			list_driver(drivers[d], devices);
+			ms = drivers[d]->tend();
+			next_ms = ms < next_ms ? ms : next_ms;
+		}
+		clock_gettime(CLOCK_REALTIME, &ts);
+		ts.tv_sec += next_ms / 1000;
+		pthread_mutex_lock(&watch_lock);
+		if (!watch_stop)
+			pthread_cond_timedwait(&watch_wake, &watch_lock, &ts);
+	}
+	pthread_mutex_unlock(&watch_lock);
+	return NULL;
+}
+
+bool
+hjg_drivers_watch(HjgDeviceInfo *devices)
+{
+	watch_stop = false;
+	return pthread_create(&watcher, NULL, watch_main, devices) == 0;
+}
+
+void
+hjg_drivers_unwatch(void)
+{
+	pthread_mutex_lock(&watch_lock);
+	watch_stop = true;
+	pthread_cond_signal(&watch_wake);
+	pthread_mutex_unlock(&watch_lock);
+	pthread_join(watcher, NULL);
 }

@@ -23,11 +23,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "device/hjg_cuda_join.h"
 #include "device/hjg_device.h"
 
 #define MAX_RUNNERS 16
 #define SPIN_NS 30000			/* look for the next round so long before sleeping */
 #define MAX_POOLS 12
+#define CPU_DEVICE 0			/* device_drivers.c */
 
 typedef struct Task
 {
@@ -38,6 +40,7 @@ typedef struct Task
 	const HjgDriver *driver;
 	void	   *join;			/* NULL: not built, or failed */
 	HjgStatus	build_status;
+	HjgStatus	takeover;		/* why the cpu engine took over, or HJG_OK */
 	HjgEnv		env;
 	int			next_batch;
 } Task;
@@ -144,29 +147,63 @@ collect_inputs(const Task *task, const HjgOp *op, hjg_u32 key_width, int *nsegme
 	return segments;
 }
 
+/* Build by task->driver. */
 static HjgStatus
-run_build(Task *task, HjgJobSlot *job, HjgOp *op)
+build_join(Task *task, HjgJobSlot *job, int number)
 {
-	HjgJoinSpec spec = {(int) job->key_width, (HjgMatchMode) job->mode, (HjgCpuStrategy) job->strategy};
+	const HjgJoinSpec spec = {(int) job->key_width, (HjgMatchMode) job->mode, (HjgCpuStrategy) job->strategy};
 	HjgSegment *segments;
 	HjgStatus	status;
 	int			nsegments = 0;
+
+	segments = collect_inputs(task, &job->build, (hjg_u32) spec.key_width, &nsegments);
+	if (segments == NULL)
+		return HJG_ERR_INPUT;
+	status = task->driver->build(number, &task->env, &spec, segments, nsegments, &task->join);
+	if (status != HJG_OK)
+		task->join = NULL;
+	free(segments);
+	return status;
+}
+
+/*
+ * A device that has no memory for the join, or whose driver refuses, is no reason to
+ * leave the join to the backend's single thread: the cpu engine builds it, from the
+ * inputs that stay in the arena as long as the job.  False when the status
+ * is none of these, or building failed too.
+ */
+static bool
+take_over(Task *task, HjgJobSlot *job, HjgStatus status)
+{
+	int			number;
+
+	if (status != HJG_ERR_MEMORY && status != HJG_ERR_DEVICE)
+		return false;
+	if (task->driver == NULL || task->driver == hjg_driver_of(CPU_DEVICE, &number))
+		return false;
+	drop_join(task);
+	task->driver = hjg_driver_of(CPU_DEVICE, &number);
+	task->takeover = status;
+	task->build_status = build_join(task, job, number);
+	return task->build_status == HJG_OK;
+}
+
+static HjgStatus
+run_build(Task *task, HjgJobSlot *job)
+{
+	HjgStatus	status;
 	int			number;
 
 	hjg_fault_here(HJG_PHASE_BUILD, env_poll, task);
-	if ((spec.key_width != HJG_KEY_WIDTH_4 && spec.key_width != HJG_KEY_WIDTH_8 &&
-		 spec.key_width != HJG_KEY_WIDTH_16) ||
-		(unsigned) spec.mode > HJG_MATCH_ANTI || (unsigned) spec.strategy > HJG_CPU_RADIX)
+	if ((job->key_width != HJG_KEY_WIDTH_4 && job->key_width != HJG_KEY_WIDTH_8 &&
+		 job->key_width != HJG_KEY_WIDTH_16) ||
+		job->mode > HJG_MATCH_ANTI || job->strategy > HJG_CPU_RADIX)
 		return HJG_ERR_INPUT;
 	task->driver = hjg_driver_of((int) job->device_ix, &number);
 	if (task->driver == NULL)
 		return HJG_ERR_INPUT;
 	if (env_poll(task))
 		return HJG_ERR_CANCELLED;
-	segments = collect_inputs(task, op, (hjg_u32) spec.key_width, &nsegments);
-	if (segments == NULL)
-		return HJG_ERR_INPUT;
-
 	task->env = (HjgEnv) {
 		.pool = pool_of(job->nthreads),
 		.arg = task,
@@ -174,11 +211,8 @@ run_build(Task *task, HjgJobSlot *job, HjgOp *op)
 		.free = env_free,
 		.poll = env_poll,
 	};
-	status = task->driver->build(number, &task->env, &spec, segments, nsegments, &task->join);
-	if (status != HJG_OK)
-		task->join = NULL;
-	free(segments);
-	return status;
+	status = build_join(task, job, number);
+	return take_over(task, job, status) ? HJG_OK : status;
 }
 
 typedef struct SumPieces
@@ -239,6 +273,8 @@ run_probe(Task *task, HjgJobSlot *job, HjgOp *op)
 	{
 		result.npages = (int) npages;
 		status = task->driver->probe(task->join, segments, nsegments, &cursor, &result);
+		if (take_over(task, job, status))
+			status = task->driver->probe(task->join, segments, nsegments, &cursor, &result);
 	}
 	if (status == HJG_OK)
 	{
@@ -263,6 +299,7 @@ publish_stats(const Task *task, HjgJobSlot *job)
 {
 	HjgJobStats stats = {0};
 
+	__atomic_store_n(&job->stats.takeover, task->takeover, __ATOMIC_RELAXED);
 	if (task->join == NULL)
 		return;
 	task->driver->stats(task->join, &stats);
@@ -285,7 +322,7 @@ run_op(Task *task, HjgJobSlot *job, HjgOp *op)
 	hjg_beat_enter(&task->beat);
 	if (op == &job->build)
 	{
-		status = run_build(task, job, op);
+		status = run_build(task, job);
 		task->build_status = status;
 	}
 	else
@@ -336,6 +373,7 @@ visit(Task *task, HjgJobSlot *job)
 	if (task->generation != HJG_WORD_GENERATION(word))
 	{
 		task->build_status = HJG_OK;
+		task->takeover = HJG_OK;
 		task->next_batch = 0;
 	}
 	task->generation = HJG_WORD_GENERATION(word);
@@ -446,7 +484,9 @@ hjg_scheduler_start(HjgServe *with)
 	__atomic_store_n(&control->busy, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&control->nthreads, serve->nthreads, __ATOMIC_RELAXED);
 	memset(control->devices, 0, sizeof(control->devices));
-	hjg_drivers_open(control->devices, HJG_MAX_DEVICES);
+	hjg_health_open(control);
+	hjg_cuda_region_open(&serve->arena);
+	hjg_drivers_open(control->devices, serve->list_all);
 
 	if (!hjg_beat_start(&serve->arena, beat_sources, HJG_MAX_JOBS))
 	{
@@ -463,6 +503,8 @@ hjg_scheduler_start(HjgServe *with)
 		hjg_beat_stop();
 		return false;
 	}
+	if (!hjg_drivers_watch(control->devices))
+		fprintf(stderr, "hjoin_gpu_device: no thread to look for devices; there is only the cpu engine\n");
 	__atomic_store_n(&control->ready_epoch, serve->epoch, __ATOMIC_SEQ_CST);
 	(void) !send(serve->socket, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
@@ -476,8 +518,12 @@ hjg_scheduler_stop(void)
 	for (int i = 0; i < nrunners; i++)
 		pthread_join(runners[i], NULL);
 	hjg_beat_stop();
+	hjg_drivers_unwatch();
 	for (int i = 0; i < HJG_MAX_JOBS; i++)
 		drop_join(&tasks[i]);
+	hjg_cuda_region_trim(0);
+	hjg_cuda_region_open(NULL);
+	hjg_health_open(NULL);
 	for (int i = 0; i < MAX_POOLS; i++)
 	{
 		if (pools[i] != NULL)

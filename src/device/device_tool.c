@@ -9,16 +9,18 @@
 int
 hjg_device_list(void)
 {
-	HjgDeviceInfo devices[HJG_MAX_DEVICES];
-	int			n = hjg_drivers_open(devices, HJG_MAX_DEVICES);
+	HjgDeviceInfo devices[HJG_MAX_DEVICES] = {0};
 
-	for (int i = 0; i < n; i++)
+	hjg_drivers_open(devices, true);
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
 		const HjgDeviceInfo *device = &devices[i];
 
+		if (device->state == HJG_DEVICE_ABSENT)
+			continue;
 		printf("%-10s %-8s %s, %u units, %llu MB%s%s\n", device->name, device->kind, device->description,
 			   device->compute_units, (unsigned long long) (device->memory_bytes >> 20),
 			   device->state == HJG_DEVICE_READY ? "" : "; not usable: ", device->reason);
 	}
-	return n > 0 ? 0 : 1;
+	return 0;
 }

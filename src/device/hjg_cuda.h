@@ -88,6 +88,8 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 	F(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes)) \
 	F(memory_alloc, "cuMemAlloc_v2", (HjgCudaPtr *ptr, size_t bytes)) \
 	F(memory_free, "cuMemFree_v2", (HjgCudaPtr ptr)) \
+	F(host_alloc, "cuMemHostAlloc", (void **ptr, size_t bytes, unsigned flags)) \
+	F(host_free, "cuMemFreeHost", (void *ptr)) \
 	F(host_register, "cuMemHostRegister_v2", (void *ptr, size_t bytes, unsigned flags)) \
 	F(host_unregister, "cuMemHostUnregister", (void *ptr)) \
 	F(copy_in, "cuMemcpyHtoDAsync_v2", (HjgCudaPtr to, const void *from, size_t bytes, HjgCudaStream stream)) \

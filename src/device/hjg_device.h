@@ -10,7 +10,7 @@
  * Threads.  All signals are blocked in all of them from before the first one
  * starts.  The main thread waits for the socket's end and for SIGTERM; runners
  * claim operations and run them, sharing one engine pool; the beater says that
- * the process is alive and trims idle memory.
+ * the process is alive and trims idle memory; the watcher looks for devices.
  */
 #ifndef HJG_DEVICE_H
 #define HJG_DEVICE_H
@@ -31,8 +31,17 @@
 typedef struct HjgDriver
 {
 	const char *kind;
-	/* Fill in at most room devices; returns how many. */
+	int			room;			/* most devices that it lists */
+	/*
+	 * Fill in at most room devices; returns how many.  May be called again to see
+	 * what has changed: a device keeps its place.
+	 */
 	int			(*list) (HjgDeviceInfo *devices, int room);
+	/*
+	 * Not NULL: listing may take long, so it is done by the watcher, again and again.
+	 * Housekeeping after each time; returns when to come back, in ms.
+	 */
+	unsigned	(*tend) (void);
 	HjgStatus	(*build) (int device, const HjgEnv *env, const HjgJoinSpec *spec,
 						  const HjgSegment *segments, int nsegments, void **join);
 	HjgStatus	(*probe) (void *join, const HjgSegment *segments, int nsegments,
@@ -41,8 +50,15 @@ typedef struct HjgDriver
 	void		(*free) (void *join);
 } HjgDriver;
 
-/* Open all drivers and fill in the arena's or another table; returns the number of devices. */
-extern int	hjg_drivers_open(HjgDeviceInfo *devices, int room);
+/*
+ * Open all drivers and fill in the arena's or another table of HJG_MAX_DEVICES entries, at
+ * places that belong to the drivers; entries between them are absent.  What
+ * takes long is left to the watcher, unless all is set.
+ */
+extern void hjg_drivers_open(HjgDeviceInfo *devices, bool all);
+/* Start and stop the thread that looks after drivers with tend(); false when it cannot start. */
+extern bool hjg_drivers_watch(HjgDeviceInfo *devices);
+extern void hjg_drivers_unwatch(void);
 /* The driver of a device that was listed, and the device's number within it; or NULL. */
 extern const HjgDriver *hjg_driver_of(int device_ix, int *number);
 
@@ -104,6 +120,7 @@ typedef struct HjgServe
 	int			socket;			/* to the supervisor */
 	hjg_u32		epoch;			/* which process of this arena this is */
 	int			nthreads;		/* of the engine pool; 0 = one for each CPU */
+	bool		list_all;		/* know all devices before the start, however long it takes */
 } HjgServe;
 
 /* Start runners and beater.  False, with a message on stderr, when that fails. */

@@ -24,7 +24,6 @@ HjgTuning	hjg_engine_tuning = {
 	.chunk_rows = 32768,
 	.unit_rows = 16384,
 	.giant_rows = 262144,
-	.min_radix_rows = 131072,
 	.min_fast_rows = 4096,
 };
 
@@ -362,25 +361,6 @@ rows_that_fit(const HjgJoin *join, hjg_u64 nrows, hjg_u64 room)
 	return rows >= hjg_engine_tuning.min_fast_rows && rows < nrows ? (hjg_u32) rows : 0;
 }
 
-/*
- * Whether to partition nrows probe rows.  A partitioned batch reads most of the
- * table once into the cache and saves a cache miss or two a row; measured, that
- * breaks even at about one probe row for 16 build rows.
- */
-static bool
-partition_batch(const HjgJoin *join, hjg_u64 nrows)
-{
-	const hjg_u64 table_rows = join->table.nrows;
-
-	if (join->spec.strategy == HJG_CPU_NOP ||
-		hjg_probe_radix_bits(join->spec.key_width, table_rows, nrows) == 0)
-		return false;
-	if (join->spec.strategy == HJG_CPU_RADIX)
-		return true;
-	return table_rows * (hjg_u64) hjg_tuple_bytes(join->spec.key_width) > hjg_l2_bytes() &&
-		nrows >= hjg_engine_tuning.min_radix_rows && nrows >= table_rows / 16;
-}
-
 /* Rows of the next window: what the room is likely to take, and some more. */
 static hjg_u32
 window_rows(double pairs_per_row, hjg_u64 room, hjg_u64 nrows)
@@ -418,7 +398,8 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 
 		if (fast_rows > 0)
 		{
-			const bool	partitioned = partition_batch(join, fast_rows);
+			const bool	partitioned = join->spec.strategy == HJG_CPU_RADIX &&
+				hjg_probe_radix_bits(join->spec.key_width, join->table.nrows, fast_rows) > 0;
 			hjg_u64		before = npairs;
 			bool		fits = false;
 
@@ -481,7 +462,7 @@ hjg_join_free(HjgJoin *join)
 	if (join == NULL)
 		return;
 	env = join->env;
-	hjg_block_free(join, &join->start_block);
+	hjg_block_free(join, &join->lines_block);
 	hjg_block_free(join, &join->tuples_block);
 	hjg_block_free(join, &join->runs_block);
 	hjg_block_free(join, &join->partition_block);

@@ -42,8 +42,8 @@ typedef struct WindowTask
 typedef struct Group
 {
 	HjgMixed	key[GROUP_ROWS];
-	hjg_u32		begin[GROUP_ROWS];
-	hjg_u32		end[GROUP_ROWS];
+	hjg_u32		number[GROUP_ROWS]; /* of the bucket */
+	HjgBucket	bucket[GROUP_ROWS];
 } Group;
 
 static hjg_u32
@@ -63,7 +63,6 @@ HJG_ALWAYS_INLINE void
 locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *group)
 {
 	const HjgTable *table = window->table;
-	const hjg_u64 tb = (hjg_u64) hjg_tuple_bytes(width);
 	HjgScan		scan;
 	const hjg_u8 *keys;
 	hjg_u32		row;
@@ -79,35 +78,32 @@ locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *gro
 	}
 	for (hjg_u32 i = 0; i < n; i++)
 	{
-		group->begin[i] = hjg_mixed_prefix(width, group->key[i].high, table->bucket_bits);
-		__builtin_prefetch(&table->start[group->begin[i]]);
+		group->number[i] = hjg_mixed_prefix(width, group->key[i].high, table->bucket_bits);
+		__builtin_prefetch(table->lines + (size_t) group->number[i] * HJG_LINE_BYTES);
 	}
 	for (hjg_u32 i = 0; i < n; i++)
 	{
-		hjg_u32		bucket = group->begin[i];
-
-		group->begin[i] = table->start[bucket];
-		group->end[i] = table->start[bucket + 1];
-		__builtin_prefetch(table->tuples + group->begin[i] * tb);
+		group->bucket[i] = hjg_table_bucket(width, table, group->number[i]);
+		__builtin_prefetch(group->bucket[i].tuples);
 	}
 }
 
 HJG_ALWAYS_INLINE hjg_u32
-count_matches(int width, const HjgTable *table, HjgMixed key, hjg_u32 begin, hjg_u32 end)
+count_matches(int width, HjgBucket bucket, HjgMixed key)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
 	hjg_u32		matches = 0;
 
-	if (end - begin > HJG_HEAVY_BUCKET)
+	if (bucket.ntuples > HJG_HEAVY_BUCKET)
 	{
 		hjg_u32		first;
 		hjg_u32		last;
 
-		hjg_table_bisect(width, table, key, begin, end, &first, &last);
+		hjg_bucket_bisect(width, bucket, key, &first, &last);
 		return last - first;
 	}
-	for (; begin < end; begin++)
-		matches += (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, table->tuples + begin * tb), key);
+	for (hjg_u32 i = 0; i < bucket.ntuples; i++)
+		matches += (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, bucket.tuples + i * tb), key);
 	return matches;
 }
 
@@ -128,7 +124,7 @@ count_unit(int width, WindowTask *window, hjg_u32 unit)
 		locate(width, window, row, n, &group);
 		for (hjg_u32 i = 0; i < n; i++)
 		{
-			hjg_u32		count = count_matches(width, window->table, group.key[i], group.begin[i], group.end[i]);
+			hjg_u32		count = count_matches(width, group.bucket[i], group.key[i]);
 
 			if (window->mode == HJG_MATCH_LEFT)
 				count += count == 0;
@@ -178,16 +174,16 @@ writer_turn(Writer *writer)
 
 /* Pairs [skip, skip + n) of one row; n > 0. */
 HJG_ALWAYS_INLINE bool
-write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgMixed key, hjg_u32 begin,
-		  hjg_u32 end, hjg_u32 skip, hjg_u32 n)
+write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgMixed key, HjgBucket bucket,
+		  hjg_u32 skip, hjg_u32 n)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
-	const hjg_u8 *tuples = window->table->tuples;
-	hjg_u32		first = begin;
-	hjg_u32		last = end;
+	const hjg_u8 *tuples = bucket.tuples;
+	hjg_u32		first = 0;
+	hjg_u32		last = bucket.ntuples;
 
-	if (end - begin > HJG_HEAVY_BUCKET)
-		hjg_table_bisect(width, window->table, key, begin, end, &first, &last);
+	if (bucket.ntuples > HJG_HEAVY_BUCKET)
+		hjg_bucket_bisect(width, bucket, key, &first, &last);
 	else
 	{
 		while (first < last && !hjg_mixed_equal(width, hjg_tuple_key(width, tuples + first * tb), key))
@@ -200,7 +196,7 @@ write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgM
 		writer->room--;
 		return true;
 	}
-	if (end - begin > HJG_HEAVY_BUCKET)
+	if (bucket.ntuples > HJG_HEAVY_BUCKET)
 	{
 		first += skip;
 		while (n > 0)
@@ -279,8 +275,8 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 				continue;
 			}
 			m = count - (hjg_u32) skip < left ? count - (hjg_u32) skip : (hjg_u32) left;
-			if (!write_row(width, window, &writer, window->row + row + i, group.key[i], group.begin[i],
-						   group.end[i], (hjg_u32) skip, m))
+			if (!write_row(width, window, &writer, window->row + row + i, group.key[i], group.bucket[i],
+						   (hjg_u32) skip, m))
 				return;
 			left -= m;
 			skip = 0;

@@ -2,12 +2,20 @@
  * engine_probe.c
  *	  The fast path of probing: all pairs of a batch, in any order.
  *
- * Probe rows come either straight from the batch or, where the table is larger
- * than the second-level cache and the batch is worth it, from a copy that is
- * partitioned by mixed key, so that a stretch of it touches a stretch of the
- * table that fits.  Rows go through in small blocks in stages (group
- * prefetching; Chen et al., TODS 2007): mix and prefetch the bucket's place,
- * read it and prefetch its tuples, compare.
+ * Probe rows come either straight from the batch or, if the join's spec asks for
+ * it, from a copy that is partitioned by mixed key, so that a stretch of it touches
+ * a stretch of the table that the second-level cache holds.  Rows go through in
+ * blocks in stages (group prefetching; Chen et al., TODS 2007): mix and prefetch
+ * the bucket's line, read it and prefetch what a crowded bucket has elsewhere,
+ * compare.
+ *
+ * Why partitioning has to be asked for: a row waits for one line, and a core
+ * overlaps more than ten such waits; copying a row by partition costs as much.
+ * Milliseconds of the probe side with 4 threads, 4-byte keys, straight and
+ * partitioned, in batches of 8M rows and of 1M:
+ *		 5M x 20M rows		34 and 50		33 and 48
+ *		16M x 16M rows		43 and 45		43 and 54
+ *		64M x 64M rows		219 and 239		(not taken)
  *
  * Results.  A slot gathers pairs in its own buffer and writes them chunkwise to
  * places of the result that it claims from one atomic counter.  Behind the
@@ -16,10 +24,6 @@
  * the pairs are more than the capacity; otherwise pairs from the end are moved
  * into the gaps, and the result is filled from its first page on.
  */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "engine/hjg_engine_internal.h"
 
 /* Rows that go through the stages together. */
@@ -67,8 +71,10 @@ typedef struct Block
 	hjg_u64		high[BLOCK_ROWS];
 	hjg_u64		low[BLOCK_ROWS];
 	hjg_u32		row[BLOCK_ROWS];
-	hjg_u32		begin[BLOCK_ROWS];
-	hjg_u32		end[BLOCK_ROWS];
+	hjg_u32		bucket[BLOCK_ROWS]; /* its number */
+	hjg_u32		ntuples[BLOCK_ROWS];
+	const hjg_u8 *tuples[BLOCK_ROWS];
+	hjg_u32		n;
 } Block;
 
 /* --- writing results --- */
@@ -216,10 +222,10 @@ close_gaps(ProbeTask *probe, int nslots)
 
 /* All tuples [begin, end) of one key, however many. */
 HJG_ALWAYS_INLINE bool
-emit_run(int width, ProbeTask *probe, Slot *slot, hjg_u32 probe_row, hjg_u32 begin, hjg_u32 end)
+emit_run(int width, ProbeTask *probe, Slot *slot, hjg_u32 probe_row, const hjg_u8 *tuples, hjg_u32 begin,
+		 hjg_u32 end)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
-	const hjg_u8 *tuples = probe->table->tuples;
 
 	while (begin < end)
 	{
@@ -240,12 +246,12 @@ emit_run(int width, ProbeTask *probe, Slot *slot, hjg_u32 probe_row, hjg_u32 beg
 
 HJG_ALWAYS_INLINE bool
 probe_heavy(int width, HjgMatchMode mode, ProbeTask *probe, Slot *slot, HjgMixed key, hjg_u32 probe_row,
-			hjg_u32 begin, hjg_u32 end)
+			HjgBucket bucket)
 {
 	hjg_u32		first;
 	hjg_u32		last;
 
-	hjg_table_bisect(width, probe->table, key, begin, end, &first, &last);
+	hjg_bucket_bisect(width, bucket, key, &first, &last);
 	if (mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI)
 	{
 		if ((first < last) == (mode == HJG_MATCH_SEMI))
@@ -253,7 +259,7 @@ probe_heavy(int width, HjgMatchMode mode, ProbeTask *probe, Slot *slot, HjgMixed
 			HjgPair		pair = {probe_row, HJG_NO_ROW};
 
 			if (mode == HJG_MATCH_SEMI)
-				pair.build_row = hjg_tuple_row(width, probe->table->tuples + (size_t) first * hjg_tuple_bytes(width));
+				pair.build_row = hjg_tuple_row(width, bucket.tuples + (size_t) first * hjg_tuple_bytes(width));
 			slot->buffer[slot->npairs++] = pair;
 		}
 		return true;
@@ -263,7 +269,7 @@ probe_heavy(int width, HjgMatchMode mode, ProbeTask *probe, Slot *slot, HjgMixed
 		slot->buffer[slot->npairs++] = (HjgPair) {probe_row, HJG_NO_ROW};
 		return true;
 	}
-	return emit_run(width, probe, slot, probe_row, first, last);
+	return emit_run(width, probe, slot, probe_row, bucket.tuples, first, last);
 }
 
 /*
@@ -271,17 +277,15 @@ probe_heavy(int width, HjgMatchMode mode, ProbeTask *probe, Slot *slot, HjgMixed
  * bucket and one more; their number.  Branches on the bucket's size only.
  */
 HJG_ALWAYS_INLINE hjg_u32
-scan_bucket(int width, HjgMatchMode mode, bool cached, const hjg_u8 *tuples, HjgMixed key, hjg_u32 probe_row,
-			hjg_u32 begin, hjg_u32 end, HjgPair *out)
+scan_bucket(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
 {
 	const int	tb = hjg_tuple_bytes(width);
-	const hjg_u8 *t = tuples + (size_t) begin * tb;
-	const hjg_u32 n = end - begin;
+	const hjg_u8 *t = bucket.tuples;
+	const hjg_u32 n = bucket.ntuples;
 	hjg_u32		npairs = 0;
 	hjg_u32		found = 0;
 	hjg_u32		build_row = HJG_NO_ROW;
 
-	(void) cached;
 #define SCAN_ONE(i, present) \
 	do { \
 		hjg_u32		row = hjg_tuple_row(width, t + (i) * (hjg_u32) tb); \
@@ -328,56 +332,56 @@ scan_bucket(int width, HjgMatchMode mode, bool cached, const hjg_u8 *tuples, Hjg
 
 #if defined(__x86_64__)
 /*
- * The same with AVX-512, up to eight tuples at a time: what matches is
- * compressed to the front, so that nothing branches on the keys.  Tuples of 8
- * bytes are read from the bucket's first on if they are cached, and otherwise by
- * whole cache lines, so that no line without a tuple of the bucket is waited for;
- * the former mispredicts fewer branches.  Writes eight pairs at least.
+ * The same with AVX-512, a line's worth of tuples at a time: what matches is
+ * compressed to the front, so that nothing branches on the keys.  The tuples of a
+ * crowded bucket are read as if a line's header stood before them.  Writes eight
+ * pairs at least.
  */
 HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
-scan_bucket_avx512(int width, HjgMatchMode mode, bool cached, const hjg_u8 *tuples, HjgMixed key,
-				   hjg_u32 probe_row, hjg_u32 begin, hjg_u32 end, HjgPair *out)
+scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
 {
 	const __m512i wanted = _mm512_set1_epi64((long long) key.high);
+	const hjg_u32 step = hjg_line_tuples(width);
+	const hjg_u8 *line = bucket.tuples - hjg_line_header_bytes(width);
+	hjg_u32		left = bucket.ntuples;
 	hjg_u32		npairs = 0;
 
 	if (width == 16)
-		return scan_bucket(width, mode, cached, tuples, key, probe_row, begin, end, out);
-	do
+		return scan_bucket(width, mode, bucket, key, probe_row, out);
+	for (;;)
 	{
+		const __m512i words = _mm512_loadu_si512(line);
+		const hjg_u32 n = left < step ? left : step;
 		__m512i		keys;
 		__m512i		pairs;		/* build row in the upper half */
 		__mmask8	equal;
 
 		if (width == 4)
 		{
-			const hjg_u32 line = cached ? begin : begin & ~7u;
-
-			pairs = _mm512_loadu_si512(tuples + (size_t) line * 8);
-			keys = _mm512_and_si512(pairs, _mm512_set1_epi64(0xFFFFFFFF));
-			equal = (__mmask8) (_bzhi_u32(0xFF, end - line) & (0xFFu << (begin - line)));
-			begin = line + 8;
+			/* the header lies where a tuple would */
+			pairs = words;
+			keys = _mm512_and_si512(words, _mm512_set1_epi64(0xFFFFFFFF));
+			equal = (__mmask8) (_bzhi_u32(0xFF, n + 1) & 0xFE);
 		}
 		else
 		{
-			/* five tuples of three words, or eight: words 0 to 15 and 8 to 23 */
-			const hjg_u8 *t = tuples + (size_t) begin * 12;
-			const __m512i key_words = _mm512_set_epi32(30, 29, 27, 26, 24, 23, 13, 12, 10, 9, 7, 6, 4, 3, 1, 0);
-			const __m512i row_words = _mm512_set_epi32(31, 31, 28, 28, 25, 25, 14, 14, 11, 11, 8, 8, 5, 5, 2, 2);
-			const __m512i front = _mm512_loadu_si512(t);
-			const __m512i back = end - begin > 5 ? _mm512_loadu_si512(t + 32) : front;
+			const __m512i key_words = _mm512_set_epi32(15, 15, 15, 15, 15, 15, 14, 13, 11, 10, 8, 7, 5, 4, 2, 1);
+			const __m512i row_words = _mm512_set_epi32(15, 15, 15, 15, 15, 15, 15, 15, 12, 12, 9, 9, 6, 6, 3, 3);
 
-			keys = _mm512_permutex2var_epi32(front, key_words, back);
-			pairs = _mm512_permutex2var_epi32(front, row_words, back);
-			equal = (__mmask8) _bzhi_u32(0xFF, end - begin);
-			begin += 8;
+			keys = _mm512_permutexvar_epi32(key_words, words);
+			pairs = _mm512_permutexvar_epi32(row_words, words);
+			equal = (__mmask8) _bzhi_u32(0x1F, n);
 		}
 		pairs = _mm512_mask_set1_epi32(pairs, 0x5555, (int) probe_row);
 		equal = _mm512_mask_cmpeq_epi64_mask(equal, keys, wanted);
 		if (mode != HJG_MATCH_ANTI)
 			_mm512_storeu_si512(out + npairs, _mm512_maskz_compress_epi64(equal, pairs));
 		npairs += (hjg_u32) _mm_popcnt_u32(equal);
-	} while (begin < end && !(mode == HJG_MATCH_SEMI && npairs > 0));
+		left -= n;
+		if (left == 0 || (mode == HJG_MATCH_SEMI && npairs > 0))
+			break;
+		line += step * (hjg_u32) hjg_tuple_bytes(width);
+	}
 
 	if (mode == HJG_MATCH_SEMI)
 		return npairs > 0;
@@ -410,11 +414,13 @@ scan_bucket_avx512(int width, HjgMatchMode mode, bool cached, const hjg_u8 *tupl
 
 typedef bool (*ProbeFn) (ProbeTask *probe, Slot *slot, hjg_u64 begin, hjg_u64 end);
 
+#define PARTITIONED_keys false
+#define PARTITIONED_tuples true
 #define DEFINE_PROBE(source, width, mode, isa, target, kernel) \
 	target static bool probe_##source##_##width##_##mode##_##isa(ProbeTask *probe, Slot *slot, \
 																 hjg_u64 begin, hjg_u64 end) \
 	{ \
-		return probe_##source##_##kernel(width, HJG_MATCH_##mode, probe, slot, begin, end); \
+		return probe_rows_##kernel(width, HJG_MATCH_##mode, PARTITIONED_##source, probe, slot, begin, end); \
 	}
 #define DEFINE_MODES(source, width, isa, target, kernel) \
 	DEFINE_PROBE(source, width, ALL, isa, target, kernel) \
@@ -483,12 +489,12 @@ hjg_probe_slots_bytes(int nslots)
 	return slot_bytes() * (size_t) nslots;
 }
 
-/* Fan-out for a probe batch whose slices of the table fit in the cache, or 0: not worth it. */
+/* Fan-out for a probe batch by which slices of the table fit in the cache; 0: all of it does. */
 int
 hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows)
 {
-	int			bits = hjg_radix_bits(build_rows, (size_t) hjg_tuple_bytes(width) + 2, hjg_l2_bytes() / 8);
-	int			bucket_bits = hjg_table_bucket_bits(build_rows);
+	int			bucket_bits = hjg_table_bucket_bits(width, build_rows);
+	int			bits = hjg_radix_bits((hjg_u64) 1 << bucket_bits, HJG_LINE_BYTES, hjg_l2_bytes() / 8);
 
 	if (bits > bucket_bits)
 		bits = bucket_bits;

@@ -100,15 +100,15 @@ typedef struct HjgResult
 typedef struct HjgJoin HjgJoin;
 
 /*
- * Selectable algorithms of the cpu engine; AUTO chooses by sizes, batch by batch.
- * The table is the same for both and is built by partitions where that is
- * faster; the strategy says what happens to the probe side.
+ * Selectable algorithms of the cpu engine.  The table is the same for both and is
+ * built by partitions where that is faster; the strategy says what happens to the
+ * probe side.  AUTO takes its rows as they come: see engine_probe.c for figures.
  */
 typedef enum HjgCpuStrategy
 {
 	HJG_CPU_AUTO = 0,
-	HJG_CPU_NOP,				/* one shared table, no partitioning */
-	HJG_CPU_RADIX				/* radix partitions of cache size */
+	HJG_CPU_NOP,				/* probe rows as they come */
+	HJG_CPU_RADIX				/* in radix partitions of cache size */
 } HjgCpuStrategy;
 
 typedef struct HjgJoinSpec

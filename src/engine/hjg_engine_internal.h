@@ -11,11 +11,12 @@
  *				runs on at most as many slots as the pool has threads.
  *	  unit		what a slot takes at a time, from one atomic counter a task.
  *
- * The table is the same for every strategy: all tuples in order of bucket
- * (within it in order of build row), and start[b] = index of the first tuple of
- * bucket b.  A bucket of more than HJG_HEAVY_BUCKET tuples is ordered by
- * mixed key first and build row second, and is searched by bisection; so no
- * probe costs more than a short scan or a logarithm besides its own output.
+ * The table is the same for every strategy: a cache line a bucket, which says how
+ * many tuples the bucket has and holds them, in order of build row, if they fit.
+ * The tuples of a crowded bucket lie together elsewhere; those of a bucket of more
+ * than HJG_HEAVY_BUCKET are ordered by mixed key first and build row second and are
+ * searched by bisection.  So most probes wait for one line, and none costs more
+ * than a short scan or a logarithm besides its own output.
  * Partitions are prefixes of bucket numbers.  Partitioning a probe batch is
  * therefore nothing but sorting it for locality: any fan-out suits the table,
  * and a work unit is any range of the sorted batch, however skewed the keys.
@@ -24,6 +25,9 @@
 #define HJG_ENGINE_INTERNAL_H
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "engine/hjg_engine.h"
 #include "layout/hjg_hash.h"
@@ -36,10 +40,13 @@
 /* Buckets up to this size are scanned, larger ones are sorted and bisected. */
 #define HJG_HEAVY_BUCKET 32
 
+/* A bucket's line; see hjg_line_tuples(). */
+#define HJG_LINE_BYTES 64
+
 /* Rows between two calls of poll(); at most 100 ns each, cold misses included. */
 #define HJG_POLL_ROWS 4096
 
-/* Tuples that may be read, not used, after the last tuple of a table. */
+/* Tuples that may be read, not used, after the last one of crowded buckets. */
 #define HJG_TABLE_PAD 16
 
 /* Largest fan-out of one partitioning pass. */
@@ -77,7 +84,6 @@ typedef struct HjgTuning
 	hjg_u32		chunk_rows;		/* least rows of a chunk of a partitioning pass */
 	hjg_u32		unit_rows;		/* probe rows of a work unit */
 	hjg_u32		giant_rows;		/* least rows of a partition or bucket that all slots build together */
-	hjg_u32		min_radix_rows; /* AUTO partitions probe batches from here on */
 	hjg_u32		min_fast_rows;	/* least part of a batch for the fast path */
 } HjgTuning;
 
@@ -110,8 +116,8 @@ typedef struct HjgRuns
 
 typedef struct HjgTable
 {
-	hjg_u32    *start;			/* 2^bucket_bits + 1 */
-	hjg_u8	   *tuples;			/* nrows, and HJG_TABLE_PAD more */
+	hjg_u8	   *lines;			/* 2^bucket_bits */
+	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD behind are readable */
 	hjg_u64		nrows;
 	int			bucket_bits;	/* at least 1 */
 } HjgTable;
@@ -127,7 +133,7 @@ struct HjgJoin
 	size_t		live_bytes;
 
 	/* the table's memory */
-	HjgBlock	start_block;
+	HjgBlock	lines_block;
 	HjgBlock	tuples_block;
 
 	/* scratch, kept between calls and grown on demand */
@@ -366,26 +372,62 @@ extern size_t hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslo
 
 /* --- engine_table.c --- */
 
-extern int	hjg_table_bucket_bits(hjg_u64 nrows);
+extern int	hjg_table_bucket_bits(int width, hjg_u64 nrows);
 extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
 extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
 extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
 
-/* [*first, *last) of the tuples of a sorted bucket [begin, end) that have this key. */
+/* Tuples of a bucket, in its line or elsewhere. */
+typedef struct HjgBucket
+{
+	const hjg_u8 *tuples;
+	hjg_u32		ntuples;
+} HjgBucket;
+
+/* A line begins with the bucket's number of tuples; 8-byte tuples are aligned. */
+HJG_ALWAYS_INLINE int
+hjg_line_header_bytes(int width)
+{
+	return width == 4 ? 8 : 4;
+}
+
+/* Most tuples that a line holds: 7, 5 or 3. */
+HJG_ALWAYS_INLINE hjg_u32
+hjg_line_tuples(int width)
+{
+	return (hjg_u32) ((HJG_LINE_BYTES - hjg_line_header_bytes(width)) / hjg_tuple_bytes(width));
+}
+
+/*
+ * The line of a crowded bucket holds, behind the number, the index of the
+ * bucket's first tuple in table->tuples.  Does not branch.
+ */
+HJG_ALWAYS_INLINE HjgBucket
+hjg_table_bucket(int width, const HjgTable *table, hjg_u32 bucket)
+{
+	const hjg_u8 *line = table->lines + (size_t) bucket * HJG_LINE_BYTES;
+	const hjg_u8 *crowded = table->tuples + (size_t) hjg_load32(line + 4) * (size_t) hjg_tuple_bytes(width);
+	HjgBucket	b = {line + hjg_line_header_bytes(width), hjg_load32(line)};
+
+	b.tuples = b.ntuples > hjg_line_tuples(width) ? crowded : b.tuples;
+	return b;
+}
+
+/* [*first, *last) of the tuples of a sorted bucket that have this key. */
 HJG_ALWAYS_INLINE void
-hjg_table_bisect(int width, const HjgTable *table, HjgMixed key, hjg_u32 begin, hjg_u32 end,
-				 hjg_u32 *first, hjg_u32 *last)
+hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg_u32 *last)
 {
 	const int	tb = hjg_tuple_bytes(width);
-	hjg_u32		lo = begin;
-	hjg_u32		hi = end;
+	const hjg_u8 *tuples = bucket.tuples;
+	hjg_u32		lo = 0;
+	hjg_u32		hi = bucket.ntuples;
 	hjg_u32		step = 1;
 
 	while (lo < hi)
 	{
 		hjg_u32		mid = lo + (hi - lo) / 2;
 
-		if (hjg_mixed_less(width, hjg_tuple_key(width, table->tuples + (size_t) mid * tb), key))
+		if (hjg_mixed_less(width, hjg_tuple_key(width, tuples + (size_t) mid * tb), key))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -393,18 +435,18 @@ hjg_table_bisect(int width, const HjgTable *table, HjgMixed key, hjg_u32 begin, 
 	*first = lo;
 
 	/* gallop: most keys have few matches, some have all of the bucket */
-	while (end - lo > step &&
-		   hjg_mixed_equal(width, hjg_tuple_key(width, table->tuples + (size_t) (lo + step) * tb), key))
+	while (bucket.ntuples - lo > step &&
+		   hjg_mixed_equal(width, hjg_tuple_key(width, tuples + (size_t) (lo + step) * tb), key))
 	{
 		lo += step;
 		step *= 2;
 	}
-	hi = end - lo > step ? lo + step : end;
+	hi = bucket.ntuples - lo > step ? lo + step : bucket.ntuples;
 	while (lo < hi)
 	{
 		hjg_u32		mid = lo + (hi - lo) / 2;
 
-		if (hjg_mixed_equal(width, hjg_tuple_key(width, table->tuples + (size_t) mid * tb), key))
+		if (hjg_mixed_equal(width, hjg_tuple_key(width, tuples + (size_t) mid * tb), key))
 			lo = mid + 1;
 		else
 			hi = mid;

@@ -92,6 +92,8 @@ typedef struct HjgJobStats
 	hjg_u64		workspace_bytes;
 	hjg_u32		npartitions;
 	hjg_u32		strategy;		/* HjgCpuStrategy that ran */
+	hjg_u32		takeover;		/* HjgStatus of the device's driver for which the cpu engine took over */
+	hjg_u32		pad;
 } HjgJobStats;
 
 /* A process that takes part in a job and may wait for it. */
@@ -142,8 +144,20 @@ typedef struct HjgSlab
 	hjg_u32		freed_ms;		/* when it was last given back */
 	hjg_u32		nrows;			/* as an input: rows and first row number */
 	hjg_u32		first_row;
-	hjg_u32		pad;
+	hjg_u32		hold;			/* HjgSlabHold */
 } HjgSlab;
+
+/*
+ * Who needs a slab's memory to stay, or to go.  The device process registers memory
+ * with a driver, which remembers the pages; the supervisor gives the pages of free
+ * slabs back to the system.  Each takes the word from NONE and puts it back.
+ */
+typedef enum HjgSlabHold
+{
+	HJG_HOLD_NONE = 0,
+	HJG_HOLD_TRIM,				/* supervisor: the memory is being given back */
+	HJG_HOLD_DEVICE				/* device process: a driver has it */
+} HjgSlabHold;
 
 /*
  * Inputs are leased zeroed, results are not.  Each use has its own stack of warm

@@ -555,7 +555,6 @@ tune_small(void)
 	hjg_engine_tuning.chunk_rows = 64;
 	hjg_engine_tuning.unit_rows = 64;
 	hjg_engine_tuning.giant_rows = 128;
-	hjg_engine_tuning.min_radix_rows = 256;
 	hjg_engine_tuning.min_fast_rows = 16;
 }
 

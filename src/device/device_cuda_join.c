@@ -1,0 +1,437 @@
+/*
+ * device_cuda_join.c
+ *	  The driver "cuda": building, and what probing has in common.
+ *
+ * A join is admitted to the device's memory before it starts, with all that it
+ * will have at one time: the build side while it is sorted, or the table and the chunks of
+ * probing, whichever is more.  Where the budget is small the chunks are made smaller.  What
+ * cannot be admitted is HJG_ERR_MEMORY, upon which the scheduler takes the cpu engine.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_cuda_join.h"
+
+#define IMAGE "cuda_csr"
+
+/* Bytes that are queued before the job's cancellation is looked at. */
+#define COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
+
+#define ADMISSION_WAIT_MS 200
+
+/* How often to look for what is new: without the driver's library, with it, with a context. */
+#define ABSENT_MS 30000
+#define QUIET_MS 5000
+#define BUSY_MS 1000
+
+#define MEMORY_IDLE_MS 10000
+#define REGION_IDLE_MS 60000
+
+HjgCudaTuning hjg_cuda_tuning = {.most_chunk_rows = 1u << 20, .least_chunk_rows = 1u << 16};
+
+HJG_CUDA_KERNELS(mix_keys, IMAGE, "hjg_k_mix_keys");
+
+/* ---- copies from and to the arena ---- */
+
+HjgStatus
+hjg_cuda_copy_keys(HjgCudaLane *lane, HjgCudaPtr to, const HjgSegment *segments, int nsegments, int width,
+				   hjg_u64 row, hjg_u64 n)
+{
+	HjgStatus	status = HJG_OK;
+
+	for (int i = 0; i < nsegments && n > 0 && status == HJG_OK; i++)
+	{
+		const hjg_u64 end = (hjg_u64) segments[i].first_row + segments[i].nrows;
+		hjg_u64		m;
+
+		if (row >= end)
+			continue;
+		m = end - row < n ? end - row : n;
+		hjg_cuda_region_pin(segments[i].keys);
+		status = hjg_cuda_copy_in(lane, to, (const char *) segments[i].keys + (row - segments[i].first_row) * width,
+								  m * width);
+		to += m * width;
+		row += m;
+		n -= m;
+	}
+	return status;
+}
+
+HjgStatus
+hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from, hjg_u64 n)
+{
+	HjgStatus	status = HJG_OK;
+
+	while (n > 0 && status == HJG_OK)
+	{
+		HjgPair    *page = result->pages[pos / result->page_pairs];
+		const hjg_u64 in_page = pos % result->page_pairs;
+		const hjg_u64 m = result->page_pairs - in_page < n ? result->page_pairs - in_page : n;
+
+		hjg_cuda_region_pin(page);
+		status = hjg_cuda_copy_out(lane, page + in_page, from, m * sizeof(HjgPair));
+		from += m * sizeof(HjgPair);
+		pos += m;
+		n -= m;
+	}
+	return status;
+}
+
+/* ---- memory ---- */
+
+static size_t
+chunk_bytes(int width, hjg_u32 rows)
+{
+	return 2 * hjg_cuda_block_bytes((size_t) rows * width) +
+		HJG_CUDA_OUTS * hjg_cuda_block_bytes((size_t) rows * sizeof(HjgPair)) +
+		hjg_cuda_block_bytes(sizeof(HjgCudaMail)) +
+		hjg_cuda_block_bytes(((size_t) rows + 1) * sizeof(hjg_u64)) +
+		hjg_cuda_block_bytes((size_t) rows * sizeof(hjg_u32)) +
+		hjg_cuda_block_bytes(hjg_cuda_scan_entries((hjg_u64) rows + 1) * sizeof(hjg_u64));
+}
+
+static HjgStatus
+admit(HjgCudaJoin *join, hjg_u64 build_rows)
+{
+	const int	width = join->spec.key_width;
+	const size_t building = hjg_cuda_csr_build_bytes(width, build_rows);
+	const size_t table = hjg_cuda_csr_bytes(width, build_rows);
+	const size_t budget = hjg_cuda_pool_budget(join->device->pool);
+	size_t		probing;
+
+	join->chunk_rows = hjg_cuda_tuning.most_chunk_rows;
+	while (join->chunk_rows > hjg_cuda_tuning.least_chunk_rows && table + chunk_bytes(width, join->chunk_rows) > budget)
+		join->chunk_rows /= 2;
+	probing = table + chunk_bytes(width, join->chunk_rows);
+	return hjg_cuda_admit(join->device->pool, building > probing ? building : probing, join->env, ADMISSION_WAIT_MS,
+						  &join->grant);
+}
+
+/* After an error what there is goes with the join. */
+static HjgStatus
+alloc_chunks(HjgCudaJoin *join)
+{
+	HjgCudaLane *lane = &join->lanes->work;
+	const size_t rows = join->chunk_rows;
+	HjgStatus	status = hjg_cuda_alloc(lane, sizeof(HjgCudaMail), &join->small);
+
+	for (int i = 0; i < 2 && status == HJG_OK; i++)
+		status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
+	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
+		status = hjg_cuda_alloc(lane, rows * sizeof(HjgPair), &join->pairs[i]);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, (rows + 1) * sizeof(hjg_u64), &join->offsets);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->firsts);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(rows + 1) * sizeof(hjg_u64), &join->sums);
+	return status;
+}
+
+static void
+free_join(HjgCudaJoin *join)
+{
+	if (join->lanes != NULL)
+	{
+		HjgCudaLane *lane = &join->lanes->work;
+
+		/* nothing may be in flight on the other lanes when the blocks go */
+		(void) hjg_cuda_lanes_wait(join->lanes);
+		hjg_cuda_csr_free(lane, &join->csr);
+		hjg_cuda_free(lane, join->small);
+		for (int i = 0; i < 2; i++)
+			hjg_cuda_free(lane, join->keys[i]);
+		for (int i = 0; i < HJG_CUDA_OUTS; i++)
+			hjg_cuda_free(lane, join->pairs[i]);
+		hjg_cuda_free(lane, join->offsets);
+		hjg_cuda_free(lane, join->firsts);
+		hjg_cuda_free(lane, join->sums);
+		hjg_cuda_lanes_give(join->lanes);
+	}
+	hjg_cuda_dismiss(&join->grant);
+	free(join);
+}
+
+/* ---- building ---- */
+
+/*
+ * Copy the build keys, mix them and number the rows.  Segments whose row numbers
+ * go on from one to the next are mixed together.
+ */
+static HjgStatus
+load_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
+{
+	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaCsr *csr = &join->csr;
+	const int	width = csr->width;
+	HjgStatus	status = HJG_OK;
+	hjg_u64		row = 0;
+	size_t		queued = 0;
+
+	for (int i = 0; i < nsegments && status == HJG_OK;)
+	{
+		const hjg_u64 begin = row;
+		const hjg_u32 first_row = segments[i].first_row;
+
+		status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+		do
+		{
+			hjg_cuda_region_pin(segments[i].keys);
+			if (status == HJG_OK)
+				status = hjg_cuda_copy_in(lane, csr->keys + row * width, segments[i].keys,
+										  (size_t) segments[i].nrows * width);
+			row += segments[i].nrows;
+			queued += (size_t) segments[i].nrows * width;
+			i++;
+		} while (i < nsegments && queued < COPY_STEP_BYTES && status == HJG_OK &&
+				 segments[i].first_row == first_row + (row - begin));
+		if (status == HJG_OK)
+			status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+		if (status == HJG_OK)
+		{
+			HjgCudaPtr	keys = csr->keys + begin * width;
+			HjgCudaPtr	rows = csr->rows + begin * sizeof(hjg_u32);
+			hjg_u64		n = row - begin;
+			hjg_u32		from = first_row;
+
+			status = hjg_cuda_launch(lane, &mix_keys[hjg_cuda_width_ix(width)],
+									 hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
+									 (void *[]) {&keys, &rows, &n, &from});
+		}
+		if (queued >= COPY_STEP_BYTES && status == HJG_OK)
+		{
+			status = hjg_cuda_wait(lane);
+			queued = 0;
+		}
+	}
+	return status;
+}
+
+static int
+compare_segments(const void *a, const void *b)
+{
+	const HjgSegment *x = a;
+	const HjgSegment *y = b;
+
+	if (x->first_row != y->first_row)
+		return x->first_row < y->first_row ? -1 : 1;
+	return (x->nrows > y->nrows) - (x->nrows < y->nrows);
+}
+
+/* Segments are in ascending order of row number. */
+static HjgStatus
+build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
+{
+	hjg_u64		nrows = 0;
+	HjgStatus	status;
+
+	for (int i = 0; i < nsegments; i++)
+		nrows += segments[i].nrows;
+	if (nrows > HJG_MAX_BUILD_ROWS)
+		return HJG_ERR_INPUT;
+	status = admit(join, nrows);
+	if (status != HJG_OK)
+		return status;
+	status = hjg_cuda_lanes_take(join->device, join->env, &join->grant, &join->lanes);
+	if (status != HJG_OK)
+		return status;
+	join->csr.width = join->spec.key_width;
+	status = hjg_cuda_alloc(&join->lanes->work, nrows * (size_t) join->spec.key_width, &join->csr.keys);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(&join->lanes->work, nrows * sizeof(hjg_u32), &join->csr.rows);
+	if (status == HJG_OK)
+		status = load_build(join, segments, nsegments);
+	if (status == HJG_OK)
+		status = hjg_cuda_csr_build(join->lanes, &join->csr, nrows);
+	return status;
+}
+
+/* Note what is no fault of the job; the device rests after some of these. */
+static void
+note_error(const HjgCudaDevice *device, const HjgCudaJoin *join, HjgStatus status)
+{
+	const HjgCudaLanes *lanes = join->lanes;
+	const char *text = "the driver refused";
+
+	if (status != HJG_ERR_DEVICE)
+		return;
+	if (lanes != NULL)
+		text = lanes->work.error[0] ? lanes->work.error : lanes->in.error[0] ? lanes->in.error :
+			lanes->out[0].error[0] ? lanes->out[0].error : lanes->out[1].error;
+	hjg_health_note(device->name, text);
+}
+
+static HjgStatus
+cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
+		   void **result)
+{
+	char		name[32];
+	char		reason[128];
+	HjgCudaDevice *device;
+	HjgCudaJoin *join = calloc(1, sizeof(HjgCudaJoin));
+	HjgSegment *sorted = malloc(((size_t) nsegments + 1) * sizeof(HjgSegment));
+	HjgStatus	status;
+
+	*result = NULL;
+	if (join == NULL || sorted == NULL)
+	{
+		free(join);
+		free(sorted);
+		return HJG_ERR_MEMORY;
+	}
+	memcpy(sorted, segments, (size_t) nsegments * sizeof(HjgSegment));
+	qsort(sorted, (size_t) nsegments, sizeof(HjgSegment), compare_segments);
+	snprintf(name, sizeof(name), "cuda:%d", number);
+	hjg_health_enter(name);
+	device = hjg_cuda_enter(number, reason, sizeof(reason));
+	if (device == NULL)
+	{
+		hjg_health_note(name, reason);
+		free(join);
+		join = NULL;
+		status = HJG_ERR_DEVICE;
+	}
+	else
+	{
+		join->device = device;
+		join->env = env;
+		join->spec = *spec;
+		hjg_cuda_region_enter();
+		status = build_join(join, sorted, nsegments);
+		note_error(device, join, status);
+		if (status != HJG_OK)
+		{
+			free_join(join);
+			join = NULL;
+		}
+		hjg_cuda_region_leave();
+	}
+	hjg_health_leave(name);
+	free(sorted);
+	*result = join;
+	return status;
+}
+
+/* ---- probing ---- */
+
+static HjgStatus
+probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	const bool	single = join->csr.unique || join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI;
+	HjgCursor	at = *cursor;
+	hjg_u64		nrows = 0;
+	HjgStatus	status = HJG_OK;
+
+	for (int i = 0; i < nsegments; i++)
+		nrows += segments[i].nrows;
+	if (nrows > HJG_MAX_PROBE_ROWS || (at.row < nrows && (result->npages < 1 || result->page_pairs < 1)))
+		return HJG_ERR_INPUT;
+	result->npairs = 0;
+	if (at.row >= nrows)
+		return HJG_OK;
+	if (!join->chunks)
+	{
+		status = alloc_chunks(join);
+		if (status != HJG_OK)
+			return status;
+		join->chunks = true;
+	}
+	if (single && at.skip == 0 && nrows - at.row <= (hjg_u64) result->npages * result->page_pairs)
+		status = hjg_cuda_probe_once(join, segments, nsegments, nrows, &at, result);
+	else
+		status = hjg_cuda_probe_windows(join, segments, nsegments, nrows, &at, result);
+	if (status == HJG_OK)
+		*cursor = at;
+	return status;
+}
+
+static HjgStatus
+cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	HjgCudaJoin *join = arg;
+	char		reason[128];
+	HjgStatus	status;
+	HjgStatus	drained;
+
+	hjg_health_enter(join->device->name);
+	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) == NULL)
+	{
+		hjg_health_note(join->device->name, reason);
+		status = HJG_ERR_DEVICE;
+	}
+	else
+	{
+		hjg_cuda_region_enter();
+		status = probe_join(join, segments, nsegments, cursor, result);
+		/* after an error too nothing may write to the pages any more */
+		drained = hjg_cuda_lanes_wait(join->lanes);
+		if (status == HJG_OK)
+			status = drained;
+		note_error(join->device, join, status);
+		hjg_cuda_region_leave();
+	}
+	hjg_health_leave(join->device->name);
+	return status;
+}
+
+static void
+cuda_stats(const void *arg, HjgJobStats *stats)
+{
+	const HjgCudaJoin *join = arg;
+
+	stats->partition_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_PARTITION);
+	stats->build_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_BUILD);
+	stats->probe_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_PROBE);
+	stats->transfer_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_TRANSFER_IN) +
+		hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_TRANSFER_OUT);
+	stats->workspace_bytes = join->grant.peak_bytes;
+	stats->npartitions = 1;
+	stats->strategy = HJG_CPU_NOP;
+}
+
+static void
+cuda_free(void *arg)
+{
+	HjgCudaJoin *join = arg;
+	char		reason[128];
+	char		name[sizeof(join->device->name)];
+
+	memcpy(name, join->device->name, sizeof(name));
+	hjg_health_enter(name);
+	/* without the context its memory could never be given back */
+	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) == NULL)
+		hjg_health_fatal(name, reason);
+	free_join(join);
+	hjg_health_leave(name);
+}
+
+/* Give back what no join has used for a while. */
+static unsigned
+cuda_tend(void)
+{
+	unsigned	next_ms = hjg_cuda.init == NULL ? ABSENT_MS : QUIET_MS;
+
+	for (int number = 0; number < HJG_CUDA_MAX_DEVICES; number++)
+	{
+		HjgCudaDevice *device = hjg_cuda_made(number);
+
+		if (device == NULL)
+			continue;
+		(void) hjg_cuda_pool_trim(device->pool, MEMORY_IDLE_MS);
+		hjg_cuda_region_trim(REGION_IDLE_MS);
+		next_ms = BUSY_MS;
+	}
+	return next_ms;
+}
+
+const HjgDriver hjg_cuda_driver = {
+	.kind = "cuda",
+	.room = HJG_CUDA_MAX_DEVICES,
+	.list = hjg_cuda_list,
+	.tend = cuda_tend,
+	.build = cuda_build,
+	.probe = cuda_probe,
+	.stats = cuda_stats,
+	.free = cuda_free,
+};

@@ -1,0 +1,134 @@
+/*
+ * device_cuda_window.c
+ *	  Probing in canonical order with bounded output.
+ *
+ * As in the cpu engine (engine_ordered.c): the pairs of a window of rows are counted
+ * and summed, the room left in the result cuts the window, and the pairs up
+ * to the cut are written, threads having pairs and not rows.  Nothing is kept between
+ * rounds.
+ */
+#include "device/hjg_cuda_join.h"
+
+#define IMAGE "cuda_csr"
+
+HJG_CUDA_KERNELS(find, IMAGE, "hjg_k_find");
+HJG_CUDA_KERNELS(write_pairs, IMAGE, "hjg_k_write_pairs");
+HJG_CUDA_KERNEL(hjg_k_cut_window, IMAGE);
+
+typedef struct Window
+{
+	HjgCudaJoin *join;
+	HjgResult  *result;
+	hjg_u64		row;			/* of the batch */
+	hjg_u64		nrows;
+	hjg_u64		skip;
+} Window;
+
+/* Count the pairs of the window and cut it; the cut is in the mail when this returns. */
+static HjgStatus
+count_window(Window *window, const HjgSegment *segments, int nsegments)
+{
+	HjgCudaJoin *join = window->join;
+	HjgCudaLane *lane = &join->lanes->work;
+	const int	w = hjg_cuda_width_ix(join->spec.key_width);
+	hjg_u64		room = (hjg_u64) window->result->npages * window->result->page_pairs - window->result->npairs;
+	int			mode = join->spec.mode;
+	HjgCudaPtr	cut = join->small;
+	HjgStatus	status;
+
+	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_keys(lane, join->keys[0], segments, nsegments, join->spec.key_width, window->row,
+									window->nrows);
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &find[w], hjg_cuda_blocks(window->nrows + 1, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
+								 (void *[]) {&join->keys[0], &window->nrows, &join->csr.table, &mode, &join->offsets,
+											 &join->firsts});
+	if (status == HJG_OK)
+		status = hjg_cuda_scan(lane, join->offsets, window->nrows + 1, join->sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &hjg_k_cut_window, 1, 1, 0,
+								 (void *[]) {&join->offsets, &window->nrows, &window->skip, &room, &cut});
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(lane, &join->lanes->mail->cut, cut, sizeof(HjgCsrCut));
+	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+}
+
+/* What the device says is checked like everything else that is not ours. */
+static bool
+sound(const Window *window, const HjgCsrCut *cut, hjg_u64 room)
+{
+	return cut->begin <= cut->end && cut->end <= cut->total && cut->end - cut->begin <= room &&
+		cut->row <= window->nrows && (cut->row < window->nrows) == (cut->end < cut->total);
+}
+
+/* Write the pairs of the cut, a buffer at a time, while the one before is copied out. */
+static HjgStatus
+write_window(Window *window, const HjgCsrCut *cut)
+{
+	HjgCudaJoin *join = window->join;
+	HjgCudaLane *lane = &join->lanes->work;
+	const int	w = hjg_cuda_width_ix(join->spec.key_width);
+	hjg_u32		first_row = (hjg_u32) window->row;
+	hjg_u64		begin = cut->begin;
+	HjgStatus	status = HJG_OK;
+
+	for (int turn = 0; begin < cut->end && status == HJG_OK; turn = (turn + 1) % HJG_CUDA_OUTS)
+	{
+		HjgCudaLane *out = &join->lanes->out[turn];
+		HjgCudaPtr	pairs = join->pairs[turn];
+		hjg_u64		n = cut->end - begin < join->chunk_rows ? cut->end - begin : join->chunk_rows;
+
+		/* waiting for the buffer keeps the queue short, and cancels are noticed */
+		status = hjg_cuda_wait(out);
+		if (status == HJG_OK)
+			status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+		if (status == HJG_OK)
+			status = hjg_cuda_launch(lane, &write_pairs[w], hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
+									 (void *[]) {&join->csr.table, &join->offsets, &join->firsts, &window->nrows,
+												 &first_row, &begin, &n, &pairs});
+		if (status == HJG_OK)
+			status = hjg_cuda_mark(lane, HJG_CUDA_IDLE);
+		if (status == HJG_OK)
+			status = hjg_cuda_follow(out, lane);
+		if (status == HJG_OK)
+			status = hjg_cuda_mark(out, HJG_CUDA_TRANSFER_OUT);
+		if (status == HJG_OK)
+			status = hjg_cuda_copy_pairs(out, window->result, window->result->npairs, pairs, n);
+		window->result->npairs += n;
+		begin += n;
+	}
+	return status;
+}
+
+HjgStatus
+hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
+					   HjgCursor *cursor, HjgResult *result)
+{
+	const hjg_u64 capacity = (hjg_u64) result->npages * result->page_pairs;
+	Window		window = {.join = join, .result = result, .row = cursor->row, .skip = cursor->skip};
+	HjgStatus	status = HJG_OK;
+
+	while (window.row < nrows && status == HJG_OK)
+	{
+		HjgCsrCut	cut;
+
+		window.nrows = nrows - window.row < join->chunk_rows ? nrows - window.row : join->chunk_rows;
+		status = count_window(&window, segments, nsegments);
+		if (status != HJG_OK)
+			break;
+		cut = join->lanes->mail->cut;
+		if (!sound(&window, &cut, capacity - result->npairs))
+			return HJG_ERR_DEVICE;
+		status = write_window(&window, &cut);
+		window.row += cut.row;
+		window.skip = cut.skip;
+		if (cut.row < window.nrows)
+			break;
+	}
+	cursor->row = (hjg_u32) window.row;
+	cursor->skip = window.skip;
+	return status;
+}

@@ -1,0 +1,154 @@
+/*
+ * hjg_cuda_join.h
+ *	  A join of the driver "cuda": what its files share.
+ *
+ * Build: keys are copied in from the arena, mixed, and sorted into a table
+ * (hjg_csr.h).  Probe: a batch goes through in chunks, over three kinds of lanes that
+ * work at the same time, one copying in, one joining, two copying out in turn.
+ *
+ * Two ways to probe.  Where a row has at most one pair and the result has room for all
+ * rows, pairs are written in one pass (device_cuda_once.c).  Else a window of rows is
+ * counted, cut where the room ends, and written in canonical order, so that a row
+ * with any number of matches is cut and goes on in the next round
+ * (device_cuda_window.c).
+ */
+#ifndef HJG_CUDA_JOIN_H
+#define HJG_CUDA_JOIN_H
+
+#include "device/hjg_cuda.h"
+#include "layout/hjg_csr.h"
+
+/* ---- device_cuda_region.c: the arena as pinned memory ---- */
+
+/* The arena that joins read and write from now on; NULL for none. */
+extern void hjg_cuda_region_open(const HjgArena *arena);
+/*
+ * Around each operation on memory of the arena.  What lies in it is registered if that is
+ * possible, and stays so; anything else is copied through the driver's own buffers.
+ */
+extern void hjg_cuda_region_enter(void);
+extern void hjg_cuda_region_leave(void);
+extern void hjg_cuda_region_pin(const void *ptr);
+/* Unregister what was registered when nothing was copied for idle_ms. */
+extern void hjg_cuda_region_trim(unsigned idle_ms);
+
+/* ---- device_cuda_lanes.c: what a join works with ---- */
+
+#define HJG_CUDA_OUTS 2
+
+/* Answers of kernels to the host, in memory that both reach. */
+typedef struct HjgCudaMail
+{
+	hjg_u64		npairs;
+	HjgCsrCut	cut;
+	HjgCsrFacts facts;
+} HjgCudaMail;
+
+/* Making streams and pinned memory takes longer than a small join: sets are kept. */
+typedef struct HjgCudaLanes
+{
+	HjgCudaLane in;
+	HjgCudaLane work;
+	HjgCudaLane out[HJG_CUDA_OUTS];
+	HjgCudaMail *mail;
+	struct HjgCudaLanes *next;
+} HjgCudaLanes;
+
+extern HjgStatus hjg_cuda_lanes_take(HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *grant,
+									 HjgCudaLanes **lanes);
+/* Waits for whatever is queued. */
+extern void hjg_cuda_lanes_give(HjgCudaLanes *lanes);
+extern HjgStatus hjg_cuda_lanes_wait(HjgCudaLanes *lanes);
+/* Time on the device since the set was taken, over all lanes. */
+extern hjg_u64 hjg_cuda_lanes_ns(const HjgCudaLanes *lanes, HjgCudaPhase phase);
+
+/* ---- device_cuda_csr.c: the table ---- */
+
+typedef struct HjgCudaCsr
+{
+	int			width;
+	HjgCsrTable table;
+	HjgCudaPtr	keys;			/* the blocks that table points to */
+	HjgCudaPtr	rows;
+	HjgCudaPtr	start;
+	bool		unique;			/* no key occurs twice */
+} HjgCudaCsr;
+
+/* Most device memory at one time while it is built, and what it keeps. */
+extern size_t hjg_cuda_csr_build_bytes(int width, hjg_u64 nrows);
+extern size_t hjg_cuda_csr_bytes(int width, hjg_u64 nrows);
+/* keys and rows are there, mixed and numbered in ascending order; on any error all three blocks are freed by _free(). */
+extern HjgStatus hjg_cuda_csr_build(HjgCudaLanes *lanes, HjgCudaCsr *csr, hjg_u64 nrows);
+extern void hjg_cuda_csr_free(HjgCudaLane *lane, HjgCudaCsr *csr);
+
+/* Exclusive sums of n entries in place; sums has room for hjg_cuda_scan_entries(n). */
+extern size_t hjg_cuda_scan_entries(hjg_u64 n);
+extern HjgStatus hjg_cuda_scan(HjgCudaLane *lane, HjgCudaPtr data, hjg_u64 n, HjgCudaPtr sums);
+
+/* Index of a key width in tables of three kernels. */
+static inline int
+hjg_cuda_width_ix(int width)
+{
+	return width == HJG_KEY_WIDTH_4 ? 0 : width == HJG_KEY_WIDTH_8 ? 1 : 2;
+}
+
+#define HJG_CUDA_KERNELS(variable, image_name, stem) \
+	static HjgCudaKernel variable[3] = { \
+		{.image = image_name, .name = stem "_4"}, \
+		{.image = image_name, .name = stem "_8"}, \
+		{.image = image_name, .name = stem "_16"}, \
+	}
+
+/* Blocks of block_threads for n threads. */
+static inline unsigned
+hjg_cuda_blocks(hjg_u64 n, unsigned block_threads)
+{
+	return (unsigned) ((n + block_threads - 1) / block_threads);
+}
+
+#define HJG_CUDA_BLOCK 256		/* threads of a block of cuda_csr.cu */
+
+/* ---- device_cuda_join.c: the driver ---- */
+
+/* Tests make these small to reach every path with few rows; while no join exists. */
+typedef struct HjgCudaTuning
+{
+	hjg_u32		most_chunk_rows;	/* probe rows that go through at a time, ... */
+	hjg_u32		least_chunk_rows;	/* ... and where the budget is small */
+} HjgCudaTuning;
+
+extern HjgCudaTuning hjg_cuda_tuning;
+
+typedef struct HjgCudaJoin
+{
+	HjgCudaDevice *device;
+	const HjgEnv *env;
+	HjgJoinSpec spec;
+	HjgCudaGrant grant;
+	HjgCudaLanes *lanes;
+	HjgCudaCsr	csr;
+	hjg_u32		chunk_rows;		/* probe rows that go through at a time */
+	bool		chunks;			/* what follows is there */
+	HjgCudaPtr	keys[2];		/* raw keys of a chunk, filled in turn */
+	HjgCudaPtr	pairs[HJG_CUDA_OUTS];	/* of a chunk, written and copied out in turn */
+	HjgCudaPtr	small;			/* a HjgCudaMail on the device */
+	HjgCudaPtr	offsets;		/* of a window: pairs before each row, ... */
+	HjgCudaPtr	firsts;			/* ... and its first match */
+	HjgCudaPtr	sums;			/* of the scan of offsets */
+} HjgCudaJoin;
+
+/* Copy rows [row, row + n) of a batch; segments are ascending and contiguous. */
+extern HjgStatus hjg_cuda_copy_keys(HjgCudaLane *lane, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
+									int width, hjg_u64 row, hjg_u64 n);
+/* Copy n pairs to place pos of a result. */
+extern HjgStatus hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from,
+									 hjg_u64 n);
+
+extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
+									 HjgCursor *cursor, HjgResult *result);
+extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
+										HjgCursor *cursor, HjgResult *result);
+
+extern const HjgDriver hjg_cuda_driver;
+
+#endif							/* HJG_CUDA_JOIN_H */

@@ -1,0 +1,722 @@
+/*
+ * stub_libcuda.c
+ *	  A libcuda.so.1 for tests without a GPU: one device whose memory is the host's.
+ *
+ * Kernels run at once and on the calling thread, by the same step functions as on
+ * a device (kernels/hjg_csr_steps.h) or by plain loops with the same result.  Copies happen at
+ * once too, so the order of streams is not tested here; the GPU host does that.
+ *
+ * Environment, read at cuInit:
+ *		HJG_STUB_ABSENT=PATH	there is no device until the file exists
+ *		HJG_STUB_MEMORY=MB		memory of the device (default 1024)
+ *		HJG_STUB_CC=NN			compute capability (default 90)
+ *		HJG_STUB_FAIL=N[:CODE]	call N fails; what makes the context unusable (default,
+ *								700) fails all calls from then on
+ *		HJG_STUB_HANG=N			call N does not come back
+ *		HJG_STUB_STALL=N		from call N on no event is ever ready
+ *		HJG_STUB_ONCE=PATH		these three happen only if the file exists, which is removed
+ * Calls are counted from 1, cuGetError... and the listing of devices not counted.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/hjg_cuda.h"
+#include "hjg_csr_steps.h"
+
+#define CODE_INVALID_VALUE 1
+#define CODE_NO_DEVICE 100
+#define CODE_ADDRESS 700
+
+/* What tests in the same process set and read. */
+typedef struct HjgStub
+{
+	long		calls;
+	long		fail_at;		/* 0: never */
+	int			fail_code;
+	long		hang_at;
+	long		stall_at;
+	size_t		memory_bytes;
+	size_t		used_bytes;
+	long		live_objects;	/* streams, events, blocks of device and of pinned memory */
+	long		live_regions;
+	int			broken;			/* code of an error that stays */
+} HjgStub;
+
+HjgStub		hjg_stub;
+
+static int	the_module;
+static const char *absent_path;
+static int	compute_capability = 90;
+
+/* ---- faults ---- */
+
+static bool
+stays(int code)
+{
+	return code >= 700 && code != 701 && code != 712 && code != 713 && code < 800;
+}
+
+/* Every call that can be made to fail comes through here; returns its result so far. */
+static int
+enter(void)
+{
+	long		call = __atomic_add_fetch(&hjg_stub.calls, 1, __ATOMIC_SEQ_CST);
+
+	if (call == hjg_stub.hang_at)
+		for (;;)
+			sleep(1);
+	if (hjg_stub.broken != 0)
+		return hjg_stub.broken;
+	if (call != hjg_stub.fail_at)
+		return HJG_CUDA_SUCCESS;
+	if (stays(hjg_stub.fail_code))
+		hjg_stub.broken = hjg_stub.fail_code;
+	return hjg_stub.fail_code;
+}
+
+#define ENTER() \
+	do { \
+		int entered = enter(); \
+		if (entered != HJG_CUDA_SUCCESS) \
+			return entered; \
+	} while (0)
+
+static long
+number_of(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text == NULL ? 0 : atol(text);
+}
+
+static void
+read_environment(void)
+{
+	const char *once = getenv("HJG_STUB_ONCE");
+	const char *fail = getenv("HJG_STUB_FAIL");
+
+	absent_path = getenv("HJG_STUB_ABSENT");
+	hjg_stub.memory_bytes = (size_t) (number_of("HJG_STUB_MEMORY") > 0 ? number_of("HJG_STUB_MEMORY") : 1024) << 20;
+	if (number_of("HJG_STUB_CC") > 0)
+		compute_capability = (int) number_of("HJG_STUB_CC");
+	if (once != NULL && unlink(once) != 0)
+		return;
+	hjg_stub.hang_at = number_of("HJG_STUB_HANG");
+	hjg_stub.stall_at = number_of("HJG_STUB_STALL");
+	if (fail != NULL)
+	{
+		const char *colon = strchr(fail, ':');
+
+		hjg_stub.fail_at = atol(fail);
+		hjg_stub.fail_code = colon != NULL ? atoi(colon + 1) : CODE_ADDRESS;
+	}
+}
+
+/* ---- the driver and its device ---- */
+
+int
+cuInit(unsigned flags)
+{
+	static bool initialised;
+
+	if (absent_path == NULL)
+		absent_path = getenv("HJG_STUB_ABSENT");
+	if (absent_path != NULL && access(absent_path, F_OK) != 0)
+		return CODE_NO_DEVICE;
+	if (!initialised)
+		read_environment();
+	initialised = true;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuDriverGetVersion(int *version)
+{
+	*version = 13000;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuGetErrorName(int code, const char **text)
+{
+	*text = "CUDA_ERROR_OF_THE_STUB";
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuGetErrorString(int code, const char **text)
+{
+	*text = code == HJG_CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" :
+		code == CODE_NO_DEVICE ? "no CUDA-capable device is detected" : "an error of the stub";
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuDeviceGet(int *device, int number)
+{
+	*device = number;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuDeviceGetName(char *name, int room, int device)
+{
+	snprintf(name, (size_t) room, "Stub device");
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+	*bytes = hjg_stub.memory_bytes;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+	switch (attribute)
+	{
+		case HJG_CUDA_MULTIPROCESSORS:
+			*value = 4;
+			break;
+		case HJG_CUDA_CC_MAJOR:
+			*value = compute_capability / 10;
+			break;
+		case HJG_CUDA_CC_MINOR:
+			*value = compute_capability % 10;
+			break;
+		case HJG_CUDA_L2_BYTES:
+			*value = 4 << 20;
+			break;
+		case HJG_CUDA_SHARED_OPTIN:
+			*value = 99 << 10;
+			break;
+		default:
+			*value = 0;
+	}
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	ENTER();
+	*context = &hjg_stub;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuCtxSetCurrent(void *context)
+{
+	ENTER();
+	return HJG_CUDA_SUCCESS;
+}
+
+/* ---- memory ---- */
+
+typedef struct Block
+{
+	size_t		bytes;
+	char		pad[248];		/* keeps what follows aligned */
+} Block;
+
+static int
+take_memory(void **ptr, size_t bytes, bool of_device)
+{
+	Block	   *block;
+
+	if (of_device && __atomic_add_fetch(&hjg_stub.used_bytes, bytes, __ATOMIC_SEQ_CST) > hjg_stub.memory_bytes)
+	{
+		__atomic_fetch_sub(&hjg_stub.used_bytes, bytes, __ATOMIC_SEQ_CST);
+		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	block = aligned_alloc(256, sizeof(Block) + (bytes + 255) / 256 * 256);
+	if (block == NULL)
+		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
+	block->bytes = of_device ? bytes : 0;
+	memset(block + 1, 0xA5, bytes);
+	__atomic_fetch_add(&hjg_stub.live_objects, 1, __ATOMIC_SEQ_CST);
+	*ptr = block + 1;
+	return HJG_CUDA_SUCCESS;
+}
+
+static void
+give_memory(void *ptr)
+{
+	Block	   *block = (Block *) ptr - 1;
+
+	__atomic_fetch_sub(&hjg_stub.used_bytes, block->bytes, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&hjg_stub.live_objects, 1, __ATOMIC_SEQ_CST);
+	free(block);
+}
+
+int
+cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+	ENTER();
+	*total_bytes = hjg_stub.memory_bytes;
+	*free_bytes = hjg_stub.memory_bytes - hjg_stub.used_bytes;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemAlloc_v2(HjgCudaPtr *ptr, size_t bytes)
+{
+	void	   *memory;
+	int			result = enter();
+
+	if (result == HJG_CUDA_SUCCESS)
+		result = take_memory(&memory, bytes, true);
+	if (result == HJG_CUDA_SUCCESS)
+		*ptr = (HjgCudaPtr) (size_t) memory;
+	return result;
+}
+
+int
+cuMemFree_v2(HjgCudaPtr ptr)
+{
+	ENTER();
+	give_memory((void *) (size_t) ptr);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemHostAlloc(void **ptr, size_t bytes, unsigned flags)
+{
+	ENTER();
+	return take_memory(ptr, bytes, false);
+}
+
+int
+cuMemFreeHost(void *ptr)
+{
+	ENTER();
+	give_memory(ptr);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags)
+{
+	ENTER();
+	__atomic_fetch_add(&hjg_stub.live_regions, 1, __ATOMIC_SEQ_CST);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemHostUnregister(void *ptr)
+{
+	ENTER();
+	__atomic_fetch_sub(&hjg_stub.live_regions, 1, __ATOMIC_SEQ_CST);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemcpyHtoDAsync_v2(HjgCudaPtr to, const void *from, size_t bytes, void *stream)
+{
+	ENTER();
+	memcpy((void *) (size_t) to, from, bytes);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemcpyDtoHAsync_v2(void *to, HjgCudaPtr from, size_t bytes, void *stream)
+{
+	ENTER();
+	memcpy(to, (void *) (size_t) from, bytes);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemcpyDtoDAsync_v2(HjgCudaPtr to, HjgCudaPtr from, size_t bytes, void *stream)
+{
+	ENTER();
+	memmove((void *) (size_t) to, (void *) (size_t) from, bytes);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemsetD8Async(HjgCudaPtr ptr, unsigned char value, size_t n, void *stream)
+{
+	ENTER();
+	memset((void *) (size_t) ptr, value, n);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuMemsetD32Async(HjgCudaPtr ptr, unsigned value, size_t n, void *stream)
+{
+	ENTER();
+	for (size_t i = 0; i < n; i++)
+		((unsigned *) (size_t) ptr)[i] = value;
+	return HJG_CUDA_SUCCESS;
+}
+
+/* ---- streams and events ---- */
+
+typedef struct Event
+{
+	struct timespec time;
+} Event;
+
+static int
+make_object(void **object)
+{
+	*object = calloc(1, sizeof(Event));
+	if (*object == NULL)
+		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
+	__atomic_fetch_add(&hjg_stub.live_objects, 1, __ATOMIC_SEQ_CST);
+	return HJG_CUDA_SUCCESS;
+}
+
+static int
+drop_object(void *object)
+{
+	free(object);
+	__atomic_fetch_sub(&hjg_stub.live_objects, 1, __ATOMIC_SEQ_CST);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuStreamCreate(void **stream, unsigned flags)
+{
+	ENTER();
+	return make_object(stream);
+}
+
+int
+cuStreamDestroy_v2(void *stream)
+{
+	ENTER();
+	return drop_object(stream);
+}
+
+int
+cuStreamWaitEvent(void *stream, void *event, unsigned flags)
+{
+	ENTER();
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuEventCreate(void **event, unsigned flags)
+{
+	ENTER();
+	return make_object(event);
+}
+
+int
+cuEventDestroy_v2(void *event)
+{
+	ENTER();
+	return drop_object(event);
+}
+
+int
+cuEventRecord(void *event, void *stream)
+{
+	ENTER();
+	clock_gettime(CLOCK_MONOTONIC, &((Event *) event)->time);
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuEventQuery(void *event)
+{
+	ENTER();
+	if (hjg_stub.stall_at > 0 && __atomic_load_n(&hjg_stub.calls, __ATOMIC_SEQ_CST) >= hjg_stub.stall_at)
+		return HJG_CUDA_ERROR_NOT_READY;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuEventElapsedTime(float *ms, void *from, void *to)
+{
+	const Event *a = from;
+	const Event *b = to;
+
+	ENTER();
+	*ms = (float) ((double) (b->time.tv_sec - a->time.tv_sec) * 1e3 +
+				   (double) (b->time.tv_nsec - a->time.tv_nsec) / 1e6);
+	return HJG_CUDA_SUCCESS;
+}
+
+/* ---- kernels ---- */
+
+typedef struct Launch
+{
+	hjg_u64		nblocks;
+	void	  **params;
+	int			width;			/* 0 for kernels that have none */
+} Launch;
+
+typedef void (*Emulation) (const Launch *launch);
+
+/* Argument n of the launch. */
+#define ARG(type, n) (*(const type *) launch->params[n])
+#define MEMORY(type, n) ((type *) (size_t) ARG(HjgCudaPtr, n))
+
+static void
+mix_keys(const Launch *launch)
+{
+	void	   *keys = MEMORY(void, 0);
+	hjg_u32    *rows = MEMORY(hjg_u32, 1);
+
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 2); i++)
+	{
+		hjg_step_store(launch->width, keys, i, hjg_step_mix(launch->width, hjg_step_load(launch->width, keys, i)));
+		rows[i] = ARG(hjg_u32, 3) + (hjg_u32) i;
+	}
+}
+
+static void
+sort_count(const Launch *launch)
+{
+	const void *keys = MEMORY(void, 0);
+	hjg_u64    *counts = MEMORY(hjg_u64, 3);
+
+	memset(counts, 0, launch->nblocks * HJG_CSR_DIGITS * sizeof(hjg_u64));
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 1); i++)
+		counts[hjg_step_digit(hjg_step_load(launch->width, keys, i), ARG(HjgCsrDigit, 2)) * launch->nblocks +
+			   i / HJG_CSR_TILE]++;
+}
+
+/* Offsets serve as cursors of a copy of their own: the device leaves them as they are. */
+static void
+sort_scatter(const Launch *launch)
+{
+	const size_t bytes = launch->nblocks * HJG_CSR_DIGITS * sizeof(hjg_u64);
+	hjg_u64    *offsets = malloc(bytes);
+
+	memcpy(offsets, MEMORY(hjg_u64, 6), bytes);
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 4); i++)
+	{
+		const HjgCsrKey key = hjg_step_load(launch->width, MEMORY(void, 0), i);
+		const hjg_u64 to = offsets[hjg_step_digit(key, ARG(HjgCsrDigit, 5)) * launch->nblocks + i / HJG_CSR_TILE]++;
+
+		hjg_step_store(launch->width, MEMORY(void, 2), to, key);
+		MEMORY(hjg_u32, 3)[to] = MEMORY(hjg_u32, 1)[i];
+	}
+	free(offsets);
+}
+
+static void
+scan_blocks(const Launch *launch)
+{
+	hjg_u64    *data = MEMORY(hjg_u64, 0);
+	hjg_u64		sum = 0;
+
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 1); i++)
+	{
+		const hjg_u64 value = data[i];
+
+		if (i % HJG_CSR_SCAN == 0)
+			sum = 0;
+		data[i] = sum;
+		sum += value;
+		MEMORY(hjg_u64, 2)[i / HJG_CSR_SCAN] = sum;
+	}
+}
+
+static void
+scan_add(const Launch *launch)
+{
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 1); i++)
+		MEMORY(hjg_u64, 0)[i] += MEMORY(hjg_u64, 2)[i / HJG_CSR_SCAN];
+}
+
+static void
+fill_starts(const Launch *launch)
+{
+	const hjg_u64 n = ARG(hjg_u64, 1);
+	const hjg_u32 bits = ARG(hjg_u32, 2);
+	hjg_u64		b = 0;
+
+	for (hjg_u64 i = 0; i <= n; i++)
+	{
+		const hjg_u64 to = i == n ? (1ull << bits) + 1 :
+			hjg_step_bucket(launch->width, hjg_step_load(launch->width, MEMORY(void, 0), i), bits) + 1ull;
+
+		for (; b < to; b++)
+			MEMORY(hjg_u32, 3)[b] = (hjg_u32) i;
+	}
+}
+
+static void
+check_buckets(const Launch *launch)
+{
+	const HjgCsrTable *table = &ARG(HjgCsrTable, 0);
+	HjgCsrFacts *facts = MEMORY(HjgCsrFacts, 1);
+
+	for (hjg_u64 b = 0; b < 1ull << table->bucket_bits; b++)
+	{
+		const hjg_u32 begin = table->start[b];
+		const hjg_u32 end = table->start[b + 1];
+
+		if (end - begin > facts->largest)
+			facts->largest = end - begin;
+		if (end - begin > HJG_CSR_HEAVY)
+			continue;
+		for (hjg_u32 i = begin; i < end; i++)
+			for (hjg_u32 j = i + 1; j < end; j++)
+				if (hjg_step_equal(launch->width, hjg_step_load(launch->width, table->keys, i),
+								   hjg_step_load(launch->width, table->keys, j)))
+					facts->duplicates = 1;
+	}
+}
+
+static bool
+at_most_one(int mode)
+{
+	return mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI;
+}
+
+static void
+find(const Launch *launch)
+{
+	const hjg_u64 n = ARG(hjg_u64, 1);
+	const int	mode = ARG(int, 3);
+
+	for (hjg_u64 i = 0; i < n; i++)
+		MEMORY(hjg_u64, 4)[i] = hjg_step_npairs(mode, hjg_step_find(launch->width, &ARG(HjgCsrTable, 2),
+			hjg_step_mix(launch->width, hjg_step_load(launch->width, MEMORY(void, 0), i)), at_most_one(mode),
+			&MEMORY(hjg_u32, 5)[i]));
+	MEMORY(hjg_u64, 4)[n] = 0;
+}
+
+static void
+cut_window(const Launch *launch)
+{
+	*MEMORY(HjgCsrCut, 4) = hjg_step_cut(MEMORY(hjg_u64, 0), ARG(hjg_u64, 1), ARG(hjg_u64, 2), ARG(hjg_u64, 3));
+}
+
+static void
+write_pairs(const Launch *launch)
+{
+	const hjg_u64 *offsets = MEMORY(hjg_u64, 1);
+	const hjg_u64 begin = ARG(hjg_u64, 5);
+
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 6); i++)
+	{
+		const hjg_u64 row = hjg_step_row_of(offsets, 0, ARG(hjg_u64, 3) - 1, begin + i);
+
+		MEMORY(HjgPair, 7)[i] = (HjgPair) {ARG(hjg_u32, 4) + (hjg_u32) row,
+			hjg_step_match(launch->width, &ARG(HjgCsrTable, 0), MEMORY(hjg_u32, 2)[row],
+						   (hjg_u32) (begin + i - offsets[row]))};
+	}
+}
+
+static void
+probe_once(const Launch *launch)
+{
+	const HjgCsrTable *table = &ARG(HjgCsrTable, 2);
+	hjg_u64    *npairs = MEMORY(hjg_u64, 6);
+
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 1); i++)
+	{
+		const HjgCsrKey key = hjg_step_mix(launch->width, hjg_step_load(launch->width, MEMORY(void, 0), i));
+		hjg_u32		first;
+
+		if (hjg_step_npairs(ARG(int, 3), hjg_step_find(launch->width, table, key, 1, &first)) == 0)
+			continue;
+		MEMORY(HjgPair, 5)[(*npairs)++] = (HjgPair) {ARG(hjg_u32, 4) + (hjg_u32) i,
+			first == HJG_NO_ROW ? HJG_NO_ROW : table->rows[first]};
+	}
+}
+
+static const struct
+{
+	const char *name;			/* less the width */
+	Emulation	run;
+}			emulations[] = {
+	{"hjg_k_check_buckets", check_buckets},
+	{"hjg_k_cut_window", cut_window},
+	{"hjg_k_fill_starts", fill_starts},
+	{"hjg_k_find", find},
+	{"hjg_k_mix_keys", mix_keys},
+	{"hjg_k_probe_once", probe_once},
+	{"hjg_k_scan_add", scan_add},
+	{"hjg_k_scan_blocks", scan_blocks},
+	{"hjg_k_sort_count", sort_count},
+	{"hjg_k_sort_scatter", sort_scatter},
+	{"hjg_k_write_pairs", write_pairs},
+};
+
+#define NEMULATIONS (sizeof(emulations) / sizeof(emulations[0]))
+
+typedef struct Function
+{
+	Emulation	run;
+	int			width;
+} Function;
+
+static Function functions[NEMULATIONS][4];
+
+int
+cuModuleLoadData(void **module, const void *image)
+{
+	ENTER();
+	*module = &the_module;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuModuleGetFunction(void **function, void *module, const char *name)
+{
+	static const char *const suffixes[] = {"", "_4", "_8", "_16"};
+	static const int widths[] = {0, 4, 8, 16};
+
+	ENTER();
+	for (size_t i = 0; i < NEMULATIONS; i++)
+		for (int s = 0; s < 4; s++)
+		{
+			const size_t n = strlen(emulations[i].name);
+
+			if (strncmp(name, emulations[i].name, n) != 0 || strcmp(name + n, suffixes[s]) != 0)
+				continue;
+			functions[i][s] = (Function) {emulations[i].run, widths[s]};
+			*function = &functions[i][s];
+			return HJG_CUDA_SUCCESS;
+		}
+	return HJG_CUDA_ERROR_NOT_FOUND;
+}
+
+int
+cuFuncSetAttribute(void *function, int attribute, int value)
+{
+	ENTER();
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int block_threads, size_t shared_bytes)
+{
+	ENTER();
+	*blocks = 2048 / block_threads;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+			   unsigned shared_bytes, void *stream, void **params, void **extra)
+{
+	const Function *f = function;
+	Launch		launch = {.nblocks = gx, .params = params, .width = f->width};
+
+	ENTER();
+	if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1)
+		return CODE_INVALID_VALUE;
+	f->run(&launch);
+	return HJG_CUDA_SUCCESS;
+}

@@ -1,0 +1,376 @@
+/*
+ * test_cuda.c
+ *	  The driver "cuda": results equal the reference's, every call of the driver API
+ *	  may fail, memory is admitted and given back, failing devices rest.
+ *
+ * Runs on a real device where there is one, and on the stub (stub_libcuda.c) when that is
+ * first in LD_LIBRARY_PATH; faults are for the stub only.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/hjg_cuda_join.h"
+#include "hjg_test_engine.h"
+
+/* As in stub_libcuda.c. */
+typedef struct HjgStub
+{
+	long		calls;
+	long		fail_at;
+	int			fail_code;
+	long		hang_at;
+	long		stall_at;
+	size_t		memory_bytes;
+	size_t		used_bytes;
+	long		live_objects;
+	long		live_regions;
+	int			broken;
+} HjgStub;
+
+static HjgStub *stub;
+static const HjgDriver *const driver = &hjg_cuda_driver;
+static const char *const mode_names[] = {"all", "left", "semi", "anti"};
+static const int widths[] = {4, 8, 16};
+
+#define EXIT_WRONG 1			/* of a child: a wrong answer */
+#define EXIT_DEVICE 4			/* as in device_health.c */
+
+/* ---- one join ---- */
+
+typedef struct Outcome
+{
+	const char *wrong;			/* NULL: what came is right */
+	HjgStatus	status;			/* of the call that ended the join */
+} Outcome;
+
+static Outcome
+join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
+{
+	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode};
+	Outcome		outcome = {0};
+	HjgCursor	cursor = {0, 0, 0};
+	hjg_u64		total = 0;
+	HjgJobStats stats;
+	Pages		pages;
+	void	   *join;
+
+	outcome.status = driver->build(0, env, &spec, c->build.segments, c->build.nsegments, &join);
+	if (outcome.status != HJG_OK)
+		return outcome;
+	pages_create(&pages, npages, page_pairs);
+	do
+	{
+		HjgCursor	from = cursor;
+
+		outcome.status = driver->probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result);
+		if (outcome.status != HJG_OK)
+			break;
+		if (!check_round(c, &from, &cursor, &pages.result))
+			outcome.wrong = "wrong round";
+		else if (cursor.row < c->probe.nrows && cursor.row == from.row && cursor.skip == from.skip)
+			outcome.wrong = "no progress";
+		total += pages.result.npairs;
+	} while (outcome.wrong == NULL && cursor.row < c->probe.nrows);
+	if (outcome.wrong == NULL && outcome.status == HJG_OK && total != c->nexpected)
+		outcome.wrong = "wrong number of pairs";
+	driver->stats(join, &stats);
+	if (outcome.wrong == NULL && outcome.status == HJG_OK && c->build.nrows > 0 && stats.workspace_bytes == 0)
+		outcome.wrong = "no memory in the statistics";
+	pages_destroy(&pages);
+	driver->free(join);
+	return outcome;
+}
+
+static void
+run_shape(int width, KeyShape shape, hjg_u32 nbuild, hjg_u32 nprobe)
+{
+	int			ncases = 0;
+	Outcome		outcome = {0};
+
+	for (int mode = 0; mode <= HJG_MATCH_ANTI && outcome.wrong == NULL && outcome.status == HJG_OK; mode++)
+	{
+		Case		c;
+
+		case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), width, mode, shape, nbuild, nprobe);
+		{
+			/* all in one page; just enough; a third in odd pages */
+			const hjg_u32 sizes[] = {(hjg_u32) c.nexpected + nprobe + 1, c.nexpected ? (hjg_u32) c.nexpected : 1,
+			(hjg_u32) (c.nexpected / 21) + 1};
+
+			for (int s = 0; s < 3 && outcome.wrong == NULL && outcome.status == HJG_OK; s++)
+			{
+				Memory		memory;
+
+				memory_init(&memory, NULL);
+				outcome = join_case(&c, &memory.env, s == 2 ? 7 : 1, sizes[s]);
+				ncases++;
+				if (outcome.wrong != NULL || outcome.status != HJG_OK)
+					printf("# %s, %s: mode %s, capacity %u\n", outcome.wrong ? outcome.wrong : "failed",
+						   hjg_status_text(outcome.status), mode_names[mode], sizes[s]);
+			}
+		}
+		case_destroy(&c);
+	}
+	claim(outcome.wrong == NULL && outcome.status == HJG_OK, "%d-byte keys, %s, %u x %u rows: %d runs equal the reference",
+		  width, key_shape_names[shape], nbuild, nprobe, ncases);
+}
+
+static void
+test_results(void)
+{
+	static const hjg_u32 sizes[][2] = {{0, 0}, {0, 100}, {100, 0}, {1, 1}, {1, 1000}, {1000, 1}, {2, 3}, {255, 257}, {4096, 4097}};
+	const HjgCudaTuning normal = hjg_cuda_tuning;
+
+	for (int w = 0; w < 3; w++)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			run_shape(widths[w], KEYS_UNIFORM, sizes[i][0], sizes[i][1]);
+	/* many chunks and windows */
+	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
+	for (int w = 0; w < 3; w++)
+		for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+		{
+			hjg_u32		n = shape == KEYS_ONE_HOT_BOTH || shape == KEYS_COLLIDING_HOT ? 300 : 1000;
+
+			run_shape(widths[w], shape, n, n + n / 3);
+			if (n > 300)
+				run_shape(widths[w], shape, 5000, 2000);
+		}
+	hjg_cuda_tuning = normal;
+	if (!short_run)
+		for (int w = 0; w < 3; w++)
+		{
+			run_shape(widths[w], KEYS_UNIFORM, 100000, 150000);
+			run_shape(widths[w], KEYS_DUPLICATES, 100000, 30000);
+			run_shape(widths[w], KEYS_DISJOINT, 30000, 1200000);
+		}
+}
+
+/* ---- faults ---- */
+
+/*
+ * In a child: fail at call n of a join.  The join ends with the right rows, or with an
+ * error status, or the process ends by itself.  Returns what the child said; *reached
+ * is false when the join was over before.
+ */
+static int
+child_fails_at(const Case *c, long n, int code, bool *reached)
+{
+	int			pipes[2];
+	int			status;
+	char		mark = 0;
+	pid_t		pid;
+
+	if (pipe(pipes) != 0)
+		return -1;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+	{
+		Outcome		outcome;
+		Memory		memory;
+
+		(void) !freopen("/dev/null", "w", stderr);
+		memory_init(&memory, NULL);
+		stub->fail_code = code;
+		stub->fail_at = stub->calls + n;
+		outcome = join_case(c, &memory.env, 3, (hjg_u32) (c->nexpected / 5) + 1);
+		mark = stub->calls >= stub->fail_at ? 'r' : 'n';
+		if (outcome.status == HJG_OK && outcome.wrong == NULL && stub->calls >= stub->fail_at && code != 2 &&
+			stub->broken != 0)
+			outcome.wrong = "a broken context was not noticed";
+		(void) !write(pipes[1], &mark, 1);
+		if (outcome.wrong != NULL)
+			printf("# call %ld, code %d: %s\n", n, code, outcome.wrong);
+		fflush(stdout);
+		_exit(outcome.wrong != NULL ? EXIT_WRONG : 0);
+	}
+	close(pipes[1]);
+	*reached = read(pipes[0], &mark, 1) != 1 || mark == 'r';
+	close(pipes[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Every call of a join, by each kind of error. */
+static void
+test_faults_everywhere(void)
+{
+	static const struct
+	{
+		int			code;
+		const char *what;
+	}			kinds[] = {{2, "out of memory"}, {1, "a refusal"}, {700, "an address fault"}};
+	static const KeyShape shapes[] = {KEYS_UNIFORM, KEYS_ONE_HOT_BUILD};
+	const HjgCudaTuning normal = hjg_cuda_tuning;
+
+	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		for (int shape = 0; shape < 2; shape++)
+		{
+			bool		reached = true;
+			bool		good = true;
+			long		n;
+			Case		c;
+
+			case_create(&c, test_seed, 8, shape == 0 ? HJG_MATCH_SEMI : HJG_MATCH_ALL, shapes[shape], 500, 350);
+			for (n = 1; reached && good && n < 5000; n++)
+			{
+				int			rc = child_fails_at(&c, n, kinds[k].code, &reached);
+
+				good = rc == 0 || rc == EXIT_DEVICE;
+				if (!good)
+					printf("# call %ld: exit %d\n", n, rc);
+			}
+			case_destroy(&c);
+			claim(good && n > 60, "%s at each of %ld calls, %s: right rows, a status or a clean end", kinds[k].what, n - 2,
+				  key_shape_names[shapes[shape]]);
+		}
+	hjg_cuda_tuning = normal;
+}
+
+/* ---- memory ---- */
+
+static void
+test_nothing_leaks(void)
+{
+	HjgCudaDevice *device = hjg_cuda_made(0);
+	long		objects;
+	Memory		memory;
+	Case		c;
+
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_DUPLICATES, 3000, 2000);
+	memory_init(&memory, NULL);
+	join_case(&c, &memory.env, 1, 1000);
+	claim(hjg_cuda_pool_trim(device->pool, 0) == 0, "no block is in use after a join");
+	objects = stub != NULL ? stub->live_objects : 0;
+	for (int i = 0; i < 5; i++)
+		join_case(&c, &memory.env, 1, 1000);
+	hjg_cuda_pool_trim(device->pool, 0);
+	if (stub != NULL)
+		claim(stub->live_objects == objects && stub->used_bytes == 0, "five more joins leave nothing behind");
+	memory_init(&memory, NULL);
+	memory.cancel_at = 3;
+	claim(join_case(&c, &memory.env, 1, 1000).status == HJG_ERR_CANCELLED, "a join that is cancelled says so");
+	claim(hjg_cuda_pool_trim(device->pool, 0) == 0, "no block is in use after a cancelled join");
+	case_destroy(&c);
+}
+
+typedef struct Waiter
+{
+	HjgCudaPool *pool;
+	HjgStatus	status;
+	HjgCudaGrant grant;
+	unsigned	wait_ms;
+	pthread_t	thread;
+} Waiter;
+
+static void *
+wait_for_grant(void *arg)
+{
+	Waiter	   *waiter = arg;
+
+	waiter->status = hjg_cuda_admit(waiter->pool, 600, NULL, waiter->wait_ms, &waiter->grant);
+	return NULL;
+}
+
+static void
+test_admission(void)
+{
+	HjgCudaPool *pool = hjg_cuda_pool_create(1000);
+	Waiter		patient = {.pool = pool, .wait_ms = 10000};
+	Waiter		hasty = {.pool = pool, .wait_ms = 20};
+	HjgCudaGrant grant;
+	HjgCudaGrant other;
+	HjgCudaPtr	ptr;
+
+	claim(hjg_cuda_admit(pool, 1001, NULL, 1000, &grant) == HJG_ERR_MEMORY, "more than the budget is refused at once");
+	claim(hjg_cuda_admit(pool, 600, NULL, 0, &grant) == HJG_OK, "what fits is granted");
+	claim(hjg_cuda_admit(pool, 400, NULL, 0, &other) == HJG_OK, "what fits beside it is granted");
+	hjg_cuda_dismiss(&other);
+	wait_for_grant(&hasty);
+	claim(hasty.status == HJG_ERR_MEMORY, "who waits in vain is refused");
+	pthread_create(&patient.thread, NULL, wait_for_grant, &patient);
+	usleep(50000);
+	hjg_cuda_dismiss(&grant);
+	pthread_join(patient.thread, NULL);
+	claim(patient.status == HJG_OK, "who waits is granted when memory becomes free");
+	claim(hjg_cuda_block_take(&patient.grant, 100000, &ptr) == HJG_CUDA_ERROR_OUT_OF_MEMORY,
+		  "no block is larger than the grant");
+	hjg_cuda_dismiss(&patient.grant);
+}
+
+/* A budget that has no place for the chunks of usual size, and one that has none at all. */
+static void
+test_small_budget(void)
+{
+	Memory		memory;
+	Outcome		outcome;
+	HjgCudaPool *normal = hjg_cuda_made(0)->pool;
+	Case		c;
+
+	case_create(&c, test_seed, 4, HJG_MATCH_LEFT, KEYS_UNIFORM, 20000, 200000);
+	memory_init(&memory, NULL);
+	hjg_cuda_made(0)->pool = hjg_cuda_pool_create((size_t) 4 << 20);
+	outcome = join_case(&c, &memory.env, 1, 300000);
+	claim(outcome.status == HJG_OK && outcome.wrong == NULL, "smaller chunks within a small budget");
+	hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
+	hjg_cuda_made(0)->pool = hjg_cuda_pool_create((size_t) 1 << 20);
+	outcome = join_case(&c, &memory.env, 1, 300000);
+	claim(outcome.status == HJG_ERR_MEMORY, "a join beyond the budget is refused");
+	hjg_cuda_made(0)->pool = normal;
+	case_destroy(&c);
+}
+
+/* ---- health ---- */
+
+static void
+test_health(void)
+{
+	HjgControl *control = calloc(1, sizeof(HjgControl));
+	char		reason[128] = "";
+
+	hjg_health_open(control);
+	hjg_health_note("cuda:7", "first");
+	hjg_health_note("cuda:7", "second");
+	claim(!hjg_health_resting("cuda:7", reason, sizeof(reason)), "two failures do not make a device rest");
+	hjg_health_enter("cuda:7");
+	hjg_health_open(control);
+	claim(hjg_health_resting("cuda:7", reason, sizeof(reason)), "a process that ended in an operation is the third");
+	claim(strstr(reason, "after 3 failures") != NULL, "the reason counts the failures: %s", reason);
+	claim(!hjg_health_resting("cuda:6", reason, sizeof(reason)), "another device goes on");
+	hjg_health_open(NULL);
+	free(control);
+}
+
+int
+main(int argc, char **argv)
+{
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
+	void	   *library;
+
+	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	driver->list(infos, HJG_CUDA_MAX_DEVICES);
+	if (infos[0].state != HJG_DEVICE_READY)
+	{
+		printf("ok 1 - # SKIP no device: %s\n1..1\n", infos[0].reason);
+		return 0;
+	}
+	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	stub = library != NULL ? dlsym(library, "hjg_stub") : NULL;
+	printf("# %s: %s%s\n", infos[0].name, infos[0].description, stub != NULL ? " (emulated)" : "");
+
+	/* before the first context of this process, which does not survive a fork */
+	if (stub != NULL)
+		test_faults_everywhere();
+	test_results();
+	test_nothing_leaks();
+	test_admission();
+	test_small_budget();
+	test_health();
+	printf("1..%d\n", claims_passed + claims_failed);
+	return claims_failed > 0;
+}
