@@ -49,7 +49,7 @@ hjg_check_copy(const HjgOp *op, HjgReported *reported)
 	reported->npairs = __atomic_load_n(&op->npairs, __ATOMIC_RELAXED);
 	reported->checksum = __atomic_load_n(&op->checksum, __ATOMIC_RELAXED);
 	reported->cursor.row = __atomic_load_n(&op->cursor_out.row, __ATOMIC_RELAXED);
-	reported->cursor.pad = 0;
+	reported->cursor.most = 0;
 	reported->cursor.skip = __atomic_load_n(&op->cursor_out.skip, __ATOMIC_RELAXED);
 }
 

@@ -345,9 +345,9 @@ note_pairs(HjgJoin *join, double rows, double pairs)
  * the fast path should try.  0: too few to be worth it.
  */
 static hjg_u32
-rows_that_fit(const HjgJoin *join, hjg_u64 nrows, hjg_u64 room)
+rows_that_fit(const HjgJoin *join, HjgMatchMode mode, hjg_u64 nrows, hjg_u64 room)
 {
-	const bool	one_pair_at_most = join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI;
+	const bool	one_pair_at_most = mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI;
 	hjg_u64		rows;
 
 	if (one_pair_at_most && room >= nrows)
@@ -376,6 +376,8 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			   HjgResult *result)
 {
 	hjg_u64		capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0;
+	/* one match of each row, any one: that is a mode */
+	const HjgMatchMode mode = cursor->most == 1 ? HJG_MATCH_SEMI : join->spec.mode;
 	HjgCursor	at = *cursor;
 	hjg_u64		npairs = 0;
 	bool		overflowed = false;
@@ -389,12 +391,15 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 		return status;
 	if (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0))
 		return HJG_ERR_INPUT;
+	if (at.most > 0 && (join->spec.mode != HJG_MATCH_ALL || at.most > capacity || (at.most == 1 && at.skip > 0)))
+		return HJG_ERR_INPUT;
 
 	while (at.row < runs.nrows && npairs < capacity)
 	{
 		const hjg_u64 nrows = runs.nrows - at.row;
 		const hjg_u64 room = capacity - npairs;
-		const hjg_u32 fast_rows = at.skip == 0 && !overflowed ? rows_that_fit(join, nrows, room) : 0;
+		const hjg_u32 fast_rows = at.most <= 1 && at.skip == 0 && !overflowed ?
+			rows_that_fit(join, mode, nrows, room) : 0;
 
 		if (fast_rows > 0)
 		{
@@ -403,12 +408,13 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			hjg_u64		before = npairs;
 			bool		fits = false;
 
-			status = hjg_probe_all(join, &runs, at.row, fast_rows, partitioned, result, &npairs, &fits);
+			status = hjg_probe_all(join, mode, &runs, at.row, fast_rows, partitioned, result, &npairs, &fits);
 			if (status != HJG_OK)
 				return status;
 			if (fits)
 			{
-				note_pairs(join, (double) fast_rows, (double) (npairs - before));
+				if (at.most == 0)
+					note_pairs(join, (double) fast_rows, (double) (npairs - before));
 				if (partitioned)
 					join->stats.strategy = HJG_CPU_RADIX;
 				join->overflow_penalty = 0;
@@ -429,12 +435,16 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			hjg_u32		window = 1;
 
 			/* a row that was cut goes by itself, so that the fast path may follow */
-			if (at.skip == 0)
+			if (at.most > 0)
+				window = window_rows((double) at.most, room, nrows);
+			else if (at.skip == 0)
 				window = window_rows(expected_pairs(join), room, nrows);
-			status = hjg_probe_window(join, &runs, window, &at, result, &npairs);
+			status = hjg_probe_window(join, mode, &runs, window, &at, result, &npairs);
 			if (status != HJG_OK)
 				return status;
-			if (before.skip == 0)
+			if (at.most > 0 && at.row == before.row)
+				break;			/* its slice does not fit any more */
+			if (at.most == 0 && before.skip == 0)
 				note_pairs(join, (double) (at.row - before.row) + (at.skip > 0), (double) (npairs - npairs_before));
 		}
 	}

@@ -31,6 +31,9 @@ typedef struct WindowTask
 	const HjgRuns *runs;
 	hjg_u32		row;			/* the window's first */
 	hjg_u32		nrows;
+	bool		slice;			/* of each row, only matches [first, first + most) from its last one down */
+	hjg_u32		first;
+	hjg_u32		most;
 	hjg_u32    *counts;			/* pairs of each row */
 	hjg_u64    *sums;			/* of each group: its pairs, then those before it; one more at the end */
 	HjgResult  *result;
@@ -132,6 +135,11 @@ count_unit(int width, WindowTask *window, hjg_u32 unit)
 				count = count > 0;
 			else if (window->mode == HJG_MATCH_ANTI)
 				count = count == 0;
+			else if (window->slice)
+			{
+				count = count > window->first ? count - window->first : 0;
+				count = count < window->most ? count : window->most;
+			}
 			window->counts[row + i] = count;
 			sum += count;
 		}
@@ -267,6 +275,7 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 		for (hjg_u32 i = 0; i < n && left > 0; i++)
 		{
 			hjg_u32		count = window->counts[row + i];
+			hjg_u32		before = 0;
 			hjg_u32		m;
 
 			if (skip >= count)
@@ -274,9 +283,11 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 				skip -= count;
 				continue;
 			}
+			if (window->slice)
+				before = count_matches(width, group.bucket[i], group.key[i]) - window->first - count;
 			m = count - (hjg_u32) skip < left ? count - (hjg_u32) skip : (hjg_u32) left;
 			if (!write_row(width, window, &writer, window->row + row + i, group.key[i], group.bucket[i],
-						   (hjg_u32) skip, m))
+						   before + (hjg_u32) skip, m))
 				return;
 			left -= m;
 			skip = 0;
@@ -329,13 +340,16 @@ cursor_behind(const WindowTask *window, hjg_u64 end)
 }
 
 HjgStatus
-hjg_probe_window(HjgJoin *join, const HjgRuns *runs, hjg_u32 nrows, HjgCursor *cursor, HjgResult *result,
-				 hjg_u64 *npairs)
+hjg_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 nrows, HjgCursor *cursor,
+				 HjgResult *result, hjg_u64 *npairs)
 {
 	const hjg_u64 room = (hjg_u64) result->npages * result->page_pairs - *npairs;
 	const hjg_u32 ngroups = groups_of(nrows);
-	WindowTask	window = {.table = &join->table, .width = join->spec.key_width, .mode = join->spec.mode,
-		.runs = runs, .row = cursor->row, .nrows = nrows, .result = result, .base = *npairs};
+	const bool	slice = cursor->most > 1;
+	WindowTask	window = {.table = &join->table, .width = join->spec.key_width, .mode = mode,
+		.runs = runs, .row = cursor->row, .nrows = nrows, .slice = slice, .most = cursor->most, .result = result,
+		.base = *npairs};
+	HjgCursor	end;
 	hjg_u64		started = hjg_now_ns();
 	hjg_u64		total = 0;
 	HjgStatus	status;
@@ -345,6 +359,8 @@ hjg_probe_window(HjgJoin *join, const HjgRuns *runs, hjg_u32 nrows, HjgCursor *c
 	window.counts = join->counts_block.ptr;
 	window.sums = (hjg_u64 *) ((hjg_u8 *) join->counts_block.ptr + hjg_align64(sizeof(hjg_u32) * (size_t) nrows));
 
+	if (slice)
+		window.first = cursor->skip < HJG_NO_ROW ? (hjg_u32) cursor->skip : HJG_NO_ROW;
 	window.task.unit_fn = count_dispatch;
 	status = hjg_task_run(&window.task, join, (ngroups + COUNT_UNIT_GROUPS - 1) / COUNT_UNIT_GROUPS,
 						  hjg_task_nslots(join, nrows));
@@ -360,14 +376,22 @@ hjg_probe_window(HjgJoin *join, const HjgRuns *runs, hjg_u32 nrows, HjgCursor *c
 	window.sums[ngroups] = total;
 
 	/* a skip beyond the first row's pairs, which no engine returns, means all of them */
-	window.skip = cursor->skip < window.counts[0] ? cursor->skip : window.counts[0];
+	window.skip = slice ? 0 : cursor->skip < window.counts[0] ? cursor->skip : window.counts[0];
 	window.npairs = total - window.skip < room ? total - window.skip : room;
+	end = cursor_behind(&window, window.skip + window.npairs);
+	end.most = cursor->most;
+	if (slice)
+	{
+		/* no row is cut */
+		window.npairs -= end.skip;
+		end.skip = end.row < runs->nrows ? cursor->skip : 0;
+	}
 	window.task.unit_fn = write_dispatch;
 	status = hjg_task_run(&window.task, join, (hjg_u32) ((window.npairs + WRITE_UNIT_PAIRS - 1) / WRITE_UNIT_PAIRS),
 						  hjg_task_nslots(join, window.npairs));
 	if (status != HJG_OK)
 		return status;
-	*cursor = cursor_behind(&window, window.skip + window.npairs);
+	*cursor = end;
 	*npairs += window.npairs;
 	join->stats.probe_ns += hjg_now_ns() - started;
 	return HJG_OK;

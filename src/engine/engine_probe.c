@@ -519,12 +519,12 @@ set_slots(ProbeTask *probe, HjgJoin *join, int nslots)
 }
 
 HjgStatus
-hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows, bool partitioned,
-			  HjgResult *result, hjg_u64 *npairs, bool *fits)
+hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
+			  bool partitioned, HjgResult *result, hjg_u64 *npairs, bool *fits)
 {
 	const int	width = join->spec.key_width;
 	const int	nslots = hjg_task_nslots(join, nrows);
-	ProbeTask	probe = {.table = &join->table, .mode = join->spec.mode, .runs = runs, .row = row,
+	ProbeTask	probe = {.table = &join->table, .mode = mode, .runs = runs, .row = row,
 		.nrows = nrows, .result = result, .base = *npairs};
 	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status;
@@ -550,7 +550,7 @@ hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows, bo
 	probe.nchunks = (probe.capacity + HJG_RESULT_CHUNK - 1) / HJG_RESULT_CHUNK;
 	probe.nclaimable = probe.nchunks + (hjg_u64) nslots;
 	probe.unit_rows = hjg_engine_tuning.unit_rows;
-	probe.probe = probe_fns[join->isa][partitioned][join->width_ix][join->spec.mode];
+	probe.probe = probe_fns[join->isa][partitioned][join->width_ix][mode];
 	probe.task.unit_fn = probe_unit;
 	probe.task.finish_fn = probe_finish;
 

@@ -147,7 +147,8 @@ extern HjgStatus hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec,
  * One round over a probe batch given as segments (first_row counts from 0 and
  * is contiguous and ascending over the segments).  Fills result from *cursor
  * on and advances *cursor; see HjgCursor for what a round holds.  The result
- * must have room for at least one pair; each round makes progress.
+ * must have room for at least one pair, and for cursor->most; each round makes progress.
+ * A slice (cursor->most > 0) can be asked for in mode ALL only.
  * On any error *cursor is unchanged and the result is void.
  */
 extern HjgStatus hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments,

@@ -461,13 +461,13 @@ hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg
  * on, in any order.  *fits is false, and what lies from there on is void, when
  * they are more than the result holds; otherwise *npairs is advanced.
  */
-extern HjgStatus hjg_probe_all(HjgJoin *join, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
+extern HjgStatus hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
 							   bool partitioned, HjgResult *result, hjg_u64 *npairs, bool *fits);
 extern int	hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows);
 extern size_t hjg_probe_slots_bytes(int nslots);
 
 /* One window of at most nrows rows from *cursor on, in canonical order, up to the result's capacity. */
-extern HjgStatus hjg_probe_window(HjgJoin *join, const HjgRuns *runs, hjg_u32 nrows,
+extern HjgStatus hjg_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 nrows,
 								  HjgCursor *cursor, HjgResult *result, hjg_u64 *npairs);
 extern size_t hjg_probe_window_bytes(hjg_u32 nrows);
 

@@ -132,16 +132,13 @@ add_build_vectors(HjgJoinState *state)
 HjgMatchMode
 hjg_load_mode(HjgJoinState *state)
 {
-	bool		residual = state->recheck_qual != NULL || state->join_qual != NULL;
 	HjgMatchMode mode = HJG_MATCH_ALL;
 
-	state->host_fate = (residual || state->chunk_matched != NULL) &&
-		(state->outer.preserved || state->jointype == JOIN_SEMI);
-	state->first_candidate = state->host_fate && state->join_qual == NULL && state->recheck_qual != NULL &&
-		(state->jointype == JOIN_SEMI || state->jointype == JOIN_ANTI);
-	if (state->first_candidate)
-		mode = HJG_MATCH_SEMI;
-	else if (!state->host_fate)
+	state->decisive = (state->residual || state->chunk_matched != NULL) &&
+		(state->jointype == JOIN_SEMI || state->jointype == JOIN_ANTI || state->inner_unique);
+	state->host_fate = state->decisive ||
+		((state->residual || state->chunk_matched != NULL) && state->outer.preserved);
+	if (!state->host_fate)
 	{
 		switch (state->jointype)
 		{
@@ -156,7 +153,7 @@ hjg_load_mode(HjgJoinState *state)
 				mode = HJG_MATCH_ANTI;
 				break;
 			default:
-				mode = state->inner_unique && !residual ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
+				mode = state->inner_unique && !state->residual ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
 		}
 	}
 	return mode;

@@ -35,6 +35,12 @@ set_bit(uint64 *bits, uint64 i)
 	bits[i >> 6] |= UINT64CONST(1) << (i & 63);
 }
 
+static inline void
+clear_bit(uint64 *bits, uint64 i)
+{
+	bits[i >> 6] &= ~(UINT64CONST(1) << (i & 63));
+}
+
 /* The bit of a build row; in a shared load others set bits, too, and few are set twice. */
 static inline void
 set_build_bit(HjgJoinState *state, uint32 row)
@@ -153,18 +159,43 @@ bad_pair(void)
 }
 
 /*
+ * Account for a pair of a slice, and replace the position of its key by the number of its
+ * row.  Is it one that was not there in the first slice?
+ */
+static inline bool
+new_candidate(HjgProbeBatch *batch, HjgPair *pair)
+{
+	uint32		key = pair->probe_row;
+
+	if (key != batch->slice_key)
+	{
+		batch->slice_key = key;
+		batch->slice_pairs = 0;
+	}
+	if (++batch->slice_pairs == batch->slice.most)
+		set_bit(batch->more, key);
+	else if (batch->slice_pairs > batch->slice.most)
+		clear_bit(batch->more, key);	/* the engine returns whole rows */
+	if (batch->origin != NULL)
+		pair->probe_row = batch->origin[key];
+	if (batch->slice.most > 1)
+		return pair->build_row != batch->tried[key];
+	batch->tried[key] = pair->build_row;
+	return true;
+}
+
+/*
  * Copy up to count pairs to the end of the n pairs in the vector; returns how many
  * there are now.  The round was checked as a whole when it was complete; the row numbers
  * are compared once more here, where they are copied out of memory that the device
  * process can write to, because they become addresses.
  */
 static int
-copy_pairs(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *pairs, int count, int n)
+copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *pairs, int count, int n)
 {
 	const uint32 probe_rows = batch->keys.nrows;
 	const HjgRun *run = state->run;
 	const bool	may_miss = run->mode == HJG_MATCH_LEFT || run->mode == HJG_MATCH_ANTI;
-	const bool	first_only = state->jointype == JOIN_SEMI;
 	uint64		first = 0;
 	uint64	   *bits = state->host_fate ? matched_bits(state, batch, &first) : NULL;
 
@@ -175,11 +206,13 @@ copy_pairs(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *pairs
 		if (unlikely(pair.probe_row >= probe_rows ||
 					 (!hjg_run_has_build_row(run, pair.build_row) && !(may_miss && pair.build_row == HJG_NO_ROW))))
 			bad_pair();
+		if (state->decisive && batch->slice.most > 0 && !new_candidate(batch, &pair))
+			continue;
 		state->vector_probe[n] = pair.probe_row;
 		state->vector_build[n] = pair.build_row;
 		if (bits != NULL)
 		{
-			if (first_only && test_bit(bits, first + pair.probe_row))
+			if (state->decisive && test_bit(bits, first + pair.probe_row))
 				continue;
 			if (!state->residual)
 			{
@@ -235,7 +268,7 @@ hjg_emit_unmatched_probe(HjgJoinState *state, HjgProbeBatch *batch)
 	const uint64 *bits = matched_bits(state, batch, &first);
 	int			n = 0;
 
-	while (n < HJG_VECTOR_ROWS && state->tail_next < batch->keys.nrows)
+	while (n < HJG_VECTOR_ROWS && state->tail_next < batch->nrows)
 	{
 		if (!test_bit(bits, first + state->tail_next))
 			state->vector_probe[n++] = state->tail_next;
@@ -325,54 +358,6 @@ hjg_emit_null_build(HjgJoinState *state)
 
 /* ---------- rows ---------- */
 
-/*
- * The one candidate of pair i of the vector has another key with the same hash.  Try
- * all build rows with that hash; leaves the first that matches in the slot.  Hashes
- * have 64 bits but for types with just a 32-bit function, so this is rare.
- */
-static bool
-find_other_candidate(HjgJoinState *state, int i)
-{
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	TupleTableSlot *slot = state->out_slot;
-	const HjgSide *inner = &state->inner;
-	const HjgKeyBuffer *probe = &state->batches[0]->keys;
-	const HjgKeyBuffer *build = &state->run->build;
-	int			width = state->run->key_width;
-	const char *key = NULL;
-	bool		found = false;
-
-	for (int s = 0; s < probe->nsegments && key == NULL; s++)
-	{
-		uint32		at = state->vector_probe[i] - probe->segments[s].first_row;
-
-		if (state->vector_probe[i] >= probe->segments[s].first_row && at < probe->segments[s].nrows)
-			key = probe->segments[s].keys + (size_t) at * width;
-	}
-	if (key == NULL)
-		elog(ERROR, "probe row %u is in no segment", state->vector_probe[i]);
-
-	for (int s = 0; s < build->nsegments && !found; s++)
-	{
-		const HjgKeySegment *segment = &build->segments[s];
-
-		for (uint32 at = 0; at < segment->nrows && !found; at++)
-		{
-			uint32		row = segment->first_row + at;
-
-			if ((at & 0xFFFF) == 0)
-				CHECK_FOR_INTERRUPTS();
-			if (memcmp(segment->keys + (size_t) at * width, key, width) != 0 || row == state->vector_build[i])
-				continue;
-			hjg_store_gather(state->build_rows, &row, 1, inner->target, state->out_width, slot->tts_values,
-							 slot->tts_isnull);
-			ResetExprContext(econtext);
-			found = ExecQual(state->recheck_qual, econtext);
-		}
-	}
-	return found;
-}
-
 bool
 hjg_emit_accept(HjgJoinState *state)
 {
@@ -381,10 +366,9 @@ hjg_emit_accept(HjgJoinState *state)
 	uint64		first = 0;
 	uint64	   *bits = state->host_fate ? matched_bits(state, state->batches[0], &first) : NULL;
 
-	if (state->jointype == JOIN_SEMI && bits != NULL && test_bit(bits, first + state->vector_probe[i]))
+	if (state->decisive && test_bit(bits, first + state->vector_probe[i]))
 		return false;
-	if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext) &&
-		!(state->first_candidate && find_other_candidate(state, i)))
+	if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext))
 		return false;
 	if (state->join_qual != NULL && !ExecQual(state->join_qual, econtext))
 	{

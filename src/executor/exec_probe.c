@@ -163,6 +163,8 @@ fill_pipeline(HjgJoinState *state)
 		HjgProbeBatch *batch = fill_batch(state);
 
 		state->batches[state->nbatches++] = batch;
+		batch->nrows = batch->keys.nrows;
+		hjg_slice_first(state, batch);
 		hjg_run_batch_submit(run, batch);
 	}
 }
@@ -218,6 +220,8 @@ hjg_probe_next(HjgJoinState *state)
 
 		if (hjg_emit_pairs(state, batch))
 			return true;
+		if (state->decisive && hjg_slice_next(state, batch))
+			continue;
 		if (!batch->finished)
 		{
 			hjg_run_batch_round(state->run, batch);

@@ -528,7 +528,9 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 		batch->finished = true;
 	if (batch->finished || !job_usable(run) || !batch_in_arena(batch))
 		return;
-	if (run->expansion > 1)
+	if (batch->slice.most > 1)
+		pairs = Min(pairs * batch->slice.most, MAX_RESULT_PAIRS);
+	else if (batch->slice.most == 0 && run->expansion > 1)
 		pairs = Max(pairs, Min((uint64) (pairs * run->expansion * 1.1), MAX_RESULT_PAIRS));
 	batch->job_batch = hjg_job_batch_open(run->job, pairs, &reason);
 	if (batch->job_batch < 0)
@@ -539,6 +541,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 	for (int i = 0; i < batch->keys.nsegments; i++)
 		hjg_job_batch_add(run->job, batch->job_batch, batch->keys.segments[i].slab_ix,
 						  batch->keys.segments[i].nrows);
+	hjg_job_batch_seek(run->job, batch->job_batch, batch->cursor);
 	hjg_job_batch_submit(run->job, batch->job_batch);
 	batch->submitted = true;
 }
@@ -633,8 +636,37 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
 	}
 	report->rounds++;
 	report->pairs += batch->npairs;
-	if (batch->keys.nrows > 0)
+	batch->pairs += batch->npairs;
+	if (batch->keys.nrows > 0 && batch->slice.most == 0)
 		run->expansion = Max(run->expansion, (double) batch->npairs / batch->keys.nrows);
+}
+
+void
+hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions, uint32 n)
+{
+	HjgKeyBuffer old = batch->keys;
+	int			s = 0;
+
+	memset(&batch->keys, 0, sizeof(batch->keys));
+	for (uint32 i = 0; i < n; i++)
+	{
+		while (positions[i] - old.segments[s].first_row >= old.segments[s].nrows)
+			s++;
+		memcpy(next_key(run, &batch->keys),
+			   old.segments[s].keys + (size_t) (positions[i] - old.segments[s].first_row) * run->key_width,
+			   run->key_width);
+	}
+	if (batch->job_batch >= 0 && job_usable(run))
+		hjg_job_batch_close(run->job, batch->job_batch);
+	batch->job_batch = -1;
+	empty_buffer(&old);
+	pfree(old.segments);
+
+	batch->cursor = batch->slice;
+	batch->finished = false;
+	batch->npairs = 0;
+	batch->pairs = 0;
+	hjg_run_batch_submit(run, batch);
 }
 
 void
@@ -661,6 +693,7 @@ hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch)
 	memset(&batch->cursor, 0, sizeof(batch->cursor));
 	batch->finished = false;
 	batch->npairs = 0;
+	batch->pairs = 0;
 }
 
 /* ---------- end ---------- */

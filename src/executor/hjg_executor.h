@@ -25,9 +25,9 @@
  * the engine when a pair that it returns is always a match: exact keys, no
  * residual quals, one load.  Otherwise the engine returns candidate pairs, and the
  * node keeps a bit for each probe row (host_fate).  Bits of build rows are always
- * kept here.  A semi or anti join whose only doubt is a hashed key asks for one
- * candidate a row: if that one fails its recheck, two keys have one hash, and the
- * node looks at all build rows with that hash itself (first_candidate).
+ * kept here.  Where one match decides a probe row (semi and anti joins, unique build
+ * sides), candidates are asked for in slices, and of undecided rows only
+ * (exec_slice.c).
  *
  * Scans.  A child that is a bare sequential scan of a heap table is not called: the
  * node reads the table's pages itself, columns at a time, and keeps the scan's books
@@ -165,7 +165,8 @@ typedef struct HjgKeyBuffer
 
 typedef struct HjgProbeBatch
 {
-	HjgKeyBuffer keys;
+	HjgKeyBuffer keys;			/* of all rows, or of those that are not decided yet */
+	uint32		nrows;
 	HjgStore   *rows;			/* carried columns, by row number in the batch */
 	HjgStore   *null_rows;		/* rows with a NULL key that must come out; may be NULL */
 	uint64		first_row;		/* of the batch among the probe rows of this load */
@@ -174,6 +175,16 @@ typedef struct HjgProbeBatch
 	bool		submitted;		/* a round is under way in the device process */
 	HjgCursor	cursor;			/* where the next round starts */
 	bool		finished;		/* no further round is needed */
+
+	/* slices of candidates (exec_slice.c); arrays by position in keys */
+	HjgCursor	slice;			/* of all keys that are joined now; most = 0: everything */
+	uint32	   *origin;			/* row of the batch, or NULL: its position */
+	uint32	   *tried;			/* build row that was a candidate in the first slice */
+	uint64	   *more;			/* bits: the slice was full */
+	bool		slices_done;	/* no key needs another look */
+	uint32		slice_key;		/* whose candidates were copied last, */
+	uint32		slice_pairs;	/* and how many of them */
+	uint64		pairs;			/* of all rounds over these keys */
 
 	/* result of the round that was completed last */
 	HjgPair   **pages;
@@ -280,7 +291,10 @@ typedef struct HjgJoinState
 	uint64	   *build_matched;	/* bits, when track_build */
 	uint32		unmatched_next; /* UNMATCHED_BUILD: next build row to look at */
 	bool		host_fate;
-	bool		first_candidate;	/* one candidate a row comes, and may be the wrong one */
+	bool		decisive;		/* a match decides its probe row: more pairs of it are dropped */
+	bool		unsliced;		/* few candidates a row: slices would not pay */
+	uint64		second_rows;	/* probe rows that needed a second slice, */
+	uint64		second_pairs;	/* and candidates in it */
 	bool		last_chunk;		/* no more build rows of this partition */
 	uint64	   *chunk_matched;	/* bits of all probe rows, over the chunks of a partition */
 	uint64		chunk_probe_rows;
@@ -455,6 +469,12 @@ extern bool hjg_emit_null_build(HjgJoinState *state);
  */
 extern bool hjg_emit_accept(HjgJoinState *state);
 
+/* exec_slice.c */
+/* The batch is filled and about to be submitted: decide how its candidates are asked for. */
+extern void hjg_slice_first(HjgJoinState *state, HjgProbeBatch *batch);
+/* All pairs so far were looked at: ask for more of undecided rows; false when nothing is left. */
+extern bool hjg_slice_next(HjgJoinState *state, HjgProbeBatch *batch);
+
 /* exec_run.c */
 extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);
 /* Where the next build key goes; counts it. */
@@ -472,6 +492,11 @@ extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *ke
 extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
 /* Complete the next round of the batch; falls back by itself. */
 extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch);
+/*
+ * Join, of the batch's keys, only those at these (ascending) positions, from batch->slice
+ * on; the other keys are forgotten.
+ */
+extern void hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions, uint32 n);
 /* Make the batch empty again. */
 extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
 /* After so many probe rows a small join is worth a job after all. */

@@ -77,12 +77,23 @@ typedef enum HjgMatchMode
  * matches do not fit is cut, and skip counts those already emitted, in
  * ascending order of build row number.  So any engine can go on, or redo the
  * round, from a cursor that another engine returned.
- * Start: {0, 0}.  Finished: row = number of rows of the batch, skip = 0.
+ * Start: all 0.  Finished: row = number of rows of the batch, skip = 0.
+ *
+ * Slices.  In mode ALL a round may ask for a slice of each row's matches (most > 0), because
+ * who asks may need no more of a row once one of its pairs passed another test.
+ * Such a round holds, from row on and for every row, at most "most" pairs: those
+ * after the first skip matches in descending order of build row number; with most = 1, which
+ * goes with skip = 0, any one of the matches.  A row is not cut: if its slice does not
+ * fit, the round ends before it.  The pairs of a row are next to each other in the result.
+ * (Descending: core's hash join looks at the newest row first, and people ask for it:
+ * "no later row of the same key".)
+ * The cursor that is returned has the same most and, unless it is finished, the same
+ * skip.  An engine that returns whole rows instead wastes time and harms nobody.
  */
 typedef struct HjgCursor
 {
 	hjg_u32		row;
-	hjg_u32		pad;
+	hjg_u32		most;			/* pairs of a row; 0: all */
 	hjg_u64		skip;
 } HjgCursor;
 

@@ -50,7 +50,11 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 
 /*
  * Pairs that the engine returns: all that match on the keys, those that a residual
- * qual drops included; but one for a probe row where the first match decides.
+ * qual drops included.  Where the first match decides a probe row, one; or, with residual
+ * quals, those up to the first that passes.  That one is expected as far into the
+ * row's candidates as if those that pass were spread evenly, and a row that has none is
+ * expected to have hardly a candidate: both as core prices its hash join, to which this
+ * is compared.
  */
 static double
 estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows)
@@ -59,6 +63,8 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_ro
 	Selectivity selectivity = 1.0;
 	ListCell   *lc;
 	double		pairs;
+	double		matched_rows;
+	double		row_pairs;
 
 	if ((candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI) && !residual)
 		return outer_rows * candidate->extra->semifactors.outer_match_frac;
@@ -73,7 +79,13 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_ro
 		selectivity *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, &sjinfo);
 	}
 	pairs = clamp_row_est(selectivity * outer_rows * inner_rows);
-	return pairs;
+	if (!residual || (candidate->jointype != JOIN_SEMI && candidate->jointype != JOIN_ANTI &&
+					  !candidate->extra->inner_unique))
+		return pairs;
+	matched_rows = outer_rows * candidate->extra->semifactors.outer_match_frac;
+	row_pairs = pairs / outer_rows;
+	return matched_rows * Max(row_pairs * 2.0 / (candidate->extra->semifactors.match_count + 1.0), 1.0) +
+		(outer_rows - matched_rows) * Min(row_pairs, 1.0);
 }
 
 /*

@@ -114,6 +114,9 @@ extern int	hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reaso
 /* Add a filled slab to the batch; rows count from 0 in the order of the calls. */
 extern void hjg_job_batch_add(HjgJob *job, int batch, uint32 slab_ix, uint32 nrows);
 
+/* Before the first round: where it starts, if not at the batch's beginning with all pairs. */
+extern void hjg_job_batch_seek(HjgJob *job, int batch, HjgCursor cursor);
+
 /*
  * Run the next round of the batch, from the cursor where the last one ended.
  * May be called before the build is finished: the device process waits for it.

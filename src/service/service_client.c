@@ -334,6 +334,12 @@ hjg_job_batch_add(HjgJob *job, int batch_no, uint32 slab_ix, uint32 nrows)
 }
 
 void
+hjg_job_batch_seek(HjgJob *job, int batch_no, HjgCursor cursor)
+{
+	batch_at(job, batch_no)->cursor = cursor;
+}
+
+void
 hjg_job_batch_submit(HjgJob *job, int batch_no)
 {
 	HjgBatch   *batch = batch_at(job, batch_no);

@@ -169,6 +169,8 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 		return job->reason = HJG_REASON_BAD_RESULT;
 	}
 
+	/* the next round asks for the same slice of the rows that are left */
+	reported.cursor.most = batch->cursor.most;
 	batch->cursor = reported.cursor;
 	result->pages = batch->pages;
 	result->npages = batch->results.n;

@@ -91,6 +91,139 @@ start_at_every_place(HjgPool *pool, int width, HjgMatchMode mode, KeyShape shape
 	case_destroy(&c);
 }
 
+/* Is the round the slice of each of its rows?  Counts the pairs. */
+static bool
+check_slice(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result)
+{
+	hjg_u64		n = 0;
+
+	if (to->most != from->most || to->row < from->row || to->skip != (to->row < c->probe.nrows ? from->skip : 0))
+		return false;
+	for (hjg_u32 row = from->row; row < to->row; row++)
+	{
+		hjg_u64		matches = c->before[row + 1] - c->before[row];
+		hjg_u64		wanted = matches > from->skip ? matches - from->skip : 0;
+
+		wanted = wanted < from->most ? wanted : from->most;
+		for (hjg_u64 i = 0; i < wanted; i++, n++)
+		{
+			HjgPair		pair = result->pages[n / result->page_pairs][n % result->page_pairs];
+			HjgPair		expected = c->expected[c->before[row + 1] - from->skip - wanted + i];
+
+			if (n >= result->npairs || pair.probe_row != row || pair.build_row != expected.build_row)
+				return false;
+		}
+	}
+	return n == result->npairs;
+}
+
+/* A round of one match a row, in any order: what check_round() knows as mode SEMI. */
+static bool
+check_first_slice(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result,
+				  hjg_u8 *seen)
+{
+	for (hjg_u64 i = 0; i < result->npairs; i++)
+	{
+		HjgPair		pair = result->pages[i / result->page_pairs][i % result->page_pairs];
+		bool		found = false;
+
+		if (pair.probe_row < from->row || pair.probe_row >= to->row || seen[pair.probe_row]++)
+			return false;
+		for (hjg_u64 j = c->before[pair.probe_row]; j < c->before[pair.probe_row + 1]; j++)
+			found |= c->expected[j].build_row == pair.build_row;
+		if (!found)
+			return false;
+	}
+	for (hjg_u32 row = from->row; row < to->row; row++)
+		if (!seen[row] && c->before[row + 1] > c->before[row])
+			return false;
+	return to->skip == 0 && to->most == 1;
+}
+
+/* All rows, slice after slice. */
+static void
+slices(HjgPool *pool, int width, KeyShape shape, hjg_u32 n, hjg_u32 most, hjg_u32 page_pairs)
+{
+	const HjgJoinSpec spec = {.key_width = width, .mode = HJG_MATCH_ALL};
+	const char *wrong = NULL;
+	hjg_u64		total = 0;
+	hjg_u64		skip = 0;
+	hjg_u64		last;
+	int			nrounds = 0;
+	Memory		memory;
+	HjgJoin    *join;
+	Pages		pages;
+	Case		c;
+	hjg_u8	   *seen;
+
+	case_create(&c, test_seed + width, width, HJG_MATCH_ALL, shape, n, n);
+	pages_create(&pages, 2, page_pairs);
+	memory_init(&memory, pool);
+	seen = calloc(c.probe.nrows + 1, 1);
+	if (hjg_join_build(&memory.env, &spec, c.build.segments, c.build.nsegments, &join) != HJG_OK)
+		wrong = "build failed";
+	do
+	{
+		HjgCursor	cursor = {0, most, skip};
+
+		last = total;
+		while (wrong == NULL && cursor.row < c.probe.nrows)
+		{
+			const HjgCursor from = cursor;
+
+			nrounds++;
+			if (hjg_join_probe(join, c.probe.segments, c.probe.nsegments, &cursor, &pages.result) != HJG_OK)
+				wrong = "probe failed";
+			else if (cursor.row == from.row)
+				wrong = "no progress";
+			else if (most == 1 ? !check_first_slice(&c, &from, &cursor, &pages.result, seen) :
+					 !check_slice(&c, &from, &cursor, &pages.result))
+				wrong = "wrong slice";
+			total += pages.result.npairs;
+		}
+		skip += most;
+	} while (wrong == NULL && most > 1 && total > last);
+	if (wrong == NULL && most > 1 && total != c.nexpected)
+		wrong = "wrong number of pairs";
+	claim(wrong == NULL, "%d-byte keys, %s: slices of %u pairs a row, %d rounds%s%s", width, key_shape_names[shape], most,
+		  nrounds, wrong ? ": " : "", wrong ? wrong : "");
+	hjg_join_free(join);
+	pages_destroy(&pages);
+	case_destroy(&c);
+	free(seen);
+}
+
+/* What no engine should be asked for. */
+static void
+impossible_slices(void)
+{
+	const hjg_u32 key = 0;
+	const HjgSegment segment = {.keys = &key, .nrows = 1};
+	static const struct
+	{
+		HjgMatchMode mode;
+		HjgCursor	cursor;
+	}			asked[] = {{HJG_MATCH_LEFT, {0, 2, 0}}, {HJG_MATCH_ALL, {0, 4, 0}}, {HJG_MATCH_ALL, {0, 1, 1}}};
+	bool		good = true;
+	Pages		pages;
+
+	pages_create(&pages, 1, 3);
+	for (int i = 0; i < 3; i++)
+	{
+		const HjgJoinSpec spec = {.key_width = 4, .mode = asked[i].mode};
+		HjgCursor	cursor = asked[i].cursor;
+		Memory		memory;
+		HjgJoin    *join;
+
+		memory_init(&memory, NULL);
+		good = good && hjg_join_build(&memory.env, &spec, &segment, 1, &join) == HJG_OK &&
+			hjg_join_probe(join, &segment, 1, &cursor, &pages.result) == HJG_ERR_INPUT;
+		hjg_join_free(join);
+	}
+	claim(good, "a slice in another mode, larger than the result, or of one match behind the first, is refused");
+	pages_destroy(&pages);
+}
+
 static void
 tiny_pages(HjgPool *pool, KeyShape shape, hjg_u32 n)
 {
@@ -203,6 +336,16 @@ test_resume(void)
 	}
 	for (int shape = 0; shape < KEYS_NSHAPES; shape++)
 		tiny_pages(pool, shape, n / 3);
+	for (int w = 0; w < 3; w++)
+	{
+		for (hjg_u32 most = 1; most <= 64; most *= 4)
+		{
+			slices(pool, widths[w], KEYS_DUPLICATES, n, most, 37);
+			slices(NULL, widths[w], KEYS_ONE_HOT_BOTH, n, most, 64);
+			slices(pool, widths[w], KEYS_ZIPF_10, 4 * n, most, 4 * n);
+		}
+	}
+	impossible_slices();
 	tune_default();
 	reused_buffer();
 	one_key_everywhere(pool, short_run ? 1000 : 47000);
