@@ -6,10 +6,10 @@
  * The scan descriptor is core's own, made by table_beginscan() or its parallel
  * sibling.  So the relation's predicate lock, the ring buffer, synchronized scans, the
  * allocation of blocks to parallel processes and the count of scans are core's.  What is
- * done here is the step to the next page, as in core's heapgettup_pagemode(), and
- * heapgetpage() is called for the page itself: it prunes before it locks, decides
- * visibility under the content lock, and checks for conflicts of serializable
- * transactions.
+ * done here is what core's heapgettup_pagemode() and heapgetpage() do: the step to the
+ * next page, pruning before the lock, visibility under it, the check of every row
+ * for conflicts of serializable transactions.  Where a page is all visible and nobody
+ * asks for that check, its rows need not be looked at one by one.
  *
  * A version without an implementation reads no page in place, and rows come through
  * slots.
@@ -20,8 +20,10 @@
 #include "access/relscan.h"
 #include "access/syncscan.h"
 #include "access/tableam.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "storage/predicate.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -68,6 +70,85 @@ next_block(HeapScanDesc scan)
 	return block;
 }
 
+static void
+release_page(HeapScanDesc scan)
+{
+	if (BufferIsValid(scan->rs_cbuf))
+		ReleaseBuffer(scan->rs_cbuf);
+	scan->rs_cbuf = InvalidBuffer;
+}
+
+/* The rows of a page that everybody sees. */
+static int
+collect_all(Page page, int nlines, OffsetNumber *rows)
+{
+	int			n = 0;
+
+	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
+	{
+		rows[n] = line;
+		n += ItemIdIsNormal(PageGetItemId(page, line)) ? 1 : 0;
+	}
+	return n;
+}
+
+/* The rows that the scan's snapshot sees; conflicts are looked for with those as well that it does not. */
+static int
+collect_visible(HeapScanDesc scan, Page page, int nlines, bool all_visible, OffsetNumber *rows)
+{
+	Relation	relation = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	HeapTupleData tuple;
+	int			n = 0;
+
+	tuple.t_tableOid = RelationGetRelid(relation);
+	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
+	{
+		ItemId		item = PageGetItemId(page, line);
+		bool		visible;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		tuple.t_len = ItemIdGetLength(item);
+		ItemPointerSet(&tuple.t_self, scan->rs_cblock, line);
+		visible = all_visible || HeapTupleSatisfiesVisibility(&tuple, snapshot, scan->rs_cbuf);
+		HeapCheckForSerializableConflictOut(visible, relation, &tuple, scan->rs_cbuf, snapshot);
+		if (visible)
+			rows[n++] = line;
+	}
+	return n;
+}
+
+/* Pin a block and find its visible rows: rs_vistuples and rs_ntuples. */
+static void
+read_block(HeapScanDesc scan, BlockNumber block)
+{
+	Relation	relation = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	bool		all_visible;
+	int			nlines;
+	Page		page;
+
+	release_page(scan);
+	CHECK_FOR_INTERRUPTS();
+	scan->rs_cbuf = ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, scan->rs_strategy);
+	scan->rs_cblock = block;
+	heap_page_prune_opt(relation, scan->rs_cbuf);
+
+	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(scan->rs_cbuf);
+	TestForOldSnapshot(snapshot, relation, page);
+	nlines = Min(PageGetMaxOffsetNumber(page), MaxHeapTuplesPerPage);
+	/* a standby may replay the flag before a snapshot there sees the rows */
+	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
+	if (all_visible && !CheckForSerializableConflictOutNeeded(relation, snapshot))
+		scan->rs_ntuples = collect_all(page, nlines, scan->rs_vistuples);
+	else
+		scan->rs_ntuples = collect_visible(scan, page, nlines, all_visible, scan->rs_vistuples);
+	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_UNLOCK);
+}
+
 bool
 hjg_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 {
@@ -80,21 +161,18 @@ hjg_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 	block = scan->rs_inited ? next_block(scan) : first_block(scan);
 	if (block == InvalidBlockNumber)
 	{
-		if (BufferIsValid(scan->rs_cbuf))
-			ReleaseBuffer(scan->rs_cbuf);
-		scan->rs_cbuf = InvalidBuffer;
+		release_page(scan);
 		scan->rs_cblock = InvalidBlockNumber;
 		scan->rs_inited = false;
 		return false;
 	}
-	heapgetpage(sscan, block);
+	read_block(scan, block);
 	scan->rs_inited = true;
 	page->page = BufferGetPage(scan->rs_cbuf);
 	page->buffer = scan->rs_cbuf;
 	page->block = block;
 	page->nrows = scan->rs_ntuples;
 	page->rows = scan->rs_vistuples;
-	TestForOldSnapshot(sscan->rs_snapshot, relation, page->page);
 	if (pgstat_should_count_relation(relation))
 		relation->pgstat_info->t_counts.t_tuples_returned += page->nrows;
 	return true;

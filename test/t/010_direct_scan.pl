@@ -1,0 +1,214 @@
+# Pages that the node reads itself: under load, on a standby, when they are damaged, and when
+# the table changes after planning.  Core's plan is the judge.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $seconds = $ENV{HJG_STRESS_SECONDS} // 3;
+my $node = start_node('main', streaming => 1, conf => q{
+	autovacuum = off
+	shared_buffers = '16MB'
+	max_parallel_workers_per_gather = 0
+	hot_standby_feedback = off
+	max_standby_streaming_delay = -1
+	log_error_verbosity = terse
+});
+
+# An answer is a count and a digest of rows; a stable function sees the snapshot of the
+# query that calls it, so two of them look at the same rows.
+$node->safe_psql('postgres', q{
+	CREATE TABLE l (id int PRIMARY KEY, k int, v int, t text) WITH (fillfactor = 70);
+	CREATE TABLE r (id int PRIMARY KEY, k int, v int);
+	INSERT INTO l SELECT g, g % 700, 0, repeat('t', g % 50) FROM generate_series(1, 4000) g;
+	INSERT INTO r SELECT g, g % 900, 0 FROM generate_series(1, 2000) g;
+	ANALYZE;
+	CREATE FUNCTION core() RETURNS text STABLE LANGUAGE plpgsql SET hjoin_gpu.enabled = off AS $$
+	BEGIN
+		RETURN (SELECT count(*) || ' ' || coalesce(md5(string_agg(q::text, ',' ORDER BY q::text)), '') FROM
+			(SELECT l.id, l.v, l.t, r.id AS rid, r.v AS rv FROM l LEFT JOIN r ON l.k = r.k WHERE l.v >= 0) q);
+	END $$;
+	CREATE FUNCTION ours() RETURNS text STABLE LANGUAGE plpgsql SET hjoin_gpu.force = on AS $$
+	BEGIN
+		RETURN (SELECT count(*) || ' ' || coalesce(md5(string_agg(q::text, ',' ORDER BY q::text)), '') FROM
+			(SELECT l.id, l.v, l.t, r.id AS rid, r.v AS rv FROM l LEFT JOIN r ON l.k = r.k WHERE l.v >= 0) q);
+	END $$;
+	CREATE PROCEDURE write_for(seconds float8) LANGUAGE plpgsql AS $$
+	DECLARE
+		until timestamptz := clock_timestamp() + seconds * interval '1 second';
+		n int := 0;
+	BEGIN
+		WHILE clock_timestamp() < until LOOP
+			n := n + 1;
+			CASE n % 5
+				WHEN 0 THEN UPDATE l SET v = v + 1 WHERE id % 37 = (random() * 36)::int;
+				WHEN 1 THEN UPDATE r SET k = (random() * 900)::int WHERE id % 41 = (random() * 40)::int;
+				WHEN 2 THEN DELETE FROM l WHERE id % 101 = (random() * 100)::int;
+				WHEN 3 THEN INSERT INTO l SELECT g, g % 700, n, 'new' FROM generate_series(1, 4000) g WHERE random() < 0.02 ON CONFLICT DO NOTHING;
+				ELSE UPDATE l SET t = 'rolled back' WHERE id % 7 = 3;
+			END CASE;
+			IF n % 5 = 4 THEN
+				ROLLBACK;
+			ELSE
+				COMMIT;
+			END IF;
+		END LOOP;
+	END $$;
+	CREATE FUNCTION error_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+	BEGIN
+		EXECUTE query;
+		RETURN 'no error';
+	EXCEPTION WHEN OTHERS THEN
+		RETURN SQLSTATE || ' ' || SQLERRM;
+	END $$;
+});
+
+# VACUUM is no part of a transaction: statements one by one, in a session of their own.
+sub start_script
+{
+	my (@statements) = @_;
+	my %script = (stdin => join('', map { "$_;\n" } @statements), stdout => '', stderr => '');
+	$script{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', '-' ],
+		'<', \$script{stdin}, '>', \$script{stdout}, '2>', \$script{stderr});
+	return \%script;
+}
+
+sub plan_is_direct
+{
+	my ($on) = @_;
+	return $on->safe_psql('postgres', q{SET hjoin_gpu.force = on;
+		EXPLAIN (VERBOSE, COSTS OFF) SELECT l.id FROM l LEFT JOIN r ON l.k = r.k WHERE l.v >= 0}) =~ /Direct Scan: both/;
+}
+
+# Compare for some seconds; returns how often, how often with different answers, and
+# with what kind of errors.
+sub compare_for
+{
+	my ($on, $isolation, $duration) = @_;
+	my ($runs, $different, %errors, %seen) = (0, 0);
+	my $end = time + $duration;
+
+	while (time < $end)
+	{
+		my ($rc, $out, $err) = $on->psql('postgres',
+			"BEGIN ISOLATION LEVEL $isolation; SELECT core(), ours(), ours(), core(); "
+			. ($isolation eq 'SERIALIZABLE' ? 'UPDATE r SET v = v + 1 WHERE id = 5; ' : '') . 'COMMIT', timeout => 60);
+		if ($rc != 0)
+		{
+			$errors{ $err =~ /(could not serialize|conflict with recovery)/ ? $1 : $err }++;
+			next;
+		}
+		my @answers = split /\|/, $out;
+		$runs++;
+		$seen{ $answers[0] } = 1;
+		# in a transaction with one snapshot all are equal; a statement has one in any case
+		$different++ if grep { $_ ne $answers[0] } @answers;
+	}
+	return ($runs, $different, scalar(keys %seen), join('; ', sort keys %errors));
+}
+
+# --- under load ---------------------------------------------------------------------
+ok(plan_is_direct($node), 'both sides are read directly');
+for my $isolation ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE')
+{
+	my @load = (
+		(map { start_query($node, "CALL write_for($seconds)") } 1 .. 2),
+		start_script(map { ('VACUUM l', 'SELECT pg_sleep(0.02)', 'VACUUM r') } 1 .. $seconds * 25));
+	my ($runs, $different, $seen, $errors) = compare_for($node, $isolation, $seconds);
+	my @ends = map { (finish_query($_))[1] } @load;
+
+	cmp_ok($runs, '>', 3, "$isolation: answers were compared ($runs times)");
+	is($different, 0, "$isolation: they are core's while others write and vacuum");
+	cmp_ok($seen, '>', 1, "$isolation: the tables changed meanwhile ($seen answers)");
+	like($errors, qr/^(could not serialize)?$/, "$isolation: no errors but serialization failures");
+	is(join('', grep { !/could not serialize|deadlock/ } @ends), '', "$isolation: the load ran");
+}
+
+# --- on a standby, where all-visible pages may hold rows that a snapshot does not see ---------
+$node->backup('copy');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'copy', has_streaming => 1);
+$standby->start;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('write'));
+ok(plan_is_direct($standby), 'both sides are read directly on a standby');
+{
+	my @load = (start_query($node, "CALL write_for($seconds)"),
+		start_script(map { ('VACUUM l', 'SELECT pg_sleep(0.02)', 'VACUUM r') } 1 .. $seconds * 25));
+	my ($runs, $different, $seen, $errors) = compare_for($standby, 'REPEATABLE READ', $seconds);
+	finish_query($_) foreach @load;
+	cmp_ok($runs, '>', 3, "standby: answers were compared ($runs times)");
+	is($different, 0, "standby: they are core's while changes are replayed");
+	cmp_ok($seen, '>', 1, "standby: the tables changed meanwhile ($seen answers)");
+	like($errors, qr/^(conflict with recovery)?$/, 'standby: no errors but conflicts with recovery');
+}
+$standby->stop;
+
+# --- the table changes between planning and execution ------------------------------------------
+for my $change (
+	'TRUNCATE c', 'VACUUM FULL c', 'ALTER TABLE c ALTER k TYPE bigint', 'ALTER TABLE c DROP w', 'ALTER TABLE c ADD x int DEFAULT 5',
+	'CLUSTER c USING c_pkey', 'DROP TABLE c', 'ALTER TABLE c RENAME k TO kk', 'DELETE FROM c WHERE id > 10', 'ALTER TABLE c SET UNLOGGED')
+{
+	my @got;
+	for my $way ('hjoin_gpu.enabled = off', 'hjoin_gpu.force = on')
+	{
+		$node->safe_psql('postgres', 'DROP TABLE IF EXISTS c; CREATE TABLE c (w int, id int PRIMARY KEY, k int, v int);
+			INSERT INTO c SELECT g, g, g % 100, g FROM generate_series(1, 2000) g; ANALYZE c');
+		my $session = start_script("SET $way", 'SET plan_cache_mode = force_generic_plan',
+			'PREPARE p AS SELECT count(*), sum(c.v), sum(r.id) FROM c JOIN r ON c.k = r.id',
+			'EXECUTE p', 'EXECUTE p', $change, 'VACUUM c', 'EXECUTE p');
+		push @got, join("\n", finish_query($session));
+	}
+	like($got[1], qr/^1980\|/, "$change: the cached plan ran before");
+	is($got[1], $got[0], "$change: afterwards it gives core's answer or error");
+}
+
+# --- damaged pages -------------------------------------------------------------------------------
+$node->safe_psql('postgres', 'CREATE TABLE damaged AS SELECT g AS id, g % 900 AS k FROM generate_series(1, 20000) g;
+	ANALYZE damaged; CHECKPOINT');
+my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('damaged')");
+
+# Overwrite bytes of a block while the server is down.
+sub overwrite
+{
+	my ($block, $off, $bytes) = @_;
+	$node->stop;
+	open my $fh, '+<', $file or die "could not open $file: $!";
+	binmode $fh;
+	seek($fh, $block * 8192 + $off, 0) or die $!;
+	print $fh $bytes;
+	close $fh or die $!;
+	$node->start;
+	return;
+}
+
+sub damaged_answer
+{
+	my ($way) = @_;
+	my $session = start_script("SET $way", 'SET hjoin_gpu.embedded_rows = 0',
+		'\\set VERBOSITY verbose' . "\nSELECT count(*), sum(d.id) FROM damaged d JOIN r ON d.k = r.k",
+		"SELECT error_of('SELECT count(*) FROM r JOIN damaged d ON d.k = r.k')", 'SET zero_damaged_pages = on',
+		'SELECT count(*), sum(d.id) FROM damaged d JOIN r ON d.k = r.k');
+	my ($out, $err) = finish_query($session);
+	$err =~ s/^LOCATION:.*\n//mg;
+	return "$out\n$err";
+}
+
+my $whole = damaged_answer('hjoin_gpu.force = on');
+overwrite(30, 0, "\0" x 8192);
+my $zeroed = damaged_answer('hjoin_gpu.force = on');
+is($zeroed, damaged_answer('hjoin_gpu.enabled = off'), "a page of zeros: core's answer");
+isnt($zeroed, $whole, 'a page of zeros: its rows are gone');
+overwrite(40, 0, "\xFF" x 64);
+my $corrupt = damaged_answer('hjoin_gpu.force = on');
+like($corrupt, qr/XX001.*invalid page in block 40/s, 'a corrupt page: an error');
+overwrite(40, 0, "\xFF" x 64);
+is($corrupt, damaged_answer('hjoin_gpu.enabled = off'), "a corrupt page: core's text and code");
+
+$node->stop;
+done_testing();
