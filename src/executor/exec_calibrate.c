@@ -10,6 +10,9 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_collation_d.h"
 #include "catalog/pg_operator_d.h"
 #include "executor/spi.h"
@@ -20,6 +23,8 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
@@ -31,6 +36,7 @@
 #define SMALL_UNIT_ROWS (1 << 13)
 #define LARGE_UNIT_ROWS (1 << 20)
 #define REPEATS 5
+#define SCAN_ROWS 300000
 
 /* Names and units of HjgUnitCosts, in its order. */
 static const struct
@@ -51,6 +57,8 @@ static const struct
 	{"emit_tuple", "ns per row returned"},
 	{"spill_tuple", "ns per row to a temporary file and back"},
 	{"transfer", "ns per MB moved"},
+	{"scan_tuple", "ns per row of core's sequential scan"},
+	{"direct_tuple", "ns per row read from heap pages directly"},
 };
 
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
@@ -231,6 +239,69 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	pfree(keys);
 }
 
+/* One scan of a table through slots, up to attribute natts; returns the number of rows. */
+static double
+scan_slots(Relation relation, TupleTableSlot *slot, int natts)
+{
+	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	double		nrows = 0;
+
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		slot_getsomeattrs(slot, natts);
+		nrows++;
+	}
+	table_endscan(scan);
+	return nrows;
+}
+
+static double
+scan_pages(Relation relation, HjgHeapReader *reader)
+{
+	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	HjgHeapPage page;
+	double		nrows = 0;
+
+	while (hjg_heap_next_page(scan, &page))
+	{
+		hjg_heap_read(reader, page.page, page.rows, page.nrows);
+		nrows += page.nrows;
+	}
+	table_endscan(scan);
+	return nrows;
+}
+
+/*
+ * Both ways to read a table, on a catalog table of some thousand rows that every database
+ * has.  What the executor takes for each row of a scan besides is not counted.
+ */
+static void
+measure_scans(HjgUnitCosts *costs)
+{
+	const AttrNumber attnos[] = {Anum_pg_attribute_attrelid, Anum_pg_attribute_attnum};
+	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
+
+	if (hjg_heap_readable(relation))
+	{
+		TupleTableSlot *slot = table_slot_create(relation, NULL);
+		HjgVector	vectors[lengthof(attnos)];
+		HjgHeapReader *reader = hjg_heap_reader_create(RelationGetDescr(relation), lengthof(attnos), attnos,
+													   vectors);
+		double		nrows = scan_slots(relation, slot, Anum_pg_attribute_attnum);
+		uint64		start = hjg_now_ns();
+
+		for (nrows = 0; nrows < SCAN_ROWS;)
+			nrows += scan_slots(relation, slot, Anum_pg_attribute_attnum);
+		costs->scan_tuple_ns = per_row(start, nrows);
+		start = hjg_now_ns();
+		for (nrows = 0; nrows < SCAN_ROWS;)
+			nrows += scan_pages(relation, reader);
+		costs->direct_tuple_ns = per_row(start, nrows);
+		ExecDropSingleTupleTableSlot(slot);
+	}
+	table_close(relation, AccessShareLock);
+}
+
 static void *
 calibrate_alloc(void *arg, size_t bytes)
 {
@@ -373,6 +444,7 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu calibration", ALLOCSET_DEFAULT_SIZES);
 	measure_data_path(&costs, context);
+	measure_scans(&costs);
 	measure_engine(&costs, context);
 	MemoryContextDelete(context);
 	measure_job(&costs);

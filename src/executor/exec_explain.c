@@ -205,7 +205,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
 }
 
-/* What the model expected of the same phases, scans apart. */
+/* What the model expected of the same phases; scans are in it only where the node reads the table itself. */
 static void
 show_prediction(List *prediction, ExplainState *es)
 {

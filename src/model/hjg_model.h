@@ -30,6 +30,8 @@ typedef struct HjgUnitCosts
 	double		emit_tuple_ns;	/* a pair from result batch to executor */
 	double		spill_tuple_ns; /* a row to a temporary file and back */
 	double		transfer_mb_ns; /* 1 MB between host and device, one way; 0 for the cpu engine */
+	double		scan_tuple_ns;	/* a row that core's sequential scan hands over */
+	double		direct_tuple_ns;	/* a row from heap page to batch, one exact key: instead of scan_tuple and marshal_tuple */
 } HjgUnitCosts;
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
@@ -52,6 +54,8 @@ typedef struct HjgJoinShape
 	int			probe_columns;
 	int			build_varlenas; /* of these, columns of variable length */
 	int			probe_varlenas;
+	double		build_scan_rows;	/* rows of a table that the node reads itself; 0: they come through slots */
+	double		probe_scan_rows;
 	int			nthreads;		/* engine threads beside the backends; 0: in the backends */
 	bool		spills;			/* both sides go through temporary files */
 } HjgJoinShape;
@@ -66,6 +70,8 @@ typedef struct HjgPrediction
 	double		probe_ns;		/* what is not hidden behind marshalling and emitting */
 	double		emit_ns;
 	double		total_ns;		/* sum of the above */
+	double		saved_build_ns; /* what core's scan of a table that the node reads itself would take */
+	double		saved_probe_ns;
 } HjgPrediction;
 
 /* Costs of a machine that nobody has calibrated yet. */

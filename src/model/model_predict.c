@@ -28,6 +28,8 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.emit_tuple_ns = 18,
 	.spill_tuple_ns = 180,
 	.transfer_mb_ns = 0,
+	.scan_tuple_ns = 30,
+	.direct_tuple_ns = 16,
 };
 
 static bool
@@ -62,26 +64,39 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 	return fmax(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
 }
 
+/*
+ * From the child to the batch.  Rows that a filter drops are read all the same, when the node
+ * reads the table.
+ */
+static double
+marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, double scan_rows, int ncolumns,
+		   int nvarlenas)
+{
+	double		row_ns = costs->hash_key_ns * shape->nhashed_keys +
+		costs->column_ns * (shape->nkeys > 1 ? shape->nkeys - 1 : 0) +
+		costs->column_ns * ncolumns + costs->varlena_ns * nvarlenas +
+		(shape->spills ? costs->spill_tuple_ns : 0);
+
+	return rows * row_ns + (scan_rows > 0 ? scan_rows * costs->direct_tuple_ns : rows * costs->marshal_tuple_ns);
+}
+
 void
 hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction)
 {
 	double		participants = fmax(shape->participants, 1);
 	double		threads = shape->nthreads > 0 ? fmax(shape->nthreads, participants) : 1;
 	double		total_probe_rows = shape->probe_rows * (shape->nthreads > 0 ? participants : 1);
-	double		key_ns = costs->marshal_tuple_ns + costs->hash_key_ns * shape->nhashed_keys +
-		costs->column_ns * (shape->nkeys > 1 ? shape->nkeys - 1 : 0);
-	double		spill_ns = shape->spills ? costs->spill_tuple_ns : 0;
 	double		mb = 1024.0 * 1024.0;
 	double		engine_ns;
 	double		backend_ns;
 
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
-	prediction->marshal_build_ns = shape->build_rows *
-		(key_ns + costs->column_ns * shape->build_columns + costs->varlena_ns * shape->build_varlenas + spill_ns);
+	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, shape->build_scan_rows,
+											  shape->build_columns, shape->build_varlenas);
 	prediction->build_ns = shape->build_rows * participants *
 		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb);
-	prediction->marshal_probe_ns = shape->probe_rows *
-		(key_ns + costs->column_ns * shape->probe_columns + costs->varlena_ns * shape->probe_varlenas + spill_ns);
+	prediction->marshal_probe_ns = marshal_ns(costs, shape, shape->probe_rows, shape->probe_scan_rows,
+											  shape->probe_columns, shape->probe_varlenas);
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 
@@ -95,4 +110,6 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 
 	prediction->total_ns = prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns +
 		prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns;
+	prediction->saved_build_ns = shape->build_scan_rows * costs->scan_tuple_ns;
+	prediction->saved_probe_ns = shape->probe_scan_rows * costs->scan_tuple_ns;
 }

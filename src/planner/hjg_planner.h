@@ -60,7 +60,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 
-/* What EXPLAIN ANALYZE shows beside the measured phases; scans are not included. */
+/* What EXPLAIN ANALYZE shows beside the measured phases; of scans, those that the node reads itself. */
 typedef enum HjgPlanPrediction
 {
 	HJG_PREDICTION_MARSHAL_BUILD,

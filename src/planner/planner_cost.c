@@ -4,14 +4,18 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "base/hjg_base.h"
+#include "marshal/hjg_marshal.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
@@ -41,6 +45,7 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 	unit = hjg_model_cost_unit_ns(costs, build_rows);
 	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit);
 	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit);
+	costs->direct_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->direct_tuple_ns, unit);
 	costs->build_tuple_ns = knob_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit);
 	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit);
 	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit);
@@ -105,6 +110,45 @@ count_columns(const PathTarget *target, int *ncolumns, int *nvarlenas)
 	}
 }
 
+/*
+ * Rows of a table that the node reads itself, if the path is such a scan (exec_scan.c decides
+ * again, by the same rules); else 0.
+ */
+static double
+direct_rows(PlannerInfo *root, const Path *path)
+{
+	RelOptInfo *rel = path->parent;
+	Relation	relation;
+	bool		readable;
+	ListCell   *lc;
+
+	if (!hjg_direct_scan || path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION)
+		return 0;
+	foreach(lc, path->pathtarget->exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		if (!IsA(var, Var) || var->varattno <= 0)
+			return 0;
+	}
+	/* the planner holds a lock already */
+	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	readable = hjg_heap_readable(relation);
+	table_close(relation, NoLock);
+	/* a partial path has a share of the rows */
+	return readable ? rel->tuples * path->rows / Max(rel->rows, 1) : 0;
+}
+
+/*
+ * What the price of a scan contains and is not spent when the node reads the table.  A scan
+ * stays as expensive as its pages and its filter.
+ */
+static Cost
+scan_credit(double saved_ns, double unit_ns, double scan_rows)
+{
+	return Min(saved_ns / unit_ns, cpu_tuple_cost * scan_rows);
+}
+
 /* Nanoseconds to microseconds that fit an integer list. */
 static int
 whole_us(double ns)
@@ -125,6 +169,7 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	double		unit_ns;
 	double		row_bytes;
 	Cost		startup;
+	Cost		outer_run;
 	Cost		total;
 
 	/* the smaller side, whichever we build of: a larger table must not make a path cheaper */
@@ -141,6 +186,8 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	shape.key_width = candidate->key_width;
 	count_columns(inner_path->pathtarget, &shape.build_columns, &shape.build_varlenas);
 	count_columns(outer_path->pathtarget, &shape.probe_columns, &shape.probe_varlenas);
+	shape.build_scan_rows = direct_rows(root, inner_path);
+	shape.probe_scan_rows = direct_rows(root, outer_path);
 	/* participants that share a build side share a job, however few their rows */
 	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 &&
 		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
@@ -158,16 +205,18 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	if (candidate->nhashed_keys > 0)
 		qual_cost.per_tuple += hash_cost.per_tuple;
 
-	startup = outer_path->startup_cost + inner_path->total_cost + qual_cost.startup + hash_cost.startup +
+	startup = outer_path->startup_cost + inner_path->total_cost -
+		scan_credit(prediction.saved_build_ns, unit_ns, shape.build_scan_rows) + qual_cost.startup + hash_cost.startup +
 		target->cost.startup +
 		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / unit_ns;
-	total = startup + (outer_path->total_cost - outer_path->startup_cost) +
+	outer_run = outer_path->total_cost - outer_path->startup_cost -
+		scan_credit(prediction.saved_probe_ns, unit_ns, shape.probe_scan_rows);
+	total = startup + outer_run +
 		qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
 		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / unit_ns;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spills)
-		startup += outer_path->total_cost - outer_path->startup_cost +
-			prediction.marshal_probe_ns / unit_ns;
+		startup += outer_run + prediction.marshal_probe_ns / unit_ns;
 
 	path->startup_cost = startup;
 	path->total_cost = Max(total, startup);

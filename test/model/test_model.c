@@ -44,6 +44,11 @@ random_shape(void)
 		.spills = drand48() < 0.3,
 	};
 
+	if (drand48() < 0.5)
+		shape.build_scan_rows = shape.build_rows * (1 + drand48());
+	if (drand48() < 0.5)
+		shape.probe_scan_rows = shape.probe_rows * (1 + drand48());
+
 	shape.build_varlenas = shape.build_columns / 2;
 	shape.probe_varlenas = shape.probe_columns / 3;
 	shape.nhashed_keys = drand48() < 0.5 ? 0 : shape.nkeys;
@@ -68,6 +73,8 @@ main(int argc, char **argv)
 	bool		grows = true;
 	bool		threads_help = true;
 	bool		spill_costs = true;
+	bool		filters_cost = true;
+	bool		direct_saves = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -87,9 +94,11 @@ main(int argc, char **argv)
 
 		more = shape;
 		more.build_rows *= 2;
+		more.build_scan_rows *= 2;
 		grows &= total(more) > total(shape);
 		more = shape;
 		more.probe_rows *= 2;
+		more.probe_scan_rows *= 2;
 		grows &= total(more) > total(shape);
 		more = shape;
 		more.pairs *= 2;
@@ -101,6 +110,16 @@ main(int argc, char **argv)
 			more.nthreads *= 2;
 			threads_help &= total(more) <= total(shape);
 		}
+		more = shape;
+		more.probe_scan_rows = shape.probe_rows * 2;
+		shape.probe_scan_rows = shape.probe_rows;
+		hjg_model_predict(&costs, &more, &p);
+		sum = p.marshal_probe_ns;
+		hjg_model_predict(&costs, &shape, &p);
+		filters_cost &= sum > p.marshal_probe_ns;
+		direct_saves &= p.saved_probe_ns == shape.probe_rows * costs.scan_tuple_ns &&
+			p.saved_build_ns == shape.build_scan_rows * costs.scan_tuple_ns;
+
 		shape.spills = false;
 		more = shape;
 		more.spills = true;
@@ -111,6 +130,8 @@ main(int argc, char **argv)
 	ok(grows, "more rows never cost less");
 	ok(threads_help, "more threads never cost more");
 	ok(spill_costs, "temporary files cost");
+	ok(filters_cost, "rows that a filter drops cost where the node reads the table");
+	ok(direct_saves, "reading a table directly saves what core's scan of its rows takes");
 
 	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
 	   hjg_model_cost_unit_ns(&costs, 1) == costs.small_unit_ns,
