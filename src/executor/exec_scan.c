@@ -28,6 +28,7 @@ struct HjgScan
 {
 	SeqScanState *seq;
 	HjgHeapReader *reader;
+	HjgScanFilter *filter;		/* or NULL */
 	bool		at_end;
 	OffsetNumber passed[HJG_MAX_VECTOR_ROWS];	/* rows that passed the filter */
 };
@@ -77,6 +78,7 @@ hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, Hjg
 	scan->reader = hjg_heap_reader_create(seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, nplan_columns, attnos,
 										  vectors);
 	pfree(attnos);
+	scan->filter = hjg_scan_filter_create(seq);
 	return scan;
 }
 
@@ -84,11 +86,13 @@ void
 hjg_scan_reset(HjgScan *scan)
 {
 	scan->at_end = false;
+	if (scan->filter != NULL)
+		hjg_scan_filter_reset(scan->filter);
 }
 
 /* Apply the child's filter to a page's rows by core's expression code; returns how many pass. */
 static int
-filter_rows(HjgScan *scan, const HjgHeapPage *page)
+filter_by_core(HjgScan *scan, const HjgHeapPage *page)
 {
 	ScanState  *ss = &scan->seq->ss;
 	ExprContext *econtext = ss->ps.ps_ExprContext;
@@ -118,6 +122,29 @@ filter_rows(HjgScan *scan, const HjgHeapPage *page)
 	return n;
 }
 
+/*
+ * Apply the child's filter: first what can be done for all rows at once, then, if that was not all,
+ * the whole filter to those that are left.  Leaves in page the rows that pass.
+ */
+static void
+filter_rows(HjgScan *scan, HjgHeapPage *page)
+{
+	if (scan->filter != NULL)
+	{
+		int			n = hjg_scan_filter_rows(scan->filter, page, scan->passed);
+
+		if (n >= 0)
+		{
+			page->nrows = n;
+			page->rows = scan->passed;
+			if (hjg_scan_filter_complete(scan->filter))
+				return;
+		}
+	}
+	page->nrows = filter_by_core(scan, page);
+	page->rows = scan->passed;
+}
+
 /* The next page with rows that pass the filter: read their columns. */
 static int
 read_page(HjgScan *scan)
@@ -129,17 +156,12 @@ read_page(HjgScan *scan)
 		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
 	while (hjg_heap_next_page(ss->ss_currentScanDesc, &page))
 	{
-		int			n = page.nrows;
-
-		if (ss->ps.qual != NULL && n > 0)
+		if (ss->ps.qual != NULL && page.nrows > 0)
+			filter_rows(scan, &page);
+		if (page.nrows > 0)
 		{
-			n = filter_rows(scan, &page);
-			page.rows = scan->passed;
-		}
-		if (n > 0)
-		{
-			hjg_heap_read(scan->reader, page.page, page.rows, n);
-			return n;
+			hjg_heap_read(scan->reader, page.page, page.rows, page.nrows);
+			return page.nrows;
 		}
 	}
 	scan->at_end = true;
@@ -156,7 +178,7 @@ hjg_scan_next_page(HjgScan *scan)
 	if (plan->chgParam != NULL)
 	{
 		ExecReScan(plan);
-		scan->at_end = false;
+		hjg_scan_reset(scan);
 	}
 	if (plan->instrument)
 		InstrStartNode(plan->instrument);

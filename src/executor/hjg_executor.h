@@ -383,6 +383,21 @@ extern int	hjg_scan_next_page(HjgScan *scan);
 /* The child starts over. */
 extern void hjg_scan_reset(HjgScan *scan);
 
+/* exec_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
+typedef struct HjgScanFilter HjgScanFilter;
+
+/* Those of a scan, or NULL if its first condition is not one of them. */
+extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq);
+/* Are these all conditions of the scan? */
+extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
+/* Parameters may have changed. */
+extern void hjg_scan_filter_reset(HjgScanFilter *filter);
+/*
+ * The rows of a page that pass go to passed[]; returns how many, or -1 if core's code must
+ * look at this page, because a parameter is not known yet.  Counts the others as removed.
+ */
+extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
+
 /* exec_build.c */
 /* Read the inner child: one load, or partitions of both sides. */
 extern void hjg_build_first(HjgJoinState *state);

@@ -126,6 +126,46 @@ extern HjgHeapReader *hjg_heap_reader_create(TupleDesc desc, int ncolumns, const
 /* Fill the vectors with nrows rows of a page, given by line pointers. */
 extern void hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows);
 
+/* ---------- conditions on vectors (marshal_filter.c) ---------- */
+
+/* How a column's values become ordinals, 64-bit integers in the order of its type. */
+typedef enum HjgOrdinal
+{
+	HJG_ORDINAL_INT,			/* signed integers of 1, 2, 4 or 8 bytes, and what is stored as such */
+	HJG_ORDINAL_UINT,			/* oid */
+	HJG_ORDINAL_FLOAT
+} HjgOrdinal;
+
+typedef enum HjgFilterKind
+{
+	HJG_FILTER_CONSTANT,		/* passes all, or none if negated */
+	HJG_FILTER_RANGE,			/* low <= value <= high */
+	HJG_FILTER_SET,				/* value is in a list */
+	HJG_FILTER_IS_NULL,
+	HJG_FILTER_AND,
+	HJG_FILTER_OR
+} HjgFilterKind;
+
+/* A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE or SET. */
+typedef struct HjgFilter
+{
+	HjgFilterKind kind;
+	bool		negated;
+	HjgOrdinal	ordinal;
+	int			column;			/* leaves: which vector */
+	int64		low;
+	int64		high;			/* not below low */
+	int			nset;
+	int64	   *set;			/* sorted */
+	int			nargs;
+	struct HjgFilter **args;
+} HjgFilter;
+
+extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
+
+/* pass[i] becomes true for each of the vectors' rows for which the condition is true. */
+extern void hjg_filter_eval(const HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
+
 /* ---------- keys ---------- */
 
 #define HJG_MAX_KEY_BYTES 16

@@ -1,0 +1,152 @@
+-- Conditions of scans that are evaluated for many rows at a time: always as core's operators would.
+set client_min_messages = warning;
+set max_parallel_workers_per_gather = 0;
+create table q_rows (id int, k int, b bool, i2 int2, i4 int4, i8 int8, o oid, f4 float4, f8 float8, dt date, ts timestamp, tz timestamptz, tm time, t text);
+insert into q_rows (id, k, b, i2, i4, i8, o, f4, f8, dt, ts, tz, tm, t) values
+	(1, 1, true, -32768, -2147483648, -9223372036854775808, 0, '-infinity', '-infinity', '-infinity', '-infinity', '-infinity', '00:00', ''),
+	(2, 1, false, 32767, 2147483647, 9223372036854775807, 4294967295, 'infinity', 'infinity', 'infinity', 'infinity', 'infinity', '24:00', 'z'),
+	(3, 1, null, 0, 0, 0, 2147483648, 'nan', 'nan', '2000-01-01', '2000-01-01', '2000-01-01 00:00+00', '12:00', 'a'),
+	(4, 1, true, 1, 1, 1, 1, '-0', '-0', '1999-12-31', '1999-12-31', '1999-12-31 00:00+00', '11:59:59.999999', 'b'),
+	(5, 1, false, -1, -1, -1, 2147483647, '0', '0', '4713-01-01 BC', '4713-01-01 BC', '4713-02-01 00:00+00 BC', '00:00:00.000001', 'c'),
+	(6, 1, true, 2, 70000, 5000000000, 16384, '1.1', '1.1', '5874897-12-31', '294276-12-31', '294276-12-31 00:00+00', '23:59', 'd'),
+	(7, 1, false, 3, -70000, -5000000000, 100, '-1e-45', '-5e-324', '2024-02-29', '2024-02-29 12:34:56.789', '2024-02-29 12:34:56.789+00', '01:02:03', 'e'),
+	(8, 1), (9, 1, null, 7, 7, 7, 7, 7, 7, '2001-07-07', '2001-07-07', '2001-07-07 00:00+00', '07:07', null);
+-- enough of them for pages that have no NULL, some and many
+insert into q_rows select g, 1, g % 2 = 0, g % 100, g, g::int8 * 1000000, g, g / 2.0, g / 3.0, date '2000-01-01' + g, timestamp '2000-01-01' + g * interval '1 day',
+	timestamptz '2000-01-01 00:00+00' + g * interval '1 hour', time '00:00' + g * interval '1 second', 't' || g from generate_series(10, 600) g;
+insert into q_rows select g, 1, case when g % 3 = 0 then true end, case when g % 4 = 0 then g % 100 end, g, case when g % 5 = 0 then g end, g, case when g % 7 = 0 then g end, g,
+	case when g % 2 = 0 then date '2000-01-01' + g end from generate_series(601, 900) g;
+create table q_one as select 1 as k;
+analyze q_rows, q_one;
+
+-- Runs the join under conditions with core's plan and with ours; returns those that differ.
+create function q_differ(conditions text[], out checked bigint, out rows numeric, out differ text[]) language plpgsql as $$
+declare
+	condition text;
+	query text;
+	core text;
+	ours text;
+begin
+	checked := 0;
+	rows := 0;
+	foreach condition in array conditions loop
+		query := format('select count(*) || '' '' || coalesce(sum(q_rows.id), 0) from q_rows join q_one using (k) where %s', condition);
+		perform set_config('hjoin_gpu.enabled', 'off', true), set_config('hjoin_gpu.force', 'off', true);
+		execute query into core;
+		perform set_config('hjoin_gpu.enabled', 'on', true), set_config('hjoin_gpu.force', 'on', true);
+		execute query into ours;
+		checked := checked + 1;
+		rows := rows + split_part(core, ' ', 1)::bigint;
+		if core is distinct from ours then
+			differ := differ || format('%s: %s, not %s', condition, ours, core);
+		end if;
+	end loop;
+end $$;
+create function q_conditions(col text, types text[]) returns text[] language plpgsql as $$
+declare
+	own text := (select format_type(atttypid, null) from pg_attribute where attrelid = 'q_rows'::regclass and attname = col);
+	answer text[];
+begin
+	execute format($q$select array_agg(format(form, %L, op, v, type))
+		from (select distinct %I::text as v from q_rows where id < 14 or id %% 100 = 0 union all select null) v,
+		unnest(array['=', '<>', '<', '<=', '>', '>=']) op, unnest(%L::text[]) type, unnest(array['%%1$I %%2$s %%3$L::%%4$s', '%%3$L::%%4$s %%2$s %%1$I']) form
+		where pg_input_fits(v, type)$q$, col, col, coalesce(types, array[own])) into answer;
+	return answer;
+end $$;
+create function pg_input_fits(v text, type text) returns bool language plpgsql as $$
+begin
+	execute format('select %L::%s', v, type);
+	return true;
+exception when others then
+	return false;
+end $$;
+set hjoin_gpu.force = on;
+explain (costs off, verbose) select count(*), sum(q_rows.id) from q_rows join q_one using (k) where i4 < 5 and f8 > 1;
+reset hjoin_gpu.force;
+set extra_float_digits = 3;
+set timezone = 'UTC';
+-- each type against constants of its own type, on either side, and of others
+select col, d.* from unnest(array['b', 'i2', 'i4', 'i8', 'o', 'f4', 'f8', 'dt', 'ts', 'tz', 'tm']) col, lateral q_differ(q_conditions(col, null)) d;
+select col, d.* from unnest(array['i2', 'i4', 'i8']) col, lateral q_differ(q_conditions(col, array['int2', 'int4', 'int8'])) d;
+select col, d.* from unnest(array['f4', 'f8']) col, lateral q_differ(q_conditions(col, array['float4', 'float8'])) d;
+select col, d.* from unnest(array['dt', 'ts']) col, lateral q_differ(q_conditions(col, array['date', 'timestamp'])) d;
+-- lists, ranges, NULL tests, booleans, AND and OR
+select d.* from q_differ(array['i4 in (1, 2, 70000, -2147483648)', 'i4 not in (1, 2, 70000)', 'i4 in (1, null)', 'i4 not in (1, null)', 'i8 in (7, 7, 7, 5000000000)', 'i2 in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)',
+	'i2 not in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)', 'i4 = any (''{}''::int[])', 'i4 <> all (''{}''::int[])', 'i4 = any (null::int[])', 'i4 <> all (null::int[])', 'i4 <> any (''{1, 2}''::int[])', 'i4 = all (''{7}''::int[])',
+	'i4 = any (''{{1, 2}, {7, 70000}}''::int[])', 'i4 < any (''{5, 7}''::int[])', 'i2 = any (''{1, 2, 70000}''::int[])', 'i8 = any (''{1, 7}''::int2[])', 'f8 in (''nan'', 0, 7)', 'f4 = any (''{nan, 0, 7}''::float8[])',
+	'f4 not in (''nan'', 0)', 'o in (4294967295, 7, 2147483648)', 'dt in (''2000-01-01'', ''infinity'')', 'ts not in (''2000-01-01'', ''infinity'')', 'tz in (''2000-01-01 00:00+00'')', 'b in (true, null)', 'tm in (''24:00'', ''00:00'')',
+	'i4 between 5 and 100', 'i4 not between 5 and 100', 'dt between ''2000-02-01'' and ''2000-03-01''', 'ts >= ''2000-02-01'' and ts < ''2000-03-01''', 'i4 > 5 and i4 < 3', 'i4 between symmetric 100 and 5',
+	'b', 'not b', 'b is null', 'b is true', 'b is not true', 'b = false', 't is null', 't is not null', 'i4 is null', 'f8 is not null and i2 is null', 'i4 is null or i2 = 7', 'i4 = 7 or i4 = 1 or b or f8 = ''nan''',
+	'(i4 > 100 and i4 < 200 or i2 = 3) and (b or not b)', 'not (i4 > 5 or i2 < 3)', 'not (b and i4 > 5)', 'i4 = 7 or t like ''t1%''', 'i4 > 7 and t like ''t1%''', 't like ''t1%'' and i4 > 7', 'i4 = i2', 'i4 + 1 > 7', 'i4 > 7 and i4 + 1 < 99', 'i4 = 7.0', 'i2 > 6.5', 'q_rows is null',
+	'(i4, i2) = (7, 7)', 'q_rows.tableoid = ''q_rows''::regclass and i4 > 7', 'q_rows.ctid > ''(0,5)'' and i4 > 7', 'coalesce(i4, 0) = 7', 'i4 > 3 and i4 is distinct from 7']) d;
+-- rows from before a column was added, dropped columns
+alter table q_rows drop tm, add late int default 5, add later date;
+insert into q_rows (id, k, late, later) values (2000, 1, 7, '2000-01-01'), (2001, 1, null, null);
+select d.* from q_differ(array['late = 5', 'late <> 5', 'late is null', 'late in (5, 7)', 'later is null', 'later < ''2020-01-01''', 'late > 4 and later is null', 'i4 > 100 and late < 9']) d;
+
+-- an operator of the same name and types that means something else
+create schema q_own;
+create function q_own.never(int, int) returns bool immutable strict language sql as 'select $1 is null';
+create operator q_own.= (leftarg = int, rightarg = int, procedure = q_own.never);
+select d.* from q_differ(array['i4 operator(q_own.=) 7', 'i4 > 3 and i4 operator(q_own.=) 7']) d;
+-- domains and types that look like others
+create domain q_domain as int check (value > -100);
+create table q_domains as select g as id, 1 as k, g::q_domain as d, g::oid::regclass as r, (g % 3)::bit(2)::text::name as n from generate_series(1, 50) g;
+analyze q_domains;
+set hjoin_gpu.force = on;
+select count(*), sum(id) from q_domains join q_one using (k) where d > 10 and r <> 20::oid and n > '00';
+set hjoin_gpu.enabled = off;
+select count(*), sum(id) from q_domains join q_one using (k) where d > 10 and r <> 20::oid and n > '00';
+reset hjoin_gpu.enabled;
+
+-- parameters: of generic plans, of PL/pgSQL, of an outer query, of a subquery
+set plan_cache_mode = force_generic_plan;
+prepare q_params(int, float8, date, int[]) as select count(*), sum(q_rows.id) from q_rows join q_one using (k) where i4 < $1 and f8 > $2 and (dt is null or dt <> $3) and i2 = any ($4);
+execute q_params(500, 3, '2000-02-02', '{1,2,3,99}');
+execute q_params(100, -3, 'infinity', '{1,2,3,99,null}');
+execute q_params(100, 'nan', 'infinity', '{1,2}');
+execute q_params(null, 0, '2000-01-01', '{1,2}');
+execute q_params(500, 0, '2000-01-01', null);
+set hjoin_gpu.enabled = off;
+deallocate q_params;
+prepare q_params(int, float8, date, int[]) as select count(*), sum(q_rows.id) from q_rows join q_one using (k) where i4 < $1 and f8 > $2 and (dt is null or dt <> $3) and i2 = any ($4);
+execute q_params(500, 3, '2000-02-02', '{1,2,3,99}');
+execute q_params(100, -3, 'infinity', '{1,2,3,99,null}');
+reset hjoin_gpu.enabled;
+reset plan_cache_mode;
+do $$
+declare
+	n bigint;
+begin
+	for x in 1..7 loop
+		select count(*) into n from q_rows join q_one using (k) where i4 <= x and i8 < x * 1000000000::bigint;
+		assert n = (select count(*) from q_rows where i4 <= x and i8 < x * 1000000000::bigint);
+	end loop;
+end $$;
+select * from hjg_same('select x, n from generate_series(-2, 9) x, lateral (select count(*) as n from q_rows join q_one using (k) where i4 < x * 50 and i2 <> x) y');
+select * from hjg_same('select count(*) from q_rows join q_one using (k) where i4 = (select max(i4) from q_rows where i4 < 100)');
+select * from hjg_same('select count(*) from q_rows join q_one using (k) where i4 < 100 and i2 = any (array(select i2 from q_rows where id < 9))');
+-- a subquery that no row asks for is not run
+select count(*) from q_rows join q_one using (k) where i2 < -32768 and i4 = (select 1 / (k - 1) from q_one);
+select count(*) from q_rows join q_one using (k) where i4 = 7 and i4 = (select 1 / (k - 1) from q_one);
+
+-- conditions that tell see what is left of the ones before them, and the books count the rest
+create function q_tells(int) returns bool language plpgsql cost 0.0000001 as $$ begin raise info 'sees %', $1; return $1 <> 12; end $$;
+create view q_barrier with (security_barrier) as select * from q_rows where i4 between 10 and 14 and b;
+select count(*) from q_barrier join q_one using (k) where q_tells(i4) and i2 > 11;
+create function q_explain(query text) returns setof json language plpgsql as $$
+declare
+	plan json;
+begin
+	execute 'explain (analyze, costs off, timing off, summary off, format json) ' || query into plan;
+	return query select x::json from jsonb_path_query(plan::jsonb, 'strict $.** ? (@."Relation Name" == "q_rows")') x;
+end $$;
+set client_min_messages = error;
+select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100') x;
+select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100 and t like ''t1%''') x;
+set hjoin_gpu.direct_scan = off;
+select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100 and t like ''t1%''') x;
+drop table q_rows, q_one, q_domains cascade;
+drop domain q_domain;
+drop schema q_own cascade;
+drop function q_differ(text[]), q_conditions(text, text[]), pg_input_fits(text, text), q_tells(int), q_explain(text);

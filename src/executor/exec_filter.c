@@ -1,0 +1,503 @@
+/*
+ * exec_filter.c
+ *	  The simple conditions of a scan, as filters over columns.
+ *
+ * What is simple: comparisons of a fixed-width column with a constant or a parameter, lists of
+ * constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
+ * has a side effect, raises an error or tells anything, but their order against others
+ * matters: a condition that is not simple may do all that, and must not see a row that
+ * one before it drops.  So only the conditions before the first one that is not simple are taken;
+ * what passes them goes through the whole list by core's expression code.
+ *
+ * Operators count by the function behind them, never by name or type: what a user defines
+ * is not simple.
+ *
+ * Constants and parameters are evaluated when the first row of a scan comes, as core would do, and
+ * again after a rescan.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type_d.h"
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/array.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+#include "executor/hjg_executor.h"
+
+typedef enum Comparison
+{
+	COMPARE_EQ,
+	COMPARE_NE,
+	COMPARE_LT,
+	COMPARE_LE,
+	COMPARE_GT,
+	COMPARE_GE
+} Comparison;
+
+typedef struct SimpleOperator
+{
+	Oid			function;
+	Comparison	comparison;
+	HjgOrdinal	ordinal;
+	int16		left_width;
+	int16		right_width;
+} SimpleOperator;
+
+#define SIX(name, ordinal, left, right) \
+	{F_##name##EQ, COMPARE_EQ, ordinal, left, right}, \
+	{F_##name##NE, COMPARE_NE, ordinal, left, right}, \
+	{F_##name##LT, COMPARE_LT, ordinal, left, right}, \
+	{F_##name##LE, COMPARE_LE, ordinal, left, right}, \
+	{F_##name##GT, COMPARE_GT, ordinal, left, right}, \
+	{F_##name##GE, COMPARE_GE, ordinal, left, right}
+
+static const SimpleOperator simple_operators[] = {
+	SIX(BOOL, HJG_ORDINAL_INT, 1, 1),
+	SIX(DATE_, HJG_ORDINAL_INT, 4, 4),
+	SIX(FLOAT4, HJG_ORDINAL_FLOAT, 4, 4),
+	SIX(FLOAT48, HJG_ORDINAL_FLOAT, 4, 8),
+	SIX(FLOAT8, HJG_ORDINAL_FLOAT, 8, 8),
+	SIX(FLOAT84, HJG_ORDINAL_FLOAT, 8, 4),
+	SIX(INT2, HJG_ORDINAL_INT, 2, 2),
+	SIX(INT24, HJG_ORDINAL_INT, 2, 4),
+	SIX(INT28, HJG_ORDINAL_INT, 2, 8),
+	SIX(INT4, HJG_ORDINAL_INT, 4, 4),
+	SIX(INT42, HJG_ORDINAL_INT, 4, 2),
+	SIX(INT48, HJG_ORDINAL_INT, 4, 8),
+	SIX(INT8, HJG_ORDINAL_INT, 8, 8),
+	SIX(INT82, HJG_ORDINAL_INT, 8, 2),
+	SIX(INT84, HJG_ORDINAL_INT, 8, 4),
+	SIX(OID, HJG_ORDINAL_UINT, 4, 4),
+	SIX(TIME_, HJG_ORDINAL_INT, 8, 8),
+	SIX(TIMESTAMP_, HJG_ORDINAL_INT, 8, 8),
+	SIX(TIMESTAMPTZ_, HJG_ORDINAL_INT, 8, 8),
+};
+
+/* The operand of a leaf, which makes its range or set once it is known. */
+typedef struct Operand
+{
+	HjgFilter  *leaf;
+	Comparison	comparison;		/* column on the left */
+	int16		width;
+	bool		is_array;
+	int			exec_param;		/* number of an executor parameter, or -1 */
+	ExprState  *expr;
+} Operand;
+
+struct HjgScanFilter
+{
+	SeqScanState *seq;
+	HjgFilter  *filter;			/* AND of the simple conditions */
+	bool		complete;		/* there are no others */
+	bool		bound;			/* operands are evaluated */
+	List	   *operands;		/* of Operand */
+	int			ncolumns;
+	AttrNumber *attnos;			/* columns that the filter reads */
+	HjgVector  *vectors;
+	HjgHeapReader *reader;
+	bool		pass[HJG_MAX_VECTOR_ROWS];
+};
+
+/* ---------- from expressions to filters ---------- */
+
+static HjgFilter *make_filter(HjgScanFilter *scan, Expr *expr);
+
+static const SimpleOperator *
+find_operator(Oid function)
+{
+	for (int i = 0; i < lengthof(simple_operators); i++)
+		if (simple_operators[i].function == function)
+			return &simple_operators[i];
+	return NULL;
+}
+
+/* The operator with its sides exchanged. */
+static Comparison
+commuted(Comparison comparison)
+{
+	switch (comparison)
+	{
+		case COMPARE_LT:
+			return COMPARE_GT;
+		case COMPARE_LE:
+			return COMPARE_GE;
+		case COMPARE_GT:
+			return COMPARE_LT;
+		case COMPARE_GE:
+			return COMPARE_LE;
+		default:
+			return comparison;
+	}
+}
+
+static Expr *
+strip(Node *node)
+{
+	while (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return (Expr *) node;
+}
+
+/*
+ * The vector of a user column of the scan's table, or -1 if the expression is something else. The column
+ * has so many bytes and is passed by value, unless width is 0.
+ */
+static int
+find_column(HjgScanFilter *scan, Expr *expr, int width)
+{
+	Var		   *var = (Var *) expr;
+	Form_pg_attribute att;
+
+	if (!IsA(expr, Var) || var->varno != ((Scan *) scan->seq->ss.ps.plan)->scanrelid || var->varattno <= 0)
+		return -1;
+	att = TupleDescAttr(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, var->varattno - 1);
+	if (width > 0 && (att->attlen != width || !att->attbyval))
+		return -1;
+	for (int c = 0; c < scan->ncolumns; c++)
+		if (scan->attnos[c] == var->varattno)
+			return c;
+	scan->attnos[scan->ncolumns] = var->varattno;
+	return scan->ncolumns++;
+}
+
+static bool
+is_operand(Expr *expr)
+{
+	return IsA(expr, Const) || IsA(expr, Param);
+}
+
+static HjgFilter *
+make_leaf(HjgFilterKind kind, int column)
+{
+	HjgFilter  *leaf = palloc0(sizeof(HjgFilter));
+
+	leaf->kind = kind;
+	leaf->column = column;
+	return leaf;
+}
+
+static HjgFilter *
+make_comparison(HjgScanFilter *scan, int column, const SimpleOperator *op, Comparison comparison, int width,
+				Expr *expr, bool is_array)
+{
+	HjgFilter  *leaf = make_leaf(HJG_FILTER_CONSTANT, column);
+	Operand    *operand = palloc(sizeof(Operand));
+
+	leaf->ordinal = op->ordinal;
+	operand->leaf = leaf;
+	operand->comparison = comparison;
+	operand->width = width;
+	operand->is_array = is_array;
+	operand->exec_param = IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXEC ? ((Param *) expr)->paramid : -1;
+	operand->expr = ExecInitExpr(expr, &scan->seq->ss.ps);
+	scan->operands = lappend(scan->operands, operand);
+	return leaf;
+}
+
+static HjgFilter *
+make_operator(HjgScanFilter *scan, OpExpr *expr)
+{
+	const SimpleOperator *op = find_operator(get_opcode(expr->opno));
+	Expr	   *left;
+	Expr	   *right;
+	int			column;
+
+	if (op == NULL)
+		return NULL;
+	left = strip(linitial(expr->args));
+	right = strip(lsecond(expr->args));
+	if (is_operand(right) && (column = find_column(scan, left, op->left_width)) >= 0)
+		return make_comparison(scan, column, op, op->comparison, op->right_width, right, false);
+	if (is_operand(left) && (column = find_column(scan, right, op->right_width)) >= 0)
+		return make_comparison(scan, column, op, commuted(op->comparison), op->left_width, left, false);
+	return NULL;
+}
+
+/* IN and NOT IN. */
+static HjgFilter *
+make_list(HjgScanFilter *scan, ScalarArrayOpExpr *expr)
+{
+	const SimpleOperator *op = find_operator(get_opcode(expr->opno));
+	Expr	   *array;
+	int			column;
+
+	if (op == NULL || op->comparison != (expr->useOr ? COMPARE_EQ : COMPARE_NE))
+		return NULL;
+	array = strip(lsecond(expr->args));
+	if (!is_operand(array) || (column = find_column(scan, strip(linitial(expr->args)), op->left_width)) < 0)
+		return NULL;
+	return make_comparison(scan, column, op, op->comparison, op->right_width, array, true);
+}
+
+/* A boolean column, or NOT of one. */
+static HjgFilter *
+make_boolean(HjgScanFilter *scan, Expr *expr, bool wanted)
+{
+	int			column = exprType((Node *) expr) == BOOLOID ? find_column(scan, expr, 1) : -1;
+	HjgFilter  *leaf;
+
+	if (column < 0)
+		return NULL;
+	leaf = make_leaf(HJG_FILTER_RANGE, column);
+	leaf->ordinal = HJG_ORDINAL_INT;
+	leaf->low = leaf->high = wanted;
+	return leaf;
+}
+
+static HjgFilter *
+make_args(HjgScanFilter *scan, BoolExpr *expr)
+{
+	HjgFilter  *node;
+	ListCell   *lc;
+
+	if (expr->boolop == NOT_EXPR)
+		return make_boolean(scan, linitial(expr->args), false);
+	node = make_leaf(expr->boolop == AND_EXPR ? HJG_FILTER_AND : HJG_FILTER_OR, -1);
+	node->args = palloc(list_length(expr->args) * sizeof(HjgFilter *));
+	foreach(lc, expr->args)
+	{
+		HjgFilter  *arg = make_filter(scan, lfirst(lc));
+
+		if (arg == NULL)
+			return NULL;
+		node->args[node->nargs++] = arg;
+	}
+	return node;
+}
+
+/* NULL if the expression is not simple. */
+static HjgFilter *
+make_filter(HjgScanFilter *scan, Expr *expr)
+{
+	HjgFilter  *leaf;
+	int			column;
+
+	switch (nodeTag(expr))
+	{
+		case T_OpExpr:
+			return list_length(((OpExpr *) expr)->args) == 2 ? make_operator(scan, (OpExpr *) expr) : NULL;
+		case T_ScalarArrayOpExpr:
+			return make_list(scan, (ScalarArrayOpExpr *) expr);
+		case T_BoolExpr:
+			return make_args(scan, (BoolExpr *) expr);
+		case T_Var:
+			return make_boolean(scan, expr, true);
+		case T_NullTest:
+			if (((NullTest *) expr)->argisrow)
+				return NULL;
+			column = find_column(scan, strip((Node *) ((NullTest *) expr)->arg), 0);
+			if (column < 0)
+				return NULL;
+			leaf = make_leaf(HJG_FILTER_IS_NULL, column);
+			leaf->negated = ((NullTest *) expr)->nulltesttype == IS_NOT_NULL;
+			return leaf;
+		default:
+			return NULL;
+	}
+}
+
+HjgScanFilter *
+hjg_scan_filter_create(SeqScanState *seq)
+{
+	List	   *qual = seq->ss.ps.plan->qual;
+	TupleDesc	desc = seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	HjgScanFilter *scan = palloc0(sizeof(HjgScanFilter));
+	ListCell   *lc;
+
+	scan->seq = seq;
+	scan->complete = true;
+	scan->attnos = palloc(Max(desc->natts, 1) * sizeof(AttrNumber));
+	scan->filter = make_leaf(HJG_FILTER_AND, -1);
+	scan->filter->args = palloc(Max(list_length(qual), 1) * sizeof(HjgFilter *));
+	foreach(lc, qual)
+	{
+		int			noperands = list_length(scan->operands);
+		int			ncolumns = scan->ncolumns;
+		HjgFilter  *node = make_filter(scan, lfirst(lc));
+
+		if (node == NULL)
+		{
+			/* what was noted down for a part of it */
+			scan->operands = list_truncate(scan->operands, noperands);
+			scan->ncolumns = ncolumns;
+			scan->complete = false;
+			break;
+		}
+		scan->filter->args[scan->filter->nargs++] = node;
+	}
+	if (scan->filter->nargs == 0)
+		return NULL;
+	scan->vectors = palloc(Max(scan->ncolumns, 1) * sizeof(HjgVector));
+	scan->reader = hjg_heap_reader_create(desc, scan->ncolumns, scan->attnos, scan->vectors);
+	return scan;
+}
+
+/* ---------- operands ---------- */
+
+static void
+set_none(HjgFilter *leaf)
+{
+	leaf->kind = HJG_FILTER_CONSTANT;
+	leaf->negated = true;
+}
+
+/* "column op ordinal" as a range. */
+static void
+set_range(HjgFilter *leaf, Comparison comparison, int64 ordinal)
+{
+	if ((comparison == COMPARE_LT && ordinal == PG_INT64_MIN) ||
+		(comparison == COMPARE_GT && ordinal == PG_INT64_MAX))
+	{
+		set_none(leaf);
+		return;
+	}
+	leaf->kind = HJG_FILTER_RANGE;
+	leaf->negated = comparison == COMPARE_NE;
+	leaf->low = PG_INT64_MIN;
+	leaf->high = PG_INT64_MAX;
+	switch (comparison)
+	{
+		case COMPARE_EQ:
+		case COMPARE_NE:
+			leaf->low = leaf->high = ordinal;
+			break;
+		case COMPARE_LT:
+			leaf->high = ordinal - 1;
+			break;
+		case COMPARE_LE:
+			leaf->high = ordinal;
+			break;
+		case COMPARE_GT:
+			leaf->low = ordinal + 1;
+			break;
+		case COMPARE_GE:
+			leaf->low = ordinal;
+			break;
+	}
+}
+
+static int
+compare_ordinals(const void *a, const void *b)
+{
+	int64		x = *(const int64 *) a;
+	int64		y = *(const int64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * "column = ANY (array)" or "column <> ALL (array)".  A NULL in the list never makes
+ * the first true, and never lets the second be; an empty list decides without a look at the column.
+ */
+static void
+set_list(HjgScanFilter *scan, HjgFilter *leaf, Comparison comparison, int16 width, ArrayType *array)
+{
+	int16		elem_width;
+	bool		elem_byval;
+	char		elem_align;
+	Datum	   *elems;
+	bool	   *nulls;
+	int			nelems;
+
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elem_width, &elem_byval, &elem_align);
+	if (elem_width != width || !elem_byval)
+		elog(ERROR, "elements of a list have %d bytes where %d are expected", elem_width, width);
+	deconstruct_array(array, ARR_ELEMTYPE(array), elem_width, elem_byval, elem_align, &elems, &nulls, &nelems);
+	if (leaf->set != NULL)
+		pfree(leaf->set);
+	leaf->set = MemoryContextAllocHuge(GetMemoryChunkContext(scan), Max(nelems, 1) * sizeof(int64));
+	leaf->nset = 0;
+	leaf->kind = HJG_FILTER_SET;
+	leaf->negated = comparison == COMPARE_NE;
+	for (int i = 0; i < nelems; i++)
+	{
+		if (!nulls[i])
+			leaf->set[leaf->nset++] = hjg_filter_ordinal(leaf->ordinal, width, elems[i]);
+		else if (comparison == COMPARE_NE)
+		{
+			set_none(leaf);
+			return;
+		}
+	}
+	if (nelems == 0)
+	{
+		leaf->kind = HJG_FILTER_CONSTANT;
+		leaf->negated = comparison == COMPARE_EQ;
+	}
+	qsort(leaf->set, leaf->nset, sizeof(int64), compare_ordinals);
+}
+
+static void
+bind_operand(HjgScanFilter *scan, Operand *operand)
+{
+	ExprContext *econtext = scan->seq->ss.ps.ps_ExprContext;
+	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	bool		isnull;
+	Datum		value = ExecEvalExpr(operand->expr, econtext, &isnull);
+
+	if (isnull)
+		set_none(operand->leaf);
+	else if (operand->is_array)
+		set_list(scan, operand->leaf, operand->comparison, operand->width, DatumGetArrayTypeP(value));
+	else
+		set_range(operand->leaf, operand->comparison,
+				  hjg_filter_ordinal(operand->leaf->ordinal, operand->width, value));
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Evaluate constants and parameters.  A parameter that a subquery has yet to provide is not ours
+ * to ask for: core asks only when a row gets so far.  Returns false then.
+ */
+static bool
+bind_operands(HjgScanFilter *scan)
+{
+	ExprContext *econtext = scan->seq->ss.ps.ps_ExprContext;
+	ListCell   *lc;
+
+	foreach(lc, scan->operands)
+	{
+		Operand    *operand = lfirst(lc);
+
+		if (operand->exec_param >= 0 && econtext->ecxt_param_exec_vals[operand->exec_param].execPlan != NULL)
+			return false;
+	}
+	ResetExprContext(econtext);
+	foreach(lc, scan->operands)
+		bind_operand(scan, lfirst(lc));
+	return true;
+}
+
+/* ---------- filtering ---------- */
+
+void
+hjg_scan_filter_reset(HjgScanFilter *scan)
+{
+	scan->bound = false;
+}
+
+bool
+hjg_scan_filter_complete(const HjgScanFilter *scan)
+{
+	return scan->complete;
+}
+
+int
+hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber *passed)
+{
+	int			n = 0;
+
+	if (!scan->bound && !(scan->bound = bind_operands(scan)))
+		return -1;
+	hjg_heap_read(scan->reader, page->page, page->rows, page->nrows);
+	hjg_filter_eval(scan->filter, scan->vectors, page->nrows, scan->pass);
+	for (int i = 0; i < page->nrows; i++)
+	{
+		passed[n] = page->rows[i];
+		n += scan->pass[i] ? 1 : 0;
+	}
+	InstrCountFiltered1(&scan->seq->ss, page->nrows - n);
+	return n;
+}

@@ -1,0 +1,193 @@
+/*
+ * marshal_filter.c
+ *	  Simple conditions on columns, evaluated for all rows of a vector at a time.
+ *
+ * Every fixed-width value that can be compared has an ordinal, a 64-bit integer that is
+ * ordered as the SQL type's operators order its values: integers, dates and times
+ * are their own, floats get one with -0 equal to 0 and NaN equal to itself and above
+ * everything else.  So a comparison with a constant is a range of ordinals, and a list
+ * a set of them, whatever the type.
+ *
+ * A condition passes a row only when it is true; false and NULL are not told apart, which is
+ * why there is no NOT, but negated leaves.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "miscadmin.h"
+
+#include "marshal/hjg_marshal.h"
+
+/* Monotone: the bits of a float are its magnitude's order, with a sign of their own. */
+static inline int64
+float_ordinal(double value)
+{
+	int64		bits;
+
+	if (unlikely(isnan(value)))
+		return PG_INT64_MAX;
+	if (value == 0)
+		return 0;
+	memcpy(&bits, &value, sizeof(bits));
+	return bits >= 0 ? bits : PG_INT64_MIN - bits;
+}
+
+int64
+hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value)
+{
+	switch (ordinal)
+	{
+		case HJG_ORDINAL_UINT:
+			return (int64) DatumGetUInt32(value);
+		case HJG_ORDINAL_FLOAT:
+			return float_ordinal(width == 4 ? DatumGetFloat4(value) : DatumGetFloat8(value));
+		default:
+			switch (width)
+			{
+				case 1:
+					return (int8) DatumGetChar(value);
+				case 2:
+					return DatumGetInt16(value);
+				case 4:
+					return DatumGetInt32(value);
+				default:
+					return DatumGetInt64(value);
+			}
+	}
+}
+
+/* Is an ordinal in a sorted set? */
+static inline bool
+in_set(const HjgFilter *node, int64 ordinal)
+{
+	int			low = 0;
+	int			high = node->nset;
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (node->set[middle] < ordinal)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < node->nset && node->set[low] == ordinal;
+}
+
+/* Forms of a column beside the widths of integers; FLOAT_FORM plus its width. */
+#define UINT_FORM 100
+#define FLOAT_FORM 200
+
+/* One test of all rows; type and ORDINAL say how a value becomes its ordinal. */
+#define TEST_ROWS(type, ORDINAL, TEST) \
+	for (int i = 0; i < nrows; i++) \
+	{ \
+		int64		ordinal = ORDINAL(((const type *) values)[i]); \
+		pass[i] = (TEST) != node->negated; \
+	} \
+	break
+
+#define TEST_COLUMN(TEST) \
+	switch (node->ordinal == HJG_ORDINAL_INT ? vector->column.attlen : \
+			node->ordinal == HJG_ORDINAL_UINT ? UINT_FORM : FLOAT_FORM + vector->column.attlen) \
+	{ \
+		case 1: \
+			TEST_ROWS(int8, (int64), TEST); \
+		case 2: \
+			TEST_ROWS(int16, (int64), TEST); \
+		case 4: \
+			TEST_ROWS(int32, (int64), TEST); \
+		case 8: \
+			TEST_ROWS(int64, (int64), TEST); \
+		case UINT_FORM: \
+			TEST_ROWS(uint32, (int64), TEST); \
+		case FLOAT_FORM + 4: \
+			TEST_ROWS(float, float_ordinal, TEST); \
+		case FLOAT_FORM + 8: \
+			TEST_ROWS(double, float_ordinal, TEST); \
+		default: \
+			elog(ERROR, "a column of %d bytes cannot be filtered", vector->column.attlen); \
+	}
+
+/* The rows whose value is NULL do not pass, whatever was made of the bytes there. */
+static void
+drop_nulls(const HjgVector *vector, int nrows, bool *pass)
+{
+	if (!vector->has_nulls)
+		return;
+	for (int i = 0; i < nrows; i++)
+		pass[i] &= !vector->isnull[i];
+}
+
+static void
+eval_range(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
+{
+	const void *values = vector->values;
+	int64		low = node->low;
+	uint64		span = (uint64) node->high - (uint64) low;
+
+	TEST_COLUMN((uint64) ordinal - (uint64) low <= span);
+	drop_nulls(vector, nrows, pass);
+}
+
+static void
+eval_set(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
+{
+	const void *values = vector->values;
+
+	TEST_COLUMN(in_set(node, ordinal));
+	drop_nulls(vector, nrows, pass);
+}
+
+static void
+eval_null_test(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
+{
+	for (int i = 0; i < nrows; i++)
+		pass[i] = hjg_vector_isnull(vector, i) != node->negated;
+}
+
+/* AND and OR of at least one argument. */
+static void
+eval_args(const HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+{
+	bool		arg_pass[HJG_MAX_VECTOR_ROWS];
+
+	check_stack_depth();
+	hjg_filter_eval(node->args[0], vectors, nrows, pass);
+	for (int a = 1; a < node->nargs; a++)
+	{
+		hjg_filter_eval(node->args[a], vectors, nrows, arg_pass);
+		if (node->kind == HJG_FILTER_AND)
+			for (int i = 0; i < nrows; i++)
+				pass[i] &= arg_pass[i];
+		else
+			for (int i = 0; i < nrows; i++)
+				pass[i] |= arg_pass[i];
+	}
+}
+
+void
+hjg_filter_eval(const HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+{
+	switch (node->kind)
+	{
+		case HJG_FILTER_CONSTANT:
+			memset(pass, !node->negated, nrows * sizeof(bool));
+			break;
+		case HJG_FILTER_RANGE:
+			eval_range(node, &vectors[node->column], nrows, pass);
+			break;
+		case HJG_FILTER_SET:
+			eval_set(node, &vectors[node->column], nrows, pass);
+			break;
+		case HJG_FILTER_IS_NULL:
+			eval_null_test(node, &vectors[node->column], nrows, pass);
+			break;
+		case HJG_FILTER_AND:
+		case HJG_FILTER_OR:
+			eval_args(node, vectors, nrows, pass);
+			break;
+	}
+}
