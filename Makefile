@@ -167,8 +167,12 @@ cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
 build/test_cuda: test/device/test_cuda.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_cuda build/stub/libcuda.so.1
+build/test_resident: test/device/test_resident.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
+check-cuda: build/test_cuda build/test_resident build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
+	LD_LIBRARY_PATH=build/stub build/test_resident
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 

@@ -17,6 +17,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "device/hjg_cuda.h"
 #include "device/hjg_device.h"
 #include "engine/hjg_engine_bench.h"
 
@@ -36,6 +37,9 @@ usage(void)
 		   "  --bench [...]   measure the cpu engine; what follows are options of the benchmark:\n"
 		   "                  --list, --case TEXT, --rows FACTOR, --strategy NAME, --batch ROWS,\n"
 		   "                  --reps N, --isa NAME, --l2 BYTES, --small-pages\n"
+		   "  --bench --device=cuda:N [...]\n"
+		   "                  measure joins of what lies in device memory: --list, --case TEXT,\n"
+		   "                  --rows FACTOR, --strategy NAME, --all, --reps N\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --help          show this help\n"
 		   "  --version       show the version\n\n"
@@ -139,6 +143,20 @@ parse_number(const char *text, int *value)
 	return 0;
 }
 
+/* argv[0]: --device=cuda:N */
+static int
+bench_cuda(int argc, char **argv)
+{
+	int			number;
+
+	if (parse_number(strchr(argv[0], ':') + 1, &number) != 0 || number >= HJG_CUDA_MAX_DEVICES)
+	{
+		fprintf(stderr, "hjoin_gpu_device: there is no device %s\n", strchr(argv[0], '=') + 1);
+		return EXIT_USAGE;
+	}
+	return hjg_cuda_bench(stdout, number, argc - 1, argv + 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -218,6 +236,8 @@ main(int argc, char **argv)
 			printf("hjoin_gpu_device %s (layout %d)\n", PROGRAM_VERSION, HJG_LAYOUT_VERSION);
 			return 0;
 		case OPT_BENCH:
+			if (optind < argc && strncmp(argv[optind], "--device=cuda:", 14) == 0)
+				return bench_cuda(argc - optind, argv + optind);
 			return hjg_engine_bench(stdout, serve.nthreads > 0 ? serve.nthreads : hjg_device_cpus(),
 									argc - optind, argv + optind);
 		case OPT_LIST:

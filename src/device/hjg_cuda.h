@@ -33,6 +33,8 @@
 #ifndef HJG_CUDA_H
 #define HJG_CUDA_H
 
+#include <stdio.h>
+
 #include "device/hjg_device.h"
 
 /* ---- device_cuda_api.c: libcuda ---- */
@@ -330,6 +332,7 @@ typedef struct HjgCudaShape
 	HjgMatchMode mode;
 	hjg_u64		build_rows;
 	hjg_u64		probe_rows;		/* most rows of one probe */
+	bool		wide_rows;		/* benchmarks: rows are hjg_u64, with keys of 8 bytes */
 } HjgCudaShape;
 
 /*
@@ -339,10 +342,28 @@ typedef struct HjgCudaShape
  */
 typedef struct HjgCudaOutput
 {
-	HjgCudaPtr	pairs;			/* HjgPair[capacity]; 0: nothing is written, see counters */
+	HjgCudaPtr	pairs;			/* HjgPair[capacity] */
+	HjgCudaPtr	keys;			/* or, for benchmarks, columns: keys, ... */
+	HjgCudaPtr	build_rows;		/* ... build and ... */
+	HjgCudaPtr	probe_rows;		/* ... probe rows */
 	hjg_u64		capacity;
-	HjgCudaPtr	counters;		/* hjg_u64[2], zeroed by the caller: pairs, and with pairs == 0 an order-free checksum */
+	HjgCudaPtr	counters;		/* hjg_u64[2], zeroed by the caller: pairs, and with neither pairs nor columns a checksum */
 } HjgCudaOutput;
+
+/* What of the output is written; an index into tables of kernels. */
+typedef enum HjgCudaKind
+{
+	HJG_CUDA_CHECKSUM,
+	HJG_CUDA_PAIRS,
+	HJG_CUDA_COLUMNS,
+	HJG_CUDA_KINDS
+} HjgCudaKind;
+
+static inline HjgCudaKind
+hjg_cuda_kind(const HjgCudaOutput *output)
+{
+	return output->pairs != 0 ? HJG_CUDA_PAIRS : output->keys != 0 ? HJG_CUDA_COLUMNS : HJG_CUDA_CHECKSUM;
+}
 
 /*
  * A resident join.  All functions queue their work on the lane and need not wait
@@ -356,14 +377,40 @@ typedef struct HjgCudaStrategy
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */
 	size_t		(*bytes) (const HjgCudaDevice *device, const HjgCudaShape *shape);
-	/* The build side stays where it is, unchanged, until free. */
+	/* Bytes that they read and write there, with rows in columns, the output not counted. */
+	hjg_u64		(*moved) (const HjgCudaDevice *device, const HjgCudaShape *shape);
+	/*
+	 * The build side stays where it is, unchanged, until free.  HJG_ERR_INPUT, with
+	 * nothing left behind, where the keys turn out not to suit: another strategy will do.
+	 */
 	HjgStatus	(*build) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
 	/* May be called any number of times; on any lane, one at a time. */
 	HjgStatus	(*probe) (HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
 	void		(*free) (HjgCudaLane *lane, void *table);
 } HjgCudaStrategy;
 
-/* All of them, by falling preference; ends with NULL.  device_cuda_strategies.c */
+/* device_cuda_strategies.c */
+
+/* All of them; ends with NULL. */
 extern const HjgCudaStrategy *const hjg_cuda_strategies[];
+/* By name, or NULL. */
+extern const HjgCudaStrategy *hjg_cuda_strategy_named(const char *name);
+/*
+ * Those that are worth a try on a join of exact sizes, best first; ends with NULL.  At most
+ * HJG_CUDA_CHOICES entries.
+ */
+#define HJG_CUDA_CHOICES 4
+extern void hjg_cuda_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
+									 const HjgCudaStrategy *choices[HJG_CUDA_CHOICES]);
+
+extern const HjgCudaStrategy hjg_cuda_radix1;	/* device_cuda_parts.c */
+extern const HjgCudaStrategy hjg_cuda_radix2;
+extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
+extern const HjgCudaStrategy hjg_cuda_direct;
+
+/* ---- device_cuda_bench.c ---- */
+
+/* The resident joins of a device; argv as in device_cuda_bench.c.  Exit code. */
+extern int	hjg_cuda_bench(FILE *out, int number, int argc, char **argv);
 
 #endif							/* HJG_CUDA_H */

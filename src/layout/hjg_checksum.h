@@ -11,7 +11,13 @@
 
 #include "layout/hjg_layout.h"
 
-static inline hjg_u64
+#ifdef __CUDACC__
+#define HJG_CHECKSUM_FN static __forceinline__ __host__ __device__
+#else
+#define HJG_CHECKSUM_FN static inline
+#endif
+
+HJG_CHECKSUM_FN hjg_u64
 hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
 {
 	hjg_u64		x = ((hjg_u64) probe_row << 32 | build_row) + 0x9E3779B97F4A7C15ul;

@@ -1,0 +1,575 @@
+/*
+ * cuda_partition.cu
+ *	  Radix partitioning of rows by the leading bits of their mixed keys.
+ *
+ * count_keys, place_parts, then scatter: every partition gets exactly the room it needs, so
+ * skew costs nothing but its own rows.  A tile of rows is ordered by partition in shared memory,
+ * room for each of its runs is taken from the partition's cursor with one atomic a run, and the tile
+ * is written run by run.  The order of rows within a partition is left open: no look-back, no stable ranks.
+ *
+ * What limits a scatter is not bytes but sectors: a run that starts or ends inside a 32-byte
+ * sector writes that sector in two parts, and the L2 cache takes a part four times slower than a whole sector
+ * (measured on an H100: 4096 runs of 3 rows a tile, 2.2 ms for 128M rows unaligned, 1.2 ms aligned even
+ * with half as many bytes again).  So there are two kinds:
+ *
+ *		scatter_rows, scatter_again		plain; for runs of some hundred bytes, up to 2^8 partitions
+ *		scatter_aligned					what does not fill a sector waits in registers for the next
+ *										tile; up to 2^12 partitions in one pass
+ *
+ * Bytes a row, 4-byte keys: count_keys reads 4; scatter_rows and scatter_aligned read 8 (4 without
+ * a column of row numbers), scatter_again 8; all write 8.  On an H100 that copies 3.0 TB/s, 128M rows:
+ * count_keys 0.19 ms (floor 0.18); scatter_aligned 1.35 ms with 2^12 partitions, 1.1 with 2^11 (floor
+ * 0.72); scatter_rows 1.1 ms with 2^8.
+ */
+#include "hjg_cuda_kernel.h"
+
+#define COUNT_THREADS 1024
+/* multiprocessors of other targets do not have 2048 threads */
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900)
+#define COUNT_BLOCKS 2
+#else
+#define COUNT_BLOCKS 1
+#endif
+#define LIST_THREADS 1024
+#define SCATTER_THREADS 512
+#define ALIGNED_THREADS 1024
+
+/* ---- counting ---- */
+
+/*
+ * Blocks of 1024 threads, as many as fit; 4 << bits bytes of dynamic shared memory: two blocks a
+ * multiprocessor up to 12 bits, one up to 15.
+ */
+template <int W> HJG_FN void
+count_keys(const HjgKCount &a)
+{
+	extern __shared__ __align__(16) hjg_u32 shared[];
+	typedef HjgKey<W> Key;
+	typedef typename Key::Raw Raw;
+	const int	LOADS = 4;		/* of 16 bytes each, in flight */
+	const hjg_u32 KEYS = 16 / W;	/* of one load */
+	union Load
+	{
+		uint4		wide;
+		Raw			key[KEYS];
+		__device__ Load() {}
+	};
+	const Raw  *keys = (const Raw *) a.side.keys;
+	const uint4 *loads = (const uint4 *) a.side.keys;
+	hjg_u32    *counts = (hjg_u32 *) a.counts;
+	const hjg_u32 nparts = 1u << a.bits;
+	const hjg_u32 shift = 32 - a.bits;
+	const hjg_u32 stride = gridDim.x * COUNT_THREADS;
+	const hjg_u32 nloads = a.side.nrows / KEYS;
+	hjg_u32		i = blockIdx.x * COUNT_THREADS + threadIdx.x;
+
+	auto count = [&](Raw key) { atomicAdd(&shared[Key::top(Key::mix(key)) >> shift], 1u); };
+
+	for (hjg_u32 p = threadIdx.x; p < nparts; p += COUNT_THREADS)
+		shared[p] = 0;
+	__syncthreads();
+	for (; i + (LOADS - 1) * stride < nloads; i += LOADS * stride)
+	{
+		Load		q[LOADS];
+
+#pragma unroll
+		for (int u = 0; u < LOADS; u++)
+			q[u].wide = __ldcs(loads + i + u * stride);
+#pragma unroll
+		for (int u = 0; u < LOADS; u++)
+#pragma unroll
+			for (int k = 0; k < KEYS; k++)
+				count(q[u].key[k]);
+	}
+	for (; i < nloads; i += stride)
+	{
+		Load		q;
+
+		q.wide = __ldcs(loads + i);
+#pragma unroll
+		for (int k = 0; k < KEYS; k++)
+			count(q.key[k]);
+	}
+	if (blockIdx.x == 0 && threadIdx.x < a.side.nrows % KEYS)
+		count(keys[nloads * KEYS + threadIdx.x]);
+	__syncthreads();
+	for (hjg_u32 p = threadIdx.x; p < nparts; p += COUNT_THREADS)
+		if (shared[p] > 0)
+			atomicAdd(&counts[p], shared[p]);
+}
+
+extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_4(HjgKCount a) { count_keys<4>(a); }
+extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_8(HjgKCount a) { count_keys<8>(a); }
+extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_16(HjgKCount a) { count_keys<16>(a); }
+
+/* Where each partition lies. */
+HJG_FN void
+scan_counts(const HjgKPlace &a, hjg_u32 *sums)
+{
+	const hjg_u32 *counts = (const hjg_u32 *) a.counts;
+	hjg_u32    *first = (hjg_u32 *) a.parts.first;
+	hjg_u32    *last = (hjg_u32 *) a.parts.last;
+	hjg_u32    *up = (hjg_u32 *) a.up;
+	hjg_u32    *down = (hjg_u32 *) a.down;
+	hjg_u32    *coarse = (hjg_u32 *) a.coarse;
+	const hjg_u32 nparts = 1u << a.bits;
+	const hjg_u32 pad = (1u << a.align_bits) - 1;
+	const hjg_u32 each = max(1u, nparts / LIST_THREADS);
+	const hjg_u32 from = threadIdx.x * each;
+	const hjg_u32 to = from < nparts ? from + each : from;
+	hjg_u32		sum = 0;
+	hjg_u32		most = 0;
+
+	for (hjg_u32 i = from; i < to; i++)
+	{
+		hjg_u32		n = counts[i];
+
+		sum += (n + pad) & ~pad;
+		most = max(most, n);
+	}
+	sum = hjg_block_sum_before<LIST_THREADS>(sum, sums);
+	for (hjg_u32 i = from; i < to; i++)
+	{
+		hjg_u32		n = counts[i];
+
+		first[i] = sum;
+		last[i] = sum + n;
+		up[i] = sum;
+		down[i] = sum + n;
+		if (coarse != nullptr && (i & ((1u << a.fine_bits) - 1)) == 0)
+			coarse[i >> a.fine_bits] = sum;
+		sum += (n + pad) & ~pad;
+	}
+	atomicMax((hjg_u32 *) a.largest, most);
+}
+
+/* The units of the join that follows. */
+HJG_FN void
+list_units(const HjgKUnits &a, hjg_u32 *sums)
+{
+	const hjg_u32 *build_first = (const hjg_u32 *) a.build.first;
+	const hjg_u32 *build_last = (const hjg_u32 *) a.build.last;
+	const hjg_u32 *probe_first = (const hjg_u32 *) a.probe.first;
+	const hjg_u32 *probe_last = (const hjg_u32 *) a.probe.last;
+	hjg_u32    *unit_first = (hjg_u32 *) a.unit_first;
+	const hjg_u32 nparts = 1u << a.bits;
+	const hjg_u32 each = max(1u, nparts / LIST_THREADS);
+	const hjg_u32 from = threadIdx.x * each;
+	const hjg_u32 to = from < nparts ? from + each : from;
+	hjg_u32		sum = 0;
+
+	auto units = [&](hjg_u32 p)
+	{
+		hjg_u32		build = (build_last[p] - build_first[p] + a.build_limit - 1) / a.build_limit;
+		hjg_u32		probe = (probe_last[p] - probe_first[p] + a.probe_limit - 1) / a.probe_limit;
+
+		return (a.lonely ? max(build, 1u) : build) * probe;
+	};
+
+	for (hjg_u32 p = from; p < to; p++)
+		sum += units(p);
+	sum = hjg_block_sum_before<LIST_THREADS>(sum, sums);
+	for (hjg_u32 p = from; p < to; p++)
+	{
+		unit_first[p] = sum;
+		sum += units(p);
+	}
+	if (threadIdx.x == 0)
+		unit_first[nparts] = sums[32];
+}
+
+/* One block of 1024 threads. */
+extern "C" __global__ __launch_bounds__(LIST_THREADS) void
+hjg_k_place_parts(HjgKPlace a)
+{
+	__shared__ hjg_u32 sums[33];
+
+	scan_counts(a, sums);
+	__syncthreads();
+	if (a.units.unit_first != 0)
+		list_units(a.units, sums);
+}
+
+/* One block of 1024 threads; at most 1024 coarse partitions. */
+extern "C" __global__ __launch_bounds__(LIST_THREADS) void
+hjg_k_list_tiles(HjgKTiles a)
+{
+	__shared__ hjg_u32 sums[33];
+	__shared__ hjg_u32 tile_first[LIST_THREADS + 1];
+	const hjg_u32 *first = (const hjg_u32 *) a.parts.first;
+	const hjg_u32 *ends = (const hjg_u32 *) a.ends;
+	HjgKTile   *tiles = (HjgKTile *) a.tiles;
+	hjg_u32		nparts = 1u << a.coarse_bits;
+	hjg_u32		mine = 0;
+
+	if (threadIdx.x < nparts)
+		mine = (ends[threadIdx.x] - first[threadIdx.x << a.fine_bits] + a.tile_rows - 1) / a.tile_rows;
+	tile_first[threadIdx.x] = hjg_block_sum_before<LIST_THREADS>(mine, sums);
+	if (threadIdx.x == 0)
+	{
+		tile_first[nparts] = sums[32];
+		*(hjg_u32 *) a.ntiles = sums[32];
+	}
+	__syncthreads();
+	for (hjg_u32 p = threadIdx.x >> 5; p < nparts; p += LIST_THREADS / 32)
+		for (hjg_u32 t = tile_first[p] + hjg_lane(); t < tile_first[p + 1]; t += 32)
+		{
+			HjgKTile	tile;
+
+			tile.first = first[p << a.fine_bits] + (t - tile_first[p]) * a.tile_rows;
+			tile.nrows = min(a.tile_rows, ends[p] - tile.first);
+			tile.part = p;
+			tile.pad = 0;
+			tiles[t] = tile;
+		}
+}
+
+/* ---- plain scatter ---- */
+
+/*
+ * Blocks of 512 threads, two a multiprocessor, each taking every gridDim.x-th tile of
+ * 512 * ITEMS rows; dynamic shared memory: the tile's rows and 6 << bits bytes.  The next
+ * tile's rows are loaded while this one is written.
+ */
+template <int W, class V, int ITEMS, bool AGAIN> HJG_FN void
+scatter(const HjgKScatter &a)
+{
+	extern __shared__ __align__(16) hjg_u32 shared[];
+	__shared__ hjg_u32 sums[33];
+	typedef HjgKey<W> Key;
+	typedef typename Key::Mixed Mixed;
+	const hjg_u32 TILE = SCATTER_THREADS * ITEMS;
+	const hjg_u32 nparts = 1u << a.bits;
+	const hjg_u32 mask = nparts - 1;
+	const hjg_u32 tid = threadIdx.x;
+	HjgRows<W, V> in(a.in.keys, a.in.rows);
+	HjgRows<W, V> out(a.out.keys, a.out.rows);
+	HjgRows<W, V> tile((void *) shared, TILE);
+	/* counts, then where the run goes less where it lies */
+	hjg_u32    *place = shared + (hjg_u32) HjgRows<W, V>::bytes / 4 * TILE;
+	hjg_u16    *run = (hjg_u16 *) (place + nparts);	/* where the run lies in the tile */
+	const typename Key::Raw *keys = (const typename Key::Raw *) a.side.keys;
+	const V    *rows = (const V *) a.side.rows;
+	const hjg_u32 ntiles = AGAIN ? *(const hjg_u32 *) a.ntiles : (a.side.nrows + TILE - 1) / TILE;
+	Mixed		key[ITEMS];
+	V			row[ITEMS];
+	hjg_u32		rank[ITEMS / 2];
+	hjg_u32		n = 0;
+	hjg_u32    *cursor = (hjg_u32 *) a.up;
+
+	auto load = [&](hjg_u32 t)
+	{
+		hjg_u32		first = t * TILE;
+
+		n = 0;
+		if (t >= ntiles)
+			return;
+		if (AGAIN)
+		{
+			uint4		q = __ldg((const uint4 *) a.tiles + t);
+
+			first = q.x;
+			n = q.y;
+			cursor = (hjg_u32 *) a.up + (q.z << a.bits);
+		}
+		else
+			n = min(TILE, a.side.nrows - first);
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			hjg_u32		i = j * SCATTER_THREADS + tid;
+
+			if (i >= n)
+				continue;
+			if (AGAIN)
+				in.get(first + i, &key[j], &row[j]);
+			else
+			{
+				key[j] = __ldcs(&keys[first + i]);
+				row[j] = rows != nullptr ? __ldcs(&rows[first + i]) : (V) (first + i);
+			}
+		}
+	};
+
+	load(blockIdx.x);
+	for (hjg_u32 t = blockIdx.x; t < ntiles; t += gridDim.x)
+	{
+		hjg_u32    *target = cursor;
+		hjg_u32		tile_rows = n;
+		hjg_u32		each = max(1u, nparts / SCATTER_THREADS);
+		hjg_u32		from = tid * each;
+		hjg_u32		to = from < nparts ? from + each : from;
+		hjg_u32		sum = 0;
+
+		for (hjg_u32 i = tid; i < nparts; i += SCATTER_THREADS)
+			place[i] = 0;
+		__syncthreads();
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			hjg_u32		r = 0;
+
+			if (j * SCATTER_THREADS + tid < n)
+			{
+				if (!AGAIN)
+					key[j] = Key::mix(key[j]);
+				r = atomicAdd(&place[Key::top(key[j]) >> a.shift & mask], 1u);
+			}
+			rank[j / 2] = j % 2 ? rank[j / 2] | r << 16 : r;
+		}
+		__syncthreads();
+		for (hjg_u32 i = from; i < to; i++)
+			sum += place[i];
+		sum = hjg_block_sum_before<SCATTER_THREADS>(sum, sums);
+		for (hjg_u32 i = from; i < to; i++)
+		{
+			run[i] = (hjg_u16) sum;
+			sum += place[i];
+		}
+		__syncthreads();
+#pragma unroll 2
+		for (hjg_u32 i = tid; i < nparts; i += SCATTER_THREADS)
+			place[i] = atomicAdd(&target[i], place[i]) - run[i];
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+			if (j * SCATTER_THREADS + tid < n)
+				tile.put(run[Key::top(key[j]) >> a.shift & mask] + (rank[j / 2] >> j % 2 * 16 & 0xFFFF), key[j], row[j]);
+		load(t + gridDim.x);
+		__syncthreads();
+#pragma unroll 4
+		for (hjg_u32 i = tid; i < tile_rows; i += SCATTER_THREADS)
+		{
+			Mixed		k;
+			V			v;
+
+			tile.get(i, &k, &v);
+			out.put(place[Key::top(k) >> a.shift & mask] + i, k, v);
+		}
+		__syncthreads();
+	}
+}
+
+#define SCATTER_KERNELS(NAME, W, V, ITEMS) \
+	extern "C" __global__ __launch_bounds__(SCATTER_THREADS, 2) void \
+	hjg_k_scatter_rows_##NAME(HjgKScatter a) { scatter<W, V, ITEMS, false>(a); } \
+	extern "C" __global__ __launch_bounds__(SCATTER_THREADS, 2) void \
+	hjg_k_scatter_again_##NAME(HjgKScatter a) { scatter<W, V, ITEMS, true>(a); }
+
+SCATTER_KERNELS(4, 4, hjg_u32, 12)
+SCATTER_KERNELS(8, 8, hjg_u32, 12)
+SCATTER_KERNELS(16, 16, hjg_u32, 6)
+SCATTER_KERNELS(8_8, 8, hjg_u64, 8)
+
+/* ---- aligned scatter of 4-byte keys ---- */
+
+/*
+ * One block of 1024 threads a multiprocessor, each taking every gridDim.x-th tile of 1024 * ITEMS rows.
+ * A thread owns PARTS partitions and keeps up to three rows of each in registers from tile to tile, so
+ * that all but the last rows of a block are written in whole sectors.  Those last rows fill the partitions from their ends
+ * downwards (down), which leaves the cursors of other blocks aligned.
+ *
+ * Dynamic shared memory: 8 * (1024 * ITEMS + 3 * nparts) bytes of rows, 8 bytes a partition: 224 KB
+ * in each of the three shapes.  Registers: 64, no spills that matter.
+ * The host checks: first[] aligned to HJG_K_SECTOR_ROWS, last[] exact, bits as the kernel's name says.
+ */
+template <int ITEMS, int PARTS> HJG_FN void
+scatter_aligned(const HjgKScatter &a)
+{
+	extern __shared__ __align__(16) hjg_u32 shared[];
+	__shared__ hjg_u32 sums[33];
+	const hjg_u32 TILE = ALIGNED_THREADS * ITEMS;
+	const hjg_u32 NPARTS = ALIGNED_THREADS * PARTS;
+	const int	REST = HJG_K_SECTOR_ROWS - 1;
+	const hjg_u32 tid = threadIdx.x;
+	uint2	   *tile = (uint2 *) shared;	/* whole sectors, run by run, then what is left over */
+	/* counts, then where the run goes less where it lies */
+	hjg_u32    *place = shared + 2 * (TILE + REST * NPARTS);
+	hjg_u16    *run = (hjg_u16 *) (place + NPARTS);	/* where the whole sectors of a run lie */
+	hjg_u16    *left = run + NPARTS;	/* where the rows left over lie */
+	uint2	   *out = (uint2 *) a.out.keys;
+	hjg_u32    *up = (hjg_u32 *) a.up;
+	hjg_u32    *down = (hjg_u32 *) a.down;
+	const hjg_u32 *keys = (const hjg_u32 *) a.side.keys;
+	const hjg_u32 *rows = (const hjg_u32 *) a.side.rows;
+	const hjg_u32 nrows = a.side.nrows;
+	const hjg_u32 ntiles = (nrows + TILE - 1) / TILE;
+	hjg_u32		key[ITEMS];
+	hjg_u32		rank[ITEMS / 2];
+	uint2		rest[PARTS][REST];
+	hjg_u32		nrest[PARTS];
+
+	/* items 4q .. 4q+3 of a thread are adjacent rows */
+	auto load = [&](hjg_u32 t)
+	{
+		hjg_u32		first = t * TILE;
+
+		if (t >= ntiles)
+			return;
+#pragma unroll
+		for (int q = 0; q < ITEMS / 4; q++)
+		{
+			hjg_u32		i = first + (q * ALIGNED_THREADS + tid) * 4;
+			uint4		v = make_uint4(0, 0, 0, 0);
+
+			if (i + 4 <= nrows)
+				v = __ldcs((const uint4 *) (keys + i));
+			else
+			{
+				v.x = i < nrows ? keys[i] : 0;
+				v.y = i + 1 < nrows ? keys[i + 1] : 0;
+				v.z = i + 2 < nrows ? keys[i + 2] : 0;
+			}
+			key[4 * q] = v.x;
+			key[4 * q + 1] = v.y;
+			key[4 * q + 2] = v.z;
+			key[4 * q + 3] = v.w;
+		}
+	};
+
+#pragma unroll
+	for (int p = 0; p < PARTS; p++)
+		nrest[p] = 0;
+	load(blockIdx.x);
+	for (hjg_u32 t = blockIdx.x; t < ntiles; t += gridDim.x)
+	{
+		const hjg_u32 first = t * TILE;
+		hjg_u32		sum = 0;
+		hjg_u32		whole_end;
+
+#pragma unroll
+		for (int p = 0; p < PARTS; p++)
+			place[p * ALIGNED_THREADS + tid] = nrest[p];
+		__syncthreads();
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			hjg_u32		r = 0;
+
+			key[j] = hjg_mix32(key[j]);
+			if (first + (j / 4 * ALIGNED_THREADS + tid) * 4 + j % 4 < nrows)
+				r = atomicAdd(&place[key[j] >> a.shift], 1u);
+			rank[j / 2] = j % 2 ? rank[j / 2] | r << 16 : r;
+		}
+		__syncthreads();
+
+		/* whole sectors in the upper half of the sum, rows left over in the lower */
+#pragma unroll
+		for (int p = 0; p < PARTS; p++)
+		{
+			hjg_u32		n = place[tid * PARTS + p];
+
+			sum += (n / HJG_K_SECTOR_ROWS) << 16 | n % HJG_K_SECTOR_ROWS;
+		}
+		sum = hjg_block_sum_before<ALIGNED_THREADS>(sum, sums);
+		whole_end = (sums[32] >> 16) * HJG_K_SECTOR_ROWS;
+#pragma unroll
+		for (int p = 0; p < PARTS; p++)
+		{
+			hjg_u32		n = place[tid * PARTS + p];
+
+			run[tid * PARTS + p] = (hjg_u16) ((sum >> 16) * HJG_K_SECTOR_ROWS);
+			left[tid * PARTS + p] = (hjg_u16) (whole_end + (sum & 0xFFFF));
+			sum += (n / HJG_K_SECTOR_ROWS) << 16 | n % HJG_K_SECTOR_ROWS;
+		}
+		__syncthreads();
+
+		/* order the tile: first the rows that waited, then the new ones */
+		auto put = [&](hjg_u32 part, hjg_u32 r, hjg_u32 k, hjg_u32 v)
+		{
+			hjg_u32		whole = place[part] & ~(HJG_K_SECTOR_ROWS - 1);
+
+			tile[r < whole ? run[part] + r : left[part] + r - whole] = make_uint2(k, v);
+		};
+#pragma unroll
+		for (int p = 0; p < PARTS; p++)
+#pragma unroll
+			for (int r = 0; r < REST; r++)
+				if (r < nrest[p])
+					put(p * ALIGNED_THREADS + tid, r, rest[p][r].x, rest[p][r].y);
+#pragma unroll
+		for (int q = 0; q < ITEMS / 4; q++)
+		{
+			hjg_u32		i = first + (q * ALIGNED_THREADS + tid) * 4;
+			hjg_u32		row[4] = {i, i + 1, i + 2, i + 3};
+
+			if (rows != nullptr && i + 4 <= nrows)
+			{
+				uint4		v = __ldcs((const uint4 *) (rows + i));
+
+				row[0] = v.x;
+				row[1] = v.y;
+				row[2] = v.z;
+				row[3] = v.w;
+			}
+#pragma unroll
+			for (int k = 0; k < 4; k++)
+			{
+				int			j = 4 * q + k;
+
+				if (i + k >= nrows)
+					continue;
+				if (rows != nullptr && i + 4 > nrows)
+					row[k] = rows[i + k];
+				put(key[j] >> a.shift, rank[j / 2] >> j % 2 * 16 & 0xFFFF, key[j], row[k]);
+			}
+		}
+		load(t + gridDim.x);
+		__syncthreads();
+
+		/* take room, and back into registers what is left over */
+#pragma unroll
+		for (int p = 0; p < PARTS; p++)
+		{
+			hjg_u32		part = p * ALIGNED_THREADS + tid;
+			hjg_u32		n = place[part];
+			hjg_u32		whole = n & ~(HJG_K_SECTOR_ROWS - 1);
+
+			nrest[p] = n - whole;
+#pragma unroll
+			for (int r = 0; r < REST; r++)
+				if (r < nrest[p])
+					rest[p][r] = tile[left[part] + r];
+			if (whole > 0)
+				place[part] = atomicAdd(&up[part], whole) - run[part];
+		}
+		__syncthreads();
+#pragma unroll 4
+		for (hjg_u32 i = tid; i < whole_end; i += ALIGNED_THREADS)
+		{
+			uint2		q = tile[i];
+
+			out[place[q.x >> a.shift] + i] = q;
+		}
+		__syncthreads();
+	}
+#pragma unroll
+	for (int p = 0; p < PARTS; p++)
+	{
+		hjg_u32		at = 0;
+
+		if (nrest[p] > 0)
+			at = atomicSub(&down[p * ALIGNED_THREADS + tid], nrest[p]) - nrest[p];
+#pragma unroll
+		for (int r = 0; r < REST; r++)
+			if (r < nrest[p])
+				out[at + r] = rest[p][r];
+	}
+}
+
+extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
+hjg_k_scatter_aligned_10(HjgKScatter a)
+{
+	scatter_aligned<24, 1>(a);
+}
+
+extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
+hjg_k_scatter_aligned_11(HjgKScatter a)
+{
+	scatter_aligned<20, 2>(a);
+}
+
+extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
+hjg_k_scatter_aligned_12(HjgKScatter a)
+{
+	scatter_aligned<12, 4>(a);
+}

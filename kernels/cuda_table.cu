@@ -1,0 +1,287 @@
+/*
+ * cuda_table.cu
+ *	  Joins without partitions, for build sides whose table stays in the L2 cache.
+ *
+ * table	open addressing. A slot is 8 bytes, row and mixed key (a tag of wider keys, which are
+ *			then compared in the build side's column); four slots are a bucket, one 32-byte sector. A key is
+ *			in the first bucket from its home on that had room, so a bucket with an empty slot ends a search.
+ *			An empty slot has the row HJG_NO_ROW: no key value is reserved.
+ * direct	an array by key, where the keys of the build side are dense.
+ *
+ * Both take build sides without repeated keys: fill says so in *repeated (SEMI and ANTI joins do not
+ * mind). A probe reads its key once (4 bytes) and one sector of the table; a pair is written with 8 bytes. All
+ * items of a warp take a step of their chains at the same time, so latency is paid once a step, not once a row.
+ *
+ * Blocks of 256 threads, as many as fit.  On an H100, 2M build rows of 4-byte keys (27 MB of table): filling 0.107 ms,
+ * 64M rows probed and summed up 0.75 ms (85 G gathers/s), written as pairs 1.0 ms.
+ */
+#include "hjg_cuda_emit.h"
+
+#define TABLE_THREADS 256
+
+/* ---- table ---- */
+
+template <int W> struct TableOf
+{
+	typedef HjgKey<W> Key;
+	typedef typename Key::Mixed Mixed;
+	typedef typename Key::Raw Raw;
+
+	HJG_FN hjg_u32 tag(hjg_u32 m) { return m; }
+	HJG_FN hjg_u32 tag(hjg_u64 m) { return (hjg_u32) m; }
+	HJG_FN hjg_u32 tag(ulonglong2 m) { return (hjg_u32) m.x; }
+	HJG_FN hjg_u32 home(Mixed m, hjg_u32 nsectors) { return __umulhi(Key::top(m), nsectors); }
+};
+
+template <int W> HJG_FN void
+fill_table(const HjgKTable &a)
+{
+	typedef TableOf<W> Table;
+	typedef HjgKey<W> Key;
+	const typename Key::Raw *keys = (const typename Key::Raw *) a.build.keys;
+	const hjg_u32 *rows = (const hjg_u32 *) a.build.rows;
+
+	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
+	{
+		typename Key::Mixed m = Key::mix(__ldcs(&keys[i]));
+		hjg_u32		row = W == 4 && rows != nullptr ? rows[i] : i;
+		unsigned long long entry = (unsigned long long) Table::tag(m) << 32 | row;
+		hjg_u32		sector = Table::home(m, a.nsectors);
+		bool		placed = false;
+
+		while (!placed)
+		{
+			unsigned long long *slot = (unsigned long long *) a.slots + 4ull * sector;
+			ulonglong2	low = __ldcg((ulonglong2 *) slot);
+			ulonglong2	high = __ldcg((ulonglong2 *) slot + 1);
+			unsigned long long other[4] = {low.x, low.y, high.x, high.y};
+
+#pragma unroll
+			for (int s = 0; s < 4; s++)
+			{
+				if (placed)
+					continue;
+				if ((hjg_u32) other[s] == HJG_NO_ROW)
+				{
+					other[s] = atomicCAS(&slot[s], ~0ull, entry);
+					placed = (hjg_u32) other[s] == HJG_NO_ROW;
+				}
+				if (!placed && (hjg_u32) (other[s] >> 32) == Table::tag(m) &&
+					(W == 4 || Key::same(Key::mix(keys[(hjg_u32) other[s]]), m)))
+				{
+					*(hjg_u32 *) a.repeated = 1;
+					placed = true;
+				}
+			}
+			sector = sector + 1 == a.nsectors ? 0 : sector + 1;
+		}
+	}
+}
+
+template <int W, int OUT, int ITEMS> HJG_FN void
+probe_table(const HjgKTable &a)
+{
+	typedef TableOf<W> Table;
+	typedef HjgKey<W> Key;
+	typedef typename Key::Raw Raw;
+	const Raw  *keys = (const Raw *) a.probe.keys;
+	const Raw  *build_keys = (const Raw *) a.build.keys;
+	const hjg_u32 *rows = (const hjg_u32 *) a.probe.rows;
+	const hjg_u32 *build_rows = (const hjg_u32 *) a.build.rows;
+	const ulonglong2 *halves = (const ulonglong2 *) a.slots;
+	const bool	want_found = a.mode != HJG_MATCH_ANTI;
+	const bool	want_lonely = a.mode == HJG_MATCH_LEFT || a.mode == HJG_MATCH_ANTI;
+	const hjg_u32 lane = hjg_lane();
+	const hjg_u32 stride = gridDim.x * TABLE_THREADS * ITEMS;
+	__shared__ HjgGroup groups[1];
+	HjgTally	tally = {0, 0};
+
+	for (hjg_u32 tile = blockIdx.x * TABLE_THREADS * ITEMS; tile < a.probe.nrows; tile += stride)
+	{
+		const hjg_u32 base = tile + (threadIdx.x & ~31u) * ITEMS;
+		Raw			key[ITEMS];
+		hjg_u32		row[ITEMS];
+		hjg_u32		found[ITEMS];
+		hjg_u32		sector[ITEMS];
+		hjg_u32		searching = 0;
+		hjg_u32		wanted = 0;
+
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			hjg_u32		i = base + j * 32 + lane;
+
+			found[j] = HJG_NO_ROW;
+			row[j] = i;
+			key[j] = Raw();
+			if (i >= a.probe.nrows)
+				continue;
+			searching |= 1u << j;
+			key[j] = __ldcs(&keys[i]);
+			if (rows != nullptr)
+				row[j] = __ldcs(&rows[i]);
+		}
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+			sector[j] = Table::home(Key::mix(key[j]), a.nsectors);
+		while (__any_sync(HJG_ALL_LANES, searching != 0))
+		{
+			ulonglong2	low[ITEMS];
+			ulonglong2	high[ITEMS];
+
+#pragma unroll
+			for (int j = 0; j < ITEMS; j++)
+				if (searching >> j & 1)
+				{
+					low[j] = __ldg(&halves[2ull * sector[j]]);
+					high[j] = __ldg(&halves[2ull * sector[j] + 1]);
+				}
+#pragma unroll
+			for (int j = 0; j < ITEMS; j++)
+				if (searching >> j & 1)
+				{
+					hjg_u64		slot[4] = {low[j].x, low[j].y, high[j].x, high[j].y};
+					hjg_u32		tag = Table::tag(Key::mix(key[j]));
+
+#pragma unroll
+					for (int s = 0; s < 4; s++)
+						if ((hjg_u32) (slot[s] >> 32) == tag && (hjg_u32) slot[s] != HJG_NO_ROW &&
+							(W == 4 || Key::same(Key::mix(build_keys[(hjg_u32) slot[s]]), Key::mix(key[j]))))
+							found[j] = W == 4 || build_rows == nullptr ? (hjg_u32) slot[s] : build_rows[(hjg_u32) slot[s]];
+					if (found[j] != HJG_NO_ROW || (hjg_u32) slot[3] == HJG_NO_ROW)
+					{
+						searching &= ~(1u << j);
+						wanted |= (hjg_u32) (found[j] != HJG_NO_ROW ? want_found : want_lonely) << j;
+						if (!want_found)
+							found[j] = HJG_NO_ROW;
+					}
+					sector[j] = sector[j] + 1 == a.nsectors ? 0 : sector[j] + 1;
+				}
+		}
+		hjg_emit<OUT, ITEMS>(a.output, groups, &tally, wanted, key, found, row);
+	}
+	if (OUT == HJG_CHECKSUM)
+		hjg_warp_add((hjg_u64 *) a.output.counters, tally.npairs, tally.checksum);
+}
+
+#define TABLE_FILL(W) \
+	extern "C" __global__ __launch_bounds__(TABLE_THREADS) void hjg_k_fill_table_##W(HjgKTable a) { fill_table<W>(a); }
+#define TABLE_PROBE(NAME, W, OUT, ITEMS, BLOCKS) \
+	extern "C" __global__ __launch_bounds__(TABLE_THREADS, BLOCKS) void \
+	hjg_k_probe_table_##NAME(HjgKTable a) { probe_table<W, OUT, ITEMS>(a); }
+
+TABLE_FILL(4)
+TABLE_FILL(8)
+TABLE_FILL(16)
+TABLE_PROBE(4_pairs, 4, HJG_PAIRS, 4, 4)
+TABLE_PROBE(4_checksum, 4, HJG_CHECKSUM, 4, 4)
+TABLE_PROBE(4_columns, 4, HJG_COLUMNS, 4, 4)
+TABLE_PROBE(8_pairs, 8, HJG_PAIRS, 4, 4)
+TABLE_PROBE(8_checksum, 8, HJG_CHECKSUM, 4, 4)
+TABLE_PROBE(16_pairs, 16, HJG_PAIRS, 2, 4)
+TABLE_PROBE(16_checksum, 16, HJG_CHECKSUM, 2, 4)
+
+/* ---- direct ---- */
+
+/* Least and greatest key of the build side, as unsigned numbers. */
+template <class Raw> HJG_FN void
+find_range(const HjgKDirect &a)
+{
+	const Raw  *keys = (const Raw *) a.build.keys;
+	unsigned long long least = ~0ull;
+	unsigned long long greatest = 0;
+
+	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
+	{
+		least = min(least, (unsigned long long) keys[i]);
+		greatest = max(greatest, (unsigned long long) keys[i]);
+	}
+#pragma unroll
+	for (int d = 16; d > 0; d >>= 1)
+	{
+		least = min(least, __shfl_xor_sync(HJG_ALL_LANES, least, d));
+		greatest = max(greatest, __shfl_xor_sync(HJG_ALL_LANES, greatest, d));
+	}
+	if (hjg_lane() == 0)
+	{
+		atomicMin((unsigned long long *) a.range, least);
+		atomicMax((unsigned long long *) a.range + 1, greatest);
+	}
+}
+
+template <class Raw> HJG_FN void
+fill_direct(const HjgKDirect &a)
+{
+	const Raw  *keys = (const Raw *) a.build.keys;
+	const hjg_u32 *rows = (const hjg_u32 *) a.build.rows;
+
+	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
+		if (atomicExch((hjg_u32 *) a.slots + ((hjg_u64) keys[i] - a.least), rows != nullptr ? rows[i] : i) != HJG_NO_ROW)
+			*(hjg_u32 *) a.repeated = 1;
+}
+
+template <class Raw, int OUT, int ITEMS> HJG_FN void
+probe_direct(const HjgKDirect &a)
+{
+	const Raw  *keys = (const Raw *) a.probe.keys;
+	const hjg_u32 *rows = (const hjg_u32 *) a.probe.rows;
+	const hjg_u32 *slots = (const hjg_u32 *) a.slots;
+	const bool	want_found = a.mode != HJG_MATCH_ANTI;
+	const bool	want_lonely = a.mode == HJG_MATCH_LEFT || a.mode == HJG_MATCH_ANTI;
+	const hjg_u32 lane = hjg_lane();
+	const hjg_u32 stride = gridDim.x * TABLE_THREADS * ITEMS;
+	__shared__ HjgGroup groups[1];
+	HjgTally	tally = {0, 0};
+
+	for (hjg_u32 tile = blockIdx.x * TABLE_THREADS * ITEMS; tile < a.probe.nrows; tile += stride)
+	{
+		const hjg_u32 base = tile + (threadIdx.x & ~31u) * ITEMS;
+		Raw			key[ITEMS];
+		hjg_u32		row[ITEMS];
+		hjg_u32		found[ITEMS];
+		hjg_u32		wanted = 0;
+
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			hjg_u32		i = base + j * 32 + lane;
+
+			row[j] = i;
+			key[j] = i < a.probe.nrows ? __ldcs(&keys[i]) : 0;
+			if (rows != nullptr && i < a.probe.nrows)
+				row[j] = __ldcs(&rows[i]);
+		}
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			hjg_u64		slot = (hjg_u64) key[j] - a.least;
+
+			found[j] = slot < a.nslots ? __ldg(&slots[slot]) : HJG_NO_ROW;
+		}
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			bool		here = base + j * 32 + lane < a.probe.nrows;
+
+			wanted |= (hjg_u32) (here && (found[j] != HJG_NO_ROW ? want_found : want_lonely)) << j;
+			if (!want_found)
+				found[j] = HJG_NO_ROW;
+		}
+		hjg_emit<OUT, ITEMS>(a.output, groups, &tally, wanted, key, found, row);
+	}
+	if (OUT == HJG_CHECKSUM)
+		hjg_warp_add((hjg_u64 *) a.output.counters, tally.npairs, tally.checksum);
+}
+
+#define DIRECT_KERNELS(W, RAW) \
+	extern "C" __global__ __launch_bounds__(TABLE_THREADS) void hjg_k_find_range_##W(HjgKDirect a) { find_range<RAW>(a); } \
+	extern "C" __global__ __launch_bounds__(TABLE_THREADS) void hjg_k_fill_direct_##W(HjgKDirect a) { fill_direct<RAW>(a); } \
+	extern "C" __global__ __launch_bounds__(TABLE_THREADS, 4) void \
+	hjg_k_probe_direct_##W##_pairs(HjgKDirect a) { probe_direct<RAW, HJG_PAIRS, 8>(a); } \
+	extern "C" __global__ __launch_bounds__(TABLE_THREADS, 4) void \
+	hjg_k_probe_direct_##W##_checksum(HjgKDirect a) { probe_direct<RAW, HJG_CHECKSUM, 8>(a); } \
+	extern "C" __global__ __launch_bounds__(TABLE_THREADS, 4) void \
+	hjg_k_probe_direct_##W##_columns(HjgKDirect a) { probe_direct<RAW, HJG_COLUMNS, 8>(a); }
+
+DIRECT_KERNELS(4, hjg_u32)
+DIRECT_KERNELS(8, hjg_u64)

@@ -1,0 +1,281 @@
+/*
+ * hjg_cuda_kernel.h
+ *	  What all CUDA kernels share: keys, rows, scans, reservation of output.
+ *
+ * Room "kernels": CUDA C++ for nvcc, machine code only, nothing that links.  Kernels are
+ * called hjg_k_<verb>_<object>[_<key width>]; their arguments are in
+ * layout/hjg_cuda_args.h.  No key value is reserved.  HJG_NO_ROW is no row number.
+ */
+#ifndef HJG_CUDA_KERNEL_H
+#define HJG_CUDA_KERNEL_H
+
+#include "layout/hjg_checksum.h"
+#include "layout/hjg_hash.h"
+#include "layout/hjg_cuda_args.h"
+
+#define HJG_FN static __device__ __forceinline__
+#define HJG_ALL_LANES 0xFFFFFFFFu
+
+/*
+ * Keys by width: how they lie in memory, and as they are mixed.  top() is the word
+ * whose leading bits number partitions and buckets.
+ */
+template <int W> struct HjgKey;
+
+template <> struct HjgKey<4>
+{
+	typedef hjg_u32 Raw;
+	typedef hjg_u32 Mixed;
+	HJG_FN Mixed mix(Raw k) { return hjg_mix32(k); }
+	HJG_FN hjg_u32 top(Mixed m) { return m; }
+	HJG_FN bool same(Mixed a, Mixed b) { return a == b; }
+};
+
+template <> struct HjgKey<8>
+{
+	typedef hjg_u64 Raw;
+	typedef hjg_u64 Mixed;
+	HJG_FN Mixed mix(Raw k) { return hjg_mix64(k); }
+	HJG_FN hjg_u32 top(Mixed m) { return (hjg_u32) (m >> 32); }
+	HJG_FN bool same(Mixed a, Mixed b) { return a == b; }
+};
+
+template <> struct HjgKey<16>
+{
+	typedef ulonglong2 Raw;
+	typedef ulonglong2 Mixed;
+	HJG_FN Mixed mix(Raw k) { return make_ulonglong2(hjg_mix128(k.x, k.y), k.y); }
+	HJG_FN hjg_u32 top(Mixed m) { return (hjg_u32) (m.x >> 32); }
+	HJG_FN bool same(Mixed a, Mixed b) { return a.x == b.x && a.y == b.y; }
+};
+
+/*
+ * Rows of a mixed key and a row number (V: hjg_u32; hjg_u64 where a benchmark carries wide
+ * values), in global or shared memory.  Both of one size lie side by side, so that a row is one
+ * access; else they are two columns.
+ */
+template <int W, class V> struct HjgRows
+{
+	typedef typename HjgKey<W>::Mixed Mixed;
+	Mixed	   *k;
+	V		   *v;
+
+	static const int bytes = W + (int) sizeof(V);
+	__device__ HjgRows(hjg_u64 keys, hjg_u64 rows) : k((Mixed *) keys), v((V *) rows) {}
+	/* in shared memory, for so many rows (a multiple of 4) */
+	__device__ HjgRows(void *base, hjg_u32 nrows) : k((Mixed *) base), v((V *) ((Mixed *) base + nrows)) {}
+	__device__ __forceinline__ void put(hjg_u32 i, Mixed key, V row) const { k[i] = key; v[i] = row; }
+	__device__ __forceinline__ void
+	get(hjg_u32 i, Mixed *key, V *row) const
+	{
+		*key = k[i];
+		*row = v[i];
+	}
+	/* the last reader of what will not be in the cache for long */
+	__device__ __forceinline__ void
+	get_last(hjg_u32 i, Mixed *key, V *row) const
+	{
+		*key = __ldcs(k + i);
+		*row = __ldcs(v + i);
+	}
+	__device__ __forceinline__ Mixed key(hjg_u32 i) const { return k[i]; }
+};
+
+template <> struct HjgRows<4, hjg_u32>
+{
+	uint2	   *r;
+
+	static const int bytes = 8;
+	__device__ HjgRows(hjg_u64 keys, hjg_u64) : r((uint2 *) keys) {}
+	__device__ HjgRows(void *base, hjg_u32) : r((uint2 *) base) {}
+	__device__ __forceinline__ void put(hjg_u32 i, hjg_u32 key, hjg_u32 row) const { r[i] = make_uint2(key, row); }
+	__device__ __forceinline__ void
+	get(hjg_u32 i, hjg_u32 *key, hjg_u32 *row) const
+	{
+		uint2 q = r[i];
+		*key = q.x;
+		*row = q.y;
+	}
+	__device__ __forceinline__ void
+	get_last(hjg_u32 i, hjg_u32 *key, hjg_u32 *row) const
+	{
+		uint2 q = __ldcs(r + i);
+		*key = q.x;
+		*row = q.y;
+	}
+	__device__ __forceinline__ hjg_u32 key(hjg_u32 i) const { return r[i].x; }
+};
+
+template <> struct HjgRows<8, hjg_u64>
+{
+	ulonglong2 *r;
+
+	static const int bytes = 16;
+	__device__ HjgRows(hjg_u64 keys, hjg_u64) : r((ulonglong2 *) keys) {}
+	__device__ HjgRows(void *base, hjg_u32) : r((ulonglong2 *) base) {}
+	__device__ __forceinline__ void put(hjg_u32 i, hjg_u64 key, hjg_u64 row) const { r[i] = make_ulonglong2(key, row); }
+	__device__ __forceinline__ void
+	get(hjg_u32 i, hjg_u64 *key, hjg_u64 *row) const
+	{
+		ulonglong2 q = r[i];
+		*key = q.x;
+		*row = q.y;
+	}
+	__device__ __forceinline__ void
+	get_last(hjg_u32 i, hjg_u64 *key, hjg_u64 *row) const
+	{
+		ulonglong2 q = __ldcs(r + i);
+		*key = q.x;
+		*row = q.y;
+	}
+	__device__ __forceinline__ hjg_u64 key(hjg_u32 i) const { return r[i].x; }
+};
+
+HJG_FN hjg_u32
+hjg_lane(void)
+{
+	return threadIdx.x & 31;
+}
+
+/* Sum over lanes 0 .. lane. */
+HJG_FN hjg_u32
+hjg_warp_sum_to(hjg_u32 x)
+{
+#pragma unroll
+	for (int d = 1; d < 32; d <<= 1)
+	{
+		hjg_u32		y = __shfl_up_sync(HJG_ALL_LANES, x, d);
+
+		if (hjg_lane() >= d)
+			x += y;
+	}
+	return x;
+}
+
+/*
+ * Sum over the threads before this one; all THREADS threads of the block call it.  sums is
+ * hjg_u32[33] in shared memory, sums[32] becomes the total, valid until the next call.
+ * Two barriers; what was written to shared memory before is visible after.
+ */
+template <int THREADS> HJG_FN hjg_u32
+hjg_block_sum_before(hjg_u32 x, hjg_u32 *sums)
+{
+	hjg_u32		warp = threadIdx.x >> 5;
+	hjg_u32		to = hjg_warp_sum_to(x);
+
+	if (hjg_lane() == 31)
+		sums[warp] = to;
+	__syncthreads();
+	if (warp == 0)
+	{
+		hjg_u32		of_warp = hjg_lane() < THREADS / 32 ? sums[hjg_lane()] : 0;
+		hjg_u32		all = hjg_warp_sum_to(of_warp);
+
+		if (hjg_lane() < THREADS / 32)
+			sums[hjg_lane()] = all - of_warp;
+		if (hjg_lane() == 31)
+			sums[32] = all;
+	}
+	__syncthreads();
+	return to - x + sums[warp];
+}
+
+/* The largest i < n with ascending[i] <= x, where ascending[0] <= x; by a whole warp, 32 ways a step. */
+HJG_FN hjg_u32
+hjg_warp_find(const hjg_u32 *ascending, hjg_u32 n, hjg_u32 x)
+{
+	hjg_u32		low = 0;
+
+	while (n > 1)
+	{
+		hjg_u32		step = (n + 31) / 32;
+		hjg_u32		i = hjg_lane() * step;
+		bool		le = i < n && ascending[low + i] <= x;
+		hjg_u32		k = 31 - __clz(__ballot_sync(HJG_ALL_LANES, le));
+
+		low += k * step;
+		n = min(step, n - k * step);
+	}
+	return low;
+}
+
+/* Reserve n places of an output for the warp; the first of them in all lanes. */
+HJG_FN hjg_u64
+hjg_warp_reserve(hjg_u64 *counter, hjg_u32 n)
+{
+	unsigned long long first = 0;
+
+	if (hjg_lane() == 0 && n > 0)
+		first = atomicAdd((unsigned long long *) counter, (unsigned long long) n);
+	return __shfl_sync(HJG_ALL_LANES, first, 0);
+}
+
+/*
+ * Eight warps that take room in an output together: the counter is one address, and an H100 does
+ * 0.6 atomics on one address a nanosecond, too few for one from each warp and tile.
+ */
+#define HJG_GROUP_THREADS 256
+
+struct HjgGroup
+{
+	hjg_u64		first;
+	hjg_u32		count[HJG_GROUP_THREADS / 32];
+};
+
+template <int GROUPS> HJG_FN void
+hjg_group_barrier(void)
+{
+	if (GROUPS == 1)
+		__syncthreads();
+	else
+		asm volatile("bar.sync %0, %1;" : : "r"(1 + threadIdx.x / HJG_GROUP_THREADS), "n"(HJG_GROUP_THREADS) : "memory");
+}
+
+/*
+ * The first of n places for this warp; all warps of the group call it together.  groups lies in
+ * shared memory, one for each group of the block.
+ */
+template <int GROUPS> HJG_FN hjg_u64
+hjg_group_reserve(HjgGroup (&groups)[GROUPS], hjg_u64 *counter, hjg_u32 n)
+{
+	HjgGroup   *group = groups + threadIdx.x / HJG_GROUP_THREADS;
+	const hjg_u32 warp = threadIdx.x % HJG_GROUP_THREADS / 32;
+	hjg_u32		before = 0;
+	hjg_u32		all = 0;
+
+	if (hjg_lane() == 0)
+		group->count[warp] = n;
+	hjg_group_barrier<GROUPS>();
+#pragma unroll
+	for (int w = 0; w < HJG_GROUP_THREADS / 32; w++)
+	{
+		before += w < warp ? group->count[w] : 0;
+		all += group->count[w];
+	}
+	if (warp == 0 && hjg_lane() == 0 && all > 0)
+		group->first = atomicAdd((unsigned long long *) counter, (unsigned long long) all);
+	hjg_group_barrier<GROUPS>();
+	return group->first + before;
+}
+
+/* Sums over the warp added to two counters. */
+HJG_FN void
+hjg_warp_add(hjg_u64 *counters, hjg_u64 a, hjg_u64 b)
+{
+	unsigned long long x = a;
+	unsigned long long y = b;
+
+#pragma unroll
+	for (int d = 16; d > 0; d >>= 1)
+	{
+		x += __shfl_down_sync(HJG_ALL_LANES, x, d);
+		y += __shfl_down_sync(HJG_ALL_LANES, y, d);
+	}
+	if (hjg_lane() == 0)
+	{
+		atomicAdd((unsigned long long *) counters, x);
+		atomicAdd((unsigned long long *) counters + 1, y);
+	}
+}
+
+#endif							/* HJG_CUDA_KERNEL_H */

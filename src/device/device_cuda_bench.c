@@ -1,0 +1,527 @@
+/*
+ * device_cuda_bench.c
+ *	  Benchmark of the resident joins: named cases, medians, every result checked.
+ *
+ * hjoin_gpu_device --bench --device=cuda:N takes
+ *		--list				print the names of the cases and return
+ *		--case TEXT			only cases whose name contains TEXT
+ *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
+ *		--strategy NAME		this one alone; default: what would be chosen first
+ *		--all				every strategy that suits
+ *		--reps N			timed repetitions, default 7; the median is printed
+ *
+ * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.
+ * "columns" writes key and both rows of each pair, "pairs" both rows, "sum" adds up a checksum of
+ * the pairs in the kernel.  What is timed, by events on the device: build and probe from columns in
+ * device memory to the last pair, warm, over NSETS sets of inputs in turn.  The output is poisoned before
+ * each check; each pair's rows and keys are compared with the inputs, and the sum with one that comes
+ * from the numbers the keys were made of.
+ *
+ * GB: what the strategy reads and writes in device memory, with the output. share: of the bandwidth
+ * that a copy in device memory had just before.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_cuda.h"
+#include "layout/hjg_cuda_args.h"
+
+#define IMAGE "cuda_bench"
+#define THREADS 256
+#define NSETS 2
+#define MAX_REPS 101
+#define COPY_BYTES ((size_t) 1 << 30)
+#define POISON 0xAB
+
+#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
+static HjgCudaKernel fill_side[] = {
+	KERNEL("hjg_k_fill_side_4"), KERNEL("hjg_k_fill_side_8"), KERNEL("hjg_k_fill_side_16"),
+};
+static HjgCudaKernel check_pairs[] = {
+	KERNEL("hjg_k_check_pairs_4"), KERNEL("hjg_k_check_pairs_8"), KERNEL("hjg_k_check_pairs_16"),
+};
+
+typedef struct BenchCase
+{
+	const char *name;
+	int			width;
+	bool		wide_rows;
+	double		nbuild;			/* rows, millions (2^20) */
+	double		nprobe;
+	int			duplicates;		/* build rows a key */
+	HjgKDraw	draw;			/* of the probe side */
+	double		theta;
+	unsigned	match_permille;
+	bool		dense;
+	bool		sum_only;		/* more pairs than one would write */
+} BenchCase;
+
+#define UNIFORM HJG_K_UNIFORM, 0, 1000, false, false
+#define ZIPF(theta) HJG_K_ZIPF, theta, 1000, false, false
+
+static const BenchCase cases[] = {
+	{"4+4_2Mx2M", 4, false, 2, 2, 1, UNIFORM},
+	{"4+4_2Mx64M", 4, false, 2, 64, 1, UNIFORM},
+	{"4+4_8Mx8M", 4, false, 8, 8, 1, UNIFORM},
+	{"4+4_32Mx32M", 4, false, 32, 32, 1, UNIFORM},
+	{"4+4_128Mx128M", 4, false, 128, 128, 1, UNIFORM},
+	{"4+4_64Mx256M", 4, false, 64, 256, 1, UNIFORM},
+	{"4+4_256Mx256M", 4, false, 256, 256, 1, UNIFORM},
+	{"4+4_128Mx128M_zipf0.5", 4, false, 128, 128, 1, ZIPF(0.5)},
+	{"4+4_128Mx128M_zipf1.0", 4, false, 128, 128, 1, ZIPF(1.0)},
+	{"4+4_128Mx128M_zipf1.5", 4, false, 128, 128, 1, ZIPF(1.5)},
+	{"4+4_128Mx128M_one_key", 4, false, 128, 128, 1, HJG_K_ONE_KEY, 0, 1000, false, false},
+	{"4+4_128Mx128M_match30", 4, false, 128, 128, 1, HJG_K_UNIFORM, 0, 300, false, false},
+	{"4+4_32Mx32M_dup8", 4, false, 32, 32, 8, UNIFORM},
+	{"4+4_47Kx47K_one_key", 4, false, 0.045, 0.045, 1 << 30, HJG_K_ONE_KEY, 0, 1000, false, true},
+	{"4+4_2Mx64M_dense", 4, false, 2, 64, 1, HJG_K_UNIFORM, 0, 1000, true, false},
+	{"8+8_128Mx128M", 8, true, 128, 128, 1, UNIFORM},
+	{"8+4_2Mx64M", 8, false, 2, 64, 1, UNIFORM},
+	{"8+4_128Mx128M", 8, false, 128, 128, 1, UNIFORM},
+	{"16+4_64Mx64M", 16, false, 64, 64, 1, UNIFORM},
+};
+
+#define NCASES ((int) (sizeof(cases) / sizeof(cases[0])))
+
+/* One set of inputs. */
+typedef struct Inputs
+{
+	HjgCudaSide build;
+	HjgCudaSide probe;
+	hjg_u64		npairs;
+	hjg_u64		checksum;
+} Inputs;
+
+typedef struct Bench
+{
+	FILE	   *out;
+	HjgCudaLane lane;
+	HjgCudaGrant grant;
+	HjgCudaEvent from;
+	HjgCudaEvent to;
+	HjgCudaPtr	counters;		/* of a join, then of a check: hjg_u64[4] */
+	double		factor;
+	int			nreps;
+	double		copy_gbs;
+	bool		wrong;
+} Bench;
+
+static const char *const kind_names[HJG_CUDA_KINDS] = {"sum", "pairs", "columns"};
+
+static int
+compare_ms(const void *a, const void *b)
+{
+	const float x = *(const float *) a;
+	const float y = *(const float *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int
+width_ix_of(int width)
+{
+	return width == HJG_KEY_WIDTH_4 ? 0 : width == HJG_KEY_WIDTH_8 ? 1 : 2;
+}
+
+static HjgStatus
+start_clock(Bench *bench)
+{
+	return hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->from, bench->lane.stream), "event");
+}
+
+static HjgStatus
+stop_clock(Bench *bench, float *ms)
+{
+	HjgStatus	status = hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->to, bench->lane.stream), "event");
+
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(&bench->lane);
+	if (status == HJG_OK)
+		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_elapsed(ms, bench->from, bench->to), "event");
+	return status;
+}
+
+static HjgStatus
+set_bytes(Bench *bench, HjgCudaPtr ptr, unsigned char value, size_t bytes)
+{
+	bench->lane.busy = true;
+	return hjg_cuda_check(&bench->lane, hjg_cuda.set_bytes(ptr, value, bytes, bench->lane.stream), "fill");
+}
+
+/* ---- inputs ---- */
+
+static HjgStatus
+fill(Bench *bench, const BenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64 nbuild, hjg_u64 seed)
+{
+	HjgKFillSide args = {
+		.side = {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows},
+		.expected = is_probe ? bench->counters : 0, .seed = seed, .theta = c->theta,
+		.draw = is_probe ? c->draw : HJG_K_IN_TURN, .build_rows = (hjg_u32) nbuild, .dense = c->dense,
+		.wide_rows = c->wide_rows, .match_permille = is_probe ? c->match_permille : 1000
+	};
+
+	args.distinct = (hjg_u32) (nbuild / (hjg_u64) c->duplicates > 0 ? nbuild / (hjg_u64) c->duplicates : 1);
+	return hjg_cuda_launch(&bench->lane, &fill_side[width_ix_of(c->width)],
+						   (unsigned) bench->lane.device->multiprocessors * 8, THREADS, 0, (void *[]) {&args});
+}
+
+static HjgStatus
+alloc_side(Bench *bench, const BenchCase *c, hjg_u64 nrows, HjgCudaSide *side)
+{
+	HjgStatus	status;
+
+	memset(side, 0, sizeof(*side));
+	side->nrows = nrows;
+	status = hjg_cuda_alloc(&bench->lane, nrows * (size_t) c->width, &side->keys);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(&bench->lane, nrows * (c->wide_rows ? 8 : 4), &side->rows);
+	return status;
+}
+
+static void
+free_inputs(Bench *bench, Inputs *inputs)
+{
+	hjg_cuda_free(&bench->lane, inputs->build.keys);
+	hjg_cuda_free(&bench->lane, inputs->build.rows);
+	hjg_cuda_free(&bench->lane, inputs->probe.keys);
+	hjg_cuda_free(&bench->lane, inputs->probe.rows);
+}
+
+static HjgStatus
+make_inputs(Bench *bench, const BenchCase *c, hjg_u64 seed, Inputs *inputs)
+{
+	const hjg_u64 nbuild = (hjg_u64) (c->nbuild * bench->factor * 1048576) + 1;
+	const hjg_u64 nprobe = (hjg_u64) (c->nprobe * bench->factor * 1048576) + 1;
+	hjg_u64		expected[2];
+	HjgStatus	status;
+
+	memset(inputs, 0, sizeof(*inputs));
+	status = alloc_side(bench, c, nbuild, &inputs->build);
+	if (status == HJG_OK)
+		status = alloc_side(bench, c, nprobe, &inputs->probe);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(&bench->lane, bench->counters, sizeof(expected));
+	if (status == HJG_OK)
+		status = fill(bench, c, &inputs->build, false, nbuild, seed);
+	if (status == HJG_OK)
+		status = fill(bench, c, &inputs->probe, true, nbuild, seed);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(&bench->lane, expected, bench->counters, sizeof(expected));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(&bench->lane);
+	inputs->npairs = expected[0];
+	inputs->checksum = expected[1];
+	return status;
+}
+
+/* ---- one strategy, one kind of output ---- */
+
+typedef struct Run
+{
+	const BenchCase *c;
+	const HjgCudaStrategy *strategy;
+	HjgCudaKind kind;
+	HjgCudaShape shape;
+	Inputs	   *sets;
+	HjgCudaOutput output;
+	HjgCudaPtr	block;			/* of the output */
+	size_t		block_bytes;
+} Run;
+
+static HjgStatus
+join_once(Bench *bench, const Run *run, const Inputs *inputs)
+{
+	void	   *table;
+	HjgStatus	status = hjg_cuda_zero(&bench->lane, bench->counters, 2 * sizeof(hjg_u64));
+
+	if (status == HJG_OK)
+		status = run->strategy->build(&bench->lane, &run->shape, &inputs->build, &table);
+	if (status != HJG_OK)
+		return status;
+	status = run->strategy->probe(&bench->lane, table, &inputs->probe, &run->output);
+	run->strategy->free(&bench->lane, table);
+	return status;
+}
+
+static HjgStatus
+check(Bench *bench, const Run *run, const Inputs *inputs, bool *good)
+{
+	const int	w = width_ix_of(run->c->width);
+	hjg_u64		found[2];
+	hjg_u64		facts[2] = {0, 0};
+	HjgStatus	status = HJG_OK;
+
+	if (run->block != 0)
+		status = set_bytes(bench, run->block, POISON, run->block_bytes);
+	if (status == HJG_OK)
+		status = join_once(bench, run, inputs);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(&bench->lane, found, bench->counters, sizeof(found));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(&bench->lane);
+	if (status != HJG_OK)
+		return status;
+	*good = found[0] == inputs->npairs;
+	if (run->kind == HJG_CUDA_CHECKSUM)
+	{
+		*good = *good && found[1] == inputs->checksum;
+		return HJG_OK;
+	}
+	if (*good)
+	{
+		HjgKCheckPairs args = {
+			.build = {.keys = inputs->build.keys, .nrows = (hjg_u32) inputs->build.nrows},
+			.probe = {.keys = inputs->probe.keys, .nrows = (hjg_u32) inputs->probe.nrows},
+			.output = {
+				.pairs = run->output.pairs, .keys = run->output.keys, .build_rows = run->output.build_rows,
+				.probe_rows = run->output.probe_rows
+			},
+			.npairs = found[0], .facts = bench->counters + 2 * sizeof(hjg_u64), .wide_rows = run->c->wide_rows
+		};
+
+		status = hjg_cuda_zero(&bench->lane, args.facts, sizeof(facts));
+		if (status == HJG_OK)
+			status = hjg_cuda_launch(&bench->lane, &check_pairs[w], (unsigned) bench->lane.device->multiprocessors * 8,
+									 THREADS, 0, (void *[]) {&args});
+		if (status == HJG_OK)
+			status = hjg_cuda_copy_out(&bench->lane, facts, args.facts, sizeof(facts));
+		if (status == HJG_OK)
+			status = hjg_cuda_wait(&bench->lane);
+		*good = facts[0] == inputs->checksum && facts[1] == 0;
+	}
+	return status;
+}
+
+static HjgStatus
+time_run(Bench *bench, const Run *run)
+{
+	const hjg_u64 ntuples = run->shape.build_rows + run->shape.probe_rows;
+	const size_t pair_bytes = run->kind == HJG_CUDA_CHECKSUM ? 0 : run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
+		(size_t) run->c->width + (run->c->wide_rows ? 16 : 8);
+	const double gb = ((double) run->strategy->moved(bench->lane.device, &run->shape) +
+					   (double) (run->sets[0].npairs * pair_bytes)) / 1e9;
+	float		ms[MAX_REPS];
+	bool		good = true;
+	HjgStatus	status = HJG_OK;
+
+	for (int i = 0; i < NSETS && status == HJG_OK && good; i++)
+		status = check(bench, run, &run->sets[i], &good);
+	if (status == HJG_ERR_INPUT)
+		return HJG_OK;
+	for (int i = 0; i < bench->nreps && status == HJG_OK; i++)
+	{
+		status = start_clock(bench);
+		if (status == HJG_OK)
+			status = join_once(bench, run, &run->sets[i % NSETS]);
+		if (status == HJG_OK)
+			status = stop_clock(bench, &ms[i]);
+	}
+	if (status != HJG_OK)
+		return status;
+	qsort(ms, (size_t) bench->nreps, sizeof(ms[0]), compare_ms);
+	fprintf(bench->out, "%-24s %-8s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", run->c->name, run->strategy->name,
+			kind_names[run->kind], ms[bench->nreps / 2], (double) ntuples / ms[bench->nreps / 2] / 1e6, gb,
+			100 * gb / ms[bench->nreps / 2] * 1e3 / bench->copy_gbs, good ? "ok" : "WRONG");
+	fflush(bench->out);
+	if (!good)
+		bench->wrong = true;
+	return HJG_OK;
+}
+
+/* ---- cases ---- */
+
+static HjgStatus
+run_kinds(Bench *bench, Run *run)
+{
+	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
+	const size_t row_bytes = run->c->wide_rows ? 8 : 4;
+	const hjg_u64 capacity = (run->sets[0].npairs > run->sets[1].npairs ? run->sets[0].npairs : run->sets[1].npairs) + 64;
+	HjgStatus	status = HJG_OK;
+
+	for (int k = 0; k < 3 && status == HJG_OK; k++)
+	{
+		run->kind = kinds[k];
+		memset(&run->output, 0, sizeof(run->output));
+		run->block = 0;
+		run->output.counters = bench->counters;
+		run->output.capacity = capacity;
+		if (run->kind != HJG_CUDA_CHECKSUM)
+		{
+			/* key columns of 16 bytes are of no benchmark, and of 8 bytes with wide rows only */
+			if (run->c->sum_only || (run->kind == HJG_CUDA_COLUMNS && run->c->width > (run->c->wide_rows ? 8 : 4)))
+				continue;
+			run->block_bytes = capacity * (run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
+										   (size_t) run->c->width + 2 * row_bytes);
+			status = hjg_cuda_alloc(&bench->lane, run->block_bytes, &run->block);
+			if (status != HJG_OK)
+				break;
+			if (run->kind == HJG_CUDA_PAIRS)
+				run->output.pairs = run->block;
+			else
+			{
+				run->output.keys = run->block;
+				run->output.build_rows = run->block + capacity * (size_t) run->c->width;
+				run->output.probe_rows = run->output.build_rows + capacity * row_bytes;
+			}
+		}
+		status = time_run(bench, run);
+		hjg_cuda_free(&bench->lane, run->block);
+	}
+	return status;
+}
+
+static HjgStatus
+run_case(Bench *bench, const BenchCase *c, const HjgCudaStrategy *only, bool all)
+{
+	const HjgCudaDevice *device = bench->lane.device;
+	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+	const HjgCudaStrategy *const *list = all ? hjg_cuda_strategies : choices;
+	Inputs		sets[NSETS];
+	Run			run = {.c = c, .sets = sets};
+	HjgStatus	status = HJG_OK;
+	int			nsets = 0;
+
+	while (nsets < NSETS && status == HJG_OK)
+	{
+		status = make_inputs(bench, c, (hjg_u64) nsets * 0x100000000ull + 7, &sets[nsets]);
+		nsets++;
+	}
+	run.shape = (HjgCudaShape) {
+		.key_width = c->width, .mode = HJG_MATCH_ALL, .build_rows = sets[0].build.nrows,
+		.probe_rows = sets[0].probe.nrows, .wide_rows = c->wide_rows
+	};
+	hjg_cuda_strategy_choose(device, &run.shape, choices);
+	if (only != NULL)
+	{
+		choices[0] = only;
+		choices[1] = NULL;
+	}
+	else if (!all && choices[0] == &hjg_cuda_direct && !c->dense)
+		choices[0] = choices[1];
+	if (!all && choices[0] != NULL)
+		choices[1] = NULL;
+	for (int i = 0; list[i] != NULL && status == HJG_OK; i++)
+	{
+		run.strategy = list[i];
+		if (run.strategy->suits(device, &run.shape))
+			status = run_kinds(bench, &run);
+	}
+	for (int i = 0; i < nsets; i++)
+		free_inputs(bench, &sets[i]);
+	if (status == HJG_ERR_MEMORY)
+	{
+		fprintf(bench->out, "%-24s not enough device memory\n", c->name);
+		return HJG_OK;
+	}
+	return status;
+}
+
+static HjgStatus
+measure_copy(Bench *bench)
+{
+	HjgCudaPtr	a = 0;
+	HjgCudaPtr	b = 0;
+	float		ms[5];
+	HjgStatus	status = hjg_cuda_alloc(&bench->lane, COPY_BYTES, &a);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(&bench->lane, COPY_BYTES, &b);
+	for (int i = 0; i < 5 && status == HJG_OK; i++)
+	{
+		status = start_clock(bench);
+		if (status == HJG_OK)
+			status = hjg_cuda_copy_within(&bench->lane, b, a, COPY_BYTES);
+		if (status == HJG_OK)
+			status = stop_clock(bench, &ms[i]);
+	}
+	hjg_cuda_free(&bench->lane, a);
+	hjg_cuda_free(&bench->lane, b);
+	if (status != HJG_OK)
+		return status;
+	qsort(ms, 5, sizeof(ms[0]), compare_ms);
+	bench->copy_gbs = 2.0 * (double) COPY_BYTES / ms[2] / 1e6;
+	return HJG_OK;
+}
+
+static HjgStatus
+open_bench(Bench *bench, HjgCudaDevice *device)
+{
+	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool), NULL, 0, &bench->grant);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_lane_open(&bench->lane, device, NULL, &bench->grant);
+	if (status == HJG_OK)
+		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_create(&bench->from, HJG_CUDA_EVENT_DEFAULT), "event");
+	if (status == HJG_OK)
+		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_create(&bench->to, HJG_CUDA_EVENT_DEFAULT), "event");
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(&bench->lane, 4 * sizeof(hjg_u64), &bench->counters);
+	if (status == HJG_OK)
+		status = measure_copy(bench);
+	return status;
+}
+
+int
+hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
+{
+	static Bench bench;
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
+	const HjgCudaStrategy *only = NULL;
+	const char *text = "";
+	HjgCudaDevice *device;
+	char		reason[128];
+	bool		all = false;
+	HjgStatus	status;
+
+	bench.out = out;
+	bench.factor = 1;
+	bench.nreps = 7;
+	for (int i = 0; i < argc; i++)
+	{
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(argv[i], "--list") == 0)
+		{
+			for (int c = 0; c < NCASES; c++)
+				fprintf(out, "%s\n", cases[c].name);
+			return 0;
+		}
+		else if (strcmp(argv[i], "--all") == 0)
+			all = true;
+		else if (value != NULL && strcmp(argv[i], "--case") == 0)
+			text = argv[++i];
+		else if (value != NULL && strcmp(argv[i], "--rows") == 0)
+			bench.factor = atof(argv[++i]);
+		else if (value != NULL && strcmp(argv[i], "--reps") == 0)
+			bench.nreps = atoi(argv[++i]);
+		else if (value != NULL && strcmp(argv[i], "--strategy") == 0 && (only = hjg_cuda_strategy_named(value)) != NULL)
+			i++;
+		else
+		{
+			fprintf(stderr, "hjoin_gpu_device: bad option of the benchmark: %s\n", argv[i]);
+			return 2;
+		}
+	}
+	if (bench.factor <= 0 || bench.factor > 16 || bench.nreps < 1 || bench.nreps > MAX_REPS)
+	{
+		fprintf(stderr, "hjoin_gpu_device: --rows takes up to 16, --reps 1 to %d\n", MAX_REPS);
+		return 2;
+	}
+	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
+	device = hjg_cuda_enter(number, reason, sizeof(reason));
+	if (device == NULL)
+	{
+		fprintf(stderr, "hjoin_gpu_device: %s\n", reason);
+		return 2;
+	}
+	status = open_bench(&bench, device);
+	if (status == HJG_OK)
+		fprintf(out, "# cuda:%d, a copy in device memory reads and writes %.0f GB/s\n%-24s %-8s %-8s %9s %8s %8s %7s\n", number,
+				bench.copy_gbs, "case", "strategy", "output", "ms", "Gtuple/s", "GB", "share");
+	for (int i = 0; i < NCASES && status == HJG_OK; i++)
+		if (strstr(cases[i].name, text) != NULL)
+			status = run_case(&bench, &cases[i], only, all);
+	if (status != HJG_OK)
+		fprintf(stderr, "hjoin_gpu_device: %s\n", bench.lane.error[0] != '\0' ? bench.lane.error : hjg_status_text(status));
+	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;
+}

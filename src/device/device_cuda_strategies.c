@@ -1,0 +1,53 @@
+/*
+ * device_cuda_strategies.c
+ *	  The resident joins by name, and which of them to try.
+ *
+ * Measured on an H100 (device_cuda_bench.c): a table that stays in the L2 cache, with the
+ * keys that its tags stand for, beats partitioning when the probe side is eight times the build side or
+ * more (57 against 49 Gtuples/s, 2M x 64M rows of 4 bytes); out of the cache it falls far behind
+ * (17, keys of 8 bytes).  Else one pass of partitions does, up to the build rows that fit the
+ * tables of its partitions; then two passes.
+ */
+#include <string.h>
+
+#include "device/hjg_cuda.h"
+
+#define TABLE_PROBE_FACTOR 8
+
+const HjgCudaStrategy *const hjg_cuda_strategies[] = {
+	&hjg_cuda_direct,
+	&hjg_cuda_table,
+	&hjg_cuda_radix1,
+	&hjg_cuda_radix2,
+	NULL
+};
+
+const HjgCudaStrategy *
+hjg_cuda_strategy_named(const char *name)
+{
+	for (int i = 0; hjg_cuda_strategies[i] != NULL; i++)
+		if (strcmp(hjg_cuda_strategies[i]->name, name) == 0)
+			return hjg_cuda_strategies[i];
+	return NULL;
+}
+
+void
+hjg_cuda_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
+						 const HjgCudaStrategy *choices[HJG_CUDA_CHOICES])
+{
+	const size_t tagged_bytes = shape->key_width > HJG_KEY_WIDTH_4 ? shape->build_rows * (size_t) shape->key_width : 0;
+	int			n = 0;
+
+	if (shape->probe_rows / TABLE_PROBE_FACTOR >= shape->build_rows && hjg_cuda_table.suits(device, shape) &&
+		hjg_cuda_table.bytes(device, shape) + tagged_bytes <= device->l2_bytes / 3 * 2)
+	{
+		if (hjg_cuda_direct.suits(device, shape))
+			choices[n++] = &hjg_cuda_direct;
+		choices[n++] = &hjg_cuda_table;
+	}
+	if (hjg_cuda_radix1.suits(device, shape))
+		choices[n++] = &hjg_cuda_radix1;
+	else if (hjg_cuda_radix2.suits(device, shape))
+		choices[n++] = &hjg_cuda_radix2;
+	choices[n] = NULL;
+}

@@ -1,0 +1,342 @@
+/*
+ * device_cuda_table.c
+ *	  Resident joins without partitions (cuda_table.cu): "table", open addressing for build
+ *	  sides whose table stays in the L2 cache, and "direct", an array by key for dense keys.
+ *
+ * Both take build sides without repeated keys.  Filling notices a repeated key and build()
+ * then says no, unless the mode is SEMI or ANTI, where it does not matter.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_cuda.h"
+#include "layout/hjg_cuda_args.h"
+
+#define IMAGE "cuda_table"
+#define THREADS 256
+#define SECTOR_BYTES 32
+#define SECTOR_SLOTS 4
+#define LOAD_PERCENT 60			/* fastest on an H100, with 2M and with 1M build rows */
+#define DENSE_FACTOR 4			/* slots a row that a dense key range may have */
+#define DENSE_EXTRA 1024
+
+#define WIDTHS 3
+#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
+
+static HjgCudaKernel fill_table[WIDTHS] = {
+	KERNEL("hjg_k_fill_table_4"), KERNEL("hjg_k_fill_table_8"), KERNEL("hjg_k_fill_table_16"),
+};
+static HjgCudaKernel probe_table[WIDTHS][HJG_CUDA_KINDS] = {
+	{KERNEL("hjg_k_probe_table_4_checksum"), KERNEL("hjg_k_probe_table_4_pairs"), KERNEL("hjg_k_probe_table_4_columns")},
+	{KERNEL("hjg_k_probe_table_8_checksum"), KERNEL("hjg_k_probe_table_8_pairs")},
+	{KERNEL("hjg_k_probe_table_16_checksum"), KERNEL("hjg_k_probe_table_16_pairs")},
+};
+static HjgCudaKernel find_range[] = {KERNEL("hjg_k_find_range_4"), KERNEL("hjg_k_find_range_8")};
+static HjgCudaKernel fill_direct[] = {KERNEL("hjg_k_fill_direct_4"), KERNEL("hjg_k_fill_direct_8")};
+static HjgCudaKernel probe_direct[][HJG_CUDA_KINDS] = {
+	{KERNEL("hjg_k_probe_direct_4_checksum"), KERNEL("hjg_k_probe_direct_4_pairs"), KERNEL("hjg_k_probe_direct_4_columns")},
+	{KERNEL("hjg_k_probe_direct_8_checksum"), KERNEL("hjg_k_probe_direct_8_pairs"), KERNEL("hjg_k_probe_direct_8_columns")},
+};
+
+typedef struct Table
+{
+	HjgCudaPtr	slots;
+	HjgCudaPtr	small;			/* facts that kernels find */
+	HjgMatchMode mode;
+	int			width_ix;
+	HjgCudaSide build;
+	hjg_u32		nsectors;		/* table */
+	hjg_u64		least;			/* direct */
+	hjg_u64		nslots;
+} Table;
+
+/* Facts in the block small. */
+typedef struct Facts
+{
+	hjg_u64		least;
+	hjg_u64		greatest;
+	hjg_u32		repeated;
+	hjg_u32		pad;
+} Facts;
+
+static bool
+small_enough(const HjgCudaShape *shape)
+{
+	return shape->build_rows > 0 && shape->build_rows <= HJG_K_MAX_ROWS && shape->probe_rows <= HJG_K_MAX_ROWS &&
+		!shape->wide_rows;
+}
+
+static int
+width_ix_of(int width)
+{
+	return width == HJG_KEY_WIDTH_4 ? 0 : width == HJG_KEY_WIDTH_8 ? 1 : 2;
+}
+
+static HjgKSide
+kernel_side(const HjgCudaSide *side)
+{
+	return (HjgKSide) {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows};
+}
+
+static HjgKOutput
+kernel_output(const HjgCudaOutput *output)
+{
+	return (HjgKOutput) {
+		.counters = output->counters, .pairs = output->pairs, .keys = output->keys,
+		.build_rows = output->build_rows, .probe_rows = output->probe_rows, .capacity = output->capacity
+	};
+}
+
+/* As many blocks as fit the device, or fewer for few rows. */
+static HjgStatus
+launch_rows(HjgCudaLane *lane, HjgCudaKernel *kernel, hjg_u64 nrows, void *args)
+{
+	int			blocks;
+	HjgStatus	status = hjg_cuda_occupancy(lane, kernel, THREADS, 0, &blocks);
+	hjg_u64		all = (hjg_u64) blocks * (hjg_u64) lane->device->multiprocessors;
+	hjg_u64		wanted = (nrows + THREADS - 1) / THREADS;
+
+	if (status != HJG_OK)
+		return status;
+	return hjg_cuda_launch(lane, kernel, (unsigned) (wanted < all ? wanted : all), THREADS, 0, (void *[]) {args});
+}
+
+static HjgStatus
+fill_words(HjgCudaLane *lane, HjgCudaPtr ptr, hjg_u64 nwords)
+{
+	lane->busy = true;
+	return hjg_cuda_check(lane, hjg_cuda.set_words(ptr, HJG_NO_ROW, nwords, lane->stream), "empty slots");
+}
+
+static HjgStatus
+read_facts(HjgCudaLane *lane, const Table *table, Facts *facts)
+{
+	HjgStatus	status = hjg_cuda_copy_out(lane, facts, table->small, sizeof(*facts));
+
+	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+}
+
+static bool
+minds_repeated(const Table *table)
+{
+	return table->mode == HJG_MATCH_ALL || table->mode == HJG_MATCH_LEFT;
+}
+
+static void
+free_table(HjgCudaLane *lane, void *join)
+{
+	Table	   *table = join;
+
+	hjg_cuda_free(lane, table->slots);
+	hjg_cuda_free(lane, table->small);
+	free(table);
+}
+
+static HjgStatus
+begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, Table **result)
+{
+	Table	   *table = calloc(1, sizeof(Table));
+	HjgStatus	status;
+
+	if (table == NULL)
+		return HJG_ERR_MEMORY;
+	table->mode = shape->mode;
+	table->width_ix = width_ix_of(shape->key_width);
+	table->build = *build;
+	status = hjg_cuda_alloc(lane, sizeof(Facts), &table->small);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(lane, table->small, sizeof(Facts));
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	if (status != HJG_OK)
+	{
+		free_table(lane, table);
+		return status;
+	}
+	*result = table;
+	return HJG_OK;
+}
+
+/* Every key once, or not at all. */
+static HjgStatus
+end_table(HjgCudaLane *lane, Table *table, HjgStatus status, void **result)
+{
+	Facts		facts;
+
+	if (status == HJG_OK && minds_repeated(table))
+	{
+		status = read_facts(lane, table, &facts);
+		if (status == HJG_OK && facts.repeated)
+			status = HJG_ERR_INPUT;
+	}
+	if (status != HJG_OK)
+	{
+		free_table(lane, table);
+		return status;
+	}
+	*result = table;
+	return HJG_OK;
+}
+
+/* ---- table ---- */
+
+static hjg_u64
+nsectors_of(hjg_u64 nrows)
+{
+	return nrows * 100 / (LOAD_PERCENT * SECTOR_SLOTS) + 1;
+}
+
+static size_t
+table_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
+}
+
+static bool
+table_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return small_enough(shape);
+}
+
+static hjg_u64
+table_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32)) +
+		2 * nsectors_of(shape->build_rows) * SECTOR_BYTES;
+}
+
+static HjgStatus
+table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	const hjg_u64 nsectors = nsectors_of(build->nrows);
+	Table	   *table;
+	HjgStatus	status = begin_table(lane, shape, build, &table);
+
+	if (status != HJG_OK)
+		return status;
+	table->nsectors = (hjg_u32) nsectors;
+	status = hjg_cuda_alloc(lane, nsectors * SECTOR_BYTES, &table->slots);
+	if (status == HJG_OK)
+		status = fill_words(lane, table->slots, nsectors * SECTOR_BYTES / sizeof(hjg_u32));
+	if (status == HJG_OK)
+	{
+		HjgKTable	args = {
+			.build = kernel_side(build), .slots = table->slots, .repeated = table->small + offsetof(Facts, repeated),
+			.nsectors = table->nsectors
+		};
+
+		status = launch_rows(lane, &fill_table[table->width_ix], build->nrows, &args);
+	}
+	return end_table(lane, table, status, result);
+}
+
+static HjgStatus
+table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	const Table *table = join;
+	HjgCudaKernel *kernel = &probe_table[table->width_ix][hjg_cuda_kind(output)];
+	HjgKTable	args = {
+		.build = kernel_side(&table->build), .probe = kernel_side(probe), .slots = table->slots,
+		.output = kernel_output(output), .nsectors = table->nsectors, .mode = table->mode
+	};
+	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+
+	if (kernel->name == NULL)
+		return HJG_ERR_INPUT;
+	return status == HJG_OK ? launch_rows(lane, kernel, probe->nrows, &args) : status;
+}
+
+const HjgCudaStrategy hjg_cuda_table = {
+	.name = "table",
+	.suits = table_suits,
+	.bytes = table_bytes,
+	.moved = table_moved,
+	.build = table_build,
+	.probe = table_probe,
+	.free = free_table,
+};
+
+/* ---- direct ---- */
+
+static hjg_u64
+most_slots(hjg_u64 nrows)
+{
+	return nrows * DENSE_FACTOR + DENSE_EXTRA;
+}
+
+static size_t
+direct_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return hjg_cuda_block_bytes(most_slots(shape->build_rows) * sizeof(hjg_u32)) + hjg_cuda_block_bytes(sizeof(Facts));
+}
+
+static bool
+direct_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return small_enough(shape) && shape->key_width <= HJG_KEY_WIDTH_8;
+}
+
+static hjg_u64
+direct_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return shape->build_rows * (hjg_u64) (2 * shape->key_width + 3 * (int) sizeof(hjg_u32)) +
+		shape->probe_rows * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32));
+}
+
+static HjgStatus
+direct_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	Table	   *table;
+	Facts		facts = {.least = ~0ull};
+	HjgKDirect	args = {.build = kernel_side(build)};
+	HjgStatus	status = begin_table(lane, shape, build, &table);
+
+	if (status != HJG_OK)
+		return status;
+	args.range = table->small;
+	args.repeated = table->small + offsetof(Facts, repeated);
+	status = hjg_cuda_copy_in(lane, table->small, &facts, sizeof(facts));
+	if (status == HJG_OK)
+		status = launch_rows(lane, &find_range[table->width_ix], build->nrows, &args);
+	if (status == HJG_OK)
+		status = read_facts(lane, table, &facts);
+	if (status == HJG_OK && facts.greatest - facts.least >= most_slots(build->nrows))
+		status = HJG_ERR_INPUT;
+	if (status == HJG_OK)
+	{
+		table->least = args.least = facts.least;
+		table->nslots = args.nslots = facts.greatest - facts.least + 1;
+		status = hjg_cuda_alloc(lane, table->nslots * sizeof(hjg_u32), &table->slots);
+	}
+	if (status == HJG_OK)
+		status = fill_words(lane, table->slots, table->nslots);
+	args.slots = table->slots;
+	if (status == HJG_OK)
+		status = launch_rows(lane, &fill_direct[table->width_ix], build->nrows, &args);
+	return end_table(lane, table, status, result);
+}
+
+static HjgStatus
+direct_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	const Table *table = join;
+	HjgKDirect	args = {
+		.probe = kernel_side(probe), .slots = table->slots, .output = kernel_output(output),
+		.least = table->least, .nslots = table->nslots, .mode = table->mode
+	};
+	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+
+	if (status != HJG_OK)
+		return status;
+	return launch_rows(lane, &probe_direct[table->width_ix][hjg_cuda_kind(output)], probe->nrows, &args);
+}
+
+const HjgCudaStrategy hjg_cuda_direct = {
+	.name = "direct",
+	.suits = direct_suits,
+	.bytes = direct_bytes,
+	.moved = direct_moved,
+	.build = direct_build,
+	.probe = direct_probe,
+	.free = free_table,
+};

@@ -1,0 +1,219 @@
+/*
+ * hjg_cuda_args.h
+ *	  Arguments of the CUDA kernels, passed by value: what the files
+ *	  src/device/device_cuda_*.c fill in and kernels/cuda_*.cu read.
+ *
+ * Device addresses are hjg_u64.  Row counts and positions are 32 bits wide: a
+ * resident side has at most HJG_K_MAX_ROWS rows.
+ */
+#ifndef HJG_CUDA_ARGS_H
+#define HJG_CUDA_ARGS_H
+
+#include "layout/hjg_layout.h"
+
+/* Most rows of one resident side; leaves room for padding and for strides past the end. */
+#define HJG_K_MAX_ROWS 0x7FF00000u
+
+/* Most partition bits: the counters of a block lie in shared memory. */
+#define HJG_K_MAX_BITS 15
+
+/* Flushes of the aligned scatter are multiples of so many rows: one 32-byte sector of 8-byte rows. */
+#define HJG_K_SECTOR_ROWS 4
+
+/* One side as it came in: keys, and row numbers or 0 where position i is row i. */
+typedef struct HjgKSide
+{
+	hjg_u64		keys;
+	hjg_u64		rows;
+	hjg_u32		nrows;
+	hjg_u32		pad;
+} HjgKSide;
+
+/*
+ * Rows after a scatter: mixed keys with their row numbers.  Keys and rows of 4 bytes
+ * (or of 8 bytes each) lie side by side at keys; otherwise rows are a column of their own.
+ */
+typedef struct HjgKRows
+{
+	hjg_u64		keys;
+	hjg_u64		rows;
+} HjgKRows;
+
+/* Where the partitions of one side lie: hjg_u32[2^bits] each. */
+typedef struct HjgKParts
+{
+	hjg_u64		first;
+	hjg_u64		last;			/* one past the last row */
+} HjgKParts;
+
+/*
+ * The units of a join of co-partitions: unit_first[2^bits + 1].  A unit is one chunk of at
+ * most build_limit build rows with one of at most probe_limit probe rows; with lonely,
+ * partitions without build rows have units too.
+ */
+typedef struct HjgKUnits
+{
+	HjgKParts	build;
+	HjgKParts	probe;
+	hjg_u64		unit_first;
+	hjg_u32		bits;
+	hjg_u32		build_limit;
+	hjg_u32		probe_limit;
+	hjg_u32		lonely;
+} HjgKUnits;
+
+/* hjg_k_count_keys_W: counts[2^bits], zeroed by the caller. */
+typedef struct HjgKCount
+{
+	HjgKSide	side;
+	hjg_u64		counts;
+	hjg_u32		bits;
+	hjg_u32		pad;
+} HjgKCount;
+
+/*
+ * hjg_k_place_parts: where the partitions lie.  They start at multiples of 2^align_bits.  up
+ * and down are copies of first and last that scatters count up and down; coarse, or 0, gets the
+ * starts of the partitions of the leading bits - fine_bits bits.  units.unit_first is 0 where no join follows.
+ */
+typedef struct HjgKPlace
+{
+	hjg_u64		counts;
+	hjg_u64		largest;		/* hjg_u32, zeroed by the caller: most rows of a partition */
+	HjgKParts	parts;
+	hjg_u64		up;
+	hjg_u64		down;
+	hjg_u64		coarse;
+	HjgKUnits	units;
+	hjg_u32		bits;
+	hjg_u32		fine_bits;
+	hjg_u32		align_bits;
+	hjg_u32		pad;
+} HjgKPlace;
+
+/* A tile of the second pass: rows [first, first + nrows) of one coarse partition. */
+typedef struct HjgKTile
+{
+	hjg_u32		first;
+	hjg_u32		nrows;
+	hjg_u32		part;
+	hjg_u32		pad;
+} HjgKTile;
+
+/* hjg_k_list_tiles: one block; ends[] is the coarse cursor after the first pass. */
+typedef struct HjgKTiles
+{
+	HjgKParts	parts;			/* fine partitions */
+	hjg_u64		ends;
+	hjg_u64		tiles;			/* HjgKTile[] */
+	hjg_u64		ntiles;			/* hjg_u32 */
+	hjg_u32		coarse_bits;
+	hjg_u32		fine_bits;
+	hjg_u32		tile_rows;
+	hjg_u32		pad;
+} HjgKTiles;
+
+/* hjg_k_scatter_rows_W, hjg_k_scatter_again_W, hjg_k_scatter_aligned_4. */
+typedef struct HjgKScatter
+{
+	HjgKSide	side;			/* first pass */
+	HjgKRows	in;				/* second pass */
+	HjgKRows	out;
+	hjg_u64		up;				/* cursors */
+	hjg_u64		down;			/* aligned scatter only */
+	hjg_u64		tiles;			/* second pass */
+	hjg_u64		ntiles;
+	hjg_u32		bits;			/* of this pass */
+	hjg_u32		shift;			/* of the digit in the top word of the mixed key */
+} HjgKScatter;
+
+/* Where pairs go; which of the pointers are set depends on the kernel. */
+typedef struct HjgKOutput
+{
+	hjg_u64		counters;		/* hjg_u64[2]: pairs, checksum */
+	hjg_u64		pairs;			/* HjgPair[capacity] */
+	hjg_u64		keys;			/* or columns of capacity values: key, build and probe row */
+	hjg_u64		build_rows;
+	hjg_u64		probe_rows;
+	hjg_u64		capacity;
+} HjgKOutput;
+
+/* hjg_k_join_parts_W_OUTPUT. */
+typedef struct HjgKJoin
+{
+	HjgKRows	build;
+	HjgKRows	probe;
+	HjgKUnits	units;
+	hjg_u64		ticket;			/* hjg_u32, zeroed by the caller */
+	HjgKOutput	output;
+	hjg_u32		mode;			/* HjgMatchMode; other than ALL: one build chunk a partition */
+	hjg_u32		pad;
+} HjgKJoin;
+
+/* hjg_k_fill_table_W, hjg_k_probe_table_W_OUTPUT. */
+typedef struct HjgKTable
+{
+	HjgKSide	build;
+	HjgKSide	probe;
+	hjg_u64		slots;			/* hjg_u64[4 * nsectors], all ones when empty */
+	hjg_u64		repeated;		/* hjg_u32: set when two build rows have one key */
+	HjgKOutput	output;
+	hjg_u32		nsectors;
+	hjg_u32		mode;			/* HjgMatchMode */
+} HjgKTable;
+
+/* hjg_k_find_range_W, hjg_k_fill_direct_W, hjg_k_probe_direct_W_OUTPUT: keys of 4 or 8 bytes. */
+typedef struct HjgKDirect
+{
+	HjgKSide	build;
+	HjgKSide	probe;
+	hjg_u64		range;			/* hjg_u64[2]: least and greatest key, all ones and 0 at first */
+	hjg_u64		slots;			/* hjg_u32[nslots], HJG_NO_ROW when empty */
+	hjg_u64		repeated;
+	HjgKOutput	output;
+	hjg_u64		least;
+	hjg_u64		nslots;
+	hjg_u32		mode;
+	hjg_u32		pad;
+} HjgKDirect;
+
+/* How a benchmark's side is drawn: key numbers ("ids") below distinct. */
+typedef enum HjgKDraw
+{
+	HJG_K_IN_TURN,				/* row modulo distinct: a build side */
+	HJG_K_UNIFORM,
+	HJG_K_ZIPF,
+	HJG_K_ONE_KEY
+} HjgKDraw;
+
+/*
+ * hjg_k_fill_side_W.  expected, or 0: hjg_u64[2], pairs and checksum of the join with a build side
+ * of build_rows rows drawn in turn.
+ */
+typedef struct HjgKFillSide
+{
+	HjgKSide	side;
+	hjg_u64		expected;
+	hjg_u64		seed;
+	double		theta;			/* exponent of ZIPF */
+	hjg_u32		draw;			/* HjgKDraw */
+	hjg_u32		distinct;
+	hjg_u32		build_rows;
+	hjg_u32		dense;			/* keys are the ids */
+	hjg_u32		wide_rows;
+	hjg_u32		match_permille; /* of the rows; others get ids from distinct on */
+} HjgKFillSide;
+
+/* hjg_k_check_pairs_W: facts[0] += checksum, facts[1] += pairs whose rows or keys do not fit. */
+typedef struct HjgKCheckPairs
+{
+	HjgKSide	build;
+	HjgKSide	probe;
+	HjgKOutput	output;
+	hjg_u64		npairs;
+	hjg_u64		facts;
+	hjg_u32		wide_rows;
+	hjg_u32		pad;
+} HjgKCheckPairs;
+
+#endif							/* HJG_CUDA_ARGS_H */

@@ -1,0 +1,315 @@
+/*
+ * test_resident.c
+ *	  The resident joins: which one is chosen, and that each gives the reference's pairs.
+ *
+ * The joins run where there is a real device; the choice is tested anywhere.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "device/hjg_cuda.h"
+#include "hjg_test_engine.h"
+#include "layout/hjg_checksum.h"
+
+#define CANARY 0xC5
+#define MARGIN_PAIRS 64
+
+static const char *const mode_names[] = {"all", "left", "semi", "anti"};
+static const int widths[] = {4, 8, 16};
+
+/* ---- the choice ---- */
+
+static const char *
+first_choice(const HjgCudaDevice *device, int width, hjg_u64 nbuild, hjg_u64 nprobe)
+{
+	const HjgCudaShape shape = {.key_width = width, .mode = HJG_MATCH_ALL, .build_rows = nbuild, .probe_rows = nprobe};
+	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+
+	hjg_cuda_strategy_choose(device, &shape, choices);
+	return choices[0] != NULL ? choices[0]->name : "none";
+}
+
+static void
+test_choice(void)
+{
+	const HjgCudaDevice large = {.multiprocessors = 132, .compute_capability = 90, .l2_bytes = 50u << 20, .shared_bytes = 232448};
+	const HjgCudaDevice small = {.multiprocessors = 40, .compute_capability = 75, .l2_bytes = 4u << 20, .shared_bytes = 65536};
+	const hjg_u64 million = 1u << 20;
+	struct
+	{
+		int			width;
+		hjg_u64		nbuild;
+		hjg_u64		nprobe;
+		const char *expected;
+	}			all[] = {
+		{4, 2 * million, 2 * million, "radix1"},
+		{4, 128 * million, 128 * million, "radix1"},
+		{4, 256 * million, 256 * million, "radix2"},
+		{8, 128 * million, 128 * million, "radix2"},
+		{16, 64 * million, 64 * million, "radix2"},
+		{4, million, 64 * million, "direct"},
+		{16, million / 4, 64 * million, "table"},
+		{4, 3ull << 30, million, "none"},
+		{4, 0, million, "none"},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+	{
+		const char *name = first_choice(&large, all[i].width, all[i].nbuild, all[i].nprobe);
+
+		claim(strcmp(name, all[i].expected) == 0, "%d-byte keys, %llu x %llu rows: %s is tried first, not %s", all[i].width,
+			  (unsigned long long) all[i].nbuild, (unsigned long long) all[i].nprobe, all[i].expected, name);
+	}
+	claim(strcmp(first_choice(&small, 4, 128 * million, 128 * million), "none") == 0,
+		  "with 64 KB of shared memory a block no partitions are joined");
+	for (int i = 0; hjg_cuda_strategies[i] != NULL; i++)
+		claim(hjg_cuda_strategy_named(hjg_cuda_strategies[i]->name) == hjg_cuda_strategies[i], "%s is found by its name",
+			  hjg_cuda_strategies[i]->name);
+	claim(hjg_cuda_strategy_named("nothing") == NULL, "no other name is");
+}
+
+/* ---- the joins ---- */
+
+typedef struct Joined
+{
+	HjgCudaLane *lane;
+	HjgCudaSide build;
+	HjgCudaSide probe;
+	HjgCudaPtr	pairs;
+	HjgCudaPtr	counters;
+	HjgPair    *found;			/* capacity + MARGIN_PAIRS */
+} Joined;
+
+static void
+must(HjgStatus status, const HjgCudaLane *lane)
+{
+	if (status == HJG_OK)
+		return;
+	printf("Bail out! %s: %s\n", hjg_status_text(status), lane->error);
+	exit(1);
+}
+
+/* In the order of row numbers if they have no gaps; else, and with_rows, with a column of row numbers. */
+static void
+upload(HjgCudaLane *lane, const Side *from, int width, bool with_rows, HjgCudaSide *to)
+{
+	hjg_u32    *rows = calloc(from->nrows + 1, sizeof(hjg_u32));
+	size_t		at = 0;
+
+	for (int s = 0; s < from->nsegments; s++)
+		with_rows |= from->segments[s].first_row + from->segments[s].nrows > from->nrows;
+	must(hjg_cuda_alloc(lane, ((size_t) from->nrows + 1) * (size_t) width, &to->keys), lane);
+	to->nrows = from->nrows;
+	for (int s = 0; s < from->nsegments; s++)
+	{
+		const HjgSegment *segment = &from->segments[s];
+		const size_t place = with_rows ? at : segment->first_row;
+
+		must(hjg_cuda_copy_in(lane, to->keys + place * (size_t) width, segment->keys, (size_t) segment->nrows * (size_t) width), lane);
+		for (hjg_u32 i = 0; i < segment->nrows; i++)
+			rows[at++] = segment->first_row + i;
+	}
+	if (with_rows)
+	{
+		must(hjg_cuda_alloc(lane, ((size_t) from->nrows + 1) * sizeof(hjg_u32), &to->rows), lane);
+		must(hjg_cuda_copy_in(lane, to->rows, rows, at * sizeof(hjg_u32)), lane);
+	}
+	must(hjg_cuda_wait(lane), lane);
+	free(rows);
+}
+
+static int
+compare_pairs(const void *a, const void *b)
+{
+	const HjgPair *x = a;
+	const HjgPair *y = b;
+
+	if (x->probe_row != y->probe_row)
+		return x->probe_row < y->probe_row ? -1 : 1;
+	return x->build_row < y->build_row ? -1 : x->build_row > y->build_row;
+}
+
+/* The key of a row number. */
+static const hjg_u8 *
+key_of(const Side *side, int width, hjg_u32 row)
+{
+	for (int s = 0; s < side->nsegments; s++)
+		if (row - side->segments[s].first_row < side->segments[s].nrows)
+			return (const hjg_u8 *) side->segments[s].keys + (size_t) (row - side->segments[s].first_row) * (size_t) width;
+	return NULL;
+}
+
+static bool
+same_pairs(const Case *c, HjgPair *found)
+{
+	qsort(found, c->nexpected, sizeof(HjgPair), compare_pairs);
+	for (hjg_u64 i = 0; i < c->nexpected; i++)
+	{
+		const hjg_u8 *build;
+
+		if (c->mode != HJG_MATCH_SEMI)
+		{
+			if (compare_pairs(&found[i], &c->expected[i]) != 0)
+				return false;
+			continue;
+		}
+		/* any one of the matches */
+		build = key_of(&c->build, c->width, found[i].build_row);
+		if (found[i].probe_row != c->expected[i].probe_row || build == NULL ||
+			memcmp(build, key_of(&c->probe, c->width, found[i].probe_row), (size_t) c->width) != 0)
+			return false;
+	}
+	return true;
+}
+
+static hjg_u64
+probe_into(Joined *joined, const HjgCudaStrategy *strategy, void *table, hjg_u64 capacity, hjg_u64 *checksum)
+{
+	const size_t bytes = (capacity + MARGIN_PAIRS) * sizeof(HjgPair);
+	HjgCudaOutput output = {.pairs = checksum == NULL ? joined->pairs : 0, .capacity = capacity, .counters = joined->counters};
+	hjg_u64		counters[2];
+
+	must(hjg_cuda_check(joined->lane, hjg_cuda.set_bytes(joined->pairs, CANARY, bytes, joined->lane->stream), "canary"), joined->lane);
+	must(hjg_cuda_zero(joined->lane, joined->counters, sizeof(counters)), joined->lane);
+	must(strategy->probe(joined->lane, table, &joined->probe, &output), joined->lane);
+	must(hjg_cuda_copy_out(joined->lane, joined->found, joined->pairs, bytes), joined->lane);
+	must(hjg_cuda_copy_out(joined->lane, counters, joined->counters, sizeof(counters)), joined->lane);
+	must(hjg_cuda_wait(joined->lane), joined->lane);
+	if (checksum != NULL)
+		*checksum = counters[1];
+	return counters[0];
+}
+
+static bool
+margin_is_clean(const HjgPair *margin)
+{
+	const hjg_u8 *bytes = (const hjg_u8 *) margin;
+
+	for (size_t i = 0; i < MARGIN_PAIRS * sizeof(HjgPair); i++)
+		if (bytes[i] != CANARY)
+			return false;
+	return true;
+}
+
+/* NULL, or what went wrong; *declined counts builds that said no. */
+static const char *
+join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, bool with_rows, int *declined)
+{
+	const HjgCudaShape shape = {
+		.key_width = c->width, .mode = c->mode, .build_rows = c->build.nrows, .probe_rows = c->probe.nrows
+	};
+	const char *wrong = NULL;
+	Joined		joined = {.lane = lane};
+	hjg_u64		checksum = 0;
+	HjgStatus	status;
+	void	   *table;
+
+	if (!strategy->suits(lane->device, &shape))
+		return NULL;
+	upload(lane, &c->build, c->width, with_rows, &joined.build);
+	upload(lane, &c->probe, c->width, with_rows, &joined.probe);
+	must(hjg_cuda_alloc(lane, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), lane);
+	must(hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &joined.counters), lane);
+	joined.found = malloc((c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair));
+	status = strategy->build(lane, &shape, &joined.build, &table);
+	if (status == HJG_ERR_INPUT)
+		(*declined)++;
+	else
+	{
+		must(status, lane);
+		for (hjg_u64 i = 0; i < c->nexpected && c->mode != HJG_MATCH_SEMI; i++)
+			checksum += hjg_checksum_pair(c->expected[i].probe_row, c->expected[i].build_row);
+		if (probe_into(&joined, strategy, table, c->nexpected, NULL) != c->nexpected)
+			wrong = "wrong number of pairs";
+		else if (!same_pairs(c, joined.found))
+			wrong = "wrong pairs";
+		else if (!margin_is_clean(joined.found + c->nexpected))
+			wrong = "written beyond the capacity";
+		else if (c->nexpected > 1 && (probe_into(&joined, strategy, table, c->nexpected / 2, NULL) <= c->nexpected / 2 ||
+									  !margin_is_clean(joined.found + c->nexpected / 2)))
+			wrong = "a small capacity is not kept";
+		else
+		{
+			hjg_u64		sum;
+
+			if (probe_into(&joined, strategy, table, 0, &sum) != c->nexpected || (c->mode != HJG_MATCH_SEMI && sum != checksum))
+				wrong = "wrong checksum";
+		}
+		strategy->free(lane, table);
+	}
+	must(hjg_cuda_wait(lane), lane);
+	hjg_cuda_free(lane, joined.build.keys);
+	hjg_cuda_free(lane, joined.build.rows);
+	hjg_cuda_free(lane, joined.probe.keys);
+	hjg_cuda_free(lane, joined.probe.rows);
+	hjg_cuda_free(lane, joined.pairs);
+	hjg_cuda_free(lane, joined.counters);
+	free(joined.found);
+	return wrong;
+}
+
+static void
+test_joins(HjgCudaLane *lane)
+{
+	static const hjg_u32 sizes[][2] = {{1, 1}, {1, 1000}, {1000, 1}, {255, 257}, {5000, 20000}, {30000, 20000}};
+	const int	nsizes = short_run ? 5 : 6;
+
+	for (int s = 0; hjg_cuda_strategies[s] != NULL; s++)
+		for (int w = 0; w < 3; w++)
+			for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+			{
+				const char *wrong = NULL;
+				int			declined = 0;
+				int			nruns = 0;
+
+				for (int i = 0; i < nsizes && wrong == NULL; i++)
+					for (int mode = 0; mode <= HJG_MATCH_ANTI && wrong == NULL; mode++)
+					{
+						/* products of hot keys grow with the square */
+						const hjg_u32 shrink = shape == KEYS_ONE_HOT_BOTH && sizes[i][0] > 1000 ? 20 : 1;
+						Case		c;
+
+						case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
+									sizes[i][0] / shrink, sizes[i][1] / shrink);
+						wrong = join_case(lane, hjg_cuda_strategies[s], &c, (i + mode) % 2 == 0, &declined);
+						nruns++;
+						if (wrong != NULL)
+							printf("# %s: mode %s, %u x %u rows\n", wrong, mode_names[mode], sizes[i][0], sizes[i][1]);
+						case_destroy(&c);
+					}
+				claim(wrong == NULL, "%s, %d-byte keys, %s: %d runs equal the reference, %d declined",
+					  hjg_cuda_strategies[s]->name, widths[w], key_shape_names[shape], nruns - declined, declined);
+			}
+}
+
+int
+main(int argc, char **argv)
+{
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
+	HjgCudaDevice *device;
+	HjgCudaGrant grant;
+	HjgCudaLane lane;
+	char		reason[128];
+	void	   *library;
+
+	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	test_choice();
+	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
+	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	if (infos[0].state != HJG_DEVICE_READY || (library != NULL && dlsym(library, "hjg_stub") != NULL))
+		printf("# no real device: the joins are not run\n");
+	else if ((device = hjg_cuda_enter(0, reason, sizeof(reason))) == NULL)
+		claim(false, "the device can be used: %s", reason);
+	else
+	{
+		must(hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool) / 2, NULL, 0, &grant), &lane);
+		must(hjg_cuda_lane_open(&lane, device, NULL, &grant), &lane);
+		test_joins(&lane);
+		must(hjg_cuda_wait(&lane), &lane);
+		claim(grant.used_bytes == 0, "all device memory was given back");
+		hjg_cuda_lane_close(&lane);
+		hjg_cuda_dismiss(&grant);
+	}
+	printf("1..%d\n", claims_passed + claims_failed);
+	return claims_failed > 0;
+}
