@@ -333,8 +333,14 @@ ROUND: while (1)
 		my $s = $case{settings};
 		$s->{work_mem} = HjgSchema::pick('64kB', '64kB', '256kB', '4MB');
 		$s->{hash_mem_multiplier} = 1 if rand() < 0.7;
-		$s->{max_parallel_workers_per_gather} = rand() < 0.85 ? 0 : 2;
-		if ($s->{max_parallel_workers_per_gather}) { $s->{$_} = 0 foreach qw(min_parallel_table_scan_size parallel_setup_cost parallel_tuple_cost); }
+		# every third schema is mostly joined by parallel plans
+		$s->{max_parallel_workers_per_gather} = rand() < ($seed % 3 == 0 ? 0.25 : 0.85) ? 0 : 1 + int(rand(4));
+		if ($s->{max_parallel_workers_per_gather})
+		{
+			$s->{$_} = 0 foreach qw(min_parallel_table_scan_size parallel_setup_cost parallel_tuple_cost);
+			$s->{parallel_leader_participation} = 'off' if rand() < 0.15;
+			$s->{enable_parallel_hash} = 'off' if rand() < 0.1;
+		}
 		$s->{join_collapse_limit} = 1 if rand() < 0.3;
 		$s->{from_collapse_limit} = 1 if rand() < 0.1;
 		$s->{geqo_threshold} = 2 if rand() < 0.1;
@@ -346,7 +352,7 @@ ROUND: while (1)
 		if (!$opt{baseline})
 		{
 			my $o = $case{ours};
-			$o->{'hjoin_gpu.embedded_rows'} = HjgSchema::pick(0, 0, 0, 100) if rand() < 0.6;
+			$o->{'hjoin_gpu.embedded_rows'} = HjgSchema::pick(0, 0, 0, 100, -1) if rand() < 0.6;
 			$o->{'hjoin_gpu.strategy'} = HjgSchema::pick('nop', 'radix') if rand() < 0.5;
 			$o->{'hjoin_gpu.device'} = HjgSchema::pick('cpu', 'auto') if rand() < 0.3;
 			$o->{'hjoin_gpu.cpu_threads'} = HjgSchema::pick(1, 2) if rand() < 0.2;
