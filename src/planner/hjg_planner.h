@@ -16,6 +16,8 @@
  *	qual				filters after null extension (pushed-down quals), likewise
  *	custom_exprs		HjgPlanExprs, lists of expressions over custom_scan_tlist
  *	custom_private		HjgPlanPrivate
+ * A parallel_aware node has children that each return a participant's share of the rows, and all
+ * participants join with one build side.
  * After setrefs every expression refers to scan tuple columns as INDEX_VAR.
  */
 #ifndef HJG_PLANNER_H

@@ -75,6 +75,8 @@ main(int argc, char **argv)
 	bool		spill_costs = true;
 	bool		filters_cost = true;
 	bool		direct_saves = true;
+	bool		sharing_divides = true;
+	bool		sharing_never_hides = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -120,6 +122,20 @@ main(int argc, char **argv)
 		direct_saves &= p.saved_probe_ns == shape.probe_rows * costs.scan_tuple_ns &&
 			p.saved_build_ns == shape.build_scan_rows * costs.scan_tuple_ns;
 
+		/* four participants, each with a quarter of the rows, against one */
+		more = shape;
+		more.participants = 4;
+		more.build_rows /= 4;
+		more.probe_rows /= 4;
+		more.build_scan_rows /= 4;
+		more.probe_scan_rows /= 4;
+		more.pairs /= 4;
+		hjg_model_predict(&costs, &shape, &p);
+		sum = p.marshal_build_ns + p.marshal_probe_ns + p.emit_ns;
+		sharing_never_hides &= total(more) * 4 >= p.total_ns * (1 - 1e-9);
+		hjg_model_predict(&costs, &more, &p);
+		sharing_divides &= fabs((p.marshal_build_ns + p.marshal_probe_ns + p.emit_ns) * 4 - sum) <= sum * 1e-9;
+
 		shape.spills = false;
 		more = shape;
 		more.spills = true;
@@ -130,6 +146,8 @@ main(int argc, char **argv)
 	ok(grows, "more rows never cost less");
 	ok(threads_help, "more threads never cost more");
 	ok(spill_costs, "temporary files cost");
+	ok(sharing_divides, "participants divide reading and emitting among them");
+	ok(sharing_never_hides, "and never save more than that");
 	ok(filters_cost, "rows that a filter drops cost where the node reads the table");
 	ok(direct_saves, "reading a table directly saves what core's scan of its rows takes");
 

@@ -1,0 +1,358 @@
+/*
+ * exec_share.c
+ *	  What the participants of a shared join hand to each other: build rows and
+ *	  their keys in memory, or partitions in shared files.
+ *
+ * Blocks.  Memory that all reach comes from the query's DSA area, in blocks that are chained by
+ * the participant that allocated them.  A block's name is its DSA pointer.
+ *
+ * Rows.  Row numbers are given out in ranges, each of which has one segment of keys and
+ * whole chunks of the row store; so nobody waits for a lock while rows are read.  A
+ * range may end early, which leaves a hole in the row numbers.
+ *
+ * When each of these functions may be called is said in exec_parallel.c.
+ */
+#include "postgres.h"
+
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+#include "executor/hjg_parallel.h"
+
+/* A participant tells the others of its memory when it has changed by so much. */
+#define TELL_BYTES 65536
+
+/* What a shared partition's file takes while rows are written to it: pages that core collects. */
+#define SHARED_FILE_BUFFER_BYTES (5 * BLCKSZ)
+
+/* Head of a block; the rest starts a cache line further. */
+typedef struct Block
+{
+	dsa_pointer next;
+} Block;
+
+#define BLOCK_HEAD_BYTES 64
+
+/* What a participant has filled: segments, then pieces of the store. */
+typedef struct Published
+{
+	uint32		nsegments;
+	uint32		npieces;
+} Published;
+
+#define PUBLISHED_SEGMENTS(p) ((HjgKeySegment *) ((char *) (p) + MAXALIGN(sizeof(Published))))
+#define PUBLISHED_PIECES(p) ((HjgStorePiece *) (PUBLISHED_SEGMENTS(p) + (p)->nsegments))
+
+/* ---------- blocks ---------- */
+
+void *
+hjg_share_at(HjgParallel *parallel, uint64 name)
+{
+	return (char *) dsa_get_address(parallel->area, (dsa_pointer) name) + BLOCK_HEAD_BYTES;
+}
+
+void *
+hjg_share_alloc(void *arg, size_t bytes, uint64 *name)
+{
+	HjgParallel *parallel = arg;
+	HjgMember	   *member = &parallel->shared->members[parallel->me];
+	dsa_pointer pointer = dsa_allocate_extended(parallel->area, BLOCK_HEAD_BYTES + bytes, DSA_ALLOC_HUGE);
+	Block	   *block = dsa_get_address(parallel->area, pointer);
+
+	block->next = member->blocks;
+	member->blocks = pointer;
+	*name = pointer;
+	return (char *) block + BLOCK_HEAD_BYTES;
+}
+
+void
+hjg_share_free(HjgParallel *parallel, HjgMember *member)
+{
+	while (DsaPointerIsValid(member->blocks))
+	{
+		dsa_pointer pointer = member->blocks;
+
+		member->blocks = ((Block *) dsa_get_address(parallel->area, pointer))->next;
+		dsa_free(parallel->area, pointer);
+	}
+	member->published = InvalidDsaPointer;
+}
+
+/* ---------- the shared load ---------- */
+
+void
+hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state)
+{
+	HjgParallelShared *shared = parallel->shared;
+	HjgRun	   *run = state->run;
+
+	state->build_rows = hjg_store_create_shared(state->load_context, state->inner.ncarried,
+												state->inner.columns, shared->chunk_rows, &parallel->sharing);
+	parallel->store = state->build_rows;
+	run->max_batches = Max(1, Min(HJG_BATCHES_IN_FLIGHT, HJG_JOB_BATCHES / shared->nmembers));
+	if (shared->has_job)
+		hjg_run_attach(run, shared->job, &shared->spec);
+	else
+		hjg_run_no_job(run, shared->no_job);
+}
+
+void
+hjg_parallel_next_range(HjgParallel *parallel, HjgKeySegment *segment, size_t *bytes)
+{
+	HjgParallelShared *shared = parallel->shared;
+
+	*bytes = (size_t) shared->range_rows * shared->key_width;
+	if (segment->keys == NULL)
+		segment->keys = hjg_share_alloc(parallel, *bytes, &segment->name);
+	segment->first_row = pg_atomic_fetch_add_u32(&shared->next_range, 1) * shared->range_rows;
+	hjg_store_seek(parallel->store, segment->first_row);
+}
+
+bool
+hjg_parallel_is_full(HjgParallel *parallel, size_t load_bytes)
+{
+	HjgParallelShared *shared = parallel->shared;
+	HjgMember	   *member = &shared->members[parallel->me];
+	uint64		nranges;
+	uint64		bytes;
+
+	if (pg_atomic_read_u32(&shared->npartitions) > 0)
+		return true;
+	if (load_bytes < member->told_bytes + TELL_BYTES)
+		return false;
+	bytes = pg_atomic_add_fetch_u64(&shared->bytes, load_bytes - member->told_bytes);
+	member->told_bytes = load_bytes;
+	/* everybody may take one more range until it looks again */
+	nranges = (uint64) pg_atomic_read_u32(&shared->next_range) + shared->nmembers;
+	return (double) bytes > (double) get_hash_memory_limit() * shared->nmembers ||
+		nranges * shared->range_rows > HJG_MAX_BUILD_ROWS;
+}
+
+void
+hjg_share_publish(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	const HjgKeyBuffer *keys = &state->run->build;
+	int			npieces;
+	const HjgStorePiece *pieces = hjg_store_pieces(state->build_rows, &npieces);
+	Published  *published;
+	uint64		name;
+
+	published = hjg_share_alloc(parallel, MAXALIGN(sizeof(Published)) + keys->nsegments * sizeof(HjgKeySegment) +
+							npieces * sizeof(HjgStorePiece), &name);
+	published->nsegments = keys->nsegments;
+	published->npieces = npieces;
+	if (keys->nsegments > 0)
+		memcpy(PUBLISHED_SEGMENTS(published), keys->segments, keys->nsegments * sizeof(HjgKeySegment));
+	if (npieces > 0)
+		memcpy(PUBLISHED_PIECES(published), pieces, npieces * sizeof(HjgStorePiece));
+	parallel->shared->members[parallel->me].published = name;
+}
+
+void
+hjg_share_sum_up(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = parallel->shared;
+	uint32		nranges = pg_atomic_read_u32(&shared->next_range);
+	uint64		nbits = (uint64) nranges * shared->range_rows;
+	uint32	   *range_nrows;
+	uint64	   *matched = NULL;
+	uint64		name;
+
+	range_nrows = hjg_share_alloc(parallel, Max(nranges, 1) * sizeof(uint32), &name);
+	shared->range_nrows = name;
+	memset(range_nrows, 0, nranges * sizeof(uint32));
+	if (state->track_build)
+	{
+		matched = hjg_share_alloc(parallel, (nbits / 64 + 1) * sizeof(uint64), &name);
+		shared->matched = name;
+		memset(matched, 0xFF, (nbits / 64 + 1) * sizeof(uint64));
+	}
+	shared->build_in_job = shared->has_job;
+	for (int i = 0; i < shared->nmembers; i++)
+	{
+		dsa_pointer pointer = shared->members[i].published;
+		const Published *published;
+
+		if (!DsaPointerIsValid(pointer))
+			continue;
+		published = hjg_share_at(parallel, pointer);
+		for (uint32 s = 0; s < published->nsegments; s++)
+		{
+			const HjgKeySegment *segment = &PUBLISHED_SEGMENTS(published)[s];
+
+			shared->nrows += segment->nrows;
+			range_nrows[segment->first_row / shared->range_rows] = segment->nrows;
+			if (segment->slab_ix == HJG_NO_SLAB)
+				shared->build_in_job = false;
+			if (matched == NULL)
+				continue;
+			/* ranges start at a word */
+			memset(matched + segment->first_row / 64, 0, segment->nrows / 64 * sizeof(uint64));
+			if (segment->nrows % 64 != 0)
+				matched[(segment->first_row + segment->nrows) / 64] = ~UINT64CONST(0) << segment->nrows % 64;
+		}
+	}
+}
+
+void
+hjg_share_take_in(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = parallel->shared;
+	HjgRun	   *run = state->run;
+	HjgMatchMode mode = hjg_load_mode(state);
+
+	state->report.build_rows += run->build.nrows;	/* what was read here */
+	run->build.nsegments = 0;
+	run->build.nrows = 0;
+	run->build.bytes = 0;
+	for (int i = 0; i < shared->nmembers; i++)
+	{
+		dsa_pointer pointer = shared->members[i].published;
+		const Published *published;
+
+		if (!DsaPointerIsValid(pointer))
+			continue;
+		published = hjg_share_at(parallel, pointer);
+		for (uint32 s = 0; s < published->nsegments; s++)
+		{
+			HjgKeySegment segment = PUBLISHED_SEGMENTS(published)[s];
+
+			segment.keys = segment.slab_ix != HJG_NO_SLAB ? hjg_job_slab_at(segment.slab_ix) :
+				hjg_share_at(parallel, segment.name);
+			hjg_run_import(run, &segment);
+		}
+		for (uint32 p = 0; p < published->npieces; p++)
+		{
+			const HjgStorePiece *piece = &PUBLISHED_PIECES(published)[p];
+
+			hjg_store_add_piece(state->build_rows, piece, hjg_share_at(parallel, piece->name));
+		}
+	}
+	if (run->build.nrows != shared->nrows)
+		elog(ERROR, "shared build side has %u rows instead of " UINT64_FORMAT, run->build.nrows, shared->nrows);
+	run->range_nrows = hjg_share_at(parallel, shared->range_nrows);
+	run->range_shift = pg_leftmost_one_pos32(shared->range_rows);
+	if (state->track_build)
+		state->build_matched = hjg_share_at(parallel, shared->matched);
+	/* some build keys found no place in the arena: nobody was refused anything else */
+	if (shared->has_job && !shared->build_in_job && !run->job_lost)
+		hjg_run_no_job(run, HJG_REASON_ARENA_FULL);
+	state->last_chunk = true;
+	hjg_run_build_done(run, mode);
+}
+
+/* ---------- partitions ---------- */
+
+void
+hjg_share_attach_partitions(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = parallel->shared;
+	size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
+	int			key_width = state->inner.codec->key_width;
+	char	   *place = dsa_get_address(parallel->area, shared->places);
+	MemoryContext old;
+
+	if (state->partition_context == NULL)
+		state->partition_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt,
+														 "GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(state->partition_context);
+	parallel->npartitions = (int) pg_atomic_read_u32(&shared->npartitions);
+	parallel->partitions = palloc(parallel->npartitions * sizeof(HjgPartition *));
+	for (int i = 0; i < parallel->npartitions; i++, place += 2 * file_bytes)
+		parallel->partitions[i] =
+			hjg_partition_adopt(hjg_spill_attach(place, parallel->me, &shared->files, state->inner.spill_desc,
+												 key_width),
+								hjg_spill_attach(place + file_bytes, parallel->me, &shared->files,
+												 state->outer.spill_desc, key_width));
+	state->routes = parallel->partitions;
+	state->nroutes = parallel->npartitions;
+	MemoryContextSwitchTo(old);
+}
+
+void
+hjg_parallel_route(HjgJoinState *state, double load_bytes)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = parallel->shared;
+
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u32(&shared->npartitions) == 0)
+	{
+		double		bytes = Max(load_bytes * shared->nmembers, 2.0 * pg_atomic_read_u64(&shared->bytes));
+		int			npartitions = hjg_partition_count(bytes, SHARED_FILE_BUFFER_BYTES);
+		size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
+		char	   *place;
+
+		shared->places = dsa_allocate_extended(parallel->area, npartitions * 2 * file_bytes, DSA_ALLOC_HUGE);
+		place = dsa_get_address(parallel->area, shared->places);
+		for (int i = 0; i < npartitions; i++, place += 2 * file_bytes)
+		{
+			char		name[NAMEDATALEN];
+
+			snprintf(name, sizeof(name), "b%d", i);
+			hjg_spill_shared_init(place, shared->nmembers, parallel->me, state->inner.codec->key_width,
+								  &shared->files, name);
+			name[0] = 'p';
+			hjg_spill_shared_init(place + file_bytes, shared->nmembers, parallel->me,
+								  state->inner.codec->key_width, &shared->files, name);
+		}
+		state->report.npartitions += npartitions;
+		hjg_service_count(HJG_COUNT_PARTITIONED, 1);
+		pg_write_barrier();
+		pg_atomic_write_u32(&shared->npartitions, (uint32) npartitions);
+	}
+	LWLockRelease(&shared->lock);
+	hjg_share_attach_partitions(state);
+}
+
+void
+hjg_parallel_unload(HjgParallel *parallel)
+{
+	HjgMember	   *member = &parallel->shared->members[parallel->me];
+
+	parallel->store = NULL;
+	hjg_share_free(parallel, member);
+	pg_atomic_fetch_sub_u64(&parallel->shared->bytes, member->told_bytes);
+	member->told_bytes = 0;
+}
+
+void
+hjg_parallel_routed(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+
+	for (int i = 0; i < parallel->npartitions; i++)
+	{
+		hjg_spill_end_write(parallel->partitions[i]->probe);
+		state->report.spilled_bytes += hjg_spill_bytes(parallel->partitions[i]->build) +
+			hjg_spill_bytes(parallel->partitions[i]->probe);
+	}
+	state->routes = NULL;
+	state->nroutes = 0;
+}
+
+bool
+hjg_parallel_claim(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	MemoryContext old;
+	uint32		ix;
+
+	if (parallel == NULL)
+		return false;
+	ix = pg_atomic_fetch_add_u32(&parallel->shared->next_partition, 1);
+	if (ix >= (uint32) parallel->npartitions)
+		return false;
+	old = MemoryContextSwitchTo(state->partition_context);
+	state->partitions = lappend(state->partitions, parallel->partitions[ix]);
+	MemoryContextSwitchTo(old);
+	parallel->partitions[ix] = NULL;
+	return true;
+}

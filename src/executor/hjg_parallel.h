@@ -1,0 +1,108 @@
+/*
+ * hjg_parallel.h
+ *	  What participants of a shared join have in common, and each one's part of it.
+ *
+ * Private to exec_parallel.c, which has the protocol, and exec_share.c.
+ */
+#ifndef HJG_PARALLEL_H
+#define HJG_PARALLEL_H
+
+#include "postgres.h"
+
+#include "storage/barrier.h"
+#include "storage/dsm.h"
+#include "storage/lwlock.h"
+#include "storage/sharedfileset.h"
+#include "utils/dsa.h"
+
+#include "executor/hjg_executor.h"
+
+/* Rows of a range when keys do not go to slabs; a range in a slab fills it. */
+#define HJG_RANGE_ROWS 16384
+
+/* Phases of the barrier; see exec_parallel.c. */
+typedef enum HjgParallelPhase
+{
+	HJG_PARALLEL_READ,
+	HJG_PARALLEL_SHARE,
+	HJG_PARALLEL_ROUTE,
+	HJG_PARALLEL_JOIN,
+	HJG_PARALLEL_OVER
+} HjgParallelPhase;
+
+/* Written by its participant alone; read by others behind the barrier, or by the leader at the end. */
+typedef struct HjgMember
+{
+	dsa_pointer blocks;			/* chain of all that it allocated */
+	dsa_pointer published;
+	uint64		told_bytes;		/* its part of bytes below */
+	bool		reported;
+	HjgReport	report;
+} HjgMember;
+
+typedef struct HjgParallelShared
+{
+	/* set by the leader */
+	int			nmembers;		/* the leader and all workers that were planned */
+	dsm_handle	segment;
+	bool		has_job;
+	HjgJobName	job;
+	HjgJobSpec	spec;
+	HjgReason	no_job;			/* why there is none */
+	int			key_width;
+	uint32		range_rows;
+	double		chunk_rows;		/* of the store */
+	SharedFileSet files;
+
+	Barrier		barrier;
+	pg_atomic_uint32 next_range;
+	pg_atomic_uint32 next_block;	/* of variable-length values */
+	pg_atomic_uint64 bytes;		/* of all that is in memory */
+
+	/* set by whoever is elected in SHARE */
+	bool		build_in_job;
+	uint64		nrows;
+	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
+	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
+
+	/* partitions */
+	LWLock		lock;			/* of whoever makes them */
+	pg_atomic_uint32 npartitions;	/* 0: all in memory */
+	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
+	pg_atomic_uint32 next_partition;	/* to claim */
+
+	HjgMember	members[FLEXIBLE_ARRAY_MEMBER];
+} HjgParallelShared;
+
+struct HjgParallel
+{
+	HjgParallelShared *shared;
+	dsa_area   *area;
+	MemoryContext context;		/* this struct's */
+	int			me;				/* the leader is 0 */
+	bool		attached;		/* to the barrier */
+	HjgJob	   *owned;			/* leader */
+	HjgStore   *store;			/* of the load that is being read */
+	HjgSharing	sharing;
+	HjgPartition **partitions;	/* NULL where claimed; in the partition context */
+	int			npartitions;
+};
+
+/* exec_share.c: blocks of memory that all participants reach */
+extern void *hjg_share_alloc(void *arg, size_t bytes, uint64 *name);
+extern void *hjg_share_at(HjgParallel *parallel, uint64 name);
+/* All that a member allocated. */
+extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
+
+/* exec_share.c: the load */
+/* Leave for the others where to find what was filled here. */
+extern void hjg_share_publish(HjgJoinState *state);
+/* Everything is published: count it, and make the bits of build rows. */
+extern void hjg_share_sum_up(HjgJoinState *state);
+/* Take in all that was published: from here on this is a load like any other. */
+extern void hjg_share_take_in(HjgJoinState *state);
+
+/* exec_share.c: this process's view of the shared partitions; rows are routed to them */
+extern void hjg_share_attach_partitions(HjgJoinState *state);
+
+#endif							/* HJG_PARALLEL_H */
