@@ -47,11 +47,11 @@ SHLIB_LINK += -pthread
 
 # Plain C objects of the device program: own flags, no server headers.
 DEVICE_CC ?= $(CC)
-DEVICE_CFLAGS = -std=gnu11 -O3 -g -Wall -Wextra -Werror -Wno-unused-parameter -pthread -fPIC -Isrc
-build/%.o: src/%.c $(wildcard src/*/*.h)
+DEVICE_CFLAGS = -std=gnu11 -O3 -g -Wall -Wextra -Werror -Wno-unused-parameter -pthread -fPIC -Isrc -I.
+build/%.o: src/%.c $(wildcard src/*/*.h kernels/hjg_*)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
-$(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h)
+$(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/hjg_*)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 $(pg_srcs:.c=.o): $(wildcard src/*/*.h)
 
@@ -109,9 +109,9 @@ print-%:
 # --- end of commands and tests ---
 
 # ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
-engine_test_srcs = $(wildcard src/engine/*.c) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
-engine_test_hdrs = $(wildcard src/layout/*.h src/engine/*.h test/engine/*.h)
-ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -Itest/engine
+engine_test_srcs = $(wildcard src/engine/*.c src/model/*.c) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
+engine_test_hdrs = $(wildcard src/layout/*.h src/engine/*.h src/model/*.h kernels/hjg_* test/engine/*.h)
+ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -I. -Itest/engine
 
 build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)
 	@mkdir -p $(@D)
@@ -123,9 +123,9 @@ build/test_engine_tsan: $(engine_test_srcs) $(engine_test_hdrs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=thread -o $@ $(engine_test_srcs) -lm
 
-build/bench_engine: $(wildcard src/engine/*.c) test/engine/bench_main.c $(engine_test_hdrs)
+build/bench_engine: $(wildcard src/engine/*.c src/model/*.c) test/engine/bench_main.c $(engine_test_hdrs)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(wildcard src/engine/*.c) test/engine/bench_main.c -lm
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(wildcard src/engine/*.c src/model/*.c) test/engine/bench_main.c -lm
 
 check-engine: build/test_engine build/test_engine_asan
 	build/test_engine
@@ -176,11 +176,21 @@ check-cuda: build/test_cuda build/test_resident build/stub/libcuda.so.1
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 
+# ---- check-opencl: the coupled engine on an OpenCL device, if there is one ----
+build/test_opencl: test/device/test_opencl.c test/engine/test_support.c test/engine/test_coupled.c $(wildcard test/engine/*.h) $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
+check-opencl: build/test_opencl
+	build/test_opencl
+.PHONY: check-opencl
+# ---- end of check-opencl ----
+
 # ---- model tests ----
-build/test_model: test/model/test_model.c $(wildcard src/model/*.[ch])
+build/test_%: test/model/test_%.c $(wildcard src/model/*.[ch])
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^) -lm
-check-model: build/test_model
+check-model: build/test_model build/test_coupled_model
 	build/test_model
+	build/test_coupled_model
 .PHONY: check-model
 # ---- end of model tests ----

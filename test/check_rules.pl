@@ -33,7 +33,8 @@ my %may = (
 	base => [],
 	model => ['layout'],
 	arena => ['layout'],
-	engine => [ 'layout', 'arena', 'model' ],
+	engine => [ 'layout', 'arena', 'model', 'kernels' ],
+	kernels => ['layout'],
 	device => [ 'engine', 'arena', 'model', 'layout', 'service' ],
 	service => [ 'arena', 'base', 'layout', 'engine' ],
 	marshal => [ 'arena', 'base', 'layout', 'service' ],
@@ -84,12 +85,12 @@ foreach my $room (@pure)
 	@bad = ();
 	foreach my $file (grep { m{^src/$room/} && !/_pg\.[ch]$/ } @sources)
 	{
-		my $out = `$cc -std=gnu11 -Isrc -MM -MG -x c '$file' 2>&1`;
+		my $out = `$cc -std=gnu11 -Isrc -I. -MM -MG -x c '$file' 2>&1`;
 		push @bad, "$file: $1" if $out =~ m{((?:\S*/)?(?:postgres|c|fmgr|postgres_ext)\.h)\b};
 		push @bad, "$file: $out" if $?;
 		# a header without a guard is a template, to be included with macros set
 		next unless $file =~ /\.h$/ && slurp($file) =~ /^#ifndef\s+HJG_/m;
-		$out = `$cc -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Isrc -fsyntax-only -x c '$file' 2>&1`;
+		$out = `$cc -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Isrc -I. -fsyntax-only -x c '$file' 2>&1`;
 		push @bad, "$file does not compile by itself: $out" if $?;
 	}
 	ok(!@bad, "room $room does not know postgres.h, and its headers stand alone", @bad);

@@ -75,6 +75,9 @@ install_packages() {
 				[ -n "$PG_SHAREDIR" ] && [ -f "$PG_SHAREDIR/extension/pgtap.control" ] ||
 					[ -f "/usr/share/postgresql/$v/extension/pgtap.control" ] || missing+=("postgresql-$v-pgtap")
 				command -v valgrind >/dev/null || missing+=(valgrind)
+				[ -f /usr/include/CL/cl.h ] || missing+=(opencl-headers)
+				compgen -G '/etc/OpenCL/vendors/*.icd' >/dev/null || missing+=(pocl-opencl-icd)
+				ldconfig -p 2>/dev/null | grep -q libOpenCL.so.1 || missing+=(ocl-icd-libopencl1)
 				;;
 			lint)
 				command -v cppcheck >/dev/null || missing+=(cppcheck)

@@ -156,6 +156,7 @@ part arena 180 run_arena
 part model 60 run_target check-model
 part device 120 run_device
 part cuda 120 run_target check-cuda
+part opencl 180 run_target check-opencl
 part regress 300 run_regress
 part isolation 180 run_isolation
 part pgtap 180 run_pgtap

@@ -28,7 +28,7 @@ inside=$(find src -name '*.c' | grep -vxF -f <(printf '%s\n' $pure))
 cppcheck_run() {
 	cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -j"$JOBS" \
 		--suppress=missingInclude --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=autoVariables --suppress=pointerSize --suppress=normalCheckLevelMaxBranches \
-		-Isrc "$@"
+		-Isrc -I. "$@"
 }
 # shellcheck disable=SC2086
 cppcheck_run $pure >"$WORK/log/cppcheck_pure" 2>&1

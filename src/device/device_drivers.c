@@ -75,7 +75,12 @@ static HjgStatus
 cpu_build(int device, const HjgEnv *env, const HjgJoinSpec *spec,
 		  const HjgSegment *segments, int nsegments, void **join)
 {
-	return hjg_join_build(env, spec, segments, nsegments, (HjgJoin **) join);
+	HjgJoinSpec own = *spec;
+
+	/* a strategy of another engine is none of ours */
+	if ((unsigned) own.strategy > HJG_CPU_RADIX)
+		own.strategy = HJG_CPU_AUTO;
+	return hjg_join_build(env, &own, segments, nsegments, (HjgJoin **) join);
 }
 
 static HjgStatus
@@ -119,6 +124,7 @@ static const HjgDriver cpu_driver = {
 static const HjgDriver *const drivers[] = {
 	&cpu_driver,
 	&hjg_cuda_driver,
+	&hjg_opencl_driver,
 };
 
 #define NDRIVERS (sizeof(drivers) / sizeof(drivers[0]))

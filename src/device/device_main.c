@@ -15,10 +15,12 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "device/hjg_cuda.h"
 #include "device/hjg_device.h"
+#include "device/hjg_opencl.h"
 #include "engine/hjg_engine_bench.h"
 
 #define PROGRAM_VERSION "1.0"
@@ -41,6 +43,7 @@ usage(void)
 		   "                  measure joins of what lies in device memory: --list, --case TEXT,\n"
 		   "                  --rows FACTOR, --strategy NAME, --all, --reps N\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
+		   "  --cache-dir=DIR where OpenCL drivers may keep built programs\n"
 		   "  --help          show this help\n"
 		   "  --version       show the version\n\n"
 		   "Given by the server:\n"
@@ -85,6 +88,14 @@ offer_to_oom_killer(void)
 		return;
 	(void) !write(fd, "300", 3);
 	close(fd);
+}
+
+/* PoCL compiles at run time and keeps what it compiled below this directory. */
+static void
+set_cache_dir(const char *path)
+{
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		setenv("POCL_CACHE_DIR", path, 1);
 }
 
 static int
@@ -162,16 +173,18 @@ main(int argc, char **argv)
 {
 	enum
 	{
-		OPT_BENCH = 1, OPT_LIST, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_ARENA, OPT_SOCKET, OPT_EPOCH,
+		OPT_BENCH = 1, OPT_CACHE_DIR, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_ARENA, OPT_SOCKET, OPT_EPOCH,
 		OPT_PARENT
 	};
 	static const struct option options[] = {
 		{"arena-fd", required_argument, NULL, OPT_ARENA},
 		{"bench", no_argument, NULL, OPT_BENCH},
+		{"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
 		{"epoch", required_argument, NULL, OPT_EPOCH},
 		{"help", no_argument, NULL, OPT_HELP},
 		{"list", no_argument, NULL, OPT_LIST},
 		{"parent", required_argument, NULL, OPT_PARENT},
+		{"probe-opencl", no_argument, NULL, OPT_PROBE_OPENCL},
 		{"self-test", no_argument, NULL, OPT_SELF_TEST},
 		{"socket-fd", required_argument, NULL, OPT_SOCKET},
 		{"threads", required_argument, NULL, OPT_THREADS},
@@ -209,6 +222,9 @@ main(int argc, char **argv)
 			case OPT_PARENT:
 				bad = parse_number(optarg, &parent);
 				break;
+			case OPT_CACHE_DIR:
+				set_cache_dir(optarg);
+				break;
 			case '?':
 				return EXIT_USAGE;
 			default:
@@ -242,6 +258,8 @@ main(int argc, char **argv)
 									argc - optind, argv + optind);
 		case OPT_LIST:
 			return hjg_device_list();
+		case OPT_PROBE_OPENCL:
+			return hjg_cl_probe_main();
 		case OPT_SELF_TEST:
 			return hjg_device_self_test(serve.nthreads);
 	}

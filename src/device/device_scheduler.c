@@ -197,7 +197,8 @@ run_build(Task *task, HjgJobSlot *job)
 	hjg_fault_here(HJG_PHASE_BUILD, env_poll, task);
 	if ((job->key_width != HJG_KEY_WIDTH_4 && job->key_width != HJG_KEY_WIDTH_8 &&
 		 job->key_width != HJG_KEY_WIDTH_16) ||
-		job->mode > HJG_MATCH_ANTI || job->strategy > HJG_CPU_RADIX)
+		job->mode > HJG_MATCH_ANTI ||
+		(job->strategy > HJG_CPU_RADIX && hjg_coupled_strategy_name((int) job->strategy) == NULL))
 		return HJG_ERR_INPUT;
 	task->driver = hjg_driver_of((int) job->device_ix, &number);
 	if (task->driver == NULL)

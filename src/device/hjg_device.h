@@ -50,6 +50,8 @@ typedef struct HjgDriver
 	void		(*free) (void *join);
 } HjgDriver;
 
+extern const HjgDriver hjg_opencl_driver;	/* device_opencl.c */
+
 /*
  * Open all drivers and fill in the arena's or another table of HJG_MAX_DEVICES entries, at
  * places that belong to the drivers; entries between them are absent.  What

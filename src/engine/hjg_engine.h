@@ -111,6 +111,25 @@ typedef enum HjgCpuStrategy
 	HJG_CPU_RADIX				/* in radix partitions of cache size */
 } HjgCpuStrategy;
 
+/* Algorithms of the coupled engine (hjg_coupled.h); their values are none of HjgCpuStrategy. */
+typedef enum HjgCoupledStrategy
+{
+	HJG_COUPLED_SHJ_OL = 32,	/* no partitioning; each step on one processor */
+	HJG_COUPLED_SHJ_DD,			/* one ratio a phase */
+	HJG_COUPLED_SHJ_PL,			/* one ratio a step, pipelined */
+	HJG_COUPLED_SHJ_BASIC_UNIT, /* chunks taken by whoever is free */
+	HJG_COUPLED_PHJ_OL,			/* the same after radix partitioning */
+	HJG_COUPLED_PHJ_DD,
+	HJG_COUPLED_PHJ_PL,
+	HJG_COUPLED_PHJ_BASIC_UNIT
+} HjgCoupledStrategy;
+
+#define HJG_COUPLED_FIRST HJG_COUPLED_SHJ_OL
+#define HJG_COUPLED_LAST HJG_COUPLED_PHJ_BASIC_UNIT
+
+/* Name of a strategy, such as "phj_pl"; NULL if it is none of this engine. */
+extern const char *hjg_coupled_strategy_name(int strategy);
+
 typedef struct HjgJoinSpec
 {
 	int			key_width;		/* 4, 8 or 16 */

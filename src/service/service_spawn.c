@@ -97,7 +97,8 @@ hjg_spawn_device(int *sock, int *error)
 	char		epoch_arg[32];
 	char		threads_arg[32];
 	char		parent_arg[32];
-	char	   *argv[] = {unconstify(char *, path), arena_arg, socket_arg, epoch_arg, threads_arg, parent_arg, NULL};
+	char		cache_arg[MAXPGPATH + 32];
+	char	   *argv[] = {unconstify(char *, path), arena_arg, socket_arg, epoch_arg, threads_arg, parent_arg, cache_arg, NULL};
 	int			sockets[2];
 	sigset_t	all;
 	sigset_t	saved;
@@ -119,6 +120,9 @@ hjg_spawn_device(int *sock, int *error)
 	snprintf(epoch_arg, sizeof(epoch_arg), "--epoch=%u", hjg_arena_map.control->epoch);
 	snprintf(threads_arg, sizeof(threads_arg), "--threads=%d", hjg_cpu_threads);
 	snprintf(parent_arg, sizeof(parent_arg), "--parent=%d", (int) MyProcPid);
+
+	/* what drivers compile for this machine's devices */
+	snprintf(cache_arg, sizeof(cache_arg), "--cache-dir=%s/hjoin_gpu.cache", DataDir);
 
 	/* the child must not run our handlers */
 	sigfillset(&all);

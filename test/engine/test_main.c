@@ -4,6 +4,7 @@
  */
 #include <time.h>
 
+#include "hjg_test_coupled.h"
 #include "hjg_test_engine.h"
 
 int
@@ -23,6 +24,7 @@ main(int argc, char **argv)
 	test_join();
 	test_resume();
 	test_faults();
+	test_coupled();
 	printf("1..%d\n", claims_passed + claims_failed);
 	printf("# %d passed, %d failed\n", claims_passed, claims_failed);
 	return claims_failed > 0;

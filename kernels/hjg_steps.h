@@ -1,0 +1,476 @@
+/*
+ * hjg_steps.h
+ *	  The steps of the coupled engine's joins, one row at a time: the common
+ *	  subset of C99 and OpenCL C.
+ *
+ * Steps b1-b4, p1-p4 and n1-n3 of He, Lu and He, "Revisiting Co-Processing for
+ * Hash Joins on the Coupled CPU-GPU Architecture", section 3.1.  What is written here
+ * is compiled twice: into loops of CPU threads (src/engine/engine_steps.c) and into
+ * the kernels of an OpenCL device (hjg_steps.cl).  Both may run on different rows
+ * of one step at the same time, over the same memory.
+ *
+ * Memory.  Two regions, addressed by offsets (HjgStepArgs) from their starts, since the
+ * two sides need not see them at one address:
+ *		table	bucket headers, key nodes, rid nodes, allocator; lives as long as the join
+ *		work	one array an attribute, indexed by row: mixed key, row number, bucket
+ *				or partition number, node, count, offset; of the rows at hand
+ * and a third one that belongs to the caller: keys, or a page of result pairs.
+ *
+ * Hash table.  A bucket header has the number of tuples in the bucket and the head
+ * of its key list; a key list has one node for each different key; a key node has
+ * the head of its rid list and its length; a rid node has a build row number.
+ * References are index + 1, 0 ends a list, so nothing is encoded as a key.  Keys
+ * are stored mixed (hjg_hash.h): a bijection, so equal mixes are equal keys.
+ *
+ * Atomics.  Words that several workers change are changed by 32-bit atomics
+ * only.  A key node is complete before the compare-and-swap that publishes it.
+ */
+#ifndef HJG_STEPS_H
+#define HJG_STEPS_H
+
+#include "layout/hjg_hash.h"
+#include "layout/hjg_layout.h"
+
+#ifdef __OPENCL_VERSION__
+#define HJG_GLOBAL __global
+#define HJG_STEP_FN static inline
+#define hjg_step_add(p, v) atomic_add((volatile __global hjg_u32 *) (p), v)
+#define hjg_step_or(p, v) atomic_or((volatile __global hjg_u32 *) (p), v)
+#define hjg_step_swap(p, v) atomic_xchg((volatile __global hjg_u32 *) (p), v)
+#define hjg_step_cas(p, old, v) atomic_cmpxchg((volatile __global hjg_u32 *) (p), old, v)
+#define hjg_step_load(p) (*(volatile __global hjg_u32 *) (p))
+#define hjg_step_publish() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#else
+#define HJG_GLOBAL
+#define HJG_STEP_FN static inline __attribute__((always_inline))
+#define hjg_step_add(p, v) __atomic_fetch_add(p, v, __ATOMIC_RELAXED)
+#define hjg_step_or(p, v) __atomic_fetch_or(p, v, __ATOMIC_RELAXED)
+#define hjg_step_swap(p, v) __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL)
+#define hjg_step_load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define hjg_step_publish() ((void) 0)	/* the compare-and-swap releases */
+static inline hjg_u32
+hjg_step_cas(hjg_u32 *p, hjg_u32 old, hjg_u32 value)
+{
+	__atomic_compare_exchange_n(p, &old, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return old;
+}
+#endif
+
+/*
+ * A key list that is longer than this means that the keys were chosen to collide:
+ * the engine then gives the join to the cpu engine, whose buckets do not degrade.
+ */
+#define HJG_STEP_MAX_LIST 256
+
+/* Allocator.flags */
+#define HJG_STEP_LONG_LIST 1u
+#define HJG_STEP_NO_ROOM 2u
+
+typedef struct HjgStepHeader
+{
+	hjg_u32		ntuples;
+	hjg_u32		keys;			/* reference of the first key node */
+} HjgStepHeader;
+
+/* A key node; a key of 8 or 16 bytes follows, one of 4 bytes is in key4. */
+typedef struct HjgStepKeyNode
+{
+	hjg_u32		next;			/* reference */
+	hjg_u32		rids;			/* reference of the first rid node */
+	hjg_u32		nrids;
+	hjg_u32		key4;
+} HjgStepKeyNode;
+
+typedef struct HjgStepRidNode
+{
+	hjg_u32		next;			/* reference */
+	hjg_u32		row;
+} HjgStepRidNode;
+
+/*
+ * Nodes are handed out from the pre-allocated arrays: blocks of block_nodes by
+ * one global pointer for each array, and nodes out of the worker's block by a
+ * local one (section 3.3).  block_nodes <= 1: every node by the global pointer.
+ */
+typedef struct HjgStepAllocator
+{
+	hjg_u32		next_key;		/* global pointers: nodes handed out */
+	hjg_u32		next_rid;
+	hjg_u32		flags;
+	hjg_u32		pad;
+} HjgStepAllocator;
+
+/* What a worker (a CPU thread, a work group) has left of its blocks. */
+typedef struct HjgStepBlocks
+{
+	hjg_u32		key;
+	hjg_u32		key_end;
+	hjg_u32		rid;
+	hjg_u32		rid_end;
+} HjgStepBlocks;
+
+/* All offsets are in bytes. */
+typedef struct HjgStepArgs
+{
+	/* in table */
+	hjg_u64		allocator_off;
+	hjg_u64		blocks_off;		/* HjgStepBlocks, one a worker */
+	hjg_u64		headers_off[2]; /* shared table: both the same */
+	hjg_u64		key_nodes_off;
+	hjg_u64		rid_nodes_off;
+	/* in work */
+	hjg_u64		mixed_off;
+	hjg_u64		rows_off;
+	hjg_u64		buckets_off;
+	hjg_u64		nodes_off;		/* n2: position in the partition; p2: list; b3, p3: key node */
+	hjg_u64		counts_off;		/* p2: tuples of the bucket; p3: pairs */
+	hjg_u64		offsets_off;	/* p4: index of the first pair */
+	hjg_u64		order_off;		/* p3, p4: which row comes when; 0: in order */
+	hjg_u64		parts_off;		/* n2, n3: partition headers, one for each stripe */
+	hjg_u64		dst_mixed_off;	/* n3 */
+	hjg_u64		dst_rows_off;
+	/* numbers */
+	hjg_u32		bits;			/* of bucket or partition numbers */
+	hjg_u32		first_index;	/* b1, p1, n1: index of the first key in the arrays */
+	hjg_u32		first_row;		/* its row number */
+	hjg_u32		split_row;		/* rows from here on go to the second table */
+	hjg_u32		mode;			/* HjgMatchMode */
+	hjg_u32		block_nodes;
+	hjg_u32		max_keys;		/* nodes that there are */
+	hjg_u32		max_rids;
+	hjg_u32		first_worker;
+	hjg_u32		page_first;		/* p4: index of the page's first pair */
+	hjg_u32		page_pairs;
+	hjg_u32		pad;
+} HjgStepArgs;
+
+/* Rows of a stripe lie together, so that threads seldom meet at one counter. */
+#define HJG_STEP_STRIPES 8
+#define HJG_STEP_STRIPE_SHIFT 12
+
+HJG_STEP_FN hjg_u32
+hjg_step_part_index(hjg_u32 partition, hjg_u32 row)
+{
+	return partition * HJG_STEP_STRIPES + ((row >> HJG_STEP_STRIPE_SHIFT) & (HJG_STEP_STRIPES - 1));
+}
+
+#define hjg_step_words(base, off) ((HJG_GLOBAL hjg_u32 *) ((base) + (off)))
+
+HJG_STEP_FN hjg_u32
+hjg_step_key_node_bytes(int width)
+{
+	return width == 4 ? 16 : width == 8 ? 24 : 32;
+}
+
+HJG_STEP_FN HJG_GLOBAL HjgStepKeyNode *
+hjg_step_key_node(int width, HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args, hjg_u32 ref)
+{
+	return (HJG_GLOBAL HjgStepKeyNode *)
+		(table + args->key_nodes_off + (hjg_u64) (ref - 1) * hjg_step_key_node_bytes(width));
+}
+
+HJG_STEP_FN HJG_GLOBAL HjgStepHeader *
+hjg_step_header(HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args, hjg_u32 bucket, hjg_u32 row)
+{
+	return (HJG_GLOBAL HjgStepHeader *) (table + args->headers_off[row >= args->split_row]) + bucket;
+}
+
+/* The first bits (1 to 31) of a mixed key. */
+HJG_STEP_FN hjg_u32
+hjg_step_prefix(int width, hjg_u64 high, hjg_u32 bits)
+{
+	return width == 4 ? (hjg_u32) high >> (32 - bits) : (hjg_u32) (high >> (64 - bits));
+}
+
+HJG_STEP_FN hjg_u64
+hjg_step_high(int width, HJG_GLOBAL const hjg_u8 *mixed, hjg_u32 i)
+{
+	if (width == 4)
+		return ((HJG_GLOBAL const hjg_u32 *) mixed)[i];
+	return ((HJG_GLOBAL const hjg_u64 *) mixed)[width == 8 ? i : 2 * (hjg_u64) i];
+}
+
+HJG_STEP_FN hjg_u64
+hjg_step_low(HJG_GLOBAL const hjg_u8 *mixed, hjg_u32 i)
+{
+	return ((HJG_GLOBAL const hjg_u64 *) mixed)[2 * (hjg_u64) i + 1];
+}
+
+/*
+ * b1, p1, n1 on keys of the caller: mixed key, row number, bucket or partition
+ * number.  i counts from the first key; reads and writes 2 * width + 8 bytes.
+ */
+HJG_STEP_FN void
+hjg_step_hash(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, HJG_GLOBAL const hjg_u8 *keys,
+			  hjg_u32 i)
+{
+	const hjg_u32 at = args->first_index + i;
+	hjg_u64		high;
+
+	if (width == 4)
+	{
+		high = hjg_mix32(((HJG_GLOBAL const hjg_u32 *) keys)[i]);
+		((HJG_GLOBAL hjg_u32 *) (work + args->mixed_off))[at] = (hjg_u32) high;
+	}
+	else if (width == 8)
+	{
+		high = hjg_mix64(((HJG_GLOBAL const hjg_u64 *) keys)[i]);
+		((HJG_GLOBAL hjg_u64 *) (work + args->mixed_off))[at] = high;
+	}
+	else
+	{
+		HJG_GLOBAL hjg_u64 *to = (HJG_GLOBAL hjg_u64 *) (work + args->mixed_off) + 2 * (hjg_u64) at;
+		const hjg_u64 low = ((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i + 1];
+
+		high = hjg_mix128(((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i], low);
+		to[0] = high;
+		to[1] = low;
+	}
+	hjg_step_words(work, args->rows_off)[at] = args->first_row + i;
+	hjg_step_words(work, args->buckets_off)[at] = hjg_step_prefix(width, high, args->bits);
+}
+
+/* b1, p1, n1 on rows that are partitioned already: the number alone. */
+HJG_STEP_FN void
+hjg_step_number(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	hjg_step_words(work, args->buckets_off)[i] =
+		hjg_step_prefix(width, hjg_step_high(width, work + args->mixed_off, i), args->bits);
+}
+
+/* n2: visit the partition header; the row's position in its partition and stripe. */
+HJG_STEP_FN void
+hjg_step_n2(HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	const hjg_u32 partition = hjg_step_words(work, args->buckets_off)[i];
+
+	hjg_step_words(work, args->nodes_off)[i] =
+		hjg_step_add(hjg_step_words(work, args->parts_off) + hjg_step_part_index(partition, i), 1u);
+}
+
+/* n3: insert <key, rid> into the partition; the headers hold starts by now. */
+HJG_STEP_FN void
+hjg_step_n3(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	const hjg_u32 partition = hjg_step_words(work, args->buckets_off)[i];
+	const hjg_u32 to = hjg_step_words(work, args->parts_off)[hjg_step_part_index(partition, i)] +
+		hjg_step_words(work, args->nodes_off)[i];
+	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
+	HJG_GLOBAL hjg_u8 *dst = work + args->dst_mixed_off;
+
+	if (width == 4)
+		((HJG_GLOBAL hjg_u32 *) dst)[to] = ((HJG_GLOBAL const hjg_u32 *) mixed)[i];
+	else if (width == 8)
+		((HJG_GLOBAL hjg_u64 *) dst)[to] = ((HJG_GLOBAL const hjg_u64 *) mixed)[i];
+	else
+	{
+		((HJG_GLOBAL hjg_u64 *) dst)[2 * (hjg_u64) to] = hjg_step_high(16, mixed, i);
+		((HJG_GLOBAL hjg_u64 *) dst)[2 * (hjg_u64) to + 1] = hjg_step_low(mixed, i);
+	}
+	hjg_step_words(work, args->dst_rows_off)[to] = hjg_step_words(work, args->rows_off)[i];
+}
+
+/* b2: visit the bucket header. */
+HJG_STEP_FN void
+hjg_step_b2(HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	hjg_step_add(&hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i)->ntuples, 1u);
+}
+
+/* The node of row i's key in the list from reference ref up to, not including, end; 0 if there is none. */
+HJG_STEP_FN hjg_u32
+hjg_step_search(int width, HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args,
+				HJG_GLOBAL const hjg_u8 *mixed, hjg_u32 i, hjg_u32 ref, hjg_u32 end, hjg_u32 *length)
+{
+	const hjg_u64 high = hjg_step_high(width, mixed, i);
+	const hjg_u64 low = width == 16 ? hjg_step_low(mixed, i) : 0;
+	hjg_u32		n = 0;
+
+	while (ref != end && n <= HJG_STEP_MAX_LIST)
+	{
+		HJG_GLOBAL HjgStepKeyNode *node = hjg_step_key_node(width, table, args, ref);
+
+		if (width == 4 ? node->key4 == (hjg_u32) high
+			: ((HJG_GLOBAL const hjg_u64 *) (node + 1))[0] == high &&
+			(width == 8 || ((HJG_GLOBAL const hjg_u64 *) (node + 1))[1] == low))
+			return ref;
+		ref = node->next;
+		n++;
+	}
+	*length = n;
+	return 0;
+}
+
+/* b3, first half: visit the key list.  True when the key has a node, which is noted. */
+HJG_STEP_FN int
+hjg_step_b3_find(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	HJG_GLOBAL HjgStepHeader *header = hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i);
+	hjg_u32		length = 0;
+	const hjg_u32 ref = hjg_step_search(width, table, args, work + args->mixed_off, i,
+										hjg_step_load(&header->keys), 0, &length);
+
+	hjg_step_words(work, args->nodes_off)[i] = ref;
+	if (length > HJG_STEP_MAX_LIST)
+	{
+		hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_LONG_LIST);
+		return 1;
+	}
+	return ref != 0;
+}
+
+/*
+ * b3, second half: create a key node out of slot, unless another worker has
+ * created it since (the slot is lost then: a row takes at most one).
+ */
+HJG_STEP_FN void
+hjg_step_b3_insert(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
+				   hjg_u32 i, hjg_u32 slot)
+{
+	HJG_GLOBAL HjgStepHeader *header = hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i);
+	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
+	HJG_GLOBAL HjgStepKeyNode *node;
+	hjg_u32		seen = 0;
+
+	if (slot >= args->max_keys)
+	{
+		hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_NO_ROOM);
+		return;
+	}
+	node = hjg_step_key_node(width, table, args, slot + 1);
+	node->rids = 0;
+	node->nrids = 0;
+	node->key4 = (hjg_u32) hjg_step_high(width, mixed, i);
+	if (width != 4)
+		((HJG_GLOBAL hjg_u64 *) (node + 1))[0] = hjg_step_high(width, mixed, i);
+	if (width == 16)
+		((HJG_GLOBAL hjg_u64 *) (node + 1))[1] = hjg_step_low(mixed, i);
+	for (;;)
+	{
+		/* nodes are only ever put in front: what was searched need not be again */
+		const hjg_u32 head = hjg_step_load(&header->keys);
+		hjg_u32		length = 0;
+		const hjg_u32 ref = hjg_step_search(width, table, args, mixed, i, head, seen, &length);
+
+		if (ref != 0)
+		{
+			hjg_step_words(work, args->nodes_off)[i] = ref;
+			return;
+		}
+		if (length > HJG_STEP_MAX_LIST)
+		{
+			hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_LONG_LIST);
+			return;
+		}
+		seen = head;
+		node->next = head;
+		hjg_step_publish();
+		if (hjg_step_cas(&header->keys, head, slot + 1) == head)
+			break;
+	}
+	hjg_step_words(work, args->nodes_off)[i] = slot + 1;
+}
+
+/* b4: insert the record id into the rid list of the row's key node. */
+HJG_STEP_FN void
+hjg_step_b4(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
+			hjg_u32 i, hjg_u32 slot)
+{
+	const hjg_u32 ref = hjg_step_words(work, args->nodes_off)[i];
+	HJG_GLOBAL HjgStepRidNode *rid = (HJG_GLOBAL HjgStepRidNode *) (table + args->rid_nodes_off) + slot;
+	HJG_GLOBAL HjgStepKeyNode *node;
+
+	/* no node: the join has been given up in b3 */
+	if (ref == 0 || slot >= args->max_rids)
+	{
+		if (ref != 0)
+			hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_NO_ROOM);
+		return;
+	}
+	node = hjg_step_key_node(width, table, args, ref);
+	rid->row = hjg_step_words(work, args->rows_off)[i];
+	rid->next = hjg_step_swap(&node->rids, slot + 1);
+	hjg_step_add(&node->nrids, 1u);
+}
+
+/* p2: visit the bucket header. */
+HJG_STEP_FN void
+hjg_step_p2(HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	HJG_GLOBAL HjgStepHeader *header = (HJG_GLOBAL HjgStepHeader *) (table + args->headers_off[0]) +
+		hjg_step_words(work, args->buckets_off)[i];
+
+	hjg_step_words(work, args->nodes_off)[i] = header->keys;
+	hjg_step_words(work, args->counts_off)[i] = header->ntuples;
+}
+
+HJG_STEP_FN hjg_u32
+hjg_step_ordered(HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	return args->order_off != 0 ? hjg_step_words(work, args->order_off)[i] : i;
+}
+
+/* p3: visit the key list; the node of the key, and how many pairs the row gives. */
+HJG_STEP_FN void
+hjg_step_p3(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	const hjg_u32 at = hjg_step_ordered(work, args, i);
+	hjg_u32		length = 0;
+	const hjg_u32 ref = hjg_step_search(width, table, args, work + args->mixed_off, at,
+										hjg_step_words(work, args->nodes_off)[at], 0, &length);
+	hjg_u32		count = ref != 0 ? hjg_step_key_node(width, table, args, ref)->nrids : 0;
+
+	if (args->mode == HJG_MATCH_ANTI)
+		count = count == 0;
+	else if (args->mode == HJG_MATCH_SEMI)
+		count = count != 0;
+	else if (args->mode == HJG_MATCH_LEFT && count == 0)
+		count = 1;
+	hjg_step_words(work, args->nodes_off)[at] = ref;
+	hjg_step_words(work, args->counts_off)[at] = count;
+}
+
+/*
+ * p4: visit the matching build tuples and produce output: those of the row's
+ * pairs that lie on the page, which begins with pair page_first.
+ */
+HJG_STEP_FN void
+hjg_step_p4(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
+			HJG_GLOBAL HjgPair *page, hjg_u32 i)
+{
+	const hjg_u32 at = hjg_step_ordered(work, args, i);
+	const hjg_u32 count = hjg_step_words(work, args->counts_off)[at];
+	const hjg_u32 ref = hjg_step_words(work, args->nodes_off)[at];
+	const hjg_u32 row = hjg_step_words(work, args->rows_off)[at];
+	HJG_GLOBAL const HjgStepRidNode *rids = (HJG_GLOBAL const HjgStepRidNode *) (table + args->rid_nodes_off);
+	/* wraps around for pairs before the page, which are then far behind its end */
+	hjg_u32		to = hjg_step_words(work, args->offsets_off)[at] - args->page_first;
+	hjg_u32		rid;
+
+	/* nothing, or all of it before or after the page */
+	if (count == 0 || (to >= args->page_pairs && (hjg_u32) (to + count - 1) >= to))
+		return;
+	if (ref == 0 || args->mode == HJG_MATCH_ANTI)
+	{
+		if (to < args->page_pairs)
+		{
+			page[to].probe_row = row;
+			page[to].build_row = HJG_NO_ROW;
+		}
+		return;
+	}
+	rid = hjg_step_key_node(width, table, args, ref)->rids;
+	for (hjg_u32 k = 0; k < count && rid != 0; k++, to++)
+	{
+		if (to < args->page_pairs)
+		{
+			page[to].probe_row = row;
+			page[to].build_row = rids[rid - 1].row;
+		}
+		else if (k > 0 && (hjg_u32) (to - 1) < args->page_pairs)
+			break;
+		rid = rids[rid - 1].next;
+	}
+}
+
+#endif							/* HJG_STEPS_H */

@@ -1,0 +1,279 @@
+/*
+ * device_opencl.c
+ *	  The driver of OpenCL devices that share memory with the processor: joins of the
+ *	  coupled engine.
+ *
+ * list() only knows what the probing child found; the process itself opens a
+ * device when the first join asks for it (hjg_opencl.h).  A CPU device, such as
+ * PoCL's, is divided: a part of its units plays the GPU, and as many threads of the
+ * engine's pool as there are units left play the CPU.  A GPU gets all threads
+ * beside it.
+ *
+ * Unit costs of the steps are measured once a process, device and key width, by the
+ * first join that is large enough to care; joins that come meanwhile, and
+ * small ones, divide every step in halves.
+ */
+#define _GNU_SOURCE
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_opencl.h"
+
+#define MAX_OPENCL_DEVICES 4
+
+/* A driver that says nothing for so long while it is probed is given up. */
+#define PROBE_LIMIT_MS 20000
+#define WATCH_MS 60000
+
+/* Build rows from which calibration pays, and from which rows are partitioned by default. */
+#define CALIBRATE_ROWS 65536
+#define PARTITION_ROWS 262144
+
+static HjgClReport reports[MAX_OPENCL_DEVICES];
+static int	nreports = -1;
+
+static int
+probe_limit_ms(void)
+{
+	const char *text = getenv("HJG_OPENCL_LIMIT_MS");
+	int			limit_ms = text == NULL ? 0 : atoi(text);
+
+	return limit_ms > 0 ? limit_ms : PROBE_LIMIT_MS;
+}
+
+/* Drivers are not installed while a server runs: one look is enough. */
+static int
+opencl_list(HjgDeviceInfo *devices, int room)
+{
+	if (nreports < 0)
+		nreports = hjg_cl_probe(reports, MAX_OPENCL_DEVICES, probe_limit_ms());
+	for (int i = 0; i < nreports && i < room; i++)
+	{
+		devices[i] = reports[i].info;
+		snprintf(devices[i].name, sizeof(devices[i].name), "opencl:%d", i);
+	}
+	return nreports < room ? nreports : room;
+}
+
+static unsigned
+opencl_tend(void)
+{
+	return WATCH_MS;
+}
+
+#ifdef HJG_HAVE_OPENCL
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgClDevice opened[MAX_OPENCL_DEVICES];
+static bool is_open[MAX_OPENCL_DEVICES];
+static int	wanted_units;
+
+void
+hjg_cl_set_units(int units)
+{
+	wanted_units = units;
+}
+
+/* The part of the device that plays the GPU; 0: all of it. */
+static int
+units_of(const HjgClReport *report)
+{
+	const int	units = (int) report->info.compute_units;
+
+	if (!report->facts.is_cpu || !report->facts.fission_by_counts || units < 2)
+		return 0;
+	return wanted_units > 0 && wanted_units < units ? wanted_units : units / 2;
+}
+
+static const HjgClDevice *
+open_device(int number, char *reason, size_t room)
+{
+	const HjgClReport *report = &reports[number];
+	const HjgClApi *api;
+	cl_device_id id;
+	bool		good;
+
+	if (number >= nreports || report->info.state != HJG_DEVICE_READY)
+	{
+		snprintf(reason, room, "%s", number < nreports ? report->info.reason : "no such device");
+		return NULL;
+	}
+	pthread_mutex_lock(&lock);
+	if (!is_open[number])
+	{
+		api = hjg_cl_api(reason, room);
+		if (api != NULL && hjg_cl_find(api, report->platform, report->device, &id) != CL_SUCCESS)
+			snprintf(reason, room, "the device is gone");
+		else if (api != NULL)
+			is_open[number] = hjg_cl_open(api, id, units_of(report), &opened[number], reason, room);
+	}
+	good = is_open[number];
+	pthread_mutex_unlock(&lock);
+	return good ? &opened[number] : NULL;
+}
+
+HjgRunner *
+hjg_opencl_begin(int number, int key_width, int *cpu_threads, char *reason, size_t room)
+{
+	const HjgClDevice *device = number < 0 || number >= MAX_OPENCL_DEVICES ? NULL : open_device(number, reason, room);
+	HjgRunner  *runner;
+
+	if (device == NULL)
+		return NULL;
+	runner = hjg_cl_runner_create(device, key_width);
+	if (runner == NULL)
+		snprintf(reason, room, "no queue or kernels");
+	*cpu_threads = hjg_device_cpus();
+	if (device->facts.is_cpu)
+		*cpu_threads -= (int) device->units;
+	if (*cpu_threads < 1)
+		*cpu_threads = 1;
+	return runner;
+}
+
+void
+hjg_opencl_end(HjgRunner *runner)
+{
+	hjg_cl_runner_destroy(runner);
+}
+
+#else							/* !HJG_HAVE_OPENCL */
+
+void
+hjg_cl_set_units(int units)
+{
+}
+
+HjgRunner *
+hjg_opencl_begin(int number, int key_width, int *cpu_threads, char *reason, size_t room)
+{
+	snprintf(reason, room, "built without the OpenCL headers");
+	return NULL;
+}
+
+void
+hjg_opencl_end(HjgRunner *runner)
+{
+}
+
+#endif							/* HJG_HAVE_OPENCL */
+
+/* ---- calibration ---- */
+
+static pthread_mutex_t calibration_lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgStepCosts calibrated[MAX_OPENCL_DEVICES][3];
+static bool is_calibrated[MAX_OPENCL_DEVICES][3];
+
+/* Costs for this device and width, NULL while there are none. */
+static const HjgStepCosts *
+costs_of(int number, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int key_width,
+		 bool may_measure)
+{
+	const int	w = key_width == 4 ? 0 : key_width == 8 ? 1 : 2;
+	bool		have = __atomic_load_n(&is_calibrated[number][w], __ATOMIC_ACQUIRE);
+
+	/* nobody waits for a calibration: it could not be cancelled */
+	if (!have && may_measure && pthread_mutex_trylock(&calibration_lock) == 0)
+	{
+		have = is_calibrated[number][w] ||
+			hjg_coupled_calibrate(env, config, runner, key_width, &calibrated[number][w]) == HJG_OK;
+		__atomic_store_n(&is_calibrated[number][w], have, __ATOMIC_RELEASE);
+		pthread_mutex_unlock(&calibration_lock);
+	}
+	return have ? &calibrated[number][w] : NULL;
+}
+
+/* ---- joins ---- */
+
+typedef struct ClJoin
+{
+	HjgCoupled *join;
+	HjgRunner  *runner;
+	HjgCoupledStrategy strategy;
+} ClJoin;
+
+static HjgStatus
+opencl_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
+			 void **result)
+{
+	ClJoin	   *join = calloc(1, sizeof(ClJoin));
+	char		reason[128];
+	HjgCoupledConfig config;
+	HjgStatus	status;
+	hjg_u64		nrows = 0;
+
+	if (join == NULL)
+		return HJG_ERR_MEMORY;
+	hjg_coupled_defaults(&config);
+	join->runner = hjg_opencl_begin(number, spec->key_width, &config.cpu_threads, reason, sizeof(reason));
+	if (join->runner == NULL)
+	{
+		fprintf(stderr, "hjoin_gpu_device: opencl:%d cannot be used: %s\n", number, reason);
+		free(join);
+		return HJG_ERR_DEVICE;
+	}
+	for (int i = 0; i < nsegments; i++)
+		nrows += segments[i].nrows;
+	config.strategy = nrows >= PARTITION_ROWS ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+	if (hjg_coupled_strategy_name((int) spec->strategy) != NULL)
+		config.strategy = (HjgCoupledStrategy) spec->strategy;
+	join->strategy = config.strategy;
+	config.costs = costs_of(number, env, &config, join->runner, spec->key_width, nrows >= CALIBRATE_ROWS);
+	status = hjg_coupled_build(env, &config, join->runner, spec->key_width, spec->mode, segments, nsegments, &join->join);
+	if (status != HJG_OK)
+	{
+		hjg_opencl_end(join->runner);
+		free(join);
+		return status;
+	}
+	*result = join;
+	return HJG_OK;
+}
+
+static HjgStatus
+opencl_probe(void *handle, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	ClJoin	   *join = handle;
+
+	return hjg_coupled_probe(join->join, segments, nsegments, cursor, result);
+}
+
+static void
+opencl_stats(const void *handle, HjgJobStats *stats)
+{
+	const ClJoin *join = handle;
+	HjgCoupledStats coupled;
+
+	hjg_coupled_stats(join->join, &coupled);
+	stats->partition_ns = coupled.join.partition_ns;
+	stats->build_ns = coupled.join.build_ns;
+	stats->probe_ns = coupled.join.probe_ns;
+	stats->transfer_ns = coupled.transfer_ns;
+	stats->workspace_bytes = coupled.join.workspace_bytes;
+	stats->npartitions = (hjg_u32) coupled.join.npartitions;
+	stats->strategy = coupled.gave_up ? (hjg_u32) coupled.join.strategy : (hjg_u32) join->strategy;
+}
+
+static void
+opencl_free(void *handle)
+{
+	ClJoin	   *join = handle;
+
+	hjg_coupled_free(join->join);
+	hjg_opencl_end(join->runner);
+	free(join);
+}
+
+const HjgDriver hjg_opencl_driver = {
+	.kind = "coupled",
+	.room = MAX_OPENCL_DEVICES,
+	.list = opencl_list,
+	.tend = opencl_tend,
+	.build = opencl_build,
+	.probe = opencl_probe,
+	.stats = opencl_stats,
+	.free = opencl_free,
+};

@@ -1,0 +1,251 @@
+/*
+ * device_opencl_probe.c
+ *	  Looking for OpenCL devices in a child, so that an ICD that crashes or hangs
+ *	  takes nothing with it; see hjg_opencl.h.
+ *
+ * The child writes a report about each device as soon as it has the facts, and a
+ * final one after it has built the programs and run the test kernel.  Every
+ * report gives it limit_ms more.  So when it dies or is killed, the last report tells
+ * which device it died of; the parent then fails that one and looks no further.
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/hjg_opencl.h"
+
+/* ---- the child ---- */
+
+static bool
+send_report(const HjgClReport *report)
+{
+	const char *bytes = (const char *) report;
+	size_t		sent = 0;
+
+	while (sent < sizeof(*report))
+	{
+		ssize_t		n = write(STDOUT_FILENO, bytes + sent, sizeof(*report) - sent);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		sent += (size_t) n;
+	}
+	return true;
+}
+
+static int
+send_nothing(const char *reason)
+{
+	HjgClReport report = {.nothing = 1, .final = 1};
+
+	report.info.state = HJG_DEVICE_FAILED;
+	snprintf(report.info.description, sizeof(report.info.description), "OpenCL");
+	snprintf(report.info.reason, sizeof(report.info.reason), "%s", reason);
+	return send_report(&report) ? 0 : 1;
+}
+
+#ifdef HJG_HAVE_OPENCL
+
+/* All that a join would need of the device; report->info gets state and reason. */
+static void
+try_device(const HjgClApi *api, cl_device_id id, HjgClReport *report)
+{
+	HjgDeviceInfo *info = &report->info;
+	HjgClDevice device;
+
+	info->state = HJG_DEVICE_FAILED;
+	if (!hjg_cl_open(api, id, 0, &device, info->reason, sizeof(info->reason)))
+		return;
+	if (hjg_cl_test(&device, info->reason, sizeof(info->reason)))
+	{
+		report->facts.sees_host = device.facts.sees_host;
+		report->facts.build_ns = device.facts.build_ns;
+		if (device.facts.sees_host)
+			info->state = HJG_DEVICE_READY;
+		else
+			snprintf(info->reason, sizeof(info->reason), "does not work on host memory in place");
+	}
+	hjg_cl_close(&device);
+}
+
+int
+hjg_cl_probe_main(void)
+{
+	char		reason[128];
+	cl_platform_id platforms[16];
+	cl_uint		nplatforms = 0;
+	int			nfound = 0;
+	cl_int		error;
+	const HjgClApi *api = hjg_cl_api(reason, sizeof(reason));
+
+	if (api == NULL)
+		return send_nothing(reason);
+	error = api->platform_ids(16, platforms, &nplatforms);
+	if (error != CL_SUCCESS || nplatforms == 0)
+		return send_nothing("no OpenCL platform is installed");
+	for (cl_uint p = 0; p < nplatforms && p < 16; p++)
+	{
+		cl_device_id ids[HJG_MAX_DEVICES];
+		cl_uint		n = 0;
+
+		if (api->device_ids(platforms[p], CL_DEVICE_TYPE_ALL, HJG_MAX_DEVICES, ids, &n) != CL_SUCCESS)
+			continue;
+		for (cl_uint d = 0; d < n && d < HJG_MAX_DEVICES; d++, nfound++)
+		{
+			HjgClReport report = {.platform = p, .device = d};
+
+			hjg_cl_facts(api, ids[d], &report.facts, &report.info);
+			if (!send_report(&report))
+				return 1;
+			try_device(api, ids[d], &report);
+			report.final = 1;
+			if (!send_report(&report))
+				return 1;
+		}
+	}
+	return nfound > 0 ? 0 : send_nothing("no platform has a device");
+}
+
+#else							/* !HJG_HAVE_OPENCL */
+
+int
+hjg_cl_probe_main(void)
+{
+	return send_nothing("built without the OpenCL headers");
+}
+
+#endif							/* HJG_HAVE_OPENCL */
+
+/* ---- the parent ---- */
+
+/* Between fork and exec: async-signal-safe calls only. */
+static void
+become_probe(int pipe_end)
+{
+	static const struct rlimit no_core = {0, 0};
+	char *const argv[] = {"hjoin_gpu_device", "--probe-opencl", NULL};
+	int			null;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+		_exit(1);
+	setrlimit(RLIMIT_CORE, &no_core);
+	null = open("/dev/null", O_RDWR);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(pipe_end, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+		_exit(1);
+	/* the arena and the socket must not outlive the parent in a child that hangs */
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, 3u, ~0u, 0) != 0)
+#endif
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+	execv("/proc/self/exe", argv);
+	_exit(1);
+}
+
+/* 1 when a whole report was read, 0 at the end of the pipe, -1 when time is over. */
+static int
+read_report(int fd, HjgClReport *report, int limit_ms)
+{
+	char	   *bytes = (char *) report;
+	size_t		got = 0;
+	hjg_u64		until = hjg_arena_now_ns() + (hjg_u64) limit_ms * 1000000;
+
+	while (got < sizeof(*report))
+	{
+		struct pollfd pfd = {.fd = fd, .events = POLLIN};
+		hjg_u64		now = hjg_arena_now_ns();
+		ssize_t		n;
+
+		if (now >= until)
+			return -1;
+		if (poll(&pfd, 1, (int) ((until - now) / 1000000) + 1) <= 0)
+			continue;
+		n = read(fd, bytes + got, sizeof(*report) - got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return 0;
+		got += (size_t) n;
+	}
+	return 1;
+}
+
+static void
+end_texts(HjgDeviceInfo *info)
+{
+	info->description[sizeof(info->description) - 1] = '\0';
+	info->reason[sizeof(info->reason) - 1] = '\0';
+}
+
+int
+hjg_cl_probe(HjgClReport *reports, int room, int limit_ms)
+{
+	HjgClReport report;
+	char		death[96];
+	int			fds[2];
+	int			n = 0;
+	int			got = 0;
+	int			status = 0;
+	bool		open_report = false;
+	pid_t		pid;
+
+	if (room < 1 || pipe2(fds, O_CLOEXEC) != 0)
+		return 0;
+	pid = fork();
+	if (pid == 0)
+		become_probe(fds[1]);
+	close(fds[1]);
+	while (pid > 0 && (got = read_report(fds[0], &report, limit_ms)) > 0)
+	{
+		end_texts(&report.info);
+		/* a final report replaces the one that came with the facts */
+		if (open_report)
+			reports[n - 1] = report;
+		else if (n < room)
+			reports[n++] = report;
+		else
+			break;
+		open_report = !report.final;
+	}
+	close(fds[0]);
+	if (pid > 0)
+	{
+		if (got != 0)
+			kill(pid, SIGKILL);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (pid < 0)
+		snprintf(death, sizeof(death), "could not be looked for: %s", strerror(errno));
+	else if (got < 0)
+		snprintf(death, sizeof(death), "its driver did not answer within %d ms", limit_ms);
+	else if (WIFSIGNALED(status))
+		snprintf(death, sizeof(death), "its driver crashed (signal %d)", WTERMSIG(status));
+	else
+		snprintf(death, sizeof(death), "its driver ended the process (exit code %d)", WEXITSTATUS(status));
+	if (n == 0)
+	{
+		memset(&reports[n], 0, sizeof(reports[n]));
+		snprintf(reports[n].info.description, sizeof(reports[n].info.description), "OpenCL");
+		reports[n++].nothing = 1;
+		open_report = true;
+	}
+	if (open_report)
+	{
+		reports[n - 1].info.state = HJG_DEVICE_FAILED;
+		snprintf(reports[n - 1].info.reason, sizeof(reports[n - 1].info.reason), "%s", death);
+	}
+	return n;
+}

@@ -1,0 +1,189 @@
+/*
+ * hjg_opencl.h
+ *	  OpenCL devices: what the files device_opencl_*.c share.  Internal to the
+ *	  room "device".
+ *
+ * Nothing here links against OpenCL.  The ICD loader (libOpenCL.so.1) is opened
+ * by name and called through the table below, whose types come from the
+ * headers; a program that was built without the headers lists no device and says
+ * so.
+ *
+ * Trust.  The loader runs the code of whatever ICDs are installed, and those
+ * crash, hang, start threads and replace signal handlers.  So the program first
+ * runs itself as a child with --probe-opencl: the child does all that a join
+ * would need (facts, context, program, kernels that ran once), writes what it
+ * found to a pipe, and is killed when it takes too long.  Only devices that came
+ * back as usable are ever opened in the serving process, and only when the
+ * first join asks for one.
+ *
+ * Signals.  All threads of the program block all signals; the ICDs' threads are
+ * started from ours and inherit that.  Dispositions are saved before the first
+ * OpenCL call and put back after it.
+ */
+#ifndef HJG_OPENCL_H
+#define HJG_OPENCL_H
+
+#include "device/hjg_device.h"
+#include "engine/hjg_coupled.h"
+
+#if defined(__has_include)
+/* cppcheck-suppress preprocessorErrorDirective */
+#if __has_include(<CL/cl.h>)
+#define HJG_HAVE_OPENCL 1
+#endif
+#endif
+
+/* What a device can do, as far as joins care. */
+typedef struct HjgClFacts
+{
+	hjg_u32		version;		/* major * 100 + minor * 10 */
+	hjg_u32		is_cpu;
+	hjg_u32		unified;		/* says that it shares memory with the host */
+	hjg_u32		svm;			/* 0 none, 1 coarse, 2 fine buffer, 3 fine system */
+	hjg_u32		svm_atomics;
+	hjg_u32		max_sub_devices;	/* 0: no fission */
+	hjg_u32		fission_by_counts;
+	hjg_u32		align_bytes;	/* of base addresses */
+	hjg_u32		max_group;		/* work items of a work group */
+	hjg_u32		sees_host;		/* measured: host and device see each other's writes and atomics at once */
+	hjg_u64		local_bytes;
+	hjg_u64		max_alloc_bytes;
+	hjg_u64		build_ns;		/* that the program took to build */
+} HjgClFacts;
+
+/* A device as the probing child reports it. */
+typedef struct HjgClReport
+{
+	HjgDeviceInfo info;
+	HjgClFacts	facts;
+	hjg_u32		platform;		/* where the process finds it again */
+	hjg_u32		device;
+	hjg_u32		final;			/* 0: facts only, the test is still to come */
+	hjg_u32		nothing;		/* no device at all: info.reason says why */
+} HjgClReport;
+
+/* ---- device_opencl_probe.c ---- */
+
+/* The child's main; writes reports to descriptor 1. */
+extern int	hjg_cl_probe_main(void);
+/*
+ * Run the child and collect what it reports, at most room devices.  A child that
+ * stays silent for longer than limit_ms is killed, and what it worked on is
+ * reported as failed.
+ */
+extern int	hjg_cl_probe(HjgClReport *reports, int room, int limit_ms);
+
+#ifdef HJG_HAVE_OPENCL
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 200
+#endif
+#ifndef CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS	/* clCreateCommandQueue: 1.2 is enough */
+#endif
+#include <CL/cl.h>
+
+/* F(name here, name in libOpenCL): one line a function; all are of OpenCL 1.2. */
+#define HJG_CL_FUNCTIONS(F) \
+	F(platform_ids, clGetPlatformIDs) \
+	F(platform_info, clGetPlatformInfo) \
+	F(device_ids, clGetDeviceIDs) \
+	F(device_info, clGetDeviceInfo) \
+	F(create_sub_devices, clCreateSubDevices) \
+	F(release_device, clReleaseDevice) \
+	F(create_context, clCreateContext) \
+	F(release_context, clReleaseContext) \
+	F(create_queue, clCreateCommandQueue) \
+	F(release_queue, clReleaseCommandQueue) \
+	F(create_program, clCreateProgramWithSource) \
+	F(build_program, clBuildProgram) \
+	F(program_build_info, clGetProgramBuildInfo) \
+	F(release_program, clReleaseProgram) \
+	F(create_kernel, clCreateKernel) \
+	F(release_kernel, clReleaseKernel) \
+	F(set_arg, clSetKernelArg) \
+	F(create_buffer, clCreateBuffer) \
+	F(release_mem, clReleaseMemObject) \
+	F(enqueue_kernel, clEnqueueNDRangeKernel) \
+	F(enqueue_map, clEnqueueMapBuffer) \
+	F(enqueue_unmap, clEnqueueUnmapMemObject) \
+	F(event_info, clGetEventInfo) \
+	F(release_event, clReleaseEvent) \
+	F(wait_events, clWaitForEvents) \
+	F(flush, clFlush) \
+	F(finish, clFinish)
+
+typedef struct HjgClApi
+{
+#define HJG_CL_MEMBER(name, function) __typeof__(&function) name;
+	HJG_CL_FUNCTIONS(HJG_CL_MEMBER)
+#undef HJG_CL_MEMBER
+} HjgClApi;
+
+/* ---- device_opencl_api.c ---- */
+
+/*
+ * The functions, loaded at the first call; NULL with a reason when there is no
+ * usable loader.  The first call also makes the first call of OpenCL.
+ */
+extern const HjgClApi *hjg_cl_api(char *reason, size_t room);
+extern const char *hjg_cl_error_text(cl_int error);
+/* Device number device of platform number platform. */
+extern cl_int hjg_cl_find(const HjgClApi *api, hjg_u32 platform, hjg_u32 device, cl_device_id *id);
+extern void hjg_cl_facts(const HjgClApi *api, cl_device_id id, HjgClFacts *facts, HjgDeviceInfo *info);
+
+/* ---- device_opencl_program.c ---- */
+
+/* Programs are built once for each key width: 4, 8, 16 bytes. */
+#define HJG_CL_WIDTHS 3
+
+/*
+ * A device that is open: context, queue, programs.  units > 0 takes a part of
+ * the device with so many compute units, which needs fission.
+ */
+typedef struct HjgClDevice
+{
+	const HjgClApi *api;
+	cl_device_id id;			/* of the part, where units were asked for */
+	bool		is_part;
+	cl_context	context;
+	cl_program	programs[HJG_CL_WIDTHS];
+	cl_uint		units;
+	HjgClFacts	facts;
+} HjgClDevice;
+
+/* False with a reason (the first line of the build log included) on failure. */
+extern bool hjg_cl_open(const HjgClApi *api, cl_device_id id, int units, HjgClDevice *device,
+						char *reason, size_t room);
+extern void hjg_cl_close(HjgClDevice *device);
+/*
+ * Run the test kernel over host memory: do both sides see each other's writes
+ * at once?  False with a reason when a call fails; the finding is in facts.sees_host.
+ */
+extern bool hjg_cl_test(HjgClDevice *device, char *reason, size_t room);
+
+/* ---- device_opencl_runner.c ---- */
+
+/* A runner for one join; NULL when OpenCL refuses.  The device must outlive it. */
+extern HjgRunner *hjg_cl_runner_create(const HjgClDevice *device, int key_width);
+extern void hjg_cl_runner_destroy(HjgRunner *runner);
+
+#endif							/* HJG_HAVE_OPENCL */
+
+/* ---- device_opencl.c ---- */
+
+/*
+ * How much of a CPU device works as "the GPU", in compute units; 0: half of it.  For
+ * the bench, before the first join.
+ */
+extern void hjg_cl_set_units(int units);
+
+/*
+ * Open device number of those that were listed: the parts of a joint run.  Returns a
+ * runner of a join's own, to be destroyed by hjg_opencl_end(), and the number of
+ * CPU threads that go with it; NULL with a reason.
+ */
+extern HjgRunner *hjg_opencl_begin(int device, int key_width, int *cpu_threads, char *reason, size_t room);
+extern void hjg_opencl_end(HjgRunner *runner);
+
+#endif							/* HJG_OPENCL_H */

@@ -1,0 +1,399 @@
+/*
+ * engine_coupled_probe.c
+ *	  Rounds of the coupled engine: windows of probe rows into bounded results.
+ *
+ * A window goes through p1, p2 and p3, after which each row knows how many pairs it
+ * gives; their prefix sums say where each pair goes and which row the result's
+ * end cuts.  p4 then writes all pairs of the rows before that one, in any order of
+ * theirs; of the row that is cut, and of one that an earlier round has cut, the
+ * pairs are written here, in ascending order of build row as HjgCursor demands.
+ *
+ * Grouping puts the rows of each block of GROUP_ROWS in the order of the sizes of
+ * their buckets, so that rows of like work are neighbours in p3 (section 3.3, workload
+ * divergence).
+ */
+#include "engine/hjg_coupled_internal.h"
+
+#define GROUP_ROWS 4096
+#define NGROUPS 32
+
+/* Rows of a block of the prefix sum. */
+#define SUM_ROWS 16384
+#define MAX_SUMS (HJG_MAX_PROBE_ROWS / SUM_ROWS + 1)
+
+typedef struct Window
+{
+	HjgCoupled *join;
+	HjgStepArgs args;
+	hjg_u32		nrows;
+	hjg_u64		base;			/* pairs of the round before the window */
+	hjg_u64		sums[MAX_SUMS];
+} Window;
+
+static inline hjg_u32 *
+words(const Window *window, hjg_u64 off)
+{
+	return (hjg_u32 *) (window->join->work.base + off);
+}
+
+/* ---- grouping ---- */
+
+static inline hjg_u32
+group_of(hjg_u32 ntuples)
+{
+	return ntuples < NGROUPS - 1 ? ntuples : NGROUPS - 1;
+}
+
+static void
+group_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+{
+	const Window *window = arg;
+	const hjg_u32 *ntuples = words(window, window->args.counts_off);
+	hjg_u32    *order = words(window, window->args.order_off);
+	hjg_u32		start[NGROUPS + 1] = {0};
+
+	(void) slot;
+	for (hjg_u32 i = begin; i < end; i++)
+		start[group_of(ntuples[i]) + 1]++;
+	for (int g = 0; g < NGROUPS; g++)
+		start[g + 1] += start[g];
+	for (hjg_u32 i = begin; i < end; i++)
+		order[begin + start[group_of(ntuples[i])]++] = i;
+}
+
+/* ---- prefix sums ---- */
+
+static void
+sum_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+{
+	Window	   *window = arg;
+	const hjg_u32 *counts = words(window, window->args.counts_off);
+	hjg_u64		sum = 0;
+
+	(void) slot;
+	for (hjg_u32 i = begin; i < end; i++)
+		sum += counts[i];
+	window->sums[begin / SUM_ROWS] = sum;
+}
+
+/* Offsets of the rows of a block; those of rows that do not fit mean nothing. */
+static void
+offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+{
+	Window	   *window = arg;
+	const hjg_u32 *counts = words(window, window->args.counts_off);
+	hjg_u32    *offsets = words(window, window->args.offsets_off);
+	hjg_u64		sum = window->sums[begin / SUM_ROWS];
+
+	(void) slot;
+	for (hjg_u32 i = begin; i < end; i++)
+	{
+		offsets[i] = (hjg_u32) (window->base + sum);
+		sum += counts[i];
+	}
+}
+
+/* All offsets; *total is the number of pairs of the window. */
+static HjgStatus
+sum_counts(Window *window, hjg_u64 *total)
+{
+	HjgStatus	status = hjg_coupled_on_cpu(window->join, 0, window->nrows, SUM_ROWS, sum_block, window);
+	hjg_u64		sum = 0;
+
+	if (status != HJG_OK)
+		return status;
+	for (hjg_u32 i = 0; i * SUM_ROWS < window->nrows; i++)
+	{
+		hjg_u64		n = window->sums[i];
+
+		window->sums[i] = sum;
+		sum += n;
+	}
+	*total = sum;
+	return hjg_coupled_on_cpu(window->join, 0, window->nrows, SUM_ROWS, offset_block, window);
+}
+
+/* How many rows from the first on have at most room pairs together; *npairs is theirs. */
+static hjg_u32
+rows_that_fit(const Window *window, hjg_u64 room, hjg_u64 *npairs)
+{
+	const hjg_u32 *counts = words(window, window->args.counts_off);
+	hjg_u32		block = 0;
+	hjg_u32		row;
+	hjg_u64		sum;
+
+	while ((block + 1) * SUM_ROWS < window->nrows && window->sums[block + 1] <= room)
+		block++;
+	sum = window->sums[block];
+	for (row = block * SUM_ROWS; row < window->nrows && sum + counts[row] <= room; row++)
+		sum += counts[row];
+	*npairs = sum;
+	return row;
+}
+
+/* ---- rows that are cut ---- */
+
+/* Ascending, 11 bits a pass; n words more behind them are scratch. */
+static HjgStatus
+sort_rids(HjgCoupled *join, hjg_u32 *rids, hjg_u32 n)
+{
+	HjgTask		task = {.env = &join->base.env};
+	hjg_u32    *from = rids;
+	hjg_u32    *to = rids + n;
+
+	for (int shift = 0; shift < 33; shift += 11)
+	{
+		hjg_u32		start[2049] = {0};
+		hjg_u32    *was = from;
+
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			if (i % HJG_POLL_ROWS == 0 && hjg_task_poll(&task))
+				return HJG_ERR_CANCELLED;
+			start[(from[i] >> shift & 2047) + 1]++;
+		}
+		for (int b = 0; b < 2048; b++)
+			start[b + 1] += start[b];
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			if (i % HJG_POLL_ROWS == 0 && hjg_task_poll(&task))
+				return HJG_ERR_CANCELLED;
+			to[start[from[i] >> shift & 2047]++] = from[i];
+		}
+		from = to;
+		to = was;
+	}
+	/* three passes end in the scratch half */
+	memcpy(rids, from, sizeof(hjg_u32) * n);
+	return HJG_OK;
+}
+
+/* The build rows of a key node, ascending; kept for the next round. */
+static HjgStatus
+sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
+{
+	const HjgStepKeyNode *node = hjg_step_key_node(join->base.spec.key_width, join->table.base, &join->args, ref);
+	const HjgStepRidNode *list = (const HjgStepRidNode *) (join->table.base + join->args.rid_nodes_off);
+	HjgTask		task = {.env = &join->base.env};
+	HjgStatus	status;
+	hjg_u32		n = 0;
+	hjg_u32    *into;
+
+	if (join->sorted_node != ref)
+	{
+		join->sorted_node = 0;
+		if (!hjg_block_reserve(&join->base, &join->sorted_block, 2 * sizeof(hjg_u32) * (size_t) node->nrids))
+			return HJG_ERR_MEMORY;
+		into = join->sorted_block.ptr;
+		for (hjg_u32 rid = node->rids; rid != 0 && n < node->nrids; rid = list[rid - 1].next)
+		{
+			if (n % HJG_POLL_ROWS == 0 && hjg_task_poll(&task))
+				return HJG_ERR_CANCELLED;
+			into[n++] = list[rid - 1].row;
+		}
+		status = sort_rids(join, into, n);
+		if (status != HJG_OK)
+			return status;
+		join->sorted_node = ref;
+	}
+	*rids = join->sorted_block.ptr;
+	return HJG_OK;
+}
+
+typedef struct CutRow
+{
+	HjgResult  *result;
+	const hjg_u32 *rids;		/* NULL: the one pair without a build row */
+	hjg_u32		probe_row;
+	hjg_u64		at;				/* pair of the round that the first one becomes */
+} CutRow;
+
+static void
+write_cut(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+{
+	const CutRow *cut = arg;
+
+	(void) slot;
+	for (hjg_u32 i = begin; i < end; i++)
+	{
+		const hjg_u64 at = cut->at + i;
+
+		cut->result->pages[at / cut->result->page_pairs][at % cut->result->page_pairs] =
+			(HjgPair) {cut->probe_row, cut->rids != NULL ? cut->rids[i] : HJG_NO_ROW};
+	}
+}
+
+/* Pairs [skip, skip + n) of the window's row i. */
+static HjgStatus
+emit_cut(Window *window, hjg_u32 i, hjg_u64 skip, hjg_u32 n, HjgResult *result, hjg_u64 at)
+{
+	CutRow		cut = {.result = result, .probe_row = words(window, window->args.rows_off)[i], .at = at};
+	const hjg_u32 ref = words(window, window->args.nodes_off)[i];
+
+	if (ref != 0 && window->join->base.spec.mode != HJG_MATCH_ANTI)
+	{
+		HjgStatus	status = sorted_rids(window->join, ref, &cut.rids);
+
+		if (status != HJG_OK)
+			return status;
+		cut.rids += skip;
+	}
+	return hjg_coupled_on_cpu(window->join, 0, n, HJG_COUPLED_UNIT_ROWS * 4, write_cut, &cut);
+}
+
+/* ---- windows ---- */
+
+/* p1 to p3 of rows [row, row + nrows) of the batch. */
+static HjgStatus
+count_window(Window *window, const HjgRuns *runs, hjg_u32 row, bool partitioned)
+{
+	HjgCoupled *join = window->join;
+	HjgSeries	series = {
+		.nsteps = 3, .steps = {partitioned ? HJG_STEP_NUMBER : HJG_STEP_HASH, HJG_STEP_P2, HJG_STEP_P3},
+		.nrows = window->nrows, .runs = runs, .first_run_row = row
+	};
+	HjgStatus	status;
+
+	if (partitioned)
+	{
+		status = hjg_coupled_partition(join, runs, row, window->nrows, &window->args, &join->stats.predicted_probe_ns);
+		if (status != HJG_OK)
+			return status;
+	}
+	window->args.bits = join->bucket_bits;
+	window->args.mode = join->base.spec.mode;
+	series.args = window->args;
+	if (!join->config.grouping)
+	{
+		join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
+		return hjg_series_run(join, &series);
+	}
+
+	/* grouping is a barrier between p2 and p3 */
+	series.nsteps = 2;
+	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
+	status = hjg_series_run(join, &series);
+	if (status == HJG_OK)
+		status = hjg_coupled_on_cpu(join, 0, window->nrows, GROUP_ROWS, group_block, window);
+	if (status != HJG_OK)
+		return status;
+	series.nsteps = 1;
+	series.steps[0] = HJG_STEP_P3;
+	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
+	/* a block is not divided between processors */
+	series.ratios[0] = (hjg_u32) (series.ratios[0] * window->nrows / GROUP_ROWS) * (double) GROUP_ROWS / window->nrows;
+	return hjg_series_run(join, &series);
+}
+
+/* p4 of the window's first nrows rows. */
+static HjgStatus
+write_window(Window *window, hjg_u32 nrows, HjgResult *result)
+{
+	HjgCoupled *join = window->join;
+	HjgSeries	series = {.nsteps = 1, .steps = {HJG_STEP_P4}, .args = window->args, .nrows = nrows, .result = result};
+
+	/* offsets follow the rows, so a piece of rows in another order has no range of pages of its own */
+	series.args.order_off = 0;
+	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
+	return hjg_series_run(join, &series);
+}
+
+/* Rows of the next window: what the room is likely to take, and some more. */
+static hjg_u32
+window_rows(const HjgCoupled *join, hjg_u64 room, hjg_u32 nrows)
+{
+	const double rows = (double) room / (join->pairs_per_row > 0.01 ? join->pairs_per_row : 0.01) * 1.1 + 64;
+	const hjg_u32 most = nrows < join->config.window_rows ? nrows : join->config.window_rows;
+
+	return rows < most ? (hjg_u32) rows : most;
+}
+
+/* One window from *at on; advances *at and *npairs. */
+static HjgStatus
+probe_window(HjgCoupled *join, const HjgRuns *runs, HjgCursor *at, HjgResult *result, hjg_u64 capacity,
+			 hjg_u64 *npairs, bool *partition)
+{
+	Window		window = {.join = join, .args = join->args, .base = *npairs};
+	const hjg_u64 room = capacity - *npairs;
+	/* a row that was cut goes by itself */
+	hjg_u32		nrows = at->skip > 0 ? 1 : window_rows(join, room, (hjg_u32) (runs->nrows - at->row));
+	const bool	partitioned = *partition && at->skip == 0 && nrows >= 64;
+	hjg_u64		total;
+	hjg_u64		fitting;
+	HjgStatus	status;
+	size_t		bytes = hjg_coupled_lay_work(join, nrows, partitioned, &window.args);
+
+	window.nrows = nrows;
+	status = hjg_region_reserve(join, &join->work, bytes);
+	if (status == HJG_OK)
+		status = count_window(&window, runs, at->row, partitioned);
+	if (status == HJG_OK)
+		status = sum_counts(&window, &total);
+	if (status != HJG_OK)
+		return status;
+
+	if (at->skip > 0)
+	{
+		const hjg_u64 left = total > at->skip ? total - at->skip : 0;
+		const hjg_u64 n = left < room ? left : room;
+
+		/* at most the rows of the build side: fits 32 bits */
+		status = emit_cut(&window, 0, at->skip, (hjg_u32) n, result, *npairs);
+		*npairs += n;
+		*at = n < left ? (HjgCursor) {at->row, 0, at->skip + n} : (HjgCursor) {at->row + 1, 0, 0};
+		return status;
+	}
+	join->pairs_per_row = 0.75 * (double) total / nrows + 0.25 * join->pairs_per_row;
+	if (total > room && partitioned)
+	{
+		/* the cut goes by the order of rows: take them in that order */
+		*partition = false;
+		return HJG_OK;
+	}
+	if (total <= room)
+	{
+		status = write_window(&window, nrows, result);
+		*npairs += total;
+		at->row += nrows;
+		return status;
+	}
+	nrows = rows_that_fit(&window, room, &fitting);
+	status = write_window(&window, nrows, result);
+	if (status == HJG_OK && fitting < room)
+		status = emit_cut(&window, nrows, 0, (hjg_u32) (room - fitting), result, *npairs + fitting);
+	*npairs = capacity;
+	*at = (HjgCursor) {at->row + nrows, 0, room - fitting};
+	return status;
+}
+
+HjgStatus
+hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	const hjg_u64 capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0;
+	HjgCursor	at = *cursor;
+	bool		partition = hjg_coupled_is_partitioned(join);
+	hjg_u64		started = hjg_now_ns();
+	hjg_u64		partition_ns = join->base.stats.partition_ns;
+	hjg_u64		npairs = 0;
+	HjgStatus	status;
+	HjgRuns		runs;
+
+	if (join->cpu_join != NULL)
+		return hjg_join_probe(join->cpu_join, segments, nsegments, cursor, result);
+	/* pairs of a round are counted in 32 bits by the steps */
+	if (capacity == 0 || capacity > 0x7FFFFFFFu || nsegments < 0)
+		return HJG_ERR_INPUT;
+	status = hjg_runs_set(&join->base, &runs, segments, nsegments, true);
+	if (status == HJG_OK && (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0)))
+		status = HJG_ERR_INPUT;
+	while (status == HJG_OK && at.row < runs.nrows && npairs < capacity)
+		status = probe_window(join, &runs, &at, result, capacity, &npairs, &partition);
+	if (status != HJG_OK)
+		return status;
+	join->base.stats.probe_ns += hjg_now_ns() - started - (join->base.stats.partition_ns - partition_ns);
+	join->base.stats.probe_rows += at.row - cursor->row;
+	join->base.stats.pairs += npairs;
+	result->npairs = npairs;
+	*cursor = at;
+	return HJG_OK;
+}

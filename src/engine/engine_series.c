@@ -1,0 +1,564 @@
+/*
+ * engine_series.c
+ *	  One series of steps over the rows of two processors.
+ *
+ * Of step i the CPU takes rows [0, ratio[i] * nrows), the device the others.  Each
+ * processor has a list of pieces, ordered by step, that it works off in order.  A
+ * piece whose rows the other processor had in the step before waits for the other's
+ * last piece over those rows; everything else runs without waiting (the pipelined
+ * execution of He, Lu and He, section 3.2).  Within a step the device first makes
+ * the rows that the CPU will need next, and leaves to the end those that it waits for.
+ *
+ * The calling thread drives both: it keeps two pieces queued on the device and runs the
+ * CPU's pieces, with all CPU threads, between looks at the device.  Every piece is short
+ * enough for cancellation.  BasicUnit has no lists: whoever is free takes the next
+ * chunk of rows through all steps.
+ *
+ * The emulated bus delays what crosses between the processors: a piece's input before
+ * it may start, and the device's output before the series ends.
+ */
+#include <time.h>
+
+#include "engine/hjg_coupled_internal.h"
+
+#define MAX_CHUNKS 64
+#define MAX_PIECES (HJG_SERIES_STEPS * (MAX_CHUNKS + 4))
+#define MAX_QUEUED 2
+
+/* Bytes a row that a piece takes over from the other processor; keys come on top. */
+#define EXCHANGE_BYTES 12
+
+typedef struct Piece
+{
+	int			step_ix;		/* in the series */
+	hjg_u32		begin;
+	hjg_u32		end;
+	int			needs;			/* pieces of the other processor that must be done */
+	bool		crosses;		/* its input comes from the other processor or the host */
+	hjg_u64		ticket;			/* of its last launch */
+	hjg_u64		queued_ns;
+} Piece;
+
+typedef struct Plan
+{
+	int			npieces[HJG_PROCESSORS];
+	Piece		pieces[HJG_PROCESSORS][MAX_PIECES];
+} Plan;
+
+typedef struct Drive
+{
+	HjgCoupled *join;
+	HjgSeries  *series;
+	hjg_u64		bus_free_ns;	/* the emulated bus is busy until then */
+	hjg_u64		device_free_ns; /* when the device ended its last piece */
+} Drive;
+
+/* ---- launches ---- */
+
+static void
+set_launch(const HjgCoupled *join, const HjgSeries *series, int step_ix, HjgStepLaunch *launch)
+{
+	*launch = (HjgStepLaunch) {
+		.step = series->steps[step_ix],
+		.width = join->base.spec.key_width,
+		.args = series->args,
+		.table = join->table.base,
+		.table_bytes = join->table.bytes,
+		.work = join->work.base,
+		.work_bytes = join->work.bytes,
+	};
+}
+
+/* The part of rows [*pos, end) that lies in one run of keys; false at the end. */
+static bool
+next_keys(const HjgSeries *series, int width, hjg_u32 *pos, hjg_u32 end, HjgStepLaunch *launch)
+{
+	HjgScan		scan;
+	const hjg_u8 *keys = NULL;
+	hjg_u32		n;
+
+	if (*pos >= end)
+		return false;
+	hjg_scan_begin(&scan, series->runs, series->first_run_row + *pos, series->first_run_row + end);
+	n = hjg_scan_next(&scan, width, end - *pos, &keys, &launch->args.first_row);
+	launch->user = (void *) keys;
+	launch->user_bytes = (size_t) n * (size_t) width;
+	launch->args.first_index = *pos;
+	launch->begin = 0;
+	launch->end = n;
+	*pos += n;
+	return true;
+}
+
+static inline hjg_u32
+word_at(const HjgCoupled *join, hjg_u64 off, hjg_u32 i)
+{
+	return ((const hjg_u32 *) (join->work.base + off))[i];
+}
+
+/* Pages that the pairs of rows [begin, end) lie on: [*first, *last). */
+static void
+pages_of(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 end, hjg_u32 *first, hjg_u32 *last)
+{
+	const hjg_u64 from = word_at(join, series->args.offsets_off, begin);
+	const hjg_u64 to = (hjg_u64) word_at(join, series->args.offsets_off, end - 1) +
+		word_at(join, series->args.counts_off, end - 1);
+
+	*first = (hjg_u32) (from / series->result->page_pairs);
+	*last = (hjg_u32) ((to + series->result->page_pairs - 1) / series->result->page_pairs);
+	if (to == from)
+		*last = *first;
+}
+
+static void
+set_page(const HjgSeries *series, hjg_u32 page, HjgStepLaunch *launch)
+{
+	launch->user = series->result->pages[page];
+	launch->user_bytes = sizeof(HjgPair) * series->result->page_pairs;
+	launch->args.page_first = page * series->result->page_pairs;
+	launch->args.page_pairs = series->result->page_pairs;
+}
+
+/* ---- the CPU's side ---- */
+
+typedef struct CpuPiece
+{
+	HjgCoupled *join;
+	const HjgSeries *series;
+	int			step_ix;
+} CpuPiece;
+
+static void
+cpu_rows(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+{
+	const CpuPiece *piece = arg;
+	HjgStepLaunch launch;
+	hjg_u32		pos = begin;
+	hjg_u32		page;
+	hjg_u32		last;
+
+	set_launch(piece->join, piece->series, piece->step_ix, &launch);
+	switch (launch.step)
+	{
+		case HJG_STEP_HASH:
+			while (next_keys(piece->series, launch.width, &pos, end, &launch))
+				hjg_steps_run(&launch, launch.begin, launch.end, (hjg_u32) slot);
+			break;
+		case HJG_STEP_P4:
+			for (pages_of(piece->join, piece->series, begin, end, &page, &last); page < last; page++)
+			{
+				set_page(piece->series, page, &launch);
+				hjg_steps_run(&launch, begin, end, (hjg_u32) slot);
+			}
+			break;
+		default:
+			hjg_steps_run(&launch, begin, end, (hjg_u32) slot);
+	}
+}
+
+static void
+count_step(HjgCoupled *join, HjgProcessor processor, HjgStep step, hjg_u32 nrows, hjg_u64 ns)
+{
+	join->stats.step_rows[processor][step] += nrows;
+	join->stats.step_ns[processor][step] += ns;
+}
+
+static HjgStatus
+run_on_cpu(Drive *drive, int step_ix, hjg_u32 begin, hjg_u32 end)
+{
+	CpuPiece	piece = {drive->join, drive->series, step_ix};
+	hjg_u64		started = hjg_now_ns();
+	HjgStatus	status = hjg_coupled_on_cpu(drive->join, begin, end, HJG_COUPLED_UNIT_ROWS, cpu_rows, &piece);
+
+	count_step(drive->join, HJG_ON_CPU, drive->series->steps[step_ix], end - begin, hjg_now_ns() - started);
+	return status;
+}
+
+/* ---- the device's side ---- */
+
+static HjgStatus
+queue_on_device(Drive *drive, Piece *piece)
+{
+	HjgCoupled *join = drive->join;
+	const HjgSeries *series = drive->series;
+	HjgStatus	status = HJG_OK;
+	HjgStepLaunch launch;
+	hjg_u32		pos = piece->begin;
+	hjg_u32		page;
+	hjg_u32		last;
+
+	set_launch(join, series, piece->step_ix, &launch);
+	launch.args.first_worker = HJG_COUPLED_CPU_WORKERS;
+	launch.begin = piece->begin;
+	launch.end = piece->end;
+	piece->queued_ns = hjg_now_ns();
+	switch (launch.step)
+	{
+		case HJG_STEP_HASH:
+			while (status == HJG_OK && next_keys(series, launch.width, &pos, piece->end, &launch))
+				status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
+			break;
+		case HJG_STEP_P4:
+			pages_of(join, series, piece->begin, piece->end, &page, &last);
+			piece->ticket = 0;
+			for (; status == HJG_OK && page < last; page++)
+			{
+				set_page(series, page, &launch);
+				status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
+			}
+			break;
+		default:
+			status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
+	}
+	return status;
+}
+
+/* A ticket of 0 is a piece without a launch. */
+static bool
+piece_done(const Drive *drive, const Piece *piece)
+{
+	return piece->ticket == 0 || drive->join->runner->done(drive->join->runner->arg, piece->ticket);
+}
+
+static HjgStatus
+reap(Drive *drive, const Piece *piece)
+{
+	const HjgRunner *runner = drive->join->runner;
+	HjgStatus	status = piece->ticket == 0 ? HJG_OK : runner->wait(runner->arg, piece->ticket);
+	hjg_u64		now = hjg_now_ns();
+	hjg_u64		from = piece->queued_ns > drive->device_free_ns ? piece->queued_ns : drive->device_free_ns;
+
+	count_step(drive->join, HJG_ON_DEVICE, drive->series->steps[piece->step_ix], piece->end - piece->begin, now - from);
+	drive->device_free_ns = now;
+	return status;
+}
+
+/* ---- the emulated bus ---- */
+
+static hjg_u64
+bus_ns(const HjgCoupled *join, hjg_u64 nrows)
+{
+	const hjg_u64 bytes = nrows * (hjg_u64) (EXCHANGE_BYTES + join->base.spec.key_width);
+
+	if (join->config.bus_bytes_per_ns <= 0)
+		return 0;
+	return (hjg_u64) (join->config.bus_latency_ns + (double) bytes / join->config.bus_bytes_per_ns);
+}
+
+/* Queue a transfer behind those before it; returns when it will be over. */
+static hjg_u64
+bus_transfer(Drive *drive, hjg_u64 nrows)
+{
+	hjg_u64		ns = bus_ns(drive->join, nrows);
+	hjg_u64		now = hjg_now_ns();
+
+	if (ns == 0)
+		return now;
+	drive->join->stats.transfer_ns += ns;
+	drive->bus_free_ns = (drive->bus_free_ns > now ? drive->bus_free_ns : now) + ns;
+	return drive->bus_free_ns;
+}
+
+static HjgStatus
+wait_until(Drive *drive, hjg_u64 until_ns)
+{
+	HjgTask		task = {.env = &drive->join->base.env};
+
+	while (hjg_now_ns() < until_ns)
+	{
+		const struct timespec ts = {0, 20000};
+
+		if (hjg_task_poll(&task))
+			return HJG_ERR_CANCELLED;
+		nanosleep(&ts, NULL);
+	}
+	return HJG_OK;
+}
+
+/* ---- lists of pieces ---- */
+
+static void
+add_pieces(Plan *plan, HjgProcessor processor, int step_ix, hjg_u32 begin, hjg_u32 end, hjg_u32 chunk, bool crosses)
+{
+	const Piece *others = plan->pieces[1 - processor];
+
+	for (hjg_u32 from = begin; from < end;)
+	{
+		hjg_u32		to = end - from > chunk ? from + chunk : end;
+		Piece	   *piece = &plan->pieces[processor][plan->npieces[processor]++];
+
+		*piece = (Piece) {.step_ix = step_ix, .begin = from, .end = to, .crosses = crosses};
+		for (int i = 0; i < plan->npieces[1 - processor]; i++)
+			if (others[i].step_ix == step_ix - 1 && others[i].begin < to && others[i].end > from)
+				piece->needs = i + 1;
+		from = to;
+	}
+}
+
+static inline hjg_u32
+min_u32(hjg_u32 a, hjg_u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline hjg_u32
+max_u32(hjg_u32 a, hjg_u32 b)
+{
+	return a > b ? a : b;
+}
+
+static void
+make_plan(const HjgCoupled *join, const HjgSeries *series, Plan *plan)
+{
+	const hjg_u32 n = series->nrows;
+	const hjg_u32 chunk = max_u32(join->config.chunk_rows, n / MAX_CHUNKS + 1);
+	hjg_u32		cuts[HJG_SERIES_STEPS + 2] = {0};
+
+	/* cut[i + 1]: first row of step i that is the device's */
+	for (int i = 0; i < series->nsteps; i++)
+		cuts[i + 1] = (hjg_u32) (series->ratios[i] * n + 0.5);
+	cuts[0] = cuts[1];
+	cuts[series->nsteps + 1] = cuts[series->nsteps];
+
+	plan->npieces[HJG_ON_CPU] = plan->npieces[HJG_ON_DEVICE] = 0;
+	for (int i = 0; i < series->nsteps; i++)
+	{
+		const hjg_u32 before = cuts[i];
+		const hjg_u32 cut = cuts[i + 1];
+		const hjg_u32 after = cuts[i + 2];
+		/* of the rows that the device has already, those that the CPU will take come first */
+		const hjg_u32 own = max_u32(cut, before);
+		const hjg_u32 wanted = min_u32(max_u32(after, own), n);
+
+		/* both lists of the step before are complete here */
+		add_pieces(plan, HJG_ON_CPU, i, 0, min_u32(cut, before), chunk, false);
+		add_pieces(plan, HJG_ON_CPU, i, min_u32(cut, before), cut, chunk, true);
+		add_pieces(plan, HJG_ON_DEVICE, i, own, wanted, chunk, i == 0);
+		add_pieces(plan, HJG_ON_DEVICE, i, wanted, n, chunk, i == 0);
+		add_pieces(plan, HJG_ON_DEVICE, i, cut, own, chunk, true);
+	}
+}
+
+/* ---- driving ---- */
+
+/* After an error: the device must not touch the memory any more. */
+static void
+drain(Drive *drive, Piece *pieces, int from, int to)
+{
+	for (int i = from; i < to; i++)
+		reap(drive, &pieces[i]);
+}
+
+static HjgStatus
+drive_plan(Drive *drive, Plan *plan)
+{
+	Piece	   *cpu = plan->pieces[HJG_ON_CPU];
+	Piece	   *device = plan->pieces[HJG_ON_DEVICE];
+	HjgTask		task = {.env = &drive->join->base.env};
+	HjgStatus	status = HJG_OK;
+	hjg_u64		cpu_ready_ns = 0;	/* transfers for the piece at hand; 0: not begun */
+	hjg_u64		device_ready_ns = 0;
+	int			ncpu = 0;		/* done */
+	int			nqueued = 0;
+	int			ndevice = 0;	/* done */
+
+	while (status == HJG_OK && (ncpu < plan->npieces[HJG_ON_CPU] || ndevice < plan->npieces[HJG_ON_DEVICE]))
+	{
+		bool		idle = true;
+
+		if (hjg_task_poll(&task))
+		{
+			status = HJG_ERR_CANCELLED;
+			break;
+		}
+		while (status == HJG_OK && nqueued < plan->npieces[HJG_ON_DEVICE] && nqueued - ndevice < MAX_QUEUED &&
+			   device[nqueued].needs <= ncpu)
+		{
+			if (device[nqueued].crosses && device_ready_ns == 0)
+				device_ready_ns = bus_transfer(drive, device[nqueued].end - device[nqueued].begin);
+			if (device_ready_ns > hjg_now_ns())
+				break;
+			device_ready_ns = 0;
+			status = queue_on_device(drive, &device[nqueued++]);
+		}
+		while (status == HJG_OK && ndevice < nqueued && piece_done(drive, &device[ndevice]))
+			status = reap(drive, &device[ndevice++]);
+		if (status == HJG_OK && ncpu < plan->npieces[HJG_ON_CPU] && cpu[ncpu].needs <= ndevice)
+		{
+			if (cpu[ncpu].crosses && cpu_ready_ns == 0)
+				cpu_ready_ns = bus_transfer(drive, cpu[ncpu].end - cpu[ncpu].begin);
+			if (cpu_ready_ns <= hjg_now_ns())
+			{
+				cpu_ready_ns = 0;
+				status = run_on_cpu(drive, cpu[ncpu].step_ix, cpu[ncpu].begin, cpu[ncpu].end);
+				ncpu++;
+				idle = false;
+			}
+		}
+		if (status == HJG_OK && idle)
+		{
+			if (ndevice < nqueued)
+				status = reap(drive, &device[ndevice++]);
+			else if (drive->bus_free_ns > hjg_now_ns())
+				status = wait_until(drive, drive->bus_free_ns);
+		}
+	}
+	drain(drive, device, ndevice, nqueued);
+	return status;
+}
+
+/* Chunks go to whoever is free, through all steps. */
+static HjgStatus
+drive_units(Drive *drive)
+{
+	const HjgSeries *series = drive->series;
+	const hjg_u32 n = series->nrows;
+	const hjg_u32 chunk = drive->join->config.chunk_rows;
+	HjgTask		task = {.env = &drive->join->base.env};
+	HjgStatus	status = HJG_OK;
+	Piece		pieces[HJG_SERIES_STEPS];
+	int			ndevice = series->nsteps;	/* steps of the device's chunk that are done */
+	int			nqueued = series->nsteps;
+	hjg_u64		ready_ns = 0;
+	hjg_u32		next = 0;
+
+	while (status == HJG_OK && (next < n || ndevice < series->nsteps))
+	{
+		if (hjg_task_poll(&task))
+		{
+			status = HJG_ERR_CANCELLED;
+			break;
+		}
+		while (status == HJG_OK && ndevice < nqueued && piece_done(drive, &pieces[ndevice]))
+			status = reap(drive, &pieces[ndevice++]);
+		if (status == HJG_OK && ndevice == series->nsteps && next < n)
+		{
+			const hjg_u32 end = n - next > chunk ? next + chunk : n;
+
+			if (ready_ns == 0)
+				ready_ns = bus_transfer(drive, end - next);
+			if (ready_ns <= hjg_now_ns())
+			{
+				ready_ns = 0;
+				ndevice = 0;
+				for (nqueued = 0; status == HJG_OK && nqueued < series->nsteps;)
+				{
+					pieces[nqueued] = (Piece) {.step_ix = nqueued, .begin = next, .end = end};
+					status = queue_on_device(drive, &pieces[nqueued]);
+					nqueued++;
+				}
+				if (status != HJG_OK)
+					break;
+				next = end;
+			}
+		}
+		if (status == HJG_OK && next < n)
+		{
+			const hjg_u32 end = n - next > chunk ? next + chunk : n;
+
+			for (int i = 0; status == HJG_OK && i < series->nsteps; i++)
+				status = run_on_cpu(drive, i, next, end);
+			next = end;
+		}
+		else if (status == HJG_OK && ndevice < nqueued)
+			status = reap(drive, &pieces[ndevice++]);
+	}
+	drain(drive, pieces, ndevice, nqueued);
+	return status;
+}
+
+/* Can the device work on the caller's memory in place? */
+static bool
+user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
+{
+	const size_t mask = join->runner->align_bytes - 1;
+
+	for (int i = 0; i < series->nsteps; i++)
+	{
+		if (series->steps[i] == HJG_STEP_HASH)
+			for (int r = 0; r < series->runs->nruns; r++)
+				if (((size_t) series->runs->runs[r].keys & mask) != 0)
+					return false;
+		if (series->steps[i] == HJG_STEP_P4)
+			for (int p = 0; p < series->result->npages; p++)
+				if (((size_t) series->result->pages[p] & mask) != 0)
+					return false;
+	}
+	return true;
+}
+
+HjgStatus
+hjg_series_run(HjgCoupled *join, HjgSeries *series)
+{
+	Drive		drive = {.join = join, .series = series};
+	hjg_u64		returned = 0;
+	HjgStatus	status;
+	Plan		plan;
+
+	if (series->nrows == 0)
+		return HJG_OK;
+	if (join->runner == NULL || !user_memory_fits(join, series))
+		for (int i = 0; i < series->nsteps; i++)
+			if (join->runner == NULL || series->steps[i] == HJG_STEP_HASH || series->steps[i] == HJG_STEP_P4)
+				series->ratios[i] = 1;
+	drive.device_free_ns = hjg_now_ns();
+	if (hjg_coupled_is_basic_unit(join) && join->runner != NULL && user_memory_fits(join, series))
+		status = drive_units(&drive);
+	else
+	{
+		make_plan(join, series, &plan);
+		status = drive_plan(&drive, &plan);
+		for (int i = 0; i < plan.npieces[HJG_ON_DEVICE]; i++)
+			if (plan.pieces[HJG_ON_DEVICE][i].step_ix == series->nsteps - 1)
+				returned += plan.pieces[HJG_ON_DEVICE][i].end - plan.pieces[HJG_ON_DEVICE][i].begin;
+	}
+	/* what the device made last goes back */
+	if (status == HJG_OK && returned > 0 && join->config.bus_bytes_per_ns > 0)
+		status = wait_until(&drive, bus_transfer(&drive, returned));
+	for (int i = 0; i < series->nsteps; i++)
+		join->stats.ratios[series->steps[i]] = series->ratios[i];
+	return status;
+}
+
+static double
+search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
+{
+	const HjgStepCosts *costs = join->config.costs;
+	HjgSeriesShape shape = {.nsteps = series->nsteps, .nrows = series->nrows, .launch_ns = costs->launch_ns};
+	double		table_rows = (double) join->build_rows;
+
+	/* rows in partition order touch one partition's part of the table at a time */
+	if (hjg_coupled_is_partitioned(join) && (series->steps[0] == HJG_STEP_NUMBER || series->steps[0] == HJG_STEP_P4))
+		table_rows /= 1 << hjg_coupled_radix_bits(join);
+	if (join->config.bus_bytes_per_ns > 0)
+		shape.exchange_ns = (EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < series->nsteps; i++)
+			shape.unit_ns[p][i] = hjg_step_cost_ns(costs, p, series->steps[i], table_rows);
+	return hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
+}
+
+double
+hjg_series_plan(HjgCoupled *join, HjgSeries *series)
+{
+	HjgSeriesMemo *memo;
+
+	for (int i = 0; i < series->nsteps; i++)
+		series->ratios[i] = join->config.fixed_ratios[series->steps[i]];
+	if (join->config.costs == NULL || join->runner == NULL)
+		return 0;
+	for (int i = 0; i < HJG_SERIES_MEMOS; i++)
+	{
+		memo = &join->memos[i];
+		if (memo->nsteps == series->nsteps && memo->first_step == series->steps[0] && memo->nrows == series->nrows)
+		{
+			memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
+			return memo->predicted_ns;
+		}
+	}
+	memo = &join->memos[join->next_memo++ % HJG_SERIES_MEMOS];
+	*memo = (HjgSeriesMemo) {.nsteps = series->nsteps, .first_step = series->steps[0], .nrows = series->nrows};
+	memo->predicted_ns = search_ratios(join, series, memo->ratios);
+	memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
+	return memo->predicted_ns;
+}

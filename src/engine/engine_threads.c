@@ -1,0 +1,177 @@
+/*
+ * engine_threads.c
+ *	  A runner made of plain threads: the device of a coupled chip, emulated in C.
+ *
+ * One thread takes launches from a ring, in order, and runs each over a pool of
+ * its own, one work group a piece of the pool, as a device would.  The
+ * same loops serve the CPU's side (engine_steps.c).
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "engine/hjg_coupled_internal.h"
+
+#define RING 512
+
+typedef struct Threads
+{
+	HjgRunner	runner;
+	HjgPool    *pool;			/* the feeding thread included */
+	int			nthreads;
+	pthread_t	feeder;
+	pthread_mutex_t mutex;
+	pthread_cond_t queued_cond;
+	pthread_cond_t done_cond;
+	hjg_u64		nqueued;		/* launches so far; tickets count from 1 */
+	hjg_u64		ndone;
+	bool		shutdown;
+	HjgStepLaunch ring[RING];
+} Threads;
+
+typedef struct Share
+{
+	const HjgStepLaunch *launch;
+	int			nshares;
+} Share;
+
+static void
+run_share(void *arg, int piece, int worker)
+{
+	const Share *share = arg;
+	const HjgStepLaunch *launch = share->launch;
+	const hjg_u32 n = launch->end - launch->begin;
+	const hjg_u32 each = (n + (hjg_u32) share->nshares - 1) / (hjg_u32) share->nshares;
+	const hjg_u32 from = (hjg_u32) piece * each < n ? (hjg_u32) piece * each : n;
+	const hjg_u32 to = n - from < each ? n : from + each;
+
+	(void) worker;
+	if (to > from)
+		hjg_steps_run(launch, launch->begin + from, launch->begin + to, launch->args.first_worker + (hjg_u32) piece);
+}
+
+static void *
+feeder_main(void *arg)
+{
+	Threads    *threads = arg;
+
+	pthread_mutex_lock(&threads->mutex);
+	for (;;)
+	{
+		Share		share;
+
+		while (threads->ndone == threads->nqueued && !threads->shutdown)
+			pthread_cond_wait(&threads->queued_cond, &threads->mutex);
+		if (threads->ndone == threads->nqueued)
+			break;
+		share.launch = &threads->ring[threads->ndone % RING];
+		share.nshares = threads->runner.nworkers;
+		pthread_mutex_unlock(&threads->mutex);
+		hjg_pool_run(threads->pool, share.nshares, run_share, &share);
+		pthread_mutex_lock(&threads->mutex);
+		threads->ndone++;
+		pthread_cond_broadcast(&threads->done_cond);
+	}
+	pthread_mutex_unlock(&threads->mutex);
+	return NULL;
+}
+
+static HjgStatus
+threads_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
+{
+	Threads    *threads = arg;
+
+	pthread_mutex_lock(&threads->mutex);
+	while (threads->nqueued - threads->ndone == RING)
+		pthread_cond_wait(&threads->done_cond, &threads->mutex);
+	threads->ring[threads->nqueued % RING] = *launch;
+	*ticket = ++threads->nqueued;
+	pthread_cond_signal(&threads->queued_cond);
+	pthread_mutex_unlock(&threads->mutex);
+	return HJG_OK;
+}
+
+static bool
+threads_done(void *arg, hjg_u64 ticket)
+{
+	Threads    *threads = arg;
+	bool		done;
+
+	pthread_mutex_lock(&threads->mutex);
+	done = threads->ndone >= ticket;
+	pthread_mutex_unlock(&threads->mutex);
+	return done;
+}
+
+static HjgStatus
+threads_wait(void *arg, hjg_u64 ticket)
+{
+	Threads    *threads = arg;
+
+	pthread_mutex_lock(&threads->mutex);
+	while (threads->ndone < ticket)
+		pthread_cond_wait(&threads->done_cond, &threads->mutex);
+	pthread_mutex_unlock(&threads->mutex);
+	return HJG_OK;
+}
+
+static void
+threads_forget(void *arg, const void *memory)
+{
+	(void) arg;
+	(void) memory;
+}
+
+HjgRunner *
+hjg_threads_runner_create(int nthreads)
+{
+	Threads    *threads = calloc(1, sizeof(Threads));
+	sigset_t	all_signals;
+	sigset_t	old_signals;
+	int			error;
+
+	if (threads == NULL)
+		return NULL;
+	threads->runner = (HjgRunner) {
+		.arg = threads,
+		.nworkers = nthreads,
+		.align_bytes = 1,
+		.max_bytes = (size_t) 1 << 40,
+		.launch = threads_launch,
+		.done = threads_done,
+		.wait = threads_wait,
+		.forget = threads_forget,
+	};
+	threads->pool = hjg_pool_create(nthreads);
+	pthread_mutex_init(&threads->mutex, NULL);
+	pthread_cond_init(&threads->queued_cond, NULL);
+	pthread_cond_init(&threads->done_cond, NULL);
+	sigfillset(&all_signals);
+	pthread_sigmask(SIG_SETMASK, &all_signals, &old_signals);
+	error = threads->pool == NULL ? 1 : pthread_create(&threads->feeder, NULL, feeder_main, threads);
+	pthread_sigmask(SIG_SETMASK, &old_signals, NULL);
+	if (error == 0)
+		return &threads->runner;
+	hjg_pool_destroy(threads->pool);
+	free(threads);
+	return NULL;
+}
+
+void
+hjg_threads_runner_destroy(HjgRunner *runner)
+{
+	Threads    *threads = runner == NULL ? NULL : runner->arg;
+
+	if (threads == NULL)
+		return;
+	pthread_mutex_lock(&threads->mutex);
+	threads->shutdown = true;
+	pthread_cond_signal(&threads->queued_cond);
+	pthread_mutex_unlock(&threads->mutex);
+	pthread_join(threads->feeder, NULL);
+	hjg_pool_destroy(threads->pool);
+	pthread_mutex_destroy(&threads->mutex);
+	pthread_cond_destroy(&threads->queued_cond);
+	pthread_cond_destroy(&threads->done_cond);
+	free(threads);
+}

@@ -1,0 +1,121 @@
+/*
+ * hjg_coupled.h
+ *	  The coupled engine: CPU threads and a device that shares their memory work on
+ *	  one join together, step by step.
+ *
+ * After He, Lu and He, "Revisiting Co-Processing for Hash Joins on the Coupled
+ * CPU-GPU Architecture" (VLDB 2013): a join is a series of steps over rows
+ * (kernels/hjg_steps.h), and of each step the CPU takes the first part of the rows, in the
+ * ratio that a cost model chose, and the device the rest.
+ *
+ * The engine does not know what the device is.  It hands launches to a runner,
+ * which runs them in order and beside the CPU: engine_threads.c has one made of
+ * plain threads, the room "device" has one for OpenCL.
+ *
+ * Contract, life of a join and ownership are those of hjg_engine.h, results and
+ * cursors included, so a batch may be begun here and finished by the cpu engine.  The
+ * join holds its runner between calls and never calls it from two threads at
+ * once.  poll() must not leave by a long jump: the device may be at work.
+ */
+#ifndef HJG_COUPLED_H
+#define HJG_COUPLED_H
+
+#include "engine/hjg_engine.h"
+#include "kernels/hjg_steps.h"
+#include "model/hjg_coupled_model.h"
+
+/* ---- runners ---- */
+
+/* One launch: a step over rows [begin, end) of the regions described by args. */
+typedef struct HjgStepLaunch
+{
+	HjgStep		step;
+	int			width;
+	hjg_u32		begin;
+	hjg_u32		end;
+	HjgStepArgs args;
+	hjg_u8	   *table;
+	size_t		table_bytes;
+	hjg_u8	   *work;
+	size_t		work_bytes;
+	void	   *user;			/* HASH: keys; P4: a page of pairs; otherwise NULL */
+	size_t		user_bytes;
+} HjgStepLaunch;
+
+/*
+ * A device.  Launches run one after the other in the order given.  The memory of a
+ * launch stays valid until it is done; memory that is about to be freed is
+ * announced by forget().
+ */
+typedef struct HjgRunner
+{
+	void	   *arg;
+	int			nworkers;		/* work groups of a launch, at most HJG_RUNNER_MAX_WORKERS */
+	size_t		align_bytes;	/* user memory must be aligned so, or is left to the CPU */
+	size_t		max_bytes;		/* largest region */
+	/* Queue a launch; on HJG_OK *ticket names it. */
+	HjgStatus	(*launch) (void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket);
+	bool		(*done) (void *arg, hjg_u64 ticket);
+	/* Returns when the launch has ended; its outcome. */
+	HjgStatus	(*wait) (void *arg, hjg_u64 ticket);
+	void		(*forget) (void *arg, const void *memory);
+} HjgRunner;
+
+#define HJG_RUNNER_MAX_WORKERS 256
+
+/* A runner of nthreads plain threads, one that feeds them included; NULL on failure. */
+extern HjgRunner *hjg_threads_runner_create(int nthreads);
+extern void hjg_threads_runner_destroy(HjgRunner *runner);
+
+/* ---- joins ---- */
+
+typedef struct HjgCoupledConfig
+{
+	HjgCoupledStrategy strategy;
+	int			cpu_threads;	/* of env->pool; 0: all of them */
+	bool		separate_tables;	/* one for each processor, merged after the build; not with BasicUnit */
+	bool		grouping;		/* p3: rows of like work together */
+	hjg_u32		block_bytes;	/* allocator block; 0: one global pointer */
+	hjg_u32		chunk_rows;		/* of a launch, of a basic unit */
+	hjg_u32		window_rows;	/* probe rows at a time */
+	size_t		buffer_bytes;	/* largest region (zero-copy buffer); 0: the runner's limit */
+	double		bus_latency_ns; /* emulated bus; bandwidth 0: none */
+	double		bus_bytes_per_ns;
+	const HjgStepCosts *costs;	/* calibrated unit costs; NULL: fixed_ratios */
+	double		fixed_ratios[HJG_STEP_COUNT];	/* the CPU's share of each step */
+} HjgCoupledConfig;
+
+/* Sensible values; ratios of a half. */
+extern void hjg_coupled_defaults(HjgCoupledConfig *config);
+
+typedef struct HjgCoupled HjgCoupled;
+
+typedef struct HjgCoupledStats
+{
+	HjgJoinStats join;			/* strategy: HJG_CPU_NOP or _RADIX */
+	bool		gave_up;		/* the cpu engine joined: colliding keys, or too large */
+	hjg_u64		transfer_ns;	/* emulated bus */
+	double		predicted_build_ns;
+	double		predicted_probe_ns;	/* of the rows probed so far */
+	double		ratios[HJG_STEP_COUNT]; /* as used last */
+	hjg_u64		step_rows[HJG_PROCESSORS][HJG_STEP_COUNT];
+	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
+} HjgCoupledStats;
+
+/* runner NULL: the CPU does everything. */
+extern HjgStatus hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
+								   int key_width, HjgMatchMode mode,
+								   const HjgSegment *segments, int nsegments, HjgCoupled **join);
+extern HjgStatus hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments,
+								   HjgCursor *cursor, HjgResult *result);
+extern void hjg_coupled_stats(const HjgCoupled *join, HjgCoupledStats *stats);
+extern void hjg_coupled_free(HjgCoupled *join);
+
+/*
+ * Unit costs of all steps on both processors, measured by joins of made-up
+ * rows in and out of cache; takes some hundred milliseconds.
+ */
+extern HjgStatus hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
+									   int key_width, HjgStepCosts *costs);
+
+#endif							/* HJG_COUPLED_H */

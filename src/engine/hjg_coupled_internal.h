@@ -1,0 +1,121 @@
+/*
+ * hjg_coupled_internal.h
+ *	  What the files of the coupled engine share.
+ *
+ * A join is an HjgJoin of its own kind in front (memory, runs, statistics are
+ * managed as the cpu engine does) with two regions: table and work
+ * (kernels/hjg_steps.h).  Files:
+ *		engine_steps.c		the steps as loops of one CPU thread
+ *		engine_series.c		a series of steps over two processors
+ *		engine_coupled.c	building, and what a join is
+ *		engine_coupled_probe.c	windows of probe rows, and bounded results
+ *		engine_threads.c	a runner of plain threads
+ *		engine_coupled_calibrate.c	unit costs
+ */
+#ifndef HJG_COUPLED_INTERNAL_H
+#define HJG_COUPLED_INTERNAL_H
+
+#include "engine/hjg_coupled.h"
+#include "engine/hjg_engine_internal.h"
+
+/* Allocator states: CPU threads first, then the device's work groups. */
+#define HJG_COUPLED_CPU_WORKERS HJG_MAX_SLOTS
+#define HJG_COUPLED_WORKERS (HJG_COUPLED_CPU_WORKERS + HJG_RUNNER_MAX_WORKERS)
+
+/* Rows that a CPU thread takes at a time. */
+#define HJG_COUPLED_UNIT_ROWS 4096
+
+/* Both regions begin at multiples of this, which satisfies every device. */
+#define HJG_COUPLED_ALIGN 4096
+
+typedef struct HjgRegion
+{
+	HjgBlock	block;
+	hjg_u8	   *base;			/* aligned, within the block */
+	size_t		bytes;
+} HjgRegion;
+
+/* Ratios that were found for a series: windows of one size follow each other. */
+typedef struct HjgSeriesMemo
+{
+	int			nsteps;
+	HjgStep		first_step;
+	hjg_u32		nrows;
+	double		ratios[HJG_SERIES_STEPS];
+	double		predicted_ns;
+} HjgSeriesMemo;
+
+#define HJG_SERIES_MEMOS 8
+
+struct HjgCoupled
+{
+	HjgJoin		base;			/* env, memory, runs, statistics */
+	HjgCoupledConfig config;
+	const HjgRunner *runner;
+	HjgRegion	table;
+	HjgRegion	work;
+	HjgStepArgs args;			/* of the table; the work part is set for each use */
+	hjg_u64		build_rows;
+	hjg_u32		bucket_bits;
+	int			cpu_threads;
+	HjgCoupledStats stats;
+	HjgSeriesMemo memos[HJG_SERIES_MEMOS];
+	int			next_memo;
+	HjgJoin    *cpu_join;		/* gave up: the cpu engine's join does everything */
+
+	/* row ids of the key that was cut last, ascending */
+	HjgBlock	sorted_block;
+	hjg_u32		sorted_node;	/* reference, 0: none */
+	double		pairs_per_row;	/* in the rounds so far */
+};
+
+/* ---- engine_steps.c ---- */
+
+/* Rows [begin, end) of a launch, on this thread alone. */
+extern void hjg_steps_run(const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hjg_u32 worker);
+
+/* ---- engine_series.c ---- */
+
+/*
+ * A series over rows [0, nrows).  HASH takes its keys from runs, whose row 0 is row
+ * first_run_row of all; P4 writes to the pages of result.
+ */
+typedef struct HjgSeries
+{
+	int			nsteps;
+	HjgStep		steps[HJG_SERIES_STEPS];
+	double		ratios[HJG_SERIES_STEPS];
+	HjgStepArgs args;
+	hjg_u32		nrows;
+	const HjgRuns *runs;
+	hjg_u64		first_run_row;
+	HjgResult  *result;
+} HjgSeries;
+
+extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
+/* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
+extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
+
+/* ---- engine_coupled.c ---- */
+
+/* Give a region so many bytes; its contents are lost if it grows. */
+extern HjgStatus hjg_region_reserve(HjgCoupled *join, HjgRegion *region, size_t bytes);
+extern bool hjg_coupled_is_partitioned(const HjgCoupled *join);
+extern bool hjg_coupled_is_basic_unit(const HjgCoupled *join);
+extern HjgScheme hjg_coupled_scheme(const HjgCoupled *join);
+/* Run fn over [0, nrows) in units on the CPU's threads; fn polls nothing itself. */
+typedef void (*HjgRowsFn) (void *arg, hjg_u32 begin, hjg_u32 end, int slot);
+extern HjgStatus hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end, hjg_u32 unit_rows,
+									HjgRowsFn fn, void *arg);
+
+/* Sizes of the arrays of work for nrows rows, and their offsets in args. */
+extern size_t hjg_coupled_lay_work(const HjgCoupled *join, hjg_u32 nrows, bool partitioned, HjgStepArgs *args);
+/*
+ * Partition nrows rows from runs into order of their first bits; on return
+ * args->mixed_off and rows_off are where they are.
+ */
+extern HjgStatus hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
+									   HjgStepArgs *args, double *predicted_ns);
+extern int	hjg_coupled_radix_bits(const HjgCoupled *join);
+
+#endif							/* HJG_COUPLED_INTERNAL_H */

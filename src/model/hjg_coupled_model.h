@@ -1,0 +1,96 @@
+/*
+ * hjg_coupled_model.h
+ *	  What a series of steps costs when two processors share its rows, and the
+ *	  ratios that make it cheapest.
+ *
+ * The abstract model of He, Lu and He (VLDB 2013), section 4: equations 1 to 5.
+ * Computation and memory stalls of a step (C and M there) are measured together
+ * as one unit cost, in nanoseconds a row, for each processor, in a table that fits the
+ * cache and in one that does not.
+ */
+#ifndef HJG_COUPLED_MODEL_H
+#define HJG_COUPLED_MODEL_H
+
+#include <stdbool.h>
+
+typedef enum HjgStep
+{
+	HJG_STEP_HASH = 0,			/* b1, p1, n1: of the caller's keys */
+	HJG_STEP_NUMBER,			/* b1, p1, n1: of rows that are mixed already */
+	HJG_STEP_N2,
+	HJG_STEP_N3,
+	HJG_STEP_B2,
+	HJG_STEP_B3,
+	HJG_STEP_B4,
+	HJG_STEP_P2,
+	HJG_STEP_P3,
+	HJG_STEP_P4,
+	HJG_STEP_COUNT
+} HjgStep;
+
+typedef enum HjgProcessor
+{
+	HJG_ON_CPU = 0,
+	HJG_ON_DEVICE,
+	HJG_PROCESSORS
+} HjgProcessor;
+
+/* Calibration sizes: build rows whose table fits a cache, and does not. */
+#define HJG_STEP_SMALL_LOG 14
+#define HJG_STEP_LARGE_LOG 20
+
+typedef struct HjgStepCosts
+{
+	double		small_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		large_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		launch_ns;		/* of a device launch, beside its rows */
+} HjgStepCosts;
+
+/* Most steps of a series. */
+#define HJG_SERIES_STEPS 4
+
+/* A series of steps over nrows rows, with the unit costs for the case at hand. */
+typedef struct HjgSeriesShape
+{
+	int			nsteps;
+	double		nrows;
+	double		unit_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
+	double		launch_ns;		/* of each step that the device has rows of */
+	double		exchange_ns;	/* for a row that changes its processor between steps */
+} HjgSeriesShape;
+
+typedef struct HjgSeriesTimes
+{
+	double		total_ns;		/* equation 1 */
+	double		processor_ns[HJG_PROCESSORS];	/* equation 2 */
+	double		delay_ns[HJG_PROCESSORS];	/* of it, equations 4 and 5 */
+} HjgSeriesTimes;
+
+typedef enum HjgScheme
+{
+	HJG_SCHEME_OL = 0,			/* ratios 0 or 1 */
+	HJG_SCHEME_DD,				/* one ratio for all steps */
+	HJG_SCHEME_PL				/* any ratios */
+} HjgScheme;
+
+/* Ratios are tried in these steps, as in the paper. */
+#define HJG_RATIO_STEP 0.02
+
+/* Unit cost of a step with so many build rows: on the logarithm, between the two sizes. */
+extern double hjg_step_cost_ns(const HjgStepCosts *costs, HjgProcessor processor, HjgStep step, double build_rows);
+
+/* Ratios are the CPU's shares, one a step. */
+extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);
+
+/*
+ * The best ratios of a scheme: all of OL and DD; for PL descent along one and two ratios
+ * at a time from the best ones of those and of a wide grid, which ends within 1 % of the
+ * best of the whole grid as a rule and within 6 % at worst (8 % for short series, which get a
+ * shorter search).  Returns the predicted time.
+ */
+extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
+
+/* Every point of the grid with this step, for tests. */
+extern double hjg_series_exhaust(const HjgSeriesShape *shape, double step, double *ratios);
+
+#endif							/* HJG_COUPLED_MODEL_H */

@@ -1,0 +1,445 @@
+/*
+ * test_coupled.c
+ *	  The coupled engine: every strategy and knob gives the reference's rows, rounds
+ *	  may start and end anywhere, and nothing is left after a failure.
+ */
+#include "hjg_test_coupled.h"
+
+static const int widths[] = {4, 8, 16};
+
+/* A configuration by number: all strategies, and the knobs in changing company. */
+static void
+config_of(HjgCoupledConfig *config, int n, Random *random)
+{
+	static const hjg_u32 blocks[] = {2048, 0, 64, 16384};
+
+	hjg_coupled_defaults(config);
+	config->strategy = (HjgCoupledStrategy) (HJG_COUPLED_FIRST + n % 8);
+	config->separate_tables = n / 8 % 2;
+	config->grouping = n / 16 % 2;
+	config->block_bytes = blocks[n % 4];
+	config->chunk_rows = 64 + random_below(random, 300);
+	config->window_rows = 64 + random_below(random, 2000);
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+	{
+		hjg_u32		r = random_below(random, 7);
+
+		config->fixed_ratios[i] = r == 0 ? 0 : r == 1 ? 1 : random_below(random, 51) * 0.02;
+	}
+}
+
+/* Build, probe in rounds, check each; NULL or what went wrong. */
+static const char *
+run_coupled(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const HjgRunner *runner, int npages,
+			hjg_u32 page_pairs, HjgCoupledStats *stats)
+{
+	const char *wrong = NULL;
+	HjgCursor	cursor = {0, 0, 0};
+	hjg_u64		total = 0;
+	HjgCoupled *join;
+	Memory		memory;
+	Pages		pages;
+
+	memory_init(&memory, pool);
+	if (hjg_coupled_build(&memory.env, config, runner, c->width, c->mode, c->build.segments, c->build.nsegments,
+						  &join) != HJG_OK)
+		return "build failed";
+	pages_create(&pages, npages, page_pairs);
+	do
+	{
+		HjgCursor	from = cursor;
+
+		if (hjg_coupled_probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result) != HJG_OK)
+			wrong = "probe failed";
+		else if (!check_round(c, &from, &cursor, &pages.result))
+			wrong = "wrong round";
+		else if (cursor.row < c->probe.nrows && cursor.row == from.row && cursor.skip == from.skip)
+			wrong = "no progress";
+		total += pages.result.npairs;
+	} while (wrong == NULL && cursor.row < c->probe.nrows);
+	if (wrong == NULL && total != c->nexpected)
+		wrong = "wrong number of pairs";
+	hjg_coupled_stats(join, stats);
+	if (wrong == NULL && (stats->join.build_rows != c->build.nrows || stats->join.probe_rows != c->probe.nrows ||
+						  stats->join.pairs != c->nexpected || stats->join.workspace_bytes != memory.peak_bytes))
+		wrong = "wrong statistics";
+	pages_destroy(&pages);
+	hjg_coupled_free(join);
+	if (wrong == NULL && !memory_is_clean(&memory))
+		wrong = "memory left";
+	return wrong;
+}
+
+static void
+run_shape(const HjgRunner *runner, const char *what, HjgPool *pool, int width, KeyShape shape, hjg_u32 nbuild,
+		  hjg_u32 nprobe)
+{
+	Random		random = {test_seed + (hjg_u64) shape};
+	const char *wrong = NULL;
+	int			nruns = 0;
+	int			ngave_up = 0;
+
+	for (int mode = 0; mode <= HJG_MATCH_ANTI && !wrong; mode++)
+	{
+		Case		c;
+
+		case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), width, mode, shape, nbuild, nprobe);
+		for (int n = 0; n < 32 && !wrong; n += short_run ? 5 : nprobe > 50000 ? 11 : 3, nruns++)
+		{
+			/* all in one page; just enough; a third in odd pages */
+			const hjg_u32 sizes[] = {(hjg_u32) c.nexpected + 5000, c.nexpected ? (hjg_u32) c.nexpected : 1,
+			(hjg_u32) (c.nexpected / 21) + 1};
+			HjgCoupledConfig config;
+			HjgCoupledStats stats;
+
+			config_of(&config, n, &random);
+			if (nprobe > 50000)
+				config.window_rows = 65536;
+			wrong = run_coupled(&c, pool, &config, runner, nruns % 3 == 2 ? 7 : 1, sizes[nruns % 3], &stats);
+			ngave_up += stats.gave_up;
+			if (wrong)
+				printf("# %s: mode %d, %s, configuration %d\n", wrong, mode, hjg_coupled_strategy_name(config.strategy), n);
+		}
+		case_destroy(&c);
+	}
+	claim(wrong == NULL, "coupled on %s, %d-byte keys, %s, %u x %u rows: %d runs equal the reference%s", what, width,
+		  key_shape_names[shape], nbuild, nprobe, nruns, ngave_up ? ", some by the cpu engine" : "");
+}
+
+/* A round from every place where a cut can be. */
+static void
+start_at_every_place(const HjgRunner *runner, const char *what, HjgPool *pool, int width, HjgMatchMode mode,
+					 KeyShape shape, hjg_u32 n)
+{
+	Random		random = {test_seed};
+	const char *wrong = NULL;
+	hjg_u64		nstarts = 0;
+	HjgCoupledConfig config;
+	HjgCoupled *join;
+	Memory		memory;
+	Pages		pages[2];
+	Case		c;
+
+	config_of(&config, width + (int) mode, &random);
+	case_create(&c, test_seed + (hjg_u64) width, width, mode, shape, n, n);
+	pages_create(&pages[0], 3, 3);
+	pages_create(&pages[1], 1, (hjg_u32) c.nexpected + 1);
+	memory_init(&memory, pool);
+	if (hjg_coupled_build(&memory.env, &config, runner, width, mode, c.build.segments, c.build.nsegments, &join) != HJG_OK)
+		wrong = "build failed";
+	for (hjg_u32 row = 0; wrong == NULL && row <= c.probe.nrows; row++)
+	{
+		hjg_u64		npairs = row < c.probe.nrows ? c.before[row + 1] - c.before[row] : 0;
+
+		for (hjg_u64 skip = 0; wrong == NULL && (skip == 0 || skip < npairs); skip++)
+			for (int i = 0; wrong == NULL && i < 2; i++, nstarts++)
+			{
+				const HjgCursor from = {row, 0, skip};
+				HjgCursor	cursor = from;
+
+				if (hjg_coupled_probe(join, c.probe.segments, c.probe.nsegments, &cursor, &pages[i].result) != HJG_OK)
+					wrong = "probe failed";
+				else if (!check_round(&c, &from, &cursor, &pages[i].result))
+					wrong = "wrong round";
+			}
+	}
+	claim(wrong == NULL, "coupled on %s, %d-byte keys, %s, mode %d: %llu rounds from every place", what, width,
+		  key_shape_names[shape], mode, (unsigned long long) nstarts);
+	hjg_coupled_free(join);
+	for (int i = 0; i < 2; i++)
+		pages_destroy(&pages[i]);
+	case_destroy(&c);
+}
+
+/* Rounds of one batch by the coupled and the cpu engine in turn. */
+static void
+take_turns(const HjgRunner *runner, const char *what, HjgPool *pool, int width, KeyShape shape, hjg_u32 n)
+{
+	const HjgJoinSpec spec = {.key_width = width};
+	Random		random = {test_seed};
+	const char *wrong = NULL;
+	HjgCursor	cursor = {0, 0, 0};
+	int			nrounds = 0;
+	HjgCoupledConfig config;
+	HjgCoupled *coupled;
+	HjgJoin    *cpu;
+	Memory		memory;
+	Pages		pages;
+	Case		c;
+
+	config_of(&config, 6, &random);
+	case_create(&c, test_seed, width, HJG_MATCH_ALL, shape, n, n);
+	pages_create(&pages, 1, 61);
+	memory_init(&memory, pool);
+	if (hjg_coupled_build(&memory.env, &config, runner, width, HJG_MATCH_ALL, c.build.segments, c.build.nsegments,
+						  &coupled) != HJG_OK ||
+		hjg_join_build(&memory.env, &spec, c.build.segments, c.build.nsegments, &cpu) != HJG_OK)
+		wrong = "build failed";
+	for (; wrong == NULL && cursor.row < c.probe.nrows; nrounds++)
+	{
+		const HjgCursor from = cursor;
+		HjgStatus	status = nrounds % 2 ?
+			hjg_join_probe(cpu, c.probe.segments, c.probe.nsegments, &cursor, &pages.result) :
+			hjg_coupled_probe(coupled, c.probe.segments, c.probe.nsegments, &cursor, &pages.result);
+
+		if (status != HJG_OK || !check_round(&c, &from, &cursor, &pages.result))
+			wrong = "wrong round";
+	}
+	claim(wrong == NULL, "coupled on %s, %d-byte keys, %s: the cpu engine goes on at each second of %d cuts", what, width,
+		  key_shape_names[shape], nrounds);
+	hjg_coupled_free(coupled);
+	hjg_join_free(cpu);
+	pages_destroy(&pages);
+	case_destroy(&c);
+}
+
+static HjgStatus
+attempt(const Case *c, Memory *memory, int n, const HjgRunner *runner, Pages *pages)
+{
+	Random		random = {test_seed + (hjg_u64) n};
+	HjgCursor	cursor = {0, 0, 0};
+	HjgCoupledConfig config;
+	HjgCoupled *join;
+	HjgStatus	status;
+
+	config_of(&config, n, &random);
+	status = hjg_coupled_build(&memory->env, &config, runner, c->width, c->mode, c->build.segments, c->build.nsegments, &join);
+	while (status == HJG_OK && cursor.row < c->probe.nrows)
+		status = hjg_coupled_probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages->result);
+	hjg_coupled_free(join);
+	return status;
+}
+
+static void
+every_poll_and_alloc(const HjgRunner *runner, const char *what, HjgPool *pool, int width, KeyShape shape)
+{
+	bool		clean = true;
+	HjgStatus	status = HJG_ERR_CANCELLED;
+	long		npolls = 0;
+	long		nallocs = 0;
+	Case		c;
+	Pages		pages;
+
+	case_create(&c, test_seed, width, HJG_MATCH_LEFT, shape, 1500, 1000);
+	pages_create(&pages, 2, (hjg_u32) c.nexpected / 4 + 1);
+	for (; status == HJG_ERR_CANCELLED && clean && npolls < (short_run ? 60 : 1000); npolls++)
+	{
+		Memory		memory;
+
+		memory_init(&memory, pool);
+		memory.cancel_at = npolls + 1;
+		status = attempt(&c, &memory, (int) npolls, runner, &pages);
+		clean = memory_is_clean(&memory);
+	}
+	claim((status == HJG_OK || status == HJG_ERR_CANCELLED) && clean && npolls > 20,
+		  "coupled on %s, %d-byte keys, %s: cancelled at each of %ld polls, nothing left", what, width,
+		  key_shape_names[shape], npolls);
+	status = HJG_ERR_MEMORY;
+	for (; status == HJG_ERR_MEMORY && clean && nallocs < 100; nallocs++)
+	{
+		Memory		memory;
+
+		memory_init(&memory, pool);
+		memory.fail_at = nallocs + 1;
+		status = attempt(&c, &memory, 6, runner, &pages);
+		clean = memory_is_clean(&memory);
+	}
+	claim(status == HJG_OK && clean && nallocs > 4, "coupled on %s, %d-byte keys, %s: each of %ld allocations may fail", what,
+		  width, key_shape_names[shape], nallocs - 1);
+	pages_destroy(&pages);
+	case_destroy(&c);
+}
+
+void
+test_coupled_on(const HjgRunner *const runners[3], const char *what)
+{
+	HjgPool    *pool = hjg_pool_create(3);
+	static const hjg_u32 sizes[][2] = {{0, 0}, {0, 100}, {100, 0}, {1, 1}, {1, 1000}, {1000, 1}, {63, 65}, {4096, 4097}};
+
+	for (int w = 0; w < 3; w++)
+	{
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			run_shape(runners[w], what, pool, widths[w], KEYS_UNIFORM, sizes[i][0], sizes[i][1]);
+		for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+		{
+			const bool	wide = shape == KEYS_ONE_HOT_BOTH || shape == KEYS_COLLIDING_HOT;
+			const hjg_u32 n = wide || short_run ? 300 : 2000;
+
+			run_shape(runners[w], what, pool, widths[w], shape, n, n + n / 3);
+		}
+		for (int mode = 0; mode <= HJG_MATCH_ANTI; mode++)
+		{
+			start_at_every_place(runners[w], what, pool, widths[w], mode, KEYS_DUPLICATES, short_run ? 40 : 150);
+			start_at_every_place(runners[w], what, pool, widths[w], mode, KEYS_ONE_HOT_BOTH, short_run ? 10 : 30);
+		}
+		take_turns(runners[w], what, pool, widths[w], KEYS_ZIPF_10, 600);
+		take_turns(runners[w], what, pool, widths[w], KEYS_ONE_HOT_BOTH, 100);
+	}
+	if (!short_run)
+	{
+		run_shape(runners[0], what, pool, 4, KEYS_UNIFORM, 200000, 300000);
+		run_shape(runners[1], what, pool, 8, KEYS_ZIPF_05, 200000, 100000);
+	}
+	every_poll_and_alloc(runners[0], what, pool, 4, KEYS_UNIFORM);
+	every_poll_and_alloc(runners[2], what, pool, 16, KEYS_DUPLICATES);
+	hjg_pool_destroy(pool);
+}
+
+/* ---- what needs no device, or a bad one ---- */
+
+/* A runner that fails at one launch or wait. */
+typedef struct Bad
+{
+	const HjgRunner *good;
+	long		launches;
+	long		fail_launch;
+	long		fail_wait;
+} Bad;
+
+static HjgStatus
+bad_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
+{
+	Bad		   *bad = arg;
+
+	if (++bad->launches == bad->fail_launch)
+		return HJG_ERR_DEVICE;
+	return bad->good->launch(bad->good->arg, launch, ticket);
+}
+
+static bool
+bad_done(void *arg, hjg_u64 ticket)
+{
+	Bad		   *bad = arg;
+
+	return bad->good->done(bad->good->arg, ticket);
+}
+
+static HjgStatus
+bad_wait(void *arg, hjg_u64 ticket)
+{
+	Bad		   *bad = arg;
+	HjgStatus	status = bad->good->wait(bad->good->arg, ticket);
+
+	return bad->fail_wait > 0 && bad->launches >= bad->fail_wait ? HJG_ERR_DEVICE : status;
+}
+
+static void
+bad_forget(void *arg, const void *memory)
+{
+	(void) arg;
+	(void) memory;
+}
+
+static void
+device_fails(const HjgRunner *good, HjgPool *pool)
+{
+	HjgStatus	status = HJG_ERR_DEVICE;
+	bool		clean = true;
+	long		n = 0;
+	Case		c;
+	Pages		pages;
+
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 2000, 1000);
+	pages_create(&pages, 2, (hjg_u32) c.nexpected / 4 + 1);
+	for (; status == HJG_ERR_DEVICE && clean && n < 400; n++)
+	{
+		Bad			bad = {.good = good};
+		HjgRunner	runner = {.arg = &bad, .nworkers = 2, .align_bytes = 1, .max_bytes = (size_t) 1 << 40,
+			.launch = bad_launch, .done = bad_done, .wait = bad_wait, .forget = bad_forget};
+		Memory		memory;
+
+		if (n % 2)
+			bad.fail_wait = n / 2 + 1;
+		else
+			bad.fail_launch = n / 2 + 1;
+		memory_init(&memory, pool);
+		status = attempt(&c, &memory, 6, &runner, &pages);
+		clean = memory_is_clean(&memory);
+	}
+	claim((status == HJG_OK || n == 400) && clean && n > 10, "a device that fails at each of %ld places: HJG_ERR_DEVICE, nothing left", n);
+	pages_destroy(&pages);
+	case_destroy(&c);
+}
+
+static void
+gives_up(const HjgRunner *runner, HjgPool *pool)
+{
+	HjgCoupledConfig config;
+	HjgCoupledStats stats;
+	Case		c;
+	const char *wrong;
+
+	hjg_coupled_defaults(&config);
+	case_create(&c, test_seed, 16, HJG_MATCH_ALL, KEYS_COLLIDING, 3000, 3000);
+	wrong = run_coupled(&c, pool, &config, runner, 1, (hjg_u32) c.nexpected + 1, &stats);
+	claim(wrong == NULL && stats.gave_up, "thousands of keys in one bucket: the cpu engine joins");
+	case_destroy(&c);
+
+	config.buffer_bytes = 65536;
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 3000, 3000);
+	wrong = run_coupled(&c, pool, &config, runner, 1, (hjg_u32) c.nexpected + 1, &stats);
+	claim(wrong == NULL && stats.gave_up, "a table larger than the buffer: the cpu engine joins");
+	config.buffer_bytes = 0;
+	config.bus_latency_ns = 20000;
+	config.bus_bytes_per_ns = 1;
+	config.strategy = HJG_COUPLED_SHJ_PL;
+	wrong = run_coupled(&c, pool, &config, runner, 1, (hjg_u32) c.nexpected + 1, &stats);
+	claim(wrong == NULL && stats.transfer_ns > 100000, "an emulated bus takes its time: %.2f ms", (double) stats.transfer_ns / 1e6);
+	case_destroy(&c);
+}
+
+/* Calibration gives costs under which the model chooses ratios, and the join is right. */
+static void
+calibrated(const HjgRunner *runner, HjgPool *pool)
+{
+	const char *wrong = NULL;
+	HjgStepCosts costs;
+	Memory		memory;
+	bool		plausible = true;
+
+	memory_init(&memory, pool);
+	for (int w = 0; w < 3 && wrong == NULL; w += 2)
+	{
+		HjgCoupledConfig config;
+		HjgCoupledStats stats;
+		Case		c;
+
+		hjg_coupled_defaults(&config);
+		if (hjg_coupled_calibrate(&memory.env, &config, runner, widths[w], &costs) != HJG_OK)
+			wrong = "calibration failed";
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+				plausible = plausible && costs.small_ns[p][i] > 0 && costs.small_ns[p][i] < 1e5 && costs.large_ns[p][i] > 0 &&
+					costs.large_ns[p][i] < 1e5;
+		case_create(&c, test_seed, widths[w], HJG_MATCH_ALL, KEYS_UNIFORM, 20000, 30000);
+		config.costs = &costs;
+		for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST && wrong == NULL; s++)
+		{
+			config.strategy = (HjgCoupledStrategy) s;
+			wrong = run_coupled(&c, pool, &config, runner, 1, (hjg_u32) c.nexpected + 1, &stats);
+			if (wrong == NULL && (stats.predicted_build_ns <= 0 || stats.predicted_probe_ns <= 0))
+				wrong = "no prediction";
+		}
+		case_destroy(&c);
+	}
+	claim(wrong == NULL && plausible && memory_is_clean(&memory), "calibrated unit costs are plausible, and all strategies right under them%s%s",
+		  wrong ? ": " : "", wrong ? wrong : "");
+}
+
+void
+test_coupled(void)
+{
+	HjgRunner  *runner = hjg_threads_runner_create(2);
+	const HjgRunner *const runners[3] = {runner, runner, runner};
+	HjgPool    *pool = hjg_pool_create(2);
+
+	test_coupled_on(runners, "threads");
+	run_shape(NULL, "no device", pool, 8, KEYS_DUPLICATES, 1000, 1000);
+	run_shape(NULL, "no device", NULL, 4, KEYS_UNIFORM, 1000, 1000);
+	device_fails(runner, pool);
+	gives_up(runner, pool);
+	if (!short_run)
+		calibrated(runner, pool);
+	hjg_pool_destroy(pool);
+	hjg_threads_runner_destroy(runner);
+}
