@@ -42,6 +42,14 @@ static const struct config_enum_entry strategy_options[] = {
 	{"auto", HJG_STRATEGY_AUTO, false},
 	{"nop", HJG_STRATEGY_NOP, false},
 	{"radix", HJG_STRATEGY_RADIX, false},
+	{"shj_ol", HJG_STRATEGY_SHJ_OL, false},
+	{"shj_dd", HJG_STRATEGY_SHJ_DD, false},
+	{"shj_pl", HJG_STRATEGY_SHJ_PL, false},
+	{"shj_basic_unit", HJG_STRATEGY_SHJ_BASIC_UNIT, false},
+	{"phj_ol", HJG_STRATEGY_PHJ_OL, false},
+	{"phj_dd", HJG_STRATEGY_PHJ_DD, false},
+	{"phj_pl", HJG_STRATEGY_PHJ_PL, false},
+	{"phj_basic_unit", HJG_STRATEGY_PHJ_BASIC_UNIT, false},
 	{NULL, 0, false}
 };
 
@@ -153,7 +161,9 @@ hjg_base_define_gucs(bool preloaded)
 
 	DefineCustomEnumVariable("hjoin_gpu.strategy",
 							 "Algorithm of the engine; auto chooses by size.",
-							 NULL, &hjg_strategy, HJG_STRATEGY_AUTO, strategy_options, PGC_USERSET, GUC_EXPLAIN,
+							 "nop and radix are the cpu engine's, the others those of OpenCL devices; "
+							 "an engine takes one that is not its own for auto.",
+							 &hjg_strategy, HJG_STRATEGY_AUTO, strategy_options, PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.transfer_cost", "Cost of moving 1 MB to or from a device.", &hjg_transfer_cost);

@@ -23,8 +23,16 @@ typedef enum HjgOnFallback
 typedef enum HjgStrategy
 {
 	HJG_STRATEGY_AUTO,
-	HJG_STRATEGY_NOP,
-	HJG_STRATEGY_RADIX
+	HJG_STRATEGY_NOP,			/* of the cpu engine */
+	HJG_STRATEGY_RADIX,
+	HJG_STRATEGY_SHJ_OL,		/* of the coupled engine, in its order */
+	HJG_STRATEGY_SHJ_DD,
+	HJG_STRATEGY_SHJ_PL,
+	HJG_STRATEGY_SHJ_BASIC_UNIT,
+	HJG_STRATEGY_PHJ_OL,
+	HJG_STRATEGY_PHJ_DD,
+	HJG_STRATEGY_PHJ_PL,
+	HJG_STRATEGY_PHJ_BASIC_UNIT
 } HjgStrategy;
 
 /* Costs: PostgreSQL's cost units (a sequential page fetch is 1); -1 means calibrated. */

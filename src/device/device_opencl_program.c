@@ -110,7 +110,7 @@ build_programs(HjgClDevice *device, char *reason, size_t room)
 		cl_int		error;
 
 		snprintf(options, sizeof(options), "-cl-std=CL1.2 -DHJG_KEY_WIDTH=%d%s", widths[i],
-				 getenv(SPOIL_VARIABLE) != NULL ? " -DHJG_KERNEL=nonsense" : "");
+				 getenv(SPOIL_VARIABLE) != NULL ? " -Dbegin=1" : "");
 		device->programs[i] = api->create_program(device->context, 1, &source, NULL, &error);
 		if (error == CL_SUCCESS)
 			error = api->build_program(device->programs[i], 1, &device->id, options, NULL, NULL);

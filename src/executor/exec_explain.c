@@ -94,7 +94,7 @@ strategy_text(HjgCpuStrategy strategy)
 		case HJG_CPU_RADIX:
 			return "radix";
 		default:
-			return "auto";
+			return hjg_coupled_strategy_name((int) strategy) != NULL ? hjg_coupled_strategy_name((int) strategy) : "auto";
 	}
 }
 
@@ -236,6 +236,19 @@ show_prediction(List *prediction, ExplainState *es)
 	ExplainCloseGroup("Predicted Phases", "Predicted Phases", true, es);
 }
 
+/* The device's driver, unless the cpu engine joined after all. */
+static const char *
+engine_text(const HjgReport *report)
+{
+	if (report->device_loads == 0 || report->fallback != HJG_REASON_NONE)
+		return "cpu";
+	if (strncmp(report->device, "cuda:", strlen("cuda:")) == 0)
+		return "cuda";
+	if (hjg_coupled_strategy_name((int) report->strategy) != NULL)
+		return "coupled";
+	return "cpu";
+}
+
 static void
 show_report(HjgJoinState *state, ExplainState *es)
 {
@@ -251,7 +264,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	on_device = report.device_loads > 0;
 	where = on_device ? "device process" : "backend";
 
-	ExplainPropertyText("Engine", "cpu", es);
+	ExplainPropertyText("Engine", engine_text(&report), es);
 	ExplainPropertyText("Joined In", where, es);
 	if (on_device)
 		ExplainPropertyText("Device", report.device, es);

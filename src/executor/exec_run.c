@@ -268,6 +268,15 @@ engine_strategy(void)
 	}
 }
 
+/* For the device process, whose device may have strategies of its own. */
+static HjgCpuStrategy
+job_strategy(void)
+{
+	if (hjg_strategy >= HJG_STRATEGY_SHJ_OL)
+		return (HjgCpuStrategy) (HJG_COUPLED_FIRST + (hjg_strategy - HJG_STRATEGY_SHJ_OL));
+	return engine_strategy();
+}
+
 /* Copy the build keys that are in local memory into slabs of the new job. */
 static void
 move_build_keys(HjgRun *run)
@@ -300,14 +309,9 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, HjgJobSpec *spec, HjgReason 
 	memset(spec, 0, sizeof(*spec));
 	spec->join.key_width = key_width;
 	spec->join.mode = mode;
-	spec->join.strategy = engine_strategy();
+	spec->join.strategy = job_strategy();
 	spec->nthreads = hjg_cpu_threads;
 	spec->max_probe_rows = HJG_MAX_PROBE_ROWS;
-	if (pg_strcasecmp(hjg_device, "auto") != 0 && pg_strcasecmp(hjg_device, "cpu") != 0)
-	{
-		*reason = HJG_REASON_NO_DEVICE;
-		return NULL;
-	}
 	return hjg_job_lease(spec, reason);
 }
 

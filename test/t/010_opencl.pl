@@ -1,0 +1,119 @@
+# OpenCL devices: joins on one give core's rows, and a driver that is missing or
+# broken is a line in the view, nothing more.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
+	SET max_parallel_workers_per_gather = 0; SET hjoin_gpu.device = 'opencl:0';};
+my @joins = (
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)',
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM probe LEFT JOIN build USING (k)',
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM build RIGHT JOIN probe USING (k)',
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM build FULL JOIN probe USING (k)',
+	'SELECT count(*), sum(id) FROM probe WHERE EXISTS (SELECT FROM build WHERE build.k = probe.k)',
+	'SELECT count(*), sum(id) FROM probe WHERE NOT EXISTS (SELECT FROM build WHERE build.k = probe.k)',
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe ON build.k = probe.k AND build.id > probe.id',
+	'SELECT count(*), sum(b.id), sum(p.id) FROM build b JOIN probe p ON b.k::text = p.k::text',
+	'SELECT count(*), sum(b.id), sum(p.id) FROM build b JOIN probe p ON b.k % 3 = p.k % 7000');
+
+# Wait until the look for OpenCL devices has ended; its line in the view.
+sub opencl_line
+{
+	my ($node) = @_;
+	my $line = '';
+	wait_until(
+		sub {
+			$line = $node->safe_psql('postgres',
+				"SELECT state, reason FROM hjoin_gpu_devices WHERE name = 'opencl:0'");
+			return $line ne '';
+		},
+		60);
+	return $line;
+}
+
+sub core_answer
+{
+	my ($node, $join) = @_;
+	return $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $join");
+}
+
+my $node = start_node('main');
+make_tables($node);
+my $line = opencl_line($node);
+isnt($line, '', 'OpenCL has a line in the view, whatever is installed');
+
+SKIP:
+{
+	skip "no OpenCL device: $line", 1 unless $line =~ /^ready\|/;
+	for my $join (@joins)
+	{
+		is($node->safe_psql('postgres', "$settings $join"), core_answer($node, $join), "core's rows: $join");
+	}
+	for my $strategy (qw(shj_ol shj_dd shj_pl shj_basic_unit phj_ol phj_dd phj_pl phj_basic_unit))
+	{
+		is( $node->safe_psql('postgres', "$settings SET hjoin_gpu.strategy = '$strategy'; $joins[0]"),
+			core_answer($node, $joins[0]), "core's rows by $strategy");
+		my $plan = $node->safe_psql('postgres',
+			"$settings SET hjoin_gpu.strategy = '$strategy'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]");
+		like($plan, qr/Engine: coupled/, "$strategy: EXPLAIN names the engine");
+		like($plan, qr/Device: opencl:0/, "$strategy: and the device");
+		like($plan, qr/Strategy: $strategy/, "$strategy: and the strategy");
+		unlike($plan, qr/Fallback/, "$strategy: without a fallback");
+	}
+	unlike(
+		$node->safe_psql('postgres',
+			"$settings SET hjoin_gpu.device = 'auto'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]"),
+		qr/coupled/, 'auto leaves it to the cpu engine');
+
+	# cancelled in the middle
+	my $query = start_query($node, "$settings SELECT count(*) FROM build b, probe p WHERE b.k % 2 = p.k % 2");
+	my $pid = backend_of($node, 'probing');
+	my $cancelled = $node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	my ($out, $err) = finish_query($query);
+	like($err, qr/canceling statement due to user request/, 'a join can be cancelled');
+	ok(defined wait_until(sub { is_idle($node) }, 10), 'and leaves nothing behind');
+	ok(-d $node->data_dir . '/hjoin_gpu.cache', 'built programs are kept below the data directory');
+}
+$node->stop;
+
+# what goes wrong, by environment of the server: name, reason, variables
+my $stubs = PostgreSQL::Test::Utils::tempdir();
+my @faults = (
+	[ 'no platform', qr/^failed\|/, OCL_ICD_VENDORS => '/nonexistent', OPENCL_VENDOR_PATH => '/nonexistent' ],
+	[ 'a driver that crashes', qr/^failed\|its driver crashed \(signal 6\)/, stub => 1 ],
+	[ 'a driver that hangs', qr/^failed\|its driver did not answer within 1500 ms/, stub => 2, HJG_OPENCL_LIMIT_MS => 1500 ],
+	[ 'a driver that exits', qr/^failed\|its driver ended the process \(exit code 7\)/, stub => 3 ],
+	[ 'a device that reports nonsense', qr/^failed\|/, stub => 4 ]);
+push @faults, [ 'a kernel that does not build', qr/^failed\|program does not build: /, HJG_OPENCL_SPOIL => 1 ]
+  if $line =~ /^ready\|/;
+for my $fault (@faults)
+{
+	my ($name, $reason, %env) = @$fault;
+	if (my $stub = delete $env{stub})
+	{
+		mkdir "$stubs/$stub";
+		system('cc', '-shared', '-fPIC', "-DSTUB=$stub", '-o', "$stubs/$stub/libOpenCL.so.1", "$FindBin::RealBin/stub_opencl.c") == 0
+		  or die "cannot build the stub";
+		$env{LD_LIBRARY_PATH} = "$stubs/$stub" . (defined $ENV{LD_LIBRARY_PATH} ? ":$ENV{LD_LIBRARY_PATH}" : '');
+	}
+	local %ENV = (%ENV, %env);
+	$node->start;
+	ok(defined wait_ready($node, 10), "$name: the service is there");
+	my $found = opencl_line($node);
+	# a program that was built without the headers never looks
+	$reason = qr/^failed\|built without the OpenCL headers/ if $line =~ /built without/;
+	like($found, $reason, "$name: the view says so");
+	is($node->safe_psql('postgres', "$settings $joins[0]"), core_answer($node, $joins[0]), "$name: the rows are core's");
+	like($node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]"),
+		qr/Fallback: /, "$name: EXPLAIN tells of the fallback");
+	is(stat_value($node, 'device_deaths'), 0, "$name: the device process lives");
+	$node->stop;
+}
+
+done_testing();
