@@ -42,6 +42,10 @@ usage(void)
 		   "  --bench --device=cuda:N [...]\n"
 		   "                  measure joins of what lies in device memory: --list, --case TEXT,\n"
 		   "                  --rows FACTOR, --strategy NAME, --all, --reps N\n"
+		   "  --bench --device=opencl:N [...]  measure the coupled engine beside it (device \"threads\": emulated):\n"
+		   "                  --strategy=NAME, --min-log=N, --max-log=N (rows as powers of two), --reps=N, --units=N,\n"
+		   "                  --skew=PART, --selectivity=PART, --separate, --grouping, --block=BYTES,\n"
+		   "                  --bus-gbs=N, --bus-latency-us=N, --steps, --halves (no cost model)\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --cache-dir=DIR where OpenCL drivers may keep built programs\n"
 		   "  --help          show this help\n"
@@ -140,6 +144,16 @@ serve_arena(int arena_fd, HjgServe *serve)
 		if (fds[0].revents != 0 && read(serve->socket, bytes, sizeof(bytes)) <= 0 && errno != EINTR)
 			_exit(0);
 	}
+}
+
+/* Is the benchmark one of a device, not of the cpu engine? */
+static bool
+names_device(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (strncmp(argv[i], "--device=", 9) == 0)
+			return true;
+	return false;
 }
 
 static int
@@ -254,6 +268,9 @@ main(int argc, char **argv)
 		case OPT_BENCH:
 			if (optind < argc && strncmp(argv[optind], "--device=cuda:", 14) == 0)
 				return bench_cuda(argc - optind, argv + optind);
+			if (names_device(argc - optind, argv + optind))
+				return hjg_coupled_bench(serve.nthreads > 0 ? serve.nthreads : hjg_device_cpus(),
+										 argc - optind, argv + optind);
 			return hjg_engine_bench(stdout, serve.nthreads > 0 ? serve.nthreads : hjg_device_cpus(),
 									argc - optind, argv + optind);
 		case OPT_LIST:

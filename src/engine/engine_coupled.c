@@ -41,6 +41,7 @@ hjg_coupled_defaults(HjgCoupledConfig *config)
 		.strategy = HJG_COUPLED_PHJ_PL,
 		.block_bytes = 2048,
 		.chunk_rows = 65536,
+		.queue_depth = 2,
 		.window_rows = 1048576,
 	};
 	for (int i = 0; i < HJG_STEP_COUNT; i++)

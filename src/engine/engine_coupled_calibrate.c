@@ -13,15 +13,17 @@
 
 #define NRUNS 3
 #define NLAUNCHES 32
+#define BUILD_ORDER 2654435761u
+#define PROBE_ORDER 2246822507u
 
-/* Keys of [0, nrows), each once, in no order. */
+/* Keys of [0, nrows), each once, in an order that depends on the (odd) multiplier. */
 static void
-fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows)
+fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 {
 	for (hjg_u32 i = 0; i < nrows; i++)
 	{
-		/* a bijection of [0, nrows), a power of two: the multiplier is odd */
-		const hjg_u64 words[2] = {(i * 2654435761u) & (nrows - 1), 0};
+		/* a bijection, since nrows is a power of two */
+		const hjg_u64 words[2] = {(i * multiplier) & (nrows - 1), 0};
 
 		memcpy(keys + (size_t) i * (size_t) width, words, (size_t) width);
 	}
@@ -31,15 +33,17 @@ typedef struct Scratch
 {
 	HjgBlock	block;
 	hjg_u8	   *keys;
+	hjg_u8	   *probe_keys;		/* in another order: a probe must not follow the build */
 	HjgPair    *pairs;
 } Scratch;
 
-/* One join of nrows with nrows; least times a row so far into ns. */
+/* One join of nrows with nrows; least times a row so far, less the launch, into ns. */
 static HjgStatus
 measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-		const Scratch *scratch, hjg_u32 nrows, double ns[HJG_PROCESSORS][HJG_STEP_COUNT])
+		const Scratch *scratch, hjg_u32 nrows, double launch_ns, double ns[HJG_PROCESSORS][HJG_STEP_COUNT])
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = nrows};
+	const HjgSegment probe = {.keys = scratch->probe_keys, .nrows = nrows};
 	HjgPair    *page = scratch->pairs;
 	HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = nrows};
 	HjgCursor	cursor = {0, 0, 0};
@@ -48,14 +52,19 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	HjgStatus	status = hjg_coupled_build(env, config, runner, width, HJG_MATCH_ALL, &segment, 1, &join);
 
 	while (status == HJG_OK && cursor.row < nrows)
-		status = hjg_coupled_probe(join, &segment, 1, &cursor, &result);
+		status = hjg_coupled_probe(join, &probe, 1, &cursor, &result);
 	if (status == HJG_OK)
 	{
 		hjg_coupled_stats(join, &stats);
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
 				if (stats.step_rows[p][i] > 0)
-					ns[p][i] = fmin(ns[p][i], fmax((double) stats.step_ns[p][i] / (double) stats.step_rows[p][i], 0.01));
+				{
+					const double nlaunches = (double) stats.step_rows[p][i] / nrows;
+					const double step_ns = (double) stats.step_ns[p][i] - (p == HJG_ON_DEVICE ? nlaunches * launch_ns : 0);
+
+					ns[p][i] = fmin(ns[p][i], fmax(step_ns / (double) stats.step_rows[p][i], 0.05));
+				}
 	}
 	hjg_coupled_free(join);
 	return status;
@@ -106,16 +115,22 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	config.costs = NULL;
 	config.separate_tables = config.grouping = false;
 	config.bus_bytes_per_ns = 0;
-	scratch.block.bytes = key_bytes + (size_t) large * sizeof(HjgPair) + HJG_COUPLED_ALIGN;
+	/* a step is one launch, and the next one begins when it is over */
+	config.queue_depth = 1;
+	config.chunk_rows = config.window_rows = large;
+	scratch.block.bytes = 2 * key_bytes + (size_t) large * sizeof(HjgPair) + HJG_COUPLED_ALIGN;
 	scratch.block.ptr = env->alloc(env->arg, scratch.block.bytes);
 	if (scratch.block.ptr == NULL)
 		return HJG_ERR_MEMORY;
 	scratch.keys = (hjg_u8 *) (((size_t) scratch.block.ptr + HJG_COUPLED_ALIGN - 1) / HJG_COUPLED_ALIGN * HJG_COUPLED_ALIGN);
-	scratch.pairs = (HjgPair *) (scratch.keys + key_bytes);
+	scratch.probe_keys = scratch.keys + key_bytes;
+	scratch.pairs = (HjgPair *) (scratch.probe_keys + key_bytes);
 	costs->launch_ns = HUGE_VAL;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			costs->small_ns[p][i] = costs->large_ns[p][i] = HUGE_VAL;
+	fill_keys(key_width, scratch.keys, 64, BUILD_ORDER);
+	status = measure_launch(env, &config, runner, key_width, &scratch, &costs->launch_ns);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
@@ -124,17 +139,16 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 		{
 			const hjg_u32 nrows = is_large ? large : 1u << HJG_STEP_SMALL_LOG;
 
-			fill_keys(key_width, scratch.keys, nrows);
+			fill_keys(key_width, scratch.keys, nrows, BUILD_ORDER);
+			fill_keys(key_width, scratch.probe_keys, nrows, PROBE_ORDER);
 			for (int run = 0; status == HJG_OK && run < 2 * NRUNS; run++)
 			{
 				config.strategy = run % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-				status = measure(env, &config, runner, key_width, &scratch, nrows,
+				status = measure(env, &config, runner, key_width, &scratch, nrows, costs->launch_ns,
 								 is_large ? costs->large_ns : costs->small_ns);
 			}
 		}
 	}
-	if (status == HJG_OK)
-		status = measure_launch(env, &config, runner, key_width, &scratch, &costs->launch_ns);
 	env->free(env->arg, scratch.block.ptr, scratch.block.bytes);
 	return status;
 }

@@ -9,7 +9,7 @@
  * execution of He, Lu and He, section 3.2).  Within a step the device first makes
  * the rows that the CPU will need next, and leaves to the end those that it waits for.
  *
- * The calling thread drives both: it keeps two pieces queued on the device and runs the
+ * The calling thread drives both: it keeps some pieces queued on the device and runs the
  * CPU's pieces, with all CPU threads, between looks at the device.  Every piece is short
  * enough for cancellation.  BasicUnit has no lists: whoever is free takes the next
  * chunk of rows through all steps.
@@ -23,7 +23,6 @@
 
 #define MAX_CHUNKS 64
 #define MAX_PIECES (HJG_SERIES_STEPS * (MAX_CHUNKS + 4))
-#define MAX_QUEUED 2
 
 /* Bytes a row that a piece takes over from the other processor; keys come on top. */
 #define EXCHANGE_BYTES 12
@@ -371,7 +370,7 @@ drive_plan(Drive *drive, Plan *plan)
 			status = HJG_ERR_CANCELLED;
 			break;
 		}
-		while (status == HJG_OK && nqueued < plan->npieces[HJG_ON_DEVICE] && nqueued - ndevice < MAX_QUEUED &&
+		while (status == HJG_OK && nqueued < plan->npieces[HJG_ON_DEVICE] && nqueued - ndevice < drive->join->config.queue_depth &&
 			   device[nqueued].needs <= ncpu)
 		{
 			if (device[nqueued].crosses && device_ready_ns == 0)

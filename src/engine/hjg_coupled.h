@@ -77,6 +77,7 @@ typedef struct HjgCoupledConfig
 	bool		grouping;		/* p3: rows of like work together */
 	hjg_u32		block_bytes;	/* allocator block; 0: one global pointer */
 	hjg_u32		chunk_rows;		/* of a launch, of a basic unit */
+	int			queue_depth;	/* launches that the device has at most; 1 tells their times apart */
 	hjg_u32		window_rows;	/* probe rows at a time */
 	size_t		buffer_bytes;	/* largest region (zero-copy buffer); 0: the runner's limit */
 	double		bus_latency_ns; /* emulated bus; bandwidth 0: none */

@@ -76,6 +76,7 @@ for my $fault (qw(corrupt truncate))
 	wait_ready($node);
 	is($node->safe_psql('postgres', "$settings SET hjoin_gpu.on_fallback = silent; $join"), $answer,
 		"the rows are core's");
+	wait_ready($node);
 	is(sqlstate($node, q{SET hjoin_gpu.device = 'cuda:99'}, $join), '55000',
 		'a device that is not there: 55000 under on_fallback = error');
 	is($node->safe_psql('postgres', "$settings SET hjoin_gpu.device = 'cuda:99'; $join"), $answer,
