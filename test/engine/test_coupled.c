@@ -84,7 +84,7 @@ run_shape(const HjgRunner *runner, const char *what, HjgPool *pool, int width, K
 		Case		c;
 
 		case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), width, mode, shape, nbuild, nprobe);
-		for (int n = 0; n < 32 && !wrong; n += short_run ? 5 : nprobe > 50000 ? 11 : 3, nruns++)
+		for (int n = 0; n < 32 && !wrong; n += short_run ? 9 : nprobe > 50000 ? 11 : 3, nruns++)
 		{
 			/* all in one page; just enough; a third in odd pages */
 			const hjg_u32 sizes[] = {(hjg_u32) c.nexpected + 5000, c.nexpected ? (hjg_u32) c.nexpected : 1,
@@ -222,7 +222,7 @@ every_poll_and_alloc(const HjgRunner *runner, const char *what, HjgPool *pool, i
 
 	case_create(&c, test_seed, width, HJG_MATCH_LEFT, shape, 1500, 1000);
 	pages_create(&pages, 2, (hjg_u32) c.nexpected / 4 + 1);
-	for (; status == HJG_ERR_CANCELLED && clean && npolls < (short_run ? 60 : 1000); npolls++)
+	for (; status == HJG_ERR_CANCELLED && clean && npolls < (short_run ? 30 : 1000); npolls++)
 	{
 		Memory		memory;
 
@@ -269,7 +269,7 @@ test_coupled_on(const HjgRunner *const runners[3], const char *what)
 		}
 		for (int mode = 0; mode <= HJG_MATCH_ANTI; mode++)
 		{
-			start_at_every_place(runners[w], what, pool, widths[w], mode, KEYS_DUPLICATES, short_run ? 40 : 150);
+			start_at_every_place(runners[w], what, pool, widths[w], mode, KEYS_DUPLICATES, short_run ? 20 : 150);
 			start_at_every_place(runners[w], what, pool, widths[w], mode, KEYS_ONE_HOT_BOTH, short_run ? 10 : 30);
 		}
 		take_turns(runners[w], what, pool, widths[w], KEYS_ZIPF_10, 600);
