@@ -148,10 +148,11 @@ typedef struct HjgStepArgs
 #define HJG_STEP_STRIPES 8
 #define HJG_STEP_STRIPE_SHIFT 12
 
+/* A stripe's counters lie together, away from those of other stripes. */
 HJG_STEP_FN hjg_u32
-hjg_step_part_index(hjg_u32 partition, hjg_u32 row)
+hjg_step_part_index(hjg_u32 bits, hjg_u32 partition, hjg_u32 row)
 {
-	return partition * HJG_STEP_STRIPES + ((row >> HJG_STEP_STRIPE_SHIFT) & (HJG_STEP_STRIPES - 1));
+	return (((row >> HJG_STEP_STRIPE_SHIFT) & (HJG_STEP_STRIPES - 1)) << bits) + partition;
 }
 
 #define hjg_step_words(base, off) ((HJG_GLOBAL hjg_u32 *) ((base) + (off)))
@@ -245,7 +246,7 @@ hjg_step_n2(HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 	const hjg_u32 partition = hjg_step_words(work, args->buckets_off)[i];
 
 	hjg_step_words(work, args->nodes_off)[i] =
-		hjg_step_add(hjg_step_words(work, args->parts_off) + hjg_step_part_index(partition, i), 1u);
+		hjg_step_add(hjg_step_words(work, args->parts_off) + hjg_step_part_index(args->bits, partition, i), 1u);
 }
 
 /* n3: insert <key, rid> into the partition; the headers hold starts by now. */
@@ -253,7 +254,7 @@ HJG_STEP_FN void
 hjg_step_n3(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
 	const hjg_u32 partition = hjg_step_words(work, args->buckets_off)[i];
-	const hjg_u32 to = hjg_step_words(work, args->parts_off)[hjg_step_part_index(partition, i)] +
+	const hjg_u32 to = hjg_step_words(work, args->parts_off)[hjg_step_part_index(args->bits, partition, i)] +
 		hjg_step_words(work, args->nodes_off)[i];
 	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
 	HJG_GLOBAL hjg_u8 *dst = work + args->dst_mixed_off;

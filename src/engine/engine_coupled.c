@@ -209,20 +209,22 @@ zero_bytes(HjgCoupled *join, hjg_u8 *base, size_t bytes)
 
 /* ---- partitioning ---- */
 
-/* Counts to starts: the headers' exclusive prefix sum, in order of partition and stripe. */
+/* Counts to starts: the headers' exclusive prefix sum, in order of partition and then of stripe. */
 static void
-sum_headers(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nheaders)
+sum_headers(HjgCoupled *join, const HjgStepArgs *args)
 {
 	hjg_u32    *headers = (hjg_u32 *) (join->work.base + args->parts_off);
 	hjg_u32		sum = 0;
 
-	for (hjg_u32 i = 0; i < nheaders; i++)
-	{
-		hjg_u32		count = headers[i];
+	for (hjg_u32 partition = 0; partition < 1u << args->bits; partition++)
+		for (hjg_u32 stripe = 0; stripe < HJG_STEP_STRIPES; stripe++)
+		{
+			hjg_u32    *header = headers + ((size_t) stripe << args->bits) + partition;
+			hjg_u32		count = *header;
 
-		headers[i] = sum;
-		sum += count;
-	}
+			*header = sum;
+			sum += count;
+		}
 }
 
 HjgStatus
@@ -254,7 +256,7 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 		status = hjg_series_run(join, &series);
 		if (status != HJG_OK)
 			break;
-		sum_headers(join, args, nheaders);
+		sum_headers(join, args);
 		series.nsteps = 1;
 		series.steps[0] = HJG_STEP_N3;
 		*predicted_ns += hjg_series_plan(join, &series);
