@@ -8,9 +8,9 @@
  * slot is the scan slot; or, where nothing is evaluated above the join and the
  * projection only moves columns, the node's result slot (direct).
  *
- * A datum by reference points into a row store.  It stays valid until the batch
- * is retired, which is not before the node is asked for a row behind the
- * batch's last.  A receiver that materialises the slot changes the vector's own copy
+ * A datum by reference points into a row store, or where rows are probed in place into
+ * what the outer child gave us.  It stays valid until the batch is retired, which is
+ * not before the node is asked for a row behind the batch's last.  A receiver that materialises the slot changes the vector's own copy
  * of a row that nobody reads again.
  */
 #include "postgres.h"
@@ -125,27 +125,124 @@ matched_bits(const HjgJoinState *state, const HjgProbeBatch *batch, uint64 *firs
 	return batch->matched;
 }
 
-/* The columns of one side in the vector's rows; no store: NULLs. */
-static void
-gather_side(HjgJoinState *state, const HjgSide *side, const HjgStore *store, const uint32 *rows, int n)
+/* Where rows of a side are that have numbers: in a store, in vectors, or nowhere. */
+typedef struct NumberedRows
 {
-	if (store != NULL)
-		hjg_store_gather(store, rows, n, side->target, state->out_width, state->out_values, state->out_isnull);
-	else
+	const HjgStore *store;
+	const HjgVector *vectors;
+	const uint16 *places;		/* row i is row places[i] of the vectors, or row i */
+} NumberedRows;
+
+static const NumberedRows no_rows = {NULL};
+
+static NumberedRows
+stored_rows(const HjgStore *store)
+{
+	return (NumberedRows) {.store = store};
+}
+
+/* A batch's rows that have a key, or those that have none. */
+static NumberedRows
+batch_rows(const HjgProbeBatch *batch, bool with_key)
+{
+	if (!batch->viewed)
+		return stored_rows(with_key ? batch->rows : batch->null_rows);
+	return (NumberedRows) {.vectors = batch->view.vectors,.places = with_key ? batch->view.rows : batch->view.null_rows};
+}
+
+static bool
+is_sequence(const uint32 *rows, int n)
+{
+	uint32		differs = 0;
+
+	for (int i = 0; i < n; i++)
+		differs |= rows[i] ^ i;
+	return differs == 0;
+}
+
+/*
+ * Columns of rows that lie in vectors.  For a join above, a column of which all rows are
+ * wanted in turn is handed on as it is.
+ */
+static void
+gather_from_vectors(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, const uint32 *rows, int n)
+{
+	bool		as_is = state->columnar && from->places == NULL && is_sequence(rows, n);
+	uint32		placed[HJG_VECTOR_ROWS];
+
+	if (from->places != NULL)
 	{
-		for (int c = 0; c < side->ncarried; c++)
-			for (int i = 0; i < n; i++)
-				state->out_isnull[i * state->out_width + side->target[c]] = true;
+		for (int i = 0; i < n; i++)
+			placed[i] = from->places[rows[i]];
+		rows = placed;
+	}
+	for (int c = 0; c < side->ncarried; c++)
+	{
+		const HjgVector *vector = &from->vectors[side->child_ix[c]];
+		int			to = side->target[c];
+
+		if (as_is)
+			state->vectors[to] = *vector;
+		else if (state->columnar)
+		{
+			state->vectors[to] = state->vector_space[to];
+			hjg_vector_select(vector, rows, n, &state->vectors[to]);
+		}
+		else
+			hjg_vector_gather(vector, rows, n, state->out_width, state->out_values + to, state->out_isnull + to);
 	}
 }
 
-/* The n rows in vector_probe and vector_build become the vector; NULL stores give NULLs. */
 static void
-gather_vector(HjgJoinState *state, const HjgStore *probe_rows, const HjgStore *build_rows, int n)
+gather_from_store(HjgJoinState *state, const HjgSide *side, const HjgStore *store, const uint32 *rows, int n)
+{
+	if (state->columnar)
+	{
+		for (int c = 0; c < side->ncarried; c++)
+			state->vectors[side->target[c]] = state->vector_space[side->target[c]];
+		hjg_store_gather_vectors(store, rows, n, side->target, state->vectors);
+	}
+	else
+		hjg_store_gather(store, rows, n, side->target, state->out_width, state->out_values, state->out_isnull);
+}
+
+static void
+gather_nulls(HjgJoinState *state, const HjgSide *side, int n)
+{
+	for (int c = 0; c < side->ncarried; c++)
+	{
+		int			to = side->target[c];
+
+		if (state->columnar)
+		{
+			state->vectors[to] = state->vector_space[to];
+			hjg_vector_put_nulls(&state->vectors[to], n);
+		}
+		else
+			for (int i = 0; i < n; i++)
+				state->out_isnull[i * state->out_width + to] = true;
+	}
+}
+
+/* The columns of one side in the vector's rows. */
+static void
+gather_side(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, const uint32 *rows, int n)
+{
+	if (from->store != NULL)
+		gather_from_store(state, side, from->store, rows, n);
+	else if (from->vectors != NULL)
+		gather_from_vectors(state, side, from, rows, n);
+	else
+		gather_nulls(state, side, n);
+}
+
+/* The n rows in vector_probe and vector_build become the vector. */
+static void
+gather_vector(HjgJoinState *state, NumberedRows probe_rows, NumberedRows build_rows, int n)
 {
 	CHECK_FOR_INTERRUPTS();
-	gather_side(state, &state->outer, probe_rows, state->vector_probe, n);
-	gather_side(state, &state->inner, build_rows, state->vector_build, n);
+	gather_side(state, &state->outer, &probe_rows, state->vector_probe, n);
+	gather_side(state, &state->inner, &build_rows, state->vector_build, n);
 	state->vector_n = n;
 	state->vector_next = 0;
 }
@@ -234,7 +331,7 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 	int			n = 0;
 
 	/* nobody will look at the row numbers */
-	if (state->out_width == 0 && state->direct && !state->host_fate && state->build_matched == NULL)
+	if (state->out_width == 0 && state->direct && !state->columnar && !state->host_fate && state->build_matched == NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		n = (int) Min(batch->npairs - state->pair_next, EMPTY_VECTOR_ROWS);
@@ -257,7 +354,7 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 	if (n == 0)
 		return false;
 	state->vector_pairs = state->residual;
-	gather_vector(state, batch->rows, state->build_rows, n);
+	gather_vector(state, batch_rows(batch, true), stored_rows(state->build_rows), n);
 	return true;
 }
 
@@ -277,23 +374,23 @@ hjg_emit_unmatched_probe(HjgJoinState *state, HjgProbeBatch *batch)
 	if (n == 0)
 		return false;
 	state->vector_pairs = false;
-	gather_vector(state, batch->rows, NULL, n);
+	gather_vector(state, batch_rows(batch, true), no_rows, n);
 	return true;
 }
 
 bool
 hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch)
 {
+	uint32		nrows = batch->viewed ? (uint32) batch->view.nnull_rows :
+		batch->null_rows != NULL ? hjg_store_nrows(batch->null_rows) : 0;
 	int			n = 0;
 
-	if (batch->null_rows == NULL)
-		return false;
-	while (n < HJG_VECTOR_ROWS && state->null_next < hjg_store_nrows(batch->null_rows))
+	while (n < HJG_VECTOR_ROWS && state->null_next < nrows)
 		state->vector_probe[n++] = state->null_next++;
 	if (n == 0)
 		return false;
 	state->vector_pairs = false;
-	gather_vector(state, batch->null_rows, NULL, n);
+	gather_vector(state, batch_rows(batch, false), no_rows, n);
 	return true;
 }
 
@@ -313,7 +410,7 @@ hjg_emit_unmatched_build(HjgJoinState *state)
 	if (n == 0)
 		return false;
 	state->vector_pairs = false;
-	gather_vector(state, NULL, state->build_rows, n);
+	gather_vector(state, no_rows, stored_rows(state->build_rows), n);
 	return true;
 }
 
@@ -324,10 +421,20 @@ emit_single(HjgJoinState *state, const HjgSide *side, const HjgSide *other, cons
 {
 	for (int c = 0; c < side->ncarried; c++)
 	{
-		state->out_values[side->target[c]] = values[c];
-		state->out_isnull[side->target[c]] = isnull[c];
+		int			to = side->target[c];
+
+		if (state->columnar)
+		{
+			state->vectors[to] = state->vector_space[to];
+			hjg_vector_put(&state->vectors[to], 0, values[c], isnull[c]);
+		}
+		else
+		{
+			state->out_values[to] = values[c];
+			state->out_isnull[to] = isnull[c];
+		}
 	}
-	gather_side(state, other, NULL, NULL, 1);
+	gather_side(state, other, &no_rows, NULL, 1);
 	state->vector_pairs = false;
 	state->vector_n = 1;
 	state->vector_next = 0;

@@ -113,14 +113,18 @@ show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors,
 						es);
 }
 
-/* Which sides' pages the node reads itself. */
 static const char *
-direct_text(const HjgJoinState *state)
+sides_text(bool outer, bool inner)
 {
-	bool		outer = state->outer.scan != NULL;
-	bool		inner = state->inner.scan != NULL;
-
 	return outer && inner ? "both" : outer ? "outer" : inner ? "inner" : "none";
+}
+
+/* Text leaves out what is true of no side. */
+static void
+show_sides(const char *label, bool outer, bool inner, ExplainState *es)
+{
+	if (outer || inner || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText(label, sides_text(outer, inner), es);
 }
 
 /* A count that text leaves out when it is zero. */
@@ -311,9 +315,12 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyInteger("Key Width", "bytes", state->outer.codec->key_width, es);
 		ExplainPropertyInteger("Carried Columns", NULL, state->outer.ncarried + state->inner.ncarried, es);
 	}
-	if ((es->verbose || es->analyze) &&
-		(state->outer.scan != NULL || state->inner.scan != NULL || es->format != EXPLAIN_FORMAT_TEXT))
-		ExplainPropertyText("Direct Scan", direct_text(state), es);
+	if (es->verbose || es->analyze)
+	{
+		/* sides whose pages the node reads itself; sides that are joins and hand over vectors */
+		show_sides("Direct Scan", state->outer.scan != NULL, state->inner.scan != NULL, es);
+		show_sides("Direct Join", state->outer.below != NULL, state->inner.below != NULL, es);
+	}
 	if (es->analyze && node->ss.ps.instrument != NULL)
 	{
 		/* the load at hand has not reported yet */

@@ -169,9 +169,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->phase = HJG_PHASE_BUILD;
 }
 
-/* The next rows of the join, before filters, become the vector; false at the end. */
-static bool
-next_vector(HjgJoinState *state)
+bool
+hjg_exec_next_vector(HjgJoinState *state)
 {
 	for (;;)
 	{
@@ -237,32 +236,48 @@ next_row(HjgJoinState *state)
 	return slot;
 }
 
-static TupleTableSlot *
-exec(CustomScanState *node)
+bool
+hjg_exec_next_passing(HjgJoinState *state)
 {
-	HjgJoinState *state = (HjgJoinState *) node;
-	ExprContext *econtext = node->ss.ps.ps_ExprContext;
-	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
-	ExprState  *filter = node->ss.ps.qual;
+	PlanState  *ps = &state->css.ss.ps;
+	ExprContext *econtext = ps->ps_ExprContext;
 
-	for (;;)
+	while (state->vector_next < state->vector_n)
 	{
-		if (state->vector_next == state->vector_n && !next_vector(state))
-			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : state->out_slot);
 		econtext->ecxt_scantuple = next_row(state);
 		if (state->direct)
-			return state->out_slot;
+			return true;
 
 		ResetExprContext(econtext);
 		if (state->vector_pairs && !hjg_emit_accept(state))
 			continue;
-		if (filter != NULL && !ExecQual(filter, econtext))
+		if (ps->qual != NULL && !ExecQual(ps->qual, econtext))
 		{
-			InstrCountFiltered1(node, 1);
+			InstrCountFiltered1(ps, 1);
 			continue;
 		}
-		return projection != NULL ? ExecProject(projection) : state->out_slot;
+		return true;
 	}
+	return false;
+}
+
+static TupleTableSlot *
+exec(CustomScanState *node)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
+
+	while (!hjg_exec_next_passing(state))
+		if (!hjg_exec_next_vector(state))
+			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : state->out_slot);
+	return projection != NULL && !state->direct ? ExecProject(projection) : state->out_slot;
+}
+
+HjgJoinState *
+hjg_exec_join_state(PlanState *plan)
+{
+	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &exec_methods ?
+		(HjgJoinState *) plan : NULL;
 }
 
 void

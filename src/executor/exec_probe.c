@@ -38,6 +38,34 @@ empty_batch(HjgJoinState *state)
 	return batch;
 }
 
+/*
+ * Are the rows probed where they lie, instead of being collected?  For a small build
+ * side: the backend's own engine gains nothing from batches larger than a vector, and
+ * the device process takes longer than it saves.
+ */
+static bool
+probes_in_place(const HjgJoinState *state)
+{
+	const HjgRun *run = state->run;
+
+	return state->current == NULL && hjg_side_has_vectors(&state->outer) &&
+		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_embedded_rows);
+}
+
+static void
+fill_view(HjgJoinState *state, HjgProbeBatch *batch)
+{
+	batch->viewed = true;
+	if (!hjg_side_next_view(&state->outer, &batch->view))
+	{
+		batch->view.nrows = batch->view.nnull_rows = 0;
+		state->probe_done = true;
+	}
+	if (!state->outer.preserved)
+		batch->view.nnull_rows = 0;
+	hjg_run_batch_borrow(state->run, batch, batch->view.keys, batch->view.nrows);
+}
+
 static bool
 next_probe_row(HjgJoinState *state, HjgRow *row)
 {
@@ -84,15 +112,11 @@ add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
 	return n;
 }
 
-/* Read probe rows into a batch; it may end up empty. */
-static HjgProbeBatch *
-fill_batch(HjgJoinState *state)
+static void
+collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 {
 	HjgRun	   *run = state->run;
-	HjgProbeBatch *batch = empty_batch(state);
 	uint64		max_bytes = get_hash_memory_limit() / 8;
-	bool		timing = hjg_exec_timing(state);
-	uint64		start = timing ? hjg_now_ns() : 0;
 	uint32		nread = 0;
 	HjgRow		row;
 
@@ -100,7 +124,7 @@ fill_batch(HjgJoinState *state)
 		Min(state->batch_rows * BATCH_GROWTH, LAST_BATCH_ROWS);
 	hjg_run_consider_job(run, state->probe_row);
 
-	batch->first_row = state->probe_row;
+	batch->viewed = false;
 	while (nread < state->batch_rows)
 	{
 		int			n = add_probe_vectors(state, batch, state->batch_rows - nread);
@@ -132,6 +156,22 @@ fill_batch(HjgJoinState *state)
 				break;
 		}
 	}
+}
+
+/* Read probe rows into a batch; it may end up empty. */
+static HjgProbeBatch *
+fill_batch(HjgJoinState *state)
+{
+	HjgRun	   *run = state->run;
+	HjgProbeBatch *batch = empty_batch(state);
+	bool		timing = hjg_exec_timing(state);
+	uint64		start = timing ? hjg_now_ns() : 0;
+
+	batch->first_row = state->probe_row;
+	if (probes_in_place(state))
+		fill_view(state, batch);
+	else
+		collect_rows(state, batch);
 	state->probe_row += batch->keys.nrows;
 	state->report.probe_rows += batch->keys.nrows;
 
@@ -150,15 +190,16 @@ fill_batch(HjgJoinState *state)
 
 /*
  * Keep the device process busy: fill and submit as many batches as may be under
- * way.  The backend's own engine joins one at a time.
+ * way.  The backend's own engine joins one at a time, and a side has one view at a time.
  */
 static void
 fill_pipeline(HjgJoinState *state)
 {
 	HjgRun	   *run = state->run;
 
-	while (!state->probe_done &&
-		   state->nbatches < (run->job != NULL && !run->job_lost ? run->max_batches : 1))
+	bool		job = run->job != NULL && !run->job_lost && !probes_in_place(state);
+
+	while (!state->probe_done && state->nbatches < (job ? run->max_batches : 1))
 	{
 		HjgProbeBatch *batch = fill_batch(state);
 

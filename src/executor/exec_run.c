@@ -134,6 +134,7 @@ job_usable(const HjgRun *run)
 
 /* ---------- key buffers ---------- */
 
+/* The place of one more segment. */
 static HjgKeySegment *
 next_segment(HjgRun *run, HjgKeyBuffer *buffer)
 {
@@ -512,12 +513,28 @@ hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 n
 	append_keys(run, &batch->keys, keys, nrows);
 }
 
+void
+hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows)
+{
+	HjgKeyBuffer *buffer = &batch->keys;
+
+	if (nrows == 0)
+		return;
+	next_segment(run, buffer);
+	buffer->segments[0].keys = unconstify(void *, keys);
+	buffer->segments[0].slab_ix = HJG_NOT_OURS;
+	buffer->segments[0].nrows = buffer->segments[0].capacity = nrows;
+	buffer->segments[0].first_row = 0;
+	buffer->nsegments = 1;
+	buffer->nrows = nrows;
+}
+
 /* All segments of the batch are slabs of the job. */
 static bool
 batch_in_arena(const HjgProbeBatch *batch)
 {
 	for (int i = 0; i < batch->keys.nsegments; i++)
-		if (batch->keys.segments[i].slab_ix == HJG_NO_SLAB)
+		if (batch->keys.segments[i].slab_ix >= HJG_NOT_OURS)
 			return false;
 	return true;
 }

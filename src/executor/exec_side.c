@@ -3,8 +3,8 @@
  *	  Reading one input: a child's row becomes an encoded key and the values of
  *	  its carried columns.
  *
- * Rows come from the child's slot, or from a page that the node reads itself.  A
- * page's keys are encoded all at once; its rows are then taken in runs, which end before
+ * Rows come from the child's slot, from a page that the node reads itself, or from the
+ * vectors of a join below, which are taken like a page.  A page's keys are encoded all at once; its rows are then taken in runs, which end before
  * a NULL key, or one by one.
  */
 #include "postgres.h"
@@ -70,9 +70,9 @@ init_keys(HjgJoinState *state, HjgSide *side, List *key_exprs, HjgKeyCodec *code
 												&TTSOpsVirtual);
 }
 
-/* Read the child's pages ourselves, if it is a scan that allows it. */
+/* Read the child's rows as vectors, if it is a scan or a join that allows it. */
 static void
-init_scan(HjgSide *side)
+init_vectors(HjgSide *side)
 {
 	int			ncolumns = Max(side->nplan_columns, 1);
 	Bitmapset  *wanted = NULL;
@@ -88,9 +88,16 @@ init_scan(HjgSide *side)
 	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->vectors);
 	bms_free(wanted);
 	if (side->scan == NULL)
-		return;
+	{
+		side->below = hjg_chain_create(side->plan, side->nplan_columns);
+		if (side->below == NULL)
+			return;
+		side->vectors = side->below->vectors;
+	}
 	side->key_space = palloc(HJG_MAX_VECTOR_ROWS * side->codec->key_width);
 	side->page_isnull = palloc(HJG_MAX_VECTOR_ROWS * sizeof(bool));
+	side->view_rows = palloc(HJG_MAX_VECTOR_ROWS * sizeof(uint16));
+	side->view_null_rows = palloc(HJG_MAX_VECTOR_ROWS * sizeof(uint16));
 	side->row_values = palloc0(ncolumns * sizeof(Datum));
 	side->row_isnull = palloc(ncolumns * sizeof(bool));
 	memset(side->row_isnull, true, ncolumns * sizeof(bool));
@@ -137,7 +144,7 @@ hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_sca
 	for (int c = 0; c < side->ncarried; c++)
 		TupleDescCopyEntry(side->spill_desc, c + 1, scan_desc, side->scan_ix[c] + 1);
 	side->spill_slot = ExecInitExtraTupleSlot(estate, side->spill_desc, &TTSOpsMinimalTuple);
-	init_scan(side);
+	init_vectors(side);
 }
 
 /*
@@ -237,7 +244,7 @@ have_page_row(HjgSide *side)
 	if (likely(side->page_next < side->page_rows))
 		return true;
 	side->page_next = 0;
-	side->page_rows = hjg_scan_next_page(side->scan);
+	side->page_rows = side->scan != NULL ? hjg_scan_next_page(side->scan) : hjg_chain_next_rows(side->below);
 	if (side->page_rows == 0)
 		return false;
 	encode_page_keys(side);
@@ -249,7 +256,7 @@ hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **
 {
 	int			n;
 
-	if (side->scan == NULL || !have_page_row(side))
+	if (!hjg_side_has_vectors(side) || !have_page_row(side))
 		return 0;
 	n = Min(max, side->page_rows - side->page_next);
 	if (side->page_has_nulls)
@@ -265,14 +272,56 @@ hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **
 	return n;
 }
 
+bool
+hjg_side_has_vectors(const HjgSide *side)
+{
+	return side->scan != NULL || side->below != NULL;
+}
+
+bool
+hjg_side_next_view(HjgSide *side, HjgView *view)
+{
+	int			width = side->codec->key_width;
+
+	if (!have_page_row(side))
+		return false;
+	view->vectors = side->vectors;
+	view->null_rows = side->view_null_rows;
+	view->nnull_rows = 0;
+	if (side->page_next == 0 && !side->page_has_nulls)
+	{
+		view->keys = side->page_keys;
+		view->nrows = side->page_rows;
+		view->rows = NULL;
+		side->page_next = side->page_rows;
+		return true;
+	}
+
+	/* close the keys up */
+	view->keys = side->key_space;
+	view->nrows = 0;
+	view->rows = side->view_rows;
+	for (; side->page_next < side->page_rows; side->page_next++)
+	{
+		int			i = side->page_next;
+
+		if (side->page_has_nulls && side->page_isnull[i])
+			side->view_null_rows[view->nnull_rows++] = i;
+		else
+		{
+			memmove(side->key_space + (size_t) view->nrows * width, side->page_keys + (size_t) i * width, width);
+			side->view_rows[view->nrows++] = i;
+		}
+	}
+	return true;
+}
+
 void
 hjg_side_rescan(HjgSide *side)
 {
+	side->page_rows = side->page_next = 0;
 	if (side->scan != NULL)
-	{
-		side->page_rows = side->page_next = 0;
 		hjg_scan_reset(side->scan);
-	}
 	/* with parameters changed, whoever reads the child next rescans it */
 	if (side->plan->chgParam == NULL)
 		ExecReScan(side->plan);
@@ -302,7 +351,7 @@ hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
 {
 	TupleTableSlot *slot;
 
-	if (side->scan != NULL)
+	if (hjg_side_has_vectors(side))
 		return next_page_row(side, row);
 	slot = ExecProcNode(side->plan);
 	if (TupIsNull(slot))

@@ -40,6 +40,11 @@
  * its Gather; exec_parallel.c says how, and what waits for whom.  Once that load is built, or
  * is in partitions, each participant goes through the phases above by itself.
  *
+ * Chains.  A join whose rows go to another one of ours hands them over as vectors, too
+ * (exec_chain.c).  A small build side is probed by the backend itself, vector by
+ * vector and in place: the probe rows' columns are not copied before it is known which rows
+ * have a match, and in a chain of joins not even then, as long as all rows have exactly one.
+ *
  * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
  * emitted, and the pairs of a round are looked at only once the round was
  * complete and checked.  When the device process is lost, the backend's own engine
@@ -89,7 +94,8 @@ typedef struct HjgParallel HjgParallel;
 typedef struct HjgSide
 {
 	PlanState  *plan;
-	HjgScan    *scan;			/* NULL: rows come through the child's slot */
+	HjgScan    *scan;			/* the child's table is read here, */
+	struct HjgJoinState *below; /* or the child is a join of ours; both NULL: through its slot */
 	ExprContext *econtext;		/* for key expressions and hash functions */
 	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
 	int			nplan_columns;
@@ -117,7 +123,7 @@ typedef struct HjgSide
 	TupleDesc	spill_desc;		/* the carried columns */
 	TupleTableSlot *spill_slot;
 
-	/* rows of the scan's page, if the side has a scan */
+	/* rows of the scan's page, or of the vector of the join below */
 	HjgVector  *vectors;		/* by column of the child */
 	int			page_rows;
 	int			page_next;		/* first row that nobody has taken yet */
@@ -125,6 +131,8 @@ typedef struct HjgSide
 	bool		page_has_nulls; /* some key is NULL: page_isnull says which */
 	bool	   *page_isnull;
 	char	   *key_space;		/* for page_keys, unless a vector is the keys */
+	uint16	   *view_rows;		/* for HjgView */
+	uint16	   *view_null_rows;
 	Datum	   *row_values;		/* a row as the child would return it */
 	bool	   *row_isnull;
 } HjgSide;
@@ -139,6 +147,17 @@ typedef struct HjgRow
 	char		key_space[HJG_MAX_KEY_BYTES];
 } HjgRow;
 
+/* The untaken rows of a side's vectors, all at once; valid until the side is read again. */
+typedef struct HjgView
+{
+	const HjgVector *vectors;	/* by column of the child */
+	const char *keys;			/* of the rows that have one, side by side */
+	int			nrows;			/* these */
+	const uint16 *rows;			/* where they are in the vectors; NULL: 0, 1, ... */
+	int			nnull_rows;		/* rows with a NULL key */
+	const uint16 *null_rows;
+} HjgView;
+
 /* ---------- one load's keys (exec_run.c) ---------- */
 
 typedef struct HjgKeySegment
@@ -152,6 +171,8 @@ typedef struct HjgKeySegment
 } HjgKeySegment;
 
 #define HJG_NO_SLAB 0xFFFFFFFFu
+/* Neither: the keys belong to a side's vectors. */
+#define HJG_NOT_OURS 0xFFFFFFFEu
 
 /* Keys of the build side, or of one probe batch. */
 typedef struct HjgKeyBuffer
@@ -169,6 +190,8 @@ typedef struct HjgProbeBatch
 	uint32		nrows;
 	HjgStore   *rows;			/* carried columns, by row number in the batch */
 	HjgStore   *null_rows;		/* rows with a NULL key that must come out; may be NULL */
+	bool		viewed;			/* instead of rows and null_rows the view has them */
+	HjgView		view;
 	uint64		first_row;		/* of the batch among the probe rows of this load */
 	uint64	   *matched;		/* bits, or NULL when nobody asks */
 	int			job_batch;		/* number in the job, or -1: the backend joins it */
@@ -323,6 +346,12 @@ typedef struct HjgJoinState
 	uint32		vector_probe[HJG_VECTOR_ROWS];
 	uint32		vector_build[HJG_VECTOR_ROWS];
 
+	/* rows for a join above, by column of the result (exec_chain.c) */
+	HjgVector  *vectors;		/* NULL: rows are handed out one by one */
+	HjgVector  *vector_space;	/* the same with memory of this node's own */
+	int		   *result_ix;		/* result column r in the scan tuple */
+	bool		columnar;		/* gathered straight into vectors */
+
 	/* partitions */
 	MemoryContext partition_context;
 	List	   *partitions;		/* of HjgPartition, waiting; NIL and current NULL: unpartitioned */
@@ -350,6 +379,12 @@ hjg_run_has_build_row(const HjgRun *run, uint32 row)
 
 /* exec_node.c: life cycle */
 extern bool hjg_exec_timing(const HjgJoinState *state);
+/* The next rows of the join, before filters, become the vector; false at the end. */
+extern bool hjg_exec_next_vector(HjgJoinState *state);
+/* The next row of the vector that passes all quals is in the out slot; false when none is left. */
+extern bool hjg_exec_next_passing(HjgJoinState *state);
+/* The state of a node of ours, or NULL. */
+extern HjgJoinState *hjg_exec_join_state(PlanState *plan);
 /* Give back everything of the execution so far. */
 extern void hjg_exec_reset(HjgJoinState *state);
 
@@ -364,6 +399,10 @@ extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
  * has the next row, or the end.
  */
 extern int	hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **keys, int *first);
+/* Do the side's rows come in vectors? */
+extern bool hjg_side_has_vectors(const HjgSide *side);
+/* The next rows of such a side, to be used in place; false at its end. */
+extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
 /* Start over; with changed parameters the child does it when it is read next. */
 extern void hjg_side_rescan(HjgSide *side);
 /* Next row of a spill file with this side's rows. */
@@ -397,6 +436,15 @@ extern void hjg_scan_filter_reset(HjgScanFilter *filter);
  * look at this page, because a parameter is not known yet.  Counts the others as removed.
  */
 extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
+
+/* exec_chain.c */
+/*
+ * Have a child that is a join of ours hand over its rows as vectors[nplan_columns];
+ * NULL if the child is anything else, or computes columns.
+ */
+extern HjgJoinState *hjg_chain_create(PlanState *plan, int nplan_columns);
+/* The child's next rows become its vectors; returns how many, 0 at the end. */
+extern int	hjg_chain_next_rows(HjgJoinState *below);
 
 /* exec_build.c */
 /* Read the inner child: one load, or partitions of both sides. */
@@ -503,6 +551,8 @@ extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
 extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
 extern void *hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch);
 extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
+/* Make keys that stay where they are the batch's only ones. */
+extern void hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* The batch is filled: give it to the device process, or remember that the backend joins it. */
 extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
 /* Complete the next round of the batch; falls back by itself. */

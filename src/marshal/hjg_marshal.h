@@ -90,6 +90,19 @@ hjg_vector_isnull(const HjgVector *vector, int row)
 	return vector->has_nulls && vector->isnull[row];
 }
 
+/*
+ * marshal_vector.c.  Gather nrows rows of a vector as datums: row rows[i] goes to
+ * values[i * stride] and isnull[i * stride].
+ */
+extern void hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int stride, Datum *values,
+							  bool *isnull);
+/* Copy them to the first rows of another vector of the same type. */
+extern void hjg_vector_select(const HjgVector *vector, const uint32 *rows, int nrows, HjgVector *to);
+/* Set a row, and forget about NULLs in rows before the first. */
+extern void hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull);
+/* Make all rows NULL. */
+extern void hjg_vector_put_nulls(HjgVector *vector, int nrows);
+
 /* ---------- heap pages (marshal_heap_page.c, marshal_heap.c) ---------- */
 
 /* A page of a sequential scan, pinned by the scan. */
@@ -266,6 +279,10 @@ extern void hjg_store_append_vectors(HjgStore *store, const int *source, const H
  */
 extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 							 Datum *values, bool *isnull);
+
+/* The same for nrows <= HJG_MAX_VECTOR_ROWS, into vectors that own their memory: column c to vectors[target[c]]. */
+extern void hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int nrows, const int *target,
+									 HjgVector *vectors);
 
 /* Rows that will be gathered soon: have them in the cache by then. */
 extern void hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows);

@@ -695,15 +695,15 @@ gather_nullable(const HjgStore *store, ColumnForm form, int column_ix, int row_o
 	}
 }
 
-/* At most GATHER_ROWS rows. */
-static void
-gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
-			 Datum *values, bool *isnull)
+/*
+ * Where rows are, and their NULL bits where their chunk has any; NULL for a row that is
+ * missing.  Fetches them into the cache.  Can there be a NULL?
+ */
+static bool
+find_places(const HjgStore *store, const uint32 *rows, int nrows, char **places, const uint8 **nulls)
 {
 	uint32		mask = (1u << store->chunk_shift) - 1;
 	bool		nullable = false;
-	char	   *places[GATHER_ROWS];
-	const uint8 *nulls[GATHER_ROWS];
 
 	for (int i = 0; i < nrows; i++)
 	{
@@ -727,6 +727,17 @@ gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *ta
 			nullable = true;
 		}
 	}
+	return nullable;
+}
+
+/* At most GATHER_ROWS rows. */
+static void
+gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
+			 Datum *values, bool *isnull)
+{
+	char	   *places[GATHER_ROWS];
+	const uint8 *nulls[GATHER_ROWS];
+	bool		nullable = find_places(store, rows, nrows, places, nulls);
 
 #define GATHER(form) \
 	if (nullable) \
@@ -770,6 +781,78 @@ hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int
 		gather_block(store, rows + first, Min(nrows - first, GATHER_ROWS), target, stride,
 					 values + (size_t) first * stride, isnull + (size_t) first * stride);
 }
+
+/* Column column_ix of rows, any of which may be missing or have a NULL there. */
+static void
+gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int nrows, bool *isnull)
+{
+	for (int i = 0; i < nrows; i++)
+		isnull[i] = places[i] == NULL ||
+			(nulls[i] != NULL && (nulls[i][column_ix / 8] >> (column_ix % 8) & 1));
+}
+
+/* Values of type as they lie; what stands for a NULL is undefined. */
+#define GATHER(type, fetched) \
+	for (int i = 0; i < nrows; i++) \
+	{ \
+		const char *place = places[i] + off; \
+		((type *) to->values)[first + i] = nullable && places[i] == NULL ? 0 : (type) (fetched); \
+	} \
+	break
+
+void
+hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, const int *target,
+						 HjgVector *vectors)
+{
+	char	   *places[GATHER_ROWS];
+	const uint8 *nulls[GATHER_ROWS];
+
+	for (int c = 0; c < store->ncolumns; c++)
+		vectors[target[c]].has_nulls = false;
+	for (int first = 0; first < total && store->ncolumns > 0; first += GATHER_ROWS)
+	{
+		int			nrows = Min(total - first, GATHER_ROWS);
+		bool		nullable = find_places(store, rows + first, nrows, places, nulls);
+
+		for (int c = 0; c < store->ncolumns; c++)
+		{
+			HjgVector  *to = &vectors[target[c]];
+			int			off = store->columns[c].row_off;
+
+			if (nullable)
+			{
+				if (!to->has_nulls)
+					memset(to->isnull, false, first * sizeof(bool));
+				to->has_nulls = true;
+				gather_nulls(c, places, nulls, nrows, to->isnull + first);
+			}
+			else if (to->has_nulls)
+				memset(to->isnull + first, false, nrows * sizeof(bool));
+			switch (store->columns[c].form)
+			{
+				case FORM_BYTE:
+					GATHER(uint8, *(const uint8 *) place);
+				case FORM_INT16:
+					GATHER(uint16, *(const uint16 *) place);
+				case FORM_INT32:
+					GATHER(uint32, *(const uint32 *) place);
+				case FORM_INT64:
+					GATHER(uint64, *(const uint64 *) place);
+				case FORM_INLINE:
+					GATHER(uint64, PointerGetDatum(place));
+				case FORM_POINTER:
+					GATHER(uint64, fetch_value(store, FORM_POINTER, place));
+				case FORM_PLACE:
+					/* a NULL's place is undefined, and must not be looked up */
+					for (int i = 0; i < nrows; i++)
+						if (!nullable || !to->isnull[first + i])
+							((Datum *) to->values)[first + i] = fetch_value(store, FORM_PLACE, places[i] + off);
+					break;
+			}
+		}
+	}
+}
+#undef GATHER
 
 void
 hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows)

@@ -12,6 +12,7 @@ use Test::More;
 # (in a parallel plan EXPLAIN shows the leader's share only)
 my $settings = 'SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;';
 my $join = 'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)';
+my $chain = 'SELECT count(*), sum(a.id::bigint * p.id + b.k) FROM probe p JOIN build a ON a.k = p.k JOIN build b ON b.id = p.id';
 my $answer;
 
 # SQLSTATE of a query under on_fallback = error, '00000' if it succeeds
@@ -35,8 +36,9 @@ sub restart_with
 
 sub core_answer
 {
-	my ($node) = @_;
-	return $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $join");
+	my ($node, $query) = @_;
+	$query //= $join;
+	return $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $query");
 }
 
 # corrupt and truncated results
@@ -76,6 +78,9 @@ for my $fault (qw(corrupt truncate))
 	wait_ready($node);
 	is($node->safe_psql('postgres', "$settings SET hjoin_gpu.on_fallback = silent; $join"), $answer,
 		"the rows are core's");
+	wait_ready($node);
+	is($node->safe_psql('postgres', "$settings SET hjoin_gpu.on_fallback = silent; $chain"), core_answer($node, $chain),
+		"join above join: the rows are core's");
 	wait_ready($node);
 	is(sqlstate($node, q{SET hjoin_gpu.device = 'cuda:99'}, $join), '55000',
 		'a device that is not there: 55000 under on_fallback = error');

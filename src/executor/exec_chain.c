@@ -1,0 +1,131 @@
+/*
+ * exec_chain.c
+ *	  Join above join: the lower one's rows go to the upper one as vectors.
+ *
+ * The upper join does not call the lower one's ExecProcNode; it has it make the next
+ * vector, and reads that as it would read a page of a table.  For the lower node this is a
+ * call as any other: changed parameters come first, its instrumentation counts rows and
+ * time, and a rescan goes through core.  What is never made is a slot.
+ *
+ * Columns must be plain ones of the join.  Where no qual is left for after the join,
+ * rows are gathered straight into vectors (columnar); otherwise they are gathered
+ * as rows, tested one by one, and those that pass are turned into vectors.
+ *
+ * A datum by reference in a vector is valid until the next vector is asked for, as a
+ * slot's would be until the next row.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+
+StaticAssertDecl(HJG_VECTOR_ROWS <= HJG_MAX_VECTOR_ROWS, "vectors of a join fit where a page's do");
+
+/* Which scan tuple column each result column is; false if one is computed. */
+static bool
+map_results(const HjgJoinState *state, int nresults, int *result_ix)
+{
+	const PlanState *ps = &state->css.ss.ps;
+	int			nscan = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
+	ListCell   *lc;
+	int			r = 0;
+
+	if (ps->ps_ProjInfo == NULL)
+	{
+		for (r = 0; r < nresults; r++)
+			result_ix[r] = r;
+		return nresults == nscan;
+	}
+	if (list_length(ps->plan->targetlist) != nresults)
+		return false;
+	foreach(lc, ps->plan->targetlist)
+	{
+		const Var  *var = (const Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno <= 0 || var->varattno > nscan)
+			return false;
+		result_ix[r++] = var->varattno - 1;
+	}
+	return true;
+}
+
+HjgJoinState *
+hjg_chain_create(PlanState *plan, int nplan_columns)
+{
+	HjgJoinState *below = hjg_exec_join_state(plan);
+	int		   *result_ix;
+
+	if (!hjg_direct_scan || below == NULL)
+		return NULL;
+	result_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
+	if (!map_results(below, nplan_columns, result_ix))
+	{
+		pfree(result_ix);
+		return NULL;
+	}
+
+	below->result_ix = result_ix;
+	below->vector_space = palloc0(Max(nplan_columns, 1) * sizeof(HjgVector));
+	for (int r = 0; r < nplan_columns; r++)
+	{
+		TupleDesc	desc = below->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+		Form_pg_attribute att = TupleDescAttr(desc, result_ix[r]);
+		HjgVector  *vector = &below->vector_space[r];
+
+		vector->column.attlen = att->attlen;
+		vector->column.attbyval = att->attbyval;
+		vector->values = palloc0(HJG_VECTOR_ROWS * sizeof(Datum));
+		vector->isnull = palloc0(HJG_VECTOR_ROWS * sizeof(bool));
+	}
+	below->vectors = palloc(Max(nplan_columns, 1) * sizeof(HjgVector));
+	memcpy(below->vectors, below->vector_space, nplan_columns * sizeof(HjgVector));
+	below->columnar = below->direct;
+	return below;
+}
+
+/* The rows of the vector that pass become vectors; 0 if none does. */
+static int
+take_passing(HjgJoinState *below)
+{
+	TupleTableSlot *slot = below->out_slot;
+	int			nresults = list_length(below->css.ss.ps.plan->targetlist);
+	int			n = 0;
+
+	for (; hjg_exec_next_passing(below); n++)
+		for (int r = 0; r < nresults; r++)
+			hjg_vector_put(&below->vectors[r], n, slot->tts_values[below->result_ix[r]],
+						   slot->tts_isnull[below->result_ix[r]]);
+	return n;
+}
+
+static int
+next_rows(HjgJoinState *below)
+{
+	while (hjg_exec_next_vector(below))
+	{
+		int			n = below->columnar ? below->vector_n : take_passing(below);
+
+		below->vector_next = below->vector_n;
+		if (n > 0)
+			return n;
+	}
+	return 0;
+}
+
+int
+hjg_chain_next_rows(HjgJoinState *below)
+{
+	PlanState  *plan = &below->css.ss.ps;
+	int			n;
+
+	if (plan->chgParam != NULL)
+		ExecReScan(plan);
+	if (plan->instrument)
+		InstrStartNode(plan->instrument);
+	n = next_rows(below);
+	if (plan->instrument)
+		InstrStopNode(plan->instrument, n);
+	return n;
+}

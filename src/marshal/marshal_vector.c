@@ -1,0 +1,81 @@
+/*
+ * marshal_vector.c
+ *	  Taking rows out of vectors, and putting them there.
+ */
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+
+#include "marshal/hjg_marshal.h"
+
+#define GATHER(type, make_datum) \
+	for (int i = 0; i < nrows; i++) \
+		values[(size_t) i * stride] = make_datum(((const type *) vector->values)[rows[i]]); \
+	break
+
+void
+hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int stride, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < nrows; i++)
+		isnull[(size_t) i * stride] = hjg_vector_isnull(vector, rows[i]);
+	switch (vector->column.attbyval ? vector->column.attlen : (int) sizeof(Datum))
+	{
+		case 1:
+			GATHER(char, CharGetDatum);
+		case 2:
+			GATHER(int16, Int16GetDatum);
+		case 4:
+			GATHER(int32, Int32GetDatum);
+		default:
+			GATHER(Datum, (Datum));
+	}
+}
+#undef GATHER
+
+#define SELECT(type) \
+	for (int i = 0; i < nrows; i++) \
+		((type *) to->values)[i] = ((const type *) vector->values)[rows[i]]; \
+	break
+
+void
+hjg_vector_select(const HjgVector *vector, const uint32 *rows, int nrows, HjgVector *to)
+{
+	to->has_nulls = vector->has_nulls;
+	if (vector->has_nulls)
+		for (int i = 0; i < nrows; i++)
+			to->isnull[i] = vector->isnull[rows[i]];
+	switch (vector->column.attbyval ? vector->column.attlen : (int) sizeof(Datum))
+	{
+		case 1:
+			SELECT(uint8);
+		case 2:
+			SELECT(uint16);
+		case 4:
+			SELECT(uint32);
+		default:
+			SELECT(uint64);
+	}
+}
+#undef SELECT
+
+void
+hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull)
+{
+	int			attlen = vector->column.attlen;
+
+	vector->has_nulls = isnull || (row > 0 && vector->has_nulls);
+	vector->isnull[row] = isnull;
+	if (isnull)
+		return;
+	if (vector->column.attbyval)
+		store_att_byval((char *) vector->values + (Size) row * attlen, value, attlen);
+	else
+		((char **) vector->values)[row] = DatumGetPointer(value);
+}
+
+void
+hjg_vector_put_nulls(HjgVector *vector, int nrows)
+{
+	vector->has_nulls = true;
+	memset(vector->isnull, true, nrows * sizeof(bool));
+}
