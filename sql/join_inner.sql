@@ -38,3 +38,18 @@ select * from hjg_same('select p.id as pid, b.id as bid from probe p join build 
 select * from hjg_same('select k, count(*), sum(bid) from (select p.k, b.id as bid from probe p join build b on p.k = b.k order by p.v, b.v, p.id, b.id) q group by k having count(*) > 20');
 select * from hjg_same('select p.k, b.n from probe p join (select k, count(*) as n from build group by k) b on p.k = b.k');
 select * from hjg_same('select p.id as pid, b.id as bid, row_number() over (partition by p.k order by p.id, b.id) from probe p join build b on p.k = b.k');
+-- a probe side without rows: the build side is not read, if a first row is cheaper than all of it
+create function loops_below(query text) returns table (relation text, loops int)
+language plpgsql as $$
+declare
+	plan json;
+begin
+	execute 'explain (analyze, timing off, summary off, format json) ' || query into plan;
+	return query select r->>'Relation Name', (r->>'Actual Loops')::int
+		from jsonb_path_query(plan::jsonb, 'strict $.**?(@."Node Type" == "Seq Scan")') r order by 1;
+end $$;
+select * from loops_below('select * from probe p left join build b on p.k = b.k where p.id < 0');
+select * from loops_below('select * from (select * from probe where id < 0 order by v offset 0) p left join build b on p.k = b.k');
+select * from loops_below('select * from probe p right join build b on p.k = b.k and p.id < 0');
+select * from hjg_same('select * from probe p left join build b on p.k = b.k where p.id < 0');
+drop function loops_below;

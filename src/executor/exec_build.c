@@ -244,10 +244,32 @@ hjg_build_read(HjgJoinState *state)
 	return partitioned;
 }
 
+/*
+ * Does nothing come of the join because its probe side has no row?  As core's hash join, look
+ * only where a first row is cheaper than the build side, all of which may be in vain.
+ */
+static bool
+probe_side_is_empty(HjgJoinState *state)
+{
+	bool		timing = hjg_exec_timing(state);
+	uint64		start = timing ? hjg_now_ns() : 0;
+	bool		empty;
+
+	if (state->inner.preserved ||
+		state->outer.plan->plan->startup_cost >= state->inner.plan->plan->total_cost)
+		return false;
+	empty = !hjg_side_peek(&state->outer);
+	if (timing)
+		state->report.times.marshal_probe_ns += hjg_now_ns() - start;
+	return empty;
+}
+
 void
 hjg_build_first(HjgJoinState *state)
 {
-	if (hjg_build_read(state))
+	if (probe_side_is_empty(state))
+		state->phase = HJG_PHASE_DONE;
+	else if (hjg_build_read(state))
 	{
 		/* without build rows to match, nothing comes of the probe side */
 		hjg_partition_probe_side(state);

@@ -322,6 +322,7 @@ hjg_side_rescan(HjgSide *side)
 	side->page_rows = side->page_next = 0;
 	if (side->scan != NULL)
 		hjg_scan_reset(side->scan);
+	side->peeked = NULL;
 	/* with parameters changed, whoever reads the child next rescans it */
 	if (side->plan->chgParam == NULL)
 		ExecReScan(side->plan);
@@ -347,13 +348,27 @@ next_page_row(HjgSide *side, HjgRow *row)
 }
 
 bool
+hjg_side_peek(HjgSide *side)
+{
+	if (hjg_side_has_vectors(side))
+		return have_page_row(side);
+	if (side->peeked == NULL)
+		side->peeked = ExecProcNode(side->plan);
+	if (!TupIsNull(side->peeked))
+		return true;
+	side->peeked = NULL;
+	return false;
+}
+
+bool
 hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
 {
 	TupleTableSlot *slot;
 
 	if (hjg_side_has_vectors(side))
 		return next_page_row(side, row);
-	slot = ExecProcNode(side->plan);
+	slot = side->peeked != NULL ? side->peeked : ExecProcNode(side->plan);
+	side->peeked = NULL;
 	if (TupIsNull(slot))
 		return false;
 	slot_getsomeattrs(slot, side->last_column);

@@ -107,6 +107,7 @@ typedef struct HjgSide
 	int		   *key_ix;			/* the child's column that is key i, or -1: an expression */
 	ExprState **key_exprs;
 	bool		keys_plain;		/* all keys are columns and nothing needs resetting */
+	TupleTableSlot *peeked;		/* a row of the child that was looked at and not taken */
 	TupleTableSlot *key_slot;	/* scan tuple with this side filled in, for expressions */
 	Datum	   *key_values;
 	bool	   *key_isnull;
@@ -391,6 +392,8 @@ extern void hjg_exec_reset(HjgJoinState *state);
 /* exec_side.c */
 extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_scan_ix,
 						  int nplan_columns, List *key_exprs, HjgKeyCodec *codec, Bitmapset *used);
+/* Has the child another row?  It stays there for whoever reads next. */
+extern bool hjg_side_peek(HjgSide *side);
 /* Next row of the child plan; false at its end. */
 extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
 /*
