@@ -37,6 +37,7 @@
 #define LARGE_UNIT_ROWS (1 << 20)
 #define REPEATS 5
 #define SCAN_ROWS 300000
+#define MEMORY_BYTES (64 * 1024 * 1024)
 
 /* Names and units of HjgUnitCosts, in its order. */
 static const struct
@@ -59,6 +60,7 @@ static const struct
 	{"transfer", "ns per MB moved"},
 	{"scan_tuple", "ns per row of core's sequential scan"},
 	{"direct_tuple", "ns per row read from heap pages directly"},
+	{"memory", "ns per MB of fresh memory"},
 };
 
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
@@ -302,6 +304,19 @@ measure_scans(HjgUnitCosts *costs)
 	table_close(relation, AccessShareLock);
 }
 
+/* Memory that the system has to give first, as much of a larger build side's is. */
+static void
+measure_memory(HjgUnitCosts *costs)
+{
+	char	   *memory = MemoryContextAllocHuge(CurrentMemoryContext, MEMORY_BYTES);
+	uint64		start = hjg_now_ns();
+
+	for (Size at = 0; at < MEMORY_BYTES; at += 1024)
+		*(volatile char *) (memory + at) = 0;
+	costs->memory_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
+	pfree(memory);
+}
+
 static void *
 calibrate_alloc(void *arg, size_t bytes)
 {
@@ -445,6 +460,7 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	context = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu calibration", ALLOCSET_DEFAULT_SIZES);
 	measure_data_path(&costs, context);
 	measure_scans(&costs);
+	measure_memory(&costs);
 	measure_engine(&costs, context);
 	MemoryContextDelete(context);
 	measure_job(&costs);

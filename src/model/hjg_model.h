@@ -32,6 +32,7 @@ typedef struct HjgUnitCosts
 	double		transfer_mb_ns; /* 1 MB between host and device, one way; 0 for the cpu engine */
 	double		scan_tuple_ns;	/* a row that core's sequential scan hands over */
 	double		direct_tuple_ns;	/* a row from heap page to batch, one exact key: instead of scan_tuple and marshal_tuple */
+	double		memory_mb_ns;	/* 1 MB that the process touches for the first time */
 } HjgUnitCosts;
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
@@ -56,6 +57,10 @@ typedef struct HjgJoinShape
 	int			probe_varlenas;
 	double		build_scan_rows;	/* rows of a table that the node reads itself; 0: they come through slots */
 	double		probe_scan_rows;
+	bool		build_vectors;	/* the child is a join of ours: rows come as vectors */
+	bool		probe_vectors;
+	bool		in_place;		/* probe rows are not collected, but probed where they lie */
+	double		build_bytes;	/* memory for all build rows */
 	int			nthreads;		/* engine threads beside the backends; 0: in the backends */
 	bool		spills;			/* both sides go through temporary files */
 } HjgJoinShape;
@@ -70,7 +75,7 @@ typedef struct HjgPrediction
 	double		probe_ns;		/* what is not hidden behind marshalling and emitting */
 	double		emit_ns;
 	double		total_ns;		/* sum of the above */
-	double		saved_build_ns; /* what core's scan of a table that the node reads itself would take */
+	double		saved_build_ns; /* in a child's price: a scan or slots that are not needed */
 	double		saved_probe_ns;
 } HjgPrediction;
 

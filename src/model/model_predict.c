@@ -9,6 +9,9 @@
  * The participants of a shared join marshal and emit side by side.  They are taken to
  * leave the engine no processor of its own: its threads share theirs, and nothing is
  * hidden.  Without a device process each builds a table of all build rows.
+ *
+ * A row that a join of ours below hands over in a vector costs about what a carried column
+ * does, here and there: the emit_tuple in that join's price is not spent.
  */
 #include "model/hjg_model.h"
 
@@ -30,6 +33,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.transfer_mb_ns = 0,
 	.scan_tuple_ns = 30,
 	.direct_tuple_ns = 16,
+	.memory_mb_ns = 250000,
 };
 
 static bool
@@ -69,15 +73,25 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
  * reads the table.
  */
 static double
-marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, double scan_rows, int ncolumns,
-		   int nvarlenas)
+marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, double scan_rows, bool vectors,
+		   int ncolumns, int nvarlenas)
 {
+	double		take_ns = vectors ? costs->column_ns : costs->marshal_tuple_ns;
 	double		row_ns = costs->hash_key_ns * shape->nhashed_keys +
 		costs->column_ns * (shape->nkeys > 1 ? shape->nkeys - 1 : 0) +
 		costs->column_ns * ncolumns + costs->varlena_ns * nvarlenas +
 		(shape->spills ? costs->spill_tuple_ns : 0);
 
-	return rows * row_ns + (scan_rows > 0 ? scan_rows * costs->direct_tuple_ns : rows * costs->marshal_tuple_ns);
+	return rows * row_ns + (scan_rows > 0 ? scan_rows * costs->direct_tuple_ns : rows * take_ns);
+}
+
+/* What the child's price contains, and is not spent when it is not called row by row. */
+static double
+saved_ns(const HjgUnitCosts *costs, double rows, double scan_rows, bool vectors)
+{
+	if (scan_rows > 0)
+		return scan_rows * costs->scan_tuple_ns;
+	return vectors ? rows * fmax(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
 }
 
 void
@@ -92,11 +106,13 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
 	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, shape->build_scan_rows,
-											  shape->build_columns, shape->build_varlenas);
+											  shape->build_vectors, shape->build_columns, shape->build_varlenas);
 	prediction->build_ns = shape->build_rows * participants *
-		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb);
+		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb) +
+		costs->memory_mb_ns * shape->build_bytes / mb;
 	prediction->marshal_probe_ns = marshal_ns(costs, shape, shape->probe_rows, shape->probe_scan_rows,
-											  shape->probe_columns, shape->probe_varlenas);
+											  shape->probe_vectors, shape->in_place ? 0 : shape->probe_columns,
+											  shape->in_place ? 0 : shape->probe_varlenas);
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 
@@ -110,6 +126,6 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 
 	prediction->total_ns = prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns +
 		prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns;
-	prediction->saved_build_ns = shape->build_scan_rows * costs->scan_tuple_ns;
-	prediction->saved_probe_ns = shape->probe_scan_rows * costs->scan_tuple_ns;
+	prediction->saved_build_ns = saved_ns(costs, shape->build_rows, shape->build_scan_rows, shape->build_vectors);
+	prediction->saved_probe_ns = saved_ns(costs, shape->probe_rows, shape->probe_scan_rows, shape->probe_vectors);
 }

@@ -51,6 +51,9 @@ extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, con
 extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
 							  Path *outer_path, Path *inner_path);
 
+/* Is this a path of ours? */
+extern bool hjg_planner_is_ours(const Path *path);
+
 /* CustomPathMethods.PlanCustomPath */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 							  List *clauses, List *custom_plans);

@@ -47,6 +47,8 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit);
 	costs->direct_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->direct_tuple_ns, unit);
 	costs->build_tuple_ns = knob_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit);
+	if (hjg_build_tuple_cost >= 0)
+		costs->memory_mb_ns = 0;	/* the knob covers all that a build row costs */
 	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit);
 	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit);
 	costs->transfer_mb_ns = knob_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit);
@@ -110,6 +112,29 @@ count_columns(const PathTarget *target, int *ncolumns, int *nvarlenas)
 	}
 }
 
+/* Nothing but columns of tables? */
+static bool
+is_plain(const PathTarget *target)
+{
+	ListCell   *lc;
+
+	foreach(lc, target->exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		if (!IsA(var, Var) || var->varattno <= 0)
+			return false;
+	}
+	return true;
+}
+
+/* Is the path a join of ours that hands over vectors (exec_chain.c decides again)? */
+static bool
+gives_vectors(const Path *path)
+{
+	return hjg_direct_scan && hjg_planner_is_ours(path) && is_plain(path->pathtarget);
+}
+
 /*
  * Rows of a table that the node reads itself, if the path is such a scan (exec_scan.c decides
  * again, by the same rules); else 0.
@@ -120,17 +145,10 @@ direct_rows(PlannerInfo *root, const Path *path)
 	RelOptInfo *rel = path->parent;
 	Relation	relation;
 	bool		readable;
-	ListCell   *lc;
 
-	if (!hjg_direct_scan || path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION)
+	if (!hjg_direct_scan || path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION ||
+		!is_plain(path->pathtarget))
 		return 0;
-	foreach(lc, path->pathtarget->exprs)
-	{
-		const Var  *var = lfirst(lc);
-
-		if (!IsA(var, Var) || var->varattno <= 0)
-			return 0;
-	}
 	/* the planner holds a lock already */
 	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	readable = hjg_heap_readable(relation);
@@ -140,13 +158,14 @@ direct_rows(PlannerInfo *root, const Path *path)
 }
 
 /*
- * What the price of a scan contains and is not spent when the node reads the table.  A scan
- * stays as expensive as its pages and its filter.
+ * What the price of a child contains and is not spent when the node reads its table, or takes
+ * its rows as vectors.  A scan stays as expensive as its pages and its filter, a join as its
+ * work.
  */
 static Cost
-scan_credit(double saved_ns, double unit_ns, double scan_rows)
+child_credit(double saved_ns, double unit_ns, double rows)
 {
-	return Min(saved_ns / unit_ns, cpu_tuple_cost * scan_rows);
+	return Min(saved_ns / unit_ns, cpu_tuple_cost * rows);
 }
 
 /* Nanoseconds to microseconds that fit an integer list. */
@@ -188,13 +207,18 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	count_columns(outer_path->pathtarget, &shape.probe_columns, &shape.probe_varlenas);
 	shape.build_scan_rows = direct_rows(root, inner_path);
 	shape.probe_scan_rows = direct_rows(root, outer_path);
-	/* participants that share a build side share a job, however few their rows */
-	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 &&
-		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
-		shape.nthreads = ASSUMED_THREADS;
 	row_bytes = inner_path->pathtarget->width + candidate->key_width + ROW_OVERHEAD_BYTES;
 	/* participants that share a build side add up their memory, too */
-	shape.spills = shape.build_rows * row_bytes > (double) get_hash_memory_limit();
+	shape.build_bytes = shape.build_rows * row_bytes;
+	shape.spills = shape.build_bytes > (double) get_hash_memory_limit();
+	shape.build_vectors = gives_vectors(inner_path);
+	shape.probe_vectors = gives_vectors(outer_path);
+	shape.in_place = !shape.spills && (shape.probe_vectors || shape.probe_scan_rows > 0) &&
+		(hjg_embedded_rows < 0 || shape.build_rows * shape.participants < hjg_embedded_rows);
+	/* participants that share a build side share a job, however few their probe rows */
+	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 && !shape.in_place &&
+		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
+		shape.nthreads = ASSUMED_THREADS;
 	hjg_model_predict(&costs, &shape, &prediction);
 
 	/* quals beside the plain key comparison, as core charges them */
@@ -206,11 +230,11 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 		qual_cost.per_tuple += hash_cost.per_tuple;
 
 	startup = outer_path->startup_cost + inner_path->total_cost -
-		scan_credit(prediction.saved_build_ns, unit_ns, shape.build_scan_rows) + qual_cost.startup + hash_cost.startup +
-		target->cost.startup +
+		child_credit(prediction.saved_build_ns, unit_ns, Max(shape.build_scan_rows, shape.build_rows)) +
+		qual_cost.startup + hash_cost.startup + target->cost.startup +
 		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / unit_ns;
 	outer_run = outer_path->total_cost - outer_path->startup_cost -
-		scan_credit(prediction.saved_probe_ns, unit_ns, shape.probe_scan_rows);
+		child_credit(prediction.saved_probe_ns, unit_ns, Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
 		qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
 		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / unit_ns;

@@ -58,10 +58,10 @@ report_declined(PlannerInfo *root, const HjgCandidate *candidate, const char *wh
 			 errdetail("Reason: %s.", why)));
 }
 
-static bool
-is_ours(Path *path)
+bool
+hjg_planner_is_ours(const Path *path)
 {
-	return IsA(path, CustomPath) && ((CustomPath *) path)->methods == &path_methods;
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
 }
 
 static CustomPath *
@@ -114,12 +114,12 @@ drop_core_paths(RelOptInfo *joinrel)
 	{
 		Path	   *path = lfirst(lc);
 
-		if (path->param_info == NULL && !is_ours(path))
+		if (path->param_info == NULL && !hjg_planner_is_ours(path))
 			joinrel->pathlist = foreach_delete_current(joinrel->pathlist, lc);
 	}
 	foreach(lc, joinrel->partial_pathlist)
 	{
-		if (!is_ours(lfirst(lc)))
+		if (!hjg_planner_is_ours(lfirst(lc)))
 			joinrel->partial_pathlist = foreach_delete_current(joinrel->partial_pathlist, lc);
 	}
 }
@@ -130,7 +130,7 @@ have_ours(RelOptInfo *joinrel)
 	ListCell   *lc;
 
 	foreach(lc, joinrel->pathlist)
-		if (is_ours(lfirst(lc)))
+		if (hjg_planner_is_ours(lfirst(lc)))
 			return true;
 	return false;
 }

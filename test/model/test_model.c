@@ -49,6 +49,7 @@ random_shape(void)
 	if (drand48() < 0.5)
 		shape.probe_scan_rows = shape.probe_rows * (1 + drand48());
 
+	shape.build_bytes = shape.build_rows * 40;
 	shape.build_varlenas = shape.build_columns / 2;
 	shape.probe_varlenas = shape.probe_columns / 3;
 	shape.nhashed_keys = drand48() < 0.5 ? 0 : shape.nkeys;
@@ -77,6 +78,9 @@ main(int argc, char **argv)
 	bool		direct_saves = true;
 	bool		sharing_divides = true;
 	bool		sharing_never_hides = true;
+	bool		vectors_save = true;
+	bool		in_place_saves = true;
+	bool		memory_costs = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -140,6 +144,18 @@ main(int argc, char **argv)
 		more = shape;
 		more.spills = true;
 		spill_costs &= total(more) > total(shape);
+
+		more = shape;
+		more.build_scan_rows = more.probe_scan_rows = 0;
+		more.build_vectors = more.probe_vectors = true;
+		shape.build_scan_rows = shape.probe_scan_rows = 0;
+		vectors_save &= total(more) < total(shape);
+		more = shape;
+		more.in_place = true;
+		in_place_saves &= total(more) <= total(shape);
+		more = shape;
+		more.build_bytes *= 2;
+		memory_costs &= total(more) > total(shape);
 	}
 	ok(sums, "the total is the sum of the phases");
 	ok(positive, "no phase is negative or infinite");
@@ -149,6 +165,9 @@ main(int argc, char **argv)
 	ok(sharing_divides, "participants divide reading and emitting among them");
 	ok(sharing_never_hides, "and never save more than that");
 	ok(filters_cost, "rows that a filter drops cost where the node reads the table");
+	ok(vectors_save, "rows that come as vectors cost less than slots");
+	ok(in_place_saves, "probing rows where they lie never costs more than collecting them");
+	ok(memory_costs, "memory for the build side costs");
 	ok(direct_saves, "reading a table directly saves what core's scan of its rows takes");
 
 	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
