@@ -1,12 +1,13 @@
 -- Tables and helpers that the other files use.
 set client_min_messages = warning;
 
--- Low costs that do not depend on the machine, so that plans do not either.
+-- Low costs that do not depend on the machine, so that plans do not either; the
+-- Bloom filter only where a test asks for it.
 do $$
 declare
 	cost text;
 begin
-	foreach cost in array array['startup_cost = 0', 'marshal_tuple_cost = 0.0001', 'transfer_cost = 0', 'build_tuple_cost = 0.0008', 'probe_tuple_cost = 0.0001', 'emit_tuple_cost = 0.0001'] loop
+	foreach cost in array array['startup_cost = 0', 'marshal_tuple_cost = 0.0001', 'transfer_cost = 0', 'build_tuple_cost = 0.0008', 'probe_tuple_cost = 0.0001', 'emit_tuple_cost = 0.0001', 'bloom_filter = off'] loop
 		execute format('alter database %I set hjoin_gpu.%s', current_database(), cost);
 	end loop;
 end $$;
@@ -24,7 +25,7 @@ declare
 	variant text;
 	exact text := format('select count(*) || %L || coalesce(md5(string_agg(q::text, %L order by q::text collate "C")), %L) from (%s) q', ' ', E'\n', '', query);
 	saved text := current_setting('hjoin_gpu.enabled') || ',' || current_setting('hjoin_gpu.force') || ',' ||
-		current_setting('hjoin_gpu.embedded_rows') || ',' || current_setting('hjoin_gpu.strategy');
+		current_setting('hjoin_gpu.embedded_rows') || ',' || current_setting('hjoin_gpu.strategy') || ',' || current_setting('hjoin_gpu.bloom_filter');
 begin
 	perform set_config('hjoin_gpu.enabled', 'off', false);
 	execute exact into wanted;
@@ -32,9 +33,9 @@ begin
 	equal := true;
 	node := true;
 	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('hjoin_gpu.force', 'on', false);
-	foreach variant in array array['1000000,auto', '0,auto', '0,nop', '0,radix'] loop
+	foreach variant in array array['1000000,auto,on', '0,auto,off', '0,nop,on', '0,radix,off'] loop
 		perform set_config('hjoin_gpu.embedded_rows', split_part(variant, ',', 1), false),
-			set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), false);
+			set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), false), set_config('hjoin_gpu.bloom_filter', split_part(variant, ',', 3), false);
 		execute exact into got;
 		if got is distinct from wanted then
 			equal := false;
@@ -49,7 +50,8 @@ begin
 	end loop;
 	node := found_node;
 	perform set_config('hjoin_gpu.enabled', split_part(saved, ',', 1), false), set_config('hjoin_gpu.force', split_part(saved, ',', 2), false),
-		set_config('hjoin_gpu.embedded_rows', split_part(saved, ',', 3), false), set_config('hjoin_gpu.strategy', split_part(saved, ',', 4), false);
+		set_config('hjoin_gpu.embedded_rows', split_part(saved, ',', 3), false), set_config('hjoin_gpu.strategy', split_part(saved, ',', 4), false),
+		set_config('hjoin_gpu.bloom_filter', split_part(saved, ',', 5), false);
 end $$;
 
 -- The six kinds of join of two relations under one condition: rows of each.

@@ -13,6 +13,7 @@
 #include "base/hjg_base.h"
 
 int			hjg_arena_size_mb = 4096;
+int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
 int			hjg_cpu_threads = 0;
 char	   *hjg_device = NULL;
@@ -30,6 +31,13 @@ double		hjg_probe_tuple_cost = -1;
 double		hjg_startup_cost = -1;
 int			hjg_strategy = HJG_STRATEGY_AUTO;
 double		hjg_transfer_cost = -1;
+
+static const struct config_enum_entry bloom_filter_options[] = {
+	{"auto", HJG_BLOOM_FILTER_AUTO, false},
+	{"on", HJG_BLOOM_FILTER_ON, false},
+	{"off", HJG_BLOOM_FILTER_OFF, false},
+	{NULL, 0, false}
+};
 
 static const struct config_enum_entry fallback_options[] = {
 	{"silent", HJG_FALLBACK_SILENT, false},
@@ -96,6 +104,13 @@ hjg_base_define_gucs(bool preloaded)
 								"Memory is used only as joins need it and given back when idle.",
 								&hjg_arena_size_mb, 4096, 16, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hjoin_gpu.bloom_filter",
+							 "Drops probe rows without a partner by a Bloom filter of the build keys.",
+							 "auto does it where it is expected to pay and stops where it does not; on, wherever "
+							 "the kind of join allows it.",
+							 &hjg_bloom_filter, HJG_BLOOM_FILTER_AUTO, bloom_filter_options, PGC_USERSET,
+							 GUC_EXPLAIN, NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.build_tuple_cost", "Cost of building the hash table, for each build row.",
 				&hjg_build_tuple_cost);

@@ -13,6 +13,13 @@
 
 #include <time.h>
 
+typedef enum HjgBloomFilter
+{
+	HJG_BLOOM_FILTER_AUTO,
+	HJG_BLOOM_FILTER_ON,
+	HJG_BLOOM_FILTER_OFF
+} HjgBloomFilter;
+
 typedef enum HjgOnFallback
 {
 	HJG_FALLBACK_SILENT,
@@ -37,6 +44,7 @@ typedef enum HjgStrategy
 
 /* Costs: PostgreSQL's cost units (a sequential page fetch is 1); -1 means calibrated. */
 extern int	hjg_arena_size_mb;
+extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;
 extern int	hjg_cpu_threads;
 extern char *hjg_device;

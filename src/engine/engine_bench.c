@@ -490,6 +490,7 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 		{
 			for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
 				fprintf(out, "%s\n", cases[c].name);
+			fprintf(out, "bloom\n");
 			free(bench);
 			return 0;
 		}
@@ -549,6 +550,12 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 		rc = case_rc > rc ? case_rc : rc;
 		free_input(&in);
 		drop_cache(bench);
+	}
+	if (rc < 2 && strstr("bloom", wanted) != NULL)
+	{
+		int			bloom_rc = hjg_bloom_bench(out, factor);
+
+		rc = bloom_rc > rc ? bloom_rc : rc;
 	}
 	hjg_pool_destroy(bench->pool);
 	free(bench);

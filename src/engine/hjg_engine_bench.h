@@ -25,4 +25,7 @@
  */
 extern int	hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv);
 
+/* The Bloom filter's part of it: on one thread, sizes multiplied by factor; returns as above. */
+extern int	hjg_bloom_bench(FILE *out, double factor);
+
 #endif							/* HJG_ENGINE_BENCH_H */

@@ -65,6 +65,9 @@ hjg_load_free(HjgJoinState *state)
 	state->run = NULL;
 	state->build_rows = NULL;	/* its memory goes with the context, or is shared */
 	state->build_matched = NULL;
+	/* that of rows on their way to partitions stays */
+	if (state->partition_context == NULL)
+		hjg_probe_filter_forget(state);
 	state->nbatches = state->nspare = 0;
 	state->vector_n = state->vector_next = 0;
 	if (state->load_context != NULL)
@@ -171,8 +174,11 @@ finish_load(HjgJoinState *state)
 														  ((Size) run->build.nrows / 64 + 1) * sizeof(uint64),
 														  MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
 	hjg_run_build_done(run, mode);
+	/* rows that are not collected gain nothing from it */
+	if (state->partition_context == NULL && !hjg_probe_in_place(state))
+		hjg_probe_filter_load(state);
 	state->report.build_rows += run->build.nrows;
-	state->report.peak_bytes = Max(state->report.peak_bytes, load_bytes(state));
+	state->report.peak_bytes = Max(state->report.peak_bytes, load_bytes(state) + state->report.filter_bytes);
 }
 
 /* A build row with a NULL key is emitted at the very end, if at all. */

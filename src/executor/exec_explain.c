@@ -58,6 +58,9 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 		report->fallback = other->fallback;
 	report->strategy = Max(report->strategy, other->strategy);
 	report->engine_partitions = Max(report->engine_partitions, other->engine_partitions);
+	report->filtered_rows += other->filtered_rows;
+	report->filter_bytes = Max(report->filter_bytes, other->filter_bytes);
+	report->filter_stopped |= other->filter_stopped;
 	if (report->device[0] == '\0')
 		strlcpy(report->device, other->device, sizeof(report->device));
 }
@@ -143,6 +146,16 @@ show_filtered(const char *label, CustomScanState *node, ExplainState *es)
 
 	if (instrument->nfiltered2 > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyFloat(label, NULL, nloops > 0 ? instrument->nfiltered2 / nloops : 0.0, 0, es);
+}
+
+/* What the Bloom filter dropped in a loop, as core counts rows; and what it took. */
+static void
+show_filter(const HjgReport *report, double nloops, ExplainState *es)
+{
+	ExplainPropertyFloat("Rows Removed by Bloom Filter", NULL, report->filtered_rows / Max(nloops, 1), 0, es);
+	show_count("Bloom Filter Memory", "kB", (report->filter_bytes + 1023) / 1024, es);
+	if (report->filter_stopped || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Bloom Filter Given Up", report->filter_stopped, es);
 }
 
 static void
@@ -281,6 +294,8 @@ show_report(HjgJoinState *state, ExplainState *es)
 	show_count("Radix Partitions", NULL, report.engine_partitions, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);
+	if (state->use_filter || es->format != EXPLAIN_FORMAT_TEXT)
+		show_filter(&report, state->css.ss.ps.instrument->nloops, es);
 	show_count("Candidate Pairs", NULL, report.pairs, es);
 	show_count("Probe Rounds", NULL, report.rounds, es);
 	show_count("Redone Batches", NULL, report.redone, es);
@@ -309,6 +324,8 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	show_qual(join_qual, "Join Filter", node, ancestors, es);
 	if (join_qual != NIL && es->analyze && node->ss.ps.instrument != NULL)
 		show_filtered("Rows Removed by Join Filter", node, es);
+	if (state->use_filter || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Bloom Filter", state->use_filter, es);
 	if (es->verbose)
 	{
 		ExplainPropertyText("Key Encoding", state->outer.codec->exact ? "exact" : "hash", es);

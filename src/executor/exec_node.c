@@ -148,6 +148,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->inner.preserved = state->jointype == JOIN_RIGHT || state->jointype == JOIN_FULL;
 	state->track_build = state->inner.preserved;
 	state->inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
+	state->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
 
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
@@ -304,6 +305,7 @@ hjg_exec_reset(HjgJoinState *state)
 		MemoryContextDelete(state->partition_context);
 	}
 	state->partition_context = NULL;
+	hjg_probe_filter_forget(state);
 	state->partitions = NIL;
 	state->current = NULL;
 	state->routes = NULL;

@@ -14,8 +14,9 @@
  *		SHARE	in memory: everybody adds its slabs to the job, and the one who is elected
  *				counts the rows and makes the bits of build rows.  Partitioned: everybody
  *				moves what it still has in memory to the partitions.
- *		ROUTE	in memory: the one who is elected submits the build.  Partitioned:
- *				everybody reads its share of the outer child into the partitions.
+ *		ROUTE	in memory: the one who is elected submits the build, and everybody adds the
+ *				keys that it has read to the filter.  Partitioned: everybody reads its share of
+ *				the outer child into the partitions.
  *		JOIN	in memory: everybody takes in what was published and probes with its own
  *				batches of its share of the outer child.  Partitioned: partitions are claimed
  *				one by one and joined like those of a join alone.
@@ -102,6 +103,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	shared->nrows = 0;
 	shared->range_nrows = InvalidDsaPointer;
 	shared->matched = InvalidDsaPointer;
+	shared->filter = InvalidDsaPointer;
 	shared->places = InvalidDsaPointer;
 	for (int i = 0; i < shared->nmembers; i++)
 	{
@@ -292,8 +294,12 @@ hjg_parallel_build(HjgJoinState *state)
 	{
 		if (partitioned)
 			hjg_partition_probe_side(state);
-		else if (elected && shared->build_in_job && !hjg_run_submit_build(state->run))
-			shared->build_in_job = false;
+		else
+		{
+			if (elected && shared->build_in_job && !hjg_run_submit_build(state->run))
+				shared->build_in_job = false;
+			hjg_share_add_keys(state);
+		}
 		arrive(parallel, &elected);
 	}
 	else if (partitioned)

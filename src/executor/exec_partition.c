@@ -164,13 +164,18 @@ hjg_partition_start(HjgJoinState *state, double total_rows, size_t load_bytes)
 	{
 		hjg_service_count(HJG_COUNT_PARTITIONED, 1);
 		make_routes(state, load_bytes * (total_rows / nrows), 0);
+		hjg_probe_filter_start_partitions(state, total_rows);
 	}
+	if (state->filter.bloom.words != NULL)
+		hjg_probe_filter_add_load(state);
 	move_load(state);
 }
 
 void
 hjg_partition_add_build(HjgJoinState *state, const HjgRow *row)
 {
+	if (state->filter.bloom.words != NULL)
+		hjg_bloom_add(&state->filter.bloom, row->key, 1);
 	hjg_side_spill(&state->inner, route(state, row->key, 0)->build, row);
 }
 
@@ -182,6 +187,7 @@ hjg_partition_probe_side(HjgJoinState *state)
 	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
+	hjg_probe_filter_open_partitions(state);
 	while (hjg_side_next(state, side, &row))
 	{
 		if (row.key == NULL)
@@ -201,10 +207,13 @@ hjg_partition_probe_side(HjgJoinState *state)
 		{
 			HjgPartition *partition = route(state, row.key, 0);
 
+			if (state->filter.open && !hjg_probe_filter_row(state, row.key))
+				continue;
 			if (side->preserved || hjg_spill_nrows(partition->build) > 0)
 				hjg_side_spill(side, partition->probe, &row);
 		}
 	}
+	hjg_probe_filter_end_partitions(state);
 	if (state->null_probe != NULL)
 		hjg_spill_rewind(state->null_probe);
 	if (state->parallel != NULL)

@@ -13,8 +13,8 @@
 
 /*
  * Rows of the first batch and of the largest.  Batches start small so that the first
- * row comes early, and grow, because every batch streams the build side's
- * tables through the engine's caches.
+ * row comes early, and grow, because every batch costs
+ * a round through the device process.
  */
 #define FIRST_BATCH_ROWS 2048
 #define LAST_BATCH_ROWS (512 * 1024)
@@ -38,13 +38,8 @@ empty_batch(HjgJoinState *state)
 	return batch;
 }
 
-/*
- * Are the rows probed where they lie, instead of being collected?  For a small build
- * side: the backend's own engine gains nothing from batches larger than a vector, and
- * the device process takes longer than it saves.
- */
-static bool
-probes_in_place(const HjgJoinState *state)
+bool
+hjg_probe_in_place(const HjgJoinState *state)
 {
 	const HjgRun *run = state->run;
 
@@ -93,6 +88,24 @@ batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 		(batch->null_rows != NULL ? hjg_store_bytes(batch->null_rows) : 0);
 }
 
+/* Add those of n rows of the outer side's vectors that pass the filter. */
+static void
+add_filtered_vectors(HjgJoinState *state, HjgProbeBatch *batch, const char *keys, int first, int n)
+{
+	int			width = state->run->key_width;
+	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
+	char		passing[HJG_MAX_VECTOR_ROWS * HJG_MAX_KEY_BYTES];
+
+	n = hjg_probe_filter_rows(state, keys, n, rows);
+	for (int i = 0; i < n; i++)
+	{
+		memcpy(passing + i * width, keys + rows[i] * width, width);
+		rows[i] += first;
+	}
+	hjg_run_batch_keys(state->run, batch, passing, n);
+	hjg_store_append_selected(batch->rows, state->outer.child_ix, state->outer.vectors, rows, n);
+}
+
 /* Add the rows that the child has at once; 0 if it has to be asked for a single one. */
 static int
 add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
@@ -104,7 +117,9 @@ add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
 	if (state->current != NULL)
 		return 0;
 	n = hjg_side_next_vectors(state, &state->outer, Min(max, HJG_MAX_VECTOR_ROWS), &keys, &first);
-	if (n > 0)
+	if (n > 0 && state->filter.open)
+		add_filtered_vectors(state, batch, keys, first, n);
+	else if (n > 0)
 	{
 		hjg_run_batch_keys(state->run, batch, keys, n);
 		hjg_store_append_vectors(batch->rows, state->outer.child_ix, state->outer.vectors, first, n);
@@ -144,7 +159,7 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 		nread++;
 		if (row.key == NULL)
 			keep_null_probe(state, batch, &row);
-		else
+		else if (!state->filter.open || state->current != NULL || hjg_probe_filter_row(state, row.key))
 		{
 			memcpy(hjg_run_batch_key(run, batch), row.key, run->key_width);
 			hjg_store_append(batch->rows, row.source, row.values, row.isnull);
@@ -168,7 +183,7 @@ fill_batch(HjgJoinState *state)
 	uint64		start = timing ? hjg_now_ns() : 0;
 
 	batch->first_row = state->probe_row;
-	if (probes_in_place(state))
+	if (hjg_probe_in_place(state))
 		fill_view(state, batch);
 	else
 		collect_rows(state, batch);
@@ -197,7 +212,7 @@ fill_pipeline(HjgJoinState *state)
 {
 	HjgRun	   *run = state->run;
 
-	bool		job = run->job != NULL && !run->job_lost && !probes_in_place(state);
+	bool		job = run->job != NULL && !run->job_lost && !hjg_probe_in_place(state);
 
 	while (!state->probe_done && state->nbatches < (job ? run->max_batches : 1))
 	{

@@ -197,6 +197,35 @@ hjg_share_sum_up(HjgJoinState *state)
 				matched[(segment->first_row + segment->nrows) / 64] = ~UINT64CONST(0) << segment->nrows % 64;
 		}
 	}
+	if (state->use_filter && shared->nrows > 0)
+	{
+		void	   *memory;
+
+		shared->filter_bytes = hjg_bloom_bytes(shared->nrows);
+		memory = hjg_share_alloc(parallel, shared->filter_bytes, &name);
+		hjg_probe_filter_share(state, memory, shared->filter_bytes);
+		shared->filter = name;
+	}
+}
+
+/* The filter that the elected one made, if it did. */
+static bool
+attach_filter(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = parallel->shared;
+
+	if (!DsaPointerIsValid(shared->filter))
+		return false;
+	hjg_probe_filter_attach(state, hjg_share_at(parallel, shared->filter), shared->filter_bytes);
+	return true;
+}
+
+void
+hjg_share_add_keys(HjgJoinState *state)
+{
+	if (attach_filter(state))
+		hjg_probe_filter_add_load(state);
 }
 
 void
@@ -245,6 +274,8 @@ hjg_share_take_in(HjgJoinState *state)
 		hjg_run_no_job(run, HJG_REASON_ARENA_FULL);
 	state->last_chunk = true;
 	hjg_run_build_done(run, mode);
+	if (attach_filter(state))
+		hjg_probe_filter_open_shared(state);
 }
 
 /* ---------- partitions ---------- */

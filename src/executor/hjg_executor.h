@@ -45,6 +45,10 @@
  * vector and in place: the probe rows' columns are not copied before it is known which rows
  * have a match, and in a chain of joins not even then, as long as all rows have exactly one.
  *
+ * Filter.  Where a probe row without a partner is nothing to the join, the plan may ask for a
+ * Bloom filter of the build keys, by which most such rows are dropped as they are read
+ * (exec_bloom.c).
+ *
  * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
  * emitted, and the pairs of a round are looked at only once the round was
  * complete and checked.  When the device process is lost, the backend's own engine
@@ -61,6 +65,7 @@
 #include "utils/tuplestore.h"
 
 #include "engine/hjg_engine.h"
+#include "engine/hjg_engine_bloom.h"
 #include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
@@ -245,6 +250,9 @@ typedef struct HjgReport
 	HjgReason	fallback;		/* the last one, or NONE */
 	HjgCpuStrategy strategy;
 	int			engine_partitions;
+	uint64		filtered_rows;	/* probe rows that the Bloom filter dropped */
+	size_t		filter_bytes;
+	bool		filter_stopped;
 	char		device[NAMEDATALEN];
 } HjgReport;
 
@@ -286,6 +294,17 @@ typedef struct HjgPartition
 	bool		indivisible;	/* partitioning again would not help */
 } HjgPartition;
 
+/* ---------- the filter of the build keys (exec_bloom.c) ---------- */
+
+typedef struct HjgProbeFilter
+{
+	HjgBloom	bloom;			/* without words: there is none */
+	bool		open;			/* complete, and still worth its while */
+	double		most_passing;	/* share of rows from which on it is not */
+	uint64		ntested;		/* since it was looked at last */
+	uint64		npassed;
+} HjgProbeFilter;
+
 /* ---------- the node ---------- */
 
 typedef struct HjgJoinState
@@ -302,6 +321,7 @@ typedef struct HjgJoinState
 	bool		residual;		/* there is one of them */
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
+	bool		use_filter;		/* drop probe rows without a partner */
 
 	HjgPhase	phase;
 	bool		started;		/* something was read since the last reset */
@@ -320,6 +340,7 @@ typedef struct HjgJoinState
 	uint64		second_rows;	/* probe rows that needed a second slice, */
 	uint64		second_pairs;	/* and candidates in it */
 	bool		last_chunk;		/* no more build rows of this partition */
+	HjgProbeFilter filter;		/* of an unpartitioned load's rows, or of those on their way to partitions */
 	uint64	   *chunk_matched;	/* bits of all probe rows, over the chunks of a partition */
 	uint64		chunk_probe_rows;
 
@@ -467,6 +488,23 @@ extern void hjg_load_free(HjgJoinState *state);
 /* Rows that a store's chunk should hold, for a side of about so many rows. */
 extern double hjg_chunk_rows(const HjgSide *side, double rows);
 
+/* exec_bloom.c: see there */
+/* The load is complete: make its filter, if there is to be one. */
+extern void hjg_probe_filter_load(HjgJoinState *state);
+extern void hjg_probe_filter_forget(HjgJoinState *state);
+/* Of a shared load: make the filter; use one that was made; add the load's keys; start testing. */
+extern void hjg_probe_filter_share(HjgJoinState *state, void *memory, size_t bytes);
+extern void hjg_probe_filter_attach(HjgJoinState *state, void *memory, size_t bytes);
+extern void hjg_probe_filter_add_load(HjgJoinState *state);
+extern void hjg_probe_filter_open_shared(HjgJoinState *state);
+/* Of rows on their way to partitions: about so many build rows come; they have come; probe rows, too. */
+extern void hjg_probe_filter_start_partitions(HjgJoinState *state, double nkeys);
+extern void hjg_probe_filter_open_partitions(HjgJoinState *state);
+extern void hjg_probe_filter_end_partitions(HjgJoinState *state);
+/* Numbers of the rows that pass, into rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many. */
+extern int	hjg_probe_filter_rows(HjgJoinState *state, const char *keys, int nrows, uint16 *rows);
+extern bool hjg_probe_filter_row(HjgJoinState *state, const void *key);
+
 /* exec_parallel.c: see there */
 extern Size hjg_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);
 extern void hjg_parallel_init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
@@ -510,6 +548,12 @@ extern void hjg_partition_split(HjgJoinState *state, HjgPartition *partition, si
 extern void hjg_partition_free(HjgPartition *partition);
 
 /* exec_probe.c */
+/*
+ * Are the rows probed where they lie, instead of being collected?  For a small build
+ * side: the backend's own engine gains nothing from batches larger than a vector, and
+ * the device process takes longer than it saves.
+ */
+extern bool hjg_probe_in_place(const HjgJoinState *state);
 /* The next rows of the load become the vector; false at its end. */
 extern bool hjg_probe_next(HjgJoinState *state);
 /* Forget everything under way, waiting for the device process where it must. */

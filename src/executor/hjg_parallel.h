@@ -64,6 +64,8 @@ typedef struct HjgParallelShared
 	uint64		nrows;
 	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
 	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
+	dsa_pointer filter;			/* of the build keys, if there is one */
+	size_t		filter_bytes;
 
 	/* partitions */
 	LWLock		lock;			/* of whoever makes them */
@@ -97,8 +99,10 @@ extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 /* exec_share.c: the load */
 /* Leave for the others where to find what was filled here. */
 extern void hjg_share_publish(HjgJoinState *state);
-/* Everything is published: count it, and make the bits of build rows. */
+/* Everything is published: count it, make the bits of build rows and an empty filter of keys. */
 extern void hjg_share_sum_up(HjgJoinState *state);
+/* Add the keys that were read here to the filter, if there is one. */
+extern void hjg_share_add_keys(HjgJoinState *state);
 /* Take in all that was published: from here on this is a load like any other. */
 extern void hjg_share_take_in(HjgJoinState *state);
 

@@ -272,6 +272,9 @@ extern uint32 hjg_store_append(HjgStore *store, const int *source, const Datum *
  */
 extern void hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first,
 									 int nrows);
+/* The same for rows[0 .. nrows - 1] of the vectors. */
+extern void hjg_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors,
+									  const uint16 *rows, int nrows);
 
 /*
  * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]

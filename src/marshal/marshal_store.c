@@ -540,15 +540,19 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 
 /* ---------- many rows at a time ---------- */
 
+/* Which rows of the vectors: some, or those from first on if rows is NULL. */
+#define ROW(i) (rows != NULL ? rows[i] : first + (i))
+
 /* By-value columns: value i goes to out + i * stride, NULLs as they are. */
 #define APPEND(type) \
 	for (int i = 0; i < nrows; i++) \
-		*(type *) (out + (size_t) i * stride) = ((const type *) vector->values)[first + i]; \
+		*(type *) (out + (size_t) i * stride) = ((const type *) vector->values)[ROW(i)]; \
 	break
 
 /* One column of rows that go side by side to one chunk. */
-static void
-append_column(HjgStore *store, const StoreColumn *column, char *out, const HjgVector *vector, int first, int nrows)
+static pg_attribute_always_inline void
+append_column(HjgStore *store, const StoreColumn *column, char *out, const HjgVector *vector, const uint16 *rows,
+			  int first, int nrows)
 {
 	int			stride = store->row_bytes;
 	char	  **pointers = vector->values;
@@ -565,23 +569,23 @@ append_column(HjgStore *store, const StoreColumn *column, char *out, const HjgVe
 			APPEND(uint64);
 		case FORM_INLINE:
 			for (int i = 0; i < nrows; i++)
-				if (!hjg_vector_isnull(vector, first + i))
-					memcpy(out + (size_t) i * stride, pointers[first + i], column->column.attlen);
+				if (!hjg_vector_isnull(vector, ROW(i)))
+					memcpy(out + (size_t) i * stride, pointers[ROW(i)], column->column.attlen);
 			break;
 		case FORM_POINTER:
 		case FORM_PLACE:
 			for (int i = 0; i < nrows; i++)
-				if (!hjg_vector_isnull(vector, first + i))
+				if (!hjg_vector_isnull(vector, ROW(i)))
 					*(uint64 *) (out + (size_t) i * stride) =
-						copy_value(store, PointerGetDatum(pointers[first + i]), column->column.attlen);
+						copy_value(store, PointerGetDatum(pointers[ROW(i)]), column->column.attlen);
 			break;
 	}
 }
 #undef APPEND
 
-static void
+static pg_attribute_always_inline void
 append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source, const HjgVector *vectors,
-				int first, int nrows)
+				const uint16 *rows, int first, int nrows)
 {
 	ChunkHeader *header = (ChunkHeader *) chunk;
 	char	   *place = chunk + CHUNK_HEADER_BYTES + (size_t) position * store->row_bytes;
@@ -589,8 +593,8 @@ append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source
 
 	for (int c = 0; c < store->ncolumns; c++)
 	{
-		append_column(store, &store->columns[c], place + store->columns[c].row_off, &vectors[source[c]], first,
-					  nrows);
+		append_column(store, &store->columns[c], place + store->columns[c].row_off, &vectors[source[c]], rows,
+					  first, nrows);
 		have_nulls |= vectors[source[c]].has_nulls;
 	}
 	if (have_nulls && !header->has_nulls)
@@ -608,13 +612,15 @@ append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source
 		if (!vector->has_nulls)
 			continue;
 		for (int i = 0; i < nrows; i++)
-			if (vector->isnull[first + i])
+			if (vector->isnull[ROW(i)])
 				null_bits(store, chunk, position + i)[c / 8] |= 1 << (c % 8);
 	}
 }
+#undef ROW
 
-void
-hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first, int nrows)
+/* rows is NULL, or not, in every call. */
+static pg_attribute_always_inline void
+append_rows(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows, int first, int nrows)
 {
 	uint32		chunk_rows = 1u << store->chunk_shift;
 
@@ -632,12 +638,27 @@ hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *ve
 
 		if (position == 0)
 			begin_chunk(store, store->nrows >> store->chunk_shift);
-		append_to_chunk(store, store->chunks[store->nrows >> store->chunk_shift], position, source, vectors, first,
-						n);
+		append_to_chunk(store, store->chunks[store->nrows >> store->chunk_shift], position, source, vectors, rows,
+						first, n);
 		store->nrows += n;
+		if (rows != NULL)
+			rows += n;
 		first += n;
 		nrows -= n;
 	}
+}
+
+void
+hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first, int nrows)
+{
+	append_rows(store, source, vectors, NULL, first, nrows);
+}
+
+void
+hjg_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows,
+						  int nrows)
+{
+	append_rows(store, source, vectors, rows, 0, nrows);
 }
 
 /* ---------- gathering ---------- */

@@ -47,6 +47,7 @@ typedef struct HjgJoinShape
 	double		build_rows;
 	double		probe_rows;
 	double		pairs;			/* rows that match on the keys */
+	double		partnered;		/* share of the probe rows that have a match */
 	double		result_rows;
 	int			nkeys;
 	int			nhashed_keys;	/* of these, keys that do not travel exactly */
@@ -63,6 +64,7 @@ typedef struct HjgJoinShape
 	double		build_bytes;	/* memory for all build rows */
 	int			nthreads;		/* engine threads beside the backends; 0: in the backends */
 	bool		spills;			/* both sides go through temporary files */
+	bool		bloom;			/* a Bloom filter of the build keys drops probe rows */
 } HjgJoinShape;
 
 /* Wall time by phase; the build phases come before the first row. */
@@ -91,6 +93,9 @@ extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
  * the first and from 2^22 rows on.
  */
 extern double hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows);
+
+/* Does a Bloom filter save more than it costs?  Not where rows are probed in place: there it is not used. */
+extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
 

@@ -59,6 +59,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_INNER_UNIQUE,	/* 1: a probe row has at most one match */
 	HJG_SCALAR_NOUTER,			/* columns of the outer plan */
 	HJG_SCALAR_NINNER,			/* columns of the inner plan */
+	HJG_SCALAR_BLOOM,			/* 1: drop probe rows by a Bloom filter of the build keys */
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 

@@ -31,7 +31,7 @@ typedef struct HjgCandidate
 /* custom_private of a path */
 typedef enum HjgPathPrivate
 {
-	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique */
+	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique, Bloom filter or not */
 	HJG_PATH_HASHCLAUSES,		/* RestrictInfos */
 	HJG_PATH_RESTRICTLIST,		/* RestrictInfos, hash clauses included */
 	HJG_PATH_PREDICTION,		/* integers, HjgPlanPrediction */
@@ -46,10 +46,10 @@ extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, con
 
 /*
  * Fill in the costs of a path whose rows and children are set; returns the
- * prediction for the plan.
+ * prediction for the plan, and in *bloom whether to use a Bloom filter.
  */
 extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
-							  Path *outer_path, Path *inner_path);
+							  Path *outer_path, Path *inner_path, bool *bloom);
 
 /* Is this a path of ours? */
 extern bool hjg_planner_is_ours(const Path *path);

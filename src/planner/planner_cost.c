@@ -96,6 +96,38 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_ro
 }
 
 /*
+ * Share of the outer rows that have a partner.  Where core does not tell, no more
+ * can be said than that each has its share of the pairs.
+ */
+static double
+estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
+{
+	JoinType	jointype = candidate->jointype;
+
+	if (!candidate->unique_outer && !candidate->unique_inner &&
+		(jointype == JOIN_SEMI || jointype == JOIN_ANTI || candidate->extra->inner_unique))
+		return candidate->extra->semifactors.outer_match_frac;
+	return Min(shape->pairs / Max(shape->probe_rows, 1), 1.0);
+}
+
+/* A probe row without a partner must be nothing to the join. */
+static bool
+use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	if (jointype != JOIN_INNER && jointype != JOIN_SEMI && jointype != JOIN_RIGHT)
+		return false;
+	switch (hjg_bloom_filter)
+	{
+		case HJG_BLOOM_FILTER_ON:
+			return true;
+		case HJG_BLOOM_FILTER_OFF:
+			return false;
+		default:
+			return hjg_model_bloom_pays(costs, shape);
+	}
+}
+
+/*
  * Columns of a child.  The plan carries fewer if some serve the join alone; that is
  * not known yet.
  */
@@ -177,7 +209,7 @@ whole_us(double ns)
 
 List *
 hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, Path *outer_path,
-				 Path *inner_path)
+				 Path *inner_path, bool *bloom)
 {
 	HjgUnitCosts costs;
 	HjgJoinShape shape = {0};
@@ -219,6 +251,9 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 && !shape.in_place &&
 		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
 		shape.nthreads = ASSUMED_THREADS;
+	shape.partnered = estimate_partnered(candidate, &shape);
+	shape.bloom = use_bloom_filter(candidate->jointype, &costs, &shape);
+	*bloom = shape.bloom;
 	hjg_model_predict(&costs, &shape, &prediction);
 
 	/* quals beside the plain key comparison, as core charges them */

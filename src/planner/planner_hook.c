@@ -72,7 +72,8 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	Path	   *path = &cpath->path;
 	RelOptInfo *joinrel = candidate->joinrel;
 	List	   *prediction;
-	List	   *scalars = list_make2_int(candidate->jointype, candidate->extra->inner_unique);
+	List	   *scalars;
+	bool		bloom;
 
 	path->pathtype = T_CustomScan;
 	path->parent = joinrel;
@@ -95,7 +96,8 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make2(outer_path, inner_path);
 	cpath->methods = &path_methods;
-	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path);
+	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path, &bloom);
+	scalars = list_make3_int(candidate->jointype, candidate->extra->inner_unique, bloom);
 	cpath->custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
 									   list_copy(candidate->extra->restrictlist), prediction);
 	return cpath;

@@ -131,8 +131,8 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = append_scan_columns(append_scan_columns(NIL, outer_plan), inner_plan);
 	cscan->custom_exprs = list_make4(outer_keys, inner_keys, hash_clauses, join_qual);
-	scalars = list_make4_int(jointype, lsecond_int(path_scalars), list_length(outer_plan->targetlist),
-							 list_length(inner_plan->targetlist));
+	scalars = list_make5_int(jointype, lsecond_int(path_scalars), list_length(outer_plan->targetlist),
+							 list_length(inner_plan->targetlist), lthird_int(path_scalars));
 	cscan->custom_private = list_make4(scalars, operators, collations,
 									   list_nth(best_path->custom_private, HJG_PATH_PREDICTION));
 	cscan->methods = &hjg_scan_methods;

@@ -116,6 +116,7 @@ extern const char *run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strateg
 extern void tune_small(void);
 extern void tune_default(void);
 
+extern void test_bloom(void);
 extern void test_hash(void);
 extern void test_pool(void);
 extern void test_join(void);

@@ -20,6 +20,7 @@ main(int argc, char **argv)
 	}
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_hash();
+	test_bloom();
 	test_pool();
 	test_join();
 	test_resume();

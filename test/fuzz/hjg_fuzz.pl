@@ -356,6 +356,7 @@ ROUND: while (1)
 			my $o = $case{ours};
 			$o->{'hjoin_gpu.embedded_rows'} = HjgSchema::pick(0, 0, 0, 100, -1) if rand() < 0.6;
 			$o->{'hjoin_gpu.strategy'} = HjgSchema::pick('nop', 'radix') if rand() < 0.5;
+			$o->{'hjoin_gpu.bloom_filter'} = HjgSchema::pick('on', 'off') if rand() < 0.6;
 			$o->{'hjoin_gpu.device'} = HjgSchema::pick('cpu', 'auto') if rand() < 0.3;
 			$o->{'hjoin_gpu.cpu_threads'} = HjgSchema::pick(1, 2) if rand() < 0.2;
 		}

@@ -36,6 +36,7 @@ random_shape(void)
 		.build_rows = random_rows(),
 		.probe_rows = random_rows(),
 		.pairs = random_rows(),
+		.partnered = drand48(),
 		.nkeys = 1 + (int) (drand48() * 4),
 		.key_width = 8,
 		.build_columns = (int) (drand48() * 10),
@@ -81,6 +82,8 @@ main(int argc, char **argv)
 	bool		vectors_save = true;
 	bool		in_place_saves = true;
 	bool		memory_costs = true;
+	bool		filter_saves = true;
+	bool		filter_idle = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -140,6 +143,18 @@ main(int argc, char **argv)
 		hjg_model_predict(&costs, &more, &p);
 		sharing_divides &= fabs((p.marshal_build_ns + p.marshal_probe_ns + p.emit_ns) * 4 - sum) <= sum * 1e-9;
 
+		more = shape;
+		more.nthreads = 0;
+		if (hjg_model_bloom_pays(&costs, &more))
+		{
+			HjgJoinShape filtered = more;
+
+			filtered.bloom = true;
+			filter_saves &= total(filtered) < total(more);
+		}
+		more.partnered = 1;
+		filter_idle &= !hjg_model_bloom_pays(&costs, &more);
+
 		shape.spills = false;
 		more = shape;
 		more.spills = true;
@@ -169,6 +184,8 @@ main(int argc, char **argv)
 	ok(in_place_saves, "probing rows where they lie never costs more than collecting them");
 	ok(memory_costs, "memory for the build side costs");
 	ok(direct_saves, "reading a table directly saves what core's scan of its rows takes");
+	ok(filter_saves, "a Bloom filter that is said to pay makes a join cheaper");
+	ok(filter_idle, "none pays where every probe row has a partner");
 
 	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
 	   hjg_model_cost_unit_ns(&costs, 1) == costs.small_unit_ns,
