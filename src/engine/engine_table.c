@@ -326,6 +326,8 @@ build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
 		if (i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&build->task))
 			return;
 	}
+	/* the last bucket's line is copied whole, and scans compare before they count */
+	memset(sorted + (size_t) n * tb, 0, HJG_LINE_BYTES);
 	for (hjg_u32 b = 0; b < nbuckets; b++)
 	{
 		hjg_u8	   *tuples = sorted + (size_t) end[b] * tb;
