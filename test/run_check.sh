@@ -17,6 +17,7 @@ part_end() {
 	local name=$1 rc=$2 took=$3 log=$WORK/log/part_$1.log counts p f
 	counts=$(awk -f test/count.awk "$log")
 	p=${counts% *} f=${counts#* }
+	p=${p:-0} f=${f:-1}			# without a log nothing is known
 	if [ "$rc" != 0 ] && [ "$f" = 0 ]; then f=1; fi
 	if [ "$p" = 0 ] && [ "$f" = 0 ]; then f=1; say "part $name ran no test"; fi
 	PASSED=$((PASSED + p)) FAILED=$((FAILED + f))
