@@ -17,6 +17,7 @@ int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
 int			hjg_cpu_threads = 0;
 char	   *hjg_device = NULL;
+int			hjg_device_memory_mb = 0;
 char	   *hjg_device_program = NULL;
 int			hjg_device_timeout_ms = 2000;
 bool		hjg_direct_scan = true;
@@ -124,6 +125,13 @@ hjg_base_define_gucs(bool preloaded)
 	DefineCustomStringVariable("hjoin_gpu.device",
 							   "Device that joins run on: auto, cpu, cuda:N or opencl:N.",
 							   NULL, &hjg_device, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, NULL, NULL);
+
+	if (preloaded)
+		DefineCustomIntVariable("hjoin_gpu.device_memory",
+								"Memory of a GPU that all joins together may use.",
+								"0 means most of what is free when the first join comes.",
+								&hjg_device_memory_mb, 0, 0, INT_MAX / 2,
+								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
 
 	if (preloaded)
 		DefineCustomStringVariable("hjoin_gpu.device_program",

@@ -48,6 +48,7 @@ extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;
 extern int	hjg_cpu_threads;
 extern char *hjg_device;
+extern int	hjg_device_memory_mb;
 extern char *hjg_device_program;
 extern int	hjg_device_timeout_ms;
 extern bool hjg_direct_scan;

@@ -316,19 +316,18 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 /* ---- probing ---- */
 
 static HjgStatus
-probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCursor *at, HjgResult *result)
 {
 	const bool	single = join->csr.unique || join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI;
-	HjgCursor	at = *cursor;
 	hjg_u64		nrows = 0;
 	HjgStatus	status = HJG_OK;
 
 	for (int i = 0; i < nsegments; i++)
 		nrows += segments[i].nrows;
-	if (nrows > HJG_MAX_PROBE_ROWS || (at.row < nrows && (result->npages < 1 || result->page_pairs < 1)))
+	if (nrows > HJG_MAX_PROBE_ROWS || (at->row < nrows && (result->npages < 1 || result->page_pairs < 1)))
 		return HJG_ERR_INPUT;
 	result->npairs = 0;
-	if (at.row >= nrows)
+	if (at->row >= nrows)
 		return HJG_OK;
 	if (!join->chunks)
 	{
@@ -337,19 +336,16 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			return status;
 		join->chunks = true;
 	}
-	if (single && at.skip == 0 && nrows - at.row <= (hjg_u64) result->npages * result->page_pairs)
-		status = hjg_cuda_probe_once(join, segments, nsegments, nrows, &at, result);
-	else
-		status = hjg_cuda_probe_windows(join, segments, nsegments, nrows, &at, result);
-	if (status == HJG_OK)
-		*cursor = at;
-	return status;
+	if (single && at->skip == 0 && nrows - at->row <= (hjg_u64) result->npages * result->page_pairs)
+		return hjg_cuda_probe_once(join, segments, nsegments, nrows, at, result);
+	return hjg_cuda_probe_windows(join, segments, nsegments, nrows, at, result);
 }
 
 static HjgStatus
 cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
 {
 	HjgCudaJoin *join = arg;
+	HjgCursor	at = *cursor;
 	char		reason[128];
 	HjgStatus	status;
 	HjgStatus	drained;
@@ -363,7 +359,7 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	else
 	{
 		hjg_cuda_region_enter();
-		status = probe_join(join, segments, nsegments, cursor, result);
+		status = probe_join(join, segments, nsegments, &at, result);
 		/* after an error too nothing may write to the pages any more */
 		drained = hjg_cuda_lanes_wait(join->lanes);
 		if (status == HJG_OK)
@@ -371,6 +367,8 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 		note_error(join->device, join, status);
 		hjg_cuda_region_leave();
 	}
+	if (status == HJG_OK)
+		*cursor = at;
 	hjg_health_leave(join->device->name);
 	return status;
 }

@@ -48,6 +48,8 @@ usage(void)
 		   "                  --bus-gbs=N, --bus-latency-us=N, --steps, --halves (no cost model)\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --cache-dir=DIR where OpenCL drivers may keep built programs\n"
+		   "  --device=NAME   device of the self-test (default: cpu)\n"
+		   "  --device-memory=MB  memory of a GPU that joins may use (default: most of what is free)\n"
 		   "  --help          show this help\n"
 		   "  --version       show the version\n\n"
 		   "Given by the server:\n"
@@ -188,12 +190,14 @@ main(int argc, char **argv)
 	enum
 	{
 		OPT_BENCH = 1, OPT_CACHE_DIR, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_ARENA, OPT_SOCKET, OPT_EPOCH,
-		OPT_PARENT
+		OPT_PARENT, OPT_DEVICE, OPT_MEMORY
 	};
 	static const struct option options[] = {
 		{"arena-fd", required_argument, NULL, OPT_ARENA},
 		{"bench", no_argument, NULL, OPT_BENCH},
 		{"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
+		{"device", required_argument, NULL, OPT_DEVICE},
+		{"device-memory", required_argument, NULL, OPT_MEMORY},
 		{"epoch", required_argument, NULL, OPT_EPOCH},
 		{"help", no_argument, NULL, OPT_HELP},
 		{"list", no_argument, NULL, OPT_LIST},
@@ -209,6 +213,8 @@ main(int argc, char **argv)
 	int			arena_fd = -1;
 	int			epoch = 0;
 	int			parent = 0;
+	int			memory_mb = 0;
+	const char *device = "cpu";
 	int			action = 0;
 	int			option;
 	sigset_t	all;
@@ -233,6 +239,12 @@ main(int argc, char **argv)
 			case OPT_EPOCH:
 				bad = parse_number(optarg, &epoch);
 				break;
+			case OPT_DEVICE:
+				device = optarg;
+				break;
+			case OPT_MEMORY:
+				bad = parse_number(optarg, &memory_mb);
+				break;
 			case OPT_PARENT:
 				bad = parse_number(optarg, &parent);
 				break;
@@ -252,6 +264,7 @@ main(int argc, char **argv)
 	}
 	if (!hjg_fault_parse(getenv("HJG_FAULT")))
 		return EXIT_USAGE;
+	hjg_cuda_set_budget((size_t) memory_mb << 20);
 
 	/* before the first thread: drivers' threads inherit it too */
 	sigfillset(&all);
@@ -278,7 +291,7 @@ main(int argc, char **argv)
 		case OPT_PROBE_OPENCL:
 			return hjg_cl_probe_main();
 		case OPT_SELF_TEST:
-			return hjg_device_self_test(serve.nthreads);
+			return hjg_device_self_test(serve.nthreads, device);
 	}
 	if (arena_fd < 0 || serve.socket < 0)
 	{

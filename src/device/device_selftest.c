@@ -31,6 +31,7 @@ typedef struct Client
 } Client;
 
 static HjgServe serve;
+static int	device_ix;
 
 /* The keys of one slab: row i of it holds the number (start + i) / divisor. */
 static hjg_u32
@@ -167,6 +168,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	hjg_u32		generation;
 	hjg_u32		slab_ix;
 	int			participant;
+	HjgStatus	takeover;
 	long long	npairs = -1;
 	long long	wanted = expected_pairs(mode, build_rows, probe_rows);
 
@@ -178,7 +180,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	job->mode = mode;
 	job->strategy = HJG_CPU_AUTO;
 	job->nthreads = 0;
-	job->device_ix = 0;
+	job->device_ix = (hjg_u32) device_ix;
 	job->max_probe_rows = probe_rows;
 	participant = hjg_job_join(job, (hjg_u32) getpid(), 0);
 
@@ -201,11 +203,17 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 		npairs = probe_rounds(op, &expected, job_ix, generation);
 	}
 	hjg_job_leave(job, participant, (hjg_u32) getpid());
+	takeover = (HjgStatus) job->stats.takeover;
 	if (!hjg_job_quiesce(arena, job, generation))
 		return false;
 	hjg_slab_release_all(arena, owner);
 	hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING);
 	hjg_bell_ring(arena, job_ix);
+	if (takeover != HJG_OK)
+	{
+		printf("the cpu engine took over: %s\n", hjg_status_text(takeover));
+		return false;
+	}
 	if (npairs != wanted)
 		printf("key width %d, mode %d, %u x %u rows: %lld pairs instead of %lld\n", key_width, mode,
 			   build_rows, probe_rows, npairs, wanted);
@@ -229,8 +237,21 @@ client_main(void *arg)
 	return NULL;
 }
 
+/* Number of a device by its name; -1, with a message, when it cannot be used. */
+static int
+find_device(const char *name)
+{
+	const HjgDeviceInfo *devices = serve.arena.control->devices;
+
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+		if (devices[i].state == HJG_DEVICE_READY && strcmp(devices[i].name, name) == 0)
+			return i;
+	printf("self-test: there is no device \"%s\" that can be used; see --list\n", name);
+	return -1;
+}
+
 int
-hjg_device_self_test(int nthreads)
+hjg_device_self_test(int nthreads, const char *device)
 {
 	Client		clients[NCLIENTS];
 	const char *step;
@@ -248,8 +269,15 @@ hjg_device_self_test(int nthreads)
 	serve.nthreads = nthreads;
 	serve.socket = sockets[1];
 	serve.epoch = serve.arena.control->epoch;
+	serve.list_all = true;
 	if (!hjg_scheduler_start(&serve))
 		return 1;
+	device_ix = find_device(device);
+	if (device_ix < 0)
+	{
+		hjg_scheduler_stop();
+		return 1;
+	}
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		clients[i] = (Client) {.number = i};

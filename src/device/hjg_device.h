@@ -154,6 +154,6 @@ extern int	hjg_device_cpus(void);
 extern int	hjg_device_list(void);
 /* device_coupled_bench.c; options are those after --bench */
 extern int	hjg_coupled_bench(int nthreads, int argc, char **argv);
-extern int	hjg_device_self_test(int nthreads);
+extern int	hjg_device_self_test(int nthreads, const char *device);
 
 #endif							/* HJG_DEVICE_H */

@@ -76,7 +76,10 @@ reason_sqlstate(HjgReason reason)
 		case HJG_REASON_BAD_RESULT:
 			return ERRCODE_DATA_CORRUPTED;
 		case HJG_REASON_ENGINE_ERROR:
+		case HJG_REASON_DEVICE_MEMORY:
 			return ERRCODE_OUT_OF_MEMORY;
+		case HJG_REASON_DEVICE_REFUSED:
+			return ERRCODE_SYSTEM_ERROR;
 		default:
 			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 	}
@@ -93,6 +96,10 @@ reason_hint(HjgReason reason)
 			return "See the view hjoin_gpu_devices for values of hjoin_gpu.device.";
 		case HJG_REASON_ARENA_FULL:
 			return "Raise hjoin_gpu.arena_size.";
+		case HJG_REASON_DEVICE_MEMORY:
+			return "Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.";
+		case HJG_REASON_DEVICE_REFUSED:
+			return "See the view hjoin_gpu_devices and the server log.";
 		case HJG_REASON_DEVICE_TIMEOUT:
 			return "Raise hjoin_gpu.device_timeout if the machine is merely busy.";
 		default:
@@ -100,8 +107,8 @@ reason_hint(HjgReason reason)
 	}
 }
 
-void
-hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
+static void
+tell(HjgReport *report, HjgReason reason, const char *goes_on)
 {
 	report->fallback = reason;
 	hjg_service_count_fallback(reason);
@@ -112,8 +119,14 @@ hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
 			 errmsg("hash join could not run in the device process: %s", hjg_reason_text(reason)),
 			 hjg_on_fallback == HJG_FALLBACK_ERROR ?
 			 errdetail("hjoin_gpu.on_fallback is \"error\".") :
-			 errdetail("The backend goes on with its own engine."),
+			 errdetail("%s", goes_on),
 			 errhint("%s", reason_hint(reason))));
+}
+
+void
+hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
+{
+	tell(report, reason, "The backend goes on with its own engine.");
 }
 
 /* The device process will not join this run, or not the rest of it. */
@@ -124,6 +137,18 @@ fall_back(HjgRun *run, HjgReason reason)
 	if (run->job != NULL)
 		run->job_lost = true;
 	hjg_run_tell_fallback(run->report, reason);
+}
+
+/* The device process joins, but with another engine than that of the device. */
+static void
+note_takeover(HjgRun *run)
+{
+	HjgReason	reason = hjg_job_takeover(run->job);
+
+	if (run->takeover || reason == HJG_REASON_NONE)
+		return;
+	run->takeover = true;
+	tell(run->report, reason, "The device process goes on with its cpu engine.");
 }
 
 static inline bool
@@ -586,6 +611,7 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 		return false;
 	}
 	batch->submitted = false;
+	note_takeover(run);
 	batch->pages = result.pages;
 	batch->page_pairs = result.page_pairs;
 	batch->npairs = result.npairs;

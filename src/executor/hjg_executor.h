@@ -271,6 +271,7 @@ typedef struct HjgRun
 	int			max_batches;	/* under way at once */
 	HjgJob	   *job;			/* NULL: not given to the device process */
 	bool		job_lost;		/* kept for its inputs only */
+	bool		takeover;		/* the job's device has left it to the cpu engine, and that was reported */
 	bool		build_complete;
 	HjgReason	reason;			/* why the backend joins, if it does */
 	HjgJoin    *engine;			/* the backend's own, once built */

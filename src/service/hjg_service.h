@@ -42,6 +42,8 @@ typedef enum HjgReason
 	HJG_REASON_DEVICE_TIMEOUT,	/* no sign of life for hjoin_gpu.device_timeout */
 	HJG_REASON_BAD_RESULT,		/* a result failed its check */
 	HJG_REASON_ENGINE_ERROR,	/* the engine reported an error, such as out of memory */
+	HJG_REASON_DEVICE_MEMORY,	/* no memory on the device: the cpu engine of the process joins */
+	HJG_REASON_DEVICE_REFUSED,	/* the device's driver refused: likewise */
 	HJG_REASON_COUNT
 } HjgReason;
 
@@ -174,6 +176,11 @@ typedef struct HjgJobTimes
  * the engine are the job's, whichever handle is asked.
  */
 extern void hjg_job_times(HjgJob *job, HjgJobTimes *times);
+/*
+ * Why the cpu engine of the device process has taken a job over from the device that it was
+ * leased for; HJG_REASON_NONE when it has not.
+ */
+extern HjgReason hjg_job_takeover(HjgJob *job);
 /* Name of the device that runs the job, such as "cpu". */
 extern const char *hjg_job_device(HjgJob *job);
 

@@ -40,6 +40,10 @@ hjg_reason_text(HjgReason reason)
 			return "result failed its check";
 		case HJG_REASON_ENGINE_ERROR:
 			return "engine error";
+		case HJG_REASON_DEVICE_MEMORY:
+			return "device memory not available";
+		case HJG_REASON_DEVICE_REFUSED:
+			return "device driver error";
 		case HJG_REASON_COUNT:
 			break;
 	}

@@ -96,9 +96,11 @@ hjg_spawn_device(int *sock, int *error)
 	char		socket_arg[32];
 	char		epoch_arg[32];
 	char		threads_arg[32];
+	char		memory_arg[32];
 	char		parent_arg[32];
 	char		cache_arg[MAXPGPATH + 32];
-	char	   *argv[] = {unconstify(char *, path), arena_arg, socket_arg, epoch_arg, threads_arg, parent_arg, cache_arg, NULL};
+	char	   *argv[] = {unconstify(char *, path), arena_arg, socket_arg, epoch_arg, threads_arg, memory_arg, parent_arg,
+	cache_arg, NULL};
 	int			sockets[2];
 	sigset_t	all;
 	sigset_t	saved;
@@ -119,6 +121,7 @@ hjg_spawn_device(int *sock, int *error)
 	snprintf(socket_arg, sizeof(socket_arg), "--socket-fd=%d", SOCKET_FD);
 	snprintf(epoch_arg, sizeof(epoch_arg), "--epoch=%u", hjg_arena_map.control->epoch);
 	snprintf(threads_arg, sizeof(threads_arg), "--threads=%d", hjg_cpu_threads);
+	snprintf(memory_arg, sizeof(memory_arg), "--device-memory=%d", hjg_device_memory_mb);
 	snprintf(parent_arg, sizeof(parent_arg), "--parent=%d", (int) MyProcPid);
 
 	/* what drivers compile for this machine's devices */

@@ -232,6 +232,8 @@ hjoin_gpu_stat(PG_FUNCTION_ARGS)
 		[HJG_REASON_DEVICE_TIMEOUT] = "fallback_device_timeout",
 		[HJG_REASON_BAD_RESULT] = "fallback_bad_result",
 		[HJG_REASON_ENGINE_ERROR] = "fallback_engine_error",
+		[HJG_REASON_DEVICE_MEMORY] = "fallback_device_memory",
+		[HJG_REASON_DEVICE_REFUSED] = "fallback_device_error",
 	};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const HjgControl *control = hjg_arena_map.control;
@@ -263,6 +265,12 @@ hjoin_gpu_stat_reset(PG_FUNCTION_ARGS)
 		__atomic_store_n(&control->counters[i], 0, __ATOMIC_RELAXED);
 	for (int i = 0; i < HJG_CONTROL_FALLBACKS; i++)
 		__atomic_store_n(&control->fallbacks[i], 0, __ATOMIC_RELAXED);
+	/* devices that are left alone for their failures are tried again */
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		__atomic_store_n(&control->health[i].failures, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->health[i].rest_until_us, 0, __ATOMIC_SEQ_CST);
+	}
 	__atomic_store_n(&control->reset_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
 	PG_RETURN_VOID();
 }

@@ -181,6 +181,20 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 	return HJG_REASON_NONE;
 }
 
+HjgReason
+hjg_job_takeover(HjgJob *job)
+{
+	switch (__atomic_load_n(&job->slot->stats.takeover, __ATOMIC_RELAXED))
+	{
+		case HJG_OK:
+			return HJG_REASON_NONE;
+		case HJG_ERR_MEMORY:
+			return HJG_REASON_DEVICE_MEMORY;
+		default:
+			return HJG_REASON_DEVICE_REFUSED;
+	}
+}
+
 void
 hjg_job_times(HjgJob *job, HjgJobTimes *times)
 {

@@ -1,0 +1,163 @@
+# Joins on a GPU that is emulated on the host (test/device/stub_libcuda.c): core's
+# rows, and core's rows again whatever call of the driver fails or does not come back.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $stub = "$ENV{TESTDIR}/build/stub";
+if (!-e "$stub/libcuda.so.1" && system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' build/stub/libcuda.so.1") != 0)
+{
+	plan skip_all => 'the emulated libcuda does not build';
+}
+$ENV{LD_LIBRARY_PATH} = join ':', $stub, grep { defined && $_ ne '' } $ENV{LD_LIBRARY_PATH};
+
+my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;
+	SET hjoin_gpu.device = 'cuda:0';};
+my @joins = (
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM build JOIN probe USING (k)',
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM probe LEFT JOIN build ON build.k = probe.k * 2',
+	'SELECT count(*), sum(build.id), sum(probe.id) FROM probe FULL JOIN build ON build.k = probe.k * 3',
+	'SELECT count(*), sum(id) FROM probe WHERE EXISTS (SELECT 1 FROM build WHERE build.k = probe.k)',
+	'SELECT count(*), sum(id) FROM probe WHERE NOT EXISTS (SELECT 1 FROM build WHERE build.k = probe.k)',
+	'SELECT count(*) FROM build b1 JOIN build b2 ON b1.k / 500 = b2.k / 500');
+
+sub start_with
+{
+	my ($name, $conf, %env) = @_;
+	local @ENV{ keys %env } = values %env;
+	my $node = start_node($name, conf => $conf);
+	make_tables($node);
+	return $node;
+}
+
+sub device_row
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', q{SELECT name, state, reason FROM hjoin_gpu_devices WHERE kind = 'cuda'});
+}
+
+sub wait_device
+{
+	my ($node) = @_;
+	return wait_until(sub { device_row($node) =~ /^cuda:0\|ready/ }, 10);
+}
+
+sub core_answers
+{
+	my ($node) = @_;
+	return map { $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $_") } @joins;
+}
+
+sub explained
+{
+	my ($node, $join, $more) = @_;
+	return $node->safe_psql('postgres', $settings . ($more // '') . "EXPLAIN (ANALYZE, COSTS OFF, TIMING ON) $join");
+}
+
+# --- a device that works ---
+my $node = start_with('works', '');
+ok(defined wait_device($node), 'the device is listed');
+my @answers = core_answers($node);
+is($node->safe_psql('postgres', "$settings $joins[$_]"), $answers[$_], "join $_: core's rows") for 0 .. $#joins;
+my $text = explained($node, $joins[0]);
+like($text, qr/Engine: cuda\b/, 'EXPLAIN names the engine');
+like($text, qr/Device: cuda:0/, 'EXPLAIN names the device');
+like($text, qr/Device Phases: Transfer=(?!0\.000)/, 'EXPLAIN shows the time of transfers');
+unlike($text, qr/Fallback/, 'nothing fell back');
+like($node->safe_psql('postgres', "SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; "
+		. "SET max_parallel_workers_per_gather = 0; EXPLAIN (ANALYZE, COSTS OFF) $joins[0]"),
+	qr/Device: cpu/, 'auto takes the cpu engine');
+{
+	my @queries = map { start_query($node, "$settings $joins[$_ % 2]", "many$_") } 0 .. 7;
+	my @rows = map { (finish_query($_))[0] } @queries;
+	is(scalar(grep { $rows[$_] ne $answers[ $_ % 2 ] } 0 .. 7), 0, 'eight sessions at a time');
+}
+ok(defined wait_until(sub { is_idle($node) }, 10), 'no job is left');
+$node->stop;
+
+# --- memory ---
+$node = start_with('budget', "hjoin_gpu.device_memory = '2MB'\n");
+wait_device($node);
+like(explained($node, $joins[0]), qr/Engine: cpu.*Device: cuda:0.*Fallback: device memory not available/s,
+	'a budget that is too small: the cpu engine of the device process joins');
+is($node->safe_psql('postgres', "$settings $joins[0]"), $answers[0], "a budget that is too small: core's rows");
+cmp_ok(stat_value($node, 'fallback_device_memory'), '>=', 2, 'a budget that is too small: counted');
+$node->stop;
+
+# --- devices that cannot be used ---
+$node = start_with('old', '', HJG_STUB_CC => 61);
+ok(defined wait_until(sub { device_row($node) =~ /cuda:0\|failed\|too old/ }, 10), 'an old device: the view says why');
+is($node->safe_psql('postgres', "$settings $joins[0]"), $answers[0], "an old device: core's rows");
+$node->stop;
+
+my $appears = $node->basedir . '/device_is_there';
+$node = start_with('late', '', HJG_STUB_ABSENT => $appears);
+ok(defined wait_until(sub { device_row($node) =~ /cuda\|failed\|.*no CUDA-capable device/ }, 10), 'no device yet: the view says why');
+append_to_file($appears, '');
+ok(defined wait_until(sub { device_row($node) =~ /^cuda:0\|ready/ }, 20), 'a device that appears is taken up without a restart');
+like(explained($node, $joins[0]), qr/Engine: cuda/, 'and used');
+$node->stop;
+
+# --- faults: at one call of the driver after the other ---
+my $once = $node->basedir . '/once';
+my $starts = 0;
+$node = start_node('faults');
+make_tables($node);
+$node->stop;
+for my $call (map { int(1.35**$_) + $_ } 0 .. 17)
+{
+	for my $fault ([ HJG_STUB_FAIL => "$call:700" ], [ HJG_STUB_FAIL => "$call:2" ])
+	{
+		append_to_file($once, '');
+		local $ENV{ $fault->[0] } = $fault->[1];
+		local $ENV{HJG_STUB_ONCE} = $once;
+		$node->start;
+		wait_device($node);
+		my $pid = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+		my ($rc, $out) = $node->psql('postgres', "$settings $joins[0]; $joins[0]");
+		is($out, "$answers[0]\n$answers[0]", "$fault->[1]: core's rows");
+		$starts++ if $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()') ne $pid;
+		$node->stop;
+	}
+}
+is($starts, 0, 'the server never restarted');
+
+# --- calls that do not come back, kernels that do not end ---
+for my $fault ([ HJG_STUB_HANG => 40 ], [ HJG_STUB_STALL => 60 ])
+{
+	append_to_file($once, '');
+	local $ENV{ $fault->[0] } = $fault->[1];
+	local $ENV{HJG_STUB_ONCE} = $once;
+	$node->start;
+	wait_device($node);
+	like(explained($node, $joins[0]), qr/Fallback: device process (does not answer|lost)/, "$fault->[0]: EXPLAIN says so");
+	wait_ready($node);
+	wait_device($node);
+	like(explained($node, $joins[0]), qr/Engine: cuda/, "$fault->[0]: the device is back");
+	$node->stop;
+}
+
+# --- a device that fails again and again is left alone ---
+{
+	local $ENV{HJG_STUB_FAIL} = '30:700';
+	$node->start;
+	for (1 .. 3)
+	{
+		wait_ready($node);
+		wait_device($node);
+		is($node->safe_psql('postgres', "$settings $joins[0]"), $answers[0], "failure $_: core's rows");
+	}
+	ok(defined wait_until(sub { device_row($node) =~ /failed\|left alone for \d+ s after 3 failures/ }, 30),
+		'after three failures the view says that the device is left alone');
+	like(explained($node, $joins[0]), qr/Fallback: device not found/, 'joins do not try it');
+	$node->safe_psql('postgres', 'SELECT hjoin_gpu_stat_reset()');
+	ok(defined wait_until(sub { device_row($node) =~ /ready/ }, 30), 'resetting the statistics lets it be tried again');
+	$node->stop;
+}
+
+done_testing();
