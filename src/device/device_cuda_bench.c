@@ -192,7 +192,7 @@ make_inputs(Bench *bench, const BenchCase *c, hjg_u64 seed, Inputs *inputs)
 {
 	const hjg_u64 nbuild = (hjg_u64) (c->nbuild * bench->factor * 1048576) + 1;
 	const hjg_u64 nprobe = (hjg_u64) (c->nprobe * bench->factor * 1048576) + 1;
-	hjg_u64		expected[2];
+	hjg_u64		expected[2] = {0};
 	HjgStatus	status;
 
 	memset(inputs, 0, sizeof(*inputs));

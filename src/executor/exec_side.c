@@ -261,7 +261,7 @@ hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **
 	n = Min(max, side->page_rows - side->page_next);
 	if (side->page_has_nulls)
 	{
-		const bool *isnull = memchr(side->page_isnull + side->page_next, true, n);
+		const bool *isnull = memchr(side->page_isnull + side->page_next, 1, n);
 
 		if (isnull != NULL)
 			n = isnull - (side->page_isnull + side->page_next);
