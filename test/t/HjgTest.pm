@@ -115,7 +115,7 @@ sub backend_of
 	wait_until(
 		sub {
 			$pid = $node->safe_psql('postgres',
-				"SELECT pid FROM hjoin_gpu_jobs WHERE state ~ '$state' LIMIT 1");
+				"SELECT pid FROM hjoin_gpu_jobs WHERE pid <> 0 AND state ~ '$state' LIMIT 1");
 			return $pid ne '';
 		},
 		10);
