@@ -474,7 +474,8 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	SPI_connect();
 	measure_by_sql(&costs);
 	SPI_finish();
-	AtEOXact_GUC(true, nestlevel);
+	/* as after an abort: what was set here does not stay with the session */
+	AtEOXact_GUC(false, nestlevel);
 
 	if (!hjg_model_costs_valid(&costs))
 		ereport(ERROR,

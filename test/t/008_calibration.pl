@@ -26,6 +26,11 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE val
 	0, 'no cost is negative or not a number');
 is($node->safe_psql('postgres', $costs), $measured, 'other sessions see the measured costs');
 ok(-s $file, 'they are kept in a file');
+my $settings = q{SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings};
+my ($before, undef, $after) = split /\n/,
+  $node->safe_psql('postgres', "$settings; SELECT count(*) FROM hjoin_gpu_calibrate(); $settings");
+is($after, $before, 'calibration leaves the settings of its session alone');
+$measured = $node->safe_psql('postgres', $costs);
 
 $node->restart;
 wait_ready($node);
