@@ -15,284 +15,15 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
-
-/* Local key segments grow from the first to the second size. */
-#define FIRST_SEGMENT_BYTES 4096
-#define LAST_SEGMENT_BYTES HJG_SLAB_BYTES
-
-/* Pairs of a round in the backend's own engine, if the batch is not larger. */
-#define MIN_ENGINE_PAIRS 8192
+#include "executor/hjg_run.h"
 
 /* Most result slabs that a batch asks for when a probe row has many matches. */
 #define MAX_RESULT_PAIRS (8 * (HJG_SLAB_BYTES / sizeof(HjgPair)))
 
-#define ENGINE_ALIGNMENT 64
-
-/* ---------- surroundings of the backend's own engine ---------- */
-
-static void *
-engine_alloc(void *arg, size_t bytes)
-{
-	HjgRun	   *run = arg;
-	char	   *raw = MemoryContextAllocHuge(run->engine_context, bytes + ENGINE_ALIGNMENT + sizeof(void *));
-	char	   *aligned = (char *) TYPEALIGN(ENGINE_ALIGNMENT, raw + sizeof(void *));
-
-	memcpy(aligned - sizeof(void *), &raw, sizeof(void *));
-	return aligned;
-}
-
-static void
-engine_free(void *arg, void *ptr, size_t bytes)
-{
-	void	   *raw;
-
-	memcpy(&raw, (char *) ptr - sizeof(void *), sizeof(void *));
-	pfree(raw);
-}
-
-static bool
-engine_poll(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
-	return false;
-}
-
-/* ---------- falling back ---------- */
-
-static int
-reason_sqlstate(HjgReason reason)
-{
-	switch (reason)
-	{
-		case HJG_REASON_NO_SLOT:
-			return ERRCODE_INSUFFICIENT_RESOURCES;
-		case HJG_REASON_ARENA_FULL:
-			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
-		case HJG_REASON_BAD_RESULT:
-			return ERRCODE_DATA_CORRUPTED;
-		case HJG_REASON_ENGINE_ERROR:
-		case HJG_REASON_DEVICE_MEMORY:
-			return ERRCODE_OUT_OF_MEMORY;
-		case HJG_REASON_DEVICE_REFUSED:
-			return ERRCODE_SYSTEM_ERROR;
-		default:
-			return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-	}
-}
-
-static const char *
-reason_hint(HjgReason reason)
-{
-	switch (reason)
-	{
-		case HJG_REASON_NO_ARENA:
-			return "Add hjoin_gpu to shared_preload_libraries and restart the server.";
-		case HJG_REASON_NO_DEVICE:
-			return "See the view hjoin_gpu_devices for values of hjoin_gpu.device.";
-		case HJG_REASON_ARENA_FULL:
-			return "Raise hjoin_gpu.arena_size.";
-		case HJG_REASON_DEVICE_MEMORY:
-			return "Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.";
-		case HJG_REASON_DEVICE_REFUSED:
-			return "See the view hjoin_gpu_devices and the server log.";
-		case HJG_REASON_DEVICE_TIMEOUT:
-			return "Raise hjoin_gpu.device_timeout if the machine is merely busy.";
-		default:
-			return "The server log says more about the device process.";
-	}
-}
-
-static void
-tell(HjgReport *report, HjgReason reason, const char *goes_on)
-{
-	report->fallback = reason;
-	hjg_service_count_fallback(reason);
-	if (hjg_on_fallback == HJG_FALLBACK_SILENT)
-		return;
-	ereport(hjg_on_fallback == HJG_FALLBACK_ERROR ? ERROR : LOG,
-			(errcode(reason_sqlstate(reason)),
-			 errmsg("hash join could not run in the device process: %s", hjg_reason_text(reason)),
-			 hjg_on_fallback == HJG_FALLBACK_ERROR ?
-			 errdetail("hjoin_gpu.on_fallback is \"error\".") :
-			 errdetail("%s", goes_on),
-			 errhint("%s", reason_hint(reason))));
-}
-
-void
-hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
-{
-	tell(report, reason, "The backend goes on with its own engine.");
-}
-
-/* The device process will not join this run, or not the rest of it. */
-static void
-fall_back(HjgRun *run, HjgReason reason)
-{
-	run->reason = reason;
-	if (run->job != NULL)
-		run->job_lost = true;
-	hjg_run_tell_fallback(run->report, reason);
-}
-
-/* The device process joins, but with another engine than that of the device. */
-static void
-note_takeover(HjgRun *run)
-{
-	HjgReason	reason = hjg_job_takeover(run->job);
-
-	if (run->takeover || reason == HJG_REASON_NONE)
-		return;
-	run->takeover = true;
-	tell(run->report, reason, "The device process goes on with its cpu engine.");
-}
-
-static inline bool
-job_usable(const HjgRun *run)
-{
-	return run->job != NULL && !run->job_lost;
-}
-
-/* ---------- key buffers ---------- */
-
-/* The place of one more segment. */
-static HjgKeySegment *
-next_segment(HjgRun *run, HjgKeyBuffer *buffer)
-{
-	if (buffer->nsegments == buffer->max_segments)
-	{
-		int			max = Max(4, buffer->max_segments * 2);
-
-		if (buffer->segments == NULL)
-			buffer->segments = MemoryContextAlloc(run->context, max * sizeof(HjgKeySegment));
-		else
-			buffer->segments = repalloc(buffer->segments, max * sizeof(HjgKeySegment));
-		buffer->max_segments = max;
-	}
-	return &buffer->segments[buffer->nsegments];
-}
-
-/*
- * Add an empty segment: a slab when the run has a job, else local memory, or for the
- * build side of a shared load memory that all participants reach.  A job without a slab
- * to give is lost to the run.
- */
-static void
-add_segment(HjgRun *run, HjgKeyBuffer *buffer)
-{
-	HjgKeySegment *segment = next_segment(run, buffer);
-	bool		shared = run->share != NULL && buffer == &run->build;
-	size_t		bytes = 0;
-
-	segment->keys = NULL;
-	segment->slab_ix = HJG_NO_SLAB;
-	if (job_usable(run))
-	{
-		segment->keys = hjg_job_slab(run->job, &segment->slab_ix);
-		if (segment->keys == NULL)
-			fall_back(run, HJG_REASON_ARENA_FULL);
-		bytes = HJG_SLAB_BYTES;
-	}
-	if (shared)
-		hjg_parallel_next_range(run->share, segment, &bytes);
-	else if (segment->keys == NULL)
-	{
-		bytes = buffer->nsegments == 0 ? FIRST_SEGMENT_BYTES :
-			Min(buffer->bytes, LAST_SEGMENT_BYTES);
-		bytes = Max(bytes, FIRST_SEGMENT_BYTES);
-		segment->slab_ix = HJG_NO_SLAB;
-		segment->keys = MemoryContextAlloc(run->context, bytes);
-	}
-	segment->nrows = 0;
-	segment->capacity = (uint32) (bytes / run->key_width);
-	if (!shared)
-		segment->first_row = buffer->nrows;
-	buffer->bytes += bytes;
-	buffer->nsegments++;
-}
-
-static inline void *
-next_key(HjgRun *run, HjgKeyBuffer *buffer)
-{
-	HjgKeySegment *segment = buffer->nsegments > 0 ? &buffer->segments[buffer->nsegments - 1] : NULL;
-
-	if (segment == NULL || segment->nrows == segment->capacity)
-	{
-		add_segment(run, buffer);
-		segment = &buffer->segments[buffer->nsegments - 1];
-	}
-	buffer->nrows++;
-	return segment->keys + (size_t) segment->nrows++ * run->key_width;
-}
-
-/* Append nrows encoded keys. */
-static void
-append_keys(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows)
-{
-	while (nrows > 0)
-	{
-		HjgKeySegment *to = buffer->nsegments > 0 ? &buffer->segments[buffer->nsegments - 1] : NULL;
-		uint32		n;
-
-		if (to == NULL || to->nrows == to->capacity)
-		{
-			add_segment(run, buffer);
-			to = &buffer->segments[buffer->nsegments - 1];
-		}
-		n = Min(nrows, to->capacity - to->nrows);
-		memcpy(to->keys + (size_t) to->nrows * run->key_width, keys, (size_t) n * run->key_width);
-		to->nrows += n;
-		buffer->nrows += n;
-		keys += (size_t) n * run->key_width;
-		nrows -= n;
-	}
-}
-
-/* Forget the segments; slabs are given back by whoever knows the job. */
-static void
-empty_buffer(HjgKeyBuffer *buffer)
-{
-	for (int i = 0; i < buffer->nsegments; i++)
-		if (buffer->segments[i].slab_ix == HJG_NO_SLAB)
-			pfree(buffer->segments[i].keys);
-	buffer->nsegments = 0;
-	buffer->nrows = 0;
-	buffer->bytes = 0;
-}
-
-static HjgSegment *
-engine_segments(const HjgKeyBuffer *buffer)
-{
-	HjgSegment *segments = palloc(Max(buffer->nsegments, 1) * sizeof(HjgSegment));
-
-	for (int i = 0; i < buffer->nsegments; i++)
-	{
-		segments[i].keys = buffer->segments[i].keys;
-		segments[i].nrows = buffer->segments[i].nrows;
-		segments[i].first_row = buffer->segments[i].first_row;
-	}
-	return segments;
-}
-
 /* ---------- jobs ---------- */
-
-static HjgCpuStrategy
-engine_strategy(void)
-{
-	switch (hjg_strategy)
-	{
-		case HJG_STRATEGY_NOP:
-			return HJG_CPU_NOP;
-		case HJG_STRATEGY_RADIX:
-			return HJG_CPU_RADIX;
-		default:
-			return HJG_CPU_AUTO;
-	}
-}
 
 /* For the device process, whose device may have strategies of its own. */
 static HjgCpuStrategy
@@ -300,7 +31,7 @@ job_strategy(void)
 {
 	if (hjg_strategy >= HJG_STRATEGY_SHJ_OL)
 		return (HjgCpuStrategy) (HJG_COUPLED_FIRST + (hjg_strategy - HJG_STRATEGY_SHJ_OL));
-	return engine_strategy();
+	return hjg_run_engine_strategy();
 }
 
 /* Copy the build keys that are in local memory into slabs of the new job. */
@@ -311,8 +42,8 @@ move_build_keys(HjgRun *run)
 
 	memset(&run->build, 0, sizeof(run->build));
 	for (int i = 0; i < local.nsegments; i++)
-		append_keys(run, &run->build, local.segments[i].keys, local.segments[i].nrows);
-	empty_buffer(&local);
+		hjg_keys_append(run, &run->build, local.segments[i].keys, local.segments[i].nrows);
+	hjg_keys_empty(&local);
 	if (local.segments != NULL)
 		pfree(local.segments);
 }
@@ -355,12 +86,12 @@ start_job(HjgRun *run)
 	run->job = hjg_run_lease_job(run->key_width, run->mode, &spec, &reason);
 	if (run->job == NULL)
 	{
-		fall_back(run, reason);
+		hjg_run_fall_back(run, reason);
 		return;
 	}
 	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
 	move_build_keys(run);
-	if (run->build_complete && job_usable(run))
+	if (run->build_complete && hjg_run_job_usable(run))
 		submit_build(run);
 }
 
@@ -381,7 +112,7 @@ hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec)
 	run->job = hjg_job_attach(name, spec, &reason);
 	if (run->job == NULL)
 	{
-		fall_back(run, reason);
+		hjg_run_fall_back(run, reason);
 		return;
 	}
 	run->reason = HJG_REASON_NONE;
@@ -413,7 +144,7 @@ hjg_run_add_build(HjgRun *run)
 bool
 hjg_run_submit_build(HjgRun *run)
 {
-	if (!job_usable(run))
+	if (!hjg_run_job_usable(run))
 		return false;
 	hjg_job_build_submit(run->job);
 	return true;
@@ -422,7 +153,7 @@ hjg_run_submit_build(HjgRun *run)
 void
 hjg_run_import(HjgRun *run, const HjgKeySegment *segment)
 {
-	*next_segment(run, &run->build) = *segment;
+	*hjg_keys_next_segment(run, &run->build) = *segment;
 	run->build.nsegments++;
 	run->build.nrows += segment->nrows;
 	run->build.bytes += (size_t) segment->nrows * run->key_width;
@@ -446,23 +177,20 @@ hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timi
 	run->timing = timing;
 	run->reason = HJG_REASON_SMALL;
 	run->max_batches = HJG_BATCHES_IN_FLIGHT;
-	run->env.arg = run;
-	run->env.alloc = engine_alloc;
-	run->env.free = engine_free;
-	run->env.poll = engine_poll;
+	hjg_run_engine_env(run);
 	return run;
 }
 
 void *
 hjg_run_build_key(HjgRun *run)
 {
-	return next_key(run, &run->build);
+	return hjg_keys_next(run, &run->build);
 }
 
 void
 hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows)
 {
-	append_keys(run, &run->build, keys, nrows);
+	hjg_keys_append(run, &run->build, keys, nrows);
 }
 
 uint32
@@ -494,27 +222,6 @@ hjg_run_consider_job(HjgRun *run, uint64 probe_rows)
 		start_job(run);
 }
 
-static void
-engine_failed(HjgStatus status)
-{
-	ereport(ERROR,
-			(errcode(status == HJG_ERR_MEMORY ? ERRCODE_OUT_OF_MEMORY : ERRCODE_INTERNAL_ERROR),
-			 errmsg("hash join failed: %s", hjg_status_text(status))));
-}
-
-static void
-build_engine(HjgRun *run)
-{
-	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = engine_strategy()};
-	HjgSegment *segments = engine_segments(&run->build);
-	HjgStatus	status;
-
-	status = hjg_join_build(&run->env, &spec, segments, run->build.nsegments, &run->engine);
-	pfree(segments);
-	if (status != HJG_OK)
-		engine_failed(status);
-}
-
 /* ---------- probing ---------- */
 
 HjgProbeBatch *
@@ -529,13 +236,13 @@ hjg_run_batch_create(HjgRun *run)
 void *
 hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch)
 {
-	return next_key(run, &batch->keys);
+	return hjg_keys_next(run, &batch->keys);
 }
 
 void
 hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows)
 {
-	append_keys(run, &batch->keys, keys, nrows);
+	hjg_keys_append(run, &batch->keys, keys, nrows);
 }
 
 void
@@ -545,7 +252,7 @@ hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32
 
 	if (nrows == 0)
 		return;
-	next_segment(run, buffer);
+	hjg_keys_next_segment(run, buffer);
 	buffer->segments[0].keys = unconstify(void *, keys);
 	buffer->segments[0].slab_ix = HJG_NOT_OURS;
 	buffer->segments[0].nrows = buffer->segments[0].capacity = nrows;
@@ -572,7 +279,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 
 	if (batch->keys.nrows == 0)
 		batch->finished = true;
-	if (batch->finished || !job_usable(run) || !batch_in_arena(batch))
+	if (batch->finished || !hjg_run_job_usable(run) || !batch_in_arena(batch))
 		return;
 	if (batch->slice.most > 1)
 		pairs = Min(pairs * batch->slice.most, MAX_RESULT_PAIRS);
@@ -581,7 +288,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 	batch->job_batch = hjg_job_batch_open(run->job, pairs, &reason);
 	if (batch->job_batch < 0)
 	{
-		fall_back(run, reason == HJG_REASON_NONE ? HJG_REASON_ARENA_FULL : reason);
+		hjg_run_fall_back(run, reason == HJG_REASON_NONE ? HJG_REASON_ARENA_FULL : reason);
 		return;
 	}
 	for (int i = 0; i < batch->keys.nsegments; i++)
@@ -607,60 +314,17 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 	reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
 	if (reason != HJG_REASON_NONE)
 	{
-		fall_back(run, reason);
+		hjg_run_fall_back(run, reason);
 		return false;
 	}
 	batch->submitted = false;
-	note_takeover(run);
+	hjg_run_note_takeover(run);
 	batch->pages = result.pages;
 	batch->page_pairs = result.page_pairs;
 	batch->npairs = result.npairs;
 	batch->cursor = result.cursor;
 	batch->finished = result.finished;
 	return true;
-}
-
-/* A round in the backend's own engine. */
-static void
-backend_round(HjgRun *run, HjgProbeBatch *batch)
-{
-	HjgSegment *segments;
-	HjgResult	result;
-	HjgStatus	status;
-	uint64		start = run->timing ? hjg_now_ns() : 0;
-	uint64		built;
-	uint32		want = Max(batch->keys.nrows, MIN_ENGINE_PAIRS);
-
-	if (run->engine == NULL)
-		build_engine(run);
-	built = run->timing ? hjg_now_ns() : 0;
-
-	if (run->engine_pairs_max < want)
-	{
-		if (run->engine_pairs != NULL)
-			pfree(run->engine_pairs);
-		run->engine_pairs = MemoryContextAllocHuge(run->context, (Size) want * sizeof(HjgPair));
-		run->engine_pairs_max = want;
-	}
-	result.pages = &run->engine_pairs;
-	result.npages = 1;
-	result.page_pairs = run->engine_pairs_max;
-	result.npairs = 0;
-	segments = engine_segments(&batch->keys);
-	status = hjg_join_probe(run->engine, segments, batch->keys.nsegments, &batch->cursor, &result);
-	pfree(segments);
-	if (status != HJG_OK)
-		engine_failed(status);
-	batch->pages = result.pages;
-	batch->page_pairs = result.page_pairs;
-	batch->npairs = result.npairs;
-	batch->finished = batch->cursor.row >= batch->keys.nrows;
-
-	if (run->timing)
-	{
-		run->report->times.backend_build_ns += built - start;
-		run->report->times.backend_probe_ns += hjg_now_ns() - built;
-	}
 }
 
 void
@@ -671,7 +335,7 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
 	batch->npairs = 0;
 	if (batch->finished)
 		return;
-	if (batch->job_batch < 0 || !job_usable(run) || !device_round(run, batch))
+	if (batch->job_batch < 0 || !hjg_run_job_usable(run) || !device_round(run, batch))
 	{
 		if (batch->submitted)
 		{
@@ -679,7 +343,7 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
 			report->redone++;
 			hjg_service_count(HJG_COUNT_REDONE_BATCHES, 1);
 		}
-		backend_round(run, batch);
+		hjg_run_engine_round(run, batch);
 	}
 	report->rounds++;
 	report->pairs += batch->npairs;
@@ -699,14 +363,14 @@ hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions,
 	{
 		while (positions[i] - old.segments[s].first_row >= old.segments[s].nrows)
 			s++;
-		memcpy(next_key(run, &batch->keys),
+		memcpy(hjg_keys_next(run, &batch->keys),
 			   old.segments[s].keys + (size_t) (positions[i] - old.segments[s].first_row) * run->key_width,
 			   run->key_width);
 	}
-	if (batch->job_batch >= 0 && job_usable(run))
+	if (batch->job_batch >= 0 && hjg_run_job_usable(run))
 		hjg_job_batch_close(run->job, batch->job_batch);
 	batch->job_batch = -1;
-	empty_buffer(&old);
+	hjg_keys_empty(&old);
 	pfree(old.segments);
 
 	batch->cursor = batch->slice;
@@ -719,7 +383,7 @@ hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions,
 void
 hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch)
 {
-	if (batch->job_batch >= 0 && job_usable(run))
+	if (batch->job_batch >= 0 && hjg_run_job_usable(run))
 	{
 		HjgBatchResult result;
 		HjgReason	reason;
@@ -729,14 +393,14 @@ hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch)
 		{
 			reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
 			if (reason != HJG_REASON_NONE)
-				fall_back(run, reason);
+				hjg_run_fall_back(run, reason);
 		}
-		if (job_usable(run))
+		if (hjg_run_job_usable(run))
 			hjg_job_batch_close(run->job, batch->job_batch);
 	}
 	batch->job_batch = -1;
 	batch->submitted = false;
-	empty_buffer(&batch->keys);
+	hjg_keys_empty(&batch->keys);
 	memset(&batch->cursor, 0, sizeof(batch->cursor));
 	batch->finished = false;
 	batch->npairs = 0;
@@ -748,7 +412,7 @@ hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch)
 size_t
 hjg_run_bytes(const HjgRun *run)
 {
-	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = engine_strategy()};
+	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = hjg_run_engine_strategy()};
 
 	return (size_t) run->build.nrows * run->key_width +
 		hjg_join_workspace_bytes(&spec, run->build.nrows, 0);

@@ -164,7 +164,7 @@ typedef struct HjgView
 	const uint16 *null_rows;
 } HjgView;
 
-/* ---------- one load's keys (exec_run.c) ---------- */
+/* ---------- one load's keys (exec_keys.c, exec_run.c) ---------- */
 
 typedef struct HjgKeySegment
 {
@@ -622,8 +622,6 @@ extern void hjg_run_free(HjgRun *run);
 
 /* exec_run.c, for shared loads */
 extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, HjgJobSpec *spec, HjgReason *reason);
-/* Count, log or raise that the device process does not join. */
-extern void hjg_run_tell_fallback(HjgReport *report, HjgReason reason);
 extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec);
 /* The device process does not join, as is known already. */
 extern void hjg_run_no_job(HjgRun *run, HjgReason reason);
@@ -633,6 +631,10 @@ extern void hjg_run_add_build(HjgRun *run);
 extern bool hjg_run_submit_build(HjgRun *run);
 /* A segment of build keys, of whichever process, as it lies here. */
 extern void hjg_run_import(HjgRun *run, const HjgKeySegment *segment);
+
+/* exec_fallback.c */
+/* Count, log or raise that the device process does not join. */
+extern void hjg_run_tell_fallback(HjgReport *report, HjgReason reason);
 
 /* exec_explain.c */
 /* Add up reports of several processes. */

@@ -1,0 +1,133 @@
+/*
+ * exec_engine.c
+ *	  The engine that is linked into the backend, over the keys of a run.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_run.h"
+
+/* Pairs of a round, if the batch is not larger. */
+#define MIN_ENGINE_PAIRS 8192
+
+#define ENGINE_ALIGNMENT 64
+
+/* ---------- surroundings of the engine ---------- */
+
+static void *
+engine_alloc(void *arg, size_t bytes)
+{
+	HjgRun	   *run = arg;
+	char	   *raw = MemoryContextAllocHuge(run->engine_context, bytes + ENGINE_ALIGNMENT + sizeof(void *));
+	char	   *aligned = (char *) TYPEALIGN(ENGINE_ALIGNMENT, raw + sizeof(void *));
+
+	memcpy(aligned - sizeof(void *), &raw, sizeof(void *));
+	return aligned;
+}
+
+static void
+engine_free(void *arg, void *ptr, size_t bytes)
+{
+	void	   *raw;
+
+	memcpy(&raw, (char *) ptr - sizeof(void *), sizeof(void *));
+	pfree(raw);
+}
+
+static bool
+engine_poll(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+void
+hjg_run_engine_env(HjgRun *run)
+{
+	run->env.arg = run;
+	run->env.alloc = engine_alloc;
+	run->env.free = engine_free;
+	run->env.poll = engine_poll;
+}
+
+/* ---------- building and probing ---------- */
+
+HjgCpuStrategy
+hjg_run_engine_strategy(void)
+{
+	switch (hjg_strategy)
+	{
+		case HJG_STRATEGY_NOP:
+			return HJG_CPU_NOP;
+		case HJG_STRATEGY_RADIX:
+			return HJG_CPU_RADIX;
+		default:
+			return HJG_CPU_AUTO;
+	}
+}
+
+static void
+engine_failed(HjgStatus status)
+{
+	ereport(ERROR,
+			(errcode(status == HJG_ERR_MEMORY ? ERRCODE_OUT_OF_MEMORY : ERRCODE_INTERNAL_ERROR),
+			 errmsg("hash join failed: %s", hjg_status_text(status))));
+}
+
+static void
+build_engine(HjgRun *run)
+{
+	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = hjg_run_engine_strategy()};
+	HjgSegment *segments = hjg_keys_segments(&run->build);
+	HjgStatus	status;
+
+	status = hjg_join_build(&run->env, &spec, segments, run->build.nsegments, &run->engine);
+	pfree(segments);
+	if (status != HJG_OK)
+		engine_failed(status);
+}
+
+void
+hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
+{
+	HjgSegment *segments;
+	HjgResult	result;
+	HjgStatus	status;
+	uint64		start = run->timing ? hjg_now_ns() : 0;
+	uint64		built;
+	uint32		want = Max(batch->keys.nrows, MIN_ENGINE_PAIRS);
+
+	if (run->engine == NULL)
+		build_engine(run);
+	built = run->timing ? hjg_now_ns() : 0;
+
+	if (run->engine_pairs_max < want)
+	{
+		if (run->engine_pairs != NULL)
+			pfree(run->engine_pairs);
+		run->engine_pairs = MemoryContextAllocHuge(run->context, (Size) want * sizeof(HjgPair));
+		run->engine_pairs_max = want;
+	}
+	result.pages = &run->engine_pairs;
+	result.npages = 1;
+	result.page_pairs = run->engine_pairs_max;
+	result.npairs = 0;
+	segments = hjg_keys_segments(&batch->keys);
+	status = hjg_join_probe(run->engine, segments, batch->keys.nsegments, &batch->cursor, &result);
+	pfree(segments);
+	if (status != HJG_OK)
+		engine_failed(status);
+	batch->pages = result.pages;
+	batch->page_pairs = result.page_pairs;
+	batch->npairs = result.npairs;
+	batch->finished = batch->cursor.row >= batch->keys.nrows;
+
+	if (run->timing)
+	{
+		run->report->times.backend_build_ns += built - start;
+		run->report->times.backend_probe_ns += hjg_now_ns() - built;
+	}
+}

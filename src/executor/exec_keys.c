@@ -1,0 +1,112 @@
+/*
+ * exec_keys.c
+ *	  Buffers of keys: segments in slabs of the job, in local memory, or in memory that
+ *	  all participants of a shared load reach.
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_run.h"
+
+/* Local key segments grow from the first to the second size. */
+#define FIRST_SEGMENT_BYTES 4096
+#define LAST_SEGMENT_BYTES HJG_SLAB_BYTES
+
+HjgKeySegment *
+hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	if (buffer->nsegments == buffer->max_segments)
+	{
+		int			max = Max(4, buffer->max_segments * 2);
+
+		if (buffer->segments == NULL)
+			buffer->segments = MemoryContextAlloc(run->context, max * sizeof(HjgKeySegment));
+		else
+			buffer->segments = repalloc(buffer->segments, max * sizeof(HjgKeySegment));
+		buffer->max_segments = max;
+	}
+	return &buffer->segments[buffer->nsegments];
+}
+
+void
+hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	HjgKeySegment *segment = hjg_keys_next_segment(run, buffer);
+	bool		shared = run->share != NULL && buffer == &run->build;
+	size_t		bytes = 0;
+
+	segment->keys = NULL;
+	segment->slab_ix = HJG_NO_SLAB;
+	if (hjg_run_job_usable(run))
+	{
+		segment->keys = hjg_job_slab(run->job, &segment->slab_ix);
+		if (segment->keys == NULL)
+			hjg_run_fall_back(run, HJG_REASON_ARENA_FULL);
+		bytes = HJG_SLAB_BYTES;
+	}
+	if (shared)
+		hjg_parallel_next_range(run->share, segment, &bytes);
+	else if (segment->keys == NULL)
+	{
+		bytes = buffer->nsegments == 0 ? FIRST_SEGMENT_BYTES :
+			Min(buffer->bytes, LAST_SEGMENT_BYTES);
+		bytes = Max(bytes, FIRST_SEGMENT_BYTES);
+		segment->slab_ix = HJG_NO_SLAB;
+		segment->keys = MemoryContextAlloc(run->context, bytes);
+	}
+	segment->nrows = 0;
+	segment->capacity = (uint32) (bytes / run->key_width);
+	if (!shared)
+		segment->first_row = buffer->nrows;
+	buffer->bytes += bytes;
+	buffer->nsegments++;
+}
+
+void
+hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows)
+{
+	while (nrows > 0)
+	{
+		HjgKeySegment *to = buffer->nsegments > 0 ? &buffer->segments[buffer->nsegments - 1] : NULL;
+		uint32		n;
+
+		if (to == NULL || to->nrows == to->capacity)
+		{
+			hjg_keys_add_segment(run, buffer);
+			to = &buffer->segments[buffer->nsegments - 1];
+		}
+		n = Min(nrows, to->capacity - to->nrows);
+		memcpy(to->keys + (size_t) to->nrows * run->key_width, keys, (size_t) n * run->key_width);
+		to->nrows += n;
+		buffer->nrows += n;
+		keys += (size_t) n * run->key_width;
+		nrows -= n;
+	}
+}
+
+void
+hjg_keys_empty(HjgKeyBuffer *buffer)
+{
+	for (int i = 0; i < buffer->nsegments; i++)
+		if (buffer->segments[i].slab_ix == HJG_NO_SLAB)
+			pfree(buffer->segments[i].keys);
+	buffer->nsegments = 0;
+	buffer->nrows = 0;
+	buffer->bytes = 0;
+}
+
+HjgSegment *
+hjg_keys_segments(const HjgKeyBuffer *buffer)
+{
+	HjgSegment *segments = palloc(Max(buffer->nsegments, 1) * sizeof(HjgSegment));
+
+	for (int i = 0; i < buffer->nsegments; i++)
+	{
+		segments[i].keys = buffer->segments[i].keys;
+		segments[i].nrows = buffer->segments[i].nrows;
+		segments[i].first_row = buffer->segments[i].first_row;
+	}
+	return segments;
+}

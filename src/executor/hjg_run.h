@@ -1,0 +1,69 @@
+/*
+ * hjg_run.h
+ *	  What the files of a run know of each other.  Internal to the room "executor".
+ *
+ * exec_run.c			a load's life: its job, its probe batches and their rounds
+ * exec_keys.c			buffers of keys
+ * exec_engine.c		the engine that is linked into the backend
+ * exec_fallback.c		what is said when the device process does not join
+ */
+#ifndef HJG_RUN_H
+#define HJG_RUN_H
+
+#include "executor/hjg_executor.h"
+
+/* Can the device process join what comes next? */
+static inline bool
+hjg_run_job_usable(const HjgRun *run)
+{
+	return run->job != NULL && !run->job_lost;
+}
+
+/* ---- exec_keys.c ---- */
+
+/* The place of one more segment, which is not counted yet. */
+extern HjgKeySegment *hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer);
+/*
+ * Add an empty segment: a slab when the run has a job, else local memory, or for the
+ * build side of a shared load memory that all participants reach.  A job without a slab
+ * to give is lost to the run.
+ */
+extern void hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer);
+/* Append nrows encoded keys. */
+extern void hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows);
+/* Forget the segments; slabs are given back by whoever knows the job. */
+extern void hjg_keys_empty(HjgKeyBuffer *buffer);
+/* The buffer as an engine takes it; the caller frees it. */
+extern HjgSegment *hjg_keys_segments(const HjgKeyBuffer *buffer);
+
+/* Where the next key goes; counts it. */
+static inline void *
+hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	HjgKeySegment *segment = buffer->nsegments > 0 ? &buffer->segments[buffer->nsegments - 1] : NULL;
+
+	if (segment == NULL || segment->nrows == segment->capacity)
+	{
+		hjg_keys_add_segment(run, buffer);
+		segment = &buffer->segments[buffer->nsegments - 1];
+	}
+	buffer->nrows++;
+	return segment->keys + (size_t) segment->nrows++ * run->key_width;
+}
+
+/* ---- exec_engine.c ---- */
+
+extern void hjg_run_engine_env(HjgRun *run);
+/* hjoin_gpu.strategy, as far as the cpu engine has it. */
+extern HjgCpuStrategy hjg_run_engine_strategy(void);
+/* A round of the batch; builds the engine's table before the first one. */
+extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
+
+/* ---- exec_fallback.c ---- */
+
+/* The device process will not join this run, or not the rest of it. */
+extern void hjg_run_fall_back(HjgRun *run, HjgReason reason);
+/* Notice it when the device process joins with another engine than that of the device. */
+extern void hjg_run_note_takeover(HjgRun *run);
+
+#endif							/* HJG_RUN_H */

@@ -1,0 +1,126 @@
+/*
+ * hjg_store.h
+ *	  What the files of the row store, marshal_store*.c, know of each other.
+ *	  Internal to the room "marshal".
+ *
+ * marshal_store.c			layout of a row, chunks, a store's life
+ * marshal_store_append.c	rows in, one by one or as vectors
+ * marshal_store_data.c		values of variable length: data blocks, private and shared
+ * marshal_store_gather.c	rows out, by number
+ */
+#ifndef HJG_STORE_H
+#define HJG_STORE_H
+
+#include "marshal/hjg_marshal.h"
+
+/* Rows start at a cache line of their own. */
+#define HJG_CHUNK_HEADER_BYTES 64
+
+/* How a column's value lies in a row. */
+typedef enum HjgColumnForm
+{
+	HJG_FORM_BYTE,
+	HJG_FORM_INT16,
+	HJG_FORM_INT32,
+	HJG_FORM_INT64,
+	HJG_FORM_INLINE,				/* attlen bytes, by reference */
+	HJG_FORM_POINTER,				/* variable length, in a data block */
+	HJG_FORM_PLACE					/* the same in a shared store: number of the block, offset */
+} HjgColumnForm;
+
+typedef struct HjgStoreColumn
+{
+	HjgColumn	column;
+	HjgColumnForm	form;
+	int			width;			/* bytes of a value in a row */
+	int			row_off;
+} HjgStoreColumn;
+
+typedef struct HjgChunkHeader
+{
+	bool		has_nulls;		/* NULL bits of this chunk are valid */
+} HjgChunkHeader;
+
+typedef struct HjgDataBlock
+{
+	struct HjgDataBlock *next;
+	size_t		bytes;			/* of data[] */
+	char		data[FLEXIBLE_ARRAY_MEMBER];
+} HjgDataBlock;
+
+struct HjgStore
+{
+	MemoryContext context;		/* this struct, chunks and data blocks */
+	int			ncolumns;
+	int			chunk_shift;
+	uint32		nrows;
+	int			nchunks;		/* allocated */
+	int			max_chunks;		/* length of chunks[] */
+	int			row_bytes;
+	int			null_bytes;		/* of a row */
+	size_t		nulls_off;		/* of the NULL bits in a chunk */
+	size_t		chunk_bytes;
+	char	  **chunks;
+	HjgDataBlock  *blocks;			/* those in use, the one being filled first */
+	HjgDataBlock  *spare_blocks;	/* left by a reset */
+	size_t		block_used;		/* bytes of the one being filled */
+	size_t		data_bytes;		/* of all blocks in use */
+
+	/* of a shared store, in place of the blocks above */
+	const HjgSharing *sharing;	/* NULL: private */
+	char	  **shared_blocks;	/* by number */
+	int			max_shared_blocks;
+	char	   *block;			/* that is being filled, up to block_used */
+	uint32		block_ix;
+	size_t		block_bytes;
+	HjgStorePiece *pieces;		/* that this handle fills */
+	int			npieces;
+	int			max_pieces;
+	size_t		piece_bytes;	/* of all of them */
+	HjgStoreColumn columns[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* ---- marshal_store.c ---- */
+
+/* Make sure of the chunk that a row, which is the first of one, goes to. */
+extern void hjg_store_begin_chunk(HjgStore *store, uint32 row);
+
+static inline char *
+hjg_store_chunk(const HjgStore *store, uint32 row)
+{
+	return store->chunks[row >> store->chunk_shift];
+}
+
+/* Place of a row in its chunk. */
+static inline uint32
+hjg_store_position(const HjgStore *store, uint32 row)
+{
+	return row & ((1u << store->chunk_shift) - 1);
+}
+
+static inline char *
+hjg_store_place(const HjgStore *store, char *chunk, uint32 position)
+{
+	return chunk + HJG_CHUNK_HEADER_BYTES + (size_t) position * store->row_bytes;
+}
+
+static inline uint8 *
+hjg_store_null_bits(const HjgStore *store, char *chunk, uint32 position)
+{
+	return (uint8 *) chunk + store->nulls_off + (size_t) position * store->null_bytes;
+}
+
+/* ---- marshal_store_data.c ---- */
+
+/*
+ * Copy a variable-length datum into the store; toast pointers are kept as they are.
+ * Returns what the row keeps: a pointer, or in a shared store a place.
+ */
+extern uint64 hjg_store_copy_value(HjgStore *store, Datum value, int16 attlen);
+/* A new chunk (number ix) or data block of a shared store. */
+extern char *hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes);
+/* Keep blocks of usual size for the rows to come. */
+extern void hjg_store_reset_data(HjgStore *store);
+extern void hjg_store_free_data(HjgStore *store);
+
+#endif							/* HJG_STORE_H */

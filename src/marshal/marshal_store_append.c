@@ -1,0 +1,195 @@
+/*
+ * marshal_store_append.c
+ *	  Rows into a row store, one by one or as vectors.
+ */
+#include "postgres.h"
+
+#include "marshal/hjg_store.h"
+
+uint32
+hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull)
+{
+	uint32		row = store->nrows;
+	uint32		position = hjg_store_position(store, row);
+	HjgChunkHeader *header;
+	char	   *chunk;
+	char	   *place;
+
+	if (row >= HJG_STORE_MAX_ROWS)
+		elog(ERROR, "too many rows in a row store");
+	store->nrows = row + 1;
+	if (store->ncolumns == 0)
+		return row;
+	if (position == 0)
+		hjg_store_begin_chunk(store, row);
+	chunk = hjg_store_chunk(store, row);
+	header = (HjgChunkHeader *) chunk;
+	place = hjg_store_place(store, chunk, position);
+	if (unlikely(header->has_nulls))
+		memset(hjg_store_null_bits(store, chunk, position), 0, store->null_bytes);
+
+	for (int i = 0; i < store->ncolumns; i++)
+	{
+		const HjgStoreColumn *column = &store->columns[i];
+		char	   *to = place + column->row_off;
+		Datum		value = values[source[i]];
+
+		if (unlikely(isnull[source[i]]))
+		{
+			if (!header->has_nulls)
+			{
+				/* of the rows before this one, and of this one */
+				memset(hjg_store_null_bits(store, chunk, 0), 0, (size_t) (position + 1) * store->null_bytes);
+				header->has_nulls = true;
+			}
+			hjg_store_null_bits(store, chunk, position)[i / 8] |= 1 << (i % 8);
+			continue;
+		}
+		switch (column->form)
+		{
+			case HJG_FORM_BYTE:
+				*(uint8 *) to = (uint8) value;
+				break;
+			case HJG_FORM_INT16:
+				*(uint16 *) to = (uint16) value;
+				break;
+			case HJG_FORM_INT32:
+				*(uint32 *) to = (uint32) value;
+				break;
+			case HJG_FORM_INT64:
+				*(uint64 *) to = (uint64) value;
+				break;
+			case HJG_FORM_INLINE:
+				memcpy(to, DatumGetPointer(value), column->column.attlen);
+				break;
+			case HJG_FORM_POINTER:
+			case HJG_FORM_PLACE:
+				*(uint64 *) to = hjg_store_copy_value(store, value, column->column.attlen);
+				break;
+		}
+	}
+	return row;
+}
+
+/* ---------- many rows at a time ---------- */
+
+/* Which rows of the vectors: some, or those from first on if rows is NULL. */
+#define ROW(i) (rows != NULL ? rows[i] : first + (i))
+
+/* By-value columns: value i goes to out + i * stride, NULLs as they are. */
+#define APPEND(type) \
+	for (int i = 0; i < nrows; i++) \
+		*(type *) (out + (size_t) i * stride) = ((const type *) vector->values)[ROW(i)]; \
+	break
+
+/* One column of rows that go side by side to one chunk. */
+static pg_attribute_always_inline void
+append_column(HjgStore *store, const HjgStoreColumn *column, char *out, const HjgVector *vector, const uint16 *rows,
+			  int first, int nrows)
+{
+	int			stride = store->row_bytes;
+	char	  **pointers = vector->values;
+
+	switch (column->form)
+	{
+		case HJG_FORM_BYTE:
+			APPEND(uint8);
+		case HJG_FORM_INT16:
+			APPEND(uint16);
+		case HJG_FORM_INT32:
+			APPEND(uint32);
+		case HJG_FORM_INT64:
+			APPEND(uint64);
+		case HJG_FORM_INLINE:
+			for (int i = 0; i < nrows; i++)
+				if (!hjg_vector_isnull(vector, ROW(i)))
+					memcpy(out + (size_t) i * stride, pointers[ROW(i)], column->column.attlen);
+			break;
+		case HJG_FORM_POINTER:
+		case HJG_FORM_PLACE:
+			for (int i = 0; i < nrows; i++)
+				if (!hjg_vector_isnull(vector, ROW(i)))
+					*(uint64 *) (out + (size_t) i * stride) =
+						hjg_store_copy_value(store, PointerGetDatum(pointers[ROW(i)]), column->column.attlen);
+			break;
+	}
+}
+#undef APPEND
+
+static pg_attribute_always_inline void
+append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source, const HjgVector *vectors,
+				const uint16 *rows, int first, int nrows)
+{
+	HjgChunkHeader *header = (HjgChunkHeader *) chunk;
+	char	   *place = hjg_store_place(store, chunk, position);
+	bool		have_nulls = false;
+
+	for (int c = 0; c < store->ncolumns; c++)
+	{
+		append_column(store, &store->columns[c], place + store->columns[c].row_off, &vectors[source[c]], rows,
+					  first, nrows);
+		have_nulls |= vectors[source[c]].has_nulls;
+	}
+	if (have_nulls && !header->has_nulls)
+	{
+		memset(hjg_store_null_bits(store, chunk, 0), 0, (size_t) position * store->null_bytes);
+		header->has_nulls = true;
+	}
+	if (!header->has_nulls)
+		return;
+	memset(hjg_store_null_bits(store, chunk, position), 0, (size_t) nrows * store->null_bytes);
+	for (int c = 0; c < store->ncolumns; c++)
+	{
+		const HjgVector *vector = &vectors[source[c]];
+
+		if (!vector->has_nulls)
+			continue;
+		for (int i = 0; i < nrows; i++)
+			if (vector->isnull[ROW(i)])
+				hjg_store_null_bits(store, chunk, position + i)[c / 8] |= 1 << (c % 8);
+	}
+}
+#undef ROW
+
+/* rows is NULL, or not, in every call. */
+static pg_attribute_always_inline void
+append_rows(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows, int first, int nrows)
+{
+	uint32		chunk_rows = 1u << store->chunk_shift;
+
+	if (nrows > HJG_STORE_MAX_ROWS - store->nrows)
+		elog(ERROR, "too many rows in a row store");
+	if (store->ncolumns == 0)
+	{
+		store->nrows += nrows;
+		return;
+	}
+	while (nrows > 0)
+	{
+		uint32		position = store->nrows & (chunk_rows - 1);
+		int			n = Min(nrows, chunk_rows - position);
+
+		if (position == 0)
+			hjg_store_begin_chunk(store, store->nrows);
+		append_to_chunk(store, hjg_store_chunk(store, store->nrows), position, source, vectors, rows,
+						first, n);
+		store->nrows += n;
+		if (rows != NULL)
+			rows += n;
+		first += n;
+		nrows -= n;
+	}
+}
+
+void
+hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first, int nrows)
+{
+	append_rows(store, source, vectors, NULL, first, nrows);
+}
+
+void
+hjg_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows,
+						  int nrows)
+{
+	append_rows(store, source, vectors, rows, 0, nrows);
+}

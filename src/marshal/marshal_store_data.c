@@ -1,0 +1,195 @@
+/*
+ * marshal_store_data.c
+ *	  Values of variable length in a row store: data blocks.
+ *
+ * Data blocks are filled from the front, and kept over a reset, as chunks are.
+ *
+ * In a shared store every process has chunks and blocks elsewhere, so instead of a pointer
+ * a row holds a place: the number of the block, and the offset in it.  The arrays of chunks
+ * and blocks may have holes then, of row numbers that nobody used.
+ */
+#include "postgres.h"
+
+#include "utils/datum.h"
+#include "utils/expandeddatum.h"
+#include "utils/memutils.h"
+
+#include "marshal/hjg_store.h"
+
+/* Data blocks grow from the first to the second size; a value of OWN_BLOCK_BYTES has one of its own. */
+#define FIRST_BLOCK_BYTES 8192
+#define LAST_BLOCK_BYTES (1024 * 1024)
+#define OWN_BLOCK_BYTES (LAST_BLOCK_BYTES / 8)
+
+void
+hjg_store_reset_data(HjgStore *store)
+{
+	while (store->blocks != NULL)
+	{
+		HjgDataBlock  *block = store->blocks;
+
+		store->blocks = block->next;
+		if (block->bytes > LAST_BLOCK_BYTES)
+			pfree(block);
+		else
+		{
+			block->next = store->spare_blocks;
+			store->spare_blocks = block;
+		}
+	}
+	store->block_used = 0;
+	store->data_bytes = 0;
+}
+
+static void
+free_blocks(HjgDataBlock *block)
+{
+	while (block != NULL)
+	{
+		HjgDataBlock  *next = block->next;
+
+		pfree(block);
+		block = next;
+	}
+}
+
+void
+hjg_store_free_data(HjgStore *store)
+{
+	free_blocks(store->blocks);
+	free_blocks(store->spare_blocks);
+	if (store->shared_blocks != NULL)
+		pfree(store->shared_blocks);
+	if (store->pieces != NULL)
+		pfree(store->pieces);
+}
+
+char *
+hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes)
+{
+	HjgStorePiece *piece;
+	char	   *address;
+
+	if (store->npieces == store->max_pieces)
+	{
+		store->max_pieces = Max(16, store->max_pieces * 2);
+		if (store->pieces == NULL)
+			store->pieces = MemoryContextAlloc(store->context, store->max_pieces * sizeof(HjgStorePiece));
+		else
+			store->pieces = repalloc_huge(store->pieces, store->max_pieces * sizeof(HjgStorePiece));
+	}
+	piece = &store->pieces[store->npieces];
+	*piece = (HjgStorePiece) {.ix = ix, .is_block = is_block};
+	address = store->sharing->alloc(store->sharing->arg, bytes, &piece->name);
+	store->npieces++;
+	store->piece_bytes += bytes;
+	hjg_store_add_piece(store, piece, address);
+	return address;
+}
+
+/* ---------- room for values ---------- */
+
+static HjgDataBlock *
+make_block(HjgStore *store, size_t bytes)
+{
+	HjgDataBlock  *block = MemoryContextAllocHuge(store->context, offsetof(HjgDataBlock, data) + bytes);
+
+	block->bytes = bytes;
+	return block;
+}
+
+/* An empty block with room for so many bytes becomes the one that is filled. */
+static void
+start_block(HjgStore *store, size_t bytes)
+{
+	HjgDataBlock  *block = store->spare_blocks;
+
+	if (block != NULL && block->bytes >= bytes)
+		store->spare_blocks = block->next;
+	else
+		block = make_block(store, Max(Max(Min(store->data_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES), bytes));
+	block->next = store->blocks;
+	store->blocks = block;
+	store->block_used = 0;
+	store->data_bytes += block->bytes;
+}
+
+/* Room for a value in the data blocks. */
+static char *
+data_alloc(HjgStore *store, size_t bytes)
+{
+	char	   *place;
+
+	if (store->blocks == NULL || store->blocks->bytes - store->block_used < bytes)
+	{
+		if (bytes >= OWN_BLOCK_BYTES && store->blocks != NULL)
+		{
+			HjgDataBlock  *own = make_block(store, bytes);
+
+			own->next = store->blocks->next;
+			store->blocks->next = own;
+			store->data_bytes += bytes;
+			return own->data;
+		}
+		start_block(store, bytes);
+	}
+	place = store->blocks->data + store->block_used;
+	store->block_used += Min(MAXALIGN(bytes), store->blocks->bytes - store->block_used);
+	return place;
+}
+
+/* The same in the blocks of a shared store. */
+static char *
+shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
+{
+	char	   *address;
+
+	if (store->block_bytes - store->block_used < bytes)
+	{
+		uint32		ix = pg_atomic_fetch_add_u32(store->sharing->next_block, 1);
+		size_t		block_bytes = Max(Min(store->piece_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES);
+
+		*place = (uint64) ix << 32;
+		/* a large value leaves the block that is being filled */
+		if (bytes >= OWN_BLOCK_BYTES)
+			return hjg_store_add_own_piece(store, ix, true, bytes);
+		store->block_bytes = Max(block_bytes, bytes);
+		store->block = hjg_store_add_own_piece(store, ix, true, store->block_bytes);
+		store->block_ix = ix;
+		store->block_used = 0;
+	}
+	address = store->block + store->block_used;
+	*place = (uint64) store->block_ix << 32 | store->block_used;
+	store->block_used += Min(MAXALIGN(bytes), store->block_bytes - store->block_used);
+	return address;
+}
+
+uint64
+hjg_store_copy_value(HjgStore *store, Datum value, int16 attlen)
+{
+	ExpandedObjectHeader *object = NULL;
+	char	   *copy;
+	Size		bytes;
+	uint64		kept;
+
+	if (attlen == -1 && VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value)))
+	{
+		object = DatumGetEOHP(value);
+		bytes = EOH_get_flat_size(object);
+	}
+	else
+		bytes = attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) : datumGetSize(value, false, attlen);
+
+	if (store->sharing != NULL)
+		copy = shared_data_alloc(store, bytes, &kept);
+	else
+	{
+		copy = data_alloc(store, bytes);
+		kept = (uint64) (uintptr_t) copy;
+	}
+	if (object != NULL)
+		EOH_flatten_into(object, copy, bytes);
+	else
+		memcpy(copy, DatumGetPointer(value), bytes);
+	return kept;
+}

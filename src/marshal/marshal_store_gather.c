@@ -1,0 +1,234 @@
+/*
+ * marshal_store_gather.c
+ *	  Rows out of a row store, by number: as datums, or as vectors.
+ */
+#include "postgres.h"
+
+#include "marshal/hjg_store.h"
+
+/* Rows whose places are looked up, and fetched into the cache, at a time. */
+#define GATHER_ROWS 256
+
+/* Datums as core makes them: sign-extended, as Int16GetDatum() and the like do. */
+static pg_attribute_always_inline Datum
+fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
+{
+	uint64		kept;
+
+	switch (form)
+	{
+		case HJG_FORM_BYTE:
+			return CharGetDatum(*(const char *) place);
+		case HJG_FORM_INT16:
+			return Int16GetDatum(*(const int16 *) place);
+		case HJG_FORM_INT32:
+			return Int32GetDatum(*(const int32 *) place);
+		case HJG_FORM_INT64:
+			return (Datum) *(const uint64 *) place;
+		case HJG_FORM_INLINE:
+			return PointerGetDatum(place);
+		case HJG_FORM_PLACE:
+			kept = *(const uint64 *) place;
+			return PointerGetDatum(store->shared_blocks[kept >> 32] + (uint32) kept);
+		default:
+			return PointerGetDatum(*(char *const *) place);
+	}
+}
+
+/* One column of rows that have no NULL; form is a constant in every call. */
+static pg_attribute_always_inline void
+gather_column(const HjgStore *store, HjgColumnForm form, int row_off, char *const *places, int nrows, int stride,
+			  Datum *values, bool *isnull)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		values[(size_t) i * stride] = fetch_value(store, form, places[i] + row_off);
+		isnull[(size_t) i * stride] = false;
+	}
+}
+
+/* The same where rows may be missing or have NULLs: nulls[i] are the row's bits or NULL. */
+static pg_attribute_always_inline void
+gather_nullable(const HjgStore *store, HjgColumnForm form, int column_ix, int row_off, char *const *places,
+				const uint8 *const *nulls, int nrows, int stride, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		bool		null = places[i] == NULL ||
+			(nulls[i] != NULL && (nulls[i][column_ix / 8] >> (column_ix % 8) & 1));
+
+		values[(size_t) i * stride] = null ? 0 : fetch_value(store, form, places[i] + row_off);
+		isnull[(size_t) i * stride] = null;
+	}
+}
+
+/*
+ * Where rows are, and their NULL bits where their chunk has any; NULL for a row that is
+ * missing.  Fetches them into the cache.  Can there be a NULL?
+ */
+static bool
+find_places(const HjgStore *store, const uint32 *rows, int nrows, char **places, const uint8 **nulls)
+{
+	bool		nullable = false;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		uint32		row = rows[i];
+		char	   *chunk;
+
+		places[i] = NULL;
+		nulls[i] = NULL;
+		if (row == HJG_NO_ROW)
+		{
+			nullable = true;
+			continue;
+		}
+		chunk = hjg_store_chunk(store, row);
+		places[i] = hjg_store_place(store, chunk, hjg_store_position(store, row));
+		__builtin_prefetch(places[i]);
+		if (((HjgChunkHeader *) chunk)->has_nulls)
+		{
+			nulls[i] = hjg_store_null_bits(store, chunk, hjg_store_position(store, row));
+			__builtin_prefetch(nulls[i]);
+			nullable = true;
+		}
+	}
+	return nullable;
+}
+
+/* At most GATHER_ROWS rows. */
+static void
+gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
+			 Datum *values, bool *isnull)
+{
+	char	   *places[GATHER_ROWS];
+	const uint8 *nulls[GATHER_ROWS];
+	bool		nullable = find_places(store, rows, nrows, places, nulls);
+
+#define GATHER(form) \
+	if (nullable) \
+		gather_nullable(store, form, c, off, places, nulls, nrows, stride, values + target[c], isnull + target[c]); \
+	else \
+		gather_column(store, form, off, places, nrows, stride, values + target[c], isnull + target[c]); \
+	break
+
+	for (int c = 0; c < store->ncolumns; c++)
+	{
+		int			off = store->columns[c].row_off;
+
+		switch (store->columns[c].form)
+		{
+			case HJG_FORM_BYTE:
+				GATHER(HJG_FORM_BYTE);
+			case HJG_FORM_INT16:
+				GATHER(HJG_FORM_INT16);
+			case HJG_FORM_INT32:
+				GATHER(HJG_FORM_INT32);
+			case HJG_FORM_INT64:
+				GATHER(HJG_FORM_INT64);
+			case HJG_FORM_INLINE:
+				GATHER(HJG_FORM_INLINE);
+			case HJG_FORM_POINTER:
+				GATHER(HJG_FORM_POINTER);
+			case HJG_FORM_PLACE:
+				GATHER(HJG_FORM_PLACE);
+		}
+	}
+#undef GATHER
+}
+
+void
+hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
+				 Datum *values, bool *isnull)
+{
+	if (store->ncolumns == 0)
+		return;
+	for (int first = 0; first < nrows; first += GATHER_ROWS)
+		gather_block(store, rows + first, Min(nrows - first, GATHER_ROWS), target, stride,
+					 values + (size_t) first * stride, isnull + (size_t) first * stride);
+}
+
+/* Column column_ix of rows, any of which may be missing or have a NULL there. */
+static void
+gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int nrows, bool *isnull)
+{
+	for (int i = 0; i < nrows; i++)
+		isnull[i] = places[i] == NULL ||
+			(nulls[i] != NULL && (nulls[i][column_ix / 8] >> (column_ix % 8) & 1));
+}
+
+/* Values of type as they lie; what stands for a NULL is undefined. */
+#define GATHER(type, fetched) \
+	for (int i = 0; i < nrows; i++) \
+	{ \
+		const char *place = places[i] + off; \
+		((type *) to->values)[first + i] = nullable && places[i] == NULL ? 0 : (type) (fetched); \
+	} \
+	break
+
+void
+hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, const int *target,
+						 HjgVector *vectors)
+{
+	char	   *places[GATHER_ROWS];
+	const uint8 *nulls[GATHER_ROWS];
+
+	for (int c = 0; c < store->ncolumns; c++)
+		vectors[target[c]].has_nulls = false;
+	for (int first = 0; first < total && store->ncolumns > 0; first += GATHER_ROWS)
+	{
+		int			nrows = Min(total - first, GATHER_ROWS);
+		bool		nullable = find_places(store, rows + first, nrows, places, nulls);
+
+		for (int c = 0; c < store->ncolumns; c++)
+		{
+			HjgVector  *to = &vectors[target[c]];
+			int			off = store->columns[c].row_off;
+
+			if (nullable)
+			{
+				if (!to->has_nulls)
+					memset(to->isnull, false, first * sizeof(bool));
+				to->has_nulls = true;
+				gather_nulls(c, places, nulls, nrows, to->isnull + first);
+			}
+			else if (to->has_nulls)
+				memset(to->isnull + first, false, nrows * sizeof(bool));
+			switch (store->columns[c].form)
+			{
+				case HJG_FORM_BYTE:
+					GATHER(uint8, *(const uint8 *) place);
+				case HJG_FORM_INT16:
+					GATHER(uint16, *(const uint16 *) place);
+				case HJG_FORM_INT32:
+					GATHER(uint32, *(const uint32 *) place);
+				case HJG_FORM_INT64:
+					GATHER(uint64, *(const uint64 *) place);
+				case HJG_FORM_INLINE:
+					GATHER(uint64, PointerGetDatum(place));
+				case HJG_FORM_POINTER:
+					GATHER(uint64, fetch_value(store, HJG_FORM_POINTER, place));
+				case HJG_FORM_PLACE:
+					/* a NULL's place is undefined, and must not be looked up */
+					for (int i = 0; i < nrows; i++)
+						if (!nullable || !to->isnull[first + i])
+							((Datum *) to->values)[first + i] = fetch_value(store, HJG_FORM_PLACE, places[i] + off);
+					break;
+			}
+		}
+	}
+}
+#undef GATHER
+
+void
+hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows)
+{
+	if (store->ncolumns == 0)
+		return;
+	for (int i = 0; i < nrows; i++)
+	{
+		if (rows[i] != HJG_NO_ROW)
+			__builtin_prefetch(hjg_store_place(store, hjg_store_chunk(store, rows[i]),
+											   hjg_store_position(store, rows[i])));
+	}
+}
