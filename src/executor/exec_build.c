@@ -13,8 +13,9 @@
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
 
-/* However little memory there is, a load has so many rows. */
+/* However little memory there is, a load has so many rows, unless they take so many times as much. */
 #define MIN_LOAD_ROWS 64
+#define MOST_OVERDRAFT 8
 
 /* Partitioning stops at this level; what does not fit then is joined in chunks. */
 #define MAX_PARTITION_LEVEL 5
@@ -94,7 +95,7 @@ load_is_full(const HjgJoinState *state)
 {
 	uint32		nrows = state->run->build.nrows;
 
-	if (nrows < MIN_LOAD_ROWS)
+	if (nrows < MIN_LOAD_ROWS && load_bytes(state) / MOST_OVERDRAFT <= get_hash_memory_limit())
 		return false;
 	if (state->run->share != NULL)
 		return hjg_parallel_is_full(state->run->share, load_bytes(state));

@@ -20,8 +20,9 @@
 #define LAST_BATCH_ROWS (512 * 1024)
 #define BATCH_GROWTH 4
 
-/* However little memory there is, a batch has so many rows. */
+/* However little memory there is, a batch has so many rows, unless they take so many times what it may take. */
 #define MIN_BATCH_ROWS 256
+#define MOST_OVERDRAFT 8
 
 /* ---------- filling ---------- */
 
@@ -88,6 +89,13 @@ batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 		(batch->null_rows != NULL ? hjg_store_bytes(batch->null_rows) : 0);
 }
 
+/* After so many rows, is it time to join them? */
+static inline bool
+batch_is_full(const HjgRun *run, const HjgProbeBatch *batch, uint32 nread, size_t max_bytes)
+{
+	return batch_bytes(run, batch) > (nread >= MIN_BATCH_ROWS ? max_bytes : max_bytes * MOST_OVERDRAFT);
+}
+
 /* Add those of n rows of the outer side's vectors that pass the filter. */
 static void
 add_filtered_vectors(HjgJoinState *state, HjgProbeBatch *batch, const char *keys, int first, int n)
@@ -131,7 +139,7 @@ static void
 collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 {
 	HjgRun	   *run = state->run;
-	uint64		max_bytes = get_hash_memory_limit() / 8;
+	size_t		max_bytes = get_hash_memory_limit() / 8;
 	uint32		nread = 0;
 	HjgRow		row;
 
@@ -147,7 +155,7 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 		if (n > 0)
 		{
 			nread += n;
-			if (nread >= MIN_BATCH_ROWS && batch_bytes(run, batch) > max_bytes)
+			if (batch_is_full(run, batch, nread, max_bytes))
 				break;
 			continue;
 		}
@@ -165,11 +173,9 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 			hjg_store_append(batch->rows, row.source, row.values, row.isnull);
 		}
 		if (nread % 64 == 0)
-		{
 			CHECK_FOR_INTERRUPTS();
-			if (nread >= MIN_BATCH_ROWS && batch_bytes(run, batch) > max_bytes)
-				break;
-		}
+		if (batch_is_full(run, batch, nread, max_bytes))
+			break;
 	}
 }
 

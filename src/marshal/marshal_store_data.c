@@ -98,15 +98,29 @@ make_block(HjgStore *store, size_t bytes)
 	return block;
 }
 
+/* A spare block with room for so many bytes, or NULL; smaller ones are given back, or they would hide it for good. */
+static HjgDataBlock *
+take_spare_block(HjgStore *store, size_t bytes)
+{
+	HjgDataBlock  *block;
+
+	while ((block = store->spare_blocks) != NULL)
+	{
+		store->spare_blocks = block->next;
+		if (block->bytes >= bytes)
+			return block;
+		pfree(block);
+	}
+	return NULL;
+}
+
 /* An empty block with room for so many bytes becomes the one that is filled. */
 static void
 start_block(HjgStore *store, size_t bytes)
 {
-	HjgDataBlock  *block = store->spare_blocks;
+	HjgDataBlock  *block = take_spare_block(store, bytes);
 
-	if (block != NULL && block->bytes >= bytes)
-		store->spare_blocks = block->next;
-	else
+	if (block == NULL)
 		block = make_block(store, Max(Max(Min(store->data_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES), bytes));
 	block->next = store->blocks;
 	store->blocks = block;
@@ -124,11 +138,13 @@ data_alloc(HjgStore *store, size_t bytes)
 	{
 		if (bytes >= OWN_BLOCK_BYTES && store->blocks != NULL)
 		{
-			HjgDataBlock  *own = make_block(store, bytes);
+			HjgDataBlock  *own = take_spare_block(store, bytes);
 
+			if (own == NULL)
+				own = make_block(store, bytes);
 			own->next = store->blocks->next;
 			store->blocks->next = own;
-			store->data_bytes += bytes;
+			store->data_bytes += own->bytes;
 			return own->data;
 		}
 		start_block(store, bytes);

@@ -1,0 +1,47 @@
+-- What a join keeps in memory depends on hash_mem, not on how wide its rows are or how many have gone by.
+set client_min_messages = warning;
+set hjoin_gpu.force = on;
+set max_parallel_workers_per_gather = 0;
+set hjoin_gpu.embedded_rows = 1000000;
+set work_mem = '1MB';
+set hash_mem_multiplier = 2;
+create function m_kept() returns text language sql as
+	$$ select case when sum(total_bytes) < 24 * 1024 * 1024 then 'bounded' else pg_size_pretty(sum(total_bytes)) end from pg_backend_memory_contexts where name like 'GpuHashJoin%' $$;
+-- of all loads of an execution
+create function m_peak(query text) returns text language plpgsql as $$
+declare
+	plan json;
+	peak bigint;
+begin
+	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
+	peak := jsonb_path_query_first(plan::jsonb, 'strict $.**."Peak Memory Usage"')::bigint;
+	return case when peak < 24 * 1024 then 'bounded' else peak || 'kB' end;
+end $$;
+create table m_few as select g as id from generate_series(0, 19) g;
+analyze m_few;
+create view m_growing as select g as id, repeat('x', 9000 + g * 8) as t from generate_series(1, 4000) g offset 0;
+create view m_wide as select g as id, repeat('x', 200000) as t from generate_series(1, 600) g offset 0;
+create view m_huge as select g as id, repeat('x', 1000000) as t from generate_series(1, 150) g offset 0;
+explain (costs off) select p.id, p.t from m_huge p join m_few f on p.id % 20 = f.id;
+-- probe rows whose values grow from batch to batch, are larger than most, or are huge
+begin;
+declare growing cursor for select p.id, p.t from m_growing p join m_few f on p.id % 20 = f.id;
+move 3500 in growing;
+select m_kept();
+close growing;
+declare wide cursor for select p.id, p.t from m_wide p join m_few f on p.id % 20 = f.id;
+move 500 in wide;
+select m_kept();
+close wide;
+declare huge cursor for select p.id, p.t from m_huge p join m_few f on p.id % 20 = f.id;
+move 140 in huge;
+select m_kept();
+rollback;
+-- build rows
+explain (costs off) select b.id, p.t from build b left join m_huge p on p.id = b.id;
+select m_peak('select b.id, p.t from build b left join m_huge p on p.id = b.id');
+select * from hjg_same('select b.id, md5(p.t) as m from build b full join m_huge p on p.id + 850 = b.id');
+select * from hjg_same('select f.id as fid, p.id, length(p.t) as n from m_wide p left join m_few f on p.id = f.id');
+drop view m_growing, m_wide, m_huge;
+drop table m_few;
+drop function m_kept, m_peak;
