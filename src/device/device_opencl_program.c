@@ -24,6 +24,7 @@
 
 EMBED(hjg_text_layout, "src/layout/hjg_layout.h");
 EMBED(hjg_text_hash, "src/layout/hjg_hash.h");
+EMBED(hjg_text_dialect, "kernels/hjg_dialect.h");
 EMBED(hjg_text_steps, "kernels/hjg_steps.h");
 EMBED(hjg_text_kernels, "kernels/hjg_steps.cl");
 
@@ -36,18 +37,19 @@ static const int widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_
 static char *
 program_text(void)
 {
-	const char *const parts[] = {hjg_text_layout, hjg_text_hash, hjg_text_steps, hjg_text_kernels};
+	const char *const parts[] = {hjg_text_layout, hjg_text_hash, hjg_text_dialect, hjg_text_steps, hjg_text_kernels};
+	const int	nparts = (int) (sizeof(parts) / sizeof(parts[0]));
 	size_t		room = 1;
 	char	   *text;
 	char	   *to;
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < nparts; i++)
 		room += strlen(parts[i]);
 	text = malloc(room);
 	if (text == NULL)
 		return NULL;
 	to = text;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < nparts; i++)
 	{
 		const char *line = parts[i];
 

@@ -1,6 +1,6 @@
 /*
  * hjg_checksum.h
- *	  Order-independent 64-bit checksum over result pairs.
+ *	  Order-independent 64-bit checksum over result pairs, and over words.
  *
  * The sum, modulo 2^64, of a mixed value of each pair: threads may add up their
  * parts in any order, and a pair that is lost, doubled or changed shows.  It
@@ -17,13 +17,20 @@
 #define HJG_CHECKSUM_FN static inline
 #endif
 
+/* A permutation of words: one that is changed always changes a sum of these. */
 HJG_CHECKSUM_FN hjg_u64
-hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
+hjg_checksum_word(hjg_u64 word)
 {
-	hjg_u64		x = ((hjg_u64) probe_row << 32 | build_row) + 0x9E3779B97F4A7C15ul;
+	hjg_u64		x = word + 0x9E3779B97F4A7C15ul;
 
 	x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ul;
 	return x ^ (x >> 29);
+}
+
+HJG_CHECKSUM_FN hjg_u64
+hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
+{
+	return hjg_checksum_word((hjg_u64) probe_row << 32 | build_row);
 }
 
 #endif							/* HJG_CHECKSUM_H */

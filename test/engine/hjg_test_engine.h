@@ -120,6 +120,7 @@ extern void test_bloom(void);
 extern void test_hash(void);
 extern void test_pool(void);
 extern void test_join(void);
+extern void test_pack(void);
 extern void test_resume(void);
 extern void test_faults(void);
 

@@ -22,6 +22,7 @@ main(int argc, char **argv)
 	test_hash();
 	test_bloom();
 	test_pool();
+	test_pack();
 	test_join();
 	test_resume();
 	test_faults();

@@ -1,0 +1,178 @@
+/*
+ * hjg_unpack.h
+ *	  Unpacking of packed blocks (hjg_packed.h), a lane or a row at a time: the common subset of
+ *	  C99 and OpenCL C.
+ *
+ * A worker unpacks lane after lane of a block.  A block under RLE takes two turns with
+ * all workers waiting between them: first the lanes of its runs, values and ends, into
+ * scratch memory (which is partial decompression, and enough for a reader that works on
+ * runs), then rows from those.
+ *
+ * The host has checked the block (hjg_packed_open()), so that all offsets are within it; what
+ * depends on the packed values themselves is held within bounds here.
+ */
+#ifndef HJG_UNPACK_H
+#define HJG_UNPACK_H
+
+#include "kernels/hjg_dialect.h"
+#include "layout/hjg_packed.h"
+
+/* Scale needs doubles, which not every device has. */
+#if !defined(__OPENCL_VERSION__) || defined(cl_khr_fp64) || defined(__opencl_c_fp64)
+#define HJG_UNPACK_SCALE 1
+#endif
+
+/* Values and ends of the runs of a block. */
+#define HJG_UNPACK_SCRATCH_BYTES (HJG_PACK_BLOCK_ROWS * 12u)
+
+/* bits (at most 64) of data from bit number at on; the word behind them is read as well. */
+HJG_STEP_FN hjg_u64
+hjg_unpack_bits(HJG_GLOBAL const hjg_u8 *data, hjg_u32 at, hjg_u32 bits)
+{
+	HJG_GLOBAL const hjg_u64 *words = (HJG_GLOBAL const hjg_u64 *) data + (at >> 6);
+	const hjg_u32 shift = at & 63u;
+	const hjg_u64 mask = bits == 0 ? 0 : ~(hjg_u64) 0 >> (64u - bits);
+
+	return (words[0] >> shift | words[1] << 1 << (63u - shift)) & mask;
+}
+
+HJG_STEP_FN hjg_u64
+hjg_unpack_word(int width, HJG_GLOBAL const hjg_u8 *words, hjg_u32 i)
+{
+	return width == 4 ? ((HJG_GLOBAL const hjg_u32 *) words)[i] : ((HJG_GLOBAL const hjg_u64 *) words)[i];
+}
+
+HJG_STEP_FN void
+hjg_unpack_store(int width, HJG_GLOBAL hjg_u8 *out, hjg_u32 i, hjg_u64 value)
+{
+	if (width == 4)
+		((HJG_GLOBAL hjg_u32 *) out)[i] = (hjg_u32) value;
+	else
+		((HJG_GLOBAL hjg_u64 *) out)[i] = value;
+}
+
+/*
+ * The float, as its bits, whose 10^digits-fold is the integer.  One division in double,
+ * which is rounded in the same way everywhere, and packing has tried that it gives the value back.
+ */
+HJG_STEP_FN hjg_u64
+hjg_unpack_scaled(int width, hjg_u64 value, int digits)
+{
+#ifdef HJG_UNPACK_SCALE
+	union
+	{
+		double		d;
+		hjg_u64		u;
+	}			wide;
+	union
+	{
+		float		f;
+		hjg_u32		u;
+	}			narrow;
+	double		power = 1;
+
+	for (int i = 0; i < digits; i++)
+		power *= 10;
+	wide.d = (width == 4 ? (double) (int) (hjg_u32) value : (double) (long) value) / power;
+	if (width == 8)
+		return wide.u;
+	narrow.f = (float) wide.d;
+	return narrow.u;
+#else
+	return value;
+#endif
+}
+
+/* What DICT and Scale made of a value, undone. */
+HJG_STEP_FN hjg_u64
+hjg_unpack_mapped(int width, HJG_GLOBAL const HjgPackHeader *header, int column, hjg_u64 value)
+{
+	HJG_GLOBAL const HjgPackColumn *about = &header->columns[column];
+
+	if (about->plan.dict)
+		value = value < about->dict_count ?
+			hjg_unpack_word(width, (HJG_GLOBAL const hjg_u8 *) header + about->dict_off, (hjg_u32) value) : 0;
+	return about->plan.scale ? hjg_unpack_scaled(width, value, about->plan.scale - 1) : value;
+}
+
+/*
+ * The values of one lane of a stream, each to out[n * stride].  mapped: undo DICT and Scale as
+ * well.  width, leaf, delta and mapped are constants in the loops that matter.
+ */
+HJG_STEP_FN void
+hjg_unpack_lane(int width, int leaf, int delta, int mapped, HJG_GLOBAL const HjgPackHeader *header, int column,
+				HJG_GLOBAL const HjgPackBlock *block, HJG_GLOBAL const HjgPackStream *stream, hjg_u32 lane,
+				HJG_GLOBAL hjg_u8 *out, hjg_u32 stride)
+{
+	HJG_GLOBAL const hjg_u8 *data = (HJG_GLOBAL const hjg_u8 *) block + stream->data_off;
+	HJG_GLOBAL const hjg_u8 *sizes = (HJG_GLOBAL const hjg_u8 *) block + stream->sizes_off;
+	const hjg_u32 bits = stream->bits;
+	const hjg_u64 base = stream->base;
+	const hjg_u32 begin = lane * HJG_PACK_LANE_ROWS;
+	const hjg_u32 end = stream->nvalues - begin < HJG_PACK_LANE_ROWS ? stream->nvalues : begin + HJG_PACK_LANE_ROWS;
+	hjg_u32		at = begin * bits;
+	hjg_u64		value;
+	hjg_u64		last = 0;
+
+	if (leaf == HJG_PACK_NSV)
+		at = ((HJG_GLOBAL const hjg_u32 *) ((HJG_GLOBAL const hjg_u8 *) block + stream->starts_off))[lane] * 8u;
+	/* the first value of a lane is its mark, and was packed as nothing */
+	if (delta)
+		last = hjg_unpack_word(width, (HJG_GLOBAL const hjg_u8 *) block + stream->marks_off, lane) - base;
+	for (hjg_u32 i = begin; i < end; i++)
+	{
+		hjg_u32		n = bits;
+
+		if (leaf == HJG_PACK_NSV)
+		{
+			n = (hjg_u32) (sizes[i >> 1] >> (i & 1u) * 4u & 15u) * 8u;
+			n = n > 64u ? 64u : n;
+			at = at > bits * 8u ? bits * 8u : at;
+		}
+		value = hjg_unpack_bits(data, at, n) + base;
+		at += n;
+		if (delta)
+			value = last += value;
+		if (mapped)
+			value = hjg_unpack_mapped(width, header, column, width == 4 ? (hjg_u32) value : value);
+		hjg_unpack_store(width, out, i * stride, value);
+	}
+}
+
+/* Which run row is in: the first one that ends behind it. */
+HJG_STEP_FN hjg_u32
+hjg_unpack_find_run(HJG_GLOBAL const hjg_u32 *ends, hjg_u32 nruns, hjg_u32 row)
+{
+	hjg_u32		low = 0;
+	hjg_u32		high = nruns;
+
+	while (low < high)
+	{
+		const hjg_u32 middle = (low + high) / 2;
+
+		if (ends[middle] <= row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Rows [begin, end) of a block under RLE, from the values and ends of its runs. */
+HJG_STEP_FN void
+hjg_unpack_expand(int width, HJG_GLOBAL const hjg_u8 *values, HJG_GLOBAL const hjg_u32 *ends, hjg_u32 nruns,
+				  hjg_u32 begin, hjg_u32 end, HJG_GLOBAL hjg_u8 *out, hjg_u32 stride)
+{
+	hjg_u32		run = hjg_unpack_find_run(ends, nruns, begin);
+
+	for (hjg_u32 row = begin; row < end && run < nruns; run++)
+	{
+		const hjg_u64 value = hjg_unpack_word(width, values, run);
+		const hjg_u32 stop = ends[run] < end ? ends[run] : end;
+
+		for (; row < stop; row++)
+			hjg_unpack_store(width, out, row * stride, value);
+	}
+}
+
+#endif							/* HJG_UNPACK_H */

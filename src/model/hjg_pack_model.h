@@ -1,0 +1,69 @@
+/*
+ * hjg_pack_model.h
+ *	  What packing a column saves and what unpacking it costs, and the plan that is best.
+ *
+ * The compression planner of Fang, He and Luo (VLDB 2010) as He, Zhang and He (VLDB 2015)
+ * adapt it: every cascade that the schemes allow is priced from statistics of the
+ * column, and the cheapest one taken.  The price of a row is the time to move its packed bytes
+ * and the time to unpack it, so a plan that packs best is not taken where bytes are cheap.
+ */
+#ifndef HJG_PACK_MODEL_H
+#define HJG_PACK_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "layout/hjg_packed.h"
+
+/* What the values of a stream need, averaged over the blocks that were looked at. */
+typedef struct HjgPackShape
+{
+	double		bits;			/* NS */
+	double		bytes;			/* NSV, without the 4 bits */
+} HjgPackShape;
+
+typedef struct HjgPackStats
+{
+	int			width;			/* of the column: 4 or 8 */
+	hjg_u32		nrows;
+	double		run_rows;		/* rows of a run */
+	int			scale;			/* decimal digits + 1 by which all values become integers; 0: none */
+	hjg_u32		ndistinct;		/* HJG_PACK_MAX_DICT + 1: more than a dictionary takes */
+	HjgPackShape shapes[2][2][2][2];	/* scaled, of runs, Delta, FOR */
+	HjgPackShape lengths;		/* of runs */
+} HjgPackStats;
+
+/* Unit costs of unpacking on one worker. */
+typedef struct HjgPackCosts
+{
+	double		leaf_ns[3];		/* a value: plain, NS, NSV */
+	double		delta_ns;		/* beside that */
+	double		dict_ns;
+	double		scale_ns;
+	double		row_ns;			/* a row of a run */
+	double		check_ns;		/* checksum, a packed byte */
+} HjgPackCosts;
+
+typedef struct HjgPackPrice
+{
+	double		bytes;			/* a row */
+	double		unpack_ns;		/* a row, on one worker */
+} HjgPackPrice;
+
+extern void hjg_pack_price(const HjgPackStats *stats, const HjgPackPlan *plan, const HjgPackCosts *costs,
+						   HjgPackPrice *price);
+
+/*
+ * The plan with the least time a row, where bytes move at bytes_per_ns and nworkers unpack; the empty plan
+ * when none is better than unpacked bytes.  costs NULL: the fewest bytes.
+ */
+extern HjgPackPlan hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts *costs, double bytes_per_ns,
+								   int nworkers);
+
+/* Is anything done at all? */
+extern bool hjg_pack_plan_is_empty(const HjgPackPlan *plan);
+
+/* "RLE,[[Delta,NS],NS]", as the papers write it; returns text. */
+extern const char *hjg_pack_plan_text(const HjgPackPlan *plan, char *text, size_t room);
+
+#endif							/* HJG_PACK_MODEL_H */
