@@ -8,17 +8,18 @@
  *
  *	job			to			who, when
  *	FREE		LEASED		backend: takes the slot
- *	LEASED		SWEEPING	owner: no operation runs; it has taken back those queued
- *				ABANDONED	owner: an operation runs; or the supervisor: owner is gone
- *	ABANDONED	SWEEPING	supervisor: no operation runs, or the job's epoch is over, and
- *							no participant is left
- *	SWEEPING	ABANDONED	owner: it sees another participant after all
+ *	LEASED		SWEEPING	owner: ends the lease
+ *				ABANDONED	supervisor: owner is gone
+ *	ABANDONED	SWEEPING	supervisor: no participant is left, and no operation runs, or
+ *							the job's epoch is over
+ *	SWEEPING	ABANDONED	owner: it sees another participant, or an operation that runs
  *				FREE		who brought it to SWEEPING: slabs are back; generation + 1
  *
  * Participants are the processes that use the job and its slabs: its owner, and those
  * that attach.  Whoever attaches enters itself first and then looks whether the job is still
- * leased; whoever gives the job back ends the lease first and then looks for
- * participants.  So no slab changes hands while a process may still write to it.
+ * leased; whoever gives the job back ends the lease first, then looks for
+ * participants, and last for operations that they have left running, having taken back those
+ * queued.  So no slab changes hands while a process may still write to it.
  *
  * A job has an operation "build" and HJG_MAX_BATCHES operations "batch".  Each
  * has a word of its own that holds the job's generation too.
@@ -123,7 +124,6 @@ hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid)
 {
 	if (participant < 0 || participant >= HJG_MAX_PARTICIPANTS)
 		return;
-	__atomic_store_n(&job->participants[participant].waiting, 0, __ATOMIC_RELAXED);
 	__atomic_compare_exchange_n(&job->participants[participant].pid, &pid, 0, false,
 								__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
@@ -194,13 +194,22 @@ nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 	return true;
 }
 
+/*
+ * Of a job whose lease has ended.  Participants first: one that has left submits nothing any
+ * more, so what is seen of the operations then is final.
+ */
+static bool
+nobody_touches(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgAliveFn alive, void *arg)
+{
+	return !has_participants(job, alive, arg) && nothing_runs(arena, job, generation);
+}
+
 bool
 hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
-	if (!nothing_runs(arena, job, generation) ||
-		!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING)))
+	if (!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING)))
 		return false;
-	if (!has_participants(job, NULL, NULL))
+	if (nobody_touches(arena, job, generation, NULL, NULL))
 		return true;
 	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
 	move_word(&job->word, HJG_WORD(generation, HJG_JOB_SWEEPING), HJG_WORD(generation, HJG_JOB_ABANDONED));
@@ -266,7 +275,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 		}
 		if (HJG_WORD_STATE(word) != HJG_JOB_ABANDONED)
 			continue;
-		if (!nothing_runs(arena, job, generation) || has_participants(job, alive, arg) ||
+		if (!nobody_touches(arena, job, generation, alive, arg) ||
 			!move_word(&job->word, word, HJG_WORD(generation, HJG_JOB_SWEEPING)))
 		{
 			nleft++;

@@ -145,8 +145,8 @@ extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hj
 							 hjg_u32 nrows, hjg_u32 first_row);
 
 /*
- * Owner, after it has left: end the lease if neither the device process nor a
- * participant can touch the job any more.  The owner gives the slabs back next, then
+ * Owner, after it has left: end the lease.  True if neither the device process nor a
+ * participant can touch the job any more: the owner gives the slabs back next, then
  * frees the slot.  False otherwise; then hjg_job_abandon() it.
  */
 extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);

@@ -102,6 +102,12 @@ wait_ready(HjgJob *job, const HjgOp *op)
 					reason = HJG_REASON_DEVICE_LOST;
 				break;
 			}
+			/* its owner has gone, and with it who would run what is queued */
+			if (!hjg_job_leased(job->slot, job->generation))
+			{
+				reason = HJG_REASON_ENGINE_ERROR;
+				break;
+			}
 			if (silent(job))
 			{
 				reason = HJG_REASON_DEVICE_TIMEOUT;

@@ -27,6 +27,23 @@ never_alive(hjg_u32 pid, void *arg)
 	return false;
 }
 
+/*
+ * A participant that submits one more round just before it is gone, and a device process that
+ * claims the round at once; arg is the job.
+ */
+static bool
+leaves_a_round(hjg_u32 pid, void *arg)
+{
+	HjgJobSlot *job = arg;
+	hjg_u32		generation = HJG_WORD_GENERATION(job->word);
+
+	(void) pid;
+	hjg_op_move(&job->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
+	hjg_op_move(&job->batches[0], generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_op_move(&job->batches[0], generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	return false;
+}
+
 /* A job with one slab, its build queued. */
 static HjgJobSlot *
 queued_job(hjg_u32 *job_ix, hjg_u32 *generation)
@@ -62,6 +79,7 @@ test_life(void)
 	hjg_u32		later;
 	hjg_u32		again_ix;
 	HjgJobSlot *job;
+	int			nreturned;
 
 	arena = test_arena(16);
 	job = queued_job(&job_ix, &generation);
@@ -72,6 +90,11 @@ test_life(void)
 	test_claim(hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "it is claimed once");
 	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "and not again");
 	test_claim(!hjg_job_quiesce(&arena, job, generation), "a job with a running operation cannot be given back");
+	hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(!hjg_job_leased(job, generation) && hjg_job_abandon(&arena, job, generation) &&
+			   hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1, "but left to a sweep");
+	job = queued_job(&job_ix, &generation);
+	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
 	test_claim(hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY) &&
 			   hjg_job_quiesce(&arena, job, generation), "one whose operations have ended can");
 	hjg_slab_release_all(&arena, hjg_slab_owner(job_ix, generation));
@@ -159,6 +182,15 @@ test_shared(void)
 	hjg_job_abandon(&arena, job, generation);
 	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "a participant that is gone without leaving is not waited for");
+
+	job = queued_job(&job_ix, &generation);
+	hjg_job_join(job, 2, 2);
+	hjg_job_abandon(&arena, job, generation);
+	test_claim(hjg_job_sweep(&arena, leaves_a_round, job, &nreturned) == 1 && nreturned == 0 &&
+			   leased_bytes() == HJG_SLAB_BYTES, "but a round that it left running is");
+	hjg_op_move(&job->batches[0], generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+			   "until it has ended");
 	hjg_arena_detach(&arena);
 }
 
@@ -181,8 +213,10 @@ test_limits(void)
 	test_claim(participants == HJG_MAX_PARTICIPANTS, "as many participants as there are places can join");
 	hjg_job_leave(job, 3, 1);
 	test_claim(hjg_job_join(job, 2, 1) == 3, "a place that was left can be taken");
+	job->participants[3].waiting = 1;
 	hjg_job_leave(job, 3, 1);
 	test_claim(job->participants[3].pid == 2, "but not be left for another");
+	test_claim(job->participants[3].waiting == 1, "who still waits to be woken");
 	hjg_job_leave(job, -1, 1);
 	hjg_job_leave(job, HJG_MAX_PARTICIPANTS, 1);
 	hjg_arena_detach(&arena);
