@@ -11,6 +11,7 @@
  * left alone, for a time that doubles with every further failure.  Joins that ask
  * for it fall back meanwhile, and hjoin_gpu_devices says why.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +28,24 @@
 
 static HjgDeviceHealth own_table[HJG_MAX_DEVICES];	/* of a tool without an arena */
 static HjgDeviceHealth *table = own_table;
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;	/* runners make entries */
 
 /* The device's entry, which is made when there is none; NULL when the table is full. */
 static HjgDeviceHealth *
 entry_of(const char *device)
 {
-	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	HjgDeviceHealth *entry = NULL;
+
+	pthread_mutex_lock(&names_lock);
+	for (int i = 0; i < HJG_MAX_DEVICES && entry == NULL; i++)
 	{
 		if (table[i].name[0] == '\0')
 			snprintf(table[i].name, sizeof(table[i].name), "%s", device);
 		if (strncmp(table[i].name, device, sizeof(table[i].name)) == 0)
-			return &table[i];
+			entry = &table[i];
 	}
-	return NULL;
+	pthread_mutex_unlock(&names_lock);
+	return entry;
 }
 
 static void

@@ -137,13 +137,17 @@ serve_arena(int arena_fd, HjgServe *serve)
 	for (;;)
 	{
 		char		bytes[64];
+		ssize_t		n;
 
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			return 1;
 		/* the joins of clients are lost either way: do not wait for threads */
 		if (fds[1].revents != 0)
 			_exit(0);
-		if (fds[0].revents != 0 && read(serve->socket, bytes, sizeof(bytes)) <= 0 && errno != EINTR)
+		if (fds[0].revents == 0)
+			continue;
+		n = read(serve->socket, bytes, sizeof(bytes));
+		if (n == 0 || (n < 0 && errno != EINTR))
 			_exit(0);
 	}
 }

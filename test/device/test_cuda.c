@@ -350,6 +350,48 @@ test_health(void)
 	free(control);
 }
 
+#define NUSERS 4				/* runners that meet a device for the first time, at the same time */
+
+static pthread_barrier_t all_here;
+
+static void *
+use_device(void *arg)
+{
+	char		name[16];
+
+	snprintf(name, sizeof(name), "cuda:%d", (int) (size_t) arg);
+	pthread_barrier_wait(&all_here);
+	hjg_health_enter(name);
+	pthread_barrier_wait(&all_here);
+	hjg_health_leave(name);
+	return NULL;
+}
+
+static void
+test_health_at_once(void)
+{
+	int			nwrong = 0;
+
+	pthread_barrier_init(&all_here, NULL, NUSERS);
+	for (int round = 0; round < 500; round++)
+	{
+		HjgControl *control = calloc(1, sizeof(HjgControl));
+		pthread_t	users[NUSERS];
+
+		hjg_health_open(control);
+		for (int i = 0; i < NUSERS; i++)
+			pthread_create(&users[i], NULL, use_device, (void *) (size_t) i);
+		for (int i = 0; i < NUSERS; i++)
+			pthread_join(users[i], NULL);
+		for (int i = 0; i < HJG_MAX_DEVICES; i++)
+			nwrong += control->health[i].in_use != 0 || (control->health[i].name[0] != '\0') != (i < NUSERS);
+		hjg_health_open(NULL);
+		free(control);
+	}
+	pthread_barrier_destroy(&all_here);
+	claim(nwrong == 0, "devices that are used for the first time at the same time do not share an entry");
+}
+
 /* ---- times, on a real device ---- */
 
 /* Unique keys in slabs of an arena from slab *next on; row i has the key of number i % modulo. */
@@ -473,6 +515,7 @@ main(int argc, char **argv)
 	test_admission();
 	test_small_budget();
 	test_health();
+	test_health_at_once();
 	printf("1..%d\n", claims_passed + claims_failed);
 	return claims_failed > 0;
 }
