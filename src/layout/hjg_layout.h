@@ -88,7 +88,8 @@ typedef enum HjgMatchMode
  * (Descending: core's hash join looks at the newest row first, and people ask for it:
  * "no later row of the same key".)
  * The cursor that is returned has the same most and, unless it is finished, the same
- * skip.  An engine that returns whole rows instead wastes time and harms nobody.
+ * skip.  An engine that returns whole rows instead wastes time and harms nobody; if it cuts
+ * a row, who asks goes on without slices: the cursor means what it means to every engine.
  */
 typedef struct HjgCursor
 {

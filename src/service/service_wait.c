@@ -175,8 +175,12 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 		return job->reason = HJG_REASON_BAD_RESULT;
 	}
 
-	/* the next round asks for the same slice of the rows that are left */
-	reported.cursor.most = batch->cursor.most;
+	/*
+	 * The next round asks for the same slice of the rows that are left; but where a row was cut, as an
+	 * engine does that returns whole rows, skip counts pairs of that row, and whoever goes on must know.
+	 */
+	reported.cursor.most = reported.cursor.row < batch->nrows && reported.cursor.skip != batch->cursor.skip ?
+		0 : batch->cursor.most;
 	batch->cursor = reported.cursor;
 	result->pages = batch->pages;
 	result->npages = batch->results.n;

@@ -80,6 +80,23 @@ like($node->safe_psql('postgres', "SET hjoin_gpu.force = on; SET hjoin_gpu.embed
 ok(defined wait_until(sub { is_idle($node) }, 10), 'no job is left');
 $node->stop;
 
+# --- lost with a row cut: who goes on must find the rest of its pairs ---
+$node = start_node('cut', fault => 'die:probe:2');
+$node->safe_psql('postgres', q{
+	CREATE TABLE many AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 70000) g;
+	CREATE TABLE few AS SELECT g AS id, g % 10 AS k FROM generate_series(1, 300) g;
+	ANALYZE many, few;
+});
+wait_device($node);
+{
+	my $semijoin = 'SELECT count(*), sum(id) FROM few WHERE EXISTS '
+	  . '(SELECT FROM many WHERE many.k = few.k AND many.id < few.id - 250)';
+	my $core = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $semijoin");
+	is(($node->psql('postgres', "$settings $semijoin"))[1], $core, 'lost between two rounds of candidates: core\'s rows');
+	is(stat_value($node, 'device_deaths'), 1, 'the device process was lost');
+}
+$node->stop;
+
 # --- memory ---
 $node = start_with('budget', "hjoin_gpu.device_memory = '2MB'\n");
 wait_device($node);
