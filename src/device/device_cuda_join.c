@@ -219,16 +219,24 @@ compare_segments(const void *a, const void *b)
 	return (x->nrows > y->nrows) - (x->nrows < y->nrows);
 }
 
-/* Segments are in ascending order of row number. */
+/* Segments are in ascending order of row number; they come from the arena, and may say anything. */
 static HjgStatus
 build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
 {
 	hjg_u64		nrows = 0;
+	hjg_u64		next_row = 0;
 	HjgStatus	status;
 
 	for (int i = 0; i < nsegments; i++)
+	{
+		if (segments[i].nrows == 0)
+			continue;
+		if (segments[i].first_row < next_row)
+			return HJG_ERR_INPUT;
+		next_row = (hjg_u64) segments[i].first_row + segments[i].nrows;
 		nrows += segments[i].nrows;
-	if (nrows > HJG_MAX_BUILD_ROWS)
+	}
+	if (nrows > HJG_MAX_BUILD_ROWS || next_row > HJG_NO_ROW)
 		return HJG_ERR_INPUT;
 	status = admit(join, nrows);
 	if (status != HJG_OK)
@@ -323,7 +331,11 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	HjgStatus	status = HJG_OK;
 
 	for (int i = 0; i < nsegments; i++)
+	{
+		if (segments[i].nrows > 0 && segments[i].first_row != nrows)
+			return HJG_ERR_INPUT;
 		nrows += segments[i].nrows;
+	}
 	if (nrows > HJG_MAX_PROBE_ROWS || (at->row < nrows && (result->npages < 1 || result->page_pairs < 1)))
 		return HJG_ERR_INPUT;
 	result->npairs = 0;

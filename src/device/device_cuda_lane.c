@@ -184,8 +184,14 @@ hjg_cuda_occupancy(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_thre
 	status = hjg_cuda_check(lane, hjg_cuda_kernel_load(lane->device, kernel, shared_bytes), kernel->name);
 	if (status != HJG_OK)
 		return status;
-	return hjg_cuda_check(lane, hjg_cuda.occupancy(blocks, kernel->functions[lane->device->number],
-												   (int) block_threads, shared_bytes), kernel->name);
+	status = hjg_cuda_check(lane, hjg_cuda.occupancy(blocks, kernel->functions[lane->device->number],
+													 (int) block_threads, shared_bytes), kernel->name);
+	if (status == HJG_OK && *blocks < 1)
+	{
+		snprintf(lane->error, sizeof(lane->error), "%s: no block of %u threads fits the device", kernel->name, block_threads);
+		return HJG_ERR_DEVICE;
+	}
+	return status;
 }
 
 HjgStatus
@@ -271,28 +277,31 @@ add_marks(HjgCudaLane *lane)
 	return HJG_OK;
 }
 
+/* Without this answer nobody knows when the device leaves the job's memory alone: no error is harmless. */
+static void
+must(HjgCudaLane *lane, HjgCudaResult result, const char *what)
+{
+	if (hjg_cuda_check(lane, result, what) != HJG_OK)
+		hjg_health_fatal(lane->device->name, lane->error);
+}
+
 HjgStatus
 hjg_cuda_wait(HjgCudaLane *lane)
 {
 	const hjg_u64 started = hjg_arena_now_ns();
 	bool		cancelled = false;
 	HjgCudaResult result;
+	HjgStatus	marked = lane->nmarks > 0 ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : HJG_OK;
 	HjgStatus	status;
 
-	if (lane->nmarks > 0)
-	{
-		status = hjg_cuda_mark(lane, HJG_CUDA_IDLE);
-		if (status != HJG_OK)
-			return status;
-	}
 	if (lane->busy)
-		TRY(lane, event_record(lane->done, lane->stream));
+		must(lane, hjg_cuda.event_record(lane->done, lane->stream), "event_record");
 	while (lane->busy && (result = hjg_cuda.event_query(lane->done)) != HJG_CUDA_SUCCESS)
 	{
 		const hjg_u64 waited = hjg_arena_now_ns() - started;
 
 		if (result != HJG_CUDA_ERROR_NOT_READY)
-			return hjg_cuda_check(lane, result, "work on the device");
+			must(lane, result, "work on the device");
 		if (waited > (hjg_u64) GIVE_UP_MS * 1000000)
 			hjg_health_fatal(lane->device->name, "work on the device does not end");
 		if (waited < (hjg_u64) STALL_MS * 1000000 && lane->env != NULL && lane->env->poll != NULL)
@@ -303,6 +312,8 @@ hjg_cuda_wait(HjgCudaLane *lane)
 	lane->busy = false;
 	release_parked(lane);
 	status = add_marks(lane);
+	if (marked != HJG_OK)
+		status = marked;
 	if (status == HJG_OK && !cancelled && lane->env != NULL && lane->env->poll != NULL)
 		cancelled = lane->env->poll(lane->env->arg);
 	return status == HJG_OK && cancelled ? HJG_ERR_CANCELLED : status;

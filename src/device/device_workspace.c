@@ -188,7 +188,8 @@ hjg_workspace_trim(unsigned idle_ms)
 		CachedBlock block = {0};
 
 		pthread_mutex_lock(&lock);
-		if (ncached > 0 && now - cached[0].freed_ns >= (hjg_u64) idle_ms * 1000000)
+		/* a block may have been freed since now was read */
+		if (ncached > 0 && cached[0].freed_ns + (hjg_u64) idle_ms * 1000000 <= now)
 		{
 			block = cached[0];
 			cached_bytes -= block.bytes;

@@ -296,7 +296,7 @@ extern void hjg_cuda_free(HjgCudaLane *lane, HjgCudaPtr ptr);
 extern HjgStatus hjg_cuda_launch(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned blocks, unsigned block_threads,
 								 unsigned shared_bytes, void **params);
 
-/* Blocks of the kernel that one multiprocessor runs at a time. */
+/* Blocks of the kernel that one multiprocessor runs at a time; HJG_ERR_DEVICE where none fits. */
 extern HjgStatus hjg_cuda_occupancy(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
 									unsigned shared_bytes, int *blocks);
 
@@ -311,7 +311,8 @@ extern HjgStatus hjg_cuda_mark(HjgCudaLane *lane, HjgCudaPhase phase);
 extern HjgStatus hjg_cuda_follow(HjgCudaLane *lane, HjgCudaLane *other);
 /*
  * Wait for all that was queued, polling env; HJG_ERR_CANCELLED when that says so, but
- * not before the queue has drained: nothing writes to memory of the job after it.
+ * not before the queue has drained: nothing writes to memory of the job after it, whatever
+ * it returns.
  */
 extern HjgStatus hjg_cuda_wait(HjgCudaLane *lane);
 

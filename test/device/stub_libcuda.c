@@ -4,7 +4,8 @@
  *
  * Kernels run at once and on the calling thread, by the same step functions as on
  * a device (kernels/hjg_csr_steps.h) or by plain loops with the same result.  Copies happen at
- * once too, so the order of streams is not tested here; the GPU host does that.
+ * once too, so the order of streams is not tested here; the GPU host does that.  But what was queued
+ * counts as in flight until an event behind it has been found complete.
  *
  * Environment, read at cuInit:
  *		HJG_STUB_ABSENT=PATH	there is no device until the file exists
@@ -42,10 +43,20 @@ typedef struct HjgStub
 	size_t		used_bytes;
 	long		live_objects;	/* streams, events, blocks of device and of pinned memory */
 	long		live_regions;
+	long		in_flight;		/* queued, and not known to have ended */
 	int			broken;			/* code of an error that stays */
 } HjgStub;
 
 HjgStub		hjg_stub;
+
+/* A stream or an event. */
+typedef struct Object
+{
+	struct timespec time;		/* of an event's record, ... */
+	struct Object *stream;		/* ... and where */
+	long		nqueued;		/* operations of the stream, or before the event */
+	long		nended;			/* of the stream's, known to have ended */
+} Object;
 
 static int	the_module;
 static const char *absent_path;
@@ -83,6 +94,23 @@ enter(void)
 		if (entered != HJG_CUDA_SUCCESS) \
 			return entered; \
 	} while (0)
+
+/* The same for what goes to a stream. */
+#define QUEUE(stream) \
+	do { \
+		ENTER(); \
+		((Object *) (stream))->nqueued++; \
+		__atomic_fetch_add(&hjg_stub.in_flight, 1, __ATOMIC_SEQ_CST); \
+	} while (0)
+
+static void
+end_until(Object *stream, long n)
+{
+	if (n <= stream->nended)
+		return;
+	__atomic_fetch_sub(&hjg_stub.in_flight, n - stream->nended, __ATOMIC_SEQ_CST);
+	stream->nended = n;
+}
 
 static long
 number_of(const char *name)
@@ -325,7 +353,7 @@ cuMemHostUnregister(void *ptr)
 int
 cuMemcpyHtoDAsync_v2(HjgCudaPtr to, const void *from, size_t bytes, void *stream)
 {
-	ENTER();
+	QUEUE(stream);
 	memcpy((void *) (size_t) to, from, bytes);
 	return HJG_CUDA_SUCCESS;
 }
@@ -333,7 +361,7 @@ cuMemcpyHtoDAsync_v2(HjgCudaPtr to, const void *from, size_t bytes, void *stream
 int
 cuMemcpyDtoHAsync_v2(void *to, HjgCudaPtr from, size_t bytes, void *stream)
 {
-	ENTER();
+	QUEUE(stream);
 	memcpy(to, (void *) (size_t) from, bytes);
 	return HJG_CUDA_SUCCESS;
 }
@@ -341,7 +369,7 @@ cuMemcpyDtoHAsync_v2(void *to, HjgCudaPtr from, size_t bytes, void *stream)
 int
 cuMemcpyDtoDAsync_v2(HjgCudaPtr to, HjgCudaPtr from, size_t bytes, void *stream)
 {
-	ENTER();
+	QUEUE(stream);
 	memmove((void *) (size_t) to, (void *) (size_t) from, bytes);
 	return HJG_CUDA_SUCCESS;
 }
@@ -349,7 +377,7 @@ cuMemcpyDtoDAsync_v2(HjgCudaPtr to, HjgCudaPtr from, size_t bytes, void *stream)
 int
 cuMemsetD8Async(HjgCudaPtr ptr, unsigned char value, size_t n, void *stream)
 {
-	ENTER();
+	QUEUE(stream);
 	memset((void *) (size_t) ptr, value, n);
 	return HJG_CUDA_SUCCESS;
 }
@@ -357,7 +385,7 @@ cuMemsetD8Async(HjgCudaPtr ptr, unsigned char value, size_t n, void *stream)
 int
 cuMemsetD32Async(HjgCudaPtr ptr, unsigned value, size_t n, void *stream)
 {
-	ENTER();
+	QUEUE(stream);
 	for (size_t i = 0; i < n; i++)
 		((unsigned *) (size_t) ptr)[i] = value;
 	return HJG_CUDA_SUCCESS;
@@ -365,15 +393,10 @@ cuMemsetD32Async(HjgCudaPtr ptr, unsigned value, size_t n, void *stream)
 
 /* ---- streams and events ---- */
 
-typedef struct Event
-{
-	struct timespec time;
-} Event;
-
 static int
 make_object(void **object)
 {
-	*object = calloc(1, sizeof(Event));
+	*object = calloc(1, sizeof(Object));
 	if (*object == NULL)
 		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
 	__atomic_fetch_add(&hjg_stub.live_objects, 1, __ATOMIC_SEQ_CST);
@@ -399,6 +422,7 @@ int
 cuStreamDestroy_v2(void *stream)
 {
 	ENTER();
+	end_until(stream, ((Object *) stream)->nqueued);
 	return drop_object(stream);
 }
 
@@ -426,25 +450,32 @@ cuEventDestroy_v2(void *event)
 int
 cuEventRecord(void *event, void *stream)
 {
+	Object	   *object = event;
+
 	ENTER();
-	clock_gettime(CLOCK_MONOTONIC, &((Event *) event)->time);
+	clock_gettime(CLOCK_MONOTONIC, &object->time);
+	object->stream = stream;
+	object->nqueued = object->stream->nqueued;
 	return HJG_CUDA_SUCCESS;
 }
 
 int
 cuEventQuery(void *event)
 {
+	const Object *object = event;
+
 	ENTER();
 	if (hjg_stub.stall_at > 0 && __atomic_load_n(&hjg_stub.calls, __ATOMIC_SEQ_CST) >= hjg_stub.stall_at)
 		return HJG_CUDA_ERROR_NOT_READY;
+	end_until(object->stream, object->nqueued);
 	return HJG_CUDA_SUCCESS;
 }
 
 int
 cuEventElapsedTime(float *ms, void *from, void *to)
 {
-	const Event *a = from;
-	const Event *b = to;
+	const Object *a = from;
+	const Object *b = to;
 
 	ENTER();
 	*ms = (float) ((double) (b->time.tv_sec - a->time.tv_sec) * 1e3 +
@@ -714,7 +745,7 @@ cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned b
 	const Function *f = function;
 	Launch		launch = {.nblocks = gx, .params = params, .width = f->width};
 
-	ENTER();
+	QUEUE(stream);
 	if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1)
 		return CODE_INVALID_VALUE;
 	f->run(&launch);

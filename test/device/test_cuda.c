@@ -27,6 +27,7 @@ typedef struct HjgStub
 	size_t		used_bytes;
 	long		live_objects;
 	long		live_regions;
+	long		in_flight;
 	int			broken;
 } HjgStub;
 
@@ -58,6 +59,8 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 	void	   *join;
 
 	outcome.status = driver->build(0, env, &spec, c->build.segments, c->build.nsegments, &join);
+	if (stub != NULL && stub->in_flight != 0)
+		outcome.wrong = "building leaves work in flight";
 	if (outcome.status != HJG_OK)
 		return outcome;
 	pages_create(&pages, npages, page_pairs);
@@ -66,6 +69,8 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 		HjgCursor	from = cursor;
 
 		outcome.status = driver->probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result);
+		if (stub != NULL && stub->in_flight != 0)
+			outcome.wrong = "probing leaves work in flight";
 		if (outcome.status != HJG_OK)
 		{
 			if (cursor.row != from.row || cursor.skip != from.skip)
@@ -234,6 +239,61 @@ test_faults_everywhere(void)
 				  key_shape_names[shapes[shape]]);
 		}
 	hjg_cuda_tuning = normal;
+}
+
+/* ---- what the arena may say ---- */
+
+static HjgStatus
+build_of(const HjgSegment *segments, int nsegments, void **join)
+{
+	const HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL};
+	static Memory memory;
+
+	memory_init(&memory, NULL);
+	return driver->build(0, &memory.env, &spec, segments, nsegments, join);
+}
+
+static void
+test_segments(void)
+{
+	static const hjg_u32 keys[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	const HjgSegment whole = {.keys = keys, .nrows = 8};
+	const HjgSegment overlap[] = {{.keys = keys, .nrows = 4}, {.keys = keys + 4, .nrows = 4, .first_row = 3}};
+	const HjgSegment beyond = {.keys = keys, .nrows = 8, .first_row = HJG_NO_ROW - 7};
+	const HjgSegment gap[] = {{.keys = keys, .nrows = 4}, {.keys = keys + 4, .nrows = 4, .first_row = 5}};
+	HjgCursor	cursor = {0, 0, 0};
+	Pages		pages;
+	void	   *join;
+
+	claim(build_of(overlap, 2, &join) == HJG_ERR_INPUT, "build rows of one number are refused");
+	claim(build_of(&beyond, 1, &join) == HJG_ERR_INPUT, "a build row may not have the number that means none");
+	if (!claim(build_of(&whole, 1, &join) == HJG_OK, "build rows 0 to 7 are taken"))
+		return;
+	pages_create(&pages, 1, 64);
+	claim(driver->probe(join, gap, 2, &cursor, &pages.result) == HJG_ERR_INPUT, "a gap between probe rows is refused");
+	claim(driver->probe(join, gap + 1, 1, &cursor, &pages.result) == HJG_ERR_INPUT, "probe rows begin with row 0");
+	pages_destroy(&pages);
+	driver->free(join);
+}
+
+/* ---- launches ---- */
+
+HJG_CUDA_KERNEL(hjg_k_cut_window, "cuda_csr");
+
+static void
+test_occupancy(void)
+{
+	HjgCudaGrant grant = {0};
+	HjgCudaLane lane;
+	int			blocks = -1;
+
+	if (!claim(hjg_cuda_lane_open(&lane, hjg_cuda_made(0), NULL, &grant) == HJG_OK, "a lane of its own"))
+		return;
+	claim(hjg_cuda_occupancy(&lane, &hjg_k_cut_window, 256, 0, &blocks) == HJG_OK && blocks > 0,
+		  "a multiprocessor has room for blocks of 256 threads");
+	claim(hjg_cuda_occupancy(&lane, &hjg_k_cut_window, 4096, 0, &blocks) == HJG_ERR_DEVICE,
+		  "no room for a block is an error, and not a grid of none");
+	hjg_cuda_lane_close(&lane);
 }
 
 /* ---- memory ---- */
@@ -511,6 +571,8 @@ main(int argc, char **argv)
 	if (stub != NULL)
 		test_faults_everywhere();
 	test_results();
+	test_segments();
+	test_occupancy();
 	test_nothing_leaks();
 	test_admission();
 	test_small_budget();
