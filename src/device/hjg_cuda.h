@@ -408,6 +408,9 @@ extern const HjgCudaStrategy hjg_cuda_radix1;	/* device_cuda_parts.c */
 extern const HjgCudaStrategy hjg_cuda_radix2;
 extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
 extern const HjgCudaStrategy hjg_cuda_direct;
+extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature: hjg_cuda_paper.h */
+extern const HjgCudaStrategy hjg_cuda_nop_open;
+extern const HjgCudaStrategy hjg_cuda_smj;
 
 /* ---- device_cuda_bench.c ---- */
 

@@ -1,11 +1,13 @@
 /*
  * test_resident.c
  *	  The resident joins: which one is chosen, and that each gives the reference's pairs.
+ *	  test_resident [--short] [--only TEXT] [seed]: strategies whose names begin with TEXT.
  *
  * The joins run where there is a real device; the choice is tested anywhere.
  */
 #include <dlfcn.h>
 #include <string.h>
+#include <time.h>
 
 #include "device/hjg_cuda.h"
 #include "hjg_test_engine.h"
@@ -13,6 +15,7 @@
 
 #define CANARY 0xC5
 #define MARGIN_PAIRS 64
+#define MOST_STRATEGIES 64
 
 static const char *const mode_names[] = {"all", "left", "semi", "anti"};
 static const int widths[] = {4, 8, 16};
@@ -248,38 +251,72 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 	return wrong;
 }
 
+/* Names of the strategies that are run begin so. */
+static const char *only = "";
+
+static bool
+is_run(const HjgCudaStrategy *strategy)
+{
+	return strncmp(strategy->name, only, strlen(only)) == 0;
+}
+
+/* What one strategy made of the runs with one kind of keys. */
+typedef struct Tally
+{
+	const char *wrong;
+	int			declined;
+	int			nruns;
+} Tally;
+
+/* All strategies on one case. */
+static void
+join_all(HjgCudaLane *lane, const Case *c, bool with_rows, Tally *tallies)
+{
+	for (int s = 0; hjg_cuda_strategies[s] != NULL; s++)
+	{
+		Tally	   *tally = &tallies[s];
+
+		if (tally->wrong != NULL || !is_run(hjg_cuda_strategies[s]))
+			continue;
+		tally->nruns++;
+		tally->wrong = join_case(lane, hjg_cuda_strategies[s], c, with_rows, &tally->declined);
+		if (tally->wrong != NULL)
+			printf("# %s, %s: mode %s, %u x %u rows\n", hjg_cuda_strategies[s]->name, tally->wrong, mode_names[c->mode],
+				   c->build.nrows, c->probe.nrows);
+	}
+}
+
 static void
 test_joins(HjgCudaLane *lane)
 {
-	static const hjg_u32 sizes[][2] = {{1, 1}, {1, 1000}, {1000, 1}, {255, 257}, {5000, 20000}, {30000, 20000}};
-	const int	nsizes = short_run ? 5 : 6;
+	static const hjg_u32 sizes[][2] = {{1000, 0}, {1, 1}, {1, 1000}, {1000, 1}, {255, 257}, {5000, 20000}, {30000, 20000}};
+	const int	nsizes = short_run ? 6 : 7;
 
-	for (int s = 0; hjg_cuda_strategies[s] != NULL; s++)
-		for (int w = 0; w < 3; w++)
-			for (int shape = 0; shape < KEYS_NSHAPES; shape++)
-			{
-				const char *wrong = NULL;
-				int			declined = 0;
-				int			nruns = 0;
+	for (int w = 0; w < 3; w++)
+		for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+		{
+			Tally		tallies[MOST_STRATEGIES] = {0};
 
-				for (int i = 0; i < nsizes && wrong == NULL; i++)
-					for (int mode = 0; mode <= HJG_MATCH_ANTI && wrong == NULL; mode++)
-					{
-						/* products of hot keys grow with the square */
-						const hjg_u32 shrink = shape == KEYS_ONE_HOT_BOTH && sizes[i][0] > 1000 ? 20 : 1;
-						Case		c;
+			if (short_run && shape != KEYS_UNIFORM && shape != KEYS_ONE_HOT_BOTH && shape != KEYS_COLLIDING_HOT)
+				continue;
+			for (int i = 0; i < nsizes; i++)
+				for (int mode = 0; mode <= HJG_MATCH_ANTI; mode++)
+				{
+					/* products of hot keys grow with the square */
+					const hjg_u32 shrink = shape == KEYS_ONE_HOT_BOTH && sizes[i][0] > 1000 ? 20 : 1;
+					Case		c;
 
-						case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
-									sizes[i][0] / shrink, sizes[i][1] / shrink);
-						wrong = join_case(lane, hjg_cuda_strategies[s], &c, (i + mode) % 2 == 0, &declined);
-						nruns++;
-						if (wrong != NULL)
-							printf("# %s: mode %s, %u x %u rows\n", wrong, mode_names[mode], sizes[i][0], sizes[i][1]);
-						case_destroy(&c);
-					}
-				claim(wrong == NULL, "%s, %d-byte keys, %s: %d runs equal the reference, %d declined",
-					  hjg_cuda_strategies[s]->name, widths[w], key_shape_names[shape], nruns - declined, declined);
-			}
+					case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
+								sizes[i][0] / shrink, sizes[i][1] / shrink);
+					join_all(lane, &c, (i + mode) % 2 == 0, tallies);
+					case_destroy(&c);
+				}
+			for (int s = 0; hjg_cuda_strategies[s] != NULL; s++)
+				if (is_run(hjg_cuda_strategies[s]))
+					claim(tallies[s].wrong == NULL, "%s, %d-byte keys, %s: %d runs equal the reference, %d declined",
+						  hjg_cuda_strategies[s]->name, widths[w], key_shape_names[shape],
+						  tallies[s].nruns - tallies[s].declined, tallies[s].declined);
+		}
 }
 
 int
@@ -292,7 +329,15 @@ main(int argc, char **argv)
 	char		reason[128];
 	void	   *library;
 
-	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	test_seed = (hjg_u64) time(NULL);
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--short") == 0)
+			short_run = true;
+		else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+			only = argv[++i];
+		else
+			test_seed = strtoull(argv[i], NULL, 0);
+	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_choice();
 	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
 	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -1,0 +1,209 @@
+/*
+ * device_cuda_smj.c
+ *	  Sort-merge join (cuda_sort.cu, cuda_merge_join.cu): "smj".
+ *
+ * The build side is sorted once, each probe side when it comes.  The pairs of each probe row are counted, summed
+ * up and written where they belong, so the output needs no atomics and its size is known before a pair is written.
+ */
+#include <stdlib.h>
+
+#include "device/hjg_cuda_paper.h"
+
+#define IMAGE "cuda_merge_join"
+#define THREADS 256
+
+#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
+#define BY_WIDTH(stem) {KERNEL(stem "_4"), KERNEL(stem "_8"), KERNEL(stem "_16")}
+
+static HjgCudaKernel find_meetings[HJG_CUDA_WIDTHS] = BY_WIDTH("hjg_k_find_meetings");
+static HjgCudaKernel count_below[HJG_CUDA_WIDTHS] = BY_WIDTH("hjg_k_count_below");
+static HjgCudaKernel count_matches[HJG_CUDA_WIDTHS] = BY_WIDTH("hjg_k_count_matches");
+static HjgCudaKernel write_matches[HJG_CUDA_WIDTHS][HJG_CUDA_KINDS] = {
+	{KERNEL("hjg_k_write_matches_4_checksum"), KERNEL("hjg_k_write_matches_4_pairs")},
+	{KERNEL("hjg_k_write_matches_8_checksum"), KERNEL("hjg_k_write_matches_8_pairs")},
+	{KERNEL("hjg_k_write_matches_16_checksum"), KERNEL("hjg_k_write_matches_16_pairs")},
+};
+
+typedef struct Table
+{
+	int			key_width;
+	HjgMatchMode mode;
+	HjgCudaRows build;			/* sorted */
+} Table;
+
+/* What a probe has besides its sorted rows. */
+typedef struct Walk
+{
+	HjgCudaPtr	paths;
+	HjgCudaPtr	below;
+	HjgCudaPtr	offsets;
+	HjgCudaPtr	sums;
+} Walk;
+
+static hjg_u64
+ntiles_of(const HjgCudaShape *shape)
+{
+	return (shape->build_rows + shape->probe_rows) / hjg_cuda_merge_tile(shape->key_width) + 1;
+}
+
+static size_t
+walk_bytes(const HjgCudaShape *shape)
+{
+	return hjg_cuda_block_bytes((ntiles_of(shape) + 1) * sizeof(hjg_u32)) +
+		hjg_cuda_block_bytes(shape->probe_rows * sizeof(hjg_u32)) +
+		hjg_cuda_block_bytes((shape->probe_rows + 1) * sizeof(hjg_u64)) +
+		hjg_cuda_block_bytes(hjg_cuda_scan_entries(shape->probe_rows + 1) * sizeof(hjg_u64));
+}
+
+static bool
+smj_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return hjg_cuda_paper_suits(shape);
+}
+
+static size_t
+smj_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	const size_t build = hjg_cuda_rows_bytes(shape->key_width, shape->build_rows);
+	const size_t building = hjg_cuda_merge_sort_bytes(shape->key_width, shape->build_rows);
+	const size_t probing = build + hjg_cuda_merge_sort_bytes(shape->key_width, shape->probe_rows) + walk_bytes(shape);
+
+	return building > probing ? building : probing;
+}
+
+/* Two walks over both sides; per probe row 4 bytes written and read, 8 written, scanned and read. */
+static hjg_u64
+smj_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	const hjg_u64 row_bytes = (hjg_u64) shape->key_width + sizeof(hjg_u32);
+
+	return hjg_cuda_merge_sort_moved(shape->key_width, shape->build_rows) +
+		hjg_cuda_merge_sort_moved(shape->key_width, shape->probe_rows) +
+		2 * (shape->build_rows + shape->probe_rows) * row_bytes +
+		shape->probe_rows * (3 * sizeof(hjg_u32) + 4 * sizeof(hjg_u64) + 2 * row_bytes);
+}
+
+static void
+smj_free(HjgCudaLane *lane, void *join)
+{
+	Table	   *table = join;
+
+	hjg_cuda_rows_free(lane, &table->build);
+	free(table);
+}
+
+static HjgStatus
+smj_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	Table	   *table = calloc(1, sizeof(Table));
+	HjgStatus	status;
+
+	if (table == NULL)
+		return HJG_ERR_MEMORY;
+	table->key_width = shape->key_width;
+	table->mode = shape->mode;
+	status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	if (status == HJG_OK)
+		status = hjg_cuda_merge_sort(lane, shape->key_width, build, &table->build);
+	if (status != HJG_OK)
+	{
+		smj_free(lane, table);
+		return status;
+	}
+	*result = table;
+	return HJG_OK;
+}
+
+/* One walk over both sides. */
+static HjgStatus
+walk_sides(HjgCudaLane *lane, HjgCudaKernel *kernel, int key_width, HjgKMergeJoin *args)
+{
+	const hjg_u64 all = (hjg_u64) args->build_rows + args->probe_rows;
+	const hjg_u64 tile = hjg_cuda_merge_tile(key_width);
+	const hjg_u64 ntiles = (all + tile - 1) / tile;
+	HjgStatus	status;
+
+	status = hjg_cuda_launch(lane, &find_meetings[hjg_cuda_width_ix(key_width)],
+							 (unsigned) (ntiles / THREADS + 1), THREADS, 0, (void *[]) {args});
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, kernel, (unsigned) ntiles, THREADS, 0, (void *[]) {args});
+	return status;
+}
+
+static HjgStatus
+alloc_walk(HjgCudaLane *lane, const Table *table, hjg_u64 nprobe, Walk *walk)
+{
+	const HjgCudaShape shape = {.key_width = table->key_width, .build_rows = table->build.nrows, .probe_rows = nprobe};
+	HjgStatus	status = hjg_cuda_alloc(lane, (ntiles_of(&shape) + 1) * sizeof(hjg_u32), &walk->paths);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, nprobe * sizeof(hjg_u32), &walk->below);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, (nprobe + 1) * sizeof(hjg_u64), &walk->offsets);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(nprobe + 1) * sizeof(hjg_u64), &walk->sums);
+	return status;
+}
+
+static HjgStatus
+join_sorted(HjgCudaLane *lane, const Table *table, const HjgCudaRows *probe, const HjgCudaOutput *output)
+{
+	const int	w = hjg_cuda_width_ix(table->key_width);
+	Walk		walk = {0};
+	HjgStatus	status = alloc_walk(lane, table, probe->nrows, &walk);
+	HjgKMergeJoin args = {
+		.build = hjg_cuda_kernel_rows(&table->build), .probe = hjg_cuda_kernel_rows(probe), .paths = walk.paths,
+		.below = walk.below, .offsets = walk.offsets, .output = hjg_cuda_kernel_output(output),
+		.build_rows = (hjg_u32) table->build.nrows, .probe_rows = (hjg_u32) probe->nrows, .mode = table->mode
+	};
+
+	if (status == HJG_OK)
+		status = walk_sides(lane, &count_below[w], table->key_width, &args);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(lane, walk.offsets + probe->nrows * sizeof(hjg_u64), sizeof(hjg_u64));
+	args.behind = true;
+	if (status == HJG_OK)
+		status = walk_sides(lane, &count_matches[w], table->key_width, &args);
+	if (status == HJG_OK)
+		status = hjg_cuda_scan(lane, walk.offsets, probe->nrows + 1, walk.sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_launch_filling(lane, &write_matches[w][hjg_cuda_kind(output)], THREADS, 0,
+										 (probe->nrows + THREADS - 1) / THREADS, &args);
+	hjg_cuda_free(lane, walk.paths);
+	hjg_cuda_free(lane, walk.below);
+	hjg_cuda_free(lane, walk.offsets);
+	hjg_cuda_free(lane, walk.sums);
+	return status;
+}
+
+static HjgStatus
+smj_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	const Table *table = join;
+	HjgCudaRows sorted = {0};
+	HjgStatus	status;
+
+	if (write_matches[0][hjg_cuda_kind(output)].name == NULL)
+		return HJG_ERR_INPUT;
+	if (probe->nrows == 0)
+		return HJG_OK;
+	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
+	if (status == HJG_OK)
+		status = hjg_cuda_merge_sort(lane, table->key_width, probe, &sorted);
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	if (status == HJG_OK)
+		status = join_sorted(lane, table, &sorted, output);
+	hjg_cuda_rows_free(lane, &sorted);
+	return status;
+}
+
+const HjgCudaStrategy hjg_cuda_smj = {
+	.name = "smj",
+	.suits = smj_suits,
+	.bytes = smj_bytes,
+	.moved = smj_moved,
+	.build = smj_build,
+	.probe = smj_probe,
+	.free = smj_free,
+};
