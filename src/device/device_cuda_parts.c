@@ -24,6 +24,7 @@
 #define ALIGNED_THREADS 1024
 #define STATIC_SHARED 1024		/* more than any of the kernels has */
 #define STAGE_BYTES 256			/* of a warp of the join */
+#define MOST_TABLE_ROWS 65520	/* its positions have 16 bits, less one for "none" */
 #define PLAIN_BITS 8			/* more partitions in one pass would tear sectors */
 #define ALIGNED_LEAST_BITS 10
 #define ALIGNED_MOST_BITS 12
@@ -133,6 +134,8 @@ plan_packed(const HjgCudaDevice *device, Plan *plan)
 	plan->packed = true;
 	plan->join_threads = 1024;
 	plan->build_limit = device->shared_bytes <= fixed ? 0 : (hjg_u32) ((device->shared_bytes - fixed) / 5 / 16 * 16);
+	if (plan->build_limit > MOST_TABLE_ROWS)
+		plan->build_limit = MOST_TABLE_ROWS;
 	plan->join_shared = (unsigned) (fixed - STATIC_SHARED + plan->build_limit * 5);
 }
 

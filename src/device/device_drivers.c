@@ -186,6 +186,7 @@ static pthread_t watcher;
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t watch_wake = PTHREAD_COND_INITIALIZER;
 static bool watch_stop;
+static bool watching;
 
 static void *
 watch_main(void *arg)
@@ -222,15 +223,19 @@ bool
 hjg_drivers_watch(HjgDeviceInfo *devices)
 {
 	watch_stop = false;
-	return pthread_create(&watcher, NULL, watch_main, devices) == 0;
+	watching = pthread_create(&watcher, NULL, watch_main, devices) == 0;
+	return watching;
 }
 
 void
 hjg_drivers_unwatch(void)
 {
+	if (!watching)
+		return;
 	pthread_mutex_lock(&watch_lock);
 	watch_stop = true;
 	pthread_cond_signal(&watch_wake);
 	pthread_mutex_unlock(&watch_lock);
 	pthread_join(watcher, NULL);
+	watching = false;
 }

@@ -12,6 +12,9 @@
  * Unit costs of the steps are measured once a process, device and key width, by the
  * first join that is large enough to care; joins that come meanwhile, and
  * small ones, divide every step in halves.
+ *
+ * Failures are remembered as the cuda driver's are (device_health.c): a device whose driver
+ * fails, crashes or does not come back again and again is left alone for a while.
  */
 #define _GNU_SOURCE
 
@@ -44,6 +47,12 @@ probe_limit_ms(void)
 	return limit_ms > 0 ? limit_ms : PROBE_LIMIT_MS;
 }
 
+static void
+name_of(int number, char *name, size_t room)
+{
+	snprintf(name, room, "opencl:%d", number);
+}
+
 /* Drivers are not installed while a server runs: one look is enough. */
 static int
 opencl_list(HjgDeviceInfo *devices, int room)
@@ -53,7 +62,10 @@ opencl_list(HjgDeviceInfo *devices, int room)
 	for (int i = 0; i < nreports && i < room; i++)
 	{
 		devices[i] = reports[i].info;
-		snprintf(devices[i].name, sizeof(devices[i].name), "opencl:%d", i);
+		name_of(i, devices[i].name, sizeof(devices[i].name));
+		if (devices[i].state == HJG_DEVICE_READY &&
+			hjg_health_resting(devices[i].name, devices[i].reason, sizeof(devices[i].reason)))
+			devices[i].state = HJG_DEVICE_FAILED;
 	}
 	return nreports < room ? nreports : room;
 }
@@ -190,29 +202,34 @@ costs_of(int number, const HjgEnv *env, const HjgCoupledConfig *config, const Hj
 
 typedef struct ClJoin
 {
+	char		name[32];		/* of the device */
 	HjgCoupled *join;
 	HjgRunner  *runner;
 	HjgCoupledStrategy strategy;
 } ClJoin;
 
-static HjgStatus
-opencl_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
-			 void **result)
+/* Also of a join that was begun only. */
+static void
+free_join(ClJoin *join)
 {
-	ClJoin	   *join = calloc(1, sizeof(ClJoin));
+	hjg_coupled_free(join->join);
+	hjg_opencl_end(join->runner);
+	free(join);
+}
+
+static HjgStatus
+build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments)
+{
 	char		reason[128];
 	HjgCoupledConfig config;
 	HjgStatus	status;
 	hjg_u64		nrows = 0;
 
-	if (join == NULL)
-		return HJG_ERR_MEMORY;
 	hjg_coupled_defaults(&config);
 	join->runner = hjg_opencl_begin(number, spec->key_width, &config.cpu_threads, reason, sizeof(reason));
 	if (join->runner == NULL)
 	{
-		fprintf(stderr, "hjoin_gpu_device: opencl:%d cannot be used: %s\n", number, reason);
-		free(join);
+		hjg_health_note(join->name, reason);
 		return HJG_ERR_DEVICE;
 	}
 	for (int i = 0; i < nsegments; i++)
@@ -223,22 +240,46 @@ opencl_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSe
 	join->strategy = config.strategy;
 	config.costs = costs_of(number, env, &config, join->runner, spec->key_width, nrows >= CALIBRATE_ROWS);
 	status = hjg_coupled_build(env, &config, join->runner, spec->key_width, spec->mode, segments, nsegments, &join->join);
-	if (status != HJG_OK)
-	{
-		hjg_opencl_end(join->runner);
-		free(join);
-		return status;
-	}
-	*result = join;
-	return HJG_OK;
+	if (status == HJG_ERR_DEVICE)
+		hjg_health_note(join->name, "a step of a build failed");
+	return status;
+}
+
+static HjgStatus
+opencl_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
+			 void **result)
+{
+	ClJoin	   *join = calloc(1, sizeof(ClJoin));
+	char		name[sizeof(join->name)];
+	HjgStatus	status;
+
+	*result = NULL;
+	if (join == NULL)
+		return HJG_ERR_MEMORY;
+	name_of(number, name, sizeof(name));
+	memcpy(join->name, name, sizeof(name));
+	hjg_health_enter(name);
+	status = build_join(join, number, env, spec, segments, nsegments);
+	if (status == HJG_OK)
+		*result = join;
+	else
+		free_join(join);
+	hjg_health_leave(name);
+	return status;
 }
 
 static HjgStatus
 opencl_probe(void *handle, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
 {
 	ClJoin	   *join = handle;
+	HjgStatus	status;
 
-	return hjg_coupled_probe(join->join, segments, nsegments, cursor, result);
+	hjg_health_enter(join->name);
+	status = hjg_coupled_probe(join->join, segments, nsegments, cursor, result);
+	if (status == HJG_ERR_DEVICE)
+		hjg_health_note(join->name, "a step of a probe failed");
+	hjg_health_leave(join->name);
+	return status;
 }
 
 static void
@@ -261,10 +302,12 @@ static void
 opencl_free(void *handle)
 {
 	ClJoin	   *join = handle;
+	char		name[sizeof(join->name)];
 
-	hjg_coupled_free(join->join);
-	hjg_opencl_end(join->runner);
-	free(join);
+	memcpy(name, join->name, sizeof(name));
+	hjg_health_enter(name);
+	free_join(join);
+	hjg_health_leave(name);
 }
 
 const HjgDriver hjg_opencl_driver = {

@@ -38,6 +38,7 @@ typedef struct Task
 	hjg_u32		job_ix;
 	hjg_u32		generation;
 	const HjgDriver *driver;
+	HjgJoinSpec spec;			/* as the job slot said when it was built */
 	void	   *join;			/* NULL: not built, or failed */
 	HjgStatus	build_status;
 	HjgStatus	takeover;		/* why the cpu engine took over, or HJG_OK */
@@ -151,15 +152,14 @@ collect_inputs(const Task *task, const HjgOp *op, hjg_u32 key_width, int *nsegme
 static HjgStatus
 build_join(Task *task, HjgJobSlot *job, int number)
 {
-	const HjgJoinSpec spec = {(int) job->key_width, (HjgMatchMode) job->mode, (HjgCpuStrategy) job->strategy};
 	HjgSegment *segments;
 	HjgStatus	status;
 	int			nsegments = 0;
 
-	segments = collect_inputs(task, &job->build, (hjg_u32) spec.key_width, &nsegments);
+	segments = collect_inputs(task, &job->build, (hjg_u32) task->spec.key_width, &nsegments);
 	if (segments == NULL)
 		return HJG_ERR_INPUT;
-	status = task->driver->build(number, &task->env, &spec, segments, nsegments, &task->join);
+	status = task->driver->build(number, &task->env, &task->spec, segments, nsegments, &task->join);
 	if (status != HJG_OK)
 		task->join = NULL;
 	free(segments);
@@ -188,6 +188,23 @@ take_over(Task *task, HjgJobSlot *job, HjgStatus status)
 	return task->build_status == HJG_OK;
 }
 
+/*
+ * What the slot says of the join is read once: it can change at any time, and what is checked
+ * must be what every round goes by.
+ */
+static bool
+read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
+{
+	const hjg_u32 key_width = __atomic_load_n(&job->key_width, __ATOMIC_RELAXED);
+	const hjg_u32 mode = __atomic_load_n(&job->mode, __ATOMIC_RELAXED);
+	const hjg_u32 strategy = __atomic_load_n(&job->strategy, __ATOMIC_RELAXED);
+
+	*spec = (HjgJoinSpec) {(int) key_width, (HjgMatchMode) mode, (HjgCpuStrategy) strategy};
+	return (key_width == HJG_KEY_WIDTH_4 || key_width == HJG_KEY_WIDTH_8 || key_width == HJG_KEY_WIDTH_16) &&
+		mode <= HJG_MATCH_ANTI &&
+		(strategy <= HJG_CPU_RADIX || hjg_coupled_strategy_name((int) strategy) != NULL);
+}
+
 static HjgStatus
 run_build(Task *task, HjgJobSlot *job)
 {
@@ -195,10 +212,7 @@ run_build(Task *task, HjgJobSlot *job)
 	int			number;
 
 	hjg_fault_here(HJG_PHASE_BUILD, env_poll, task);
-	if ((job->key_width != HJG_KEY_WIDTH_4 && job->key_width != HJG_KEY_WIDTH_8 &&
-		 job->key_width != HJG_KEY_WIDTH_16) ||
-		job->mode > HJG_MATCH_ANTI ||
-		(job->strategy > HJG_CPU_RADIX && hjg_coupled_strategy_name((int) job->strategy) == NULL))
+	if (!read_spec(job, &task->spec))
 		return HJG_ERR_INPUT;
 	task->driver = hjg_driver_of((int) job->device_ix, &number);
 	if (task->driver == NULL)
@@ -267,7 +281,7 @@ run_probe(Task *task, HjgJobSlot *job, HjgOp *op)
 	if (room > serve->arena.nslabs)
 		return HJG_ERR_INPUT;
 	result.pages = malloc((room + 1) * sizeof(HjgPair *));
-	segments = collect_inputs(task, op, job->key_width, &nsegments);
+	segments = collect_inputs(task, op, (hjg_u32) task->spec.key_width, &nsegments);
 	if (segments != NULL && result.pages != NULL &&
 		hjg_check_results(&serve->arena, op, hjg_slab_owner(task->job_ix, task->generation),
 						  result.pages, room, &npages))

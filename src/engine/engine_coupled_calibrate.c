@@ -13,6 +13,7 @@
 
 #define NRUNS 3
 #define NLAUNCHES 32
+#define NEVER_NS 1e6			/* a row */
 #define BUILD_ORDER 2654435761u
 #define PROBE_ORDER 2246822507u
 
@@ -102,6 +103,24 @@ measure_launch(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	return status;
 }
 
+/*
+ * A step that a processor could not run, or not on so many rows, has no cost. The model adds costs
+ * up and multiplies them by nothing, so a number must stand there: the one for fewer rows, since joins of
+ * more will be given up as this one was, or one that no ratio but 1 survives.
+ */
+static void
+fill_gaps(HjgStepCosts *costs)
+{
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+		{
+			if (isinf(costs->small_ns[p][i]))
+				costs->small_ns[p][i] = NEVER_NS;
+			if (isinf(costs->large_ns[p][i]))
+				costs->large_ns[p][i] = costs->small_ns[p][i];
+		}
+}
+
 HjgStatus
 hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *runner, int key_width,
 					  HjgStepCosts *costs)
@@ -149,6 +168,7 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 			}
 		}
 	}
+	fill_gaps(costs);
 	env->free(env->arg, scratch.block.ptr, scratch.block.bytes);
 	return status;
 }

@@ -5,11 +5,24 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "device/hjg_opencl.h"
 #include "hjg_test_coupled.h"
+
+static void *
+plain_alloc(void *arg, size_t bytes)
+{
+	return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static void
+plain_free(void *arg, void *ptr, size_t bytes)
+{
+	free(ptr);
+}
 
 /* Dispositions that were there before the first OpenCL call are there after it. */
 static bool
@@ -23,6 +36,60 @@ signals_kept(const struct sigaction *before)
 			return false;
 	}
 	return true;
+}
+
+typedef struct Watched
+{
+	const HjgDeviceHealth *entry;
+	hjg_u32		least;			/* operations on the device, whenever the join polled */
+} Watched;
+
+static bool
+look(void *arg)
+{
+	Watched    *watched = arg;
+
+	if (watched->entry->in_use < watched->least)
+		watched->least = watched->entry->in_use;
+	return false;
+}
+
+/* A process that dies in the driver must leave a trace, and a device that fails again and again be left alone. */
+static void
+test_health(int number)
+{
+	static hjg_u32 keys[20000];
+	const HjgSegment segment = {.keys = keys, .nrows = 20000};
+	const HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_SEMI};
+	HjgControl *control = calloc(1, sizeof(HjgControl));
+	Watched		watched = {&control->health[0], 100};
+	HjgDeviceInfo infos[HJG_MAX_DEVICES] = {0};
+	HjgCursor	cursor = {0, 0, 0};
+	HjgStatus	status;
+	HjgEnv		env = {.arg = &watched, .alloc = plain_alloc, .free = plain_free, .poll = look};
+	Pages		pages;
+	void	   *join;
+
+	for (hjg_u32 i = 0; i < 20000; i++)
+		keys[i] = i;
+	hjg_health_open(control);
+	pages_create(&pages, 1, 20000);
+	status = hjg_opencl_driver.build(number, &env, &spec, &segment, 1, &join);
+	if (status == HJG_OK)
+	{
+		status = hjg_opencl_driver.probe(join, &segment, 1, &cursor, &pages.result);
+		hjg_opencl_driver.free(join);
+	}
+	claim(status == HJG_OK && pages.result.npairs == 20000 && watched.least == 1 && control->health[0].in_use == 0,
+		  "while it joins, and only then, the device is marked as used");
+	pages_destroy(&pages);
+	for (int i = 0; i < 3; i++)
+		hjg_health_note(control->health[0].name, "for the test");
+	hjg_opencl_driver.list(infos, hjg_opencl_driver.room);
+	claim(infos[number].state == HJG_DEVICE_FAILED && strncmp(infos[number].reason, "left alone", 10) == 0,
+		  "after three failures it is left alone: %s", infos[number].reason);
+	hjg_health_open(NULL);
+	free(control);
 }
 
 int
@@ -74,7 +141,10 @@ main(int argc, char **argv)
 				runners[w]->align_bytes = 1;
 		}
 		if (claim(good, "a device that is listed as ready can be opened%s%s", good ? "" : ": ", reason))
+		{
 			test_coupled_on((const HjgRunner *const *) runners, device->name);
+			test_health(atoi(device->name + 7));
+		}
 		claim(signals_kept(before), "signal handlers are what they were");
 		for (int w = 0; w < 3; w++)
 			if (runners[w] != NULL)

@@ -3,6 +3,8 @@
  *	  The coupled engine: every strategy and knob gives the reference's rows, rounds
  *	  may start and end anywhere, and nothing is left after a failure.
  */
+#include <math.h>
+
 #include "hjg_test_coupled.h"
 
 static const int widths[] = {4, 8, 16};
@@ -426,6 +428,27 @@ calibrated(const HjgRunner *runner, HjgPool *pool)
 		  wrong ? ": " : "", wrong ? wrong : "");
 }
 
+/* On a device that takes small buffers and aligned memory only, costs are numbers all the same. */
+static void
+calibrated_in_part(const HjgRunner *runner, HjgPool *pool)
+{
+	HjgRunner	picky = *runner;
+	HjgCoupledConfig config;
+	HjgStepCosts costs;
+	Memory		memory;
+	bool		finite;
+
+	memory_init(&memory, pool);
+	hjg_coupled_defaults(&config);
+	picky.max_bytes = 16 << 20;
+	picky.align_bytes = 65536;
+	finite = hjg_coupled_calibrate(&memory.env, &config, &picky, 4, &costs) == HJG_OK && isfinite(costs.launch_ns);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			finite = finite && isfinite(costs.small_ns[p][i]) && isfinite(costs.large_ns[p][i]);
+	claim(finite && memory_is_clean(&memory), "what cannot be measured costs much, and not infinitely much");
+}
+
 void
 test_coupled(void)
 {
@@ -439,7 +462,10 @@ test_coupled(void)
 	device_fails(runner, pool);
 	gives_up(runner, pool);
 	if (!short_run)
+	{
 		calibrated(runner, pool);
+		calibrated_in_part(runner, pool);
+	}
 	hjg_pool_destroy(pool);
 	hjg_threads_runner_destroy(runner);
 }
