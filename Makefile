@@ -187,7 +187,7 @@ check-opencl: build/test_opencl
 # ---- end of check-opencl ----
 
 # ---- model tests ----
-build/test_%: test/model/test_%.c $(wildcard src/model/*.[ch])
+build/test_%: test/model/test_%.c $(wildcard src/model/*.[ch] test/model/*.h)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^) -lm
 check-model: build/test_model build/test_coupled_model

@@ -81,54 +81,40 @@ template <int W, class V> struct HjgRows
 	__device__ __forceinline__ Mixed key(hjg_u32 i) const { return k[i]; }
 };
 
-template <> struct HjgRows<4, hjg_u32>
+/* A key and a row number of type T each, as the two halves of a Row. */
+template <class T, class Row> struct HjgSideBySide
 {
-	uint2	   *r;
+	Row		   *r;
 
-	static const int bytes = 8;
-	__device__ HjgRows(hjg_u64 keys, hjg_u64) : r((uint2 *) keys) {}
-	__device__ HjgRows(void *base, hjg_u32) : r((uint2 *) base) {}
-	__device__ __forceinline__ void put(hjg_u32 i, hjg_u32 key, hjg_u32 row) const { r[i] = make_uint2(key, row); }
+	static const int bytes = (int) sizeof(Row);
+	__device__ HjgSideBySide(hjg_u64 keys, hjg_u64) : r((Row *) keys) {}
+	__device__ HjgSideBySide(void *base, hjg_u32) : r((Row *) base) {}
+	__device__ __forceinline__ void put(hjg_u32 i, T key, T row) const { r[i] = Row{key, row}; }
 	__device__ __forceinline__ void
-	get(hjg_u32 i, hjg_u32 *key, hjg_u32 *row) const
+	get(hjg_u32 i, T *key, T *row) const
 	{
-		uint2 q = r[i];
+		Row			q = r[i];
 		*key = q.x;
 		*row = q.y;
 	}
 	__device__ __forceinline__ void
-	get_last(hjg_u32 i, hjg_u32 *key, hjg_u32 *row) const
+	get_last(hjg_u32 i, T *key, T *row) const
 	{
-		uint2 q = __ldcs(r + i);
+		Row			q = __ldcs(r + i);
 		*key = q.x;
 		*row = q.y;
 	}
-	__device__ __forceinline__ hjg_u32 key(hjg_u32 i) const { return r[i].x; }
+	__device__ __forceinline__ T key(hjg_u32 i) const { return r[i].x; }
 };
 
-template <> struct HjgRows<8, hjg_u64>
+template <> struct HjgRows<4, hjg_u32> : HjgSideBySide<hjg_u32, uint2>
 {
-	ulonglong2 *r;
+	using HjgSideBySide::HjgSideBySide;
+};
 
-	static const int bytes = 16;
-	__device__ HjgRows(hjg_u64 keys, hjg_u64) : r((ulonglong2 *) keys) {}
-	__device__ HjgRows(void *base, hjg_u32) : r((ulonglong2 *) base) {}
-	__device__ __forceinline__ void put(hjg_u32 i, hjg_u64 key, hjg_u64 row) const { r[i] = make_ulonglong2(key, row); }
-	__device__ __forceinline__ void
-	get(hjg_u32 i, hjg_u64 *key, hjg_u64 *row) const
-	{
-		ulonglong2 q = r[i];
-		*key = q.x;
-		*row = q.y;
-	}
-	__device__ __forceinline__ void
-	get_last(hjg_u32 i, hjg_u64 *key, hjg_u64 *row) const
-	{
-		ulonglong2 q = __ldcs(r + i);
-		*key = q.x;
-		*row = q.y;
-	}
-	__device__ __forceinline__ hjg_u64 key(hjg_u32 i) const { return r[i].x; }
+template <> struct HjgRows<8, hjg_u64> : HjgSideBySide<hjg_u64, ulonglong2>
+{
+	using HjgSideBySide::HjgSideBySide;
 };
 
 HJG_FN hjg_u32

@@ -65,6 +65,23 @@ typedef struct HjgVector
 	bool		has_nulls;
 } HjgVector;
 
+/* The integer in a by-value datum of so many bytes. */
+static inline int64
+hjg_datum_to_int(Datum value, int width)
+{
+	switch (width)
+	{
+		case 1:
+			return (int8) DatumGetChar(value);
+		case 2:
+			return DatumGetInt16(value);
+		case 4:
+			return DatumGetInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
+
 /* A value as core makes its datums: sign-extended, as Int16GetDatum() and the like do. */
 static inline Datum
 hjg_vector_datum(const HjgVector *vector, int row)

@@ -43,17 +43,7 @@ hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value)
 		case HJG_ORDINAL_FLOAT:
 			return float_ordinal(width == 4 ? DatumGetFloat4(value) : DatumGetFloat8(value));
 		default:
-			switch (width)
-			{
-				case 1:
-					return (int8) DatumGetChar(value);
-				case 2:
-					return DatumGetInt16(value);
-				case 4:
-					return DatumGetInt32(value);
-				default:
-					return DatumGetInt64(value);
-			}
+			return hjg_datum_to_int(value, width);
 	}
 }
 

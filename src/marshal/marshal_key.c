@@ -200,22 +200,6 @@ hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
 	return codec;
 }
 
-static inline int64
-datum_to_int(Datum value, int width)
-{
-	switch (width)
-	{
-		case 1:
-			return (int8) DatumGetChar(value);
-		case 2:
-			return DatumGetInt16(value);
-		case 4:
-			return DatumGetInt32(value);
-		default:
-			return DatumGetInt64(value);
-	}
-}
-
 /* Store the low bytes of value; packed keys never leave the machine. */
 static inline void
 store_int(char *dst, int64 value, int width)
@@ -287,7 +271,7 @@ hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void
 	if (codec->ncolumns == 1 && codec->columns[0].kind == HJG_KEY_INT &&
 		codec->columns[0].packed_width == codec->key_width)
 	{
-		store_int(out, datum_to_int(values[0], codec->columns[0].width), codec->key_width);
+		store_int(out, hjg_datum_to_int(values[0], codec->columns[0].width), codec->key_width);
 		return true;
 	}
 
@@ -300,7 +284,7 @@ hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void
 		switch (column->kind)
 		{
 			case HJG_KEY_INT:
-				store_int(out + column->packed_off, datum_to_int(values[i], column->width),
+				store_int(out + column->packed_off, hjg_datum_to_int(values[i], column->width),
 						  column->packed_width);
 				break;
 			case HJG_KEY_FLOAT:

@@ -108,6 +108,13 @@ extern void pages_destroy(Pages *pages);
 /* Does a round that went from *from to *to hold what it must? */
 extern bool check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result);
 
+/*
+ * All rounds of a batch, with pages of their own, each checked; NULL on success, otherwise what went
+ * wrong.  probe is an engine's, with its join.
+ */
+typedef HjgStatus (*ProbeFn) (void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result);
+extern const char *run_rounds(const Case *c, ProbeFn probe, void *join, int npages, hjg_u32 page_pairs);
+
 /* Build, probe in rounds, check each; what is NULL on success, otherwise what went wrong. */
 extern const char *run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages,
 							hjg_u32 page_pairs, Memory *memory);

@@ -30,42 +30,30 @@ config_of(HjgCoupledConfig *config, int n, Random *random)
 	}
 }
 
+static HjgStatus
+probe_join(void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	return hjg_coupled_probe(join, segments, nsegments, cursor, result);
+}
+
 /* Build, probe in rounds, check each; NULL or what went wrong. */
 static const char *
 run_coupled(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const HjgRunner *runner, int npages,
 			hjg_u32 page_pairs, HjgCoupledStats *stats)
 {
-	const char *wrong = NULL;
-	HjgCursor	cursor = {0, 0, 0};
-	hjg_u64		total = 0;
+	const char *wrong;
 	HjgCoupled *join;
 	Memory		memory;
-	Pages		pages;
 
 	memory_init(&memory, pool);
 	if (hjg_coupled_build(&memory.env, config, runner, c->width, c->mode, c->build.segments, c->build.nsegments,
 						  &join) != HJG_OK)
 		return "build failed";
-	pages_create(&pages, npages, page_pairs);
-	do
-	{
-		HjgCursor	from = cursor;
-
-		if (hjg_coupled_probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result) != HJG_OK)
-			wrong = "probe failed";
-		else if (!check_round(c, &from, &cursor, &pages.result))
-			wrong = "wrong round";
-		else if (cursor.row < c->probe.nrows && cursor.row == from.row && cursor.skip == from.skip)
-			wrong = "no progress";
-		total += pages.result.npairs;
-	} while (wrong == NULL && cursor.row < c->probe.nrows);
-	if (wrong == NULL && total != c->nexpected)
-		wrong = "wrong number of pairs";
+	wrong = run_rounds(c, probe_join, join, npages, page_pairs);
 	hjg_coupled_stats(join, stats);
 	if (wrong == NULL && (stats->join.build_rows != c->build.nrows || stats->join.probe_rows != c->probe.nrows ||
 						  stats->join.pairs != c->nexpected || stats->join.workspace_bytes != memory.peak_bytes))
 		wrong = "wrong statistics";
-	pages_destroy(&pages);
 	hjg_coupled_free(join);
 	if (wrong == NULL && !memory_is_clean(&memory))
 		wrong = "memory left";

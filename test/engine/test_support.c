@@ -498,25 +498,19 @@ check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const Hjg
 }
 
 const char *
-run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages, hjg_u32 page_pairs, Memory *memory)
+run_rounds(const Case *c, ProbeFn probe, void *join, int npages, hjg_u32 page_pairs)
 {
-	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode, .strategy = strategy};
 	const char *wrong = NULL;
 	HjgCursor	cursor = {0, 0, 0};
 	hjg_u64		total = 0;
-	HjgJoinStats stats;
-	HjgJoin    *join;
 	Pages		pages;
 
-	memory_init(memory, pool);
-	if (hjg_join_build(&memory->env, &spec, c->build.segments, c->build.nsegments, &join) != HJG_OK)
-		return "build failed";
 	pages_create(&pages, npages, page_pairs);
 	do
 	{
 		HjgCursor	from = cursor;
 
-		if (hjg_join_probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result) != HJG_OK)
+		if (probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result) != HJG_OK)
 			wrong = "probe failed";
 		else if (!check_round(c, &from, &cursor, &pages.result))
 			wrong = "wrong round";
@@ -526,11 +520,32 @@ run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages, hjg_
 	} while (wrong == NULL && cursor.row < c->probe.nrows);
 	if (wrong == NULL && total != c->nexpected)
 		wrong = "wrong number of pairs";
+	pages_destroy(&pages);
+	return wrong;
+}
+
+static HjgStatus
+probe_join(void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	return hjg_join_probe(join, segments, nsegments, cursor, result);
+}
+
+const char *
+run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages, hjg_u32 page_pairs, Memory *memory)
+{
+	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode, .strategy = strategy};
+	const char *wrong;
+	HjgJoinStats stats;
+	HjgJoin    *join;
+
+	memory_init(memory, pool);
+	if (hjg_join_build(&memory->env, &spec, c->build.segments, c->build.nsegments, &join) != HJG_OK)
+		return "build failed";
+	wrong = run_rounds(c, probe_join, join, npages, page_pairs);
 	hjg_join_stats(join, &stats);
 	if (wrong == NULL && (stats.build_rows != c->build.nrows || stats.probe_rows != c->probe.nrows ||
 						  stats.pairs != c->nexpected || stats.workspace_bytes != memory->peak_bytes))
 		wrong = "wrong statistics";
-	pages_destroy(&pages);
 	hjg_join_free(join);
 	if (wrong == NULL && !memory_is_clean(memory))
 		wrong = "memory left";

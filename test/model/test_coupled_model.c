@@ -10,19 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "hjg_test_model.h"
 #include "model/hjg_coupled_model.h"
-
-static int	ntests = 0;
-static int	nfailed = 0;
-
-static void
-ok(bool good, const char *claim)
-{
-	ntests++;
-	if (!good)
-		nfailed++;
-	printf("%s %d - %s\n", good ? "ok" : "not ok", ntests, claim);
-}
 
 static bool
 near(double a, double b)
@@ -145,6 +134,5 @@ main(int argc, char **argv)
 	test_equations();
 	test_search();
 	test_costs();
-	printf("1..%d\n", ntests);
-	return nfailed > 0;
+	return done_testing();
 }

@@ -9,19 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "hjg_test_model.h"
 #include "model/hjg_model.h"
-
-static int	ntests = 0;
-static int	nfailed = 0;
-
-static void
-ok(bool good, const char *claim)
-{
-	ntests++;
-	if (!good)
-		nfailed++;
-	printf("%s %d - %s\n", good ? "ok" : "not ok", ntests, claim);
-}
 
 static double
 random_rows(void)
@@ -204,6 +193,5 @@ main(int argc, char **argv)
 	costs = hjg_model_default_costs;
 	costs.large_unit_ns *= 1e6;
 	ok(!hjg_model_costs_valid(&costs), "a cost a million times the default is refused");
-	printf("1..%d\n", ntests);
-	return nfailed > 0;
+	return done_testing();
 }
