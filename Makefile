@@ -161,19 +161,23 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 # ---- end of check-arena ----
 
 # ---- check-cuda: the CUDA driver against a libcuda that is emulated on the host ----
-build/stub/libcuda.so.1: test/device/stub_libcuda.c kernels/hjg_csr_steps.h $(wildcard src/device/*.h src/layout/*.h)
+build/stub/libcuda.so.1: test/device/stub_libcuda.c test/device/hjg_test_stub.h kernels/hjg_csr_steps.h $(wildcard src/device/*.h src/layout/*.h)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -shared -o $@ $<
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $<
 cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
-build/test_cuda: test/device/test_cuda.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
+build/test_cuda: test/device/test_cuda.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_resident: test/device/test_resident.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_cuda build/test_resident build/stub/libcuda.so.1
+build/test_host_joins: test/device/test_host_joins.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
+check-cuda: build/test_cuda build/test_resident build/test_host_joins build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_resident
+	LD_LIBRARY_PATH=build/stub build/test_host_joins
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/hjg_cuda.h"
+#include "device/hjg_cuda_host.h"
 #include "device/hjg_device.h"
 #include "device/hjg_opencl.h"
 #include "engine/hjg_engine_bench.h"
@@ -42,6 +42,9 @@ usage(void)
 		   "  --bench --device=cuda:N [...]\n"
 		   "                  measure joins of what lies in device memory: --list, --case TEXT,\n"
 		   "                  --rows FACTOR, --strategy NAME, --all, --reps N\n"
+		   "  --bench --device=cuda:N --host [...]\n"
+		   "                  measure joins of what lies in host memory: --list, --case TEXT,\n"
+		   "                  --rows FACTOR, --strategy NAME, --chunk ROWS, --reps N\n"
 		   "  --bench --device=opencl:N [...]  measure the coupled engine beside it (device \"threads\": emulated):\n"
 		   "                  --strategy=NAME, --min-log=N, --max-log=N (rows as powers of two), --reps=N, --units=N,\n"
 		   "                  --skew=PART, --selectivity=PART, --separate, --grouping, --block=BYTES,\n"
@@ -185,6 +188,8 @@ bench_cuda(int argc, char **argv)
 		fprintf(stderr, "hjoin_gpu_device: there is no device %s\n", strchr(argv[0], '=') + 1);
 		return EXIT_USAGE;
 	}
+	if (argc > 1 && strcmp(argv[1], "--host") == 0)
+		return hjg_cuda_host_bench(stdout, number, argc - 2, argv + 2);
 	return hjg_cuda_bench(stdout, number, argc - 1, argv + 1);
 }
 

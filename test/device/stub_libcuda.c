@@ -26,26 +26,11 @@
 
 #include "device/hjg_cuda.h"
 #include "hjg_csr_steps.h"
+#include "hjg_test_stub.h"
 
 #define CODE_INVALID_VALUE 1
 #define CODE_NO_DEVICE 100
 #define CODE_ADDRESS 700
-
-/* What tests in the same process set and read. */
-typedef struct HjgStub
-{
-	long		calls;
-	long		fail_at;		/* 0: never */
-	int			fail_code;
-	long		hang_at;
-	long		stall_at;
-	size_t		memory_bytes;
-	size_t		used_bytes;
-	long		live_objects;	/* streams, events, blocks of device and of pinned memory */
-	long		live_regions;
-	long		in_flight;		/* queued, and not known to have ended */
-	int			broken;			/* code of an error that stays */
-} HjgStub;
 
 HjgStub		hjg_stub;
 
@@ -666,6 +651,12 @@ probe_once(const Launch *launch)
 	}
 }
 
+static void
+post_count(const Launch *launch)
+{
+	*MEMORY(hjg_u64, 1) = *MEMORY(hjg_u64, 0);
+}
+
 static const struct
 {
 	const char *name;			/* less the width */
@@ -676,6 +667,7 @@ static const struct
 	{"hjg_k_fill_starts", fill_starts},
 	{"hjg_k_find", find},
 	{"hjg_k_mix_keys", mix_keys},
+	{"hjg_k_post_count", post_count},
 	{"hjg_k_probe_once", probe_once},
 	{"hjg_k_scan_add", scan_add},
 	{"hjg_k_scan_blocks", scan_blocks},

@@ -6,7 +6,6 @@
  * Runs on a real device where there is one, and on the stub (stub_libcuda.c) when that is
  * first in LD_LIBRARY_PATH; faults are for the stub only.  --short does less, --time measures.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -14,22 +13,7 @@
 
 #include "device/hjg_cuda_join.h"
 #include "hjg_test_engine.h"
-
-/* As in stub_libcuda.c. */
-typedef struct HjgStub
-{
-	long		calls;
-	long		fail_at;
-	int			fail_code;
-	long		hang_at;
-	long		stall_at;
-	size_t		memory_bytes;
-	size_t		used_bytes;
-	long		live_objects;
-	long		live_regions;
-	long		in_flight;
-	int			broken;
-} HjgStub;
+#include "hjg_test_stub.h"
 
 static HjgStub *stub;
 static const HjgDriver *const driver = &hjg_cuda_driver;
@@ -551,7 +535,6 @@ int
 main(int argc, char **argv)
 {
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
-	void	   *library;
 
 	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
 	driver->list(infos, HJG_CUDA_MAX_DEVICES);
@@ -560,8 +543,7 @@ main(int argc, char **argv)
 		printf("ok 1 - # SKIP no device: %s\n1..1\n", infos[0].reason);
 		return 0;
 	}
-	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	stub = library != NULL ? dlsym(library, "hjg_stub") : NULL;
+	stub = hjg_stub_find();
 	printf("# %s: %s%s\n", infos[0].name, infos[0].description, stub != NULL ? " (emulated)" : "");
 
 	if (argc > 1 && strcmp(argv[1], "--time") == 0)

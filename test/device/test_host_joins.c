@@ -1,0 +1,460 @@
+/*
+ * test_host_joins.c
+ *	  Joins of sides in host memory: every pair of the reference, through any sizes of chunks, and an error or
+ *	  the right pairs wherever a call of the driver fails.
+ *
+ * On a real device its strategies join; on the stub (stub_libcuda.c), whose device memory is the host's, one
+ * of this file's does, which bisects.
+ */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/hjg_cuda_host.h"
+#include "hjg_test_engine.h"
+#include "hjg_test_stub.h"
+
+#define EXIT_WRONG 1			/* of a child: a wrong answer */
+#define EXIT_DEVICE 4			/* as in device_health.c */
+#define MARGIN_PAIRS 64
+#define CANARY 0xC5
+
+static HjgStub *stub;
+static HjgCudaDevice *device;
+static const char *const mode_names[] = {"all", "left", "semi", "anti"};
+static const int widths[] = {4, 8, 16};
+
+/* ---- a strategy on memory that host and device share ---- */
+
+typedef struct Sorted
+{
+	int			width;
+	HjgMatchMode mode;
+	const hjg_u8 *keys;
+	const hjg_u32 *rows;
+	hjg_u64		nrows;
+	hjg_u32    *order;			/* places, by key and place */
+} Sorted;
+
+static const Sorted *sorting;
+
+static int
+compare_places(const void *a, const void *b)
+{
+	const hjg_u32 x = *(const hjg_u32 *) a;
+	const hjg_u32 y = *(const hjg_u32 *) b;
+	const size_t width = (size_t) sorting->width;
+	const int	order = memcmp(sorting->keys + x * width, sorting->keys + y * width, width);
+
+	return order != 0 ? order : (x > y) - (x < y);
+}
+
+static bool
+sorted_suits(const HjgCudaDevice *on, const HjgCudaShape *shape)
+{
+	return shape->build_rows > 0;
+}
+
+static size_t
+sorted_bytes(const HjgCudaDevice *on, const HjgCudaShape *shape)
+{
+	return hjg_cuda_block_bytes(shape->build_rows * sizeof(hjg_u32));
+}
+
+static HjgStatus
+sorted_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table)
+{
+	Sorted	   *sorted = calloc(1, sizeof(Sorted));
+	HjgCudaPtr	order;
+	HjgStatus	status = hjg_cuda_alloc(lane, build->nrows * sizeof(hjg_u32), &order);
+
+	if (status != HJG_OK)
+	{
+		free(sorted);
+		return status;
+	}
+	*sorted = (Sorted) {
+		.width = shape->key_width, .mode = shape->mode, .keys = (const hjg_u8 *) (size_t) build->keys,
+		.rows = (const hjg_u32 *) (size_t) build->rows, .nrows = build->nrows, .order = (hjg_u32 *) (size_t) order
+	};
+	for (hjg_u64 i = 0; i < build->nrows; i++)
+		sorted->order[i] = (hjg_u32) i;
+	sorting = sorted;
+	qsort(sorted->order, build->nrows, sizeof(hjg_u32), compare_places);
+	*table = sorted;
+	return HJG_OK;
+}
+
+/* The first place whose key is not before this one. */
+static hjg_u64
+bisect(const Sorted *sorted, const hjg_u8 *key)
+{
+	const size_t width = (size_t) sorted->width;
+	hjg_u64		low = 0;
+	hjg_u64		high = sorted->nrows;
+
+	while (low < high)
+	{
+		const hjg_u64 mid = low + (high - low) / 2;
+
+		if (memcmp(sorted->keys + sorted->order[mid] * width, key, width) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void
+put_pair(const HjgCudaOutput *output, hjg_u32 probe_row, hjg_u32 build_row)
+{
+	hjg_u64    *counters = (hjg_u64 *) (size_t) output->counters;
+
+	if (counters[0] < output->capacity)
+		((HjgPair *) (size_t) output->pairs)[counters[0]] = (HjgPair) {probe_row, build_row};
+	counters[0]++;
+}
+
+static HjgStatus
+sorted_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	const Sorted *sorted = table;
+	const size_t width = (size_t) sorted->width;
+	const hjg_u8 *keys = (const hjg_u8 *) (size_t) probe->keys;
+	const hjg_u32 *rows = (const hjg_u32 *) (size_t) probe->rows;
+
+	lane->busy = true;
+	for (hjg_u64 i = 0; i < probe->nrows; i++)
+	{
+		const hjg_u32 row = rows != NULL ? rows[i] : (hjg_u32) i;
+		hjg_u64		at = bisect(sorted, keys + i * width);
+		hjg_u64		nmatches = 0;
+
+		for (; at < sorted->nrows && memcmp(sorted->keys + sorted->order[at] * width, keys + i * width, width) == 0; at++)
+		{
+			const hjg_u32 place = sorted->order[at];
+
+			if (sorted->mode != HJG_MATCH_ANTI && (nmatches == 0 || sorted->mode != HJG_MATCH_SEMI))
+				put_pair(output, row, sorted->rows != NULL ? sorted->rows[place] : place);
+			nmatches++;
+		}
+		if (nmatches == 0 && (sorted->mode == HJG_MATCH_LEFT || sorted->mode == HJG_MATCH_ANTI))
+			put_pair(output, row, HJG_NO_ROW);
+	}
+	return HJG_OK;
+}
+
+static void
+sorted_free(HjgCudaLane *lane, void *table)
+{
+	hjg_cuda_free(lane, (HjgCudaPtr) (size_t) ((Sorted *) table)->order);
+	free(table);
+}
+
+static const HjgCudaStrategy sorted_strategy = {
+	.name = "sorted", .suits = sorted_suits, .bytes = sorted_bytes, .build = sorted_build, .probe = sorted_probe,
+	.free = sorted_free
+};
+
+/* ---- one join ---- */
+
+typedef struct Outcome
+{
+	const char *wrong;			/* NULL: what came is right */
+	HjgStatus	status;
+} Outcome;
+
+static int
+compare_pairs(const void *a, const void *b)
+{
+	const HjgPair *x = a;
+	const HjgPair *y = b;
+
+	if (x->probe_row != y->probe_row)
+		return x->probe_row < y->probe_row ? -1 : 1;
+	return x->build_row < y->build_row ? -1 : x->build_row > y->build_row;
+}
+
+/* Keys of a side in one piece; numbers[i]: the row number of place i. */
+static hjg_u8 *
+flatten(const Side *side, int width, hjg_u32 *numbers)
+{
+	hjg_u8	   *keys = malloc(((size_t) side->nrows + 1) * (size_t) width);
+	size_t		at = 0;
+
+	for (int s = 0; s < side->nsegments; s++)
+	{
+		const HjgSegment *segment = &side->segments[s];
+
+		memcpy(keys + at * (size_t) width, segment->keys, segment->nrows * (size_t) width);
+		for (hjg_u32 i = 0; i < segment->nrows; i++)
+			numbers[at++] = segment->first_row + i;
+	}
+	return keys;
+}
+
+/* The result with row numbers of the case, in canonical order, is what was expected. */
+static bool
+same_pairs(const Case *c, const HjgCudaHostJoin *join, HjgCudaHostResult *result, const hjg_u32 *build_numbers,
+		   const hjg_u32 *probe_numbers)
+{
+	const size_t width = (size_t) c->width;
+	hjg_u64		npairs = 0;
+
+	if (result->npairs != c->nexpected)
+		return false;
+	for (int b = 0; b < result->nbatches; b++)
+	{
+		const HjgCudaBatch *batch = &result->batches[b];
+
+		if (batch->first_pair != npairs)
+			return false;
+		npairs += batch->npairs;
+		for (hjg_u64 i = batch->first_pair; i < npairs; i++)
+		{
+			HjgPair    *pair = &result->pairs[i];
+			const hjg_u64 row = batch->first_row + pair->probe_row;
+
+			if (row >= join->probe.nrows || (pair->build_row != HJG_NO_ROW && pair->build_row >= join->build.nrows))
+				return false;
+			/* of a SEMI join any one of the matches */
+			if (c->mode == HJG_MATCH_SEMI && memcmp((const char *) join->probe.keys + row * width,
+													(const char *) join->build.keys + pair->build_row * width, width) != 0)
+				return false;
+			pair->probe_row = probe_numbers[row];
+			if (pair->build_row != HJG_NO_ROW)
+				pair->build_row = build_numbers[pair->build_row];
+		}
+	}
+	qsort(result->pairs, result->npairs, sizeof(HjgPair), compare_pairs);
+	for (hjg_u64 i = 0; i < npairs; i++)
+		if (c->mode == HJG_MATCH_SEMI ? result->pairs[i].probe_row != c->expected[i].probe_row :
+			compare_pairs(&result->pairs[i], &c->expected[i]) != 0)
+			return false;
+	return npairs == c->nexpected;
+}
+
+static bool
+margin_is_clean(const HjgCudaHostResult *result)
+{
+	const hjg_u8 *bytes = (const hjg_u8 *) (result->pairs + result->capacity);
+
+	for (size_t i = 0; i < MARGIN_PAIRS * sizeof(HjgPair); i++)
+		if (bytes[i] != CANARY)
+			return false;
+	return true;
+}
+
+static HjgStatus
+run_join(const HjgCudaHostJoin *join, const HjgEnv *env, HjgCudaHostResult *result)
+{
+	HjgCudaGrant grant;
+	HjgCudaLanes *lanes;
+	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_stream_bytes(device, join), env, 0, &grant);
+
+	if (status != HJG_OK)
+		return status;
+	status = hjg_cuda_lanes_take(device, env, &grant, &lanes);
+	if (status == HJG_OK)
+	{
+		status = hjg_cuda_stream_join(lanes, join, result);
+		if (grant.used_bytes != 0)
+		{
+			printf("# %zu bytes of device memory are left\n", grant.used_bytes);
+			status = HJG_ERR_INPUT;
+		}
+		hjg_cuda_lanes_give(lanes);
+	}
+	hjg_cuda_dismiss(&grant);
+	return status;
+}
+
+static Outcome
+join_case(const Case *c, const HjgEnv *env, hjg_u64 chunk_rows, hjg_u64 capacity)
+{
+	hjg_u32    *build_numbers = calloc(c->build.nrows + 1, sizeof(hjg_u32));
+	hjg_u32    *probe_numbers = calloc(c->probe.nrows + 1, sizeof(hjg_u32));
+	HjgCudaHostJoin join = {
+		.key_width = c->width, .mode = c->mode, .strategy = stub != NULL ? &sorted_strategy : NULL, .chunk_rows = chunk_rows,
+		.build = {flatten(&c->build, c->width, build_numbers), c->build.nrows},
+		.probe = {flatten(&c->probe, c->width, probe_numbers), c->probe.nrows}
+	};
+	HjgCudaHostResult result = {.capacity = capacity, .max_batches = (int) c->probe.nrows + 1};
+	Outcome		outcome = {0};
+
+	result.pairs = malloc((capacity + MARGIN_PAIRS) * sizeof(HjgPair));
+	result.batches = calloc((size_t) result.max_batches, sizeof(HjgCudaBatch));
+	memset(result.pairs, CANARY, (capacity + MARGIN_PAIRS) * sizeof(HjgPair));
+	outcome.status = run_join(&join, env, &result);
+	if (!margin_is_clean(&result))
+		outcome.wrong = "written beyond the capacity";
+	else if (outcome.status == HJG_OK && !same_pairs(c, &join, &result, build_numbers, probe_numbers))
+		outcome.wrong = "wrong pairs";
+	free((void *) join.build.keys);
+	free((void *) join.probe.keys);
+	free(build_numbers);
+	free(probe_numbers);
+	free(result.pairs);
+	free(result.batches);
+	return outcome;
+}
+
+static void
+test_results(void)
+{
+	static const hjg_u32 sizes[][2] = {{1, 1}, {1, 1000}, {1000, 1}, {255, 257}, {3000, 9000}};
+	static const hjg_u64 chunks[] = {64, 1000, 16384};
+
+	for (int w = 0; w < 3; w++)
+		for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+		{
+			Outcome		outcome = {0};
+			int			nruns = 0;
+
+			for (int i = 0; i < 5 && outcome.wrong == NULL && outcome.status == HJG_OK; i++)
+				for (int mode = 0; mode <= HJG_MATCH_ANTI && outcome.wrong == NULL; mode++)
+				{
+					/* products of hot keys grow with the square */
+					const hjg_u32 shrink = (shape == KEYS_ONE_HOT_BOTH || shape == KEYS_COLLIDING_HOT) && sizes[i][0] > 200 ? 20 : 1;
+					Case		c;
+
+					case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape, sizes[i][0] / shrink,
+								sizes[i][1] / shrink + 1);
+					for (int k = 0; k < 3 && outcome.wrong == NULL; k++, nruns++)
+					{
+						outcome = join_case(&c, NULL, chunks[k], c.nexpected);
+						/* a row's pairs, or the keys, may be too much for what is tried: never wrong, and only then an error */
+						if (outcome.status == HJG_ERR_INPUT && stub == NULL)
+							outcome.status = HJG_OK;
+						if (outcome.status == HJG_ERR_MEMORY && chunks[k] < 4 * (hjg_u64) sizes[i][0])
+							outcome.status = HJG_OK;
+						if (outcome.wrong == NULL && outcome.status != HJG_OK)
+							outcome.wrong = hjg_status_text(outcome.status);
+						if (outcome.wrong != NULL)
+							printf("# %s: mode %s, %u x %u rows, chunks of %u\n", outcome.wrong, mode_names[mode], c.build.nrows,
+								   c.probe.nrows, (unsigned) chunks[k]);
+					}
+					case_destroy(&c);
+				}
+			claim(outcome.wrong == NULL, "stream, %d-byte keys, %s: %d runs equal the reference", widths[w], key_shape_names[shape],
+				  nruns);
+		}
+}
+
+static void
+test_limits(void)
+{
+	Memory		memory;
+	Outcome		outcome;
+	Case		c;
+
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 2000, 5000);
+	outcome = join_case(&c, NULL, 1000, c.nexpected - 1);
+	claim(outcome.status == HJG_ERR_MEMORY && outcome.wrong == NULL, "a result that is too small is said, and not exceeded");
+	memory_init(&memory, NULL);
+	memory.cancel_at = 3;
+	outcome = join_case(&c, &memory.env, 1000, c.nexpected);
+	claim(outcome.status == HJG_ERR_CANCELLED, "a join that is cancelled says so");
+	claim(hjg_cuda_pool_trim(device->pool, 0) == 0, "no block is in use after it");
+	case_destroy(&c);
+}
+
+/* ---- faults ---- */
+
+/* In a child: fail at call n of a join; *reached is false when the join was over before. */
+static int
+child_fails_at(const Case *c, long n, int code, bool *reached)
+{
+	int			pipes[2];
+	int			status;
+	char		mark = 0;
+	pid_t		pid;
+
+	if (pipe(pipes) != 0)
+		return -1;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+	{
+		char		reason[128];
+		Outcome		outcome = {0};
+
+		(void) !freopen("/dev/null", "w", stderr);
+		stub->fail_code = code;
+		stub->fail_at = stub->calls + n;
+		device = hjg_cuda_enter(0, reason, sizeof(reason));
+		if (device != NULL)
+			outcome = join_case(c, NULL, 100, c->nexpected);
+		mark = stub->calls >= stub->fail_at ? 'r' : 'n';
+		if (device != NULL && outcome.status == HJG_OK && outcome.wrong == NULL && stub->broken != 0)
+			outcome.wrong = "a broken context was not noticed";
+		(void) !write(pipes[1], &mark, 1);
+		if (outcome.wrong != NULL)
+			printf("# call %ld, code %d: %s\n", n, code, outcome.wrong);
+		fflush(stdout);
+		_exit(outcome.wrong != NULL ? EXIT_WRONG : 0);
+	}
+	close(pipes[1]);
+	*reached = read(pipes[0], &mark, 1) != 1 || mark == 'r';
+	close(pipes[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void
+test_faults_everywhere(void)
+{
+	static const struct
+	{
+		int			code;
+		const char *what;
+	}			kinds[] = {{2, "out of memory"}, {1, "a refusal"}, {700, "an address fault"}};
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+	{
+		bool		reached = true;
+		bool		good = true;
+		long		n;
+		Case		c;
+
+		case_create(&c, test_seed, 8, HJG_MATCH_LEFT, KEYS_DUPLICATES, 300, 450);
+		for (n = 1; reached && good && n < 5000; n++)
+		{
+			int			rc = child_fails_at(&c, n, kinds[k].code, &reached);
+
+			good = rc == 0 || rc == EXIT_DEVICE;
+			if (!good)
+				printf("# call %ld: exit %d\n", n, rc);
+		}
+		case_destroy(&c);
+		claim(good && n > 60, "stream, %s at each of %ld calls: right pairs, a status or a clean end", kinds[k].what, n - 2);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
+	char		reason[128];
+
+	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
+	if (infos[0].state != HJG_DEVICE_READY)
+	{
+		printf("ok 1 - # SKIP no device: %s\n1..1\n", infos[0].reason);
+		return 0;
+	}
+	stub = hjg_stub_find();
+	/* before the first context of this process, which does not survive a fork */
+	if (stub != NULL)
+		test_faults_everywhere();
+	device = hjg_cuda_enter(0, reason, sizeof(reason));
+	if (claim(device != NULL, "the device can be used"))
+	{
+		test_results();
+		test_limits();
+	}
+	printf("1..%d\n", claims_passed + claims_failed);
+	return claims_failed > 0;
+}
