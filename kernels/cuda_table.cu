@@ -9,15 +9,14 @@
  * direct	an array by key, where the keys of the build side are dense.
  *
  * Both take build sides without repeated keys: fill says so in *repeated (SEMI and ANTI joins do not
- * mind). A probe reads its key once (4 bytes) and one sector of the table; a pair is written with 8 bytes. All
- * items of a warp take a step of their chains at the same time, so latency is paid once a step, not once a row.
+ * mind). A probe reads its key once (4 bytes) and one sector of the table; a pair is written with 8 bytes.
  *
  * Blocks of 256 threads, as many as fit.  On an H100, 2M build rows of 4-byte keys (27 MB of table): filling 0.107 ms,
  * 64M rows probed and summed up 0.75 ms (85 G gathers/s), written as pairs 1.0 ms.
  */
-#include "hjg_cuda_emit.h"
+#include "hjg_cuda_probe.h"
 
-#define TABLE_THREADS 256
+#define TABLE_THREADS HJG_PROBE_THREADS
 
 /* ---- table ---- */
 
@@ -78,52 +77,28 @@ fill_table(const HjgKTable &a)
 	}
 }
 
-template <int W, int OUT, int ITEMS> HJG_FN void
-probe_table(const HjgKTable &a)
+template <int W> struct TableFinder
 {
 	typedef TableOf<W> Table;
 	typedef HjgKey<W> Key;
 	typedef typename Key::Raw Raw;
-	const Raw  *keys = (const Raw *) a.probe.keys;
-	const Raw  *build_keys = (const Raw *) a.build.keys;
-	const hjg_u32 *rows = (const hjg_u32 *) a.probe.rows;
-	const hjg_u32 *build_rows = (const hjg_u32 *) a.build.rows;
-	const ulonglong2 *halves = (const ulonglong2 *) a.slots;
-	const bool	want_found = a.mode != HJG_MATCH_ANTI;
-	const bool	want_lonely = a.mode == HJG_MATCH_LEFT || a.mode == HJG_MATCH_ANTI;
-	const hjg_u32 lane = hjg_lane();
-	const hjg_u32 stride = gridDim.x * TABLE_THREADS * ITEMS;
-	__shared__ HjgGroup groups[1];
-	HjgTally	tally = {0, 0};
+	const ulonglong2 *halves;	/* of sectors */
+	const Raw  *build_keys;
+	const hjg_u32 *build_rows;
+	hjg_u32		nsectors;
 
-	for (hjg_u32 tile = blockIdx.x * TABLE_THREADS * ITEMS; tile < a.probe.nrows; tile += stride)
+	template <int ITEMS> __device__ __forceinline__ void
+	find(const Raw *key, hjg_u32 here, hjg_u32 *found) const
 	{
-		const hjg_u32 base = tile + (threadIdx.x & ~31u) * ITEMS;
-		Raw			key[ITEMS];
-		hjg_u32		row[ITEMS];
-		hjg_u32		found[ITEMS];
 		hjg_u32		sector[ITEMS];
-		hjg_u32		searching = 0;
-		hjg_u32		wanted = 0;
+		hjg_u32		searching = here;
 
 #pragma unroll
 		for (int j = 0; j < ITEMS; j++)
 		{
-			hjg_u32		i = base + j * 32 + lane;
-
 			found[j] = HJG_NO_ROW;
-			row[j] = i;
-			key[j] = Raw();
-			if (i >= a.probe.nrows)
-				continue;
-			searching |= 1u << j;
-			key[j] = __ldcs(&keys[i]);
-			if (rows != nullptr)
-				row[j] = __ldcs(&rows[i]);
+			sector[j] = Table::home(Key::mix(key[j]), nsectors);
 		}
-#pragma unroll
-		for (int j = 0; j < ITEMS; j++)
-			sector[j] = Table::home(Key::mix(key[j]), a.nsectors);
 		while (__any_sync(HJG_ALL_LANES, searching != 0))
 		{
 			ulonglong2	low[ITEMS];
@@ -149,19 +124,22 @@ probe_table(const HjgKTable &a)
 							(W == 4 || Key::same(Key::mix(build_keys[(hjg_u32) slot[s]]), Key::mix(key[j]))))
 							found[j] = W == 4 || build_rows == nullptr ? (hjg_u32) slot[s] : build_rows[(hjg_u32) slot[s]];
 					if (found[j] != HJG_NO_ROW || (hjg_u32) slot[3] == HJG_NO_ROW)
-					{
 						searching &= ~(1u << j);
-						wanted |= (hjg_u32) (found[j] != HJG_NO_ROW ? want_found : want_lonely) << j;
-						if (!want_found)
-							found[j] = HJG_NO_ROW;
-					}
-					sector[j] = sector[j] + 1 == a.nsectors ? 0 : sector[j] + 1;
+					sector[j] = sector[j] + 1 == nsectors ? 0 : sector[j] + 1;
 				}
 		}
-		hjg_emit<OUT, ITEMS>(a.output, groups, &tally, wanted, key, found, row);
 	}
-	if (OUT == HJG_CHECKSUM)
-		hjg_warp_add((hjg_u64 *) a.output.counters, tally.npairs, tally.checksum);
+};
+
+template <int W, int OUT, int ITEMS> HJG_FN void
+probe_table(const HjgKTable &a)
+{
+	typedef typename HjgKey<W>::Raw Raw;
+	const TableFinder<W> finder = {
+		(const ulonglong2 *) a.slots, (const Raw *) a.build.keys, (const hjg_u32 *) a.build.rows, a.nsectors
+	};
+
+	hjg_probe_rows<OUT, ITEMS, false>(a.probe, a.output, a.mode, finder);
 }
 
 #define TABLE_FILL(W) \
@@ -220,57 +198,32 @@ fill_direct(const HjgKDirect &a)
 			*(hjg_u32 *) a.repeated = 1;
 }
 
+template <class Key> struct DirectFinder
+{
+	typedef Key Raw;
+	const hjg_u32 *slots;
+	hjg_u64		least;
+	hjg_u64		nslots;
+
+	template <int ITEMS> __device__ __forceinline__ void
+	find(const Raw *key, hjg_u32 here, hjg_u32 *found) const
+	{
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			hjg_u64		slot = (hjg_u64) key[j] - least;
+
+			found[j] = slot < nslots ? __ldg(&slots[slot]) : HJG_NO_ROW;
+		}
+	}
+};
+
 template <class Raw, int OUT, int ITEMS> HJG_FN void
 probe_direct(const HjgKDirect &a)
 {
-	const Raw  *keys = (const Raw *) a.probe.keys;
-	const hjg_u32 *rows = (const hjg_u32 *) a.probe.rows;
-	const hjg_u32 *slots = (const hjg_u32 *) a.slots;
-	const bool	want_found = a.mode != HJG_MATCH_ANTI;
-	const bool	want_lonely = a.mode == HJG_MATCH_LEFT || a.mode == HJG_MATCH_ANTI;
-	const hjg_u32 lane = hjg_lane();
-	const hjg_u32 stride = gridDim.x * TABLE_THREADS * ITEMS;
-	__shared__ HjgGroup groups[1];
-	HjgTally	tally = {0, 0};
+	const DirectFinder<Raw> finder = {(const hjg_u32 *) a.slots, a.least, a.nslots};
 
-	for (hjg_u32 tile = blockIdx.x * TABLE_THREADS * ITEMS; tile < a.probe.nrows; tile += stride)
-	{
-		const hjg_u32 base = tile + (threadIdx.x & ~31u) * ITEMS;
-		Raw			key[ITEMS];
-		hjg_u32		row[ITEMS];
-		hjg_u32		found[ITEMS];
-		hjg_u32		wanted = 0;
-
-#pragma unroll
-		for (int j = 0; j < ITEMS; j++)
-		{
-			hjg_u32		i = base + j * 32 + lane;
-
-			row[j] = i;
-			key[j] = i < a.probe.nrows ? __ldcs(&keys[i]) : 0;
-			if (rows != nullptr && i < a.probe.nrows)
-				row[j] = __ldcs(&rows[i]);
-		}
-#pragma unroll
-		for (int j = 0; j < ITEMS; j++)
-		{
-			hjg_u64		slot = (hjg_u64) key[j] - a.least;
-
-			found[j] = slot < a.nslots ? __ldg(&slots[slot]) : HJG_NO_ROW;
-		}
-#pragma unroll
-		for (int j = 0; j < ITEMS; j++)
-		{
-			bool		here = base + j * 32 + lane < a.probe.nrows;
-
-			wanted |= (hjg_u32) (here && (found[j] != HJG_NO_ROW ? want_found : want_lonely)) << j;
-			if (!want_found)
-				found[j] = HJG_NO_ROW;
-		}
-		hjg_emit<OUT, ITEMS>(a.output, groups, &tally, wanted, key, found, row);
-	}
-	if (OUT == HJG_CHECKSUM)
-		hjg_warp_add((hjg_u64 *) a.output.counters, tally.npairs, tally.checksum);
+	hjg_probe_rows<OUT, ITEMS, false>(a.probe, a.output, a.mode, finder);
 }
 
 #define DIRECT_KERNELS(W, RAW) \

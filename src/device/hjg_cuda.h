@@ -407,6 +407,7 @@ extern void hjg_cuda_strategy_choose(const HjgCudaDevice *device, const HjgCudaS
 extern const HjgCudaStrategy hjg_cuda_radix1;	/* device_cuda_parts.c */
 extern const HjgCudaStrategy hjg_cuda_radix2;
 extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
+extern const HjgCudaStrategy hjg_cuda_packed;
 extern const HjgCudaStrategy hjg_cuda_direct;
 extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature: hjg_cuda_paper.h */
 extern const HjgCudaStrategy hjg_cuda_nop_open;

@@ -22,14 +22,15 @@ static const int widths[] = {4, 8, 16};
 
 /* ---- the choice ---- */
 
+/* Number ix of those that are tried. */
 static const char *
-first_choice(const HjgCudaDevice *device, int width, hjg_u64 nbuild, hjg_u64 nprobe)
+choice(const HjgCudaDevice *device, int width, hjg_u64 nbuild, hjg_u64 nprobe, int ix)
 {
 	const HjgCudaShape shape = {.key_width = width, .mode = HJG_MATCH_ALL, .build_rows = nbuild, .probe_rows = nprobe};
 	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
 
 	hjg_cuda_strategy_choose(device, &shape, choices);
-	return choices[0] != NULL ? choices[0]->name : "none";
+	return choices[ix] != NULL ? choices[ix]->name : "none";
 }
 
 static void
@@ -58,13 +59,16 @@ test_choice(void)
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 	{
-		const char *name = first_choice(&large, all[i].width, all[i].nbuild, all[i].nprobe);
+		const char *name = choice(&large, all[i].width, all[i].nbuild, all[i].nprobe, 0);
 
 		claim(strcmp(name, all[i].expected) == 0, "%d-byte keys, %llu x %llu rows: %s is tried first, not %s", all[i].width,
 			  (unsigned long long) all[i].nbuild, (unsigned long long) all[i].nprobe, all[i].expected, name);
 	}
-	claim(strcmp(first_choice(&small, 4, 128 * million, 128 * million), "none") == 0,
+	claim(strcmp(choice(&small, 4, 128 * million, 128 * million, 0), "none") == 0,
 		  "with 64 KB of shared memory a block no partitions are joined");
+	claim(strcmp(choice(&large, 4, 2 * million, 64 * million, 1), "packed") == 0,
+		  "2M rows of 4 bytes that are not dense go to the table of packed slots");
+	claim(strcmp(choice(&large, 4, million / 2, 64 * million, 1), "table") == 0, "fewer go to the one with whole keys");
 	for (int i = 0; hjg_cuda_strategies[i] != NULL; i++)
 		claim(hjg_cuda_strategy_named(hjg_cuda_strategies[i]->name) == hjg_cuda_strategies[i], "%s is found by its name",
 			  hjg_cuda_strategies[i]->name);
