@@ -55,6 +55,13 @@ select * from hjg_filter('select count(*) from (select * from bloom_l offset 0) 
 set hjoin_gpu.direct_scan = off;
 select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
 reset hjoin_gpu.direct_scan;
+-- where they lie, too, in a page or in the vectors of a join below
+set hjoin_gpu.embedded_rows = 1000000;
+select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
+select * from hjg_filter('select count(l.t) from bloom_l l join bloom_r r on l.t = r.t', 38000);
+select * from hjg_filter('select l.t, r.id from bloom_l l left join bloom_l m on l.id = m.id join bloom_r r on l.k8 = r.k8', 38000);
+select * from hjg_filter('select count(*) from bloom_l l join (select * from bloom_r where id < 0) r on l.k = r.k', 0);
+set hjoin_gpu.embedded_rows = 0;
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
 select * from hjg_filter('select count(l.t) from bloom_l l join bloom_r r on l.k = r.k', 37267);

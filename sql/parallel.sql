@@ -123,6 +123,15 @@ select count(*) from (select l.id from par_l l join par_r r on l.k = r.k limit 1
 select count(*) from (select l.id from par_l l full join par_r r on l.k = r.k limit 40000) q;
 select o.x, (select count(*) from (select l.id from par_l l join par_r r on l.k = r.k where l.v > o.x limit 5) q) from (values (1), (2)) o (x);
 
+-- the side that is worth more workers has them, whichever it is
+alter table par_r set (parallel_workers = 1);
+alter table par_l set (parallel_workers = 3);
+explain (costs off) select count(*) from par_l l left join par_r r on l.k = r.k;
+explain (costs off) select count(*) from par_r r where not exists (select 1 from par_l l where l.k = r.k);
+select * from hjg_par('select l.id, r.id as rid from par_r r left join par_l l on l.k = r.k', 3, array['hjoin_gpu.embedded_rows=0']);
+alter table par_r reset (parallel_workers);
+alter table par_l reset (parallel_workers);
+
 -- an error in a worker ends the statement and leaves nothing
 select sum(1 / (l.v - r.v)) from par_l l join par_r r on l.k = r.k;
 select hjg_jobs_left();

@@ -26,8 +26,10 @@
  */
 #include "engine/hjg_engine_internal.h"
 
-/* Rows that go through the stages together. */
+/* Rows that go through the stages together; of a batch with few rows, as the vectors of a page are. */
 #define BLOCK_ROWS 64
+#define SMALL_BLOCK_ROWS 16
+#define FEW_ROWS 1024
 
 /* A slot's buffer: a chunk, the most that one row adds between two looks, and a vector's width. */
 #define BUFFER_PAIRS (HJG_RESULT_CHUNK + HJG_HEAVY_BUCKET + 16)

@@ -3,7 +3,7 @@
  *	  Dropping probe rows that have no partner, while they are read.
  *
  * A Bloom filter of all build keys tells most of them before they cost a place in a
- * batch, a spill file or the engine's time.  It is for joins to which such a row is nothing;
+ * batch, a spill file or the engine's time; where rows are probed in place, the last.  It is for joins to which such a row is nothing;
  * the planner says where it is expected to pay.
  *
  * Who fills it.  A load of this process's own: once it is complete.  A join in

@@ -179,8 +179,7 @@ finish_load(HjgJoinState *state)
 														  ((Size) run->build.nrows / 64 + 1) * sizeof(uint64),
 														  MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
 	hjg_run_build_done(run, mode);
-	/* rows that are not collected gain nothing from it */
-	if (state->partition_context == NULL && !hjg_probe_in_place(state))
+	if (state->partition_context == NULL)
 		hjg_probe_filter_load(state);
 	state->report.build_rows += run->build.nrows;
 	state->report.peak_bytes = Max(state->report.peak_bytes, load_bytes(state) + state->report.filter_bytes);

@@ -51,17 +51,37 @@ hjg_probe_in_place(const HjgJoinState *state)
 		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_embedded_rows);
 }
 
+/* The filter's verdict on the rows of a view. */
+static void
+filter_view(HjgJoinState *state, HjgView *view)
+{
+	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
+	int			n = hjg_probe_filter_rows(state, view->keys, view->nrows, rows);
+
+	if (n < view->nrows)
+		hjg_side_narrow_view(&state->outer, view, rows, n);
+}
+
+/* The next rows of the outer side that may come to something, or none at its end. */
 static void
 fill_view(HjgJoinState *state, HjgProbeBatch *batch)
 {
+	HjgView    *view = &batch->view;
+
 	batch->viewed = true;
-	if (!hjg_side_next_view(&state->outer, &batch->view))
+	do
 	{
-		batch->view.nrows = batch->view.nnull_rows = 0;
-		state->probe_done = true;
-	}
-	if (!state->outer.preserved)
-		batch->view.nnull_rows = 0;
+		CHECK_FOR_INTERRUPTS();
+		if (!hjg_side_next_view(&state->outer, view))
+		{
+			view->nrows = view->nnull_rows = 0;
+			state->probe_done = true;
+		}
+		else if (state->filter.open && view->nrows > 0)
+			filter_view(state, view);
+		if (!state->outer.preserved)
+			view->nnull_rows = 0;
+	} while (view->nrows + view->nnull_rows == 0 && !state->probe_done);
 	hjg_run_batch_borrow(state->run, batch, batch->view.keys, batch->view.nrows);
 }
 

@@ -317,6 +317,22 @@ hjg_side_next_view(HjgSide *side, HjgView *view)
 }
 
 void
+hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n)
+{
+	const int	width = side->codec->key_width;
+
+	/* rows[i] >= i: what is still to be read is not written to */
+	for (int i = 0; i < n; i++)
+	{
+		memmove(side->key_space + (size_t) i * width, view->keys + (size_t) rows[i] * width, width);
+		side->view_rows[i] = view->rows != NULL ? view->rows[rows[i]] : rows[i];
+	}
+	view->keys = side->key_space;
+	view->rows = side->view_rows;
+	view->nrows = n;
+}
+
+void
 hjg_side_rescan(HjgSide *side)
 {
 	side->page_rows = side->page_next = 0;

@@ -428,6 +428,8 @@ extern int	hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, co
 extern bool hjg_side_has_vectors(const HjgSide *side);
 /* The next rows of such a side, to be used in place; false at its end. */
 extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
+/* Keep, of the view's rows with a key, only those at these n ascending positions. */
+extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
 /* Start over; with changed parameters the child does it when it is read next. */
 extern void hjg_side_rescan(HjgSide *side);
 /* Next row of a spill file with this side's rows. */

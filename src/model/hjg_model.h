@@ -33,6 +33,10 @@ typedef struct HjgUnitCosts
 	double		scan_tuple_ns;	/* a row that core's sequential scan hands over */
 	double		direct_tuple_ns;	/* a row from heap page to batch, one exact key: instead of scan_tuple and marshal_tuple */
 	double		memory_mb_ns;	/* 1 MB that the process touches for the first time */
+	double		read_mb_ns;		/* 1 MB of a table's pages that come from memory, not from a cache */
+	double		bloom_add_ns;	/* a key into a Bloom filter that no second-level cache holds */
+	double		bloom_test_ns;	/* a row tested with such a filter */
+	double		bloom_cached_ns;	/* a row tested with one that is in cache */
 } HjgUnitCosts;
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
@@ -58,6 +62,8 @@ typedef struct HjgJoinShape
 	int			probe_varlenas;
 	double		build_scan_rows;	/* rows of a table that the node reads itself; 0: they come through slots */
 	double		probe_scan_rows;
+	double		build_scan_mb;	/* pages of that table */
+	double		probe_scan_mb;
 	bool		build_vectors;	/* the child is a join of ours: rows come as vectors */
 	bool		probe_vectors;
 	bool		in_place;		/* probe rows are not collected, but probed where they lie */
@@ -79,6 +85,8 @@ typedef struct HjgPrediction
 	double		total_ns;		/* sum of the above */
 	double		saved_build_ns; /* in a child's price: a scan or slots that are not needed */
 	double		saved_probe_ns;
+	double		read_build_ns;	/* of marshalling: pages that come from memory, for whoever reads them */
+	double		read_probe_ns;
 } HjgPrediction;
 
 /* Costs of a machine that nobody has calibrated yet. */
@@ -94,7 +102,7 @@ extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
  */
 extern double hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows);
 
-/* Does a Bloom filter save more than it costs?  Not where rows are probed in place: there it is not used. */
+/* Does a Bloom filter save more than it costs? */
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);

@@ -17,14 +17,11 @@
 
 #include <math.h>
 
-/*
- * A Bloom filter costs so much to add a key to and to test a row with, and lets so
- * many of the rows pass that it should stop; measured with 5M keys, which no second-level
- * cache holds.
- */
-#define BLOOM_ADD_NS 8.0
-#define BLOOM_TEST_NS 4.5
+/* A Bloom filter lets so many of the rows pass that it should stop. */
 #define BLOOM_FALSE_SHARE 0.02
+
+/* A filter of so many keys, 12 bits each, is still in a second-level cache. */
+#define BLOOM_CACHED_KEYS 131072
 
 /* A column of fixed width of a row that is copied with others; at most column_ns. */
 #define BULK_COLUMN_NS 1.0
@@ -46,6 +43,10 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.scan_tuple_ns = 30,
 	.direct_tuple_ns = 16,
 	.memory_mb_ns = 250000,
+	.read_mb_ns = 60000,
+	.bloom_add_ns = 8,
+	.bloom_test_ns = 4.5,
+	.bloom_cached_ns = 1.5,
 };
 
 static bool
@@ -85,8 +86,8 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
  * reads the table.
  */
 static double
-marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, double scan_rows, bool vectors,
-		   int ncolumns, int nvarlenas)
+marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, double scan_rows, double scan_mb,
+		   bool vectors, int ncolumns, int nvarlenas)
 {
 	double		take_ns = vectors ? costs->column_ns : costs->marshal_tuple_ns;
 	double		row_ns = costs->hash_key_ns * shape->nhashed_keys +
@@ -94,7 +95,8 @@ marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, do
 		costs->column_ns * ncolumns + costs->varlena_ns * nvarlenas +
 		(shape->spills ? costs->spill_tuple_ns : 0);
 
-	return rows * row_ns + (scan_rows > 0 ? scan_rows * costs->direct_tuple_ns : rows * take_ns);
+	return rows * row_ns +
+		(scan_rows > 0 ? scan_rows * costs->direct_tuple_ns + scan_mb * costs->read_mb_ns : rows * take_ns);
 }
 
 /* What the child's price contains, and is not spent when it is not called row by row. */
@@ -127,27 +129,31 @@ carry_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 		(shape->spills ? costs->spill_tuple_ns : 0);
 }
 
+/* Each participant adds the keys that it has read; with all of them rows are tested. */
 static double
-bloom_ns(const HjgJoinShape *shape)
+bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	return shape->build_rows * BLOOM_ADD_NS + shape->probe_rows * BLOOM_TEST_NS;
+	const bool	cached = shape->build_rows * fmax(shape->participants, 1) <= BLOOM_CACHED_KEYS;
+
+	return shape->build_rows * costs->bloom_add_ns +
+		shape->probe_rows * (cached ? costs->bloom_cached_ns : costs->bloom_test_ns);
 }
 
 /*
- * The engine's part counts only where it is waited for: beside a backend that joins alone
- * the engine is not.  Milliseconds without a filter and with one, 5M x 250K rows, one in 20
+ * A row that is probed in place saves the engine's time.  Else that counts only where it
+ * is waited for: beside a backend that joins alone the engine is not.  Milliseconds without a filter and with one, 5M x 250K rows, one in 20
  * with a partner: an int4 carried 130 and 140, by four participants 75 and 63; a text 245 and
  * 190, by four 111 and 79; through temporary files 955 and 312.
  */
 bool
 hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	double		kept_row_ns = carry_row_ns(costs, shape);
+	double		kept_row_ns = shape->in_place ? 0 : carry_row_ns(costs, shape);
 
 	if (shape->nthreads == 0 || shape->participants > 1)
 		kept_row_ns += costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
 			costs->probe_tuple_ns / fmax(shape->nthreads, 1);
-	return !shape->in_place && bloom_ns(shape) < (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
+	return bloom_ns(costs, shape) < (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
 void
@@ -155,7 +161,7 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 {
 	double		participants = fmax(shape->participants, 1);
 	double		threads = shape->nthreads > 0 ? fmax(shape->nthreads, participants) : 1;
-	double		kept_rows = shape->bloom && !shape->in_place ? passing_rows(shape) : shape->probe_rows;
+	double		kept_rows = shape->bloom ? passing_rows(shape) : shape->probe_rows;
 	double		total_kept_rows = kept_rows * (shape->nthreads > 0 ? participants : 1);
 	double		mb = 1024.0 * 1024.0;
 	double		engine_ns;
@@ -163,16 +169,18 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
 	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, shape->build_scan_rows,
-											  shape->build_vectors, shape->build_columns, shape->build_varlenas);
+											  shape->build_scan_mb, shape->build_vectors, shape->build_columns,
+											  shape->build_varlenas);
 	prediction->build_ns = shape->build_rows * participants *
 		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb) +
 		costs->memory_mb_ns * shape->build_bytes / mb;
 	prediction->marshal_probe_ns = marshal_ns(costs, shape, shape->probe_rows, shape->probe_scan_rows,
-											  shape->probe_vectors, shape->in_place ? 0 : shape->probe_columns,
+											  shape->probe_scan_mb, shape->probe_vectors,
+											  shape->in_place ? 0 : shape->probe_columns,
 											  shape->in_place ? 0 : shape->probe_varlenas);
-	if (shape->bloom && !shape->in_place)
-		prediction->marshal_probe_ns += bloom_ns(shape) -
-			(shape->probe_rows - kept_rows) * carry_row_ns(costs, shape);
+	if (shape->bloom)
+		prediction->marshal_probe_ns += bloom_ns(costs, shape) -
+			(shape->in_place ? 0 : (shape->probe_rows - kept_rows) * carry_row_ns(costs, shape));
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 
@@ -188,4 +196,6 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 		prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns;
 	prediction->saved_build_ns = saved_ns(costs, shape->build_rows, shape->build_scan_rows, shape->build_vectors);
 	prediction->saved_probe_ns = saved_ns(costs, shape->probe_rows, shape->probe_scan_rows, shape->probe_vectors);
+	prediction->read_build_ns = shape->build_scan_mb * costs->read_mb_ns;
+	prediction->read_probe_ns = shape->probe_scan_mb * costs->read_mb_ns;
 }

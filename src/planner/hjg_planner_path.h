@@ -9,6 +9,7 @@
 
 #include "nodes/pathnodes.h"
 
+#include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 
 extern const HjgPlannerSources *hjg_planner_sources;
@@ -50,6 +51,18 @@ extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, con
  */
 extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
 							  Path *outer_path, Path *inner_path, bool *bloom);
+
+/*
+ * Where core would take a nested loop over an index that is faster than the predicted join: the
+ * least price that leaves the join to it; else 0.  planner_index.c says why prices alone do not.
+ */
+extern Cost hjg_planner_index_floor(PlannerInfo *root, const HjgCandidate *candidate, const Path *path,
+									const Path *outer_path, const Path *inner_path,
+									const HjgJoinShape *shape, const HjgUnitCosts *costs,
+									const HjgPrediction *prediction);
+
+/* Processes that core expects to share the work of a partial path; the leader has other things to do. */
+extern double hjg_planner_participants(const Path *path);
 
 /* Is this a path of ours? */
 extern bool hjg_planner_is_ours(const Path *path);

@@ -55,6 +55,14 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 	return unit;
 }
 
+double
+hjg_planner_participants(const Path *path)
+{
+	double		leader_share = parallel_leader_participation ? 1.0 - 0.3 * path->parallel_workers : 0;
+
+	return Max(path->parallel_workers + Max(leader_share, 0), 1);
+}
+
 /*
  * Pairs that the engine returns: all that match on the keys, those that a residual
  * qual drops included.  Where the first match decides a probe row, one; or, with residual
@@ -168,16 +176,19 @@ gives_vectors(const Path *path)
 }
 
 /*
- * Rows of a table that the node reads itself, if the path is such a scan (exec_scan.c decides
- * again, by the same rules); else 0.
+ * If the path is a scan of a table that the node reads itself (exec_scan.c decides again, by
+ * the same rules), the table's rows, of which so many pass the filter, and the megabytes of
+ * its pages; else 0.
  */
 static double
-direct_rows(PlannerInfo *root, const Path *path)
+direct_rows(PlannerInfo *root, const Path *path, double rows, double *mb)
 {
 	RelOptInfo *rel = path->parent;
 	Relation	relation;
 	bool		readable;
+	double		share = rows / Max(rel->rows, 1);
 
+	*mb = 0;
 	if (!hjg_direct_scan || path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION ||
 		!is_plain(path->pathtarget))
 		return 0;
@@ -185,19 +196,21 @@ direct_rows(PlannerInfo *root, const Path *path)
 	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	readable = hjg_heap_readable(relation);
 	table_close(relation, NoLock);
-	/* a partial path has a share of the rows */
-	return readable ? rel->tuples * path->rows / Max(rel->rows, 1) : 0;
+	if (!readable)
+		return 0;
+	*mb = share * rel->pages * BLCKSZ / (1024.0 * 1024.0);
+	return share * rel->tuples;
 }
 
 /*
  * What the price of a child contains and is not spent when the node reads its table, or takes
- * its rows as vectors.  A scan stays as expensive as its pages and its filter, a join as its
- * work.
+ * its rows as vectors; and the pages, which are in the prediction, too.  A scan stays as expensive
+ * as its pages and its filter, a join as its work.
  */
 static Cost
-child_credit(double saved_ns, double unit_ns, double rows)
+child_credit(double saved_ns, double read_ns, double unit_ns, double rows)
 {
-	return Min(saved_ns / unit_ns, cpu_tuple_cost * rows);
+	return Min(saved_ns / unit_ns, cpu_tuple_cost * rows) + read_ns / unit_ns;
 }
 
 /* Nanoseconds to microseconds that fit an integer list. */
@@ -225,20 +238,25 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 
 	/* the smaller side, whichever we build of: a larger table must not make a path cheaper */
 	unit_ns = hjg_planner_unit_costs(&costs, Min(candidate->outerrel->rows, candidate->innerrel->rows));
-	shape.participants = path->parallel_aware ?
-		Max(candidate->outerrel->rows / Max(outer_path->rows, 1), 1) : 1;
+	shape.participants = 1;
 	shape.build_rows = inner_path->rows;
 	shape.probe_rows = outer_path->rows;
-	shape.pairs = estimate_pairs(root, candidate, outer_path->rows,
-								 path->parallel_aware ? candidate->innerrel->rows : inner_path->rows);
+	if (path->parallel_aware)
+	{
+		/* the children's own numbers of workers may differ */
+		shape.participants = hjg_planner_participants(path);
+		shape.build_rows = candidate->innerrel->rows / shape.participants;
+		shape.probe_rows = candidate->outerrel->rows / shape.participants;
+	}
+	shape.pairs = estimate_pairs(root, candidate, shape.probe_rows, shape.build_rows * shape.participants);
 	shape.result_rows = path->rows;
 	shape.nkeys = list_length(candidate->hashclauses);
 	shape.nhashed_keys = candidate->nhashed_keys;
 	shape.key_width = candidate->key_width;
 	count_columns(inner_path->pathtarget, &shape.build_columns, &shape.build_varlenas);
 	count_columns(outer_path->pathtarget, &shape.probe_columns, &shape.probe_varlenas);
-	shape.build_scan_rows = direct_rows(root, inner_path);
-	shape.probe_scan_rows = direct_rows(root, outer_path);
+	shape.build_scan_rows = direct_rows(root, inner_path, shape.build_rows, &shape.build_scan_mb);
+	shape.probe_scan_rows = direct_rows(root, outer_path, shape.probe_rows, &shape.probe_scan_mb);
 	row_bytes = inner_path->pathtarget->width + candidate->key_width + ROW_OVERHEAD_BYTES;
 	/* participants that share a build side add up their memory, too */
 	shape.build_bytes = shape.build_rows * row_bytes;
@@ -265,11 +283,13 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 		qual_cost.per_tuple += hash_cost.per_tuple;
 
 	startup = outer_path->startup_cost + inner_path->total_cost -
-		child_credit(prediction.saved_build_ns, unit_ns, Max(shape.build_scan_rows, shape.build_rows)) +
+		child_credit(prediction.saved_build_ns, prediction.read_build_ns, unit_ns,
+					 Max(shape.build_scan_rows, shape.build_rows)) +
 		qual_cost.startup + hash_cost.startup + target->cost.startup +
 		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / unit_ns;
 	outer_run = outer_path->total_cost - outer_path->startup_cost -
-		child_credit(prediction.saved_probe_ns, unit_ns, Max(shape.probe_scan_rows, shape.probe_rows));
+		child_credit(prediction.saved_probe_ns, prediction.read_probe_ns, unit_ns,
+					 Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
 		qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
 		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / unit_ns;
@@ -278,7 +298,9 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 		startup += outer_run + prediction.marshal_probe_ns / unit_ns;
 
 	path->startup_cost = startup;
-	path->total_cost = Max(total, startup);
+	path->total_cost = Max(Max(total, startup),
+						   hjg_planner_index_floor(root, candidate, path, outer_path, inner_path, &shape,
+												   &costs, &prediction));
 	return list_make5_int(whole_us(prediction.marshal_build_ns), whole_us(prediction.marshal_probe_ns),
 						  whole_us(prediction.build_ns + prediction.startup_ns), whole_us(prediction.probe_ns),
 						  whole_us(prediction.emit_ns));

@@ -82,17 +82,12 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	path->parallel_aware = parallel_aware;
 	path->parallel_safe = joinrel->consider_parallel && outer_path->parallel_safe &&
 		inner_path->parallel_safe;
-	path->parallel_workers = outer_path->parallel_workers;
+	/* the larger side's workers read the smaller side, too */
+	path->parallel_workers = parallel_aware ? Max(outer_path->parallel_workers, inner_path->parallel_workers) :
+		outer_path->parallel_workers;
 	path->pathkeys = NIL;
-	path->rows = joinrel->rows;
-	if (path->parallel_workers > 0)
-	{
-		/* the same share of the rows that core gives a partial outer path */
-		double		divisor = outer_path->rows > 0 && candidate->outerrel->rows > 0 ?
-			candidate->outerrel->rows / outer_path->rows : 1.0;
-
-		path->rows = clamp_row_est(path->rows / Max(divisor, 1.0));
-	}
+	path->rows = path->parallel_workers > 0 ?
+		clamp_row_est(joinrel->rows / hjg_planner_participants(path)) : joinrel->rows;
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make2(outer_path, inner_path);
 	cpath->methods = &path_methods;
@@ -145,13 +140,16 @@ offer_partial_paths(PlannerInfo *root, const HjgCandidate *candidate, Path *inne
 	Path	   *outer_path = linitial(candidate->outerrel->partial_pathlist);
 
 	/* rows that are distinct in each share need not be so in all of them */
-	if (enable_parallel_hash && !candidate->unique_inner && candidate->innerrel->partial_pathlist != NIL &&
-		outer_path->parallel_workers <= MAX_SHARED_WORKERS)
+	if (enable_parallel_hash && !candidate->unique_inner && candidate->innerrel->partial_pathlist != NIL)
 	{
-		add_partial_path(joinrel, (Path *) make_path(root, candidate, outer_path,
-													 linitial(candidate->innerrel->partial_pathlist), true));
-		if (hjg_force)
-			return;
+		Path	   *partial_inner = linitial(candidate->innerrel->partial_pathlist);
+
+		if (Max(outer_path->parallel_workers, partial_inner->parallel_workers) <= MAX_SHARED_WORKERS)
+		{
+			add_partial_path(joinrel, (Path *) make_path(root, candidate, outer_path, partial_inner, true));
+			if (hjg_force)
+				return;
+		}
 	}
 
 	/* of private build sides, nobody knows which rows stayed unmatched in all of them */

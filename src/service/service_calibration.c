@@ -21,7 +21,7 @@
 #include "service/hjg_service_private.h"
 
 #define CALIBRATION_FILE "hjoin_gpu.calibration"
-#define CALIBRATION_HEAD "hjoin_gpu calibration 1"
+#define CALIBRATION_HEAD "hjoin_gpu calibration 2"
 
 static uint64
 sum_of(const double *values)

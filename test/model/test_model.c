@@ -73,6 +73,7 @@ main(int argc, char **argv)
 	bool		memory_costs = true;
 	bool		filter_saves = true;
 	bool		filter_idle = true;
+	bool		pages_cost = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -83,6 +84,7 @@ main(int argc, char **argv)
 		HjgJoinShape more;
 		HjgPrediction p;
 		double		sum;
+		double		saved;
 
 		hjg_model_predict(&costs, &shape, &p);
 		sum = p.startup_ns + p.marshal_build_ns + p.build_ns + p.marshal_probe_ns + p.probe_ns + p.emit_ns;
@@ -141,8 +143,29 @@ main(int argc, char **argv)
 			filtered.bloom = true;
 			filter_saves &= total(filtered) < total(more);
 		}
+		more.in_place = true;
+		if (hjg_model_bloom_pays(&costs, &more))
+		{
+			HjgJoinShape filtered = more;
+
+			filtered.bloom = true;
+			filter_saves &= total(filtered) < total(more);
+		}
 		more.partnered = 1;
 		filter_idle &= !hjg_model_bloom_pays(&costs, &more);
+		more.in_place = false;
+		filter_idle &= !hjg_model_bloom_pays(&costs, &more);
+
+		/* pages are read by whoever scans them: they cost, and nothing is saved on them */
+		more = shape;
+		more.probe_scan_rows = shape.probe_rows;
+		hjg_model_predict(&costs, &more, &p);
+		sum = p.marshal_probe_ns;
+		saved = p.saved_probe_ns;
+		more.probe_scan_mb = 100;
+		hjg_model_predict(&costs, &more, &p);
+		pages_cost &= p.read_probe_ns == 100 * costs.read_mb_ns && p.saved_probe_ns == saved &&
+			fabs(p.marshal_probe_ns - sum - p.read_probe_ns) <= p.marshal_probe_ns * 1e-9;
 
 		shape.spills = false;
 		more = shape;
@@ -175,6 +198,7 @@ main(int argc, char **argv)
 	ok(direct_saves, "reading a table directly saves what core's scan of its rows takes");
 	ok(filter_saves, "a Bloom filter that is said to pay makes a join cheaper");
 	ok(filter_idle, "none pays where every probe row has a partner");
+	ok(pages_cost, "pages of a table that the node reads cost as much as core's scan pays for them");
 
 	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
 	   hjg_model_cost_unit_ns(&costs, 1) == costs.small_unit_ns,

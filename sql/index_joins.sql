@@ -1,0 +1,49 @@
+-- Joins that an index answers stay with core, and no others are left to it.
+set client_min_messages = warning;
+set max_parallel_workers_per_gather = 0;
+set enable_mergejoin = off;
+-- the model's own costs, not those of the other files
+set hjoin_gpu.startup_cost = -1;
+set hjoin_gpu.marshal_tuple_cost = -1;
+set hjoin_gpu.build_tuple_cost = -1;
+set hjoin_gpu.probe_tuple_cost = -1;
+set hjoin_gpu.emit_tuple_cost = -1;
+create table ix_fact (d int, v int, pad text);
+create table ix_dim (k int, a int);
+insert into ix_fact select (g * 7919::bigint) % 20000, g, 'some text that makes a page hold fewer rows' from generate_series(1, 200000) g;
+insert into ix_dim select g, g % 10 from generate_series(0, 19999) g;
+create index on ix_fact (d);
+vacuum analyze ix_fact, ix_dim;
+
+-- core's prices of the index loop, its hash join, and ours: which of the first two is the cheaper, and is ours between them?
+create function hjg_prices(query text, out index_is_cheaper bool, out ours_is_cheaper_than_hash bool, out chosen text) language plpgsql as $$
+declare
+	plan json;
+	cost numeric[];
+	setting text;
+begin
+	foreach setting in array array['hashjoin', 'nestloop', ''] loop
+		perform set_config('hjoin_gpu.enabled', (setting = '')::text, true), set_config('enable_hashjoin', (setting <> 'hashjoin')::text, true),
+			set_config('enable_nestloop', (setting <> 'nestloop')::text, true);
+		execute 'explain (format json) ' || query into plan;
+		cost := cost || (plan -> 0 -> 'Plan' ->> 'Total Cost')::numeric;
+	end loop;
+	index_is_cheaper := cost[1] < cost[2];
+	chosen := coalesce(plan #>> '{0,Plan,Custom Plan Provider}', plan #>> '{0,Plan,Node Type}');
+	perform set_config('enable_nestloop', 'off', true);
+	execute 'explain (format json) ' || query into plan;
+	ours_is_cheaper_than_hash := (plan -> 0 -> 'Plan' ->> 'Total Cost')::numeric < cost[2];
+	perform set_config('enable_nestloop', 'on', true);
+end $$;
+-- few rows: the index is faster
+select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k where x.k < 20');
+select * from hjg_prices('select x.k, f.v from ix_dim x left join ix_fact f on f.d = x.k where x.k < 20');
+select * from hjg_prices('select f.v, x.a from ix_fact f right join ix_dim x on f.d = x.k where x.k < 20');
+-- so many that its price is still below the hash join's, though not below what ours would cost by its time
+select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k where x.k < 100');
+-- many: the index is neither cheap nor fast
+select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k');
+-- no index on this side
+select * from hjg_prices('select f.v, x.a from (select * from ix_fact where v < 20) f left join ix_dim x on f.d = x.k');
+drop function hjg_prices;
+drop table ix_fact, ix_dim;
