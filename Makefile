@@ -161,9 +161,9 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 # ---- end of check-arena ----
 
 # ---- check-cuda: the CUDA driver against a libcuda that is emulated on the host ----
-build/stub/libcuda.so.1: test/device/stub_libcuda.c test/device/hjg_test_stub.h kernels/hjg_csr_steps.h $(wildcard src/device/*.h src/layout/*.h)
+build/stub/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) kernels/hjg_csr_steps.h $(wildcard src/device/*.h src/layout/*.h)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $<
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $(filter %.c,$^)
 cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
 build/test_cuda: test/device/test_cuda.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)

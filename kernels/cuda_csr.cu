@@ -26,21 +26,23 @@
 
 /* ---- keys in ---- */
 
-/*
- * Mix keys in place and number the rows.  Reads and writes the key, writes 4 bytes
- * a row; any grid.
- */
+/* Mix keys in place.  Reads and writes the key; any grid. */
 #define MIX(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
-hjg_k_mix_keys_##W(void *keys, hjg_u32 *rows, hjg_u64 n, hjg_u32 first_row) \
+hjg_k_mix_keys_##W(void *keys, hjg_u64 n) \
 { \
 	for (hjg_u64 i = GRID_INDEX; i < n; i += GRID_SIZE) \
-	{ \
 		hjg_step_store(W, keys, i, hjg_step_mix(W, hjg_step_load(W, keys, i))); \
-		rows[i] = first_row + (hjg_u32) i; \
-	} \
 }
 FOR_WIDTHS(MIX)
+
+/* Number rows from first_row on.  Writes 4 bytes a row; any grid. */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+hjg_k_number_rows(hjg_u32 *rows, hjg_u64 n, hjg_u32 first_row)
+{
+	for (hjg_u64 i = GRID_INDEX; i < n; i += GRID_SIZE)
+		rows[i] = first_row + (hjg_u32) i;
+}
 
 /* ---- sorting ---- */
 
@@ -295,13 +297,14 @@ FOR_WIDTHS(CHECK_BUCKETS)
 /* ---- probing ---- */
 
 /*
- * Pairs of each row, and the first match.  keys are raw.  counts[n] becomes 0 so that a
+ * Pairs of each row, and the first match; of a slice where there is one.  keys are raw.  counts[n] becomes 0 so that a
  * scan of n + 1 entries ends with the total.  Reads the key, a directory entry and
  * a bucket, writes 12 bytes a row; any grid.
  */
 #define FIND(W) \
 extern "C" __global__ void __launch_bounds__(BLOCK) \
-hjg_k_find_##W(const void *keys, hjg_u64 n, HjgCsrTable table, int mode, hjg_u64 *counts, hjg_u32 *firsts) \
+hjg_k_find_##W(const void *keys, hjg_u64 n, HjgCsrTable table, int mode, HjgCsrSlice slice, hjg_u64 *counts, \
+			   hjg_u32 *firsts) \
 { \
 	const int	any = mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI; \
 	for (hjg_u64 i = GRID_INDEX; i <= n; i += GRID_SIZE) \
@@ -311,8 +314,8 @@ hjg_k_find_##W(const void *keys, hjg_u64 n, HjgCsrTable table, int mode, hjg_u64
 			counts[n] = 0; \
 			continue; \
 		} \
-		counts[i] = hjg_step_npairs(mode, hjg_step_find(W, &table, hjg_step_mix(W, hjg_step_load(W, keys, i)), any, \
-														&firsts[i])); \
+		counts[i] = hjg_step_slice(W, &table, slice, hjg_step_npairs(mode, \
+			hjg_step_find(W, &table, hjg_step_mix(W, hjg_step_load(W, keys, i)), any, &firsts[i])), &firsts[i]); \
 	} \
 }
 FOR_WIDTHS(FIND)

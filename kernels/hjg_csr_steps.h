@@ -160,23 +160,44 @@ hjg_step_npairs(int mode, hjg_u32 n)
 	}
 }
 
-/* Build row of match k of those that begin with tuple first. */
+/* Tuple of match k of those that begin with tuple first. */
 HJG_STEP hjg_u32
-hjg_step_match(int width, const HjgCsrTable *table, hjg_u32 first, hjg_u32 k)
+hjg_step_tuple(int width, const HjgCsrTable *table, hjg_u32 first, hjg_u32 k)
 {
 	HjgCsrKey	key;
 
-	if (first == HJG_NO_ROW)
-		return HJG_NO_ROW;
 	if (k == 0 || table->sorted)
-		return table->rows[first + k];
+		return first + k;
 	key = hjg_step_load(width, table->keys, first);
 	while (k > 0)
 	{
 		first++;
 		k -= hjg_step_equal(width, hjg_step_load(width, table->keys, first), key);
 	}
-	return table->rows[first];
+	return first;
+}
+
+/* Build row of match k of those that begin with tuple first. */
+HJG_STEP hjg_u32
+hjg_step_match(int width, const HjgCsrTable *table, hjg_u32 first, hjg_u32 k)
+{
+	return first == HJG_NO_ROW ? HJG_NO_ROW : table->rows[hjg_step_tuple(width, table, first, k)];
+}
+
+/* How many of a row's n matches, which begin with tuple *first, are in the slice; *first becomes the slice's. */
+HJG_STEP hjg_u32
+hjg_step_slice(int width, const HjgCsrTable *table, HjgCsrSlice slice, hjg_u32 n, hjg_u32 *first)
+{
+	hjg_u32		left;
+	hjg_u32		count;
+
+	if (slice.most == 0)
+		return n;
+	left = slice.skip < n ? n - (hjg_u32) slice.skip : 0;
+	count = slice.most < left ? (hjg_u32) slice.most : left;
+	if (count > 0)
+		*first = hjg_step_tuple(width, table, *first, left - count);
+	return count;
 }
 
 /* The last of offsets[lo..hi] that is not above pair; offsets[lo] is not. */

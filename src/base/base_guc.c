@@ -59,6 +59,15 @@ static const struct config_enum_entry strategy_options[] = {
 	{"phj_dd", HJG_STRATEGY_PHJ_DD, false},
 	{"phj_pl", HJG_STRATEGY_PHJ_PL, false},
 	{"phj_basic_unit", HJG_STRATEGY_PHJ_BASIC_UNIT, false},
+	{"direct", HJG_STRATEGY_DIRECT, false},
+	{"packed", HJG_STRATEGY_PACKED, false},
+	{"table", HJG_STRATEGY_TABLE, false},
+	{"radix1", HJG_STRATEGY_RADIX1, false},
+	{"radix2", HJG_STRATEGY_RADIX2, false},
+	{"nop_chain", HJG_STRATEGY_NOP_CHAIN, false},
+	{"nop_open", HJG_STRATEGY_NOP_OPEN, false},
+	{"smj", HJG_STRATEGY_SMJ, false},
+	{"csr", HJG_STRATEGY_CSR, false},
 	{NULL, 0, false}
 };
 
@@ -184,8 +193,8 @@ hjg_base_define_gucs(bool preloaded)
 
 	DefineCustomEnumVariable("hjoin_gpu.strategy",
 							 "Algorithm of the engine; auto chooses by size.",
-							 "nop and radix are the cpu engine's, the others those of OpenCL devices; "
-							 "an engine takes one that is not its own for auto.",
+							 "nop and radix are the cpu engine's, shj_... and phj_... those of OpenCL devices, the "
+							 "others those of NVIDIA GPUs; an engine takes one that is not its own for auto.",
 							 &hjg_strategy, HJG_STRATEGY_AUTO, strategy_options, PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 

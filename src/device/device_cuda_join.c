@@ -1,24 +1,14 @@
 /*
  * device_cuda_join.c
- *	  The driver "cuda": building, and what probing has in common.
+ *	  The driver "cuda": its face to the scheduler, and the buffers that chunks go through.
  *
- * A join is admitted to the device's memory before it starts, with all that it
- * will have at one time: the build side while it is sorted, or the table and the chunks of
- * probing, whichever is more.  Where the budget is small the chunks are made smaller.  What
- * cannot be admitted is HJG_ERR_MEMORY, upon which the scheduler takes the cpu engine.
+ * What a round may ask for is in HjgCursor; which of the ways to probe gives it is decided in probe_rows().
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/hjg_cuda_join.h"
-
-#define IMAGE "cuda_csr"
-
-/* Bytes that are queued before the job's cancellation is looked at. */
-#define COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
-
-#define ADMISSION_WAIT_MS 200
 
 /* How often to look for what is new: without the driver's library, with it, with a context. */
 #define ABSENT_MS 30000
@@ -29,8 +19,6 @@
 #define REGION_IDLE_MS 60000
 
 HjgCudaTuning hjg_cuda_tuning = {.most_chunk_rows = 1u << 20, .least_chunk_rows = 1u << 16};
-
-HJG_CUDA_KERNELS(mix_keys, IMAGE, "hjg_k_mix_keys");
 
 /* ---- copies from and to the arena ---- */
 
@@ -80,52 +68,57 @@ hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, Hjg
 
 /* ---- memory ---- */
 
-static size_t
-chunk_bytes(int width, hjg_u32 rows)
+size_t
+hjg_cuda_chunk_bytes(int width, hjg_u32 rows)
 {
 	return 2 * hjg_cuda_block_bytes((size_t) rows * width) +
 		HJG_CUDA_OUTS * hjg_cuda_block_bytes((size_t) rows * sizeof(HjgPair)) +
-		hjg_cuda_block_bytes(sizeof(HjgCudaMail)) +
-		hjg_cuda_block_bytes(((size_t) rows + 1) * sizeof(hjg_u64)) +
+		hjg_cuda_block_bytes(sizeof(HjgCudaMail));
+}
+
+size_t
+hjg_cuda_window_bytes(hjg_u32 rows)
+{
+	return hjg_cuda_block_bytes(((size_t) rows + 1) * sizeof(hjg_u64)) +
 		hjg_cuda_block_bytes((size_t) rows * sizeof(hjg_u32)) +
 		hjg_cuda_block_bytes(hjg_cuda_scan_entries((hjg_u64) rows + 1) * sizeof(hjg_u64));
 }
 
-static HjgStatus
-admit(HjgCudaJoin *join, hjg_u64 build_rows)
-{
-	const int	width = join->spec.key_width;
-	const size_t building = hjg_cuda_csr_build_bytes(width, build_rows);
-	const size_t table = hjg_cuda_csr_bytes(width, build_rows);
-	const size_t budget = hjg_cuda_pool_budget(join->device->pool);
-	size_t		probing;
-
-	join->chunk_rows = hjg_cuda_tuning.most_chunk_rows;
-	while (join->chunk_rows > hjg_cuda_tuning.least_chunk_rows && table + chunk_bytes(width, join->chunk_rows) > budget)
-		join->chunk_rows /= 2;
-	probing = table + chunk_bytes(width, join->chunk_rows);
-	return hjg_cuda_admit(join->device->pool, building > probing ? building : probing, join->env, ADMISSION_WAIT_MS,
-						  &join->grant);
-}
-
-/* After an error what there is goes with the join. */
-static HjgStatus
-alloc_chunks(HjgCudaJoin *join)
+HjgStatus
+hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 {
 	HjgCudaLane *lane = &join->lanes->work;
 	const size_t rows = join->chunk_rows;
-	HjgStatus	status = hjg_cuda_alloc(lane, sizeof(HjgCudaMail), &join->small);
+	HjgStatus	status;
 
+	if (join->chunks)
+		return HJG_OK;
+	status = hjg_cuda_alloc(lane, sizeof(HjgCudaMail), &join->small);
 	for (int i = 0; i < 2 && status == HJG_OK; i++)
 		status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
 		status = hjg_cuda_alloc(lane, rows * sizeof(HjgPair), &join->pairs[i]);
-	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, (rows + 1) * sizeof(hjg_u64), &join->offsets);
+	if (status == HJG_OK && join->strategy != NULL)
+		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->numbers);
+	join->chunks = status == HJG_OK;
+	return status;
+}
+
+HjgStatus
+hjg_cuda_alloc_windows(HjgCudaJoin *join)
+{
+	HjgCudaLane *lane = &join->lanes->work;
+	const size_t rows = join->chunk_rows;
+	HjgStatus	status;
+
+	if (join->windows)
+		return HJG_OK;
+	status = hjg_cuda_alloc(lane, (rows + 1) * sizeof(hjg_u64), &join->offsets);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->firsts);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(rows + 1) * sizeof(hjg_u64), &join->sums);
+	join->windows = status == HJG_OK;
 	return status;
 }
 
@@ -138,12 +131,13 @@ free_join(HjgCudaJoin *join)
 
 		/* nothing may be in flight on the other lanes when the blocks go */
 		(void) hjg_cuda_lanes_wait(join->lanes);
-		hjg_cuda_csr_free(lane, &join->csr);
+		hjg_cuda_free_build(join);
 		hjg_cuda_free(lane, join->small);
 		for (int i = 0; i < 2; i++)
 			hjg_cuda_free(lane, join->keys[i]);
 		for (int i = 0; i < HJG_CUDA_OUTS; i++)
 			hjg_cuda_free(lane, join->pairs[i]);
+		hjg_cuda_free(lane, join->numbers);
 		hjg_cuda_free(lane, join->offsets);
 		hjg_cuda_free(lane, join->firsts);
 		hjg_cuda_free(lane, join->sums);
@@ -155,59 +149,6 @@ free_join(HjgCudaJoin *join)
 
 /* ---- building ---- */
 
-/*
- * Copy the build keys, mix them and number the rows.  Segments whose row numbers
- * go on from one to the next are mixed together.
- */
-static HjgStatus
-load_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
-{
-	HjgCudaLane *lane = &join->lanes->work;
-	HjgCudaCsr *csr = &join->csr;
-	const int	width = csr->width;
-	HjgStatus	status = HJG_OK;
-	hjg_u64		row = 0;
-	size_t		queued = 0;
-
-	for (int i = 0; i < nsegments && status == HJG_OK;)
-	{
-		const hjg_u64 begin = row;
-		const hjg_u32 first_row = segments[i].first_row;
-
-		status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
-		do
-		{
-			hjg_cuda_region_pin(segments[i].keys);
-			if (status == HJG_OK)
-				status = hjg_cuda_copy_in(lane, csr->keys + row * width, segments[i].keys,
-										  (size_t) segments[i].nrows * width);
-			row += segments[i].nrows;
-			queued += (size_t) segments[i].nrows * width;
-			i++;
-		} while (i < nsegments && queued < COPY_STEP_BYTES && status == HJG_OK &&
-				 segments[i].first_row == first_row + (row - begin));
-		if (status == HJG_OK)
-			status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
-		if (status == HJG_OK)
-		{
-			HjgCudaPtr	keys = csr->keys + begin * width;
-			HjgCudaPtr	rows = csr->rows + begin * sizeof(hjg_u32);
-			hjg_u64		n = row - begin;
-			hjg_u32		from = first_row;
-
-			status = hjg_cuda_launch(lane, &mix_keys[hjg_cuda_width_ix(width)],
-									 hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
-									 (void *[]) {&keys, &rows, &n, &from});
-		}
-		if (queued >= COPY_STEP_BYTES && status == HJG_OK)
-		{
-			status = hjg_cuda_wait(lane);
-			queued = 0;
-		}
-	}
-	return status;
-}
-
 static int
 compare_segments(const void *a, const void *b)
 {
@@ -217,42 +158,6 @@ compare_segments(const void *a, const void *b)
 	if (x->first_row != y->first_row)
 		return x->first_row < y->first_row ? -1 : 1;
 	return (x->nrows > y->nrows) - (x->nrows < y->nrows);
-}
-
-/* Segments are in ascending order of row number; they come from the arena, and may say anything. */
-static HjgStatus
-build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
-{
-	hjg_u64		nrows = 0;
-	hjg_u64		next_row = 0;
-	HjgStatus	status;
-
-	for (int i = 0; i < nsegments; i++)
-	{
-		if (segments[i].nrows == 0)
-			continue;
-		if (segments[i].first_row < next_row)
-			return HJG_ERR_INPUT;
-		next_row = (hjg_u64) segments[i].first_row + segments[i].nrows;
-		nrows += segments[i].nrows;
-	}
-	if (nrows > HJG_MAX_BUILD_ROWS || next_row > HJG_NO_ROW)
-		return HJG_ERR_INPUT;
-	status = admit(join, nrows);
-	if (status != HJG_OK)
-		return status;
-	status = hjg_cuda_lanes_take(join->device, join->env, &join->grant, &join->lanes);
-	if (status != HJG_OK)
-		return status;
-	join->csr.width = join->spec.key_width;
-	status = hjg_cuda_alloc(&join->lanes->work, nrows * (size_t) join->spec.key_width, &join->csr.keys);
-	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&join->lanes->work, nrows * sizeof(hjg_u32), &join->csr.rows);
-	if (status == HJG_OK)
-		status = load_build(join, segments, nsegments);
-	if (status == HJG_OK)
-		status = hjg_cuda_csr_build(join->lanes, &join->csr, nrows);
-	return status;
 }
 
 /* Note what is no fault of the job; the device rests after some of these. */
@@ -306,7 +211,7 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 		join->env = env;
 		join->spec = *spec;
 		hjg_cuda_region_enter();
-		status = build_join(join, sorted, nsegments);
+		status = hjg_cuda_build_join(join, sorted, nsegments);
 		note_error(device, join, status);
 		if (status != HJG_OK)
 		{
@@ -323,12 +228,50 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 
 /* ---- probing ---- */
 
+/* Has no probe row more than one match? */
+static bool
+is_unique(const HjgCudaJoin *join)
+{
+	return join->strategy != NULL ? join->strategy->unique : join->csr.unique;
+}
+
+static HjgStatus
+probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, HjgCursor *at, HjgResult *result)
+{
+	/* one match of each row, any one: that is a mode, but of a table that was not made for it */
+	const HjgMatchMode mode = at->most == 1 ? HJG_MATCH_SEMI : join->spec.mode;
+	const bool	single = mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI || is_unique(join);
+	HjgStatus	status = hjg_cuda_alloc_chunks(join);
+
+	if (status != HJG_OK)
+		return status;
+	if (join->strategy != NULL && !join->strategy->unique && (at->most > 0 || (!single && at->skip > 0)))
+		status = HJG_ERR_INPUT;
+	else if (single && at->skip > 0)
+	{
+		/* all that the row has, or all that any row has, was there before */
+		at->row = at->most > 0 ? (hjg_u32) nrows : at->row + 1;
+		at->skip = 0;
+		return HJG_OK;
+	}
+	else if (single || join->strategy != NULL)
+		status = hjg_cuda_probe_once(join, mode, single, segments, nsegments, nrows, at, result);
+	else
+	{
+		status = hjg_cuda_alloc_windows(join);
+		return status == HJG_OK ? hjg_cuda_probe_windows(join, segments, nsegments, nrows, at, result) : status;
+	}
+	if (status != HJG_ERR_INPUT || join->strategy == NULL)
+		return status;
+	status = hjg_cuda_use_csr(join);
+	return status == HJG_OK ? probe_rows(join, segments, nsegments, nrows, at, result) : status;
+}
+
 static HjgStatus
 probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCursor *at, HjgResult *result)
 {
-	const bool	single = join->csr.unique || join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI;
+	const hjg_u64 capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0;
 	hjg_u64		nrows = 0;
-	HjgStatus	status = HJG_OK;
 
 	for (int i = 0; i < nsegments; i++)
 	{
@@ -336,21 +279,11 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			return HJG_ERR_INPUT;
 		nrows += segments[i].nrows;
 	}
-	if (nrows > HJG_MAX_PROBE_ROWS || (at->row < nrows && (result->npages < 1 || result->page_pairs < 1)))
+	if (nrows > HJG_MAX_PROBE_ROWS || (at->row < nrows && capacity == 0) ||
+		(at->most > 0 && (join->spec.mode != HJG_MATCH_ALL || at->most > capacity || (at->most == 1 && at->skip > 0))))
 		return HJG_ERR_INPUT;
 	result->npairs = 0;
-	if (at->row >= nrows)
-		return HJG_OK;
-	if (!join->chunks)
-	{
-		status = alloc_chunks(join);
-		if (status != HJG_OK)
-			return status;
-		join->chunks = true;
-	}
-	if (single && at->skip == 0 && nrows - at->row <= (hjg_u64) result->npages * result->page_pairs)
-		return hjg_cuda_probe_once(join, segments, nsegments, nrows, at, result);
-	return hjg_cuda_probe_windows(join, segments, nsegments, nrows, at, result);
+	return at->row < nrows ? probe_rows(join, segments, nsegments, nrows, at, result) : HJG_OK;
 }
 
 static HjgStatus
@@ -389,6 +322,7 @@ static void
 cuda_stats(const void *arg, HjgJobStats *stats)
 {
 	const HjgCudaJoin *join = arg;
+	const int	asked = (int) join->spec.strategy;
 
 	stats->partition_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_PARTITION);
 	stats->build_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_BUILD);
@@ -396,8 +330,13 @@ cuda_stats(const void *arg, HjgJobStats *stats)
 	stats->transfer_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_TRANSFER_IN) +
 		hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_TRANSFER_OUT);
 	stats->workspace_bytes = join->grant.peak_bytes;
-	stats->npartitions = 1;
-	stats->strategy = HJG_CPU_NOP;
+	/* those of a strategy are its own affair */
+	stats->npartitions = join->strategy == NULL;
+	stats->strategy = HJG_CUDA_CSR;
+	for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST && join->strategy != NULL; id++)
+		if (strcmp(hjg_cuda_strategy_name(id), join->strategy->name) == 0)
+			stats->strategy = (hjg_u32) id;
+	stats->declined = hjg_cuda_strategy_name(asked) != NULL && stats->strategy != (hjg_u32) asked;
 }
 
 static void

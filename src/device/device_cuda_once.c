@@ -1,10 +1,13 @@
 /*
  * device_cuda_once.c
- *	  Probing in one pass: rows with at most one pair each, and room for all.
+ *	  Probing in one pass: the pairs of a chunk in any order, by a strategy or by the csr table.
  *
  * While chunk c is joined, chunk c + 1 is copied in and the pairs of chunk c - 1 are
  * copied out.  The host has to know how many pairs a chunk gave before it can say
- * where they go, so it waits for each chunk's kernel, not for the copies.
+ * where they go, so it waits for each chunk's kernels, not for the copies.
+ *
+ * A chunk whose pairs do not fit ends the round before it.  Is it the first one, it is joined again with fewer
+ * rows, as many as are likely to fit; so a round may end with room left.
  */
 #include "device/hjg_cuda_join.h"
 
@@ -12,101 +15,202 @@
 #define ROWS_A_BLOCK (4 * HJG_CUDA_BLOCK)
 #define BLOCKS_A_PROCESSOR 16
 
+/* Rows with several pairs are not joined in smaller chunks. */
+#define LEAST_ROWS 256
+
 HJG_CUDA_KERNELS(probe_once, IMAGE, "hjg_k_probe_once");
 
 typedef struct Batch
 {
 	HjgCudaJoin *join;
+	HjgMatchMode mode;
+	bool		single;			/* no row has more than one pair */
 	const HjgSegment *segments;
 	int			nsegments;
-	hjg_u64		begin;			/* rows of this round */
-	hjg_u64		end;
+	hjg_u64		nrows;
 } Batch;
 
-static hjg_u64
-chunk_size(const Batch *batch, hjg_u64 chunk)
+/* A chunk of the batch, and the buffers that it goes through. */
+typedef struct Chunk
 {
-	const hjg_u64 row = batch->begin + chunk * batch->join->chunk_rows;
+	hjg_u64		row;
+	hjg_u64		nrows;
+	int			turn;
+} Chunk;
 
-	return batch->end - row < batch->join->chunk_rows ? batch->end - row : batch->join->chunk_rows;
+static hjg_u64
+least(hjg_u64 a, hjg_u64 b)
+{
+	return a < b ? a : b;
+}
+
+static Chunk
+chunk_at(const Batch *batch, hjg_u64 row, int turn)
+{
+	return (Chunk) {row, row < batch->nrows ? least(batch->join->chunk_rows, batch->nrows - row) : 0, turn};
 }
 
 /* Queue the copy of a chunk's keys, into the buffer that the chunk before last has left. */
 static HjgStatus
-load_chunk(const Batch *batch, hjg_u64 chunk)
+load_chunk(const Batch *batch, const Chunk *chunk)
 {
 	HjgCudaJoin *join = batch->join;
 	HjgCudaLane *lane = &join->lanes->in;
-	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+	HjgStatus	status;
 
+	if (chunk->nrows == 0)
+		return HJG_OK;
+	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_keys(lane, join->keys[chunk % 2], batch->segments, batch->nsegments,
-									join->spec.key_width, batch->begin + chunk * join->chunk_rows,
-									chunk_size(batch, chunk));
+		status = hjg_cuda_copy_keys(lane, join->keys[chunk->turn], batch->segments, batch->nsegments,
+									join->spec.key_width, chunk->row, chunk->nrows);
 	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : status;
+}
+
+static HjgStatus
+probe_strategy(const Batch *batch, const Chunk *chunk, hjg_u64 room)
+{
+	HjgCudaJoin *join = batch->join;
+	HjgCudaLane *lane = &join->lanes->work;
+	const HjgCudaSide probe = {
+		.keys = join->keys[chunk->turn], .nrows = chunk->nrows, .rows = chunk->row > 0 ? join->numbers : 0
+	};
+	const HjgCudaOutput output = {
+		.pairs = join->pairs[chunk->turn], .capacity = least(room, join->chunk_rows), .counters = join->small
+	};
+	HjgStatus	status = HJG_OK;
+
+	if (probe.rows != 0)
+		status = hjg_cuda_number_rows(lane, probe.rows, chunk->nrows, (hjg_u32) chunk->row);
+	return status == HJG_OK ? join->strategy->probe(lane, join->table, &probe, &output) : status;
+}
+
+static HjgStatus
+probe_csr(const Batch *batch, const Chunk *chunk)
+{
+	HjgCudaJoin *join = batch->join;
+	HjgCudaPtr	keys = join->keys[chunk->turn];
+	HjgCudaPtr	pairs = join->pairs[chunk->turn];
+	hjg_u64		n = chunk->nrows;
+	hjg_u32		first_row = (hjg_u32) chunk->row;
+	int			mode = batch->mode;
+	const unsigned blocks = hjg_cuda_blocks(n, ROWS_A_BLOCK);
+	const unsigned most = (unsigned) join->device->multiprocessors * BLOCKS_A_PROCESSOR;
+
+	return hjg_cuda_launch(&join->lanes->work, &probe_once[hjg_cuda_width_ix(join->spec.key_width)],
+						   blocks < most ? blocks : most, HJG_CUDA_BLOCK, 0,
+						   (void *[]) {&keys, &n, &join->csr.table, &mode, &first_row, &pairs, &join->small});
 }
 
 /* Queue the join of a chunk; its number of pairs goes to the mail. */
 static HjgStatus
-join_chunk(const Batch *batch, hjg_u64 chunk)
+join_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 {
 	HjgCudaJoin *join = batch->join;
 	HjgCudaLane *lane = &join->lanes->work;
-	HjgCudaPtr	keys = join->keys[chunk % 2];
-	HjgCudaPtr	pairs = join->pairs[chunk % HJG_CUDA_OUTS];
-	hjg_u64		n = chunk_size(batch, chunk);
-	hjg_u32		first_row = (hjg_u32) (batch->begin + chunk * join->chunk_rows);
-	int			mode = join->spec.mode;
-	unsigned	blocks = hjg_cuda_blocks(n, ROWS_A_BLOCK);
-	const unsigned most = (unsigned) join->device->multiprocessors * BLOCKS_A_PROCESSOR;
 	HjgStatus	status;
 
 	status = hjg_cuda_follow(lane, &join->lanes->in);
 	if (status == HJG_OK)
-		status = hjg_cuda_follow(lane, &join->lanes->out[chunk % HJG_CUDA_OUTS]);
+		status = hjg_cuda_follow(lane, &join->lanes->out[chunk->turn]);
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, join->small, sizeof(hjg_u64));
+		status = hjg_cuda_zero(lane, join->small, 2 * sizeof(hjg_u64));
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &probe_once[hjg_cuda_width_ix(join->spec.key_width)],
-								 blocks < most ? blocks : most, HJG_CUDA_BLOCK, 0,
-								 (void *[]) {&keys, &n, &join->csr.table, &mode, &first_row, &pairs, &join->small});
+		status = join->strategy != NULL ? probe_strategy(batch, chunk, room) : probe_csr(batch, chunk);
 	if (status == HJG_OK)
 		status = hjg_cuda_copy_out(lane, &join->lanes->mail->npairs, join->small, sizeof(hjg_u64));
 	return status;
 }
 
-HjgStatus
-hjg_cuda_probe_once(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, HjgCursor *cursor,
-					HjgResult *result)
+/* Rows of a chunk whose pairs are likely to fit. */
+static hjg_u64
+rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
 {
-	const Batch batch = {join, segments, nsegments, cursor->row, nrows};
-	const hjg_u64 nchunks = (nrows - cursor->row + join->chunk_rows - 1) / join->chunk_rows;
-	HjgStatus	status = load_chunk(&batch, 0);
+	const double pairs = batch->join->row_pairs * (double) nrows;
+	hjg_u64		rows = nrows;
 
-	for (hjg_u64 chunk = 0; chunk < nchunks && status == HJG_OK; chunk++)
+	if (pairs > (double) room)
+		rows = (hjg_u64) (0.9 * (double) room / batch->join->row_pairs);
+	return batch->single && rows < least(room, nrows) ? least(room, nrows) : rows;
+}
+
+/* Join a chunk, or less of it; the pairs lie in the buffer of its turn then. */
+static HjgStatus
+fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *next, hjg_u64 *npairs)
+{
+	HjgCudaJoin *join = batch->join;
+	const hjg_u64 loaded = chunk->nrows;
+	bool		prefetched = false;
+
+	*npairs = 0;
+	chunk->nrows = rows_that_fit(batch, loaded, room);
+	for (;;)
 	{
-		HjgCudaLane *out = &join->lanes->out[chunk % HJG_CUDA_OUTS];
-		hjg_u64		npairs;
+		hjg_u64		n = chunk->nrows;
+		HjgStatus	status;
 
-		status = join_chunk(&batch, chunk);
-		if (status == HJG_OK && chunk + 1 < nchunks)
-			status = load_chunk(&batch, chunk + 1);
+		if (n == 0 || (!first && n < loaded) || (!batch->single && n < least(LEAST_ROWS, loaded)))
+		{
+			chunk->nrows = 0;
+			return HJG_OK;
+		}
+		status = join_chunk(batch, chunk, room);
+		if (status == HJG_OK && !prefetched && n == loaded)
+			status = load_chunk(batch, next);
+		prefetched |= n == loaded;
 		if (status == HJG_OK)
 			status = hjg_cuda_wait(&join->lanes->work);
 		if (status != HJG_OK)
-			break;
-		npairs = join->lanes->mail->npairs;
-		if (npairs > chunk_size(&batch, chunk))
+			return status;
+		*npairs = join->lanes->mail->npairs;
+		if (batch->single && *npairs > n)
 			return HJG_ERR_DEVICE;
+		join->row_pairs = (double) *npairs / (double) n;
+		if (*npairs <= least(room, join->chunk_rows))
+			break;
+		chunk->nrows = least(rows_that_fit(batch, n, least(room, join->chunk_rows)), batch->single ? n : n / 2);
+	}
+	if (chunk->nrows < loaded)
+	{
+		*next = chunk_at(batch, chunk->row + chunk->nrows, next->turn);
+		return load_chunk(batch, next);
+	}
+	return HJG_OK;
+}
+
+HjgStatus
+hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const HjgSegment *segments, int nsegments,
+					hjg_u64 nrows, HjgCursor *cursor, HjgResult *result)
+{
+	const Batch batch = {join, mode, single, segments, nsegments, nrows};
+	const hjg_u64 capacity = (hjg_u64) result->npages * result->page_pairs;
+	Chunk		chunk = chunk_at(&batch, cursor->row, 0);
+	HjgStatus	status = load_chunk(&batch, &chunk);
+
+	while (chunk.nrows > 0 && status == HJG_OK)
+	{
+		HjgCudaLane *out = &join->lanes->out[chunk.turn];
+		Chunk		next = chunk_at(&batch, chunk.row + chunk.nrows, 1 - chunk.turn);
+		const bool	first = chunk.row == cursor->row;
+		hjg_u64		npairs;
+
+		status = fit_chunk(&batch, &chunk, capacity - result->npairs, first, &next, &npairs);
+		if (status != HJG_OK)
+			break;
+		if (chunk.nrows == 0 && first)
+			return HJG_ERR_INPUT;
+		if (chunk.nrows == 0)
+			break;
 		status = hjg_cuda_mark(out, HJG_CUDA_TRANSFER_OUT);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_pairs(out, result, result->npairs, join->pairs[chunk % HJG_CUDA_OUTS], npairs);
+			status = hjg_cuda_copy_pairs(out, result, result->npairs, join->pairs[chunk.turn], npairs);
 		if (status == HJG_OK)
 			status = hjg_cuda_mark(out, HJG_CUDA_IDLE);
 		result->npairs += npairs;
+		chunk = next;
 	}
-	cursor->row = (hjg_u32) nrows;
+	cursor->row = (hjg_u32) chunk.row;
 	return status;
 }

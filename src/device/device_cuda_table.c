@@ -260,6 +260,7 @@ table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 
 const HjgCudaStrategy hjg_cuda_table = {
 	.name = "table",
+	.unique = true,
 	.suits = table_suits,
 	.bytes = table_bytes,
 	.moved = table_moved,
@@ -346,6 +347,7 @@ packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 
 const HjgCudaStrategy hjg_cuda_packed = {
 	.name = "packed",
+	.unique = true,
 	.suits = packed_suits,
 	.bytes = packed_bytes,
 	.moved = packed_moved,
@@ -431,6 +433,7 @@ direct_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 
 const HjgCudaStrategy hjg_cuda_direct = {
 	.name = "direct",
+	.unique = true,
 	.suits = direct_suits,
 	.bytes = direct_bytes,
 	.moved = direct_moved,

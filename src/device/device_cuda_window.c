@@ -5,7 +5,7 @@
  * As in the cpu engine (engine_ordered.c): the pairs of a window of rows are counted
  * and summed, the room left in the result cuts the window, and the pairs up
  * to the cut are written, threads having pairs and not rows.  Nothing is kept between
- * rounds.
+ * rounds.  Of a slice (HjgCursor.most) each row has its part of the matches, and no row is cut.
  */
 #include "device/hjg_cuda_join.h"
 
@@ -21,7 +21,8 @@ typedef struct Window
 	HjgResult  *result;
 	hjg_u64		row;			/* of the batch */
 	hjg_u64		nrows;
-	hjg_u64		skip;
+	hjg_u64		skip;			/* of the first row's pairs, those of earlier rounds */
+	HjgCsrSlice slice;
 } Window;
 
 /* Count the pairs of the window and cut it; the cut is in the mail when this returns. */
@@ -44,8 +45,8 @@ count_window(Window *window, const HjgSegment *segments, int nsegments)
 		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(lane, &find[w], hjg_cuda_blocks(window->nrows + 1, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
-								 (void *[]) {&join->keys[0], &window->nrows, &join->csr.table, &mode, &join->offsets,
-											 &join->firsts});
+								 (void *[]) {&join->keys[0], &window->nrows, &join->csr.table, &mode, &window->slice,
+											 &join->offsets, &join->firsts});
 	if (status == HJG_OK)
 		status = hjg_cuda_scan(lane, join->offsets, window->nrows + 1, join->sums);
 	if (status == HJG_OK)
@@ -108,7 +109,11 @@ hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 					   HjgCursor *cursor, HjgResult *result)
 {
 	const hjg_u64 capacity = (hjg_u64) result->npages * result->page_pairs;
-	Window		window = {.join = join, .result = result, .row = cursor->row, .skip = cursor->skip};
+	const bool	sliced = cursor->most > 0;
+	Window		window = {
+		.join = join, .result = result, .row = cursor->row, .skip = sliced ? 0 : cursor->skip,
+		.slice = {.skip = sliced ? cursor->skip : 0, .most = cursor->most}
+	};
 	HjgStatus	status = HJG_OK;
 
 	while (window.row < nrows && status == HJG_OK)
@@ -122,6 +127,11 @@ hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 		cut = join->lanes->mail->cut;
 		if (!sound(&window, &cut, capacity - result->npairs))
 			return HJG_ERR_DEVICE;
+		if (sliced)
+		{
+			cut.end -= cut.skip;
+			cut.skip = 0;
+		}
 		status = write_window(&window, &cut);
 		window.row += cut.row;
 		window.skip = cut.skip;
@@ -129,6 +139,9 @@ hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 			break;
 	}
 	cursor->row = (hjg_u32) window.row;
-	cursor->skip = window.skip;
+	if (!sliced)
+		cursor->skip = window.skip;
+	else if (window.row >= nrows)
+		cursor->skip = 0;
 	return status;
 }

@@ -202,7 +202,7 @@ read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 	*spec = (HjgJoinSpec) {(int) key_width, (HjgMatchMode) mode, (HjgCpuStrategy) strategy};
 	return (key_width == HJG_KEY_WIDTH_4 || key_width == HJG_KEY_WIDTH_8 || key_width == HJG_KEY_WIDTH_16) &&
 		mode <= HJG_MATCH_ANTI &&
-		(strategy <= HJG_CPU_RADIX || hjg_coupled_strategy_name((int) strategy) != NULL);
+		hjg_strategy_name((int) strategy) != NULL;
 }
 
 static HjgStatus
@@ -325,6 +325,7 @@ publish_stats(const Task *task, HjgJobSlot *job)
 	__atomic_store_n(&job->stats.workspace_bytes, stats.workspace_bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.npartitions, stats.npartitions, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.strategy, stats.strategy, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.declined, stats.declined, __ATOMIC_RELAXED);
 }
 
 /* Run an operation that this runner has claimed, and declare it ready. */

@@ -4,8 +4,8 @@
  *	  its own, with threads as clients.
  *
  * Each client joins keys whose matches can be counted without a join: build row
- * i has the key i / copies, probe rows run through twice as many keys as
- * there are.  So half of the probe rows have copies matches each, the rest none.
+ * i has the key i / copies, and probe rows run through keys from 0 on, two rows each, some
+ * of which no build row has.  On a GPU each of its strategies is asked for in turn.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -16,11 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/hjg_device.h"
+#include "device/hjg_cuda_join.h"
 
 #define NCLIENTS 8
-#define JOINS_A_CLIENT 12
-#define COPIES 3
+#define JOINS_A_CLIENT 15
 #define TIMEOUT_NS 20000000000ull
 
 typedef struct Client
@@ -32,6 +31,7 @@ typedef struct Client
 
 static HjgServe serve;
 static int	device_ix;
+static bool on_gpu;				/* of which strategies of its own may be asked for */
 
 /* The keys of one slab: row i of it holds the number (start + i) / divisor. */
 static hjg_u32
@@ -126,15 +126,15 @@ probe_rounds(HjgOp *op, HjgExpected *expected, hjg_u32 job_ix, hjg_u32 generatio
 }
 
 static long long
-expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows)
+expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows, hjg_u32 copies)
 {
 	long long	npairs = 0;
 
 	for (hjg_u32 row = 0; row < probe_rows; row++)
 	{
 		hjg_u32		key = row / 2;
-		hjg_u32		first = key * COPIES;
-		hjg_u32		matches = first >= build_rows ? 0 : build_rows - first < COPIES ? build_rows - first : COPIES;
+		hjg_u64		first = (hjg_u64) key * copies;
+		hjg_u32		matches = first >= build_rows ? 0 : build_rows - first < copies ? build_rows - (hjg_u32) first : copies;
 
 		switch (mode)
 		{
@@ -156,7 +156,7 @@ expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows)
 }
 
 static bool
-one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows)
+one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg_u32 probe_rows, hjg_u32 copies)
 {
 	HjgArena   *arena = &serve.arena;
 	HjgExpected expected = {.mode = mode, .probe_rows = probe_rows, .build_limit = build_rows};
@@ -170,7 +170,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	int			participant;
 	HjgStatus	takeover;
 	long long	npairs = -1;
-	long long	wanted = expected_pairs(mode, build_rows, probe_rows);
+	long long	wanted = expected_pairs(mode, build_rows, probe_rows, copies);
 
 	if (!hjg_job_slot_lease(arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
 		return false;
@@ -178,7 +178,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	owner = hjg_slab_owner(job_ix, generation);
 	job->key_width = (hjg_u32) key_width;
 	job->mode = mode;
-	job->strategy = HJG_CPU_AUTO;
+	job->strategy = (hjg_u32) strategy;
 	job->nthreads = 0;
 	job->device_ix = (hjg_u32) device_ix;
 	job->max_probe_rows = probe_rows;
@@ -189,7 +189,7 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 	op->input_ref = op->ninputs = 0;
 	op->nrows = 0;
 	slab_ix = hjg_slab_lease(arena, owner, 1, HJG_SLAB_RESULT);
-	if (add_rows(&job->build, owner, key_width, build_rows, COPIES) &&
+	if (add_rows(&job->build, owner, key_width, build_rows, copies) &&
 		add_rows(op, owner, key_width, probe_rows, 2) && slab_ix != HJG_NO_SLAB)
 	{
 		page = hjg_arena_slab_at(arena, slab_ix);
@@ -215,8 +215,8 @@ one_join(int key_width, HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_row
 		return false;
 	}
 	if (npairs != wanted)
-		printf("key width %d, mode %d, %u x %u rows: %lld pairs instead of %lld\n", key_width, mode,
-			   build_rows, probe_rows, npairs, wanted);
+		printf("%s, key width %d, mode %d, %u x %u rows, %u a key: %lld pairs instead of %lld\n", hjg_strategy_name(strategy),
+			   key_width, mode, build_rows, probe_rows, copies, npairs, wanted);
 	return npairs == wanted;
 }
 
@@ -229,9 +229,11 @@ client_main(void *arg)
 
 	for (int i = 0; i < JOINS_A_CLIENT; i++)
 	{
-		int			n = client->number * JOINS_A_CLIENT + i;
+		const int	n = client->number * JOINS_A_CLIENT + i;
+		const int	strategy = on_gpu ? HJG_CUDA_FIRST + n / 2 % (HJG_CUDA_LAST - HJG_CUDA_FIRST + 1) : HJG_CPU_AUTO;
 
-		if (!one_join(widths[n % 3], (HjgMatchMode) (n % 4), sizes[n / 4 % 4], sizes[(n / 3 + 1) % 4]))
+		if (!one_join(widths[n % 3], (HjgMatchMode) (n % 4), strategy, sizes[n / 4 % 4], sizes[(n / 3 + 1) % 4],
+					  n / 5 % 2 == 0 ? 1 : 3))
 			client->failures++;
 	}
 	return NULL;
@@ -278,6 +280,7 @@ hjg_device_self_test(int nthreads, const char *device)
 		hjg_scheduler_stop();
 		return 1;
 	}
+	on_gpu = strcmp(serve.arena.control->devices[device_ix].kind, hjg_cuda_driver.kind) == 0;
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		clients[i] = (Client) {.number = i};

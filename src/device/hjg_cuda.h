@@ -374,6 +374,7 @@ hjg_cuda_kind(const HjgCudaOutput *output)
 typedef struct HjgCudaStrategy
 {
 	const char *name;			/* of hjoin_gpu.strategy and --bench */
+	bool		unique;			/* build() says no to repeated keys in modes ALL and LEFT */
 	/* Can it join that at all on this device? */
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */

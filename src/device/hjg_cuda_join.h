@@ -2,15 +2,20 @@
  * hjg_cuda_join.h
  *	  A join of the driver "cuda": what its files share.
  *
- * Build: keys are copied in from the arena, mixed, and sorted into a table
- * (hjg_csr.h).  Probe: a batch goes through in chunks, over three kinds of lanes that
- * work at the same time, one copying in, one joining, two copying out in turn.
+ * Build (device_cuda_build.c): keys are copied in from the arena; then the strategies that suit the sizes are tried,
+ * the one with the least predicted time first, until one takes the keys (HjgCudaStrategy).
+ * What none of them takes becomes a table sorted by bucket ("csr", hjg_csr.h), which takes any
+ * join; build keys that are kept as they came can be sorted later, too.
  *
- * Two ways to probe.  Where a row has at most one pair and the result has room for all
- * rows, pairs are written in one pass (device_cuda_once.c).  Else a window of rows is
- * counted, cut where the room ends, and written in canonical order, so that a row
- * with any number of matches is cut and goes on in the next round
- * (device_cuda_window.c).
+ * Probe: a batch goes through in chunks, over three kinds of lanes that work at the same time, one copying in,
+ * one joining, two copying out in turn.  Two ways:
+ * once		(device_cuda_once.c) pairs are written in one pass, in any order.  What does not fit is void, and the
+ *			round ends with the chunk before; or the chunk is made smaller.
+ * windows	(device_cuda_window.c) of the csr table: a window of rows is counted, cut where the room ends, and
+ *			written in canonical order, so that a row with any number of matches is cut and goes
+ *			on in the next round.
+ * Only windows cut rows and give slices of their matches (HjgCursor), and only they care for rows with very many:
+ * a join that meets these gives its strategy up for good.
  */
 #ifndef HJG_CUDA_JOIN_H
 #define HJG_CUDA_JOIN_H
@@ -126,16 +131,47 @@ typedef struct HjgCudaJoin
 	HjgJoinSpec spec;
 	HjgCudaGrant grant;
 	HjgCudaLanes *lanes;
+	const HjgCudaStrategy *strategy;	/* or NULL: the csr table */
+	void	   *table;			/* of the strategy */
+	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
 	HjgCudaCsr	csr;
+	bool		bounded;		/* the grant has room for the csr table */
 	hjg_u32		chunk_rows;		/* probe rows that go through at a time */
+	double		row_pairs;		/* pairs of a probe row in the last chunk that was joined once */
 	bool		chunks;			/* what follows is there */
 	HjgCudaPtr	keys[2];		/* raw keys of a chunk, filled in turn */
 	HjgCudaPtr	pairs[HJG_CUDA_OUTS];	/* of a chunk, written and copied out in turn */
 	HjgCudaPtr	small;			/* a HjgCudaMail on the device */
+	HjgCudaPtr	numbers;		/* with a strategy: row numbers of a chunk */
+	bool		windows;		/* what follows is there */
 	HjgCudaPtr	offsets;		/* of a window: pairs before each row, ... */
 	HjgCudaPtr	firsts;			/* ... and its first match */
 	HjgCudaPtr	sums;			/* of the scan of offsets */
 } HjgCudaJoin;
+
+/* ---- device_cuda_build.c ---- */
+
+/*
+ * Segments are in ascending order of row number; they come from the arena, and may say anything.  After an error
+ * what there is goes with the join.
+ */
+extern HjgStatus hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
+/* Leave the strategy for the csr table.  Waits for all lanes. */
+extern HjgStatus hjg_cuda_use_csr(HjgCudaJoin *join);
+/* Free the table and the build side. */
+extern void hjg_cuda_free_build(HjgCudaJoin *join);
+/* Row numbers first_row, first_row + 1, ... */
+extern HjgStatus hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row);
+
+/* Memory of the chunks that go through, and of windows besides. */
+extern size_t hjg_cuda_chunk_bytes(int width, hjg_u32 rows);
+extern size_t hjg_cuda_window_bytes(hjg_u32 rows);
+/* When first needed; after an error what there is goes with the join. */
+extern HjgStatus hjg_cuda_alloc_chunks(HjgCudaJoin *join);
+extern HjgStatus hjg_cuda_alloc_windows(HjgCudaJoin *join);
+
+/* Bytes that are queued before the job's cancellation is looked at. */
+#define HJG_CUDA_COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
 
 /* Copy rows [row, row + n) of a batch; segments are ascending and contiguous. */
 extern HjgStatus hjg_cuda_copy_keys(HjgCudaLane *lane, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
@@ -144,8 +180,12 @@ extern HjgStatus hjg_cuda_copy_keys(HjgCudaLane *lane, HjgCudaPtr to, const HjgS
 extern HjgStatus hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from,
 									 hjg_u64 n);
 
-extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
-									 HjgCursor *cursor, HjgResult *result);
+/*
+ * From *cursor on, which is at the beginning of a row.  With single, where no row has more than one pair.
+ * Else HJG_ERR_INPUT, with nothing changed, where not even a few rows fit the result.
+ */
+extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const HjgSegment *segments,
+									 int nsegments, hjg_u64 nrows, HjgCursor *cursor, HjgResult *result);
 extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 										HjgCursor *cursor, HjgResult *result);
 

@@ -22,18 +22,6 @@
 #define MAX_PASS_BITS 8
 #define MAX_RADIX_BITS 14
 
-const char *
-hjg_coupled_strategy_name(int strategy)
-{
-	static const char *const names[] = {
-		"shj_ol", "shj_dd", "shj_pl", "shj_basic_unit", "phj_ol", "phj_dd", "phj_pl", "phj_basic_unit"
-	};
-
-	if (strategy < HJG_COUPLED_FIRST || strategy > HJG_COUPLED_LAST)
-		return NULL;
-	return names[strategy - HJG_COUPLED_FIRST];
-}
-
 void
 hjg_coupled_defaults(HjgCoupledConfig *config)
 {

@@ -127,8 +127,13 @@ typedef enum HjgCoupledStrategy
 #define HJG_COUPLED_FIRST HJG_COUPLED_SHJ_OL
 #define HJG_COUPLED_LAST HJG_COUPLED_PHJ_BASIC_UNIT
 
-/* Name of a strategy, such as "phj_pl"; NULL if it is none of this engine. */
+/* ---- engine_strategy.c ---- */
+
+/* Name of a strategy, such as "phj_pl" or "table"; NULL if it is none of this engine. */
 extern const char *hjg_coupled_strategy_name(int strategy);
+extern const char *hjg_cuda_strategy_name(int strategy);
+/* Of any engine; "auto" for HJG_CPU_AUTO, NULL for what is no strategy. */
+extern const char *hjg_strategy_name(int strategy);
 
 typedef struct HjgJoinSpec
 {

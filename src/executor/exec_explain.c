@@ -26,6 +26,9 @@ hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
 	report->job.transfer_ns += times->transfer_ns;
 	report->job.workspace_bytes = Max(report->job.workspace_bytes, times->workspace_bytes);
 	report->strategy = times->strategy;
+	report->declined |= times->declined;
+	if (times->declined)
+		hjg_service_count_fallback(HJG_REASON_STRATEGY);
 	report->engine_partitions = Max(report->engine_partitions, times->npartitions);
 }
 
@@ -57,6 +60,7 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	if (other->fallback != HJG_REASON_NONE)
 		report->fallback = other->fallback;
 	report->strategy = Max(report->strategy, other->strategy);
+	report->declined |= other->declined;
 	report->engine_partitions = Max(report->engine_partitions, other->engine_partitions);
 	report->filtered_rows += other->filtered_rows;
 	report->filter_bytes = Max(report->filter_bytes, other->filter_bytes);
@@ -84,20 +88,6 @@ join_type_text(JoinType jointype)
 			return "Anti";
 		default:
 			return "Unknown";
-	}
-}
-
-static const char *
-strategy_text(HjgCpuStrategy strategy)
-{
-	switch (strategy)
-	{
-		case HJG_CPU_NOP:
-			return "nop";
-		case HJG_CPU_RADIX:
-			return "radix";
-		default:
-			return hjg_coupled_strategy_name((int) strategy) != NULL ? hjg_coupled_strategy_name((int) strategy) : "auto";
 	}
 }
 
@@ -261,7 +251,7 @@ engine_text(const HjgReport *report)
 		return "cpu";
 	if (strncmp(report->device, "cuda:", strlen("cuda:")) == 0)
 		return "cuda";
-	if (hjg_coupled_strategy_name((int) report->strategy) != NULL)
+	if (hjg_coupled_strategy_name(report->strategy) != NULL)
 		return "coupled";
 	return "cpu";
 }
@@ -289,7 +279,9 @@ show_report(HjgJoinState *state, ExplainState *es)
 		ExplainPropertyText("Fallback", hjg_reason_text(report.fallback), es);
 	else if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Fallback", "none", es);
-	ExplainPropertyText("Strategy", strategy_text(report.strategy), es);
+	ExplainPropertyText("Strategy", hjg_strategy_name(report.strategy), es);
+	if (report.declined || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Strategy Declined", report.declined, es);
 	ExplainPropertyUInteger("Hash Batches", NULL, Max(report.npartitions, 1), es);
 	show_count("Radix Partitions", NULL, report.engine_partitions, es);
 	show_count("Build Rows", NULL, report.build_rows, es);

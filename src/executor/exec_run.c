@@ -29,6 +29,10 @@
 static HjgCpuStrategy
 job_strategy(void)
 {
+	StaticAssertStmt(HJG_STRATEGY_CSR - HJG_STRATEGY_DIRECT == HJG_CUDA_LAST - HJG_CUDA_FIRST, "the same strategies");
+
+	if (hjg_strategy >= HJG_STRATEGY_DIRECT)
+		return (HjgCpuStrategy) (HJG_CUDA_FIRST + (hjg_strategy - HJG_STRATEGY_DIRECT));
 	if (hjg_strategy >= HJG_STRATEGY_SHJ_OL)
 		return (HjgCpuStrategy) (HJG_COUPLED_FIRST + (hjg_strategy - HJG_STRATEGY_SHJ_OL));
 	return hjg_run_engine_strategy();

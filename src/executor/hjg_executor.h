@@ -248,7 +248,8 @@ typedef struct HjgReport
 	uint64		spilled_bytes;
 	size_t		peak_bytes;
 	HjgReason	fallback;		/* the last one, or NONE */
-	HjgCpuStrategy strategy;
+	int			strategy;		/* that ran, of any engine (hjg_strategy_name()) */
+	bool		declined;		/* the strategy that hjoin_gpu.strategy names did not suit a join */
 	int			engine_partitions;
 	uint64		filtered_rows;	/* probe rows that the Bloom filter dropped */
 	size_t		filter_bytes;

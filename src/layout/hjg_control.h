@@ -91,9 +91,9 @@ typedef struct HjgJobStats
 	hjg_u64		transfer_ns;
 	hjg_u64		workspace_bytes;
 	hjg_u32		npartitions;
-	hjg_u32		strategy;		/* HjgCpuStrategy that ran */
+	hjg_u32		strategy;		/* that ran: HjgCpuStrategy, or of another engine */
 	hjg_u32		takeover;		/* HjgStatus of the device's driver for which the cpu engine took over */
-	hjg_u32		pad;
+	hjg_u32		declined;		/* 1: the strategy asked for did not suit the join */
 } HjgJobStats;
 
 /* A process that takes part in a job and may wait for it. */
@@ -116,7 +116,7 @@ typedef struct HjgJobSlot
 	hjg_u32		device_ix;
 	hjg_u32		key_width;
 	hjg_u32		mode;			/* HjgMatchMode */
-	hjg_u32		strategy;		/* HjgCpuStrategy asked for */
+	hjg_u32		strategy;		/* asked for, likewise */
 	hjg_u32		nthreads;
 	hjg_u32		max_probe_rows;
 	hjg_u32		cancel;			/* any participant or the supervisor */

@@ -48,6 +48,13 @@ typedef struct HjgCsrDigit
 	hjg_u32		pad;
 } HjgCsrDigit;
 
+/* Of each row's matches those that HjgCursor asks for; most = 0: all of them. */
+typedef struct HjgCsrSlice
+{
+	hjg_u64		skip;
+	hjg_u64		most;
+} HjgCsrSlice;
+
 /* What is found out about the buckets; zeroed before. */
 typedef struct HjgCsrFacts
 {

@@ -30,7 +30,7 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Changes whenever a byte below changes; the device process refuses another one. */
-#define HJG_LAYOUT_VERSION 2
+#define HJG_LAYOUT_VERSION 3
 
 /* Unit of leasing, of host registration and of giving memory back. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)
@@ -65,6 +65,26 @@ typedef enum HjgMatchMode
 	HJG_MATCH_SEMI,				/* one pair when m > 0: with any one of the matches */
 	HJG_MATCH_ANTI				/* one pair with HJG_NO_ROW when m = 0 */
 } HjgMatchMode;
+
+/*
+ * Joins of the driver "cuda" (src/device), as they are asked for and reported; their values are none of
+ * the other engines' (hjg_engine.h).
+ */
+typedef enum HjgCudaStrategyId
+{
+	HJG_CUDA_DIRECT = 64,		/* array by key */
+	HJG_CUDA_PACKED,			/* open addressing, 4-byte keys in 6 bytes a slot */
+	HJG_CUDA_TABLE,				/* open addressing */
+	HJG_CUDA_RADIX1,			/* one pass of partitions, joined in shared memory */
+	HJG_CUDA_RADIX2,			/* two */
+	HJG_CUDA_NOP_CHAIN,			/* those of the literature, for comparison */
+	HJG_CUDA_NOP_OPEN,
+	HJG_CUDA_SMJ,
+	HJG_CUDA_CSR				/* sorted by bucket: duplicates in any number, bounded output */
+} HjgCudaStrategyId;
+
+#define HJG_CUDA_FIRST HJG_CUDA_DIRECT
+#define HJG_CUDA_LAST HJG_CUDA_CSR
 
 /* Key widths that an engine takes, in bytes; keys compare bytewise. */
 #define HJG_KEY_WIDTH_4 4

@@ -44,6 +44,7 @@ typedef enum HjgReason
 	HJG_REASON_ENGINE_ERROR,	/* the engine reported an error, such as out of memory */
 	HJG_REASON_DEVICE_MEMORY,	/* no memory on the device: the cpu engine of the process joins */
 	HJG_REASON_DEVICE_REFUSED,	/* the device's driver refused: likewise */
+	HJG_REASON_STRATEGY,		/* the device joined, but not by the strategy that hjoin_gpu.strategy names */
 	HJG_REASON_COUNT
 } HjgReason;
 
@@ -168,7 +169,8 @@ typedef struct HjgJobTimes
 	uint64		arena_bytes;	/* most slabs held at once that this handle saw, in bytes */
 	uint64		workspace_bytes;
 	int			npartitions;
-	HjgCpuStrategy strategy;
+	int			strategy;		/* that ran, of any engine; HJG_CPU_AUTO where there was none yet */
+	bool		declined;		/* the strategy asked for did not suit the join */
 } HjgJobTimes;
 
 /*

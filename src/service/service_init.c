@@ -44,6 +44,8 @@ hjg_reason_text(HjgReason reason)
 			return "device memory not available";
 		case HJG_REASON_DEVICE_REFUSED:
 			return "device driver error";
+		case HJG_REASON_STRATEGY:
+			return "strategy does not suit the join";
 		case HJG_REASON_COUNT:
 			break;
 	}

@@ -234,6 +234,7 @@ hjoin_gpu_stat(PG_FUNCTION_ARGS)
 		[HJG_REASON_ENGINE_ERROR] = "fallback_engine_error",
 		[HJG_REASON_DEVICE_MEMORY] = "fallback_device_memory",
 		[HJG_REASON_DEVICE_REFUSED] = "fallback_device_error",
+		[HJG_REASON_STRATEGY] = "fallback_strategy",
 	};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const HjgControl *control = hjg_arena_map.control;

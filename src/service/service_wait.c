@@ -217,8 +217,8 @@ hjg_job_times(HjgJob *job, HjgJobTimes *times)
 	times->transfer_ns = __atomic_load_n(&stats->transfer_ns, __ATOMIC_RELAXED);
 	times->workspace_bytes = __atomic_load_n(&stats->workspace_bytes, __ATOMIC_RELAXED);
 	times->npartitions = (int) __atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED);
-	times->strategy = strategy <= HJG_CPU_RADIX || hjg_coupled_strategy_name((int) strategy) != NULL ?
-		(HjgCpuStrategy) strategy : HJG_CPU_AUTO;
+	times->strategy = hjg_strategy_name((int) strategy) != NULL ? (int) strategy : HJG_CPU_AUTO;
+	times->declined = __atomic_load_n(&stats->declined, __ATOMIC_RELAXED) != 0;
 	times->wait_ns = job->wait_ns;
 	times->arena_bytes = (uint64) job->max_slabs * HJG_SLAB_BYTES;
 }

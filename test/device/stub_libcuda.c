@@ -26,6 +26,7 @@
 
 #include "device/hjg_cuda.h"
 #include "hjg_csr_steps.h"
+#include "hjg_stub_kernels.h"
 #include "hjg_test_stub.h"
 
 #define CODE_INVALID_VALUE 1
@@ -213,7 +214,7 @@ cuDeviceGetAttribute(int *value, int attribute, int device)
 			*value = 4 << 20;
 			break;
 		case HJG_CUDA_SHARED_OPTIN:
-			*value = 99 << 10;
+			*value = 227 << 10;
 			break;
 		default:
 			*value = 0;
@@ -470,30 +471,20 @@ cuEventElapsedTime(float *ms, void *from, void *to)
 
 /* ---- kernels ---- */
 
-typedef struct Launch
-{
-	hjg_u64		nblocks;
-	void	  **params;
-	int			width;			/* 0 for kernels that have none */
-} Launch;
-
-typedef void (*Emulation) (const Launch *launch);
-
-/* Argument n of the launch. */
-#define ARG(type, n) (*(const type *) launch->params[n])
-#define MEMORY(type, n) ((type *) (size_t) ARG(HjgCudaPtr, n))
-
 static void
 mix_keys(const Launch *launch)
 {
 	void	   *keys = MEMORY(void, 0);
-	hjg_u32    *rows = MEMORY(hjg_u32, 1);
 
-	for (hjg_u64 i = 0; i < ARG(hjg_u64, 2); i++)
-	{
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 1); i++)
 		hjg_step_store(launch->width, keys, i, hjg_step_mix(launch->width, hjg_step_load(launch->width, keys, i)));
-		rows[i] = ARG(hjg_u32, 3) + (hjg_u32) i;
-	}
+}
+
+static void
+number_rows(const Launch *launch)
+{
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 1); i++)
+		MEMORY(hjg_u32, 0)[i] = ARG(hjg_u32, 2) + (hjg_u32) i;
 }
 
 static void
@@ -605,10 +596,15 @@ find(const Launch *launch)
 	const int	mode = ARG(int, 3);
 
 	for (hjg_u64 i = 0; i < n; i++)
-		MEMORY(hjg_u64, 4)[i] = hjg_step_npairs(mode, hjg_step_find(launch->width, &ARG(HjgCsrTable, 2),
-			hjg_step_mix(launch->width, hjg_step_load(launch->width, MEMORY(void, 0), i)), at_most_one(mode),
-			&MEMORY(hjg_u32, 5)[i]));
-	MEMORY(hjg_u64, 4)[n] = 0;
+	{
+		const HjgCsrTable *table = &ARG(HjgCsrTable, 2);
+		const HjgCsrKey key = hjg_step_mix(launch->width, hjg_step_load(launch->width, MEMORY(void, 0), i));
+		hjg_u32    *first = &MEMORY(hjg_u32, 6)[i];
+
+		MEMORY(hjg_u64, 5)[i] = hjg_step_slice(launch->width, table, ARG(HjgCsrSlice, 4), hjg_step_npairs(mode,
+			hjg_step_find(launch->width, table, key, at_most_one(mode), first)), first);
+	}
+	MEMORY(hjg_u64, 5)[n] = 0;
 }
 
 static void
@@ -657,26 +653,22 @@ post_count(const Launch *launch)
 	*MEMORY(hjg_u64, 1) = *MEMORY(hjg_u64, 0);
 }
 
-static const struct
-{
-	const char *name;			/* less the width */
-	Emulation	run;
-}			emulations[] = {
-	{"hjg_k_check_buckets", check_buckets},
-	{"hjg_k_cut_window", cut_window},
-	{"hjg_k_fill_starts", fill_starts},
-	{"hjg_k_find", find},
-	{"hjg_k_mix_keys", mix_keys},
-	{"hjg_k_post_count", post_count},
-	{"hjg_k_probe_once", probe_once},
-	{"hjg_k_scan_add", scan_add},
-	{"hjg_k_scan_blocks", scan_blocks},
-	{"hjg_k_sort_count", sort_count},
-	{"hjg_k_sort_scatter", sort_scatter},
-	{"hjg_k_write_pairs", write_pairs},
+static const StubKernel csr_kernels[] = {
+	{"hjg_k_check_buckets", check_buckets, false},
+	{"hjg_k_cut_window", cut_window, true},
+	{"hjg_k_fill_starts", fill_starts, false},
+	{"hjg_k_find", find, false},
+	{"hjg_k_mix_keys", mix_keys, false},
+	{"hjg_k_number_rows", number_rows, true},
+	{"hjg_k_post_count", post_count, true},
+	{"hjg_k_probe_once", probe_once, false},
+	{"hjg_k_scan_add", scan_add, true},
+	{"hjg_k_scan_blocks", scan_blocks, true},
+	{"hjg_k_sort_count", sort_count, false},
+	{"hjg_k_sort_scatter", sort_scatter, false},
+	{"hjg_k_write_pairs", write_pairs, false},
+	{NULL, NULL, false}
 };
-
-#define NEMULATIONS (sizeof(emulations) / sizeof(emulations[0]))
 
 typedef struct Function
 {
@@ -684,7 +676,37 @@ typedef struct Function
 	int			width;
 } Function;
 
-static Function functions[NEMULATIONS][4];
+/* Is the name the kernel's?  Then *width becomes what stands behind the stem. */
+static bool
+is_kernel(const StubKernel *kernel, const char *name, int *width)
+{
+	const size_t n = strlen(kernel->stem);
+	char	   *end;
+
+	*width = 0;
+	if (strncmp(name, kernel->stem, n) != 0 || (name[n] != '\0' && name[n] != '_'))
+		return false;
+	if (kernel->plain)
+		return true;
+	*width = name[n] == '_' ? (int) strtol(name + n + 1, &end, 10) : 0;
+	return *width == 4 || *width == 8 || *width == 16;
+}
+
+/* Never freed: kernels are loaded once. */
+static Function *
+find_function(const StubKernel *kernel, const char *name)
+{
+	Function   *function;
+	int			width;
+
+	while (kernel->stem != NULL && !is_kernel(kernel, name, &width))
+		kernel++;
+	if (kernel->stem == NULL)
+		return NULL;
+	function = malloc(sizeof(Function));
+	*function = (Function) {kernel->run, width};
+	return function;
+}
 
 int
 cuModuleLoadData(void **module, const void *image)
@@ -697,22 +719,11 @@ cuModuleLoadData(void **module, const void *image)
 int
 cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	static const char *const suffixes[] = {"", "_4", "_8", "_16"};
-	static const int widths[] = {0, 4, 8, 16};
-
 	ENTER();
-	for (size_t i = 0; i < NEMULATIONS; i++)
-		for (int s = 0; s < 4; s++)
-		{
-			const size_t n = strlen(emulations[i].name);
-
-			if (strncmp(name, emulations[i].name, n) != 0 || strcmp(name + n, suffixes[s]) != 0)
-				continue;
-			functions[i][s] = (Function) {emulations[i].run, widths[s]};
-			*function = &functions[i][s];
-			return HJG_CUDA_SUCCESS;
-		}
-	return HJG_CUDA_ERROR_NOT_FOUND;
+	*function = find_function(csr_kernels, name);
+	if (*function == NULL)
+		*function = find_function(hjg_stub_resident, name);
+	return *function != NULL ? HJG_CUDA_SUCCESS : HJG_CUDA_ERROR_NOT_FOUND;
 }
 
 int

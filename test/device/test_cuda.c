@@ -1,10 +1,11 @@
 /*
  * test_cuda.c
- *	  The driver "cuda": results equal the reference's, every call of the driver API
- *	  may fail, memory is admitted and given back, failing devices rest.
+ *	  The driver "cuda": results of every strategy equal the reference's, every call of the
+ *	  driver API may fail, memory is admitted and given back, failing devices rest.
  *
  * Runs on a real device where there is one, and on the stub (stub_libcuda.c) when that is
- * first in LD_LIBRARY_PATH; faults are for the stub only.  --short does less, --time measures.
+ * first in LD_LIBRARY_PATH; faults are for the stub only.  --short does less, --time measures;
+ * HJG_TEST_SEED in the environment draws other keys.
  */
 #include <pthread.h>
 #include <string.h>
@@ -20,8 +21,18 @@ static const HjgDriver *const driver = &hjg_cuda_driver;
 static const char *const mode_names[] = {"all", "left", "semi", "anti"};
 static const int widths[] = {4, 8, 16};
 
+#define POISON 0xC5				/* no pair of a result may stay so */
 #define EXIT_WRONG 1			/* of a child: a wrong answer */
 #define EXIT_DEVICE 4			/* as in device_health.c */
+
+static int
+compare_probe_rows(const void *a, const void *b)
+{
+	const hjg_u32 x = ((const HjgPair *) a)->probe_row;
+	const hjg_u32 y = ((const HjgPair *) b)->probe_row;
+
+	return x < y ? -1 : x > y;
+}
 
 /* ---- one join ---- */
 
@@ -31,10 +42,21 @@ typedef struct Outcome
 	HjgStatus	status;			/* of the call that ended the join */
 } Outcome;
 
+/* What joins are asked for, and how many were joined by another strategy. */
+static int	strategy = HJG_CPU_AUTO;
+static int	ndeclined;
+
+/* The emulated device has no kernels for strategies that are for comparison only. */
+static bool
+runs_here(int which)
+{
+	return stub == NULL || which <= HJG_CUDA_RADIX2 || which == HJG_CUDA_CSR;
+}
+
 static Outcome
 join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 {
-	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode};
+	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode, .strategy = (HjgCpuStrategy) strategy};
 	Outcome		outcome = {0};
 	HjgCursor	cursor = {0, 0, 0};
 	hjg_u64		total = 0;
@@ -52,6 +74,8 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 	{
 		HjgCursor	from = cursor;
 
+		for (int i = 0; i < npages; i++)
+			memset(pages.result.pages[i], POISON, page_pairs * sizeof(HjgPair));
 		outcome.status = driver->probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result);
 		if (stub != NULL && stub->in_flight != 0)
 			outcome.wrong = "probing leaves work in flight";
@@ -72,6 +96,12 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 	driver->stats(join, &stats);
 	if (outcome.wrong == NULL && outcome.status == HJG_OK && c->build.nrows > 0 && stats.workspace_bytes == 0)
 		outcome.wrong = "no memory in the statistics";
+	if (outcome.wrong == NULL && outcome.status == HJG_OK && hjg_cuda_strategy_name((int) stats.strategy) == NULL)
+		outcome.wrong = "no strategy in the statistics";
+	if (outcome.wrong == NULL && outcome.status == HJG_OK &&
+		stats.declined != (strategy != HJG_CPU_AUTO && strategy != (int) stats.strategy))
+		outcome.wrong = "a strategy was declined in secret";
+	ndeclined += stats.declined != 0;
 	pages_destroy(&pages);
 	driver->free(join);
 	return outcome;
@@ -107,8 +137,10 @@ run_shape(int width, KeyShape shape, hjg_u32 nbuild, hjg_u32 nprobe)
 		}
 		case_destroy(&c);
 	}
-	claim(outcome.wrong == NULL && outcome.status == HJG_OK, "%d-byte keys, %s, %u x %u rows: %d runs equal the reference",
-		  width, key_shape_names[shape], nbuild, nprobe, ncases);
+	claim(outcome.wrong == NULL && outcome.status == HJG_OK,
+		  "%s, %d-byte keys, %s, %u x %u rows: %d runs equal the reference, %d declined", hjg_strategy_name(strategy), width,
+		  key_shape_names[shape], nbuild, nprobe, ncases, ndeclined);
+	ndeclined = 0;
 }
 
 static void
@@ -117,6 +149,20 @@ test_results(void)
 	static const hjg_u32 sizes[][2] = {{0, 0}, {0, 100}, {100, 0}, {1, 1}, {1, 1000}, {1000, 1}, {2, 3}, {255, 257}, {4096, 4097}};
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
+	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_CUDA_LAST; strategy++)
+		for (int w = 0; w < 3 && runs_here(strategy); w++)
+			for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+				run_shape(widths[w], shape, shape == KEYS_ONE_HOT_BOTH ? 200 : 1500, shape == KEYS_ONE_HOT_BOTH ? 150 : 1100);
+	/* many chunks, too */
+	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 300, .least_chunk_rows = 300};
+	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_CUDA_LAST; strategy++)
+		for (int w = 0; w < 3 && runs_here(strategy); w++)
+		{
+			run_shape(widths[w], KEYS_UNIFORM, 900, 1400);
+			run_shape(widths[w], KEYS_DUPLICATES, 900, 1400);
+		}
+	hjg_cuda_tuning = normal;
+	strategy = HJG_CPU_AUTO;
 	for (int w = 0; w < 3; w++)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			run_shape(widths[w], KEYS_UNIFORM, sizes[i][0], sizes[i][1]);
@@ -139,6 +185,112 @@ test_results(void)
 			run_shape(widths[w], KEYS_DUPLICATES, 100000, 30000);
 			run_shape(widths[w], KEYS_DISJOINT, 30000, 1200000);
 		}
+}
+
+/* ---- slices ---- */
+
+/* Matches of a probe row, from the last one down: [skip, skip + most) of them. */
+static bool
+same_slice(const Case *c, hjg_u32 row, HjgCursor slice, const HjgPair *pairs, hjg_u64 npairs)
+{
+	const hjg_u64 n = c->before[row + 1] - c->before[row];
+	const hjg_u64 left = slice.skip < n ? n - slice.skip : 0;
+	const hjg_u64 count = slice.most < left ? slice.most : left;
+	bool		good = npairs == count;
+
+	/* of a slice of one, any match will do */
+	for (hjg_u64 i = 0; i < count && good; i++)
+	{
+		bool		found = false;
+
+		for (hjg_u64 j = slice.most > 1 ? left - count : 0; j < (slice.most > 1 ? left : n) && !found; j++)
+			found = c->expected[c->before[row] + j].build_row == pairs[i].build_row;
+		good = found;
+		for (hjg_u64 j = 0; j < i && good; j++)
+			good = pairs[j].build_row != pairs[i].build_row;
+	}
+	return good;
+}
+
+/* NULL, or what is wrong with the rounds of a slice. */
+static const char *
+slice_case(void *join, const Case *c, HjgCursor slice, hjg_u32 capacity)
+{
+	HjgCursor	cursor = slice;
+	const char *wrong = NULL;
+	Pages		pages;
+
+	pages_create(&pages, 1, capacity);
+	while (cursor.row < c->probe.nrows && wrong == NULL)
+	{
+		const HjgCursor from = cursor;
+		hjg_u64		at = 0;
+
+		if (driver->probe(join, c->probe.segments, c->probe.nsegments, &cursor, &pages.result) != HJG_OK)
+			wrong = "failed";
+		else if (cursor.row <= from.row || cursor.most != slice.most ||
+				 cursor.skip != (cursor.row < c->probe.nrows ? slice.skip : 0))
+			wrong = "a bad cursor";
+		if (slice.most == 1)
+			qsort(pages.memory, pages.result.npairs, sizeof(HjgPair), compare_probe_rows);
+		for (hjg_u32 row = from.row; row < cursor.row && wrong == NULL; row++)
+		{
+			const hjg_u64 begin = at;
+
+			while (at < pages.result.npairs && pages.memory[at].probe_row == row)
+				at++;
+			if (!same_slice(c, row, slice, pages.memory + begin, at - begin))
+				wrong = "wrong pairs";
+		}
+		if (wrong == NULL && at != pages.result.npairs)
+			wrong = "pairs of other rows";
+	}
+	pages_destroy(&pages);
+	return wrong;
+}
+
+static void
+test_slices(void)
+{
+	static const HjgCursor slices[] = {{0, 1, 0}, {0, 2, 0}, {0, 3, 2}, {0, 64, 8}, {0, 5, 1000}};
+	static const KeyShape shapes[] = {KEYS_UNIFORM, KEYS_DUPLICATES, KEYS_ONE_HOT_BUILD, KEYS_COLLIDING_HOT};
+	const HjgCudaTuning normal = hjg_cuda_tuning;
+
+	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
+	for (int s = HJG_CUDA_FIRST; s <= HJG_CUDA_LAST; s++)
+		for (int w = 0; w < 3 && runs_here(s); w++)
+		{
+			const char *wrong = NULL;
+
+			for (int i = 0; i < 4 && wrong == NULL; i++)
+			{
+				HjgJoinSpec spec = {.key_width = widths[w], .mode = HJG_MATCH_ALL, .strategy = (HjgCpuStrategy) s};
+				Memory		memory;
+				void	   *join;
+				Case		c;
+
+				case_create(&c, test_seed, widths[w], HJG_MATCH_ALL, shapes[i], 700, 450);
+				memory_init(&memory, NULL);
+				if (driver->build(0, &memory.env, &spec, c.build.segments, c.build.nsegments, &join) != HJG_OK)
+				{
+					wrong = "not built";
+					break;
+				}
+				for (size_t k = 0; k < sizeof(slices) / sizeof(slices[0]) && wrong == NULL; k++)
+				{
+					wrong = slice_case(join, &c, slices[k], 64);
+					if (wrong == NULL)
+						wrong = slice_case(join, &c, slices[k], 100000);
+					if (wrong != NULL)
+						printf("# %s: %s, %u pairs a row after %llu\n", wrong, key_shape_names[shapes[i]], slices[k].most,
+							   (unsigned long long) slices[k].skip);
+				}
+				driver->free(join);
+				case_destroy(&c);
+			}
+			claim(wrong == NULL, "%s, %d-byte keys: slices of each row's matches", hjg_cuda_strategy_name(s), widths[w]);
+		}
+	hjg_cuda_tuning = normal;
 }
 
 /* ---- faults ---- */
@@ -197,19 +349,35 @@ test_faults_everywhere(void)
 		int			code;
 		const char *what;
 	}			kinds[] = {{2, "out of memory"}, {1, "a refusal"}, {700, "an address fault"}};
-	static const KeyShape shapes[] = {KEYS_UNIFORM, KEYS_ONE_HOT_BUILD};
+	static const struct
+	{
+		int			strategy;
+		int			width;
+		HjgMatchMode mode;
+		KeyShape	shape;
+	}			joins[] = {
+		{HJG_CPU_AUTO, 8, HJG_MATCH_SEMI, KEYS_UNIFORM},
+		{HJG_CPU_AUTO, 8, HJG_MATCH_ALL, KEYS_ONE_HOT_BUILD},
+		{HJG_CUDA_DIRECT, 4, HJG_MATCH_ALL, KEYS_DENSE},
+		{HJG_CUDA_PACKED, 4, HJG_MATCH_ALL, KEYS_UNIQUE},
+		{HJG_CUDA_TABLE, 16, HJG_MATCH_LEFT, KEYS_UNIQUE},
+		{HJG_CUDA_RADIX1, 4, HJG_MATCH_ALL, KEYS_UNIFORM},
+		{HJG_CUDA_RADIX2, 4, HJG_MATCH_LEFT, KEYS_UNIFORM},
+		{HJG_CUDA_CSR, 8, HJG_MATCH_ALL, KEYS_DUPLICATES},
+	};
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-		for (int shape = 0; shape < 2; shape++)
+		for (size_t j = 0; j < sizeof(joins) / sizeof(joins[0]); j++)
 		{
 			bool		reached = true;
 			bool		good = true;
 			long		n;
 			Case		c;
 
-			case_create(&c, test_seed, 8, shape == 0 ? HJG_MATCH_SEMI : HJG_MATCH_ALL, shapes[shape], 500, 350);
+			strategy = joins[j].strategy;
+			case_create(&c, test_seed, joins[j].width, joins[j].mode, joins[j].shape, 500, 350);
 			for (n = 1; reached && good && n < 5000; n++)
 			{
 				int			rc = child_fails_at(&c, n, kinds[k].code, &reached);
@@ -219,8 +387,9 @@ test_faults_everywhere(void)
 					printf("# call %ld: exit %d\n", n, rc);
 			}
 			case_destroy(&c);
-			claim(good && n > 60, "%s at each of %ld calls, %s: right rows, a status or a clean end", kinds[k].what, n - 2,
-				  key_shape_names[shapes[shape]]);
+			claim(good && n > 60, "%s at each of %ld calls, %s, %s: right rows, a status or a clean end", kinds[k].what, n - 2,
+				  hjg_strategy_name(strategy), key_shape_names[joins[j].shape]);
+			strategy = HJG_CPU_AUTO;
 		}
 	hjg_cuda_tuning = normal;
 }
@@ -537,6 +706,8 @@ main(int argc, char **argv)
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 
 	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	rounds_may_end_early = true;
+	test_seed = getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed;
 	driver->list(infos, HJG_CUDA_MAX_DEVICES);
 	if (infos[0].state != HJG_DEVICE_READY)
 	{
@@ -544,7 +715,8 @@ main(int argc, char **argv)
 		return 0;
 	}
 	stub = hjg_stub_find();
-	printf("# %s: %s%s\n", infos[0].name, infos[0].description, stub != NULL ? " (emulated)" : "");
+	printf("# %s: %s%s, HJG_TEST_SEED=%llu\n", infos[0].name, infos[0].description, stub != NULL ? " (emulated)" : "",
+		   (unsigned long long) test_seed);
 
 	if (argc > 1 && strcmp(argv[1], "--time") == 0)
 		return time_joins();
@@ -555,6 +727,7 @@ main(int argc, char **argv)
 	test_results();
 	test_segments();
 	test_occupancy();
+	test_slices();
 	test_nothing_leaks();
 	test_admission();
 	test_small_budget();

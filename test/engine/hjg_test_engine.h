@@ -67,6 +67,8 @@ typedef enum KeyShape
 	KEYS_COLLIDING_HOT,			/* one key has most build rows, the probes ask for its neighbours */
 	KEYS_EXTREME,				/* zero, all bits set, single bits */
 	KEYS_DISJOINT,
+	KEYS_UNIQUE,				/* on the build side, which has four fifths of the probe side's keys */
+	KEYS_DENSE,					/* likewise, and neighbours as numbers */
 	KEYS_NSHAPES
 } KeyShape;
 
@@ -105,6 +107,8 @@ typedef struct Pages
 extern void pages_create(Pages *pages, int npages, hjg_u32 page_pairs);
 extern void pages_destroy(Pages *pages);
 
+/* An engine whose rounds may end with room left; else a round ends with a full result or with the batch. */
+extern bool rounds_may_end_early;
 /* Does a round that went from *from to *to hold what it must? */
 extern bool check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const HjgResult *result);
 

@@ -69,6 +69,21 @@ like($text, qr/Engine: cuda\b/, 'EXPLAIN names the engine');
 like($text, qr/Device: cuda:0/, 'EXPLAIN names the device');
 like($text, qr/Device Phases: Transfer=(?!0\.000)/, 'EXPLAIN shows the time of transfers');
 unlike($text, qr/Fallback/, 'nothing fell back');
+# k is twice on the build side, id once
+my $unique = 'SELECT count(*), sum(build.id), sum(probe.k) FROM build JOIN probe ON build.id = probe.k';
+my $unique_answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $unique");
+for my $strategy (qw(direct packed table radix1 radix2 csr))
+{
+	my $more = "SET hjoin_gpu.strategy = $strategy; ";
+	is($node->safe_psql('postgres', $settings . $more . $unique), $unique_answer, "$strategy: core's rows");
+	like(explained($node, $unique, $more), qr/Strategy: $strategy\b/, "$strategy: EXPLAIN names it");
+	is($node->safe_psql('postgres', "$settings $more $joins[$_]"), $answers[$_], "$strategy, join $_: core's rows") for 0 .. $#joins;
+}
+cmp_ok(stat_value($node, 'fallback_strategy'), '>', 0, 'keys that do not suit a strategy are counted');
+my $declined = explained($node, $joins[0], 'SET hjoin_gpu.strategy = direct; ');
+like($declined, qr/Strategy: (?!direct).*Strategy Declined: true/s, 'a strategy that does not suit leaves the join to another one');
+unlike($declined, qr/Fallback/, 'which is no fallback');
+like(explained($node, $unique), qr/Strategy: (direct|packed)\b/, 'auto chooses by sizes');
 like($node->safe_psql('postgres', "SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; "
 		. "SET max_parallel_workers_per_gather = 0; EXPLAIN (ANALYZE, COSTS OFF) $joins[0]"),
 	qr/Device: cpu/, 'auto takes the cpu engine');

@@ -1,0 +1,299 @@
+/*
+ * device_cuda_build.c
+ *	  The driver "cuda": memory of a join, its build side, and which strategy takes it.
+ *
+ * A join is admitted to the device's memory before it starts, with the most that it will have at one
+ * time: the build side beside the table of a strategy and the chunks of probing, or the build side while it is
+ * sorted for the csr table, whichever is more.  Where the budget is small the chunks are made smaller, then
+ * strategies are left out.  What cannot be admitted is HJG_ERR_MEMORY, upon which the scheduler takes
+ * the cpu engine.
+ *
+ * Strategies are tried in the order of their predicted times (model_cuda.c), with exact build rows; of the probe
+ * rows no more is known than that the smaller side is the one to build of.  Keys are not looked
+ * at before: that they are not dense, or not unique, turns out while a strategy builds, which costs less than a pass
+ * over all rows would.
+ */
+#include <string.h>
+
+#include "device/hjg_cuda_join.h"
+#include "model/hjg_cuda_model.h"
+
+#define IMAGE "cuda_csr"
+#define ADMISSION_WAIT_MS 200
+#define NSTRATEGIES (HJG_CUDA_LAST - HJG_CUDA_FIRST + 1)
+
+HJG_CUDA_KERNELS(mix_keys, IMAGE, "hjg_k_mix_keys");
+HJG_CUDA_KERNEL(hjg_k_number_rows, IMAGE);
+
+/* What is to be built, and how. */
+typedef struct Plan
+{
+	hjg_u64		nrows;
+	bool		numbered;		/* rows have numbers other than their positions */
+	const HjgCudaStrategy *tries[NSTRATEGIES];	/* in this order, then the csr table */
+	int			ntries;
+} Plan;
+
+HjgStatus
+hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row)
+{
+	return hjg_cuda_launch(lane, &hjg_k_number_rows, hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
+						   (void *[]) {&rows, &n, &first_row});
+}
+
+/* ---- memory ---- */
+
+static size_t
+numbers_bytes(const HjgCudaJoin *join)
+{
+	return hjg_cuda_block_bytes((size_t) join->chunk_rows * sizeof(hjg_u32));
+}
+
+/* The csr table, made at once or after a strategy was given up. */
+static size_t
+csr_bytes(const HjgCudaJoin *join, const Plan *plan, bool late)
+{
+	const int	width = join->spec.key_width;
+	const size_t chunks = hjg_cuda_chunk_bytes(width, join->chunk_rows) + (late ? numbers_bytes(join) : 0);
+	const size_t building = hjg_cuda_csr_build_bytes(width, plan->nrows) + (late ? chunks : 0);
+	const size_t probing = hjg_cuda_csr_bytes(width, plan->nrows) + chunks + hjg_cuda_window_bytes(join->chunk_rows);
+
+	return building > probing ? building : probing;
+}
+
+static HjgCudaShape
+shape_of(const HjgCudaJoin *join, const Plan *plan)
+{
+	return (HjgCudaShape) {
+		.key_width = join->spec.key_width, .mode = join->spec.mode, .build_rows = plan->nrows,
+		.probe_rows = join->chunk_rows
+	};
+}
+
+static bool
+at_most_one(const HjgCudaJoin *join, const HjgCudaStrategy *strategy)
+{
+	return strategy->unique || join->spec.mode == HJG_MATCH_SEMI || join->spec.mode == HJG_MATCH_ANTI;
+}
+
+static size_t
+strategy_bytes(const HjgCudaJoin *join, const Plan *plan, const HjgCudaStrategy *strategy)
+{
+	const HjgCudaShape shape = shape_of(join, plan);
+	const size_t late = at_most_one(join, strategy) ? 0 : csr_bytes(join, plan, true);
+	const size_t bytes = hjg_cuda_block_bytes(plan->nrows * (size_t) shape.key_width) +
+		(plan->numbered ? hjg_cuda_block_bytes(plan->nrows * sizeof(hjg_u32)) : 0) +
+		strategy->bytes(join->device, &shape) +
+		hjg_cuda_chunk_bytes(shape.key_width, join->chunk_rows) + numbers_bytes(join);
+
+	return late > bytes ? late : bytes;
+}
+
+/* ---- the choice ---- */
+
+static void
+add_try(HjgCudaJoin *join, Plan *plan, const HjgCudaStrategy *strategy)
+{
+	const HjgCudaShape shape = shape_of(join, plan);
+
+	for (int i = 0; i < plan->ntries; i++)
+		if (plan->tries[i] == strategy)
+			return;
+	if (strategy->suits(join->device, &shape))
+		plan->tries[plan->ntries++] = strategy;
+}
+
+/* The strategy asked for first, if any; then those that are faster than the csr table would be. */
+static void
+choose(HjgCudaJoin *join, Plan *plan)
+{
+	const char *asked = hjg_cuda_strategy_name((int) join->spec.strategy);
+	const HjgCudaJoinSize size = {
+		.key_width = join->spec.key_width, .build_rows = (double) plan->nrows,
+		.probe_rows = (double) (plan->nrows > join->chunk_rows ? plan->nrows : join->chunk_rows),
+		.chunk_rows = join->chunk_rows, .l2_bytes = (double) join->device->l2_bytes
+	};
+	double		least = 0;
+	double		times[NSTRATEGIES];
+	HjgCudaPrediction csr;
+
+	if ((int) join->spec.strategy == HJG_CUDA_CSR)
+		return;
+	if (asked != NULL && hjg_cuda_strategy_named(asked) != NULL)
+		add_try(join, plan, hjg_cuda_strategy_named(asked));
+	hjg_cuda_predict(&hjg_cuda_default_costs, &size, HJG_CUDA_CSR, &csr);
+	for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST; id++)
+	{
+		HjgCudaPrediction own;
+		bool		known = hjg_cuda_predict(&hjg_cuda_default_costs, &size, (HjgCudaStrategyId) id, &own);
+
+		times[id - HJG_CUDA_FIRST] = known ? own.build_ns + own.probe_ns : csr.build_ns + csr.probe_ns;
+	}
+	for (;;)
+	{
+		int			best = -1;
+
+		for (int i = 0; i < NSTRATEGIES; i++)
+			if (times[i] > least && times[i] < csr.build_ns + csr.probe_ns && (best < 0 || times[i] < times[best]))
+				best = i;
+		if (best < 0)
+			return;
+		least = times[best];
+		add_try(join, plan, hjg_cuda_strategy_named(hjg_cuda_strategy_name(HJG_CUDA_FIRST + best)));
+	}
+}
+
+static HjgStatus
+admit(HjgCudaJoin *join, Plan *plan)
+{
+	const size_t budget = hjg_cuda_pool_budget(join->device->pool);
+	size_t		most = 0;
+	int			kept = 0;
+
+	join->chunk_rows = hjg_cuda_tuning.most_chunk_rows;
+	while (join->chunk_rows > hjg_cuda_tuning.least_chunk_rows && csr_bytes(join, plan, false) > budget)
+		join->chunk_rows /= 2;
+	join->bounded = csr_bytes(join, plan, false) <= budget;
+	if (join->bounded)
+		most = csr_bytes(join, plan, false);
+	choose(join, plan);
+	for (int i = 0; i < plan->ntries; i++)
+	{
+		const size_t bytes = strategy_bytes(join, plan, plan->tries[i]);
+
+		if (bytes > budget)
+			continue;
+		plan->tries[kept++] = plan->tries[i];
+		if (bytes > most)
+			most = bytes;
+	}
+	plan->ntries = kept;
+	if (kept == 0 && !join->bounded)
+		return HJG_ERR_MEMORY;
+	return hjg_cuda_admit(join->device->pool, most, join->env, ADMISSION_WAIT_MS, &join->grant);
+}
+
+/* ---- the build side ---- */
+
+/* Copy the keys, and number the rows where their numbers are not their positions. */
+static HjgStatus
+load_build(HjgCudaJoin *join, const Plan *plan, const HjgSegment *segments, int nsegments)
+{
+	HjgCudaLane *lane = &join->lanes->work;
+	const size_t width = (size_t) join->spec.key_width;
+	HjgStatus	status = hjg_cuda_alloc(lane, plan->nrows * width, &join->build.keys);
+	hjg_u64		row = 0;
+	size_t		queued = 0;
+
+	join->build.nrows = plan->nrows;
+	if (status == HJG_OK && plan->numbered)
+		status = hjg_cuda_alloc(lane, plan->nrows * sizeof(hjg_u32), &join->build.rows);
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+	for (int i = 0; i < nsegments && status == HJG_OK; i++)
+	{
+		const hjg_u32 n = segments[i].nrows;
+
+		hjg_cuda_region_pin(segments[i].keys);
+		status = hjg_cuda_copy_in(lane, join->build.keys + row * width, segments[i].keys, n * width);
+		if (status == HJG_OK && plan->numbered)
+			status = hjg_cuda_number_rows(lane, join->build.rows + row * sizeof(hjg_u32), n, segments[i].first_row);
+		row += n;
+		queued += n * width;
+		if (queued >= HJG_CUDA_COPY_STEP_BYTES && status == HJG_OK)
+		{
+			status = hjg_cuda_wait(lane);
+			if (status == HJG_OK)
+				status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+			queued = 0;
+		}
+	}
+	return status;
+}
+
+void
+hjg_cuda_free_build(HjgCudaJoin *join)
+{
+	HjgCudaLane *lane = &join->lanes->work;
+
+	if (join->strategy != NULL)
+		join->strategy->free(lane, join->table);
+	join->strategy = NULL;
+	hjg_cuda_free(lane, join->build.keys);
+	hjg_cuda_free(lane, join->build.rows);
+	join->build = (HjgCudaSide) {0};
+	hjg_cuda_csr_free(lane, &join->csr);
+}
+
+HjgStatus
+hjg_cuda_use_csr(HjgCudaJoin *join)
+{
+	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaCsr *csr = &join->csr;
+	hjg_u64		nrows = join->build.nrows;
+	HjgStatus	status = hjg_cuda_lanes_wait(join->lanes);
+
+	if (status != HJG_OK)
+		return status;
+	if (join->strategy != NULL)
+		join->strategy->free(lane, join->table);
+	join->strategy = NULL;
+	csr->width = join->spec.key_width;
+	csr->keys = join->build.keys;
+	csr->rows = join->build.rows;
+	join->build = (HjgCudaSide) {0};
+	status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	if (status == HJG_OK && csr->rows == 0)
+	{
+		status = hjg_cuda_alloc(lane, nrows * sizeof(hjg_u32), &csr->rows);
+		if (status == HJG_OK)
+			status = hjg_cuda_number_rows(lane, csr->rows, nrows, 0);
+	}
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
+								 HJG_CUDA_BLOCK, 0, (void *[]) {&csr->keys, &nrows});
+	return status == HJG_OK ? hjg_cuda_csr_build(join->lanes, csr, nrows) : status;
+}
+
+HjgStatus
+hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
+{
+	Plan		plan = {0};
+	hjg_u64		next_row = 0;
+	HjgCudaShape shape;
+	HjgStatus	status;
+
+	for (int i = 0; i < nsegments; i++)
+	{
+		if (segments[i].nrows == 0)
+			continue;
+		if (segments[i].first_row < next_row)
+			return HJG_ERR_INPUT;
+		plan.numbered |= segments[i].first_row != plan.nrows;
+		next_row = (hjg_u64) segments[i].first_row + segments[i].nrows;
+		plan.nrows += segments[i].nrows;
+	}
+	if (plan.nrows > HJG_MAX_BUILD_ROWS || next_row > HJG_NO_ROW)
+		return HJG_ERR_INPUT;
+	status = admit(join, &plan);
+	if (status != HJG_OK)
+		return status;
+	status = hjg_cuda_lanes_take(join->device, join->env, &join->grant, &join->lanes);
+	if (status == HJG_OK)
+		status = load_build(join, &plan, segments, nsegments);
+	if (status != HJG_OK)
+		return status;
+	shape = shape_of(join, &plan);
+	for (int i = 0; i < plan.ntries; i++)
+	{
+		status = plan.tries[i]->build(&join->lanes->work, &shape, &join->build, &join->table);
+		if (status == HJG_OK)
+		{
+			join->strategy = plan.tries[i];
+			return hjg_cuda_wait(&join->lanes->work);
+		}
+		if (status != HJG_ERR_INPUT)
+			return status;
+	}
+	return join->bounded ? hjg_cuda_use_csr(join) : HJG_ERR_MEMORY;
+}

@@ -1,0 +1,46 @@
+/*
+ * engine_strategy.c
+ *	  Names of the strategies of all engines, as in hjoin_gpu.strategy and EXPLAIN.
+ */
+#include "engine/hjg_engine.h"
+
+#define NAMED(names, first, last) \
+	_Static_assert(sizeof(names) / sizeof((names)[0]) == (last) - (first) + 1, "each has a name")
+
+static const char *const cpu_names[] = {"auto", "nop", "radix"};
+static const char *const coupled_names[] = {
+	"shj_ol", "shj_dd", "shj_pl", "shj_basic_unit", "phj_ol", "phj_dd", "phj_pl", "phj_basic_unit"
+};
+static const char *const cuda_names[] = {
+	"direct", "packed", "table", "radix1", "radix2", "nop_chain", "nop_open", "smj", "csr"
+};
+
+NAMED(cpu_names, HJG_CPU_AUTO, HJG_CPU_RADIX);
+NAMED(coupled_names, HJG_COUPLED_FIRST, HJG_COUPLED_LAST);
+NAMED(cuda_names, HJG_CUDA_FIRST, HJG_CUDA_LAST);
+
+const char *
+hjg_coupled_strategy_name(int strategy)
+{
+	if (strategy < HJG_COUPLED_FIRST || strategy > HJG_COUPLED_LAST)
+		return NULL;
+	return coupled_names[strategy - HJG_COUPLED_FIRST];
+}
+
+const char *
+hjg_cuda_strategy_name(int strategy)
+{
+	if (strategy < HJG_CUDA_FIRST || strategy > HJG_CUDA_LAST)
+		return NULL;
+	return cuda_names[strategy - HJG_CUDA_FIRST];
+}
+
+const char *
+hjg_strategy_name(int strategy)
+{
+	if (strategy >= HJG_CPU_AUTO && strategy <= HJG_CPU_RADIX)
+		return cpu_names[strategy];
+	if (hjg_coupled_strategy_name(strategy) != NULL)
+		return hjg_coupled_strategy_name(strategy);
+	return hjg_cuda_strategy_name(strategy);
+}

@@ -1,0 +1,340 @@
+/*
+ * stub_resident.c
+ *	  The kernels of resident joins (cuda_table.cu, cuda_partition.cu, cuda_copartition.cu) as plain loops with the
+ *	  same result, but for the order of rows and pairs.
+ *
+ * Benchmarks' kinds of output and wide rows are not emulated.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_cuda.h"
+#include "hjg_csr_steps.h"
+#include "hjg_stub_kernels.h"
+#include "layout/hjg_cuda_args.h"
+
+#define AT(type, address) ((type *) (size_t) (address))
+
+static hjg_u32
+top_of(int width, HjgCsrKey mixed)
+{
+	return (hjg_u32) (width == HJG_KEY_WIDTH_4 ? mixed.high : mixed.high >> 32);
+}
+
+static HjgCsrKey
+mixed_at(int width, hjg_u64 keys, hjg_u64 i)
+{
+	return hjg_step_mix(width, hjg_step_load(width, AT(void, keys), i));
+}
+
+static hjg_u32
+row_at(const HjgKSide *side, hjg_u32 i)
+{
+	return side->rows != 0 ? AT(hjg_u32, side->rows)[i] : i;
+}
+
+static void
+put_pair(const HjgKOutput *output, hjg_u32 probe_row, hjg_u32 build_row)
+{
+	const hjg_u64 place = AT(hjg_u64, output->counters)[0]++;
+
+	if (place < output->capacity)
+		AT(HjgPair, output->pairs)[place] = (HjgPair) {probe_row, build_row};
+}
+
+/* A row that has one match, or none: HJG_NO_ROW. */
+static void
+put_row(const HjgKOutput *output, hjg_u32 mode, hjg_u32 probe_row, hjg_u32 match)
+{
+	if (match == HJG_NO_ROW ? mode == HJG_MATCH_LEFT || mode == HJG_MATCH_ANTI : mode != HJG_MATCH_ANTI)
+		put_pair(output, probe_row, match);
+}
+
+/* ---- table, direct ---- */
+
+/* The slot of a key, or the first empty one from its home on.  Packed slots are emulated by as many bytes. */
+static hjg_u64 *
+find_slot(const HjgKTable *table, int width, HjgCsrKey key)
+{
+	const hjg_u64 nslots = 4ull * table->nsectors;
+	hjg_u64		at = ((hjg_u64) top_of(width, key) * table->nsectors >> 32) * 4;
+
+	for (;; at = (at + 1) % nslots)
+	{
+		hjg_u64    *slot = &AT(hjg_u64, table->slots)[at];
+
+		if ((hjg_u32) *slot == HJG_NO_ROW ||
+			hjg_step_equal(width, mixed_at(width, table->build.keys, (hjg_u32) *slot), key))
+			return slot;
+	}
+}
+
+static void
+fill_table(const Launch *launch)
+{
+	const HjgKTable *table = &ARG(HjgKTable, 0);
+
+	for (hjg_u32 i = 0; i < table->build.nrows; i++)
+	{
+		hjg_u64    *slot = find_slot(table, launch->width, mixed_at(launch->width, table->build.keys, i));
+
+		if ((hjg_u32) *slot != HJG_NO_ROW)
+			*AT(hjg_u32, table->repeated) = 1;
+		else
+			*slot = i;
+	}
+}
+
+static void
+probe_table(const Launch *launch)
+{
+	const HjgKTable *table = &ARG(HjgKTable, 0);
+
+	for (hjg_u32 i = 0; i < table->probe.nrows; i++)
+	{
+		const hjg_u32 at = (hjg_u32) *find_slot(table, launch->width, mixed_at(launch->width, table->probe.keys, i));
+
+		put_row(&table->output, table->mode, row_at(&table->probe, i), at == HJG_NO_ROW ? at : row_at(&table->build, at));
+	}
+}
+
+static void
+find_range(const Launch *launch)
+{
+	const HjgKDirect *direct = &ARG(HjgKDirect, 0);
+	hjg_u64    *range = AT(hjg_u64, direct->range);
+
+	for (hjg_u32 i = 0; i < direct->build.nrows; i++)
+	{
+		const hjg_u64 key = hjg_step_load(launch->width, AT(void, direct->build.keys), i).high;
+
+		range[0] = key < range[0] ? key : range[0];
+		range[1] = key > range[1] ? key : range[1];
+	}
+}
+
+static void
+fill_direct(const Launch *launch)
+{
+	const HjgKDirect *direct = &ARG(HjgKDirect, 0);
+
+	for (hjg_u32 i = 0; i < direct->build.nrows; i++)
+	{
+		hjg_u32    *slot = AT(hjg_u32, direct->slots) +
+			(hjg_step_load(launch->width, AT(void, direct->build.keys), i).high - direct->least);
+
+		if (*slot != HJG_NO_ROW)
+			*AT(hjg_u32, direct->repeated) = 1;
+		*slot = row_at(&direct->build, i);
+	}
+}
+
+static void
+probe_direct(const Launch *launch)
+{
+	const HjgKDirect *direct = &ARG(HjgKDirect, 0);
+
+	for (hjg_u32 i = 0; i < direct->probe.nrows; i++)
+	{
+		const hjg_u64 slot = hjg_step_load(launch->width, AT(void, direct->probe.keys), i).high - direct->least;
+
+		put_row(&direct->output, direct->mode, row_at(&direct->probe, i),
+				slot < direct->nslots ? AT(hjg_u32, direct->slots)[slot] : HJG_NO_ROW);
+	}
+}
+
+/* ---- partitions ---- */
+
+static void
+put_tuple(int width, const HjgKRows *rows, hjg_u32 i, HjgCsrKey key, hjg_u32 row)
+{
+	if (width == HJG_KEY_WIDTH_4)
+	{
+		AT(hjg_u32, rows->keys)[2 * i] = (hjg_u32) key.high;
+		AT(hjg_u32, rows->keys)[2 * i + 1] = row;
+		return;
+	}
+	hjg_step_store(width, AT(void, rows->keys), i, key);
+	AT(hjg_u32, rows->rows)[i] = row;
+}
+
+static HjgCsrKey
+get_tuple(int width, const HjgKRows *rows, hjg_u32 i, hjg_u32 *row)
+{
+	if (width == HJG_KEY_WIDTH_4)
+	{
+		*row = AT(hjg_u32, rows->keys)[2 * i + 1];
+		return (HjgCsrKey) {.high = AT(hjg_u32, rows->keys)[2 * i]};
+	}
+	*row = AT(hjg_u32, rows->rows)[i];
+	return hjg_step_load(width, AT(void, rows->keys), i);
+}
+
+static void
+count_keys(const Launch *launch)
+{
+	const HjgKCount *count = &ARG(HjgKCount, 0);
+
+	for (hjg_u32 i = 0; i < count->side.nrows; i++)
+		AT(hjg_u32, count->counts)[top_of(launch->width, mixed_at(launch->width, count->side.keys, i)) >> (32 - count->bits)]++;
+}
+
+static void
+place_parts(const Launch *launch)
+{
+	const HjgKPlace *place = &ARG(HjgKPlace, 0);
+	const hjg_u32 pad = (1u << place->align_bits) - 1;
+	hjg_u32    *largest = AT(hjg_u32, place->largest);
+	hjg_u32		at = 0;
+
+	for (hjg_u32 p = 0; p < 1u << place->bits; p++)
+	{
+		const hjg_u32 n = AT(hjg_u32, place->counts)[p];
+
+		if (place->coarse != 0 && (p & ((1u << place->fine_bits) - 1)) == 0)
+			AT(hjg_u32, place->coarse)[p >> place->fine_bits] = at;
+		AT(hjg_u32, place->parts.first)[p] = AT(hjg_u32, place->up)[p] = at;
+		AT(hjg_u32, place->parts.last)[p] = AT(hjg_u32, place->down)[p] = at + n;
+		at += (n + pad) & ~pad;
+		*largest = n > *largest ? n : *largest;
+	}
+}
+
+static void
+scatter_rows(const Launch *launch)
+{
+	const HjgKScatter *scatter = &ARG(HjgKScatter, 0);
+
+	for (hjg_u32 i = 0; i < scatter->side.nrows; i++)
+	{
+		const HjgCsrKey key = mixed_at(launch->width, scatter->side.keys, i);
+		hjg_u32    *cursor = AT(hjg_u32, scatter->up) +
+			(top_of(launch->width, key) >> scatter->shift & ((1u << scatter->bits) - 1));
+
+		put_tuple(launch->width, &scatter->out, (*cursor)++, key, row_at(&scatter->side, i));
+	}
+}
+
+/* The aligned scatter is one of 4-byte keys. */
+static void
+scatter_aligned(const Launch *launch)
+{
+	Launch		of_four = *launch;
+
+	of_four.width = HJG_KEY_WIDTH_4;
+	scatter_rows(&of_four);
+}
+
+static void
+list_tiles(const Launch *launch)
+{
+	const HjgKTiles *list = &ARG(HjgKTiles, 0);
+	HjgKTile   *tiles = AT(HjgKTile, list->tiles);
+	hjg_u32		n = 0;
+
+	for (hjg_u32 p = 0; p < 1u << list->coarse_bits; p++)
+	{
+		const hjg_u32 end = AT(hjg_u32, list->ends)[p];
+
+		for (hjg_u32 at = AT(hjg_u32, list->parts.first)[p << list->fine_bits]; at < end; at += list->tile_rows)
+			tiles[n++] = (HjgKTile) {.first = at, .nrows = end - at < list->tile_rows ? end - at : list->tile_rows, .part = p};
+	}
+	*AT(hjg_u32, list->ntiles) = n;
+}
+
+static void
+scatter_again(const Launch *launch)
+{
+	const HjgKScatter *scatter = &ARG(HjgKScatter, 0);
+
+	for (hjg_u32 t = 0; t < *AT(hjg_u32, scatter->ntiles); t++)
+	{
+		const HjgKTile *tile = &AT(HjgKTile, scatter->tiles)[t];
+
+		for (hjg_u32 i = tile->first; i < tile->first + tile->nrows; i++)
+		{
+			hjg_u32		row;
+			const HjgCsrKey key = get_tuple(launch->width, &scatter->in, i, &row);
+			hjg_u32    *cursor = AT(hjg_u32, scatter->up) + (tile->part << scatter->bits) +
+				(top_of(launch->width, key) >> scatter->shift & ((1u << scatter->bits) - 1));
+
+			put_tuple(launch->width, &scatter->out, (*cursor)++, key, row);
+		}
+	}
+}
+
+#define HEADS 65536
+
+static hjg_u32
+head_of(HjgCsrKey key)
+{
+	return (hjg_u32) ((key.high ^ key.low) * 0x9E3779B97F4A7C15ull >> 48);
+}
+
+/* One partition, by chains through its build rows. */
+static void
+join_part(const HjgKJoin *join, int width, hjg_u32 p, hjg_u32 *heads, hjg_u32 *next)
+{
+	const hjg_u32 first = AT(hjg_u32, join->units.build.first)[p];
+	const bool	any = join->mode == HJG_MATCH_SEMI || join->mode == HJG_MATCH_ANTI;
+	hjg_u32		row;
+
+	memset(heads, 0xFF, HEADS * sizeof(hjg_u32));
+	for (hjg_u32 j = first; j < AT(hjg_u32, join->units.build.last)[p]; j++)
+	{
+		hjg_u32    *head = &heads[head_of(get_tuple(width, &join->build, j, &row))];
+
+		next[j] = *head;
+		*head = j;
+	}
+	for (hjg_u32 i = AT(hjg_u32, join->units.probe.first)[p]; i < AT(hjg_u32, join->units.probe.last)[p]; i++)
+	{
+		hjg_u32		probe_row;
+		const HjgCsrKey key = get_tuple(width, &join->probe, i, &probe_row);
+		hjg_u32		match = HJG_NO_ROW;
+
+		for (hjg_u32 j = heads[head_of(key)]; j != HJG_NO_ROW && !(any && match != HJG_NO_ROW); j = next[j])
+		{
+			if (!hjg_step_equal(width, get_tuple(width, &join->build, j, &row), key))
+				continue;
+			match = row;
+			if (!any)
+				put_pair(&join->output, probe_row, row);
+		}
+		if (any || match == HJG_NO_ROW)
+			put_row(&join->output, join->mode, probe_row, match);
+	}
+}
+
+static void
+join_parts(const Launch *launch)
+{
+	const HjgKJoin *join = &ARG(HjgKJoin, 0);
+	const hjg_u32 last = (1u << join->units.bits) - 1;
+	hjg_u32    *heads = malloc(HEADS * sizeof(hjg_u32));
+	hjg_u32    *next = malloc(((size_t) AT(hjg_u32, join->units.build.last)[last] + 1) * sizeof(hjg_u32));
+
+	for (hjg_u32 p = 0; p <= last; p++)
+		join_part(join, launch->width, p, heads, next);
+	free(heads);
+	free(next);
+}
+
+const StubKernel hjg_stub_resident[] = {
+	{"hjg_k_count_keys", count_keys, false},
+	{"hjg_k_fill_direct", fill_direct, false},
+	{"hjg_k_fill_packed", fill_table, false},
+	{"hjg_k_fill_table", fill_table, false},
+	{"hjg_k_find_range", find_range, false},
+	{"hjg_k_join_packed", join_parts, false},
+	{"hjg_k_join_parts", join_parts, false},
+	{"hjg_k_list_tiles", list_tiles, true},
+	{"hjg_k_place_parts", place_parts, true},
+	{"hjg_k_probe_direct", probe_direct, false},
+	{"hjg_k_probe_packed", probe_table, false},
+	{"hjg_k_probe_table", probe_table, false},
+	{"hjg_k_scatter_again", scatter_again, false},
+	{"hjg_k_scatter_aligned", scatter_aligned, true},
+	{"hjg_k_scatter_rows", scatter_rows, false},
+	{NULL, NULL, false}
+};
