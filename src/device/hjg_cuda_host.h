@@ -6,6 +6,9 @@
  * flow		(device_cuda_flow.c) probe rows go to the device in chunks, are joined with a build side that is
  *			there, and their pairs come back, all three at the same time (paper 003, section IV A and C)
  * stream	(device_cuda_stream.c) the build side fits the device and stays there: one flow
+ * copro	(device_cuda_copro.c) neither side does: the host's threads partition both (engine/hjg_stage.h), the build
+ *			side's partitions are packed into working sets (device_cuda_sets.c), and each set is a
+ *			flow of its own; the first one flows while the probe side is partitioned (section IV B)
  *
  * Host memory is pinned, or copies are slow.  Who calls owns it, and the result.
  */
@@ -13,6 +16,7 @@
 #define HJG_CUDA_HOST_H
 
 #include "device/hjg_cuda_join.h"
+#include "engine/hjg_stage.h"
 
 /* Pairs that came back together; their probe rows count from first_row. */
 typedef struct HjgCudaBatch
@@ -133,6 +137,41 @@ extern size_t hjg_cuda_stream_bytes(const HjgCudaDevice *device, const HjgCudaHo
  * nothing writes to it any more, and what is in it is void.
  */
 extern HjgStatus hjg_cuda_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result);
+
+/* ---- device_cuda_sets.c ---- */
+
+#define HJG_CUDA_MOST_PARTS (1 << HJG_STAGE_MOST_BITS)
+
+/* Which partitions are on the device together; sets are joined in order. */
+typedef struct HjgCudaSets
+{
+	int			nsets;
+	int			set_of[HJG_CUDA_MOST_PARTS];
+	hjg_u64		rows[HJG_CUDA_MOST_PARTS + 1];	/* of a set; at most the capacity, unless it is one partition */
+} HjgCudaSets;
+
+/* rows: build rows of each partition; capacity: most of a set. */
+extern void hjg_cuda_pack_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets);
+
+/* ---- device_cuda_copro.c ---- */
+
+typedef struct HjgCudaCopro
+{
+	HjgCudaHostJoin join;
+	HjgPool    *pool;			/* partitions; not the thread that calls */
+	int			bits;			/* of the host's partitioning */
+	hjg_u64		set_rows;		/* most build rows on the device at a time */
+	hjg_u32		block_rows;		/* a multiple of HJG_STAGE_GROUP, at most join.chunk_rows */
+	HjgStageMemory *memory;		/* room for both sides: hjg_stage_blocks() */
+	/* out */
+	int			npasses;		/* sets, cut ones counted by their cuts */
+	hjg_u64		partitioned_ns;	/* from the start until all rows were in their blocks */
+} HjgCudaCopro;
+
+/* As for hjg_cuda_stream_join(); batches of the result begin at row 0. */
+extern size_t hjg_cuda_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *copro);
+/* HJG_ERR_MEMORY also where one partition is more than a set and the mode not ALL. */
+extern HjgStatus hjg_cuda_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *copro, HjgCudaHostResult *result);
 
 /* ---- device_cuda_host_bench.c ---- */
 

@@ -158,6 +158,19 @@ static const HjgCudaStrategy sorted_strategy = {
 
 /* ---- one join ---- */
 
+/* copro: more partitions than sets, sets that are cut, one set. */
+typedef struct Kind
+{
+	const char *name;
+	int			bits;			/* of the host's partitioning; -1: stream */
+	int			set_part;		/* build rows of all over those of a set */
+} Kind;
+
+static const Kind stream_kind = {"stream", -1, 0};
+static const Kind copro_kinds[] = {{"copro", 4, 3}, {"copro, one set", 2, 1}, {"copro, tiny sets", 3, 20}};
+
+static HjgPool *pool;			/* not over a fork */
+
 typedef struct Outcome
 {
 	const char *wrong;			/* NULL: what came is right */
@@ -245,32 +258,52 @@ margin_is_clean(const HjgCudaHostResult *result)
 	return true;
 }
 
-static HjgStatus
-run_join(const HjgCudaHostJoin *join, const HjgEnv *env, HjgCudaHostResult *result)
-{
-	HjgCudaGrant grant;
-	HjgCudaLanes *lanes;
-	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_stream_bytes(device, join), env, 0, &grant);
+#define BLOCK_ROWS 16
 
-	if (status != HJG_OK)
-		return status;
-	status = hjg_cuda_lanes_take(device, env, &grant, &lanes);
+/* Room for blocks, and no more. */
+static HjgCudaCopro
+copro_of(const Kind *kind, const HjgCudaHostJoin *join, HjgStageMemory *memory)
+{
+	HjgCudaCopro copro = {.join = *join, .pool = pool, .bits = kind->bits, .block_rows = BLOCK_ROWS, .memory = memory};
+
+	copro.set_rows = join->build.nrows / (hjg_u64) kind->set_part + BLOCK_ROWS;
+	memory->nblocks = hjg_stage_blocks(join->build.nrows, kind->bits, BLOCK_ROWS, hjg_pool_nthreads(pool)) +
+		hjg_stage_blocks(join->probe.nrows, kind->bits, BLOCK_ROWS, hjg_pool_nthreads(pool));
+	memory->base = aligned_alloc(64, memory->nblocks * hjg_stage_block_bytes(join->key_width, BLOCK_ROWS));
+	return copro;
+}
+
+static HjgStatus
+run_join(const Kind *kind, const HjgCudaHostJoin *join, const HjgEnv *env, HjgCudaHostResult *result)
+{
+	const bool	is_copro = kind->bits >= 0;
+	HjgStageMemory memory = {0};
+	HjgCudaCopro copro = is_copro ? copro_of(kind, join, &memory) : (HjgCudaCopro) {0};
+	HjgCudaGrant grant = {0};
+	HjgCudaLanes *lanes;
+	HjgStatus	status = hjg_cuda_admit(device->pool, is_copro ? hjg_cuda_copro_bytes(device, &copro) :
+										hjg_cuda_stream_bytes(device, join), env, 0, &grant);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_lanes_take(device, env, &grant, &lanes);
 	if (status == HJG_OK)
 	{
-		status = hjg_cuda_stream_join(lanes, join, result);
-		if (grant.used_bytes != 0)
+		status = is_copro ? hjg_cuda_copro_join(lanes, &copro, result) : hjg_cuda_stream_join(lanes, join, result);
+		if (grant.used_bytes != 0 || (stub != NULL && stub->in_flight != 0))
 		{
-			printf("# %zu bytes of device memory are left\n", grant.used_bytes);
+			printf("# %zu bytes of device memory are left, %ld operations are in flight\n", grant.used_bytes,
+				   stub != NULL ? stub->in_flight : 0);
 			status = HJG_ERR_INPUT;
 		}
 		hjg_cuda_lanes_give(lanes);
 	}
 	hjg_cuda_dismiss(&grant);
+	free(memory.base);
 	return status;
 }
 
 static Outcome
-join_case(const Case *c, const HjgEnv *env, hjg_u64 chunk_rows, hjg_u64 capacity)
+join_case(const Kind *kind, const Case *c, const HjgEnv *env, hjg_u64 chunk_rows, hjg_u64 capacity)
 {
 	hjg_u32    *build_numbers = calloc(c->build.nrows + 1, sizeof(hjg_u32));
 	hjg_u32    *probe_numbers = calloc(c->probe.nrows + 1, sizeof(hjg_u32));
@@ -279,13 +312,13 @@ join_case(const Case *c, const HjgEnv *env, hjg_u64 chunk_rows, hjg_u64 capacity
 		.build = {flatten(&c->build, c->width, build_numbers), c->build.nrows},
 		.probe = {flatten(&c->probe, c->width, probe_numbers), c->probe.nrows}
 	};
-	HjgCudaHostResult result = {.capacity = capacity, .max_batches = (int) c->probe.nrows + 1};
+	HjgCudaHostResult result = {.capacity = capacity, .max_batches = ((int) c->probe.nrows + 1) * 32};
 	Outcome		outcome = {0};
 
 	result.pairs = malloc((capacity + MARGIN_PAIRS) * sizeof(HjgPair));
 	result.batches = calloc((size_t) result.max_batches, sizeof(HjgCudaBatch));
 	memset(result.pairs, CANARY, (capacity + MARGIN_PAIRS) * sizeof(HjgPair));
-	outcome.status = run_join(&join, env, &result);
+	outcome.status = run_join(kind, &join, env, &result);
 	if (!margin_is_clean(&result))
 		outcome.wrong = "written beyond the capacity";
 	else if (outcome.status == HJG_OK && !same_pairs(c, &join, &result, build_numbers, probe_numbers))
@@ -299,20 +332,52 @@ join_case(const Case *c, const HjgEnv *env, hjg_u64 chunk_rows, hjg_u64 capacity
 	return outcome;
 }
 
+/* May the join refuse?  A row's pairs, the keys or one partition may be too much for what is tried. */
+static bool
+may_refuse(const Kind *kind, const Case *c, hjg_u64 chunk_rows, HjgStatus status)
+{
+	if (status == HJG_ERR_INPUT)
+		return stub == NULL;
+	if (status != HJG_ERR_MEMORY)
+		return false;
+	return chunk_rows < 4 * (hjg_u64) c->build.nrows || (kind->set_part > 1 && c->mode != HJG_MATCH_ALL);
+}
+
+/* NULL, or what went wrong; *njoined counts the runs that did not refuse. */
+static const char *
+run_mode(const Kind *kind, const Case *c, int *njoined)
+{
+	static const hjg_u64 chunks[] = {64, 1000, 16384};
+	const char *wrong = NULL;
+
+	for (int k = 0; k < 3 && wrong == NULL; k++)
+	{
+		const Outcome outcome = join_case(kind, c, NULL, chunks[k], c->nexpected);
+
+		*njoined += outcome.status == HJG_OK;
+		wrong = outcome.wrong;
+		if (wrong == NULL && outcome.status != HJG_OK && !may_refuse(kind, c, chunks[k], outcome.status))
+			wrong = hjg_status_text(outcome.status);
+		if (wrong != NULL)
+			printf("# %s: mode %s, %u x %u rows, chunks of %u\n", wrong, mode_names[c->mode], c->build.nrows, c->probe.nrows,
+				   (unsigned) chunks[k]);
+	}
+	return wrong;
+}
+
 static void
-test_results(void)
+test_results(const Kind *kind)
 {
 	static const hjg_u32 sizes[][2] = {{1, 1}, {1, 1000}, {1000, 1}, {255, 257}, {3000, 9000}};
-	static const hjg_u64 chunks[] = {64, 1000, 16384};
 
 	for (int w = 0; w < 3; w++)
 		for (int shape = 0; shape < KEYS_NSHAPES; shape++)
 		{
-			Outcome		outcome = {0};
-			int			nruns = 0;
+			const char *wrong = NULL;
+			int			njoined = 0;
 
-			for (int i = 0; i < 5 && outcome.wrong == NULL && outcome.status == HJG_OK; i++)
-				for (int mode = 0; mode <= HJG_MATCH_ANTI && outcome.wrong == NULL; mode++)
+			for (int i = 0; i < (short_run ? 4 : 5) && wrong == NULL; i++)
+				for (int mode = 0; mode <= HJG_MATCH_ANTI && wrong == NULL; mode++)
 				{
 					/* products of hot keys grow with the square */
 					const hjg_u32 shrink = (shape == KEYS_ONE_HOT_BOTH || shape == KEYS_COLLIDING_HOT) && sizes[i][0] > 200 ? 20 : 1;
@@ -320,41 +385,85 @@ test_results(void)
 
 					case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape, sizes[i][0] / shrink,
 								sizes[i][1] / shrink + 1);
-					for (int k = 0; k < 3 && outcome.wrong == NULL; k++, nruns++)
-					{
-						outcome = join_case(&c, NULL, chunks[k], c.nexpected);
-						/* a row's pairs, or the keys, may be too much for what is tried: never wrong, and only then an error */
-						if (outcome.status == HJG_ERR_INPUT && stub == NULL)
-							outcome.status = HJG_OK;
-						if (outcome.status == HJG_ERR_MEMORY && chunks[k] < 4 * (hjg_u64) sizes[i][0])
-							outcome.status = HJG_OK;
-						if (outcome.wrong == NULL && outcome.status != HJG_OK)
-							outcome.wrong = hjg_status_text(outcome.status);
-						if (outcome.wrong != NULL)
-							printf("# %s: mode %s, %u x %u rows, chunks of %u\n", outcome.wrong, mode_names[mode], c.build.nrows,
-								   c.probe.nrows, (unsigned) chunks[k]);
-					}
+					wrong = run_mode(kind, &c, &njoined);
 					case_destroy(&c);
 				}
-			claim(outcome.wrong == NULL, "stream, %d-byte keys, %s: %d runs equal the reference", widths[w], key_shape_names[shape],
-				  nruns);
+			claim(wrong == NULL && njoined > 0, "%s, %d-byte keys, %s: %d runs equal the reference", kind->name, widths[w],
+				  key_shape_names[shape], njoined);
 		}
 }
 
+/* ---- sets ---- */
+
+/* NULL, or what is wrong with the sets. */
+static const char *
+check_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, const HjgCudaSets *sets)
+{
+	hjg_u64		sums[HJG_CUDA_MOST_PARTS + 1] = {0};
+	int			nalone[HJG_CUDA_MOST_PARTS + 1] = {0};
+
+	for (int p = 0; p < nparts; p++)
+	{
+		if (sets->set_of[p] < 0 || sets->set_of[p] >= sets->nsets)
+			return "a partition is in no set";
+		sums[sets->set_of[p]] += rows[p];
+		nalone[sets->set_of[p]] += rows[p] > 0;
+	}
+	for (int s = 0; s < sets->nsets; s++)
+	{
+		if (sums[s] != sets->rows[s])
+			return "a set's rows are not those of its partitions";
+		if (sums[s] > capacity && (s == 0 || nalone[s] > 1))
+			return "a set is too large, and not one partition";
+		for (int t = 1; t < s; t++)
+			if (sums[s] + sums[t] <= capacity && nalone[s] == 1)
+				return "a partition has a set of its own, though another one has room";
+	}
+	return NULL;
+}
+
 static void
-test_limits(void)
+test_sets(void)
+{
+	static const hjg_u64 odd[] = {60, 50, 40, 0, 500, 35, 25};
+	Random		random = {test_seed};
+	const char *wrong = NULL;
+	HjgCudaSets sets;
+	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
+
+	hjg_cuda_pack_sets(odd, 7, 100, &sets);
+	claim(check_sets(odd, 7, 100, &sets) == NULL && sets.rows[0] == 100 && sets.set_of[4] > 0 && sets.nsets == 4,
+		  "the first set is the fullest that fits: %u of 100 rows, %d sets", (unsigned) sets.rows[0], sets.nsets);
+	for (int run = 0; run < 500 && wrong == NULL; run++)
+	{
+		const int	nparts = 1 << random_below(&random, HJG_STAGE_MOST_BITS + 1);
+		const hjg_u64 capacity = 1 + random_u64(&random) % (1ull << 33);
+
+		for (int p = 0; p < nparts; p++)
+			rows[p] = random_below(&random, 8) == 0 ? 0 : random_u64(&random) % (capacity * 2 / (hjg_u64) (1 + run % 30) + 1);
+		hjg_cuda_pack_sets(rows, nparts, capacity, &sets);
+		wrong = check_sets(rows, nparts, capacity, &sets);
+	}
+	claim(wrong == NULL, "any partitions, up to 2^33 rows a set, are packed%s%s", wrong != NULL ? ": " : "", wrong != NULL ? wrong : "");
+	memset(rows, 0, sizeof(rows));
+	hjg_cuda_pack_sets(rows, 16, 1000, &sets);
+	claim(sets.nsets == 1 && sets.rows[0] == 0, "no rows are one set of none");
+}
+
+static void
+test_limits(const Kind *kind)
 {
 	Memory		memory;
 	Outcome		outcome;
 	Case		c;
 
 	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 2000, 5000);
-	outcome = join_case(&c, NULL, 1000, c.nexpected - 1);
-	claim(outcome.status == HJG_ERR_MEMORY && outcome.wrong == NULL, "a result that is too small is said, and not exceeded");
+	outcome = join_case(kind, &c, NULL, 1000, c.nexpected - 1);
+	claim(outcome.status == HJG_ERR_MEMORY && outcome.wrong == NULL, "%s: a result that is too small is said, and not exceeded", kind->name);
 	memory_init(&memory, NULL);
 	memory.cancel_at = 3;
-	outcome = join_case(&c, &memory.env, 1000, c.nexpected);
-	claim(outcome.status == HJG_ERR_CANCELLED, "a join that is cancelled says so");
+	outcome = join_case(kind, &c, &memory.env, 1000, c.nexpected);
+	claim(outcome.status == HJG_ERR_CANCELLED, "%s: a join that is cancelled says so", kind->name);
 	claim(hjg_cuda_pool_trim(device->pool, 0) == 0, "no block is in use after it");
 	case_destroy(&c);
 }
@@ -363,7 +472,7 @@ test_limits(void)
 
 /* In a child: fail at call n of a join; *reached is false when the join was over before. */
 static int
-child_fails_at(const Case *c, long n, int code, bool *reached)
+child_fails_at(const Kind *kind, const Case *c, long n, int code, bool *reached)
 {
 	int			pipes[2];
 	int			status;
@@ -384,7 +493,7 @@ child_fails_at(const Case *c, long n, int code, bool *reached)
 		stub->fail_at = stub->calls + n;
 		device = hjg_cuda_enter(0, reason, sizeof(reason));
 		if (device != NULL)
-			outcome = join_case(c, NULL, 100, c->nexpected);
+			outcome = join_case(kind, c, NULL, 100, c->nexpected);
 		mark = stub->calls >= stub->fail_at ? 'r' : 'n';
 		if (device != NULL && outcome.status == HJG_OK && outcome.wrong == NULL && stub->broken != 0)
 			outcome.wrong = "a broken context was not noticed";
@@ -403,7 +512,7 @@ child_fails_at(const Case *c, long n, int code, bool *reached)
 }
 
 static void
-test_faults_everywhere(void)
+test_faults_everywhere(const Kind *kind)
 {
 	static const struct
 	{
@@ -418,17 +527,18 @@ test_faults_everywhere(void)
 		long		n;
 		Case		c;
 
-		case_create(&c, test_seed, 8, HJG_MATCH_LEFT, KEYS_DUPLICATES, 300, 450);
+		case_create(&c, test_seed, 8, kind->bits < 0 ? HJG_MATCH_LEFT : HJG_MATCH_ALL, KEYS_DUPLICATES, 300, 450);
 		for (n = 1; reached && good && n < 5000; n++)
 		{
-			int			rc = child_fails_at(&c, n, kinds[k].code, &reached);
+			int			rc = child_fails_at(kind, &c, n, kinds[k].code, &reached);
 
 			good = rc == 0 || rc == EXIT_DEVICE;
 			if (!good)
 				printf("# call %ld: exit %d\n", n, rc);
 		}
 		case_destroy(&c);
-		claim(good && n > 60, "stream, %s at each of %ld calls: right pairs, a status or a clean end", kinds[k].what, n - 2);
+		claim(good && n > 60, "%s, %s at each of %ld calls: right pairs, a status or a clean end", kind->name,
+			  kinds[k].what, n - 2);
 	}
 }
 
@@ -448,12 +558,21 @@ main(int argc, char **argv)
 	stub = hjg_stub_find();
 	/* before the first context of this process, which does not survive a fork */
 	if (stub != NULL)
-		test_faults_everywhere();
+	{
+		test_faults_everywhere(&stream_kind);
+		test_faults_everywhere(&copro_kinds[0]);
+	}
+	test_sets();
 	device = hjg_cuda_enter(0, reason, sizeof(reason));
 	if (claim(device != NULL, "the device can be used"))
 	{
-		test_results();
-		test_limits();
+		pool = hjg_pool_create(3);
+		test_results(&stream_kind);
+		test_limits(&stream_kind);
+		for (int k = 0; k < 3; k++)
+			test_results(&copro_kinds[k]);
+		test_limits(&copro_kinds[0]);
+		hjg_pool_destroy(pool);
 	}
 	printf("1..%d\n", claims_passed + claims_failed);
 	return claims_failed > 0;

@@ -23,6 +23,7 @@ main(int argc, char **argv)
 	test_bloom();
 	test_pool();
 	test_pack();
+	test_stage();
 	test_join();
 	test_resume();
 	test_faults();

@@ -1,0 +1,67 @@
+/*
+ * hjg_cuda_host_bench.h
+ *	  Benchmark of joins of sides in host memory: what its files share.
+ */
+#ifndef HJG_CUDA_HOST_BENCH_H
+#define HJG_CUDA_HOST_BENCH_H
+
+#include "device/hjg_cuda_host.h"
+
+typedef struct HjgHostCase
+{
+	const char *name;
+	int			width;
+	double		nbuild;			/* rows, millions (2^20); each has a key of its own */
+	double		nprobe;			/* each has one match */
+	bool		copro;			/* neither side stays on the device */
+} HjgHostCase;
+
+typedef struct HjgHostBench
+{
+	FILE	   *out;
+	HjgPool    *pool;			/* makes inputs and checks results */
+	HjgPool    *stagers;		/* partition */
+	int			nstagers;
+	HjgCudaGrant grant;
+	HjgCudaLanes *lanes;
+	double		factor;
+	hjg_u64		chunk_rows;		/* 0: by the build side */
+	int			bits;			/* of the host's partitioning */
+	hjg_u32		block_rows;
+	double		set_part;		/* of the build side, that is on the device at a time */
+	double		copy_gbs;		/* of the stagers into pinned memory */
+	int			nreps;
+	const HjgCudaStrategy *strategy;
+	bool		wrong;
+} HjgHostBench;
+
+/* Inputs and output of a case, and a task over pieces of its rows or pairs. */
+typedef struct HjgHostData
+{
+	const HjgHostCase *c;
+	HjgCudaHostJoin join;
+	void	   *build_keys;
+	void	   *probe_keys;
+	HjgCudaHostResult result;
+	HjgStageMemory blocks;		/* copro */
+	size_t		block_bytes;
+	hjg_u64		expected;		/* sum over the pairs */
+	hjg_u64		checksum;		/* atomic */
+	hjg_u64		nwrong;			/* atomic */
+} HjgHostData;
+
+/* ---- device_cuda_host_data.c ---- */
+
+#define HJG_HOST_POISON 0xAB
+
+/* Registered memory that all threads have touched; NULL when there is none. */
+extern void *hjg_host_pinned(HjgHostBench *bench, size_t bytes);
+extern void hjg_host_unpin(void *ptr, size_t bytes);
+extern void hjg_host_fill(HjgPool *pool, void *ptr, size_t bytes, int value);
+/* Sides of a case and room for its result.  After an error what there is goes with _free(). */
+extern HjgStatus hjg_host_data_make(HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data);
+extern void hjg_host_data_free(HjgHostData *data);
+/* Are all pairs there, and only those? */
+extern bool hjg_host_data_check(HjgHostBench *bench, HjgHostData *data);
+
+#endif							/* HJG_CUDA_HOST_BENCH_H */
