@@ -25,5 +25,19 @@ select * from hjg_explain('analyze, costs off, timing off, summary off', 'select
 select * from hjg_explain('analyze, costs off, timing on, summary off, format json', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
 reset hjoin_gpu.embedded_rows;
 select * from hjg_explain('analyze, costs off, timing off, summary off', 'select p.id, b.t from one_row p join build b on p.k = b.k');
+-- formats other than text have the same keys wherever the join ran, and when there was none
+create function hjg_keys(query text) returns table (engine text, joined_in text, device text, keys text[]) language plpgsql as $$
+declare
+	plan jsonb;
+begin
+	execute 'explain (analyze, costs off, format json) ' || query into plan;
+	plan := plan->0->'Plan';
+	return query select plan->>'Engine', plan->>'Joined In', plan->>'Device', array(select jsonb_object_keys(plan) order by 1);
+end $$;
+select condition, engine, joined_in, device, keys = first_value(keys) over (order by n) as same_keys
+	from (values (1, 'p.id + 0 > 0', '0'), (2, 'p.id + 0 > 0', '1000000'), (3, 'p.id + 0 < 0', '1000000')) variant (n, condition, embedded_rows),
+	set_config('hjoin_gpu.embedded_rows', embedded_rows, false),
+	hjg_keys('select p.id from probe p left join one_row b on p.k = b.k where ' || condition) order by n;
+reset hjoin_gpu.embedded_rows;
 -- every kind of join says what it is
 select jt, x from unnest(array['inner', 'left', 'right', 'full']) jt, lateral hjg_plan(format('select * from probe p %s join build b on p.k = b.k', jt)) x where x like '%GpuHashJoin%' or x like '%Join Type%';

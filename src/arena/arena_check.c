@@ -10,6 +10,7 @@
  * pair once more, and with wide registers that takes half of the time.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "arena/hjg_arena.h"
 #include "layout/hjg_checksum.h"
@@ -51,6 +52,13 @@ hjg_check_copy(const HjgOp *op, HjgReported *reported)
 	reported->cursor.row = __atomic_load_n(&op->cursor_out.row, __ATOMIC_RELAXED);
 	reported->cursor.most = 0;
 	reported->cursor.skip = __atomic_load_n(&op->cursor_out.skip, __ATOMIC_RELAXED);
+}
+
+void
+hjg_check_text_copy(char *copy, const char *text, size_t room)
+{
+	memcpy(copy, text, room);
+	copy[room - 1] = '\0';
 }
 
 BODY hjg_u64

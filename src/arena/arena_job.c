@@ -8,11 +8,11 @@
  *
  *	job			to			who, when
  *	FREE		LEASED		backend: takes the slot
- *	LEASED		SWEEPING	owner: ends the lease
- *				ABANDONED	supervisor: owner is gone
+ *	LEASED		SWEEPING	owner: ends the lease; supervisor: owner is gone
  *	ABANDONED	SWEEPING	supervisor: no participant is left, and no operation runs, or
  *							the job's epoch is over
- *	SWEEPING	ABANDONED	owner: it sees another participant, or an operation that runs
+ *	SWEEPING	ABANDONED	owner: it sees another participant, or an operation that runs;
+ *							supervisor: owner is gone.  The job is cancelled before
  *				FREE		who brought it to SWEEPING: slabs are back; generation + 1
  *
  * Participants are the processes that use the job and its slabs: its owner, and those
@@ -204,6 +204,17 @@ nobody_touches(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgAl
 	return !has_participants(job, alive, arg) && nothing_runs(arena, job, generation);
 }
 
+/*
+ * The caller's SWEEPING to ABANDONED.  The flag comes first: once the job is abandoned, a sweep may
+ * return it, and the slot's next job must not find the flag set.
+ */
+static void
+abandon_swept(HjgJobSlot *job, hjg_u32 generation)
+{
+	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
+	move_word(&job->word, HJG_WORD(generation, HJG_JOB_SWEEPING), HJG_WORD(generation, HJG_JOB_ABANDONED));
+}
+
 bool
 hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
@@ -211,8 +222,7 @@ hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 		return false;
 	if (nobody_touches(arena, job, generation, NULL, NULL))
 		return true;
-	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
-	move_word(&job->word, HJG_WORD(generation, HJG_JOB_SWEEPING), HJG_WORD(generation, HJG_JOB_ABANDONED));
+	abandon_swept(job, generation);
 	return false;
 }
 
@@ -232,12 +242,10 @@ hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
 bool
 hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
-	hjg_u64		abandoned = HJG_WORD(generation, HJG_JOB_ABANDONED);
-
-	if (!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), abandoned) &&
-		__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != abandoned)
+	if (move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING)))
+		abandon_swept(job, generation);
+	else if (__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != HJG_WORD(generation, HJG_JOB_ABANDONED))
 		return false;
-	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&arena->control->sweep_wanted, 1, __ATOMIC_SEQ_CST);
 	return true;
 }

@@ -229,6 +229,8 @@ typedef struct HjgReported
 } HjgReported;
 
 extern void hjg_check_copy(const HjgOp *op, HjgReported *reported);
+/* Copy a text that has room bytes in the arena, with its end or without one, to as many bytes; the copy ends. */
+extern void hjg_check_text_copy(char *copy, const char *text, size_t room);
 extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *reported);
 
 /* Checksum of pairs [from, from + npairs) of a page. */

@@ -246,7 +246,7 @@ find_device(const char *name)
 	const HjgDeviceInfo *devices = serve.arena.control->devices;
 
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (devices[i].state == HJG_DEVICE_READY && strcmp(devices[i].name, name) == 0)
+		if (devices[i].state == HJG_DEVICE_READY && strncmp(devices[i].name, name, sizeof(devices[i].name)) == 0)
 			return i;
 	printf("self-test: there is no device \"%s\" that can be used; see --list\n", name);
 	return -1;

@@ -261,28 +261,28 @@ show_report(HjgJoinState *state, ExplainState *es)
 {
 	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	HjgReport	report = state->report;
+	bool		joined;
 	bool		on_device;
-	const char *where;
 
 	hjg_report_add(&report, &state->others);
-	/* in a parallel plan whose workers do not report the leader may have had no share */
-	if (report.loads == 0)
-		return;
+	/* a side without rows ends the join early; and where workers do not report the leader may have had no share */
+	joined = report.loads > 0;
 	on_device = report.device_loads > 0;
-	where = on_device ? "device process" : "backend";
+	if (!joined && es->format == EXPLAIN_FORMAT_TEXT)
+		return;
 
-	ExplainPropertyText("Engine", engine_text(&report), es);
-	ExplainPropertyText("Joined In", where, es);
-	if (on_device)
-		ExplainPropertyText("Device", report.device, es);
+	ExplainPropertyText("Engine", joined ? engine_text(&report) : "none", es);
+	ExplainPropertyText("Joined In", on_device ? "device process" : joined ? "backend" : "none", es);
+	if (on_device || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Device", on_device ? report.device : "none", es);
 	if (report.fallback != HJG_REASON_NONE)
 		ExplainPropertyText("Fallback", hjg_reason_text(report.fallback), es);
 	else if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Fallback", "none", es);
-	ExplainPropertyText("Strategy", hjg_strategy_name(report.strategy), es);
+	ExplainPropertyText("Strategy", joined ? hjg_strategy_name(report.strategy) : "none", es);
 	if (report.declined || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyBool("Strategy Declined", report.declined, es);
-	ExplainPropertyUInteger("Hash Batches", NULL, Max(report.npartitions, 1), es);
+	ExplainPropertyUInteger("Hash Batches", NULL, joined ? Max(report.npartitions, 1) : 0, es);
 	show_count("Radix Partitions", NULL, report.engine_partitions, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);

@@ -69,7 +69,7 @@ struct HjgJob
 	bool		shared;			/* there may be attached handles */
 	bool		submitted;		/* the device process may know of it */
 	HjgReason	reason;			/* why it failed; final */
-	char		device[32];
+	char		device[sizeof(((HjgDeviceInfo *) NULL)->name)];
 
 	HjgHeldList loose;			/* leased and not yet added to anything */
 	HjgHeldList build;

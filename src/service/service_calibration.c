@@ -16,11 +16,13 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
+#include "storage/procarray.h"
 
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
 #define CALIBRATION_FILE "hjoin_gpu.calibration"
+#define CALIBRATION_TEMPORARY CALIBRATION_FILE ".tmp."	/* and the writer's PID */
 #define CALIBRATION_HEAD "hjoin_gpu calibration 2"
 
 static uint64
@@ -85,7 +87,7 @@ write_file(const double *values)
 	FILE	   *file;
 	bool		good;
 
-	snprintf(path, sizeof(path), "%s.tmp.%d", CALIBRATION_FILE, MyProcPid);
+	snprintf(path, sizeof(path), "%s%d", CALIBRATION_TEMPORARY, MyProcPid);
 	file = AllocateFile(path, PG_BINARY_W);
 	if (file == NULL)
 		ereport(ERROR,
@@ -141,13 +143,31 @@ parse_file(FILE *file, double *values)
 		sum == sum_of(values);
 }
 
+/* Remove the files of writers that ended before they were done, as in a crash of the server. */
+static void
+remove_stale_files(void)
+{
+	DIR		   *dir = AllocateDir(".");
+	struct dirent *entry;
+
+	while ((entry = ReadDirExtended(dir, ".", LOG)) != NULL)
+		if (strncmp(entry->d_name, CALIBRATION_TEMPORARY, strlen(CALIBRATION_TEMPORARY)) == 0 &&
+			BackendPidGetProc(atoi(entry->d_name + strlen(CALIBRATION_TEMPORARY))) == NULL &&
+			unlink(entry->d_name) != 0)
+			ereport(LOG,
+					(errcode_for_file_access(), errmsg("could not remove file \"%s\": %m", entry->d_name)));
+	FreeDir(dir);
+}
+
 /* Supervisor, at its start. */
 void
 hjg_calibration_load(void)
 {
 	double		values[HJG_CALIBRATION_VALUES];
-	FILE	   *file = AllocateFile(CALIBRATION_FILE, PG_BINARY_R);
+	FILE	   *file;
 
+	remove_stale_files();
+	file = AllocateFile(CALIBRATION_FILE, PG_BINARY_R);
 	if (file == NULL)
 	{
 		if (errno != ENOENT)

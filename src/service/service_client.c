@@ -89,7 +89,7 @@ find_device(void)
 
 		if (__atomic_load_n(&devices[i].state, __ATOMIC_ACQUIRE) != HJG_DEVICE_READY)
 			continue;
-		strlcpy(name, devices[i].name, sizeof(name));
+		hjg_check_text_copy(name, devices[i].name, sizeof(name));
 		if (any || pg_strcasecmp(name, hjg_device) == 0)
 			return i;
 	}
@@ -158,7 +158,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 	hint = job_ix;
 
 	job = hjg_service_make_job(spec, job_ix, generation);
-	strlcpy(job->device, arena->control->devices[device_ix].name, sizeof(job->device));
+	hjg_check_text_copy(job->device, arena->control->devices[device_ix].name, sizeof(job->device));
 
 	job->slot->device_ix = (uint32) device_ix;
 	job->slot->key_width = (uint32) spec->join.key_width;

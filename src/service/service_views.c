@@ -36,9 +36,9 @@ timestamp_of(uint64 unix_us)
 static Datum
 text_of(const char *chars, size_t room, bool *isnull)
 {
-	char		copy[256];
+	char		copy[sizeof(((HjgDeviceInfo *) NULL)->description)];
 
-	strlcpy(copy, chars, Min(room, sizeof(copy)));
+	hjg_check_text_copy(copy, chars, Min(room, sizeof(copy)));
 	for (char *c = copy; *c; c++)
 		if ((unsigned char) *c < ' ' || (unsigned char) *c > '~')
 			*c = '?';

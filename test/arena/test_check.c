@@ -2,6 +2,8 @@
  * test_check.c
  *	  What a device process wrote is refused in whatever place it is wrong.
  */
+#include <sys/mman.h>
+
 #include "hjg_test.h"
 
 #define NPROBE 1000
@@ -219,10 +221,34 @@ test_chains(void)
 	hjg_arena_detach(&arena);
 }
 
+/* A text that never ends, in front of memory that may not be read. */
+static void
+test_texts(void)
+{
+	const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+	char	   *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char	   *text = pages + page - 16;
+	char		copy[16];
+
+	if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0)
+	{
+		test_claim(false, "memory for a text");
+		return;
+	}
+	memset(text, 'x', sizeof(copy));
+	hjg_check_text_copy(copy, text, sizeof(copy));
+	test_claim(strcmp(copy, "xxxxxxxxxxxxxxx") == 0, "a text without an end is read to its room, and ends in the copy");
+	memcpy(text, "cuda:0", 7);
+	hjg_check_text_copy(copy, text, sizeof(copy));
+	test_claim(strcmp(copy, "cuda:0") == 0, "a text that ends is copied as it is");
+	munmap(pages, 2 * page);
+}
+
 int
 main(void)
 {
 	test_rounds();
 	test_chains();
+	test_texts();
 	return test_end();
 }

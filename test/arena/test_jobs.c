@@ -222,6 +222,53 @@ test_limits(void)
 	hjg_arena_detach(&arena);
 }
 
+/*
+ * A supervisor that returns each job of slot 0 in the moment when it is abandoned; arg counts the
+ * jobs that were not cancelled by then, and whose flag the slot's next job would have found.
+ */
+static void *
+returns_at_once(void *arg)
+{
+	HjgJobSlot *job = hjg_job_at(&arena, 0);
+	int		   *nlate = arg;
+
+	for (hjg_u32 round = 0; round < NROUNDS; round++)
+	{
+		hjg_u64		word = HJG_WORD(round, HJG_JOB_ABANDONED);
+		int			nreturned;
+
+		while (__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != word)
+			;
+		*nlate += __atomic_load_n(&job->cancel, __ATOMIC_SEQ_CST) == 0;
+		hjg_job_sweep(&arena, NULL, NULL, &nreturned);
+	}
+	return NULL;
+}
+
+static void
+test_cancel(void)
+{
+	pthread_t	supervisor;
+	HjgJobSlot *job;
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	int			nlate = 0;
+
+	arena = test_arena(4);
+	job = hjg_job_at(&arena, 0);
+	pthread_create(&supervisor, NULL, returns_at_once, &nlate);
+	for (int round = 0; round < NROUNDS; round++)
+	{
+		while (HJG_WORD_STATE(__atomic_load_n(&job->word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
+			;
+		hjg_job_slot_lease(&arena, 0, 1, 1, &job_ix, &generation);
+		hjg_job_abandon(&arena, job, generation);
+	}
+	pthread_join(supervisor, NULL);
+	test_claim(nlate == 0, "a job is cancelled before anybody can see that it is abandoned");
+	hjg_arena_detach(&arena);
+}
+
 /* Clients and a device side and a sweeper at the same time. */
 static bool stop_device;
 
@@ -320,6 +367,7 @@ main(void)
 	test_sweep();
 	test_shared();
 	test_limits();
+	test_cancel();
 	test_contention();
 	return test_end();
 }

@@ -44,11 +44,30 @@ is($node->safe_psql('postgres', q{SET hjoin_gpu.emit_tuple_cost = 2;
 $node->stop;
 append_to_file($file, "rubbish\n");
 truncate($file, 20);
+append_to_file("$file.tmp.999999999", 'half');
 $node->start;
 wait_ready($node);
 is($node->safe_psql('postgres', $costs), $node->safe_psql('postgres', $defaults),
 	'a damaged file means the default costs');
 ok(log_count($node, qr/hjoin_gpu\.calibration/) > 0, 'and a line in the log');
+
+ok(!-e "$file.tmp.999999999", 'what a crash left of a file is removed');
+
+# the supervisor starts anew while the server runs, perhaps with a session that writes the file
+my $session = start_query($node, 'SELECT pg_sleep(60)', 'writer');
+my $writer;
+wait_until(sub {
+	($writer = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE application_name = 'writer'})) ne ''
+});
+my $device = device_pid($node);
+my ($supervisor) = slurp_file("/proc/$device/status") =~ /^PPid:\s+(\d+)/m;
+append_to_file("$file.tmp.$writer", 'half');
+append_to_file("$file.tmp.999999999", 'half');
+kill 'TERM', $supervisor;
+ok(defined wait_until(sub { !-e "$file.tmp.999999999" }), 'a supervisor that starts anew removes such files too');
+ok(-e "$file.tmp.$writer", 'but not that of a session');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($writer)");
+finish_query($session);
 
 my ($rc, $out, $err) = $node->psql('postgres',
 	'CREATE ROLE nobody_special; SET ROLE nobody_special; SELECT * FROM hjoin_gpu_calibrate()');
