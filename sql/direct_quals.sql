@@ -10,7 +10,8 @@ insert into q_rows (id, k, b, i2, i4, i8, o, f4, f8, dt, ts, tz, tm, t) values
 	(5, 1, false, -1, -1, -1, 2147483647, '0', '0', '4713-01-01 BC', '4713-01-01 BC', '4713-02-01 00:00+00 BC', '00:00:00.000001', 'c'),
 	(6, 1, true, 2, 70000, 5000000000, 16384, '1.1', '1.1', '5874897-12-31', '294276-12-31', '294276-12-31 00:00+00', '23:59', 'd'),
 	(7, 1, false, 3, -70000, -5000000000, 100, '-1e-45', '-5e-324', '2024-02-29', '2024-02-29 12:34:56.789', '2024-02-29 12:34:56.789+00', '01:02:03', 'e'),
-	(8, 1), (9, 1, null, 7, 7, 7, 7, 7, 7, '2001-07-07', '2001-07-07', '2001-07-07 00:00+00', '07:07', null);
+	(9, 1, null, 7, 7, 7, 7, 7, 7, '2001-07-07', '2001-07-07', '2001-07-07 00:00+00', '07:07', null);
+insert into q_rows (id, k) values (8, 1);
 -- enough of them for pages that have no NULL, some and many
 insert into q_rows select g, 1, g % 2 = 0, g % 100, g, g::int8 * 1000000, g, g / 2.0, g / 3.0, date '2000-01-01' + g, timestamp '2000-01-01' + g * interval '1 day',
 	timestamptz '2000-01-01 00:00+00' + g * interval '1 hour', time '00:00' + g * interval '1 second', 't' || g from generate_series(10, 600) g;
@@ -77,7 +78,7 @@ select d.* from q_differ(array['i4 in (1, 2, 70000, -2147483648)', 'i4 not in (1
 	'f4 not in (''nan'', 0)', 'o in (4294967295, 7, 2147483648)', 'dt in (''2000-01-01'', ''infinity'')', 'ts not in (''2000-01-01'', ''infinity'')', 'tz in (''2000-01-01 00:00+00'')', 'b in (true, null)', 'tm in (''24:00'', ''00:00'')',
 	'i4 between 5 and 100', 'i4 not between 5 and 100', 'dt between ''2000-02-01'' and ''2000-03-01''', 'ts >= ''2000-02-01'' and ts < ''2000-03-01''', 'i4 > 5 and i4 < 3', 'i4 between symmetric 100 and 5',
 	'b', 'not b', 'b is null', 'b is true', 'b is not true', 'b = false', 't is null', 't is not null', 'i4 is null', 'f8 is not null and i2 is null', 'i4 is null or i2 = 7', 'i4 = 7 or i4 = 1 or b or f8 = ''nan''',
-	'(i4 > 100 and i4 < 200 or i2 = 3) and (b or not b)', 'not (i4 > 5 or i2 < 3)', 'not (b and i4 > 5)', 'i4 = 7 or t like ''t1%''', 'i4 > 7 and t like ''t1%''', 't like ''t1%'' and i4 > 7', 'i4 = i2', 'i4 + 1 > 7', 'i4 > 7 and i4 + 1 < 99', 'i4 = 7.0', 'i2 > 6.5', 'q_rows is null',
+	'(i4 > 100 and i4 < 200 or i2 = 3) and (b or not b)', 'not (i4 > 5 or i2 < 3)', 'not (b and i4 > 5)', 'i4 = 7 or t like ''t1%''', 'i4 > 7 and t like ''t1%''', 't like ''t1%'' and i4 > 7', 'i4 = i2', 'i4 / 2 > 3', 'i4 > 7 and i4 / 2 < 49', 'i4 = 7.0', 'i2 > 6.5', 'q_rows is null',
 	'(i4, i2) = (7, 7)', 'q_rows.tableoid = ''q_rows''::regclass and i4 > 7', 'q_rows.ctid > ''(0,5)'' and i4 > 7', 'coalesce(i4, 0) = 7', 'i4 > 3 and i4 is distinct from 7']) d;
 -- rows from before a column was added, dropped columns
 alter table q_rows drop tm, add late int default 5, add later date;
@@ -129,6 +130,33 @@ select * from hjg_same('select count(*) from q_rows join q_one using (k) where i
 -- a subquery that no row asks for is not run
 select count(*) from q_rows join q_one using (k) where i2 < -32768 and i4 = (select 1 / (k - 1) from q_one);
 select count(*) from q_rows join q_one using (k) where i4 = 7 and i4 = (select 1 / (k - 1) from q_one);
+-- a variable that no row asks for need not have a value
+create function q_record(filled bool, condition int) returns bigint language plpgsql as $$
+declare
+	r record;
+	n bigint;
+begin
+	if filled then
+		select 7 as x into r;
+	end if;
+	select count(*) into n from q_rows join q_one using (k) where i2 < condition and (i4 < 0 or i8 > 0 and i4 = r.x);
+	return n;
+end $$;
+set plan_cache_mode = force_generic_plan;
+set hjoin_gpu.force = on;
+select q_record(true, 32767);
+select q_record(false, -32768);
+select q_record(false, 0);
+select q_record(false, 32767);
+set hjoin_gpu.enabled = off;
+discard plans;
+select q_record(true, 32767);
+select q_record(false, -32768);
+select q_record(false, 0);
+select q_record(false, 32767);
+reset hjoin_gpu.enabled;
+reset hjoin_gpu.force;
+reset plan_cache_mode;
 
 -- conditions that tell see what is left of the ones before them, and the books count the rest
 create function q_tells(int) returns bool language plpgsql cost 0.0000001 as $$ begin raise info 'sees %', $1; return $1 <> 12; end $$;
@@ -149,4 +177,4 @@ select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q
 drop table q_rows, q_one, q_domains cascade;
 drop domain q_domain;
 drop schema q_own cascade;
-drop function q_differ(text[]), q_conditions(text, text[]), pg_input_fits(text, text), q_tells(int), q_explain(text);
+drop function q_differ(text[]), q_conditions(text, text[]), pg_input_fits(text, text), q_tells(int), q_explain(text), q_record(bool, int);

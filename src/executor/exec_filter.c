@@ -12,8 +12,8 @@
  * Operators count by the function behind them, never by name or type: what a user defines
  * is not simple.
  *
- * Constants and parameters are evaluated when the first row of a scan comes, as core would do, and
- * again after a rescan.
+ * Constants and parameters are evaluated when the first row of a scan asks for them, as core would do, and
+ * again after a rescan: a variable of PL/pgSQL may fail to have a value, and a subquery may fail or take its time.
  */
 #include "postgres.h"
 
@@ -75,14 +75,14 @@ static const SimpleOperator simple_operators[] = {
 	SIX(TIMESTAMPTZ_, HJG_ORDINAL_INT, 8, 8),
 };
 
-/* The operand of a leaf, which makes its range or set once it is known. */
+/* A leaf that becomes a range or set once its operand is known. */
 typedef struct Operand
 {
-	HjgFilter  *leaf;
+	HjgFilter	leaf;			/* first: the leaf's bind finds the rest */
+	HjgScanFilter *scan;
 	Comparison	comparison;		/* column on the left */
 	int16		width;
 	bool		is_array;
-	int			exec_param;		/* number of an executor parameter, or -1 */
 	ExprState  *expr;
 } Operand;
 
@@ -91,8 +91,7 @@ struct HjgScanFilter
 	SeqScanState *seq;
 	HjgFilter  *filter;			/* AND of the simple conditions */
 	bool		complete;		/* there are no others */
-	bool		bound;			/* operands are evaluated */
-	List	   *operands;		/* of Operand */
+	List	   *operands;		/* of Operand, to be bound or bound */
 	int			ncolumns;
 	AttrNumber *attnos;			/* columns that the filter reads */
 	HjgVector  *vectors;
@@ -182,18 +181,17 @@ static HjgFilter *
 make_comparison(HjgScanFilter *scan, int column, const SimpleOperator *op, Comparison comparison, int width,
 				Expr *expr, bool is_array)
 {
-	HjgFilter  *leaf = make_leaf(HJG_FILTER_CONSTANT, column);
-	Operand    *operand = palloc(sizeof(Operand));
+	Operand    *operand = palloc0(sizeof(Operand));
 
-	leaf->ordinal = op->ordinal;
-	operand->leaf = leaf;
+	operand->leaf.column = column;
+	operand->leaf.ordinal = op->ordinal;
+	operand->scan = scan;
 	operand->comparison = comparison;
 	operand->width = width;
 	operand->is_array = is_array;
-	operand->exec_param = IsA(expr, Param) && ((Param *) expr)->paramkind == PARAM_EXEC ? ((Param *) expr)->paramid : -1;
 	operand->expr = ExecInitExpr(expr, &scan->seq->ss.ps);
 	scan->operands = lappend(scan->operands, operand);
-	return leaf;
+	return &operand->leaf;
 }
 
 static HjgFilter *
@@ -329,6 +327,7 @@ hjg_scan_filter_create(SeqScanState *seq)
 	}
 	if (scan->filter->nargs == 0)
 		return NULL;
+	hjg_scan_filter_reset(scan);
 	scan->vectors = palloc(Max(scan->ncolumns, 1) * sizeof(HjgVector));
 	scan->reader = hjg_heap_reader_create(desc, scan->ncolumns, scan->attnos, scan->vectors);
 	return scan;
@@ -429,45 +428,27 @@ set_list(HjgScanFilter *scan, HjgFilter *leaf, Comparison comparison, int16 widt
 	qsort(leaf->set, leaf->nset, sizeof(int64), compare_ordinals);
 }
 
+/* Bind a leaf: evaluate its operand, with all that this brings. */
 static void
-bind_operand(HjgScanFilter *scan, Operand *operand)
+bind_operand(HjgFilter *leaf)
 {
-	ExprContext *econtext = scan->seq->ss.ps.ps_ExprContext;
-	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	Operand    *operand = (Operand *) leaf;
+	ExprContext *econtext = operand->scan->seq->ss.ps.ps_ExprContext;
+	MemoryContext old;
 	bool		isnull;
-	Datum		value = ExecEvalExpr(operand->expr, econtext, &isnull);
+	Datum		value;
 
-	if (isnull)
-		set_none(operand->leaf);
-	else if (operand->is_array)
-		set_list(scan, operand->leaf, operand->comparison, operand->width, DatumGetArrayTypeP(value));
-	else
-		set_range(operand->leaf, operand->comparison,
-				  hjg_filter_ordinal(operand->leaf->ordinal, operand->width, value));
-	MemoryContextSwitchTo(old);
-}
-
-/*
- * Evaluate constants and parameters.  A parameter that a subquery has yet to provide is not ours
- * to ask for: core asks only when a row gets so far.  Returns false then.
- */
-static bool
-bind_operands(HjgScanFilter *scan)
-{
-	ExprContext *econtext = scan->seq->ss.ps.ps_ExprContext;
-	ListCell   *lc;
-
-	foreach(lc, scan->operands)
-	{
-		Operand    *operand = lfirst(lc);
-
-		if (operand->exec_param >= 0 && econtext->ecxt_param_exec_vals[operand->exec_param].execPlan != NULL)
-			return false;
-	}
 	ResetExprContext(econtext);
-	foreach(lc, scan->operands)
-		bind_operand(scan, lfirst(lc));
-	return true;
+	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	value = ExecEvalExpr(operand->expr, econtext, &isnull);
+	if (isnull)
+		set_none(leaf);
+	else if (operand->is_array)
+		set_list(operand->scan, leaf, operand->comparison, operand->width, DatumGetArrayTypeP(value));
+	else
+		set_range(leaf, operand->comparison, hjg_filter_ordinal(leaf->ordinal, operand->width, value));
+	MemoryContextSwitchTo(old);
+	leaf->bind = NULL;
 }
 
 /* ---------- filtering ---------- */
@@ -475,7 +456,10 @@ bind_operands(HjgScanFilter *scan)
 void
 hjg_scan_filter_reset(HjgScanFilter *scan)
 {
-	scan->bound = false;
+	ListCell   *lc;
+
+	foreach(lc, scan->operands)
+		((Operand *) lfirst(lc))->leaf.bind = bind_operand;
 }
 
 bool
@@ -489,9 +473,8 @@ hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber 
 {
 	int			n = 0;
 
-	if (!scan->bound && !(scan->bound = bind_operands(scan)))
-		return -1;
 	hjg_heap_read(scan->reader, page->page, page->rows, page->nrows);
+	memset(scan->pass, true, page->nrows * sizeof(bool));
 	hjg_filter_eval(scan->filter, scan->vectors, page->nrows, scan->pass);
 	for (int i = 0; i < page->nrows; i++)
 	{

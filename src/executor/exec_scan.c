@@ -131,15 +131,10 @@ filter_rows(HjgScan *scan, HjgHeapPage *page)
 {
 	if (scan->filter != NULL)
 	{
-		int			n = hjg_scan_filter_rows(scan->filter, page, scan->passed);
-
-		if (n >= 0)
-		{
-			page->nrows = n;
-			page->rows = scan->passed;
-			if (hjg_scan_filter_complete(scan->filter))
-				return;
-		}
+		page->nrows = hjg_scan_filter_rows(scan->filter, page, scan->passed);
+		page->rows = scan->passed;
+		if (hjg_scan_filter_complete(scan->filter))
+			return;
 	}
 	page->nrows = filter_by_core(scan, page);
 	page->rows = scan->passed;

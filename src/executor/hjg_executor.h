@@ -459,10 +459,7 @@ extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq);
 extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
 /* Parameters may have changed. */
 extern void hjg_scan_filter_reset(HjgScanFilter *filter);
-/*
- * The rows of a page that pass go to passed[]; returns how many, or -1 if core's code must
- * look at this page, because a parameter is not known yet.  Counts the others as removed.
- */
+/* The rows of a page that pass go to passed[]; returns how many, and counts the others as removed. */
 extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
 
 /* exec_chain.c */

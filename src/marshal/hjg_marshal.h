@@ -176,10 +176,15 @@ typedef enum HjgFilterKind
 	HJG_FILTER_OR
 } HjgFilterKind;
 
-/* A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE or SET. */
+/*
+ * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE or SET.
+ * A leaf whose operand is not known yet has bind, which is called when a row asks the leaf, makes it one of the
+ * other kinds for good and clears bind; it may throw.
+ */
 typedef struct HjgFilter
 {
 	HjgFilterKind kind;
+	void		(*bind) (struct HjgFilter *leaf);
 	bool		negated;
 	HjgOrdinal	ordinal;
 	int			column;			/* leaves: which vector */
@@ -193,8 +198,11 @@ typedef struct HjgFilter
 
 extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
 
-/* pass[i] becomes true for each of the vectors' rows for which the condition is true. */
-extern void hjg_filter_eval(const HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
+/*
+ * Ask the rows with pass[i]: those for which the condition is not true lose it.  As in core's expressions an
+ * argument of AND is asked by rows only that pass the ones before it, and one of OR by the others.
+ */
+extern void hjg_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
 
 /* ---------- keys ---------- */
 

@@ -10,6 +10,9 @@
  *
  * A condition passes a row only when it is true; false and NULL are not told apart, which is
  * why there is no NOT, but negated leaves.
+ *
+ * A test looks at all rows, since that is faster than to pick some, and its outcome counts for those that
+ * ask.  Only the operands must not be touched before a row asks: to evaluate one may fail.
  */
 #include "postgres.h"
 
@@ -75,7 +78,7 @@ in_set(const HjgFilter *node, int64 ordinal)
 	for (int i = 0; i < nrows; i++) \
 	{ \
 		int64		ordinal = ORDINAL(((const type *) values)[i]); \
-		pass[i] = (TEST) != node->negated; \
+		pass[i] &= (TEST) != node->negated; \
 	} \
 	break
 
@@ -135,36 +138,42 @@ static void
 eval_null_test(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
 {
 	for (int i = 0; i < nrows; i++)
-		pass[i] = hjg_vector_isnull(vector, i) != node->negated;
+		pass[i] &= hjg_vector_isnull(vector, i) != node->negated;
 }
 
-/* AND and OR of at least one argument. */
 static void
-eval_args(const HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+eval_or(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 {
+	bool		asking[HJG_MAX_VECTOR_ROWS];
 	bool		arg_pass[HJG_MAX_VECTOR_ROWS];
 
-	check_stack_depth();
-	hjg_filter_eval(node->args[0], vectors, nrows, pass);
-	for (int a = 1; a < node->nargs; a++)
+	memcpy(asking, pass, nrows * sizeof(bool));
+	memset(pass, false, nrows * sizeof(bool));
+	for (int a = 0; a < node->nargs; a++)
 	{
+		memcpy(arg_pass, asking, nrows * sizeof(bool));
 		hjg_filter_eval(node->args[a], vectors, nrows, arg_pass);
-		if (node->kind == HJG_FILTER_AND)
-			for (int i = 0; i < nrows; i++)
-				pass[i] &= arg_pass[i];
-		else
-			for (int i = 0; i < nrows; i++)
-				pass[i] |= arg_pass[i];
+		for (int i = 0; i < nrows; i++)
+		{
+			pass[i] |= arg_pass[i];
+			asking[i] &= !arg_pass[i];
+		}
 	}
 }
 
 void
-hjg_filter_eval(const HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+hjg_filter_eval(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 {
+	check_stack_depth();
+	if (memchr(pass, true, nrows * sizeof(bool)) == NULL)
+		return;
+	if (node->bind != NULL)
+		node->bind(node);
 	switch (node->kind)
 	{
 		case HJG_FILTER_CONSTANT:
-			memset(pass, !node->negated, nrows * sizeof(bool));
+			if (node->negated)
+				memset(pass, false, nrows * sizeof(bool));
 			break;
 		case HJG_FILTER_RANGE:
 			eval_range(node, &vectors[node->column], nrows, pass);
@@ -176,8 +185,11 @@ hjg_filter_eval(const HjgFilter *node, const HjgVector *vectors, int nrows, bool
 			eval_null_test(node, &vectors[node->column], nrows, pass);
 			break;
 		case HJG_FILTER_AND:
+			for (int a = 0; a < node->nargs; a++)
+				hjg_filter_eval(node->args[a], vectors, nrows, pass);
+			break;
 		case HJG_FILTER_OR:
-			eval_args(node, vectors, nrows, pass);
+			eval_or(node, vectors, nrows, pass);
 			break;
 	}
 }
