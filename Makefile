@@ -194,8 +194,9 @@ check-opencl: build/test_opencl
 build/test_%: test/model/test_%.c $(wildcard src/model/*.[ch] test/model/*.h)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^) -lm
-check-model: build/test_model build/test_coupled_model
+check-model: build/test_model build/test_coupled_model build/test_cuda_model
 	build/test_model
 	build/test_coupled_model
+	build/test_cuda_model
 .PHONY: check-model
 # ---- end of model tests ----

@@ -36,9 +36,25 @@ calibration(HjgUnitCosts *costs)
 	return true;
 }
 
+static bool
+gpu(HjgPlannerGpu *gpu)
+{
+	HjgGpuFacts facts;
+
+	if (!hjg_service_gpu(&facts))
+		return false;
+	*gpu = (HjgPlannerGpu) {
+		.l2_bytes = facts.l2_bytes,
+		.cold = facts.cold,
+		.asked_for = pg_strncasecmp(hjg_device, "cuda:", strlen("cuda:")) == 0
+	};
+	return true;
+}
+
 static const HjgPlannerSources planner_sources = {
 	.device_ready = device_ready,
 	.calibration = calibration,
+	.gpu = gpu,
 };
 
 void

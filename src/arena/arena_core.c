@@ -210,3 +210,24 @@ hjg_arena_now_us(void)
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (hjg_u64) ts.tv_sec * 1000000u + (hjg_u64) ts.tv_nsec / 1000;
 }
+
+bool
+hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIBRATION])
+{
+	for (int attempt = 0; attempt < 1000; attempt++)
+	{
+		hjg_u64		seq = __atomic_load_n(&control->calibration_seq, __ATOMIC_SEQ_CST);
+
+		if (seq == 0)
+			return false;
+		for (int i = 0; i < HJG_CONTROL_CALIBRATION; i++)
+		{
+			hjg_u64		bits = __atomic_load_n(&control->calibration[i], __ATOMIC_SEQ_CST);
+
+			memcpy(&values[i], &bits, sizeof(bits));
+		}
+		if (seq % 2 == 0 && __atomic_load_n(&control->calibration_seq, __ATOMIC_SEQ_CST) == seq)
+			return true;
+	}
+	return false;
+}

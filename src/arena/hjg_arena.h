@@ -100,6 +100,10 @@ typedef struct HjgArenaUse
 } HjgArenaUse;
 
 extern void hjg_arena_use(const HjgArena *arena, HjgArenaUse *use);
+
+/* The calibrated values; false when nothing was set, or it does not stay still. */
+extern bool hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIBRATION]);
+
 /*
  * Make the free stacks anew after damage.  Supervisor only, while no device
  * process lives; false, and nothing happens, when a job is leased.

@@ -8,19 +8,20 @@
  * strategies are left out.  What cannot be admitted is HJG_ERR_MEMORY, upon which the scheduler takes
  * the cpu engine.
  *
- * Strategies are tried in the order of their predicted times (model_cuda.c), with exact build rows; of the probe
- * rows no more is known than that the smaller side is the one to build of.  Keys are not looked
- * at before: that they are not dense, or not unique, turns out while a strategy builds, which costs less than a pass
+ * Strategies are tried in the order of their predicted times (model_cuda.c), with exact build rows and the probe
+ * rows that the planner expects.  Keys are not looked at before: that they are not dense, or not unique, turns out while a strategy builds, which costs less than a pass
  * over all rows would.
  */
 #include <string.h>
 
 #include "device/hjg_cuda_join.h"
-#include "model/hjg_cuda_model.h"
+#include "model/hjg_model.h"
 
 #define IMAGE "cuda_csr"
 #define ADMISSION_WAIT_MS 200
 #define NSTRATEGIES (HJG_CUDA_LAST - HJG_CUDA_FIRST + 1)
+
+static const HjgControl *control;
 
 HJG_CUDA_KERNELS(mix_keys, IMAGE, "hjg_k_mix_keys");
 HJG_CUDA_KERNEL(hjg_k_number_rows, IMAGE);
@@ -39,6 +40,26 @@ hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 firs
 {
 	return hjg_cuda_launch(lane, &hjg_k_number_rows, hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
 						   (void *[]) {&rows, &n, &first_row});
+}
+
+void
+hjg_cuda_costs_open(const HjgControl *with)
+{
+	control = with;
+}
+
+/* As they are now; read again for each join. */
+static HjgCudaUnitCosts
+unit_costs(void)
+{
+	double		values[HJG_CONTROL_CALIBRATION];
+	HjgUnitCosts costs;
+
+	_Static_assert(sizeof(costs) <= sizeof(values), "calibration area too small");
+	if (control == NULL || !hjg_arena_calibration(control, values))
+		return hjg_model_default_costs.cuda;
+	memcpy(&costs, values, sizeof(costs));
+	return hjg_model_costs_valid(&costs) ? costs.cuda : hjg_model_default_costs.cuda;
 }
 
 /* ---- memory ---- */
@@ -108,9 +129,11 @@ static void
 choose(HjgCudaJoin *join, Plan *plan)
 {
 	const char *asked = hjg_cuda_strategy_name((int) join->spec.strategy);
+	const HjgCudaUnitCosts costs = unit_costs();
+	const double expected = (double) join->spec.probe_rows;
 	const HjgCudaJoinSize size = {
 		.key_width = join->spec.key_width, .build_rows = (double) plan->nrows,
-		.probe_rows = (double) (plan->nrows > join->chunk_rows ? plan->nrows : join->chunk_rows),
+		.probe_rows = expected > join->chunk_rows ? expected : join->chunk_rows,
 		.chunk_rows = join->chunk_rows, .l2_bytes = (double) join->device->l2_bytes
 	};
 	double		least = 0;
@@ -121,11 +144,11 @@ choose(HjgCudaJoin *join, Plan *plan)
 		return;
 	if (asked != NULL && hjg_cuda_strategy_named(asked) != NULL)
 		add_try(join, plan, hjg_cuda_strategy_named(asked));
-	hjg_cuda_predict(&hjg_cuda_default_costs, &size, HJG_CUDA_CSR, &csr);
+	hjg_cuda_predict(&costs, &size, HJG_CUDA_CSR, &csr);
 	for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST; id++)
 	{
 		HjgCudaPrediction own;
-		bool		known = hjg_cuda_predict(&hjg_cuda_default_costs, &size, (HjgCudaStrategyId) id, &own);
+		bool		known = hjg_cuda_predict(&costs, &size, (HjgCudaStrategyId) id, &own);
 
 		times[id - HJG_CUDA_FIRST] = known ? own.build_ns + own.probe_ns : csr.build_ns + csr.probe_ns;
 	}

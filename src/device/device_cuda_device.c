@@ -65,6 +65,7 @@ describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 	memcpy(info->name, device->name, sizeof(device->name));
 	info->compute_units = (hjg_u32) device->multiprocessors;
 	info->memory_bytes = device->memory_bytes;
+	info->l2_bytes = device->l2_bytes;
 	snprintf(info->description, sizeof(info->description), "%s, compute capability %d.%d", name,
 			 facts[MAJOR], facts[MINOR]);
 	if (result != HJG_CUDA_SUCCESS)
@@ -118,6 +119,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 		}
 		if (usable && hjg_health_resting(infos[i].name, infos[i].reason, sizeof(infos[i].reason)))
 			usable = false;
+		infos[i].warm = devices[i].context != NULL;
 		infos[i].state = usable ? HJG_DEVICE_READY : HJG_DEVICE_FAILED;
 	}
 	pthread_mutex_unlock(&lock);

@@ -199,7 +199,9 @@ read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 	const hjg_u32 mode = __atomic_load_n(&job->mode, __ATOMIC_RELAXED);
 	const hjg_u32 strategy = __atomic_load_n(&job->strategy, __ATOMIC_RELAXED);
 
-	*spec = (HjgJoinSpec) {(int) key_width, (HjgMatchMode) mode, (HjgCpuStrategy) strategy};
+	*spec = (HjgJoinSpec) {
+		(int) key_width, (HjgMatchMode) mode, (HjgCpuStrategy) strategy, __atomic_load_n(&job->probe_rows, __ATOMIC_RELAXED)
+	};
 	return (key_width == HJG_KEY_WIDTH_4 || key_width == HJG_KEY_WIDTH_8 || key_width == HJG_KEY_WIDTH_16) &&
 		mode <= HJG_MATCH_ANTI &&
 		hjg_strategy_name((int) strategy) != NULL;
@@ -502,6 +504,7 @@ hjg_scheduler_start(HjgServe *with)
 	memset(control->devices, 0, sizeof(control->devices));
 	hjg_health_open(control);
 	hjg_cuda_region_open(&serve->arena);
+	hjg_cuda_costs_open(control);
 	hjg_drivers_open(control->devices, serve->list_all);
 
 	if (!hjg_beat_start(&serve->arena, beat_sources, HJG_MAX_JOBS))
@@ -539,6 +542,7 @@ hjg_scheduler_stop(void)
 		drop_join(&tasks[i]);
 	hjg_cuda_region_trim(0);
 	hjg_cuda_region_open(NULL);
+	hjg_cuda_costs_open(NULL);
 	hjg_health_open(NULL);
 	for (int i = 0; i < MAX_POOLS; i++)
 	{

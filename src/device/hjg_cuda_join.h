@@ -156,6 +156,8 @@ typedef struct HjgCudaJoin
  * what there is goes with the join.
  */
 extern HjgStatus hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
+/* Where calibrated costs are to be found from now on; NULL for nowhere. */
+extern void hjg_cuda_costs_open(const HjgControl *control);
 /* Leave the strategy for the csr table.  Waits for all lanes. */
 extern HjgStatus hjg_cuda_use_csr(HjgCudaJoin *join);
 /* Free the table and the build side. */

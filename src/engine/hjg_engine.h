@@ -140,6 +140,7 @@ typedef struct HjgJoinSpec
 	int			key_width;		/* 4, 8 or 16 */
 	HjgMatchMode mode;
 	HjgCpuStrategy strategy;
+	hjg_u64		probe_rows;		/* expected in all, for whoever chooses by it; 0: not known */
 } HjgJoinSpec;
 
 /* Measured by the engine itself, added up over all calls. */

@@ -47,6 +47,7 @@ hjg_load_start(HjgJoinState *state, double expected_rows, HjgParallel *share)
 												ALLOCSET_DEFAULT_SIZES);
 	state->run = hjg_run_create(state->load_context, state->inner.codec->key_width, &state->report,
 								hjg_exec_timing(state));
+	state->run->hints = state->hints;
 	state->run->share = share;
 	if (share != NULL)
 		hjg_parallel_open_load(share, state);

@@ -69,6 +69,17 @@ static const struct
 	{"bloom_add", "ns per key added to a large Bloom filter"},
 	{"bloom_test", "ns per row tested with a large Bloom filter"},
 	{"bloom_cached", "ns per row tested with a small Bloom filter"},
+	{"gpu_context", "ns more for the first join on a GPU"},
+	{"gpu_call", "ns per call of a GPU's driver"},
+	{"gpu_in", "ns per MB to a GPU"},
+	{"gpu_out", "ns per MB from a GPU"},
+	{"gpu_stream", "ns per MB of GPU memory read or written in order"},
+	{"gpu_gather_cached", "ns per random read of GPU memory in its cache"},
+	{"gpu_gather", "ns per random read of GPU memory beyond it"},
+	{"gpu_insert_cached", "ns per insert into a table in a GPU's cache"},
+	{"gpu_insert", "ns per insert into a table beyond it"},
+	{"gpu_sort_row", "ns per build row and pass of a sort on a GPU"},
+	{"gpu_part_row", "ns per row of a join of partitions on a GPU"},
 };
 
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
@@ -551,6 +562,8 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	SetConfigOption("enable_mergejoin", "off", PGC_USERSET, PGC_S_SESSION);
 	SetConfigOption("enable_nestloop", "off", PGC_USERSET, PGC_S_SESSION);
 	SetConfigOption("max_parallel_workers_per_gather", "0", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("hjoin_gpu.device", "auto", PGC_USERSET, PGC_S_SESSION);
+	hjg_calibrate_gpu(&costs);
 	SPI_connect();
 	measure_by_sql(&costs);
 	SPI_finish();

@@ -214,7 +214,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 
 /* What the model expected of the same phases; scans are in it only where the node reads the table itself. */
 static void
-show_prediction(List *prediction, ExplainState *es)
+show_predicted(List *prediction, const char *group, HjgPlanPrediction from, HjgPlanPrediction to, ExplainState *es)
 {
 	static const char *const labels[HJG_PREDICTION_Count] = {
 		[HJG_PREDICTION_MARSHAL_BUILD] = "Marshal Build",
@@ -222,25 +222,36 @@ show_prediction(List *prediction, ExplainState *es)
 		[HJG_PREDICTION_BUILD] = "Build",
 		[HJG_PREDICTION_PROBE] = "Probe",
 		[HJG_PREDICTION_EMIT] = "Emit",
+		[HJG_PREDICTION_GPU_TRANSFER] = "Transfer",
+		[HJG_PREDICTION_GPU_BUILD] = "Build",
+		[HJG_PREDICTION_GPU_PROBE] = "Probe",
 	};
 
-	if (list_length(prediction) != HJG_PREDICTION_Count)
-		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
-	ExplainOpenGroup("Predicted Phases", "Predicted Phases", true, es);
+	ExplainOpenGroup(group, group, true, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfoString(es->str, "Predicted Phases:");
-		for (int i = 0; i < HJG_PREDICTION_Count; i++)
+		appendStringInfo(es->str, "%s:", group);
+		for (int i = from; i <= to; i++)
 			appendStringInfo(es->str, " %s=%.3f ms", labels[i], list_nth_int(prediction, i) / 1000.0);
 		appendStringInfoChar(es->str, '\n');
 	}
 	else
 	{
-		for (int i = 0; i < HJG_PREDICTION_Count; i++)
+		for (int i = from; i <= to; i++)
 			show_time(psprintf("%s Time", labels[i]), list_nth_int(prediction, i) * 1000.0, es);
 	}
-	ExplainCloseGroup("Predicted Phases", "Predicted Phases", true, es);
+	ExplainCloseGroup(group, group, true, es);
+}
+
+static void
+show_prediction(List *prediction, ExplainState *es)
+{
+	if (list_length(prediction) != HJG_PREDICTION_Count)
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+	show_predicted(prediction, "Predicted Phases", HJG_PREDICTION_MARSHAL_BUILD, HJG_PREDICTION_EMIT, es);
+	if (list_nth_int(prediction, HJG_PREDICTION_GPU_TRANSFER) > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		show_predicted(prediction, "Predicted Device Phases", HJG_PREDICTION_GPU_TRANSFER, HJG_PREDICTION_GPU_PROBE, es);
 }
 
 /* The device's driver, unless the cpu engine joined after all. */

@@ -149,6 +149,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->track_build = state->inner.preserved;
 	state->inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
 	state->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
+	state->hints.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0;
+	state->hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;
 
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);

@@ -67,12 +67,14 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	HjgParallel *parallel = state->parallel;
 	HjgReason	reason = HJG_REASON_SMALL;
 	int			key_width = state->inner.codec->key_width;
+	HjgJobHints hints = state->hints;
 
 	shared->has_job = false;
 	if (hjg_embedded_rows >= 0)
 	{
 		/* reading the children may take long: a job costs little while it waits */
-		parallel->owned = hjg_run_lease_job(key_width, hjg_load_mode(state), &shared->spec, &reason);
+		hints.probe_rows *= shared->nmembers;
+		parallel->owned = hjg_run_lease_job(key_width, hjg_load_mode(state), &hints, &shared->spec, &reason);
 		if (parallel->owned != NULL)
 		{
 			shared->job = hjg_job_share(parallel->owned);

@@ -65,9 +65,11 @@ submit_build(HjgRun *run)
 }
 
 HjgJob *
-hjg_run_lease_job(int key_width, HjgMatchMode mode, HjgJobSpec *spec, HjgReason *reason)
+hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJobSpec *spec, HjgReason *reason)
 {
 	memset(spec, 0, sizeof(*spec));
+	spec->gpu = hints->gpu;
+	spec->join.probe_rows = (uint64) Max(hints->probe_rows, 0);
 	spec->join.key_width = key_width;
 	spec->join.mode = mode;
 	spec->join.strategy = job_strategy();
@@ -87,7 +89,7 @@ start_job(HjgRun *run)
 	HjgReason	reason;
 
 	run->reason = HJG_REASON_NONE;
-	run->job = hjg_run_lease_job(run->key_width, run->mode, &spec, &reason);
+	run->job = hjg_run_lease_job(run->key_width, run->mode, &run->hints, &spec, &reason);
 	if (run->job == NULL)
 	{
 		hjg_run_fall_back(run, reason);

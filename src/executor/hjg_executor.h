@@ -259,10 +259,18 @@ typedef struct HjgReport
 
 /* ---------- the engine's side of a load (exec_run.c) ---------- */
 
+/* What the planner expects of a join that the device process may get. */
+typedef struct HjgJobHints
+{
+	bool		gpu;			/* a GPU would be faster than the cpu engine */
+	double		probe_rows;		/* of all participants */
+} HjgJobHints;
+
 typedef struct HjgRun
 {
 	MemoryContext context;		/* everything of this run, the struct included */
 	int			key_width;
+	HjgJobHints hints;
 	HjgMatchMode mode;
 	HjgKeyBuffer build;
 	uint32		build_limit;	/* highest build row number + 1 */
@@ -324,6 +332,7 @@ typedef struct HjgJoinState
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
 	bool		use_filter;		/* drop probe rows without a partner */
+	HjgJobHints hints;			/* for jobs of its loads */
 
 	HjgPhase	phase;
 	bool		started;		/* something was read since the last reset */
@@ -580,6 +589,10 @@ extern bool hjg_emit_null_build(HjgJoinState *state);
  */
 extern bool hjg_emit_accept(HjgJoinState *state);
 
+/* exec_calibrate_gpu.c */
+/* Measure what joins on a GPU cost; nothing changes without one. */
+extern void hjg_calibrate_gpu(HjgUnitCosts *costs);
+
 /* exec_slice.c */
 /* The batch is filled and about to be submitted: decide how its candidates are asked for. */
 extern void hjg_slice_first(HjgJoinState *state, HjgProbeBatch *batch);
@@ -621,7 +634,8 @@ extern void hjg_run_report(HjgRun *run);
 extern void hjg_run_free(HjgRun *run);
 
 /* exec_run.c, for shared loads */
-extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, HjgJobSpec *spec, HjgReason *reason);
+extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJobSpec *spec,
+								 HjgReason *reason);
 extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec);
 /* The device process does not join, as is known already. */
 extern void hjg_run_no_job(HjgRun *run, HjgReason reason);

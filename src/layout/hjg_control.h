@@ -119,6 +119,7 @@ typedef struct HjgJobSlot
 	hjg_u32		strategy;		/* asked for, likewise */
 	hjg_u32		nthreads;
 	hjg_u32		max_probe_rows;
+	hjg_u64		probe_rows;		/* expected in all; 0: not known */
 	hjg_u32		cancel;			/* any participant or the supervisor */
 	hjg_u32		nslabs;			/* held now, for views */
 	hjg_u32		attended;		/* device process: a thread has it, and will look again */
@@ -190,6 +191,9 @@ typedef struct HjgDeviceInfo
 	hjg_u32		state;			/* HjgDeviceState */
 	hjg_u32		compute_units;
 	hjg_u64		memory_bytes;
+	hjg_u64		l2_bytes;		/* of a GPU */
+	hjg_u32		warm;			/* of a GPU: there is a context, made by a first join */
+	hjg_u32		pad;
 	char		name[32];		/* what hjoin_gpu.device calls it */
 	char		kind[16];		/* cpu, cuda, coupled */
 	char		description[128];

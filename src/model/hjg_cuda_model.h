@@ -15,7 +15,7 @@
 
 typedef struct HjgCudaUnitCosts
 {
-	double		context_ns;		/* the first join of the device process */
+	double		context_ns;		/* more for the first join of the device process */
 	double		call_ns;		/* a launch or a copy, queued and at its turn, and its share of waiting */
 	double		in_mb_ns;		/* 1 MB from the arena, ... */
 	double		out_mb_ns;		/* ... and to it */
@@ -27,8 +27,6 @@ typedef struct HjgCudaUnitCosts
 	double		sort_row_ns;	/* a build row through one pass of the sort of "csr" */
 	double		part_row_ns;	/* a row of either side in the join of co-partitions, its bytes aside */
 } HjgCudaUnitCosts;
-
-#define HJG_CUDA_MODEL_NCOSTS ((int) (sizeof(HjgCudaUnitCosts) / sizeof(double)))
 
 typedef struct HjgCudaJoinSize
 {
@@ -48,17 +46,53 @@ typedef struct HjgCudaPrediction
 	double		out_ns;			/* pairs */
 } HjgCudaPrediction;
 
-/* An H100 on PCIe 5 x16. */
-extern const HjgCudaUnitCosts hjg_cuda_default_costs;
-
-/* Finite, positive and within a factor of 1000 of the defaults? */
-extern bool hjg_cuda_costs_valid(const HjgCudaUnitCosts *costs);
-
 /*
  * Where the build keys are such that the strategy takes them.  False for a strategy that the model does not know:
  * those that exist for comparison.
  */
 extern bool hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
 							 HjgCudaPrediction *prediction);
+
+/* ---- model_cuda_calibrate.c ---- */
+
+/* A join of 4-byte keys that was measured; device times by phase. */
+typedef struct HjgCudaTrial
+{
+	HjgCudaStrategyId strategy;
+	double		build_rows;		/* no key twice */
+	double		probe_rows;		/* one batch */
+	bool		matching;		/* each probe row has a pair; else none has, and the mode is SEMI */
+	double		transfer_ns;
+	double		partition_ns;
+	double		build_ns;
+	double		probe_ns;
+} HjgCudaTrial;
+
+typedef enum HjgCudaTrialId
+{
+	HJG_CUDA_TRIAL_SMALL,		/* a table within the cache, nothing found, ... */
+	HJG_CUDA_TRIAL_PAIRS,		/* ... and all found */
+	HJG_CUDA_TRIAL_LARGE,		/* a table beyond it */
+	HJG_CUDA_TRIAL_PARTITIONED, /* one pass */
+	HJG_CUDA_TRIAL_SORTED,
+	HJG_CUDA_NTRIALS
+} HjgCudaTrialId;
+
+/* The trials to be made, without their times. */
+extern const HjgCudaTrial hjg_cuda_trials[HJG_CUDA_NTRIALS];
+
+/* What the measured trials say of the unit costs, but for those of context and calls. */
+extern void hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes);
+
+/* Of random accesses of a table: the cost of one, and that beyond the cache when the cost of one is known. */
+extern double hjg_cuda_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns);
+extern double hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns);
+
+/* Calls of the driver for a batch that goes through as one chunk, its copies included. */
+#define HJG_CUDA_ROUND_CALLS 5
+
+/* Bytes of the table of "table", and of rows that a pass of partitions reads and writes for a row. */
+#define HJG_CUDA_TABLE_BYTES(rows) ((rows) * 8 / 0.6)
+#define HJG_CUDA_PASS_BYTES(key_width, npasses) ((key_width) + 2.0 * (npasses) * ((key_width) + 4))
 
 #endif							/* HJG_CUDA_MODEL_H */

@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 
+#include "model/hjg_cuda_model.h"
+
 typedef struct HjgUnitCosts
 {
 	double		small_unit_ns;	/* what core takes for a cost of 1.0 in a join of 2^13 build rows */
@@ -37,6 +39,7 @@ typedef struct HjgUnitCosts
 	double		bloom_add_ns;	/* a key into a Bloom filter that no second-level cache holds */
 	double		bloom_test_ns;	/* a row tested with such a filter */
 	double		bloom_cached_ns;	/* a row tested with one that is in cache */
+	HjgCudaUnitCosts cuda;
 } HjgUnitCosts;
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
@@ -71,6 +74,10 @@ typedef struct HjgJoinShape
 	int			nthreads;		/* engine threads beside the backends; 0: in the backends */
 	bool		spills;			/* both sides go through temporary files */
 	bool		bloom;			/* a Bloom filter of the build keys drops probe rows */
+	bool		gpu;			/* the device process joins on a GPU */
+	bool		gpu_cold;		/* ... that no join has used yet */
+	double		gpu_l2_bytes;
+	bool		build_unique;	/* no key twice on the build side, as far as is known */
 } HjgJoinShape;
 
 /* Wall time by phase; the build phases come before the first row. */
@@ -87,6 +94,9 @@ typedef struct HjgPrediction
 	double		saved_probe_ns;
 	double		read_build_ns;	/* of marshalling: pages that come from memory, for whoever reads them */
 	double		read_probe_ns;
+	double		transfer_ns;	/* on a GPU, whoever waits for it: the bus, ... */
+	double		gpu_build_ns;	/* ... building, partitions included, ... */
+	double		gpu_probe_ns;	/* ... and probing likewise */
 } HjgPrediction;
 
 /* Costs of a machine that nobody has calibrated yet. */

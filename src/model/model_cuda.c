@@ -1,8 +1,8 @@
 /*
  * model_cuda.c
- *	  Unit costs times sizes, strategy by strategy.
+ *	  Joins on a GPU: unit costs times sizes, strategy by strategy.
  *
- * The defaults were measured on an H100 80GB HBM3.  Random reads of 8 bytes: 131 G/s up to 24 MiB, 84 at 40, 53
+ * An H100 80GB HBM3 with 50 MB of L2 cache reads 8 bytes at random 131 times a nanosecond up to 24 MiB, 84 at 40, 53
  * at 64, 32 from 1 GiB on; hence the share of a table that counts as cached.
  */
 #include "model/hjg_cuda_model.h"
@@ -14,52 +14,38 @@
 /* Of the L2 cache, what a table that is read at random finds there. */
 #define L2_SHARE 0.75
 
-#define TABLE_SLOT_BYTES (8.0 / 0.6)	/* of "table": 8 bytes at a load of 60 % */
 #define PACKED_SLOT_BYTES (32.0 / 5 / 0.6)	/* of "packed": five slots a sector */
 #define ROW_BYTES 4.0			/* a row number */
 #define PAIR_BYTES 8.0
 #define SORT_BITS 8.0			/* of a pass */
 
-/* Calls of the driver: for a build side, and for each chunk beside its copies. */
-#define CHUNK_CALLS 4.0			/* two copies, a zeroed counter and its way back */
+/* Calls of the driver for a build side; a chunk of probe rows has HJG_CUDA_ROUND_CALLS, and partitioning. */
 #define DIRECT_CALLS 5.0
 #define TABLE_CALLS 4.0
 #define RADIX_CALLS 4.0			/* of a side and a pass */
 #define SORT_CALLS 4.0			/* of a pass */
 
-const HjgCudaUnitCosts hjg_cuda_default_costs = {
-	.context_ns = 250e6,
-	.call_ns = 5000,
-	.in_mb_ns = MB / 54.7,
-	.out_mb_ns = MB / 55.1,
-	.stream_mb_ns = MB / 3000.0,
-	.gather_l2_ns = 1 / 120.0,
-	.gather_ns = 1 / 32.0,
-	.insert_l2_ns = 1 / 25.0,
-	.insert_ns = 1 / 11.0,
-	.sort_row_ns = 0.02,
-	.part_row_ns = 0.005,
-};
-
-bool
-hjg_cuda_costs_valid(const HjgCudaUnitCosts *costs)
-{
-	const double *value = (const double *) costs;
-	const double *reference = (const double *) &hjg_cuda_default_costs;
-
-	for (int i = 0; i < HJG_CUDA_MODEL_NCOSTS; i++)
-		if (!isfinite(value[i]) || value[i] < reference[i] / 1000 || value[i] > reference[i] * 1000)
-			return false;
-	return true;
-}
-
 /* Of a table of so many bytes a part is in the cache. */
 static double
-mixed_ns(double bytes, double l2_bytes, double cached_ns, double beyond_ns)
+cached_part(double table_bytes, double l2_bytes)
 {
-	const double cached = fmin(1, l2_bytes * L2_SHARE / fmax(bytes, 1));
+	return fmin(1, l2_bytes * L2_SHARE / fmax(table_bytes, 1));
+}
+
+double
+hjg_cuda_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns)
+{
+	const double cached = cached_part(table_bytes, l2_bytes);
 
 	return cached * cached_ns + (1 - cached) * beyond_ns;
+}
+
+double
+hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns)
+{
+	const double cached = cached_part(table_bytes, l2_bytes);
+
+	return cached < 1 ? fmax((access_ns - cached * cached_ns) / (1 - cached), cached_ns) : cached_ns;
 }
 
 bool
@@ -76,26 +62,26 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 	double		build_ns;
 	double		probe_ns;
 	double		build_calls;
-	double		chunk_calls = CHUNK_CALLS + 1;
+	double		chunk_calls = HJG_CUDA_ROUND_CALLS;
 
 	switch (strategy)
 	{
 		case HJG_CUDA_DIRECT:
 			bytes = b * ROW_BYTES;
 			build_ns = b * (2 * w + ROW_BYTES) * stream_ns +
-				b * mixed_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
-			probe_ns = p * mixed_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+				b * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
+			probe_ns = p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = DIRECT_CALLS;
 			break;
 		case HJG_CUDA_PACKED:
 		case HJG_CUDA_TABLE:
-			bytes = b * (strategy == HJG_CUDA_PACKED ? PACKED_SLOT_BYTES : TABLE_SLOT_BYTES);
+			bytes = strategy == HJG_CUDA_PACKED ? b * PACKED_SLOT_BYTES : HJG_CUDA_TABLE_BYTES(b);
 			build_ns = (b * w + bytes) * stream_ns +
-				b * mixed_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
-			probe_ns = p * mixed_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+				b * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
+			probe_ns = p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			/* of wider keys there is a tag in the table, and the key in its column */
 			if (size->key_width > HJG_KEY_WIDTH_4)
-				probe_ns += p * mixed_ns(bytes + b * w, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+				probe_ns += p * hjg_cuda_access_ns(bytes + b * w, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = TABLE_CALLS;
 			break;
 		case HJG_CUDA_RADIX2:
@@ -103,9 +89,9 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 			/* FALLTHROUGH */
 		case HJG_CUDA_RADIX1:
 			bytes = w + ROW_BYTES;
-			build_ns = b * (w + 2 * npasses * bytes) * stream_ns;
+			build_ns = b * HJG_CUDA_PASS_BYTES(w, npasses) * stream_ns;
 			/* each chunk meets the whole build side */
-			probe_ns = p * ((w + (2 * npasses + 1) * bytes) * stream_ns + costs->part_row_ns) +
+			probe_ns = p * ((HJG_CUDA_PASS_BYTES(w, npasses) + bytes) * stream_ns + costs->part_row_ns) +
 				nchunks * b * (bytes * stream_ns + costs->part_row_ns);
 			build_calls = npasses * RADIX_CALLS;
 			chunk_calls += npasses * RADIX_CALLS;
@@ -115,7 +101,7 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 			bytes = b * (w + 2 * ROW_BYTES);
 			build_ns = npasses * b * costs->sort_row_ns + 2 * bytes * stream_ns;
 			/* the directory, a key and a row number */
-			probe_ns = 3 * p * mixed_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+			probe_ns = 3 * p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = npasses * SORT_CALLS + DIRECT_CALLS;
 			break;
 		default:

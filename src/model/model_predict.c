@@ -23,6 +23,12 @@
 /* A filter of so many keys, 12 bits each, is still in a second-level cache. */
 #define BLOOM_CACHED_KEYS 131072
 
+/* Probe rows of a batch on a GPU, but for the first few. */
+#define GPU_BATCH_ROWS 524288
+
+/* The first join on a GPU pays for the context with so many others: it lives as long as the process. */
+#define CONTEXT_JOINS 16
+
 /* A column of fixed width of a row that is copied with others; at most column_ns. */
 #define BULK_COLUMN_NS 1.0
 
@@ -47,6 +53,20 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.bloom_add_ns = 8,
 	.bloom_test_ns = 4.5,
 	.bloom_cached_ns = 1.5,
+	/* an older GPU on PCIe 3: one that was not measured must not look better than it may be */
+	.cuda = {
+		.context_ns = 300e6,
+		.call_ns = 10000,
+		.in_mb_ns = 87000,
+		.out_mb_ns = 87000,
+		.stream_mb_ns = 4200,
+		.gather_l2_ns = 0.06,
+		.gather_ns = 0.3,
+		.insert_l2_ns = 0.3,
+		.insert_ns = 0.8,
+		.sort_row_ns = 0.2,
+		.part_row_ns = 0.05,
+	},
 };
 
 static bool
@@ -156,6 +176,44 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 	return bloom_ns(costs, shape) < (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
+/*
+ * The GPU's part of a join.  It works beside the backends, whose threads it does not need.  A batch is copied,
+ * joined and copied back as a whole.
+ */
+static void
+predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_rows, double probe_rows, double pairs,
+			HjgPrediction *prediction, double *build_ns, double *probe_ns)
+{
+	enum {NCHOICES = 4};
+	static const HjgCudaStrategyId choices[NCHOICES] = {HJG_CUDA_PACKED, HJG_CUDA_TABLE, HJG_CUDA_RADIX1, HJG_CUDA_CSR};
+	const HjgCudaJoinSize size = {
+		.key_width = shape->key_width, .build_rows = build_rows, .probe_rows = probe_rows,
+		.chunk_rows = GPU_BATCH_ROWS, .pairs = pairs, .l2_bytes = shape->gpu_l2_bytes
+	};
+	HjgCudaPrediction best = {0};
+	bool		found = false;
+	double		build_in;
+
+	for (int i = 0; i < NCHOICES; i++)
+	{
+		const bool	takes = choices[i] == HJG_CUDA_PACKED ? shape->build_unique && shape->key_width == HJG_KEY_WIDTH_4 :
+			choices[i] == HJG_CUDA_TABLE ? shape->build_unique : true;
+		HjgCudaPrediction own;
+
+		if (!takes || !hjg_cuda_predict(&costs->cuda, &size, choices[i], &own) ||
+			(found && own.build_ns + own.probe_ns >= best.build_ns + best.probe_ns))
+			continue;
+		best = own;
+		found = true;
+	}
+	build_in = best.in_ns * build_rows / fmax(build_rows + probe_rows, 1);
+	*build_ns = build_in + best.build_ns + (shape->gpu_cold ? costs->cuda.context_ns / CONTEXT_JOINS : 0);
+	*probe_ns = best.in_ns - build_in + best.probe_ns + best.out_ns;
+	prediction->transfer_ns = best.in_ns + best.out_ns;
+	prediction->gpu_build_ns = best.build_ns;
+	prediction->gpu_probe_ns = best.probe_ns;
+}
+
 void
 hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction)
 {
@@ -187,7 +245,16 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 	engine_ns = total_kept_rows * costs->probe_tuple_ns / threads +
 		costs->transfer_mb_ns * participants * (kept_rows * shape->key_width + shape->pairs * 8) / mb;
 	backend_ns = prediction->marshal_probe_ns + prediction->emit_ns;
-	if (shape->nthreads > 0 && participants == 1)
+	prediction->transfer_ns = prediction->gpu_build_ns = prediction->gpu_probe_ns = 0;
+	if (shape->gpu)
+	{
+		double		build_ns;
+
+		predict_gpu(costs, shape, shape->build_rows * participants, total_kept_rows,
+					shape->pairs * participants, prediction, &build_ns, &engine_ns);
+		prediction->build_ns = build_ns + costs->memory_mb_ns * shape->build_bytes / mb;
+	}
+	if (shape->gpu || (shape->nthreads > 0 && participants == 1))
 		prediction->probe_ns = engine_ns > backend_ns ? engine_ns - backend_ns : 0;
 	else
 		prediction->probe_ns = engine_ns;

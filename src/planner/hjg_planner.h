@@ -60,6 +60,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_NOUTER,			/* columns of the outer plan */
 	HJG_SCALAR_NINNER,			/* columns of the inner plan */
 	HJG_SCALAR_BLOOM,			/* 1: drop probe rows by a Bloom filter of the build keys */
+	HJG_SCALAR_GPU,				/* 1: a GPU is expected to be faster than the cpu engine, or was asked for */
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 
@@ -71,6 +72,9 @@ typedef enum HjgPlanPrediction
 	HJG_PREDICTION_BUILD,
 	HJG_PREDICTION_PROBE,
 	HJG_PREDICTION_EMIT,
+	HJG_PREDICTION_GPU_TRANSFER,	/* on a GPU, else 0 */
+	HJG_PREDICTION_GPU_BUILD,
+	HJG_PREDICTION_GPU_PROBE,
 	HJG_PREDICTION_Count
 } HjgPlanPrediction;
 
@@ -82,11 +86,20 @@ extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
  */
 extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 
+/* A GPU that joins may run on. */
+typedef struct HjgPlannerGpu
+{
+	double		l2_bytes;
+	bool		cold;			/* its first join has to start it */
+	bool		asked_for;		/* by hjoin_gpu.device; else only where it is expected to be faster */
+} HjgPlannerGpu;
+
 /* What the planner asks of the service, which it may not know. */
 typedef struct HjgPlannerSources
 {
 	bool		(*device_ready) (void); /* does a device process stand ready? */
 	bool		(*calibration) (HjgUnitCosts *costs);	/* false: nobody has calibrated */
+	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
 } HjgPlannerSources;
 
 /* Install the hook and register the node.  Called once by _PG_init; sources stay. */

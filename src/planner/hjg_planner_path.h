@@ -32,7 +32,7 @@ typedef struct HjgCandidate
 /* custom_private of a path */
 typedef enum HjgPathPrivate
 {
-	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique, Bloom filter or not */
+	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique, Bloom filter or not, GPU or not */
 	HJG_PATH_HASHCLAUSES,		/* RestrictInfos */
 	HJG_PATH_RESTRICTLIST,		/* RestrictInfos, hash clauses included */
 	HJG_PATH_PREDICTION,		/* integers, HjgPlanPrediction */
@@ -45,12 +45,19 @@ typedef enum HjgPathPrivate
  */
 extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why);
 
+/* What is cheapest for a path, by the model. */
+typedef struct HjgPathChoice
+{
+	bool		bloom;			/* use a Bloom filter */
+	bool		gpu;			/* join on a GPU */
+} HjgPathChoice;
+
 /*
  * Fill in the costs of a path whose rows and children are set; returns the
- * prediction for the plan, and in *bloom whether to use a Bloom filter.
+ * prediction for the plan.
  */
 extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
-							  Path *outer_path, Path *inner_path, bool *bloom);
+							  Path *outer_path, Path *inner_path, HjgPathChoice *choice);
 
 /*
  * Where core would take a nested loop over an index that is faster than the predicted join: the

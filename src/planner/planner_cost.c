@@ -52,6 +52,8 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit);
 	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit);
 	costs->transfer_mb_ns = knob_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit);
+	costs->cuda.in_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.in_mb_ns, unit);
+	costs->cuda.out_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.out_mb_ns, unit);
 	return unit;
 }
 
@@ -213,6 +215,31 @@ child_credit(double saved_ns, double read_ns, double unit_ns, double rows)
 	return Min(saved_ns / unit_ns, cpu_tuple_cost * rows) + read_ns / unit_ns;
 }
 
+/*
+ * The same join on a GPU, if there is one: where it was asked for, and where it is expected to be faster than
+ * on the cpu engine, shape and prediction become those of it.
+ */
+static bool
+consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
+{
+	HjgJoinShape on_gpu = *shape;
+	HjgPrediction own;
+	HjgPlannerGpu gpu;
+
+	if (shape->nthreads == 0 || !hjg_planner_sources->gpu(&gpu))
+		return false;
+	on_gpu.gpu = true;
+	on_gpu.gpu_cold = gpu.cold;
+	on_gpu.gpu_l2_bytes = gpu.l2_bytes;
+	on_gpu.build_unique = candidate->extra->inner_unique || candidate->unique_inner || shape->pairs <= shape->probe_rows;
+	hjg_model_predict(costs, &on_gpu, &own);
+	if (!gpu.asked_for && own.total_ns >= prediction->total_ns)
+		return false;
+	*shape = on_gpu;
+	*prediction = own;
+	return true;
+}
+
 /* Nanoseconds to microseconds that fit an integer list. */
 static int
 whole_us(double ns)
@@ -222,7 +249,7 @@ whole_us(double ns)
 
 List *
 hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, Path *outer_path,
-				 Path *inner_path, bool *bloom)
+				 Path *inner_path, HjgPathChoice *choice)
 {
 	HjgUnitCosts costs;
 	HjgJoinShape shape = {0};
@@ -271,8 +298,9 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 		shape.nthreads = ASSUMED_THREADS;
 	shape.partnered = estimate_partnered(candidate, &shape);
 	shape.bloom = use_bloom_filter(candidate->jointype, &costs, &shape);
-	*bloom = shape.bloom;
+	choice->bloom = shape.bloom;
 	hjg_model_predict(&costs, &shape, &prediction);
+	choice->gpu = consider_gpu(candidate, &costs, &shape, &prediction);
 
 	/* quals beside the plain key comparison, as core charges them */
 	cost_qual_eval(&hash_cost, candidate->hashclauses, root);
@@ -301,7 +329,9 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	path->total_cost = Max(Max(total, startup),
 						   hjg_planner_index_floor(root, candidate, path, outer_path, inner_path, &shape,
 												   &costs, &prediction));
-	return list_make5_int(whole_us(prediction.marshal_build_ns), whole_us(prediction.marshal_probe_ns),
-						  whole_us(prediction.build_ns + prediction.startup_ns), whole_us(prediction.probe_ns),
-						  whole_us(prediction.emit_ns));
+	return list_concat(list_make5_int(whole_us(prediction.marshal_build_ns), whole_us(prediction.marshal_probe_ns),
+									  whole_us(prediction.build_ns + prediction.startup_ns), whole_us(prediction.probe_ns),
+									  whole_us(prediction.emit_ns)),
+					   list_make3_int(whole_us(prediction.transfer_ns), whole_us(prediction.gpu_build_ns),
+									  whole_us(prediction.gpu_probe_ns)));
 }

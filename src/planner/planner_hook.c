@@ -73,7 +73,7 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	RelOptInfo *joinrel = candidate->joinrel;
 	List	   *prediction;
 	List	   *scalars;
-	bool		bloom;
+	HjgPathChoice choice;
 
 	path->pathtype = T_CustomScan;
 	path->parent = joinrel;
@@ -91,8 +91,8 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make2(outer_path, inner_path);
 	cpath->methods = &path_methods;
-	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path, &bloom);
-	scalars = list_make3_int(candidate->jointype, candidate->extra->inner_unique, bloom);
+	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path, &choice);
+	scalars = list_make4_int(candidate->jointype, candidate->extra->inner_unique, choice.bloom, choice.gpu);
 	cpath->custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
 									   list_copy(candidate->extra->restrictlist), prediction);
 	return cpath;

@@ -56,6 +56,7 @@ typedef struct HjgJobSpec
 	HjgJoinSpec join;
 	int			nthreads;		/* hjoin_gpu.cpu_threads; 0 = all of the device process */
 	uint32		max_probe_rows; /* most rows of a probe batch */
+	bool		gpu;			/* under hjoin_gpu.device = auto: on a GPU, if one is ready */
 } HjgJobSpec;
 
 /* Probe batches that all handles of a job may have open at once. */
@@ -65,6 +66,19 @@ typedef struct HjgJob HjgJob;
 
 /* True when the arena exists and the device process is ready; costs two loads. */
 extern bool hjg_service_available(HjgReason *reason);
+
+/* What a choice between devices has to know of a GPU. */
+typedef struct HjgGpuFacts
+{
+	double		l2_bytes;
+	bool		cold;			/* no join has used it yet */
+} HjgGpuFacts;
+
+/*
+ * The GPU that a job would get, if hjoin_gpu.device allows one and one is ready: by its name, or under auto that
+ * with the fewest jobs.
+ */
+extern bool hjg_service_gpu(HjgGpuFacts *facts);
 
 /*
  * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL

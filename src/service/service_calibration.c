@@ -23,7 +23,7 @@
 
 #define CALIBRATION_FILE "hjoin_gpu.calibration"
 #define CALIBRATION_TEMPORARY CALIBRATION_FILE ".tmp."	/* and the writer's PID */
-#define CALIBRATION_HEAD "hjoin_gpu calibration 2"
+#define CALIBRATION_HEAD "hjoin_gpu calibration 3"
 
 static uint64
 sum_of(const double *values)
@@ -34,28 +34,14 @@ sum_of(const double *values)
 bool
 hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES])
 {
-	HjgControl *control = hjg_arena_map.control;
+	StaticAssertStmt(HJG_CALIBRATION_VALUES == HJG_CONTROL_CALIBRATION, "the same values");
 
-	if (hjg_arena_map.base == NULL)
+	if (hjg_arena_map.base == NULL || !hjg_arena_calibration(hjg_arena_map.control, values))
 		return false;
-	for (int attempt = 0; attempt < 1000; attempt++)
-	{
-		uint64		seq = __atomic_load_n(&control->calibration_seq, __ATOMIC_SEQ_CST);
-
-		if (seq == 0)
+	for (int i = 0; i < HJG_CALIBRATION_VALUES; i++)
+		if (!isfinite(values[i]))
 			return false;
-		for (int i = 0; i < HJG_CALIBRATION_VALUES; i++)
-		{
-			uint64		bits = __atomic_load_n(&control->calibration[i], __ATOMIC_SEQ_CST);
-
-			memcpy(&values[i], &bits, sizeof(bits));
-			if (!isfinite(values[i]))
-				return false;
-		}
-		if (seq % 2 == 0 && __atomic_load_n(&control->calibration_seq, __ATOMIC_SEQ_CST) == seq)
-			return true;
-	}
-	return false;
+	return true;
 }
 
 /* No error may be raised in here. */

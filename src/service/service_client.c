@@ -76,24 +76,95 @@ count_slabs(HjgJob *job, int n)
 		job->max_slabs = Max(job->max_slabs, nslabs);
 }
 
-/* Number of the device that the settings ask for; -1 when it is not there. */
+static bool
+any_device(void)
+{
+	return hjg_device == NULL || hjg_device[0] == '\0' || pg_strcasecmp(hjg_device, "auto") == 0;
+}
+
+static bool
+is_ready(int device_ix)
+{
+	return __atomic_load_n(&hjg_arena_map.control->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
+}
+
+/* A driver's name, or the device's, which must not be trusted to end. */
+static bool
+is_text(const char *chars, Size room, const char *text)
+{
+	char		copy[64];
+
+	Assert(room <= sizeof(copy));
+	hjg_check_text_copy(copy, chars, room);
+	return pg_strcasecmp(copy, text) == 0;
+}
+
 static int
-find_device(void)
+jobs_on(int device_ix)
+{
+	int			n = 0;
+
+	for (int i = 0; i < HJG_MAX_JOBS; i++)
+		n += HJG_WORD_STATE(__atomic_load_n(&hjg_arena_map.jobs[i].word, __ATOMIC_RELAXED)) == HJG_JOB_LEASED &&
+			__atomic_load_n(&hjg_arena_map.jobs[i].device_ix, __ATOMIC_RELAXED) == (uint32) device_ix;
+	return n;
+}
+
+/* The ready GPU with the fewest jobs; -1 when there is none. */
+static int
+find_gpu(void)
 {
 	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
-	bool		any = hjg_device == NULL || hjg_device[0] == '\0' || pg_strcasecmp(hjg_device, "auto") == 0;
+	int			least_jobs = 0;
+	int			best = -1;
 
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
-		char		name[sizeof(devices[i].name)];
+		int			njobs;
 
-		if (__atomic_load_n(&devices[i].state, __ATOMIC_ACQUIRE) != HJG_DEVICE_READY)
+		if (!is_ready(i) || !is_text(devices[i].kind, sizeof(devices[i].kind), "cuda"))
 			continue;
-		hjg_check_text_copy(name, devices[i].name, sizeof(name));
-		if (any || pg_strcasecmp(name, hjg_device) == 0)
-			return i;
+		njobs = jobs_on(i);
+		if (best < 0 || njobs < least_jobs)
+		{
+			best = i;
+			least_jobs = njobs;
+		}
 	}
-	return -1;
+	return best;
+}
+
+/* Number of the device that the settings ask for; -1 when it is not there.  Under auto the cpu engine, or a GPU. */
+static int
+find_device(bool gpu)
+{
+	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
+	int			device_ix = any_device() && gpu ? find_gpu() : -1;
+
+	for (int i = 0; i < HJG_MAX_DEVICES && device_ix < 0; i++)
+		if (is_ready(i) && (any_device() || is_text(devices[i].name, sizeof(devices[i].name), hjg_device)))
+			device_ix = i;
+	return device_ix;
+}
+
+bool
+hjg_service_gpu(HjgGpuFacts *facts)
+{
+	const HjgDeviceInfo *device;
+	HjgReason	reason;
+	int			device_ix;
+
+	if (!hjg_service_available(&reason))
+		return false;
+	device_ix = find_device(true);
+	if (device_ix < 0)
+		return false;
+	device = &hjg_arena_map.control->devices[device_ix];
+	if (!is_text(device->kind, sizeof(device->kind), "cuda"))
+		return false;
+	facts->l2_bytes = (double) device->l2_bytes;
+	facts->cold = device->warm == 0;
+	return true;
 }
 
 /* An error after this leaves the struct for the next job. */
@@ -139,7 +210,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 
 	if (!hjg_service_available(reason))
 		return NULL;
-	device_ix = find_device();
+	device_ix = find_device(spec->gpu);
 	if (device_ix < 0)
 	{
 		*reason = HJG_REASON_NO_DEVICE;
@@ -166,6 +237,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 	job->slot->strategy = (uint32) spec->join.strategy;
 	job->slot->nthreads = (uint32) Max(spec->nthreads, 0);
 	job->slot->max_probe_rows = spec->max_probe_rows;
+	job->slot->probe_rows = spec->join.probe_rows;
 	hjg_supervisor_watch();
 	return job;
 }

@@ -1,0 +1,163 @@
+/*
+ * exec_calibrate_gpu.c
+ *	  hjoin_gpu_calibrate() on a GPU: joins in the device process, as the model wants them
+ *	  (model_cuda_calibrate.c), and their times on the device.
+ *
+ * Without a GPU, or when its driver does not join them, the costs stay what they are.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+#include "model/hjg_model.h"
+
+#define KEY_BYTES 4
+#define SLAB_ROWS (HJG_SLAB_BYTES / KEY_BYTES)
+#define ROUNDS 9
+
+/* A permutation of the numbers of rows: keys that are not dense. */
+static inline uint32
+key_of(uint32 number)
+{
+	return number * 2654435761u;
+}
+
+/* Fill slabs with nrows keys and add them to the build side, or (batch >= 0) to a batch; false without memory. */
+static bool
+fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo)
+{
+	for (uint32 row = 0; row < nrows; row += SLAB_ROWS)
+	{
+		uint32		n = Min(nrows - row, SLAB_ROWS);
+		uint32		slab_ix;
+		uint32	   *keys = hjg_job_slab(job, &slab_ix);
+
+		if (keys == NULL)
+			return false;
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = 0; i < n; i++)
+			keys[i] = key_of(first + (batch < 0 ? row + i : (uint32) ((uint64) (row + i) * 40503 % modulo)));
+		if (batch < 0)
+			hjg_job_build_add(job, slab_ix, n, row);
+		else
+			hjg_job_batch_add(job, batch, slab_ix, n);
+	}
+	return true;
+}
+
+/* A job on a GPU, with its build side; NULL when there is none. */
+static HjgJob *
+start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
+{
+	HjgJobSpec	spec = {
+		.join = {
+			.key_width = KEY_BYTES, .mode = matching ? HJG_MATCH_ALL : HJG_MATCH_SEMI,
+			.strategy = (HjgCpuStrategy) strategy
+		},
+		.max_probe_rows = HJG_MAX_PROBE_ROWS,
+		.gpu = true
+	};
+	HjgReason	reason;
+	HjgJob	   *job = hjg_job_lease(&spec, &reason);
+
+	if (job == NULL)
+		return NULL;
+	if (strncmp(hjg_job_device(job), "cuda:", strlen("cuda:")) != 0 || !fill(job, -1, build_rows, 0, 0))
+	{
+		hjg_job_release(job);
+		return NULL;
+	}
+	hjg_job_build_submit(job);
+	return job;
+}
+
+/* One batch; false when it was not joined as it was asked for. */
+static bool
+probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
+{
+	HjgBatchResult result;
+	HjgReason	reason;
+	int			batch = hjg_job_batch_open(job, nrows, &reason);
+	bool		good = batch >= 0 && fill(job, batch, nrows, first, modulo);
+
+	if (good)
+		hjg_job_batch_submit(job, batch);
+	do
+		good = good && hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE;
+	while (good && !result.finished && (hjg_job_batch_submit(job, batch), true));
+	if (batch >= 0)
+		hjg_job_batch_close(job, batch);
+	return good;
+}
+
+static bool
+run_trial(HjgCudaTrial *trial)
+{
+	uint32		nbuild = (uint32) trial->build_rows;
+	HjgJob	   *job = start(trial->strategy, trial->matching, nbuild);
+	bool		good = job != NULL && probe(job, (uint32) trial->probe_rows, trial->matching ? 0 : nbuild, nbuild);
+	HjgJobTimes times;
+
+	if (job == NULL)
+		return false;
+	hjg_job_times(job, &times);
+	good = good && !times.declined && times.strategy == (int) trial->strategy;
+	hjg_job_release(job);
+	trial->transfer_ns = times.transfer_ns;
+	trial->partition_ns = times.partition_ns;
+	trial->build_ns = times.build_ns;
+	trial->probe_ns = times.probe_ns;
+	return good;
+}
+
+/* Round trip of a batch of one row; 0 when there is none. */
+static double
+measure_round(void)
+{
+	HjgJob	   *job = start(HJG_CUDA_TABLE, true, 1);
+	uint64		least_ns = PG_UINT64_MAX;
+
+	for (int i = 0; i < ROUNDS && job != NULL; i++)
+	{
+		uint64		begin = hjg_now_ns();
+
+		if (!probe(job, 1, 0, 1))
+		{
+			least_ns = PG_UINT64_MAX;
+			break;
+		}
+		least_ns = Min(least_ns, hjg_now_ns() - begin);
+	}
+	hjg_job_release(job);
+	return least_ns == PG_UINT64_MAX ? 0 : (double) least_ns;
+}
+
+void
+hjg_calibrate_gpu(HjgUnitCosts *costs)
+{
+	HjgCudaTrial trials[HJG_CUDA_NTRIALS];
+	HjgGpuFacts facts;
+	double		first_ns;
+	double		round_ns;
+
+	if (!hjg_service_gpu(&facts))
+		return;
+	first_ns = hjg_now_ns();
+	round_ns = measure_round();
+	if (round_ns == 0)
+		return;
+	first_ns = hjg_now_ns() - first_ns;
+	for (int i = 0; i < HJG_CUDA_NTRIALS; i++)
+	{
+		/* the first time pages are registered, and kernels loaded */
+		trials[i] = hjg_cuda_trials[i];
+		if (!run_trial(&trials[i]) || !run_trial(&trials[i]))
+			return;
+	}
+	hjg_cuda_calibrate(&costs->cuda, trials, facts.l2_bytes);
+	costs->cuda.call_ns = round_ns / HJG_CUDA_ROUND_CALLS;
+	if (facts.cold)
+		costs->cuda.context_ns = first_ns;
+}

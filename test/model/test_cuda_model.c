@@ -1,0 +1,174 @@
+/*
+ * test_cuda_model.c
+ *	  The cost model of joins on a GPU: its promises over random sizes, and that calibration finds the costs again
+ *	  from which times were predicted.
+ *
+ * test_cuda_model [SEED]; prints TAP lines.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/hjg_model.h"
+
+#define L2_BYTES 52428800.0
+#define NSIZES 2000
+
+static int	ntests = 0;
+static int	nfailed = 0;
+
+static void
+ok(bool good, const char *claim)
+{
+	ntests++;
+	nfailed += !good;
+	printf("%s %d - %s\n", good ? "ok" : "not ok", ntests, claim);
+}
+
+static HjgCudaJoinSize
+random_size(void)
+{
+	static const int widths[] = {4, 8, 16};
+
+	return (HjgCudaJoinSize) {
+		.key_width = widths[(int) (drand48() * 3)], .build_rows = exp2(drand48() * 28), .probe_rows = exp2(drand48() * 30),
+		.chunk_rows = 524288, .pairs = exp2(drand48() * 30), .l2_bytes = L2_BYTES
+	};
+}
+
+static double
+total(const HjgCudaUnitCosts *costs, HjgCudaJoinSize size, HjgCudaStrategyId strategy)
+{
+	HjgCudaPrediction p;
+
+	return hjg_cuda_predict(costs, &size, strategy, &p) ? p.in_ns + p.build_ns + p.probe_ns + p.out_ns : -1;
+}
+
+static void
+test_sizes(void)
+{
+	const HjgCudaUnitCosts *costs = &hjg_model_default_costs.cuda;
+	bool		positive = true;
+	bool		grows = true;
+	bool		packed_is_smaller = true;
+
+	for (int i = 0; i < NSIZES; i++)
+	{
+		const HjgCudaJoinSize size = random_size();
+		HjgCudaJoinSize more = size;
+
+		more.build_rows *= 2;
+		more.probe_rows *= 2;
+		for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST; id++)
+		{
+			const double ns = total(costs, size, (HjgCudaStrategyId) id);
+
+			positive = positive && (ns == -1 || (isfinite(ns) && ns > 0));
+			grows = grows && (ns == -1 || total(costs, more, (HjgCudaStrategyId) id) > ns);
+		}
+		if (size.key_width == 4)
+			packed_is_smaller = packed_is_smaller && total(costs, size, HJG_CUDA_PACKED) <= total(costs, size, HJG_CUDA_TABLE);
+	}
+	ok(positive, "every time is a positive number");
+	ok(grows, "more rows take more time");
+	ok(packed_is_smaller, "a smaller table is not slower");
+}
+
+/* What a trial would take by the model, but for calls, which the device's clock does not see. */
+static HjgCudaTrial
+predicted(const HjgCudaUnitCosts *costs, HjgCudaTrial trial)
+{
+	const double mb = 1024.0 * 1024.0;
+	const HjgCudaJoinSize size = {
+		.key_width = 4, .build_rows = trial.build_rows, .probe_rows = trial.probe_rows, .chunk_rows = trial.probe_rows,
+		.pairs = trial.matching ? trial.probe_rows : 0, .l2_bytes = L2_BYTES
+	};
+	HjgCudaPrediction p;
+
+	hjg_cuda_predict(costs, &size, trial.strategy, &p);
+	trial.transfer_ns = p.in_ns + p.out_ns;
+	trial.build_ns = p.build_ns;
+	trial.probe_ns = p.probe_ns;
+	if (trial.strategy == HJG_CUDA_RADIX1)
+	{
+		trial.partition_ns = (trial.build_rows + trial.probe_rows) * HJG_CUDA_PASS_BYTES(4, 1) * costs->stream_mb_ns / mb;
+		trial.probe_ns -= trial.partition_ns - p.build_ns;
+	}
+	else if (trial.strategy == HJG_CUDA_CSR)
+		trial.partition_ns = ceil(log2(trial.build_rows) / 8) * trial.build_rows * costs->sort_row_ns;
+	return trial;
+}
+
+static void
+test_calibration(void)
+{
+	const HjgCudaUnitCosts made_up = {
+		.context_ns = 1e8, .call_ns = 1e-6, .in_mb_ns = 20000, .out_mb_ns = 25000, .stream_mb_ns = 500, .gather_l2_ns = 0.01,
+		.gather_ns = 0.04, .insert_l2_ns = 0.05, .insert_ns = 0.1, .sort_row_ns = 0.03, .part_row_ns = 0.006
+	};
+	HjgCudaUnitCosts found = {.context_ns = made_up.context_ns, .call_ns = made_up.call_ns};
+	HjgCudaTrial trials[HJG_CUDA_NTRIALS];
+	const double *a = (const double *) &made_up;
+	const double *b = (const double *) &found;
+	bool		close = true;
+
+	for (int i = 0; i < HJG_CUDA_NTRIALS; i++)
+		trials[i] = predicted(&made_up, hjg_cuda_trials[i]);
+	hjg_cuda_calibrate(&found, trials, L2_BYTES);
+	for (size_t i = 0; i < sizeof(found) / sizeof(double); i++)
+		if (fabs(a[i] - b[i]) > 0.15 * a[i])
+		{
+			printf("# cost %d: %g instead of %g\n", (int) i, b[i], a[i]);
+			close = false;
+		}
+	ok(close, "calibration finds the costs that times were predicted from, within 15 %");
+
+	memset(trials, 0, sizeof(trials));
+	memcpy(trials, hjg_cuda_trials, sizeof(trials));
+	hjg_cuda_calibrate(&found, trials, L2_BYTES);
+	close = true;
+	for (size_t i = 0; i < sizeof(found) / sizeof(double); i++)
+		close = close && isfinite(b[i]) && b[i] > 0;
+	ok(close, "a clock that stands still gives no cost of zero");
+}
+
+/* The choice between the cpu engine and a GPU, as the planner makes it. */
+static void
+test_choice(void)
+{
+	HjgJoinShape shape = {
+		.build_rows = 1000, .probe_rows = 40000, .pairs = 40000, .partnered = 1, .nkeys = 1, .key_width = 4, .nthreads = 2,
+		.gpu_l2_bytes = L2_BYTES, .build_unique = true
+	};
+	HjgPrediction cpu;
+	HjgPrediction gpu;
+
+	hjg_model_predict(&hjg_model_default_costs, &shape, &cpu);
+	shape.gpu = shape.gpu_cold = true;
+	hjg_model_predict(&hjg_model_default_costs, &shape, &gpu);
+	ok(gpu.total_ns > cpu.total_ns, "no GPU is started for a small join");
+	shape.build_rows = 5e6;
+	shape.probe_rows = shape.pairs = 2e7;
+	hjg_model_predict(&hjg_model_default_costs, &shape, &gpu);
+	shape.gpu = false;
+	hjg_model_predict(&hjg_model_default_costs, &shape, &cpu);
+	ok(gpu.total_ns < cpu.total_ns, "20M x 5M rows are joined faster on a GPU");
+	ok(gpu.transfer_ns > 0 && gpu.gpu_build_ns > 0 && gpu.gpu_probe_ns > 0, "its phases are told");
+	ok(cpu.transfer_ns == 0 && cpu.gpu_build_ns == 0 && cpu.gpu_probe_ns == 0, "and are none without it");
+}
+
+int
+main(int argc, char **argv)
+{
+	const long	seed = argc > 1 ? atol(argv[1]) : (long) time(NULL);
+
+	srand48(seed);
+	printf("# seed %ld\n", seed);
+	test_sizes();
+	test_calibration();
+	test_choice();
+	printf("1..%d\n", ntests);
+	return nfailed > 0;
+}
