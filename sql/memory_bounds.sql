@@ -52,11 +52,22 @@ select m_kept();
 rollback;
 select m_peak('select d.t, b.id from m_facts b left join (m_facts f join m_docs d on f.doc = d.id and f.id < 300) on f.id = b.id');
 select * from hjg_same('select b.id, f.id as fid, length(d.t) as n from m_facts b left join (m_facts f join m_docs d on f.doc = d.id and f.id < 300) on f.id = b.id');
+-- wide values behind many narrow ones, in the sides of a join above
+create view m_late as select g as id, repeat('x', case when g < 5 then 1 else 200000 end) as t from generate_series(0, 9) g offset 0;
+explain (costs off) select d.t, b.id from m_facts b left join (m_facts f join m_late d on f.id / 1000 = d.id and f.id < 5300) on f.id = b.id;
+select m_peak('select d.t, b.id from m_facts b left join (m_facts f join m_late d on f.id / 1000 = d.id and f.id < 5300) on f.id = b.id');
+begin;
+set local hjoin_gpu.embedded_rows = 0;
+declare above cursor for select d.t, b.v from m_facts f join m_late d on f.id / 1000 = d.id join build b on f.id % 900 = b.id;
+move 5300 in above;
+select m_kept();
+rollback;
+select * from hjg_same('select b.id, f.id as fid, length(d.t) as n from m_facts b left join (m_facts f join m_late d on f.id / 1000 = d.id and f.id < 5030) on f.id = b.id');
 -- build rows
 explain (costs off) select b.id, p.t from build b left join m_huge p on p.id = b.id;
 select m_peak('select b.id, p.t from build b left join m_huge p on p.id = b.id');
 select * from hjg_same('select b.id, md5(p.t) as m from build b full join m_huge p on p.id + 850 = b.id');
 select * from hjg_same('select f.id as fid, p.id, length(p.t) as n from m_wide p left join m_few f on p.id = f.id');
-drop view m_growing, m_wide, m_huge, m_docs;
+drop view m_growing, m_wide, m_huge, m_docs, m_late;
 drop table m_few, m_facts;
 drop function m_kept, m_peak;

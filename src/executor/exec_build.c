@@ -17,9 +17,6 @@
 #define MIN_LOAD_ROWS 64
 #define MOST_OVERDRAFT 8
 
-/* Rows of vectors that the first ones of a load are taken by: nobody knows yet how wide they are. */
-#define FIRST_VECTOR_ROWS 16
-
 /* Partitioning stops at this level; what does not fit then is joined in chunks. */
 #define MAX_PARTITION_LEVEL 5
 
@@ -119,8 +116,7 @@ add_build_vectors(HjgJoinState *state)
 {
 	const char *keys;
 	int			first;
-	int			most = state->run->build.nrows < MIN_LOAD_ROWS ? FIRST_VECTOR_ROWS : HJG_MAX_VECTOR_ROWS;
-	int			n = hjg_side_next_vectors(state, &state->inner, most, &keys, &first);
+	int			n = hjg_side_next_vectors(state, &state->inner, HJG_MAX_VECTOR_ROWS, &keys, &first);
 
 	if (n == 0)
 		return false;

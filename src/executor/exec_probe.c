@@ -24,9 +24,6 @@
 #define MIN_BATCH_ROWS 256
 #define MOST_OVERDRAFT 8
 
-/* Rows of vectors that the first ones of a batch are taken by: nobody knows yet how wide they are. */
-#define FIRST_VECTOR_ROWS 16
-
 /* ---------- filling ---------- */
 
 static HjgProbeBatch *
@@ -173,7 +170,7 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 	batch->viewed = false;
 	while (nread < state->batch_rows)
 	{
-		int			n = add_probe_vectors(state, batch, nread < MIN_BATCH_ROWS ? FIRST_VECTOR_ROWS : state->batch_rows - nread);
+		int			n = add_probe_vectors(state, batch, state->batch_rows - nread);
 
 		if (n > 0)
 		{

@@ -11,6 +11,7 @@
 
 #include "access/tupdesc.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
@@ -259,6 +260,10 @@ hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **
 	if (!hjg_side_has_vectors(side) || !have_page_row(side))
 		return 0;
 	n = Min(max, side->page_rows - side->page_next);
+	/* a page's rows are as wide as a page; those of a join below can be of any width */
+	if (side->below != NULL)
+		n = hjg_vector_rows_within(side->vectors, side->ncarried, side->child_ix, side->page_next, n,
+								   get_hash_memory_limit() / 64);
 	if (side->page_has_nulls)
 	{
 		const bool *isnull = memchr(side->page_isnull + side->page_next, 1, n);

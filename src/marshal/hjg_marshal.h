@@ -115,6 +115,13 @@ extern void hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int n
 							  bool *isnull);
 /* Copy them to the first rows of another vector of the same type. */
 extern void hjg_vector_select(const HjgVector *vector, const uint32 *rows, int nrows, HjgVector *to);
+
+/*
+ * How many of nrows rows from first on to copy before a look at the memory that the copies take: those
+ * whose values in the columns take max_bytes, the one included that goes beyond.
+ */
+extern int	hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *columns, int first, int nrows,
+								   size_t max_bytes);
 /* Set a row, and forget about NULLs in rows before the first. */
 extern void hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull);
 /* Make all rows NULL. */

@@ -79,3 +79,33 @@ hjg_vector_put_nulls(HjgVector *vector, int nrows)
 	vector->has_nulls = true;
 	memset(vector->isnull, true, nrows * sizeof(bool));
 }
+
+int
+hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *columns, int first, int nrows, size_t max_bytes)
+{
+	size_t		fixed_bytes = 0;
+	bool		all_fixed = true;
+	size_t		bytes = 0;
+	int			n = 0;
+
+	for (int c = 0; c < ncolumns; c++)
+	{
+		fixed_bytes += Max(vectors[columns[c]].column.attlen, 0);
+		all_fixed &= vectors[columns[c]].column.attlen > 0;
+	}
+	if (all_fixed)
+		return (int) Min((size_t) nrows, Max(max_bytes / Max(fixed_bytes, 1), 1));
+
+	for (; n < nrows && (n == 0 || bytes <= max_bytes); n++)
+	{
+		bytes += fixed_bytes;
+		for (int c = 0; c < ncolumns; c++)
+		{
+			const HjgVector *vector = &vectors[columns[c]];
+
+			if (vector->column.attlen < 0 && !hjg_vector_isnull(vector, first + n))
+				bytes = att_addlength_pointer(bytes, vector->column.attlen, ((char **) vector->values)[first + n]);
+		}
+	}
+	return n;
+}
