@@ -1,6 +1,7 @@
 /*
  * hjg_steps.cl
- *	  The steps of hjg_steps.h as OpenCL C kernels, for keys of HJG_KEY_WIDTH bytes.
+ *	  The steps of hjg_steps.h and the unpacking of hjg_unpack.h as OpenCL C kernels, for
+ *	  keys of HJG_KEY_WIDTH bytes.
  *
  * Contract.  A launch covers rows [begin, end) with any number of work groups of
  * HJG_GROUP items; each group takes a contiguous share of the rows, so that what it
@@ -11,17 +12,36 @@
  * same time.  The host checks all offsets and that the arrays have end rows.
  * Bytes a row and what is read and written stand at each step.
  *
- * Text of hjg_layout.h, hjg_hash.h and hjg_steps.h comes before this one.
+ * Each step is a function of the group's number among those that do it, so that two
+ * tasks can share a launch: hjg_k_merged gives its first groups to unpacking, the others to
+ * a step (He, Zhang and He, section 3.2.3, algorithm 1).
+ *
+ * Text of the headers comes before this one.
  */
 #define HJG_GROUP 64
 #define HJG_KERNEL __kernel __attribute__((reqd_work_group_size(HJG_GROUP, 1, 1)))
 #define HJG_ARGUMENTS \
 	__global uchar *table, __global uchar *work, __global uchar *user, const HjgStepArgs args, uint begin, uint end
 
+/* What the items of a group share. */
+typedef struct HjgShared
+{
+	ulong		sums[HJG_GROUP];
+	uint		block[2];
+	uint		grant[3];
+	uint		wanted;
+	uint		good;
+} HjgShared;
+
+/* A step by the group numbered group of ngroups. */
+#define HJG_STEP_PARAMETERS \
+	__global uchar *table, __global uchar *work, __global uchar *user, const HjgStepArgs *args, uint begin, uint end, \
+	uint group, uint ngroups, __local HjgShared *shared
+
 /* The group's share of the rows. */
 #define HJG_SHARE(from, to) \
-	const uint each = (end - begin + get_num_groups(0) - 1) / get_num_groups(0); \
-	const uint from = min(begin + (uint) get_group_id(0) * each, end); \
+	const uint each = (end - begin + ngroups - 1) / ngroups; \
+	const uint from = min(begin + group * each, end); \
 	const uint to = min(from + each, end)
 
 #define HJG_EACH_ROW(call) \
@@ -29,52 +49,52 @@
 	for (uint i = from + get_local_id(0); i < to; i += HJG_GROUP) \
 		call
 
-HJG_KERNEL void
-hjg_k_hash(HJG_ARGUMENTS)
+static void
+hjg_run_hash(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_hash(HJG_KEY_WIDTH, work, &args, user, i));
+	HJG_EACH_ROW(hjg_step_hash(HJG_KEY_WIDTH, work, args, user, i));
 }
 
-HJG_KERNEL void
-hjg_k_number(HJG_ARGUMENTS)
+static void
+hjg_run_number(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_number(HJG_KEY_WIDTH, work, &args, i));
+	HJG_EACH_ROW(hjg_step_number(HJG_KEY_WIDTH, work, args, i));
 }
 
-HJG_KERNEL void
-hjg_k_n2(HJG_ARGUMENTS)
+static void
+hjg_run_n2(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_n2(work, &args, i));
+	HJG_EACH_ROW(hjg_step_n2(work, args, i));
 }
 
-HJG_KERNEL void
-hjg_k_n3(HJG_ARGUMENTS)
+static void
+hjg_run_n3(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_n3(HJG_KEY_WIDTH, work, &args, i));
+	HJG_EACH_ROW(hjg_step_n3(HJG_KEY_WIDTH, work, args, i));
 }
 
-HJG_KERNEL void
-hjg_k_b2(HJG_ARGUMENTS)
+static void
+hjg_run_b2(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_b2(table, work, &args, i));
+	HJG_EACH_ROW(hjg_step_b2(table, work, args, i));
 }
 
-HJG_KERNEL void
-hjg_k_p2(HJG_ARGUMENTS)
+static void
+hjg_run_p2(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_p2(table, work, &args, i));
+	HJG_EACH_ROW(hjg_step_p2(table, work, args, i));
 }
 
-HJG_KERNEL void
-hjg_k_p3(HJG_ARGUMENTS)
+static void
+hjg_run_p3(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_p3(HJG_KEY_WIDTH, table, work, &args, i));
+	HJG_EACH_ROW(hjg_step_p3(HJG_KEY_WIDTH, table, work, args, i));
 }
 
-HJG_KERNEL void
-hjg_k_p4(HJG_ARGUMENTS)
+static void
+hjg_run_p4(HJG_STEP_PARAMETERS)
 {
-	HJG_EACH_ROW(hjg_step_p4(HJG_KEY_WIDTH, table, work, &args, (__global HjgPair *) user, i));
+	HJG_EACH_ROW(hjg_step_p4(HJG_KEY_WIDTH, table, work, args, (__global HjgPair *) user, i));
 }
 
 /*
@@ -83,8 +103,10 @@ hjg_k_p4(HJG_ARGUMENTS)
  * grant[0] + n below grant[1], and grant[2] + n from there on.
  */
 static void
-hjg_group_take(__global uint *global_next, __local uint *block, __local uint *grant, uint wanted, uint block_nodes)
+hjg_group_take(__global uint *global_next, __local HjgShared *shared, uint wanted, uint block_nodes)
 {
+	__local uint *block = shared->block;
+	__local uint *grant = shared->grant;
 	const uint left = block[1] - block[0];
 
 	grant[0] = block[0];
@@ -104,20 +126,17 @@ hjg_group_take(__global uint *global_next, __local uint *block, __local uint *gr
 }
 
 /* b3 of a tile at a time: search, allocate together, insert. */
-HJG_KERNEL void
-hjg_k_b3(HJG_ARGUMENTS)
+static void
+hjg_run_b3(HJG_STEP_PARAMETERS)
 {
-	__global HjgStepAllocator *allocator = (__global HjgStepAllocator *) (table + args.allocator_off);
-	__global HjgStepBlocks *blocks = (__global HjgStepBlocks *) (table + args.blocks_off) + args.first_worker + get_group_id(0);
-	__local uint wanted;
-	__local uint block[2];
-	__local uint grant[3];
+	__global HjgStepAllocator *allocator = (__global HjgStepAllocator *) (table + args->allocator_off);
+	__global HjgStepBlocks *blocks = (__global HjgStepBlocks *) (table + args->blocks_off) + args->first_worker + get_group_id(0);
 	HJG_SHARE(from, to);
 
 	if (get_local_id(0) == 0)
 	{
-		block[0] = blocks->key;
-		block[1] = blocks->key_end;
+		shared->block[0] = blocks->key;
+		shared->block[1] = blocks->key_end;
 	}
 	for (uint tile = from; tile < to; tile += HJG_GROUP)
 	{
@@ -126,46 +145,44 @@ hjg_k_b3(HJG_ARGUMENTS)
 		bool		missing = false;
 
 		if (get_local_id(0) == 0)
-			wanted = 0;
+			shared->wanted = 0;
 		barrier(CLK_LOCAL_MEM_FENCE);
 		if (i < to)
-			missing = !hjg_step_b3_find(HJG_KEY_WIDTH, table, work, &args, i);
-		if (missing && args.block_nodes > 1)
-			mine = atomic_inc(&wanted);
+			missing = !hjg_step_b3_find(HJG_KEY_WIDTH, table, work, args, i);
+		if (missing && args->block_nodes > 1)
+			mine = atomic_inc(&shared->wanted);
 		barrier(CLK_LOCAL_MEM_FENCE);
-		if (get_local_id(0) == 0 && wanted > 0)
-			hjg_group_take(&allocator->next_key, block, grant, wanted, args.block_nodes);
+		if (get_local_id(0) == 0 && shared->wanted > 0)
+			hjg_group_take(&allocator->next_key, shared, shared->wanted, args->block_nodes);
 		barrier(CLK_LOCAL_MEM_FENCE);
 		if (missing)
 		{
-			if (args.block_nodes > 1)
-				mine += mine < grant[1] ? grant[0] : grant[2];
+			if (args->block_nodes > 1)
+				mine += mine < shared->grant[1] ? shared->grant[0] : shared->grant[2];
 			else
 				mine = atomic_inc(&allocator->next_key);
-			hjg_step_b3_insert(HJG_KEY_WIDTH, table, work, &args, i, mine);
+			hjg_step_b3_insert(HJG_KEY_WIDTH, table, work, args, i, mine);
 		}
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
 	if (get_local_id(0) == 0)
 	{
-		blocks->key = block[0];
-		blocks->key_end = block[1];
+		blocks->key = shared->block[0];
+		blocks->key_end = shared->block[1];
 	}
 }
 
-HJG_KERNEL void
-hjg_k_b4(HJG_ARGUMENTS)
+static void
+hjg_run_b4(HJG_STEP_PARAMETERS)
 {
-	__global HjgStepAllocator *allocator = (__global HjgStepAllocator *) (table + args.allocator_off);
-	__global HjgStepBlocks *blocks = (__global HjgStepBlocks *) (table + args.blocks_off) + args.first_worker + get_group_id(0);
-	__local uint block[2];
-	__local uint grant[3];
+	__global HjgStepAllocator *allocator = (__global HjgStepAllocator *) (table + args->allocator_off);
+	__global HjgStepBlocks *blocks = (__global HjgStepBlocks *) (table + args->blocks_off) + args->first_worker + get_group_id(0);
 	HJG_SHARE(from, to);
 
 	if (get_local_id(0) == 0)
 	{
-		block[0] = blocks->rid;
-		block[1] = blocks->rid_end;
+		shared->block[0] = blocks->rid;
+		shared->block[1] = blocks->rid_end;
 	}
 	for (uint tile = from; tile < to; tile += HJG_GROUP)
 	{
@@ -173,23 +190,125 @@ hjg_k_b4(HJG_ARGUMENTS)
 		const uint i = tile + n;
 		uint		slot;
 
-		if (n == 0 && args.block_nodes > 1)
-			hjg_group_take(&allocator->next_rid, block, grant, min(to - tile, (uint) HJG_GROUP), args.block_nodes);
+		if (n == 0 && args->block_nodes > 1)
+			hjg_group_take(&allocator->next_rid, shared, min(to - tile, (uint) HJG_GROUP), args->block_nodes);
 		barrier(CLK_LOCAL_MEM_FENCE);
 		if (i < to)
 		{
-			if (args.block_nodes > 1)
-				slot = n + (n < grant[1] ? grant[0] : grant[2]);
+			if (args->block_nodes > 1)
+				slot = n + (n < shared->grant[1] ? shared->grant[0] : shared->grant[2]);
 			else
 				slot = atomic_inc(&allocator->next_rid);
-			hjg_step_b4(HJG_KEY_WIDTH, table, work, &args, i, slot);
+			hjg_step_b4(HJG_KEY_WIDTH, table, work, args, i, slot);
 		}
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
 	if (get_local_id(0) == 0)
 	{
-		blocks->rid = block[0];
-		blocks->rid_end = block[1];
+		blocks->rid = shared->block[0];
+		blocks->rid_end = shared->block[1];
+	}
+}
+
+/*
+ * Blocks [unpack_begin, unpack_end) of a packed batch, whose head the host has checked: one by a group at a
+ * time, an item a lane (HJG_PACK_BLOCK_ROWS / HJG_PACK_LANE_ROWS are as many as the group has items).  Reads the packed
+ * bytes twice, once for the checksum; writes the keys.  A block that fails its check raises HJG_STEP_DAMAGED.
+ */
+static void
+hjg_run_unpack(__global uchar *table, __global uchar *work, __global const uchar *packed, const HjgStepArgs *args,
+			   uint group, uint ngroups, __local HjgShared *shared)
+{
+	__global const HjgPackHeader *header = (__global const HjgPackHeader *) packed;
+	__global uchar *scratch = work + args->unpack_scratch_off + (ulong) group * HJG_UNPACK_SCRATCH_BYTES;
+	__global uint *ends = (__global uint *) (scratch + HJG_PACK_BLOCK_ROWS * 8);
+	const int	width = HJG_KEY_WIDTH == 4 ? 4 : 8;
+	const uint	lane = get_local_id(0);
+
+	for (uint ix = args->unpack_begin + group; ix < args->unpack_end; ix += ngroups)
+		for (int c = 0; c < (HJG_KEY_WIDTH == 16 ? 2 : 1); c++)
+		{
+			__global const HjgPackPlan *plan = &header->columns[c].plan;
+			__global const HjgPackBlock *block = hjg_unpack_find(header, c, ix);
+			__global uchar *out = work + args->unpack_off +
+				(ulong) (ix - args->unpack_first) * HJG_PACK_BLOCK_ROWS * HJG_KEY_WIDTH + 8 * c;
+			const int	mapped = plan->dict || plan->scale;
+			const bool	ends_well = hjg_unpack_block_ends(header, block);
+
+			shared->sums[lane] = ends_well ? hjg_unpack_checksum(block, lane, HJG_GROUP) : 0;
+			barrier(CLK_LOCAL_MEM_FENCE);
+			if (lane == 0)
+			{
+				ulong		sum = 0;
+
+				for (uint i = 0; i < HJG_GROUP; i++)
+					sum += shared->sums[i];
+				shared->good = ends_well && sum == block->checksum && hjg_unpack_block_is_sound(header, c, ix, block);
+				if (!shared->good)
+					hjg_step_or(&((__global HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_DAMAGED);
+			}
+			barrier(CLK_LOCAL_MEM_FENCE);
+			if (shared->good && lane * HJG_PACK_LANE_ROWS < block->values.nvalues)
+				hjg_unpack_lane(width, plan->leaf, plan->delta, mapped, header, c, block, &block->values, lane,
+								plan->runs ? scratch : out, plan->runs ? 1 : header->ncolumns);
+			if (shared->good && plan->runs && lane * HJG_PACK_LANE_ROWS < block->nruns)
+				hjg_unpack_lane(4, plan->lengths_leaf, 1, 0, header, c, block, &block->lengths, lane, (__global uchar *) ends, 1);
+			barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+			if (shared->good && plan->runs && lane * HJG_PACK_LANE_ROWS < block->nrows)
+				hjg_unpack_expand(width, scratch, ends, block->nruns, lane * HJG_PACK_LANE_ROWS,
+								  min((lane + 1) * HJG_PACK_LANE_ROWS, block->nrows), out, header->ncolumns);
+			barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+		}
+}
+
+#define HJG_ALONE(step) \
+	HJG_KERNEL void \
+	hjg_k_##step(HJG_ARGUMENTS) \
+	{ \
+		__local HjgShared shared; \
+		hjg_run_##step(table, work, user, &args, begin, end, get_group_id(0), get_num_groups(0), &shared); \
+	}
+
+HJG_ALONE(hash)
+HJG_ALONE(number)
+HJG_ALONE(n2)
+HJG_ALONE(n3)
+HJG_ALONE(b2)
+HJG_ALONE(b3)
+HJG_ALONE(b4)
+HJG_ALONE(p2)
+HJG_ALONE(p3)
+HJG_ALONE(p4)
+
+/* The first args.unpack_workers groups unpack, the others do step number step (HjgStep). */
+HJG_KERNEL void
+hjg_k_merged(HJG_ARGUMENTS, __global const uchar *packed, uint step)
+{
+	__local HjgShared shared;
+	const uint	group = get_group_id(0) - args.unpack_workers;
+	const uint	ngroups = get_num_groups(0) - args.unpack_workers;
+
+	if (get_group_id(0) < args.unpack_workers)
+	{
+		hjg_run_unpack(table, work, packed, &args, get_group_id(0), args.unpack_workers, &shared);
+		return;
+	}
+#define HJG_MERGED(number, name) \
+	case number: \
+		hjg_run_##name(table, work, user, &args, begin, end, group, ngroups, &shared); \
+		break
+	switch (step)
+	{
+		HJG_MERGED(0, hash);
+		HJG_MERGED(1, number);
+		HJG_MERGED(2, n2);
+		HJG_MERGED(3, n3);
+		HJG_MERGED(4, b2);
+		HJG_MERGED(5, b3);
+		HJG_MERGED(6, b4);
+		HJG_MERGED(7, p2);
+		HJG_MERGED(8, p3);
+		HJG_MERGED(9, p4);
 	}
 }
 

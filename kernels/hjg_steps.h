@@ -41,6 +41,7 @@
 /* Allocator.flags */
 #define HJG_STEP_LONG_LIST 1u
 #define HJG_STEP_NO_ROOM 2u
+#define HJG_STEP_DAMAGED 4u		/* a packed block failed its check */
 
 typedef struct HjgStepHeader
 {
@@ -105,6 +106,10 @@ typedef struct HjgStepArgs
 	hjg_u64		parts_off;		/* n2, n3: partition headers, one for each stripe */
 	hjg_u64		dst_mixed_off;	/* n3 */
 	hjg_u64		dst_rows_off;
+	hjg_u64		unpack_off;		/* where the keys of block unpack_first go */
+	hjg_u64		unpack_scratch_off; /* HJG_UNPACK_SCRATCH_BYTES for each worker that unpacks */
+	/* in the caller's memory */
+	hjg_u64		keys_off;		/* HASH: the first key */
 	/* numbers */
 	hjg_u32		bits;			/* of bucket or partition numbers */
 	hjg_u32		first_index;	/* b1, p1, n1: index of the first key in the arrays */
@@ -117,7 +122,12 @@ typedef struct HjgStepArgs
 	hjg_u32		first_worker;
 	hjg_u32		page_first;		/* p4: index of the page's first pair */
 	hjg_u32		page_pairs;
-	hjg_u32		pad;
+	hjg_u32		stripe_row;		/* n2, n3: rows of the series before the first one */
+	/* blocks that the first unpack_workers of a launch unpack meanwhile: device fission by merged kernels */
+	hjg_u32		unpack_first;
+	hjg_u32		unpack_begin;
+	hjg_u32		unpack_end;
+	hjg_u32		unpack_workers;
 } HjgStepArgs;
 
 /* Rows of a stripe lie together, so that threads seldom meet at one counter. */
@@ -184,6 +194,7 @@ hjg_step_hash(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, HJG_G
 	const hjg_u32 at = args->first_index + i;
 	hjg_u64		high;
 
+	keys += args->keys_off;
 	if (width == 4)
 	{
 		high = hjg_mix32(((HJG_GLOBAL const hjg_u32 *) keys)[i]);
@@ -222,7 +233,8 @@ hjg_step_n2(HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 	const hjg_u32 partition = hjg_step_words(work, args->buckets_off)[i];
 
 	hjg_step_words(work, args->nodes_off)[i] =
-		hjg_step_add(hjg_step_words(work, args->parts_off) + hjg_step_part_index(args->bits, partition, i), 1u);
+		hjg_step_add(hjg_step_words(work, args->parts_off) +
+					 hjg_step_part_index(args->bits, partition, args->stripe_row + i), 1u);
 }
 
 /* n3: insert <key, rid> into the partition; the headers hold starts by now. */
@@ -230,7 +242,7 @@ HJG_STEP_FN void
 hjg_step_n3(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
 	const hjg_u32 partition = hjg_step_words(work, args->buckets_off)[i];
-	const hjg_u32 to = hjg_step_words(work, args->parts_off)[hjg_step_part_index(args->bits, partition, i)] +
+	const hjg_u32 to = hjg_step_words(work, args->parts_off)[hjg_step_part_index(args->bits, partition, args->stripe_row + i)] +
 		hjg_step_words(work, args->nodes_off)[i];
 	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
 	HJG_GLOBAL hjg_u8 *dst = work + args->dst_mixed_off;

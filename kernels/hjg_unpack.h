@@ -15,6 +15,7 @@
 #define HJG_UNPACK_H
 
 #include "kernels/hjg_dialect.h"
+#include "layout/hjg_checksum.h"
 #include "layout/hjg_packed.h"
 
 /* Scale needs doubles, which not every device has. */
@@ -24,6 +25,80 @@
 
 /* Values and ends of the runs of a block. */
 #define HJG_UNPACK_SCRATCH_BYTES (HJG_PACK_BLOCK_ROWS * 12u)
+
+/* ---- checks ---- */
+
+/* An array of a block: off and size are in bounds. */
+HJG_STEP_FN int
+hjg_unpack_array_fits(HJG_GLOBAL const HjgPackBlock *block, hjg_u32 off, hjg_u64 bytes)
+{
+	return off % 8 == 0 && off >= sizeof(HjgPackBlock) && off <= block->bytes && block->bytes - off >= bytes;
+}
+
+HJG_STEP_FN int
+hjg_unpack_stream_fits(HJG_GLOBAL const HjgPackBlock *block, HJG_GLOBAL const HjgPackStream *stream, int width, int leaf,
+					   int delta)
+{
+	const hjg_u64 nlanes = (stream->nvalues + HJG_PACK_LANE_ROWS - 1) / HJG_PACK_LANE_ROWS;
+
+	if (delta && !hjg_unpack_array_fits(block, stream->marks_off, nlanes * (hjg_u64) width))
+		return 0;
+	if (leaf != HJG_PACK_NSV)
+		return stream->bits <= 64 &&
+			hjg_unpack_array_fits(block, stream->data_off, ((hjg_u64) stream->nvalues * stream->bits + 63) / 64 * 8 + 8);
+	return stream->bits <= HJG_PACK_BLOCK_ROWS * 8 &&
+		hjg_unpack_array_fits(block, stream->sizes_off, ((hjg_u64) stream->nvalues + 1) / 2) &&
+		hjg_unpack_array_fits(block, stream->starts_off, nlanes * 4) &&
+		hjg_unpack_array_fits(block, stream->data_off, (hjg_u64) stream->bits + 16);
+}
+
+HJG_STEP_FN HJG_GLOBAL const HjgPackBlock *
+hjg_unpack_find(HJG_GLOBAL const HjgPackHeader *header, int column, hjg_u32 ix)
+{
+	HJG_GLOBAL const hjg_u8 *bytes = (HJG_GLOBAL const hjg_u8 *) header;
+
+	return (HJG_GLOBAL const HjgPackBlock *)
+		(bytes + ((HJG_GLOBAL const hjg_u64 *) (bytes + header->directory_off))[ix * header->ncolumns + (hjg_u32) column]);
+}
+
+/* The length that a block claims lies within the batch, so that its checksum can be computed. */
+HJG_STEP_FN int
+hjg_unpack_block_ends(HJG_GLOBAL const HjgPackHeader *header, HJG_GLOBAL const HjgPackBlock *block)
+{
+	const hjg_u64 off = (hjg_u64) ((HJG_GLOBAL const hjg_u8 *) block - (HJG_GLOBAL const hjg_u8 *) header);
+
+	return block->bytes <= header->bytes - off && block->bytes >= sizeof(HjgPackBlock) && block->bytes % 8 == 0;
+}
+
+/* All that a block names lies within it. */
+HJG_STEP_FN int
+hjg_unpack_block_is_sound(HJG_GLOBAL const HjgPackHeader *header, int column, hjg_u32 ix,
+						  HJG_GLOBAL const HjgPackBlock *block)
+{
+	HJG_GLOBAL const HjgPackPlan *plan = &header->columns[column].plan;
+	const hjg_u32 left = header->nrows - ix * HJG_PACK_BLOCK_ROWS;
+	const hjg_u32 nrows = left < HJG_PACK_BLOCK_ROWS ? left : HJG_PACK_BLOCK_ROWS;
+
+	return block->nrows == nrows && block->nruns <= nrows && block->values.nvalues == (plan->runs ? block->nruns : nrows) &&
+		hjg_unpack_stream_fits(block, &block->values, header->key_width == 4 ? 4 : 8, plan->leaf, plan->delta) &&
+		(!plan->runs || (block->nruns > 0 && block->lengths.nvalues == block->nruns &&
+						 hjg_unpack_stream_fits(block, &block->lengths, 4, plan->lengths_leaf, 1)));
+}
+
+/* Of words first, first + step, ... of a block, its checksum apart; the parts of all workers add up to it. */
+HJG_STEP_FN hjg_u64
+hjg_unpack_checksum(HJG_GLOBAL const HjgPackBlock *block, hjg_u32 first, hjg_u32 step)
+{
+	HJG_GLOBAL const hjg_u64 *words = (HJG_GLOBAL const hjg_u64 *) block + 1;
+	const hjg_u32 nwords = block->bytes / 8 - 1;
+	hjg_u64		sum = 0;
+
+	for (hjg_u32 i = first; i < nwords; i += step)
+		sum += hjg_checksum_word(words[i] + ((hjg_u64) i << 48));
+	return sum;
+}
+
+/* ---- values ---- */
 
 /* bits (at most 64) of data from bit number at on; the word behind them is read as well. */
 HJG_STEP_FN hjg_u64

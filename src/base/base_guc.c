@@ -28,6 +28,7 @@ bool		hjg_explain_declined = false;
 bool		hjg_force = false;
 double		hjg_marshal_tuple_cost = -1;
 int			hjg_on_fallback = HJG_FALLBACK_LOG;
+int			hjg_pipeline = HJG_PIPELINE_SETTING_AUTO;
 double		hjg_probe_tuple_cost = -1;
 double		hjg_startup_cost = -1;
 int			hjg_strategy = HJG_STRATEGY_AUTO;
@@ -44,6 +45,16 @@ static const struct config_enum_entry fallback_options[] = {
 	{"silent", HJG_FALLBACK_SILENT, false},
 	{"log", HJG_FALLBACK_LOG, false},
 	{"error", HJG_FALLBACK_ERROR, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry pipeline_options[] = {
+	{"auto", HJG_PIPELINE_SETTING_AUTO, false},
+	{"e", HJG_PIPELINE_SETTING_E, false},
+	{"pe", HJG_PIPELINE_SETTING_PE, false},
+	{"cpde_c", HJG_PIPELINE_SETTING_CPDE_C, false},
+	{"cpde_b", HJG_PIPELINE_SETTING_CPDE_B, false},
+	{"cpde_g", HJG_PIPELINE_SETTING_CPDE_G, false},
 	{NULL, 0, false}
 };
 
@@ -184,6 +195,13 @@ hjg_base_define_gucs(bool preloaded)
 							 "What to do when the device process cannot finish a join.",
 							 "The backend finishes the join itself (silent, log) or raises an error (error).",
 							 &hjg_on_fallback, HJG_FALLBACK_LOG, fallback_options, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("hjoin_gpu.pipeline",
+							 "What CPU threads and the units of an OpenCL device do beside executing a join (E).",
+							 "pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed and some units "
+							 "decompress them, of the CPU, all of the CPU, or of the device as well.  Other engines ignore it.",
+							 &hjg_pipeline, HJG_PIPELINE_SETTING_AUTO, pipeline_options, PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.probe_tuple_cost", "Cost of probing the hash table, for each probe row.",

@@ -51,6 +51,17 @@ typedef enum HjgStrategy
 	HJG_STRATEGY_CSR
 } HjgStrategy;
 
+/* What units of a coupled chip do, in the engine's order (HjgPipeline). */
+typedef enum HjgPipelineSetting
+{
+	HJG_PIPELINE_SETTING_AUTO,
+	HJG_PIPELINE_SETTING_E,
+	HJG_PIPELINE_SETTING_PE,
+	HJG_PIPELINE_SETTING_CPDE_C,
+	HJG_PIPELINE_SETTING_CPDE_B,
+	HJG_PIPELINE_SETTING_CPDE_G
+} HjgPipelineSetting;
+
 /* Costs: PostgreSQL's cost units (a sequential page fetch is 1); -1 means calibrated. */
 extern int	hjg_arena_size_mb;
 extern int	hjg_bloom_filter;
@@ -68,6 +79,7 @@ extern bool hjg_explain_declined;
 extern bool hjg_force;
 extern double hjg_marshal_tuple_cost;
 extern int	hjg_on_fallback;
+extern int	hjg_pipeline;
 extern double hjg_probe_tuple_cost;
 extern double hjg_startup_cost;
 extern int	hjg_strategy;

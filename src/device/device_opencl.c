@@ -238,6 +238,7 @@ build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec,
 	if (hjg_coupled_strategy_name((int) spec->strategy) != NULL)
 		config.strategy = (HjgCoupledStrategy) spec->strategy;
 	join->strategy = config.strategy;
+	config.pipeline = spec->pipeline;
 	config.costs = costs_of(number, env, &config, join->runner, spec->key_width, nrows >= CALIBRATE_ROWS);
 	status = hjg_coupled_build(env, &config, join->runner, spec->key_width, spec->mode, segments, nsegments, &join->join);
 	if (status == HJG_ERR_DEVICE)
@@ -296,6 +297,7 @@ opencl_stats(const void *handle, HjgJobStats *stats)
 	stats->workspace_bytes = coupled.join.workspace_bytes;
 	stats->npartitions = (hjg_u32) coupled.join.npartitions;
 	stats->strategy = coupled.gave_up ? (hjg_u32) coupled.join.strategy : (hjg_u32) join->strategy;
+	stats->pipeline = coupled.gave_up ? HJG_PIPELINE_AUTO : (hjg_u32) coupled.pipeline;
 }
 
 static void

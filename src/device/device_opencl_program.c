@@ -24,8 +24,11 @@
 
 EMBED(hjg_text_layout, "src/layout/hjg_layout.h");
 EMBED(hjg_text_hash, "src/layout/hjg_hash.h");
+EMBED(hjg_text_packed, "src/layout/hjg_packed.h");
+EMBED(hjg_text_checksum, "src/layout/hjg_checksum.h");
 EMBED(hjg_text_dialect, "kernels/hjg_dialect.h");
 EMBED(hjg_text_steps, "kernels/hjg_steps.h");
+EMBED(hjg_text_unpack, "kernels/hjg_unpack.h");
 EMBED(hjg_text_kernels, "kernels/hjg_steps.cl");
 
 /* A kernel that does not build, for the tests of what happens then. */
@@ -37,7 +40,8 @@ static const int widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_
 static char *
 program_text(void)
 {
-	const char *const parts[] = {hjg_text_layout, hjg_text_hash, hjg_text_dialect, hjg_text_steps, hjg_text_kernels};
+	const char *const parts[] = {hjg_text_layout, hjg_text_hash, hjg_text_packed, hjg_text_checksum, hjg_text_dialect,
+	hjg_text_steps, hjg_text_unpack, hjg_text_kernels};
 	const int	nparts = (int) (sizeof(parts) / sizeof(parts[0]));
 	size_t		room = 1;
 	char	   *text;

@@ -27,6 +27,7 @@ typedef struct ClRunner
 	const HjgClDevice *device;
 	cl_command_queue queue;
 	cl_kernel	kernels[HJG_STEP_COUNT];
+	cl_kernel	merged;
 	struct
 	{
 		const void *base;
@@ -113,10 +114,13 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 {
 	ClRunner   *runner = arg;
 	const HjgClApi *api = runner->device->api;
-	cl_kernel	kernel = runner->kernels[launch->step];
+	const bool	is_merged = launch->args.unpack_workers > 0;
+	cl_kernel	kernel = is_merged ? runner->merged : runner->kernels[launch->step];
 	cl_mem		table = region_buffer(runner, 0, launch->table, launch->table_bytes);
 	cl_mem		work = region_buffer(runner, 1, launch->work, launch->work_bytes);
 	cl_mem		user = work;
+	cl_mem		packed = NULL;
+	cl_uint		step = (cl_uint) launch->step;
 	cl_uint		begin = launch->begin;
 	cl_uint		end = launch->end;
 	size_t		ngroups = (end - begin + GROUP_ITEMS - 1) / GROUP_ITEMS;
@@ -124,16 +128,24 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	const size_t group = GROUP_ITEMS;
 	cl_int		error = CL_SUCCESS;
 
-	if (runner->failed != HJG_OK || table == NULL || work == NULL || begin >= end)
+	if (runner->failed != HJG_OK || table == NULL || work == NULL || (begin >= end && !is_merged))
 		return HJG_ERR_DEVICE;
 	if (runner->nlaunched - runner->nended == MAX_EVENTS)
 		cl_wait(runner, runner->nended + 1);
 	if (ngroups > (size_t) runner->runner.nworkers)
 		ngroups = (size_t) runner->runner.nworkers;
-	items = ngroups * GROUP_ITEMS;
-	if (launch->user != NULL)
+	/* the groups that unpack are some of the device's */
+	if (is_merged && ngroups + launch->args.unpack_workers > (size_t) runner->runner.nworkers)
+		ngroups = (size_t) runner->runner.nworkers - launch->args.unpack_workers;
+	if (launch->step == HJG_STEP_UNPACK)
+		ngroups = 0;
+	items = (ngroups + launch->args.unpack_workers) * GROUP_ITEMS;
+	if (launch->user != NULL && launch->user != launch->work)
 		user = api->create_buffer(runner->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, launch->user_bytes,
 								  launch->user, &error);
+	if (error == CL_SUCCESS && is_merged)
+		packed = api->create_buffer(runner->device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, launch->packed_bytes,
+									(void *) launch->packed, &error);
 	if (error == CL_SUCCESS)
 	{
 		const struct
@@ -142,10 +154,11 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 			const void *value;
 		}			arguments[] = {
 			{sizeof(table), &table}, {sizeof(work), &work}, {sizeof(user), &user},
-			{sizeof(launch->args), &launch->args}, {sizeof(begin), &begin}, {sizeof(end), &end}
+			{sizeof(launch->args), &launch->args}, {sizeof(begin), &begin}, {sizeof(end), &end},
+			{sizeof(packed), &packed}, {sizeof(step), &step}
 		};
 
-		for (cl_uint i = 0; i < 6 && error == CL_SUCCESS; i++)
+		for (cl_uint i = 0; i < (is_merged ? 8 : 6) && error == CL_SUCCESS; i++)
 			error = api->set_arg(kernel, i, arguments[i].bytes, arguments[i].value);
 		if (error == CL_SUCCESS)
 			error = api->enqueue_kernel(runner->queue, kernel, 1, NULL, &items, &group, 0, NULL,
@@ -155,9 +168,11 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 			*ticket = ++runner->nlaunched;
 			error = api->flush(runner->queue);
 		}
-		if (user != work)
-			api->release_mem(user);
 	}
+	if (user != work && user != NULL)
+		api->release_mem(user);
+	if (packed != NULL)
+		api->release_mem(packed);
 	return error == CL_SUCCESS ? HJG_OK : HJG_ERR_DEVICE;
 }
 
@@ -188,6 +203,8 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		if (runner->kernels[i] != NULL)
 			api->release_kernel(runner->kernels[i]);
+	if (runner->merged != NULL)
+		api->release_kernel(runner->merged);
 	for (int i = 0; i < NREGIONS; i++)
 		if (runner->regions[i].buffer != NULL)
 			api->release_mem(runner->regions[i].buffer);
@@ -227,7 +244,10 @@ hjg_cl_runner_create(const HjgClDevice *device, int key_width)
 			runner->kernels[i] = NULL;
 	}
 	if (error == CL_SUCCESS)
+		runner->merged = api->create_kernel(device->programs[key_width == 4 ? 0 : key_width == 8 ? 1 : 2], "hjg_k_merged", &error);
+	if (error == CL_SUCCESS)
 		return &runner->runner;
+	runner->merged = NULL;
 	hjg_cl_runner_destroy(&runner->runner);
 	return NULL;
 }

@@ -142,7 +142,7 @@ collect_inputs(const Task *task, const HjgOp *op, hjg_u32 key_width, int *nsegme
 		return NULL;
 	}
 	for (hjg_u32 i = 0; i < n; i++)
-		segments[i] = (HjgSegment) {inputs[i].keys, inputs[i].nrows, inputs[i].first_row};
+		segments[i] = (HjgSegment) {.keys = inputs[i].keys, .nrows = inputs[i].nrows, .first_row = inputs[i].first_row};
 	free(inputs);
 	*nsegments = (int) n;
 	return segments;
@@ -198,13 +198,13 @@ read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 	const hjg_u32 key_width = __atomic_load_n(&job->key_width, __ATOMIC_RELAXED);
 	const hjg_u32 mode = __atomic_load_n(&job->mode, __ATOMIC_RELAXED);
 	const hjg_u32 strategy = __atomic_load_n(&job->strategy, __ATOMIC_RELAXED);
+	const hjg_u32 pipeline = __atomic_load_n(&job->pipeline, __ATOMIC_RELAXED);
 
-	*spec = (HjgJoinSpec) {
-		(int) key_width, (HjgMatchMode) mode, (HjgCpuStrategy) strategy, __atomic_load_n(&job->probe_rows, __ATOMIC_RELAXED)
-	};
+	*spec = (HjgJoinSpec) {.key_width = (int) key_width, .mode = (HjgMatchMode) mode, .strategy = (HjgCpuStrategy) strategy,
+		.pipeline = (HjgPipeline) pipeline, .probe_rows = __atomic_load_n(&job->probe_rows, __ATOMIC_RELAXED)};
 	return (key_width == HJG_KEY_WIDTH_4 || key_width == HJG_KEY_WIDTH_8 || key_width == HJG_KEY_WIDTH_16) &&
 		mode <= HJG_MATCH_ANTI &&
-		hjg_strategy_name((int) strategy) != NULL;
+		hjg_strategy_name((int) strategy) != NULL && pipeline < HJG_PIPELINE_COUNT;
 }
 
 static HjgStatus
@@ -328,6 +328,7 @@ publish_stats(const Task *task, HjgJobSlot *job)
 	__atomic_store_n(&job->stats.npartitions, stats.npartitions, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.strategy, stats.strategy, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.declined, stats.declined, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.pipeline, stats.pipeline, __ATOMIC_RELAXED);
 }
 
 /* Run an operation that this runner has claimed, and declare it ready. */

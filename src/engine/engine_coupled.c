@@ -31,6 +31,7 @@ hjg_coupled_defaults(HjgCoupledConfig *config)
 		.chunk_rows = 65536,
 		.queue_depth = 2,
 		.window_rows = 1048576,
+		.was_bytes = 1048576,
 	};
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		config->fixed_ratios[i] = 0.5;
@@ -114,7 +115,7 @@ hjg_coupled_radix_bits(const HjgCoupled *join)
 
 /* The offset 0 is taken by nothing, since it stands for "no array" in places. */
 size_t
-hjg_coupled_lay_work(const HjgCoupled *join, hjg_u32 nrows, bool partitioned, HjgStepArgs *args)
+hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, bool partitioned, HjgStepArgs *args)
 {
 	const size_t width = (size_t) join->base.spec.key_width;
 	size_t		bytes = 64;
@@ -132,7 +133,7 @@ hjg_coupled_lay_work(const HjgCoupled *join, hjg_u32 nrows, bool partitioned, Hj
 		args->dst_rows_off = lay(&bytes, nrows, 4);
 		args->parts_off = lay(&bytes, ((size_t) 1 << hjg_coupled_radix_bits(join)) * HJG_STEP_STRIPES, 4);
 	}
-	return bytes;
+	return hjg_feed_lay(join, bytes);
 }
 
 /* ---- work of the CPU's threads ---- */
@@ -240,8 +241,13 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 		status = zero_bytes(join, join->work.base + args->parts_off, nheaders * sizeof(hjg_u32));
 		if (status != HJG_OK)
 			break;
-		*predicted_ns += hjg_series_plan(join, &series);
-		status = hjg_series_run(join, &series);
+		if (series.steps[0] == HJG_STEP_HASH)
+			status = hjg_feed_run(join, &series, predicted_ns);
+		else
+		{
+			*predicted_ns += hjg_series_plan(join, &series);
+			status = hjg_series_run(join, &series);
+		}
 		if (status != HJG_OK)
 			break;
 		sum_headers(join, args);
@@ -378,9 +384,10 @@ build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const HjgRuns *runs, 
 
 	series.args.bits = join->bucket_bits;
 	series.args.split_row = 0xFFFFFFFFu;
+	series.splits = join->args.headers_off[1] != join->args.headers_off[0];
+	if (runs != NULL)
+		return hjg_feed_run(join, &series, &join->stats.predicted_build_ns);
 	join->stats.predicted_build_ns += hjg_series_plan(join, &series);
-	if (join->args.headers_off[1] != join->args.headers_off[0])
-		series.args.split_row = (hjg_u32) (series.ratios[2] * nrows + 0.5);
 	return hjg_series_run(join, &series);
 }
 
@@ -442,10 +449,17 @@ give_up(HjgCoupled *join, const HjgSegment *segments, int nsegments)
 {
 	HjgJoinSpec spec = {.key_width = join->base.spec.key_width, .mode = join->base.spec.mode};
 
+	const HjgSegment *plain;
+	HjgStatus	status;
+
 	free_region(join, &join->table);
 	free_region(join, &join->work);
-	join->stats.gave_up = true;
-	return hjg_join_build(&join->base.env, &spec, segments, nsegments, &join->cpu_join);
+	status = hjg_feed_plain(join, segments, nsegments, &plain);
+	if (status == HJG_OK)
+		status = hjg_join_build(&join->base.env, &spec, plain, nsegments, &join->cpu_join);
+	join->stats.gave_up = status == HJG_OK;
+	hjg_block_free(&join->base, &join->plain_block);
+	return status;
 }
 
 HjgStatus
@@ -476,7 +490,11 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	if (join->cpu_threads > HJG_COUPLED_CPU_WORKERS)
 		join->cpu_threads = HJG_COUPLED_CPU_WORKERS;
 
-	status = hjg_runs_set(&join->base, &runs, segments, nsegments, false);
+	status = hjg_feed_open(key_width, segments, nsegments);
+	if (status == HJG_OK)
+		status = hjg_runs_set(&join->base, &runs, segments, nsegments, false);
+	if (status == HJG_OK)
+		status = hjg_units_assign(join, runs.packed);
 	if (status == HJG_OK)
 	{
 		join->build_rows = runs.nrows;
@@ -522,10 +540,14 @@ hjg_coupled_free(HjgCoupled *join)
 	if (join == NULL)
 		return;
 	env = join->base.env;
+	hjg_units_release(join);
 	hjg_join_free(join->cpu_join);
 	free_region(join, &join->table);
 	free_region(join, &join->work);
+	for (int i = 0; i < 2; i++)
+		free_region(join, &join->packed[i]);
 	hjg_block_free(&join->base, &join->base.runs_block);
 	hjg_block_free(&join->base, &join->sorted_block);
+	hjg_block_free(&join->base, &join->plain_block);
 	env.free(env.arg, join, sizeof(HjgCoupled));
 }

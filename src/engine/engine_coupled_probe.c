@@ -263,22 +263,28 @@ count_window(Window *window, const HjgRuns *runs, hjg_u32 row, bool partitioned)
 	window->args.bits = join->bucket_bits;
 	window->args.mode = join->base.spec.mode;
 	series.args = window->args;
-	if (!join->config.grouping)
+	/* grouping is a barrier between p2 and p3 */
+	if (join->config.grouping)
+	{
+		series.nsteps = 2;
+		series.args.order_off = 0;
+	}
+	if (partitioned)
 	{
 		join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
-		return hjg_series_run(join, &series);
+		status = hjg_series_run(join, &series);
 	}
-
-	/* grouping is a barrier between p2 and p3 */
-	series.nsteps = 2;
-	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
-	status = hjg_series_run(join, &series);
+	else
+		status = hjg_feed_run(join, &series, &join->stats.predicted_probe_ns);
+	if (!join->config.grouping)
+		return status;
 	if (status == HJG_OK)
 		status = hjg_coupled_on_cpu(join, 0, window->nrows, GROUP_ROWS, group_block, window);
 	if (status != HJG_OK)
 		return status;
 	series.nsteps = 1;
 	series.steps[0] = HJG_STEP_P3;
+	series.args.order_off = window->args.order_off;
 	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
 	/* a block is not divided between processors */
 	series.ratios[0] = (hjg_u32) (series.ratios[0] * window->nrows / GROUP_ROWS) * (double) GROUP_ROWS / window->nrows;
@@ -375,15 +381,23 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 	hjg_u64		started = hjg_now_ns();
 	hjg_u64		partition_ns = join->base.stats.partition_ns;
 	hjg_u64		npairs = 0;
+	const HjgSegment *plain;
 	HjgStatus	status;
 	HjgRuns		runs;
 
 	if (join->cpu_join != NULL)
-		return hjg_join_probe(join->cpu_join, segments, nsegments, cursor, result);
+	{
+		status = hjg_feed_plain(join, segments, nsegments, &plain);
+		return status == HJG_OK ? hjg_join_probe(join->cpu_join, plain, nsegments, cursor, result) : status;
+	}
 	/* pairs of a round are counted in 32 bits by the steps */
 	if (capacity == 0 || capacity > 0x7FFFFFFFu || nsegments < 0)
 		return HJG_ERR_INPUT;
-	status = hjg_runs_set(&join->base, &runs, segments, nsegments, true);
+	status = hjg_feed_open(join->base.spec.key_width, segments, nsegments);
+	if (status == HJG_OK)
+		status = hjg_runs_set(&join->base, &runs, segments, nsegments, true);
+	if (status == HJG_OK && runs.packed && join->was_rows == 0)
+		hjg_units_feed(join);
 	if (status == HJG_OK && (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0)))
 		status = HJG_ERR_INPUT;
 	while (status == HJG_OK && at.row < runs.nrows && npairs < capacity)

@@ -214,6 +214,7 @@ hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegm
 	runs->runs = join->runs_block.ptr;
 	runs->nruns = 0;
 	runs->nrows = 0;
+	runs->packed = nsegments > 0 && segments[0].packed_bytes > 0;
 	for (int i = 0; i < nsegments; i++)
 	{
 		if (segments[i].nrows > 0)
@@ -309,7 +310,7 @@ hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *seg
 	join->stats.workspace_bytes = sizeof(HjgJoin);
 	status = hjg_runs_set(join, &runs, segments, nsegments, false);
 	if (status == HJG_OK)
-		status = hjg_table_build(join, &runs);
+		status = runs.packed ? HJG_ERR_INPUT : hjg_table_build(join, &runs);
 	if (status != HJG_OK)
 	{
 		hjg_join_free(join);
@@ -389,6 +390,8 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	status = hjg_runs_set(join, &runs, segments, nsegments, true);
 	if (status != HJG_OK)
 		return status;
+	if (runs.packed)
+		return HJG_ERR_INPUT;
 	if (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0))
 		return HJG_ERR_INPUT;
 	if (at.most > 0 && (join->spec.mode != HJG_MATCH_ALL || at.most > capacity || (at.most == 1 && at.skip > 0)))

@@ -27,6 +27,10 @@
 /* Bytes a row that a piece takes over from the other processor; keys come on top. */
 #define EXCHANGE_BYTES 12
 
+/* What a row of a random access step touches, and the smallest piece that P goes ahead by. */
+#define LINE_BYTES 64
+#define MIN_FETCHED_ROWS 2048
+
 typedef struct Piece
 {
 	int			step_ix;		/* in the series */
@@ -54,13 +58,13 @@ typedef struct Drive
 
 /* ---- launches ---- */
 
-static void
-set_launch(const HjgCoupled *join, const HjgSeries *series, int step_ix, HjgStepLaunch *launch)
+HjgStepLaunch
+hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step)
 {
-	*launch = (HjgStepLaunch) {
-		.step = series->steps[step_ix],
+	return (HjgStepLaunch) {
+		.step = step,
 		.width = join->base.spec.key_width,
-		.args = series->args,
+		.args = *args,
 		.table = join->table.base,
 		.table_bytes = join->table.bytes,
 		.work = join->work.base,
@@ -82,6 +86,13 @@ next_keys(const HjgSeries *series, int width, hjg_u32 *pos, hjg_u32 end, HjgStep
 	n = hjg_scan_next(&scan, width, end - *pos, &keys, &launch->args.first_row);
 	launch->user = (void *) keys;
 	launch->user_bytes = (size_t) n * (size_t) width;
+	if (series->runs->runs[0].keys == launch->work)
+	{
+		/* the feed's keys: the region is lent to the device once, and they are named by their offset */
+		launch->args.keys_off = series->args.keys_off + (hjg_u64) (keys - launch->work);
+		launch->user = launch->work;
+		launch->user_bytes = launch->work_bytes;
+	}
 	launch->args.first_index = *pos;
 	launch->begin = 0;
 	launch->end = n;
@@ -131,12 +142,11 @@ static void
 cpu_rows(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
 	const CpuPiece *piece = arg;
-	HjgStepLaunch launch;
+	HjgStepLaunch launch = hjg_series_launch(piece->join, &piece->series->args, piece->series->steps[piece->step_ix]);
 	hjg_u32		pos = begin;
 	hjg_u32		page;
 	hjg_u32		last;
 
-	set_launch(piece->join, piece->series, piece->step_ix, &launch);
 	switch (launch.step)
 	{
 		case HJG_STEP_HASH:
@@ -175,18 +185,36 @@ run_on_cpu(Drive *drive, int step_ix, hjg_u32 begin, hjg_u32 end)
 
 /* ---- the device's side ---- */
 
+/* Give a launch, the first of npieces that are still to come, its share of the blocks that the device unpacks beside. */
+static void
+add_beside(const HjgCoupled *join, HjgBeside *beside, int npieces, HjgStepLaunch *launch)
+{
+	const hjg_u32 left = beside->end - beside->next;
+
+	if (left == 0)
+		return;
+	launch->packed = beside->packed;
+	launch->packed_bytes = beside->packed->bytes;
+	launch->args.unpack_off = beside->keys_off;
+	launch->args.unpack_scratch_off = join->feed.device_scratch_off;
+	launch->args.unpack_first = beside->first;
+	launch->args.unpack_begin = beside->next;
+	launch->args.unpack_end = beside->next += (left + (hjg_u32) npieces - 1) / (hjg_u32) npieces;
+	launch->args.unpack_workers = (hjg_u32) join->units.device_d;
+}
+
+/* npieces: of the device that are not queued yet, this one included. */
 static HjgStatus
-queue_on_device(Drive *drive, Piece *piece)
+queue_on_device(Drive *drive, Piece *piece, int npieces)
 {
 	HjgCoupled *join = drive->join;
 	const HjgSeries *series = drive->series;
 	HjgStatus	status = HJG_OK;
-	HjgStepLaunch launch;
+	HjgStepLaunch launch = hjg_series_launch(join, &series->args, series->steps[piece->step_ix]);
 	hjg_u32		pos = piece->begin;
 	hjg_u32		page;
 	hjg_u32		last;
 
-	set_launch(join, series, piece->step_ix, &launch);
 	launch.args.first_worker = HJG_COUPLED_CPU_WORKERS;
 	launch.begin = piece->begin;
 	launch.end = piece->end;
@@ -207,6 +235,8 @@ queue_on_device(Drive *drive, Piece *piece)
 			}
 			break;
 		default:
+			if (series->beside != NULL)
+				add_beside(join, series->beside, npieces, &launch);
 			status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
 	}
 	return status;
@@ -230,6 +260,25 @@ reap(Drive *drive, const Piece *piece)
 	count_step(drive->join, HJG_ON_DEVICE, drive->series->steps[piece->step_ix], piece->end - piece->begin, now - from);
 	drive->device_free_ns = now;
 	return status;
+}
+
+/*
+ * P: fetch what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
+ * of earlier steps are done, and so is what it needs of the other processor.
+ */
+static void
+look_ahead(Drive *drive, const Piece *pieces, int npieces, int at, int done, int other_done)
+{
+	const Piece *next = &pieces[at + 1];
+	HjgStepLaunch launch;
+
+	if (drive->join->fetcher == NULL || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
+		pieces[done].step_ix != next->step_ix || next->needs > other_done || !hjg_prefetch_pays(drive->series->steps[next->step_ix]))
+		return;
+	launch = hjg_series_launch(drive->join, &drive->series->args, drive->series->steps[next->step_ix]);
+	launch.begin = next->begin;
+	launch.end = next->end;
+	hjg_prefetch_start(drive->join, &launch);
 }
 
 /* ---- the emulated bus ---- */
@@ -306,11 +355,21 @@ max_u32(hjg_u32 a, hjg_u32 b)
 	return a > b ? a : b;
 }
 
+/* Rows of a piece; of one whose memory is fetched ahead no more than the work-ahead set has lines. */
+static hjg_u32
+chunk_rows(const HjgCoupled *join)
+{
+	const size_t most = join->fetcher != NULL ? max_u32(MIN_FETCHED_ROWS, (hjg_u32) (join->config.was_bytes / LINE_BYTES)) :
+		join->config.chunk_rows;
+
+	return most < join->config.chunk_rows ? (hjg_u32) most : join->config.chunk_rows;
+}
+
 static void
 make_plan(const HjgCoupled *join, const HjgSeries *series, Plan *plan)
 {
 	const hjg_u32 n = series->nrows;
-	const hjg_u32 chunk = max_u32(join->config.chunk_rows, n / MAX_CHUNKS + 1);
+	const hjg_u32 chunk = max_u32(chunk_rows(join), n / MAX_CHUNKS + 1);
 	hjg_u32		cuts[HJG_SERIES_STEPS + 2] = {0};
 
 	/* cut[i + 1]: first row of step i that is the device's */
@@ -378,7 +437,9 @@ drive_plan(Drive *drive, Plan *plan)
 			if (device_ready_ns > hjg_now_ns())
 				break;
 			device_ready_ns = 0;
-			status = queue_on_device(drive, &device[nqueued++]);
+			status = queue_on_device(drive, &device[nqueued], plan->npieces[HJG_ON_DEVICE] - nqueued);
+			look_ahead(drive, device, plan->npieces[HJG_ON_DEVICE], nqueued, ndevice, ncpu);
+			nqueued++;
 		}
 		while (status == HJG_OK && ndevice < nqueued && piece_done(drive, &device[ndevice]))
 			status = reap(drive, &device[ndevice++]);
@@ -389,6 +450,7 @@ drive_plan(Drive *drive, Plan *plan)
 			if (cpu_ready_ns <= hjg_now_ns())
 			{
 				cpu_ready_ns = 0;
+				look_ahead(drive, cpu, plan->npieces[HJG_ON_CPU], ncpu, ncpu, ndevice);
 				status = run_on_cpu(drive, cpu[ncpu].step_ix, cpu[ncpu].begin, cpu[ncpu].end);
 				ncpu++;
 				idle = false;
@@ -443,7 +505,7 @@ drive_units(Drive *drive)
 				for (nqueued = 0; status == HJG_OK && nqueued < series->nsteps;)
 				{
 					pieces[nqueued] = (Piece) {.step_ix = nqueued, .begin = next, .end = end};
-					status = queue_on_device(drive, &pieces[nqueued]);
+					status = queue_on_device(drive, &pieces[nqueued], 1);
 					nqueued++;
 				}
 				if (status != HJG_OK)
@@ -486,8 +548,9 @@ user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
 	return true;
 }
 
-HjgStatus
-hjg_series_run(HjgCoupled *join, HjgSeries *series)
+/* All rows at once. */
+static HjgStatus
+run_whole(HjgCoupled *join, HjgSeries *series)
 {
 	Drive		drive = {.join = join, .series = series};
 	hjg_u64		returned = 0;
@@ -496,6 +559,8 @@ hjg_series_run(HjgCoupled *join, HjgSeries *series)
 
 	if (series->nrows == 0)
 		return HJG_OK;
+	if (series->splits)
+		series->args.split_row = (hjg_u32) (series->ratios[2] * series->nrows + 0.5);
 	if (join->runner == NULL || !user_memory_fits(join, series))
 		for (int i = 0; i < series->nsteps; i++)
 			if (join->runner == NULL || series->steps[i] == HJG_STEP_HASH || series->steps[i] == HJG_STEP_P4)
@@ -516,7 +581,68 @@ hjg_series_run(HjgCoupled *join, HjgSeries *series)
 		status = wait_until(&drive, bus_transfer(&drive, returned));
 	for (int i = 0; i < series->nsteps; i++)
 		join->stats.ratios[series->steps[i]] = series->ratios[i];
+	/* what P reads may be freed or written now */
+	hjg_prefetch_stop(join);
 	return status;
+}
+
+HjgSeries
+hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows)
+{
+	HjgSeries	part = *series;
+	HjgStepArgs *args = &part.args;
+
+	part.nrows = nrows;
+	part.first_run_row += begin;
+	args->mixed_off += (hjg_u64) begin * (hjg_u64) join->base.spec.key_width;
+	args->rows_off += (hjg_u64) begin * 4;
+	args->buckets_off += (hjg_u64) begin * 4;
+	args->nodes_off += (hjg_u64) begin * 4;
+	args->counts_off += (hjg_u64) begin * 4;
+	args->offsets_off += (hjg_u64) begin * 4;
+	args->stripe_row += begin;
+	return part;
+}
+
+HjgStatus
+hjg_series_run(HjgCoupled *join, HjgSeries *series)
+{
+	const hjg_u32 most = MAX_CHUNKS * chunk_rows(join);
+	HjgStatus	status = HJG_OK;
+
+	/* rows that p3 takes in an order of their own cannot be cut */
+	if (join->fetcher == NULL || series->nrows <= most || (series->steps[0] == HJG_STEP_P3 && series->args.order_off != 0))
+		return run_whole(join, series);
+	/* pieces stay as small as the work-ahead set */
+	for (hjg_u32 begin = 0; begin < series->nrows && status == HJG_OK; begin += most)
+	{
+		HjgSeries	part = hjg_series_part(join, series, begin, min_u32(most, series->nrows - begin));
+
+		status = run_whole(join, &part);
+	}
+	return status;
+}
+
+/* Unit costs are those of all units; some have another task. */
+static double
+slowdown(const HjgCoupled *join, HjgProcessor processor)
+{
+	const HjgUnits *units = &join->units;
+
+	if (processor == HJG_ON_DEVICE)
+		return (double) (units->device_d + units->device_e) / units->device_e;
+	return units->cpu_e > 0 ? (double) (units->cpu_p + units->cpu_d + units->cpu_e) / units->cpu_e : 1;
+}
+
+/* Build rows whose part of the table is touched at a time: rows in partition order keep to one partition. */
+static double
+table_rows_of(const HjgCoupled *join, const HjgSeries *series)
+{
+	const double table_rows = (double) join->build_rows;
+
+	if (hjg_coupled_is_partitioned(join) && (series->steps[0] == HJG_STEP_NUMBER || series->steps[0] == HJG_STEP_P4))
+		return table_rows / (1 << hjg_coupled_radix_bits(join));
+	return table_rows;
 }
 
 static double
@@ -524,17 +650,27 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 {
 	const HjgStepCosts *costs = join->config.costs;
 	HjgSeriesShape shape = {.nsteps = series->nsteps, .nrows = series->nrows, .launch_ns = costs->launch_ns};
-	double		table_rows = (double) join->build_rows;
+	const double table_rows = table_rows_of(join, series);
 
-	/* rows in partition order touch one partition's part of the table at a time */
-	if (hjg_coupled_is_partitioned(join) && (series->steps[0] == HJG_STEP_NUMBER || series->steps[0] == HJG_STEP_P4))
-		table_rows /= 1 << hjg_coupled_radix_bits(join);
 	if (join->config.bus_bytes_per_ns > 0)
 		shape.exchange_ns = (EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < series->nsteps; i++)
-			shape.unit_ns[p][i] = hjg_step_cost_ns(costs, p, series->steps[i], table_rows);
+			shape.unit_ns[p][i] = hjg_step_cost_ns(costs, p, series->steps[i], table_rows) * slowdown(join, p);
 	return hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
+}
+
+/* The CPU's threads have all other tasks. */
+static double
+predict_on_device(const HjgCoupled *join, const HjgSeries *series)
+{
+	double		ns = 0;
+
+	for (int i = 0; i < series->nsteps; i++)
+		ns += series->nrows * slowdown(join, HJG_ON_DEVICE) *
+			hjg_step_cost_ns(join->config.costs, HJG_ON_DEVICE, series->steps[i], table_rows_of(join, series)) +
+			join->config.costs->launch_ns;
+	return ns;
 }
 
 double
@@ -543,7 +679,7 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 	HjgSeriesMemo *memo;
 
 	for (int i = 0; i < series->nsteps; i++)
-		series->ratios[i] = join->config.fixed_ratios[series->steps[i]];
+		series->ratios[i] = join->units.cpu_e > 0 ? join->config.fixed_ratios[series->steps[i]] : 0;
 	if (join->config.costs == NULL || join->runner == NULL)
 		return 0;
 	for (int i = 0; i < HJG_SERIES_MEMOS; i++)
@@ -557,7 +693,10 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 	}
 	memo = &join->memos[join->next_memo++ % HJG_SERIES_MEMOS];
 	*memo = (HjgSeriesMemo) {.nsteps = series->nsteps, .first_step = series->steps[0], .nrows = series->nrows};
-	memo->predicted_ns = search_ratios(join, series, memo->ratios);
+	if (join->units.cpu_e > 0)
+		memo->predicted_ns = search_ratios(join, series, memo->ratios);
+	else
+		memo->predicted_ns = predict_on_device(join, series);
 	memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
 	return memo->predicted_ns;
 }

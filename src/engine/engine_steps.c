@@ -100,9 +100,23 @@ run_width(int width, const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hj
 			for (hjg_u32 i = begin; i < end; i++)
 				hjg_step_p4(width, table, work, args, launch->user, i);
 			break;
-		case HJG_STEP_COUNT:
+		default:
 			break;
 	}
+}
+
+/* Worker number worker of args.unpack_workers: every so many blocks one. */
+void
+hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker)
+{
+	const HjgStepArgs *args = &launch->args;
+	const size_t block_bytes = (size_t) HJG_PACK_BLOCK_ROWS * (size_t) launch->width;
+	hjg_u8	   *scratch = launch->work + args->unpack_scratch_off + (size_t) worker * HJG_UNPACK_SCRATCH_BYTES;
+
+	for (hjg_u32 ix = args->unpack_begin + worker; ix < args->unpack_end; ix += args->unpack_workers)
+		if (hjg_unpack_block(launch->packed, ix, launch->work + args->unpack_off + (ix - args->unpack_first) * block_bytes,
+							 scratch) != HJG_OK)
+			hjg_step_or(&((HjgStepAllocator *) (launch->table + args->allocator_off))->flags, HJG_STEP_DAMAGED);
 }
 
 void

@@ -4,7 +4,8 @@
  *
  * One thread takes launches from a ring, in order, and runs each over a pool of
  * its own, one work group a piece of the pool, as a device would.  The
- * same loops serve the CPU's side (engine_steps.c).
+ * same loops serve the CPU's side (engine_steps.c).  Such runners are also the CPU's sets of
+ * threads that prefetch and decompress.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -40,12 +41,26 @@ run_share(void *arg, int piece, int worker)
 {
 	const Share *share = arg;
 	const HjgStepLaunch *launch = share->launch;
+	const hjg_u32 nunpack = launch->args.unpack_workers;
 	const hjg_u32 n = launch->end - launch->begin;
-	const hjg_u32 each = (n + (hjg_u32) share->nshares - 1) / (hjg_u32) share->nshares;
-	const hjg_u32 from = (hjg_u32) piece * each < n ? (hjg_u32) piece * each : n;
-	const hjg_u32 to = n - from < each ? n : from + each;
+	const hjg_u32 nshares = (hjg_u32) share->nshares > nunpack ? (hjg_u32) share->nshares - nunpack : 1;
+	const hjg_u32 each = (n + nshares - 1) / nshares;
+	hjg_u32		from;
+	hjg_u32		to;
 
 	(void) worker;
+	if ((hjg_u32) piece < nunpack)
+	{
+		hjg_steps_unpack(launch, (hjg_u32) piece);
+		return;
+	}
+	if (launch->step == HJG_STEP_PREFETCH)
+	{
+		hjg_steps_prefetch(launch);
+		return;
+	}
+	from = ((hjg_u32) piece - nunpack) * each < n ? ((hjg_u32) piece - nunpack) * each : n;
+	to = n - from < each ? n : from + each;
 	if (to > from)
 		hjg_steps_run(launch, launch->begin + from, launch->begin + to, launch->args.first_worker + (hjg_u32) piece);
 }

@@ -53,45 +53,13 @@ hjg_packed_open(const void *packed, size_t bytes, const HjgPackHeader **result)
 	return HJG_OK;
 }
 
-/* An array of a block: off and size are in bounds. */
-static bool
-array_fits(const HjgPackBlock *block, hjg_u32 off, hjg_u64 bytes)
-{
-	return off % 8 == 0 && off >= sizeof(HjgPackBlock) && off <= block->bytes && block->bytes - off >= bytes;
-}
-
-static bool
-stream_fits(const HjgPackBlock *block, const HjgPackStream *stream, int width, int leaf, bool delta)
-{
-	const hjg_u64 nlanes = (stream->nvalues + HJG_PACK_LANE_ROWS - 1) / HJG_PACK_LANE_ROWS;
-
-	if (delta && !array_fits(block, stream->marks_off, nlanes * (hjg_u64) width))
-		return false;
-	if (leaf != HJG_PACK_NSV)
-		return stream->bits <= 64 &&
-			array_fits(block, stream->data_off, ((hjg_u64) stream->nvalues * stream->bits + 63) / 64 * 8 + 8);
-	return stream->bits <= HJG_PACK_BLOCK_ROWS * 8 &&
-		array_fits(block, stream->sizes_off, ((hjg_u64) stream->nvalues + 1) / 2) &&
-		array_fits(block, stream->starts_off, nlanes * 4) && array_fits(block, stream->data_off, (hjg_u64) stream->bits + 16);
-}
-
 HjgStatus
 hjg_packed_block(const HjgPackHeader *header, int column, hjg_u32 ix, const HjgPackBlock **result)
 {
-	const HjgPackPlan *plan = &header->columns[column].plan;
-	const hjg_u64 *directory = (const hjg_u64 *) ((const hjg_u8 *) header + header->directory_off);
-	const hjg_u64 off = directory[ix * header->ncolumns + (hjg_u32) column];
-	const HjgPackBlock *block = (const HjgPackBlock *) ((const hjg_u8 *) header + off);
-	const hjg_u32 left = header->nrows - ix * HJG_PACK_BLOCK_ROWS;
-	const hjg_u32 nrows = left < HJG_PACK_BLOCK_ROWS ? left : HJG_PACK_BLOCK_ROWS;
+	const HjgPackBlock *block = hjg_unpack_find(header, column, ix);
 
-	if (block->bytes > header->bytes - off || block->bytes < sizeof(HjgPackBlock) || block->bytes % 8 != 0 ||
-		block->checksum != hjg_pack_checksum((const hjg_u64 *) block + 1, block->bytes / 8 - 1) || block->nrows != nrows ||
-		block->nruns > nrows || block->values.nvalues != (plan->runs ? block->nruns : nrows) ||
-		!stream_fits(block, &block->values, hjg_pack_column_width((int) header->key_width), plan->leaf, plan->delta))
-		return HJG_ERR_INPUT;
-	if (plan->runs && (block->lengths.nvalues != block->nruns ||
-					   !stream_fits(block, &block->lengths, 4, plan->lengths_leaf, true)))
+	if (!hjg_unpack_block_ends(header, block) || block->checksum != hjg_unpack_checksum(block, 0, 1) ||
+		!hjg_unpack_block_is_sound(header, column, ix, block))
 		return HJG_ERR_INPUT;
 	*result = block;
 	return HJG_OK;
@@ -145,7 +113,7 @@ hjg_unpack_runs(const HjgPackHeader *header, int column, hjg_u32 ix, void *value
 	unpack_stream(4, plan->lengths_leaf, true, false, header, column, block, &block->lengths, (hjg_u8 *) ends, 1);
 	*nruns = block->nruns;
 	/* the runs cover the block, or it was never packed by us */
-	return block->nruns > 0 && ends[block->nruns - 1] == block->nrows ? HJG_OK : HJG_ERR_INPUT;
+	return ends[block->nruns - 1] == block->nrows ? HJG_OK : HJG_ERR_INPUT;
 }
 
 HjgStatus

@@ -12,6 +12,11 @@
  * which runs them in order and beside the CPU: engine_threads.c has one made of
  * plain threads, the room "device" has one for OpenCL.
  *
+ * Pipelines.  After He, Zhang and He, "In-Cache Query Co-Processing on Coupled CPU-GPU
+ * Architectures" (VLDB 2015) the units (CPU threads, work groups of the device) may have
+ * different tasks: prefetching (P) what executing (E) will touch next, and decompression (D)
+ * of keys that come packed, block after block ahead of E (engine_feed.c, engine_prefetch.c).
+ *
  * Contract, life of a join and ownership are those of hjg_engine.h, results and
  * cursors included, so a batch may be begun here and finished by the cpu engine.  The
  * join holds its runner between calls and never calls it from two threads at
@@ -21,6 +26,7 @@
 #define HJG_COUPLED_H
 
 #include "engine/hjg_engine.h"
+#include "engine/hjg_pack.h"
 #include "kernels/hjg_steps.h"
 #include "model/hjg_coupled_model.h"
 
@@ -40,6 +46,9 @@ typedef struct HjgStepLaunch
 	size_t		work_bytes;
 	void	   *user;			/* HASH: keys; P4: a page of pairs; otherwise NULL */
 	size_t		user_bytes;
+	const void *packed;			/* what the first args.unpack_workers unpack; HJG_STEP_UNPACK: nothing else is done */
+	size_t		packed_bytes;
+	HjgStep		ahead_of;		/* HJG_STEP_PREFETCH, which threads alone take: whose memory is fetched */
 } HjgStepLaunch;
 
 /*
@@ -79,6 +88,9 @@ typedef struct HjgCoupledConfig
 	hjg_u32		chunk_rows;		/* of a launch, of a basic unit */
 	int			queue_depth;	/* launches that the device has at most; 1 tells their times apart */
 	hjg_u32		window_rows;	/* probe rows at a time */
+	HjgPipeline pipeline;
+	size_t		was_bytes;		/* work-ahead set: most that P fetches and D unpacks ahead of E */
+	int			boundary;		/* units that decompress, from the CPU's on; 0: as the pipeline and the model say */
 	size_t		buffer_bytes;	/* largest region (zero-copy buffer); 0: the runner's limit */
 	double		bus_latency_ns; /* emulated bus; bandwidth 0: none */
 	double		bus_bytes_per_ns;
@@ -99,6 +111,14 @@ typedef struct HjgCoupledStats
 	double		predicted_build_ns;
 	double		predicted_probe_ns;	/* of the rows probed so far */
 	double		ratios[HJG_STEP_COUNT]; /* as used last */
+	HjgPipeline pipeline;
+	HjgUnits	units;
+	hjg_u64		pack_ns;		/* of keys that came unpacked, where the pipeline wants them packed */
+	hjg_u64		packed_bytes;
+	hjg_u64		feed_rows;		/* keys that were unpacked */
+	hjg_u64		feed_ns;		/* D was at work on the CPU's side */
+	hjg_u64		feed_wait_ns;	/* E waited for it */
+	hjg_u64		fetched_rows;	/* of pieces that P fetched */
 	hjg_u64		step_rows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
 } HjgCoupledStats;

@@ -11,6 +11,9 @@
  *		engine_coupled_probe.c	windows of probe rows, and bounded results
  *		engine_threads.c	a runner of plain threads
  *		engine_coupled_calibrate.c	unit costs
+ *		engine_coupled_units.c	which unit does what
+ *		engine_feed.c		decompression ahead of a series (D)
+ *		engine_prefetch.c	fetching ahead of a piece (P)
  */
 #ifndef HJG_COUPLED_INTERNAL_H
 #define HJG_COUPLED_INTERNAL_H
@@ -47,6 +50,14 @@ typedef struct HjgSeriesMemo
 
 #define HJG_SERIES_MEMOS 8
 
+/* Arrays of work that the feed needs: two windows of keys, and scratch of who unpacks. */
+typedef struct HjgFeedPlace
+{
+	hjg_u64		keys_off[2];
+	hjg_u64		cpu_scratch_off;
+	hjg_u64		device_scratch_off;
+} HjgFeedPlace;
+
 struct HjgCoupled
 {
 	HjgJoin		base;			/* env, memory, runs, statistics */
@@ -61,7 +72,19 @@ struct HjgCoupled
 	HjgCoupledStats stats;
 	HjgSeriesMemo memos[HJG_SERIES_MEMOS];
 	int			next_memo;
+
+	/* pipelines */
+	HjgUnits	units;
+	HjgRunner  *fetcher;		/* P; NULL without */
+	HjgRunner  *feeder;			/* D of the CPU's side; NULL: the E threads do it in between */
+	hjg_u64		fetch_ticket;
+	hjg_u32		was_rows;		/* keys of a window of D */
+	HjgFeedPlace feed;
+	HjgRegion	packed[2];		/* keys that came unpacked */
+	bool		have_pack_plans;
+	HjgPackPlan pack_plans[2];
 	HjgJoin    *cpu_join;		/* gave up: the cpu engine's join does everything */
+	HjgBlock	plain_block;	/* and this has the keys for it that came packed */
 
 	/* row ids of the key that was cut last, ascending */
 	HjgBlock	sorted_block;
@@ -73,6 +96,26 @@ struct HjgCoupled
 
 /* Rows [begin, end) of a launch, on this thread alone. */
 extern void hjg_steps_run(const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hjg_u32 worker);
+extern void hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker);
+
+/* ---- engine_prefetch.c ---- */
+
+/* Rows [begin, end) of launch->ahead_of: fetch what they will touch; without a step, the packed bytes. */
+extern void hjg_steps_prefetch(const HjgStepLaunch *launch);
+/* Does the step touch memory that is worth fetching? */
+extern bool hjg_prefetch_pays(HjgStep step);
+/* Start P on a launch, unless it is still busy with another one. */
+extern void hjg_prefetch_start(HjgCoupled *join, HjgStepLaunch *launch);
+/* Return when P reads nothing any more. */
+extern void hjg_prefetch_stop(HjgCoupled *join);
+
+/* ---- engine_coupled_units.c ---- */
+
+/* Set units and what follows from them, and start the sets of threads. */
+extern HjgStatus hjg_units_assign(HjgCoupled *join, bool packed_input);
+extern void hjg_units_release(HjgCoupled *join);
+/* From here on keys are fed: some came packed, or are to be. */
+extern void hjg_units_feed(HjgCoupled *join);
 
 /* ---- engine_series.c ---- */
 
@@ -90,11 +133,38 @@ typedef struct HjgSeries
 	const HjgRuns *runs;
 	hjg_u64		first_run_row;
 	HjgResult  *result;
+	bool		splits;			/* b3 of the device's rows goes to a table of its own */
+	struct HjgBeside *beside;	/* what the device unpacks meanwhile; NULL: nothing */
 } HjgSeries;
+
+/* Blocks that a part of the device's work groups unpack beside the series' launches. */
+typedef struct HjgBeside
+{
+	const HjgPackHeader *packed;
+	hjg_u64		keys_off;
+	hjg_u32		first;			/* block at keys_off */
+	hjg_u32		next;			/* not begun yet */
+	hjg_u32		end;
+} HjgBeside;
 
 extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
 /* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
 extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
+/* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
+extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
+/* A launch over the join's regions, with nothing in it yet. */
+extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
+
+/* ---- engine_feed.c ---- */
+
+/* Plan and run a series that begins with HASH, of keys that are unpacked on their way if need be. */
+extern HjgStatus hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns);
+/* Bytes of the feed's arrays behind those of work, and their places. */
+extern size_t hjg_feed_lay(HjgCoupled *join, size_t bytes);
+/* The segments, unpacked if need be into join->plain_block, for the cpu engine. */
+extern HjgStatus hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, const HjgSegment **plain);
+/* Check packed segments: heads whole, as many rows as they say. */
+extern HjgStatus hjg_feed_open(int key_width, const HjgSegment *segments, int nsegments);
 
 /* ---- engine_coupled.c ---- */
 
@@ -109,7 +179,7 @@ extern HjgStatus hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end
 									HjgRowsFn fn, void *arg);
 
 /* Sizes of the arrays of work for nrows rows, and their offsets in args. */
-extern size_t hjg_coupled_lay_work(const HjgCoupled *join, hjg_u32 nrows, bool partitioned, HjgStepArgs *args);
+extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, bool partitioned, HjgStepArgs *args);
 /*
  * Partition nrows rows from runs into order of their first bits; on return
  * args->mixed_off and rows_off are where they are.

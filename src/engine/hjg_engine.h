@@ -80,12 +80,16 @@ typedef struct HjgEnv
 	bool		(*poll) (void *arg);
 } HjgEnv;
 
-/* keys[nrows * key_width]; build row numbers first_row, first_row + 1, ... */
+/*
+ * keys[nrows * key_width]; build row numbers first_row, first_row + 1, ...  For the
+ * coupled engine keys may be packed (hjg_pack.h): then all segments of a call are.
+ */
 typedef struct HjgSegment
 {
 	const void *keys;
 	hjg_u32		nrows;
 	hjg_u32		first_row;
+	size_t		packed_bytes;	/* 0: not packed */
 } HjgSegment;
 
 /* Pages of pairs that a round fills; page i holds page_pairs pairs. */
@@ -135,11 +139,31 @@ extern const char *hjg_cuda_strategy_name(int strategy);
 /* Of any engine; "auto" for HJG_CPU_AUTO, NULL for what is no strategy. */
 extern const char *hjg_strategy_name(int strategy);
 
+/*
+ * What the coupled engine's units do beside executing (E): one prefetches (P), some
+ * decompress (D), of the CPU alone (c), all of the CPU (b for both sides of the boundary),
+ * or of the device as well (g).
+ */
+typedef enum HjgPipeline
+{
+	HJG_PIPELINE_AUTO = 0,
+	HJG_PIPELINE_E,
+	HJG_PIPELINE_PE,
+	HJG_PIPELINE_CPDE_C,
+	HJG_PIPELINE_CPDE_B,
+	HJG_PIPELINE_CPDE_G,
+	HJG_PIPELINE_COUNT
+} HjgPipeline;
+
+/* "auto", "cpde_c"; NULL for what is no pipeline. */
+extern const char *hjg_pipeline_name(int pipeline);
+
 typedef struct HjgJoinSpec
 {
 	int			key_width;		/* 4, 8 or 16 */
 	HjgMatchMode mode;
 	HjgCpuStrategy strategy;
+	HjgPipeline pipeline;		/* of the coupled engine */
 	hjg_u64		probe_rows;		/* expected in all, for whoever chooses by it; 0: not known */
 } HjgJoinSpec;
 

@@ -112,6 +112,7 @@ typedef struct HjgRuns
 	HjgRun	   *runs;
 	int			nruns;
 	hjg_u64		nrows;
+	bool		packed;			/* keys are packed batches, opened and as long as nrows says */
 } HjgRuns;
 
 typedef struct HjgTable

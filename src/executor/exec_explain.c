@@ -29,6 +29,7 @@ hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
 	report->declined |= times->declined;
 	if (times->declined)
 		hjg_service_count_fallback(HJG_REASON_STRATEGY);
+	report->pipeline = times->pipeline;
 	report->engine_partitions = Max(report->engine_partitions, times->npartitions);
 }
 
@@ -61,6 +62,7 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 		report->fallback = other->fallback;
 	report->strategy = Max(report->strategy, other->strategy);
 	report->declined |= other->declined;
+	report->pipeline = Max(report->pipeline, other->pipeline);
 	report->engine_partitions = Max(report->engine_partitions, other->engine_partitions);
 	report->filtered_rows += other->filtered_rows;
 	report->filter_bytes = Max(report->filter_bytes, other->filter_bytes);
@@ -293,6 +295,10 @@ show_report(HjgJoinState *state, ExplainState *es)
 	ExplainPropertyText("Strategy", joined ? hjg_strategy_name(report.strategy) : "none", es);
 	if (report.declined || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyBool("Strategy Declined", report.declined, es);
+	if (report.pipeline != HJG_PIPELINE_AUTO)
+		ExplainPropertyText("Pipeline", hjg_pipeline_name(report.pipeline), es);
+	else if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Pipeline", "none", es);
 	ExplainPropertyUInteger("Hash Batches", NULL, joined ? Max(report.npartitions, 1) : 0, es);
 	show_count("Radix Partitions", NULL, report.engine_partitions, es);
 	show_count("Build Rows", NULL, report.build_rows, es);

@@ -103,10 +103,7 @@ hjg_keys_segments(const HjgKeyBuffer *buffer)
 	HjgSegment *segments = palloc(Max(buffer->nsegments, 1) * sizeof(HjgSegment));
 
 	for (int i = 0; i < buffer->nsegments; i++)
-	{
-		segments[i].keys = buffer->segments[i].keys;
-		segments[i].nrows = buffer->segments[i].nrows;
-		segments[i].first_row = buffer->segments[i].first_row;
-	}
+		segments[i] = (HjgSegment) {.keys = buffer->segments[i].keys, .nrows = buffer->segments[i].nrows,
+			.first_row = buffer->segments[i].first_row};
 	return segments;
 }

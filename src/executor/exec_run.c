@@ -73,6 +73,8 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 	spec->join.key_width = key_width;
 	spec->join.mode = mode;
 	spec->join.strategy = job_strategy();
+	/* the settings' order is the engine's */
+	spec->join.pipeline = (HjgPipeline) hjg_pipeline;
 	spec->nthreads = hjg_cpu_threads;
 	spec->max_probe_rows = HJG_MAX_PROBE_ROWS;
 	return hjg_job_lease(spec, reason);

@@ -250,6 +250,7 @@ typedef struct HjgReport
 	HjgReason	fallback;		/* the last one, or NONE */
 	int			strategy;		/* that ran, of any engine (hjg_strategy_name()) */
 	bool		declined;		/* the strategy that hjoin_gpu.strategy names did not suit a join */
+	HjgPipeline pipeline;		/* AUTO where the engine has none */
 	int			engine_partitions;
 	uint64		filtered_rows;	/* probe rows that the Bloom filter dropped */
 	size_t		filter_bytes;

@@ -94,6 +94,8 @@ typedef struct HjgJobStats
 	hjg_u32		strategy;		/* that ran: HjgCpuStrategy, or of another engine */
 	hjg_u32		takeover;		/* HjgStatus of the device's driver for which the cpu engine took over */
 	hjg_u32		declined;		/* 1: the strategy asked for did not suit the join */
+	hjg_u32		pipeline;		/* HjgPipeline that ran; 0 where the engine has none */
+	hjg_u32		pad;
 } HjgJobStats;
 
 /* A process that takes part in a job and may wait for it. */
@@ -117,12 +119,14 @@ typedef struct HjgJobSlot
 	hjg_u32		key_width;
 	hjg_u32		mode;			/* HjgMatchMode */
 	hjg_u32		strategy;		/* asked for, likewise */
+	hjg_u32		pipeline;		/* HjgPipeline asked for */
 	hjg_u32		nthreads;
 	hjg_u32		max_probe_rows;
 	hjg_u64		probe_rows;		/* expected in all; 0: not known */
 	hjg_u32		cancel;			/* any participant or the supervisor */
 	hjg_u32		nslabs;			/* held now, for views */
 	hjg_u32		attended;		/* device process: a thread has it, and will look again */
+	hjg_u32		pad;
 	hjg_u64		since_us;		/* microseconds since the Unix epoch */
 
 	HjgJobStats stats;

@@ -25,7 +25,10 @@ typedef enum HjgStep
 	HJG_STEP_P2,
 	HJG_STEP_P3,
 	HJG_STEP_P4,
-	HJG_STEP_COUNT
+	HJG_STEP_COUNT,
+	/* what else a launch can be; no part of a series */
+	HJG_STEP_UNPACK = HJG_STEP_COUNT,
+	HJG_STEP_PREFETCH
 } HjgStep;
 
 typedef enum HjgProcessor
@@ -34,6 +37,16 @@ typedef enum HjgProcessor
 	HJG_ON_DEVICE,
 	HJG_PROCESSORS
 } HjgProcessor;
+
+/* Who does what: CPU threads and work groups of the device. */
+typedef struct HjgUnits
+{
+	int			cpu_p;
+	int			cpu_d;
+	int			cpu_e;
+	int			device_d;
+	int			device_e;
+} HjgUnits;
 
 /* Calibration sizes: build rows whose table fits a cache, and does not. */
 #define HJG_STEP_SMALL_LOG 14

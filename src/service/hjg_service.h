@@ -185,6 +185,7 @@ typedef struct HjgJobTimes
 	int			npartitions;
 	int			strategy;		/* that ran, of any engine; HJG_CPU_AUTO where there was none yet */
 	bool		declined;		/* the strategy asked for did not suit the join */
+	HjgPipeline pipeline;		/* AUTO where the engine has none */
 } HjgJobTimes;
 
 /*

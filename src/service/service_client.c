@@ -235,6 +235,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 	job->slot->key_width = (uint32) spec->join.key_width;
 	job->slot->mode = (uint32) spec->join.mode;
 	job->slot->strategy = (uint32) spec->join.strategy;
+	job->slot->pipeline = (uint32) spec->join.pipeline;
 	job->slot->nthreads = (uint32) Max(spec->nthreads, 0);
 	job->slot->max_probe_rows = spec->max_probe_rows;
 	job->slot->probe_rows = spec->join.probe_rows;

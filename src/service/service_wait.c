@@ -219,6 +219,8 @@ hjg_job_times(HjgJob *job, HjgJobTimes *times)
 	times->npartitions = (int) __atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED);
 	times->strategy = hjg_strategy_name((int) strategy) != NULL ? (int) strategy : HJG_CPU_AUTO;
 	times->declined = __atomic_load_n(&stats->declined, __ATOMIC_RELAXED) != 0;
+	times->pipeline = __atomic_load_n(&stats->pipeline, __ATOMIC_RELAXED) < HJG_PIPELINE_COUNT ?
+		(HjgPipeline) __atomic_load_n(&stats->pipeline, __ATOMIC_RELAXED) : HJG_PIPELINE_AUTO;
 	times->wait_ns = job->wait_ns;
 	times->arena_bytes = (uint64) job->max_slabs * HJG_SLAB_BYTES;
 }

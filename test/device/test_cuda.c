@@ -621,7 +621,7 @@ fill_slabs(const HjgArena *arena, hjg_u32 *next, hjg_u32 nrows, hjg_u32 modulo, 
 
 		for (hjg_u32 i = 0; i < m; i++)
 			keys[i] = hjg_mix32((row + i) % modulo * 2654435761u);
-		segments[n] = (HjgSegment) {keys, m, row};
+		segments[n] = (HjgSegment) {.keys = keys, .nrows = m, .first_row = row};
 	}
 	return n;
 }

@@ -22,6 +22,9 @@ config_of(HjgCoupledConfig *config, int n, Random *random)
 	config->block_bytes = blocks[n % 4];
 	config->chunk_rows = 64 + random_below(random, 300);
 	config->window_rows = 64 + random_below(random, 2000);
+	config->pipeline = (HjgPipeline) random_below(random, HJG_PIPELINE_COUNT);
+	config->was_bytes = (size_t) 1 << random_below(random, 20);
+	config->boundary = (int) random_below(random, 5);
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 	{
 		hjg_u32		r = random_below(random, 7);
@@ -30,26 +33,76 @@ config_of(HjgCoupledConfig *config, int n, Random *random)
 	}
 }
 
-static HjgStatus
-probe_join(void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+/* A join, and the probe segments that it takes instead of the case's; NULL: those. */
+typedef struct Probed
 {
-	return hjg_coupled_probe(join, segments, nsegments, cursor, result);
+	HjgCoupled *join;
+	const HjgSegment *packed;
+} Probed;
+
+static HjgStatus
+probe_join(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	const Probed *probed = arg;
+
+	return hjg_coupled_probe(probed->join, probed->packed != NULL ? probed->packed : segments, nsegments, cursor, result);
 }
 
-/* Build, probe in rounds, check each; NULL or what went wrong. */
+/* The segments of a side, packed by any plan that they take; free with free_packed(). */
+static HjgSegment *
+pack_side(const Side *side, int width, Random *random)
+{
+	HjgSegment *packed = malloc(sizeof(HjgSegment) * (size_t) (side->nsegments + 1));
+	Memory		memory;
+
+	memory_init(&memory, NULL);
+	for (int i = 0; i < side->nsegments; i++)
+	{
+		const HjgSegment *segment = &side->segments[i];
+		HjgPackPlan plans[2];
+
+		packed[i] = *segment;
+		packed[i].keys = malloc(hjg_pack_bound(width, segment->nrows));
+		for (int c = 0; c < 2; c++)
+			plans[c] = (HjgPackPlan) {
+				.dict = random_below(random, 4) == 0, .runs = (hjg_u8) random_below(random, 2),
+				.delta = (hjg_u8) random_below(random, 2), .frame = (hjg_u8) random_below(random, 2),
+				.leaf = (hjg_u8) random_below(random, 3), .lengths_leaf = (hjg_u8) random_below(random, 3)
+			};
+		if (hjg_pack(&memory.env, width, plans, segment->keys, segment->nrows, (void *) packed[i].keys,
+					 &packed[i].packed_bytes) != HJG_OK)
+		{
+			plans[0].dict = plans[1].dict = 0;
+			hjg_pack(&memory.env, width, plans, segment->keys, segment->nrows, (void *) packed[i].keys,
+					 &packed[i].packed_bytes);
+		}
+	}
+	return packed;
+}
+
+static void
+free_packed(HjgSegment *packed, int nsegments)
+{
+	for (int i = 0; i < nsegments; i++)
+		free((void *) packed[i].keys);
+	free(packed);
+}
+
+/* Build, probe in rounds, check each; NULL or what went wrong.  Keys that came packed: probe is their segments. */
 static const char *
-run_coupled(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const HjgRunner *runner, int npages,
-			hjg_u32 page_pairs, HjgCoupledStats *stats)
+run_segments(const Case *c, const HjgSegment *build, const HjgSegment *probe, HjgPool *pool, const HjgCoupledConfig *config,
+			 const HjgRunner *runner, int npages, hjg_u32 page_pairs, HjgCoupledStats *stats)
 {
 	const char *wrong;
 	HjgCoupled *join;
 	Memory		memory;
+	Probed		probed;
 
 	memory_init(&memory, pool);
-	if (hjg_coupled_build(&memory.env, config, runner, c->width, c->mode, c->build.segments, c->build.nsegments,
-						  &join) != HJG_OK)
+	if (hjg_coupled_build(&memory.env, config, runner, c->width, c->mode, build, c->build.nsegments, &join) != HJG_OK)
 		return "build failed";
-	wrong = run_rounds(c, probe_join, join, npages, page_pairs);
+	probed = (Probed) {join, probe};
+	wrong = run_rounds(c, probe_join, &probed, npages, page_pairs);
 	hjg_coupled_stats(join, stats);
 	if (wrong == NULL && (stats->join.build_rows != c->build.nrows || stats->join.probe_rows != c->probe.nrows ||
 						  stats->join.pairs != c->nexpected || stats->join.workspace_bytes != memory.peak_bytes))
@@ -57,6 +110,30 @@ run_coupled(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const 
 	hjg_coupled_free(join);
 	if (wrong == NULL && !memory_is_clean(&memory))
 		wrong = "memory left";
+	return wrong;
+}
+
+static const char *
+run_coupled(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const HjgRunner *runner, int npages,
+			hjg_u32 page_pairs, HjgCoupledStats *stats)
+{
+	return run_segments(c, c->build.segments, NULL, pool, config, runner, npages, page_pairs, stats);
+}
+
+/* The same with keys that come packed. */
+static const char *
+run_packed(const Case *c, HjgPool *pool, const HjgCoupledConfig *config, const HjgRunner *runner, int npages,
+		   hjg_u32 page_pairs, HjgCoupledStats *stats)
+{
+	Random		random = {test_seed + page_pairs};
+	HjgSegment *build = pack_side(&c->build, c->width, &random);
+	HjgSegment *probe = pack_side(&c->probe, c->width, &random);
+	const char *wrong = run_segments(c, build, probe, pool, config, runner, npages, page_pairs, stats);
+
+	if (wrong == NULL && !stats->gave_up && stats->feed_rows < c->build.nrows)
+		wrong = "keys that nobody unpacked";
+	free_packed(build, c->build.nsegments);
+	free_packed(probe, c->probe.nsegments);
 	return wrong;
 }
 
@@ -85,10 +162,12 @@ run_shape(const HjgRunner *runner, const char *what, HjgPool *pool, int width, K
 			config_of(&config, n, &random);
 			if (nprobe > 50000)
 				config.window_rows = 65536;
-			wrong = run_coupled(&c, pool, &config, runner, nruns % 3 == 2 ? 7 : 1, sizes[nruns % 3], &stats);
+			wrong = (nruns % 5 == 3 ? run_packed : run_coupled) (&c, pool, &config, runner, nruns % 3 == 2 ? 7 : 1,
+																 sizes[nruns % 3], &stats);
 			ngave_up += stats.gave_up;
 			if (wrong)
-				printf("# %s: mode %d, %s, configuration %d\n", wrong, mode, hjg_coupled_strategy_name(config.strategy), n);
+				printf("# %s: mode %d, %s, %s%s, configuration %d\n", wrong, mode, hjg_coupled_strategy_name(config.strategy),
+					   hjg_pipeline_name((int) config.pipeline), nruns % 5 == 3 ? ", packed" : "", n);
 		}
 		case_destroy(&c);
 	}
@@ -378,6 +457,56 @@ gives_up(const HjgRunner *runner, HjgPool *pool)
 	case_destroy(&c);
 }
 
+/* A packed batch that was damaged ends the build or the round, and the join goes on with a whole one. */
+static void
+damaged(const HjgRunner *runner, HjgPool *pool)
+{
+	Random		random = {test_seed};
+	HjgCursor	cursor = {0, 0, 0};
+	int			nrefused = 0;
+	bool		goes_on = true;
+	HjgCoupledConfig config;
+	HjgSegment *build;
+	HjgSegment *probe;
+	HjgCoupled *join;
+	Memory		memory;
+	Pages		pages;
+	Case		c;
+
+	hjg_coupled_defaults(&config);
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 40000, 30000);
+	pages_create(&pages, 1, (hjg_u32) c.nexpected + 1);
+	build = pack_side(&c.build, 8, &random);
+	probe = pack_side(&c.probe, 8, &random);
+	memory_init(&memory, pool);
+	for (int pipeline = HJG_PIPELINE_E; pipeline < HJG_PIPELINE_COUNT && goes_on; pipeline++)
+	{
+		hjg_u8	   *in_build = (hjg_u8 *) build[0].keys + build[0].packed_bytes - 1 - random_below(&random, 200);
+		hjg_u8	   *in_probe = (hjg_u8 *) probe[0].keys + probe[0].packed_bytes - 1 - random_below(&random, 200);
+
+		config.pipeline = (HjgPipeline) pipeline;
+		config.strategy = pipeline % 2 ? HJG_COUPLED_SHJ_PL : HJG_COUPLED_PHJ_PL;
+		*in_build ^= 16;
+		nrefused += hjg_coupled_build(&memory.env, &config, runner, 8, c.mode, build, c.build.nsegments, &join) == HJG_ERR_INPUT;
+		*in_build ^= 16;
+		if (hjg_coupled_build(&memory.env, &config, runner, 8, c.mode, build, c.build.nsegments, &join) != HJG_OK)
+			break;
+		*in_probe ^= 16;
+		cursor = (HjgCursor) {0, 0, 0};
+		nrefused += hjg_coupled_probe(join, probe, c.probe.nsegments, &cursor, &pages.result) == HJG_ERR_INPUT;
+		*in_probe ^= 16;
+		goes_on = hjg_coupled_probe(join, probe, c.probe.nsegments, &cursor, &pages.result) == HJG_OK &&
+			pages.result.npairs == c.nexpected;
+		hjg_coupled_free(join);
+	}
+	claim(nrefused == 10 && goes_on && memory_is_clean(&memory), "damaged keys: %d of 10 builds and rounds refused in all pipelines, and the join goes on",
+		  nrefused);
+	free_packed(build, c.build.nsegments);
+	free_packed(probe, c.probe.nsegments);
+	pages_destroy(&pages);
+	case_destroy(&c);
+}
+
 /* Calibration gives costs under which the model chooses ratios, and the join is right. */
 static void
 calibrated(const HjgRunner *runner, HjgPool *pool)
@@ -449,6 +578,7 @@ test_coupled(void)
 	run_shape(NULL, "no device", NULL, 4, KEYS_UNIFORM, 1000, 1000);
 	device_fails(runner, pool);
 	gives_up(runner, pool);
+	damaged(runner, pool);
 	if (!short_run)
 	{
 		calibrated(runner, pool);

@@ -138,8 +138,8 @@ bad_input(void)
 {
 	const hjg_u64 keys[4] = {1, 2, 3, 4};
 	HjgJoinSpec spec = {.key_width = 8};
-	HjgSegment	build[2] = {{keys, 4, 10}, {keys, 4, 13}};
-	HjgSegment	probe[2] = {{keys, 4, 0}, {keys, 4, 5}};
+	HjgSegment	build[2] = {{.keys = keys, .nrows = 4, .first_row = 10}, {.keys = keys, .nrows = 4, .first_row = 13}};
+	HjgSegment	probe[2] = {{.keys = keys, .nrows = 4}, {.keys = keys, .nrows = 4, .first_row = 5}};
 	HjgCursor	cursor = {0, 0, 0};
 	HjgPair		pair[64];
 	HjgPair    *page = pair;

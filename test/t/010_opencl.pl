@@ -65,6 +65,19 @@ SKIP:
 		like($plan, qr/Device: opencl:0/, "$strategy: and the device");
 		like($plan, qr/Strategy: $strategy/, "$strategy: and the strategy");
 		unlike($plan, qr/Fallback/, "$strategy: without a fallback");
+		like($plan, qr/Pipeline: e$/m, "$strategy: and what its units do");
+	}
+	for my $pipeline (qw(e pe cpde_c cpde_b cpde_g))
+	{
+		for my $strategy (qw(shj_pl phj_pl))
+		{
+			my $chosen = "$settings SET hjoin_gpu.strategy = '$strategy'; SET hjoin_gpu.pipeline = '$pipeline';";
+			is($node->safe_psql('postgres', "$chosen $joins[0]"),
+				core_answer($node, $joins[0]), "core's rows by $strategy in $pipeline");
+			my $plan = $node->safe_psql('postgres', "$chosen EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]");
+			like($plan, qr/Pipeline: $pipeline$/m, "$strategy in $pipeline: EXPLAIN names the pipeline");
+			unlike($plan, qr/Fallback/, "$strategy in $pipeline: without a fallback");
+		}
 	}
 	unlike(
 		$node->safe_psql('postgres',
