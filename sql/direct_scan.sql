@@ -209,6 +209,25 @@ select * from d_stats('select p.id from probe p join build b on p.k = b.k where 
 reset hjoin_gpu.direct_scan;
 select * from d_stats('select p.id from d_dead p join build b on p.k = b.k');
 
+-- blocks as well, and for a table that has been read often
+create function d_blocks(query text) returns text language plpgsql as $$
+declare
+	fetched bigint;
+	hit bigint;
+	n bigint;
+begin
+	for i in 1..8 loop
+		select sum(pg_stat_get_xact_blocks_fetched(oid)), sum(pg_stat_get_xact_blocks_hit(oid)) into fetched, hit from pg_class where relname in ('probe', 'build');
+		execute format('select count(*) from (%s) q', query) into n;
+	end loop;
+	return (select format('%s %s', sum(pg_stat_get_xact_blocks_fetched(oid)) - fetched, sum(pg_stat_get_xact_blocks_hit(oid)) - hit)
+		from pg_class where relname in ('probe', 'build'));
+end $$;
+create temp table d_counted as select d_blocks('select p.id from probe p join build b on p.k = b.k') as blocks;
+set hjoin_gpu.direct_scan = off;
+select blocks <> '0 0' as counted, blocks = d_blocks('select p.id from probe p join build b on p.k = b.k') as as_core from d_counted;
+reset hjoin_gpu.direct_scan;
+
 -- partitions on disk: rows go one by one, from pages
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
@@ -237,5 +256,5 @@ set parallel_leader_participation = off;
 select * from hjg_same('select a.id as aid, b.id as bid from d_spill a left join d_spill b on a.k = b.k and b.id < 100');
 drop view d_view, d_barrier;
 drop materialized view d_matview;
-drop table d_types, d_nulls, d_edge, d_alter, d_wide, d_toast, d_dead, d_unlogged, d_spill, d_temp;
-drop function hjg_direct(text), d_tells(text, int), d_scans(text), d_same_scans(text), d_stats(text);
+drop table d_types, d_nulls, d_edge, d_alter, d_wide, d_toast, d_dead, d_unlogged, d_spill, d_temp, d_counted;
+drop function hjg_direct(text), d_tells(text, int), d_scans(text), d_same_scans(text), d_stats(text), d_blocks(text);

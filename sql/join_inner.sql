@@ -38,6 +38,13 @@ select * from hjg_same('select p.id as pid, b.id as bid from probe p join build 
 select * from hjg_same('select k, count(*), sum(bid) from (select p.k, b.id as bid from probe p join build b on p.k = b.k order by p.v, b.v, p.id, b.id) q group by k having count(*) > 20');
 select * from hjg_same('select p.k, b.n from probe p join (select k, count(*) as n from build group by k) b on p.k = b.k');
 select * from hjg_same('select p.id as pid, b.id as bid, row_number() over (partition by p.k order by p.id, b.id) from probe p join build b on p.k = b.k');
+-- constants in the target list: columns of a subquery that nobody reads, and others, also for receivers that keep rows
+select hjg_plan('select count(*) from (select p.id, p.t, b.v from probe p join build b on p.k = b.k offset 0) q');
+select * from hjg_same('select count(*) from (select p.id, p.t, b.v from probe p join build b on p.k = b.k offset 0) q');
+select * from hjg_same('select count(t), sum(v) from (select p.id, p.t, b.v from probe p join build b on p.k = b.k offset 0) q');
+select * from hjg_same('select p.id as pid, 7 as n, null::text as nothing, b.id as bid, true as b, -3::int8 as n8 from probe p join build b on p.k = b.k');
+select * from hjg_same('select p.id as pid, ''word''::text as w, 1.5::numeric as m, b.t from probe p join build b on p.k = b.k order by p.t, b.t');
+select * from hjg_same('select q.*, x.id as xid from (select p.id as pid, 8 as n, p.k2, b.t from probe p left join build b on p.k = b.k order by b.t offset 0) q join one_row x on q.n = x.id + 7 and q.k2 < x.v');
 -- a probe side without rows: the build side is not read, if a first row is cheaper than all of it
 create function loops_below(query text) returns table (relation text, loops int)
 language plpgsql as $$

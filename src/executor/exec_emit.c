@@ -56,8 +56,19 @@ set_build_bit(HjgJoinState *state, uint32 row)
 /* ---------- what a row looks like ---------- */
 
 /*
- * Map each carried column to its only place in a target list of plain columns; false
- * when there is anything else in the list.
+ * A constant that stays as it is however often a row is handed out: a receiver that
+ * materialises one by reference would leave a pointer to its own memory behind.  The
+ * columns of a subquery that nobody reads are NULL constants.
+ */
+static bool
+is_lasting_const(const Expr *expr)
+{
+	return IsA(expr, Const) && (((const Const *) expr)->constisnull || ((const Const *) expr)->constbyval);
+}
+
+/*
+ * Map each carried column to its only place in a target list of plain columns and
+ * constants; false when there is anything else in the list.
  */
 static bool
 map_targets(List *targetlist, int nscan, int *place_of)
@@ -71,12 +82,35 @@ map_targets(List *targetlist, int nscan, int *place_of)
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
 		Var		   *var = (Var *) tle->expr;
 
+		if (is_lasting_const(tle->expr))
+			continue;
 		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno <= 0 || var->varattno > nscan ||
 			place_of[var->varattno - 1] >= 0)
 			return false;
 		place_of[var->varattno - 1] = tle->resno - 1;
 	}
 	return true;
+}
+
+/* The constants of the target list, in all rows. */
+static void
+put_constants(HjgJoinState *state, List *targetlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		const Const *constant = (const Const *) tle->expr;
+
+		if (!IsA(constant, Const))
+			continue;
+		for (int i = tle->resno - 1; i < HJG_VECTOR_ROWS * state->out_width; i += state->out_width)
+		{
+			state->out_values[i] = constant->constvalue;
+			state->out_isnull[i] = constant->constisnull;
+		}
+	}
 }
 
 void
@@ -106,6 +140,8 @@ hjg_emit_init(HjgJoinState *state)
 	state->out_values = palloc0(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(Datum));
 	state->out_isnull = palloc(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
 	memset(state->out_isnull, true, HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
+	if (state->direct && moves)
+		put_constants(state, ps->plan->targetlist);
 }
 
 /* ---------- gathering ---------- */
@@ -331,10 +367,11 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 	int			n = 0;
 
 	/* nobody will look at the row numbers */
-	if (state->out_width == 0 && state->direct && !state->columnar && !state->host_fate && state->build_matched == NULL)
+	if (state->outer.ncarried + state->inner.ncarried == 0 && state->direct && !state->columnar && !state->host_fate &&
+		state->build_matched == NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		n = (int) Min(batch->npairs - state->pair_next, EMPTY_VECTOR_ROWS);
+		n = (int) Min(batch->npairs - state->pair_next, state->out_width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS);
 		state->pair_next += n;
 		state->vector_n = n;
 		state->vector_next = 0;

@@ -270,6 +270,8 @@ exec(CustomScanState *node)
 	HjgJoinState *state = (HjgJoinState *) node;
 	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 
+	if (state->direct && likely(state->vector_next < state->vector_n))
+		return next_row(state);
 	while (!hjg_exec_next_passing(state))
 		if (!hjg_exec_next_vector(state))
 			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : state->out_slot);
