@@ -156,7 +156,7 @@ part valgrind 400 run_target check-engine-valgrind
 part arena 180 run_arena
 part model 60 run_target check-model
 part device 120 run_device
-part cuda 120 run_target check-cuda
+part cuda 300 run_target check-cuda
 part opencl 180 run_target check-opencl
 part regress 300 run_regress
 part isolation 180 run_isolation

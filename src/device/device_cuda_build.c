@@ -49,17 +49,17 @@ hjg_cuda_costs_open(const HjgControl *with)
 }
 
 /* As they are now; read again for each join. */
-static HjgCudaUnitCosts
-unit_costs(void)
+HjgUnitCosts
+hjg_cuda_costs(void)
 {
 	double		values[HJG_CONTROL_CALIBRATION];
 	HjgUnitCosts costs;
 
 	_Static_assert(sizeof(costs) <= sizeof(values), "calibration area too small");
 	if (control == NULL || !hjg_arena_calibration(control, values))
-		return hjg_model_default_costs.cuda;
+		return hjg_model_default_costs;
 	memcpy(&costs, values, sizeof(costs));
-	return hjg_model_costs_valid(&costs) ? costs.cuda : hjg_model_default_costs.cuda;
+	return hjg_model_costs_valid(&costs) ? costs : hjg_model_default_costs;
 }
 
 /* ---- memory ---- */
@@ -129,7 +129,7 @@ static void
 choose(HjgCudaJoin *join, Plan *plan)
 {
 	const char *asked = hjg_cuda_strategy_name((int) join->spec.strategy);
-	const HjgCudaUnitCosts costs = unit_costs();
+	const HjgCudaUnitCosts costs = hjg_cuda_costs().cuda;
 	const double expected = (double) join->spec.probe_rows;
 	const HjgCudaJoinSize size = {
 		.key_width = join->spec.key_width, .build_rows = (double) plan->nrows,
@@ -164,6 +164,15 @@ choose(HjgCudaJoin *join, Plan *plan)
 		least = times[best];
 		add_try(join, plan, hjg_cuda_strategy_named(hjg_cuda_strategy_name(HJG_CUDA_FIRST + best)));
 	}
+}
+
+bool
+hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows)
+{
+	const Plan	plan = {.nrows = nrows, .numbered = true};
+
+	join->chunk_rows = hjg_cuda_tuning.least_chunk_rows;
+	return csr_bytes(join, &plan, false) <= hjg_cuda_pool_budget(join->device->pool);
 }
 
 static HjgStatus

@@ -21,8 +21,6 @@
 #define LEAST_CHUNK_ROWS (4u << 20)
 #define MOST_CHUNK_ROWS (32u << 20)
 
-HJG_CUDA_KERNEL(hjg_k_post_count, "cuda_flow");
-
 hjg_u64
 hjg_cuda_flow_chunk_rows(hjg_u64 build_rows)
 {
@@ -124,7 +122,6 @@ queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n
 		.keys = chunk->keys + row * (hjg_u64) flow->key_width, .nrows = n,
 		.rows = chunk->rows != 0 ? chunk->rows + row * sizeof(hjg_u32) : 0
 	};
-	hjg_u64    *mail = &flow->lanes->mail->npairs;
 	const HjgCudaOutput output = {.pairs = flow->pairs[flow->turn], .capacity = flow->room, .counters = flow->counters};
 	HjgStatus	status = HJG_OK;
 
@@ -138,7 +135,7 @@ queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n
 	if (status == HJG_OK)
 		status = flow->strategy->probe(lane, flow->table, &probe, &output);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &hjg_k_post_count, 1, 1, 0, (void *[]) {&flow->counters, &mail});
+		status = hjg_cuda_post_count(lane, flow->counters, &flow->lanes->mail->npairs);
 	return status;
 }
 

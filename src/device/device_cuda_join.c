@@ -2,7 +2,7 @@
  * device_cuda_join.c
  *	  The driver "cuda": its face to the scheduler, and the buffers that chunks go through.
  *
- * What a round may ask for is in HjgCursor; which of the ways to probe gives it is decided in probe_rows().
+ * What a round may ask for is in HjgCursor; which of the ways to probe gives it is decided in hjg_cuda_probe_rows().
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,9 +122,12 @@ hjg_cuda_alloc_windows(HjgCudaJoin *join)
 	return status;
 }
 
+/* Give back what the join has of the device. */
 static void
-free_join(HjgCudaJoin *join)
+release_join(HjgCudaJoin *join)
 {
+	hjg_cuda_turns_close(join->turns);
+	join->turns = NULL;
 	if (join->lanes != NULL)
 	{
 		HjgCudaLane *lane = &join->lanes->work;
@@ -142,8 +145,15 @@ free_join(HjgCudaJoin *join)
 		hjg_cuda_free(lane, join->firsts);
 		hjg_cuda_free(lane, join->sums);
 		hjg_cuda_lanes_give(join->lanes);
+		join->lanes = NULL;
 	}
 	hjg_cuda_dismiss(&join->grant);
+}
+
+void
+hjg_cuda_join_free(HjgCudaJoin *join)
+{
+	release_join(join);
 	free(join);
 }
 
@@ -213,9 +223,16 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 		hjg_cuda_region_enter();
 		status = hjg_cuda_build_join(join, sorted, nsegments);
 		note_error(device, join, status);
+		if (status == HJG_ERR_MEMORY)
+		{
+			/* what it got of the memory may be what a turn needs */
+			release_join(join);
+			*join = (HjgCudaJoin) {.device = device, .env = env, .spec = *spec};
+			status = hjg_cuda_turns_open(join, sorted, nsegments);
+		}
 		if (status != HJG_OK)
 		{
-			free_join(join);
+			hjg_cuda_join_free(join);
 			join = NULL;
 		}
 		hjg_cuda_region_leave();
@@ -235,8 +252,9 @@ is_unique(const HjgCudaJoin *join)
 	return join->strategy != NULL ? join->strategy->unique : join->csr.unique;
 }
 
-static HjgStatus
-probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, HjgCursor *at, HjgResult *result)
+HjgStatus
+hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, HjgCursor *at,
+					HjgResult *result)
 {
 	/* one match of each row, any one: that is a mode, but of a table that was not made for it */
 	const HjgMatchMode mode = at->most == 1 ? HJG_MATCH_SEMI : join->spec.mode;
@@ -264,7 +282,7 @@ probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64
 	if (status != HJG_ERR_INPUT || join->strategy == NULL)
 		return status;
 	status = hjg_cuda_use_csr(join);
-	return status == HJG_OK ? probe_rows(join, segments, nsegments, nrows, at, result) : status;
+	return status == HJG_OK ? hjg_cuda_probe_rows(join, segments, nsegments, nrows, at, result) : status;
 }
 
 static HjgStatus
@@ -283,7 +301,11 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 		(at->most > 0 && (join->spec.mode != HJG_MATCH_ALL || at->most > capacity || (at->most == 1 && at->skip > 0))))
 		return HJG_ERR_INPUT;
 	result->npairs = 0;
-	return at->row < nrows ? probe_rows(join, segments, nsegments, nrows, at, result) : HJG_OK;
+	if (at->row >= nrows)
+		return HJG_OK;
+	if (join->turns != NULL)
+		return hjg_cuda_turns_probe(join->turns, segments, nsegments, nrows, at, result);
+	return hjg_cuda_probe_rows(join, segments, nsegments, nrows, at, result);
 }
 
 static HjgStatus
@@ -306,7 +328,7 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 		hjg_cuda_region_enter();
 		status = probe_join(join, segments, nsegments, &at, result);
 		/* after an error too nothing may write to the pages any more */
-		drained = hjg_cuda_lanes_wait(join->lanes);
+		drained = join->lanes != NULL ? hjg_cuda_lanes_wait(join->lanes) : HJG_OK;
 		if (status == HJG_OK)
 			status = drained;
 		note_error(join->device, join, status);
@@ -318,10 +340,9 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	return status;
 }
 
-static void
-cuda_stats(const void *arg, HjgJobStats *stats)
+void
+hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats)
 {
-	const HjgCudaJoin *join = arg;
 	const int	asked = (int) join->spec.strategy;
 
 	stats->partition_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_PARTITION);
@@ -340,6 +361,17 @@ cuda_stats(const void *arg, HjgJobStats *stats)
 }
 
 static void
+cuda_stats(const void *arg, HjgJobStats *stats)
+{
+	const HjgCudaJoin *join = arg;
+
+	if (join->turns != NULL)
+		hjg_cuda_turns_stats(join->turns, stats);
+	else
+		hjg_cuda_join_stats(join, stats);
+}
+
+static void
 cuda_free(void *arg)
 {
 	HjgCudaJoin *join = arg;
@@ -351,7 +383,7 @@ cuda_free(void *arg)
 	/* without the context its memory could never be given back */
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) == NULL)
 		hjg_health_fatal(name, reason);
-	free_join(join);
+	hjg_cuda_join_free(join);
 	hjg_health_leave(name);
 }
 

@@ -8,6 +8,8 @@
 
 #include "device/hjg_cuda_join.h"
 
+HJG_CUDA_KERNEL(hjg_k_post_count, "cuda_flow");
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static HjgCudaLanes *kept[HJG_CUDA_MAX_DEVICES];
 
@@ -103,6 +105,12 @@ hjg_cuda_lanes_give(HjgCudaLanes *lanes)
 	lanes->next = kept[device->number];
 	kept[device->number] = lanes;
 	pthread_mutex_unlock(&lock);
+}
+
+HjgStatus
+hjg_cuda_post_count(HjgCudaLane *lane, HjgCudaPtr from, hjg_u64 *to)
+{
+	return hjg_cuda_launch(lane, &hjg_k_post_count, 1, 1, 0, (void *[]) {&from, &to});
 }
 
 hjg_u64

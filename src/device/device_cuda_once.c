@@ -120,7 +120,7 @@ join_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 	if (status == HJG_OK)
 		status = join->strategy != NULL ? probe_strategy(batch, chunk, room) : probe_csr(batch, chunk);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, &join->lanes->mail->npairs, join->small, sizeof(hjg_u64));
+		status = hjg_cuda_post_count(lane, join->small, &join->lanes->mail->npairs);
 	return status;
 }
 

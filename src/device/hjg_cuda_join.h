@@ -7,6 +7,9 @@
  * What none of them takes becomes a table sorted by bucket ("csr", hjg_csr.h), which takes any
  * join; build keys that are kept as they came can be sorted later, too.
  *
+ * A build side that does not fit the device's memory is joined in turns (device_cuda_turns.c), each of them a join as
+ * below.
+ *
  * Probe: a batch goes through in chunks, over three kinds of lanes that work at the same time, one copying in,
  * one joining, two copying out in turn.  Two ways:
  * once		(device_cuda_once.c) pairs are written in one pass, in any order.  What does not fit is void, and the
@@ -22,6 +25,7 @@
 
 #include "device/hjg_cuda.h"
 #include "layout/hjg_csr.h"
+#include "model/hjg_model.h"
 
 /* ---- device_cuda_region.c: the arena as pinned memory ---- */
 
@@ -64,6 +68,8 @@ extern HjgStatus hjg_cuda_lanes_take(HjgCudaDevice *device, const HjgEnv *env, H
 /* Waits for whatever is queued. */
 extern void hjg_cuda_lanes_give(HjgCudaLanes *lanes);
 extern HjgStatus hjg_cuda_lanes_wait(HjgCudaLanes *lanes);
+/* Queue the copy of a count to the mail; unlike a copy it does not stand in line behind those of pairs (cuda_flow.cu). */
+extern HjgStatus hjg_cuda_post_count(HjgCudaLane *lane, HjgCudaPtr from, hjg_u64 *to);
 /* Time on the device since the set was taken, over all lanes. */
 extern hjg_u64 hjg_cuda_lanes_ns(const HjgCudaLanes *lanes, HjgCudaPhase phase);
 
@@ -124,6 +130,8 @@ typedef struct HjgCudaTuning
 
 extern HjgCudaTuning hjg_cuda_tuning;
 
+typedef struct HjgCudaTurns HjgCudaTurns;
+
 typedef struct HjgCudaJoin
 {
 	HjgCudaDevice *device;
@@ -134,6 +142,7 @@ typedef struct HjgCudaJoin
 	const HjgCudaStrategy *strategy;	/* or NULL: the csr table */
 	void	   *table;			/* of the strategy */
 	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
+	HjgCudaTurns *turns;		/* not NULL: the build side stays where it is, and what follows is not used */
 	HjgCudaCsr	csr;
 	bool		bounded;		/* the grant has room for the csr table */
 	hjg_u32		chunk_rows;		/* probe rows that go through at a time */
@@ -158,6 +167,10 @@ typedef struct HjgCudaJoin
 extern HjgStatus hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
 /* Where calibrated costs are to be found from now on; NULL for nowhere. */
 extern void hjg_cuda_costs_open(const HjgControl *control);
+/* These, or the defaults. */
+extern HjgUnitCosts hjg_cuda_costs(void);
+/* Would so many build rows fit the budget, whatever their keys? */
+extern bool hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows);
 /* Leave the strategy for the csr table.  Waits for all lanes. */
 extern HjgStatus hjg_cuda_use_csr(HjgCudaJoin *join);
 /* Free the table and the build side. */
@@ -190,6 +203,25 @@ extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool 
 									 int nsegments, hjg_u64 nrows, HjgCursor *cursor, HjgResult *result);
 extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 										HjgCursor *cursor, HjgResult *result);
+
+/* Rows from *at on of a batch of nrows rows; pairs are added to the result, and may be still on their way. */
+extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
+									 HjgCursor *at, HjgResult *result);
+extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
+extern void hjg_cuda_join_free(HjgCudaJoin *join);
+
+/* ---- device_cuda_turns.c ---- */
+
+/*
+ * Cut a build side that does not fit the budget into turns that do: join->turns.  HJG_ERR_MEMORY where it is no use.
+ * The keys stay where the segments say, until the join ends.
+ */
+extern HjgStatus hjg_cuda_turns_open(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
+/* A round; all pairs are in the result when this returns. */
+extern HjgStatus hjg_cuda_turns_probe(HjgCudaTurns *turns, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
+									  HjgCursor *at, HjgResult *result);
+extern void hjg_cuda_turns_stats(const HjgCudaTurns *turns, HjgJobStats *stats);
+extern void hjg_cuda_turns_close(HjgCudaTurns *turns);
 
 extern const HjgDriver hjg_cuda_driver;
 

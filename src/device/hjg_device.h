@@ -24,8 +24,8 @@
 /* ---- device_drivers.c: the table of drivers ---- */
 
 /*
- * One family of devices.  A driver's joins are its own; env is valid as long as
- * the join.  build and probe are as in hjg_engine.h and may be called from
+ * One family of devices.  A driver's joins are its own; env and the keys of
+ * the build side are valid as long as the join.  build and probe are as in hjg_engine.h and may be called from
  * any runner, for one join by one at a time.
  */
 typedef struct HjgDriver

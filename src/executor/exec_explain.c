@@ -276,11 +276,13 @@ show_report(HjgJoinState *state, ExplainState *es)
 	HjgReport	report = state->report;
 	bool		joined;
 	bool		on_device;
+	bool		on_gpu;
 
 	hjg_report_add(&report, &state->others);
 	/* a side without rows ends the join early; and where workers do not report the leader may have had no share */
 	joined = report.loads > 0;
 	on_device = report.device_loads > 0;
+	on_gpu = report.strategy >= HJG_CUDA_FIRST && report.strategy <= HJG_CUDA_LAST;
 	if (!joined && es->format == EXPLAIN_FORMAT_TEXT)
 		return;
 
@@ -300,7 +302,8 @@ show_report(HjgJoinState *state, ExplainState *es)
 	else if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Pipeline", "none", es);
 	ExplainPropertyUInteger("Hash Batches", NULL, joined ? Max(report.npartitions, 1) : 0, es);
-	show_count("Radix Partitions", NULL, report.engine_partitions, es);
+	show_count("Radix Partitions", NULL, on_gpu ? 0 : report.engine_partitions, es);
+	show_count("Build Turns", NULL, on_gpu && report.engine_partitions > 1 ? report.engine_partitions : 0, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);
 	if (state->use_filter || es->format != EXPLAIN_FORMAT_TEXT)

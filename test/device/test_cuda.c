@@ -16,6 +16,9 @@
 #include "hjg_test_engine.h"
 #include "hjg_test_stub.h"
 
+/* Room for some thousand build rows. */
+#define SMALL_BUDGET ((size_t) 13 * 64 * 1024)
+
 static HjgStub *stub;
 static const HjgDriver *const driver = &hjg_cuda_driver;
 static const char *const mode_names[] = {"all", "left", "semi", "anti"};
@@ -45,6 +48,7 @@ typedef struct Outcome
 /* What joins are asked for, and how many were joined by another strategy. */
 static int	strategy = HJG_CPU_AUTO;
 static int	ndeclined;
+static hjg_u32 nturns;			/* of the last join's build side */
 
 /* The emulated device has no kernels for strategies that are for comparison only. */
 static bool
@@ -102,6 +106,7 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 		stats.declined != (strategy != HJG_CPU_AUTO && strategy != (int) stats.strategy))
 		outcome.wrong = "a strategy was declined in secret";
 	ndeclined += stats.declined != 0;
+	nturns = stats.npartitions;
 	pages_destroy(&pages);
 	driver->free(join);
 	return outcome;
@@ -355,15 +360,18 @@ test_faults_everywhere(void)
 		int			width;
 		HjgMatchMode mode;
 		KeyShape	shape;
+		hjg_u32		nbuild;
+		size_t		budget;		/* 0: enough; else in turns */
 	}			joins[] = {
-		{HJG_CPU_AUTO, 8, HJG_MATCH_SEMI, KEYS_UNIFORM},
-		{HJG_CPU_AUTO, 8, HJG_MATCH_ALL, KEYS_ONE_HOT_BUILD},
-		{HJG_CUDA_DIRECT, 4, HJG_MATCH_ALL, KEYS_DENSE},
-		{HJG_CUDA_PACKED, 4, HJG_MATCH_ALL, KEYS_UNIQUE},
-		{HJG_CUDA_TABLE, 16, HJG_MATCH_LEFT, KEYS_UNIQUE},
-		{HJG_CUDA_RADIX1, 4, HJG_MATCH_ALL, KEYS_UNIFORM},
-		{HJG_CUDA_RADIX2, 4, HJG_MATCH_LEFT, KEYS_UNIFORM},
-		{HJG_CUDA_CSR, 8, HJG_MATCH_ALL, KEYS_DUPLICATES},
+		{HJG_CPU_AUTO, 8, HJG_MATCH_SEMI, KEYS_UNIFORM, 500, 0},
+		{HJG_CPU_AUTO, 8, HJG_MATCH_ALL, KEYS_ONE_HOT_BUILD, 500, 0},
+		{HJG_CUDA_DIRECT, 4, HJG_MATCH_ALL, KEYS_DENSE, 500, 0},
+		{HJG_CUDA_PACKED, 4, HJG_MATCH_ALL, KEYS_UNIQUE, 500, 0},
+		{HJG_CUDA_TABLE, 16, HJG_MATCH_LEFT, KEYS_UNIQUE, 500, 0},
+		{HJG_CUDA_RADIX1, 4, HJG_MATCH_ALL, KEYS_UNIFORM, 500, 0},
+		{HJG_CUDA_RADIX2, 4, HJG_MATCH_LEFT, KEYS_UNIFORM, 500, 0},
+		{HJG_CUDA_CSR, 8, HJG_MATCH_ALL, KEYS_DUPLICATES, 500, 0},
+		{HJG_CUDA_CSR, 8, HJG_MATCH_LEFT, KEYS_DUPLICATES, 20000, SMALL_BUDGET},
 	};
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
@@ -377,7 +385,8 @@ test_faults_everywhere(void)
 			Case		c;
 
 			strategy = joins[j].strategy;
-			case_create(&c, test_seed, joins[j].width, joins[j].mode, joins[j].shape, 500, 350);
+			case_create(&c, test_seed, joins[j].width, joins[j].mode, joins[j].shape, joins[j].nbuild, 350);
+			hjg_cuda_set_budget(joins[j].budget);
 			for (n = 1; reached && good && n < 5000; n++)
 			{
 				int			rc = child_fails_at(&c, n, kinds[k].code, &reached);
@@ -390,6 +399,7 @@ test_faults_everywhere(void)
 			claim(good && n > 60, "%s at each of %ld calls, %s, %s: right rows, a status or a clean end", kinds[k].what, n - 2,
 				  hjg_strategy_name(strategy), key_shape_names[joins[j].shape]);
 			strategy = HJG_CPU_AUTO;
+			hjg_cuda_set_budget(0);
 		}
 	hjg_cuda_tuning = normal;
 }
@@ -540,6 +550,62 @@ test_small_budget(void)
 	claim(outcome.status == HJG_ERR_MEMORY, "a join beyond the budget is refused");
 	hjg_cuda_made(0)->pool = normal;
 	case_destroy(&c);
+}
+
+/*
+ * Build sides of some turns.  With room for all pairs the device joins them; with less, it may leave a join to
+ * the cpu engine, but is not wrong.
+ */
+static void
+test_turns(void)
+{
+	HjgCudaPool *normal = hjg_cuda_made(0)->pool;
+	const HjgCudaTuning usual = hjg_cuda_tuning;
+	Memory		memory;
+	Case		c;
+
+	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 1000, .least_chunk_rows = 100};
+	hjg_cuda_made(0)->pool = hjg_cuda_pool_create(SMALL_BUDGET);
+	for (int w = 0; w < 3; w++)
+		for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+		{
+			const hjg_u32 nprobe = shape == KEYS_ONE_HOT_BOTH || shape == KEYS_COLLIDING_HOT ? 40 : 3000;
+			Outcome		outcome = {0};
+			hjg_u32		most = 0;
+
+			for (int mode = 0; mode <= HJG_MATCH_ANTI && outcome.wrong == NULL; mode++)
+			{
+				case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
+							widths[w] == 16 ? 25000 : 60000, nprobe);
+				{
+					const hjg_u32 sizes[] = {(hjg_u32) c.nexpected + nprobe + 1000, (hjg_u32) (c.nexpected / 2) + nprobe / 2 + 70};
+
+					for (int s = 0; s < 2 && outcome.wrong == NULL; s++)
+					{
+						memory_init(&memory, NULL);
+						nturns = 0;
+						outcome = join_case(&c, &memory.env, s + 1, sizes[s]);
+						most = nturns > most ? nturns : most;
+						if (outcome.status != HJG_OK && (s == 0 || outcome.status != HJG_ERR_MEMORY))
+							outcome.wrong = hjg_status_text(outcome.status);
+						if (outcome.wrong != NULL)
+							printf("# %s: mode %s, capacity %u\n", outcome.wrong, mode_names[mode], sizes[s]);
+					}
+				}
+				case_destroy(&c);
+			}
+			claim(outcome.wrong == NULL && most > 2, "%d-byte keys, %s: a build side of %u turns equals the reference", widths[w],
+				  key_shape_names[shape], most);
+		}
+	hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 30000, 3000);
+	memory_init(&memory, NULL);
+	memory.cancel_at = 12;
+	claim(join_case(&c, &memory.env, 1, 10000).status == HJG_ERR_CANCELLED, "a join in turns that is cancelled says so");
+	claim(hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0) == 0, "no block is in use after it");
+	case_destroy(&c);
+	hjg_cuda_made(0)->pool = normal;
+	hjg_cuda_tuning = usual;
 }
 
 /* ---- health ---- */
@@ -731,6 +797,7 @@ main(int argc, char **argv)
 	test_nothing_leaks();
 	test_admission();
 	test_small_budget();
+	test_turns();
 	test_health();
 	test_health_at_once();
 	printf("1..%d\n", claims_passed + claims_failed);

@@ -74,7 +74,7 @@ my $unique = 'SELECT count(*), sum(build.id), sum(probe.k) FROM build JOIN probe
 my $unique_answer = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $unique");
 for my $strategy (qw(direct packed table radix1 radix2 csr))
 {
-	my $more = "SET hjoin_gpu.strategy = $strategy; ";
+	my $more = "SET hjoin_gpu.strategy = '$strategy'; ";
 	is($node->safe_psql('postgres', $settings . $more . $unique), $unique_answer, "$strategy: core's rows");
 	like(explained($node, $unique, $more), qr/Strategy: $strategy\b/, "$strategy: EXPLAIN names it");
 	is($node->safe_psql('postgres', "$settings $more $joins[$_]"), $answers[$_], "$strategy, join $_: core's rows") for 0 .. $#joins;
@@ -120,6 +120,33 @@ like(explained($node, $joins[0]), qr/Engine: cpu.*Device: cuda:0.*Fallback: devi
 is($node->safe_psql('postgres', "$settings $joins[0]"), $answers[0], "a budget that is too small: core's rows");
 cmp_ok(stat_value($node, 'fallback_device_memory'), '>=', 2, 'a budget that is too small: counted');
 $node->stop;
+
+# --- build sides beyond the budget, in turns ---
+{
+	my @large = (
+		'SELECT count(*), sum(a.id), sum(b.id) FROM large a JOIN other b USING (k)',
+		'SELECT count(*), sum(a.id), sum(b.id) FROM large a LEFT JOIN other b ON b.k = a.k * 2',
+		'SELECT count(*), sum(a.id), sum(b.id) FROM large a FULL JOIN other b ON b.k = a.k * 3',
+		'SELECT count(*), sum(id) FROM large a WHERE EXISTS (SELECT 1 FROM other b WHERE b.k = a.k AND b.id % 7 > 2)',
+		'SELECT count(*), sum(id) FROM large a WHERE NOT EXISTS (SELECT 1 FROM other b WHERE b.k = a.k)');
+
+	# one thread, so that the cpu engine is not predicted to be faster
+	$node = start_with('turns', "hjoin_gpu.device_memory = '4MB'\nhjoin_gpu.cpu_threads = 1\nwork_mem = '64MB'\n");
+	$node->safe_psql('postgres', q{
+		CREATE TABLE large AS SELECT g AS id, g % 170000 AS k FROM generate_series(1, 250000) g;
+		CREATE TABLE other AS SELECT g AS id, g % 190000 + 50000 AS k FROM generate_series(1, 260000) g;
+		ANALYZE large, other;
+	});
+	wait_device($node);
+	for my $i (0 .. $#large)
+	{
+		my $core = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $large[$i]");
+		is($node->safe_psql('postgres', "$settings $large[$i]"), $core, "in turns, join $i: core's rows");
+	}
+	like(explained($node, $large[0]), qr/Engine: cuda\b.*Build Turns: [2-9]/s, 'EXPLAIN shows the turns');
+	is(stat_value($node, 'fallback_device_memory'), 0, 'none of them fell back');
+	$node->stop;
+}
 
 # --- devices that cannot be used ---
 $node = start_with('old', '', HJG_STUB_CC => 61);
