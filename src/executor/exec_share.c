@@ -92,7 +92,7 @@ hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state)
 	state->build_rows = hjg_store_create_shared(state->load_context, state->inner.ncarried,
 												state->inner.columns, shared->chunk_rows, &parallel->sharing);
 	parallel->store = state->build_rows;
-	run->max_batches = Max(1, Min(HJG_BATCHES_IN_FLIGHT, HJG_JOB_BATCHES / shared->nmembers));
+	run->max_batches = Max(1, Min(HJG_SHARED_BATCHES_IN_FLIGHT, HJG_JOB_BATCHES / shared->nmembers));
 	if (shared->has_job)
 		hjg_run_attach(run, shared->job, &shared->spec);
 	else

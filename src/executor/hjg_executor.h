@@ -75,6 +75,8 @@
 
 /* Probe batches of a job that are under way at once: one filled, one joined, one emitted. */
 #define HJG_BATCHES_IN_FLIGHT 3
+/* Of each of several participants: while one waits, the others keep the device process busy. */
+#define HJG_SHARED_BATCHES_IN_FLIGHT 2
 
 typedef enum HjgPhase
 {

@@ -39,6 +39,9 @@ as_user perl test/bench/bench.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASE
 	--tables s,r,r_half,d,s_other,r_other,fact,dim1,dim2,dim3,dim4,region,nation,supplier,customer,part,partsupp,orders,lineitem
 rc=$?
 say
+say "== memory"
+as_user perl test/bench/memory.pl --pgdata "$WORK/bench" ${BENCH_CASES:+--cases "$BENCH_CASES"} || rc=1
+say
 say "== the engine alone"
 as_user "$PG_BINDIR/hjoin_gpu_device" --bench || rc=1
 exit $rc

@@ -1,0 +1,160 @@
+#!/usr/bin/perl
+# memory.pl: peak memory of the server while it runs joins of the table of cases (cases.pm), with
+# core's plans and with ours (forced).  Counted are all processes below the postmaster, the
+# device process among them: private memory (RssAnon), dynamic shared memory (core's
+# Parallel Hash and our shared build sides), and what joins hold of the arena.  Shared buffers
+# are not, and what backends have between queries is subtracted; but all of the device process counts as
+# ours, once what it keeps for the next join some seconds long has gone.  hash_mem limits both.
+#
+#   --cases REGEX     names
+#   --pgdata DIR      of the server that PGHOST names, on this machine
+use strict;
+use warnings;
+use File::Basename;
+use Getopt::Long;
+use IPC::Open2;
+use POSIX ':sys_wait_h';
+use Time::HiRes 'usleep';
+use lib dirname(__FILE__);
+use cases;
+
+my ($wanted, $pgdata) = ('^(count|sum|rows .OFFSET|RIGHT|FULL|SEMI$|dup|build side 10|text|two int|star, 5|Q9)', $ENV{PGDATA} // '');
+GetOptions('cases=s' => \$wanted, 'pgdata=s' => \$pgdata) or die;
+$| = 1;
+
+open(my $pid_file, '<', "$pgdata/postmaster.pid") or die "no server in '$pgdata'\n";
+chomp(my $postmaster = <$pid_file>);
+close $pid_file;
+
+sub slurp
+{
+	open(my $fh, '<', $_[0]) or return '';
+	local $/;
+	return <$fh> // '';
+}
+
+sub tree
+{
+	my ($pid) = @_;
+	return ($pid, map { tree($_) } split ' ', slurp("/proc/$pid/task/$pid/children"));
+}
+
+# Private memory of the device process, or of all others.
+sub private_kb
+{
+	my ($device) = @_;
+	my $sum = 0;
+	foreach my $pid (tree($postmaster))
+	{
+		my $status = slurp("/proc/$pid/status");
+		next if $device != ($status =~ /^Name:\s+hjoin_gpu_dev/m ? 1 : 0);
+		$sum += $1 if $status =~ /^RssAnon:\s+(\d+)/m;
+	}
+	return $sum;
+}
+
+sub blocks_kb
+{
+	my $sum = 0;
+	foreach my $file (@_)
+	{
+		my @stat = stat($file);
+		$sum += $stat[12] / 2 if @stat;
+	}
+	return $sum;
+}
+
+# One question to a session of psql that ends its answers with a line @@@.
+sub ask
+{
+	my ($session, $question) = @_;
+	my ($from, $to) = @$session;
+	print $to "$question\n\\echo \@\@\@\n";
+	$to->flush;
+	my $answer = '';
+	while (my $line = <$from>)
+	{
+		return $answer if $line eq "\@\@\@\n";
+		$answer .= $line;
+	}
+	die "no answer to: $question\n";
+}
+
+sub open_session
+{
+	open2(my $from, my $to, 'psql', '-XqAt', '-f', '-');
+	return [ $from, $to ];
+}
+
+# Until the device process has given back what it does not keep.
+sub settle
+{
+	my ($last, $same) = (0, 0);
+	foreach (1 .. 100)
+	{
+		my $now = private_kb(1);
+		$same = $now == $last ? $same + 1 : 0;
+		return if $same == 55;
+		$last = $now;
+		usleep(100000);
+	}
+}
+
+# Peak of one query, in MB, in a session of its own, since a backend keeps what it once had; a child
+# takes samples as long as the query runs.
+sub peak_mb
+{
+	my ($settings, $query, $is_ours) = @_;
+	settle() if $is_ours;
+	my $session = open_session();
+	ask($session, "$settings explain $query;");
+	my $arena = open_session();
+	my $leased_kb = sub { ask($arena, 'select leased_bytes / 1024 from hjoin_gpu_arena();') };
+	$leased_kb->();
+	my $others = sub { private_kb(0) + blocks_kb(glob('/dev/shm/PostgreSQL.*')) };
+	my $idle = $others->();
+	my $peak = 0;
+	pipe(my $out, my $in) or die;
+	my $sampler = fork() // die;
+	if ($sampler == 0)
+	{
+		my $stop = 0;
+		$SIG{TERM} = sub { $stop = 1 };
+		while (!$stop)
+		{
+			my $now = $others->() - $idle + ($is_ours ? private_kb(1) + $leased_kb->() : 0);
+			$peak = $now if $now > $peak;
+			usleep(1000);
+		}
+		syswrite($in, "$peak\n");
+		POSIX::_exit(0);
+	}
+	close $in;
+	ask($session, "$query;");
+	kill 'TERM', $sampler;
+	chomp($peak = <$out>);
+	waitpid($sampler, 0);
+	close $_->[1] foreach $session, $arena;
+	wait foreach 1, 2;
+	return $peak / 1024;
+}
+
+my ($serial, $parallel) = ('set max_parallel_workers_per_gather = 0;', 'reset max_parallel_workers_per_gather;');
+my ($core, $ours) = ('set hjoin_gpu.enabled = off;', 'set hjoin_gpu.enabled = on; set hjoin_gpu.force = on;');
+my $over = 0;
+printf "%-28s %9s %9s %7s %9s %9s %7s\n", 'peak memory, MB', 'core', 'ours', 'ratio', 'core par.', 'ours par.', 'ratio';
+foreach my $case (grep { $_->[0] =~ /$wanted/ } @cases::pair, @cases::tpch)
+{
+	my ($name, $query) = @$case;
+	my @mb;
+	foreach my $workers ($serial, $parallel)
+	{
+		foreach my $way ($core, $ours)
+		{
+			push @mb, peak_mb("$way $workers", $query, $way eq $ours);
+		}
+	}
+	$over += grep { $_->[1] > 1.5 * $_->[0] } [ @mb[0, 1] ], [ @mb[2, 3] ];
+	printf "%-28s %9.1f %9.1f %6.2fx %9.1f %9.1f %6.2fx\n", $name, @mb[0, 1], $mb[1] / ($mb[0] || 1), @mb[2, 3], $mb[3] / ($mb[2] || 1);
+}
+print "\n$over of these are above 1.5 times core's\n";
