@@ -3,9 +3,7 @@
  *	  hjoin_gpu_device --bench --device=NAME: the coupled engine's strategies beside
  *	  the cpu engine on all threads, as in He, Lu and He, section 5.
  *
- * Both sides have the same number of rows; build keys are unique.  Skew gives a part
- * of the probe rows one key, selectivity is the part that has a match.  Every run's number of
- * pairs is compared with the one that was drawn.  NAME is opencl:N or threads, which
+ * Every run's number of pairs is compared with the one that was drawn.  NAME is opencl:N or threads, which
  * emulates the device by plain threads.
  */
 #define _GNU_SOURCE
@@ -14,155 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_opencl.h"
+#include "device/hjg_coupled_bench.h"
 
-#define KEY_WIDTH 4
 #define MAX_REPS 9
 
-typedef struct Options
-{
-	const char *device;
-	const char *strategy;		/* NULL: all */
-	int			min_log;
-	int			max_log;
-	int			nreps;
-	int			units;			/* of the device; 0: half */
-	double		skew;
-	double		selectivity;
-	bool		steps;			/* print what each step took */
-	bool		calibrate;		/* otherwise every step is halved */
-	HjgCoupledConfig config;
-} Options;
-
-typedef struct Input
-{
-	hjg_u32		nrows;
-	hjg_u32    *build;
-	hjg_u32    *probe;
-	HjgPair    *pairs;
-	hjg_u64		npairs;			/* expected */
-} Input;
-
-static void *
-bench_alloc(void *arg, size_t bytes)
-{
-	bool		fresh;
-	void	   *ptr = hjg_workspace_alloc(bytes, &fresh);
-
-	if (fresh && ptr != NULL)
-		memset(ptr, 0, bytes);
-	return ptr;
-}
-
-static void
-bench_free(void *arg, void *ptr, size_t bytes)
-{
-	hjg_workspace_free(ptr, bytes);
-}
-
-static void *
-map_rows(hjg_u32 nrows, size_t bytes)
-{
-	return bench_alloc(NULL, (size_t) nrows * bytes + HJG_SLAB_BYTES);
-}
-
-static hjg_u64
-next_random(hjg_u64 *state)
-{
-	return hjg_mix64(*state += 0x9e3779b97f4a7c15u);
-}
-
-static bool
-make_input(Input *in, const Options *options, int log)
-{
-	hjg_u64		state = 42;
-
-	*in = (Input) {.nrows = 1u << log};
-	in->build = map_rows(in->nrows, sizeof(hjg_u32));
-	in->probe = map_rows(in->nrows, sizeof(hjg_u32));
-	in->pairs = map_rows(in->nrows, sizeof(HjgPair));
-	if (in->build == NULL || in->probe == NULL || in->pairs == NULL)
-		return false;
-	for (hjg_u32 i = 0; i < in->nrows; i++)
-	{
-		double		u = (double) (next_random(&state) >> 11) / 9007199254740992.0;
-		hjg_u32		key = (hjg_u32) (next_random(&state) >> 32) & (in->nrows - 1);
-
-		/* a bijection: nrows is a power of two and the multiplier odd */
-		in->build[i] = (i * 2654435761u) & (in->nrows - 1);
-		if (u < options->skew)
-			key = 1;
-		u = (double) (next_random(&state) >> 11) / 9007199254740992.0;
-		if (u >= options->selectivity)
-			key += in->nrows;
-		else
-			in->npairs++;
-		in->probe[i] = key;
-	}
-	return true;
-}
-
-static void
-free_input(Input *in)
-{
-	bench_free(NULL, in->build, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
-	bench_free(NULL, in->probe, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
-	bench_free(NULL, in->pairs, (size_t) in->nrows * sizeof(HjgPair) + HJG_SLAB_BYTES);
-}
-
-typedef struct Times
-{
-	double		total_ns;
-	HjgCoupledStats stats;
-	bool		good;
-} Times;
-
-/* One join; config NULL: the cpu engine. */
-static bool
-run_once(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const Input *in, Times *times)
-{
-	const HjgJoinSpec spec = {.key_width = KEY_WIDTH};
-	const HjgSegment build = {.keys = in->build, .nrows = in->nrows};
-	HjgJoin    *cpu = NULL;
-	HjgCoupled *coupled = NULL;
-	hjg_u64		npairs = 0;
-	hjg_u64		started = hjg_arena_now_ns();
-	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
-		hjg_coupled_build(env, config, runner, KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
-
-	for (hjg_u32 row = 0; status == HJG_OK && row < in->nrows; row += HJG_MAX_PROBE_ROWS)
-	{
-		const HjgSegment probe = {.keys = in->probe + row,
-			.nrows = in->nrows - row < HJG_MAX_PROBE_ROWS ? in->nrows - row : HJG_MAX_PROBE_ROWS};
-		HjgPair    *page = in->pairs + row;
-		HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = probe.nrows};
-		HjgCursor	cursor = {0, 0, 0};
-
-		status = config == NULL ? hjg_join_probe(cpu, &probe, 1, &cursor, &result) :
-			hjg_coupled_probe(coupled, &probe, 1, &cursor, &result);
-		npairs += result.npairs;
-	}
-	times->total_ns = (double) (hjg_arena_now_ns() - started);
-	if (coupled != NULL)
-		hjg_coupled_stats(coupled, &times->stats);
-	if (cpu != NULL)
-		hjg_join_stats(cpu, &times->stats.join);
-	hjg_coupled_free(coupled);
-	hjg_join_free(cpu);
-	times->good = status == HJG_OK && npairs == in->npairs;
-	return times->good;
-}
+/* Random settings of --model for each size and strategy. */
+#define MODEL_RUNS 40
 
 static int
 compare_times(const void *a, const void *b)
 {
-	const double x = ((const Times *) a)->total_ns;
-	const double y = ((const Times *) b)->total_ns;
+	const double x = ((const HjgBenchTimes *) a)->total_ns;
+	const double y = ((const HjgBenchTimes *) b)->total_ns;
 
 	return (x > y) - (x < y);
 }
 
-static const char *const step_names[HJG_STEP_COUNT] = {
+const char *const hjg_bench_step_names[HJG_STEP_COUNT] = {
 	"hash (n1 b1 p1)", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
 };
 
@@ -177,30 +43,46 @@ print_steps(const HjgCoupledStats *stats)
 
 		if (*cpu + *device == 0)
 			continue;
-		printf("    %-16s ratio %4.2f, CPU %7.2f ns a row, device %7.2f\n", step_names[i],
+		printf("    %-16s ratio %4.2f, CPU %7.2f ns a row, device %7.2f\n", hjg_bench_step_names[i],
 			   (double) *cpu / (double) (*cpu + *device),
 			   *cpu ? (double) stats->step_ns[HJG_ON_CPU][i] / (double) *cpu : 0.0,
 			   *device ? (double) stats->step_ns[HJG_ON_DEVICE][i] / (double) *device : 0.0);
 	}
 }
 
+/* Who did what, and the in-cache model beside it: D and E of the build side. */
+static void
+print_units(const HjgCoupledStats *stats)
+{
+	const HjgUnits *units = &stats->units;
+
+	printf("    %dP %dC %dG, %dC %dG", units->cpu_p, units->cpu_d, units->device_d, units->cpu_e, units->device_e);
+	if (stats->feed_rows > 0)
+		printf("; D %.2f ns a row (its CPU side %.2f ms, E waited %.2f ms)", (double) stats->feed_ns / (double) stats->feed_rows,
+			   (double) stats->feed_ns / 1e6, (double) stats->feed_wait_ns / 1e6);
+	if (stats->predicted.total_ns > 0)
+		printf("; predicted for the build side: T_D %.2f, T_E %.2f ms", stats->predicted.decompress_ns / 1e6,
+			   stats->predicted.execute_ns / 1e6);
+	printf("\n");
+}
+
 /* A line of the table; false when a result was wrong. */
 static bool
-measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const Input *in,
-		const Options *options, double *ns)
+measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
+		const HjgBenchOptions *options, double *ns)
 {
 	const int	nreps = options->nreps;
-	static Times times[MAX_REPS + 1];
-	const Times *median = &times[1 + nreps / 2];
+	static HjgBenchTimes times[MAX_REPS + 1];
+	const HjgBenchTimes *median = &times[1 + nreps / 2];
 	bool		good = true;
 	double		predicted_ns;
 
 	memset(times, 0, sizeof(times));
 	for (int i = 0; i <= nreps && good; i++)
-		good = run_once(env, config, runner, in, &times[i]);
-	qsort(times + 1, (size_t) nreps, sizeof(Times), compare_times);
+		good = hjg_bench_run(env, config, runner, in, &times[i]);
+	qsort(times + 1, (size_t) nreps, sizeof(HjgBenchTimes), compare_times);
 	predicted_ns = median->stats.predicted_build_ns + median->stats.predicted_probe_ns;
-	printf("%-16s %9u %9.2f %9.2f %9.2f %9.2f %8.1f", name, in->nrows, median->total_ns / 1e6,
+	printf("%-22s %9u %9.2f %9.2f %9.2f %9.2f %8.1f", name, in->nrows, median->total_ns / 1e6,
 		   (double) median->stats.join.partition_ns / 1e6, (double) median->stats.join.build_ns / 1e6,
 		   (double) median->stats.join.probe_ns / 1e6, 2.0 * in->nrows / median->total_ns * 1e3);
 	if (*ns > 0)
@@ -212,6 +94,8 @@ measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, con
 	if (median->stats.transfer_ns > 0)
 		printf("  bus %.2f ms", (double) median->stats.transfer_ns / 1e6);
 	printf("%s%s\n", median->stats.gave_up ? "  (by the cpu engine)" : "", good ? "" : "  WRONG");
+	if (options->pipeline != NULL && config != NULL)
+		print_units(&median->stats);
 	if (options->steps && config != NULL)
 		print_steps(&median->stats);
 	fflush(stdout);
@@ -223,11 +107,25 @@ measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, con
 static void
 print_costs(const HjgStepCosts *costs)
 {
-	printf("unit costs, ns a row   in cache: CPU  device   out of it: CPU  device\n");
+	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+
+	printf("unit costs, ns a row: CPU, device alone; CPU, device together\n%-16s", "build rows");
+	for (int s = 0; s < costs->nsizes; s++)
+		printf("  %28u", 1u << logs[s]);
+	printf("\n");
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
-		printf("%-16s %15.2f %7.2f %16.2f %7.2f\n", step_names[i], costs->small_ns[HJG_ON_CPU][i],
-			   costs->small_ns[HJG_ON_DEVICE][i], costs->large_ns[HJG_ON_CPU][i], costs->large_ns[HJG_ON_DEVICE][i]);
-	printf("launch %.1f us\n\n", costs->launch_ns / 1e3);
+	{
+		printf("%-16s", hjg_bench_step_names[i]);
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  %6.2f %6.2f; %6.2f %6.2f", costs->alone_ns[s][HJG_ON_CPU][i], costs->alone_ns[s][HJG_ON_DEVICE][i],
+				   costs->together_ns[s][HJG_ON_CPU][i], costs->together_ns[s][HJG_ON_DEVICE][i]);
+		printf("\n");
+	}
+	printf("between steps: build %.2f (shj) %.2f (phj), probe %.2f %.2f; launch %.1f us; unpacking %.2f %.2f; "
+		   "fetching %.2f bytes/ns, gain %.0f %%\n\n",
+		   costs->build_rest_ns[0], costs->build_rest_ns[1], costs->probe_rest_ns[0], costs->probe_rest_ns[1],
+		   costs->launch_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE], costs->fetch_bytes_per_ns,
+		   costs->fetch_gain * 100);
 }
 
 /* "--name=VALUE": the value, or NULL when arg is another option. */
@@ -240,7 +138,7 @@ value_of(const char *arg, const char *name)
 }
 
 static bool
-parse_option(Options *options, const char *arg)
+parse_option(HjgBenchOptions *options, const char *arg)
 {
 	const char *value;
 
@@ -248,6 +146,14 @@ parse_option(Options *options, const char *arg)
 		options->device = value;
 	else if ((value = value_of(arg, "strategy")) != NULL)
 		options->strategy = value;
+	else if ((value = value_of(arg, "pipeline")) != NULL)
+		options->pipeline = value;
+	else if ((value = value_of(arg, "was")) != NULL)
+		options->config.was_bytes = (size_t) atoll(value);
+	else if ((value = value_of(arg, "boundary")) != NULL)
+		options->config.boundary = atoi(value);
+	else if ((value = value_of(arg, "model")) != NULL)
+		options->model_runs = atoi(value);
 	else if ((value = value_of(arg, "min-log")) != NULL)
 		options->min_log = atoi(value);
 	else if ((value = value_of(arg, "max-log")) != NULL)
@@ -270,6 +176,10 @@ parse_option(Options *options, const char *arg)
 		options->config.separate_tables = true;
 	else if (strcmp(arg, "--grouping") == 0)
 		options->config.grouping = true;
+	else if (strcmp(arg, "--packed") == 0)
+		options->packed = true;
+	else if (strcmp(arg, "--model") == 0)
+		options->model_runs = MODEL_RUNS;
 	else if (strcmp(arg, "--steps") == 0)
 		options->steps = true;
 	else if (strcmp(arg, "--halves") == 0)
@@ -280,18 +190,22 @@ parse_option(Options *options, const char *arg)
 }
 
 static bool
-run_size(const Options *options, const HjgEnv *env, const HjgRunner *runner, int log)
+run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
 	HjgCoupledConfig config = options->config;
 	double		cpu_ns = 0;
 	bool		good;
-	Input		in;
+	HjgBenchInput in;
 
-	if (!make_input(&in, options, log))
+	if (!hjg_bench_input_create(&in, options, log))
 	{
 		printf("out of memory\n");
 		return false;
 	}
+	if (options->packed)
+		printf("packed: build %s, %.3f bytes a row; probe %s, %.3f\n", in.plans[0],
+			   (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],
+			   (double) in.packed_probe[0].packed_bytes / in.packed_probe[0].nrows);
 	good = measure("cpu engine", env, NULL, NULL, &in, options, &cpu_ns);
 	for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST && good; s++)
 	{
@@ -300,9 +214,19 @@ run_size(const Options *options, const HjgEnv *env, const HjgRunner *runner, int
 		if (options->strategy != NULL && strcmp(options->strategy, name) != 0)
 			continue;
 		config.strategy = (HjgCoupledStrategy) s;
-		good = measure(name, env, &config, runner, &in, options, &cpu_ns);
+		for (int p = HJG_PIPELINE_AUTO; p < HJG_PIPELINE_COUNT && good; p++)
+		{
+			char		full_name[64];
+
+			if (strcmp(options->pipeline != NULL ? options->pipeline : "e", hjg_pipeline_name(p)) != 0 &&
+				(options->pipeline == NULL || strcmp(options->pipeline, "all") != 0))
+				continue;
+			config.pipeline = (HjgPipeline) p;
+			snprintf(full_name, sizeof(full_name), "%s %s", name, options->pipeline != NULL ? hjg_pipeline_name(p) : "");
+			good = measure(full_name, env, &config, runner, &in, options, &cpu_ns);
+		}
 	}
-	free_input(&in);
+	hjg_bench_input_destroy(&in);
 	return good;
 }
 
@@ -310,8 +234,8 @@ int
 hjg_coupled_bench(int nthreads, int argc, char **argv)
 {
 	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
-	Options		options = {.device = "opencl:0", .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .calibrate = true};
-	HjgEnv		env = {.alloc = bench_alloc, .free = bench_free};
+	HjgBenchOptions options = {.device = "opencl:0", .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .calibrate = true};
+	HjgEnv		env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
 	HjgStepCosts costs;
 	HjgRunner  *runner;
 	char		reason[128] = "";
@@ -342,7 +266,7 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 	{
 		hjg_cl_set_units(options.units);
 		hjg_drivers_open(devices, true);
-		runner = hjg_opencl_begin(strncmp(options.device, "opencl:", 7) == 0 ? atoi(options.device + 7) : -1, KEY_WIDTH,
+		runner = hjg_opencl_begin(strncmp(options.device, "opencl:", 7) == 0 ? atoi(options.device + 7) : -1, HJG_BENCH_KEY_WIDTH,
 								  &options.config.cpu_threads, reason, sizeof(reason));
 	}
 	if (runner == NULL)
@@ -354,13 +278,22 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 	good = true;
 	if (options.calibrate)
 	{
-		good = hjg_coupled_calibrate(&env, &options.config, runner, KEY_WIDTH, &costs) == HJG_OK;
+		static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+		int			nsizes = HJG_STEP_QUICK_SIZES;
+
+		/* as large as what is measured */
+		while (nsizes < HJG_STEP_SIZES && logs[nsizes - 1] < options.max_log)
+			nsizes++;
+		good = hjg_coupled_calibrate(&env, &options.config, runner, HJG_BENCH_KEY_WIDTH, nsizes, &costs) == HJG_OK;
 		options.config.costs = &costs;
 		print_costs(&costs);
 	}
-	printf("%-16s %9s %9s %9s %9s %9s %8s %8s %9s %7s\n", "strategy", "rows", "ms", "part ms", "build ms", "probe ms",
+	if (options.model_runs > 0)
+		good = good && options.calibrate && hjg_bench_model(&options, &env, runner);
+	else
+		printf("%-22s %9s %9s %9s %9s %9s %8s %8s %9s %7s\n", "strategy", "rows", "ms", "part ms", "build ms", "probe ms",
 		   "Mrows/s", "to cpu", "predicted", "error");
-	for (int log = options.min_log; log <= options.max_log && good; log += 2)
+	for (int log = options.min_log; log <= options.max_log && good && options.model_runs == 0; log += 2)
 		good = run_size(&options, &env, runner, log);
 	hjg_pool_destroy(env.pool);
 	if (is_threads)

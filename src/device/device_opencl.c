@@ -191,7 +191,7 @@ costs_of(int number, const HjgEnv *env, const HjgCoupledConfig *config, const Hj
 	if (!have && may_measure && pthread_mutex_trylock(&calibration_lock) == 0)
 	{
 		have = is_calibrated[number][w] ||
-			hjg_coupled_calibrate(env, config, runner, key_width, &calibrated[number][w]) == HJG_OK;
+			hjg_coupled_calibrate(env, config, runner, key_width, HJG_STEP_QUICK_SIZES, &calibrated[number][w]) == HJG_OK;
 		__atomic_store_n(&is_calibrated[number][w], have, __ATOMIC_RELEASE);
 		pthread_mutex_unlock(&calibration_lock);
 	}

@@ -494,7 +494,7 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	if (status == HJG_OK)
 		status = hjg_runs_set(&join->base, &runs, segments, nsegments, false);
 	if (status == HJG_OK)
-		status = hjg_units_assign(join, runs.packed);
+		status = hjg_units_assign(join, &runs, segments, nsegments);
 	if (status == HJG_OK)
 	{
 		join->build_rows = runs.nrows;
@@ -510,6 +510,8 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 		hjg_coupled_free(join);
 		return status;
 	}
+	if (config->costs != NULL && join->runner != NULL)
+		join->stats.predicted_build_ns += config->costs->build_rest_ns[hjg_coupled_is_partitioned(join)] * (double) runs.nrows;
 	join->base.stats.build_rows = runs.nrows;
 	join->base.stats.strategy = hjg_coupled_is_partitioned(join) ? HJG_CPU_RADIX : HJG_CPU_NOP;
 	*result = join;
@@ -521,6 +523,8 @@ hjg_coupled_stats(const HjgCoupled *join, HjgCoupledStats *stats)
 {
 	*stats = join->stats;
 	stats->join = join->base.stats;
+	if (join->feeder != NULL)
+		stats->feed_ns += hjg_threads_runner_busy_ns(join->feeder);
 	if (join->cpu_join != NULL)
 	{
 		hjg_u64		own_bytes = join->base.stats.workspace_bytes;

@@ -2,8 +2,8 @@
  * engine_coupled_calibrate.c
  *	  Unit costs of the steps, by joins of made-up rows.
  *
- * Each step runs on one processor alone, over a table that fits a cache and over one
- * that does not; its cost is the least time a row of some runs.  So computation and
+ * Each step runs on one processor alone, and on both at once, over tables of several sizes; its
+ * cost is the least time a row of some runs, which other work on the machine disturbs least.  So computation and
  * memory stalls are measured together (section 4.2 of the paper profiles
  * instructions and calibrates stalls apart, and adds them up).
  */
@@ -11,8 +11,10 @@
 
 #include "engine/hjg_coupled_internal.h"
 
-#define NRUNS 3
 #define NLAUNCHES 32
+
+/* Runs for each size: the smaller, the more they are disturbed. */
+static const int nruns_of[HJG_STEP_SIZES] = {9, 5, 3, 2, 1};
 #define NEVER_NS 1e6			/* a row */
 #define BUILD_ORDER 2654435761u
 #define PROBE_ORDER 2246822507u
@@ -30,51 +32,98 @@ fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 	}
 }
 
-typedef struct Scratch
+/* What one join says of the steps that it is asked about. */
+typedef struct Sample
 {
-	HjgBlock	block;
-	hjg_u8	   *keys;
-	hjg_u8	   *probe_keys;		/* in another order: a probe must not follow the build */
-	HjgPair    *pairs;
-} Scratch;
+	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row; infinite where the processor had none */
+	double		build_rest_ns;
+	double		probe_rest_ns;
+} Sample;
 
-/* One join of nrows with nrows; least times a row so far, less the launch, into ns. */
+/* Tables of partitioned joins are in cache piece by piece: their steps are no measure of the size. */
+static bool
+is_asked(HjgCoupledStrategy strategy, HjgStep step)
+{
+	const bool	partitions = step == HJG_STEP_NUMBER || step == HJG_STEP_N2 || step == HJG_STEP_N3;
+
+	return (strategy == HJG_COUPLED_PHJ_PL) == partitions;
+}
+
+/* One join of nrows with nrows. */
 static HjgStatus
 measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-		const Scratch *scratch, hjg_u32 nrows, double launch_ns, double ns[HJG_PROCESSORS][HJG_STEP_COUNT])
+		const HjgCalibration *scratch, hjg_u32 nrows, double launch_ns, Sample *sample)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = nrows};
-	const HjgSegment probe = {.keys = scratch->probe_keys, .nrows = nrows};
 	HjgPair    *page = scratch->pairs;
 	HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = nrows};
-	HjgCursor	cursor = {0, 0, 0};
+	HjgCoupledStats built;
 	HjgCoupledStats stats;
 	HjgCoupled *join;
 	HjgStatus	status = hjg_coupled_build(env, config, runner, width, HJG_MATCH_ALL, &segment, 1, &join);
 
-	while (status == HJG_OK && cursor.row < nrows)
-		status = hjg_coupled_probe(join, &probe, 1, &cursor, &result);
-	if (status == HJG_OK)
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			sample->ns[p][i] = HUGE_VAL;
+	if (status != HJG_OK)
+		return status;
+	hjg_coupled_stats(join, &built);
+	for (hjg_u32 row = 0; status == HJG_OK && row < nrows; row += HJG_MAX_PROBE_ROWS)
 	{
-		hjg_coupled_stats(join, &stats);
-		for (int p = 0; p < HJG_PROCESSORS; p++)
-			for (int i = 0; i < HJG_STEP_COUNT; i++)
-				if (stats.step_rows[p][i] > 0)
-				{
-					const double nlaunches = (double) stats.step_rows[p][i] / nrows;
-					const double step_ns = (double) stats.step_ns[p][i] - (p == HJG_ON_DEVICE ? nlaunches * launch_ns : 0);
+		const hjg_u32 n = nrows - row < HJG_MAX_PROBE_ROWS ? nrows - row : HJG_MAX_PROBE_ROWS;
+		const HjgSegment probe = {.keys = scratch->probe_keys + (size_t) row * (size_t) width, .nrows = n};
+		HjgCursor	cursor = {0, 0, 0};
 
-					ns[p][i] = fmin(ns[p][i], fmax(step_ns / (double) stats.step_rows[p][i], 0.05));
-				}
+		while (status == HJG_OK && cursor.row < n)
+			status = hjg_coupled_probe(join, &probe, 1, &cursor, &result);
 	}
+	hjg_coupled_stats(join, &stats);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			if (stats.step_rows[p][i] > 0)
+			{
+				const double launches_ns = p == HJG_ON_DEVICE ? (double) stats.step_launches[i] * launch_ns : 0;
+
+				sample->ns[p][i] = fmax((double) stats.step_ns[p][i] - launches_ns, 0.05 * (double) stats.step_rows[p][i]) /
+					(double) stats.step_rows[p][i];
+			}
+	sample->build_rest_ns = fmax((double) (built.join.partition_ns + built.join.build_ns) - (double) built.series_ns, 0) / nrows;
+	sample->probe_rest_ns = fmax((double) (stats.join.partition_ns + stats.join.probe_ns) - (double) built.join.partition_ns -
+								 (double) (stats.series_ns - built.series_ns), 0) / nrows;
 	hjg_coupled_free(join);
+	return status;
+}
+
+/* The least of some joins, of the steps that the strategy is asked about, into ns; rests (may be NULL) likewise. */
+static HjgStatus
+measure_least(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
+			  const HjgCalibration *scratch, hjg_u32 nrows, int nruns, double launch_ns,
+			  double ns[HJG_PROCESSORS][HJG_STEP_COUNT], double *rests)
+{
+	HjgStatus	status = HJG_OK;
+
+	for (int run = 0; status == HJG_OK && run < nruns; run++)
+	{
+		Sample		sample;
+
+		status = measure(env, config, runner, width, scratch, nrows, launch_ns, &sample);
+		for (int p = 0; p < HJG_PROCESSORS && status == HJG_OK; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+				if (is_asked(config->strategy, i))
+					ns[p][i] = fmin(ns[p][i], sample.ns[p][i]);
+		if (rests != NULL && status == HJG_OK)
+		{
+			rests[0] = fmin(rests[0], sample.build_rest_ns);
+			rests[1] = fmin(rests[1], sample.probe_rest_ns);
+		}
+	}
 	return status;
 }
 
 /* What a launch costs beside its rows: one of 64 rows, from the call to the end. */
 static HjgStatus
 measure_launch(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			   const Scratch *scratch, double *launch_ns)
+			   const HjgCalibration *scratch, double *launch_ns)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = 64};
 	HjgCoupled *join;
@@ -111,64 +160,88 @@ measure_launch(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 static void
 fill_gaps(HjgStepCosts *costs)
 {
-	for (int p = 0; p < HJG_PROCESSORS; p++)
+	for (int s = 0; s < costs->nsizes; s++)
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+			{
+				if (isinf(costs->alone_ns[s][p][i]))
+					costs->alone_ns[s][p][i] = s > 0 ? costs->alone_ns[s - 1][p][i] : NEVER_NS;
+				if (isinf(costs->together_ns[s][p][i]))
+					costs->together_ns[s][p][i] = costs->alone_ns[s][p][i];
+			}
+	if (isinf(costs->unpack_ns[HJG_ON_DEVICE]))
+		costs->unpack_ns[HJG_ON_DEVICE] = NEVER_NS;
+}
+
+/* All steps at one size: on each processor alone, and on both. */
+static HjgStatus
+measure_size(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
+			 const HjgCalibration *scratch, int size, HjgStepCosts *costs)
+{
+	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+	static const double ratios[] = {1, 0, 0.5};
+	const hjg_u32 nrows = 1u << logs[size];
+	HjgStatus	status = HJG_OK;
+
+	fill_keys(width, scratch->keys, nrows, BUILD_ORDER);
+	fill_keys(width, scratch->probe_keys, nrows, PROBE_ORDER);
+	for (int way = 0; way < 6 && status == HJG_OK; way++)
+	{
+		const bool	is_both = way / 2 == 2;
+		double		rests[2] = {HUGE_VAL, HUGE_VAL};
+
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			config->fixed_ratios[i] = ratios[way / 2];
+		config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+		status = measure_least(env, config, runner, width, scratch, nrows, nruns_of[size], costs->launch_ns,
+							   is_both ? costs->together_ns[size] : costs->alone_ns[size], is_both ? rests : NULL);
+		if (is_both && status == HJG_OK)
 		{
-			if (isinf(costs->small_ns[p][i]))
-				costs->small_ns[p][i] = NEVER_NS;
-			if (isinf(costs->large_ns[p][i]))
-				costs->large_ns[p][i] = costs->small_ns[p][i];
+			costs->build_rest_ns[way % 2] = rests[0];
+			costs->probe_rest_ns[way % 2] = rests[1];
 		}
+	}
+	return status;
 }
 
 HjgStatus
 hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *runner, int key_width,
-					  HjgStepCosts *costs)
+					  int nsizes, HjgStepCosts *costs)
 {
-	const hjg_u32 large = 1u << HJG_STEP_LARGE_LOG;
-	const size_t key_bytes = (size_t) large * (size_t) key_width;
+	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+	const hjg_u32 most = 1u << logs[nsizes - 1];
+	const size_t key_bytes = (size_t) most * (size_t) key_width;
 	HjgCoupledConfig config = *with;
 	HjgStatus	status = HJG_OK;
-	Scratch		scratch;
+	HjgCalibration scratch;
 
 	config.costs = NULL;
+	config.pipeline = HJG_PIPELINE_E;
 	config.separate_tables = config.grouping = false;
 	config.bus_bytes_per_ns = 0;
-	/* a step is one launch, and the next one begins when it is over */
+	/* the next step begins when one is over */
 	config.queue_depth = 1;
-	config.chunk_rows = config.window_rows = large;
-	scratch.block.bytes = 2 * key_bytes + (size_t) large * sizeof(HjgPair) + HJG_COUPLED_ALIGN;
+	scratch.block.bytes = 2 * key_bytes + (size_t) most * sizeof(HjgPair) + HJG_COUPLED_ALIGN;
 	scratch.block.ptr = env->alloc(env->arg, scratch.block.bytes);
 	if (scratch.block.ptr == NULL)
 		return HJG_ERR_MEMORY;
 	scratch.keys = (hjg_u8 *) (((size_t) scratch.block.ptr + HJG_COUPLED_ALIGN - 1) / HJG_COUPLED_ALIGN * HJG_COUPLED_ALIGN);
 	scratch.probe_keys = scratch.keys + key_bytes;
 	scratch.pairs = (HjgPair *) (scratch.probe_keys + key_bytes);
-	costs->launch_ns = HUGE_VAL;
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			costs->small_ns[p][i] = costs->large_ns[p][i] = HUGE_VAL;
+	*costs = (HjgStepCosts) {.nsizes = nsizes, .launch_ns = HUGE_VAL};
+	costs->unpack_ns[HJG_ON_DEVICE] = HUGE_VAL;
+	for (int s = 0; s < HJG_STEP_SIZES; s++)
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+				costs->alone_ns[s][p][i] = costs->together_ns[s][p][i] = HUGE_VAL;
 	fill_keys(key_width, scratch.keys, 64, BUILD_ORDER);
 	status = measure_launch(env, &config, runner, key_width, &scratch, &costs->launch_ns);
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-	{
-		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			config.fixed_ratios[i] = p == HJG_ON_CPU;
-		for (int is_large = 0; is_large <= 1; is_large++)
-		{
-			const hjg_u32 nrows = is_large ? large : 1u << HJG_STEP_SMALL_LOG;
-
-			fill_keys(key_width, scratch.keys, nrows, BUILD_ORDER);
-			fill_keys(key_width, scratch.probe_keys, nrows, PROBE_ORDER);
-			for (int run = 0; status == HJG_OK && run < 2 * NRUNS; run++)
-			{
-				config.strategy = run % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-				status = measure(env, &config, runner, key_width, &scratch, nrows, costs->launch_ns,
-								 is_large ? costs->large_ns : costs->small_ns);
-			}
-		}
-	}
+	for (int size = 0; size < nsizes && status == HJG_OK; size++)
+		status = measure_size(env, &config, runner, key_width, &scratch, size, costs);
 	fill_gaps(costs);
+	/* the last keys are the most */
+	if (status == HJG_OK)
+		status = hjg_coupled_calibrate_feed(env, &config, runner, key_width, &scratch, logs[nsizes - 1], costs);
 	env->free(env->arg, scratch.block.ptr, scratch.block.bytes);
 	return status;
 }

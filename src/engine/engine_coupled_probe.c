@@ -406,6 +406,9 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 		return status;
 	join->base.stats.probe_ns += hjg_now_ns() - started - (join->base.stats.partition_ns - partition_ns);
 	join->base.stats.probe_rows += at.row - cursor->row;
+	if (join->config.costs != NULL && join->runner != NULL)
+		join->stats.predicted_probe_ns += join->config.costs->probe_rest_ns[hjg_coupled_is_partitioned(join)] *
+			(double) (at.row - cursor->row);
 	join->base.stats.pairs += npairs;
 	result->npairs = npairs;
 	*cursor = at;

@@ -7,6 +7,8 @@
  * decompress (hjg_k_merged).  A pipeline says on which side the boundary between D and E lies, and
  * the assignment where.
  */
+#include <math.h>
+
 #include "engine/hjg_coupled_internal.h"
 
 /* Rows whose keys the feed unpacks at a time: whole blocks, several, so that all who unpack have some. */
@@ -60,26 +62,126 @@ units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 	}
 }
 
-HjgStatus
-hjg_units_assign(HjgCoupled *join, bool packed_input)
+/* ---- the choice by the model ---- */
+
+/* What a row of a random access step touches. */
+#define LINE_BYTES 64
+
+/* What the model knows of the build side: all units, in cache and out of it. */
+static HjgInCacheShape
+shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 {
-	const int	ncpu = join->cpu_threads;
-	const int	ngroups = join->runner != NULL ? join->runner->nworkers : 0;
-	const bool	is_packed = packed_input || join->config.pipeline >= HJG_PIPELINE_CPDE_C;
+	static const HjgStep shj[] = {HJG_STEP_HASH, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4};
+	static const HjgStep phj[] = {HJG_STEP_HASH, HJG_STEP_N2, HJG_STEP_N3, HJG_STEP_NUMBER, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4};
+	const HjgStepCosts *costs = join->config.costs;
+	const bool	partitioned = hjg_coupled_is_partitioned(join);
+	const HjgStep *steps = partitioned ? phj : shj;
+	const double nrows = (double) runs->nrows;
+	HjgInCacheShape shape = {
+		.nrows = nrows, .packed_bytes = (double) packed_bytes, .fetch_bytes_per_ns = costs->fetch_bytes_per_ns,
+		.fetch_work_ns = costs->fetch_work_ns, .fetch_gain = costs->fetch_gain,
+		.all = {.cpu_e = join->cpu_threads, .device_e = join->runner->nworkers}
+	};
+
+	/* partitions fit a cache: only n3 goes everywhere */
+	shape.touched_bytes = nrows * LINE_BYTES * (partitioned ? 1 : 3);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		shape.unpack_ns[p] = costs->unpack_ns[p] * nrows;
+		for (int i = 0; i < (partitioned ? 7 : 4); i++)
+		{
+			const double cached_ns = costs->together_ns[0][p][steps[i]];
+			const double missing_ns = hjg_step_cost_ns(costs, true, (HjgProcessor) p, steps[i], nrows);
+
+			shape.execute_ns[p] += nrows * cached_ns;
+			if (!partitioned || steps[i] == HJG_STEP_N3)
+				shape.miss_ns[p] += nrows * fmax(missing_ns - cached_ns, 0) / shape.touched_bytes;
+		}
+	}
+	return shape;
+}
+
+typedef struct Wanted
+{
+	HjgPipeline pipeline;
+	int			boundary;
+} Wanted;
+
+static HjgPipeline
+pipeline_of(const HjgUnits *units)
+{
+	if (units->cpu_d + units->device_d == 0)
+		return units->cpu_p > 0 ? HJG_PIPELINE_PE : HJG_PIPELINE_E;
+	if (units->device_d > 0)
+		return HJG_PIPELINE_CPDE_G;
+	return units->cpu_e > 0 ? HJG_PIPELINE_CPDE_C : HJG_PIPELINE_CPDE_B;
+}
+
+/* A division that is the pipeline asked for; G has all of the CPU for D, and each has someone for E. */
+static bool
+is_wanted(const HjgUnits *units, const void *arg)
+{
+	const Wanted *wanted = arg;
+	const HjgPipeline pipeline = pipeline_of(units);
+
+	if (pipeline == HJG_PIPELINE_CPDE_G && (units->cpu_e > 0 || units->cpu_d == 0))
+		return false;
+	if (wanted->boundary > 0 && units->cpu_d + units->device_d != wanted->boundary)
+		return false;
+	return wanted->pipeline == HJG_PIPELINE_AUTO ? pipeline <= HJG_PIPELINE_PE : pipeline == wanted->pipeline;
+}
+
+/*
+ * The pipeline and the units: by the costs where there are some, as far as they are left open, otherwise by rule.  AUTO executes
+ * with or without a fetcher; keys that come packed are then unpacked by those who execute.
+ */
+static void
+choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
+{
+	const Wanted wanted = {join->config.pipeline, join->config.boundary};
 	HjgPipeline pipeline = join->config.pipeline;
+	HjgInCacheShape shape;
+	HjgUnits	units;
 
 	/* one side alone has nothing to share */
-	if (pipeline == HJG_PIPELINE_AUTO || join->runner == NULL)
+	if (join->runner == NULL || (pipeline == HJG_PIPELINE_AUTO && join->config.costs == NULL))
 		pipeline = HJG_PIPELINE_E;
-	join->stats.pipeline = pipeline;
-	join->units = join->stats.units = units_of(pipeline, ncpu, ngroups, join->config.boundary);
+	join->stats.pipeline = pipeline == HJG_PIPELINE_AUTO ? HJG_PIPELINE_E : pipeline;
+	join->units = units_of(pipeline, join->cpu_threads, join->runner != NULL ? join->runner->nworkers : 0,
+						   join->config.boundary);
+	if (join->runner == NULL || join->config.costs == NULL)
+		return;
+	shape = shape_of(join, runs, pipeline >= HJG_PIPELINE_CPDE_C ? packed_bytes : 0);
+	units = hjg_incache_choose(&shape, is_wanted, &wanted, &join->stats.predicted);
+	/* nothing fits: as by rule, such as on a single thread */
+	if (!is_wanted(&units, &wanted))
+	{
+		hjg_incache_predict(&shape, &join->units, &join->stats.predicted);
+		return;
+	}
+	join->units = units;
+	join->stats.pipeline = pipeline_of(&units);
+}
+
+HjgStatus
+hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segments, int nsegments)
+{
+	hjg_u64		packed_bytes = 0;
+
+	for (int i = 0; i < nsegments; i++)
+		packed_bytes += segments[i].packed_bytes;
+	/* keys that come unpacked will be packed to something like a half */
+	if (!runs->packed)
+		packed_bytes = runs->nrows * (hjg_u64) join->base.spec.key_width / 2;
+	choose_units(join, runs, packed_bytes);
+	join->stats.units = join->units;
 	if (join->units.cpu_p > 0 && (join->fetcher = hjg_threads_runner_create(join->units.cpu_p)) == NULL)
 		return HJG_ERR_MEMORY;
 	if (join->units.cpu_d > 0 && (join->feeder = hjg_threads_runner_create(join->units.cpu_d)) == NULL)
 		return HJG_ERR_MEMORY;
 	/* somebody has to do what is between the steps */
 	join->cpu_threads = join->units.cpu_e > 0 ? join->units.cpu_e : 1;
-	if (is_packed)
+	if (runs->packed || join->stats.pipeline >= HJG_PIPELINE_CPDE_C)
 		hjg_units_feed(join);
 	return HJG_OK;
 }

@@ -219,6 +219,7 @@ queue_on_device(Drive *drive, Piece *piece, int npieces)
 	launch.begin = piece->begin;
 	launch.end = piece->end;
 	piece->queued_ns = hjg_now_ns();
+	join->stats.step_launches[launch.step]++;
 	switch (launch.step)
 	{
 		case HJG_STEP_HASH:
@@ -607,19 +608,23 @@ hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, 
 HjgStatus
 hjg_series_run(HjgCoupled *join, HjgSeries *series)
 {
-	const hjg_u32 most = MAX_CHUNKS * chunk_rows(join);
+	const hjg_u64 started = hjg_now_ns();
+	hjg_u32		most = series->nrows;
 	HjgStatus	status = HJG_OK;
 
-	/* rows that p3 takes in an order of their own cannot be cut */
-	if (join->fetcher == NULL || series->nrows <= most || (series->steps[0] == HJG_STEP_P3 && series->args.order_off != 0))
-		return run_whole(join, series);
-	/* pieces stay as small as the work-ahead set */
-	for (hjg_u32 begin = 0; begin < series->nrows && status == HJG_OK; begin += most)
-	{
-		HjgSeries	part = hjg_series_part(join, series, begin, min_u32(most, series->nrows - begin));
+	/* pieces stay as small as the work-ahead set; rows that p3 takes in an order of their own cannot be cut */
+	if (join->fetcher != NULL && (series->steps[0] != HJG_STEP_P3 || series->args.order_off == 0))
+		most = MAX_CHUNKS * chunk_rows(join);
+	if (series->nrows <= most)
+		status = run_whole(join, series);
+	else
+		for (hjg_u32 begin = 0; begin < series->nrows && status == HJG_OK; begin += most)
+		{
+			HjgSeries	part = hjg_series_part(join, series, begin, min_u32(most, series->nrows - begin));
 
-		status = run_whole(join, &part);
-	}
+			status = run_whole(join, &part);
+		}
+	join->stats.series_ns += hjg_now_ns() - started;
 	return status;
 }
 
@@ -656,7 +661,20 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 		shape.exchange_ns = (EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < series->nsteps; i++)
-			shape.unit_ns[p][i] = hjg_step_cost_ns(costs, p, series->steps[i], table_rows) * slowdown(join, p);
+		{
+			const double alone_ns = hjg_step_cost_ns(costs, false, p, series->steps[i], table_rows);
+
+			shape.unit_ns[p][i] = alone_ns * slowdown(join, p);
+			shape.slowdown[p][i] = hjg_step_cost_ns(costs, true, p, series->steps[i], table_rows) / alone_ns;
+		}
+	if (join->config.keep_ratios)
+	{
+		HjgSeriesTimes times;
+
+		memcpy(ratios, series->ratios, sizeof(double) * (size_t) series->nsteps);
+		hjg_series_predict(&shape, ratios, &times);
+		return times.total_ns;
+	}
 	return hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
 }
 
@@ -668,7 +686,7 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series)
 
 	for (int i = 0; i < series->nsteps; i++)
 		ns += series->nrows * slowdown(join, HJG_ON_DEVICE) *
-			hjg_step_cost_ns(join->config.costs, HJG_ON_DEVICE, series->steps[i], table_rows_of(join, series)) +
+			hjg_step_cost_ns(join->config.costs, false, HJG_ON_DEVICE, series->steps[i], table_rows_of(join, series)) +
 			join->config.costs->launch_ns;
 	return ns;
 }

@@ -27,6 +27,7 @@ typedef struct Threads
 	hjg_u64		nqueued;		/* launches so far; tickets count from 1 */
 	hjg_u64		ndone;
 	bool		shutdown;
+	hjg_u64		busy_ns;
 	HjgStepLaunch ring[RING];
 } Threads;
 
@@ -73,6 +74,7 @@ feeder_main(void *arg)
 	pthread_mutex_lock(&threads->mutex);
 	for (;;)
 	{
+		hjg_u64		started;
 		Share		share;
 
 		while (threads->ndone == threads->nqueued && !threads->shutdown)
@@ -82,8 +84,10 @@ feeder_main(void *arg)
 		share.launch = &threads->ring[threads->ndone % RING];
 		share.nshares = threads->runner.nworkers;
 		pthread_mutex_unlock(&threads->mutex);
+		started = hjg_now_ns();
 		hjg_pool_run(threads->pool, share.nshares, run_share, &share);
 		pthread_mutex_lock(&threads->mutex);
+		threads->busy_ns += hjg_now_ns() - started;
 		threads->ndone++;
 		pthread_cond_broadcast(&threads->done_cond);
 	}
@@ -128,6 +132,18 @@ threads_wait(void *arg, hjg_u64 ticket)
 		pthread_cond_wait(&threads->done_cond, &threads->mutex);
 	pthread_mutex_unlock(&threads->mutex);
 	return HJG_OK;
+}
+
+hjg_u64
+hjg_threads_runner_busy_ns(const HjgRunner *runner)
+{
+	Threads    *threads = runner->arg;
+	hjg_u64		ns;
+
+	pthread_mutex_lock(&threads->mutex);
+	ns = threads->busy_ns;
+	pthread_mutex_unlock(&threads->mutex);
+	return ns;
 }
 
 static void

@@ -29,6 +29,7 @@
 #include "engine/hjg_pack.h"
 #include "kernels/hjg_steps.h"
 #include "model/hjg_coupled_model.h"
+#include "model/hjg_incache_model.h"
 
 /* ---- runners ---- */
 
@@ -75,6 +76,8 @@ typedef struct HjgRunner
 /* A runner of nthreads plain threads, one that feeds them included; NULL on failure. */
 extern HjgRunner *hjg_threads_runner_create(int nthreads);
 extern void hjg_threads_runner_destroy(HjgRunner *runner);
+/* Nanoseconds that it has spent on launches. */
+extern hjg_u64 hjg_threads_runner_busy_ns(const HjgRunner *runner);
 
 /* ---- joins ---- */
 
@@ -96,6 +99,7 @@ typedef struct HjgCoupledConfig
 	double		bus_bytes_per_ns;
 	const HjgStepCosts *costs;	/* calibrated unit costs; NULL: fixed_ratios */
 	double		fixed_ratios[HJG_STEP_COUNT];	/* the CPU's share of each step */
+	bool		keep_ratios;	/* the fixed ones even with costs, which then only predict */
 } HjgCoupledConfig;
 
 /* Sensible values; ratios of a half. */
@@ -110,6 +114,7 @@ typedef struct HjgCoupledStats
 	hjg_u64		transfer_ns;	/* emulated bus */
 	double		predicted_build_ns;
 	double		predicted_probe_ns;	/* of the rows probed so far */
+	hjg_u64		series_ns;		/* in series of steps, of all phases */
 	double		ratios[HJG_STEP_COUNT]; /* as used last */
 	HjgPipeline pipeline;
 	HjgUnits	units;
@@ -119,8 +124,10 @@ typedef struct HjgCoupledStats
 	hjg_u64		feed_ns;		/* D was at work on the CPU's side */
 	hjg_u64		feed_wait_ns;	/* E waited for it */
 	hjg_u64		fetched_rows;	/* of pieces that P fetched */
+	HjgInCacheTimes predicted;	/* of the build side, by the costs; 0 without */
 	hjg_u64		step_rows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
+	hjg_u64		step_launches[HJG_STEP_COUNT];	/* of the device */
 } HjgCoupledStats;
 
 /* runner NULL: the CPU does everything. */
@@ -133,10 +140,10 @@ extern void hjg_coupled_stats(const HjgCoupled *join, HjgCoupledStats *stats);
 extern void hjg_coupled_free(HjgCoupled *join);
 
 /*
- * Unit costs of all steps on both processors, measured by joins of made-up
- * rows in and out of cache; takes some hundred milliseconds.
+ * Unit costs of all steps on both processors, measured by joins of made-up rows of
+ * the first nsizes calibration sizes.
  */
 extern HjgStatus hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
-									   int key_width, HjgStepCosts *costs);
+									   int key_width, int nsizes, HjgStepCosts *costs);
 
 #endif							/* HJG_COUPLED_H */

@@ -12,6 +12,7 @@
  *		engine_threads.c	a runner of plain threads
  *		engine_coupled_calibrate.c	unit costs
  *		engine_coupled_units.c	which unit does what
+ *		engine_feed_calibrate.c	and those of the two below
  *		engine_feed.c		decompression ahead of a series (D)
  *		engine_prefetch.c	fetching ahead of a piece (P)
  */
@@ -111,8 +112,8 @@ extern void hjg_prefetch_stop(HjgCoupled *join);
 
 /* ---- engine_coupled_units.c ---- */
 
-/* Set units and what follows from them, and start the sets of threads. */
-extern HjgStatus hjg_units_assign(HjgCoupled *join, bool packed_input);
+/* Set units and what follows from them, by the build side, and start the sets of threads. */
+extern HjgStatus hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segments, int nsegments);
 extern void hjg_units_release(HjgCoupled *join);
 /* From here on keys are fed: some came packed, or are to be. */
 extern void hjg_units_feed(HjgCoupled *join);
@@ -154,6 +155,21 @@ extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
 /* A launch over the join's regions, with nothing in it yet. */
 extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
+
+/* ---- engine_coupled_calibrate.c, engine_feed_calibrate.c ---- */
+
+/* Inputs of the joins by which is calibrated. */
+typedef struct HjgCalibration
+{
+	HjgBlock	block;
+	hjg_u8	   *keys;
+	hjg_u8	   *probe_keys;		/* in another order: a probe must not follow the build */
+	HjgPair    *pairs;
+} HjgCalibration;
+
+/* Costs of the feed into costs that have all steps; scratch has 2^log keys. */
+extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
+											int key_width, const HjgCalibration *scratch, int log, HjgStepCosts *costs);
 
 /* ---- engine_feed.c ---- */
 

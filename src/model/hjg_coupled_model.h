@@ -48,15 +48,29 @@ typedef struct HjgUnits
 	int			device_e;
 } HjgUnits;
 
-/* Calibration sizes: build rows whose table fits a cache, and does not. */
-#define HJG_STEP_SMALL_LOG 14
-#define HJG_STEP_LARGE_LOG 20
+/*
+ * Calibration sizes, log2 of build rows: from a table that fits any cache to one that fits none.
+ * A server measures the first HJG_STEP_QUICK_SIZES of them, which takes some hundred milliseconds.
+ */
+#define HJG_STEP_SIZES 5
+#define HJG_STEP_QUICK_SIZES 3
+#define HJG_STEP_LOGS {14, 17, 20, 22, 24}
 
+/* Nanoseconds a row of each step; large tables beyond the last size cost what that one does. */
 typedef struct HjgStepCosts
 {
-	double		small_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
-	double		large_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
+	int			nsizes;
+	double		alone_ns[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
+	/* while the other processor is at the same step: they share memory, caches, perhaps cores */
+	double		together_ns[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		build_rest_ns[2];	/* a row, of what is no step: emptying tables, prefix sums; SHJ and PHJ */
+	double		probe_rest_ns[2];
 	double		launch_ns;		/* of a device launch, beside its rows */
+	/* in-cache co-processing (hjg_incache_model.h) */
+	double		unpack_ns[HJG_PROCESSORS];	/* a row under NS, all units, in cache */
+	double		fetch_bytes_per_ns; /* of one fetcher, from memory */
+	double		fetch_work_ns;	/* a byte, beside that */
+	double		fetch_gain;		/* part of a miss's time that is saved where the line was fetched by another unit */
 } HjgStepCosts;
 
 /* Most steps of a series. */
@@ -68,6 +82,7 @@ typedef struct HjgSeriesShape
 	int			nsteps;
 	double		nrows;
 	double		unit_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
+	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* unit_ns grows so much while the other works; 0: not */
 	double		launch_ns;		/* of each step that the device has rows of */
 	double		exchange_ns;	/* for a row that changes its processor between steps */
 } HjgSeriesShape;
@@ -89,8 +104,9 @@ typedef enum HjgScheme
 /* Ratios are tried in these steps, as in the paper. */
 #define HJG_RATIO_STEP 0.02
 
-/* Unit cost of a step with so many build rows: on the logarithm, between the two sizes. */
-extern double hjg_step_cost_ns(const HjgStepCosts *costs, HjgProcessor processor, HjgStep step, double build_rows);
+/* Unit cost of a step with so many build rows: on the logarithm, between the two nearest sizes. */
+extern double hjg_step_cost_ns(const HjgStepCosts *costs, bool together, HjgProcessor processor, HjgStep step,
+							   double build_rows);
 
 /* Ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);
@@ -99,7 +115,7 @@ extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios
  * The best ratios of a scheme: all of OL and DD; for PL descent along one and two ratios
  * at a time from the best ones of those and of a wide grid, which ends within 1 % of the
  * best of the whole grid as a rule and within 6 % at worst (8 % for short series, which get a
- * shorter search).  Returns the predicted time.
+ * shorter search); one ratio for all steps where that is within 4 % of it.  Returns the predicted time.
  */
 extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
 

@@ -9,13 +9,18 @@
 #include <string.h>
 
 double
-hjg_step_cost_ns(const HjgStepCosts *costs, HjgProcessor processor, HjgStep step, double build_rows)
+hjg_step_cost_ns(const HjgStepCosts *costs, bool together, HjgProcessor processor, HjgStep step, double build_rows)
 {
-	double		rows_log = build_rows > 1 ? log2(build_rows) : 0;
-	double		share = (rows_log - HJG_STEP_SMALL_LOG) / (HJG_STEP_LARGE_LOG - HJG_STEP_SMALL_LOG);
+	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+	const double (*ns)[HJG_PROCESSORS][HJG_STEP_COUNT] = together ? costs->together_ns : costs->alone_ns;
+	const double rows_log = build_rows > 1 ? log2(build_rows) : 0;
+	int			i = 0;
+	double		share;
 
-	share = fmin(fmax(share, 0), 1);
-	return costs->small_ns[processor][step] * (1 - share) + costs->large_ns[processor][step] * share;
+	while (i + 1 < costs->nsizes - 1 && rows_log >= logs[i + 1])
+		i++;
+	share = fmin(fmax((rows_log - logs[i]) / (logs[i + 1] - logs[i]), 0), 1);
+	return ns[i][processor][step] * (1 - share) + ns[i + 1][processor][step] * share;
 }
 
 /*
@@ -28,16 +33,27 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 {
 	double		step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
 	double		sum[HJG_PROCESSORS] = {0, 0};	/* up to step i - 1, delays included */
+	double		busy[HJG_PROCESSORS] = {0, 0};
 
 	memset(times, 0, sizeof(*times));
+	for (int i = 0; i < shape->nsteps; i++)
+	{
+		step_ns[HJG_ON_CPU][i] = ratios[i] * shape->nrows * shape->unit_ns[HJG_ON_CPU][i];
+		step_ns[HJG_ON_DEVICE][i] = (1 - ratios[i]) * shape->nrows * shape->unit_ns[HJG_ON_DEVICE][i] +
+			(ratios[i] < 1 ? shape->launch_ns : 0);
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			busy[p] += step_ns[p][i];
+	}
+	/* beyond the paper: a processor is slower for as much of its time as the other one is at work */
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < shape->nsteps; i++)
+			if (shape->slowdown[p][i] > 1 && busy[p] > 0)
+				step_ns[p][i] *= 1 + (shape->slowdown[p][i] - 1) * fmin(busy[1 - p] / busy[p], 1);
 	for (int i = 0; i < shape->nsteps; i++)
 	{
 		const double r = ratios[i];
 		double		delay[HJG_PROCESSORS] = {0, 0};
 
-		step_ns[HJG_ON_CPU][i] = r * shape->nrows * shape->unit_ns[HJG_ON_CPU][i];
-		step_ns[HJG_ON_DEVICE][i] = (1 - r) * shape->nrows * shape->unit_ns[HJG_ON_DEVICE][i] +
-			(r < 1 ? shape->launch_ns : 0);
 		if (i > 0 && r > ratios[i - 1])
 		{
 			/* equation 4: the device makes the CPU's rows of step i - 1 first */
@@ -123,6 +139,9 @@ search_dd(const HjgSeriesShape *shape, double *best, double *best_ns)
 #define WIDE_STEP 0.2
 #define NEAR_POINTS 3
 
+/* By how much several ratios must be better than one. */
+#define ONE_RATIO_MARGIN 1.04
+
 /* All of two ratios on a grid of so many points, and on the fine one near the best. */
 static bool
 descend_pair(const HjgSeriesShape *shape, int i, int j, int npoints, double *best, double *best_ns)
@@ -179,6 +198,23 @@ descend(const HjgSeriesShape *shape, double *best, double *best_ns)
 	}
 }
 
+/*
+ * Ratios that differ from step to step win by the errors of their unit costs, too: of two choices that are
+ * nearly the same one ratio for all is taken.
+ */
+static void
+prefer_one_ratio(const HjgSeriesShape *shape, double *best, double *best_ns)
+{
+	double		one[HJG_SERIES_STEPS];
+	double		one_ns = HUGE_VAL;
+
+	search_dd(shape, one, &one_ns);
+	if (one_ns > *best_ns * ONE_RATIO_MARGIN)
+		return;
+	memcpy(best, one, sizeof(double) * (size_t) shape->nsteps);
+	*best_ns = one_ns;
+}
+
 double
 hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 {
@@ -202,6 +238,7 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 			descend(shape, from[i], &from_ns[i]);
 			offer(shape, from[i], ratios, &best_ns);
 		}
+		prefer_one_ratio(shape, ratios, &best_ns);
 	}
 	if (scheme == HJG_SCHEME_DD)
 		search_dd(shape, ratios, &best_ns);

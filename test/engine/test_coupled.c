@@ -524,12 +524,18 @@ calibrated(const HjgRunner *runner, HjgPool *pool)
 		Case		c;
 
 		hjg_coupled_defaults(&config);
-		if (hjg_coupled_calibrate(&memory.env, &config, runner, widths[w], &costs) != HJG_OK)
+		if (hjg_coupled_calibrate(&memory.env, &config, runner, widths[w], HJG_STEP_QUICK_SIZES, &costs) != HJG_OK)
 			wrong = "calibration failed";
+		for (int n = 0; n < costs.nsizes * HJG_PROCESSORS * HJG_STEP_COUNT; n++)
+		{
+			const double alone_ns = ((const double *) costs.alone_ns)[n];
+			const double together_ns = ((const double *) costs.together_ns)[n];
+
+			plausible = plausible && alone_ns > 0 && alone_ns < 1e5 && together_ns > 0 && together_ns < 1e5;
+		}
 		for (int p = 0; p < HJG_PROCESSORS; p++)
-			for (int i = 0; i < HJG_STEP_COUNT; i++)
-				plausible = plausible && costs.small_ns[p][i] > 0 && costs.small_ns[p][i] < 1e5 && costs.large_ns[p][i] > 0 &&
-					costs.large_ns[p][i] < 1e5;
+			plausible = plausible && costs.unpack_ns[p] > 0 && costs.unpack_ns[p] < 1e5;
+		plausible = plausible && costs.fetch_bytes_per_ns > 0 && costs.fetch_gain >= 0 && costs.fetch_gain <= 1;
 		case_create(&c, test_seed, widths[w], HJG_MATCH_ALL, KEYS_UNIFORM, 20000, 30000);
 		config.costs = &costs;
 		for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST && wrong == NULL; s++)
@@ -559,10 +565,11 @@ calibrated_in_part(const HjgRunner *runner, HjgPool *pool)
 	hjg_coupled_defaults(&config);
 	picky.max_bytes = 16 << 20;
 	picky.align_bytes = 65536;
-	finite = hjg_coupled_calibrate(&memory.env, &config, &picky, 4, &costs) == HJG_OK && isfinite(costs.launch_ns);
+	finite = hjg_coupled_calibrate(&memory.env, &config, &picky, 4, HJG_STEP_QUICK_SIZES, &costs) == HJG_OK && isfinite(costs.launch_ns);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			finite = finite && isfinite(costs.small_ns[p][i]) && isfinite(costs.large_ns[p][i]);
+			for (int s = 0; s < costs.nsizes; s++)
+				finite = finite && isfinite(costs.alone_ns[s][p][i]) && isfinite(costs.together_ns[s][p][i]);
 	claim(finite && memory_is_clean(&memory), "what cannot be measured costs much, and not infinitely much");
 }
 

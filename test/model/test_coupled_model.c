@@ -12,6 +12,7 @@
 
 #include "hjg_test_model.h"
 #include "model/hjg_coupled_model.h"
+#include "model/hjg_incache_model.h"
 
 static bool
 near(double a, double b)
@@ -47,6 +48,13 @@ test_equations(void)
 	ok(near(times.total_ns, 400) && near(times.processor_ns[HJG_ON_CPU], 0), "all on the device: its two steps");
 	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
 	ok(near(times.total_ns, 200) && near(times.processor_ns[HJG_ON_CPU], 100), "equation 1: the longer of the two");
+
+	/* both slow down by half while the other works: all of the CPU's time, half of the device's */
+	shape.slowdown[HJG_ON_CPU][0] = shape.slowdown[HJG_ON_CPU][1] = 1.5;
+	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
+	ok(near(times.processor_ns[HJG_ON_CPU], 150) && near(times.processor_ns[HJG_ON_DEVICE], 200),
+	   "a processor slows down for as much of its time as the other one works");
+	shape.slowdown[HJG_ON_CPU][0] = shape.slowdown[HJG_ON_CPU][1] = 0;
 
 	/* equation 4: the device needs 200 ns for step 1, of which the CPU needs all */
 	hjg_series_predict(&shape, (const double[]) {0, 1}, &times);
@@ -109,18 +117,96 @@ test_search(void)
 	ok(worst_short <= 1.08, "short series: within 8 % of the best point of the grid");
 }
 
+static bool
+any_units(const HjgUnits *units, const void *arg)
+{
+	const HjgUnits *wanted = arg;
+
+	return wanted == NULL || (units->cpu_p == wanted->cpu_p && units->cpu_d == wanted->cpu_d && units->cpu_e == wanted->cpu_e);
+}
+
+static void
+test_incache(void)
+{
+	/* 4 threads and 4 work groups, alike; a fetcher at 10 bytes a ns, of which memory takes a half of the time */
+	HjgInCacheShape shape = {.nrows = 100, .packed_bytes = 1000, .touched_bytes = 6400, .fetch_bytes_per_ns = 20,
+		.fetch_work_ns = 0.05, .fetch_gain = 1, .unpack_ns = {100, 100}, .execute_ns = {800, 800}, .miss_ns = {1, 1},
+		.all = {.cpu_e = 4, .device_e = 4}};
+	const HjgUnits wanted = {.cpu_d = 4};
+	HjgUnits	units = {.cpu_e = 4, .device_e = 4};
+	HjgInCacheTimes times;
+	HjgInCacheTimes best;
+	bool		within = true;
+	int			nlower = 0;
+
+	shape.packed_bytes = 0;
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.execute_ns, 400 + 6400 * 0.5) && times.fetch_bytes_per_ns == 0 && times.decompress_ns == 0,
+	   "all execute: half of the work and half of the misses each");
+	units = (HjgUnits) {.cpu_p = 1, .cpu_e = 3, .device_e = 4};
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.fetch_bytes_per_ns, 10), "equation 1: the fetcher's bandwidth and work");
+	ok(near(times.execute_ns, 800 / 1.75 + (6400 - 800 / 1.75 * 10) / 1.75), "equations 2 and 3: what it does not fetch is missed");
+	shape.touched_bytes = 4000;
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.execute_ns, 800 / 1.75), "equation 4: all is fetched, and there is no miss");
+	shape.fetch_gain = 0.5;
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.execute_ns, 800 / 1.75 + 2000 / 1.75), "a line that another unit fetched may save a part only");
+	shape.fetch_gain = 0;
+	shape.packed_bytes = 1000;
+	units = (HjgUnits) {.cpu_d = 4, .device_d = 2, .device_e = 2};
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.decompress_ns, 100 / 1.5 + 1000 / 1.5), "equation 5: D takes its work and its misses");
+	ok(near(times.execute_ns, 1600 + 4000 * 2) && near(times.total_ns, times.execute_ns), "equation 6: E takes longer");
+	shape.unpack_ns[HJG_ON_CPU] = shape.unpack_ns[HJG_ON_DEVICE] = 1e6;
+	hjg_incache_predict(&shape, &units, &times);
+	ok(times.decompress_ns > 6e5 && near(times.execute_ns, times.decompress_ns), "equation 7: E waits for D");
+
+	for (int n = 0; n < 200; n++)
+	{
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+		{
+			shape.unpack_ns[p] = exp(drand48() * 8);
+			shape.execute_ns[p] = exp(drand48() * 8);
+			shape.miss_ns[p] = drand48();
+		}
+		shape.fetch_gain = drand48();
+		units = hjg_incache_choose(&shape, any_units, NULL, &best);
+		within &= units.cpu_p + units.cpu_d + units.cpu_e == 4 && units.device_d + units.device_e == 4;
+		for (int d = 0; d <= 4; d++)
+			for (int g = 0; g < 4; g++)
+			{
+				const HjgUnits other = {.cpu_d = d, .cpu_e = 4 - d, .device_d = g, .device_e = 4 - g};
+
+				hjg_incache_predict(&shape, &other, &times);
+				nlower += times.total_ns < best.total_ns * (1 - 1e-9);
+			}
+		units = hjg_incache_choose(&shape, any_units, &wanted, &best);
+		within &= units.cpu_d == 4 && units.cpu_p == 0;
+	}
+	ok(within, "equations 8 and 9: never more units than there are, and those that were asked for");
+	ok(nlower == 0, "equation 10: no division is better than the one chosen");
+}
+
 static void
 test_costs(void)
 {
-	HjgStepCosts costs = {.launch_ns = 1};
+	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+	HjgStepCosts costs = {.nsizes = 3, .launch_ns = 1};
 
-	costs.small_ns[HJG_ON_CPU][HJG_STEP_B3] = 2;
-	costs.large_ns[HJG_ON_CPU][HJG_STEP_B3] = 10;
-	ok(near(hjg_step_cost_ns(&costs, HJG_ON_CPU, HJG_STEP_B3, 1), 2) &&
-	   near(hjg_step_cost_ns(&costs, HJG_ON_CPU, HJG_STEP_B3, exp2(HJG_STEP_SMALL_LOG)), 2) &&
-	   near(hjg_step_cost_ns(&costs, HJG_ON_CPU, HJG_STEP_B3, 1e12), 10),
-	   "unit costs are those measured in and out of cache");
-	ok(near(hjg_step_cost_ns(&costs, HJG_ON_CPU, HJG_STEP_B3, exp2((HJG_STEP_SMALL_LOG + HJG_STEP_LARGE_LOG) / 2.0)), 6),
+	for (int s = 0; s < 3; s++)
+	{
+		costs.alone_ns[s][HJG_ON_CPU][HJG_STEP_B3] = 2 + 4 * s;
+		costs.together_ns[s][HJG_ON_CPU][HJG_STEP_B3] = 3 + 4 * s;
+	}
+	ok(near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, 1), 2) &&
+	   near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[0])), 2) &&
+	   near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[1])), 6) &&
+	   near(hjg_step_cost_ns(&costs, true, HJG_ON_CPU, HJG_STEP_B3, 1e12), 11),
+	   "unit costs are those measured at the sizes, and the last one's beyond");
+	ok(near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[0] + logs[1]) / 2.0)), 4) &&
+	   near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[1] + logs[2]) / 2.0)), 8),
 	   "and between them on the logarithm");
 }
 
@@ -133,6 +219,7 @@ main(int argc, char **argv)
 	srand48(seed);
 	test_equations();
 	test_search();
+	test_incache();
 	test_costs();
 	return done_testing();
 }

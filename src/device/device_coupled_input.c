@@ -1,0 +1,163 @@
+/*
+ * device_coupled_input.c
+ *	  Inputs of the coupled engine's benchmark, and one join of them.
+ *
+ * Both sides have the same number of rows; build keys are unique.  Skew gives a part
+ * of the probe rows one key, selectivity is the part that has a match.
+ */
+#define _GNU_SOURCE
+
+#include <string.h>
+
+#include "device/hjg_coupled_bench.h"
+
+void *
+hjg_bench_alloc(void *arg, size_t bytes)
+{
+	bool		fresh;
+	void	   *ptr = hjg_workspace_alloc(bytes, &fresh);
+
+	if (fresh && ptr != NULL)
+		memset(ptr, 0, bytes);
+	return ptr;
+}
+
+void
+hjg_bench_free(void *arg, void *ptr, size_t bytes)
+{
+	hjg_workspace_free(ptr, bytes);
+}
+
+static void *
+map_rows(hjg_u32 nrows, size_t bytes)
+{
+	return hjg_bench_alloc(NULL, (size_t) nrows * bytes + HJG_SLAB_BYTES);
+}
+
+hjg_u64
+hjg_bench_random(hjg_u64 *state)
+{
+	return hjg_mix64(*state += 0x9e3779b97f4a7c15u);
+}
+
+/* The keys by the plan that packs best; its name to text. */
+static bool
+pack_keys(const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text, size_t room)
+{
+	const HjgEnv env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
+	HjgPackStats stats;
+	HjgPackPlan plan;
+
+	if (hjg_pack_collect(&env, HJG_BENCH_KEY_WIDTH, keys, nrows, 0, &stats) != HJG_OK)
+		return false;
+	plan = hjg_pack_choose(&stats, NULL, 1, 1);
+	hjg_pack_plan_text(&plan, text, room);
+	*segment = (HjgSegment) {.keys = packed, .nrows = nrows};
+	return hjg_pack(&env, HJG_BENCH_KEY_WIDTH, &plan, keys, nrows, packed, &segment->packed_bytes) == HJG_OK;
+}
+
+/* Batches begin where a device may be lent their memory. */
+static size_t
+packed_bytes_of(hjg_u32 nrows)
+{
+	return (hjg_pack_bound(HJG_BENCH_KEY_WIDTH, nrows) + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES * HJG_SLAB_BYTES;
+}
+
+static bool
+pack_input(HjgBenchInput *in)
+{
+	const hjg_u32 nbatches = (in->nrows + HJG_MAX_PROBE_ROWS - 1) / HJG_MAX_PROBE_ROWS;
+	hjg_u8	   *to;
+	bool		good;
+
+	in->packed_room = packed_bytes_of(in->nrows) + nbatches * packed_bytes_of(HJG_MAX_PROBE_ROWS);
+	to = hjg_bench_alloc(NULL, in->packed_room);
+	good = to != NULL && pack_keys(in->build, in->nrows, to, &in->packed_build, in->plans[0], sizeof(in->plans[0]));
+	to += packed_bytes_of(in->nrows);
+	for (hjg_u32 i = 0; i < nbatches && good; i++)
+	{
+		const hjg_u32 row = i * HJG_MAX_PROBE_ROWS;
+
+		good = pack_keys(in->probe + row, in->nrows - row < HJG_MAX_PROBE_ROWS ? in->nrows - row : HJG_MAX_PROBE_ROWS, to,
+						 &in->packed_probe[i], in->plans[1], sizeof(in->plans[1]));
+		to += packed_bytes_of(HJG_MAX_PROBE_ROWS);
+	}
+	return good;
+}
+
+bool
+hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log)
+{
+	hjg_u64		state = 42;
+
+	*in = (HjgBenchInput) {.nrows = 1u << log};
+	in->build = map_rows(in->nrows, sizeof(hjg_u32));
+	in->probe = map_rows(in->nrows, sizeof(hjg_u32));
+	in->pairs = map_rows(in->nrows, sizeof(HjgPair));
+	if (in->build == NULL || in->probe == NULL || in->pairs == NULL)
+		return false;
+	for (hjg_u32 i = 0; i < in->nrows; i++)
+	{
+		double		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
+		hjg_u32		key = (hjg_u32) (hjg_bench_random(&state) >> 32) & (in->nrows - 1);
+
+		/* a bijection: nrows is a power of two and the multiplier odd */
+		in->build[i] = (i * 2654435761u) & (in->nrows - 1);
+		if (u < options->skew)
+			key = 1;
+		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
+		if (u >= options->selectivity)
+			key += in->nrows;
+		else
+			in->npairs++;
+		in->probe[i] = key;
+	}
+	return !options->packed || pack_input(in);
+}
+
+void
+hjg_bench_input_destroy(HjgBenchInput *in)
+{
+	if (in->packed_room > 0)
+		hjg_bench_free(NULL, (void *) in->packed_build.keys, in->packed_room);
+	hjg_bench_free(NULL, in->build, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
+	hjg_bench_free(NULL, in->probe, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
+	hjg_bench_free(NULL, in->pairs, (size_t) in->nrows * sizeof(HjgPair) + HJG_SLAB_BYTES);
+}
+
+bool
+hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
+			  HjgBenchTimes *times)
+{
+	const HjgJoinSpec spec = {.key_width = HJG_BENCH_KEY_WIDTH};
+	const bool	packed = in->packed_room > 0 && config != NULL;
+	const HjgSegment build = packed ? in->packed_build : (HjgSegment) {.keys = in->build, .nrows = in->nrows};
+	HjgJoin    *cpu = NULL;
+	HjgCoupled *coupled = NULL;
+	hjg_u64		npairs = 0;
+	hjg_u64		started = hjg_arena_now_ns();
+	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
+		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
+
+	for (hjg_u32 row = 0; status == HJG_OK && row < in->nrows; row += HJG_MAX_PROBE_ROWS)
+	{
+		const HjgSegment probe = packed ? in->packed_probe[row / HJG_MAX_PROBE_ROWS] : (HjgSegment) {.keys = in->probe + row,
+			.nrows = in->nrows - row < HJG_MAX_PROBE_ROWS ? in->nrows - row : HJG_MAX_PROBE_ROWS};
+		HjgPair    *page = in->pairs + row;
+		HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = probe.nrows};
+		HjgCursor	cursor = {0, 0, 0};
+
+		status = config == NULL ? hjg_join_probe(cpu, &probe, 1, &cursor, &result) :
+			hjg_coupled_probe(coupled, &probe, 1, &cursor, &result);
+		npairs += result.npairs;
+	}
+	times->total_ns = (double) (hjg_arena_now_ns() - started);
+	if (coupled != NULL)
+		hjg_coupled_stats(coupled, &times->stats);
+	if (cpu != NULL)
+		hjg_join_stats(cpu, &times->stats.join);
+	hjg_coupled_free(coupled);
+	hjg_join_free(cpu);
+	times->good = status == HJG_OK && npairs == in->npairs;
+	return times->good;
+}

@@ -1,0 +1,72 @@
+/*
+ * hjg_coupled_bench.h
+ *	  What the files of the coupled engine's benchmark share.  Internal to the room "device".
+ *
+ *		device_coupled_bench.c	options, tables of strategies and pipelines
+ *		device_coupled_input.c	made-up rows, packed if asked for, and one join of them
+ *		device_coupled_model.c	--model: the papers' Monte Carlo test
+ */
+#ifndef HJG_COUPLED_BENCH_H
+#define HJG_COUPLED_BENCH_H
+
+#include "device/hjg_opencl.h"
+
+#define HJG_BENCH_KEY_WIDTH 4
+
+typedef struct HjgBenchOptions
+{
+	const char *device;
+	const char *strategy;		/* NULL: all */
+	const char *pipeline;		/* NULL: e; "all" */
+	int			min_log;
+	int			max_log;
+	int			nreps;
+	int			units;			/* of the device; 0: half */
+	int			model_runs;		/* 0: no --model */
+	double		skew;
+	double		selectivity;
+	bool		steps;			/* print what each step took */
+	bool		calibrate;		/* otherwise every step is halved */
+	bool		packed;			/* keys come packed as the planner wants */
+	HjgCoupledConfig config;
+} HjgBenchOptions;
+
+/* Both sides of a join; the arrays are as long as nrows says and aligned for devices. */
+typedef struct HjgBenchInput
+{
+	hjg_u32		nrows;
+	hjg_u32    *build;
+	hjg_u32    *probe;
+	HjgPair    *pairs;
+	hjg_u64		npairs;			/* expected */
+	HjgSegment	packed_build;	/* with options->packed */
+	HjgSegment	packed_probe[64];	/* a batch each */
+	size_t		packed_room;
+	char		plans[2][64];	/* build, probe */
+} HjgBenchInput;
+
+typedef struct HjgBenchTimes
+{
+	double		total_ns;
+	HjgCoupledStats stats;
+	bool		good;
+} HjgBenchTimes;
+
+extern void *hjg_bench_alloc(void *arg, size_t bytes);
+extern void hjg_bench_free(void *arg, void *ptr, size_t bytes);
+extern hjg_u64 hjg_bench_random(hjg_u64 *state);
+
+extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
+extern void hjg_bench_input_destroy(HjgBenchInput *in);
+/* One join; config NULL: the cpu engine.  False if a result was wrong. */
+extern bool hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
+						  const HjgBenchInput *in, HjgBenchTimes *times);
+
+extern const char *const hjg_bench_step_names[HJG_STEP_COUNT];
+
+/* ---- device_coupled_model.c ---- */
+
+/* Random ratios against the model's; false if a result was wrong.  options->config has the costs. */
+extern bool hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+#endif							/* HJG_COUPLED_BENCH_H */

@@ -1,0 +1,50 @@
+/*
+ * hjg_incache_model.h
+ *	  In-cache co-processing: what prefetching (P), decompression (D) and execution (E) take when
+ *	  units are divided among them, and the best division.
+ *
+ * Equations 1 to 10 of He, Zhang and He (VLDB 2015), section 4.  Where they count
+ * instructions and divide by the peak rate, this model has times a row that were measured in
+ * cache; and where they have a latency to memory, the time a byte by which the same
+ * work was slower out of cache; a line that another unit fetched saves a part of it that is measured, too,
+ * since it need not end up in a cache that the reader shares.
+ */
+#ifndef HJG_INCACHE_MODEL_H
+#define HJG_INCACHE_MODEL_H
+
+#include "model/hjg_coupled_model.h"
+
+/* A series over nrows rows whose keys are unpacked first; "all units" of a processor. */
+typedef struct HjgInCacheShape
+{
+	double		nrows;
+	double		packed_bytes;	/* N of D; 0: nothing is unpacked */
+	double		touched_bytes;	/* N of E: lines of its random accesses */
+	double		fetch_bytes_per_ns; /* B: one unit streams from memory */
+	double		fetch_work_ns;	/* a byte: what a fetch costs beside that */
+	double		fetch_gain;		/* part of a miss's time that is saved where the line was fetched by another unit */
+	double		unpack_ns[HJG_PROCESSORS];	/* comp_D: all rows, in cache, all units */
+	double		execute_ns[HJG_PROCESSORS]; /* comp_E: all steps of all rows, in cache, all units */
+	double		miss_ns[HJG_PROCESSORS];	/* L_M - L_C: a byte from memory, not from cache, all units */
+	HjgUnits	all;			/* .cpu_e and .device_e: how many units there are */
+} HjgInCacheShape;
+
+typedef struct HjgInCacheTimes
+{
+	double		fetch_bytes_per_ns; /* R_P, equation 1; 0 without a fetcher */
+	double		decompress_ns;	/* T_D, equation 5 */
+	double		execute_ns;		/* T_E, equations 6 and 7 */
+	double		total_ns;		/* what equation 10 minimises */
+} HjgInCacheTimes;
+
+extern void hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCacheTimes *times);
+
+/*
+ * All divisions that equations 8 and 9 allow; accept (with its argument) may refuse some.  The one with
+ * the least total, and its times.
+ */
+typedef bool (*HjgUnitsFilter) (const HjgUnits *units, const void *arg);
+extern HjgUnits hjg_incache_choose(const HjgInCacheShape *shape, HjgUnitsFilter accept, const void *arg,
+								   HjgInCacheTimes *times);
+
+#endif							/* HJG_INCACHE_MODEL_H */
