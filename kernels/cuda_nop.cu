@@ -102,7 +102,7 @@ probe_chains(const HjgKNop &a)
 	const hjg_u32 *probe_rows = (const hjg_u32 *) a.probe.rows;
 	const hjg_u32 *heads = (const hjg_u32 *) a.heads;
 	const hjg_u32 *next = (const hjg_u32 *) a.next;
-	Sink		sink(a.output, &shared);
+	Sink		sink(a.sink, &shared);
 
 	for (hjg_u32 tile = blockIdx.x * NOP_THREADS; tile < a.probe.nrows && !sink.full(); tile += gridDim.x * NOP_THREADS)
 	{
@@ -177,7 +177,7 @@ probe_slots(const HjgKNop &a)
 	const hjg_u32 *rows = (const hjg_u32 *) a.build.rows;
 	const hjg_u32 *probe_rows = (const hjg_u32 *) a.probe.rows;
 	const hjg_u64 *slots = (const hjg_u64 *) a.slots;
-	Sink		sink(a.output, &shared);
+	Sink		sink(a.sink, &shared);
 
 	for (hjg_u32 tile = blockIdx.x * NOP_THREADS; tile < a.probe.nrows && !sink.full(); tile += gridDim.x * NOP_THREADS)
 	{

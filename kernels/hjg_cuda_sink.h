@@ -2,26 +2,40 @@
  * hjg_cuda_sink.h
  *	  Where the joins of the literature put their pairs; each way is a class with the same functions.
  *
+ *		begin(unit)						a unit of work begins; all threads of the block call it, and a barrier follows
  *		put(have, build_row, probe_row)	at most one pair of each lane; all lanes of a warp call it
- *		full()							more pairs than the capacity: the rest need not be looked for
- *		end()							the last call of each warp
+ *		full()							more pairs than the capacity: the rest need not be looked for; likewise
+ *		end_unit(unit)					all threads; barriers before and after
+ *		end()							the last call, after a barrier
+ *		is_over(args)					asked by one thread before a unit: is full() true?
  *
  * HJG_SINK_SUM		counts and adds up a checksum
  * HJG_SINK_WARP	a buffer of each warp in shared memory, written out in whole when it is full, with one
  *					atomic on the output's counter (Sioulas et al., ICDE 2019, III.C)
+ * HJG_SINK_BLOCK	chunks of the output for each block, places taken from a cursor in shared memory (Rui and
+ *					Tu, SSDBM 2017, 3.2.2)
+ * HJG_SINK_PAGE	the direct output buffer there: each thread fills pages of its own
+ * HJG_SINK_COUNT	the first of two probes: counts the pairs of each unit (He et al., SIGMOD 2008)
+ * HJG_SINK_PLACE	the second: writes them, each unit's from the sum of those before on
  *
- * Shared is what a block needs of shared memory for it.
+ * Pages and chunks that end up half empty leave holes; cuda_holes.cu moves the last pairs there.  What of the
+ * pages lies beyond the capacity goes to the spill.  Shared is what a block needs of shared memory.
  */
 #ifndef HJG_CUDA_SINK_H
 #define HJG_CUDA_SINK_H
 
+#include "hjg_cuda_chunk.h"
 #include "hjg_cuda_emit.h"
 #include "layout/hjg_cuda_paper_args.h"
 
 enum HjgSinkKind
 {
 	HJG_SINK_SUM,
-	HJG_SINK_WARP
+	HJG_SINK_WARP,
+	HJG_SINK_BLOCK,
+	HJG_SINK_PAGE,
+	HJG_SINK_COUNT,
+	HJG_SINK_PLACE
 };
 
 #define HJG_SINK_PAIRS 64		/* of a warp's buffer: 512 bytes, a multiple of a line */
@@ -41,7 +55,10 @@ template <int THREADS> struct HjgSink<HJG_SINK_SUM, THREADS>
 	hjg_u64	   *counters;
 	HjgTally	tally;
 
-	__device__ HjgSink(const HjgKOutput &o, Shared *) : counters((hjg_u64 *) o.counters), tally({0, 0}) {}
+	__device__ HjgSink(const HjgKSink &a, Shared *) : counters((hjg_u64 *) a.output.counters), tally({0, 0}) {}
+	HJG_FN bool is_over(const HjgKSink &) { return false; }
+	__device__ __forceinline__ void begin(hjg_u32) {}
+	__device__ __forceinline__ void end_unit(hjg_u32) {}
 	__device__ __forceinline__ void
 	put(bool have, hjg_u32 build_row, hjg_u32 probe_row)
 	{
@@ -65,9 +82,12 @@ template <int THREADS> struct HjgSink<HJG_SINK_WARP, THREADS>
 	hjg_u32		n;				/* pairs in the buffer */
 	bool		over;
 
-	__device__ HjgSink(const HjgKOutput &o, Shared *shared)
-		: counters((hjg_u64 *) o.counters), out((uint2 *) o.pairs), capacity(o.capacity),
+	__device__ HjgSink(const HjgKSink &a, Shared *shared)
+		: counters((hjg_u64 *) a.output.counters), out((uint2 *) a.output.pairs), capacity(a.output.capacity),
 		  buffer(shared->pairs[threadIdx.x >> 5]), n(0), over(false) {}
+	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.output.counters > a.output.capacity; }
+	__device__ __forceinline__ void begin(hjg_u32) {}
+	__device__ __forceinline__ void end_unit(hjg_u32) {}
 
 	__device__ __forceinline__ void
 	flush(hjg_u32 npairs)
@@ -104,6 +124,195 @@ template <int THREADS> struct HjgSink<HJG_SINK_WARP, THREADS>
 		flush(n);
 		n = 0;
 	}
+};
+
+/* Where the pairs of pages lie. */
+struct HjgPaged
+{
+	uint2	   *out;
+	uint2	   *spill;
+	hjg_u64		capacity;
+	hjg_u64		room;			/* and spill */
+
+	__device__ HjgPaged(const HjgKSink &a)
+		: out((uint2 *) a.output.pairs), spill((uint2 *) a.spill), capacity(a.output.capacity),
+		  room(a.output.capacity + a.spill_pairs) {}
+	__device__ __forceinline__ uint2 *
+	at(hjg_u64 place) const
+	{
+		return place < capacity ? out + place : spill + (place - capacity);
+	}
+	__device__ __forceinline__ void
+	write(hjg_u64 place, uint2 pair) const
+	{
+		if (place < room)
+			*at(place) = pair;
+	}
+};
+
+/* Pages of all owners that are full, and no holes of theirs, are more than the capacity. */
+HJG_FN bool
+hjg_pages_over(const HjgKSink &a, hjg_u32 page_pairs)
+{
+	return *(volatile hjg_u64 *) a.taken * page_pairs > a.output.capacity + a.spill_pairs;
+}
+
+template <int THREADS> struct HjgSink<HJG_SINK_BLOCK, THREADS>
+{
+	struct Shared
+	{
+		unsigned long long cursor;
+	};
+	HjgPaged	paged;
+	unsigned long long *taken;
+	unsigned long long *cursor;
+	hjg_u64	   *open;
+	bool		over;
+
+	__device__ HjgSink(const HjgKSink &a, Shared *shared)
+		: paged(a), taken((unsigned long long *) a.taken), cursor(&shared->cursor), open((hjg_u64 *) a.open + blockIdx.x),
+		  over(false)
+	{
+		if (threadIdx.x == 0)
+			*cursor = ((*open >> 32) - 1) << 32 | (HJG_K_CHUNK_PAIRS - (hjg_u32) *open);
+	}
+	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a, HJG_K_CHUNK_PAIRS); }
+	__device__ __forceinline__ void begin(hjg_u32) {}
+	__device__ __forceinline__ void end_unit(hjg_u32) {}
+	__device__ __forceinline__ void
+	put(bool have, hjg_u32 build_row, hjg_u32 probe_row)
+	{
+		hjg_u32		ballot = __ballot_sync(HJG_ALL_LANES, have);
+		HjgTaken	t = {0, 0, 0, 0};
+
+		if (ballot == 0)
+			return;
+		if (hjg_lane() == 0)
+			t = hjg_chunk_take(cursor, __popc(ballot), HJG_K_CHUNK_PAIRS, [&](hjg_u32 k, hjg_u32)
+			{
+				return (hjg_u32) atomicAdd(taken, (unsigned long long) k);
+			});
+		t.chunk = __shfl_sync(HJG_ALL_LANES, t.chunk, 0);
+		t.at = __shfl_sync(HJG_ALL_LANES, t.at, 0);
+		t.here = __shfl_sync(HJG_ALL_LANES, t.here, 0);
+		t.next = __shfl_sync(HJG_ALL_LANES, t.next, 0);
+		if (have)
+			paged.write(t.place(__popc(ballot & ((1u << hjg_lane()) - 1)), HJG_K_CHUNK_PAIRS), hjg_pair_of(build_row, probe_row));
+		over |= t.place(__popc(ballot) - 1, HJG_K_CHUNK_PAIRS) >= paged.room;
+	}
+	__device__ __forceinline__ bool full() const { return over; }
+	__device__ __forceinline__ void
+	end()
+	{
+		if (threadIdx.x == 0)
+			*open = ((*cursor >> 32) + 1) << 32 | (HJG_K_CHUNK_PAIRS - (hjg_u32) *cursor);
+	}
+};
+
+template <int THREADS> struct HjgSink<HJG_SINK_PAGE, THREADS>
+{
+	struct Shared {};
+	HjgPaged	paged;
+	unsigned long long *taken;
+	hjg_u64	   *open;
+	hjg_u64		page;
+	hjg_u32		n;				/* pairs in it */
+
+	__device__ HjgSink(const HjgKSink &a, Shared *)
+		: paged(a), taken((unsigned long long *) a.taken), open((hjg_u64 *) a.open + blockIdx.x * THREADS + threadIdx.x),
+		  page(*open == 0 ? 0 : (*open >> 32) - 1), n(HJG_K_PAGE_PAIRS - (hjg_u32) *open) {}
+	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a, HJG_K_PAGE_PAIRS); }
+	__device__ __forceinline__ void begin(hjg_u32) {}
+	__device__ __forceinline__ void end_unit(hjg_u32) {}
+	__device__ __forceinline__ void
+	put(bool have, hjg_u32 build_row, hjg_u32 probe_row)
+	{
+		if (!have)
+			return;
+		if (n == HJG_K_PAGE_PAIRS)
+		{
+			page = atomicAdd(taken, 1ull);
+			n = 0;
+		}
+		paged.write(page * HJG_K_PAGE_PAIRS + n++, hjg_pair_of(build_row, probe_row));
+	}
+	__device__ __forceinline__ bool full() const { return __any_sync(HJG_ALL_LANES, page * HJG_K_PAGE_PAIRS > paged.room); }
+	__device__ __forceinline__ void end() { *open = (page + 1) << 32 | (HJG_K_PAGE_PAIRS - n); }
+};
+
+template <int THREADS> struct HjgSink<HJG_SINK_COUNT, THREADS>
+{
+	struct Shared
+	{
+		unsigned long long npairs;
+	};
+	hjg_u64	   *counters;
+	hjg_u64	   *unit_pairs;
+	unsigned long long *npairs;
+	hjg_u64		mine;
+
+	__device__ HjgSink(const HjgKSink &a, Shared *shared)
+		: counters((hjg_u64 *) a.output.counters), unit_pairs((hjg_u64 *) a.unit_pairs), npairs(&shared->npairs), mine(0) {}
+	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.output.counters > a.output.capacity; }
+	__device__ __forceinline__ void
+	begin(hjg_u32)
+	{
+		if (threadIdx.x == 0)
+			*npairs = 0;
+	}
+	__device__ __forceinline__ void put(bool have, hjg_u32, hjg_u32) { mine += have; }
+	__device__ __forceinline__ bool full() const { return false; }
+	__device__ __forceinline__ void
+	end_unit(hjg_u32 unit)
+	{
+		atomicAdd(npairs, (unsigned long long) mine);
+		mine = 0;
+		__syncthreads();
+		if (threadIdx.x == 0)
+		{
+			unit_pairs[unit] = *npairs;
+			atomicAdd((unsigned long long *) counters, *npairs);
+		}
+	}
+	__device__ __forceinline__ void end() {}
+};
+
+template <int THREADS> struct HjgSink<HJG_SINK_PLACE, THREADS>
+{
+	struct Shared
+	{
+		unsigned long long place;
+	};
+	const hjg_u64 *unit_pairs;
+	uint2	   *out;
+	unsigned long long *place;
+
+	__device__ HjgSink(const HjgKSink &a, Shared *shared)
+		: unit_pairs((const hjg_u64 *) a.unit_pairs), out((uint2 *) a.output.pairs), place(&shared->place) {}
+	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.output.counters > a.output.capacity; }
+	__device__ __forceinline__ void
+	begin(hjg_u32 unit)
+	{
+		if (threadIdx.x == 0)
+			*place = unit_pairs[unit];
+	}
+	__device__ __forceinline__ void
+	put(bool have, hjg_u32 build_row, hjg_u32 probe_row)
+	{
+		hjg_u32		ballot = __ballot_sync(HJG_ALL_LANES, have);
+		hjg_u64		at = 0;
+
+		if (ballot == 0)
+			return;
+		if (hjg_lane() == 0)
+			at = atomicAdd(place, (unsigned long long) __popc(ballot));
+		at = __shfl_sync(HJG_ALL_LANES, at, 0) + __popc(ballot & ((1u << hjg_lane()) - 1));
+		if (have)
+			out[at] = hjg_pair_of(build_row, probe_row);
+	}
+	__device__ __forceinline__ bool full() const { return false; }
+	__device__ __forceinline__ void end_unit(hjg_u32) {}
+	__device__ __forceinline__ void end() {}
 };
 
 #endif							/* HJG_CUDA_SINK_H */

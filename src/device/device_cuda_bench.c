@@ -6,8 +6,9 @@
  *		--list				print the names of the cases and return
  *		--case TEXT			only cases whose name contains TEXT
  *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
- *		--strategy NAME		this one alone; default: what would be chosen first
- *		--all				every strategy that suits
+ *		--strategy NAMES	these alone, separated by commas, of those that suit; sets are nops, bshs, prbcs (by their
+ *							prefixes) and all; default: what would be chosen first
+ *		--paper 002|003|004	the comparisons of a paper instead (device_cuda_bench_cases.c)
  *		--reps N			timed repetitions, default 7; the median is printed
  *
  * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.
@@ -23,8 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_cuda.h"
-#include "layout/hjg_cuda_args.h"
+#include "device/hjg_cuda_bench.h"
 
 #define IMAGE "cuda_bench"
 #define THREADS 256
@@ -32,6 +32,7 @@
 #define MAX_REPS 101
 #define COPY_BYTES ((size_t) 1 << 30)
 #define POISON 0xAB
+#define BEST "best"			/* the strategy that would be chosen */
 
 #define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
 static HjgCudaKernel fill_side[] = {
@@ -40,48 +41,6 @@ static HjgCudaKernel fill_side[] = {
 static HjgCudaKernel check_pairs[] = {
 	KERNEL("hjg_k_check_pairs_4"), KERNEL("hjg_k_check_pairs_8"), KERNEL("hjg_k_check_pairs_16"),
 };
-
-typedef struct BenchCase
-{
-	const char *name;
-	int			width;
-	bool		wide_rows;
-	double		nbuild;			/* rows, millions (2^20) */
-	double		nprobe;
-	int			duplicates;		/* build rows a key */
-	HjgKDraw	draw;			/* of the probe side */
-	double		theta;
-	unsigned	match_permille;
-	bool		dense;
-	bool		sum_only;		/* more pairs than one would write */
-} BenchCase;
-
-#define UNIFORM HJG_K_UNIFORM, 0, 1000, false, false
-#define ZIPF(theta) HJG_K_ZIPF, theta, 1000, false, false
-
-static const BenchCase cases[] = {
-	{"4+4_2Mx2M", 4, false, 2, 2, 1, UNIFORM},
-	{"4+4_2Mx64M", 4, false, 2, 64, 1, UNIFORM},
-	{"4+4_8Mx8M", 4, false, 8, 8, 1, UNIFORM},
-	{"4+4_32Mx32M", 4, false, 32, 32, 1, UNIFORM},
-	{"4+4_128Mx128M", 4, false, 128, 128, 1, UNIFORM},
-	{"4+4_64Mx256M", 4, false, 64, 256, 1, UNIFORM},
-	{"4+4_256Mx256M", 4, false, 256, 256, 1, UNIFORM},
-	{"4+4_128Mx128M_zipf0.5", 4, false, 128, 128, 1, ZIPF(0.5)},
-	{"4+4_128Mx128M_zipf1.0", 4, false, 128, 128, 1, ZIPF(1.0)},
-	{"4+4_128Mx128M_zipf1.5", 4, false, 128, 128, 1, ZIPF(1.5)},
-	{"4+4_128Mx128M_one_key", 4, false, 128, 128, 1, HJG_K_ONE_KEY, 0, 1000, false, false},
-	{"4+4_128Mx128M_match30", 4, false, 128, 128, 1, HJG_K_UNIFORM, 0, 300, false, false},
-	{"4+4_32Mx32M_dup8", 4, false, 32, 32, 8, UNIFORM},
-	{"4+4_47Kx47K_one_key", 4, false, 0.045, 0.045, 1 << 30, HJG_K_ONE_KEY, 0, 1000, false, true},
-	{"4+4_2Mx64M_dense", 4, false, 2, 64, 1, HJG_K_UNIFORM, 0, 1000, true, false},
-	{"8+8_128Mx128M", 8, true, 128, 128, 1, UNIFORM},
-	{"8+4_2Mx64M", 8, false, 2, 64, 1, UNIFORM},
-	{"8+4_128Mx128M", 8, false, 128, 128, 1, UNIFORM},
-	{"16+4_64Mx64M", 16, false, 64, 64, 1, UNIFORM},
-};
-
-#define NCASES ((int) (sizeof(cases) / sizeof(cases[0])))
 
 /* One set of inputs. */
 typedef struct Inputs
@@ -151,7 +110,7 @@ set_bytes(Bench *bench, HjgCudaPtr ptr, unsigned char value, size_t bytes)
 /* ---- inputs ---- */
 
 static HjgStatus
-fill(Bench *bench, const BenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64 nbuild, hjg_u64 seed)
+fill(Bench *bench, const HjgBenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64 nbuild, hjg_u64 seed)
 {
 	HjgKFillSide args = {
 		.side = {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows},
@@ -166,7 +125,7 @@ fill(Bench *bench, const BenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64
 }
 
 static HjgStatus
-alloc_side(Bench *bench, const BenchCase *c, hjg_u64 nrows, HjgCudaSide *side)
+alloc_side(Bench *bench, const HjgBenchCase *c, hjg_u64 nrows, HjgCudaSide *side)
 {
 	HjgStatus	status;
 
@@ -188,7 +147,7 @@ free_inputs(Bench *bench, Inputs *inputs)
 }
 
 static HjgStatus
-make_inputs(Bench *bench, const BenchCase *c, hjg_u64 seed, Inputs *inputs)
+make_inputs(Bench *bench, const HjgBenchCase *c, hjg_u64 seed, Inputs *inputs)
 {
 	const hjg_u64 nbuild = (hjg_u64) (c->nbuild * bench->factor * 1048576) + 1;
 	const hjg_u64 nprobe = (hjg_u64) (c->nprobe * bench->factor * 1048576) + 1;
@@ -218,7 +177,7 @@ make_inputs(Bench *bench, const BenchCase *c, hjg_u64 seed, Inputs *inputs)
 
 typedef struct Run
 {
-	const BenchCase *c;
+	const HjgBenchCase *c;
 	const HjgCudaStrategy *strategy;
 	HjgCudaKind kind;
 	HjgCudaShape shape;
@@ -319,7 +278,7 @@ time_run(Bench *bench, const Run *run)
 	if (status != HJG_OK)
 		return status;
 	qsort(ms, (size_t) bench->nreps, sizeof(ms[0]), compare_ms);
-	fprintf(bench->out, "%-24s %-8s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", run->c->name, run->strategy->name,
+	fprintf(bench->out, "%-24s %-14s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", run->c->name, run->strategy->name,
 			kind_names[run->kind], ms[bench->nreps / 2], (double) ntuples / ms[bench->nreps / 2] / 1e6, gb,
 			100 * gb / ms[bench->nreps / 2] * 1e3 / bench->copy_gbs, good ? "ok" : "WRONG");
 	fflush(bench->out);
@@ -331,51 +290,54 @@ time_run(Bench *bench, const Run *run)
 /* ---- cases ---- */
 
 static HjgStatus
-run_kinds(Bench *bench, Run *run)
+run_kind(Bench *bench, Run *run, HjgCudaKind kind)
 {
-	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
 	const size_t row_bytes = run->c->wide_rows ? 8 : 4;
 	const hjg_u64 capacity = (run->sets[0].npairs > run->sets[1].npairs ? run->sets[0].npairs : run->sets[1].npairs) + 64;
 	HjgStatus	status = HJG_OK;
 
-	for (int k = 0; k < 3 && status == HJG_OK; k++)
+	run->kind = kind;
+	run->block = 0;
+	run->output = (HjgCudaOutput) {.counters = bench->counters, .capacity = capacity};
+	if (kind != HJG_CUDA_CHECKSUM)
 	{
-		run->kind = kinds[k];
-		memset(&run->output, 0, sizeof(run->output));
-		run->block = 0;
-		run->output.counters = bench->counters;
-		run->output.capacity = capacity;
-		if (run->kind != HJG_CUDA_CHECKSUM)
+		/* key columns of 16 bytes are of no benchmark, and of 8 bytes with wide rows only */
+		if (run->c->sum_only || (kind == HJG_CUDA_COLUMNS && run->c->width > (run->c->wide_rows ? 8 : 4)))
+			return HJG_OK;
+		run->block_bytes = capacity * (kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) : (size_t) run->c->width + 2 * row_bytes);
+		status = hjg_cuda_alloc(&bench->lane, run->block_bytes, &run->block);
+		if (status != HJG_OK)
+			return status;
+		if (kind == HJG_CUDA_PAIRS)
+			run->output.pairs = run->block;
+		else
 		{
-			/* key columns of 16 bytes are of no benchmark, and of 8 bytes with wide rows only */
-			if (run->c->sum_only || (run->kind == HJG_CUDA_COLUMNS && run->c->width > (run->c->wide_rows ? 8 : 4)))
-				continue;
-			run->block_bytes = capacity * (run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
-										   (size_t) run->c->width + 2 * row_bytes);
-			status = hjg_cuda_alloc(&bench->lane, run->block_bytes, &run->block);
-			if (status != HJG_OK)
-				break;
-			if (run->kind == HJG_CUDA_PAIRS)
-				run->output.pairs = run->block;
-			else
-			{
-				run->output.keys = run->block;
-				run->output.build_rows = run->block + capacity * (size_t) run->c->width;
-				run->output.probe_rows = run->output.build_rows + capacity * row_bytes;
-			}
+			run->output.keys = run->block;
+			run->output.build_rows = run->block + capacity * (size_t) run->c->width;
+			run->output.probe_rows = run->output.build_rows + capacity * row_bytes;
 		}
-		status = time_run(bench, run);
-		hjg_cuda_free(&bench->lane, run->block);
 	}
+	status = time_run(bench, run);
+	hjg_cuda_free(&bench->lane, run->block);
 	return status;
 }
 
-static HjgStatus
-run_case(Bench *bench, const BenchCase *c, const HjgCudaStrategy *only, bool all)
+/* What would be tried first; a dense range is of the cases that say so. */
+static const HjgCudaStrategy *
+best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *shape)
 {
-	const HjgCudaDevice *device = bench->lane.device;
 	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
-	const HjgCudaStrategy *const *list = all ? hjg_cuda_strategies : choices;
+
+	hjg_cuda_strategy_choose(device, shape, choices);
+	return choices[0] == &hjg_cuda_direct && !c->dense ? choices[1] : choices[0];
+}
+
+/* names: of strategies, or "best"; kind: the only one, or HJG_CUDA_KINDS. */
+static HjgStatus
+run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind)
+{
+	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
+	const HjgCudaDevice *device = bench->lane.device;
 	Inputs		sets[NSETS];
 	Run			run = {.c = c, .sets = sets};
 	HjgStatus	status = HJG_OK;
@@ -390,21 +352,14 @@ run_case(Bench *bench, const BenchCase *c, const HjgCudaStrategy *only, bool all
 		.key_width = c->width, .mode = HJG_MATCH_ALL, .build_rows = sets[0].build.nrows,
 		.probe_rows = sets[0].probe.nrows, .wide_rows = c->wide_rows
 	};
-	hjg_cuda_strategy_choose(device, &run.shape, choices);
-	if (only != NULL)
+	for (int i = 0; names[i] != NULL && status == HJG_OK; i++)
 	{
-		choices[0] = only;
-		choices[1] = NULL;
-	}
-	else if (!all && choices[0] == &hjg_cuda_direct && !c->dense)
-		choices[0] = choices[1];
-	if (!all && choices[0] != NULL)
-		choices[1] = NULL;
-	for (int i = 0; list[i] != NULL && status == HJG_OK; i++)
-	{
-		run.strategy = list[i];
-		if (run.strategy->suits(device, &run.shape))
-			status = run_kinds(bench, &run);
+		run.strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run.shape) : hjg_cuda_strategy_named(names[i]);
+		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape))
+			continue;
+		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
+			if (kind == HJG_CUDA_KINDS || kind == kinds[k])
+				status = run_kind(bench, &run, kinds[k]);
 	}
 	for (int i = 0; i < nsets; i++)
 		free_inputs(bench, &sets[i]);
@@ -412,6 +367,22 @@ run_case(Bench *bench, const BenchCase *c, const HjgCudaStrategy *only, bool all
 	{
 		fprintf(bench->out, "%-24s not enough device memory\n", c->name);
 		return HJG_OK;
+	}
+	return status;
+}
+
+static HjgStatus
+run_tables(Bench *bench, const char *paper)
+{
+	HjgStatus	status = HJG_OK;
+
+	for (const HjgBenchTable *t = hjg_bench_tables; t->paper != NULL && status == HJG_OK; t++)
+	{
+		if (strcmp(t->paper, paper) != 0)
+			continue;
+		fprintf(bench->out, "# %s: %s\n", paper, t->title);
+		for (int i = 0; t->cases[i] != NULL && status == HJG_OK; i++)
+			status = run_case(bench, hjg_bench_case_named(t->cases[i]), t->strategies, t->kind);
 	}
 	return status;
 }
@@ -466,11 +437,11 @@ hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 {
 	static Bench bench;
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
-	const HjgCudaStrategy *only = NULL;
+	const char *names[HJG_BENCH_MOST] = {BEST};
+	const char *paper = NULL;
 	const char *text = "";
 	HjgCudaDevice *device;
 	char		reason[128];
-	bool		all = false;
 	HjgStatus	status;
 
 	bench.out = out;
@@ -482,20 +453,20 @@ hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 
 		if (strcmp(argv[i], "--list") == 0)
 		{
-			for (int c = 0; c < NCASES; c++)
-				fprintf(out, "%s\n", cases[c].name);
+			for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL; c++)
+				fprintf(out, "%s\n", c->name);
 			return 0;
 		}
-		else if (strcmp(argv[i], "--all") == 0)
-			all = true;
 		else if (value != NULL && strcmp(argv[i], "--case") == 0)
 			text = argv[++i];
 		else if (value != NULL && strcmp(argv[i], "--rows") == 0)
 			bench.factor = atof(argv[++i]);
 		else if (value != NULL && strcmp(argv[i], "--reps") == 0)
 			bench.nreps = atoi(argv[++i]);
-		else if (value != NULL && strcmp(argv[i], "--strategy") == 0 && (only = hjg_cuda_strategy_named(value)) != NULL)
+		else if (value != NULL && strcmp(argv[i], "--strategy") == 0 && hjg_bench_names_of(value, names))
 			i++;
+		else if (value != NULL && strcmp(argv[i], "--paper") == 0 && hjg_bench_has_paper(value))
+			paper = argv[++i];
 		else
 		{
 			fprintf(stderr, "hjoin_gpu_device: bad option of the benchmark: %s\n", argv[i]);
@@ -516,11 +487,13 @@ hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 	}
 	status = open_bench(&bench, device);
 	if (status == HJG_OK)
-		fprintf(out, "# cuda:%d, a copy in device memory reads and writes %.0f GB/s\n%-24s %-8s %-8s %9s %8s %8s %7s\n", number,
+		fprintf(out, "# cuda:%d, a copy in device memory reads and writes %.0f GB/s\n%-24s %-14s %-8s %9s %8s %8s %7s\n", number,
 				bench.copy_gbs, "case", "strategy", "output", "ms", "Gtuple/s", "GB", "share");
-	for (int i = 0; i < NCASES && status == HJG_OK; i++)
-		if (strstr(cases[i].name, text) != NULL)
-			status = run_case(&bench, &cases[i], only, all);
+	if (status == HJG_OK && paper != NULL)
+		status = run_tables(&bench, paper);
+	for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL && paper == NULL && status == HJG_OK; c++)
+		if (strstr(c->name, text) != NULL)
+			status = run_case(&bench, c, names, HJG_CUDA_KINDS);
 	if (status != HJG_OK)
 		fprintf(stderr, "hjoin_gpu_device: %s\n", bench.lane.error[0] != '\0' ? bench.lane.error : hjg_status_text(status));
 	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;

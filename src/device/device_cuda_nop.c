@@ -111,7 +111,7 @@ probe_with(HjgCudaLane *lane, Table *table, HjgCudaKernel (*kernels)[HJG_CUDA_KI
 	if (kernel->name == NULL)
 		return HJG_ERR_INPUT;
 	args.probe = hjg_cuda_kernel_side(probe);
-	args.output = hjg_cuda_kernel_output(output);
+	args.sink.output = hjg_cuda_kernel_output(output);
 	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	return status == HJG_OK ? launch_rows(lane, kernel, probe->nrows, &args) : status;
 }

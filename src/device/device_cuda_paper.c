@@ -1,10 +1,16 @@
 /*
  * device_cuda_paper.c
- *	  What the resident joins of the literature share on the host: launches, blocks of rows.
+ *	  What the resident joins of the literature share on the host: launches, blocks of rows, partitions.
  */
 #include <string.h>
 
 #include "device/hjg_cuda_paper.h"
+
+#define PLACE_THREADS 1024
+
+static HjgCudaKernel place_parts = {.image = "cuda_partition", .name = "hjg_k_place_parts"};
+
+HjgCudaPaperTuning hjg_cuda_paper_tuning;
 
 HjgStatus
 hjg_cuda_launch_filling(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads, unsigned shared_bytes,
@@ -56,4 +62,72 @@ hjg_cuda_rows_free(HjgCudaLane *lane, HjgCudaRows *rows)
 	hjg_cuda_free(lane, rows->keys);
 	hjg_cuda_free(lane, rows->rows);
 	memset(rows, 0, sizeof(*rows));
+}
+
+/* ---- partitions ---- */
+
+/* The entries of parted from sizes on; returns their bytes. */
+static size_t
+lay_numbers(HjgCudaParted *parted, int bits, HjgCudaPtr base)
+{
+	const size_t each = sizeof(hjg_u32) << bits;
+
+	parted->sizes = base;
+	parted->largest = base + each;
+	parted->ticket = parted->largest + sizeof(hjg_u32);
+	parted->parts.first = parted->largest + 64;
+	parted->parts.last = parted->parts.first + each;
+	parted->cursors = parted->parts.last + each;
+	parted->unit_first = parted->cursors + 2 * each;
+	return parted->unit_first + each + sizeof(hjg_u32) - base;
+}
+
+size_t
+hjg_cuda_parted_bytes(int bits)
+{
+	HjgCudaParted parted;
+
+	return hjg_cuda_block_bytes(lay_numbers(&parted, bits, 0));
+}
+
+HjgStatus
+hjg_cuda_parted_begin(HjgCudaLane *lane, int bits, HjgCudaParted *parted)
+{
+	HjgStatus	status;
+
+	memset(parted, 0, sizeof(*parted));
+	parted->bits = bits;
+	status = hjg_cuda_alloc(lane, lay_numbers(parted, bits, 0), &parted->numbers);
+	lay_numbers(parted, bits, parted->numbers);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(lane, parted->largest, 64);
+	return status;
+}
+
+HjgStatus
+hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units)
+{
+	HjgKPlace	args = {
+		.counts = parted->sizes, .largest = parted->largest, .parts = parted->parts, .up = parted->cursors,
+		.down = parted->cursors + (sizeof(hjg_u32) << parted->bits), .bits = (hjg_u32) parted->bits,
+		.align_bits = (hjg_u32) parted->bucket_bits
+	};
+
+	if (units != NULL)
+	{
+		units->probe = parted->parts;
+		units->unit_first = parted->unit_first;
+		units->bits = (hjg_u32) parted->bits;
+		args.units = *units;
+	}
+	return hjg_cuda_launch(lane, &place_parts, 1, PLACE_THREADS, 0, (void *[]) {&args});
+}
+
+void
+hjg_cuda_parted_free(HjgCudaLane *lane, HjgCudaParted *parted)
+{
+	hjg_cuda_rows_free(lane, &parted->rows);
+	hjg_cuda_free(lane, parted->pages);
+	hjg_cuda_free(lane, parted->numbers);
+	memset(parted, 0, sizeof(*parted));
 }

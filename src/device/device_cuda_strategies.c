@@ -23,6 +23,19 @@ const HjgCudaStrategy *const hjg_cuda_strategies[] = {
 	&hjg_cuda_nop_chain,
 	&hjg_cuda_nop_open,
 	&hjg_cuda_smj,
+	&hjg_cuda_pth,
+	&hjg_cuda_wsh,
+	&hjg_cuda_bsh,
+	&hjg_cuda_bsh_vt1,
+	&hjg_cuda_bsh_hash,
+	&hjg_cuda_bsh_hash_count,
+	&hjg_cuda_bsh_hash_block,
+	&hjg_cuda_bsh_hash_warp,
+	&hjg_cuda_bsh_queue,
+	&hjg_cuda_prbc,
+	&hjg_cuda_prbc_256,
+	&hjg_cuda_prbc_2048,
+	&hjg_cuda_prbc_nested,
 	NULL
 };
 

@@ -141,7 +141,7 @@ typedef struct HjgCudaImage
 } HjgCudaImage;
 
 extern const HjgCudaImage hjg_cuda_images[];
-#define HJG_CUDA_MAX_IMAGES 16
+#define HJG_CUDA_MAX_IMAGES 32
 #define HJG_CUDA_MAX_DEVICES 8
 #define HJG_CUDA_LEAST_CC 75	/* oldest compute capability that has machine code */
 
@@ -413,6 +413,19 @@ extern const HjgCudaStrategy hjg_cuda_direct;
 extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature: hjg_cuda_paper.h */
 extern const HjgCudaStrategy hjg_cuda_nop_open;
 extern const HjgCudaStrategy hjg_cuda_smj;
+extern const HjgCudaStrategy hjg_cuda_pth;
+extern const HjgCudaStrategy hjg_cuda_wsh;
+extern const HjgCudaStrategy hjg_cuda_bsh;
+extern const HjgCudaStrategy hjg_cuda_bsh_vt1;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_count;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_block;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_warp;
+extern const HjgCudaStrategy hjg_cuda_bsh_queue;
+extern const HjgCudaStrategy hjg_cuda_prbc;
+extern const HjgCudaStrategy hjg_cuda_prbc_256;
+extern const HjgCudaStrategy hjg_cuda_prbc_2048;
+extern const HjgCudaStrategy hjg_cuda_prbc_nested;
 
 /* ---- device_cuda_bench.c ---- */
 

@@ -10,6 +10,8 @@
  *
  *		nop_chain, nop_open		device_cuda_nop.c	table in global memory
  *		smj						device_cuda_smj.c	merge sort and merge join
+ *		pth, wsh, bsh, prbc		device_cuda_designs.c	radix joins: a partitioner (device_cuda_histogram.c,
+ *								_chains.c), a join of co-partitions (_match.c) and an output (_sink.c) each
  */
 #ifndef HJG_CUDA_PAPER_H
 #define HJG_CUDA_PAPER_H
@@ -77,5 +79,119 @@ extern size_t hjg_cuda_merge_sort_bytes(int key_width, hjg_u64 nrows);
 extern hjg_u64 hjg_cuda_merge_sort_moved(int key_width, hjg_u64 nrows);
 /* Rows of a tile of sorts and merges. */
 extern hjg_u32 hjg_cuda_merge_tile(int key_width);
+
+/* ---- one side in partitions ---- */
+
+/* Tests and benchmarks choose how large partitions are; while no join exists. */
+typedef struct HjgCudaPaperTuning
+{
+	hjg_u32		part_rows;		/* build rows of a partition on average; 0: what suits the join of co-partitions */
+} HjgCudaPaperTuning;
+
+extern HjgCudaPaperTuning hjg_cuda_paper_tuning;
+
+#define HJG_CUDA_MOST_PART_BITS 17
+
+/*
+ * Rows by partition, and where the partitions lie.  In bucket chains positions are those of a page table: at
+ * pages[i >> bucket_bits] of the rows; else pages is 0.
+ */
+typedef struct HjgCudaParted
+{
+	HjgCudaRows rows;
+	HjgCudaPtr	pages;
+	HjgCudaPtr	numbers;		/* block of what follows */
+	HjgCudaPtr	sizes;			/* hjg_u32[1 << bits] */
+	HjgCudaPtr	largest;		/* hjg_u32, then the ticket of a join */
+	HjgCudaPtr	ticket;
+	HjgKParts	parts;
+	HjgCudaPtr	unit_first;		/* hjg_u32[(1 << bits) + 1] */
+	HjgCudaPtr	cursors;		/* two that nobody reads */
+	int			bits;
+	int			bucket_bits;
+} HjgCudaParted;
+
+/* numbers of 2^bits partitions, largest and ticket zeroed; freed by _free() with all the rest. */
+extern HjgStatus hjg_cuda_parted_begin(HjgCudaLane *lane, int bits, HjgCudaParted *parted);
+/* From sizes to places; units: of a join with this side as the probe side, completed here; or NULL. */
+extern HjgStatus hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units);
+extern void hjg_cuda_parted_free(HjgCudaLane *lane, HjgCudaParted *parted);
+extern size_t hjg_cuda_parted_bytes(int bits);
+
+/* ---- device_cuda_histogram.c ---- */
+
+/* Who has a histogram. */
+typedef enum HjgCudaSharing
+{
+	HJG_CUDA_PTH,				/* a thread */
+	HJG_CUDA_WSH,				/* a warp */
+	HJG_CUDA_BSH,				/* a block */
+	HJG_CUDA_BSH_VT1,			/* a block, one row a thread at a time */
+	HJG_CUDA_SHARINGS
+} HjgCudaSharing;
+
+/* parted has begun; the rest of it is filled in, with units as for _place(). */
+extern HjgStatus hjg_cuda_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width,
+											  const HjgCudaSide *side, HjgCudaParted *parted, HjgKUnits *units);
+/* Device memory at one time, the partitioned rows counted, and bytes moved. */
+extern size_t hjg_cuda_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
+									   int bits);
+extern hjg_u64 hjg_cuda_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
+										int bits);
+
+/* ---- device_cuda_chains.c ---- */
+
+/* The same, with parted->bucket_bits set; places are made here too, with units as for _place(). */
+extern HjgStatus hjg_cuda_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side,
+										  HjgCudaParted *parted, HjgKUnits *units);
+extern size_t hjg_cuda_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
+extern hjg_u64 hjg_cuda_chain_moved(int key_width, hjg_u64 nrows, int bits);
+
+/* ---- device_cuda_match.c ---- */
+
+/* How pairs are put out. */
+typedef enum HjgCudaPutting
+{
+	HJG_CUDA_PUT_WARP,			/* buffers of warps */
+	HJG_CUDA_PUT_BLOCK,			/* chunks of blocks */
+	HJG_CUDA_PUT_PAGE,			/* pages of threads */
+	HJG_CUDA_PUT_TWICE,			/* count, sum up, write */
+} HjgCudaPutting;
+
+typedef struct HjgCudaMatch
+{
+	int			key_width;
+	HjgMatchMode mode;
+	bool		hashed;			/* else nested loops */
+	bool		queue;			/* large partitions are cut by the kernel */
+	HjgCudaPutting putting;
+	hjg_u32		build_limit;	/* build rows of a unit */
+	const HjgCudaParted *build;
+	const HjgCudaParted *probe;
+	HjgKUnits	units;
+} HjgCudaMatch;
+
+/* Most build rows of a unit; 0 where the device has too little shared memory. */
+extern hjg_u32 hjg_cuda_match_limit(const HjgCudaDevice *device, int key_width, bool hashed);
+extern HjgStatus hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output);
+/* Most device memory it has at one time, with so many units at most. */
+extern size_t hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
+								   hjg_u64 nunits);
+
+/* ---- device_cuda_sink.c ---- */
+
+/* What pages and chunks are kept with during a join. */
+typedef struct HjgCudaPages
+{
+	HjgKHoles	args;
+	HjgCudaPtr	numbers;		/* taken, nholes */
+} HjgCudaPages;
+
+/* For nblocks blocks of threads; _end() closes the holes and writes the number of pairs; _free() in any case. */
+extern HjgStatus hjg_cuda_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
+									  const HjgCudaOutput *output, HjgCudaPages *pages);
+extern HjgStatus hjg_cuda_pages_end(HjgCudaLane *lane, HjgCudaPages *pages);
+extern void hjg_cuda_pages_free(HjgCudaLane *lane, HjgCudaPages *pages);
+extern size_t hjg_cuda_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads);
 
 #endif							/* HJG_CUDA_PAPER_H */

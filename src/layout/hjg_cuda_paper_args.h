@@ -1,7 +1,7 @@
 /*
  * hjg_cuda_paper_args.h
  *	  Arguments of the CUDA kernels of the joins in the literature, passed by value: what
- *	  device_cuda_{sink,nop,sort,merge,...}.c fill in and kernels/cuda_{nop,sort,...}.cu read.
+ *	  device_cuda_{nop,sort,smj,histogram,chains,match,sink}.c fill in.
  *
  * As in hjg_cuda_args.h device addresses are hjg_u64, positions are 32 bits wide.
  */
@@ -9,6 +9,38 @@
 #define HJG_CUDA_PAPER_ARGS_H
 
 #include "layout/hjg_cuda_args.h"
+
+/* ---- output ---- */
+
+#define HJG_K_PAGE_PAIRS 32		/* of a thread's page */
+#define HJG_K_CHUNK_PAIRS 2048	/* of a block's */
+
+/*
+ * Where joins of co-partitions put their pairs (hjg_cuda_sink.h).  Pages of threads or blocks are handed out by
+ * number; what lies beyond the capacity goes to spill, and holes are filled in the end.
+ */
+typedef struct HjgKSink
+{
+	HjgKOutput	output;
+	hjg_u64		spill;			/* HjgPair[spill_pairs]: room for the holes of all pages */
+	hjg_u64		spill_pairs;
+	hjg_u64		taken;			/* hjg_u64: pages handed out */
+	hjg_u64		open;			/* hjg_u64[owners]: page and 1 in the high word, its empty places in the low one */
+	hjg_u64		unit_pairs;		/* hjg_u64[units + 1]: pairs of each unit, then their sum before it */
+} HjgKSink;
+
+/* hjg_k_count_holes, hjg_k_list_holes, hjg_k_fill_holes. */
+typedef struct HjgKHoles
+{
+	HjgKSink	sink;
+	hjg_u64		nholes;			/* hjg_u64[3], zeroed: holes; of those below the number of pairs; pairs moved */
+	hjg_u64		holes;			/* hjg_u64[spill_pairs]: places to be filled */
+	hjg_u64		marks;			/* hjg_u8[spill_pairs], zeroed: holes from the number of pairs on */
+	hjg_u32		nowners;
+	hjg_u32		page_pairs;
+} HjgKHoles;
+
+/* ---- joins without partitions ---- */
 
 /* hjg_k_insert_chains_W, hjg_k_measure_chains, hjg_k_probe_chains_W_SINK, and ..._slots_... */
 typedef struct HjgKNop
@@ -19,7 +51,7 @@ typedef struct HjgKNop
 	hjg_u64		next;			/* chains: hjg_u32[build.nrows] */
 	hjg_u64		slots;			/* open addressing: hjg_u64[nslots], tag and position; all ones: free */
 	hjg_u64		crowded;		/* hjg_u32: set when a search would take too many steps */
-	HjgKOutput	output;
+	HjgKSink	sink;
 	hjg_u32		nslots;
 	hjg_u32		mode;			/* HjgMatchMode */
 } HjgKNop;
@@ -58,5 +90,100 @@ typedef struct HjgKMergeJoin
 	hjg_u32		mode;			/* HjgMatchMode */
 	hjg_u32		behind;			/* hjg_k_find_meetings_W: equal build rows come before the probe row */
 } HjgKMergeJoin;
+
+/* ---- partitions by histograms ---- */
+
+/* A stretch of rows of one partition of the pass before; its counters lie among those of the partition. */
+typedef struct HjgKStretch
+{
+	hjg_u32		first;
+	hjg_u32		nrows;
+	hjg_u32		before;			/* stretches of the partitions before */
+	hjg_u32		nstretches;		/* of its partition */
+} HjgKStretch;
+
+/*
+ * hjg_k_list_stretches, hjg_k_find_starts, hjg_k_count_digits_SHARING_W, hjg_k_scatter_digits_SHARING_W: one pass.  A
+ * worker is what has a histogram of its own: a thread, a warp or a block.  Counter of digit d and worker u of
+ * stretch t: ((before << bits) + d * nstretches + (t - before)) * workers + u; so their sums are places.
+ */
+typedef struct HjgKPass
+{
+	HjgKSide	side;			/* first pass: side.keys is not 0 */
+	HjgKRows	in;				/* other passes */
+	HjgKRows	out;
+	hjg_u64		starts;			/* hjg_u32[nparts + 1]: of the partitions so far */
+	hjg_u64		stretches;		/* HjgKStretch[] */
+	hjg_u64		nstretches;		/* hjg_u32 */
+	hjg_u64		firsts;			/* hjg_u32[nparts + 1]: stretches before each partition */
+	hjg_u64		counts;			/* hjg_u64[]: counters, then their sums */
+	hjg_u64		new_starts;		/* hjg_u32[(nparts << bits) + 1] */
+	hjg_u64		sizes;			/* hjg_u32[nparts << bits], or 0 */
+	hjg_u32		nparts;
+	hjg_u32		nrows;
+	hjg_u32		stretch_rows;
+	hjg_u32		workers;		/* of a stretch */
+	hjg_u32		bits;			/* of this pass */
+	hjg_u32		shift;			/* of its digit in the mixed key's top word */
+} HjgKPass;
+
+/* ---- partitions of bucket chains ---- */
+
+/*
+ * hjg_k_begin_chains, hjg_k_scatter_chains_W, hjg_k_measure_parts, hjg_k_list_pages.  A bucket is 2^bucket_bits rows;
+ * a chain is its owner's number and its ordinals.  cursors: bucket in the high word, rows in it in the low one.
+ */
+typedef struct HjgKChains
+{
+	HjgKSide	side;			/* first pass: side.keys is not 0 */
+	HjgKRows	in;				/* second pass, with the chains it came in: */
+	hjg_u64		in_owner;		/* hjg_u32[buckets] */
+	hjg_u64		in_ordinal;
+	hjg_u64		in_sizes;		/* hjg_u32[partitions] */
+	hjg_u64		in_used;		/* hjg_u32: buckets */
+	HjgKRows	out;
+	hjg_u64		cursors;		/* hjg_u64[1 << all_bits] */
+	hjg_u64		used;			/* hjg_u32: buckets that are owned */
+	hjg_u64		owner;			/* hjg_u32[buckets] */
+	hjg_u64		ordinal;		/* hjg_u32[buckets]: of the bucket in its chain */
+	hjg_u64		sizes;			/* hjg_u32[1 << all_bits] */
+	hjg_u64		first;			/* hjg_u32[1 << all_bits]: virtual positions */
+	hjg_u64		pages;			/* hjg_u32[]: bucket at virtual position i << bucket_bits */
+	hjg_u32		bits;			/* of this pass */
+	hjg_u32		all_bits;		/* of this pass and those before */
+	hjg_u32		bucket_bits;
+	hjg_u32		pad;
+} HjgKChains;
+
+/* ---- joins of co-partitions ---- */
+
+/* hjg_k_match_JOIN_W_SINK. */
+typedef struct HjgKMatch
+{
+	HjgKRows	build;
+	HjgKRows	probe;
+	hjg_u64		build_pages;	/* of bucket chains; else 0 */
+	hjg_u64		probe_pages;
+	HjgKUnits	units;
+	HjgKSink	sink;
+	hjg_u64		ticket;			/* hjg_u32, zeroed by the caller */
+	hjg_u64		queue;			/* HjgKTask[]: pieces of large partitions; or 0 */
+	hjg_u64		nqueued;		/* hjg_u32 */
+	hjg_u32		from_queue;		/* 0: large partitions go to the queue, 1: it is worked off */
+	hjg_u32		piece_rows;		/* probe rows of a task */
+	hjg_u32		first_unit;		/* of this launch */
+	hjg_u32		nunits;
+	hjg_u32		bucket_bits;
+	hjg_u32		mode;			/* HjgMatchMode */
+} HjgKMatch;
+
+/* What a block joins: positions of build and probe rows. */
+typedef struct HjgKTask
+{
+	hjg_u32		build_from;
+	hjg_u32		build_to;
+	hjg_u32		probe_from;
+	hjg_u32		probe_to;
+} HjgKTask;
 
 #endif							/* HJG_CUDA_PAPER_ARGS_H */

@@ -1,7 +1,7 @@
 /*
  * test_resident.c
  *	  The resident joins: which one is chosen, and that each gives the reference's pairs.
- *	  test_resident [--short] [--only TEXT] [seed]: strategies whose names begin with TEXT.
+ *	  test_resident [--short] [--strategy NAMES] [seed]: all strategies, or these (as of the benchmark).
  *
  * The joins run where there is a real device; the choice is tested anywhere.
  */
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/hjg_cuda.h"
+#include "device/hjg_cuda_bench.h"
+#include "device/hjg_cuda_paper.h"
 #include "hjg_test_engine.h"
 #include "layout/hjg_checksum.h"
 
@@ -255,13 +256,16 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 	return wrong;
 }
 
-/* Names of the strategies that are run begin so. */
-static const char *only = "";
+/* Names of the strategies that are run. */
+static const char *names[HJG_BENCH_MOST];
 
 static bool
 is_run(const HjgCudaStrategy *strategy)
 {
-	return strncmp(strategy->name, only, strlen(only)) == 0;
+	for (int i = 0; names[i] != NULL; i++)
+		if (strcmp(strategy->name, names[i]) == 0)
+			return true;
+	return false;
 }
 
 /* What one strategy made of the runs with one kind of keys. */
@@ -312,6 +316,8 @@ test_joins(HjgCudaLane *lane)
 
 					case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
 								sizes[i][0] / shrink, sizes[i][1] / shrink);
+					/* in every other case a few rows make partitions of several passes */
+					hjg_cuda_paper_tuning.part_rows = (i + mode / 2) % 2 == 0 ? 16 : 0;
 					join_all(lane, &c, (i + mode) % 2 == 0, tallies);
 					case_destroy(&c);
 				}
@@ -334,11 +340,12 @@ main(int argc, char **argv)
 	void	   *library;
 
 	test_seed = (hjg_u64) time(NULL);
+	hjg_bench_names_of("all", names);
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--short") == 0)
 			short_run = true;
-		else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
-			only = argv[++i];
+		else if (strcmp(argv[i], "--strategy") == 0 && i + 1 < argc && hjg_bench_names_of(argv[i + 1], names))
+			i++;
 		else
 			test_seed = strtoull(argv[i], NULL, 0);
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");

@@ -1,0 +1,188 @@
+/*
+ * cuda_chains.cu
+ *	  Radix partitioning into chains of buckets.
+ *
+ * Sioulas et al., "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), III.A; PRBC in Paul et al. (2020).  There are no
+ * histograms: each partition begins with a bucket of its own and is given another from a pool whenever one is full,
+ * so a pass reads its rows once.  A tile of rows is ordered by partition in shared memory first, and each of its
+ * runs takes room with one atomic.  The second pass is handed one bucket at a time, whatever partition it is of, which
+ * keeps blocks equally busy where skew makes some chains long.
+ *
+ * Links are kept as each bucket's owner and its ordinal in the chain.  So the chains can be laid out (list_pages)
+ * without walking them: a page table takes positions in the order of partitions to buckets, and the join
+ * cuts long chains anywhere (its units).
+ *
+ *		hjg_k_begin_chains		one bucket a partition; the grid covers the partitions
+ *		hjg_k_scatter_chains_W	a pass
+ *		hjg_k_measure_parts		rows of each partition, from its open bucket
+ *		hjg_k_list_pages		after place_parts: the page table; the grid covers the buckets
+ *
+ * Bytes a row, 4-byte keys: first pass 8 (4 without row numbers) read, second 8; 8 written by each.
+ */
+#include "hjg_cuda_chunk.h"
+#include "layout/hjg_cuda_paper_args.h"
+
+#define CHAIN_THREADS 512
+#define LIST_THREADS 256
+
+extern "C" __global__ __launch_bounds__(LIST_THREADS) void
+hjg_k_begin_chains(HjgKChains a)
+{
+	const hjg_u32 p = blockIdx.x * LIST_THREADS + threadIdx.x;
+
+	if (p >= 1u << a.all_bits)
+		return;
+	((hjg_u64 *) a.cursors)[p] = (hjg_u64) p << 32;
+	((hjg_u32 *) a.owner)[p] = p;
+	((hjg_u32 *) a.ordinal)[p] = 0;
+	if (p == 0)
+		*(hjg_u32 *) a.used = 1u << a.all_bits;
+}
+
+/*
+ * Blocks of 512 threads, as many as fit.  A tile is 512 * ITEMS rows of the side, or one bucket of the pass before (at
+ * most as many rows).  Dynamic shared memory: the tile's rows and 20 << bits bytes.
+ */
+template <int W, int ITEMS> HJG_FN void
+scatter_chains(const HjgKChains &a)
+{
+	extern __shared__ __align__(16) hjg_u32 shared[];
+	__shared__ hjg_u32 sums[33];
+	typedef HjgKey<W> Key;
+	typedef typename Key::Mixed Mixed;
+	const hjg_u32 TILE = CHAIN_THREADS * ITEMS;
+	const hjg_u32 nparts = 1u << a.bits;
+	const hjg_u32 mask = nparts - 1;
+	const hjg_u32 shift = 32 - a.all_bits;
+	const hjg_u32 tid = threadIdx.x;
+	const bool	again = a.side.keys == 0;
+	const hjg_u32 ntiles = again ? *(const hjg_u32 *) a.in_used : (a.side.nrows + TILE - 1) / TILE;
+	const typename Key::Raw *keys = (const typename Key::Raw *) a.side.keys;
+	const hjg_u32 *rows = (const hjg_u32 *) a.side.rows;
+	hjg_u32    *owner = (hjg_u32 *) a.owner;
+	hjg_u32    *ordinal = (hjg_u32 *) a.ordinal;
+	HjgRows<W, hjg_u32> in(a.in.keys, a.in.rows);
+	HjgRows<W, hjg_u32> out(a.out.keys, a.out.rows);
+	HjgRows<W, hjg_u32> tile((void *) shared, TILE);
+	hjg_u32    *run = shared + HjgRows<W, hjg_u32>::bytes / 4 * TILE;	/* counts, then where the run lies in the tile */
+	HjgTaken   *taken = (HjgTaken *) (run + nparts);
+
+	for (hjg_u32 t = blockIdx.x; t < ntiles; t += gridDim.x)
+	{
+		Mixed		key[ITEMS];
+		hjg_u32		row[ITEMS];
+		hjg_u32		rank[ITEMS];
+		hjg_u32		first = t * TILE;
+		hjg_u32		n;
+		hjg_u32		coarse = 0;
+		hjg_u32		sum = 0;
+		const hjg_u32 each = (nparts + CHAIN_THREADS - 1) / CHAIN_THREADS;
+		const hjg_u32 from = min(tid * each, nparts);
+		const hjg_u32 to = min(from + each, nparts);
+
+		if (again)
+		{
+			coarse = ((const hjg_u32 *) a.in_owner)[t];
+			first = t << a.bucket_bits;
+			n = min(1u << a.bucket_bits,
+					((const hjg_u32 *) a.in_sizes)[coarse] - (((const hjg_u32 *) a.in_ordinal)[t] << a.bucket_bits));
+		}
+		else
+			n = min(TILE, a.side.nrows - first);
+		for (hjg_u32 p = tid; p < nparts; p += CHAIN_THREADS)
+			run[p] = 0;
+		__syncthreads();
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+		{
+			const hjg_u32 i = j * CHAIN_THREADS + tid;
+
+			if (i >= n)
+				continue;
+			if (again)
+				in.get(first + i, &key[j], &row[j]);
+			else
+			{
+				key[j] = Key::mix(__ldcs(&keys[first + i]));
+				row[j] = rows != nullptr ? __ldcs(&rows[first + i]) : first + i;
+			}
+			rank[j] = atomicAdd(&run[Key::top(key[j]) >> shift & mask], 1u);
+		}
+		__syncthreads();
+		for (hjg_u32 p = from; p < to; p++)
+			sum += run[p];
+		sum = hjg_block_sum_before<CHAIN_THREADS>(sum, sums);
+		for (hjg_u32 p = from; p < to; p++)
+		{
+			const hjg_u32 rows_here = run[p];
+
+			run[p] = sum;
+			sum += rows_here;
+			if (rows_here == 0)
+				continue;
+
+			const hjg_u32 part = coarse << a.bits | p;
+
+			taken[p] = hjg_chunk_take((unsigned long long *) a.cursors + part, rows_here, 1u << a.bucket_bits,
+									  [&](hjg_u32 k, hjg_u32 bucket)
+			{
+				const hjg_u32 next = atomicAdd((hjg_u32 *) a.used, k);
+
+				for (hjg_u32 b = 0; b < k; b++)
+				{
+					owner[next + b] = part;
+					__stcg(&ordinal[next + b], __ldcg(&ordinal[bucket]) + 1 + b);
+				}
+				__threadfence();	/* the next one that adds to the chain reads the ordinal */
+				return next;
+			});
+		}
+		__syncthreads();
+#pragma unroll
+		for (int j = 0; j < ITEMS; j++)
+			if (j * CHAIN_THREADS + tid < n)
+				tile.put(run[Key::top(key[j]) >> shift & mask] + rank[j], key[j], row[j]);
+		__syncthreads();
+		for (hjg_u32 i = tid; i < n; i += CHAIN_THREADS)
+		{
+			Mixed		k;
+			hjg_u32		r;
+
+			tile.get(i, &k, &r);
+
+			const hjg_u32 p = Key::top(k) >> shift & mask;
+
+			out.put((hjg_u32) taken[p].place(i - run[p], 1u << a.bucket_bits), k, r);
+		}
+		__syncthreads();
+	}
+}
+
+extern "C" __global__ __launch_bounds__(CHAIN_THREADS) void hjg_k_scatter_chains_4(HjgKChains a) { scatter_chains<4, 8>(a); }
+extern "C" __global__ __launch_bounds__(CHAIN_THREADS) void hjg_k_scatter_chains_8(HjgKChains a) { scatter_chains<8, 8>(a); }
+extern "C" __global__ __launch_bounds__(CHAIN_THREADS) void hjg_k_scatter_chains_16(HjgKChains a) { scatter_chains<16, 4>(a); }
+
+extern "C" __global__ __launch_bounds__(LIST_THREADS) void
+hjg_k_measure_parts(HjgKChains a)
+{
+	const hjg_u32 p = blockIdx.x * LIST_THREADS + threadIdx.x;
+
+	if (p >= 1u << a.all_bits)
+		return;
+	const hjg_u64 cursor = ((const hjg_u64 *) a.cursors)[p];
+
+	((hjg_u32 *) a.sizes)[p] = (((const hjg_u32 *) a.ordinal)[cursor >> 32] << a.bucket_bits) + (hjg_u32) cursor;
+}
+
+extern "C" __global__ __launch_bounds__(LIST_THREADS) void
+hjg_k_list_pages(HjgKChains a)
+{
+	const hjg_u32 b = blockIdx.x * LIST_THREADS + threadIdx.x;
+
+	if (b >= *(const hjg_u32 *) a.used)
+		return;
+	const hjg_u32 p = ((const hjg_u32 *) a.owner)[b];
+
+	if (((const hjg_u32 *) a.sizes)[p] > 0)
+		((hjg_u32 *) a.pages)[(((const hjg_u32 *) a.first)[p] >> a.bucket_bits) + ((const hjg_u32 *) a.ordinal)[b]] = b;
+}

@@ -1,0 +1,72 @@
+/*
+ * cuda_holes.cu
+ *	  Closing the holes that pages of threads or chunks of blocks leave in an output.
+ *
+ * Pages lie in [0, pages * page_pairs), partly in the spill; what their owners did not fill are holes.  With n pairs
+ * in all there are as many pairs from place n on as there are holes below it: they change places.
+ *
+ *		hjg_k_count_holes	one thread an owner
+ *		hjg_k_list_holes	then the number of pairs is known; likewise
+ *		hjg_k_fill_holes	blocks of 256 threads, as many as fit
+ *
+ * Work and bytes are in proportion to the number of owners, not to that of the pairs.
+ */
+#include "hjg_cuda_sink.h"
+
+#define HOLE_THREADS 256
+
+extern "C" __global__ __launch_bounds__(HOLE_THREADS) void
+hjg_k_count_holes(HjgKHoles a)
+{
+	const hjg_u32 i = blockIdx.x * HOLE_THREADS + threadIdx.x;
+	hjg_u64		holes = i < a.nowners ? (hjg_u32) ((const hjg_u64 *) a.sink.open)[i] : 0;
+
+#pragma unroll
+	for (int d = 16; d > 0; d >>= 1)
+		holes += __shfl_down_sync(HJG_ALL_LANES, holes, d);
+	if (hjg_lane() == 0 && holes > 0)
+		atomicAdd((unsigned long long *) a.nholes, (unsigned long long) holes);
+}
+
+/* The number of pairs. */
+HJG_FN hjg_u64
+pairs_of(const HjgKHoles &a)
+{
+	return *(const hjg_u64 *) a.sink.taken * a.page_pairs - *(const hjg_u64 *) a.nholes;
+}
+
+extern "C" __global__ __launch_bounds__(HOLE_THREADS) void
+hjg_k_list_holes(HjgKHoles a)
+{
+	const hjg_u32 i = blockIdx.x * HOLE_THREADS + threadIdx.x;
+	const hjg_u64 npairs = pairs_of(a);
+	unsigned long long *listed = (unsigned long long *) a.nholes + 1;
+
+	if (i == 0)
+		*(hjg_u64 *) a.sink.output.counters = npairs;
+	if (i >= a.nowners || npairs > a.sink.output.capacity)
+		return;
+	const hjg_u64 open = ((const hjg_u64 *) a.sink.open)[i];
+	const hjg_u64 last = (open >> 32) * a.page_pairs;
+
+	for (hjg_u64 place = last - (hjg_u32) open; place < last; place++)
+		if (place < npairs)
+			((hjg_u64 *) a.holes)[atomicAdd(listed, 1ull)] = place;
+		else
+			((hjg_u8 *) a.marks)[place - npairs] = 1;
+}
+
+extern "C" __global__ __launch_bounds__(HOLE_THREADS) void
+hjg_k_fill_holes(HjgKHoles a)
+{
+	const HjgPaged paged(a.sink);
+	const hjg_u64 npairs = pairs_of(a);
+	const hjg_u64 beyond = *(const hjg_u64 *) a.nholes;
+	unsigned long long *moved = (unsigned long long *) a.nholes + 2;
+
+	if (npairs > a.sink.output.capacity)
+		return;
+	for (hjg_u64 i = blockIdx.x * HOLE_THREADS + threadIdx.x; i < beyond; i += gridDim.x * HOLE_THREADS)
+		if (!((const hjg_u8 *) a.marks)[i])
+			*paged.at(((const hjg_u64 *) a.holes)[atomicAdd(moved, 1ull)]) = *paged.at(npairs + i);
+}

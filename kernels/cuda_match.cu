@@ -1,0 +1,297 @@
+/*
+ * cuda_match.cu
+ *	  Joins of co-partitions: two ways to match, any way to put out pairs.
+ *
+ *		nested	nested loops: a warp compares 32 probe rows with 32 build rows at a time by ballots on the key bits
+ *				that the partition leaves open (Sioulas et al., ICDE 2019, III.B, listing 1)
+ *		hashed	a table with lists in shared memory, links of 16 bits, rows linked in front by atomic
+ *				exchange (there, III.C, listing 2)
+ *
+ * A unit is a chunk of at most build_limit build rows of a partition, which the block keeps in shared memory, and a
+ * piece of its probe rows, which pass by in registers.  Blocks take units by ticket; their list, made from the sizes
+ * of the partitions, is the mapping of blocks to partitions of Paul et al. (2020, IV.B.1), and what cuts long
+ * chains (Sioulas et al., III.A).  With a queue there is one unit for each partition instead: a block that finds
+ * a large one puts pieces of it into the queue and goes on, and the blocks of a second launch work it off.  That is
+ * the child kernel of Rui and Tu (SSDBM 2017, 3.2.3) without dynamic parallelism, which needs a device run-time library
+ * linked into the image.
+ *
+ * Positions of rows are those of the order of partitions; a page table takes them to buckets where partitions
+ * are chains.  Blocks of 512 threads, as many as fit.
+ */
+#include "hjg_cuda_sink.h"
+
+#define MATCH_THREADS 512
+#define HEAD_BITS 12			/* lists of a table */
+#define NO_LINK 0xFFFFu
+
+/* Rows by position. */
+template <int W> struct Paged
+{
+	typedef typename HjgKey<W>::Mixed Mixed;
+	HjgRows<W, hjg_u32> rows;
+	const hjg_u32 *pages;
+	hjg_u32		bits;
+
+	__device__ Paged(const HjgKRows &r, hjg_u64 p, hjg_u32 b) : rows(r.keys, r.rows), pages((const hjg_u32 *) p), bits(b) {}
+	__device__ __forceinline__ void
+	get(hjg_u32 i, Mixed *key, hjg_u32 *row) const
+	{
+		rows.get(pages == nullptr ? i : pages[i >> bits] << bits | (i & ((1u << bits) - 1)), key, row);
+	}
+};
+
+/* The bits that ballots compare: all that the partition leaves open for keys of 4 bytes, else those below them. */
+HJG_FN hjg_u32 word_of(hjg_u32 m) { return m; }
+HJG_FN hjg_u32 word_of(hjg_u64 m) { return (hjg_u32) m; }
+HJG_FN hjg_u32 word_of(ulonglong2 m) { return (hjg_u32) m.x; }
+
+/* Is another build row of any use after a match? */
+HJG_FN bool
+goes_on(hjg_u32 mode)
+{
+	return mode == HJG_MATCH_ALL || mode == HJG_MATCH_LEFT;
+}
+
+/* Dynamic shared memory: mixed key and row number of build_limit rows. */
+template <int W> struct Nested
+{
+	typedef HjgKey<W> Key;
+	typedef typename Key::Mixed Mixed;
+	Mixed	   *key;
+	hjg_u32    *row;
+	hjg_u32		nrows;
+	hjg_u32		nbits;
+
+	__device__ Nested(void *shared, hjg_u32 limit, hjg_u32 part_bits)
+		: key((Mixed *) shared), row((hjg_u32 *) (key + limit)), nrows(0), nbits(W == 4 ? 32 - part_bits : 32) {}
+
+	__device__ __forceinline__ void
+	load(const Paged<W> &from, hjg_u32 first, hjg_u32 last)
+	{
+		nrows = last - first;
+		for (hjg_u32 i = threadIdx.x; i < nrows; i += MATCH_THREADS)
+			from.get(first + i, &key[i], &row[i]);
+		__syncthreads();
+	}
+
+	template <class Sink> __device__ __forceinline__ bool
+	probe(bool here, Mixed k, hjg_u32 probe_row, hjg_u32 mode, Sink *sink) const
+	{
+		const hjg_u32 mine = word_of(k);
+		bool		found = false;
+
+		for (hjg_u32 first = 0; first < nrows && !sink->full(); first += 32)
+		{
+			const hjg_u32 i = first + hjg_lane();
+			const hjg_u32 its = i < nrows ? word_of(key[i]) : 0;
+			hjg_u32		mask = __ballot_sync(HJG_ALL_LANES, i < nrows);
+
+			if (!here || (found && !goes_on(mode)))
+				mask = 0;
+			for (hjg_u32 bit = 0; bit < nbits; bit += 8)
+			{
+				if (!__any_sync(HJG_ALL_LANES, mask != 0))
+					break;
+#pragma unroll
+				for (hjg_u32 b = 0; b < 8; b++)
+				{
+					/* bits above nbits are equal in all rows of a partition */
+					const hjg_u32 vote = __ballot_sync(HJG_ALL_LANES, its >> (bit + b) & 1);
+
+					mask &= mine >> (bit + b) & 1 ? vote : ~vote;
+				}
+			}
+			while (__any_sync(HJG_ALL_LANES, mask != 0))
+			{
+				const hjg_u32 at = first + __ffs(mask) - 1;
+				const bool	hit = mask != 0 && (W == 4 || Key::same(key[at], k));
+
+				mask &= mask - 1;
+				found |= hit;
+				if (hit && !goes_on(mode))
+					mask = 0;
+				sink->put(hit && mode != HJG_MATCH_ANTI, hit ? row[at] : 0, probe_row);
+			}
+		}
+		return found;
+	}
+};
+
+/* Dynamic shared memory: the same, 2^HEAD_BITS heads of 4 bytes, and a link of each row. */
+template <int W> struct Hashed
+{
+	typedef HjgKey<W> Key;
+	typedef typename Key::Mixed Mixed;
+	Mixed	   *key;
+	hjg_u32    *row;
+	hjg_u32    *head;			/* 32 bits wide: there is no exchange of 16 bits */
+	hjg_u16    *link;
+	hjg_u32		part_bits;
+
+	__device__ Hashed(void *shared, hjg_u32 limit, hjg_u32 b)
+		: key((Mixed *) shared), row((hjg_u32 *) (key + limit)), head(row + limit), link((hjg_u16 *) (head + (1 << HEAD_BITS))),
+		  part_bits(b) {}
+
+	__device__ __forceinline__ hjg_u32 slot(Mixed k) const { return (Key::top(k) << part_bits) >> (32 - HEAD_BITS); }
+
+	__device__ __forceinline__ void
+	load(const Paged<W> &from, hjg_u32 first, hjg_u32 last)
+	{
+		for (hjg_u32 i = threadIdx.x; i < 1u << HEAD_BITS; i += MATCH_THREADS)
+			head[i] = NO_LINK;
+		__syncthreads();
+		for (hjg_u32 i = threadIdx.x; i < last - first; i += MATCH_THREADS)
+		{
+			Mixed		k;
+
+			from.get(first + i, &k, &row[i]);
+			key[i] = k;
+			link[i] = (hjg_u16) atomicExch(&head[slot(k)], i);
+		}
+		__syncthreads();
+	}
+
+	template <class Sink> __device__ __forceinline__ bool
+	probe(bool here, Mixed k, hjg_u32 probe_row, hjg_u32 mode, Sink *sink) const
+	{
+		hjg_u32		at = here ? head[slot(k)] : NO_LINK;
+		bool		found = false;
+
+		while (__any_sync(HJG_ALL_LANES, at != NO_LINK) && !sink->full())
+		{
+			const bool	hit = at != NO_LINK && Key::same(key[at], k);
+			const hjg_u32 next = at == NO_LINK || (hit && !goes_on(mode)) ? NO_LINK : link[at];
+
+			found |= hit;
+			sink->put(hit && mode != HJG_MATCH_ANTI, hit ? row[at] : 0, probe_row);
+			at = next;
+		}
+		return found;
+	}
+};
+
+/* The task of a unit; by one warp, in all lanes. */
+HJG_FN HjgKTask
+task_of(const HjgKUnits &u, hjg_u32 unit)
+{
+	const hjg_u32 *unit_first = (const hjg_u32 *) u.unit_first;
+	const hjg_u32 p = hjg_warp_find(unit_first, 1u << u.bits, unit);
+	const hjg_u32 k = unit - unit_first[p];
+	const hjg_u32 build_last = ((const hjg_u32 *) u.build.last)[p];
+	const hjg_u32 probe_first = ((const hjg_u32 *) u.probe.first)[p];
+	const hjg_u32 probe_last = ((const hjg_u32 *) u.probe.last)[p];
+	const hjg_u32 pieces = (probe_last - probe_first + u.probe_limit - 1) / u.probe_limit;
+	HjgKTask	t;
+
+	t.build_from = ((const hjg_u32 *) u.build.first)[p] + k / pieces * u.build_limit;
+	t.build_to = min(build_last, t.build_from + u.build_limit);
+	t.probe_from = probe_first + k % pieces * u.probe_limit;
+	t.probe_to = min(probe_last, t.probe_from + u.probe_limit);
+	return t;
+}
+
+/* Cut a large task and leave the pieces to the second launch. */
+HJG_FN void
+enqueue(const HjgKMatch &a, const HjgKTask &task, hjg_u32 *place)
+{
+	const hjg_u32 npieces = (task.probe_to - task.probe_from + a.piece_rows - 1) / a.piece_rows;
+
+	if (threadIdx.x == 0)
+		*place = atomicAdd((hjg_u32 *) a.nqueued, npieces);
+	__syncthreads();
+	for (hjg_u32 i = threadIdx.x; i < npieces; i += MATCH_THREADS)
+	{
+		HjgKTask	piece = task;
+
+		piece.probe_from = task.probe_from + i * a.piece_rows;
+		piece.probe_to = min(task.probe_to, piece.probe_from + a.piece_rows);
+		((HjgKTask *) a.queue)[*place + i] = piece;
+	}
+	__syncthreads();
+}
+
+template <int W, class Join, int SINK> HJG_FN void
+match(const HjgKMatch &a)
+{
+	extern __shared__ __align__(16) hjg_u32 shared[];
+	typedef HjgSink<SINK, MATCH_THREADS> Sink;
+	typedef typename HjgKey<W>::Mixed Mixed;
+	__shared__ typename Sink::Shared sink_shared;
+	__shared__ HjgKTask task;
+	__shared__ hjg_u32 unit;
+	__shared__ hjg_u32 queue_place;
+	const bool	want_lonely = a.mode == HJG_MATCH_LEFT || a.mode == HJG_MATCH_ANTI;
+	const Paged<W> build(a.build, a.build_pages, a.bucket_bits);
+	const Paged<W> probe(a.probe, a.probe_pages, a.bucket_bits);
+	Join		join(shared, a.units.build_limit, a.units.bits);
+	Sink		sink(a.sink, &sink_shared);
+
+	for (;;)
+	{
+		if (threadIdx.x < 32)
+		{
+			hjg_u32		u = 0;
+
+			if (hjg_lane() == 0)
+				u = Sink::is_over(a.sink) ? HJG_NO_ROW : atomicAdd((hjg_u32 *) a.ticket, 1u);
+			u = __shfl_sync(HJG_ALL_LANES, u, 0);
+			if (u >= (a.from_queue ? *(const hjg_u32 *) a.nqueued : a.nunits))
+				u = HJG_NO_ROW;
+			if (u != HJG_NO_ROW)
+			{
+				const HjgKTask t = a.from_queue ? ((const HjgKTask *) a.queue)[u] : task_of(a.units, a.first_unit + u);
+
+				if (hjg_lane() == 0)
+					task = t;
+			}
+			if (hjg_lane() == 0)
+				unit = u;
+		}
+		__syncthreads();
+		if (unit == HJG_NO_ROW)
+			break;
+		if (a.queue != 0 && !a.from_queue && task.probe_to - task.probe_from > a.piece_rows)
+		{
+			enqueue(a, task, &queue_place);
+			continue;
+		}
+		sink.begin(a.first_unit + unit);
+		join.load(build, task.build_from, task.build_to);
+		for (hjg_u32 tile = task.probe_from; tile < task.probe_to && !sink.full(); tile += MATCH_THREADS)
+		{
+			const hjg_u32 i = tile + threadIdx.x;
+			const bool	here = i < task.probe_to;
+			Mixed		key = Mixed();
+			hjg_u32		row = 0;
+
+			if (here)
+				probe.get(i, &key, &row);
+
+			const bool	found = join.probe(here, key, row, a.mode, &sink);
+
+			if (want_lonely)
+				sink.put(here && !found, HJG_NO_ROW, row);
+		}
+		sink.end_unit(a.first_unit + unit);
+		__syncthreads();
+	}
+	sink.end();
+}
+
+#define MATCH_KERNEL(NAME, JOIN, W, SINK_NAME, SINK) \
+	extern "C" __global__ __launch_bounds__(MATCH_THREADS, 2) void \
+	hjg_k_match_##NAME##_##W##_##SINK_NAME(HjgKMatch a) { match<W, JOIN<W>, SINK>(a); }
+#define MATCH_KERNELS(NAME, JOIN, W) \
+	MATCH_KERNEL(NAME, JOIN, W, sum, HJG_SINK_SUM) \
+	MATCH_KERNEL(NAME, JOIN, W, warp, HJG_SINK_WARP) \
+	MATCH_KERNEL(NAME, JOIN, W, block, HJG_SINK_BLOCK) \
+	MATCH_KERNEL(NAME, JOIN, W, page, HJG_SINK_PAGE) \
+	MATCH_KERNEL(NAME, JOIN, W, count, HJG_SINK_COUNT) \
+	MATCH_KERNEL(NAME, JOIN, W, place, HJG_SINK_PLACE)
+
+MATCH_KERNELS(nested, Nested, 4)
+MATCH_KERNELS(nested, Nested, 8)
+MATCH_KERNELS(nested, Nested, 16)
+MATCH_KERNELS(hashed, Hashed, 4)
+MATCH_KERNELS(hashed, Hashed, 8)
+MATCH_KERNELS(hashed, Hashed, 16)

@@ -1,0 +1,169 @@
+/*
+ * device_cuda_chains.c
+ *	  Radix partitioning into chains of buckets (cuda_chains.cu): one pass or two.
+ *
+ * The pool has a bucket for each partition and one for each bucketful of rows, which is all that chains can
+ * ever take.
+ */
+#include <string.h>
+
+#include "device/hjg_cuda_paper.h"
+
+#define IMAGE "cuda_chains"
+#define CHAIN_THREADS 512
+#define LIST_THREADS 256
+#define MOST_BITS 9				/* of a pass */
+#define TAKEN_BYTES 20			/* of shared memory, a partition */
+
+#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
+
+static HjgCudaKernel scatter_chains[HJG_CUDA_WIDTHS] = {
+	KERNEL("hjg_k_scatter_chains_4"), KERNEL("hjg_k_scatter_chains_8"), KERNEL("hjg_k_scatter_chains_16"),
+};
+static HjgCudaKernel begin_chains = KERNEL("hjg_k_begin_chains");
+static HjgCudaKernel measure_parts = KERNEL("hjg_k_measure_parts");
+static HjgCudaKernel list_pages = KERNEL("hjg_k_list_pages");
+
+static const hjg_u32 tile_items[HJG_CUDA_WIDTHS] = {8, 8, 4};
+
+static hjg_u64
+nbuckets_of(hjg_u64 nrows, int bits, int bucket_bits)
+{
+	return (nrows >> bucket_bits) + ((hjg_u64) 1 << bits);
+}
+
+/* What a pass leaves besides rows and sizes. */
+typedef struct Chains
+{
+	HjgCudaPtr	block;
+	HjgCudaPtr	cursors;
+	HjgCudaPtr	used;
+	HjgCudaPtr	owner;
+	HjgCudaPtr	ordinal;
+	HjgCudaPtr	sizes;
+} Chains;
+
+static size_t
+lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
+{
+	chains->cursors = base;
+	chains->used = base + (sizeof(hjg_u64) << bits);
+	chains->sizes = chains->used + sizeof(hjg_u32);
+	chains->owner = chains->sizes + (sizeof(hjg_u32) << bits);
+	chains->ordinal = chains->owner + nbuckets * sizeof(hjg_u32);
+	return chains->ordinal + nbuckets * sizeof(hjg_u32) - base;
+}
+
+/* One pass of `bits` digits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of in_rows. */
+static HjgStatus
+run_pass(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
+		 int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
+{
+	const int	w = hjg_cuda_width_ix(key_width);
+	const hjg_u64 nbuckets = nbuckets_of(side->nrows, all_bits, bucket_bits);
+	const unsigned nlists = (unsigned) ((((hjg_u64) 1 << all_bits) + LIST_THREADS - 1) / LIST_THREADS);
+	const unsigned shared = CHAIN_THREADS * tile_items[w] * (unsigned) (key_width + 4) + (TAKEN_BYTES << bits);
+	HjgKChains	args = {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
+	HjgStatus	status = hjg_cuda_rows_alloc(lane, key_width, nbuckets << bucket_bits, rows);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, lay_chains(chains, nbuckets, all_bits, 0), &chains->block);
+	if (status != HJG_OK)
+		return status;
+	lay_chains(chains, nbuckets, all_bits, chains->block);
+	if (in == NULL)
+		args.side = hjg_cuda_kernel_side(side);
+	else
+	{
+		args.in = hjg_cuda_kernel_rows(in_rows);
+		args.in_owner = in->owner;
+		args.in_ordinal = in->ordinal;
+		args.in_sizes = in->sizes;
+		args.in_used = in->used;
+	}
+	args.out = hjg_cuda_kernel_rows(rows);
+	args.cursors = chains->cursors;
+	args.used = chains->used;
+	args.owner = chains->owner;
+	args.ordinal = chains->ordinal;
+	args.sizes = chains->sizes;
+	status = hjg_cuda_launch(lane, &begin_chains, nlists, LIST_THREADS, 0, (void *[]) {&args});
+	if (status == HJG_OK)
+		status = hjg_cuda_launch_filling(lane, &scatter_chains[w], CHAIN_THREADS, shared, ~0ull, &args);
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &measure_parts, nlists, LIST_THREADS, 0, (void *[]) {&args});
+	return status;
+}
+
+static HjgStatus
+lay_pages(HjgCudaLane *lane, const HjgCudaSide *side, const Chains *chains, HjgCudaParted *parted, HjgKUnits *units)
+{
+	const hjg_u64 nbuckets = nbuckets_of(side->nrows, parted->bits, parted->bucket_bits);
+	HjgKChains	args = {
+		.used = chains->used, .owner = chains->owner, .ordinal = chains->ordinal, .sizes = chains->sizes,
+		.first = parted->parts.first, .all_bits = (hjg_u32) parted->bits, .bucket_bits = (hjg_u32) parted->bucket_bits
+	};
+	HjgStatus	status;
+
+	status = hjg_cuda_copy_within(lane, parted->sizes, chains->sizes, sizeof(hjg_u32) << parted->bits);
+	if (status == HJG_OK)
+		status = hjg_cuda_parted_place(lane, parted, units);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, nbuckets * sizeof(hjg_u32), &parted->pages);
+	args.pages = parted->pages;
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &list_pages, (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS), LIST_THREADS,
+								 0, (void *[]) {&args});
+	return status;
+}
+
+HjgStatus
+hjg_cuda_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaParted *parted,
+						 HjgKUnits *units)
+{
+	const int	first_bits = parted->bits <= MOST_BITS ? parted->bits : (parted->bits + 1) / 2;
+	Chains		first = {0};
+	Chains		second = {0};
+	HjgCudaRows between = {0};
+	HjgStatus	status;
+
+	if (first_bits == parted->bits)
+		status = run_pass(lane, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
+						  &parted->rows);
+	else
+	{
+		status = run_pass(lane, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first, &between);
+		if (status == HJG_OK)
+			status = run_pass(lane, key_width, side, &first, &between, parted->bits - first_bits, parted->bits,
+							  parted->bucket_bits, &second, &parted->rows);
+	}
+	if (status == HJG_OK)
+		status = lay_pages(lane, side, second.block != 0 ? &second : &first, parted, units);
+	hjg_cuda_rows_free(lane, &between);
+	hjg_cuda_free(lane, first.block);
+	hjg_cuda_free(lane, second.block);
+	return status;
+}
+
+static size_t
+pass_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
+{
+	const hjg_u64 nbuckets = nbuckets_of(nrows, bits, bucket_bits);
+	Chains		chains;
+
+	return hjg_cuda_rows_bytes(key_width, nbuckets << bucket_bits) + hjg_cuda_block_bytes(lay_chains(&chains, nbuckets, bits, 0));
+}
+
+size_t
+hjg_cuda_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
+{
+	return pass_bytes(key_width, nrows, bits, bucket_bits) +
+		hjg_cuda_block_bytes(nbuckets_of(nrows, bits, bucket_bits) * sizeof(hjg_u32)) +
+		(bits > MOST_BITS ? pass_bytes(key_width, nrows, (bits + 1) / 2, bucket_bits) : 0);
+}
+
+hjg_u64
+hjg_cuda_chain_moved(int key_width, hjg_u64 nrows, int bits)
+{
+	return nrows * (hjg_u64) (bits > MOST_BITS ? 4 : 2) * (hjg_u64) (key_width + 4);
+}

@@ -1,0 +1,272 @@
+/*
+ * device_cuda_designs.c
+ *	  The radix joins of the literature, put together from a partitioner, a join of co-partitions and an output.
+ *
+ *		pth, wsh, bsh		histograms of threads, warps, blocks; nested loops (Paul et al., 2020, table I), direct output
+ *							buffer (Rui and Tu, 2017)
+ *		bsh_vt1				one value a thread at a time instead of eight (there, 3.2.1)
+ *		bsh_hash			hashed instead of nested loops, and with it
+ *		bsh_hash_count		two probes, bsh_hash_block chunks of blocks, bsh_hash_warp buffers of warps
+ *		bsh_queue			large partitions are cut by whoever meets them, in place of the redistribution by sizes
+ *		prbc				bucket chains, hashed, buffers of warps (Sioulas et al., 2019)
+ *		prbc_256, prbc_2048	with other sizes of buckets than 1024 rows
+ *		prbc_nested			nested loops with ballots
+ *
+ * Where partitions outgrow a unit's build rows (duplicates), their build rows are joined in chunks.  That is right for
+ * inner joins only; in the other modes build() says no, as it does where a queue would have to hold chunks.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_cuda_paper.h"
+
+#define LEAST_PROBE_LIMIT 8192
+#define WHOLE 0x7FFFFFFFu		/* probe limit of units that nobody cuts */
+
+typedef enum Partitioner
+{
+	BY_PTH = HJG_CUDA_PTH,
+	BY_WSH = HJG_CUDA_WSH,
+	BY_BSH = HJG_CUDA_BSH,
+	BY_BSH_VT1 = HJG_CUDA_BSH_VT1,
+	BY_CHAINS
+} Partitioner;
+
+typedef struct Design
+{
+	Partitioner partitioner;
+	int			bucket_bits;	/* of chains */
+	bool		hashed;
+	bool		queue;
+	HjgCudaPutting putting;
+} Design;
+
+typedef struct Plan
+{
+	int			bits;
+	hjg_u32		build_limit;
+} Plan;
+
+typedef struct Table
+{
+	const Design *design;
+	Plan		plan;
+	int			key_width;
+	HjgMatchMode mode;
+	HjgCudaParted build;
+} Table;
+
+/* ---- the plan ---- */
+
+static bool
+make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape, Plan *plan)
+{
+	hjg_u64		part_rows;
+
+	if (!hjg_cuda_paper_suits(shape))
+		return false;
+	plan->build_limit = hjg_cuda_match_limit(device, shape->key_width, design->hashed);
+	if (hjg_cuda_paper_tuning.part_rows != 0 && hjg_cuda_paper_tuning.part_rows * 3 / 2 < plan->build_limit)
+		plan->build_limit = (hjg_cuda_paper_tuning.part_rows * 3 / 2 + 15) / 16 * 16;
+	part_rows = plan->build_limit / 3 * 2;
+	plan->bits = 1;
+	while (plan->bits < HJG_CUDA_MOST_PART_BITS && shape->build_rows >> plan->bits > part_rows)
+		plan->bits++;
+	return plan->build_limit > 0;
+}
+
+static hjg_u32
+probe_limit_of(const Design *design, const Plan *plan, hjg_u64 probe_rows)
+{
+	const hjg_u64 average = probe_rows >> plan->bits;
+
+	return design->queue ? WHOLE : (hjg_u32) (2 * (average > LEAST_PROBE_LIMIT ? average : LEAST_PROBE_LIMIT));
+}
+
+/* Without duplicates; they only need more units where they need more device memory for their pairs. */
+static hjg_u64
+units_of(const Plan *plan, const HjgCudaShape *shape)
+{
+	return 2 * ((hjg_u64) 1 << plan->bits) + shape->probe_rows / LEAST_PROBE_LIMIT + shape->build_rows / plan->build_limit;
+}
+
+static size_t
+side_bytes(const Design *design, const HjgCudaDevice *device, const Plan *plan, int key_width, hjg_u64 nrows)
+{
+	return hjg_cuda_parted_bytes(plan->bits) +
+		(design->partitioner == BY_CHAINS ? hjg_cuda_chain_bytes(key_width, nrows, plan->bits, design->bucket_bits) :
+		 hjg_cuda_histogram_bytes(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
+}
+
+static hjg_u64
+side_moved(const Design *design, const HjgCudaDevice *device, const Plan *plan, int key_width, hjg_u64 nrows)
+{
+	/* and the join reads every row once */
+	return nrows * (hjg_u64) (key_width + 4) +
+		(design->partitioner == BY_CHAINS ? hjg_cuda_chain_moved(key_width, nrows, plan->bits) :
+		 hjg_cuda_histogram_moved(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
+}
+
+static size_t
+design_bytes(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	Plan		plan;
+
+	if (!make_plan(design, device, shape, &plan))
+		return 0;
+	return side_bytes(design, device, &plan, shape->key_width, shape->build_rows) +
+		side_bytes(design, device, &plan, shape->key_width, shape->probe_rows) +
+		hjg_cuda_match_bytes(device, design->putting, design->queue, shape->probe_rows, units_of(&plan, shape));
+}
+
+static hjg_u64
+design_moved(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	Plan		plan;
+
+	if (!make_plan(design, device, shape, &plan))
+		return 0;
+	return side_moved(design, device, &plan, shape->key_width, shape->build_rows) +
+		side_moved(design, device, &plan, shape->key_width, shape->probe_rows) +
+		(design->putting == HJG_CUDA_PUT_TWICE ? shape->probe_rows * (hjg_u64) (shape->key_width + 4) : 0);
+}
+
+/* ---- build and probe ---- */
+
+static HjgStatus
+partition(HjgCudaLane *lane, const Design *design, const Plan *plan, int key_width, const HjgCudaSide *side,
+		  HjgCudaParted *parted, HjgKUnits *units)
+{
+	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
+
+	memset(parted, 0, sizeof(*parted));
+	if (status == HJG_OK)
+		status = hjg_cuda_parted_begin(lane, plan->bits, parted);
+	if (status != HJG_OK)
+		return status;
+	if (design->partitioner != BY_CHAINS)
+		return hjg_cuda_histogram_partition(lane, (HjgCudaSharing) design->partitioner, key_width, side, parted, units);
+	parted->bucket_bits = design->bucket_bits;
+	return hjg_cuda_chain_partition(lane, key_width, side, parted, units);
+}
+
+static void
+design_free(HjgCudaLane *lane, void *join)
+{
+	Table	   *table = join;
+
+	hjg_cuda_parted_free(lane, &table->build);
+	free(table);
+}
+
+static HjgStatus
+design_build(const Design *design, HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	Table	   *table = calloc(1, sizeof(Table));
+	hjg_u32		largest = 0;
+	HjgStatus	status;
+
+	if (table == NULL)
+		return HJG_ERR_MEMORY;
+	table->design = design;
+	table->key_width = shape->key_width;
+	table->mode = shape->mode;
+	if (!make_plan(design, lane->device, shape, &table->plan))
+	{
+		free(table);
+		return HJG_ERR_INPUT;
+	}
+	status = partition(lane, design, &table->plan, shape->key_width, build, &table->build, NULL);
+	if (status == HJG_OK && (shape->mode != HJG_MATCH_ALL || design->queue))
+	{
+		status = hjg_cuda_copy_out(lane, &largest, table->build.largest, sizeof(largest));
+		if (status == HJG_OK)
+			status = hjg_cuda_wait(lane);
+		if (status == HJG_OK && largest > table->plan.build_limit)
+			status = HJG_ERR_INPUT;
+	}
+	if (status != HJG_OK)
+	{
+		design_free(lane, table);
+		return status;
+	}
+	*result = table;
+	return HJG_OK;
+}
+
+static HjgStatus
+design_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	const Table *table = join;
+	HjgCudaParted parted;
+	HjgCudaMatch match = {
+		.key_width = table->key_width, .mode = table->mode, .hashed = table->design->hashed, .queue = table->design->queue,
+		.putting = table->design->putting, .build_limit = table->plan.build_limit, .build = &table->build,
+		.probe = &parted,
+		.units = {
+			.build = table->build.parts, .build_limit = table->plan.build_limit,
+			.probe_limit = probe_limit_of(table->design, &table->plan, probe->nrows),
+			.lonely = table->mode == HJG_MATCH_LEFT || table->mode == HJG_MATCH_ANTI
+		}
+	};
+	HjgStatus	status;
+
+	if (probe->nrows == 0)
+		return HJG_OK;
+	status = partition(lane, table->design, &table->plan, table->key_width, probe, &parted, &match.units);
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	if (status == HJG_OK)
+		status = hjg_cuda_match(lane, &match, output);
+	hjg_cuda_parted_free(lane, &parted);
+	return status;
+}
+
+/* ---- the strategies ---- */
+
+#define DESIGN(VARIABLE, ...) \
+static const Design VARIABLE##_design = {__VA_ARGS__}; \
+static bool \
+VARIABLE##_suits(const HjgCudaDevice *device, const HjgCudaShape *shape) \
+{ \
+	Plan		plan; \
+	return make_plan(&VARIABLE##_design, device, shape, &plan); \
+} \
+static size_t \
+VARIABLE##_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape) \
+{ \
+	return design_bytes(&VARIABLE##_design, device, shape); \
+} \
+static hjg_u64 \
+VARIABLE##_moved(const HjgCudaDevice *device, const HjgCudaShape *shape) \
+{ \
+	return design_moved(&VARIABLE##_design, device, shape); \
+} \
+static HjgStatus \
+VARIABLE##_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
+{ \
+	return design_build(&VARIABLE##_design, lane, shape, build, table); \
+} \
+const HjgCudaStrategy hjg_cuda_##VARIABLE = { \
+	.name = #VARIABLE, \
+	.suits = VARIABLE##_suits, \
+	.bytes = VARIABLE##_bytes, \
+	.moved = VARIABLE##_moved, \
+	.build = VARIABLE##_build, \
+	.probe = design_probe, \
+	.free = design_free, \
+}
+
+DESIGN(pth, .partitioner = BY_PTH, .putting = HJG_CUDA_PUT_PAGE);
+DESIGN(wsh, .partitioner = BY_WSH, .putting = HJG_CUDA_PUT_PAGE);
+DESIGN(bsh, .partitioner = BY_BSH, .putting = HJG_CUDA_PUT_PAGE);
+DESIGN(bsh_vt1, .partitioner = BY_BSH_VT1, .putting = HJG_CUDA_PUT_PAGE);
+DESIGN(bsh_hash, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_PAGE);
+DESIGN(bsh_hash_count, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_TWICE);
+DESIGN(bsh_hash_block, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_BLOCK);
+DESIGN(bsh_hash_warp, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(bsh_queue, .partitioner = BY_BSH, .queue = true, .putting = HJG_CUDA_PUT_PAGE);
+DESIGN(prbc, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(prbc_256, .partitioner = BY_CHAINS, .bucket_bits = 8, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(prbc_2048, .partitioner = BY_CHAINS, .bucket_bits = 11, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(prbc_nested, .partitioner = BY_CHAINS, .bucket_bits = 10, .putting = HJG_CUDA_PUT_WARP);

@@ -1,0 +1,212 @@
+/*
+ * device_cuda_match.c
+ *	  Joins of co-partitions (cuda_match.cu): nested loops or hashed, with each kind of output.
+ *
+ * Units are joined by a grid that fills the device, some thousands a launch: a launch ends soon on any data, and where there
+ * are many of them a cancelled job is noticed in between.
+ */
+#include <string.h>
+
+#include "device/hjg_cuda_paper.h"
+
+#define IMAGE "cuda_match"
+#define THREADS 512
+#define BLOCKS 2				/* of a multiprocessor */
+#define STATIC_SHARED 10240		/* more than any of the kernels has, and what the device keeps */
+#define HEADS_BYTES (4u << 12)
+#define NESTED_LIMIT 1536u
+#define HASHED_LIMIT 6144u
+#define LEAST_LIMIT 256u
+#define UNITS_A_BLOCK 32		/* of a launch */
+#define LAUNCHES_UNWATCHED 8
+#define PIECE_ROWS 8192			/* probe rows of a task in the queue */
+
+#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
+#define BY_SINK(stem) \
+	{ \
+		KERNEL(stem "_warp"), KERNEL(stem "_block"), KERNEL(stem "_page"), KERNEL(stem "_count"), KERNEL(stem "_place"), \
+		KERNEL(stem "_sum") \
+	}
+#define PLACE (HJG_CUDA_PUT_TWICE + 1)
+#define SUM (HJG_CUDA_PUT_TWICE + 2)
+#define SINKS (HJG_CUDA_PUT_TWICE + 3)
+
+static HjgCudaKernel kernels[2][HJG_CUDA_WIDTHS][SINKS] = {
+	{BY_SINK("hjg_k_match_nested_4"), BY_SINK("hjg_k_match_nested_8"), BY_SINK("hjg_k_match_nested_16")},
+	{BY_SINK("hjg_k_match_hashed_4"), BY_SINK("hjg_k_match_hashed_8"), BY_SINK("hjg_k_match_hashed_16")},
+};
+
+static unsigned
+row_bytes_of(int key_width, bool hashed)
+{
+	return (unsigned) key_width + 4 + (hashed ? 2 : 0);
+}
+
+hjg_u32
+hjg_cuda_match_limit(const HjgCudaDevice *device, int key_width, bool hashed)
+{
+	const size_t fixed = STATIC_SHARED + (hashed ? HEADS_BYTES : 0);
+	const size_t half = device->shared_bytes / BLOCKS;
+	const hjg_u32 most = hashed ? HASHED_LIMIT : NESTED_LIMIT;
+	hjg_u32		limit;
+
+	if (half <= fixed)
+		return 0;
+	limit = (hjg_u32) ((half - fixed) / row_bytes_of(key_width, hashed)) / 16 * 16;
+	return limit < LEAST_LIMIT ? 0 : limit < most ? limit : most;
+}
+
+static hjg_u64
+most_blocks(const HjgCudaDevice *device)
+{
+	return (hjg_u64) device->multiprocessors * BLOCKS;
+}
+
+static size_t
+queue_bytes(hjg_u64 probe_rows, hjg_u64 nunits)
+{
+	return (probe_rows / PIECE_ROWS + nunits) * sizeof(HjgKTask) + sizeof(hjg_u32);
+}
+
+size_t
+hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
+					 hjg_u64 nunits)
+{
+	size_t		bytes = hjg_cuda_pages_bytes(putting, most_blocks(device), THREADS);
+
+	if (putting == HJG_CUDA_PUT_TWICE)
+		bytes += hjg_cuda_block_bytes((nunits + 1) * sizeof(hjg_u64)) +
+			hjg_cuda_block_bytes(hjg_cuda_scan_entries(nunits + 1) * sizeof(hjg_u64));
+	if (queue)
+		bytes += hjg_cuda_block_bytes(queue_bytes(probe_rows, nunits));
+	return bytes;
+}
+
+typedef struct Launch
+{
+	const HjgCudaMatch *match;
+	HjgKMatch	args;
+	hjg_u64		nunits;
+	unsigned	nblocks;
+	unsigned	shared;
+} Launch;
+
+/* All units through one kernel. */
+static HjgStatus
+launch_units(HjgCudaLane *lane, Launch *launch, int sink)
+{
+	const HjgCudaMatch *match = launch->match;
+	HjgCudaKernel *kernel = &kernels[match->hashed][hjg_cuda_width_ix(match->key_width)][sink];
+	const hjg_u64 slice = (hjg_u64) launch->nblocks * UNITS_A_BLOCK;
+	HjgStatus	status = HJG_OK;
+
+	for (hjg_u64 first = 0; first < launch->nunits && status == HJG_OK; first += slice)
+	{
+		launch->args.first_unit = (hjg_u32) first;
+		launch->args.nunits = (hjg_u32) (launch->nunits - first < slice ? launch->nunits - first : slice);
+		status = hjg_cuda_zero(lane, launch->args.ticket, sizeof(hjg_u32));
+		if (status == HJG_OK)
+			status = hjg_cuda_launch(lane, kernel, launch->nblocks, THREADS, launch->shared, (void *[]) {&launch->args});
+		if (status == HJG_OK && launch->nunits / slice > LAUNCHES_UNWATCHED)
+			status = hjg_cuda_wait(lane);
+	}
+	return status;
+}
+
+/* The pieces that the launches before left in the queue. */
+static HjgStatus
+work_off(HjgCudaLane *lane, Launch *launch, int sink)
+{
+	const HjgCudaMatch *match = launch->match;
+	HjgStatus	status = hjg_cuda_zero(lane, launch->args.ticket, sizeof(hjg_u32));
+
+	launch->args.from_queue = true;
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &kernels[match->hashed][hjg_cuda_width_ix(match->key_width)][sink],
+								 launch->nblocks, THREADS, launch->shared, (void *[]) {&launch->args});
+	return status;
+}
+
+static HjgStatus
+put_twice(HjgCudaLane *lane, Launch *launch)
+{
+	HjgKSink   *sink = &launch->args.sink;
+	HjgCudaPtr	sums = 0;
+	HjgStatus	status = hjg_cuda_alloc(lane, (launch->nunits + 1) * sizeof(hjg_u64), &sink->unit_pairs);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(launch->nunits + 1) * sizeof(hjg_u64), &sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(lane, sink->unit_pairs, (launch->nunits + 1) * sizeof(hjg_u64));
+	if (status == HJG_OK)
+		status = launch_units(lane, launch, HJG_CUDA_PUT_TWICE);
+	if (status == HJG_OK)
+		status = hjg_cuda_scan(lane, sink->unit_pairs, launch->nunits + 1, sums);
+	if (status == HJG_OK)
+		status = launch_units(lane, launch, PLACE);
+	hjg_cuda_free(lane, sink->unit_pairs);
+	hjg_cuda_free(lane, sums);
+	return status;
+}
+
+static HjgStatus
+put_once(HjgCudaLane *lane, Launch *launch, int sink, const HjgCudaOutput *output)
+{
+	const HjgCudaMatch *match = launch->match;
+	const HjgCudaPutting putting = sink == SUM ? HJG_CUDA_PUT_WARP : match->putting;
+	HjgCudaPages pages;
+	HjgCudaPtr	queue = 0;
+	HjgStatus	status = hjg_cuda_pages_begin(lane, putting, launch->nblocks, THREADS, output, &pages);
+
+	launch->args.sink = pages.args.sink;
+	if (status == HJG_OK && match->queue)
+	{
+		const size_t bytes = queue_bytes(match->probe->rows.nrows, launch->nunits);
+
+		status = hjg_cuda_alloc(lane, bytes, &queue);
+		launch->args.queue = queue;
+		launch->args.nqueued = queue + bytes - sizeof(hjg_u32);
+		launch->args.piece_rows = PIECE_ROWS;
+		if (status == HJG_OK)
+			status = hjg_cuda_zero(lane, launch->args.nqueued, sizeof(hjg_u32));
+	}
+	if (status == HJG_OK)
+		status = launch_units(lane, launch, sink);
+	if (status == HJG_OK && match->queue)
+		status = work_off(lane, launch, sink);
+	if (status == HJG_OK)
+		status = hjg_cuda_pages_end(lane, &pages);
+	hjg_cuda_pages_free(lane, &pages);
+	hjg_cuda_free(lane, queue);
+	return status;
+}
+
+HjgStatus
+hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output)
+{
+	const int	sink = hjg_cuda_kind(output) == HJG_CUDA_CHECKSUM ? SUM : (int) match->putting;
+	const hjg_u64 filling = most_blocks(lane->device);
+	hjg_u32		nunits = 0;
+	Launch		launch = {
+		.match = match,
+		.shared = match->build_limit * row_bytes_of(match->key_width, match->hashed) + (match->hashed ? HEADS_BYTES : 0),
+		.args = {
+			.build = hjg_cuda_kernel_rows(&match->build->rows), .probe = hjg_cuda_kernel_rows(&match->probe->rows),
+			.build_pages = match->build->pages, .probe_pages = match->probe->pages, .units = match->units,
+			.sink = {.output = hjg_cuda_kernel_output(output)}, .ticket = match->probe->ticket,
+			.bucket_bits = (hjg_u32) match->build->bucket_bits, .mode = match->mode
+		},
+	};
+	HjgStatus	status;
+
+	if (hjg_cuda_kind(output) == HJG_CUDA_COLUMNS)
+		return HJG_ERR_INPUT;
+	status = hjg_cuda_copy_out(lane, &nunits, match->probe->unit_first + (sizeof(hjg_u32) << match->probe->bits), sizeof(nunits));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(lane);
+	if (status != HJG_OK || nunits == 0)
+		return status;
+	launch.nunits = nunits;
+	launch.nblocks = (unsigned) (nunits < filling && !match->queue ? nunits : filling);
+	return sink == HJG_CUDA_PUT_TWICE ? put_twice(lane, &launch) : put_once(lane, &launch, sink, output);
+}

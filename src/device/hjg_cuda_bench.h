@@ -1,0 +1,54 @@
+/*
+ * hjg_cuda_bench.h
+ *	  Benchmark of the resident joins: what is measured.  Internal to the room "device".
+ */
+#ifndef HJG_CUDA_BENCH_H
+#define HJG_CUDA_BENCH_H
+
+#include "device/hjg_cuda.h"
+#include "layout/hjg_cuda_args.h"
+
+/* One pair of inputs. */
+typedef struct HjgBenchCase
+{
+	const char *name;
+	int			width;
+	bool		wide_rows;
+	double		nbuild;			/* rows, millions (2^20) */
+	double		nprobe;
+	int			duplicates;		/* build rows a key */
+	HjgKDraw	draw;			/* of the probe side */
+	double		theta;
+	unsigned	match_permille;
+	bool		dense;
+	bool		sum_only;		/* more pairs than one would write */
+} HjgBenchCase;
+
+/* A comparison in a paper. */
+#define HJG_BENCH_STRATEGIES 12
+#define HJG_BENCH_CASES 8
+
+typedef struct HjgBenchTable
+{
+	const char *paper;			/* of --paper */
+	const char *title;
+	HjgCudaKind kind;
+	const char *strategies[HJG_BENCH_STRATEGIES + 1];	/* "best": what is chosen first */
+	const char *cases[HJG_BENCH_CASES + 1];
+} HjgBenchTable;
+
+/* ---- device_cuda_bench_cases.c ---- */
+
+extern const HjgBenchCase hjg_bench_cases[];	/* end with a name of NULL */
+extern const HjgBenchTable hjg_bench_tables[];	/* end with a paper of NULL */
+extern const HjgBenchCase *hjg_bench_case_named(const char *name);
+
+/*
+ * Names of the strategies that text stands for, names and sets of them separated by commas; ends with NULL.  False where
+ * text has any other word.
+ */
+#define HJG_BENCH_MOST 64
+extern bool hjg_bench_names_of(const char *text, const char *names[HJG_BENCH_MOST]);
+extern bool hjg_bench_has_paper(const char *paper);
+
+#endif							/* HJG_CUDA_BENCH_H */
