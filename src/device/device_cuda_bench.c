@@ -93,6 +93,7 @@ stop_clock(Bench *bench, float *ms)
 {
 	HjgStatus	status = hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->to, bench->lane.stream), "event");
 
+	bench->lane.busy = true;
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(&bench->lane);
 	if (status == HJG_OK)

@@ -7,6 +7,8 @@
  *		bsh_vt1				one value a thread at a time instead of eight (there, 3.2.1)
  *		bsh_hash			hashed instead of nested loops, and with it
  *		bsh_hash_count		two probes, bsh_hash_block chunks of blocks, bsh_hash_warp buffers of warps
+ *		bsh_hash_est		groups of partitions by an estimate of their pairs, with a resumption of those that did not
+ *							fit (Paul et al., IV.B.2), bsh_hash_worst by their worst case
  *		bsh_queue			large partitions are cut by whoever meets them, in place of the redistribution by sizes
  *		prbc				bucket chains, hashed, buffers of warps (Sioulas et al., 2019)
  *		prbc_256, prbc_2048	with other sizes of buckets than 1024 rows
@@ -25,10 +27,10 @@
 
 typedef enum Partitioner
 {
-	BY_PTH = HJG_CUDA_PTH,
-	BY_WSH = HJG_CUDA_WSH,
-	BY_BSH = HJG_CUDA_BSH,
-	BY_BSH_VT1 = HJG_CUDA_BSH_VT1,
+	BY_PTH = HJG_CUDA_OF_THREAD,
+	BY_WSH = HJG_CUDA_OF_WARP,
+	BY_BSH = HJG_CUDA_OF_BLOCK,
+	BY_BSH_VT1 = HJG_CUDA_OF_BLOCK_VT1,
 	BY_CHAINS
 } Partitioner;
 
@@ -141,7 +143,7 @@ partition(HjgCudaLane *lane, const Design *design, const Plan *plan, int key_wid
 
 	memset(parted, 0, sizeof(*parted));
 	if (status == HJG_OK)
-		status = hjg_cuda_parted_begin(lane, plan->bits, parted);
+		status = hjg_cuda_parted_begin(lane, side->nrows, plan->bits, parted);
 	if (status != HJG_OK)
 		return status;
 	if (design->partitioner != BY_CHAINS)
@@ -265,6 +267,8 @@ DESIGN(bsh_hash, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_
 DESIGN(bsh_hash_count, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_TWICE);
 DESIGN(bsh_hash_block, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_BLOCK);
 DESIGN(bsh_hash_warp, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+DESIGN(bsh_hash_est, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_GROUPS);
+DESIGN(bsh_hash_worst, .partitioner = BY_BSH, .hashed = true, .putting = HJG_CUDA_PUT_WORST);
 DESIGN(bsh_queue, .partitioner = BY_BSH, .queue = true, .putting = HJG_CUDA_PUT_PAGE);
 DESIGN(prbc, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_256, .partitioner = BY_CHAINS, .bucket_bits = 8, .hashed = true, .putting = HJG_CUDA_PUT_WARP);

@@ -24,12 +24,12 @@
 #define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
 #define BY_SINK(stem) \
 	{ \
-		KERNEL(stem "_warp"), KERNEL(stem "_block"), KERNEL(stem "_page"), KERNEL(stem "_count"), KERNEL(stem "_place"), \
-		KERNEL(stem "_sum") \
+		KERNEL(stem "_warp"), KERNEL(stem "_block"), KERNEL(stem "_page"), KERNEL(stem "_count"), KERNEL(stem "_group"), \
+		KERNEL(stem "_place"), KERNEL(stem "_sum") \
 	}
-#define PLACE (HJG_CUDA_PUT_TWICE + 1)
-#define SUM (HJG_CUDA_PUT_TWICE + 2)
-#define SINKS (HJG_CUDA_PUT_TWICE + 3)
+#define PLACE (HJG_CUDA_PUT_GROUPS + 1)
+#define SUM (HJG_CUDA_PUT_GROUPS + 2)
+#define SINKS (HJG_CUDA_PUT_GROUPS + 3)
 
 static HjgCudaKernel kernels[2][HJG_CUDA_WIDTHS][SINKS] = {
 	{BY_SINK("hjg_k_match_nested_4"), BY_SINK("hjg_k_match_nested_8"), BY_SINK("hjg_k_match_nested_16")},
@@ -74,7 +74,9 @@ hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool q
 {
 	size_t		bytes = hjg_cuda_pages_bytes(putting, most_blocks(device), THREADS);
 
-	if (putting == HJG_CUDA_PUT_TWICE)
+	if (putting >= HJG_CUDA_PUT_GROUPS)
+		bytes += hjg_cuda_groups_bytes(probe_rows, most_blocks(device), nunits);
+	if (putting >= HJG_CUDA_PUT_TWICE)
 		bytes += hjg_cuda_block_bytes((nunits + 1) * sizeof(hjg_u64)) +
 			hjg_cuda_block_bytes(hjg_cuda_scan_entries(nunits + 1) * sizeof(hjg_u64));
 	if (queue)
@@ -82,40 +84,43 @@ hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool q
 	return bytes;
 }
 
-typedef struct Launch
-{
-	const HjgCudaMatch *match;
-	HjgKMatch	args;
-	hjg_u64		nunits;
-	unsigned	nblocks;
-	unsigned	shared;
-} Launch;
-
-/* All units through one kernel. */
+/* Units [from, to) through one kernel. */
 static HjgStatus
-launch_units(HjgCudaLane *lane, Launch *launch, int sink)
+launch_range(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, hjg_u64 from, hjg_u64 to)
 {
 	const HjgCudaMatch *match = launch->match;
 	HjgCudaKernel *kernel = &kernels[match->hashed][hjg_cuda_width_ix(match->key_width)][sink];
 	const hjg_u64 slice = (hjg_u64) launch->nblocks * UNITS_A_BLOCK;
 	HjgStatus	status = HJG_OK;
 
-	for (hjg_u64 first = 0; first < launch->nunits && status == HJG_OK; first += slice)
+	for (hjg_u64 first = from; first < to && status == HJG_OK; first += slice)
 	{
 		launch->args.first_unit = (hjg_u32) first;
-		launch->args.nunits = (hjg_u32) (launch->nunits - first < slice ? launch->nunits - first : slice);
+		launch->args.nunits = (hjg_u32) (to - first < slice ? to - first : slice);
 		status = hjg_cuda_zero(lane, launch->args.ticket, sizeof(hjg_u32));
 		if (status == HJG_OK)
 			status = hjg_cuda_launch(lane, kernel, launch->nblocks, THREADS, launch->shared, (void *[]) {&launch->args});
-		if (status == HJG_OK && launch->nunits / slice > LAUNCHES_UNWATCHED)
+		if (status == HJG_OK && (to - from) / slice > LAUNCHES_UNWATCHED)
 			status = hjg_cuda_wait(lane);
 	}
 	return status;
 }
 
+static HjgStatus
+launch_units(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
+{
+	return launch_range(lane, launch, sink, 0, launch->nunits);
+}
+
+HjgStatus
+hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, hjg_u64 first, hjg_u64 n)
+{
+	return launch_range(lane, units, HJG_CUDA_PUT_GROUPS, first, first + n);
+}
+
 /* The pieces that the launches before left in the queue. */
 static HjgStatus
-work_off(HjgCudaLane *lane, Launch *launch, int sink)
+work_off(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
 {
 	const HjgCudaMatch *match = launch->match;
 	HjgStatus	status = hjg_cuda_zero(lane, launch->args.ticket, sizeof(hjg_u32));
@@ -128,7 +133,7 @@ work_off(HjgCudaLane *lane, Launch *launch, int sink)
 }
 
 static HjgStatus
-put_twice(HjgCudaLane *lane, Launch *launch)
+put_twice(HjgCudaLane *lane, HjgCudaUnits *launch)
 {
 	HjgKSink   *sink = &launch->args.sink;
 	HjgCudaPtr	sums = 0;
@@ -150,7 +155,7 @@ put_twice(HjgCudaLane *lane, Launch *launch)
 }
 
 static HjgStatus
-put_once(HjgCudaLane *lane, Launch *launch, int sink, const HjgCudaOutput *output)
+put_once(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, const HjgCudaOutput *output)
 {
 	const HjgCudaMatch *match = launch->match;
 	const HjgCudaPutting putting = sink == SUM ? HJG_CUDA_PUT_WARP : match->putting;
@@ -161,7 +166,7 @@ put_once(HjgCudaLane *lane, Launch *launch, int sink, const HjgCudaOutput *outpu
 	launch->args.sink = pages.args.sink;
 	if (status == HJG_OK && match->queue)
 	{
-		const size_t bytes = queue_bytes(match->probe->rows.nrows, launch->nunits);
+		const size_t bytes = queue_bytes(match->probe->nrows, launch->nunits);
 
 		status = hjg_cuda_alloc(lane, bytes, &queue);
 		launch->args.queue = queue;
@@ -187,7 +192,7 @@ hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput
 	const int	sink = hjg_cuda_kind(output) == HJG_CUDA_CHECKSUM ? SUM : (int) match->putting;
 	const hjg_u64 filling = most_blocks(lane->device);
 	hjg_u32		nunits = 0;
-	Launch		launch = {
+	HjgCudaUnits launch = {
 		.match = match,
 		.shared = match->build_limit * row_bytes_of(match->key_width, match->hashed) + (match->hashed ? HEADS_BYTES : 0),
 		.args = {
@@ -208,5 +213,12 @@ hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput
 		return status;
 	launch.nunits = nunits;
 	launch.nblocks = (unsigned) (nunits < filling && !match->queue ? nunits : filling);
+	if (sink != SUM && match->putting >= HJG_CUDA_PUT_GROUPS)
+	{
+		bool		too_small = false;
+
+		status = hjg_cuda_match_groups(lane, &launch, match->putting == HJG_CUDA_PUT_WORST, output, &too_small);
+		return status == HJG_OK && too_small ? put_twice(lane, &launch) : status;
+	}
 	return sink == HJG_CUDA_PUT_TWICE ? put_twice(lane, &launch) : put_once(lane, &launch, sink, output);
 }

@@ -91,11 +91,12 @@ hjg_cuda_parted_bytes(int bits)
 }
 
 HjgStatus
-hjg_cuda_parted_begin(HjgCudaLane *lane, int bits, HjgCudaParted *parted)
+hjg_cuda_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted)
 {
 	HjgStatus	status;
 
 	memset(parted, 0, sizeof(*parted));
+	parted->nrows = nrows;
 	parted->bits = bits;
 	status = hjg_cuda_alloc(lane, lay_numbers(parted, bits, 0), &parted->numbers);
 	lay_numbers(parted, bits, parted->numbers);

@@ -31,6 +31,8 @@ const HjgCudaStrategy *const hjg_cuda_strategies[] = {
 	&hjg_cuda_bsh_hash_count,
 	&hjg_cuda_bsh_hash_block,
 	&hjg_cuda_bsh_hash_warp,
+	&hjg_cuda_bsh_hash_est,
+	&hjg_cuda_bsh_hash_worst,
 	&hjg_cuda_bsh_queue,
 	&hjg_cuda_prbc,
 	&hjg_cuda_prbc_256,

@@ -421,6 +421,8 @@ extern const HjgCudaStrategy hjg_cuda_bsh_hash;
 extern const HjgCudaStrategy hjg_cuda_bsh_hash_count;
 extern const HjgCudaStrategy hjg_cuda_bsh_hash_block;
 extern const HjgCudaStrategy hjg_cuda_bsh_hash_warp;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_est;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_worst;
 extern const HjgCudaStrategy hjg_cuda_bsh_queue;
 extern const HjgCudaStrategy hjg_cuda_prbc;
 extern const HjgCudaStrategy hjg_cuda_prbc_256;

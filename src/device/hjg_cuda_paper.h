@@ -107,12 +107,13 @@ typedef struct HjgCudaParted
 	HjgKParts	parts;
 	HjgCudaPtr	unit_first;		/* hjg_u32[(1 << bits) + 1] */
 	HjgCudaPtr	cursors;		/* two that nobody reads */
+	hjg_u64		nrows;
 	int			bits;
 	int			bucket_bits;
 } HjgCudaParted;
 
 /* numbers of 2^bits partitions, largest and ticket zeroed; freed by _free() with all the rest. */
-extern HjgStatus hjg_cuda_parted_begin(HjgCudaLane *lane, int bits, HjgCudaParted *parted);
+extern HjgStatus hjg_cuda_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted);
 /* From sizes to places; units: of a join with this side as the probe side, completed here; or NULL. */
 extern HjgStatus hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units);
 extern void hjg_cuda_parted_free(HjgCudaLane *lane, HjgCudaParted *parted);
@@ -123,10 +124,10 @@ extern size_t hjg_cuda_parted_bytes(int bits);
 /* Who has a histogram. */
 typedef enum HjgCudaSharing
 {
-	HJG_CUDA_PTH,				/* a thread */
-	HJG_CUDA_WSH,				/* a warp */
-	HJG_CUDA_BSH,				/* a block */
-	HJG_CUDA_BSH_VT1,			/* a block, one row a thread at a time */
+	HJG_CUDA_OF_THREAD,				/* a thread */
+	HJG_CUDA_OF_WARP,				/* a warp */
+	HJG_CUDA_OF_BLOCK,				/* a block */
+	HJG_CUDA_OF_BLOCK_VT1,			/* a block, one row a thread at a time */
 	HJG_CUDA_SHARINGS
 } HjgCudaSharing;
 
@@ -156,6 +157,8 @@ typedef enum HjgCudaPutting
 	HJG_CUDA_PUT_BLOCK,			/* chunks of blocks */
 	HJG_CUDA_PUT_PAGE,			/* pages of threads */
 	HJG_CUDA_PUT_TWICE,			/* count, sum up, write */
+	HJG_CUDA_PUT_GROUPS,		/* groups of partitions whose pairs, by an estimate, fill a buffer */
+	HJG_CUDA_PUT_WORST			/* groups whose pairs fit it in any case, if a partition's do */
 } HjgCudaPutting;
 
 typedef struct HjgCudaMatch
@@ -177,6 +180,25 @@ extern HjgStatus hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, co
 /* Most device memory it has at one time, with so many units at most. */
 extern size_t hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
 								   hjg_u64 nunits);
+
+/* Units on their way to the device. */
+typedef struct HjgCudaUnits
+{
+	const HjgCudaMatch *match;
+	HjgKMatch	args;
+	hjg_u64		nunits;
+	unsigned	nblocks;
+	unsigned	shared;
+} HjgCudaUnits;
+
+/* ---- device_cuda_groups.c ---- */
+
+/* *too_small: a unit has more pairs than the buffer; then the output is void and its counter untouched. */
+extern HjgStatus hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, bool worst, const HjgCudaOutput *output,
+									   bool *too_small);
+/* Units [first, first + n), their pairs into the buffer of a group. */
+extern HjgStatus hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, hjg_u64 first, hjg_u64 n);
+extern size_t hjg_cuda_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
 
 /* ---- device_cuda_sink.c ---- */
 

@@ -12,7 +12,9 @@ static const char *const coupled_names[] = {
 	"shj_ol", "shj_dd", "shj_pl", "shj_basic_unit", "phj_ol", "phj_dd", "phj_pl", "phj_basic_unit"
 };
 static const char *const cuda_names[] = {
-	"direct", "packed", "table", "radix1", "radix2", "nop_chain", "nop_open", "smj", "csr"
+	"direct", "packed", "table", "radix1", "radix2", "nop_chain", "nop_open", "smj",
+	"pth", "wsh", "bsh", "bsh_vt1", "bsh_hash", "bsh_hash_count", "bsh_hash_block", "bsh_hash_warp",
+	"bsh_hash_est", "bsh_hash_worst", "bsh_queue", "prbc", "prbc_256", "prbc_2048", "prbc_nested", "csr"
 };
 
 NAMED(cpu_names, HJG_CPU_AUTO, HJG_CPU_RADIX);

@@ -27,7 +27,19 @@ typedef struct HjgKSink
 	hjg_u64		taken;			/* hjg_u64: pages handed out */
 	hjg_u64		open;			/* hjg_u64[owners]: page and 1 in the high word, its empty places in the low one */
 	hjg_u64		unit_pairs;		/* hjg_u64[units + 1]: pairs of each unit, then their sum before it */
+	hjg_u64		nchunks;		/* groups: the spill is a buffer of so many chunks, ... */
+	hjg_u64		chunk_unit;		/* ... hjg_u32[nchunks]: whose pairs, ... */
+	hjg_u64		chunk_pairs;	/* ... hjg_u32[nchunks]: and how many */
+	hjg_u64		unit_done;		/* hjg_u8[units] */
 } HjgKSink;
+
+/* hjg_k_measure_chunks, hjg_k_copy_chunks. */
+typedef struct HjgKChunks
+{
+	HjgKSink	sink;
+	hjg_u64		offsets;		/* hjg_u64[nchunks + 1]: pairs of each chunk, then their sum before it */
+	hjg_u64		base;			/* pairs of the groups before */
+} HjgKChunks;
 
 /* hjg_k_count_holes, hjg_k_list_holes, hjg_k_fill_holes. */
 typedef struct HjgKHoles

@@ -297,8 +297,10 @@ join_all(HjgCudaLane *lane, const Case *c, bool with_rows, Tally *tallies)
 static void
 test_joins(HjgCudaLane *lane)
 {
-	static const hjg_u32 sizes[][2] = {{1000, 0}, {1, 1}, {1, 1000}, {1000, 1}, {255, 257}, {5000, 20000}, {30000, 20000}};
-	const int	nsizes = short_run ? 6 : 7;
+	static const hjg_u32 sizes[][2] = {
+		{1000, 0}, {1, 1}, {1, 1000}, {700, 1500}, {1000, 1}, {255, 257}, {5000, 20000}, {30000, 20000}
+	};
+	const int	nsizes = short_run ? 4 : 8;
 
 	for (int w = 0; w < 3; w++)
 		for (int shape = 0; shape < KEYS_NSHAPES; shape++)

@@ -1,0 +1,214 @@
+/*
+ * device_cuda_groups.c
+ *	  Joins of co-partitions with a limited buffer for their pairs, by groups of partitions.
+ *
+ * Paul et al., "Revisiting Hash Join on Graphics Processors" (2020), IV.B.2: a group is as many partitions as will
+ * fill the buffer by an estimate from the sizes of its co-partitions, corrected by the error of the estimates before.
+ * Where the buffer is full too soon, blocks stop, what they had not finished is void, and those units alone are
+ * joined again when the buffer has been emptied.  There it is emptied to host memory; here into the output.  To
+ * compare with: groups by their worst case, every probe row with every build row.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_cuda_paper.h"
+
+#define THREADS 256
+#define BUFFERS 8				/* of a join whose probe rows have a pair each */
+#define CHUNKS_A_BLOCK 4		/* at least, of the buffer */
+#define FILLING 0.9				/* of the buffer, aimed at */
+
+static HjgCudaKernel measure_chunks = {.image = "cuda_holes", .name = "hjg_k_measure_chunks"};
+static HjgCudaKernel copy_chunks = {.image = "cuda_holes", .name = "hjg_k_copy_chunks"};
+
+/* What is known of the partitions on the host. */
+typedef struct Sizes
+{
+	hjg_u32    *unit_first;		/* [nparts + 1] */
+	hjg_u32    *build;			/* rows */
+	hjg_u32    *probe;
+} Sizes;
+
+typedef struct Groups
+{
+	HjgCudaUnits *units;
+	HjgCudaPtr	numbers;		/* taken */
+	HjgCudaPtr	offsets;
+	HjgCudaPtr	sums;
+	hjg_u64		nchunks;
+	hjg_u64		npairs;			/* of the groups before */
+} Groups;
+
+static hjg_u64
+nchunks_of(hjg_u64 probe_rows, hjg_u64 nblocks)
+{
+	return probe_rows / BUFFERS / HJG_K_CHUNK_PAIRS + CHUNKS_A_BLOCK * nblocks;
+}
+
+size_t
+hjg_cuda_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits)
+{
+	const hjg_u64 nchunks = nchunks_of(probe_rows, nblocks);
+
+	return hjg_cuda_block_bytes(nchunks * HJG_K_CHUNK_PAIRS * sizeof(HjgPair)) +
+		2 * hjg_cuda_block_bytes(nchunks * sizeof(hjg_u32)) + hjg_cuda_block_bytes(nunits) +
+		hjg_cuda_block_bytes((nchunks + 1) * sizeof(hjg_u64)) +
+		hjg_cuda_block_bytes(hjg_cuda_scan_entries(nchunks + 1) * sizeof(hjg_u64)) + hjg_cuda_block_bytes(sizeof(hjg_u64));
+}
+
+static HjgStatus
+alloc_groups(HjgCudaLane *lane, Groups *groups)
+{
+	HjgKSink   *sink = &groups->units->args.sink;
+	HjgStatus	status = hjg_cuda_alloc(lane, groups->nchunks * HJG_K_CHUNK_PAIRS * sizeof(HjgPair), &sink->spill);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, groups->nchunks * sizeof(hjg_u32), &sink->chunk_unit);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, groups->nchunks * sizeof(hjg_u32), &sink->chunk_pairs);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, groups->units->nunits, &sink->unit_done);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(lane, sink->unit_done, groups->units->nunits);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, (groups->nchunks + 1) * sizeof(hjg_u64), &groups->offsets);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(groups->nchunks + 1) * sizeof(hjg_u64), &groups->sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, sizeof(hjg_u64), &groups->numbers);
+	sink->nchunks = groups->nchunks;
+	sink->taken = groups->numbers;
+	return status;
+}
+
+static void
+free_groups(HjgCudaLane *lane, Groups *groups)
+{
+	HjgKSink   *sink = &groups->units->args.sink;
+
+	hjg_cuda_free(lane, sink->spill);
+	hjg_cuda_free(lane, sink->chunk_unit);
+	hjg_cuda_free(lane, sink->chunk_pairs);
+	hjg_cuda_free(lane, sink->unit_done);
+	hjg_cuda_free(lane, groups->offsets);
+	hjg_cuda_free(lane, groups->sums);
+	hjg_cuda_free(lane, groups->numbers);
+	*sink = (HjgKSink) {.output = sink->output};
+}
+
+static void
+free_sizes(Sizes *sizes)
+{
+	free(sizes->unit_first);
+	free(sizes->build);
+	free(sizes->probe);
+}
+
+static HjgStatus
+read_sizes(HjgCudaLane *lane, const HjgCudaMatch *match, Sizes *sizes)
+{
+	const size_t bytes = sizeof(hjg_u32) << match->probe->bits;
+	HjgStatus	status;
+
+	sizes->unit_first = malloc(bytes + sizeof(hjg_u32));
+	sizes->build = malloc(bytes);
+	sizes->probe = malloc(bytes);
+	if (sizes->unit_first == NULL || sizes->build == NULL || sizes->probe == NULL)
+		return HJG_ERR_MEMORY;
+	status = hjg_cuda_copy_out(lane, sizes->unit_first, match->probe->unit_first, bytes + sizeof(hjg_u32));
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(lane, sizes->build, match->build->sizes, bytes);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(lane, sizes->probe, match->probe->sizes, bytes);
+	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+}
+
+/* Empty the buffer into the output; *npairs: what was in it. */
+static HjgStatus
+empty_buffer(HjgCudaLane *lane, Groups *groups, hjg_u64 *npairs)
+{
+	HjgKChunks	args = {.sink = groups->units->args.sink, .offsets = groups->offsets, .base = groups->npairs};
+	HjgStatus	status;
+
+	status = hjg_cuda_launch(lane, &measure_chunks, hjg_cuda_blocks(groups->nchunks + 1, THREADS), THREADS, 0,
+							 (void *[]) {&args});
+	if (status == HJG_OK)
+		status = hjg_cuda_scan(lane, groups->offsets, groups->nchunks + 1, groups->sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &copy_chunks, (unsigned) groups->nchunks, THREADS, 0, (void *[]) {&args});
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(lane, npairs, groups->offsets + groups->nchunks * sizeof(hjg_u64), sizeof(*npairs));
+	return status;
+}
+
+/* Units [first, first + n) until all of them are joined; *npairs: theirs. */
+static HjgStatus
+join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const HjgCudaOutput *output, hjg_u64 *npairs,
+		   bool *too_small)
+{
+	HjgStatus	status = HJG_OK;
+	hjg_u64		taken = groups->nchunks + 1;
+
+	*npairs = 0;
+	while (status == HJG_OK && taken > groups->nchunks && groups->npairs <= output->capacity && !*too_small)
+	{
+		hjg_u64		found = 0;
+
+		status = hjg_cuda_zero(lane, groups->numbers, sizeof(hjg_u64));
+		if (status == HJG_OK)
+			status = hjg_cuda_launch_group(lane, groups->units, first, n);
+		if (status == HJG_OK)
+			status = empty_buffer(lane, groups, &found);
+		if (status == HJG_OK)
+			status = hjg_cuda_copy_out(lane, &taken, groups->numbers, sizeof(taken));
+		if (status == HJG_OK)
+			status = hjg_cuda_wait(lane);
+		*too_small = taken > groups->nchunks && found == 0;
+		*npairs += found;
+		groups->npairs += found;
+	}
+	return status;
+}
+
+HjgStatus
+hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, bool worst, const HjgCudaOutput *output,
+					  bool *too_small)
+{
+	const HjgCudaMatch *match = units->match;
+	const hjg_u32 nparts = 1u << match->probe->bits;
+	const double rows_a_part = (double) match->build->nrows / nparts;
+	Groups		groups = {.units = units, .nchunks = nchunks_of(match->probe->nrows, units->nblocks)};
+	const double room = FILLING * (double) (groups.nchunks * HJG_K_CHUNK_PAIRS);
+	Sizes		sizes = {0};
+	double		correction = 1;
+	HjgStatus	status = alloc_groups(lane, &groups);
+
+	if (status == HJG_OK)
+		status = read_sizes(lane, match, &sizes);
+	for (hjg_u32 p = 0, next; p < nparts && status == HJG_OK && groups.npairs <= output->capacity && !*too_small; p = next)
+	{
+		double		estimate = 0;
+		hjg_u64		npairs;
+
+		for (next = p; next < nparts; next++)
+		{
+			const double all = (double) sizes.build[next] * sizes.probe[next];
+			const double pairs = worst ? all : correction * all / rows_a_part;
+
+			if (next > p && estimate + pairs > room)
+				break;
+			estimate += pairs;
+		}
+		status = join_group(lane, &groups, sizes.unit_first[p], sizes.unit_first[next] - sizes.unit_first[p], output, &npairs,
+							too_small);
+		if (estimate > 0 && npairs > 0)
+			correction *= (double) npairs / estimate;
+	}
+	if (status == HJG_OK && !*too_small)
+		status = hjg_cuda_copy_in(lane, output->counters, &groups.npairs, sizeof(groups.npairs));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(lane);
+	free_groups(lane, &groups);
+	free_sizes(&sizes);
+	return status;
+}
