@@ -122,7 +122,7 @@ hjg_emit_init(HjgJoinState *state)
 	int		   *place_of = palloc(Max(nscan, 1) * sizeof(int));
 	bool		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
 
-	state->residual = state->recheck_qual != NULL || state->join_qual != NULL;
+	state->residual = state->recheck_qual != NULL || state->pair_filter != NULL || state->join_qual != NULL;
 	state->direct = !state->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
 	state->out_slot = state->direct && moves ? ps->ps_ResultTupleSlot : state->css.ss.ss_ScanTupleSlot;
 	state->out_width = state->out_slot->tts_tupleDescriptor->natts;
@@ -392,6 +392,9 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 		return false;
 	state->vector_pairs = state->residual;
 	gather_vector(state, batch_rows(batch, true), stored_rows(state->build_rows), n);
+	if (state->pair_filter != NULL)
+		hjg_pair_filter_rows(state->pair_filter, state->out_values, state->out_isnull, state->out_width, n,
+							 state->vector_pass);
 	return true;
 }
 
@@ -501,6 +504,23 @@ hjg_emit_null_build(HjgJoinState *state)
 }
 
 /* ---------- rows ---------- */
+
+bool
+hjg_emit_skip_pair(HjgJoinState *state)
+{
+	int			i = state->vector_next;
+	uint64		first = 0;
+	const uint64 *bits;
+
+	if (state->vector_pass[i])
+		return false;
+	state->vector_next++;
+	bits = state->decisive ? matched_bits(state, state->batches[0], &first) : NULL;
+	/* conditions are not evaluated for a row that is decided */
+	if (bits == NULL || !test_bit(bits, first + state->vector_probe[i]))
+		InstrCountFiltered2(state, 1);
+	return true;
+}
 
 bool
 hjg_emit_accept(HjgJoinState *state)

@@ -9,8 +9,7 @@
  * one before it drops.  So only the conditions before the first one that is not simple are taken;
  * what passes them goes through the whole list by core's expression code.
  *
- * Operators count by the function behind them, never by name or type: what a user defines
- * is not simple.
+ * The operators are those of exec_operator.c.
  *
  * Constants and parameters are evaluated when the first row of a scan asks for them, as core would do, and
  * again after a rescan: a variable of PL/pgSQL may fail to have a value, and a subquery may fail or take its time.
@@ -21,66 +20,16 @@
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "executor/hjg_executor.h"
-
-typedef enum Comparison
-{
-	COMPARE_EQ,
-	COMPARE_NE,
-	COMPARE_LT,
-	COMPARE_LE,
-	COMPARE_GT,
-	COMPARE_GE
-} Comparison;
-
-typedef struct SimpleOperator
-{
-	Oid			function;
-	Comparison	comparison;
-	HjgOrdinal	ordinal;
-	int16		left_width;
-	int16		right_width;
-} SimpleOperator;
-
-#define SIX(name, ordinal, left, right) \
-	{F_##name##EQ, COMPARE_EQ, ordinal, left, right}, \
-	{F_##name##NE, COMPARE_NE, ordinal, left, right}, \
-	{F_##name##LT, COMPARE_LT, ordinal, left, right}, \
-	{F_##name##LE, COMPARE_LE, ordinal, left, right}, \
-	{F_##name##GT, COMPARE_GT, ordinal, left, right}, \
-	{F_##name##GE, COMPARE_GE, ordinal, left, right}
-
-static const SimpleOperator simple_operators[] = {
-	SIX(BOOL, HJG_ORDINAL_INT, 1, 1),
-	SIX(DATE_, HJG_ORDINAL_INT, 4, 4),
-	SIX(FLOAT4, HJG_ORDINAL_FLOAT, 4, 4),
-	SIX(FLOAT48, HJG_ORDINAL_FLOAT, 4, 8),
-	SIX(FLOAT8, HJG_ORDINAL_FLOAT, 8, 8),
-	SIX(FLOAT84, HJG_ORDINAL_FLOAT, 8, 4),
-	SIX(INT2, HJG_ORDINAL_INT, 2, 2),
-	SIX(INT24, HJG_ORDINAL_INT, 2, 4),
-	SIX(INT28, HJG_ORDINAL_INT, 2, 8),
-	SIX(INT4, HJG_ORDINAL_INT, 4, 4),
-	SIX(INT42, HJG_ORDINAL_INT, 4, 2),
-	SIX(INT48, HJG_ORDINAL_INT, 4, 8),
-	SIX(INT8, HJG_ORDINAL_INT, 8, 8),
-	SIX(INT82, HJG_ORDINAL_INT, 8, 2),
-	SIX(INT84, HJG_ORDINAL_INT, 8, 4),
-	SIX(OID, HJG_ORDINAL_UINT, 4, 4),
-	SIX(TIME_, HJG_ORDINAL_INT, 8, 8),
-	SIX(TIMESTAMP_, HJG_ORDINAL_INT, 8, 8),
-	SIX(TIMESTAMPTZ_, HJG_ORDINAL_INT, 8, 8),
-};
 
 /* A leaf that becomes a range or set once its operand is known. */
 typedef struct Operand
 {
 	HjgFilter	leaf;			/* first: the leaf's bind finds the rest */
 	HjgScanFilter *scan;
-	Comparison	comparison;		/* column on the left */
+	HjgComparison comparison;	/* column on the left */
 	int16		width;
 	bool		is_array;
 	ExprState  *expr;
@@ -103,40 +52,23 @@ struct HjgScanFilter
 
 static HjgFilter *make_filter(HjgScanFilter *scan, Expr *expr);
 
-static const SimpleOperator *
-find_operator(Oid function)
-{
-	for (int i = 0; i < lengthof(simple_operators); i++)
-		if (simple_operators[i].function == function)
-			return &simple_operators[i];
-	return NULL;
-}
-
 /* The operator with its sides exchanged. */
-static Comparison
-commuted(Comparison comparison)
+static HjgComparison
+commuted(HjgComparison comparison)
 {
 	switch (comparison)
 	{
-		case COMPARE_LT:
-			return COMPARE_GT;
-		case COMPARE_LE:
-			return COMPARE_GE;
-		case COMPARE_GT:
-			return COMPARE_LT;
-		case COMPARE_GE:
-			return COMPARE_LE;
+		case HJG_COMPARE_LT:
+			return HJG_COMPARE_GT;
+		case HJG_COMPARE_LE:
+			return HJG_COMPARE_GE;
+		case HJG_COMPARE_GT:
+			return HJG_COMPARE_LT;
+		case HJG_COMPARE_GE:
+			return HJG_COMPARE_LE;
 		default:
 			return comparison;
 	}
-}
-
-static Expr *
-strip(Node *node)
-{
-	while (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return (Expr *) node;
 }
 
 /*
@@ -178,7 +110,7 @@ make_leaf(HjgFilterKind kind, int column)
 }
 
 static HjgFilter *
-make_comparison(HjgScanFilter *scan, int column, const SimpleOperator *op, Comparison comparison, int width,
+make_comparison(HjgScanFilter *scan, int column, const HjgSimpleOperator *op, HjgComparison comparison, int width,
 				Expr *expr, bool is_array)
 {
 	Operand    *operand = palloc0(sizeof(Operand));
@@ -197,15 +129,15 @@ make_comparison(HjgScanFilter *scan, int column, const SimpleOperator *op, Compa
 static HjgFilter *
 make_operator(HjgScanFilter *scan, OpExpr *expr)
 {
-	const SimpleOperator *op = find_operator(get_opcode(expr->opno));
+	const HjgSimpleOperator *op = hjg_simple_operator(get_opcode(expr->opno));
 	Expr	   *left;
 	Expr	   *right;
 	int			column;
 
 	if (op == NULL)
 		return NULL;
-	left = strip(linitial(expr->args));
-	right = strip(lsecond(expr->args));
+	left = hjg_strip_relabel(linitial(expr->args));
+	right = hjg_strip_relabel(lsecond(expr->args));
 	if (is_operand(right) && (column = find_column(scan, left, op->left_width)) >= 0)
 		return make_comparison(scan, column, op, op->comparison, op->right_width, right, false);
 	if (is_operand(left) && (column = find_column(scan, right, op->right_width)) >= 0)
@@ -217,14 +149,14 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 static HjgFilter *
 make_list(HjgScanFilter *scan, ScalarArrayOpExpr *expr)
 {
-	const SimpleOperator *op = find_operator(get_opcode(expr->opno));
+	const HjgSimpleOperator *op = hjg_simple_operator(get_opcode(expr->opno));
 	Expr	   *array;
 	int			column;
 
-	if (op == NULL || op->comparison != (expr->useOr ? COMPARE_EQ : COMPARE_NE))
+	if (op == NULL || op->comparison != (expr->useOr ? HJG_COMPARE_EQ : HJG_COMPARE_NE))
 		return NULL;
-	array = strip(lsecond(expr->args));
-	if (!is_operand(array) || (column = find_column(scan, strip(linitial(expr->args)), op->left_width)) < 0)
+	array = hjg_strip_relabel(lsecond(expr->args));
+	if (!is_operand(array) || (column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), op->left_width)) < 0)
 		return NULL;
 	return make_comparison(scan, column, op, op->comparison, op->right_width, array, true);
 }
@@ -285,7 +217,7 @@ make_filter(HjgScanFilter *scan, Expr *expr)
 		case T_NullTest:
 			if (((NullTest *) expr)->argisrow)
 				return NULL;
-			column = find_column(scan, strip((Node *) ((NullTest *) expr)->arg), 0);
+			column = find_column(scan, hjg_strip_relabel((Node *) ((NullTest *) expr)->arg), 0);
 			if (column < 0)
 				return NULL;
 			leaf = make_leaf(HJG_FILTER_IS_NULL, column);
@@ -344,34 +276,34 @@ set_none(HjgFilter *leaf)
 
 /* "column op ordinal" as a range. */
 static void
-set_range(HjgFilter *leaf, Comparison comparison, int64 ordinal)
+set_range(HjgFilter *leaf, HjgComparison comparison, int64 ordinal)
 {
-	if ((comparison == COMPARE_LT && ordinal == PG_INT64_MIN) ||
-		(comparison == COMPARE_GT && ordinal == PG_INT64_MAX))
+	if ((comparison == HJG_COMPARE_LT && ordinal == PG_INT64_MIN) ||
+		(comparison == HJG_COMPARE_GT && ordinal == PG_INT64_MAX))
 	{
 		set_none(leaf);
 		return;
 	}
 	leaf->kind = HJG_FILTER_RANGE;
-	leaf->negated = comparison == COMPARE_NE;
+	leaf->negated = comparison == HJG_COMPARE_NE;
 	leaf->low = PG_INT64_MIN;
 	leaf->high = PG_INT64_MAX;
 	switch (comparison)
 	{
-		case COMPARE_EQ:
-		case COMPARE_NE:
+		case HJG_COMPARE_EQ:
+		case HJG_COMPARE_NE:
 			leaf->low = leaf->high = ordinal;
 			break;
-		case COMPARE_LT:
+		case HJG_COMPARE_LT:
 			leaf->high = ordinal - 1;
 			break;
-		case COMPARE_LE:
+		case HJG_COMPARE_LE:
 			leaf->high = ordinal;
 			break;
-		case COMPARE_GT:
+		case HJG_COMPARE_GT:
 			leaf->low = ordinal + 1;
 			break;
-		case COMPARE_GE:
+		case HJG_COMPARE_GE:
 			leaf->low = ordinal;
 			break;
 	}
@@ -391,7 +323,7 @@ compare_ordinals(const void *a, const void *b)
  * the first true, and never lets the second be; an empty list decides without a look at the column.
  */
 static void
-set_list(HjgScanFilter *scan, HjgFilter *leaf, Comparison comparison, int16 width, ArrayType *array)
+set_list(HjgScanFilter *scan, HjgFilter *leaf, HjgComparison comparison, int16 width, ArrayType *array)
 {
 	int16		elem_width;
 	bool		elem_byval;
@@ -409,12 +341,12 @@ set_list(HjgScanFilter *scan, HjgFilter *leaf, Comparison comparison, int16 widt
 	leaf->set = MemoryContextAllocHuge(GetMemoryChunkContext(scan), Max(nelems, 1) * sizeof(int64));
 	leaf->nset = 0;
 	leaf->kind = HJG_FILTER_SET;
-	leaf->negated = comparison == COMPARE_NE;
+	leaf->negated = comparison == HJG_COMPARE_NE;
 	for (int i = 0; i < nelems; i++)
 	{
 		if (!nulls[i])
 			leaf->set[leaf->nset++] = hjg_filter_ordinal(leaf->ordinal, width, elems[i]);
-		else if (comparison == COMPARE_NE)
+		else if (comparison == HJG_COMPARE_NE)
 		{
 			set_none(leaf);
 			return;
@@ -423,7 +355,7 @@ set_list(HjgScanFilter *scan, HjgFilter *leaf, Comparison comparison, int16 widt
 	if (nelems == 0)
 	{
 		leaf->kind = HJG_FILTER_CONSTANT;
-		leaf->negated = comparison == COMPARE_EQ;
+		leaf->negated = comparison == HJG_COMPARE_EQ;
 	}
 	qsort(leaf->set, leaf->nset, sizeof(int64), compare_ordinals);
 }

@@ -109,6 +109,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	List	   *outer_keys;
 	List	   *inner_keys;
 	List	   *join_qual;
+	List	   *rest_qual;
 	Oid		   *operators;
 	Oid		   *collations;
 	HjgKeyCodec *outer_codec;
@@ -156,7 +157,12 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
 	if (!outer_codec->exact)
 		state->recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
-	state->join_qual = ExecInitQual(join_qual, &node->ss.ps);
+	/* pairs that are not equal for sure are rechecked first, and so one by one */
+	rest_qual = join_qual;
+	if (state->recheck_qual == NULL)
+		state->pair_filter = hjg_pair_filter_create(join_qual, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+													&rest_qual);
+	state->join_qual = ExecInitQual(rest_qual, &node->ss.ps);
 
 	/* columns that must be carried: all that is read once the keys are encoded */
 	collect_columns((Node *) cscan->scan.plan.targetlist, &used);
@@ -247,6 +253,8 @@ hjg_exec_next_passing(HjgJoinState *state)
 
 	while (state->vector_next < state->vector_n)
 	{
+		if (state->vector_pairs && state->pair_filter != NULL && hjg_emit_skip_pair(state))
+			continue;
 		econtext->ecxt_scantuple = next_row(state);
 		if (state->direct)
 			return true;

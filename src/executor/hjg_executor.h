@@ -45,6 +45,9 @@
  * vector and in place: the probe rows' columns are not copied before it is known which rows
  * have a match, and in a chain of joins not even then, as long as all rows have exactly one.
  *
+ * Conditions.  Comparisons of columns that stand before all other conditions of the join are
+ * evaluated for a vector of pairs at a time (exec_pairs.c), the others pair by pair.
+ *
  * Filter.  Where a probe row without a partner is nothing to the join, the plan may ask for a
  * Bloom filter of the build keys, by which most such rows are dropped as they are read
  * (exec_bloom.c).
@@ -92,6 +95,9 @@ typedef enum HjgPhase
 /* ---------- a sequential scan that the node reads itself (exec_scan.c) ---------- */
 
 typedef struct HjgScan HjgScan;
+
+/* Conditions of a join that pairs go through many at a time; private to exec_pairs.c. */
+typedef struct HjgPairFilter HjgPairFilter;
 
 /* This process's part in a join that several processes share; private to exec_parallel.c. */
 typedef struct HjgParallel HjgParallel;
@@ -330,6 +336,7 @@ typedef struct HjgJoinState
 	HjgSide		outer;
 	HjgSide		inner;
 	ExprState  *recheck_qual;	/* the hash clauses, unless keys are exact */
+	HjgPairFilter *pair_filter;	/* the first of the join quals, or NULL; and the others */
 	ExprState  *join_qual;
 	bool		residual;		/* there is one of them */
 	bool		track_build;	/* keep bits of build rows */
@@ -381,6 +388,7 @@ typedef struct HjgJoinState
 	bool		vector_pairs;	/* rows are candidates, not known results */
 	uint32		vector_probe[HJG_VECTOR_ROWS];
 	uint32		vector_build[HJG_VECTOR_ROWS];
+	bool		vector_pass[HJG_VECTOR_ROWS];	/* the pair filter's verdict */
 
 	/* rows for a join above, by column of the result (exec_chain.c) */
 	HjgVector  *vectors;		/* NULL: rows are handed out one by one */
@@ -461,6 +469,31 @@ extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmap
 extern int	hjg_scan_next_page(HjgScan *scan);
 /* The child starts over. */
 extern void hjg_scan_reset(HjgScan *scan);
+
+/* exec_operator.c: see there */
+typedef enum HjgComparison
+{
+	HJG_COMPARE_EQ,
+	HJG_COMPARE_NE,
+	HJG_COMPARE_LT,
+	HJG_COMPARE_LE,
+	HJG_COMPARE_GT,
+	HJG_COMPARE_GE
+} HjgComparison;
+
+typedef struct HjgSimpleOperator
+{
+	Oid			function;
+	HjgComparison comparison;
+	HjgOrdinal	ordinal;
+	int16		left_width;
+	int16		right_width;
+} HjgSimpleOperator;
+
+/* The operator behind a function, or NULL. */
+extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
+/* The expression below changes of type that change no value. */
+extern Expr *hjg_strip_relabel(Node *node);
 
 /* exec_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
 typedef struct HjgScanFilter HjgScanFilter;
@@ -586,6 +619,8 @@ extern bool hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch);
 extern bool hjg_emit_unmatched_build(HjgJoinState *state);
 extern bool hjg_emit_null_probe(HjgJoinState *state);
 extern bool hjg_emit_null_build(HjgJoinState *state);
+/* Pass over the vector's next candidate if the pair filter drops it. */
+extern bool hjg_emit_skip_pair(HjgJoinState *state);
 /*
  * Is the candidate in the out slot, the vector's last one handed out, a match whose
  * row comes out?  Sets the bits of both rows.
@@ -595,6 +630,16 @@ extern bool hjg_emit_accept(HjgJoinState *state);
 /* exec_calibrate_gpu.c */
 /* Measure what joins on a GPU cost; nothing changes without one. */
 extern void hjg_calibrate_gpu(HjgUnitCosts *costs);
+
+/* exec_pairs.c: the first conditions of a join, evaluated for a vector of pairs at a time */
+/*
+ * Those of a list that compare two columns of the scan tuple and come before all that do not; the
+ * others go to *rest.  NULL if there is none.
+ */
+extern HjgPairFilter *hjg_pair_filter_create(List *join_qual, TupleDesc scan_desc, List **rest);
+/* Which of the nrows rows of ncolumns values, one behind the other, pass; nrows <= HJG_VECTOR_ROWS. */
+extern void hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const bool *isnull,
+								 int ncolumns, int nrows, bool *pass);
 
 /* exec_slice.c */
 /* The batch is filled and about to be submitted: decide how its candidates are asked for. */
