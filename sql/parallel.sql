@@ -79,6 +79,15 @@ explain (costs off) select count(*) from par_l l join par_r r on l.k = r.k;
 explain (costs off) select count(*) from par_l l full join par_r r on l.k = r.k and l.v < r.v;
 select * from hjg_par_kinds('par_l l', 'par_r r', 'l.k = r.k');
 select * from hjg_par_kinds('par_r l', 'par_l r', 'l.k = r.k and l.v > r.v');
+-- memory for the build side's rows that the leader has ready before they come: enough, too little, and of a wrong estimate
+create table par_wide with (parallel_workers = 4) as
+	select g as id, g::int8 as c1, g::int8 as c2, g::int8 as c3, g::int8 as c4, g::int8 as c5, g::int8 as c6, g::int8 as c7, g::int8 as c8 from generate_series(1, 40000) g;
+analyze par_wide;
+select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id', 4, array[]::text[]);
+select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id', 4, '{hjoin_gpu.embedded_rows=-1}');
+select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id and r.c1 = r.c2 and r.c3 % 100 < 90', 4, array[]::text[]);
+select * from hjg_par('select l.id as lid, r.* from par_l l join par_wide r on l.id = r.id where r.c1 < 100 or r.c2 + r.c3 > 0', 3, array[]::text[]);
+drop table par_wide;
 select * from hjg_par_kinds('par_l l', 'par_r r', 'l.k8 = r.k8');
 select * from hjg_par_kinds('par_l l', 'par_r r', 'l.k8 = r.k8 and l.k = r.k');
 select * from hjg_par_kinds('par_l l', 'par_r r', 'l.t = r.t');

@@ -23,15 +23,21 @@
 /* Rows between two looks at the memory used, when they come one by one. */
 #define CHECK_ROWS 16
 
+size_t
+hjg_stored_bytes(const HjgSide *side)
+{
+	size_t		bytes = 1;
+
+	for (int c = 0; c < side->ncarried; c++)
+		bytes += 1 + (side->columns[c].attlen > 0 ? side->columns[c].attlen : (int) sizeof(char *));
+	return bytes;
+}
+
 double
 hjg_chunk_rows(const HjgSide *side, double rows)
 {
-	size_t		row_bytes = 1;
-	double		most;
+	double		most = get_hash_memory_limit() / 32 / hjg_stored_bytes(side);
 
-	for (int c = 0; c < side->ncarried; c++)
-		row_bytes += 1 + (side->columns[c].attlen > 0 ? side->columns[c].attlen : (int) sizeof(char *));
-	most = get_hash_memory_limit() / 32 / row_bytes;
 	return Max(Min(rows, most), 1);
 }
 

@@ -260,6 +260,8 @@ hjg_parallel_build(HjgJoinState *state)
 	parallel->attached = true;
 	if (phase == HJG_PARALLEL_READ)
 	{
+		if (parallel->me == 0)
+			hjg_share_prepare(state);
 		if (!hjg_build_read(state))
 			hjg_share_publish(state);
 		arrive(parallel, &elected);

@@ -21,6 +21,16 @@
 #define LAST_BATCH_ROWS ((int) (HJG_SLAB_BYTES / sizeof(HjgPair)))
 #define BATCH_GROWTH 4
 
+/*
+ * Participants of a shared load come to its end together, and there one with rows left in a batch keeps
+ * all others waiting.  Where a GPU joins, whose rounds cost next to nothing, their batches are at most such a
+ * part of what each is to read, or so many rows.  Rounds of an engine on the processors take them from
+ * the participants: few large ones are the better there (leader and 15 workers on 16 cores, 20M x 5M rows,
+ * batches of 83K rows rather than 512K: 70 ms rather than 82 with a GPU, 176 rather than 135 with the cpu engine).
+ */
+#define SHARED_BATCHES 16
+#define SHARED_BATCH_ROWS (64 * 1024)
+
 /* However little memory there is, a batch has so many rows, unless they take so many times what it may take. */
 #define MIN_BATCH_ROWS 256
 #define MOST_OVERDRAFT 8
@@ -156,6 +166,17 @@ add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
 	return n;
 }
 
+static uint32
+largest_batch(const HjgJoinState *state)
+{
+	const HjgRun *run = state->run;
+	double		part = state->outer.plan->plan->plan_rows / SHARED_BATCHES;
+
+	if (run->share == NULL || run->job == NULL || strncmp(hjg_job_device(run->job), "cuda:", strlen("cuda:")) != 0)
+		return LAST_BATCH_ROWS;
+	return (uint32) Min(Max(part, SHARED_BATCH_ROWS), LAST_BATCH_ROWS);
+}
+
 static void
 collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 {
@@ -165,7 +186,7 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 	HjgRow		row;
 
 	state->batch_rows = state->batch_rows == 0 ? FIRST_BATCH_ROWS :
-		Min(state->batch_rows * BATCH_GROWTH, LAST_BATCH_ROWS);
+		Min(state->batch_rows * BATCH_GROWTH, largest_batch(state));
 	hjg_run_consider_job(run, state->probe_row);
 
 	batch->viewed = false;

@@ -28,6 +28,10 @@
 /* What a shared partition's file takes while rows are written to it: pages that core collects. */
 #define SHARED_FILE_BUFFER_BYTES (5 * BLCKSZ)
 
+/* Memory that is prepared at once: what a segment has anyway, and what an estimate may waste. */
+#define LEAST_PREPARED_BYTES (1024.0 * 1024)
+#define MOST_PREPARED_BYTES (32.0 * 1024 * 1024)
+
 /* Head of a block; the rest starts a cache line further. */
 typedef struct Block
 {
@@ -66,6 +70,30 @@ hjg_share_alloc(void *arg, size_t bytes, uint64 *name)
 	member->blocks = pointer;
 	*name = pointer;
 	return (char *) block + BLOCK_HEAD_BYTES;
+}
+
+/*
+ * Memory of a DSA area comes in segments that double in size, each of which is zeroed while all who
+ * want memory wait.  The leader, which reads before its workers have started, makes one of the size that is
+ * expected: 16 processes that read 5M rows of one column waited 12 ms of 25 for memory.
+ */
+void
+hjg_share_prepare(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = parallel->shared;
+	double		rows = state->inner.plan->plan->plan_rows * shared->nmembers;
+	double		row_bytes = (state->inner.ncarried > 0 ? hjg_stored_bytes(&state->inner) : 0) +
+		(shared->has_job ? 0 : shared->key_width);
+	double		bytes = Min(rows * row_bytes, (double) get_hash_memory_limit());
+	dsa_pointer pointer;
+
+	if (bytes < LEAST_PREPARED_BYTES)
+		return;
+	pointer = dsa_allocate_extended(parallel->area, (size_t) Min(bytes, MOST_PREPARED_BYTES),
+									DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM);
+	if (DsaPointerIsValid(pointer))
+		dsa_free(parallel->area, pointer);
 }
 
 void

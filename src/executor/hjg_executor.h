@@ -531,6 +531,8 @@ extern HjgMatchMode hjg_load_mode(HjgJoinState *state);
 /* Load the next chunk or partition; false when there is none. */
 extern bool hjg_load_next(HjgJoinState *state);
 extern void hjg_load_free(HjgJoinState *state);
+/* A row of a side in a row store, about, without values of variable length. */
+extern size_t hjg_stored_bytes(const HjgSide *side);
 /* Rows that a store's chunk should hold, for a side of about so many rows. */
 extern double hjg_chunk_rows(const HjgSide *side, double rows);
 

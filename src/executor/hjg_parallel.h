@@ -93,6 +93,8 @@ struct HjgParallel
 /* exec_share.c: blocks of memory that all participants reach */
 extern void *hjg_share_alloc(void *arg, size_t bytes, uint64 *name);
 extern void *hjg_share_at(HjgParallel *parallel, uint64 name);
+/* Leader: the build side is about to be read. */
+extern void hjg_share_prepare(HjgJoinState *state);
 /* All that a member allocated. */
 extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 

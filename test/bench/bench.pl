@@ -15,9 +15,9 @@ use warnings;
 use File::Basename;
 use Getopt::Long;
 use IPC::Open2;
-use Time::HiRes 'time';
 use lib dirname(__FILE__);
 use cases;
+use session;
 
 my ($runs, $wanted, $tables, $threads, $dir) = (5, '.', '', 4, '/tmp');
 GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'tables=s' => \$tables, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
@@ -30,24 +30,6 @@ my $serial = 'set max_parallel_workers_per_gather = 0;';
 my $parallel = 'reset max_parallel_workers_per_gather;';
 my @ways = ([ 'core', "$core $serial" ], [ 'core par', "$core $parallel" ], [ 'ours', "$ours $serial" ], [ 'ours par', "$ours $parallel" ]);
 my $by_choice = [ 'choice', "$free $parallel" ];
-
-my $pid = open2(my $from, my $to, 'psql', '-XqAt', '-f', '-');
-
-# One question to a co-process that ends each answer with a line @@@.
-sub exchange
-{
-	my ($in, $out, $question) = @_;
-	print $in "$question\n";
-	$in->flush;
-	my $answer = '';
-	while (my $line = <$out>)
-	{
-		return $answer if $line eq "\@\@\@\n";
-		$answer .= $line;
-	}
-	die "no answer to: $question\n";
-}
-sub ask { return exchange($to, $from, "$_[0]\n\\echo \@\@\@"); }
 
 # --- DuckDB ---
 my ($duck_in, $duck_out, $duck_version);
@@ -71,12 +53,6 @@ sub start_duck
 }
 
 # --- the table ---
-sub median
-{
-	my @v = sort { $a <=> $b } @_;
-	return $v[ @v / 2 ];
-}
-
 my ($wrong, $slower) = (0, 0);
 sub row { printf "%-28s %9s %9s %9s %9s %9s %9s %8s %8s %9s  %s\n", @_; }
 sub ms { return defined $_[0] ? sprintf('%.0f', $_[0]) : '-'; }
@@ -106,9 +82,7 @@ sub big_case
 		foreach my $way (@mine)
 		{
 			ask($way->[1]);
-			my $start = time();
-			ask("$query;");
-			push @{ $t{ $way->[0] } }, (time() - $start) * 1000;
+			push @{ $t{ $way->[0] } }, timed_ms($query);
 		}
 		push @{ $t{duck} }, 0 + duck("time $query") if $with_duck;
 	}
@@ -150,8 +124,7 @@ print "\n";
 printf "%-28s %9s %9s %9s %9s %8s  %s\n", 'ms each', 'core', 'ours', 'more', 'ratio', 'chosen', 'results';
 small_case(0, @$_) foreach among(@cases::small);
 small_case(1, @$_) foreach among(@cases::planning);
-close $to;
-waitpid $pid, 0;
+session::close_all();
 print "\n$slower cases chosen by cost are more than 3 % slower than core's best\n";
 print "$wrong results differ\n" if $wrong;
 exit($wrong ? 1 : 0);

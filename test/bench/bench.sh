@@ -1,15 +1,17 @@
 #!/bin/bash
-# bench.sh: "make bench".  Builds, installs, and measures joins with core's plans and
-# ours in one run, interleaved, in a cluster of its own; then the engine alone.
+# bench.sh: "make bench" and, with the argument gpu, "make bench-gpu".  Builds, installs, and
+# measures joins with core's plans and ours in one run, interleaved, in a cluster of its own;
+# then the engine alone.  For the GPU: three queries, with workers up to 15 (bench_gpu.pl).
 #
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
-#   BENCH_CASES=REGEX     only these cases
+#   BENCH_CASES=REGEX     only these cases, of "make bench"
 # Beside us DuckDB runs the same queries, if python3 can import duckdb (pip install duckdb).
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/lib.sh
 
 ROWS=${BENCH_ROWS:-20000000}
+KIND=${1:-cpu}
 say "== packages"
 install_packages
 make_work bench
@@ -31,6 +33,11 @@ cluster_start bench \
 as_user psql -Xq -c "create extension hjoin_gpu"
 say "== data: $ROWS and $((ROWS / 4)) rows"
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql >/dev/null || die "could not make the tables"
+if [ "$KIND" = gpu ]; then
+	say "== joins ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
+	as_user perl test/bench/bench_gpu.pl --runs "${BENCH_RUNS:-5}" --cores "$JOBS"
+	exit
+fi
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/bench/tables.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -v lines="$((ROWS * 3 / 10))" -f test/bench/tpch.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null

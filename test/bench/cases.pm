@@ -1,4 +1,4 @@
-# cases.pm: what "make bench" runs.
+# cases.pm: what "make bench" and "make bench-gpu" run.
 #
 # A case is [ name, query, check, flags ]: check is a query whose result must be the
 # same for every plan (by default the query itself); flags: "pg" leaves DuckDB out (the
@@ -42,6 +42,10 @@ our @pair = (
 	[ 'star, 5 tables', 'select w.a, count(*), sum(f.v + x.a + y.a + z.a) from fact f join dim1 x on f.d1 = x.k join dim2 y on f.d2 = y.k join dim3 z on f.d3 = z.k join dim4 w on f.d4 = w.k group by w.a order by w.a' ],
 	[ 'chain of two', 'select count(*), sum(b.v + c.v) from s a join r b on a.k = b.k join r_half c on a.m = c.k' ],
 	[ 'index answers it', 'select count(*), sum(f.v) from dim1 x join fact f on f.d1 = x.k where x.k between 10 and 20' ],);
+
+# Those of @pair that "make bench-gpu" runs, with the milliseconds that the leader and up to 15 workers
+# may take with a GPU.
+our %gpu_targets = ('count(*)' => 150, 'sum of both sides' => 150, 'rows (OFFSET 0)' => 900);
 
 # Queries on the tables of tpch.sql.  Derived from the TPC-H benchmark's; results are
 # not comparable with published TPC-H results.  Money is in whole cents, discounts are whole percents.

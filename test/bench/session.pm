@@ -1,0 +1,57 @@
+# session.pm: what the benchmarks of joins share: a session of psql that stays open, co-processes
+# like it, and medians.
+package session;
+use strict;
+use warnings;
+use Exporter 'import';
+use IPC::Open2;
+use Time::HiRes 'time';
+
+our @EXPORT = qw(ask exchange median timed_ms);
+
+my ($pid, $from, $to);
+
+# One question to a co-process that ends each answer with a line @@@.
+sub exchange
+{
+	my ($in, $out, $question) = @_;
+	print $in "$question\n";
+	$in->flush;
+	my $answer = '';
+	while (my $line = <$out>)
+	{
+		return $answer if $line eq "\@\@\@\n";
+		$answer .= $line;
+	}
+	die "no answer to: $question\n";
+}
+
+# What psql prints for these statements, unaligned.
+sub ask
+{
+	$pid //= open2($from, $to, 'psql', '-XqAt', '-f', '-');
+	return exchange($to, $from, "$_[0]\n\\echo \@\@\@");
+}
+
+# Milliseconds that a statement takes.
+sub timed_ms
+{
+	my $start = time();
+	ask("$_[0];");
+	return (time() - $start) * 1000;
+}
+
+sub median
+{
+	my @v = sort { $a <=> $b } @_;
+	return $v[ @v / 2 ];
+}
+
+sub close_all
+{
+	return unless defined $pid;
+	close $to;
+	waitpid $pid, 0;
+}
+
+1;
