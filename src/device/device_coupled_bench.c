@@ -14,7 +14,7 @@
 
 #include "device/hjg_coupled_bench.h"
 
-#define MAX_REPS 9
+#define MAX_REPS 15
 
 /* Random settings of --model for each size and strategy. */
 #define MODEL_RUNS 40
@@ -178,6 +178,12 @@ parse_option(HjgBenchOptions *options, const char *arg)
 		options->config.grouping = true;
 	else if (strcmp(arg, "--packed") == 0)
 		options->packed = true;
+	else if ((value = value_of(arg, "pairs")) != NULL)
+		options->pairs = value;
+	else if (strcmp(arg, "--pairs") == 0)
+		options->pairs = "";
+	else if (strcmp(arg, "--plans") == 0)
+		options->plans = true;
 	else if (strcmp(arg, "--model") == 0)
 		options->model_runs = MODEL_RUNS;
 	else if (strcmp(arg, "--steps") == 0)
@@ -254,6 +260,8 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 		printf("bad benchmark option: value out of range\n");
 		return 2;
 	}
+	if (options.plans)
+		return hjg_bench_plans(&options) ? 0 : 1;
 	is_threads = strcmp(options.device, "threads") == 0;
 	if (is_threads)
 	{
@@ -290,10 +298,12 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 	}
 	if (options.model_runs > 0)
 		good = good && options.calibrate && hjg_bench_model(&options, &env, runner);
+	else if (options.pairs != NULL)
+		good = good && hjg_bench_pairs(&options, &env, runner);
 	else
 		printf("%-22s %9s %9s %9s %9s %9s %8s %8s %9s %7s\n", "strategy", "rows", "ms", "part ms", "build ms", "probe ms",
 		   "Mrows/s", "to cpu", "predicted", "error");
-	for (int log = options.min_log; log <= options.max_log && good && options.model_runs == 0; log += 2)
+	for (int log = options.min_log; log <= options.max_log && good && options.model_runs == 0 && options.pairs == NULL; log += 2)
 		good = run_size(&options, &env, runner, log);
 	hjg_pool_destroy(env.pool);
 	if (is_threads)

@@ -5,6 +5,8 @@
  *		device_coupled_bench.c	options, tables of strategies and pipelines
  *		device_coupled_input.c	made-up rows, packed if asked for, and one join of them
  *		device_coupled_model.c	--model: the papers' Monte Carlo test
+ *		device_coupled_pairs.c	--pairs: each design choice against its absence
+ *		device_coupled_plans.c	--plans: compression plans
  */
 #ifndef HJG_COUPLED_BENCH_H
 #define HJG_COUPLED_BENCH_H
@@ -23,6 +25,8 @@ typedef struct HjgBenchOptions
 	int			nreps;
 	int			units;			/* of the device; 0: half */
 	int			model_runs;		/* 0: no --model */
+	bool		plans;			/* --plans */
+	const char *pairs;			/* part of a set's name, "": all; NULL: no --pairs */
 	double		skew;
 	double		selectivity;
 	bool		steps;			/* print what each step took */
@@ -68,5 +72,15 @@ extern const char *const hjg_bench_step_names[HJG_STEP_COUNT];
 
 /* Random ratios against the model's; false if a result was wrong.  options->config has the costs. */
 extern bool hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+/* ---- device_coupled_pairs.c ---- */
+
+/* Design choices against their absence; false if a result was wrong. */
+extern bool hjg_bench_pairs(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+/* ---- device_coupled_plans.c ---- */
+
+/* Compression plans on one thread; needs no device. */
+extern bool hjg_bench_plans(const HjgBenchOptions *options);
 
 #endif							/* HJG_COUPLED_BENCH_H */

@@ -3,18 +3,20 @@
  *	  Unit costs of the steps, by joins of made-up rows.
  *
  * Each step runs on one processor alone, and on both at once, over tables of several sizes; its
- * cost is the least time a row of some runs, which other work on the machine disturbs least.  So computation and
+ * cost is the median time a row of some runs.  So computation and
  * memory stalls are measured together (section 4.2 of the paper profiles
  * instructions and calibrates stalls apart, and adds them up).
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "engine/hjg_coupled_internal.h"
 
 #define NLAUNCHES 32
 
 /* Runs for each size: the smaller, the more they are disturbed. */
-static const int nruns_of[HJG_STEP_SIZES] = {9, 5, 3, 2, 1};
+static const int nruns_of[HJG_STEP_SIZES] = {7, 5, 3, 3, 1};
+#define MOST_RUNS 7
 #define NEVER_NS 1e6			/* a row */
 #define BUILD_ORDER 2654435761u
 #define PROBE_ORDER 2246822507u
@@ -94,30 +96,53 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	return status;
 }
 
-/* The least of some joins, of the steps that the strategy is asked about, into ns; rests (may be NULL) likewise. */
-static HjgStatus
-measure_least(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			  const HjgCalibration *scratch, hjg_u32 nrows, int nruns, double launch_ns,
-			  double ns[HJG_PROCESSORS][HJG_STEP_COUNT], double *rests)
+static int
+compare_doubles(const void *a, const void *b)
 {
+	const double x = *(const double *) a;
+	const double y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+static double
+median(double *values, int n)
+{
+	qsort(values, (size_t) n, sizeof(double), compare_doubles);
+	return values[n / 2];
+}
+
+/* The medians of some joins, of the steps that the strategy is asked about, into ns; rests (may be NULL) likewise. */
+static HjgStatus
+measure_medians(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
+				const HjgCalibration *scratch, hjg_u32 nrows, int nruns, double launch_ns,
+				double ns[HJG_PROCESSORS][HJG_STEP_COUNT], double *rests)
+{
+	Sample		samples[MOST_RUNS];
+	double		values[MOST_RUNS];
 	HjgStatus	status = HJG_OK;
 
 	for (int run = 0; status == HJG_OK && run < nruns; run++)
-	{
-		Sample		sample;
-
-		status = measure(env, config, runner, width, scratch, nrows, launch_ns, &sample);
-		for (int p = 0; p < HJG_PROCESSORS && status == HJG_OK; p++)
-			for (int i = 0; i < HJG_STEP_COUNT; i++)
-				if (is_asked(config->strategy, i))
-					ns[p][i] = fmin(ns[p][i], sample.ns[p][i]);
-		if (rests != NULL && status == HJG_OK)
-		{
-			rests[0] = fmin(rests[0], sample.build_rest_ns);
-			rests[1] = fmin(rests[1], sample.probe_rest_ns);
-		}
-	}
-	return status;
+		status = measure(env, config, runner, width, scratch, nrows, launch_ns, &samples[run]);
+	if (status != HJG_OK)
+		return status;
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			if (is_asked(config->strategy, i))
+			{
+				for (int run = 0; run < nruns; run++)
+					values[run] = samples[run].ns[p][i];
+				ns[p][i] = fmin(ns[p][i], median(values, nruns));
+			}
+	if (rests == NULL)
+		return HJG_OK;
+	for (int run = 0; run < nruns; run++)
+		values[run] = samples[run].build_rest_ns;
+	rests[0] = median(values, nruns);
+	for (int run = 0; run < nruns; run++)
+		values[run] = samples[run].probe_rest_ns;
+	rests[1] = median(values, nruns);
+	return HJG_OK;
 }
 
 /* What a launch costs beside its rows: one of 64 rows, from the call to the end. */
@@ -188,13 +213,13 @@ measure_size(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 	for (int way = 0; way < 6 && status == HJG_OK; way++)
 	{
 		const bool	is_both = way / 2 == 2;
-		double		rests[2] = {HUGE_VAL, HUGE_VAL};
+		double		rests[2];
 
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			config->fixed_ratios[i] = ratios[way / 2];
 		config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-		status = measure_least(env, config, runner, width, scratch, nrows, nruns_of[size], costs->launch_ns,
-							   is_both ? costs->together_ns[size] : costs->alone_ns[size], is_both ? rests : NULL);
+		status = measure_medians(env, config, runner, width, scratch, nrows, nruns_of[size], costs->launch_ns,
+								 is_both ? costs->together_ns[size] : costs->alone_ns[size], is_both ? rests : NULL);
 		if (is_both && status == HJG_OK)
 		{
 			costs->build_rest_ns[way % 2] = rests[0];

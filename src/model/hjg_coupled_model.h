@@ -50,11 +50,11 @@ typedef struct HjgUnits
 
 /*
  * Calibration sizes, log2 of build rows: from a table that fits any cache to one that fits none.
- * A server measures the first HJG_STEP_QUICK_SIZES of them, which takes some hundred milliseconds.
+ * A server measures the first HJG_STEP_QUICK_SIZES of them, which takes a second or two.
  */
 #define HJG_STEP_SIZES 5
 #define HJG_STEP_QUICK_SIZES 3
-#define HJG_STEP_LOGS {14, 17, 20, 22, 24}
+#define HJG_STEP_LOGS {14, 17, 19, 22, 24}
 
 /* Nanoseconds a row of each step; large tables beyond the last size cost what that one does. */
 typedef struct HjgStepCosts

@@ -65,7 +65,7 @@ SKIP:
 		like($plan, qr/Device: opencl:0/, "$strategy: and the device");
 		like($plan, qr/Strategy: $strategy/, "$strategy: and the strategy");
 		unlike($plan, qr/Fallback/, "$strategy: without a fallback");
-		like($plan, qr/Pipeline: e$/m, "$strategy: and what its units do");
+		like($plan, qr/Pipeline: p?e$/m, "$strategy: and what its units do");
 	}
 	for my $pipeline (qw(e pe cpde_c cpde_b cpde_g))
 	{
