@@ -292,6 +292,8 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 		/* as large as what is measured */
 		while (nsizes < HJG_STEP_SIZES && logs[nsizes - 1] < options.max_log)
 			nsizes++;
+		/* what D takes on the device as well */
+		options.config.pipeline = HJG_PIPELINE_CPDE_G;
 		good = hjg_coupled_calibrate(&env, &options.config, runner, HJG_BENCH_KEY_WIDTH, nsizes, &costs) == HJG_OK;
 		options.config.costs = &costs;
 		print_costs(&costs);

@@ -170,7 +170,7 @@ measure_launch(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 
 		status = runner->launch(runner->arg, &launch, &ticket);
 		if (status == HJG_OK)
-			status = runner->wait(runner->arg, ticket);
+			status = hjg_series_await(env, runner, ticket);
 		*launch_ns = fmin(*launch_ns, (double) (hjg_now_ns() - started));
 	}
 	hjg_coupled_free(join);
@@ -266,7 +266,8 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	fill_gaps(costs);
 	/* the last keys are the most */
 	if (status == HJG_OK)
-		status = hjg_coupled_calibrate_feed(env, &config, runner, key_width, &scratch, logs[nsizes - 1], costs);
+		status = hjg_coupled_calibrate_feed(env, &config, runner, key_width, &scratch, logs[nsizes - 1],
+											with->pipeline >= HJG_PIPELINE_CPDE_C, costs);
 	env->free(env->arg, scratch.block.ptr, scratch.block.bytes);
 	return status;
 }

@@ -303,7 +303,7 @@ unpack_on_device(HjgCoupled *join, const HjgSeries *series, Window *window, int 
 	launch.args.unpack_scratch_off = join->feed.device_scratch_off;
 	launch.args.unpack_workers = (hjg_u32) join->units.device_d;
 	status = join->runner->launch(join->runner->arg, &launch, &ticket);
-	return status == HJG_OK ? join->runner->wait(join->runner->arg, ticket) : status;
+	return status == HJG_OK ? hjg_series_await(&join->base.env, join->runner, ticket) : status;
 }
 
 /* Was a block damaged?  The next batch may be whole again. */

@@ -15,7 +15,7 @@
 /* Unpacking on the device: a batch under NS by all work groups; and on the CPU's threads, as if they did not meet. */
 static HjgStatus
 measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			   const HjgCalibration *scratch, HjgStepCosts *costs)
+			   const HjgCalibration *scratch, bool on_device, HjgStepCosts *costs)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = 64};
 	const HjgPackPlan plans[2] = {{.leaf = HJG_PACK_NS}, {.leaf = HJG_PACK_NS}};
@@ -41,7 +41,7 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 		status = hjg_region_reserve(join, &join->work, hjg_coupled_lay_work(join, 64, false, &args));
 		launch = hjg_series_launch(join, &args, HJG_STEP_UNPACK);
 	}
-	for (int i = 0; status == HJG_OK && i < NRUNS; i++)
+	for (int i = 0; status == HJG_OK && on_device && i < NRUNS; i++)
 	{
 		const hjg_u64 started = hjg_now_ns();
 
@@ -53,12 +53,14 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 		launch.args.unpack_workers = (hjg_u32) runner->nworkers;
 		status = runner->launch(runner->arg, &launch, &ticket);
 		if (status == HJG_OK)
-			status = runner->wait(runner->arg, ticket);
+			status = hjg_series_await(env, runner, ticket);
 		costs->unpack_ns[HJG_ON_DEVICE] = fmin(costs->unpack_ns[HJG_ON_DEVICE],
 											   fmax((double) (hjg_now_ns() - started) - costs->launch_ns, 1) / UNPACK_ROWS);
 	}
 	costs->unpack_ns[HJG_ON_CPU] = hjg_pack_ncolumns(width) *
 		(unit.leaf_ns[HJG_PACK_NS] + unit.check_ns * (double) bytes / UNPACK_ROWS) / join->cpu_threads;
+	if (!on_device)
+		costs->unpack_ns[HJG_ON_DEVICE] = costs->unpack_ns[HJG_ON_CPU];
 	hjg_coupled_free(join);
 	return status;
 }
@@ -120,9 +122,9 @@ measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *
 
 HjgStatus
 hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int key_width,
-						   const HjgCalibration *scratch, int log, HjgStepCosts *costs)
+						   const HjgCalibration *scratch, int log, bool unpacks, HjgStepCosts *costs)
 {
 	HjgStatus	status = measure_fetch(env, config, runner, key_width, scratch, 1u << (log < 22 ? log : 22), costs);
 
-	return status == HJG_OK ? measure_unpack(env, config, runner, key_width, scratch, costs) : status;
+	return status == HJG_OK ? measure_unpack(env, config, runner, key_width, scratch, unpacks, costs) : status;
 }

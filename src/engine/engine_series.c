@@ -31,6 +31,13 @@
 #define LINE_BYTES 64
 #define MIN_FETCHED_ROWS 2048
 
+/*
+ * Waiting for the device is a sign of life for so long: a driver may compile a kernel at its first
+ * launch, which takes seconds.  One that takes longer hangs, and whoever watches this process may know.
+ */
+#define AWAIT_NS UINT64_C(15000000000)
+#define SPIN_NS 100000
+
 typedef struct Piece
 {
 	int			step_ix;		/* in the series */
@@ -250,11 +257,30 @@ piece_done(const Drive *drive, const Piece *piece)
 	return piece->ticket == 0 || drive->join->runner->done(drive->join->runner->arg, piece->ticket);
 }
 
+HjgStatus
+hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket)
+{
+	const hjg_u64 started = hjg_now_ns();
+	hjg_u64		waited = 0;
+
+	while (!runner->done(runner->arg, ticket) && waited < AWAIT_NS)
+	{
+		const struct timespec ts = {0, 20000};
+
+		if (env->poll != NULL && env->poll(env->arg))
+			break;
+		if (waited > SPIN_NS)
+			nanosleep(&ts, NULL);
+		waited = hjg_now_ns() - started;
+	}
+	return runner->wait(runner->arg, ticket);
+}
+
 static HjgStatus
 reap(Drive *drive, const Piece *piece)
 {
 	const HjgRunner *runner = drive->join->runner;
-	HjgStatus	status = piece->ticket == 0 ? HJG_OK : runner->wait(runner->arg, piece->ticket);
+	HjgStatus	status = piece->ticket == 0 ? HJG_OK : hjg_series_await(&drive->join->base.env, runner, piece->ticket);
 	hjg_u64		now = hjg_now_ns();
 	hjg_u64		from = piece->queued_ns > drive->device_free_ns ? piece->queued_ns : drive->device_free_ns;
 

@@ -153,6 +153,8 @@ extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
 extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
 /* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
+/* Wait for a launch, polling meanwhile for some seconds; its outcome. */
+extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
 /* A launch over the join's regions, with nothing in it yet. */
 extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
 
@@ -167,9 +169,13 @@ typedef struct HjgCalibration
 	HjgPair    *pairs;
 } HjgCalibration;
 
-/* Costs of the feed into costs that have all steps; scratch has 2^log keys. */
+/*
+ * Costs of the feed into costs that have all steps; scratch has 2^log keys.  unpacks: on the device, too, whose driver
+ * may take seconds to compile what does it; otherwise it is taken to be as fast as the CPU.
+ */
 extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
-											int key_width, const HjgCalibration *scratch, int log, HjgStepCosts *costs);
+											int key_width, const HjgCalibration *scratch, int log, bool unpacks,
+											HjgStepCosts *costs);
 
 /* ---- engine_feed.c ---- */
 
