@@ -34,6 +34,35 @@ choice(const HjgCudaDevice *device, int width, hjg_u64 nbuild, hjg_u64 nprobe, i
 	return choices[ix] != NULL ? choices[ix]->name : "none";
 }
 
+/* What the benchmark's tables name is there. */
+static void
+test_tables(void)
+{
+	for (const HjgBenchTable *t = hjg_bench_tables; t->paper != NULL; t++)
+	{
+		const char *missing = NULL;
+
+		for (int i = 0; t->cases[i] != NULL; i++)
+			if (hjg_bench_case_named(t->cases[i]) == NULL)
+				missing = t->cases[i];
+		for (int i = 0; t->strategies[i] != NULL; i++)
+			if (strcmp(t->strategies[i], "best") != 0 && hjg_cuda_strategy_named(t->strategies[i]) == NULL)
+				missing = t->strategies[i];
+		claim(missing == NULL, "table of %s, %s: every case and strategy exists%s%s", t->paper, t->title,
+			  missing != NULL ? ", not " : "", missing != NULL ? missing : "");
+	}
+}
+
+static void
+test_names(void)
+{
+	const char *found[HJG_BENCH_MOST];
+
+	claim(hjg_bench_names_of("smj,nops", found) && strcmp(found[0], "smj") == 0 && strcmp(found[1], "nop_chain") == 0 &&
+		  strcmp(found[2], "nop_open") == 0 && found[3] == NULL, "names and sets of strategies are listed in their order");
+	claim(!hjg_bench_names_of("smj,nothing", found) && !hjg_bench_names_of("", found), "what is no strategy is refused");
+}
+
 static void
 test_choice(void)
 {
@@ -210,6 +239,7 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 	Joined		joined = {.lane = lane};
 	hjg_u64		checksum = 0;
 	HjgStatus	status;
+	size_t		before;
 	void	   *table;
 
 	if (!strategy->suits(lane->device, &shape))
@@ -219,6 +249,8 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 	must(hjg_cuda_alloc(lane, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), lane);
 	must(hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &joined.counters), lane);
 	joined.found = malloc((c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair));
+	before = lane->grant->used_bytes;
+	lane->grant->peak_bytes = before;
 	status = strategy->build(lane, &shape, &joined.build, &table);
 	if (status == HJG_ERR_INPUT)
 		(*declined)++;
@@ -242,6 +274,8 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 
 			if (probe_into(&joined, strategy, table, 0, &sum) != c->nexpected || (c->mode != HJG_MATCH_SEMI && sum != checksum))
 				wrong = "wrong checksum";
+			else if (lane->grant->peak_bytes - before > strategy->bytes(lane->device, &shape))
+				wrong = "more device memory than it says";
 		}
 		strategy->free(lane, table);
 	}
@@ -352,6 +386,8 @@ main(int argc, char **argv)
 			test_seed = strtoull(argv[i], NULL, 0);
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_choice();
+	test_names();
+	test_tables();
 	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
 	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	if (infos[0].state != HJG_DEVICE_READY || (library != NULL && dlsym(library, "hjg_stub") != NULL))
