@@ -103,11 +103,14 @@ median(double *values, int n)
 
 /* ---------- by SQL ---------- */
 
-/* Time of a query, in nanoseconds: median of some runs after a first one. */
+/*
+ * Time of a query, in nanoseconds: the least of some runs after a first one, because whatever else the machine
+ * does can only take time.
+ */
 static double
 time_query(const char *query)
 {
-	double		times[REPEATS];
+	double		least = 0;
 	SPIPlanPtr	plan = SPI_prepare(query, 0, NULL);
 
 	if (plan == NULL)
@@ -115,15 +118,17 @@ time_query(const char *query)
 	for (int i = -1; i < REPEATS; i++)
 	{
 		uint64		start = hjg_now_ns();
+		double		time;
 
 		if (SPI_execute_plan(plan, NULL, NULL, true, 0) != SPI_OK_SELECT)
 			elog(ERROR, "calibration query failed: %s", query);
-		if (i >= 0)
-			times[i] = hjg_now_ns() - start;
+		time = hjg_now_ns() - start;
+		if (i <= 0 || time < least)
+			least = time;
 		SPI_freetuptable(SPI_tuptable);
 	}
 	SPI_freeplan(plan);
-	return median(times, REPEATS);
+	return least;
 }
 
 static char *
@@ -451,7 +456,7 @@ measure_by_calls(HjgUnitCosts *costs)
 	MemoryContextDelete(context);
 }
 
-/* Whatever else the machine does can only take time: of several passes the least is right. */
+/* Of several passes the least is right, too. */
 static void
 keep_least(HjgUnitCosts *costs, const HjgUnitCosts *pass, bool first)
 {
