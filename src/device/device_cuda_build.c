@@ -150,14 +150,14 @@ choose(HjgCudaJoin *join, Plan *plan)
 		HjgCudaPrediction own;
 		bool		known = hjg_cuda_predict(&costs, &size, (HjgCudaStrategyId) id, &own);
 
-		times[id - HJG_CUDA_FIRST] = known ? own.build_ns + own.probe_ns : csr.build_ns + csr.probe_ns;
+		times[id - HJG_CUDA_FIRST] = hjg_cuda_joining_ns(known ? &own : &csr);
 	}
 	for (;;)
 	{
 		int			best = -1;
 
 		for (int i = 0; i < NSTRATEGIES; i++)
-			if (times[i] > least && times[i] < csr.build_ns + csr.probe_ns && (best < 0 || times[i] < times[best]))
+			if (times[i] > least && times[i] < hjg_cuda_joining_ns(&csr) && (best < 0 || times[i] < times[best]))
 				best = i;
 		if (best < 0)
 			return;

@@ -92,12 +92,12 @@ probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 	return good;
 }
 
+/* Join by the trial's strategy; false when it was not. */
 static bool
-run_trial(HjgCudaTrial *trial)
+time_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgCudaTimes *measured)
 {
-	uint32		nbuild = (uint32) trial->build_rows;
 	HjgJob	   *job = start(trial->strategy, trial->matching, nbuild);
-	bool		good = job != NULL && probe(job, (uint32) trial->probe_rows, trial->matching ? 0 : nbuild, nbuild);
+	bool		good = job != NULL && probe(job, nprobe, trial->matching ? 0 : nbuild, nbuild);
 	HjgJobTimes times;
 
 	if (job == NULL)
@@ -105,11 +105,22 @@ run_trial(HjgCudaTrial *trial)
 	hjg_job_times(job, &times);
 	good = good && !times.declined && times.strategy == (int) trial->strategy;
 	hjg_job_release(job);
-	trial->transfer_ns = times.transfer_ns;
-	trial->partition_ns = times.partition_ns;
-	trial->build_ns = times.build_ns;
-	trial->probe_ns = times.probe_ns;
+	measured->transfer_ns = times.transfer_ns;
+	measured->partition_ns = times.partition_ns;
+	measured->build_ns = times.build_ns;
+	measured->probe_ns = times.probe_ns;
 	return good;
+}
+
+static bool
+run_trial(HjgCudaTrial *trial)
+{
+	/* the first time pages are registered, and kernels loaded */
+	for (int i = 0; i < 2; i++)
+		if (!time_join(trial, 1, 1, &trial->idle) ||
+			!time_join(trial, (uint32) trial->build_rows, (uint32) trial->probe_rows, &trial->times))
+			return false;
+	return true;
 }
 
 /* Round trip of a batch of one row; 0 when there is none. */
@@ -149,13 +160,10 @@ hjg_calibrate_gpu(HjgUnitCosts *costs)
 	if (round_ns == 0)
 		return;
 	first_ns = hjg_now_ns() - first_ns;
+	hjg_cuda_plan_trials(trials, facts.l2_bytes);
 	for (int i = 0; i < HJG_CUDA_NTRIALS; i++)
-	{
-		/* the first time pages are registered, and kernels loaded */
-		trials[i] = hjg_cuda_trials[i];
-		if (!run_trial(&trials[i]) || !run_trial(&trials[i]))
+		if (!run_trial(&trials[i]))
 			return;
-	}
 	hjg_cuda_calibrate(&costs->cuda, trials, facts.l2_bytes);
 	costs->cuda.call_ns = round_ns / HJG_CUDA_ROUND_CALLS;
 	if (facts.cold)

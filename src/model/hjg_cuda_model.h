@@ -41,10 +41,18 @@ typedef struct HjgCudaJoinSize
 typedef struct HjgCudaPrediction
 {
 	double		in_ns;			/* keys of both sides */
-	double		build_ns;
+	double		build_ns;		/* kernels */
 	double		probe_ns;
 	double		out_ns;			/* pairs */
+	double		build_calls_ns; /* calls of the driver, and waiting for their turn: on the host's clock only */
+	double		probe_calls_ns;
 } HjgCudaPrediction;
+
+static inline double
+hjg_cuda_joining_ns(const HjgCudaPrediction *prediction)
+{
+	return prediction->build_ns + prediction->build_calls_ns + prediction->probe_ns + prediction->probe_calls_ns;
+}
 
 /*
  * Where the build keys are such that the strategy takes them.  False for a strategy that the model does not know:
@@ -55,18 +63,27 @@ extern bool hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSiz
 
 /* ---- model_cuda_calibrate.c ---- */
 
-/* A join of 4-byte keys that was measured; device times by phase. */
-typedef struct HjgCudaTrial
+/* Device times by phase. */
+typedef struct HjgCudaTimes
 {
-	HjgCudaStrategyId strategy;
-	double		build_rows;		/* no key twice */
-	double		probe_rows;		/* one batch */
-	bool		matching;		/* each probe row has a pair; else none has, and the mode is SEMI */
 	double		transfer_ns;
 	double		partition_ns;
 	double		build_ns;
 	double		probe_ns;
+} HjgCudaTimes;
+
+/* A join of 4-byte keys that was measured. */
+typedef struct HjgCudaTrial
+{
+	HjgCudaStrategyId strategy;
+	double		build_rows;		/* no key twice */
+	double		probe_rows;		/* one batch, of chunks of HJG_CUDA_TRIAL_CHUNK rows */
+	bool		matching;		/* each probe row has a pair; else none has, and the mode is SEMI */
+	HjgCudaTimes times;
+	HjgCudaTimes idle;			/* of one row on each side: what launches and their gaps take */
 } HjgCudaTrial;
+
+#define HJG_CUDA_TRIAL_CHUNK 1048576
 
 typedef enum HjgCudaTrialId
 {
@@ -79,7 +96,7 @@ typedef enum HjgCudaTrialId
 } HjgCudaTrialId;
 
 /* The trials to be made, without their times. */
-extern const HjgCudaTrial hjg_cuda_trials[HJG_CUDA_NTRIALS];
+extern void hjg_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes);
 
 /* What the measured trials say of the unit costs, but for those of context and calls. */
 extern void hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes);

@@ -14,25 +14,50 @@
 #define ROW_BYTES 8.0			/* a key and its row number, as partitions hold them */
 #define PAIR_BYTES 8.0
 #define SORT_BITS 8.0
-#define SMALL_ROWS 65536
-#define LARGE_ROWS 8000000
-#define PROBE_ROWS 4000000
+#define LEAST_SMALL_ROWS 65536.0
+#define LARGE_ROWS 16000000.0
+#define PROBE_ROWS (4.0 * HJG_CUDA_TRIAL_CHUNK)
 
 /* Where a difference of two measured times should be positive and is not. */
 #define LEAST_NS 1e-4
 
-const HjgCudaTrial hjg_cuda_trials[HJG_CUDA_NTRIALS] = {
-	[HJG_CUDA_TRIAL_SMALL] = {.strategy = HJG_CUDA_TABLE, .build_rows = SMALL_ROWS, .probe_rows = PROBE_ROWS},
-	[HJG_CUDA_TRIAL_PAIRS] = {.strategy = HJG_CUDA_TABLE, .build_rows = SMALL_ROWS, .probe_rows = PROBE_ROWS, .matching = true},
-	[HJG_CUDA_TRIAL_LARGE] = {.strategy = HJG_CUDA_TABLE, .build_rows = LARGE_ROWS, .probe_rows = PROBE_ROWS},
-	[HJG_CUDA_TRIAL_PARTITIONED] = {.strategy = HJG_CUDA_RADIX1, .build_rows = LARGE_ROWS, .probe_rows = PROBE_ROWS},
-	[HJG_CUDA_TRIAL_SORTED] = {.strategy = HJG_CUDA_CSR, .build_rows = LARGE_ROWS, .probe_rows = PROBE_ROWS},
-};
+void
+hjg_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes)
+{
+	const double small_rows = fmin(fmax(l2_bytes / 4 / HJG_CUDA_TABLE_BYTES(1), LEAST_SMALL_ROWS), LARGE_ROWS / 8);
+
+	for (int i = 0; i < HJG_CUDA_NTRIALS; i++)
+		trials[i] = (HjgCudaTrial) {.strategy = HJG_CUDA_TABLE, .build_rows = LARGE_ROWS, .probe_rows = PROBE_ROWS};
+	trials[HJG_CUDA_TRIAL_SMALL].build_rows = floor(small_rows);
+	trials[HJG_CUDA_TRIAL_PAIRS].build_rows = floor(small_rows);
+	trials[HJG_CUDA_TRIAL_PAIRS].matching = true;
+	trials[HJG_CUDA_TRIAL_PARTITIONED].strategy = HJG_CUDA_RADIX1;
+	trials[HJG_CUDA_TRIAL_SORTED].strategy = HJG_CUDA_CSR;
+}
 
 static double
 positive(double ns)
 {
 	return fmax(ns, LEAST_NS);
+}
+
+static double
+nchunks(const HjgCudaTrial *trial)
+{
+	return ceil(trial->probe_rows / HJG_CUDA_TRIAL_CHUNK);
+}
+
+/* Time for the rows, a probe side's and a build side's. */
+static double
+probing_ns(const HjgCudaTrial *trial)
+{
+	return positive(trial->times.probe_ns - nchunks(trial) * trial->idle.probe_ns);
+}
+
+static double
+building_ns(const HjgCudaTrial *trial)
+{
+	return positive(trial->times.build_ns - trial->idle.build_ns);
 }
 
 void
@@ -43,24 +68,31 @@ hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l
 	const HjgCudaTrial *large = &trials[HJG_CUDA_TRIAL_LARGE];
 	const HjgCudaTrial *parts = &trials[HJG_CUDA_TRIAL_PARTITIONED];
 	const HjgCudaTrial *sorted = &trials[HJG_CUDA_TRIAL_SORTED];
-	const double rows = parts->build_rows + parts->probe_rows;
-	const double table_bytes = HJG_CUDA_TABLE_BYTES(large->build_rows);
+	const double small_bytes = HJG_CUDA_TABLE_BYTES(small->build_rows);
+	const double large_bytes = HJG_CUDA_TABLE_BYTES(large->build_rows);
+	const double passes = ceil(log2(sorted->build_rows) / SORT_BITS);
 	double		stream_ns;
 
-	costs->in_mb_ns = positive(large->transfer_ns / ((large->build_rows + large->probe_rows) * KEY_BYTES)) * MB;
-	costs->out_mb_ns = positive((pairs->transfer_ns - small->transfer_ns) / (pairs->probe_rows * PAIR_BYTES)) * MB;
+	costs->in_mb_ns = positive(large->times.transfer_ns / ((large->build_rows + large->probe_rows) * KEY_BYTES)) * MB;
+	costs->out_mb_ns = positive((pairs->times.transfer_ns -
+								 (pairs->build_rows + pairs->probe_rows) * KEY_BYTES * costs->in_mb_ns / MB) /
+								(pairs->probe_rows * PAIR_BYTES)) * MB;
 
-	stream_ns = positive(parts->partition_ns / (rows * HJG_CUDA_PASS_BYTES(KEY_BYTES, 1)));
+	/* a side of one row is partitioned twice, once for each side */
+	stream_ns = positive((parts->times.partition_ns - parts->idle.partition_ns * (1 + nchunks(parts)) / 2) /
+						 ((parts->build_rows + parts->probe_rows) * HJG_CUDA_PASS_BYTES(KEY_BYTES, 1)));
 	costs->stream_mb_ns = stream_ns * MB;
-	costs->part_row_ns = positive(parts->probe_ns / rows - ROW_BYTES * stream_ns);
-	costs->sort_row_ns = positive(sorted->partition_ns / (ceil(log2(sorted->build_rows) / SORT_BITS) * sorted->build_rows));
+	/* each chunk meets the whole build side */
+	costs->part_row_ns = positive(probing_ns(parts) / (parts->probe_rows + nchunks(parts) * parts->build_rows) -
+								  ROW_BYTES * stream_ns);
+	costs->sort_row_ns = positive((sorted->times.partition_ns - passes * sorted->idle.partition_ns) /
+								  (passes * sorted->build_rows));
 
-	costs->gather_l2_ns = positive(small->probe_ns / small->probe_rows - KEY_BYTES * stream_ns);
-	costs->gather_ns = hjg_cuda_beyond_ns(table_bytes, l2_bytes, costs->gather_l2_ns,
-										  positive(large->probe_ns / large->probe_rows - KEY_BYTES * stream_ns));
-	costs->insert_l2_ns = positive((small->build_ns - HJG_CUDA_TABLE_BYTES(small->build_rows) * stream_ns) /
-								   small->build_rows - KEY_BYTES * stream_ns);
-	costs->insert_ns = hjg_cuda_beyond_ns(table_bytes, l2_bytes, costs->insert_l2_ns,
-										  positive((large->build_ns - table_bytes * stream_ns) / large->build_rows -
+	costs->gather_l2_ns = positive(probing_ns(small) / small->probe_rows - KEY_BYTES * stream_ns);
+	costs->gather_ns = hjg_cuda_beyond_ns(large_bytes, l2_bytes, costs->gather_l2_ns,
+										  positive(probing_ns(large) / large->probe_rows - KEY_BYTES * stream_ns));
+	costs->insert_l2_ns = positive((building_ns(small) - small_bytes * stream_ns) / small->build_rows - KEY_BYTES * stream_ns);
+	costs->insert_ns = hjg_cuda_beyond_ns(large_bytes, l2_bytes, costs->insert_l2_ns,
+										  positive((building_ns(large) - large_bytes * stream_ns) / large->build_rows -
 												   KEY_BYTES * stream_ns));
 }

@@ -24,7 +24,7 @@
 #define BLOOM_CACHED_KEYS 131072
 
 /* Probe rows of a batch on a GPU, but for the first few. */
-#define GPU_BATCH_ROWS 524288
+#define GPU_BATCH_ROWS 262144
 
 /* The first join on a GPU pays for the context with so many others: it lives as long as the process. */
 #define CONTEXT_JOINS 16
@@ -201,14 +201,15 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 		HjgCudaPrediction own;
 
 		if (!takes || !hjg_cuda_predict(&costs->cuda, &size, choices[i], &own) ||
-			(found && own.build_ns + own.probe_ns >= best.build_ns + best.probe_ns))
+			(found && hjg_cuda_joining_ns(&own) >= hjg_cuda_joining_ns(&best)))
 			continue;
 		best = own;
 		found = true;
 	}
 	build_in = best.in_ns * build_rows / fmax(build_rows + probe_rows, 1);
-	*build_ns = build_in + best.build_ns + (shape->gpu_cold ? costs->cuda.context_ns / CONTEXT_JOINS : 0);
-	*probe_ns = best.in_ns - build_in + best.probe_ns + best.out_ns;
+	*build_ns = build_in + best.build_ns + best.build_calls_ns +
+		(shape->gpu_cold ? costs->cuda.context_ns / CONTEXT_JOINS : 0);
+	*probe_ns = best.in_ns - build_in + best.probe_ns + best.probe_calls_ns + best.out_ns;
 	prediction->transfer_ns = best.in_ns + best.out_ns;
 	prediction->gpu_build_ns = best.build_ns;
 	prediction->gpu_probe_ns = best.probe_ns;

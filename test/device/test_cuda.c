@@ -192,6 +192,48 @@ test_results(void)
 		}
 }
 
+/* ---- the choice ---- */
+
+/* What the driver chooses by sizes and keys; its name. */
+static const char *
+chosen(int width, HjgMatchMode mode, KeyShape shape, hjg_u32 nbuild)
+{
+	const HjgJoinSpec spec = {.key_width = width, .mode = mode, .probe_rows = 20000000};
+	HjgJobStats stats = {0};
+	Memory		memory;
+	void	   *join;
+	Case		c;
+
+	case_create(&c, test_seed, width, mode, shape, nbuild, 100);
+	memory_init(&memory, NULL);
+	if (driver->build(0, &memory.env, &spec, c.build.segments, c.build.nsegments, &join) == HJG_OK)
+	{
+		driver->stats(join, &stats);
+		driver->free(join);
+	}
+	case_destroy(&c);
+	return stats.declined || hjg_cuda_strategy_name((int) stats.strategy) == NULL ? "none" :
+		hjg_cuda_strategy_name((int) stats.strategy);
+}
+
+static bool
+takes_repeated(const char *name)
+{
+	return strcmp(name, "direct") != 0 && strcmp(name, "packed") != 0 && strcmp(name, "table") != 0 && strcmp(name, "none") != 0;
+}
+
+static void
+test_choice(void)
+{
+	claim(strcmp(chosen(4, HJG_MATCH_ALL, KEYS_DENSE, 90000), "direct") == 0, "dense keys go to an array");
+	claim(strcmp(chosen(8, HJG_MATCH_LEFT, KEYS_DENSE, 90000), "direct") == 0, "those of 8 bytes, too");
+	claim(strcmp(chosen(4, HJG_MATCH_ALL, KEYS_UNIQUE, 20000), "packed") == 0, "other keys of 4 bytes that occur once to packed slots");
+	claim(strcmp(chosen(16, HJG_MATCH_ALL, KEYS_UNIQUE, 20000), "table") == 0, "wider ones to a table");
+	claim(strcmp(chosen(8, HJG_MATCH_SEMI, KEYS_DUPLICATES, 20000), "table") == 0, "repeated ones, too, where one match decides");
+	claim(takes_repeated(chosen(8, HJG_MATCH_ALL, KEYS_DUPLICATES, 20000)), "else keys that repeat to what takes them");
+	claim(takes_repeated(chosen(4, HJG_MATCH_LEFT, KEYS_ONE_HOT_BUILD, 20000)), "one key for all rows likewise");
+}
+
 /* ---- slices ---- */
 
 /* Matches of a probe row, from the last one down: [skip, skip + most) of them. */
@@ -793,6 +835,7 @@ main(int argc, char **argv)
 	test_results();
 	test_segments();
 	test_occupancy();
+	test_choice();
 	test_slices();
 	test_nothing_leaks();
 	test_admission();

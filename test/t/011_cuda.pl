@@ -84,9 +84,15 @@ my $declined = explained($node, $joins[0], 'SET hjoin_gpu.strategy = direct; ');
 like($declined, qr/Strategy: (?!direct).*Strategy Declined: true/s, 'a strategy that does not suit leaves the join to another one');
 unlike($declined, qr/Fallback/, 'which is no fallback');
 like(explained($node, $unique), qr/Strategy: (direct|packed)\b/, 'auto chooses by sizes');
-like($node->safe_psql('postgres', "SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; "
-		. "SET max_parallel_workers_per_gather = 0; EXPLAIN (ANALYZE, COSTS OFF) $joins[0]"),
-	qr/Device: cpu/, 'auto takes the cpu engine');
+my $auto = $settings . "SET hjoin_gpu.device = auto; ";
+like($node->safe_psql('postgres', $auto . 'EXPLAIN (ANALYZE, COSTS OFF) SELECT count(*) FROM (SELECT k FROM build LIMIT 300) b '
+		. 'JOIN (SELECT k FROM probe LIMIT 500) p USING (k)'),
+	qr/Device: cpu/, 'auto takes the cpu engine for a small join');
+like(explained($node, $unique), qr/Predicted Device Phases: Transfer=(?!0\.000)\d/, 'a prediction stands beside the device phases');
+# an engine of the host that is priced out of the market
+like($node->safe_psql('postgres', $auto . 'SET hjoin_gpu.build_tuple_cost = 100; SET hjoin_gpu.probe_tuple_cost = 100; '
+		. "EXPLAIN (ANALYZE, COSTS OFF) $unique"),
+	qr/Engine: cuda.*Device: cuda:0/s, 'auto takes a GPU where it is expected to be faster');
 {
 	my @queries = map { start_query($node, "$settings $joins[$_ % 2]", "many$_") } 0 .. 7;
 	my @rows = map { (finish_query($_))[0] } @queries;
