@@ -4,13 +4,16 @@
  *	  coupled engine.
  *
  * list() only knows what the probing child found; the process itself opens a
- * device when the first join asks for it (hjg_opencl.h).  A CPU device, such as
+ * device when the first join asks for it (hjg_opencl.h), aside from the join: drivers compile
+ * programs then, and kernels at their first launch, which may take seconds, while a join has to show signs
+ * of life and to notice that it is cancelled.  So a thread of its own opens the device and runs a
+ * small join, and what asked for it polls until that has ended.  A CPU device, such as
  * PoCL's, is divided: a part of its units plays the GPU, and as many threads of the
  * engine's pool as there are units left play the CPU.  A GPU gets all threads
  * beside it.
  *
- * Unit costs of the steps are measured once a process, device and key width, by the
- * first join that is large enough to care; joins that come meanwhile, and
+ * Unit costs of the steps are measured once a process, device and key width, aside too, when the
+ * first join asks that is large enough to care; joins that come meanwhile, and
  * small ones, divide every step in halves.
  *
  * Failures are remembered as the cuda driver's are (device_health.c): a device whose driver
@@ -22,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device/hjg_opencl.h"
 
@@ -173,29 +177,193 @@ hjg_opencl_end(HjgRunner *runner)
 
 #endif							/* HJG_HAVE_OPENCL */
 
-/* ---- calibration ---- */
+/* ---- aside from joins ---- */
 
-static pthread_mutex_t calibration_lock = PTHREAD_MUTEX_INITIALIZER;
-static HjgStepCosts calibrated[MAX_OPENCL_DEVICES][3];
-static bool is_calibrated[MAX_OPENCL_DEVICES][3];
+/* A driver that is not done with that after so long will not be waited for. */
+#define ASIDE_LIMIT_MS 60000
+#define ASIDE_PAUSE_NS 1000000
+#define WARM_ROWS 4096
 
-/* Costs for this device and width, NULL while there are none. */
-static const HjgStepCosts *
-costs_of(int number, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int key_width,
-		 bool may_measure)
+/* What is done once for a device and a key width, or again after it failed. */
+typedef enum AsideState
 {
-	const int	w = key_width == 4 ? 0 : key_width == 8 ? 1 : 2;
-	bool		have = __atomic_load_n(&is_calibrated[number][w], __ATOMIC_ACQUIRE);
+	ASIDE_IDLE,
+	ASIDE_RUNNING,
+	ASIDE_DONE,
+	ASIDE_FAILED
+} AsideState;
 
-	/* nobody waits for a calibration: it could not be cancelled */
-	if (!have && may_measure && pthread_mutex_trylock(&calibration_lock) == 0)
+typedef struct Aside
+{
+	int			state;			/* AsideState; the thread that runs it writes the rest before it ends */
+	int			number;			/* of the device */
+	int			key_width;
+	hjg_u64		started_ns;
+	char		reason[128];	/* of the failure */
+	HjgStepCosts costs;			/* measured */
+} Aside;
+
+static pthread_mutex_t aside_lock = PTHREAD_MUTEX_INITIALIZER;
+static Aside warmed[MAX_OPENCL_DEVICES][HJG_CL_WIDTHS];
+static Aside measured[MAX_OPENCL_DEVICES][HJG_CL_WIDTHS];
+
+static void *
+aside_alloc(void *arg, size_t bytes)
+{
+	return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static void
+aside_free(void *arg, void *ptr, size_t bytes)
+{
+	free(ptr);
+}
+
+static const HjgEnv aside_env = {.alloc = aside_alloc, .free = aside_free};
+
+/* A small join with its keys on both sides, each pipeline that has kernels of its own. */
+static HjgStatus
+warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
+{
+	static const HjgPipeline pipelines[] = {HJG_PIPELINE_E, HJG_PIPELINE_CPDE_G};
+	static const HjgCoupledStrategy strategies[] = {HJG_COUPLED_SHJ_DD, HJG_COUPLED_PHJ_DD};
+	hjg_u8	   *keys = calloc(WARM_ROWS, (size_t) key_width);
+	HjgPair    *pairs = malloc(WARM_ROWS * sizeof(HjgPair));
+	HjgStatus	status = keys == NULL || pairs == NULL ? HJG_ERR_MEMORY : HJG_OK;
+
+	for (hjg_u32 i = 0; i < WARM_ROWS && status == HJG_OK; i++)
+		memcpy(keys + i * (size_t) key_width, &i, sizeof(i));
+	for (int way = 0; way < 4 && status == HJG_OK; way++)
 	{
-		have = is_calibrated[number][w] ||
-			hjg_coupled_calibrate(env, config, runner, key_width, HJG_STEP_QUICK_SIZES, &calibrated[number][w]) == HJG_OK;
-		__atomic_store_n(&is_calibrated[number][w], have, __ATOMIC_RELEASE);
-		pthread_mutex_unlock(&calibration_lock);
+		const HjgSegment segment = {.keys = keys, .nrows = WARM_ROWS};
+		HjgResult	result = {.pages = &pairs, .npages = 1, .page_pairs = WARM_ROWS};
+		HjgCoupledConfig config = *with;
+		HjgCursor	cursor = {0};
+		HjgCoupled *join;
+
+		config.strategy = strategies[way % 2];
+		config.pipeline = pipelines[way / 2];
+		status = hjg_coupled_build(&aside_env, &config, runner, key_width, HJG_MATCH_ALL, &segment, 1, &join);
+		if (status != HJG_OK)
+			break;
+		status = hjg_coupled_probe(join, &segment, 1, &cursor, &result);
+		hjg_coupled_free(join);
+		if (status == HJG_OK && result.npairs != WARM_ROWS)
+			status = HJG_ERR_DEVICE;
 	}
-	return have ? &calibrated[number][w] : NULL;
+	free(keys);
+	free(pairs);
+	return status;
+}
+
+static void *
+run_aside(void *arg)
+{
+	Aside	   *aside = arg;
+	const bool	measures = aside >= &measured[0][0] && aside <= &measured[MAX_OPENCL_DEVICES - 1][HJG_CL_WIDTHS - 1];
+	HjgCoupledConfig config;
+	HjgStatus	status = HJG_ERR_DEVICE;
+	HjgRunner  *runner;
+
+	hjg_coupled_defaults(&config);
+	runner = hjg_opencl_begin(aside->number, aside->key_width, &config.cpu_threads, aside->reason, sizeof(aside->reason));
+	if (runner != NULL)
+	{
+		HjgEnv		env = aside_env;
+
+		env.pool = config.cpu_threads > 1 ? hjg_pool_create(config.cpu_threads) : NULL;
+		status = !measures ? warm_up(runner, &config, aside->key_width) :
+			hjg_coupled_calibrate(&env, &config, runner, aside->key_width, HJG_STEP_QUICK_SIZES, &aside->costs);
+		hjg_pool_destroy(env.pool);
+		hjg_opencl_end(runner);
+		if (status != HJG_OK)
+			snprintf(aside->reason, sizeof(aside->reason), "a first join failed: %s", hjg_status_text(status));
+	}
+	__atomic_store_n(&aside->state, status == HJG_OK ? ASIDE_DONE : ASIDE_FAILED, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Start it if need be; false when no thread can be had. */
+static bool
+begin_aside(Aside *aside, int number, int key_width)
+{
+	pthread_t	thread;
+	bool		good = true;
+
+	pthread_mutex_lock(&aside_lock);
+	if (aside->state == ASIDE_IDLE || aside->state == ASIDE_FAILED)
+	{
+		aside->number = number;
+		aside->key_width = key_width;
+		aside->started_ns = hjg_arena_now_ns();
+		aside->state = ASIDE_RUNNING;
+		good = pthread_create(&thread, NULL, run_aside, aside) == 0;
+		if (good)
+			pthread_detach(thread);
+		else
+			aside->state = ASIDE_IDLE;
+	}
+	pthread_mutex_unlock(&aside_lock);
+	return good;
+}
+
+/* HJG_OK, HJG_ERR_CANCELLED, or HJG_ERR_DEVICE with the reason. */
+static HjgStatus
+wait_aside(const Aside *aside, const HjgEnv *env, char *reason, size_t room)
+{
+	int			state;
+
+	while ((state = __atomic_load_n(&aside->state, __ATOMIC_ACQUIRE)) == ASIDE_RUNNING)
+	{
+		if (env->poll != NULL && env->poll(env->arg))
+			return HJG_ERR_CANCELLED;
+		if (hjg_arena_now_ns() - aside->started_ns > (hjg_u64) ASIDE_LIMIT_MS * 1000000)
+		{
+			snprintf(reason, room, "the driver does not come back");
+			return HJG_ERR_DEVICE;
+		}
+		nanosleep(&(struct timespec) {0, ASIDE_PAUSE_NS}, NULL);
+	}
+	if (state == ASIDE_DONE)
+		return HJG_OK;
+	snprintf(reason, room, "%s", aside->reason);
+	return HJG_ERR_DEVICE;
+}
+
+static int
+width_ix_of(int key_width)
+{
+	return key_width == HJG_KEY_WIDTH_4 ? 0 : key_width == HJG_KEY_WIDTH_8 ? 1 : 2;
+}
+
+/* The device is open, and no kernel is launched for the first time any more. */
+static HjgStatus
+get_ready(int number, const HjgEnv *env, int key_width, char *reason, size_t room)
+{
+	Aside	   *aside = &warmed[number][width_ix_of(key_width)];
+
+	if (!begin_aside(aside, number, key_width))
+	{
+		snprintf(reason, room, "no thread");
+		return HJG_ERR_DEVICE;
+	}
+	return wait_aside(aside, env, reason, room);
+}
+
+/* Costs for this device and width; NULL while there are none. */
+static const HjgStepCosts *
+costs_of(int number, const HjgEnv *env, int key_width, bool may_measure)
+{
+	Aside	   *aside = &measured[number][width_ix_of(key_width)];
+	const int	before = __atomic_load_n(&aside->state, __ATOMIC_ACQUIRE);
+	char		reason[128];
+
+	if (before == ASIDE_DONE)
+		return &aside->costs;
+	/* nobody else waits for a measurement, and a failed one is not tried again */
+	if (before != ASIDE_IDLE || !may_measure || !begin_aside(aside, number, key_width))
+		return NULL;
+	return wait_aside(aside, env, reason, sizeof(reason)) == HJG_OK ? &aside->costs : NULL;
 }
 
 /* ---- joins ---- */
@@ -226,12 +394,16 @@ build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec,
 	hjg_u64		nrows = 0;
 
 	hjg_coupled_defaults(&config);
-	join->runner = hjg_opencl_begin(number, spec->key_width, &config.cpu_threads, reason, sizeof(reason));
-	if (join->runner == NULL)
+	status = get_ready(number, env, spec->key_width, reason, sizeof(reason));
+	if (status == HJG_OK)
 	{
-		hjg_health_note(join->name, reason);
-		return HJG_ERR_DEVICE;
+		join->runner = hjg_opencl_begin(number, spec->key_width, &config.cpu_threads, reason, sizeof(reason));
+		status = join->runner != NULL ? HJG_OK : HJG_ERR_DEVICE;
 	}
+	if (status == HJG_ERR_DEVICE)
+		hjg_health_note(join->name, reason);
+	if (status != HJG_OK)
+		return status;
 	for (int i = 0; i < nsegments; i++)
 		nrows += segments[i].nrows;
 	config.strategy = nrows >= PARTITION_ROWS ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
@@ -239,7 +411,7 @@ build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec,
 		config.strategy = (HjgCoupledStrategy) spec->strategy;
 	join->strategy = config.strategy;
 	config.pipeline = spec->pipeline;
-	config.costs = costs_of(number, env, &config, join->runner, spec->key_width, nrows >= CALIBRATE_ROWS);
+	config.costs = costs_of(number, env, spec->key_width, nrows >= CALIBRATE_ROWS);
 	status = hjg_coupled_build(env, &config, join->runner, spec->key_width, spec->mode, segments, nsegments, &join->join);
 	if (status == HJG_ERR_DEVICE)
 		hjg_health_note(join->name, "a step of a build failed");

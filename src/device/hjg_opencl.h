@@ -62,6 +62,9 @@ typedef struct HjgClReport
 	hjg_u32		nothing;		/* no device at all: info.reason says why */
 } HjgClReport;
 
+/* Programs are built once for each key width: 4, 8, 16 bytes. */
+#define HJG_CL_WIDTHS 3
+
 /* ---- device_opencl_probe.c ---- */
 
 /* The child's main; writes reports to descriptor 1. */
@@ -133,9 +136,6 @@ extern cl_int hjg_cl_find(const HjgClApi *api, hjg_u32 platform, hjg_u32 device,
 extern void hjg_cl_facts(const HjgClApi *api, cl_device_id id, HjgClFacts *facts, HjgDeviceInfo *info);
 
 /* ---- device_opencl_program.c ---- */
-
-/* Programs are built once for each key width: 4, 8, 16 bytes. */
-#define HJG_CL_WIDTHS 3
 
 /*
  * A device that is open: context, queue, programs.  units > 0 takes a part of

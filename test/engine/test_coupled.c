@@ -457,6 +457,19 @@ gives_up(const HjgRunner *runner, HjgPool *pool)
 	case_destroy(&c);
 }
 
+/* One of the last bytes of the longest of some packed segments. */
+static hjg_u8 *
+a_byte_of(const HjgSegment *packed, int nsegments, Random *random)
+{
+	const HjgSegment *longest = packed;
+
+	for (int i = 1; i < nsegments; i++)
+		if (packed[i].packed_bytes > longest->packed_bytes)
+			longest = &packed[i];
+	return (hjg_u8 *) longest->keys + longest->packed_bytes - 1 -
+		random_below(random, longest->packed_bytes < 200 ? (hjg_u32) longest->packed_bytes : 200);
+}
+
 /* A packed batch that was damaged ends the build or the round, and the join goes on with a whole one. */
 static void
 damaged(const HjgRunner *runner, HjgPool *pool)
@@ -481,8 +494,8 @@ damaged(const HjgRunner *runner, HjgPool *pool)
 	memory_init(&memory, pool);
 	for (int pipeline = HJG_PIPELINE_E; pipeline < HJG_PIPELINE_COUNT && goes_on; pipeline++)
 	{
-		hjg_u8	   *in_build = (hjg_u8 *) build[0].keys + build[0].packed_bytes - 1 - random_below(&random, 200);
-		hjg_u8	   *in_probe = (hjg_u8 *) probe[0].keys + probe[0].packed_bytes - 1 - random_below(&random, 200);
+		hjg_u8	   *in_build = a_byte_of(build, c.build.nsegments, &random);
+		hjg_u8	   *in_probe = a_byte_of(probe, c.probe.nsegments, &random);
 
 		config.pipeline = (HjgPipeline) pipeline;
 		config.strategy = pipeline % 2 ? HJG_COUPLED_SHJ_PL : HJG_COUPLED_PHJ_PL;
