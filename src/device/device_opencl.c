@@ -198,6 +198,7 @@ typedef struct Aside
 	int			state;			/* AsideState; the thread that runs it writes the rest before it ends */
 	int			number;			/* of the device */
 	int			key_width;
+	HjgPipeline pipeline;		/* of the join that asked */
 	hjg_u64		started_ns;
 	char		reason[128];	/* of the failure */
 	HjgStepCosts costs;			/* measured */
@@ -221,11 +222,13 @@ aside_free(void *arg, void *ptr, size_t bytes)
 
 static const HjgEnv aside_env = {.alloc = aside_alloc, .free = aside_free};
 
-/* A small join with its keys on both sides, each pipeline that has kernels of its own. */
+/*
+ * Small joins, half of each step on the device.  The kernel that unpacks as well takes longest to compile, and is left
+ * to the joins that want it.
+ */
 static HjgStatus
 warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 {
-	static const HjgPipeline pipelines[] = {HJG_PIPELINE_E, HJG_PIPELINE_CPDE_G};
 	static const HjgCoupledStrategy strategies[] = {HJG_COUPLED_SHJ_DD, HJG_COUPLED_PHJ_DD};
 	hjg_u8	   *keys = calloc(WARM_ROWS, (size_t) key_width);
 	HjgPair    *pairs = malloc(WARM_ROWS * sizeof(HjgPair));
@@ -233,7 +236,7 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 
 	for (hjg_u32 i = 0; i < WARM_ROWS && status == HJG_OK; i++)
 		memcpy(keys + i * (size_t) key_width, &i, sizeof(i));
-	for (int way = 0; way < 4 && status == HJG_OK; way++)
+	for (int way = 0; way < 2 && status == HJG_OK; way++)
 	{
 		const HjgSegment segment = {.keys = keys, .nrows = WARM_ROWS};
 		HjgResult	result = {.pages = &pairs, .npages = 1, .page_pairs = WARM_ROWS};
@@ -241,8 +244,8 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 		HjgCursor	cursor = {0};
 		HjgCoupled *join;
 
-		config.strategy = strategies[way % 2];
-		config.pipeline = pipelines[way / 2];
+		config.strategy = strategies[way];
+		config.pipeline = HJG_PIPELINE_E;
 		status = hjg_coupled_build(&aside_env, &config, runner, key_width, HJG_MATCH_ALL, &segment, 1, &join);
 		if (status != HJG_OK)
 			break;
@@ -266,6 +269,7 @@ run_aside(void *arg)
 	HjgRunner  *runner;
 
 	hjg_coupled_defaults(&config);
+	config.pipeline = aside->pipeline;
 	runner = hjg_opencl_begin(aside->number, aside->key_width, &config.cpu_threads, aside->reason, sizeof(aside->reason));
 	if (runner != NULL)
 	{
@@ -285,7 +289,7 @@ run_aside(void *arg)
 
 /* Start it if need be; false when no thread can be had. */
 static bool
-begin_aside(Aside *aside, int number, int key_width)
+begin_aside(Aside *aside, int number, int key_width, HjgPipeline pipeline)
 {
 	pthread_t	thread;
 	bool		good = true;
@@ -295,6 +299,7 @@ begin_aside(Aside *aside, int number, int key_width)
 	{
 		aside->number = number;
 		aside->key_width = key_width;
+		aside->pipeline = pipeline;
 		aside->started_ns = hjg_arena_now_ns();
 		aside->state = ASIDE_RUNNING;
 		good = pthread_create(&thread, NULL, run_aside, aside) == 0;
@@ -342,7 +347,7 @@ get_ready(int number, const HjgEnv *env, int key_width, char *reason, size_t roo
 {
 	Aside	   *aside = &warmed[number][width_ix_of(key_width)];
 
-	if (!begin_aside(aside, number, key_width))
+	if (!begin_aside(aside, number, key_width, HJG_PIPELINE_E))
 	{
 		snprintf(reason, room, "no thread");
 		return HJG_ERR_DEVICE;
@@ -352,7 +357,7 @@ get_ready(int number, const HjgEnv *env, int key_width, char *reason, size_t roo
 
 /* Costs for this device and width; NULL while there are none. */
 static const HjgStepCosts *
-costs_of(int number, const HjgEnv *env, int key_width, bool may_measure)
+costs_of(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline, bool may_measure)
 {
 	Aside	   *aside = &measured[number][width_ix_of(key_width)];
 	const int	before = __atomic_load_n(&aside->state, __ATOMIC_ACQUIRE);
@@ -361,7 +366,7 @@ costs_of(int number, const HjgEnv *env, int key_width, bool may_measure)
 	if (before == ASIDE_DONE)
 		return &aside->costs;
 	/* nobody else waits for a measurement, and a failed one is not tried again */
-	if (before != ASIDE_IDLE || !may_measure || !begin_aside(aside, number, key_width))
+	if (before != ASIDE_IDLE || !may_measure || !begin_aside(aside, number, key_width, pipeline))
 		return NULL;
 	return wait_aside(aside, env, reason, sizeof(reason)) == HJG_OK ? &aside->costs : NULL;
 }
@@ -411,7 +416,7 @@ build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec,
 		config.strategy = (HjgCoupledStrategy) spec->strategy;
 	join->strategy = config.strategy;
 	config.pipeline = spec->pipeline;
-	config.costs = costs_of(number, env, spec->key_width, nrows >= CALIBRATE_ROWS);
+	config.costs = costs_of(number, env, spec->key_width, spec->pipeline, nrows >= CALIBRATE_ROWS);
 	status = hjg_coupled_build(env, &config, join->runner, spec->key_width, spec->mode, segments, nsegments, &join->join);
 	if (status == HJG_ERR_DEVICE)
 		hjg_health_note(join->name, "a step of a build failed");
