@@ -650,6 +650,50 @@ test_turns(void)
 	hjg_cuda_tuning = usual;
 }
 
+/* More than 2^31 pairs, of one key, come in rounds of constant memory; on a real device only. */
+static void
+test_many_pairs(void)
+{
+	enum {NROWS = 47000, PAGES = 8, PAGE_PAIRS = 1 << 20};
+	const HjgJoinSpec spec = {.key_width = 8, .mode = HJG_MATCH_ALL};
+	hjg_u64    *keys = calloc(NROWS, sizeof(hjg_u64));
+	const HjgSegment side = {.keys = keys, .nrows = NROWS};
+	HjgCursor	cursor = {0, 0, 0};
+	hjg_u64		total = 0;
+	HjgJobStats stats = {0};
+	HjgStatus	status;
+	Memory		memory;
+	Pages		pages;
+	bool		good = true;
+	void	   *join;
+
+	memory_init(&memory, NULL);
+	status = driver->build(0, &memory.env, &spec, &side, 1, &join);
+	pages_create(&pages, PAGES, PAGE_PAIRS);
+	while (status == HJG_OK && good && cursor.row < NROWS)
+	{
+		status = driver->probe(join, &side, 1, &cursor, &pages.result);
+		/* pair number n of all is of probe row n / NROWS and build row n % NROWS */
+		for (hjg_u64 i = 0; i < pages.result.npairs && good; i++)
+		{
+			const HjgPair *pair = &pages.result.pages[i / PAGE_PAIRS][i % PAGE_PAIRS];
+
+			good = pair->probe_row == (total + i) / NROWS && pair->build_row == (total + i) % NROWS;
+		}
+		total += pages.result.npairs;
+		good = good && pages.result.npairs > 0;
+	}
+	if (status == HJG_OK)
+		driver->stats(join, &stats);
+	claim(status == HJG_OK && good && total == (hjg_u64) NROWS * NROWS, "%u x %u rows of one key are %llu pairs, in order", NROWS,
+		  NROWS, (unsigned long long) total);
+	claim(stats.workspace_bytes < (size_t) 100 << 20, "of %llu bytes of device memory", (unsigned long long) stats.workspace_bytes);
+	if (status == HJG_OK)
+		driver->free(join);
+	pages_destroy(&pages);
+	free(keys);
+}
+
 /* ---- health ---- */
 
 static void
@@ -841,6 +885,8 @@ main(int argc, char **argv)
 	test_admission();
 	test_small_budget();
 	test_turns();
+	if (stub == NULL && !short_run)
+		test_many_pairs();
 	test_health();
 	test_health_at_once();
 	printf("1..%d\n", claims_passed + claims_failed);
