@@ -229,6 +229,16 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 	hint = job_ix;
 
 	job = hjg_service_make_job(spec, job_ix, generation);
+	/*
+	 * The device process may have died since it was seen ready, while we waited for a slot at the latest.  A job of
+	 * the epoch that follows would have nobody to run it, and would not see its epoch end, until the next process comes.
+	 */
+	if (__atomic_load_n(&arena->control->ready_epoch, __ATOMIC_SEQ_CST) != job->epoch)
+	{
+		hjg_job_release(job);
+		*reason = HJG_REASON_NO_DEVICE_PROCESS;
+		return NULL;
+	}
 	hjg_check_text_copy(job->device, arena->control->devices[device_ix].name, sizeof(job->device));
 
 	job->slot->device_ix = (uint32) device_ix;
