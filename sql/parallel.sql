@@ -141,8 +141,10 @@ select * from hjg_par('select l.id, r.id as rid from par_r r left join par_l l o
 alter table par_r reset (parallel_workers);
 alter table par_l reset (parallel_workers);
 
--- an error in a worker ends the statement and leaves nothing
+-- an error ends the statement and leaves nothing, be it a worker that meets it first or the leader
+\set SHOW_CONTEXT never
 select sum(1 / (l.v - r.v)) from par_l l join par_r r on l.k = r.k;
+\set SHOW_CONTEXT errors
 select hjg_jobs_left();
 
 -- enable_parallel_hash holds for ours, too; a build side that has no partial path is each worker's own
