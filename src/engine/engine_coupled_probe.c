@@ -7,6 +7,8 @@
  * end cuts.  p4 then writes all pairs of the rows before that one, in any order of
  * theirs; of the row that is cut, and of one that an earlier round has cut, the
  * pairs are written here, in ascending order of build row as HjgCursor demands.
+ * Of slices only that of one match a row has steps of its own, those of mode SEMI; for
+ * a wider one rows give all pairs.
  *
  * Grouping puts the rows of each block of GROUP_ROWS in the order of the sizes of
  * their buckets, so that rows of like work are neighbours in p3 (section 3.3, workload
@@ -230,7 +232,7 @@ emit_cut(Window *window, hjg_u32 i, hjg_u64 skip, hjg_u32 n, HjgResult *result, 
 	CutRow		cut = {.result = result, .probe_row = words(window, window->args.rows_off)[i], .at = at};
 	const hjg_u32 ref = words(window, window->args.nodes_off)[i];
 
-	if (ref != 0 && window->join->base.spec.mode != HJG_MATCH_ANTI)
+	if (ref != 0 && window->args.mode != HJG_MATCH_ANTI)
 	{
 		HjgStatus	status = sorted_rids(window->join, ref, &cut.rids);
 
@@ -261,7 +263,6 @@ count_window(Window *window, const HjgRuns *runs, hjg_u32 row, bool partitioned)
 			return status;
 	}
 	window->args.bits = join->bucket_bits;
-	window->args.mode = join->base.spec.mode;
 	series.args = window->args;
 	/* grouping is a barrier between p2 and p3 */
 	if (join->config.grouping)
@@ -306,9 +307,9 @@ write_window(Window *window, hjg_u32 nrows, HjgResult *result)
 
 /* Rows of the next window: what the room is likely to take, and some more. */
 static hjg_u32
-window_rows(const HjgCoupled *join, hjg_u64 room, hjg_u32 nrows)
+window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 nrows)
 {
-	const double rows = (double) room / (join->pairs_per_row > 0.01 ? join->pairs_per_row : 0.01) * 1.1 + 64;
+	const double rows = (double) room / (pairs_per_row > 0.01 ? pairs_per_row : 0.01) * 1.1 + 64;
 	const hjg_u32 most = nrows < join->config.window_rows ? nrows : join->config.window_rows;
 
 	return rows < most ? (hjg_u32) rows : most;
@@ -321,8 +322,11 @@ probe_window(HjgCoupled *join, const HjgRuns *runs, HjgCursor *at, HjgResult *re
 {
 	Window		window = {.join = join, .args = join->args, .base = *npairs};
 	const hjg_u64 room = capacity - *npairs;
+	/* one match of each row, any one: that is a mode */
+	const bool	first_only = at->most == 1 && at->skip == 0 && join->base.spec.mode == HJG_MATCH_ALL;
 	/* a row that was cut goes by itself */
-	hjg_u32		nrows = at->skip > 0 ? 1 : window_rows(join, room, (hjg_u32) (runs->nrows - at->row));
+	hjg_u32		nrows = at->skip > 0 ? 1 :
+		window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (runs->nrows - at->row));
 	const bool	partitioned = *partition && at->skip == 0 && nrows >= 64;
 	hjg_u64		total;
 	hjg_u64		fitting;
@@ -330,6 +334,7 @@ probe_window(HjgCoupled *join, const HjgRuns *runs, HjgCursor *at, HjgResult *re
 	size_t		bytes = hjg_coupled_lay_work(join, nrows, partitioned, &window.args);
 
 	window.nrows = nrows;
+	window.args.mode = first_only ? HJG_MATCH_SEMI : join->base.spec.mode;
 	status = hjg_region_reserve(join, &join->work, bytes);
 	if (status == HJG_OK)
 		status = count_window(&window, runs, at->row, partitioned);
@@ -349,7 +354,8 @@ probe_window(HjgCoupled *join, const HjgRuns *runs, HjgCursor *at, HjgResult *re
 		*at = n < left ? (HjgCursor) {at->row, 0, at->skip + n} : (HjgCursor) {at->row + 1, 0, 0};
 		return status;
 	}
-	join->pairs_per_row = 0.75 * (double) total / nrows + 0.25 * join->pairs_per_row;
+	if (!first_only)
+		join->pairs_per_row = 0.75 * (double) total / nrows + 0.25 * join->pairs_per_row;
 	if (total > room && partitioned)
 	{
 		/* the cut goes by the order of rows: take them in that order */
@@ -368,7 +374,7 @@ probe_window(HjgCoupled *join, const HjgRuns *runs, HjgCursor *at, HjgResult *re
 	if (status == HJG_OK && fitting < room)
 		status = emit_cut(&window, nrows, 0, (hjg_u32) (room - fitting), result, *npairs + fitting);
 	*npairs = capacity;
-	*at = (HjgCursor) {at->row + nrows, 0, room - fitting};
+	*at = (HjgCursor) {at->row + nrows, fitting < room ? 0 : at->most, room - fitting};
 	return status;
 }
 

@@ -220,6 +220,47 @@ start_at_every_place(const HjgRunner *runner, const char *what, HjgPool *pool, i
 	case_destroy(&c);
 }
 
+/* A round of one match of each row. */
+static HjgStatus
+probe_first(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
+{
+	HjgStatus	status;
+
+	cursor->most = 1;
+	status = probe_join(arg, segments, nsegments, cursor, result);
+	return status == HJG_OK && cursor->most != 1 ? HJG_ERR_INPUT : status;
+}
+
+/* A join of all pairs that is asked for one match of each row, which is what it would give in mode SEMI. */
+static void
+first_matches(const HjgRunner *runner, const char *what, HjgPool *pool, int width, KeyShape shape, hjg_u32 n)
+{
+	Random		random = {test_seed};
+	const char *wrong = NULL;
+	int			nruns = 0;
+	Memory		memory;
+	Case		c;
+
+	case_create(&c, test_seed + (hjg_u64) width, width, HJG_MATCH_SEMI, shape, n, n);
+	memory_init(&memory, pool);
+	for (int i = 0; wrong == NULL && i < 8; i++, nruns++)
+	{
+		HjgCoupledConfig config;
+		Probed		probed = {0};
+
+		config_of(&config, 4 * i, &random);
+		if (hjg_coupled_build(&memory.env, &config, runner, width, HJG_MATCH_ALL, c.build.segments, c.build.nsegments,
+							  &probed.join) != HJG_OK)
+			wrong = "build failed";
+		else
+			wrong = run_rounds(&c, probe_first, &probed, 1, i % 2 ? 61 : (hjg_u32) c.nexpected + 1);
+		hjg_coupled_free(probed.join);
+	}
+	claim(wrong == NULL, "coupled on %s, %d-byte keys, %s: one match a row in %d runs%s%s", what, width,
+		  key_shape_names[shape], nruns, wrong ? ": " : "", wrong ? wrong : "");
+	case_destroy(&c);
+}
+
 /* Rounds of one batch by the coupled and the cpu engine in turn. */
 static void
 take_turns(const HjgRunner *runner, const char *what, HjgPool *pool, int width, KeyShape shape, hjg_u32 n)
@@ -343,6 +384,8 @@ test_coupled_on(const HjgRunner *const runners[3], const char *what)
 		}
 		take_turns(runners[w], what, pool, widths[w], KEYS_ZIPF_10, 600);
 		take_turns(runners[w], what, pool, widths[w], KEYS_ONE_HOT_BOTH, 100);
+		first_matches(runners[w], what, pool, widths[w], KEYS_DUPLICATES, 700);
+		first_matches(runners[w], what, pool, widths[w], KEYS_ONE_HOT_BOTH, 300);
 	}
 	if (!short_run)
 	{
