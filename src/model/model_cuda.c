@@ -14,7 +14,7 @@
 /* Of the L2 cache, what a table that is read at random finds there. */
 #define L2_SHARE 0.75
 
-#define PACKED_SLOT_BYTES (32.0 / 5 / 0.6)	/* of "packed": five slots a sector */
+#define PACKED_SLOT_BYTES (32.0 / 5 / 0.5)	/* of "packed": five slots a sector, a load of 50 % */
 #define ROW_BYTES 4.0			/* a row number */
 #define PAIR_BYTES 8.0
 #define SORT_BITS 8.0			/* of a pass */
