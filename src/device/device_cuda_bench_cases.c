@@ -40,7 +40,7 @@ const HjgBenchCase hjg_bench_cases[] = {
 	{"8+4_2Mx64M", 8, false, 2, 64, 1, UNIFORM},
 	{"8+4_128Mx128M", 8, false, 128, 128, 1, UNIFORM},
 	{"16+4_64Mx64M", 16, false, 64, 64, 1, UNIFORM},
-	{NULL}
+	{.name = NULL}
 };
 
 #define SIZES "4+4_1Mx1M", "4+4_2Mx2M", "4+4_8Mx8M", "4+4_32Mx32M", "4+4_128Mx128M"
@@ -69,7 +69,7 @@ const HjgBenchTable hjg_bench_tables[] = {
 	{"004", "match rate 100 to 800 %: two probes, groups by worst case, by estimate (figure 7)", HJG_CUDA_PAIRS,
 		{"bsh_hash_count", "bsh_hash_worst", "bsh_hash_est", "best"},
 		{"4+4_32Mx32M", "4+4_32Mx32M_dup2", "4+4_32Mx32M_dup4", "4+4_32Mx32M_dup8"}},
-	{NULL}
+	{.paper = NULL}
 };
 
 const HjgBenchCase *

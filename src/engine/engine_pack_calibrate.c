@@ -67,7 +67,7 @@ static HjgStatus
 measure_all(Bench *bench, HjgPackCosts *costs)
 {
 	HjgStatus	status = HJG_OK;
-	double		ns;
+	double		ns = 0;
 
 	for (hjg_u32 i = 0; i < NROWS; i++)
 		bench->keys[i] = i * 2654435761u % 1024;

@@ -40,7 +40,7 @@ try_block(HjgPackStats *stats, Sample *sample, hjg_u32 n)
 	HjgPackWork *work = &sample->work;
 	hjg_u32		nruns = 0;
 
-	for (int scaled = 0; scaled <= (stats->scale > 0); scaled++)
+	for (int scaled = 0; scaled <= (stats->scale > 0 ? 1 : 0); scaled++)
 		for (int way = 0; way < 8; way++)
 		{
 			const bool	runs = way & 4;

@@ -68,9 +68,9 @@ hjg_stage_create(int width, int bits, hjg_u32 block_rows, int nworkers, HjgStage
 {
 	const size_t group_bytes = (size_t) GROUP * (size_t) hjg_tuple_bytes(width);
 	HjgStage   *stage = calloc(1, sizeof(HjgStage) + (size_t) nworkers * sizeof(Worker));
-	bool		good = stage != NULL;
+	bool		good = true;
 
-	if (!good)
+	if (stage == NULL)
 		return NULL;
 	stage->width = width;
 	stage->bits = bits;

@@ -165,7 +165,7 @@ void
 hjg_filter_eval(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 {
 	check_stack_depth();
-	if (memchr(pass, true, nrows * sizeof(bool)) == NULL)
+	if (memchr(pass, 1, nrows * sizeof(bool)) == NULL)
 		return;
 	if (node->bind != NULL)
 		node->bind(node);
