@@ -200,16 +200,16 @@ descend(const HjgSeriesShape *shape, double *best, double *best_ns)
 
 /*
  * Ratios that differ from step to step win by the errors of their unit costs, too: of two choices that are
- * nearly the same one ratio for all is taken.
+ * nearly the same one ratio for all is taken, unless it is worse than no ratio (ol_ns).
  */
 static void
-prefer_one_ratio(const HjgSeriesShape *shape, double *best, double *best_ns)
+prefer_one_ratio(const HjgSeriesShape *shape, double ol_ns, double *best, double *best_ns)
 {
 	double		one[HJG_SERIES_STEPS];
 	double		one_ns = HUGE_VAL;
 
 	search_dd(shape, one, &one_ns);
-	if (one_ns > *best_ns * ONE_RATIO_MARGIN)
+	if (one_ns > *best_ns * ONE_RATIO_MARGIN || one_ns > ol_ns)
 		return;
 	memcpy(best, one, sizeof(double) * (size_t) shape->nsteps);
 	*best_ns = one_ns;
@@ -226,7 +226,8 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 	{
 		/* down from the best points of OL, of DD and of a wide grid */
 		double		from[2][HJG_SERIES_STEPS];
-		double		from_ns[2] = {best_ns, 0};
+		const double ol_ns = best_ns;
+		double		from_ns[2] = {ol_ns, 0};
 
 		memcpy(from[0], ratios, sizeof(double) * (size_t) shape->nsteps);
 		from_ns[1] = hjg_series_exhaust(shape, WIDE_STEP, from[1]);
@@ -238,7 +239,7 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 			descend(shape, from[i], &from_ns[i]);
 			offer(shape, from[i], ratios, &best_ns);
 		}
-		prefer_one_ratio(shape, ratios, &best_ns);
+		prefer_one_ratio(shape, ol_ns, ratios, &best_ns);
 	}
 	if (scheme == HJG_SCHEME_DD)
 		search_dd(shape, ratios, &best_ns);
