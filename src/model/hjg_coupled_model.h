@@ -114,7 +114,7 @@ extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios
 /*
  * The best ratios of a scheme: all of OL and DD; for PL descent along one and two ratios
  * at a time from the best ones of those and of a wide grid, which ends within 1 % of the
- * best of the whole grid as a rule and within 6 % at worst (8 % for short series, which get a
+ * best of the whole grid as a rule and within 10 % at worst (12 % for short series, which get a
  * shorter search); one ratio for all steps where that is within 4 % of it.  Returns the predicted time.
  */
 extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
