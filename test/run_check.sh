@@ -149,19 +149,19 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 say "PostgreSQL $("$PG_CONFIG" --version | cut -d' ' -f2-), tests run as user $RUN_USER in $WORK"
 
-part build 300 run_build
+part build 1800 run_build
 part rules 120 run_rules
-part engine 420 run_target check-engine
-part valgrind 400 run_target check-engine-valgrind
+part engine 900 run_target check-engine
+part valgrind 900 run_target check-engine-valgrind
 part arena 180 run_arena
 part model 60 run_target check-model
-part device 120 run_device
-part cuda 300 run_target check-cuda
-part opencl 180 run_target check-opencl
-part regress 300 run_regress
+part device 240 run_device
+part cuda 600 run_target check-cuda
+part opencl 600 run_target check-opencl
+part regress 600 run_regress
 part isolation 180 run_isolation
 part pgtap 180 run_pgtap
-part tap 420 run_tap
+part tap 1200 run_tap
 part fuzz 900 run_fuzz
 
 finish
