@@ -217,28 +217,36 @@ table_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 		2 * nsectors_of(shape->build_rows) * SECTOR_BYTES;
 }
 
+/* So many empty sectors, which the kernel then fills. */
 static HjgStatus
-table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+fill_sectors(HjgCudaLane *lane, Table *table, hjg_u64 nsectors, HjgCudaKernel *kernel)
 {
-	const hjg_u64 nsectors = nsectors_of(build->nrows);
-	Table	   *table;
-	HjgStatus	status = begin_table(lane, shape, build, &table);
+	HjgStatus	status = hjg_cuda_alloc(lane, nsectors * SECTOR_BYTES, &table->slots);
 
-	if (status != HJG_OK)
-		return status;
 	table->nsectors = (hjg_u32) nsectors;
-	status = hjg_cuda_alloc(lane, nsectors * SECTOR_BYTES, &table->slots);
 	if (status == HJG_OK)
 		status = fill_words(lane, table->slots, nsectors * SECTOR_BYTES / sizeof(hjg_u32));
 	if (status == HJG_OK)
 	{
 		HjgKTable	args = {
-			.build = kernel_side(build), .slots = table->slots, .repeated = table->small + offsetof(Facts, repeated),
-			.nsectors = table->nsectors
+			.build = kernel_side(&table->build), .slots = table->slots,
+			.repeated = table->small + offsetof(Facts, repeated), .nsectors = table->nsectors
 		};
 
-		status = launch_rows(lane, &fill_table[table->width_ix], build->nrows, &args);
+		status = launch_rows(lane, kernel, table->build.nrows, &args);
 	}
+	return status;
+}
+
+static HjgStatus
+table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	Table	   *table;
+	HjgStatus	status = begin_table(lane, shape, build, &table);
+
+	if (status != HJG_OK)
+		return status;
+	status = fill_sectors(lane, table, nsectors_of(build->nrows), &fill_table[table->width_ix]);
 	return end_table(lane, table, status, result);
 }
 
@@ -301,26 +309,13 @@ packed_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 static HjgStatus
 packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	const hjg_u64 nsectors = packed_sectors(build->nrows);
 	Table	   *table;
 	Facts		facts;
 	HjgStatus	status = begin_table(lane, shape, build, &table);
 
 	if (status != HJG_OK)
 		return status;
-	table->nsectors = (hjg_u32) nsectors;
-	status = hjg_cuda_alloc(lane, nsectors * SECTOR_BYTES, &table->slots);
-	if (status == HJG_OK)
-		status = fill_words(lane, table->slots, nsectors * SECTOR_BYTES / sizeof(hjg_u32));
-	if (status == HJG_OK)
-	{
-		HjgKTable	args = {
-			.build = kernel_side(build), .slots = table->slots, .repeated = table->small + offsetof(Facts, repeated),
-			.nsectors = table->nsectors
-		};
-
-		status = launch_rows(lane, &fill_packed, build->nrows, &args);
-	}
+	status = fill_sectors(lane, table, packed_sectors(build->nrows), &fill_packed);
 	if (status == HJG_OK)
 		status = read_facts(lane, table, &facts);
 	if (status == HJG_OK && (facts.repeated & ~(minds_repeated(table) ? 0u : 1u)) != 0)
