@@ -117,6 +117,9 @@ open_device(int number, char *reason, size_t room)
 		snprintf(reason, room, "%s", number < nreports ? report->info.reason : "no such device");
 		return NULL;
 	}
+	/* who finds it open does not wait for another device that is being opened */
+	if (__atomic_load_n(&is_open[number], __ATOMIC_ACQUIRE))
+		return &opened[number];
 	pthread_mutex_lock(&lock);
 	if (!is_open[number])
 	{
@@ -124,7 +127,8 @@ open_device(int number, char *reason, size_t room)
 		if (api != NULL && hjg_cl_find(api, report->platform, report->device, &id) != CL_SUCCESS)
 			snprintf(reason, room, "the device is gone");
 		else if (api != NULL)
-			is_open[number] = hjg_cl_open(api, id, units_of(report), &opened[number], reason, room);
+			__atomic_store_n(&is_open[number], hjg_cl_open(api, id, units_of(report), &opened[number], reason, room),
+							 __ATOMIC_RELEASE);
 	}
 	good = is_open[number];
 	pthread_mutex_unlock(&lock);
