@@ -102,83 +102,88 @@ extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_
 extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_8(HjgKCount a) { count_keys<8>(a); }
 extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_16(HjgKCount a) { count_keys<16>(a); }
 
+/*
+ * Sum of of(k) over all k below number i, which is this thread's among those of all blocks.  Each block sums for itself what
+ * lies before it: at most 2^15 numbers, and no block waits for another.  *last: the sum with this block's numbers.
+ * All threads of the block call it, sums as for hjg_block_sum_before().
+ */
+template <class Of> HJG_FN hjg_u32
+sum_below(hjg_u32 i, hjg_u32 n, hjg_u32 *sums, hjg_u32 *last, Of of)
+{
+	const hjg_u32 from = blockIdx.x * LIST_THREADS;
+	hjg_u32		before = 0;
+
+#pragma unroll 8
+	for (hjg_u32 k = threadIdx.x; k < from; k += LIST_THREADS)
+		before += of(k);
+	hjg_block_sum_before<LIST_THREADS>(before, sums);
+	before = sums[32];
+	__syncthreads();
+
+	const hjg_u32 sum = before + hjg_block_sum_before<LIST_THREADS>(i < n ? of(i) : 0, sums);
+
+	*last = before + sums[32];
+	return sum;
+}
+
 /* Where each partition lies. */
 HJG_FN void
 scan_counts(const HjgKPlace &a, hjg_u32 *sums)
 {
 	const hjg_u32 *counts = (const hjg_u32 *) a.counts;
-	hjg_u32    *first = (hjg_u32 *) a.parts.first;
-	hjg_u32    *last = (hjg_u32 *) a.parts.last;
-	hjg_u32    *up = (hjg_u32 *) a.up;
-	hjg_u32    *down = (hjg_u32 *) a.down;
-	hjg_u32    *coarse = (hjg_u32 *) a.coarse;
 	const hjg_u32 nparts = 1u << a.bits;
 	const hjg_u32 pad = (1u << a.align_bits) - 1;
-	const hjg_u32 each = max(1u, nparts / LIST_THREADS);
-	const hjg_u32 from = threadIdx.x * each;
-	const hjg_u32 to = from < nparts ? from + each : from;
-	hjg_u32		sum = 0;
-	hjg_u32		most = 0;
+	const hjg_u32 i = blockIdx.x * LIST_THREADS + threadIdx.x;
+	const hjg_u32 n = i < nparts ? counts[i] : 0;
+	hjg_u32		most = n;
+	hjg_u32		last;
+	const hjg_u32 first = sum_below(i, nparts, sums, &last, [&](hjg_u32 k) { return (counts[k] + pad) & ~pad; });
 
-	for (hjg_u32 i = from; i < to; i++)
-	{
-		hjg_u32		n = counts[i];
-
-		sum += (n + pad) & ~pad;
-		most = max(most, n);
-	}
-	sum = hjg_block_sum_before<LIST_THREADS>(sum, sums);
-	for (hjg_u32 i = from; i < to; i++)
-	{
-		hjg_u32		n = counts[i];
-
-		first[i] = sum;
-		last[i] = sum + n;
-		up[i] = sum;
-		down[i] = sum + n;
-		if (coarse != nullptr && (i & ((1u << a.fine_bits) - 1)) == 0)
-			coarse[i >> a.fine_bits] = sum;
-		sum += (n + pad) & ~pad;
-	}
-	atomicMax((hjg_u32 *) a.largest, most);
+#pragma unroll
+	for (int d = 16; d > 0; d >>= 1)
+		most = max(most, __shfl_xor_sync(HJG_ALL_LANES, most, d));
+	if (hjg_lane() == 0)
+		atomicMax((hjg_u32 *) a.largest, most);
+	if (i >= nparts)
+		return;
+	((hjg_u32 *) a.parts.first)[i] = first;
+	((hjg_u32 *) a.parts.last)[i] = first + n;
+	((hjg_u32 *) a.up)[i] = first;
+	((hjg_u32 *) a.down)[i] = first + n;
+	if (a.coarse != 0 && (i & ((1u << a.fine_bits) - 1)) == 0)
+		((hjg_u32 *) a.coarse)[i >> a.fine_bits] = first;
 }
 
-/* The units of the join that follows. */
+/* The units of the join that follows; counts are of the probe side, whose places other blocks have yet to write. */
 HJG_FN void
-list_units(const HjgKUnits &a, hjg_u32 *sums)
+list_units(const HjgKUnits &a, const hjg_u32 *counts, hjg_u32 *sums)
 {
 	const hjg_u32 *build_first = (const hjg_u32 *) a.build.first;
 	const hjg_u32 *build_last = (const hjg_u32 *) a.build.last;
-	const hjg_u32 *probe_first = (const hjg_u32 *) a.probe.first;
-	const hjg_u32 *probe_last = (const hjg_u32 *) a.probe.last;
 	hjg_u32    *unit_first = (hjg_u32 *) a.unit_first;
 	const hjg_u32 nparts = 1u << a.bits;
-	const hjg_u32 each = max(1u, nparts / LIST_THREADS);
-	const hjg_u32 from = threadIdx.x * each;
-	const hjg_u32 to = from < nparts ? from + each : from;
-	hjg_u32		sum = 0;
+	const hjg_u32 i = blockIdx.x * LIST_THREADS + threadIdx.x;
+	hjg_u32		last;
 
 	auto units = [&](hjg_u32 p)
 	{
 		hjg_u32		build = (build_last[p] - build_first[p] + a.build_limit - 1) / a.build_limit;
-		hjg_u32		probe = (probe_last[p] - probe_first[p] + a.probe_limit - 1) / a.probe_limit;
+		hjg_u32		probe = (counts[p] + a.probe_limit - 1) / a.probe_limit;
 
 		return (a.lonely ? max(build, 1u) : build) * probe;
 	};
+	const hjg_u32 first = sum_below(i, nparts, sums, &last, units);
 
-	for (hjg_u32 p = from; p < to; p++)
-		sum += units(p);
-	sum = hjg_block_sum_before<LIST_THREADS>(sum, sums);
-	for (hjg_u32 p = from; p < to; p++)
-	{
-		unit_first[p] = sum;
-		sum += units(p);
-	}
-	if (threadIdx.x == 0)
-		unit_first[nparts] = sums[32];
+	if (i < nparts)
+		unit_first[i] = first;
+	if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
+		unit_first[nparts] = last;
 }
 
-/* One block of 1024 threads. */
+/*
+ * Blocks of 1024 threads, a partition for each thread: on an H100 a single block took 0.16 ms for
+ * 2^15 partitions and 0.34 with units, these take 0.006 and 0.02.
+ */
 extern "C" __global__ __launch_bounds__(LIST_THREADS) void
 hjg_k_place_parts(HjgKPlace a)
 {
@@ -187,10 +192,10 @@ hjg_k_place_parts(HjgKPlace a)
 	scan_counts(a, sums);
 	__syncthreads();
 	if (a.units.unit_first != 0)
-		list_units(a.units, sums);
+		list_units(a.units, (const hjg_u32 *) a.counts, sums);
 }
 
-/* One block of 1024 threads; at most 1024 coarse partitions. */
+/* Blocks of 1024 threads, a warp for a partition; at most 1024 coarse partitions, whose tiles each block counts for itself. */
 extern "C" __global__ __launch_bounds__(LIST_THREADS) void
 hjg_k_list_tiles(HjgKTiles a)
 {
@@ -208,10 +213,11 @@ hjg_k_list_tiles(HjgKTiles a)
 	if (threadIdx.x == 0)
 	{
 		tile_first[nparts] = sums[32];
-		*(hjg_u32 *) a.ntiles = sums[32];
+		if (blockIdx.x == 0)
+			*(hjg_u32 *) a.ntiles = sums[32];
 	}
 	__syncthreads();
-	for (hjg_u32 p = threadIdx.x >> 5; p < nparts; p += LIST_THREADS / 32)
+	for (hjg_u32 p = (blockIdx.x * LIST_THREADS + threadIdx.x) >> 5; p < nparts; p += gridDim.x * LIST_THREADS / 32)
 		for (hjg_u32 t = tile_first[p] + hjg_lane(); t < tile_first[p + 1]; t += 32)
 		{
 			HjgKTile	tile;

@@ -121,7 +121,8 @@ hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units
 		units->bits = (hjg_u32) parted->bits;
 		args.units = *units;
 	}
-	return hjg_cuda_launch(lane, &place_parts, 1, PLACE_THREADS, 0, (void *[]) {&args});
+	return hjg_cuda_launch(lane, &place_parts, ((1u << parted->bits) + PLACE_THREADS - 1) / PLACE_THREADS, PLACE_THREADS, 0,
+						   (void *[]) {&args});
 }
 
 void

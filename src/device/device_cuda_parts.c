@@ -360,6 +360,13 @@ kernel_rows(const Parts *parts)
 	return (HjgKRows) {.keys = parts->keys, .rows = parts->rows};
 }
 
+/* Of LIST_THREADS, one thread for each item. */
+static unsigned
+blocks_of(unsigned nitems)
+{
+	return (nitems + LIST_THREADS - 1) / LIST_THREADS;
+}
+
 static HjgStatus
 count_and_place(HjgCudaLane *lane, const Plan *plan, const HjgCudaSide *side, const Parts *parts,
 				const HjgKUnits *units)
@@ -379,7 +386,7 @@ count_and_place(HjgCudaLane *lane, const Plan *plan, const HjgCudaSide *side, co
 		status = launch_filling(lane, &count_keys[plan->key_class], COUNT_THREADS, (size_t) 4 << bits,
 								(side->nrows + COUNT_BLOCK_ROWS - 1) / COUNT_BLOCK_ROWS, &count);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &place_parts, 1, LIST_THREADS, 0, (void *[]) {&place});
+		status = hjg_cuda_launch(lane, &place_parts, blocks_of(1u << bits), LIST_THREADS, 0, (void *[]) {&place});
 	return status;
 }
 
@@ -424,7 +431,7 @@ scatter_twice(HjgCudaLane *lane, const Plan *plan, const HjgCudaSide *side, cons
 			.tile_rows = (hjg_u32) tile_rows(plan)
 		};
 
-		status = hjg_cuda_launch(lane, &list_tiles, 1, LIST_THREADS, 0, (void *[]) {&list});
+		status = hjg_cuda_launch(lane, &list_tiles, blocks_of(32u << plan->first_bits), LIST_THREADS, 0, (void *[]) {&list});
 	}
 	if (status == HJG_OK)
 	{

@@ -72,7 +72,7 @@ typedef struct HjgKCount
 } HjgKCount;
 
 /*
- * hjg_k_place_parts: where the partitions lie.  They start at multiples of 2^align_bits.  up
+ * hjg_k_place_parts: where the partitions lie; one thread for each.  They start at multiples of 2^align_bits.  up
  * and down are copies of first and last that scatters count up and down; coarse, or 0, gets the
  * starts of the partitions of the leading bits - fine_bits bits.  units.unit_first is 0 where no join follows.
  */
@@ -100,7 +100,7 @@ typedef struct HjgKTile
 	hjg_u32		pad;
 } HjgKTile;
 
-/* hjg_k_list_tiles: one block; ends[] is the coarse cursor after the first pass. */
+/* hjg_k_list_tiles: a warp for each coarse partition; ends[] is the coarse cursor after the first pass. */
 typedef struct HjgKTiles
 {
 	HjgKParts	parts;			/* fine partitions */
