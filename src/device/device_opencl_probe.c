@@ -7,6 +7,10 @@
  * final one after it has built the programs and run the test kernel.  Every
  * report gives it limit_ms more.  So when it dies or is killed, the last report tells
  * which device it died of; the parent then fails that one and looks no further.
+ *
+ * The child is this program once more.  A program that does not know the option would look for devices again, in a
+ * child of its own, and so on without end: the environment of a child says that it is one, and in such a one nobody is
+ * started.
  */
 #define _GNU_SOURCE
 
@@ -15,6 +19,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -130,9 +135,27 @@ hjg_cl_probe_main(void)
 
 /* ---- the parent ---- */
 
+/* This process's environment and the mark of a child; NULL without memory.  To be made before fork. */
+static char **
+child_environment(void)
+{
+	static char mark[] = HJG_CL_PROBE_MARK "=1";
+	size_t		n = 0;
+	char	  **copy;
+
+	while (environ[n] != NULL)
+		n++;
+	copy = malloc((n + 2) * sizeof(char *));
+	if (copy == NULL)
+		return NULL;
+	copy[0] = mark;
+	memcpy(copy + 1, environ, (n + 1) * sizeof(char *));
+	return copy;
+}
+
 /* Between fork and exec: async-signal-safe calls only. */
 static void
-become_probe(int pipe_end)
+become_probe(int pipe_end, char *const *environment)
 {
 	static const struct rlimit no_core = {0, 0};
 	char *const argv[] = {"hjoin_gpu_device", "--probe-opencl", NULL};
@@ -150,7 +173,7 @@ become_probe(int pipe_end)
 #endif
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
-	execv("/proc/self/exe", argv);
+	execve("/proc/self/exe", argv, environment);
 	_exit(1);
 }
 
@@ -182,6 +205,19 @@ read_report(int fd, HjgClReport *report, int limit_ms)
 	return 1;
 }
 
+/* The one report of a search that did not begin. */
+static int
+not_looked_for(HjgClReport *report, const char *reason)
+{
+	memset(report, 0, sizeof(*report));
+	report->nothing = 1;
+	report->final = 1;
+	report->info.state = HJG_DEVICE_FAILED;
+	snprintf(report->info.description, sizeof(report->info.description), "OpenCL");
+	snprintf(report->info.reason, sizeof(report->info.reason), "could not be looked for: %s", reason);
+	return 1;
+}
+
 static void
 end_texts(HjgDeviceInfo *info)
 {
@@ -199,15 +235,36 @@ hjg_cl_probe(HjgClReport *reports, int room, int limit_ms)
 	int			got = 0;
 	int			status = 0;
 	bool		open_report = false;
+	char	  **environment;
 	pid_t		pid;
 
-	if (room < 1 || pipe2(fds, O_CLOEXEC) != 0)
+	if (room < 1)
 		return 0;
+	if (getenv(HJG_CL_PROBE_MARK) != NULL)
+		return not_looked_for(&reports[0], "this is the child that looks for it");
+	environment = child_environment();
+	if (environment == NULL || pipe2(fds, O_CLOEXEC) != 0)
+	{
+		const int	error = errno;
+
+		free(environment);
+		return not_looked_for(&reports[0], strerror(error));
+	}
 	pid = fork();
+	if (pid < 0)
+	{
+		const int	error = errno;
+
+		close(fds[0]);
+		close(fds[1]);
+		free(environment);
+		return not_looked_for(&reports[0], strerror(error));
+	}
 	if (pid == 0)
-		become_probe(fds[1]);
+		become_probe(fds[1], environment);
 	close(fds[1]);
-	while (pid > 0 && (got = read_report(fds[0], &report, limit_ms)) > 0)
+	free(environment);
+	while ((got = read_report(fds[0], &report, limit_ms)) > 0)
 	{
 		end_texts(&report.info);
 		/* a final report replaces the one that came with the facts */
@@ -220,16 +277,11 @@ hjg_cl_probe(HjgClReport *reports, int room, int limit_ms)
 		open_report = !report.final;
 	}
 	close(fds[0]);
-	if (pid > 0)
-	{
-		if (got != 0)
-			kill(pid, SIGKILL);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	if (pid < 0)
-		snprintf(death, sizeof(death), "could not be looked for: %s", strerror(errno));
-	else if (got < 0)
+	if (got != 0)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (got < 0)
 		snprintf(death, sizeof(death), "its driver did not answer within %d ms", limit_ms);
 	else if (WIFSIGNALED(status))
 		snprintf(death, sizeof(death), "its driver crashed (signal %d)", WTERMSIG(status));

@@ -67,12 +67,15 @@ typedef struct HjgClReport
 
 /* ---- device_opencl_probe.c ---- */
 
+/* In the environment of the child, and of no other process. */
+#define HJG_CL_PROBE_MARK "HJOIN_GPU_PROBE"
+
 /* The child's main; writes reports to descriptor 1. */
 extern int	hjg_cl_probe_main(void);
 /*
  * Run the child and collect what it reports, at most room devices.  A child that
  * stays silent for longer than limit_ms is killed, and what it worked on is
- * reported as failed.
+ * reported as failed.  When no child can be run, one report says why.
  */
 extern int	hjg_cl_probe(HjgClReport *reports, int room, int limit_ms);
 

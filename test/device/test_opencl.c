@@ -92,6 +92,21 @@ test_health(int number)
 	free(control);
 }
 
+/* A program that does not know --probe-opencl, started as the child, would start children without end. */
+static void
+test_child_starts_none(void)
+{
+	HjgClReport reports[2];
+	int			n;
+
+	setenv(HJG_CL_PROBE_MARK, "1", 1);
+	n = hjg_cl_probe(reports, 2, 10000);
+	unsetenv(HJG_CL_PROBE_MARK);
+	claim(n == 1 && reports[0].nothing == 1 && reports[0].info.state == HJG_DEVICE_FAILED &&
+		  strstr(reports[0].info.reason, "this is the child") != NULL,
+		  "a child that looks for devices starts no other one: %s", n == 1 ? reports[0].info.reason : "");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -109,7 +124,7 @@ main(int argc, char **argv)
 	{
 		/* the program runs itself as the probing child */
 		if (strcmp(argv[i], "--probe-opencl") == 0)
-			return hjg_cl_probe_main();
+			return getenv(HJG_CL_PROBE_MARK) != NULL ? hjg_cl_probe_main() : EXIT_FAILURE;
 		if (strcmp(argv[i], "--short") == 0)
 			short_run = true;
 		else
@@ -120,6 +135,7 @@ main(int argc, char **argv)
 	for (int sig = 1; sig < NSIG; sig++)
 		sigaction(sig, NULL, &before[sig]);
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
+	test_child_starts_none();
 	hjg_drivers_open(devices, true);
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 		if (strncmp(devices[i].name, "opencl:", 7) == 0 && (device == NULL || devices[i].state == HJG_DEVICE_READY))
