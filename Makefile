@@ -177,10 +177,14 @@ build/test_resident: test/device/test_resident.c test/engine/test_support.c test
 build/test_host_joins: test/device/test_host_joins.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_cuda build/test_resident build/test_host_joins build/stub/libcuda.so.1
+build/test_ways: test/device/test_ways.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
+check-cuda: build/test_cuda build/test_resident build/test_host_joins build/test_ways build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
+	LD_LIBRARY_PATH=build/stub build/test_ways
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 

@@ -63,6 +63,8 @@ void
 hjg_bell_remark(const HjgArena *arena, hjg_u32 job_ix)
 {
 	mark(arena->control->submitted, job_ix);
+	/* who has looked at this job already looks again before it sleeps */
+	__atomic_fetch_add(&arena->control->doorbell, 1, __ATOMIC_SEQ_CST);
 }
 
 void

@@ -134,7 +134,8 @@ release_join(HjgCudaJoin *join)
 
 		/* nothing may be in flight on the other lanes when the blocks go */
 		(void) hjg_cuda_lanes_wait(join->lanes);
-		hjg_cuda_free_build(join);
+		if (join->trunk == NULL)
+			hjg_cuda_free_build(join);
 		hjg_cuda_free(lane, join->small);
 		for (int i = 0; i < 2; i++)
 			hjg_cuda_free(lane, join->keys[i]);
@@ -153,6 +154,7 @@ release_join(HjgCudaJoin *join)
 void
 hjg_cuda_join_free(HjgCudaJoin *join)
 {
+	hjg_cuda_branches_free(join);
 	release_join(join);
 	free(join);
 }
@@ -230,6 +232,7 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 			*join = (HjgCudaJoin) {.device = device, .env = env, .spec = *spec};
 			status = hjg_cuda_turns_open(join, sorted, nsegments);
 		}
+		join->branching = join->turns == NULL && (join->strategy == NULL || join->strategy->shared);
 		if (status != HJG_OK)
 		{
 			hjg_cuda_join_free(join);
@@ -279,7 +282,7 @@ hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 		status = hjg_cuda_alloc_windows(join);
 		return status == HJG_OK ? hjg_cuda_probe_windows(join, segments, nsegments, nrows, at, result) : status;
 	}
-	if (status != HJG_ERR_INPUT || join->strategy == NULL)
+	if (status != HJG_ERR_INPUT || join->strategy == NULL || join->strategy->shared)
 		return status;
 	status = hjg_cuda_use_csr(join);
 	return status == HJG_OK ? hjg_cuda_probe_rows(join, segments, nsegments, nrows, at, result) : status;
@@ -345,12 +348,11 @@ hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats)
 {
 	const int	asked = (int) join->spec.strategy;
 
-	stats->partition_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_PARTITION);
-	stats->build_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_BUILD);
-	stats->probe_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_PROBE);
-	stats->transfer_ns = hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_TRANSFER_IN) +
-		hjg_cuda_lanes_ns(join->lanes, HJG_CUDA_TRANSFER_OUT);
-	stats->workspace_bytes = join->grant.peak_bytes;
+	stats->partition_ns = hjg_cuda_branches_ns(join, HJG_CUDA_PARTITION);
+	stats->build_ns = hjg_cuda_branches_ns(join, HJG_CUDA_BUILD);
+	stats->probe_ns = hjg_cuda_branches_ns(join, HJG_CUDA_PROBE);
+	stats->transfer_ns = hjg_cuda_branches_ns(join, HJG_CUDA_TRANSFER_IN) + hjg_cuda_branches_ns(join, HJG_CUDA_TRANSFER_OUT);
+	stats->workspace_bytes = hjg_cuda_branches_peak_bytes(join);
 	/* those of a strategy are its own affair */
 	stats->npartitions = join->strategy == NULL;
 	stats->strategy = HJG_CUDA_CSR;
@@ -369,6 +371,21 @@ cuda_stats(const void *arg, HjgJobStats *stats)
 		hjg_cuda_turns_stats(join->turns, stats);
 	else
 		hjg_cuda_join_stats(join, stats);
+}
+
+static void *
+cuda_branch(void *arg, const HjgEnv *env)
+{
+	HjgCudaJoin *join = arg;
+	HjgCudaJoin *branch = NULL;
+	char		reason[128];
+
+	hjg_health_enter(join->device->name);
+	/* what is wrong with the device its next operation finds out */
+	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) != NULL)
+		branch = hjg_cuda_branch_make(join, env);
+	hjg_health_leave(join->device->name);
+	return branch;
 }
 
 static void
@@ -413,6 +430,7 @@ const HjgDriver hjg_cuda_driver = {
 	.tend = cuda_tend,
 	.build = cuda_build,
 	.probe = cuda_probe,
+	.branch = cuda_branch,
 	.stats = cuda_stats,
 	.free = cuda_free,
 };

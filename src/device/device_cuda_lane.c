@@ -272,7 +272,8 @@ add_marks(HjgCudaLane *lane)
 		float		ms = 0;
 
 		TRY(lane, event_elapsed(&ms, lane->marks[i - 1], lane->marks[i]));
-		lane->phase_ns[lane->mark_phase[i - 1]] += (hjg_u64) ((double) ms * 1e6);
+		/* read by whoever asks for the times of the join */
+		__atomic_fetch_add(&lane->phase_ns[lane->mark_phase[i - 1]], (hjg_u64) ((double) ms * 1e6), __ATOMIC_RELAXED);
 	}
 	return HJG_OK;
 }

@@ -116,9 +116,9 @@ hjg_cuda_post_count(HjgCudaLane *lane, HjgCudaPtr from, hjg_u64 *to)
 hjg_u64
 hjg_cuda_lanes_ns(const HjgCudaLanes *lanes, HjgCudaPhase phase)
 {
-	hjg_u64		ns = lanes->in.phase_ns[phase] + lanes->work.phase_ns[phase];
+	hjg_u64		ns = 0;
 
-	for (int i = 0; i < HJG_CUDA_OUTS; i++)
-		ns += lanes->out[i].phase_ns[phase];
+	for (int i = 0; i < NLANES; i++)
+		ns += __atomic_load_n(&lane_of((HjgCudaLanes *) lanes, i)->phase_ns[phase], __ATOMIC_RELAXED);
 	return ns;
 }

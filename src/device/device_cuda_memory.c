@@ -147,6 +147,23 @@ hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait
 	return status;
 }
 
+HjgStatus
+hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant)
+{
+	HjgStatus	status = HJG_ERR_MEMORY;
+
+	*grant = (HjgCudaGrant) {.pool = pool};
+	pthread_mutex_lock(&pool->lock);
+	if (pool->nwaiting == 0 && bytes <= (pool->budget_bytes - pool->granted_bytes) / 2)
+	{
+		pool->granted_bytes += bytes;
+		grant->bytes = bytes;
+		status = HJG_OK;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return status;
+}
+
 void
 hjg_cuda_dismiss(HjgCudaGrant *grant)
 {

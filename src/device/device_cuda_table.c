@@ -269,6 +269,7 @@ table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 const HjgCudaStrategy hjg_cuda_table = {
 	.name = "table",
 	.unique = true,
+	.shared = true,
 	.suits = table_suits,
 	.bytes = table_bytes,
 	.moved = table_moved,
@@ -343,6 +344,7 @@ packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 const HjgCudaStrategy hjg_cuda_packed = {
 	.name = "packed",
 	.unique = true,
+	.shared = true,
 	.suits = packed_suits,
 	.bytes = packed_bytes,
 	.moved = packed_moved,
@@ -429,6 +431,7 @@ direct_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 const HjgCudaStrategy hjg_cuda_direct = {
 	.name = "direct",
 	.unique = true,
+	.shared = true,
 	.suits = direct_suits,
 	.bytes = direct_bytes,
 	.moved = direct_moved,

@@ -4,13 +4,21 @@
  *
  * There is no dispatcher to hand work over: whichever runner is awake looks at
  * the bitmap of submitted jobs itself, which saves a change of threads for each
- * round.  A job is worked on by one runner at a time ("taken"), since an engine's
- * join takes one call at a time; each visit runs one operation, and the next visit
- * begins behind the last job, so that many jobs progress side by side.  All
- * runners share the engine pools, which interleave the pieces of their operations.
+ * round.  Each visit of a job runs one operation, and the next visit begins behind the last
+ * job, so that many jobs progress side by side.  All runners share the engine pools, which
+ * interleave the pieces of their operations.
  *
- * A runner that finds a marked job taken leaves the mark; the runner that has
- * it looks at all marks again when it is done.
+ * Ways.  An engine's join takes one call at a time, so a job has one way through, and is
+ * worked on by one runner at a time.  Where a driver gives branches of its join, there are up to HJG_MAX_WAYS,
+ * and as many runners: one batch comes in while another is joined and a third goes out.  Ways
+ * are opened when there is an operation for them, and one that is refused is not asked for again.
+ *
+ * A runner that finds no way free at a marked job leaves the mark; those who are on
+ * them look at all marks again when they are done.
+ *
+ * When a device gives a join up, the cpu engine takes over, on the first way and with nobody else at the join.
+ * Till then no operation of the job is claimed, and one that failed beside others, or on another way, is
+ * queued again.
  *
  * What a job needs between operations (the engine's join) is private memory, kept
  * by slot and generation, and freed when the slot is seen with another one.
@@ -31,24 +39,41 @@
 #define MAX_POOLS 12
 #define CPU_DEVICE 0			/* device_drivers.c */
 
-typedef struct Task
+typedef struct Task Task;
+
+/* Belongs to the runner that is on it; otherwise to who has the task's lock. */
+typedef struct Way
 {
+	Task	   *task;
 	HjgBeatSource beat;
-	hjg_u32		taken;
+	HjgEnv		env;			/* its arg is the way */
+	void	   *join;			/* of the first way the join, of others branches; NULL: not there */
+	bool		busy;			/* under the lock */
+} Way;
+
+struct Task
+{
+	pthread_mutex_t lock;
 	hjg_u32		job_ix;
 	hjg_u32		generation;
+	int			nways;			/* that may be used */
+	int			nrunning;		/* ways that are busy */
+	HjgStatus	failed;			/* why the cpu engine has to take over, or HJG_OK */
+	hjg_u64		busy_since_ns;	/* while there are operations that run */
+	hjg_u64		busy_ns;		/* before that */
+	int			next_batch;
+
+	/* these change only while one operation runs, or none */
 	const HjgDriver *driver;
 	HjgJoinSpec spec;			/* as the job slot said when it was built */
-	void	   *join;			/* NULL: not built, or failed */
 	HjgStatus	build_status;
 	HjgStatus	takeover;		/* why the cpu engine took over, or HJG_OK */
-	HjgEnv		env;
-	int			next_batch;
-} Task;
+	Way			ways[HJG_MAX_WAYS];
+};
 
 static HjgServe *serve;
 static Task tasks[HJG_MAX_JOBS];
-static HjgBeatSource *beat_sources[HJG_MAX_JOBS];
+static HjgBeatSource *beat_sources[HJG_MAX_JOBS * HJG_MAX_WAYS];
 static pthread_t runners[MAX_RUNNERS];
 static int	nrunners;
 static bool stopping;
@@ -86,22 +111,22 @@ pool_of(hjg_u32 wanted)
 static bool
 env_poll(void *arg)
 {
-	Task	   *task = arg;
+	Way		   *way = arg;
 
-	hjg_beat_progress(&task->beat);
-	return __atomic_load_n(&serve->arena.jobs[task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
+	hjg_beat_progress(&way->beat);
+	return __atomic_load_n(&serve->arena.jobs[way->task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
 		__atomic_load_n(&stopping, __ATOMIC_RELAXED);
 }
 
 static void *
 env_alloc(void *arg, size_t bytes)
 {
-	Task	   *task = arg;
+	Way		   *way = arg;
 	bool		fresh;
 	void	   *ptr = hjg_workspace_alloc(bytes, &fresh);
 
 	if (fresh && ptr != NULL)
-		hjg_workspace_touch(ptr, bytes, task->env.pool, env_poll, task);
+		hjg_workspace_touch(ptr, bytes, way->env.pool, env_poll, way);
 	return ptr;
 }
 
@@ -114,9 +139,11 @@ env_free(void *arg, void *ptr, size_t bytes)
 static void
 drop_join(Task *task)
 {
-	if (task->join != NULL)
-		task->driver->free(task->join);
-	task->join = NULL;
+	if (task->ways[0].join != NULL)
+		task->driver->free(task->ways[0].join);
+	for (int i = 0; i < HJG_MAX_WAYS; i++)
+		task->ways[i].join = NULL;
+	task->nways = 1;
 	task->driver = NULL;
 }
 
@@ -152,6 +179,7 @@ collect_inputs(const Task *task, const HjgOp *op, hjg_u32 key_width, int *nsegme
 static HjgStatus
 build_join(Task *task, HjgJobSlot *job, int number)
 {
+	Way		   *way = &task->ways[0];
 	HjgSegment *segments;
 	HjgStatus	status;
 	int			nsegments = 0;
@@ -159,28 +187,33 @@ build_join(Task *task, HjgJobSlot *job, int number)
 	segments = collect_inputs(task, &job->build, (hjg_u32) task->spec.key_width, &nsegments);
 	if (segments == NULL)
 		return HJG_ERR_INPUT;
-	status = task->driver->build(number, &task->env, &task->spec, segments, nsegments, &task->join);
+	status = task->driver->build(number, &way->env, &task->spec, segments, nsegments, &way->join);
 	if (status != HJG_OK)
-		task->join = NULL;
+		way->join = NULL;
 	free(segments);
 	return status;
 }
 
 /*
  * A device that has no memory for the join, or whose driver refuses, is no reason to
- * leave the join to the backend's single thread: the cpu engine builds it, from the
- * inputs that stay in the arena as long as the job.  False when the status
- * is none of these, or building failed too.
+ * leave the join to the backend's single thread: the cpu engine can do it, from the
+ * inputs that stay in the arena as long as the job.
  */
+static bool
+gives_up(const Task *task, HjgStatus status)
+{
+	int			number;
+
+	return (status == HJG_ERR_MEMORY || status == HJG_ERR_DEVICE) &&
+		task->driver != NULL && task->driver != hjg_driver_of(CPU_DEVICE, &number);
+}
+
+/* By the only operation of the job that runs, on its first way.  False when building failed too. */
 static bool
 take_over(Task *task, HjgJobSlot *job, HjgStatus status)
 {
 	int			number;
 
-	if (status != HJG_ERR_MEMORY && status != HJG_ERR_DEVICE)
-		return false;
-	if (task->driver == NULL || task->driver == hjg_driver_of(CPU_DEVICE, &number))
-		return false;
 	drop_join(task);
 	task->driver = hjg_driver_of(CPU_DEVICE, &number);
 	task->takeover = status;
@@ -213,28 +246,29 @@ run_build(Task *task, HjgJobSlot *job)
 	HjgStatus	status;
 	int			number;
 
-	hjg_fault_here(HJG_PHASE_BUILD, env_poll, task);
+	hjg_fault_here(HJG_PHASE_BUILD, env_poll, &task->ways[0]);
 	if (!read_spec(job, &task->spec))
 		return HJG_ERR_INPUT;
 	task->driver = hjg_driver_of((int) job->device_ix, &number);
 	if (task->driver == NULL)
 		return HJG_ERR_INPUT;
-	if (env_poll(task))
+	if (env_poll(&task->ways[0]))
 		return HJG_ERR_CANCELLED;
-	task->env = (HjgEnv) {
-		.pool = pool_of(job->nthreads),
-		.arg = task,
-		.alloc = env_alloc,
-		.free = env_free,
-		.poll = env_poll,
-	};
+	for (int i = 0; i < HJG_MAX_WAYS; i++)
+		task->ways[i].env = (HjgEnv) {
+			.pool = pool_of(job->nthreads),
+			.arg = &task->ways[i],
+			.alloc = env_alloc,
+			.free = env_free,
+			.poll = env_poll,
+		};
 	status = build_join(task, job, number);
-	return take_over(task, job, status) ? HJG_OK : status;
+	return gives_up(task, status) && take_over(task, job, status) ? HJG_OK : status;
 }
 
 typedef struct SumPieces
 {
-	Task	   *task;
+	Way		   *way;
 	const HjgResult *result;
 	hjg_u64		sum;
 } SumPieces;
@@ -250,22 +284,23 @@ sum_piece(void *arg, int piece, int worker)
 	if (n > result->page_pairs)
 		n = result->page_pairs;
 	__atomic_fetch_add(&pieces->sum, hjg_check_sum(result->pages[piece], n), __ATOMIC_RELAXED);
-	hjg_beat_progress(&pieces->task->beat);
+	hjg_beat_progress(&pieces->way->beat);
 }
 
 static hjg_u64
-sum_result(Task *task, const HjgResult *result)
+sum_result(Way *way, const HjgResult *result)
 {
-	SumPieces	pieces = {task, result, 0};
+	SumPieces	pieces = {way, result, 0};
 	int			npages = (int) ((result->npairs + result->page_pairs - 1) / result->page_pairs);
 
-	hjg_pool_run(npages > 1 ? task->env.pool : NULL, npages, sum_piece, &pieces);
+	hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
 	return pieces.sum;
 }
 
 static HjgStatus
-run_probe(Task *task, HjgJobSlot *job, HjgOp *op)
+run_probe(Way *way, HjgJobSlot *job, HjgOp *op)
 {
+	const Task *task = way->task;
 	HjgResult	result = {.page_pairs = HJG_SLAB_BYTES / sizeof(HjgPair)};
 	HjgCursor	cursor = op->cursor_in;
 	hjg_u32		room = __atomic_load_n(&op->nresults, __ATOMIC_RELAXED);
@@ -275,10 +310,10 @@ run_probe(Task *task, HjgJobSlot *job, HjgOp *op)
 	int			nsegments = 0;
 	HjgSpoil	spoil;
 
-	hjg_fault_here(HJG_PHASE_PROBE, env_poll, task);
-	if (task->join == NULL)
+	hjg_fault_here(HJG_PHASE_PROBE, env_poll, way);
+	if (way->join == NULL)
 		return task->build_status != HJG_OK ? task->build_status : HJG_ERR_INPUT;
-	if (env_poll(task))
+	if (env_poll(way))
 		return HJG_ERR_CANCELLED;
 	if (room > serve->arena.nslabs)
 		return HJG_ERR_INPUT;
@@ -289,14 +324,12 @@ run_probe(Task *task, HjgJobSlot *job, HjgOp *op)
 						  result.pages, room, &npages))
 	{
 		result.npages = (int) npages;
-		status = task->driver->probe(task->join, segments, nsegments, &cursor, &result);
-		if (take_over(task, job, status))
-			status = task->driver->probe(task->join, segments, nsegments, &cursor, &result);
+		status = task->driver->probe(way->join, segments, nsegments, &cursor, &result);
 	}
 	if (status == HJG_OK)
 	{
-		__atomic_store_n(&op->checksum, sum_result(task, &result), __ATOMIC_RELAXED);
-		spoil = hjg_fault_here(HJG_PHASE_RESULT, env_poll, task);
+		__atomic_store_n(&op->checksum, sum_result(way, &result), __ATOMIC_RELAXED);
+		spoil = hjg_fault_here(HJG_PHASE_RESULT, env_poll, way);
 		if (spoil == HJG_SPOIL_CORRUPT && result.npairs > 0)
 			result.pages[0][0].build_row ^= 1;
 		if (spoil == HJG_SPOIL_TRUNCATE && result.npairs > 0)
@@ -310,16 +343,17 @@ run_probe(Task *task, HjgJobSlot *job, HjgOp *op)
 	return status;
 }
 
-/* Copy the engine's figures to where the client and the views look. */
+/* Copy the figures to where the client and the views look; with the lock, so that they only grow. */
 static void
 publish_stats(const Task *task, HjgJobSlot *job)
 {
 	HjgJobStats stats = {0};
 
+	__atomic_store_n(&job->stats.busy_ns, task->busy_ns + hjg_arena_now_ns() - task->busy_since_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.takeover, task->takeover, __ATOMIC_RELAXED);
-	if (task->join == NULL)
+	if (task->ways[0].join == NULL)
 		return;
-	task->driver->stats(task->join, &stats);
+	task->driver->stats(task->ways[0].join, &stats);
 	__atomic_store_n(&job->stats.partition_ns, stats.partition_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.build_ns, stats.build_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.probe_ns, stats.probe_ns, __ATOMIC_RELAXED);
@@ -331,26 +365,69 @@ publish_stats(const Task *task, HjgJobSlot *job)
 	__atomic_store_n(&job->stats.pipeline, stats.pipeline, __ATOMIC_RELAXED);
 }
 
-/* Run an operation that this runner has claimed, and declare it ready. */
-static void
-run_op(Task *task, HjgJobSlot *job, HjgOp *op)
+/*
+ * Join the round, or leave it to whoever runs it next: false.  A device that gives up is left by all
+ * operations before the cpu engine takes over.
+ */
+static bool
+settle_probe(Way *way, HjgJobSlot *job, HjgOp *op, HjgStatus *status)
 {
-	HjgStatus	status;
+	Task	   *task = way->task;
+	bool		alone;
+
+	if (__atomic_load_n(&task->failed, __ATOMIC_RELAXED) == HJG_OK)
+	{
+		*status = run_probe(way, job, op);
+		if (!gives_up(task, *status))
+			return true;
+	}
+	pthread_mutex_lock(&task->lock);
+	if (task->failed == HJG_OK)
+		__atomic_store_n(&task->failed, *status, __ATOMIC_RELAXED);
+	task->nways = 1;
+	alone = task->nrunning == 1 && way == &task->ways[0];
+	pthread_mutex_unlock(&task->lock);
+	if (!alone)
+		return false;
+	/* nobody is let in as long as this one is here */
+	*status = task->failed;
+	task->failed = HJG_OK;
+	if (take_over(task, job, *status))
+		*status = run_probe(way, job, op);
+	return true;
+}
+
+/* Run an operation that this runner has claimed, and declare it ready, or queue it again. */
+static void
+run_op(Way *way, HjgJobSlot *job, HjgOp *op)
+{
+	Task	   *task = way->task;
+	HjgStatus	status = HJG_OK;
+	bool		settled = true;
 
 	__atomic_store_n(&op->started_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
-	hjg_beat_enter(&task->beat);
+	hjg_beat_enter(&way->beat);
 	if (op == &job->build)
 	{
 		status = run_build(task, job);
 		task->build_status = status;
 	}
 	else
-		status = run_probe(task, job, op);
+		settled = settle_probe(way, job, op, &status);
+	hjg_beat_leave(&way->beat);
+	if (!settled)
+	{
+		hjg_op_move(op, task->generation, HJG_OP_RUNNING, HJG_OP_QUEUED);
+		return;
+	}
+	pthread_mutex_lock(&task->lock);
+	if (op == &job->build && status == HJG_OK && task->driver->branch != NULL)
+		task->nways = HJG_MAX_WAYS;
 	publish_stats(task, job);
+	pthread_mutex_unlock(&task->lock);
 	__atomic_store_n(&op->status, status, __ATOMIC_RELAXED);
 	__atomic_store_n(&op->round_done, __atomic_load_n(&op->round, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	__atomic_store_n(&op->ended_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
-	hjg_beat_leave(&task->beat);
 	hjg_op_move(op, task->generation, HJG_OP_RUNNING, HJG_OP_READY);
 
 	if (hjg_relay_notify(&serve->arena, task->job_ix))
@@ -377,26 +454,23 @@ claim_op(Task *task, HjgJobSlot *job)
 	return NULL;
 }
 
-/* Claim one operation of a job that is taken by this runner; NULL when there is none. */
-static HjgOp *
-visit(Task *task, HjgJobSlot *job)
+/* A way that nobody is on, opened if it has to be; NULL when there is none. */
+static Way *
+free_way(Task *task)
 {
-	hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
-	bool		ours = HJG_WORD_STATE(word) == HJG_JOB_LEASED &&
-		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED) == serve->epoch;
-
-	if (task->join != NULL && (!ours || task->generation != HJG_WORD_GENERATION(word)))
-		drop_join(task);
-	if (!ours)
-		return NULL;
-	if (task->generation != HJG_WORD_GENERATION(word))
+	for (int i = 0; i < task->nways; i++)
 	{
-		task->build_status = HJG_OK;
-		task->takeover = HJG_OK;
-		task->next_batch = 0;
+		Way		   *way = &task->ways[i];
+
+		if (way->busy)
+			continue;
+		if (i > 0 && way->join == NULL)
+			way->join = task->driver->branch(task->ways[0].join, &way->env);
+		if (i == 0 || way->join != NULL)
+			return way;
+		task->nways = i;
 	}
-	task->generation = HJG_WORD_GENERATION(word);
-	return claim_op(task, job);
+	return NULL;
 }
 
 /* Is there something for the next visit? */
@@ -409,12 +483,61 @@ has_queued(const HjgJobSlot *job)
 	return false;
 }
 
-static bool
-take(Task *task)
+/* With the lock: claim one operation of a marked job, and a way for it; NULL when there is none. */
+static Way *
+visit(Task *task, HjgJobSlot *job, HjgOp **op)
 {
-	hjg_u32		nobody = 0;
+	hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
+	bool		ours = HJG_WORD_STATE(word) == HJG_JOB_LEASED &&
+		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED) == serve->epoch;
+	Way		   *way;
 
-	return __atomic_compare_exchange_n(&task->taken, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	if (task->nrunning >= task->nways ||
+		(task->nrunning > 0 && (!ours || task->generation != HJG_WORD_GENERATION(word))) ||
+		!hjg_bell_take(&serve->arena, task->job_ix))
+		return NULL;
+	if (!ours || task->generation != HJG_WORD_GENERATION(word))
+		drop_join(task);
+	if (!ours)
+		return NULL;
+	if (task->generation != HJG_WORD_GENERATION(word))
+	{
+		task->build_status = HJG_OK;
+		task->takeover = HJG_OK;
+		task->failed = HJG_OK;
+		task->busy_ns = 0;
+		task->next_batch = 0;
+	}
+	task->generation = HJG_WORD_GENERATION(word);
+	if (task->nrunning > 0 && !has_queued(job))
+		return NULL;
+	way = free_way(task);
+	*op = way != NULL ? claim_op(task, job) : NULL;
+	if (*op == NULL)
+		return NULL;
+	way->busy = true;
+	if (task->nrunning++ == 0)
+		task->busy_since_ns = hjg_arena_now_ns();
+	__atomic_store_n(&job->attended, task->nrunning == task->nways, __ATOMIC_SEQ_CST);
+	if (task->nrunning < task->nways && has_queued(job))
+		hjg_bell_remark(&serve->arena, task->job_ix);
+	return way;
+}
+
+/* The runner that was on the way has done what it came for. */
+static void
+leave(Way *way, HjgJobSlot *job)
+{
+	Task	   *task = way->task;
+
+	pthread_mutex_lock(&task->lock);
+	way->busy = false;
+	if (--task->nrunning == 0)
+		task->busy_ns += hjg_arena_now_ns() - task->busy_since_ns;
+	__atomic_store_n(&job->attended, 0, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&task->lock);
+	if (has_queued(job))
+		hjg_bell_remark(&serve->arena, task->job_ix);
 }
 
 /* Look at all marked jobs, from *start on; run one operation if there is one. */
@@ -426,6 +549,8 @@ hunt(hjg_u32 *start)
 	{
 		hjg_u32		ix = (*start + i) % HJG_MAX_JOBS;
 		Task	   *task = &tasks[ix];
+		HjgJobSlot *job = &serve->arena.jobs[ix];
+		Way		   *way;
 		HjgOp	   *op;
 
 		if (ix % 64 == 0 && __atomic_load_n(&serve->arena.control->submitted[ix / 64], __ATOMIC_SEQ_CST) == 0)
@@ -434,22 +559,17 @@ hunt(hjg_u32 *start)
 			continue;
 		}
 		if ((__atomic_load_n(&serve->arena.control->submitted[ix / 64], __ATOMIC_RELAXED) & 1ull << ix % 64) == 0 ||
-			!take(task))
+			pthread_mutex_trylock(&task->lock) != 0)
 			continue;
-		op = hjg_bell_take(&serve->arena, ix) ? visit(task, &serve->arena.jobs[ix]) : NULL;
-		if (op != NULL)
-		{
-			__atomic_store_n(&serve->arena.jobs[ix].attended, 1, __ATOMIC_SEQ_CST);
-			hjg_bell_hunt_end(&serve->arena, true);
-			run_op(task, &serve->arena.jobs[ix], op);
-			__atomic_store_n(&serve->arena.jobs[ix].attended, 0, __ATOMIC_SEQ_CST);
-			if (has_queued(&serve->arena.jobs[ix]))
-				hjg_bell_remark(&serve->arena, ix);
-			*start = ix + 1;
-			__atomic_store_n(&task->taken, 0, __ATOMIC_SEQ_CST);
-			return true;
-		}
-		__atomic_store_n(&task->taken, 0, __ATOMIC_SEQ_CST);
+		way = visit(task, job, &op);
+		pthread_mutex_unlock(&task->lock);
+		if (way == NULL)
+			continue;
+		hjg_bell_hunt_end(&serve->arena, true);
+		run_op(way, job, op);
+		leave(way, job);
+		*start = ix + 1;
+		return true;
 	}
 	hjg_bell_hunt_end(&serve->arena, false);
 	return false;
@@ -493,8 +613,12 @@ hjg_scheduler_start(HjgServe *with)
 		serve->nthreads = hjg_device_cpus();
 	for (hjg_u32 ix = 0; ix < HJG_MAX_JOBS; ix++)
 	{
-		tasks[ix] = (Task) {.job_ix = ix};
-		beat_sources[ix] = &tasks[ix].beat;
+		tasks[ix] = (Task) {.lock = PTHREAD_MUTEX_INITIALIZER, .job_ix = ix, .nways = 1};
+		for (int i = 0; i < HJG_MAX_WAYS; i++)
+		{
+			tasks[ix].ways[i].task = &tasks[ix];
+			beat_sources[ix * HJG_MAX_WAYS + (hjg_u32) i] = &tasks[ix].ways[i].beat;
+		}
 	}
 
 	/* what an earlier process left behind */
@@ -508,7 +632,7 @@ hjg_scheduler_start(HjgServe *with)
 	hjg_cuda_costs_open(control);
 	hjg_drivers_open(control->devices, serve->list_all);
 
-	if (!hjg_beat_start(&serve->arena, beat_sources, HJG_MAX_JOBS))
+	if (!hjg_beat_start(&serve->arena, beat_sources, HJG_MAX_JOBS * HJG_MAX_WAYS))
 	{
 		fprintf(stderr, "hjoin_gpu_device: cannot start a thread\n");
 		return false;

@@ -221,6 +221,8 @@ typedef struct HjgCudaGrant
  */
 extern HjgStatus hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms,
 								HjgCudaGrant *grant);
+/* For what a job can do without: at once, if nobody waits and as much is left for others. */
+extern HjgStatus hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant);
 extern void hjg_cuda_dismiss(HjgCudaGrant *grant);
 
 static inline void
@@ -375,6 +377,7 @@ typedef struct HjgCudaStrategy
 {
 	const char *name;			/* of hjoin_gpu.strategy and --bench */
 	bool		unique;			/* build() says no to repeated keys in modes ALL and LEFT */
+	bool		shared;			/* probe() may be called on several lanes at a time, and never says no */
 	/* Can it join that at all on this device? */
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */
@@ -386,7 +389,7 @@ typedef struct HjgCudaStrategy
 	 * nothing left behind, where the keys turn out not to suit: another strategy will do.
 	 */
 	HjgStatus	(*build) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
-	/* May be called any number of times; on any lane, one at a time. */
+	/* May be called any number of times; on any lane, one at a time unless it is shared. */
 	HjgStatus	(*probe) (HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
 	void		(*free) (HjgCudaLane *lane, void *table);
 } HjgCudaStrategy;

@@ -19,6 +19,9 @@
  *			on in the next round.
  * Only windows cut rows and give slices of their matches (HjgCursor), and only they care for rows with very many:
  * a join that meets these gives its strategy up for good.
+ *
+ * Of a join whose table only the kernels read (HjgCudaStrategy.shared, csr) several batches are probed at a time, each
+ * through a branch with lanes and buffers of its own (device_cuda_branch.c).
  */
 #ifndef HJG_CUDA_JOIN_H
 #define HJG_CUDA_JOIN_H
@@ -139,11 +142,18 @@ typedef struct HjgCudaJoin
 	HjgJoinSpec spec;
 	HjgCudaGrant grant;
 	HjgCudaLanes *lanes;
+	bool		branching;		/* the table stays as it was built */
+	struct HjgCudaJoin *trunk;	/* of a branch: the join whose table it borrows */
+	struct HjgCudaJoin *branches[HJG_MAX_WAYS - 1];
+	int			nbranches;		/* grows while others ask for figures */
+
+	/* the table */
 	const HjgCudaStrategy *strategy;	/* or NULL: the csr table */
 	void	   *table;			/* of the strategy */
 	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
-	HjgCudaTurns *turns;		/* not NULL: the build side stays where it is, and what follows is not used */
 	HjgCudaCsr	csr;
+
+	HjgCudaTurns *turns;		/* not NULL: the build side stays where it is, and what follows is not used */
 	bool		bounded;		/* the grant has room for the csr table */
 	hjg_u32		chunk_rows;		/* probe rows that go through at a time */
 	double		row_pairs;		/* pairs of a probe row in the last chunk that was joined once */
@@ -209,6 +219,16 @@ extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segmen
 									 HjgCursor *at, HjgResult *result);
 extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
 extern void hjg_cuda_join_free(HjgCudaJoin *join);
+
+/* ---- device_cuda_branch.c ---- */
+
+/* As HjgDriver.branch; the context is current. */
+extern HjgCudaJoin *hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env);
+/* Nobody probes. */
+extern void hjg_cuda_branches_free(HjgCudaJoin *join);
+/* Of a join and its branches. */
+extern hjg_u64 hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase);
+extern size_t hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join);
 
 /* ---- device_cuda_turns.c ---- */
 

@@ -26,7 +26,7 @@
 /*
  * One family of devices.  A driver's joins are its own; env and the keys of
  * the build side are valid as long as the join.  build and probe are as in hjg_engine.h and may be called from
- * any runner, for one join by one at a time.
+ * any runner, for one join, or one branch of it, by one at a time.
  */
 typedef struct HjgDriver
 {
@@ -46,9 +46,19 @@ typedef struct HjgDriver
 						  const HjgSegment *segments, int nsegments, void **join);
 	HjgStatus	(*probe) (void *join, const HjgSegment *segments, int nsegments,
 						  HjgCursor *cursor, HjgResult *result);
+	/*
+	 * Not NULL: something else to call probe with, at the same time as with the join and with its other branches, of
+	 * which there are less than HJG_MAX_WAYS; env is for these calls.  NULL where the join takes one call at a
+	 * time, or there is no memory to spare.  free() of the join ends its branches; stats() of it counts them.
+	 */
+	void	   *(*branch) (void *join, const HjgEnv *env);
+	/* May be called while others probe. */
 	void		(*stats) (const void *join, HjgJobStats *stats);
 	void		(*free) (void *join);
 } HjgDriver;
+
+/* Operations of one job at a time. */
+#define HJG_MAX_WAYS 3
 
 extern const HjgDriver hjg_opencl_driver;	/* device_opencl.c */
 

@@ -24,6 +24,7 @@ hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
 	report->job.build_ns += times->build_ns;
 	report->job.probe_ns += times->probe_ns;
 	report->job.transfer_ns += times->transfer_ns;
+	report->job.busy_ns += times->busy_ns;
 	report->job.workspace_bytes = Max(report->job.workspace_bytes, times->workspace_bytes);
 	report->strategy = times->strategy;
 	report->declined |= times->declined;
@@ -45,6 +46,7 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	report->job.build_ns += other->job.build_ns;
 	report->job.probe_ns += other->job.probe_ns;
 	report->job.transfer_ns += other->job.transfer_ns;
+	report->job.busy_ns += other->job.busy_ns;
 	report->job.wait_ns += other->job.wait_ns;
 	report->job.arena_bytes = Max(report->job.arena_bytes, other->job.arena_bytes);
 	report->job.workspace_bytes = Max(report->job.workspace_bytes, other->job.workspace_bytes);
@@ -159,7 +161,8 @@ show_time(const char *label, double ns, ExplainState *es)
 /*
  * Phases of the backend add up to the node's time: what is not reading,
  * waiting or joining is emitting.  The engine's own times in the device process
- * run beside them and are shown apart.  Times are of all loops together, and of all
+ * run beside them and are shown apart: those of a GPU overlap where batches do, and a copy's includes
+ * its wait for the bus; Busy is the time from the device process's side.  Times are of all loops together, and of all
  * processes that shared the join; where each of them ran one of its own, the leader's.
  */
 static void
@@ -200,9 +203,10 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,
-						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms\n",
+						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms Busy=%.3f ms\n",
 						 report->job.transfer_ns / NS_PER_MS, report->job.partition_ns / NS_PER_MS,
-						 report->job.build_ns / NS_PER_MS, report->job.probe_ns / NS_PER_MS);
+						 report->job.build_ns / NS_PER_MS, report->job.probe_ns / NS_PER_MS,
+						 report->job.busy_ns / NS_PER_MS);
 	}
 	else
 	{
@@ -210,6 +214,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 		show_time("Partition Time", report->job.partition_ns, es);
 		show_time("Build Time", report->job.build_ns, es);
 		show_time("Probe Time", report->job.probe_ns, es);
+		show_time("Busy Time", report->job.busy_ns, es);
 	}
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
 }

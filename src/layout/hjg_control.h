@@ -89,6 +89,7 @@ typedef struct HjgJobStats
 	hjg_u64		build_ns;
 	hjg_u64		probe_ns;
 	hjg_u64		transfer_ns;
+	hjg_u64		busy_ns;		/* while operations ran, however many at a time */
 	hjg_u64		workspace_bytes;
 	hjg_u32		npartitions;
 	hjg_u32		strategy;		/* that ran: HjgCpuStrategy, or of another engine */

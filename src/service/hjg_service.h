@@ -179,6 +179,7 @@ typedef struct HjgJobTimes
 	uint64		build_ns;
 	uint64		probe_ns;
 	uint64		transfer_ns;	/* 0 where the engine reads the arena itself */
+	uint64		busy_ns;		/* while the engine had something to do; batches that run side by side count once */
 	uint64		wait_ns;		/* that this handle spent waiting */
 	uint64		arena_bytes;	/* most slabs held at once that this handle saw, in bytes */
 	uint64		workspace_bytes;

@@ -215,6 +215,7 @@ hjg_job_times(HjgJob *job, HjgJobTimes *times)
 	times->build_ns = __atomic_load_n(&stats->build_ns, __ATOMIC_RELAXED);
 	times->probe_ns = __atomic_load_n(&stats->probe_ns, __ATOMIC_RELAXED);
 	times->transfer_ns = __atomic_load_n(&stats->transfer_ns, __ATOMIC_RELAXED);
+	times->busy_ns = __atomic_load_n(&stats->busy_ns, __ATOMIC_RELAXED);
 	times->workspace_bytes = __atomic_load_n(&stats->workspace_bytes, __ATOMIC_RELAXED);
 	times->npartitions = (int) __atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED);
 	times->strategy = hjg_strategy_name((int) strategy) != NULL ? (int) strategy : HJG_CPU_AUTO;

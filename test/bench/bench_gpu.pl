@@ -43,7 +43,7 @@ sub settings
 	  " set max_parallel_workers_per_gather = $nworkers;";
 }
 
-# Transfers and kernels of one execution, and the engine that joined
+# Transfers and kernels of one execution, the time in which there were any, and the engine that joined
 sub device_share
 {
 	my ($settings, $query) = @_;
@@ -56,13 +56,13 @@ sub device_share
 		my $phases = $node->{'Device Phases'};
 		my $ms = 0;
 		$ms += $phases->{"$_ Time"} foreach qw(Transfer Partition Build Probe);
-		return ($ms, $node->{Engine});
+		return ($ms, $phases->{'Busy Time'}, $node->{Engine});
 	}
 	die "no node of ours in the plan of: $query\n";
 }
 
 my @failed;
-sub row { printf "%-20s %8s %9s %9s %9s %9s %8s %8s  %s\n", @_; }
+sub row { printf "%-20s %8s %9s %9s %9s %9s %9s %8s %8s  %s\n", @_; }
 sub ms { return defined $_[0] ? sprintf('%.0f', $_[0]) : '-'; }
 
 sub run_case
@@ -86,14 +86,14 @@ sub run_case
 	my %m = map { $_ => median(@{ $t{$_} }) } keys %t;
 	foreach my $n (@workers)
 	{
-		my ($core, $cpu, $gpu, $share, $engine) = map { $m{"$_ $n"} } ('core', 'cpu', $DEVICE);
+		my ($core, $cpu, $gpu, $share, $busy, $engine) = map { $m{"$_ $n"} } ('core', 'cpu', $DEVICE);
 		if (defined $gpu)
 		{
-			($share, $engine) = device_share(settings($DEVICE, $n), $query);
+			($share, $busy, $engine) = device_share(settings($DEVICE, $n), $query);
 			push @failed, "$name, $n workers: joined by the engine $engine" if $engine ne 'cuda';
 			$best = $gpu if !defined $best || $gpu < $best;
 		}
-		row($name, $n, ms($core), ms($cpu), ms($gpu), defined $share ? sprintf('%.1f', $share) : '-',
+		row($name, $n, ms($core), ms($cpu), ms($gpu), map({ defined $_ ? sprintf('%.1f', $_) : '-' } $share, $busy),
 			$n == $workers[-1] ? $target : '', defined $core ? sprintf('%.1fx', $core / ($gpu // $cpu)) : '-', $equal);
 	}
 	push @failed, sprintf('%s: %.0f ms, target %d', $name, $best, $target) if defined $best && $best > $target;
@@ -102,8 +102,8 @@ sub run_case
 ask("alter table s set (parallel_workers = $workers[-1]); alter table r set (parallel_workers = $workers[-1]); set jit = off;");
 my $state = device_state();
 my @who = ('core', 'cpu', $state eq 'ready' ? ($DEVICE) : ());
-print "device: transfers and kernels of $DEVICE; target: of $DEVICE, with up to 15 workers; ratio: core's time by ours\n\n";
-row('ms', 'workers', 'core', 'cpu', $DEVICE, 'device', 'target', 'ratio', 'results');
+print "device: transfers and kernels of $DEVICE, those of batches side by side added up; busy: the time in which there were any; target: of $DEVICE, with up to 15 workers; ratio: core's time by ours\n\n";
+row('ms', 'workers', 'core', 'cpu', $DEVICE, 'device', 'busy', 'target', 'ratio', 'results');
 run_case($_, @who) foreach @cases;
 session::close_all();
 print "\n";

@@ -15,6 +15,7 @@ typedef struct HjgStub
 	int			fail_code;
 	long		hang_at;
 	long		stall_at;
+	long		latency_us;		/* least time from an event's record until a query of it returns */
 	size_t		memory_bytes;
 	size_t		used_bytes;
 	long		live_objects;	/* streams, events, blocks of device and of pinned memory */

@@ -453,6 +453,15 @@ cuEventQuery(void *event)
 	ENTER();
 	if (hjg_stub.stall_at > 0 && __atomic_load_n(&hjg_stub.calls, __ATOMIC_SEQ_CST) >= hjg_stub.stall_at)
 		return HJG_CUDA_ERROR_NOT_READY;
+	if (hjg_stub.latency_us > 0)
+	{
+		struct timespec until = object->time;
+
+		until.tv_nsec += hjg_stub.latency_us * 1000;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	}
 	end_until(object->stream, object->nqueued);
 	return HJG_CUDA_SUCCESS;
 }

@@ -1,0 +1,88 @@
+/*
+ * device_cuda_branch.c
+ *	  Several batches of one join on the device at the same time.
+ *
+ * While the batch of one runner is joined, another one's comes in and the pairs of a third go out.  A branch is a
+ * HjgCudaJoin with lanes, a grant and buffers of its own, which borrows the table of the join that was built.  So
+ * there are branches only of tables that no probe writes to and that stay to the end: those of shared strategies,
+ * and csr.
+ *
+ * A branch is a luxury: it gets memory only out of what is left over.
+ */
+#include <stdlib.h>
+
+#include "device/hjg_cuda_join.h"
+
+/* Chunks of a branch: batches of the executor are no larger, and it shall not cost much. */
+#define CHUNK_ROWS (1u << 18)
+
+static HjgStatus
+furnish(HjgCudaJoin *branch)
+{
+	const int	width = branch->spec.key_width;
+	const hjg_u32 rows = branch->chunk_rows;
+	HjgStatus	status;
+
+	status = hjg_cuda_admit_spare(branch->device->pool, hjg_cuda_chunk_bytes(width, rows) + hjg_cuda_window_bytes(rows) +
+								  hjg_cuda_block_bytes(rows * sizeof(hjg_u32)), &branch->grant);
+	if (status == HJG_OK)
+		status = hjg_cuda_lanes_take(branch->device, branch->env, &branch->grant, &branch->lanes);
+	return status == HJG_OK ? hjg_cuda_alloc_chunks(branch) : status;
+}
+
+HjgCudaJoin *
+hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env)
+{
+	HjgCudaJoin *branch;
+
+	if (!join->branching || join->nbranches == HJG_MAX_WAYS - 1)
+		return NULL;
+	branch = calloc(1, sizeof(HjgCudaJoin));
+	if (branch == NULL)
+		return NULL;
+	*branch = (HjgCudaJoin) {
+		.device = join->device, .env = env, .spec = join->spec, .trunk = join,
+		.strategy = join->strategy, .table = join->table, .csr = join->csr, .bounded = join->bounded,
+		.chunk_rows = join->chunk_rows < CHUNK_ROWS ? join->chunk_rows : CHUNK_ROWS
+	};
+	if (furnish(branch) != HJG_OK)
+	{
+		hjg_cuda_join_free(branch);
+		return NULL;
+	}
+	join->branches[join->nbranches] = branch;
+	__atomic_store_n(&join->nbranches, join->nbranches + 1, __ATOMIC_RELEASE);
+	return branch;
+}
+
+void
+hjg_cuda_branches_free(HjgCudaJoin *join)
+{
+	for (int i = 0; i < join->nbranches; i++)
+		hjg_cuda_join_free(join->branches[i]);
+	join->nbranches = 0;
+}
+
+/* ---- figures, which others may ask for while all of them work ---- */
+
+hjg_u64
+hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase)
+{
+	const int	n = __atomic_load_n(&join->nbranches, __ATOMIC_ACQUIRE);
+	hjg_u64		ns = hjg_cuda_lanes_ns(join->lanes, phase);
+
+	for (int i = 0; i < n; i++)
+		ns += hjg_cuda_lanes_ns(join->branches[i]->lanes, phase);
+	return ns;
+}
+
+size_t
+hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join)
+{
+	const int	n = __atomic_load_n(&join->nbranches, __ATOMIC_ACQUIRE);
+	size_t		bytes = __atomic_load_n(&join->grant.peak_bytes, __ATOMIC_RELAXED);
+
+	for (int i = 0; i < n; i++)
+		bytes += __atomic_load_n(&join->branches[i]->grant.peak_bytes, __ATOMIC_RELAXED);
+	return bytes;
+}
