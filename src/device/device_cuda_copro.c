@@ -4,16 +4,12 @@
  *
  * Two threads besides the pool's.  The partitioner stages the build side, packs its partitions into
  * working sets, and stages the probe side; blocks of the first set go to the other thread as they
- * become full, all others wait in lists by partition.  The feeder, which is the caller's thread, copies blocks to
- * the device, builds, and runs a flow for each set.  The build rows of the next set come in behind the last chunk of
- * this one, into the other one of two buffers.
- *
- * A set of one partition that is too large is cut: each cut of its build rows meets all of its probe rows,
- * which is right where every match is a pair (mode ALL).
+ * become full, all others wait in lists by partition.  The feeder, which is the caller's thread, runs the passes
+ * (device_cuda_passes.c).
  *
  * What bounds it: keys and row numbers are written to pinned memory once (8 bytes a row of 4-byte keys; four and more threads
- * write 36 to 53 GB/s), and cross the bus once.  In practice the threads' work for each row is more: 4 ns on an H200's host
- * (device_cuda_host_bench.c).
+ * write 36 to 60 GB/s), and cross the bus once.  In practice the threads' work for each row is more, 3.5 ns, and nothing crosses
+ * the bus before the build side is partitioned. Small blocks cost too: 256 KB come in at 36 GB/s, 1 MB at 48 (device_cuda_host_bench.c).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -55,13 +51,8 @@ typedef struct Copro
 	const HjgCudaHostSide *side;
 
 	/* of the feeder */
-	Blocks		set_build;		/* of the set that is joined */
-	Blocks		set_probe;
-	int			set;
-	int			next_block;		/* of ready or of set_probe: not sent yet */
-	HjgCudaSide device_build[2];	/* rows of this pass and of the next */
-	int			turn;
-	int			next_cut;		/* first build block of set_build that was not sent */
+	HjgCudaPasses passes;
+	int			next_block;		/* of ready: not sent yet */
 } Copro;
 
 /* ---- blocks ---- */
@@ -202,95 +193,50 @@ wait_changed(Copro *copro)
 	return env != NULL && env->poll != NULL && env->poll(env->arg) ? HJG_ERR_CANCELLED : HJG_OK;
 }
 
-/* Queue the copies of a block to place at of two columns. */
-static HjgStatus
-send_block(Copro *copro, HjgCudaLane *lane, HjgStageBlock block, HjgCudaPtr keys, HjgCudaPtr rows, hjg_u64 at)
+static HjgCudaRun
+run_of(const HjgCudaCopro *spec, HjgStageBlock block)
 {
-	const HjgCudaCopro *spec = copro->spec;
-	const int	width = spec->join.key_width;
-	HjgStatus	status = hjg_cuda_copy_in(lane, keys + at * (hjg_u64) width,
-										  hjg_stage_keys(spec->memory, width, spec->block_rows, block.block),
-										  block.nrows * (size_t) width);
-
-	if (status == HJG_OK)
-		status = hjg_cuda_copy_in(lane, rows + at * sizeof(hjg_u32),
-								  hjg_stage_numbers(spec->memory, width, spec->block_rows, block.block),
-								  block.nrows * sizeof(hjg_u32));
-	return status;
+	return (HjgCudaRun) {
+		.keys = hjg_stage_keys(spec->memory, spec->join.key_width, spec->block_rows, block.block),
+		.rows = hjg_stage_numbers(spec->memory, spec->join.key_width, spec->block_rows, block.block), .nrows = block.nrows
+	};
 }
 
-/* The blocks of a set.  All but the first wait until both sides are in their blocks. */
+/* The blocks of a set, but for the first set's probe rows, which come from ready. */
 static HjgStatus
-collect_set(Copro *copro, int set)
+collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 {
+	Copro	   *copro = arg;
+	const Blocks *parts = build ? copro->build : copro->probe;
 	HjgStatus	status = HJG_OK;
 	bool		good = true;
 
 	pthread_mutex_lock(&copro->lock);
-	while (status == HJG_OK && !(set == 0 ? copro->packed : copro->partitioned))
+	while (status == HJG_OK && !(build ? copro->packed : set == 0 || copro->partitioned))
 		status = wait_changed(copro);
+	copro->passes.nsets = copro->sets.nsets;
 	pthread_mutex_unlock(&copro->lock);
-	if (status != HJG_OK)
+	if (status != HJG_OK || (set == 0 && !build))
 		return status;
-	copro->set = set;
-	copro->next_cut = 0;
-	copro->set_build.n = copro->set_probe.n = 0;
-	copro->set_build.nrows = copro->set_probe.nrows = 0;
 	for (int p = 0; p < 1 << copro->spec->bits; p++)
-	{
-		if (copro->sets.set_of[p] != set)
-			continue;
-		for (int b = 0; b < copro->build[p].n && good; b++)
-			good = append(&copro->set_build, copro->build[p].blocks[b]);
-		for (int b = 0; b < copro->probe[p].n && good && set > 0; b++)
-			good = append(&copro->set_probe, copro->probe[p].blocks[b]);
-	}
+		for (int b = 0; b < parts[p].n && copro->sets.set_of[p] == set && good; b++)
+			good = hjg_cuda_runs_add(runs, copro->spec->join.key_width, run_of(copro->spec, parts[p].blocks[b]));
 	return good ? HJG_OK : HJG_ERR_MEMORY;
 }
 
-/* Queue the build rows of the next pass: the next cut of this set, or the next set's first.  No rows: there is none. */
+/* Add blocks that are ready to the runs that are sent next, as far as they fill a chunk, or all are ready. */
 static HjgStatus
-send_build(Copro *copro)
+take_ready(Copro *copro, bool may_wait, HjgCudaLoad *load)
 {
-	HjgCudaSide *side = &copro->device_build[copro->turn ^ 1];
-	HjgStatus	status = HJG_OK;
-
-	side->nrows = 0;
-	copro->next_block = 0;
-	while (status == HJG_OK && copro->next_cut == copro->set_build.n && copro->set + 1 < copro->sets.nsets)
-		status = collect_set(copro, copro->set + 1);
-	while (status == HJG_OK && copro->next_cut < copro->set_build.n)
-	{
-		const HjgStageBlock block = copro->set_build.blocks[copro->next_cut];
-
-		if (side->nrows + block.nrows > copro->spec->set_rows)
-			break;
-		status = send_block(copro, &copro->lanes->in, block, side->keys, side->rows, side->nrows);
-		side->nrows += block.nrows;
-		copro->next_cut++;
-	}
-	return status;
-}
-
-/*
- * The next chunk of probe rows.  The first set's come from ready, as long as rows are staged; a chunk waits until it is
- * worth a join.  Behind the last chunk of a pass come the build rows of the next.
- */
-static HjgStatus
-load_blocks(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
-{
-	Copro	   *copro = arg;
 	const hjg_u64 chunk_rows = copro->spec->join.chunk_rows;
-	Blocks	   *list = copro->set == 0 ? &copro->ready : &copro->set_probe;
-	HjgStageBlock block;
+	HjgCudaRuns *runs = &copro->passes.probe;
 	HjgStatus	status = HJG_OK;
+	bool		good = true;
 
-	*load = HJG_CUDA_LOADED;
-	chunk->nrows = 0;
-	chunk->first_row = 0;
+	hjg_cuda_runs_clear(runs);
 	pthread_mutex_lock(&copro->lock);
-	while (status == HJG_OK && copro->set == 0 && !copro->partitioned &&
-		   (hjg_u64) (list->n - copro->next_block) * copro->spec->block_rows < chunk_rows)
+	while (status == HJG_OK && !copro->partitioned &&
+		   (hjg_u64) (copro->ready.n - copro->next_block) * copro->spec->block_rows < chunk_rows)
 	{
 		if (!may_wait)
 		{
@@ -299,115 +245,61 @@ load_blocks(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hj
 		}
 		status = wait_changed(copro);
 	}
-	while (status == HJG_OK && *load == HJG_CUDA_LOADED && copro->next_block < list->n)
-	{
-		/* the list may move while the lock is not held */
-		block = list->blocks[copro->next_block];
-		if (chunk->nrows + block.nrows > chunk_rows)
-			break;
-		copro->next_block++;
-		pthread_mutex_unlock(&copro->lock);
-		status = send_block(copro, lane, block, chunk->keys, chunk->rows, chunk->nrows);
-		chunk->nrows += block.nrows;
-		pthread_mutex_lock(&copro->lock);
-	}
+	while (status == HJG_OK && *load == HJG_CUDA_LOADED && good && copro->next_block < copro->ready.n &&
+		   runs->nrows + copro->ready.blocks[copro->next_block].nrows <= chunk_rows)
+		good = hjg_cuda_runs_add(runs, copro->spec->join.key_width, run_of(copro->spec, copro->ready.blocks[copro->next_block++]));
 	pthread_mutex_unlock(&copro->lock);
-	if (status != HJG_OK || *load != HJG_CUDA_LOADED || chunk->nrows > 0)
-		return status;
-	*load = HJG_CUDA_NO_MORE;
-	return send_build(copro);
+	return good ? status : HJG_ERR_MEMORY;
 }
 
-/* Build what was sent and let the set's probe rows flow. */
+/* The first set's probe rows come from ready, as long as rows are staged; a chunk waits until it is worth a join. */
 static HjgStatus
-run_pass(Copro *copro, HjgCudaFlow *flow)
+load_blocks(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	const HjgCudaHostJoin *join = &copro->spec->join;
-	HjgCudaLane *lane = &copro->lanes->work;
-	const HjgCudaSide *build = &copro->device_build[copro->turn];
-	const HjgCudaShape shape = {
-		.key_width = join->key_width, .mode = join->mode, .build_rows = build->nrows, .probe_rows = join->chunk_rows
-	};
-	const HjgCudaStrategy *strategy = NULL;
-	void	   *table = NULL;
-	HjgStatus	status = hjg_cuda_follow(lane, &copro->lanes->in);
+	Copro	   *copro = arg;
+	HjgStatus	status = HJG_OK;
 
-	copro->spec->npasses++;
-	if (status == HJG_OK)
-		status = hjg_cuda_flow_begin(flow, join->key_width, load_blocks, copro);
-	if (status == HJG_OK)
-		status = hjg_cuda_host_build(lane, &shape, build, join->strategy, &strategy, &table);
-	if (status == HJG_OK)
-		status = hjg_cuda_flow_run(flow, strategy, table);
-	if (table != NULL)
-		strategy->free(lane, table);
-	return status;
-}
-
-static HjgStatus
-run_passes(Copro *copro, HjgCudaFlow *flow)
-{
-	HjgStatus	status = collect_set(copro, 0);
-
-	if (status == HJG_OK)
-		status = send_build(copro);
-	while (status == HJG_OK && copro->device_build[copro->turn ^ 1].nrows > 0)
+	*load = HJG_CUDA_LOADED;
+	if (copro->passes.set == 0)
+		status = take_ready(copro, false, load);
+	/* while there is nothing to do */
+	if (status == HJG_OK && *load == HJG_CUDA_NOT_YET)
+		status = hjg_cuda_passes_send(&copro->passes, copro->spec->join.chunk_rows);
+	if (status == HJG_OK && *load == HJG_CUDA_NOT_YET && may_wait)
 	{
-		copro->turn ^= 1;
-		if (copro->set_build.nrows > copro->spec->set_rows && copro->spec->join.mode != HJG_MATCH_ALL)
-			return HJG_ERR_MEMORY;
-		status = run_pass(copro, flow);
+		*load = HJG_CUDA_LOADED;
+		status = take_ready(copro, true, load);
 	}
-	return status;
+	return status != HJG_OK || *load == HJG_CUDA_NOT_YET ? status : hjg_cuda_passes_load(&copro->passes, lane, chunk, load);
 }
 
 /* ---- all of it ---- */
 
-static HjgCudaShape
-shape_of(const HjgCudaCopro *spec)
-{
-	return (HjgCudaShape) {
-		.key_width = spec->join.key_width, .mode = spec->join.mode, .build_rows = spec->set_rows, .probe_rows = spec->join.chunk_rows
-	};
-}
-
 size_t
 hjg_cuda_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *spec)
 {
-	const HjgCudaShape shape = shape_of(spec);
-
-	return 2 * (hjg_cuda_block_bytes(spec->set_rows * (size_t) spec->join.key_width) +
-				hjg_cuda_block_bytes(spec->set_rows * sizeof(hjg_u32))) +
-		hjg_cuda_host_build_bytes(device, &shape, spec->join.strategy) +
-		hjg_cuda_flow_bytes(spec->join.key_width, true, spec->join.chunk_rows);
+	return hjg_cuda_passes_bytes(device, &spec->join, spec->set_rows);
 }
 
 static HjgStatus
 feed(Copro *copro, HjgCudaHostResult *result)
 {
-	const HjgCudaCopro *spec = copro->spec;
-	HjgCudaLane *lane = &copro->lanes->work;
-	HjgCudaFlow flow = {0};
-	HjgStatus	status = HJG_OK;
+	const HjgCudaSource source = {.load = load_blocks, .arg = copro};
+	HjgCudaPasses *passes = &copro->passes;
+	HjgStatus	status = hjg_cuda_passes_open(passes, copro->lanes, &copro->spec->join, copro->spec->set_rows, collect_set, copro,
+											  result);
 	HjgStatus	drained;
+	bool		more = true;
 
-	for (int i = 0; i < 2 && status == HJG_OK; i++)
+	while (status == HJG_OK && more)
 	{
-		status = hjg_cuda_alloc(lane, spec->set_rows * (size_t) spec->join.key_width, &copro->device_build[i].keys);
-		if (status == HJG_OK)
-			status = hjg_cuda_alloc(lane, spec->set_rows * sizeof(hjg_u32), &copro->device_build[i].rows);
+		status = hjg_cuda_passes_next(passes, &more);
+		if (status == HJG_OK && more)
+			status = hjg_cuda_passes_run(passes, &source);
 	}
-	if (status == HJG_OK)
-		status = hjg_cuda_flow_open(&flow, copro->lanes, spec->join.key_width, true, spec->join.chunk_rows, result);
-	if (status == HJG_OK)
-		status = run_passes(copro, &flow);
+	copro->spec->npasses = passes->npasses;
 	drained = hjg_cuda_lanes_wait(copro->lanes);
-	hjg_cuda_flow_close(&flow);
-	for (int i = 0; i < 2; i++)
-	{
-		hjg_cuda_free(lane, copro->device_build[i].keys);
-		hjg_cuda_free(lane, copro->device_build[i].rows);
-	}
+	hjg_cuda_passes_close(passes);
 	return status == HJG_OK ? drained : status;
 }
 
@@ -420,7 +312,6 @@ hjg_cuda_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *spec, HjgCudaHostResult *
 
 	result->npairs = 0;
 	result->nbatches = 0;
-	spec->npasses = 0;
 	spec->memory->next = 0;
 	if (spec->join.build.nrows == 0)
 		return HJG_ERR_INPUT;
@@ -447,8 +338,6 @@ hjg_cuda_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *spec, HjgCudaHostResult *
 		free(copro->probe[p].blocks);
 	}
 	free(copro->ready.blocks);
-	free(copro->set_build.blocks);
-	free(copro->set_probe.blocks);
 	pthread_mutex_destroy(&copro->lock);
 	pthread_cond_destroy(&copro->changed);
 	free(copro);

@@ -51,7 +51,9 @@ hjg_cuda_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool w
 	status = hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &flow->counters);
 	for (int i = 0; i < HJG_CUDA_FLOW_INS && status == HJG_OK; i++)
 	{
-		status = hjg_cuda_alloc(lane, chunk_rows * (size_t) key_width, &flow->chunks[i].keys);
+		status = hjg_cuda_note_open(&lanes->in, &flow->arrived[i]);
+		if (status == HJG_OK)
+			status = hjg_cuda_alloc(lane, chunk_rows * (size_t) key_width, &flow->chunks[i].keys);
 		if (status == HJG_OK && with_rows)
 			status = hjg_cuda_alloc(lane, chunk_rows * sizeof(hjg_u32), &flow->chunks[i].rows);
 	}
@@ -71,6 +73,7 @@ hjg_cuda_flow_close(HjgCudaFlow *flow)
 	(void) hjg_cuda_lanes_wait(flow->lanes);
 	for (int i = 0; i < HJG_CUDA_FLOW_INS; i++)
 	{
+		hjg_cuda_note_close(&flow->lanes->in, &flow->arrived[i]);
 		hjg_cuda_free(lane, flow->chunks[i].keys);
 		hjg_cuda_free(lane, flow->chunks[i].rows);
 	}
@@ -88,26 +91,28 @@ load_ahead(HjgCudaFlow *flow)
 
 	while (status == HJG_OK && !flow->no_more && flow->nloaded - flow->njoined < HJG_CUDA_FLOW_INS)
 	{
+		const int	next = (int) (flow->nloaded % HJG_CUDA_FLOW_INS);
 		HjgCudaLoad load = HJG_CUDA_LOADED;
 
-		status = flow->load(flow->load_arg, &flow->lanes->in, flow->nloaded == flow->njoined,
-							&flow->chunks[flow->nloaded % HJG_CUDA_FLOW_INS], &load);
+		status = flow->source->load(flow->source->arg, &flow->lanes->in, flow->nloaded == flow->njoined, &flow->chunks[next], &load);
 		if (status != HJG_OK || load == HJG_CUDA_NOT_YET)
 			break;
 		if (load == HJG_CUDA_NO_MORE)
 			flow->no_more = true;
 		else
+		{
+			status = hjg_cuda_note(&flow->lanes->in, flow->arrived[next]);
 			flow->nloaded++;
+		}
 	}
 	return status;
 }
 
 HjgStatus
-hjg_cuda_flow_begin(HjgCudaFlow *flow, int key_width, HjgCudaLoadFn load, void *load_arg)
+hjg_cuda_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source)
 {
 	flow->key_width = key_width;
-	flow->load = load;
-	flow->load_arg = load_arg;
+	flow->source = source;
 	flow->nloaded = flow->njoined = 0;
 	flow->no_more = false;
 	return load_ahead(flow);
@@ -123,13 +128,9 @@ queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n
 		.rows = chunk->rows != 0 ? chunk->rows + row * sizeof(hjg_u32) : 0
 	};
 	const HjgCudaOutput output = {.pairs = flow->pairs[flow->turn], .capacity = flow->room, .counters = flow->counters};
-	HjgStatus	status = HJG_OK;
+	HjgStatus	status;
 
-	/* what comes in after this chunk is not waited for */
-	if (row == 0)
-		status = hjg_cuda_follow(lane, &flow->lanes->in);
-	if (status == HJG_OK)
-		status = hjg_cuda_follow(lane, &flow->lanes->out[flow->turn]);
+	status = hjg_cuda_follow(lane, &flow->lanes->out[flow->turn]);
 	if (status == HJG_OK)
 		status = hjg_cuda_zero(lane, flow->counters, 2 * sizeof(hjg_u64));
 	if (status == HJG_OK)
@@ -202,6 +203,18 @@ join_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 	return status;
 }
 
+/* A chunk has come in, what came after it is not waited for; the source may have something to do with it first. */
+static HjgStatus
+take_chunk(HjgCudaFlow *flow, int i)
+{
+	HjgCudaChunk chunk = flow->chunks[i];
+	HjgStatus	status = hjg_cuda_follow_note(&flow->lanes->work, flow->arrived[i]);
+
+	if (status == HJG_OK && flow->source->prepare != NULL)
+		status = flow->source->prepare(flow->source->arg, &chunk);
+	return status == HJG_OK ? join_chunk(flow, &chunk) : status;
+}
+
 HjgStatus
 hjg_cuda_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table)
 {
@@ -211,7 +224,7 @@ hjg_cuda_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *tabl
 	flow->table = table;
 	while ((status = load_ahead(flow)) == HJG_OK && flow->njoined < flow->nloaded)
 	{
-		status = join_chunk(flow, &flow->chunks[flow->njoined % HJG_CUDA_FLOW_INS]);
+		status = take_chunk(flow, (int) (flow->njoined % HJG_CUDA_FLOW_INS));
 		if (status != HJG_OK)
 			break;
 		flow->njoined++;

@@ -9,27 +9,34 @@
  *		--strategy NAME		on the device; default: what suits the sizes
  *		--chunk ROWS		probe rows that go through at a time, default: by the build side
  *		--reps N			timed repetitions, default 5; the median is printed
- *		--bits N, --block ROWS, --stagers N, --set PART
- *							copro: partitions of the host as a power of two, rows of a block, threads, and what
- *							part of the build side is on the device at a time (default: half)
+ *		--bits N, --set PART
+ *							copro, spill: partitions as a power of two, and what part of the build side is on the
+ *							device at a time (default: half and a partition)
+ *		--block ROWS, --stagers N
+ *							copro: rows of a block, threads that partition
  *
  * What is timed, by the host's clock: from keys in pinned host memory to all pairs of row numbers (8 bytes a match)
  * in pinned host memory, warm; copying, building and probing the build side included.
  *
- * copro: sets are passes over the device; partitioned: when all rows were in their blocks; floor: time that the
+ * sets are passes over the device. copro: partitioned: when all rows were in their blocks; floor: time that the
  * stagers take to copy as many bytes within pinned memory, which is what partitioning writes.
  *
- * bus: the same copies with the same dependencies and no kernels, timed in turn with the joins; share: that time over
- * the join's. in, out: GB that went each way. First of all the bus is measured alone: each way and both ways at once.
+ * bus: the same copies with the same dependencies and no kernels, timed in turn with the joins; with spill, as many bytes each
+ * way with no dependencies, which no join can beat; share: that time over the join's. in, out: GB that went each way. First of all the bus is measured alone: each way and both ways at once.
  * Before the first and the last join the result is poisoned; after them each pair's keys are compared,
  * and number and sum of the pairs with what the keys were made of.
  *
  * Measured on an H200 (55 GB/s one way, 51 each way at once; 16 cores): 64M x 512M rows of 4-byte keys 88 ms, 98 % of
  * the bus; chunks of 4M instead of 8M rows 108 ms, because the join of a chunk by partitions reads all build rows, 16M
  * 90 ms; a table in device memory instead of partitions 91 ms. 64M x 256M rows of 8-byte keys: 84 ms, limited by two
- * passes of partitions (chunks of 16M rows 74 ms, a table 74 ms).  copro, 256M x 256M rows of 4-byte keys, half of
- * the build side at a time: 220 ms with 64 partitions, 229 with 16; 15 threads take 125 to 140 ms of it to partition (8 threads 259: it is
- * their work that limits, not memory), and copies in blocks of 32K rows instead of 64K cost 30 ms more.
+ * passes of partitions (chunks of 16M rows 74 ms, a table 74 ms).
+ *
+ * Measured on an H100 (55 GB/s one way, 48 to 50 each way at once; 16 cores), 256M x 256M rows of 4-byte keys, half of the build side
+ * at a time. spill: 4.3 GB each way, floor 87 ms, 103 ms or 5.2 Gtuples/s; with 4 sets 5.4 GB, 110, 140. Chunks of 8M
+ * rows 118 ms, 16M 106, 32M 102, 48M 100, 64M 103: each chunk's join reads all build rows of the set, which with few rows
+ * takes longer than the bus. A table in device memory 119; 16, 64 and 256 partitions differ by less than 1 %. 128M x 128M rows of
+ * 8-byte keys: floor 73 ms, 78 ms. copro: 155 ms with 16 partitions and blocks of 256K rows, 193 with 64 of 64K rows, which come in
+ * at 36 GB/s instead of 48, 167 with 8 of 512K rows, which fill late; 15 threads take 97 to 125 ms of it to partition.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,158 +44,19 @@
 #include "device/hjg_cuda_host_bench.h"
 
 #define MAX_REPS 101
-#define BUS_BYTES ((size_t) 512 << 20)
 
 static const HjgHostCase cases[] = {
-	{"stream_4_64Mx512M", 4, 64, 512, false},
-	{"stream_4_2Mx512M", 4, 2, 512, false},
-	{"stream_8_64Mx256M", 8, 64, 256, false},
-	{"copro_4_256Mx256M", 4, 256, 256, true},
-	{"copro_8_128Mx128M", 8, 128, 128, true},
+	{"stream_4_64Mx512M", 4, 64, 512, HJG_HOST_STREAM},
+	{"stream_4_2Mx512M", 4, 2, 512, HJG_HOST_STREAM},
+	{"stream_8_64Mx256M", 8, 64, 256, HJG_HOST_STREAM},
+	{"copro_4_256Mx256M", 4, 256, 256, HJG_HOST_COPRO},
+	{"copro_8_128Mx128M", 8, 128, 128, HJG_HOST_COPRO},
+	{"spill_4_256Mx256M", 4, 256, 256, HJG_HOST_SPILL},
+	{"spill_8_128Mx128M", 8, 128, 128, HJG_HOST_SPILL},
+	{"chosen_4_256Mx256M", 4, 256, 256, HJG_HOST_CHOSEN},
 };
 
 #define NCASES ((int) (sizeof(cases) / sizeof(cases[0])))
-
-/* ---- the bus ---- */
-
-/* GB/s of copies of so many bytes each way at once. */
-static HjgStatus
-measure_bus(HjgHostBench *bench, void *host_in, void *host_out, HjgCudaPtr in, HjgCudaPtr out, size_t in_bytes, size_t out_bytes,
-			double *gbs)
-{
-	HjgStatus	status = HJG_OK;
-
-	*gbs = 0;
-	for (int i = 0; i < 3 && status == HJG_OK; i++)
-	{
-		const hjg_u64 started = hjg_arena_now_ns();
-
-		status = hjg_cuda_copy_in(&bench->lanes->in, in, host_in, in_bytes);
-		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(&bench->lanes->out[0], host_out, out, out_bytes);
-		if (status == HJG_OK)
-			status = hjg_cuda_lanes_wait(bench->lanes);
-		if (status == HJG_OK)
-		{
-			const double now = (double) (in_bytes + out_bytes) / (double) (hjg_arena_now_ns() - started);
-
-			*gbs = now > *gbs ? now : *gbs;
-		}
-	}
-	return status;
-}
-
-typedef struct Copy
-{
-	char	   *to;
-	const char *from;
-} Copy;
-
-static void
-copy_piece(void *arg, int piece, int worker)
-{
-	const Copy *copy = arg;
-	const size_t at = (size_t) piece * HJG_SLAB_BYTES;
-
-	memcpy(copy->to + at, copy->from + at, HJG_SLAB_BYTES);
-}
-
-/* GB/s that the stagers copy within pinned memory. */
-static double
-measure_copy(HjgHostBench *bench, const void *from, void *to)
-{
-	Copy		copy = {to, from};
-	double		gbs = 0;
-
-	for (int i = 0; i < 3; i++)
-	{
-		const hjg_u64 started = hjg_arena_now_ns();
-		double		now;
-
-		hjg_pool_run(bench->stagers, (int) (BUS_BYTES / HJG_SLAB_BYTES), copy_piece, &copy);
-		now = (double) BUS_BYTES / (double) (hjg_arena_now_ns() - started);
-		gbs = now > gbs ? now : gbs;
-	}
-	return gbs;
-}
-
-static HjgStatus
-print_bus(HjgHostBench *bench)
-{
-	void	   *host_in = hjg_host_pinned(bench, BUS_BYTES);
-	void	   *host_out = hjg_host_pinned(bench, BUS_BYTES);
-	HjgCudaPtr	in = 0;
-	HjgCudaPtr	out = 0;
-	double		gbs[3] = {0};
-	HjgStatus	status = host_in == NULL || host_out == NULL ? HJG_ERR_MEMORY : HJG_OK;
-
-	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lanes->work, BUS_BYTES, &in);
-	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lanes->work, BUS_BYTES, &out);
-	for (int i = 0; i < 3 && status == HJG_OK; i++)
-		status = measure_bus(bench, host_in, host_out, in, out, i == 1 ? 0 : BUS_BYTES, i == 0 ? 0 : BUS_BYTES, &gbs[i]);
-	if (status == HJG_OK)
-		bench->copy_gbs = measure_copy(bench, host_in, host_out);
-	(void) hjg_cuda_lanes_wait(bench->lanes);
-	hjg_cuda_free(&bench->lanes->work, in);
-	hjg_cuda_free(&bench->lanes->work, out);
-	hjg_host_unpin(host_in, BUS_BYTES);
-	hjg_host_unpin(host_out, BUS_BYTES);
-	if (status == HJG_OK)
-		fprintf(bench->out, "# bus: %.1f GB/s in, %.1f out, %.1f each way at once; %d threads copy %.1f GB/s in pinned memory\n",
-				gbs[0], gbs[1], gbs[2] / 2, bench->nstagers, bench->copy_gbs);
-	return status;
-}
-
-/* What goes in of a row: its key, and its number where rows were partitioned. */
-static size_t
-row_bytes(const HjgHostData *data)
-{
-	return (size_t) data->c->width + (data->c->copro ? sizeof(hjg_u32) : 0);
-}
-
-/* Copy rows in, by chunks, into two buffers in turn; with pairs behind each chunk out. */
-static HjgStatus
-replay_side(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, const char *from, hjg_u64 nrows, bool with_pairs)
-{
-	HjgCudaLanes *lanes = bench->lanes;
-	const size_t bytes = row_bytes(data);
-	HjgStatus	status = HJG_OK;
-
-	for (hjg_u64 row = 0, turn = 0; row < nrows && status == HJG_OK; row += data->join.chunk_rows, turn ^= 1)
-	{
-		const hjg_u64 left = nrows - row;
-		const hjg_u64 n = left < data->join.chunk_rows ? left : data->join.chunk_rows;
-		HjgCudaLane *out = &lanes->out[turn];
-
-		status = hjg_cuda_copy_in(&lanes->in, buffers[turn], from + row * bytes, n * bytes);
-		if (status != HJG_OK || !with_pairs)
-			continue;
-		status = hjg_cuda_follow(out, &lanes->in);
-		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(out, data->result.pairs + row, buffers[2 + turn], n * sizeof(HjgPair));
-		/* as far ahead as the join's copies */
-		if (status == HJG_OK)
-			status = hjg_cuda_wait(&lanes->out[turn ^ 1]);
-	}
-	return status;
-}
-
-/* The copies of a join without kernels: the build side in, then probe rows in and pairs out. */
-static HjgStatus
-replay(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers)
-{
-	HjgStatus	status = replay_side(bench, data, buffers, data->c->copro ? data->blocks.base : data->build_keys,
-									 data->join.build.nrows, false);
-	HjgStatus	drained;
-
-	if (status == HJG_OK)
-		status = replay_side(bench, data, buffers, data->c->copro ? data->blocks.base : data->probe_keys,
-							 data->join.probe.nrows, true);
-	drained = hjg_cuda_lanes_wait(bench->lanes);
-	return status == HJG_OK ? drained : status;
-}
 
 /* ---- cases ---- */
 
@@ -208,40 +76,57 @@ median(double *ms, int n)
 	return ms[n / 2];
 }
 
-static HjgStatus
-alloc_replay(HjgHostBench *bench, const HjgHostData *data, HjgCudaPtr *buffers)
-{
-	HjgStatus	status = HJG_OK;
-
-	for (int i = 0; i < 4 && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(&bench->lanes->work, data->join.chunk_rows * (i < 2 ? row_bytes(data) : sizeof(HjgPair)), &buffers[i]);
-	return status;
-}
-
-static HjgCudaCopro
-copro_of(const HjgHostBench *bench, HjgHostData *data)
-{
-	return (HjgCudaCopro) {
-		.join = data->join, .pool = bench->stagers, .bits = bench->bits, .block_rows = bench->block_rows, .memory = &data->blocks,
-		.set_rows = (hjg_u64) ((double) data->join.build.nrows * bench->set_part) + bench->block_rows
-	};
-}
-
 typedef struct Times
 {
 	double		join_ms[MAX_REPS];
 	double		bus_ms[MAX_REPS];
 	double		partition_ms[MAX_REPS];
-	int			npasses;
 	bool		good;
 } Times;
+
+static HjgStatus
+run_join(HjgHostBench *bench, HjgHostData *data)
+{
+	switch (data->system)
+	{
+		case HJG_HOST_COPRO:
+			data->blocks.next = 0;
+			return hjg_cuda_copro_join(bench->lanes, &data->copro, &data->result);
+		case HJG_HOST_SPILL:
+			return hjg_cuda_spill_join(bench->lanes, &data->spill, &data->result);
+		default:
+			return hjg_cuda_stream_join(bench->lanes, &data->join, &data->result);
+	}
+}
+
+static size_t
+device_bytes(const HjgHostBench *bench, const HjgHostData *data)
+{
+	const HjgCudaDevice *device = bench->lanes->work.device;
+
+	return data->system == HJG_HOST_COPRO ? hjg_cuda_copro_bytes(device, &data->copro) :
+		data->system == HJG_HOST_SPILL ? hjg_cuda_spill_bytes(device, &data->spill) : hjg_cuda_stream_bytes(device, &data->join);
+}
+
+/* What a line says of joins in sets. */
+static void
+print_sets(HjgHostBench *bench, const HjgHostData *data, Times *times)
+{
+	if (data->system == HJG_HOST_COPRO)
+		fprintf(bench->out, "; copro, predicted %.0f ms; %d sets, %.1f ms partitioned, floor %.1f",
+				hjg_cuda_copro_ns(&bench->rates, &data->join, data->copro.set_rows) / 1e6, data->copro.npasses,
+				median(times->partition_ms, bench->nreps), (double) hjg_host_bytes_in(data) / 1e6 / bench->copy_gbs);
+	else if (data->system == HJG_HOST_SPILL)
+		fprintf(bench->out, "; spill, predicted %.0f ms; %d sets, %d evicted, %.2f GB spilled",
+				hjg_cuda_spill_ns(&bench->rates, &data->join, data->spill.set_rows) / 1e6, data->spill.npasses,
+				data->spill.nevicted, (double) data->spill.spilled_bytes / 1e9);
+}
 
 /* One join and its copies alone; i < 0 warms up. */
 static HjgStatus
 time_once(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, Times *times, int i)
 {
 	const bool	check = i < 0 || i == bench->nreps - 1;
-	HjgCudaCopro copro = copro_of(bench, data);
 	const hjg_u64 room = data->result.capacity;
 	hjg_u64		started;
 	hjg_u64		joined;
@@ -250,20 +135,18 @@ time_once(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, Tim
 	if (check)
 		hjg_host_fill(bench->pool, data->result.pairs, room * sizeof(HjgPair), HJG_HOST_POISON);
 	started = hjg_arena_now_ns();
-	status = data->c->copro ? hjg_cuda_copro_join(bench->lanes, &copro, &data->result) :
-		hjg_cuda_stream_join(bench->lanes, &data->join, &data->result);
+	status = run_join(bench, data);
 	joined = hjg_arena_now_ns();
 	if (status == HJG_OK && check)
 		times->good = times->good && hjg_host_data_check(bench, data);
 	if (i >= 0)
 	{
 		times->join_ms[i] = (double) (joined - started) / 1e6;
-		times->partition_ms[i] = (double) copro.partitioned_ns / 1e6;
-		times->npasses = copro.npasses;
+		times->partition_ms[i] = (double) data->copro.partitioned_ns / 1e6;
 	}
 	started = hjg_arena_now_ns();
 	if (status == HJG_OK)
-		status = replay(bench, data, buffers);
+		status = hjg_host_replay(bench, data, buffers);
 	if (i >= 0)
 		times->bus_ms[i] = (double) (hjg_arena_now_ns() - started) / 1e6;
 	return status;
@@ -274,10 +157,8 @@ time_case(HjgHostBench *bench, HjgHostData *data)
 {
 	static Times times;
 	const hjg_u64 ntuples = data->join.build.nrows + data->join.probe.nrows;
-	const double in_gb = (double) (ntuples * row_bytes(data)) / 1e9;
-	const double out_gb = (double) (data->join.probe.nrows * sizeof(HjgPair)) / 1e9;
 	HjgCudaPtr	buffers[4] = {0};
-	HjgStatus	status = alloc_replay(bench, data, buffers);
+	HjgStatus	status = hjg_host_replay_open(bench, data, buffers);
 
 	times.good = true;
 	for (int i = -1; i < bench->nreps && status == HJG_OK; i++)
@@ -288,13 +169,13 @@ time_case(HjgHostBench *bench, HjgHostData *data)
 	{
 		const double ms = median(times.join_ms, bench->nreps);
 		const double bus = median(times.bus_ms, bench->nreps);
+		const double in_gb = (double) hjg_host_bytes_in(data) / 1e9;
+		const double out_gb = (double) hjg_host_bytes_out(data) / 1e9;
 
 		fprintf(bench->out, "%-20s %-8s %9.2f %8.2f %7.2f %7.2f %7.1f %9.2f %6.1f%%  %s", data->c->name,
 				bench->strategy != NULL ? bench->strategy->name : "auto", ms, (double) ntuples / ms / 1e6, in_gb, out_gb,
 				(in_gb + out_gb) / ms * 1e3, bus, 100 * bus / ms, times.good ? "ok" : "WRONG");
-		if (data->c->copro)
-			fprintf(bench->out, "; %d sets, %.1f ms partitioned, floor %.1f", times.npasses,
-					median(times.partition_ms, bench->nreps), in_gb / bench->copy_gbs * 1e3);
+		print_sets(bench, data, &times);
 		fprintf(bench->out, "\n");
 		fflush(bench->out);
 	}
@@ -305,13 +186,10 @@ time_case(HjgHostBench *bench, HjgHostData *data)
 static HjgStatus
 run_case(HjgHostBench *bench, const HjgHostCase *c)
 {
-	const HjgCudaDevice *device = bench->lanes->work.device;
 	HjgHostData data;
 	HjgStatus	status = hjg_host_data_make(bench, c, &data);
-	const HjgCudaCopro copro = copro_of(bench, &data);
 
-	if (status == HJG_OK && bench->grant.bytes < (c->copro ? hjg_cuda_copro_bytes(device, &copro) :
-												  hjg_cuda_stream_bytes(device, &data.join)))
+	if (status == HJG_OK && bench->grant.bytes < device_bytes(bench, &data))
 		status = HJG_ERR_MEMORY;
 	if (status == HJG_OK)
 		status = time_case(bench, &data);
@@ -333,7 +211,7 @@ open_bench(HjgHostBench *bench, HjgCudaDevice *device)
 	bench->stagers = hjg_pool_create(bench->nstagers);
 	if (status == HJG_OK)
 		status = hjg_cuda_lanes_take(device, NULL, &bench->grant, &bench->lanes);
-	return status == HJG_OK ? print_bus(bench) : status;
+	return status == HJG_OK ? hjg_host_measure_rates(bench) : status;
 }
 
 /* What follows --device and --host; false, with a message, for a bad option.  *list: print the cases. */
@@ -357,7 +235,7 @@ read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool
 		else if (value != NULL && strcmp(argv[i], "--chunk") == 0)
 			bench->chunk_rows = strtoull(value, NULL, 10) / 4 * 4;
 		else if (value != NULL && strcmp(argv[i], "--bits") == 0)
-			bench->bits = atoi(value);
+			bench->copro_bits = bench->spill_bits = atoi(value);
 		else if (value != NULL && strcmp(argv[i], "--block") == 0)
 			bench->block_rows = (hjg_u32) strtoul(value, NULL, 10) / HJG_STAGE_GROUP * HJG_STAGE_GROUP;
 		else if (value != NULL && strcmp(argv[i], "--set") == 0)
@@ -377,7 +255,7 @@ read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool
 		}
 		i++;
 	}
-	if (bench->bits < 0 || bench->bits > HJG_STAGE_MOST_BITS || bench->block_rows < 1024 || bench->block_rows > 1u << 20 ||
+	if (bench->copro_bits < 0 || bench->copro_bits > HJG_STAGE_MOST_BITS || bench->block_rows < 1024 || bench->block_rows > 1u << 20 ||
 		bench->set_part <= 0 || bench->set_part > 1 || bench->nstagers < 1)
 	{
 		fprintf(stderr, "hjoin_gpu_device: --bits takes up to %d, --block 1024 to 1048576, --set up to 1\n", HJG_STAGE_MOST_BITS);
@@ -393,7 +271,7 @@ read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool
 int
 hjg_cuda_host_bench(FILE *out, int number, int argc, char **argv)
 {
-	static HjgHostBench bench = {.factor = 1, .nreps = 5, .bits = 6, .block_rows = 1u << 16, .set_part = 0.5};
+	static HjgHostBench bench = {.factor = 1, .nreps = 5, .copro_bits = 4, .spill_bits = 6, .block_rows = 1u << 18, .set_part = 0.51};
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
 	const char *text = "";
 	HjgCudaDevice *device;

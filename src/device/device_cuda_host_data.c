@@ -173,8 +173,30 @@ hjg_host_data_free(HjgHostData *data)
 	hjg_host_unpin(data->build_keys, data->join.build.nrows * (size_t) data->c->width);
 	hjg_host_unpin(data->probe_keys, data->join.probe.nrows * (size_t) data->c->width);
 	hjg_host_unpin(data->result.pairs, data->result.capacity * sizeof(HjgPair));
-	hjg_host_unpin(data->blocks.base, data->block_bytes);
+	hjg_host_unpin(data->memory, data->memory_bytes);
 	free(data->result.batches);
+}
+
+/* The system of the case, and the memory that it needs for partitioned rows. */
+static void
+plan_system(const HjgHostBench *bench, HjgHostData *data)
+{
+	const HjgCudaHostJoin *join = &data->join;
+	const hjg_u64 set_rows = (hjg_u64) ((double) join->build.nrows * bench->set_part) + bench->block_rows;
+	const int	nstagers = hjg_pool_nthreads(bench->stagers);
+
+	data->copro = (HjgCudaCopro) {
+		.join = *join, .pool = bench->stagers, .bits = bench->copro_bits, .block_rows = bench->block_rows, .set_rows = set_rows
+	};
+	data->spill = (HjgCudaSpill) {.join = *join, .bits = bench->spill_bits, .set_rows = set_rows};
+	data->system = data->c->system != HJG_HOST_CHOSEN ? data->c->system :
+		hjg_cuda_copro_ns(&bench->rates, join, set_rows) < hjg_cuda_spill_ns(&bench->rates, join, set_rows) ? HJG_HOST_COPRO : HJG_HOST_SPILL;
+	data->blocks.nblocks = hjg_stage_blocks(join->build.nrows, bench->copro_bits, bench->block_rows, nstagers) +
+		hjg_stage_blocks(join->probe.nrows, bench->copro_bits, bench->block_rows, nstagers);
+	data->spill.memory_bytes = hjg_cuda_spill_memory(&data->spill);
+	data->memory_bytes = data->system == HJG_HOST_COPRO ?
+		data->blocks.nblocks * hjg_stage_block_bytes(join->key_width, bench->block_rows) :
+		data->system == HJG_HOST_SPILL ? data->spill.memory_bytes : 0;
 }
 
 HjgStatus
@@ -182,12 +204,6 @@ hjg_host_data_make(HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data)
 {
 	const hjg_u64 nbuild = (hjg_u64) (c->nbuild * bench->factor * MILLION) + 1;
 	const hjg_u64 nprobe = (hjg_u64) (c->nprobe * bench->factor * MILLION) + 1;
-	const int	nstagers = hjg_pool_nthreads(bench->stagers);
-	const hjg_u32 nblocks = !c->copro ? 0 : hjg_stage_blocks(nbuild, bench->bits, bench->block_rows, nstagers) +
-		hjg_stage_blocks(nprobe, bench->bits, bench->block_rows, nstagers);
-	const size_t block_bytes = nblocks * hjg_stage_block_bytes(c->width, bench->block_rows);
-	const size_t bytes = (nbuild + nprobe) * (size_t) c->width + nprobe * sizeof(HjgPair) + block_bytes;
-
 	memset(data, 0, sizeof(*data));
 	data->c = c;
 	data->join = (HjgCudaHostJoin) {
@@ -195,9 +211,11 @@ hjg_host_data_make(HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data)
 		.chunk_rows = bench->chunk_rows != 0 ? bench->chunk_rows : hjg_cuda_flow_chunk_rows(nbuild),
 		.build.nrows = nbuild, .probe.nrows = nprobe
 	};
+	plan_system(bench, data);
 	data->result.capacity = nprobe;
 	data->result.max_batches = (int) (nprobe / data->join.chunk_rows * 2) + 1024;
-	if (bytes > (size_t) sysconf(_SC_PHYS_PAGES) * (size_t) sysconf(_SC_PAGESIZE) / 4 * 3)
+	if ((nbuild + nprobe) * (size_t) c->width + nprobe * sizeof(HjgPair) + data->memory_bytes >
+		(size_t) sysconf(_SC_PHYS_PAGES) * (size_t) sysconf(_SC_PAGESIZE) / 4 * 3)
 		return HJG_ERR_MEMORY;
 	data->build_keys = hjg_host_pinned(bench, nbuild * (size_t) c->width);
 	data->probe_keys = hjg_host_pinned(bench, nprobe * (size_t) c->width);
@@ -205,16 +223,18 @@ hjg_host_data_make(HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data)
 	data->result.batches = calloc((size_t) data->result.max_batches, sizeof(HjgCudaBatch));
 	if (data->build_keys == NULL || data->probe_keys == NULL || data->result.pairs == NULL || data->result.batches == NULL)
 		return HJG_ERR_MEMORY;
-	if (c->copro)
+	if (data->memory_bytes > 0)
 	{
-		data->blocks.base = hjg_host_pinned(bench, block_bytes);
-		data->blocks.nblocks = nblocks;
-		data->block_bytes = block_bytes;
-		if (data->blocks.base == NULL)
+		data->memory = hjg_host_pinned(bench, data->memory_bytes);
+		if (data->memory == NULL)
 			return HJG_ERR_MEMORY;
 	}
 	data->join.build.keys = data->build_keys;
 	data->join.probe.keys = data->probe_keys;
+	data->copro.join = data->spill.join = data->join;
+	data->copro.memory = &data->blocks;
+	data->blocks.base = data->memory;
+	data->spill.memory = data->memory;
 	hjg_pool_run(bench->pool, pieces_of(nbuild), fill_build, data);
 	hjg_pool_run(bench->pool, pieces_of(nprobe), fill_probe, data);
 	return HJG_OK;

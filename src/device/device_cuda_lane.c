@@ -195,6 +195,20 @@ hjg_cuda_occupancy(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_thre
 }
 
 HjgStatus
+hjg_cuda_launch_filling(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads, unsigned shared_bytes,
+						hjg_u64 most, void *args)
+{
+	int			blocks;
+	HjgStatus	status = hjg_cuda_occupancy(lane, kernel, block_threads, shared_bytes, &blocks);
+	hjg_u64		all = (hjg_u64) blocks * (hjg_u64) lane->device->multiprocessors;
+
+	if (status != HJG_OK)
+		return status;
+	return hjg_cuda_launch(lane, kernel, (unsigned) (most < all ? most : all), block_threads, shared_bytes,
+						   (void *[]) {args});
+}
+
+HjgStatus
 hjg_cuda_copy_in(HjgCudaLane *lane, HjgCudaPtr to, const void *from, size_t bytes)
 {
 	if (bytes == 0)
@@ -256,6 +270,37 @@ hjg_cuda_follow(HjgCudaLane *lane, HjgCudaLane *other)
 	lane->busy = true;
 	TRY(lane, event_record(other->done, other->stream));
 	TRY(lane, stream_wait(lane->stream, other->done, 0));
+	return HJG_OK;
+}
+
+HjgStatus
+hjg_cuda_note_open(HjgCudaLane *lane, HjgCudaEvent *event)
+{
+	TRY(lane, event_create(event, HJG_CUDA_EVENT_NO_TIMING));
+	return HJG_OK;
+}
+
+void
+hjg_cuda_note_close(HjgCudaLane *lane, HjgCudaEvent *event)
+{
+	if (*event != NULL)
+		(void) hjg_cuda_check(lane, hjg_cuda.event_destroy(*event), "event");
+	*event = NULL;
+}
+
+HjgStatus
+hjg_cuda_note(HjgCudaLane *lane, HjgCudaEvent event)
+{
+	lane->busy = true;
+	TRY(lane, event_record(event, lane->stream));
+	return HJG_OK;
+}
+
+HjgStatus
+hjg_cuda_follow_note(HjgCudaLane *lane, HjgCudaEvent event)
+{
+	lane->busy = true;
+	TRY(lane, stream_wait(lane->stream, event, 0));
 	return HJG_OK;
 }
 

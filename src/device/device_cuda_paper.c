@@ -1,6 +1,6 @@
 /*
  * device_cuda_paper.c
- *	  What the resident joins of the literature share on the host: launches, blocks of rows, partitions.
+ *	  What the resident joins of the literature share on the host: blocks of rows, partitions.
  */
 #include <string.h>
 
@@ -11,20 +11,6 @@
 static HjgCudaKernel place_parts = {.image = "cuda_partition", .name = "hjg_k_place_parts"};
 
 HjgCudaPaperTuning hjg_cuda_paper_tuning;
-
-HjgStatus
-hjg_cuda_launch_filling(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads, unsigned shared_bytes,
-						hjg_u64 most, void *args)
-{
-	int			blocks;
-	HjgStatus	status = hjg_cuda_occupancy(lane, kernel, block_threads, shared_bytes, &blocks);
-	hjg_u64		all = (hjg_u64) blocks * (hjg_u64) lane->device->multiprocessors;
-
-	if (status != HJG_OK)
-		return status;
-	return hjg_cuda_launch(lane, kernel, (unsigned) (most < all ? most : all), block_threads, shared_bytes,
-						   (void *[]) {args});
-}
 
 static size_t
 keys_bytes(int key_width, hjg_u64 nrows)

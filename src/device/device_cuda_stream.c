@@ -8,11 +8,11 @@
  */
 #include "device/hjg_cuda_host.h"
 
-typedef struct Source
+typedef struct Rows
 {
 	const HjgCudaHostJoin *join;
 	hjg_u64		row;
-} Source;
+} Rows;
 
 static HjgCudaShape
 shape_of(const HjgCudaHostJoin *join)
@@ -35,9 +35,9 @@ hjg_cuda_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join)
 static HjgStatus
 load_rows(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	Source	   *source = arg;
-	const HjgCudaHostJoin *join = source->join;
-	const hjg_u64 left = join->probe.nrows - source->row;
+	Rows	   *rows = arg;
+	const HjgCudaHostJoin *join = rows->join;
+	const hjg_u64 left = join->probe.nrows - rows->row;
 
 	if (left == 0)
 	{
@@ -45,8 +45,8 @@ load_rows(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgC
 		return HJG_OK;
 	}
 	chunk->nrows = left < join->chunk_rows ? left : join->chunk_rows;
-	chunk->first_row = source->row;
-	source->row += chunk->nrows;
+	chunk->first_row = rows->row;
+	rows->row += chunk->nrows;
 	return hjg_cuda_copy_in(lane, chunk->keys, (const char *) join->probe.keys + chunk->first_row * (hjg_u64) join->key_width,
 							chunk->nrows * (size_t) join->key_width);
 }
@@ -58,7 +58,8 @@ hjg_cuda_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHo
 	const HjgCudaStrategy *strategy = NULL;
 	HjgCudaSide build = {.nrows = join->build.nrows};
 	HjgCudaFlow flow = {0};
-	Source		source = {.join = join};
+	Rows		rows = {.join = join};
+	const HjgCudaSource source = {.load = load_rows, .arg = &rows};
 	void	   *table = NULL;
 	HjgStatus	status;
 	HjgStatus	drained;
@@ -73,7 +74,7 @@ hjg_cuda_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHo
 	if (status == HJG_OK)
 		status = hjg_cuda_flow_open(&flow, lanes, join->key_width, false, join->chunk_rows, result);
 	if (status == HJG_OK)
-		status = hjg_cuda_flow_begin(&flow, join->key_width, load_rows, &source);
+		status = hjg_cuda_flow_begin(&flow, join->key_width, &source);
 	if (status == HJG_OK)
 		status = hjg_cuda_host_build(&lanes->work, &shape, &build, join->strategy, &strategy, &table);
 	if (status == HJG_OK)

@@ -311,6 +311,15 @@ extern HjgStatus hjg_cuda_zero(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes);
 extern HjgStatus hjg_cuda_mark(HjgCudaLane *lane, HjgCudaPhase phase);
 /* Let what follows on lane wait for what was queued on other. */
 extern HjgStatus hjg_cuda_follow(HjgCudaLane *lane, HjgCudaLane *other);
+/* The same in two steps, for what is queued on the lane until it is noted; the event is the caller's, made and ended here. */
+extern HjgStatus hjg_cuda_note_open(HjgCudaLane *lane, HjgCudaEvent *event);
+extern void hjg_cuda_note_close(HjgCudaLane *lane, HjgCudaEvent *event);
+extern HjgStatus hjg_cuda_note(HjgCudaLane *lane, HjgCudaEvent event);
+/* Of an event that was never noted nothing is waited for. */
+extern HjgStatus hjg_cuda_follow_note(HjgCudaLane *lane, HjgCudaEvent event);
+/* Launch as many blocks as fit the device at a time, but no more than most; one argument. */
+extern HjgStatus hjg_cuda_launch_filling(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
+										 unsigned shared_bytes, hjg_u64 most, void *args);
 /*
  * Wait for all that was queued, polling env; HJG_ERR_CANCELLED when that says so, but
  * not before the queue has drained: nothing writes to memory of the job after it, whatever

@@ -7,13 +7,21 @@
 
 #include "device/hjg_cuda_host.h"
 
+typedef enum HjgHostSystem
+{
+	HJG_HOST_STREAM,
+	HJG_HOST_COPRO,
+	HJG_HOST_SPILL,
+	HJG_HOST_CHOSEN				/* of the two before */
+} HjgHostSystem;
+
 typedef struct HjgHostCase
 {
 	const char *name;
 	int			width;
 	double		nbuild;			/* rows, millions (2^20); each has a key of its own */
 	double		nprobe;			/* each has one match */
-	bool		copro;			/* neither side stays on the device */
+	HjgHostSystem system;
 } HjgHostCase;
 
 typedef struct HjgHostBench
@@ -26,10 +34,12 @@ typedef struct HjgHostBench
 	HjgCudaLanes *lanes;
 	double		factor;
 	hjg_u64		chunk_rows;		/* 0: by the build side */
-	int			bits;			/* of the host's partitioning */
+	int			copro_bits;		/* of the partitioning */
+	int			spill_bits;
 	hjg_u32		block_rows;
 	double		set_part;		/* of the build side, that is on the device at a time */
 	double		copy_gbs;		/* of the stagers into pinned memory */
+	HjgCudaRates rates;
 	int			nreps;
 	const HjgCudaStrategy *strategy;
 	bool		wrong;
@@ -39,16 +49,31 @@ typedef struct HjgHostBench
 typedef struct HjgHostData
 {
 	const HjgHostCase *c;
+	HjgHostSystem system;		/* the case's, or what was chosen */
 	HjgCudaHostJoin join;
 	void	   *build_keys;
 	void	   *probe_keys;
 	HjgCudaHostResult result;
-	HjgStageMemory blocks;		/* copro */
-	size_t		block_bytes;
+	void	   *memory;			/* for partitioned rows, without STREAM; filled */
+	size_t		memory_bytes;
+	HjgCudaCopro copro;			/* with COPRO */
+	HjgStageMemory blocks;
+	HjgCudaSpill spill;			/* with SPILL */
 	hjg_u64		expected;		/* sum over the pairs */
 	hjg_u64		checksum;		/* atomic */
 	hjg_u64		nwrong;			/* atomic */
 } HjgHostData;
+
+/* ---- device_cuda_host_bus.c ---- */
+
+/* Measure bench->rates, and say so. */
+extern HjgStatus hjg_host_measure_rates(HjgHostBench *bench);
+/* What crossed the bus in the last join. */
+extern size_t hjg_host_bytes_in(const HjgHostData *data);
+extern size_t hjg_host_bytes_out(const HjgHostData *data);
+/* Copies like the last join's, with four buffers in device memory, which are the caller's also after an error. */
+extern HjgStatus hjg_host_replay_open(HjgHostBench *bench, const HjgHostData *data, HjgCudaPtr *buffers);
+extern HjgStatus hjg_host_replay(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers);
 
 /* ---- device_cuda_host_data.c ---- */
 

@@ -28,6 +28,7 @@
 
 #include "device/hjg_cuda.h"
 #include "layout/hjg_csr.h"
+#include "layout/hjg_cuda_args.h"
 #include "model/hjg_model.h"
 
 /* ---- device_cuda_region.c: the arena as pinned memory ---- */
@@ -54,6 +55,7 @@ typedef struct HjgCudaMail
 	hjg_u64		npairs;
 	HjgCsrCut	cut;
 	HjgCsrFacts facts;
+	hjg_u32		counts[1 << HJG_K_SPLIT_BITS];	/* of partitions */
 } HjgCudaMail;
 
 /* Making streams and pinned memory takes longer than a small join: sets are kept. */

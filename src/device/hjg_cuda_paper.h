@@ -46,10 +46,6 @@ hjg_cuda_kernel_output(const HjgCudaOutput *output)
 
 /* ---- device_cuda_paper.c ---- */
 
-/* As many blocks as fit the device, but no more than most. */
-extern HjgStatus hjg_cuda_launch_filling(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
-										 unsigned shared_bytes, hjg_u64 most, void *args);
-
 /* Rows of a mixed key and a row number, as kernels have them (HjgKRows). */
 typedef struct HjgCudaRows
 {

@@ -127,6 +127,24 @@ typedef struct HjgKScatter
 	hjg_u32		shift;			/* of the digit in the top word of the mixed key */
 } HjgKScatter;
 
+/* Most bits of a split: partitions of the host's (HJG_STAGE_MOST_BITS). */
+#define HJG_K_SPLIT_BITS 8
+
+/*
+ * hjg_k_count_digits_W: counts[2^bits], zeroed by the caller.  hjg_k_split_rows_W: the rows of partition p
+ * fill out (keys as they came in, and a column of row numbers) from base[p] on; cursors as counts.
+ */
+typedef struct HjgKSplit
+{
+	HjgKSide	side;
+	HjgKRows	out;
+	hjg_u64		counts;
+	hjg_u64		cursors;
+	hjg_u32		first_row;		/* of the side, where it has no row numbers */
+	hjg_u32		bits;
+	hjg_u32		base[1 << HJG_K_SPLIT_BITS];
+} HjgKSplit;
+
 /* Where pairs go; which of the pointers are set depends on the kernel. */
 typedef struct HjgKOutput
 {

@@ -1,7 +1,7 @@
 /*
  * stub_resident.c
- *	  The kernels of resident joins (cuda_table.cu, cuda_partition.cu, cuda_copartition.cu) as plain loops with the
- *	  same result, but for the order of rows and pairs.
+ *	  The kernels of resident joins (cuda_table.cu, cuda_partition.cu, cuda_copartition.cu) and of splits (cuda_split.cu)
+ *	  as plain loops with the same result, but for the order of rows and pairs.
  *
  * Benchmarks' kinds of output and wide rows are not emulated.
  */
@@ -320,7 +320,46 @@ join_parts(const Launch *launch)
 	free(next);
 }
 
+/* ---- splits ---- */
+
+static hjg_u32
+digit_at(const HjgKSplit *split, int width, hjg_u32 i)
+{
+	return (hjg_u32) mixed_at(width, split->side.keys, i).high & ((1u << split->bits) - 1);
+}
+
+static void
+count_digits(const Launch *launch)
+{
+	const HjgKSplit *split = &ARG(HjgKSplit, 0);
+
+	for (hjg_u32 i = 0; i < split->side.nrows; i++)
+		AT(hjg_u32, split->counts)[digit_at(split, launch->width, i)]++;
+}
+
+static void
+split_rows(const Launch *launch)
+{
+	const HjgKSplit *split = &ARG(HjgKSplit, 0);
+
+	for (hjg_u32 i = 0; i < split->side.nrows; i++)
+	{
+		const hjg_u32 part = digit_at(split, launch->width, i);
+		const hjg_u32 to = split->base[part] + AT(hjg_u32, split->cursors)[part]++;
+
+		hjg_step_store(launch->width, AT(void, split->out.keys), to, hjg_step_load(launch->width, AT(void, split->side.keys), i));
+		AT(hjg_u32, split->out.rows)[to] = split->side.rows != 0 ? row_at(&split->side, i) : split->first_row + i;
+	}
+}
+
+static void
+post_counts(const Launch *launch)
+{
+	memcpy(MEMORY(hjg_u32, 1), MEMORY(hjg_u32, 0), ARG(hjg_u32, 2) * sizeof(hjg_u32));
+}
+
 const StubKernel hjg_stub_resident[] = {
+	{"hjg_k_count_digits", count_digits, false},
 	{"hjg_k_count_keys", count_keys, false},
 	{"hjg_k_fill_direct", fill_direct, false},
 	{"hjg_k_fill_packed", fill_table, false},
@@ -330,11 +369,13 @@ const StubKernel hjg_stub_resident[] = {
 	{"hjg_k_join_parts", join_parts, false},
 	{"hjg_k_list_tiles", list_tiles, true},
 	{"hjg_k_place_parts", place_parts, true},
+	{"hjg_k_post_counts", post_counts, true},
 	{"hjg_k_probe_direct", probe_direct, false},
 	{"hjg_k_probe_packed", probe_table, false},
 	{"hjg_k_probe_table", probe_table, false},
 	{"hjg_k_scatter_again", scatter_again, false},
 	{"hjg_k_scatter_aligned", scatter_aligned, true},
 	{"hjg_k_scatter_rows", scatter_rows, false},
+	{"hjg_k_split_rows", split_rows, false},
 	{NULL, NULL, false}
 };

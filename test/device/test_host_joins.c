@@ -158,18 +158,29 @@ static const HjgCudaStrategy sorted_strategy = {
 
 /* ---- one join ---- */
 
-/* copro: more partitions than sets, sets that are cut, one set. */
+typedef enum System
+{
+	STREAM,
+	COPRO,
+	SPILL
+} System;
+
+/* More partitions than sets, sets that are cut, one set. */
 typedef struct Kind
 {
 	const char *name;
-	int			bits;			/* of the host's partitioning; -1: stream */
+	System		system;
+	int			bits;			/* of the partitioning */
 	int			set_part;		/* build rows of all over those of a set */
 } Kind;
 
-static const Kind stream_kind = {"stream", -1, 0};
-static const Kind copro_kinds[] = {{"copro", 4, 3}, {"copro, one set", 2, 1}, {"copro, tiny sets", 3, 20}};
+static const Kind stream_kind = {"stream", STREAM, 0, 1};
+static const Kind copro_kinds[] = {{"copro", COPRO, 4, 3}, {"copro, one set", COPRO, 2, 1}, {"copro, tiny sets", COPRO, 3, 20}};
+static const Kind spill_kinds[] = {{"spill", SPILL, 4, 3}, {"spill, one set", SPILL, 2, 1}, {"spill, tiny sets", SPILL, 3, 20},
+	{"spill, many partitions", SPILL, 8, 2}};
 
 static HjgPool *pool;			/* not over a fork */
+static long nevicted;
 
 typedef struct Outcome
 {
@@ -273,32 +284,52 @@ copro_of(const Kind *kind, const HjgCudaHostJoin *join, HjgStageMemory *memory)
 	return copro;
 }
 
+/* Memory for what does not stay, and no more. */
+static HjgCudaSpill
+spill_of(const Kind *kind, const HjgCudaHostJoin *join)
+{
+	HjgCudaSpill spill = {.join = *join, .bits = kind->bits, .set_rows = join->build.nrows / (hjg_u64) kind->set_part + BLOCK_ROWS};
+
+	spill.memory_bytes = hjg_cuda_spill_memory(&spill);
+	spill.memory = aligned_alloc(64, spill.memory_bytes);
+	return spill;
+}
+
+static size_t
+device_bytes(const Kind *kind, const HjgCudaHostJoin *join, const HjgCudaCopro *copro, const HjgCudaSpill *spill)
+{
+	return kind->system == COPRO ? hjg_cuda_copro_bytes(device, copro) : kind->system == SPILL ? hjg_cuda_spill_bytes(device, spill) :
+		hjg_cuda_stream_bytes(device, join);
+}
+
 static HjgStatus
 run_join(const Kind *kind, const HjgCudaHostJoin *join, const HjgEnv *env, HjgCudaHostResult *result)
 {
-	const bool	is_copro = kind->bits >= 0;
 	HjgStageMemory memory = {0};
-	HjgCudaCopro copro = is_copro ? copro_of(kind, join, &memory) : (HjgCudaCopro) {0};
+	HjgCudaCopro copro = kind->system == COPRO ? copro_of(kind, join, &memory) : (HjgCudaCopro) {0};
+	HjgCudaSpill spill = kind->system == SPILL ? spill_of(kind, join) : (HjgCudaSpill) {0};
 	HjgCudaGrant grant = {0};
 	HjgCudaLanes *lanes;
-	HjgStatus	status = hjg_cuda_admit(device->pool, is_copro ? hjg_cuda_copro_bytes(device, &copro) :
-										hjg_cuda_stream_bytes(device, join), env, 0, &grant);
+	HjgStatus	status = hjg_cuda_admit(device->pool, device_bytes(kind, join, &copro, &spill), env, 0, &grant);
 
 	if (status == HJG_OK)
 		status = hjg_cuda_lanes_take(device, env, &grant, &lanes);
 	if (status == HJG_OK)
 	{
-		status = is_copro ? hjg_cuda_copro_join(lanes, &copro, result) : hjg_cuda_stream_join(lanes, join, result);
+		status = kind->system == COPRO ? hjg_cuda_copro_join(lanes, &copro, result) :
+			kind->system == SPILL ? hjg_cuda_spill_join(lanes, &spill, result) : hjg_cuda_stream_join(lanes, join, result);
 		if (grant.used_bytes != 0 || (stub != NULL && stub->in_flight != 0))
 		{
 			printf("# %zu bytes of device memory are left, %ld operations are in flight\n", grant.used_bytes,
 				   stub != NULL ? stub->in_flight : 0);
 			status = HJG_ERR_INPUT;
 		}
+		nevicted += spill.nevicted;
 		hjg_cuda_lanes_give(lanes);
 	}
 	hjg_cuda_dismiss(&grant);
 	free(memory.base);
+	free(spill.memory);
 	return status;
 }
 
@@ -450,6 +481,24 @@ test_sets(void)
 	claim(sets.nsets == 1 && sets.rows[0] == 0, "no rows are one set of none");
 }
 
+/* Bytes cost copro less, rows cost spill nothing. */
+static void
+test_rates(void)
+{
+	const HjgCudaHostJoin join = {.key_width = 4, .build.nrows = 1u << 28, .probe.nrows = 1u << 28};
+	const HjgCudaRates fast_bus = {.in_gbs = 55, .out_gbs = 55, .both_gbs = 48, .block_gbs = 34, .stage_ns = 0.2};
+	const HjgCudaRates slow_bus = {.in_gbs = 12, .out_gbs = 12, .both_gbs = 11, .block_gbs = 11, .stage_ns = 0.1};
+	const hjg_u64 half = join.build.nrows / 2;
+	const hjg_u64 little = join.build.nrows / 20;
+
+	claim(hjg_cuda_spill_ns(&fast_bus, &join, half) < hjg_cuda_copro_ns(&fast_bus, &join, half),
+		  "a fast bus: spill is chosen");
+	claim(hjg_cuda_spill_ns(&slow_bus, &join, little) > hjg_cuda_copro_ns(&slow_bus, &join, little),
+		  "a slow bus, and little that stays on the device: copro is chosen");
+	claim(hjg_cuda_spill_ns(&fast_bus, &join, 1ull << 30) < hjg_cuda_spill_ns(&fast_bus, &join, half),
+		  "the more stays, the less is spilled");
+}
+
 static void
 test_limits(const Kind *kind)
 {
@@ -527,7 +576,7 @@ test_faults_everywhere(const Kind *kind)
 		long		n;
 		Case		c;
 
-		case_create(&c, test_seed, 8, kind->bits < 0 ? HJG_MATCH_LEFT : HJG_MATCH_ALL, KEYS_DUPLICATES, 300, 450);
+		case_create(&c, test_seed, 8, kind->system == STREAM ? HJG_MATCH_LEFT : HJG_MATCH_ALL, KEYS_DUPLICATES, 300, 450);
 		for (n = 1; reached && good && n < 5000; n++)
 		{
 			int			rc = child_fails_at(kind, &c, n, kinds[k].code, &reached);
@@ -561,8 +610,10 @@ main(int argc, char **argv)
 	{
 		test_faults_everywhere(&stream_kind);
 		test_faults_everywhere(&copro_kinds[0]);
+		test_faults_everywhere(&spill_kinds[0]);
 	}
 	test_sets();
+	test_rates();
 	device = hjg_cuda_enter(0, reason, sizeof(reason));
 	if (claim(device != NULL, "the device can be used"))
 	{
@@ -572,6 +623,10 @@ main(int argc, char **argv)
 		for (int k = 0; k < 3; k++)
 			test_results(&copro_kinds[k]);
 		test_limits(&copro_kinds[0]);
+		for (int k = 0; k < 4; k++)
+			test_results(&spill_kinds[k]);
+		claim(nevicted > 0, "%ld partitions had to leave the device", nevicted);
+		test_limits(&spill_kinds[0]);
 		hjg_pool_destroy(pool);
 	}
 	printf("1..%d\n", claims_passed + claims_failed);
