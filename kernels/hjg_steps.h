@@ -112,6 +112,7 @@ typedef struct HjgStepArgs
 	hjg_u64		keys_off;		/* HASH: the first key */
 	/* numbers */
 	hjg_u32		bits;			/* of bucket or partition numbers */
+	hjg_u32		skip_bits;		/* of mixed keys, before those: all rows at hand share them */
 	hjg_u32		first_index;	/* b1, p1, n1: index of the first key in the arrays */
 	hjg_u32		first_row;		/* its row number */
 	hjg_u32		split_row;		/* rows from here on go to the second table */
@@ -128,6 +129,7 @@ typedef struct HjgStepArgs
 	hjg_u32		unpack_begin;
 	hjg_u32		unpack_end;
 	hjg_u32		unpack_workers;
+	hjg_u32		pad;
 } HjgStepArgs;
 
 /* Rows of a stripe lie together, so that threads seldom meet at one counter. */
@@ -162,11 +164,13 @@ hjg_step_header(HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args, hjg_u32 bucke
 	return (HJG_GLOBAL HjgStepHeader *) (table + args->headers_off[row >= args->split_row]) + bucket;
 }
 
-/* The first bits (1 to 31) of a mixed key. */
+/* The bucket or partition number of a mixed key: bits of it, of the first 1 to 31. */
 HJG_STEP_FN hjg_u32
-hjg_step_prefix(int width, hjg_u64 high, hjg_u32 bits)
+hjg_step_number_of(int width, const HjgStepArgs *args, hjg_u64 high)
 {
-	return width == 4 ? (hjg_u32) high >> (32 - bits) : (hjg_u32) (high >> (64 - bits));
+	const hjg_u32 bits = args->skip_bits + args->bits;
+
+	return (width == 4 ? (hjg_u32) high >> (32 - bits) : (hjg_u32) (high >> (64 - bits))) & ((1u << args->bits) - 1);
 }
 
 HJG_STEP_FN hjg_u64
@@ -215,7 +219,7 @@ hjg_step_hash(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, HJG_G
 		to[1] = low;
 	}
 	hjg_step_words(work, args->rows_off)[at] = args->first_row + i;
-	hjg_step_words(work, args->buckets_off)[at] = hjg_step_prefix(width, high, args->bits);
+	hjg_step_words(work, args->buckets_off)[at] = hjg_step_number_of(width, args, high);
 }
 
 /* b1, p1, n1 on rows that are partitioned already: the number alone. */
@@ -223,7 +227,7 @@ HJG_STEP_FN void
 hjg_step_number(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
 	hjg_step_words(work, args->buckets_off)[i] =
-		hjg_step_prefix(width, hjg_step_high(width, work + args->mixed_off, i), args->bits);
+		hjg_step_number_of(width, args, hjg_step_high(width, work + args->mixed_off, i));
 }
 
 /* n2: visit the partition header; the row's position in its partition and stripe. */

@@ -178,6 +178,12 @@ parse_option(HjgBenchOptions *options, const char *arg)
 		options->config.grouping = true;
 	else if (strcmp(arg, "--packed") == 0)
 		options->packed = true;
+	else if ((value = value_of(arg, "buffer")) != NULL)
+		options->config.buffer_bytes = (size_t) atoll(value);
+	else if ((value = value_of(arg, "figures")) != NULL)
+		options->figures = value;
+	else if (strcmp(arg, "--figures") == 0)
+		options->figures = "";
 	else if ((value = value_of(arg, "pairs")) != NULL)
 		options->pairs = value;
 	else if (strcmp(arg, "--pairs") == 0)
@@ -302,10 +308,13 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 		good = good && options.calibrate && hjg_bench_model(&options, &env, runner);
 	else if (options.pairs != NULL)
 		good = good && hjg_bench_pairs(&options, &env, runner);
+	else if (options.figures != NULL)
+		good = good && hjg_bench_figures(&options, &env, runner);
 	else
 		printf("%-22s %9s %9s %9s %9s %9s %8s %8s %9s %7s\n", "strategy", "rows", "ms", "part ms", "build ms", "probe ms",
 		   "Mrows/s", "to cpu", "predicted", "error");
-	for (int log = options.min_log; log <= options.max_log && good && options.model_runs == 0 && options.pairs == NULL; log += 2)
+	for (int log = options.min_log; log <= options.max_log && good && options.model_runs == 0 && options.pairs == NULL &&
+		 options.figures == NULL; log += 2)
 		good = run_size(&options, &env, runner, log);
 	hjg_pool_destroy(env.pool);
 	if (is_threads)

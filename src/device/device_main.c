@@ -53,6 +53,7 @@ usage(void)
 		   "                  --pipeline=NAME or all, --packed, --was=BYTES, --boundary=UNITS,\n"
 		   "                  --model[=RUNS]: random ratios against the cost model's choice,\n"
 		   "                  --pairs[=TEXT]: design choices against their absence, in turn,\n"
+		   "                  --figures[=TEXT]: figures of the papers, --buffer=BYTES: of the device at most,\n"
 		   "                  --plans: compression plans\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --cache-dir=DIR where OpenCL drivers may keep built programs\n"

@@ -7,6 +7,7 @@
  *		device_coupled_model.c	--model: the papers' Monte Carlo test
  *		device_coupled_pairs.c	--pairs: each design choice against its absence
  *		device_coupled_plans.c	--plans: compression plans
+ *		device_coupled_figures.c	--figures: figures of the papers
  */
 #ifndef HJG_COUPLED_BENCH_H
 #define HJG_COUPLED_BENCH_H
@@ -26,6 +27,7 @@ typedef struct HjgBenchOptions
 	int			units;			/* of the device; 0: half */
 	int			model_runs;		/* 0: no --model */
 	bool		plans;			/* --plans */
+	const char *figures;		/* part of a figure's name, "": all; NULL: no --figures */
 	const char *pairs;			/* part of a set's name, "": all; NULL: no --pairs */
 	double		skew;
 	double		selectivity;
@@ -77,6 +79,11 @@ extern bool hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, c
 
 /* Design choices against their absence; false if a result was wrong. */
 extern bool hjg_bench_pairs(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+/* ---- device_coupled_figures.c ---- */
+
+/* Figures of the papers; false if a result was wrong. */
+extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- device_coupled_plans.c ---- */
 

@@ -157,10 +157,10 @@ measure_launch(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 
 	if (status != HJG_OK)
 		return status;
-	launch = (HjgStepLaunch) {.step = HJG_STEP_NUMBER, .width = width, .end = 64, .args = join->args,
-		.table = join->table.base, .table_bytes = join->table.bytes,
+	launch = (HjgStepLaunch) {.step = HJG_STEP_NUMBER, .width = width, .end = 64, .args = join->part->args,
+		.table = join->part->table.base, .table_bytes = join->part->table.bytes,
 		.work = join->work.base, .work_bytes = join->work.bytes};
-	hjg_coupled_lay_work(join, 64, false, &launch.args);
+	hjg_coupled_lay_work(join, 64, 0, &launch.args);
 	launch.args.bits = 4;
 	launch.args.first_worker = HJG_COUPLED_CPU_WORKERS;
 	for (int i = 0; status == HJG_OK && i < NLAUNCHES; i++)

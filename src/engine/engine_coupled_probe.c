@@ -10,13 +10,20 @@
  * Of slices only that of one match a row has steps of its own, those of mode SEMI; for
  * a wider one rows give all pairs.
  *
+ * Where the build side is in several tables, the window's rows are partitioned as it is, and go through the steps
+ * part by part.  A cut goes by the order of rows, so such a window is taken again with fewer of
+ * them until all their pairs fit, at last with one row alone.
+ *
  * Grouping puts the rows of each block of GROUP_ROWS in the order of the sizes of
  * their buckets, so that rows of like work are neighbours in p3 (section 3.3, workload
  * divergence).
  */
+#include <math.h>
+
 #include "engine/hjg_coupled_internal.h"
 
 #define GROUP_ROWS 4096
+#define LEAST_WINDOW_ROWS 64
 #define NGROUPS 32
 
 /* Rows of a block of the prefix sum. */
@@ -46,12 +53,19 @@ group_of(hjg_u32 ntuples)
 	return ntuples < NGROUPS - 1 ? ntuples : NGROUPS - 1;
 }
 
+/* Rows of a piece, which begins at args. */
+typedef struct Grouped
+{
+	HjgCoupled *join;
+	const HjgStepArgs *args;
+} Grouped;
+
 static void
 group_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
-	const Window *window = arg;
-	const hjg_u32 *ntuples = words(window, window->args.counts_off);
-	hjg_u32    *order = words(window, window->args.order_off);
+	const Grouped *grouped = arg;
+	const hjg_u32 *ntuples = (const hjg_u32 *) (grouped->join->work.base + grouped->args->counts_off);
+	hjg_u32    *order = (hjg_u32 *) (grouped->join->work.base + grouped->args->order_off);
 	hjg_u32		start[NGROUPS + 1] = {0};
 
 	(void) slot;
@@ -174,14 +188,15 @@ sort_rids(HjgCoupled *join, hjg_u32 *rids, hjg_u32 n)
 static HjgStatus
 sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
 {
-	const HjgStepKeyNode *node = hjg_step_key_node(join->base.spec.key_width, join->table.base, &join->args, ref);
-	const HjgStepRidNode *list = (const HjgStepRidNode *) (join->table.base + join->args.rid_nodes_off);
+	const HjgCoupledPart *part = join->part;
+	const HjgStepKeyNode *node = hjg_step_key_node(join->base.spec.key_width, part->table.base, &part->args, ref);
+	const HjgStepRidNode *list = (const HjgStepRidNode *) (part->table.base + part->args.rid_nodes_off);
 	HjgTask		task = {.env = &join->base.env};
 	HjgStatus	status;
 	hjg_u32		n = 0;
 	hjg_u32    *into;
 
-	if (join->sorted_node != ref)
+	if (join->sorted_node != ref || join->sorted_part != part)
 	{
 		join->sorted_node = 0;
 		if (!hjg_block_reserve(&join->base, &join->sorted_block, 2 * sizeof(hjg_u32) * (size_t) node->nrids))
@@ -197,6 +212,7 @@ sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
 		if (status != HJG_OK)
 			return status;
 		join->sorted_node = ref;
+		join->sorted_part = part;
 	}
 	*rids = join->sorted_block.ptr;
 	return HJG_OK;
@@ -245,99 +261,180 @@ emit_cut(Window *window, hjg_u32 i, hjg_u64 skip, hjg_u32 n, HjgResult *result, 
 
 /* ---- windows ---- */
 
-/* p1 to p3 of rows [row, row + nrows) of the batch. */
+/* Steps of rows that lie together in work and meet one table, join->part's. */
+typedef struct Piece
+{
+	hjg_u32		begin;			/* in the window */
+	hjg_u32		nrows;
+	HjgStepArgs args;			/* from begin on */
+} Piece;
+
+/* The window's rows of part number p; where there is one part, all of them. */
+static Piece
+take_piece(Window *window, int p)
+{
+	HjgCoupled *join = window->join;
+	const HjgStepArgs *work = &window->args;
+	/* the partitions of a part are neighbours */
+	const hjg_u32 nsub = join->part_bits > 0 ? 1u << (work->bits - (hjg_u32) join->part_bits) : 0;
+	Piece		piece = {.nrows = window->nrows, .args = *work};
+
+	join->part = &join->parts[p];
+	piece.args.allocator_off = join->part->args.allocator_off;
+	piece.args.blocks_off = join->part->args.blocks_off;
+	for (int i = 0; i < 2; i++)
+		piece.args.headers_off[i] = join->part->args.headers_off[i];
+	piece.args.key_nodes_off = join->part->args.key_nodes_off;
+	piece.args.rid_nodes_off = join->part->args.rid_nodes_off;
+	piece.args.block_nodes = join->part->args.block_nodes;
+	piece.args.max_keys = join->part->args.max_keys;
+	piece.args.max_rids = join->part->args.max_rids;
+	piece.args.skip_bits = join->part->args.skip_bits;
+	piece.args.bits = join->part->bucket_bits;
+	if (join->part_bits > 0)
+	{
+		piece.begin = hjg_coupled_partition_begin(join, work, window->nrows, (hjg_u32) p * nsub);
+		piece.nrows = hjg_coupled_partition_begin(join, work, window->nrows, ((hjg_u32) p + 1) * nsub) - piece.begin;
+		hjg_series_shift(join, &piece.args, piece.begin);
+	}
+	return piece;
+}
+
+/* p1 to p3 of a piece; first: of its steps. */
 static HjgStatus
-count_window(Window *window, const HjgRuns *runs, hjg_u32 row, bool partitioned)
+count_piece(Window *window, const Piece *piece, HjgStep first, const HjgRuns *runs, hjg_u32 row)
 {
 	HjgCoupled *join = window->join;
 	HjgSeries	series = {
-		.nsteps = 3, .steps = {partitioned ? HJG_STEP_NUMBER : HJG_STEP_HASH, HJG_STEP_P2, HJG_STEP_P3},
-		.nrows = window->nrows, .runs = runs, .first_run_row = row
+		.nsteps = 3, .steps = {first, HJG_STEP_P2, HJG_STEP_P3},
+		.args = piece->args, .nrows = piece->nrows, .runs = runs, .first_run_row = row
 	};
+	Grouped		grouped = {join, &piece->args};
 	HjgStatus	status;
 
-	if (partitioned)
-	{
-		status = hjg_coupled_partition(join, runs, row, window->nrows, &window->args, &join->stats.predicted_probe_ns);
-		if (status != HJG_OK)
-			return status;
-	}
-	window->args.bits = join->bucket_bits;
-	series.args = window->args;
 	/* grouping is a barrier between p2 and p3 */
 	if (join->config.grouping)
 	{
 		series.nsteps = 2;
 		series.args.order_off = 0;
 	}
-	if (partitioned)
+	if (first == HJG_STEP_HASH)
+		status = hjg_feed_run(join, &series, &join->stats.predicted_probe_ns);
+	else
 	{
 		join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
 		status = hjg_series_run(join, &series);
 	}
-	else
-		status = hjg_feed_run(join, &series, &join->stats.predicted_probe_ns);
 	if (!join->config.grouping)
 		return status;
 	if (status == HJG_OK)
-		status = hjg_coupled_on_cpu(join, 0, window->nrows, GROUP_ROWS, group_block, window);
+		status = hjg_coupled_on_cpu(join, 0, piece->nrows, GROUP_ROWS, group_block, &grouped);
 	if (status != HJG_OK)
 		return status;
 	series.nsteps = 1;
 	series.steps[0] = HJG_STEP_P3;
-	series.args.order_off = window->args.order_off;
+	series.args.order_off = piece->args.order_off;
 	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
 	/* a block is not divided between processors */
-	series.ratios[0] = (hjg_u32) (series.ratios[0] * window->nrows / GROUP_ROWS) * (double) GROUP_ROWS / window->nrows;
+	series.ratios[0] = (hjg_u32) (series.ratios[0] * piece->nrows / GROUP_ROWS) * (double) GROUP_ROWS / piece->nrows;
 	return hjg_series_run(join, &series);
 }
 
-/* p4 of the window's first nrows rows. */
+/* p1 to p3 of rows [row, row + nrows) of the batch; bits: of partitions, 0: as they come. */
+static HjgStatus
+count_window(Window *window, const HjgRuns *runs, hjg_u32 row, int bits)
+{
+	HjgCoupled *join = window->join;
+	HjgStatus	status = HJG_OK;
+	hjg_u32		done = 0;
+
+	join->part = &join->parts[0];
+	if (bits > 0)
+	{
+		window->args.skip_bits = 0;
+		status = hjg_coupled_partition(join, runs, row, window->nrows, bits, &window->args, &join->stats.predicted_probe_ns);
+	}
+	for (int p = 0; p < 1 << join->part_bits && done < window->nrows && status == HJG_OK; p++)
+	{
+		const Piece piece = take_piece(window, p);
+
+		if (piece.nrows > 0)
+			status = count_piece(window, &piece, bits > 0 ? HJG_STEP_NUMBER : HJG_STEP_HASH, runs, row);
+		done += piece.nrows;
+	}
+	return status;
+}
+
+/* p4 of the window's first nrows rows, which are all of them where there are several parts. */
 static HjgStatus
 write_window(Window *window, hjg_u32 nrows, HjgResult *result)
 {
 	HjgCoupled *join = window->join;
-	HjgSeries	series = {.nsteps = 1, .steps = {HJG_STEP_P4}, .args = window->args, .nrows = nrows, .result = result};
+	HjgStatus	status = HJG_OK;
 
-	/* offsets follow the rows, so a piece of rows in another order has no range of pages of its own */
-	series.args.order_off = 0;
-	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
-	return hjg_series_run(join, &series);
+	for (int p = 0; p < 1 << join->part_bits && status == HJG_OK; p++)
+	{
+		const Piece piece = take_piece(window, p);
+		HjgSeries	series = {.nsteps = 1, .steps = {HJG_STEP_P4}, .args = piece.args, .nrows = piece.nrows, .result = result};
+
+		if (join->part_bits == 0)
+			series.nrows = nrows;
+		/* offsets follow the rows, so a piece of rows in another order has no range of pages of its own */
+		series.args.order_off = 0;
+		join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
+		status = hjg_series_run(join, &series);
+	}
+	return status;
 }
 
-/* Rows of the next window: what the room is likely to take, and some more. */
+/* Rows of the next window: what the room is likely to take, and some more, or some less where no more may come. */
 static hjg_u32
 window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 nrows)
 {
-	const double rows = (double) room / (pairs_per_row > 0.01 ? pairs_per_row : 0.01) * 1.1 + 64;
-	const hjg_u32 most = nrows < join->config.window_rows ? nrows : join->config.window_rows;
+	const double rows = (double) room / (pairs_per_row > 0.01 ? pairs_per_row : 0.01);
+	const double wanted = join->part_bits > 0 ? rows * 0.95 + 1 : rows * 1.1 + 64;
+	const hjg_u32 most = nrows < join->window_rows ? nrows : join->window_rows;
 
-	return rows < most ? (hjg_u32) rows : most;
+	return wanted < most ? (hjg_u32) wanted : most;
 }
 
-/* One window from *at on; advances *at and *npairs. */
-static HjgStatus
-probe_window(HjgCoupled *join, const HjgRuns *runs, HjgCursor *at, HjgResult *result, hjg_u64 capacity,
-			 hjg_u64 *npairs, bool *partition)
+/* How windows of this round are taken. */
+typedef struct Round
 {
-	Window		window = {.join = join, .args = join->args, .base = *npairs};
-	const hjg_u64 room = capacity - *npairs;
+	const HjgRuns *runs;
+	HjgResult  *result;
+	hjg_u64		capacity;
+	hjg_u64		npairs;			/* so far */
+	bool		partition;		/* PHJ, as long as nothing is cut */
+	hjg_u32		most;			/* rows of the next window */
+} Round;
+
+/* One window from *at on; advances *at and round->npairs, or changes how the window is taken. */
+static HjgStatus
+probe_window(HjgCoupled *join, Round *round, HjgCursor *at)
+{
+	Window		window = {.join = join, .args = join->parts[0].args, .base = round->npairs};
+	const hjg_u64 room = round->capacity - round->npairs;
 	/* one match of each row, any one: that is a mode */
 	const bool	first_only = at->most == 1 && at->skip == 0 && join->base.spec.mode == HJG_MATCH_ALL;
-	/* a row that was cut goes by itself */
-	hjg_u32		nrows = at->skip > 0 ? 1 :
-		window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (runs->nrows - at->row));
-	const bool	partitioned = *partition && at->skip == 0 && nrows >= 64;
+	hjg_u32		nrows = window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (round->runs->nrows - at->row));
+	int			bits = join->part_bits;
 	hjg_u64		total;
 	hjg_u64		fitting;
 	HjgStatus	status;
-	size_t		bytes = hjg_coupled_lay_work(join, nrows, partitioned, &window.args);
 
+	/* a row that was cut goes by itself */
+	if (at->skip > 0)
+		nrows = 1;
+	if (nrows > round->most)
+		nrows = round->most;
+	if (round->partition && at->skip == 0 && nrows >= 64)
+		bits += join->radix_bits;
+	status = hjg_region_reserve(join, &join->work, hjg_coupled_lay_work(join, nrows, bits, &window.args));
 	window.nrows = nrows;
 	window.args.mode = first_only ? HJG_MATCH_SEMI : join->base.spec.mode;
-	status = hjg_region_reserve(join, &join->work, bytes);
 	if (status == HJG_OK)
-		status = count_window(&window, runs, at->row, partitioned);
+		status = count_window(&window, round->runs, at->row, bits);
 	if (status == HJG_OK)
 		status = sum_counts(&window, &total);
 	if (status != HJG_OK)
@@ -349,47 +446,70 @@ probe_window(HjgCoupled *join, const HjgRuns *runs, HjgCursor *at, HjgResult *re
 		const hjg_u64 n = left < room ? left : room;
 
 		/* at most the rows of the build side: fits 32 bits */
-		status = emit_cut(&window, 0, at->skip, (hjg_u32) n, result, *npairs);
-		*npairs += n;
+		status = emit_cut(&window, 0, at->skip, (hjg_u32) n, round->result, round->npairs);
+		round->npairs += n;
 		*at = n < left ? (HjgCursor) {at->row, 0, at->skip + n} : (HjgCursor) {at->row + 1, 0, 0};
 		return status;
 	}
 	if (!first_only)
 		join->pairs_per_row = 0.75 * (double) total / nrows + 0.25 * join->pairs_per_row;
-	if (total > room && partitioned)
-	{
-		/* the cut goes by the order of rows: take them in that order */
-		*partition = false;
-		return HJG_OK;
-	}
 	if (total <= room)
 	{
-		status = write_window(&window, nrows, result);
-		*npairs += total;
+		status = write_window(&window, nrows, round->result);
+		round->npairs += total;
+		round->most = HJG_MAX_PROBE_ROWS;
 		at->row += nrows;
 		return status;
 	}
-	nrows = rows_that_fit(&window, room, &fitting);
-	status = write_window(&window, nrows, result);
+	/* the cut goes by the order of rows: take them in that order, or so few that there is no cut, or one alone */
+	if (join->part_bits == 0 && bits > 0)
+	{
+		round->partition = false;
+		return HJG_OK;
+	}
+	if (join->part_bits > 0 && nrows > 1)
+	{
+		round->most = (hjg_u32) ((double) nrows * fmin((double) room / (double) total, 0.55) * 0.9) + 1;
+		return HJG_OK;
+	}
+	nrows = join->part_bits > 0 ? 0 : rows_that_fit(&window, room, &fitting);
+	if (join->part_bits > 0)
+		fitting = 0;
+	else
+		status = write_window(&window, nrows, round->result);
 	if (status == HJG_OK && fitting < room)
-		status = emit_cut(&window, nrows, 0, (hjg_u32) (room - fitting), result, *npairs + fitting);
-	*npairs = capacity;
+		status = emit_cut(&window, nrows, 0, (hjg_u32) (room - fitting), round->result, round->npairs + fitting);
+	round->npairs = round->capacity;
 	*at = (HjgCursor) {at->row + nrows, fitting < room ? 0 : at->most, room - fitting};
 	return status;
+}
+
+/*
+ * Windows for which work fits the buffer, all of its arrays being there.  A buffer that D's windows alone outgrow is one
+ * that a configuration set, and no device: such a small excess is better than no join.
+ */
+static void
+set_window_rows(HjgCoupled *join)
+{
+	const int	bits = join->part_bits + (hjg_coupled_is_partitioned(join) ? join->radix_bits : 0);
+	const hjg_u32 fitting = hjg_coupled_work_rows(join, bits, join->config.window_rows);
+
+	join->window_rows = fitting > 0 ? fitting : LEAST_WINDOW_ROWS;
 }
 
 HjgStatus
 hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
 {
-	const hjg_u64 capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0;
 	HjgCursor	at = *cursor;
-	bool		partition = hjg_coupled_is_partitioned(join);
 	hjg_u64		started = hjg_now_ns();
 	hjg_u64		partition_ns = join->base.stats.partition_ns;
-	hjg_u64		npairs = 0;
 	const HjgSegment *plain;
 	HjgStatus	status;
 	HjgRuns		runs;
+	Round		round = {
+		.runs = &runs, .result = result, .partition = hjg_coupled_is_partitioned(join), .most = HJG_MAX_PROBE_ROWS,
+		.capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0
+	};
 
 	if (join->cpu_join != NULL)
 	{
@@ -397,7 +517,7 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 		return status == HJG_OK ? hjg_join_probe(join->cpu_join, plain, nsegments, cursor, result) : status;
 	}
 	/* pairs of a round are counted in 32 bits by the steps */
-	if (capacity == 0 || capacity > 0x7FFFFFFFu || nsegments < 0)
+	if (round.capacity == 0 || round.capacity > 0x7FFFFFFFu || nsegments < 0)
 		return HJG_ERR_INPUT;
 	status = hjg_feed_open(join->base.spec.key_width, segments, nsegments);
 	if (status == HJG_OK)
@@ -406,8 +526,9 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 		hjg_units_feed(join);
 	if (status == HJG_OK && (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0)))
 		status = HJG_ERR_INPUT;
-	while (status == HJG_OK && at.row < runs.nrows && npairs < capacity)
-		status = probe_window(join, &runs, &at, result, capacity, &npairs, &partition);
+	set_window_rows(join);
+	while (status == HJG_OK && at.row < runs.nrows && round.npairs < round.capacity)
+		status = probe_window(join, &round, &at);
 	if (status != HJG_OK)
 		return status;
 	join->base.stats.probe_ns += hjg_now_ns() - started - (join->base.stats.partition_ns - partition_ns);
@@ -415,8 +536,8 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 	if (join->config.costs != NULL && join->runner != NULL)
 		join->stats.predicted_probe_ns += join->config.costs->probe_rest_ns[hjg_coupled_is_partitioned(join)] *
 			(double) (at.row - cursor->row);
-	join->base.stats.pairs += npairs;
-	result->npairs = npairs;
+	join->base.stats.pairs += round.npairs;
+	result->npairs = round.npairs;
 	*cursor = at;
 	return HJG_OK;
 }

@@ -116,42 +116,11 @@ hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, cons
 
 /* ---- packing of what came unpacked ---- */
 
-/* Allocations of the packer count as the join's. */
-static void *
-counted_alloc(void *arg, size_t bytes)
-{
-	HjgCoupled *join = arg;
-	void	   *memory = join->base.env.alloc(join->base.env.arg, bytes);
-
-	if (memory != NULL)
-		join->base.live_bytes += bytes;
-	if (join->base.live_bytes > join->base.stats.workspace_bytes)
-		join->base.stats.workspace_bytes = join->base.live_bytes;
-	return memory;
-}
-
-static void
-counted_free(void *arg, void *memory, size_t bytes)
-{
-	HjgCoupled *join = arg;
-
-	join->base.live_bytes -= bytes;
-	join->base.env.free(join->base.env.arg, memory, bytes);
-}
-
-static bool
-counted_poll(void *arg)
-{
-	const HjgCoupled *join = arg;
-
-	return join->base.env.poll != NULL && join->base.env.poll(join->base.env.arg);
-}
-
 /* The join's plans, from its first window; where one does not go with a later window, NS always does. */
 static HjgStatus
 pack_window(HjgCoupled *join, const hjg_u8 *keys, hjg_u32 nrows, int which, const HjgPackHeader **packed)
 {
-	const HjgEnv env = {.arg = join, .alloc = counted_alloc, .free = counted_free, .poll = counted_poll};
+	const HjgEnv env = hjg_coupled_env(join);
 	const HjgPackPlan plain[2] = {{.leaf = HJG_PACK_NS}, {.leaf = HJG_PACK_NS}};
 	const int	width = join->base.spec.key_width;
 	const hjg_u64 started = hjg_now_ns();
@@ -310,7 +279,7 @@ unpack_on_device(HjgCoupled *join, const HjgSeries *series, Window *window, int 
 static bool
 take_damage(HjgCoupled *join)
 {
-	HjgStepAllocator *allocator = (HjgStepAllocator *) (join->table.base + join->args.allocator_off);
+	HjgStepAllocator *allocator = (HjgStepAllocator *) (join->part->table.base + join->part->args.allocator_off);
 
 	return (__atomic_fetch_and(&allocator->flags, ~HJG_STEP_DAMAGED, __ATOMIC_RELAXED) & HJG_STEP_DAMAGED) != 0;
 }

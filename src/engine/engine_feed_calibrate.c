@@ -36,9 +36,9 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 		status = hjg_pack_calibrate(env, &unit);
 	if (status == HJG_OK)
 	{
-		HjgStepArgs args = join->args;
+		HjgStepArgs args = join->part->args;
 
-		status = hjg_region_reserve(join, &join->work, hjg_coupled_lay_work(join, 64, false, &args));
+		status = hjg_region_reserve(join, &join->work, hjg_coupled_lay_work(join, 64, 0, &args));
 		launch = hjg_series_launch(join, &args, HJG_STEP_UNPACK);
 	}
 	for (int i = 0; status == HJG_OK && on_device && i < NRUNS; i++)

@@ -72,8 +72,8 @@ hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step)
 		.step = step,
 		.width = join->base.spec.key_width,
 		.args = *args,
-		.table = join->table.base,
-		.table_bytes = join->table.bytes,
+		.table = join->part->table.base,
+		.table_bytes = join->part->table.bytes,
 		.work = join->work.base,
 		.work_bytes = join->work.bytes,
 	};
@@ -613,21 +613,28 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 	return status;
 }
 
-HjgSeries
-hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows)
+void
+hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin)
 {
-	HjgSeries	part = *series;
-	HjgStepArgs *args = &part.args;
-
-	part.nrows = nrows;
-	part.first_run_row += begin;
 	args->mixed_off += (hjg_u64) begin * (hjg_u64) join->base.spec.key_width;
 	args->rows_off += (hjg_u64) begin * 4;
 	args->buckets_off += (hjg_u64) begin * 4;
 	args->nodes_off += (hjg_u64) begin * 4;
 	args->counts_off += (hjg_u64) begin * 4;
 	args->offsets_off += (hjg_u64) begin * 4;
+	if (args->order_off != 0)
+		args->order_off += (hjg_u64) begin * 4;
 	args->stripe_row += begin;
+}
+
+HjgSeries
+hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows)
+{
+	HjgSeries	part = *series;
+
+	part.nrows = nrows;
+	part.first_run_row += begin;
+	hjg_series_shift(join, &part.args, begin);
 	return part;
 }
 
@@ -669,10 +676,12 @@ slowdown(const HjgCoupled *join, HjgProcessor processor)
 static double
 table_rows_of(const HjgCoupled *join, const HjgSeries *series)
 {
-	const double table_rows = (double) join->build_rows;
+	const double table_rows = (double) join->part->nrows;
 
+	if (series->steps[series->nsteps - 1] == HJG_STEP_N2 || series->steps[series->nsteps - 1] == HJG_STEP_N3)
+		return (double) series->nrows;
 	if (hjg_coupled_is_partitioned(join) && (series->steps[0] == HJG_STEP_NUMBER || series->steps[0] == HJG_STEP_P4))
-		return table_rows / (1 << hjg_coupled_radix_bits(join));
+		return table_rows / (1 << join->radix_bits);
 	return table_rows;
 }
 

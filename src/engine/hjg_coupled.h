@@ -94,7 +94,7 @@ typedef struct HjgCoupledConfig
 	HjgPipeline pipeline;
 	size_t		was_bytes;		/* work-ahead set: most that P fetches and D unpacks ahead of E */
 	int			boundary;		/* units that decompress, from the CPU's on; 0: as the pipeline and the model say */
-	size_t		buffer_bytes;	/* largest region (zero-copy buffer); 0: the runner's limit */
+	size_t		buffer_bytes;	/* largest region (zero-copy buffer), beyond which the build side is partitioned; 0: the runner's limit */
 	double		bus_latency_ns; /* emulated bus; bandwidth 0: none */
 	double		bus_bytes_per_ns;
 	const HjgStepCosts *costs;	/* calibrated unit costs; NULL: fixed_ratios */
@@ -111,6 +111,8 @@ typedef struct HjgCoupledStats
 {
 	HjgJoinStats join;			/* strategy: HJG_CPU_NOP or _RADIX */
 	bool		gave_up;		/* the cpu engine joined: colliding keys, or too large */
+	int			nparts;			/* tables of a build side that does not fit a buffer; 0: it does */
+	hjg_u64		copy_ns;		/* of its rows, out of the buffer and into it */
 	hjg_u64		transfer_ns;	/* emulated bus */
 	double		predicted_build_ns;
 	double		predicted_probe_ns;	/* of the rows probed so far */

@@ -8,6 +8,8 @@
  *		engine_steps.c		the steps as loops of one CPU thread
  *		engine_series.c		a series of steps over two processors
  *		engine_coupled.c	building, and what a join is
+ *		engine_coupled_table.c	tables: laying out, building, merging
+ *		engine_coupled_large.c	what does not fit the device's largest buffer
  *		engine_coupled_probe.c	windows of probe rows, and bounded results
  *		engine_threads.c	a runner of plain threads
  *		engine_coupled_calibrate.c	unit costs
@@ -59,16 +61,29 @@ typedef struct HjgFeedPlace
 	hjg_u64		device_scratch_off;
 } HjgFeedPlace;
 
+/* A table: of all build rows, or of those of one partition (engine_coupled_large.c). */
+typedef struct HjgCoupledPart
+{
+	HjgRegion	table;
+	HjgStepArgs args;			/* of the table; the work part is set for each use */
+	hjg_u64		nrows;
+	hjg_u32		bucket_bits;
+} HjgCoupledPart;
+
 struct HjgCoupled
 {
 	HjgJoin		base;			/* env, memory, runs, statistics */
 	HjgCoupledConfig config;
 	const HjgRunner *runner;
-	HjgRegion	table;
 	HjgRegion	work;
-	HjgStepArgs args;			/* of the table; the work part is set for each use */
+	HjgCoupledPart whole;		/* the only table, as a rule */
+	HjgCoupledPart *parts;		/* 1 << part_bits: by the first bits of mixed keys */
+	HjgCoupledPart *part;		/* whose table the steps at hand work on */
+	HjgBlock	parts_block;
+	int			part_bits;
+	int			radix_bits;		/* PHJ: by which rows of a part are partitioned further */
+	hjg_u32		window_rows;	/* probe rows at a time */
 	hjg_u64		build_rows;
-	hjg_u32		bucket_bits;
 	int			cpu_threads;
 	HjgCoupledStats stats;
 	HjgSeriesMemo memos[HJG_SERIES_MEMOS];
@@ -90,6 +105,7 @@ struct HjgCoupled
 	/* row ids of the key that was cut last, ascending */
 	HjgBlock	sorted_block;
 	hjg_u32		sorted_node;	/* reference, 0: none */
+	const HjgCoupledPart *sorted_part;
 	double		pairs_per_row;	/* in the rounds so far */
 };
 
@@ -151,6 +167,8 @@ typedef struct HjgBeside
 extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
 /* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
 extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
+/* Work's arrays from row begin on; order must count from there, too. */
+extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
 /* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
 /* Wait for a launch, polling meanwhile for some seconds; its outcome. */
@@ -200,14 +218,45 @@ typedef void (*HjgRowsFn) (void *arg, hjg_u32 begin, hjg_u32 end, int slot);
 extern HjgStatus hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end, hjg_u32 unit_rows,
 									HjgRowsFn fn, void *arg);
 
-/* Sizes of the arrays of work for nrows rows, and their offsets in args. */
-extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, bool partitioned, HjgStepArgs *args);
+/* The join's environment for others, without a pool: what they allocate counts as the join's. */
+extern HjgEnv hjg_coupled_env(HjgCoupled *join);
+/* Largest region that the device takes. */
+extern size_t hjg_coupled_buffer_limit(const HjgCoupled *join);
+/* The next array of a region: n items of item_bytes each. */
+extern hjg_u64 hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes);
+/* Zeros, by the CPU's threads. */
+extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
+/* Sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partitions, 0: none. */
+extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args);
+/* Rows for which work fits the largest buffer, at most most. */
+extern hjg_u32 hjg_coupled_work_rows(HjgCoupled *join, int bits, hjg_u64 most);
+extern void hjg_coupled_free_region(HjgCoupled *join, HjgRegion *region);
 /*
- * Partition nrows rows from runs into order of their first bits; on return
- * args->mixed_off and rows_off are where they are.
+ * Partition nrows rows from runs, or with runs NULL those that lie in work mixed, by so many bits of their mixed keys after
+ * the first args->skip_bits; on return args->mixed_off and rows_off are where they are.
  */
 extern HjgStatus hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
-									   HjgStepArgs *args, double *predicted_ns);
-extern int	hjg_coupled_radix_bits(const HjgCoupled *join);
+									   int bits, HjgStepArgs *args, double *predicted_ns);
+/* First row of a partition by so many bits, which must be those of the last call of the above. */
+extern hjg_u32 hjg_coupled_partition_begin(const HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, hjg_u32 partition);
+
+/* ---- engine_coupled_table.c ---- */
+
+/* For so many build rows. */
+extern hjg_u32 hjg_coupled_bucket_bits(hjg_u64 nrows, int part_bits);
+extern int	hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows);
+extern size_t hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits);
+/* Lay out and empty a table for part->nrows rows; HJG_ERR_INPUT when it is larger than a buffer can be. */
+extern HjgStatus hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part);
+/* b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */
+extern HjgStatus hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const HjgRuns *runs,
+										hjg_u64 first_run_row, hjg_u32 nrows);
+/* The device's table into the CPU's, where they are separate. */
+extern HjgStatus hjg_coupled_merge_tables(HjgCoupled *join);
+
+/* ---- engine_coupled_large.c ---- */
+
+/* Tables of partitions; HJG_ERR_INPUT when one of them fits no buffer all the same. */
+extern HjgStatus hjg_coupled_build_parts(HjgCoupled *join, const HjgRuns *runs);
 
 #endif							/* HJG_COUPLED_INTERNAL_H */

@@ -33,6 +33,9 @@ extern hjg_u32 random_below(Random *random, hjg_u32 n);
 
 /* --- the engine's surroundings --- */
 
+/* Blocks that a join may have at a time: two a table of the coupled engine's many, and others. */
+#define MEMORY_BLOCKS 640
+
 typedef struct Memory
 {
 	HjgEnv		env;
@@ -44,7 +47,7 @@ typedef struct Memory
 	long		npolls;			/* atomic */
 	long		cancel_at;		/* this poll cancels, and all later ones; 0: none */
 	jmp_buf    *jump;			/* cancel by a long jump instead */
-	void	   *blocks[64];		/* to be freed after a long jump */
+	void	   *blocks[MEMORY_BLOCKS];	/* to be freed after a long jump */
 } Memory;
 
 extern void memory_init(Memory *memory, HjgPool *pool);

@@ -67,7 +67,7 @@ memory_alloc(void *arg, size_t bytes)
 	p = aligned_alloc(64, hjg_align64(bytes));
 	if (p == NULL)
 		abort();
-	for (int i = 0; i < 64; i++)
+	for (int i = 0; i < MEMORY_BLOCKS; i++)
 	{
 		if (memory->blocks[i] == NULL)
 		{
@@ -88,7 +88,7 @@ memory_free(void *arg, void *ptr, size_t bytes)
 	Memory	   *memory = arg;
 	bool		known = false;
 
-	for (int i = 0; i < 64 && !known; i++)
+	for (int i = 0; i < MEMORY_BLOCKS && !known; i++)
 	{
 		if (memory->blocks[i] == ptr)
 		{
@@ -126,7 +126,7 @@ memory_init(Memory *memory, HjgPool *pool)
 void
 memory_release_all(Memory *memory)
 {
-	for (int i = 0; i < 64; i++)
+	for (int i = 0; i < MEMORY_BLOCKS; i++)
 	{
 		free(memory->blocks[i]);
 		memory->blocks[i] = NULL;
