@@ -24,15 +24,28 @@ device_ready(void)
 	return hjg_service_available(&reason);
 }
 
+/* Asked for many times a query: the values are checked once for each calibration. */
 static bool
 calibration(HjgUnitCosts *costs)
 {
+	static HjgUnitCosts known;
+	static uint64 known_version = 0;
+	const uint64 version = hjg_service_calibration_version();
 	double		values[HJG_CALIBRATION_VALUES];
 
 	StaticAssertStmt(sizeof(HjgUnitCosts) <= sizeof(values), "calibration area too small");
-	if (!hjg_service_calibration_get(values))
+	if (version == 0)
 		return false;
-	memcpy(costs, values, sizeof(HjgUnitCosts));
+	if (version != known_version)
+	{
+		if (!hjg_service_calibration_get(values))
+			return false;
+		memcpy(&known, values, sizeof(HjgUnitCosts));
+		if (!hjg_model_costs_valid(&known))
+			known = hjg_model_default_costs;
+		known_version = version;
+	}
+	*costs = known;
 	return true;
 }
 

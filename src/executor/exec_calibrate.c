@@ -4,9 +4,7 @@
  *	  hjoin_gpu_costs(): show those in force.
  *
  * The data path's and the engine's costs are measured on the functions that joins
- * use.  The cost unit is measured on core's own hash join, by SQL, because our
- * paths compete with core's price for such a join: once with a hash table that fits the
- * caches and once with one that does not.
+ * use; what core takes for its joins by SQL (exec_calibrate_sql.c).
  */
 #include "postgres.h"
 
@@ -32,13 +30,12 @@
 
 #define CALIBRATE_BUILD_ROWS 200000
 #define CALIBRATE_PROBE_ROWS 1000000
-#define SMALL_JOIN_ROWS 1000
-#define SMALL_UNIT_ROWS (1 << 13)
-#define LARGE_UNIT_ROWS (1 << 20)
 #define REPEATS 5
 #define PASSES 3
 #define SCAN_ROWS 300000
 #define MEMORY_BYTES (64 * 1024 * 1024)
+#define CACHE_LINE_BYTES 64
+#define RANDOM_READS 200000
 #define BLOOM_LARGE_KEYS (1 << 22)
 #define BLOOM_SMALL_KEYS (1 << 14)
 #define BLOOM_TESTED_ROWS (1 << 20)
@@ -69,6 +66,9 @@ static const struct
 	{"bloom_add", "ns per key added to a large Bloom filter"},
 	{"bloom_test", "ns per row tested with a large Bloom filter"},
 	{"bloom_cached", "ns per row tested with a small Bloom filter"},
+	{"lookup", "ns per search of an index by core's nested loop"},
+	{"fetch", "ns per row that such a search finds"},
+	{"miss", "ns per random read of memory"},
 	{"gpu_context", "ns more for the first join on a GPU"},
 	{"gpu_call", "ns per call of a GPU's driver"},
 	{"gpu_in", "ns per MB to a GPU"},
@@ -100,94 +100,6 @@ median(double *values, int n)
 	qsort(values, n, sizeof(double), compare_doubles);
 	return values[n / 2];
 }
-
-/* ---------- by SQL ---------- */
-
-/*
- * Time of a query, in nanoseconds: the least of some runs after a first one, because whatever else the machine
- * does can only take time.
- */
-static double
-time_query(const char *query)
-{
-	double		least = 0;
-	SPIPlanPtr	plan = SPI_prepare(query, 0, NULL);
-
-	if (plan == NULL)
-		elog(ERROR, "could not prepare a calibration query: %s", query);
-	for (int i = -1; i < REPEATS; i++)
-	{
-		uint64		start = hjg_now_ns();
-		double		time;
-
-		if (SPI_execute_plan(plan, NULL, NULL, true, 0) != SPI_OK_SELECT)
-			elog(ERROR, "calibration query failed: %s", query);
-		time = hjg_now_ns() - start;
-		if (i <= 0 || time < least)
-			least = time;
-		SPI_freetuptable(SPI_tuptable);
-	}
-	SPI_freeplan(plan);
-	return least;
-}
-
-static char *
-join_query(int build_rows, int probe_rows)
-{
-	return psprintf("SELECT pg_catalog.count(*) FROM "
-					"(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) s JOIN "
-					"(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) r "
-					"ON s.k OPERATOR(pg_catalog.=) r.k",
-					probe_rows, build_rows);
-}
-
-static char *
-scan_query(int rows)
-{
-	return psprintf("SELECT pg_catalog.count(k) FROM "
-					"(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) s", rows);
-}
-
-/* What core's planner charges for such a join above its inputs, every build row matched once. */
-static double
-core_join_cost(double build_rows, double probe_rows)
-{
-	return (cpu_operator_cost + cpu_tuple_cost) * build_rows + cpu_operator_cost * 1.5 * probe_rows +
-		cpu_tuple_cost * build_rows;
-}
-
-/* Time of core's join of n rows with n rows, scans apart, for a cost of 1.0. */
-static double
-measure_core_unit(int nrows)
-{
-	double		scans = 2 * time_query(scan_query(nrows));
-	double		join = time_query(join_query(nrows, nrows)) - scans;
-
-	return Max(join, scans / 10) / core_join_cost(nrows, nrows);
-}
-
-/*
- * core's price of time, and what a small join of ours takes beside its rows.
- */
-static void
-measure_by_sql(HjgUnitCosts *costs)
-{
-	double		small_scans = 2 * time_query(scan_query(SMALL_JOIN_ROWS));
-	double		small_ns;
-
-	SetConfigOption("hjoin_gpu.enabled", "off", PGC_USERSET, PGC_S_SESSION);
-	costs->small_unit_ns = measure_core_unit(SMALL_UNIT_ROWS);
-	costs->large_unit_ns = Max(measure_core_unit(LARGE_UNIT_ROWS), costs->small_unit_ns);
-
-	SetConfigOption("hjoin_gpu.enabled", "on", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("hjoin_gpu.force", "on", PGC_USERSET, PGC_S_SESSION);
-	small_ns = time_query(join_query(SMALL_JOIN_ROWS, SMALL_JOIN_ROWS)) - small_scans;
-	small_ns -= SMALL_JOIN_ROWS *
-		(2 * costs->marshal_tuple_ns + costs->build_tuple_ns + costs->probe_tuple_ns + costs->emit_tuple_ns);
-	costs->startup_ns = Max(small_ns, hjg_model_default_costs.startup_ns / 2);
-}
-
-/* ---------- by calling the data path ---------- */
 
 static double
 per_row(uint64 start, double rows)
@@ -329,22 +241,32 @@ measure_scans(HjgUnitCosts *costs)
 }
 
 /*
- * Memory that the system has to give first, as much of a larger build side's is; and then to
- * read it one cache line after the other, which is what a page of a table costs beside its rows.
+ * Memory that the system has to give first, as much of a larger build side's is; then to
+ * read it one cache line after the other, which is what a page of a table costs beside its rows;
+ * and then to follow a chain through all of its lines.
  */
 static void
 measure_memory(HjgUnitCosts *costs)
 {
 	char	   *memory = MemoryContextAllocHuge(CurrentMemoryContext, MEMORY_BYTES);
+	const uint32 nlines = MEMORY_BYTES / CACHE_LINE_BYTES;
+	uint32		line = 0;
 	uint64		start = hjg_now_ns();
 
 	for (Size at = 0; at < MEMORY_BYTES; at += 1024)
 		*(volatile char *) (memory + at) = 0;
 	costs->memory_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
 	start = hjg_now_ns();
-	for (Size at = 0; at < MEMORY_BYTES; at += 64)
+	for (Size at = 0; at < MEMORY_BYTES; at += CACHE_LINE_BYTES)
 		(void) *(volatile char *) (memory + at);
 	costs->read_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
+	/* a linear congruential generator of full period */
+	for (uint32 i = 0; i < nlines; i++)
+		*(uint32 *) (memory + (Size) i * CACHE_LINE_BYTES) = (i * 1664525u + 1013904223u) % nlines;
+	start = hjg_now_ns();
+	for (int i = 0; i < RANDOM_READS; i++)
+		line = *(volatile uint32 *) (memory + (Size) line * CACHE_LINE_BYTES);
+	costs->miss_ns = per_row(start, RANDOM_READS);
 	pfree(memory);
 }
 
@@ -562,16 +484,9 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	measure_job(&costs);
 
 	nestlevel = NewGUCNestLevel();
-	SetConfigOption("work_mem", "256MB", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("jit", "off", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("enable_mergejoin", "off", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("enable_nestloop", "off", PGC_USERSET, PGC_S_SESSION);
-	SetConfigOption("max_parallel_workers_per_gather", "0", PGC_USERSET, PGC_S_SESSION);
 	SetConfigOption("hjoin_gpu.device", "auto", PGC_USERSET, PGC_S_SESSION);
 	hjg_calibrate_gpu(&costs);
-	SPI_connect();
-	measure_by_sql(&costs);
-	SPI_finish();
+	hjg_calibrate_by_sql(&costs);
 	/* as after an abort: what was set here does not stay with the session */
 	AtEOXact_GUC(false, nestlevel);
 

@@ -629,6 +629,10 @@ extern bool hjg_emit_skip_pair(HjgJoinState *state);
  */
 extern bool hjg_emit_accept(HjgJoinState *state);
 
+/* exec_calibrate_sql.c */
+/* Measure what core takes for joins, and a small join of ours.  Changes settings: the caller restores them. */
+extern void hjg_calibrate_by_sql(HjgUnitCosts *costs);
+
 /* exec_calibrate_gpu.c */
 /* Measure what joins on a GPU cost; nothing changes without one. */
 extern void hjg_calibrate_gpu(HjgUnitCosts *costs);

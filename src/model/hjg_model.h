@@ -39,6 +39,9 @@ typedef struct HjgUnitCosts
 	double		bloom_add_ns;	/* a key into a Bloom filter that no second-level cache holds */
 	double		bloom_test_ns;	/* a row tested with such a filter */
 	double		bloom_cached_ns;	/* a row tested with one that is in cache */
+	double		lookup_ns;		/* core's nested loop: an index searched for a key, in cache, ... */
+	double		fetch_ns;		/* ... and a row that it found */
+	double		miss_ns;		/* a read of memory that no cache holds and nothing could foresee */
 	HjgCudaUnitCosts cuda;
 } HjgUnitCosts;
 
@@ -111,6 +114,18 @@ extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
  * the first and from 2^22 rows on.
  */
 extern double hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows);
+
+/* A nested loop over an index, as its inner side sees it. */
+typedef struct HjgLookups
+{
+	double		nlookups;
+	double		rows;			/* that each finds */
+	double		mb;				/* pages of the table and the index */
+	double		scattered;		/* 0: rows of neighbouring keys lie side by side; 1: anywhere */
+} HjgLookups;
+
+/* Time of the look-ups, all pages in memory. */
+extern double hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups);
 
 /* Does a Bloom filter save more than it costs? */
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);

@@ -53,6 +53,9 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.bloom_add_ns = 8,
 	.bloom_test_ns = 4.5,
 	.bloom_cached_ns = 1.5,
+	.lookup_ns = 900,
+	.fetch_ns = 120,
+	.miss_ns = 90,
 	/* an older GPU on PCIe 3: one that was not measured must not look better than it may be */
 	.cuda = {
 		.context_ns = 300e6,

@@ -98,7 +98,7 @@ typedef struct HjgPlannerGpu
 typedef struct HjgPlannerSources
 {
 	bool		(*device_ready) (void); /* does a device process stand ready? */
-	bool		(*calibration) (HjgUnitCosts *costs);	/* false: nobody has calibrated */
+	bool		(*calibration) (HjgUnitCosts *costs);	/* plausible ones; false: nobody has calibrated */
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
 } HjgPlannerSources;
 

@@ -45,6 +45,12 @@ typedef enum HjgPathPrivate
  */
 extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why);
 
+/*
+ * Is it plain, without a look at the join's clauses, that no path of ours can compete with those that core
+ * has offered?  Joins of few rows, and such as an index answers, are planned as fast as without us.
+ */
+extern bool hjg_planner_hopeless(const HjgCandidate *candidate);
+
 /* What is cheapest for a path, by the model. */
 typedef struct HjgPathChoice
 {
@@ -60,10 +66,10 @@ extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, 
 							  Path *outer_path, Path *inner_path, HjgPathChoice *choice);
 
 /*
- * Where core would take a nested loop over an index that is faster than the predicted join: the
- * least price that leaves the join to it; else 0.  planner_index.c says why prices alone do not.
+ * Where core would take a nested loop over an index, or a merge join, that is faster than the predicted join: the
+ * least price that leaves the join to it; else 0.  planner_rivals.c says why prices alone do not.
  */
-extern Cost hjg_planner_index_floor(PlannerInfo *root, const HjgCandidate *candidate, const Path *path,
+extern Cost hjg_planner_rival_floor(PlannerInfo *root, const HjgCandidate *candidate, const Path *path,
 									const Path *outer_path, const Path *inner_path,
 									const HjgJoinShape *shape, const HjgUnitCosts *costs,
 									const HjgPrediction *prediction);

@@ -40,7 +40,7 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 {
 	double		unit;
 
-	if (!hjg_planner_sources->calibration(costs) || !hjg_model_costs_valid(costs))
+	if (!hjg_planner_sources->calibration(costs))
 		*costs = hjg_model_default_costs;
 	unit = hjg_model_cost_unit_ns(costs, build_rows);
 	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit);
@@ -63,6 +63,58 @@ hjg_planner_participants(const Path *path)
 	double		leader_share = parallel_leader_participation ? 1.0 - 0.3 * path->parallel_workers : 0;
 
 	return Max(path->parallel_workers + Max(leader_share, 0), 1);
+}
+
+/* A price that no join of ours with this child is below: what is saved of the child is its rows' part at most. */
+static Cost
+least_child_cost(const Path *child)
+{
+	const RelOptInfo *rel = child->parent;
+
+	if (child->pathtype == T_SeqScan)
+		return child->total_cost - Min(child->total_cost, cpu_tuple_cost * Max(rel->tuples, child->rows));
+	return child->total_cost - (hjg_planner_is_ours(child) ? cpu_tuple_cost * child->rows : 0);
+}
+
+/* Of core's paths in a list the cheapest that needs no parameter, by total cost; NULL: none. */
+static const Path *
+cheapest_path(const List *paths)
+{
+	const Path *cheapest = NULL;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (path->param_info == NULL && (cheapest == NULL || path->total_cost < cheapest->total_cost))
+			cheapest = path;
+	}
+	return cheapest;
+}
+
+bool
+hjg_planner_hopeless(const HjgCandidate *candidate)
+{
+	const RelOptInfo *joinrel = candidate->joinrel;
+	const RelOptInfo *outerrel = candidate->outerrel;
+	const RelOptInfo *innerrel = candidate->innerrel;
+	const Path *rival = cheapest_path(joinrel->pathlist);
+	HjgUnitCosts costs;
+	double		unit_ns;
+	Cost		startup;
+
+	/* a path that is cheap to start may be wanted at any price */
+	if (rival == NULL || joinrel->consider_startup || outerrel->cheapest_total_path == NULL ||
+		innerrel->cheapest_total_path == NULL)
+		return false;
+	unit_ns = hjg_planner_unit_costs(&costs, Min(outerrel->rows, innerrel->rows));
+	startup = costs.startup_ns / unit_ns;
+	if (startup + least_child_cost(outerrel->cheapest_total_path) + least_child_cost(innerrel->cheapest_total_path) <
+		rival->total_cost)
+		return false;
+	return !joinrel->consider_parallel || outerrel->partial_pathlist == NIL ||
+		startup + least_child_cost(linitial(outerrel->partial_pathlist)) >= rival->total_cost;
 }
 
 /*
@@ -327,7 +379,7 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 
 	path->startup_cost = startup;
 	path->total_cost = Max(Max(total, startup),
-						   hjg_planner_index_floor(root, candidate, path, outer_path, inner_path, &shape,
+						   hjg_planner_rival_floor(root, candidate, path, outer_path, inner_path, &shape,
 												   &costs, &prediction));
 	return list_concat(list_make5_int(whole_us(prediction.marshal_build_ns), whole_us(prediction.marshal_probe_ns),
 									  whole_us(prediction.build_ns + prediction.startup_ns), whole_us(prediction.probe_ns),

@@ -209,6 +209,8 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	if (!enable_hashjoin && !hjg_force)
 		return;
+	if (!hjg_force && !hjg_explain_declined && hjg_planner_hopeless(&candidate))
+		return;
 
 	if (hjg_planner_eligible(root, &candidate, &why))
 		offer_paths(root, &candidate);

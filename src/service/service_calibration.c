@@ -23,7 +23,7 @@
 
 #define CALIBRATION_FILE "hjoin_gpu.calibration"
 #define CALIBRATION_TEMPORARY CALIBRATION_FILE ".tmp."	/* and the writer's PID */
-#define CALIBRATION_HEAD "hjoin_gpu calibration 3"
+#define CALIBRATION_HEAD "hjoin_gpu calibration 4"
 
 static uint64
 sum_of(const double *values)
@@ -42,6 +42,13 @@ hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES])
 		if (!isfinite(values[i]))
 			return false;
 	return true;
+}
+
+uint64
+hjg_service_calibration_version(void)
+{
+	return hjg_arena_map.base == NULL ? 0 :
+		__atomic_load_n(&hjg_arena_map.control->calibration_seq, __ATOMIC_ACQUIRE);
 }
 
 /* No error may be raised in here. */

@@ -1,11 +1,12 @@
 #!/bin/bash
-# bench.sh: "make bench" and, with the argument gpu, "make bench-gpu".  Builds, installs, and
+# bench.sh: "make bench" and, with an argument, "make bench-choice" and "make bench-gpu".  Builds, installs, and
 # measures joins with core's plans and ours in one run, interleaved, in a cluster of its own;
-# then the engine alone.  For the GPU: three queries, with workers up to 15 (bench_gpu.pl).
+# then the engine alone.  By choice: core's plan against the one that is chosen (choice.pl).  For the
+# GPU: three queries, with workers up to 15 (bench_gpu.pl).
 #
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
-#   BENCH_CASES=REGEX     only these cases, of "make bench"
+#   BENCH_CASES=REGEX     only these cases, not of "make bench-gpu"
 # Beside us DuckDB runs the same queries, if python3 can import duckdb (pip install duckdb).
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/lib.sh
@@ -41,6 +42,12 @@ fi
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/bench/tables.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -v lines="$((ROWS * 3 / 10))" -f test/bench/tpch.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
+if [ "$KIND" = choice ]; then
+	as_user psql -Xq -v n_probe="$ROWS" -f test/bench/edges.sql >/dev/null || die "could not make the tables"
+	say "== plans by choice ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
+	as_user perl test/bench/choice.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASES:-.}"
+	exit
+fi
 say "== joins ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
 as_user perl test/bench/bench.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASES:-.}" --threads "$JOBS" --dir "$WORK/tmp" \
 	--tables s,r,r_half,d,s_other,r_other,fact,dim1,dim2,dim3,dim4,region,nation,supplier,customer,part,partsupp,orders,lineitem

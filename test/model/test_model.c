@@ -55,6 +55,38 @@ total(HjgJoinShape shape)
 	return p.total_ns;
 }
 
+/* A loop over an index, and what is said of one with more of this or that. */
+static void
+test_lookups(void)
+{
+	bool		grows = true;
+	bool		order_saves = true;
+	bool		cache_saves = true;
+	const HjgUnitCosts *costs = &hjg_model_default_costs;
+
+	for (int i = 0; i < 10000; i++)
+	{
+		const HjgLookups lookups = {.nlookups = random_rows(), .rows = exp2(drand48() * 10), .mb = 100, .scattered = drand48()};
+		const double ns = hjg_model_lookups_ns(costs, &lookups);
+		HjgLookups	other = lookups;
+
+		other.nlookups *= 2;
+		grows &= fabs(hjg_model_lookups_ns(costs, &other) - 2 * ns) <= ns * 1e-9;
+		other = lookups;
+		other.rows *= 2;
+		grows &= hjg_model_lookups_ns(costs, &other) > ns;
+		other = lookups;
+		other.scattered = 0;
+		order_saves &= hjg_model_lookups_ns(costs, &other) <= ns;
+		other = lookups;
+		other.mb = 1;
+		cache_saves &= hjg_model_lookups_ns(costs, &other) < ns;
+	}
+	ok(grows, "more look-ups, and more rows of each, take longer");
+	ok(order_saves, "rows in the order of their keys are found no slower than scattered ones");
+	ok(cache_saves, "a table that stays in cache is searched faster");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -184,6 +216,7 @@ main(int argc, char **argv)
 		more.build_bytes *= 2;
 		memory_costs &= total(more) > total(shape);
 	}
+	test_lookups();
 	ok(sums, "the total is the sum of the phases");
 	ok(positive, "no phase is negative or infinite");
 	ok(grows, "more rows never cost less");

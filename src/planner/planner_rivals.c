@@ -1,30 +1,30 @@
 /*
- * planner_index.c
- *	  Joins that an index answers: how long a nested loop over it takes.
+ * planner_rivals.c
+ *	  Joins that core answers without hashing: how long a nested loop over an index takes, or a
+ *	  merge join of inputs that are sorted already.
  *
  * Core prices an index scan as if most of its pages came from a disk (random_page_cost).
  * Where they are in memory the scan takes a small part of the time that its price stands
  * for, and the less so a hash join.  As long as core compares its own joins, the index wins where it
  * is many times faster.  A price of ours that is true in time goes below the index's,
- * and would win where the index is still the faster one.
+ * and would win where the index is still the faster one.  Merge joins take what their price says in the
+ * currency of scans, a small part of what it says in that of hash joins.
  *
- * So the two are compared in time, the index's pages taken to be in memory.  If the loop is faster,
- * and core prefers it to its hash join, our price stays above the loop's.  What core
- * would not have given to the index is not left to it either.
+ * So they are compared in time, the index's pages taken to be in memory.  If the rival is faster,
+ * and core prefers it to its hash join, our price stays above the rival's.  What core
+ * would not have given to the rival is not left to it either.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "planner/hjg_planner_path.h"
-
-/*
- * A descent of an index, and a row found by it and fetched from the heap, all in memory.
- * Measured: 500 look-ups of 20 rows each 6.5 ms, 6400 of one row each 30 ms.
- */
-#define LOOKUP_NS 2000.0
-#define FETCH_NS 600.0
 
 /* Prices that differ less are one to add_path(). */
 #define CLEARLY_MORE 1.02
@@ -45,9 +45,51 @@ driving_path(const RelOptInfo *rel, const Path *join_path, const Path *child)
 	return rel->partial_pathlist != NIL ? linitial(rel->partial_pathlist) : NULL;
 }
 
+/*
+ * 0 where rows of neighbouring index keys lie side by side, 1 where they lie anywhere: by the statistics
+ * of the index's first column.  The square, as core weighs the correlation.
+ */
+static double
+scattering(PlannerInfo *root, const RelOptInfo *rel, const Path *lookup)
+{
+	double		scattered = 1;
+	HeapTuple	tuple;
+	AttStatsSlot slot;
+	int			column;
+
+	if (!IsA(lookup, IndexPath) || rel->rtekind != RTE_RELATION)
+		return 1;
+	column = ((const IndexPath *) lookup)->indexinfo->indexkeys[0];
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(planner_rt_fetch(rel->relid, root)->relid),
+							Int16GetDatum(column), BoolGetDatum(false));
+	if (!HeapTupleIsValid(tuple))
+		return 1;
+	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
+	{
+		scattered = 1 - slot.numbers[0] * slot.numbers[0];
+		free_attstatsslot(&slot);
+	}
+	ReleaseSysCache(tuple);
+	return scattered;
+}
+
+static double
+loop_ns(PlannerInfo *root, const HjgUnitCosts *costs, const Path *driver, const RelOptInfo *rel, const Path *lookup)
+{
+	HjgLookups	lookups = {
+		.nlookups = driver->rows,
+		.rows = lookup->rows,
+		.mb = rel->pages * (BLCKSZ / (1024.0 * 1024.0)),
+		.scattered = scattering(root, rel, lookup)
+	};
+
+	return hjg_model_lookups_ns(costs, &lookups);
+}
+
 /* The cheapest loop over an index of rel that this side can drive; false if there is none. */
 static bool
-find_loop(const Path *driver, Relids driver_relids, const RelOptInfo *rel, double result_rows, IndexLoop *loop)
+find_loop(PlannerInfo *root, const HjgUnitCosts *costs, const Path *driver, Relids driver_relids,
+		  const RelOptInfo *rel, double result_rows, IndexLoop *loop)
 {
 	bool		found = false;
 	ListCell   *lc;
@@ -64,7 +106,7 @@ find_loop(const Path *driver, Relids driver_relids, const RelOptInfo *rel, doubl
 		if (found && price >= loop->price)
 			continue;
 		loop->price = price;
-		loop->ns = driver->rows * (LOOKUP_NS + lookup->rows * FETCH_NS);
+		loop->ns = loop_ns(root, costs, driver, rel, lookup);
 		found = true;
 	}
 	return found;
@@ -95,16 +137,45 @@ extra_ns(const Path *child, double scan_rows, double scan_ns, bool drives, doubl
 		child->total_cost * ns_of_cost;
 }
 
+/* The cheapest merge join of sorted inputs that core has offered for as many processes; NULL: none. */
+static const Path *
+find_merge(const RelOptInfo *joinrel, bool partial)
+{
+	const Path *cheapest = NULL;
+	ListCell   *lc;
+
+	foreach(lc, partial ? joinrel->partial_pathlist : joinrel->pathlist)
+	{
+		const MergePath *merge = lfirst(lc);
+
+		if (!IsA(merge, MergePath) || merge->jpath.path.param_info != NULL || merge->outersortkeys != NIL ||
+			merge->innersortkeys != NIL)
+			continue;
+		if (cheapest == NULL || merge->jpath.path.total_cost < cheapest->total_cost)
+			cheapest = &merge->jpath.path;
+	}
+	return cheapest;
+}
+
 Cost
-hjg_planner_index_floor(PlannerInfo *root, const HjgCandidate *candidate, const Path *path,
+hjg_planner_rival_floor(PlannerInfo *root, const HjgCandidate *candidate, const Path *path,
 						const Path *outer_path, const Path *inner_path, const HjgJoinShape *shape,
 						const HjgUnitCosts *costs, const HjgPrediction *prediction)
 {
 	/* of core's scans and filters, not of its joins */
 	const double ns_of_cost = costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
 	const Cost	hash_price = hash_join_price(candidate, path, outer_path, inner_path);
+	const Path *merge = NULL;
 	Cost		least = 0;
 
+	/* of the tables themselves: what joins below it take is not known from prices */
+	if (IS_SIMPLE_REL(candidate->outerrel) && IS_SIMPLE_REL(candidate->innerrel))
+		merge = find_merge(candidate->joinrel, path->parallel_workers > 0);
+	if (merge != NULL && merge->total_cost < hash_price &&
+		merge->total_cost * ns_of_cost < prediction->total_ns +
+		extra_ns(outer_path, shape->probe_scan_rows, 0, false, ns_of_cost) +
+		extra_ns(inner_path, shape->build_scan_rows, 0, false, ns_of_cost))
+		least = merge->total_cost * CLEARLY_MORE;
 	for (int inner_drives = 0; inner_drives < 2; inner_drives++)
 	{
 		const RelOptInfo *driver_rel = inner_drives ? candidate->innerrel : candidate->outerrel;
@@ -118,7 +189,7 @@ hjg_planner_index_floor(PlannerInfo *root, const HjgCandidate *candidate, const 
 			(inner_drives ? candidate->jointype != JOIN_INNER && candidate->jointype != JOIN_RIGHT :
 			 candidate->jointype == JOIN_RIGHT))
 			continue;
-		if (!find_loop(driver, driver_rel->relids, other_rel, path->rows, &loop))
+		if (!find_loop(root, costs, driver, driver_rel->relids, other_rel, path->rows, &loop))
 			continue;
 		ours_ns = prediction->total_ns +
 			extra_ns(outer_path, shape->probe_scan_rows, prediction->saved_probe_ns + prediction->read_probe_ns,

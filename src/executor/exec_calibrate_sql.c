@@ -1,0 +1,160 @@
+/*
+ * exec_calibrate_sql.c
+ *	  hjoin_gpu_calibrate(): what queries take, of core's joins and of a small one of ours.
+ *
+ * The cost unit is measured on core's own hash join, because our paths compete with core's price for
+ * such a join: once with a hash table that fits the caches and once with one that does not.
+ * Core's nested loop over an index is measured on a catalog table that every database has.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_class_d.h"
+#include "catalog/pg_type_d.h"
+#include "executor/spi.h"
+#include "optimizer/optimizer.h"
+#include "utils/guc.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+#include "model/hjg_model.h"
+
+#define SMALL_JOIN_ROWS 1000
+#define SMALL_UNIT_ROWS (1 << 13)
+#define LARGE_UNIT_ROWS (1 << 20)
+#define LOOKUPS 10000
+#define REPEATS 5
+
+/*
+ * Time of a query that returns a number, in nanoseconds: the least of some runs after a first one, because
+ * whatever else the machine does can only take time.
+ */
+static double
+time_query(const char *query, double *number)
+{
+	double		least = 0;
+	SPIPlanPtr	plan = SPI_prepare(query, 0, NULL);
+
+	if (plan == NULL)
+		elog(ERROR, "could not prepare a calibration query: %s", query);
+	for (int i = -1; i < REPEATS; i++)
+	{
+		uint64		start = hjg_now_ns();
+		double		time;
+		bool		isnull;
+
+		if (SPI_execute_plan(plan, NULL, NULL, true, 0) != SPI_OK_SELECT || SPI_processed != 1)
+			elog(ERROR, "calibration query failed: %s", query);
+		time = hjg_now_ns() - start;
+		if (i <= 0 || time < least)
+			least = time;
+		*number = DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+		SPI_freetuptable(SPI_tuptable);
+	}
+	SPI_freeplan(plan);
+	return least;
+}
+
+static double
+time_join(int build_rows, int probe_rows)
+{
+	double		nrows;
+
+	return time_query(psprintf("SELECT pg_catalog.count(*) FROM "
+							   "(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) s JOIN "
+							   "(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) r "
+							   "ON s.k OPERATOR(pg_catalog.=) r.k",
+							   probe_rows, build_rows), &nrows);
+}
+
+static double
+time_scan(int nrows)
+{
+	double		counted;
+
+	return time_query(psprintf("SELECT pg_catalog.count(k) FROM "
+							   "(SELECT i * 3 AS k FROM pg_catalog.generate_series(1, %d) i OFFSET 0) s", nrows),
+					  &counted);
+}
+
+/* What core's planner charges for such a join above its inputs, every build row matched once. */
+static double
+core_join_cost(double build_rows, double probe_rows)
+{
+	return (cpu_operator_cost + cpu_tuple_cost) * build_rows + cpu_operator_cost * 1.5 * probe_rows +
+		cpu_tuple_cost * build_rows;
+}
+
+/* Time of core's join of n rows with n rows, scans apart, for a cost of 1.0. */
+static double
+measure_core_unit(int nrows)
+{
+	double		scans = 2 * time_scan(nrows);
+	double		join = time_join(nrows, nrows) - scans;
+
+	return Max(join, scans / 10) / core_join_cost(nrows, nrows);
+}
+
+/* A nested loop that searches for columns of two catalogs: all that have a number from first on, or are that one. */
+static double
+time_lookups(const char *comparison, double *nrows)
+{
+	return time_query(psprintf("SELECT pg_catalog.count(a.attlen) FROM "
+							   "(SELECT (CASE i %% 2 WHEN 0 THEN %u ELSE %u END)::pg_catalog.oid AS rel, "
+							   "(i %% 8 + 1)::pg_catalog.int2 AS num FROM pg_catalog.generate_series(1, %d) i OFFSET 0) s "
+							   "JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) s.rel AND "
+							   "a.attnum OPERATOR(pg_catalog.%s) s.num",
+							   RelationRelationId, TypeRelationId, LOOKUPS, comparison), nrows);
+}
+
+static void
+measure_lookups(HjgUnitCosts *costs)
+{
+	const char *const off[] = {"enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material",
+	"enable_seqscan", "enable_bitmapscan"};
+	const int	nestlevel = NewGUCNestLevel();
+	double		scan_ns = time_scan(LOOKUPS);
+	double		one_ns;
+	double		one_rows;
+	double		all_ns;
+	double		all_rows;
+
+	SetConfigOption("enable_nestloop", "on", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("enable_indexscan", "on", PGC_USERSET, PGC_S_SESSION);
+	for (int i = 0; i < lengthof(off); i++)
+		SetConfigOption(off[i], "off", PGC_USERSET, PGC_S_SESSION);
+	one_ns = time_lookups("=", &one_rows) - scan_ns;
+	all_ns = time_lookups(">=", &all_rows) - scan_ns;
+	AtEOXact_GUC(false, nestlevel);
+	if (all_rows < 2 * one_rows)
+		return;					/* not the columns that these catalogs have */
+	costs->fetch_ns = Max((all_ns - one_ns) / (all_rows - one_rows), 1);
+	costs->lookup_ns = Max(one_ns / LOOKUPS - costs->fetch_ns, costs->fetch_ns);
+}
+
+void
+hjg_calibrate_by_sql(HjgUnitCosts *costs)
+{
+	double		small_scans;
+	double		small_ns;
+
+	SetConfigOption("work_mem", "256MB", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("jit", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("enable_mergejoin", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("enable_nestloop", "off", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("max_parallel_workers_per_gather", "0", PGC_USERSET, PGC_S_SESSION);
+	SPI_connect();
+	small_scans = 2 * time_scan(SMALL_JOIN_ROWS);
+
+	SetConfigOption("hjoin_gpu.enabled", "off", PGC_USERSET, PGC_S_SESSION);
+	costs->small_unit_ns = measure_core_unit(SMALL_UNIT_ROWS);
+	costs->large_unit_ns = Max(measure_core_unit(LARGE_UNIT_ROWS), costs->small_unit_ns);
+	measure_lookups(costs);
+
+	SetConfigOption("hjoin_gpu.enabled", "on", PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("hjoin_gpu.force", "on", PGC_USERSET, PGC_S_SESSION);
+	small_ns = time_join(SMALL_JOIN_ROWS, SMALL_JOIN_ROWS) - small_scans;
+	small_ns -= SMALL_JOIN_ROWS *
+		(2 * costs->marshal_tuple_ns + costs->build_tuple_ns + costs->probe_tuple_ns + costs->emit_tuple_ns);
+	costs->startup_ns = Max(small_ns, hjg_model_default_costs.startup_ns / 2);
+	SPI_finish();
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/perl
+# choice.pl: what the planner takes by itself, against core.  Each case runs with core's plan and with
+# the plan that is chosen when our node is allowed (never forced), serially and in parallel,
+# interleaved; medians, and core's time over the choice's.  Where both plans are the same
+# nothing is timed.  Plans are compared first, and results where plans differ.
+#
+#   --runs N          of each way
+#   --cases REGEX     names
+#   --edges           only those of edges.sql
+#   --ways REGEX      serial, parallel
+#   --set SQL         settings of both sides
+#   --verbose         show plans of cases that are more than 3 % slower
+use strict;
+use warnings;
+use File::Basename;
+use Getopt::Long;
+use lib dirname(__FILE__);
+use cases;
+use session;
+
+my ($runs, $wanted, $ways, $set, $verbose) = (5, '.', '.', '', 0);
+GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'ways=s' => \$ways, 'set=s' => \$set, 'verbose' => \$verbose,
+	'edges' => sub { $wanted = join '|', map { '^' . quotemeta($_->[0]) . '$' } @cases::edges }) or die;
+$| = 1;
+
+# A shorter query is repeated until a measurement takes about so long.
+my $least_ms = 60;
+
+my $core = 'set hjoin_gpu.enabled = off;';
+my $free = 'set hjoin_gpu.enabled = on; set hjoin_gpu.force = off;';
+my %sessions = (serial => 'set max_parallel_workers_per_gather = 0;', parallel => 'reset max_parallel_workers_per_gather;');
+my ($compared, $same, $slower, $wrong) = (0, 0, 0, 0);
+
+sub plan_of { return ask("$_[0] explain (costs off) $_[1];"); }
+
+sub one_way
+{
+	my ($way, $name, $query, $check, $settings) = @_;
+	my $all = "reset all; $set $sessions{$way} $settings";
+	my %plans = map { $_ => plan_of("$all $_", $query) } ($core, $free);
+	if ($plans{$core} eq $plans{$free})
+	{
+		$same++;
+		return;
+	}
+	my %results = map { $_ => 1 } map { ask("$all $_ $check;") } ($core, $free);
+	my $equal = keys %results == 1 ? '' : '  RESULTS DIFFER';
+	$wrong++ if $equal;
+	my $first = timed_ms($query);
+	my $loops = $first * 2 > $least_ms ? 1 : int($least_ms / ($first + 0.01)) + 1;
+	my %t;
+	foreach my $run (1 .. $runs)
+	{
+		foreach my $side ($core, $free)
+		{
+			ask("$all $side");
+			(my $quoted = $query) =~ s/'/''/g;
+			push @{ $t{$side} }, $loops == 1 ? timed_ms($query) : $query =~ /^execute/ ? timed_ms("$query;" x $loops) / $loops :
+			  ask("select bench_loop('$quoted', $loops);");
+		}
+	}
+	my ($c, $f) = (median(@{ $t{$core} }), median(@{ $t{$free} }));
+	my $is_slower = $f > $c * 1.03;
+	$compared++;
+	$slower++ if $is_slower;
+	printf "%-42s %-8s %10.3f %10.3f %7.2fx  %s%s%s\n", $name, $way, $c, $f, $c / $f, ($plans{$free} =~ /GpuHashJoin/ ? 'ours' : 'other plan of core'),
+	  $is_slower ? '  SLOWER' : '', $equal;
+	print "core: $plans{$core}\nchosen: $plans{$free}\n" if $verbose && $is_slower;
+}
+
+my @cases = map { [ $_->[0], $_->[1], $_->[2] // $_->[1], '' ] } (@cases::pair, @cases::tpch, map { [ $_->[0], $_->[1] ] } @cases::small);
+push @cases, map { [ $_->[0], $_->[1], $_->[1], $_->[2] // '' ] } @cases::edges;
+printf "%-42s %-8s %10s %10s %8s\n", 'ms', '', 'core', 'choice', 'ratio';
+foreach my $case (grep { $_->[0] =~ /$wanted/i && $_->[1] !~ /^copy/ } @cases)
+{
+	one_way($_, @$case) foreach grep { /$ways/ } qw(serial parallel);
+}
+session::close_all();
+print "\n$compared choices differ from core's plan, of these $slower are more than 3 % slower; $same are the same plan\n";
+print "$wrong results differ\n" if $wrong;
+exit($wrong ? 1 : 0);
