@@ -185,7 +185,7 @@ hjg_base_define_gucs(bool preloaded)
 
 	DefineCustomIntVariable("hjoin_gpu.embedded_rows",
 							"Joins of at most so many rows a side run in the backend itself.",
-							"0 sends every join to the device process; -1 none.",
+							"Larger ones do where that is expected to be as fast. 0 sends every join to the device process; -1 none.",
 							&hjg_embedded_rows, 32768, -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.emit_tuple_cost", "Cost of handing a joined row to the executor, for each row.",

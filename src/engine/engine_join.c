@@ -97,7 +97,7 @@ hjg_block_free(HjgJoin *join, HjgBlock *block)
 {
 	HjgBlock	old = *block;
 
-	if (old.ptr == NULL)
+	if (old.bytes == 0)
 		return;
 	*block = (HjgBlock) {NULL, 0};
 	join->live_bytes -= old.bytes;
@@ -284,19 +284,17 @@ hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 pr
 		sizeof(HjgRun) * ((build_rows > probe_rows ? build_rows : probe_rows) / 64 + 64);
 }
 
-HjgStatus
-hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
-			   HjgJoin **result)
+/* A join without a table. */
+static HjgStatus
+make_join(const HjgEnv *env, const HjgJoinSpec *spec, HjgJoin **result)
 {
 	HjgJoin    *join;
-	HjgRuns		runs;
-	HjgStatus	status;
 
 	*result = NULL;
 	if (spec->key_width != HJG_KEY_WIDTH_4 && spec->key_width != HJG_KEY_WIDTH_8 &&
 		spec->key_width != HJG_KEY_WIDTH_16)
 		return HJG_ERR_INPUT;
-	if (nsegments < 0 || (unsigned) spec->mode > HJG_MATCH_ANTI || (unsigned) spec->strategy > HJG_CPU_RADIX)
+	if ((unsigned) spec->mode > HJG_MATCH_ANTI || (unsigned) spec->strategy > HJG_CPU_RADIX)
 		return HJG_ERR_INPUT;
 	join = env->alloc(env->arg, sizeof(HjgJoin));
 	if (join == NULL)
@@ -308,6 +306,35 @@ hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *seg
 	join->width_ix = spec->key_width == 4 ? 0 : spec->key_width == 8 ? 1 : 2;
 	join->live_bytes = sizeof(HjgJoin);
 	join->stats.workspace_bytes = sizeof(HjgJoin);
+	join->stats.strategy = HJG_CPU_NOP; /* until a batch is partitioned */
+	*result = join;
+	return HJG_OK;
+}
+
+HjgStatus
+hjg_join_attach(const HjgEnv *env, const HjgJoinSpec *spec, hjg_u64 nrows,
+				const void *const parts[HJG_TABLE_NPARTS], HjgJoin **result)
+{
+	HjgStatus	status = make_join(env, spec, result);
+
+	if (status != HJG_OK)
+		return status;
+	(*result)->table = hjg_table_at(spec->key_width, nrows, parts[HJG_TABLE_TUPLES], parts[HJG_TABLE_LINES]);
+	(*result)->stats.build_rows = nrows;
+	return HJG_OK;
+}
+
+HjgStatus
+hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
+			   HjgJoin **result)
+{
+	HjgJoin    *join;
+	HjgRuns		runs;
+	HjgStatus	status = nsegments < 0 ? HJG_ERR_INPUT : make_join(env, spec, &join);
+
+	*result = NULL;
+	if (status != HJG_OK)
+		return status;
 	status = hjg_runs_set(join, &runs, segments, nsegments, false);
 	if (status == HJG_OK)
 		status = runs.packed ? HJG_ERR_INPUT : hjg_table_build(join, &runs);
@@ -317,7 +344,6 @@ hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *seg
 		return status;
 	}
 	join->stats.build_rows = runs.nrows;
-	join->stats.strategy = HJG_CPU_NOP; /* until a batch is partitioned */
 	*result = join;
 	return HJG_OK;
 }

@@ -29,7 +29,7 @@
 /* Rows that go through the stages together; of a batch with few rows, as the vectors of a page are. */
 #define BLOCK_ROWS 64
 #define SMALL_BLOCK_ROWS 16
-#define FEW_ROWS 1024
+#define FEW_ROWS 512
 
 /* A slot's buffer: a chunk, the most that one row adds between two looks, and a vector's width. */
 #define BUFFER_PAIRS (HJG_RESULT_CHUNK + HJG_HEAVY_BUCKET + 16)

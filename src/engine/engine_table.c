@@ -570,6 +570,22 @@ build_partitions(HjgJoin *join, TableTask *build, int radix_bits, hjg_u32 *bucke
 	return status;
 }
 
+HjgTable
+hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines)
+{
+	return (HjgTable) {.lines = (hjg_u8 *) lines, .tuples = (hjg_u8 *) tuples + HJG_LINE_BYTES, .nrows = nrows,
+		.bucket_bits = hjg_table_bucket_bits(width, nrows)};
+}
+
+static bool
+reserve_part(HjgJoin *join, HjgTablePart part, HjgBlock *block, size_t bytes)
+{
+	if (join->env.alloc_table == NULL)
+		return hjg_block_reserve(join, block, bytes);
+	block->ptr = join->env.alloc_table(join->env.arg, part, bytes);
+	return block->ptr != NULL;
+}
+
 HjgStatus
 hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 {
@@ -587,15 +603,12 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 	hjg_u32    *part_start;
 	HjgStatus	status;
 
-	if (!hjg_block_reserve(join, &join->tuples_block, tuples_block_bytes(width, nrows)) ||
-		!hjg_block_reserve(join, &join->lines_block, lines_block_bytes(width, nrows)) ||
+	if (!reserve_part(join, HJG_TABLE_TUPLES, &join->tuples_block, tuples_block_bytes(width, nrows)) ||
+		!reserve_part(join, HJG_TABLE_LINES, &join->lines_block, lines_block_bytes(width, nrows)) ||
 		!hjg_block_reserve(join, &join->counts_block,
 						   sizeof(hjg_u32) * (nparts + 1 + nbuckets + 1 + (1 << DIGIT_BITS) + 1)))
 		return HJG_ERR_MEMORY;
-	table->tuples = (hjg_u8 *) join->tuples_block.ptr + HJG_LINE_BYTES;
-	table->lines = join->lines_block.ptr;
-	table->nrows = nrows;
-	table->bucket_bits = bucket_bits;
+	*table = hjg_table_at(width, nrows, join->tuples_block.ptr, join->lines_block.ptr);
 	memset(join->tuples_block.ptr, 0, HJG_LINE_BYTES);
 	memset(table->tuples + nrows * (hjg_u64) hjg_tuple_bytes(width), 0,
 		   HJG_TABLE_PAD * (size_t) hjg_tuple_bytes(width));

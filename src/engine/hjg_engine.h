@@ -59,6 +59,14 @@ extern int	hjg_pool_nthreads(const HjgPool *pool);	/* 1 for NULL */
 typedef void (*HjgPieceFn) (void *arg, int piece, int worker);
 extern void hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg);
 
+/* The memory of a finished table: it holds no addresses, and is only read by whoever probes. */
+typedef enum HjgTablePart
+{
+	HJG_TABLE_TUPLES,
+	HJG_TABLE_LINES,
+	HJG_TABLE_NPARTS
+} HjgTablePart;
+
 /* What the engine needs of its surroundings. */
 typedef struct HjgEnv
 {
@@ -71,6 +79,12 @@ typedef struct HjgEnv
 	 */
 	void	   *(*alloc) (void *arg, size_t bytes);
 	void		(*free) (void *arg, void *ptr, size_t bytes);
+
+	/*
+	 * The same for the two parts of the table that a build makes, where others are to reach it; the engine
+	 * does not give it back.  NULL: alloc() does for it.
+	 */
+	void	   *(*alloc_table) (void *arg, HjgTablePart part, size_t bytes);
 
 	/*
 	 * Called at least every millisecond or so of work by every thread that works;
@@ -191,6 +205,13 @@ extern size_t hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_ro
 /* Segments may come in any order and need not be contiguous in row numbers. */
 extern HjgStatus hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec,
 								const HjgSegment *segments, int nsegments, HjgJoin **join);
+
+/*
+ * A join with a table that another one's build made of nrows rows, whose parts are here; they
+ * must stay as they are while the join lives.  The spec must be that of the build, but for the mode.
+ */
+extern HjgStatus hjg_join_attach(const HjgEnv *env, const HjgJoinSpec *spec, hjg_u64 nrows,
+								 const void *const parts[HJG_TABLE_NPARTS], HjgJoin **join);
 
 /*
  * One round over a probe batch given as segments (first_row counts from 0 and

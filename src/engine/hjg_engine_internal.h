@@ -133,7 +133,7 @@ struct HjgJoin
 	HjgJoinStats stats;
 	size_t		live_bytes;
 
-	/* the table's memory */
+	/* the table's memory; both without bytes when it is env->alloc_table()'s or another join's */
 	HjgBlock	lines_block;
 	HjgBlock	tuples_block;
 
@@ -377,6 +377,8 @@ extern int	hjg_table_bucket_bits(int width, hjg_u64 nrows);
 extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
 extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
 extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
+/* The table of nrows rows that lies in these two parts. */
+extern HjgTable hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines);
 
 /* Tuples of a bucket, in its line or elsewhere. */
 typedef struct HjgBucket

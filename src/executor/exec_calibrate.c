@@ -202,7 +202,7 @@ scan_pages(Relation relation, HjgHeapReader *reader)
 
 	while (hjg_heap_next_page(scan, &page))
 	{
-		hjg_heap_read(reader, page.page, page.rows, page.nrows);
+		hjg_heap_read(reader, page.page, page.rows, page.nrows, 0);
 		nrows += page.nrows;
 	}
 	table_endscan(scan);

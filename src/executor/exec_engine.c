@@ -77,15 +77,36 @@ engine_failed(HjgStatus status)
 			 errmsg("hash join failed: %s", hjg_status_text(status))));
 }
 
-static void
-build_engine(HjgRun *run)
+static HjgJoinSpec
+engine_spec(const HjgRun *run)
 {
-	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = hjg_run_engine_strategy()};
-	HjgSegment *segments = hjg_keys_segments(&run->build);
-	HjgStatus	status;
+	return (HjgJoinSpec) {.key_width = run->key_width, .mode = run->mode, .strategy = hjg_run_engine_strategy()};
+}
 
-	status = hjg_join_build(&run->env, &spec, segments, run->build.nsegments, &run->engine);
-	pfree(segments);
+/* nsegments of keys; alloc_table as in HjgEnv. */
+void
+hjg_run_engine_build(HjgRun *run, const HjgSegment *segments, int nsegments,
+					 void *(*alloc_table) (void *arg, HjgTablePart part, size_t bytes))
+{
+	HjgJoinSpec spec = engine_spec(run);
+	HjgStatus	status;
+	uint64		start = run->timing ? hjg_now_ns() : 0;
+
+	run->env.alloc_table = alloc_table;
+	status = hjg_join_build(&run->env, &spec, segments, nsegments, &run->engine);
+	run->env.alloc_table = NULL;
+	if (status != HJG_OK)
+		engine_failed(status);
+	if (run->timing)
+		run->report->times.backend_build_ns += hjg_now_ns() - start;
+}
+
+void
+hjg_run_engine_attach(HjgRun *run, uint64 nrows, const void *const parts[HJG_TABLE_NPARTS])
+{
+	HjgJoinSpec spec = engine_spec(run);
+	HjgStatus	status = hjg_join_attach(&run->env, &spec, nrows, parts, &run->engine);
+
 	if (status != HJG_OK)
 		engine_failed(status);
 }
@@ -96,13 +117,16 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	HjgSegment *segments;
 	HjgResult	result;
 	HjgStatus	status;
-	uint64		start = run->timing ? hjg_now_ns() : 0;
-	uint64		built;
+	uint64		start;
 	uint32		want = Max(batch->keys.nrows, MIN_ENGINE_PAIRS);
 
 	if (run->engine == NULL)
-		build_engine(run);
-	built = run->timing ? hjg_now_ns() : 0;
+	{
+		segments = hjg_keys_segments(&run->build);
+		hjg_run_engine_build(run, segments, run->build.nsegments, NULL);
+		pfree(segments);
+	}
+	start = run->timing ? hjg_now_ns() : 0;
 
 	if (run->engine_pairs_max < want)
 	{
@@ -126,8 +150,5 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	batch->finished = batch->cursor.row >= batch->keys.nrows;
 
 	if (run->timing)
-	{
-		run->report->times.backend_build_ns += built - start;
-		run->report->times.backend_probe_ns += hjg_now_ns() - built;
-	}
+		run->report->times.backend_probe_ns += hjg_now_ns() - start;
 }

@@ -14,6 +14,9 @@
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
 
+/* A build side of more than so many times the rows that were expected is not joined as was planned. */
+#define MAX_MISESTIMATE 4
+
 static Node *create_state(CustomScan *cscan);
 static void begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec(CustomScanState *node);
@@ -151,6 +154,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
 	state->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
 	state->hints.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0;
+	state->hints.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0;
+	state->hints.most_embedded_rows = MAX_MISESTIMATE * ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
 	state->hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;
 
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);

@@ -14,7 +14,8 @@
  *		SHARE	in memory: everybody adds its slabs to the job, and the one who is elected
  *				counts the rows and makes the bits of build rows.  Partitioned: everybody
  *				moves what it still has in memory to the partitions.
- *		ROUTE	in memory: the one who is elected submits the build, and everybody adds the
+ *		ROUTE	in memory: the one who is elected submits the build, or without a job builds the
+ *				table that all probe (exec_table.c), and everybody adds the
  *				keys that it has read to the filter.  Partitioned: everybody reads its share of
  *				the outer child into the partitions.
  *		JOIN	in memory: everybody takes in what was published and probes with its own
@@ -31,8 +32,8 @@
  * by then all the others have set their bits.
  *
  * What is private: fates of probe rows, rows with a NULL key (each comes out where
- * it was read), the engine when the device process is missing or lost.  In that case
- * each participant builds a table of its own from the published keys, so that the
+ * it was read), the table when the device process is lost.  In that case
+ * each participant builds one of its own from the published keys, so that the
  * engine's memory is taken once for each of them.
  *
  * Memory.  The build side may use hash_mem times the participants, as core's Parallel Hash
@@ -47,6 +48,7 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
@@ -68,9 +70,10 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	HjgReason	reason = HJG_REASON_SMALL;
 	int			key_width = state->inner.codec->key_width;
 	HjgJobHints hints = state->hints;
+	double		rows = state->inner.plan->plan->plan_rows;
 
 	shared->has_job = false;
-	if (hjg_embedded_rows >= 0)
+	if (hjg_embedded_rows == 0 || (hjg_embedded_rows > 0 && !hints.embedded))
 	{
 		/* reading the children may take long: a job costs little while it waits */
 		hints.probe_rows *= shared->nmembers;
@@ -86,9 +89,10 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	}
 	shared->no_job = reason;
 	shared->key_width = key_width;
-	shared->range_rows = shared->has_job ? HJG_SLAB_BYTES / key_width : HJG_RANGE_ROWS;
-	shared->chunk_rows = hjg_chunk_rows(&state->inner, state->inner.plan->plan->plan_rows);
-	shared->chunk_rows = Min(shared->chunk_rows, Min(HJG_RANGE_ROWS, HJG_STORE_MAX_CHUNK_ROWS));
+	shared->range_rows = shared->has_job ? HJG_SLAB_BYTES / key_width :
+		pg_nextpower2_32((uint32) Min(Max(rows, HJG_LEAST_RANGE_ROWS), HJG_RANGE_ROWS));
+	shared->chunk_rows = hjg_chunk_rows(&state->inner, rows);
+	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));
 }
 
 /* All that an execution changes. */
@@ -105,6 +109,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	shared->nrows = 0;
 	shared->range_nrows = InvalidDsaPointer;
 	shared->matched = InvalidDsaPointer;
+	shared->has_table = false;
 	shared->filter = InvalidDsaPointer;
 	shared->places = InvalidDsaPointer;
 	for (int i = 0; i < shared->nmembers; i++)
@@ -302,6 +307,8 @@ hjg_parallel_build(HjgJoinState *state)
 		{
 			if (elected && shared->build_in_job && !hjg_run_submit_build(state->run))
 				shared->build_in_job = false;
+			if (elected)
+				hjg_share_build_table(state);
 			hjg_share_add_keys(state);
 		}
 		arrive(parallel, &elected);

@@ -21,6 +21,9 @@
 #define LAST_BATCH_ROWS ((int) (HJG_SLAB_BYTES / sizeof(HjgPair)))
 #define BATCH_GROWTH 4
 
+/* The backend's own engine gains nothing from more rows, unless it is to partition them. */
+#define LAST_EMBEDDED_BATCH_ROWS 8192
+
 /*
  * Participants of a shared load come to its end together, and there one with rows left in a batch keeps
  * all others waiting.  Where a GPU joins, whose rounds cost next to nothing, their batches are at most such a
@@ -172,6 +175,8 @@ largest_batch(const HjgJoinState *state)
 	const HjgRun *run = state->run;
 	double		part = state->outer.plan->plan->plan_rows / SHARED_BATCHES;
 
+	if ((run->job == NULL || run->job_lost) && hjg_strategy != HJG_STRATEGY_RADIX)
+		return LAST_EMBEDDED_BATCH_ROWS;
 	if (run->share == NULL || run->job == NULL || strncmp(hjg_job_device(run->job), "cuda:", strlen("cuda:")) != 0)
 		return LAST_BATCH_ROWS;
 	return (uint32) Min(Max(part, SHARED_BATCH_ROWS), LAST_BATCH_ROWS);

@@ -103,11 +103,12 @@ start_job(HjgRun *run)
 		submit_build(run);
 }
 
-/* Is it still open whether this run gets a job? */
+/* Is it still open whether this run gets a job?  Not where the plan is to do without, and was not far wrong. */
 static inline bool
 job_undecided(const HjgRun *run)
 {
-	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL;
+	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL && hjg_embedded_rows >= 0 &&
+		!(hjg_embedded_rows > 0 && run->hints.embedded && run->build.nrows <= run->hints.most_embedded_rows);
 }
 
 /* ---------- shared loads ---------- */
@@ -219,14 +220,14 @@ hjg_run_build_done(HjgRun *run, HjgMatchMode mode)
 	run->build_complete = true;
 	if (run->share == NULL)
 		run->build_limit = run->build.nrows;
-	if (job_undecided(run) && hjg_embedded_rows >= 0 && run->build.nrows >= (uint32) hjg_embedded_rows)
+	if (job_undecided(run) && run->build.nrows >= (uint32) hjg_embedded_rows)
 		start_job(run);
 }
 
 void
 hjg_run_consider_job(HjgRun *run, uint64 probe_rows)
 {
-	if (job_undecided(run) && hjg_embedded_rows >= 0 && probe_rows >= (uint64) hjg_embedded_rows)
+	if (job_undecided(run) && probe_rows >= (uint64) hjg_embedded_rows)
 		start_job(run);
 }
 

@@ -30,7 +30,7 @@ struct HjgScan
 	HjgHeapReader *reader;
 	HjgScanFilter *filter;		/* or NULL */
 	bool		at_end;
-	OffsetNumber passed[HJG_MAX_VECTOR_ROWS];	/* rows that passed the filter */
+	OffsetNumber passed[MaxHeapTuplesPerPage];	/* rows that passed the filter */
 };
 
 /*
@@ -140,11 +140,16 @@ filter_rows(HjgScan *scan, HjgHeapPage *page)
 	page->rows = scan->passed;
 }
 
-/* The next page with rows that pass the filter: read their columns. */
+/*
+ * The next page with rows that pass the filter: read their columns.  Where they can be kept, more pages follow,
+ * as long as whatever the next one has will fit.
+ */
 static int
-read_page(HjgScan *scan)
+read_pages(HjgScan *scan)
 {
 	ScanState  *ss = &scan->seq->ss;
+	int			most = hjg_heap_reader_copies(scan->reader) ? HJG_MAX_VECTOR_ROWS - MaxHeapTuplesPerPage : 0;
+	int			n = 0;
 	HjgHeapPage page;
 
 	if (ss->ss_currentScanDesc == NULL)
@@ -153,19 +158,20 @@ read_page(HjgScan *scan)
 	{
 		if (ss->ps.qual != NULL && page.nrows > 0)
 			filter_rows(scan, &page);
-		if (page.nrows > 0)
-		{
-			hjg_heap_read(scan->reader, page.page, page.rows, page.nrows);
-			return page.nrows;
-		}
+		if (page.nrows == 0)
+			continue;
+		hjg_heap_read(scan->reader, page.page, page.rows, page.nrows, n);
+		n += page.nrows;
+		if (n > most)
+			return n;
 	}
 	scan->at_end = true;
-	return 0;
+	return n;
 }
 
 /* As ExecProcNode() does it for a row: changed parameters first, instrumentation around. */
 int
-hjg_scan_next_page(HjgScan *scan)
+hjg_scan_next_rows(HjgScan *scan)
 {
 	PlanState  *plan = &scan->seq->ss.ps;
 	int			n;
@@ -177,7 +183,7 @@ hjg_scan_next_page(HjgScan *scan)
 	}
 	if (plan->instrument)
 		InstrStartNode(plan->instrument);
-	n = scan->at_end ? 0 : read_page(scan);
+	n = scan->at_end ? 0 : read_pages(scan);
 	if (plan->instrument)
 		InstrStopNode(plan->instrument, n);
 	return n;

@@ -245,7 +245,7 @@ have_page_row(HjgSide *side)
 	if (likely(side->page_next < side->page_rows))
 		return true;
 	side->page_next = 0;
-	side->page_rows = side->scan != NULL ? hjg_scan_next_page(side->scan) : hjg_chain_next_rows(side->below);
+	side->page_rows = side->scan != NULL ? hjg_scan_next_rows(side->scan) : hjg_chain_next_rows(side->below);
 	if (side->page_rows == 0)
 		return false;
 	encode_page_keys(side);

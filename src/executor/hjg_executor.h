@@ -32,17 +32,18 @@
  * Scans.  A child that is a bare sequential scan of a heap table is not called: the
  * node reads the table's pages itself, columns at a time, and keeps the scan's books
  * for it, so that EXPLAIN, statistics and locks say what they would have said
- * (exec_scan.c).  Rows come as vectors of a page's rows then, which exec_side.c turns
+ * (exec_scan.c).  Rows come as vectors of the rows of a page or several then, which exec_side.c turns
  * into keys and carried columns, either in bulk or, where rows go different ways, one by
  * one like the rows of any other child.
  *
  * Parallel.  A parallel-aware node shares its first load with the other participants of
- * its Gather; exec_parallel.c says how, and what waits for whom.  Once that load is built, or
+ * its Gather; exec_parallel.c says how, and what waits for whom.  They join by a job, or probe one
+ * table that is in memory of theirs (exec_table.c).  Once that load is built, or
  * is in partitions, each participant goes through the phases above by itself.
  *
  * Chains.  A join whose rows go to another one of ours hands them over as vectors, too
- * (exec_chain.c).  A small build side is probed by the backend itself, vector by
- * vector and in place: the probe rows' columns are not copied before it is known which rows
+ * (exec_chain.c).  A small build side, or any that the planner expects no job to serve better, is probed by the
+ * backend itself, vector by vector and in place: the probe rows' columns are not copied before it is known which rows
  * have a match, and in a chain of joins not even then, as long as all rows have exactly one.
  *
  * Conditions.  Comparisons of columns that stand before all other conditions of the join are
@@ -271,6 +272,8 @@ typedef struct HjgReport
 /* What the planner expects of a join that the device process may get. */
 typedef struct HjgJobHints
 {
+	bool		embedded;		/* to be joined without a job, by the backends themselves; */
+	double		most_embedded_rows;	/* unless it is found to have more build rows */
 	bool		gpu;			/* a GPU would be faster than the cpu engine */
 	double		probe_rows;		/* of all participants */
 } HjgJobHints;
@@ -465,8 +468,8 @@ extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
  * 0) are read; or NULL if rows must come through the child's slot.
  */
 extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors);
-/* Read the next page that has rows for us; returns how many, 0 at the end. */
-extern int	hjg_scan_next_page(HjgScan *scan);
+/* Read the next page, or pages, that have rows for us; returns how many, 0 at the end. */
+extern int	hjg_scan_next_rows(HjgScan *scan);
 /* The child starts over. */
 extern void hjg_scan_reset(HjgScan *scan);
 
@@ -597,9 +600,9 @@ extern void hjg_partition_free(HjgPartition *partition);
 
 /* exec_probe.c */
 /*
- * Are the rows probed where they lie, instead of being collected?  For a small build
- * side: the backend's own engine gains nothing from batches larger than a vector, and
- * the device process takes longer than it saves.
+ * Are the rows probed where they lie, instead of being collected?  Without a job: the backend's own
+ * engine gains nothing from batches larger than a vector.  And for a small build side: the device process takes
+ * longer than it saves.
  */
 extern bool hjg_probe_in_place(const HjgJoinState *state);
 /* The next rows of the load become the vector; false at its end. */

@@ -17,7 +17,8 @@
 
 #include "executor/hjg_executor.h"
 
-/* Rows of a range when keys do not go to slabs; a range in a slab fills it. */
+/* Rows of a range when keys do not go to slabs, of few rows and of many; a range in a slab fills it. */
+#define HJG_LEAST_RANGE_ROWS 1024
 #define HJG_RANGE_ROWS 16384
 
 /* Phases of the barrier; see exec_parallel.c. */
@@ -64,6 +65,8 @@ typedef struct HjgParallelShared
 	uint64		nrows;
 	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
 	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
+	bool		has_table;		/* that participants probe themselves: */
+	dsa_pointer table[HJG_TABLE_NPARTS];
 	dsa_pointer filter;			/* of the build keys, if there is one */
 	size_t		filter_bytes;
 
@@ -103,10 +106,18 @@ extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 extern void hjg_share_publish(HjgJoinState *state);
 /* Everything is published: count it, make the bits of build rows and an empty filter of keys. */
 extern void hjg_share_sum_up(HjgJoinState *state);
+/* The keys of all participants, in shared memory, not in slabs; palloc'd. */
+extern HjgSegment *hjg_share_segments(HjgParallel *parallel, int *nsegments);
 /* Add the keys that were read here to the filter, if there is one. */
 extern void hjg_share_add_keys(HjgJoinState *state);
 /* Take in all that was published: from here on this is a load like any other. */
 extern void hjg_share_take_in(HjgJoinState *state);
+
+/* exec_table.c */
+/* Everything is published, and there is no job: build the table that all will probe. */
+extern void hjg_share_build_table(HjgJoinState *state);
+/* The load is taken in: probe that table, if there is one. */
+extern void hjg_share_attach_table(HjgJoinState *state);
 
 /* exec_share.c: this process's view of the shared partitions; rows are routed to them */
 extern void hjg_share_attach_partitions(HjgJoinState *state);

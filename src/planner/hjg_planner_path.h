@@ -32,7 +32,7 @@ typedef struct HjgCandidate
 /* custom_private of a path */
 typedef enum HjgPathPrivate
 {
-	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique, Bloom filter or not, GPU or not */
+	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique, Bloom filter or not, GPU or not, embedded or not */
 	HJG_PATH_HASHCLAUSES,		/* RestrictInfos */
 	HJG_PATH_RESTRICTLIST,		/* RestrictInfos, hash clauses included */
 	HJG_PATH_PREDICTION,		/* integers, HjgPlanPrediction */
@@ -56,6 +56,7 @@ typedef struct HjgPathChoice
 {
 	bool		bloom;			/* use a Bloom filter */
 	bool		gpu;			/* join on a GPU */
+	bool		embedded;		/* join in the backends, without a job */
 } HjgPathChoice;
 
 /*

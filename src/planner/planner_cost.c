@@ -25,6 +25,15 @@ const HjgPlannerSources *hjg_planner_sources;
 /* Engine threads that a job can count on beside its backend. */
 #define ASSUMED_THREADS 2
 
+/*
+ * A job keeps 8 to 12 MB of batches, and processors busy that others may want: it has to be so much faster than
+ * the backends alone.
+ */
+#define LEAST_JOB_GAIN 0.2
+
+/* A table that is in no cache is built and probed by the threads of a job: one backend would build it alone. */
+#define MOST_EMBEDDED_ROWS (512 * 1024)
+
 /* Bytes that a row takes in the row store and in the engine, beside its width. */
 #define ROW_OVERHEAD_BYTES 24
 
@@ -271,7 +280,7 @@ child_credit(double saved_ns, double read_ns, double unit_ns, double rows)
  * The same join on a GPU, if there is one: where it was asked for, and where it is expected to be faster than
  * on the cpu engine, shape and prediction become those of it.
  */
-static bool
+static void
 consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
 {
 	HjgJoinShape on_gpu = *shape;
@@ -279,17 +288,51 @@ consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinSh
 	HjgPlannerGpu gpu;
 
 	if (shape->nthreads == 0 || !hjg_planner_sources->gpu(&gpu))
-		return false;
+		return;
 	on_gpu.gpu = true;
 	on_gpu.gpu_cold = gpu.cold;
 	on_gpu.gpu_l2_bytes = gpu.l2_bytes;
 	on_gpu.build_unique = candidate->extra->inner_unique || candidate->unique_inner || shape->pairs <= shape->probe_rows;
 	hjg_model_predict(costs, &on_gpu, &own);
 	if (!gpu.asked_for && own.total_ns >= prediction->total_ns)
-		return false;
+		return;
 	*shape = on_gpu;
 	*prediction = own;
-	return true;
+}
+
+/* Do the settings leave open where the cpu engine runs? */
+static bool
+may_embed(void)
+{
+	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_STRATEGY_AUTO || hjg_strategy == HJG_STRATEGY_NOP) &&
+		(pg_strcasecmp(hjg_device, "auto") == 0 || pg_strcasecmp(hjg_device, "cpu") == 0);
+}
+
+/*
+ * The same join without a job, the backends probing a table as they read: where a job is not expected to be so
+ * much faster, shape and prediction become those of it.  A table that each worker builds for itself is always
+ * probed so: its job's threads would want the processors of the other workers.
+ */
+static void
+consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, const Path *path, HjgJoinShape *shape,
+				  HjgPrediction *prediction)
+{
+	const bool	worker_own = path->parallel_workers > 0 && !path->parallel_aware;
+	HjgJoinShape embedded = *shape;
+	HjgPrediction own;
+
+	if (shape->nthreads == 0 || shape->spills || !may_embed() || !(shape->probe_vectors || shape->probe_scan_rows > 0) ||
+		shape->build_rows * shape->participants > MOST_EMBEDDED_ROWS)
+		return;
+	embedded.nthreads = 0;
+	embedded.gpu = false;
+	embedded.in_place = true;
+	embedded.bloom = use_bloom_filter(candidate->jointype, costs, &embedded);
+	hjg_model_predict(costs, &embedded, &own);
+	if (!worker_own && own.total_ns * (1 - LEAST_JOB_GAIN) > prediction->total_ns)
+		return;
+	*shape = embedded;
+	*prediction = own;
 }
 
 /* Nanoseconds to microseconds that fit an integer list. */
@@ -350,9 +393,12 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 		shape.nthreads = ASSUMED_THREADS;
 	shape.partnered = estimate_partnered(candidate, &shape);
 	shape.bloom = use_bloom_filter(candidate->jointype, &costs, &shape);
-	choice->bloom = shape.bloom;
 	hjg_model_predict(&costs, &shape, &prediction);
-	choice->gpu = consider_gpu(candidate, &costs, &shape, &prediction);
+	consider_gpu(candidate, &costs, &shape, &prediction);
+	consider_embedded(candidate, &costs, path, &shape, &prediction);
+	choice->bloom = shape.bloom;
+	choice->gpu = shape.gpu;
+	choice->embedded = shape.in_place;
 
 	/* quals beside the plain key comparison, as core charges them */
 	cost_qual_eval(&hash_cost, candidate->hashclauses, root);

@@ -92,7 +92,7 @@ make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Pa
 	cpath->custom_paths = list_make2(outer_path, inner_path);
 	cpath->methods = &path_methods;
 	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path, &choice);
-	scalars = list_make4_int(candidate->jointype, candidate->extra->inner_unique, choice.bloom, choice.gpu);
+	scalars = list_make5_int(candidate->jointype, candidate->extra->inner_unique, choice.bloom, choice.gpu, choice.embedded);
 	cpath->custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
 									   list_copy(candidate->extra->restrictlist), prediction);
 	return cpath;

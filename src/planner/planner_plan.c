@@ -133,7 +133,7 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->custom_exprs = list_make4(outer_keys, inner_keys, hash_clauses, join_qual);
 	scalars = list_make5_int(jointype, lsecond_int(path_scalars), list_length(outer_plan->targetlist),
 							 list_length(inner_plan->targetlist), lthird_int(path_scalars));
-	scalars = lappend_int(scalars, lfourth_int(path_scalars));
+	scalars = lappend_int(lappend_int(scalars, lfourth_int(path_scalars)), list_nth_int(path_scalars, 4));
 	cscan->custom_private = list_make4(scalars, operators, collations,
 									   list_nth(best_path->custom_private, HJG_PATH_PREDICTION));
 	cscan->methods = &hjg_scan_methods;

@@ -26,6 +26,7 @@ main(int argc, char **argv)
 	test_stage();
 	test_join();
 	test_resume();
+	test_shared();
 	test_faults();
 	test_coupled();
 	printf("1..%d\n", claims_passed + claims_failed);
