@@ -195,7 +195,8 @@ join_once(Bench *bench, const Run *run, const Inputs *inputs)
 	HjgStatus	status = hjg_cuda_zero(&bench->lane, bench->counters, 2 * sizeof(hjg_u64));
 
 	if (status == HJG_OK)
-		status = run->strategy->build(&bench->lane, &run->shape, &inputs->build, &table);
+		status = (run->strategy->build_ahead != NULL ? run->strategy->build_ahead : run->strategy->build)
+			(&bench->lane, &run->shape, &inputs->build, &table);
 	if (status != HJG_OK)
 		return status;
 	status = run->strategy->probe(&bench->lane, table, &inputs->probe, &run->output);
@@ -219,6 +220,8 @@ check(Bench *bench, const Run *run, const Inputs *inputs, bool *good)
 		status = hjg_cuda_copy_out(&bench->lane, found, bench->counters, sizeof(found));
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(&bench->lane);
+	if (status == HJG_OK && found[0] == HJG_CUDA_UNSUITED)
+		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 		return status;
 	*good = found[0] == inputs->npairs;

@@ -4,7 +4,7 @@
  *
  * Measured (device_cuda_bench.c): a table that stays in the L2 cache, with the
  * keys that its tags stand for, beats partitioning when the probe side is eight times the build side or
- * more (2M x 64M rows of 4 bytes, H100: 57 against 49 Gtuples/s, and 64 with packed slots; H200: 61, 77); out of
+ * more (2M x 64M rows of 4 bytes, H100: 57 against 49 Gtuples/s, and 82 with packed slots); out of
  * the cache it falls far behind (17, keys of 8 bytes).  Else one pass of partitions does, up to the build rows that fit the
  * tables of its partitions; then two passes.
  */
@@ -54,14 +54,11 @@ void
 hjg_cuda_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
 						 const HjgCudaStrategy *choices[HJG_CUDA_CHOICES])
 {
-	const size_t tagged_bytes = shape->key_width > HJG_KEY_WIDTH_4 ? shape->build_rows * (size_t) shape->key_width : 0;
-	const HjgCudaStrategy *table = &hjg_cuda_table;
+	const HjgCudaStrategy *table = hjg_cuda_packed.suits(device, shape) ? &hjg_cuda_packed : &hjg_cuda_table;
 	int			n = 0;
 
-	if (hjg_cuda_packed.suits(device, shape) && hjg_cuda_packed.bytes(device, shape) < hjg_cuda_table.bytes(device, shape))
-		table = &hjg_cuda_packed;
 	if (shape->probe_rows / TABLE_PROBE_FACTOR >= shape->build_rows && table->suits(device, shape) &&
-		table->bytes(device, shape) + tagged_bytes <= device->l2_bytes / 3 * 2)
+		table->probed(device, shape) <= device->l2_bytes / 3 * 2)
 	{
 		if (hjg_cuda_direct.suits(device, shape))
 			choices[n++] = &hjg_cuda_direct;

@@ -1,10 +1,9 @@
 /*
  * device_cuda_table.c
- *	  Resident joins without partitions: for build sides whose table stays in the L2 cache
- *	  "table", open addressing (cuda_table.cu), and "packed", the same in 6 bytes a slot for 4-byte
- *	  keys (cuda_packed.cu); "direct", an array by key for dense keys (cuda_table.cu).
+ *	  Resident joins without partitions (cuda_table.cu): "table", open addressing, for build sides whose table stays
+ *	  in the L2 cache; "direct", an array by key for dense keys.
  *
- * All take build sides without repeated keys.  Filling notices a repeated key and build()
+ * Both take build sides without repeated keys.  Filling notices a repeated key and build()
  * then says no, unless the mode is SEMI or ANTI, where it does not matter.
  */
 #include <stdlib.h>
@@ -14,15 +13,10 @@
 #include "layout/hjg_cuda_args.h"
 
 #define IMAGE "cuda_table"
-#define PACKED_IMAGE "cuda_packed"
 #define THREADS 256
 #define SECTOR_BYTES 32
 #define SECTOR_SLOTS 4
 #define LOAD_PERCENT 60			/* fastest on an H100, with 2M and with 1M build rows */
-#define PACKED_PERCENT 50
-#define PACKED_SLOTS 5
-/* So that a tag holds a key's number and at least seven steps: 2^32 / 590,000 is below 2^16 / 9. */
-#define PACKED_LEAST_SECTORS 590000
 #define DENSE_FACTOR 4			/* slots a row that a dense key range may have */
 #define DENSE_EXTRA 1024
 
@@ -36,12 +30,6 @@ static HjgCudaKernel probe_table[WIDTHS][HJG_CUDA_KINDS] = {
 	{KERNEL("hjg_k_probe_table_4_checksum"), KERNEL("hjg_k_probe_table_4_pairs"), KERNEL("hjg_k_probe_table_4_columns")},
 	{KERNEL("hjg_k_probe_table_8_checksum"), KERNEL("hjg_k_probe_table_8_pairs")},
 	{KERNEL("hjg_k_probe_table_16_checksum"), KERNEL("hjg_k_probe_table_16_pairs")},
-};
-static HjgCudaKernel fill_packed = {.image = PACKED_IMAGE, .name = "hjg_k_fill_packed_4"};
-static HjgCudaKernel probe_packed[HJG_CUDA_KINDS] = {
-	{.image = PACKED_IMAGE, .name = "hjg_k_probe_packed_4_checksum"},
-	{.image = PACKED_IMAGE, .name = "hjg_k_probe_packed_4_pairs"},
-	{.image = PACKED_IMAGE, .name = "hjg_k_probe_packed_4_columns"},
 };
 static HjgCudaKernel find_range[] = {KERNEL("hjg_k_find_range_4"), KERNEL("hjg_k_find_range_8")};
 static HjgCudaKernel fill_direct[] = {KERNEL("hjg_k_fill_direct_4"), KERNEL("hjg_k_fill_direct_8")};
@@ -57,7 +45,7 @@ typedef struct Table
 	HjgMatchMode mode;
 	int			width_ix;
 	HjgCudaSide build;
-	hjg_u32		nsectors;		/* table, packed */
+	hjg_u32		nsectors;		/* table */
 	hjg_u64		least;			/* direct */
 	hjg_u64		nslots;
 } Table;
@@ -67,7 +55,7 @@ typedef struct Facts
 {
 	hjg_u64		least;
 	hjg_u64		greatest;
-	hjg_u32		repeated;		/* bit 0; packed: bit 1, a key found no room */
+	hjg_u32		repeated;
 	hjg_u32		pad;
 } Facts;
 
@@ -204,6 +192,14 @@ table_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
 }
 
+/* Of wider keys there is a tag in the table, and the key in its column. */
+static size_t
+table_probed(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return nsectors_of(shape->build_rows) * SECTOR_BYTES +
+		(shape->key_width > HJG_KEY_WIDTH_4 ? shape->build_rows * (size_t) shape->key_width : 0);
+}
+
 static bool
 table_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
@@ -217,36 +213,28 @@ table_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 		2 * nsectors_of(shape->build_rows) * SECTOR_BYTES;
 }
 
-/* So many empty sectors, which the kernel then fills. */
-static HjgStatus
-fill_sectors(HjgCudaLane *lane, Table *table, hjg_u64 nsectors, HjgCudaKernel *kernel)
-{
-	HjgStatus	status = hjg_cuda_alloc(lane, nsectors * SECTOR_BYTES, &table->slots);
-
-	table->nsectors = (hjg_u32) nsectors;
-	if (status == HJG_OK)
-		status = fill_words(lane, table->slots, nsectors * SECTOR_BYTES / sizeof(hjg_u32));
-	if (status == HJG_OK)
-	{
-		HjgKTable	args = {
-			.build = kernel_side(&table->build), .slots = table->slots,
-			.repeated = table->small + offsetof(Facts, repeated), .nsectors = table->nsectors
-		};
-
-		status = launch_rows(lane, kernel, table->build.nrows, &args);
-	}
-	return status;
-}
-
 static HjgStatus
 table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
+	const hjg_u64 nsectors = nsectors_of(build->nrows);
 	Table	   *table;
 	HjgStatus	status = begin_table(lane, shape, build, &table);
 
 	if (status != HJG_OK)
 		return status;
-	status = fill_sectors(lane, table, nsectors_of(build->nrows), &fill_table[table->width_ix]);
+	table->nsectors = (hjg_u32) nsectors;
+	status = hjg_cuda_alloc(lane, nsectors * SECTOR_BYTES, &table->slots);
+	if (status == HJG_OK)
+		status = fill_words(lane, table->slots, nsectors * SECTOR_BYTES / sizeof(hjg_u32));
+	if (status == HJG_OK)
+	{
+		HjgKTable	args = {
+			.build = kernel_side(build), .slots = table->slots, .repeated = table->small + offsetof(Facts, repeated),
+			.nsectors = table->nsectors
+		};
+
+		status = launch_rows(lane, &fill_table[table->width_ix], build->nrows, &args);
+	}
 	return end_table(lane, table, status, result);
 }
 
@@ -272,84 +260,10 @@ const HjgCudaStrategy hjg_cuda_table = {
 	.shared = true,
 	.suits = table_suits,
 	.bytes = table_bytes,
+	.probed = table_probed,
 	.moved = table_moved,
 	.build = table_build,
 	.probe = table_probe,
-	.free = free_table,
-};
-
-/* ---- packed ---- */
-
-static hjg_u64
-packed_sectors(hjg_u64 nrows)
-{
-	const hjg_u64 n = nrows * 100 / (PACKED_PERCENT * PACKED_SLOTS) + 1;
-
-	return n > PACKED_LEAST_SECTORS ? n : PACKED_LEAST_SECTORS;
-}
-
-static size_t
-packed_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	return hjg_cuda_block_bytes(packed_sectors(shape->build_rows) * SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
-}
-
-static bool
-packed_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	return small_enough(shape) && shape->key_width == HJG_KEY_WIDTH_4;
-}
-
-static hjg_u64
-packed_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32)) +
-		2 * packed_sectors(shape->build_rows) * SECTOR_BYTES;
-}
-
-static HjgStatus
-packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
-{
-	Table	   *table;
-	Facts		facts;
-	HjgStatus	status = begin_table(lane, shape, build, &table);
-
-	if (status != HJG_OK)
-		return status;
-	status = fill_sectors(lane, table, packed_sectors(build->nrows), &fill_packed);
-	if (status == HJG_OK)
-		status = read_facts(lane, table, &facts);
-	if (status == HJG_OK && (facts.repeated & ~(minds_repeated(table) ? 0u : 1u)) != 0)
-		status = HJG_ERR_INPUT;
-	if (status != HJG_OK)
-		free_table(lane, table);
-	else
-		*result = table;
-	return status;
-}
-
-static HjgStatus
-packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
-{
-	const Table *table = join;
-	HjgKTable	args = {
-		.build = kernel_side(&table->build), .probe = kernel_side(probe), .slots = table->slots,
-		.output = kernel_output(output), .nsectors = table->nsectors, .mode = table->mode
-	};
-	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
-
-	return status == HJG_OK ? launch_rows(lane, &probe_packed[hjg_cuda_kind(output)], probe->nrows, &args) : status;
-}
-
-const HjgCudaStrategy hjg_cuda_packed = {
-	.name = "packed",
-	.unique = true,
-	.shared = true,
-	.suits = packed_suits,
-	.bytes = packed_bytes,
-	.moved = packed_moved,
-	.build = packed_build,
-	.probe = packed_probe,
 	.free = free_table,
 };
 

@@ -362,6 +362,9 @@ typedef struct HjgCudaOutput
 	HjgCudaPtr	counters;		/* hjg_u64[2], zeroed by the caller: pairs, and with neither pairs nor columns a checksum */
 } HjgCudaOutput;
 
+/* More pairs than any two sides have: see build_ahead. */
+#define HJG_CUDA_UNSUITED (~0ull)
+
 /* What of the output is written; an index into tables of kernels. */
 typedef enum HjgCudaKind
 {
@@ -391,6 +394,8 @@ typedef struct HjgCudaStrategy
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */
 	size_t		(*bytes) (const HjgCudaDevice *device, const HjgCudaShape *shape);
+	/* Of these, what a probe reads at random and the L2 cache should hold; NULL but for the tables. */
+	size_t		(*probed) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Bytes that they read and write there, with rows in columns, the output not counted. */
 	hjg_u64		(*moved) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/*
@@ -398,6 +403,11 @@ typedef struct HjgCudaStrategy
 	 * nothing left behind, where the keys turn out not to suit: another strategy will do.
 	 */
 	HjgStatus	(*build) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
+	/*
+	 * The same without waiting, or NULL: only queued work finds out whether the keys suit.  A probe that follows on the
+	 * lane counts HJG_CUDA_UNSUITED pairs where they do not.
+	 */
+	HjgStatus	(*build_ahead) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
 	/* May be called any number of times; on any lane, one at a time unless it is shared. */
 	HjgStatus	(*probe) (HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
 	void		(*free) (HjgCudaLane *lane, void *table);
@@ -420,8 +430,8 @@ extern void hjg_cuda_strategy_choose(const HjgCudaDevice *device, const HjgCudaS
 extern const HjgCudaStrategy hjg_cuda_radix1;	/* device_cuda_parts.c */
 extern const HjgCudaStrategy hjg_cuda_radix2;
 extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
-extern const HjgCudaStrategy hjg_cuda_packed;
 extern const HjgCudaStrategy hjg_cuda_direct;
+extern const HjgCudaStrategy hjg_cuda_packed;	/* device_cuda_packed.c */
 extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature: hjg_cuda_paper.h */
 extern const HjgCudaStrategy hjg_cuda_nop_open;
 extern const HjgCudaStrategy hjg_cuda_smj;

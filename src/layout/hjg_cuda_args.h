@@ -180,6 +180,37 @@ typedef struct HjgKTable
 	hjg_u32		mode;			/* HjgMatchMode */
 } HjgKTable;
 
+/* Of hjg_k_spread_packed_4: most regions, and rows of a tile. */
+#define HJG_K_PACKED_REGIONS 1024u
+#define HJG_K_PACKED_TILE 4096u
+
+/* What filling finds out. */
+#define HJG_K_REPEATED 1u		/* two build rows have one key */
+#define HJG_K_NO_ROOM 2u		/* a row did not find room, or its number has more than row_bits bits */
+
+/*
+ * hjg_k_spread_packed_4, hjg_k_fill_packed_4, hjg_k_probe_packed_4_OUTPUT (cuda_packed.cu).  flags and cursors are zeroed by the
+ * caller; the rest is written by the kernels before they read it.
+ */
+typedef struct HjgKPacked
+{
+	HjgKSide	build;
+	HjgKSide	probe;
+	hjg_u64		flags;			/* hjg_u32: HJG_K_REPEATED, HJG_K_NO_ROOM */
+	hjg_u64		cursors;		/* hjg_u32[nregions]: rows of each region */
+	hjg_u64		spread;			/* mixed key and row number of region_rows rows a region */
+	hjg_u64		sectors;		/* of a region: region_sectors, then spare_sectors */
+	HjgKOutput	output;
+	hjg_u32		nregions;
+	hjg_u32		region_sectors;
+	hjg_u32		spare_sectors;
+	hjg_u32		region_rows;
+	hjg_u32		reach;			/* ceil(2^32 / (nregions * region_sectors)) */
+	hjg_u32		row_bits;		/* of 36; the others hold any number below reach, and one more */
+	hjg_u32		unsuited;		/* flags that make a probe count ~0 pairs and do nothing else */
+	hjg_u32		mode;			/* HjgMatchMode */
+} HjgKPacked;
+
 /* hjg_k_find_range_W, hjg_k_fill_direct_W, hjg_k_probe_direct_W_OUTPUT: keys of 4 or 8 bytes. */
 typedef struct HjgKDirect
 {

@@ -14,7 +14,8 @@
 /* Of the L2 cache, what a table that is read at random finds there. */
 #define L2_SHARE 0.75
 
-#define PACKED_SLOT_BYTES (32.0 / 5 / 0.5)	/* of "packed": five slots a sector, a load of 50 % */
+#define PACKED_SLOT_BYTES (32.0 / 7 / 0.6 * 17 / 16)	/* of "packed": seven slots a sector, a load of 60 %, spare sectors */
+#define PACKED_LEAST_BYTES (131072 * 32.0 * 17 / 16)
 #define ROW_BYTES 4.0			/* a row number */
 #define PAIR_BYTES 8.0
 #define SORT_BITS 8.0			/* of a pass */
@@ -77,8 +78,14 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 			build_calls = DIRECT_CALLS;
 			break;
 		case HJG_CUDA_PACKED:
+			bytes = fmax(b * PACKED_SLOT_BYTES, PACKED_LEAST_BYTES);
+			/* one pass of partitions, which are then written as parts of the table */
+			build_ns = (b * HJG_CUDA_PASS_BYTES(w, 1) + b * (w + ROW_BYTES) + bytes) * stream_ns + b * costs->part_row_ns;
+			probe_ns = p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+			build_calls = TABLE_CALLS;
+			break;
 		case HJG_CUDA_TABLE:
-			bytes = strategy == HJG_CUDA_PACKED ? b * PACKED_SLOT_BYTES : HJG_CUDA_TABLE_BYTES(b);
+			bytes = HJG_CUDA_TABLE_BYTES(b);
 			build_ns = (b * w + bytes) * stream_ns +
 				b * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
 			probe_ns = p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);

@@ -1,7 +1,7 @@
 /*
  * stub_resident.c
- *	  The kernels of resident joins (cuda_table.cu, cuda_partition.cu, cuda_copartition.cu) and of splits (cuda_split.cu)
- *	  as plain loops with the same result, but for the order of rows and pairs.
+ *	  The kernels of resident joins (cuda_table.cu, cuda_packed.cu, cuda_partition.cu, cuda_copartition.cu) and of splits
+ *	  (cuda_split.cu) as plain loops with the same result, but for the order of rows and pairs.
  *
  * Benchmarks' kinds of output and wide rows are not emulated.
  */
@@ -52,7 +52,7 @@ put_row(const HjgKOutput *output, hjg_u32 mode, hjg_u32 probe_row, hjg_u32 match
 
 /* ---- table, direct ---- */
 
-/* The slot of a key, or the first empty one from its home on.  Packed slots are emulated by as many bytes. */
+/* The slot of a key, or the first empty one from its home on. */
 static hjg_u64 *
 find_slot(const HjgKTable *table, int width, HjgCsrKey key)
 {
@@ -140,6 +140,80 @@ probe_direct(const Launch *launch)
 
 		put_row(&direct->output, direct->mode, row_at(&direct->probe, i),
 				slot < direct->nslots ? AT(hjg_u32, direct->slots)[slot] : HJG_NO_ROW);
+	}
+}
+
+/* ---- packed ---- */
+
+static hjg_u32
+region_of(const HjgKPacked *packed, HjgCsrKey mixed)
+{
+	return (hjg_u32) (mixed.high * packed->nregions >> 32);
+}
+
+/* Orders nothing: says which rows find room. */
+static void
+spread_packed(const Launch *launch)
+{
+	const HjgKPacked *packed = &ARG(HjgKPacked, 0);
+
+	for (hjg_u32 i = 0; i < packed->build.nrows; i++)
+	{
+		const HjgCsrKey key = mixed_at(launch->width, packed->build.keys, i);
+		const hjg_u32 region = region_of(packed, key);
+		const hjg_u32 at = AT(hjg_u32, packed->cursors)[region]++;
+
+		if (at >= packed->region_rows || row_at(&packed->build, i) >> packed->row_bits != 0)
+			*AT(hjg_u32, packed->flags) |= HJG_K_NO_ROOM;
+		else
+			AT(hjg_u64, packed->spread)[(hjg_u64) region * packed->region_rows + at] = key.high;
+	}
+}
+
+/* A region is emulated by as many words, of positions in the build side: the one of a key, or the first empty one. */
+static hjg_u32 *
+find_word(const HjgKPacked *packed, int width, HjgCsrKey key)
+{
+	const hjg_u64 nwords = (packed->region_sectors + packed->spare_sectors) * 8ull;
+	hjg_u32    *words = AT(hjg_u32, packed->sectors) + region_of(packed, key) * nwords;
+
+	for (hjg_u64 at = key.high % nwords;; at = (at + 1) % nwords)
+		if (words[at] == HJG_NO_ROW || hjg_step_equal(width, mixed_at(width, packed->build.keys, words[at]), key))
+			return &words[at];
+}
+
+static void
+fill_packed(const Launch *launch)
+{
+	const HjgKPacked *packed = &ARG(HjgKPacked, 0);
+
+	memset(AT(void, packed->sectors), 0xFF, (size_t) packed->nregions * (packed->region_sectors + packed->spare_sectors) * 32);
+	for (hjg_u32 i = 0; i < packed->build.nrows; i++)
+	{
+		hjg_u32    *word = find_word(packed, launch->width, mixed_at(launch->width, packed->build.keys, i));
+
+		if (*word != HJG_NO_ROW)
+			*AT(hjg_u32, packed->flags) |= HJG_K_REPEATED;
+		else
+			*word = i;
+	}
+}
+
+static void
+probe_packed(const Launch *launch)
+{
+	const HjgKPacked *packed = &ARG(HjgKPacked, 0);
+
+	if ((*AT(hjg_u32, packed->flags) & packed->unsuited) != 0)
+	{
+		AT(hjg_u64, packed->output.counters)[0] = ~0ull;
+		return;
+	}
+	for (hjg_u32 i = 0; i < packed->probe.nrows; i++)
+	{
+		const hjg_u32 at = *find_word(packed, launch->width, mixed_at(launch->width, packed->probe.keys, i));
+
+		put_row(&packed->output, packed->mode, row_at(&packed->probe, i), at == HJG_NO_ROW ? at : row_at(&packed->build, at));
 	}
 }
 
@@ -362,7 +436,7 @@ const StubKernel hjg_stub_resident[] = {
 	{"hjg_k_count_digits", count_digits, false},
 	{"hjg_k_count_keys", count_keys, false},
 	{"hjg_k_fill_direct", fill_direct, false},
-	{"hjg_k_fill_packed", fill_table, false},
+	{"hjg_k_fill_packed", fill_packed, false},
 	{"hjg_k_fill_table", fill_table, false},
 	{"hjg_k_find_range", find_range, false},
 	{"hjg_k_join_packed", join_parts, false},
@@ -371,11 +445,12 @@ const StubKernel hjg_stub_resident[] = {
 	{"hjg_k_place_parts", place_parts, true},
 	{"hjg_k_post_counts", post_counts, true},
 	{"hjg_k_probe_direct", probe_direct, false},
-	{"hjg_k_probe_packed", probe_table, false},
+	{"hjg_k_probe_packed", probe_packed, false},
 	{"hjg_k_probe_table", probe_table, false},
 	{"hjg_k_scatter_again", scatter_again, false},
 	{"hjg_k_scatter_aligned", scatter_aligned, true},
 	{"hjg_k_scatter_rows", scatter_rows, false},
 	{"hjg_k_split_rows", split_rows, false},
+	{"hjg_k_spread_packed", spread_packed, false},
 	{NULL, NULL, false}
 };

@@ -98,7 +98,8 @@ test_choice(void)
 		  "with 64 KB of shared memory a block no partitions are joined");
 	claim(strcmp(choice(&large, 4, 2 * million, 64 * million, 1), "packed") == 0,
 		  "2M rows of 4 bytes that are not dense go to the table of packed slots");
-	claim(strcmp(choice(&large, 4, million / 2, 64 * million, 1), "table") == 0, "fewer go to the one with whole keys");
+	claim(strcmp(choice(&large, 4, 8 * million, 64 * million, 0), "radix1") == 0, "8M go to partitions: the cache does not hold them");
+	claim(strcmp(choice(&large, 8, million / 2, 64 * million, 1), "table") == 0, "keys of 8 bytes go to the table with tags");
 	for (int i = 0; hjg_cuda_strategies[i] != NULL; i++)
 		claim(hjg_cuda_strategy_named(hjg_cuda_strategies[i]->name) == hjg_cuda_strategies[i], "%s is found by its name",
 			  hjg_cuda_strategies[i]->name);
@@ -228,6 +229,19 @@ margin_is_clean(const HjgPair *margin)
 	return true;
 }
 
+/* Pairs of a join without waiting between build and probe. */
+static hjg_u64
+join_ahead(Joined *joined, const HjgCudaStrategy *strategy, const HjgCudaShape *shape, hjg_u64 capacity)
+{
+	hjg_u64		npairs;
+	void	   *table;
+
+	must(strategy->build_ahead(joined->lane, shape, &joined->build, &table), joined->lane);
+	npairs = probe_into(joined, strategy, table, capacity, NULL);
+	strategy->free(joined->lane, table);
+	return npairs;
+}
+
 /* NULL, or what went wrong; *declined counts builds that said no. */
 static const char *
 join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, bool with_rows, int *declined)
@@ -238,6 +252,7 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 	const char *wrong = NULL;
 	Joined		joined = {.lane = lane};
 	hjg_u64		checksum = 0;
+	hjg_u64		ahead = 0;
 	HjgStatus	status;
 	size_t		before;
 	void	   *table;
@@ -249,6 +264,8 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 	must(hjg_cuda_alloc(lane, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), lane);
 	must(hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &joined.counters), lane);
 	joined.found = malloc((c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair));
+	if (strategy->build_ahead != NULL)
+		ahead = join_ahead(&joined, strategy, &shape, c->nexpected);
 	before = lane->grant->used_bytes;
 	lane->grant->peak_bytes = before;
 	status = strategy->build(lane, &shape, &joined.build, &table);
@@ -279,6 +296,9 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 		}
 		strategy->free(lane, table);
 	}
+	if (wrong == NULL && strategy->build_ahead != NULL && c->probe.nrows > 0 &&
+		ahead != (status == HJG_OK ? c->nexpected : HJG_CUDA_UNSUITED))
+		wrong = "a build that nobody waits for decides otherwise";
 	must(hjg_cuda_wait(lane), lane);
 	hjg_cuda_free(lane, joined.build.keys);
 	hjg_cuda_free(lane, joined.build.rows);

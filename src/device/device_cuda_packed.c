@@ -1,0 +1,266 @@
+/*
+ * device_cuda_packed.c
+ *	  Resident join "packed": a table of 36-bit slots in the L2 cache, for 4-byte keys (cuda_packed.cu).
+ *
+ * It takes build sides without repeated keys, as "table" does, and none whose row numbers are far beyond the number of
+ * rows.  Rows that hash worse than the room of their region allows do not suit either.
+ */
+#include <stdlib.h>
+
+#include "device/hjg_cuda.h"
+#include "layout/hjg_cuda_args.h"
+
+#define IMAGE "cuda_packed"
+#define SPREAD_THREADS 1024
+#define FILL_THREADS 1024
+#define PROBE_THREADS 256
+#define SECTOR_BYTES 32
+#define SECTOR_SLOTS 7
+#define SLOT_BITS 36
+#define LOAD_PERCENT 60			/* fastest on an H100 with 2M build rows, of 60 to 75 */
+
+/* So that row numbers of 20 bits fit the slots of small tables. */
+#define LEAST_SECTORS 131072
+
+/* Of the sectors at home; at a load of 60 % one in ten has a row too many. */
+#define SPARE_SHARE 16
+#define SPARE_EXTRA 8
+
+/* Rows more than average that a region has room for: some seven standard deviations. */
+#define ROWS_SHARE 16
+#define ROWS_EXTRA 128
+
+#define BLOCKS_A_PROCESSOR 2	/* of the kernel that fills */
+#define STATIC_SHARED 2048		/* more than its own and what is reserved */
+
+static HjgCudaKernel spread_rows = {.image = IMAGE, .name = "hjg_k_spread_packed_4"};
+static HjgCudaKernel fill_regions = {.image = IMAGE, .name = "hjg_k_fill_packed_4"};
+static HjgCudaKernel probe_rows[HJG_CUDA_KINDS] = {
+	{.image = IMAGE, .name = "hjg_k_probe_packed_4_checksum"},
+	{.image = IMAGE, .name = "hjg_k_probe_packed_4_pairs"},
+	{.image = IMAGE, .name = "hjg_k_probe_packed_4_columns"},
+};
+
+/* The block of flags and cursors. */
+#define CURSORS_OFF 64
+
+typedef struct Table
+{
+	HjgCudaPtr	small;
+	HjgKPacked	args;			/* as the kernels get them, but for the probe side and the output */
+} Table;
+
+/* ---- sizes ---- */
+
+static unsigned
+fill_shared(const HjgKPacked *plan)
+{
+	return SECTOR_BYTES * (plan->region_sectors + 2 * plan->spare_sectors) + 4 * ((plan->region_sectors + 1) / 2);
+}
+
+/* False where the regions are too many. */
+static bool
+make_plan(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
+{
+	const size_t most_shared = device->shared_bytes / BLOCKS_A_PROCESSOR - STATIC_SHARED;
+	const hjg_u64 wave = BLOCKS_A_PROCESSOR * (hjg_u64) device->multiprocessors;
+	hjg_u64		nsectors = nrows * 100 / (LOAD_PERCENT * SECTOR_SLOTS) + 1;
+	hjg_u64		nregions = 0;
+
+	if (nsectors < LEAST_SECTORS)
+		nsectors = LEAST_SECTORS;
+	do
+	{
+		nregions += wave;
+		if (nregions > HJG_K_PACKED_REGIONS)
+			return false;
+		*plan = (HjgKPacked) {
+			.nregions = (hjg_u32) nregions, .region_sectors = (hjg_u32) ((nsectors + nregions - 1) / nregions),
+			.region_rows = (hjg_u32) (nrows / nregions + nrows / nregions / ROWS_SHARE + ROWS_EXTRA)
+		};
+		plan->spare_sectors = plan->region_sectors / SPARE_SHARE + SPARE_EXTRA;
+	} while (fill_shared(plan) > most_shared);
+	plan->reach = 0xFFFFFFFFu / (plan->nregions * plan->region_sectors) + 1;
+	plan->row_bits = SLOT_BITS;
+	while ((1ull << (SLOT_BITS - plan->row_bits)) - 1 < plan->reach)
+		plan->row_bits--;
+	return true;
+}
+
+static size_t
+sectors_bytes(const HjgKPacked *plan)
+{
+	return (size_t) plan->nregions * (plan->region_sectors + plan->spare_sectors) * SECTOR_BYTES;
+}
+
+static size_t
+spread_bytes(const HjgKPacked *plan)
+{
+	return (size_t) plan->nregions * plan->region_rows * 2 * sizeof(hjg_u32);
+}
+
+static size_t
+small_bytes(const HjgKPacked *plan)
+{
+	return CURSORS_OFF + plan->nregions * sizeof(hjg_u32);
+}
+
+static bool
+packed_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	HjgKPacked	plan;
+
+	return shape->key_width == HJG_KEY_WIDTH_4 && !shape->wide_rows && shape->build_rows > 0 &&
+		shape->build_rows <= HJG_K_MAX_ROWS && shape->probe_rows <= HJG_K_MAX_ROWS &&
+		make_plan(device, shape->build_rows, &plan);
+}
+
+static size_t
+packed_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	HjgKPacked	plan;
+
+	if (!make_plan(device, shape->build_rows, &plan))
+		return 0;
+	return hjg_cuda_block_bytes(sectors_bytes(&plan)) + hjg_cuda_block_bytes(spread_bytes(&plan)) +
+		hjg_cuda_block_bytes(small_bytes(&plan));
+}
+
+static size_t
+packed_probed(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	HjgKPacked	plan;
+
+	return make_plan(device, shape->build_rows, &plan) ? sectors_bytes(&plan) : 0;
+}
+
+static hjg_u64
+packed_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	const hjg_u64 row_bytes = (hjg_u64) shape->key_width + sizeof(hjg_u32);
+
+	return (3 * shape->build_rows + shape->probe_rows) * row_bytes + 2 * packed_probed(device, shape);
+}
+
+/* ---- the join ---- */
+
+static void
+packed_free(HjgCudaLane *lane, void *join)
+{
+	Table	   *table = join;
+
+	hjg_cuda_free(lane, table->args.sectors);
+	hjg_cuda_free(lane, table->small);
+	free(table);
+}
+
+static HjgStatus
+queue_build(HjgCudaLane *lane, Table *table)
+{
+	HjgKPacked *args = &table->args;
+	const unsigned ntiles = (args->build.nrows + HJG_K_PACKED_TILE - 1) / HJG_K_PACKED_TILE;
+	HjgStatus	status = hjg_cuda_alloc(lane, small_bytes(args), &table->small);
+
+	args->flags = table->small;
+	args->cursors = table->small + CURSORS_OFF;
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, sectors_bytes(args), &args->sectors);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, spread_bytes(args), &args->spread);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(lane, table->small, small_bytes(args));
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &spread_rows, ntiles, SPREAD_THREADS, HJG_K_PACKED_TILE * 2 * sizeof(hjg_u32),
+								 (void *[]) {args});
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &fill_regions, args->nregions, FILL_THREADS, fill_shared(args), (void *[]) {args});
+	hjg_cuda_free(lane, args->spread);
+	args->spread = 0;
+	return status;
+}
+
+static HjgStatus
+packed_build_ahead(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	Table	   *table = calloc(1, sizeof(Table));
+	HjgStatus	status;
+
+	if (table == NULL)
+		return HJG_ERR_MEMORY;
+	if (!make_plan(lane->device, build->nrows, &table->args))
+	{
+		free(table);
+		return HJG_ERR_INPUT;
+	}
+	table->args.build = (HjgKSide) {.keys = build->keys, .rows = build->rows, .nrows = (hjg_u32) build->nrows};
+	table->args.mode = shape->mode;
+	table->args.unsuited = shape->mode == HJG_MATCH_ALL || shape->mode == HJG_MATCH_LEFT ?
+		HJG_K_REPEATED | HJG_K_NO_ROOM : HJG_K_NO_ROOM;
+	status = queue_build(lane, table);
+	if (status != HJG_OK)
+		packed_free(lane, table);
+	else
+		*result = table;
+	return status;
+}
+
+static HjgStatus
+packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	void	   *join;
+	hjg_u32		flags;
+	HjgStatus	status = packed_build_ahead(lane, shape, build, &join);
+
+	if (status != HJG_OK)
+		return status;
+	status = hjg_cuda_copy_out(lane, &flags, ((Table *) join)->args.flags, sizeof(flags));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(lane);
+	if (status == HJG_OK && (flags & ((Table *) join)->args.unsuited) != 0)
+		status = HJG_ERR_INPUT;
+	if (status != HJG_OK)
+		packed_free(lane, join);
+	else
+		*result = join;
+	return status;
+}
+
+/* As many blocks as fit the device, or fewer for few rows. */
+static HjgStatus
+packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	HjgKPacked	args = ((Table *) join)->args;
+	HjgCudaKernel *kernel = &probe_rows[hjg_cuda_kind(output)];
+	const hjg_u64 wanted = (probe->nrows + PROBE_THREADS - 1) / PROBE_THREADS;
+	hjg_u64		all;
+	int			blocks;
+	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+
+	args.probe = (HjgKSide) {.keys = probe->keys, .rows = probe->rows, .nrows = (hjg_u32) probe->nrows};
+	args.output = (HjgKOutput) {
+		.counters = output->counters, .pairs = output->pairs, .keys = output->keys,
+		.build_rows = output->build_rows, .probe_rows = output->probe_rows, .capacity = output->capacity
+	};
+	if (status == HJG_OK)
+		status = hjg_cuda_occupancy(lane, kernel, PROBE_THREADS, 0, &blocks);
+	if (status != HJG_OK)
+		return status;
+	all = (hjg_u64) blocks * (hjg_u64) lane->device->multiprocessors;
+	return hjg_cuda_launch(lane, kernel, (unsigned) (wanted < all ? wanted : all), PROBE_THREADS, 0, (void *[]) {&args});
+}
+
+const HjgCudaStrategy hjg_cuda_packed = {
+	.name = "packed",
+	.unique = true,
+	.shared = true,
+	.suits = packed_suits,
+	.bytes = packed_bytes,
+	.probed = packed_probed,
+	.moved = packed_moved,
+	.build = packed_build,
+	.build_ahead = packed_build_ahead,
+	.probe = packed_probe,
+	.free = packed_free,
+};
