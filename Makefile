@@ -179,14 +179,18 @@ build/test_resident: test/device/test_resident.c test/engine/test_support.c test
 build/test_host_joins: test/device/test_host_joins.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_ways: test/device/test_ways.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_jobs: test/device/test_jobs.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_cuda build/test_resident build/test_host_joins build/test_ways build/stub/libcuda.so.1
+build/test_large: test/device/test_large.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
+check-cuda: build/test_large build/test_cuda build/test_resident build/test_host_joins build/test_jobs build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
-	LD_LIBRARY_PATH=build/stub build/test_ways
+	LD_LIBRARY_PATH=build/stub build/test_jobs
+	LD_LIBRARY_PATH=build/stub build/test_large 1500000
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 

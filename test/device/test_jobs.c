@@ -1,11 +1,12 @@
 /*
- * test_ways.c
+ * test_jobs.c
  *	  Jobs with several batches under way: they are on the device side by side where the join has branches and
  *	  there is memory for them, one after the other elsewhere; the rows are the same, also when calls of the
  *	  driver fail in the middle; a cancelled job ends at once.
  *
  * Through the scheduler and an arena, on the emulated libcuda (stub_libcuda.c) or, without the faults, on a real
- * device.  Each scenario is a process of its own, since a context lives as long as its process.
+ * device.  Each scenario is a process of its own, since a context lives as long as its process, and the driver is not
+ * even opened in the first one: it does not survive a fork.
  * --time measures a job whose keys and pairs go through the arena, as a query's do.
  */
 #include <string.h>
@@ -45,6 +46,8 @@ typedef struct Outcome
 {
 	bool		right;			/* all batches, all rounds, all pairs */
 	bool		died;			/* the process ended itself, because of the device */
+	bool		has_device;
+	bool		emulated;
 	int			status;			/* of the last operation that did not end well */
 	int			most_running;	/* operations at a time */
 	hjg_u32		strategy;		/* that ran */
@@ -368,7 +371,9 @@ play(const Scenario *scenario, Outcome *outcome)
 	devices = serve.arena.control->devices;
 	while (device_ix < HJG_MAX_DEVICES - 1 && strcmp(devices[device_ix].name, "cuda:0") != 0)
 		device_ix++;
-	outcome->right = run_job(scenario, device_ix, outcome);
+	outcome->has_device = devices[device_ix].state == HJG_DEVICE_READY;
+	outcome->emulated = stub != NULL;
+	outcome->right = outcome->has_device && run_job(scenario, device_ix, outcome);
 	outcome->most_running = most_at_a_time();
 	hjg_scheduler_stop();
 	/* all memory of the device is back, and nothing writes to it any more */
@@ -422,7 +427,8 @@ test_side_by_side(void)
 		const Outcome outcome = played(s);
 
 		claim(outcome.right && outcome.status == HJG_OK && outcome.takeover == HJG_OK &&
-			  outcome.strategy == s->strategy && outcome.most_running == HJG_MAX_WAYS && outcome.busy_ns > 0,
+			  outcome.strategy == s->strategy && outcome.busy_ns > 0 &&
+			  (outcome.emulated ? outcome.most_running == HJG_MAX_WAYS : outcome.most_running > 1),
 			  "%s, %u a key: %d batches at a time (%d), and their rows", hjg_strategy_name((int) s->strategy), s->copies,
 			  HJG_MAX_WAYS, outcome.most_running);
 	}
@@ -510,25 +516,27 @@ time_job(void)
 int
 main(int argc, char **argv)
 {
-	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
+	const Scenario simple = {.strategy = HJG_CUDA_DIRECT, .copies = 1};
+	Outcome		seen;
 
 	/* the process that the scheduler starts to look for OpenCL devices: none are wanted here */
 	if (argc > 1 && strcmp(argv[1], "--probe-opencl") == 0)
 		return 0;
-	hjg_cuda_driver.list(infos, HJG_CUDA_MAX_DEVICES);
-	if (infos[0].state != HJG_DEVICE_READY)
+	seen = played(&simple);
+	if (!seen.has_device)
 	{
-		printf("ok 1 - # SKIP no device: %s\n1..1\n", infos[0].reason);
+		printf("ok 1 - # SKIP no device\n1..1\n");
 		return 0;
 	}
-	stub = hjg_stub_find();
 	if (argc > 1 && strcmp(argv[1], "--time") == 0)
 		return time_job();
 	test_side_by_side();
 	test_one_way();
-	if (stub != NULL)
+	if (seen.emulated)
+	{
 		test_failing_calls();
-	test_cancel();
+		test_cancel();
+	}
 	printf("1..%d\n", claims_passed + claims_failed);
 	return claims_failed > 0;
 }
