@@ -114,7 +114,8 @@ CREATE FUNCTION hjoin_gpu_calibrate(
     OUT name text,
     OUT value double precision,
     OUT unit text,
-    OUT default_value double precision)
+    OUT default_value double precision,
+    OUT device text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
@@ -128,7 +129,8 @@ CREATE FUNCTION hjoin_gpu_costs(
     OUT name text,
     OUT value double precision,
     OUT unit text,
-    OUT default_value double precision)
+    OUT default_value double precision,
+    OUT device text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

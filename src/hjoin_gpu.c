@@ -24,39 +24,55 @@ device_ready(void)
 	return hjg_service_available(&reason);
 }
 
-/* Asked for many times a query: the values are checked once for each calibration. */
-static bool
-calibration(HjgUnitCosts *costs)
+/* Asked for many times a query: the values are checked once for each calibration.  NULL before the first one. */
+static const HjgCalibration *
+known_calibration(void)
 {
-	static HjgUnitCosts known;
+	static HjgCalibration known;
 	static uint64 known_version = 0;
 	const uint64 version = hjg_service_calibration_version();
 	double		values[HJG_CALIBRATION_VALUES];
 
-	StaticAssertStmt(sizeof(HjgUnitCosts) <= sizeof(values), "calibration area too small");
+	StaticAssertStmt(sizeof(HjgCalibration) <= sizeof(values), "calibration area too small");
 	if (version == 0)
-		return false;
+		return NULL;
 	if (version != known_version)
 	{
 		if (!hjg_service_calibration_get(values))
-			return false;
-		memcpy(&known, values, sizeof(HjgUnitCosts));
-		if (!hjg_model_costs_valid(&known))
-			known = hjg_model_default_costs;
+			return NULL;
+		memcpy(&known, values, sizeof(known));
+		if (!hjg_model_costs_valid(&known.machine))
+			known.machine = hjg_model_default_costs;
 		known_version = version;
 	}
-	*costs = known;
+	return &known;
+}
+
+static bool
+calibration(HjgUnitCosts *costs)
+{
+	const HjgCalibration *known = known_calibration();
+
+	if (known == NULL)
+		return false;
+	*costs = known->machine;
 	return true;
 }
 
 static bool
 gpu(HjgPlannerGpu *gpu)
 {
+	const HjgCalibration *known = known_calibration();
+	const HjgCudaUnitCosts *costs = NULL;
 	HjgGpuFacts facts;
 
 	if (!hjg_service_gpu(&facts))
 		return false;
+	if (known != NULL)
+		costs = hjg_model_gpu_costs(known, facts.number, hjg_gpu_identity(facts.description));
 	*gpu = (HjgPlannerGpu) {
+		.costs = costs != NULL ? *costs : hjg_model_default_costs.cuda,
+		.measured = costs != NULL,
 		.l2_bytes = facts.l2_bytes,
 		.cold = facts.cold,
 		.asked_for = pg_strncasecmp(hjg_device, "cuda:", strlen("cuda:")) == 0

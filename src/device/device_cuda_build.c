@@ -50,16 +50,23 @@ hjg_cuda_costs_open(const HjgControl *with)
 
 /* As they are now; read again for each join. */
 HjgUnitCosts
-hjg_cuda_costs(void)
+hjg_cuda_costs(const HjgCudaDevice *device)
 {
 	double		values[HJG_CONTROL_CALIBRATION];
-	HjgUnitCosts costs;
+	HjgCalibration calibration;
+	HjgUnitCosts costs = hjg_model_default_costs;
+	const HjgCudaUnitCosts *own;
 
-	_Static_assert(sizeof(costs) <= sizeof(values), "calibration area too small");
+	_Static_assert(sizeof(calibration) <= sizeof(values), "calibration area too small");
 	if (control == NULL || !hjg_arena_calibration(control, values))
-		return hjg_model_default_costs;
-	memcpy(&costs, values, sizeof(costs));
-	return hjg_model_costs_valid(&costs) ? costs : hjg_model_default_costs;
+		return costs;
+	memcpy(&calibration, values, sizeof(calibration));
+	if (hjg_model_costs_valid(&calibration.machine))
+		costs = calibration.machine;
+	own = hjg_model_gpu_costs(&calibration, device->number, device->identity);
+	if (own != NULL)
+		costs.cuda = *own;
+	return costs;
 }
 
 /* ---- memory ---- */
@@ -129,7 +136,7 @@ static void
 choose(HjgCudaJoin *join, Plan *plan)
 {
 	const char *asked = hjg_cuda_strategy_name((int) join->spec.strategy);
-	const HjgCudaUnitCosts costs = hjg_cuda_costs().cuda;
+	const HjgCudaUnitCosts costs = hjg_cuda_costs(join->device).cuda;
 	const double expected = (double) join->spec.probe_rows;
 	const HjgCudaJoinSize size = {
 		.key_width = join->spec.key_width, .build_rows = (double) plan->nrows,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "device/hjg_cuda.h"
+#include "model/hjg_cuda_model.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static HjgCudaDevice devices[HJG_CUDA_MAX_DEVICES];
@@ -68,6 +69,7 @@ describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 	info->l2_bytes = device->l2_bytes;
 	snprintf(info->description, sizeof(info->description), "%s, compute capability %d.%d", name,
 			 facts[MAJOR], facts[MINOR]);
+	device->identity = hjg_gpu_identity(info->description);
 	if (result != HJG_CUDA_SUCCESS)
 		say(info->reason, sizeof(info->reason), "the driver does not describe the device", result);
 	else if (device->compute_capability < HJG_CUDA_LEAST_CC)

@@ -64,7 +64,7 @@ is_faster(const HjgCudaJoin *join, hjg_u64 nrows, hjg_u32 nturns)
 		.key_width = join->spec.key_width, .build_rows = (double) nrows / nturns, .probe_rows = BATCH_ROWS,
 		.chunk_rows = BATCH_ROWS, .pairs = BATCH_ROWS / nturns, .l2_bytes = (double) join->device->l2_bytes
 	};
-	const HjgUnitCosts costs = hjg_cuda_costs();
+	const HjgUnitCosts costs = hjg_cuda_costs(join->device);
 	HjgCudaPrediction turn;
 
 	return hjg_cuda_predict(&costs.cuda, &size, HJG_CUDA_CSR, &turn) &&

@@ -158,6 +158,7 @@ typedef struct HjgCudaDevice
 	size_t		l2_bytes;
 	size_t		shared_bytes;	/* most shared memory of a block */
 	size_t		memory_bytes;
+	double		identity;		/* hjg_gpu_identity(): whose calibrated costs are its own */
 	HjgCudaContext context;		/* NULL until the first join */
 	HjgCudaModule modules[HJG_CUDA_MAX_IMAGES]; /* NULL until a kernel of it is used */
 	HjgCudaPool *pool;

@@ -179,8 +179,8 @@ typedef struct HjgCudaJoin
 extern HjgStatus hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
 /* Where calibrated costs are to be found from now on; NULL for nowhere. */
 extern void hjg_cuda_costs_open(const HjgControl *control);
-/* These, or the defaults. */
-extern HjgUnitCosts hjg_cuda_costs(void);
+/* Those of the machine with the device's own, or the defaults. */
+extern HjgUnitCosts hjg_cuda_costs(const HjgCudaDevice *device);
 /* Would so many build rows fit the budget, whatever their keys? */
 extern bool hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows);
 /* Leave the strategy for the csr table.  Waits for all lanes. */

@@ -437,25 +437,59 @@ measure_job(HjgUnitCosts *costs)
 
 /* ---------- SQL functions ---------- */
 
+/* Costs first and those behind it, of a device or of the machine (NULL). */
 static void
-return_costs(FunctionCallInfo fcinfo, const HjgUnitCosts *costs)
+put_costs(ReturnSetInfo *rsinfo, const double *values, int first, const char *device)
+{
+	const double *defaults = (const double *) &hjg_model_default_costs;
+
+	for (int i = first; i < lengthof(cost_names); i++)
+	{
+		Datum		row[5];
+		bool		nulls[5] = {0};
+
+		row[0] = CStringGetTextDatum(cost_names[i].name);
+		row[1] = Float8GetDatum(values[i - first]);
+		row[2] = CStringGetTextDatum(cost_names[i].unit);
+		row[3] = Float8GetDatum(defaults[i]);
+		row[4] = device != NULL ? CStringGetTextDatum(device) : (Datum) 0;
+		nulls[4] = device == NULL;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row, nulls);
+	}
+}
+
+static bool
+read_calibration(HjgCalibration *calibration)
+{
+	double		values[HJG_CALIBRATION_VALUES];
+
+	StaticAssertStmt(sizeof(*calibration) <= sizeof(values), "calibration area too small");
+	if (!hjg_service_calibration_get(values))
+		return false;
+	memcpy(calibration, values, sizeof(*calibration));
+	return true;
+}
+
+/* The costs in force in this session. */
+static void
+return_costs(FunctionCallInfo fcinfo)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	const double *values = (const double *) costs;
-	const double *defaults = (const double *) &hjg_model_default_costs;
+	HjgCalibration calibration;
+	HjgUnitCosts costs;
+	HjgGpuFacts facts;
 
 	StaticAssertStmt(lengthof(cost_names) == sizeof(HjgUnitCosts) / sizeof(double), "names of unit costs");
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < lengthof(cost_names); i++)
+	(void) hjg_planner_unit_costs(&costs, 0);
+	put_costs(rsinfo, (const double *) &costs, 0, NULL);
+	for (int number = 0; read_calibration(&calibration) && number < HJG_MODEL_GPUS; number++)
 	{
-		Datum		row[4];
-		bool		nulls[4] = {0};
+		const HjgCudaUnitCosts *own = hjg_service_gpu_at(number, &facts) ?
+			hjg_model_gpu_costs(&calibration, number, hjg_gpu_identity(facts.description)) : NULL;
 
-		row[0] = CStringGetTextDatum(cost_names[i].name);
-		row[1] = Float8GetDatum(values[i]);
-		row[2] = CStringGetTextDatum(cost_names[i].unit);
-		row[3] = Float8GetDatum(defaults[i]);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row, nulls);
+		if (own != NULL)
+			put_costs(rsinfo, (const double *) own, offsetof(HjgUnitCosts, cuda) / sizeof(double), psprintf("cuda:%d", number));
 	}
 }
 
@@ -463,6 +497,7 @@ return_costs(FunctionCallInfo fcinfo, const HjgUnitCosts *costs)
 Datum
 hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 {
+	HjgCalibration calibration = {0};
 	HjgUnitCosts costs = hjg_model_default_costs;
 	double		values[HJG_CALIBRATION_VALUES] = {0};
 	HjgReason	reason;
@@ -484,8 +519,9 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	measure_job(&costs);
 
 	nestlevel = NewGUCNestLevel();
+	(void) read_calibration(&calibration);
+	hjg_calibrate_gpus(calibration.gpus);
 	SetConfigOption("hjoin_gpu.device", "auto", PGC_USERSET, PGC_S_SESSION);
-	hjg_calibrate_gpu(&costs);
 	hjg_calibrate_by_sql(&costs);
 	/* as after an abort: what was set here does not stay with the session */
 	AtEOXact_GUC(false, nestlevel);
@@ -495,9 +531,10 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_DATA_EXCEPTION),
 				 errmsg("calibration gave implausible costs"),
 				 errhint("Calibrate again when the machine is less busy.")));
-	memcpy(values, &costs, sizeof(costs));
+	calibration.machine = costs;
+	memcpy(values, &calibration, sizeof(calibration));
 	hjg_service_calibration_set(values);
-	return_costs(fcinfo, &costs);
+	return_costs(fcinfo);
 	return (Datum) 0;
 }
 
@@ -505,9 +542,6 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 Datum
 hjoin_gpu_costs(PG_FUNCTION_ARGS)
 {
-	HjgUnitCosts costs;
-
-	(void) hjg_planner_unit_costs(&costs, 0);
-	return_costs(fcinfo, &costs);
+	return_costs(fcinfo);
 	return (Datum) 0;
 }

@@ -3,11 +3,12 @@
  *	  hjoin_gpu_calibrate() on a GPU: joins in the device process, as the model wants them
  *	  (model_cuda_calibrate.c), and their times on the device.
  *
- * Without a GPU, or when its driver does not join them, the costs stay what they are.
+ * Each GPU for itself.  Where its driver does not join them, the costs stay what they are.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "utils/guc.h"
 
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
@@ -145,27 +146,59 @@ measure_round(void)
 	return least_ns == PG_UINT64_MAX ? 0 : (double) least_ns;
 }
 
-void
-hjg_calibrate_gpu(HjgUnitCosts *costs)
+/* The GPU that hjoin_gpu.device names; false when it is not there, or did not join what it was asked for. */
+static bool
+measure_gpu(const HjgGpuFacts *facts, HjgCudaUnitCosts *costs)
 {
 	HjgCudaTrial trials[HJG_CUDA_NTRIALS];
-	HjgGpuFacts facts;
-	double		first_ns;
-	double		round_ns;
+	double		first_ns = hjg_now_ns();
+	double		round_ns = measure_round();
 
-	if (!hjg_service_gpu(&facts))
-		return;
-	first_ns = hjg_now_ns();
-	round_ns = measure_round();
 	if (round_ns == 0)
-		return;
+		return false;
 	first_ns = hjg_now_ns() - first_ns;
-	hjg_cuda_plan_trials(trials, facts.l2_bytes);
+	hjg_cuda_plan_trials(trials, facts->l2_bytes);
 	for (int i = 0; i < HJG_CUDA_NTRIALS; i++)
 		if (!run_trial(&trials[i]))
-			return;
-	hjg_cuda_calibrate(&costs->cuda, trials, facts.l2_bytes);
-	costs->cuda.call_ns = round_ns / HJG_CUDA_ROUND_CALLS;
-	if (facts.cold)
-		costs->cuda.context_ns = first_ns;
+			return false;
+	hjg_cuda_calibrate(costs, trials, facts->l2_bytes);
+	costs->call_ns = round_ns / HJG_CUDA_ROUND_CALLS;
+	if (facts->cold)
+		costs->context_ns = first_ns;
+	return true;
+}
+
+static bool
+is_plausible(const HjgGpuCosts *measured)
+{
+	const HjgCalibration calibration = {.gpus = {*measured}};
+
+	return hjg_model_gpu_costs(&calibration, 0, measured->identity) != NULL;
+}
+
+void
+hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS])
+{
+	for (int number = 0; number < HJG_MODEL_GPUS; number++)
+	{
+		HjgGpuCosts measured = {.costs = hjg_model_default_costs.cuda};
+		HjgGpuFacts facts;
+
+		if (!hjg_service_gpu_at(number, &facts))
+			continue;
+		SetConfigOption("hjoin_gpu.device", psprintf("cuda:%d", number), PGC_USERSET, PGC_S_SESSION);
+		if (!measure_gpu(&facts, &measured.costs))
+			continue;
+		/* what a context takes is known only from a device that had none */
+		if (!facts.cold && gpus[number].identity == hjg_gpu_identity(facts.description))
+			measured.costs.context_ns = gpus[number].costs.context_ns;
+		measured.identity = hjg_gpu_identity(facts.description);
+		if (!is_plausible(&measured))
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_EXCEPTION),
+					 errmsg("calibration of device \"cuda:%d\" gave implausible costs, which are not kept", number),
+					 errhint("Calibrate again when the device is less busy.")));
+		else
+			gpus[number] = measured;
+	}
 }

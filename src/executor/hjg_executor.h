@@ -637,8 +637,8 @@ extern bool hjg_emit_accept(HjgJoinState *state);
 extern void hjg_calibrate_by_sql(HjgUnitCosts *costs);
 
 /* exec_calibrate_gpu.c */
-/* Measure what joins on a GPU cost; nothing changes without one. */
-extern void hjg_calibrate_gpu(HjgUnitCosts *costs);
+/* Measure what joins on each GPU cost, one after the other; hjoin_gpu.device is changed. */
+extern void hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS]);
 
 /* exec_pairs.c: the first conditions of a join, evaluated for a vector of pairs at a time */
 /*

@@ -28,7 +28,7 @@
 #define HJG_NO_SLAB 0xFFFFFFFFu
 #define HJG_CONTROL_COUNTERS 32
 #define HJG_CONTROL_FALLBACKS 16
-#define HJG_CONTROL_CALIBRATION 48
+#define HJG_CONTROL_CALIBRATION 144	/* the machine's and those of 8 GPUs: HjgCalibration */
 
 #define HJG_CACHE_ALIGNED __attribute__((aligned(64)))
 

@@ -28,6 +28,18 @@ typedef struct HjgCudaUnitCosts
 	double		part_row_ns;	/* a row of either side in the join of co-partitions, its bytes aside */
 } HjgCudaUnitCosts;
 
+/* GPUs are known by their numbers, and by what they were when they were measured. */
+#define HJG_MODEL_GPUS 8
+
+typedef struct HjgGpuCosts
+{
+	double		identity;		/* hjg_gpu_identity(); 0: nobody has measured it */
+	HjgCudaUnitCosts costs;
+} HjgGpuCosts;
+
+/* Of a device's description; a number above 0 that differs where descriptions do, but for one in 2^32. */
+extern double hjg_gpu_identity(const char *description);
+
 typedef struct HjgCudaJoinSize
 {
 	int			key_width;

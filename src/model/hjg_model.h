@@ -47,6 +47,13 @@ typedef struct HjgUnitCosts
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
 
+/* All that hjoin_gpu_calibrate() measures: an array of doubles, as the arena keeps it. */
+typedef struct HjgCalibration
+{
+	HjgUnitCosts machine;		/* its cuda: of a GPU that is none of those below */
+	HjgGpuCosts gpus[HJG_MODEL_GPUS];
+} HjgCalibration;
+
 /*
  * What the planner knows of a join.  Where several processes share one build side, rows and
  * pairs are one participant's share, and the engine has all of them to join.
@@ -107,6 +114,8 @@ extern const HjgUnitCosts hjg_model_default_costs;
 
 /* Are these plausible: finite, positive, within a factor of 1000 of the defaults? */
 extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
+/* The costs of GPU number number, if they are plausible and were measured on this one; NULL otherwise. */
+extern const HjgCudaUnitCosts *hjg_model_gpu_costs(const HjgCalibration *calibration, int number, double identity);
 
 /*
  * Time of 1.0 in core's price for a hash join with so many build rows: on the

@@ -16,6 +16,7 @@
 #include "model/hjg_model.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* A Bloom filter lets so many of the rows pass that it should stop. */
 #define BLOOM_FALSE_SHARE 0.02
@@ -90,6 +91,27 @@ hjg_model_costs_valid(const HjgUnitCosts *costs)
 		if (!plausible(value[i], reference[i]))
 			return false;
 	return true;
+}
+
+double
+hjg_gpu_identity(const char *description)
+{
+	hjg_u32		hash = 2166136261u; /* FNV-1a */
+
+	for (; *description != '\0'; description++)
+		hash = (hash ^ (unsigned char) *description) * 16777619u;
+	return 1.0 + hash;
+}
+
+const HjgCudaUnitCosts *
+hjg_model_gpu_costs(const HjgCalibration *calibration, int number, double identity)
+{
+	HjgUnitCosts costs = hjg_model_default_costs;
+
+	if (number < 0 || number >= HJG_MODEL_GPUS || calibration->gpus[number].identity != identity)
+		return NULL;
+	costs.cuda = calibration->gpus[number].costs;
+	return hjg_model_costs_valid(&costs) ? &calibration->gpus[number].costs : NULL;
 }
 
 double

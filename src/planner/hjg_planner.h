@@ -90,6 +90,8 @@ extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 /* A GPU that joins may run on. */
 typedef struct HjgPlannerGpu
 {
+	HjgCudaUnitCosts costs;
+	bool		measured;		/* the costs are this GPU's; else whoever plans takes the machine's */
 	double		l2_bytes;
 	bool		cold;			/* its first join has to start it */
 	bool		asked_for;		/* by hjoin_gpu.device; else only where it is expected to be faster */
@@ -99,7 +101,7 @@ typedef struct HjgPlannerGpu
 typedef struct HjgPlannerSources
 {
 	bool		(*device_ready) (void); /* does a device process stand ready? */
-	bool		(*calibration) (HjgUnitCosts *costs);	/* plausible ones; false: nobody has calibrated */
+	bool		(*calibration) (HjgUnitCosts *costs);	/* the machine's, plausible; false: nobody has calibrated */
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
 } HjgPlannerSources;
 

@@ -284,6 +284,7 @@ static void
 consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
 {
 	HjgJoinShape on_gpu = *shape;
+	HjgUnitCosts own_costs = *costs;
 	HjgPrediction own;
 	HjgPlannerGpu gpu;
 
@@ -293,7 +294,14 @@ consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinSh
 	on_gpu.gpu_cold = gpu.cold;
 	on_gpu.gpu_l2_bytes = gpu.l2_bytes;
 	on_gpu.build_unique = candidate->extra->inner_unique || candidate->unique_inner || shape->pairs <= shape->probe_rows;
-	hjg_model_predict(costs, &on_gpu, &own);
+	if (gpu.measured)
+		own_costs.cuda = gpu.costs;
+	if (hjg_transfer_cost >= 0)
+	{
+		own_costs.cuda.in_mb_ns = costs->cuda.in_mb_ns;
+		own_costs.cuda.out_mb_ns = costs->cuda.out_mb_ns;
+	}
+	hjg_model_predict(&own_costs, &on_gpu, &own);
 	if (!gpu.asked_for && own.total_ns >= prediction->total_ns)
 		return;
 	*shape = on_gpu;

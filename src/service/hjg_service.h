@@ -70,8 +70,10 @@ extern bool hjg_service_available(HjgReason *reason);
 /* What a choice between devices has to know of a GPU. */
 typedef struct HjgGpuFacts
 {
+	int			number;			/* N of cuda:N */
 	double		l2_bytes;
 	bool		cold;			/* no join has used it yet */
+	char		description[128];
 } HjgGpuFacts;
 
 /*
@@ -79,6 +81,8 @@ typedef struct HjgGpuFacts
  * with the fewest jobs.
  */
 extern bool hjg_service_gpu(HjgGpuFacts *facts);
+/* Those of cuda:number, if it is ready. */
+extern bool hjg_service_gpu_at(int number, HjgGpuFacts *facts);
 
 /*
  * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL
@@ -234,7 +238,7 @@ extern void hjg_service_count_fallback(HjgReason reason);
  * or there is no arena.  set also keeps them in a file of the data directory,
  * which the supervisor reads at start.
  */
-#define HJG_CALIBRATION_VALUES 48
+#define HJG_CALIBRATION_VALUES 144
 /* Changes with every calibration; 0: there was none.  Values that are read after it are as new, or newer. */
 extern uint64 hjg_service_calibration_version(void);
 extern bool hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES]);

@@ -147,24 +147,45 @@ find_device(bool gpu)
 	return device_ix;
 }
 
+/* False for what is no GPU. */
+static bool
+describe_gpu(int device_ix, HjgGpuFacts *facts)
+{
+	const HjgDeviceInfo *device = &hjg_arena_map.control->devices[device_ix];
+	char		name[sizeof(device->name)];
+
+	hjg_check_text_copy(name, device->name, sizeof(name));
+	if (!is_text(device->kind, sizeof(device->kind), "cuda") || sscanf(name, "cuda:%d", &facts->number) != 1)
+		return false;
+	facts->l2_bytes = (double) device->l2_bytes;
+	facts->cold = device->warm == 0;
+	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
+	return true;
+}
+
 bool
 hjg_service_gpu(HjgGpuFacts *facts)
 {
-	const HjgDeviceInfo *device;
 	HjgReason	reason;
 	int			device_ix;
 
 	if (!hjg_service_available(&reason))
 		return false;
 	device_ix = find_device(true);
-	if (device_ix < 0)
+	return device_ix >= 0 && describe_gpu(device_ix, facts);
+}
+
+bool
+hjg_service_gpu_at(int number, HjgGpuFacts *facts)
+{
+	HjgReason	reason;
+
+	if (!hjg_service_available(&reason))
 		return false;
-	device = &hjg_arena_map.control->devices[device_ix];
-	if (!is_text(device->kind, sizeof(device->kind), "cuda"))
-		return false;
-	facts->l2_bytes = (double) device->l2_bytes;
-	facts->cold = device->warm == 0;
-	return true;
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+		if (is_ready(i) && describe_gpu(i, facts) && facts->number == number)
+			return true;
+	return false;
 }
 
 /* An error after this leaves the struct for the next job. */

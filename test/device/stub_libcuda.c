@@ -1,6 +1,6 @@
 /*
  * stub_libcuda.c
- *	  A libcuda.so.1 for tests without a GPU: one device whose memory is the host's.
+ *	  A libcuda.so.1 for tests without a GPU: devices whose memory is the host's.
  *
  * Kernels run at once and on the calling thread, by the same step functions as on
  * a device (kernels/hjg_csr_steps.h) or by plain loops with the same result.  Copies happen at
@@ -9,7 +9,10 @@
  *
  * Environment, read at cuInit:
  *		HJG_STUB_ABSENT=PATH	there is no device until the file exists
- *		HJG_STUB_MEMORY=MB		memory of the device (default 1024)
+ *		HJG_STUB_DEVICES=N		so many devices (default 1, at most 4), of which number n is by its events 8^n times
+ *								slower than the first
+ *		HJG_STUB_FASTER=N		events tell a so manieth of the time
+ *		HJG_STUB_MEMORY=MB		memory of all devices together (default 1024)
  *		HJG_STUB_CC=NN			compute capability (default 90)
  *		HJG_STUB_FAIL=N[:CODE]	call N fails; what makes the context unusable (default,
  *								700) fails all calls from then on
@@ -32,6 +35,7 @@
 #define CODE_INVALID_VALUE 1
 #define CODE_NO_DEVICE 100
 #define CODE_ADDRESS 700
+#define MOST_DEVICES 4
 
 HjgStub		hjg_stub;
 
@@ -40,6 +44,7 @@ typedef struct Object
 {
 	struct timespec time;		/* of an event's record, ... */
 	struct Object *stream;		/* ... and where */
+	int			device;			/* of a stream */
 	long		nqueued;		/* operations of the stream, or before the event */
 	long		nended;			/* of the stream's, known to have ended */
 } Object;
@@ -47,6 +52,10 @@ typedef struct Object
 static int	the_module;
 static const char *absent_path;
 static int	compute_capability = 90;
+static int	ndevices = 1;
+static long times_faster = 1;
+static int	contexts[MOST_DEVICES];	/* as their addresses */
+static __thread int current;	/* device */
 
 /* ---- faults ---- */
 
@@ -114,6 +123,10 @@ read_environment(void)
 
 	absent_path = getenv("HJG_STUB_ABSENT");
 	hjg_stub.memory_bytes = (size_t) (number_of("HJG_STUB_MEMORY") > 0 ? number_of("HJG_STUB_MEMORY") : 1024) << 20;
+	if (number_of("HJG_STUB_DEVICES") > 0 && number_of("HJG_STUB_DEVICES") <= MOST_DEVICES)
+		ndevices = (int) number_of("HJG_STUB_DEVICES");
+	if (number_of("HJG_STUB_FASTER") > 0)
+		times_faster = number_of("HJG_STUB_FASTER");
 	if (number_of("HJG_STUB_CC") > 0)
 		compute_capability = (int) number_of("HJG_STUB_CC");
 	if (once != NULL && unlink(once) != 0)
@@ -171,7 +184,7 @@ cuGetErrorString(int code, const char **text)
 int
 cuDeviceGetCount(int *count)
 {
-	*count = 1;
+	*count = ndevices;
 	return HJG_CUDA_SUCCESS;
 }
 
@@ -185,7 +198,10 @@ cuDeviceGet(int *device, int number)
 int
 cuDeviceGetName(char *name, int room, int device)
 {
-	snprintf(name, (size_t) room, "Stub device");
+	if (device == 0)
+		snprintf(name, (size_t) room, "Stub device");
+	else
+		snprintf(name, (size_t) room, "Stub device %d", device);
 	return HJG_CUDA_SUCCESS;
 }
 
@@ -226,7 +242,7 @@ int
 cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	ENTER();
-	*context = &hjg_stub;
+	*context = &contexts[device];
 	return HJG_CUDA_SUCCESS;
 }
 
@@ -234,6 +250,7 @@ int
 cuCtxSetCurrent(void *context)
 {
 	ENTER();
+	current = (int) ((int *) context - contexts);
 	return HJG_CUDA_SUCCESS;
 }
 
@@ -400,8 +417,13 @@ drop_object(void *object)
 int
 cuStreamCreate(void **stream, unsigned flags)
 {
-	ENTER();
-	return make_object(stream);
+	int			result = enter();
+
+	if (result == HJG_CUDA_SUCCESS)
+		result = make_object(stream);
+	if (result == HJG_CUDA_SUCCESS)
+		((Object *) *stream)->device = current;
+	return result;
 }
 
 int
@@ -474,7 +496,8 @@ cuEventElapsedTime(float *ms, void *from, void *to)
 
 	ENTER();
 	*ms = (float) ((double) (b->time.tv_sec - a->time.tv_sec) * 1e3 +
-				   (double) (b->time.tv_nsec - a->time.tv_nsec) / 1e6);
+				   (double) (b->time.tv_nsec - a->time.tv_nsec) / 1e6) * (float) (1 << 3 * b->stream->device) /
+		(float) times_faster;
 	return HJG_CUDA_SUCCESS;
 }
 

@@ -163,6 +163,22 @@ test_choice(void)
 	ok(cpu.transfer_ns == 0 && cpu.gpu_build_ns == 0 && cpu.gpu_probe_ns == 0, "and are none without it");
 }
 
+static void
+test_devices(void)
+{
+	const double one = hjg_gpu_identity("Device A, compute capability 8.0");
+	HjgCalibration calibration = {.machine = hjg_model_default_costs};
+
+	calibration.gpus[1] = (HjgGpuCosts) {.identity = one, .costs = hjg_model_default_costs.cuda};
+	ok(one > 0 && one != hjg_gpu_identity("Device A, compute capability 9.0"), "devices are known by their descriptions");
+	ok(hjg_model_gpu_costs(&calibration, 1, one) == &calibration.gpus[1].costs, "a device that was measured has its costs");
+	ok(hjg_model_gpu_costs(&calibration, 1, one + 1) == NULL && hjg_model_gpu_costs(&calibration, 0, one) == NULL &&
+	   hjg_model_gpu_costs(&calibration, -1, one) == NULL && hjg_model_gpu_costs(&calibration, HJG_MODEL_GPUS, one) == NULL,
+	   "another one has not");
+	calibration.gpus[1].costs.gather_ns = -1;
+	ok(hjg_model_gpu_costs(&calibration, 1, one) == NULL, "nor has it costs that cannot be");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -173,6 +189,7 @@ main(int argc, char **argv)
 	test_sizes();
 	test_calibration();
 	test_choice();
+	test_devices();
 	printf("1..%d\n", ntests);
 	return nfailed > 0;
 }
