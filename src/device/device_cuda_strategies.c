@@ -4,7 +4,7 @@
  *
  * Measured (device_cuda_bench.c): a table that stays in the L2 cache, with the
  * keys that its tags stand for, beats partitioning when the probe side is eight times the build side or
- * more (2M x 64M rows of 4 bytes, H100: 57 against 49 Gtuples/s, and 82 with packed slots); out of
+ * more (2M x 64M rows of 4 bytes, H100: 56 against 49 Gtuples/s, and 84 with packed slots); out of
  * the cache it falls far behind (17, keys of 8 bytes).  Else one pass of partitions does, up to the build rows that fit the
  * tables of its partitions; then two passes.
  */
