@@ -421,3 +421,13 @@ hjg_k_probe_once_##W(const void *keys, hjg_u64 n, HjgCsrTable table, int mode, h
 	} \
 }
 FOR_WIDTHS(ONCE)
+
+/* Row numbers instead of places in the pairs that were written, unless they had no room.  Reads and writes 8 bytes a pair; any grid. */
+extern "C" __global__ void __launch_bounds__(BLOCK)
+hjg_k_name_rows(HjgPair *pairs, const hjg_u64 *npairs, hjg_u64 capacity, const hjg_u32 *rows)
+{
+	const hjg_u64 n = *npairs <= capacity ? *npairs : 0;
+
+	for (hjg_u64 i = GRID_INDEX; i < n; i += GRID_SIZE)
+		pairs[i].probe_row = rows[pairs[i].probe_row];
+}

@@ -291,7 +291,7 @@ hjg_cuda_use_csr(HjgCudaJoin *join)
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(lane, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
 								 HJG_CUDA_BLOCK, 0, (void *[]) {&csr->keys, &nrows});
-	return status == HJG_OK ? hjg_cuda_csr_build(join->lanes, csr, nrows) : status;
+	return status == HJG_OK ? hjg_cuda_csr_build(lane, &join->lanes->mail->facts, csr, nrows) : status;
 }
 
 HjgStatus

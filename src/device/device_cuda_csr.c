@@ -229,9 +229,8 @@ sort_all(Sort *sort, HjgCsrFacts *mail)
 }
 
 HjgStatus
-hjg_cuda_csr_build(HjgCudaLanes *lanes, HjgCudaCsr *csr, hjg_u64 nrows)
+hjg_cuda_csr_build(HjgCudaLane *lane, HjgCsrFacts *mail, HjgCudaCsr *csr, hjg_u64 nrows)
 {
-	HjgCudaLane *lane = &lanes->work;
 	Sort		sort = {.lane = lane, .csr = csr, .nrows = nrows};
 	HjgStatus	status;
 
@@ -247,7 +246,7 @@ hjg_cuda_csr_build(HjgCudaLanes *lanes, HjgCudaCsr *csr, hjg_u64 nrows)
 		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(ntiles_of(nrows) * HJG_CSR_DIGITS) * sizeof(hjg_u64),
 								&sort.sums);
 	if (status == HJG_OK)
-		status = sort_all(&sort, &lanes->mail->facts);
+		status = sort_all(&sort, mail);
 	hjg_cuda_free(lane, sort.other_keys);
 	hjg_cuda_free(lane, sort.other_rows);
 	hjg_cuda_free(lane, sort.counts);

@@ -20,6 +20,7 @@ const HjgCudaStrategy *const hjg_cuda_strategies[] = {
 	&hjg_cuda_table,
 	&hjg_cuda_radix1,
 	&hjg_cuda_radix2,
+	&hjg_cuda_csr,
 	&hjg_cuda_nop_chain,
 	&hjg_cuda_nop_open,
 	&hjg_cuda_smj,

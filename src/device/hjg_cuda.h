@@ -433,6 +433,7 @@ extern const HjgCudaStrategy hjg_cuda_radix2;
 extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
 extern const HjgCudaStrategy hjg_cuda_direct;
 extern const HjgCudaStrategy hjg_cuda_packed;	/* device_cuda_packed.c */
+extern const HjgCudaStrategy hjg_cuda_csr;	/* device_cuda_csr_resident.c */
 extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature: hjg_cuda_paper.h */
 extern const HjgCudaStrategy hjg_cuda_nop_open;
 extern const HjgCudaStrategy hjg_cuda_smj;

@@ -93,8 +93,11 @@ typedef struct HjgCudaCsr
 /* Most device memory at one time while it is built, and what it keeps. */
 extern size_t hjg_cuda_csr_build_bytes(int width, hjg_u64 nrows);
 extern size_t hjg_cuda_csr_bytes(int width, hjg_u64 nrows);
-/* keys and rows are there, mixed and numbered in ascending order; on any error all three blocks are freed by _free(). */
-extern HjgStatus hjg_cuda_csr_build(HjgCudaLanes *lanes, HjgCudaCsr *csr, hjg_u64 nrows);
+/*
+ * keys and rows are there, mixed and numbered in ascending order; on any error all three blocks are freed by _free().
+ * mail: where facts of the table come to the host; waited for.
+ */
+extern HjgStatus hjg_cuda_csr_build(HjgCudaLane *lane, HjgCsrFacts *mail, HjgCudaCsr *csr, hjg_u64 nrows);
 extern void hjg_cuda_csr_free(HjgCudaLane *lane, HjgCudaCsr *csr);
 
 /* Exclusive sums of n entries in place; sums has room for hjg_cuda_scan_entries(n). */

@@ -680,6 +680,15 @@ probe_once(const Launch *launch)
 }
 
 static void
+name_rows(const Launch *launch)
+{
+	const hjg_u64 npairs = *MEMORY(hjg_u64, 1);
+
+	for (hjg_u64 i = 0; i < npairs && npairs <= ARG(hjg_u64, 2); i++)
+		MEMORY(HjgPair, 0)[i].probe_row = MEMORY(hjg_u32, 3)[MEMORY(HjgPair, 0)[i].probe_row];
+}
+
+static void
 post_count(const Launch *launch)
 {
 	*MEMORY(hjg_u64, 1) = *MEMORY(hjg_u64, 0);
@@ -691,6 +700,7 @@ static const StubKernel csr_kernels[] = {
 	{"hjg_k_fill_starts", fill_starts, false},
 	{"hjg_k_find", find, false},
 	{"hjg_k_mix_keys", mix_keys, false},
+	{"hjg_k_name_rows", name_rows, true},
 	{"hjg_k_number_rows", number_rows, true},
 	{"hjg_k_post_count", post_count, true},
 	{"hjg_k_probe_once", probe_once, false},

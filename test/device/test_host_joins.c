@@ -172,12 +172,22 @@ typedef struct Kind
 	System		system;
 	int			bits;			/* of the partitioning */
 	int			set_part;		/* build rows of all over those of a set */
+	const HjgCudaStrategy *strategy;	/* NULL: what suits, on the stub this file's */
 } Kind;
 
-static const Kind stream_kind = {"stream", STREAM, 0, 1};
-static const Kind copro_kinds[] = {{"copro", COPRO, 4, 3}, {"copro, one set", COPRO, 2, 1}, {"copro, tiny sets", COPRO, 3, 20}};
-static const Kind spill_kinds[] = {{"spill", SPILL, 4, 3}, {"spill, one set", SPILL, 2, 1}, {"spill, tiny sets", SPILL, 3, 20},
-	{"spill, many partitions", SPILL, 8, 2}};
+static const Kind stream_kind = {"stream", STREAM, 0, 1, NULL};
+static const Kind copro_kinds[] = {
+	{"copro", COPRO, 4, 3, NULL},
+	{"copro, one set", COPRO, 2, 1, NULL},
+	{"copro, tiny sets", COPRO, 3, 20, NULL},
+};
+static const Kind spill_kinds[] = {
+	{"spill", SPILL, 4, 3, NULL},
+	{"spill, one set", SPILL, 2, 1, NULL},
+	{"spill, tiny sets", SPILL, 3, 20, NULL},
+	{"spill, many partitions", SPILL, 8, 2, NULL},
+	{"spill, csr", SPILL, 4, 3, &hjg_cuda_csr},
+};
 
 static HjgPool *pool;			/* not over a fork */
 static long nevicted;
@@ -339,7 +349,7 @@ join_case(const Kind *kind, const Case *c, const HjgEnv *env, hjg_u64 chunk_rows
 	hjg_u32    *build_numbers = calloc(c->build.nrows + 1, sizeof(hjg_u32));
 	hjg_u32    *probe_numbers = calloc(c->probe.nrows + 1, sizeof(hjg_u32));
 	HjgCudaHostJoin join = {
-		.key_width = c->width, .mode = c->mode, .strategy = stub != NULL ? &sorted_strategy : NULL, .chunk_rows = chunk_rows,
+		.key_width = c->width, .mode = c->mode, .strategy = kind->strategy == NULL && stub != NULL ? &sorted_strategy : kind->strategy, .chunk_rows = chunk_rows,
 		.build = {flatten(&c->build, c->width, build_numbers), c->build.nrows},
 		.probe = {flatten(&c->probe, c->width, probe_numbers), c->probe.nrows}
 	};
@@ -623,7 +633,7 @@ main(int argc, char **argv)
 		for (int k = 0; k < 3; k++)
 			test_results(&copro_kinds[k]);
 		test_limits(&copro_kinds[0]);
-		for (int k = 0; k < 4; k++)
+		for (int k = 0; k < 5; k++)
 			test_results(&spill_kinds[k]);
 		claim(nevicted > 0, "%ld partitions had to leave the device", nevicted);
 		test_limits(&spill_kinds[0]);

@@ -1,0 +1,217 @@
+/*
+ * device_cuda_csr_resident.c
+ *	  The csr table (hjg_csr.h) as a resident join like the others, for benchmarks and tests.
+ *
+ * The driver has its own way to it (device_cuda_window.c), since there a round is bounded and in order. Here all pairs of a probe are counted,
+ * which the host waits for, and written if they have room; where no row has more than one they are written at once.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/hjg_cuda_join.h"
+
+#define IMAGE "cuda_csr"
+#define ROWS_A_BLOCK (4 * HJG_CUDA_BLOCK)
+#define BLOCKS_A_PROCESSOR 16
+
+HJG_CUDA_KERNELS(mix_keys, IMAGE, "hjg_k_mix_keys");
+HJG_CUDA_KERNELS(probe_once, IMAGE, "hjg_k_probe_once");
+HJG_CUDA_KERNELS(find, IMAGE, "hjg_k_find");
+HJG_CUDA_KERNELS(write_pairs, IMAGE, "hjg_k_write_pairs");
+HJG_CUDA_KERNEL(hjg_k_name_rows, IMAGE);
+
+typedef struct Table
+{
+	HjgMatchMode mode;
+	HjgCudaCsr	csr;
+	HjgCsrFacts facts;
+	hjg_u64		npairs;
+} Table;
+
+/* What a probe has: HjgCudaJoin has the same of a window. */
+typedef struct Window
+{
+	HjgCudaPtr	offsets;
+	HjgCudaPtr	firsts;
+	HjgCudaPtr	sums;
+} Window;
+
+static size_t
+sums_bytes(hjg_u64 nrows)
+{
+	return hjg_cuda_scan_entries(nrows + 1) * sizeof(hjg_u64);
+}
+
+static bool
+csr_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return !shape->wide_rows && shape->build_rows > 0 && shape->build_rows <= HJG_K_MAX_ROWS && shape->probe_rows <= HJG_K_MAX_ROWS;
+}
+
+static size_t
+csr_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return hjg_cuda_csr_build_bytes(shape->key_width, shape->build_rows) +
+		hjg_cuda_block_bytes((shape->probe_rows + 1) * sizeof(hjg_u64)) + hjg_cuda_block_bytes(shape->probe_rows * sizeof(hjg_u32)) +
+		hjg_cuda_block_bytes(sums_bytes(shape->probe_rows));
+}
+
+/* Each digit is counted and moved; a probe row has a key, an entry of the directory, a bucket, and 12 bytes between. */
+static hjg_u64
+csr_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	const hjg_u64 width = (hjg_u64) shape->key_width;
+	hjg_u64		bits = 1;
+	hjg_u64		npasses;
+
+	while (1ull << bits < shape->build_rows)
+		bits++;
+	npasses = (bits + HJG_CSR_DIGIT_BITS - 1) / HJG_CSR_DIGIT_BITS;
+	return shape->build_rows * (3 * width + npasses * (3 * width + 8)) + shape->probe_rows * (2 * width + 36);
+}
+
+static void
+csr_free(HjgCudaLane *lane, void *arg)
+{
+	hjg_cuda_csr_free(lane, &((Table *) arg)->csr);
+	free(arg);
+}
+
+static HjgStatus
+copy_build(HjgCudaLane *lane, const HjgCudaSide *build, HjgCudaCsr *csr)
+{
+	HjgStatus	status = hjg_cuda_alloc(lane, build->nrows * (size_t) csr->width, &csr->keys);
+	hjg_u64		nrows = build->nrows;
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, nrows * sizeof(hjg_u32), &csr->rows);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_within(lane, csr->keys, build->keys, nrows * (size_t) csr->width);
+	if (status == HJG_OK)
+		status = build->rows != 0 ? hjg_cuda_copy_within(lane, csr->rows, build->rows, nrows * sizeof(hjg_u32)) :
+			hjg_cuda_number_rows(lane, csr->rows, nrows, 0);
+	if (status == HJG_OK)
+		status = hjg_cuda_launch(lane, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
+								 HJG_CUDA_BLOCK, 0, (void *[]) {&csr->keys, &nrows});
+	return status;
+}
+
+static HjgStatus
+csr_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+{
+	Table	   *table = calloc(1, sizeof(Table));
+	HjgStatus	status;
+
+	if (table == NULL)
+		return HJG_ERR_MEMORY;
+	table->mode = shape->mode;
+	table->csr.width = shape->key_width;
+	status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	if (status == HJG_OK)
+		status = copy_build(lane, build, &table->csr);
+	if (status == HJG_OK)
+		status = hjg_cuda_csr_build(lane, &table->facts, &table->csr, build->nrows);
+	if (status != HJG_OK)
+	{
+		csr_free(lane, table);
+		return status;
+	}
+	*result = table;
+	return HJG_OK;
+}
+
+/* No row has more than one pair, and there is room for all of them. */
+static HjgStatus
+write_once(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	const unsigned blocks = hjg_cuda_blocks(probe->nrows, ROWS_A_BLOCK);
+	const unsigned most = (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR;
+	HjgCudaPtr	keys = probe->keys;
+	HjgCudaPtr	pairs = output->pairs;
+	HjgCudaPtr	counters = output->counters;
+	hjg_u64		n = probe->nrows;
+	hjg_u32		first_row = 0;
+	int			mode = table->mode;
+
+	return hjg_cuda_launch(lane, &probe_once[hjg_cuda_width_ix(table->csr.width)], blocks < most ? blocks : most, HJG_CUDA_BLOCK, 0,
+						   (void *[]) {&keys, &n, &table->csr.table, &mode, &first_row, &pairs, &counters});
+}
+
+/* Count the pairs of all rows; table->npairs when this returns. */
+static HjgStatus
+count_pairs(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const HjgCudaOutput *output, const Window *window)
+{
+	const HjgCudaPtr total = window->offsets + probe->nrows * sizeof(hjg_u64);
+	HjgCsrSlice slice = {0};
+	HjgCudaPtr	keys = probe->keys;
+	HjgCudaPtr	offsets = window->offsets;
+	HjgCudaPtr	firsts = window->firsts;
+	hjg_u64		n = probe->nrows;
+	int			mode = table->mode;
+	HjgStatus	status = hjg_cuda_launch(lane, &find[hjg_cuda_width_ix(table->csr.width)], hjg_cuda_blocks(n + 1, HJG_CUDA_BLOCK),
+										 HJG_CUDA_BLOCK, 0, (void *[]) {&keys, &n, &table->csr.table, &mode, &slice, &offsets, &firsts});
+
+	if (status == HJG_OK)
+		status = hjg_cuda_scan(lane, offsets, n + 1, window->sums);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_within(lane, output->counters, total, sizeof(hjg_u64));
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(lane, &table->npairs, total, sizeof(hjg_u64));
+	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+}
+
+static HjgStatus
+write_counted(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	Window		window = {0};
+	HjgCudaPtr	pairs = output->pairs;
+	hjg_u64		nrows = probe->nrows;
+	hjg_u64		begin = 0;
+	hjg_u32		first_row = 0;
+	HjgStatus	status = hjg_cuda_alloc(lane, (nrows + 1) * sizeof(hjg_u64), &window.offsets);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, nrows * sizeof(hjg_u32), &window.firsts);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(lane, sums_bytes(nrows), &window.sums);
+	if (status == HJG_OK)
+		status = count_pairs(lane, table, probe, output, &window);
+	if (status == HJG_OK && table->npairs > 0 && table->npairs <= output->capacity)
+		status = hjg_cuda_launch(lane, &write_pairs[hjg_cuda_width_ix(table->csr.width)], hjg_cuda_blocks(table->npairs, HJG_CUDA_BLOCK),
+								 HJG_CUDA_BLOCK, 0, (void *[]) {&table->csr.table, &window.offsets, &window.firsts, &nrows, &first_row,
+																&begin, &table->npairs, &pairs});
+	hjg_cuda_free(lane, window.offsets);
+	hjg_cuda_free(lane, window.firsts);
+	hjg_cuda_free(lane, window.sums);
+	return status;
+}
+
+static HjgStatus
+csr_probe(HjgCudaLane *lane, void *arg, const HjgCudaSide *probe, const HjgCudaOutput *output)
+{
+	Table	   *table = arg;
+	const bool	single = table->csr.unique || table->mode == HJG_MATCH_SEMI || table->mode == HJG_MATCH_ANTI;
+	HjgCudaPtr	pairs = output->pairs;
+	HjgCudaPtr	counters = output->counters;
+	HjgCudaPtr	rows = probe->rows;
+	hjg_u64		capacity = output->capacity;
+	HjgStatus	status;
+
+	if (probe->nrows == 0)
+		return HJG_OK;
+	if (hjg_cuda_kind(output) != HJG_CUDA_PAIRS)
+		return HJG_ERR_INPUT;
+	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	if (status == HJG_OK)
+		status = single && probe->nrows <= capacity ? write_once(lane, table, probe, output) :
+			write_counted(lane, table, probe, output);
+	/* the kernels number rows by their places */
+	if (status == HJG_OK && rows != 0)
+		status = hjg_cuda_launch(lane, &hjg_k_name_rows, (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR, HJG_CUDA_BLOCK, 0,
+								 (void *[]) {&pairs, &counters, &capacity, &rows});
+	return status;
+}
+
+const HjgCudaStrategy hjg_cuda_csr = {
+	.name = "csr", .suits = csr_suits, .bytes = csr_bytes, .moved = csr_moved, .build = csr_build, .probe = csr_probe, .free = csr_free
+};
