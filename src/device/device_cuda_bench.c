@@ -362,7 +362,7 @@ run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaK
 		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape))
 			continue;
 		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
-			if (kind == HJG_CUDA_KINDS || kind == kinds[k])
+			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!run.strategy->pairs_only || kinds[k] == HJG_CUDA_PAIRS))
 				status = run_kind(bench, &run, kinds[k]);
 	}
 	for (int i = 0; i < nsets; i++)

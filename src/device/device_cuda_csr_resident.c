@@ -2,8 +2,12 @@
  * device_cuda_csr_resident.c
  *	  The csr table (hjg_csr.h) as a resident join like the others, for benchmarks and tests.
  *
- * The driver has its own way to it (device_cuda_window.c), since there a round is bounded and in order. Here all pairs of a probe are counted,
- * which the host waits for, and written if they have room; where no row has more than one they are written at once.
+ * The driver has its own way to it (device_cuda_window.c), since there a round is bounded and in order.  Here all pairs of a
+ * probe are counted, which the host waits for, and written if they have room; where no row has more than one they are
+ * written at once.
+ *
+ * H100, milliseconds with pairs written, building included: 32M x 32M rows of 4-byte keys
+ * 10.9; with 8 of each key on both sides 22.9; 2M x 64M 3.3; 64M x 64M rows of 16 bytes 33.6.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -213,5 +217,6 @@ csr_probe(HjgCudaLane *lane, void *arg, const HjgCudaSide *probe, const HjgCudaO
 }
 
 const HjgCudaStrategy hjg_cuda_csr = {
-	.name = "csr", .suits = csr_suits, .bytes = csr_bytes, .moved = csr_moved, .build = csr_build, .probe = csr_probe, .free = csr_free
+	.name = "csr", .pairs_only = true, .suits = csr_suits, .bytes = csr_bytes, .moved = csr_moved, .build = csr_build,
+	.probe = csr_probe, .free = csr_free
 };

@@ -21,22 +21,21 @@
  * sets are passes over the device. copro: partitioned: when all rows were in their blocks; floor: time that the
  * stagers take to copy as many bytes within pinned memory, which is what partitioning writes.
  *
- * bus: the same copies with the same dependencies and no kernels, timed in turn with the joins; with spill, as many bytes each
- * way with no dependencies, which no join can beat; share: that time over the join's. in, out: GB that went each way. First of all the bus is measured alone: each way and both ways at once.
+ * bus: the same copies with the same dependencies and no kernels, timed in turn with the joins; with spill, as many bytes
+ * each way with no dependencies, which no join can beat; share: that time over the join's.  in, out: GB that went each
+ * way.  First of all the machine's rates are measured: the bus each way and both ways at once, and the stagers.
  * Before the first and the last join the result is poisoned; after them each pair's keys are compared,
  * and number and sum of the pairs with what the keys were made of.
  *
- * Measured on an H200 (55 GB/s one way, 51 each way at once; 16 cores): 64M x 512M rows of 4-byte keys 88 ms, 98 % of
- * the bus; chunks of 4M instead of 8M rows 108 ms, because the join of a chunk by partitions reads all build rows, 16M
- * 90 ms; a table in device memory instead of partitions 91 ms. 64M x 256M rows of 8-byte keys: 84 ms, limited by two
- * passes of partitions (chunks of 16M rows 74 ms, a table 74 ms).
- *
- * Measured on an H100 (55 GB/s one way, 48 to 50 each way at once; 16 cores), 256M x 256M rows of 4-byte keys, half of the build side
- * at a time. spill: 4.3 GB each way, floor 87 ms, 103 ms or 5.2 Gtuples/s; with 4 sets 5.4 GB, 110, 140. Chunks of 8M
- * rows 118 ms, 16M 106, 32M 102, 48M 100, 64M 103: each chunk's join reads all build rows of the set, which with few rows
- * takes longer than the bus. A table in device memory 119; 16, 64 and 256 partitions differ by less than 1 %. 128M x 128M rows of
- * 8-byte keys: floor 73 ms, 78 ms. copro: 155 ms with 16 partitions and blocks of 256K rows, 193 with 64 of 64K rows, which come in
- * at 36 GB/s instead of 48, 167 with 8 of 512K rows, which fill late; 15 threads take 97 to 125 ms of it to partition.
+ * Measured on an H100 (55 GB/s one way, 47 to 50 each way at once; 16 cores), the bus alone in brackets.
+ * stream: 64M x 512M rows of 4-byte keys 87.5 ms (86.9), 2M x 512M 82.2 (82.0), 64M x 256M rows of 8-byte keys 54.7 (54.4).
+ * On an H200 chunks of 4M instead of 8M rows take 108 ms, because the join of a chunk by partitions reads all build rows.
+ * spill, half of the build side at a time: 256M x 256M rows of 4-byte keys, 4.3 GB each way, 94.6 ms (90.8) or 5.7 Gtuples/s;
+ * with chunks of 16M rows 104, of 32M 100; with a table in device memory about 16 more.  A quarter at a time, 5.4 GB each way, 134
+ * (112).  128M x 128M rows of 8-byte keys 76.4 (74.3).  16, 64 and 256 partitions differ by less than 1 %.
+ * copro, the same: 155 to 161 ms with 16 partitions and blocks of 256K rows, 193 with 64 of 64K rows, which come in at 36 GB/s instead of
+ * 48, 167 with 8 of 512K rows, which fill late; 15 threads take 97 to 125 ms of it to partition: it is their work that limits, not memory.
+ * The threads of the pool are not bound to NUMA nodes: the hosts that were measured have one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -177,25 +177,29 @@ hjg_host_data_free(HjgHostData *data)
 	free(data->result.batches);
 }
 
-/* The system of the case, and the memory that it needs for partitioned rows. */
+/* The system of the case, its chunks, and the memory that it needs for partitioned rows. */
 static void
 plan_system(const HjgHostBench *bench, HjgHostData *data)
 {
-	const HjgCudaHostJoin *join = &data->join;
+	HjgCudaHostJoin *join = &data->join;
 	const hjg_u64 set_rows = (hjg_u64) ((double) join->build.nrows * bench->set_part) + bench->block_rows;
 	const int	nstagers = hjg_pool_nthreads(bench->stagers);
+	hjg_u32		block_rows;
 
-	data->copro = (HjgCudaCopro) {
-		.join = *join, .pool = bench->stagers, .bits = bench->copro_bits, .block_rows = bench->block_rows, .set_rows = set_rows
-	};
-	data->spill = (HjgCudaSpill) {.join = *join, .bits = bench->spill_bits, .set_rows = set_rows};
 	data->system = data->c->system != HJG_HOST_CHOSEN ? data->c->system :
 		hjg_cuda_copro_ns(&bench->rates, join, set_rows) < hjg_cuda_spill_ns(&bench->rates, join, set_rows) ? HJG_HOST_COPRO : HJG_HOST_SPILL;
-	data->blocks.nblocks = hjg_stage_blocks(join->build.nrows, bench->copro_bits, bench->block_rows, nstagers) +
-		hjg_stage_blocks(join->probe.nrows, bench->copro_bits, bench->block_rows, nstagers);
+	join->chunk_rows = bench->chunk_rows != 0 ? bench->chunk_rows : data->system == HJG_HOST_SPILL ?
+		hjg_cuda_spill_chunk_rows(join->build.nrows) : hjg_cuda_flow_chunk_rows(join->build.nrows);
+	block_rows = bench->block_rows < join->chunk_rows ? bench->block_rows : (hjg_u32) join->chunk_rows / HJG_STAGE_GROUP * HJG_STAGE_GROUP;
+	data->copro = (HjgCudaCopro) {
+		.join = *join, .pool = bench->stagers, .bits = bench->copro_bits, .block_rows = block_rows, .set_rows = set_rows
+	};
+	data->spill = (HjgCudaSpill) {.join = *join, .bits = bench->spill_bits, .set_rows = set_rows};
+	data->blocks.nblocks = hjg_stage_blocks(join->build.nrows, bench->copro_bits, block_rows, nstagers) +
+		hjg_stage_blocks(join->probe.nrows, bench->copro_bits, block_rows, nstagers);
 	data->spill.memory_bytes = hjg_cuda_spill_memory(&data->spill);
 	data->memory_bytes = data->system == HJG_HOST_COPRO ?
-		data->blocks.nblocks * hjg_stage_block_bytes(join->key_width, bench->block_rows) :
+		data->blocks.nblocks * hjg_stage_block_bytes(join->key_width, block_rows) :
 		data->system == HJG_HOST_SPILL ? data->spill.memory_bytes : 0;
 }
 
@@ -208,7 +212,6 @@ hjg_host_data_make(HjgHostBench *bench, const HjgHostCase *c, HjgHostData *data)
 	data->c = c;
 	data->join = (HjgCudaHostJoin) {
 		.key_width = c->width, .mode = HJG_MATCH_ALL, .strategy = bench->strategy,
-		.chunk_rows = bench->chunk_rows != 0 ? bench->chunk_rows : hjg_cuda_flow_chunk_rows(nbuild),
 		.build.nrows = nbuild, .probe.nrows = nprobe
 	};
 	plan_system(bench, data);

@@ -108,6 +108,7 @@ hjg_cuda_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHo
 	passes->arg = arg;
 	passes->set = passes->build_set = -1;
 	passes->nsets = 1;
+	passes->load_rows = join->chunk_rows;
 	for (int i = 0; i < 2 && status == HJG_OK; i++)
 	{
 		status = hjg_cuda_alloc(&lanes->work, set_rows * (size_t) join->key_width, &passes->builds[i].keys);
@@ -173,7 +174,7 @@ HjgStatus
 hjg_cuda_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSide side = {.keys = chunk->keys, .rows = chunk->rows};
-	HjgStatus	status = hjg_cuda_runs_send(&passes->probe, lane, passes->join->key_width, passes->join->chunk_rows, &side);
+	HjgStatus	status = hjg_cuda_runs_send(&passes->probe, lane, passes->join->key_width, passes->load_rows, &side);
 
 	chunk->nrows = side.nrows;
 	chunk->first_row = 0;

@@ -4,8 +4,8 @@
  *
  * Each phase takes as long as the slowest of what goes on in it at the same time; latencies and the filling of pipelines are left out.
  * On an H100's host (49 GB/s each way at once, 48 in blocks of 256K rows, 15 threads stage a row in 0.22 ns) 256M x 256M
- * rows of 4-byte keys, half of the build side at a time, are predicted to take 147 ms by copro and 87 by spill; they take 155
- * and 103. In blocks of 64K rows copro is predicted to take 173 ms and takes 193.
+ * rows of 4-byte keys, half of the build side at a time, are predicted to take 147 to 153 ms by copro and 87 to 91 by spill; they
+ * take 155 to 161 and 95.  In blocks of 64K rows copro is predicted to take 173 ms and takes 193.
  */
 #include "device/hjg_cuda_host.h"
 

@@ -17,8 +17,8 @@
  * What bounds it is the bus. With f the part of the build side that stays, w the width of a key and one match a row:
  *		in	(R + S) (w + (1 - f) (w + 4)), keys first and then what was spilled
  *		out	(R + S) (1 - f) (w + 4) + 8 S
- * R = S = 2^28 rows of 4-byte keys, f = 0.5: 4.3 GB each way, 87 ms at the 49 GB/s of an H100's bus; measured 103 ms (5.2 Gtuples/s).
- * What is lost: the bus carries one way only while the first chunk comes in, a table is built, and the last pairs go out.
+ * R = S = 2^28 rows of 4-byte keys, f = 0.5: 4.3 GB each way, 91 ms at the 47 GB/s of an H100's bus; measured 94.6 ms (5.7 Gtuples/s).
+ * What is lost: the bus carries one way only while the first chunk comes in and while the last pairs of a set go out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +26,19 @@
 #include "device/hjg_cuda_host.h"
 
 #define MARGIN 1024				/* part of a set that is left free for what the first chunk does not show */
+
+/*
+ * Chunks of the probe side are as large as the join says, since each of their joins reads a whole set; the others are parts of
+ * that, since while the first comes in and the last goes out the bus carries one way only.
+ */
+#define BUILD_PART 4
+#define SPILLED_PART 2
+
+#define LEAST_CHUNK_ROWS (4u << 20)
+#define MOST_CHUNK_ROWS (48u << 20)
+
+/* Before the next set's build rows come in, so many chunks do, and those that were spilled last go out. */
+#define PROBE_AHEAD (HJG_CUDA_FLOW_INS - 1)
 
 /* Spilled rows of a chunk, ordered by partition. */
 typedef struct Piece
@@ -56,6 +69,13 @@ typedef struct Spill
 	hjg_u64		nseen;
 	hjg_u64		next_row;		/* of the side that comes in */
 } Spill;
+
+/* A part of a chunk, whose keys end at a multiple of 16 bytes. */
+static hjg_u64
+part_of(const HjgCudaSpill *spec, hjg_u64 part)
+{
+	return (spec->join.chunk_rows / part + 3) / 4 * 4;
+}
 
 static size_t
 aligned(size_t bytes)
@@ -276,13 +296,12 @@ pack_spilled(Spill *spill)
 /* ---- sides that come in ---- */
 
 static HjgStatus
-load_keys(Spill *spill, const HjgCudaHostSide *side, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_keys(Spill *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	const HjgCudaHostJoin *join = &spill->spec->join;
-	const size_t width = (size_t) join->key_width;
+	const size_t width = (size_t) spill->spec->join.key_width;
 	const hjg_u64 left = side->nrows - spill->next_row;
 
-	chunk->nrows = left < join->chunk_rows ? left : join->chunk_rows;
+	chunk->nrows = left < most ? left : most;
 	chunk->first_row = spill->next_row;
 	spill->next_row += chunk->nrows;
 	*load = chunk->nrows > 0 ? HJG_CUDA_LOADED : HJG_CUDA_NO_MORE;
@@ -294,10 +313,10 @@ load_build(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hjg
 {
 	Spill	   *spill = arg;
 
-	return load_keys(spill, &spill->spec->join.build, lane, chunk, load);
+	return load_keys(spill, &spill->spec->join.build, part_of(spill->spec, BUILD_PART), lane, chunk, load);
 }
 
-/* Build rows of the next set come in by and by, but not before those that were spilled last are out. */
+/* Build rows of the next set come in by and by. */
 static HjgStatus
 load_probe(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
@@ -308,9 +327,9 @@ load_probe(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hjg
 
 	if (spill->next_row == join->probe.nrows)
 		status = hjg_cuda_passes_send(&spill->passes, spill->spec->set_rows);
-	else if (spill->next_row >= HJG_CUDA_FLOW_INS * join->chunk_rows)
-		status = hjg_cuda_passes_send(&spill->passes, spill->spec->set_rows / (nchunks - HJG_CUDA_FLOW_INS + 1) + 1);
-	return status == HJG_OK ? load_keys(spill, &join->probe, lane, chunk, load) : status;
+	else if (spill->next_row >= PROBE_AHEAD * join->chunk_rows)
+		status = hjg_cuda_passes_send(&spill->passes, spill->spec->set_rows / (nchunks - PROBE_AHEAD + 1) + 1);
+	return status == HJG_OK ? load_keys(spill, &join->probe, join->chunk_rows, lane, chunk, load) : status;
 }
 
 static HjgStatus
@@ -390,12 +409,22 @@ load_spilled(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, H
 
 /* ---- all of it ---- */
 
+/* A chunk's join reads the build rows of its set, and a part of the chunk's rows only are of that. */
+hjg_u64
+hjg_cuda_spill_chunk_rows(hjg_u64 build_rows)
+{
+	const hjg_u64 rows = build_rows / 16 * 3 / 4 * 4;
+
+	return rows < LEAST_CHUNK_ROWS ? LEAST_CHUNK_ROWS : rows > MOST_CHUNK_ROWS ? MOST_CHUNK_ROWS : rows;
+}
+
 size_t
 hjg_cuda_spill_memory(const HjgCudaSpill *spec)
 {
 	const hjg_u64 nrows = spec->join.build.nrows + spec->join.probe.nrows;
 	const hjg_u64 nevictions = (hjg_u64) 1 << spec->bits;
-	const hjg_u64 npieces = nrows / spec->join.chunk_rows + 2 + nevictions * (spec->set_rows / spec->join.chunk_rows + 1);
+	const hjg_u64 npieces = spec->join.build.nrows / part_of(spec, BUILD_PART) + spec->join.probe.nrows / spec->join.chunk_rows + 2 +
+		nevictions * (spec->set_rows / spec->join.chunk_rows + 1);
 
 	return aligned(nrows * ((size_t) spec->join.key_width + sizeof(hjg_u32))) + npieces * 2 * aligned(1);
 }
@@ -416,6 +445,7 @@ run_first(Spill *spill)
 	HjgStatus	status;
 
 	passes->set = passes->build_set = 0;
+	passes->load_rows = part_of(spill->spec, SPILLED_PART);
 	status = hjg_cuda_flow_begin(&passes->flow, spill->spec->join.key_width, &build);
 	if (status == HJG_OK)
 		status = hjg_cuda_flow_run(&passes->flow, NULL, NULL);

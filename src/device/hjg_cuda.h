@@ -390,6 +390,7 @@ typedef struct HjgCudaStrategy
 {
 	const char *name;			/* of hjoin_gpu.strategy and --bench */
 	bool		unique;			/* build() says no to repeated keys in modes ALL and LEFT */
+	bool		pairs_only;		/* probe() says no to other outputs: HJG_ERR_INPUT */
 	bool		shared;			/* probe() may be called on several lanes at a time, and never says no */
 	/* Can it join that at all on this device? */
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);

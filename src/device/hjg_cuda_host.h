@@ -130,8 +130,8 @@ extern void hjg_cuda_flow_close(HjgCudaFlow *flow);
 /* Name the source of a run, which stays, and queue its first chunks; what comes in meets no table before the run. */
 extern HjgStatus hjg_cuda_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source);
 /*
- * Join all chunks with a table; or, where the source leaves nothing to join, with none (NULL).  HJG_ERR_MEMORY where the result, or a few rows' pairs an output,
- * have too little room.  Pairs may be still on their way when this returns.
+ * Join all chunks with a table; or, where the source leaves nothing to join, with none (NULL).  HJG_ERR_MEMORY where the
+ * result, or a few rows' pairs an output, have too little room.  Pairs may be still on their way when this returns.
  */
 extern HjgStatus hjg_cuda_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table);
 
@@ -205,6 +205,7 @@ typedef struct HjgCudaPasses
 	HjgCudaCollectFn collect;
 	void	   *arg;
 	int			nsets;			/* the caller's; 1 until more are known */
+	hjg_u64		load_rows;		/* the caller's; of a chunk, at most and by default join.chunk_rows */
 	HjgCudaFlow flow;
 	HjgCudaSide builds[2];
 	int			turn;			/* which of them is this pass's */
@@ -293,6 +294,8 @@ typedef struct HjgCudaSpill
 	size_t		spilled_bytes;
 } HjgCudaSpill;
 
+/* Rows of a chunk for a build side of so many rows. */
+extern hjg_u64 hjg_cuda_spill_chunk_rows(hjg_u64 build_rows);
 /* Enough memory for whatever does not stay. */
 extern size_t hjg_cuda_spill_memory(const HjgCudaSpill *spill);
 /* As for hjg_cuda_copro_join(). */

@@ -349,7 +349,8 @@ join_case(const Kind *kind, const Case *c, const HjgEnv *env, hjg_u64 chunk_rows
 	hjg_u32    *build_numbers = calloc(c->build.nrows + 1, sizeof(hjg_u32));
 	hjg_u32    *probe_numbers = calloc(c->probe.nrows + 1, sizeof(hjg_u32));
 	HjgCudaHostJoin join = {
-		.key_width = c->width, .mode = c->mode, .strategy = kind->strategy == NULL && stub != NULL ? &sorted_strategy : kind->strategy, .chunk_rows = chunk_rows,
+		.key_width = c->width, .mode = c->mode, .chunk_rows = chunk_rows,
+		.strategy = kind->strategy == NULL && stub != NULL ? &sorted_strategy : kind->strategy,
 		.build = {flatten(&c->build, c->width, build_numbers), c->build.nrows},
 		.probe = {flatten(&c->probe, c->width, probe_numbers), c->probe.nrows}
 	};
