@@ -167,7 +167,9 @@ hjg_cuda_passes_next(HjgCudaPasses *passes, bool *more)
 	passes->builds[passes->turn ^ 1].nrows = 0;
 	passes->set = passes->build_set;
 	hjg_cuda_runs_clear(&passes->probe);
-	return passes->collect(passes->arg, passes->set, false, &passes->probe);
+	/* a pass without a join was waited for by nobody, and the pass after next comes into its buffer */
+	status = hjg_cuda_follow(&passes->lanes->in, &passes->lanes->work);
+	return status == HJG_OK ? passes->collect(passes->arg, passes->set, false, &passes->probe) : status;
 }
 
 HjgStatus
