@@ -13,6 +13,7 @@
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_collation_d.h"
 #include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -33,6 +34,10 @@
 #define REPEATS 5
 #define PASSES 3
 #define SCAN_ROWS 300000
+#define SPILL_FILES 32
+#define SPILL_ROWS 100000
+#define SPILL_WIDE_ROWS 10000
+#define SPILL_WIDTH 1000
 #define MEMORY_BYTES (64 * 1024 * 1024)
 #define CACHE_LINE_BYTES 64
 #define RANDOM_READS 200000
@@ -57,7 +62,8 @@ static const struct
 	{"build_tuple", "ns per build row and thread"},
 	{"probe_tuple", "ns per probe row and thread"},
 	{"emit_tuple", "ns per row returned"},
-	{"spill_tuple", "ns per row to a temporary file and back"},
+	{"spill_tuple", "ns per narrow row to a temporary file and back"},
+	{"spill", "ns per MB of wider rows to a temporary file and back"},
 	{"transfer", "ns per MB moved"},
 	{"scan_tuple", "ns per row of core's sequential scan"},
 	{"direct_tuple", "ns per row read from heap pages directly"},
@@ -175,6 +181,52 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	costs->emit_tuple_ns = hjg_model_default_costs.emit_tuple_ns;
 	hjg_store_free(store);
 	pfree(keys);
+}
+
+/* A row of one value to one of some files and back, as a join's partitions are written and read. */
+static double
+measure_spill(TupleDesc desc, Datum value, int nrows)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	HjgSpill   *spills[SPILL_FILES];
+	const bool	isnull = false;
+	const void *key;
+	double		nread = 0;
+	uint64		start;
+	double		ns;
+
+	for (int i = 0; i < SPILL_FILES; i++)
+		spills[i] = hjg_spill_create(desc, sizeof(uint32));
+	start = hjg_now_ns();
+	for (uint32 i = 0; i < nrows; i++)
+		hjg_spill_write(spills[(i * 2654435761u) >> 27], &i, &value, &isnull);
+	for (int i = 0; i < SPILL_FILES; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		hjg_spill_rewind(spills[i]);
+		while (hjg_spill_read(spills[i], &key, slot))
+			nread++;
+	}
+	ns = per_row(start, nread);
+	for (int i = 0; i < SPILL_FILES; i++)
+		hjg_spill_free(spills[i]);
+	ExecDropSingleTupleTableSlot(slot);
+	return ns;
+}
+
+static void
+measure_spills(HjgUnitCosts *costs)
+{
+	TupleDesc	narrow = CreateTemplateTupleDesc(1);
+	TupleDesc	wide = CreateTemplateTupleDesc(1);
+	char	   *text = palloc0(SPILL_WIDTH);
+
+	TupleDescInitEntry(narrow, 1, "value", INT4OID, -1, 0);
+	TupleDescInitEntry(wide, 1, "value", BYTEAOID, -1, 0);
+	SET_VARSIZE(text, SPILL_WIDTH);
+	costs->spill_tuple_ns = measure_spill(narrow, Int32GetDatum(1), SPILL_ROWS);
+	costs->spill_mb_ns = Max(measure_spill(wide, PointerGetDatum(text), SPILL_WIDE_ROWS) - costs->spill_tuple_ns, 1) *
+		(1024.0 * 1024.0 / SPILL_WIDTH);
 }
 
 /* One scan of a table through slots, up to attribute natts; returns the number of rows. */
@@ -373,6 +425,7 @@ measure_by_calls(HjgUnitCosts *costs)
 	measure_data_path(costs, context);
 	measure_scans(costs);
 	measure_memory(costs);
+	measure_spills(costs);
 	measure_blooms(costs, context);
 	measure_engine(costs, context);
 	MemoryContextDelete(context);

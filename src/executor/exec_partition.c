@@ -10,17 +10,10 @@
 
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
-
-#define MIN_PARTITIONS 4
-#define MAX_PARTITIONS 256
-
-/* Open files of a partition have a buffer of this size each. */
-#define FILE_BUFFER_BYTES BLCKSZ
 
 static HjgPartition *
 make_partition(HjgJoinState *state, int level)
@@ -56,14 +49,7 @@ hjg_partition_adopt(HjgSpill *build, HjgSpill *probe)
 int
 hjg_partition_count(double bytes, size_t buffer_bytes)
 {
-	double		limit = get_hash_memory_limit();
-	double		most = limit / 2 / (2 * buffer_bytes);
-	double		want = bytes * 1.3 / limit;
-
-	/* file buffers may take half of the memory */
-	want = Min(want, most);
-	want = Max(Min(want, MAX_PARTITIONS), MIN_PARTITIONS);
-	return (int) pg_nextpower2_32((uint32) want);
+	return hjg_model_partitions(bytes, get_hash_memory_limit(), buffer_bytes);
 }
 
 /* Make partitions for so many bytes of build side and route rows to them. */
@@ -72,7 +58,7 @@ make_routes(HjgJoinState *state, double bytes, int level)
 {
 	MemoryContext old;
 
-	state->nroutes = hjg_partition_count(bytes, FILE_BUFFER_BYTES);
+	state->nroutes = hjg_partition_count(bytes, HJG_SPILL_BUFFER_BYTES);
 	old = MemoryContextSwitchTo(state->partition_context);
 	state->routes = palloc(state->nroutes * sizeof(HjgPartition *));
 	for (int i = 0; i < state->nroutes; i++)

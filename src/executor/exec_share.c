@@ -25,9 +25,6 @@
 /* A participant tells the others of its memory when it has changed by so much. */
 #define TELL_BYTES 65536
 
-/* What a shared partition's file takes while rows are written to it: pages that core collects. */
-#define SHARED_FILE_BUFFER_BYTES (5 * BLCKSZ)
-
 /* Memory that is prepared at once: what a segment has anyway, and what an estimate may waste. */
 #define LEAST_PREPARED_BYTES (1024.0 * 1024)
 #define MOST_PREPARED_BYTES (32.0 * 1024 * 1024)
@@ -373,7 +370,7 @@ hjg_parallel_route(HjgJoinState *state, double load_bytes)
 	if (pg_atomic_read_u32(&shared->npartitions) == 0)
 	{
 		double		bytes = Max(load_bytes * shared->nmembers, 2.0 * pg_atomic_read_u64(&shared->bytes));
-		int			npartitions = hjg_partition_count(bytes, SHARED_FILE_BUFFER_BYTES);
+		int			npartitions = hjg_partition_count(bytes, HJG_SHARED_SPILL_BUFFER_BYTES);
 		size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
 		char	   *place;
 

@@ -373,6 +373,10 @@ extern void hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, voi
  */
 typedef struct HjgSpill HjgSpill;
 
+/* Memory of a file while it is written: core's buffer; of a shared one, the pages that core collects. */
+#define HJG_SPILL_BUFFER_BYTES BLCKSZ
+#define HJG_SHARED_SPILL_BUFFER_BYTES (5 * BLCKSZ)
+
 extern HjgSpill *hjg_spill_create(TupleDesc desc, int key_width);
 /* Columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
 extern void hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);

@@ -30,7 +30,8 @@ typedef struct HjgUnitCosts
 	double		build_tuple_ns; /* engine, one thread */
 	double		probe_tuple_ns; /* engine, one thread */
 	double		emit_tuple_ns;	/* a pair from result batch to executor */
-	double		spill_tuple_ns; /* a row to a temporary file and back */
+	double		spill_tuple_ns; /* a narrow row to a temporary file and back */
+	double		spill_mb_ns;	/* 1 MB of wider ones */
 	double		transfer_mb_ns; /* 1 MB between host and device, one way; 0 for the cpu engine */
 	double		scan_tuple_ns;	/* a row that core's sequential scan hands over */
 	double		direct_tuple_ns;	/* a row from heap page to batch, one exact key: instead of scan_tuple and marshal_tuple */
@@ -82,7 +83,9 @@ typedef struct HjgJoinShape
 	bool		in_place;		/* probe rows are not collected, but probed where they lie */
 	double		build_bytes;	/* memory for all build rows */
 	int			nthreads;		/* engine threads beside the backends; 0: in the backends */
-	bool		spills;			/* both sides go through temporary files */
+	int			spill_passes;	/* times that both sides go through temporary files; 0: in memory */
+	double		build_width;	/* bytes of the columns, for files */
+	double		probe_width;
 	bool		bloom;			/* a Bloom filter of the build keys drops probe rows */
 	bool		gpu;			/* the device process joins on a GPU */
 	bool		gpu_cold;		/* ... that no join has used yet */
@@ -135,6 +138,14 @@ typedef struct HjgLookups
 
 /* Time of the look-ups, all pages in memory. */
 extern double hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups);
+
+/*
+ * Partitions, a power of two, for a build side of so many bytes of which memory_bytes fit at a time, with two file buffers
+ * each; and how often rows are written until each partition fits.
+ */
+extern int	hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_bytes);
+extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, double first_buffer_bytes,
+								   double buffer_bytes);
 
 /* Does a Bloom filter save more than it costs? */
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);

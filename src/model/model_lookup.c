@@ -23,7 +23,8 @@
 double
 hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups)
 {
-	const double scattered_rows = lookups->rows <= 1 ? lookups->rows : 1 + (lookups->rows - 1) * lookups->scattered;
+	const double scattered_rows =
+		lookups->rows <= 1 ? lookups->rows : 1 + (lookups->rows - 1) * lookups->scattered;
 	const double misses = lookups->mb > CACHED_MB ? SEARCH_MISSES + ROW_MISSES * scattered_rows : 0;
 
 	return lookups->nlookups * (costs->lookup_ns + lookups->rows * costs->fetch_ns + misses * costs->miss_ns);

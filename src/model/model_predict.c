@@ -46,6 +46,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.probe_tuple_ns = 14,
 	.emit_tuple_ns = 18,
 	.spill_tuple_ns = 180,
+	.spill_mb_ns = 800000,
 	.transfer_mb_ns = 0,
 	.scan_tuple_ns = 30,
 	.direct_tuple_ns = 16,
@@ -126,19 +127,26 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 	return fmax(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
 }
 
+/* A row on its ways through temporary files. */
+static double
+spill_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double width)
+{
+	return shape->spill_passes * (costs->spill_tuple_ns + costs->spill_mb_ns * width / (1024.0 * 1024.0));
+}
+
 /*
  * From the child to the batch.  Rows that a filter drops are read all the same, when the node
  * reads the table.
  */
 static double
 marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, double scan_rows, double scan_mb,
-		   bool vectors, int ncolumns, int nvarlenas)
+		   bool vectors, int ncolumns, int nvarlenas, double width)
 {
 	double		take_ns = vectors ? costs->column_ns : costs->marshal_tuple_ns;
 	double		row_ns = costs->hash_key_ns * shape->nhashed_keys +
 		costs->column_ns * (shape->nkeys > 1 ? shape->nkeys - 1 : 0) +
 		costs->column_ns * ncolumns + costs->varlena_ns * nvarlenas +
-		(shape->spills ? costs->spill_tuple_ns : 0);
+		spill_row_ns(costs, shape, width);
 
 	return rows * row_ns +
 		(scan_rows > 0 ? scan_rows * costs->direct_tuple_ns + scan_mb * costs->read_mb_ns : rows * take_ns);
@@ -171,7 +179,7 @@ carry_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 	const double column_ns = vectors ? fmin(costs->column_ns, BULK_COLUMN_NS) : costs->column_ns;
 
 	return column_ns * shape->probe_columns + costs->varlena_ns * shape->probe_varlenas +
-		(shape->spills ? costs->spill_tuple_ns : 0);
+		spill_row_ns(costs, shape, shape->probe_width);
 }
 
 /* Each participant adds the keys that it has read; with all of them rows are tested. */
@@ -254,14 +262,14 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
 	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, shape->build_scan_rows,
 											  shape->build_scan_mb, shape->build_vectors, shape->build_columns,
-											  shape->build_varlenas);
+											  shape->build_varlenas, shape->build_width);
 	prediction->build_ns = shape->build_rows * participants *
 		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb) +
 		costs->memory_mb_ns * shape->build_bytes / mb;
 	prediction->marshal_probe_ns = marshal_ns(costs, shape, shape->probe_rows, shape->probe_scan_rows,
 											  shape->probe_scan_mb, shape->probe_vectors,
 											  shape->in_place ? 0 : shape->probe_columns,
-											  shape->in_place ? 0 : shape->probe_varlenas);
+											  shape->in_place ? 0 : shape->probe_varlenas, shape->probe_width);
 	if (shape->bloom)
 		prediction->marshal_probe_ns += bloom_ns(costs, shape) -
 			(shape->in_place ? 0 : (shape->probe_rows - kept_rows) * carry_row_ns(costs, shape));

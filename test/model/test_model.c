@@ -31,7 +31,9 @@ random_shape(void)
 		.build_columns = (int) (drand48() * 10),
 		.probe_columns = (int) (drand48() * 10),
 		.nthreads = (int) (drand48() * 5),
-		.spills = drand48() < 0.3,
+		.spill_passes = drand48() < 0.3 ? 1 + (int) (drand48() * 3) : 0,
+		.build_width = drand48() * 200,
+		.probe_width = drand48() * 200,
 	};
 
 	if (drand48() < 0.5)
@@ -85,6 +87,31 @@ test_lookups(void)
 	ok(grows, "more look-ups, and more rows of each, take longer");
 	ok(order_saves, "rows in the order of their keys are found no slower than scattered ones");
 	ok(cache_saves, "a table that stays in cache is searched faster");
+}
+
+static void
+test_spills(void)
+{
+	const double mb = 1024 * 1024;
+	bool		fit = true;
+	bool		buffered = true;
+	bool		powers = true;
+
+	for (int i = 0; i < 10000; i++)
+	{
+		const double bytes = random_rows() * 50;
+		const double memory = mb / 8 * exp2(drand48() * 10);
+		const int	n = hjg_model_partitions(bytes, memory, 8192);
+		const int	passes = hjg_model_spill_passes(bytes, memory, 8192, 8192);
+
+		powers &= n >= 4 && n <= 256 && (n & (n - 1)) == 0;
+		buffered &= n <= 4 || n * 2 * 8192.0 <= memory;
+		fit &= bytes <= memory ? passes == 0 : passes == 1 ? bytes / n <= memory : passes > 1;
+	}
+	ok(powers, "partitions are a power of two from 4 to 256");
+	ok(buffered, "their file buffers leave memory for rows");
+	ok(fit, "one pass of temporary files is enough where each partition fits, and none where all rows do");
+	ok(hjg_model_spill_passes(64 * mb, mb / 8, 8192, 8192) > 2, "little memory makes several passes");
 }
 
 int
@@ -199,9 +226,9 @@ main(int argc, char **argv)
 		pages_cost &= p.read_probe_ns == 100 * costs.read_mb_ns && p.saved_probe_ns == saved &&
 			fabs(p.marshal_probe_ns - sum - p.read_probe_ns) <= p.marshal_probe_ns * 1e-9;
 
-		shape.spills = false;
+		shape.spill_passes = (int) (drand48() * 3);
 		more = shape;
-		more.spills = true;
+		more.spill_passes++;
 		spill_costs &= total(more) > total(shape);
 
 		more = shape;
@@ -217,6 +244,7 @@ main(int argc, char **argv)
 		memory_costs &= total(more) > total(shape);
 	}
 	test_lookups();
+	test_spills();
 	ok(sums, "the total is the sum of the phases");
 	ok(positive, "no phase is negative or infinite");
 	ok(grows, "more rows never cost less");

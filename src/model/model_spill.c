@@ -1,0 +1,44 @@
+/*
+ * model_spill.c
+ *	  Build sides larger than memory: partitions, and how often rows are written.
+ *
+ * The executor makes as many partitions as are said here, so that the planner knows of its passes.
+ */
+#include "model/hjg_model.h"
+
+#include <math.h>
+
+#define MIN_PARTITIONS 4
+#define MAX_PARTITIONS 256
+
+/* Partitions differ in size. */
+#define PARTITION_ROOM 1.3
+
+/* The executor stops there, and joins what still does not fit in chunks. */
+#define MAX_PASSES 6
+
+int
+hjg_model_partitions(double build_bytes, double memory_bytes, double buffer_bytes)
+{
+	/* file buffers may take half of the memory */
+	const double most = memory_bytes / 2 / (2 * buffer_bytes);
+	const double want =
+		fmax(fmin(fmin(build_bytes * PARTITION_ROOM / memory_bytes, most), MAX_PARTITIONS), MIN_PARTITIONS);
+
+	return 1 << (int) ceil(log2(floor(want)));
+}
+
+int
+hjg_model_spill_passes(double build_bytes, double memory_bytes, double first_buffer_bytes,
+					   double buffer_bytes)
+{
+	int passes = 0;
+
+	while (build_bytes > memory_bytes && passes < MAX_PASSES)
+	{
+		build_bytes /=
+			hjg_model_partitions(build_bytes, memory_bytes, passes == 0 ? first_buffer_bytes : buffer_bytes);
+		passes++;
+	}
+	return passes;
+}
