@@ -177,7 +177,7 @@ largest_batch(const HjgJoinState *state)
 
 	if ((run->job == NULL || run->job_lost) && hjg_strategy != HJG_STRATEGY_RADIX)
 		return LAST_EMBEDDED_BATCH_ROWS;
-	if (run->share == NULL || run->job == NULL || strncmp(hjg_job_device(run->job), "cuda:", strlen("cuda:")) != 0)
+	if (run->share == NULL || !hjg_run_on_gpu(run))
 		return LAST_BATCH_ROWS;
 	return (uint32) Min(Max(part, SHARED_BATCH_ROWS), LAST_BATCH_ROWS);
 }

@@ -20,8 +20,12 @@
 #include "base/hjg_base.h"
 #include "executor/hjg_run.h"
 
-/* Most result slabs that a batch asks for when a probe row has many matches. */
-#define MAX_RESULT_PAIRS (8 * (HJG_SLAB_BYTES / sizeof(HjgPair)))
+/*
+ * Most result slabs that a batch asks for when a probe row has many matches.  On a GPU a round should be worth the
+ * copies; elsewhere it takes hundreds of times less than the rows of two slabs, and memory is what counts.
+ */
+#define MAX_RESULT_PAIRS (2 * (HJG_SLAB_BYTES / sizeof(HjgPair)))
+#define MAX_GPU_RESULT_PAIRS (8 * (HJG_SLAB_BYTES / sizeof(HjgPair)))
 
 /* ---------- jobs ---------- */
 
@@ -270,6 +274,12 @@ hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32
 	buffer->nrows = nrows;
 }
 
+bool
+hjg_run_on_gpu(const HjgRun *run)
+{
+	return run->job != NULL && strncmp(hjg_job_device(run->job), "cuda:", strlen("cuda:")) == 0;
+}
+
 /* All segments of the batch are slabs of the job. */
 static bool
 batch_in_arena(const HjgProbeBatch *batch)
@@ -285,15 +295,17 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 {
 	HjgReason	reason;
 	uint64		pairs = batch->keys.nrows;
+	uint64		most;
 
 	if (batch->keys.nrows == 0)
 		batch->finished = true;
 	if (batch->finished || !hjg_run_job_usable(run) || !batch_in_arena(batch))
 		return;
+	most = hjg_run_on_gpu(run) ? MAX_GPU_RESULT_PAIRS : MAX_RESULT_PAIRS;
 	if (batch->slice.most > 1)
-		pairs = Min(pairs * batch->slice.most, MAX_RESULT_PAIRS);
+		pairs = Min(pairs * batch->slice.most, most);
 	else if (batch->slice.most == 0 && run->expansion > 1)
-		pairs = Max(pairs, Min((uint64) (pairs * run->expansion * 1.1), MAX_RESULT_PAIRS));
+		pairs = Max(pairs, Min((uint64) (pairs * run->expansion * 1.1), most));
 	batch->job_batch = hjg_job_batch_open(run->job, pairs, &reason);
 	if (batch->job_batch < 0)
 	{

@@ -658,6 +658,8 @@ extern bool hjg_slice_next(HjgJoinState *state, HjgProbeBatch *batch);
 
 /* exec_run.c */
 extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);
+/* Is the run's job, if it has one, on a GPU? */
+extern bool hjg_run_on_gpu(const HjgRun *run);
 /* Where the next build key goes; counts it. */
 extern void *hjg_run_build_key(HjgRun *run);
 /* Append build keys that lie side by side. */
