@@ -49,7 +49,7 @@ entry_of(const char *device)
 }
 
 static void
-note(HjgDeviceHealth *entry, const char *text)
+note(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 {
 	const hjg_u64 now = hjg_arena_now_us();
 	hjg_u64		rest = FIRST_REST_US;
@@ -57,7 +57,7 @@ note(HjgDeviceHealth *entry, const char *text)
 
 	if (now - __atomic_load_n(&entry->last_us, __ATOMIC_RELAXED) > CALM_US)
 		failures = 0;
-	failures++;
+	failures = failures + 1 > least_failures ? failures + 1 : least_failures;
 	snprintf(entry->text, sizeof(entry->text), "%s", text);
 	__atomic_store_n(&entry->failures, failures, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->last_us, now, __ATOMIC_RELAXED);
@@ -74,7 +74,7 @@ hjg_health_open(HjgControl *control)
 	table = control != NULL ? control->health : own_table;
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 		if (__atomic_exchange_n(&table[i].in_use, 0, __ATOMIC_SEQ_CST) > 0)
-			note(&table[i], "the device process ended while it used the device");
+			note(&table[i], "the device process ended while it used the device", 1);
 }
 
 void
@@ -102,7 +102,18 @@ hjg_health_note(const char *device, const char *text)
 
 	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
 	if (entry != NULL)
-		note(entry, text);
+		note(entry, text, 1);
+}
+
+void
+hjg_health_rest(const char *device, const char *text)
+{
+	HjgDeviceHealth *entry = entry_of(device);
+
+	if (entry == NULL || __atomic_load_n(&entry->rest_until_us, __ATOMIC_SEQ_CST) > hjg_arena_now_us())
+		return;
+	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
+	note(entry, text, FAILURES_ALLOWED);
 }
 
 void

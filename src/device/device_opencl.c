@@ -263,6 +263,16 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 	return status;
 }
 
+/* A device that could not be opened is not opened again by each join. */
+static void
+leave_alone(int number, const char *reason)
+{
+	char		name[32];
+
+	name_of(number, name, sizeof(name));
+	hjg_health_rest(name, reason);
+}
+
 static void *
 run_aside(void *arg)
 {
@@ -287,6 +297,8 @@ run_aside(void *arg)
 		if (status != HJG_OK)
 			snprintf(aside->reason, sizeof(aside->reason), "a first join failed: %s", hjg_status_text(status));
 	}
+	if (status != HJG_OK && !measures)
+		leave_alone(aside->number, aside->reason);
 	__atomic_store_n(&aside->state, status == HJG_OK ? ASIDE_DONE : ASIDE_FAILED, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -345,18 +357,31 @@ width_ix_of(int key_width)
 	return key_width == HJG_KEY_WIDTH_4 ? 0 : key_width == HJG_KEY_WIDTH_8 ? 1 : 2;
 }
 
-/* The device is open, and no kernel is launched for the first time any more. */
+/*
+ * The device is open, and no kernel is launched for the first time any more.  HJG_ERR_DEVICE at once as long as the
+ * device is left alone; what else fails has been noted.
+ */
 static HjgStatus
-get_ready(int number, const HjgEnv *env, int key_width, char *reason, size_t room)
+get_ready(int number, const char *name, const HjgEnv *env, int key_width)
 {
 	Aside	   *aside = &warmed[number][width_ix_of(key_width)];
+	char		reason[128];
+	HjgStatus	status;
 
+	if (__atomic_load_n(&aside->state, __ATOMIC_ACQUIRE) == ASIDE_DONE)
+		return HJG_OK;
+	if (hjg_health_resting(name, reason, sizeof(reason)))
+		return HJG_ERR_DEVICE;
 	if (!begin_aside(aside, number, key_width, HJG_PIPELINE_E))
 	{
-		snprintf(reason, room, "no thread");
+		hjg_health_note(name, "no thread");
 		return HJG_ERR_DEVICE;
 	}
-	return wait_aside(aside, env, reason, room);
+	status = wait_aside(aside, env, reason, sizeof(reason));
+	/* a driver that does not come back has not said so itself */
+	if (status == HJG_ERR_DEVICE)
+		leave_alone(number, reason);
+	return status;
 }
 
 /* Costs for this device and width; NULL while there are none. */
@@ -403,16 +428,15 @@ build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec,
 	hjg_u64		nrows = 0;
 
 	hjg_coupled_defaults(&config);
-	status = get_ready(number, env, spec->key_width, reason, sizeof(reason));
-	if (status == HJG_OK)
-	{
-		join->runner = hjg_opencl_begin(number, spec->key_width, &config.cpu_threads, reason, sizeof(reason));
-		status = join->runner != NULL ? HJG_OK : HJG_ERR_DEVICE;
-	}
-	if (status == HJG_ERR_DEVICE)
-		hjg_health_note(join->name, reason);
+	status = get_ready(number, join->name, env, spec->key_width);
 	if (status != HJG_OK)
 		return status;
+	join->runner = hjg_opencl_begin(number, spec->key_width, &config.cpu_threads, reason, sizeof(reason));
+	if (join->runner == NULL)
+	{
+		hjg_health_note(join->name, reason);
+		return HJG_ERR_DEVICE;
+	}
 	for (int i = 0; i < nsegments; i++)
 		nrows += segments[i].nrows;
 	config.strategy = nrows >= PARTITION_ROWS ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;

@@ -96,6 +96,8 @@ extern void hjg_health_enter(const char *device);
 extern void hjg_health_leave(const char *device);
 /* A failure, with a message on stderr. */
 extern void hjg_health_note(const char *device, const char *text);
+/* The same where another try would be no use for now: the device rests at once, unless it does so already. */
+extern void hjg_health_rest(const char *device, const char *text);
 /* The same after an error with which the process cannot go on: it ends here. */
 extern void hjg_health_fatal(const char *device, const char *text) __attribute__((noreturn));
 /* Is the device left alone for now?  Then the reason says how long. */

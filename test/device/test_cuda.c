@@ -712,6 +712,12 @@ test_health(void)
 	claim(hjg_health_resting("cuda:7", reason, sizeof(reason)), "a process that ended in an operation is the third");
 	claim(strstr(reason, "after 3 failures") != NULL, "the reason counts the failures: %s", reason);
 	claim(!hjg_health_resting("cuda:6", reason, sizeof(reason)), "another device goes on");
+	hjg_health_rest("opencl:0", "it cannot be opened");
+	claim(hjg_health_resting("opencl:0", reason, sizeof(reason)) && strstr(reason, "after 3 failures") != NULL,
+		  "a device that cannot be opened rests at once: %s", reason);
+	hjg_health_rest("opencl:0", "it cannot be opened");
+	claim(hjg_health_resting("opencl:0", reason, sizeof(reason)) && strstr(reason, "after 3 failures") != NULL,
+		  "and no longer for each join that waited: %s", reason);
 	hjg_health_open(NULL);
 	free(control);
 }
