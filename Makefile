@@ -170,13 +170,13 @@ build/stub/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) ke
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $(filter %.c,$^)
 cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
-build/test_cuda: test/device/test_cuda.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_cuda: test/device/test_cuda.c test/device/fault_loop.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_resident: test/device/test_resident.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_host_joins: test/device/test_host_joins.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_host_joins: test/device/test_host_joins.c test/device/fault_loop.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_jobs: test/device/test_jobs.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)

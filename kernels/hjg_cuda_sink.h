@@ -5,7 +5,7 @@
  *		begin(unit)						a unit of work begins; all threads of the block call it, and a barrier follows
  *		put(have, build_row, probe_row)	at most one pair of each lane; all lanes of a warp call it
  *		full()							more pairs than the capacity: the rest need not be looked for; likewise
- *		end_unit(unit)					all threads; barriers before and after
+ *		end_unit(unit)					all threads; a barrier follows
  *		end()							the last call, after a barrier
  *		is_over(args)					asked by one thread before a unit: is full() true?
  *		is_done(args, unit)				likewise: was it joined by an earlier launch?
@@ -20,6 +20,8 @@
  * HJG_SINK_PLACE	the second: writes them, each unit's from the sum of those before on
  * HJG_SINK_GROUP	a buffer for the pairs of a group of partitions, whose number is an estimate: a block that finds the
  *					buffer full gives up its unit, which is joined again later (Paul et al., 2020, IV.B.2)
+ * HJG_SINK_SLOT	a slot of a buffer for each block, with room for what a unit has at worst; emptied into the output after
+ *					each unit (there too, to compare with)
  *
  * Pages and chunks that end up half empty leave holes; cuda_holes.cu moves the last pairs there.  What of the
  * pages lies beyond the capacity goes to the spill.  Shared is what a block needs of shared memory.
@@ -39,7 +41,8 @@ enum HjgSinkKind
 	HJG_SINK_PAGE,
 	HJG_SINK_COUNT,
 	HJG_SINK_PLACE,
-	HJG_SINK_GROUP
+	HJG_SINK_GROUP,
+	HJG_SINK_SLOT
 };
 
 #define HJG_SINK_PAIRS 64		/* of a warp's buffer: 512 bytes, a multiple of a line */
@@ -388,6 +391,60 @@ template <int THREADS> struct HjgSink<HJG_SINK_GROUP, THREADS>
 		if ((hjg_u32) (*cursor >> 32) != HJG_NO_ROW)
 			((hjg_u32 *) a.chunk_pairs)[*cursor >> 32] = (hjg_u32) *cursor;
 		((hjg_u8 *) a.unit_done)[unit] = 1;
+	}
+	__device__ __forceinline__ void end() {}
+};
+
+template <int THREADS> struct HjgSink<HJG_SINK_SLOT, THREADS>
+{
+	struct Shared
+	{
+		unsigned long long first;	/* place in the output */
+		hjg_u32		npairs;			/* in the slot */
+	};
+	unsigned long long *counter;
+	Shared	   *shared;
+	uint2	   *slot;
+	uint2	   *out;
+	hjg_u64		capacity;
+
+	__device__ HjgSink(const HjgKSink &a, Shared *s)
+		: counter((unsigned long long *) a.output.counters), shared(s), slot((uint2 *) a.spill + blockIdx.x * a.spill_pairs),
+		  out((uint2 *) a.output.pairs), capacity(a.output.capacity) {}
+	HJG_FN bool is_over(const HjgKSink &a) { return *(volatile hjg_u64 *) a.output.counters > a.output.capacity; }
+	HJG_FN bool is_done(const HjgKSink &, hjg_u32) { return false; }
+	__device__ __forceinline__ void
+	begin(hjg_u32)
+	{
+		if (threadIdx.x == 0)
+			shared->npairs = 0;
+	}
+	__device__ __forceinline__ void
+	put(bool have, hjg_u32 build_row, hjg_u32 probe_row)
+	{
+		const hjg_u32 ballot = __ballot_sync(HJG_ALL_LANES, have);
+		hjg_u32		at = 0;
+
+		if (ballot == 0)
+			return;
+		if (hjg_lane() == 0)
+			at = atomicAdd(&shared->npairs, __popc(ballot));
+		at = __shfl_sync(HJG_ALL_LANES, at, 0) + __popc(ballot & ((1u << hjg_lane()) - 1));
+		if (have)
+			slot[at] = hjg_pair_of(build_row, probe_row);
+	}
+	__device__ __forceinline__ bool full() const { return false; }
+	__device__ __forceinline__ void
+	end_unit(hjg_u32)
+	{
+		__syncthreads();
+		const hjg_u32 npairs = shared->npairs;
+
+		if (threadIdx.x == 0)
+			shared->first = atomicAdd(counter, (unsigned long long) npairs);
+		__syncthreads();
+		for (hjg_u32 i = threadIdx.x; i < npairs && shared->first + i < capacity; i += THREADS)
+			__stcs(out + shared->first + i, slot[i]);
 	}
 	__device__ __forceinline__ void end() {}
 };

@@ -93,6 +93,8 @@ static const struct config_enum_entry strategy_options[] = {
 	{"prbc_256", HJG_STRATEGY_PRBC_256, false},
 	{"prbc_2048", HJG_STRATEGY_PRBC_2048, false},
 	{"prbc_nested", HJG_STRATEGY_PRBC_NESTED, false},
+	{"umj", HJG_STRATEGY_UMJ, false},
+	{"umj_pf", HJG_STRATEGY_UMJ_PF, false},
 	{"csr", HJG_STRATEGY_CSR, false},
 	{NULL, 0, false}
 };

@@ -14,7 +14,8 @@
  * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.
  * "columns" writes key and both rows of each pair, "pairs" both rows, "sum" adds up a checksum of
  * the pairs in the kernel.  What is timed, by events on the device: build and probe from columns in
- * device memory to the last pair, warm, over NSETS sets of inputs in turn.  The output is poisoned before
+ * device memory to the last pair, warm, over NSETS sets of inputs in turn; of cases with _host from columns in host
+ * memory, those alone for strategies that move their sides themselves.  The output is poisoned before
  * each check; each pair's rows and keys are compared with the inputs, and the sum with one that comes
  * from the numbers the keys were made of.
  *
@@ -183,6 +184,7 @@ typedef struct Run
 	HjgCudaKind kind;
 	HjgCudaShape shape;
 	Inputs	   *sets;
+	const HjgBenchMoved *moved;	/* or NULL: the inputs are joined where they are */
 	HjgCudaOutput output;
 	HjgCudaPtr	block;			/* of the output */
 	size_t		block_bytes;
@@ -191,17 +193,31 @@ typedef struct Run
 static HjgStatus
 join_once(Bench *bench, const Run *run, const Inputs *inputs)
 {
+	const HjgCudaSide *build = run->moved != NULL ? &run->moved->build : &inputs->build;
+	const HjgCudaSide *probe = run->moved != NULL ? &run->moved->probe : &inputs->probe;
 	void	   *table;
 	HjgStatus	status = hjg_cuda_zero(&bench->lane, bench->counters, 2 * sizeof(hjg_u64));
 
+	if (status == HJG_OK && run->moved != NULL)
+		status = hjg_bench_moved_bring(&bench->lane, run->moved, build);
 	if (status == HJG_OK)
 		status = (run->strategy->build_ahead != NULL ? run->strategy->build_ahead : run->strategy->build)
-			(&bench->lane, &run->shape, &inputs->build, &table);
+			(&bench->lane, &run->shape, build, &table);
 	if (status != HJG_OK)
 		return status;
-	status = run->strategy->probe(&bench->lane, table, &inputs->probe, &run->output);
+	if (run->moved != NULL)
+		status = hjg_bench_moved_bring(&bench->lane, run->moved, probe);
+	if (status == HJG_OK)
+		status = run->strategy->probe(&bench->lane, table, probe, &run->output);
 	run->strategy->free(&bench->lane, table);
 	return status;
+}
+
+/* What a join of these inputs finds before it begins. */
+static HjgStatus
+reset(Bench *bench, const Run *run, const Inputs *inputs)
+{
+	return run->moved != NULL ? hjg_bench_moved_reset(&bench->lane, run->moved, &inputs->build, &inputs->probe) : HJG_OK;
 }
 
 static HjgStatus
@@ -214,6 +230,8 @@ check(Bench *bench, const Run *run, const Inputs *inputs, bool *good)
 
 	if (run->block != 0)
 		status = set_bytes(bench, run->block, POISON, run->block_bytes);
+	if (status == HJG_OK)
+		status = reset(bench, run, inputs);
 	if (status == HJG_OK)
 		status = join_once(bench, run, inputs);
 	if (status == HJG_OK)
@@ -273,7 +291,9 @@ time_run(Bench *bench, const Run *run)
 		return HJG_OK;
 	for (int i = 0; i < bench->nreps && status == HJG_OK; i++)
 	{
-		status = start_clock(bench);
+		status = reset(bench, run, &run->sets[i % NSETS]);
+		if (status == HJG_OK)
+			status = start_clock(bench);
 		if (status == HJG_OK)
 			status = join_once(bench, run, &run->sets[i % NSETS]);
 		if (status == HJG_OK)
@@ -343,6 +363,7 @@ run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaK
 	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
 	const HjgCudaDevice *device = bench->lane.device;
 	Inputs		sets[NSETS];
+	HjgBenchMoved moved = {0};
 	Run			run = {.c = c, .sets = sets};
 	HjgStatus	status = HJG_OK;
 	int			nsets = 0;
@@ -359,11 +380,20 @@ run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaK
 	for (int i = 0; names[i] != NULL && status == HJG_OK; i++)
 	{
 		run.strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run.shape) : hjg_cuda_strategy_named(names[i]);
-		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape))
+		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape) ||
+			(run.strategy->moving != HJG_CUDA_BY_COPY && !c->from_host))
 			continue;
+		if (c->from_host)
+		{
+			status = hjg_bench_moved_open(&bench->lane, run.strategy->moving, c->width, run.shape.build_rows,
+										  run.shape.probe_rows, &moved);
+			run.moved = &moved;
+		}
 		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
 			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!run.strategy->pairs_only || kinds[k] == HJG_CUDA_PAIRS))
 				status = run_kind(bench, &run, kinds[k]);
+		hjg_bench_moved_close(&bench->lane, &moved);
+		run.moved = NULL;
 	}
 	for (int i = 0; i < nsets; i++)
 		free_inputs(bench, &sets[i]);

@@ -5,14 +5,15 @@
  * The papers: 002 is Rui and Tu, "Fast Equi-Join Algorithms on GPUs" (SSDBM 2017), 003 Sioulas et al.,
  * "Hardware-conscious Hash-Joins on GPUs" (ICDE 2019), 004 Paul et al., "Revisiting Hash Join on Graphics Processors: A
  * Decade Later" (2020).  Their keys are dense; here they are the numbers of rows mixed, so that no join profits from
- * raw keys.  Sizes are those of a device of today, transfers are left out.
+ * raw keys.  Sizes are those of a device of today, transfers are left out but where they are compared (_host).
  */
 #include <string.h>
 
 #include "device/hjg_cuda_bench.h"
 
-#define UNIFORM HJG_K_UNIFORM, 0, 1000, false, false
-#define ZIPF(theta) HJG_K_ZIPF, theta, 1000, false, false
+#define UNIFORM HJG_K_UNIFORM, 0, 1000, false, false, false
+#define ZIPF(theta) HJG_K_ZIPF, theta, 1000, false, false, false
+#define UNIFORM_FROM_HOST HJG_K_UNIFORM, 0, 1000, false, false, true
 
 const HjgBenchCase hjg_bench_cases[] = {
 	{"4+4_1Mx1M", 4, false, 1, 1, 1, UNIFORM},
@@ -26,24 +27,28 @@ const HjgBenchCase hjg_bench_cases[] = {
 	{"4+4_128Mx128M_zipf0.5", 4, false, 128, 128, 1, ZIPF(0.5)},
 	{"4+4_128Mx128M_zipf1.0", 4, false, 128, 128, 1, ZIPF(1.0)},
 	{"4+4_128Mx128M_zipf1.5", 4, false, 128, 128, 1, ZIPF(1.5)},
-	{"4+4_128Mx128M_one_key", 4, false, 128, 128, 1, HJG_K_ONE_KEY, 0, 1000, false, false},
-	{"4+4_128Mx128M_match30", 4, false, 128, 128, 1, HJG_K_UNIFORM, 0, 300, false, false},
+	{"4+4_128Mx128M_one_key", 4, false, 128, 128, 1, HJG_K_ONE_KEY, 0, 1000, false, false, false},
+	{"4+4_128Mx128M_match30", 4, false, 128, 128, 1, HJG_K_UNIFORM, 0, 300, false, false, false},
 	{"4+4_32Mx32M_zipf0.5", 4, false, 32, 32, 1, ZIPF(0.5)},
 	{"4+4_32Mx32M_zipf1.0", 4, false, 32, 32, 1, ZIPF(1.0)},
 	{"4+4_32Mx32M_zipf1.5", 4, false, 32, 32, 1, ZIPF(1.5)},
 	{"4+4_32Mx32M_dup2", 4, false, 32, 32, 2, UNIFORM},
 	{"4+4_32Mx32M_dup4", 4, false, 32, 32, 4, UNIFORM},
 	{"4+4_32Mx32M_dup8", 4, false, 32, 32, 8, UNIFORM},
-	{"4+4_47Kx47K_one_key", 4, false, 0.045, 0.045, 1 << 30, HJG_K_ONE_KEY, 0, 1000, false, true},
-	{"4+4_2Mx64M_dense", 4, false, 2, 64, 1, HJG_K_UNIFORM, 0, 1000, true, false},
+	{"4+4_47Kx47K_one_key", 4, false, 0.045, 0.045, 1 << 30, HJG_K_ONE_KEY, 0, 1000, false, true, false},
+	{"4+4_2Mx64M_dense", 4, false, 2, 64, 1, HJG_K_UNIFORM, 0, 1000, true, false, false},
 	{"8+8_128Mx128M", 8, true, 128, 128, 1, UNIFORM},
 	{"8+4_2Mx64M", 8, false, 2, 64, 1, UNIFORM},
 	{"8+4_128Mx128M", 8, false, 128, 128, 1, UNIFORM},
 	{"16+4_64Mx64M", 16, false, 64, 64, 1, UNIFORM},
+	{"4+4_8Mx8M_host", 4, false, 8, 8, 1, UNIFORM_FROM_HOST},
+	{"4+4_32Mx32M_host", 4, false, 32, 32, 1, UNIFORM_FROM_HOST},
+	{"4+4_128Mx128M_host", 4, false, 128, 128, 1, UNIFORM_FROM_HOST},
 	{.name = NULL}
 };
 
 #define SIZES "4+4_1Mx1M", "4+4_2Mx2M", "4+4_8Mx8M", "4+4_32Mx32M", "4+4_128Mx128M"
+#define FROM_HOST "4+4_8Mx8M_host", "4+4_32Mx32M_host", "4+4_128Mx128M_host"
 #define SKEWS "4+4_32Mx32M", "4+4_32Mx32M_zipf0.5", "4+4_32Mx32M_zipf1.0", "4+4_32Mx32M_zipf1.5"
 
 const HjgBenchTable hjg_bench_tables[] = {
@@ -62,10 +67,14 @@ const HjgBenchTable hjg_bench_tables[] = {
 	{"003", "output: buffers of warps, of blocks, two probes (III.C)", HJG_CUDA_PAIRS,
 		{"bsh_hash_warp", "bsh_hash_block", "bsh_hash_count"}, {"4+4_32Mx32M", "4+4_32Mx32M_dup8"}},
 	{"003", "skew of the probe side (figure 17)", HJG_CUDA_CHECKSUM, {"prbc", "best"}, {SKEWS}},
+	{"003", "loading the input: copies, managed memory by page faults and by prefetch (figure 21)", HJG_CUDA_CHECKSUM,
+		{"prbc", "umj", "umj_pf"}, {FROM_HOST}},
 	{"004", "partitioning by histograms and by buckets, by size (figure 4)", HJG_CUDA_PAIRS,
 		{"nop_open", "pth", "wsh", "bsh", "prbc", "best"}, {SIZES}},
 	{"004", "skew: pieces cut by the kernel, redistribution of blocks (figure 6)", HJG_CUDA_PAIRS,
 		{"bsh_queue", "bsh", "best"}, {SKEWS}},
+	{"004", "sides in host memory: copies, managed memory by page faults and by prefetch (figure 4)", HJG_CUDA_PAIRS,
+		{"prbc", "umj", "umj_pf"}, {FROM_HOST}},
 	{"004", "match rate 100 to 800 %: two probes, groups by worst case, by estimate (figure 7)", HJG_CUDA_PAIRS,
 		{"bsh_hash_count", "bsh_hash_worst", "bsh_hash_est", "best"},
 		{"4+4_32Mx32M", "4+4_32Mx32M_dup2", "4+4_32Mx32M_dup4", "4+4_32Mx32M_dup8"}},

@@ -13,6 +13,7 @@
  *		prbc				bucket chains, hashed, buffers of warps (Sioulas et al., 2019)
  *		prbc_256, prbc_2048	with other sizes of buckets than 1024 rows
  *		prbc_nested			nested loops with ballots
+ *		umj, umj_pf			prbc with its sides in managed memory, moved by page faults or by prefetches (Paul et al.)
  *
  * Where partitions outgrow a unit's build rows (duplicates), their build rows are joined in chunks.  That is right for
  * inner joins only; in the other modes build() says no, as it does where a queue would have to hold chunks.
@@ -24,6 +25,7 @@
 
 #define LEAST_PROBE_LIMIT 8192
 #define WHOLE 0x7FFFFFFFu		/* probe limit of units that nobody cuts */
+#define MOST_FAULT_BYTES ((hjg_u64) 1 << 30)	/* that one launch fetches page by page, some 13 a nanosecond */
 
 typedef enum Partitioner
 {
@@ -41,6 +43,7 @@ typedef struct Design
 	bool		hashed;
 	bool		queue;
 	HjgCudaPutting putting;
+	HjgCudaMoving moving;
 } Design;
 
 typedef struct Plan
@@ -65,7 +68,8 @@ make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape 
 {
 	hjg_u64		part_rows;
 
-	if (!hjg_cuda_paper_suits(shape))
+	if (!hjg_cuda_paper_suits(shape) || (design->moving != HJG_CUDA_BY_COPY && !device->managed) ||
+		(design->moving == HJG_CUDA_BY_FAULT && shape->build_rows * (hjg_u64) shape->key_width > MOST_FAULT_BYTES))
 		return false;
 	plan->build_limit = hjg_cuda_match_limit(device, shape->key_width, design->hashed);
 	if (hjg_cuda_paper_tuning.part_rows != 0 && hjg_cuda_paper_tuning.part_rows * 3 / 2 < plan->build_limit)
@@ -226,8 +230,9 @@ design_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 
 /* ---- the strategies ---- */
 
-#define DESIGN(VARIABLE, ...) \
-static const Design VARIABLE##_design = {__VA_ARGS__}; \
+#define DESIGN(VARIABLE, ...) MOVED_DESIGN(VARIABLE, HJG_CUDA_BY_COPY, __VA_ARGS__)
+#define MOVED_DESIGN(VARIABLE, MOVING, ...) \
+static const Design VARIABLE##_design = {.moving = MOVING, __VA_ARGS__}; \
 static bool \
 VARIABLE##_suits(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
@@ -251,6 +256,7 @@ VARIABLE##_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide
 } \
 const HjgCudaStrategy hjg_cuda_##VARIABLE = { \
 	.name = #VARIABLE, \
+	.moving = MOVING, \
 	.suits = VARIABLE##_suits, \
 	.bytes = VARIABLE##_bytes, \
 	.moved = VARIABLE##_moved, \
@@ -274,3 +280,6 @@ DESIGN(prbc, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putti
 DESIGN(prbc_256, .partitioner = BY_CHAINS, .bucket_bits = 8, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_2048, .partitioner = BY_CHAINS, .bucket_bits = 11, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_nested, .partitioner = BY_CHAINS, .bucket_bits = 10, .putting = HJG_CUDA_PUT_WARP);
+MOVED_DESIGN(umj, HJG_CUDA_BY_FAULT, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
+MOVED_DESIGN(umj_pf, HJG_CUDA_BY_PREFETCH, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true,
+			 .putting = HJG_CUDA_PUT_WARP);

@@ -5,8 +5,12 @@
  * Paul et al., "Revisiting Hash Join on Graphics Processors" (2020), IV.B.2: a group is as many partitions as will
  * fill the buffer by an estimate from the sizes of its co-partitions, corrected by the error of the estimates before.
  * Where the buffer is full too soon, blocks stop, what they had not finished is void, and those units alone are
- * joined again when the buffer has been emptied.  There it is emptied to host memory; here into the output.  To
- * compare with: groups by their worst case, every probe row with every build row.
+ * joined again when the buffer has been emptied.  There it is emptied to host memory; here into the output.
+ *
+ * To compare with, the worst case: every probe row with every build row.  Groups of so few partitions leave
+ * most of the device without work, and a launch for each would cost more than its join.  So there is one grid instead,
+ * of as many blocks as the buffer has slots of the worst case of the largest unit, and each block empties its own
+ * slot when a unit is done: never more partitions at a time than fit, and no waiting for the others of a group.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +21,7 @@
 #define BUFFERS 8				/* of a join whose probe rows have a pair each */
 #define CHUNKS_A_BLOCK 4		/* at least, of the buffer */
 #define FILLING 0.9				/* of the buffer, aimed at */
+#define WORST_PART 8			/* of the device's budget: the buffer of slots */
 
 static HjgCudaKernel measure_chunks = {.image = "cuda_holes", .name = "hjg_k_measure_chunks"};
 static HjgCudaKernel copy_chunks = {.image = "cuda_holes", .name = "hjg_k_copy_chunks"};
@@ -156,7 +161,7 @@ join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const Hj
 
 		status = hjg_cuda_zero(lane, groups->numbers, sizeof(hjg_u64));
 		if (status == HJG_OK)
-			status = hjg_cuda_launch_group(lane, groups->units, first, n);
+			status = hjg_cuda_launch_group(lane, groups->units, HJG_CUDA_PUT_GROUPS, first, n);
 		if (status == HJG_OK)
 			status = empty_buffer(lane, groups, &found);
 		if (status == HJG_OK)
@@ -171,8 +176,7 @@ join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const Hj
 }
 
 HjgStatus
-hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, bool worst, const HjgCudaOutput *output,
-					  bool *too_small)
+hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small)
 {
 	const HjgCudaMatch *match = units->match;
 	const hjg_u32 nparts = 1u << match->probe->bits;
@@ -192,8 +196,7 @@ hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, bool worst, const 
 
 		for (next = p; next < nparts; next++)
 		{
-			const double all = (double) sizes.build[next] * sizes.probe[next];
-			const double pairs = worst ? all : correction * all / rows_a_part;
+			const double pairs = correction * sizes.build[next] * sizes.probe[next] / rows_a_part;
 
 			if (next > p && estimate + pairs > room)
 				break;
@@ -209,6 +212,63 @@ hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, bool worst, const 
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(lane);
 	free_groups(lane, &groups);
+	free_sizes(&sizes);
+	return status;
+}
+
+/* ---- the worst case ---- */
+
+size_t
+hjg_cuda_worst_bytes(const HjgCudaDevice *device)
+{
+	return hjg_cuda_block_bytes(hjg_cuda_pool_budget(device->pool) / WORST_PART);
+}
+
+/* Most pairs of a unit. */
+static hjg_u64
+worst_pairs(const HjgCudaMatch *match, const Sizes *sizes)
+{
+	const bool	several = match->mode == HJG_MATCH_ALL || match->mode == HJG_MATCH_LEFT;
+	hjg_u64		most = 1;
+
+	for (hjg_u32 p = 0; p < 1u << match->probe->bits; p++)
+	{
+		const hjg_u32 build = sizes->build[p] < match->units.build_limit ? sizes->build[p] : match->units.build_limit;
+		const hjg_u32 probe = sizes->probe[p] < match->units.probe_limit ? sizes->probe[p] : match->units.probe_limit;
+		const hjg_u64 pairs = (hjg_u64) probe * (several && build > 0 ? build : 1);
+
+		most = pairs > most ? pairs : most;
+	}
+	return most;
+}
+
+HjgStatus
+hjg_cuda_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small)
+{
+	const hjg_u64 room = hjg_cuda_pool_budget(lane->device->pool) / WORST_PART / sizeof(HjgPair);
+	HjgKSink   *sink = &units->args.sink;
+	Sizes		sizes = {0};
+	hjg_u64		nslots;
+	HjgStatus	status = read_sizes(lane, units->match, &sizes);
+
+	if (status == HJG_OK)
+	{
+		sink->spill_pairs = worst_pairs(units->match, &sizes);
+		nslots = room / sink->spill_pairs < units->nblocks ? room / sink->spill_pairs : units->nblocks;
+		*too_small = nslots == 0;
+		if (nslots > 0)
+		{
+			const unsigned nblocks = units->nblocks;
+
+			status = hjg_cuda_alloc(lane, nslots * sink->spill_pairs * sizeof(HjgPair), &sink->spill);
+			units->nblocks = (unsigned) nslots;
+			if (status == HJG_OK)
+				status = hjg_cuda_launch_group(lane, units, HJG_CUDA_PUT_WORST, 0, units->nunits);
+			units->nblocks = nblocks;
+			hjg_cuda_free(lane, sink->spill);
+		}
+		*sink = (HjgKSink) {.output = sink->output};
+	}
 	free_sizes(&sizes);
 	return status;
 }

@@ -23,8 +23,8 @@ HjgCudaTuning hjg_cuda_tuning = {.most_chunk_rows = 1u << 20, .least_chunk_rows 
 /* ---- copies from and to the arena ---- */
 
 HjgStatus
-hjg_cuda_copy_keys(HjgCudaLane *lane, HjgCudaPtr to, const HjgSegment *segments, int nsegments, int width,
-				   hjg_u64 row, hjg_u64 n)
+hjg_cuda_bring_keys(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
+					int width, hjg_u64 row, hjg_u64 n)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -37,8 +37,8 @@ hjg_cuda_copy_keys(HjgCudaLane *lane, HjgCudaPtr to, const HjgSegment *segments,
 			continue;
 		m = end - row < n ? end - row : n;
 		hjg_cuda_region_pin(segments[i].keys);
-		status = hjg_cuda_copy_in(lane, to, (const char *) segments[i].keys + (row - segments[i].first_row) * width,
-								  m * width);
+		status = hjg_cuda_bring(lane, moving, to, (const char *) segments[i].keys + (row - segments[i].first_row) * width,
+								m * width);
 		to += m * width;
 		row += m;
 		n -= m;
@@ -95,7 +95,8 @@ hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 		return HJG_OK;
 	status = hjg_cuda_alloc(lane, sizeof(HjgCudaMail), &join->small);
 	for (int i = 0; i < 2 && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
+		if (join->keys[i] == 0)
+			status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
 		status = hjg_cuda_alloc(lane, rows * sizeof(HjgPair), &join->pairs[i]);
 	if (status == HJG_OK && join->strategy != NULL)

@@ -25,11 +25,11 @@
 #define BY_SINK(stem) \
 	{ \
 		KERNEL(stem "_warp"), KERNEL(stem "_block"), KERNEL(stem "_page"), KERNEL(stem "_count"), KERNEL(stem "_group"), \
-		KERNEL(stem "_place"), KERNEL(stem "_sum") \
+		KERNEL(stem "_slot"), KERNEL(stem "_place"), KERNEL(stem "_sum") \
 	}
-#define PLACE (HJG_CUDA_PUT_GROUPS + 1)
-#define SUM (HJG_CUDA_PUT_GROUPS + 2)
-#define SINKS (HJG_CUDA_PUT_GROUPS + 3)
+#define PLACE (HJG_CUDA_PUT_WORST + 1)
+#define SUM (HJG_CUDA_PUT_WORST + 2)
+#define SINKS (HJG_CUDA_PUT_WORST + 3)
 
 static HjgCudaKernel kernels[2][HJG_CUDA_WIDTHS][SINKS] = {
 	{BY_SINK("hjg_k_match_nested_4"), BY_SINK("hjg_k_match_nested_8"), BY_SINK("hjg_k_match_nested_16")},
@@ -74,8 +74,10 @@ hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool q
 {
 	size_t		bytes = hjg_cuda_pages_bytes(putting, most_blocks(device), THREADS);
 
-	if (putting >= HJG_CUDA_PUT_GROUPS)
+	if (putting == HJG_CUDA_PUT_GROUPS)
 		bytes += hjg_cuda_groups_bytes(probe_rows, most_blocks(device), nunits);
+	if (putting == HJG_CUDA_PUT_WORST)
+		bytes += hjg_cuda_worst_bytes(device);
 	if (putting >= HJG_CUDA_PUT_TWICE)
 		bytes += hjg_cuda_block_bytes((nunits + 1) * sizeof(hjg_u64)) +
 			hjg_cuda_block_bytes(hjg_cuda_scan_entries(nunits + 1) * sizeof(hjg_u64));
@@ -113,9 +115,9 @@ launch_units(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
 }
 
 HjgStatus
-hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, hjg_u64 first, hjg_u64 n)
+hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n)
 {
-	return launch_range(lane, units, HJG_CUDA_PUT_GROUPS, first, first + n);
+	return launch_range(lane, units, (int) putting, first, first + n);
 }
 
 /* The pieces that the launches before left in the queue. */
@@ -217,7 +219,8 @@ hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput
 	{
 		bool		too_small = false;
 
-		status = hjg_cuda_match_groups(lane, &launch, match->putting == HJG_CUDA_PUT_WORST, output, &too_small);
+		status = match->putting == HJG_CUDA_PUT_GROUPS ? hjg_cuda_match_groups(lane, &launch, output, &too_small) :
+			hjg_cuda_match_worst(lane, &launch, &too_small);
 		return status == HJG_OK && too_small ? put_twice(lane, &launch) : status;
 	}
 	return sink == HJG_CUDA_PUT_TWICE ? put_twice(lane, &launch) : put_once(lane, &launch, sink, output);

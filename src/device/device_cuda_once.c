@@ -62,8 +62,8 @@ load_chunk(const Batch *batch, const Chunk *chunk)
 		return HJG_OK;
 	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_keys(lane, join->keys[chunk->turn], batch->segments, batch->nsegments,
-									join->spec.key_width, chunk->row, chunk->nrows);
+		status = hjg_cuda_bring_keys(lane, join->moving, join->keys[chunk->turn], batch->segments, batch->nsegments,
+									 join->spec.key_width, chunk->row, chunk->nrows);
 	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : status;
 }
 

@@ -39,6 +39,8 @@ const HjgCudaStrategy *const hjg_cuda_strategies[] = {
 	&hjg_cuda_prbc_256,
 	&hjg_cuda_prbc_2048,
 	&hjg_cuda_prbc_nested,
+	&hjg_cuda_umj,
+	&hjg_cuda_umj_pf,
 	NULL
 };
 

@@ -39,8 +39,8 @@ count_window(Window *window, const HjgSegment *segments, int nsegments)
 
 	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_keys(lane, join->keys[0], segments, nsegments, join->spec.key_width, window->row,
-									window->nrows);
+		status = hjg_cuda_bring_keys(lane, join->moving, join->keys[0], segments, nsegments, join->spec.key_width,
+									 window->row, window->nrows);
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	if (status == HJG_OK)

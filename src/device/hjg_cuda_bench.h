@@ -22,6 +22,7 @@ typedef struct HjgBenchCase
 	unsigned	match_permille;
 	bool		dense;
 	bool		sum_only;		/* more pairs than one would write */
+	bool		from_host;		/* sides begin in host memory */
 } HjgBenchCase;
 
 /* A comparison in a paper. */
@@ -50,5 +51,28 @@ extern const HjgBenchCase *hjg_bench_case_named(const char *name);
 #define HJG_BENCH_MOST 64
 extern bool hjg_bench_names_of(const char *text, const char *names[HJG_BENCH_MOST]);
 extern bool hjg_bench_has_paper(const char *paper);
+
+/* ---- device_cuda_bench_moved.c ---- */
+
+typedef struct HjgBenchMoved
+{
+	HjgCudaMoving moving;
+	int			key_width;
+	HjgCudaSide build;			/* what is joined, with rows of 4 bytes */
+	HjgCudaSide probe;
+	HjgCudaPtr	block;			/* of both */
+	size_t		bytes;
+	void	   *host;			/* with copies: the same, pinned */
+} HjgBenchMoved;
+
+/* Closed in any case. */
+extern HjgStatus hjg_bench_moved_open(HjgCudaLane *lane, HjgCudaMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
+									  HjgBenchMoved *moved);
+extern void hjg_bench_moved_close(HjgCudaLane *lane, HjgBenchMoved *moved);
+/* The sides, which are in device memory, as they are to be joined: to host memory; waits. */
+extern HjgStatus hjg_bench_moved_reset(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCudaSide *build,
+									   const HjgCudaSide *probe);
+/* Queue what brings one of them to the device, if anything does. */
+extern HjgStatus hjg_bench_moved_bring(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCudaSide *side);
 
 #endif							/* HJG_CUDA_BENCH_H */

@@ -156,6 +156,7 @@ typedef struct HjgCudaJoin
 	const HjgCudaStrategy *strategy;	/* or NULL: the csr table */
 	void	   *table;			/* of the strategy */
 	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
+	HjgCudaMoving moving;		/* of raw keys, those of chunks too */
 	HjgCudaCsr	csr;
 
 	HjgCudaTurns *turns;		/* not NULL: the build side stays where it is, and what follows is not used */
@@ -203,9 +204,9 @@ extern HjgStatus hjg_cuda_alloc_windows(HjgCudaJoin *join);
 /* Bytes that are queued before the job's cancellation is looked at. */
 #define HJG_CUDA_COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
 
-/* Copy rows [row, row + n) of a batch; segments are ascending and contiguous. */
-extern HjgStatus hjg_cuda_copy_keys(HjgCudaLane *lane, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
-									int width, hjg_u64 row, hjg_u64 n);
+/* Bring keys of rows [row, row + n) of a batch; segments are ascending and contiguous.  As for hjg_cuda_bring(). */
+extern HjgStatus hjg_cuda_bring_keys(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaPtr to, const HjgSegment *segments,
+									 int nsegments, int width, hjg_u64 row, hjg_u64 n);
 /* Copy n pairs to place pos of a result. */
 extern HjgStatus hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from,
 									 hjg_u64 n);

@@ -154,7 +154,7 @@ typedef enum HjgCudaPutting
 	HJG_CUDA_PUT_PAGE,			/* pages of threads */
 	HJG_CUDA_PUT_TWICE,			/* count, sum up, write */
 	HJG_CUDA_PUT_GROUPS,		/* groups of partitions whose pairs, by an estimate, fill a buffer */
-	HJG_CUDA_PUT_WORST			/* groups whose pairs fit it in any case, if a partition's do */
+	HJG_CUDA_PUT_WORST			/* as many partitions at a time as their pairs fit a buffer in any case */
 } HjgCudaPutting;
 
 typedef struct HjgCudaMatch
@@ -189,12 +189,14 @@ typedef struct HjgCudaUnits
 
 /* ---- device_cuda_groups.c ---- */
 
-/* *too_small: a unit has more pairs than the buffer; then the output is void and its counter untouched. */
-extern HjgStatus hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, bool worst, const HjgCudaOutput *output,
-									   bool *too_small);
-/* Units [first, first + n), their pairs into the buffer of a group. */
-extern HjgStatus hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, hjg_u64 first, hjg_u64 n);
+/* *too_small: a unit has more pairs, or may have, than the buffer; then the output is void and its counter untouched. */
+extern HjgStatus hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
+extern HjgStatus hjg_cuda_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small);
+/* Units [first, first + n), their pairs into the buffer of a group or into slots. */
+extern HjgStatus hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n);
+/* Most device memory of the buffer and what belongs to it. */
 extern size_t hjg_cuda_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
+extern size_t hjg_cuda_worst_bytes(const HjgCudaDevice *device);
 
 /* ---- device_cuda_sink.c ---- */
 

@@ -14,7 +14,8 @@ static const char *const coupled_names[] = {
 static const char *const cuda_names[] = {
 	"direct", "packed", "table", "radix1", "radix2", "nop_chain", "nop_open", "smj",
 	"pth", "wsh", "bsh", "bsh_vt1", "bsh_hash", "bsh_hash_count", "bsh_hash_block", "bsh_hash_warp",
-	"bsh_hash_est", "bsh_hash_worst", "bsh_queue", "prbc", "prbc_256", "prbc_2048", "prbc_nested", "csr"
+	"bsh_hash_est", "bsh_hash_worst", "bsh_queue", "prbc", "prbc_256", "prbc_2048", "prbc_nested", "umj", "umj_pf",
+	"csr"
 };
 
 NAMED(cpu_names, HJG_CPU_AUTO, HJG_CPU_RADIX);

@@ -23,7 +23,7 @@ typedef struct HjgKSink
 {
 	HjgKOutput	output;
 	hjg_u64		spill;			/* HjgPair[spill_pairs]: room for the holes of all pages */
-	hjg_u64		spill_pairs;
+	hjg_u64		spill_pairs;	/* slots: of each block */
 	hjg_u64		taken;			/* hjg_u64: pages handed out */
 	hjg_u64		open;			/* hjg_u64[owners]: page and 1 in the high word, its empty places in the low one */
 	hjg_u64		unit_pairs;		/* hjg_u64[units + 1]: pairs of each unit, then their sum before it */

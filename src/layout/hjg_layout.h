@@ -95,6 +95,8 @@ typedef enum HjgCudaStrategyId
 	HJG_CUDA_PRBC_256,
 	HJG_CUDA_PRBC_2048,
 	HJG_CUDA_PRBC_NESTED,
+	HJG_CUDA_UMJ,
+	HJG_CUDA_UMJ_PF,
 	HJG_CUDA_CSR				/* sorted by bucket: duplicates in any number, bounded output */
 } HjgCudaStrategyId;
 

@@ -27,8 +27,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/hjg_cuda.h"
-#include "hjg_csr_steps.h"
 #include "hjg_stub_kernels.h"
 #include "hjg_test_stub.h"
 
@@ -232,6 +230,9 @@ cuDeviceGetAttribute(int *value, int attribute, int device)
 		case HJG_CUDA_SHARED_OPTIN:
 			*value = 227 << 10;
 			break;
+		case HJG_CUDA_CONCURRENT_MANAGED:
+			*value = 1;
+			break;
 		default:
 			*value = 0;
 	}
@@ -312,6 +313,27 @@ cuMemAlloc_v2(HjgCudaPtr *ptr, size_t bytes)
 	if (result == HJG_CUDA_SUCCESS)
 		*ptr = (HjgCudaPtr) (size_t) memory;
 	return result;
+}
+
+/* More of it than the device has free is what a real one does not survive. */
+int
+cuMemAllocManaged(HjgCudaPtr *ptr, size_t bytes, unsigned flags)
+{
+	int			result = cuMemAlloc_v2(ptr, bytes);
+
+	if (flags != HJG_CUDA_ATTACH_GLOBAL)
+		return CODE_INVALID_VALUE;
+	if (result == HJG_CUDA_SUCCESS)
+		__atomic_fetch_add(&hjg_stub.managed_bytes, bytes, __ATOMIC_SEQ_CST);
+	return result;
+}
+
+int
+cuMemPrefetchAsync(HjgCudaPtr ptr, size_t bytes, int to, void *stream)
+{
+	QUEUE(stream);
+	__atomic_fetch_add(&hjg_stub.prefetched_bytes, bytes, __ATOMIC_SEQ_CST);
+	return HJG_CUDA_SUCCESS;
 }
 
 int
@@ -716,21 +738,26 @@ typedef struct Function
 {
 	Emulation	run;
 	int			width;
+	char		rest[16];		/* of the name */
 } Function;
 
-/* Is the name the kernel's?  Then *width becomes what stands behind the stem. */
+/* Is the name the kernel's?  Then *width becomes what stands behind the stem, and *rest what behind that. */
 static bool
-is_kernel(const StubKernel *kernel, const char *name, int *width)
+is_kernel(const StubKernel *kernel, const char *name, int *width, const char **rest)
 {
 	const size_t n = strlen(kernel->stem);
 	char	   *end;
 
 	*width = 0;
+	*rest = "";
 	if (strncmp(name, kernel->stem, n) != 0 || (name[n] != '\0' && name[n] != '_'))
 		return false;
 	if (kernel->plain)
 		return true;
-	*width = name[n] == '_' ? (int) strtol(name + n + 1, &end, 10) : 0;
+	if (name[n] == '\0')
+		return false;
+	*width = (int) strtol(name + n + 1, &end, 10);
+	*rest = end;
 	return *width == 4 || *width == 8 || *width == 16;
 }
 
@@ -739,14 +766,16 @@ static Function *
 find_function(const StubKernel *kernel, const char *name)
 {
 	Function   *function;
+	const char *rest;
 	int			width;
 
-	while (kernel->stem != NULL && !is_kernel(kernel, name, &width))
+	while (kernel->stem != NULL && !is_kernel(kernel, name, &width, &rest))
 		kernel++;
 	if (kernel->stem == NULL)
 		return NULL;
 	function = malloc(sizeof(Function));
-	*function = (Function) {kernel->run, width};
+	*function = (Function) {kernel->run, width, ""};
+	snprintf(function->rest, sizeof(function->rest), "%s", rest);
 	return function;
 }
 
@@ -761,10 +790,12 @@ cuModuleLoadData(void **module, const void *image)
 int
 cuModuleGetFunction(void **function, void *module, const char *name)
 {
+	static const StubKernel *const kernels[] = {csr_kernels, hjg_stub_resident, hjg_stub_literature, hjg_stub_match};
+
 	ENTER();
-	*function = find_function(csr_kernels, name);
-	if (*function == NULL)
-		*function = find_function(hjg_stub_resident, name);
+	*function = NULL;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]) && *function == NULL; i++)
+		*function = find_function(kernels[i], name);
 	return *function != NULL ? HJG_CUDA_SUCCESS : HJG_CUDA_ERROR_NOT_FOUND;
 }
 
@@ -788,7 +819,7 @@ cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned b
 			   unsigned shared_bytes, void *stream, void **params, void **extra)
 {
 	const Function *f = function;
-	Launch		launch = {.nblocks = gx, .params = params, .width = f->width};
+	Launch		launch = {.nblocks = gx, .params = params, .width = f->width, .rest = f->rest};
 
 	QUEUE(stream);
 	if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1)

@@ -8,47 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_cuda.h"
-#include "hjg_csr_steps.h"
 #include "hjg_stub_kernels.h"
-#include "layout/hjg_cuda_args.h"
-
-#define AT(type, address) ((type *) (size_t) (address))
-
-static hjg_u32
-top_of(int width, HjgCsrKey mixed)
-{
-	return (hjg_u32) (width == HJG_KEY_WIDTH_4 ? mixed.high : mixed.high >> 32);
-}
-
-static HjgCsrKey
-mixed_at(int width, hjg_u64 keys, hjg_u64 i)
-{
-	return hjg_step_mix(width, hjg_step_load(width, AT(void, keys), i));
-}
-
-static hjg_u32
-row_at(const HjgKSide *side, hjg_u32 i)
-{
-	return side->rows != 0 ? AT(hjg_u32, side->rows)[i] : i;
-}
-
-static void
-put_pair(const HjgKOutput *output, hjg_u32 probe_row, hjg_u32 build_row)
-{
-	const hjg_u64 place = AT(hjg_u64, output->counters)[0]++;
-
-	if (place < output->capacity)
-		AT(HjgPair, output->pairs)[place] = (HjgPair) {probe_row, build_row};
-}
-
-/* A row that has one match, or none: HJG_NO_ROW. */
-static void
-put_row(const HjgKOutput *output, hjg_u32 mode, hjg_u32 probe_row, hjg_u32 match)
-{
-	if (match == HJG_NO_ROW ? mode == HJG_MATCH_LEFT || mode == HJG_MATCH_ANTI : mode != HJG_MATCH_ANTI)
-		put_pair(output, probe_row, match);
-}
 
 /* ---- table, direct ---- */
 
@@ -220,37 +180,33 @@ probe_packed(const Launch *launch)
 /* ---- partitions ---- */
 
 static void
-put_tuple(int width, const HjgKRows *rows, hjg_u32 i, HjgCsrKey key, hjg_u32 row)
-{
-	if (width == HJG_KEY_WIDTH_4)
-	{
-		AT(hjg_u32, rows->keys)[2 * i] = (hjg_u32) key.high;
-		AT(hjg_u32, rows->keys)[2 * i + 1] = row;
-		return;
-	}
-	hjg_step_store(width, AT(void, rows->keys), i, key);
-	AT(hjg_u32, rows->rows)[i] = row;
-}
-
-static HjgCsrKey
-get_tuple(int width, const HjgKRows *rows, hjg_u32 i, hjg_u32 *row)
-{
-	if (width == HJG_KEY_WIDTH_4)
-	{
-		*row = AT(hjg_u32, rows->keys)[2 * i + 1];
-		return (HjgCsrKey) {.high = AT(hjg_u32, rows->keys)[2 * i]};
-	}
-	*row = AT(hjg_u32, rows->rows)[i];
-	return hjg_step_load(width, AT(void, rows->keys), i);
-}
-
-static void
 count_keys(const Launch *launch)
 {
 	const HjgKCount *count = &ARG(HjgKCount, 0);
 
 	for (hjg_u32 i = 0; i < count->side.nrows; i++)
 		AT(hjg_u32, count->counts)[top_of(launch->width, mixed_at(launch->width, count->side.keys, i)) >> (32 - count->bits)]++;
+}
+
+static hjg_u32
+pieces_of(const HjgKParts *parts, hjg_u32 p, hjg_u32 limit)
+{
+	return (AT(hjg_u32, parts->last)[p] - AT(hjg_u32, parts->first)[p] + limit - 1) / limit;
+}
+
+static void
+list_units(const HjgKUnits *units)
+{
+	hjg_u32		n = 0;
+
+	for (hjg_u32 p = 0; p < 1u << units->bits; p++)
+	{
+		const hjg_u32 build = pieces_of(&units->build, p, units->build_limit);
+
+		AT(hjg_u32, units->unit_first)[p] = n;
+		n += (units->lonely && build == 0 ? 1 : build) * pieces_of(&units->probe, p, units->probe_limit);
+	}
+	AT(hjg_u32, units->unit_first)[1u << units->bits] = n;
 }
 
 static void
@@ -272,6 +228,8 @@ place_parts(const Launch *launch)
 		at += (n + pad) & ~pad;
 		*largest = n > *largest ? n : *largest;
 	}
+	if (place->units.unit_first != 0)
+		list_units(&place->units);
 }
 
 static void

@@ -9,12 +9,12 @@
  */
 #include <pthread.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "device/hjg_cuda_join.h"
+#include "device/hjg_cuda_paper.h"
+#include "hjg_fault_loop.h"
 #include "hjg_test_engine.h"
-#include "hjg_test_stub.h"
 
 /* Room for some thousand build rows. */
 #define SMALL_BUDGET ((size_t) 13 * 64 * 1024)
@@ -25,8 +25,6 @@ static const char *const mode_names[] = {"all", "left", "semi", "anti"};
 static const int widths[] = {4, 8, 16};
 
 #define POISON 0xC5				/* no pair of a result may stay so */
-#define EXIT_WRONG 1			/* of a child: a wrong answer */
-#define EXIT_DEVICE 4			/* as in device_health.c */
 
 static int
 compare_probe_rows(const void *a, const void *b)
@@ -49,13 +47,6 @@ typedef struct Outcome
 static int	strategy = HJG_CPU_AUTO;
 static int	ndeclined;
 static hjg_u32 nturns;			/* of the last join's build side */
-
-/* The emulated device has no kernels for strategies that are for comparison only. */
-static bool
-runs_here(int which)
-{
-	return stub == NULL || which <= HJG_CUDA_RADIX2 || which == HJG_CUDA_CSR;
-}
 
 static Outcome
 join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
@@ -148,6 +139,21 @@ run_shape(int width, KeyShape shape, hjg_u32 nbuild, hjg_u32 nprobe)
 	ndeclined = 0;
 }
 
+/* Is it there for comparison only? */
+static bool
+is_of_literature(void)
+{
+	return strategy >= HJG_CUDA_NOP_CHAIN && strategy <= HJG_CUDA_UMJ_PF;
+}
+
+/* On the emulated device the kernels of the literature are not tested, but their host code: some shapes do. */
+static bool
+is_worth(KeyShape shape)
+{
+	return stub == NULL || !is_of_literature() || shape == KEYS_UNIFORM || shape == KEYS_DUPLICATES ||
+		shape == KEYS_ONE_HOT_BUILD || shape == KEYS_COLLIDING_HOT || shape == KEYS_UNIQUE;
+}
+
 static void
 test_results(void)
 {
@@ -155,18 +161,22 @@ test_results(void)
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
 	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_CUDA_LAST; strategy++)
-		for (int w = 0; w < 3 && runs_here(strategy); w++)
+		for (int w = 0; w < 3; w++)
 			for (int shape = 0; shape < KEYS_NSHAPES; shape++)
-				run_shape(widths[w], shape, shape == KEYS_ONE_HOT_BOTH ? 200 : 1500, shape == KEYS_ONE_HOT_BOTH ? 150 : 1100);
-	/* many chunks, too */
+				if (is_worth(shape))
+					run_shape(widths[w], shape, shape == KEYS_ONE_HOT_BOTH ? 200 : 1500, shape == KEYS_ONE_HOT_BOTH ? 150 : 1100);
+	/* many chunks, too, and partitions of few rows, which are made in several passes */
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 300, .least_chunk_rows = 300};
+	hjg_cuda_paper_tuning.part_rows = 1;
 	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_CUDA_LAST; strategy++)
-		for (int w = 0; w < 3 && runs_here(strategy); w++)
+		for (int w = 0; w < 3; w++)
 		{
 			run_shape(widths[w], KEYS_UNIFORM, 900, 1400);
 			run_shape(widths[w], KEYS_DUPLICATES, 900, 1400);
+			run_shape(widths[w], KEYS_UNIQUE, 6000, 700);
 		}
 	hjg_cuda_tuning = normal;
+	hjg_cuda_paper_tuning.part_rows = 0;
 	strategy = HJG_CPU_AUTO;
 	for (int w = 0; w < 3; w++)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
@@ -233,6 +243,114 @@ test_choice(void)
 	claim(strcmp(chosen(8, HJG_MATCH_SEMI, KEYS_DUPLICATES, 20000), "table") == 0, "repeated ones, too, where one match decides");
 	claim(takes_repeated(chosen(8, HJG_MATCH_ALL, KEYS_DUPLICATES, 20000)), "else keys that repeat to what takes them");
 	claim(takes_repeated(chosen(4, HJG_MATCH_LEFT, KEYS_ONE_HOT_BUILD, 20000)), "one key for all rows likewise");
+}
+
+/* ---- strategies that say no ---- */
+
+/* What became of a join of few rows with less and less memory. */
+typedef struct Shrinking
+{
+	int			nown;			/* runs that the strategy joined, ... */
+	int			nothers;		/* ... others instead of it, ... */
+	int			nrefused;		/* ... or none */
+	const char *wrong;
+} Shrinking;
+
+static void
+count_run(const Case *c, Shrinking *runs)
+{
+	Memory		memory;
+	Outcome		outcome;
+
+	memory_init(&memory, NULL);
+	ndeclined = 0;
+	outcome = join_case(c, &memory.env, 1, (hjg_u32) c->nexpected + 1);
+	if (outcome.wrong != NULL)
+		runs->wrong = outcome.wrong;
+	else if (outcome.status == HJG_ERR_MEMORY)
+		runs->nrefused++;
+	else if (outcome.status != HJG_OK)
+		runs->wrong = hjg_status_text(outcome.status);
+	else if (ndeclined > 0)
+		runs->nothers++;
+	else
+		runs->nown++;
+	ndeclined = 0;
+}
+
+/* The budget is less than what the strategy needs, then less than any join does. */
+static void
+test_declined(void)
+{
+	const HjgCudaTuning usual = hjg_cuda_tuning;
+	HjgCudaPool *normal = hjg_cuda_made(0)->pool;
+	Case		c;
+
+	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 1000, .least_chunk_rows = 1000};
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIQUE, 4000, 1500);
+	for (strategy = HJG_CUDA_NOP_CHAIN; strategy <= HJG_CUDA_UMJ_PF; strategy++)
+	{
+		Shrinking	runs = {0};
+
+		for (size_t budget = (size_t) 64 << 20; budget >= (size_t) 64 << 10 && runs.wrong == NULL; budget -= budget / 8)
+		{
+			hjg_cuda_made(0)->pool = hjg_cuda_pool_create(budget);
+			count_run(&c, &runs);
+			hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
+		}
+		claim(runs.wrong == NULL && runs.nown > 0 && runs.nothers > 0 && runs.nrefused > 0,
+			  "%s with less and less memory: %d runs are its own, then %d another strategy's, %d are refused%s%s",
+			  hjg_strategy_name(strategy), runs.nown, runs.nothers, runs.nrefused, runs.wrong != NULL ? ", " : "",
+			  runs.wrong != NULL ? runs.wrong : "");
+	}
+	hjg_cuda_made(0)->pool = normal;
+	strategy = HJG_CPU_AUTO;
+	case_destroy(&c);
+	hjg_cuda_tuning = usual;
+}
+
+/* Managed memory is taken only as far as the device has it free, whatever the budget says; on the emulated device. */
+static void
+test_managed(void)
+{
+	const HjgCudaTuning usual = hjg_cuda_tuning;
+	const size_t taken_before = stub->used_bytes;
+	Case		c;
+
+	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 1000, .least_chunk_rows = 1000};
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIQUE, 4000, 1500);
+	for (strategy = HJG_CUDA_UMJ; strategy <= HJG_CUDA_UMJ_PF; strategy++)
+	{
+		Shrinking	runs = {0};
+		const char *name = hjg_strategy_name(strategy);
+		size_t		managed = stub->managed_bytes;
+		const size_t prefetched = stub->prefetched_bytes;
+
+		count_run(&c, &runs);
+		claim(runs.nown == 1 && stub->managed_bytes - managed >= 4000 * 8 + 2 * 1000 * 8, "%s has its keys in managed memory", name);
+		claim((stub->prefetched_bytes - prefetched >= (4000 + 1500) * 8) == (strategy == HJG_CUDA_UMJ_PF),
+			  "%s asks for %zu bytes of them before", name, stub->prefetched_bytes - prefetched);
+		/* another program takes the device's memory */
+		for (size_t left = (size_t) 64 << 20; left >= (size_t) 64 << 10 && runs.wrong == NULL; left -= left / 16)
+		{
+			hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
+			stub->used_bytes = stub->memory_bytes - left;
+			count_run(&c, &runs);
+			hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
+			stub->used_bytes = taken_before;
+		}
+		claim(runs.wrong == NULL && runs.nown > 1 && runs.nothers > 0, "%s with less and less of the device free: %d runs are "
+			  "its own, then %d another strategy's, %d are refused", name, runs.nown, runs.nothers, runs.nrefused);
+		hjg_cuda_made(0)->managed = false;
+		managed = stub->managed_bytes;
+		runs = (Shrinking) {0};
+		count_run(&c, &runs);
+		claim(runs.nothers == 1 && stub->managed_bytes == managed, "%s is left where a device does not share its memory", name);
+		hjg_cuda_made(0)->managed = true;
+	}
+	strategy = HJG_CPU_AUTO;
+	case_destroy(&c);
+	hjg_cuda_tuning = usual;
 }
 
 /* ---- slices ---- */
@@ -306,7 +424,7 @@ test_slices(void)
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
 	for (int s = HJG_CUDA_FIRST; s <= HJG_CUDA_LAST; s++)
-		for (int w = 0; w < 3 && runs_here(s); w++)
+		for (int w = 0; w < 3; w++)
 		{
 			const char *wrong = NULL;
 
@@ -343,107 +461,83 @@ test_slices(void)
 
 /* ---- faults ---- */
 
-/*
- * In a child: fail at call n of a join.  The join ends with the right rows, or with an
- * error status, or the process ends by itself.  Returns what the child said; *reached
- * is false when the join was over before.
- */
-static int
-child_fails_at(const Case *c, long n, int code, bool *reached)
+typedef struct FaultedJoin
 {
-	int			pipes[2];
-	int			status;
-	char		mark = 0;
-	pid_t		pid;
+	int			strategy;
+	int			width;
+	HjgMatchMode mode;
+	KeyShape	shape;
+	hjg_u32		nbuild;
+	hjg_u32		nprobe;
+	size_t		budget;			/* 0: enough; else in turns */
+} FaultedJoin;
 
-	if (pipe(pipes) != 0)
-		return -1;
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
+static HjgStatus
+run_faulted(const void *arg, const char **wrong)
+{
+	const Case *c = arg;
+	Memory		memory;
+	Outcome		outcome;
+
+	memory_init(&memory, NULL);
+	outcome = join_case(c, &memory.env, 3, (hjg_u32) (c->nexpected / (is_of_literature() ? 2 : 5)) + 1);
+	*wrong = outcome.wrong;
+	return outcome.status;
+}
+
+/* By each kind of error but number without, if that is one. */
+static void
+test_faults_of(const FaultedJoin *join, int without)
+{
+	Case		c;
+
+	strategy = join->strategy;
+	case_create(&c, test_seed, join->width, join->mode, join->shape, join->nbuild, join->nprobe);
+	hjg_cuda_set_budget(join->budget);
+	for (int k = 0; k < HJG_FAULT_KINDS; k++)
 	{
-		Outcome		outcome;
-		Memory		memory;
+		long		ncalls;
 
-		(void) !freopen("/dev/null", "w", stderr);
-		memory_init(&memory, NULL);
-		stub->fail_code = code;
-		stub->fail_at = stub->calls + n;
-		outcome = join_case(c, &memory.env, 3, (hjg_u32) (c->nexpected / 5) + 1);
-		mark = stub->calls >= stub->fail_at ? 'r' : 'n';
-		if (outcome.status == HJG_OK && outcome.wrong == NULL && stub->calls >= stub->fail_at && code != 2 &&
-			stub->broken != 0)
-			outcome.wrong = "a broken context was not noticed";
-		(void) !write(pipes[1], &mark, 1);
-		if (outcome.wrong != NULL)
-			printf("# call %ld, code %d: %s\n", n, code, outcome.wrong);
-		fflush(stdout);
-		_exit(outcome.wrong != NULL ? EXIT_WRONG : 0);
+		if (k == without)
+			continue;
+		ncalls = hjg_fail_everywhere(stub, hjg_fault_kinds[k].code, run_faulted, &c);
+		claim(ncalls > 58, "%s at each of %ld calls, %s, %s: right rows, a status or a clean end", hjg_fault_kinds[k].what,
+			  ncalls, hjg_strategy_name(strategy), key_shape_names[join->shape]);
 	}
-	close(pipes[1]);
-	*reached = read(pipes[0], &mark, 1) != 1 || mark == 'r';
-	close(pipes[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	case_destroy(&c);
+	strategy = HJG_CPU_AUTO;
+	hjg_cuda_set_budget(0);
 }
 
 /* Every call of a join, by each kind of error. */
 static void
 test_faults_everywhere(void)
 {
-	static const struct
-	{
-		int			code;
-		const char *what;
-	}			kinds[] = {{2, "out of memory"}, {1, "a refusal"}, {700, "an address fault"}};
-	static const struct
-	{
-		int			strategy;
-		int			width;
-		HjgMatchMode mode;
-		KeyShape	shape;
-		hjg_u32		nbuild;
-		size_t		budget;		/* 0: enough; else in turns */
-	}			joins[] = {
-		{HJG_CPU_AUTO, 8, HJG_MATCH_SEMI, KEYS_UNIFORM, 500, 0},
-		{HJG_CPU_AUTO, 8, HJG_MATCH_ALL, KEYS_ONE_HOT_BUILD, 500, 0},
-		{HJG_CUDA_DIRECT, 4, HJG_MATCH_ALL, KEYS_DENSE, 500, 0},
-		{HJG_CUDA_PACKED, 4, HJG_MATCH_ALL, KEYS_UNIQUE, 500, 0},
-		{HJG_CUDA_TABLE, 16, HJG_MATCH_LEFT, KEYS_UNIQUE, 500, 0},
-		{HJG_CUDA_RADIX1, 4, HJG_MATCH_ALL, KEYS_UNIFORM, 500, 0},
-		{HJG_CUDA_RADIX2, 4, HJG_MATCH_LEFT, KEYS_UNIFORM, 500, 0},
-		{HJG_CUDA_CSR, 8, HJG_MATCH_ALL, KEYS_DUPLICATES, 500, 0},
-		{HJG_CUDA_CSR, 8, HJG_MATCH_LEFT, KEYS_DUPLICATES, 20000, SMALL_BUDGET},
+	static const FaultedJoin joins[] = {
+		{HJG_CPU_AUTO, 8, HJG_MATCH_SEMI, KEYS_UNIFORM, 500, 350, 0},
+		{HJG_CPU_AUTO, 8, HJG_MATCH_ALL, KEYS_ONE_HOT_BUILD, 500, 350, 0},
+		{HJG_CUDA_DIRECT, 4, HJG_MATCH_ALL, KEYS_DENSE, 500, 350, 0},
+		{HJG_CUDA_PACKED, 4, HJG_MATCH_ALL, KEYS_UNIQUE, 500, 350, 0},
+		{HJG_CUDA_TABLE, 16, HJG_MATCH_LEFT, KEYS_UNIQUE, 500, 350, 0},
+		{HJG_CUDA_RADIX1, 4, HJG_MATCH_ALL, KEYS_UNIFORM, 500, 350, 0},
+		{HJG_CUDA_RADIX2, 4, HJG_MATCH_LEFT, KEYS_UNIFORM, 500, 350, 0},
+		{HJG_CUDA_CSR, 8, HJG_MATCH_ALL, KEYS_DUPLICATES, 500, 350, 0},
+		{HJG_CUDA_CSR, 8, HJG_MATCH_LEFT, KEYS_DUPLICATES, 20000, 350, SMALL_BUDGET},
 	};
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
-	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-		for (size_t j = 0; j < sizeof(joins) / sizeof(joins[0]); j++)
-		{
-			bool		reached = true;
-			bool		good = true;
-			long		n;
-			Case		c;
+	for (size_t i = 0; i < sizeof(joins) / sizeof(joins[0]); i++)
+		test_faults_of(&joins[i], HJG_FAULT_KINDS);
+	/* partitions of few rows are made in several passes; memory gives out for all, the other kinds take turns */
+	hjg_cuda_paper_tuning.part_rows = 1;
+	for (int s = HJG_CUDA_NOP_CHAIN; s <= HJG_CUDA_UMJ_PF; s++)
+	{
+		const FaultedJoin join = {s, widths[s % 3], HJG_MATCH_ALL, s % 2 ? KEYS_UNIFORM : KEYS_DUPLICATES, 150, 60, 0};
 
-			strategy = joins[j].strategy;
-			case_create(&c, test_seed, joins[j].width, joins[j].mode, joins[j].shape, joins[j].nbuild, 350);
-			hjg_cuda_set_budget(joins[j].budget);
-			for (n = 1; reached && good && n < 5000; n++)
-			{
-				int			rc = child_fails_at(&c, n, kinds[k].code, &reached);
-
-				good = rc == 0 || rc == EXIT_DEVICE;
-				if (!good)
-					printf("# call %ld: exit %d\n", n, rc);
-			}
-			case_destroy(&c);
-			claim(good && n > 60, "%s at each of %ld calls, %s, %s: right rows, a status or a clean end", kinds[k].what, n - 2,
-				  hjg_strategy_name(strategy), key_shape_names[joins[j].shape]);
-			strategy = HJG_CPU_AUTO;
-			hjg_cuda_set_budget(0);
-		}
+		test_faults_of(&join, 1 + s % 2);
+	}
+	hjg_cuda_paper_tuning.part_rows = 0;
 	hjg_cuda_tuning = normal;
 }
 
@@ -891,6 +985,9 @@ main(int argc, char **argv)
 	test_nothing_leaks();
 	test_admission();
 	test_small_budget();
+	test_declined();
+	if (stub != NULL)
+		test_managed();
 	test_turns();
 	if (stub == NULL && !short_run)
 		test_many_pairs();

@@ -7,15 +7,11 @@
  * of this file's does, which bisects.
  */
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "device/hjg_cuda_host.h"
+#include "hjg_fault_loop.h"
 #include "hjg_test_engine.h"
-#include "hjg_test_stub.h"
 
-#define EXIT_WRONG 1			/* of a child: a wrong answer */
-#define EXIT_DEVICE 4			/* as in device_health.c */
 #define MARGIN_PAIRS 64
 #define CANARY 0xC5
 
@@ -530,76 +526,41 @@ test_limits(const Kind *kind)
 
 /* ---- faults ---- */
 
-/* In a child: fail at call n of a join; *reached is false when the join was over before. */
-static int
-child_fails_at(const Kind *kind, const Case *c, long n, int code, bool *reached)
+typedef struct FaultedJoin
 {
-	int			pipes[2];
-	int			status;
-	char		mark = 0;
-	pid_t		pid;
+	const Kind *kind;
+	Case		c;
+} FaultedJoin;
 
-	if (pipe(pipes) != 0)
-		return -1;
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-	{
-		char		reason[128];
-		Outcome		outcome = {0};
+static HjgStatus
+run_faulted(const void *arg, const char **wrong)
+{
+	const FaultedJoin *join = arg;
+	char		reason[128];
+	Outcome		outcome;
 
-		(void) !freopen("/dev/null", "w", stderr);
-		stub->fail_code = code;
-		stub->fail_at = stub->calls + n;
-		device = hjg_cuda_enter(0, reason, sizeof(reason));
-		if (device != NULL)
-			outcome = join_case(kind, c, NULL, 100, c->nexpected);
-		mark = stub->calls >= stub->fail_at ? 'r' : 'n';
-		if (device != NULL && outcome.status == HJG_OK && outcome.wrong == NULL && stub->broken != 0)
-			outcome.wrong = "a broken context was not noticed";
-		(void) !write(pipes[1], &mark, 1);
-		if (outcome.wrong != NULL)
-			printf("# call %ld, code %d: %s\n", n, code, outcome.wrong);
-		fflush(stdout);
-		_exit(outcome.wrong != NULL ? EXIT_WRONG : 0);
-	}
-	close(pipes[1]);
-	*reached = read(pipes[0], &mark, 1) != 1 || mark == 'r';
-	close(pipes[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	device = hjg_cuda_enter(0, reason, sizeof(reason));
+	if (device == NULL)
+		return HJG_ERR_DEVICE;
+	outcome = join_case(join->kind, &join->c, NULL, 100, join->c.nexpected);
+	*wrong = outcome.wrong;
+	return outcome.status;
 }
 
 static void
 test_faults_everywhere(const Kind *kind)
 {
-	static const struct
+	FaultedJoin join = {.kind = kind};
+
+	case_create(&join.c, test_seed, 8, kind->system == STREAM ? HJG_MATCH_LEFT : HJG_MATCH_ALL, KEYS_DUPLICATES, 300, 450);
+	for (int k = 0; k < HJG_FAULT_KINDS; k++)
 	{
-		int			code;
-		const char *what;
-	}			kinds[] = {{2, "out of memory"}, {1, "a refusal"}, {700, "an address fault"}};
+		const long	ncalls = hjg_fail_everywhere(stub, hjg_fault_kinds[k].code, run_faulted, &join);
 
-	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-	{
-		bool		reached = true;
-		bool		good = true;
-		long		n;
-		Case		c;
-
-		case_create(&c, test_seed, 8, kind->system == STREAM ? HJG_MATCH_LEFT : HJG_MATCH_ALL, KEYS_DUPLICATES, 300, 450);
-		for (n = 1; reached && good && n < 5000; n++)
-		{
-			int			rc = child_fails_at(kind, &c, n, kinds[k].code, &reached);
-
-			good = rc == 0 || rc == EXIT_DEVICE;
-			if (!good)
-				printf("# call %ld: exit %d\n", n, rc);
-		}
-		case_destroy(&c);
-		claim(good && n > 60, "%s, %s at each of %ld calls: right pairs, a status or a clean end", kind->name,
-			  kinds[k].what, n - 2);
+		claim(ncalls > 58, "%s, %s at each of %ld calls: right pairs, a status or a clean end", kind->name,
+			  hjg_fault_kinds[k].what, ncalls);
 	}
+	case_destroy(&join.c);
 }
 
 int

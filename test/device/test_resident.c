@@ -1,9 +1,11 @@
 /*
  * test_resident.c
  *	  The resident joins: which one is chosen, and that each gives the reference's pairs.
- *	  test_resident [--short] [--strategy NAMES] [seed]: all strategies, or these (as of the benchmark).
+ *	  test_resident [--short | --quick] [--strategy NAMES] [seed]: all strategies, or these (as of the benchmark).
  *
- * The joins run where there is a real device; the choice is tested anywhere.
+ * The joins run where there is a real device; the choice is tested anywhere.  --quick is for tools that make a launch
+ * a thousand times slower (compute-sanitizer): few cases, by grids that would fill a small device, but every strategy,
+ * match mode and key width, and sizes on both sides of what a block holds.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -17,6 +19,9 @@
 #define CANARY 0xC5
 #define MARGIN_PAIRS 64
 #define MOST_STRATEGIES 64
+#define QUICK_MULTIPROCESSORS 4
+
+static bool quick;
 
 static const char *const mode_names[] = {"all", "left", "semi", "anti"};
 static const int widths[] = {4, 8, 16};
@@ -127,30 +132,37 @@ must(HjgStatus status, const HjgCudaLane *lane)
 	exit(1);
 }
 
+static void
+take(HjgCudaLane *lane, HjgCudaMoving moving, size_t bytes, HjgCudaPtr *ptr)
+{
+	must(moving == HJG_CUDA_BY_COPY ? hjg_cuda_alloc(lane, bytes, ptr) : hjg_cuda_alloc_managed(lane, bytes, ptr), lane);
+}
+
 /* In the order of row numbers if they have no gaps; else, and with_rows, with a column of row numbers. */
 static void
-upload(HjgCudaLane *lane, const Side *from, int width, bool with_rows, HjgCudaSide *to)
+upload(HjgCudaLane *lane, HjgCudaMoving moving, const Side *from, int width, bool with_rows, HjgCudaSide *to)
 {
 	hjg_u32    *rows = calloc(from->nrows + 1, sizeof(hjg_u32));
 	size_t		at = 0;
 
 	for (int s = 0; s < from->nsegments; s++)
 		with_rows |= from->segments[s].first_row + from->segments[s].nrows > from->nrows;
-	must(hjg_cuda_alloc(lane, ((size_t) from->nrows + 1) * (size_t) width, &to->keys), lane);
+	take(lane, moving, ((size_t) from->nrows + 1) * (size_t) width, &to->keys);
 	to->nrows = from->nrows;
 	for (int s = 0; s < from->nsegments; s++)
 	{
 		const HjgSegment *segment = &from->segments[s];
 		const size_t place = with_rows ? at : segment->first_row;
 
-		must(hjg_cuda_copy_in(lane, to->keys + place * (size_t) width, segment->keys, (size_t) segment->nrows * (size_t) width), lane);
+		must(hjg_cuda_bring(lane, moving, to->keys + place * (size_t) width, segment->keys,
+							(size_t) segment->nrows * (size_t) width), lane);
 		for (hjg_u32 i = 0; i < segment->nrows; i++)
 			rows[at++] = segment->first_row + i;
 	}
 	if (with_rows)
 	{
-		must(hjg_cuda_alloc(lane, ((size_t) from->nrows + 1) * sizeof(hjg_u32), &to->rows), lane);
-		must(hjg_cuda_copy_in(lane, to->rows, rows, at * sizeof(hjg_u32)), lane);
+		take(lane, moving, ((size_t) from->nrows + 1) * sizeof(hjg_u32), &to->rows);
+		must(hjg_cuda_bring(lane, moving, to->rows, rows, at * sizeof(hjg_u32)), lane);
 	}
 	must(hjg_cuda_wait(lane), lane);
 	free(rows);
@@ -259,8 +271,8 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 
 	if (!strategy->suits(lane->device, &shape))
 		return NULL;
-	upload(lane, &c->build, c->width, with_rows, &joined.build);
-	upload(lane, &c->probe, c->width, with_rows, &joined.probe);
+	upload(lane, strategy->moving, &c->build, c->width, with_rows, &joined.build);
+	upload(lane, strategy->moving, &c->probe, c->width, with_rows, &joined.probe);
 	must(hjg_cuda_alloc(lane, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), lane);
 	must(hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &joined.counters), lane);
 	joined.found = malloc((c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair));
@@ -352,23 +364,27 @@ join_all(HjgCudaLane *lane, const Case *c, bool with_rows, Tally *tallies)
 static void
 test_joins(HjgCudaLane *lane)
 {
-	static const hjg_u32 sizes[][2] = {
+	static const hjg_u32 all_sizes[][2] = {
 		{1000, 0}, {1, 1}, {1, 1000}, {700, 1500}, {1000, 1}, {255, 257}, {5000, 20000}, {30000, 20000}
 	};
-	const int	nsizes = short_run ? 4 : 8;
+	static const hjg_u32 quick_sizes[][2] = {{300, 500}, {40000, 20000}};
+	const hjg_u32 (*sizes)[2] = quick ? quick_sizes : all_sizes;
+	const int	nsizes = quick ? 2 : short_run ? 4 : 8;
 
 	for (int w = 0; w < 3; w++)
 		for (int shape = 0; shape < KEYS_NSHAPES; shape++)
 		{
 			Tally		tallies[MOST_STRATEGIES] = {0};
 
+			if (quick && shape != KEYS_UNIFORM && shape != KEYS_ONE_HOT_BOTH)
+				continue;
 			if (short_run && shape != KEYS_UNIFORM && shape != KEYS_ONE_HOT_BOTH && shape != KEYS_COLLIDING_HOT)
 				continue;
 			for (int i = 0; i < nsizes; i++)
 				for (int mode = 0; mode <= HJG_MATCH_ANTI; mode++)
 				{
 					/* products of hot keys grow with the square */
-					const hjg_u32 shrink = shape == KEYS_ONE_HOT_BOTH && sizes[i][0] > 1000 ? 20 : 1;
+					const hjg_u32 shrink = shape != KEYS_ONE_HOT_BOTH ? 1 : quick ? sizes[i][0] / 100 : sizes[i][0] > 1000 ? 20 : 1;
 					Case		c;
 
 					case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
@@ -401,6 +417,8 @@ main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--short") == 0)
 			short_run = true;
+		else if (strcmp(argv[i], "--quick") == 0)
+			quick = true;
 		else if (strcmp(argv[i], "--strategy") == 0 && i + 1 < argc && hjg_bench_names_of(argv[i + 1], names))
 			i++;
 		else
@@ -417,6 +435,8 @@ main(int argc, char **argv)
 		claim(false, "the device can be used: %s", reason);
 	else
 	{
+		if (quick)
+			device->multiprocessors = QUICK_MULTIPROCESSORS;
 		must(hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool) / 2, NULL, 0, &grant), &lane);
 		must(hjg_cuda_lane_open(&lane, device, NULL, &grant), &lane);
 		test_joins(&lane);
