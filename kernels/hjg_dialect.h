@@ -15,7 +15,9 @@
 #define hjg_step_or(p, v) atomic_or((volatile __global hjg_u32 *) (p), v)
 #define hjg_step_swap(p, v) atomic_xchg((volatile __global hjg_u32 *) (p), v)
 #define hjg_step_cas(p, old, v) atomic_cmpxchg((volatile __global hjg_u32 *) (p), old, v)
-#define hjg_step_load(p) (*(volatile __global hjg_u32 *) (p))
+/* past a cache of a compute unit's own, which may have the line from before another unit wrote it */
+#define hjg_step_load(p) (*(volatile __global const hjg_u32 *) (p))
+#define hjg_step_load64(p) (*(volatile __global const hjg_u64 *) (p))
 #define hjg_step_publish() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #else
 #define HJG_GLOBAL
@@ -24,6 +26,7 @@
 #define hjg_step_or(p, v) __atomic_fetch_or(p, v, __ATOMIC_RELAXED)
 #define hjg_step_swap(p, v) __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL)
 #define hjg_step_load(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define hjg_step_load64(p) __atomic_load_n(p, __ATOMIC_RELAXED)
 #define hjg_step_publish() ((void) 0)	/* the compare-and-swap releases */
 static inline hjg_u32
 hjg_step_cas(hjg_u32 *p, hjg_u32 old, hjg_u32 value)

@@ -283,11 +283,11 @@ hjg_step_search(int width, HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args,
 	{
 		HJG_GLOBAL HjgStepKeyNode *node = hjg_step_key_node(width, table, args, ref);
 
-		if (width == 4 ? node->key4 == (hjg_u32) high
-			: ((HJG_GLOBAL const hjg_u64 *) (node + 1))[0] == high &&
-			(width == 8 || ((HJG_GLOBAL const hjg_u64 *) (node + 1))[1] == low))
+		if (width == 4 ? hjg_step_load(&node->key4) == (hjg_u32) high
+			: hjg_step_load64((HJG_GLOBAL const hjg_u64 *) (node + 1)) == high &&
+			(width == 8 || hjg_step_load64((HJG_GLOBAL const hjg_u64 *) (node + 1) + 1) == low))
 			return ref;
-		ref = node->next;
+		ref = hjg_step_load(&node->next);
 		n++;
 	}
 	*length = n;

@@ -29,7 +29,7 @@ compare_times(const void *a, const void *b)
 }
 
 const char *const hjg_bench_step_names[HJG_STEP_COUNT] = {
-	"hash (n1 b1 p1)", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
+	"hash", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
 };
 
 /* Where the time went: the CPU's share, and what a row took on each side while both were at work. */
@@ -113,19 +113,30 @@ print_costs(const HjgStepCosts *costs)
 	for (int s = 0; s < costs->nsizes; s++)
 		printf("  %28u", 1u << logs[s]);
 	printf("\n");
-	for (int i = 0; i < HJG_STEP_COUNT; i++)
+	for (int n = 0; n < 2 * HJG_STEP_COUNT; n++)
 	{
-		printf("%-16s", hjg_bench_step_names[i]);
+		const int	i = n % HJG_STEP_COUNT;
+		const bool	partitioned = n >= HJG_STEP_COUNT;
+		const bool	is_asked = partitioned || (i != HJG_STEP_NUMBER && i != HJG_STEP_N2 && i != HJG_STEP_N3);
+
+		if (!is_asked)
+			continue;
+		printf("%s %-12s", partitioned ? "phj" : "shj", hjg_bench_step_names[i]);
 		for (int s = 0; s < costs->nsizes; s++)
-			printf("  %6.2f %6.2f; %6.2f %6.2f", costs->alone_ns[s][HJG_ON_CPU][i], costs->alone_ns[s][HJG_ON_DEVICE][i],
-				   costs->together_ns[s][HJG_ON_CPU][i], costs->together_ns[s][HJG_ON_DEVICE][i]);
+			printf("  %6.2f %6.2f; %6.2f %6.2f", costs->alone_ns[partitioned][s][HJG_ON_CPU][i],
+				   costs->alone_ns[partitioned][s][HJG_ON_DEVICE][i], costs->together_ns[partitioned][s][HJG_ON_CPU][i],
+				   costs->together_ns[partitioned][s][HJG_ON_DEVICE][i]);
 		printf("\n");
 	}
-	printf("between steps: build %.2f (shj) %.2f (phj), probe %.2f %.2f; launch %.1f us; unpacking %.2f %.2f; "
-		   "fetching %.2f bytes/ns, gain %.0f %%\n\n",
-		   costs->build_rest_ns[0], costs->build_rest_ns[1], costs->probe_rest_ns[0], costs->probe_rest_ns[1],
-		   costs->launch_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE], costs->fetch_bytes_per_ns,
-		   costs->fetch_gain * 100);
+	for (int p = 0; p < 2; p++)
+	{
+		printf("%s %-12s", p ? "phj" : "shj", "between steps");
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  build %6.2f, probe %6.2f   ", costs->build_rest_ns[p][s], costs->probe_rest_ns[p][s]);
+		printf("\n");
+	}
+	printf("piece on the CPU %.1f us, on the device %.1f us, waiting %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n", costs->piece_ns / 1e3, costs->launch_ns / 1e3, costs->wait_ns / 1e3,
+		   costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE], costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
 }
 
 /* "--name=VALUE": the value, or NULL when arg is another option. */

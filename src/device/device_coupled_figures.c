@@ -60,12 +60,6 @@ median_of(const HjgBenchOptions *options, int point)
 	return &points[point].turns[options->nreps / 2];
 }
 
-static double
-build_ns(const HjgBenchTimes *times)
-{
-	return (double) (times->stats.join.partition_ns + times->stats.join.build_ns + times->stats.copy_ns);
-}
-
 /* ---- 000, figures 7 and 8 ---- */
 
 #define NRATIOS 11
@@ -97,7 +91,7 @@ ratios_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 	for (int i = 0; i < NRATIOS && good; i++)
 	{
 		const HjgBenchTimes *times = median_of(options, i);
-		const double build = build_ns(times);
+		const double build = times->build_ns;
 		const double probe = times->total_ns - build;
 		const double predicted = times->stats.predicted_build_ns + times->stats.predicted_probe_ns;
 

@@ -139,6 +139,7 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
 		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
 
+	times->build_ns = (double) (hjg_arena_now_ns() - started);
 	for (hjg_u32 row = 0; status == HJG_OK && row < in->nrows; row += HJG_MAX_PROBE_ROWS)
 	{
 		const HjgSegment probe = packed ? in->packed_probe[row / HJG_MAX_PROBE_ROWS] : (HjgSegment) {.keys = in->probe + row,

@@ -14,14 +14,15 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/hjg_coupled_bench.h"
 
 #define MAX_RUNS 1000
 #define MAX_SIZES 16
 
-/* The choice is run so often, to be compared by its median. */
-#define CHOICE_RUNS 5
+/* Every setting, the choice included, runs so often, in turn with all others; its time is the median. */
+#define TURNS 3
 
 static int
 compare_doubles(const void *a, const void *b)
@@ -39,17 +40,55 @@ percentile(double *values, int n, double part)
 	return values[(int) (part * (n - 1) + 0.5)];
 }
 
+/* Errors of predictions: of whole joins, and with their signs of the phases. */
 typedef struct Errors
 {
 	double		all[MAX_RUNS * MAX_SIZES * 2];
 	int			n;
 	double		signed_sum;
+	double		build_sum;
+	double		probe_sum;
 } Errors;
+
+/* A setting's median run. */
+typedef struct Setting
+{
+	HjgCoupledConfig config;
+	HjgBenchTimes turns[TURNS];
+	const HjgBenchTimes *median;
+} Setting;
+
+static int
+compare_turns(const void *a, const void *b)
+{
+	return compare_doubles(&((const HjgBenchTimes *) a)->total_ns, &((const HjgBenchTimes *) b)->total_ns);
+}
 
 static double
 predicted_ns(const HjgCoupledStats *stats)
 {
 	return stats->predicted_build_ns + stats->predicted_probe_ns;
+}
+
+static void
+add_error(Errors *errors, const HjgBenchTimes *times)
+{
+	const double build_ns = times->build_ns;
+	const double error = predicted_ns(&times->stats) / times->total_ns - 1;
+
+	errors->all[errors->n++] = fabs(error);
+	errors->signed_sum += error;
+	errors->build_sum += times->stats.predicted_build_ns / build_ns - 1;
+	errors->probe_sum += times->stats.predicted_probe_ns / (times->total_ns - build_ns) - 1;
+}
+
+static void
+print_errors(const char *name, Errors *errors)
+{
+	if (errors->n > 0)
+		printf("%-10s %5d runs: error median %5.1f %%, 95th percentile %5.1f %%; with its sign, mean %+5.1f %%, build %+5.1f %%, probe %+5.1f %%\n",
+			   name, errors->n, percentile(errors->all, errors->n, 0.5) * 100, percentile(errors->all, errors->n, 0.95) * 100,
+			   errors->signed_sum / errors->n * 100, errors->build_sum / errors->n * 100, errors->probe_sum / errors->n * 100);
 }
 
 /* Steps of all runs of a size: time that was measured over time that unit costs say, on each side while both worked. */
@@ -71,7 +110,7 @@ add_steps(StepTimes *steps, const HjgCoupledStats *stats)
 }
 
 static void
-print_steps(const StepTimes *steps, const HjgStepCosts *costs, double build_rows)
+print_steps(const StepTimes *steps, const HjgStepCosts *costs, bool partitioned, double build_rows)
 {
 	printf("    measured / unit cost together:");
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
@@ -81,76 +120,84 @@ print_steps(const StepTimes *steps, const HjgStepCosts *costs, double build_rows
 		printf("  %.6s", hjg_bench_step_names[i]);
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			printf("%s%.2f", p ? "|" : " ", steps->rows[p][i] > 0 ? steps->measured_ns[p][i] / steps->rows[p][i] /
-				   hjg_step_cost_ns(costs, true, (HjgProcessor) p, (HjgStep) i, build_rows) : 0.0);
+				   hjg_step_cost_ns(costs, partitioned, true, (HjgProcessor) p, (HjgStep) i, build_rows) : 0.0);
 	}
 	printf("\n");
 }
 
 /* The ratios that the model chose, and what a row took. */
 static void
-print_choice(const HjgCoupledStats *stats)
+print_choice(const HjgBenchTimes *times)
 {
-	printf("    the choice: build %.2f ms (predicted %.2f), probe %.2f (%.2f);", (double) (stats->join.build_ns + stats->join.partition_ns) / 1e6,
-		   stats->predicted_build_ns / 1e6, (double) stats->join.probe_ns / 1e6, stats->predicted_probe_ns / 1e6);
+	const HjgCoupledStats *stats = &times->stats;
+
+	printf("    the choice: build %.2f ms (predicted %.2f), probe %.2f (%.2f), looked for in %.2f ms;", times->build_ns / 1e6,
+		   stats->predicted_build_ns / 1e6, (times->total_ns - times->build_ns) / 1e6, stats->predicted_probe_ns / 1e6,
+		   (double) stats->plan_ns / 1e6);
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		if (stats->step_rows[HJG_ON_CPU][i] + stats->step_rows[HJG_ON_DEVICE][i] > 0)
 			printf("  %.6s %.2f", hjg_bench_step_names[i], stats->ratios[i]);
 	printf("\n");
 }
 
-/* One size and strategy: random ratios, then the choice. */
+/* One size and strategy: random ratios and the model's choice among them. */
 static bool
 run_setting(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
-			HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors)
+			HjgCoupledStrategy strategy, hjg_u64 *random, Errors *here, Errors *errors)
 {
-	HjgCoupledConfig config = options->config;
 	const int	nruns = options->model_runs < MAX_RUNS ? options->model_runs : MAX_RUNS;
-	static HjgBenchTimes times;
+	static Setting settings[MAX_RUNS + 1];
 	static double random_ns[MAX_RUNS];
-	double		here[MAX_RUNS];
-	double		choice_ns[CHOICE_RUNS];
-	double		choice_predicted = 0;
-	StepTimes	steps = {.rows = {{0}}};
+	const Setting *choice = &settings[nruns];
+	StepTimes	steps = {0};
 	int			nbetter = 0;
 
-	config.strategy = strategy;
-	config.pipeline = HJG_PIPELINE_E;
-	/* the first run warms memory up */
-	for (int run = -1; run < nruns; run++)
+	for (int run = 0; run <= nruns; run++)
 	{
-		config.keep_ratios = true;
+		HjgCoupledConfig *config = &settings[run].config;
+
+		*config = options->config;
+		config->strategy = strategy;
+		config->pipeline = HJG_PIPELINE_E;
+		config->keep_ratios = run < nruns;
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			config.fixed_ratios[i] = (double) (hjg_bench_random(random) % 51) * HJG_RATIO_STEP;
-		if (!hjg_bench_run(env, &config, runner, in, &times))
-			return false;
-		if (run < 0)
-			continue;
-		random_ns[run] = times.total_ns;
-		here[run] = fabs(predicted_ns(&times.stats) / times.total_ns - 1);
-		errors->signed_sum += predicted_ns(&times.stats) / times.total_ns - 1;
-		errors->all[errors->n++] = here[run];
-		add_steps(&steps, &times.stats);
+			config->fixed_ratios[i] = (double) (hjg_bench_random(random) % 51) * HJG_RATIO_STEP;
 	}
-	config.keep_ratios = false;
-	for (int run = 0; run < CHOICE_RUNS; run++)
+	/* the first turn warms memory up */
+	for (int turn = -1; turn < TURNS; turn++)
+		for (int run = turn < 0 ? nruns : 0; run <= nruns; run++)
+		{
+			HjgBenchTimes *times = &settings[run].turns[turn < 0 ? 0 : turn];
+
+			memset(times, 0, sizeof(*times));
+			if (!hjg_bench_run(env, &settings[run].config, runner, in, times))
+				return false;
+		}
+	here->n = 0;
+	here->signed_sum = here->build_sum = here->probe_sum = 0;
+	for (int run = 0; run <= nruns; run++)
 	{
-		if (!hjg_bench_run(env, &config, runner, in, &times))
-			return false;
-		choice_ns[run] = times.total_ns;
-		choice_predicted = predicted_ns(&times.stats);
+		qsort(settings[run].turns, TURNS, sizeof(HjgBenchTimes), compare_turns);
+		settings[run].median = &settings[run].turns[TURNS / 2];
+		if (run == nruns)
+			break;
+		random_ns[run] = settings[run].median->total_ns;
+		add_error(here, settings[run].median);
+		add_error(errors, settings[run].median);
+		add_steps(&steps, &settings[run].median->stats);
 	}
-	qsort(choice_ns, CHOICE_RUNS, sizeof(double), compare_doubles);
 	qsort(random_ns, (size_t) nruns, sizeof(double), compare_doubles);
-	while (nbetter < nruns && random_ns[nbetter] < choice_ns[CHOICE_RUNS / 2])
+	while (nbetter < nruns && random_ns[nbetter] < choice->median->total_ns)
 		nbetter++;
-	printf("%-8s %9u %8.2f %8.2f %8.2f %8.2f %7.0f%% %9.2f %+6.0f%% %6d of %d\n", hjg_coupled_strategy_name((int) strategy),
+	printf("%-8s %9u %8.2f %8.2f %8.2f %7.1f%% %7.1f%% %+6.0f%% %+6.0f%% %9.2f %+6.0f%% %7.2fx %4d\n", hjg_coupled_strategy_name((int) strategy),
 		   in->nrows, random_ns[0] / 1e6, random_ns[nruns / 2] / 1e6, random_ns[nruns - 1] / 1e6,
-		   percentile(here, nruns, 0.5) * 100, percentile(here, nruns, 0.95) * 100, choice_ns[CHOICE_RUNS / 2] / 1e6,
-		   (choice_predicted / choice_ns[CHOICE_RUNS / 2] - 1) * 100, nbetter, nruns);
+		   percentile(here->all, nruns, 0.5) * 100, percentile(here->all, nruns, 0.95) * 100, here->build_sum / nruns * 100,
+		   here->probe_sum / nruns * 100, choice->median->total_ns / 1e6,
+		   (predicted_ns(&choice->median->stats) / choice->median->total_ns - 1) * 100, choice->median->total_ns / random_ns[0], nbetter);
 	if (options->steps)
 	{
-		print_steps(&steps, config.costs, in->nrows);
-		print_choice(&times.stats);
+		print_steps(&steps, options->config.costs, strategy >= HJG_COUPLED_PHJ_OL, in->nrows);
+		print_choice(choice->median);
 	}
 	fflush(stdout);
 	return true;
@@ -159,24 +206,30 @@ run_setting(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 bool
 hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
 {
-	static Errors errors;
+	static Errors here;
+	static Errors shj;
+	static Errors phj;
 	hjg_u64		random = 7;
 	bool		good = true;
 
-	printf("%-8s %9s %8s %8s %8s %8s %8s %9s %7s %s\n", "random", "rows", "best ms", "median", "worst", "error %", "95th",
-		   "choice ms", "error", "random runs that beat it");
+	printf("%-8s %9s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
+		   "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
 	for (int log = options->min_log; log <= options->max_log && good; log += 2)
 	{
 		HjgBenchInput in;
 
 		good = hjg_bench_input_create(&in, options, log) &&
-			run_setting(options, env, runner, &in, HJG_COUPLED_SHJ_PL, &random, &errors) &&
-			run_setting(options, env, runner, &in, HJG_COUPLED_PHJ_PL, &random, &errors);
+			run_setting(options, env, runner, &in, HJG_COUPLED_SHJ_PL, &random, &here, &shj) &&
+			run_setting(options, env, runner, &in, HJG_COUPLED_PHJ_PL, &random, &here, &phj);
 		hjg_bench_input_destroy(&in);
 	}
-	if (good && errors.n > 0)
-		printf("all %d random runs: error median %.1f %%, 95th percentile %.1f %%, mean with its sign %+.1f %%\n", errors.n,
-			   percentile(errors.all, errors.n, 0.5) * 100, percentile(errors.all, errors.n, 0.95) * 100,
-			   errors.signed_sum / errors.n * 100);
+	print_errors("SHJ", &shj);
+	print_errors("PHJ", &phj);
+	for (int i = 0; i < phj.n; i++)
+		shj.all[shj.n++] = phj.all[i];
+	shj.signed_sum += phj.signed_sum;
+	shj.build_sum += phj.build_sum;
+	shj.probe_sum += phj.probe_sum;
+	print_errors("all", &shj);
 	return good;
 }

@@ -1,7 +1,7 @@
 /*
  * device_opencl.c
- *	  The driver of OpenCL devices that share memory with the processor: joins of the
- *	  coupled engine.
+ *	  The driver of OpenCL devices: joins of the coupled engine, over memory that the device shares
+ *	  with the processor, or over copies.
  *
  * list() only knows what the probing child found; the process itself opens a
  * device when the first join asks for it (hjg_opencl.h), aside from the join: drivers compile
@@ -86,11 +86,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static HjgClDevice opened[MAX_OPENCL_DEVICES];
 static bool is_open[MAX_OPENCL_DEVICES];
 static int	wanted_units;
+static bool wants_copies;
 
 void
 hjg_cl_set_units(int units)
 {
 	wanted_units = units;
+}
+
+void
+hjg_cl_set_copies(bool copies)
+{
+	wants_copies = copies;
 }
 
 /* The part of the device that plays the GPU; 0: all of it. */
@@ -143,7 +150,7 @@ hjg_opencl_begin(int number, int key_width, int *cpu_threads, char *reason, size
 
 	if (device == NULL)
 		return NULL;
-	runner = hjg_cl_runner_create(device, key_width);
+	runner = hjg_cl_runner_create(device, key_width, wants_copies || !reports[number].facts.sees_host);
 	if (runner == NULL)
 		snprintf(reason, room, "no queue or kernels");
 	*cpu_threads = hjg_device_cpus();
@@ -164,6 +171,11 @@ hjg_opencl_end(HjgRunner *runner)
 
 void
 hjg_cl_set_units(int units)
+{
+}
+
+void
+hjg_cl_set_copies(bool copies)
 {
 }
 

@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -63,6 +64,68 @@ send_nothing(const char *reason)
 
 #ifdef HJG_HAVE_OPENCL
 
+#define TRIED_ROWS 65536
+
+static void *
+tried_alloc(void *arg, size_t bytes)
+{
+	return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static void
+tried_free(void *arg, void *ptr, size_t bytes)
+{
+	free(ptr);
+}
+
+/* Each row of a join of TRIED_ROWS with themselves meets its like. */
+static bool
+pairs_are_right(const HjgPair *pairs, hjg_u64 npairs)
+{
+	bool		good = npairs == TRIED_ROWS;
+
+	for (hjg_u32 i = 0; i < TRIED_ROWS && good; i++)
+		good = pairs[i].probe_row == pairs[i].build_row && pairs[i].probe_row < TRIED_ROWS;
+	return good;
+}
+
+/* Where memory is not shared: a join that is all the device's, by copies, without and with partitioning. */
+static bool
+try_join(HjgClDevice *device)
+{
+	const HjgEnv env = {.alloc = tried_alloc, .free = tried_free};
+	HjgRunner  *runner = hjg_cl_runner_create(device, HJG_KEY_WIDTH_4, true);
+	hjg_u32    *keys = malloc(TRIED_ROWS * sizeof(hjg_u32));
+	HjgPair    *pairs = malloc(TRIED_ROWS * sizeof(HjgPair));
+	bool		good = runner != NULL && keys != NULL && pairs != NULL;
+
+	for (hjg_u32 i = 0; i < TRIED_ROWS && good; i++)
+		keys[i] = i * 2654435761u;
+	for (int way = 0; way < 2 && good; way++)
+	{
+		const HjgSegment segment = {.keys = keys, .nrows = TRIED_ROWS};
+		HjgResult	result = {.pages = &pairs, .npages = 1, .page_pairs = TRIED_ROWS};
+		HjgCursor	cursor = {0};
+		HjgCoupledConfig config;
+		HjgCoupled *join;
+
+		hjg_coupled_defaults(&config);
+		config.strategy = way ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_SHJ_DD;
+		config.pipeline = HJG_PIPELINE_E;
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			config.fixed_ratios[i] = 0;
+		good = hjg_coupled_build(&env, &config, runner, HJG_KEY_WIDTH_4, HJG_MATCH_ALL, &segment, 1, &join) == HJG_OK;
+		if (!good)
+			break;
+		good = hjg_coupled_probe(join, &segment, 1, &cursor, &result) == HJG_OK && pairs_are_right(pairs, result.npairs);
+		hjg_coupled_free(join);
+	}
+	hjg_cl_runner_destroy(runner);
+	free(keys);
+	free(pairs);
+	return good;
+}
+
 /* All that a join would need of the device; report->info gets state and reason. */
 static void
 try_device(const HjgClApi *api, cl_device_id id, HjgClReport *report)
@@ -77,10 +140,10 @@ try_device(const HjgClApi *api, cl_device_id id, HjgClReport *report)
 	{
 		report->facts.sees_host = device.facts.sees_host;
 		report->facts.build_ns = device.facts.build_ns;
-		if (device.facts.sees_host)
+		if (device.facts.sees_host || try_join(&device))
 			info->state = HJG_DEVICE_READY;
 		else
-			snprintf(info->reason, sizeof(info->reason), "does not work on host memory in place");
+			snprintf(info->reason, sizeof(info->reason), "memory of its own, and a join on copies fails");
 	}
 	hjg_cl_close(&device);
 }

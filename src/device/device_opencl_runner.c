@@ -1,12 +1,17 @@
 /*
  * device_opencl_runner.c
  *	  The step runner of an OpenCL device: launches of steps as kernels over host
- *	  memory in place.
+ *	  memory in place, or over copies of it.
  *
  * A runner belongs to one join: an in-order queue, kernels of the join's key width
- * (their arguments are state, so they are not shared), and buffers over the join's two
+ * (their arguments are state, so they are not shared), and buffers over the join's
  * regions.  Buffers over the caller's keys and pages are made for each launch and
  * released at once; OpenCL keeps them until the launch is done.
+ *
+ * A device with memory of its own has buffers there: a table goes to it as a whole when it is first used, rows of work
+ * before each launch and back behind it (device_opencl_copies.c), keys and pairs through one buffer for all
+ * launches.  Memory of a launch that is still to be copied is not changed by anyone: the engine has one launch at work at
+ * a time.
  */
 #define _GNU_SOURCE
 
@@ -19,7 +24,10 @@
 
 #define GROUP_ITEMS 64			/* HJG_GROUP of the kernels */
 #define MAX_EVENTS 256			/* launches whose outcome is still to be looked at */
-#define NREGIONS 2
+#define MAX_REGIONS 300			/* tables of a join in parts, and work */
+
+/* Of a device with memory of its own: a table goes there at once, and a join notices within 100 ms that it is cancelled. */
+#define MAX_COPIED_BYTES ((size_t) 512 << 20)
 
 typedef struct ClRunner
 {
@@ -28,13 +36,20 @@ typedef struct ClRunner
 	cl_command_queue queue;
 	cl_kernel	kernels[HJG_STEP_COUNT];
 	cl_kernel	merged;
+	bool		copies;
 	struct
 	{
 		const void *base;
 		size_t		bytes;
 		cl_mem		buffer;
-	}			regions[NREGIONS];
-	cl_event	events[MAX_EVENTS]; /* by ticket */
+	}			regions[MAX_REGIONS];
+	int			nregions;
+	int			next_region;	/* to be replaced when there are too many */
+	cl_mem		user;			/* with copies: keys of a launch, or its pairs */
+	size_t		user_bytes;
+	cl_event	events[MAX_EVENTS]; /* by ticket: of its last command */
+	cl_event	firsts[MAX_EVENTS]; /* and of its first one, if that is another */
+	hjg_u64		busy_ns;		/* of launches that ended */
 	hjg_u64		nlaunched;		/* tickets count from 1 */
 	hjg_u64		nended;			/* of these, released */
 	HjgStatus	failed;			/* outcome of the first launch that failed */
@@ -53,25 +68,163 @@ static const char *const kernel_names[HJG_STEP_COUNT] = {
 	[HJG_STEP_P4] = "hjg_k_p4",
 };
 
-/* The buffer over a region; NULL when OpenCL refuses. */
+static void
+drop_region(ClRunner *runner, int i)
+{
+	if (runner->regions[i].buffer != NULL)
+		runner->device->api->release_mem(runner->regions[i].buffer);
+	runner->regions[i].buffer = NULL;
+	runner->regions[i].base = NULL;
+}
+
+/* The region's place among the runner's, or a free one. */
+static int
+find_region(ClRunner *runner, const void *base)
+{
+	int			free_one = -1;
+
+	for (int i = 0; i < runner->nregions; i++)
+	{
+		if (runner->regions[i].base == base)
+			return i;
+		if (runner->regions[i].base == NULL)
+			free_one = i;
+	}
+	if (free_one >= 0)
+		return free_one;
+	if (runner->nregions < MAX_REGIONS)
+		return runner->nregions++;
+	return runner->next_region++ % MAX_REGIONS;
+}
+
+/* Where the event of the next launch's first command goes, once. */
+static cl_event *
+first_event(ClRunner *runner)
+{
+	cl_event   *first = &runner->firsts[runner->nlaunched % MAX_EVENTS];
+
+	return *first == NULL ? first : NULL;
+}
+
+/* The buffer over a region; NULL when OpenCL refuses.  A copy that is new gets the host's bytes if it is to be filled. */
 static cl_mem
-region_buffer(ClRunner *runner, int which, void *base, size_t bytes)
+region_buffer(ClRunner *runner, void *base, size_t bytes, bool fills)
 {
 	const HjgClApi *api = runner->device->api;
+	const int	i = find_region(runner, base);
+	cl_mem		buffer;
 	cl_int		error;
 
-	if (runner->regions[which].base == base && runner->regions[which].bytes == bytes)
-		return runner->regions[which].buffer;
-	if (runner->regions[which].buffer != NULL)
-		api->release_mem(runner->regions[which].buffer);
-	runner->regions[which].base = NULL;
-	runner->regions[which].buffer = api->create_buffer(runner->device->context,
-													   CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, base, &error);
+	if (runner->regions[i].base == base && runner->regions[i].bytes == bytes)
+		return runner->regions[i].buffer;
+	drop_region(runner, i);
+	buffer = api->create_buffer(runner->device->context, CL_MEM_READ_WRITE | (runner->copies ? 0 : CL_MEM_USE_HOST_PTR), bytes,
+								runner->copies ? NULL : base, &error);
 	if (error != CL_SUCCESS)
-		return runner->regions[which].buffer = NULL;
-	runner->regions[which].base = base;
-	runner->regions[which].bytes = bytes;
-	return runner->regions[which].buffer;
+		return NULL;
+	if (runner->copies && fills &&
+		api->enqueue_write(runner->queue, buffer, CL_FALSE, 0, bytes, base, 0, NULL, first_event(runner)) != CL_SUCCESS)
+	{
+		api->release_mem(buffer);
+		return NULL;
+	}
+	runner->regions[i].base = base;
+	runner->regions[i].bytes = bytes;
+	return runner->regions[i].buffer = buffer;
+}
+
+/* The buffer of a launch's keys or page: the launch's own, or with copies the one for all. */
+static cl_mem
+user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
+{
+	const HjgClApi *api = runner->device->api;
+
+	if (!runner->copies)
+		return api->create_buffer(runner->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, launch->user_bytes,
+								  launch->user, error);
+	*error = CL_SUCCESS;
+	if (runner->user_bytes < launch->user_bytes)
+	{
+		if (runner->user != NULL)
+			api->release_mem(runner->user);
+		runner->user_bytes = 0;
+		runner->user = api->create_buffer(runner->device->context, CL_MEM_READ_WRITE, launch->user_bytes, NULL, error);
+		if (*error == CL_SUCCESS)
+			runner->user_bytes = launch->user_bytes;
+		else
+			runner->user = NULL;
+	}
+	return runner->user;
+}
+
+/* Before a launch: what it reads. */
+static cl_int
+copy_in(ClRunner *runner, const HjgStepLaunch *launch, const HjgClCopies *copies, cl_mem work, cl_mem user)
+{
+	const HjgClApi *api = runner->device->api;
+	cl_int		error = CL_SUCCESS;
+
+	for (int i = 0; i < copies->nranges && error == CL_SUCCESS; i++)
+		if (copies->ranges[i].reads)
+			error = api->enqueue_write(runner->queue, work, CL_FALSE, copies->ranges[i].off, copies->ranges[i].bytes,
+									   launch->work + copies->ranges[i].off, 0, NULL, first_event(runner));
+	if (error == CL_SUCCESS && launch->step == HJG_STEP_HASH && copies->user_bytes > 0)
+		error = api->enqueue_write(runner->queue, user, CL_FALSE, 0, copies->user_bytes, launch->user, 0, NULL,
+								   first_event(runner));
+	return error;
+}
+
+/* After it: what it wrote.  *event becomes the last copy's. */
+static cl_int
+copy_out(ClRunner *runner, const HjgStepLaunch *launch, const HjgClCopies *copies, cl_mem work, cl_mem user, cl_event *event)
+{
+	const HjgClApi *api = runner->device->api;
+	cl_int		error = CL_SUCCESS;
+	cl_event	last;
+
+	for (int i = 0; i <= copies->nranges && error == CL_SUCCESS; i++)
+	{
+		const bool	is_user = i == copies->nranges;
+		const HjgClRange *range = &copies->ranges[i];
+
+		if (is_user ? launch->step != HJG_STEP_P4 || copies->user_bytes == 0 : !range->writes)
+			continue;
+		if (is_user)
+			error = api->enqueue_read(runner->queue, user, CL_FALSE, copies->user_off, copies->user_bytes,
+									  (hjg_u8 *) launch->user + copies->user_off, 0, NULL, &last);
+		else
+			error = api->enqueue_read(runner->queue, work, CL_FALSE, range->off, range->bytes, launch->work + range->off, 0,
+									  NULL, &last);
+		if (error != CL_SUCCESS)
+			break;
+		if (runner->firsts[(runner->nlaunched - 1) % MAX_EVENTS] == NULL)
+			runner->firsts[(runner->nlaunched - 1) % MAX_EVENTS] = *event;
+		else
+			api->release_event(*event);
+		*event = last;
+	}
+	return error;
+}
+
+/* From the start of one command to the end of another, by the device's clock. */
+static void
+count_busy(ClRunner *runner, cl_event first, cl_event last)
+{
+	const HjgClApi *api = runner->device->api;
+	cl_ulong	start = 0;
+	cl_ulong	end = 0;
+
+	if (api->event_profile(first, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL) == CL_SUCCESS &&
+		api->event_profile(last, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL) == CL_SUCCESS && end > start)
+		runner->busy_ns += end - start;
+}
+
+static hjg_u64
+cl_busy_ns(void *arg)
+{
+	const ClRunner *runner = arg;
+
+	return runner->busy_ns;
 }
 
 /* Wait for all launches up to ticket, and remember the first bad outcome. */
@@ -86,10 +239,16 @@ cl_wait(void *arg, hjg_u64 ticket)
 		cl_event	event = runner->events[runner->nended++ % MAX_EVENTS];
 		cl_int		state = CL_COMPLETE;
 
+		const cl_event first = runner->firsts[(runner->nended - 1) % MAX_EVENTS];
+
 		if (api->wait_events(1, &event) != CL_SUCCESS ||
 			api->event_info(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) != CL_SUCCESS ||
 			state < 0)
 			runner->failed = HJG_ERR_DEVICE;
+		count_busy(runner, first != NULL ? first : event, event);
+		if (first != NULL)
+			api->release_event(first);
+		runner->firsts[(runner->nended - 1) % MAX_EVENTS] = NULL;
 		api->release_event(event);
 	}
 	return runner->failed;
@@ -116,8 +275,8 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	const HjgClApi *api = runner->device->api;
 	const bool	is_merged = launch->args.unpack_workers > 0;
 	cl_kernel	kernel = is_merged ? runner->merged : runner->kernels[launch->step];
-	cl_mem		table = region_buffer(runner, 0, launch->table, launch->table_bytes);
-	cl_mem		work = region_buffer(runner, 1, launch->work, launch->work_bytes);
+	cl_mem		table = region_buffer(runner, launch->table, launch->table_bytes, true);
+	cl_mem		work = region_buffer(runner, launch->work, launch->work_bytes, false);
 	cl_mem		user = work;
 	cl_mem		packed = NULL;
 	cl_uint		step = (cl_uint) launch->step;
@@ -127,6 +286,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	size_t		items;
 	const size_t group = GROUP_ITEMS;
 	cl_int		error = CL_SUCCESS;
+	HjgClCopies copies;
 
 	if (runner->failed != HJG_OK || table == NULL || work == NULL || (begin >= end && !is_merged))
 		return HJG_ERR_DEVICE;
@@ -141,8 +301,12 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		ngroups = 0;
 	items = (ngroups + launch->args.unpack_workers) * GROUP_ITEMS;
 	if (launch->user != NULL && launch->user != launch->work)
-		user = api->create_buffer(runner->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, launch->user_bytes,
-								  launch->user, &error);
+		user = user_buffer(runner, launch, &error);
+	if (error == CL_SUCCESS && runner->copies)
+	{
+		hjg_cl_copies_of(launch, &copies);
+		error = copy_in(runner, launch, &copies, work, user);
+	}
 	if (error == CL_SUCCESS && is_merged)
 		packed = api->create_buffer(runner->device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, launch->packed_bytes,
 									(void *) launch->packed, &error);
@@ -165,11 +329,19 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 										&runner->events[runner->nlaunched % MAX_EVENTS]);
 		if (error == CL_SUCCESS)
 		{
+			cl_event   *event = &runner->events[runner->nlaunched % MAX_EVENTS];
+
 			*ticket = ++runner->nlaunched;
-			error = api->flush(runner->queue);
+			if (runner->copies)
+				error = copy_out(runner, launch, &copies, work, user, event);
+			if (error == CL_SUCCESS)
+				error = api->flush(runner->queue);
+			/* the host's memory must not be written any more when this returns */
+			else
+				api->finish(runner->queue);
 		}
 	}
-	if (user != work && user != NULL)
+	if (!runner->copies && user != work && user != NULL)
 		api->release_mem(user);
 	if (packed != NULL)
 		api->release_mem(packed);
@@ -181,13 +353,21 @@ cl_forget(void *arg, const void *memory)
 {
 	ClRunner   *runner = arg;
 
-	for (int i = 0; i < NREGIONS; i++)
-		if (runner->regions[i].base == memory && runner->regions[i].buffer != NULL)
-		{
-			runner->device->api->release_mem(runner->regions[i].buffer);
-			runner->regions[i].buffer = NULL;
-			runner->regions[i].base = NULL;
-		}
+	for (int i = 0; i < runner->nregions; i++)
+		if (runner->regions[i].base == memory && memory != NULL)
+			drop_region(runner, i);
+}
+
+static HjgStatus
+cl_fetch(void *arg, const void *memory, size_t off, size_t bytes, void *into)
+{
+	ClRunner   *runner = arg;
+
+	for (int i = 0; i < runner->nregions; i++)
+		if (runner->regions[i].base == memory)
+			return runner->device->api->enqueue_read(runner->queue, runner->regions[i].buffer, CL_TRUE, off, bytes, into, 0, NULL,
+													 NULL) == CL_SUCCESS ? HJG_OK : HJG_ERR_DEVICE;
+	return HJG_ERR_DEVICE;
 }
 
 void
@@ -205,16 +385,21 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 			api->release_kernel(runner->kernels[i]);
 	if (runner->merged != NULL)
 		api->release_kernel(runner->merged);
-	for (int i = 0; i < NREGIONS; i++)
-		if (runner->regions[i].buffer != NULL)
-			api->release_mem(runner->regions[i].buffer);
+	for (int i = 0; i < runner->nregions; i++)
+		drop_region(runner, i);
+	if (runner->user != NULL)
+		api->release_mem(runner->user);
+	/* of launches that were refused in the middle */
+	for (int i = 0; i < MAX_EVENTS; i++)
+		if (runner->firsts[i] != NULL)
+			api->release_event(runner->firsts[i]);
 	if (runner->queue != NULL)
 		api->release_queue(runner->queue);
 	free(runner);
 }
 
 HjgRunner *
-hjg_cl_runner_create(const HjgClDevice *device, int key_width)
+hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies)
 {
 	const HjgClApi *api = device->api;
 	ClRunner   *runner = calloc(1, sizeof(ClRunner));
@@ -223,17 +408,21 @@ hjg_cl_runner_create(const HjgClDevice *device, int key_width)
 	if (runner == NULL)
 		return NULL;
 	runner->device = device;
+	runner->copies = copies;
 	runner->runner = (HjgRunner) {
 		.arg = runner,
 		.nworkers = device->units * 4 < HJG_RUNNER_MAX_WORKERS ? (int) device->units * 4 : HJG_RUNNER_MAX_WORKERS,
-		.align_bytes = device->facts.align_bytes > 0 ? device->facts.align_bytes : 1,
-		.max_bytes = (size_t) device->facts.max_alloc_bytes,
+		.align_bytes = device->facts.align_bytes > 0 && !copies ? device->facts.align_bytes : 1,
+		.max_bytes = copies && device->facts.max_alloc_bytes > MAX_COPIED_BYTES ? MAX_COPIED_BYTES :
+			(size_t) device->facts.max_alloc_bytes,
 		.launch = cl_launch,
 		.done = cl_done,
 		.wait = cl_wait,
 		.forget = cl_forget,
+		.busy_ns = cl_busy_ns,
+		.fetch = copies ? cl_fetch : NULL,
 	};
-	runner->queue = api->create_queue(device->context, device->id, 0, &error);
+	runner->queue = api->create_queue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
 	if (error != CL_SUCCESS)
 		runner->queue = NULL;
 	for (int i = 0; i < HJG_STEP_COUNT && error == CL_SUCCESS; i++)

@@ -54,6 +54,7 @@ typedef struct HjgBenchInput
 typedef struct HjgBenchTimes
 {
 	double		total_ns;
+	double		build_ns;		/* of it, until the first probe */
 	HjgCoupledStats stats;
 	bool		good;
 } HjgBenchTimes;

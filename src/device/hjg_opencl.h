@@ -45,7 +45,7 @@ typedef struct HjgClFacts
 	hjg_u32		fission_by_counts;
 	hjg_u32		align_bytes;	/* of base addresses */
 	hjg_u32		max_group;		/* work items of a work group */
-	hjg_u32		sees_host;		/* measured: host and device see each other's writes and atomics at once */
+	hjg_u32		sees_host;		/* measured: host and device see each other's writes and atomics at once; 0: copies */
 	hjg_u64		local_bytes;
 	hjg_u64		max_alloc_bytes;
 	hjg_u64		build_ns;		/* that the program took to build */
@@ -112,8 +112,11 @@ extern int	hjg_cl_probe(HjgClReport *reports, int room, int limit_ms);
 	F(release_mem, clReleaseMemObject) \
 	F(enqueue_kernel, clEnqueueNDRangeKernel) \
 	F(enqueue_map, clEnqueueMapBuffer) \
+	F(enqueue_read, clEnqueueReadBuffer) \
 	F(enqueue_unmap, clEnqueueUnmapMemObject) \
+	F(enqueue_write, clEnqueueWriteBuffer) \
 	F(event_info, clGetEventInfo) \
+	F(event_profile, clGetEventProfilingInfo) \
 	F(release_event, clReleaseEvent) \
 	F(wait_events, clWaitForEvents) \
 	F(flush, clFlush) \
@@ -161,15 +164,40 @@ extern bool hjg_cl_open(const HjgClApi *api, cl_device_id id, int units, HjgClDe
 extern void hjg_cl_close(HjgClDevice *device);
 /*
  * Run the test kernel over host memory: do both sides see each other's writes
- * at once?  False with a reason when a call fails; the finding is in facts.sees_host.
+ * at once?  The finding is in facts.sees_host; where they do not, it runs over a copy.  False with a reason
+ * when a call fails or a copy does not come back as it must.
  */
 extern bool hjg_cl_test(HjgClDevice *device, char *reason, size_t room);
 
 /* ---- device_opencl_runner.c ---- */
 
-/* A runner for one join; NULL when OpenCL refuses.  The device must outlive it. */
-extern HjgRunner *hjg_cl_runner_create(const HjgClDevice *device, int key_width);
+/* A runner for one join; NULL when OpenCL refuses.  The device must outlive it.  copies: it has memory of its own. */
+extern HjgRunner *hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies);
 extern void hjg_cl_runner_destroy(HjgRunner *runner);
+
+/* ---- device_opencl_copies.c ---- */
+
+#define HJG_CL_MAX_RANGES 6
+
+/* A part of an array of work. */
+typedef struct HjgClRange
+{
+	hjg_u64		off;
+	size_t		bytes;
+	bool		reads;			/* to the device before the launch */
+	bool		writes;			/* and back behind it */
+} HjgClRange;
+
+typedef struct HjgClCopies
+{
+	int			nranges;
+	HjgClRange	ranges[HJG_CL_MAX_RANGES];
+	size_t		user_off;		/* pairs that P4 brings back; keys that HASH takes along */
+	size_t		user_bytes;
+} HjgClCopies;
+
+/* What a launch needs copied; for P4 offsets and counts of its rows must be there. */
+extern void hjg_cl_copies_of(const HjgStepLaunch *launch, HjgClCopies *copies);
 
 #endif							/* HJG_HAVE_OPENCL */
 
@@ -180,6 +208,9 @@ extern void hjg_cl_runner_destroy(HjgRunner *runner);
  * the bench, before the first join.
  */
 extern void hjg_cl_set_units(int units);
+
+/* For tests, before a runner is made: copies also where memory is shared. */
+extern void hjg_cl_set_copies(bool copies);
 
 /*
  * Open device number of those that were listed: the parts of a joint run.  Returns a

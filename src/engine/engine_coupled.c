@@ -29,7 +29,7 @@ hjg_coupled_defaults(HjgCoupledConfig *config)
 		.strategy = HJG_COUPLED_PHJ_PL,
 		.block_bytes = 2048,
 		.chunk_rows = 65536,
-		.queue_depth = 2,
+		.queue_depth = 4,
 		.window_rows = 1048576,
 		.was_bytes = 1048576,
 	};
@@ -239,6 +239,18 @@ sum_headers(HjgCoupled *join, const HjgStepArgs *args)
 		}
 }
 
+/* What n3 scattered on a device that works on copies. */
+static HjgStatus
+fetch_destination(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows)
+{
+	HjgStatus	status = hjg_series_fetch(join, &join->work, args->dst_mixed_off,
+										  (size_t) nrows * (size_t) join->base.spec.key_width, HJG_STEP_N3);
+
+	if (status == HJG_OK)
+		status = hjg_series_fetch(join, &join->work, args->dst_rows_off, (size_t) nrows * 4, HJG_STEP_N3);
+	return status;
+}
+
 HjgStatus
 hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
 					  int bits, HjgStepArgs *args, double *predicted_ns)
@@ -277,6 +289,8 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 		series.steps[0] = HJG_STEP_N3;
 		*predicted_ns += hjg_series_plan(join, &series);
 		status = hjg_series_run(join, &series);
+		if (status == HJG_OK && hjg_series_copies(join) && series.ratios[0] < 1)
+			status = fetch_destination(join, args, nrows);
 
 		/* what was the destination is the source of what follows */
 		{
@@ -388,6 +402,12 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	join->base.live_bytes = join->base.stats.workspace_bytes = sizeof(HjgCoupled);
 	join->config = *config;
 	join->runner = runner;
+	if (hjg_series_copies(join))
+	{
+		/* memory that is copied belongs to one launch, and rows in another order do not lie together */
+		join->config.queue_depth = 1;
+		join->config.grouping = false;
+	}
 	join->parts = join->part = &join->whole;
 	join->pairs_per_row = 1;
 	join->cpu_threads = hjg_pool_nthreads(env->pool);
@@ -418,7 +438,8 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 		return status;
 	}
 	if (config->costs != NULL && join->runner != NULL)
-		join->stats.predicted_build_ns += config->costs->build_rest_ns[hjg_coupled_is_partitioned(join)] * (double) runs.nrows;
+		join->stats.predicted_build_ns += (double) runs.nrows *
+			hjg_step_rest_ns(config->costs, config->costs->build_rest_ns[hjg_coupled_is_partitioned(join)], (double) runs.nrows);
 	join->base.stats.build_rows = runs.nrows;
 	if (hjg_coupled_is_partitioned(join) || join->part_bits > 0)
 		join->base.stats.npartitions = 1 << (join->part_bits + (hjg_coupled_is_partitioned(join) ? join->radix_bits : 0));

@@ -18,6 +18,7 @@
 static const int nruns_of[HJG_STEP_SIZES] = {7, 5, 3, 3, 1};
 #define MOST_RUNS 7
 #define NEVER_NS 1e6			/* a row */
+#define LEAST_NS 0.01
 #define BUILD_ORDER 2654435761u
 #define PROBE_ORDER 2246822507u
 
@@ -42,19 +43,11 @@ typedef struct Sample
 	double		probe_rest_ns;
 } Sample;
 
-/* Tables of partitioned joins are in cache piece by piece: their steps are no measure of the size. */
-static bool
-is_asked(HjgCoupledStrategy strategy, HjgStep step)
-{
-	const bool	partitions = step == HJG_STEP_NUMBER || step == HJG_STEP_N2 || step == HJG_STEP_N3;
-
-	return (strategy == HJG_COUPLED_PHJ_PL) == partitions;
-}
-
 /* One join of nrows with nrows. */
 static HjgStatus
 measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-		const HjgCalibration *scratch, hjg_u32 nrows, double launch_ns, Sample *sample)
+		const HjgCalibration *scratch, hjg_u32 nrows,
+		const double own_ns[HJG_PROCESSORS], Sample *sample)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = nrows};
 	HjgPair    *page = scratch->pairs;
@@ -83,12 +76,8 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			if (stats.step_rows[p][i] > 0)
-			{
-				const double launches_ns = p == HJG_ON_DEVICE ? (double) stats.step_launches[i] * launch_ns : 0;
-
-				sample->ns[p][i] = fmax((double) stats.step_ns[p][i] - launches_ns, 0.05 * (double) stats.step_rows[p][i]) /
-					(double) stats.step_rows[p][i];
-			}
+				sample->ns[p][i] = fmax(((double) stats.step_ns[p][i] - (double) stats.step_pieces[p][i] * own_ns[p]) /
+										(double) stats.step_rows[p][i], LEAST_NS);
 	sample->build_rest_ns = fmax((double) (built.join.partition_ns + built.join.build_ns) - (double) built.series_ns, 0) / nrows;
 	sample->probe_rest_ns = fmax((double) (stats.join.partition_ns + stats.join.probe_ns) - (double) built.join.partition_ns -
 								 (double) (stats.series_ns - built.series_ns), 0) / nrows;
@@ -112,10 +101,10 @@ median(double *values, int n)
 	return values[n / 2];
 }
 
-/* The medians of some joins, of the steps that the strategy is asked about, into ns; rests (may be NULL) likewise. */
+/* The medians of some joins into ns; rests (may be NULL) likewise. */
 static HjgStatus
 measure_medians(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-				const HjgCalibration *scratch, hjg_u32 nrows, int nruns, double launch_ns,
+				const HjgCalibration *scratch, hjg_u32 nrows, int nruns, const double own_ns[HJG_PROCESSORS],
 				double ns[HJG_PROCESSORS][HJG_STEP_COUNT], double *rests)
 {
 	Sample		samples[MOST_RUNS];
@@ -123,17 +112,16 @@ measure_medians(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunn
 	HjgStatus	status = HJG_OK;
 
 	for (int run = 0; status == HJG_OK && run < nruns; run++)
-		status = measure(env, config, runner, width, scratch, nrows, launch_ns, &samples[run]);
+		status = measure(env, config, runner, width, scratch, nrows, own_ns, &samples[run]);
 	if (status != HJG_OK)
 		return status;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			if (is_asked(config->strategy, i))
-			{
-				for (int run = 0; run < nruns; run++)
-					values[run] = samples[run].ns[p][i];
-				ns[p][i] = fmin(ns[p][i], median(values, nruns));
-			}
+		{
+			for (int run = 0; run < nruns; run++)
+				values[run] = samples[run].ns[p][i];
+			ns[p][i] = fmin(ns[p][i], median(values, nruns));
+		}
 	if (rests == NULL)
 		return HJG_OK;
 	for (int run = 0; run < nruns; run++)
@@ -145,33 +133,60 @@ measure_medians(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunn
 	return HJG_OK;
 }
 
-/* What a launch costs beside its rows: one of 64 rows, from the call to the end. */
+static void
+nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+{
+	(void) arg;
+	(void) begin;
+	(void) end;
+	(void) slot;
+}
+
+/*
+ * What a piece costs beside its rows: on the device one of 64 rows, by which the device is at work, and what passes beside
+ * from the call to the end; on the CPU a unit of nothing for each thread.
+ */
 static HjgStatus
-measure_launch(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			   const HjgCalibration *scratch, double *launch_ns)
+measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
+			   const HjgCalibration *scratch, HjgStepCosts *costs)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = 64};
+	double		launch_ns[NLAUNCHES];
+	double		launch_busy_ns[NLAUNCHES];
+	double		piece_ns[NLAUNCHES];
 	HjgCoupled *join;
 	HjgStatus	status = hjg_coupled_build(env, config, runner, width, HJG_MATCH_ALL, &segment, 1, &join);
 	HjgStepLaunch launch;
 
 	if (status != HJG_OK)
 		return status;
-	launch = (HjgStepLaunch) {.step = HJG_STEP_NUMBER, .width = width, .end = 64, .args = join->part->args,
-		.table = join->part->table.base, .table_bytes = join->part->table.bytes,
-		.work = join->work.base, .work_bytes = join->work.bytes};
+	launch = hjg_series_launch(join, &join->part->args, HJG_STEP_NUMBER);
 	hjg_coupled_lay_work(join, 64, 0, &launch.args);
+	launch.end = 64;
 	launch.args.bits = 4;
 	launch.args.first_worker = HJG_COUPLED_CPU_WORKERS;
 	for (int i = 0; status == HJG_OK && i < NLAUNCHES; i++)
 	{
-		hjg_u64		started = hjg_now_ns();
+		const hjg_u64 started = hjg_now_ns();
+		const hjg_u64 was_busy_ns = runner->busy_ns(runner->arg);
+		hjg_u64		ended;
 		hjg_u64		ticket;
 
 		status = runner->launch(runner->arg, &launch, &ticket);
 		if (status == HJG_OK)
 			status = hjg_series_await(env, runner, ticket);
-		*launch_ns = fmin(*launch_ns, (double) (hjg_now_ns() - started));
+		ended = hjg_now_ns();
+		launch_ns[i] = (double) (ended - started);
+		launch_busy_ns[i] = (double) (runner->busy_ns(runner->arg) - was_busy_ns);
+		if (status == HJG_OK)
+			status = hjg_coupled_on_cpu(join, 0, (hjg_u32) join->cpu_threads, 1, nothing, NULL);
+		piece_ns[i] = (double) (hjg_now_ns() - ended);
+	}
+	if (status == HJG_OK)
+	{
+		costs->launch_ns = median(launch_busy_ns, NLAUNCHES);
+		costs->piece_ns = median(piece_ns, NLAUNCHES);
+		costs->wait_ns = fmax(median(launch_ns, NLAUNCHES) - costs->launch_ns, 0);
 	}
 	hjg_coupled_free(join);
 	return status;
@@ -185,14 +200,29 @@ measure_launch(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 static void
 fill_gaps(HjgStepCosts *costs)
 {
-	for (int s = 0; s < costs->nsizes; s++)
+	/* joins in parts partition without PHJ, too */
+	for (int n = 0; n < costs->nsizes * HJG_PROCESSORS * HJG_STEP_COUNT; n++)
+	{
+		double	   *alone = &costs->alone_ns[0][0][0][0] + n;
+		double	   *together = &(&costs->together_ns[0][0][0][0])[n];
+
+		if (isinf(*alone))
+			*alone = *(&costs->alone_ns[1][0][0][0] + n);
+		if (isinf(*together))
+			*together = *(&costs->together_ns[1][0][0][0] + n);
+	}
+	for (int n = 0; n < 2 * costs->nsizes; n++)
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
 			{
-				if (isinf(costs->alone_ns[s][p][i]))
-					costs->alone_ns[s][p][i] = s > 0 ? costs->alone_ns[s - 1][p][i] : NEVER_NS;
-				if (isinf(costs->together_ns[s][p][i]))
-					costs->together_ns[s][p][i] = costs->alone_ns[s][p][i];
+				const int	s = n / 2;
+				double	   *alone = &costs->alone_ns[n % 2][s][p][i];
+				double	   *together = &costs->together_ns[n % 2][s][p][i];
+
+				if (isinf(*alone))
+					*alone = s > 0 ? costs->alone_ns[n % 2][s - 1][p][i] : NEVER_NS;
+				if (isinf(*together))
+					*together = *alone;
 			}
 	if (isinf(costs->unpack_ns[HJG_ON_DEVICE]))
 		costs->unpack_ns[HJG_ON_DEVICE] = NEVER_NS;
@@ -213,17 +243,19 @@ measure_size(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 	for (int way = 0; way < 6 && status == HJG_OK; way++)
 	{
 		const bool	is_both = way / 2 == 2;
+		/* what is part of the steps' times, and of a piece's as well */
+		const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->launch_ns};
 		double		rests[2];
 
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			config->fixed_ratios[i] = ratios[way / 2];
 		config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-		status = measure_medians(env, config, runner, width, scratch, nrows, nruns_of[size], costs->launch_ns,
-								 is_both ? costs->together_ns[size] : costs->alone_ns[size], is_both ? rests : NULL);
+		status = measure_medians(env, config, runner, width, scratch, nrows, nruns_of[size], own_ns,
+								 is_both ? costs->together_ns[way % 2][size] : costs->alone_ns[way % 2][size], is_both ? rests : NULL);
 		if (is_both && status == HJG_OK)
 		{
-			costs->build_rest_ns[way % 2] = rests[0];
-			costs->probe_rest_ns[way % 2] = rests[1];
+			costs->build_rest_ns[way % 2][size] = rests[0];
+			costs->probe_rest_ns[way % 2][size] = rests[1];
 		}
 	}
 	return status;
@@ -244,8 +276,6 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	config.pipeline = HJG_PIPELINE_E;
 	config.separate_tables = config.grouping = false;
 	config.bus_bytes_per_ns = 0;
-	/* the next step begins when one is over */
-	config.queue_depth = 1;
 	scratch.block.bytes = 2 * key_bytes + (size_t) most * sizeof(HjgPair) + HJG_COUPLED_ALIGN;
 	scratch.block.ptr = env->alloc(env->arg, scratch.block.bytes);
 	if (scratch.block.ptr == NULL)
@@ -253,21 +283,21 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	scratch.keys = (hjg_u8 *) (((size_t) scratch.block.ptr + HJG_COUPLED_ALIGN - 1) / HJG_COUPLED_ALIGN * HJG_COUPLED_ALIGN);
 	scratch.probe_keys = scratch.keys + key_bytes;
 	scratch.pairs = (HjgPair *) (scratch.probe_keys + key_bytes);
-	*costs = (HjgStepCosts) {.nsizes = nsizes, .launch_ns = HUGE_VAL};
+	*costs = (HjgStepCosts) {.nsizes = nsizes, .launch_ns = NEVER_NS};
 	costs->unpack_ns[HJG_ON_DEVICE] = HUGE_VAL;
-	for (int s = 0; s < HJG_STEP_SIZES; s++)
+	for (int n = 0; n < 2 * HJG_STEP_SIZES; n++)
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
-				costs->alone_ns[s][p][i] = costs->together_ns[s][p][i] = HUGE_VAL;
+				costs->alone_ns[n % 2][n / 2][p][i] = costs->together_ns[n % 2][n / 2][p][i] = HUGE_VAL;
 	fill_keys(key_width, scratch.keys, 64, BUILD_ORDER);
-	status = measure_launch(env, &config, runner, key_width, &scratch, &costs->launch_ns);
+	status = measure_pieces(env, &config, runner, key_width, &scratch, costs);
 	for (int size = 0; size < nsizes && status == HJG_OK; size++)
 		status = measure_size(env, &config, runner, key_width, &scratch, size, costs);
 	fill_gaps(costs);
 	/* the last keys are the most */
 	if (status == HJG_OK)
 		status = hjg_coupled_calibrate_feed(env, &config, runner, key_width, &scratch, logs[nsizes - 1],
-											with->pipeline >= HJG_PIPELINE_CPDE_C, costs);
+											with->pipeline >= HJG_PIPELINE_CPDE_C && runner->fetch == NULL, costs);
 	env->free(env->arg, scratch.block.ptr, scratch.block.bytes);
 	return status;
 }

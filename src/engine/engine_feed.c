@@ -223,7 +223,7 @@ device_blocks(const HjgCoupled *join, const Window *window, hjg_u32 n)
 	const HjgUnits *units = &join->units;
 	double		share;
 
-	if (units->device_d == 0 || (size_t) window->packed % join->runner->align_bytes != 0)
+	if (units->device_d == 0 || hjg_series_copies(join) || (size_t) window->packed % join->runner->align_bytes != 0)
 		return 0;
 	share = (double) units->device_d / join->runner->nworkers;
 	return (hjg_u32) (n * share / (share + (double) units->cpu_d / (units->cpu_p + units->cpu_d + units->cpu_e)) + 0.5);

@@ -99,8 +99,8 @@ static HjgStatus
 measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *runner, int width,
 			  const HjgCalibration *scratch, hjg_u32 nrows, HjgStepCosts *costs)
 {
-	const double cached_ns = costs->alone_ns[0][HJG_ON_DEVICE][HJG_STEP_B2] +
-		costs->alone_ns[0][HJG_ON_DEVICE][HJG_STEP_B3] + costs->alone_ns[0][HJG_ON_DEVICE][HJG_STEP_B4];
+	const double cached_ns = costs->alone_ns[0][0][HJG_ON_DEVICE][HJG_STEP_B2] +
+		costs->alone_ns[0][0][HJG_ON_DEVICE][HJG_STEP_B3] + costs->alone_ns[0][0][HJG_ON_DEVICE][HJG_STEP_B4];
 	HjgCoupledConfig config = *with;
 	HjgStatus	status = HJG_OK;
 	double		ns[2] = {HUGE_VAL, HUGE_VAL};

@@ -17,6 +17,7 @@
  * The emulated bus delays what crosses between the processors: a piece's input before
  * it may start, and the device's output before the series ends.
  */
+#include <math.h>
 #include <time.h>
 
 #include "engine/hjg_coupled_internal.h"
@@ -27,6 +28,9 @@
 /* Bytes a row that a piece takes over from the other processor; keys come on top. */
 #define EXCHANGE_BYTES 12
 
+/* Series whose numbers of rows differ by no more than such a part have the same ratios. */
+#define LIKE_ROWS 0.05
+
 /* What a row of a random access step touches, and the smallest piece that P goes ahead by. */
 #define LINE_BYTES 64
 #define MIN_FETCHED_ROWS 2048
@@ -36,7 +40,10 @@
  * launch, which takes seconds.  One that takes longer hangs, and whoever watches this process may know.
  */
 #define AWAIT_NS UINT64_C(15000000000)
-#define SPIN_NS 100000
+#define SPIN_NS 300000
+
+/* Copied between two looks at whether the join is cancelled. */
+#define FETCH_BYTES ((size_t) 64 << 20)
 
 typedef struct Piece
 {
@@ -46,7 +53,6 @@ typedef struct Piece
 	int			needs;			/* pieces of the other processor that must be done */
 	bool		crosses;		/* its input comes from the other processor or the host */
 	hjg_u64		ticket;			/* of its last launch */
-	hjg_u64		queued_ns;
 } Piece;
 
 typedef struct Plan
@@ -60,7 +66,6 @@ typedef struct Drive
 	HjgCoupled *join;
 	HjgSeries  *series;
 	hjg_u64		bus_free_ns;	/* the emulated bus is busy until then */
-	hjg_u64		device_free_ns; /* when the device ended its last piece */
 } Drive;
 
 /* ---- launches ---- */
@@ -176,6 +181,7 @@ static void
 count_step(HjgCoupled *join, HjgProcessor processor, HjgStep step, hjg_u32 nrows, hjg_u64 ns)
 {
 	join->stats.step_rows[processor][step] += nrows;
+	join->stats.step_pieces[processor][step]++;
 	join->stats.step_ns[processor][step] += ns;
 }
 
@@ -225,8 +231,6 @@ queue_on_device(Drive *drive, Piece *piece, int npieces)
 	launch.args.first_worker = HJG_COUPLED_CPU_WORKERS;
 	launch.begin = piece->begin;
 	launch.end = piece->end;
-	piece->queued_ns = hjg_now_ns();
-	join->stats.step_launches[launch.step]++;
 	switch (launch.step)
 	{
 		case HJG_STEP_HASH:
@@ -276,16 +280,37 @@ hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket)
 	return runner->wait(runner->arg, ticket);
 }
 
+bool
+hjg_series_copies(const HjgCoupled *join)
+{
+	return join->runner != NULL && join->runner->fetch != NULL;
+}
+
+HjgStatus
+hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 off, size_t bytes, HjgStep step)
+{
+	const hjg_u64 started = hjg_now_ns();
+	HjgTask		task = {.env = &join->base.env};
+	HjgStatus	status = HJG_OK;
+
+	for (size_t done = 0; done < bytes && status == HJG_OK; done += FETCH_BYTES)
+		status = hjg_task_poll(&task) ? HJG_ERR_CANCELLED :
+			join->runner->fetch(join->runner->arg, region->base, (size_t) off + done,
+								bytes - done < FETCH_BYTES ? bytes - done : FETCH_BYTES, region->base + off + done);
+	join->stats.step_ns[HJG_ON_DEVICE][step] += hjg_now_ns() - started;
+	join->stats.series_ns += hjg_now_ns() - started;
+	return status;
+}
+
 static HjgStatus
 reap(Drive *drive, const Piece *piece)
 {
 	const HjgRunner *runner = drive->join->runner;
+	const hjg_u64 busy_ns = runner->busy_ns(runner->arg);
 	HjgStatus	status = piece->ticket == 0 ? HJG_OK : hjg_series_await(&drive->join->base.env, runner, piece->ticket);
-	hjg_u64		now = hjg_now_ns();
-	hjg_u64		from = piece->queued_ns > drive->device_free_ns ? piece->queued_ns : drive->device_free_ns;
 
-	count_step(drive->join, HJG_ON_DEVICE, drive->series->steps[piece->step_ix], piece->end - piece->begin, now - from);
-	drive->device_free_ns = now;
+	count_step(drive->join, HJG_ON_DEVICE, drive->series->steps[piece->step_ix], piece->end - piece->begin,
+			   runner->busy_ns(runner->arg) - busy_ns);
 	return status;
 }
 
@@ -392,11 +417,17 @@ chunk_rows(const HjgCoupled *join)
 	return most < join->config.chunk_rows ? (hjg_u32) most : join->config.chunk_rows;
 }
 
+static hjg_u32
+chunk_rows_of(const HjgCoupled *join, hjg_u32 nrows)
+{
+	return max_u32(chunk_rows(join), nrows / MAX_CHUNKS + 1);
+}
+
 static void
 make_plan(const HjgCoupled *join, const HjgSeries *series, Plan *plan)
 {
 	const hjg_u32 n = series->nrows;
-	const hjg_u32 chunk = max_u32(chunk_rows(join), n / MAX_CHUNKS + 1);
+	const hjg_u32 chunk = chunk_rows_of(join, n);
 	hjg_u32		cuts[HJG_SERIES_STEPS + 2] = {0};
 
 	/* cut[i + 1]: first row of step i that is the device's */
@@ -528,18 +559,19 @@ drive_units(Drive *drive)
 			if (ready_ns <= hjg_now_ns())
 			{
 				ready_ns = 0;
-				ndevice = 0;
-				for (nqueued = 0; status == HJG_OK && nqueued < series->nsteps;)
-				{
-					pieces[nqueued] = (Piece) {.step_ix = nqueued, .begin = next, .end = end};
-					status = queue_on_device(drive, &pieces[nqueued], 1);
-					nqueued++;
-				}
-				if (status != HJG_OK)
-					break;
+				ndevice = nqueued = 0;
+				for (int i = 0; i < series->nsteps; i++)
+					pieces[i] = (Piece) {.step_ix = i, .begin = next, .end = end};
 				next = end;
 			}
 		}
+		while (status == HJG_OK && nqueued < series->nsteps && nqueued - ndevice < drive->join->config.queue_depth)
+		{
+			status = queue_on_device(drive, &pieces[nqueued], 1);
+			nqueued++;
+		}
+		if (status != HJG_OK)
+			break;
 		if (status == HJG_OK && next < n)
 		{
 			const hjg_u32 end = n - next > chunk ? next + chunk : n;
@@ -575,6 +607,54 @@ user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
 	return true;
 }
 
+/* Steps that write where other rows of the series may write, too. */
+static bool
+scatters(HjgStep step)
+{
+	return step == HJG_STEP_N2 || step == HJG_STEP_N3 || step == HJG_STEP_B2 || step == HJG_STEP_B3 || step == HJG_STEP_B4;
+}
+
+/* Index of the last such step; -1: none. */
+static int
+last_scatter(const HjgSeries *series)
+{
+	int			last = -1;
+
+	for (int i = 0; i < series->nsteps; i++)
+		if (scatters(series->steps[i]))
+			last = i;
+	return last;
+}
+
+/* Where the device works on copies: all rows of such steps on the side of most of the last one's. */
+static void
+settle_scatter(const HjgCoupled *join, HjgSeries *series)
+{
+	const int	last = last_scatter(series);
+
+	if (!hjg_series_copies(join) || last < 0)
+		return;
+	for (int i = 0; i < series->nsteps; i++)
+		if (scatters(series->steps[i]))
+			series->ratios[i] = series->ratios[last] >= 0.5 ? 1 : 0;
+}
+
+/* A series of b2 to b4 begins with the table where it will be changed. */
+static HjgStatus
+prepare_copy(HjgCoupled *join, const HjgSeries *series)
+{
+	HjgCoupledPart *part = join->part;
+	HjgStatus	status = HJG_OK;
+
+	if (!hjg_series_copies(join) || series->steps[series->nsteps - 1] != HJG_STEP_B4)
+		return HJG_OK;
+	if (series->ratios[series->nsteps - 1] < 1)
+		part->is_away = true;
+	else
+		status = hjg_coupled_bring_back(join);
+	return status;
+}
+
 /* All rows at once. */
 static HjgStatus
 run_whole(HjgCoupled *join, HjgSeries *series)
@@ -592,8 +672,11 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		for (int i = 0; i < series->nsteps; i++)
 			if (join->runner == NULL || series->steps[i] == HJG_STEP_HASH || series->steps[i] == HJG_STEP_P4)
 				series->ratios[i] = 1;
-	drive.device_free_ns = hjg_now_ns();
-	if (hjg_coupled_is_basic_unit(join) && join->runner != NULL && user_memory_fits(join, series))
+	status = prepare_copy(join, series);
+	if (status != HJG_OK)
+		return status;
+	if (hjg_coupled_is_basic_unit(join) && join->runner != NULL && user_memory_fits(join, series) &&
+		(!hjg_series_copies(join) || last_scatter(series) < 0))
 		status = drive_units(&drive);
 	else
 	{
@@ -608,6 +691,9 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		status = wait_until(&drive, bus_transfer(&drive, returned));
 	for (int i = 0; i < series->nsteps; i++)
 		join->stats.ratios[series->steps[i]] = series->ratios[i];
+	/* launches of other steps may have taken along the table that the CPU has changed since */
+	if (series->steps[series->nsteps - 1] == HJG_STEP_B4 && !join->part->is_away)
+		hjg_coupled_forget_copy(join, join->part);
 	/* what P reads may be freed or written now */
 	hjg_prefetch_stop(join);
 	return status;
@@ -672,36 +758,54 @@ slowdown(const HjgCoupled *join, HjgProcessor processor)
 	return units->cpu_e > 0 ? (double) (units->cpu_p + units->cpu_d + units->cpu_e) / units->cpu_e : 1;
 }
 
-/* Build rows whose part of the table is touched at a time: rows in partition order keep to one partition. */
+/* The best ratios where scattering steps are on one side: of PL the first step's, if it does not scatter, is free. */
 static double
-table_rows_of(const HjgCoupled *join, const HjgSeries *series)
+search_sides(const HjgSeriesShape *shape, const HjgSeries *series, HjgScheme scheme, double *ratios)
 {
-	const double table_rows = (double) join->part->nrows;
+	const bool	has_free = scheme != HJG_SCHEME_DD && !scatters(series->steps[0]);
+	const int	npoints = scheme == HJG_SCHEME_OL ? 1 : (int) (1 / HJG_RATIO_STEP + 0.5);
+	double		best_ns = 0;
 
-	if (series->steps[series->nsteps - 1] == HJG_STEP_N2 || series->steps[series->nsteps - 1] == HJG_STEP_N3)
-		return (double) series->nrows;
-	if (hjg_coupled_is_partitioned(join) && (series->steps[0] == HJG_STEP_NUMBER || series->steps[0] == HJG_STEP_P4))
-		return table_rows / (1 << join->radix_bits);
-	return table_rows;
+	for (int side = 0; side < 2; side++)
+		for (int k = 0; k <= (has_free ? npoints : 0); k++)
+		{
+			double		here[HJG_SERIES_STEPS];
+			HjgSeriesTimes times;
+
+			for (int i = 0; i < series->nsteps; i++)
+				here[i] = i == 0 && has_free ? (double) k / npoints : side;
+			hjg_series_predict(shape, here, &times);
+			if (best_ns > 0 && times.total_ns >= best_ns)
+				continue;
+			best_ns = times.total_ns;
+			memcpy(ratios, here, sizeof(double) * (size_t) series->nsteps);
+		}
+	return best_ns;
 }
 
 static double
 search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 {
 	const HjgStepCosts *costs = join->config.costs;
-	HjgSeriesShape shape = {.nsteps = series->nsteps, .nrows = series->nrows, .launch_ns = costs->launch_ns};
-	const double table_rows = table_rows_of(join, series);
+	HjgSeriesShape shape = {
+		.nsteps = series->nsteps, .nrows = series->nrows, .chunk_rows = chunk_rows_of(join, series->nrows),
+		.piece_ns = {costs->piece_ns, costs->launch_ns}, .wait_ns = costs->wait_ns
+	};
+	const bool	partitioned = hjg_coupled_is_partitioned(join);
+	const double table_rows = (double) join->part->nrows;
 
 	if (join->config.bus_bytes_per_ns > 0)
 		shape.exchange_ns = (EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < series->nsteps; i++)
 		{
-			const double alone_ns = hjg_step_cost_ns(costs, false, p, series->steps[i], table_rows);
+			const double alone_ns = hjg_step_cost_ns(costs, partitioned, false, p, series->steps[i], table_rows);
 
 			shape.unit_ns[p][i] = alone_ns * slowdown(join, p);
-			shape.slowdown[p][i] = hjg_step_cost_ns(costs, true, p, series->steps[i], table_rows) / alone_ns;
+			shape.slowdown[p][i] = hjg_step_cost_ns(costs, partitioned, true, p, series->steps[i], table_rows) / alone_ns;
 		}
+	if (hjg_series_copies(join) && last_scatter(series) >= 0 && !join->config.keep_ratios)
+		return search_sides(&shape, series, hjg_coupled_scheme(join), ratios);
 	if (join->config.keep_ratios)
 	{
 		HjgSeriesTimes times;
@@ -721,7 +825,8 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series)
 
 	for (int i = 0; i < series->nsteps; i++)
 		ns += series->nrows * slowdown(join, HJG_ON_DEVICE) *
-			hjg_step_cost_ns(join->config.costs, false, HJG_ON_DEVICE, series->steps[i], table_rows_of(join, series)) +
+			hjg_step_cost_ns(join->config.costs, hjg_coupled_is_partitioned(join), false, HJG_ON_DEVICE, series->steps[i],
+							 (double) join->part->nrows) +
 			join->config.costs->launch_ns;
 	return ns;
 }
@@ -729,19 +834,22 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series)
 double
 hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 {
+	const hjg_u64 started = hjg_now_ns();
 	HjgSeriesMemo *memo;
 
 	for (int i = 0; i < series->nsteps; i++)
 		series->ratios[i] = join->units.cpu_e > 0 ? join->config.fixed_ratios[series->steps[i]] : 0;
+	settle_scatter(join, series);
 	if (join->config.costs == NULL || join->runner == NULL)
 		return 0;
 	for (int i = 0; i < HJG_SERIES_MEMOS; i++)
 	{
 		memo = &join->memos[i];
-		if (memo->nsteps == series->nsteps && memo->first_step == series->steps[0] && memo->nrows == series->nrows)
+		if (memo->nsteps == series->nsteps && memo->first_step == series->steps[0] &&
+			fabs((double) memo->nrows - series->nrows) <= LIKE_ROWS * memo->nrows)
 		{
 			memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
-			return memo->predicted_ns;
+			return memo->predicted_ns * series->nrows / (memo->nrows > 0 ? memo->nrows : 1);
 		}
 	}
 	memo = &join->memos[join->next_memo++ % HJG_SERIES_MEMOS];
@@ -750,6 +858,7 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 		memo->predicted_ns = search_ratios(join, series, memo->ratios);
 	else
 		memo->predicted_ns = predict_on_device(join, series);
+	join->stats.plan_ns += hjg_now_ns() - started;
 	memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
 	return memo->predicted_ns;
 }

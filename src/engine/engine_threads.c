@@ -28,6 +28,8 @@ typedef struct Threads
 	hjg_u64		ndone;
 	bool		shutdown;
 	hjg_u64		busy_ns;
+	hjg_u64		waited;			/* last ticket that was waited for */
+	hjg_u64		busy_until_ns[RING];	/* busy_ns when a ticket's launch ended */
 	HjgStepLaunch ring[RING];
 } Threads;
 
@@ -89,6 +91,7 @@ feeder_main(void *arg)
 		pthread_mutex_lock(&threads->mutex);
 		threads->busy_ns += hjg_now_ns() - started;
 		threads->ndone++;
+		threads->busy_until_ns[threads->ndone % RING] = threads->busy_ns;
 		pthread_cond_broadcast(&threads->done_cond);
 	}
 	pthread_mutex_unlock(&threads->mutex);
@@ -130,6 +133,8 @@ threads_wait(void *arg, hjg_u64 ticket)
 	pthread_mutex_lock(&threads->mutex);
 	while (threads->ndone < ticket)
 		pthread_cond_wait(&threads->done_cond, &threads->mutex);
+	if (threads->waited < ticket)
+		threads->waited = ticket;
 	pthread_mutex_unlock(&threads->mutex);
 	return HJG_OK;
 }
@@ -142,6 +147,18 @@ hjg_threads_runner_busy_ns(const HjgRunner *runner)
 
 	pthread_mutex_lock(&threads->mutex);
 	ns = threads->busy_ns;
+	pthread_mutex_unlock(&threads->mutex);
+	return ns;
+}
+
+static hjg_u64
+threads_busy_ns(void *arg)
+{
+	Threads    *threads = arg;
+	hjg_u64		ns;
+
+	pthread_mutex_lock(&threads->mutex);
+	ns = threads->busy_until_ns[threads->waited % RING];
 	pthread_mutex_unlock(&threads->mutex);
 	return ns;
 }
@@ -172,6 +189,7 @@ hjg_threads_runner_create(int nthreads)
 		.done = threads_done,
 		.wait = threads_wait,
 		.forget = threads_forget,
+		.busy_ns = threads_busy_ns,
 	};
 	threads->pool = hjg_pool_create(nthreads);
 	pthread_mutex_init(&threads->mutex, NULL);

@@ -56,6 +56,11 @@ typedef struct HjgStepLaunch
  * A device.  Launches run one after the other in the order given.  The memory of a
  * launch stays valid until it is done; memory that is about to be freed is
  * announced by forget().
+ *
+ * A device with memory of its own works on copies: it has fetch(), and max one launch at work at a time.  A table
+ * is copied to it when it is first used, or used again after forget(); rows of work come and go with each launch.  What
+ * steps scatter (N2, N3, B2, B3, B4) is on one side alone: all rows of a series are the device's or the CPU's then,
+ * and the destinations of N3 and the table come back by fetch().
  */
 typedef struct HjgRunner
 {
@@ -69,6 +74,10 @@ typedef struct HjgRunner
 	/* Returns when the launch has ended; its outcome. */
 	HjgStatus	(*wait) (void *arg, hjg_u64 ticket);
 	void		(*forget) (void *arg, const void *memory);
+	/* Time for which the device was at work on launches that were waited for, copies included. */
+	hjg_u64		(*busy_ns) (void *arg);
+	/* NULL: the device works on host memory in place; otherwise bytes of its copy of a region, when nothing is launched. */
+	HjgStatus	(*fetch) (void *arg, const void *memory, size_t off, size_t bytes, void *into);
 } HjgRunner;
 
 #define HJG_RUNNER_MAX_WORKERS 256
@@ -89,7 +98,7 @@ typedef struct HjgCoupledConfig
 	bool		grouping;		/* p3: rows of like work together */
 	hjg_u32		block_bytes;	/* allocator block; 0: one global pointer */
 	hjg_u32		chunk_rows;		/* of a launch, of a basic unit */
-	int			queue_depth;	/* launches that the device has at most; 1 tells their times apart */
+	int			queue_depth;	/* launches that the device has at most */
 	hjg_u32		window_rows;	/* probe rows at a time */
 	HjgPipeline pipeline;
 	size_t		was_bytes;		/* work-ahead set: most that P fetches and D unpacks ahead of E */
@@ -117,6 +126,7 @@ typedef struct HjgCoupledStats
 	double		predicted_build_ns;
 	double		predicted_probe_ns;	/* of the rows probed so far */
 	hjg_u64		series_ns;		/* in series of steps, of all phases */
+	hjg_u64		plan_ns;		/* looking for ratios */
 	double		ratios[HJG_STEP_COUNT]; /* as used last */
 	HjgPipeline pipeline;
 	HjgUnits	units;
@@ -129,7 +139,7 @@ typedef struct HjgCoupledStats
 	HjgInCacheTimes predicted;	/* of the build side, by the costs; 0 without */
 	hjg_u64		step_rows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
-	hjg_u64		step_launches[HJG_STEP_COUNT];	/* of the device */
+	hjg_u64		step_pieces[HJG_PROCESSORS][HJG_STEP_COUNT];
 } HjgCoupledStats;
 
 /* runner NULL: the CPU does everything. */

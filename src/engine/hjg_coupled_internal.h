@@ -68,6 +68,7 @@ typedef struct HjgCoupledPart
 	HjgStepArgs args;			/* of the table; the work part is set for each use */
 	hjg_u64		nrows;
 	hjg_u32		bucket_bits;
+	bool		is_away;		/* the device's copy is the good one */
 } HjgCoupledPart;
 
 struct HjgCoupled
@@ -171,6 +172,10 @@ extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
 extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
 /* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
+/* Does the device work on copies? */
+extern bool hjg_series_copies(const HjgCoupled *join);
+/* Bytes of a region back from a device that works on copies; their time is the step's. */
+extern HjgStatus hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 off, size_t bytes, HjgStep step);
 /* Wait for a launch, polling meanwhile for some seconds; its outcome. */
 extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
 /* A launch over the join's regions, with nothing in it yet. */
@@ -251,6 +256,10 @@ extern HjgStatus hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part);
 /* b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */
 extern HjgStatus hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const HjgRuns *runs,
 										hjg_u64 first_run_row, hjg_u32 nrows);
+/* The table of join->part, where the device has it, back to the host. */
+extern HjgStatus hjg_coupled_bring_back(HjgCoupled *join);
+/* The host has changed the table: a copy of it is worth nothing. */
+extern void hjg_coupled_forget_copy(HjgCoupled *join, HjgCoupledPart *part);
 /* The device's table into the CPU's, where they are separate. */
 extern HjgStatus hjg_coupled_merge_tables(HjgCoupled *join);
 

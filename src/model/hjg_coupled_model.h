@@ -56,16 +56,21 @@ typedef struct HjgUnits
 #define HJG_STEP_QUICK_SIZES 3
 #define HJG_STEP_LOGS {14, 17, 19, 22, 24}
 
-/* Nanoseconds a row of each step; large tables beyond the last size cost what that one does. */
+/*
+ * Nanoseconds a row of each step; large tables beyond the last size cost what that one does.  Of joins without and with
+ * partitioning apart: there rows come in the order of the table.
+ */
 typedef struct HjgStepCosts
 {
 	int			nsizes;
-	double		alone_ns[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		alone_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
 	/* while the other processor is at the same step: they share memory, caches, perhaps cores */
-	double		together_ns[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
-	double		build_rest_ns[2];	/* a row, of what is no step: emptying tables, prefix sums; SHJ and PHJ */
-	double		probe_rest_ns[2];
-	double		launch_ns;		/* of a device launch, beside its rows */
+	double		together_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
+	double		probe_rest_ns[2][HJG_STEP_SIZES];
+	double		launch_ns;		/* the device's, of a piece of rows, beside the rows */
+	double		piece_ns;		/* and the CPU's */
+	double		wait_ns;		/* until the device has begun, and until it is seen that it ended */
 	/* in-cache co-processing (hjg_incache_model.h) */
 	double		unpack_ns[HJG_PROCESSORS];	/* a row under NS, all units, in cache */
 	double		fetch_bytes_per_ns; /* of one fetcher, from memory */
@@ -83,7 +88,9 @@ typedef struct HjgSeriesShape
 	double		nrows;
 	double		unit_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
 	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* unit_ns grows so much while the other works; 0: not */
-	double		launch_ns;		/* of each step that the device has rows of */
+	double		chunk_rows;		/* of a piece; 0: all are one */
+	double		piece_ns[HJG_PROCESSORS];	/* of a piece, beside its rows */
+	double		wait_ns;		/* of a series that the device has a part of */
 	double		exchange_ns;	/* for a row that changes its processor between steps */
 } HjgSeriesShape;
 
@@ -105,17 +112,18 @@ typedef enum HjgScheme
 #define HJG_RATIO_STEP 0.02
 
 /* Unit cost of a step with so many build rows: on the logarithm, between the two nearest sizes. */
-extern double hjg_step_cost_ns(const HjgStepCosts *costs, bool together, HjgProcessor processor, HjgStep step,
-							   double build_rows);
+extern double hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, HjgProcessor processor,
+							   HjgStep step, double build_rows);
+/* The same for build_rest_ns[i] or probe_rest_ns[i]. */
+extern double hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows);
 
 /* Ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);
 
 /*
- * The best ratios of a scheme: all of OL and DD; for PL descent along one and two ratios
- * at a time from the best ones of those and of a wide grid, which ends within 1 % of the
- * best of the whole grid as a rule and within 10 % at worst (12 % for short series, which get a
- * shorter search); one ratio for all steps where that is within 4 % of it.  Returns the predicted time.
+ * The best ratios of a scheme: all of OL and DD; for PL descent by shorter and shorter steps
+ * from the best ones of those and of a wide grid, which ends within 1 % of the
+ * best of the whole grid as a rule and within 12 % at worst; one ratio for all steps where that is within 4 % of it.  Returns the predicted time.
  */
 extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
 

@@ -8,19 +8,47 @@
 #include <math.h>
 #include <string.h>
 
-double
-hjg_step_cost_ns(const HjgStepCosts *costs, bool together, HjgProcessor processor, HjgStep step, double build_rows)
+/* Between which two calibrated sizes so many rows are: the first one's index, and the share of the second. */
+static int
+find_size(const HjgStepCosts *costs, double build_rows, double *share)
 {
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
-	const double (*ns)[HJG_PROCESSORS][HJG_STEP_COUNT] = together ? costs->together_ns : costs->alone_ns;
 	const double rows_log = build_rows > 1 ? log2(build_rows) : 0;
 	int			i = 0;
-	double		share;
 
 	while (i + 1 < costs->nsizes - 1 && rows_log >= logs[i + 1])
 		i++;
-	share = fmin(fmax((rows_log - logs[i]) / (logs[i + 1] - logs[i]), 0), 1);
+	*share = fmin(fmax((rows_log - logs[i]) / (logs[i + 1] - logs[i]), 0), 1);
+	return i;
+}
+
+double
+hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, HjgProcessor processor, HjgStep step,
+				 double build_rows)
+{
+	const double (*ns)[HJG_PROCESSORS][HJG_STEP_COUNT] = together ? costs->together_ns[partitioned] : costs->alone_ns[partitioned];
+	double		share;
+	const int	i = find_size(costs, build_rows, &share);
+
 	return ns[i][processor][step] * (1 - share) + ns[i + 1][processor][step] * share;
+}
+
+double
+hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows)
+{
+	double		share;
+	const int	i = find_size(costs, build_rows, &share);
+
+	return rest_ns[i] * (1 - share) + rest_ns[i + 1] * share;
+}
+
+/* Pieces of a part of the rows. */
+static double
+npieces(const HjgSeriesShape *shape, double part)
+{
+	if (part <= 0)
+		return 0;
+	return shape->chunk_rows > 0 ? ceil(part * shape->nrows / shape->chunk_rows) : 1;
 }
 
 /*
@@ -38,9 +66,16 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 	memset(times, 0, sizeof(*times));
 	for (int i = 0; i < shape->nsteps; i++)
 	{
-		step_ns[HJG_ON_CPU][i] = ratios[i] * shape->nrows * shape->unit_ns[HJG_ON_CPU][i];
+		const double before = ratios[i > 0 ? i - 1 : 0];
+		const double after = ratios[i + 1 < shape->nsteps ? i + 1 : i];
+		const double own = fmax(ratios[i], before);
+
+		/* rows are cut where the other one takes over, before or behind the step */
+		step_ns[HJG_ON_CPU][i] = ratios[i] * shape->nrows * shape->unit_ns[HJG_ON_CPU][i] + shape->piece_ns[HJG_ON_CPU] *
+			(npieces(shape, fmin(ratios[i], before)) + npieces(shape, ratios[i] - fmin(ratios[i], before)));
 		step_ns[HJG_ON_DEVICE][i] = (1 - ratios[i]) * shape->nrows * shape->unit_ns[HJG_ON_DEVICE][i] +
-			(ratios[i] < 1 ? shape->launch_ns : 0);
+			shape->piece_ns[HJG_ON_DEVICE] * (npieces(shape, fmax(after - own, 0)) + npieces(shape, 1 - fmax(after, own)) +
+											  npieces(shape, own - ratios[i]));
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			busy[p] += step_ns[p][i];
 	}
@@ -80,6 +115,8 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 	}
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		times->processor_ns[p] = sum[p];
+	if (sum[HJG_ON_DEVICE] > 0)
+		times->processor_ns[HJG_ON_DEVICE] = sum[HJG_ON_DEVICE] += shape->wait_ns;
 	times->total_ns = fmax(sum[HJG_ON_CPU], sum[HJG_ON_DEVICE]);
 }
 
@@ -133,69 +170,40 @@ search_dd(const HjgSeriesShape *shape, double *best, double *best_ns)
 	}
 }
 
-/* Series from this size on are worth a search of some milliseconds, others one of 0.2 ms. */
-#define THOROUGH_ROWS 262144
-#define COARSE_POINTS 10
-#define WIDE_STEP 0.2
-#define NEAR_POINTS 3
+/* Points of the wide grid, and the steps of the search from its best ones on, in units of HJG_RATIO_STEP. */
+#define WIDE_STEP 0.25
+static const int strides[] = {5, 2, 1};
 
 /* By how much several ratios must be better than one. */
 #define ONE_RATIO_MARGIN 1.04
 
-/* All of two ratios on a grid of so many points, and on the fine one near the best. */
-static bool
-descend_pair(const HjgSeriesShape *shape, int i, int j, int npoints, double *best, double *best_ns)
-{
-	double		ratios[HJG_SERIES_STEPS];
-	double		center[2];
-	bool		moved = false;
-
-	memcpy(ratios, best, sizeof(double) * (size_t) shape->nsteps);
-	for (int k = 0; k <= npoints; k++)
-		for (int l = 0; l <= npoints; l++)
-		{
-			ratios[i] = (double) k / npoints;
-			ratios[j] = (double) l / npoints;
-			moved |= offer(shape, ratios, best, best_ns);
-		}
-	center[0] = best[i];
-	center[1] = best[j];
-	memcpy(ratios, best, sizeof(double) * (size_t) shape->nsteps);
-	for (int k = -NEAR_POINTS; k <= NEAR_POINTS; k++)
-		for (int l = -NEAR_POINTS; l <= NEAR_POINTS; l++)
-		{
-			ratios[i] = fmin(fmax(center[0] + k * HJG_RATIO_STEP, 0), 1);
-			ratios[j] = fmin(fmax(center[1] + l * HJG_RATIO_STEP, 0), 1);
-			moved |= offer(shape, ratios, best, best_ns);
-		}
-	return moved;
-}
-
-/* From *best on, along one ratio and two ratios at a time, until nothing helps. */
+/*
+ * From *best on: all neighbors in a distance of a stride, in any of the ratios at a time, until none is better; then a
+ * shorter stride.
+ */
 static void
 descend(const HjgSeriesShape *shape, double *best, double *best_ns)
 {
-	const int	npoints = (int) lround(1 / HJG_RATIO_STEP);
-	const int	pair_points = shape->nrows >= THOROUGH_ROWS ? npoints : COARSE_POINTS;
-	bool		moved = true;
+	int			nmoves = 1;
 
-	for (int turn = 0; moved && turn < 20; turn++)
-	{
-		moved = false;
-		for (int i = 0; i < shape->nsteps; i++)
+	for (int i = 0; i < shape->nsteps; i++)
+		nmoves *= 3;
+	for (size_t s = 0; s < sizeof(strides) / sizeof(strides[0]); s++)
+		for (bool moved = true; moved;)
 		{
-			double		ratios[HJG_SERIES_STEPS];
+			double		center[HJG_SERIES_STEPS];
 
-			memcpy(ratios, best, sizeof(double) * (size_t) shape->nsteps);
-			for (int k = 0; k <= npoints; k++)
+			moved = false;
+			memcpy(center, best, sizeof(double) * (size_t) shape->nsteps);
+			for (int move = 0; move < nmoves; move++)
 			{
-				ratios[i] = (double) k / npoints;
+				double		ratios[HJG_SERIES_STEPS];
+
+				for (int i = 0, rest = move; i < shape->nsteps; i++, rest /= 3)
+					ratios[i] = fmin(fmax(center[i] + (rest % 3 - 1) * strides[s] * HJG_RATIO_STEP, 0), 1);
 				moved |= offer(shape, ratios, best, best_ns);
 			}
-			for (int j = i + 1; j < shape->nsteps; j++)
-				moved |= descend_pair(shape, i, j, pair_points, best, best_ns);
 		}
-	}
 }
 
 /*

@@ -92,6 +92,36 @@ test_health(int number)
 	free(control);
 }
 
+/* All of it once more as on a device with memory of its own. */
+static void
+test_copies(int number)
+{
+	static const int widths[] = {4, 8, 16};
+	HjgRunner  *runners[3] = {NULL, NULL, NULL};
+	char		reason[128] = "";
+	bool		good = true;
+	int			cpu_threads;
+
+	hjg_cl_set_copies(true);
+	for (int w = 0; w < 3; w++)
+	{
+		runners[w] = hjg_opencl_begin(number, widths[w], &cpu_threads, reason, sizeof(reason));
+		good = good && runners[w] != NULL && runners[w]->fetch != NULL;
+	}
+	if (claim(good, "a device can be used by copies%s%s", good ? "" : ": ", reason))
+	{
+		const bool	was_short = short_run;
+
+		short_run = true;
+		test_coupled_on((const HjgRunner *const *) runners, "copies");
+		short_run = was_short;
+	}
+	for (int w = 0; w < 3; w++)
+		if (runners[w] != NULL)
+			hjg_opencl_end(runners[w]);
+	hjg_cl_set_copies(false);
+}
+
 /* A program that does not know --probe-opencl, started as the child, would start children without end. */
 static void
 test_child_starts_none(void)
@@ -159,6 +189,7 @@ main(int argc, char **argv)
 		if (claim(good, "a device that is listed as ready can be opened%s%s", good ? "" : ": ", reason))
 		{
 			test_coupled_on((const HjgRunner *const *) runners, device->name);
+			test_copies(atoi(device->name + 7));
 			test_health(atoi(device->name + 7));
 		}
 		claim(signals_kept(before), "signal handlers are what they were");

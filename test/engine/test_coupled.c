@@ -452,6 +452,14 @@ bad_wait(void *arg, hjg_u64 ticket)
 	return bad->fail_wait > 0 && bad->launches >= bad->fail_wait ? HJG_ERR_DEVICE : status;
 }
 
+static hjg_u64
+bad_busy_ns(void *arg)
+{
+	Bad		   *bad = arg;
+
+	return bad->good->busy_ns(bad->good->arg);
+}
+
 static void
 bad_forget(void *arg, const void *memory)
 {
@@ -474,7 +482,7 @@ device_fails(const HjgRunner *good, HjgPool *pool)
 	{
 		Bad			bad = {.good = good};
 		HjgRunner	runner = {.arg = &bad, .nworkers = 2, .align_bytes = 1, .max_bytes = (size_t) 1 << 40,
-			.launch = bad_launch, .done = bad_done, .wait = bad_wait, .forget = bad_forget};
+			.launch = bad_launch, .done = bad_done, .wait = bad_wait, .forget = bad_forget, .busy_ns = bad_busy_ns};
 		Memory		memory;
 
 		if (n % 2)
@@ -603,11 +611,13 @@ calibrated(const HjgRunner *runner, HjgPool *pool)
 		hjg_coupled_defaults(&config);
 		if (hjg_coupled_calibrate(&memory.env, &config, runner, widths[w], HJG_STEP_QUICK_SIZES, &costs) != HJG_OK)
 			wrong = "calibration failed";
-		for (int n = 0; n < costs.nsizes * HJG_PROCESSORS * HJG_STEP_COUNT; n++)
+		for (int n = 0; n < 2 * HJG_STEP_SIZES * HJG_PROCESSORS * HJG_STEP_COUNT; n++)
 		{
 			const double alone_ns = ((const double *) costs.alone_ns)[n];
 			const double together_ns = ((const double *) costs.together_ns)[n];
 
+			if (n / (HJG_PROCESSORS * HJG_STEP_COUNT) % HJG_STEP_SIZES >= costs.nsizes)
+				continue;
 			plausible = plausible && alone_ns > 0 && alone_ns < 1e5 && together_ns > 0 && together_ns < 1e5;
 		}
 		for (int p = 0; p < HJG_PROCESSORS; p++)
@@ -645,8 +655,8 @@ calibrated_in_part(const HjgRunner *runner, HjgPool *pool)
 	finite = hjg_coupled_calibrate(&memory.env, &config, &picky, 4, HJG_STEP_QUICK_SIZES, &costs) == HJG_OK && isfinite(costs.launch_ns);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			for (int s = 0; s < costs.nsizes; s++)
-				finite = finite && isfinite(costs.alone_ns[s][p][i]) && isfinite(costs.together_ns[s][p][i]);
+			for (int s = 0; s < 2 * costs.nsizes; s++)
+				finite = finite && isfinite(costs.alone_ns[s % 2][s / 2][p][i]) && isfinite(costs.together_ns[s % 2][s / 2][p][i]);
 	claim(finite && memory_is_clean(&memory), "what cannot be measured costs much, and not infinitely much");
 }
 

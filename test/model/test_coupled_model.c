@@ -30,7 +30,7 @@ random_shape(int nsteps)
 		shape.unit_ns[HJG_ON_CPU][i] = exp(drand48() * 4);
 		shape.unit_ns[HJG_ON_DEVICE][i] = shape.unit_ns[HJG_ON_CPU][i] * exp(4 * drand48() - 2);
 	}
-	shape.launch_ns = drand48() < 0.5 ? 0 : 50000 * drand48();
+	shape.piece_ns[HJG_ON_DEVICE] = drand48() < 0.5 ? 0 : 50000 * drand48();
 	shape.exchange_ns = drand48() < 0.5 ? 0 : 5 * drand48();
 	return shape;
 }
@@ -198,16 +198,16 @@ test_costs(void)
 
 	for (int s = 0; s < 3; s++)
 	{
-		costs.alone_ns[s][HJG_ON_CPU][HJG_STEP_B3] = 2 + 4 * s;
-		costs.together_ns[s][HJG_ON_CPU][HJG_STEP_B3] = 3 + 4 * s;
+		costs.alone_ns[1][s][HJG_ON_CPU][HJG_STEP_B3] = 2 + 4 * s;
+		costs.together_ns[1][s][HJG_ON_CPU][HJG_STEP_B3] = 3 + 4 * s;
 	}
-	ok(near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, 1), 2) &&
-	   near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[0])), 2) &&
-	   near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[1])), 6) &&
-	   near(hjg_step_cost_ns(&costs, true, HJG_ON_CPU, HJG_STEP_B3, 1e12), 11),
+	ok(near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, 1), 2) &&
+	   near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[0])), 2) &&
+	   near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[1])), 6) &&
+	   near(hjg_step_cost_ns(&costs, true, true, HJG_ON_CPU, HJG_STEP_B3, 1e12), 11),
 	   "unit costs are those measured at the sizes, and the last one's beyond");
-	ok(near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[0] + logs[1]) / 2.0)), 4) &&
-	   near(hjg_step_cost_ns(&costs, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[1] + logs[2]) / 2.0)), 8),
+	ok(near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[0] + logs[1]) / 2.0)), 4) &&
+	   near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[1] + logs[2]) / 2.0)), 8),
 	   "and between them on the logarithm");
 }
 
