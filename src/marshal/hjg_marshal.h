@@ -52,7 +52,7 @@ typedef struct HjgColumn
 /*
  * Rows of a vector: what a page can hold, and where nothing points into pages, of several: what
  * is done once a vector, and the cache misses at its start that nothing hides, are then few.
- * 4M x 100K rows, probed in place: 11 ns a row in vectors of 1,000 rows, 18 in those of 100.
+ * 20M rows probe a table of 5M, one thread: 11 ns a row in batches of 1,024 rows, 18 in those of 128.
  */
 #define HJG_MAX_VECTOR_ROWS 1024
 
