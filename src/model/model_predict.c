@@ -259,7 +259,8 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 	double		engine_ns;
 	double		backend_ns;
 
-	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 ? costs->job_ns : 0);
+	/* participants that wait for one another take about what a job's messages do */
+	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 || participants > 1 ? costs->job_ns : 0);
 	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, shape->build_scan_rows,
 											  shape->build_scan_mb, shape->build_vectors, shape->build_columns,
 											  shape->build_varlenas, shape->build_width);

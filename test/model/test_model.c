@@ -127,6 +127,7 @@ main(int argc, char **argv)
 	bool		direct_saves = true;
 	bool		sharing_divides = true;
 	bool		sharing_never_hides = true;
+	bool		sharing_waits = true;
 	bool		vectors_save = true;
 	bool		in_place_saves = true;
 	bool		memory_costs = true;
@@ -191,6 +192,7 @@ main(int argc, char **argv)
 		sum = p.marshal_build_ns + p.marshal_probe_ns + p.emit_ns;
 		sharing_never_hides &= total(more) * 4 >= p.total_ns * (1 - 1e-9);
 		hjg_model_predict(&costs, &more, &p);
+		sharing_waits &= p.startup_ns == costs.startup_ns + costs.job_ns;
 		sharing_divides &= fabs((p.marshal_build_ns + p.marshal_probe_ns + p.emit_ns) * 4 - sum) <= sum * 1e-9;
 
 		more = shape;
@@ -251,6 +253,7 @@ main(int argc, char **argv)
 	ok(threads_help, "more threads never cost more");
 	ok(spill_costs, "temporary files cost");
 	ok(sharing_divides, "participants divide reading and emitting among them");
+	ok(sharing_waits, "participants wait for one another before the first row, with a job or without");
 	ok(sharing_never_hides, "and never save more than that");
 	ok(filters_cost, "rows that a filter drops cost where the node reads the table");
 	ok(vectors_save, "rows that come as vectors cost less than slots");
