@@ -173,6 +173,9 @@ cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
 build/test_cuda: test/device/test_cuda.c test/device/fault_loop.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
+build/test_carry: test/device/test_carry.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_resident: test/device/test_resident.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
@@ -185,8 +188,9 @@ build/test_jobs: test/device/test_jobs.c test/engine/test_support.c test/engine/
 build/test_large: test/device/test_large.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_large build/test_cuda build/test_resident build/test_host_joins build/test_jobs build/stub/libcuda.so.1
+check-cuda: build/test_large build/test_cuda build/test_carry build/test_resident build/test_host_joins build/test_jobs build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
+	LD_LIBRARY_PATH=build/stub build/test_carry
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs

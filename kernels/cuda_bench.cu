@@ -2,7 +2,7 @@
  * cuda_bench.cu
  *	  Inputs of the benchmark of the resident joins, and the check of their results.
  *
- * Neither shares code with the joins: keys come from ids by mixes of their own, the
+ * None shares code with the joins: keys come from ids by mixes of their own, the
  * expected checksum comes from the ids, and each pair is checked against both columns of keys.
  */
 #include "hjg_cuda_kernel.h"
@@ -135,3 +135,37 @@ check_pairs(const HjgKCheckPairs &a)
 BENCH_KERNELS(4, hjg_u32)
 BENCH_KERNELS(8, hjg_u64)
 BENCH_KERNELS(16, ulonglong2)
+
+/* Word w of the columns of a row. */
+HJG_FN hjg_u32
+column_word(hjg_u32 side, hjg_u32 row, hjg_u32 w)
+{
+	return scatter_bits(row * 32 + w) ^ side;
+}
+
+extern "C" __global__ __launch_bounds__(BENCH_THREADS) void
+hjg_k_fill_columns(HjgKColumns a)
+{
+	for (hjg_u64 row = blockIdx.x * BENCH_THREADS + threadIdx.x; row < a.nrows; row += gridDim.x * BENCH_THREADS)
+		for (hjg_u32 w = 0; w < a.nwords; w++)
+			((hjg_u32 *) a.columns)[row * a.nwords + w] = column_word(a.side, (hjg_u32) row, w);
+}
+
+extern "C" __global__ __launch_bounds__(BENCH_THREADS) void
+hjg_k_check_columns(HjgKColumns a)
+{
+	unsigned long long wrong = 0;
+
+	for (hjg_u64 i = blockIdx.x * BENCH_THREADS + threadIdx.x; i < a.nrows; i += gridDim.x * BENCH_THREADS)
+	{
+		const HjgPair pair = ((const HjgPair *) a.pairs)[i];
+		const hjg_u32 row = a.side == HJG_SIDE_BUILD ? pair.build_row : pair.probe_row;
+		bool		good = true;
+
+		for (hjg_u32 w = 0; w < a.nwords; w++)
+			good &= ((const hjg_u32 *) a.columns)[i * a.nwords + w] == column_word(a.side, row, w);
+		wrong += !good;
+	}
+	if (wrong > 0)
+		atomicAdd((unsigned long long *) a.wrong, wrong);
+}

@@ -3,6 +3,7 @@ select name, unit, context, vartype, min_val, max_val, enumvals, boot_val from p
 	where name like 'hjoin_gpu.%' and name not in ('hjoin_gpu.device_program', 'hjoin_gpu.force') order by name collate "C";
 set hjoin_gpu.strategy = 'bogus';
 set hjoin_gpu.on_fallback = 'panic';
+set hjoin_gpu.materialization = 'soon';
 set hjoin_gpu.enabled = 'perhaps';
 set hjoin_gpu.embedded_rows = -5;
 set hjoin_gpu.cpu_threads = 100000000;

@@ -38,6 +38,8 @@ hjg_check_text(HjgCheck check)
 			return "row number out of range";
 		case HJG_CHECK_CHECKSUM:
 			return "wrong checksum";
+		case HJG_CHECK_CARRIED:
+			return "wrong carried columns";
 	}
 	return "unknown";
 }
@@ -49,6 +51,8 @@ hjg_check_copy(const HjgOp *op, HjgReported *reported)
 	reported->status = __atomic_load_n(&op->status, __ATOMIC_RELAXED);
 	reported->npairs = __atomic_load_n(&op->npairs, __ATOMIC_RELAXED);
 	reported->checksum = __atomic_load_n(&op->checksum, __ATOMIC_RELAXED);
+	reported->carried_sum = __atomic_load_n(&op->carried_sum, __ATOMIC_RELAXED);
+	reported->gathered = __atomic_load_n(&op->gathered, __ATOMIC_RELAXED);
 	reported->cursor.row = __atomic_load_n(&op->cursor_out.row, __ATOMIC_RELAXED);
 	reported->cursor.most = 0;
 	reported->cursor.skip = __atomic_load_n(&op->cursor_out.skip, __ATOMIC_RELAXED);
@@ -105,7 +109,27 @@ check_body(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *
 	return bad == 0;
 }
 
+/*
+ * Words times odd numbers that count their places: modulo 2^64 no other word at a place, and no exchange of two words,
+ * has the same sum.
+ */
+BODY hjg_u64
+carried_body(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
+{
+	hjg_u64		sum = 0;
+
+	for (hjg_u32 i = 0; i < nwords; i++)
+		sum += (hjg_u64) words[i] * (hjg_u32) (2 * (first + i) + 1);
+	return sum;
+}
+
 #ifdef HAVE_WIDE
+WIDE static hjg_u64
+carried_wide(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
+{
+	return carried_body(words, nwords, first);
+}
+
 WIDE static hjg_u64
 sum_wide(const HjgPair *pairs, hjg_u64 npairs)
 {
@@ -129,6 +153,29 @@ hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs)
 	return sum_body(pairs, npairs);
 }
 
+static hjg_u64
+carried_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
+{
+#ifdef HAVE_WIDE
+	if (__builtin_cpu_supports("avx2"))
+		return carried_wide(words, nwords, first);
+#endif
+	return carried_body(words, nwords, first);
+}
+
+hjg_u64
+hjg_check_carried(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried, hjg_u32 gathered)
+{
+	hjg_u64		sum = 0;
+
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (gathered & HJG_SIDE_BIT(s))
+			sum += carried_words((const hjg_u32 *) ((const char *) page + hjg_page_carried_off(carried, (HjgSideId) s)),
+								 (hjg_u32) npairs * (carried.bytes[s] / HJG_CARRIED_UNIT),
+								 (page_ix * HJG_SIDES + (hjg_u32) s) * (HJG_SLAB_BYTES / HJG_CARRIED_UNIT));
+	return sum;
+}
+
 static bool
 check_page(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *sum)
 {
@@ -147,6 +194,7 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported)
 	hjg_u64		left = reported->npairs;
 	hjg_u64		covered;
 	hjg_u64		sum = 0;
+	hjg_u64		carried_sum = 0;
 	Bounds		bounds;
 
 	if (reported->round != expected->round)
@@ -162,6 +210,8 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported)
 		return HJG_CHECK_COUNT;
 	if (expected->build_limit > HJG_MAX_BUILD_ROWS)
 		return HJG_CHECK_ROW;
+	if ((reported->gathered & ~expected->may_gather) != 0)
+		return HJG_CHECK_CARRIED;
 
 	covered = (hjg_u64) to.row - from.row + (to.skip > 0 ? 1 : 0);
 	bounds.first_row = from.row;
@@ -198,10 +248,13 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported)
 
 		if (!check_page(expected->pages[page], n, &bounds, &sum))
 			return HJG_CHECK_ROW;
+		carried_sum += hjg_check_carried(expected->pages[page], page, n, expected->carried, reported->gathered);
 		left -= n;
 	}
 	if (sum != reported->checksum)
 		return HJG_CHECK_CHECKSUM;
+	if (reported->gathered != 0 && carried_sum != reported->carried_sum)
+		return HJG_CHECK_CARRIED;
 	return HJG_CHECK_GOOD;
 }
 
@@ -236,8 +289,11 @@ walk(const HjgArena *arena, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hjg_u
 
 bool
 hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
-				 HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs)
+				 hjg_u32 carried_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs)
 {
+	const hjg_u32 slab_rows = hjg_input_rows(key_width, carried_bytes);
+	const hjg_u32 carried_off = hjg_input_carried_off(key_width, carried_bytes);
+	bool		all_carry = carried_bytes > 0;
 	hjg_u32    *slab_ixs = malloc((room > 0 ? room : 1) * sizeof(hjg_u32));
 	hjg_u64		nrows = 0;
 	hjg_u32		n;
@@ -250,9 +306,10 @@ hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 
 		const HjgSlab *slab = &arena->slabs[slab_ixs[i]];
 
 		inputs[i].keys = hjg_arena_slab_at(arena, slab_ixs[i]);
+		all_carry = all_carry && __atomic_load_n(&slab->carried, __ATOMIC_RELAXED) != 0;
 		inputs[i].nrows = __atomic_load_n(&slab->nrows, __ATOMIC_RELAXED);
 		inputs[i].first_row = __atomic_load_n(&slab->first_row, __ATOMIC_RELAXED);
-		if (inputs[i].nrows > HJG_SLAB_BYTES / key_width ||
+		if (inputs[i].nrows > slab_rows ||
 			inputs[i].first_row > HJG_MAX_BUILD_ROWS - inputs[i].nrows)
 			n = room + 1;
 		else
@@ -261,6 +318,8 @@ hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 
 	free(slab_ixs);
 	if (n > room || nrows != __atomic_load_n(&op->nrows, __ATOMIC_RELAXED))
 		return false;
+	for (hjg_u32 i = 0; i < n; i++)
+		inputs[i].carried = all_carry ? (const char *) inputs[i].keys + carried_off : NULL;
 	qsort(inputs, n, sizeof(HjgInput), compare_inputs);
 	*ninputs = n;
 	return true;

@@ -150,7 +150,7 @@ hjg_job_leased(const HjgJobSlot *job, hjg_u32 generation)
 
 bool
 hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_ix,
-				 hjg_u32 nrows, hjg_u32 first_row)
+				 hjg_u32 nrows, hjg_u32 first_row, bool carried)
 {
 	HjgSlab    *slab;
 	hjg_u32		ref;
@@ -162,6 +162,7 @@ hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_i
 		return false;
 	__atomic_store_n(&slab->nrows, nrows, __ATOMIC_RELAXED);
 	__atomic_store_n(&slab->first_row, first_row, __ATOMIC_RELAXED);
+	__atomic_store_n(&slab->carried, carried, __ATOMIC_RELAXED);
 	ref = __atomic_load_n(&op->input_ref, __ATOMIC_RELAXED);
 	do
 		__atomic_store_n(&slab->next_ref, ref, __ATOMIC_RELAXED);

@@ -144,9 +144,12 @@ extern void hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid);
 /* Move an operation; false when it is not (any more) in that state of that job. */
 extern bool hjg_op_move(HjgOp *op, hjg_u32 generation, HjgOpState from, HjgOpState to);
 
-/* Append a slab to a chain of inputs; for several processes at the same time. */
+/*
+ * Append a slab to a chain of inputs; for several processes at the same time.  carried: its rows' carried columns
+ * are there, too.
+ */
 extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_ix,
-							 hjg_u32 nrows, hjg_u32 first_row);
+							 hjg_u32 nrows, hjg_u32 first_row, bool carried);
 
 /*
  * Owner, after it has left: end the lease.  True if neither the device process nor a
@@ -204,7 +207,8 @@ typedef enum HjgCheck
 	HJG_CHECK_COUNT,			/* more pairs than room or than the mode allows */
 	HJG_CHECK_CURSOR,			/* out of range, or no progress */
 	HJG_CHECK_ROW,				/* a row number that was not submitted */
-	HJG_CHECK_CHECKSUM
+	HJG_CHECK_CHECKSUM,
+	HJG_CHECK_CARRIED			/* carried columns that were not asked for, or their checksum */
 } HjgCheck;
 
 extern const char *hjg_check_text(HjgCheck check);
@@ -220,6 +224,8 @@ typedef struct HjgExpected
 	HjgPair   **pages;
 	hjg_u32		npages;
 	hjg_u32		page_pairs;
+	HjgCarried	carried;		/* of the job: they say where in a page columns are */
+	hjg_u32		may_gather;		/* sides that columns were sent of */
 } HjgExpected;
 
 /* What it reads back; copied from the operation first, so it cannot change meanwhile. */
@@ -229,6 +235,8 @@ typedef struct HjgReported
 	hjg_u32		status;
 	hjg_u64		npairs;
 	hjg_u64		checksum;
+	hjg_u64		carried_sum;
+	hjg_u32		gathered;
 	HjgCursor	cursor;
 } HjgReported;
 
@@ -239,20 +247,27 @@ extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *
 
 /* Checksum of pairs [from, from + npairs) of a page. */
 extern hjg_u64 hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs);
+/*
+ * Part of a round's checksum of carried columns that page number page_ix, with npairs pairs, has.  A word that
+ * changes, and two words of a page that change places, change it.
+ */
+extern hjg_u64 hjg_check_carried(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried,
+								 hjg_u32 gathered);
 
 /*
  * Device process: collect an operation's inputs in ascending order of first
  * row, into an array with place for room of them.  False when the chain is not
- * sound or longer.
+ * sound or longer.  Carried columns, of carried_bytes a row, are there where all slabs say so.
  */
 typedef struct HjgInput
 {
 	const void *keys;
+	const void *carried;		/* or NULL */
 	hjg_u32		nrows;
 	hjg_u32		first_row;
 } HjgInput;
 extern bool hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
-							 HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs);
+							 hjg_u32 carried_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs);
 extern bool hjg_check_results(const HjgArena *arena, const HjgOp *op, hjg_u64 owner,
 							  HjgPair **pages, hjg_u32 room, hjg_u32 *npages);
 

@@ -27,6 +27,7 @@ bool		hjg_enabled = true;
 bool		hjg_explain_declined = false;
 bool		hjg_force = false;
 double		hjg_marshal_tuple_cost = -1;
+int			hjg_materialization = HJG_MATERIALIZATION_AUTO;
 int			hjg_on_fallback = HJG_FALLBACK_LOG;
 int			hjg_pipeline = HJG_PIPELINE_SETTING_AUTO;
 double		hjg_probe_tuple_cost = -1;
@@ -45,6 +46,13 @@ static const struct config_enum_entry fallback_options[] = {
 	{"silent", HJG_FALLBACK_SILENT, false},
 	{"log", HJG_FALLBACK_LOG, false},
 	{"error", HJG_FALLBACK_ERROR, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry materialization_options[] = {
+	{"auto", HJG_MATERIALIZATION_AUTO, false},
+	{"late", HJG_MATERIALIZATION_LATE, false},
+	{"early", HJG_MATERIALIZATION_EARLY, false},
 	{NULL, 0, false}
 };
 
@@ -207,6 +215,12 @@ hjg_base_define_gucs(bool preloaded)
 
 	define_cost("hjoin_gpu.marshal_tuple_cost", "Cost of packing a row into a batch, for each row read.",
 				&hjg_marshal_tuple_cost);
+
+	DefineCustomEnumVariable("hjoin_gpu.materialization",
+							 "Where columns of joined rows are put together on a GPU.",
+							 "late: on the host, by row number; early: on the GPU, where they are of fixed width; auto: late.",
+							 &hjg_materialization, HJG_MATERIALIZATION_AUTO, materialization_options, PGC_USERSET,
+							 GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hjoin_gpu.on_fallback",
 							 "What to do when the device process cannot finish a join.",

@@ -20,6 +20,13 @@ typedef enum HjgBloomFilter
 	HJG_BLOOM_FILTER_OFF
 } HjgBloomFilter;
 
+typedef enum HjgMaterialization
+{
+	HJG_MATERIALIZATION_AUTO,
+	HJG_MATERIALIZATION_LATE,
+	HJG_MATERIALIZATION_EARLY
+} HjgMaterialization;
+
 typedef enum HjgOnFallback
 {
 	HJG_FALLBACK_SILENT,
@@ -95,6 +102,7 @@ extern bool hjg_enabled;
 extern bool hjg_explain_declined;
 extern bool hjg_force;
 extern double hjg_marshal_tuple_cost;
+extern int	hjg_materialization;
 extern int	hjg_on_fallback;
 extern int	hjg_pipeline;
 extern double hjg_probe_tuple_cost;

@@ -188,6 +188,7 @@ typedef struct Run
 	HjgCudaOutput output;
 	HjgCudaPtr	block;			/* of the output */
 	size_t		block_bytes;
+	HjgBenchColumns columns;
 } Run;
 
 static HjgStatus
@@ -210,6 +211,8 @@ join_once(Bench *bench, const Run *run, const Inputs *inputs)
 	if (status == HJG_OK)
 		status = run->strategy->probe(&bench->lane, table, probe, &run->output);
 	run->strategy->free(&bench->lane, table);
+	if (status == HJG_OK && run->columns.sides != 0)
+		status = hjg_bench_columns_gather(&bench->lane, &run->columns, run->output.pairs, inputs->npairs);
 	return status;
 }
 
@@ -270,6 +273,9 @@ check(Bench *bench, const Run *run, const Inputs *inputs, bool *good)
 			status = hjg_cuda_wait(&bench->lane);
 		*good = facts[0] == inputs->checksum && facts[1] == 0;
 	}
+	if (status == HJG_OK && *good && run->columns.sides != 0)
+		status = hjg_bench_columns_check(&bench->lane, &run->columns, run->output.pairs, found[0],
+										 bench->counters + 2 * sizeof(hjg_u64), good);
 	return status;
 }
 
@@ -280,7 +286,9 @@ time_run(Bench *bench, const Run *run)
 	const size_t pair_bytes = run->kind == HJG_CUDA_CHECKSUM ? 0 : run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
 		(size_t) run->c->width + (run->c->wide_rows ? 16 : 8);
 	const double gb = ((double) run->strategy->moved(bench->lane.device, &run->shape) +
-					   (double) (run->sets[0].npairs * pair_bytes)) / 1e9;
+					   (double) (run->sets[0].npairs * pair_bytes) +
+					   (double) hjg_bench_columns_moved(&run->columns, run->sets[0].npairs)) / 1e9;
+	char		name[64];
 	float		ms[MAX_REPS];
 	bool		good = true;
 	HjgStatus	status = HJG_OK;
@@ -302,7 +310,8 @@ time_run(Bench *bench, const Run *run)
 	if (status != HJG_OK)
 		return status;
 	qsort(ms, (size_t) bench->nreps, sizeof(ms[0]), compare_ms);
-	fprintf(bench->out, "%-24s %-14s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", run->c->name, run->strategy->name,
+	snprintf(name, sizeof(name), run->columns.sides != 0 ? "%s+%u" : "%s", run->c->name, run->columns.bytes);
+	fprintf(bench->out, "%-24s %-14s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", name, run->strategy->name,
 			kind_names[run->kind], ms[bench->nreps / 2], (double) ntuples / ms[bench->nreps / 2] / 1e6, gb,
 			100 * gb / ms[bench->nreps / 2] * 1e3 / bench->copy_gbs, good ? "ok" : "WRONG");
 	fflush(bench->out);
@@ -341,8 +350,30 @@ run_kind(Bench *bench, Run *run, HjgCudaKind kind)
 			run->output.probe_rows = run->output.build_rows + capacity * row_bytes;
 		}
 	}
-	status = time_run(bench, run);
+	if (run->columns.sides != 0)
+		status = hjg_bench_columns_make(&bench->lane, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows,
+										capacity);
+	if (status == HJG_OK)
+		status = time_run(bench, run);
+	hjg_bench_columns_free(&bench->lane, &run->columns);
 	hjg_cuda_free(&bench->lane, run->block);
+	return status;
+}
+
+/* With columns of sides of each width, if there are any. */
+static HjgStatus
+run_widths(Bench *bench, Run *run, HjgCudaKind kind, hjg_u32 sides)
+{
+	HjgStatus	status = HJG_OK;
+
+	run->columns = (HjgBenchColumns) {.sides = sides};
+	if (sides == 0)
+		return run_kind(bench, run, kind);
+	for (hjg_u32 bytes = HJG_CARRIED_UNIT; bytes <= HJG_MAX_CARRIED_BYTES && status == HJG_OK; bytes *= 2)
+	{
+		run->columns.bytes = bytes;
+		status = run_kind(bench, run, kind);
+	}
 	return status;
 }
 
@@ -356,9 +387,9 @@ best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *
 	return choices[0] == &hjg_cuda_direct && !c->dense ? choices[1] : choices[0];
 }
 
-/* names: of strategies, or "best"; kind: the only one, or HJG_CUDA_KINDS. */
+/* names: of strategies, or "best"; kind: the only one, or HJG_CUDA_KINDS; columns of sides of all widths. */
 static HjgStatus
-run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind)
+run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
 {
 	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
 	const HjgCudaDevice *device = bench->lane.device;
@@ -391,7 +422,7 @@ run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaK
 		}
 		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
 			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!run.strategy->pairs_only || kinds[k] == HJG_CUDA_PAIRS))
-				status = run_kind(bench, &run, kinds[k]);
+				status = run_widths(bench, &run, kinds[k], sides);
 		hjg_bench_moved_close(&bench->lane, &moved);
 		run.moved = NULL;
 	}
@@ -416,7 +447,7 @@ run_tables(Bench *bench, const char *paper)
 			continue;
 		fprintf(bench->out, "# %s: %s\n", paper, t->title);
 		for (int i = 0; t->cases[i] != NULL && status == HJG_OK; i++)
-			status = run_case(bench, hjg_bench_case_named(t->cases[i]), t->strategies, t->kind);
+			status = run_case(bench, hjg_bench_case_named(t->cases[i]), t->strategies, t->kind, t->sides);
 	}
 	return status;
 }
@@ -527,7 +558,7 @@ hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 		status = run_tables(&bench, paper);
 	for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL && paper == NULL && status == HJG_OK; c++)
 		if (strstr(c->name, text) != NULL)
-			status = run_case(&bench, c, names, HJG_CUDA_KINDS);
+			status = run_case(&bench, c, names, HJG_CUDA_KINDS, 0);
 	if (status != HJG_OK)
 		fprintf(stderr, "hjoin_gpu_device: %s\n", bench.lane.error[0] != '\0' ? bench.lane.error : hjg_status_text(status));
 	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;

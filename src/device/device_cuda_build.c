@@ -209,6 +209,9 @@ admit(HjgCudaJoin *join, Plan *plan)
 	plan->ntries = kept;
 	if (kept == 0 && !join->bounded)
 		return HJG_ERR_MEMORY;
+	if (most + hjg_cuda_carry_bytes(join) > budget)
+		hjg_cuda_carry_drop(join);
+	most += hjg_cuda_carry_bytes(join);
 	return hjg_cuda_admit(join->device->pool, most, join->env, ADMISSION_WAIT_MS, &join->grant);
 }
 
@@ -348,12 +351,15 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	}
 	if (plan.nrows > HJG_MAX_BUILD_ROWS || next_row > HJG_NO_ROW)
 		return HJG_ERR_INPUT;
+	hjg_cuda_carry_plan(join, segments, nsegments, plan.nrows, next_row);
 	status = admit(join, &plan);
 	if (status != HJG_OK)
 		return status;
 	status = hjg_cuda_lanes_take(join->device, join->env, &join->grant, &join->lanes);
 	if (status == HJG_OK)
 		status = load_build(join, &plan, segments, nsegments);
+	if (status == HJG_OK)
+		status = hjg_cuda_carry_build(join, segments, nsegments);
 	if (status != HJG_OK)
 		return status;
 	shape = shape_of(join, &plan);

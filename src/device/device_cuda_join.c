@@ -101,6 +101,8 @@ hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 		status = hjg_cuda_alloc(lane, rows * sizeof(HjgPair), &join->pairs[i]);
 	if (status == HJG_OK && join->strategy != NULL)
 		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->numbers);
+	if (status == HJG_OK)
+		status = hjg_cuda_carry_alloc(join);
 	join->chunks = status == HJG_OK;
 	return status;
 }
@@ -137,6 +139,7 @@ release_join(HjgCudaJoin *join)
 		(void) hjg_cuda_lanes_wait(join->lanes);
 		if (join->trunk == NULL)
 			hjg_cuda_free_build(join);
+		hjg_cuda_carry_free(join);
 		hjg_cuda_free(lane, join->small);
 		for (int i = 0; i < 2; i++)
 			hjg_cuda_free(lane, join->keys[i]);
@@ -305,10 +308,12 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 		(at->most > 0 && (join->spec.mode != HJG_MATCH_ALL || at->most > capacity || (at->most == 1 && at->skip > 0))))
 		return HJG_ERR_INPUT;
 	result->npairs = 0;
+	result->gathered = 0;
 	if (at->row >= nrows)
 		return HJG_OK;
 	if (join->turns != NULL)
 		return hjg_cuda_turns_probe(join->turns, segments, nsegments, nrows, at, result);
+	result->gathered = hjg_cuda_carry_round(join, segments, nsegments);
 	return hjg_cuda_probe_rows(join, segments, nsegments, nrows, at, result);
 }
 
@@ -353,6 +358,7 @@ hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats)
 	stats->build_ns = hjg_cuda_branches_ns(join, HJG_CUDA_BUILD);
 	stats->probe_ns = hjg_cuda_branches_ns(join, HJG_CUDA_PROBE);
 	stats->transfer_ns = hjg_cuda_branches_ns(join, HJG_CUDA_TRANSFER_IN) + hjg_cuda_branches_ns(join, HJG_CUDA_TRANSFER_OUT);
+	stats->gather_ns = hjg_cuda_branches_ns(join, HJG_CUDA_GATHER);
 	stats->workspace_bytes = hjg_cuda_branches_peak_bytes(join);
 	/* those of a strategy are its own affair */
 	stats->npartitions = join->strategy == NULL;

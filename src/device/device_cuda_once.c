@@ -64,6 +64,8 @@ load_chunk(const Batch *batch, const Chunk *chunk)
 	if (status == HJG_OK)
 		status = hjg_cuda_bring_keys(lane, join->moving, join->keys[chunk->turn], batch->segments, batch->nsegments,
 									 join->spec.key_width, chunk->row, chunk->nrows);
+	if (status == HJG_OK)
+		status = hjg_cuda_carry_load(join, lane, chunk->turn, batch->segments, batch->nsegments, chunk->row, chunk->nrows);
 	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : status;
 }
 
@@ -180,6 +182,35 @@ fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *nex
 	return HJG_OK;
 }
 
+/* Queue what becomes of the pairs of a chunk: their columns, and the way out of both. */
+static HjgStatus
+send_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 npairs, HjgResult *result)
+{
+	HjgCudaJoin *join = batch->join;
+	HjgCudaLane *out = &join->lanes->out[chunk->turn];
+	HjgStatus	status = HJG_OK;
+
+	if (join->carry.sides != 0)
+	{
+		status = hjg_cuda_carry_gather(join, chunk->turn, npairs, chunk->turn, chunk->row, chunk->nrows);
+		if (status == HJG_OK)
+			status = hjg_cuda_follow(out, &join->lanes->work);
+		/* nobody has waited for the columns of this chunk to be read when those of the next but one come in */
+		if (status == HJG_OK)
+			status = hjg_cuda_follow(&join->lanes->in, &join->lanes->work);
+	}
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(out, HJG_CUDA_TRANSFER_OUT);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_pairs(out, result, result->npairs, join->pairs[chunk->turn], npairs);
+	if (status == HJG_OK)
+		status = hjg_cuda_carry_copy(join, out, chunk->turn, result, result->npairs, npairs);
+	if (status == HJG_OK)
+		status = hjg_cuda_mark(out, HJG_CUDA_IDLE);
+	result->npairs += npairs;
+	return status;
+}
+
 HjgStatus
 hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const HjgSegment *segments, int nsegments,
 					hjg_u64 nrows, HjgCursor *cursor, HjgResult *result)
@@ -191,7 +222,6 @@ hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const Hjg
 
 	while (chunk.nrows > 0 && status == HJG_OK)
 	{
-		HjgCudaLane *out = &join->lanes->out[chunk.turn];
 		Chunk		next = chunk_at(&batch, chunk.row + chunk.nrows, 1 - chunk.turn);
 		const bool	first = chunk.row == cursor->row;
 		hjg_u64		npairs;
@@ -203,12 +233,7 @@ hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const Hjg
 			return HJG_ERR_INPUT;
 		if (chunk.nrows == 0)
 			break;
-		status = hjg_cuda_mark(out, HJG_CUDA_TRANSFER_OUT);
-		if (status == HJG_OK)
-			status = hjg_cuda_copy_pairs(out, result, result->npairs, join->pairs[chunk.turn], npairs);
-		if (status == HJG_OK)
-			status = hjg_cuda_mark(out, HJG_CUDA_IDLE);
-		result->npairs += npairs;
+		status = send_chunk(&batch, &chunk, npairs, result);
 		chunk = next;
 	}
 	cursor->row = (hjg_u32) chunk.row;

@@ -116,6 +116,7 @@ add_stats(HjgJobStats *sum, const HjgJobStats *stats)
 	sum->build_ns += stats->build_ns;
 	sum->probe_ns += stats->probe_ns;
 	sum->transfer_ns += stats->transfer_ns;
+	sum->gather_ns += stats->gather_ns;
 	sum->strategy = stats->strategy;
 	sum->declined = stats->declined;
 	if (stats->workspace_bytes > sum->workspace_bytes)
@@ -180,6 +181,8 @@ begin_turn(HjgCudaTurns *turns, hjg_u32 turn)
 		turns->current->device = turns->device;
 		turns->current->env = turns->env;
 		turns->current->spec = turns->spec;
+		/* pairs change places below: nothing stands beside them */
+		turns->current->spec.carried = (HjgCarried) {{0}};
 		turns->current->spec.mode = turns->spec.mode == HJG_MATCH_ALL || turns->spec.mode == HJG_MATCH_LEFT ?
 			HJG_MATCH_ALL : HJG_MATCH_SEMI;
 		status = hjg_cuda_build_join(turns->current, segments, nsegments);

@@ -42,6 +42,8 @@ count_window(Window *window, const HjgSegment *segments, int nsegments)
 		status = hjg_cuda_bring_keys(lane, join->moving, join->keys[0], segments, nsegments, join->spec.key_width,
 									 window->row, window->nrows);
 	if (status == HJG_OK)
+		status = hjg_cuda_carry_load(join, lane, 0, segments, nsegments, window->row, window->nrows);
+	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(lane, &find[w], hjg_cuda_blocks(window->nrows + 1, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
@@ -91,6 +93,8 @@ write_window(Window *window, const HjgCsrCut *cut)
 									 (void *[]) {&join->csr.table, &join->offsets, &join->firsts, &window->nrows,
 												 &first_row, &begin, &n, &pairs});
 		if (status == HJG_OK)
+			status = hjg_cuda_carry_gather(join, turn, n, 0, window->row, window->nrows);
+		if (status == HJG_OK)
 			status = hjg_cuda_mark(lane, HJG_CUDA_IDLE);
 		if (status == HJG_OK)
 			status = hjg_cuda_follow(out, lane);
@@ -98,6 +102,8 @@ write_window(Window *window, const HjgCsrCut *cut)
 			status = hjg_cuda_mark(out, HJG_CUDA_TRANSFER_OUT);
 		if (status == HJG_OK)
 			status = hjg_cuda_copy_pairs(out, window->result, window->result->npairs, pairs, n);
+		if (status == HJG_OK)
+			status = hjg_cuda_carry_copy(join, out, turn, window->result, window->result->npairs, n);
 		window->result->npairs += n;
 		begin += n;
 	}

@@ -24,7 +24,8 @@ typedef enum FaultKind
 	FAULT_HANG,
 	FAULT_SLOW,
 	FAULT_CORRUPT,
-	FAULT_TRUNCATE
+	FAULT_TRUNCATE,
+	FAULT_COLUMNS
 } FaultKind;
 
 typedef struct Fault
@@ -34,7 +35,9 @@ typedef struct Fault
 	unsigned	argument;
 } Fault;
 
-static const char *const kind_names[] = {"die", "exit", "hang", "slow", "corrupt", "truncate"};
+static const char *const kind_names[] = {"die", "exit", "hang", "slow", "corrupt", "truncate", "columns"};
+#define NKINDS ((int) (sizeof(kind_names) / sizeof(kind_names[0])))
+
 static const char *const phase_names[HJG_PHASE_COUNT] = {"start", "build", "probe", "result"};
 
 static Fault faults[MAX_FAULTS];
@@ -67,7 +70,7 @@ hjg_fault_parse(const char *text)
 		char	   *kind = strtok_r(item, ":", &part);
 		char	   *phase = strtok_r(NULL, ":", &part);
 		char	   *argument = strtok_r(NULL, ":", &part);
-		int			kind_ix = kind ? find_name(kind_names, 6, kind) : -1;
+		int			kind_ix = kind ? find_name(kind_names, NKINDS, kind) : -1;
 		int			phase_ix = phase ? find_name(phase_names, HJG_PHASE_COUNT, phase) : -1;
 		char	   *end = NULL;
 		long		value = argument ? strtol(argument, &end, 10) : 1;
@@ -128,6 +131,8 @@ hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
 				return HJG_SPOIL_CORRUPT;
 			case FAULT_TRUNCATE:
 				return HJG_SPOIL_TRUNCATE;
+			case FAULT_COLUMNS:
+				return HJG_SPOIL_COLUMNS;
 		}
 	}
 	return HJG_SPOIL_NOTHING;

@@ -149,7 +149,7 @@ drop_join(Task *task)
 
 /* The inputs of an operation as engine segments, in memory that the caller frees. */
 static HjgSegment *
-collect_inputs(const Task *task, const HjgOp *op, hjg_u32 key_width, int *nsegments)
+collect_inputs(const Task *task, const HjgOp *op, HjgSideId side, int *nsegments)
 {
 	hjg_u32		room = __atomic_load_n(&op->ninputs, __ATOMIC_RELAXED);
 	HjgInput   *inputs;
@@ -161,15 +161,17 @@ collect_inputs(const Task *task, const HjgOp *op, hjg_u32 key_width, int *nsegme
 	inputs = malloc((room + 1) * sizeof(HjgInput));
 	segments = malloc((room + 1) * sizeof(HjgSegment));
 	if (inputs == NULL || segments == NULL ||
-		!hjg_check_inputs(&serve->arena, op, hjg_slab_owner(task->job_ix, task->generation), key_width,
-						  inputs, room, &n))
+		!hjg_check_inputs(&serve->arena, op, hjg_slab_owner(task->job_ix, task->generation),
+						  (hjg_u32) task->spec.key_width, task->spec.carried.bytes[side], inputs, room, &n))
 	{
 		free(inputs);
 		free(segments);
 		return NULL;
 	}
 	for (hjg_u32 i = 0; i < n; i++)
-		segments[i] = (HjgSegment) {.keys = inputs[i].keys, .nrows = inputs[i].nrows, .first_row = inputs[i].first_row};
+		segments[i] = (HjgSegment) {
+			.keys = inputs[i].keys, .nrows = inputs[i].nrows, .first_row = inputs[i].first_row, .carried = inputs[i].carried
+		};
 	free(inputs);
 	*nsegments = (int) n;
 	return segments;
@@ -184,7 +186,7 @@ build_join(Task *task, HjgJobSlot *job, int number)
 	HjgStatus	status;
 	int			nsegments = 0;
 
-	segments = collect_inputs(task, &job->build, (hjg_u32) task->spec.key_width, &nsegments);
+	segments = collect_inputs(task, &job->build, HJG_SIDE_BUILD, &nsegments);
 	if (segments == NULL)
 		return HJG_ERR_INPUT;
 	status = task->driver->build(number, &way->env, &task->spec, segments, nsegments, &way->join);
@@ -232,11 +234,14 @@ read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 	const hjg_u32 mode = __atomic_load_n(&job->mode, __ATOMIC_RELAXED);
 	const hjg_u32 strategy = __atomic_load_n(&job->strategy, __ATOMIC_RELAXED);
 	const hjg_u32 pipeline = __atomic_load_n(&job->pipeline, __ATOMIC_RELAXED);
+	HjgCarried	carried;
 
-	*spec = (HjgJoinSpec) {.key_width = (int) key_width, .mode = (HjgMatchMode) mode, .strategy = (HjgCpuStrategy) strategy,
+	for (int s = 0; s < HJG_SIDES; s++)
+		carried.bytes[s] = __atomic_load_n(&job->carried.bytes[s], __ATOMIC_RELAXED);
+	*spec = (HjgJoinSpec) {.carried = carried, .key_width = (int) key_width, .mode = (HjgMatchMode) mode, .strategy = (HjgCpuStrategy) strategy,
 		.pipeline = (HjgPipeline) pipeline, .probe_rows = __atomic_load_n(&job->probe_rows, __ATOMIC_RELAXED)};
 	return (key_width == HJG_KEY_WIDTH_4 || key_width == HJG_KEY_WIDTH_8 || key_width == HJG_KEY_WIDTH_16) &&
-		mode <= HJG_MATCH_ANTI &&
+		mode <= HJG_MATCH_ANTI && hjg_carried_valid(carried) &&
 		hjg_strategy_name((int) strategy) != NULL && pipeline < HJG_PIPELINE_COUNT;
 }
 
@@ -271,6 +276,7 @@ typedef struct SumPieces
 	Way		   *way;
 	const HjgResult *result;
 	hjg_u64		sum;
+	hjg_u64		carried_sum;
 } SumPieces;
 
 static void
@@ -284,24 +290,31 @@ sum_piece(void *arg, int piece, int worker)
 	if (n > result->page_pairs)
 		n = result->page_pairs;
 	__atomic_fetch_add(&pieces->sum, hjg_check_sum(result->pages[piece], n), __ATOMIC_RELAXED);
+	if (result->gathered != 0)
+		__atomic_fetch_add(&pieces->carried_sum,
+						   hjg_check_carried(result->pages[piece], (hjg_u32) piece, n, pieces->way->task->spec.carried,
+											 result->gathered), __ATOMIC_RELAXED);
 	hjg_beat_progress(&pieces->way->beat);
 }
 
-static hjg_u64
-sum_result(Way *way, const HjgResult *result)
+/* The checksums of a result, into the operation. */
+static void
+sum_result(Way *way, const HjgResult *result, HjgOp *op)
 {
-	SumPieces	pieces = {way, result, 0};
+	SumPieces	pieces = {way, result, 0, 0};
 	int			npages = (int) ((result->npairs + result->page_pairs - 1) / result->page_pairs);
 
 	hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
-	return pieces.sum;
+	__atomic_store_n(&op->checksum, pieces.sum, __ATOMIC_RELAXED);
+	__atomic_store_n(&op->carried_sum, pieces.carried_sum, __ATOMIC_RELAXED);
+	__atomic_store_n(&op->gathered, result->gathered, __ATOMIC_RELAXED);
 }
 
 static HjgStatus
 run_probe(Way *way, HjgJobSlot *job, HjgOp *op)
 {
 	const Task *task = way->task;
-	HjgResult	result = {.page_pairs = HJG_SLAB_BYTES / sizeof(HjgPair)};
+	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.carried)};
 	HjgCursor	cursor = op->cursor_in;
 	hjg_u32		room = __atomic_load_n(&op->nresults, __ATOMIC_RELAXED);
 	HjgSegment *segments = NULL;
@@ -318,7 +331,7 @@ run_probe(Way *way, HjgJobSlot *job, HjgOp *op)
 	if (room > serve->arena.nslabs)
 		return HJG_ERR_INPUT;
 	result.pages = malloc((room + 1) * sizeof(HjgPair *));
-	segments = collect_inputs(task, op, (hjg_u32) task->spec.key_width, &nsegments);
+	segments = collect_inputs(task, op, HJG_SIDE_PROBE, &nsegments);
 	if (segments != NULL && result.pages != NULL &&
 		hjg_check_results(&serve->arena, op, hjg_slab_owner(task->job_ix, task->generation),
 						  result.pages, room, &npages))
@@ -328,12 +341,14 @@ run_probe(Way *way, HjgJobSlot *job, HjgOp *op)
 	}
 	if (status == HJG_OK)
 	{
-		__atomic_store_n(&op->checksum, sum_result(way, &result), __ATOMIC_RELAXED);
+		sum_result(way, &result, op);
 		spoil = hjg_fault_here(HJG_PHASE_RESULT, env_poll, way);
 		if (spoil == HJG_SPOIL_CORRUPT && result.npairs > 0)
 			result.pages[0][0].build_row ^= 1;
 		if (spoil == HJG_SPOIL_TRUNCATE && result.npairs > 0)
 			result.npairs--;
+		if (spoil == HJG_SPOIL_COLUMNS && result.npairs > 0)
+			((char *) result.pages[0])[hjg_page_carried_off(task->spec.carried, HJG_SIDE_BUILD)] ^= 1;
 		__atomic_store_n(&op->npairs, result.npairs, __ATOMIC_RELAXED);
 		__atomic_store_n(&op->cursor_out.row, cursor.row, __ATOMIC_RELAXED);
 		__atomic_store_n(&op->cursor_out.skip, cursor.skip, __ATOMIC_RELAXED);
@@ -358,6 +373,7 @@ publish_stats(const Task *task, HjgJobSlot *job)
 	__atomic_store_n(&job->stats.build_ns, stats.build_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.probe_ns, stats.probe_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.transfer_ns, stats.transfer_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.gather_ns, stats.gather_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.workspace_bytes, stats.workspace_bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.npartitions, stats.npartitions, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.strategy, stats.strategy, __ATOMIC_RELAXED);

@@ -63,7 +63,7 @@ add_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor
 		hjg_u32		n = nrows - row < room ? nrows - row : room;
 		hjg_u32		slab_ix = fill(owner, key_width, n, row, divisor);
 
-		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, row))
+		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, row, false))
 			return false;
 	}
 	return true;

@@ -36,6 +36,7 @@ typedef struct HjgBenchTable
 	HjgCudaKind kind;
 	const char *strategies[HJG_BENCH_STRATEGIES + 1];	/* "best": what is chosen first */
 	const char *cases[HJG_BENCH_CASES + 1];
+	hjg_u32		sides;			/* whose columns of 4 to 128 bytes are fetched by row number, too: HJG_SIDE_BIT() */
 } HjgBenchTable;
 
 /* ---- device_cuda_bench_cases.c ---- */
@@ -74,5 +75,28 @@ extern HjgStatus hjg_bench_moved_reset(HjgCudaLane *lane, const HjgBenchMoved *m
 									   const HjgCudaSide *probe);
 /* Queue what brings one of them to the device, if anything does. */
 extern HjgStatus hjg_bench_moved_bring(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCudaSide *side);
+
+/* ---- device_cuda_bench_carry.c ---- */
+
+/* Columns that are fetched by the pairs of a join; none where sides is 0. */
+typedef struct HjgBenchColumns
+{
+	hjg_u32		sides;
+	hjg_u32		bytes;			/* of a row, of each side */
+	hjg_u64		nrows[HJG_SIDES];
+	HjgCudaPtr	from[HJG_SIDES];
+	HjgCudaPtr	to[HJG_SIDES];	/* beside npairs pairs */
+} HjgBenchColumns;
+
+/* After an error what there is must be freed, too. */
+extern HjgStatus hjg_bench_columns_make(HjgCudaLane *lane, HjgBenchColumns *columns, hjg_u64 nbuild, hjg_u64 nprobe,
+										hjg_u64 npairs);
+extern void hjg_bench_columns_free(HjgCudaLane *lane, HjgBenchColumns *columns);
+/* Queue what is measured. */
+extern HjgStatus hjg_bench_columns_gather(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs);
+/* Gather, and compare; facts: room for a hjg_u64.  *good becomes false where anything is wrong. */
+extern HjgStatus hjg_bench_columns_check(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs,
+										 HjgCudaPtr facts, bool *good);
+extern hjg_u64 hjg_bench_columns_moved(const HjgBenchColumns *columns, hjg_u64 npairs);
 
 #endif							/* HJG_CUDA_BENCH_H */

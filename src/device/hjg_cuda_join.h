@@ -140,6 +140,17 @@ extern HjgCudaTuning hjg_cuda_tuning;
 
 typedef struct HjgCudaTurns HjgCudaTurns;
 
+/* Carried columns of a join: device_cuda_carry.c. */
+typedef struct HjgCudaCarry
+{
+	HjgCarried	bytes;			/* of a row; 0 for a side that is not gathered */
+	hjg_u64		build_limit;	/* highest build row number + 1 */
+	hjg_u32		sides;			/* gathered in this round: HJG_SIDE_BIT() */
+	HjgCudaPtr	build;			/* by row number */
+	HjgCudaPtr	probe[2];		/* of a chunk, filled in turn as its keys are */
+	HjgCudaPtr	gathered[HJG_SIDES][HJG_CUDA_OUTS];	/* beside the pairs of a chunk */
+} HjgCudaCarry;
+
 typedef struct HjgCudaJoin
 {
 	HjgCudaDevice *device;
@@ -158,6 +169,7 @@ typedef struct HjgCudaJoin
 	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
 	HjgCudaMoving moving;		/* of raw keys, those of chunks too */
 	HjgCudaCsr	csr;
+	HjgCudaCarry carry;			/* of a branch the build columns are borrowed, too */
 
 	HjgCudaTurns *turns;		/* not NULL: the build side stays where it is, and what follows is not used */
 	bool		bounded;		/* the grant has room for the csr table */
@@ -235,6 +247,38 @@ extern void hjg_cuda_branches_free(HjgCudaJoin *join);
 /* Of a join and its branches. */
 extern hjg_u64 hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase);
 extern size_t hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join);
+/* ---- device_cuda_carry.c ---- */
+
+/*
+ * What there is to gather, of a build side of nrows rows with numbers below limit.  Then chunk_rows is settled, and
+ * what it takes may turn out to be too much: drop it.
+ */
+extern void hjg_cuda_carry_plan(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, hjg_u64 limit);
+extern size_t hjg_cuda_carry_bytes(const HjgCudaJoin *join);
+/* Of that, what each branch has for itself; and the rest it borrows. */
+extern size_t hjg_cuda_carry_chunk_bytes(const HjgCudaJoin *join);
+extern void hjg_cuda_carry_borrow(HjgCudaJoin *branch);
+extern void hjg_cuda_carry_drop(HjgCudaJoin *join);
+/* Build columns; buffers of chunks, when these are made; after an error what there is goes with the join. */
+extern HjgStatus hjg_cuda_carry_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
+extern HjgStatus hjg_cuda_carry_alloc(HjgCudaJoin *join);
+extern void hjg_cuda_carry_free(HjgCudaJoin *join);
+/* A round begins: returns the sides that are gathered in it. */
+extern hjg_u32 hjg_cuda_carry_round(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
+/* Queue the copy of rows [row, row + n) of the probe side's columns, into the buffer of the turn. */
+extern HjgStatus hjg_cuda_carry_load(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgSegment *segments,
+									 int nsegments, hjg_u64 row, hjg_u64 n);
+/*
+ * Queue, behind the work that writes the turn's pairs, the gathering of their columns; probe rows
+ * [first_row, first_row + nrows) lie in the buffer of probe_turn.
+ */
+extern HjgStatus hjg_cuda_carry_gather(HjgCudaJoin *join, int turn, hjg_u64 npairs, int probe_turn, hjg_u64 first_row,
+									   hjg_u64 nrows);
+/* Queue their copy to place pos of a result. */
+extern HjgStatus hjg_cuda_carry_copy(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgResult *result, hjg_u64 pos,
+									 hjg_u64 n);
+/* The kernel alone. */
+extern HjgStatus hjg_cuda_gather(HjgCudaLane *lane, const HjgKGather *gather);
 
 /* ---- device_cuda_turns.c ---- */
 

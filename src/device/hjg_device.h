@@ -118,7 +118,8 @@ typedef enum HjgSpoil
 {
 	HJG_SPOIL_NOTHING,
 	HJG_SPOIL_CORRUPT,			/* change a pair */
-	HJG_SPOIL_TRUNCATE			/* drop a pair */
+	HJG_SPOIL_TRUNCATE,			/* drop a pair */
+	HJG_SPOIL_COLUMNS			/* change a gathered column */
 } HjgSpoil;
 
 /* False, with a message on stderr, when the text cannot be understood. */

@@ -104,6 +104,7 @@ typedef struct HjgSegment
 	hjg_u32		nrows;
 	hjg_u32		first_row;
 	size_t		packed_bytes;	/* 0: not packed */
+	const void *carried;		/* the rows' carried columns, for an engine that gathers them; or NULL */
 } HjgSegment;
 
 /* Pages of pairs that a round fills; page i holds page_pairs pairs. */
@@ -113,6 +114,7 @@ typedef struct HjgResult
 	int			npages;
 	hjg_u32		page_pairs;
 	hjg_u64		npairs;			/* out: pages are filled from the first on */
+	hjg_u32		gathered;		/* out: sides whose carried columns are there, too (hjg_page_carried_off()) */
 } HjgResult;
 
 typedef struct HjgJoin HjgJoin;
@@ -179,6 +181,7 @@ typedef struct HjgJoinSpec
 	HjgCpuStrategy strategy;
 	HjgPipeline pipeline;		/* of the coupled engine */
 	hjg_u64		probe_rows;		/* expected in all, for whoever chooses by it; 0: not known */
+	HjgCarried	carried;		/* columns that segments may have with them; only a GPU's driver gathers them */
 } HjgJoinSpec;
 
 /* Measured by the engine itself, added up over all calls. */

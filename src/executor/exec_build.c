@@ -57,6 +57,7 @@ hjg_load_start(HjgJoinState *state, double expected_rows, HjgParallel *share)
 	else
 		state->build_rows = hjg_store_create(state->load_context, state->inner.ncarried, state->inner.columns,
 											 hjg_chunk_rows(&state->inner, expected_rows));
+	state->run->build_rows = state->build_rows;
 	state->probe_done = false;
 	state->probe_row = 0;
 	state->batch_rows = 0;

@@ -467,14 +467,14 @@ measure_job(HjgUnitCosts *costs)
 		if ((slab = hjg_job_slab(job, &slab_ix)) != NULL)
 		{
 			memset(slab, 0, 4);
-			hjg_job_build_add(job, slab_ix, 1, 0);
+			hjg_job_build_add(job, slab_ix, 1, 0, false);
 			hjg_job_build_submit(job);
 			batch = hjg_job_batch_open(job, 1, &reason);
 			slab = batch >= 0 ? hjg_job_slab(job, &slab_ix) : NULL;
 			if (slab != NULL)
 			{
 				memset(slab, 0, 4);
-				hjg_job_batch_add(job, batch, slab_ix, 1);
+				hjg_job_batch_add(job, batch, slab_ix, 1, false);
 				hjg_job_batch_submit(job, batch);
 				slab = hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE ? slab : NULL;
 			}

@@ -41,9 +41,9 @@ fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo)
 		for (uint32 i = 0; i < n; i++)
 			keys[i] = key_of(first + (batch < 0 ? row + i : (uint32) ((uint64) (row + i) * 40503 % modulo)));
 		if (batch < 0)
-			hjg_job_build_add(job, slab_ix, n, row);
+			hjg_job_build_add(job, slab_ix, n, row, false);
 		else
-			hjg_job_batch_add(job, batch, slab_ix, n);
+			hjg_job_batch_add(job, batch, slab_ix, n, false);
 	}
 	return true;
 }

@@ -161,10 +161,14 @@ matched_bits(const HjgJoinState *state, const HjgProbeBatch *batch, uint64 *firs
 	return batch->matched;
 }
 
-/* Where rows of a side are that have numbers: in a store, in vectors, or nowhere. */
+/*
+ * Where rows of a side are that have numbers: in a store, in vectors, or nowhere; or, gathered by the device,
+ * in copies of the store's rows.
+ */
 typedef struct NumberedRows
 {
 	const HjgStore *store;
+	const char *const *copies;	/* not NULL: of each row of the vector */
 	const HjgVector *vectors;
 	const uint16 *places;		/* row i is row places[i] of the vectors, or row i */
 } NumberedRows;
@@ -243,6 +247,20 @@ gather_from_store(HjgJoinState *state, const HjgSide *side, const HjgStore *stor
 }
 
 static void
+gather_from_copies(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, int n)
+{
+	if (state->columnar)
+	{
+		for (int c = 0; c < side->ncarried; c++)
+			state->vectors[side->target[c]] = state->vector_space[side->target[c]];
+		hjg_store_gather_copied_vectors(from->store, from->copies, n, side->target, state->vectors);
+	}
+	else
+		hjg_store_gather_copies(from->store, from->copies, n, side->target, state->out_width, state->out_values,
+								state->out_isnull);
+}
+
+static void
 gather_nulls(HjgJoinState *state, const HjgSide *side, int n)
 {
 	for (int c = 0; c < side->ncarried; c++)
@@ -264,7 +282,9 @@ gather_nulls(HjgJoinState *state, const HjgSide *side, int n)
 static void
 gather_side(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, const uint32 *rows, int n)
 {
-	if (from->store != NULL)
+	if (from->copies != NULL)
+		gather_from_copies(state, side, from, n);
+	else if (from->store != NULL)
 		gather_from_store(state, side, from->store, rows, n);
 	else if (from->vectors != NULL)
 		gather_from_vectors(state, side, from, rows, n);
@@ -317,14 +337,26 @@ new_candidate(HjgProbeBatch *batch, HjgPair *pair)
 	return true;
 }
 
+/* Where the columns of a pair of a page lie that the device gathered; into place n of the vector. */
+static inline void
+note_places(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *page, uint32 at, int n)
+{
+	const HjgCarried carried = state->run->carried;
+
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (batch->gathered & HJG_SIDE_BIT(s))
+			state->vector_places[s][n] = s == HJG_SIDE_BUILD && state->vector_build[n] == HJG_NO_ROW ? NULL :
+				(const char *) page + hjg_page_carried_off(carried, s) + (size_t) at * carried.bytes[s];
+}
+
 /*
- * Copy up to count pairs to the end of the n pairs in the vector; returns how many
+ * Copy pairs [at, at + count) of a page to the end of the n pairs in the vector; returns how many
  * there are now.  The round was checked as a whole when it was complete; the row numbers
  * are compared once more here, where they are copied out of memory that the device
  * process can write to, because they become addresses.
  */
 static int
-copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *pairs, int count, int n)
+copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint32 at, int count, int n)
 {
 	const uint32 probe_rows = batch->keys.nrows;
 	const HjgRun *run = state->run;
@@ -334,7 +366,7 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *pairs, int 
 
 	for (int i = 0; i < count; i++)
 	{
-		HjgPair		pair = *(const volatile HjgPair *) &pairs[i];
+		HjgPair		pair = *(const volatile HjgPair *) &page[at + i];
 
 		if (unlikely(pair.probe_row >= probe_rows ||
 					 (!hjg_run_has_build_row(run, pair.build_row) && !(may_miss && pair.build_row == HJG_NO_ROW))))
@@ -343,6 +375,8 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *pairs, int 
 			continue;
 		state->vector_probe[n] = pair.probe_row;
 		state->vector_build[n] = pair.build_row;
+		if (batch->gathered != 0)
+			note_places(state, batch, page, at + i, n);
 		if (bits != NULL)
 		{
 			if (state->decisive && test_bit(bits, first + pair.probe_row))
@@ -364,6 +398,8 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *pairs, int 
 bool
 hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 {
+	NumberedRows probe_rows;
+	NumberedRows build_rows;
 	int			n = 0;
 
 	/* nobody will look at the row numbers */
@@ -385,13 +421,19 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 		uint32		count = Min(batch->page_pairs - at, batch->npairs - state->pair_next);
 
 		count = Min(count, HJG_VECTOR_ROWS - n);
-		n = copy_pairs(state, batch, page + at, count, n);
+		n = copy_pairs(state, batch, page, at, count, n);
 		state->pair_next += count;
 	}
 	if (n == 0)
 		return false;
 	state->vector_pairs = state->residual;
-	gather_vector(state, batch_rows(batch, true), stored_rows(state->build_rows), n);
+	probe_rows = batch_rows(batch, true);
+	build_rows = stored_rows(state->build_rows);
+	if (batch->gathered & HJG_SIDE_BIT(HJG_SIDE_PROBE))
+		probe_rows.copies = state->vector_places[HJG_SIDE_PROBE];
+	if (batch->gathered & HJG_SIDE_BIT(HJG_SIDE_BUILD))
+		build_rows.copies = state->vector_places[HJG_SIDE_BUILD];
+	gather_vector(state, probe_rows, build_rows, n);
 	if (state->pair_filter != NULL)
 		hjg_pair_filter_rows(state->pair_filter, state->out_values, state->out_isnull, state->out_width, n,
 							 state->vector_pass);

@@ -147,6 +147,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	batch->pages = result.pages;
 	batch->page_pairs = result.page_pairs;
 	batch->npairs = result.npairs;
+	batch->gathered = 0;
 	batch->finished = batch->cursor.row >= batch->keys.nrows;
 
 	if (run->timing)

@@ -25,6 +25,7 @@ hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
 	report->job.probe_ns += times->probe_ns;
 	report->job.transfer_ns += times->transfer_ns;
 	report->job.busy_ns += times->busy_ns;
+	report->job.gather_ns += times->gather_ns;
 	report->job.workspace_bytes = Max(report->job.workspace_bytes, times->workspace_bytes);
 	report->strategy = times->strategy;
 	report->declined |= times->declined;
@@ -47,12 +48,14 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	report->job.probe_ns += other->job.probe_ns;
 	report->job.transfer_ns += other->job.transfer_ns;
 	report->job.busy_ns += other->job.busy_ns;
+	report->job.gather_ns += other->job.gather_ns;
 	report->job.wait_ns += other->job.wait_ns;
 	report->job.arena_bytes = Max(report->job.arena_bytes, other->job.arena_bytes);
 	report->job.workspace_bytes = Max(report->job.workspace_bytes, other->job.workspace_bytes);
 	report->build_rows += other->build_rows;
 	report->probe_rows += other->probe_rows;
 	report->pairs += other->pairs;
+	report->gathered |= other->gathered;
 	report->rounds += other->rounds;
 	report->redone += other->redone;
 	report->loads += other->loads;
@@ -203,10 +206,12 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,
-						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms Busy=%.3f ms\n",
+						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms",
 						 report->job.transfer_ns / NS_PER_MS, report->job.partition_ns / NS_PER_MS,
-						 report->job.build_ns / NS_PER_MS, report->job.probe_ns / NS_PER_MS,
-						 report->job.busy_ns / NS_PER_MS);
+						 report->job.build_ns / NS_PER_MS, report->job.probe_ns / NS_PER_MS);
+		if (report->gathered != 0)
+			appendStringInfo(es->str, " Gather=%.3f ms", report->job.gather_ns / NS_PER_MS);
+		appendStringInfo(es->str, " Busy=%.3f ms\n", report->job.busy_ns / NS_PER_MS);
 	}
 	else
 	{
@@ -214,6 +219,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 		show_time("Partition Time", report->job.partition_ns, es);
 		show_time("Build Time", report->job.build_ns, es);
 		show_time("Probe Time", report->job.probe_ns, es);
+		show_time("Gather Time", report->job.gather_ns, es);
 		show_time("Busy Time", report->job.busy_ns, es);
 	}
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
@@ -314,6 +320,8 @@ show_report(HjgJoinState *state, ExplainState *es)
 	if (state->use_filter || es->format != EXPLAIN_FORMAT_TEXT)
 		show_filter(&report, state->css.ss.ps.instrument->nloops, es);
 	show_count("Candidate Pairs", NULL, report.pairs, es);
+	show_sides("Early Materialization", report.gathered & HJG_SIDE_BIT(HJG_SIDE_PROBE),
+			   report.gathered & HJG_SIDE_BIT(HJG_SIDE_BUILD), es);
 	show_count("Probe Rounds", NULL, report.rounds, es);
 	show_count("Redone Batches", NULL, report.redone, es);
 	show_count("Temporary File Size", "kB", (report.spilled_bytes + 1023) / 1024, es);

@@ -39,12 +39,15 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 
 	segment->keys = NULL;
 	segment->slab_ix = HJG_NO_SLAB;
+	segment->carried = false;
 	if (hjg_run_job_usable(run))
 	{
 		segment->keys = hjg_job_slab(run->job, &segment->slab_ix);
 		if (segment->keys == NULL)
 			hjg_run_fall_back(run, HJG_REASON_ARENA_FULL);
-		bytes = HJG_SLAB_BYTES;
+		bytes = (size_t) run->key_width *
+			hjg_input_rows((uint32) run->key_width,
+						   run->carried.bytes[buffer == &run->build ? HJG_SIDE_BUILD : HJG_SIDE_PROBE]);
 	}
 	if (shared)
 		hjg_parallel_next_range(run->share, segment, &bytes);

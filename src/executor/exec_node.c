@@ -178,6 +178,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	hjg_side_init(state, &state->outer, outer_plan, 0, nouter, outer_keys, outer_codec, used);
 	hjg_side_init(state, &state->inner, inner_plan, nouter, ninner, inner_keys, inner_codec, used);
 	bms_free(used);
+	state->hints.carried = hjg_carry_choose(&state->outer, &state->inner);
 
 	hjg_emit_init(state);
 	state->phase = HJG_PHASE_BUILD;

@@ -89,7 +89,8 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	}
 	shared->no_job = reason;
 	shared->key_width = key_width;
-	shared->range_rows = shared->has_job ? HJG_SLAB_BYTES / key_width :
+	shared->range_rows = shared->has_job ?
+		hjg_input_rows((uint32) key_width, shared->spec.join.carried.bytes[HJG_SIDE_BUILD]) :
 		pg_nextpower2_32((uint32) Min(Max(rows, HJG_LEAST_RANGE_ROWS), HJG_RANGE_ROWS));
 	shared->chunk_rows = hjg_chunk_rows(&state->inner, rows);
 	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));

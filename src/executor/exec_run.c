@@ -59,11 +59,12 @@ move_build_keys(HjgRun *run)
 static void
 submit_build(HjgRun *run)
 {
+	hjg_carry_fill(run, HJG_SIDE_BUILD, &run->build, run->build_rows);
 	for (int i = 0; i < run->build.nsegments; i++)
 	{
 		HjgKeySegment *segment = &run->build.segments[i];
 
-		hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row);
+		hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row, segment->carried);
 	}
 	hjg_job_build_submit(run->job);
 }
@@ -79,6 +80,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 	spec->join.strategy = job_strategy();
 	/* the settings' order is the engine's */
 	spec->join.pipeline = (HjgPipeline) hjg_pipeline;
+	spec->join.carried = hints->carried;
 	spec->nthreads = hjg_cpu_threads;
 	spec->max_probe_rows = HJG_MAX_PROBE_ROWS;
 	return hjg_job_lease(spec, reason);
@@ -101,6 +103,7 @@ start_job(HjgRun *run)
 		hjg_run_fall_back(run, reason);
 		return;
 	}
+	run->carried = spec.join.carried;
 	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
 	move_build_keys(run);
 	if (run->build_complete && hjg_run_job_usable(run))
@@ -129,6 +132,7 @@ hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec)
 		return;
 	}
 	run->reason = HJG_REASON_NONE;
+	run->carried = spec->join.carried;
 	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
 }
 
@@ -150,7 +154,7 @@ hjg_run_add_build(HjgRun *run)
 		HjgKeySegment *segment = &run->build.segments[i];
 
 		if (segment->slab_ix != HJG_NO_SLAB)
-			hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row);
+			hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row, segment->carried);
 	}
 }
 
@@ -167,12 +171,13 @@ void
 hjg_run_import(HjgRun *run, const HjgKeySegment *segment)
 {
 	*hjg_keys_next_segment(run, &run->build) = *segment;
+	run->build.carried = segment->carried && (run->build.nsegments == 0 || run->build.carried);
 	run->build.nsegments++;
 	run->build.nrows += segment->nrows;
 	run->build.bytes += (size_t) segment->nrows * run->key_width;
 	run->build_limit = Max(run->build_limit, segment->first_row + segment->nrows);
 	if (run->job != NULL)
-		hjg_job_build_limit(run->job, run->build_limit);
+		hjg_job_build_facts(run->job, run->build_limit, run->build.carried);
 }
 
 /* ---------- building ---------- */
@@ -312,9 +317,12 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 		hjg_run_fall_back(run, reason == HJG_REASON_NONE ? HJG_REASON_ARENA_FULL : reason);
 		return;
 	}
+	/* of some of its rows columns are not sent again; of rows in vectors, never */
+	if (batch->keys.nrows == batch->nrows && !batch->viewed)
+		hjg_carry_fill(run, HJG_SIDE_PROBE, &batch->keys, batch->rows);
 	for (int i = 0; i < batch->keys.nsegments; i++)
 		hjg_job_batch_add(run->job, batch->job_batch, batch->keys.segments[i].slab_ix,
-						  batch->keys.segments[i].nrows);
+						  batch->keys.segments[i].nrows, batch->keys.segments[i].carried);
 	hjg_job_batch_seek(run->job, batch->job_batch, batch->cursor);
 	hjg_job_batch_submit(run->job, batch->job_batch);
 	batch->submitted = true;
@@ -343,6 +351,8 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 	batch->pages = result.pages;
 	batch->page_pairs = result.page_pairs;
 	batch->npairs = result.npairs;
+	batch->gathered = result.gathered;
+	run->report->gathered |= result.gathered;
 	batch->cursor = result.cursor;
 	batch->finished = result.finished;
 	return true;

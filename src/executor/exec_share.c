@@ -166,6 +166,7 @@ hjg_share_publish(HjgJoinState *state)
 	Published  *published;
 	uint64		name;
 
+	hjg_carry_fill(state->run, HJG_SIDE_BUILD, &state->run->build, state->build_rows);
 	published = hjg_share_alloc(parallel, MAXALIGN(sizeof(Published)) + keys->nsegments * sizeof(HjgKeySegment) +
 							npieces * sizeof(HjgStorePiece), &name);
 	published->nsegments = keys->nsegments;

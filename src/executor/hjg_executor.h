@@ -53,6 +53,10 @@
  * Bloom filter of the build keys, by which most such rows are dropped as they are read
  * (exec_bloom.c).
  *
+ * Materialisation.  Pairs of row numbers become rows late, from the row stores; or, where a GPU joins and
+ * it is expected to be faster, early: a side's columns travel with its keys, the device gathers them, and they are read
+ * beside the pairs (exec_carry.c).  The stores have all rows in either case.
+ *
  * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
  * emitted, and the pairs of a round are looked at only once the round was
  * complete and checked.  When the device process is lost, the backend's own engine
@@ -183,6 +187,7 @@ typedef struct HjgKeySegment
 	uint32		first_row;
 	uint32		slab_ix;		/* in the arena, or HJG_NO_SLAB: local memory */
 	uint64		name;			/* of a shared load, without a slab: what others know it by */
+	bool		carried;		/* the rows' carried columns are behind the keys */
 } HjgKeySegment;
 
 #define HJG_NO_SLAB 0xFFFFFFFFu
@@ -197,6 +202,7 @@ typedef struct HjgKeyBuffer
 	int			max_segments;
 	uint32		nrows;
 	size_t		bytes;			/* capacity of all segments */
+	bool		carried;		/* all segments have their carried columns */
 } HjgKeyBuffer;
 
 typedef struct HjgProbeBatch
@@ -228,6 +234,7 @@ typedef struct HjgProbeBatch
 	HjgPair   **pages;
 	uint32		page_pairs;
 	uint64		npairs;
+	uint32		gathered;		/* sides whose columns stand beside the pairs: HJG_SIDE_BIT() */
 } HjgProbeBatch;
 
 /* Where the time of an execution went; nanoseconds, added up over all loads and rescans. */
@@ -249,6 +256,7 @@ typedef struct HjgReport
 	uint64		build_rows;
 	uint64		probe_rows;
 	uint64		pairs;
+	uint32		gathered;		/* sides of which the device gathered columns: HJG_SIDE_BIT() */
 	uint64		rounds;
 	uint64		redone;			/* batches */
 	uint64		loads;
@@ -276,6 +284,7 @@ typedef struct HjgJobHints
 	double		most_embedded_rows;	/* unless it is found to have more build rows */
 	bool		gpu;			/* a GPU would be faster than the cpu engine */
 	double		probe_rows;		/* of all participants */
+	HjgCarried	carried;		/* what is to be gathered on a GPU */
 } HjgJobHints;
 
 typedef struct HjgRun
@@ -285,12 +294,14 @@ typedef struct HjgRun
 	HjgJobHints hints;
 	HjgMatchMode mode;
 	HjgKeyBuffer build;
+	const HjgStore *build_rows;	/* carried columns */
 	uint32		build_limit;	/* highest build row number + 1 */
 	HjgParallel *share;	/* NULL: the load is this process's own */
 	const uint32 *range_nrows;	/* of a shared load: rows of each range of row numbers */
 	int			range_shift;
 	int			max_batches;	/* under way at once */
 	HjgJob	   *job;			/* NULL: not given to the device process */
+	HjgCarried	carried;		/* what the job takes along; none without one */
 	bool		job_lost;		/* kept for its inputs only */
 	bool		takeover;		/* the job's device has left it to the cpu engine, and that was reported */
 	bool		build_complete;
@@ -391,6 +402,7 @@ typedef struct HjgJoinState
 	bool		vector_pairs;	/* rows are candidates, not known results */
 	uint32		vector_probe[HJG_VECTOR_ROWS];
 	uint32		vector_build[HJG_VECTOR_ROWS];
+	const char *vector_places[HJG_SIDES][HJG_VECTOR_ROWS];	/* of gathered columns; NULL: the pair has no such row */
 	bool		vector_pass[HJG_VECTOR_ROWS];	/* the pair filter's verdict */
 
 	/* rows for a join above, by column of the result (exec_chain.c) */
@@ -555,6 +567,12 @@ extern void hjg_probe_filter_end_partitions(HjgJoinState *state);
 /* Numbers of the rows that pass, into rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many. */
 extern int	hjg_probe_filter_rows(HjgJoinState *state, const char *keys, int nrows, uint16 *rows);
 extern bool hjg_probe_filter_row(HjgJoinState *state, const void *key);
+
+/* exec_carry.c */
+/* What of the columns of both sides a GPU may gather, by the plan and the settings. */
+extern HjgCarried hjg_carry_choose(const HjgSide *outer, const HjgSide *inner);
+/* Put the rows' columns behind the keys of the segments, as far as the job takes them along; after the last row. */
+extern void hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows);
 
 /* exec_parallel.c: see there */
 extern Size hjg_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);

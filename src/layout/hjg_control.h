@@ -75,6 +75,9 @@ typedef struct HjgOp
 
 	hjg_u64		npairs;
 	hjg_u64		checksum;		/* hjg_checksum.h, over all pairs of the round */
+	hjg_u64		carried_sum;	/* likewise over the carried columns that were gathered: hjg_check_carried() */
+	hjg_u32		gathered;		/* sides whose carried columns stand beside the pairs: HJG_SIDE_BIT() */
+	hjg_u32		pad_out;
 	HjgCursor	cursor_out;
 	hjg_u32		status;			/* HjgStatus of the engine */
 	hjg_u32		round_done;		/* echo of round */
@@ -89,6 +92,7 @@ typedef struct HjgJobStats
 	hjg_u64		build_ns;
 	hjg_u64		probe_ns;
 	hjg_u64		transfer_ns;
+	hjg_u64		gather_ns;		/* of carried columns */
 	hjg_u64		busy_ns;		/* while operations ran, however many at a time */
 	hjg_u64		workspace_bytes;
 	hjg_u32		npartitions;
@@ -123,6 +127,7 @@ typedef struct HjgJobSlot
 	hjg_u32		pipeline;		/* HjgPipeline asked for */
 	hjg_u32		nthreads;
 	hjg_u32		max_probe_rows;
+	HjgCarried	carried;
 	hjg_u64		probe_rows;		/* expected in all; 0: not known */
 	hjg_u32		cancel;			/* any participant or the supervisor */
 	hjg_u32		nslabs;			/* held now, for views */
@@ -148,8 +153,9 @@ typedef struct HjgSlab
 	hjg_u32		role;			/* of the last owner */
 	hjg_u32		use;			/* HjgSlabUse it was last leased for */
 	hjg_u32		freed_ms;		/* when it was last given back */
-	hjg_u32		nrows;			/* as an input: rows and first row number */
+	hjg_u32		nrows;			/* as an input: rows and first row number, ... */
 	hjg_u32		first_row;
+	hjg_u32		carried;		/* ... and whether their carried columns are there, too */
 	hjg_u32		hold;			/* HjgSlabHold */
 } HjgSlab;
 

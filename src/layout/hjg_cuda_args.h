@@ -226,6 +226,22 @@ typedef struct HjgKDirect
 	hjg_u32		pad;
 } HjgKDirect;
 
+/*
+ * hjg_k_gather_rows_N: rows of nwords words of 4 bytes.  Row i of to becomes row r of from, where r is the
+ * build or the probe row of pair i, less first_row; or zero where the pair has no row of the side.
+ */
+typedef struct HjgKGather
+{
+	hjg_u64		pairs;			/* HjgPair[npairs] */
+	hjg_u64		from;			/* rows of a multiple of N words, aligned to as many */
+	hjg_u64		to;
+	hjg_u64		npairs;
+	hjg_u32		nwords;
+	hjg_u32		first_row;
+	hjg_u32		build;			/* 1: build rows, 0: probe rows */
+	hjg_u32		nrows;			/* of from */
+} HjgKGather;
+
 /* How a benchmark's side is drawn: key numbers ("ids") below distinct. */
 typedef enum HjgKDraw
 {
@@ -264,5 +280,19 @@ typedef struct HjgKCheckPairs
 	hjg_u32		wide_rows;
 	hjg_u32		pad;
 } HjgKCheckPairs;
+
+/*
+ * hjg_k_fill_columns: of rows of a side.  hjg_k_check_columns: of the rows of pairs; *wrong += rows that have
+ * others than they should.
+ */
+typedef struct HjgKColumns
+{
+	hjg_u64		columns;		/* nrows rows of nwords words */
+	hjg_u64		pairs;
+	hjg_u64		nrows;
+	hjg_u64		wrong;			/* hjg_u64 */
+	hjg_u32		nwords;
+	hjg_u32		side;			/* HjgSideId */
+} HjgKColumns;
 
 #endif							/* HJG_CUDA_ARGS_H */

@@ -8,8 +8,9 @@
  * slab number and offset, because every process maps the arena where it likes.
  *
  * Terms.  A join has a build side (core's inner) and a probe side (core's
- * outer).  Rows travel as keys only; a build row is named by its build row
- * number (unique within a job), a probe row by its position in its probe batch.
+ * outer).  Rows travel as keys, and with them, where a job carries them, columns of
+ * fixed width (HjgCarried); a build row is named by its build row number (unique
+ * within a job), a probe row by its position in its probe batch.
  * Rows whose key has a NULL never get here.  No key value is reserved: an empty
  * table entry is never encoded as a key.
  */
@@ -30,7 +31,7 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Changes whenever a byte below changes; the device process refuses another one. */
-#define HJG_LAYOUT_VERSION 7
+#define HJG_LAYOUT_VERSION 8
 
 /* Unit of leasing, of host registration and of giving memory back. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)
@@ -134,5 +135,83 @@ typedef struct HjgCursor
 	hjg_u32		most;			/* pairs of a row; 0: all */
 	hjg_u64		skip;
 } HjgCursor;
+
+/* ---- carried columns ---- */
+
+typedef enum HjgSideId
+{
+	HJG_SIDE_BUILD,
+	HJG_SIDE_PROBE,
+	HJG_SIDES
+} HjgSideId;
+
+/* A side's carried columns of a row lie side by side, in a multiple of these bytes, and in no more than those. */
+#define HJG_CARRIED_UNIT 4
+#define HJG_MAX_CARRIED_BYTES 128
+
+/*
+ * Bytes of a row's carried columns that a job sends along with the keys, for a device to gather them into the
+ * result (early materialisation); 0: the side has none, or they are fetched by row number where
+ * the result is read (late).  Their meaning is the client's alone.
+ */
+typedef struct HjgCarried
+{
+	hjg_u32		bytes[HJG_SIDES];
+} HjgCarried;
+
+/* A set of sides. */
+#define HJG_SIDE_BIT(side) (1u << (side))
+
+#ifndef __OPENCL_VERSION__
+static inline int
+hjg_carried_valid(HjgCarried carried)
+{
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (carried.bytes[s] % HJG_CARRIED_UNIT != 0 || carried.bytes[s] > HJG_MAX_CARRIED_BYTES)
+			return 0;
+	return 1;
+}
+
+/*
+ * An input slab of a side with carried columns holds a power of two of keys, and behind the place of the last one the
+ * rows' columns; so many rows, and there.
+ */
+static inline hjg_u32
+hjg_input_rows(hjg_u32 key_width, hjg_u32 carried_bytes)
+{
+	hjg_u32		rows = HJG_SLAB_BYTES / key_width;
+
+	while (rows * (key_width + carried_bytes) > HJG_SLAB_BYTES)
+		rows /= 2;
+	return rows;
+}
+
+static inline hjg_u32
+hjg_input_carried_off(hjg_u32 key_width, hjg_u32 carried_bytes)
+{
+	return hjg_input_rows(key_width, carried_bytes) * key_width;
+}
+
+/*
+ * A result slab holds so many pairs, then as many rows of build columns, then as many of probe columns; the
+ * room for a side is there whether or not a round has its columns.
+ */
+#define HJG_PAGE_ALIGNMENT_PAIRS 16
+
+static inline hjg_u32
+hjg_page_pairs(HjgCarried carried)
+{
+	const hjg_u32 bytes = (hjg_u32) sizeof(HjgPair) + carried.bytes[HJG_SIDE_BUILD] + carried.bytes[HJG_SIDE_PROBE];
+
+	return HJG_SLAB_BYTES / bytes / HJG_PAGE_ALIGNMENT_PAIRS * HJG_PAGE_ALIGNMENT_PAIRS;
+}
+
+static inline hjg_u32
+hjg_page_carried_off(HjgCarried carried, HjgSideId side)
+{
+	return hjg_page_pairs(carried) *
+		((hjg_u32) sizeof(HjgPair) + (side == HJG_SIDE_PROBE ? carried.bytes[HJG_SIDE_BUILD] : 0));
+}
+#endif
 
 #endif							/* HJG_LAYOUT_H */

@@ -327,6 +327,22 @@ extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrow
 extern void hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int nrows, const int *target,
 									 HjgVector *vectors);
 
+/*
+ * Rows as they lie in a store, of columns passed by value alone: they can be copied elsewhere, and read there.
+ * Bytes of a row of such columns, or 0 where there is any other column, or none.
+ */
+extern int	hjg_store_plain_bytes(int ncolumns, const HjgColumn *columns);
+/* Copy rows [first, first + nrows) to a place; false, with the copy of no use, where any of them may have a NULL. */
+extern bool hjg_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to);
+/*
+ * hjg_store_gather() and hjg_store_gather_vectors() for copies, of nrows <= HJG_MAX_VECTOR_ROWS rows: row i lies
+ * at places[i], or is missing where that is NULL.  The store says what a row looks like.
+ */
+extern void hjg_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target,
+									int stride, Datum *values, bool *isnull);
+extern void hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows,
+											const int *target, HjgVector *vectors);
+
 /* Rows that will be gathered soon: have them in the cache by then. */
 extern void hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows);
 

@@ -53,6 +53,22 @@ column_width(const HjgColumn *column)
 	}
 }
 
+int
+hjg_store_plain_bytes(int ncolumns, const HjgColumn *columns)
+{
+	int			widest = 1;
+	int			bytes = 0;
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (!columns[i].attbyval)
+			return 0;
+		bytes += columns[i].attlen;
+		widest = Max(widest, columns[i].attlen);
+	}
+	return (int) TYPEALIGN(widest, bytes);
+}
+
 /* Lay the columns out in a row, wide ones first so that all are aligned without gaps. */
 static void
 lay_out_row(HjgStore *store)
@@ -189,6 +205,27 @@ hjg_store_begin_chunk(HjgStore *store, uint32 row)
 		store->nchunks = (int) ix + 1;
 	}
 	((HjgChunkHeader *) store->chunks[ix])->has_nulls = false;
+}
+
+bool
+hjg_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to)
+{
+	uint32		chunk_rows = 1u << store->chunk_shift;
+
+	while (nrows > 0)
+	{
+		char	   *chunk = hjg_store_chunk(store, first);
+		uint32		position = hjg_store_position(store, first);
+		uint32		n = Min(nrows, chunk_rows - position);
+
+		if (((HjgChunkHeader *) chunk)->has_nulls)
+			return false;
+		memcpy(to, hjg_store_place(store, chunk, position), (size_t) n * store->row_bytes);
+		to = (char *) to + (size_t) n * store->row_bytes;
+		first += n;
+		nrows -= n;
+	}
+	return true;
 }
 
 void

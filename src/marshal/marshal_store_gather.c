@@ -96,15 +96,10 @@ find_places(const HjgStore *store, const uint32 *rows, int nrows, char **places,
 	return nullable;
 }
 
-/* At most GATHER_ROWS rows. */
 static void
-gather_block(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
-			 Datum *values, bool *isnull)
+gather_places(const HjgStore *store, char *const *places, const uint8 *const *nulls, bool nullable, int nrows,
+			  const int *target, int stride, Datum *values, bool *isnull)
 {
-	char	   *places[GATHER_ROWS];
-	const uint8 *nulls[GATHER_ROWS];
-	bool		nullable = find_places(store, rows, nrows, places, nulls);
-
 #define GATHER(form) \
 	if (nullable) \
 		gather_nullable(store, form, c, off, places, nulls, nrows, stride, values + target[c], isnull + target[c]); \
@@ -141,11 +136,19 @@ void
 hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 				 Datum *values, bool *isnull)
 {
+	char	   *places[GATHER_ROWS];
+	const uint8 *nulls[GATHER_ROWS];
+
 	if (store->ncolumns == 0)
 		return;
 	for (int first = 0; first < nrows; first += GATHER_ROWS)
-		gather_block(store, rows + first, Min(nrows - first, GATHER_ROWS), target, stride,
-					 values + (size_t) first * stride, isnull + (size_t) first * stride);
+	{
+		int			n = Min(nrows - first, GATHER_ROWS);
+		bool		nullable = find_places(store, rows + first, n, places, nulls);
+
+		gather_places(store, places, nulls, nullable, n, target, stride, values + (size_t) first * stride,
+					  isnull + (size_t) first * stride);
+	}
 }
 
 /* Column column_ix of rows, any of which may be missing or have a NULL there. */
@@ -166,6 +169,50 @@ gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int 
 	} \
 	break
 
+/* Rows to positions from first on of the vectors. */
+static void
+gather_vectors(const HjgStore *store, char *const *places, const uint8 *const *nulls, bool nullable, int first,
+			   int nrows, const int *target, HjgVector *vectors)
+{
+	for (int c = 0; c < store->ncolumns; c++)
+	{
+		HjgVector  *to = &vectors[target[c]];
+		int			off = store->columns[c].row_off;
+
+		if (nullable)
+		{
+			if (!to->has_nulls)
+				memset(to->isnull, false, first * sizeof(bool));
+			to->has_nulls = true;
+			gather_nulls(c, places, nulls, nrows, to->isnull + first);
+		}
+		else if (to->has_nulls)
+			memset(to->isnull + first, false, nrows * sizeof(bool));
+		switch (store->columns[c].form)
+		{
+			case HJG_FORM_BYTE:
+				GATHER(uint8, *(const uint8 *) place);
+			case HJG_FORM_INT16:
+				GATHER(uint16, *(const uint16 *) place);
+			case HJG_FORM_INT32:
+				GATHER(uint32, *(const uint32 *) place);
+			case HJG_FORM_INT64:
+				GATHER(uint64, *(const uint64 *) place);
+			case HJG_FORM_INLINE:
+				GATHER(uint64, PointerGetDatum(place));
+			case HJG_FORM_POINTER:
+				GATHER(uint64, fetch_value(store, HJG_FORM_POINTER, place));
+			case HJG_FORM_PLACE:
+				/* a NULL's place is undefined, and must not be looked up */
+				for (int i = 0; i < nrows; i++)
+					if (!nullable || !to->isnull[first + i])
+						((Datum *) to->values)[first + i] = fetch_value(store, HJG_FORM_PLACE, places[i] + off);
+				break;
+		}
+	}
+}
+#undef GATHER
+
 void
 hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, const int *target,
 						 HjgVector *vectors)
@@ -177,48 +224,44 @@ hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, c
 		vectors[target[c]].has_nulls = false;
 	for (int first = 0; first < total && store->ncolumns > 0; first += GATHER_ROWS)
 	{
-		int			nrows = Min(total - first, GATHER_ROWS);
-		bool		nullable = find_places(store, rows + first, nrows, places, nulls);
+		int			n = Min(total - first, GATHER_ROWS);
+		bool		nullable = find_places(store, rows + first, n, places, nulls);
 
-		for (int c = 0; c < store->ncolumns; c++)
-		{
-			HjgVector  *to = &vectors[target[c]];
-			int			off = store->columns[c].row_off;
-
-			if (nullable)
-			{
-				if (!to->has_nulls)
-					memset(to->isnull, false, first * sizeof(bool));
-				to->has_nulls = true;
-				gather_nulls(c, places, nulls, nrows, to->isnull + first);
-			}
-			else if (to->has_nulls)
-				memset(to->isnull + first, false, nrows * sizeof(bool));
-			switch (store->columns[c].form)
-			{
-				case HJG_FORM_BYTE:
-					GATHER(uint8, *(const uint8 *) place);
-				case HJG_FORM_INT16:
-					GATHER(uint16, *(const uint16 *) place);
-				case HJG_FORM_INT32:
-					GATHER(uint32, *(const uint32 *) place);
-				case HJG_FORM_INT64:
-					GATHER(uint64, *(const uint64 *) place);
-				case HJG_FORM_INLINE:
-					GATHER(uint64, PointerGetDatum(place));
-				case HJG_FORM_POINTER:
-					GATHER(uint64, fetch_value(store, HJG_FORM_POINTER, place));
-				case HJG_FORM_PLACE:
-					/* a NULL's place is undefined, and must not be looked up */
-					for (int i = 0; i < nrows; i++)
-						if (!nullable || !to->isnull[first + i])
-							((Datum *) to->values)[first + i] = fetch_value(store, HJG_FORM_PLACE, places[i] + off);
-					break;
-			}
-		}
+		gather_vectors(store, places, nulls, nullable, first, n, target, vectors);
 	}
 }
-#undef GATHER
+
+/* ---------- copies of rows ---------- */
+
+/* No copy has NULL bits; those of missing rows are of no chunk. */
+static const uint8 *const no_nulls[HJG_MAX_VECTOR_ROWS] = {NULL};
+
+static bool
+any_missing(const char *const *places, int nrows)
+{
+	bool		missing = false;
+
+	for (int i = 0; i < nrows; i++)
+		missing |= places[i] == NULL;
+	return missing;
+}
+
+void
+hjg_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target, int stride,
+						Datum *values, bool *isnull)
+{
+	gather_places(store, (char *const *) places, no_nulls, any_missing(places, nrows), nrows, target, stride, values,
+				  isnull);
+}
+
+void
+hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows, const int *target,
+								HjgVector *vectors)
+{
+	for (int c = 0; c < store->ncolumns; c++)
+		vectors[target[c]].has_nulls = false;
+	gather_vectors(store, (char *const *) places, no_nulls, any_missing(places, nrows), 0, nrows, target, vectors);
+}
 
 void
 hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows)

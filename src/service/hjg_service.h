@@ -86,9 +86,10 @@ extern bool hjg_service_gpu_at(int number, HjgGpuFacts *facts);
 
 /*
  * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL
- * and a reason when none can be had.
+ * and a reason when none can be had.  Where the device does not gather carried columns,
+ * spec->join.carried becomes none.
  */
-extern HjgJob *hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason);
+extern HjgJob *hjg_job_lease(HjgJobSpec *spec, HjgReason *reason);
 
 /*
  * One job for several processes.  The owner, who leased it, hands out a name of it, which
@@ -110,8 +111,11 @@ extern HjgJobName hjg_job_share(HjgJob *job);
 extern HjgJob *hjg_job_attach(HjgJobName name, const HjgJobSpec *spec, HjgReason *reason);
 /* Where a slab of the job lies, whichever handle filled it; NULL when there is no such slab. */
 extern void *hjg_job_slab_at(uint32 slab_ix);
-/* Highest build row number + 1 of all handles' inputs, for checking results. */
-extern void hjg_job_build_limit(HjgJob *job, uint64 limit);
+/*
+ * Of all handles' inputs, for checking results: highest build row number + 1, and whether all came with their carried
+ * columns.
+ */
+extern void hjg_job_build_facts(HjgJob *job, uint64 limit, bool carried);
 
 /*
  * Lease one slab of HJG_SLAB_BYTES, zeroed, for keys; it belongs to the job.
@@ -119,8 +123,11 @@ extern void hjg_job_build_limit(HjgJob *job, uint64 limit);
  */
 extern void *hjg_job_slab(HjgJob *job, uint32 *slab_ix);
 
-/* Add a filled slab to the build side.  Row numbers as in HjgSegment. */
-extern void hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row);
+/*
+ * Add a filled slab to the build side.  Row numbers as in HjgSegment.  It holds hjg_input_rows() rows at most; with
+ * carried their columns are at hjg_input_carried_off().
+ */
+extern void hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row, bool carried);
 
 /* All of the build side is there: let the device process build.  Does not wait. */
 extern void hjg_job_build_submit(HjgJob *job);
@@ -133,7 +140,7 @@ extern void hjg_job_build_submit(HjgJob *job);
 extern int	hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason);
 
 /* Add a filled slab to the batch; rows count from 0 in the order of the calls. */
-extern void hjg_job_batch_add(HjgJob *job, int batch, uint32 slab_ix, uint32 nrows);
+extern void hjg_job_batch_add(HjgJob *job, int batch, uint32 slab_ix, uint32 nrows, bool carried);
 
 /* Before the first round: where it starts, if not at the batch's beginning with all pairs. */
 extern void hjg_job_batch_seek(HjgJob *job, int batch, HjgCursor cursor);
@@ -150,6 +157,7 @@ typedef struct HjgBatchResult
 	int			npages;
 	uint32		page_pairs;
 	uint64		npairs;
+	uint32		gathered;		/* sides whose carried columns are in the pages, at hjg_page_carried_off() */
 	HjgCursor	cursor;			/* where the next round starts */
 	bool		finished;		/* no further round is needed */
 } HjgBatchResult;
@@ -183,6 +191,7 @@ typedef struct HjgJobTimes
 	uint64		build_ns;
 	uint64		probe_ns;
 	uint64		transfer_ns;	/* 0 where the engine reads the arena itself */
+	uint64		gather_ns;		/* of carried columns */
 	uint64		busy_ns;		/* while the engine had something to do; batches that run side by side count once */
 	uint64		wait_ns;		/* that this handle spent waiting */
 	uint64		arena_bytes;	/* most slabs held at once that this handle saw, in bytes */

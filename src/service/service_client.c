@@ -24,8 +24,6 @@
 
 StaticAssertDecl(HJG_JOB_BATCHES == HJG_MAX_BATCHES, "batches of a job");
 
-#define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
-
 /*
  * Let others give something back.  Nobody wakes us for that: such waits are
  * short, rare and bounded.  False when the time since *since_ns is over.
@@ -213,13 +211,14 @@ hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation)
 	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
 	job->slab_owner = hjg_slab_owner(job_ix, generation);
 	job->spec = *spec;
+	job->build_carried = spec->join.carried.bytes[HJG_SIDE_BUILD] > 0;
 	hjg_service_track(job);
 	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
 	return job;
 }
 
 HjgJob *
-hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
+hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 {
 	static uint32 hint = 0;
 	HjgArena   *arena = &hjg_arena_map;
@@ -237,6 +236,8 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 		*reason = HJG_REASON_NO_DEVICE;
 		return NULL;
 	}
+	if (!is_text(arena->control->devices[device_ix].kind, sizeof(arena->control->devices[device_ix].kind), "cuda"))
+		spec->join.carried = (HjgCarried) {{0}};
 
 	hjg_service_reserve_job();
 	if (hint == 0)
@@ -269,6 +270,7 @@ hjg_job_lease(const HjgJobSpec *spec, HjgReason *reason)
 	job->slot->pipeline = (uint32) spec->join.pipeline;
 	job->slot->nthreads = (uint32) Max(spec->nthreads, 0);
 	job->slot->max_probe_rows = spec->max_probe_rows;
+	job->slot->carried = spec->join.carried;
 	job->slot->probe_rows = spec->join.probe_rows;
 	hjg_supervisor_watch();
 	return job;
@@ -303,33 +305,37 @@ hjg_job_slab(HjgJob *job, uint32 *slab_ix)
 
 /* Move a slab from the loose ones to a list of inputs, and to the operation's chain. */
 static void
-add_input(HjgJob *job, HjgOp *op, HjgHeldList *list, uint32 slab_ix, uint32 nrows, uint32 first_row)
+add_input(HjgJob *job, HjgOp *op, HjgSideId side, HjgHeldList *list, uint32 slab_ix, uint32 nrows, uint32 first_row,
+		  bool carried)
 {
-	int			key_width = job->spec.join.key_width;
+	uint32		key_width = (uint32) job->spec.join.key_width;
+	uint32		carried_bytes = job->spec.join.carried.bytes[side];
 	int			i = job->loose.n - 1;
 
 	while (i >= 0 && job->loose.items[i].slab_ix != slab_ix)
 		i--;
 	if (i < 0)
 		elog(ERROR, "hjoin_gpu: slab %u does not belong to the job", slab_ix);
-	if (nrows > HJG_SLAB_BYTES / key_width)
+	if (nrows > hjg_input_rows(key_width, carried_bytes))
 		elog(ERROR, "hjoin_gpu: %u rows do not fit a slab", nrows);
 	held_reserve(list, 1);
 	job->loose.items[i] = job->loose.items[--job->loose.n];
 	list->items[list->n++] = (HjgHeld) {slab_ix, nrows, first_row};
 
 	/* the keys are never looked at beyond the rows, but slabs are leased zeroed */
-	hjg_arena_map.slabs[slab_ix].dirty_bytes = nrows * key_width;
-	if (!hjg_op_add_input(&hjg_arena_map, op, job->slab_owner, slab_ix, nrows, first_row))
+	hjg_arena_map.slabs[slab_ix].dirty_bytes = carried ?
+		hjg_input_carried_off(key_width, carried_bytes) + nrows * carried_bytes : nrows * key_width;
+	if (!hjg_op_add_input(&hjg_arena_map, op, job->slab_owner, slab_ix, nrows, first_row, carried))
 		elog(ERROR, "hjoin_gpu: slab %u was taken from the job", slab_ix);
 }
 
 void
-hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row)
+hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row, bool carried)
 {
 	if ((uint64) first_row + nrows > HJG_MAX_BUILD_ROWS)
 		elog(ERROR, "hjoin_gpu: too many build rows for one job");
-	add_input(job, &job->slot->build, &job->build, slab_ix, nrows, first_row);
+	add_input(job, &job->slot->build, HJG_SIDE_BUILD, &job->build, slab_ix, nrows, first_row, carried);
+	job->build_carried &= carried;
 	job->build_limit = Max(job->build_limit, (uint64) first_row + nrows);
 }
 
@@ -345,9 +351,10 @@ hjg_job_build_submit(HjgJob *job)
 }
 
 void
-hjg_job_build_limit(HjgJob *job, uint64 limit)
+hjg_job_build_facts(HjgJob *job, uint64 limit, bool carried)
 {
 	job->build_limit = limit;
+	job->build_carried = carried && job->spec.join.carried.bytes[HJG_SIDE_BUILD] > 0;
 }
 
 static HjgBatch *
@@ -370,6 +377,7 @@ release_list(HjgJob *job, HjgHeldList *list)
 int
 hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 {
+	uint32		page_pairs = hjg_page_pairs(job->spec.join.carried);
 	int			nslabs;
 	int			b = 0;
 	HjgBatch   *batch;
@@ -386,7 +394,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	batch = &job->batches[b];
 	op = &job->slot->batches[b];
 
-	nslabs = (int) Min((result_pairs + PAGE_PAIRS - 1) / PAGE_PAIRS, hjg_arena_map.nslabs);
+	nslabs = (int) Min((result_pairs + page_pairs - 1) / page_pairs, hjg_arena_map.nslabs);
 	nslabs = Max(nslabs, 1);
 	held_reserve(&batch->results, nslabs);
 	if (batch->pages != NULL)
@@ -414,6 +422,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	batch->open = true;
 	batch->submitted = false;
 	batch->nrows = 0;
+	batch->carried = job->spec.join.carried.bytes[HJG_SIDE_PROBE] > 0;
 	batch->round = 0;
 	memset(&batch->cursor, 0, sizeof(batch->cursor));
 
@@ -427,13 +436,15 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 }
 
 void
-hjg_job_batch_add(HjgJob *job, int batch_no, uint32 slab_ix, uint32 nrows)
+hjg_job_batch_add(HjgJob *job, int batch_no, uint32 slab_ix, uint32 nrows, bool carried)
 {
 	HjgBatch   *batch = batch_at(job, batch_no);
 
 	if (batch->nrows + nrows > HJG_MAX_PROBE_ROWS)
 		elog(ERROR, "hjoin_gpu: too many rows for one probe batch");
-	add_input(job, &job->slot->batches[batch_no], &batch->inputs, slab_ix, nrows, (uint32) batch->nrows);
+	add_input(job, &job->slot->batches[batch_no], HJG_SIDE_PROBE, &batch->inputs, slab_ix, nrows, (uint32) batch->nrows,
+			  carried);
+	batch->carried &= carried;
 	batch->nrows += nrows;
 }
 

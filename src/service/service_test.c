@@ -81,7 +81,7 @@ submit_batch(HjgJob *job, uint64 first_row, uint32 nrows, uint32 modulus)
 	{
 		uint32		n = Min(nrows - row, SLAB_ROWS);
 
-		hjg_job_batch_add(job, batch, fill_slab(job, first_row + row, n, 1, modulus), n);
+		hjg_job_batch_add(job, batch, fill_slab(job, first_row + row, n, 1, modulus), n, false);
 	}
 	hjg_job_batch_submit(job, batch);
 	return batch;
@@ -137,7 +137,7 @@ hjoin_gpu_self_test(PG_FUNCTION_ARGS)
 	{
 		uint32		n = (uint32) Min(build_rows - row, (int64) SLAB_ROWS);
 
-		hjg_job_build_add(job, fill_slab(job, (uint64) row, n, COPIES, modulus), n, (uint32) row);
+		hjg_job_build_add(job, fill_slab(job, (uint64) row, n, COPIES, modulus), n, (uint32) row, false);
 	}
 	hjg_job_build_submit(job);
 

@@ -21,8 +21,6 @@
 /* The longest sleep without a look: a lost wake-up costs no more. */
 #define LOOK_MS 100
 
-#define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
-
 static bool
 lost(const HjgJob *job)
 {
@@ -160,7 +158,10 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 		.cursor = batch->cursor,
 		.pages = batch->pages,
 		.npages = (uint32) batch->results.n,
-		.page_pairs = PAGE_PAIRS,
+		.page_pairs = hjg_page_pairs(job->spec.join.carried),
+		.carried = job->spec.join.carried,
+		.may_gather = (job->build_carried ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) |
+			(batch->carried ? HJG_SIDE_BIT(HJG_SIDE_PROBE) : 0),
 	};
 	check = hjg_check_round(&expected, &reported);
 	if (check != HJG_CHECK_GOOD)
@@ -184,8 +185,9 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 	batch->cursor = reported.cursor;
 	result->pages = batch->pages;
 	result->npages = batch->results.n;
-	result->page_pairs = PAGE_PAIRS;
+	result->page_pairs = expected.page_pairs;
 	result->npairs = reported.npairs;
+	result->gathered = reported.gathered;
 	result->cursor = reported.cursor;
 	result->finished = reported.cursor.row >= batch->nrows;
 	return HJG_REASON_NONE;
@@ -215,6 +217,7 @@ hjg_job_times(HjgJob *job, HjgJobTimes *times)
 	times->build_ns = __atomic_load_n(&stats->build_ns, __ATOMIC_RELAXED);
 	times->probe_ns = __atomic_load_n(&stats->probe_ns, __ATOMIC_RELAXED);
 	times->transfer_ns = __atomic_load_n(&stats->transfer_ns, __ATOMIC_RELAXED);
+	times->gather_ns = __atomic_load_n(&stats->gather_ns, __ATOMIC_RELAXED);
 	times->busy_ns = __atomic_load_n(&stats->busy_ns, __ATOMIC_RELAXED);
 	times->workspace_bytes = __atomic_load_n(&stats->workspace_bytes, __ATOMIC_RELAXED);
 	times->npartitions = (int) __atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED);

@@ -157,14 +157,14 @@ make_chain(void)
 {
 	memset(&op, 0, sizeof(op));
 	for (hjg_u32 i = 0; i < 3; i++)
-		hjg_op_add_input(&arena, &op, owner, slab_ixs[i], 100, i * 100);
+		hjg_op_add_input(&arena, &op, owner, slab_ixs[i], 100, i * 100, false);
 }
 
 static bool
 chain_good(hjg_u32 room, hjg_u32 *n)
 {
 	HjgInput	inputs[8];
-	bool		good = hjg_check_inputs(&arena, &op, owner, 4, inputs, room, n);
+	bool		good = hjg_check_inputs(&arena, &op, owner, 4, 0, inputs, room, n);
 
 	for (hjg_u32 i = 0; good && i < *n; i++)
 		if (inputs[i].first_row != i * 100 || inputs[i].keys != hjg_arena_slab_at(&arena, slab_ixs[i]))
@@ -215,8 +215,8 @@ test_chains(void)
 	test_claim(!hjg_check_results(&arena, &op, owner, found, 1, &n), "more result pages than announced are refused");
 	op.result_ref = 0;
 	test_claim(!hjg_check_results(&arena, &op, owner, found, 2, &n), "no place for results is refused");
-	test_claim(!hjg_op_add_input(&arena, &op, owner + 1, slab_ixs[0], 1, 0) &&
-			   !hjg_op_add_input(&arena, &op, owner, arena.nslabs, 1, 0),
+	test_claim(!hjg_op_add_input(&arena, &op, owner + 1, slab_ixs[0], 1, 0, false) &&
+			   !hjg_op_add_input(&arena, &op, owner, arena.nslabs, 1, 0, false),
 			   "only an own slab can be added to a chain");
 	hjg_arena_detach(&arena);
 }

@@ -57,7 +57,7 @@ queued_job(hjg_u32 *job_ix, hjg_u32 *generation)
 	job = hjg_job_at(&arena, *job_ix);
 	owner = hjg_slab_owner(*job_ix, *generation);
 	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
-	hjg_op_add_input(&arena, &job->build, owner, slab_ix, 10, 0);
+	hjg_op_add_input(&arena, &job->build, owner, slab_ix, 10, 0, false);
 	hjg_op_move(&job->build, *generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 	return job;
 }
@@ -318,7 +318,7 @@ client_side(void *arg)
 		owner = hjg_slab_owner(job_ix, generation);
 		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
 		if (slab_ix != HJG_NO_SLAB)
-			hjg_op_add_input(&arena, &job->build, owner, slab_ix, 1, 0);
+			hjg_op_add_input(&arena, &job->build, owner, slab_ix, 1, 0, false);
 		hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 		hjg_bell_ring(&arena, job_ix);
 		if (round % 3 != 0 && hjg_job_quiesce(&arena, job, generation))

@@ -55,7 +55,7 @@ sub device_share
 		next if ($node->{'Custom Plan Provider'} // '') ne 'GpuHashJoin';
 		my $phases = $node->{'Device Phases'};
 		my $ms = 0;
-		$ms += $phases->{"$_ Time"} foreach qw(Transfer Partition Build Probe);
+		$ms += $phases->{"$_ Time"} foreach qw(Transfer Partition Build Probe Gather);
 		return ($ms, $phases->{'Busy Time'}, $node->{Engine});
 	}
 	die "no node of ours in the plan of: $query\n";

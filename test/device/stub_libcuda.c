@@ -29,6 +29,7 @@
 
 #include "hjg_stub_kernels.h"
 #include "hjg_test_stub.h"
+#include "layout/hjg_cuda_args.h"
 
 #define CODE_INVALID_VALUE 1
 #define CODE_NO_DEVICE 100
@@ -716,11 +717,32 @@ post_count(const Launch *launch)
 	*MEMORY(hjg_u64, 1) = *MEMORY(hjg_u64, 0);
 }
 
+/* The width is that of an access, which changes nothing. */
+static void
+gather_rows(const Launch *launch)
+{
+	const HjgKGather *gather = &ARG(HjgKGather, 0);
+	const size_t bytes = gather->nwords * sizeof(hjg_u32);
+
+	for (hjg_u64 i = 0; i < gather->npairs; i++)
+	{
+		const HjgPair *pair = (const HjgPair *) (size_t) gather->pairs + i;
+		const hjg_u32 row = (gather->build ? pair->build_row : pair->probe_row) - gather->first_row;
+		char	   *to = (char *) (size_t) gather->to + i * bytes;
+
+		if (row < gather->nrows)
+			memcpy(to, (const char *) (size_t) gather->from + row * bytes, bytes);
+		else
+			memset(to, 0, bytes);
+	}
+}
+
 static const StubKernel csr_kernels[] = {
 	{"hjg_k_check_buckets", check_buckets, false},
 	{"hjg_k_cut_window", cut_window, true},
 	{"hjg_k_fill_starts", fill_starts, false},
 	{"hjg_k_find", find, false},
+	{"hjg_k_gather_rows", gather_rows, false},
 	{"hjg_k_mix_keys", mix_keys, false},
 	{"hjg_k_name_rows", name_rows, true},
 	{"hjg_k_number_rows", number_rows, true},

@@ -94,7 +94,7 @@ add_keys(HjgOp *op, hjg_u64 owner, hjg_u32 nrows, int batch, hjg_u32 copies)
 		for (hjg_u32 i = 0; i < n; i++)
 			keys[i] = batch < 0 ? (row + i) / copies : probe_key(batch, row + i);
 		serve.arena.slabs[slab_ix].dirty_bytes = n * WIDTH;
-		if (!hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, row))
+		if (!hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, row, false))
 			return false;
 	}
 	return true;

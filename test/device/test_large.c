@@ -71,7 +71,7 @@ add_build_rows(HjgOp *op, hjg_u64 owner, hjg_u64 nrows)
 			return false;
 		for (hjg_u32 i = 0; i < n; i++)
 			keys[i] = ((hjg_u32) row + i) * ODD;
-		if (!hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, (hjg_u32) row))
+		if (!hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, (hjg_u32) row, false))
 			return false;
 	}
 	return true;
@@ -119,7 +119,7 @@ submit(const Large *large, Place *place, hjg_u64 owner, hjg_u32 job_ix, hjg_u32 
 	}
 	place->op->input_ref = place->op->ninputs = 0;
 	place->op->nrows = 0;
-	hjg_op_add_input(&serve.arena, place->op, owner, place->keys_slab, place->nrows, 0);
+	hjg_op_add_input(&serve.arena, place->op, owner, place->keys_slab, place->nrows, 0, false);
 	place->op->cursor_in = (HjgCursor) {0};
 	place->op->round = ++place->round;
 	hjg_op_move(place->op, generation, place->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
