@@ -218,7 +218,8 @@ hjg_base_define_gucs(bool preloaded)
 
 	DefineCustomEnumVariable("hjoin_gpu.materialization",
 							 "Where columns of joined rows are put together on a GPU.",
-							 "late: on the host, by row number; early: on the GPU, where they are of fixed width; auto: late.",
+							 "late: on the host, by row number; early: on the GPU, where they are of fixed width; auto: "
+							 "for each side, the one that is expected to be faster.",
 							 &hjg_materialization, HJG_MATERIALIZATION_AUTO, materialization_options, PGC_USERSET,
 							 GUC_EXPLAIN, NULL, NULL, NULL);
 

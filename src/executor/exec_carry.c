@@ -5,8 +5,8 @@
  * A side's columns go together or not at all: they lie side by side in the row store, so that fetching one of
  * them by row number costs as much as fetching all.  They go as they lie there, so all of
  * them must be passed by value, and none may be NULL: NULL bits stay in the store, and
- * who has to look at those gains nothing from columns that come another way.  What is decided for good is only
- * what fits; a load, or a batch, whose rows turn out to have a NULL is materialised late.
+ * who has to look at those gains nothing from columns that come another way.  A load, or a batch, whose
+ * rows turn out to have a NULL is materialised late.
  */
 #include "postgres.h"
 
@@ -22,15 +22,46 @@ bytes_of(const HjgSide *side)
 }
 
 HjgCarried
-hjg_carry_choose(const HjgSide *outer, const HjgSide *inner)
+hjg_carry_possible(const HjgSide *outer, const HjgSide *inner)
 {
 	HjgCarried	carried = {{0}};
 
+	carried.bytes[HJG_SIDE_BUILD] = bytes_of(inner);
+	carried.bytes[HJG_SIDE_PROBE] = bytes_of(outer);
+	return carried;
+}
+
+/* Is it expected that a side is sooner gathered by the GPU? */
+static bool
+early_pays(const HjgJobHints *hints, const HjgUnitCosts *costs, HjgSideId side, double build_rows, int participants)
+{
+	double		bytes = hints->carried.bytes[side];
+	double		probe_rows = hints->probe_rows;
+	HjgCarrySize size = {
+		.row_bytes = bytes,
+		.rows = side == HJG_SIDE_BUILD ? build_rows : probe_rows,
+		/* of a part of the build side, a part of the pairs */
+		.pairs = hints->pairs * build_rows / Max(hints->build_rows, 1),
+		/* a probe row is fetched soon after it was read, and about in turn */
+		.store_bytes = side == HJG_SIDE_BUILD ? build_rows * bytes : 0,
+		.busy = participants > 1
+	};
+
+	return hjg_cuda_early_ns(&costs->cuda, &size) < hjg_cuda_late_ns(&size);
+}
+
+HjgCarried
+hjg_carry_choose(const HjgJobHints *hints, double build_rows, int participants)
+{
+	HjgCarried	carried = hints->carried;
+	HjgUnitCosts costs;
+
 	if (hjg_materialization == HJG_MATERIALIZATION_EARLY)
-	{
-		carried.bytes[HJG_SIDE_BUILD] = bytes_of(inner);
-		carried.bytes[HJG_SIDE_PROBE] = bytes_of(outer);
-	}
+		return carried;
+	hjg_planner_unit_costs(&costs, build_rows);
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (hjg_materialization == HJG_MATERIALIZATION_LATE || !early_pays(hints, &costs, s, build_rows, participants))
+			carried.bytes[s] = 0;
 	return carried;
 }
 

@@ -157,6 +157,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->hints.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0;
 	state->hints.most_embedded_rows = MAX_MISESTIMATE * ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
 	state->hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;
+	state->hints.build_rows = ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
+	state->hints.pairs = cscan->scan.plan.plan_rows;
 
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
@@ -178,7 +180,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	hjg_side_init(state, &state->outer, outer_plan, 0, nouter, outer_keys, outer_codec, used);
 	hjg_side_init(state, &state->inner, inner_plan, nouter, ninner, inner_keys, inner_codec, used);
 	bms_free(used);
-	state->hints.carried = hjg_carry_choose(&state->outer, &state->inner);
+	state->hints.carried = hjg_carry_possible(&state->outer, &state->inner);
 
 	hjg_emit_init(state);
 	state->phase = HJG_PHASE_BUILD;

@@ -77,6 +77,9 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	{
 		/* reading the children may take long: a job costs little while it waits */
 		hints.probe_rows *= shared->nmembers;
+		hints.build_rows *= shared->nmembers;
+		hints.pairs *= shared->nmembers;
+		hints.carried = hjg_carry_choose(&hints, hints.build_rows, shared->nmembers);
 		parallel->owned = hjg_run_lease_job(key_width, hjg_load_mode(state), &hints, &shared->spec, &reason);
 		if (parallel->owned != NULL)
 		{

@@ -93,11 +93,13 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 static void
 start_job(HjgRun *run)
 {
+	HjgJobHints hints = run->hints;
 	HjgJobSpec	spec;
 	HjgReason	reason;
 
 	run->reason = HJG_REASON_NONE;
-	run->job = hjg_run_lease_job(run->key_width, run->mode, &run->hints, &spec, &reason);
+	hints.carried = hjg_carry_choose(&hints, run->build.nrows, 1);
+	run->job = hjg_run_lease_job(run->key_width, run->mode, &hints, &spec, &reason);
 	if (run->job == NULL)
 	{
 		hjg_run_fall_back(run, reason);

@@ -283,8 +283,10 @@ typedef struct HjgJobHints
 	bool		embedded;		/* to be joined without a job, by the backends themselves; */
 	double		most_embedded_rows;	/* unless it is found to have more build rows */
 	bool		gpu;			/* a GPU would be faster than the cpu engine */
+	double		build_rows;		/* of a participant, and likewise: */
+	double		pairs;
 	double		probe_rows;		/* of all participants */
-	HjgCarried	carried;		/* what is to be gathered on a GPU */
+	HjgCarried	carried;		/* what a GPU could gather */
 } HjgJobHints;
 
 typedef struct HjgRun
@@ -569,8 +571,10 @@ extern int	hjg_probe_filter_rows(HjgJoinState *state, const char *keys, int nrow
 extern bool hjg_probe_filter_row(HjgJoinState *state, const void *key);
 
 /* exec_carry.c */
-/* What of the columns of both sides a GPU may gather, by the plan and the settings. */
-extern HjgCarried hjg_carry_choose(const HjgSide *outer, const HjgSide *inner);
+/* What of the columns of both sides a GPU can gather, whatever rows come. */
+extern HjgCarried hjg_carry_possible(const HjgSide *outer, const HjgSide *inner);
+/* What of it shall be gathered, by the settings and the model, with so many build rows of all participants. */
+extern HjgCarried hjg_carry_choose(const HjgJobHints *hints, double build_rows, int participants);
 /* Put the rows' columns behind the keys of the segments, as far as the job takes them along; after the last row. */
 extern void hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows);
 

@@ -73,6 +73,22 @@ hjg_cuda_joining_ns(const HjgCudaPrediction *prediction)
 extern bool hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
 							 HjgCudaPrediction *prediction);
 
+/* ---- model_cuda_carry.c ---- */
+
+/* Columns of one side, which become part of each pair. */
+typedef struct HjgCarrySize
+{
+	double		row_bytes;
+	double		rows;			/* of the side, whose columns are sent along */
+	double		pairs;
+	double		store_bytes;	/* of what they are fetched from by row number; 0: in the order they lie in, or about so */
+	bool		busy;			/* the participants of the join keep the processors busy */
+} HjgCarrySize;
+
+/* Time of processors for them: fetched by row number on the host (late), and gathered by the device (early). */
+extern double hjg_cuda_late_ns(const HjgCarrySize *size);
+extern double hjg_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgCarrySize *size);
+
 /* ---- model_cuda_calibrate.c ---- */
 
 /* Device times by phase. */

@@ -179,6 +179,51 @@ test_devices(void)
 	ok(hjg_model_gpu_costs(&calibration, 1, one) == NULL, "nor has it costs that cannot be");
 }
 
+/* ---- carried columns ---- */
+
+static bool
+early_pays(HjgCarrySize size)
+{
+	return hjg_cuda_early_ns(&hjg_model_default_costs.cuda, &size) < hjg_cuda_late_ns(&size);
+}
+
+static void
+test_carried(void)
+{
+	const HjgCarrySize build = {.row_bytes = 4, .rows = 5e6, .pairs = 2e7, .store_bytes = 2e7};
+	HjgCarrySize wide = build;
+	HjgCarrySize few = build;
+	HjgCarrySize selective = build;
+	HjgCarrySize shared = build;
+	HjgCarrySize probe = {.row_bytes = 4, .rows = 2e7, .pairs = 2e7};
+	bool		grow = true;
+
+	wide.row_bytes = 32;
+	wide.store_bytes = wide.row_bytes * wide.rows;
+	few.rows = 1e5;
+	few.store_bytes = 4e5;
+	selective.pairs = 1000;
+	shared.busy = true;
+	ok(early_pays(build) && early_pays(wide), "columns of a large build side are gathered early");
+	ok(!early_pays(few), "those of one that is in a processor's cache are not");
+	ok(!early_pays(selective), "nor those of rows of which few find a partner");
+	ok(!early_pays(shared), "nor any where processors are busy");
+	ok(!early_pays(probe), "nor those of the probe side");
+	for (int i = 0; i < NSIZES; i++)
+	{
+		const HjgCarrySize size = {
+			.row_bytes = 4 * (1 + (int) (drand48() * 32)), .rows = exp2(drand48() * 28), .pairs = exp2(drand48() * 30),
+			.store_bytes = drand48() < 0.3 ? 0 : exp2(drand48() * 34), .busy = drand48() < 0.5
+		};
+		HjgCarrySize more = size;
+
+		more.pairs *= 2;
+		grow = grow && hjg_cuda_late_ns(&size) > 0 && hjg_cuda_late_ns(&more) > hjg_cuda_late_ns(&size) &&
+			hjg_cuda_early_ns(&hjg_model_default_costs.cuda, &more) > hjg_cuda_early_ns(&hjg_model_default_costs.cuda, &size);
+	}
+	ok(grow, "more pairs take more time, early and late");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -190,6 +235,7 @@ main(int argc, char **argv)
 	test_calibration();
 	test_choice();
 	test_devices();
+	test_carried();
 	printf("1..%d\n", ntests);
 	return nfailed > 0;
 }

@@ -80,6 +80,17 @@ like(explained($node, $joins{anti}), qr/Early Materialization: outer/, 'a side w
 unlike(explained($node, $joins{inner}, 'SET hjoin_gpu.materialization = late;'), qr/Early Materialization|Gather/, 'late: nothing is gathered');
 unlike(explained($node, $joins{inner}, 'SET hjoin_gpu.device = cpu;'), qr/Early Materialization|Gather/, 'the cpu engine gathers nothing');
 
+# --- the choice ---
+{
+	my $auto = q{SET hjoin_gpu.materialization = auto; SET work_mem = '64MB'; };
+	$node->safe_psql('postgres', q{CREATE TABLE large AS SELECT g AS id, g AS k, g::bigint AS v FROM generate_series(1, 600000) g; ANALYZE large});
+	my $self = hash_of('large.v, b.v AS bv', 'large JOIN large b USING (k)');
+	like(explained($node, $self, $auto), qr/Early Materialization: inner/, 'auto: columns of a large build side');
+	unlike(explained($node, $joins{inner}, $auto), qr/Early Materialization/, 'auto: not of a small one');
+	unlike(explained($node, $self, $auto . $parallel), qr/Early Materialization/, 'auto: not where many processes join');
+	$node->safe_psql('postgres', 'DROP TABLE large');
+}
+
 # --- columns that do not travel ---
 $node->safe_psql('postgres', q{
 	CREATE TABLE c AS SELECT g AS id, g % 20000 AS k, CASE WHEN g <> 39999 THEN g END AS n, 'row ' || g AS t FROM generate_series(1, 40000) g;
