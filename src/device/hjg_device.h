@@ -136,6 +136,7 @@ typedef struct HjgServe
 	hjg_u32		epoch;			/* which process of this arena this is */
 	int			nthreads;		/* of the engine pool; 0 = one for each CPU */
 	bool		list_all;		/* know all devices before the start, however long it takes */
+	bool		stopping;		/* atomic */
 } HjgServe;
 
 /* Start runners and beater.  False, with a message on stderr, when that fails. */

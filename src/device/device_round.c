@@ -1,0 +1,409 @@
+/*
+ * device_round.c
+ *	  One operation of a job, as a runner carries it out: a build, or a round of a probe batch.
+ *
+ * What the operation says is in memory that others can write to: it is read once and checked, and what was checked
+ * is what is used.  What it leaves there is checked by who reads it (hjg_check_round).
+ *
+ * When a device gives a join up, the cpu engine takes over, on the first way and with nobody else at the join; an
+ * operation that failed beside others, or on another way, is queued again till then.
+ */
+#define _GNU_SOURCE
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "device/hjg_scheduler.h"
+
+#define MAX_POOLS 12
+#define CPU_DEVICE 0			/* device_drivers.c */
+
+/* ---- what engines work with ---- */
+
+/*
+ * The pool of all threads, and smaller ones for jobs that ask for less: of
+ * powers of two, so that there are few.  Made when first asked for.
+ */
+static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgPool *pools[MAX_POOLS];
+
+static HjgPool *
+pool_of(const HjgServe *serve, hjg_u32 wanted)
+{
+	int			nthreads = serve->nthreads;
+	int			which = 0;
+	HjgPool    *pool;
+
+	if (wanted > 0 && wanted < (hjg_u32) nthreads)
+	{
+		nthreads = 1;
+		for (which = 1; which < MAX_POOLS - 1 && (hjg_u32) nthreads * 2 <= wanted; which++)
+			nthreads *= 2;
+	}
+	if (nthreads <= 1)
+		return NULL;
+	pthread_mutex_lock(&pools_lock);
+	if (pools[which] == NULL)
+		pools[which] = hjg_pool_create(nthreads);
+	pool = pools[which];
+	pthread_mutex_unlock(&pools_lock);
+	return pool;
+}
+
+void
+hjg_round_pools_free(void)
+{
+	for (int i = 0; i < MAX_POOLS; i++)
+	{
+		if (pools[i] != NULL)
+			hjg_pool_destroy(pools[i]);
+		pools[i] = NULL;
+	}
+}
+
+static bool
+env_poll(void *arg)
+{
+	HjgJobWay  *way = arg;
+	const HjgServe *serve = way->task->serve;
+
+	hjg_beat_progress(&way->beat);
+	return __atomic_load_n(&serve->arena.jobs[way->task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
+		__atomic_load_n(&serve->stopping, __ATOMIC_RELAXED);
+}
+
+static void *
+env_alloc(void *arg, size_t bytes)
+{
+	HjgJobWay  *way = arg;
+	bool		fresh;
+	void	   *ptr = hjg_workspace_alloc(bytes, &fresh);
+
+	if (fresh && ptr != NULL)
+		hjg_workspace_touch(ptr, bytes, way->env.pool, env_poll, way);
+	return ptr;
+}
+
+static void
+env_free(void *arg, void *ptr, size_t bytes)
+{
+	hjg_workspace_free(ptr, bytes);
+}
+
+void
+hjg_round_drop_join(HjgJobTask *task)
+{
+	if (task->ways[0].join != NULL)
+		task->driver->free(task->ways[0].join);
+	for (int i = 0; i < HJG_MAX_WAYS; i++)
+		task->ways[i].join = NULL;
+	task->nways = 1;
+	task->driver = NULL;
+}
+
+/* ---- operations ---- */
+
+/* The inputs of an operation as engine segments, in memory that the caller frees. */
+static HjgSegment *
+collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nsegments)
+{
+	const HjgArena *arena = &task->serve->arena;
+	hjg_u32		room = __atomic_load_n(&op->ninputs, __ATOMIC_RELAXED);
+	HjgInput   *inputs;
+	HjgSegment *segments;
+	hjg_u32		n;
+
+	if (room > arena->nslabs)
+		return NULL;
+	inputs = malloc((room + 1) * sizeof(HjgInput));
+	segments = malloc((room + 1) * sizeof(HjgSegment));
+	if (inputs == NULL || segments == NULL ||
+		!hjg_check_inputs(arena, op, hjg_slab_owner(task->job_ix, task->generation),
+						  (hjg_u32) task->spec.key_width, task->spec.carried.bytes[side], inputs, room, &n))
+	{
+		free(inputs);
+		free(segments);
+		return NULL;
+	}
+	for (hjg_u32 i = 0; i < n; i++)
+		segments[i] = (HjgSegment) {
+			.keys = inputs[i].keys, .nrows = inputs[i].nrows, .first_row = inputs[i].first_row, .carried = inputs[i].carried
+		};
+	free(inputs);
+	*nsegments = (int) n;
+	return segments;
+}
+
+/* Build by task->driver. */
+static HjgStatus
+build_join(HjgJobTask *task, HjgJobSlot *job, int number)
+{
+	HjgJobWay  *way = &task->ways[0];
+	HjgSegment *segments;
+	HjgStatus	status;
+	int			nsegments = 0;
+
+	segments = collect_inputs(task, &job->build, HJG_SIDE_BUILD, &nsegments);
+	if (segments == NULL)
+		return HJG_ERR_INPUT;
+	status = task->driver->build(number, &way->env, &task->spec, segments, nsegments, &way->join);
+	if (status != HJG_OK)
+		way->join = NULL;
+	free(segments);
+	return status;
+}
+
+/*
+ * A device that has no memory for the join, or whose driver refuses, is no reason to
+ * leave the join to the backend's single thread: the cpu engine can do it, from the
+ * inputs that stay in the arena as long as the job.
+ */
+static bool
+gives_up(const HjgJobTask *task, HjgStatus status)
+{
+	int			number;
+
+	return (status == HJG_ERR_MEMORY || status == HJG_ERR_DEVICE) &&
+		task->driver != NULL && task->driver != hjg_driver_of(CPU_DEVICE, &number);
+}
+
+/* By the only operation of the job that runs, on its first way.  False when building failed too. */
+static bool
+take_over(HjgJobTask *task, HjgJobSlot *job, HjgStatus status)
+{
+	int			number;
+
+	hjg_round_drop_join(task);
+	task->driver = hjg_driver_of(CPU_DEVICE, &number);
+	task->takeover = status;
+	task->build_status = build_join(task, job, number);
+	return task->build_status == HJG_OK;
+}
+
+/*
+ * What the slot says of the join is read once: it can change at any time, and what is checked
+ * must be what every round goes by.
+ */
+static bool
+read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
+{
+	const hjg_u32 key_width = __atomic_load_n(&job->key_width, __ATOMIC_RELAXED);
+	const hjg_u32 mode = __atomic_load_n(&job->mode, __ATOMIC_RELAXED);
+	const hjg_u32 strategy = __atomic_load_n(&job->strategy, __ATOMIC_RELAXED);
+	const hjg_u32 pipeline = __atomic_load_n(&job->pipeline, __ATOMIC_RELAXED);
+	HjgCarried	carried;
+
+	for (int s = 0; s < HJG_SIDES; s++)
+		carried.bytes[s] = __atomic_load_n(&job->carried.bytes[s], __ATOMIC_RELAXED);
+	*spec = (HjgJoinSpec) {.carried = carried, .key_width = (int) key_width, .mode = (HjgMatchMode) mode, .strategy = (HjgCpuStrategy) strategy,
+		.pipeline = (HjgPipeline) pipeline, .probe_rows = __atomic_load_n(&job->probe_rows, __ATOMIC_RELAXED)};
+	return (key_width == HJG_KEY_WIDTH_4 || key_width == HJG_KEY_WIDTH_8 || key_width == HJG_KEY_WIDTH_16) &&
+		mode <= HJG_MATCH_ANTI && hjg_carried_valid(carried) &&
+		hjg_strategy_name((int) strategy) != NULL && pipeline < HJG_PIPELINE_COUNT;
+}
+
+static HjgStatus
+run_build(HjgJobTask *task, HjgJobSlot *job)
+{
+	HjgStatus	status;
+	int			number;
+
+	hjg_fault_here(HJG_PHASE_BUILD, env_poll, &task->ways[0]);
+	if (!read_spec(job, &task->spec))
+		return HJG_ERR_INPUT;
+	task->driver = hjg_driver_of((int) job->device_ix, &number);
+	if (task->driver == NULL)
+		return HJG_ERR_INPUT;
+	if (env_poll(&task->ways[0]))
+		return HJG_ERR_CANCELLED;
+	for (int i = 0; i < HJG_MAX_WAYS; i++)
+		task->ways[i].env = (HjgEnv) {
+			.pool = pool_of(task->serve, job->nthreads),
+			.arg = &task->ways[i],
+			.alloc = env_alloc,
+			.free = env_free,
+			.poll = env_poll,
+		};
+	status = build_join(task, job, number);
+	return gives_up(task, status) && take_over(task, job, status) ? HJG_OK : status;
+}
+
+typedef struct SumPieces
+{
+	HjgJobWay  *way;
+	const HjgResult *result;
+	hjg_u64		sum;
+	hjg_u64		carried_sum;
+} SumPieces;
+
+static void
+sum_piece(void *arg, int piece, int worker)
+{
+	SumPieces  *pieces = arg;
+	const HjgResult *result = pieces->result;
+	hjg_u64		from = (hjg_u64) piece * result->page_pairs;
+	hjg_u64		n = result->npairs - from;
+
+	if (n > result->page_pairs)
+		n = result->page_pairs;
+	__atomic_fetch_add(&pieces->sum, hjg_check_sum(result->pages[piece], n), __ATOMIC_RELAXED);
+	if (result->gathered != 0)
+		__atomic_fetch_add(&pieces->carried_sum,
+						   hjg_check_carried(result->pages[piece], (hjg_u32) piece, n, pieces->way->task->spec.carried,
+											 result->gathered), __ATOMIC_RELAXED);
+	hjg_beat_progress(&pieces->way->beat);
+}
+
+/* The checksums of a result, into the operation. */
+static void
+sum_result(HjgJobWay *way, const HjgResult *result, HjgOp *op)
+{
+	SumPieces	pieces = {way, result, 0, 0};
+	int			npages = (int) ((result->npairs + result->page_pairs - 1) / result->page_pairs);
+
+	hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
+	__atomic_store_n(&op->checksum, pieces.sum, __ATOMIC_RELAXED);
+	__atomic_store_n(&op->carried_sum, pieces.carried_sum, __ATOMIC_RELAXED);
+	__atomic_store_n(&op->gathered, result->gathered, __ATOMIC_RELAXED);
+}
+
+static HjgStatus
+run_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
+{
+	const HjgJobTask *task = way->task;
+	const HjgArena *arena = &task->serve->arena;
+	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.carried)};
+	HjgCursor	cursor = op->cursor_in;
+	hjg_u32		room = __atomic_load_n(&op->nresults, __ATOMIC_RELAXED);
+	HjgSegment *segments = NULL;
+	HjgStatus	status = HJG_ERR_INPUT;
+	hjg_u32		npages;
+	int			nsegments = 0;
+	HjgSpoil	spoil;
+
+	hjg_fault_here(HJG_PHASE_PROBE, env_poll, way);
+	if (way->join == NULL)
+		return task->build_status != HJG_OK ? task->build_status : HJG_ERR_INPUT;
+	if (env_poll(way))
+		return HJG_ERR_CANCELLED;
+	if (room > arena->nslabs)
+		return HJG_ERR_INPUT;
+	result.pages = malloc((room + 1) * sizeof(HjgPair *));
+	segments = collect_inputs(task, op, HJG_SIDE_PROBE, &nsegments);
+	if (segments != NULL && result.pages != NULL &&
+		hjg_check_results(arena, op, hjg_slab_owner(task->job_ix, task->generation),
+						  result.pages, room, &npages))
+	{
+		result.npages = (int) npages;
+		status = task->driver->probe(way->join, segments, nsegments, &cursor, &result);
+	}
+	if (status == HJG_OK)
+	{
+		sum_result(way, &result, op);
+		spoil = hjg_fault_here(HJG_PHASE_RESULT, env_poll, way);
+		if (spoil == HJG_SPOIL_CORRUPT && result.npairs > 0)
+			result.pages[0][0].build_row ^= 1;
+		if (spoil == HJG_SPOIL_TRUNCATE && result.npairs > 0)
+			result.npairs--;
+		if (spoil == HJG_SPOIL_COLUMNS && result.npairs > 0)
+			((char *) result.pages[0])[hjg_page_carried_off(task->spec.carried, HJG_SIDE_BUILD)] ^= 1;
+		__atomic_store_n(&op->npairs, result.npairs, __ATOMIC_RELAXED);
+		__atomic_store_n(&op->cursor_out.row, cursor.row, __ATOMIC_RELAXED);
+		__atomic_store_n(&op->cursor_out.skip, cursor.skip, __ATOMIC_RELAXED);
+	}
+	free(segments);
+	free(result.pages);
+	return status;
+}
+
+/* Copy the figures to where the client and the views look; with the lock, so that they only grow. */
+static void
+publish_stats(const HjgJobTask *task, HjgJobSlot *job)
+{
+	HjgJobStats stats = {0};
+
+	__atomic_store_n(&job->stats.busy_ns, task->busy_ns + hjg_arena_now_ns() - task->busy_since_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.takeover, task->takeover, __ATOMIC_RELAXED);
+	if (task->ways[0].join == NULL)
+		return;
+	task->driver->stats(task->ways[0].join, &stats);
+	__atomic_store_n(&job->stats.partition_ns, stats.partition_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.build_ns, stats.build_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.probe_ns, stats.probe_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.transfer_ns, stats.transfer_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.gather_ns, stats.gather_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.workspace_bytes, stats.workspace_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.npartitions, stats.npartitions, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.strategy, stats.strategy, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.declined, stats.declined, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.pipeline, stats.pipeline, __ATOMIC_RELAXED);
+}
+
+/*
+ * Join the round, or leave it to whoever runs it next: false.  A device that gives up is left by all
+ * operations before the cpu engine takes over.
+ */
+static bool
+settle_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op, HjgStatus *status)
+{
+	HjgJobTask *task = way->task;
+	bool		alone;
+
+	if (__atomic_load_n(&task->failed, __ATOMIC_RELAXED) == HJG_OK)
+	{
+		*status = run_probe(way, job, op);
+		if (!gives_up(task, *status))
+			return true;
+	}
+	pthread_mutex_lock(&task->lock);
+	if (task->failed == HJG_OK)
+		__atomic_store_n(&task->failed, *status, __ATOMIC_RELAXED);
+	task->nways = 1;
+	alone = task->nrunning == 1 && way == &task->ways[0];
+	pthread_mutex_unlock(&task->lock);
+	if (!alone)
+		return false;
+	/* nobody is let in as long as this one is here */
+	*status = task->failed;
+	task->failed = HJG_OK;
+	if (take_over(task, job, *status))
+		*status = run_probe(way, job, op);
+	return true;
+}
+
+void
+hjg_round_carry_out(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
+{
+	HjgJobTask *task = way->task;
+	HjgServe   *serve = task->serve;
+	HjgStatus	status = HJG_OK;
+	bool		settled = true;
+
+	__atomic_store_n(&op->started_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	hjg_beat_enter(&way->beat);
+	if (op == &job->build)
+	{
+		status = run_build(task, job);
+		task->build_status = status;
+	}
+	else
+		settled = settle_probe(way, job, op, &status);
+	hjg_beat_leave(&way->beat);
+	if (!settled)
+	{
+		hjg_op_move(op, task->generation, HJG_OP_RUNNING, HJG_OP_QUEUED);
+		return;
+	}
+	pthread_mutex_lock(&task->lock);
+	if (op == &job->build && status == HJG_OK && task->driver->branch != NULL)
+		task->nways = HJG_MAX_WAYS;
+	publish_stats(task, job);
+	pthread_mutex_unlock(&task->lock);
+	__atomic_store_n(&op->status, status, __ATOMIC_RELAXED);
+	__atomic_store_n(&op->round_done, __atomic_load_n(&op->round, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&op->ended_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	hjg_op_move(op, task->generation, HJG_OP_RUNNING, HJG_OP_READY);
+
+	if (hjg_relay_notify(&serve->arena, task->job_ix))
+		(void) !send(serve->socket, "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
