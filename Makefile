@@ -185,15 +185,19 @@ build/test_host_joins: test/device/test_host_joins.c test/device/fault_loop.c te
 build/test_jobs: test/device/test_jobs.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
+build/test_jobs_tsan: test/device/test_jobs.c test/engine/test_support.c $(filter-out src/device/device_main.c,$(device_srcs)) $(pure_srcs) build/kernels/images.o
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=thread -o $@ $^ -ldl -lm
 build/test_large: test/device/test_large.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_large build/test_cuda build/test_carry build/test_resident build/test_host_joins build/test_jobs build/stub/libcuda.so.1
+check-cuda: build/test_large build/test_cuda build/test_carry build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_carry
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs
+	LD_LIBRARY_PATH=build/stub TSAN_OPTIONS=halt_on_error=1 build/test_jobs_tsan --ways
 	LD_LIBRARY_PATH=build/stub build/test_large 1500000
 .PHONY: check-cuda
 # ---- end of check-cuda ----

@@ -114,8 +114,8 @@ visit(HjgJobTask *task, HjgJobSlot *job, HjgOp **op)
 		task->failed = HJG_OK;
 		task->busy_ns = 0;
 		task->next_batch = 0;
+		task->generation = HJG_WORD_GENERATION(word);
 	}
-	task->generation = HJG_WORD_GENERATION(word);
 	if (task->nrunning > 0 && !has_queued(job))
 		return NULL;
 	way = free_way(task);

@@ -236,8 +236,9 @@ static inline void
 hjg_cuda_grant_use(HjgCudaGrant *grant, size_t bytes)
 {
 	grant->used_bytes += bytes;
+	/* read by whoever asks for the figures of the join */
 	if (grant->used_bytes > grant->peak_bytes)
-		grant->peak_bytes = grant->used_bytes;
+		__atomic_store_n(&grant->peak_bytes, grant->used_bytes, __ATOMIC_RELAXED);
 }
 
 /* A block; as cuMemAlloc, but blocks that were freed are used again. */

@@ -420,7 +420,7 @@ probe_window(HjgCoupled *join, Round *round, HjgCursor *at)
 	hjg_u32		nrows = window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (round->runs->nrows - at->row));
 	int			bits = join->part_bits;
 	hjg_u64		total;
-	hjg_u64		fitting;
+	hjg_u64		fitting = 0;
 	HjgStatus	status;
 
 	/* a row that was cut goes by itself */
@@ -472,11 +472,13 @@ probe_window(HjgCoupled *join, Round *round, HjgCursor *at)
 		round->most = (hjg_u32) ((double) nrows * fmin((double) room / (double) total, 0.55) * 0.9) + 1;
 		return HJG_OK;
 	}
-	nrows = join->part_bits > 0 ? 0 : rows_that_fit(&window, room, &fitting);
 	if (join->part_bits > 0)
-		fitting = 0;
+		nrows = 0;
 	else
+	{
+		nrows = rows_that_fit(&window, room, &fitting);
 		status = write_window(&window, nrows, round->result);
+	}
 	if (status == HJG_OK && fitting < room)
 		status = emit_cut(&window, nrows, 0, (hjg_u32) (room - fitting), round->result, round->npairs + fitting);
 	round->npairs = round->capacity;
