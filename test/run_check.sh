@@ -156,7 +156,7 @@ part valgrind 900 run_target check-engine-valgrind
 part arena 180 run_arena
 part model 60 run_target check-model
 part device 240 run_device
-part cuda 600 run_target check-cuda
+part cuda 900 run_target check-cuda
 part opencl 600 run_target check-opencl
 part regress 600 run_regress
 part isolation 180 run_isolation

@@ -196,7 +196,7 @@ join_once(Bench *bench, const Run *run, const Inputs *inputs)
 {
 	const HjgCudaSide *build = run->moved != NULL ? &run->moved->build : &inputs->build;
 	const HjgCudaSide *probe = run->moved != NULL ? &run->moved->probe : &inputs->probe;
-	void	   *table;
+	void	   *table = NULL;
 	HjgStatus	status = hjg_cuda_zero(&bench->lane, bench->counters, 2 * sizeof(hjg_u64));
 
 	if (status == HJG_OK && run->moved != NULL)
@@ -227,7 +227,7 @@ static HjgStatus
 check(Bench *bench, const Run *run, const Inputs *inputs, bool *good)
 {
 	const int	w = width_ix_of(run->c->width);
-	hjg_u64		found[2];
+	hjg_u64		found[2] = {0, 0};
 	hjg_u64		facts[2] = {0, 0};
 	HjgStatus	status = HJG_OK;
 
