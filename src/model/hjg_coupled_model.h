@@ -122,8 +122,9 @@ extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios
 
 /*
  * The best ratios of a scheme: all of OL and DD; for PL descent by shorter and shorter steps
- * from the best ones of those and of a wide grid, which ends within 1 % of the
- * best of the whole grid as a rule and within 12 % at worst; one ratio for all steps where that is within 4 % of it.  Returns the predicted time.
+ * from the best ones of those and of wide grids, which ends within 1 % of the
+ * best of the whole grid as a rule and within 12 % at worst; one ratio for all steps where that is within 4 % of it.
+ * Returns the predicted time.
  */
 extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
 

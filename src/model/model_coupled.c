@@ -170,9 +170,12 @@ search_dd(const HjgSeriesShape *shape, double *best, double *best_ns)
 	}
 }
 
-/* Points of the wide grid, and the steps of the search from its best ones on, in units of HJG_RATIO_STEP. */
-#define WIDE_STEP 0.25
+/* Wide grids, and the steps of the search from their best points on, in units of HJG_RATIO_STEP. */
+static const double wide_steps[] = {1.0 / 3, 0.25, 0.2};
 static const int strides[] = {5, 2, 1};
+
+/* A series of so many rows is worth all grids, 0.9 ms of search for four steps; others get two, 0.4 ms. */
+#define THOROUGH_ROWS 262144
 
 /* By how much several ratios must be better than one. */
 #define ONE_RATIO_MARGIN 1.04
@@ -232,20 +235,22 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 		search_ol(shape, ratios, &best_ns);
 	if (scheme == HJG_SCHEME_PL)
 	{
-		/* down from the best points of OL, of DD and of a wide grid */
-		double		from[2][HJG_SERIES_STEPS];
+		/* down from the best points of OL, of DD and of the wide grids */
+		const int	ngrids = shape->nrows >= THOROUGH_ROWS ? 3 : 2;
 		const double ol_ns = best_ns;
-		double		from_ns[2] = {ol_ns, 0};
+		double		from[HJG_SERIES_STEPS];
+		double		from_ns;
 
-		memcpy(from[0], ratios, sizeof(double) * (size_t) shape->nsteps);
-		from_ns[1] = hjg_series_exhaust(shape, WIDE_STEP, from[1]);
-		best_ns = HUGE_VAL;
-		search_dd(shape, ratios, &best_ns);
 		descend(shape, ratios, &best_ns);
-		for (int i = 0; i < 2; i++)
+		for (int i = -1; i < ngrids; i++)
 		{
-			descend(shape, from[i], &from_ns[i]);
-			offer(shape, from[i], ratios, &best_ns);
+			from_ns = HUGE_VAL;
+			if (i < 0)
+				search_dd(shape, from, &from_ns);
+			else
+				from_ns = hjg_series_exhaust(shape, wide_steps[i], from);
+			descend(shape, from, &from_ns);
+			offer(shape, from, ratios, &best_ns);
 		}
 		prefer_one_ratio(shape, ol_ns, ratios, &best_ns);
 	}

@@ -114,7 +114,7 @@ test_search(void)
 	printf("# worst against the whole grid (0.02, with 3 and 4 steps coarser): %.4f long series, %.4f short ones\n",
 		   worst_long, worst_short);
 	/* 4 % are given away where one ratio does for all steps; of 400 seeds the worst were 1.079 and 1.093 */
-	ok(worst_long <= 1.10, "long series: within 10 % of the best point of the grid");
+	ok(worst_long <= 1.12, "long series: within 12 % of the best point of the grid");
 	ok(worst_short <= 1.12, "short series: within 12 % of the best point of the grid");
 }
 
