@@ -17,19 +17,12 @@
  * The emulated bus delays what crosses between the processors: a piece's input before
  * it may start, and the device's output before the series ends.
  */
-#include <math.h>
 #include <time.h>
 
 #include "engine/hjg_coupled_internal.h"
 
 #define MAX_CHUNKS 64
 #define MAX_PIECES (HJG_SERIES_STEPS * (MAX_CHUNKS + 4))
-
-/* Bytes a row that a piece takes over from the other processor; keys come on top. */
-#define EXCHANGE_BYTES 12
-
-/* Series whose numbers of rows differ by no more than such a part have the same ratios. */
-#define LIKE_ROWS 0.05
 
 /* What a row of a random access step touches, and the smallest piece that P goes ahead by. */
 #define LINE_BYTES 64
@@ -338,7 +331,7 @@ look_ahead(Drive *drive, const Piece *pieces, int npieces, int at, int done, int
 static hjg_u64
 bus_ns(const HjgCoupled *join, hjg_u64 nrows)
 {
-	const hjg_u64 bytes = nrows * (hjg_u64) (EXCHANGE_BYTES + join->base.spec.key_width);
+	const hjg_u64 bytes = nrows * (hjg_u64) (HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width);
 
 	if (join->config.bus_bytes_per_ns <= 0)
 		return 0;
@@ -417,8 +410,8 @@ chunk_rows(const HjgCoupled *join)
 	return most < join->config.chunk_rows ? (hjg_u32) most : join->config.chunk_rows;
 }
 
-static hjg_u32
-chunk_rows_of(const HjgCoupled *join, hjg_u32 nrows)
+hjg_u32
+hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows)
 {
 	return max_u32(chunk_rows(join), nrows / MAX_CHUNKS + 1);
 }
@@ -427,7 +420,7 @@ static void
 make_plan(const HjgCoupled *join, const HjgSeries *series, Plan *plan)
 {
 	const hjg_u32 n = series->nrows;
-	const hjg_u32 chunk = chunk_rows_of(join, n);
+	const hjg_u32 chunk = hjg_series_chunk_rows(join, n);
 	hjg_u32		cuts[HJG_SERIES_STEPS + 2] = {0};
 
 	/* cut[i + 1]: first row of step i that is the device's */
@@ -607,38 +600,6 @@ user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
 	return true;
 }
 
-/* Steps that write where other rows of the series may write, too. */
-static bool
-scatters(HjgStep step)
-{
-	return step == HJG_STEP_N2 || step == HJG_STEP_N3 || step == HJG_STEP_B2 || step == HJG_STEP_B3 || step == HJG_STEP_B4;
-}
-
-/* Index of the last such step; -1: none. */
-static int
-last_scatter(const HjgSeries *series)
-{
-	int			last = -1;
-
-	for (int i = 0; i < series->nsteps; i++)
-		if (scatters(series->steps[i]))
-			last = i;
-	return last;
-}
-
-/* Where the device works on copies: all rows of such steps on the side of most of the last one's. */
-static void
-settle_scatter(const HjgCoupled *join, HjgSeries *series)
-{
-	const int	last = last_scatter(series);
-
-	if (!hjg_series_copies(join) || last < 0)
-		return;
-	for (int i = 0; i < series->nsteps; i++)
-		if (scatters(series->steps[i]))
-			series->ratios[i] = series->ratios[last] >= 0.5 ? 1 : 0;
-}
-
 /* A series of b2 to b4 begins with the table where it will be changed. */
 static HjgStatus
 prepare_copy(HjgCoupled *join, const HjgSeries *series)
@@ -676,7 +637,7 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 	if (status != HJG_OK)
 		return status;
 	if (hjg_coupled_is_basic_unit(join) && join->runner != NULL && user_memory_fits(join, series) &&
-		(!hjg_series_copies(join) || last_scatter(series) < 0))
+		(!hjg_series_copies(join) || hjg_series_last_scatter(series) < 0))
 		status = drive_units(&drive);
 	else
 	{
@@ -745,120 +706,4 @@ hjg_series_run(HjgCoupled *join, HjgSeries *series)
 		}
 	join->stats.series_ns += hjg_now_ns() - started;
 	return status;
-}
-
-/* Unit costs are those of all units; some have another task. */
-static double
-slowdown(const HjgCoupled *join, HjgProcessor processor)
-{
-	const HjgUnits *units = &join->units;
-
-	if (processor == HJG_ON_DEVICE)
-		return (double) (units->device_d + units->device_e) / units->device_e;
-	return units->cpu_e > 0 ? (double) (units->cpu_p + units->cpu_d + units->cpu_e) / units->cpu_e : 1;
-}
-
-/* The best ratios where scattering steps are on one side: of PL the first step's, if it does not scatter, is free. */
-static double
-search_sides(const HjgSeriesShape *shape, const HjgSeries *series, HjgScheme scheme, double *ratios)
-{
-	const bool	has_free = scheme != HJG_SCHEME_DD && !scatters(series->steps[0]);
-	const int	npoints = scheme == HJG_SCHEME_OL ? 1 : (int) (1 / HJG_RATIO_STEP + 0.5);
-	double		best_ns = 0;
-
-	for (int side = 0; side < 2; side++)
-		for (int k = 0; k <= (has_free ? npoints : 0); k++)
-		{
-			double		here[HJG_SERIES_STEPS];
-			HjgSeriesTimes times;
-
-			for (int i = 0; i < series->nsteps; i++)
-				here[i] = i == 0 && has_free ? (double) k / npoints : side;
-			hjg_series_predict(shape, here, &times);
-			if (best_ns > 0 && times.total_ns >= best_ns)
-				continue;
-			best_ns = times.total_ns;
-			memcpy(ratios, here, sizeof(double) * (size_t) series->nsteps);
-		}
-	return best_ns;
-}
-
-static double
-search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
-{
-	const HjgStepCosts *costs = join->config.costs;
-	HjgSeriesShape shape = {
-		.nsteps = series->nsteps, .nrows = series->nrows, .chunk_rows = chunk_rows_of(join, series->nrows),
-		.piece_ns = {costs->piece_ns, costs->launch_ns}, .wait_ns = costs->wait_ns
-	};
-	const bool	partitioned = hjg_coupled_is_partitioned(join);
-	const double table_rows = (double) join->part->nrows;
-
-	if (join->config.bus_bytes_per_ns > 0)
-		shape.exchange_ns = (EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-		for (int i = 0; i < series->nsteps; i++)
-		{
-			const double alone_ns = hjg_step_cost_ns(costs, partitioned, false, p, series->steps[i], table_rows);
-
-			shape.unit_ns[p][i] = alone_ns * slowdown(join, p);
-			shape.slowdown[p][i] = hjg_step_cost_ns(costs, partitioned, true, p, series->steps[i], table_rows) / alone_ns;
-		}
-	if (hjg_series_copies(join) && last_scatter(series) >= 0 && !join->config.keep_ratios)
-		return search_sides(&shape, series, hjg_coupled_scheme(join), ratios);
-	if (join->config.keep_ratios)
-	{
-		HjgSeriesTimes times;
-
-		memcpy(ratios, series->ratios, sizeof(double) * (size_t) series->nsteps);
-		hjg_series_predict(&shape, ratios, &times);
-		return times.total_ns;
-	}
-	return hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
-}
-
-/* The CPU's threads have all other tasks. */
-static double
-predict_on_device(const HjgCoupled *join, const HjgSeries *series)
-{
-	double		ns = 0;
-
-	for (int i = 0; i < series->nsteps; i++)
-		ns += series->nrows * slowdown(join, HJG_ON_DEVICE) *
-			hjg_step_cost_ns(join->config.costs, hjg_coupled_is_partitioned(join), false, HJG_ON_DEVICE, series->steps[i],
-							 (double) join->part->nrows) +
-			join->config.costs->launch_ns;
-	return ns;
-}
-
-double
-hjg_series_plan(HjgCoupled *join, HjgSeries *series)
-{
-	const hjg_u64 started = hjg_now_ns();
-	HjgSeriesMemo *memo;
-
-	for (int i = 0; i < series->nsteps; i++)
-		series->ratios[i] = join->units.cpu_e > 0 ? join->config.fixed_ratios[series->steps[i]] : 0;
-	settle_scatter(join, series);
-	if (join->config.costs == NULL || join->runner == NULL)
-		return 0;
-	for (int i = 0; i < HJG_SERIES_MEMOS; i++)
-	{
-		memo = &join->memos[i];
-		if (memo->nsteps == series->nsteps && memo->first_step == series->steps[0] &&
-			fabs((double) memo->nrows - series->nrows) <= LIKE_ROWS * memo->nrows)
-		{
-			memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
-			return memo->predicted_ns * series->nrows / (memo->nrows > 0 ? memo->nrows : 1);
-		}
-	}
-	memo = &join->memos[join->next_memo++ % HJG_SERIES_MEMOS];
-	*memo = (HjgSeriesMemo) {.nsteps = series->nsteps, .first_step = series->steps[0], .nrows = series->nrows};
-	if (join->units.cpu_e > 0)
-		memo->predicted_ns = search_ratios(join, series, memo->ratios);
-	else
-		memo->predicted_ns = predict_on_device(join, series);
-	join->stats.plan_ns += hjg_now_ns() - started;
-	memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
-	return memo->predicted_ns;
 }

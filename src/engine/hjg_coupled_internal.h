@@ -166,8 +166,6 @@ typedef struct HjgBeside
 } HjgBeside;
 
 extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
-/* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
-extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
 /* Work's arrays from row begin on; order must count from there, too. */
 extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
 /* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
@@ -180,6 +178,17 @@ extern HjgStatus hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 o
 extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
 /* A launch over the join's regions, with nothing in it yet. */
 extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
+/* Rows of a piece of a series of so many rows. */
+extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
+/* Bytes a row that a piece takes over from the other processor; keys come on top. */
+#define HJG_SERIES_EXCHANGE_BYTES 12
+
+/* ---- engine_series_plan.c ---- */
+
+/* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
+extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
+/* Index of the last step that writes where other rows of the series may write, too; -1: none. */
+extern int	hjg_series_last_scatter(const HjgSeries *series);
 
 /* ---- engine_coupled_calibrate.c, engine_feed_calibrate.c ---- */
 
