@@ -28,30 +28,10 @@
 #define LINE_BYTES 64
 #define MIN_FETCHED_ROWS 2048
 
-/*
- * Waiting for the device is a sign of life for so long: a driver may compile a kernel at its first
- * launch, which takes seconds.  One that takes longer hangs, and whoever watches this process may know.
- */
-#define AWAIT_NS UINT64_C(15000000000)
-#define SPIN_NS 300000
-
-/* Copied between two looks at whether the join is cancelled. */
-#define FETCH_BYTES ((size_t) 64 << 20)
-
-typedef struct Piece
-{
-	int			step_ix;		/* in the series */
-	hjg_u32		begin;
-	hjg_u32		end;
-	int			needs;			/* pieces of the other processor that must be done */
-	bool		crosses;		/* its input comes from the other processor or the host */
-	hjg_u64		ticket;			/* of its last launch */
-} Piece;
-
 typedef struct Plan
 {
 	int			npieces[HJG_PROCESSORS];
-	Piece		pieces[HJG_PROCESSORS][MAX_PIECES];
+	HjgPiece	pieces[HJG_PROCESSORS][MAX_PIECES];
 } Plan;
 
 typedef struct Drive
@@ -61,260 +41,14 @@ typedef struct Drive
 	hjg_u64		bus_free_ns;	/* the emulated bus is busy until then */
 } Drive;
 
-/* ---- launches ---- */
-
-HjgStepLaunch
-hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step)
-{
-	return (HjgStepLaunch) {
-		.step = step,
-		.width = join->base.spec.key_width,
-		.args = *args,
-		.table = join->part->table.base,
-		.table_bytes = join->part->table.bytes,
-		.work = join->work.base,
-		.work_bytes = join->work.bytes,
-	};
-}
-
-/* The part of rows [*pos, end) that lies in one run of keys; false at the end. */
-static bool
-next_keys(const HjgSeries *series, int width, hjg_u32 *pos, hjg_u32 end, HjgStepLaunch *launch)
-{
-	HjgScan		scan;
-	const hjg_u8 *keys = NULL;
-	hjg_u32		n;
-
-	if (*pos >= end)
-		return false;
-	hjg_scan_begin(&scan, series->runs, series->first_run_row + *pos, series->first_run_row + end);
-	n = hjg_scan_next(&scan, width, end - *pos, &keys, &launch->args.first_row);
-	launch->user = (void *) keys;
-	launch->user_bytes = (size_t) n * (size_t) width;
-	if (series->runs->runs[0].keys == launch->work)
-	{
-		/* the feed's keys: the region is lent to the device once, and they are named by their offset */
-		launch->args.keys_off = series->args.keys_off + (hjg_u64) (keys - launch->work);
-		launch->user = launch->work;
-		launch->user_bytes = launch->work_bytes;
-	}
-	launch->args.first_index = *pos;
-	launch->begin = 0;
-	launch->end = n;
-	*pos += n;
-	return true;
-}
-
-static inline hjg_u32
-word_at(const HjgCoupled *join, hjg_u64 off, hjg_u32 i)
-{
-	return ((const hjg_u32 *) (join->work.base + off))[i];
-}
-
-/* Pages that the pairs of rows [begin, end) lie on: [*first, *last). */
-static void
-pages_of(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 end, hjg_u32 *first, hjg_u32 *last)
-{
-	const hjg_u64 from = word_at(join, series->args.offsets_off, begin);
-	const hjg_u64 to = (hjg_u64) word_at(join, series->args.offsets_off, end - 1) +
-		word_at(join, series->args.counts_off, end - 1);
-
-	*first = (hjg_u32) (from / series->result->page_pairs);
-	*last = (hjg_u32) ((to + series->result->page_pairs - 1) / series->result->page_pairs);
-	if (to == from)
-		*last = *first;
-}
-
-static void
-set_page(const HjgSeries *series, hjg_u32 page, HjgStepLaunch *launch)
-{
-	launch->user = series->result->pages[page];
-	launch->user_bytes = sizeof(HjgPair) * series->result->page_pairs;
-	launch->args.page_first = page * series->result->page_pairs;
-	launch->args.page_pairs = series->result->page_pairs;
-}
-
-/* ---- the CPU's side ---- */
-
-typedef struct CpuPiece
-{
-	HjgCoupled *join;
-	const HjgSeries *series;
-	int			step_ix;
-} CpuPiece;
-
-static void
-cpu_rows(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
-{
-	const CpuPiece *piece = arg;
-	HjgStepLaunch launch = hjg_series_launch(piece->join, &piece->series->args, piece->series->steps[piece->step_ix]);
-	hjg_u32		pos = begin;
-	hjg_u32		page;
-	hjg_u32		last;
-
-	switch (launch.step)
-	{
-		case HJG_STEP_HASH:
-			while (next_keys(piece->series, launch.width, &pos, end, &launch))
-				hjg_steps_run(&launch, launch.begin, launch.end, (hjg_u32) slot);
-			break;
-		case HJG_STEP_P4:
-			for (pages_of(piece->join, piece->series, begin, end, &page, &last); page < last; page++)
-			{
-				set_page(piece->series, page, &launch);
-				hjg_steps_run(&launch, begin, end, (hjg_u32) slot);
-			}
-			break;
-		default:
-			hjg_steps_run(&launch, begin, end, (hjg_u32) slot);
-	}
-}
-
-static void
-count_step(HjgCoupled *join, HjgProcessor processor, HjgStep step, hjg_u32 nrows, hjg_u64 ns)
-{
-	join->stats.step_rows[processor][step] += nrows;
-	join->stats.step_pieces[processor][step]++;
-	join->stats.step_ns[processor][step] += ns;
-}
-
-static HjgStatus
-run_on_cpu(Drive *drive, int step_ix, hjg_u32 begin, hjg_u32 end)
-{
-	CpuPiece	piece = {drive->join, drive->series, step_ix};
-	hjg_u64		started = hjg_now_ns();
-	HjgStatus	status = hjg_coupled_on_cpu(drive->join, begin, end, HJG_COUPLED_UNIT_ROWS, cpu_rows, &piece);
-
-	count_step(drive->join, HJG_ON_CPU, drive->series->steps[step_ix], end - begin, hjg_now_ns() - started);
-	return status;
-}
-
-/* ---- the device's side ---- */
-
-/* Give a launch, the first of npieces that are still to come, its share of the blocks that the device unpacks beside. */
-static void
-add_beside(const HjgCoupled *join, HjgBeside *beside, int npieces, HjgStepLaunch *launch)
-{
-	const hjg_u32 left = beside->end - beside->next;
-
-	if (left == 0)
-		return;
-	launch->packed = beside->packed;
-	launch->packed_bytes = beside->packed->bytes;
-	launch->args.unpack_off = beside->keys_off;
-	launch->args.unpack_scratch_off = join->feed.device_scratch_off;
-	launch->args.unpack_first = beside->first;
-	launch->args.unpack_begin = beside->next;
-	launch->args.unpack_end = beside->next += (left + (hjg_u32) npieces - 1) / (hjg_u32) npieces;
-	launch->args.unpack_workers = (hjg_u32) join->units.device_d;
-}
-
-/* npieces: of the device that are not queued yet, this one included. */
-static HjgStatus
-queue_on_device(Drive *drive, Piece *piece, int npieces)
-{
-	HjgCoupled *join = drive->join;
-	const HjgSeries *series = drive->series;
-	HjgStatus	status = HJG_OK;
-	HjgStepLaunch launch = hjg_series_launch(join, &series->args, series->steps[piece->step_ix]);
-	hjg_u32		pos = piece->begin;
-	hjg_u32		page;
-	hjg_u32		last;
-
-	launch.args.first_worker = HJG_COUPLED_CPU_WORKERS;
-	launch.begin = piece->begin;
-	launch.end = piece->end;
-	switch (launch.step)
-	{
-		case HJG_STEP_HASH:
-			while (status == HJG_OK && next_keys(series, launch.width, &pos, piece->end, &launch))
-				status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
-			break;
-		case HJG_STEP_P4:
-			pages_of(join, series, piece->begin, piece->end, &page, &last);
-			piece->ticket = 0;
-			for (; status == HJG_OK && page < last; page++)
-			{
-				set_page(series, page, &launch);
-				status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
-			}
-			break;
-		default:
-			if (series->beside != NULL)
-				add_beside(join, series->beside, npieces, &launch);
-			status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
-	}
-	return status;
-}
-
-/* A ticket of 0 is a piece without a launch. */
-static bool
-piece_done(const Drive *drive, const Piece *piece)
-{
-	return piece->ticket == 0 || drive->join->runner->done(drive->join->runner->arg, piece->ticket);
-}
-
-HjgStatus
-hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket)
-{
-	const hjg_u64 started = hjg_now_ns();
-	hjg_u64		waited = 0;
-
-	while (!runner->done(runner->arg, ticket) && waited < AWAIT_NS)
-	{
-		const struct timespec ts = {0, 20000};
-
-		if (env->poll != NULL && env->poll(env->arg))
-			break;
-		if (waited > SPIN_NS)
-			nanosleep(&ts, NULL);
-		waited = hjg_now_ns() - started;
-	}
-	return runner->wait(runner->arg, ticket);
-}
-
-bool
-hjg_series_copies(const HjgCoupled *join)
-{
-	return join->runner != NULL && join->runner->fetch != NULL;
-}
-
-HjgStatus
-hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 off, size_t bytes, HjgStep step)
-{
-	const hjg_u64 started = hjg_now_ns();
-	HjgTask		task = {.env = &join->base.env};
-	HjgStatus	status = HJG_OK;
-
-	for (size_t done = 0; done < bytes && status == HJG_OK; done += FETCH_BYTES)
-		status = hjg_task_poll(&task) ? HJG_ERR_CANCELLED :
-			join->runner->fetch(join->runner->arg, region->base, (size_t) off + done,
-								bytes - done < FETCH_BYTES ? bytes - done : FETCH_BYTES, region->base + off + done);
-	join->stats.step_ns[HJG_ON_DEVICE][step] += hjg_now_ns() - started;
-	join->stats.series_ns += hjg_now_ns() - started;
-	return status;
-}
-
-static HjgStatus
-reap(Drive *drive, const Piece *piece)
-{
-	const HjgRunner *runner = drive->join->runner;
-	const hjg_u64 busy_ns = runner->busy_ns(runner->arg);
-	HjgStatus	status = piece->ticket == 0 ? HJG_OK : hjg_series_await(&drive->join->base.env, runner, piece->ticket);
-
-	count_step(drive->join, HJG_ON_DEVICE, drive->series->steps[piece->step_ix], piece->end - piece->begin,
-			   runner->busy_ns(runner->arg) - busy_ns);
-	return status;
-}
-
 /*
  * P: fetch what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
  * of earlier steps are done, and so is what it needs of the other processor.
  */
 static void
-look_ahead(Drive *drive, const Piece *pieces, int npieces, int at, int done, int other_done)
+look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, int other_done)
 {
-	const Piece *next = &pieces[at + 1];
+	const HjgPiece *next = &pieces[at + 1];
 	HjgStepLaunch launch;
 
 	if (drive->join->fetcher == NULL || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
@@ -373,14 +107,14 @@ wait_until(Drive *drive, hjg_u64 until_ns)
 static void
 add_pieces(Plan *plan, HjgProcessor processor, int step_ix, hjg_u32 begin, hjg_u32 end, hjg_u32 chunk, bool crosses)
 {
-	const Piece *others = plan->pieces[1 - processor];
+	const HjgPiece *others = plan->pieces[1 - processor];
 
 	for (hjg_u32 from = begin; from < end;)
 	{
 		hjg_u32		to = end - from > chunk ? from + chunk : end;
-		Piece	   *piece = &plan->pieces[processor][plan->npieces[processor]++];
+		HjgPiece   *piece = &plan->pieces[processor][plan->npieces[processor]++];
 
-		*piece = (Piece) {.step_ix = step_ix, .begin = from, .end = to, .crosses = crosses};
+		*piece = (HjgPiece) {.step_ix = step_ix, .begin = from, .end = to, .crosses = crosses};
 		for (int i = 0; i < plan->npieces[1 - processor]; i++)
 			if (others[i].step_ix == step_ix - 1 && others[i].begin < to && others[i].end > from)
 				piece->needs = i + 1;
@@ -452,17 +186,17 @@ make_plan(const HjgCoupled *join, const HjgSeries *series, Plan *plan)
 
 /* After an error: the device must not touch the memory any more. */
 static void
-drain(Drive *drive, Piece *pieces, int from, int to)
+drain(const Drive *drive, const HjgPiece *pieces, int from, int to)
 {
 	for (int i = from; i < to; i++)
-		reap(drive, &pieces[i]);
+		hjg_piece_reap(drive->join, drive->series, &pieces[i]);
 }
 
 static HjgStatus
 drive_plan(Drive *drive, Plan *plan)
 {
-	Piece	   *cpu = plan->pieces[HJG_ON_CPU];
-	Piece	   *device = plan->pieces[HJG_ON_DEVICE];
+	HjgPiece   *cpu = plan->pieces[HJG_ON_CPU];
+	HjgPiece   *device = plan->pieces[HJG_ON_DEVICE];
 	HjgTask		task = {.env = &drive->join->base.env};
 	HjgStatus	status = HJG_OK;
 	hjg_u64		cpu_ready_ns = 0;	/* transfers for the piece at hand; 0: not begun */
@@ -488,12 +222,12 @@ drive_plan(Drive *drive, Plan *plan)
 			if (device_ready_ns > hjg_now_ns())
 				break;
 			device_ready_ns = 0;
-			status = queue_on_device(drive, &device[nqueued], plan->npieces[HJG_ON_DEVICE] - nqueued);
+			status = hjg_piece_queue(drive->join, drive->series, &device[nqueued], plan->npieces[HJG_ON_DEVICE] - nqueued);
 			look_ahead(drive, device, plan->npieces[HJG_ON_DEVICE], nqueued, ndevice, ncpu);
 			nqueued++;
 		}
-		while (status == HJG_OK && ndevice < nqueued && piece_done(drive, &device[ndevice]))
-			status = reap(drive, &device[ndevice++]);
+		while (status == HJG_OK && ndevice < nqueued && hjg_piece_done(drive->join, &device[ndevice]))
+			status = hjg_piece_reap(drive->join, drive->series, &device[ndevice++]);
 		if (status == HJG_OK && ncpu < plan->npieces[HJG_ON_CPU] && cpu[ncpu].needs <= ndevice)
 		{
 			if (cpu[ncpu].crosses && cpu_ready_ns == 0)
@@ -502,7 +236,7 @@ drive_plan(Drive *drive, Plan *plan)
 			{
 				cpu_ready_ns = 0;
 				look_ahead(drive, cpu, plan->npieces[HJG_ON_CPU], ncpu, ncpu, ndevice);
-				status = run_on_cpu(drive, cpu[ncpu].step_ix, cpu[ncpu].begin, cpu[ncpu].end);
+				status = hjg_piece_run(drive->join, drive->series, &cpu[ncpu]);
 				ncpu++;
 				idle = false;
 			}
@@ -510,7 +244,7 @@ drive_plan(Drive *drive, Plan *plan)
 		if (status == HJG_OK && idle)
 		{
 			if (ndevice < nqueued)
-				status = reap(drive, &device[ndevice++]);
+				status = hjg_piece_reap(drive->join, drive->series, &device[ndevice++]);
 			else if (drive->bus_free_ns > hjg_now_ns())
 				status = wait_until(drive, drive->bus_free_ns);
 		}
@@ -528,7 +262,7 @@ drive_units(Drive *drive)
 	const hjg_u32 chunk = drive->join->config.chunk_rows;
 	HjgTask		task = {.env = &drive->join->base.env};
 	HjgStatus	status = HJG_OK;
-	Piece		pieces[HJG_SERIES_STEPS];
+	HjgPiece	pieces[HJG_SERIES_STEPS];
 	int			ndevice = series->nsteps;	/* steps of the device's chunk that are done */
 	int			nqueued = series->nsteps;
 	hjg_u64		ready_ns = 0;
@@ -541,8 +275,8 @@ drive_units(Drive *drive)
 			status = HJG_ERR_CANCELLED;
 			break;
 		}
-		while (status == HJG_OK && ndevice < nqueued && piece_done(drive, &pieces[ndevice]))
-			status = reap(drive, &pieces[ndevice++]);
+		while (status == HJG_OK && ndevice < nqueued && hjg_piece_done(drive->join, &pieces[ndevice]))
+			status = hjg_piece_reap(drive->join, drive->series, &pieces[ndevice++]);
 		if (status == HJG_OK && ndevice == series->nsteps && next < n)
 		{
 			const hjg_u32 end = n - next > chunk ? next + chunk : n;
@@ -554,13 +288,13 @@ drive_units(Drive *drive)
 				ready_ns = 0;
 				ndevice = nqueued = 0;
 				for (int i = 0; i < series->nsteps; i++)
-					pieces[i] = (Piece) {.step_ix = i, .begin = next, .end = end};
+					pieces[i] = (HjgPiece) {.step_ix = i, .begin = next, .end = end};
 				next = end;
 			}
 		}
 		while (status == HJG_OK && nqueued < series->nsteps && nqueued - ndevice < drive->join->config.queue_depth)
 		{
-			status = queue_on_device(drive, &pieces[nqueued], 1);
+			status = hjg_piece_queue(drive->join, drive->series, &pieces[nqueued], 1);
 			nqueued++;
 		}
 		if (status != HJG_OK)
@@ -570,11 +304,15 @@ drive_units(Drive *drive)
 			const hjg_u32 end = n - next > chunk ? next + chunk : n;
 
 			for (int i = 0; status == HJG_OK && i < series->nsteps; i++)
-				status = run_on_cpu(drive, i, next, end);
+			{
+				const HjgPiece piece = {.step_ix = i, .begin = next, .end = end};
+
+				status = hjg_piece_run(drive->join, drive->series, &piece);
+			}
 			next = end;
 		}
 		else if (status == HJG_OK && ndevice < nqueued)
-			status = reap(drive, &pieces[ndevice++]);
+			status = hjg_piece_reap(drive->join, drive->series, &pieces[ndevice++]);
 	}
 	drain(drive, pieces, ndevice, nqueued);
 	return status;

@@ -7,6 +7,8 @@
  * (kernels/hjg_steps.h).  Files:
  *		engine_steps.c		the steps as loops of one CPU thread
  *		engine_series.c		a series of steps over two processors
+ *		engine_series_piece.c	one piece of it on one of them
+ *		engine_series_plan.c	which rows are whose
  *		engine_coupled.c	building, and what a join is
  *		engine_coupled_table.c	tables: laying out, building, merging
  *		engine_coupled_large.c	what does not fit the device's largest buffer
@@ -170,18 +172,39 @@ extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
 extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
 /* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
-/* Does the device work on copies? */
-extern bool hjg_series_copies(const HjgCoupled *join);
-/* Bytes of a region back from a device that works on copies; their time is the step's. */
-extern HjgStatus hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 off, size_t bytes, HjgStep step);
-/* Wait for a launch, polling meanwhile for some seconds; its outcome. */
-extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
-/* A launch over the join's regions, with nothing in it yet. */
-extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
 /* Rows of a piece of a series of so many rows. */
 extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
 /* Bytes a row that a piece takes over from the other processor; keys come on top. */
 #define HJG_SERIES_EXCHANGE_BYTES 12
+
+/* ---- engine_series_piece.c ---- */
+
+/* Rows [begin, end) of one step, on one processor. */
+typedef struct HjgPiece
+{
+	int			step_ix;		/* in the series */
+	hjg_u32		begin;
+	hjg_u32		end;
+	int			needs;			/* pieces of the other processor that must be done */
+	bool		crosses;		/* its input comes from the other processor or the host */
+	hjg_u64		ticket;			/* of its last launch; 0: it has none */
+} HjgPiece;
+
+/* On the CPU's threads; returns when it is done. */
+extern HjgStatus hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
+/* On the device; npieces: of the device that are not queued yet, this one included. */
+extern HjgStatus hjg_piece_queue(const HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces);
+extern bool hjg_piece_done(const HjgCoupled *join, const HjgPiece *piece);
+/* Wait for one that was queued, and count its time. */
+extern HjgStatus hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
+/* A launch over the join's regions, with nothing in it yet. */
+extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
+/* Wait for a launch, polling meanwhile for some seconds; its outcome. */
+extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
+/* Does the device work on copies? */
+extern bool hjg_series_copies(const HjgCoupled *join);
+/* Bytes of a region back from a device that works on copies; their time is the step's. */
+extern HjgStatus hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 off, size_t bytes, HjgStep step);
 
 /* ---- engine_series_plan.c ---- */
 
