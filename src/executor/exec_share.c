@@ -178,6 +178,15 @@ hjg_share_publish(HjgJoinState *state)
 	parallel->shared->members[parallel->me].published = name;
 }
 
+/* What participant i has filled; NULL when it did not come or has nothing left. */
+static const Published *
+published_by(HjgParallel *parallel, int i)
+{
+	dsa_pointer pointer = parallel->shared->members[i].published;
+
+	return DsaPointerIsValid(pointer) ? hjg_share_at(parallel, pointer) : NULL;
+}
+
 void
 hjg_share_sum_up(HjgJoinState *state)
 {
@@ -201,12 +210,10 @@ hjg_share_sum_up(HjgJoinState *state)
 	shared->build_in_job = shared->has_job;
 	for (int i = 0; i < shared->nmembers; i++)
 	{
-		dsa_pointer pointer = shared->members[i].published;
-		const Published *published;
+		const Published *published = published_by(parallel, i);
 
-		if (!DsaPointerIsValid(pointer))
+		if (published == NULL)
 			continue;
-		published = hjg_share_at(parallel, pointer);
 		for (uint32 s = 0; s < published->nsegments; s++)
 		{
 			const HjgKeySegment *segment = &PUBLISHED_SEGMENTS(published)[s];
@@ -243,12 +250,10 @@ hjg_share_segments(HjgParallel *parallel, int *nsegments)
 
 	for (int i = 0; i < shared->nmembers; i++)
 	{
-		dsa_pointer pointer = shared->members[i].published;
-		const Published *published;
+		const Published *published = published_by(parallel, i);
 
-		if (!DsaPointerIsValid(pointer))
+		if (published == NULL)
 			continue;
-		published = hjg_share_at(parallel, pointer);
 		for (uint32 s = 0; s < published->nsegments; s++)
 		{
 			const HjgKeySegment *segment = &PUBLISHED_SEGMENTS(published)[s];
@@ -295,12 +300,10 @@ hjg_share_take_in(HjgJoinState *state)
 	run->build.bytes = 0;
 	for (int i = 0; i < shared->nmembers; i++)
 	{
-		dsa_pointer pointer = shared->members[i].published;
-		const Published *published;
+		const Published *published = published_by(parallel, i);
 
-		if (!DsaPointerIsValid(pointer))
+		if (published == NULL)
 			continue;
-		published = hjg_share_at(parallel, pointer);
 		for (uint32 s = 0; s < published->nsegments; s++)
 		{
 			HjgKeySegment segment = PUBLISHED_SEGMENTS(published)[s];
