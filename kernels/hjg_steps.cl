@@ -125,7 +125,7 @@ hjg_group_take(__global uint *global_next, __local HjgShared *shared, uint wante
 	block[0] += wanted;
 }
 
-/* b3 of a tile at a time: search, allocate together, insert. */
+/* b3 of a tile at a time: search, allocate together, create and, unless that comes later, link. */
 static void
 hjg_run_b3(HJG_STEP_PARAMETERS)
 {
@@ -141,14 +141,16 @@ hjg_run_b3(HJG_STEP_PARAMETERS)
 	for (uint tile = from; tile < to; tile += HJG_GROUP)
 	{
 		const uint i = tile + get_local_id(0);
+		__global uint *list_end = 0;
 		uint		mine = 0;
+		uint		ref = 0;
 		bool		missing = false;
 
 		if (get_local_id(0) == 0)
 			shared->wanted = 0;
 		barrier(CLK_LOCAL_MEM_FENCE);
 		if (i < to)
-			missing = !hjg_step_b3_find(HJG_KEY_WIDTH, table, work, args, i);
+			missing = !hjg_step_b3_find(HJG_KEY_WIDTH, table, work, args, i, &list_end);
 		if (missing && args->block_nodes > 1)
 			mine = atomic_inc(&shared->wanted);
 		barrier(CLK_LOCAL_MEM_FENCE);
@@ -161,7 +163,14 @@ hjg_run_b3(HJG_STEP_PARAMETERS)
 				mine += mine < shared->grant[1] ? shared->grant[0] : shared->grant[2];
 			else
 				mine = atomic_inc(&allocator->next_key);
-			hjg_step_b3_insert(HJG_KEY_WIDTH, table, work, args, i, mine);
+			ref = hjg_step_b3_create(HJG_KEY_WIDTH, table, work, args, i, mine);
+		}
+		if (args->links_later && i < to)
+			hjg_step_words(work, args->counts_off)[i] = ref;
+		else if (ref != 0)
+		{
+			hjg_step_publish();
+			hjg_step_b3_link(HJG_KEY_WIDTH, table, work, args, i, ref, list_end);
 		}
 		barrier(CLK_LOCAL_MEM_FENCE);
 	}
@@ -170,6 +179,12 @@ hjg_run_b3(HJG_STEP_PARAMETERS)
 		blocks->key = shared->block[0];
 		blocks->key_end = shared->block[1];
 	}
+}
+
+static void
+hjg_run_b3_link(HJG_STEP_PARAMETERS)
+{
+	HJG_EACH_ROW(hjg_step_b3_link_later(HJG_KEY_WIDTH, table, work, args, i));
 }
 
 static void
@@ -275,6 +290,7 @@ HJG_ALONE(n2)
 HJG_ALONE(n3)
 HJG_ALONE(b2)
 HJG_ALONE(b3)
+HJG_ALONE(b3_link)
 HJG_ALONE(b4)
 HJG_ALONE(p2)
 HJG_ALONE(p3)

@@ -23,7 +23,12 @@
  * are stored mixed (hjg_hash.h): a bijection, so equal mixes are equal keys.
  *
  * Atomics.  Words that several workers change are changed by 32-bit atomics
- * only.  A key node is complete before the compare-and-swap that publishes it.
+ * only.  Key lists grow at their ends: a reference in one goes from 0 to its only other value, by a compare-and-swap,
+ * so whoever reads an old value reads 0, tries to swap and learns the new one.  A key node is complete
+ * before it is linked.  Between processors that share their memory a fence sees to that.  OpenCL 1.2 promises no order between
+ * work groups of one launch (and a group's cache may keep a line from before another group's write), so
+ * on a device with memory of its own nodes are linked by a later launch than the one that created them, and nothing is
+ * waited for within one.
  */
 #ifndef HJG_STEPS_H
 #define HJG_STEPS_H
@@ -100,7 +105,7 @@ typedef struct HjgStepArgs
 	hjg_u64		rows_off;
 	hjg_u64		buckets_off;
 	hjg_u64		nodes_off;		/* n2: position in the partition; p2: list; b3, p3: key node */
-	hjg_u64		counts_off;		/* p2: tuples of the bucket; p3: pairs */
+	hjg_u64		counts_off;		/* b3: node to be linked later; p2: tuples of the bucket; p3: pairs */
 	hjg_u64		offsets_off;	/* p4: index of the first pair */
 	hjg_u64		order_off;		/* p3, p4: which row comes when; 0: in order */
 	hjg_u64		parts_off;		/* n2, n3: partition headers, one for each stripe */
@@ -129,7 +134,7 @@ typedef struct HjgStepArgs
 	hjg_u32		unpack_begin;
 	hjg_u32		unpack_end;
 	hjg_u32		unpack_workers;
-	hjg_u32		pad;
+	hjg_u32		links_later;	/* b3 notes the nodes that it creates in counts, for a launch of its own that links them */
 } HjgStepArgs;
 
 /* Rows of a stripe lie together, so that threads seldom meet at one counter. */
@@ -270,67 +275,69 @@ hjg_step_b2(HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs
 	hjg_step_add(&hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i)->ntuples, 1u);
 }
 
-/* The node of row i's key in the list from reference ref up to, not including, end; 0 if there is none. */
-HJG_STEP_FN hjg_u32
-hjg_step_search(int width, HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args,
-				HJG_GLOBAL const hjg_u8 *mixed, hjg_u32 i, hjg_u32 ref, hjg_u32 end, hjg_u32 *length)
+HJG_STEP_FN int
+hjg_step_node_has(int width, HJG_GLOBAL const HjgStepKeyNode *node, hjg_u64 high, hjg_u64 low)
 {
-	const hjg_u64 high = hjg_step_high(width, mixed, i);
-	const hjg_u64 low = width == 16 ? hjg_step_low(mixed, i) : 0;
-	hjg_u32		n = 0;
-
-	while (ref != end && n <= HJG_STEP_MAX_LIST)
-	{
-		HJG_GLOBAL HjgStepKeyNode *node = hjg_step_key_node(width, table, args, ref);
-
-		if (width == 4 ? hjg_step_load(&node->key4) == (hjg_u32) high
-			: hjg_step_load64((HJG_GLOBAL const hjg_u64 *) (node + 1)) == high &&
-			(width == 8 || hjg_step_load64((HJG_GLOBAL const hjg_u64 *) (node + 1) + 1) == low))
-			return ref;
-		ref = hjg_step_load(&node->next);
-		n++;
-	}
-	*length = n;
-	return 0;
+	if (width == 4)
+		return hjg_step_load(&node->key4) == (hjg_u32) high;
+	return hjg_step_load64((HJG_GLOBAL const hjg_u64 *) (node + 1)) == high &&
+		(width == 8 || hjg_step_load64((HJG_GLOBAL const hjg_u64 *) (node + 1) + 1) == low);
 }
 
-/* b3, first half: visit the key list.  True when the key has a node, which is noted. */
-HJG_STEP_FN int
-hjg_step_b3_find(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+HJG_STEP_FN void
+hjg_step_raise(HJG_GLOBAL hjg_u8 *table, const HjgStepArgs *args, hjg_u32 flag)
 {
-	HJG_GLOBAL HjgStepHeader *header = hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i);
-	hjg_u32		length = 0;
-	const hjg_u32 ref = hjg_step_search(width, table, args, work + args->mixed_off, i,
-										hjg_step_load(&header->keys), 0, &length);
-
-	hjg_step_words(work, args->nodes_off)[i] = ref;
-	if (length > HJG_STEP_MAX_LIST)
-	{
-		hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_LONG_LIST);
-		return 1;
-	}
-	return ref != 0;
+	hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, flag);
 }
 
 /*
- * b3, second half: create a key node out of slot, unless another worker has
- * created it since (the slot is lost then: a row takes at most one).
+ * b3, first part: visit the key list.  True when the key has a node, which is noted, or the list is too long; otherwise
+ * *end is the reference at the list's end.
  */
-HJG_STEP_FN void
-hjg_step_b3_insert(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
+HJG_STEP_FN int
+hjg_step_b3_find(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i,
+				 HJG_GLOBAL hjg_u32 **end)
+{
+	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
+	const hjg_u64 high = hjg_step_high(width, mixed, i);
+	const hjg_u64 low = width == 16 ? hjg_step_low(mixed, i) : 0;
+	HJG_GLOBAL hjg_u32 *at = &hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i)->keys;
+	hjg_u32		ref;
+	hjg_u32		length = 0;
+
+	while ((ref = hjg_step_load(at)) != 0 && length++ <= HJG_STEP_MAX_LIST)
+	{
+		HJG_GLOBAL HjgStepKeyNode *node = hjg_step_key_node(width, table, args, ref);
+
+		if (hjg_step_node_has(width, node, high, low))
+		{
+			hjg_step_words(work, args->nodes_off)[i] = ref;
+			return 1;
+		}
+		at = &node->next;
+	}
+	*end = at;
+	hjg_step_words(work, args->nodes_off)[i] = 0;
+	if (ref != 0)
+		hjg_step_raise(table, args, HJG_STEP_LONG_LIST);
+	return ref != 0;
+}
+
+/* b3, second part: a key node for the row out of slot; its reference, 0 when there is no room. */
+HJG_STEP_FN hjg_u32
+hjg_step_b3_create(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
 				   hjg_u32 i, hjg_u32 slot)
 {
-	HJG_GLOBAL HjgStepHeader *header = hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i);
 	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
 	HJG_GLOBAL HjgStepKeyNode *node;
-	hjg_u32		seen = 0;
 
 	if (slot >= args->max_keys)
 	{
-		hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_NO_ROOM);
-		return;
+		hjg_step_raise(table, args, HJG_STEP_NO_ROOM);
+		return 0;
 	}
 	node = hjg_step_key_node(width, table, args, slot + 1);
+	node->next = 0;
 	node->rids = 0;
 	node->nrids = 0;
 	node->key4 = (hjg_u32) hjg_step_high(width, mixed, i);
@@ -338,30 +345,53 @@ hjg_step_b3_insert(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work,
 		((HJG_GLOBAL hjg_u64 *) (node + 1))[0] = hjg_step_high(width, mixed, i);
 	if (width == 16)
 		((HJG_GLOBAL hjg_u64 *) (node + 1))[1] = hjg_step_low(mixed, i);
-	for (;;)
-	{
-		/* nodes are only ever put in front: what was searched need not be again */
-		const hjg_u32 head = hjg_step_load(&header->keys);
-		hjg_u32		length = 0;
-		const hjg_u32 ref = hjg_step_search(width, table, args, mixed, i, head, seen, &length);
+	return slot + 1;
+}
 
-		if (ref != 0)
+/*
+ * b3, third part: link the row's new node at the end of the key list, of which at is the head or a later reference, unless
+ * another worker has linked one of the same key since (the row's own is lost then: a row takes at most one).
+ */
+HJG_STEP_FN void
+hjg_step_b3_link(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args,
+				 hjg_u32 i, hjg_u32 mine, HJG_GLOBAL hjg_u32 *at)
+{
+	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
+	const hjg_u64 high = hjg_step_high(width, mixed, i);
+	const hjg_u64 low = width == 16 ? hjg_step_low(mixed, i) : 0;
+
+	for (hjg_u32 length = 0; length <= HJG_STEP_MAX_LIST; length++)
+	{
+		HJG_GLOBAL HjgStepKeyNode *node;
+		hjg_u32		ref = hjg_step_load(at);
+
+		if (ref == 0)
+			ref = hjg_step_cas(at, 0u, mine);
+		if (ref == 0)
+		{
+			hjg_step_words(work, args->nodes_off)[i] = mine;
+			return;
+		}
+		node = hjg_step_key_node(width, table, args, ref);
+		if (hjg_step_node_has(width, node, high, low))
 		{
 			hjg_step_words(work, args->nodes_off)[i] = ref;
 			return;
 		}
-		if (length > HJG_STEP_MAX_LIST)
-		{
-			hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_LONG_LIST);
-			return;
-		}
-		seen = head;
-		node->next = head;
-		hjg_step_publish();
-		if (hjg_step_cas(&header->keys, head, slot + 1) == head)
-			break;
+		at = &node->next;
 	}
-	hjg_step_words(work, args->nodes_off)[i] = slot + 1;
+	hjg_step_raise(table, args, HJG_STEP_LONG_LIST);
+}
+
+/* The same in a launch of its own: the node that b3 has noted, from the head of the list. */
+HJG_STEP_FN void
+hjg_step_b3_link_later(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
+{
+	const hjg_u32 mine = hjg_step_words(work, args->counts_off)[i];
+
+	if (mine != 0)
+		hjg_step_b3_link(width, table, work, args, i, mine,
+						 &hjg_step_header(table, args, hjg_step_words(work, args->buckets_off)[i], i)->keys);
 }
 
 /* b4: insert the record id into the rid list of the row's key node. */
@@ -377,7 +407,7 @@ hjg_step_b4(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const 
 	if (ref == 0 || slot >= args->max_rids)
 	{
 		if (ref != 0)
-			hjg_step_or(&((HJG_GLOBAL HjgStepAllocator *) (table + args->allocator_off))->flags, HJG_STEP_NO_ROOM);
+			hjg_step_raise(table, args, HJG_STEP_NO_ROOM);
 		return;
 	}
 	node = hjg_step_key_node(width, table, args, ref);
@@ -408,11 +438,23 @@ HJG_STEP_FN void
 hjg_step_p3(int width, HJG_GLOBAL hjg_u8 *table, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 i)
 {
 	const hjg_u32 at = hjg_step_ordered(work, args, i);
-	hjg_u32		length = 0;
-	const hjg_u32 ref = hjg_step_search(width, table, args, work + args->mixed_off, at,
-										hjg_step_words(work, args->nodes_off)[at], 0, &length);
-	hjg_u32		count = ref != 0 ? hjg_step_key_node(width, table, args, ref)->nrids : 0;
+	HJG_GLOBAL const hjg_u8 *mixed = work + args->mixed_off;
+	const hjg_u64 high = hjg_step_high(width, mixed, at);
+	const hjg_u64 low = width == 16 ? hjg_step_low(mixed, at) : 0;
+	hjg_u32		ref = hjg_step_words(work, args->nodes_off)[at];
+	hjg_u32		count = 0;
 
+	while (ref != 0)
+	{
+		HJG_GLOBAL const HjgStepKeyNode *node = hjg_step_key_node(width, table, args, ref);
+
+		if (hjg_step_node_has(width, node, high, low))
+		{
+			count = node->nrids;
+			break;
+		}
+		ref = node->next;
+	}
 	if (args->mode == HJG_MATCH_ANTI)
 		count = count == 0;
 	else if (args->mode == HJG_MATCH_SEMI)

@@ -11,7 +11,7 @@
  * A device with memory of its own has buffers there: a table goes to it as a whole when it is first used, rows of work
  * before each launch and back behind it (device_opencl_copies.c), keys and pairs through one buffer for all
  * launches.  Memory of a launch that is still to be copied is not changed by anyone: the engine has one launch at work at
- * a time.
+ * a time.  There b3 is two kernels, since key nodes are linked by a later launch than the one that created them (hjg_steps.h).
  */
 #define _GNU_SOURCE
 
@@ -36,6 +36,7 @@ typedef struct ClRunner
 	cl_command_queue queue;
 	cl_kernel	kernels[HJG_STEP_COUNT];
 	cl_kernel	merged;
+	cl_kernel	link;			/* with copies: what follows b3 */
 	bool		copies;
 	struct
 	{
@@ -48,7 +49,7 @@ typedef struct ClRunner
 	cl_mem		user;			/* with copies: keys of a launch, or its pairs */
 	size_t		user_bytes;
 	cl_event	events[MAX_EVENTS]; /* by ticket: of its last command */
-	cl_event	firsts[MAX_EVENTS]; /* and of its first one, if that is another */
+	hjg_u64		queued_ns[MAX_EVENTS];	/* with copies: that it took to queue its commands */
 	hjg_u64		busy_ns;		/* of launches that ended */
 	hjg_u64		nlaunched;		/* tickets count from 1 */
 	hjg_u64		nended;			/* of these, released */
@@ -97,15 +98,6 @@ find_region(ClRunner *runner, const void *base)
 	return runner->next_region++ % MAX_REGIONS;
 }
 
-/* Where the event of the next launch's first command goes, once. */
-static cl_event *
-first_event(ClRunner *runner)
-{
-	cl_event   *first = &runner->firsts[runner->nlaunched % MAX_EVENTS];
-
-	return *first == NULL ? first : NULL;
-}
-
 /* The buffer over a region; NULL when OpenCL refuses.  A copy that is new gets the host's bytes if it is to be filled. */
 static cl_mem
 region_buffer(ClRunner *runner, void *base, size_t bytes, bool fills)
@@ -123,7 +115,7 @@ region_buffer(ClRunner *runner, void *base, size_t bytes, bool fills)
 	if (error != CL_SUCCESS)
 		return NULL;
 	if (runner->copies && fills &&
-		api->enqueue_write(runner->queue, buffer, CL_FALSE, 0, bytes, base, 0, NULL, first_event(runner)) != CL_SUCCESS)
+		api->enqueue_write(runner->queue, buffer, CL_FALSE, 0, bytes, base, 0, NULL, NULL) != CL_SUCCESS)
 	{
 		api->release_mem(buffer);
 		return NULL;
@@ -167,11 +159,18 @@ copy_in(ClRunner *runner, const HjgStepLaunch *launch, const HjgClCopies *copies
 	for (int i = 0; i < copies->nranges && error == CL_SUCCESS; i++)
 		if (copies->ranges[i].reads)
 			error = api->enqueue_write(runner->queue, work, CL_FALSE, copies->ranges[i].off, copies->ranges[i].bytes,
-									   launch->work + copies->ranges[i].off, 0, NULL, first_event(runner));
+									   launch->work + copies->ranges[i].off, 0, NULL, NULL);
 	if (error == CL_SUCCESS && launch->step == HJG_STEP_HASH && copies->user_bytes > 0)
-		error = api->enqueue_write(runner->queue, user, CL_FALSE, 0, copies->user_bytes, launch->user, 0, NULL,
-								   first_event(runner));
+		error = api->enqueue_write(runner->queue, user, CL_FALSE, 0, copies->user_bytes, launch->user, 0, NULL, NULL);
 	return error;
+}
+
+/* Another command of the launch at work is the last one now. */
+static void
+follow(ClRunner *runner, cl_event *event, cl_event last)
+{
+	runner->device->api->release_event(*event);
+	*event = last;
 }
 
 /* After it: what it wrote.  *event becomes the last copy's. */
@@ -195,28 +194,29 @@ copy_out(ClRunner *runner, const HjgStepLaunch *launch, const HjgClCopies *copie
 		else
 			error = api->enqueue_read(runner->queue, work, CL_FALSE, range->off, range->bytes, launch->work + range->off, 0,
 									  NULL, &last);
-		if (error != CL_SUCCESS)
-			break;
-		if (runner->firsts[(runner->nlaunched - 1) % MAX_EVENTS] == NULL)
-			runner->firsts[(runner->nlaunched - 1) % MAX_EVENTS] = *event;
-		else
-			api->release_event(*event);
-		*event = last;
+		if (error == CL_SUCCESS)
+			follow(runner, event, last);
 	}
 	return error;
 }
 
-/* From the start of one command to the end of another, by the device's clock. */
+/*
+ * A kernel on shared memory: how long it ran.  With copies launches are alone, as a rule, and some drivers move what lies in
+ * pageable memory while it is queued: until the last command was queued by the host's clock, and from there to its end by the
+ * device's.
+ */
 static void
-count_busy(ClRunner *runner, cl_event first, cl_event last)
+count_busy(ClRunner *runner, int at)
 {
 	const HjgClApi *api = runner->device->api;
 	cl_ulong	start = 0;
 	cl_ulong	end = 0;
 
-	if (api->event_profile(first, CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL) == CL_SUCCESS &&
-		api->event_profile(last, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL) == CL_SUCCESS && end > start)
+	if (api->event_profile(runner->events[at], runner->copies ? CL_PROFILING_COMMAND_QUEUED : CL_PROFILING_COMMAND_START,
+						   sizeof(start), &start, NULL) == CL_SUCCESS &&
+		api->event_profile(runner->events[at], CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL) == CL_SUCCESS && end > start)
 		runner->busy_ns += end - start;
+	runner->busy_ns += runner->queued_ns[at];
 }
 
 static hjg_u64
@@ -236,20 +236,15 @@ cl_wait(void *arg, hjg_u64 ticket)
 
 	while (runner->nended < ticket)
 	{
-		cl_event	event = runner->events[runner->nended++ % MAX_EVENTS];
+		const int	at = (int) (runner->nended++ % MAX_EVENTS);
 		cl_int		state = CL_COMPLETE;
 
-		const cl_event first = runner->firsts[(runner->nended - 1) % MAX_EVENTS];
-
-		if (api->wait_events(1, &event) != CL_SUCCESS ||
-			api->event_info(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) != CL_SUCCESS ||
+		if (api->wait_events(1, &runner->events[at]) != CL_SUCCESS ||
+			api->event_info(runner->events[at], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) != CL_SUCCESS ||
 			state < 0)
 			runner->failed = HJG_ERR_DEVICE;
-		count_busy(runner, first != NULL ? first : event, event);
-		if (first != NULL)
-			api->release_event(first);
-		runner->firsts[(runner->nended - 1) % MAX_EVENTS] = NULL;
-		api->release_event(event);
+		count_busy(runner, at);
+		api->release_event(runner->events[at]);
 	}
 	return runner->failed;
 }
@@ -268,23 +263,61 @@ cl_done(void *arg, hjg_u64 ticket)
 	return state <= CL_COMPLETE;
 }
 
+/* What kernels are called with. */
+typedef struct Arguments
+{
+	cl_mem		table;
+	cl_mem		work;
+	cl_mem		user;
+	cl_mem		packed;
+	HjgStepArgs args;
+	cl_uint		begin;
+	cl_uint		end;
+	cl_uint		step;
+} Arguments;
+
+/* A kernel of so many items; a merged one takes all arguments. */
+static cl_int
+enqueue(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool is_merged, size_t items, cl_event *event)
+{
+	const HjgClApi *api = runner->device->api;
+	const size_t group = GROUP_ITEMS;
+	cl_int		error = CL_SUCCESS;
+	const struct
+	{
+		size_t		bytes;
+		const void *value;
+	}			values[] = {
+		{sizeof(cl_mem), &arguments->table}, {sizeof(cl_mem), &arguments->work}, {sizeof(cl_mem), &arguments->user},
+		{sizeof(arguments->args), &arguments->args}, {sizeof(cl_uint), &arguments->begin}, {sizeof(cl_uint), &arguments->end},
+		{sizeof(cl_mem), &arguments->packed}, {sizeof(cl_uint), &arguments->step}
+	};
+
+	for (cl_uint i = 0; i < (is_merged ? 8 : 6) && error == CL_SUCCESS; i++)
+		error = api->set_arg(kernel, i, values[i].bytes, values[i].value);
+	if (error == CL_SUCCESS)
+		error = api->enqueue_kernel(runner->queue, kernel, 1, NULL, &items, &group, 0, NULL, event);
+	return error;
+}
+
 static HjgStatus
 cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 {
 	ClRunner   *runner = arg;
 	const HjgClApi *api = runner->device->api;
+	const hjg_u64 started = hjg_arena_now_ns();
 	const bool	is_merged = launch->args.unpack_workers > 0;
 	cl_kernel	kernel = is_merged ? runner->merged : runner->kernels[launch->step];
 	cl_mem		table = region_buffer(runner, launch->table, launch->table_bytes, true);
 	cl_mem		work = region_buffer(runner, launch->work, launch->work_bytes, false);
 	cl_mem		user = work;
 	cl_mem		packed = NULL;
-	cl_uint		step = (cl_uint) launch->step;
-	cl_uint		begin = launch->begin;
-	cl_uint		end = launch->end;
+	const cl_uint step = (cl_uint) launch->step;
+	const cl_uint begin = launch->begin;
+	const cl_uint end = launch->end;
+	HjgStepArgs args = launch->args;
 	size_t		ngroups = (end - begin + GROUP_ITEMS - 1) / GROUP_ITEMS;
 	size_t		items;
-	const size_t group = GROUP_ITEMS;
 	cl_int		error = CL_SUCCESS;
 	HjgClCopies copies;
 
@@ -299,6 +332,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		ngroups = (size_t) runner->runner.nworkers - launch->args.unpack_workers;
 	if (launch->step == HJG_STEP_UNPACK)
 		ngroups = 0;
+	args.links_later = runner->copies && launch->step == HJG_STEP_B3;
 	items = (ngroups + launch->args.unpack_workers) * GROUP_ITEMS;
 	if (launch->user != NULL && launch->user != launch->work)
 		user = user_buffer(runner, launch, &error);
@@ -312,28 +346,24 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 									(void *) launch->packed, &error);
 	if (error == CL_SUCCESS)
 	{
-		const struct
-		{
-			size_t		bytes;
-			const void *value;
-		}			arguments[] = {
-			{sizeof(table), &table}, {sizeof(work), &work}, {sizeof(user), &user},
-			{sizeof(launch->args), &launch->args}, {sizeof(begin), &begin}, {sizeof(end), &end},
-			{sizeof(packed), &packed}, {sizeof(step), &step}
-		};
+		const Arguments arguments = {table, work, user, packed, args, begin, end, step};
 
-		for (cl_uint i = 0; i < (is_merged ? 8 : 6) && error == CL_SUCCESS; i++)
-			error = api->set_arg(kernel, i, arguments[i].bytes, arguments[i].value);
-		if (error == CL_SUCCESS)
-			error = api->enqueue_kernel(runner->queue, kernel, 1, NULL, &items, &group, 0, NULL,
-										&runner->events[runner->nlaunched % MAX_EVENTS]);
+		error = enqueue(runner, kernel, &arguments, is_merged, items, &runner->events[runner->nlaunched % MAX_EVENTS]);
 		if (error == CL_SUCCESS)
 		{
 			cl_event   *event = &runner->events[runner->nlaunched % MAX_EVENTS];
+			cl_event	linked;
 
 			*ticket = ++runner->nlaunched;
-			if (runner->copies)
+			if (args.links_later)
+			{
+				error = enqueue(runner, runner->link, &arguments, false, items, &linked);
+				if (error == CL_SUCCESS)
+					follow(runner, event, linked);
+			}
+			if (error == CL_SUCCESS && runner->copies)
 				error = copy_out(runner, launch, &copies, work, user, event);
+			runner->queued_ns[event - runner->events] = runner->copies ? hjg_arena_now_ns() - started : 0;
 			if (error == CL_SUCCESS)
 				error = api->flush(runner->queue);
 			/* the host's memory must not be written any more when this returns */
@@ -385,17 +415,24 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 			api->release_kernel(runner->kernels[i]);
 	if (runner->merged != NULL)
 		api->release_kernel(runner->merged);
+	if (runner->link != NULL)
+		api->release_kernel(runner->link);
 	for (int i = 0; i < runner->nregions; i++)
 		drop_region(runner, i);
 	if (runner->user != NULL)
 		api->release_mem(runner->user);
-	/* of launches that were refused in the middle */
-	for (int i = 0; i < MAX_EVENTS; i++)
-		if (runner->firsts[i] != NULL)
-			api->release_event(runner->firsts[i]);
 	if (runner->queue != NULL)
 		api->release_queue(runner->queue);
 	free(runner);
+}
+
+/* NULL on failure, when *error says why. */
+static cl_kernel
+create_kernel(const HjgClDevice *device, int key_width, const char *name, cl_int *error)
+{
+	cl_kernel	kernel = device->api->create_kernel(device->programs[key_width == 4 ? 0 : key_width == 8 ? 1 : 2], name, error);
+
+	return *error == CL_SUCCESS ? kernel : NULL;
 }
 
 HjgRunner *
@@ -426,17 +463,13 @@ hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies)
 	if (error != CL_SUCCESS)
 		runner->queue = NULL;
 	for (int i = 0; i < HJG_STEP_COUNT && error == CL_SUCCESS; i++)
-	{
-		runner->kernels[i] = api->create_kernel(device->programs[key_width == 4 ? 0 : key_width == 8 ? 1 : 2],
-												kernel_names[i], &error);
-		if (error != CL_SUCCESS)
-			runner->kernels[i] = NULL;
-	}
+		runner->kernels[i] = create_kernel(device, key_width, kernel_names[i], &error);
 	if (error == CL_SUCCESS)
-		runner->merged = api->create_kernel(device->programs[key_width == 4 ? 0 : key_width == 8 ? 1 : 2], "hjg_k_merged", &error);
+		runner->merged = create_kernel(device, key_width, "hjg_k_merged", &error);
+	if (error == CL_SUCCESS && copies)
+		runner->link = create_kernel(device, key_width, "hjg_k_b3_link", &error);
 	if (error == CL_SUCCESS)
 		return &runner->runner;
-	runner->merged = NULL;
 	hjg_cl_runner_destroy(&runner->runner);
 	return NULL;
 }

@@ -29,9 +29,15 @@ run_b3(int width, const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, HjgSt
 
 	for (hjg_u32 i = begin; i < end; i++)
 	{
-		if (!hjg_step_b3_find(width, launch->table, launch->work, args, i))
-			hjg_step_b3_insert(width, launch->table, launch->work, args, i,
-							   take_node(&allocator->next_key, &blocks->key, &blocks->key_end, args->block_nodes));
+		hjg_u32    *list_end;
+		hjg_u32		ref;
+
+		if (hjg_step_b3_find(width, launch->table, launch->work, args, i, &list_end))
+			continue;
+		ref = hjg_step_b3_create(width, launch->table, launch->work, args, i,
+								 take_node(&allocator->next_key, &blocks->key, &blocks->key_end, args->block_nodes));
+		if (ref != 0)
+			hjg_step_b3_link(width, launch->table, launch->work, args, i, ref, list_end);
 	}
 }
 

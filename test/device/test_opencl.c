@@ -1,7 +1,7 @@
 /*
  * test_opencl.c
- *	  The coupled engine's tests on an OpenCL device, PoCL as a rule; where there is
- *	  none they are skipped with the reason.  test_opencl [--short] [seed]
+ *	  The coupled engine's tests on every OpenCL device that is ready, PoCL as a rule; where there is
+ *	  none they are skipped with the reason.  test_opencl [--short] [--device=opencl:N] [seed]
  */
 #include <pthread.h>
 #include <signal.h>
@@ -137,16 +137,47 @@ test_child_starts_none(void)
 		  "a child that looks for devices starts no other one: %s", n == 1 ? reports[0].info.reason : "");
 }
 
+/* On one device. */
+static void
+test_device(const HjgDeviceInfo *device)
+{
+	static const int widths[] = {4, 8, 16};
+	const int	number = atoi(device->name + 7);
+	HjgRunner  *runners[3] = {NULL, NULL, NULL};
+	char		reason[128] = "";
+	bool		good = true;
+	int			cpu_threads;
+
+	printf("# %s: %s\n", device->name, device->description);
+	for (int w = 0; w < 3; w++)
+	{
+		runners[w] = hjg_opencl_begin(number, widths[w], &cpu_threads, reason, sizeof(reason));
+		good = good && runners[w] != NULL;
+		/* the tests' keys lie anywhere, and a CPU device takes them so */
+		if (runners[w] != NULL)
+			runners[w]->align_bytes = 1;
+	}
+	if (claim(good, "a device that is listed as ready can be opened%s%s", good ? "" : ": ", reason))
+	{
+		test_coupled_on((const HjgRunner *const *) runners, device->name);
+		/* where that was on copies, there is no other way */
+		if (runners[0]->fetch == NULL)
+			test_copies(number);
+		test_health(number);
+	}
+	for (int w = 0; w < 3; w++)
+		if (runners[w] != NULL)
+			hjg_opencl_end(runners[w]);
+}
+
 int
 main(int argc, char **argv)
 {
 	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
 	static struct sigaction before[NSIG];
-	HjgRunner  *runners[3] = {NULL, NULL, NULL};
-	static const int widths[] = {4, 8, 16};
-	const HjgDeviceInfo *device = NULL;
-	char		reason[128] = "";
-	int			cpu_threads;
+	const char *wanted = NULL;
+	int			nlisted = 0;
+	int			ntested = 0;
 	sigset_t	all;
 
 	test_seed = (hjg_u64) time(NULL);
@@ -157,6 +188,8 @@ main(int argc, char **argv)
 			return getenv(HJG_CL_PROBE_MARK) != NULL ? hjg_cl_probe_main() : EXIT_FAILURE;
 		if (strcmp(argv[i], "--short") == 0)
 			short_run = true;
+		else if (strncmp(argv[i], "--device=", 9) == 0)
+			wanted = argv[i] + 9;
 		else
 			test_seed = strtoull(argv[i], NULL, 0);
 	}
@@ -168,35 +201,23 @@ main(int argc, char **argv)
 	test_child_starts_none();
 	hjg_drivers_open(devices, true);
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (strncmp(devices[i].name, "opencl:", 7) == 0 && (device == NULL || devices[i].state == HJG_DEVICE_READY))
-			device = &devices[i];
-	claim(device != NULL, "OpenCL has a line in the list of devices, whatever is installed");
-	if (device == NULL || device->state != HJG_DEVICE_READY)
-		printf("# skipped: %s\n", device == NULL ? "" : device->reason);
-	else
 	{
-		bool		good = true;
-
-		printf("# %s: %s\n", device->name, device->description);
-		for (int w = 0; w < 3; w++)
+		if (strncmp(devices[i].name, "opencl:", 7) != 0)
+			continue;
+		nlisted++;
+		if (wanted != NULL && strcmp(devices[i].name, wanted) != 0)
+			continue;
+		if (devices[i].state != HJG_DEVICE_READY)
+			printf("# %s skipped: %s\n", devices[i].name, devices[i].reason);
+		else
 		{
-			runners[w] = hjg_opencl_begin(atoi(device->name + 7), widths[w], &cpu_threads, reason, sizeof(reason));
-			good = good && runners[w] != NULL;
-			/* the tests' keys lie anywhere, and a CPU device takes them so */
-			if (runners[w] != NULL)
-				runners[w]->align_bytes = 1;
+			test_device(&devices[i]);
+			ntested++;
 		}
-		if (claim(good, "a device that is listed as ready can be opened%s%s", good ? "" : ": ", reason))
-		{
-			test_coupled_on((const HjgRunner *const *) runners, device->name);
-			test_copies(atoi(device->name + 7));
-			test_health(atoi(device->name + 7));
-		}
-		claim(signals_kept(before), "signal handlers are what they were");
-		for (int w = 0; w < 3; w++)
-			if (runners[w] != NULL)
-				hjg_opencl_end(runners[w]);
 	}
+	claim(nlisted > 0, "OpenCL has a line in the list of devices, whatever is installed");
+	claim(wanted == NULL || ntested == 1, "the device that was asked for is tested");
+	claim(signals_kept(before), "signal handlers are what they were");
 	printf("1..%d\n", claims_passed + claims_failed);
 	printf("# %d passed, %d failed\n", claims_passed, claims_failed);
 	return claims_failed > 0;
