@@ -33,7 +33,9 @@
 
 /* A driver that says nothing for so long while it is probed is given up. */
 #define PROBE_LIMIT_MS 20000
-#define WATCH_MS 60000
+
+/* Within so long the view tells that a device is left alone. */
+#define WATCH_MS 5000
 
 /* Build rows from which calibration pays, and from which rows are partitioned by default. */
 #define CALIBRATE_ROWS 65536
@@ -42,13 +44,14 @@
 static HjgClReport reports[MAX_OPENCL_DEVICES];
 static int	nreports = -1;
 
+/* How long a driver may take; tests have less patience. */
 static int
-probe_limit_ms(void)
+limit_ms(int usual_ms)
 {
 	const char *text = getenv("HJG_OPENCL_LIMIT_MS");
-	int			limit_ms = text == NULL ? 0 : atoi(text);
+	int			wanted_ms = text == NULL ? 0 : atoi(text);
 
-	return limit_ms > 0 ? limit_ms : PROBE_LIMIT_MS;
+	return wanted_ms > 0 ? wanted_ms : usual_ms;
 }
 
 static void
@@ -62,7 +65,7 @@ static int
 opencl_list(HjgDeviceInfo *devices, int room)
 {
 	if (nreports < 0)
-		nreports = hjg_cl_probe(reports, MAX_OPENCL_DEVICES, probe_limit_ms());
+		nreports = hjg_cl_probe(reports, MAX_OPENCL_DEVICES, limit_ms(PROBE_LIMIT_MS));
 	for (int i = 0; i < nreports && i < room; i++)
 	{
 		devices[i] = reports[i].info;
@@ -350,7 +353,7 @@ wait_aside(const Aside *aside, const HjgEnv *env, char *reason, size_t room)
 	{
 		if (env->poll != NULL && env->poll(env->arg))
 			return HJG_ERR_CANCELLED;
-		if (hjg_arena_now_ns() - aside->started_ns > (hjg_u64) ASIDE_LIMIT_MS * 1000000)
+		if (hjg_arena_now_ns() - aside->started_ns > (hjg_u64) limit_ms(ASIDE_LIMIT_MS) * 1000000)
 		{
 			snprintf(reason, room, "the driver does not come back");
 			return HJG_ERR_DEVICE;

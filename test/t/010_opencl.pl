@@ -95,19 +95,27 @@ SKIP:
 }
 $node->stop;
 
-# what goes wrong, by environment of the server: name, reason, variables
+# what goes wrong, by environment of the server: name, what the view says once a join has been tried, variables
 my $stubs = PostgreSQL::Test::Utils::tempdir();
 my @faults = (
 	[ 'no platform', qr/^failed\|/, OCL_ICD_VENDORS => '/nonexistent', OPENCL_VENDOR_PATH => '/nonexistent' ],
 	[ 'a driver that crashes', qr/^failed\|its driver crashed \(signal 6\)/, stub => 1 ],
 	[ 'a driver that hangs', qr/^failed\|its driver did not answer within 1500 ms/, stub => 2, HJG_OPENCL_LIMIT_MS => 1500 ],
 	[ 'a driver that exits', qr/^failed\|its driver ended the process \(exit code 7\)/, stub => 3 ],
-	[ 'a device that reports nonsense', qr/^failed\|/, stub => 4 ]);
+	[ 'a device that reports nonsense', qr/^failed\|reports limits that make no sense|^failed\|OpenCL 1.2 is needed/, stub => 4 ],
+	[ 'a build that takes minutes', qr/^failed\|its driver did not answer within 1500 ms/, stub => 5, HJG_OPENCL_LIMIT_MS => 1500 ],
+	[ 'a program that does not build', qr/^failed\|program does not build/, stub => 6 ],
+	[ 'a build that takes minutes in the serving process', qr/^failed\|left alone.*the driver does not come back/, stub => 7,
+	  HJG_OPENCL_LIMIT_MS => 1500 ],
+	[ 'a driver that crashes in the serving process', qr/^ready\|/, stub => 8, deaths => 1 ],
+	[ 'a device without room for a buffer', qr/^failed\|left alone.*a first join failed/, stub => 9 ],
+	[ 'a device whose kernels do nothing', qr/^failed\|left alone.*a first join failed/, stub => 10 ]);
 push @faults, [ 'a kernel that does not build', qr/^failed\|program does not build: /, HJG_OPENCL_SPOIL => 1 ]
   if $line =~ /^ready\|/;
 for my $fault (@faults)
 {
 	my ($name, $reason, %env) = @$fault;
+	my $deaths = delete $env{deaths} // 0;
 	if (my $stub = delete $env{stub})
 	{
 		mkdir "$stubs/$stub";
@@ -118,14 +126,18 @@ for my $fault (@faults)
 	local %ENV = (%ENV, %env);
 	$node->start;
 	ok(defined wait_ready($node, 10), "$name: the service is there");
-	my $found = opencl_line($node);
+	opencl_line($node);
+	is($node->safe_psql('postgres', "$settings $joins[0]"), core_answer($node, $joins[0]), "$name: the rows are core's");
 	# a program that was built without the headers never looks
 	$reason = qr/^failed\|built without the OpenCL headers/ if $line =~ /built without/;
-	like($found, $reason, "$name: the view says so");
-	is($node->safe_psql('postgres', "$settings $joins[0]"), core_answer($node, $joins[0]), "$name: the rows are core's");
+	$deaths = 0 if $line =~ /built without/;
+	ok(defined wait_until(sub { defined wait_ready($node, 10) && opencl_line($node) =~ $reason }, 20), "$name: the view says so")
+	  or diag(opencl_line($node));
 	like($node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]"),
 		qr/Fallback: /, "$name: EXPLAIN tells of the fallback");
-	is(stat_value($node, 'device_deaths'), 0, "$name: the device process lives");
+	cmp_ok(stat_value($node, 'device_deaths'), $deaths ? '>=' : '==', $deaths,
+		$deaths ? "$name: the device process dies of it" : "$name: the device process lives");
+	is(log_count($node, 'terminating any other active server processes'), 0, "$name: the server never notices");
 	$node->stop;
 }
 
