@@ -192,39 +192,44 @@ hjg_step_low(HJG_GLOBAL const hjg_u8 *mixed, hjg_u32 i)
 	return ((HJG_GLOBAL const hjg_u64 *) mixed)[2 * (hjg_u64) i + 1];
 }
 
-/*
- * b1, p1, n1 on keys of the caller: mixed key, row number, bucket or partition
- * number.  i counts from the first key; reads and writes 2 * width + 8 bytes.
- */
+/* What b1, p1 and n1 leave of a row: mixed key (low: of 16 bytes), row number, bucket or partition number. */
+HJG_STEP_FN void
+hjg_step_put(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 at, hjg_u32 row, hjg_u64 high, hjg_u64 low)
+{
+	HJG_GLOBAL hjg_u8 *mixed = work + args->mixed_off;
+
+	if (width == 4)
+		((HJG_GLOBAL hjg_u32 *) mixed)[at] = (hjg_u32) high;
+	else if (width == 8)
+		((HJG_GLOBAL hjg_u64 *) mixed)[at] = high;
+	else
+	{
+		((HJG_GLOBAL hjg_u64 *) mixed)[2 * (hjg_u64) at] = high;
+		((HJG_GLOBAL hjg_u64 *) mixed)[2 * (hjg_u64) at + 1] = low;
+	}
+	hjg_step_words(work, args->rows_off)[at] = row;
+	hjg_step_words(work, args->buckets_off)[at] = hjg_step_number_of(width, args, high);
+}
+
+/* b1, p1, n1 on keys of the caller.  i counts from the first key; reads and writes 2 * width + 8 bytes. */
 HJG_STEP_FN void
 hjg_step_hash(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, HJG_GLOBAL const hjg_u8 *keys,
 			  hjg_u32 i)
 {
-	const hjg_u32 at = args->first_index + i;
 	hjg_u64		high;
+	hjg_u64		low = 0;
 
 	keys += args->keys_off;
 	if (width == 4)
-	{
 		high = hjg_mix32(((HJG_GLOBAL const hjg_u32 *) keys)[i]);
-		((HJG_GLOBAL hjg_u32 *) (work + args->mixed_off))[at] = (hjg_u32) high;
-	}
 	else if (width == 8)
-	{
 		high = hjg_mix64(((HJG_GLOBAL const hjg_u64 *) keys)[i]);
-		((HJG_GLOBAL hjg_u64 *) (work + args->mixed_off))[at] = high;
-	}
 	else
 	{
-		HJG_GLOBAL hjg_u64 *to = (HJG_GLOBAL hjg_u64 *) (work + args->mixed_off) + 2 * (hjg_u64) at;
-		const hjg_u64 low = ((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i + 1];
-
+		low = ((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i + 1];
 		high = hjg_mix128(((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i], low);
-		to[0] = high;
-		to[1] = low;
 	}
-	hjg_step_words(work, args->rows_off)[at] = args->first_row + i;
-	hjg_step_words(work, args->buckets_off)[at] = hjg_step_number_of(width, args, high);
+	hjg_step_put(width, work, args, args->first_index + i, args->first_row + i, high, low);
 }
 
 /* b1, p1, n1 on rows that are partitioned already: the number alone. */

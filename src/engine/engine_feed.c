@@ -7,8 +7,8 @@
  * buffers: by a set of threads on the CPU's side, and by the first work groups of each of
  * the series' launches on the device's.  The two meet between windows, which is the flag
  * that He, Zhang and He set for each block (section 3.2.2); and P fetches the packed bytes
- * of the window that comes after.  Without a set of threads for D (E or PE on packed keys) the threads of E unpack
- * each window before they hash it.
+ * of the window that comes after.  Without a set of threads for D (E or PE on packed keys) the threads of E hash
+ * packed keys themselves (engine_feed_hash.c), or unpack each window before it is hashed.
  *
  * A pipeline with D on keys that came unpacked packs them first, for comparison and
  * tests: the time is counted apart.
@@ -247,6 +247,47 @@ start_window(Feed *feed, int which)
 	return join->feeder->launch(join->feeder->arg, &launch, &window->ticket);
 }
 
+/* Are keys hashed as they come?  Then HASH is the CPU's, and the series begins with the step behind it. */
+static bool
+hashes_packed(const Feed *feed)
+{
+	return feed->join->feeder == NULL && feed->series->runs->packed && !feed->series->splits &&
+		hjg_steps_hashes_packed(feed->join->base.spec.key_width);
+}
+
+static void
+hash_on_cpu(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+{
+	const HjgStepLaunch *launch = arg;
+	hjg_u8	   *scratch = launch->work + launch->args.unpack_scratch_off + (size_t) slot * HJG_UNPACK_SCRATCH_BYTES;
+
+	for (hjg_u32 ix = begin; ix < end; ix++)
+		if (hjg_steps_hash_packed(launch, ix, scratch) != HJG_OK)
+			hjg_step_raise(launch->table, &launch->args, HJG_STEP_DAMAGED);
+}
+
+/* HASH of a window. */
+static HjgStatus
+hash_window(Feed *feed, int which, double *predicted_ns)
+{
+	HjgCoupled *join = feed->join;
+	const Window *window = &feed->windows[which];
+	const HjgSeries part = hjg_series_part(join, feed->series, window->begin, window->nrows);
+	HjgStepLaunch launch = hjg_series_launch(join, &part.args, HJG_STEP_HASH);
+
+	launch.packed = window->packed;
+	launch.packed_bytes = window->packed->bytes;
+	launch.begin = window->first_block * HJG_PACK_BLOCK_ROWS + window->skip;
+	launch.end = launch.begin + window->nrows;
+	launch.args.first_row = window->first_row;
+	launch.args.unpack_scratch_off = join->feed.cpu_scratch_off;
+	join->stats.hashed_rows += window->nrows;
+	if (join->config.costs != NULL)
+		*predicted_ns += window->nrows * hjg_step_cost_ns(join->config.costs, hjg_coupled_is_partitioned(join), false,
+														  HJG_ON_CPU, HJG_STEP_HASH, (double) join->build_rows);
+	return hjg_coupled_on_cpu(join, window->first_block, window->end_block, 1, hash_on_cpu, &launch);
+}
+
 static void
 unpack_on_cpu(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
@@ -284,9 +325,9 @@ take_damage(HjgCoupled *join)
 	return (__atomic_fetch_and(&allocator->flags, ~HJG_STEP_DAMAGED, __ATOMIC_RELAXED) & HJG_STEP_DAMAGED) != 0;
 }
 
-/* Return when the keys of a window are there. */
+/* Return when the keys of a window are there, or what HASH makes of them. */
 static HjgStatus
-finish_window(Feed *feed, int which)
+finish_window(Feed *feed, int which, double *predicted_ns)
 {
 	HjgCoupled *join = feed->join;
 	Window	   *window = &feed->windows[which];
@@ -303,7 +344,8 @@ finish_window(Feed *feed, int which)
 	{
 		HjgStepLaunch launch = unpack_launch(join, feed->series, window, which, 0, 0);
 
-		status = hjg_coupled_on_cpu(join, window->first_block, window->end_block, 1, unpack_on_cpu, &launch);
+		status = hashes_packed(feed) ? hash_window(feed, which, predicted_ns) :
+			hjg_coupled_on_cpu(join, window->first_block, window->end_block, 1, unpack_on_cpu, &launch);
 		join->stats.feed_ns += hjg_now_ns() - started;
 	}
 	join->stats.feed_rows += window->nrows;
@@ -312,7 +354,7 @@ finish_window(Feed *feed, int which)
 	return status == HJG_OK && take_damage(join) ? HJG_ERR_INPUT : status;
 }
 
-/* E of a window whose keys are there. */
+/* E of a window that is there. */
 static HjgStatus
 execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 {
@@ -327,6 +369,11 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	part.beside = beside;
 	/* keys of work itself, so that no memory is lent to the device twice */
 	part.args.keys_off = join->feed.keys_off[which] + (hjg_u64) window->skip * (hjg_u64) join->base.spec.key_width;
+	if (hashes_packed(feed))
+	{
+		part.nsteps--;
+		memmove(part.steps, part.steps + 1, (size_t) part.nsteps * sizeof(HjgStep));
+	}
 	*predicted_ns += hjg_series_plan(join, &part);
 	return hjg_series_run(join, &part);
 }
@@ -367,7 +414,7 @@ hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns)
 		const bool	is_last = window->begin + window->nrows >= series->nrows;
 		HjgBeside	nothing = {.next = 0};
 
-		status = finish_window(&feed, which);
+		status = finish_window(&feed, which, predicted_ns);
 		if (status == HJG_OK && !is_last)
 		{
 			status = open_window(&feed, 1 - which, window->begin + window->nrows);

@@ -132,7 +132,8 @@ typedef struct HjgCoupledStats
 	HjgUnits	units;
 	hjg_u64		pack_ns;		/* of keys that came unpacked, where the pipeline wants them packed */
 	hjg_u64		packed_bytes;
-	hjg_u64		feed_rows;		/* keys that were unpacked */
+	hjg_u64		feed_rows;		/* keys that came packed */
+	hjg_u64		hashed_rows;	/* of them, hashed without being unpacked into an array first */
 	hjg_u64		feed_ns;		/* D was at work on the CPU's side */
 	hjg_u64		feed_wait_ns;	/* E waited for it */
 	hjg_u64		fetched_rows;	/* of pieces that P fetched */

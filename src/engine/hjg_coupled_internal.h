@@ -18,6 +18,7 @@
  *		engine_coupled_units.c	which unit does what
  *		engine_feed_calibrate.c	and those of the two below
  *		engine_feed.c		decompression ahead of a series (D)
+ *		engine_feed_hash.c	hashing of packed keys where nobody decompresses them
  *		engine_prefetch.c	fetching ahead of a piece (P)
  */
 #ifndef HJG_COUPLED_INTERNAL_H
@@ -117,6 +118,16 @@ struct HjgCoupled
 /* Rows [begin, end) of a launch, on this thread alone. */
 extern void hjg_steps_run(const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hjg_u32 worker);
 extern void hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker);
+
+/* ---- engine_feed_hash.c ---- */
+
+/* Keys of this width can be hashed as they come packed. */
+extern bool hjg_steps_hashes_packed(int width);
+/*
+ * HASH of the rows [begin, end) of launch->packed that lie in block ix, on this thread; the first one has index 0 in
+ * the arrays and row number args.first_row.  scratch: HJG_UNPACK_SCRATCH_BYTES.  HJG_ERR_INPUT: the block is damaged.
+ */
+extern HjgStatus hjg_steps_hash_packed(const HjgStepLaunch *launch, hjg_u32 ix, hjg_u8 *scratch);
 
 /* ---- engine_prefetch.c ---- */
 
