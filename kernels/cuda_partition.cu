@@ -18,7 +18,7 @@
  *
  * Bytes a row, 4-byte keys: count_keys reads 4; scatter_rows and scatter_aligned read 8 (4 without
  * a column of row numbers), scatter_again 8; all write 8.  On an H100 that copies 3.0 TB/s, 128M rows:
- * count_keys 0.19 ms (floor 0.18); scatter_aligned 1.35 ms with 2^12 partitions, 1.1 with 2^11 (floor
+ * count_keys 0.19 ms (floor 0.18); scatter_aligned 1.3 ms with 2^12 partitions, 1.0 with 2^11 (floor
  * 0.72); scatter_rows 1.1 ms with 2^8.  Tried and not kept, since they were slower or no faster: row numbers of the next tile
  * prefetched into the L2 cache (scatter_aligned 5 % slower), partitions placed by the last block that counts.
  */
@@ -369,62 +369,88 @@ SCATTER_KERNELS(8_8, 8, hjg_u64, 8)
 
 /* ---- aligned scatter of 4-byte keys ---- */
 
+/* A run of a tile in one word: its first whole sector, how many there are, and how many rows are left over. */
+HJG_FN hjg_u32 run_word(hjg_u32 sector, hjg_u32 nrows)
+{
+	return sector | nrows / HJG_K_SECTOR_ROWS << 13 | nrows % HJG_K_SECTOR_ROWS << 26;
+}
+HJG_FN hjg_u32 run_first(hjg_u32 word) { return (word & 0x1FFF) * HJG_K_SECTOR_ROWS; }
+HJG_FN hjg_u32 run_whole(hjg_u32 word) { return (word >> 13 & 0x1FFF) * HJG_K_SECTOR_ROWS; }
+HJG_FN hjg_u32 run_left(hjg_u32 word) { return word >> 26; }
+
 /*
- * One block of 1024 threads a multiprocessor, each taking every gridDim.x-th tile of 1024 * ITEMS rows.
- * A thread owns PARTS partitions and keeps up to three rows of each in registers from tile to tile, so
+ * One block of 1024 threads a multiprocessor, each taking every gridDim.x-th tile of tile_rows rows, at most ROOM, of which
+ * a thread has ITEMS.  A thread owns PARTS partitions and keeps up to three rows of each in registers from tile to tile, so
  * that all but the last rows of a block are written in whole sectors.  Those last rows fill the partitions from their ends
  * downwards (down), which leaves the cursors of other blocks aligned.
  *
- * Dynamic shared memory: 8 * (1024 * ITEMS + 3 * nparts) bytes of rows, 8 bytes a partition: 224 KB
- * in each of the three shapes.  Registers: 64, no spills that matter.
- * The host checks: first[] aligned to HJG_K_SECTOR_ROWS, last[] exact, bits as the kernel's name says.
+ * A tile has four phases, with a barrier after each.  What takes long is asked for a phase or two before it is
+ * used, and shared memory is at work while memory is:
+ *
+ *		sum		where each run lies in the tile; room for it is taken, by atomics in global memory
+ *		order	rows to their places in the tile; the keys of the next tile are asked for
+ *		settle	rows left over back into registers; the room has come
+ *		write	the tile to memory, then the ranks of the next tile's rows in their runs
+ *
+ * The order of runs in a tile is that of threads, not of partitions, so that neighbours have neighbouring partitions in
+ * every access.  What does not fit the 64 registers of a thread hurts more than it seems to: rows leave the L1 cache
+ * 29 KB, and 80 bytes a thread went to the L2 cache.
+ *
+ * Dynamic shared memory: 8 * (ROOM + 3 * nparts) bytes of rows, 10 bytes a partition: at most 226 KB
+ * in each of the three shapes.  Registers: 64; spilled are at most 32 bytes a thread, with 2^12 partitions.
+ * The host checks: first[] aligned to HJG_K_SECTOR_ROWS, last[] exact, bits as the kernel's name says, tile_rows.
  */
-template <int ITEMS, int PARTS> HJG_FN void
+template <int ITEMS, int PARTS, int ROOM> HJG_FN void
 scatter_aligned(const HjgKScatter &a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
 	__shared__ hjg_u32 sums[33];
-	const hjg_u32 TILE = ALIGNED_THREADS * ITEMS;
 	const hjg_u32 NPARTS = ALIGNED_THREADS * PARTS;
 	const int	REST = HJG_K_SECTOR_ROWS - 1;
 	const hjg_u32 tid = threadIdx.x;
 	uint2	   *tile = (uint2 *) shared;	/* whole sectors, run by run, then what is left over */
-	/* counts, then where the run goes less where it lies */
-	hjg_u32    *place = shared + 2 * (TILE + REST * NPARTS);
-	hjg_u16    *run = (hjg_u16 *) (place + NPARTS);	/* where the whole sectors of a run lie */
-	hjg_u16    *left = run + NPARTS;	/* where the rows left over lie */
+	hjg_u32    *run = shared + 2 * (ROOM + REST * NPARTS);	/* counts of rows, then words of runs */
+	hjg_u32    *base = run + NPARTS;	/* where the run goes less where it lies */
+	hjg_u16    *left = (hjg_u16 *) (base + NPARTS);	/* where its rows left over lie */
 	uint2	   *out = (uint2 *) a.out.keys;
 	hjg_u32    *up = (hjg_u32 *) a.up;
 	hjg_u32    *down = (hjg_u32 *) a.down;
 	const hjg_u32 *keys = (const hjg_u32 *) a.side.keys;
 	const hjg_u32 *rows = (const hjg_u32 *) a.side.rows;
-	const hjg_u32 nrows = a.side.nrows;
-	const hjg_u32 ntiles = (nrows + TILE - 1) / TILE;
+	const hjg_u32 ntiles = (a.side.nrows + a.tile_rows - 1) / a.tile_rows;
 	hjg_u32		key[ITEMS];
 	hjg_u32		rank[ITEMS / 2];
 	uint2		rest[PARTS][REST];
-	hjg_u32		nrest[PARTS];
+	hjg_u32		nrest = 0;		/* of each, in two bits */
 
+	auto waits = [&](int p) { return nrest >> 2 * p & 3; };
+
+	static_assert(ROOM + REST * NPARTS <= HJG_K_SECTOR_ROWS << 13 && ROOM <= ALIGNED_THREADS * ITEMS, "a run fits its word");
+	auto part = [&](int p) { return p * ALIGNED_THREADS + tid; };
 	/* items 4q .. 4q+3 of a thread are adjacent rows */
+	auto item = [&](hjg_u32 t, int q) { return t * a.tile_rows + (q * ALIGNED_THREADS + tid) * 4; };
+	auto end_of = [&](hjg_u32 t) { return t < ntiles ? min((t + 1) * a.tile_rows, a.side.nrows) : 0; };
+
 	auto load = [&](hjg_u32 t)
 	{
-		hjg_u32		first = t * TILE;
+		const hjg_u32 end = end_of(t);
 
 		if (t >= ntiles)
 			return;
+
 #pragma unroll
 		for (int q = 0; q < ITEMS / 4; q++)
 		{
-			hjg_u32		i = first + (q * ALIGNED_THREADS + tid) * 4;
+			const hjg_u32 i = item(t, q);
 			uint4		v = make_uint4(0, 0, 0, 0);
 
-			if (i + 4 <= nrows)
+			if (i + 4 <= end)
 				v = __ldcs((const uint4 *) (keys + i));
 			else
 			{
-				v.x = i < nrows ? keys[i] : 0;
-				v.y = i + 1 < nrows ? keys[i + 1] : 0;
-				v.z = i + 2 < nrows ? keys[i + 2] : 0;
+				v.x = i < end ? keys[i] : 0;
+				v.y = i + 1 < end ? keys[i + 1] : 0;
+				v.z = i + 2 < end ? keys[i + 2] : 0;
 			}
 			key[4 * q] = v.x;
 			key[4 * q + 1] = v.y;
@@ -433,38 +459,47 @@ scatter_aligned(const HjgKScatter &a)
 		}
 	};
 
-#pragma unroll
-	for (int p = 0; p < PARTS; p++)
-		nrest[p] = 0;
-	load(blockIdx.x);
-	for (hjg_u32 t = blockIdx.x; t < ntiles; t += gridDim.x)
+	/* mixes keys, and counts the rows of runs, which begin with those that wait */
+	auto rank_items = [&](hjg_u32 t)
 	{
-		const hjg_u32 first = t * TILE;
-		hjg_u32		sum = 0;
-		hjg_u32		whole_end;
+		const hjg_u32 end = end_of(t);
 
-#pragma unroll
-		for (int p = 0; p < PARTS; p++)
-			place[p * ALIGNED_THREADS + tid] = nrest[p];
-		__syncthreads();
 #pragma unroll
 		for (int j = 0; j < ITEMS; j++)
 		{
 			hjg_u32		r = 0;
 
 			key[j] = hjg_mix32(key[j]);
-			if (first + (j / 4 * ALIGNED_THREADS + tid) * 4 + j % 4 < nrows)
-				r = atomicAdd(&place[key[j] >> a.shift], 1u);
+			if (item(t, j / 4) + j % 4 < end)
+				r = atomicAdd(&run[key[j] >> a.shift], 1u);
 			rank[j / 2] = j % 2 ? rank[j / 2] | r << 16 : r;
 		}
+	};
+
+#pragma unroll
+	for (int p = 0; p < PARTS; p++)
+		run[part(p)] = 0;
+	load(blockIdx.x);
+	__syncthreads();
+	rank_items(blockIdx.x);
+	for (hjg_u32 t = blockIdx.x; t < ntiles; t += gridDim.x)
+	{
+		const hjg_u32 end = end_of(t);
+		hjg_u32		sum = 0;
+		hjg_u32		whole_end;
+		hjg_u32		room[PARTS];
+
 		__syncthreads();
 
-		/* whole sectors in the upper half of the sum, rows left over in the lower */
+		/* sum: whole sectors in the upper half, rows left over in the lower */
 #pragma unroll
 		for (int p = 0; p < PARTS; p++)
 		{
-			hjg_u32		n = place[tid * PARTS + p];
+			const hjg_u32 n = run[part(p)];
 
+			room[p] = 0;
+			if (n >= HJG_K_SECTOR_ROWS)
+				room[p] = atomicAdd(&up[part(p)], n / HJG_K_SECTOR_ROWS * HJG_K_SECTOR_ROWS);
 			sum += (n / HJG_K_SECTOR_ROWS) << 16 | n % HJG_K_SECTOR_ROWS;
 		}
 		sum = hjg_block_sum_before<ALIGNED_THREADS>(sum, sums);
@@ -472,34 +507,34 @@ scatter_aligned(const HjgKScatter &a)
 #pragma unroll
 		for (int p = 0; p < PARTS; p++)
 		{
-			hjg_u32		n = place[tid * PARTS + p];
+			const hjg_u32 n = run[part(p)];
 
-			run[tid * PARTS + p] = (hjg_u16) ((sum >> 16) * HJG_K_SECTOR_ROWS);
-			left[tid * PARTS + p] = (hjg_u16) (whole_end + (sum & 0xFFFF));
+			run[part(p)] = run_word(sum >> 16, n);
+			left[part(p)] = (hjg_u16) (whole_end + (sum & 0xFFFF));
 			sum += (n / HJG_K_SECTOR_ROWS) << 16 | n % HJG_K_SECTOR_ROWS;
 		}
 		__syncthreads();
 
-		/* order the tile: first the rows that waited, then the new ones */
-		auto put = [&](hjg_u32 part, hjg_u32 r, hjg_u32 k, hjg_u32 v)
+		/* order: first the rows that waited, then the new ones */
+		auto put = [&](hjg_u32 p, hjg_u32 r, hjg_u32 k, hjg_u32 v)
 		{
-			hjg_u32		whole = place[part] & ~(HJG_K_SECTOR_ROWS - 1);
+			const hjg_u32 word = run[p];
 
-			tile[r < whole ? run[part] + r : left[part] + r - whole] = make_uint2(k, v);
+			tile[r < run_whole(word) ? run_first(word) + r : left[p] + r - run_whole(word)] = make_uint2(k, v);
 		};
 #pragma unroll
 		for (int p = 0; p < PARTS; p++)
 #pragma unroll
 			for (int r = 0; r < REST; r++)
-				if (r < nrest[p])
-					put(p * ALIGNED_THREADS + tid, r, rest[p][r].x, rest[p][r].y);
+				if (r < waits(p))
+					put(part(p), r, rest[p][r].x, rest[p][r].y);
 #pragma unroll
 		for (int q = 0; q < ITEMS / 4; q++)
 		{
-			hjg_u32		i = first + (q * ALIGNED_THREADS + tid) * 4;
+			const hjg_u32 i = item(t, q);
 			hjg_u32		row[4] = {i, i + 1, i + 2, i + 3};
 
-			if (rows != nullptr && i + 4 <= nrows)
+			if (rows != nullptr && i + 4 <= end)
 			{
 				uint4		v = __ldcs((const uint4 *) (rows + i));
 
@@ -513,9 +548,9 @@ scatter_aligned(const HjgKScatter &a)
 			{
 				int			j = 4 * q + k;
 
-				if (i + k >= nrows)
+				if (i + k >= end)
 					continue;
-				if (rows != nullptr && i + 4 > nrows)
+				if (rows != nullptr && i + 4 > end)
 					row[k] = rows[i + k];
 				put(key[j] >> a.shift, rank[j / 2] >> j % 2 * 16 & 0xFFFF, key[j], row[k]);
 			}
@@ -523,42 +558,42 @@ scatter_aligned(const HjgKScatter &a)
 		load(t + gridDim.x);
 		__syncthreads();
 
-		/* take room, and back into registers what is left over */
+		/* settle */
 #pragma unroll
 		for (int p = 0; p < PARTS; p++)
 		{
-			hjg_u32		part = p * ALIGNED_THREADS + tid;
-			hjg_u32		n = place[part];
-			hjg_u32		whole = n & ~(HJG_K_SECTOR_ROWS - 1);
+			const hjg_u32 word = run[part(p)];
 
-			nrest[p] = n - whole;
+			nrest = p == 0 ? run_left(word) : nrest | run_left(word) << 2 * p;
+			run[part(p)] = run_left(word);
+			base[part(p)] = room[p] - run_first(word);
 #pragma unroll
 			for (int r = 0; r < REST; r++)
-				if (r < nrest[p])
-					rest[p][r] = tile[left[part] + r];
-			if (whole > 0)
-				place[part] = atomicAdd(&up[part], whole) - run[part];
+				if (r < run_left(word))
+					rest[p][r] = tile[left[part(p)] + r];
 		}
 		__syncthreads();
+
+		/* write */
 #pragma unroll 4
 		for (hjg_u32 i = tid; i < whole_end; i += ALIGNED_THREADS)
 		{
 			uint2		q = tile[i];
 
-			out[place[q.x >> a.shift] + i] = q;
+			out[base[q.x >> a.shift] + i] = q;
 		}
-		__syncthreads();
+		rank_items(t + gridDim.x);
 	}
 #pragma unroll
 	for (int p = 0; p < PARTS; p++)
 	{
 		hjg_u32		at = 0;
 
-		if (nrest[p] > 0)
-			at = atomicSub(&down[p * ALIGNED_THREADS + tid], nrest[p]) - nrest[p];
+		if (waits(p) > 0)
+			at = atomicSub(&down[part(p)], waits(p)) - waits(p);
 #pragma unroll
 		for (int r = 0; r < REST; r++)
-			if (r < nrest[p])
+			if (r < waits(p))
 				out[at + r] = rest[p][r];
 	}
 }
@@ -566,17 +601,17 @@ scatter_aligned(const HjgKScatter &a)
 extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
 hjg_k_scatter_aligned_10(HjgKScatter a)
 {
-	scatter_aligned<24, 1>(a);
+	scatter_aligned<24, 1, HJG_K_ALIGNED_ROOM_10>(a);
 }
 
 extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
 hjg_k_scatter_aligned_11(HjgKScatter a)
 {
-	scatter_aligned<20, 2>(a);
+	scatter_aligned<20, 2, HJG_K_ALIGNED_ROOM_11>(a);
 }
 
 extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
 hjg_k_scatter_aligned_12(HjgKScatter a)
 {
-	scatter_aligned<12, 4>(a);
+	scatter_aligned<12, 4, HJG_K_ALIGNED_ROOM_12>(a);
 }

@@ -113,7 +113,12 @@ typedef struct HjgKTiles
 	hjg_u32		pad;
 } HjgKTiles;
 
-/* hjg_k_scatter_rows_W, hjg_k_scatter_again_W, hjg_k_scatter_aligned_4. */
+/* Most rows of a tile of hjg_k_scatter_aligned_BITS: what shared memory has room for. */
+#define HJG_K_ALIGNED_ROOM_10 24576u
+#define HJG_K_ALIGNED_ROOM_11 19968u
+#define HJG_K_ALIGNED_ROOM_12 11520u
+
+/* hjg_k_scatter_rows_W, hjg_k_scatter_again_W, hjg_k_scatter_aligned_BITS. */
 typedef struct HjgKScatter
 {
 	HjgKSide	side;			/* first pass */
@@ -125,6 +130,8 @@ typedef struct HjgKScatter
 	hjg_u64		ntiles;
 	hjg_u32		bits;			/* of this pass */
 	hjg_u32		shift;			/* of the digit in the top word of the mixed key */
+	hjg_u32		tile_rows;		/* aligned scatter only; a multiple of 4 */
+	hjg_u32		pad;
 } HjgKScatter;
 
 /* Most bits of a split: partitions of the host's (HJG_STAGE_MOST_BITS). */

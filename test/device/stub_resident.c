@@ -397,6 +397,7 @@ const StubKernel hjg_stub_resident[] = {
 	{"hjg_k_fill_packed", fill_packed, false},
 	{"hjg_k_fill_table", fill_table, false},
 	{"hjg_k_find_range", find_range, false},
+	{"hjg_k_join_halved", join_parts, false},
 	{"hjg_k_join_packed", join_parts, false},
 	{"hjg_k_join_parts", join_parts, false},
 	{"hjg_k_list_tiles", list_tiles, true},

@@ -13,6 +13,7 @@
 
 #include "device/hjg_cuda_bench.h"
 #include "device/hjg_cuda_paper.h"
+#include "device/hjg_cuda_parts.h"
 #include "hjg_test_engine.h"
 #include "layout/hjg_checksum.h"
 
@@ -20,6 +21,7 @@
 #define MARGIN_PAIRS 64
 #define MOST_STRATEGIES 64
 #define QUICK_MULTIPROCESSORS 4
+#define ALIGNED_TILE_ROWS 4096	/* several tiles a block */
 
 static bool quick;
 
@@ -391,6 +393,11 @@ test_joins(HjgCudaLane *lane)
 								sizes[i][0] / shrink, sizes[i][1] / shrink);
 					/* in every other case a few rows make partitions of several passes */
 					hjg_cuda_paper_tuning.part_rows = (i + mode / 2) % 2 == 0 ? 16 : 0;
+					/* in three of four radix1 partitions as it does millions of rows, to 2^10, 2^11 and 2^12 partitions */
+					hjg_cuda_parts_tuning = (HjgCudaPartsTuning) {
+						.aligned_bits = (i + mode) % 4 == 0 ? 0 : HJG_CUDA_ALIGNED_LEAST_BITS - 1 + (i + mode) % 4,
+						.tile_rows = ALIGNED_TILE_ROWS
+					};
 					join_all(lane, &c, (i + mode) % 2 == 0, tallies);
 					case_destroy(&c);
 				}
