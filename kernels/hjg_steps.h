@@ -137,15 +137,33 @@ typedef struct HjgStepArgs
 	hjg_u32		links_later;	/* b3 notes the nodes that it creates in counts, for a launch of its own that links them */
 } HjgStepArgs;
 
-/* Rows of a stripe lie together, so that threads seldom meet at one counter. */
-#define HJG_STEP_STRIPES 8
+/* Rows of a stripe lie together, so that threads seldom meet at one counter; where there are few of those, stripes are more. */
 #define HJG_STEP_STRIPE_SHIFT 12
 
-/* A stripe's counters lie together, away from those of other stripes. */
+HJG_STEP_FN hjg_u32
+hjg_step_stripes(hjg_u32 bits)
+{
+	return bits <= 8 ? 32 : 8;
+}
+
+/* A stripe's counters lie together, on lines of 128 bytes that they have for themselves. */
+HJG_STEP_FN hjg_u32
+hjg_step_stripe_counters(hjg_u32 bits)
+{
+	return bits < 5 ? 32 : (hjg_u32) 1 << bits;
+}
+
+/* Counters of all stripes. */
+HJG_STEP_FN hjg_u32
+hjg_step_part_counters(hjg_u32 bits)
+{
+	return hjg_step_stripes(bits) * hjg_step_stripe_counters(bits);
+}
+
 HJG_STEP_FN hjg_u32
 hjg_step_part_index(hjg_u32 bits, hjg_u32 partition, hjg_u32 row)
 {
-	return (((row >> HJG_STEP_STRIPE_SHIFT) & (HJG_STEP_STRIPES - 1)) << bits) + partition;
+	return ((row >> HJG_STEP_STRIPE_SHIFT) & (hjg_step_stripes(bits) - 1)) * hjg_step_stripe_counters(bits) + partition;
 }
 
 #define hjg_step_words(base, off) ((HJG_GLOBAL hjg_u32 *) ((base) + (off)))

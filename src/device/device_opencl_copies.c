@@ -50,7 +50,7 @@ hjg_cl_copies_of(const HjgStepLaunch *launch, HjgClCopies *copies)
 	const size_t width = (size_t) launch->width;
 	const hjg_u32 begin = launch->begin;
 	const hjg_u32 end = launch->end;
-	const hjg_u32 nheaders = (1u << args->bits) * HJG_STEP_STRIPES;
+	const hjg_u32 nheaders = hjg_step_part_counters(args->bits);
 
 	*copies = (HjgClCopies) {.nranges = 0};
 	switch (launch->step)

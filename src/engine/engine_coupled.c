@@ -145,6 +145,16 @@ hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes)
 	return off;
 }
 
+/* Counters of the pass of the most, where two share the bits. */
+static hjg_u32
+most_counters(int bits)
+{
+	const hjg_u32 first = hjg_step_part_counters((hjg_u32) (bits > MAX_PASS_BITS ? (bits + 1) / 2 : bits));
+	const hjg_u32 last = hjg_step_part_counters((hjg_u32) bits);
+
+	return first > last ? first : last;
+}
+
 /* The offset 0 is taken by nothing, since it stands for "no array" in places. */
 size_t
 hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args)
@@ -163,7 +173,7 @@ hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *arg
 	{
 		args->dst_mixed_off = hjg_coupled_lay(&bytes, nrows, width);
 		args->dst_rows_off = hjg_coupled_lay(&bytes, nrows, 4);
-		args->parts_off = hjg_coupled_lay(&bytes, ((size_t) 1 << bits) * HJG_STEP_STRIPES, 4);
+		args->parts_off = hjg_coupled_lay(&bytes, most_counters(bits), 4);
 	}
 	return hjg_feed_lay(join, bytes);
 }
@@ -229,9 +239,9 @@ sum_headers(HjgCoupled *join, const HjgStepArgs *args)
 	hjg_u32		sum = 0;
 
 	for (hjg_u32 partition = 0; partition < 1u << args->bits; partition++)
-		for (hjg_u32 stripe = 0; stripe < HJG_STEP_STRIPES; stripe++)
+		for (hjg_u32 stripe = 0; stripe < hjg_step_stripes(args->bits); stripe++)
 		{
-			hjg_u32    *header = headers + ((size_t) stripe << args->bits) + partition;
+			hjg_u32    *header = headers + stripe * hjg_step_stripe_counters(args->bits) + partition;
 			hjg_u32		count = *header;
 
 			*header = sum;
@@ -270,7 +280,7 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 		/* two passes share the bits */
 		done_bits = done_bits == 0 && bits > MAX_PASS_BITS ? (bits + 1) / 2 : bits;
 		args->bits = (hjg_u32) done_bits;
-		nheaders = (1u << done_bits) * HJG_STEP_STRIPES;
+		nheaders = hjg_step_part_counters(args->bits);
 		series.args = *args;
 		status = hjg_coupled_zero(join, join->work.base + args->parts_off, nheaders * sizeof(hjg_u32));
 		if (status != HJG_OK)
@@ -427,7 +437,9 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 
 		join->build_rows = runs.nrows;
 		join->radix_bits = hjg_coupled_radix_bits(join, runs.nrows);
+		hjg_pool_hold(env->pool, join->cpu_threads - 1);
 		status = build_table(join, &runs);
+		hjg_pool_hold(env->pool, 1 - join->cpu_threads);
 		join->base.stats.build_ns += hjg_now_ns() - started - join->base.stats.partition_ns - join->stats.copy_ns;
 		if (status == HJG_ERR_INPUT)
 			status = give_up(join, segments, nsegments);

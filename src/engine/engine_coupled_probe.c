@@ -529,8 +529,10 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 	if (status == HJG_OK && (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0)))
 		status = HJG_ERR_INPUT;
 	set_window_rows(join);
+	hjg_pool_hold(join->base.env.pool, join->cpu_threads - 1);
 	while (status == HJG_OK && at.row < runs.nrows && round.npairs < round.capacity)
 		status = probe_window(join, &round, &at);
+	hjg_pool_hold(join->base.env.pool, 1 - join->cpu_threads);
 	if (status != HJG_OK)
 		return status;
 	join->base.stats.probe_ns += hjg_now_ns() - started - (join->base.stats.partition_ns - partition_ns);

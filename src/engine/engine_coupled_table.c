@@ -84,7 +84,7 @@ typedef struct Zero
 	size_t		bytes;
 } Zero;
 
-#define ZERO_UNIT 262144
+#define ZERO_UNIT 65536
 
 static void
 zero_units(void *arg, hjg_u32 begin, hjg_u32 end, int slot)

@@ -11,9 +11,13 @@
  *
  * The pool's mutex guards the list and the helper counts and is never held
  * while a piece runs.  Idle threads spin for SPIN_NS before they sleep, since
- * the tasks of one join follow each other within microseconds.
+ * the tasks of one join follow each other within microseconds.  Waking one takes 50 microseconds
+ * on a virtual machine, so no more are woken than a run has pieces for; and who
+ * will run tasks with pauses between them holds some threads awake, which spin on for as
+ * long as HELD_SPIN_NS then and offer their processor to others meanwhile.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -21,6 +25,7 @@
 #include "engine/hjg_engine.h"
 
 #define SPIN_NS 30000
+#define HELD_SPIN_NS 2000000
 
 typedef struct Run
 {
@@ -47,6 +52,8 @@ struct HjgPool
 	Run		   *runs;			/* open runs */
 	unsigned	nopened;		/* atomic; runs opened so far, what spinners watch */
 	int			nsleeping;		/* threads in work_cond */
+	int			nspinning;		/* idle threads that are awake */
+	int			nheld;			/* atomic; of them, who spin on */
 	bool		shutdown;
 	int			nthreads;		/* callers' thread included */
 	Thread		threads[];		/* nthreads - 1 */
@@ -97,11 +104,38 @@ choose_run(HjgPool *pool)
 	return best;
 }
 
+/*
+ * Wait for a run to be opened; false when it is time to sleep.  The mutex is held, but not meanwhile; idle_ns: since when the
+ * thread has nothing to do.
+ */
+static bool
+spin(HjgPool *pool, unsigned long long idle_ns)
+{
+	const unsigned seen = __atomic_load_n(&pool->nopened, __ATOMIC_RELAXED);
+	const int	number = pool->nspinning++;
+	unsigned long long waited_ns;
+
+	pthread_mutex_unlock(&pool->mutex);
+	while (__atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) == seen && (waited_ns = now_ns() - idle_ns) < HELD_SPIN_NS)
+	{
+		if (waited_ns >= SPIN_NS && number >= __atomic_load_n(&pool->nheld, __ATOMIC_RELAXED))
+			break;
+		if (waited_ns >= SPIN_NS)
+			sched_yield();
+		for (int i = 0; i < 8; i++)
+			cpu_relax();
+	}
+	pthread_mutex_lock(&pool->mutex);
+	pool->nspinning--;
+	return __atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) != seen;
+}
+
 static void *
 thread_main(void *arg)
 {
 	Thread	   *self = arg;
 	HjgPool    *pool = self->pool;
+	unsigned long long idle_ns = now_ns();
 
 	pthread_mutex_lock(&pool->mutex);
 	while (!pool->shutdown)
@@ -113,29 +147,18 @@ thread_main(void *arg)
 			__atomic_store_n(&run->nhelpers, run->nhelpers + 1, __ATOMIC_RELAXED);
 			pthread_mutex_unlock(&pool->mutex);
 			take_pieces(run, self->worker);
+			idle_ns = now_ns();
 			pthread_mutex_lock(&pool->mutex);
 			__atomic_store_n(&run->nhelpers, run->nhelpers - 1, __ATOMIC_RELEASE);
 			if (run->nhelpers == 0)
 				pthread_cond_broadcast(&pool->left_cond);
 		}
-		else
+		else if (!spin(pool, idle_ns))
 		{
-			unsigned	seen = __atomic_load_n(&pool->nopened, __ATOMIC_RELAXED);
-			unsigned long long until = now_ns() + SPIN_NS;
-
-			pthread_mutex_unlock(&pool->mutex);
-			while (__atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) == seen && now_ns() < until)
-			{
-				for (int i = 0; i < 8; i++)
-					cpu_relax();
-			}
-			pthread_mutex_lock(&pool->mutex);
-			if (__atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) == seen && !pool->shutdown)
-			{
-				pool->nsleeping++;
-				pthread_cond_wait(&pool->work_cond, &pool->mutex);
-				pool->nsleeping--;
-			}
+			pool->nsleeping++;
+			pthread_cond_wait(&pool->work_cond, &pool->mutex);
+			pool->nsleeping--;
+			idle_ns = now_ns();
 		}
 	}
 	pthread_mutex_unlock(&pool->mutex);
@@ -208,6 +231,13 @@ hjg_pool_nthreads(const HjgPool *pool)
 }
 
 void
+hjg_pool_hold(HjgPool *pool, int nhelpers)
+{
+	if (pool != NULL)
+		__atomic_fetch_add(&pool->nheld, nhelpers, __ATOMIC_RELAXED);
+}
+
+void
 hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg)
 {
 	Run			run = {.fn = fn, .arg = arg, .npieces = npieces};
@@ -223,8 +253,8 @@ hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg)
 	run.next = pool->runs;
 	pool->runs = &run;
 	__atomic_fetch_add(&pool->nopened, 1, __ATOMIC_RELAXED);
-	if (pool->nsleeping > 0)
-		pthread_cond_broadcast(&pool->work_cond);
+	for (int nwoken = 0; nwoken < pool->nsleeping && nwoken + pool->nspinning < npieces - 1; nwoken++)
+		pthread_cond_signal(&pool->work_cond);
 	pthread_mutex_unlock(&pool->mutex);
 
 	take_pieces(&run, 0);

@@ -6,6 +6,7 @@
  * have runs, and one of P4 as many as its pairs have pages.  Time and rows of each piece are counted by step
  * and processor (HjgCoupledStats).
  */
+#include <sched.h>
 #include <time.h>
 
 #include "engine/hjg_coupled_internal.h"
@@ -15,7 +16,10 @@
  * launch, which takes seconds.  One that takes longer hangs, and whoever watches this process may know.
  */
 #define AWAIT_NS UINT64_C(15000000000)
-#define SPIN_NS 300000
+#define SPIN_NS 2000000
+
+/* Fewer rows of a step take less time than another thread needs to begin. */
+#define LEAST_UNIT_ROWS 256
 
 /* Copied between two looks at whether the join is cancelled. */
 #define FETCH_BYTES ((size_t) 64 << 20)
@@ -137,12 +141,25 @@ count_step(HjgCoupled *join, HjgProcessor processor, HjgStep step, hjg_u32 nrows
 	join->stats.step_ns[processor][step] += ns;
 }
 
+/* Units of work that come out even: no thread has more rows of the piece than another. */
+static hjg_u32
+unit_rows(const HjgCoupled *join, hjg_u32 nrows)
+{
+	const hjg_u32 nthreads = (hjg_u32) join->cpu_threads;
+	const hjg_u32 nunits = nthreads * ((nrows + nthreads * HJG_COUPLED_UNIT_ROWS - 1) / (nthreads * HJG_COUPLED_UNIT_ROWS));
+	const hjg_u32 rows = (nrows + nunits - 1) / nunits;
+
+	/* whole lines of 4-byte arrays, and not so few that another thread is not worth it */
+	return rows < LEAST_UNIT_ROWS ? LEAST_UNIT_ROWS : (rows + 15) / 16 * 16;
+}
+
 HjgStatus
 hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 {
 	CpuPiece	cpu = {join, series, piece->step_ix};
 	hjg_u64		started = hjg_now_ns();
-	HjgStatus	status = hjg_coupled_on_cpu(join, piece->begin, piece->end, HJG_COUPLED_UNIT_ROWS, cpu_rows, &cpu);
+	HjgStatus	status = hjg_coupled_on_cpu(join, piece->begin, piece->end, unit_rows(join, piece->end - piece->begin),
+												cpu_rows, &cpu);
 
 	count_step(join, HJG_ON_CPU, series->steps[piece->step_ix], piece->end - piece->begin, hjg_now_ns() - started);
 	return status;
@@ -223,6 +240,8 @@ hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket)
 			break;
 		if (waited > SPIN_NS)
 			nanosleep(&ts, NULL);
+		else
+			sched_yield();
 		waited = hjg_now_ns() - started;
 	}
 	return runner->wait(runner->arg, ticket);

@@ -58,6 +58,8 @@ extern int	hjg_pool_nthreads(const HjgPool *pool);	/* 1 for NULL */
  */
 typedef void (*HjgPieceFn) (void *arg, int piece, int worker);
 extern void hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg);
+/* Keep so many helpers more awake between the caller's runs, or, with the negative number, no longer. */
+extern void hjg_pool_hold(HjgPool *pool, int nhelpers);
 
 /* The memory of a finished table: it holds no addresses, and is only read by whoever probes. */
 typedef enum HjgTablePart

@@ -3,6 +3,7 @@
  *	  The thread pool: every piece once, workers distinct, several callers.
  */
 #include <pthread.h>
+#include <time.h>
 
 #include "hjg_test_engine.h"
 
@@ -45,6 +46,25 @@ tally_run(HjgPool *pool)
 		good = good && tally->runs[i] == 1;
 	free(tally);
 	return good;
+}
+
+/* Pauses in which helpers that nobody holds awake fall asleep, and in which those that are held do at last. */
+static bool
+paused_runs(HjgPool *pool)
+{
+	static const long pauses_ns[] = {0, 50000, 500000, 3000000};
+	bool		good = true;
+
+	hjg_pool_hold(pool, 2);
+	for (int i = 0; i < 12; i++)
+	{
+		const struct timespec pause = {0, pauses_ns[i % 4]};
+
+		nanosleep(&pause, NULL);
+		good = tally_run(pool) && good;
+	}
+	hjg_pool_hold(pool, -2);
+	return tally_run(pool) && good;
 }
 
 static void *
@@ -94,6 +114,8 @@ test_pool(void)
 	if (!claim(pool != NULL && hjg_pool_nthreads(pool) == 4, "a pool of four counts its caller"))
 		return;
 	claim(tally_run(pool), "each piece runs once, workers are distinct at any time");
+	claim(paused_runs(pool), "and after pauses, with helpers that are held awake and without");
+	hjg_pool_hold(NULL, 1);
 	hjg_pool_run(pool, 0, tally_piece, NULL);
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, caller_main, pool);
