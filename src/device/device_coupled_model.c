@@ -8,6 +8,10 @@
  * and the model's own choice among them.  Reported are the median and the 95th percentile
  * of the prediction's error, the place of the choice among the random runs, and which
  * steps were predicted wrongly.
+ *
+ * Noise.  All settings run in turn, again and again.  The median of a setting's even turns over that of its odd ones is
+ * what the same configuration differs by on this machine at this time; no prediction can err by less, so it stands beside
+ * the error.
  */
 #define _GNU_SOURCE
 
@@ -22,7 +26,7 @@
 #define MAX_SIZES 16
 
 /* Every setting, the choice included, runs so often, in turn with all others; its time is the median. */
-#define TURNS 3
+#define TURNS 6
 
 static int
 compare_doubles(const void *a, const void *b)
@@ -44,6 +48,7 @@ percentile(double *values, int n, double part)
 typedef struct Errors
 {
 	double		all[MAX_RUNS * MAX_SIZES * 2];
+	double		noise[MAX_RUNS * MAX_SIZES * 2];
 	int			n;
 	double		signed_sum;
 	double		build_sum;
@@ -56,12 +61,26 @@ typedef struct Setting
 	HjgCoupledConfig config;
 	HjgBenchTimes turns[TURNS];
 	const HjgBenchTimes *median;
+	double		noise;			/* one half of the turns over the other, less 1 */
 } Setting;
 
 static int
 compare_turns(const void *a, const void *b)
 {
 	return compare_doubles(&((const HjgBenchTimes *) a)->total_ns, &((const HjgBenchTimes *) b)->total_ns);
+}
+
+/* Order the turns of a setting, and see how much its two halves differ. */
+static void
+settle(Setting *setting)
+{
+	double		halves[2][TURNS / 2];
+
+	for (int turn = 0; turn < TURNS; turn++)
+		halves[turn % 2][turn / 2] = setting->turns[turn].total_ns;
+	setting->noise = fabs(percentile(halves[0], TURNS / 2, 0.5) / percentile(halves[1], TURNS / 2, 0.5) - 1);
+	qsort(setting->turns, TURNS, sizeof(HjgBenchTimes), compare_turns);
+	setting->median = &setting->turns[TURNS / 2];
 }
 
 static double
@@ -71,11 +90,13 @@ predicted_ns(const HjgCoupledStats *stats)
 }
 
 static void
-add_error(Errors *errors, const HjgBenchTimes *times)
+add_error(Errors *errors, const Setting *setting)
 {
+	const HjgBenchTimes *times = setting->median;
 	const double build_ns = times->build_ns;
 	const double error = predicted_ns(&times->stats) / times->total_ns - 1;
 
+	errors->noise[errors->n] = setting->noise;
 	errors->all[errors->n++] = fabs(error);
 	errors->signed_sum += error;
 	errors->build_sum += times->stats.predicted_build_ns / build_ns - 1;
@@ -86,8 +107,9 @@ static void
 print_errors(const char *name, Errors *errors)
 {
 	if (errors->n > 0)
-		printf("%-10s %5d runs: error median %5.1f %%, 95th percentile %5.1f %%; with its sign, mean %+5.1f %%, build %+5.1f %%, probe %+5.1f %%\n",
+		printf("%-10s %5d runs: error median %5.1f %%, 95th percentile %5.1f %%; noise %5.1f %%, %5.1f %%; error with its sign, mean %+5.1f %%, build %+5.1f %%, probe %+5.1f %%\n",
 			   name, errors->n, percentile(errors->all, errors->n, 0.5) * 100, percentile(errors->all, errors->n, 0.95) * 100,
+			   percentile(errors->noise, errors->n, 0.5) * 100, percentile(errors->noise, errors->n, 0.95) * 100,
 			   errors->signed_sum / errors->n * 100, errors->build_sum / errors->n * 100, errors->probe_sum / errors->n * 100);
 }
 
@@ -177,21 +199,21 @@ run_setting(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 	here->signed_sum = here->build_sum = here->probe_sum = 0;
 	for (int run = 0; run <= nruns; run++)
 	{
-		qsort(settings[run].turns, TURNS, sizeof(HjgBenchTimes), compare_turns);
-		settings[run].median = &settings[run].turns[TURNS / 2];
+		settle(&settings[run]);
 		if (run == nruns)
 			break;
 		random_ns[run] = settings[run].median->total_ns;
-		add_error(here, settings[run].median);
-		add_error(errors, settings[run].median);
+		add_error(here, &settings[run]);
+		add_error(errors, &settings[run]);
 		add_steps(&steps, &settings[run].median->stats);
 	}
 	qsort(random_ns, (size_t) nruns, sizeof(double), compare_doubles);
 	while (nbetter < nruns && random_ns[nbetter] < choice->median->total_ns)
 		nbetter++;
-	printf("%-8s %9u %8.2f %8.2f %8.2f %7.1f%% %7.1f%% %+6.0f%% %+6.0f%% %9.2f %+6.0f%% %7.2fx %4d\n", hjg_coupled_strategy_name((int) strategy),
+	printf("%-8s %9u %8.2f %8.2f %8.2f %7.1f%% %7.1f%% %7.1f%% %7.1f%% %+6.0f%% %+6.0f%% %9.2f %+6.0f%% %7.2fx %4d\n", hjg_coupled_strategy_name((int) strategy),
 		   in->nrows, random_ns[0] / 1e6, random_ns[nruns / 2] / 1e6, random_ns[nruns - 1] / 1e6,
-		   percentile(here->all, nruns, 0.5) * 100, percentile(here->all, nruns, 0.95) * 100, here->build_sum / nruns * 100,
+		   percentile(here->all, nruns, 0.5) * 100, percentile(here->all, nruns, 0.95) * 100,
+		   percentile(here->noise, nruns, 0.5) * 100, percentile(here->noise, nruns, 0.95) * 100, here->build_sum / nruns * 100,
 		   here->probe_sum / nruns * 100, choice->median->total_ns / 1e6,
 		   (predicted_ns(&choice->median->stats) / choice->median->total_ns - 1) * 100, choice->median->total_ns / random_ns[0], nbetter);
 	if (options->steps)
@@ -212,8 +234,8 @@ hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunn
 	hjg_u64		random = 7;
 	bool		good = true;
 
-	printf("%-8s %9s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
-		   "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
+	printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
+		   "noise", "95th", "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
 	for (int log = options->min_log; log <= options->max_log && good; log += 2)
 	{
 		HjgBenchInput in;
@@ -226,7 +248,10 @@ hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunn
 	print_errors("SHJ", &shj);
 	print_errors("PHJ", &phj);
 	for (int i = 0; i < phj.n; i++)
+	{
+		shj.noise[shj.n] = phj.noise[i];
 		shj.all[shj.n++] = phj.all[i];
+	}
 	shj.signed_sum += phj.signed_sum;
 	shj.build_sum += phj.build_sum;
 	shj.probe_sum += phj.probe_sum;

@@ -13,10 +13,11 @@
 #include "engine/hjg_coupled_internal.h"
 
 #define NLAUNCHES 32
+#define PIECE_ROWS 1024
 
 /* Runs for each size: the smaller, the more they are disturbed. */
-static const int nruns_of[HJG_STEP_SIZES] = {7, 5, 3, 3, 1};
-#define MOST_RUNS 7
+static const int nruns_of[HJG_STEP_SIZES] = {9, 9, 7, 3, 3, 1};
+#define MOST_RUNS 9
 #define NEVER_NS 1e6			/* a row */
 #define LEAST_NS 0.01
 #define BUILD_ORDER 2654435761u
@@ -39,6 +40,7 @@ fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 typedef struct Sample
 {
 	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row; infinite where the processor had none */
+	double		nrows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		build_rest_ns;
 	double		probe_rest_ns;
 } Sample;
@@ -75,9 +77,12 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	hjg_coupled_stats(join, &stats);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
+		{
+			sample->nrows[p][i] = (double) stats.step_rows[p][i];
 			if (stats.step_rows[p][i] > 0)
 				sample->ns[p][i] = fmax(((double) stats.step_ns[p][i] - (double) stats.step_pieces[p][i] * own_ns[p]) /
 										(double) stats.step_rows[p][i], LEAST_NS);
+		}
 	sample->build_rest_ns = fmax((double) (built.join.partition_ns + built.join.build_ns) - (double) built.series_ns, 0) / nrows;
 	sample->probe_rest_ns = fmax((double) (stats.join.partition_ns + stats.join.probe_ns) - (double) built.join.partition_ns -
 								 (double) (stats.series_ns - built.series_ns), 0) / nrows;
@@ -101,38 +106,6 @@ median(double *values, int n)
 	return values[n / 2];
 }
 
-/* The medians of some joins into ns; rests (may be NULL) likewise. */
-static HjgStatus
-measure_medians(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-				const HjgCalibration *scratch, hjg_u32 nrows, int nruns, const double own_ns[HJG_PROCESSORS],
-				double ns[HJG_PROCESSORS][HJG_STEP_COUNT], double *rests)
-{
-	Sample		samples[MOST_RUNS];
-	double		values[MOST_RUNS];
-	HjgStatus	status = HJG_OK;
-
-	for (int run = 0; status == HJG_OK && run < nruns; run++)
-		status = measure(env, config, runner, width, scratch, nrows, own_ns, &samples[run]);
-	if (status != HJG_OK)
-		return status;
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-		for (int i = 0; i < HJG_STEP_COUNT; i++)
-		{
-			for (int run = 0; run < nruns; run++)
-				values[run] = samples[run].ns[p][i];
-			ns[p][i] = fmin(ns[p][i], median(values, nruns));
-		}
-	if (rests == NULL)
-		return HJG_OK;
-	for (int run = 0; run < nruns; run++)
-		values[run] = samples[run].build_rest_ns;
-	rests[0] = median(values, nruns);
-	for (int run = 0; run < nruns; run++)
-		values[run] = samples[run].probe_rest_ns;
-	rests[1] = median(values, nruns);
-	return HJG_OK;
-}
-
 static void
 nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
@@ -143,16 +116,17 @@ nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 }
 
 /*
- * What a piece costs beside its rows: on the device one of 64 rows, by which the device is at work, and what passes beside
- * from the call to the end; on the CPU a unit of nothing for each thread.
+ * What a piece costs beside its rows.  On the device: one of a few rows for each of its groups, by which it is at work, what the
+ * call takes, and what passes beside from the call to the end; on the CPU a unit of nothing for each thread.
  */
 static HjgStatus
 measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			   const HjgCalibration *scratch, HjgStepCosts *costs)
 {
-	const HjgSegment segment = {.keys = scratch->keys, .nrows = 64};
+	const HjgSegment segment = {.keys = scratch->keys, .nrows = PIECE_ROWS};
+	double		call_ns[NLAUNCHES];
 	double		launch_ns[NLAUNCHES];
-	double		launch_busy_ns[NLAUNCHES];
+	double		busy_ns[NLAUNCHES];
 	double		piece_ns[NLAUNCHES];
 	HjgCoupled *join;
 	HjgStatus	status = hjg_coupled_build(env, config, runner, width, HJG_MATCH_ALL, &segment, 1, &join);
@@ -161,10 +135,11 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	if (status != HJG_OK)
 		return status;
 	launch = hjg_series_launch(join, &join->part->args, HJG_STEP_NUMBER);
-	hjg_coupled_lay_work(join, 64, 0, &launch.args);
-	launch.end = 64;
+	hjg_coupled_lay_work(join, PIECE_ROWS, 0, &launch.args);
+	launch.end = PIECE_ROWS;
 	launch.args.bits = 4;
 	launch.args.first_worker = HJG_COUPLED_CPU_WORKERS;
+	hjg_pool_hold(env->pool, join->cpu_threads - 1);
 	for (int i = 0; status == HJG_OK && i < NLAUNCHES; i++)
 	{
 		const hjg_u64 started = hjg_now_ns();
@@ -173,19 +148,22 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 		hjg_u64		ticket;
 
 		status = runner->launch(runner->arg, &launch, &ticket);
+		call_ns[i] = (double) (hjg_now_ns() - started);
 		if (status == HJG_OK)
 			status = hjg_series_await(env, runner, ticket);
 		ended = hjg_now_ns();
 		launch_ns[i] = (double) (ended - started);
-		launch_busy_ns[i] = (double) (runner->busy_ns(runner->arg) - was_busy_ns);
+		busy_ns[i] = (double) (runner->busy_ns(runner->arg) - was_busy_ns);
 		if (status == HJG_OK)
 			status = hjg_coupled_on_cpu(join, 0, (hjg_u32) join->cpu_threads, 1, nothing, NULL);
 		piece_ns[i] = (double) (hjg_now_ns() - ended);
 	}
+	hjg_pool_hold(env->pool, 1 - join->cpu_threads);
 	if (status == HJG_OK)
 	{
-		costs->launch_ns = median(launch_busy_ns, NLAUNCHES);
+		costs->launch_ns = median(busy_ns, NLAUNCHES);
 		costs->piece_ns = median(piece_ns, NLAUNCHES);
+		costs->wake_ns = median(call_ns, NLAUNCHES);
 		costs->wait_ns = fmax(median(launch_ns, NLAUNCHES) - costs->launch_ns, 0);
 	}
 	hjg_coupled_free(join);
@@ -228,36 +206,99 @@ fill_gaps(HjgStepCosts *costs)
 		costs->unpack_ns[HJG_ON_DEVICE] = NEVER_NS;
 }
 
-/* All steps at one size: on each processor alone, and on both. */
+/* Ways to join: without and with partitioning, on the CPU, on the device, on both, and exchanging rows between them. */
+#define NWAYS 8
+
+/* The CPU's shares of the steps; half of all rows change sides before each step that has one before it. */
+static const double ratios_of[NWAYS / 2][HJG_STEP_COUNT] = {
+	{1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+	{0},
+	{0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5},
+	{[HJG_STEP_HASH] = 0.25, [HJG_STEP_NUMBER] = 0.25, [HJG_STEP_N2] = 0.75, [HJG_STEP_N3] = 0.5, [HJG_STEP_B2] = 0.75,
+	[HJG_STEP_B3] = 0.25, [HJG_STEP_B4] = 0.75, [HJG_STEP_P2] = 0.75, [HJG_STEP_P3] = 0.25, [HJG_STEP_P4] = 0.5}
+};
+#define EXCHANGED 0.5
+
+/* What steps took more than their costs, over the rows that changed sides; a median of runs. */
+static double
+exchange_cost(const Sample *samples, int nruns, const double together_ns[HJG_PROCESSORS][HJG_STEP_COUNT])
+{
+	double		values[MOST_RUNS];
+
+	for (int run = 0; run < nruns; run++)
+	{
+		const Sample *sample = &samples[run];
+		double		more_ns = 0;
+		double		nchanged = 0;
+
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+			{
+				if (sample->nrows[p][i] > 0 && isfinite(together_ns[p][i]))
+					more_ns += sample->nrows[p][i] * (sample->ns[p][i] - together_ns[p][i]);
+				if (ratios_of[3][i] != 0.5 && i != HJG_STEP_HASH && i != HJG_STEP_NUMBER)
+					nchanged += EXCHANGED * sample->nrows[p][i];
+			}
+		values[run] = nchanged > 0 ? fmax(more_ns / nchanged, 0) : 0;
+	}
+	return median(values, nruns);
+}
+
+/* Medians of the runs of one way. */
+static void
+take_medians(Sample *samples, int nruns, int way, int size, HjgStepCosts *costs)
+{
+	const bool	is_both = way / 2 == 2;
+	double		(*ns)[HJG_STEP_COUNT] = is_both ? costs->together_ns[way % 2][size] : costs->alone_ns[way % 2][size];
+	double		values[MOST_RUNS];
+
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+		{
+			for (int run = 0; run < nruns; run++)
+				values[run] = samples[run].ns[p][i];
+			ns[p][i] = fmin(ns[p][i], median(values, nruns));
+		}
+	if (!is_both)
+		return;
+	for (int run = 0; run < nruns; run++)
+		values[run] = samples[run].build_rest_ns;
+	costs->build_rest_ns[way % 2][size] = median(values, nruns);
+	for (int run = 0; run < nruns; run++)
+		values[run] = samples[run].probe_rest_ns;
+	costs->probe_rest_ns[way % 2][size] = median(values, nruns);
+}
+
+/*
+ * All steps at one size.  The ways take turns: memory is then in the caches of whoever had it last, as in joins of different
+ * ratios, and what else the machine does meets all of them.
+ */
 static HjgStatus
 measure_size(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			 const HjgCalibration *scratch, int size, HjgStepCosts *costs)
 {
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
-	static const double ratios[] = {1, 0, 0.5};
+	/* what is part of the steps' times, and of a piece's as well */
+	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->launch_ns};
 	const hjg_u32 nrows = 1u << logs[size];
+	const int	nruns = nruns_of[size];
+	Sample		samples[NWAYS][MOST_RUNS];
 	HjgStatus	status = HJG_OK;
 
 	fill_keys(width, scratch->keys, nrows, BUILD_ORDER);
 	fill_keys(width, scratch->probe_keys, nrows, PROBE_ORDER);
-	for (int way = 0; way < 6 && status == HJG_OK; way++)
-	{
-		const bool	is_both = way / 2 == 2;
-		/* what is part of the steps' times, and of a piece's as well */
-		const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->launch_ns};
-		double		rests[2];
-
-		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			config->fixed_ratios[i] = ratios[way / 2];
-		config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-		status = measure_medians(env, config, runner, width, scratch, nrows, nruns_of[size], own_ns,
-								 is_both ? costs->together_ns[way % 2][size] : costs->alone_ns[way % 2][size], is_both ? rests : NULL);
-		if (is_both && status == HJG_OK)
+	for (int run = 0; run < nruns; run++)
+		for (int way = 0; way < NWAYS && status == HJG_OK; way++)
 		{
-			costs->build_rest_ns[way % 2][size] = rests[0];
-			costs->probe_rest_ns[way % 2][size] = rests[1];
+			memcpy(config->fixed_ratios, ratios_of[way / 2], sizeof(config->fixed_ratios));
+			config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+			status = measure(env, config, runner, width, scratch, nrows, own_ns, &samples[way][run]);
 		}
-	}
+	for (int way = 0; way < 6 && status == HJG_OK; way++)
+		take_medians(samples[way], nruns, way, size, costs);
+	/* copies move rows anyway, and settle who has which */
+	for (int way = 6; way < NWAYS && status == HJG_OK && runner->fetch == NULL; way++)
+		costs->exchange_ns[way % 2][size] = exchange_cost(samples[way], nruns, costs->together_ns[way % 2][size]);
 	return status;
 }
 
@@ -289,7 +330,7 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
 				costs->alone_ns[n % 2][n / 2][p][i] = costs->together_ns[n % 2][n / 2][p][i] = HUGE_VAL;
-	fill_keys(key_width, scratch.keys, 64, BUILD_ORDER);
+	fill_keys(key_width, scratch.keys, PIECE_ROWS, BUILD_ORDER);
 	status = measure_pieces(env, &config, runner, key_width, &scratch, costs);
 	for (int size = 0; size < nsizes && status == HJG_OK; size++)
 		status = measure_size(env, &config, runner, key_width, &scratch, size, costs);

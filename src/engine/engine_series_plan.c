@@ -86,13 +86,14 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 	const HjgStepCosts *costs = join->config.costs;
 	HjgSeriesShape shape = {
 		.nsteps = series->nsteps, .nrows = series->nrows, .chunk_rows = hjg_series_chunk_rows(join, series->nrows),
-		.piece_ns = {costs->piece_ns, costs->launch_ns}, .wait_ns = costs->wait_ns
+		.piece_ns = {costs->piece_ns, costs->launch_ns}, .wake_ns = costs->wake_ns, .wait_ns = costs->wait_ns
 	};
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
 	const double table_rows = (double) join->part->nrows;
 
+	shape.exchange_ns = hjg_step_between_ns(costs, costs->exchange_ns[partitioned], table_rows);
 	if (join->config.bus_bytes_per_ns > 0)
-		shape.exchange_ns = (HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
+		shape.exchange_ns += (HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < series->nsteps; i++)
 		{

@@ -52,9 +52,9 @@ typedef struct HjgUnits
  * Calibration sizes, log2 of build rows: from a table that fits any cache to one that fits none.
  * A server measures the first HJG_STEP_QUICK_SIZES of them, which takes a second or two.
  */
-#define HJG_STEP_SIZES 5
-#define HJG_STEP_QUICK_SIZES 3
-#define HJG_STEP_LOGS {14, 17, 19, 22, 24}
+#define HJG_STEP_SIZES 6
+#define HJG_STEP_QUICK_SIZES 4
+#define HJG_STEP_LOGS {14, 16, 17, 19, 22, 24}
 
 /*
  * Nanoseconds a row of each step; large tables beyond the last size cost what that one does.  Of joins without and with
@@ -68,8 +68,11 @@ typedef struct HjgStepCosts
 	double		together_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
+	/* a row that the other processor had in the step before, beside its step: it comes out of the other's cache */
+	double		exchange_ns[2][HJG_STEP_SIZES];
 	double		launch_ns;		/* the device's, of a piece of rows, beside the rows */
 	double		piece_ns;		/* and the CPU's */
+	double		wake_ns;		/* of the CPU's time, to make a device begin that has nothing to do */
 	double		wait_ns;		/* until the device has begun, and until it is seen that it ended */
 	/* in-cache co-processing (hjg_incache_model.h) */
 	double		unpack_ns[HJG_PROCESSORS];	/* a row under NS, all units, in cache */
@@ -88,9 +91,10 @@ typedef struct HjgSeriesShape
 	double		nrows;
 	double		unit_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
 	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* unit_ns grows so much while the other works; 0: not */
-	double		chunk_rows;		/* of a piece; 0: all are one */
+	double		chunk_rows;		/* of a piece; 0: all are one, and are waited for row by row */
 	double		piece_ns[HJG_PROCESSORS];	/* of a piece, beside its rows */
-	double		wait_ns;		/* of a series that the device has a part of */
+	double		wake_ns;		/* each time that the device begins: of the CPU's time, */
+	double		wait_ns;		/* and of its own */
 	double		exchange_ns;	/* for a row that changes its processor between steps */
 } HjgSeriesShape;
 
@@ -114,8 +118,8 @@ typedef enum HjgScheme
 /* Unit cost of a step with so many build rows: on the logarithm, between the two nearest sizes. */
 extern double hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, HjgProcessor processor,
 							   HjgStep step, double build_rows);
-/* The same for build_rest_ns[i] or probe_rest_ns[i]. */
-extern double hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows);
+/* The same for build_rest_ns[i], probe_rest_ns[i] or exchange_ns[i]. */
+extern double hjg_step_between_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
 
 /* Ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);

@@ -34,12 +34,12 @@ hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, Hjg
 }
 
 double
-hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows)
+hjg_step_between_ns(const HjgStepCosts *costs, const double *ns, double build_rows)
 {
 	double		share;
 	const int	i = find_size(costs, build_rows, &share);
 
-	return rest_ns[i] * (1 - share) + rest_ns[i + 1] * share;
+	return ns[i] * (1 - share) + ns[i + 1] * share;
 }
 
 /* Pieces of a part of the rows. */
@@ -51,60 +51,114 @@ npieces(const HjgSeriesShape *shape, double part)
 	return shape->chunk_rows > 0 ? ceil(part * shape->nrows / shape->chunk_rows) : 1;
 }
 
+/* Rows of a step on a processor: those that it had in the step before, and those that it takes over. */
+typedef struct StepPart
+{
+	double		own;
+	double		taken;
+} StepPart;
+
+static StepPart
+part_of(const double *ratios, int step, HjgProcessor processor)
+{
+	const double before = ratios[step > 0 ? step - 1 : 0];
+	const double mine = processor == HJG_ON_CPU ? ratios[step] : 1 - ratios[step];
+	const double had = processor == HJG_ON_CPU ? before : 1 - before;
+
+	return (StepPart) {.own = fmin(mine, had), .taken = fmax(mine - had, 0)};
+}
+
+/* Time of each step on each processor (equations 2 and 3, with M in the unit cost). */
+static void
+step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS])
+{
+	double		busy[HJG_PROCESSORS] = {0, 0};
+
+	for (int i = 0; i < shape->nsteps; i++)
+	{
+		const double after = ratios[i + 1 < shape->nsteps ? i + 1 : i];
+
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+		{
+			const StepPart part = part_of(ratios, i, (HjgProcessor) p);
+			double		pieces = npieces(shape, part.own) + npieces(shape, part.taken);
+
+			/* the device's rows are cut where the CPU will take over, too */
+			if (p == HJG_ON_DEVICE)
+			{
+				const double wanted = fmax(after - (1 - part.own), 0);
+
+				pieces = npieces(shape, wanted) + npieces(shape, part.own - wanted) + npieces(shape, part.taken);
+			}
+			step_ns[p][i] = shape->nrows * (part.own + part.taken) * shape->unit_ns[p][i] + shape->piece_ns[p] * pieces;
+			busy[p] += step_ns[p][i];
+		}
+	}
+	/* beyond the paper: a processor is slower for as much of its time as the other one is at work */
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < shape->nsteps; i++)
+		{
+			if (shape->slowdown[p][i] > 1 && busy[p] > 0)
+				step_ns[p][i] *= 1 + (shape->slowdown[p][i] - 1) * fmin(busy[1 - p] / busy[p], 1);
+			step_ns[p][i] += shape->nrows * part_of(ratios, i, (HjgProcessor) p).taken * shape->exchange_ns;
+		}
+}
+
 /*
- * Time of each step on each processor (equations 2 and 3, with M in the unit
- * cost), then the delays: a processor that takes more rows of step i than of step
- * i - 1 waits until the other one has made them.
+ * How long a processor waits in a step of which it takes a part of the rows over.  It is at them from begin_ns on and needs
+ * taken_ns; the other one has them by ready_ns and made them in made_ns.  Beyond the paper, where rows come in pieces: the first
+ * one cannot be begun before it is made, nor the last one.
+ */
+static double
+delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken_ns, double ready_ns, double made_ns)
+{
+	const double k = npieces(shape, part);
+	const double from_first_ns = ready_ns - made_ns * (1 - 1 / k) + taken_ns;
+
+	return fmax(fmax(ready_ns + taken_ns / k, from_first_ns) - (begin_ns + taken_ns), 0);
+}
+
+/*
+ * Then the delays: a processor that takes more rows of step i than of step i - 1 waits until the other one has made them; a device
+ * that has waited begins anew.
  */
 void
 hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times)
 {
 	double		step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
 	double		sum[HJG_PROCESSORS] = {0, 0};	/* up to step i - 1, delays included */
-	double		busy[HJG_PROCESSORS] = {0, 0};
 
 	memset(times, 0, sizeof(*times));
-	for (int i = 0; i < shape->nsteps; i++)
-	{
-		const double before = ratios[i > 0 ? i - 1 : 0];
-		const double after = ratios[i + 1 < shape->nsteps ? i + 1 : i];
-		const double own = fmax(ratios[i], before);
-
-		/* rows are cut where the other one takes over, before or behind the step */
-		step_ns[HJG_ON_CPU][i] = ratios[i] * shape->nrows * shape->unit_ns[HJG_ON_CPU][i] + shape->piece_ns[HJG_ON_CPU] *
-			(npieces(shape, fmin(ratios[i], before)) + npieces(shape, ratios[i] - fmin(ratios[i], before)));
-		step_ns[HJG_ON_DEVICE][i] = (1 - ratios[i]) * shape->nrows * shape->unit_ns[HJG_ON_DEVICE][i] +
-			shape->piece_ns[HJG_ON_DEVICE] * (npieces(shape, fmax(after - own, 0)) + npieces(shape, 1 - fmax(after, own)) +
-											  npieces(shape, own - ratios[i]));
-		for (int p = 0; p < HJG_PROCESSORS; p++)
-			busy[p] += step_ns[p][i];
-	}
-	/* beyond the paper: a processor is slower for as much of its time as the other one is at work */
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-		for (int i = 0; i < shape->nsteps; i++)
-			if (shape->slowdown[p][i] > 1 && busy[p] > 0)
-				step_ns[p][i] *= 1 + (shape->slowdown[p][i] - 1) * fmin(busy[1 - p] / busy[p], 1);
+	step_times(shape, ratios, step_ns);
 	for (int i = 0; i < shape->nsteps; i++)
 	{
 		const double r = ratios[i];
+		const double before = ratios[i > 0 ? i - 1 : 0];
 		double		delay[HJG_PROCESSORS] = {0, 0};
 
-		if (i > 0 && r > ratios[i - 1])
+		if (r > before)
 		{
 			/* equation 4: the device makes the CPU's rows of step i - 1 first */
-			const double rest = ratios[i - 1] < 1 ? (1 - r) / (1 - ratios[i - 1]) : 0;
+			const double ready_ns = sum[HJG_ON_DEVICE] - step_ns[HJG_ON_DEVICE][i - 1] * (1 - r) / (1 - before);
+			const double taken_ns = step_ns[HJG_ON_CPU][i] * (r - before) / r;
 
-			step_ns[HJG_ON_CPU][i] += (r - ratios[i - 1]) * shape->nrows * shape->exchange_ns;
-			delay[HJG_ON_CPU] = sum[HJG_ON_DEVICE] - step_ns[HJG_ON_DEVICE][i - 1] * rest -
-				(sum[HJG_ON_CPU] + step_ns[HJG_ON_CPU][i]);
+			if (shape->chunk_rows > 0)
+				delay[HJG_ON_CPU] = delay_of(shape, r - before, sum[HJG_ON_CPU] + step_ns[HJG_ON_CPU][i] - taken_ns, taken_ns,
+											 ready_ns, step_ns[HJG_ON_DEVICE][i - 1] * (r - before) / (1 - before));
+			else
+				delay[HJG_ON_CPU] = ready_ns - (sum[HJG_ON_CPU] + step_ns[HJG_ON_CPU][i]);
 		}
-		else if (i > 0 && r < ratios[i - 1])
+		else if (r < before)
 		{
 			/* equation 5: the device begins step i with the rows that it has */
-			const double own = r < 1 ? (1 - ratios[i - 1]) / (1 - r) : 0;
+			const double taken_ns = step_ns[HJG_ON_DEVICE][i] * (before - r) / (1 - r);
+			const double begin_ns = sum[HJG_ON_DEVICE] + step_ns[HJG_ON_DEVICE][i] - taken_ns;
 
-			step_ns[HJG_ON_DEVICE][i] += (ratios[i - 1] - r) * shape->nrows * shape->exchange_ns;
-			delay[HJG_ON_DEVICE] = sum[HJG_ON_CPU] - (sum[HJG_ON_DEVICE] + step_ns[HJG_ON_DEVICE][i] * own);
+			if (shape->chunk_rows > 0)
+				delay[HJG_ON_DEVICE] = delay_of(shape, before - r, begin_ns, taken_ns, sum[HJG_ON_CPU],
+												step_ns[HJG_ON_CPU][i - 1] * (before - r) / before);
+			else
+				delay[HJG_ON_DEVICE] = sum[HJG_ON_CPU] - begin_ns;
 		}
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 		{
@@ -112,11 +166,15 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 			times->delay_ns[p] += delay[p];
 			sum[p] += step_ns[p][i] + delay[p];
 		}
+		/* the device begins: with its first rows, and after it had nothing to do */
+		if (r < 1 && (delay[HJG_ON_DEVICE] > 0 || sum[HJG_ON_DEVICE] == step_ns[HJG_ON_DEVICE][i]))
+		{
+			sum[HJG_ON_DEVICE] += shape->wait_ns;
+			sum[HJG_ON_CPU] += shape->wake_ns;
+		}
 	}
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		times->processor_ns[p] = sum[p];
-	if (sum[HJG_ON_DEVICE] > 0)
-		times->processor_ns[HJG_ON_DEVICE] = sum[HJG_ON_DEVICE] += shape->wait_ns;
 	times->total_ns = fmax(sum[HJG_ON_CPU], sum[HJG_ON_DEVICE]);
 }
 

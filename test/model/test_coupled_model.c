@@ -32,6 +32,9 @@ random_shape(int nsteps)
 	}
 	shape.piece_ns[HJG_ON_DEVICE] = drand48() < 0.5 ? 0 : 50000 * drand48();
 	shape.exchange_ns = drand48() < 0.5 ? 0 : 5 * drand48();
+	shape.chunk_rows = drand48() < 0.3 ? 0 : fmax(65536, shape.nrows / 64);
+	shape.wake_ns = drand48() < 0.3 ? 0 : 50000 * drand48();
+	shape.wait_ns = shape.wake_ns * 2;
 	return shape;
 }
 
@@ -71,6 +74,25 @@ test_equations(void)
 	ok(near(times.total_ns, 300), "equation 5: then it does its step");
 	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
 	ok(near(times.delay_ns[HJG_ON_CPU], 0) && near(times.delay_ns[HJG_ON_DEVICE], 0), "equal ratios: nobody waits");
+
+	/* pieces of 50 rows: the CPU's last one begins at 200; the device's first one at 50, and it has 200 ns of them */
+	shape.chunk_rows = 50;
+	hjg_series_predict(&shape, (const double[]) {0, 1}, &times);
+	ok(near(times.total_ns, 250), "equation 4 in pieces: the last one begins when it is made");
+	hjg_series_predict(&shape, (const double[]) {1, 0}, &times);
+	ok(near(times.total_ns, 250), "equation 5 in pieces: so does the first one");
+	shape.chunk_rows = 100;
+	hjg_series_predict(&shape, (const double[]) {0, 1}, &times);
+	ok(near(times.total_ns, 300), "equation 4 with one piece: nothing passes at the same time");
+
+	/* the device begins at once, waits for the CPU, and begins again */
+	shape.wait_ns = 10;
+	shape.wake_ns = 4;
+	hjg_series_predict(&shape, (const double[]) {0.9, 0.1}, &times);
+	ok(near(times.total_ns, 90 + 4 + 160 + 10) && near(times.processor_ns[HJG_ON_CPU], 100 + 4 + 4),
+	   "a device that begins, or begins again, takes its time and the CPU's");
+	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
+	ok(near(times.total_ns, 200), "a device without rows takes none");
 }
 
 static void
