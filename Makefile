@@ -206,8 +206,9 @@ check-cuda: build/test_large build/test_cuda build/test_carry build/test_residen
 build/test_opencl: test/device/test_opencl.c test/engine/test_support.c test/engine/test_coupled.c $(wildcard test/engine/*.h) $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-opencl: build/test_opencl
+check-opencl: build/test_opencl hjoin_gpu_device
 	build/test_opencl
+	./hjoin_gpu_device --bench --device=threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
 .PHONY: check-opencl
 # ---- end of check-opencl ----
 

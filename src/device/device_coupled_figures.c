@@ -15,16 +15,7 @@
 
 #include "device/hjg_coupled_bench.h"
 
-#define MAX_POINTS 16
-#define MAX_TURNS 15
-
-typedef struct Point
-{
-	HjgCoupledConfig config;
-	HjgBenchTimes turns[MAX_TURNS];
-} Point;
-
-static Point points[MAX_POINTS];
+HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
 
 static int
 compare_times(const void *a, const void *b)
@@ -35,29 +26,29 @@ compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All points in turn; each one's turns are ordered by time then.  False if a result was wrong. */
-static bool
-run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, int npoints)
+bool
+hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
+					 int npoints)
 {
 	/* the first turn warms memory up */
 	for (int turn = -1; turn < options->nreps; turn++)
 		for (int i = 0; i < npoints; i++)
 		{
-			HjgBenchTimes *times = &points[i].turns[turn < 0 ? 0 : turn];
+			HjgBenchTimes *times = &hjg_bench_points[i].turns[turn < 0 ? 0 : turn];
 
 			memset(times, 0, sizeof(*times));
-			if (!hjg_bench_run(env, &points[i].config, runner, in, times))
+			if (!hjg_bench_run(env, &hjg_bench_points[i].config, runner, in, times))
 				return false;
 		}
 	for (int i = 0; i < npoints; i++)
-		qsort(points[i].turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_times);
+		qsort(hjg_bench_points[i].turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_times);
 	return true;
 }
 
-static const HjgBenchTimes *
-median_of(const HjgBenchOptions *options, int point)
+const HjgBenchTimes *
+hjg_bench_median(const HjgBenchOptions *options, int point)
 {
-	return &points[point].turns[options->nreps / 2];
+	return &hjg_bench_points[point].turns[options->nreps / 2];
 }
 
 /* ---- 000, figures 7 and 8 ---- */
@@ -76,7 +67,7 @@ ratios_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 
 	for (int i = 0; i < NRATIOS; i++)
 	{
-		HjgCoupledConfig *config = &points[i].config;
+		HjgCoupledConfig *config = &hjg_bench_points[i].config;
 
 		*config = options->config;
 		config->strategy = HJG_COUPLED_SHJ_PL;
@@ -85,12 +76,12 @@ ratios_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 		for (int s = 0; s < HJG_STEP_COUNT; s++)
 			config->fixed_ratios[s] = offload_hash && s == HJG_STEP_HASH ? 0 : i * 0.1;
 	}
-	good = good && run_points(options, env, runner, &in, NRATIOS);
+	good = good && hjg_bench_run_points(options, env, runner, &in, NRATIOS);
 	printf("%9s %6s %10s %10s %7s %10s %10s %7s %7s\n", "rows", "ratio", "build ms", "predicted", "error", "probe ms", "predicted",
 		   "error", "all");
 	for (int i = 0; i < NRATIOS && good; i++)
 	{
-		const HjgBenchTimes *times = median_of(options, i);
+		const HjgBenchTimes *times = hjg_bench_median(options, i);
 		const double build = times->build_ns;
 		const double probe = times->total_ns - build;
 		const double predicted = times->stats.predicted_build_ns + times->stats.predicted_probe_ns;
@@ -106,7 +97,7 @@ ratios_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 	}
 	if (good)
 		printf("          least time at %.1f, predicted at %.1f, which took %+.0f %%\n", best * 0.1, best_predicted * 0.1,
-			   (median_of(options, best_predicted)->total_ns / ns[0] - 1) * 100);
+			   (hjg_bench_median(options, best_predicted)->total_ns / ns[0] - 1) * 100);
 	hjg_bench_input_destroy(&in);
 	return good;
 }
@@ -133,15 +124,15 @@ table_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 
 	for (int i = 0; i < 2; i++)
 	{
-		points[i].config = options->config;
-		points[i].config.pipeline = HJG_PIPELINE_E;
-		points[i].config.strategy = i ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_PHJ_PL;
-		points[i].config.separate_tables = i > 0;
+		hjg_bench_points[i].config = options->config;
+		hjg_bench_points[i].config.pipeline = HJG_PIPELINE_E;
+		hjg_bench_points[i].config.strategy = i ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_PHJ_PL;
+		hjg_bench_points[i].config.separate_tables = i > 0;
 	}
-	good = good && run_points(options, env, runner, &in, 2);
+	good = good && hjg_bench_run_points(options, env, runner, &in, 2);
 	for (int i = 0; i < 2 && good; i++)
 		printf("%9u %-46s %9.2f ms %6.2fx\n", in.nrows, i ? "one ratio a phase, a table a processor (PHJ-PL')" : "one ratio a step, one table (PHJ-PL)",
-			   median_of(options, i)->total_ns / 1e6, median_of(options, i)->total_ns / median_of(options, 0)->total_ns);
+			   hjg_bench_median(options, i)->total_ns / 1e6, hjg_bench_median(options, i)->total_ns / hjg_bench_median(options, 0)->total_ns);
 	hjg_bench_input_destroy(&in);
 	return good;
 }
@@ -169,20 +160,20 @@ figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 		good = hjg_bench_input_create(&in, options, log + growth);
 		for (int i = 0; i < 2; i++)
 		{
-			points[i].config = options->config;
-			points[i].config.pipeline = HJG_PIPELINE_E;
-			points[i].config.strategy = i ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-			points[i].config.buffer_bytes = ((size_t) BUFFER_ROW_BYTES << log) + BUFFER_MORE_BYTES;
+			hjg_bench_points[i].config = options->config;
+			hjg_bench_points[i].config.pipeline = HJG_PIPELINE_E;
+			hjg_bench_points[i].config.strategy = i ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+			hjg_bench_points[i].config.buffer_bytes = ((size_t) BUFFER_ROW_BYTES << log) + BUFFER_MORE_BYTES;
 		}
-		good = good && run_points(options, env, runner, &in, 2);
+		good = good && hjg_bench_run_points(options, env, runner, &in, 2);
 		for (int i = 0; i < 2 && good; i++)
 		{
-			const HjgBenchTimes *times = median_of(options, i);
+			const HjgBenchTimes *times = hjg_bench_median(options, i);
 			const double ns = times->total_ns / in.nrows;
 
 			if (growth == 0)
 				row_ns[i] = ns;
-			printf("%-8s %9u %5dx %6d %9.2f %9.2f %9.2f %9.2f %9.2f %8.2f %9.2fx%s\n", hjg_coupled_strategy_name((int) points[i].config.strategy),
+			printf("%-8s %9u %5dx %6d %9.2f %9.2f %9.2f %9.2f %9.2f %8.2f %9.2fx%s\n", hjg_coupled_strategy_name((int) hjg_bench_points[i].config.strategy),
 				   in.nrows, 1 << growth, times->stats.nparts, times->total_ns / 1e6, (double) times->stats.copy_ns / 1e6,
 				   (double) times->stats.join.partition_ns / 1e6, (double) times->stats.join.build_ns / 1e6,
 				   (double) times->stats.join.probe_ns / 1e6, ns, ns / row_ns[i], times->stats.gave_up ? "  (by the cpu engine)" : "");
@@ -194,34 +185,35 @@ figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 
 /* ---- all of them ---- */
 
-typedef struct Figure
-{
-	const char *name;
-	const char *claim;
-	bool		(*run) (const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log);
-	bool		one_size;		/* it has sizes of its own, from the least one on */
-} Figure;
-
-static const Figure figures[] = {
-	{"000, figure 7: SHJ, one ratio for all steps", "predicted a little below measured; the best ratio found", figure_7, false},
-	{"000, figure 8: SHJ, b1 and p1 on the device, one ratio for the other steps", "the same", figure_8, false},
-	{"000, table 3: fine and coarse steps", "1.6 s and 2.2 s: 1.38x", table_3, false},
-	{"000, figure 19: larger than the buffer", "linear; copies 4 % of the time; PHJ-PL up to 9 % faster", figure_19, true},
+static const HjgBenchFigure figures[] = {
+	{"000, figure 7: SHJ, one ratio for all steps", "predicted a little below measured; the best ratio found", NULL, figure_7, false},
+	{"000, figure 8: SHJ, b1 and p1 on the device, one ratio for the other steps", "the same", NULL, figure_8, false},
+	{"000, table 3: fine and coarse steps", "1.6 s and 2.2 s: 1.38x", NULL, table_3, false},
+	{"000, figure 19: larger than the buffer", "linear; copies 4 % of the time; PHJ-PL up to 9 % faster", NULL, figure_19, true},
+	{NULL}
 };
+
+static bool
+run_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchFigure *figure)
+{
+	bool		good = true;
+
+	for (; figure->name != NULL && good; figure++)
+	{
+		if (strstr(figure->name, options->figures) == NULL)
+			continue;
+		printf("%s\n  there: %s\n", figure->name, figure->claim);
+		for (int log = options->min_log; log <= (figure->one_size ? options->min_log : options->max_log) && good; log += 2)
+			good = figure->run(options, env, runner, log);
+		if (figure->reason != NULL)
+			printf("  why it may differ: %s\n", figure->reason);
+		fflush(stdout);
+	}
+	return good;
+}
 
 bool
 hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
 {
-	bool		good = true;
-
-	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]) && good; i++)
-	{
-		if (strstr(figures[i].name, options->figures) == NULL)
-			continue;
-		printf("%s\n  there: %s\n", figures[i].name, figures[i].claim);
-		for (int log = options->min_log; log <= (figures[i].one_size ? options->min_log : options->max_log) && good; log += 2)
-			good = figures[i].run(options, env, runner, log);
-		fflush(stdout);
-	}
-	return good;
+	return run_figures(options, env, runner, figures) && run_figures(options, env, runner, hjg_bench_incache_figures);
 }

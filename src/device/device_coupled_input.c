@@ -2,8 +2,7 @@
  * device_coupled_input.c
  *	  Inputs of the coupled engine's benchmark, and one join of them.
  *
- * Both sides have the same number of rows; build keys are unique.  Skew gives a part
- * of the probe rows one key, selectivity is the part that has a match.
+ * Build keys are unique.  Skew gives a part of the probe rows one key, selectivity is the part that has a match.
  */
 #define _GNU_SOURCE
 
@@ -40,9 +39,10 @@ hjg_bench_random(hjg_u64 *state)
 	return hjg_mix64(*state += 0x9e3779b97f4a7c15u);
 }
 
-/* The keys by the plan that packs best; its name to text. */
+/* The keys by the plan, or NULL by the one that packs best; its name to text. */
 static bool
-pack_keys(const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text, size_t room)
+pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text,
+		  size_t room)
 {
 	const HjgEnv env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
 	HjgPackStats stats;
@@ -50,7 +50,7 @@ pack_keys(const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment,
 
 	if (hjg_pack_collect(&env, HJG_BENCH_KEY_WIDTH, keys, nrows, 0, &stats) != HJG_OK)
 		return false;
-	plan = hjg_pack_choose(&stats, NULL, 1, 1);
+	plan = wanted != NULL ? *wanted : hjg_pack_choose(&stats, NULL, 1, 1);
 	hjg_pack_plan_text(&plan, text, room);
 	*segment = (HjgSegment) {.keys = packed, .nrows = nrows};
 	return hjg_pack(&env, HJG_BENCH_KEY_WIDTH, &plan, keys, nrows, packed, &segment->packed_bytes) == HJG_OK;
@@ -64,55 +64,70 @@ packed_bytes_of(hjg_u32 nrows)
 }
 
 static bool
-pack_input(HjgBenchInput *in)
+pack_input(HjgBenchInput *in, const HjgPackPlan *plan)
 {
-	const hjg_u32 nbatches = (in->nrows + HJG_MAX_PROBE_ROWS - 1) / HJG_MAX_PROBE_ROWS;
+	const hjg_u32 nbatches = (in->nprobe + HJG_MAX_PROBE_ROWS - 1) / HJG_MAX_PROBE_ROWS;
 	hjg_u8	   *to;
 	bool		good;
 
 	in->packed_room = packed_bytes_of(in->nrows) + nbatches * packed_bytes_of(HJG_MAX_PROBE_ROWS);
 	to = hjg_bench_alloc(NULL, in->packed_room);
-	good = to != NULL && pack_keys(in->build, in->nrows, to, &in->packed_build, in->plans[0], sizeof(in->plans[0]));
+	good = to != NULL && pack_keys(plan, in->build, in->nrows, to, &in->packed_build, in->plans[0], sizeof(in->plans[0]));
 	to += packed_bytes_of(in->nrows);
 	for (hjg_u32 i = 0; i < nbatches && good; i++)
 	{
 		const hjg_u32 row = i * HJG_MAX_PROBE_ROWS;
 
-		good = pack_keys(in->probe + row, in->nrows - row < HJG_MAX_PROBE_ROWS ? in->nrows - row : HJG_MAX_PROBE_ROWS, to,
-						 &in->packed_probe[i], in->plans[1], sizeof(in->plans[1]));
+		good = pack_keys(plan, in->probe + row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
+						 to, &in->packed_probe[i], in->plans[1], sizeof(in->plans[1]));
 		to += packed_bytes_of(HJG_MAX_PROBE_ROWS);
 	}
 	return good;
 }
 
+/* Build keys that ascend are multiples of this, so that what lies between has no match. */
+#define ORDERED_STEP 3
+
+bool
+hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32 nbuild, hjg_u32 nprobe)
+{
+	hjg_u32		range = 1;
+	hjg_u64		state = 42;
+
+	*in = (HjgBenchInput) {.nrows = nbuild, .nprobe = nprobe};
+	in->build = map_rows(nbuild, sizeof(hjg_u32));
+	in->probe = map_rows(nprobe, sizeof(hjg_u32));
+	in->pairs = map_rows(nprobe, sizeof(HjgPair));
+	if (in->build == NULL || in->probe == NULL || in->pairs == NULL)
+		return false;
+	while (range < nbuild)
+		range *= 2;
+	/* otherwise by a bijection of the range: it is a power of two and the multiplier odd */
+	for (hjg_u32 i = 0; i < nbuild; i++)
+		in->build[i] = options->ordered ? i * ORDERED_STEP : (i * 2654435761u) & (range - 1);
+	for (hjg_u32 i = 0; i < nprobe; i++)
+	{
+		double		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
+		hjg_u32		row = (hjg_u32) ((hjg_bench_random(&state) >> 32) * nbuild >> 32);
+
+		if (options->ordered)
+			row = (hjg_u32) ((hjg_u64) i * nbuild / nprobe);
+		if (u < options->skew)
+			row = nbuild / 2;
+		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
+		in->probe[i] = in->build[row];
+		if (u >= options->selectivity)
+			in->probe[i] += options->ordered ? 1 : range;
+		else
+			in->npairs++;
+	}
+	return !options->packed || pack_input(in, options->plan);
+}
+
 bool
 hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log)
 {
-	hjg_u64		state = 42;
-
-	*in = (HjgBenchInput) {.nrows = 1u << log};
-	in->build = map_rows(in->nrows, sizeof(hjg_u32));
-	in->probe = map_rows(in->nrows, sizeof(hjg_u32));
-	in->pairs = map_rows(in->nrows, sizeof(HjgPair));
-	if (in->build == NULL || in->probe == NULL || in->pairs == NULL)
-		return false;
-	for (hjg_u32 i = 0; i < in->nrows; i++)
-	{
-		double		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
-		hjg_u32		key = (hjg_u32) (hjg_bench_random(&state) >> 32) & (in->nrows - 1);
-
-		/* a bijection: nrows is a power of two and the multiplier odd */
-		in->build[i] = (i * 2654435761u) & (in->nrows - 1);
-		if (u < options->skew)
-			key = 1;
-		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
-		if (u >= options->selectivity)
-			key += in->nrows;
-		else
-			in->npairs++;
-		in->probe[i] = key;
-	}
-	return !options->packed || pack_input(in);
+	return hjg_bench_input_sized(in, options, 1u << log, 1u << log);
 }
 
 void
@@ -121,8 +136,8 @@ hjg_bench_input_destroy(HjgBenchInput *in)
 	if (in->packed_room > 0)
 		hjg_bench_free(NULL, (void *) in->packed_build.keys, in->packed_room);
 	hjg_bench_free(NULL, in->build, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
-	hjg_bench_free(NULL, in->probe, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
-	hjg_bench_free(NULL, in->pairs, (size_t) in->nrows * sizeof(HjgPair) + HJG_SLAB_BYTES);
+	hjg_bench_free(NULL, in->probe, (size_t) in->nprobe * sizeof(hjg_u32) + HJG_SLAB_BYTES);
+	hjg_bench_free(NULL, in->pairs, (size_t) in->nprobe * sizeof(HjgPair) + HJG_SLAB_BYTES);
 }
 
 bool
@@ -140,10 +155,10 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
 
 	times->build_ns = (double) (hjg_arena_now_ns() - started);
-	for (hjg_u32 row = 0; status == HJG_OK && row < in->nrows; row += HJG_MAX_PROBE_ROWS)
+	for (hjg_u32 row = 0; status == HJG_OK && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
 	{
 		const HjgSegment probe = packed ? in->packed_probe[row / HJG_MAX_PROBE_ROWS] : (HjgSegment) {.keys = in->probe + row,
-			.nrows = in->nrows - row < HJG_MAX_PROBE_ROWS ? in->nrows - row : HJG_MAX_PROBE_ROWS};
+			.nrows = in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS};
 		HjgPair    *page = in->pairs + row;
 		HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = probe.nrows};
 		HjgCursor	cursor = {0, 0, 0};

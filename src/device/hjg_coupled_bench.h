@@ -8,6 +8,7 @@
  *		device_coupled_pairs.c	--pairs: each design choice against its absence
  *		device_coupled_plans.c	--plans: compression plans
  *		device_coupled_figures.c	--figures: figures of the papers
+ *		device_coupled_incache.c	of them, those of in-cache co-processing
  */
 #ifndef HJG_COUPLED_BENCH_H
 #define HJG_COUPLED_BENCH_H
@@ -33,14 +34,17 @@ typedef struct HjgBenchOptions
 	double		selectivity;
 	bool		steps;			/* print what each step took */
 	bool		calibrate;		/* otherwise every step is halved */
-	bool		packed;			/* keys come packed as the planner wants */
+	bool		packed;			/* keys come packed */
+	const HjgPackPlan *plan;	/* by this plan; NULL: as the planner wants */
+	bool		ordered;		/* keys of both sides ascend, as those of orders and of their lines do */
 	HjgCoupledConfig config;
 } HjgBenchOptions;
 
-/* Both sides of a join; the arrays are as long as nrows says and aligned for devices. */
+/* Both sides of a join; the arrays are aligned for devices. */
 typedef struct HjgBenchInput
 {
-	hjg_u32		nrows;
+	hjg_u32		nrows;			/* of the build side */
+	hjg_u32		nprobe;
 	hjg_u32    *build;
 	hjg_u32    *probe;
 	HjgPair    *pairs;
@@ -63,7 +67,9 @@ extern void *hjg_bench_alloc(void *arg, size_t bytes);
 extern void hjg_bench_free(void *arg, void *ptr, size_t bytes);
 extern hjg_u64 hjg_bench_random(hjg_u64 *state);
 
+/* 2^log rows on both sides. */
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
+extern bool hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32 nbuild, hjg_u32 nprobe);
 extern void hjg_bench_input_destroy(HjgBenchInput *in);
 /* One join; config NULL: the cpu engine.  False if a result was wrong. */
 extern bool hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
@@ -83,8 +89,39 @@ extern bool hjg_bench_pairs(const HjgBenchOptions *options, const HjgEnv *env, c
 
 /* ---- device_coupled_figures.c ---- */
 
+#define HJG_BENCH_MAX_POINTS 16
+#define HJG_BENCH_MAX_TURNS 15
+
+/* A setting that a figure compares with others. */
+typedef struct HjgBenchPoint
+{
+	HjgCoupledConfig config;
+	HjgBenchTimes turns[HJG_BENCH_MAX_TURNS];
+} HjgBenchPoint;
+
+extern HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
+
+/* The first npoints in turn; each one's turns are ordered by time then.  False if a result was wrong. */
+extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
+								 const HjgBenchInput *in, int npoints);
+extern const HjgBenchTimes *hjg_bench_median(const HjgBenchOptions *options, int point);
+
+typedef struct HjgBenchFigure
+{
+	const char *name;
+	const char *claim;			/* of the paper */
+	const char *reason;			/* why a machine may answer otherwise; NULL: it should not */
+	bool		(*run) (const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log);
+	bool		one_size;		/* it has sizes of its own, from the least one on */
+} HjgBenchFigure;
+
 /* Figures of the papers; false if a result was wrong. */
 extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+/* ---- device_coupled_incache.c ---- */
+
+/* Ends with one that has no name. */
+extern const HjgBenchFigure hjg_bench_incache_figures[];
 
 /* ---- device_coupled_plans.c ---- */
 
