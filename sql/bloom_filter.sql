@@ -100,6 +100,7 @@ select * from hjg_same('select count(*), sum(l.id) from bloom_l l where exists (
 select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k = r.k', 37267);
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;
+select * from hjg_filter('select count(l.t), sum(length(r.t)) from bloom_l l join bloom_r r on l.k = r.k', 37293);
 select * from hjg_same('select count(*), sum(l.id), sum(length(r.t)) from bloom_l l join bloom_r r on l.k = r.k');
 reset work_mem;
 reset hash_mem_multiplier;

@@ -10,7 +10,8 @@
  * partitions: row by row as the build side goes to them; the probe side is tested on
  * its way to the partitions, and not again when they are joined.  A shared load: whoever
  * counts the rows makes it, everybody adds the keys that it has read, and nobody probes
- * before all have (exec_parallel.c).  Shared partitions have none.
+ * before all have (exec_parallel.c).  Of shared partitions, whoever makes them, and everybody adds the keys
+ * that it writes.
  *
  * Under hjoin_gpu.bloom_filter = auto it is watched, and given up for the load when too
  * many rows pass.
@@ -112,16 +113,30 @@ hjg_probe_filter_open_shared(HjgJoinState *state)
 
 /* ---------- partitions ---------- */
 
+size_t
+hjg_probe_filter_bytes(double nkeys, int participants)
+{
+	/* with less memory than it wants it lets more rows pass */
+	return Max(Min(hjg_bloom_bytes((uint64) nkeys), get_hash_memory_limit() / 4 * participants), sizeof(uint64));
+}
+
 void
 hjg_probe_filter_start_partitions(HjgJoinState *state, double nkeys)
 {
-	size_t		bytes = hjg_bloom_bytes((uint64) nkeys);
+	const size_t bytes = hjg_probe_filter_bytes(nkeys, 1);
 
 	if (!state->use_filter)
 		return;
-	/* with less memory than it wants it lets more rows pass */
-	bytes = Max(Min(bytes, get_hash_memory_limit() / 4), sizeof(uint64));
 	make_filter(state, MemoryContextAllocHuge(state->partition_context, bytes), bytes);
+}
+
+void
+hjg_probe_filter_add_key(HjgJoinState *state, const void *key)
+{
+	if (state->parallel != NULL)
+		hjg_bloom_add_shared(&state->filter.bloom, key, 1);
+	else
+		hjg_bloom_add(&state->filter.bloom, key, 1);
 }
 
 void
@@ -134,7 +149,7 @@ hjg_probe_filter_open_partitions(HjgJoinState *state)
 void
 hjg_probe_filter_end_partitions(HjgJoinState *state)
 {
-	if (state->filter.bloom.words != NULL)
+	if (state->filter.bloom.words != NULL && state->parallel == NULL)
 		pfree(state->filter.bloom.words);
 	hjg_probe_filter_forget(state);
 }

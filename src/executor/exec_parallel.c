@@ -116,6 +116,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	shared->has_table = false;
 	shared->filter = InvalidDsaPointer;
 	shared->places = InvalidDsaPointer;
+	shared->partition_filter = InvalidDsaPointer;
 	for (int i = 0; i < shared->nmembers; i++)
 	{
 		shared->members[i].blocks = InvalidDsaPointer;
@@ -229,6 +230,8 @@ hjg_parallel_reinit(CustomScanState *node, ParallelContext *pcxt, void *coordina
 		hjg_share_free(parallel, &shared->members[i]);
 	if (DsaPointerIsValid(shared->places))
 		dsa_free(parallel->area, shared->places);
+	if (DsaPointerIsValid(shared->partition_filter))
+		dsa_free(parallel->area, shared->partition_filter);
 	SharedFileSetDeleteAll(&shared->files);
 	init_execution(state, shared);
 	state->shut = false;

@@ -145,7 +145,7 @@ hjg_partition_start(HjgJoinState *state, double total_rows, size_t load_bytes)
 	state->partition_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt,
 													 "GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
 	if (state->run->share != NULL)
-		hjg_parallel_route(state, load_bytes * (total_rows / Max(nrows, 1)));
+		hjg_parallel_route(state, load_bytes * (total_rows / Max(nrows, 1)), total_rows);
 	else
 	{
 		hjg_service_count(HJG_COUNT_PARTITIONED, 1);
@@ -161,7 +161,7 @@ void
 hjg_partition_add_build(HjgJoinState *state, const HjgRow *row)
 {
 	if (state->filter.bloom.words != NULL)
-		hjg_bloom_add(&state->filter.bloom, row->key, 1);
+		hjg_probe_filter_add_key(state, row->key);
 	hjg_side_spill(&state->inner, route(state, row->key, 0)->build, row);
 }
 

@@ -362,10 +362,13 @@ hjg_share_attach_partitions(HjgJoinState *state)
 	state->routes = parallel->partitions;
 	state->nroutes = parallel->npartitions;
 	MemoryContextSwitchTo(old);
+	if (DsaPointerIsValid(shared->partition_filter))
+		hjg_probe_filter_attach(state, dsa_get_address(parallel->area, shared->partition_filter),
+								shared->filter_bytes);
 }
 
 void
-hjg_parallel_route(HjgJoinState *state, double load_bytes)
+hjg_parallel_route(HjgJoinState *state, double load_bytes, double load_rows)
 {
 	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = parallel->shared;
@@ -385,11 +388,16 @@ hjg_parallel_route(HjgJoinState *state, double load_bytes)
 			char		name[NAMEDATALEN];
 
 			snprintf(name, sizeof(name), "b%d", i);
-			hjg_spill_shared_init(place, shared->nmembers, parallel->me, state->inner.codec->key_width,
-								  &shared->files, name);
+			hjg_spill_shared_init(place, shared->nmembers, name);
 			name[0] = 'p';
-			hjg_spill_shared_init(place + file_bytes, shared->nmembers, parallel->me,
-								  state->inner.codec->key_width, &shared->files, name);
+			hjg_spill_shared_init(place + file_bytes, shared->nmembers, name);
+		}
+		if (state->use_filter)
+		{
+			shared->filter_bytes = hjg_probe_filter_bytes(load_rows * shared->nmembers, shared->nmembers);
+			shared->partition_filter = dsa_allocate_extended(parallel->area, shared->filter_bytes, DSA_ALLOC_HUGE);
+			hjg_probe_filter_share(state, dsa_get_address(parallel->area, shared->partition_filter),
+								   shared->filter_bytes);
 		}
 		state->report.npartitions += npartitions;
 		hjg_service_count(HJG_COUNT_PARTITIONED, 1);

@@ -562,8 +562,11 @@ extern void hjg_probe_filter_share(HjgJoinState *state, void *memory, size_t byt
 extern void hjg_probe_filter_attach(HjgJoinState *state, void *memory, size_t bytes);
 extern void hjg_probe_filter_add_load(HjgJoinState *state);
 extern void hjg_probe_filter_open_shared(HjgJoinState *state);
-/* Of rows on their way to partitions: about so many build rows come; they have come; probe rows, too. */
+/* Memory for a filter of so many keys on their way to partitions, of all participants. */
+extern size_t hjg_probe_filter_bytes(double nkeys, int participants);
+/* Of rows on their way to partitions: about so many build rows come; one; they have come; probe rows, too. */
 extern void hjg_probe_filter_start_partitions(HjgJoinState *state, double nkeys);
+extern void hjg_probe_filter_add_key(HjgJoinState *state, const void *key);
 extern void hjg_probe_filter_open_partitions(HjgJoinState *state);
 extern void hjg_probe_filter_end_partitions(HjgJoinState *state);
 /* Numbers of the rows that pass, into rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many. */
@@ -591,8 +594,8 @@ extern void hjg_parallel_next_range(HjgParallel *parallel, HjgKeySegment *segmen
 extern void hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state);
 /* Is memory full, with so many bytes here, or has someone found it to be? */
 extern bool hjg_parallel_is_full(HjgParallel *parallel, size_t load_bytes);
-/* Make or find the shared partitions, and route rows to them. */
-extern void hjg_parallel_route(HjgJoinState *state, double load_bytes);
+/* Make or find the shared partitions, for so many bytes and rows of each participant, and route rows to them. */
+extern void hjg_parallel_route(HjgJoinState *state, double load_bytes, double load_rows);
 /* Every row of the load has gone to the partitions. */
 extern void hjg_parallel_unload(HjgParallel *parallel);
 /* This participant has written all its probe rows. */

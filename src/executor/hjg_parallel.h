@@ -68,12 +68,13 @@ typedef struct HjgParallelShared
 	bool		has_table;		/* that participants probe themselves: */
 	dsa_pointer table[HJG_TABLE_NPARTS];
 	dsa_pointer filter;			/* of the build keys, if there is one */
-	size_t		filter_bytes;
+	size_t		filter_bytes;	/* of this one, or of that of partitions */
 
 	/* partitions */
 	LWLock		lock;			/* of whoever makes them */
 	pg_atomic_uint32 npartitions;	/* 0: all in memory */
 	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
+	dsa_pointer partition_filter;	/* of the build keys on their way there, if there is one */
 	pg_atomic_uint32 next_partition;	/* to claim */
 
 	HjgMember	members[FLEXIBLE_ARRAY_MEMBER];

@@ -389,9 +389,9 @@ extern void hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, voi
  */
 typedef struct HjgSpill HjgSpill;
 
-/* Memory of a file while it is written: core's buffer; of a shared one, the pages that core collects. */
+/* Memory of a file while it is written: core's buffer.  Of shared ones those of one side only are written at a time. */
 #define HJG_SPILL_BUFFER_BYTES BLCKSZ
-#define HJG_SHARED_SPILL_BUFFER_BYTES (5 * BLCKSZ)
+#define HJG_SHARED_SPILL_BUFFER_BYTES (BLCKSZ / 2)
 
 extern HjgSpill *hjg_spill_create(TupleDesc desc, int key_width);
 /* Columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
@@ -416,8 +416,7 @@ extern void hjg_spill_free(HjgSpill *spill);
  * may read, and nrows counts all rows.
  */
 extern size_t hjg_spill_shared_bytes(int nparticipants);
-extern void hjg_spill_shared_init(void *place, int nparticipants, int participant, int key_width,
-								  SharedFileSet *files, const char *name);
+extern void hjg_spill_shared_init(void *place, int nparticipants, const char *name);
 extern HjgSpill *hjg_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc,
 								  int key_width);
 extern void hjg_spill_end_write(HjgSpill *spill);

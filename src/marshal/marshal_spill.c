@@ -2,52 +2,66 @@
  * marshal_spill.c
  *	  Rows that wait for their partition's turn in a temporary file.
  *
- * A record is its length, the encoded key (so that it is computed once), and
- * a minimal tuple of the carried columns.  The files are core's BufFiles, so
- * temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database hold.
+ * A record is a word, the encoded key (so that it is computed once), and a minimal tuple of the carried
+ * columns without its first bytes, as core's tuplestores write it.  The word is the tuple's length, with a
+ * mark if there is no key.  The files are core's BufFiles, so temp_tablespaces, temp_file_limit, log_temp_files
+ * and pg_stat_database hold.
  *
- * Of a shared file every participant writes a part of its own; core's SharedTuplestore
- * is that set of files.  Here its rows are read by one participant alone.
+ * Of a shared file every participant writes a file of its own.  As its rows are read by one participant alone,
+ * nobody needs the chunks by which core's SharedTuplestore deals rows out, nor the memory to fill them.
  */
 #include "postgres.h"
+
+#include <fcntl.h>
 
 #include "access/htup_details.h"
 #include "executor/executor.h"
 #include "storage/buffile.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
-#include "utils/sharedtuplestore.h"
 
 #include "marshal/hjg_marshal.h"
 
-/* What lies in shared memory of a shared file; the SharedTuplestore follows. */
+/* What lies in shared memory of a shared file. */
 typedef struct SharedPart
 {
 	pg_atomic_uint64 nrows;		/* of those who have ended their writing */
+	int			nparticipants;
+	char		name[NAMEDATALEN];
+	bool		has_file[FLEXIBLE_ARRAY_MEMBER];	/* each writes its own */
 } SharedPart;
 
-#define SHARED_STORE(part) ((SharedTuplestore *) ((char *) (part) + MAXALIGN(sizeof(SharedPart))))
+/* In the first word of a record. */
+#define NO_KEY 0x80000000u
+
+/* Where the tuple lies in a record's memory: aligned, with room for what comes before. */
+#define TUPLE_OFF MAXALIGN(sizeof(uint32) + HJG_MAX_KEY_BYTES)
+
+/* A minimal tuple's bytes up to here are not written. */
+#define TUPLE_SKIPPED offsetof(MinimalTupleData, t_infomask2)
+
+/* Records up to this size are put together on the stack. */
+#define SMALL_RECORD_BYTES 4096
 
 struct HjgSpill
 {
 	/* a shared file */
 	SharedPart *part;			/* NULL: not shared */
-	SharedTuplestoreAccessor *accessor; /* in a context of its own */
-	MemoryContext accessor_context;
 	SharedFileSet *files;
 	int			participant;
 	bool		writing;
+	int			next_part;		/* whose file is to be read next */
 
 	/* any file; nrows and bytes are what was written here */
-	BufFile    *file;			/* NULL until the first row, and of a shared file */
+	BufFile    *file;			/* NULL until the first row, and between the files of participants */
 	TupleDesc	desc;
 	int			key_width;
 	uint64		nrows;
 	uint64		bytes;
 	uint64		nread;			/* rows since the last rewind */
 	char		key[HJG_MAX_KEY_BYTES];
-	MinimalTuple tuple;			/* buffer of the row read last */
-	uint32		tuple_bytes;	/* its allocated size */
+	char	   *record;			/* memory of the row read last */
+	size_t		record_bytes;	/* its allocated size */
 };
 
 HjgSpill *
@@ -60,51 +74,84 @@ hjg_spill_create(TupleDesc desc, int key_width)
 	return spill;
 }
 
-void
-hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull)
+static void
+part_file_name(const HjgSpill *spill, int participant, char name[MAXPGPATH])
 {
-	MinimalTuple tuple;
-	MemoryContext old;
-	bool		has_key = key != NULL;
+	snprintf(name, MAXPGPATH, "%s.%d", spill->part->name, participant);
+}
+
+static void
+create_file(HjgSpill *spill)
+{
+	MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(spill));
 
 	if (spill->part != NULL)
 	{
-		Assert(has_key && spill->writing);
-		tuple = heap_form_minimal_tuple(spill->desc, unconstify(Datum *, values), unconstify(bool *, isnull));
-		old = MemoryContextSwitchTo(spill->accessor_context);
-		sts_puttuple(spill->accessor, unconstify(void *, key), tuple);
-		MemoryContextSwitchTo(old);
-		spill->nrows++;
-		spill->bytes += spill->key_width + tuple->t_len;
-		heap_free_minimal_tuple(tuple);
-		return;
+		char		name[MAXPGPATH];
+
+		Assert(spill->writing);
+		part_file_name(spill, spill->participant, name);
+		spill->file = BufFileCreateFileSet(&spill->files->fs, name);
+		spill->part->has_file[spill->participant] = true;
 	}
-	if (spill->file == NULL)
-	{
-		old = MemoryContextSwitchTo(GetMemoryChunkContext(spill));
+	else
 		spill->file = BufFileCreateTemp(false);
-		MemoryContextSwitchTo(old);
-	}
-	tuple = heap_form_minimal_tuple(spill->desc, unconstify(Datum *, values), unconstify(bool *, isnull));
-	BufFileWrite(spill->file, &has_key, sizeof(has_key));
-	if (has_key)
-		BufFileWrite(spill->file, unconstify(void *, key), spill->key_width);
-	BufFileWrite(spill->file, tuple, tuple->t_len);
-	spill->nrows++;
-	spill->bytes += sizeof(has_key) + (has_key ? spill->key_width : 0) + tuple->t_len;
-	heap_free_minimal_tuple(tuple);
+	MemoryContextSwitchTo(old);
 }
 
-/* A new accessor: an old one remembers how far it had read. */
-static void
-open_accessor(HjgSpill *spill)
+void
+hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull)
 {
-	MemoryContext old;
+	union
+	{
+		char		bytes[SMALL_RECORD_BYTES];
+		int64		aligned;
+	}			small;
+	const int	ncolumns = spill->desc->natts;
+	const size_t key_bytes = key != NULL ? spill->key_width : 0;
+	bool		has_nulls = false;
+	size_t		head_bytes;
+	size_t		data_bytes;
+	size_t		tuple_bytes;
+	size_t		written;
+	char	   *record = small.bytes;
+	MinimalTuple tuple;
+	uint32		word;
 
-	MemoryContextReset(spill->accessor_context);
-	old = MemoryContextSwitchTo(spill->accessor_context);
-	spill->accessor = sts_attach(SHARED_STORE(spill->part), spill->participant, spill->files);
-	MemoryContextSwitchTo(old);
+	Assert(spill->part == NULL || key != NULL);
+	if (spill->file == NULL)
+		create_file(spill);
+	for (int c = 0; c < ncolumns; c++)
+		has_nulls |= isnull[c];
+	head_bytes = MAXALIGN(SizeofMinimalTupleHeader + (has_nulls ? BITMAPLEN(ncolumns) : 0));
+	data_bytes = heap_compute_data_size(spill->desc, unconstify(Datum *, values), unconstify(bool *, isnull));
+	tuple_bytes = head_bytes + data_bytes;
+	if (tuple_bytes > MaxAllocSize)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row of %zu bytes is too large for a hash join temporary file", tuple_bytes)));
+	if (TUPLE_OFF + tuple_bytes > sizeof(small))
+		record = MemoryContextAllocHuge(CurrentMemoryContext, TUPLE_OFF + tuple_bytes);
+
+	/* what aligns values must be zero */
+	tuple = (MinimalTuple) (record + TUPLE_OFF);
+	memset(tuple, 0, tuple_bytes);
+	HeapTupleHeaderSetNatts(tuple, ncolumns);
+	tuple->t_hoff = (uint8) (head_bytes + MINIMAL_TUPLE_OFFSET);
+	heap_fill_tuple(spill->desc, unconstify(Datum *, values), unconstify(bool *, isnull), (char *) tuple + head_bytes,
+					data_bytes, &tuple->t_infomask, has_nulls ? tuple->t_bits : NULL);
+
+	written = sizeof(word) + key_bytes + tuple_bytes - TUPLE_SKIPPED;
+	word = (uint32) tuple_bytes | (key != NULL ? 0 : NO_KEY);
+	record += TUPLE_OFF + TUPLE_SKIPPED - key_bytes - sizeof(word);
+	memcpy(record, &word, sizeof(word));
+	if (key != NULL)
+		memcpy(record + sizeof(word), key, key_bytes);
+	BufFileWrite(spill->file, record, written);
+	spill->nrows++;
+	spill->bytes += written;
+	if (TUPLE_OFF + tuple_bytes > sizeof(small))
+		pfree((char *) tuple - TUPLE_OFF);
 }
 
 void
@@ -114,10 +161,10 @@ hjg_spill_rewind(HjgSpill *spill)
 	if (spill->part != NULL)
 	{
 		Assert(!spill->writing);
-		sts_end_parallel_scan(spill->accessor);
-		open_accessor(spill);
-		sts_reinitialize(spill->accessor);
-		sts_begin_parallel_scan(spill->accessor);
+		if (spill->file != NULL)
+			BufFileClose(spill->file);
+		spill->file = NULL;
+		spill->next_part = 0;
 		return;
 	}
 	if (spill->file != NULL && BufFileSeek(spill->file, 0, 0L, SEEK_SET) != 0)
@@ -126,11 +173,16 @@ hjg_spill_rewind(HjgSpill *spill)
 				 errmsg("could not rewind hash join temporary file")));
 }
 
-static void
-read_exactly(HjgSpill *spill, void *ptr, size_t bytes)
+/* Bytes that are there; fewer than asked for at the end of the file only, of a shared one at that of a participant's. */
+static size_t
+read_bytes(HjgSpill *spill, void *ptr, size_t bytes)
 {
-	size_t		got = BufFileRead(spill->file, ptr, bytes);
+	return spill->file != NULL ? BufFileRead(spill->file, ptr, bytes) : 0;
+}
 
+static void
+check_bytes(size_t got, size_t bytes)
+{
 	if (got != bytes)
 		ereport(ERROR,
 				(errcode_for_file_access(),
@@ -138,45 +190,70 @@ read_exactly(HjgSpill *spill, void *ptr, size_t bytes)
 						got, bytes)));
 }
 
+/* Close a participant's file that was read and open that of the next one; false at the end. */
+static bool
+open_next_part(HjgSpill *spill)
+{
+	SharedPart *part = spill->part;
+
+	if (part == NULL)
+		return false;
+	if (spill->file != NULL)
+		BufFileClose(spill->file);
+	spill->file = NULL;
+	while (spill->next_part < part->nparticipants && !part->has_file[spill->next_part])
+		spill->next_part++;
+	if (spill->next_part < part->nparticipants)
+	{
+		char		name[MAXPGPATH];
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(spill));
+
+		part_file_name(spill, spill->next_part++, name);
+		spill->file = BufFileOpenFileSet(&spill->files->fs, name, O_RDONLY, false);
+		MemoryContextSwitchTo(old);
+	}
+	return spill->file != NULL;
+}
+
 bool
 hjg_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot)
 {
-	bool		has_key;
-	uint32		len;
+	MinimalTuple tuple;
+	uint32		word;
+	uint32		tuple_bytes;
+	size_t		key_bytes;
+	size_t		got;
 
 	ExecClearTuple(slot);
 	if (hjg_spill_at_end(spill))
 		return false;
-	if (spill->part != NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(spill->accessor_context);
-		MinimalTuple tuple = sts_parallel_scan_next(spill->accessor, spill->key);
+	do
+		got = read_bytes(spill, &word, sizeof(word));
+	while (got == 0 && open_next_part(spill));
+	check_bytes(got, sizeof(word));
+	tuple_bytes = word & ~NO_KEY;
+	key_bytes = word & NO_KEY ? 0 : spill->key_width;
+	if (tuple_bytes < SizeofMinimalTupleHeader)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("hash join temporary file has a row of %u bytes", tuple_bytes)));
 
-		MemoryContextSwitchTo(old);
-		if (tuple == NULL)
-			elog(ERROR, "shared hash join temporary file ends too early");
-		*key = spill->key;
-		ExecStoreMinimalTuple(tuple, slot, false);
-		slot_getallattrs(slot);
-		spill->nread++;
-		return true;
-	}
-	read_exactly(spill, &has_key, sizeof(has_key));
-	if (has_key)
-		read_exactly(spill, spill->key, spill->key_width);
-	*key = has_key ? spill->key : NULL;
-
-	read_exactly(spill, &len, sizeof(len));
-	if (spill->tuple_bytes < len)
+	if (spill->record_bytes < TUPLE_OFF + tuple_bytes)
 	{
-		if (spill->tuple != NULL)
-			pfree(spill->tuple);
-		spill->tuple = MemoryContextAllocHuge(GetMemoryChunkContext(spill), len);
-		spill->tuple_bytes = len;
+		if (spill->record != NULL)
+			pfree(spill->record);
+		spill->record = NULL;
+		spill->record_bytes = Max(TUPLE_OFF + tuple_bytes, 256);
+		spill->record = MemoryContextAllocHuge(GetMemoryChunkContext(spill), spill->record_bytes);
 	}
-	spill->tuple->t_len = len;
-	read_exactly(spill, (char *) spill->tuple + sizeof(len), len - sizeof(len));
-	ExecStoreMinimalTuple(spill->tuple, slot, false);
+	tuple = (MinimalTuple) (spill->record + TUPLE_OFF);
+	check_bytes(read_bytes(spill, (char *) tuple + TUPLE_SKIPPED - key_bytes, key_bytes + tuple_bytes - TUPLE_SKIPPED),
+				key_bytes + tuple_bytes - TUPLE_SKIPPED);
+	if (key_bytes > 0)
+		memcpy(spill->key, (char *) tuple + TUPLE_SKIPPED - key_bytes, key_bytes);
+	*key = key_bytes > 0 ? spill->key : NULL;
+	tuple->t_len = tuple_bytes;
+	ExecStoreMinimalTuple(tuple, slot, false);
 	slot_getallattrs(slot);
 	spill->nread++;
 	return true;
@@ -205,33 +282,29 @@ hjg_spill_free(HjgSpill *spill)
 {
 	if (spill == NULL)
 		return;
-	if (spill->part != NULL)
-	{
-		/* shared memory may be gone by now; the file belongs to the set */
-		sts_end_parallel_scan(spill->accessor);
-		MemoryContextDelete(spill->accessor_context);
-	}
+	/* of a shared file, shared memory may be gone by now; files belong to the set */
 	if (spill->file != NULL)
 		BufFileClose(spill->file);
-	if (spill->tuple != NULL)
-		pfree(spill->tuple);
+	if (spill->record != NULL)
+		pfree(spill->record);
 	pfree(spill);
 }
 
 size_t
 hjg_spill_shared_bytes(int nparticipants)
 {
-	return MAXALIGN(sizeof(SharedPart)) + sts_estimate(nparticipants);
+	return MAXALIGN(add_size(offsetof(SharedPart, has_file), mul_size(sizeof(bool), nparticipants)));
 }
 
 void
-hjg_spill_shared_init(void *place, int nparticipants, int participant, int key_width, SharedFileSet *files,
-					  const char *name)
+hjg_spill_shared_init(void *place, int nparticipants, const char *name)
 {
 	SharedPart *part = place;
 
 	pg_atomic_init_u64(&part->nrows, 0);
-	pfree(sts_initialize(SHARED_STORE(part), nparticipants, participant, key_width, 0, files, name));
+	part->nparticipants = nparticipants;
+	strlcpy(part->name, name, sizeof(part->name));
+	memset(part->has_file, false, nparticipants * sizeof(bool));
 }
 
 HjgSpill *
@@ -243,9 +316,6 @@ hjg_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc d
 	spill->participant = participant;
 	spill->files = files;
 	spill->writing = true;
-	spill->accessor_context = AllocSetContextCreate(CurrentMemoryContext, "GpuHashJoin shared file",
-													ALLOCSET_SMALL_SIZES);
-	open_accessor(spill);
 	return spill;
 }
 
@@ -255,6 +325,8 @@ hjg_spill_end_write(HjgSpill *spill)
 	if (!spill->writing)
 		return;
 	spill->writing = false;
-	sts_end_write(spill->accessor);
+	if (spill->file != NULL)
+		BufFileClose(spill->file);
+	spill->file = NULL;
 	pg_atomic_fetch_add_u64(&spill->part->nrows, spill->nrows);
 }
