@@ -9,12 +9,7 @@ use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $stub = "$ENV{TESTDIR}/build/stub";
-if (!-e "$stub/libcuda.so.1" && system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' build/stub/libcuda.so.1") != 0)
-{
-	plan skip_all => 'the emulated libcuda does not build';
-}
-$ENV{LD_LIBRARY_PATH} = join ':', $stub, grep { defined && $_ ne '' } $ENV{LD_LIBRARY_PATH};
+use_emulated_cuda();
 
 my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0;
 	SET hjoin_gpu.device = 'cuda:0';};

@@ -9,12 +9,7 @@ use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $stub = "$ENV{TESTDIR}/build/stub";
-if (!-e "$stub/libcuda.so.1" && system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' build/stub/libcuda.so.1") != 0)
-{
-	plan skip_all => 'the emulated libcuda does not build';
-}
-$ENV{LD_LIBRARY_PATH} = join ':', $stub, grep { defined && $_ ne '' } $ENV{LD_LIBRARY_PATH};
+use_emulated_cuda();
 # devices of a speed that is believed, of which the second one takes eight times as long for everything
 @ENV{qw(HJG_STUB_DEVICES HJG_STUB_FASTER HJG_STUB_MEMORY)} = (2, 200, 3000);
 

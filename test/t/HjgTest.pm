@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until wait_ready is_idle
-  start_query finish_query backend_of log_count);
+  start_query finish_query backend_of log_count use_emulated_cuda);
 
 # A running node; conf is appended to its configuration, env is for its processes.
 sub start_node
@@ -32,6 +32,19 @@ sub start_node
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION hjoin_gpu') unless $opt{no_extension};
 	return $node;
+}
+
+# Servers that are started from here on find the emulated libcuda (test/device/stub_libcuda.c).  Ends the test
+# where the program was built without CUDA: it looks for no driver then.
+sub use_emulated_cuda
+{
+	my $stub = "$ENV{TESTDIR}/build/stub";
+
+	plan skip_all => 'the emulated libcuda does not build'
+	  if !-e "$stub/libcuda.so.1" && system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' build/stub/libcuda.so.1") != 0;
+	$ENV{LD_LIBRARY_PATH} = join ':', $stub, grep { defined && $_ ne '' } $ENV{LD_LIBRARY_PATH};
+	plan skip_all => 'the device program was built without CUDA' if `hjoin_gpu_device --list` =~ /^cuda\b.*built without CUDA/m;
+	return;
 }
 
 # Tables for joins of the executor, large enough for several batches.
