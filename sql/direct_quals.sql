@@ -130,6 +130,35 @@ select * from hjg_same('select count(*) from q_rows join q_one using (k) where i
 -- a subquery that no row asks for is not run
 select count(*) from q_rows join q_one using (k) where i2 < -32768 and i4 = (select 1 / (k - 1) from q_one);
 select count(*) from q_rows join q_one using (k) where i4 = 7 and i4 = (select 1 / (k - 1) from q_one);
+-- below an OR, AND asks its next argument after a NULL, and not after false; of two subqueries that fail the same one fails first
+create function q_outcomes(conditions text[]) returns table (condition text, outcome text, differs text) language plpgsql as $$
+declare
+	outcomes text[];
+begin
+	foreach condition in array conditions loop
+		outcomes := '{}';
+		foreach outcome in array array['off', 'on'] loop
+			perform set_config('hjoin_gpu.enabled', outcome, true), set_config('hjoin_gpu.force', outcome, true);
+			begin
+				execute 'select count(*) from q_rows join q_one using (k) where ' || condition into outcome;
+			exception when others then
+				outcome := sqlerrm;
+			end;
+			outcomes := outcomes || outcome;
+		end loop;
+		outcome := outcomes[1];
+		differs := nullif(outcomes[2], outcomes[1]);
+		return next;
+	end loop;
+end $$;
+select * from q_outcomes(array['i4 = 7 and (b and i4 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = -1 and (b and i4 = (select 1 / (k - 1) from q_one) or i2 = -1)',
+	'i4 = 7 and (i4 in (1, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 not in (1, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)',
+	'i4 = 7 and (i4 not in (7, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 in (7, null) and i2 = (select 1 / (k - 1) from q_one) or i2 = 7)',
+	'i4 = 7 and ((b or i4 = 8) and i4 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = -1 and ((b or i4 = 8) and i4 = (select 1 / (k - 1) from q_one) or i2 = -1)',
+	'i4 = 7 and ((b or i4 is null and b) and i4 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 < (select min(i4) from q_rows) and b and i8 = (select 1 / (k - 1) from q_one) or i2 = 7)',
+	'i4 = 7 and (b and i4 < (select min(i4) from q_rows) and i8 = (select 1 / (k - 1) from q_one) or i2 = 7)', 'i4 = 7 and (i4 > (select k from q_one where k > 1) and i8 = (select 1 / (k - 1) from q_one) or i2 = 7)',
+	'i2 = 7 and i4 = (select 1 / (k - 1) from q_one) or f8 = (select sqrt(k - 5) from q_one)', '(i2 <> 7 or i4 = (select 1 / (k - 1) from q_one)) and f8 = (select sqrt(k - 5) from q_one)',
+	'i2 = 7 and (i4 = (select 1 / (k - 1) from q_one) or b) and f8 = (select sqrt(k - 5) from q_one)', 'i4 = 7 and b and i8 = (select 1 / (k - 1) from q_one)']);
 -- a variable that no row asks for need not have a value
 create function q_record(filled bool, condition int) returns bigint language plpgsql as $$
 declare
@@ -177,4 +206,4 @@ select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q
 drop table q_rows, q_one, q_domains cascade;
 drop domain q_domain;
 drop schema q_own cascade;
-drop function q_differ(text[]), q_conditions(text, text[]), pg_input_fits(text, text), q_tells(int), q_explain(text), q_record(bool, int);
+drop function q_differ(text[]), q_conditions(text, text[]), pg_input_fits(text, text), q_tells(int), q_explain(text), q_record(bool, int), q_outcomes(text[]);

@@ -41,6 +41,8 @@ struct HjgScanFilter
 	HjgFilter  *filter;			/* AND of the simple conditions */
 	bool		complete;		/* there are no others */
 	List	   *operands;		/* of Operand, to be bound or bound */
+	int			nfallible;		/* of these, whose evaluation may fail, */
+	int			nfallible_in_or;	/* and in a condition that rows may pass without asking for it */
 	int			ncolumns;
 	AttrNumber *attnos;			/* columns that the filter reads */
 	HjgVector  *vectors;
@@ -99,6 +101,17 @@ is_operand(Expr *expr)
 	return IsA(expr, Const) || IsA(expr, Param);
 }
 
+/* Of an operand: a subquery, or a variable that somebody is asked for. */
+static bool
+is_fallible(const HjgScanFilter *scan, Expr *expr)
+{
+	const EState *estate = scan->seq->ss.ps.state;
+
+	return IsA(expr, Param) &&
+		(((Param *) expr)->paramkind == PARAM_EXEC ||
+		 (estate->es_param_list_info != NULL && estate->es_param_list_info->paramFetch != NULL));
+}
+
 static HjgFilter *
 make_leaf(HjgFilterKind kind, int column)
 {
@@ -123,6 +136,7 @@ make_comparison(HjgScanFilter *scan, int column, const HjgSimpleOperator *op, Hj
 	operand->is_array = is_array;
 	operand->expr = ExecInitExpr(expr, &scan->seq->ss.ps);
 	scan->operands = lappend(scan->operands, operand);
+	scan->nfallible += is_fallible(scan, expr) ? 1 : 0;
 	return &operand->leaf;
 }
 
@@ -228,6 +242,19 @@ make_filter(HjgScanFilter *scan, Expr *expr)
 	}
 }
 
+/*
+ * Of the conditions so far, with one more: is it the same error that a row raises first?  Conditions are tested
+ * one after the other by many rows each, by core row after row.  Where rows may pass by operands, two
+ * of those could fail in another order.
+ */
+static bool
+fails_in_order(HjgScanFilter *scan, const HjgFilter *node, int nfallible_before)
+{
+	if (node->kind == HJG_FILTER_OR)
+		scan->nfallible_in_or += scan->nfallible - nfallible_before;
+	return scan->nfallible_in_or == 0 || scan->nfallible == 1;
+}
+
 HjgScanFilter *
 hjg_scan_filter_create(SeqScanState *seq)
 {
@@ -239,15 +266,16 @@ hjg_scan_filter_create(SeqScanState *seq)
 	scan->seq = seq;
 	scan->complete = true;
 	scan->attnos = palloc(Max(desc->natts, 1) * sizeof(AttrNumber));
-	scan->filter = make_leaf(HJG_FILTER_AND, -1);
+	scan->filter = make_leaf(HJG_FILTER_ALL, -1);
 	scan->filter->args = palloc(Max(list_length(qual), 1) * sizeof(HjgFilter *));
 	foreach(lc, qual)
 	{
 		int			noperands = list_length(scan->operands);
+		int			nfallible = scan->nfallible;
 		int			ncolumns = scan->ncolumns;
 		HjgFilter  *node = make_filter(scan, lfirst(lc));
 
-		if (node == NULL)
+		if (node == NULL || !fails_in_order(scan, node, nfallible))
 		{
 			/* what was noted down for a part of it */
 			scan->operands = list_truncate(scan->operands, noperands);
@@ -267,11 +295,21 @@ hjg_scan_filter_create(SeqScanState *seq)
 
 /* ---------- operands ---------- */
 
+/* The operand is NULL: so is the comparison. */
+static void
+set_null(HjgFilter *leaf)
+{
+	leaf->kind = HJG_FILTER_CONSTANT;
+	leaf->null = true;
+}
+
+/* Whatever the operand of a comparison is: an empty set passes nothing, and makes NULL of NULL. */
 static void
 set_none(HjgFilter *leaf)
 {
-	leaf->kind = HJG_FILTER_CONSTANT;
-	leaf->negated = true;
+	leaf->kind = HJG_FILTER_SET;
+	leaf->negated = false;
+	leaf->nset = 0;
 }
 
 /* "column op ordinal" as a range. */
@@ -344,13 +382,10 @@ set_list(HjgScanFilter *scan, HjgFilter *leaf, HjgComparison comparison, int16 w
 	leaf->negated = comparison == HJG_COMPARE_NE;
 	for (int i = 0; i < nelems; i++)
 	{
-		if (!nulls[i])
+		if (nulls[i])
+			leaf->null = true;
+		else
 			leaf->set[leaf->nset++] = hjg_filter_ordinal(leaf->ordinal, width, elems[i]);
-		else if (comparison == HJG_COMPARE_NE)
-		{
-			set_none(leaf);
-			return;
-		}
 	}
 	if (nelems == 0)
 	{
@@ -373,8 +408,9 @@ bind_operand(HjgFilter *leaf)
 	ResetExprContext(econtext);
 	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	value = ExecEvalExpr(operand->expr, econtext, &isnull);
+	leaf->null = false;
 	if (isnull)
-		set_none(leaf);
+		set_null(leaf);
 	else if (operand->is_array)
 		set_list(operand->scan, leaf, operand->comparison, operand->width, DatumGetArrayTypeP(value));
 	else

@@ -187,7 +187,8 @@ typedef enum HjgFilterKind
 	HJG_FILTER_RANGE,			/* low <= value <= high */
 	HJG_FILTER_SET,				/* value is in a list */
 	HJG_FILTER_IS_NULL,
-	HJG_FILTER_AND,
+	HJG_FILTER_ALL,				/* conditions one after the other; who does not pass one asks no further */
+	HJG_FILTER_AND,				/* who does not pass an argument, but for a NULL, asks on */
 	HJG_FILTER_OR
 } HjgFilterKind;
 
@@ -201,6 +202,7 @@ typedef struct HjgFilter
 	HjgFilterKind kind;
 	void		(*bind) (struct HjgFilter *leaf);
 	bool		negated;
+	bool		null;			/* CONSTANT: it is NULL, and passes none; SET: a NULL is in it */
 	HjgOrdinal	ordinal;
 	int			column;			/* leaves: which vector */
 	int64		low;
@@ -214,8 +216,8 @@ typedef struct HjgFilter
 extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
 
 /*
- * Ask the rows with pass[i]: those for which the condition is not true lose it.  As in core's expressions an
- * argument of AND is asked by rows only that pass the ones before it, and one of OR by the others.
+ * Ask the rows with pass[i]: those for which the condition is not true lose it.  An argument is asked by those
+ * rows only that would ask it in core's expressions, as long as it makes a difference.
  */
 extern void hjg_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
 

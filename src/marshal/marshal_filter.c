@@ -8,11 +8,13 @@
  * everything else.  So a comparison with a constant is a range of ordinals, and a list
  * a set of them, whatever the type.
  *
- * A condition passes a row only when it is true; false and NULL are not told apart, which is
- * why there is no NOT, but negated leaves.
+ * A condition passes a row only when it is true, and there is no NOT, but negated leaves.  So false and NULL need
+ * not be told apart, but for one thing: to evaluate an operand may fail, and none must be touched before a row
+ * asks for it.  Below an OR core's AND asks its next argument when the last one was NULL, and not when it
+ * was false.  As long as an argument to come has operands that are not known, ours does the same.
  *
  * A test looks at all rows, since that is faster than to pick some, and its outcome counts for those that
- * ask.  Only the operands must not be touched before a row asks: to evaluate one may fail.
+ * ask.
  */
 #include "postgres.h"
 
@@ -130,6 +132,12 @@ eval_set(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
 {
 	const void *values = vector->values;
 
+	/* what is not in the list may be the NULL in it */
+	if (node->negated && node->null)
+	{
+		memset(pass, false, nrows * sizeof(bool));
+		return;
+	}
 	TEST_COLUMN(in_set(node, ordinal));
 	drop_nulls(vector, nrows, pass);
 }
@@ -142,7 +150,32 @@ eval_null_test(const HjgFilter *node, const HjgVector *vector, int nrows, bool *
 }
 
 static void
-eval_or(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass)
+{
+	switch (leaf->kind)
+	{
+		case HJG_FILTER_CONSTANT:
+			if (leaf->negated || leaf->null)
+				memset(pass, false, nrows * sizeof(bool));
+			break;
+		case HJG_FILTER_RANGE:
+			eval_range(leaf, &vectors[leaf->column], nrows, pass);
+			break;
+		case HJG_FILTER_SET:
+			eval_set(leaf, &vectors[leaf->column], nrows, pass);
+			break;
+		case HJG_FILTER_IS_NULL:
+			eval_null_test(leaf, &vectors[leaf->column], nrows, pass);
+			break;
+		default:
+			elog(ERROR, "filter of kind %d is not a leaf", (int) leaf->kind);
+	}
+}
+
+/* Rows that pass one of the arguments by eval; each is asked by those that passed none before it. */
+static void
+eval_any(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass,
+		 void (*eval) (HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass))
 {
 	bool		asking[HJG_MAX_VECTOR_ROWS];
 	bool		arg_pass[HJG_MAX_VECTOR_ROWS];
@@ -152,12 +185,88 @@ eval_or(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 	for (int a = 0; a < node->nargs; a++)
 	{
 		memcpy(arg_pass, asking, nrows * sizeof(bool));
-		hjg_filter_eval(node->args[a], vectors, nrows, arg_pass);
+		eval(node->args[a], vectors, nrows, arg_pass);
 		for (int i = 0; i < nrows; i++)
 		{
 			pass[i] |= arg_pass[i];
 			asking[i] &= !arg_pass[i];
 		}
+	}
+}
+
+/*
+ * Of the rows with pass[i], which have asked the condition and not passed, keep those for which it is false
+ * and not NULL.  They have bound all operands that this looks at.
+ */
+static void
+eval_false(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+{
+	HjgFilter	opposite;
+
+	check_stack_depth();
+	if (memchr(pass, 1, nrows * sizeof(bool)) == NULL)
+		return;
+	switch (node->kind)
+	{
+		case HJG_FILTER_ALL:
+		case HJG_FILTER_AND:
+			eval_any(node, vectors, nrows, pass, eval_false);
+			break;
+		case HJG_FILTER_OR:
+			for (int a = 0; a < node->nargs; a++)
+				eval_false(node->args[a], vectors, nrows, pass);
+			break;
+		default:
+			/* neither a leaf nor its opposite passes what makes NULL */
+			opposite = *node;
+			opposite.negated = !node->negated;
+			eval_leaf(&opposite, vectors, nrows, pass);
+	}
+}
+
+/* Is an operand below the node not known yet? */
+static bool
+is_open(const HjgFilter *node)
+{
+	check_stack_depth();
+	if (node->bind != NULL)
+		return true;
+	for (int a = 0; a < node->nargs; a++)
+		if (is_open(node->args[a]))
+			return true;
+	return false;
+}
+
+/* Rows for which an argument was NULL ask the next ones, too, up to the last one with an operand that is not known. */
+static void
+eval_and(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+{
+	bool		asking[HJG_MAX_VECTOR_ROWS];
+	bool		arg_pass[HJG_MAX_VECTOR_ROWS];
+	bool		arg_false[HJG_MAX_VECTOR_ROWS];
+	int			last_open = 0;
+
+	for (int a = 1; a < node->nargs; a++)
+		if (is_open(node->args[a]))
+			last_open = a;
+	memcpy(asking, pass, nrows * sizeof(bool));
+	for (int a = 0; a < node->nargs; a++)
+	{
+		memcpy(arg_pass, asking, nrows * sizeof(bool));
+		hjg_filter_eval(node->args[a], vectors, nrows, arg_pass);
+		for (int i = 0; i < nrows; i++)
+		{
+			arg_false[i] = asking[i] && !arg_pass[i];
+			pass[i] &= arg_pass[i];
+		}
+		if (a >= last_open)
+		{
+			memcpy(asking, pass, nrows * sizeof(bool));
+			continue;
+		}
+		eval_false(node->args[a], vectors, nrows, arg_false);
+		for (int i = 0; i < nrows; i++)
+			asking[i] &= !arg_false[i];
 	}
 }
 
@@ -171,25 +280,17 @@ hjg_filter_eval(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass
 		node->bind(node);
 	switch (node->kind)
 	{
-		case HJG_FILTER_CONSTANT:
-			if (node->negated)
-				memset(pass, false, nrows * sizeof(bool));
-			break;
-		case HJG_FILTER_RANGE:
-			eval_range(node, &vectors[node->column], nrows, pass);
-			break;
-		case HJG_FILTER_SET:
-			eval_set(node, &vectors[node->column], nrows, pass);
-			break;
-		case HJG_FILTER_IS_NULL:
-			eval_null_test(node, &vectors[node->column], nrows, pass);
-			break;
-		case HJG_FILTER_AND:
+		case HJG_FILTER_ALL:
 			for (int a = 0; a < node->nargs; a++)
 				hjg_filter_eval(node->args[a], vectors, nrows, pass);
 			break;
-		case HJG_FILTER_OR:
-			eval_or(node, vectors, nrows, pass);
+		case HJG_FILTER_AND:
+			eval_and(node, vectors, nrows, pass);
 			break;
+		case HJG_FILTER_OR:
+			eval_any(node, vectors, nrows, pass, hjg_filter_eval);
+			break;
+		default:
+			eval_leaf(node, vectors, nrows, pass);
 	}
 }

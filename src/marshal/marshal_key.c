@@ -124,6 +124,9 @@ hjg_key_supported(Oid op, Oid collation, const char **why)
 	RegProcedure right;
 	bool		extended;
 
+	/* their functions are strict and know no collations */
+	if (find_exact(op) != NULL)
+		return true;
 	if (!op_strict(op))
 	{
 		*why = "an equality operator is not strict";
@@ -134,7 +137,7 @@ hjg_key_supported(Oid op, Oid collation, const char **why)
 		*why = "a key has a nondeterministic collation";
 		return false;
 	}
-	if (find_exact(op) == NULL && !find_hash_functions(op, &left, &right, &extended))
+	if (!find_hash_functions(op, &left, &right, &extended))
 	{
 		*why = "an equality operator has no hash functions";
 		return false;

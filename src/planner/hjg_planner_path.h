@@ -14,7 +14,17 @@
 
 extern const HjgPlannerSources *hjg_planner_sources;
 
-/* A join that the hook was called for, once it was found eligible. */
+/* What all paths of a side have in common; found out when it is first asked for. */
+typedef struct HjgCandidateSide
+{
+	bool		known;
+	bool		plain;			/* nothing but columns of tables */
+	bool		readable;		/* a table that the node can read itself */
+	int			ncolumns;
+	int			nvarlenas;
+} HjgCandidateSide;
+
+/* A join that the hook was called for.  What is costly to find out is found out once for all its paths. */
 typedef struct HjgCandidate
 {
 	RelOptInfo *joinrel;
@@ -24,6 +34,15 @@ typedef struct HjgCandidate
 	bool		unique_outer;	/* a semi join as an inner join: make this side's rows distinct */
 	bool		unique_inner;
 	JoinPathExtraData *extra;
+	HjgUnitCosts costs;			/* in force, */
+	double		unit_ns;		/* and the time of a cost of 1.0 */
+	bool		gpu_known;
+	bool		has_gpu;		/* this one: */
+	HjgPlannerGpu gpu;
+	HjgCandidateSide outer;
+	HjgCandidateSide inner;
+
+	/* once it was found eligible */
 	List	   *hashclauses;	/* RestrictInfos, marked with outer_is_left */
 	int			nhashed_keys;	/* keys that do not travel exactly */
 	int			key_width;		/* bytes of an encoded key */
@@ -45,11 +64,21 @@ typedef enum HjgPathPrivate
  */
 extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why);
 
+/* Fill in the candidate's unit costs, before anything below is asked. */
+extern void hjg_planner_price(HjgCandidate *candidate);
+
 /*
  * Is it plain, without a look at the join's clauses, that no path of ours can compete with those that core
  * has offered?  Joins of few rows, and such as an index answers, are planned as fast as without us.
  */
 extern bool hjg_planner_hopeless(const HjgCandidate *candidate);
+
+/*
+ * Is it plain from the children's prices and rows alone that add_path(), or add_partial_path(), would
+ * reject our join of these two?
+ */
+extern bool hjg_planner_loses(const HjgCandidate *candidate, const Path *outer_path, const Path *inner_path,
+							  bool parallel_aware, bool partial);
 
 /* What is cheapest for a path, by the model. */
 typedef struct HjgPathChoice
@@ -59,12 +88,12 @@ typedef struct HjgPathChoice
 	bool		embedded;		/* join in the backends, without a job */
 } HjgPathChoice;
 
-/*
- * Fill in the costs of a path whose rows and children are set; returns the
- * prediction for the plan.
- */
-extern List *hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path,
-							  Path *outer_path, Path *inner_path, HjgPathChoice *choice);
+/* Fill in the costs of a path whose rows and children are set, and the prediction for the plan. */
+extern void hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *outer_path,
+							 Path *inner_path, HjgPathChoice *choice, HjgPrediction *prediction);
+
+/* Would core's list take a path of this price?  What is true of the price holds for a lower bound of it, too. */
+extern bool hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 
 /*
  * Where core would take a nested loop over an index, or a merge join, that is faster than the predicted join: the

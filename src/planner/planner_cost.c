@@ -83,58 +83,6 @@ hjg_planner_participants(const Path *path)
 	return Max(path->parallel_workers + Max(leader_share, 0), 1);
 }
 
-/* A price that no join of ours with this child is below: what is saved of the child is its rows' part at most. */
-static Cost
-least_child_cost(const Path *child)
-{
-	const RelOptInfo *rel = child->parent;
-
-	if (child->pathtype == T_SeqScan)
-		return child->total_cost - Min(child->total_cost, cpu_tuple_cost * Max(rel->tuples, child->rows));
-	return child->total_cost - (hjg_planner_is_ours(child) ? cpu_tuple_cost * child->rows : 0);
-}
-
-/* Of core's paths in a list the cheapest that needs no parameter, by total cost; NULL: none. */
-static const Path *
-cheapest_path(const List *paths)
-{
-	const Path *cheapest = NULL;
-	ListCell   *lc;
-
-	foreach(lc, paths)
-	{
-		const Path *path = lfirst(lc);
-
-		if (path->param_info == NULL && (cheapest == NULL || path->total_cost < cheapest->total_cost))
-			cheapest = path;
-	}
-	return cheapest;
-}
-
-bool
-hjg_planner_hopeless(const HjgCandidate *candidate)
-{
-	const RelOptInfo *joinrel = candidate->joinrel;
-	const RelOptInfo *outerrel = candidate->outerrel;
-	const RelOptInfo *innerrel = candidate->innerrel;
-	const Path *rival = cheapest_path(joinrel->pathlist);
-	HjgUnitCosts costs;
-	double		unit_ns;
-	Cost		startup;
-
-	/* a path that is cheap to start may be wanted at any price */
-	if (rival == NULL || joinrel->consider_startup || outerrel->cheapest_total_path == NULL ||
-		innerrel->cheapest_total_path == NULL)
-		return false;
-	unit_ns = hjg_planner_unit_costs(&costs, Min(outerrel->rows, innerrel->rows));
-	startup = costs.startup_ns / unit_ns;
-	if (startup + least_child_cost(outerrel->cheapest_total_path) + least_child_cost(innerrel->cheapest_total_path) <
-		rival->total_cost)
-		return false;
-	return !joinrel->consider_parallel || outerrel->partial_pathlist == NIL ||
-		startup + least_child_cost(linitial(outerrel->partial_pathlist)) >= rival->total_cost;
-}
-
 /*
  * Pairs that the engine returns: all that match on the keys, those that a residual
  * qual drops included.  Where the first match decides a probe row, one; or, with residual
@@ -208,67 +156,57 @@ use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShap
 }
 
 /*
- * Columns of a child.  The plan carries fewer if some serve the join alone; that is
- * not known yet.
+ * What there is to know of a side, whatever its path.  Of columns, the plan carries fewer if some serve the
+ * join alone; that is not known yet.  The table is readable by the rules of exec_scan.c, which decides again.
  */
-static void
-count_columns(const PathTarget *target, int *ncolumns, int *nvarlenas)
+static const HjgCandidateSide *
+side_facts(PlannerInfo *root, const RelOptInfo *rel, HjgCandidateSide *side)
 {
 	ListCell   *lc;
 
-	foreach(lc, target->exprs)
-	{
-		(*ncolumns)++;
-		if (get_typlen(exprType(lfirst(lc))) < 0)
-			(*nvarlenas)++;
-	}
-}
-
-/* Nothing but columns of tables? */
-static bool
-is_plain(const PathTarget *target)
-{
-	ListCell   *lc;
-
-	foreach(lc, target->exprs)
+	if (side->known)
+		return side;
+	side->known = side->plain = true;
+	foreach(lc, rel->reltarget->exprs)
 	{
 		const Var  *var = lfirst(lc);
 
+		side->ncolumns++;
+		if (get_typlen(exprType((const Node *) var)) < 0)
+			side->nvarlenas++;
 		if (!IsA(var, Var) || var->varattno <= 0)
-			return false;
+			side->plain = false;
 	}
-	return true;
+	if (hjg_direct_scan && side->plain && rel->rtekind == RTE_RELATION && IS_SIMPLE_REL(rel))
+	{
+		/* the planner holds a lock already */
+		Relation	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+
+		side->readable = hjg_heap_readable(relation);
+		table_close(relation, NoLock);
+	}
+	return side;
 }
 
 /* Is the path a join of ours that hands over vectors (exec_chain.c decides again)? */
 static bool
-gives_vectors(const Path *path)
+gives_vectors(const Path *path, const HjgCandidateSide *side)
 {
-	return hjg_direct_scan && hjg_planner_is_ours(path) && is_plain(path->pathtarget);
+	return hjg_direct_scan && hjg_planner_is_ours(path) && side->plain;
 }
 
 /*
- * If the path is a scan of a table that the node reads itself (exec_scan.c decides again, by
- * the same rules), the table's rows, of which so many pass the filter, and the megabytes of
- * its pages; else 0.
+ * If the path is a scan of a table that the node reads itself, the table's rows, of which so many pass the
+ * filter, and the megabytes of its pages; else 0.
  */
 static double
-direct_rows(PlannerInfo *root, const Path *path, double rows, double *mb)
+direct_rows(const Path *path, const HjgCandidateSide *side, double rows, double *mb)
 {
-	RelOptInfo *rel = path->parent;
-	Relation	relation;
-	bool		readable;
-	double		share = rows / Max(rel->rows, 1);
+	const RelOptInfo *rel = path->parent;
+	const double share = rows / Max(rel->rows, 1);
 
 	*mb = 0;
-	if (!hjg_direct_scan || path->pathtype != T_SeqScan || rel->rtekind != RTE_RELATION ||
-		!is_plain(path->pathtarget))
-		return 0;
-	/* the planner holds a lock already */
-	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
-	readable = hjg_heap_readable(relation);
-	table_close(relation, NoLock);
-	if (!readable)
+	if (path->pathtype != T_SeqScan || !side->readable)
 		return 0;
 	*mb = share * rel->pages * BLCKSZ / (1024.0 * 1024.0);
 	return share * rel->tuples;
@@ -290,28 +228,35 @@ child_credit(double saved_ns, double read_ns, double unit_ns, double rows)
  * on the cpu engine, shape and prediction become those of it.
  */
 static void
-consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
+consider_gpu(HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
 {
-	HjgJoinShape on_gpu = *shape;
-	HjgUnitCosts own_costs = *costs;
+	const HjgPlannerGpu *gpu = &candidate->gpu;
+	HjgJoinShape on_gpu;
+	HjgUnitCosts own_costs;
 	HjgPrediction own;
-	HjgPlannerGpu gpu;
 
-	if (shape->nthreads == 0 || !hjg_planner_sources->gpu(&gpu))
+	if (shape->nthreads == 0)
 		return;
+	if (!candidate->gpu_known)
+		candidate->has_gpu = hjg_planner_sources->gpu(&candidate->gpu);
+	candidate->gpu_known = true;
+	if (!candidate->has_gpu)
+		return;
+	on_gpu = *shape;
+	own_costs = *costs;
 	on_gpu.gpu = true;
-	on_gpu.gpu_cold = gpu.cold;
-	on_gpu.gpu_l2_bytes = gpu.l2_bytes;
+	on_gpu.gpu_cold = gpu->cold;
+	on_gpu.gpu_l2_bytes = gpu->l2_bytes;
 	on_gpu.build_unique = candidate->extra->inner_unique || candidate->unique_inner || shape->pairs <= shape->probe_rows;
-	if (gpu.measured)
-		own_costs.cuda = gpu.costs;
+	if (gpu->measured)
+		own_costs.cuda = gpu->costs;
 	if (hjg_transfer_cost >= 0)
 	{
 		own_costs.cuda.in_mb_ns = costs->cuda.in_mb_ns;
 		own_costs.cuda.out_mb_ns = costs->cuda.out_mb_ns;
 	}
 	hjg_model_predict(&own_costs, &on_gpu, &own);
-	if (!gpu.asked_for && own.total_ns >= prediction->total_ns)
+	if (!gpu->asked_for && own.total_ns >= prediction->total_ns)
 		return;
 	*shape = on_gpu;
 	*prediction = own;
@@ -353,13 +298,6 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
 	*prediction = own;
 }
 
-/* Nanoseconds to microseconds that fit an integer list. */
-static int
-whole_us(double ns)
-{
-	return (int) Min(ns / 1000.0, PG_INT32_MAX);
-}
-
 /*
  * Rows of the hash table by which core's price is understood: of the smaller side, whichever we
  * build of, as a larger table must not make a path cheaper; of a side that core would
@@ -374,24 +312,31 @@ core_table_rows(const HjgCandidate *candidate, double hash_memory)
 	return Min(smaller->rows, hash_memory / (smaller->reltarget->width + ROW_OVERHEAD_BYTES));
 }
 
-List *
-hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, Path *outer_path,
-				 Path *inner_path, HjgPathChoice *choice)
+void
+hjg_planner_price(HjgCandidate *candidate)
 {
-	HjgUnitCosts costs;
+	candidate->unit_ns = hjg_planner_unit_costs(&candidate->costs,
+												core_table_rows(candidate, get_hash_memory_limit()));
+}
+
+void
+hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *outer_path, Path *inner_path,
+				 HjgPathChoice *choice, HjgPrediction *prediction)
+{
+	const HjgCandidateSide *outer = side_facts(root, candidate->outerrel, &candidate->outer);
+	const HjgCandidateSide *inner = side_facts(root, candidate->innerrel, &candidate->inner);
+	const double unit_ns = candidate->unit_ns;
+	HjgUnitCosts costs = candidate->costs;
 	HjgJoinShape shape = {0};
-	HjgPrediction prediction;
 	QualCost	hash_cost;
 	QualCost	qual_cost;
 	PathTarget *target = path->pathtarget;
 	const double hash_memory = get_hash_memory_limit();
-	double		unit_ns;
 	double		row_bytes;
 	Cost		startup;
 	Cost		outer_run;
 	Cost		total;
 
-	unit_ns = hjg_planner_unit_costs(&costs, core_table_rows(candidate, hash_memory));
 	shape.participants = 1;
 	shape.build_rows = inner_path->rows;
 	shape.probe_rows = outer_path->rows;
@@ -407,10 +352,12 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	shape.nkeys = list_length(candidate->hashclauses);
 	shape.nhashed_keys = candidate->nhashed_keys;
 	shape.key_width = candidate->key_width;
-	count_columns(inner_path->pathtarget, &shape.build_columns, &shape.build_varlenas);
-	count_columns(outer_path->pathtarget, &shape.probe_columns, &shape.probe_varlenas);
-	shape.build_scan_rows = direct_rows(root, inner_path, shape.build_rows, &shape.build_scan_mb);
-	shape.probe_scan_rows = direct_rows(root, outer_path, shape.probe_rows, &shape.probe_scan_mb);
+	shape.build_columns = inner->ncolumns;
+	shape.build_varlenas = inner->nvarlenas;
+	shape.probe_columns = outer->ncolumns;
+	shape.probe_varlenas = outer->nvarlenas;
+	shape.build_scan_rows = direct_rows(inner_path, inner, shape.build_rows, &shape.build_scan_mb);
+	shape.probe_scan_rows = direct_rows(outer_path, outer, shape.probe_rows, &shape.probe_scan_mb);
 	row_bytes = inner_path->pathtarget->width + candidate->key_width + ROW_OVERHEAD_BYTES;
 	/* participants that share a build side add up their memory, too */
 	shape.build_bytes = shape.build_rows * row_bytes;
@@ -426,8 +373,8 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 	}
 	shape.build_width = inner_path->pathtarget->width;
 	shape.probe_width = outer_path->pathtarget->width;
-	shape.build_vectors = gives_vectors(inner_path);
-	shape.probe_vectors = gives_vectors(outer_path);
+	shape.build_vectors = gives_vectors(inner_path, inner);
+	shape.probe_vectors = gives_vectors(outer_path, outer);
 	shape.in_place = shape.spill_passes == 0 && (shape.probe_vectors || shape.probe_scan_rows > 0) &&
 		(hjg_embedded_rows < 0 || shape.build_rows * shape.participants < hjg_embedded_rows);
 	/* participants that share a build side share a job, however few their probe rows */
@@ -436,9 +383,9 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 		shape.nthreads = ASSUMED_THREADS;
 	shape.partnered = estimate_partnered(candidate, &shape);
 	shape.bloom = use_bloom_filter(candidate->jointype, &costs, &shape);
-	hjg_model_predict(&costs, &shape, &prediction);
-	consider_gpu(candidate, &costs, &shape, &prediction);
-	consider_embedded(candidate, &costs, path, &shape, &prediction);
+	hjg_model_predict(&costs, &shape, prediction);
+	consider_gpu(candidate, &costs, &shape, prediction);
+	consider_embedded(candidate, &costs, path, &shape, prediction);
 	choice->bloom = shape.bloom;
 	choice->gpu = shape.gpu;
 	choice->embedded = shape.in_place;
@@ -452,27 +399,25 @@ hjg_planner_cost(PlannerInfo *root, const HjgCandidate *candidate, Path *path, P
 		qual_cost.per_tuple += hash_cost.per_tuple;
 
 	startup = outer_path->startup_cost + inner_path->total_cost -
-		child_credit(prediction.saved_build_ns, prediction.read_build_ns, unit_ns,
+		child_credit(prediction->saved_build_ns, prediction->read_build_ns, unit_ns,
 					 Max(shape.build_scan_rows, shape.build_rows)) +
 		qual_cost.startup + hash_cost.startup + target->cost.startup +
-		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / unit_ns;
+		(prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns) / unit_ns;
 	outer_run = outer_path->total_cost - outer_path->startup_cost -
-		child_credit(prediction.saved_probe_ns, prediction.read_probe_ns, unit_ns,
+		child_credit(prediction->saved_probe_ns, prediction->read_probe_ns, unit_ns,
 					 Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
 		qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
-		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / unit_ns;
+		(prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns) / unit_ns;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spill_passes > 0)
-		startup += outer_run + prediction.marshal_probe_ns / unit_ns;
+		startup += outer_run + prediction->marshal_probe_ns / unit_ns;
 
 	path->startup_cost = startup;
-	path->total_cost = Max(Max(total, startup),
-						   hjg_planner_rival_floor(root, candidate, path, outer_path, inner_path, &shape,
-												   &costs, &prediction));
-	return list_concat(list_make5_int(whole_us(prediction.marshal_build_ns), whole_us(prediction.marshal_probe_ns),
-									  whole_us(prediction.build_ns + prediction.startup_ns), whole_us(prediction.probe_ns),
-									  whole_us(prediction.emit_ns)),
-					   list_make3_int(whole_us(prediction.transfer_ns), whole_us(prediction.gpu_build_ns),
-									  whole_us(prediction.gpu_probe_ns)));
+	path->total_cost = Max(total, startup);
+	/* nobody asks what serves better than a path that loses anyway */
+	if (hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, path->parallel_workers > 0))
+		path->total_cost = Max(path->total_cost,
+							   hjg_planner_rival_floor(root, candidate, path, outer_path, inner_path, &shape,
+													   &costs, prediction));
 }

@@ -64,38 +64,68 @@ hjg_planner_is_ours(const Path *path)
 	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
 }
 
-static CustomPath *
-make_path(PlannerInfo *root, const HjgCandidate *candidate, Path *outer_path, Path *inner_path,
-		  bool parallel_aware)
+/* Nanoseconds to microseconds that fit an integer list. */
+static int
+whole_us(double ns)
 {
-	CustomPath *cpath = makeNode(CustomPath);
-	Path	   *path = &cpath->path;
+	return (int) Min(ns / 1000.0, PG_INT32_MAX);
+}
+
+static List *
+prediction_list(const HjgPrediction *prediction)
+{
+	return list_concat(list_make5_int(whole_us(prediction->marshal_build_ns), whole_us(prediction->marshal_probe_ns),
+									  whole_us(prediction->build_ns + prediction->startup_ns),
+									  whole_us(prediction->probe_ns), whole_us(prediction->emit_ns)),
+					   list_make3_int(whole_us(prediction->transfer_ns), whole_us(prediction->gpu_build_ns),
+									  whole_us(prediction->gpu_probe_ns)));
+}
+
+/*
+ * A path that is priced before anything is allocated for it, as most paths lose.  Under force core's paths are
+ * gone, and all of ours are offered.
+ */
+static void
+offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *inner_path, bool parallel_aware,
+		   bool partial)
+{
 	RelOptInfo *joinrel = candidate->joinrel;
-	List	   *prediction;
+	CustomPath *cpath;
+	CustomPath	offer = {.path.type = T_CustomPath};
+	Path	   *path = &offer.path;
+	HjgPrediction prediction;
 	List	   *scalars;
 	HjgPathChoice choice;
 
+	if (hjg_planner_loses(candidate, outer_path, inner_path, parallel_aware, partial))
+		return;
 	path->pathtype = T_CustomScan;
 	path->parent = joinrel;
 	path->pathtarget = joinrel->reltarget;
-	path->param_info = NULL;
 	path->parallel_aware = parallel_aware;
 	path->parallel_safe = joinrel->consider_parallel && outer_path->parallel_safe &&
 		inner_path->parallel_safe;
 	/* the larger side's workers read the smaller side, too */
 	path->parallel_workers = parallel_aware ? Max(outer_path->parallel_workers, inner_path->parallel_workers) :
 		outer_path->parallel_workers;
-	path->pathkeys = NIL;
 	path->rows = path->parallel_workers > 0 ?
 		clamp_row_est(joinrel->rows / hjg_planner_participants(path)) : joinrel->rows;
-	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	cpath->custom_paths = list_make2(outer_path, inner_path);
-	cpath->methods = &path_methods;
-	prediction = hjg_planner_cost(root, candidate, path, outer_path, inner_path, &choice);
+	hjg_planner_cost(root, candidate, path, outer_path, inner_path, &choice, &prediction);
+	if (!hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, partial))
+		return;
+
+	offer.flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	offer.custom_paths = list_make2(outer_path, inner_path);
+	offer.methods = &path_methods;
 	scalars = list_make5_int(candidate->jointype, candidate->extra->inner_unique, choice.bloom, choice.gpu, choice.embedded);
-	cpath->custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
-									   list_copy(candidate->extra->restrictlist), prediction);
-	return cpath;
+	offer.custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
+									  list_copy(candidate->extra->restrictlist), prediction_list(&prediction));
+	cpath = makeNode(CustomPath);
+	*cpath = offer;
+	if (partial)
+		add_partial_path(joinrel, &cpath->path);
+	else
+		add_path(joinrel, &cpath->path);
 }
 
 /*
@@ -134,9 +164,8 @@ have_ours(RelOptInfo *joinrel)
 
 /* inner_path: the cheapest complete path of the inner side. */
 static void
-offer_partial_paths(PlannerInfo *root, const HjgCandidate *candidate, Path *inner_path)
+offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path)
 {
-	RelOptInfo *joinrel = candidate->joinrel;
 	Path	   *outer_path = linitial(candidate->outerrel->partial_pathlist);
 
 	/* rows that are distinct in each share need not be so in all of them */
@@ -146,7 +175,7 @@ offer_partial_paths(PlannerInfo *root, const HjgCandidate *candidate, Path *inne
 
 		if (Max(outer_path->parallel_workers, partial_inner->parallel_workers) <= MAX_SHARED_WORKERS)
 		{
-			add_partial_path(joinrel, (Path *) make_path(root, candidate, outer_path, partial_inner, true));
+			offer_path(root, candidate, outer_path, partial_inner, true, true);
 			if (hjg_force)
 				return;
 		}
@@ -158,11 +187,11 @@ offer_partial_paths(PlannerInfo *root, const HjgCandidate *candidate, Path *inne
 	if (!inner_path->parallel_safe && !candidate->unique_inner)
 		inner_path = get_cheapest_parallel_safe_total_inner(candidate->innerrel->pathlist);
 	if (inner_path != NULL && inner_path->parallel_safe && inner_path->param_info == NULL)
-		add_partial_path(joinrel, (Path *) make_path(root, candidate, outer_path, inner_path, false));
+		offer_path(root, candidate, outer_path, inner_path, false, true);
 }
 
 static void
-offer_paths(PlannerInfo *root, const HjgCandidate *candidate)
+offer_paths(PlannerInfo *root, HjgCandidate *candidate)
 {
 	RelOptInfo *joinrel = candidate->joinrel;
 	Path	   *outer_path = candidate->outerrel->cheapest_total_path;
@@ -181,9 +210,9 @@ offer_paths(PlannerInfo *root, const HjgCandidate *candidate)
 	/* under force ours must survive whatever core offered: core's paths go first */
 	if (hjg_force)
 		drop_core_paths(joinrel);
-	add_path(joinrel, (Path *) make_path(root, candidate, outer_path, inner_path, false));
+	offer_path(root, candidate, outer_path, inner_path, false, false);
 	if (startup_path != NULL && startup_path != outer_path && startup_path->param_info == NULL)
-		add_path(joinrel, (Path *) make_path(root, candidate, startup_path, inner_path, false));
+		offer_path(root, candidate, startup_path, inner_path, false, false);
 
 	if (joinrel->consider_parallel && candidate->outerrel->partial_pathlist != NIL &&
 		!candidate->unique_outer)
@@ -209,6 +238,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	if (!enable_hashjoin && !hjg_force)
 		return;
+	hjg_planner_price(&candidate);
 	if (!hjg_force && !hjg_explain_declined && hjg_planner_hopeless(&candidate))
 		return;
 

@@ -33,7 +33,7 @@
 typedef struct IndexLoop
 {
 	Cost		price;
-	double		ns;				/* without reading the driving side */
+	const Path *lookup;
 } IndexLoop;
 
 /* The path by which a side drives a loop, for as many processes as the join has. */
@@ -73,6 +73,7 @@ scattering(PlannerInfo *root, const RelOptInfo *rel, const Path *lookup)
 	return scattered;
 }
 
+/* Time of a loop, without reading the driving side. */
 static double
 loop_ns(PlannerInfo *root, const HjgUnitCosts *costs, const Path *driver, const RelOptInfo *rel, const Path *lookup)
 {
@@ -88,8 +89,7 @@ loop_ns(PlannerInfo *root, const HjgUnitCosts *costs, const Path *driver, const 
 
 /* The cheapest loop over an index of rel that this side can drive; false if there is none. */
 static bool
-find_loop(PlannerInfo *root, const HjgUnitCosts *costs, const Path *driver, Relids driver_relids,
-		  const RelOptInfo *rel, double result_rows, IndexLoop *loop)
+find_loop(const Path *driver, Relids driver_relids, const RelOptInfo *rel, double result_rows, IndexLoop *loop)
 {
 	bool		found = false;
 	ListCell   *lc;
@@ -106,7 +106,7 @@ find_loop(PlannerInfo *root, const HjgUnitCosts *costs, const Path *driver, Reli
 		if (found && price >= loop->price)
 			continue;
 		loop->price = price;
-		loop->ns = loop_ns(root, costs, driver, rel, lookup);
+		loop->lookup = lookup;
 		found = true;
 	}
 	return found;
@@ -189,14 +189,14 @@ hjg_planner_rival_floor(PlannerInfo *root, const HjgCandidate *candidate, const 
 			(inner_drives ? candidate->jointype != JOIN_INNER && candidate->jointype != JOIN_RIGHT :
 			 candidate->jointype == JOIN_RIGHT))
 			continue;
-		if (!find_loop(root, costs, driver, driver_rel->relids, other_rel, path->rows, &loop))
+		if (!find_loop(driver, driver_rel->relids, other_rel, path->rows, &loop) || loop.price >= hash_price)
 			continue;
 		ours_ns = prediction->total_ns +
 			extra_ns(outer_path, shape->probe_scan_rows, prediction->saved_probe_ns + prediction->read_probe_ns,
 					 !inner_drives, ns_of_cost) +
 			extra_ns(inner_path, shape->build_scan_rows, prediction->saved_build_ns + prediction->read_build_ns,
 					 inner_drives, ns_of_cost);
-		if (loop.ns < ours_ns && loop.price < hash_price)
+		if (loop_ns(root, costs, driver, other_rel, loop.lookup) < ours_ns)
 			least = Max(least, loop.price * CLEARLY_MORE);
 	}
 	return least;

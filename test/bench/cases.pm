@@ -99,6 +99,8 @@ our @small = (
 	[ '100000 x 100000 rows', 'select count(*) from t100000 a join t100000 b on a.k = b.k', 5 ],);
 
 our @planning = (
+	[ 'planning 2 relations, index', 'explain select count(*) from fact f join fact g on f.d1 = g.d1 where f.d1 = 5', 500 ],
+	[ 'planning 3 relations, index', 'explain select count(*) from dim1 x join fact f on f.d1 = x.k join fact g on g.d1 = x.k where x.k < 20', 300 ],
 	[ 'planning 2 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k', 1000 ],
 	[ 'planning 4 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k join t1000 c on c.k = b.v join t1000 d on d.k = c.v', 200 ],
 	[ 'planning 6 relations', 'explain select count(*) from t1000 a join t1000 b on a.k = b.k join t1000 c on c.k = b.v join t1000 d on d.k = c.v join t1000 e on e.v = d.k join t1000 f on f.v = e.k', 30 ],);
