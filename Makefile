@@ -20,7 +20,7 @@ PROGRAM_DEVICE = hjoin_gpu_device
 REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact keys_hashed keys_cross_type null_keys \
 	join_chain residual_quals payload_toast whole_row subqueries_ctes setops_views_rls partitioned placeholder_vars \
 	rescan_lateral cursors_limit prepared_generic plpgsql_exceptions mutating_cte foreign_tables \
-	partition_spill memory_bounds join_decisive parallel direct_scan direct_quals bloom_filter index_joins declined explain_formats \
+	partition_spill memory_bounds join_decisive parallel direct_scan direct_quals bloom_filter aggregate index_joins declined explain_formats \
 	gucs views
 ISOLATION = read_committed repeatable_read serializable for_update open_cursor direct_scan
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hjoin_gpu
@@ -56,6 +56,8 @@ build/%.o: src/%.c $(wildcard src/*/*.h kernels/hjg_*)
 $(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/hjg_*)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 $(pg_srcs:.c=.o): $(wildcard src/*/*.h)
+# loops over vectors of integers, of which the compiler is to make vector instructions
+src/executor/exec_aggregate.o src/executor/exec_vector_expr.o: override CFLAGS += -O3
 
 # Kernels: one image a file of kernels/*.cu, with machine code for every target and PTX for what
 # comes after; all of them are embedded in the program.  Without nvcc there are none.

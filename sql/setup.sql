@@ -2,12 +2,13 @@
 set client_min_messages = warning;
 
 -- Low costs that do not depend on the machine, so that plans do not either; the
--- Bloom filter only where a test asks for it.
+-- Bloom filter, and aggregates in the node, only where a test asks for them: others look at
+-- joined rows by aggregates.
 do $$
 declare
 	cost text;
 begin
-	foreach cost in array array['startup_cost = 0', 'marshal_tuple_cost = 0.0001', 'transfer_cost = 0', 'build_tuple_cost = 0.0008', 'probe_tuple_cost = 0.0001', 'emit_tuple_cost = 0.0001', 'bloom_filter = off'] loop
+	foreach cost in array array['startup_cost = 0', 'marshal_tuple_cost = 0.0001', 'transfer_cost = 0', 'build_tuple_cost = 0.0008', 'probe_tuple_cost = 0.0001', 'emit_tuple_cost = 0.0001', 'bloom_filter = off', 'aggregate = off'] loop
 		execute format('alter database %I set hjoin_gpu.%s', current_database(), cost);
 	end loop;
 end $$;

@@ -12,6 +12,7 @@
 
 #include "base/hjg_base.h"
 
+bool		hjg_aggregate = true;
 int			hjg_arena_size_mb = 4096;
 int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
@@ -144,6 +145,10 @@ define_cost(const char *name, const char *what, double *variable)
 void
 hjg_base_define_gucs(bool preloaded)
 {
+	DefineCustomBoolVariable("hjoin_gpu.aggregate",
+							 "Computes aggregates of all rows of a join inside GpuHashJoin.",
+							 NULL, &hjg_aggregate, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.arena_size",
 								"Size of the memory shared with the device process.",

@@ -87,6 +87,7 @@ typedef enum HjgPipelineSetting
 } HjgPipelineSetting;
 
 /* Costs: PostgreSQL's cost units (a sequential page fetch is 1); -1 means calibrated. */
+extern bool hjg_aggregate;
 extern int	hjg_arena_size_mb;
 extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;

@@ -1,6 +1,6 @@
 /*
  * exec_chain.c
- *	  Join above join: the lower one's rows go to the upper one as vectors.
+ *	  Rows of a join as vectors: for a join above it, or for aggregates of its own.
  *
  * The upper join does not call the lower one's ExecProcNode; it has it make the next
  * vector, and reads that as it would read a page of a table.  For the lower node this is a
@@ -57,7 +57,7 @@ hjg_chain_create(PlanState *plan, int nplan_columns)
 	HjgJoinState *below = hjg_exec_join_state(plan);
 	int		   *result_ix;
 
-	if (!hjg_direct_scan || below == NULL)
+	if (!hjg_direct_scan || below == NULL || below->aggregation != NULL)
 		return NULL;
 	result_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
 	if (!map_results(below, nplan_columns, result_ix))
@@ -66,48 +66,55 @@ hjg_chain_create(PlanState *plan, int nplan_columns)
 		return NULL;
 	}
 
-	below->result_ix = result_ix;
-	below->vector_space = palloc0(Max(nplan_columns, 1) * sizeof(HjgVector));
-	for (int r = 0; r < nplan_columns; r++)
+	hjg_chain_open(below, nplan_columns, result_ix);
+	return below;
+}
+
+void
+hjg_chain_open(HjgJoinState *state, int nresults, const int *result_ix)
+{
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
+	state->nresults = nresults;
+	state->result_ix = result_ix;
+	state->vector_space = palloc0(Max(nresults, 1) * sizeof(HjgVector));
+	for (int r = 0; r < nresults; r++)
 	{
-		TupleDesc	desc = below->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 		Form_pg_attribute att = TupleDescAttr(desc, result_ix[r]);
-		HjgVector  *vector = &below->vector_space[r];
+		HjgVector  *vector = &state->vector_space[r];
 
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
 		vector->values = palloc0(HJG_VECTOR_ROWS * sizeof(Datum));
 		vector->isnull = palloc0(HJG_VECTOR_ROWS * sizeof(bool));
 	}
-	below->vectors = palloc(Max(nplan_columns, 1) * sizeof(HjgVector));
-	memcpy(below->vectors, below->vector_space, nplan_columns * sizeof(HjgVector));
-	below->columnar = below->direct;
-	return below;
+	state->vectors = palloc(Max(nresults, 1) * sizeof(HjgVector));
+	memcpy(state->vectors, state->vector_space, nresults * sizeof(HjgVector));
+	state->columnar = state->direct;
 }
 
 /* The rows of the vector that pass become vectors; 0 if none does. */
 static int
-take_passing(HjgJoinState *below)
+take_passing(HjgJoinState *state)
 {
-	TupleTableSlot *slot = below->out_slot;
-	int			nresults = list_length(below->css.ss.ps.plan->targetlist);
+	TupleTableSlot *slot = state->out_slot;
 	int			n = 0;
 
-	for (; hjg_exec_next_passing(below); n++)
-		for (int r = 0; r < nresults; r++)
-			hjg_vector_put(&below->vectors[r], n, slot->tts_values[below->result_ix[r]],
-						   slot->tts_isnull[below->result_ix[r]]);
+	for (; hjg_exec_next_passing(state); n++)
+		for (int r = 0; r < state->nresults; r++)
+			hjg_vector_put(&state->vectors[r], n, slot->tts_values[state->result_ix[r]],
+						   slot->tts_isnull[state->result_ix[r]]);
 	return n;
 }
 
-static int
-next_rows(HjgJoinState *below)
+int
+hjg_chain_take_rows(HjgJoinState *state)
 {
-	while (hjg_exec_next_vector(below))
+	while (hjg_exec_next_vector(state))
 	{
-		int			n = below->columnar ? below->vector_n : take_passing(below);
+		int			n = state->columnar ? state->vector_n : take_passing(state);
 
-		below->vector_next = below->vector_n;
+		state->vector_next = state->vector_n;
 		if (n > 0)
 			return n;
 	}
@@ -124,7 +131,7 @@ hjg_chain_next_rows(HjgJoinState *below)
 		ExecReScan(plan);
 	if (plan->instrument)
 		InstrStartNode(plan->instrument);
-	n = next_rows(below);
+	n = hjg_chain_take_rows(below);
 	if (plan->instrument)
 		InstrStopNode(plan->instrument, n);
 	return n;

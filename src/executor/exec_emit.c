@@ -120,11 +120,19 @@ hjg_emit_init(HjgJoinState *state)
 	HjgSide    *sides[2] = {&state->outer, &state->inner};
 	int			nscan = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
 	int		   *place_of = palloc(Max(nscan, 1) * sizeof(int));
-	bool		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
+	bool		moves;
+
+	if (state->aggregation != NULL)
+	{
+		memcpy(place_of, hjg_aggregation_places(state->aggregation), nscan * sizeof(int));
+		moves = true;
+	}
+	else
+		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
 
 	state->residual = state->recheck_qual != NULL || state->pair_filter != NULL || state->join_qual != NULL;
 	state->direct = !state->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
-	state->out_slot = state->direct && moves ? ps->ps_ResultTupleSlot : state->css.ss.ss_ScanTupleSlot;
+	state->out_slot = state->direct && moves && state->aggregation == NULL ? ps->ps_ResultTupleSlot : state->css.ss.ss_ScanTupleSlot;
 	state->out_width = state->out_slot->tts_tupleDescriptor->natts;
 	for (int s = 0; s < 2; s++)
 	{
@@ -140,7 +148,7 @@ hjg_emit_init(HjgJoinState *state)
 	state->out_values = palloc0(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(Datum));
 	state->out_isnull = palloc(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
 	memset(state->out_isnull, true, HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
-	if (state->direct && moves)
+	if (state->out_slot == ps->ps_ResultTupleSlot)
 		put_constants(state, ps->plan->targetlist);
 }
 
@@ -403,11 +411,14 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 	int			n = 0;
 
 	/* nobody will look at the row numbers */
-	if (state->outer.ncarried + state->inner.ncarried == 0 && state->direct && !state->columnar && !state->host_fate &&
-		state->build_matched == NULL)
+	if (state->outer.ncarried + state->inner.ncarried == 0 && state->direct &&
+		(!state->columnar || state->aggregation != NULL) && !state->host_fate && state->build_matched == NULL)
 	{
+		int			most = state->aggregation != NULL ? PG_INT32_MAX :
+			state->out_width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS;
+
 		CHECK_FOR_INTERRUPTS();
-		n = (int) Min(batch->npairs - state->pair_next, state->out_width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS);
+		n = (int) Min(batch->npairs - state->pair_next, most);
 		state->pair_next += n;
 		state->vector_n = n;
 		state->vector_next = 0;

@@ -10,6 +10,7 @@
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
 
 #include "base/hjg_base.h"
@@ -55,6 +56,7 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	report->build_rows += other->build_rows;
 	report->probe_rows += other->probe_rows;
 	report->pairs += other->pairs;
+	report->joined_rows += other->joined_rows;
 	report->gathered |= other->gathered;
 	report->rounds += other->rounds;
 	report->redone += other->redone;
@@ -111,6 +113,26 @@ show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors,
 						deparse_expression((Node *) make_ands_explicit(qual), context,
 										   list_length(es->rtable) > 1 || es->verbose, false),
 						es);
+}
+
+/* The aggregates that the node computes, named as core names those of its partial aggregation. */
+static void
+show_aggregates(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	const int	naggregates = list_length(list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES));
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
+	List	   *names = NIL;
+
+	for (int i = list_length(cscan->custom_scan_tlist) - naggregates; i < list_length(cscan->custom_scan_tlist); i++)
+	{
+		const TargetEntry *tle = list_nth_node(TargetEntry, cscan->custom_scan_tlist, i);
+		Var		   *column = makeVar(INDEX_VAR, tle->resno, exprType((Node *) tle->expr), -1, InvalidOid, 0);
+
+		names = lappend(names, deparse_expression((Node *) column, context, list_length(es->rtable) > 1 || es->verbose,
+												  false));
+	}
+	ExplainPropertyList("Aggregates", names, es);
 }
 
 static const char *
@@ -320,6 +342,8 @@ show_report(HjgJoinState *state, ExplainState *es)
 	if (state->use_filter || es->format != EXPLAIN_FORMAT_TEXT)
 		show_filter(&report, state->css.ss.ps.instrument->nloops, es);
 	show_count("Candidate Pairs", NULL, report.pairs, es);
+	if (state->aggregation != NULL)
+		ExplainPropertyUInteger("Joined Rows", NULL, report.joined_rows, es);
 	show_sides("Early Materialization", report.gathered & HJG_SIDE_BIT(HJG_SIDE_PROBE),
 			   report.gathered & HJG_SIDE_BIT(HJG_SIDE_BUILD), es);
 	show_count("Probe Rounds", NULL, report.rounds, es);
@@ -342,6 +366,8 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	List	   *hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
 	List	   *join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
 
+	if (state->aggregation != NULL)
+		show_aggregates(node, ancestors, es);
 	ExplainPropertyText("Join Type", join_type_text(state->jointype), es);
 	if (es->verbose)
 		ExplainPropertyBool("Inner Unique", state->inner_unique, es);

@@ -140,7 +140,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
 	nouter = list_nth_int(scalars, HJG_SCALAR_NOUTER);
 	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
-	if (nouter + ninner != list_length(cscan->custom_scan_tlist))
+	if (nouter + ninner + list_length(list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES)) !=
+		list_length(cscan->custom_scan_tlist))
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
 
 	outer_plan = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
@@ -172,7 +173,10 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->join_qual = ExecInitQual(rest_qual, &node->ss.ps);
 
 	/* columns that must be carried: all that is read once the keys are encoded */
-	collect_columns((Node *) cscan->scan.plan.targetlist, &used);
+	collect_columns(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &used);
+	state->aggregation = hjg_aggregation_create(state, nouter + ninner, used);
+	if (state->aggregation == NULL)
+		collect_columns((Node *) cscan->scan.plan.targetlist, &used);
 	collect_columns((Node *) cscan->scan.plan.qual, &used);
 	collect_columns((Node *) join_qual, &used);
 	if (!outer_codec->exact)
@@ -183,6 +187,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->hints.carried = hjg_carry_possible(&state->outer, &state->inner);
 
 	hjg_emit_init(state);
+	if (state->aggregation != NULL)
+		hjg_aggregation_open(state);
 	state->phase = HJG_PHASE_BUILD;
 }
 
@@ -286,6 +292,8 @@ exec(CustomScanState *node)
 	HjgJoinState *state = (HjgJoinState *) node;
 	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 
+	if (state->aggregation != NULL)
+		return hjg_aggregation_exec(state);
 	if (state->direct && likely(state->vector_next < state->vector_n))
 		return next_row(state);
 	while (!hjg_exec_next_passing(state))
@@ -394,6 +402,8 @@ rescan(CustomScanState *node)
 		hjg_side_rescan(&state->inner);
 	}
 	hjg_side_rescan(&state->outer);
+	if (state->aggregation != NULL)
+		hjg_aggregation_reset(state->aggregation);
 }
 
 /* The times of workers are added to the node's only after this. */

@@ -46,6 +46,10 @@
  * backend itself, vector by vector and in place: the probe rows' columns are not copied before it is known which rows
  * have a match, and in a chain of joins not even then, as long as all rows have exactly one.
  *
+ * Aggregates.  Where the query wants nothing of the join but sums and the like of all its rows, the plan may have the node
+ * compute them: rows come as vectors to accumulators, whichever phase they are from, and the node returns one row of
+ * partial results (exec_aggregate.c).
+ *
  * Conditions.  Comparisons of columns that stand before all other conditions of the join are
  * evaluated for a vector of pairs at a time (exec_pairs.c), the others pair by pair.
  *
@@ -103,6 +107,9 @@ typedef struct HjgScan HjgScan;
 
 /* Conditions of a join that pairs go through many at a time; private to exec_pairs.c. */
 typedef struct HjgPairFilter HjgPairFilter;
+
+/* Aggregates that are the node's result; private to exec_aggregate.c. */
+typedef struct HjgAggregation HjgAggregation;
 
 /* This process's part in a join that several processes share; private to exec_parallel.c. */
 typedef struct HjgParallel HjgParallel;
@@ -256,6 +263,7 @@ typedef struct HjgReport
 	uint64		build_rows;
 	uint64		probe_rows;
 	uint64		pairs;
+	uint64		joined_rows;	/* that were aggregated */
 	uint32		gathered;		/* sides of which the device gathered columns: HJG_SIDE_BIT() */
 	uint64		rounds;
 	uint64		redone;			/* batches */
@@ -407,10 +415,13 @@ typedef struct HjgJoinState
 	const char *vector_places[HJG_SIDES][HJG_VECTOR_ROWS];	/* of gathered columns; NULL: the pair has no such row */
 	bool		vector_pass[HJG_VECTOR_ROWS];	/* the pair filter's verdict */
 
-	/* rows for a join above, by column of the result (exec_chain.c) */
+	HjgAggregation *aggregation;	/* NULL: joined rows are the node's result */
+
+	/* rows for a join above, or for aggregates, by column of that result (exec_chain.c) */
 	HjgVector  *vectors;		/* NULL: rows are handed out one by one */
 	HjgVector  *vector_space;	/* the same with memory of this node's own */
-	int		   *result_ix;		/* result column r in the scan tuple */
+	int			nresults;
+	const int  *result_ix;		/* result column r in the scan tuple */
 	bool		columnar;		/* gathered straight into vectors */
 
 	/* partitions */
@@ -532,6 +543,49 @@ extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, 
 extern HjgJoinState *hjg_chain_create(PlanState *plan, int nplan_columns);
 /* The child's next rows become its vectors; returns how many, 0 at the end. */
 extern int	hjg_chain_next_rows(HjgJoinState *below);
+
+/*
+ * Rows become vectors[nresults] from now on, result column r being column result_ix[r] of the scan tuple; the
+ * node keeps the array.
+ */
+extern void hjg_chain_open(HjgJoinState *state, int nresults, const int *result_ix);
+/* The node's own next rows become the vectors; returns how many, 0 at the end. */
+extern int	hjg_chain_take_rows(HjgJoinState *state);
+
+/* exec_aggregate.c: see there */
+/*
+ * The aggregates of a plan node whose join has njoined columns, of which they read those in used (from 0); NULL if there
+ * are none.
+ */
+extern HjgAggregation *hjg_aggregation_create(HjgJoinState *state, int njoined, const Bitmapset *used);
+/* Where columns of the scan tuple go in the vectors that are aggregated, or -1. */
+extern const int *hjg_aggregation_places(const HjgAggregation *aggregation);
+/* When it is known how rows are handed out. */
+extern void hjg_aggregation_open(HjgJoinState *state);
+/* The node's result: one row, then none. */
+extern TupleTableSlot *hjg_aggregation_exec(HjgJoinState *state);
+/* Start over; parameters may have changed. */
+extern void hjg_aggregation_reset(HjgAggregation *aggregation);
+
+/* exec_vector_expr.c: see there */
+typedef struct HjgVectorExpr HjgVectorExpr;
+
+/* Integers of a vector of rows. */
+typedef struct HjgNumbers
+{
+	const int64 *values;		/* 0 where there is a NULL */
+	const bool *isnull;			/* NULL: there is none */
+} HjgNumbers;
+
+/* The planner has seen to it that it is one of columns; column_of: by attribute of the scan tuple, the vector. */
+extern HjgVectorExpr *hjg_vector_expr_create(Expr *expr, const int *column_of, PlanState *parent);
+/* Parameters may have changed. */
+extern void hjg_vector_expr_reset(HjgVectorExpr *expr);
+/*
+ * Of nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions do.
+ */
+extern const HjgNumbers *hjg_vector_expr_eval(HjgVectorExpr *expr, const HjgVector *vectors, int nrows,
+											  ExprContext *econtext);
 
 /* exec_build.c */
 /* Read the inner child: one load, or partitions of both sides. */

@@ -150,6 +150,12 @@ extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, doubl
 /* Does a Bloom filter save more than it costs? */
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 
+/*
+ * Time of a participant that aggregates so many joined rows instead of handing them out: with ncolumns
+ * columns of the two sides gathered, and nsteps operations on the values of a row.
+ */
+extern double hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps);
+
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
 
 #endif							/* HJG_MODEL_H */

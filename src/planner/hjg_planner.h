@@ -16,6 +16,9 @@
  *	qual				filters after null extension (pushed-down quals), likewise
  *	custom_exprs		HjgPlanExprs, lists of expressions over custom_scan_tlist
  *	custom_private		HjgPlanPrivate
+ * A node that computes aggregates returns one row of them, in partial form, for an Agg node above to
+ * finish.  custom_scan_tlist has them behind the columns of the join, and the targetlist is made of them alone; the
+ * quals and custom_exprs are over the columns of the join.
  * A parallel_aware node has children that each return a participant's share of the rows, and all
  * participants join with one build side.
  * After setrefs every expression refers to scan tuple columns as INDEX_VAR.
@@ -40,6 +43,7 @@ typedef enum HjgPlanExprs
 	HJG_EXPRS_INNER_KEYS,		/* hash key i of a build row */
 	HJG_EXPRS_HASH_CLAUSES,		/* "outer key i op inner key i" */
 	HJG_EXPRS_JOIN_QUAL,		/* residual join quals, before null extension */
+	HJG_EXPRS_ARGUMENTS,		/* what aggregates are computed of, each once */
 	HJG_EXPRS_Count
 } HjgPlanExprs;
 
@@ -50,6 +54,8 @@ typedef enum HjgPlanPrivate
 	HJG_PRIVATE_OPERATORS,		/* OIDs: equality operator of key i, outer type on the left */
 	HJG_PRIVATE_COLLATIONS,		/* OIDs: its input collation */
 	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
+	HJG_PRIVATE_AGGREGATES,		/* OIDs: function of aggregate i; none in a node that returns joined rows */
+	HJG_PRIVATE_ARGUMENTS,		/* integers: number of its argument in HJG_EXPRS_ARGUMENTS, or -1: it counts rows */
 	HJG_PRIVATE_Count
 } HjgPlanPrivate;
 
@@ -79,6 +85,41 @@ typedef enum HjgPlanPrediction
 	HJG_PREDICTION_Count
 } HjgPlanPrediction;
 
+/* ---------- aggregates that the node computes (planner_vocabulary.c) ---------- */
+
+/* The form of its partial result, core's transition value. */
+typedef enum HjgAggregateKind
+{
+	HJG_AGGREGATE_COUNT,		/* int8, of rows or of values */
+	HJG_AGGREGATE_SUM,			/* int8, NULL without a value */
+	HJG_AGGREGATE_AVERAGE,		/* int8[]: number and sum of the values */
+	HJG_AGGREGATE_WIDE_SUM,		/* bytea: the same, as int8_avg_serialize() writes them; NULL without a value */
+	HJG_AGGREGATE_LEAST,		/* a value of the argument's type, NULL without one */
+	HJG_AGGREGATE_GREATEST
+} HjgAggregateKind;
+
+typedef enum HjgArithmeticKind
+{
+	HJG_ARITHMETIC_PLUS,
+	HJG_ARITHMETIC_MINUS,
+	HJG_ARITHMETIC_TIMES,
+	HJG_ARITHMETIC_NEGATE,
+	HJG_ARITHMETIC_WIDEN		/* to a wider integer type */
+} HjgArithmeticKind;
+
+/* A strict function of integers: what it does, and the bytes of its result, which it raises an error beyond. */
+typedef struct HjgArithmetic
+{
+	Oid			function;
+	HjgArithmeticKind kind;
+	int			width;
+} HjgArithmetic;
+
+/* Is the aggregate function one that the node knows, and of which kind? */
+extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
+/* Integer arithmetic behind a function, or NULL. */
+extern const HjgArithmetic *hjg_arithmetic(Oid function);
+
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
 
 /*
@@ -105,7 +146,7 @@ typedef struct HjgPlannerSources
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
 } HjgPlannerSources;
 
-/* Install the hook and register the node.  Called once by _PG_init; sources stay. */
+/* Install the hooks and register the node.  Called once by _PG_init; sources stay. */
 extern void hjg_planner_init(const HjgPlannerSources *sources);
 
 #endif							/* HJG_PLANNER_H */

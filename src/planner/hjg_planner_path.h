@@ -51,12 +51,25 @@ typedef struct HjgCandidate
 /* custom_private of a path */
 typedef enum HjgPathPrivate
 {
-	HJG_PATH_SCALARS,			/* integers: jointype, inner_unique, Bloom filter or not, GPU or not, embedded or not */
+	HJG_PATH_SCALARS,			/* integers, HjgPathScalars */
 	HJG_PATH_HASHCLAUSES,		/* RestrictInfos */
 	HJG_PATH_RESTRICTLIST,		/* RestrictInfos, hash clauses included */
 	HJG_PATH_PREDICTION,		/* integers, HjgPlanPrediction */
+	HJG_PATH_AGGREGATES,		/* partial Aggrefs that the node computes; NIL: it returns joined rows */
 	HJG_PATH_Count
 } HjgPathPrivate;
+
+typedef enum HjgPathScalars
+{
+	HJG_PATH_JOINTYPE,
+	HJG_PATH_INNER_UNIQUE,
+	HJG_PATH_BLOOM,				/* 1: with a Bloom filter */
+	HJG_PATH_GPU,				/* 1: on a GPU */
+	HJG_PATH_EMBEDDED,			/* 1: without a job */
+	HJG_PATH_COLUMNAR,			/* 1: rows need not be looked at one by one */
+	HJG_PATH_UNIT_NS,			/* time of a cost of 1.0 */
+	HJG_PATH_SCALARS_Count
+} HjgPathScalars;
 
 /*
  * Decide whether the node can run this join.  Fills candidate, or returns false
@@ -109,6 +122,9 @@ extern double hjg_planner_participants(const Path *path);
 
 /* Is this a path of ours? */
 extern bool hjg_planner_is_ours(const Path *path);
+
+/* planner_aggregate.c: install the hook for upper relations. */
+extern void hjg_planner_init_aggregates(void);
 
 /* CustomPathMethods.PlanCustomPath */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,

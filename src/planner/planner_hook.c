@@ -96,6 +96,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	HjgPrediction prediction;
 	List	   *scalars;
 	HjgPathChoice choice;
+	bool		columnar;
 
 	if (hjg_planner_loses(candidate, outer_path, inner_path, parallel_aware, partial))
 		return;
@@ -117,9 +118,12 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	offer.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	offer.custom_paths = list_make2(outer_path, inner_path);
 	offer.methods = &path_methods;
+	columnar = candidate->nhashed_keys == 0 &&
+		list_length(candidate->extra->restrictlist) == list_length(candidate->hashclauses);
 	scalars = list_make5_int(candidate->jointype, candidate->extra->inner_unique, choice.bloom, choice.gpu, choice.embedded);
-	offer.custom_private = list_make4(scalars, list_copy(candidate->hashclauses),
-									  list_copy(candidate->extra->restrictlist), prediction_list(&prediction));
+	scalars = lappend_int(lappend_int(scalars, columnar), (int) Min(Max(candidate->unit_ns, 1), PG_INT32_MAX));
+	offer.custom_private = list_make5(scalars, list_copy(candidate->hashclauses),
+									  list_copy(candidate->extra->restrictlist), prediction_list(&prediction), NIL);
 	cpath = makeNode(CustomPath);
 	*cpath = offer;
 	if (partial)
@@ -261,4 +265,5 @@ hjg_planner_init(const HjgPlannerSources *sources)
 	RegisterCustomScanMethods(&hjg_scan_methods);
 	previous_join_pathlist_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = join_pathlist_hook;
+	hjg_planner_init_aggregates();
 }

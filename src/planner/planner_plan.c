@@ -80,6 +80,43 @@ append_scan_columns(List *scan_tlist, Plan *child)
 	return scan_tlist;
 }
 
+/*
+ * Aggregates behind the columns of the join: they become columns of the scan tuple, numbers and functions of
+ * theirs go to the private lists, and what they are computed of, each expression once, is returned.
+ */
+static List *
+append_aggregates(CustomScan *cscan, List *aggregates)
+{
+	List	   *functions = NIL;
+	List	   *numbers = NIL;
+	List	   *arguments = NIL;
+	ListCell   *lc;
+
+	foreach(lc, aggregates)
+	{
+		const Aggref *aggref = lfirst_node(Aggref, lc);
+		int			number = -1;
+
+		if (aggref->args != NIL)
+		{
+			Expr	   *argument = linitial_node(TargetEntry, aggref->args)->expr;
+
+			do
+				number++;
+			while (number < list_length(arguments) && !equal(list_nth(arguments, number), argument));
+			if (number == list_length(arguments))
+				arguments = lappend(arguments, copyObject(argument));
+		}
+		functions = lappend_oid(functions, aggref->aggfnoid);
+		numbers = lappend_int(numbers, number);
+		cscan->custom_scan_tlist = lappend(cscan->custom_scan_tlist,
+										   makeTargetEntry((Expr *) copyObject(aggref),
+														   list_length(cscan->custom_scan_tlist) + 1, NULL, false));
+	}
+	cscan->custom_private = lappend(lappend(cscan->custom_private, functions), numbers);
+	return arguments;
+}
+
 Plan *
 hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses,
 				 List *custom_plans)
@@ -88,7 +125,7 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	List	   *path_scalars = list_nth(best_path->custom_private, HJG_PATH_SCALARS);
 	List	   *hash_rinfos = list_nth(best_path->custom_private, HJG_PATH_HASHCLAUSES);
 	List	   *restrictlist = list_nth(best_path->custom_private, HJG_PATH_RESTRICTLIST);
-	JoinType	jointype = linitial_int(path_scalars);
+	JoinType	jointype = list_nth_int(path_scalars, HJG_PATH_JOINTYPE);
 	Plan	   *outer_plan = linitial(custom_plans);
 	Plan	   *inner_plan = lsecond(custom_plans);
 	List	   *outer_keys = NIL;
@@ -99,9 +136,11 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	List	   *join_qual;
 	List	   *filter_qual = NIL;
 	List	   *scalars;
+	List	   *arguments;
 	ListCell   *lc;
 
 	Assert(list_length(best_path->custom_private) == HJG_PATH_Count);
+	Assert(list_length(path_scalars) == HJG_PATH_SCALARS_Count);
 
 	foreach(lc, hash_rinfos)
 	{
@@ -130,12 +169,15 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = append_scan_columns(append_scan_columns(NIL, outer_plan), inner_plan);
-	cscan->custom_exprs = list_make4(outer_keys, inner_keys, hash_clauses, join_qual);
-	scalars = list_make5_int(jointype, lsecond_int(path_scalars), list_length(outer_plan->targetlist),
-							 list_length(inner_plan->targetlist), lthird_int(path_scalars));
-	scalars = lappend_int(lappend_int(scalars, lfourth_int(path_scalars)), list_nth_int(path_scalars, 4));
+	scalars = list_make5_int(jointype, list_nth_int(path_scalars, HJG_PATH_INNER_UNIQUE),
+							 list_length(outer_plan->targetlist), list_length(inner_plan->targetlist),
+							 list_nth_int(path_scalars, HJG_PATH_BLOOM));
+	scalars = lappend_int(lappend_int(scalars, list_nth_int(path_scalars, HJG_PATH_GPU)),
+						  list_nth_int(path_scalars, HJG_PATH_EMBEDDED));
 	cscan->custom_private = list_make4(scalars, operators, collations,
 									   list_nth(best_path->custom_private, HJG_PATH_PREDICTION));
+	arguments = append_aggregates(cscan, list_nth(best_path->custom_private, HJG_PATH_AGGREGATES));
+	cscan->custom_exprs = list_make5(outer_keys, inner_keys, hash_clauses, join_qual, arguments);
 	cscan->methods = &hjg_scan_methods;
 	return &cscan->scan.plan;
 }

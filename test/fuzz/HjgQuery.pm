@@ -235,6 +235,22 @@ sub select_item
 	return "(select count(*) from (" . sub_join($s, 0, pick(@l)) . ") q)";
 }
 
+# an aggregate of all rows, most of them of those that the node computes itself
+sub aggregate_item
+{
+	my (@l) = @_;
+	my ($x, $y) = (int_col(@l), int_col(@l));
+	my $a = pick(@l);
+	my $c = pick(@{ $a->{cols} });
+	my $col = "$a->{alias}.$c->{name}";
+	return pick('count(*)', 'count(1)', "count($x)", "count($col)") if chance(0.3);
+	return pick('bool_and', 'bool_or', 'every') . "($col)" if $c->{fam} eq 'bool';
+	return pick('min', 'max') . "($col)" if $c->{fam} =~ /^(date|time|ts|tstz)$/;
+	return pick("count(distinct $x)", "count(*) filter (where $x > 3)", "sum($x\::numeric)", "max(coalesce($x, 0))", "bool_or($x > 7)") if chance(0.04);
+	my $arg = pick($x, $x, $x, "-$x", "$x + $y", "$x - $y", "$x * $y", "$x + 1", "$x * 2 - $y", "$x\::int8", "$x\::int8 * $y", "-($x - $y)", "$x + \$1");
+	return pick('sum', 'sum', 'avg', 'min', 'max', 'count') . "($arg)";
+}
+
 # --- queries ----------------------------------------------------------------------------
 # { with => [text], select => [..], from => tree, where => [..], tail => text, params => bool }
 sub make_query
@@ -281,11 +297,14 @@ sub make_query
 		$q{select} = [ $g, 'count(*)', 'sum(' . int_col(@l) . '::int8::numeric)', 'min(' . int_col(@l) . ')', 'count(distinct ' . int_col(@l) . ')' ];
 		$q{tail} = "group by $g" . (chance(0.2) ? ' having count(*) > 1' : '');
 	}
-	elsif ($r < 0.17)
+	elsif ($r < 0.20)
 	{
-		$q{select} = [ 'count(*)', 'count(' . int_col(@l) . ')', 'max(' . int_col(@l) . ')' ];
+		$q{select} = [ map { aggregate_item(@l) } 1 .. pick(1, 1, 2, 3, 5) ];
+		$q{tail} = 'having ' . pick('count(*) > 2', 'max(' . int_col(@l) . ') is not null') if chance(0.15);
+		# overflow is the only error then, and no matter of the plan
+		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
 	}
-	elsif ($r < 0.22)
+	elsif ($r < 0.23)
 	{
 		$q{select} = [ 'distinct ' . int_col(@l), int_col(@l) ];
 	}
@@ -310,7 +329,11 @@ sub make_query
 		$q{errors} = 1 if $q{select}[-1] =~ m{^100 / };
 		if (chance(0.02) && !@{ $q{with} }) { $q{tail} = 'for update of ' . pick(map { $_->{alias} } @l); }
 	}
-	if (chance(0.1) && $q{tail} !~ /limit|for update/)
+	if (grep { /\$1/ } @{ $q{select} })
+	{
+		$q{params} = 1;
+	}
+	elsif (chance(0.1) && $q{tail} !~ /limit|for update/)
 	{
 		push @{ $q{where} }, int_col(@l) . pick(' = ', ' > ', ' <> ') . '$1';
 		$q{params} = 1;

@@ -184,7 +184,7 @@ sub run_case
 	my ($ce, $c) = part_of($out, 'core');
 	my ($oe, $o) = part_of($out, 'ours');
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
-	my %r = (node => ($explain // '') =~ /GpuHashJoin/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, explain => $explain, rows => scalar @$c);
+	my %r = (node => ($explain // '') =~ /GpuHashJoin/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0, explain => $explain, rows => scalar @$c);
 	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/;
 	return { %r, verdict => $oe eq '57014' || $oe eq $ce ? 'same' : 'differ', why => "core: '$ce', ours: '$oe'" } if $case->{timeout};
 	if ($ce ne $oe)
@@ -282,7 +282,7 @@ sub large
 }
 
 # --- main -------------------------------------------------------------------------------
-my ($passed, $failed, $skipped, $with_node, $with_shared, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0, 0);
+my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 sub failure
 {
@@ -354,6 +354,7 @@ ROUND: while (1)
 		if (!$opt{baseline})
 		{
 			my $o = $case{ours};
+			$o->{'hjoin_gpu.aggregate'} = 'off' if rand() < 0.3;
 			$o->{'hjoin_gpu.embedded_rows'} = HjgSchema::pick(0, 0, 0, 100, -1) if rand() < 0.6;
 			$o->{'hjoin_gpu.strategy'} = HjgSchema::pick('nop', 'radix') if rand() < 0.5;
 			$o->{'hjoin_gpu.bloom_filter'} = HjgSchema::pick('on', 'off') if rand() < 0.6;
@@ -368,6 +369,7 @@ ROUND: while (1)
 		$planned++ if $res->{explain};
 		$with_node += $res->{node} // 0;
 		$with_shared += $res->{shared} // 0;
+		$with_aggregates += $res->{aggregates} // 0;
 		$erroneous++ if $res->{error};
 		if ($res->{verdict} eq 'same') { $passed++; next; }
 		if ($res->{verdict} eq 'skip') { $skipped++; next; }
@@ -413,6 +415,6 @@ if (!$opt{baseline})
 talk("drop schema if exists fz cascade;\n", 60);
 print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core), $order with an error that depends on the plan, ",
   "$erroneous with the same error\n";
-printf "# plans with our node: %d of %d, shared by workers: %d\n", $with_node, $planned, $with_shared;
+printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d\n", $with_node, $planned, $with_shared, $with_aggregates;
 print "$passed passed, $failed failed\n";
 exit($failed ? 1 : 0);

@@ -86,6 +86,28 @@ ok(defined wait_until(sub { is_idle($node) }, 5), 'many timeouts at any moment l
 is($node->safe_psql('postgres', $quick), 1000, 'the service still works');
 is(stat_value($node, 'device_deaths'), 0, 'and its process lives');
 
+# billions of pairs that are counted or added up in the node, by the backend and by workers beside the device process
+$node->safe_psql('postgres', 'CREATE TABLE one_key AS SELECT 7 AS k, g AS v FROM generate_series(1, 100000) g; ANALYZE one_key');
+foreach my $what ('count(*)', 'sum(a.v + b.v)')
+{
+	foreach my $how ('embedded_rows = -1', 'embedded_rows = 0')
+	{
+		my $settings = "SET hjoin_gpu.force = on; SET hjoin_gpu.$how; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0;";
+		my $sums = "SELECT $what FROM one_key a JOIN one_key b USING (k)";
+		like($node->safe_psql('postgres', "$settings EXPLAIN $sums"), qr/Aggregates: /, "$what, $how: the node aggregates");
+		my $running = start_query($node, "$settings $sums");
+		my $found = wait_until(sub { $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%$sums%' AND pid <> pg_backend_pid()") > 0 }, 5);
+		ok(defined $found, "$what, $how: it runs");
+		sleep 0.7;
+		my $start = time;
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%one_key b%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()");
+		my (undef, $err) = finish_query($running);
+		cmp_ok(time - $start, '<', $limit, "$what, $how: cancel ends it at once");
+		like($err, qr/canceling statement due to user request/, "$what, $how: and says so");
+		ok(defined wait_until(sub { is_idle($node) }, 5), "$what, $how: nothing is left behind");
+	}
+}
+
 # a client that goes away
 my $running = start_query($node, 'SELECT hjoin_gpu_self_test(1000000, 300000000)');
 my $pid = backend_of($node, '.');

@@ -1,0 +1,89 @@
+/*
+ * planner_vocabulary.c
+ *	  Aggregates and arithmetic that the node evaluates itself, many rows at a time.
+ *
+ * Both count by their function, never by name or type: what a user defines is not known here.  Results do not
+ * depend on the order of the rows: no floats.
+ */
+#include "postgres.h"
+
+#include "utils/fmgroids.h"
+
+#include "planner/hjg_planner.h"
+
+typedef struct KnownAggregate
+{
+	Oid			function;
+	HjgAggregateKind kind;
+} KnownAggregate;
+
+/* Of values whose order is that of the integers which they are stored as. */
+#define EXTREMES(type) \
+	{F_MIN_##type, HJG_AGGREGATE_LEAST}, \
+	{F_MAX_##type, HJG_AGGREGATE_GREATEST}
+
+static const KnownAggregate known_aggregates[] = {
+	{F_COUNT_, HJG_AGGREGATE_COUNT},
+	{F_COUNT_ANY, HJG_AGGREGATE_COUNT},
+	{F_SUM_INT2, HJG_AGGREGATE_SUM},
+	{F_SUM_INT4, HJG_AGGREGATE_SUM},
+	{F_SUM_INT8, HJG_AGGREGATE_WIDE_SUM},
+	{F_AVG_INT2, HJG_AGGREGATE_AVERAGE},
+	{F_AVG_INT4, HJG_AGGREGATE_AVERAGE},
+	{F_AVG_INT8, HJG_AGGREGATE_WIDE_SUM},
+	EXTREMES(INT2),
+	EXTREMES(INT4),
+	EXTREMES(INT8),
+	EXTREMES(DATE),
+	EXTREMES(TIME),
+	EXTREMES(TIMESTAMP),
+	EXTREMES(TIMESTAMPTZ),
+	EXTREMES(MONEY),
+	{F_BOOL_AND, HJG_AGGREGATE_LEAST},
+	{F_EVERY, HJG_AGGREGATE_LEAST},
+	{F_BOOL_OR, HJG_AGGREGATE_GREATEST},
+};
+
+#define OPERATIONS(types, width) \
+	{F_INT##types##PL, HJG_ARITHMETIC_PLUS, width}, \
+	{F_INT##types##MI, HJG_ARITHMETIC_MINUS, width}, \
+	{F_INT##types##MUL, HJG_ARITHMETIC_TIMES, width}
+
+static const HjgArithmetic known_arithmetic[] = {
+	OPERATIONS(2, 2),
+	OPERATIONS(24, 4),
+	OPERATIONS(42, 4),
+	OPERATIONS(4, 4),
+	OPERATIONS(28, 8),
+	OPERATIONS(82, 8),
+	OPERATIONS(48, 8),
+	OPERATIONS(84, 8),
+	OPERATIONS(8, 8),
+	{F_INT2UM, HJG_ARITHMETIC_NEGATE, 2},
+	{F_INT4UM, HJG_ARITHMETIC_NEGATE, 4},
+	{F_INT8UM, HJG_ARITHMETIC_NEGATE, 8},
+	{F_INT4_INT2, HJG_ARITHMETIC_WIDEN, 4},
+	{F_INT8_INT2, HJG_ARITHMETIC_WIDEN, 8},
+	{F_INT8_INT4, HJG_ARITHMETIC_WIDEN, 8},
+};
+
+bool
+hjg_aggregate_kind(Oid function, HjgAggregateKind *kind)
+{
+	for (int i = 0; i < lengthof(known_aggregates); i++)
+		if (known_aggregates[i].function == function)
+		{
+			*kind = known_aggregates[i].kind;
+			return true;
+		}
+	return false;
+}
+
+const HjgArithmetic *
+hjg_arithmetic(Oid function)
+{
+	for (int i = 0; i < lengthof(known_arithmetic); i++)
+		if (known_arithmetic[i].function == function)
+			return &known_arithmetic[i];
+	return NULL;
+}
