@@ -51,6 +51,119 @@ hjg_bench_median(const HjgBenchOptions *options, int point)
 	return &hjg_bench_points[point].turns[options->nreps / 2];
 }
 
+static HjgCoupledConfig
+config_of(const HjgBenchOptions *options, HjgCoupledStrategy strategy)
+{
+	HjgCoupledConfig config = options->config;
+
+	config.strategy = strategy;
+	config.pipeline = HJG_PIPELINE_E;
+	return config;
+}
+
+/* ---- 000, figure 3 ---- */
+
+/* The bus that is emulated there. */
+#define BUS_LATENCY_NS 15000
+#define BUS_BYTES_PER_NS 3
+
+/* On one chip with one table; over a bus, DD then with a table a processor, which are merged. */
+static bool
+figure_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	static const HjgCoupledStrategy strategies[] = {HJG_COUPLED_SHJ_DD, HJG_COUPLED_SHJ_OL, HJG_COUPLED_PHJ_DD, HJG_COUPLED_PHJ_OL};
+	const int	n = (int) (sizeof(strategies) / sizeof(strategies[0]));
+	HjgBenchInput in;
+	bool		good = hjg_bench_input_create(&in, options, log);
+
+	for (int i = 0; i < 2 * n; i++)
+	{
+		HjgCoupledConfig *config = &hjg_bench_points[i].config;
+
+		*config = config_of(options, strategies[i / 2]);
+		if (i % 2 == 0)
+			continue;
+		config->bus_latency_ns = BUS_LATENCY_NS;
+		config->bus_bytes_per_ns = BUS_BYTES_PER_NS;
+		/* DD is the even one of each two */
+		config->separate_tables = i / 2 % 2 == 0;
+	}
+	good = good && hjg_bench_run_points(options, env, runner, &in, 2 * n);
+	for (int i = 0; i < 2 * n && good; i++)
+	{
+		const HjgBenchTimes *times = hjg_bench_median(options, i);
+
+		printf("  %-8s %-8s %9u %9.2f ms: part %8.2f, build %8.2f, probe %8.2f; bus %7.2f ms, %4.1f %%\n",
+			   hjg_coupled_strategy_name((int) strategies[i / 2]), i % 2 ? "bus" : "one chip", in.nrows, times->total_ns / 1e6,
+			   (double) times->stats.join.partition_ns / 1e6, (double) times->stats.join.build_ns / 1e6,
+			   (double) times->stats.join.probe_ns / 1e6, (double) times->stats.transfer_ns / 1e6,
+			   100 * (double) times->stats.transfer_ns / times->total_ns);
+	}
+	hjg_bench_input_destroy(&in);
+	return good;
+}
+
+/* ---- 000, figures 4, 5 and 6 ---- */
+
+static bool
+figure_4(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	static const HjgStep steps[] = {HJG_STEP_HASH, HJG_STEP_N2, HJG_STEP_N3, HJG_STEP_NUMBER, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4,
+	HJG_STEP_P2, HJG_STEP_P3, HJG_STEP_P4};
+	const double nrows = (double) (1u << log);
+
+	if (options->config.costs == NULL)
+	{
+		printf("  nothing is known without unit costs\n");
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+	{
+		const double cpu_ns = hjg_step_cost_ns(options->config.costs, true, false, HJG_ON_CPU, steps[i], nrows);
+		const double device_ns = hjg_step_cost_ns(options->config.costs, true, false, HJG_ON_DEVICE, steps[i], nrows);
+
+		printf("  %-8s %9.0f  CPU %7.2f ns a row, device %7.2f: the device is %5.2f times as fast\n", hjg_bench_step_names[steps[i]],
+			   nrows, cpu_ns, device_ns, cpu_ns / device_ns);
+	}
+	return true;
+}
+
+/* The CPU's share of each step that the model chose. */
+static bool
+ratios_chosen(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, HjgCoupledStrategy strategy)
+{
+	HjgBenchInput in;
+	bool		good = hjg_bench_input_create(&in, options, log);
+
+	hjg_bench_points[0].config = config_of(options, strategy);
+	good = good && hjg_bench_run_points(options, env, runner, &in, 1);
+	printf("  %9u", in.nrows);
+	for (int i = 0; i < HJG_STEP_COUNT && good; i++)
+	{
+		const HjgCoupledStats *stats = &hjg_bench_median(options, 0)->stats;
+		const double cpu = (double) stats->step_rows[HJG_ON_CPU][i];
+		const double all = cpu + (double) stats->step_rows[HJG_ON_DEVICE][i];
+
+		if (all > 0)
+			printf("  %s %.2f", hjg_bench_step_names[i], cpu / all);
+	}
+	printf("\n");
+	hjg_bench_input_destroy(&in);
+	return good;
+}
+
+static bool
+figure_5(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return ratios_chosen(options, env, runner, log, HJG_COUPLED_SHJ_PL);
+}
+
+static bool
+figure_6(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return ratios_chosen(options, env, runner, log, HJG_COUPLED_PHJ_PL);
+}
+
 /* ---- 000, figures 7 and 8 ---- */
 
 #define NRATIOS 11
@@ -69,9 +182,7 @@ ratios_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 	{
 		HjgCoupledConfig *config = &hjg_bench_points[i].config;
 
-		*config = options->config;
-		config->strategy = HJG_COUPLED_SHJ_PL;
-		config->pipeline = HJG_PIPELINE_E;
+		*config = config_of(options, HJG_COUPLED_SHJ_PL);
 		config->keep_ratios = true;
 		for (int s = 0; s < HJG_STEP_COUNT; s++)
 			config->fixed_ratios[s] = offload_hash && s == HJG_STEP_HASH ? 0 : i * 0.1;
@@ -124,9 +235,7 @@ table_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 
 	for (int i = 0; i < 2; i++)
 	{
-		hjg_bench_points[i].config = options->config;
-		hjg_bench_points[i].config.pipeline = HJG_PIPELINE_E;
-		hjg_bench_points[i].config.strategy = i ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_PHJ_PL;
+		hjg_bench_points[i].config = config_of(options, i ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_PHJ_PL);
 		hjg_bench_points[i].config.separate_tables = i > 0;
 	}
 	good = good && hjg_bench_run_points(options, env, runner, &in, 2);
@@ -160,9 +269,7 @@ figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 		good = hjg_bench_input_create(&in, options, log + growth);
 		for (int i = 0; i < 2; i++)
 		{
-			hjg_bench_points[i].config = options->config;
-			hjg_bench_points[i].config.pipeline = HJG_PIPELINE_E;
-			hjg_bench_points[i].config.strategy = i ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+			hjg_bench_points[i].config = config_of(options, i ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL);
 			hjg_bench_points[i].config.buffer_bytes = ((size_t) BUFFER_ROW_BYTES << log) + BUFFER_MORE_BYTES;
 		}
 		good = good && hjg_bench_run_points(options, env, runner, &in, 2);
@@ -185,7 +292,15 @@ figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 
 /* ---- all of them ---- */
 
+#define SAME_CORES "where both parts are cores of one CPU no step is better on one of them; one by copies pays for its rows at each step"
+
 static const HjgBenchFigure figures[] = {
+	{"000, figure 3: on one chip, and over an emulated bus of 3 GB/s", "the bus takes 4 to 10 %, merging tables 14 and 18 %",
+		NULL, figure_3, false},
+	{"000, figure 4: unit costs of the steps of PHJ", "the GPU computes hashes over 15 times as fast, and searches lists as fast as the CPU",
+		SAME_CORES, figure_4, false},
+	{"000, figure 5: ratios of SHJ-PL", "from 0 (b1, p1) and 4 % (b2) to 60 % (b3) and 99 % (p4) for the CPU", SAME_CORES, figure_5, false},
+	{"000, figure 6: ratios of PHJ-PL", "differ from step to step as well", SAME_CORES, figure_6, false},
 	{"000, figure 7: SHJ, one ratio for all steps", "predicted a little below measured; the best ratio found", NULL, figure_7, false},
 	{"000, figure 8: SHJ, b1 and p1 on the device, one ratio for the other steps", "the same", NULL, figure_8, false},
 	{"000, table 3: fine and coarse steps", "1.6 s and 2.2 s: 1.38x", NULL, table_3, false},

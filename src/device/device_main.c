@@ -105,12 +105,16 @@ offer_to_oom_killer(void)
 	close(fd);
 }
 
-/* PoCL compiles at run time and keeps what it compiled below this directory. */
+/* PoCL and NVIDIA's driver compile at run time, and keep what they compiled below this directory. */
 static void
 set_cache_dir(const char *path)
 {
-	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		setenv("POCL_CACHE_DIR", path, 1);
+	static const char *const variables[] = {"POCL_CACHE_DIR", "CUDA_CACHE_PATH"};
+
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return;
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		setenv(variables[i], path, 1);
 }
 
 static int
