@@ -33,6 +33,32 @@ select count(*) from probe p join secret s on p.k = s.k where leaks(s.v + 6);
 -- what may not be read may not be joined
 select * from probe p join nothing n on p.k = n.k;
 reset role;
+-- nor may functions be called that may not be called, in whatever way they are evaluated
+begin;
+revoke execute on function int4eq(int4, int4), int4lt(int4, int4), int4pl(int4, int4) from public;
+grant execute on function int4lt(int4, int4), int4pl(int4, int4) to hjg_clerk;
+set local hjoin_gpu.force = on;
+set local hjoin_gpu.aggregate = on;
+set local role hjg_clerk;
+savepoint allowed;
+select count(*) from probe p join build b on p.k = b.k;
+rollback to allowed;
+reset role;
+grant execute on function int4eq(int4, int4) to hjg_clerk;
+revoke execute on function int4lt(int4, int4) from hjg_clerk;
+set local role hjg_clerk;
+savepoint allowed;
+select count(*) from probe p join build b on p.k = b.k and p.v < b.v;
+rollback to allowed;
+reset role;
+grant execute on function int4lt(int4, int4) to hjg_clerk;
+revoke execute on function int4pl(int4, int4) from hjg_clerk;
+set local role hjg_clerk;
+savepoint allowed;
+explain (costs off) select sum(p.v - b.v) from probe p join build b on p.k = b.k;
+select sum(p.v + b.v) from probe p join build b on p.k = b.k;
+rollback to allowed;
+rollback;
 -- a plan made for one role is not used for another
 prepare shared_plan as select count(*) from probe p join secret s on p.k = s.k;
 execute shared_plan;

@@ -113,6 +113,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	List	   *inner_keys;
 	List	   *join_qual;
 	List	   *rest_qual;
+	ExprState  *recheck_qual;
 	Oid		   *operators;
 	Oid		   *collations;
 	HjgKeyCodec *outer_codec;
@@ -161,10 +162,15 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->hints.build_rows = ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
 	state->hints.pairs = cscan->scan.plan.plan_rows;
 
+	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */
+	recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
+	ExecInitQual(join_qual, &node->ss.ps);
+	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &node->ss.ps);
+
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
 	if (!outer_codec->exact)
-		state->recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
+		state->recheck_qual = recheck_qual;
 	/* pairs that are not equal for sure are rechecked first, and so one by one */
 	rest_qual = join_qual;
 	if (state->recheck_qual == NULL)
