@@ -211,6 +211,8 @@ build/test_opencl: test/device/test_opencl.c test/engine/test_support.c test/eng
 check-opencl: build/test_opencl hjoin_gpu_device
 	build/test_opencl
 	./hjoin_gpu_device --bench --device=threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
+	./hjoin_gpu_device --bench --rows --min-log=16 --max-log=16 \
+		--device=$$(./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^opencl:0' && echo opencl:0 || echo threads)
 .PHONY: check-opencl
 # ---- end of check-opencl ----
 

@@ -196,6 +196,12 @@ parse_option(HjgBenchOptions *options, const char *arg)
 		options->figures = value;
 	else if (strcmp(arg, "--figures") == 0)
 		options->figures = "";
+	else if ((value = value_of(arg, "rows")) != NULL)
+		options->rows = value;
+	else if (strcmp(arg, "--rows") == 0)
+		options->rows = "";
+	else if (strcmp(arg, "--engines") == 0)
+		options->engines = true;
 	else if ((value = value_of(arg, "pairs")) != NULL)
 		options->pairs = value;
 	else if (strcmp(arg, "--pairs") == 0)
@@ -260,6 +266,7 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
 	HjgBenchOptions options = {.device = "opencl:0", .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .calibrate = true};
 	HjgEnv		env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
+	static HjgSeriesMemos memos;
 	HjgStepCosts costs;
 	HjgRunner  *runner;
 	char		reason[128] = "";
@@ -314,6 +321,7 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 		options.config.pipeline = HJG_PIPELINE_CPDE_G;
 		good = hjg_coupled_calibrate(&env, &options.config, runner, HJG_BENCH_KEY_WIDTH, nsizes, &costs) == HJG_OK;
 		options.config.costs = &costs;
+		options.config.memos = &memos;
 		print_costs(&costs);
 	}
 	if (options.model_runs > 0)
@@ -322,11 +330,15 @@ hjg_coupled_bench(int nthreads, int argc, char **argv)
 		good = good && hjg_bench_pairs(&options, &env, runner);
 	else if (options.figures != NULL)
 		good = good && hjg_bench_figures(&options, &env, runner);
+	else if (options.rows != NULL)
+		good = good && hjg_bench_rows(&options, &env, runner);
+	else if (options.engines)
+		good = good && hjg_bench_engines(&options, &env, runner);
 	else
 		printf("%-22s %9s %9s %9s %9s %9s %8s %8s %9s %7s\n", "strategy", "rows", "ms", "part ms", "build ms", "probe ms",
 		   "Mrows/s", "to cpu", "predicted", "error");
 	for (int log = options.min_log; log <= options.max_log && good && options.model_runs == 0 && options.pairs == NULL &&
-		 options.figures == NULL; log += 2)
+		 options.figures == NULL && options.rows == NULL && !options.engines; log += 2)
 		good = run_size(&options, &env, runner, log);
 	hjg_pool_destroy(env.pool);
 	if (is_threads)

@@ -10,6 +10,15 @@
 
 #include "device/hjg_coupled_bench.h"
 
+const HjgBenchShape hjg_bench_shapes[HJG_BENCH_SHAPES] = {
+	{"uniform", 0, 1},
+	{"low skew, 10 %", 0.1, 1},
+	{"high skew, 25 %", 0.25, 1},
+	{"half match", 0, 0.5},
+	{"a quarter", 0, 0.25},
+	{"an eighth", 0, 0.125},
+};
+
 void *
 hjg_bench_alloc(void *arg, size_t bytes)
 {
@@ -119,7 +128,10 @@ hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32
 		if (u >= options->selectivity)
 			in->probe[i] += options->ordered ? 1 : range;
 		else
+		{
 			in->npairs++;
+			in->pairs_sum += hjg_mix64(i);
+		}
 	}
 	return !options->packed || pack_input(in, options->plan);
 }
@@ -140,6 +152,25 @@ hjg_bench_input_destroy(HjgBenchInput *in)
 	hjg_bench_free(NULL, in->pairs, (size_t) in->nprobe * sizeof(HjgPair) + HJG_SLAB_BYTES);
 }
 
+/*
+ * Do the pairs of a batch, whose first row is the input's row first, join equal keys?  *sum grows by their probe rows': where each
+ * build key is there once, as many pairs as there should be with the same sum are all pairs, each once.
+ */
+static bool
+check_pairs(const HjgBenchInput *in, hjg_u32 first, hjg_u32 nrows, hjg_u64 npairs, hjg_u64 *sum)
+{
+	const HjgPair *pairs = in->pairs + first;
+
+	for (hjg_u64 i = 0; i < npairs; i++)
+	{
+		if (pairs[i].probe_row >= nrows || pairs[i].build_row >= in->nrows ||
+			in->probe[first + pairs[i].probe_row] != in->build[pairs[i].build_row])
+			return false;
+		*sum += hjg_mix64(first + pairs[i].probe_row);
+	}
+	return true;
+}
+
 bool
 hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
 			  HjgBenchTimes *times)
@@ -149,7 +180,10 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 	const HjgSegment build = packed ? in->packed_build : (HjgSegment) {.keys = in->build, .nrows = in->nrows};
 	HjgJoin    *cpu = NULL;
 	HjgCoupled *coupled = NULL;
+	hjg_u64		batch_pairs[HJG_BENCH_BATCHES] = {0};
 	hjg_u64		npairs = 0;
+	hjg_u64		sum = 0;
+	bool		right = true;
 	hjg_u64		started = hjg_arena_now_ns();
 	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
 		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
@@ -165,7 +199,7 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 
 		status = config == NULL ? hjg_join_probe(cpu, &probe, 1, &cursor, &result) :
 			hjg_coupled_probe(coupled, &probe, 1, &cursor, &result);
-		npairs += result.npairs;
+		npairs += batch_pairs[row / HJG_MAX_PROBE_ROWS] = result.npairs;
 	}
 	times->total_ns = (double) (hjg_arena_now_ns() - started);
 	if (coupled != NULL)
@@ -174,6 +208,9 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 		hjg_join_stats(cpu, &times->stats.join);
 	hjg_coupled_free(coupled);
 	hjg_join_free(cpu);
-	times->good = status == HJG_OK && npairs == in->npairs;
+	for (hjg_u32 row = 0; status == HJG_OK && right && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
+		right = check_pairs(in, row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
+							batch_pairs[row / HJG_MAX_PROBE_ROWS], &sum);
+	times->good = status == HJG_OK && right && npairs == in->npairs && sum == in->pairs_sum;
 	return times->good;
 }

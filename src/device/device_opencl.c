@@ -221,6 +221,7 @@ typedef struct Aside
 	hjg_u64		started_ns;
 	char		reason[128];	/* of the failure */
 	HjgStepCosts costs;			/* measured */
+	HjgSeriesMemos memos;		/* what joins found under them */
 } Aside;
 
 static pthread_mutex_t aside_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -460,6 +461,7 @@ build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec,
 	join->strategy = config.strategy;
 	config.pipeline = spec->pipeline;
 	config.costs = costs_of(number, env, spec->key_width, spec->pipeline, nrows >= CALIBRATE_ROWS);
+	config.memos = &measured[number][width_ix_of(spec->key_width)].memos;
 	status = hjg_coupled_build(env, &config, join->runner, spec->key_width, spec->mode, segments, nsegments, &join->join);
 	if (status == HJG_ERR_DEVICE)
 		hjg_health_note(join->name, "a step of a build failed");

@@ -6,6 +6,8 @@
  *		device_coupled_input.c	made-up rows, packed if asked for, and one join of them
  *		device_coupled_model.c	--model: the papers' Monte Carlo test
  *		device_coupled_pairs.c	--pairs: each design choice against its absence
+ *		device_coupled_rows.c	--rows: every system of the papers by its name
+ *		device_coupled_engines.c	--engines: what choices lose to the best one
  *		device_coupled_plans.c	--plans: compression plans
  *		device_coupled_figures.c	--figures: figures of the papers
  *		device_coupled_incache.c	of them, those of in-cache co-processing
@@ -16,6 +18,9 @@
 #include "device/hjg_opencl.h"
 
 #define HJG_BENCH_KEY_WIDTH 4
+
+/* Most batches of probe rows. */
+#define HJG_BENCH_BATCHES 64
 
 typedef struct HjgBenchOptions
 {
@@ -29,6 +34,8 @@ typedef struct HjgBenchOptions
 	int			model_runs;		/* 0: no --model */
 	bool		plans;			/* --plans */
 	const char *figures;		/* part of a figure's name, "": all; NULL: no --figures */
+	const char *rows;			/* a system's name, "": all; NULL: no --rows */
+	bool		engines;		/* --engines */
 	const char *pairs;			/* part of a set's name, "": all; NULL: no --pairs */
 	double		skew;
 	double		selectivity;
@@ -49,8 +56,9 @@ typedef struct HjgBenchInput
 	hjg_u32    *probe;
 	HjgPair    *pairs;
 	hjg_u64		npairs;			/* expected */
+	hjg_u64		pairs_sum;		/* of mixed numbers of the probe rows that have one */
 	HjgSegment	packed_build;	/* with options->packed */
-	HjgSegment	packed_probe[64];	/* a batch each */
+	HjgSegment	packed_probe[HJG_BENCH_BATCHES];
 	size_t		packed_room;
 	char		plans[2][64];	/* build, probe */
 } HjgBenchInput;
@@ -71,9 +79,20 @@ extern hjg_u64 hjg_bench_random(hjg_u64 *state);
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
 extern bool hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32 nbuild, hjg_u32 nprobe);
 extern void hjg_bench_input_destroy(HjgBenchInput *in);
-/* One join; config NULL: the cpu engine.  False if a result was wrong. */
+/* One join; config NULL: the cpu engine.  False if a result was wrong: each pair is looked at, after the time was taken. */
 extern bool hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
 						  const HjgBenchInput *in, HjgBenchTimes *times);
+
+/* Distributions of the probe side that sweeps go through. */
+typedef struct HjgBenchShape
+{
+	const char *name;
+	double		skew;
+	double		selectivity;
+} HjgBenchShape;
+
+#define HJG_BENCH_SHAPES 6
+extern const HjgBenchShape hjg_bench_shapes[HJG_BENCH_SHAPES];
 
 extern const char *const hjg_bench_step_names[HJG_STEP_COUNT];
 
@@ -86,6 +105,16 @@ extern bool hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, c
 
 /* Design choices against their absence; false if a result was wrong. */
 extern bool hjg_bench_pairs(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+/* ---- device_coupled_rows.c ---- */
+
+/* All systems of the papers, or one; false if a result was wrong. */
+extern bool hjg_bench_rows(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
+
+/* ---- device_coupled_engines.c ---- */
+
+/* What PL, and the engine that is taken by itself, lose to the best one; false if a result was wrong. */
+extern bool hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- device_coupled_figures.c ---- */
 

@@ -2,7 +2,7 @@
  * engine_series_plan.c
  *	  Which rows of a series' steps each processor takes: fixed ratios, or those that the model finds best.
  *
- * Found ratios are kept for series of the same steps and about as many rows.  Where the device works on copies, all
+ * Found ratios are kept for series of the same steps and about as many rows, in joins to come, too.  Where the device works on copies, all
  * rows of the steps that write where other rows may write, too, are on one side.
  */
 #include <math.h>
@@ -80,6 +80,14 @@ search_sides(const HjgSeriesShape *shape, const HjgSeries *series, HjgScheme sch
 	return best_ns;
 }
 
+/* For a row that changes its processor, on the emulated bus. */
+static double
+bus_exchange_ns(const HjgCoupled *join)
+{
+	return join->config.bus_bytes_per_ns <= 0 ? 0 :
+		(HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
+}
+
 static double
 search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 {
@@ -92,8 +100,7 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 	const double table_rows = (double) join->part->nrows;
 
 	shape.exchange_ns = hjg_step_between_ns(costs, costs->exchange_ns[partitioned], table_rows);
-	if (join->config.bus_bytes_per_ns > 0)
-		shape.exchange_ns += (HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
+	shape.exchange_ns += bus_exchange_ns(join);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < series->nsteps; i++)
 		{
@@ -129,34 +136,80 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series)
 	return ns;
 }
 
+/* ---- what was found before ---- */
+
+static bool
+is_about(double a, double b)
+{
+	return fabs(a - b) <= LIKE_ROWS * b;
+}
+
+static bool
+is_like(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
+{
+	return a->nsteps == b->nsteps && a->first_step == b->first_step && a->strategy == b->strategy &&
+		memcmp(&a->units, &b->units, sizeof(a->units)) == 0 && a->exchange_ns == b->exchange_ns &&
+		is_about(a->nrows, b->nrows) && is_about((double) a->table_rows, (double) b->table_rows);
+}
+
+static HjgSeriesMemos *
+memos_of(HjgCoupled *join)
+{
+	/* ratios that are given are this join's affair */
+	return join->config.memos != NULL && !join->config.keep_ratios ? join->config.memos : &join->memos;
+}
+
+/* Ratios and time of a like series, if there is one. */
+static bool
+recall(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
+{
+	bool		found = false;
+
+	if (__atomic_test_and_set(&memos->busy, __ATOMIC_ACQUIRE))
+		return false;
+	for (int i = 0; i < HJG_SERIES_MEMOS && !found; i++)
+		if (is_like(&memos->memos[i], wanted))
+		{
+			memcpy(wanted->ratios, memos->memos[i].ratios, sizeof(wanted->ratios));
+			wanted->predicted_ns = memos->memos[i].predicted_ns * wanted->nrows / memos->memos[i].nrows;
+			found = true;
+		}
+	__atomic_clear(&memos->busy, __ATOMIC_RELEASE);
+	return found;
+}
+
+static void
+remember(HjgSeriesMemos *memos, const HjgSeriesMemo *memo)
+{
+	if (__atomic_test_and_set(&memos->busy, __ATOMIC_ACQUIRE))
+		return;
+	memos->memos[memos->next++ % HJG_SERIES_MEMOS] = *memo;
+	__atomic_clear(&memos->busy, __ATOMIC_RELEASE);
+}
+
 double
 hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 {
 	const hjg_u64 started = hjg_now_ns();
-	HjgSeriesMemo *memo;
+	HjgSeriesMemo memo = {
+		.strategy = join->config.strategy, .units = join->units, .exchange_ns = bus_exchange_ns(join),
+		.nsteps = series->nsteps, .first_step = series->steps[0], .nrows = series->nrows, .table_rows = join->part->nrows
+	};
 
 	for (int i = 0; i < series->nsteps; i++)
 		series->ratios[i] = join->units.cpu_e > 0 ? join->config.fixed_ratios[series->steps[i]] : 0;
 	settle_scatter(join, series);
-	if (join->config.costs == NULL || join->runner == NULL)
+	if (join->config.costs == NULL || join->runner == NULL || series->nrows == 0)
 		return 0;
-	for (int i = 0; i < HJG_SERIES_MEMOS; i++)
+	if (!recall(memos_of(join), &memo))
 	{
-		memo = &join->memos[i];
-		if (memo->nsteps == series->nsteps && memo->first_step == series->steps[0] &&
-			fabs((double) memo->nrows - series->nrows) <= LIKE_ROWS * memo->nrows)
-		{
-			memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
-			return memo->predicted_ns * series->nrows / (memo->nrows > 0 ? memo->nrows : 1);
-		}
+		if (join->units.cpu_e > 0)
+			memo.predicted_ns = search_ratios(join, series, memo.ratios);
+		else
+			memo.predicted_ns = predict_on_device(join, series);
+		remember(memos_of(join), &memo);
 	}
-	memo = &join->memos[join->next_memo++ % HJG_SERIES_MEMOS];
-	*memo = (HjgSeriesMemo) {.nsteps = series->nsteps, .first_step = series->steps[0], .nrows = series->nrows};
-	if (join->units.cpu_e > 0)
-		memo->predicted_ns = search_ratios(join, series, memo->ratios);
-	else
-		memo->predicted_ns = predict_on_device(join, series);
 	join->stats.plan_ns += hjg_now_ns() - started;
-	memcpy(series->ratios, memo->ratios, sizeof(memo->ratios));
-	return memo->predicted_ns;
+	memcpy(series->ratios, memo.ratios, sizeof(memo.ratios));
+	return memo.predicted_ns;
 }

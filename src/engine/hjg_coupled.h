@@ -90,6 +90,32 @@ extern hjg_u64 hjg_threads_runner_busy_ns(const HjgRunner *runner);
 
 /* ---- joins ---- */
 
+/*
+ * Ratios that were found for series: looking for them takes up to a millisecond, and windows and joins of about one size
+ * follow each other.  Of one device and its costs; starts as zeros.  Joins may share it: who finds another one at it goes without.
+ */
+#define HJG_SERIES_MEMOS 64
+
+typedef struct HjgSeriesMemo
+{
+	HjgCoupledStrategy strategy;
+	HjgUnits	units;
+	double		exchange_ns;
+	int			nsteps;
+	HjgStep		first_step;
+	hjg_u32		nrows;
+	hjg_u64		table_rows;
+	double		ratios[HJG_SERIES_STEPS];
+	double		predicted_ns;
+} HjgSeriesMemo;
+
+typedef struct HjgSeriesMemos
+{
+	bool		busy;			/* atomic */
+	unsigned	next;
+	HjgSeriesMemo memos[HJG_SERIES_MEMOS];
+} HjgSeriesMemos;
+
 typedef struct HjgCoupledConfig
 {
 	HjgCoupledStrategy strategy;
@@ -107,6 +133,7 @@ typedef struct HjgCoupledConfig
 	double		bus_latency_ns; /* emulated bus; bandwidth 0: none */
 	double		bus_bytes_per_ns;
 	const HjgStepCosts *costs;	/* calibrated unit costs; NULL: fixed_ratios */
+	HjgSeriesMemos *memos;		/* of joins under these costs; NULL: the join's own */
 	double		fixed_ratios[HJG_STEP_COUNT];	/* the CPU's share of each step */
 	bool		keep_ratios;	/* the fixed ones even with costs, which then only predict */
 } HjgCoupledConfig;

@@ -44,18 +44,6 @@ typedef struct HjgRegion
 	size_t		bytes;
 } HjgRegion;
 
-/* Ratios that were found for a series: windows of one size follow each other. */
-typedef struct HjgSeriesMemo
-{
-	int			nsteps;
-	HjgStep		first_step;
-	hjg_u32		nrows;
-	double		ratios[HJG_SERIES_STEPS];
-	double		predicted_ns;
-} HjgSeriesMemo;
-
-#define HJG_SERIES_MEMOS 8
-
 /* Arrays of work that the feed needs: two windows of keys, and scratch of who unpacks. */
 typedef struct HjgFeedPlace
 {
@@ -90,8 +78,7 @@ struct HjgCoupled
 	hjg_u64		build_rows;
 	int			cpu_threads;
 	HjgCoupledStats stats;
-	HjgSeriesMemo memos[HJG_SERIES_MEMOS];
-	int			next_memo;
+	HjgSeriesMemos memos;		/* unless the configuration has some */
 
 	/* pipelines */
 	HjgUnits	units;
