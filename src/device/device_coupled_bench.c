@@ -132,7 +132,7 @@ print_costs(const HjgStepCosts *costs)
 	{
 		printf("%s %-12s", p ? "phj" : "shj", "between steps");
 		for (int s = 0; s < costs->nsizes; s++)
-			printf("  %5.2f, %5.2f; exchange %5.2f ", costs->build_rest_ns[p][s], costs->probe_rest_ns[p][s], costs->exchange_ns[p][s]);
+			printf("  build %6.2f, probe %6.2f   ", costs->build_rest_ns[p][s], costs->probe_rest_ns[p][s]);
 		printf("\n");
 	}
 	printf("piece on the CPU %.1f us, on the device %.1f us, waking it %.1f us, waiting %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n", costs->piece_ns / 1e3, costs->launch_ns / 1e3,

@@ -40,7 +40,6 @@ fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 typedef struct Sample
 {
 	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row; infinite where the processor had none */
-	double		nrows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		build_rest_ns;
 	double		probe_rest_ns;
 } Sample;
@@ -77,12 +76,9 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	hjg_coupled_stats(join, &stats);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-		{
-			sample->nrows[p][i] = (double) stats.step_rows[p][i];
 			if (stats.step_rows[p][i] > 0)
 				sample->ns[p][i] = fmax(((double) stats.step_ns[p][i] - (double) stats.step_pieces[p][i] * own_ns[p]) /
 										(double) stats.step_rows[p][i], LEAST_NS);
-		}
 	sample->build_rest_ns = fmax((double) (built.join.partition_ns + built.join.build_ns) - (double) built.series_ns, 0) / nrows;
 	sample->probe_rest_ns = fmax((double) (stats.join.partition_ns + stats.join.probe_ns) - (double) built.join.partition_ns -
 								 (double) (stats.series_ns - built.series_ns), 0) / nrows;
@@ -206,42 +202,22 @@ fill_gaps(HjgStepCosts *costs)
 		costs->unpack_ns[HJG_ON_DEVICE] = NEVER_NS;
 }
 
-/* Ways to join: without and with partitioning, on the CPU, on the device, on both, and exchanging rows between them. */
-#define NWAYS 8
+/* Ways to join: without and with partitioning, on the CPU, on the device, and on both. */
+#define NWAYS 6
 
-/* The CPU's shares of the steps; half of all rows change sides before each step that has one before it. */
-static const double ratios_of[NWAYS / 2][HJG_STEP_COUNT] = {
-	{1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-	{0},
-	{0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5},
-	{[HJG_STEP_HASH] = 0.25, [HJG_STEP_NUMBER] = 0.25, [HJG_STEP_N2] = 0.75, [HJG_STEP_N3] = 0.5, [HJG_STEP_B2] = 0.75,
-	[HJG_STEP_B3] = 0.25, [HJG_STEP_B4] = 0.75, [HJG_STEP_P2] = 0.75, [HJG_STEP_P3] = 0.25, [HJG_STEP_P4] = 0.5}
-};
-#define EXCHANGED 0.5
-
-/* What steps took more than their costs, over the rows that changed sides; a median of runs. */
-static double
-exchange_cost(const Sample *samples, int nruns, const double together_ns[HJG_PROCESSORS][HJG_STEP_COUNT])
+/*
+ * The CPU's shares of the steps in a run of a way.  On both they differ from step to step and from run to run, as those that the
+ * model chooses do: many rows come out of the other processor's cache then.
+ */
+static void
+set_ratios(int way, int run, HjgCoupledConfig *config)
 {
-	double		values[MOST_RUNS];
-
-	for (int run = 0; run < nruns; run++)
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
 	{
-		const Sample *sample = &samples[run];
-		double		more_ns = 0;
-		double		nchanged = 0;
+		const hjg_u32 drawn = hjg_mix32((hjg_u32) (run * HJG_STEP_COUNT + i + 1)) >> 8;
 
-		for (int p = 0; p < HJG_PROCESSORS; p++)
-			for (int i = 0; i < HJG_STEP_COUNT; i++)
-			{
-				if (sample->nrows[p][i] > 0 && isfinite(together_ns[p][i]))
-					more_ns += sample->nrows[p][i] * (sample->ns[p][i] - together_ns[p][i]);
-				if (ratios_of[3][i] != 0.5 && i != HJG_STEP_HASH && i != HJG_STEP_NUMBER)
-					nchanged += EXCHANGED * sample->nrows[p][i];
-			}
-		values[run] = nchanged > 0 ? fmax(more_ns / nchanged, 0) : 0;
+		config->fixed_ratios[i] = way / 2 == 2 ? 0.1 + 0.8 * (double) drawn / (1 << 24) : way / 2 == 0;
 	}
-	return median(values, nruns);
 }
 
 /* Medians of the runs of one way. */
@@ -290,15 +266,12 @@ measure_size(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 	for (int run = 0; run < nruns; run++)
 		for (int way = 0; way < NWAYS && status == HJG_OK; way++)
 		{
-			memcpy(config->fixed_ratios, ratios_of[way / 2], sizeof(config->fixed_ratios));
+			set_ratios(way, run, config);
 			config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
 			status = measure(env, config, runner, width, scratch, nrows, own_ns, &samples[way][run]);
 		}
-	for (int way = 0; way < 6 && status == HJG_OK; way++)
+	for (int way = 0; way < NWAYS && status == HJG_OK; way++)
 		take_medians(samples[way], nruns, way, size, costs);
-	/* copies move rows anyway, and settle who has which */
-	for (int way = 6; way < NWAYS && status == HJG_OK && runner->fetch == NULL; way++)
-		costs->exchange_ns[way % 2][size] = exchange_cost(samples[way], nruns, costs->together_ns[way % 2][size]);
 	return status;
 }
 

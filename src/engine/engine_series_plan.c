@@ -99,8 +99,7 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
 	const double table_rows = (double) join->part->nrows;
 
-	shape.exchange_ns = hjg_step_between_ns(costs, costs->exchange_ns[partitioned], table_rows);
-	shape.exchange_ns += bus_exchange_ns(join);
+	shape.exchange_ns = bus_exchange_ns(join);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < series->nsteps; i++)
 		{

@@ -64,12 +64,10 @@ typedef struct HjgStepCosts
 {
 	int			nsizes;
 	double		alone_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
-	/* while the other processor is at the same step: they share memory, caches, perhaps cores */
+	/* while the other processor is at work, too: they share memory, caches, perhaps cores, and take rows over from each other */
 	double		together_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
-	/* a row that the other processor had in the step before, beside its step: it comes out of the other's cache */
-	double		exchange_ns[2][HJG_STEP_SIZES];
 	double		launch_ns;		/* the device's, of a piece of rows, beside the rows */
 	double		piece_ns;		/* and the CPU's */
 	double		wake_ns;		/* of the CPU's time, to make a device begin that has nothing to do */
@@ -118,8 +116,8 @@ typedef enum HjgScheme
 /* Unit cost of a step with so many build rows: on the logarithm, between the two nearest sizes. */
 extern double hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, HjgProcessor processor,
 							   HjgStep step, double build_rows);
-/* The same for build_rest_ns[i], probe_rest_ns[i] or exchange_ns[i]. */
-extern double hjg_step_between_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
+/* The same for build_rest_ns[i] or probe_rest_ns[i]. */
+extern double hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows);
 
 /* Ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);

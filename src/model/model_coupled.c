@@ -34,12 +34,12 @@ hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, Hjg
 }
 
 double
-hjg_step_between_ns(const HjgStepCosts *costs, const double *ns, double build_rows)
+hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows)
 {
 	double		share;
 	const int	i = find_size(costs, build_rows, &share);
 
-	return ns[i] * (1 - share) + ns[i + 1] * share;
+	return rest_ns[i] * (1 - share) + rest_ns[i + 1] * share;
 }
 
 /* Pieces of a part of the rows. */
