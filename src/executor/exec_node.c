@@ -160,6 +160,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->hints.most_embedded_rows = MAX_MISESTIMATE * ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
 	state->hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;
 	state->hints.build_rows = ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
+	state->hints.all_build_rows = list_nth_int(scalars, HJG_SCALAR_BUILD_ROWS);
 	state->hints.pairs = cscan->scan.plan.plan_rows;
 
 	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */

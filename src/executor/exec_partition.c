@@ -145,7 +145,7 @@ hjg_partition_start(HjgJoinState *state, double total_rows, size_t load_bytes)
 	state->partition_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt,
 													 "GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
 	if (state->run->share != NULL)
-		hjg_parallel_route(state, load_bytes * (total_rows / Max(nrows, 1)), total_rows);
+		hjg_parallel_route(state, load_bytes / Max(nrows, 1));
 	else
 	{
 		hjg_service_count(HJG_COUNT_PARTITIONED, 1);

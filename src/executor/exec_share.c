@@ -368,7 +368,7 @@ hjg_share_attach_partitions(HjgJoinState *state)
 }
 
 void
-hjg_parallel_route(HjgJoinState *state, double load_bytes, double load_rows)
+hjg_parallel_route(HjgJoinState *state, double row_bytes)
 {
 	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = parallel->shared;
@@ -376,7 +376,8 @@ hjg_parallel_route(HjgJoinState *state, double load_bytes, double load_rows)
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u32(&shared->npartitions) == 0)
 	{
-		double		bytes = Max(load_bytes * shared->nmembers, 2.0 * pg_atomic_read_u64(&shared->bytes));
+		/* if the estimate was too low, twice what all have in memory is a fair guess */
+		double		bytes = Max(row_bytes * state->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
 		int			npartitions = hjg_partition_count(bytes, HJG_SHARED_SPILL_BUFFER_BYTES);
 		size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
 		char	   *place;
@@ -394,7 +395,7 @@ hjg_parallel_route(HjgJoinState *state, double load_bytes, double load_rows)
 		}
 		if (state->use_filter)
 		{
-			shared->filter_bytes = hjg_probe_filter_bytes(load_rows * shared->nmembers, shared->nmembers);
+			shared->filter_bytes = hjg_probe_filter_bytes(bytes / Max(row_bytes, 1), shared->nmembers);
 			shared->partition_filter = dsa_allocate_extended(parallel->area, shared->filter_bytes, DSA_ALLOC_HUGE);
 			hjg_probe_filter_share(state, dsa_get_address(parallel->area, shared->partition_filter),
 								   shared->filter_bytes);

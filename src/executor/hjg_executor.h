@@ -293,7 +293,8 @@ typedef struct HjgJobHints
 	bool		gpu;			/* a GPU would be faster than the cpu engine */
 	double		build_rows;		/* of a participant, and likewise: */
 	double		pairs;
-	double		probe_rows;		/* of all participants */
+	double		probe_rows;		/* of all participants, */
+	double		all_build_rows; /* and likewise */
 	HjgCarried	carried;		/* what a GPU could gather */
 } HjgJobHints;
 
@@ -648,8 +649,8 @@ extern void hjg_parallel_next_range(HjgParallel *parallel, HjgKeySegment *segmen
 extern void hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state);
 /* Is memory full, with so many bytes here, or has someone found it to be? */
 extern bool hjg_parallel_is_full(HjgParallel *parallel, size_t load_bytes);
-/* Make or find the shared partitions, for so many bytes and rows of each participant, and route rows to them. */
-extern void hjg_parallel_route(HjgJoinState *state, double load_bytes, double load_rows);
+/* Make or find the shared partitions for build rows of so many bytes, and route rows to them. */
+extern void hjg_parallel_route(HjgJoinState *state, double row_bytes);
 /* Every row of the load has gone to the partitions. */
 extern void hjg_parallel_unload(HjgParallel *parallel);
 /* This participant has written all its probe rows. */

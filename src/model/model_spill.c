@@ -12,7 +12,7 @@
 #define MAX_PARTITIONS 256
 
 /* Partitions differ in size. */
-#define PARTITION_ROOM 1.3
+#define PARTITION_ROOM 1.1
 
 /* The executor stops there, and joins what still does not fit in chunks. */
 #define MAX_PASSES 6

@@ -68,6 +68,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_BLOOM,			/* 1: drop probe rows by a Bloom filter of the build keys */
 	HJG_SCALAR_GPU,				/* 1: a GPU is expected to be faster than the cpu engine, or was asked for */
 	HJG_SCALAR_EMBEDDED,		/* 1: the backends are expected to be faster than a job */
+	HJG_SCALAR_BUILD_ROWS,		/* of all participants: their numbers differ between the node and its children */
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 

@@ -66,6 +66,7 @@ typedef enum HjgPathScalars
 	HJG_PATH_BLOOM,				/* 1: with a Bloom filter */
 	HJG_PATH_GPU,				/* 1: on a GPU */
 	HJG_PATH_EMBEDDED,			/* 1: without a job */
+	HJG_PATH_BUILD_ROWS,		/* of all participants */
 	HJG_PATH_COLUMNAR,			/* 1: rows need not be looked at one by one */
 	HJG_PATH_UNIT_NS,			/* time of a cost of 1.0 */
 	HJG_PATH_SCALARS_Count

@@ -121,6 +121,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	columnar = candidate->nhashed_keys == 0 &&
 		list_length(candidate->extra->restrictlist) == list_length(candidate->hashclauses);
 	scalars = list_make5_int(candidate->jointype, candidate->extra->inner_unique, choice.bloom, choice.gpu, choice.embedded);
+	scalars = lappend_int(scalars, (int) Min(parallel_aware ? candidate->innerrel->rows : inner_path->rows, PG_INT32_MAX));
 	scalars = lappend_int(lappend_int(scalars, columnar), (int) Min(Max(candidate->unit_ns, 1), PG_INT32_MAX));
 	offer.custom_private = list_make5(scalars, list_copy(candidate->hashclauses),
 									  list_copy(candidate->extra->restrictlist), prediction_list(&prediction), NIL);

@@ -174,6 +174,7 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 							 list_nth_int(path_scalars, HJG_PATH_BLOOM));
 	scalars = lappend_int(lappend_int(scalars, list_nth_int(path_scalars, HJG_PATH_GPU)),
 						  list_nth_int(path_scalars, HJG_PATH_EMBEDDED));
+	scalars = lappend_int(scalars, list_nth_int(path_scalars, HJG_PATH_BUILD_ROWS));
 	cscan->custom_private = list_make4(scalars, operators, collations,
 									   list_nth(best_path->custom_private, HJG_PATH_PREDICTION));
 	arguments = append_aggregates(cscan, list_nth(best_path->custom_private, HJG_PATH_AGGREGATES));
