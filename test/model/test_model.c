@@ -134,6 +134,8 @@ main(int argc, char **argv)
 	bool		filter_saves = true;
 	bool		filter_idle = true;
 	bool		pages_cost = true;
+	bool		aggregates_save = true;
+	bool		aggregates_cost = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -145,12 +147,20 @@ main(int argc, char **argv)
 		HjgPrediction p;
 		double		sum;
 		double		saved;
+		int			ncolumns;
 
 		hjg_model_predict(&costs, &shape, &p);
 		sum = p.startup_ns + p.marshal_build_ns + p.build_ns + p.marshal_probe_ns + p.probe_ns + p.emit_ns;
 		sums &= fabs(sum - p.total_ns) <= sum * 1e-9;
 		positive &= p.startup_ns >= 0 && p.marshal_build_ns >= 0 && p.build_ns >= 0 &&
 			p.marshal_probe_ns >= 0 && p.probe_ns >= 0 && p.emit_ns >= 0 && isfinite(p.total_ns);
+
+		/* each column counted or added up once */
+		ncolumns = shape.build_columns + shape.probe_columns;
+		aggregates_save &= hjg_model_aggregate_ns(&costs, shape.pairs, ncolumns, ncolumns + 1) < p.emit_ns;
+		aggregates_cost &= hjg_model_aggregate_ns(&costs, shape.pairs, ncolumns + 1, 1) >
+			hjg_model_aggregate_ns(&costs, shape.pairs, ncolumns, 2) &&
+			hjg_model_aggregate_ns(&costs, shape.pairs, ncolumns, 2) > hjg_model_aggregate_ns(&costs, shape.pairs, ncolumns, 1);
 
 		more = shape;
 		more.build_rows *= 2;
@@ -263,6 +273,8 @@ main(int argc, char **argv)
 	ok(filter_saves, "a Bloom filter that is said to pay makes a join cheaper");
 	ok(filter_idle, "none pays where every probe row has a partner");
 	ok(pages_cost, "pages of a table that the node reads cost as much as core's scan pays for them");
+	ok(aggregates_save, "rows that are aggregated cost less than rows that are handed out");
+	ok(aggregates_cost, "a column more costs more than a step more, and that more than nothing");
 
 	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
 	   hjg_model_cost_unit_ns(&costs, 1) == costs.small_unit_ns,
