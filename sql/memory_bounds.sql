@@ -68,6 +68,24 @@ explain (costs off) select b.id, p.t from build b left join m_huge p on p.id = b
 select m_peak('select b.id, p.t from build b left join m_huge p on p.id = b.id');
 select * from hjg_same('select b.id, md5(p.t) as m from build b full join m_huge p on p.id + 850 = b.id');
 select * from hjg_same('select f.id as fid, p.id, length(p.t) as n from m_wide p left join m_few f on p.id = f.id');
+-- 16 million pairs of one key come in rounds, from the device process and in this one (test/bench/one_key.sql has 2^31 of them)
+create table m_key as select g as id, 1 as k from generate_series(1, 4000) g;
+analyze m_key;
+create function m_arena(query text) returns text language plpgsql as $$
+declare
+	plan json;
+	arena bigint;
+begin
+	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
+	arena := jsonb_path_query_first(plan::jsonb, 'strict $.**."Arena Usage"')::bigint;
+	return case when arena < 64 * 1024 then 'bounded' else arena || 'kB' end;
+end $$;
+set hjoin_gpu.embedded_rows = 0;
+select count(*), sum(a.id), sum(b.id) from m_key a join m_key b using (k);
+select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('select count(*) from m_key a join m_key b using (k)');
+set hjoin_gpu.embedded_rows = 1000000;
+select count(*), sum(a.id), sum(b.id) from m_key a join m_key b using (k);
+select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('select count(*) from m_key a join m_key b using (k)');
 drop view m_growing, m_wide, m_huge, m_docs, m_late;
-drop table m_few, m_facts;
-drop function m_kept, m_peak;
+drop table m_few, m_facts, m_key;
+drop function m_kept, m_peak, m_arena;

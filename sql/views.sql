@@ -1,5 +1,7 @@
 -- What the extension shows of itself.
 set hjoin_gpu.force = on;
+-- how many rows reach a join is the Bloom filter's doing, which is not made for every device
+set hjoin_gpu.device = 'cpu';
 \d hjoin_gpu_devices
 \d hjoin_gpu_jobs
 \d hjoin_gpu_stat

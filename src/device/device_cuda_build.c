@@ -274,15 +274,9 @@ load_build(HjgCudaJoin *join, Plan *plan, const HjgSegment *segments, int nsegme
 		status = hjg_cuda_bring(lane, join->moving, join->build.keys + row * width, segments[i].keys, n * width);
 		if (status == HJG_OK && plan->numbered)
 			status = hjg_cuda_number_rows(lane, join->build.rows + row * sizeof(hjg_u32), n, segments[i].first_row);
+		if (status == HJG_OK)
+			status = hjg_cuda_pace(lane, &queued, n * width);
 		row += n;
-		queued += n * width;
-		if (queued >= HJG_CUDA_COPY_STEP_BYTES && status == HJG_OK)
-		{
-			status = hjg_cuda_wait(lane);
-			if (status == HJG_OK)
-				status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
-			queued = 0;
-		}
 	}
 	return status;
 }

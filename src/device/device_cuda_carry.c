@@ -138,14 +138,8 @@ hjg_cuda_carry_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegment
 			continue;
 		hjg_cuda_region_pin(segments[i].carried);
 		status = hjg_cuda_copy_in(lane, carry->build + segments[i].first_row * width, segments[i].carried, bytes);
-		queued += bytes;
-		if (queued >= HJG_CUDA_COPY_STEP_BYTES && status == HJG_OK)
-		{
-			status = hjg_cuda_wait(lane);
-			if (status == HJG_OK)
-				status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
-			queued = 0;
-		}
+		if (status == HJG_OK)
+			status = hjg_cuda_pace(lane, &queued, bytes);
 	}
 	return status;
 }
@@ -167,28 +161,10 @@ HjgStatus
 hjg_cuda_carry_load(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgSegment *segments, int nsegments, hjg_u64 row,
 					hjg_u64 n)
 {
-	const size_t width = join->carry.bytes.bytes[HJG_SIDE_PROBE];
-	HjgCudaPtr	to = join->carry.probe[turn];
-	HjgStatus	status = HJG_OK;
-
 	if ((join->carry.sides & HJG_SIDE_BIT(HJG_SIDE_PROBE)) == 0)
 		return HJG_OK;
-	for (int i = 0; i < nsegments && n > 0 && status == HJG_OK; i++)
-	{
-		const hjg_u64 end = (hjg_u64) segments[i].first_row + segments[i].nrows;
-		hjg_u64		m;
-
-		if (row >= end)
-			continue;
-		m = end - row < n ? end - row : n;
-		hjg_cuda_region_pin(segments[i].carried);
-		status = hjg_cuda_copy_in(lane, to, (const char *) segments[i].carried + (row - segments[i].first_row) * width,
-								  m * width);
-		to += m * width;
-		row += m;
-		n -= m;
-	}
-	return status;
+	return hjg_cuda_bring_rows(lane, HJG_CUDA_BY_COPY, HJG_CUDA_CARRIED, join->carry.bytes.bytes[HJG_SIDE_PROBE],
+							   join->carry.probe[turn], segments, nsegments, row, n);
 }
 
 /* ---- columns out ---- */

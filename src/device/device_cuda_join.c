@@ -18,32 +18,48 @@
 #define MEMORY_IDLE_MS 10000
 #define REGION_IDLE_MS 60000
 
+/* Bytes of a build side that are queued before the job's cancellation is looked at. */
+#define COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
+
 HjgCudaTuning hjg_cuda_tuning = {.most_chunk_rows = 1u << 20, .least_chunk_rows = 1u << 16};
 
 /* ---- copies from and to the arena ---- */
 
 HjgStatus
-hjg_cuda_bring_keys(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
-					int width, hjg_u64 row, hjg_u64 n)
+hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
+					const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n)
 {
 	HjgStatus	status = HJG_OK;
 
 	for (int i = 0; i < nsegments && n > 0 && status == HJG_OK; i++)
 	{
+		const char *from = what == HJG_CUDA_CARRIED ? segments[i].carried : segments[i].keys;
 		const hjg_u64 end = (hjg_u64) segments[i].first_row + segments[i].nrows;
 		hjg_u64		m;
 
 		if (row >= end)
 			continue;
 		m = end - row < n ? end - row : n;
-		hjg_cuda_region_pin(segments[i].keys);
-		status = hjg_cuda_bring(lane, moving, to, (const char *) segments[i].keys + (row - segments[i].first_row) * width,
-								m * width);
+		hjg_cuda_region_pin(from);
+		status = hjg_cuda_bring(lane, moving, to, from + (row - segments[i].first_row) * width, m * width);
 		to += m * width;
 		row += m;
 		n -= m;
 	}
 	return status;
+}
+
+HjgStatus
+hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes)
+{
+	HjgStatus	status;
+
+	*queued_bytes += more_bytes;
+	if (*queued_bytes < COPY_STEP_BYTES)
+		return HJG_OK;
+	*queued_bytes = 0;
+	status = hjg_cuda_wait(lane);
+	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN) : status;
 }
 
 HjgStatus

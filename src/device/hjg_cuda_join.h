@@ -213,12 +213,21 @@ extern size_t hjg_cuda_window_bytes(hjg_u32 rows);
 extern HjgStatus hjg_cuda_alloc_chunks(HjgCudaJoin *join);
 extern HjgStatus hjg_cuda_alloc_windows(HjgCudaJoin *join);
 
-/* Bytes that are queued before the job's cancellation is looked at. */
-#define HJG_CUDA_COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
+/* What of a row. */
+typedef enum HjgCudaOfRow
+{
+	HJG_CUDA_KEY,
+	HJG_CUDA_CARRIED
+} HjgCudaOfRow;
 
-/* Bring keys of rows [row, row + n) of a batch; segments are ascending and contiguous.  As for hjg_cuda_bring(). */
-extern HjgStatus hjg_cuda_bring_keys(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaPtr to, const HjgSegment *segments,
-									 int nsegments, int width, hjg_u64 row, hjg_u64 n);
+/* Bring that of rows [row, row + n) of a batch, whose segments are ascending and contiguous.  As for hjg_cuda_bring(). */
+extern HjgStatus hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
+									 const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n);
+/*
+ * More of a build side was queued: wait for it where that is much, so that a cancelled job is noticed. *queued_bytes
+ * is 0 at first.
+ */
+extern HjgStatus hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes);
 /* Copy n pairs to place pos of a result. */
 extern HjgStatus hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from,
 									 hjg_u64 n);

@@ -6,7 +6,7 @@
 #
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
-#   BENCH_CASES=REGEX     only these cases, not of "make bench-gpu"
+#   BENCH_CASES=REGEX     only these cases; of "make bench-gpu" "one key" is one, 2.2 billion matches (one_key.sql)
 # Beside us DuckDB runs the same queries, if python3 can import duckdb (pip install duckdb).
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/lib.sh
@@ -36,8 +36,15 @@ say "== data: $ROWS and $((ROWS / 4)) rows"
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql >/dev/null || die "could not make the tables"
 if [ "$KIND" = gpu ]; then
 	say "== joins ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
-	as_user perl test/bench/bench_gpu.pl --runs "${BENCH_RUNS:-5}" --cores "$JOBS"
-	exit
+	as_user perl test/bench/bench_gpu.pl --runs "${BENCH_RUNS:-5}" --cores "$JOBS" --cases "${BENCH_CASES:-.}"
+	rc=$?
+	if [[ "one key" =~ ${BENCH_CASES:-.} ]]; then
+		for device in cpu cuda:0; do
+			say "== one key, $device"
+			as_user psql -Xq -v device="$device" -f test/bench/one_key.sql || rc=1
+		done
+	fi
+	exit $rc
 fi
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/bench/tables.sql >/dev/null || die "could not make the tables"
 as_user psql -Xq -v lines="$((ROWS * 3 / 10))" -f test/bench/tpch.sql >/dev/null || die "could not make the tables"

@@ -7,6 +7,7 @@
 #
 #   --runs N          of each way
 #   --cores N         of this machine
+#   --cases REGEX     only these
 use strict;
 use warnings;
 use File::Basename;
@@ -17,14 +18,15 @@ use cases;
 use session;
 
 my $DEVICE = 'cuda:0';
-my ($runs, $cores) = (5, 4);
-GetOptions('runs=i' => \$runs, 'cores=i' => \$cores) or die;
+my ($runs, $cores, $chosen) = (5, 4, '.');
+GetOptions('runs=i' => \$runs, 'cores=i' => \$cores, 'cases=s' => \$chosen) or die;
 $| = 1;
 
 my %seen;
 my @workers = grep { !$seen{$_}++ } map { $_ < $cores ? $_ : $cores - 1 } (0, 8, 15);
 my @cases = grep { defined $cases::gpu_targets{ $_->[0] } } @cases::pair;
 die "cases.pm has not all cases of the GPU\n" if @cases != keys %cases::gpu_targets;
+@cases = grep { $_->[0] =~ /$chosen/ } @cases;
 
 # "ready", or why the device cannot be used
 sub device_state

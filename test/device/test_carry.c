@@ -7,15 +7,12 @@
  * other keys.
  */
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "device/hjg_cuda_join.h"
+#include "hjg_fault_loop.h"
 #include "hjg_test_engine.h"
 #include "hjg_test_stub.h"
 
-#define EXIT_WRONG 1			/* of a child: a wrong answer */
-#define EXIT_DEVICE 4			/* as in device_health.c */
 #define MOST_PAGES 8
 #define ALL_SIDES (HJG_SIDE_BIT(HJG_SIDE_BUILD) | HJG_SIDE_BIT(HJG_SIDE_PROBE))
 
@@ -307,80 +304,50 @@ test_holes(void)
 
 /* ---- faults ---- */
 
-/* As in test_cuda.c: fail at call n of a join, in a child. */
-static int
-child_fails_at(const Case *c, const Setting *setting, long n, int code, bool *reached)
+typedef struct Faulted
 {
-	int			pipes[2];
-	int			status;
-	char		mark = 0;
-	pid_t		pid;
+	const Case *c;
+	const Setting *setting;
+} Faulted;
 
-	if (pipe(pipes) != 0)
-		return -1;
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-	{
-		const char *wrong;
-		HjgStatus	ended;
-		Memory		memory;
+static HjgStatus
+run_faulted(const void *arg, const char **wrong)
+{
+	const Faulted *faulted = arg;
+	HjgStatus	status;
+	Memory		memory;
 
-		(void) !freopen("/dev/null", "w", stderr);
-		memory_init(&memory, NULL);
-		stub->fail_code = code;
-		stub->fail_at = stub->calls + n;
-		wrong = join_case(c, setting, &memory.env, &ended);
-		mark = stub->calls >= stub->fail_at ? 'r' : 'n';
-		(void) !write(pipes[1], &mark, 1);
-		if (wrong != NULL)
-			printf("# call %ld, code %d: %s\n", n, code, wrong);
-		fflush(stdout);
-		_exit(wrong != NULL ? EXIT_WRONG : 0);
-	}
-	close(pipes[1]);
-	*reached = read(pipes[0], &mark, 1) != 1 || mark == 'r';
-	close(pipes[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	memory_init(&memory, NULL);
+	*wrong = join_case(faulted->c, faulted->setting, &memory.env, &status);
+	return status;
 }
 
 static void
 test_faults_everywhere(void)
 {
-	static const int codes[] = {HJG_CUDA_ERROR_OUT_OF_MEMORY, HJG_CUDA_ERROR_INVALID_VALUE, 700};
 	static const int strategies[] = {HJG_CUDA_TABLE, HJG_CUDA_CSR};
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
-	for (int k = 0; k < 3; k++)
+	for (int k = 0; k < HJG_FAULT_KINDS; k++)
 		for (int s = 0; s < 2; s++)
 		{
 			const Setting setting = {strategies[s], {{8, 12}}, ALL_SIDES, MOST_PAGES};
-			bool		reached = true;
-			bool		good = true;
-			long		n;
+			Case		c;
+			const Faulted faulted = {&c, &setting};
 			hjg_u32    *build;
 			hjg_u32    *probe;
-			Case		c;
+			long		ncalls;
 
 			case_create(&c, test_seed, 8, HJG_MATCH_ALL, s == 0 ? KEYS_UNIQUE : KEYS_DUPLICATES, 500, 350);
 			build = make_columns(&c.build, HJG_SIDE_BUILD, 8);
 			probe = make_columns(&c.probe, HJG_SIDE_PROBE, 12);
-			for (n = 1; reached && good && n < 5000; n++)
-			{
-				int			rc = child_fails_at(&c, &setting, n, codes[k], &reached);
-
-				good = rc == 0 || rc == EXIT_DEVICE;
-				if (!good)
-					printf("# call %ld: exit %d\n", n, rc);
-			}
+			ncalls = hjg_fail_everywhere(stub, hjg_fault_kinds[k].code, run_faulted, &faulted);
 			case_destroy(&c);
 			free(build);
 			free(probe);
-			claim(good && n > 60, "error %d at each of %ld calls, %s: right columns, a status or a clean end", codes[k], n - 2,
-				  hjg_strategy_name(strategies[s]));
+			claim(ncalls > 58, "%s at each of %ld calls, %s: right columns, a status or a clean end", hjg_fault_kinds[k].what,
+				  ncalls, hjg_strategy_name(strategies[s]));
 		}
 	hjg_cuda_tuning = normal;
 }

@@ -1,11 +1,12 @@
 /*
  * test_resident.c
  *	  The resident joins: which one is chosen, and that each gives the reference's pairs.
- *	  test_resident [--short | --quick] [--strategy NAMES] [seed]: all strategies, or these (as of the benchmark).
+ *	  test_resident [--short | --quick | --brief] [--strategy NAMES] [seed]: all strategies, or these (as of the benchmark).
  *
  * The joins run where there is a real device; the choice is tested anywhere.  --quick is for tools that make a launch
  * a thousand times slower (compute-sanitizer): few cases, by grids that would fill a small device, but every strategy,
- * match mode and key width, and sizes on both sides of what a block holds.
+ * match mode and key width, and sizes on both sides of what a block holds.  --brief is for racecheck, the slowest
+ * of these tools: the same with one match mode a case, in turn.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #define ALIGNED_TILE_ROWS 4096	/* several tiles a block */
 
 static bool quick;
+static bool brief;
 
 static const char *const mode_names[] = {"all", "left", "semi", "anti"};
 static const int widths[] = {4, 8, 16};
@@ -389,6 +391,8 @@ test_joins(HjgCudaLane *lane)
 					const hjg_u32 shrink = shape != KEYS_ONE_HOT_BOTH ? 1 : quick ? sizes[i][0] / 100 : sizes[i][0] > 1000 ? 20 : 1;
 					Case		c;
 
+					if (brief && mode != (2 * i + w + shape) % (HJG_MATCH_ANTI + 1))
+						continue;
 					case_create(&c, test_seed + (hjg_u64) (shape * 16 + mode), widths[w], mode, shape,
 								sizes[i][0] / shrink, sizes[i][1] / shrink);
 					/* in every other case a few rows make partitions of several passes */
@@ -426,6 +430,8 @@ main(int argc, char **argv)
 			short_run = true;
 		else if (strcmp(argv[i], "--quick") == 0)
 			quick = true;
+		else if (strcmp(argv[i], "--brief") == 0)
+			quick = brief = true;
 		else if (strcmp(argv[i], "--strategy") == 0 && i + 1 < argc && hjg_bench_names_of(argv[i + 1], names))
 			i++;
 		else
