@@ -8,7 +8,7 @@
  * the series' launches on the device's.  The two meet between windows, which is the flag
  * that He, Zhang and He set for each block (section 3.2.2); and P fetches the packed bytes
  * of the window that comes after.  Without a set of threads for D (E or PE on packed keys) the threads of E hash
- * packed keys themselves (engine_feed_hash.c), or unpack each window before it is hashed.
+ * packed keys themselves (engine_feed_hash.c), all of a run at once, or unpack each window before it is hashed.
  *
  * A pipeline with D on keys that came unpacked packs them first, for comparison and
  * tests: the time is counted apart.
@@ -149,6 +149,14 @@ pack_window(HjgCoupled *join, const hjg_u8 *keys, hjg_u32 nrows, int which, cons
 
 /* ---- windows ---- */
 
+/* Are keys hashed as they come?  Then HASH is the CPU's, and the series begins with the step behind it. */
+static bool
+hashes_packed(const Feed *feed)
+{
+	return feed->join->feeder == NULL && feed->series->runs->packed && !feed->series->splits &&
+		hjg_steps_hashes_packed(feed->join->base.spec.key_width);
+}
+
 /* Find the window that begins at row begin of the series, at most to the end of its run. */
 static HjgStatus
 open_window(Feed *feed, int which, hjg_u32 begin)
@@ -168,7 +176,8 @@ open_window(Feed *feed, int which, hjg_u32 begin)
 	window->first_row = scan.run->first_row + in_run;
 	if (window->nrows > scan.run->nrows - in_run)
 		window->nrows = scan.run->nrows - in_run;
-	if (window->nrows > join->was_rows)
+	/* no array of keys, no limit */
+	if (window->nrows > join->was_rows && !hashes_packed(feed))
 		window->nrows = join->was_rows;
 	if (feed->series->runs->packed)
 	{
@@ -245,14 +254,6 @@ start_window(Feed *feed, int which)
 	window->beside = (HjgBeside) {.packed = window->packed, .keys_off = join->feed.keys_off[which],
 		.first = window->first_block, .next = window->end_block - mine, .end = window->end_block};
 	return join->feeder->launch(join->feeder->arg, &launch, &window->ticket);
-}
-
-/* Are keys hashed as they come?  Then HASH is the CPU's, and the series begins with the step behind it. */
-static bool
-hashes_packed(const Feed *feed)
-{
-	return feed->join->feeder == NULL && feed->series->runs->packed && !feed->series->splits &&
-		hjg_steps_hashes_packed(feed->join->base.spec.key_width);
 }
 
 static void
