@@ -13,6 +13,7 @@
 #include "engine/hjg_coupled_internal.h"
 
 #define NLAUNCHES 32
+#define NQUEUED 8
 #define PIECE_ROWS 1024
 
 /* Runs for each size: the smaller, the more they are disturbed. */
@@ -111,17 +112,43 @@ nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	(void) slot;
 }
 
+/* So many launches in a row; *call_ns: of the first call, *total_ns: until all have ended, *busy_ns: a launch. */
+static HjgStatus
+time_launches(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *launch, int n, double *call_ns, double *total_ns,
+			  double *busy_ns)
+{
+	const hjg_u64 started = hjg_now_ns();
+	const hjg_u64 was_busy_ns = runner->busy_ns(runner->arg);
+	hjg_u64		ticket = 0;
+	HjgStatus	status = HJG_OK;
+
+	for (int i = 0; i < n && status == HJG_OK; i++)
+	{
+		status = runner->launch(runner->arg, launch, &ticket);
+		if (i == 0)
+			*call_ns = (double) (hjg_now_ns() - started);
+	}
+	if (status == HJG_OK)
+		status = hjg_series_await(env, runner, ticket);
+	*total_ns = (double) (hjg_now_ns() - started);
+	*busy_ns = (double) (runner->busy_ns(runner->arg) - was_busy_ns) / n;
+	return status;
+}
+
 /*
- * What a piece costs beside its rows.  On the device: one of a few rows for each of its groups, by which it is at work, what the
- * call takes, and what passes beside from the call to the end; on the CPU a unit of nothing for each thread.
+ * What a piece costs beside its rows.  On the device: one of a few rows for each of its groups, alone, from the call to the end, and
+ * behind others, which hide the calls; on the CPU a unit of nothing for each thread.
  */
 static HjgStatus
 measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			   const HjgCalibration *scratch, HjgStepCosts *costs)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = PIECE_ROWS};
+	/* a device with memory of its own has one launch at a time */
+	const int	nqueued = runner->fetch != NULL ? 1 : NQUEUED;
 	double		call_ns[NLAUNCHES];
-	double		launch_ns[NLAUNCHES];
+	double		alone_ns[NLAUNCHES];
+	double		queued_ns[NLAUNCHES];
 	double		busy_ns[NLAUNCHES];
 	double		piece_ns[NLAUNCHES];
 	HjgCoupled *join;
@@ -138,18 +165,13 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	hjg_pool_hold(env->pool, join->cpu_threads - 1);
 	for (int i = 0; status == HJG_OK && i < NLAUNCHES; i++)
 	{
-		const hjg_u64 started = hjg_now_ns();
-		const hjg_u64 was_busy_ns = runner->busy_ns(runner->arg);
+		double		first_ns;
 		hjg_u64		ended;
-		hjg_u64		ticket;
 
-		status = runner->launch(runner->arg, &launch, &ticket);
-		call_ns[i] = (double) (hjg_now_ns() - started);
+		status = time_launches(env, runner, &launch, nqueued, &first_ns, &queued_ns[i], &busy_ns[i]);
 		if (status == HJG_OK)
-			status = hjg_series_await(env, runner, ticket);
+			status = time_launches(env, runner, &launch, 1, &call_ns[i], &alone_ns[i], &first_ns);
 		ended = hjg_now_ns();
-		launch_ns[i] = (double) (ended - started);
-		busy_ns[i] = (double) (runner->busy_ns(runner->arg) - was_busy_ns);
 		if (status == HJG_OK)
 			status = hjg_coupled_on_cpu(join, 0, (hjg_u32) join->cpu_threads, 1, nothing, NULL);
 		piece_ns[i] = (double) (hjg_now_ns() - ended);
@@ -157,10 +179,15 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	hjg_pool_hold(env->pool, 1 - join->cpu_threads);
 	if (status == HJG_OK)
 	{
-		costs->launch_ns = median(busy_ns, NLAUNCHES);
+		const double one_ns = median(alone_ns, NLAUNCHES);
+
+		costs->busy_ns = median(busy_ns, NLAUNCHES);
+		costs->launch_ns = costs->busy_ns;
+		if (nqueued > 1)
+			costs->launch_ns = fmax((median(queued_ns, NLAUNCHES) - one_ns) / (nqueued - 1), costs->busy_ns);
 		costs->piece_ns = median(piece_ns, NLAUNCHES);
 		costs->wake_ns = median(call_ns, NLAUNCHES);
-		costs->wait_ns = fmax(median(launch_ns, NLAUNCHES) - costs->launch_ns, 0);
+		costs->wait_ns = fmax(one_ns - costs->launch_ns, 0);
 	}
 	hjg_coupled_free(join);
 	return status;
@@ -255,7 +282,7 @@ measure_size(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 {
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
 	/* what is part of the steps' times, and of a piece's as well */
-	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->launch_ns};
+	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->busy_ns};
 	const hjg_u32 nrows = 1u << logs[size];
 	const int	nruns = nruns_of[size];
 	Sample		samples[NWAYS][MOST_RUNS];

@@ -68,7 +68,8 @@ typedef struct HjgStepCosts
 	double		together_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
-	double		launch_ns;		/* the device's, of a piece of rows, beside the rows */
+	double		launch_ns;		/* the device's, of a piece of rows behind another one, beside the rows */
+	double		busy_ns;		/* of it, while the device is at work */
 	double		piece_ns;		/* and the CPU's */
 	double		wake_ns;		/* of the CPU's time, to make a device begin that has nothing to do */
 	double		wait_ns;		/* until the device has begun, and until it is seen that it ended */
