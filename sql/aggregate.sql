@@ -81,7 +81,7 @@ insert into agg_l
 	select g, case when g % 11 > 0 then g % 300 end, case when g % 5 > 0 then g % 3 = 0 end, case when g % 7 > 0 then g % 100 - 50 end,
 		case when g % 13 > 0 then g * 1001 - 900000 end, case when g % 17 > 0 then (g - 1000)::int8 << 44 end, date '2020-01-01' + g % 900,
 		time '00:00' + g * interval '1 second', case when g % 19 > 0 then timestamp '2020-01-01' + g * interval '1 minute' end,
-		timestamptz '2020-01-01 00:00+00' + g * interval '1 hour', g::text::money, case when g % 3 > 0 then 't' || g end, g * 0.1, g
+		timestamptz '2020-01-01 00:00+00' + g * interval '1 hour', g::text::money, case when g % 3 > 0 then 't' || g end, g * 0.5, g
 	from generate_series(1, 2000) g;
 create table agg_r as select id, case when id % 9 > 0 then id % 400 end as k, not b as b, i2, i4, i8, d, ti, ts, tz, m, t, f, n from agg_l where id <= 700;
 insert into agg_l (id, k, d, ts, tz, i8, i4) values (3001, 5, 'infinity', '-infinity', 'infinity', -9223372036854775808, -2147483648), (3002, 6, '-infinity', 'infinity', '-infinity', 9223372036854775807, 2147483647);
