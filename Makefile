@@ -184,15 +184,15 @@ build/test_resident: test/device/test_resident.c test/engine/test_support.c test
 build/test_host_joins: test/device/test_host_joins.c test/device/fault_loop.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_jobs: test/device/test_jobs.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_jobs: test/device/test_jobs.c test/device/job_support.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_job_support.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_jobs_tsan: test/device/test_jobs.c test/engine/test_support.c $(filter-out src/device/device_main.c,$(device_srcs)) $(pure_srcs) build/kernels/images.o
+build/test_jobs_tsan: test/device/test_jobs.c test/device/job_support.c test/engine/test_support.c $(filter-out src/device/device_main.c,$(device_srcs)) $(pure_srcs) build/kernels/images.o
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=thread -o $@ $^ -ldl -lm
-build/test_large: test/device/test_large.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
+build/test_large: test/device/test_large.c test/device/job_support.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_job_support.h $(cuda_test_objs)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 check-cuda: build/test_large build/test_cuda build/test_carry build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
 	LD_LIBRARY_PATH=build/stub build/test_carry

@@ -11,12 +11,11 @@
  * driver do when they fail, and time limits: for the thread sanitizer.
  */
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "device/hjg_cuda_join.h"
+#include "hjg_job_support.h"
 #include "hjg_test_engine.h"
 #include "hjg_test_stub.h"
 
@@ -351,29 +350,18 @@ most_at_a_time(void)
 }
 
 static void
-play(const Scenario *scenario, Outcome *outcome)
+play(const void *arg, void *result)
 {
-	const HjgDeviceInfo *devices;
-	const char *step;
-	int			sockets[2];
-	int			device_ix = 0;
-	int			fd;
+	const Scenario *scenario = arg;
+	Outcome    *outcome = result;
+	int			device_ix;
 
-	if (hjg_arena_create(&serve.arena, (size_t) 256 << 20, &fd, &step) != 0 ||
-		socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+	if (!hjg_jobs_open(&serve, (size_t) 256 << 20))
 		return;
-	serve.socket = sockets[1];
-	serve.epoch = serve.arena.control->epoch;
-	serve.nthreads = 2;
-	serve.list_all = true;
 	hjg_cuda_set_budget(scenario->budget_bytes);
-	if (!hjg_scheduler_start(&serve))
-		return;
+	device_ix = hjg_jobs_start(&serve);
 	stub = hjg_stub_find();
-	devices = serve.arena.control->devices;
-	while (device_ix < HJG_MAX_DEVICES - 1 && strcmp(devices[device_ix].name, "cuda:0") != 0)
-		device_ix++;
-	outcome->has_device = devices[device_ix].state == HJG_DEVICE_READY;
+	outcome->has_device = device_ix >= 0;
 	outcome->emulated = stub != NULL;
 	outcome->right = outcome->has_device && run_job(scenario, device_ix, outcome);
 	outcome->most_running = most_at_a_time();
@@ -386,28 +374,12 @@ play(const Scenario *scenario, Outcome *outcome)
 static Outcome
 played(const Scenario *scenario)
 {
-	Outcome		outcome = {0};
-	int			ends[2];
-	int			ended = 0;
-	pid_t		child;
+	Outcome		outcome;
+	int			exit_code;
+	const bool	told = hjg_jobs_apart(play, scenario, &outcome, sizeof(outcome), &exit_code);
 
-	if (pipe(ends) != 0)
-		return outcome;
-	fflush(stdout);
-	child = fork();
-	if (child == 0)
-	{
-		play(scenario, &outcome);
-		_exit(write(ends[1], &outcome, sizeof(outcome)) != sizeof(outcome));
-	}
-	close(ends[1]);
-	if (child >= 0 && read(ends[0], &outcome, sizeof(outcome)) == sizeof(outcome))
-		outcome.told = true;
-	else
-		outcome = (Outcome) {0};
-	close(ends[0]);
-	waitpid(child, &ended, 0);
-	outcome.died = WIFEXITED(ended) && WEXITSTATUS(ended) == EXIT_DEVICE;
+	outcome.told = told;
+	outcome.died = exit_code == EXIT_DEVICE;
 	return outcome;
 }
 

@@ -8,12 +8,11 @@
  * Each join is a process of its own, since a context and its budget live as long as their process.
  */
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "device/hjg_cuda_join.h"
+#include "hjg_job_support.h"
 #include "hjg_test_engine.h"
 
 #define WIDTH HJG_KEY_WIDTH_4
@@ -236,30 +235,19 @@ price_cpu_out(HjgControl *control)
 }
 
 static void
-play(const Large *large, Outcome *outcome)
+play(const void *arg, void *result)
 {
+	const Large *large = arg;
+	Outcome    *outcome = result;
 	const size_t bytes = (large->build_rows / SLAB_ROWS + 2 * NBATCHES + 16) * HJG_SLAB_BYTES;
-	const HjgDeviceInfo *devices;
-	const char *step;
-	int			sockets[2];
-	int			device_ix = 0;
-	int			fd;
+	int			device_ix;
 
-	if (hjg_arena_create(&serve.arena, bytes + (8u << 20), &fd, &step) != 0 ||
-		socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+	if (!hjg_jobs_open(&serve, bytes + (8u << 20)))
 		return;
-	serve.socket = sockets[1];
-	serve.epoch = serve.arena.control->epoch;
-	serve.nthreads = 2;
-	serve.list_all = true;
 	hjg_cuda_set_budget(large->budget_bytes);
 	price_cpu_out(serve.arena.control);
-	if (!hjg_scheduler_start(&serve))
-		return;
-	devices = serve.arena.control->devices;
-	while (device_ix < HJG_MAX_DEVICES - 1 && strcmp(devices[device_ix].name, "cuda:0") != 0)
-		device_ix++;
-	outcome->device = devices[device_ix].state == HJG_DEVICE_READY;
+	device_ix = hjg_jobs_start(&serve);
+	outcome->device = device_ix >= 0;
 	if (outcome->device)
 		run_job(large, device_ix, outcome);
 }
@@ -267,24 +255,10 @@ play(const Large *large, Outcome *outcome)
 static Outcome
 played(const Large *large)
 {
-	Outcome		outcome = {0};
-	int			ends[2];
-	pid_t		child;
+	Outcome		outcome;
+	int			exit_code;
 
-	if (pipe(ends) != 0)
-		return outcome;
-	fflush(stdout);
-	child = fork();
-	if (child == 0)
-	{
-		play(large, &outcome);
-		_exit(write(ends[1], &outcome, sizeof(outcome)) != sizeof(outcome));
-	}
-	close(ends[1]);
-	if (child < 0 || read(ends[0], &outcome, sizeof(outcome)) != sizeof(outcome))
-		outcome = (Outcome) {0};
-	close(ends[0]);
-	waitpid(child, NULL, 0);
+	(void) hjg_jobs_apart(play, large, &outcome, sizeof(outcome), &exit_code);
 	return outcome;
 }
 
