@@ -86,6 +86,23 @@ select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('s
 set hjoin_gpu.embedded_rows = 1000000;
 select count(*), sum(a.id), sum(b.id) from m_key a join m_key b using (k);
 select m_peak('select count(*) from m_key a join m_key b using (k)'), m_arena('select count(*) from m_key a join m_key b using (k)');
+-- the arena: two batches of a job are under way, keys and pairs of each in slabs of 2 MB; of many pairs two slabs
+create function m_arena_kb(query text) returns bigint language plpgsql as $$
+declare
+	plan json;
+begin
+	execute 'explain (analyze, costs off, timing off, format json) ' || query into plan;
+	return jsonb_path_query_first(plan::jsonb, 'strict $.**."Arena Usage"')::bigint;
+end $$;
+create table m_keys as select g as k, g % 50000 as m from generate_series(1, 200000) g;
+analyze m_keys;
+begin;
+set local hjoin_gpu.device = 'cpu';
+set local hjoin_gpu.embedded_rows = 0;
+select m_arena_kb('select count(*) from m_keys a join m_keys b on a.k = b.k') between 2048 and 5 * 2048 as bounded;
+select m_arena_kb('select count(*) from m_keys a join m_keys b on a.m = b.m') between 2048 and 7 * 2048 as bounded;
+select * from hjg_same('select a.k, b.k as bk from m_keys a join m_keys b on a.m = b.m where a.k <= 60000 and b.k <= 60000');
+rollback;
 drop view m_growing, m_wide, m_huge, m_docs, m_late;
-drop table m_few, m_facts, m_key;
-drop function m_kept, m_peak, m_arena;
+drop table m_few, m_facts, m_key, m_keys;
+drop function m_kept, m_peak, m_arena, m_arena_kb;

@@ -81,7 +81,7 @@ locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *gro
 	}
 	for (hjg_u32 i = 0; i < n; i++)
 	{
-		group->number[i] = hjg_mixed_prefix(width, group->key[i].high, table->bucket_bits);
+		group->number[i] = hjg_mixed_range(width, group->key[i].high, table->nbuckets);
 		__builtin_prefetch(table->lines + (size_t) group->number[i] * HJG_LINE_BYTES);
 	}
 	for (hjg_u32 i = 0; i < n; i++)

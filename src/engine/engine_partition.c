@@ -44,7 +44,9 @@ typedef struct PartitionTask
 	hjg_u64		end;
 	hjg_u32		nchunks;
 	int			bits;
-	int			shift;			/* tuples: the digit's place */
+	int			shift;			/* tuples: the digit's place, */
+	hjg_u32		nbuckets;		/* or, not 0, their bucket among so many, from first_bucket on */
+	hjg_u32		first_bucket;
 	bool		low_word;
 	bool		stream;
 	hjg_u8	   *dst;
@@ -267,6 +269,8 @@ tuple_digit(int width, const PartitionTask *part, const hjg_u8 *tuple)
 	HjgMixed	key = hjg_tuple_key(width, tuple);
 	hjg_u64		word = width == 16 && part->low_word ? key.low : key.high;
 
+	if (part->nbuckets > 0)
+		return hjg_mixed_range(width, key.high, part->nbuckets) - part->first_bucket;
 	return (hjg_u32) (word >> part->shift) & ((1u << part->bits) - 1);
 }
 
@@ -444,25 +448,42 @@ hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 en
 	return run_passes(&dispatch, join, nslots, part_start);
 }
 
-HjgStatus
-hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, bool low_word, int shift,
-					 int bits, hjg_u32 *part_start)
+/* By the digit that part says, which has everything but what is here. */
+static HjgStatus
+partition_tuples(HjgJoin *join, Dispatch *dispatch, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, int bits,
+				 hjg_u32 *part_start)
 {
 	const int	nslots = hjg_task_nslots(join, n);
-	Dispatch	dispatch = {.count = count_tuples_fns[join->width_ix],
-		.scatter = scatter_tuples_fns[join->width_ix]};
-	PartitionTask *part = &dispatch.part;
+	PartitionTask *part = &dispatch->part;
 
+	dispatch->count = count_tuples_fns[join->width_ix];
+	dispatch->scatter = scatter_tuples_fns[join->width_ix];
 	part->src = src;
 	part->end = n;
 	part->nchunks = tuple_chunks_of(n, nslots);
 	part->bits = bits;
-	part->shift = shift;
-	part->low_word = low_word;
 	part->dst = dst;
 	if (!hjg_block_reserve(join, &join->histogram_block,
 						   hjg_partition_tuples_histogram_bytes(n, bits, nslots)))
 		return HJG_ERR_MEMORY;
 	part->histogram = join->histogram_block.ptr;
-	return run_passes(&dispatch, join, nslots, part_start);
+	return run_passes(dispatch, join, nslots, part_start);
+}
+
+HjgStatus
+hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, bool low_word, int shift,
+					 int bits, hjg_u32 *part_start)
+{
+	Dispatch	dispatch = {.part = {.shift = shift, .low_word = low_word}};
+
+	return partition_tuples(join, &dispatch, src, dst, n, bits, part_start);
+}
+
+HjgStatus
+hjg_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, hjg_u32 nbuckets, hjg_u32 first,
+					  int bits, hjg_u32 *part_start)
+{
+	Dispatch	dispatch = {.part = {.nbuckets = nbuckets, .first_bucket = first}};
+
+	return partition_tuples(join, &dispatch, src, dst, n, bits, part_start);
 }

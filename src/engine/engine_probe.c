@@ -495,12 +495,10 @@ hjg_probe_slots_bytes(int nslots)
 int
 hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows)
 {
-	int			bucket_bits = hjg_table_bucket_bits(width, build_rows);
-	int			bits = hjg_radix_bits((hjg_u64) 1 << bucket_bits, HJG_LINE_BYTES, hjg_l2_bytes() / 8);
+	const hjg_u32 nbuckets = hjg_table_nbuckets(width, build_rows);
+	int			bits = hjg_radix_bits(nbuckets, HJG_LINE_BYTES, hjg_l2_bytes() / 8);
 
-	if (bits > bucket_bits)
-		bits = bucket_bits;
-	while (bits > 0 && probe_rows >> bits < 64)
+	while (bits > 0 && (nbuckets >> bits == 0 || probe_rows >> bits < 64))
 		bits--;
 	return bits;
 }

@@ -32,7 +32,7 @@ typedef struct TableTask
 	hjg_u64		giant_part_rows;	/* partitions ... */
 	hjg_u64		giant_rows;		/* ... and buckets of more than this are left to all slots */
 	int			width;
-	int			local_bits;		/* bucket bits below a partition's */
+	hjg_u32		part_buckets;	/* of a partition */
 	hjg_u8	   *slots;
 	size_t		slot_bytes;
 
@@ -47,29 +47,36 @@ typedef struct TableTask
 /* --- sizes --- */
 
 /*
- * Up to 4, 3 or 1.5 tuples a bucket, and half of that at least: from one bucket in
- * 20 to one in 12 is crowded at the most.  Measured with 4-byte keys and 4 threads,
- * 5M x 20M rows: at 4.8 tuples, one bucket in 8 crowded, probing took 61 ms; at 2.4
- * it takes 33.  (Streaming stores of the lines changed nothing.)
+ * 4, 2.5 or 1.25 tuples a bucket: random keys crowd one bucket in 20 to 25.  Measured with 4 threads, 5M x
+ * 20M rows, million rows a second: with 4-byte keys 345 at 2.4 tuples, 373 at 3.5, 348 at 4, and half of that at
+ * 4.8; with 8-byte keys 255 at 2, 225 at 2.5, 216 at 3.  (Streaming stores of the lines changed nothing.)
  */
-int
-hjg_table_bucket_bits(int width, hjg_u64 nrows)
+static hjg_u32
+wanted_buckets(int width, hjg_u64 nrows)
 {
-	const hjg_u64 most_x2 = width == 4 ? 8 : width == 8 ? 6 : 3;
-	int			bits = 1;
+	const hjg_u64 eighths = width == 4 ? 32 : width == 8 ? 20 : 10;
+	const hjg_u64 n = (8 * nrows + eighths - 1) / eighths;
 
-	while (bits < 31 && (2 * nrows) >> bits >= most_x2)
-		bits++;
-	return bits;
+	return n < 1 ? 1 : n < 1u << 31 ? (hjg_u32) n : 1u << 31;
 }
 
 int
 hjg_table_radix_bits(int width, hjg_u64 nrows)
 {
 	int			bits = hjg_radix_bits(nrows, 2 * (size_t) hjg_tuple_bytes(width) + 2, hjg_l2_bytes() / 8);
-	int			bucket_bits = hjg_table_bucket_bits(width, nrows);
 
-	return bits < bucket_bits ? bits : bucket_bits;
+	while (wanted_buckets(width, nrows) >> bits == 0)
+		bits--;
+	return bits;
+}
+
+/* Each partition has the same number. */
+hjg_u32
+hjg_table_nbuckets(int width, hjg_u64 nrows)
+{
+	const hjg_u32 below = (1u << hjg_table_radix_bits(width, nrows)) - 1;
+
+	return (wanted_buckets(width, nrows) + below) & ~below;
 }
 
 static size_t
@@ -81,7 +88,7 @@ tuples_block_bytes(int width, hjg_u64 nrows)
 static size_t
 lines_block_bytes(int width, hjg_u64 nrows)
 {
-	return (size_t) HJG_LINE_BYTES << hjg_table_bucket_bits(width, nrows);
+	return HJG_LINE_BYTES * (size_t) hjg_table_nbuckets(width, nrows);
 }
 
 /* Most rows of a partition that one slot builds: chance alone never makes four times the average. */
@@ -98,16 +105,34 @@ slot_rows(hjg_u64 nrows, int radix_bits)
 
 /* Per slot: places of a partition's buckets, and its tuples. */
 static size_t
-place_bytes(int local_bits)
+place_bytes(hjg_u32 part_buckets)
 {
-	return hjg_align64(sizeof(hjg_u32) * (((size_t) 1 << local_bits) + 1));
+	return hjg_align64(sizeof(hjg_u32) * ((size_t) part_buckets + 1));
 }
 
 static size_t
 slot_bytes(int width, hjg_u64 nrows, int radix_bits)
 {
-	return place_bytes(hjg_table_bucket_bits(width, nrows) - radix_bits) +
+	return place_bytes(hjg_table_nbuckets(width, nrows) >> radix_bits) +
 		hjg_align64((size_t) (slot_rows(nrows, radix_bits) + HJG_TABLE_PAD) * (size_t) hjg_tuple_bytes(width));
+}
+
+/* Least bits of a number below n, or of a digit of a sort. */
+static int
+digit_bits(hjg_u32 n)
+{
+	int			bits = DIGIT_BITS;
+
+	while (1u << bits < n)
+		bits++;
+	return bits;
+}
+
+/* Of the partitions' beginnings, those of a giant one's buckets, and of digits. */
+static size_t
+counts_bytes(size_t nparts, hjg_u32 part_buckets)
+{
+	return sizeof(hjg_u32) * (nparts + 1 + ((size_t) 1 << digit_bits(part_buckets)) + 1 + (1 << DIGIT_BITS) + 1);
 }
 
 /* Everything that hjg_table_build() allocates; nslots is an upper limit. */
@@ -115,18 +140,16 @@ size_t
 hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 {
 	const int	radix_bits = hjg_table_radix_bits(width, nrows);
-	const int	local_bits = hjg_table_bucket_bits(width, nrows) - radix_bits;
-	const int	digit_bits = local_bits > DIGIT_BITS ? local_bits : DIGIT_BITS;
+	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	const size_t histogram = hjg_partition_keys_histogram_bytes(nrows, radix_bits, nslots);
-	const size_t giant = hjg_partition_tuples_histogram_bytes(nrows, digit_bits, nslots);
+	const size_t giant = hjg_partition_tuples_histogram_bytes(nrows, digit_bits(part_buckets), nslots);
 	const size_t partition_slots = hjg_partition_keys_slots_bytes(width, radix_bits, nslots);
 	const size_t table_slots = slot_bytes(width, nrows, radix_bits) * (size_t) nslots;
 
 	return 2 * tuples_block_bytes(width, nrows) + lines_block_bytes(width, nrows) +
 		(histogram > giant ? histogram : giant) +
 		(partition_slots > table_slots ? partition_slots : table_slots) +
-		sizeof(hjg_u32) * (((size_t) 1 << radix_bits) + 1 + ((size_t) 1 << local_bits) + 1 + (1 << DIGIT_BITS) + 1) +
-		256;
+		counts_bytes((size_t) 1 << radix_bits, part_buckets) + 256;
 }
 
 /* --- sorting a bucket --- */
@@ -287,14 +310,14 @@ HJG_ALWAYS_INLINE void
 build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
 {
 	const int	tb = hjg_tuple_bytes(width);
-	const int	bucket_bits = build->table->bucket_bits;
-	const hjg_u32 nbuckets = 1u << build->local_bits;
-	const hjg_u32 mask = nbuckets - 1;
+	const hjg_u32 all_buckets = build->table->nbuckets;
+	const hjg_u32 nbuckets = build->part_buckets;
+	const hjg_u32 first_bucket = partition * nbuckets;
 	const hjg_u32 part_begin = build->part_start[partition];
 	const hjg_u32 n = build->part_start[partition + 1] - part_begin;
 	hjg_u8	   *src = build->table->tuples + (size_t) part_begin * tb;
 	hjg_u32    *end = (hjg_u32 *) slot;	/* of bucket b: end[b + 1] */
-	hjg_u8	   *sorted = slot + place_bytes(build->local_bits);
+	hjg_u8	   *sorted = slot + place_bytes(build->part_buckets);
 	hjg_u32		sum = 0;
 	hjg_u32		ncrowded = 0;	/* their tuples */
 
@@ -304,7 +327,7 @@ build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
 	memset(end, 0, sizeof(hjg_u32) * (nbuckets + 1));
 	for (hjg_u32 i = 0; i < n; i++)
 	{
-		end[(hjg_mixed_prefix(width, hjg_tuple_key(width, src + (size_t) i * tb).high, bucket_bits) & mask) + 1]++;
+		end[hjg_mixed_range(width, hjg_tuple_key(width, src + (size_t) i * tb).high, all_buckets) - first_bucket + 1]++;
 		if (i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&build->task))
 			return;
 	}
@@ -320,7 +343,7 @@ build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
 	for (hjg_u32 i = 0; i < n; i++)
 	{
 		HjgMixed	key = hjg_tuple_key(width, src + (size_t) i * tb);
-		hjg_u32		o = end[(hjg_mixed_prefix(width, key.high, bucket_bits) & mask) + 1]++;
+		hjg_u32		o = end[hjg_mixed_range(width, key.high, all_buckets) - first_bucket + 1]++;
 
 		hjg_tuple_store(width, sorted + (size_t) o * tb, key, hjg_tuple_row(width, src + (size_t) i * tb));
 		if (i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&build->task))
@@ -335,7 +358,7 @@ build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
 
 		if (b % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&build->task))
 			return;
-		put_line(width, true, build, (partition << build->local_bits) + b, tuples, ntuples, part_begin + ncrowded);
+		put_line(width, true, build, first_bucket + b, tuples, ntuples, part_begin + ncrowded);
 		if (__builtin_expect(ntuples <= hjg_line_tuples(width), 1))
 			continue;
 		memcpy(src + (size_t) ncrowded * tb, tuples, (size_t) ntuples * tb);
@@ -392,7 +415,7 @@ static void
 finish_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
 	TableTask  *build = (TableTask *) task;
-	const hjg_u64 nbuckets = (hjg_u64) 1 << build->local_bits;
+	const hjg_u64 nbuckets = build->part_buckets;
 	const hjg_u32 first = (hjg_u32) (nbuckets * unit / build->nunits);
 	const hjg_u32 last = (hjg_u32) (nbuckets * (unit + 1) / build->nunits);
 
@@ -487,20 +510,20 @@ sort_giant_bucket(HjgJoin *join, TableTask *build, hjg_u32 begin, hjg_u32 n, hjg
 	return status;
 }
 
-/* bucket_start has room for the buckets of a partition and one more, digit_start for 2^DIGIT_BITS + 1. */
+/* bucket_start has room for 2^digit_bits() of a partition's buckets and one more, digit_start for 2^DIGIT_BITS + 1. */
 static HjgStatus
 build_giant(HjgJoin *join, TableTask *build, hjg_u32 partition, hjg_u32 *bucket_start, hjg_u32 *digit_start)
 {
 	HjgTable   *table = build->table;
-	const hjg_u32 nbuckets = 1u << build->local_bits;
+	const hjg_u32 nbuckets = build->part_buckets;
 	const hjg_u32 begin = build->part_start[partition];
 	const hjg_u64 n = build->part_start[partition + 1] - begin;
-	const int	high_bits = build->width == 4 ? 32 : 64;
 	hjg_u8	   *part = table->tuples + (size_t) begin * (size_t) hjg_tuple_bytes(build->width);
 	HjgStatus	status;
 
-	status = hjg_partition_tuples(join, part, build->scratch, n, false, high_bits - table->bucket_bits,
-								  build->local_bits, bucket_start);
+	build->first_bucket = partition * nbuckets;
+	status = hjg_partition_buckets(join, part, build->scratch, n, table->nbuckets, build->first_bucket,
+								   digit_bits(nbuckets), bucket_start);
 	if (status == HJG_OK)
 		status = hjg_partition_tuples(join, build->scratch, part, n, false, 0, 0, digit_start);	/* a copy */
 	if (status != HJG_OK)
@@ -508,7 +531,6 @@ build_giant(HjgJoin *join, TableTask *build, hjg_u32 partition, hjg_u32 *bucket_
 
 	build->task.unit_fn = finish_unit;
 	build->part_begin = begin;
-	build->first_bucket = partition << build->local_bits;
 	build->bucket_start = bucket_start;
 	build->nunits = nbuckets < 256 ? nbuckets : 256;
 	status = hjg_task_run(&build->task, join, build->nunits, hjg_task_nslots(join, n));
@@ -574,7 +596,7 @@ HjgTable
 hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines)
 {
 	return (HjgTable) {.lines = (hjg_u8 *) lines, .tuples = (hjg_u8 *) tuples + HJG_LINE_BYTES, .nrows = nrows,
-		.bucket_bits = hjg_table_bucket_bits(width, nrows)};
+		.nbuckets = hjg_table_nbuckets(width, nrows)};
 }
 
 static bool
@@ -592,12 +614,10 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 	const int	width = join->spec.key_width;
 	const hjg_u64 nrows = runs->nrows;
 	const int	radix_bits = hjg_table_radix_bits(width, nrows);
-	const int	bucket_bits = hjg_table_bucket_bits(width, nrows);
-	const int	local_bits = bucket_bits - radix_bits;
 	const size_t nparts = (size_t) 1 << radix_bits;
-	const size_t nbuckets = (size_t) 1 << local_bits;
+	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	HjgTable   *table = &join->table;
-	TableTask	build = {.table = table, .width = width, .local_bits = local_bits};
+	TableTask	build = {.table = table, .width = width, .part_buckets = part_buckets};
 	hjg_u64		started = hjg_now_ns();
 	hjg_u64		partitioned;
 	hjg_u32    *part_start;
@@ -605,8 +625,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 
 	if (!reserve_part(join, HJG_TABLE_TUPLES, &join->tuples_block, tuples_block_bytes(width, nrows)) ||
 		!reserve_part(join, HJG_TABLE_LINES, &join->lines_block, lines_block_bytes(width, nrows)) ||
-		!hjg_block_reserve(join, &join->counts_block,
-						   sizeof(hjg_u32) * (nparts + 1 + nbuckets + 1 + (1 << DIGIT_BITS) + 1)))
+		!hjg_block_reserve(join, &join->counts_block, counts_bytes(nparts, part_buckets)))
 		return HJG_ERR_MEMORY;
 	*table = hjg_table_at(width, nrows, join->tuples_block.ptr, join->lines_block.ptr);
 	memset(join->tuples_block.ptr, 0, HJG_LINE_BYTES);
@@ -619,7 +638,8 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 	if (status != HJG_OK)
 		return status;
 	partitioned = hjg_now_ns();
-	status = build_partitions(join, &build, radix_bits, part_start + nparts + 1, part_start + nparts + nbuckets + 2);
+	status = build_partitions(join, &build, radix_bits, part_start + nparts + 1,
+							  part_start + nparts + 1 + ((size_t) 1 << digit_bits(part_buckets)) + 1);
 	if (status != HJG_OK)
 		return status;
 

@@ -6,7 +6,7 @@
  * Terms
  *	  tuple		a mixed key (hjg_hash.h) and a 4-byte row number, packed without
  *				padding: key width + 4 bytes.
- *	  bucket	all tuples whose mixed keys share the first bucket_bits bits.
+ *	  bucket	all tuples whose mixed keys lie in the same of nbuckets equal ranges.
  *	  slot		one strand of a task; scratch memory is kept per slot.  A task
  *				runs on at most as many slots as the pool has threads.
  *	  unit		what a slot takes at a time, from one atomic counter a task.
@@ -17,7 +17,7 @@
  * than HJG_HEAVY_BUCKET are ordered by mixed key first and build row second and are
  * searched by bisection.  So most probes wait for one line, and none costs more
  * than a short scan or a logarithm besides its own output.
- * Partitions are prefixes of bucket numbers.  Partitioning a probe batch is
+ * Partitions are ranges of bucket numbers.  Partitioning a probe batch is
  * therefore nothing but sorting it for locality: any fan-out suits the table,
  * and a work unit is any range of the sorted batch, however skewed the keys.
  */
@@ -117,10 +117,10 @@ typedef struct HjgRuns
 
 typedef struct HjgTable
 {
-	hjg_u8	   *lines;			/* 2^bucket_bits */
+	hjg_u8	   *lines;			/* nbuckets */
 	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD behind are readable */
 	hjg_u64		nrows;
-	int			bucket_bits;	/* at least 1 */
+	hjg_u32		nbuckets;		/* a multiple of the partitions' number, at most 2^31 */
 } HjgTable;
 
 struct HjgJoin
@@ -314,6 +314,13 @@ hjg_mixed_prefix(int width, hjg_u64 high, int bits)
 	return (hjg_u32) (high >> 1 >> (63 - bits));
 }
 
+/* Where a mixed key lies among n <= 2^31 equal ranges of all keys; its prefix, if n is a power of two. */
+HJG_ALWAYS_INLINE hjg_u32
+hjg_mixed_range(int width, hjg_u64 high, hjg_u32 n)
+{
+	return (hjg_u32) ((width == 4 ? high : high >> 32) * n >> 32);
+}
+
 /* --- walking over rows --- */
 
 typedef struct HjgScan
@@ -369,11 +376,16 @@ extern size_t hjg_partition_keys_slots_bytes(int width, int bits, int nslots);
  */
 extern HjgStatus hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
 									  bool low_word, int shift, int bits, hjg_u32 *part_start);
+/*
+ * The same by bucket: those from first on, at most 2^bits, of a table with nbuckets.
+ */
+extern HjgStatus hjg_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
+									   hjg_u32 nbuckets, hjg_u32 first, int bits, hjg_u32 *part_start);
 extern size_t hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots);
 
 /* --- engine_table.c --- */
 
-extern int	hjg_table_bucket_bits(int width, hjg_u64 nrows);
+extern hjg_u32 hjg_table_nbuckets(int width, hjg_u64 nrows);
 extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
 extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
 extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);

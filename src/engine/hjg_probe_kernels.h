@@ -63,7 +63,7 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, bool partitioned, ProbeTask *pr
 {
 	const HjgTable *table = probe->table;
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
-	const int	bucket_bits = table->bucket_bits;
+	const hjg_u32 nbuckets = table->nbuckets;
 	HjgPair    *const buffer = slot->buffer;
 	hjg_u32		npairs = slot->npairs;	/* in a register */
 	hjg_u32		since_poll = 0;
@@ -102,7 +102,7 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, bool partitioned, ProbeTask *pr
 			HjgBucket	bucket = {compared->tuples[i], compared->ntuples[i]};
 			HjgBucket	next = hjg_table_bucket(width, table, located->bucket[i]);
 
-			mixed->bucket[i] = hjg_mixed_prefix(width, mixed->high[i], bucket_bits);
+			mixed->bucket[i] = hjg_mixed_range(width, mixed->high[i], nbuckets);
 			__builtin_prefetch(table->lines + (size_t) mixed->bucket[i] * HJG_LINE_BYTES);
 
 			located->tuples[i] = next.tuples;

@@ -34,6 +34,12 @@
 #define SHARED_BATCHES 16
 #define SHARED_BATCH_ROWS (64 * 1024)
 
+/*
+ * The batches of several participants are much memory beside a small build side: they have a part of its
+ * rows, from half of the largest batch up.
+ */
+#define BUILD_BATCHES 8
+
 /* However little memory there is, a batch has so many rows, unless they take so many times what it may take. */
 #define MIN_BATCH_ROWS 256
 #define MOST_OVERDRAFT 8
@@ -177,8 +183,10 @@ largest_batch(const HjgJoinState *state)
 
 	if ((run->job == NULL || run->job_lost) && hjg_strategy != HJG_STRATEGY_RADIX)
 		return LAST_EMBEDDED_BATCH_ROWS;
-	if (run->share == NULL || !hjg_run_on_gpu(run))
+	if (run->share == NULL)
 		return LAST_BATCH_ROWS;
+	if (!hjg_run_on_gpu(run))
+		return Max(Min(run->build.nrows / BUILD_BATCHES, LAST_BATCH_ROWS), LAST_BATCH_ROWS / 2);
 	return (uint32) Min(Max(part, SHARED_BATCH_ROWS), LAST_BATCH_ROWS);
 }
 
@@ -264,10 +272,9 @@ static void
 fill_pipeline(HjgJoinState *state)
 {
 	HjgRun	   *run = state->run;
-
 	bool		job = run->job != NULL && !run->job_lost && !hjg_probe_in_place(state);
 
-	while (!state->probe_done && state->nbatches < (job ? run->max_batches : 1))
+	while (!state->probe_done && state->nbatches < (job ? hjg_run_max_batches(run) : 1))
 	{
 		HjgProbeBatch *batch = fill_batch(state);
 

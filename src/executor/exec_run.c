@@ -22,9 +22,11 @@
 
 /*
  * Most result slabs that a batch asks for when a probe row has many matches.  On a GPU a round should be worth the
- * copies; elsewhere it takes hundreds of times less than the rows of two slabs, and memory is what counts.
+ * copies; elsewhere it takes hundreds of times less than the rows of two slabs, and memory is what counts, that of
+ * several participants above all.
  */
-#define MAX_RESULT_PAIRS (2 * (HJG_SLAB_BYTES / sizeof(HjgPair)))
+#define MAX_RESULT_PAIRS (2 * MAX_SHARED_RESULT_PAIRS)
+#define MAX_SHARED_RESULT_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
 #define MAX_GPU_RESULT_PAIRS (8 * (HJG_SLAB_BYTES / sizeof(HjgPair)))
 
 /* ---------- jobs ---------- */
@@ -196,7 +198,7 @@ hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timi
 	run->report = report;
 	run->timing = timing;
 	run->reason = HJG_REASON_SMALL;
-	run->max_batches = HJG_BATCHES_IN_FLIGHT;
+	run->nmembers = 1;
 	hjg_run_engine_env(run);
 	return run;
 }
@@ -287,6 +289,20 @@ hjg_run_on_gpu(const HjgRun *run)
 	return run->job != NULL && strncmp(hjg_job_device(run->job), "cuda:", strlen("cuda:")) == 0;
 }
 
+/*
+ * The first batch is alone: as long as the table is built a second one would only wait, in memory that building
+ * needs, and of the matches that it will have nothing is known.
+ */
+int
+hjg_run_max_batches(const HjgRun *run)
+{
+	if (!run->answered)
+		return 1;
+	if (run->share == NULL && hjg_run_on_gpu(run))
+		return HJG_GPU_BATCHES_IN_FLIGHT;
+	return Max(1, Min(HJG_BATCHES_IN_FLIGHT, HJG_JOB_BATCHES / run->nmembers));
+}
+
 /* All segments of the batch are slabs of the job. */
 static bool
 batch_in_arena(const HjgProbeBatch *batch)
@@ -308,7 +324,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 		batch->finished = true;
 	if (batch->finished || !hjg_run_job_usable(run) || !batch_in_arena(batch))
 		return;
-	most = hjg_run_on_gpu(run) ? MAX_GPU_RESULT_PAIRS : MAX_RESULT_PAIRS;
+	most = hjg_run_on_gpu(run) ? MAX_GPU_RESULT_PAIRS : run->share != NULL ? MAX_SHARED_RESULT_PAIRS : MAX_RESULT_PAIRS;
 	if (batch->slice.most > 1)
 		pairs = Min(pairs * batch->slice.most, most);
 	else if (batch->slice.most == 0 && run->expansion > 1)
@@ -360,6 +376,16 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 	return true;
 }
 
+/* All pairs are here: nobody will ask for the keys again, unless it is in slices. */
+static void
+drop_keys(HjgRun *run, HjgProbeBatch *batch)
+{
+	if (!batch->finished || batch->slice.most > 0 || batch->job_batch < 0 || !hjg_run_job_usable(run))
+		return;
+	hjg_job_batch_drop_inputs(run->job, batch->job_batch);
+	batch->keys.nsegments = 0;	/* how many there were is asked still */
+}
+
 void
 hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
 {
@@ -378,11 +404,13 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
 		}
 		hjg_run_engine_round(run, batch);
 	}
+	run->answered = true;
 	report->rounds++;
 	report->pairs += batch->npairs;
 	batch->pairs += batch->npairs;
 	if (batch->keys.nrows > 0 && batch->slice.most == 0)
 		run->expansion = Max(run->expansion, (double) batch->npairs / batch->keys.nrows);
+	drop_keys(run, batch);
 }
 
 void

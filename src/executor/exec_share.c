@@ -16,6 +16,7 @@
 
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "port/pg_bitutils.h"
 
 #include "base/hjg_base.h"
@@ -69,17 +70,28 @@ hjg_share_alloc(void *arg, size_t bytes, uint64 *name)
 	return (char *) block + BLOCK_HEAD_BYTES;
 }
 
+/* Rows of the build side, of which the plan has what the planner expects of one participant. */
+static double
+expected_rows(const HjgJoinState *state, int nmembers)
+{
+	int			nworkers = nmembers - 1;
+	double		leader = parallel_leader_participation ? Max(1.0 - 0.3 * nworkers, 0) : 0;
+
+	return state->inner.plan->plan->plan_rows * Max(nworkers + leader, 1);
+}
+
 /*
  * Memory of a DSA area comes in segments that double in size, each of which is zeroed while all who
  * want memory wait.  The leader, which reads before its workers have started, makes one of the size that is
- * expected: 16 processes that read 5M rows of one column waited 12 ms of 25 for memory.
+ * expected: 16 processes that read 5M rows of one column waited 12 ms of 25 for memory.  Each
+ * participant leaves a part of a chunk empty.
  */
 void
 hjg_share_prepare(HjgJoinState *state)
 {
 	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = parallel->shared;
-	double		rows = state->inner.plan->plan->plan_rows * shared->nmembers;
+	double		rows = expected_rows(state, shared->nmembers) + shared->nmembers * shared->chunk_rows / 2;
 	double		row_bytes = (state->inner.ncarried > 0 ? hjg_stored_bytes(&state->inner) : 0) +
 		(shared->has_job ? 0 : shared->key_width);
 	double		bytes = Min(rows * row_bytes, (double) get_hash_memory_limit());
@@ -117,7 +129,7 @@ hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state)
 	state->build_rows = hjg_store_create_shared(state->load_context, state->inner.ncarried,
 												state->inner.columns, shared->chunk_rows, &parallel->sharing);
 	parallel->store = state->build_rows;
-	run->max_batches = Max(1, Min(HJG_SHARED_BATCHES_IN_FLIGHT, HJG_JOB_BATCHES / shared->nmembers));
+	run->nmembers = shared->nmembers;
 	if (shared->has_job)
 		hjg_run_attach(run, shared->job, &shared->spec);
 	else

@@ -85,10 +85,13 @@
 /* Rows that are gathered from the row stores at a time. */
 #define HJG_VECTOR_ROWS 256
 
-/* Probe batches of a job that are under way at once: one filled, one joined, one emitted. */
-#define HJG_BATCHES_IN_FLIGHT 3
-/* Of each of several participants: while one waits, the others keep the device process busy. */
-#define HJG_SHARED_BATCHES_IN_FLIGHT 2
+/*
+ * Probe batches of a job that are under way at once: one is filled or emitted while another one is joined.  On a
+ * GPU copies take their time, too; but of several participants one waits while the others keep the device busy.
+ */
+#define HJG_BATCHES_IN_FLIGHT 2
+#define HJG_GPU_BATCHES_IN_FLIGHT 3
+#define HJG_MOST_BATCHES_IN_FLIGHT HJG_GPU_BATCHES_IN_FLIGHT
 
 typedef enum HjgPhase
 {
@@ -308,9 +311,10 @@ typedef struct HjgRun
 	const HjgStore *build_rows;	/* carried columns */
 	uint32		build_limit;	/* highest build row number + 1 */
 	HjgParallel *share;	/* NULL: the load is this process's own */
+	int			nmembers;		/* that share it, or 1 */
 	const uint32 *range_nrows;	/* of a shared load: rows of each range of row numbers */
 	int			range_shift;
-	int			max_batches;	/* under way at once */
+	bool		answered;		/* a round is complete, and so is the table of the build side */
 	HjgJob	   *job;			/* NULL: not given to the device process */
 	HjgCarried	carried;		/* what the job takes along; none without one */
 	bool		job_lost;		/* kept for its inputs only */
@@ -391,9 +395,9 @@ typedef struct HjgJoinState
 	uint64		chunk_probe_rows;
 
 	/* probing */
-	HjgProbeBatch *batches[HJG_BATCHES_IN_FLIGHT];	/* oldest first */
+	HjgProbeBatch *batches[HJG_MOST_BATCHES_IN_FLIGHT];	/* oldest first */
 	int			nbatches;
-	HjgProbeBatch *spare[HJG_BATCHES_IN_FLIGHT];
+	HjgProbeBatch *spare[HJG_MOST_BATCHES_IN_FLIGHT];
 	int			nspare;
 	bool		probe_done;		/* no more rows from the probe source */
 	uint64		probe_row;		/* rows read of this load's probe source */
@@ -738,6 +742,8 @@ extern bool hjg_slice_next(HjgJoinState *state, HjgProbeBatch *batch);
 
 /* exec_run.c */
 extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);
+/* Batches that the run may have under way. */
+extern int	hjg_run_max_batches(const HjgRun *run);
 /* Is the run's job, if it has one, on a GPU? */
 extern bool hjg_run_on_gpu(const HjgRun *run);
 /* Where the next build key goes; counts it. */

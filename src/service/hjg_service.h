@@ -173,6 +173,9 @@ extern bool hjg_job_batch_ready(HjgJob *job, int batch);
  */
 extern HjgReason hjg_job_batch_wait(HjgJob *job, int batch, HjgBatchResult *result);
 
+/* Its last round is complete: the slabs of its keys go back to the arena, the results stay. */
+extern void hjg_job_batch_drop_inputs(HjgJob *job, int batch);
+
 /*
  * The batch's slabs go back to the arena and its number becomes free; but while a
  * round of it runs nothing happens, and the job's release cares for it.

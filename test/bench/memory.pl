@@ -8,18 +8,20 @@
 #
 #   --cases REGEX     names
 #   --pgdata DIR      of the server that PGHOST names, on this machine
+#   --parts           what our peaks consist of, too
 use strict;
 use warnings;
 use File::Basename;
 use Getopt::Long;
 use IPC::Open2;
+use List::Util 'sum';
 use POSIX ':sys_wait_h';
 use Time::HiRes 'usleep';
 use lib dirname(__FILE__);
 use cases;
 
-my ($wanted, $pgdata) = ('^(count|sum|rows .OFFSET|RIGHT|FULL|SEMI$|dup|build side 10|text|two int|star, 5|Q9)', $ENV{PGDATA} // '');
-GetOptions('cases=s' => \$wanted, 'pgdata=s' => \$pgdata) or die;
+my ($wanted, $pgdata, $parts) = ('^(count|sum|rows .OFFSET|RIGHT|FULL|SEMI$|dup|build side 10|text|two int|star, 5|Q9)', $ENV{PGDATA} // '', 0);
+GetOptions('cases=s' => \$wanted, 'pgdata=s' => \$pgdata, 'parts' => \$parts) or die;
 $| = 1;
 
 open(my $pid_file, '<', "$pgdata/postmaster.pid") or die "no server in '$pgdata'\n";
@@ -53,10 +55,12 @@ sub private_kb
 	return $sum;
 }
 
-sub blocks_kb
+# Dynamic shared memory of this server, whoever else has some on the machine.
+sub shared_kb
 {
+	my %files = map { $_ => 1 } map { slurp("/proc/$_/maps") =~ m{(/dev/shm/PostgreSQL\.\d+)$}mg } tree($postmaster);
 	my $sum = 0;
-	foreach my $file (@_)
+	foreach my $file (keys %files)
 	{
 		my @stat = stat($file);
 		$sum += $stat[12] / 2 if @stat;
@@ -101,7 +105,8 @@ sub settle
 }
 
 # Peak of one query, in MB, in a session of its own, since a backend keeps what it once had; a child
-# takes samples as long as the query runs.
+# takes samples as long as the query runs.  Behind it its parts: backends, dynamic shared memory, and
+# with ours the device process and the arena.
 sub peak_mb
 {
 	my ($settings, $query, $is_ours) = @_;
@@ -111,9 +116,9 @@ sub peak_mb
 	my $arena = open_session();
 	my $leased_kb = sub { ask($arena, 'select leased_bytes / 1024 from hjoin_gpu_arena();') };
 	$leased_kb->();
-	my $others = sub { private_kb(0) + blocks_kb(glob('/dev/shm/PostgreSQL.*')) };
-	my $idle = $others->();
-	my $peak = 0;
+	my $others = sub { (private_kb(0), shared_kb()) };
+	my @idle = $others->();
+	my @peak = (0);
 	pipe(my $out, my $in) or die;
 	my $sampler = fork() // die;
 	if ($sampler == 0)
@@ -122,21 +127,23 @@ sub peak_mb
 		$SIG{TERM} = sub { $stop = 1 };
 		while (!$stop)
 		{
-			my $now = $others->() - $idle + ($is_ours ? private_kb(1) + $leased_kb->() : 0);
-			$peak = $now if $now > $peak;
+			my ($private, $shared) = $others->();
+			my @now = ($private - $idle[0], $shared - $idle[1], $is_ours ? (private_kb(1), $leased_kb->()) : ());
+			unshift @now, sum(@now);
+			@peak = @now if $now[0] > $peak[0];
 			usleep(1000);
 		}
-		syswrite($in, "$peak\n");
+		syswrite($in, "@peak\n");
 		POSIX::_exit(0);
 	}
 	close $in;
 	ask($session, "$query;");
 	kill 'TERM', $sampler;
-	chomp($peak = <$out>);
+	@peak = map { $_ / 1024 } split ' ', <$out>;
 	waitpid($sampler, 0);
 	close $_->[1] foreach $session, $arena;
 	wait foreach 1, 2;
-	return $peak / 1024;
+	return @peak;
 }
 
 my ($serial, $parallel) = ('set max_parallel_workers_per_gather = 0;', 'reset max_parallel_workers_per_gather;');
@@ -146,15 +153,18 @@ printf "%-28s %9s %9s %7s %9s %9s %7s\n", 'peak memory, MB', 'core', 'ours', 'ra
 foreach my $case (grep { $_->[0] =~ /$wanted/ } @cases::pair, @cases::tpch)
 {
 	my ($name, $query) = @$case;
-	my @mb;
+	my (@mb, @parts);
 	foreach my $workers ($serial, $parallel)
 	{
 		foreach my $way ($core, $ours)
 		{
-			push @mb, peak_mb("$way $workers", $query, $way eq $ours);
+			my ($peak, @of) = peak_mb("$way $workers", $query, $way eq $ours);
+			push @mb, $peak;
+			push @parts, sprintf('%.1f backends, %.1f shared, %.1f device process, %.1f arena', @of) if $way eq $ours;
 		}
 	}
 	$over += grep { $_->[1] > 1.5 * $_->[0] } [ @mb[0, 1] ], [ @mb[2, 3] ];
 	printf "%-28s %9.1f %9.1f %6.2fx %9.1f %9.1f %6.2fx\n", $name, @mb[0, 1], $mb[1] / ($mb[0] || 1), @mb[2, 3], $mb[3] / ($mb[2] || 1);
+	print "    ours: $parts[0]\n    parallel: $parts[1]\n" if $parts;
 }
 print "\n$over of these are above 1.5 times core's\n";

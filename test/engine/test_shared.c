@@ -100,6 +100,26 @@ probed_by_two(HjgPool *pool, int width, HjgMatchMode mode, KeyShape shape, hjg_u
 	case_destroy(&c);
 }
 
+/* Lines are as many as the rows ask for, not a power of two: bytes a row. */
+static void
+dense(int width, double most_bytes)
+{
+	const hjg_u32 n = 140000;
+	const HjgJoinSpec spec = {.key_width = width};
+	HjgJoin    *join = NULL;
+	Parts		parts;
+	Case		c;
+
+	case_create(&c, test_seed, width, HJG_MATCH_ALL, KEYS_UNIFORM, n, 1);
+	parts_init(&parts, NULL);
+	claim(hjg_join_build(&parts.memory.env, &spec, c.build.segments, c.build.nsegments, &join) == HJG_OK &&
+		  parts.bytes[HJG_TABLE_LINES] <= most_bytes * c.build.nrows,
+		  "%d-byte keys: lines of a table take at most %.0f bytes a row", width, most_bytes);
+	hjg_join_free(join);
+	parts_free(parts.built);
+	case_destroy(&c);
+}
+
 static void
 refused(void)
 {
@@ -133,6 +153,9 @@ test_shared(void)
 				probed_by_two(pools[p], widths[w], (HjgMatchMode) ((w + shape) % 4), (KeyShape) shape, short_run ? 200 : 600);
 	tune_default();
 	probed_by_two(pools[1], 4, HJG_MATCH_ALL, KEYS_UNIFORM, short_run ? 1000 : 100000);
+	dense(4, 17);
+	dense(8, 27);
+	dense(16, 54);
 	refused();
 	hjg_pool_destroy(pools[1]);
 }
