@@ -95,7 +95,7 @@ for my $fault (qw(corrupt truncate))
 	my $node = start_node('small', conf => "hjoin_gpu.arena_size = '16MB'\nwork_mem = '256MB'\n");
 	$node->safe_psql('postgres', q{
 		CREATE TABLE build AS SELECT g AS id, g::bigint AS k FROM generate_series(1, 2500000) g;
-		CREATE TABLE probe AS SELECT g AS id, g::bigint * 3 AS k FROM generate_series(1, 300000) g;
+		CREATE TABLE probe AS SELECT g AS id, g::bigint * 3 AS k FROM generate_series(1, 1500000) g;
 		ANALYZE build, probe;
 	});
 	wait_ready($node);
