@@ -325,9 +325,17 @@ join_parts(const HjgKJoin &a)
 		if (warp == 0)
 			take(unit[current ^ 1]);
 
-		/* a group's warps stay together: they take room for their pairs together */
-		for (hjg_u32 tile = probe_from + tid / HJG_GROUP_THREADS * HJG_GROUP_THREADS * ITEMS; tile < probe_to; tile += THREADS * ITEMS)
+		/* a group's warps stay together: they take room for their pairs together; all groups do so equally often */
+		for (hjg_u32 round = probe_from; round < probe_to; round += THREADS * ITEMS)
 		{
+			const hjg_u32 tile = round + tid / HJG_GROUP_THREADS * HJG_GROUP_THREADS * ITEMS;
+
+			if (tile >= probe_to)
+			{
+				if constexpr (OUT != HJG_CHECKSUM)
+					hjg_group_skip<THREADS / HJG_GROUP_THREADS>();
+				break;
+			}
 			const hjg_u32 base = tile + warp % (HJG_GROUP_THREADS / 32) * 32 * ITEMS + lane;
 			Mixed		key[ITEMS];
 			V			row[ITEMS];
