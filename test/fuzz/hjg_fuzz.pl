@@ -154,7 +154,10 @@ sub script_of
 	$s .= set_list(%ours, statement_timeout => '20s') . $role . "savepoint e;\n";
 	$s .= "\\echo \@\@explain\nexplain (costs off) $explained;\nrollback to e;\n";
 	$s .= "set local statement_timeout = '$case->{timeout}ms';\n" if $case->{timeout};
-	$s .= "\\echo \@\@ours\n$body\\echo \@\@done\nrollback;\n\\endif\n";
+	$s .= "\\echo \@\@ours\n$body\\echo \@\@done\nrollback;\n";
+	# a timeout that comes between two statements takes the place of the next one: that may have been the rollback
+	$s .= "rollback;\n" if $case->{timeout};
+	$s .= "\\endif\n";
 	return $s;
 }
 
