@@ -14,10 +14,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device/hjg_coupled_bench.h"
+#include "model/hjg_measured.h"
 
 #define MAX_TURNS 15
 
@@ -57,23 +57,13 @@ typedef struct Losses
 	int			nbeyond_noise;
 } Losses;
 
-static int
-compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *) a;
-	const double y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
 static double
-median(const double *values, int n)
+median_of(const double *values, int n)
 {
 	double		sorted[MAX_TURNS];
 
 	memcpy(sorted, values, sizeof(double) * (size_t) n);
-	qsort(sorted, (size_t) n, sizeof(double), compare_doubles);
-	return sorted[n / 2];
+	return hjg_median(sorted, n);
 }
 
 static bool
@@ -100,7 +90,7 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 				times->ns[i][turn] = run.total_ns;
 		}
 	for (int i = 0; i < NCONTESTANTS; i++)
-		times->median_ns[i] = median(times->ns[i], options->nreps);
+		times->median_ns[i] = median_of(times->ns[i], options->nreps);
 	return true;
 }
 
@@ -123,7 +113,7 @@ noise_of(const HjgBenchOptions *options, const Times *times, int i)
 
 	for (int turn = 0; turn < options->nreps; turn++)
 		away[turn] = fabs(times->ns[i][turn] / times->median_ns[i] - 1);
-	return median(away, options->nreps);
+	return median_of(away, options->nreps);
 }
 
 static void

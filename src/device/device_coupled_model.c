@@ -21,28 +21,13 @@
 #include <string.h>
 
 #include "device/hjg_coupled_bench.h"
+#include "model/hjg_measured.h"
 
 #define MAX_RUNS 1000
 #define MAX_SIZES 16
 
 /* Every setting, the choice included, runs so often, in turn with all others; its time is the median. */
 #define TURNS 6
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *) a;
-	const double y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-percentile(double *values, int n, double part)
-{
-	qsort(values, (size_t) n, sizeof(double), compare_doubles);
-	return values[(int) (part * (n - 1) + 0.5)];
-}
 
 /* Errors of predictions: of whole joins, and with their signs of the phases. */
 typedef struct Errors
@@ -67,7 +52,10 @@ typedef struct Setting
 static int
 compare_turns(const void *a, const void *b)
 {
-	return compare_doubles(&((const HjgBenchTimes *) a)->total_ns, &((const HjgBenchTimes *) b)->total_ns);
+	const double x = ((const HjgBenchTimes *) a)->total_ns;
+	const double y = ((const HjgBenchTimes *) b)->total_ns;
+
+	return (x > y) - (x < y);
 }
 
 /* Order the turns of a setting, and see how much its two halves differ. */
@@ -78,7 +66,7 @@ settle(Setting *setting)
 
 	for (int turn = 0; turn < TURNS; turn++)
 		halves[turn % 2][turn / 2] = setting->turns[turn].total_ns;
-	setting->noise = fabs(percentile(halves[0], TURNS / 2, 0.5) / percentile(halves[1], TURNS / 2, 0.5) - 1);
+	setting->noise = fabs(hjg_percentile(halves[0], TURNS / 2, 0.5) / hjg_percentile(halves[1], TURNS / 2, 0.5) - 1);
 	qsort(setting->turns, TURNS, sizeof(HjgBenchTimes), compare_turns);
 	setting->median = &setting->turns[TURNS / 2];
 }
@@ -108,8 +96,8 @@ print_errors(const char *name, Errors *errors)
 {
 	if (errors->n > 0)
 		printf("%-10s %5d runs: error median %5.1f %%, 95th percentile %5.1f %%; noise %5.1f %%, %5.1f %%; error with its sign, mean %+5.1f %%, build %+5.1f %%, probe %+5.1f %%\n",
-			   name, errors->n, percentile(errors->all, errors->n, 0.5) * 100, percentile(errors->all, errors->n, 0.95) * 100,
-			   percentile(errors->noise, errors->n, 0.5) * 100, percentile(errors->noise, errors->n, 0.95) * 100,
+			   name, errors->n, hjg_percentile(errors->all, errors->n, 0.5) * 100, hjg_percentile(errors->all, errors->n, 0.95) * 100,
+			   hjg_percentile(errors->noise, errors->n, 0.5) * 100, hjg_percentile(errors->noise, errors->n, 0.95) * 100,
 			   errors->signed_sum / errors->n * 100, errors->build_sum / errors->n * 100, errors->probe_sum / errors->n * 100);
 }
 
@@ -207,13 +195,13 @@ run_setting(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 		add_error(errors, &settings[run]);
 		add_steps(&steps, &settings[run].median->stats);
 	}
-	qsort(random_ns, (size_t) nruns, sizeof(double), compare_doubles);
+	hjg_sort_measured(random_ns, nruns);
 	while (nbetter < nruns && random_ns[nbetter] < choice->median->total_ns)
 		nbetter++;
 	printf("%-8s %9u %8.2f %8.2f %8.2f %7.1f%% %7.1f%% %7.1f%% %7.1f%% %+6.0f%% %+6.0f%% %9.2f %+6.0f%% %7.2fx %4d\n", hjg_coupled_strategy_name((int) strategy),
 		   in->nrows, random_ns[0] / 1e6, random_ns[nruns / 2] / 1e6, random_ns[nruns - 1] / 1e6,
-		   percentile(here->all, nruns, 0.5) * 100, percentile(here->all, nruns, 0.95) * 100,
-		   percentile(here->noise, nruns, 0.5) * 100, percentile(here->noise, nruns, 0.95) * 100, here->build_sum / nruns * 100,
+		   hjg_percentile(here->all, nruns, 0.5) * 100, hjg_percentile(here->all, nruns, 0.95) * 100,
+		   hjg_percentile(here->noise, nruns, 0.5) * 100, hjg_percentile(here->noise, nruns, 0.95) * 100, here->build_sum / nruns * 100,
 		   here->probe_sum / nruns * 100, choice->median->total_ns / 1e6,
 		   (predicted_ns(&choice->median->stats) / choice->median->total_ns - 1) * 100, choice->median->total_ns / random_ns[0], nbetter);
 	if (options->steps)

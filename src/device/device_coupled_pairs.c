@@ -10,10 +10,10 @@
 #define _GNU_SOURCE
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device/hjg_coupled_bench.h"
+#include "model/hjg_measured.h"
 
 #define MAX_VARIANTS 8
 #define MAX_TURNS 15
@@ -94,22 +94,6 @@ config_of(const HjgBenchOptions *options, const Variant *variant)
 	return config;
 }
 
-static int
-compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *) a;
-	const double y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-median(double *values, int n)
-{
-	qsort(values, (size_t) n, sizeof(double), compare_doubles);
-	return values[n / 2];
-}
-
 static bool
 run_set(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const Set *set, int log)
 {
@@ -139,8 +123,8 @@ run_set(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 			ratios[v][turn] = times.total_ns / ns[0][turn];
 		}
 	for (int v = 0; v < nvariants && good; v++)
-		printf("  %-20s %9u %9.2f ms %7.2fx\n", set->variants[v].name, in.nrows, median(ns[v], nturns) / 1e6,
-			   median(ratios[v], nturns));
+		printf("  %-20s %9u %9.2f ms %7.2fx\n", set->variants[v].name, in.nrows, hjg_median(ns[v], nturns) / 1e6,
+			   hjg_median(ratios[v], nturns));
 	if (set->packed && good)
 		printf("  (build keys %s, %.2f bytes a row; probe keys %s, %.2f)\n", in.plans[0],
 			   (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],

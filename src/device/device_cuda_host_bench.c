@@ -41,6 +41,7 @@
 #include <string.h>
 
 #include "device/hjg_cuda_host_bench.h"
+#include "model/hjg_measured.h"
 
 #define MAX_REPS 101
 
@@ -58,22 +59,6 @@ static const HjgHostCase cases[] = {
 #define NCASES ((int) (sizeof(cases) / sizeof(cases[0])))
 
 /* ---- cases ---- */
-
-static int
-compare_ms(const void *a, const void *b)
-{
-	const double x = *(const double *) a;
-	const double y = *(const double *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double
-median(double *ms, int n)
-{
-	qsort(ms, (size_t) n, sizeof(ms[0]), compare_ms);
-	return ms[n / 2];
-}
 
 typedef struct Times
 {
@@ -114,7 +99,7 @@ print_sets(HjgHostBench *bench, const HjgHostData *data, Times *times)
 	if (data->system == HJG_HOST_COPRO)
 		fprintf(bench->out, "; copro, predicted %.0f ms; %d sets, %.1f ms partitioned, floor %.1f",
 				hjg_cuda_copro_ns(&bench->rates, &data->join, data->copro.set_rows) / 1e6, data->copro.npasses,
-				median(times->partition_ms, bench->nreps), (double) hjg_host_bytes_in(data) / 1e6 / bench->copy_gbs);
+				hjg_median(times->partition_ms, bench->nreps), (double) hjg_host_bytes_in(data) / 1e6 / bench->copy_gbs);
 	else if (data->system == HJG_HOST_SPILL)
 		fprintf(bench->out, "; spill, predicted %.0f ms; %d sets, %d evicted, %.2f GB spilled",
 				hjg_cuda_spill_ns(&bench->rates, &data->join, data->spill.set_rows) / 1e6, data->spill.npasses,
@@ -166,8 +151,8 @@ time_case(HjgHostBench *bench, HjgHostData *data)
 		hjg_cuda_free(&bench->lanes->work, buffers[i]);
 	if (status == HJG_OK)
 	{
-		const double ms = median(times.join_ms, bench->nreps);
-		const double bus = median(times.bus_ms, bench->nreps);
+		const double ms = hjg_median(times.join_ms, bench->nreps);
+		const double bus = hjg_median(times.bus_ms, bench->nreps);
 		const double in_gb = (double) hjg_host_bytes_in(data) / 1e9;
 		const double out_gb = (double) hjg_host_bytes_out(data) / 1e9;
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "engine/hjg_coupled_internal.h"
+#include "model/hjg_measured.h"
 
 #define NLAUNCHES 32
 #define NQUEUED 8
@@ -85,22 +86,6 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 								 (double) (stats.series_ns - built.series_ns), 0) / nrows;
 	hjg_coupled_free(join);
 	return status;
-}
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	const double x = *(const double *) a;
-	const double y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-median(double *values, int n)
-{
-	qsort(values, (size_t) n, sizeof(double), compare_doubles);
-	return values[n / 2];
 }
 
 static void
@@ -179,14 +164,14 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	hjg_pool_hold(env->pool, 1 - join->cpu_threads);
 	if (status == HJG_OK)
 	{
-		const double one_ns = median(alone_ns, NLAUNCHES);
+		const double one_ns = hjg_median(alone_ns, NLAUNCHES);
 
-		costs->busy_ns = median(busy_ns, NLAUNCHES);
+		costs->busy_ns = hjg_median(busy_ns, NLAUNCHES);
 		costs->launch_ns = costs->busy_ns;
 		if (nqueued > 1)
-			costs->launch_ns = fmax((median(queued_ns, NLAUNCHES) - one_ns) / (nqueued - 1), costs->busy_ns);
-		costs->piece_ns = median(piece_ns, NLAUNCHES);
-		costs->wake_ns = median(call_ns, NLAUNCHES);
+			costs->launch_ns = fmax((hjg_median(queued_ns, NLAUNCHES) - one_ns) / (nqueued - 1), costs->busy_ns);
+		costs->piece_ns = hjg_median(piece_ns, NLAUNCHES);
+		costs->wake_ns = hjg_median(call_ns, NLAUNCHES);
 		costs->wait_ns = fmax(one_ns - costs->launch_ns, 0);
 	}
 	hjg_coupled_free(join);
@@ -260,16 +245,16 @@ take_medians(Sample *samples, int nruns, int way, int size, HjgStepCosts *costs)
 		{
 			for (int run = 0; run < nruns; run++)
 				values[run] = samples[run].ns[p][i];
-			ns[p][i] = fmin(ns[p][i], median(values, nruns));
+			ns[p][i] = fmin(ns[p][i], hjg_median(values, nruns));
 		}
 	if (!is_both)
 		return;
 	for (int run = 0; run < nruns; run++)
 		values[run] = samples[run].build_rest_ns;
-	costs->build_rest_ns[way % 2][size] = median(values, nruns);
+	costs->build_rest_ns[way % 2][size] = hjg_median(values, nruns);
 	for (int run = 0; run < nruns; run++)
 		values[run] = samples[run].probe_rest_ns;
-	costs->probe_rest_ns[way % 2][size] = median(values, nruns);
+	costs->probe_rest_ns[way % 2][size] = hjg_median(values, nruns);
 }
 
 /*

@@ -27,6 +27,7 @@
 
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
+#include "model/hjg_measured.h"
 #include "model/hjg_model.h"
 
 #define CALIBRATE_BUILD_ROWS 200000
@@ -90,22 +91,6 @@ static const struct
 
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
 PG_FUNCTION_INFO_V1(hjoin_gpu_costs);
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	double		x = *(const double *) a;
-	double		y = *(const double *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double
-median(double *values, int n)
-{
-	qsort(values, n, sizeof(double), compare_doubles);
-	return values[n / 2];
-}
 
 static double
 per_row(uint64 start, double rows)
@@ -485,7 +470,7 @@ measure_job(HjgUnitCosts *costs)
 		if (i >= 0)
 			times[i] = hjg_now_ns() - start;
 	}
-	costs->job_ns = Max(median(times, REPEATS), 1000);
+	costs->job_ns = Max(hjg_median(times, REPEATS), 1000);
 }
 
 /* ---------- SQL functions ---------- */

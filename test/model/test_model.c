@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "hjg_test_model.h"
+#include "model/hjg_measured.h"
 #include "model/hjg_model.h"
 
 static double
@@ -112,6 +113,19 @@ test_spills(void)
 	ok(buffered, "their file buffers leave memory for rows");
 	ok(fit, "one pass of temporary files is enough where each partition fits, and none where all rows do");
 	ok(hjg_model_spill_passes(64 * mb, mb / 8, 8192, 8192) > 2, "little memory makes several passes");
+}
+
+static void
+test_measured(void)
+{
+	double		odd[5] = {5, 1, 4, 2, 3};
+	double		even[4] = {4, 1, 3, 2};
+	double		one[1] = {7};
+
+	ok(hjg_median(odd, 5) == 3 && odd[0] == 1 && odd[4] == 5, "the median of five values is the third of them, in order then");
+	ok(hjg_median(even, 4) == 3, "of two in the middle it is the larger one");
+	ok(hjg_percentile(odd, 5, 0) == 1 && hjg_percentile(odd, 5, 0.95) == 5 && hjg_percentile(one, 1, 0.95) == 7,
+	   "percentiles reach from the least to the greatest value");
 }
 
 int
@@ -257,6 +271,7 @@ main(int argc, char **argv)
 	}
 	test_lookups();
 	test_spills();
+	test_measured();
 	ok(sums, "the total is the sum of the phases");
 	ok(positive, "no phase is negative or infinite");
 	ok(grows, "more rows never cost less");
