@@ -93,6 +93,8 @@ select * from agg_kinds('sum(l.i2), sum(r.i4), sum(l.i8), sum(r.i8), avg(r.i2), 
 select * from agg_kinds('min(l.i2), max(r.i2), min(l.i4), max(l.i4), min(l.i8), max(r.i8), min(l.d), max(l.d), min(r.d), max(r.ti), min(l.ti), min(l.ts), max(l.ts), max(r.ts), min(l.tz), max(l.tz), min(r.m), max(l.m)', 'agg_l l', 'agg_r r', 'l.k = r.k');
 select * from agg_kinds('bool_and(l.b), bool_or(l.b), every(r.b), bool_or(r.b)', 'agg_l l', 'agg_r r', 'l.k = r.k');
 select * from agg_kinds('sum(l.i2 + r.i4), sum(l.i2 * r.i2), sum(-l.i2), sum(l.i2::int4 * 3 - r.i4), sum(l.i4::int8 * r.i2), avg(l.i2 - r.i2 + 1), min(-r.i2), max(l.i2::int8 + r.i4), count(l.i2 + r.i2), sum(l.i4)', 'agg_l l', 'agg_r r', 'l.k = r.k');
+-- of constants alone no column is read, and rows come by the thousand
+select * from agg_kinds('sum(2), avg(3::int8), min(-5), max(7::int8), count(1)', 'agg_l l', 'agg_r r', 'l.k = r.k');
 -- rows looked at one by one: conditions of the join, keys that travel as hashes, filters after null extension
 select * from agg_kinds('count(*), sum(l.i2 + r.i2), count(r.t)', 'agg_l l', 'agg_r r', 'l.k = r.k and l.i2 < r.i2');
 select * from agg_kinds('count(*), sum(l.i2 + r.i2), count(r.t)', 'agg_l l', 'agg_r r', 'l.t = r.t');
@@ -143,6 +145,21 @@ select count(*) as outcomes, count(*) filter (where of_core ~ '^22003') as failu
 select of_ours, count(*), string_agg(list || ' of ' || key, ', ' order by list collate "C", key) from agg_found where of_ours ~ '^[0-9]{5}:' group by 1 order by 1;
 select * from agg_found where of_core is distinct from of_ours;
 
+-- Thousands of operations in one another: the stack is no deeper for it than core's.
+create function agg_nested(n int) returns text language plpgsql as $$
+declare
+	sum text;
+begin
+	execute format('select sum(p.v%s) from probe p join build b on p.k = b.k', repeat(' + b.v', n)) into sum;
+	return sum;
+end $$;
+set hjoin_gpu.enabled = off;
+select agg_nested(30), agg_nested(300), agg_nested(3500);
+reset hjoin_gpu.enabled;
+set hjoin_gpu.force = on;
+select agg_nested(30), agg_nested(300), agg_nested(3500);
+reset hjoin_gpu.force;
+
 -- Prepared, with parameters that are constants once and stay parameters another time.
 prepare p_sum(int, int8) as select sum(p.v + $1), sum(p.v * $2), count($1), min(b.v - $1) from probe p join build b on p.k = b.k where b.v > 3;
 set hjoin_gpu.enabled = off;
@@ -157,6 +174,10 @@ execute p_sum(5, 7);
 execute p_sum(null, 7);
 execute p_sum(2147483647, 7);
 explain (verbose, costs off) execute p_sum(1, 2);
+prepare p_constant(int) as select sum($1), count($1), min($1), avg($1), count(*) from probe p join build b on p.k = b.k;
+execute p_constant(5);
+execute p_constant(null);
+deallocate p_constant;
 reset plan_cache_mode;
 deallocate p_sum;
 
@@ -210,4 +231,4 @@ select * from agg_kinds('count(*), sum(l.v + r.v), min(l.id), max(r.id)', 'agg_b
 reset hjoin_gpu.aggregate;
 drop view agg_outcomes;
 drop table agg_l, agg_r, agg_edge, agg_keys, agg_found, agg_big, agg_side;
-drop function agg_same, agg_kinds, agg_outcome;
+drop function agg_same, agg_kinds, agg_outcome, agg_nested;

@@ -80,6 +80,18 @@ select d.* from q_differ(array['i4 in (1, 2, 70000, -2147483648)', 'i4 not in (1
 	'b', 'not b', 'b is null', 'b is true', 'b is not true', 'b = false', 't is null', 't is not null', 'i4 is null', 'f8 is not null and i2 is null', 'i4 is null or i2 = 7', 'i4 = 7 or i4 = 1 or b or f8 = ''nan''',
 	'(i4 > 100 and i4 < 200 or i2 = 3) and (b or not b)', 'not (i4 > 5 or i2 < 3)', 'not (b and i4 > 5)', 'i4 = 7 or t like ''t1%''', 'i4 > 7 and t like ''t1%''', 't like ''t1%'' and i4 > 7', 'i4 = i2', 'i4 / 2 > 3', 'i4 > 7 and i4 / 2 < 49', 'i4 = 7.0', 'i2 > 6.5', 'q_rows is null',
 	'(i4, i2) = (7, 7)', 'q_rows.tableoid = ''q_rows''::regclass and i4 > 7', 'q_rows.ctid > ''(0,5)'' and i4 > 7', 'coalesce(i4, 0) = 7', 'i4 > 3 and i4 is distinct from 7']) d;
+-- a thousand of AND and OR in one another: the stack is no deeper for it than core's
+create function q_nested(levels int) returns text language plpgsql as $$
+declare
+	condition text := 'i4 > 3';
+begin
+	for i in 1..levels loop
+		condition := format(case when i % 2 = 0 then 'i4 = %s or (%s)' else 'id <> %s and (%s)' end, i, condition);
+	end loop;
+	return condition;
+end $$;
+select levels, d.* from unnest(array[30, 100, 1200]) levels, q_differ(array[q_nested(levels)]) d;
+drop function q_nested;
 -- rows from before a column was added, dropped columns
 alter table q_rows drop tm, add late int default 5, add later date;
 insert into q_rows (id, k, late, later) values (2000, 1, 7, '2000-01-01'), (2001, 1, null, null);

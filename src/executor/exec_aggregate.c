@@ -231,6 +231,18 @@ add_rows(Totals *totals, const HjgNumbers *numbers, int nrows)
 		add_extremes(totals, numbers, nrows);
 }
 
+/* Of so many rows, more than a vector has where no column is read: all are the same then. */
+static void
+add_argument(HjgJoinState *state, Totals *totals, int nrows)
+{
+	for (int left = nrows; left > 0; left -= HJG_VECTOR_ROWS)
+	{
+		int			n = Min(left, HJG_VECTOR_ROWS);
+
+		add_rows(totals, hjg_vector_expr_eval(totals->expr, state->vectors, n, state->css.ss.ps.ps_ExprContext), n);
+	}
+}
+
 /* ---------- the result ---------- */
 
 static Datum
@@ -379,9 +391,7 @@ hjg_aggregation_exec(HjgJoinState *state)
 	{
 		aggregation->nrows += n;
 		for (int i = 0; i < aggregation->ntotals; i++)
-			add_rows(&aggregation->totals[i],
-					 hjg_vector_expr_eval(aggregation->totals[i].expr, state->vectors, n, state->css.ss.ps.ps_ExprContext),
-					 n);
+			add_argument(state, &aggregation->totals[i], n);
 	}
 	aggregation->done = true;
 	state->report.joined_rows += aggregation->nrows;

@@ -24,6 +24,9 @@
 
 #include "executor/hjg_executor.h"
 
+/* AND and OR below one another that are evaluated here: each level takes some kilobytes of the stack. */
+#define MOST_LEVELS 32
+
 /* A leaf that becomes a range or set once its operand is known. */
 typedef struct Operand
 {
@@ -43,6 +46,7 @@ struct HjgScanFilter
 	List	   *operands;		/* of Operand, to be bound or bound */
 	int			nfallible;		/* of these, whose evaluation may fail, */
 	int			nfallible_in_or;	/* and in a condition that rows may pass without asking for it */
+	int			level;			/* while filters are made: of AND and OR */
 	int			ncolumns;
 	AttrNumber *attnos;			/* columns that the filter reads */
 	HjgVector  *vectors;
@@ -198,6 +202,9 @@ make_args(HjgScanFilter *scan, BoolExpr *expr)
 
 	if (expr->boolop == NOT_EXPR)
 		return make_boolean(scan, linitial(expr->args), false);
+	if (scan->level == MOST_LEVELS)
+		return NULL;
+	scan->level++;
 	node = make_leaf(expr->boolop == AND_EXPR ? HJG_FILTER_AND : HJG_FILTER_OR, -1);
 	node->args = palloc(list_length(expr->args) * sizeof(HjgFilter *));
 	foreach(lc, expr->args)
@@ -205,10 +212,11 @@ make_args(HjgScanFilter *scan, BoolExpr *expr)
 		HjgFilter  *arg = make_filter(scan, lfirst(lc));
 
 		if (arg == NULL)
-			return NULL;
+			break;
 		node->args[node->nargs++] = arg;
 	}
-	return node;
+	scan->level--;
+	return node->nargs == list_length(expr->args) ? node : NULL;
 }
 
 /* NULL if the expression is not simple. */

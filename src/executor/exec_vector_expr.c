@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 
@@ -253,11 +254,10 @@ any_wrapped(const int64 *wrapped, const bool *isnull, int nrows)
 	return any < 0;
 }
 
-static void
-evaluate(HjgVectorExpr *node, const HjgVector *vectors, int nrows, ExprContext *econtext)
+/* Of arguments that are evaluated; not where these are, as its memory would be taken once for each level of them. */
+static pg_noinline void
+apply(HjgVectorExpr *node, const HjgNumbers *left, const HjgNumbers *right, int nrows)
 {
-	const HjgNumbers *left = hjg_vector_expr_eval(node->left, vectors, nrows, econtext);
-	const HjgNumbers *right = node->right != NULL ? hjg_vector_expr_eval(node->right, vectors, nrows, econtext) : left;
 	const int	width = node->function->width;
 	int64		wrapped[HJG_VECTOR_ROWS];
 
@@ -278,9 +278,19 @@ evaluate(HjgVectorExpr *node, const HjgVector *vectors, int nrows, ExprContext *
 		out_of_range(width);
 }
 
+static void
+evaluate(HjgVectorExpr *node, const HjgVector *vectors, int nrows, ExprContext *econtext)
+{
+	const HjgNumbers *left = hjg_vector_expr_eval(node->left, vectors, nrows, econtext);
+	const HjgNumbers *right = node->right != NULL ? hjg_vector_expr_eval(node->right, vectors, nrows, econtext) : left;
+
+	apply(node, left, right, nrows);
+}
+
 const HjgNumbers *
 hjg_vector_expr_eval(HjgVectorExpr *node, const HjgVector *vectors, int nrows, ExprContext *econtext)
 {
+	check_stack_depth();
 	switch (node->kind)
 	{
 		case NODE_COLUMN:

@@ -28,6 +28,9 @@
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
+/* Each step of evaluation takes 2 KB of each process, and a level of the stack when it is below others. */
+#define MOST_STEPS 500
+
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
 /* What the arguments of all aggregates take: columns of the join, and steps of evaluation. */
@@ -45,7 +48,8 @@ is_computable(Node *expr, ArgumentWork *work)
 	Oid			function;
 	ListCell   *lc;
 
-	work->nsteps++;
+	if (++work->nsteps > MOST_STEPS)
+		return false;
 	switch (nodeTag(expr))
 	{
 		case T_Var:
