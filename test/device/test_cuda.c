@@ -278,12 +278,34 @@ count_run(const Case *c, Shrinking *runs)
 	ndeclined = 0;
 }
 
+static void
+count_run_within(const Case *c, size_t budget, Shrinking *runs)
+{
+	HjgCudaPool *normal = hjg_cuda_made(0)->pool;
+
+	hjg_cuda_made(0)->pool = hjg_cuda_pool_create(budget);
+	count_run(c, runs);
+	hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
+	hjg_cuda_made(0)->pool = normal;
+}
+
+/* A budget, in bytes, within which the strategy does the join itself: buffers of some grow with the device's processors. */
+static size_t
+enough_for(const Case *c)
+{
+	size_t		budget = (size_t) 64 << 20;
+	Shrinking	runs = {0};
+
+	for (count_run_within(c, budget, &runs); runs.nown == 0 && budget < (size_t) 8 << 30; count_run_within(c, budget, &runs))
+		budget *= 2;
+	return budget;
+}
+
 /* The budget is less than what the strategy needs, then less than any join does. */
 static void
 test_declined(void)
 {
 	const HjgCudaTuning usual = hjg_cuda_tuning;
-	HjgCudaPool *normal = hjg_cuda_made(0)->pool;
 	Case		c;
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 1000, .least_chunk_rows = 1000};
@@ -292,18 +314,13 @@ test_declined(void)
 	{
 		Shrinking	runs = {0};
 
-		for (size_t budget = (size_t) 64 << 20; budget >= (size_t) 64 << 10 && runs.wrong == NULL; budget -= budget / 8)
-		{
-			hjg_cuda_made(0)->pool = hjg_cuda_pool_create(budget);
-			count_run(&c, &runs);
-			hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
-		}
+		for (size_t budget = enough_for(&c); budget >= (size_t) 64 << 10 && runs.wrong == NULL; budget -= budget / 8)
+			count_run_within(&c, budget, &runs);
 		claim(runs.wrong == NULL && runs.nown > 0 && runs.nothers > 0 && runs.nrefused > 0,
 			  "%s with less and less memory: %d runs are its own, then %d another strategy's, %d are refused%s%s",
 			  hjg_strategy_name(strategy), runs.nown, runs.nothers, runs.nrefused, runs.wrong != NULL ? ", " : "",
 			  runs.wrong != NULL ? runs.wrong : "");
 	}
-	hjg_cuda_made(0)->pool = normal;
 	strategy = HJG_CPU_AUTO;
 	case_destroy(&c);
 	hjg_cuda_tuning = usual;
