@@ -7,7 +7,7 @@
  * Through the scheduler and an arena, on the emulated libcuda (stub_libcuda.c) or, without the faults, on a real
  * device.  Each scenario is a process of its own, since a context lives as long as its process, and the driver is not
  * even opened in the first one: it does not survive a fork.
- * --time measures a job whose keys and pairs go through the arena, as a query's do; --ways leaves out what calls of the
+ * --time measures jobs whose keys and pairs go through the arena, as a query's do; --ways leaves out what calls of the
  * driver do when they fail, and time limits: for the thread sanitizer.
  */
 #include <string.h>
@@ -18,6 +18,7 @@
 #include "hjg_job_support.h"
 #include "hjg_test_engine.h"
 #include "hjg_test_stub.h"
+#include "model/hjg_measured.h"
 
 #define NBATCHES 12
 #define WIDTH HJG_KEY_WIDTH_4
@@ -26,6 +27,8 @@
 #define TIMED_BUILD_ROWS 4000000
 #define TIMED_PROBE_ROWS (HJG_SLAB_BYTES / (hjg_u32) sizeof(HjgPair))	/* of a batch, as the executor's are */
 #define TIMED_REPEATS 64
+#define WARM_ROWS 1000000		/* of either side */
+#define WARM_JOBS 15			/* and one before them */
 #define LATENCY_US 2000
 #define EXIT_DEVICE 4			/* as in device_health.c */
 
@@ -40,6 +43,7 @@ typedef struct Scenario
 	int			fail_code;
 	bool		cancel;
 	int			repeats;		/* of each batch, beyond the first time */
+	int			warm_jobs;		/* after this one, in the same process */
 } Scenario;
 
 typedef struct Outcome
@@ -56,6 +60,7 @@ typedef struct Outcome
 	hjg_u64		busy_ns;
 	hjg_u64		cancel_ns;		/* from the cancellation to the end of the last operation */
 	hjg_u64		batches_ns;		/* from the first batch's submission to the last one's end */
+	double		first_ms[WARM_JOBS];	/* of each warm job: from the build side's submission to the first batch's result */
 } Outcome;
 
 typedef struct Span
@@ -153,6 +158,8 @@ typedef struct Job
 	hjg_u64		npairs[NBATCHES];
 	bool		finished[NBATCHES];
 	int			left[NBATCHES];	/* repeats */
+	hjg_u64		submitted_ns;
+	hjg_u64		first_ns;		/* when the first result was there; 0: not yet */
 } Job;
 
 static void
@@ -192,6 +199,8 @@ look_at(Job *job, int b, Outcome *outcome)
 	if (!hjg_op_move(op, job->generation, HJG_OP_READY, HJG_OP_DRAINING))
 		return true;
 	hjg_check_copy(op, &reported);
+	if (job->first_ns == 0)
+		job->first_ns = hjg_arena_now_ns();
 	if (nspans < MAX_ROUNDS)
 		spans[nspans++] = (Span) {op->started_ns, op->ended_ns};
 	if (reported.status != HJG_OK)
@@ -275,7 +284,7 @@ run_batches(Job *job, Outcome *outcome)
 			cancelled_ns = hjg_arena_now_ns();
 			__atomic_store_n(&job->slot->cancel, 1, __ATOMIC_SEQ_CST);
 		}
-		if (job->scenario->repeats == 0)
+		if (job->scenario->repeats == 0 && job->scenario->warm_jobs == 0)
 			nanosleep(&(struct timespec) {0, 20000}, NULL);
 	}
 	outcome->batches_ns = hjg_arena_now_ns() - started;
@@ -284,8 +293,9 @@ run_batches(Job *job, Outcome *outcome)
 	return true;
 }
 
+/* warm: which of the warm jobs this is; -1: it is none of them */
 static bool
-run_job(const Scenario *scenario, int device_ix, Outcome *outcome)
+run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 {
 	HjgArena   *arena = &serve.arena;
 	Job			job = {.scenario = scenario};
@@ -306,6 +316,7 @@ run_job(const Scenario *scenario, int device_ix, Outcome *outcome)
 	participant = hjg_job_join(job.slot, (hjg_u32) getpid(), 0);
 	if (add_keys(&job.slot->build, job.owner, build_rows, -1, scenario->copies) && open_batches(&job))
 	{
+		job.submitted_ns = hjg_arena_now_ns();
 		hjg_op_move(&job.slot->build, job.generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 		hjg_bell_ring(arena, job.job_ix);
 		right = wait_build(job.slot);
@@ -319,6 +330,8 @@ run_job(const Scenario *scenario, int device_ix, Outcome *outcome)
 		if (stub != NULL)
 			stub->latency_us = stub->fail_at = 0;
 	}
+	if (warm >= 0)
+		outcome->first_ms[warm] = (double) (job.first_ns - job.submitted_ns) / 1e6;
 	hjg_job_leave(job.slot, participant, (hjg_u32) getpid());
 	outcome->strategy = job.slot->stats.strategy;
 	outcome->takeover = job.slot->stats.takeover;
@@ -363,7 +376,9 @@ play(const void *arg, void *result)
 	stub = hjg_stub_find();
 	outcome->has_device = device_ix >= 0;
 	outcome->emulated = stub != NULL;
-	outcome->right = outcome->has_device && run_job(scenario, device_ix, outcome);
+	outcome->right = outcome->has_device;
+	for (int warm = -1; warm < scenario->warm_jobs; warm++)
+		outcome->right = outcome->right && run_job(scenario, device_ix, warm, outcome);
 	outcome->most_running = most_at_a_time();
 	hjg_scheduler_stop();
 	/* all memory of the device is back, and nothing writes to it any more */
@@ -466,8 +481,24 @@ test_cancel(void)
 	claim(outcome.cancel_ns < 100000000, "within 100 ms (%.1f)", (double) outcome.cancel_ns / 1e6);
 }
 
+/* A job of a device that has just done one like it. */
+static bool
+time_warm_job(HjgCudaStrategyId strategy)
+{
+	const Scenario s = {.strategy = strategy, .copies = 1, .warm_jobs = WARM_JOBS};
+	Outcome		outcome;
+
+	build_rows = WARM_ROWS;
+	probe_rows = WARM_ROWS / NBATCHES;
+	outcome = played(&s);
+	printf("%-8s warm, %d build rows, %d batches of %u rows: first result %.2f ms after the build side's submission (median of %d jobs)%s\n",
+		   hjg_strategy_name((int) outcome.strategy), WARM_ROWS, NBATCHES, probe_rows, hjg_median(outcome.first_ms, WARM_JOBS),
+		   WARM_JOBS, outcome.right ? "" : "  WRONG");
+	return outcome.right;
+}
+
 static int
-time_job(void)
+time_jobs(void)
 {
 	const double rows = (double) NBATCHES * TIMED_PROBE_ROWS * (TIMED_REPEATS + 1);
 	static const HjgCudaStrategyId strategies[] = {HJG_CUDA_DIRECT, HJG_CUDA_PACKED, HJG_CUDA_TABLE, HJG_CUDA_CSR};
@@ -486,6 +517,8 @@ time_job(void)
 			   (double) outcome.batches_ns / 1e6, rows / ((double) outcome.batches_ns / 1e3), outcome.right ? "" : "  WRONG");
 		right &= outcome.right;
 	}
+	for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++)
+		right &= time_warm_job(strategies[i]);
 	return !right;
 }
 
@@ -509,7 +542,7 @@ main(int argc, char **argv)
 		return !seen.told;
 	}
 	if (argc > 1 && strcmp(argv[1], "--time") == 0)
-		return time_job();
+		return time_jobs();
 	test_side_by_side();
 	test_one_way();
 	if (seen.emulated && !(argc > 1 && strcmp(argv[1], "--ways") == 0))
