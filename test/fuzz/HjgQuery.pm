@@ -8,6 +8,9 @@ package HjgQuery;
 use strict;
 use warnings;
 
+# share of queries for aggregates of all rows of a join
+our $aggregates = 0.08;
+
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
 
@@ -235,6 +238,32 @@ sub select_item
 	return "(select count(*) from (" . sub_join($s, 0, pick(@l)) . ") q)";
 }
 
+# integer arithmetic of so many levels at most
+sub arithmetic
+{
+	my ($depth, @l) = @_;
+	my $r = rand();
+	return $r < 0.7 ? int_col(@l) : pick(1, 3, '2::int2', '5::int8', '-1', '$1') if $depth == 0 || $r < 0.15;
+	return '(- ' . arithmetic($depth - 1, @l) . ')' if $r < 0.25;
+	return arithmetic($depth - 1, @l) . '::int8' if $r < 0.35;
+	return '(' . arithmetic($depth - 1, @l) . pick(' + ', ' + ', ' - ', ' - ', ' * ') . arithmetic($depth - 1, @l) . ')';
+}
+
+# AND and OR of conditions on columns of one relation, for the most part such as are evaluated while a table is read
+sub nested_qual
+{
+	my ($depth, $leaf) = @_;
+	if ($depth == 0 || chance(0.2))
+	{
+		my $x = int_col($leaf);
+		my $col = "$leaf->{alias}." . pick(@{ $leaf->{cols} })->{name};
+		return pick("$x > 3", "$x <= 30", "$x = 6", "$x <> 6", "$x is null", "$x is not null", "$col is null", "$col is not null", "$x in (1, 5, 6, 7, 30)", "$x not in (1, 6)",
+			"$x in (2, null)", "$x between 4 and 60", 'null::bool', "$x < null", "$x % 2 = 0", "$x > \$1", "$x = any (array[6, \$1])", "not $x > 20",
+			"$x > (select count(*) from (values (1), (null)) z)");
+	}
+	return ($depth % 2 ? pick('', 'not ') : '') . '(' . join(pick(' and ', ' or '), map { nested_qual($depth - 1, $leaf) } 1 .. pick(2, 2, 3)) . ')';
+}
+
 # an aggregate of all rows, most of them of those that the node computes itself
 sub aggregate_item
 {
@@ -247,7 +276,9 @@ sub aggregate_item
 	return pick('bool_and', 'bool_or', 'every') . "($col)" if $c->{fam} eq 'bool';
 	return pick('min', 'max') . "($col)" if $c->{fam} =~ /^(date|time|ts|tstz)$/;
 	return pick("count(distinct $x)", "count(*) filter (where $x > 3)", "sum($x\::numeric)", "max(coalesce($x, 0))", "bool_or($x > 7)") if chance(0.04);
-	my $arg = pick($x, $x, $x, "-$x", "$x + $y", "$x - $y", "$x * $y", "$x + 1", "$x * 2 - $y", "$x\::int8", "$x\::int8 * $y", "-($x - $y)", "$x + \$1");
+	return pick('sum', 'sum', 'avg', 'min', 'count') . '(' . pick(2, '3::int8', '(-1)::int2', '$1', '$1::int8', '$1 * 2') . ')' if chance(0.06);
+	my $arg = chance(0.15) ? arithmetic(4, @l) : pick($x, $x, $x, "-$x", "$x + $y", "$x - $y", "$x * $y", "$x + 1", "$x * 2 - $y", "$x\::int8", "$x\::int8 * $y", "-($x - $y)", "$x + \$1");
+	$arg = "$arg / " . int_col(@l) if chance(0.01);
 	return pick('sum', 'sum', 'avg', 'min', 'max', 'count') . "($arg)";
 }
 
@@ -288,32 +319,33 @@ sub make_query
 		my $x = int_col(@l);
 		push @{ $q{where} },
 		  chance(0.45) ? subquery_qual($s, @l)
+		  : chance(0.25) ? nested_qual(pick(1, 2, 2, 3), pick(@l))
 		  : pick("$x > 3", "$x is null", "$x is not null", "$x % 4 <> 1", "($x is null or $x < 20)", "$x between 1 and 300");
 	}
 	my $r = rand();
 	if ($r < 0.12)
 	{
 		my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
-		$q{select} = [ $g, 'count(*)', 'sum(' . int_col(@l) . '::int8::numeric)', 'min(' . int_col(@l) . ')', 'count(distinct ' . int_col(@l) . ')' ];
+		$q{select} = [ $g, 'count(*)', 'sum(' . int_col(@l) . ') filter (where ' . int_col(@l) . ' > 5)', 'sum(' . int_col(@l) . '::int8::numeric)', 'min(' . int_col(@l) . ')', 'count(distinct ' . int_col(@l) . ')' ];
 		$q{tail} = "group by $g" . (chance(0.2) ? ' having count(*) > 1' : '');
 	}
-	elsif ($r < 0.20)
+	elsif (chance($aggregates))
 	{
 		$q{select} = [ map { aggregate_item(@l) } 1 .. pick(1, 1, 2, 3, 5) ];
 		$q{tail} = 'having ' . pick('count(*) > 2', 'max(' . int_col(@l) . ') is not null') if chance(0.15);
 		# overflow is the only error then, and no matter of the plan
 		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
 	}
-	elsif ($r < 0.23)
+	elsif ($r < 0.15)
 	{
 		$q{select} = [ 'distinct ' . int_col(@l), int_col(@l) ];
 	}
-	elsif ($r < 0.26)
+	elsif ($r < 0.18)
 	{
 		$q{select} = [ int_col(@l), int_col(@l) ];
 		$q{setop} = pick('union', 'union all', 'except', 'intersect', 'except all', 'intersect all') . ' select id, v from ' . pick(@{ $s->{tables} })->{name};
 	}
-	elsif ($r < 0.29)
+	elsif ($r < 0.21)
 	{
 		$q{select} = [ map { int_col(@l) } 1 .. 3 ];
 		$q{select} = [ join(', ', @{ $q{select} }) ];
@@ -329,7 +361,7 @@ sub make_query
 		$q{errors} = 1 if $q{select}[-1] =~ m{^100 / };
 		if (chance(0.02) && !@{ $q{with} }) { $q{tail} = 'for update of ' . pick(map { $_->{alias} } @l); }
 	}
-	if (grep { /\$1/ } @{ $q{select} })
+	if (grep { /\$1/ } @{ $q{select} }, @{ $q{where} })
 	{
 		$q{params} = 1;
 	}

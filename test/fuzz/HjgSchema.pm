@@ -154,7 +154,7 @@ sub make
 	{
 		my $name = "fz.t$t";
 		my $rows = chance(0.1) ? pick(0, 1, 7) : pick(40, 40, 150, 150, 400, 400, 1500, 1500, 6000);
-		$rows = 30000 if chance(0.02);
+		$rows = 30000 if chance(0.05);
 		my $card = pick(1, 3, 20, 100, 400, 3000);
 		$card = int($rows / 20) + 1 if $rows / $card > 300;
 		my $partitioned = chance(0.15) ? pick('hash', 'range', 'list') : '';

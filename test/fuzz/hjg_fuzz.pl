@@ -13,6 +13,7 @@
 #   --per-schema N   queries for each set of tables (default 40)
 #   --repro-dir DIR  where scripts for failing queries go (default .)
 #   --max-failures N stop after so many (default 10)
+#   --aggregates F   share of queries for aggregates of all rows of a join (default 0.08)
 #   --min-share F    share of queries whose plan must have our node (default 0.5)
 #   --baseline       core against core: proves the fuzzer, not the extension
 #   --no-reduce      leave failing queries as they are
@@ -36,9 +37,10 @@ $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
 my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5);
-GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'baseline', 'no-reduce', 'verbose')
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
 $opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
+$HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
 $opt{seed} //= time() % 1000000;
 my $deadline = defined $opt{seconds} ? time() + $opt{seconds} : undef;
 
@@ -149,13 +151,13 @@ sub script_of
 	my %ours = $opt{baseline} ? () : ('hjoin_gpu.enabled' => 'on', 'hjoin_gpu.force' => 'on', %{ $case->{ours} });
 	my $s = "deallocate all;\nbegin isolation level repeatable read;\n" . set_list(%{ $case->{settings} });
 	$s .= "savepoint s;\n" . set_list('hjoin_gpu.enabled' => 'off', 'hjoin_gpu.force' => 'off', statement_timeout => '3s') . $role . "\\set st ''\n";
-	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\ndeallocate all;\n";
+	# twice: a timeout that comes between two statements takes the place of the next one
+	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\nrollback to s;\ndeallocate all;\n";
 	$s .= "select :'st' like '57014%' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
 	$s .= set_list(%ours, statement_timeout => '20s') . $role . "savepoint e;\n";
 	$s .= "\\echo \@\@explain\nexplain (costs off) $explained;\nrollback to e;\n";
 	$s .= "set local statement_timeout = '$case->{timeout}ms';\n" if $case->{timeout};
 	$s .= "\\echo \@\@ours\n$body\\echo \@\@done\nrollback;\n";
-	# a timeout that comes between two statements takes the place of the next one: that may have been the rollback
 	$s .= "rollback;\n" if $case->{timeout};
 	$s .= "\\endif\n";
 	return $s;
