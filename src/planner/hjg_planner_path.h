@@ -8,25 +8,104 @@
 #include "postgres.h"
 
 #include "nodes/pathnodes.h"
+#include "utils/palloc.h"
 
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 
 extern const HjgPlannerSources *hjg_planner_sources;
 
-/* What all paths of a side have in common; found out when it is first asked for. */
-typedef struct HjgCandidateSide
+/* Bytes that a row takes in the row store and in the engine, beside its width. */
+#define HJG_ROW_OVERHEAD_BYTES 24
+
+/* Engine threads that a job can count on beside its backend. */
+#define HJG_ASSUMED_THREADS 2
+
+/* What all paths of a side have in common. */
+typedef struct HjgSideFacts
 {
 	bool		known;
 	bool		plain;			/* nothing but columns of tables */
 	bool		readable;		/* a table that the node can read itself */
 	int			ncolumns;
 	int			nvarlenas;
-} HjgCandidateSide;
+} HjgSideFacts;
+
+typedef struct HjgOperatorFacts
+{
+	Oid			op;
+	Oid			collation;
+	bool		supported;		/* values can be keys */
+	const char *why;			/* if not */
+	int			exact_bytes;	/* of a key that travels exactly, else 0 */
+} HjgOperatorFacts;
+
+typedef struct HjgTypeFacts
+{
+	Oid			type;
+	bool		varlena;
+} HjgTypeFacts;
+
+typedef struct HjgIndexFacts
+{
+	const IndexOptInfo *index;
+	double		scattered;
+} HjgIndexFacts;
+
+/* So many of each are remembered, and the one that was asked for last. */
+#define HJG_KNOWN_OPERATORS 8
+#define HJG_KNOWN_TYPES 16
+#define HJG_KNOWN_INDEXES 16
+
+/* What holds while one query is planned (planner_facts.c). */
+typedef struct HjgQueryFacts
+{
+	const PlannerInfo *root;
+	MemoryContextCallback end;	/* with the memory that this lies in */
+	HjgUnitCosts calibrated;
+	HjgUnitCosts costs;			/* in force; where knobs are set, for the candidate that was priced last */
+	bool		knobs;
+	bool		device_ready;
+	bool		may_embed;		/* the settings leave open where the cpu engine runs */
+	bool		gpu_known;
+	bool		has_gpu;		/* this one: */
+	HjgPlannerGpu gpu;
+	int			nsides;
+	HjgSideFacts *sides;		/* of tables, by range table index */
+	int			noperators;
+	HjgOperatorFacts operators[HJG_KNOWN_OPERATORS];
+	int			ntypes;
+	HjgTypeFacts types[HJG_KNOWN_TYPES];
+	int			nindexes;
+	HjgIndexFacts indexes[HJG_KNOWN_INDEXES];
+} HjgQueryFacts;
+
+/* The facts of the query that root plans. */
+extern HjgQueryFacts *hjg_planner_facts(PlannerInfo *root);
+/* The GPU that joins may run on, or NULL. */
+extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
+/* Good until the next call. */
+extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
+/* What there is to know of a side, whatever its path; of a join in room, which starts as zeros and must stay. */
+extern const HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
+/* 0 where rows of neighbouring index keys lie side by side, 1 where they lie anywhere. */
+extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
+
+/* A price that the reading of a child is not below; of rows that the processes of a join share. */
+typedef struct HjgReading
+{
+	const Path *child;
+	bool		shared;
+	Cost		least;
+} HjgReading;
+
+/* Cheapest complete and partial child of each side. */
+#define HJG_KNOWN_READINGS 4
 
 /* A join that the hook was called for.  What is costly to find out is found out once for all its paths. */
 typedef struct HjgCandidate
 {
+	HjgQueryFacts *facts;
 	RelOptInfo *joinrel;
 	RelOptInfo *outerrel;
 	RelOptInfo *innerrel;
@@ -34,49 +113,50 @@ typedef struct HjgCandidate
 	bool		unique_outer;	/* a semi join as an inner join: make this side's rows distinct */
 	bool		unique_inner;
 	JoinPathExtraData *extra;
-	HjgUnitCosts costs;			/* in force, */
+	const HjgUnitCosts *costs;	/* in force, */
 	double		unit_ns;		/* and the time of a cost of 1.0 */
-	bool		gpu_known;
-	bool		has_gpu;		/* this one: */
-	HjgPlannerGpu gpu;
-	HjgCandidateSide outer;
-	HjgCandidateSide inner;
+	int			nreadings;
+	HjgReading	readings[HJG_KNOWN_READINGS];
+	HjgSideFacts outer;			/* of a join; of a table they are among the query's facts */
+	HjgSideFacts inner;
 
 	/* once it was found eligible */
 	List	   *hashclauses;	/* RestrictInfos, marked with outer_is_left */
 	int			nhashed_keys;	/* keys that do not travel exactly */
 	int			key_width;		/* bytes of an encoded key */
+
+	/* once a path was priced */
+	bool		quals_known;
+	QualCost	hash_cost;		/* of comparing keys, as core charges it */
+	QualCost	qual_cost;		/* of the other quals, and of comparing what does not travel exactly */
 } HjgCandidate;
 
-/* custom_private of a path */
-typedef enum HjgPathPrivate
+/* A path, with what the plan is made of. */
+typedef struct HjgPath
 {
-	HJG_PATH_SCALARS,			/* integers, HjgPathScalars */
-	HJG_PATH_HASHCLAUSES,		/* RestrictInfos */
-	HJG_PATH_RESTRICTLIST,		/* RestrictInfos, hash clauses included */
-	HJG_PATH_PREDICTION,		/* integers, HjgPlanPrediction */
-	HJG_PATH_AGGREGATES,		/* partial Aggrefs that the node computes; NIL: it returns joined rows */
-	HJG_PATH_Count
-} HjgPathPrivate;
-
-typedef enum HjgPathScalars
-{
-	HJG_PATH_JOINTYPE,
-	HJG_PATH_INNER_UNIQUE,
-	HJG_PATH_BLOOM,				/* 1: with a Bloom filter */
-	HJG_PATH_GPU,				/* 1: on a GPU */
-	HJG_PATH_EMBEDDED,			/* 1: without a job */
-	HJG_PATH_BUILD_ROWS,		/* of all participants */
-	HJG_PATH_COLUMNAR,			/* 1: rows need not be looked at one by one */
-	HJG_PATH_UNIT_NS,			/* time of a cost of 1.0 */
-	HJG_PATH_SCALARS_Count
-} HjgPathScalars;
+	CustomPath	custom;
+	JoinType	jointype;
+	bool		inner_unique;
+	bool		bloom;			/* with a Bloom filter */
+	bool		gpu;			/* on a GPU */
+	bool		embedded;		/* without a job */
+	bool		columnar;		/* rows need not be looked at one by one */
+	double		build_rows;		/* of all participants */
+	double		unit_ns;		/* time of a cost of 1.0 */
+	HjgPrediction prediction;
+	List	   *hashclauses;	/* RestrictInfos */
+	List	   *restrictlist;	/* RestrictInfos, hash clauses included */
+	List	   *aggregates;		/* partial Aggrefs that the node computes; NIL: it returns joined rows */
+} HjgPath;
 
 /*
  * Decide whether the node can run this join.  Fills candidate, or returns false
  * with a constant text in *why (NULL for declines that nobody would ask about).
  */
 extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why);
+
+/* Fill in what the query's unit costs start from. */
+extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
 
 /* Fill in the candidate's unit costs, before anything below is asked. */
 extern void hjg_planner_price(HjgCandidate *candidate);
@@ -85,35 +165,36 @@ extern void hjg_planner_price(HjgCandidate *candidate);
  * Is it plain, without a look at the join's clauses, that no path of ours can compete with those that core
  * has offered?  Joins of few rows, and such as an index answers, are planned as fast as without us.
  */
-extern bool hjg_planner_hopeless(const HjgCandidate *candidate);
+extern bool hjg_planner_hopeless(HjgCandidate *candidate);
+
+/* Is the other order of the sides, for which the hook is called as well, plainly the better one? */
+extern bool hjg_planner_reverse(const HjgCandidate *candidate);
 
 /*
  * Is it plain from the children's prices and rows alone that add_path(), or add_partial_path(), would
  * reject our join of these two?
  */
-extern bool hjg_planner_loses(const HjgCandidate *candidate, const Path *outer_path, const Path *inner_path,
+extern bool hjg_planner_loses(HjgCandidate *candidate, const Path *outer_path, const Path *inner_path,
 							  bool parallel_aware, bool partial);
 
-/* What is cheapest for a path, by the model. */
-typedef struct HjgPathChoice
-{
-	bool		bloom;			/* use a Bloom filter */
-	bool		gpu;			/* join on a GPU */
-	bool		embedded;		/* join in the backends, without a job */
-} HjgPathChoice;
+/*
+ * Fill in the costs of a path whose rows and children are set, and what is cheapest for it by the model.  Returns false
+ * if core's list would not take it: then it may be half done.
+ */
+extern bool hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *path, const Path *outer_path,
+							 const Path *inner_path);
 
-/* Fill in the costs of a path whose rows and children are set, and the prediction for the plan. */
-extern void hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *outer_path,
-							 Path *inner_path, HjgPathChoice *choice, HjgPrediction *prediction);
-
-/* Would core's list take a path of this price?  What is true of the price holds for a lower bound of it, too. */
+/*
+ * Would a path of ours of this price be clearly cheaper than those in core's list?  What is true of the price holds for a
+ * lower bound of it, too.
+ */
 extern bool hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 
 /*
  * Where core would take a nested loop over an index, or a merge join, that is faster than the predicted join: the
  * least price that leaves the join to it; else 0.  planner_rivals.c says why prices alone do not.
  */
-extern Cost hjg_planner_rival_floor(PlannerInfo *root, const HjgCandidate *candidate, const Path *path,
+extern Cost hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path,
 									const Path *outer_path, const Path *inner_path,
 									const HjgJoinShape *shape, const HjgUnitCosts *costs,
 									const HjgPrediction *prediction);

@@ -119,10 +119,10 @@ make_partial_target(PlannerInfo *root, const PathTarget *target, List *having, A
 }
 
 /* The cheapest join of ours in a list, projections of plain columns taken off; NULL: there is none. */
-static const CustomPath *
+static const HjgPath *
 find_join(const List *paths)
 {
-	const CustomPath *cheapest = NULL;
+	const HjgPath *cheapest = NULL;
 	ListCell   *lc;
 
 	foreach(lc, paths)
@@ -132,41 +132,37 @@ find_join(const List *paths)
 		if (IsA(path, ProjectionPath))
 			path = ((const ProjectionPath *) path)->subpath;
 		if (hjg_planner_is_ours(path) && path->param_info == NULL &&
-			(cheapest == NULL || path->total_cost < cheapest->path.total_cost))
-			cheapest = (const CustomPath *) path;
+			(cheapest == NULL || path->total_cost < cheapest->custom.path.total_cost))
+			cheapest = (const HjgPath *) path;
 	}
 	return cheapest;
 }
 
 /* The same join, but with partial aggregates for its result. */
 static Path *
-make_aggregate_path(const CustomPath *join, PathTarget *partial, const ArgumentWork *work)
+make_aggregate_path(const HjgPath *join, PathTarget *partial, const ArgumentWork *work)
 {
-	CustomPath *copy = makeNode(CustomPath);
-	List	   *scalars = list_nth(join->custom_private, HJG_PATH_SCALARS);
-	List	   *prediction = list_copy(list_nth(join->custom_private, HJG_PATH_PREDICTION));
-	const double unit_ns = list_nth_int(scalars, HJG_PATH_UNIT_NS);
-	const bool	columnar = list_nth_int(scalars, HJG_PATH_COLUMNAR) != 0;
-	const double emit_ns = list_nth_int(prediction, HJG_PREDICTION_EMIT) * 1000.0;
+	HjgPath    *copy = palloc(sizeof(HjgPath));
+	Path	   *path = &copy->custom.path;
+	const double emit_ns = join->prediction.emit_ns;
 	HjgUnitCosts costs;
 	double		aggregate_ns;
 
-	hjg_planner_unit_costs(&costs, join->path.rows);
-	aggregate_ns = hjg_model_aggregate_ns(&costs, join->path.rows, list_length(work->columns), work->nsteps);
-	if (columnar)
+	*copy = *join;
+	hjg_planner_unit_costs(&costs, path->rows);
+	aggregate_ns = hjg_model_aggregate_ns(&costs, path->rows, list_length(work->columns), work->nsteps);
+	if (join->columnar)
 		aggregate_ns = Min(aggregate_ns, emit_ns);
 	else
 		aggregate_ns += emit_ns;
 
-	memcpy(copy, join, sizeof(CustomPath));
-	copy->path.pathtarget = partial;
-	copy->path.rows = 1;
-	copy->path.total_cost += (aggregate_ns - emit_ns) / unit_ns + partial->cost.startup + partial->cost.per_tuple;
-	copy->path.startup_cost = copy->path.total_cost;
-	lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_EMIT)) = (int) Min(aggregate_ns / 1000.0, PG_INT32_MAX);
-	copy->custom_private = list_make5(scalars, list_nth(join->custom_private, HJG_PATH_HASHCLAUSES),
-									  list_nth(join->custom_private, HJG_PATH_RESTRICTLIST), prediction, partial->exprs);
-	return &copy->path;
+	path->total_cost += (aggregate_ns - emit_ns) / join->unit_ns + partial->cost.startup + partial->cost.per_tuple;
+	path->startup_cost = path->total_cost;
+	path->pathtarget = partial;
+	path->rows = 1;
+	copy->prediction.emit_ns = aggregate_ns;
+	copy->aggregates = partial->exprs;
+	return path;
 }
 
 static void
@@ -184,8 +180,8 @@ offer_aggregates(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *gro
 				 const GroupPathExtraData *extra)
 {
 	List	   *having = (List *) extra->havingQual;
-	const CustomPath *join = find_join(input_rel->pathlist);
-	const CustomPath *partial_join = grouped_rel->consider_parallel ? find_join(input_rel->partial_pathlist) : NULL;
+	const HjgPath *join = find_join(input_rel->pathlist);
+	const HjgPath *partial_join = grouped_rel->consider_parallel ? find_join(input_rel->partial_pathlist) : NULL;
 	ArgumentWork work = {NIL, 0};
 	PathTarget *partial;
 
@@ -198,7 +194,7 @@ offer_aggregates(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *gro
 		grouped_rel->pathlist = NIL;
 	if (join != NULL)
 		add_finished(root, grouped_rel, make_aggregate_path(join, partial, &work), having);
-	if (partial_join != NULL && partial_join->path.parallel_safe)
+	if (partial_join != NULL && partial_join->custom.path.parallel_safe)
 	{
 		Path	   *path = make_aggregate_path(partial_join, partial, &work);
 		double		rows = path->parallel_workers;

@@ -1,6 +1,7 @@
 /*
  * planner_bound.c
- *	  What a path of ours costs at least, by the prices and rows of its children alone.
+ *	  What a path of ours costs at least, by the prices and rows of its children alone, and
+ *	  which order of the sides needs no look.
  *
  * The hook is called for every pair of relations in both orders, and most pairs are better served by core: by
  * an index, or for few rows.  There the planner must take no longer than without us, so that
@@ -14,15 +15,24 @@
 #include "base/hjg_base.h"
 #include "planner/hjg_planner_path.h"
 
+/* Prices that differ less are one to add_path(): the path that is there stays. */
+#define CLEARLY_MORE 1.01
+
+/* Does the child hand over its rows many at a time, or does the node read them itself?  As far as its path tells. */
+static bool
+comes_in_vectors(const Path *child)
+{
+	return hjg_direct_scan && (child->pathtype == T_SeqScan || hjg_planner_is_ours(child));
+}
+
 /*
- * A price that the reading of a child is not below.  What its price has for handing over rows may be saved; what the
- * node spends on them instead is counted.  Of shared work it is not, as the child's number of
- * processes may differ from the join's.
+ * What its price has for handing over rows may be saved; what the node spends on them instead is
+ * counted.  Of shared work it is not, as the child's number of processes may differ from the join's.
  */
 static Cost
-least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
+find_least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
 {
-	const HjgUnitCosts *costs = &candidate->costs;
+	const HjgUnitCosts *costs = candidate->costs;
 	const RelOptInfo *rel = child->parent;
 	double		slots_ns = child->rows * costs->marshal_tuple_ns;
 	double		rows = child->rows;
@@ -30,42 +40,108 @@ least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
 	double		spent_ns;
 	Cost		more;
 
-	if (hjg_direct_scan && child->pathtype == T_SeqScan)
+	if (!comes_in_vectors(child))
+	{
+		saved_ns = 0;
+		spent_ns = slots_ns;
+	}
+	else if (child->pathtype == T_SeqScan)
 	{
 		rows = rel->tuples * (child->rows / Max(rel->rows, 1));
 		saved_ns = rows * costs->scan_tuple_ns;
 		spent_ns = rows * costs->direct_tuple_ns;
 	}
-	else if (hjg_direct_scan && hjg_planner_is_ours(child))
+	else
 	{
 		saved_ns = rows * costs->emit_tuple_ns;
 		spent_ns = rows * costs->column_ns;
-	}
-	else
-	{
-		saved_ns = 0;
-		spent_ns = slots_ns;
 	}
 	more = Min(spent_ns / candidate->unit_ns - Min(saved_ns / candidate->unit_ns, cpu_tuple_cost * rows),
 			   slots_ns / candidate->unit_ns);
 	return Max(child->total_cost + (shared ? Min(more, 0) : more), 0);
 }
 
+static Cost
+least_reading(HjgCandidate *candidate, const Path *child, bool shared)
+{
+	Cost		least;
+
+	for (int i = 0; i < candidate->nreadings; i++)
+		if (candidate->readings[i].child == child && candidate->readings[i].shared == shared)
+			return candidate->readings[i].least;
+	least = find_least_reading(candidate, child, shared);
+	if (candidate->nreadings < HJG_KNOWN_READINGS)
+		candidate->readings[candidate->nreadings++] = (HjgReading) {child, shared, least};
+	return least;
+}
+
+/*
+ * Is there a path of no parameters that is about as cheap, or cheaper?  Paths of ours have no order, so that such a
+ * one serves better.  A list begins with its cheapest path.
+ */
+static bool
+is_beaten(const List *paths, Cost startup, Cost total, bool consider_startup)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (total * CLEARLY_MORE <= path->total_cost)
+			return false;
+		if (path->param_info == NULL && (!consider_startup || startup * CLEARLY_MORE > path->startup_cost))
+			return true;
+	}
+	return false;
+}
+
+/* As in add_partial_path_precheck(), one that is no cheaper than a complete path serves nobody. */
 bool
 hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
 {
-	return hjg_force || (partial ? add_partial_path_precheck(candidate->joinrel, total, NIL) :
-						 add_path_precheck(candidate->joinrel, startup, total, NIL, NULL));
+	const RelOptInfo *joinrel = candidate->joinrel;
+
+	if (hjg_force)
+		return true;
+	if (partial)
+		return !is_beaten(joinrel->partial_pathlist, startup, total, false) &&
+			!is_beaten(joinrel->pathlist, startup, total, false);
+	return !is_beaten(joinrel->pathlist, startup, total, joinrel->consider_startup);
+}
+
+/*
+ * What the node's own work is not below, beside the reading: build rows are carried and put into a table (by a
+ * GPU in less time than is known here), and the pairs of an inner join are handed out.
+ */
+static double
+least_work_ns(const HjgCandidate *candidate, const Path *outer_path, const Path *inner_path, bool shared)
+{
+	const HjgUnitCosts *costs = candidate->costs;
+	const int	nprocesses = 1 + Max(outer_path->parallel_workers, shared ? inner_path->parallel_workers : 0);
+	const int	build_columns = list_length(candidate->innerrel->reltarget->exprs);
+	const double build_rows = shared ? candidate->innerrel->rows : inner_path->rows;
+	double		ns = build_rows * build_columns * costs->column_ns / (shared ? nprocesses : 1);
+
+	if (hjg_planner_gpu(candidate->facts) == NULL)
+		ns += build_rows * costs->build_tuple_ns / Max(nprocesses, HJG_ASSUMED_THREADS);
+	if (candidate->jointype == JOIN_INNER && !candidate->unique_outer && !candidate->unique_inner)
+		ns += candidate->joinrel->rows / nprocesses *
+			(costs->emit_tuple_ns + costs->column_ns *
+			 (build_columns + list_length(candidate->outerrel->reltarget->exprs)));
+	return ns;
 }
 
 bool
-hjg_planner_loses(const HjgCandidate *candidate, const Path *outer_path, const Path *inner_path,
+hjg_planner_loses(HjgCandidate *candidate, const Path *outer_path, const Path *inner_path,
 				  bool parallel_aware, bool partial)
 {
-	const Cost	build = candidate->costs.startup_ns / candidate->unit_ns +
+	const Cost	build = candidate->costs->startup_ns / candidate->unit_ns +
 		least_reading(candidate, inner_path, parallel_aware);
 	const Cost	startup = build + outer_path->startup_cost;
-	const Cost	total = Max(build + least_reading(candidate, outer_path, parallel_aware), startup);
+	const Cost	total = Max(build + least_reading(candidate, outer_path, parallel_aware) +
+							least_work_ns(candidate, outer_path, inner_path, parallel_aware) / candidate->unit_ns,
+							startup);
 
 	return !hjg_planner_is_wanted(candidate, startup, total, partial);
 }
@@ -88,13 +164,13 @@ cheapest_path(const List *paths)
 }
 
 bool
-hjg_planner_hopeless(const HjgCandidate *candidate)
+hjg_planner_hopeless(HjgCandidate *candidate)
 {
 	const RelOptInfo *joinrel = candidate->joinrel;
 	const RelOptInfo *outerrel = candidate->outerrel;
 	const RelOptInfo *innerrel = candidate->innerrel;
 	const Path *rival = cheapest_path(joinrel->pathlist);
-	const Cost	startup = candidate->costs.startup_ns / candidate->unit_ns;
+	const Cost	startup = candidate->costs->startup_ns / candidate->unit_ns;
 	Cost		inner;
 
 	/* a path that is cheap to start may be wanted at any price */
@@ -109,4 +185,43 @@ hjg_planner_hopeless(const HjgCandidate *candidate)
 	if (innerrel->partial_pathlist != NIL)
 		inner = Min(inner, least_reading(candidate, linitial(innerrel->partial_pathlist), true));
 	return startup + inner + least_reading(candidate, linitial(outerrel->partial_pathlist), true) >= rival->total_cost;
+}
+
+/* What a side's rows take more on the build side than on the probe side. */
+static double
+building_ns(const HjgUnitCosts *costs, const RelOptInfo *rel, bool vectors)
+{
+	const int	ncolumns = list_length(rel->reltarget->exprs);
+
+	/* vectors are probed where they lie */
+	return rel->rows * (Max(costs->build_tuple_ns - costs->probe_tuple_ns, 0) +
+						(vectors ? ncolumns * costs->column_ns : 0) +
+						costs->memory_mb_ns * (rel->reltarget->width + HJG_ROW_OVERHEAD_BYTES) / (1024.0 * 1024.0));
+}
+
+/*
+ * The sides of an inner join may be exchanged.  Where nothing else tells them apart than how many rows
+ * they have, and how wide, only the one that is cheaper to build of has to be tried.
+ */
+bool
+hjg_planner_reverse(const HjgCandidate *candidate)
+{
+	const RelOptInfo *outerrel = candidate->outerrel;
+	const RelOptInfo *innerrel = candidate->innerrel;
+	bool		vectors;
+	double		outer_ns;
+	double		inner_ns;
+
+	if (candidate->jointype != JOIN_INNER || candidate->joinrel->consider_startup ||
+		outerrel->cheapest_total_path == NULL || innerrel->cheapest_total_path == NULL ||
+		(outerrel->partial_pathlist != NIL && innerrel->partial_pathlist == NIL) ||
+		hjg_planner_gpu(candidate->facts) != NULL)
+		return false;
+	vectors = comes_in_vectors(outerrel->cheapest_total_path);
+	if (vectors != comes_in_vectors(innerrel->cheapest_total_path))
+		return false;
+	outer_ns = building_ns(candidate->costs, outerrel, vectors);
+	inner_ns = building_ns(candidate->costs, innerrel, vectors);
+	return inner_ns > outer_ns ||
+		(inner_ns == outer_ns && bms_next_member(innerrel->relids, -1) > bms_next_member(outerrel->relids, -1));
 }

@@ -4,15 +4,10 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "parser/parsetree.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
 
 #include "base/hjg_base.h"
 #include "marshal/hjg_marshal.h"
@@ -22,9 +17,6 @@
 
 const HjgPlannerSources *hjg_planner_sources;
 
-/* Engine threads that a job can count on beside its backend. */
-#define ASSUMED_THREADS 2
-
 /*
  * A job keeps 8 to 12 MB of batches, and processors busy that others may want: it has to be so much faster than
  * the backends alone.
@@ -33,9 +25,6 @@ const HjgPlannerSources *hjg_planner_sources;
 
 /* A table that is in no cache is built and probed by the threads of a job: one backend would build it alone. */
 #define MOST_EMBEDDED_ROWS (512 * 1024)
-
-/* Bytes that a row takes in the row store and in the engine, beside its width. */
-#define ROW_OVERHEAD_BYTES 24
 
 /* More for the engine's table, which is counted at its largest when it is decided whether a partition fits. */
 #define PARTITION_ROW_BYTES 40
@@ -53,26 +42,45 @@ knob_ns(double knob, double calibrated_ns, double cost_unit_ns)
 	return knob < 0 ? calibrated_ns : knob * cost_unit_ns;
 }
 
+static bool
+is_knob_set(void)
+{
+	return hjg_startup_cost >= 0 || hjg_marshal_tuple_cost >= 0 || hjg_build_tuple_cost >= 0 ||
+		hjg_probe_tuple_cost >= 0 || hjg_emit_tuple_cost >= 0 || hjg_transfer_cost >= 0;
+}
+
+static void
+turn_knobs(HjgUnitCosts *costs, double unit_ns)
+{
+	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit_ns);
+	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit_ns);
+	costs->direct_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->direct_tuple_ns, unit_ns);
+	costs->build_tuple_ns = knob_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit_ns);
+	if (hjg_build_tuple_cost >= 0)
+		costs->memory_mb_ns = 0;	/* the knob covers all that a build row costs */
+	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit_ns);
+	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit_ns);
+	costs->transfer_mb_ns = knob_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit_ns);
+	costs->cuda.in_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.in_mb_ns, unit_ns);
+	costs->cuda.out_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.out_mb_ns, unit_ns);
+}
+
+static void
+take_calibration(HjgUnitCosts *costs)
+{
+	if (!hjg_planner_sources->calibration(costs))
+		*costs = hjg_model_default_costs;
+}
+
 double
 hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 {
-	double		unit;
+	double		unit_ns;
 
-	if (!hjg_planner_sources->calibration(costs))
-		*costs = hjg_model_default_costs;
-	unit = hjg_model_cost_unit_ns(costs, build_rows);
-	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit);
-	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit);
-	costs->direct_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->direct_tuple_ns, unit);
-	costs->build_tuple_ns = knob_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit);
-	if (hjg_build_tuple_cost >= 0)
-		costs->memory_mb_ns = 0;	/* the knob covers all that a build row costs */
-	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit);
-	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit);
-	costs->transfer_mb_ns = knob_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit);
-	costs->cuda.in_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.in_mb_ns, unit);
-	costs->cuda.out_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.out_mb_ns, unit);
-	return unit;
+	take_calibration(costs);
+	unit_ns = hjg_model_cost_unit_ns(costs, build_rows);
+	turn_knobs(costs, unit_ns);
+	return unit_ns;
 }
 
 double
@@ -92,7 +100,7 @@ hjg_planner_participants(const Path *path)
  * is compared.
  */
 static double
-estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows)
+estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *path, double outer_rows, double inner_rows)
 {
 	bool		residual = list_length(candidate->extra->restrictlist) > list_length(candidate->hashclauses);
 	Selectivity selectivity = 1.0;
@@ -101,6 +109,9 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_ro
 	double		matched_rows;
 	double		row_pairs;
 
+	/* then they are the rows that core expects */
+	if (candidate->jointype == JOIN_INNER && !residual && !candidate->unique_outer && !candidate->unique_inner)
+		return path->rows;
 	if ((candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI) && !residual)
 		return outer_rows * candidate->extra->semifactors.outer_match_frac;
 	foreach(lc, candidate->hashclauses)
@@ -155,42 +166,9 @@ use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShap
 	}
 }
 
-/*
- * What there is to know of a side, whatever its path.  Of columns, the plan carries fewer if some serve the
- * join alone; that is not known yet.  The table is readable by the rules of exec_scan.c, which decides again.
- */
-static const HjgCandidateSide *
-side_facts(PlannerInfo *root, const RelOptInfo *rel, HjgCandidateSide *side)
-{
-	ListCell   *lc;
-
-	if (side->known)
-		return side;
-	side->known = side->plain = true;
-	foreach(lc, rel->reltarget->exprs)
-	{
-		const Var  *var = lfirst(lc);
-
-		side->ncolumns++;
-		if (get_typlen(exprType((const Node *) var)) < 0)
-			side->nvarlenas++;
-		if (!IsA(var, Var) || var->varattno <= 0)
-			side->plain = false;
-	}
-	if (hjg_direct_scan && side->plain && rel->rtekind == RTE_RELATION && IS_SIMPLE_REL(rel))
-	{
-		/* the planner holds a lock already */
-		Relation	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
-
-		side->readable = hjg_heap_readable(relation);
-		table_close(relation, NoLock);
-	}
-	return side;
-}
-
 /* Is the path a join of ours that hands over vectors (exec_chain.c decides again)? */
 static bool
-gives_vectors(const Path *path, const HjgCandidateSide *side)
+gives_vectors(const Path *path, const HjgSideFacts *side)
 {
 	return hjg_direct_scan && hjg_planner_is_ours(path) && side->plain;
 }
@@ -200,7 +178,7 @@ gives_vectors(const Path *path, const HjgCandidateSide *side)
  * filter, and the megabytes of its pages; else 0.
  */
 static double
-direct_rows(const Path *path, const HjgCandidateSide *side, double rows, double *mb)
+direct_rows(const Path *path, const HjgSideFacts *side, double rows, double *mb)
 {
 	const RelOptInfo *rel = path->parent;
 	const double share = rows / Max(rel->rows, 1);
@@ -228,19 +206,17 @@ child_credit(double saved_ns, double read_ns, double unit_ns, double rows)
  * on the cpu engine, shape and prediction become those of it.
  */
 static void
-consider_gpu(HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
+consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
 {
-	const HjgPlannerGpu *gpu = &candidate->gpu;
+	const HjgPlannerGpu *gpu;
 	HjgJoinShape on_gpu;
 	HjgUnitCosts own_costs;
 	HjgPrediction own;
 
 	if (shape->nthreads == 0)
 		return;
-	if (!candidate->gpu_known)
-		candidate->has_gpu = hjg_planner_sources->gpu(&candidate->gpu);
-	candidate->gpu_known = true;
-	if (!candidate->has_gpu)
+	gpu = hjg_planner_gpu(candidate->facts);
+	if (gpu == NULL)
 		return;
 	on_gpu = *shape;
 	own_costs = *costs;
@@ -262,14 +238,6 @@ consider_gpu(HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *s
 	*prediction = own;
 }
 
-/* Do the settings leave open where the cpu engine runs? */
-static bool
-may_embed(void)
-{
-	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_STRATEGY_AUTO || hjg_strategy == HJG_STRATEGY_NOP) &&
-		(pg_strcasecmp(hjg_device, "auto") == 0 || pg_strcasecmp(hjg_device, "cpu") == 0);
-}
-
 /*
  * The same join without a job, the backends probing a table as they read: where a job is not expected to be so
  * much faster, shape and prediction become those of it.  A table that each worker builds for itself is always
@@ -283,7 +251,7 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
 	HjgJoinShape embedded = *shape;
 	HjgPrediction own;
 
-	if (shape->nthreads == 0 || shape->spill_passes > 0 || !may_embed() ||
+	if (shape->nthreads == 0 || shape->spill_passes > 0 || !candidate->facts->may_embed ||
 		!(shape->probe_vectors || shape->probe_scan_rows > 0) ||
 		shape->build_rows * shape->participants > MOST_EMBEDDED_ROWS)
 		return;
@@ -309,33 +277,80 @@ core_table_rows(const HjgCandidate *candidate, double hash_memory)
 	const RelOptInfo *smaller = candidate->outerrel->rows < candidate->innerrel->rows ? candidate->outerrel :
 		candidate->innerrel;
 
-	return Min(smaller->rows, hash_memory / (smaller->reltarget->width + ROW_OVERHEAD_BYTES));
+	return Min(smaller->rows, hash_memory / (smaller->reltarget->width + HJG_ROW_OVERHEAD_BYTES));
+}
+
+/* Do the settings leave open where the cpu engine runs? */
+static bool
+may_embed(void)
+{
+	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_STRATEGY_AUTO || hjg_strategy == HJG_STRATEGY_NOP) &&
+		(pg_strcasecmp(hjg_device, "auto") == 0 || pg_strcasecmp(hjg_device, "cpu") == 0);
+}
+
+void
+hjg_planner_begin_pricing(HjgQueryFacts *facts)
+{
+	take_calibration(&facts->calibrated);
+	facts->costs = facts->calibrated;
+	facts->knobs = is_knob_set();
+	facts->may_embed = may_embed();
 }
 
 void
 hjg_planner_price(HjgCandidate *candidate)
 {
-	candidate->unit_ns = hjg_planner_unit_costs(&candidate->costs,
+	HjgQueryFacts *facts = candidate->facts;
+
+	candidate->unit_ns = hjg_model_cost_unit_ns(&facts->calibrated,
 												core_table_rows(candidate, get_hash_memory_limit()));
+	candidate->costs = &facts->costs;
+	if (!facts->knobs)
+		return;
+	facts->costs = facts->calibrated;
+	turn_knobs(&facts->costs, candidate->unit_ns);
 }
 
-void
-hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *outer_path, Path *inner_path,
-				 HjgPathChoice *choice, HjgPrediction *prediction)
+/* Quals beside the plain comparison of keys, as core charges them: the same for all paths. */
+static void
+price_quals(PlannerInfo *root, HjgCandidate *candidate)
 {
-	const HjgCandidateSide *outer = side_facts(root, candidate->outerrel, &candidate->outer);
-	const HjgCandidateSide *inner = side_facts(root, candidate->innerrel, &candidate->inner);
+	if (candidate->quals_known)
+		return;
+	candidate->quals_known = true;
+	cost_qual_eval(&candidate->hash_cost, candidate->hashclauses, root);
+	if (candidate->hashclauses == candidate->extra->restrictlist)
+		candidate->qual_cost = (QualCost) {0};
+	else
+	{
+		cost_qual_eval(&candidate->qual_cost, candidate->extra->restrictlist, root);
+		candidate->qual_cost.startup -= candidate->hash_cost.startup;
+		candidate->qual_cost.per_tuple -= candidate->hash_cost.per_tuple;
+	}
+	if (candidate->nhashed_keys > 0)
+		candidate->qual_cost.per_tuple += candidate->hash_cost.per_tuple;
+}
+
+bool
+hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
+				 const Path *inner_path)
+{
+	const HjgSideFacts *outer = hjg_planner_side(candidate->facts, candidate->outerrel, &candidate->outer);
+	const HjgSideFacts *inner = hjg_planner_side(candidate->facts, candidate->innerrel, &candidate->inner);
 	const double unit_ns = candidate->unit_ns;
-	HjgUnitCosts costs = candidate->costs;
-	HjgJoinShape shape = {0};
-	QualCost	hash_cost;
-	QualCost	qual_cost;
-	PathTarget *target = path->pathtarget;
 	const double hash_memory = get_hash_memory_limit();
+	const HjgUnitCosts *costs = candidate->costs;
+	HjgUnitCosts crowded;
+	HjgJoinShape shape = {0};
+	HjgPrediction *prediction = &own->prediction;
+	Path	   *path = &own->custom.path;
+	const bool	partial = path->parallel_workers > 0;
+	const PathTarget *target = path->pathtarget;
 	double		row_bytes;
 	Cost		startup;
 	Cost		outer_run;
 	Cost		total;
+	Cost		least;
 
 	shape.participants = 1;
 	shape.build_rows = inner_path->rows;
@@ -347,7 +362,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *o
 		shape.build_rows = candidate->innerrel->rows / shape.participants;
 		shape.probe_rows = candidate->outerrel->rows / shape.participants;
 	}
-	shape.pairs = estimate_pairs(root, candidate, shape.probe_rows, shape.build_rows * shape.participants);
+	shape.pairs = estimate_pairs(root, candidate, path, shape.probe_rows, shape.build_rows * shape.participants);
 	shape.result_rows = path->rows;
 	shape.nkeys = list_length(candidate->hashclauses);
 	shape.nhashed_keys = candidate->nhashed_keys;
@@ -358,7 +373,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *o
 	shape.probe_varlenas = outer->nvarlenas;
 	shape.build_scan_rows = direct_rows(inner_path, inner, shape.build_rows, &shape.build_scan_mb);
 	shape.probe_scan_rows = direct_rows(outer_path, outer, shape.probe_rows, &shape.probe_scan_mb);
-	row_bytes = inner_path->pathtarget->width + candidate->key_width + ROW_OVERHEAD_BYTES;
+	row_bytes = inner_path->pathtarget->width + candidate->key_width + HJG_ROW_OVERHEAD_BYTES;
 	/* participants that share a build side add up their memory, too */
 	shape.build_bytes = shape.build_rows * row_bytes;
 	if (shape.build_bytes > hash_memory)
@@ -366,10 +381,12 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *o
 													(row_bytes + PARTITION_ROW_BYTES), hash_memory,
 													path->parallel_aware ? HJG_SHARED_SPILL_BUFFER_BYTES :
 													HJG_SPILL_BUFFER_BYTES, HJG_SPILL_BUFFER_BYTES);
-	if (path->parallel_workers > 0)
+	if (shape.spill_passes > 0 && partial)
 	{
-		costs.spill_tuple_ns *= CROWDED_SPILL;
-		costs.spill_mb_ns *= CROWDED_SPILL;
+		crowded = *costs;
+		crowded.spill_tuple_ns *= CROWDED_SPILL;
+		crowded.spill_mb_ns *= CROWDED_SPILL;
+		costs = &crowded;
 	}
 	shape.build_width = inner_path->pathtarget->width;
 	shape.probe_width = outer_path->pathtarget->width;
@@ -378,36 +395,29 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *o
 	shape.in_place = shape.spill_passes == 0 && (shape.probe_vectors || shape.probe_scan_rows > 0) &&
 		(hjg_embedded_rows < 0 || shape.build_rows * shape.participants < hjg_embedded_rows);
 	/* participants that share a build side share a job, however few their probe rows */
-	if (hjg_planner_sources->device_ready() && hjg_embedded_rows >= 0 && !shape.in_place &&
+	if (candidate->facts->device_ready && hjg_embedded_rows >= 0 && !shape.in_place &&
 		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
-		shape.nthreads = ASSUMED_THREADS;
+		shape.nthreads = HJG_ASSUMED_THREADS;
 	shape.partnered = estimate_partnered(candidate, &shape);
-	shape.bloom = use_bloom_filter(candidate->jointype, &costs, &shape);
-	hjg_model_predict(&costs, &shape, prediction);
-	consider_gpu(candidate, &costs, &shape, prediction);
-	consider_embedded(candidate, &costs, path, &shape, prediction);
-	choice->bloom = shape.bloom;
-	choice->gpu = shape.gpu;
-	choice->embedded = shape.in_place;
+	shape.bloom = use_bloom_filter(candidate->jointype, costs, &shape);
+	hjg_model_predict(costs, &shape, prediction);
+	consider_gpu(candidate, costs, &shape, prediction);
+	consider_embedded(candidate, costs, path, &shape, prediction);
+	own->bloom = shape.bloom;
+	own->gpu = shape.gpu;
+	own->embedded = shape.in_place;
 
-	/* quals beside the plain key comparison, as core charges them */
-	cost_qual_eval(&hash_cost, candidate->hashclauses, root);
-	cost_qual_eval(&qual_cost, candidate->extra->restrictlist, root);
-	qual_cost.startup -= hash_cost.startup;
-	qual_cost.per_tuple -= hash_cost.per_tuple;
-	if (candidate->nhashed_keys > 0)
-		qual_cost.per_tuple += hash_cost.per_tuple;
-
+	price_quals(root, candidate);
 	startup = outer_path->startup_cost + inner_path->total_cost -
 		child_credit(prediction->saved_build_ns, prediction->read_build_ns, unit_ns,
 					 Max(shape.build_scan_rows, shape.build_rows)) +
-		qual_cost.startup + hash_cost.startup + target->cost.startup +
+		candidate->qual_cost.startup + candidate->hash_cost.startup + target->cost.startup +
 		(prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns) / unit_ns;
 	outer_run = outer_path->total_cost - outer_path->startup_cost -
 		child_credit(prediction->saved_probe_ns, prediction->read_probe_ns, unit_ns,
 					 Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
-		qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
+		candidate->qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
 		(prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns) / unit_ns;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spill_passes > 0)
@@ -415,9 +425,11 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, Path *path, Path *o
 
 	path->startup_cost = startup;
 	path->total_cost = Max(total, startup);
-	/* nobody asks what serves better than a path that loses anyway */
-	if (hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, path->parallel_workers > 0))
-		path->total_cost = Max(path->total_cost,
-							   hjg_planner_rival_floor(root, candidate, path, outer_path, inner_path, &shape,
-													   &costs, prediction));
+	if (!hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, partial))
+		return false;
+	least = hjg_planner_rival_floor(candidate, path, outer_path, inner_path, &shape, costs, prediction);
+	if (least <= path->total_cost)
+		return true;
+	path->total_cost = least;
+	return hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, partial);
 }

@@ -50,31 +50,41 @@ clause_is_hashable(RestrictInfo *rinfo)
 static void
 find_hash_clauses(HjgCandidate *candidate, const char **why)
 {
+	List	   *restrictlist = candidate->extra->restrictlist;
 	bool		is_outer_join = IS_OUTER_JOIN(candidate->jointype);
 	int			exact_bytes = 0;
 	bool		exact = true;
-	ListCell   *lc;
+	bool		all = true;
 
-	foreach(lc, candidate->extra->restrictlist)
+	for (int i = 0; i < list_length(restrictlist); i++)
 	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		OpExpr	   *opexpr;
-		int			bytes;
+		RestrictInfo *rinfo = list_nth_node(RestrictInfo, restrictlist, i);
+		const HjgOperatorFacts *operator = NULL;
 
-		if (is_outer_join && RINFO_IS_PUSHED_DOWN(rinfo, candidate->joinrel->relids))
-			continue;
-		if (!clause_is_hashable(rinfo) ||
-			!clause_matches_sides(rinfo, candidate->outerrel, candidate->innerrel))
-			continue;
-		opexpr = (OpExpr *) rinfo->clause;
-		if (!hjg_key_supported(opexpr->opno, opexpr->inputcollid, why))
-			continue;
+		if (!(is_outer_join && RINFO_IS_PUSHED_DOWN(rinfo, candidate->joinrel->relids)) && clause_is_hashable(rinfo) &&
+			clause_matches_sides(rinfo, candidate->outerrel, candidate->innerrel))
+		{
+			const OpExpr *opexpr = (const OpExpr *) rinfo->clause;
 
-		bytes = hjg_key_exact_bytes(opexpr->opno);
-		exact &= bytes > 0;
-		exact_bytes += bytes;
-		candidate->hashclauses = lappend(candidate->hashclauses, rinfo);
+			operator = hjg_planner_operator(candidate->facts, opexpr->opno, opexpr->inputcollid);
+			if (!operator->supported)
+				*why = operator->why;
+		}
+		if (operator == NULL || !operator->supported)
+		{
+			/* a list of its own, from here on */
+			if (all)
+				candidate->hashclauses = list_truncate(list_copy(restrictlist), i);
+			all = false;
+			continue;
+		}
+		exact &= operator->exact_bytes > 0;
+		exact_bytes += operator->exact_bytes;
+		if (!all)
+			candidate->hashclauses = lappend(candidate->hashclauses, rinfo);
 	}
+	if (all)
+		candidate->hashclauses = restrictlist;
 	exact &= exact_bytes <= HJG_MAX_KEY_BYTES;
 	candidate->nhashed_keys = exact ? 0 : list_length(candidate->hashclauses);
 	candidate->key_width = !exact ? 8 : exact_bytes <= 4 ? 4 : exact_bytes <= 8 ? 8 : 16;
@@ -136,10 +146,10 @@ hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **wh
 		if (rinfo->pseudoconstant)
 			return false;
 		*why = "a join clause is volatile";
-		if (contain_volatile_functions((Node *) rinfo->clause))
+		if (contain_volatile_functions((Node *) rinfo))
 			return false;
 		*why = "a join clause has a subquery";
-		if (contain_subplans((Node *) rinfo->clause))
+		if (root->glob->subplans != NIL && contain_subplans((Node *) rinfo->clause))
 			return false;
 	}
 	*why = NULL;

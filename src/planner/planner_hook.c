@@ -64,23 +64,6 @@ hjg_planner_is_ours(const Path *path)
 	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
 }
 
-/* Nanoseconds to microseconds that fit an integer list. */
-static int
-whole_us(double ns)
-{
-	return (int) Min(ns / 1000.0, PG_INT32_MAX);
-}
-
-static List *
-prediction_list(const HjgPrediction *prediction)
-{
-	return list_concat(list_make5_int(whole_us(prediction->marshal_build_ns), whole_us(prediction->marshal_probe_ns),
-									  whole_us(prediction->build_ns + prediction->startup_ns),
-									  whole_us(prediction->probe_ns), whole_us(prediction->emit_ns)),
-					   list_make3_int(whole_us(prediction->transfer_ns), whole_us(prediction->gpu_build_ns),
-									  whole_us(prediction->gpu_probe_ns)));
-}
-
 /*
  * A path that is priced before anything is allocated for it, as most paths lose.  Under force core's paths are
  * gone, and all of ours are offered.
@@ -90,13 +73,9 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 		   bool partial)
 {
 	RelOptInfo *joinrel = candidate->joinrel;
-	CustomPath *cpath;
-	CustomPath	offer = {.path.type = T_CustomPath};
-	Path	   *path = &offer.path;
-	HjgPrediction prediction;
-	List	   *scalars;
-	HjgPathChoice choice;
-	bool		columnar;
+	HjgPath		offer = {.custom.path.type = T_CustomPath};
+	Path	   *path = &offer.custom.path;
+	HjgPath    *copy;
 
 	if (hjg_planner_loses(candidate, outer_path, inner_path, parallel_aware, partial))
 		return;
@@ -111,26 +90,26 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 		outer_path->parallel_workers;
 	path->rows = path->parallel_workers > 0 ?
 		clamp_row_est(joinrel->rows / hjg_planner_participants(path)) : joinrel->rows;
-	hjg_planner_cost(root, candidate, path, outer_path, inner_path, &choice, &prediction);
-	if (!hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, partial))
+	if (!hjg_planner_cost(root, candidate, &offer, outer_path, inner_path))
 		return;
 
-	offer.flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	offer.custom_paths = list_make2(outer_path, inner_path);
-	offer.methods = &path_methods;
-	columnar = candidate->nhashed_keys == 0 &&
+	offer.custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	offer.custom.custom_paths = list_make2(outer_path, inner_path);
+	offer.custom.methods = &path_methods;
+	offer.jointype = candidate->jointype;
+	offer.inner_unique = candidate->extra->inner_unique;
+	offer.columnar = candidate->nhashed_keys == 0 &&
 		list_length(candidate->extra->restrictlist) == list_length(candidate->hashclauses);
-	scalars = list_make5_int(candidate->jointype, candidate->extra->inner_unique, choice.bloom, choice.gpu, choice.embedded);
-	scalars = lappend_int(scalars, (int) Min(parallel_aware ? candidate->innerrel->rows : inner_path->rows, PG_INT32_MAX));
-	scalars = lappend_int(lappend_int(scalars, columnar), (int) Min(Max(candidate->unit_ns, 1), PG_INT32_MAX));
-	offer.custom_private = list_make5(scalars, list_copy(candidate->hashclauses),
-									  list_copy(candidate->extra->restrictlist), prediction_list(&prediction), NIL);
-	cpath = makeNode(CustomPath);
-	*cpath = offer;
+	offer.build_rows = parallel_aware ? candidate->innerrel->rows : inner_path->rows;
+	offer.unit_ns = candidate->unit_ns;
+	offer.hashclauses = candidate->hashclauses;
+	offer.restrictlist = candidate->extra->restrictlist;
+	copy = palloc(sizeof(HjgPath));
+	*copy = offer;
 	if (partial)
-		add_partial_path(joinrel, &cpath->path);
+		add_partial_path(joinrel, &copy->custom.path);
 	else
-		add_path(joinrel, &cpath->path);
+		add_path(joinrel, &copy->custom.path);
 }
 
 /*
@@ -228,13 +207,7 @@ static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 				   JoinType jointype, JoinPathExtraData *extra)
 {
-	HjgCandidate candidate = {
-		.joinrel = joinrel,
-		.outerrel = outerrel,
-		.innerrel = innerrel,
-		.jointype = jointype,
-		.extra = extra,
-	};
+	HjgCandidate candidate;
 	const char *why;
 
 	if (previous_join_pathlist_hook)
@@ -243,8 +216,18 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	if (!enable_hashjoin && !hjg_force)
 		return;
+	candidate = (HjgCandidate) {
+		.facts = hjg_planner_facts(root),
+		.joinrel = joinrel,
+		.outerrel = outerrel,
+		.innerrel = innerrel,
+		.jointype = jointype,
+		.extra = extra,
+	};
 	hjg_planner_price(&candidate);
-	if (!hjg_force && !hjg_explain_declined && hjg_planner_hopeless(&candidate))
+	/* without a look at the join's clauses */
+	if (!hjg_force && !hjg_explain_declined &&
+		(hjg_planner_reverse(&candidate) || hjg_planner_hopeless(&candidate)))
 		return;
 
 	if (hjg_planner_eligible(root, &candidate, &why))

@@ -117,15 +117,30 @@ append_aggregates(CustomScan *cscan, List *aggregates)
 	return arguments;
 }
 
+/* Nanoseconds to microseconds that fit an integer list. */
+static int
+whole_us(double ns)
+{
+	return (int) Min(ns / 1000.0, PG_INT32_MAX);
+}
+
+static List *
+prediction_list(const HjgPrediction *prediction)
+{
+	return list_concat(list_make5_int(whole_us(prediction->marshal_build_ns), whole_us(prediction->marshal_probe_ns),
+									  whole_us(prediction->build_ns + prediction->startup_ns),
+									  whole_us(prediction->probe_ns), whole_us(prediction->emit_ns)),
+					   list_make3_int(whole_us(prediction->transfer_ns), whole_us(prediction->gpu_build_ns),
+									  whole_us(prediction->gpu_probe_ns)));
+}
+
 Plan *
 hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses,
 				 List *custom_plans)
 {
 	CustomScan *cscan = makeNode(CustomScan);
-	List	   *path_scalars = list_nth(best_path->custom_private, HJG_PATH_SCALARS);
-	List	   *hash_rinfos = list_nth(best_path->custom_private, HJG_PATH_HASHCLAUSES);
-	List	   *restrictlist = list_nth(best_path->custom_private, HJG_PATH_RESTRICTLIST);
-	JoinType	jointype = list_nth_int(path_scalars, HJG_PATH_JOINTYPE);
+	const HjgPath *path = (const HjgPath *) best_path;
+	List	   *restrictlist = path->restrictlist;
 	Plan	   *outer_plan = linitial(custom_plans);
 	Plan	   *inner_plan = lsecond(custom_plans);
 	List	   *outer_keys = NIL;
@@ -139,10 +154,7 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	List	   *arguments;
 	ListCell   *lc;
 
-	Assert(list_length(best_path->custom_private) == HJG_PATH_Count);
-	Assert(list_length(path_scalars) == HJG_PATH_SCALARS_Count);
-
-	foreach(lc, hash_rinfos)
+	foreach(lc, path->hashclauses)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		OpExpr	   *clause = copyObject(castNode(OpExpr, rinfo->clause));
@@ -157,8 +169,8 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		collations = lappend_oid(collations, clause->inputcollid);
 	}
 
-	restrictlist = order_quals(root, list_difference_ptr(restrictlist, hash_rinfos));
-	if (IS_OUTER_JOIN(jointype))
+	restrictlist = order_quals(root, list_difference_ptr(restrictlist, path->hashclauses));
+	if (IS_OUTER_JOIN(path->jointype))
 		extract_actual_join_clauses(restrictlist, rel->relids, &join_qual, &filter_qual);
 	else
 		join_qual = extract_actual_clauses(restrictlist, false);
@@ -169,15 +181,12 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = append_scan_columns(append_scan_columns(NIL, outer_plan), inner_plan);
-	scalars = list_make5_int(jointype, list_nth_int(path_scalars, HJG_PATH_INNER_UNIQUE),
-							 list_length(outer_plan->targetlist), list_length(inner_plan->targetlist),
-							 list_nth_int(path_scalars, HJG_PATH_BLOOM));
-	scalars = lappend_int(lappend_int(scalars, list_nth_int(path_scalars, HJG_PATH_GPU)),
-						  list_nth_int(path_scalars, HJG_PATH_EMBEDDED));
-	scalars = lappend_int(scalars, list_nth_int(path_scalars, HJG_PATH_BUILD_ROWS));
-	cscan->custom_private = list_make4(scalars, operators, collations,
-									   list_nth(best_path->custom_private, HJG_PATH_PREDICTION));
-	arguments = append_aggregates(cscan, list_nth(best_path->custom_private, HJG_PATH_AGGREGATES));
+	scalars = list_make5_int(path->jointype, path->inner_unique, list_length(outer_plan->targetlist),
+							 list_length(inner_plan->targetlist), path->bloom);
+	scalars = list_concat(scalars, list_make3_int(path->gpu, path->embedded,
+												  (int) Min(path->build_rows, PG_INT32_MAX)));
+	cscan->custom_private = list_make4(scalars, operators, collations, prediction_list(&path->prediction));
+	arguments = append_aggregates(cscan, path->aggregates);
 	cscan->custom_exprs = list_make5(outer_keys, inner_keys, hash_clauses, join_qual, arguments);
 	cscan->methods = &hjg_scan_methods;
 	return &cscan->scan.plan;

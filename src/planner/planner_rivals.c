@@ -16,13 +16,8 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "catalog/pg_statistic.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
-#include "parser/parsetree.h"
-#include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 #include "planner/hjg_planner_path.h"
 
@@ -45,43 +40,16 @@ driving_path(const RelOptInfo *rel, const Path *join_path, const Path *child)
 	return rel->partial_pathlist != NIL ? linitial(rel->partial_pathlist) : NULL;
 }
 
-/*
- * 0 where rows of neighbouring index keys lie side by side, 1 where they lie anywhere: by the statistics
- * of the index's first column.  The square, as core weighs the correlation.
- */
-static double
-scattering(PlannerInfo *root, const RelOptInfo *rel, const Path *lookup)
-{
-	double		scattered = 1;
-	HeapTuple	tuple;
-	AttStatsSlot slot;
-	int			column;
-
-	if (!IsA(lookup, IndexPath) || rel->rtekind != RTE_RELATION)
-		return 1;
-	column = ((const IndexPath *) lookup)->indexinfo->indexkeys[0];
-	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(planner_rt_fetch(rel->relid, root)->relid),
-							Int16GetDatum(column), BoolGetDatum(false));
-	if (!HeapTupleIsValid(tuple))
-		return 1;
-	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
-	{
-		scattered = 1 - slot.numbers[0] * slot.numbers[0];
-		free_attstatsslot(&slot);
-	}
-	ReleaseSysCache(tuple);
-	return scattered;
-}
-
 /* Time of a loop, without reading the driving side. */
 static double
-loop_ns(PlannerInfo *root, const HjgUnitCosts *costs, const Path *driver, const RelOptInfo *rel, const Path *lookup)
+loop_ns(HjgQueryFacts *facts, const HjgUnitCosts *costs, const Path *driver, const RelOptInfo *rel, const Path *lookup)
 {
 	HjgLookups	lookups = {
 		.nlookups = driver->rows,
 		.rows = lookup->rows,
 		.mb = rel->pages * (BLCKSZ / (1024.0 * 1024.0)),
-		.scattered = scattering(root, rel, lookup)
+		.scattered = IsA(lookup, IndexPath) ?
+			hjg_planner_scattering(facts, ((const IndexPath *) lookup)->indexinfo) : 1
 	};
 
 	return hjg_model_lookups_ns(costs, &lookups);
@@ -158,9 +126,9 @@ find_merge(const RelOptInfo *joinrel, bool partial)
 }
 
 Cost
-hjg_planner_rival_floor(PlannerInfo *root, const HjgCandidate *candidate, const Path *path,
-						const Path *outer_path, const Path *inner_path, const HjgJoinShape *shape,
-						const HjgUnitCosts *costs, const HjgPrediction *prediction)
+hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path, const Path *outer_path,
+						const Path *inner_path, const HjgJoinShape *shape, const HjgUnitCosts *costs,
+						const HjgPrediction *prediction)
 {
 	/* of core's scans and filters, not of its joins */
 	const double ns_of_cost = costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
@@ -196,7 +164,7 @@ hjg_planner_rival_floor(PlannerInfo *root, const HjgCandidate *candidate, const 
 					 !inner_drives, ns_of_cost) +
 			extra_ns(inner_path, shape->build_scan_rows, prediction->saved_build_ns + prediction->read_build_ns,
 					 inner_drives, ns_of_cost);
-		if (loop_ns(root, costs, driver, other_rel, loop.lookup) < ours_ns)
+		if (loop_ns(candidate->facts, costs, driver, other_rel, loop.lookup) < ours_ns)
 			least = Max(least, loop.price * CLEARLY_MORE);
 	}
 	return least;

@@ -1,0 +1,174 @@
+/*
+ * planner_facts.c
+ *	  What is asked again and again while a query is planned, found out once.
+ *
+ * The hook is called for each pair of relations, in both orders; a query of six tables has 70 calls, and all of them want to
+ * know the same of the same tables, operators and types.  The facts live in the planner's memory of
+ * the query, whose end ends them.  They are kept by what outlives single calls: tables by their
+ * range table index, never joins, which GEQO makes and throws away.
+ *
+ * Only the query at hand is remembered: a subquery is planned as a whole, and where planning of one query leads to that of
+ * another one between two calls, the first one's facts are found out again.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_statistic.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "base/hjg_base.h"
+#include "marshal/hjg_marshal.h"
+#include "planner/hjg_planner_path.h"
+
+static HjgQueryFacts *latest = NULL;
+
+static void
+forget(void *facts)
+{
+	if (latest == facts)
+		latest = NULL;
+}
+
+HjgQueryFacts *
+hjg_planner_facts(PlannerInfo *root)
+{
+	HjgQueryFacts *facts = latest;
+	MemoryContext old_context;
+
+	if (facts != NULL && facts->root == root)
+		return facts;
+	/* the current context may be a short-lived one of GEQO */
+	old_context = MemoryContextSwitchTo(root->planner_cxt);
+	facts = palloc0(sizeof(HjgQueryFacts));
+	facts->root = root;
+	facts->nsides = root->simple_rel_array_size;
+	facts->sides = palloc0(facts->nsides * sizeof(HjgSideFacts));
+	facts->device_ready = hjg_planner_sources->device_ready();
+	hjg_planner_begin_pricing(facts);
+	facts->end.func = forget;
+	facts->end.arg = facts;
+	MemoryContextRegisterResetCallback(root->planner_cxt, &facts->end);
+	MemoryContextSwitchTo(old_context);
+	latest = facts;
+	return facts;
+}
+
+const HjgPlannerGpu *
+hjg_planner_gpu(HjgQueryFacts *facts)
+{
+	if (!facts->gpu_known)
+		facts->has_gpu = hjg_planner_sources->gpu(&facts->gpu);
+	facts->gpu_known = true;
+	return facts->has_gpu ? &facts->gpu : NULL;
+}
+
+const HjgOperatorFacts *
+hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation)
+{
+	HjgOperatorFacts *found;
+
+	for (int i = 0; i < facts->noperators; i++)
+		if (facts->operators[i].op == op && facts->operators[i].collation == collation)
+			return &facts->operators[i];
+	/* the last place is for those that come after the others are taken */
+	found = &facts->operators[Min(facts->noperators, HJG_KNOWN_OPERATORS - 1)];
+	facts->noperators = Min(facts->noperators + 1, HJG_KNOWN_OPERATORS);
+	*found = (HjgOperatorFacts) {.op = op, .collation = collation};
+	found->supported = hjg_key_supported(op, collation, &found->why);
+	if (found->supported)
+		found->exact_bytes = hjg_key_exact_bytes(op);
+	return found;
+}
+
+static bool
+is_varlena(HjgQueryFacts *facts, Oid type)
+{
+	HjgTypeFacts *found;
+
+	for (int i = 0; i < facts->ntypes; i++)
+		if (facts->types[i].type == type)
+			return facts->types[i].varlena;
+	found = &facts->types[Min(facts->ntypes, HJG_KNOWN_TYPES - 1)];
+	facts->ntypes = Min(facts->ntypes + 1, HJG_KNOWN_TYPES);
+	found->type = type;
+	found->varlena = get_typlen(type) < 0;
+	return found->varlena;
+}
+
+/*
+ * Of columns, the plan carries fewer if some serve the join alone; that is not known yet.  The table is readable
+ * by the rules of exec_scan.c, which decides again.
+ */
+const HjgSideFacts *
+hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room)
+{
+	const bool	simple = IS_SIMPLE_REL(rel) && rel->relid < facts->nsides;
+	HjgSideFacts *side = simple ? &facts->sides[rel->relid] : room;
+	ListCell   *lc;
+
+	if (side->known)
+		return side;
+	side->known = side->plain = true;
+	foreach(lc, rel->reltarget->exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		side->ncolumns++;
+		if (is_varlena(facts, IsA(var, Var) ? var->vartype : exprType((const Node *) var)))
+			side->nvarlenas++;
+		if (!IsA(var, Var) || var->varattno <= 0)
+			side->plain = false;
+	}
+	if (hjg_direct_scan && side->plain && rel->rtekind == RTE_RELATION && IS_SIMPLE_REL(rel))
+	{
+		/* the planner holds a lock already */
+		Relation	relation = table_open(planner_rt_fetch(rel->relid, facts->root)->relid, NoLock);
+
+		side->readable = hjg_heap_readable(relation);
+		table_close(relation, NoLock);
+	}
+	return side;
+}
+
+/* By the statistics of the index's first column.  The square, as core weighs the correlation. */
+static double
+find_scattering(const PlannerInfo *root, const IndexOptInfo *index)
+{
+	double		scattered = 1;
+	HeapTuple	tuple;
+	AttStatsSlot slot;
+
+	if (index->rel->rtekind != RTE_RELATION)
+		return 1;
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(planner_rt_fetch(index->rel->relid, root)->relid),
+							Int16GetDatum(index->indexkeys[0]), BoolGetDatum(false));
+	if (!HeapTupleIsValid(tuple))
+		return 1;
+	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
+	{
+		scattered = 1 - slot.numbers[0] * slot.numbers[0];
+		free_attstatsslot(&slot);
+	}
+	ReleaseSysCache(tuple);
+	return scattered;
+}
+
+double
+hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index)
+{
+	HjgIndexFacts *found;
+
+	for (int i = 0; i < facts->nindexes; i++)
+		if (facts->indexes[i].index == index)
+			return facts->indexes[i].scattered;
+	found = &facts->indexes[Min(facts->nindexes, HJG_KNOWN_INDEXES - 1)];
+	facts->nindexes = Min(facts->nindexes + 1, HJG_KNOWN_INDEXES);
+	found->index = index;
+	found->scattered = find_scattering(facts->root, index);
+	return found->scattered;
+}
