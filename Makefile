@@ -17,7 +17,7 @@ device_srcs = $(wildcard src/device/*.c)
 OBJS = $(pg_srcs:.c=.o) $(pure_srcs:.c=.o)
 PROGRAM_DEVICE = hjoin_gpu_device
 
-REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact keys_hashed keys_cross_type null_keys \
+REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact keys_hashed keys_varlena keys_cross_type null_keys \
 	join_chain residual_quals payload_toast whole_row subqueries_ctes setops_views_rls partitioned placeholder_vars \
 	rescan_lateral cursors_limit prepared_generic plpgsql_exceptions mutating_cte foreign_tables \
 	partition_spill memory_bounds join_decisive parallel direct_scan direct_quals bloom_filter aggregate index_joins declined explain_formats \

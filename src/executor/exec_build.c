@@ -144,12 +144,12 @@ add_build_vectors(HjgJoinState *state)
 HjgMatchMode
 hjg_load_mode(HjgJoinState *state)
 {
+	const bool	candidates = state->recheck != NULL || state->residual;
 	HjgMatchMode mode = HJG_MATCH_ALL;
 
-	state->decisive = (state->residual || state->chunk_matched != NULL) &&
+	state->decisive = (candidates || state->chunk_matched != NULL) &&
 		(state->jointype == JOIN_SEMI || state->jointype == JOIN_ANTI || state->inner_unique);
-	state->host_fate = state->decisive ||
-		((state->residual || state->chunk_matched != NULL) && state->outer.preserved);
+	state->host_fate = state->decisive || ((candidates || state->chunk_matched != NULL) && state->outer.preserved);
 	if (!state->host_fate)
 	{
 		switch (state->jointype)
@@ -165,7 +165,7 @@ hjg_load_mode(HjgJoinState *state)
 				mode = HJG_MATCH_ANTI;
 				break;
 			default:
-				mode = state->inner_unique && !state->residual ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
+				mode = state->inner_unique && !candidates ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
 		}
 	}
 	return mode;

@@ -140,7 +140,10 @@ hjg_emit_init(HjgJoinState *state)
 
 		side->target = palloc(Max(side->ncarried, 1) * sizeof(int));
 		for (int c = 0; c < side->ncarried; c++)
+		{
 			side->target[c] = state->direct && moves ? place_of[side->scan_ix[c]] : side->scan_ix[c];
+			side->ntargets += side->target[c] >= 0 ? 1 : 0;
+		}
 	}
 	pfree(place_of);
 
@@ -229,6 +232,8 @@ gather_from_vectors(HjgJoinState *state, const HjgSide *side, const NumberedRows
 		const HjgVector *vector = &from->vectors[side->child_ix[c]];
 		int			to = side->target[c];
 
+		if (to < 0)
+			continue;
 		if (as_is)
 			state->vectors[to] = *vector;
 		else if (state->columnar)
@@ -241,13 +246,21 @@ gather_from_vectors(HjgJoinState *state, const HjgSide *side, const NumberedRows
 	}
 }
 
+/* The side's vectors are memory of this node's own. */
+static void
+take_vector_space(HjgJoinState *state, const HjgSide *side)
+{
+	for (int c = 0; c < side->ncarried; c++)
+		if (side->target[c] >= 0)
+			state->vectors[side->target[c]] = state->vector_space[side->target[c]];
+}
+
 static void
 gather_from_store(HjgJoinState *state, const HjgSide *side, const HjgStore *store, const uint32 *rows, int n)
 {
 	if (state->columnar)
 	{
-		for (int c = 0; c < side->ncarried; c++)
-			state->vectors[side->target[c]] = state->vector_space[side->target[c]];
+		take_vector_space(state, side);
 		hjg_store_gather_vectors(store, rows, n, side->target, state->vectors);
 	}
 	else
@@ -259,8 +272,7 @@ gather_from_copies(HjgJoinState *state, const HjgSide *side, const NumberedRows 
 {
 	if (state->columnar)
 	{
-		for (int c = 0; c < side->ncarried; c++)
-			state->vectors[side->target[c]] = state->vector_space[side->target[c]];
+		take_vector_space(state, side);
 		hjg_store_gather_copied_vectors(from->store, from->copies, n, side->target, state->vectors);
 	}
 	else
@@ -275,6 +287,8 @@ gather_nulls(HjgJoinState *state, const HjgSide *side, int n)
 	{
 		int			to = side->target[c];
 
+		if (to < 0)
+			continue;
 		if (state->columnar)
 		{
 			state->vectors[to] = state->vector_space[to];
@@ -290,6 +304,8 @@ gather_nulls(HjgJoinState *state, const HjgSide *side, int n)
 static void
 gather_side(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, const uint32 *rows, int n)
 {
+	if (side->ntargets == 0)
+		return;
 	if (from->copies != NULL)
 		gather_from_copies(state, side, from, n);
 	else if (from->store != NULL)
@@ -358,8 +374,8 @@ note_places(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *page
 }
 
 /*
- * Copy pairs [at, at + count) of a page to the end of the n pairs in the vector; returns how many
- * there are now.  The round was checked as a whole when it was complete; the row numbers
+ * Copy pairs [at, at + count) of a page to the end of the n pairs in the vector, but for those whose probe
+ * row is decided; returns how many there are now.  The round was checked as a whole when it was complete; the row numbers
  * are compared once more here, where they are copied out of memory that the device
  * process can write to, because they become addresses.
  */
@@ -370,7 +386,7 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint3
 	const HjgRun *run = state->run;
 	const bool	may_miss = run->mode == HJG_MATCH_LEFT || run->mode == HJG_MATCH_ANTI;
 	uint64		first = 0;
-	uint64	   *bits = state->host_fate ? matched_bits(state, batch, &first) : NULL;
+	const uint64 *decided = state->decisive ? matched_bits(state, batch, &first) : NULL;
 
 	for (int i = 0; i < count; i++)
 	{
@@ -385,20 +401,90 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint3
 		state->vector_build[n] = pair.build_row;
 		if (batch->gathered != 0)
 			note_places(state, batch, page, at + i, n);
+		if (decided == NULL || !test_bit(decided, first + pair.probe_row))
+			n++;
+	}
+	return n;
+}
+
+/* Of the n pairs in the vector, those with equal keys close up; returns how many. */
+static int
+drop_unequal(HjgJoinState *state, const HjgProbeBatch *batch, int n)
+{
+	int			kept = 0;
+
+	hjg_recheck_pairs(state, batch, n, state->vector_pass);
+	for (int i = 0; i < n; i++)
+	{
+		state->vector_probe[kept] = state->vector_probe[i];
+		state->vector_build[kept] = state->vector_build[i];
+		for (int s = 0; s < HJG_SIDES; s++)
+			state->vector_places[s][kept] = state->vector_places[s][i];
+		kept += state->vector_pass[i] ? 1 : 0;
+	}
+	return kept;
+}
+
+/*
+ * The n pairs in the vector are matches: set the bits of both rows.  Pairs of which no row comes close up; returns
+ * how many are left.
+ */
+static int
+settle_matches(HjgJoinState *state, const HjgProbeBatch *batch, int n)
+{
+	uint64		first = 0;
+	uint64	   *bits = state->host_fate ? matched_bits(state, batch, &first) : NULL;
+	int			kept = 0;
+
+	if (bits == NULL && state->build_matched == NULL)
+		return n;
+	for (int i = 0; i < n; i++)
+	{
+		const uint32 probe_row = state->vector_probe[i];
+		const uint32 build_row = state->vector_build[i];
+
 		if (bits != NULL)
 		{
-			if (state->decisive && test_bit(bits, first + pair.probe_row))
+			if (state->decisive && test_bit(bits, first + probe_row))
 				continue;
-			if (!state->residual)
-			{
-				set_bit(bits, first + pair.probe_row);
-				if (state->jointype == JOIN_ANTI)
-					continue;
-			}
+			set_bit(bits, first + probe_row);
+			if (state->jointype == JOIN_ANTI)
+				continue;
 		}
-		if (state->build_matched != NULL && !state->residual && pair.build_row != HJG_NO_ROW)
-			set_build_bit(state, pair.build_row);
-		n++;
+		if (state->build_matched != NULL && build_row != HJG_NO_ROW)
+			set_build_bit(state, build_row);
+		state->vector_probe[kept] = probe_row;
+		state->vector_build[kept] = build_row;
+		for (int s = 0; s < HJG_SIDES; s++)
+			state->vector_places[s][kept] = state->vector_places[s][i];
+		kept++;
+	}
+	return kept;
+}
+
+/* Fill the vector with the next pairs of the round; returns how many, 0 at its end. */
+static int
+next_pairs(HjgJoinState *state, HjgProbeBatch *batch)
+{
+	int			n = 0;
+
+	while (n == 0 && state->pair_next < batch->npairs)
+	{
+		CHECK_FOR_INTERRUPTS();
+		while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
+		{
+			const HjgPair *page = batch->pages[state->pair_next / batch->page_pairs];
+			uint32		at = state->pair_next % batch->page_pairs;
+			uint32		count = Min(batch->page_pairs - at, batch->npairs - state->pair_next);
+
+			count = Min(count, HJG_VECTOR_ROWS - n);
+			n = copy_pairs(state, batch, page, at, count, n);
+			state->pair_next += count;
+		}
+		if (state->recheck != NULL)
+			n = drop_unequal(state, batch, n);
+		if (!state->residual)
+			n = settle_matches(state, batch, n);
 	}
 	return n;
 }
@@ -408,7 +494,7 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 {
 	NumberedRows probe_rows;
 	NumberedRows build_rows;
-	int			n = 0;
+	int			n;
 
 	/* nobody will look at the row numbers */
 	if (state->outer.ncarried + state->inner.ncarried == 0 && state->direct &&
@@ -425,16 +511,7 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 		return n > 0;
 	}
 
-	while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
-	{
-		const HjgPair *page = batch->pages[state->pair_next / batch->page_pairs];
-		uint32		at = state->pair_next % batch->page_pairs;
-		uint32		count = Min(batch->page_pairs - at, batch->npairs - state->pair_next);
-
-		count = Min(count, HJG_VECTOR_ROWS - n);
-		n = copy_pairs(state, batch, page, at, count, n);
-		state->pair_next += count;
-	}
+	n = next_pairs(state, batch);
 	if (n == 0)
 		return false;
 	state->vector_pairs = state->residual;
@@ -516,6 +593,8 @@ emit_single(HjgJoinState *state, const HjgSide *side, const HjgSide *other, cons
 	{
 		int			to = side->target[c];
 
+		if (to < 0)
+			continue;
 		if (state->columnar)
 		{
 			state->vectors[to] = state->vector_space[to];

@@ -170,15 +170,6 @@ begin(CustomScanState *node, EState *estate, int eflags)
 
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
-	if (!outer_codec->exact)
-		state->recheck_qual = recheck_qual;
-	/* pairs that are not equal for sure are rechecked first, and so one by one */
-	rest_qual = join_qual;
-	if (state->recheck_qual == NULL)
-		state->pair_filter = hjg_pair_filter_create(join_qual, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-													&rest_qual);
-	state->join_qual = ExecInitQual(rest_qual, &node->ss.ps);
-
 	/* columns that must be carried: all that is read once the keys are encoded */
 	collect_columns(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &used);
 	state->aggregation = hjg_aggregation_create(state, nouter + ninner, used);
@@ -192,6 +183,19 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	hjg_side_init(state, &state->inner, inner_plan, nouter, ninner, inner_keys, inner_codec, used);
 	bms_free(used);
 	state->hints.carried = hjg_carry_possible(&state->outer, &state->inner);
+
+	if (!outer_codec->exact)
+	{
+		state->recheck = hjg_recheck_create(state, hash_clauses);
+		if (state->recheck == NULL)
+			state->recheck_qual = recheck_qual;
+	}
+	/* where pairs are rechecked one by one, that comes first */
+	rest_qual = join_qual;
+	if (state->recheck_qual == NULL)
+		state->pair_filter = hjg_pair_filter_create(join_qual, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+													&rest_qual);
+	state->join_qual = ExecInitQual(rest_qual, &node->ss.ps);
 
 	hjg_emit_init(state);
 	if (state->aggregation != NULL)

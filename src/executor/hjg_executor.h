@@ -51,7 +51,8 @@
  * partial results (exec_aggregate.c).
  *
  * Conditions.  Comparisons of columns that stand before all other conditions of the join are
- * evaluated for a vector of pairs at a time (exec_pairs.c), the others pair by pair.
+ * evaluated for a vector of pairs at a time (exec_pairs.c), the others pair by pair.  So are keys compared that are not
+ * exact, before anything else is made of a pair, where they are columns whose comparison is known (exec_recheck.c).
  *
  * Filter.  Where a probe row without a partner is nothing to the join, the plan may ask for a
  * Bloom filter of the build keys, by which most such rows are dropped as they are read
@@ -111,6 +112,9 @@ typedef struct HjgScan HjgScan;
 /* Conditions of a join that pairs go through many at a time; private to exec_pairs.c. */
 typedef struct HjgPairFilter HjgPairFilter;
 
+/* Comparisons of keys that are not exact, likewise; private to exec_recheck.c. */
+typedef struct HjgRecheck HjgRecheck;
+
 /* Aggregates that are the node's result; private to exec_aggregate.c. */
 typedef struct HjgAggregation HjgAggregation;
 
@@ -145,7 +149,8 @@ typedef struct HjgSide
 	HjgColumn  *columns;
 	int		   *scan_ix;		/* carried column c in the scan tuple */
 	int		   *child_ix;		/* carried column c in the child's tuple */
-	int		   *target;			/* carried column c in a row that is handed out */
+	int		   *target;			/* carried column c in a row that is handed out, or -1 */
+	int			ntargets;		/* carried columns that have one */
 	int		   *identity;		/* 0, 1, ...: carried column c in a row of carried columns */
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
 
@@ -364,10 +369,11 @@ typedef struct HjgJoinState
 	bool		inner_unique;
 	HjgSide		outer;
 	HjgSide		inner;
-	ExprState  *recheck_qual;	/* the hash clauses, unless keys are exact */
+	HjgRecheck *recheck;		/* the hash clauses, unless keys are exact; in either of these, or neither */
+	ExprState  *recheck_qual;
 	HjgPairFilter *pair_filter;	/* the first of the join quals, or NULL; and the others */
 	ExprState  *join_qual;
-	bool		residual;		/* there is one of them */
+	bool		residual;		/* a pair of equal keys may be no match yet: one of the three last is there */
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
 	bool		use_filter;		/* drop probe rows without a partner */
@@ -733,6 +739,12 @@ extern HjgPairFilter *hjg_pair_filter_create(List *join_qual, TupleDesc scan_des
 /* Which of the nrows rows of ncolumns values, one behind the other, pass; nrows <= HJG_VECTOR_ROWS. */
 extern void hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const bool *isnull,
 								 int ncolumns, int nrows, bool *pass);
+
+/* exec_recheck.c: see there */
+/* When the sides are known; NULL if the clauses need core's expression code. */
+extern HjgRecheck *hjg_recheck_create(const HjgJoinState *state, List *hash_clauses);
+/* Which of the first npairs pairs of the vector, of this batch and the load's build rows, have equal keys. */
+extern void hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *batch, int npairs, bool *pass);
 
 /* exec_slice.c */
 /* The batch is filled and about to be submitted: decide how its candidates are asked for. */

@@ -15,7 +15,7 @@
  * Key encoding.  An exact key holds all key columns, normalised so that equality
  * of the SQL operators is equality of bytes, packed into 4, 8 or 16 bytes.
  * Everything else travels as a 64-bit hash of all key columns, and the executor
- * rechecks every pair with the original clauses.
+ * rechecks every pair.
  *
  * Memory.  A store and the datums in it belong to the memory context it was
  * created in.  hjg_store_bytes() is what its rows take at the moment.
@@ -230,6 +230,7 @@ typedef enum HjgKeyKind
 	HJG_KEY_INT,				/* fixed-width by-value, sign-extended to its packed width */
 	HJG_KEY_FLOAT,				/* float4/8: one zero, one NaN, then as the wider type's bits */
 	HJG_KEY_BYTES,				/* fixed-width by-reference, compared bytewise */
+	HJG_KEY_VARLENA,			/* variable width, compared bytewise: hashed here */
 	HJG_KEY_HASHED				/* anything hashable */
 } HjgKeyKind;
 
@@ -258,6 +259,9 @@ typedef struct HjgKeyCodec
  * is a constant text that completes "declined: ".  Looks into the catalogs.
  */
 extern bool hjg_key_supported(Oid op, Oid collation, const char **why);
+
+/* Are the operands of this equality function values of variable width that are equal just when their bytes are? */
+extern bool hjg_key_is_varlena(Oid function);
 
 /* Bytes that the operator's sides take in an exact key, or 0 when they are hashed. */
 extern int	hjg_key_exact_bytes(Oid op);
@@ -320,7 +324,7 @@ extern void hjg_store_append_selected(HjgStore *store, const int *source, const 
 
 /*
  * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]
- * and isnull[...].  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
+ * and isnull[...], unless target[c] is negative.  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
  */
 extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 							 Datum *values, bool *isnull);
@@ -344,6 +348,9 @@ extern void hjg_store_gather_copies(const HjgStore *store, const char *const *pl
 									int stride, Datum *values, bool *isnull);
 extern void hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows,
 											const int *target, HjgVector *vectors);
+
+/* Datums of one column of rows that have no NULL there; what they point to may still be on its way to the cache. */
+extern void hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values);
 
 /* Rows that will be gathered soon: have them in the cache by then. */
 extern void hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows);

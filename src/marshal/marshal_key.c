@@ -67,6 +67,12 @@ static const ExactOperator exact_operators[] = {
 	{F_XIDEQ, HJG_KEY_INT, 4, 4},
 };
 
+bool
+hjg_key_is_varlena(Oid function)
+{
+	return function == F_TEXTEQ || function == F_BYTEAEQ;
+}
+
 static const ExactOperator *
 find_exact(Oid op)
 {
@@ -189,6 +195,8 @@ hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
 			column->packed_off = bytes;
 			bytes += column->packed_width;
 		}
+		else if (hjg_key_is_varlena(get_opcode(ops[i])))
+			column->kind = HJG_KEY_VARLENA;
 		else
 		{
 			RegProcedure left_fn;
@@ -251,9 +259,73 @@ store_float(char *dst, Datum value, int width, int packed_width)
 	}
 }
 
+/* Finalizer of MurmurHash3 for 64 bits. */
+static inline uint64
+mix64(uint64 h)
+{
+	h ^= h >> 33;
+	h *= UINT64CONST(0xff51afd7ed558ccd);
+	h ^= h >> 33;
+	h *= UINT64CONST(0xc4ceb9fe1a85ec53);
+	h ^= h >> 33;
+	return h;
+}
+
+/*
+ * Both halves of the product, so that every bit of the word counts in all of them: numbers written with
+ * leading zeros differ in the same bits of two words side by side.
+ */
+static inline uint64
+add_word(uint64 hash, uint64 word)
+{
+	uint128		product = (uint128) (hash ^ word) * UINT64CONST(0x9e3779b97f4a7c15);
+
+	return (uint64) product ^ (uint64) (product >> 64);
+}
+
+static inline uint64
+load_word(const char *bytes, size_t nbytes)
+{
+	uint64		word = 0;
+
+	memcpy(&word, bytes, nbytes);
+	return word;
+}
+
+/* Words from the front, then the last bytes, which may be those of the word before once more. */
+static inline uint64
+hash_bytes64(const char *bytes, size_t nbytes)
+{
+	uint64		hash = KEY_HASH_SEED ^ nbytes;
+	size_t		off = 0;
+
+	for (; off + 8 < nbytes; off += 8)
+		hash = add_word(hash, load_word(bytes + off, 8));
+	if (nbytes >= 8)
+		hash = add_word(hash, load_word(bytes + nbytes - 8, 8));
+	else if (nbytes >= 4)
+		hash = add_word(hash, load_word(bytes, 4) << 32 | load_word(bytes + nbytes - 4, 4));
+	else
+		for (; off < nbytes; off++)
+			hash = add_word(hash, (uint8) bytes[off]);
+	return mix64(hash);
+}
+
+static inline uint64
+varlena_hash(Datum value)
+{
+	struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
+
+	if (unlikely(VARATT_IS_COMPRESSED(bytes) || VARATT_IS_EXTERNAL(bytes)))
+		bytes = pg_detoast_datum_packed(bytes);
+	return hash_bytes64(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+}
+
 static inline uint64
 column_hash(HjgKeyColumn *column, Datum value)
 {
+	if (column->kind == HJG_KEY_VARLENA)
+		return varlena_hash(value);
 	if (column->extended)
 		return DatumGetUInt64(FunctionCall2Coll(&column->hash_fn, column->collation, value,
 												UInt64GetDatum(KEY_HASH_SEED)));
@@ -296,6 +368,7 @@ hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void
 			case HJG_KEY_BYTES:
 				memcpy(out + column->packed_off, DatumGetPointer(values[i]), column->width);
 				break;
+			case HJG_KEY_VARLENA:
 			case HJG_KEY_HASHED:
 				hash = i == 0 ? column_hash(column, values[i]) :
 					hash_combine64(hash, column_hash(column, values[i]));
@@ -380,7 +453,8 @@ hash_column(HjgKeyColumn *column, const HjgVector *vector, bool first, const boo
 			hash = hash_combine64(before, hash);
 		}
 		memcpy(dst + (size_t) i * sizeof(hash), &hash, sizeof(hash));
-		MemoryContextReset(scratch);
+		if (!scratch->isReset)
+			MemoryContextReset(scratch);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -430,24 +504,13 @@ hjg_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *v
 					if (!any_null || !isnull[i])
 						memcpy(out + (size_t) i * stride, ((char **) vector->values)[i], column->width);
 				break;
+			case HJG_KEY_VARLENA:
 			case HJG_KEY_HASHED:
 				hash_column(column, vector, c == 0, any_null ? isnull : NULL, scratch, dst, nrows);
 				break;
 		}
 	}
 	return any_null;
-}
-
-/* Finalizer of MurmurHash3 for 64 bits. */
-static inline uint64
-mix64(uint64 h)
-{
-	h ^= h >> 33;
-	h *= UINT64CONST(0xff51afd7ed558ccd);
-	h ^= h >> 33;
-	h *= UINT64CONST(0xc4ceb9fe1a85ec53);
-	h ^= h >> 33;
-	return h;
 }
 
 uint32

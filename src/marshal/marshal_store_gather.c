@@ -1,6 +1,6 @@
 /*
  * marshal_store_gather.c
- *	  Rows out of a row store, by number: as datums, or as vectors.
+ *	  Rows out of a row store, by number: as datums, or as vectors; or one column of them.
  */
 #include "postgres.h"
 
@@ -111,6 +111,8 @@ gather_places(const HjgStore *store, char *const *places, const uint8 *const *nu
 	{
 		int			off = store->columns[c].row_off;
 
+		if (target[c] < 0)
+			continue;
 		switch (store->columns[c].form)
 		{
 			case HJG_FORM_BYTE:
@@ -179,6 +181,8 @@ gather_vectors(const HjgStore *store, char *const *places, const uint8 *const *n
 		HjgVector  *to = &vectors[target[c]];
 		int			off = store->columns[c].row_off;
 
+		if (target[c] < 0)
+			continue;
 		if (nullable)
 		{
 			if (!to->has_nulls)
@@ -213,6 +217,14 @@ gather_vectors(const HjgStore *store, char *const *places, const uint8 *const *n
 }
 #undef GATHER
 
+static void
+forget_nulls(const HjgStore *store, const int *target, HjgVector *vectors)
+{
+	for (int c = 0; c < store->ncolumns; c++)
+		if (target[c] >= 0)
+			vectors[target[c]].has_nulls = false;
+}
+
 void
 hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, const int *target,
 						 HjgVector *vectors)
@@ -220,8 +232,7 @@ hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, c
 	char	   *places[GATHER_ROWS];
 	const uint8 *nulls[GATHER_ROWS];
 
-	for (int c = 0; c < store->ncolumns; c++)
-		vectors[target[c]].has_nulls = false;
+	forget_nulls(store, target, vectors);
 	for (int first = 0; first < total && store->ncolumns > 0; first += GATHER_ROWS)
 	{
 		int			n = Min(total - first, GATHER_ROWS);
@@ -230,6 +241,45 @@ hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, c
 		gather_vectors(store, places, nulls, nullable, first, n, target, vectors);
 	}
 }
+
+#define GATHER(form) \
+	for (int i = 0; i < n; i++) \
+		values[i] = fetch_value(store, form, places[i] + off); \
+	break
+
+void
+hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values)
+{
+	const HjgStoreColumn *wanted = &store->columns[column];
+	int			off = wanted->row_off;
+	char	   *places[GATHER_ROWS];
+	const uint8 *nulls[GATHER_ROWS];
+
+	for (; nrows > 0; rows += GATHER_ROWS, values += GATHER_ROWS, nrows -= GATHER_ROWS)
+	{
+		int			n = Min(nrows, GATHER_ROWS);
+
+		(void) find_places(store, rows, n, places, nulls);
+		switch (wanted->form)
+		{
+			case HJG_FORM_BYTE:
+				GATHER(HJG_FORM_BYTE);
+			case HJG_FORM_INT16:
+				GATHER(HJG_FORM_INT16);
+			case HJG_FORM_INT32:
+				GATHER(HJG_FORM_INT32);
+			case HJG_FORM_INT64:
+				GATHER(HJG_FORM_INT64);
+			case HJG_FORM_INLINE:
+				GATHER(HJG_FORM_INLINE);
+			case HJG_FORM_POINTER:
+				GATHER(HJG_FORM_POINTER);
+			case HJG_FORM_PLACE:
+				GATHER(HJG_FORM_PLACE);
+		}
+	}
+}
+#undef GATHER
 
 /* ---------- copies of rows ---------- */
 
@@ -258,8 +308,7 @@ void
 hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows, const int *target,
 								HjgVector *vectors)
 {
-	for (int c = 0; c < store->ncolumns; c++)
-		vectors[target[c]].has_nulls = false;
+	forget_nulls(store, target, vectors);
 	gather_vectors(store, (char *const *) places, no_nulls, any_missing(places, nrows), 0, nrows, target, vectors);
 }
 

@@ -1,0 +1,187 @@
+/*
+ * exec_recheck.c
+ *	  Are the keys of candidates equal?  For a vector of pairs at a time, where keys are no exact ones.
+ *
+ * Hash clauses that compare columns are taken: with one another as ordinals (exec_operator.c), or byte by byte
+ * where values of variable width are equal just when their bytes are (marshal_key.c).  Nothing but
+ * unpacking a value can raise an error, and the hash of the value has unpacked it before.  A list with any other clause
+ * is left to core's expression code, which evaluates it pair by pair.
+ *
+ * Pairs are rechecked before any column that is handed out is gathered.  Those that remain are as good as
+ * pairs of exact keys; so rows with hashed keys are handed out like others, as vectors too.
+ *
+ * Rows in a load have no NULL in their key columns.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/primnodes.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "executor/hjg_executor.h"
+
+/* "column of the outer side = column of the inner side"; carried columns of theirs. */
+typedef struct Term
+{
+	int			outer;
+	int			inner;
+	const HjgSimpleOperator *op;	/* NULL: bytes are compared */
+} Term;
+
+struct HjgRecheck
+{
+	MemoryContext scratch;		/* unpacked values */
+	int			nterms;
+	Term		terms[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* ---------- set-up ---------- */
+
+/* The carried column of a side that an expression is, or -1. */
+static int
+find_carried(const HjgSide *side, Node *expr)
+{
+	const Var  *var = (const Var *) hjg_strip_relabel(expr);
+
+	if (!IsA(var, Var) || var->varno != INDEX_VAR)
+		return -1;
+	for (int c = 0; c < side->ncarried; c++)
+		if (side->scan_ix[c] == var->varattno - 1)
+			return c;
+	return -1;
+}
+
+static bool
+is_integer_of(const HjgSide *side, int c, int width)
+{
+	return side->columns[c].attbyval && side->columns[c].attlen == width;
+}
+
+static bool
+make_term(const HjgJoinState *state, const OpExpr *clause, Term *term)
+{
+	Oid			function = get_opcode(clause->opno);
+
+	term->outer = find_carried(&state->outer, linitial(clause->args));
+	term->inner = find_carried(&state->inner, lsecond(clause->args));
+	if (term->outer < 0 || term->inner < 0)
+		return false;
+	term->op = hjg_simple_operator(function);
+	if (term->op == NULL)
+		return hjg_key_is_varlena(function);
+	return term->op->comparison == HJG_COMPARE_EQ &&
+		is_integer_of(&state->outer, term->outer, term->op->left_width) &&
+		is_integer_of(&state->inner, term->inner, term->op->right_width);
+}
+
+HjgRecheck *
+hjg_recheck_create(const HjgJoinState *state, List *hash_clauses)
+{
+	HjgRecheck *recheck = palloc(offsetof(HjgRecheck, terms) + list_length(hash_clauses) * sizeof(Term));
+	ListCell   *lc;
+
+	recheck->nterms = 0;
+	foreach(lc, hash_clauses)
+	{
+		if (!make_term(state, lfirst_node(OpExpr, lc), &recheck->terms[recheck->nterms++]))
+		{
+			pfree(recheck);
+			return NULL;
+		}
+	}
+	recheck->scratch = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu recheck", ALLOCSET_SMALL_SIZES);
+	return recheck;
+}
+
+/* ---------- pairs ---------- */
+
+/* A column of rows of the batch that have these numbers. */
+static void
+gather_probe(const HjgSide *side, const HjgProbeBatch *batch, int column, const uint32 *rows, int nrows, Datum *values)
+{
+	const HjgView *view = &batch->view;
+	const HjgVector *vector;
+
+	if (!batch->viewed)
+	{
+		hjg_store_gather_column(batch->rows, column, rows, nrows, values);
+		return;
+	}
+	vector = &view->vectors[side->child_ix[column]];
+	for (int i = 0; i < nrows; i++)
+		values[i] = hjg_vector_datum(vector, view->rows != NULL ? view->rows[rows[i]] : rows[i]);
+}
+
+static inline const struct varlena *
+unpacked(Datum value)
+{
+	struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
+
+	if (likely(!VARATT_IS_COMPRESSED(bytes) && !VARATT_IS_EXTERNAL(bytes)))
+		return bytes;
+	return pg_detoast_datum_packed(bytes);
+}
+
+static inline bool
+same_bytes(Datum left, Datum right)
+{
+	const struct varlena *a = unpacked(left);
+	const struct varlena *b = unpacked(right);
+	const size_t nbytes = VARSIZE_ANY_EXHDR(a);
+
+	return nbytes == VARSIZE_ANY_EXHDR(b) && memcmp(VARDATA_ANY(a), VARDATA_ANY(b), nbytes) == 0;
+}
+
+/* Values are where their rows are, or anywhere: all are on their way to the cache before the first is looked at. */
+static void
+compare_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nrows, bool *pass)
+{
+	MemoryContext old = MemoryContextSwitchTo(recheck->scratch);
+
+	for (int i = 0; i < nrows; i++)
+	{
+		__builtin_prefetch(DatumGetPointer(left[i]));
+		__builtin_prefetch(DatumGetPointer(right[i]));
+	}
+	for (int i = 0; i < nrows; i++)
+	{
+		pass[i] = pass[i] && same_bytes(left[i], right[i]);
+		if (unlikely(!recheck->scratch->isReset))
+		{
+			CHECK_FOR_INTERRUPTS();
+			MemoryContextReset(recheck->scratch);
+		}
+	}
+	MemoryContextSwitchTo(old);
+}
+
+static void
+compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *right, int nrows, bool *pass)
+{
+	for (int i = 0; i < nrows; i++)
+		pass[i] &= hjg_filter_ordinal(op->ordinal, op->left_width, left[i]) ==
+			hjg_filter_ordinal(op->ordinal, op->right_width, right[i]);
+}
+
+void
+hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *batch, int npairs, bool *pass)
+{
+	HjgRecheck *recheck = state->recheck;
+	Datum		left[HJG_VECTOR_ROWS];
+	Datum		right[HJG_VECTOR_ROWS];
+
+	memset(pass, true, npairs * sizeof(bool));
+	for (int t = 0; t < recheck->nterms; t++)
+	{
+		const Term *term = &recheck->terms[t];
+
+		gather_probe(&state->outer, batch, term->outer, state->vector_probe, npairs, left);
+		hjg_store_gather_column(state->build_rows, term->inner, state->vector_build, npairs, right);
+		if (term->op == NULL)
+			compare_bytes(recheck, left, right, npairs, pass);
+		else
+			compare_ordinals(term->op, left, right, npairs, pass);
+	}
+}
