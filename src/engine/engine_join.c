@@ -306,9 +306,16 @@ make_join(const HjgEnv *env, const HjgJoinSpec *spec, HjgJoin **result)
 	join->width_ix = spec->key_width == 4 ? 0 : spec->key_width == 8 ? 1 : 2;
 	join->live_bytes = sizeof(HjgJoin);
 	join->stats.workspace_bytes = sizeof(HjgJoin);
-	join->stats.strategy = HJG_CPU_NOP; /* until a batch is partitioned */
 	*result = join;
 	return HJG_OK;
+}
+
+static void
+note_table(HjgJoin *join)
+{
+	join->stats.build_rows = join->table.nrows;
+	/* of buckets: until a batch is partitioned */
+	join->stats.strategy = join->table.rows != NULL ? HJG_CPU_DIRECT : HJG_CPU_NOP;
 }
 
 HjgStatus
@@ -320,7 +327,7 @@ hjg_join_attach(const HjgEnv *env, const HjgJoinSpec *spec, hjg_u64 nrows,
 	if (status != HJG_OK)
 		return status;
 	(*result)->table = hjg_table_at(spec->key_width, nrows, parts[HJG_TABLE_TUPLES], parts[HJG_TABLE_LINES]);
-	(*result)->stats.build_rows = nrows;
+	note_table(*result);
 	return HJG_OK;
 }
 
@@ -330,6 +337,7 @@ hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *seg
 {
 	HjgJoin    *join;
 	HjgRuns		runs;
+	bool		direct = false;
 	HjgStatus	status = nsegments < 0 ? HJG_ERR_INPUT : make_join(env, spec, &join);
 
 	*result = NULL;
@@ -337,13 +345,15 @@ hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *seg
 		return status;
 	status = hjg_runs_set(join, &runs, segments, nsegments, false);
 	if (status == HJG_OK)
-		status = runs.packed ? HJG_ERR_INPUT : hjg_table_build(join, &runs);
+		status = runs.packed ? HJG_ERR_INPUT : hjg_direct_build(join, &runs, &direct);
+	if (status == HJG_OK && !direct)
+		status = hjg_table_build(join, &runs);
 	if (status != HJG_OK)
 	{
 		hjg_join_free(join);
 		return status;
 	}
-	join->stats.build_rows = runs.nrows;
+	note_table(join);
 	*result = join;
 	return HJG_OK;
 }
@@ -432,7 +442,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 
 		if (fast_rows > 0)
 		{
-			const bool	partitioned = join->spec.strategy == HJG_CPU_RADIX &&
+			const bool	partitioned = join->spec.strategy == HJG_CPU_RADIX && join->table.rows == NULL &&
 				hjg_probe_radix_bits(join->spec.key_width, join->table.nrows, fast_rows) > 0;
 			hjg_u64		before = npairs;
 			bool		fits = false;

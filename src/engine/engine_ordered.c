@@ -47,6 +47,7 @@ typedef struct Group
 	HjgMixed	key[GROUP_ROWS];
 	hjg_u32		number[GROUP_ROWS]; /* of the bucket */
 	HjgBucket	bucket[GROUP_ROWS];
+	hjg_u8		tuples[GROUP_ROWS][12]; /* of an array by key: the only one of such a bucket */
 } Group;
 
 static hjg_u32
@@ -59,6 +60,16 @@ size_t
 hjg_probe_window_bytes(hjg_u32 nrows)
 {
 	return hjg_align64(sizeof(hjg_u32) * (size_t) nrows) + sizeof(hjg_u64) * ((size_t) groups_of(nrows) + 1);
+}
+
+/* A bucket of one tuple, or none, for row i of the group. */
+HJG_ALWAYS_INLINE void
+locate_direct(int width, const HjgTable *table, const hjg_u8 *key, hjg_u32 i, Group *group)
+{
+	const hjg_u32 row = table->rows[hjg_direct_place(width, table, key)];
+
+	hjg_tuple_store(width, group->tuples[i], group->key[i], row);
+	group->bucket[i] = (HjgBucket) {group->tuples[i], row != HJG_NO_ROW};
 }
 
 /* Buckets of rows [first, first + n) of the window; n <= GROUP_ROWS. */
@@ -76,9 +87,15 @@ locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *gro
 	while ((m = hjg_scan_next(&scan, width, n, &keys, &row)) > 0)
 	{
 		for (hjg_u32 i = 0; i < m; i++)
+		{
 			group->key[done + i] = hjg_mix_key(width, keys + (size_t) i * width);
+			if (width != 16 && table->rows != NULL)
+				locate_direct(width, table, keys + (size_t) i * width, done + i, group);
+		}
 		done += m;
 	}
+	if (table->rows != NULL)
+		return;
 	for (hjg_u32 i = 0; i < n; i++)
 	{
 		group->number[i] = hjg_mixed_range(width, group->key[i].high, table->nbuckets);

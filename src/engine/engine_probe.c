@@ -16,57 +16,16 @@
  *		 5M x 20M rows		34 and 50		33 and 48
  *		16M x 16M rows		43 and 45		43 and 54
  *		64M x 64M rows		219 and 239		(not taken)
- *
- * Results.  A slot gathers pairs in its own buffer and writes them chunkwise to
- * places of the result that it claims from one atomic counter.  Behind the
- * result's capacity lies a spill area of one chunk a slot.  Each slot leaves at
- * most one chunk partly filled, its last, so the spill area runs out only when
- * the pairs are more than the capacity; otherwise pairs from the end are moved
- * into the gaps, and the result is filled from its first page on.
  */
-#include "engine/hjg_engine_internal.h"
+#include "engine/hjg_probe_internal.h"
 
 /* Rows that go through the stages together; of a batch with few rows, as the vectors of a page are. */
 #define BLOCK_ROWS 64
 #define SMALL_BLOCK_ROWS 16
 #define FEW_ROWS 512
 
-/* A slot's buffer: a chunk, the most that one row adds between two looks, and a vector's width. */
-#define BUFFER_PAIRS (HJG_RESULT_CHUNK + HJG_HEAVY_BUCKET + 16)
-
 /* Scans look at this many tuples of a bucket without a branch; within HJG_TABLE_PAD. */
 #define UNROLLED_TUPLES 3
-
-typedef struct Slot
-{
-	HjgPair    *buffer;
-	hjg_u32		npairs;			/* in the buffer */
-	hjg_u32		partial_fill;	/* pairs in the chunk below; 0: none */
-	hjg_u64		partial_chunk;
-	char		pad[40];
-} Slot;
-
-typedef struct ProbeTask
-{
-	HjgTask		task;
-	const HjgTable *table;
-	HjgMatchMode mode;
-	const HjgRuns *runs;		/* probe rows as they came, from row on ... */
-	hjg_u64		row;
-	const hjg_u8 *tuples;		/* ... or partitioned */
-	hjg_u64		nrows;
-	hjg_u32		unit_rows;
-	HjgResult  *result;
-	hjg_u64		base;			/* first place in the result */
-	hjg_u64		capacity;		/* from base on */
-	HjgPair    *spill;			/* one chunk a slot */
-	hjg_u64		nchunks;		/* of the capacity */
-	hjg_u64		nclaimable;		/* and with the spill area */
-	hjg_u64		next_chunk;		/* atomic */
-	bool		overflow;		/* atomic */
-	Slot	   *slots;
-	bool		(*probe) (struct ProbeTask *probe, Slot *slot, hjg_u64 begin, hjg_u64 end);
-} ProbeTask;
 
 typedef struct Block
 {
@@ -79,152 +38,11 @@ typedef struct Block
 	hjg_u32		n;
 } Block;
 
-/* --- writing results --- */
-
-static inline hjg_u32
-chunk_pairs(const ProbeTask *probe, hjg_u64 chunk)
-{
-	hjg_u64		left;
-
-	if (chunk >= probe->nchunks)
-		return HJG_RESULT_CHUNK;
-	left = probe->capacity - chunk * HJG_RESULT_CHUNK;
-	return left < HJG_RESULT_CHUNK ? (hjg_u32) left : HJG_RESULT_CHUNK;
-}
-
-/* n pairs to or from a place within a chunk; pages may end anywhere. */
-static void
-copy_chunk(const ProbeTask *probe, hjg_u64 chunk, hjg_u32 offset, HjgPair *pairs, hjg_u32 n, bool write)
-{
-	const HjgResult *result = probe->result;
-	hjg_u64		pos = probe->base + chunk * HJG_RESULT_CHUNK + offset;
-	hjg_u64		page;
-	hjg_u32		in_page;
-
-	if (chunk >= probe->nchunks)
-	{
-		HjgPair    *place = probe->spill + (chunk - probe->nchunks) * HJG_RESULT_CHUNK + offset;
-
-		memcpy(write ? place : pairs, write ? pairs : place, sizeof(HjgPair) * n);
-		return;
-	}
-	page = pos / result->page_pairs;
-	in_page = (hjg_u32) (pos % result->page_pairs);
-	while (n > 0)
-	{
-		hjg_u32		m = result->page_pairs - in_page < n ? result->page_pairs - in_page : n;
-		HjgPair    *place = result->pages[page] + in_page;
-
-		memcpy(write ? place : pairs, write ? pairs : place, sizeof(HjgPair) * m);
-		pairs += m;
-		n -= m;
-		page++;
-		in_page = 0;
-	}
-}
-
-/*
- * Write the buffer out while it holds a whole chunk, or all of it at the end.
- * False: the slot is to return.
- */
-static bool
-write_out(ProbeTask *probe, Slot *slot, bool all)
-{
-	hjg_u32		done = 0;
-
-	while (slot->npairs - done >= HJG_RESULT_CHUNK || (all && slot->npairs > done))
-	{
-		hjg_u32		n = slot->npairs - done;
-		hjg_u64		chunk = __atomic_fetch_add(&probe->next_chunk, 1, __ATOMIC_RELAXED);
-		hjg_u32		room;
-
-		if (chunk >= probe->nclaimable)
-		{
-			__atomic_store_n(&probe->overflow, true, __ATOMIC_RELAXED);
-			hjg_task_stop(&probe->task);
-			return false;
-		}
-		room = chunk_pairs(probe, chunk);
-		if (n < room)
-		{
-			slot->partial_chunk = chunk;
-			slot->partial_fill = n;
-		}
-		else
-			n = room;
-		copy_chunk(probe, chunk, 0, slot->buffer + done, n, true);
-		done += n;
-	}
-	slot->npairs -= done;
-	memmove(slot->buffer, slot->buffer + done, sizeof(HjgPair) * slot->npairs);
-	return true;
-}
-
-/*
- * The number of pairs; unless they are more than the capacity, pairs from the
- * last chunks are moved into the gaps of partly filled ones.
- */
-static hjg_u64
-close_gaps(ProbeTask *probe, int nslots)
-{
-	Slot	   *partial[HJG_MAX_SLOTS]; /* by chunk */
-	int			npartial = 0;
-	int			first = 0;
-	hjg_u64		nclaimed = probe->next_chunk;
-	hjg_u64		total;
-
-	if (nclaimed < probe->nchunks)
-		total = nclaimed * HJG_RESULT_CHUNK;
-	else
-		total = probe->capacity + (nclaimed - probe->nchunks) * HJG_RESULT_CHUNK;
-	for (int i = 0; i < nslots; i++)
-	{
-		Slot	   *slot = &probe->slots[i];
-		int			j = npartial;
-
-		if (slot->partial_fill == 0)
-			continue;
-		total -= chunk_pairs(probe, slot->partial_chunk) - slot->partial_fill;
-		for (; j > 0 && partial[j - 1]->partial_chunk > slot->partial_chunk; j--)
-			partial[j] = partial[j - 1];
-		partial[j] = slot;
-		npartial++;
-	}
-	if (total > probe->capacity)
-		return total;
-
-	for (hjg_u64 from = nclaimed; from-- > 0;)
-	{
-		bool		from_partial = npartial > first && partial[npartial - 1]->partial_chunk == from;
-		hjg_u32		fill = from_partial ? partial[npartial - 1]->partial_fill : chunk_pairs(probe, from);
-
-		while (fill > 0 && first < npartial && partial[first]->partial_chunk < from)
-		{
-			Slot	   *to = partial[first];
-			hjg_u32		room = chunk_pairs(probe, to->partial_chunk) - to->partial_fill;
-			hjg_u32		n = fill < room ? fill : room;
-			HjgPair    *bounce = probe->slots[0].buffer;
-
-			fill -= n;
-			copy_chunk(probe, from, fill, bounce, n, false);
-			copy_chunk(probe, to->partial_chunk, to->partial_fill, bounce, n, true);
-			to->partial_fill += n;
-			if (n == room)
-				first++;
-		}
-		if (fill > 0)
-			break;				/* all before it are full */
-		if (from_partial)
-			npartial--;
-	}
-	return total;
-}
-
 /* --- comparing --- */
 
 /* All tuples [begin, end) of one key, however many. */
 HJG_ALWAYS_INLINE bool
-emit_run(int width, ProbeTask *probe, Slot *slot, hjg_u32 probe_row, const hjg_u8 *tuples, hjg_u32 begin,
+emit_run(int width, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u32 probe_row, const hjg_u8 *tuples, hjg_u32 begin,
 		 hjg_u32 end)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
@@ -240,14 +58,14 @@ emit_run(int width, ProbeTask *probe, Slot *slot, hjg_u32 probe_row, const hjg_u
 		slot->npairs += n;
 		begin += n;
 		if (slot->npairs >= HJG_RESULT_CHUNK &&
-			(!write_out(probe, slot, false) || hjg_task_poll(&probe->task)))
+			(!hjg_probe_write_out(probe, slot, false) || hjg_task_poll(&probe->task)))
 			return false;
 	}
 	return true;
 }
 
 HJG_ALWAYS_INLINE bool
-probe_heavy(int width, HjgMatchMode mode, ProbeTask *probe, Slot *slot, HjgMixed key, hjg_u32 probe_row,
+probe_heavy(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, HjgMixed key, hjg_u32 probe_row,
 			HjgBucket bucket)
 {
 	hjg_u32		first;
@@ -414,34 +232,42 @@ scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key,
 
 /* --- instances --- */
 
-typedef bool (*ProbeFn) (ProbeTask *probe, Slot *slot, hjg_u64 begin, hjg_u64 end);
+/* Where probe rows come from and how they go. */
+typedef enum Source
+{
+	SOURCE_KEYS,				/* as they came, in stages */
+	SOURCE_TUPLES,				/* partitioned, in stages */
+	SOURCE_CACHED,				/* as they came, to a table in the cache */
+	NSOURCES
+} Source;
 
-#define PARTITIONED_keys false
-#define PARTITIONED_tuples true
+#define LOOP_keys(kernel, width, mode, ...) probe_rows_##kernel(width, mode, false, __VA_ARGS__)
+#define LOOP_tuples(kernel, width, mode, ...) probe_rows_##kernel(width, mode, true, __VA_ARGS__)
+#define LOOP_cached(kernel, width, mode, ...) probe_cached_##kernel(width, mode, __VA_ARGS__)
 #define DEFINE_PROBE(source, width, mode, isa, target, kernel) \
-	target static bool probe_##source##_##width##_##mode##_##isa(ProbeTask *probe, Slot *slot, \
+	target static bool probe_##source##_##width##_##mode##_##isa(HjgProbeTask *probe, HjgProbeSlot *slot, \
 																 hjg_u64 begin, hjg_u64 end) \
 	{ \
-		return probe_rows_##kernel(width, HJG_MATCH_##mode, PARTITIONED_##source, probe, slot, begin, end); \
+		return LOOP_##source(kernel, width, HJG_MATCH_##mode, probe, slot, begin, end); \
 	}
 #define DEFINE_MODES(source, width, isa, target, kernel) \
 	DEFINE_PROBE(source, width, ALL, isa, target, kernel) \
 	DEFINE_PROBE(source, width, LEFT, isa, target, kernel) \
 	DEFINE_PROBE(source, width, SEMI, isa, target, kernel) \
 	DEFINE_PROBE(source, width, ANTI, isa, target, kernel)
+#define DEFINE_WIDTHS(source, isa, target, kernel) \
+	DEFINE_MODES(source, 4, isa, target, kernel) \
+	DEFINE_MODES(source, 8, isa, target, kernel) \
+	DEFINE_MODES(source, 16, isa, target, kernel)
 #define DEFINE_ISA(isa, target, kernel) \
-	DEFINE_MODES(keys, 4, isa, target, kernel) \
-	DEFINE_MODES(keys, 8, isa, target, kernel) \
-	DEFINE_MODES(keys, 16, isa, target, kernel) \
-	DEFINE_MODES(tuples, 4, isa, target, kernel) \
-	DEFINE_MODES(tuples, 8, isa, target, kernel) \
-	DEFINE_MODES(tuples, 16, isa, target, kernel)
+	DEFINE_WIDTHS(keys, isa, target, kernel) \
+	DEFINE_WIDTHS(tuples, isa, target, kernel) \
+	DEFINE_WIDTHS(cached, isa, target, kernel)
 #define MODES(source, width, isa) \
 	{probe_##source##_##width##_ALL_##isa, probe_##source##_##width##_LEFT_##isa, \
 	 probe_##source##_##width##_SEMI_##isa, probe_##source##_##width##_ANTI_##isa}
-#define SOURCES(isa) \
-	{{MODES(keys, 4, isa), MODES(keys, 8, isa), MODES(keys, 16, isa)}, \
-	 {MODES(tuples, 4, isa), MODES(tuples, 8, isa), MODES(tuples, 16, isa)}}
+#define WIDTHS(source, isa) {MODES(source, 4, isa), MODES(source, 8, isa), MODES(source, 16, isa)}
+#define SOURCES(isa) {WIDTHS(keys, isa), WIDTHS(tuples, isa), WIDTHS(cached, isa)}
 #define NO_TARGET
 
 DEFINE_ISA(base, NO_TARGET, plain)
@@ -450,7 +276,7 @@ DEFINE_ISA(avx2, HJG_TARGET_AVX2, plain)
 DEFINE_ISA(avx512, HJG_TARGET_AVX512, avx512)
 #endif
 
-static const ProbeFn probe_fns[HJG_NISAS][2][3][4] = {
+static const HjgProbeFn probe_fns[HJG_NISAS][NSOURCES][3][4] = {
 	SOURCES(base),
 #if defined(__x86_64__)
 	SOURCES(avx2),
@@ -461,7 +287,7 @@ static const ProbeFn probe_fns[HJG_NISAS][2][3][4] = {
 static void
 probe_unit(HjgTask *task, hjg_u32 unit, int slot_ix)
 {
-	ProbeTask  *probe = (ProbeTask *) task;
+	HjgProbeTask  *probe = (HjgProbeTask *) task;
 	hjg_u64		begin = (hjg_u64) unit * probe->unit_rows;
 	hjg_u64		end = begin + probe->unit_rows < probe->nrows ? begin + probe->unit_rows : probe->nrows;
 
@@ -471,9 +297,9 @@ probe_unit(HjgTask *task, hjg_u32 unit, int slot_ix)
 static void
 probe_finish(HjgTask *task, int slot_ix)
 {
-	ProbeTask  *probe = (ProbeTask *) task;
+	HjgProbeTask  *probe = (HjgProbeTask *) task;
 
-	write_out(probe, &probe->slots[slot_ix], true);
+	hjg_probe_write_out(probe, &probe->slots[slot_ix], true);
 }
 
 /* --- the whole --- */
@@ -481,7 +307,7 @@ probe_finish(HjgTask *task, int slot_ix)
 static size_t
 slot_bytes(void)
 {
-	return hjg_align64(sizeof(Slot)) + hjg_align64(sizeof(HjgPair) * BUFFER_PAIRS) +
+	return hjg_align64(sizeof(HjgProbeSlot)) + hjg_align64(sizeof(HjgPair) * HJG_BUFFER_PAIRS) +
 		sizeof(HjgPair) * HJG_RESULT_CHUNK;
 }
 
@@ -504,18 +330,26 @@ hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows)
 }
 
 static void
-set_slots(ProbeTask *probe, HjgJoin *join, int nslots)
+set_slots(HjgProbeTask *probe, HjgJoin *join, int nslots)
 {
 	hjg_u8	   *p = join->slots_block.ptr;
 
-	probe->slots = (Slot *) p;
-	p += hjg_align64(sizeof(Slot) * (size_t) nslots);
+	probe->slots = (HjgProbeSlot *) p;
+	p += hjg_align64(sizeof(HjgProbeSlot) * (size_t) nslots);
 	for (int i = 0; i < nslots; i++)
 	{
-		probe->slots[i] = (Slot) {.buffer = (HjgPair *) p};
-		p += hjg_align64(sizeof(HjgPair) * BUFFER_PAIRS);
+		probe->slots[i] = (HjgProbeSlot) {.buffer = (HjgPair *) p};
+		p += hjg_align64(sizeof(HjgPair) * HJG_BUFFER_PAIRS);
 	}
 	probe->spill = (HjgPair *) p;
+}
+
+static Source
+source_of(const HjgTable *table, bool partitioned)
+{
+	if (partitioned)
+		return SOURCE_TUPLES;
+	return (size_t) table->nbuckets * HJG_LINE_BYTES <= hjg_l2_bytes() / 2 ? SOURCE_CACHED : SOURCE_KEYS;
 }
 
 HjgStatus
@@ -524,7 +358,7 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 {
 	const int	width = join->spec.key_width;
 	const int	nslots = hjg_task_nslots(join, nrows);
-	ProbeTask	probe = {.table = &join->table, .mode = mode, .runs = runs, .row = row,
+	HjgProbeTask	probe = {.table = &join->table, .mode = mode, .runs = runs, .row = row,
 		.nrows = nrows, .result = result, .base = *npairs};
 	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status;
@@ -550,7 +384,10 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 	probe.nchunks = (probe.capacity + HJG_RESULT_CHUNK - 1) / HJG_RESULT_CHUNK;
 	probe.nclaimable = probe.nchunks + (hjg_u64) nslots;
 	probe.unit_rows = hjg_engine_tuning.unit_rows;
-	probe.probe = probe_fns[join->isa][partitioned][join->width_ix][mode];
+	if (join->table.rows != NULL)
+		probe.probe = hjg_direct_probe_fn(width, mode);
+	else
+		probe.probe = probe_fns[join->isa][source_of(&join->table, partitioned)][join->width_ix][mode];
 	probe.task.unit_fn = probe_unit;
 	probe.task.finish_fn = probe_finish;
 
@@ -561,7 +398,7 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 		*fits = !probe.overflow;
 		if (*fits)
 		{
-			hjg_u64		total = close_gaps(&probe, nslots);
+			hjg_u64		total = hjg_probe_close_gaps(&probe, nslots);
 
 			*fits = total <= probe.capacity;
 			if (*fits)

@@ -7,7 +7,7 @@
 #define NAMED(names, first, last) \
 	_Static_assert(sizeof(names) / sizeof((names)[0]) == (last) - (first) + 1, "each has a name")
 
-static const char *const cpu_names[] = {"auto", "nop", "radix"};
+static const char *const cpu_names[] = {"auto", "nop", "radix", "direct"};
 static const char *const coupled_names[] = {
 	"shj_ol", "shj_dd", "shj_pl", "shj_basic_unit", "phj_ol", "phj_dd", "phj_pl", "phj_basic_unit"
 };
@@ -18,7 +18,7 @@ static const char *const cuda_names[] = {
 	"csr"
 };
 
-NAMED(cpu_names, HJG_CPU_AUTO, HJG_CPU_RADIX);
+NAMED(cpu_names, HJG_CPU_AUTO, HJG_CPU_DIRECT);
 NAMED(coupled_names, HJG_COUPLED_FIRST, HJG_COUPLED_LAST);
 NAMED(cuda_names, HJG_CUDA_FIRST, HJG_CUDA_LAST);
 
@@ -41,7 +41,7 @@ hjg_cuda_strategy_name(int strategy)
 const char *
 hjg_strategy_name(int strategy)
 {
-	if (strategy >= HJG_CPU_AUTO && strategy <= HJG_CPU_RADIX)
+	if (strategy >= HJG_CPU_AUTO && strategy <= HJG_CPU_DIRECT)
 		return cpu_names[strategy];
 	if (hjg_coupled_strategy_name(strategy) != NULL)
 		return hjg_coupled_strategy_name(strategy);

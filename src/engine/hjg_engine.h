@@ -122,15 +122,17 @@ typedef struct HjgResult
 typedef struct HjgJoin HjgJoin;
 
 /*
- * Selectable algorithms of the cpu engine.  The table is the same for both and is
+ * Algorithms of the cpu engine.  The table of buckets is the same for NOP and RADIX and is
  * built by partitions where that is faster; the strategy says what happens to the
- * probe side.  AUTO takes its rows as they come: see engine_probe.c for figures.
+ * probe side.  AUTO takes its rows as they come: see engine_probe.c for figures.  Unless RADIX is
+ * asked for, dense keys get an array in place of a table, which is DIRECT and cannot be asked for.
  */
 typedef enum HjgCpuStrategy
 {
 	HJG_CPU_AUTO = 0,
 	HJG_CPU_NOP,				/* probe rows as they come */
-	HJG_CPU_RADIX				/* in radix partitions of cache size */
+	HJG_CPU_RADIX,				/* in radix partitions of cache size */
+	HJG_CPU_DIRECT				/* as they come, by an array by key */
 } HjgCpuStrategy;
 
 /* Algorithms of the coupled engine (hjg_coupled.h); their values are none of HjgCpuStrategy. */
@@ -197,7 +199,7 @@ typedef struct HjgJoinStats
 	hjg_u64		probe_ns;
 	hjg_u64		workspace_bytes;	/* most that was allocated at once */
 	int			npartitions;	/* of the build side */
-	HjgCpuStrategy strategy;	/* RADIX if a batch was partitioned, else NOP */
+	HjgCpuStrategy strategy;	/* DIRECT, RADIX if a batch was partitioned, or NOP */
 } HjgJoinStats;
 
 /*

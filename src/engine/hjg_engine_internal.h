@@ -115,12 +115,17 @@ typedef struct HjgRuns
 	bool		packed;			/* keys are packed batches, opened and as long as nrows says */
 } HjgRuns;
 
+/* Buckets, or an array by key. */
 typedef struct HjgTable
 {
+	hjg_u64		nrows;
 	hjg_u8	   *lines;			/* nbuckets */
 	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD behind are readable */
-	hjg_u64		nrows;
 	hjg_u32		nbuckets;		/* a multiple of the partitions' number, at most 2^31 */
+
+	hjg_u32	   *rows;			/* not NULL: build rows, or HJG_NO_ROW, of nplaces keys from first_key on, */
+	hjg_u64		nplaces;		/* and HJG_NO_ROW behind them */
+	hjg_u64		first_key;
 } HjgTable;
 
 struct HjgJoin
@@ -389,6 +394,8 @@ extern hjg_u32 hjg_table_nbuckets(int width, hjg_u64 nrows);
 extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
 extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
 extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
+/* Join's table, an array by key in lines_block, becomes one that is found by its parts. */
+extern HjgStatus hjg_table_keep_direct(HjgJoin *join);
 /* The table of nrows rows that lies in these two parts. */
 extern HjgTable hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines);
 
@@ -467,6 +474,26 @@ hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg
 			hi = mid;
 	}
 	*last = lo;
+}
+
+/* --- engine_direct.c --- */
+
+/* An array by key, where the keys are dense and each occurs once; otherwise *built is false and nothing is kept. */
+extern HjgStatus hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built);
+/* Most that it takes. */
+extern size_t hjg_direct_bytes(hjg_u64 nrows);
+
+/* Place of a key in the array, or nplaces. */
+HJG_ALWAYS_INLINE hjg_u64
+hjg_direct_place(int width, const HjgTable *table, const hjg_u8 *key)
+{
+	hjg_u64		place;
+
+	if (width == 4)
+		place = hjg_load32(key) - (hjg_u32) table->first_key;
+	else
+		place = hjg_load64(key) - table->first_key;
+	return place < table->nplaces ? place : table->nplaces;
 }
 
 /* --- engine_probe.c, engine_ordered.c --- */

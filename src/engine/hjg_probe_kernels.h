@@ -58,7 +58,7 @@ KERNEL(fill_tuples)(int width, const hjg_u8 *tuples, hjg_u32 max, Block *block)
  * because two rounds are spent on filling and emptying the stages.  False: the slot is to return.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
-KERNEL(probe_rows)(int width, HjgMatchMode mode, bool partitioned, ProbeTask *probe, Slot *slot,
+KERNEL(probe_rows)(int width, HjgMatchMode mode, bool partitioned, HjgProbeTask *probe, HjgProbeSlot *slot,
 				   hjg_u64 begin, hjg_u64 end)
 {
 	const HjgTable *table = probe->table;
@@ -123,7 +123,7 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, bool partitioned, ProbeTask *pr
 			if (__builtin_expect(npairs >= HJG_RESULT_CHUNK, 0))
 			{
 				slot->npairs = npairs;
-				if (!write_out(probe, slot, false))
+				if (!hjg_probe_write_out(probe, slot, false))
 					return false;
 				npairs = slot->npairs;
 			}
@@ -139,6 +139,59 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, bool partitioned, ProbeTask *pr
 			mixed = done;
 		}
 	} while (compared->n > 0 || located->n > 0);
+	slot->npairs = npairs;
+	return true;
+}
+
+/*
+ * The same rows, as they came, where the table lies in the second-level cache: what is fetched
+ * ahead there costs more than waiting, which the processor does for many rows at a time by itself.
+ */
+KERNEL_TARGET HJG_ALWAYS_INLINE bool
+KERNEL(probe_cached)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end)
+{
+	const HjgTable *table = probe->table;
+	const hjg_u32 nbuckets = table->nbuckets;
+	HjgPair    *const buffer = slot->buffer;
+	hjg_u32		npairs = slot->npairs;
+	hjg_u32		since_poll = 0;
+	const hjg_u8 *keys;
+	hjg_u32		row;
+	hjg_u32		n;
+	HjgScan		scan;
+
+	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
+	{
+		hjg_u64		high[BLOCK_ROWS];
+
+		for (hjg_u32 i = 0; i < n; i++)
+			high[i] = hjg_mix_key(width, keys + (size_t) i * (size_t) width).high;
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			const HjgMixed key = {high[i], width == 16 ? hjg_load64(keys + (size_t) i * 16 + 8) : 0};
+			const HjgBucket bucket = hjg_table_bucket(width, table, hjg_mixed_range(width, key.high, nbuckets));
+
+			if (__builtin_expect(bucket.ntuples <= HJG_HEAVY_BUCKET, 1))
+				npairs += SCAN_BUCKET(width, mode, bucket, key, row + i, buffer + npairs);
+			else
+			{
+				slot->npairs = npairs;
+				if (!probe_heavy(width, mode, probe, slot, key, row + i, bucket))
+					return false;
+				npairs = slot->npairs;
+			}
+			if (__builtin_expect(npairs >= HJG_RESULT_CHUNK, 0))
+			{
+				slot->npairs = npairs;
+				if (!hjg_probe_write_out(probe, slot, false))
+					return false;
+				npairs = slot->npairs;
+			}
+		}
+		if (++since_poll % (HJG_POLL_ROWS / BLOCK_ROWS) == 0 && hjg_task_poll(&probe->task))
+			return false;
+	}
 	slot->npairs = npairs;
 	return true;
 }

@@ -99,6 +99,9 @@ typedef struct Case
 
 extern void case_create(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, KeyShape shape,
 						hjg_u32 nbuild, hjg_u32 nprobe);
+/* Of keys that malloc() gave; the case frees them. */
+extern void case_of_keys(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, hjg_u8 *build, hjg_u32 nbuild,
+						 hjg_u8 *probe, hjg_u32 nprobe);
 extern void case_destroy(Case *c);
 
 typedef struct Pages
@@ -131,6 +134,7 @@ extern void tune_small(void);
 extern void tune_default(void);
 
 extern void test_bloom(void);
+extern void test_direct(void);
 extern void test_hash(void);
 extern void test_pool(void);
 extern void test_join(void);

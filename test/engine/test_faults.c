@@ -87,10 +87,10 @@ every_alloc(HjgPool *pool, int width, KeyShape shape)
 		n++;
 		memory_init(&memory, pool);
 		memory.fail_at = n;
-		status = attempt(&c, &memory, HJG_CPU_RADIX, &pages);
+		status = attempt(&c, &memory, shape == KEYS_DENSE ? HJG_CPU_AUTO : HJG_CPU_RADIX, &pages);
 		clean = memory_is_clean(&memory);
 	}
-	claim(status == HJG_OK && clean && n > 5, "%d-byte keys, %s, %d threads: each of %ld allocations may fail", width,
+	claim(status == HJG_OK && clean && n > (shape == KEYS_DENSE ? 3 : 5), "%d-byte keys, %s, %d threads: each of %ld allocations may fail", width,
 		  key_shape_names[shape], hjg_pool_nthreads(pool), n - 1);
 	pages_destroy(&pages);
 	case_destroy(&c);
@@ -204,7 +204,7 @@ poll_gaps(KeyShape shape)
 		memory.env.poll = timing_poll;
 		longest_gap_ns = 0;
 		last_poll_ns = 0;
-		status = attempt(&c, &memory, HJG_CPU_RADIX, &pages);
+		status = attempt(&c, &memory, shape == KEYS_DENSE ? HJG_CPU_AUTO : HJG_CPU_RADIX, &pages);
 		if (status == HJG_OK && longest_gap_ns < least)
 			least = longest_gap_ns;
 	}
@@ -230,6 +230,8 @@ test_faults(void)
 		every_alloc(NULL, 4, shape);
 		every_alloc(pool, 16, shape);
 	}
+	every_poll(pool, 4, KEYS_DENSE, false);
+	every_alloc(pool, 8, KEYS_DENSE);
 	goes_on_after_failure(NULL);
 	goes_on_after_failure(pool);
 	tune_default();
@@ -239,6 +241,7 @@ test_faults(void)
 		poll_gaps(KEYS_UNIFORM);
 		poll_gaps(KEYS_ONE_HOT_BUILD);
 		poll_gaps(KEYS_COLLIDING);
+		poll_gaps(KEYS_DENSE);
 	}
 	hjg_pool_destroy(pool);
 }

@@ -81,6 +81,7 @@ test_join(void)
 	for (int isa = short_run ? HJG_ISA_AVX512 : HJG_ISA_BASE; isa <= HJG_ISA_AVX512; isa++)
 	{
 		static const char *const notes[] = {", baseline instructions", ", AVX2", ", AVX-512"};
+		static const char *const cached_notes[] = {", baseline instructions, in the cache", ", AVX2, in the cache", ", AVX-512, in the cache"};
 
 		if (isa > (int) hjg_engine_isa() && !short_run)
 			continue;
@@ -97,6 +98,10 @@ test_join(void)
 					run_shape(widths[w], shape, some_pools, 2, 4000, 2000, notes[isa]);
 			}
 		}
+		hjg_engine_tuning.l2_bytes = 1 << 20;
+		for (int w = 0; w < 3; w++)
+			for (int shape = 0; shape < KEYS_NSHAPES; shape++)
+				run_shape(widths[w], shape, some_pools, 2, 300, 400, cached_notes[isa]);
 		tune_default();
 	}
 	if (!short_run)

@@ -25,6 +25,7 @@ main(int argc, char **argv)
 	test_pack();
 	test_stage();
 	test_join();
+	test_direct();
 	test_resume();
 	test_shared();
 	test_faults();

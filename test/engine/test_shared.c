@@ -121,20 +121,21 @@ dense(int width, double most_bytes)
 }
 
 static void
-refused(void)
+refused(KeyShape shape)
 {
 	const HjgJoinSpec spec = {.key_width = 8};
 	HjgJoin    *join = NULL;
 	Parts		parts;
 	Case		c;
 
-	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 1000, 1000);
+	case_create(&c, test_seed, 8, HJG_MATCH_ALL, shape, 1000, 1000);
 	for (int i = 1; i <= HJG_TABLE_NPARTS; i++)
 	{
 		parts_init(&parts, NULL);
 		parts.fail_at = i;
 		claim(hjg_join_build(&parts.memory.env, &spec, c.build.segments, c.build.nsegments, &join) == HJG_ERR_MEMORY &&
-			  join == NULL && memory_is_clean(&parts.memory), "without memory for part %d of a table nothing is left", i);
+			  join == NULL && memory_is_clean(&parts.memory), "%s: without memory for part %d of a table nothing is left",
+			  key_shape_names[shape], i);
 		parts_free(parts.built);
 	}
 	case_destroy(&c);
@@ -156,6 +157,7 @@ test_shared(void)
 	dense(4, 17);
 	dense(8, 27);
 	dense(16, 54);
-	refused();
+	refused(KEYS_UNIFORM);
+	refused(KEYS_DENSE);
 	hjg_pool_destroy(pools[1]);
 }

@@ -406,6 +406,15 @@ join_reference(Case *c)
 	free(probe);
 }
 
+/* Segments and the reference of keys that are there. */
+static void
+finish_case(Case *c)
+{
+	cut_segments(c, &c->build, true);
+	cut_segments(c, &c->probe, false);
+	join_reference(c);
+}
+
 void
 case_create(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, KeyShape shape, hjg_u32 nbuild, hjg_u32 nprobe)
 {
@@ -414,9 +423,15 @@ case_create(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, KeyShape shape,
 	c->probe.keys = malloc((size_t) nprobe * (size_t) width + 1);
 	fill_keys(c, shape, &c->build, true);
 	fill_keys(c, shape, &c->probe, false);
-	cut_segments(c, &c->build, true);
-	cut_segments(c, &c->probe, false);
-	join_reference(c);
+	finish_case(c);
+}
+
+void
+case_of_keys(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, hjg_u8 *build, hjg_u32 nbuild, hjg_u8 *probe, hjg_u32 nprobe)
+{
+	*c = (Case) {.width = width, .mode = mode, .build = {.keys = build, .nrows = nbuild},
+		.probe = {.keys = probe, .nrows = nprobe}, .random.state = seed};
+	finish_case(c);
 }
 
 void

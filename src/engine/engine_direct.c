@@ -1,0 +1,336 @@
+/*
+ * engine_direct.c
+ *	  Tables that are an array by key: the build row of each key from the least
+ *	  to the greatest, for dense keys of 4 or 8 bytes that occur once.
+ *
+ * Dimension tables have such keys.  A probe row costs a subtraction and a word of
+ * the array, no hash and no comparison of keys, and the array is no larger than the
+ * lines that it replaces.  Keys are taken as numbers with a sign, as most are: so those
+ * on both sides of zero are neighbours.
+ *
+ * Whether keys are dense is known from the least and the greatest, which random keys
+ * rule out within the first unit; that each occurs once is seen while the array is filled.
+ * Slots that fill it together may both miss a key of theirs, so the keys are counted then.
+ *
+ * Rows go through without stages: nothing branches on keys or rows, so the processor
+ * waits for as many words at a time as it can.
+ */
+#include "engine/hjg_probe_internal.h"
+
+/*
+ * Places of an array for each build row: it takes no more than lines do.  Fewer places than
+ * a corner of the first-level cache holds are always taken.
+ */
+#define PLACES_PER_ROW 4
+#define FEW_PLACES 4096
+
+/* Rows or places of a unit. */
+#define UNIT_ROWS 65536
+
+typedef struct DirectTask
+{
+	HjgTask		task;
+	const HjgRuns *runs;
+	HjgTable   *table;
+	int			width;
+	hjg_u64		most_places;
+	hjg_u64		least;			/* atomic; ordered keys */
+	hjg_u64		greatest;		/* atomic */
+	hjg_u64		nfilled;		/* atomic */
+} DirectTask;
+
+/* --- building --- */
+
+/* A key as a number without sign, in the order of numbers with one. */
+HJG_ALWAYS_INLINE hjg_u64
+ordered_key(int width, const hjg_u8 *key)
+{
+	if (width == 4)
+		return hjg_load32(key) ^ 0x80000000u;
+	return hjg_load64(key) ^ (hjg_u64) 1 << 63;
+}
+
+static hjg_u32
+nunits_of(hjg_u64 n)
+{
+	return (hjg_u32) ((n + UNIT_ROWS - 1) / UNIT_ROWS);
+}
+
+static void
+keep_least(hjg_u64 *least, hjg_u64 value)
+{
+	hjg_u64		seen = __atomic_load_n(least, __ATOMIC_RELAXED);
+
+	while (value < seen && !__atomic_compare_exchange_n(least, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void
+keep_greatest(hjg_u64 *greatest, hjg_u64 value)
+{
+	hjg_u64		seen = __atomic_load_n(greatest, __ATOMIC_RELAXED);
+
+	while (value > seen && !__atomic_compare_exchange_n(greatest, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+HJG_ALWAYS_INLINE void
+find_range(int width, DirectTask *direct, hjg_u32 unit)
+{
+	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
+	const hjg_u64 end = begin + UNIT_ROWS < direct->runs->nrows ? begin + UNIT_ROWS : direct->runs->nrows;
+	hjg_u64		least = (hjg_u64) -1;
+	hjg_u64		greatest = 0;
+	const hjg_u8 *keys;
+	hjg_u32		row;
+	hjg_u32		n;
+	HjgScan		scan;
+
+	hjg_scan_begin(&scan, direct->runs, begin, end);
+	while ((n = hjg_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
+	{
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			hjg_u64		key = ordered_key(width, keys + (size_t) i * (size_t) width);
+
+			least = key < least ? key : least;
+			greatest = key > greatest ? key : greatest;
+		}
+		if (greatest - least >= direct->most_places || hjg_task_poll(&direct->task))
+			break;
+	}
+	keep_least(&direct->least, least);
+	keep_greatest(&direct->greatest, greatest);
+	least = __atomic_load_n(&direct->least, __ATOMIC_RELAXED);
+	greatest = __atomic_load_n(&direct->greatest, __ATOMIC_RELAXED);
+	if (greatest > least && greatest - least >= direct->most_places)
+		hjg_task_stop(&direct->task);
+}
+
+static void
+range_unit(HjgTask *task, hjg_u32 unit, int slot)
+{
+	DirectTask *direct = (DirectTask *) task;
+
+	(void) slot;
+	if (direct->width == HJG_KEY_WIDTH_4)
+		find_range(4, direct, unit);
+	else
+		find_range(8, direct, unit);
+}
+
+static void
+clear_unit(HjgTask *task, hjg_u32 unit, int slot)
+{
+	DirectTask *direct = (DirectTask *) task;
+	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
+	const hjg_u64 end = begin + UNIT_ROWS < direct->table->nplaces + 1 ? begin + UNIT_ROWS : direct->table->nplaces + 1;
+
+	(void) slot;
+	memset(direct->table->rows + begin, 0xFF, sizeof(hjg_u32) * (end - begin));
+	hjg_task_poll(task);
+}
+
+HJG_ALWAYS_INLINE void
+fill(int width, DirectTask *direct, hjg_u32 unit)
+{
+	const HjgTable *table = direct->table;
+	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
+	const hjg_u64 end = begin + UNIT_ROWS < direct->runs->nrows ? begin + UNIT_ROWS : direct->runs->nrows;
+	const hjg_u8 *keys;
+	hjg_u32		row;
+	hjg_u32		n;
+	HjgScan		scan;
+
+	hjg_scan_begin(&scan, direct->runs, begin, end);
+	while ((n = hjg_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
+	{
+		hjg_u32		repeated = 0;
+
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			hjg_u32    *place = table->rows + hjg_direct_place(width, table, keys + (size_t) i * (size_t) width);
+
+			repeated |= ~__atomic_load_n(place, __ATOMIC_RELAXED);
+			__atomic_store_n(place, row + i, __ATOMIC_RELAXED);
+		}
+		if (repeated != 0)
+			hjg_task_stop(&direct->task);
+		if (hjg_task_poll(&direct->task))
+			return;
+	}
+}
+
+static void
+fill_unit(HjgTask *task, hjg_u32 unit, int slot)
+{
+	DirectTask *direct = (DirectTask *) task;
+
+	(void) slot;
+	if (direct->width == HJG_KEY_WIDTH_4)
+		fill(4, direct, unit);
+	else
+		fill(8, direct, unit);
+}
+
+static void
+count_unit(HjgTask *task, hjg_u32 unit, int slot)
+{
+	DirectTask *direct = (DirectTask *) task;
+	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
+	const hjg_u64 end = begin + UNIT_ROWS < direct->table->nplaces ? begin + UNIT_ROWS : direct->table->nplaces;
+	hjg_u32		nfilled = 0;
+
+	(void) slot;
+	for (hjg_u64 i = begin; i < end; i++)
+		nfilled += direct->table->rows[i] != HJG_NO_ROW;
+	__atomic_fetch_add(&direct->nfilled, nfilled, __ATOMIC_RELAXED);
+	hjg_task_poll(task);
+}
+
+static HjgStatus
+run(DirectTask *direct, HjgJoin *join, HjgUnitFn unit_fn, hjg_u64 n)
+{
+	direct->task.unit_fn = unit_fn;
+	return hjg_task_run(&direct->task, join, nunits_of(n), hjg_task_nslots(join, n));
+}
+
+static hjg_u64
+most_places(hjg_u64 nrows)
+{
+	const hjg_u64 places = PLACES_PER_ROW * nrows > FEW_PLACES ? PLACES_PER_ROW * nrows : FEW_PLACES;
+
+	/* the last place is that of no key, and 4-byte keys count places in 32 bits */
+	return places < HJG_NO_ROW ? places : HJG_NO_ROW;
+}
+
+size_t
+hjg_direct_bytes(hjg_u64 nrows)
+{
+	return hjg_align64(sizeof(hjg_u32) * (most_places(nrows) + 1));
+}
+
+/* Fill table, whose size is known, in join's lines_block; *fits is false when a key is repeated. */
+static HjgStatus
+fill_table(HjgJoin *join, DirectTask *direct, bool *fits)
+{
+	HjgTable   *table = direct->table;
+	const hjg_u64 nrows = direct->runs->nrows;
+	HjgStatus	status;
+
+	*fits = false;
+	if (!hjg_block_reserve(join, &join->lines_block, hjg_align64(sizeof(hjg_u32) * (table->nplaces + 1))))
+		return HJG_ERR_MEMORY;
+	table->rows = join->lines_block.ptr;
+	status = run(direct, join, clear_unit, table->nplaces + 1);
+	if (status == HJG_OK)
+		status = run(direct, join, fill_unit, nrows);
+	if (status != HJG_OK || direct->task.stopped)
+		return status;
+	if (hjg_task_nslots(join, nrows) > 1)
+	{
+		status = run(direct, join, count_unit, table->nplaces);
+		*fits = direct->nfilled == nrows;
+	}
+	else
+		*fits = true;
+	return status;
+}
+
+HjgStatus
+hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built)
+{
+	HjgTable	table = {.nrows = runs->nrows};
+	DirectTask	direct = {.runs = runs, .table = &table, .width = join->spec.key_width,
+		.most_places = most_places(runs->nrows), .least = (hjg_u64) -1};
+	hjg_u64		started = hjg_now_ns();
+	HjgStatus	status;
+
+	*built = false;
+	if (direct.width == HJG_KEY_WIDTH_16 || runs->nrows == 0 || join->spec.strategy == HJG_CPU_RADIX)
+		return HJG_OK;
+	status = run(&direct, join, range_unit, runs->nrows);
+	if (status != HJG_OK || direct.task.stopped)
+		return status;
+	table.nplaces = direct.greatest - direct.least + 1;
+	table.first_key = direct.least ^ (direct.width == HJG_KEY_WIDTH_4 ? (hjg_u64) 0x80000000u : (hjg_u64) 1 << 63);
+	status = fill_table(join, &direct, built);
+	if (status == HJG_OK && *built)
+	{
+		join->table = table;
+		join->stats.npartitions = 1;
+		status = hjg_table_keep_direct(join);
+	}
+	if (status != HJG_OK || !*built)
+		hjg_block_free(join, &join->lines_block);
+	join->stats.build_ns += hjg_now_ns() - started;
+	return status;
+}
+
+/* --- probing --- */
+
+HJG_ALWAYS_INLINE bool
+probe_direct(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end)
+{
+	const HjgTable *table = probe->table;
+	const hjg_u32 *rows = table->rows;
+	hjg_u32		since_poll = 0;
+	const hjg_u8 *keys;
+	hjg_u32		row;
+	hjg_u32		n;
+	HjgScan		scan;
+
+	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	while ((n = hjg_scan_next(&scan, width, HJG_RESULT_CHUNK - slot->npairs, &keys, &row)) > 0)
+	{
+		HjgPair    *out = slot->buffer + slot->npairs;
+		hjg_u32		npairs = 0;
+
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			const hjg_u32 build_row = rows[hjg_direct_place(width, table, keys + (size_t) i * (size_t) width)];
+
+			out[npairs] = (HjgPair) {row + i, mode == HJG_MATCH_ANTI ? HJG_NO_ROW : build_row};
+			if (mode == HJG_MATCH_LEFT)
+				npairs++;
+			else
+				npairs += (build_row == HJG_NO_ROW) == (mode == HJG_MATCH_ANTI);
+		}
+		slot->npairs += npairs;
+		if (slot->npairs >= HJG_RESULT_CHUNK && !hjg_probe_write_out(probe, slot, false))
+			return false;
+		since_poll += n;
+		if (since_poll >= HJG_POLL_ROWS)
+		{
+			since_poll = 0;
+			if (hjg_task_poll(&probe->task))
+				return false;
+		}
+	}
+	return true;
+}
+
+#define DEFINE_PROBE(width, mode) \
+	static bool probe_##width##_##mode(HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end) \
+	{ \
+		return probe_direct(width, HJG_MATCH_##mode, probe, slot, begin, end); \
+	}
+#define DEFINE_MODES(width) \
+	DEFINE_PROBE(width, ALL) \
+	DEFINE_PROBE(width, LEFT) \
+	DEFINE_PROBE(width, SEMI) \
+	DEFINE_PROBE(width, ANTI)
+
+DEFINE_MODES(4)
+DEFINE_MODES(8)
+
+HjgProbeFn
+hjg_direct_probe_fn(int width, HjgMatchMode mode)
+{
+	static const HjgProbeFn fns[2][4] = {
+		{probe_4_ALL, probe_4_LEFT, probe_4_SEMI, probe_4_ANTI},
+		{probe_8_ALL, probe_8_LEFT, probe_8_SEMI, probe_8_ANTI},
+	};
+
+	return fns[width == HJG_KEY_WIDTH_4 ? 0 : 1][mode];
+}

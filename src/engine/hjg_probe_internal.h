@@ -1,0 +1,73 @@
+/*
+ * hjg_probe_internal.h
+ *	  What the fast paths of probing share: engine_probe.c (tables of buckets),
+ *	  engine_direct.c (tables that are an array by key), engine_result.c.
+ *
+ * Results.  A slot gathers pairs in its own buffer and writes them chunkwise to
+ * places of the result that it claims from one atomic counter.  Behind the
+ * result's capacity lies a spill area of one chunk a slot.  Each slot leaves at
+ * most one chunk partly filled, its last, so the spill area runs out only when
+ * the pairs are more than the capacity; otherwise pairs from the end are moved
+ * into the gaps, and the result is filled from its first page on.
+ */
+#ifndef HJG_PROBE_INTERNAL_H
+#define HJG_PROBE_INTERNAL_H
+
+#include "engine/hjg_engine_internal.h"
+
+/* What may be added to a slot's buffer between two looks at it: a scanned bucket's pairs, and a vector's width. */
+#define HJG_BUFFER_EXTRA (HJG_HEAVY_BUCKET + 16)
+#define HJG_BUFFER_PAIRS (HJG_RESULT_CHUNK + HJG_BUFFER_EXTRA)
+
+typedef struct HjgProbeSlot
+{
+	HjgPair    *buffer;
+	hjg_u32		npairs;			/* in the buffer */
+	hjg_u32		partial_fill;	/* pairs in the chunk below; 0: none */
+	hjg_u64		partial_chunk;
+	char		pad[40];
+} HjgProbeSlot;
+
+typedef struct HjgProbeTask HjgProbeTask;
+
+/* Rows [begin, end) of the task; false: the slot is to return. */
+typedef bool (*HjgProbeFn) (HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end);
+
+struct HjgProbeTask
+{
+	HjgTask		task;
+	const HjgTable *table;
+	HjgMatchMode mode;
+	const HjgRuns *runs;		/* probe rows as they came, from row on ... */
+	hjg_u64		row;
+	const hjg_u8 *tuples;		/* ... or partitioned */
+	hjg_u64		nrows;
+	hjg_u32		unit_rows;
+	HjgResult  *result;
+	hjg_u64		base;			/* first place in the result */
+	hjg_u64		capacity;		/* from base on */
+	HjgPair    *spill;			/* one chunk a slot */
+	hjg_u64		nchunks;		/* of the capacity */
+	hjg_u64		nclaimable;		/* and with the spill area */
+	hjg_u64		next_chunk;		/* atomic */
+	bool		overflow;		/* atomic */
+	HjgProbeSlot *slots;
+	HjgProbeFn	probe;
+};
+
+/* --- engine_result.c --- */
+
+/* Write the buffer out while it holds a whole chunk, or all of it at the end; false: the slot is to return. */
+extern bool hjg_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all);
+/*
+ * The number of pairs, when all slots are done; unless they are more than the capacity, pairs
+ * from the last chunks are moved into the gaps of partly filled ones.
+ */
+extern hjg_u64 hjg_probe_close_gaps(HjgProbeTask *probe, int nslots);
+
+/* --- engine_direct.c --- */
+
+/* How a table that is an array by key is probed. */
+extern HjgProbeFn hjg_direct_probe_fn(int width, HjgMatchMode mode);
+
+#endif							/* HJG_PROBE_INTERNAL_H */

@@ -1,0 +1,185 @@
+/*
+ * test_direct.c
+ *	  Tables that are an array by key: taken for dense keys that occur once and
+ *	  for no others, and equal to the reference wherever the keys lie.
+ */
+#include "hjg_test_engine.h"
+
+/* Where the keys of a case lie, as numbers with a sign. */
+typedef enum Place
+{
+	AT_ONE,
+	AROUND_ZERO,
+	AT_LEAST,					/* from the least number on */
+	AT_GREATEST,				/* up to the greatest */
+	OVER_GREATEST,				/* from some below the greatest number to some above the least: no neighbours */
+	ANYWHERE,
+	NPLACES
+} Place;
+
+static void
+put_number(int width, hjg_u8 *keys, hjg_u32 row, hjg_u64 number)
+{
+	memcpy(keys + (size_t) row * (size_t) width, &number, (size_t) width);
+}
+
+static hjg_u64
+first_number(int width, Place place, hjg_u32 range, Random *random)
+{
+	const hjg_u64 least = (hjg_u64) -1 << (8 * width - 1);
+
+	switch (place)
+	{
+		case AT_ONE:
+			return 1;
+		case AROUND_ZERO:
+			return (hjg_u64) 0 - range / 2;
+		case AT_LEAST:
+			return least;
+		case AT_GREATEST:
+			return least - range;
+		case OVER_GREATEST:
+			return least - range / 2;
+		default:
+			return least / 2 + random_u64(random) % ((hjg_u64) 1 << (8 * width - 2));
+	}
+}
+
+static void
+swap(hjg_u32 *numbers, hjg_u32 i, hjg_u32 j)
+{
+	const hjg_u32 number = numbers[i];
+
+	numbers[i] = numbers[j];
+	numbers[j] = number;
+}
+
+/* n > 2 different numbers below range in random order, the least and the greatest of them first. */
+static hjg_u32 *
+choose(hjg_u32 n, hjg_u32 range, Random *random)
+{
+	hjg_u32    *numbers = malloc(sizeof(hjg_u32) * range);
+
+	for (hjg_u32 i = 0; i < range; i++)
+		numbers[i] = i;
+	swap(numbers, 1, range - 1);
+	for (hjg_u32 i = 2; i < n; i++)
+		swap(numbers, i, i + random_below(random, range - i));
+	return numbers;
+}
+
+/* What became of the table, and of its pairs. */
+static const char *
+check_case(const Case *c, HjgPool *pool, bool direct)
+{
+	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode};
+	const hjg_u32 sizes[] = {(hjg_u32) c->nexpected + 5000, (hjg_u32) c->nexpected / 21 + 1};
+	const char *wrong = NULL;
+	HjgJoinStats stats;
+	HjgJoin    *join;
+	Memory		memory;
+
+	for (int s = 0; s < 2 && wrong == NULL; s++)
+		wrong = run_case(c, pool, s == 0 ? HJG_CPU_AUTO : HJG_CPU_NOP, s == 0 ? 1 : 7, sizes[s], &memory);
+	if (wrong == NULL)
+		wrong = run_case(c, pool, HJG_CPU_RADIX, 1, sizes[0], &memory);
+	if (wrong != NULL)
+		return wrong;
+	memory_init(&memory, pool);
+	if (hjg_join_build(&memory.env, &spec, c->build.segments, c->build.nsegments, &join) != HJG_OK)
+		return "build failed";
+	hjg_join_stats(join, &stats);
+	hjg_join_free(join);
+	return (stats.strategy == HJG_CPU_DIRECT) == direct ? NULL : direct ? "no array" : "an array";
+}
+
+/* n build rows with keys among range numbers; with one_more, a row has another's key. */
+static const char *
+run_dense(hjg_u64 seed, HjgPool *pool, int width, HjgMatchMode mode, Place place, hjg_u32 n, hjg_u32 range, bool one_more,
+		  bool direct)
+{
+	Random		random = {seed};
+	const hjg_u64 first = first_number(width, place, range, &random);
+	const hjg_u32 nprobe = n + n / 3 + 100;
+	hjg_u8	   *build = malloc((size_t) n * (size_t) width + 1);
+	hjg_u8	   *probe = malloc((size_t) nprobe * (size_t) width);
+	hjg_u32    *numbers = choose(n, range, &random);
+	const char *wrong;
+	Case		c;
+
+	for (hjg_u32 i = 0; i < n; i++)
+		put_number(width, build, i, first + numbers[i]);
+	if (one_more)
+		put_number(width, build, 2 + random_below(&random, n - 2), first + numbers[random_below(&random, 2)]);
+	for (hjg_u32 i = 0; i < nprobe; i++)
+		put_number(width, probe, i, first - range / 4 + random_below(&random, range + range / 2 + 2));
+	/* numbers that a place must not be cut from */
+	for (hjg_u32 i = 0; width == 8 && i < nprobe; i += 17)
+		put_number(width, probe, i, first + numbers[i % n] + ((hjg_u64) 1 << (32 + i % 32)));
+	free(numbers);
+
+	case_of_keys(&c, seed, width, mode, build, n, probe, nprobe);
+	wrong = check_case(&c, pool, direct && !one_more);
+	case_destroy(&c);
+	return wrong;
+}
+
+/* Everything at random. */
+static void
+random_cases(HjgPool *const *pools, int npools, int nseeds)
+{
+	const char *wrong = NULL;
+	int			seed;
+
+	for (seed = 0; seed < nseeds && wrong == NULL; seed++)
+	{
+		Random		random = {test_seed + (hjg_u64) seed};
+		const int	width = random_below(&random, 2) ? 4 : 8;
+		const HjgMatchMode mode = (HjgMatchMode) random_below(&random, 4);
+		const Place place = (Place) random_below(&random, NPLACES);
+		const bool	large = !short_run && seed % 16 == 15;
+		const hjg_u32 n = 3 + random_below(&random, large ? 200000 : 3000);
+		const hjg_u32 range = n + random_below(&random, 4 * n);
+		const bool	one_more = random_below(&random, 4) == 0;
+
+		wrong = run_dense(test_seed + (hjg_u64) seed, pools[random_below(&random, (hjg_u32) npools)], width, mode, place, n,
+						  range, one_more, place != OVER_GREATEST && (range <= 4 * n || range <= 4096));
+	}
+	claim(wrong == NULL, "%d random cases of keys within a range: equal the reference, arrays where the keys are dense%s%s",
+		  seed, wrong ? ": " : "", wrong ? wrong : "");
+}
+
+/* The most places that a row may take, and one more. */
+static void
+limits(HjgPool *const *pools, int npools)
+{
+	for (int p = 0; p < npools; p++)
+		for (int width = 4; width <= 8; width += 4)
+		{
+			const hjg_u32 n = 2000;
+			const char *wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_ALL, AROUND_ZERO, n, 4 * n, false, true);
+
+			if (wrong == NULL)
+				wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_ALL, AROUND_ZERO, n, 4 * n + 1, false, false);
+			if (wrong == NULL)
+				wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_LEFT, AT_LEAST, 10, 4096, false, true);
+			if (wrong == NULL)
+				wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_LEFT, AT_LEAST, 10, 4097, false, false);
+			claim(wrong == NULL, "%d threads, %d-byte keys: an array has at most four places a row, or 4096%s%s",
+				  hjg_pool_nthreads(pools[p]), width, wrong ? ": " : "", wrong ? wrong : "");
+		}
+}
+
+void
+test_direct(void)
+{
+	HjgPool    *pools[3] = {NULL, hjg_pool_create(2), hjg_pool_create(4)};
+
+	limits(pools, 3);
+	random_cases(pools, 3, short_run ? 12 : 64);
+	tune_small();
+	random_cases(pools, 3, short_run ? 24 : 128);
+	tune_default();
+	for (int i = 1; i < 3; i++)
+		hjg_pool_destroy(pools[i]);
+}
