@@ -135,9 +135,17 @@ print_costs(const HjgStepCosts *costs)
 			printf("  build %6.2f, probe %6.2f   ", costs->build_rest_ns[p][s], costs->probe_rest_ns[p][s]);
 		printf("\n");
 	}
-	printf("piece on the CPU %.1f us, on the device %.1f us (%.1f at work), waking it %.1f us, waiting %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n", costs->piece_ns / 1e3, costs->launch_ns / 1e3, costs->busy_ns / 1e3,
-		   costs->wake_ns / 1e3, costs->wait_ns / 1e3,
-		   costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE], costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
+	for (int p = 0; p < 2; p++)
+	{
+		printf("%s %-12s", p ? "phj" : "shj", "pieces, us");
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  %5.1f, %5.1f, %5.1f, %5.1f  ", costs->launch_ns[p][s] / 1e3, costs->call_ns[p][s] / 1e3,
+				   costs->wake_ns[p][s] / 1e3, costs->wait_ns[p][s] / 1e3);
+		printf("  (behind another one; the CPU to queue it, to wake the device; the device to begin)\n");
+	}
+	printf("piece on the CPU %.1f us, on the device %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
+		   costs->piece_ns / 1e3, costs->busy_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
+		   costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
 }
 
 /* "--name=VALUE": the value, or NULL when arg is another option. */

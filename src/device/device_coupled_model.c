@@ -12,6 +12,9 @@
  * Noise.  All settings run in turn, again and again.  The median of a setting's even turns over that of its odd ones is
  * what the same configuration differs by on this machine at this time; no prediction can err by less, so it stands beside
  * the error.
+ *
+ * Drift.  At the end all is calibrated again.  How much the costs differ, and the error by the second calibration and by the mean of the
+ * predictions of both, tell a machine that changes from a model that is wrong.
  */
 #define _GNU_SOURCE
 
@@ -32,10 +35,11 @@
 /* Errors of predictions: of whole joins, and with their signs of the phases. */
 typedef struct Errors
 {
-	double		all[MAX_RUNS * MAX_SIZES * 2];
+	double		signed_all[MAX_RUNS * MAX_SIZES * 2];
+	double		again[MAX_RUNS * MAX_SIZES * 2];	/* by the second calibration, with their signs */
 	double		noise[MAX_RUNS * MAX_SIZES * 2];
 	int			n;
-	double		signed_sum;
+	int			nagain;
 	double		build_sum;
 	double		probe_sum;
 } Errors;
@@ -48,6 +52,12 @@ typedef struct Setting
 	const HjgBenchTimes *median;
 	double		noise;			/* one half of the turns over the other, less 1 */
 } Setting;
+
+static Setting settings[MAX_RUNS + 1];
+
+/* Times of all medians, in the order of the runs, for the second calibration. */
+static double times_ns[MAX_RUNS * MAX_SIZES * 2];
+static int	ntimes;
 
 static int
 compare_turns(const void *a, const void *b)
@@ -82,57 +92,120 @@ add_error(Errors *errors, const Setting *setting)
 {
 	const HjgBenchTimes *times = setting->median;
 	const double build_ns = times->build_ns;
-	const double error = predicted_ns(&times->stats) / times->total_ns - 1;
 
 	errors->noise[errors->n] = setting->noise;
-	errors->all[errors->n++] = fabs(error);
-	errors->signed_sum += error;
+	errors->signed_all[errors->n++] = predicted_ns(&times->stats) / times->total_ns - 1;
 	errors->build_sum += times->stats.predicted_build_ns / build_ns - 1;
 	errors->probe_sum += times->stats.predicted_probe_ns / (times->total_ns - build_ns) - 1;
 }
 
-static void
-print_errors(const char *name, Errors *errors)
+/* Absolute value, in the given place. */
+static double
+error_at(const double *signed_errors, int n, double part)
 {
-	if (errors->n > 0)
-		printf("%-10s %5d runs: error median %5.1f %%, 95th percentile %5.1f %%; noise %5.1f %%, %5.1f %%; error with its sign, mean %+5.1f %%, build %+5.1f %%, probe %+5.1f %%\n",
-			   name, errors->n, hjg_percentile(errors->all, errors->n, 0.5) * 100, hjg_percentile(errors->all, errors->n, 0.95) * 100,
-			   hjg_percentile(errors->noise, errors->n, 0.5) * 100, hjg_percentile(errors->noise, errors->n, 0.95) * 100,
-			   errors->signed_sum / errors->n * 100, errors->build_sum / errors->n * 100, errors->probe_sum / errors->n * 100);
+	static double all[MAX_RUNS * MAX_SIZES * 2];
+
+	for (int i = 0; i < n; i++)
+		all[i] = fabs(signed_errors[i]);
+	return hjg_percentile(all, n, part);
 }
 
-/* Steps of all runs of a size: time that was measured over time that unit costs say, on each side while both worked. */
+static double
+mean_of(const double *values, int n)
+{
+	double		sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += values[i];
+	return sum / n;
+}
+
+static void
+print_errors(const char *name, const char *by, const Errors *errors, const double *signed_errors)
+{
+	printf("%-10s %-20s %5d runs: error median %5.1f %%, 95th percentile %5.1f %%, mean with its sign %+5.1f %%\n", name, by, errors->n,
+		   error_at(signed_errors, errors->n, 0.5) * 100, error_at(signed_errors, errors->n, 0.95) * 100,
+		   mean_of(signed_errors, errors->n) * 100);
+}
+
+static void
+print_all_errors(const char *name, const Errors *errors)
+{
+	static double means[MAX_RUNS * MAX_SIZES * 2];
+
+	if (errors->n == 0)
+		return;
+	printf("%-10s noise median %5.1f %%, 95th percentile %5.1f %%; error with its sign, mean of build %+5.1f %%, probe %+5.1f %%\n", name,
+		   error_at(errors->noise, errors->n, 0.5) * 100, error_at(errors->noise, errors->n, 0.95) * 100,
+		   errors->build_sum / errors->n * 100, errors->probe_sum / errors->n * 100);
+	print_errors(name, "calibrated before", errors, errors->signed_all);
+	if (errors->nagain != errors->n)
+		return;
+	print_errors(name, "calibrated behind", errors, errors->again);
+	for (int i = 0; i < errors->n; i++)
+		means[i] = (errors->signed_all[i] + errors->again[i]) / 2;
+	print_errors(name, "mean of both", errors, means);
+}
+
+/* What all runs of a size took, and were predicted to take. */
 typedef struct StepTimes
 {
 	double		measured_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
-	double		rows[HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		predicted_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		delay_ns[HJG_PROCESSORS];
+	double		queue_ns;
+	double		idle_ns;
+	double		pieces[HJG_PROCESSORS];
+	double		total_ns;
+	double		predicted_total_ns;
 } StepTimes;
 
 static void
-add_steps(StepTimes *steps, const HjgCoupledStats *stats)
+add_steps(StepTimes *steps, const HjgBenchTimes *times)
 {
+	const HjgCoupledStats *stats = &times->stats;
+
 	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		steps->delay_ns[p] += stats->predicted_delay_ns[p];
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
 			steps->measured_ns[p][i] += (double) stats->step_ns[p][i];
-			steps->rows[p][i] += (double) stats->step_rows[p][i];
+			steps->predicted_ns[p][i] += stats->predicted_step_ns[p][i];
+			steps->pieces[p] += (double) stats->step_pieces[p][i];
 		}
+	}
+	steps->queue_ns += (double) (stats->queue_ns[0] + stats->queue_ns[1]);
+	steps->idle_ns += (double) stats->idle_ns;
+	steps->total_ns += times->total_ns;
+	steps->predicted_total_ns += predicted_ns(stats);
 }
 
+/* The device's steps are predicted with the gaps before them, which are not measured as the steps'. */
 static void
-print_steps(const StepTimes *steps, const HjgStepCosts *costs, bool partitioned, double build_rows)
+print_steps(const StepTimes *steps)
 {
-	printf("    measured / unit cost together:");
+	double		measured_ns[HJG_PROCESSORS] = {0, 0};
+	double		predicted[HJG_PROCESSORS] = {0, 0};
+
+	printf("    predicted over measured, CPU|device:");
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 	{
-		if (steps->rows[HJG_ON_CPU][i] + steps->rows[HJG_ON_DEVICE][i] == 0)
+		if (steps->measured_ns[HJG_ON_CPU][i] + steps->measured_ns[HJG_ON_DEVICE][i] == 0)
 			continue;
 		printf("  %.6s", hjg_bench_step_names[i]);
 		for (int p = 0; p < HJG_PROCESSORS; p++)
-			printf("%s%.2f", p ? "|" : " ", steps->rows[p][i] > 0 ? steps->measured_ns[p][i] / steps->rows[p][i] /
-				   hjg_step_cost_ns(costs, partitioned, true, (HjgProcessor) p, (HjgStep) i, build_rows) : 0.0);
+		{
+			printf("%s%.2f", p ? "|" : " ", steps->measured_ns[p][i] > 0 ? steps->predicted_ns[p][i] / steps->measured_ns[p][i] : 0.0);
+			measured_ns[p] += steps->measured_ns[p][i];
+			predicted[p] += steps->predicted_ns[p][i];
+		}
 	}
-	printf("\n");
+	printf("\n    all runs, ms (predicted): %.1f (%.1f); CPU %.1f (%.1f, delays %.1f) in %.0f pieces, queued for the device %.1f, waited for it %.1f; device %.1f (%.1f, delays %.1f) in %.0f pieces\n",
+		   steps->total_ns / 1e6, steps->predicted_total_ns / 1e6, measured_ns[HJG_ON_CPU] / 1e6, predicted[HJG_ON_CPU] / 1e6,
+		   steps->delay_ns[HJG_ON_CPU] / 1e6, steps->pieces[HJG_ON_CPU], steps->queue_ns / 1e6, steps->idle_ns / 1e6,
+		   measured_ns[HJG_ON_DEVICE] / 1e6, predicted[HJG_ON_DEVICE] / 1e6, steps->delay_ns[HJG_ON_DEVICE] / 1e6,
+		   steps->pieces[HJG_ON_DEVICE]);
 }
 
 /* The ratios that the model chose, and what a row took. */
@@ -150,17 +223,17 @@ print_choice(const HjgBenchTimes *times)
 	printf("\n");
 }
 
-/* One size and strategy: random ratios and the model's choice among them. */
-static bool
-run_setting(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
-			HjgCoupledStrategy strategy, hjg_u64 *random, Errors *here, Errors *errors)
+static int
+nruns_of(const HjgBenchOptions *options)
 {
-	const int	nruns = options->model_runs < MAX_RUNS ? options->model_runs : MAX_RUNS;
-	static Setting settings[MAX_RUNS + 1];
-	static double random_ns[MAX_RUNS];
-	const Setting *choice = &settings[nruns];
-	StepTimes	steps = {0};
-	int			nbetter = 0;
+	return options->model_runs < MAX_RUNS ? options->model_runs : MAX_RUNS;
+}
+
+/* Random ratios, and the model's own. */
+static void
+draw_settings(const HjgBenchOptions *options, HjgCoupledStrategy strategy, hjg_u64 *random)
+{
+	const int	nruns = nruns_of(options);
 
 	for (int run = 0; run <= nruns; run++)
 	{
@@ -173,6 +246,23 @@ run_setting(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			config->fixed_ratios[i] = (double) (hjg_bench_random(random) % 51) * HJG_RATIO_STEP;
 	}
+}
+
+/* One size and strategy: random ratios and the model's choice among them. */
+static bool
+run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
+			 HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors)
+{
+	const int	nruns = nruns_of(options);
+	const int	first = errors->n;
+	const double build_sum = errors->build_sum;
+	const double probe_sum = errors->probe_sum;
+	static double random_ns[MAX_RUNS];
+	const Setting *choice = &settings[nruns];
+	StepTimes	steps = {0};
+	int			nbetter = 0;
+
+	draw_settings(options, strategy, random);
 	/* the first turn warms memory up */
 	for (int turn = -1; turn < TURNS; turn++)
 		for (int run = turn < 0 ? nruns : 0; run <= nruns; run++)
@@ -183,66 +273,132 @@ run_setting(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 			if (!hjg_bench_run(env, &settings[run].config, runner, in, times))
 				return false;
 		}
-	here->n = 0;
-	here->signed_sum = here->build_sum = here->probe_sum = 0;
 	for (int run = 0; run <= nruns; run++)
 	{
 		settle(&settings[run]);
 		if (run == nruns)
 			break;
-		random_ns[run] = settings[run].median->total_ns;
-		add_error(here, &settings[run]);
+		random_ns[run] = times_ns[ntimes++] = settings[run].median->total_ns;
 		add_error(errors, &settings[run]);
-		add_steps(&steps, &settings[run].median->stats);
+		add_steps(&steps, settings[run].median);
 	}
 	hjg_sort_measured(random_ns, nruns);
 	while (nbetter < nruns && random_ns[nbetter] < choice->median->total_ns)
 		nbetter++;
 	printf("%-8s %9u %8.2f %8.2f %8.2f %7.1f%% %7.1f%% %7.1f%% %7.1f%% %+6.0f%% %+6.0f%% %9.2f %+6.0f%% %7.2fx %4d\n", hjg_coupled_strategy_name((int) strategy),
 		   in->nrows, random_ns[0] / 1e6, random_ns[nruns / 2] / 1e6, random_ns[nruns - 1] / 1e6,
-		   hjg_percentile(here->all, nruns, 0.5) * 100, hjg_percentile(here->all, nruns, 0.95) * 100,
-		   hjg_percentile(here->noise, nruns, 0.5) * 100, hjg_percentile(here->noise, nruns, 0.95) * 100, here->build_sum / nruns * 100,
-		   here->probe_sum / nruns * 100, choice->median->total_ns / 1e6,
-		   (predicted_ns(&choice->median->stats) / choice->median->total_ns - 1) * 100, choice->median->total_ns / random_ns[0], nbetter);
+		   error_at(errors->signed_all + first, nruns, 0.5) * 100, error_at(errors->signed_all + first, nruns, 0.95) * 100,
+		   error_at(errors->noise + first, nruns, 0.5) * 100, error_at(errors->noise + first, nruns, 0.95) * 100,
+		   (errors->build_sum - build_sum) / nruns * 100, (errors->probe_sum - probe_sum) / nruns * 100,
+		   choice->median->total_ns / 1e6, (predicted_ns(&choice->median->stats) / choice->median->total_ns - 1) * 100,
+		   choice->median->total_ns / random_ns[0], nbetter);
 	if (options->steps)
 	{
-		print_steps(&steps, options->config.costs, strategy >= HJG_COUPLED_PHJ_OL, in->nrows);
+		print_steps(&steps);
 		print_choice(choice->median);
 	}
 	fflush(stdout);
 	return true;
 }
 
-bool
-hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
+/* The same settings once more, for what they are predicted to take under other costs. */
+static bool
+predict_again(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
+			  HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors)
 {
-	static Errors here;
-	static Errors shj;
-	static Errors phj;
+	static HjgBenchTimes times;
+	bool		good = true;
+
+	draw_settings(options, strategy, random);
+	for (int run = 0; run < nruns_of(options) && good; run++)
+	{
+		memset(&times, 0, sizeof(times));
+		good = hjg_bench_run(env, &settings[run].config, runner, in, &times);
+		errors->again[errors->nagain++] = predicted_ns(&times.stats) / times_ns[ntimes++] - 1;
+	}
+	return good;
+}
+
+typedef bool (*SettingsFn) (const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
+							HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors);
+
+/* All sizes and strategies, by errors[0] for SHJ and errors[1] for PHJ. */
+static bool
+for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, Errors errors[2])
+{
 	hjg_u64		random = 7;
 	bool		good = true;
 
-	printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
-		   "noise", "95th", "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
+	ntimes = 0;
 	for (int log = options->min_log; log <= options->max_log && good; log += 2)
 	{
 		HjgBenchInput in;
 
 		good = hjg_bench_input_create(&in, options, log) &&
-			run_setting(options, env, runner, &in, HJG_COUPLED_SHJ_PL, &random, &here, &shj) &&
-			run_setting(options, env, runner, &in, HJG_COUPLED_PHJ_PL, &random, &here, &phj);
+			fn(options, env, runner, &in, HJG_COUPLED_SHJ_PL, &random, &errors[0]) &&
+			fn(options, env, runner, &in, HJG_COUPLED_PHJ_PL, &random, &errors[1]);
 		hjg_bench_input_destroy(&in);
 	}
-	print_errors("SHJ", &shj);
-	print_errors("PHJ", &phj);
-	for (int i = 0; i < phj.n; i++)
+	return good;
+}
+
+/* Mean over steps and sizes of the second costs over the first ones. */
+static void
+print_drift(const HjgStepCosts *before, const HjgStepCosts *after)
+{
+	printf("the second calibration over the first:");
+	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
-		shj.noise[shj.n] = phj.noise[i];
-		shj.all[shj.n++] = phj.all[i];
+		double		sums[2] = {0, 0};
+		int			n = 0;
+
+		for (int size = 0; size < before->nsizes; size++)
+			for (int i = 0; i < 2 * HJG_STEP_COUNT; i++, n++)
+			{
+				const int	step = i / 2;
+
+				sums[0] += log(after->alone_ns[i % 2][size][p][step] / before->alone_ns[i % 2][size][p][step]);
+				sums[1] += log(after->together_ns[i % 2][size][p][step] / before->together_ns[i % 2][size][p][step]);
+			}
+		printf(" %s %.2f alone, %.2f together;", p == HJG_ON_CPU ? "CPU" : "device", exp(sums[0] / n), exp(sums[1] / n));
 	}
-	shj.signed_sum += phj.signed_sum;
-	shj.build_sum += phj.build_sum;
-	shj.probe_sum += phj.probe_sum;
-	print_errors("all", &shj);
+	printf("\n");
+}
+
+static void
+add_errors(Errors *to, const Errors *from)
+{
+	memcpy(to->signed_all + to->n, from->signed_all, sizeof(double) * (size_t) from->n);
+	memcpy(to->again + to->nagain, from->again, sizeof(double) * (size_t) from->nagain);
+	memcpy(to->noise + to->n, from->noise, sizeof(double) * (size_t) from->n);
+	to->n += from->n;
+	to->nagain += from->nagain;
+	to->build_sum += from->build_sum;
+	to->probe_sum += from->probe_sum;
+}
+
+bool
+hjg_bench_model(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
+{
+	static Errors errors[2];
+	static Errors all;
+	HjgBenchOptions again = *options;
+	HjgStepCosts costs;
+	bool		good;
+
+	printf("%-8s %9s %8s %8s %8s %8s %8s %8s %8s %7s %7s %9s %7s %8s %s\n", "random", "rows", "best ms", "median", "worst", "error", "95th",
+		   "noise", "95th", "build", "probe", "choice ms", "error", "to best", "random runs that beat it");
+	good = for_all(run_settings, options, env, runner, errors);
+	if (good && hjg_coupled_calibrate(env, &options->config, runner, HJG_BENCH_KEY_WIDTH, options->config.costs->nsizes, &costs) == HJG_OK)
+	{
+		again.config.costs = &costs;
+		print_drift(options->config.costs, &costs);
+		good = for_all(predict_again, &again, env, runner, errors);
+	}
+	for (int i = 0; i < 2; i++)
+		add_errors(&all, &errors[i]);
+	print_all_errors("SHJ", &errors[0]);
+	print_all_errors("PHJ", &errors[1]);
+	print_all_errors("all", &all);
 	return good;
 }

@@ -50,7 +50,8 @@ typedef struct ClRunner
 	size_t		user_bytes;
 	cl_event	events[MAX_EVENTS]; /* by ticket: of its last command */
 	hjg_u64		queued_ns[MAX_EVENTS];	/* with copies: that it took to queue its commands */
-	hjg_u64		busy_ns;		/* of launches that ended */
+	HjgRunnerTimes times;		/* of launches that ended */
+	hjg_u64		ended_ns;		/* the last of them did, by the device's clock */
 	hjg_u64		nlaunched;		/* tickets count from 1 */
 	hjg_u64		nended;			/* of these, released */
 	HjgStatus	failed;			/* outcome of the first launch that failed */
@@ -201,30 +202,47 @@ copy_out(ClRunner *runner, const HjgStepLaunch *launch, const HjgClCopies *copie
 }
 
 /*
- * A kernel on shared memory: how long it ran.  With copies launches are alone, as a rule, and some drivers move what lies in
- * pageable memory while it is queued: until the last command was queued by the host's clock, and from there to its end by the
- * device's.
+ * A kernel on shared memory: how long it ran, and how long it waited although the device had nothing else to do.  With copies
+ * launches are alone, as a rule, and some drivers move what lies in pageable memory while it is queued: until the last command
+ * was queued by the host's clock, and from there to its end by the device's.
  */
 static void
-count_busy(ClRunner *runner, int at)
+count_launch(ClRunner *runner, int at)
 {
 	const HjgClApi *api = runner->device->api;
+	HjgRunnerTimes *times = &runner->times;
+	cl_ulong	queued = 0;
 	cl_ulong	start = 0;
 	cl_ulong	end = 0;
 
-	if (api->event_profile(runner->events[at], runner->copies ? CL_PROFILING_COMMAND_QUEUED : CL_PROFILING_COMMAND_START,
-						   sizeof(start), &start, NULL) == CL_SUCCESS &&
-		api->event_profile(runner->events[at], CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL) == CL_SUCCESS && end > start)
-		runner->busy_ns += end - start;
-	runner->busy_ns += runner->queued_ns[at];
+	times->busy_ns += runner->queued_ns[at];
+	if (api->event_profile(runner->events[at], CL_PROFILING_COMMAND_QUEUED, sizeof(queued), &queued, NULL) != CL_SUCCESS ||
+		api->event_profile(runner->events[at], CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL) != CL_SUCCESS ||
+		api->event_profile(runner->events[at], CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL) != CL_SUCCESS)
+		return;
+	if (runner->copies)
+		start = queued;
+	if (end > start)
+		times->busy_ns += end - start;
+	if (queued < runner->ended_ns)
+	{
+		times->nfollowed++;
+		times->gap_ns += start > runner->ended_ns ? start - runner->ended_ns : 0;
+	}
+	else
+	{
+		times->nbegun++;
+		times->begin_ns += start > queued ? start - queued : 0;
+	}
+	runner->ended_ns = end;
 }
 
-static hjg_u64
-cl_busy_ns(void *arg)
+static void
+cl_times(void *arg, HjgRunnerTimes *times)
 {
 	const ClRunner *runner = arg;
 
-	return runner->busy_ns;
+	*times = runner->times;
 }
 
 /* Wait for all launches up to ticket, and remember the first bad outcome. */
@@ -243,7 +261,7 @@ cl_wait(void *arg, hjg_u64 ticket)
 			api->event_info(runner->events[at], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) != CL_SUCCESS ||
 			state < 0)
 			runner->failed = HJG_ERR_DEVICE;
-		count_busy(runner, at);
+		count_launch(runner, at);
 		api->release_event(runner->events[at]);
 	}
 	return runner->failed;
@@ -456,7 +474,7 @@ hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies)
 		.done = cl_done,
 		.wait = cl_wait,
 		.forget = cl_forget,
-		.busy_ns = cl_busy_ns,
+		.times = cl_times,
 		.fetch = copies ? cl_fetch : NULL,
 	};
 	runner->queue = api->create_queue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);

@@ -451,7 +451,7 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	}
 	if (config->costs != NULL && join->runner != NULL)
 		join->stats.predicted_build_ns += (double) runs.nrows *
-			hjg_step_rest_ns(config->costs, config->costs->build_rest_ns[hjg_coupled_is_partitioned(join)], (double) runs.nrows);
+			hjg_size_cost_ns(config->costs, config->costs->build_rest_ns[hjg_coupled_is_partitioned(join)], (double) runs.nrows);
 	join->base.stats.build_rows = runs.nrows;
 	if (hjg_coupled_is_partitioned(join) || join->part_bits > 0)
 		join->base.stats.npartitions = 1 << (join->part_bits + (hjg_coupled_is_partitioned(join) ? join->radix_bits : 0));

@@ -6,6 +6,11 @@
  * cost is the median time a row of some runs.  So computation and
  * memory stalls are measured together (section 4.2 of the paper profiles
  * instructions and calibrates stalls apart, and adds them up).
+ *
+ * What a piece of the device's costs beside its rows is taken from the same joins: a driver whose threads have just run takes
+ * launches several times faster than one whose threads have gone to sleep meanwhile, as they do between the pieces of joins.
+ *
+ * Joins of all sizes and ways take turns, so that what else the machine does meets all of them alike.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,12 +19,11 @@
 #include "model/hjg_measured.h"
 
 #define NLAUNCHES 32
-#define NQUEUED 8
 #define PIECE_ROWS 1024
 
 /* Runs for each size: the smaller, the more they are disturbed. */
-static const int nruns_of[HJG_STEP_SIZES] = {9, 9, 7, 3, 3, 1};
-#define MOST_RUNS 9
+#define MOST_RUNS 13
+static const int nruns_of[HJG_STEP_SIZES] = {MOST_RUNS, MOST_RUNS, 9, 5, 3, 1};
 #define NEVER_NS 1e6			/* a row */
 #define LEAST_NS 0.01
 #define BUILD_ORDER 2654435761u
@@ -38,13 +42,36 @@ fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 	}
 }
 
-/* What one join says of the steps that it is asked about. */
+/* What one join says of the steps that it is asked about; infinite: nothing. */
 typedef struct Sample
 {
-	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row; infinite where the processor had none */
+	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row */
+	double		busy_ns[HJG_PROCESSORS];	/* all steps */
 	double		build_rest_ns;
 	double		probe_rest_ns;
+	/* a piece of the device's */
+	double		gap_ns;
+	double		begin_ns;
+	double		call_ns;
+	double		wake_ns;
 } Sample;
+
+/* A piece, of n that took so long together. */
+static double
+each_ns(hjg_u64 ns, hjg_u64 n)
+{
+	return n > 0 ? (double) ns / (double) n : HUGE_VAL;
+}
+
+/* What pieces of the device's took beside their rows, by the runner's times before and after the join. */
+static void
+sample_pieces(const HjgRunnerTimes *before, const HjgRunnerTimes *after, const HjgCoupledStats *stats, Sample *sample)
+{
+	sample->gap_ns = each_ns(after->gap_ns - before->gap_ns, after->nfollowed - before->nfollowed);
+	sample->begin_ns = each_ns(after->begin_ns - before->begin_ns, after->nbegun - before->nbegun);
+	sample->wake_ns = each_ns(stats->queue_ns[0], stats->nqueued[0]);
+	sample->call_ns = each_ns(stats->queue_ns[1], stats->nqueued[1]);
+}
 
 /* One join of nrows with nrows. */
 static HjgStatus
@@ -57,12 +84,13 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = nrows};
 	HjgCoupledStats built;
 	HjgCoupledStats stats;
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
 	HjgCoupled *join;
-	HjgStatus	status = hjg_coupled_build(env, config, runner, width, HJG_MATCH_ALL, &segment, 1, &join);
+	HjgStatus	status;
 
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			sample->ns[p][i] = HUGE_VAL;
+	runner->times(runner->arg, &before);
+	status = hjg_coupled_build(env, config, runner, width, HJG_MATCH_ALL, &segment, 1, &join);
 	if (status != HJG_OK)
 		return status;
 	hjg_coupled_stats(join, &built);
@@ -76,11 +104,19 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 			status = hjg_coupled_probe(join, &probe, 1, &cursor, &result);
 	}
 	hjg_coupled_stats(join, &stats);
+	runner->times(runner->arg, &after);
+	sample_pieces(&before, &after, &stats, sample);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		sample->busy_ns[p] = 0;
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			if (stats.step_rows[p][i] > 0)
-				sample->ns[p][i] = fmax(((double) stats.step_ns[p][i] - (double) stats.step_pieces[p][i] * own_ns[p]) /
-										(double) stats.step_rows[p][i], LEAST_NS);
+		{
+			sample->busy_ns[p] += (double) stats.step_ns[p][i];
+			sample->ns[p][i] = stats.step_rows[p][i] == 0 ? HUGE_VAL :
+				fmax(((double) stats.step_ns[p][i] - (double) stats.step_pieces[p][i] * own_ns[p]) /
+					 (double) stats.step_rows[p][i], LEAST_NS);
+		}
+	}
 	sample->build_rest_ns = fmax((double) (built.join.partition_ns + built.join.build_ns) - (double) built.series_ns, 0) / nrows;
 	sample->probe_rest_ns = fmax((double) (stats.join.partition_ns + stats.join.probe_ns) - (double) built.join.partition_ns -
 								 (double) (stats.series_ns - built.series_ns), 0) / nrows;
@@ -97,44 +133,37 @@ nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	(void) slot;
 }
 
-/* So many launches in a row; *call_ns: of the first call, *total_ns: until all have ended, *busy_ns: a launch. */
+/* One launch of no rows to speak of: how long the device is at work on it, and how long it takes to see that it is done. */
 static HjgStatus
-time_launches(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *launch, int n, double *call_ns, double *total_ns,
-			  double *busy_ns)
+time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *launch, double *busy_ns, double *seen_ns)
 {
 	const hjg_u64 started = hjg_now_ns();
-	const hjg_u64 was_busy_ns = runner->busy_ns(runner->arg);
 	hjg_u64		ticket = 0;
-	HjgStatus	status = HJG_OK;
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
+	HjgStatus	status;
 
-	for (int i = 0; i < n && status == HJG_OK; i++)
-	{
-		status = runner->launch(runner->arg, launch, &ticket);
-		if (i == 0)
-			*call_ns = (double) (hjg_now_ns() - started);
-	}
+	runner->times(runner->arg, &before);
+	status = runner->launch(runner->arg, launch, &ticket);
 	if (status == HJG_OK)
 		status = hjg_series_await(env, runner, ticket);
-	*total_ns = (double) (hjg_now_ns() - started);
-	*busy_ns = (double) (runner->busy_ns(runner->arg) - was_busy_ns) / n;
+	runner->times(runner->arg, &after);
+	*busy_ns = (double) (after.busy_ns - before.busy_ns);
+	*seen_ns = fmax((double) (hjg_now_ns() - started) - *busy_ns - (double) (after.begin_ns - before.begin_ns), 0);
 	return status;
 }
 
 /*
- * What a piece costs beside its rows.  On the device: one of a few rows for each of its groups, alone, from the call to the end, and
- * behind others, which hide the calls; on the CPU a unit of nothing for each thread.
+ * What a piece costs beside its rows whatever the size of the join.  On the device: one of a few rows for each of its groups; on the
+ * CPU a unit of nothing for each thread.
  */
 static HjgStatus
 measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			   const HjgCalibration *scratch, HjgStepCosts *costs)
+			   const HjgCalibration *scratch, HjgStepCosts *costs, double *seen_ns)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = PIECE_ROWS};
-	/* a device with memory of its own has one launch at a time */
-	const int	nqueued = runner->fetch != NULL ? 1 : NQUEUED;
-	double		call_ns[NLAUNCHES];
-	double		alone_ns[NLAUNCHES];
-	double		queued_ns[NLAUNCHES];
 	double		busy_ns[NLAUNCHES];
+	double		seen[NLAUNCHES];
 	double		piece_ns[NLAUNCHES];
 	HjgCoupled *join;
 	HjgStatus	status = hjg_coupled_build(env, config, runner, width, HJG_MATCH_ALL, &segment, 1, &join);
@@ -150,29 +179,20 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	hjg_pool_hold(env->pool, join->cpu_threads - 1);
 	for (int i = 0; status == HJG_OK && i < NLAUNCHES; i++)
 	{
-		double		first_ns;
-		hjg_u64		ended;
+		hjg_u64		started;
 
-		status = time_launches(env, runner, &launch, nqueued, &first_ns, &queued_ns[i], &busy_ns[i]);
-		if (status == HJG_OK)
-			status = time_launches(env, runner, &launch, 1, &call_ns[i], &alone_ns[i], &first_ns);
-		ended = hjg_now_ns();
+		status = time_launch(env, runner, &launch, &busy_ns[i], &seen[i]);
+		started = hjg_now_ns();
 		if (status == HJG_OK)
 			status = hjg_coupled_on_cpu(join, 0, (hjg_u32) join->cpu_threads, 1, nothing, NULL);
-		piece_ns[i] = (double) (hjg_now_ns() - ended);
+		piece_ns[i] = (double) (hjg_now_ns() - started);
 	}
 	hjg_pool_hold(env->pool, 1 - join->cpu_threads);
 	if (status == HJG_OK)
 	{
-		const double one_ns = hjg_median(alone_ns, NLAUNCHES);
-
 		costs->busy_ns = hjg_median(busy_ns, NLAUNCHES);
-		costs->launch_ns = costs->busy_ns;
-		if (nqueued > 1)
-			costs->launch_ns = fmax((hjg_median(queued_ns, NLAUNCHES) - one_ns) / (nqueued - 1), costs->busy_ns);
 		costs->piece_ns = hjg_median(piece_ns, NLAUNCHES);
-		costs->wake_ns = hjg_median(call_ns, NLAUNCHES);
-		costs->wait_ns = fmax(one_ns - costs->launch_ns, 0);
+		*seen_ns = hjg_median(seen, NLAUNCHES);
 	}
 	hjg_coupled_free(join);
 	return status;
@@ -215,7 +235,10 @@ fill_gaps(HjgStepCosts *costs)
 }
 
 /* Ways to join: without and with partitioning, on the CPU, on the device, and on both. */
-#define NWAYS 6
+#define NWAYS (2 * HJG_PROCESSORS + 2)
+
+/* Less of an overlap says nothing of what it costs. */
+#define LEAST_OVERLAP 0.25
 
 /*
  * The CPU's shares of the steps in a run of a way.  On both they differ from step to step and from run to run, as those that the
@@ -228,62 +251,111 @@ set_ratios(int way, int run, HjgCoupledConfig *config)
 	{
 		const hjg_u32 drawn = hjg_mix32((hjg_u32) (run * HJG_STEP_COUNT + i + 1)) >> 8;
 
-		config->fixed_ratios[i] = way / 2 == 2 ? 0.1 + 0.8 * (double) drawn / (1 << 24) : way / 2 == 0;
+		config->fixed_ratios[i] = way / 2 == HJG_PROCESSORS ? 0.1 + 0.8 * (double) drawn / (1 << 24) : way / 2 == HJG_ON_CPU;
 	}
 }
 
-/* Medians of the runs of one way. */
-static void
-take_medians(Sample *samples, int nruns, int way, int size, HjgStepCosts *costs)
+static double
+zero_if_none(double ns)
 {
-	const bool	is_both = way / 2 == 2;
-	double		(*ns)[HJG_STEP_COUNT] = is_both ? costs->together_ns[way % 2][size] : costs->alone_ns[way % 2][size];
+	return isinf(ns) ? 0 : ns;
+}
+
+/* Samples of all ways and runs of a size. */
+typedef Sample Samples[NWAYS][MOST_RUNS];
+
+/* The median of a member of nruns samples, of which the first one's is at first. */
+static double
+median_of(const double *first, int nruns)
+{
 	double		values[MOST_RUNS];
+
+	for (int run = 0; run < nruns; run++)
+		values[run] = *(const double *) ((const char *) first + (size_t) run * sizeof(Sample));
+	return hjg_median(values, nruns);
+}
+
+/* For how much of a processor's time the other one was at work as well. */
+static double
+overlap_of(const Sample *samples, int nruns, int p)
+{
+	double		values[MOST_RUNS];
+
+	for (int run = 0; run < nruns; run++)
+		values[run] = fmin(samples[run].busy_ns[1 - p] / fmax(samples[run].busy_ns[p], 1), 1);
+	return fmax(hjg_median(values, nruns), LEAST_OVERLAP);
+}
+
+/*
+ * Costs of one size, without or with partitioning.  A step that runs on both is slowed down as far as they overlap: together_ns is what
+ * it would be if they did all the time.
+ */
+static void
+take_medians(const Samples samples, int nruns, int partitioned, int size, double seen_ns, HjgStepCosts *costs)
+{
+	const Sample *both = samples[2 * HJG_PROCESSORS + partitioned];
 
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
-			for (int run = 0; run < nruns; run++)
-				values[run] = samples[run].ns[p][i];
-			ns[p][i] = fmin(ns[p][i], hjg_median(values, nruns));
+			const double alone_ns = median_of(&samples[2 * p + partitioned][0].ns[p][i], nruns);
+			const double both_ns = median_of(&both[0].ns[p][i], nruns);
+
+			costs->alone_ns[partitioned][size][p][i] = alone_ns;
+			costs->together_ns[partitioned][size][p][i] = isinf(alone_ns) || isinf(both_ns) ? both_ns :
+				fmax(alone_ns + (both_ns - alone_ns) / overlap_of(both, nruns, p), LEAST_NS);
 		}
-	if (!is_both)
-		return;
-	for (int run = 0; run < nruns; run++)
-		values[run] = samples[run].build_rest_ns;
-	costs->build_rest_ns[way % 2][size] = hjg_median(values, nruns);
-	for (int run = 0; run < nruns; run++)
-		values[run] = samples[run].probe_rest_ns;
-	costs->probe_rest_ns[way % 2][size] = hjg_median(values, nruns);
+	costs->build_rest_ns[partitioned][size] = median_of(&both[0].build_rest_ns, nruns);
+	costs->probe_rest_ns[partitioned][size] = median_of(&both[0].probe_rest_ns, nruns);
+	costs->launch_ns[partitioned][size] = zero_if_none(median_of(&both[0].gap_ns, nruns)) + costs->busy_ns;
+	costs->call_ns[partitioned][size] = zero_if_none(median_of(&both[0].call_ns, nruns));
+	costs->wake_ns[partitioned][size] = fmax(zero_if_none(median_of(&both[0].wake_ns, nruns)) - costs->call_ns[partitioned][size], 0);
+	costs->wait_ns[partitioned][size] = zero_if_none(median_of(&both[0].begin_ns, nruns)) + seen_ns;
 }
 
-/*
- * All steps at one size.  The ways take turns: memory is then in the caches of whoever had it last, as in joins of different
- * ratios, and what else the machine does meets all of them.
- */
+/* Joins of nrows with nrows, each way once. */
 static HjgStatus
-measure_size(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			 const HjgCalibration *scratch, int size, HjgStepCosts *costs)
+measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
+			 const HjgCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, Samples samples)
 {
-	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
-	/* what is part of the steps' times, and of a piece's as well */
-	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->busy_ns};
-	const hjg_u32 nrows = 1u << logs[size];
-	const int	nruns = nruns_of[size];
-	Sample		samples[NWAYS][MOST_RUNS];
 	HjgStatus	status = HJG_OK;
 
 	fill_keys(width, scratch->keys, nrows, BUILD_ORDER);
 	fill_keys(width, scratch->probe_keys, nrows, PROBE_ORDER);
-	for (int run = 0; run < nruns; run++)
-		for (int way = 0; way < NWAYS && status == HJG_OK; way++)
-		{
-			set_ratios(way, run, config);
-			config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-			status = measure(env, config, runner, width, scratch, nrows, own_ns, &samples[way][run]);
-		}
 	for (int way = 0; way < NWAYS && status == HJG_OK; way++)
-		take_medians(samples[way], nruns, way, size, costs);
+	{
+		set_ratios(way, run, config);
+		config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+		status = measure(env, config, runner, width, scratch, nrows, own_ns, &samples[way][run]);
+	}
+	return status;
+}
+
+/*
+ * All steps at all sizes.  The ways take turns: memory is then in the caches of whoever had it last, as in joins of different
+ * ratios; and so do the sizes, each as often as it is to.
+ */
+static HjgStatus
+measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
+			  const HjgCalibration *scratch, double seen_ns, HjgStepCosts *costs)
+{
+	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+	/* what is part of the steps' times, and of a piece's as well */
+	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->busy_ns};
+	const size_t bytes = sizeof(Samples) * (size_t) costs->nsizes;
+	Samples    *samples = env->alloc(env->arg, bytes);
+	HjgStatus	status = samples == NULL ? HJG_ERR_MEMORY : HJG_OK;
+	int			ndone[HJG_STEP_SIZES] = {0};
+
+	for (int turn = 1; turn <= MOST_RUNS && status == HJG_OK; turn++)
+		for (int size = 0; size < costs->nsizes && status == HJG_OK; size++)
+			if (ndone[size] * MOST_RUNS < turn * nruns_of[size])
+				status = measure_ways(env, config, runner, width, scratch, 1u << logs[size], own_ns, ndone[size]++, samples[size]);
+	for (int size = 0; size < costs->nsizes && status == HJG_OK; size++)
+		for (int partitioned = 0; partitioned < 2; partitioned++)
+			take_medians(samples[size], ndone[size], partitioned, size, seen_ns, costs);
+	if (samples != NULL)
+		env->free(env->arg, samples, bytes);
 	return status;
 }
 
@@ -297,6 +369,7 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	HjgCoupledConfig config = *with;
 	HjgStatus	status = HJG_OK;
 	HjgCalibration scratch;
+	double		seen_ns = 0;
 
 	config.costs = NULL;
 	config.pipeline = HJG_PIPELINE_E;
@@ -309,18 +382,14 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	scratch.keys = (hjg_u8 *) (((size_t) scratch.block.ptr + HJG_COUPLED_ALIGN - 1) / HJG_COUPLED_ALIGN * HJG_COUPLED_ALIGN);
 	scratch.probe_keys = scratch.keys + key_bytes;
 	scratch.pairs = (HjgPair *) (scratch.probe_keys + key_bytes);
-	*costs = (HjgStepCosts) {.nsizes = nsizes, .launch_ns = NEVER_NS};
+	*costs = (HjgStepCosts) {.nsizes = nsizes};
 	costs->unpack_ns[HJG_ON_DEVICE] = HUGE_VAL;
-	for (int n = 0; n < 2 * HJG_STEP_SIZES; n++)
-		for (int p = 0; p < HJG_PROCESSORS; p++)
-			for (int i = 0; i < HJG_STEP_COUNT; i++)
-				costs->alone_ns[n % 2][n / 2][p][i] = costs->together_ns[n % 2][n / 2][p][i] = HUGE_VAL;
 	fill_keys(key_width, scratch.keys, PIECE_ROWS, BUILD_ORDER);
-	status = measure_pieces(env, &config, runner, key_width, &scratch, costs);
-	for (int size = 0; size < nsizes && status == HJG_OK; size++)
-		status = measure_size(env, &config, runner, key_width, &scratch, size, costs);
+	status = measure_pieces(env, &config, runner, key_width, &scratch, costs, &seen_ns);
+	if (status == HJG_OK)
+		status = measure_sizes(env, &config, runner, key_width, &scratch, seen_ns, costs);
 	fill_gaps(costs);
-	/* the last keys are the most */
+	fill_keys(key_width, scratch.keys, most, BUILD_ORDER);
 	if (status == HJG_OK)
 		status = hjg_coupled_calibrate_feed(env, &config, runner, key_width, &scratch, logs[nsizes - 1],
 											with->pipeline >= HJG_PIPELINE_CPDE_C && runner->fetch == NULL, costs);

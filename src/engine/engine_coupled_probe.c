@@ -538,7 +538,7 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 	join->base.stats.probe_ns += hjg_now_ns() - started - (join->base.stats.partition_ns - partition_ns);
 	join->base.stats.probe_rows += at.row - cursor->row;
 	if (join->config.costs != NULL && join->runner != NULL)
-		join->stats.predicted_probe_ns += hjg_step_rest_ns(join->config.costs, join->config.costs->probe_rest_ns[hjg_coupled_is_partitioned(join)],
+		join->stats.predicted_probe_ns += hjg_size_cost_ns(join->config.costs, join->config.costs->probe_rest_ns[hjg_coupled_is_partitioned(join)],
 																 (double) join->build_rows) *
 			(double) (at.row - cursor->row);
 	join->base.stats.pairs += round.npairs;

@@ -55,7 +55,7 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 		if (status == HJG_OK)
 			status = hjg_series_await(env, runner, ticket);
 		costs->unpack_ns[HJG_ON_DEVICE] = fmin(costs->unpack_ns[HJG_ON_DEVICE],
-											   fmax((double) (hjg_now_ns() - started) - costs->launch_ns, 1) / UNPACK_ROWS);
+											   fmax((double) (hjg_now_ns() - started) - costs->launch_ns[0][0], 1) / UNPACK_ROWS);
 	}
 	costs->unpack_ns[HJG_ON_CPU] = hjg_pack_ncolumns(width) *
 		(unit.leaf_ns[HJG_PACK_NS] + unit.check_ns * (double) bytes / UNPACK_ROWS) / join->cpu_threads;

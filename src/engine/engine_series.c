@@ -192,6 +192,20 @@ drain(const Drive *drive, const HjgPiece *pieces, int from, int to)
 		hjg_piece_reap(drive->join, drive->series, &pieces[i]);
 }
 
+/* Queue a piece of a plan; nbefore of them are queued and not seen to be done. */
+static HjgStatus
+queue_piece(Drive *drive, Plan *plan, int ix, int nbefore)
+{
+	HjgCoupledStats *stats = &drive->join->stats;
+	const hjg_u64 started = hjg_now_ns();
+	HjgStatus	status = hjg_piece_queue(drive->join, drive->series, &plan->pieces[HJG_ON_DEVICE][ix],
+										 plan->npieces[HJG_ON_DEVICE] - ix);
+
+	stats->nqueued[nbefore > 0]++;
+	stats->queue_ns[nbefore > 0] += hjg_now_ns() - started;
+	return status;
+}
+
 static HjgStatus
 drive_plan(Drive *drive, Plan *plan)
 {
@@ -222,7 +236,7 @@ drive_plan(Drive *drive, Plan *plan)
 			if (device_ready_ns > hjg_now_ns())
 				break;
 			device_ready_ns = 0;
-			status = hjg_piece_queue(drive->join, drive->series, &device[nqueued], plan->npieces[HJG_ON_DEVICE] - nqueued);
+			status = queue_piece(drive, plan, nqueued, nqueued - ndevice);
 			look_ahead(drive, device, plan->npieces[HJG_ON_DEVICE], nqueued, ndevice, ncpu);
 			nqueued++;
 		}
@@ -243,10 +257,13 @@ drive_plan(Drive *drive, Plan *plan)
 		}
 		if (status == HJG_OK && idle)
 		{
+			const hjg_u64 started = hjg_now_ns();
+
 			if (ndevice < nqueued)
 				status = hjg_piece_reap(drive->join, drive->series, &device[ndevice++]);
-			else if (drive->bus_free_ns > hjg_now_ns())
+			else if (drive->bus_free_ns > started)
 				status = wait_until(drive, drive->bus_free_ns);
+			drive->join->stats.idle_ns += hjg_now_ns() - started;
 		}
 	}
 	drain(drive, device, ndevice, nqueued);

@@ -273,10 +273,13 @@ HjgStatus
 hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 {
 	const HjgRunner *runner = join->runner;
-	const hjg_u64 busy_ns = runner->busy_ns(runner->arg);
-	HjgStatus	status = piece->ticket == 0 ? HJG_OK : hjg_series_await(&join->base.env, runner, piece->ticket);
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
+	HjgStatus	status;
 
-	count_step(join, HJG_ON_DEVICE, series->steps[piece->step_ix], piece->end - piece->begin,
-			   runner->busy_ns(runner->arg) - busy_ns);
+	runner->times(runner->arg, &before);
+	status = piece->ticket == 0 ? HJG_OK : hjg_series_await(&join->base.env, runner, piece->ticket);
+	runner->times(runner->arg, &after);
+	count_step(join, HJG_ON_DEVICE, series->steps[piece->step_ix], piece->end - piece->begin, after.busy_ns - before.busy_ns);
 	return status;
 }

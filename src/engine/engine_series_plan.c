@@ -56,7 +56,7 @@ slowdown(const HjgCoupled *join, HjgProcessor processor)
 }
 
 /* The best ratios where scattering steps are on one side: of PL the first step's, if it does not scatter, is free. */
-static double
+static void
 search_sides(const HjgSeriesShape *shape, const HjgSeries *series, HjgScheme scheme, double *ratios)
 {
 	const bool	has_free = scheme != HJG_SCHEME_DD && !scatters(series->steps[0]);
@@ -77,7 +77,6 @@ search_sides(const HjgSeriesShape *shape, const HjgSeries *series, HjgScheme sch
 			best_ns = times.total_ns;
 			memcpy(ratios, here, sizeof(double) * (size_t) series->nsteps);
 		}
-	return best_ns;
 }
 
 /* For a row that changes its processor, on the emulated bus. */
@@ -88,16 +87,19 @@ bus_exchange_ns(const HjgCoupled *join)
 		(HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 }
 
-static double
-search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
+static void
+search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, HjgSeriesTimes *times)
 {
 	const HjgStepCosts *costs = join->config.costs;
-	HjgSeriesShape shape = {
-		.nsteps = series->nsteps, .nrows = series->nrows, .chunk_rows = hjg_series_chunk_rows(join, series->nrows),
-		.piece_ns = {costs->piece_ns, costs->launch_ns}, .wake_ns = costs->wake_ns, .wait_ns = costs->wait_ns
-	};
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
 	const double table_rows = (double) join->part->nrows;
+	HjgSeriesShape shape = {
+		.nsteps = series->nsteps, .nrows = series->nrows, .chunk_rows = hjg_series_chunk_rows(join, series->nrows),
+		.piece_ns = {costs->piece_ns, hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows)},
+		.call_ns = hjg_size_cost_ns(costs, costs->call_ns[partitioned], table_rows),
+		.wake_ns = hjg_size_cost_ns(costs, costs->wake_ns[partitioned], table_rows),
+		.wait_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], table_rows)
+	};
 
 	shape.exchange_ns = bus_exchange_ns(join);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
@@ -108,31 +110,31 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 			shape.unit_ns[p][i] = alone_ns * slowdown(join, p);
 			shape.slowdown[p][i] = hjg_step_cost_ns(costs, partitioned, true, p, series->steps[i], table_rows) / alone_ns;
 		}
-	if (hjg_series_copies(join) && hjg_series_last_scatter(series) >= 0 && !join->config.keep_ratios)
-		return search_sides(&shape, series, hjg_coupled_scheme(join), ratios);
 	if (join->config.keep_ratios)
-	{
-		HjgSeriesTimes times;
-
 		memcpy(ratios, series->ratios, sizeof(double) * (size_t) series->nsteps);
-		hjg_series_predict(&shape, ratios, &times);
-		return times.total_ns;
-	}
-	return hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
+	else if (hjg_series_copies(join) && hjg_series_last_scatter(series) >= 0)
+		search_sides(&shape, series, hjg_coupled_scheme(join), ratios);
+	else
+		hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
+	hjg_series_predict(&shape, ratios, times);
 }
 
 /* The CPU's threads have all other tasks. */
-static double
-predict_on_device(const HjgCoupled *join, const HjgSeries *series)
+static void
+predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTimes *times)
 {
-	double		ns = 0;
+	const HjgStepCosts *costs = join->config.costs;
+	const bool	partitioned = hjg_coupled_is_partitioned(join);
+	const double table_rows = (double) join->part->nrows;
 
 	for (int i = 0; i < series->nsteps; i++)
-		ns += series->nrows * slowdown(join, HJG_ON_DEVICE) *
-			hjg_step_cost_ns(join->config.costs, hjg_coupled_is_partitioned(join), false, HJG_ON_DEVICE, series->steps[i],
-							 (double) join->part->nrows) +
-			join->config.costs->launch_ns;
-	return ns;
+	{
+		times->step_ns[HJG_ON_DEVICE][i] = series->nrows * slowdown(join, HJG_ON_DEVICE) *
+			hjg_step_cost_ns(costs, partitioned, false, HJG_ON_DEVICE, series->steps[i], table_rows) +
+			hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows);
+		times->total_ns += times->step_ns[HJG_ON_DEVICE][i];
+	}
+	times->processor_ns[HJG_ON_DEVICE] = times->total_ns;
 }
 
 /* ---- what was found before ---- */
@@ -158,7 +160,23 @@ memos_of(HjgCoupled *join)
 	return join->config.memos != NULL && !join->config.keep_ratios ? join->config.memos : &join->memos;
 }
 
-/* Ratios and time of a like series, if there is one. */
+/* The times of a series of as many rows more or fewer. */
+static HjgSeriesTimes
+scaled_times(const HjgSeriesTimes *of, double factor)
+{
+	HjgSeriesTimes times = {.total_ns = of->total_ns * factor};
+
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		times.processor_ns[p] = of->processor_ns[p] * factor;
+		times.delay_ns[p] = of->delay_ns[p] * factor;
+		for (int i = 0; i < HJG_SERIES_STEPS; i++)
+			times.step_ns[p][i] = of->step_ns[p][i] * factor;
+	}
+	return times;
+}
+
+/* Ratios and times of a like series, if there is one. */
 static bool
 recall(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
 {
@@ -170,7 +188,7 @@ recall(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
 		if (is_like(&memos->memos[i], wanted))
 		{
 			memcpy(wanted->ratios, memos->memos[i].ratios, sizeof(wanted->ratios));
-			wanted->predicted_ns = memos->memos[i].predicted_ns * wanted->nrows / memos->memos[i].nrows;
+			wanted->predicted = scaled_times(&memos->memos[i].predicted, (double) wanted->nrows / memos->memos[i].nrows);
 			found = true;
 		}
 	__atomic_clear(&memos->busy, __ATOMIC_RELEASE);
@@ -203,12 +221,18 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 	if (!recall(memos_of(join), &memo))
 	{
 		if (join->units.cpu_e > 0)
-			memo.predicted_ns = search_ratios(join, series, memo.ratios);
+			search_ratios(join, series, memo.ratios, &memo.predicted);
 		else
-			memo.predicted_ns = predict_on_device(join, series);
+			predict_on_device(join, series, &memo.predicted);
 		remember(memos_of(join), &memo);
 	}
 	join->stats.plan_ns += hjg_now_ns() - started;
 	memcpy(series->ratios, memo.ratios, sizeof(memo.ratios));
-	return memo.predicted_ns;
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		join->stats.predicted_delay_ns[p] += memo.predicted.delay_ns[p];
+		for (int i = 0; i < series->nsteps; i++)
+			join->stats.predicted_step_ns[p][series->steps[i]] += memo.predicted.step_ns[p][i];
+	}
+	return memo.predicted.total_ns;
 }

@@ -27,9 +27,11 @@ typedef struct Threads
 	hjg_u64		nqueued;		/* launches so far; tickets count from 1 */
 	hjg_u64		ndone;
 	bool		shutdown;
-	hjg_u64		busy_ns;
+	hjg_u64		ended_ns;		/* the last launch did, by the clock */
+	HjgRunnerTimes times;
 	hjg_u64		waited;			/* last ticket that was waited for */
-	hjg_u64		busy_until_ns[RING];	/* busy_ns when a ticket's launch ended */
+	hjg_u64		queued_ns[RING];	/* by the clock, by ticket; so is the next */
+	HjgRunnerTimes times_until[RING];	/* times when a ticket's launch ended */
 	HjgStepLaunch ring[RING];
 } Threads;
 
@@ -68,6 +70,26 @@ run_share(void *arg, int piece, int worker)
 		hjg_steps_run(launch, launch->begin + from, launch->begin + to, launch->args.first_worker + (hjg_u32) piece);
 }
 
+/* A launch ran from started_ns to ended_ns by the clock. */
+static void
+count_launch(Threads *threads, hjg_u64 queued_ns, hjg_u64 started_ns, hjg_u64 ended_ns)
+{
+	HjgRunnerTimes *times = &threads->times;
+
+	times->busy_ns += ended_ns - started_ns;
+	if (queued_ns < threads->ended_ns)
+	{
+		times->nfollowed++;
+		times->gap_ns += started_ns - threads->ended_ns;
+	}
+	else
+	{
+		times->nbegun++;
+		times->begin_ns += started_ns - queued_ns;
+	}
+	threads->ended_ns = ended_ns;
+}
+
 static void *
 feeder_main(void *arg)
 {
@@ -89,9 +111,9 @@ feeder_main(void *arg)
 		started = hjg_now_ns();
 		hjg_pool_run(threads->pool, share.nshares, run_share, &share);
 		pthread_mutex_lock(&threads->mutex);
-		threads->busy_ns += hjg_now_ns() - started;
 		threads->ndone++;
-		threads->busy_until_ns[threads->ndone % RING] = threads->busy_ns;
+		count_launch(threads, threads->queued_ns[threads->ndone % RING], started, hjg_now_ns());
+		threads->times_until[threads->ndone % RING] = threads->times;
 		pthread_cond_broadcast(&threads->done_cond);
 	}
 	pthread_mutex_unlock(&threads->mutex);
@@ -108,6 +130,7 @@ threads_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		pthread_cond_wait(&threads->done_cond, &threads->mutex);
 	threads->ring[threads->nqueued % RING] = *launch;
 	*ticket = ++threads->nqueued;
+	threads->queued_ns[*ticket % RING] = hjg_now_ns();
 	pthread_cond_signal(&threads->queued_cond);
 	pthread_mutex_unlock(&threads->mutex);
 	return HJG_OK;
@@ -146,21 +169,19 @@ hjg_threads_runner_busy_ns(const HjgRunner *runner)
 	hjg_u64		ns;
 
 	pthread_mutex_lock(&threads->mutex);
-	ns = threads->busy_ns;
+	ns = threads->times.busy_ns;
 	pthread_mutex_unlock(&threads->mutex);
 	return ns;
 }
 
-static hjg_u64
-threads_busy_ns(void *arg)
+static void
+threads_times(void *arg, HjgRunnerTimes *times)
 {
 	Threads    *threads = arg;
-	hjg_u64		ns;
 
 	pthread_mutex_lock(&threads->mutex);
-	ns = threads->busy_until_ns[threads->waited % RING];
+	*times = threads->times_until[threads->waited % RING];
 	pthread_mutex_unlock(&threads->mutex);
-	return ns;
 }
 
 static void
@@ -189,7 +210,7 @@ hjg_threads_runner_create(int nthreads)
 		.done = threads_done,
 		.wait = threads_wait,
 		.forget = threads_forget,
-		.busy_ns = threads_busy_ns,
+		.times = threads_times,
 	};
 	threads->pool = hjg_pool_create(nthreads);
 	pthread_mutex_init(&threads->mutex, NULL);

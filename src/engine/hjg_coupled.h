@@ -52,6 +52,16 @@ typedef struct HjgStepLaunch
 	HjgStep		ahead_of;		/* HJG_STEP_PREFETCH, which threads alone take: whose memory is fetched */
 } HjgStepLaunch;
 
+/* Of launches that were waited for; times in nanoseconds. */
+typedef struct HjgRunnerTimes
+{
+	hjg_u64		busy_ns;		/* the device was at work on them, copies included */
+	hjg_u64		nbegun;			/* found it with nothing to do */
+	hjg_u64		begin_ns;		/* of these, until it was at work */
+	hjg_u64		nfollowed;		/* were queued behind another one */
+	hjg_u64		gap_ns;			/* of these, from the end of that one until it was at work again */
+} HjgRunnerTimes;
+
 /*
  * A device.  Launches run one after the other in the order given.  The memory of a
  * launch stays valid until it is done; memory that is about to be freed is
@@ -74,8 +84,7 @@ typedef struct HjgRunner
 	/* Returns when the launch has ended; its outcome. */
 	HjgStatus	(*wait) (void *arg, hjg_u64 ticket);
 	void		(*forget) (void *arg, const void *memory);
-	/* Time for which the device was at work on launches that were waited for, copies included. */
-	hjg_u64		(*busy_ns) (void *arg);
+	void		(*times) (void *arg, HjgRunnerTimes *times);
 	/* NULL: the device works on host memory in place; otherwise bytes of its copy of a region, when nothing is launched. */
 	HjgStatus	(*fetch) (void *arg, const void *memory, size_t off, size_t bytes, void *into);
 } HjgRunner;
@@ -106,7 +115,7 @@ typedef struct HjgSeriesMemo
 	hjg_u32		nrows;
 	hjg_u64		table_rows;
 	double		ratios[HJG_SERIES_STEPS];
-	double		predicted_ns;
+	HjgSeriesTimes predicted;
 } HjgSeriesMemo;
 
 typedef struct HjgSeriesMemos
@@ -168,6 +177,11 @@ typedef struct HjgCoupledStats
 	hjg_u64		step_rows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_pieces[HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		predicted_step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
+	double		predicted_delay_ns[HJG_PROCESSORS]; /* between the steps */
+	hjg_u64		nqueued[2];		/* pieces of the device's: for one with nothing to do, and behind others */
+	hjg_u64		queue_ns[2];	/* of the CPU's time, to queue them */
+	hjg_u64		idle_ns;		/* the CPU had nothing to do in a series but to wait for the device */
 } HjgCoupledStats;
 
 /* runner NULL: the CPU does everything. */

@@ -68,11 +68,13 @@ typedef struct HjgStepCosts
 	double		together_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
-	double		launch_ns;		/* the device's, of a piece of rows behind another one, beside the rows */
-	double		busy_ns;		/* of it, while the device is at work */
+	/* of a piece of rows, beside the rows, in joins of these sizes */
+	double		launch_ns[2][HJG_STEP_SIZES];	/* the device's, behind another piece: from that one's end on, and busy_ns */
+	double		call_ns[2][HJG_STEP_SIZES]; /* of the CPU's time, to queue a piece of the device's, */
+	double		wake_ns[2][HJG_STEP_SIZES]; /* and beside that where the device has nothing to do, */
+	double		wait_ns[2][HJG_STEP_SIZES]; /* which then takes so long to begin, and until it is seen that it ended */
+	double		busy_ns;		/* the device's, while it is at work */
 	double		piece_ns;		/* and the CPU's */
-	double		wake_ns;		/* of the CPU's time, to make a device begin that has nothing to do */
-	double		wait_ns;		/* until the device has begun, and until it is seen that it ended */
 	/* in-cache co-processing (hjg_incache_model.h) */
 	double		unpack_ns[HJG_PROCESSORS];	/* a row under NS, all units, in cache */
 	double		fetch_bytes_per_ns; /* of one fetcher, from memory */
@@ -92,6 +94,7 @@ typedef struct HjgSeriesShape
 	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* unit_ns grows so much while the other works; 0: not */
 	double		chunk_rows;		/* of a piece; 0: all are one, and are waited for row by row */
 	double		piece_ns[HJG_PROCESSORS];	/* of a piece, beside its rows */
+	double		call_ns;		/* and the CPU's, of a piece of the device's */
 	double		wake_ns;		/* each time that the device begins: of the CPU's time, */
 	double		wait_ns;		/* and of its own */
 	double		exchange_ns;	/* for a row that changes its processor between steps */
@@ -102,6 +105,7 @@ typedef struct HjgSeriesTimes
 	double		total_ns;		/* equation 1 */
 	double		processor_ns[HJG_PROCESSORS];	/* equation 2 */
 	double		delay_ns[HJG_PROCESSORS];	/* of it, equations 4 and 5 */
+	double		step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];	/* of it, each step, equation 3 */
 } HjgSeriesTimes;
 
 typedef enum HjgScheme
@@ -117,8 +121,8 @@ typedef enum HjgScheme
 /* Unit cost of a step with so many build rows: on the logarithm, between the two nearest sizes. */
 extern double hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, HjgProcessor processor,
 							   HjgStep step, double build_rows);
-/* The same for build_rest_ns[i] or probe_rest_ns[i]. */
-extern double hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows);
+/* The same for the other costs that depend on the size, such as build_rest_ns[partitioned]. */
+extern double hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
 
 /* Ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);

@@ -34,12 +34,12 @@ hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, Hjg
 }
 
 double
-hjg_step_rest_ns(const HjgStepCosts *costs, const double *rest_ns, double build_rows)
+hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows)
 {
 	double		share;
 	const int	i = find_size(costs, build_rows, &share);
 
-	return rest_ns[i] * (1 - share) + rest_ns[i + 1] * share;
+	return ns[i] * (1 - share) + ns[i + 1] * share;
 }
 
 /* Pieces of a part of the rows. */
@@ -68,9 +68,9 @@ part_of(const double *ratios, int step, HjgProcessor processor)
 	return (StepPart) {.own = fmin(mine, had), .taken = fmax(mine - had, 0)};
 }
 
-/* Time of each step on each processor (equations 2 and 3, with M in the unit cost). */
+/* Time of each step on each processor (equations 2 and 3, with M in the unit cost), and of the CPU to queue the device's pieces. */
 static void
-step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS])
+step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
 {
 	double		busy[HJG_PROCESSORS] = {0, 0};
 
@@ -89,6 +89,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 				const double wanted = fmax(after - (1 - part.own), 0);
 
 				pieces = npieces(shape, wanted) + npieces(shape, part.own - wanted) + npieces(shape, part.taken);
+				queue_ns[i] = shape->call_ns * pieces;
 			}
 			step_ns[p][i] = shape->nrows * (part.own + part.taken) * shape->unit_ns[p][i] + shape->piece_ns[p] * pieces;
 			busy[p] += step_ns[p][i];
@@ -125,11 +126,12 @@ delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken
 void
 hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times)
 {
-	double		step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
+	double		(*step_ns)[HJG_SERIES_STEPS] = times->step_ns;
+	double		queue_ns[HJG_SERIES_STEPS];
 	double		sum[HJG_PROCESSORS] = {0, 0};	/* up to step i - 1, delays included */
 
 	memset(times, 0, sizeof(*times));
-	step_times(shape, ratios, step_ns);
+	step_times(shape, ratios, step_ns, queue_ns);
 	for (int i = 0; i < shape->nsteps; i++)
 	{
 		const double r = ratios[i];
@@ -172,6 +174,7 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 			sum[HJG_ON_DEVICE] += shape->wait_ns;
 			sum[HJG_ON_CPU] += shape->wake_ns;
 		}
+		sum[HJG_ON_CPU] += queue_ns[i];
 	}
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		times->processor_ns[p] = sum[p];

@@ -380,6 +380,40 @@ every_poll_and_alloc(const HjgRunner *runner, const char *what, HjgPool *pool, i
 	case_destroy(&c);
 }
 
+/* All launches are told apart: those for a device with nothing to do, and those behind others. */
+static void
+times_of_launches(const HjgRunner *runner, const char *what, HjgPool *pool)
+{
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
+	HjgCoupledConfig config;
+	HjgCoupledStats stats;
+	hjg_u64		npieces = 0;
+	hjg_u64		nlaunches;
+	const char *wrong;
+	Case		c;
+
+	case_create(&c, test_seed, 4, HJG_MATCH_ALL, KEYS_UNIFORM, 20000, 20000);
+	hjg_coupled_defaults(&config);
+	config.chunk_rows = 2048;
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		config.fixed_ratios[i] = 0;
+	runner->times(runner->arg, &before);
+	wrong = run_coupled(&c, pool, &config, runner, 1, (hjg_u32) c.nexpected + 1, &stats);
+	runner->times(runner->arg, &after);
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		npieces += stats.step_pieces[HJG_ON_DEVICE][i];
+	nlaunches = after.nbegun - before.nbegun + after.nfollowed - before.nfollowed;
+	claim(wrong == NULL && npieces > 20 && nlaunches >= npieces && after.nbegun > before.nbegun &&
+		  /* one that works on copies has one launch at a time */
+		  (runner->fetch != NULL || after.nfollowed > before.nfollowed) && after.busy_ns > before.busy_ns &&
+		  stats.nqueued[0] > 0 && stats.nqueued[0] + stats.nqueued[1] == npieces,
+		  "%s: %llu launches of %llu pieces have begun (%llu) or followed another one (%llu)%s%s", what, (unsigned long long) nlaunches,
+		  (unsigned long long) npieces, (unsigned long long) (after.nbegun - before.nbegun),
+		  (unsigned long long) (after.nfollowed - before.nfollowed), wrong ? ": " : "", wrong ? wrong : "");
+	case_destroy(&c);
+}
+
 void
 test_coupled_on(const HjgRunner *const runners[3], const char *what)
 {
@@ -412,6 +446,7 @@ test_coupled_on(const HjgRunner *const runners[3], const char *what)
 		run_shape(runners[0], what, pool, 4, KEYS_UNIFORM, 200000, 300000);
 		run_shape(runners[1], what, pool, 8, KEYS_ZIPF_05, 200000, 100000);
 	}
+	times_of_launches(runners[0], what, pool);
 	every_poll_and_alloc(runners[0], what, pool, 4, KEYS_UNIFORM, 0);
 	every_poll_and_alloc(runners[2], what, pool, 16, KEYS_DUPLICATES, 0);
 	every_poll_and_alloc(runners[2], what, pool, 16, KEYS_DUPLICATES, 65536);
@@ -456,12 +491,12 @@ bad_wait(void *arg, hjg_u64 ticket)
 	return bad->fail_wait > 0 && bad->launches >= bad->fail_wait ? HJG_ERR_DEVICE : status;
 }
 
-static hjg_u64
-bad_busy_ns(void *arg)
+static void
+bad_times(void *arg, HjgRunnerTimes *times)
 {
 	Bad		   *bad = arg;
 
-	return bad->good->busy_ns(bad->good->arg);
+	bad->good->times(bad->good->arg, times);
 }
 
 static void
@@ -486,7 +521,7 @@ device_fails(const HjgRunner *good, HjgPool *pool)
 	{
 		Bad			bad = {.good = good};
 		HjgRunner	runner = {.arg = &bad, .nworkers = 2, .align_bytes = 1, .max_bytes = (size_t) 1 << 40,
-			.launch = bad_launch, .done = bad_done, .wait = bad_wait, .forget = bad_forget, .busy_ns = bad_busy_ns};
+			.launch = bad_launch, .done = bad_done, .wait = bad_wait, .forget = bad_forget, .times = bad_times};
 		Memory		memory;
 
 		if (n % 2)
@@ -666,7 +701,7 @@ calibrated_in_part(const HjgRunner *runner, HjgPool *pool)
 	hjg_coupled_defaults(&config);
 	picky.max_bytes = 16 << 20;
 	picky.align_bytes = 65536;
-	finite = hjg_coupled_calibrate(&memory.env, &config, &picky, 4, HJG_STEP_QUICK_SIZES, &costs) == HJG_OK && isfinite(costs.launch_ns);
+	finite = hjg_coupled_calibrate(&memory.env, &config, &picky, 4, HJG_STEP_QUICK_SIZES, &costs) == HJG_OK && isfinite(costs.launch_ns[0][0]);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			for (int s = 0; s < 2 * costs.nsizes; s++)

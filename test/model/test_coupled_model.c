@@ -93,6 +93,16 @@ test_equations(void)
 	   "a device that begins, or begins again, takes its time and the CPU's");
 	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
 	ok(near(times.total_ns, 200), "a device without rows takes none");
+
+	/* a piece of the device's a step, 20 ns beside its rows, and 3 of the CPU's to queue it */
+	shape.piece_ns[HJG_ON_DEVICE] = 20;
+	shape.call_ns = 3;
+	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
+	ok(near(times.processor_ns[HJG_ON_CPU], 100 + 4 + 2 * 3) && near(times.processor_ns[HJG_ON_DEVICE], 200 + 2 * 20 + 10),
+	   "pieces of the device's take its time, and the CPU's that queues them");
+	ok(near(times.step_ns[HJG_ON_CPU][0], 50) && near(times.step_ns[HJG_ON_DEVICE][1], 120),
+	   "equation 3: a step's time is that of its rows and pieces");
+	shape.piece_ns[HJG_ON_DEVICE] = shape.call_ns = 0;
 }
 
 static void
@@ -224,7 +234,7 @@ static void
 test_costs(void)
 {
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
-	HjgStepCosts costs = {.nsizes = 3, .launch_ns = 1};
+	HjgStepCosts costs = {.nsizes = 3};
 
 	for (int s = 0; s < 3; s++)
 	{
@@ -239,6 +249,10 @@ test_costs(void)
 	ok(near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[0] + logs[1]) / 2.0)), 4) &&
 	   near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[1] + logs[2]) / 2.0)), 8),
 	   "and between them on the logarithm");
+	costs.launch_ns[1][1] = 5;
+	costs.launch_ns[1][2] = 9;
+	ok(near(hjg_size_cost_ns(&costs, costs.launch_ns[1], exp2((logs[1] + logs[2]) / 2.0)), 7) &&
+	   near(hjg_size_cost_ns(&costs, costs.launch_ns[1], 1e12), 9), "so are those of pieces");
 }
 
 int
