@@ -73,6 +73,26 @@ vacuum analyze varlena_long_l, varlena_long_r;
 select * from hjg_kinds('varlena_long_l l', 'varlena_long_r r', 'l.packed = r.packed');
 select * from hjg_kinds('varlena_long_l l', 'varlena_long_r r', 'l.apart = r.packed and l.id > r.id');
 
+-- most values are short enough to lie in the rows of a store, some are not: longer, compressed, external, of a header of four bytes, NULL
+create table varlena_most_l as select g as id, g % 300 as n, case when g % 31 = 0 then null when g % 37 = 0 then repeat('longer than most of them ', 2) || g % 300 when g % 199 = 0 then repeat('compressed ', 300) || g % 300 else 'short ' || g % 300 end as k,
+	array[g, g % 7] as a from generate_series(1, 1500) g;
+create table varlena_most_r (id int, n int, k text, a int[]);
+alter table varlena_most_r alter k set storage external;
+insert into varlena_most_r select id, n, k, case when id % 41 = 0 then null when id % 53 = 0 then array_fill(id, array[50]) else a end from varlena_most_l where id <= 700;
+vacuum analyze varlena_most_l, varlena_most_r;
+select c, avg_width between 1 and 32 as short from unnest(array['k', 'a']) c join pg_stats on tablename = 'varlena_most_r' and attname = c;
+select * from hjg_kinds('varlena_most_l l', 'varlena_most_r r', 'l.k = r.k');
+select * from hjg_kinds('varlena_most_r l', 'varlena_most_l r', 'l.n = r.n and l.k >= r.k');
+select * from hjg_same('select l.id, l.k, r.k as rk, l.a, r.a as ra from varlena_most_l l full join varlena_most_r r on l.n = r.n and l.a < r.a');
+select * from hjg_same('select l.id, l.k || r.k as both, r.a from varlena_most_l l left join (select id, k, a, k || ''!'' as kk from varlena_most_r) r on l.k || ''!'' = r.kk');
+set parallel_setup_cost = 0;
+set parallel_tuple_cost = 0;
+set min_parallel_table_scan_size = 0;
+select * from hjg_kinds('varlena_most_l l', 'varlena_most_r r', 'l.k = r.k');
+select * from hjg_same('select l.id, l.k, r.k as rk, l.a, r.a as ra from varlena_most_l l right join varlena_most_r r on l.n = r.n');
+set work_mem = '64kB';
+select * from hjg_same('select l.id, l.k, r.k as rk, l.a, r.a as ra from varlena_most_l l right join varlena_most_r r on l.n = r.n');
+
 reset all;
 drop function hjg_candidates(text);
-drop table varlena_l, varlena_r, same_hash, collide_l, collide_r, collide_u, varlena_long_l, varlena_long_r;
+drop table varlena_l, varlena_r, same_hash, collide_l, collide_r, collide_u, varlena_long_l, varlena_long_r, varlena_most_l, varlena_most_r;

@@ -29,7 +29,8 @@ hjg_stored_bytes(const HjgSide *side)
 	size_t		bytes = 1;
 
 	for (int c = 0; c < side->ncarried; c++)
-		bytes += 1 + (side->columns[c].attlen > 0 ? side->columns[c].attlen : (int) sizeof(char *));
+		bytes += 1 + (side->columns[c].attlen > 0 ? side->columns[c].attlen :
+					  Max((int) sizeof(char *), side->columns[c].inline_bytes));
 	return bytes;
 }
 

@@ -113,6 +113,7 @@ hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_sca
 			  List *key_exprs, HjgKeyCodec *codec, Bitmapset *used)
 {
 	EState	   *estate = state->css.ss.ps.state;
+	List	   *inline_bytes = list_nth(castNode(CustomScan, state->css.ss.ps.plan)->custom_private, HJG_PRIVATE_INLINE_BYTES);
 	TupleDesc	scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 
 	side->plan = plan;
@@ -134,6 +135,7 @@ hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_sca
 			continue;
 		side->columns[c].attlen = att->attlen;
 		side->columns[c].attbyval = att->attbyval;
+		side->columns[c].inline_bytes = att->attlen == -1 ? list_nth_int(inline_bytes, first_scan_ix + i) : 0;
 		side->scan_ix[c] = first_scan_ix + i;
 		side->child_ix[c] = i;
 		side->identity[c] = c;

@@ -45,7 +45,12 @@ typedef struct HjgColumn
 {
 	int16		attlen;
 	bool		attbyval;
+	int16		inline_bytes;	/* in a store, values of variable length up to this size lie in the row; 0: none does */
 } HjgColumn;
+
+/* What inline_bytes may be. */
+#define HJG_LEAST_INLINE_BYTES 16
+#define HJG_MOST_INLINE_BYTES 32
 
 /* ---------- vectors ---------- */
 

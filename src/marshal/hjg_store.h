@@ -25,8 +25,24 @@ typedef enum HjgColumnForm
 	HJG_FORM_INT64,
 	HJG_FORM_INLINE,				/* attlen bytes, by reference */
 	HJG_FORM_POINTER,				/* variable length, in a data block */
-	HJG_FORM_PLACE					/* the same in a shared store: number of the block, offset */
+	HJG_FORM_PLACE,					/* the same in a shared store: number of the block, offset */
+	HJG_FORM_SHORT					/* variable length, in the row if it fits; else apart, see below */
 } HjgColumnForm;
+
+/*
+ * A value of the form SHORT that is apart: the row has, in the guise of a toast pointer of a kind that core has not, what it
+ * would have in one of the two forms before.
+ */
+#define HJG_APART_TAG 0xFF
+#define HJG_APART_OFF 8
+
+StaticAssertDecl(HJG_APART_OFF + sizeof(uint64) <= HJG_LEAST_INLINE_BYTES, "a value that is apart has its place in the row");
+
+static inline bool
+hjg_store_is_apart(const char *value)
+{
+	return VARATT_IS_EXTERNAL(value) && VARTAG_EXTERNAL(value) == HJG_APART_TAG;
+}
 
 typedef struct HjgStoreColumn
 {

@@ -5,8 +5,8 @@
  * A chunk is a header, a power of two of rows, and the rows' NULL bits.  All
  * columns of a row lie side by side, because rows are fetched in any order and
  * a row should cost one cache miss, however many columns it has.  By-value columns
- * are kept at their own width, fixed-width by-reference ones in place, everything
- * else as a pointer to a copy in the store's data blocks.  NULL bits count only once
+ * are kept at their own width, fixed-width by-reference ones in place, and so are values of variable length where most
+ * are short; everything else as a pointer to a copy in the store's data blocks.  NULL bits count only once
  * the chunk's header says that it has any.
  */
 #include "postgres.h"
@@ -24,6 +24,8 @@ StaticAssertDecl(HJG_STORE_MAX_CHUNK_ROWS == 1 << MAX_CHUNK_SHIFT, "largest chun
 static HjgColumnForm
 column_form(const HjgColumn *column, bool shared)
 {
+	if (column->inline_bytes > 0)
+		return HJG_FORM_SHORT;
 	if (!column->attbyval)
 		return column->attlen > 0 ? HJG_FORM_INLINE : shared ? HJG_FORM_PLACE : HJG_FORM_POINTER;
 	switch (column->attlen)
@@ -48,6 +50,8 @@ column_width(const HjgColumn *column)
 			return (int) MAXALIGN(column->attlen);
 		case HJG_FORM_POINTER:
 			return (int) sizeof(char *);
+		case HJG_FORM_SHORT:
+			return (int) MAXALIGN(column->inline_bytes);
 		default:
 			return column->attlen;
 	}

@@ -6,6 +6,21 @@
 
 #include "marshal/hjg_store.h"
 
+/* A value of variable length to its place in a row, if it fits there. */
+static inline void
+put_short(HjgStore *store, const HjgStoreColumn *column, char *to, Datum value)
+{
+	const char *bytes = DatumGetPointer(value);
+
+	if (!VARATT_IS_EXTERNAL_EXPANDED(bytes) && VARSIZE_ANY(bytes) <= (Size) column->width)
+	{
+		memcpy(to, bytes, VARSIZE_ANY(bytes));
+		return;
+	}
+	SET_VARTAG_EXTERNAL(to, HJG_APART_TAG);
+	*(uint64 *) (to + HJG_APART_OFF) = hjg_store_copy_value(store, value, column->column.attlen);
+}
+
 uint32
 hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull)
 {
@@ -66,6 +81,9 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 			case HJG_FORM_PLACE:
 				*(uint64 *) to = hjg_store_copy_value(store, value, column->column.attlen);
 				break;
+			case HJG_FORM_SHORT:
+				put_short(store, column, to, value);
+				break;
 		}
 	}
 	return row;
@@ -111,6 +129,11 @@ append_column(HjgStore *store, const HjgStoreColumn *column, char *out, const Hj
 				if (!hjg_vector_isnull(vector, ROW(i)))
 					*(uint64 *) (out + (size_t) i * stride) =
 						hjg_store_copy_value(store, PointerGetDatum(pointers[ROW(i)]), column->column.attlen);
+			break;
+		case HJG_FORM_SHORT:
+			for (int i = 0; i < nrows; i++)
+				if (!hjg_vector_isnull(vector, ROW(i)))
+					put_short(store, column, out + (size_t) i * stride, PointerGetDatum(pointers[ROW(i)]));
 			break;
 	}
 }

@@ -15,6 +15,13 @@ fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
 {
 	uint64		kept;
 
+	if (form == HJG_FORM_SHORT)
+	{
+		if (likely(!hjg_store_is_apart(place)))
+			return PointerGetDatum(place);
+		form = store->sharing != NULL ? HJG_FORM_PLACE : HJG_FORM_POINTER;
+		place += HJG_APART_OFF;
+	}
 	switch (form)
 	{
 		case HJG_FORM_BYTE:
@@ -129,6 +136,8 @@ gather_places(const HjgStore *store, char *const *places, const uint8 *const *nu
 				GATHER(HJG_FORM_POINTER);
 			case HJG_FORM_PLACE:
 				GATHER(HJG_FORM_PLACE);
+			case HJG_FORM_SHORT:
+				GATHER(HJG_FORM_SHORT);
 		}
 	}
 #undef GATHER
@@ -171,6 +180,13 @@ gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int 
 	} \
 	break
 
+/* The same of values that may be elsewhere: what a NULL has in its place must not be looked up. */
+#define LOOK_UP(form) \
+	for (int i = 0; i < nrows; i++) \
+		if (!nullable || !to->isnull[first + i]) \
+			((Datum *) to->values)[first + i] = fetch_value(store, form, places[i] + off); \
+	break
+
 /* Rows to positions from first on of the vectors. */
 static void
 gather_vectors(const HjgStore *store, char *const *places, const uint8 *const *nulls, bool nullable, int first,
@@ -207,14 +223,13 @@ gather_vectors(const HjgStore *store, char *const *places, const uint8 *const *n
 			case HJG_FORM_POINTER:
 				GATHER(uint64, fetch_value(store, HJG_FORM_POINTER, place));
 			case HJG_FORM_PLACE:
-				/* a NULL's place is undefined, and must not be looked up */
-				for (int i = 0; i < nrows; i++)
-					if (!nullable || !to->isnull[first + i])
-						((Datum *) to->values)[first + i] = fetch_value(store, HJG_FORM_PLACE, places[i] + off);
-				break;
+				LOOK_UP(HJG_FORM_PLACE);
+			case HJG_FORM_SHORT:
+				LOOK_UP(HJG_FORM_SHORT);
 		}
 	}
 }
+#undef LOOK_UP
 #undef GATHER
 
 static void
@@ -276,6 +291,8 @@ hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, i
 				GATHER(HJG_FORM_POINTER);
 			case HJG_FORM_PLACE:
 				GATHER(HJG_FORM_PLACE);
+			case HJG_FORM_SHORT:
+				GATHER(HJG_FORM_SHORT);
 		}
 	}
 }

@@ -56,6 +56,7 @@ typedef enum HjgPlanPrivate
 	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
 	HJG_PRIVATE_AGGREGATES,		/* OIDs: function of aggregate i; none in a node that returns joined rows */
 	HJG_PRIVATE_ARGUMENTS,		/* integers: number of its argument in HJG_EXPRS_ARGUMENTS, or -1: it counts rows */
+	HJG_PRIVATE_INLINE_BYTES,	/* integers: of column i of the join, HjgColumn's inline_bytes */
 	HJG_PRIVATE_Count
 } HjgPlanPrivate;
 

@@ -10,7 +10,9 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
 
+#include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
@@ -78,6 +80,32 @@ append_scan_columns(List *scan_tlist, Plan *child)
 														 NULL, false));
 	}
 	return scan_tlist;
+}
+
+/*
+ * Of each column, up to which size values of variable length shall lie in the rows of a store, where reading them
+ * costs no cache miss of its own: the usual size, if that is small.  All participants of a join need the same.
+ */
+static List *
+choose_inline_bytes(PlannerInfo *root, List *scan_tlist)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, scan_tlist)
+	{
+		const Var  *var = (const Var *) lfirst_node(TargetEntry, lc)->expr;
+		const RangeTblEntry *rte = NULL;
+		int			bytes = 0;
+
+		if (IsA(var, Var) && var->varlevelsup == 0 && var->varattno > 0 && var->varno > 0 && var->varno < root->simple_rel_array_size)
+			rte = root->simple_rte_array[var->varno];
+		if (rte != NULL && rte->rtekind == RTE_RELATION)
+			bytes = get_attavgwidth(rte->relid, var->varattno);
+		bytes = bytes == 0 ? 0 : (int) MAXALIGN(Max(bytes, HJG_LEAST_INLINE_BYTES));
+		result = lappend_int(result, bytes <= HJG_MOST_INLINE_BYTES ? bytes : 0);
+	}
+	return result;
 }
 
 /*
@@ -152,6 +180,7 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	List	   *filter_qual = NIL;
 	List	   *scalars;
 	List	   *arguments;
+	List	   *inline_bytes;
 	ListCell   *lc;
 
 	foreach(lc, path->hashclauses)
@@ -186,7 +215,9 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	scalars = list_concat(scalars, list_make3_int(path->gpu, path->embedded,
 												  (int) Min(path->build_rows, PG_INT32_MAX)));
 	cscan->custom_private = list_make4(scalars, operators, collations, prediction_list(&path->prediction));
+	inline_bytes = choose_inline_bytes(root, cscan->custom_scan_tlist);
 	arguments = append_aggregates(cscan, path->aggregates);
+	cscan->custom_private = lappend(cscan->custom_private, inline_bytes);
 	cscan->custom_exprs = list_make5(outer_keys, inner_keys, hash_clauses, join_qual, arguments);
 	cscan->methods = &hjg_scan_methods;
 	return &cscan->scan.plan;
