@@ -1,12 +1,11 @@
 /*
  * device_cuda_parts_side.c
- *	  Joins by radix partitions: one side partitioned, in one pass or two (cuda_partition.cu).
+ *	  Joins by radix partitions: one side partitioned, in one pass or two (cuda_partition.cu, cuda_aligned.cu).
  */
 #include <string.h>
 
 #include "device/hjg_cuda_parts.h"
 
-#define IMAGE "cuda_partition"
 #define COUNT_THREADS 1024
 #define LIST_THREADS 1024
 #define SCATTER_THREADS 512
@@ -15,7 +14,8 @@
 #define LINE_ROWS 32			/* keys of a line of the cache */
 #define COUNT_BLOCK_ROWS 8192	/* fewer rows are not worth a block */
 
-#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
+#define KERNEL(kernel_name) {.image = "cuda_partition", .name = kernel_name}
+#define ALIGNED_KERNEL(kernel_name) {.image = "cuda_aligned", .name = kernel_name}
 
 static HjgCudaKernel count_keys[HJG_CUDA_KEY_CLASSES] = {
 	KERNEL("hjg_k_count_keys_4"),
@@ -36,9 +36,9 @@ static HjgCudaKernel scatter_again[HJG_CUDA_KEY_CLASSES] = {
 	KERNEL("hjg_k_scatter_again_8_8"),
 };
 static HjgCudaKernel scatter_aligned[] = {
-	KERNEL("hjg_k_scatter_aligned_10"),
-	KERNEL("hjg_k_scatter_aligned_11"),
-	KERNEL("hjg_k_scatter_aligned_12"),
+	ALIGNED_KERNEL("hjg_k_scatter_aligned_10"),
+	ALIGNED_KERNEL("hjg_k_scatter_aligned_11"),
+	ALIGNED_KERNEL("hjg_k_scatter_aligned_12"),
 };
 static HjgCudaKernel place_parts = KERNEL("hjg_k_place_parts");
 static HjgCudaKernel list_tiles = KERNEL("hjg_k_list_tiles");
