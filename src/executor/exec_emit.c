@@ -15,43 +15,13 @@
  */
 #include "postgres.h"
 
-#include "executor/executor.h"
 #include "miscadmin.h"
 
+#include "executor/hjg_bits.h"
 #include "executor/hjg_executor.h"
 
 /* Rows without columns that are handed out between two looks at interrupts. */
 #define EMPTY_VECTOR_ROWS 8192
-
-static inline bool
-test_bit(const uint64 *bits, uint64 i)
-{
-	return (bits[i >> 6] >> (i & 63)) & 1;
-}
-
-static inline void
-set_bit(uint64 *bits, uint64 i)
-{
-	bits[i >> 6] |= UINT64CONST(1) << (i & 63);
-}
-
-static inline void
-clear_bit(uint64 *bits, uint64 i)
-{
-	bits[i >> 6] &= ~(UINT64CONST(1) << (i & 63));
-}
-
-/* The bit of a build row; in a shared load others set bits, too, and few are set twice. */
-static inline void
-set_build_bit(HjgJoinState *state, uint32 row)
-{
-	uint64	   *bits = state->build_matched;
-
-	if (state->run->share == NULL)
-		set_bit(bits, row);
-	else if (!test_bit(bits, row))
-		__atomic_fetch_or(&bits[row >> 6], UINT64CONST(1) << (row & 63), __ATOMIC_RELAXED);
-}
 
 /* ---------- what a row looks like ---------- */
 
@@ -156,21 +126,6 @@ hjg_emit_init(HjgJoinState *state)
 }
 
 /* ---------- gathering ---------- */
-
-/*
- * Bits of a batch's rows and where they start, or NULL.
- */
-static inline uint64 *
-matched_bits(const HjgJoinState *state, const HjgProbeBatch *batch, uint64 *first)
-{
-	if (state->chunk_matched != NULL)
-	{
-		*first = batch->first_row;
-		return state->chunk_matched;
-	}
-	*first = 0;
-	return batch->matched;
-}
 
 /*
  * Where rows of a side are that have numbers: in a store, in vectors, or nowhere; or, gathered by the device,
@@ -327,168 +282,6 @@ gather_vector(HjgJoinState *state, NumberedRows probe_rows, NumberedRows build_r
 	state->vector_next = 0;
 }
 
-static void
-bad_pair(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("a hash join result changed after it was checked")));
-}
-
-/*
- * Account for a pair of a slice, and replace the position of its key by the number of its
- * row.  Is it one that was not there in the first slice?
- */
-static inline bool
-new_candidate(HjgProbeBatch *batch, HjgPair *pair)
-{
-	uint32		key = pair->probe_row;
-
-	if (key != batch->slice_key)
-	{
-		batch->slice_key = key;
-		batch->slice_pairs = 0;
-	}
-	if (++batch->slice_pairs == batch->slice.most)
-		set_bit(batch->more, key);
-	else if (batch->slice_pairs > batch->slice.most)
-		clear_bit(batch->more, key);	/* the engine returns whole rows */
-	if (batch->origin != NULL)
-		pair->probe_row = batch->origin[key];
-	if (batch->slice.most > 1)
-		return pair->build_row != batch->tried[key];
-	batch->tried[key] = pair->build_row;
-	return true;
-}
-
-/* Where the columns of a pair of a page lie that the device gathered; into place n of the vector. */
-static inline void
-note_places(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *page, uint32 at, int n)
-{
-	const HjgCarried carried = state->run->carried;
-
-	for (int s = 0; s < HJG_SIDES; s++)
-		if (batch->gathered & HJG_SIDE_BIT(s))
-			state->vector_places[s][n] = s == HJG_SIDE_BUILD && state->vector_build[n] == HJG_NO_ROW ? NULL :
-				(const char *) page + hjg_page_carried_off(carried, s) + (size_t) at * carried.bytes[s];
-}
-
-/*
- * Copy pairs [at, at + count) of a page to the end of the n pairs in the vector, but for those whose probe
- * row is decided; returns how many there are now.  The round was checked as a whole when it was complete; the row numbers
- * are compared once more here, where they are copied out of memory that the device
- * process can write to, because they become addresses.
- */
-static int
-copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint32 at, int count, int n)
-{
-	const uint32 probe_rows = batch->keys.nrows;
-	const HjgRun *run = state->run;
-	const bool	may_miss = run->mode == HJG_MATCH_LEFT || run->mode == HJG_MATCH_ANTI;
-	uint64		first = 0;
-	const uint64 *decided = state->decisive ? matched_bits(state, batch, &first) : NULL;
-
-	for (int i = 0; i < count; i++)
-	{
-		HjgPair		pair = *(const volatile HjgPair *) &page[at + i];
-
-		if (unlikely(pair.probe_row >= probe_rows ||
-					 (!hjg_run_has_build_row(run, pair.build_row) && !(may_miss && pair.build_row == HJG_NO_ROW))))
-			bad_pair();
-		if (state->decisive && batch->slice.most > 0 && !new_candidate(batch, &pair))
-			continue;
-		state->vector_probe[n] = pair.probe_row;
-		state->vector_build[n] = pair.build_row;
-		if (batch->gathered != 0)
-			note_places(state, batch, page, at + i, n);
-		if (decided == NULL || !test_bit(decided, first + pair.probe_row))
-			n++;
-	}
-	return n;
-}
-
-/* Of the n pairs in the vector, those with equal keys close up; returns how many. */
-static int
-drop_unequal(HjgJoinState *state, const HjgProbeBatch *batch, int n)
-{
-	int			kept = 0;
-
-	hjg_recheck_pairs(state, batch, n, state->vector_pass);
-	for (int i = 0; i < n; i++)
-	{
-		state->vector_probe[kept] = state->vector_probe[i];
-		state->vector_build[kept] = state->vector_build[i];
-		for (int s = 0; s < HJG_SIDES; s++)
-			state->vector_places[s][kept] = state->vector_places[s][i];
-		kept += state->vector_pass[i] ? 1 : 0;
-	}
-	return kept;
-}
-
-/*
- * The n pairs in the vector are matches: set the bits of both rows.  Pairs of which no row comes close up; returns
- * how many are left.
- */
-static int
-settle_matches(HjgJoinState *state, const HjgProbeBatch *batch, int n)
-{
-	uint64		first = 0;
-	uint64	   *bits = state->host_fate ? matched_bits(state, batch, &first) : NULL;
-	int			kept = 0;
-
-	if (bits == NULL && state->build_matched == NULL)
-		return n;
-	for (int i = 0; i < n; i++)
-	{
-		const uint32 probe_row = state->vector_probe[i];
-		const uint32 build_row = state->vector_build[i];
-
-		if (bits != NULL)
-		{
-			if (state->decisive && test_bit(bits, first + probe_row))
-				continue;
-			set_bit(bits, first + probe_row);
-			if (state->jointype == JOIN_ANTI)
-				continue;
-		}
-		if (state->build_matched != NULL && build_row != HJG_NO_ROW)
-			set_build_bit(state, build_row);
-		state->vector_probe[kept] = probe_row;
-		state->vector_build[kept] = build_row;
-		for (int s = 0; s < HJG_SIDES; s++)
-			state->vector_places[s][kept] = state->vector_places[s][i];
-		kept++;
-	}
-	return kept;
-}
-
-/* Fill the vector with the next pairs of the round; returns how many, 0 at its end. */
-static int
-next_pairs(HjgJoinState *state, HjgProbeBatch *batch)
-{
-	int			n = 0;
-
-	while (n == 0 && state->pair_next < batch->npairs)
-	{
-		CHECK_FOR_INTERRUPTS();
-		while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
-		{
-			const HjgPair *page = batch->pages[state->pair_next / batch->page_pairs];
-			uint32		at = state->pair_next % batch->page_pairs;
-			uint32		count = Min(batch->page_pairs - at, batch->npairs - state->pair_next);
-
-			count = Min(count, HJG_VECTOR_ROWS - n);
-			n = copy_pairs(state, batch, page, at, count, n);
-			state->pair_next += count;
-		}
-		if (state->recheck != NULL)
-			n = drop_unequal(state, batch, n);
-		if (!state->residual)
-			n = settle_matches(state, batch, n);
-	}
-	return n;
-}
-
 bool
 hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 {
@@ -511,7 +304,7 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 		return n > 0;
 	}
 
-	n = next_pairs(state, batch);
+	n = hjg_match_next_pairs(state, batch);
 	if (n == 0)
 		return false;
 	state->vector_pairs = state->residual;
@@ -532,12 +325,12 @@ bool
 hjg_emit_unmatched_probe(HjgJoinState *state, HjgProbeBatch *batch)
 {
 	uint64		first;
-	const uint64 *bits = matched_bits(state, batch, &first);
+	const uint64 *bits = hjg_match_probe_bits(state, batch, &first);
 	int			n = 0;
 
 	while (n < HJG_VECTOR_ROWS && state->tail_next < batch->nrows)
 	{
-		if (!test_bit(bits, first + state->tail_next))
+		if (!hjg_test_bit(bits, first + state->tail_next))
 			state->vector_probe[n++] = state->tail_next;
 		state->tail_next++;
 	}
@@ -572,7 +365,7 @@ hjg_emit_unmatched_build(HjgJoinState *state)
 
 	while (n < HJG_VECTOR_ROWS && state->unmatched_next < nrows)
 	{
-		if (!test_bit(state->build_matched, state->unmatched_next))
+		if (!hjg_test_bit(state->build_matched, state->unmatched_next))
 			state->vector_build[n++] = state->unmatched_next;
 		if ((++state->unmatched_next & 0xFFFFF) == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -633,47 +426,4 @@ hjg_emit_null_build(HjgJoinState *state)
 	slot_getallattrs(slot);
 	emit_single(state, &state->inner, &state->outer, slot->tts_values, slot->tts_isnull);
 	return true;
-}
-
-/* ---------- rows ---------- */
-
-bool
-hjg_emit_skip_pair(HjgJoinState *state)
-{
-	int			i = state->vector_next;
-	uint64		first = 0;
-	const uint64 *bits;
-
-	if (state->vector_pass[i])
-		return false;
-	state->vector_next++;
-	bits = state->decisive ? matched_bits(state, state->batches[0], &first) : NULL;
-	/* conditions are not evaluated for a row that is decided */
-	if (bits == NULL || !test_bit(bits, first + state->vector_probe[i]))
-		InstrCountFiltered2(state, 1);
-	return true;
-}
-
-bool
-hjg_emit_accept(HjgJoinState *state)
-{
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	int			i = state->vector_next - 1;
-	uint64		first = 0;
-	uint64	   *bits = state->host_fate ? matched_bits(state, state->batches[0], &first) : NULL;
-
-	if (state->decisive && test_bit(bits, first + state->vector_probe[i]))
-		return false;
-	if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext))
-		return false;
-	if (state->join_qual != NULL && !ExecQual(state->join_qual, econtext))
-	{
-		InstrCountFiltered2(state, 1);
-		return false;
-	}
-	if (bits != NULL)
-		set_bit(bits, first + state->vector_probe[i]);
-	if (state->build_matched != NULL)
-		set_build_bit(state, state->vector_build[i]);
-	return state->jointype != JOIN_ANTI;
 }

@@ -278,14 +278,14 @@ hjg_exec_next_passing(HjgJoinState *state)
 
 	while (state->vector_next < state->vector_n)
 	{
-		if (state->vector_pairs && state->pair_filter != NULL && hjg_emit_skip_pair(state))
+		if (state->vector_pairs && state->pair_filter != NULL && hjg_match_skip_pair(state))
 			continue;
 		econtext->ecxt_scantuple = next_row(state);
 		if (state->direct)
 			return true;
 
 		ResetExprContext(econtext);
-		if (state->vector_pairs && !hjg_emit_accept(state))
+		if (state->vector_pairs && !hjg_match_accept(state))
 			continue;
 		if (ps->qual != NULL && !ExecQual(ps->qual, econtext))
 		{

@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "executor/hjg_bits.h"
 #include "executor/hjg_executor.h"
 
 /* The second slice has so many candidates, each later one so many times as many as the last. */
@@ -91,9 +92,9 @@ wanted(const HjgJoinState *state, const HjgProbeBatch *batch, uint32 position)
 
 	if (state->chunk_matched != NULL)
 		row += batch->first_row;
-	if (bits[row / 64] >> (row % 64) & 1)
+	if (hjg_test_bit(bits, row))
 		return false;
-	return batch->slice.most == 0 || (batch->more[position / 64] >> (position % 64) & 1);
+	return batch->slice.most == 0 || hjg_test_bit(batch->more, position);
 }
 
 /*

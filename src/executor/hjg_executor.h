@@ -714,13 +714,19 @@ extern bool hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch);
 extern bool hjg_emit_unmatched_build(HjgJoinState *state);
 extern bool hjg_emit_null_probe(HjgJoinState *state);
 extern bool hjg_emit_null_build(HjgJoinState *state);
+
+/* exec_match.c: see there */
+/* Bits of a batch's rows, and which one is the first row's; or NULL. */
+extern uint64 *hjg_match_probe_bits(const HjgJoinState *state, const HjgProbeBatch *batch, uint64 *first);
+/* Fill the vector with row numbers of the next pairs of the round; returns how many, 0 at its end. */
+extern int	hjg_match_next_pairs(HjgJoinState *state, HjgProbeBatch *batch);
 /* Pass over the vector's next candidate if the pair filter drops it. */
-extern bool hjg_emit_skip_pair(HjgJoinState *state);
+extern bool hjg_match_skip_pair(HjgJoinState *state);
 /*
  * Is the candidate in the out slot, the vector's last one handed out, a match whose
  * row comes out?  Sets the bits of both rows.
  */
-extern bool hjg_emit_accept(HjgJoinState *state);
+extern bool hjg_match_accept(HjgJoinState *state);
 
 /* exec_calibrate_sql.c */
 /* Measure what core takes for joins, and a small join of ours.  Changes settings: the caller restores them. */

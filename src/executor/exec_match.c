@@ -1,0 +1,251 @@
+/*
+ * exec_match.c
+ *	  Which of the pairs that the engine returns are matches, and which rows are decided by them.
+ *
+ * Pairs of a round are copied to the vector, HJG_VECTOR_ROWS at a time, as row numbers.  Keys are compared there once more
+ * if they are not exact (exec_recheck.c).  Without residual quals a pair is a match then, and has the bits of its rows set;
+ * otherwise that is done pair by pair, when the quals have been evaluated.  Pairs of probe rows that are decided, and of
+ * anti joins, are dropped.
+ *
+ * Nothing is gathered here: exec_emit.c makes rows of what stays in the vector.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+
+#include "executor/hjg_bits.h"
+#include "executor/hjg_executor.h"
+
+/* The bit of a build row; in a shared load others set bits, too, and few are set twice. */
+static inline void
+set_build_bit(HjgJoinState *state, uint32 row)
+{
+	uint64	   *bits = state->build_matched;
+
+	if (state->run->share == NULL)
+		hjg_set_bit(bits, row);
+	else if (!hjg_test_bit(bits, row))
+		__atomic_fetch_or(&bits[row >> 6], UINT64CONST(1) << (row & 63), __ATOMIC_RELAXED);
+}
+
+uint64 *
+hjg_match_probe_bits(const HjgJoinState *state, const HjgProbeBatch *batch, uint64 *first)
+{
+	if (state->chunk_matched != NULL)
+	{
+		*first = batch->first_row;
+		return state->chunk_matched;
+	}
+	*first = 0;
+	return batch->matched;
+}
+
+/* ---------- a vector of pairs ---------- */
+
+static void
+bad_pair(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("a hash join result changed after it was checked")));
+}
+
+/*
+ * Account for a pair of a slice, and replace the position of its key by the number of its
+ * row.  Is it one that was not there in the first slice?
+ */
+static inline bool
+new_candidate(HjgProbeBatch *batch, HjgPair *pair)
+{
+	uint32		key = pair->probe_row;
+
+	if (key != batch->slice_key)
+	{
+		batch->slice_key = key;
+		batch->slice_pairs = 0;
+	}
+	if (++batch->slice_pairs == batch->slice.most)
+		hjg_set_bit(batch->more, key);
+	else if (batch->slice_pairs > batch->slice.most)
+		hjg_clear_bit(batch->more, key);	/* the engine returns whole rows */
+	if (batch->origin != NULL)
+		pair->probe_row = batch->origin[key];
+	if (batch->slice.most > 1)
+		return pair->build_row != batch->tried[key];
+	batch->tried[key] = pair->build_row;
+	return true;
+}
+
+/* Where the columns of a pair of a page lie that the device gathered; into place n of the vector. */
+static inline void
+note_places(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *page, uint32 at, int n)
+{
+	const HjgCarried carried = state->run->carried;
+
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (batch->gathered & HJG_SIDE_BIT(s))
+			state->vector_places[s][n] = s == HJG_SIDE_BUILD && state->vector_build[n] == HJG_NO_ROW ? NULL :
+				(const char *) page + hjg_page_carried_off(carried, s) + (size_t) at * carried.bytes[s];
+}
+
+/*
+ * Copy pairs [at, at + count) of a page to the end of the n pairs in the vector, but for those whose probe
+ * row is decided; returns how many there are now.  The round was checked as a whole when it was complete; the row numbers
+ * are compared once more here, where they are copied out of memory that the device
+ * process can write to, because they become addresses.
+ */
+static int
+copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint32 at, int count, int n)
+{
+	const uint32 probe_rows = batch->keys.nrows;
+	const HjgRun *run = state->run;
+	const bool	may_miss = run->mode == HJG_MATCH_LEFT || run->mode == HJG_MATCH_ANTI;
+	uint64		first = 0;
+	const uint64 *decided = state->decisive ? hjg_match_probe_bits(state, batch, &first) : NULL;
+
+	for (int i = 0; i < count; i++)
+	{
+		HjgPair		pair = *(const volatile HjgPair *) &page[at + i];
+
+		if (unlikely(pair.probe_row >= probe_rows ||
+					 (!hjg_run_has_build_row(run, pair.build_row) && !(may_miss && pair.build_row == HJG_NO_ROW))))
+			bad_pair();
+		if (state->decisive && batch->slice.most > 0 && !new_candidate(batch, &pair))
+			continue;
+		state->vector_probe[n] = pair.probe_row;
+		state->vector_build[n] = pair.build_row;
+		if (batch->gathered != 0)
+			note_places(state, batch, page, at + i, n);
+		if (decided == NULL || !hjg_test_bit(decided, first + pair.probe_row))
+			n++;
+	}
+	return n;
+}
+
+/* A pair of the vector to a place before it, or its own. */
+static inline void
+move_pair(HjgJoinState *state, int from, int to)
+{
+	state->vector_probe[to] = state->vector_probe[from];
+	state->vector_build[to] = state->vector_build[from];
+	for (int s = 0; s < HJG_SIDES; s++)
+		state->vector_places[s][to] = state->vector_places[s][from];
+}
+
+/* Of the n pairs in the vector, those with equal keys close up; returns how many. */
+static int
+drop_unequal(HjgJoinState *state, const HjgProbeBatch *batch, int n)
+{
+	int			kept = 0;
+
+	hjg_recheck_pairs(state, batch, n, state->vector_pass);
+	for (int i = 0; i < n; i++)
+	{
+		move_pair(state, i, kept);
+		kept += state->vector_pass[i] ? 1 : 0;
+	}
+	return kept;
+}
+
+/*
+ * The n pairs in the vector are matches: set the bits of both rows.  Pairs of which no row comes close up; returns
+ * how many are left.
+ */
+static int
+settle_matches(HjgJoinState *state, const HjgProbeBatch *batch, int n)
+{
+	uint64		first = 0;
+	uint64	   *bits = state->host_fate ? hjg_match_probe_bits(state, batch, &first) : NULL;
+	int			kept = 0;
+
+	if (bits == NULL && state->build_matched == NULL)
+		return n;
+	for (int i = 0; i < n; i++)
+	{
+		const uint32 probe_row = state->vector_probe[i];
+		const uint32 build_row = state->vector_build[i];
+
+		if (bits != NULL)
+		{
+			if (state->decisive && hjg_test_bit(bits, first + probe_row))
+				continue;
+			hjg_set_bit(bits, first + probe_row);
+			if (state->jointype == JOIN_ANTI)
+				continue;
+		}
+		if (state->build_matched != NULL && build_row != HJG_NO_ROW)
+			set_build_bit(state, build_row);
+		move_pair(state, i, kept++);
+	}
+	return kept;
+}
+
+int
+hjg_match_next_pairs(HjgJoinState *state, HjgProbeBatch *batch)
+{
+	int			n = 0;
+
+	while (n == 0 && state->pair_next < batch->npairs)
+	{
+		CHECK_FOR_INTERRUPTS();
+		while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
+		{
+			const HjgPair *page = batch->pages[state->pair_next / batch->page_pairs];
+			uint32		at = state->pair_next % batch->page_pairs;
+			uint32		count = Min(batch->page_pairs - at, batch->npairs - state->pair_next);
+
+			count = Min(count, HJG_VECTOR_ROWS - n);
+			n = copy_pairs(state, batch, page, at, count, n);
+			state->pair_next += count;
+		}
+		if (state->recheck != NULL)
+			n = drop_unequal(state, batch, n);
+		if (!state->residual)
+			n = settle_matches(state, batch, n);
+	}
+	return n;
+}
+
+/* ---------- pair by pair, with residual quals ---------- */
+
+bool
+hjg_match_skip_pair(HjgJoinState *state)
+{
+	int			i = state->vector_next;
+	uint64		first = 0;
+	const uint64 *bits;
+
+	if (state->vector_pass[i])
+		return false;
+	state->vector_next++;
+	bits = state->decisive ? hjg_match_probe_bits(state, state->batches[0], &first) : NULL;
+	/* conditions are not evaluated for a row that is decided */
+	if (bits == NULL || !hjg_test_bit(bits, first + state->vector_probe[i]))
+		InstrCountFiltered2(state, 1);
+	return true;
+}
+
+bool
+hjg_match_accept(HjgJoinState *state)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	int			i = state->vector_next - 1;
+	uint64		first = 0;
+	uint64	   *bits = state->host_fate ? hjg_match_probe_bits(state, state->batches[0], &first) : NULL;
+
+	if (state->decisive && hjg_test_bit(bits, first + state->vector_probe[i]))
+		return false;
+	if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext))
+		return false;
+	if (state->join_qual != NULL && !ExecQual(state->join_qual, econtext))
+	{
+		InstrCountFiltered2(state, 1);
+		return false;
+	}
+	if (bits != NULL)
+		hjg_set_bit(bits, first + state->vector_probe[i]);
+	if (state->build_matched != NULL)
+		set_build_bit(state, state->vector_build[i]);
+	return state->jointype != JOIN_ANTI;
+}
