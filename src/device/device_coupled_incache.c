@@ -315,7 +315,6 @@ const HjgBenchFigure hjg_bench_incache_figures[] = {
 	{"001, figure 9: the boundary between decompression and execution", "a join depends less on it than a selection",
 		"keys in order pack to so little here that decompression is a small part of the work, and units of D are missed by E", figure_9, false},
 	{"001, figure 10: joins of TPC-H queries over the boundary, predicted and measured", "differences below 9 %; the best boundary found",
-		"the model takes work groups for units: where groups share cores, those of D leave theirs to E when they are done; and "
-		"it knows no launches, in which joins of some thousand rows spend their time", figure_10, false},
+		"joins of some thousand rows spend most of their time in launches and waits, which differ from one to the next", figure_10, false},
 	{NULL}
 };

@@ -458,15 +458,18 @@ hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies)
 {
 	const HjgClApi *api = device->api;
 	ClRunner   *runner = calloc(1, sizeof(ClRunner));
+	int			nworkers;
 	cl_int		error;
 
 	if (runner == NULL)
 		return NULL;
 	runner->device = device;
 	runner->copies = copies;
+	nworkers = device->units * 4 < HJG_RUNNER_MAX_WORKERS ? (int) device->units * 4 : HJG_RUNNER_MAX_WORKERS;
 	runner->runner = (HjgRunner) {
 		.arg = runner,
-		.nworkers = device->units * 4 < HJG_RUNNER_MAX_WORKERS ? (int) device->units * 4 : HJG_RUNNER_MAX_WORKERS,
+		.nworkers = nworkers,
+		.ncores = device->facts.is_cpu && (int) device->units < nworkers ? (int) device->units : nworkers,
 		.align_bytes = device->facts.align_bytes > 0 && !copies ? device->facts.align_bytes : 1,
 		.max_bytes = copies && device->facts.max_alloc_bytes > MAX_COPIED_BYTES ? MAX_COPIED_BYTES :
 			(size_t) device->facts.max_alloc_bytes,

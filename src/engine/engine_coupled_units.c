@@ -67,6 +67,15 @@ units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 /* What a row of a random access step touches. */
 #define LINE_BYTES 64
 
+/* Rows of a window of D, and of a series whose memory is fetched ahead. */
+static hjg_u32
+window_rows(const HjgCoupled *join)
+{
+	const size_t rows = join->config.was_bytes / (size_t) join->base.spec.key_width;
+
+	return rows < MIN_FEED_ROWS ? MIN_FEED_ROWS : rows > MAX_FEED_ROWS ? MAX_FEED_ROWS : (hjg_u32) rows;
+}
+
 /* What the model knows of the build side: all units, in cache and out of it. */
 static HjgInCacheShape
 shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
@@ -80,7 +89,12 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 	HjgInCacheShape shape = {
 		.nrows = nrows, .packed_bytes = (double) packed_bytes, .fetch_bytes_per_ns = costs->fetch_bytes_per_ns,
 		.fetch_work_ns = costs->fetch_work_ns, .fetch_gain = costs->fetch_gain,
-		.all = {.cpu_e = join->cpu_threads, .device_e = join->runner->nworkers}
+		.all = {.cpu_e = join->cpu_threads, .device_e = join->runner->nworkers}, .device_cores = join->runner->ncores,
+		.window_rows = (double) window_rows(join),
+		.rest_ns = nrows * hjg_size_cost_ns(costs, costs->build_rest_ns[partitioned], nrows),
+		/* a piece a step, and the device begins once */
+		.window_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], nrows) +
+			(partitioned ? 7 : 4) * hjg_size_cost_ns(costs, costs->launch_ns[partitioned], nrows)
 	};
 
 	/* partitions fit a cache: only n3 goes everywhere */
@@ -189,9 +203,7 @@ hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segmen
 void
 hjg_units_feed(HjgCoupled *join)
 {
-	const size_t rows = join->config.was_bytes / (size_t) join->base.spec.key_width;
-
-	join->was_rows = rows < MIN_FEED_ROWS ? MIN_FEED_ROWS : rows > MAX_FEED_ROWS ? MAX_FEED_ROWS : (hjg_u32) rows;
+	join->was_rows = window_rows(join);
 }
 
 void

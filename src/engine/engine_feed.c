@@ -225,17 +225,29 @@ fetch_packed(HjgCoupled *join, const HjgSeries *series, const Window *window)
 	hjg_prefetch_start(join, &launch);
 }
 
-/* Blocks that are the device's, of n: as many a unit as a CPU thread gets of its side's threads. */
+/*
+ * Blocks that are the device's, of n: what its share of all cores unpacks while the CPU's threads do the others.  Without costs both
+ * sides are taken to be alike.
+ */
 static hjg_u32
 device_blocks(const HjgCoupled *join, const Window *window, hjg_u32 n)
 {
 	const HjgUnits *units = &join->units;
-	double		share;
+	const HjgStepCosts *costs = join->config.costs;
+	const int	ncores = join->runner != NULL ? join->runner->ncores : 1;
+	double		device_rate;
+	double		cpu_rate;
 
 	if (units->device_d == 0 || hjg_series_copies(join) || (size_t) window->packed % join->runner->align_bytes != 0)
 		return 0;
-	share = (double) units->device_d / join->runner->nworkers;
-	return (hjg_u32) (n * share / (share + (double) units->cpu_d / (units->cpu_p + units->cpu_d + units->cpu_e)) + 0.5);
+	device_rate = (double) (units->device_d < ncores ? units->device_d : ncores) / ncores;
+	cpu_rate = (double) units->cpu_d / (units->cpu_p + units->cpu_d + units->cpu_e);
+	if (costs != NULL && costs->unpack_ns[HJG_ON_CPU] > 0 && costs->unpack_ns[HJG_ON_DEVICE] > 0)
+	{
+		device_rate /= costs->unpack_ns[HJG_ON_DEVICE];
+		cpu_rate /= costs->unpack_ns[HJG_ON_CPU];
+	}
+	return (hjg_u32) (n * device_rate / (device_rate + cpu_rate) + 0.5);
 }
 
 /* D begins with a window. */

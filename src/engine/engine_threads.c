@@ -204,6 +204,7 @@ hjg_threads_runner_create(int nthreads)
 	threads->runner = (HjgRunner) {
 		.arg = threads,
 		.nworkers = nthreads < HJG_RUNNER_MAX_WORKERS ? nthreads : HJG_RUNNER_MAX_WORKERS,
+		.ncores = nthreads < HJG_RUNNER_MAX_WORKERS ? nthreads : HJG_RUNNER_MAX_WORKERS,
 		.align_bytes = 1,
 		.max_bytes = (size_t) 1 << 40,
 		.launch = threads_launch,

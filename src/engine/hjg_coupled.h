@@ -76,6 +76,7 @@ typedef struct HjgRunner
 {
 	void	   *arg;
 	int			nworkers;		/* work groups of a launch, at most HJG_RUNNER_MAX_WORKERS */
+	int			ncores;			/* of them, that run at once */
 	size_t		align_bytes;	/* user memory must be aligned so, or is left to the CPU */
 	size_t		max_bytes;		/* largest region */
 	/* Queue a launch; on HJG_OK *ticket names it. */

@@ -8,6 +8,10 @@
  * cache; and where they have a latency to memory, the time a byte by which the same
  * work was slower out of cache; a line that another unit fetched saves a part of it that is measured, too,
  * since it need not end up in a cache that the reader shares.
+ *
+ * Work groups are the device's units where all of them run at once.  Where there are more of them than cores, such as on a CPU
+ * device, those that decompress come first and leave their cores to those that execute when they are done: the cores are the
+ * units then.  And to what rows take comes what windows of them take beside, in which joins of some thousand rows spend their time.
  */
 #ifndef HJG_INCACHE_MODEL_H
 #define HJG_INCACHE_MODEL_H
@@ -26,7 +30,11 @@ typedef struct HjgInCacheShape
 	double		unpack_ns[HJG_PROCESSORS];	/* comp_D: all rows, in cache, all units */
 	double		execute_ns[HJG_PROCESSORS]; /* comp_E: all steps of all rows, in cache, all units */
 	double		miss_ns[HJG_PROCESSORS];	/* L_M - L_C: a byte from memory, not from cache, all units */
-	HjgUnits	all;			/* .cpu_e and .device_e: how many units there are */
+	HjgUnits	all;			/* .cpu_e and .device_e: how many threads and work groups there are */
+	int			device_cores;	/* work groups that run at once; 0: all of them */
+	double		window_rows;	/* at a time where somebody decompresses or fetches; 0, and otherwise: all are one */
+	double		window_ns;		/* a window, beside its rows */
+	double		rest_ns;		/* all rows, of what is no step */
 } HjgInCacheShape;
 
 typedef struct HjgInCacheTimes

@@ -6,19 +6,31 @@
 
 #include <math.h>
 
-/* Work that all units of both sides do in ns each, by a part of each; nobody: never. */
+static int
+least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static int
+device_cores(const HjgInCacheShape *shape)
+{
+	return shape->device_cores > 0 ? shape->device_cores : shape->all.device_e;
+}
+
+/* Work that all units of both sides do in ns each, by a part of the threads and some of the device's cores; nobody: never. */
 static double
-shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int device)
+shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int cores)
 {
 	double		rate = 0;
 
 	/* somebody needs no time for it */
-	if ((cpu > 0 && ns[HJG_ON_CPU] <= 0) || (device > 0 && ns[HJG_ON_DEVICE] <= 0))
+	if ((cpu > 0 && ns[HJG_ON_CPU] <= 0) || (cores > 0 && ns[HJG_ON_DEVICE] <= 0))
 		return 0;
 	if (cpu > 0)
 		rate += cpu / (double) shape->all.cpu_e / ns[HJG_ON_CPU];
-	if (device > 0)
-		rate += device / (double) shape->all.device_e / ns[HJG_ON_DEVICE];
+	if (cores > 0)
+		rate += cores / (double) device_cores(shape) / ns[HJG_ON_DEVICE];
 	return rate > 0 ? 1 / rate : HUGE_VAL;
 }
 
@@ -27,32 +39,51 @@ shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int device)
  * misses of the units that work are shared by them as the work is.
  */
 static double
-memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fetch_bytes_per_ns, int cpu, int device)
+memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fetch_bytes_per_ns, int cpu, int cores)
 {
 	const double fetched = fmin(work_ns * fetch_bytes_per_ns, bytes);
 
 	/* nobody at work has no misses */
-	return cpu + device > 0 ? (bytes - fetched * shape->fetch_gain) * shared_ns(shape, shape->miss_ns, cpu, device) : 0;
+	return cpu + cores > 0 ? (bytes - fetched * shape->fetch_gain) * shared_ns(shape, shape->miss_ns, cpu, cores) : 0;
+}
+
+/* Equation 6: E of all rows by some threads and cores, with what it waits for memory. */
+static double
+execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int cores)
+{
+	const double work_ns = shared_ns(shape, shape->execute_ns, cpu, cores);
+
+	return isinf(work_ns) ? work_ns : work_ns + memory_ns(shape, shape->touched_bytes, work_ns, fetch_bytes_per_ns, cpu, cores);
 }
 
 void
 hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCacheTimes *times)
 {
-	double		work_ns = shared_ns(shape, shape->execute_ns, units->cpu_e, units->device_e);
+	/* of the device's cores D has some first, and E the others; then E has what its work groups can use */
+	const int	cores_d = least(units->device_d, device_cores(shape));
+	const int	cores_e = least(units->device_e, device_cores(shape) - cores_d);
+	const bool	has_windows = shape->window_rows > 0 && units->cpu_p + units->cpu_d + units->device_d > 0;
+	double		beside_ns;		/* E while D is at work, if that took all its rows */
+	double		behind_ns;		/* and then */
 
 	*times = (HjgInCacheTimes) {.fetch_bytes_per_ns = 0};
 	if (units->cpu_p > 0)
 		times->fetch_bytes_per_ns = units->cpu_p / (1 / shape->fetch_bytes_per_ns + shape->fetch_work_ns);
 	/* one fetcher serves both; D reads far fewer bytes than E touches */
-	times->execute_ns = work_ns + memory_ns(shape, shape->touched_bytes, work_ns, times->fetch_bytes_per_ns, units->cpu_e,
-											units->device_e);
 	if (shape->packed_bytes > 0)
 	{
-		work_ns = shared_ns(shape, shape->unpack_ns, units->cpu_d, units->device_d);
+		const double work_ns = shared_ns(shape, shape->unpack_ns, units->cpu_d, cores_d);
+
 		times->decompress_ns = work_ns + memory_ns(shape, shape->packed_bytes, work_ns, times->fetch_bytes_per_ns,
-												   units->cpu_d, units->device_d);
+												   units->cpu_d, cores_d);
 	}
-	times->execute_ns = fmax(times->execute_ns, times->decompress_ns);
+	beside_ns = execute_ns(shape, times->fetch_bytes_per_ns, units->cpu_e, cores_e);
+	behind_ns = execute_ns(shape, times->fetch_bytes_per_ns, units->cpu_e, least(units->device_e, device_cores(shape)));
+	times->execute_ns = beside_ns;
+	if (times->decompress_ns < beside_ns)
+		times->execute_ns = times->decompress_ns + behind_ns * (1 - times->decompress_ns / beside_ns);
+	times->execute_ns = fmax(times->execute_ns, times->decompress_ns) + shape->rest_ns +
+		shape->window_ns * (has_windows ? ceil(shape->nrows / shape->window_rows) : 1);
 	times->total_ns = fmax(times->decompress_ns, times->execute_ns);
 }
 

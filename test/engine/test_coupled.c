@@ -520,7 +520,7 @@ device_fails(const HjgRunner *good, HjgPool *pool)
 	for (; status == HJG_ERR_DEVICE && clean && n < 400; n++)
 	{
 		Bad			bad = {.good = good};
-		HjgRunner	runner = {.arg = &bad, .nworkers = 2, .align_bytes = 1, .max_bytes = (size_t) 1 << 40,
+		HjgRunner	runner = {.arg = &bad, .nworkers = 2, .ncores = 2, .align_bytes = 1, .max_bytes = (size_t) 1 << 40,
 			.launch = bad_launch, .done = bad_done, .wait = bad_wait, .forget = bad_forget, .times = bad_times};
 		Memory		memory;
 

@@ -200,6 +200,23 @@ test_incache(void)
 	hjg_incache_predict(&shape, &units, &times);
 	ok(near(times.decompress_ns, 100 / 1.5 + 1000 / 1.5), "equation 5: D takes its work and its misses");
 	ok(near(times.execute_ns, 1600 + 4000 * 2) && near(times.total_ns, times.execute_ns), "equation 6: E takes longer");
+
+	/* two cores for four work groups: D of all of the CPU and one core takes 2200 / 3 ns */
+	shape.device_cores = 2;
+	units = (HjgUnits) {.cpu_d = 4, .device_d = 1, .device_e = 3};
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.decompress_ns, 1100 / 1.5) && near(times.execute_ns, 1100 / 1.5 + 4800 * (1 - 1100 / 1.5 / 9600)),
+	   "work groups that share cores: those of D leave theirs to E when they are done");
+	units = (HjgUnits) {.cpu_d = 4, .device_d = 2, .device_e = 2};
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.decompress_ns, 550) && near(times.execute_ns, 550 + 4800), "where D has all cores, E comes behind");
+	shape.window_rows = 30;
+	shape.window_ns = 7;
+	shape.rest_ns = 11;
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.execute_ns, 550 + 4800 + 4 * 7 + 11), "windows take their time beside the rows, and so does what is no step");
+	shape.window_rows = shape.window_ns = shape.rest_ns = 0;
+	shape.device_cores = 0;
 	shape.unpack_ns[HJG_ON_CPU] = shape.unpack_ns[HJG_ON_DEVICE] = 1e6;
 	hjg_incache_predict(&shape, &units, &times);
 	ok(times.decompress_ns > 6e5 && near(times.execute_ns, times.decompress_ns), "equation 7: E waits for D");
