@@ -5,9 +5,8 @@
  * Probe rows come either straight from the batch or, if the join's spec asks for
  * it, from a copy that is partitioned by mixed key, so that a stretch of it touches
  * a stretch of the table that the second-level cache holds.  Rows go through in
- * blocks in stages (group prefetching; Chen et al., TODS 2007): mix and prefetch
- * the bucket's line, read it and prefetch what a crowded bucket has elsewhere,
- * compare.
+ * blocks (group prefetching; Chen et al., TODS 2007), and no branch depends on a key:
+ * hjg_probe_kernels.h.  A table that lies in the cache is not waited for, and nothing is fetched.
  *
  * Why partitioning has to be asked for: a row waits for one line, and a core
  * overlaps more than ten such waits; copying a row by partition costs as much.
@@ -19,13 +18,8 @@
  */
 #include "engine/hjg_probe_internal.h"
 
-/* Rows that go through the stages together; of a batch with few rows, as the vectors of a page are. */
+/* Rows whose lines are fetched while as many are compared. */
 #define BLOCK_ROWS 64
-#define SMALL_BLOCK_ROWS 16
-#define FEW_ROWS 512
-
-/* Scans look at this many tuples of a bucket without a branch; within HJG_TABLE_PAD. */
-#define UNROLLED_TUPLES 3
 
 typedef struct Block
 {
@@ -33,10 +27,19 @@ typedef struct Block
 	hjg_u64		low[BLOCK_ROWS];
 	hjg_u32		row[BLOCK_ROWS];
 	hjg_u32		bucket[BLOCK_ROWS]; /* its number */
-	hjg_u32		ntuples[BLOCK_ROWS];
-	const hjg_u8 *tuples[BLOCK_ROWS];
+	hjg_u32		crowded[BLOCK_ROWS];	/* rows whose buckets are */
 	hjg_u32		n;
+	hjg_u32		ncrowded;
 } Block;
+
+/* Where probe rows come from and how they go. */
+typedef enum Source
+{
+	SOURCE_KEYS,				/* as they came, lines fetched ahead */
+	SOURCE_TUPLES,				/* partitioned, likewise */
+	SOURCE_CACHED,				/* as they came, to a table in the cache */
+	NSOURCES
+} Source;
 
 /* --- comparing --- */
 
@@ -92,6 +95,24 @@ probe_heavy(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slo
 	return emit_run(width, probe, slot, probe_row, bucket.tuples, first, last);
 }
 
+/* What the mode makes of npairs pairs that are a row's matches; their number. */
+HJG_ALWAYS_INLINE hjg_u32
+keep_pairs(HjgMatchMode mode, hjg_u32 probe_row, HjgPair *out, hjg_u32 npairs)
+{
+	const hjg_u32 none = npairs == 0;
+
+	if (mode == HJG_MATCH_SEMI)
+		return !none;
+	if (mode == HJG_MATCH_ANTI)
+		npairs = 0;
+	if (mode == HJG_MATCH_ANTI || mode == HJG_MATCH_LEFT)
+	{
+		out[npairs] = (HjgPair) {probe_row, HJG_NO_ROW};
+		npairs += none;
+	}
+	return npairs;
+}
+
 /*
  * The pairs of one row whose bucket is scanned, to out, which has room for the
  * bucket and one more; their number.  Branches on the bucket's size only.
@@ -99,156 +120,128 @@ probe_heavy(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slo
 HJG_ALWAYS_INLINE hjg_u32
 scan_bucket(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
 {
-	const int	tb = hjg_tuple_bytes(width);
-	const hjg_u8 *t = bucket.tuples;
-	const hjg_u32 n = bucket.ntuples;
+	const hjg_u32 tb = (hjg_u32) hjg_tuple_bytes(width);
 	hjg_u32		npairs = 0;
-	hjg_u32		found = 0;
-	hjg_u32		build_row = HJG_NO_ROW;
 
-#define SCAN_ONE(i, present) \
-	do { \
-		hjg_u32		row = hjg_tuple_row(width, t + (i) * (hjg_u32) tb); \
-		hjg_u32		equal = (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, t + (i) * (hjg_u32) tb), key) & \
-			(hjg_u32) (present); \
-		if (mode == HJG_MATCH_ALL || mode == HJG_MATCH_LEFT) \
-		{ \
-			out[npairs] = (HjgPair) {probe_row, row}; \
-			npairs += equal; \
-		} \
-		else \
-		{ \
-			build_row = equal ? row : build_row; \
-			found |= equal; \
-		} \
-	} while (0)
-
-	for (hjg_u32 i = 0; i < UNROLLED_TUPLES; i++)
-		SCAN_ONE(i, i < n);
-	for (hjg_u32 i = UNROLLED_TUPLES; i < n; i++)
-		SCAN_ONE(i, 1);
-#undef SCAN_ONE
-
-	if (mode == HJG_MATCH_SEMI)
+	for (hjg_u32 i = 0; i < bucket.ntuples; i++)
 	{
-		*out = (HjgPair) {probe_row, build_row};
-		return found;
+		out[npairs] = (HjgPair) {probe_row, hjg_tuple_row(width, bucket.tuples + i * tb)};
+		npairs += (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, bucket.tuples + i * tb), key);
 	}
-	if (mode == HJG_MATCH_ANTI)
-	{
-		*out = (HjgPair) {probe_row, HJG_NO_ROW};
-		return found ^ 1;
-	}
-	if (mode == HJG_MATCH_LEFT)
-	{
-		hjg_u32		none = npairs == 0;
+	return keep_pairs(mode, probe_row, out, npairs);
+}
 
-		out[npairs].probe_row = probe_row;
-		out[npairs].build_row = HJG_NO_ROW;
-		npairs += none;
+/*
+ * The same for a bucket whose tuples are in its line, without a branch.  Of a crowded one it
+ * returns, and writes, what means nothing.
+ */
+HJG_ALWAYS_INLINE hjg_u32
+scan_line(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
+{
+	const hjg_u32 tb = (hjg_u32) hjg_tuple_bytes(width);
+	const hjg_u8 *t = line + hjg_line_header_bytes(width);
+	hjg_u32		npairs = 0;
+
+	for (hjg_u32 i = 0; i < hjg_line_tuples(width); i++)
+	{
+		out[npairs] = (HjgPair) {probe_row, hjg_tuple_row(width, t + i * tb)};
+		npairs += (hjg_u32) hjg_mixed_equal(width, hjg_tuple_key(width, t + i * tb), key) & (hjg_u32) (i < ntuples);
 	}
-	return npairs;
+	return keep_pairs(mode, probe_row, out, npairs);
 }
 
 #if defined(__x86_64__)
 /*
- * The same with AVX-512, a line's worth of tuples at a time: what matches is
- * compressed to the front, so that nothing branches on the keys.  The tuples of a
- * crowded bucket are read as if a line's header stood before them.  Writes eight
- * pairs at least.
+ * Both with AVX-512: what matches among a line's worth of tuples is compressed to the front, so that
+ * nothing branches on the keys.  Writes eight pairs at most.
  */
+HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
+match_line_avx512(int width, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
+{
+	const __m512i words = _mm512_loadu_si512(line);
+	__m512i		keys;
+	__m512i		pairs;			/* build row in the upper half */
+	__mmask8	equal;
+	hjg_u32		npairs;
+
+	if (width == 4)
+	{
+		/* the header lies where a tuple would */
+		pairs = words;
+		keys = _mm512_and_si512(words, _mm512_set1_epi64(0xFFFFFFFF));
+		equal = (__mmask8) (_bzhi_u32(0xFF, ntuples + 1) & 0xFE);
+	}
+	else
+	{
+		const __m512i key_words = _mm512_set_epi32(15, 15, 15, 15, 15, 15, 14, 13, 11, 10, 8, 7, 5, 4, 2, 1);
+		const __m512i row_words = _mm512_set_epi32(15, 15, 15, 15, 15, 15, 15, 15, 12, 12, 9, 9, 6, 6, 3, 3);
+
+		keys = _mm512_permutexvar_epi32(key_words, words);
+		pairs = _mm512_permutexvar_epi32(row_words, words);
+		equal = (__mmask8) _bzhi_u32(0x1F, ntuples);
+	}
+	pairs = _mm512_mask_set1_epi32(pairs, 0x5555, (int) probe_row);
+	equal = _mm512_mask_cmpeq_epi64_mask(equal, keys, _mm512_set1_epi64((long long) key.high));
+	npairs = (hjg_u32) _mm_popcnt_u32(equal);
+	_mm512_storeu_si512(out, _mm512_maskz_compress_epi64(equal, pairs));
+	return npairs;
+}
+
+HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
+scan_line_avx512(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row,
+				 HjgPair *out)
+{
+	if (width == 16)
+		return scan_line(width, mode, line, ntuples, key, probe_row, out);
+	return keep_pairs(mode, probe_row, out, match_line_avx512(width, line, ntuples, key, probe_row, out));
+}
+
+/* The tuples of a crowded bucket are read as if a line's header stood before them. */
 HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
 scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
 {
-	const __m512i wanted = _mm512_set1_epi64((long long) key.high);
 	const hjg_u32 step = hjg_line_tuples(width);
 	const hjg_u8 *line = bucket.tuples - hjg_line_header_bytes(width);
-	hjg_u32		left = bucket.ntuples;
 	hjg_u32		npairs = 0;
 
 	if (width == 16)
 		return scan_bucket(width, mode, bucket, key, probe_row, out);
-	for (;;)
+	for (hjg_u32 left = bucket.ntuples; left > 0;)
 	{
-		const __m512i words = _mm512_loadu_si512(line);
 		const hjg_u32 n = left < step ? left : step;
-		__m512i		keys;
-		__m512i		pairs;		/* build row in the upper half */
-		__mmask8	equal;
 
-		if (width == 4)
-		{
-			/* the header lies where a tuple would */
-			pairs = words;
-			keys = _mm512_and_si512(words, _mm512_set1_epi64(0xFFFFFFFF));
-			equal = (__mmask8) (_bzhi_u32(0xFF, n + 1) & 0xFE);
-		}
-		else
-		{
-			const __m512i key_words = _mm512_set_epi32(15, 15, 15, 15, 15, 15, 14, 13, 11, 10, 8, 7, 5, 4, 2, 1);
-			const __m512i row_words = _mm512_set_epi32(15, 15, 15, 15, 15, 15, 15, 15, 12, 12, 9, 9, 6, 6, 3, 3);
-
-			keys = _mm512_permutexvar_epi32(key_words, words);
-			pairs = _mm512_permutexvar_epi32(row_words, words);
-			equal = (__mmask8) _bzhi_u32(0x1F, n);
-		}
-		pairs = _mm512_mask_set1_epi32(pairs, 0x5555, (int) probe_row);
-		equal = _mm512_mask_cmpeq_epi64_mask(equal, keys, wanted);
-		if (mode != HJG_MATCH_ANTI)
-			_mm512_storeu_si512(out + npairs, _mm512_maskz_compress_epi64(equal, pairs));
-		npairs += (hjg_u32) _mm_popcnt_u32(equal);
-		left -= n;
-		if (left == 0 || (mode == HJG_MATCH_SEMI && npairs > 0))
-			break;
+		npairs += match_line_avx512(width, line, n, key, probe_row, out + npairs);
 		line += step * (hjg_u32) hjg_tuple_bytes(width);
+		left -= n;
 	}
-
-	if (mode == HJG_MATCH_SEMI)
-		return npairs > 0;
-	if (mode == HJG_MATCH_ANTI || mode == HJG_MATCH_LEFT)
-	{
-		const hjg_u32 none = npairs == 0;
-
-		if (mode == HJG_MATCH_ANTI)
-			npairs = 0;
-		out[npairs] = (HjgPair) {probe_row, HJG_NO_ROW};
-		npairs += none;
-	}
-	return npairs;
+	return keep_pairs(mode, probe_row, out, npairs);
 }
 #endif
 
 #define KERNEL(name) name##_plain
 #define KERNEL_TARGET
 #define SCAN_BUCKET scan_bucket
+#define SCAN_LINE scan_line
 #include "engine/hjg_probe_kernels.h"
 
 #if defined(__x86_64__)
 #define KERNEL(name) name##_avx512
 #define KERNEL_TARGET HJG_TARGET_AVX512
 #define SCAN_BUCKET scan_bucket_avx512
+#define SCAN_LINE scan_line_avx512
 #include "engine/hjg_probe_kernels.h"
 #endif
 
 /* --- instances --- */
 
-/* Where probe rows come from and how they go. */
-typedef enum Source
-{
-	SOURCE_KEYS,				/* as they came, in stages */
-	SOURCE_TUPLES,				/* partitioned, in stages */
-	SOURCE_CACHED,				/* as they came, to a table in the cache */
-	NSOURCES
-} Source;
-
-#define LOOP_keys(kernel, width, mode, ...) probe_rows_##kernel(width, mode, false, __VA_ARGS__)
-#define LOOP_tuples(kernel, width, mode, ...) probe_rows_##kernel(width, mode, true, __VA_ARGS__)
-#define LOOP_cached(kernel, width, mode, ...) probe_cached_##kernel(width, mode, __VA_ARGS__)
+#define SOURCE_OF_keys SOURCE_KEYS
+#define SOURCE_OF_tuples SOURCE_TUPLES
+#define SOURCE_OF_cached SOURCE_CACHED
 #define DEFINE_PROBE(source, width, mode, isa, target, kernel) \
 	target static bool probe_##source##_##width##_##mode##_##isa(HjgProbeTask *probe, HjgProbeSlot *slot, \
 																 hjg_u64 begin, hjg_u64 end) \
 	{ \
-		return LOOP_##source(kernel, width, HJG_MATCH_##mode, probe, slot, begin, end); \
+		return probe_rows_##kernel(width, HJG_MATCH_##mode, SOURCE_OF_##source, probe, slot, begin, end); \
 	}
 #define DEFINE_MODES(source, width, isa, target, kernel) \
 	DEFINE_PROBE(source, width, ALL, isa, target, kernel) \

@@ -9,6 +9,7 @@
  *		KERNEL(name)		the name of an instance of a function
  *		KERNEL_TARGET		its target attribute
  *		SCAN_BUCKET			function that scans a bucket: see scan_bucket()
+ *		SCAN_LINE			function that scans a line: see scan_line()
  */
 
 /* The next rows of a batch, at most max, as they came. */
@@ -49,138 +50,122 @@ KERNEL(fill_tuples)(int width, const hjg_u8 *tuples, hjg_u32 max, Block *block)
 }
 
 /*
- * Rows [begin, end) counted from probe->row or, of a partitioned batch, of the
- * copy.  Three blocks are under way, each at another stage; the stages are
- * interleaved row by row, so that comparing goes on while lines arrive: a block
- * that went through stage by stage took 14.2 ns a row where this takes 9.8 (5M x
- * 20M rows, 4 threads).  What a short block holds behind its last row is of
- * earlier rows: prefetching it again does no harm.  Few rows go in small blocks,
- * because two rounds are spent on filling and emptying the stages.  False: the slot is to return.
+ * The pairs of the rows of a block whose buckets are crowded, while the tuples of those of the next one are
+ * fetched: of as many as most buckets have.  False: the slot is to return.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
-KERNEL(probe_rows)(int width, HjgMatchMode mode, bool partitioned, HjgProbeTask *probe, HjgProbeSlot *slot,
-				   hjg_u64 begin, hjg_u64 end)
+KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, Block *block, const Block *next)
 {
 	const HjgTable *table = probe->table;
-	const size_t tb = (size_t) hjg_tuple_bytes(width);
-	const hjg_u32 nbuckets = table->nbuckets;
-	HjgPair    *const buffer = slot->buffer;
-	hjg_u32		npairs = slot->npairs;	/* in a register */
-	hjg_u32		since_poll = 0;
-	const hjg_u32 block_rows = end - begin < FEW_ROWS ? SMALL_BLOCK_ROWS : BLOCK_ROWS;
-	HjgScan		scan;
-	Block		blocks[3];
-	Block	   *mixed = &blocks[0];
-	Block	   *located = &blocks[1];
-	Block	   *compared = &blocks[2];
+	const hjg_u32 nahead = next != NULL ? next->ncrowded : 0;
+	const hjg_u32 nsteps = block->ncrowded > nahead ? block->ncrowded : nahead;
 
-	for (int b = 0; b < 3; b++)
+	for (hjg_u32 i = 0; i < nsteps; i++)
 	{
-		memset(blocks[b].high, 0, sizeof(blocks[b].high[0]) * block_rows);
-		memset(blocks[b].bucket, 0, sizeof(blocks[b].bucket[0]) * block_rows);
-		blocks[b].n = 0;
-	}
-	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
-	do
-	{
-		hjg_u32		nsteps;
+		HjgBucket	bucket;
+		HjgMixed	key = {0, 0};
+		hjg_u32		at;
 
-		if (partitioned)
+		if (i < nahead)
 		{
-			KERNEL(fill_tuples)(width, probe->tuples + begin * tb,
-								end - begin < block_rows ? (hjg_u32) (end - begin) : block_rows, mixed);
-			begin += mixed->n;
+			const hjg_u8 *tuples = hjg_table_bucket(width, table, next->bucket[next->crowded[i]]).tuples;
+
+			__builtin_prefetch(tuples);
+			__builtin_prefetch(tuples + HJG_LINE_BYTES);
+		}
+		if (i >= block->ncrowded)
+			continue;
+		at = block->crowded[i];
+		key.high = block->high[at];
+		if (width == 16)
+			key.low = block->low[at];
+		bucket = hjg_table_bucket(width, table, block->bucket[at]);
+		if (bucket.ntuples > HJG_HEAVY_BUCKET)
+		{
+			if (!probe_heavy(width, mode, probe, slot, key, block->row[at], bucket))
+				return false;
 		}
 		else
-			KERNEL(fill_keys)(width, &scan, block_rows, mixed);
-		nsteps = mixed->n > located->n ? mixed->n : located->n;
-		nsteps = compared->n > nsteps ? compared->n : nsteps;
-
-		for (hjg_u32 i = 0; i < nsteps; i++)
-		{
-			HjgMixed	key = {compared->high[i], width == 16 ? compared->low[i] : 0};
-			HjgBucket	bucket = {compared->tuples[i], compared->ntuples[i]};
-			HjgBucket	next = hjg_table_bucket(width, table, located->bucket[i]);
-
-			mixed->bucket[i] = hjg_mixed_range(width, mixed->high[i], nbuckets);
-			__builtin_prefetch(table->lines + (size_t) mixed->bucket[i] * HJG_LINE_BYTES);
-
-			located->tuples[i] = next.tuples;
-			located->ntuples[i] = next.ntuples;
-			__builtin_prefetch(next.tuples);
-
-			if (i >= compared->n)
-				continue;
-			if (__builtin_expect(bucket.ntuples <= HJG_HEAVY_BUCKET, 1))
-				npairs += SCAN_BUCKET(width, mode, bucket, key, compared->row[i], buffer + npairs);
-			else
-			{
-				slot->npairs = npairs;
-				if (!probe_heavy(width, mode, probe, slot, key, compared->row[i], bucket))
-					return false;
-				npairs = slot->npairs;
-			}
-			if (__builtin_expect(npairs >= HJG_RESULT_CHUNK, 0))
-			{
-				slot->npairs = npairs;
-				if (!hjg_probe_write_out(probe, slot, false))
-					return false;
-				npairs = slot->npairs;
-			}
-		}
-		if (++since_poll % (HJG_POLL_ROWS / 4 / BLOCK_ROWS) == 0 && hjg_task_poll(&probe->task))
+			slot->npairs += SCAN_BUCKET(width, mode, bucket, key, block->row[at], slot->buffer + slot->npairs);
+		if (slot->npairs >= HJG_RESULT_CHUNK && !hjg_probe_write_out(probe, slot, false))
 			return false;
-
-		{
-			Block	   *done = compared;
-
-			compared = located;
-			located = mixed;
-			mixed = done;
-		}
-	} while (compared->n > 0 || located->n > 0);
-	slot->npairs = npairs;
+	}
+	block->ncrowded = 0;
 	return true;
 }
 
 /*
- * The same rows, as they came, where the table lies in the second-level cache: what is fetched
- * ahead there costs more than waiting, which the processor does for many rows at a time by itself.
+ * Rows [begin, end) counted from probe->row or, of a partitioned batch, of the
+ * copy.  While a block is compared the lines of the next one are fetched, row by
+ * row, so that they arrive while there is something to do: a block that went through
+ * stage by stage took half as long again.  What is elsewhere than in lines
+ * waits for another block; that few rows have it is no reason to branch for each.  What a short
+ * block holds behind its last row is of earlier rows: fetching it again does no harm.
+ * A table in the cache needs none of this.  False: the slot is to return.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
-KERNEL(probe_cached)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end)
+KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *probe, HjgProbeSlot *slot,
+				   hjg_u64 begin, hjg_u64 end)
 {
+	const bool	ahead = source != SOURCE_CACHED;
 	const HjgTable *table = probe->table;
+	const hjg_u8 *const lines = table->lines;
 	const hjg_u32 nbuckets = table->nbuckets;
+	const size_t tb = (size_t) hjg_tuple_bytes(width);
 	HjgPair    *const buffer = slot->buffer;
-	hjg_u32		npairs = slot->npairs;
 	hjg_u32		since_poll = 0;
-	const hjg_u8 *keys;
-	hjg_u32		row;
-	hjg_u32		n;
 	HjgScan		scan;
+	Block		blocks[3];
+	Block	   *coming = &blocks[0];
+	Block	   *now = &blocks[1];
+	Block	   *before = &blocks[2];
+	bool		more;
 
-	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
-	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
+	for (int b = 0; b < 3; b++)
 	{
-		hjg_u64		high[BLOCK_ROWS];
+		memset(blocks[b].bucket, 0, sizeof(blocks[b].bucket));
+		blocks[b].n = 0;
+		blocks[b].ncrowded = 0;
+	}
+	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	do
+	{
+		hjg_u32		npairs = slot->npairs;	/* in a register */
+		hjg_u32		ncrowded = 0;
+		Block	   *done;
 
-		for (hjg_u32 i = 0; i < n; i++)
-			high[i] = hjg_mix_key(width, keys + (size_t) i * (size_t) width).high;
-		for (hjg_u32 i = 0; i < n; i++)
+		if (source == SOURCE_TUPLES)
 		{
-			const HjgMixed key = {high[i], width == 16 ? hjg_load64(keys + (size_t) i * 16 + 8) : 0};
-			const HjgBucket bucket = hjg_table_bucket(width, table, hjg_mixed_range(width, key.high, nbuckets));
+			KERNEL(fill_tuples)(width, probe->tuples + begin * tb, end - begin < BLOCK_ROWS ? (hjg_u32) (end - begin) : BLOCK_ROWS,
+								coming);
+			begin += coming->n;
+		}
+		else
+			KERNEL(fill_keys)(width, &scan, BLOCK_ROWS, coming);
+		for (hjg_u32 i = 0; i < coming->n; i++)
+			coming->bucket[i] = hjg_mixed_range(width, coming->high[i], nbuckets);
+		more = coming->n > 0;
+		if (!ahead)
+		{
+			done = now;
+			now = coming;
+			coming = done;
+		}
 
-			if (__builtin_expect(bucket.ntuples <= HJG_HEAVY_BUCKET, 1))
-				npairs += SCAN_BUCKET(width, mode, bucket, key, row + i, buffer + npairs);
-			else
-			{
-				slot->npairs = npairs;
-				if (!probe_heavy(width, mode, probe, slot, key, row + i, bucket))
-					return false;
-				npairs = slot->npairs;
-			}
+		for (hjg_u32 i = 0; i < now->n; i++)
+		{
+			const HjgMixed key = {now->high[i], width == 16 ? now->low[i] : 0};
+			const hjg_u8 *line = lines + (size_t) now->bucket[i] * HJG_LINE_BYTES;
+			const hjg_u32 ntuples = hjg_load32(line);
+			const hjg_u32 crowded = ntuples > hjg_line_tuples(width);
+			hjg_u32		found;
+
+			if (ahead)
+				__builtin_prefetch(lines + (size_t) coming->bucket[i] * HJG_LINE_BYTES);
+			found = SCAN_LINE(width, mode, line, ntuples, key, now->row[i], buffer + npairs);
+			npairs += crowded ? 0 : found;
+			now->crowded[ncrowded] = i;
+			ncrowded += crowded;
 			if (__builtin_expect(npairs >= HJG_RESULT_CHUNK, 0))
 			{
 				slot->npairs = npairs;
@@ -189,13 +174,28 @@ KERNEL(probe_cached)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbe
 				npairs = slot->npairs;
 			}
 		}
-		if (++since_poll % (HJG_POLL_ROWS / BLOCK_ROWS) == 0 && hjg_task_poll(&probe->task))
+		slot->npairs = npairs;
+		now->ncrowded = ncrowded;
+		for (hjg_u32 i = now->n; ahead && i < coming->n; i++)
+			__builtin_prefetch(lines + (size_t) coming->bucket[i] * HJG_LINE_BYTES);
+		if (!KERNEL(probe_crowded)(width, mode, probe, slot, ahead ? before : now, ahead ? now : NULL))
 			return false;
-	}
-	slot->npairs = npairs;
+		if (++since_poll % (HJG_POLL_ROWS / 4 / BLOCK_ROWS) == 0 && hjg_task_poll(&probe->task))
+			return false;
+
+		if (ahead)
+		{
+			done = before;
+			before = now;
+			now = coming;
+			coming = done;
+			more = more || before->ncrowded > 0;
+		}
+	} while (more);
 	return true;
 }
 
 #undef KERNEL
 #undef KERNEL_TARGET
 #undef SCAN_BUCKET
+#undef SCAN_LINE
