@@ -38,7 +38,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core demo demo-stop bench bench-choice bench-gpu lint
+COMMANDS = check check-core demo demo-stop bench bench-choice bench-gpu bench-planning lint
 ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
 ifneq ($(PGXS),)
 include $(PGXS)
@@ -108,6 +108,8 @@ bench-choice:
 	@test/bench/bench.sh choice
 bench-gpu:
 	@test/bench/bench.sh gpu
+bench-planning:
+	@test/bench/bench.sh planning
 lint:
 	@test/run_lint.sh
 .PHONY: $(COMMANDS)

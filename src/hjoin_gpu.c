@@ -48,15 +48,12 @@ known_calibration(void)
 	return &known;
 }
 
-static bool
-calibration(HjgUnitCosts *costs)
+static const HjgUnitCosts *
+calibration(void)
 {
 	const HjgCalibration *known = known_calibration();
 
-	if (known == NULL)
-		return false;
-	*costs = known->machine;
-	return true;
+	return known != NULL ? &known->machine : NULL;
 }
 
 static bool

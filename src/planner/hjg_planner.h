@@ -144,7 +144,7 @@ typedef struct HjgPlannerGpu
 typedef struct HjgPlannerSources
 {
 	bool		(*device_ready) (void); /* does a device process stand ready? */
-	bool		(*calibration) (HjgUnitCosts *costs);	/* the machine's, plausible; false: nobody has calibrated */
+	const HjgUnitCosts *(*calibration) (void);	/* the machine's, plausible, until asked again; NULL: nobody has calibrated */
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
 } HjgPlannerSources;
 

@@ -62,9 +62,9 @@ typedef struct HjgQueryFacts
 {
 	const PlannerInfo *root;
 	MemoryContextCallback end;	/* with the memory that this lies in */
-	HjgUnitCosts calibrated;
-	HjgUnitCosts costs;			/* in force; where knobs are set, for the candidate that was priced last */
-	bool		knobs;
+	const HjgUnitCosts *calibrated;
+	HjgUnitCosts *turned;		/* where knobs are set, for the candidate that was priced last; else NULL */
+	bool		device_known;
 	bool		device_ready;
 	bool		may_embed;		/* the settings leave open where the cpu engine runs */
 	bool		gpu_known;
@@ -82,11 +82,13 @@ typedef struct HjgQueryFacts
 
 /* The facts of the query that root plans. */
 extern HjgQueryFacts *hjg_planner_facts(PlannerInfo *root);
+/* Does a device process stand ready? */
+extern bool hjg_planner_device_ready(HjgQueryFacts *facts);
 /* The GPU that joins may run on, or NULL. */
 extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
 /* Good until the next call. */
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
-/* What there is to know of a side, whatever its path; of a join in room, which starts as zeros and must stay. */
+/* What there is to know of a side, whatever its path; of a join in room, which starts as not known. */
 extern const HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
 /* 0 where rows of neighbouring index keys lie side by side, 1 where they lie anywhere. */
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
@@ -113,6 +115,7 @@ typedef struct HjgCandidate
 	bool		unique_outer;	/* a semi join as an inner join: make this side's rows distinct */
 	bool		unique_inner;
 	JoinPathExtraData *extra;
+	bool		consider_startup;	/* the first rows may be all that is asked for */
 	const HjgUnitCosts *costs;	/* in force, */
 	double		unit_ns;		/* and the time of a cost of 1.0 */
 	int			nreadings;
@@ -143,7 +146,7 @@ typedef struct HjgPath
 	bool		columnar;		/* rows need not be looked at one by one */
 	double		build_rows;		/* of all participants */
 	double		unit_ns;		/* time of a cost of 1.0 */
-	HjgPrediction prediction;
+	int			prediction_us[HJG_PREDICTION_Count];
 	List	   *hashclauses;	/* RestrictInfos */
 	List	   *restrictlist;	/* RestrictInfos, hash clauses included */
 	List	   *aggregates;		/* partial Aggrefs that the node computes; NIL: it returns joined rows */
@@ -160,6 +163,12 @@ extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
 
 /* Fill in the candidate's unit costs, before anything below is asked. */
 extern void hjg_planner_price(HjgCandidate *candidate);
+
+/*
+ * Does reading the sides alone take more than a join that core has offered, whatever our unit costs?  Asked before
+ * anything is found out.
+ */
+extern bool hjg_planner_outdone(const HjgCandidate *candidate);
 
 /*
  * Is it plain, without a look at the join's clauses, that no path of ours can compete with those that core

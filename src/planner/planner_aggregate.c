@@ -144,7 +144,7 @@ make_aggregate_path(const HjgPath *join, PathTarget *partial, const ArgumentWork
 {
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
-	const double emit_ns = join->prediction.emit_ns;
+	const double emit_ns = join->prediction_us[HJG_PREDICTION_EMIT] * 1000.0;
 	HjgUnitCosts costs;
 	double		aggregate_ns;
 
@@ -160,7 +160,7 @@ make_aggregate_path(const HjgPath *join, PathTarget *partial, const ArgumentWork
 	path->startup_cost = path->total_cost;
 	path->pathtarget = partial;
 	path->rows = 1;
-	copy->prediction.emit_ns = aggregate_ns;
+	copy->prediction_us[HJG_PREDICTION_EMIT] = (int) Min(aggregate_ns / 1000.0, PG_INT32_MAX);
 	copy->aggregates = partial->exprs;
 	return path;
 }

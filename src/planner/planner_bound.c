@@ -107,7 +107,7 @@ hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, b
 	if (partial)
 		return !is_beaten(joinrel->partial_pathlist, startup, total, false) &&
 			!is_beaten(joinrel->pathlist, startup, total, false);
-	return !is_beaten(joinrel->pathlist, startup, total, joinrel->consider_startup);
+	return !is_beaten(joinrel->pathlist, startup, total, candidate->consider_startup);
 }
 
 /*
@@ -146,21 +146,36 @@ hjg_planner_loses(HjgCandidate *candidate, const Path *outer_path, const Path *i
 	return !hjg_planner_is_wanted(candidate, startup, total, partial);
 }
 
-/* Of core's paths in a list the cheapest that needs no parameter, by total cost; NULL: none. */
-static const Path *
-cheapest_path(const List *paths)
+/* Of its price, reading a child can at most save the handing over of rows. */
+static Cost
+unavoidable(const Path *child)
 {
-	const Path *cheapest = NULL;
-	ListCell   *lc;
+	const RelOptInfo *rel = child->parent;
 
-	foreach(lc, paths)
-	{
-		const Path *path = lfirst(lc);
+	if (!comes_in_vectors(child))
+		return child->total_cost;
+	return child->total_cost - cpu_tuple_cost *
+		(child->pathtype == T_SeqScan ? rel->tuples * (child->rows / Max(rel->rows, 1)) : child->rows);
+}
 
-		if (path->param_info == NULL && (cheapest == NULL || path->total_cost < cheapest->total_cost))
-			cheapest = path;
-	}
-	return cheapest;
+bool
+hjg_planner_outdone(const HjgCandidate *candidate)
+{
+	const RelOptInfo *joinrel = candidate->joinrel;
+	const RelOptInfo *outerrel = candidate->outerrel;
+	const RelOptInfo *innerrel = candidate->innerrel;
+	Cost		inner;
+
+	if (outerrel->cheapest_total_path == NULL || innerrel->cheapest_total_path == NULL)
+		return false;
+	inner = unavoidable(innerrel->cheapest_total_path);
+	if (hjg_planner_is_wanted(candidate, inner, inner + unavoidable(outerrel->cheapest_total_path), false))
+		return false;
+	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL)
+		return true;
+	if (innerrel->partial_pathlist != NIL)
+		inner = Min(inner, unavoidable(linitial(innerrel->partial_pathlist)));
+	return !hjg_planner_is_wanted(candidate, 0, inner + unavoidable(linitial(outerrel->partial_pathlist)), true);
 }
 
 bool
@@ -169,22 +184,25 @@ hjg_planner_hopeless(HjgCandidate *candidate)
 	const RelOptInfo *joinrel = candidate->joinrel;
 	const RelOptInfo *outerrel = candidate->outerrel;
 	const RelOptInfo *innerrel = candidate->innerrel;
-	const Path *rival = cheapest_path(joinrel->pathlist);
-	const Cost	startup = candidate->costs->startup_ns / candidate->unit_ns;
+	const Cost	begin = candidate->costs->startup_ns / candidate->unit_ns;
 	Cost		inner;
+	Cost		outer_startup;
 
-	/* a path that is cheap to start may be wanted at any price */
-	if (rival == NULL || joinrel->consider_startup || outerrel->cheapest_total_path == NULL ||
-		innerrel->cheapest_total_path == NULL)
+	if (outerrel->cheapest_total_path == NULL || innerrel->cheapest_total_path == NULL)
 		return false;
 	inner = least_reading(candidate, innerrel->cheapest_total_path, false);
-	if (startup + inner + least_reading(candidate, outerrel->cheapest_total_path, false) < rival->total_cost)
+	outer_startup = outerrel->cheapest_total_path->startup_cost;
+	if (outerrel->cheapest_startup_path != NULL)
+		outer_startup = Min(outer_startup, outerrel->cheapest_startup_path->startup_cost);
+	if (hjg_planner_is_wanted(candidate, begin + inner + outer_startup,
+							  begin + inner + least_reading(candidate, outerrel->cheapest_total_path, false), false))
 		return false;
 	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL)
 		return true;
 	if (innerrel->partial_pathlist != NIL)
 		inner = Min(inner, least_reading(candidate, linitial(innerrel->partial_pathlist), true));
-	return startup + inner + least_reading(candidate, linitial(outerrel->partial_pathlist), true) >= rival->total_cost;
+	return !hjg_planner_is_wanted(candidate, 0, begin + inner +
+								  least_reading(candidate, linitial(outerrel->partial_pathlist), true), true);
 }
 
 /* What a side's rows take more on the build side than on the probe side. */
@@ -212,16 +230,18 @@ hjg_planner_reverse(const HjgCandidate *candidate)
 	double		outer_ns;
 	double		inner_ns;
 
-	if (candidate->jointype != JOIN_INNER || candidate->joinrel->consider_startup ||
-		outerrel->cheapest_total_path == NULL || innerrel->cheapest_total_path == NULL ||
-		(outerrel->partial_pathlist != NIL && innerrel->partial_pathlist == NIL) ||
-		hjg_planner_gpu(candidate->facts) != NULL)
+	if (candidate->jointype != JOIN_INNER || outerrel->cheapest_total_path == NULL ||
+		innerrel->cheapest_total_path == NULL ||
+		(candidate->consider_startup &&
+		 innerrel->cheapest_total_path->total_cost < outerrel->cheapest_total_path->total_cost) ||
+		(outerrel->partial_pathlist != NIL && innerrel->partial_pathlist == NIL))
 		return false;
 	vectors = comes_in_vectors(outerrel->cheapest_total_path);
 	if (vectors != comes_in_vectors(innerrel->cheapest_total_path))
 		return false;
 	outer_ns = building_ns(candidate->costs, outerrel, vectors);
 	inner_ns = building_ns(candidate->costs, innerrel, vectors);
-	return inner_ns > outer_ns ||
-		(inner_ns == outer_ns && bms_next_member(innerrel->relids, -1) > bms_next_member(outerrel->relids, -1));
+	return (inner_ns > outer_ns ||
+			(inner_ns == outer_ns && bms_next_member(innerrel->relids, -1) > bms_next_member(outerrel->relids, -1))) &&
+		hjg_planner_gpu(candidate->facts) == NULL;
 }

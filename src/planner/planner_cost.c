@@ -65,11 +65,12 @@ turn_knobs(HjgUnitCosts *costs, double unit_ns)
 	costs->cuda.out_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.out_mb_ns, unit_ns);
 }
 
-static void
-take_calibration(HjgUnitCosts *costs)
+static const HjgUnitCosts *
+calibrated_costs(void)
 {
-	if (!hjg_planner_sources->calibration(costs))
-		*costs = hjg_model_default_costs;
+	const HjgUnitCosts *costs = hjg_planner_sources->calibration();
+
+	return costs != NULL ? costs : &hjg_model_default_costs;
 }
 
 double
@@ -77,7 +78,7 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 {
 	double		unit_ns;
 
-	take_calibration(costs);
+	*costs = *calibrated_costs();
 	unit_ns = hjg_model_cost_unit_ns(costs, build_rows);
 	turn_knobs(costs, unit_ns);
 	return unit_ns;
@@ -248,22 +249,29 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
 				  HjgPrediction *prediction)
 {
 	const bool	worker_own = path->parallel_workers > 0 && !path->parallel_aware;
-	HjgJoinShape embedded = *shape;
+	const int	nthreads = shape->nthreads;
+	const bool	gpu = shape->gpu;
+	const bool	bloom = shape->bloom;
 	HjgPrediction own;
 
 	if (shape->nthreads == 0 || shape->spill_passes > 0 || !candidate->facts->may_embed ||
 		!(shape->probe_vectors || shape->probe_scan_rows > 0) ||
 		shape->build_rows * shape->participants > MOST_EMBEDDED_ROWS)
 		return;
-	embedded.nthreads = 0;
-	embedded.gpu = false;
-	embedded.in_place = true;
-	embedded.bloom = use_bloom_filter(candidate->jointype, costs, &embedded);
-	hjg_model_predict(costs, &embedded, &own);
-	if (!worker_own && own.total_ns * (1 - LEAST_JOB_GAIN) > prediction->total_ns)
-		return;
-	*shape = embedded;
-	*prediction = own;
+	shape->nthreads = 0;
+	shape->gpu = false;
+	shape->in_place = true;
+	shape->bloom = use_bloom_filter(candidate->jointype, costs, shape);
+	hjg_model_predict(costs, shape, &own);
+	if (worker_own || own.total_ns * (1 - LEAST_JOB_GAIN) <= prediction->total_ns)
+		*prediction = own;
+	else
+	{
+		shape->nthreads = nthreads;
+		shape->gpu = gpu;
+		shape->in_place = false;
+		shape->bloom = bloom;
+	}
 }
 
 /*
@@ -291,9 +299,9 @@ may_embed(void)
 void
 hjg_planner_begin_pricing(HjgQueryFacts *facts)
 {
-	take_calibration(&facts->calibrated);
-	facts->costs = facts->calibrated;
-	facts->knobs = is_knob_set();
+	facts->calibrated = calibrated_costs();
+	if (is_knob_set())
+		facts->turned = palloc(sizeof(HjgUnitCosts));
 	facts->may_embed = may_embed();
 }
 
@@ -302,13 +310,14 @@ hjg_planner_price(HjgCandidate *candidate)
 {
 	HjgQueryFacts *facts = candidate->facts;
 
-	candidate->unit_ns = hjg_model_cost_unit_ns(&facts->calibrated,
+	candidate->unit_ns = hjg_model_cost_unit_ns(facts->calibrated,
 												core_table_rows(candidate, get_hash_memory_limit()));
-	candidate->costs = &facts->costs;
-	if (!facts->knobs)
+	candidate->costs = facts->calibrated;
+	if (facts->turned == NULL)
 		return;
-	facts->costs = facts->calibrated;
-	turn_knobs(&facts->costs, candidate->unit_ns);
+	*facts->turned = *facts->calibrated;
+	turn_knobs(facts->turned, candidate->unit_ns);
+	candidate->costs = facts->turned;
 }
 
 /* Quals beside the plain comparison of keys, as core charges them: the same for all paths. */
@@ -331,6 +340,26 @@ price_quals(PlannerInfo *root, HjgCandidate *candidate)
 		candidate->qual_cost.per_tuple += candidate->hash_cost.per_tuple;
 }
 
+/* Nanoseconds to microseconds that fit an integer list. */
+static int
+whole_us(double ns)
+{
+	return (int) Min(ns / 1000.0, PG_INT32_MAX);
+}
+
+static void
+keep_prediction(HjgPath *own, const HjgPrediction *prediction)
+{
+	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] = whole_us(prediction->marshal_build_ns);
+	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] = whole_us(prediction->marshal_probe_ns);
+	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(prediction->build_ns + prediction->startup_ns);
+	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(prediction->probe_ns);
+	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(prediction->emit_ns);
+	own->prediction_us[HJG_PREDICTION_GPU_TRANSFER] = whole_us(prediction->transfer_ns);
+	own->prediction_us[HJG_PREDICTION_GPU_BUILD] = whole_us(prediction->gpu_build_ns);
+	own->prediction_us[HJG_PREDICTION_GPU_PROBE] = whole_us(prediction->gpu_probe_ns);
+}
+
 bool
 hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
 				 const Path *inner_path)
@@ -342,7 +371,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 	const HjgUnitCosts *costs = candidate->costs;
 	HjgUnitCosts crowded;
 	HjgJoinShape shape = {0};
-	HjgPrediction *prediction = &own->prediction;
+	HjgPrediction prediction;
 	Path	   *path = &own->custom.path;
 	const bool	partial = path->parallel_workers > 0;
 	const PathTarget *target = path->pathtarget;
@@ -395,39 +424,40 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 	shape.in_place = shape.spill_passes == 0 && (shape.probe_vectors || shape.probe_scan_rows > 0) &&
 		(hjg_embedded_rows < 0 || shape.build_rows * shape.participants < hjg_embedded_rows);
 	/* participants that share a build side share a job, however few their probe rows */
-	if (candidate->facts->device_ready && hjg_embedded_rows >= 0 && !shape.in_place &&
+	if (hjg_planner_device_ready(candidate->facts) && hjg_embedded_rows >= 0 && !shape.in_place &&
 		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
 		shape.nthreads = HJG_ASSUMED_THREADS;
 	shape.partnered = estimate_partnered(candidate, &shape);
 	shape.bloom = use_bloom_filter(candidate->jointype, costs, &shape);
-	hjg_model_predict(costs, &shape, prediction);
-	consider_gpu(candidate, costs, &shape, prediction);
-	consider_embedded(candidate, costs, path, &shape, prediction);
+	hjg_model_predict(costs, &shape, &prediction);
+	consider_gpu(candidate, costs, &shape, &prediction);
+	consider_embedded(candidate, costs, path, &shape, &prediction);
 	own->bloom = shape.bloom;
 	own->gpu = shape.gpu;
 	own->embedded = shape.in_place;
 
 	price_quals(root, candidate);
 	startup = outer_path->startup_cost + inner_path->total_cost -
-		child_credit(prediction->saved_build_ns, prediction->read_build_ns, unit_ns,
+		child_credit(prediction.saved_build_ns, prediction.read_build_ns, unit_ns,
 					 Max(shape.build_scan_rows, shape.build_rows)) +
 		candidate->qual_cost.startup + candidate->hash_cost.startup + target->cost.startup +
-		(prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns) / unit_ns;
+		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / unit_ns;
 	outer_run = outer_path->total_cost - outer_path->startup_cost -
-		child_credit(prediction->saved_probe_ns, prediction->read_probe_ns, unit_ns,
+		child_credit(prediction.saved_probe_ns, prediction.read_probe_ns, unit_ns,
 					 Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
 		candidate->qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
-		(prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns) / unit_ns;
+		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / unit_ns;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spill_passes > 0)
-		startup += outer_run + prediction->marshal_probe_ns / unit_ns;
+		startup += outer_run + prediction.marshal_probe_ns / unit_ns;
 
 	path->startup_cost = startup;
 	path->total_cost = Max(total, startup);
 	if (!hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, partial))
 		return false;
-	least = hjg_planner_rival_floor(candidate, path, outer_path, inner_path, &shape, costs, prediction);
+	keep_prediction(own, &prediction);
+	least = hjg_planner_rival_floor(candidate, path, outer_path, inner_path, &shape, costs, &prediction);
 	if (least <= path->total_cost)
 		return true;
 	path->total_cost = least;

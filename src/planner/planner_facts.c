@@ -48,7 +48,6 @@ hjg_planner_facts(PlannerInfo *root)
 	facts->root = root;
 	facts->nsides = root->simple_rel_array_size;
 	facts->sides = palloc0(facts->nsides * sizeof(HjgSideFacts));
-	facts->device_ready = hjg_planner_sources->device_ready();
 	hjg_planner_begin_pricing(facts);
 	facts->end.func = forget;
 	facts->end.arg = facts;
@@ -56,6 +55,15 @@ hjg_planner_facts(PlannerInfo *root)
 	MemoryContextSwitchTo(old_context);
 	latest = facts;
 	return facts;
+}
+
+bool
+hjg_planner_device_ready(HjgQueryFacts *facts)
+{
+	if (!facts->device_known)
+		facts->device_ready = hjg_planner_sources->device_ready();
+	facts->device_known = true;
+	return facts->device_ready;
 }
 
 const HjgPlannerGpu *
@@ -113,7 +121,7 @@ hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room
 
 	if (side->known)
 		return side;
-	side->known = side->plain = true;
+	*side = (HjgSideFacts) {.known = true, .plain = true};
 	foreach(lc, rel->reltarget->exprs)
 	{
 		const Var  *var = lfirst(lc);

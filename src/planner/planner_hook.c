@@ -3,7 +3,7 @@
  *	  The join_pathlist hook: offers GpuHashJoin paths beside core's.
  *
  * For each ordered pair of relations that is eligible there are a serial path
- * over the cheapest children, one over the cheapest-startup outer child, and two partial
+ * over the cheapest children, one over the cheapest-startup outer child where that may matter, and two partial
  * paths: a parallel-aware one, over partial children of both sides, whose participants share
  * one build side; and one that gives every participant a build side of its own, which
  * serves where the inner side has no partial path or is tiny.  Path and children must not be touched after add_path(): it may free them.
@@ -73,15 +73,18 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 		   bool partial)
 {
 	RelOptInfo *joinrel = candidate->joinrel;
-	HjgPath		offer = {.custom.path.type = T_CustomPath};
+	HjgPath		offer;
 	Path	   *path = &offer.custom.path;
 	HjgPath    *copy;
 
 	if (hjg_planner_loses(candidate, outer_path, inner_path, parallel_aware, partial))
 		return;
+	path->type = T_CustomPath;
 	path->pathtype = T_CustomScan;
 	path->parent = joinrel;
 	path->pathtarget = joinrel->reltarget;
+	path->param_info = NULL;
+	path->pathkeys = NIL;
 	path->parallel_aware = parallel_aware;
 	path->parallel_safe = joinrel->consider_parallel && outer_path->parallel_safe &&
 		inner_path->parallel_safe;
@@ -95,6 +98,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 
 	offer.custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	offer.custom.custom_paths = list_make2(outer_path, inner_path);
+	offer.custom.custom_private = NIL;
 	offer.custom.methods = &path_methods;
 	offer.jointype = candidate->jointype;
 	offer.inner_unique = candidate->extra->inner_unique;
@@ -104,6 +108,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	offer.unit_ns = candidate->unit_ns;
 	offer.hashclauses = candidate->hashclauses;
 	offer.restrictlist = candidate->extra->restrictlist;
+	offer.aggregates = NIL;
 	copy = palloc(sizeof(HjgPath));
 	*copy = offer;
 	if (partial)
@@ -195,7 +200,8 @@ offer_paths(PlannerInfo *root, HjgCandidate *candidate)
 	if (hjg_force)
 		drop_core_paths(joinrel);
 	offer_path(root, candidate, outer_path, inner_path, false, false);
-	if (startup_path != NULL && startup_path != outer_path && startup_path->param_info == NULL)
+	if (candidate->consider_startup && startup_path != NULL && startup_path != outer_path &&
+		startup_path->param_info == NULL)
 		offer_path(root, candidate, startup_path, inner_path, false, false);
 
 	if (joinrel->consider_parallel && candidate->outerrel->partial_pathlist != NIL &&
@@ -207,6 +213,8 @@ static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 				   JoinType jointype, JoinPathExtraData *extra)
 {
+	/* a verdict on each join is wanted */
+	const bool	asked_for = hjg_force || hjg_explain_declined;
 	HjgCandidate candidate;
 	const char *why;
 
@@ -216,18 +224,23 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	if (!enable_hashjoin && !hjg_force)
 		return;
-	candidate = (HjgCandidate) {
-		.facts = hjg_planner_facts(root),
-		.joinrel = joinrel,
-		.outerrel = outerrel,
-		.innerrel = innerrel,
-		.jointype = jointype,
-		.extra = extra,
-	};
+	/* not by an initializer: zeroing takes longer than most calls */
+	candidate.joinrel = joinrel;
+	candidate.outerrel = outerrel;
+	candidate.innerrel = innerrel;
+	candidate.jointype = jointype;
+	candidate.unique_outer = candidate.unique_inner = false;
+	candidate.extra = extra;
+	/* what has no order is sorted, or hashed, as a whole, where an order is asked for */
+	candidate.consider_startup = joinrel->consider_startup && root->query_pathkeys == NIL;
+	candidate.nreadings = 0;
+	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
+	candidate.hashclauses = NIL;
+	if (!asked_for && hjg_planner_outdone(&candidate))
+		return;
+	candidate.facts = hjg_planner_facts(root);
 	hjg_planner_price(&candidate);
-	/* without a look at the join's clauses */
-	if (!hjg_force && !hjg_explain_declined &&
-		(hjg_planner_reverse(&candidate) || hjg_planner_hopeless(&candidate)))
+	if (!asked_for && (hjg_planner_reverse(&candidate) || hjg_planner_hopeless(&candidate)))
 		return;
 
 	if (hjg_planner_eligible(root, &candidate, &why))

@@ -145,23 +145,6 @@ append_aggregates(CustomScan *cscan, List *aggregates)
 	return arguments;
 }
 
-/* Nanoseconds to microseconds that fit an integer list. */
-static int
-whole_us(double ns)
-{
-	return (int) Min(ns / 1000.0, PG_INT32_MAX);
-}
-
-static List *
-prediction_list(const HjgPrediction *prediction)
-{
-	return list_concat(list_make5_int(whole_us(prediction->marshal_build_ns), whole_us(prediction->marshal_probe_ns),
-									  whole_us(prediction->build_ns + prediction->startup_ns),
-									  whole_us(prediction->probe_ns), whole_us(prediction->emit_ns)),
-					   list_make3_int(whole_us(prediction->transfer_ns), whole_us(prediction->gpu_build_ns),
-									  whole_us(prediction->gpu_probe_ns)));
-}
-
 Plan *
 hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses,
 				 List *custom_plans)
@@ -179,6 +162,7 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	List	   *join_qual;
 	List	   *filter_qual = NIL;
 	List	   *scalars;
+	List	   *prediction = NIL;
 	List	   *arguments;
 	List	   *inline_bytes;
 	ListCell   *lc;
@@ -214,7 +198,9 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 							 list_length(inner_plan->targetlist), path->bloom);
 	scalars = list_concat(scalars, list_make3_int(path->gpu, path->embedded,
 												  (int) Min(path->build_rows, PG_INT32_MAX)));
-	cscan->custom_private = list_make4(scalars, operators, collations, prediction_list(&path->prediction));
+	for (int i = 0; i < HJG_PREDICTION_Count; i++)
+		prediction = lappend_int(prediction, path->prediction_us[i]);
+	cscan->custom_private = list_make4(scalars, operators, collations, prediction);
 	inline_bytes = choose_inline_bytes(root, cscan->custom_scan_tlist);
 	arguments = append_aggregates(cscan, path->aggregates);
 	cscan->custom_private = lappend(cscan->custom_private, inline_bytes);

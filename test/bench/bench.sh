@@ -1,8 +1,9 @@
 #!/bin/bash
-# bench.sh: "make bench" and, with an argument, "make bench-choice" and "make bench-gpu".  Builds, installs, and
-# measures joins with core's plans and ours in one run, interleaved, in a cluster of its own;
+# bench.sh: "make bench" and, with an argument, "make bench-choice", "make bench-gpu" and "make bench-planning".  Builds,
+# installs, and measures joins with core's plans and ours in one run, interleaved, in a cluster of its own;
 # then the engine alone.  By choice: core's plan against the one that is chosen (choice.pl).  For the
-# GPU: three queries, with workers up to 15 (bench_gpu.pl).
+# GPU: three queries, with workers up to 15 (bench_gpu.pl).  Planning: beside a cluster without the
+# library, of tables of its own (planning.pl).
 #
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
@@ -21,6 +22,17 @@ trap 'exit 130' INT TERM
 say "== build"
 { build_tree && install_tree; } || die "the build failed"
 ram_mb=$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
+if [ "$KIND" = planning ]; then
+	cluster_start plain "shared_preload_libraries = ''" "shared_buffers = '256MB'" "autovacuum = off" "jit = off" || die "the cluster did not start"
+	as_user psql -Xq -v ON_ERROR_STOP=1 -f test/bench/planning.sql || die "could not make the tables"
+	plain="host=$PGHOST user=$PGUSER dbname=$PGDATABASE"
+	cluster_start bench "shared_buffers = '256MB'" "autovacuum = off" "jit = off" || die "the cluster did not start"
+	as_user psql -Xq -v ON_ERROR_STOP=1 -c "create extension hjoin_gpu" -f test/bench/planning.sql || die "could not make the tables"
+	as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
+	say "== planning ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; medians of ${BENCH_RUNS:-9} rounds)"
+	as_user perl test/bench/planning.pl --plain "$plain" --rounds "${BENCH_RUNS:-9}" --cases "${BENCH_CASES:-.}"
+	exit
+fi
 at_most() { if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi; }
 cluster_start bench \
 	"shared_buffers = '$(at_most $((ram_mb / 3)) 16384)MB'" \
