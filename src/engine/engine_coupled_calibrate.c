@@ -287,6 +287,29 @@ overlap_of(const Sample *samples, int nruns, int p)
 }
 
 /*
+ * A join is disturbed more often than one of its steps, so the median of their sums is more than the sum of their medians, which knows no
+ * disturbance at all: by so much, for a row of each step.
+ */
+static double
+disturbance_of(const Sample *samples, int nruns, int p)
+{
+	double		sums[MOST_RUNS] = {0};
+	double		sum_of_medians = 0;
+
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+	{
+		const double median = median_of(&samples[0].ns[p][i], nruns);
+
+		if (isinf(median))
+			continue;
+		sum_of_medians += median;
+		for (int run = 0; run < nruns; run++)
+			sums[run] += isinf(samples[run].ns[p][i]) ? median : samples[run].ns[p][i];
+	}
+	return sum_of_medians > 0 ? fmax(hjg_median(sums, nruns) / sum_of_medians, 1) : 1;
+}
+
+/*
  * Costs of one size, without or with partitioning.  A step that runs on both is slowed down as far as they overlap: together_ns is what
  * it would be if they did all the time.
  */
@@ -296,15 +319,20 @@ take_medians(const Samples samples, int nruns, int partitioned, int size, double
 	const Sample *both = samples[2 * HJG_PROCESSORS + partitioned];
 
 	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		const Sample *alone = samples[2 * p + partitioned];
+		const double disturbance[2] = {disturbance_of(alone, nruns, p), disturbance_of(both, nruns, p)};
+
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
-			const double alone_ns = median_of(&samples[2 * p + partitioned][0].ns[p][i], nruns);
-			const double both_ns = median_of(&both[0].ns[p][i], nruns);
+			const double alone_ns = disturbance[0] * median_of(&alone[0].ns[p][i], nruns);
+			const double both_ns = disturbance[1] * median_of(&both[0].ns[p][i], nruns);
 
 			costs->alone_ns[partitioned][size][p][i] = alone_ns;
 			costs->together_ns[partitioned][size][p][i] = isinf(alone_ns) || isinf(both_ns) ? both_ns :
 				fmax(alone_ns + (both_ns - alone_ns) / overlap_of(both, nruns, p), LEAST_NS);
 		}
+	}
 	costs->build_rest_ns[partitioned][size] = median_of(&both[0].build_rest_ns, nruns);
 	costs->probe_rest_ns[partitioned][size] = median_of(&both[0].probe_rest_ns, nruns);
 	costs->launch_ns[partitioned][size] = zero_if_none(median_of(&both[0].gap_ns, nruns)) + costs->busy_ns;

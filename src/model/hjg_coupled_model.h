@@ -130,7 +130,7 @@ extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios
 /*
  * The best ratios of a scheme: all of OL and DD; for PL descent by shorter and shorter steps
  * from the best ones of those, of two ratios and of wide grids, which ends within 1 % of the
- * best of the whole grid as a rule and within 12 % at worst (17 % of 1000 rows, where each beginning of the device shows); one ratio for all steps where that is within 4 % of it, and one
+ * best of the whole grid as a rule and within 12 % at worst (17 % of 1000 rows, where each beginning of the device shows); one ratio for all steps where that is within 8 % of it, and one
  * side alone where that is within 10 %.
  * Returns the predicted time.
  */

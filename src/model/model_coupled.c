@@ -255,8 +255,8 @@ search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 static const double wide_steps[] = {1.0 / 3, 0.25, 0.2};
 static const int strides[] = {5, 2, 1};
 
-/* By how much several ratios must be better than one, and any ratios than one side alone. */
-#define ONE_RATIO_MARGIN 1.04
+/* By how much several ratios must be better than one, and any ratios than one side alone: predictions err by as much. */
+#define ONE_RATIO_MARGIN 1.08
 #define ALONE_MARGIN 1.1
 
 /*

@@ -112,6 +112,7 @@ test_search(void)
 	double		worst_short = 0;
 	bool		ordered = true;
 	bool		in_range = true;
+	bool		simple = true;
 
 	for (int n = 0; n < 300; n++)
 	{
@@ -120,6 +121,7 @@ test_search(void)
 		double		ratios[HJG_SERIES_STEPS];
 		double		whole = hjg_series_exhaust(&shape, grid, ratios);
 		double		ns[HJG_SCHEME_PL + 1];
+		bool		is_uniform;
 		bool		is_alone;
 
 		for (int scheme = HJG_SCHEME_OL; scheme <= HJG_SCHEME_PL; scheme++)
@@ -136,9 +138,12 @@ test_search(void)
 				in_range = in_range && (scheme != HJG_SCHEME_OL || ratios[i] == 0 || ratios[i] == 1);
 			}
 		}
-		is_alone = ratios[0] == 0 || ratios[0] == 1;
+		is_uniform = true;
 		for (int i = 1; i < shape.nsteps; i++)
-			is_alone = is_alone && ratios[i] == ratios[0];
+			is_uniform = is_uniform && ratios[i] == ratios[0];
+		is_alone = is_uniform && (ratios[0] == 0 || ratios[0] == 1);
+		/* a choice among many makes the most of the errors of unit costs */
+		simple = simple && (is_uniform || ns[HJG_SCHEME_PL] * 1.08 < ns[HJG_SCHEME_DD] || ns[HJG_SCHEME_DD] > ns[HJG_SCHEME_OL]);
 		/* one side alone may be 10 % worse */
 		if (is_alone)
 			whole *= 1.1;
@@ -149,11 +154,11 @@ test_search(void)
 			worst_short = fmax(worst_short, ns[HJG_SCHEME_PL] / whole);
 	}
 	ok(in_range, "ratios obey their scheme, and give the time that is returned");
+	ok(simple, "ratios differ from step to step where that is worth 8 %, or one ratio for all worse than none");
 	ok(ordered, "PL is never worse than OL or DD, but for one side alone that is nearly as good");
 	printf("# worst against the whole grid (0.02, with 3 and 4 steps coarser): %.4f long series, %.4f short ones\n",
 		   worst_long, worst_short);
-	/* 4 % are given away where one ratio does for all steps; the worst of 150 seeds were 1.058 and 1.091, and
-	   one was 1.172 */
+	/* 8 % are given away where one ratio does for all steps; the worst of 60 seeds were 1.106 and 1.140 */
 	ok(worst_long <= 1.12, "long series: within 12 % of the best point of the grid");
 	ok(worst_short <= 1.25, "short series, where beginning anew costs most: within 25 % of the best point of the grid");
 }
