@@ -29,6 +29,10 @@ const HjgPlannerSources *hjg_planner_sources;
 /* More for the engine's table, which is counted at its largest when it is decided whether a partition fits. */
 #define PARTITION_ROW_BYTES 40
 
+/* The same for whether all rows fit, on the average; and for a value that is not in its row. */
+#define FULL_ROW_BYTES 12
+#define FULL_VARLENA_BYTES 8
+
 /*
  * Processes that write temporary files at the same time delay one another in the operating system.  2M x 500K rows by
  * four processes with 2 MB took 0.73 to 0.99 of core's speed where the prices were equal.
@@ -405,7 +409,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 	row_bytes = inner_path->pathtarget->width + candidate->key_width + HJG_ROW_OVERHEAD_BYTES;
 	/* participants that share a build side add up their memory, too */
 	shape.build_bytes = shape.build_rows * row_bytes;
-	if (shape.build_bytes > hash_memory)
+	if (shape.build_rows * (row_bytes + FULL_ROW_BYTES + FULL_VARLENA_BYTES * inner->nvarlenas) > hash_memory)
 		shape.spill_passes = hjg_model_spill_passes(shape.build_rows * shape.participants *
 													(row_bytes + PARTITION_ROW_BYTES), hash_memory,
 													path->parallel_aware ? HJG_SHARED_SPILL_BUFFER_BYTES :
