@@ -378,7 +378,7 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 	probe.nclaimable = probe.nchunks + (hjg_u64) nslots;
 	probe.unit_rows = hjg_engine_tuning.unit_rows;
 	if (join->table.rows != NULL)
-		probe.probe = hjg_direct_probe_fn(width, mode);
+		probe.probe = hjg_direct_probe_fn(&join->table, width, mode);
 	else
 		probe.probe = probe_fns[join->isa][source_of(&join->table, partitioned)][join->width_ix][mode];
 	probe.task.unit_fn = probe_unit;

@@ -68,6 +68,6 @@ extern hjg_u64 hjg_probe_close_gaps(HjgProbeTask *probe, int nslots);
 /* --- engine_direct.c --- */
 
 /* How a table that is an array by key is probed. */
-extern HjgProbeFn hjg_direct_probe_fn(int width, HjgMatchMode mode);
+extern HjgProbeFn hjg_direct_probe_fn(const HjgTable *table, int width, HjgMatchMode mode);
 
 #endif							/* HJG_PROBE_INTERNAL_H */
