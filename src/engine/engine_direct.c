@@ -60,6 +60,15 @@ nunits_of(hjg_u64 n)
 	return (hjg_u32) ((n + UNIT_ROWS - 1) / UNIT_ROWS);
 }
 
+/* Where a unit of n rows or places ends. */
+static hjg_u64
+end_of(hjg_u32 unit, hjg_u64 n)
+{
+	const hjg_u64 end = ((hjg_u64) unit + 1) * UNIT_ROWS;
+
+	return end < n ? end : n;
+}
+
 static void
 keep_least(hjg_u64 *least, hjg_u64 value)
 {
@@ -82,7 +91,7 @@ HJG_ALWAYS_INLINE void
 find_range(int width, DirectTask *direct, hjg_u32 unit)
 {
 	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
-	const hjg_u64 end = begin + UNIT_ROWS < direct->runs->nrows ? begin + UNIT_ROWS : direct->runs->nrows;
+	const hjg_u64 end = end_of(unit, direct->runs->nrows);
 	hjg_u64		least = (hjg_u64) -1;
 	hjg_u64		greatest = 0;
 	const hjg_u8 *keys;
@@ -111,24 +120,27 @@ find_range(int width, DirectTask *direct, hjg_u32 unit)
 		hjg_task_stop(&direct->task);
 }
 
-static void
-range_unit(HjgTask *task, hjg_u32 unit, int slot)
-{
-	DirectTask *direct = (DirectTask *) task;
+/* The task of one unit, for the width of its keys. */
+#define DEFINE_UNIT(name, work) \
+	static void name(HjgTask *task, hjg_u32 unit, int slot) \
+	{ \
+		DirectTask *direct = (DirectTask *) task; \
+	\
+		(void) slot; \
+		if (direct->width == HJG_KEY_WIDTH_4) \
+			work(4, direct, unit); \
+		else \
+			work(8, direct, unit); \
+	}
 
-	(void) slot;
-	if (direct->width == HJG_KEY_WIDTH_4)
-		find_range(4, direct, unit);
-	else
-		find_range(8, direct, unit);
-}
+DEFINE_UNIT(range_unit, find_range)
 
 static void
 clear_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
 	DirectTask *direct = (DirectTask *) task;
 	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
-	const hjg_u64 end = begin + UNIT_ROWS < direct->table->nplaces + 1 ? begin + UNIT_ROWS : direct->table->nplaces + 1;
+	const hjg_u64 end = end_of(unit, direct->table->nplaces + 1);
 
 	(void) slot;
 	memset(direct->table->rows + begin, 0xFF, sizeof(hjg_u32) * (end - begin));
@@ -140,7 +152,7 @@ fill(int width, DirectTask *direct, hjg_u32 unit)
 {
 	const HjgTable *table = direct->table;
 	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
-	const hjg_u64 end = begin + UNIT_ROWS < direct->runs->nrows ? begin + UNIT_ROWS : direct->runs->nrows;
+	const hjg_u64 end = end_of(unit, direct->runs->nrows);
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		n;
@@ -165,24 +177,14 @@ fill(int width, DirectTask *direct, hjg_u32 unit)
 	}
 }
 
-static void
-fill_unit(HjgTask *task, hjg_u32 unit, int slot)
-{
-	DirectTask *direct = (DirectTask *) task;
-
-	(void) slot;
-	if (direct->width == HJG_KEY_WIDTH_4)
-		fill(4, direct, unit);
-	else
-		fill(8, direct, unit);
-}
+DEFINE_UNIT(fill_unit, fill)
 
 static void
 count_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
 	DirectTask *direct = (DirectTask *) task;
 	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
-	const hjg_u64 end = begin + UNIT_ROWS < direct->table->nplaces ? begin + UNIT_ROWS : direct->table->nplaces;
+	const hjg_u64 end = end_of(unit, direct->table->nplaces);
 	hjg_u32		nfilled = 0;
 
 	(void) slot;

@@ -2,7 +2,7 @@
  * hjg_executor.h
  *	  The node GpuHashJoin at run time.
  *
- * Room "executor".
+ * Room "executor".  What a load is joined with has a header of its own (hjg_load.h).
  *
  * Phases.  A join execution goes through
  *		BUILD			read the inner child; keep it in memory, or, when it outgrows
@@ -77,22 +77,14 @@
 #include "nodes/execnodes.h"
 #include "utils/tuplestore.h"
 
-#include "engine/hjg_engine.h"
 #include "engine/hjg_engine_bloom.h"
+#include "executor/hjg_load.h"
 #include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
 
 /* Rows that are gathered from the row stores at a time. */
 #define HJG_VECTOR_ROWS 256
-
-/*
- * Probe batches of a job that are under way at once: one is filled or emitted while another one is joined.  On a
- * GPU copies take their time, too; but of several participants one waits while the others keep the device busy.
- */
-#define HJG_BATCHES_IN_FLIGHT 2
-#define HJG_GPU_BATCHES_IN_FLIGHT 3
-#define HJG_MOST_BATCHES_IN_FLIGHT HJG_GPU_BATCHES_IN_FLIGHT
 
 typedef enum HjgPhase
 {
@@ -117,9 +109,6 @@ typedef struct HjgRecheck HjgRecheck;
 
 /* Aggregates that are the node's result; private to exec_aggregate.c. */
 typedef struct HjgAggregation HjgAggregation;
-
-/* This process's part in a join that several processes share; private to exec_parallel.c. */
-typedef struct HjgParallel HjgParallel;
 
 /* ---------- one input (exec_side.c) ---------- */
 
@@ -181,77 +170,6 @@ typedef struct HjgRow
 	char		key_space[HJG_MAX_KEY_BYTES];
 } HjgRow;
 
-/* The untaken rows of a side's vectors, all at once; valid until the side is read again. */
-typedef struct HjgView
-{
-	const HjgVector *vectors;	/* by column of the child */
-	const char *keys;			/* of the rows that have one, side by side */
-	int			nrows;			/* these */
-	const uint16 *rows;			/* where they are in the vectors; NULL: 0, 1, ... */
-	int			nnull_rows;		/* rows with a NULL key */
-	const uint16 *null_rows;
-} HjgView;
-
-/* ---------- one load's keys (exec_keys.c, exec_run.c) ---------- */
-
-typedef struct HjgKeySegment
-{
-	char	   *keys;
-	uint32		nrows;
-	uint32		capacity;
-	uint32		first_row;
-	uint32		slab_ix;		/* in the arena, or HJG_NO_SLAB: local memory */
-	uint64		name;			/* of a shared load, without a slab: what others know it by */
-	bool		carried;		/* the rows' carried columns are behind the keys */
-} HjgKeySegment;
-
-#define HJG_NO_SLAB 0xFFFFFFFFu
-/* Neither: the keys belong to a side's vectors. */
-#define HJG_NOT_OURS 0xFFFFFFFEu
-
-/* Keys of the build side, or of one probe batch. */
-typedef struct HjgKeyBuffer
-{
-	HjgKeySegment *segments;
-	int			nsegments;
-	int			max_segments;
-	uint32		nrows;
-	size_t		bytes;			/* capacity of all segments */
-	bool		carried;		/* all segments have their carried columns */
-} HjgKeyBuffer;
-
-typedef struct HjgProbeBatch
-{
-	HjgKeyBuffer keys;			/* of all rows, or of those that are not decided yet */
-	uint32		nrows;
-	HjgStore   *rows;			/* carried columns, by row number in the batch */
-	HjgStore   *null_rows;		/* rows with a NULL key that must come out; may be NULL */
-	bool		viewed;			/* instead of rows and null_rows the view has them */
-	HjgView		view;
-	uint64		first_row;		/* of the batch among the probe rows of this load */
-	uint64	   *matched;		/* bits, or NULL when nobody asks */
-	int			job_batch;		/* number in the job, or -1: the backend joins it */
-	bool		submitted;		/* a round is under way in the device process */
-	HjgCursor	cursor;			/* where the next round starts */
-	bool		finished;		/* no further round is needed */
-
-	/* slices of candidates (exec_slice.c); arrays by position in keys */
-	HjgCursor	slice;			/* of all keys that are joined now; most = 0: everything */
-	uint32	   *origin;			/* row of the batch, or NULL: its position */
-	uint32	   *tried;			/* build row that was a candidate in the first slice */
-	uint64	   *more;			/* bits: the slice was full */
-	bool		slices_done;	/* no key needs another look */
-	uint32		slice_key;		/* whose candidates were copied last, */
-	uint32		slice_pairs;	/* and how many of them */
-	uint64		pairs;			/* of all rounds over these keys */
-
-	/* result of the round that was completed last */
-	HjgPair   **pages;
-	uint32		page_pairs;
-	uint64		npairs;
-	uint32		gathered;		/* sides whose columns stand beside the pairs: HJG_SIDE_BIT() */
-} HjgProbeBatch;
-
 /* Where the time of an execution went; nanoseconds, added up over all loads and rescans. */
 typedef struct HjgTimes
 {
@@ -263,7 +181,7 @@ typedef struct HjgTimes
 
 /* ---------- what EXPLAIN ANALYZE shows ---------- */
 
-typedef struct HjgReport
+struct HjgReport
 {
 	HjgTimes	times;
 	double		node_ns;		/* of this process in the node, its children included; 0 if not known */
@@ -289,53 +207,7 @@ typedef struct HjgReport
 	size_t		filter_bytes;
 	bool		filter_stopped;
 	char		device[NAMEDATALEN];
-} HjgReport;
-
-/* ---------- the engine's side of a load (exec_run.c) ---------- */
-
-/* What the planner expects of a join that the device process may get. */
-typedef struct HjgJobHints
-{
-	bool		embedded;		/* to be joined without a job, by the backends themselves; */
-	double		most_embedded_rows;	/* unless it is found to have more build rows */
-	bool		gpu;			/* a GPU would be faster than the cpu engine */
-	double		build_rows;		/* of a participant, and likewise: */
-	double		pairs;
-	double		probe_rows;		/* of all participants, */
-	double		all_build_rows; /* and likewise */
-	HjgCarried	carried;		/* what a GPU could gather */
-} HjgJobHints;
-
-typedef struct HjgRun
-{
-	MemoryContext context;		/* everything of this run, the struct included */
-	int			key_width;
-	HjgJobHints hints;
-	HjgMatchMode mode;
-	HjgKeyBuffer build;
-	const HjgStore *build_rows;	/* carried columns */
-	uint32		build_limit;	/* highest build row number + 1 */
-	HjgParallel *share;	/* NULL: the load is this process's own */
-	int			nmembers;		/* that share it, or 1 */
-	const uint32 *range_nrows;	/* of a shared load: rows of each range of row numbers */
-	int			range_shift;
-	bool		answered;		/* a round is complete, and so is the table of the build side */
-	HjgJob	   *job;			/* NULL: not given to the device process */
-	HjgCarried	carried;		/* what the job takes along; none without one */
-	bool		job_lost;		/* kept for its inputs only */
-	bool		takeover;		/* the job's device has left it to the cpu engine, and that was reported */
-	bool		build_complete;
-	HjgReason	reason;			/* why the backend joins, if it does */
-	HjgJoin    *engine;			/* the backend's own, once built */
-	HjgEnv		env;
-	MemoryContext engine_context;
-	HjgPair    *engine_pairs;	/* result page of the backend's own engine */
-	uint32		engine_pairs_max;
-	double		expansion;		/* most pairs a probe row had so far, on average over a round */
-	bool		timing;
-	bool		reported;
-	HjgReport  *report;
-} HjgRun;
+};
 
 /* ---------- partitions (exec_partition.c) ---------- */
 
@@ -449,16 +321,6 @@ typedef struct HjgJoinState
 	HjgReport	others;			/* leader: of the workers, and of the shared job */
 	HjgReport	report;
 } HjgJoinState;
-
-/* Is this one of the load's build rows?  Shared loads have holes between the ranges. */
-static inline bool
-hjg_run_has_build_row(const HjgRun *run, uint32 row)
-{
-	if (row >= run->build_limit)
-		return false;
-	return run->range_nrows == NULL ||
-		(row & ((1u << run->range_shift) - 1)) < run->range_nrows[row >> run->range_shift];
-}
 
 /* exec_node.c: life cycle */
 extern bool hjg_exec_timing(const HjgJoinState *state);
@@ -641,10 +503,6 @@ extern bool hjg_probe_filter_row(HjgJoinState *state, const void *key);
 /* exec_carry.c */
 /* What of the columns of both sides a GPU can gather, whatever rows come. */
 extern HjgCarried hjg_carry_possible(const HjgSide *outer, const HjgSide *inner);
-/* What of it shall be gathered, by the settings and the model, with so many build rows of all participants. */
-extern HjgCarried hjg_carry_choose(const HjgJobHints *hints, double build_rows, int participants);
-/* Put the rows' columns behind the keys of the segments, as far as the job takes them along; after the last row. */
-extern void hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows);
 
 /* exec_parallel.c: see there */
 extern Size hjg_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);
@@ -757,61 +615,6 @@ extern void hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *ba
 extern void hjg_slice_first(HjgJoinState *state, HjgProbeBatch *batch);
 /* All pairs so far were looked at: ask for more of undecided rows; false when nothing is left. */
 extern bool hjg_slice_next(HjgJoinState *state, HjgProbeBatch *batch);
-
-/* exec_run.c */
-extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);
-/* Batches that the run may have under way. */
-extern int	hjg_run_max_batches(const HjgRun *run);
-/* Is the run's job, if it has one, on a GPU? */
-extern bool hjg_run_on_gpu(const HjgRun *run);
-/* Where the next build key goes; counts it. */
-extern void *hjg_run_build_key(HjgRun *run);
-/* Append build keys that lie side by side. */
-extern void hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows);
-/* Most build keys (fewer than a range has) whose row numbers follow on one another. */
-extern uint32 hjg_run_build_room(const HjgRun *run);
-/* No more build keys: start building, for this kind of answer. */
-extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
-extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
-extern void *hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch);
-extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
-/* Make keys that stay where they are the batch's only ones. */
-extern void hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
-/* The batch is filled: give it to the device process, or remember that the backend joins it. */
-extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
-/* Complete the next round of the batch; falls back by itself. */
-extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch);
-/*
- * Join, of the batch's keys, only those at these (ascending) positions, from batch->slice
- * on; the other keys are forgotten.
- */
-extern void hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions, uint32 n);
-/* Make the batch empty again. */
-extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
-/* After so many probe rows a small join is worth a job after all. */
-extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
-/* Keys of the build side, and what the backend's own engine would allocate for it. */
-extern size_t hjg_run_bytes(const HjgRun *run);
-/* Add what the engine did to the report, once. */
-extern void hjg_run_report(HjgRun *run);
-extern void hjg_run_free(HjgRun *run);
-
-/* exec_run.c, for shared loads */
-extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJobSpec *spec,
-								 HjgReason *reason);
-extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec);
-/* The device process does not join, as is known already. */
-extern void hjg_run_no_job(HjgRun *run, HjgReason reason);
-/* Add the build keys of this process to the job. */
-extern void hjg_run_add_build(HjgRun *run);
-/* All processes have added theirs; false when the job is of no use any more. */
-extern bool hjg_run_submit_build(HjgRun *run);
-/* A segment of build keys, of whichever process, as it lies here. */
-extern void hjg_run_import(HjgRun *run, const HjgKeySegment *segment);
-
-/* exec_fallback.c */
-/* Count, log or raise that the device process does not join. */
-extern void hjg_run_tell_fallback(HjgReport *report, HjgReason reason);
 
 /* exec_explain.c */
 /* Add up reports of several processes. */

@@ -103,6 +103,28 @@ find_places(const HjgStore *store, const uint32 *rows, int nrows, char **places,
 	return nullable;
 }
 
+/* DO(form), which ends in "break", with the form of a column as a constant. */
+#define SWITCH_FORM(form, DO) \
+	switch (form) \
+	{ \
+		case HJG_FORM_BYTE: \
+			DO(HJG_FORM_BYTE); \
+		case HJG_FORM_INT16: \
+			DO(HJG_FORM_INT16); \
+		case HJG_FORM_INT32: \
+			DO(HJG_FORM_INT32); \
+		case HJG_FORM_INT64: \
+			DO(HJG_FORM_INT64); \
+		case HJG_FORM_INLINE: \
+			DO(HJG_FORM_INLINE); \
+		case HJG_FORM_POINTER: \
+			DO(HJG_FORM_POINTER); \
+		case HJG_FORM_PLACE: \
+			DO(HJG_FORM_PLACE); \
+		case HJG_FORM_SHORT: \
+			DO(HJG_FORM_SHORT); \
+	}
+
 static void
 gather_places(const HjgStore *store, char *const *places, const uint8 *const *nulls, bool nullable, int nrows,
 			  const int *target, int stride, Datum *values, bool *isnull)
@@ -120,25 +142,7 @@ gather_places(const HjgStore *store, char *const *places, const uint8 *const *nu
 
 		if (target[c] < 0)
 			continue;
-		switch (store->columns[c].form)
-		{
-			case HJG_FORM_BYTE:
-				GATHER(HJG_FORM_BYTE);
-			case HJG_FORM_INT16:
-				GATHER(HJG_FORM_INT16);
-			case HJG_FORM_INT32:
-				GATHER(HJG_FORM_INT32);
-			case HJG_FORM_INT64:
-				GATHER(HJG_FORM_INT64);
-			case HJG_FORM_INLINE:
-				GATHER(HJG_FORM_INLINE);
-			case HJG_FORM_POINTER:
-				GATHER(HJG_FORM_POINTER);
-			case HJG_FORM_PLACE:
-				GATHER(HJG_FORM_PLACE);
-			case HJG_FORM_SHORT:
-				GATHER(HJG_FORM_SHORT);
-		}
+		SWITCH_FORM(store->columns[c].form, GATHER);
 	}
 #undef GATHER
 }
@@ -275,25 +279,7 @@ hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, i
 		int			n = Min(nrows, GATHER_ROWS);
 
 		(void) find_places(store, rows, n, places, nulls);
-		switch (wanted->form)
-		{
-			case HJG_FORM_BYTE:
-				GATHER(HJG_FORM_BYTE);
-			case HJG_FORM_INT16:
-				GATHER(HJG_FORM_INT16);
-			case HJG_FORM_INT32:
-				GATHER(HJG_FORM_INT32);
-			case HJG_FORM_INT64:
-				GATHER(HJG_FORM_INT64);
-			case HJG_FORM_INLINE:
-				GATHER(HJG_FORM_INLINE);
-			case HJG_FORM_POINTER:
-				GATHER(HJG_FORM_POINTER);
-			case HJG_FORM_PLACE:
-				GATHER(HJG_FORM_PLACE);
-			case HJG_FORM_SHORT:
-				GATHER(HJG_FORM_SHORT);
-		}
+		SWITCH_FORM(wanted->form, GATHER);
 	}
 }
 #undef GATHER
