@@ -1,9 +1,9 @@
 /*
  * device_coupled_figures.c
- *	  hjoin_gpu_device --bench --device=NAME --figures[=NAME]: figures and tables of the papers
- *	  that the other tables of the benchmark do not have, as tables.
+ *	  hjoin_gpu_device --bench --device=NAME --figures[=NAME]: figures and tables of the papers, as tables.
  *
- * After He, Lu and He (VLDB 2013), "000", and He, Zhang and He (VLDB 2015), "001".  Each point is the median of
+ * After He, Lu and He (VLDB 2013), "000", and He, Zhang and He (VLDB 2015), "001".  Here are those of steps, ratios
+ * and buffers of the first one; device_coupled_tradeoffs.c and device_coupled_incache.c have the others.  Each point is the median of
  * some runs; the points of a figure run in turn, again and again, so that what else the machine does
  * meets all of them.
  */
@@ -51,13 +51,24 @@ hjg_bench_median(const HjgBenchOptions *options, int point)
 	return &hjg_bench_points[point].turns[options->nreps / 2];
 }
 
-static HjgCoupledConfig
-config_of(const HjgBenchOptions *options, HjgCoupledStrategy strategy)
+HjgCoupledConfig
+hjg_bench_config(const HjgBenchOptions *options, HjgCoupledStrategy strategy)
 {
 	HjgCoupledConfig config = options->config;
 
 	config.strategy = strategy;
 	config.pipeline = HJG_PIPELINE_E;
+	return config;
+}
+
+HjgCoupledConfig
+hjg_bench_config_alone(const HjgBenchOptions *options, HjgCoupledStrategy strategy, int processor)
+{
+	HjgCoupledConfig config = hjg_bench_config(options, strategy);
+
+	config.keep_ratios = true;
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		config.fixed_ratios[i] = processor == HJG_ON_CPU;
 	return config;
 }
 
@@ -80,7 +91,7 @@ figure_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	{
 		HjgCoupledConfig *config = &hjg_bench_points[i].config;
 
-		*config = config_of(options, strategies[i / 2]);
+		*config = hjg_bench_config(options, strategies[i / 2]);
 		if (i % 2 == 0)
 			continue;
 		config->bus_latency_ns = BUS_LATENCY_NS;
@@ -135,7 +146,7 @@ ratios_chosen(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 	HjgBenchInput in;
 	bool		good = hjg_bench_input_create(&in, options, log);
 
-	hjg_bench_points[0].config = config_of(options, strategy);
+	hjg_bench_points[0].config = hjg_bench_config(options, strategy);
 	good = good && hjg_bench_run_points(options, env, runner, &in, 1);
 	printf("  %9u", in.nrows);
 	for (int i = 0; i < HJG_STEP_COUNT && good; i++)
@@ -182,7 +193,7 @@ ratios_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 	{
 		HjgCoupledConfig *config = &hjg_bench_points[i].config;
 
-		*config = config_of(options, HJG_COUPLED_SHJ_PL);
+		*config = hjg_bench_config(options, HJG_COUPLED_SHJ_PL);
 		config->keep_ratios = true;
 		for (int s = 0; s < HJG_STEP_COUNT; s++)
 			config->fixed_ratios[s] = offload_hash && s == HJG_STEP_HASH ? 0 : i * 0.1;
@@ -235,7 +246,7 @@ table_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 
 	for (int i = 0; i < 2; i++)
 	{
-		hjg_bench_points[i].config = config_of(options, i ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_PHJ_PL);
+		hjg_bench_points[i].config = hjg_bench_config(options, i ? HJG_COUPLED_PHJ_DD : HJG_COUPLED_PHJ_PL);
 		hjg_bench_points[i].config.separate_tables = i > 0;
 	}
 	good = good && hjg_bench_run_points(options, env, runner, &in, 2);
@@ -269,7 +280,7 @@ figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 		good = hjg_bench_input_create(&in, options, log + growth);
 		for (int i = 0; i < 2; i++)
 		{
-			hjg_bench_points[i].config = config_of(options, i ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL);
+			hjg_bench_points[i].config = hjg_bench_config(options, i ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL);
 			hjg_bench_points[i].config.buffer_bytes = ((size_t) BUFFER_ROW_BYTES << log) + BUFFER_MORE_BYTES;
 		}
 		good = good && hjg_bench_run_points(options, env, runner, &in, 2);
@@ -330,5 +341,6 @@ run_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 bool
 hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
 {
-	return run_figures(options, env, runner, figures) && run_figures(options, env, runner, hjg_bench_incache_figures);
+	return run_figures(options, env, runner, figures) && run_figures(options, env, runner, hjg_bench_tradeoff_figures) &&
+		run_figures(options, env, runner, hjg_bench_incache_figures);
 }

@@ -28,16 +28,10 @@ config_of(const HjgBenchOptions *options, HjgPipeline pipeline)
 	return config;
 }
 
-/* The same with all steps on the CPU's part. */
 static HjgCoupledConfig
 cpu_alone(const HjgBenchOptions *options)
 {
-	HjgCoupledConfig config = config_of(options, HJG_PIPELINE_E);
-
-	config.keep_ratios = true;
-	for (int i = 0; i < HJG_STEP_COUNT; i++)
-		config.fixed_ratios[i] = 1;
-	return config;
+	return hjg_bench_config_alone(options, HJG_COUPLED_SHJ_PL, HJG_ON_CPU);
 }
 
 /* ---- figures 5, 6 and 8 ---- */

@@ -10,6 +10,7 @@
  *		device_coupled_engines.c	--engines: what choices lose to the best one
  *		device_coupled_plans.c	--plans: compression plans
  *		device_coupled_figures.c	--figures: figures of the papers
+ *		device_coupled_tradeoffs.c	of them, those of random ratios, trade-offs and whole joins
  *		device_coupled_incache.c	of them, those of in-cache co-processing
  */
 #ifndef HJG_COUPLED_BENCH_H
@@ -130,6 +131,10 @@ typedef struct HjgBenchPoint
 
 extern HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
 
+/* The options' setting with another strategy, nothing on units of its own; alone: every step on one processor. */
+extern HjgCoupledConfig hjg_bench_config(const HjgBenchOptions *options, HjgCoupledStrategy strategy);
+extern HjgCoupledConfig hjg_bench_config_alone(const HjgBenchOptions *options, HjgCoupledStrategy strategy, int processor);
+
 /* The first npoints in turn; each one's turns are ordered by time then.  False if a result was wrong. */
 extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 								 const HjgBenchInput *in, int npoints);
@@ -147,9 +152,10 @@ typedef struct HjgBenchFigure
 /* Figures of the papers; false if a result was wrong. */
 extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
-/* ---- device_coupled_incache.c ---- */
+/* ---- device_coupled_tradeoffs.c, device_coupled_incache.c ---- */
 
-/* Ends with one that has no name. */
+/* Each ends with one that has no name. */
+extern const HjgBenchFigure hjg_bench_tradeoff_figures[];
 extern const HjgBenchFigure hjg_bench_incache_figures[];
 
 /* ---- device_coupled_plans.c ---- */
