@@ -14,19 +14,20 @@ my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
 	SELECT count(*) FROM build JOIN probe USING (k)};
 my $join_answer = 400000;
 
-my $node = start_node('main');
+# the limit that is tested: what stops for longer than that hangs, what stops for a fraction of it does not
+my $node = start_node('main', conf => "hjoin_gpu.device_timeout = '1s'\n");
 make_tables($node);
 wait_ready($node, 10);
 
 # stopped from outside while idle, then asked
 my $pid = device_pid($node);
 kill 'STOP', $pid;
-sleep 1.5;
+sleep 2.5;
 is(device_pid($node), $pid, 'a stopped process is left alone while there is nothing to do');
 my $start = time;
 my ($rc, $out, $err) = $node->psql('postgres', $query);
 like($err, qr/device process (lost|does not answer)/, 'a join notices');
-cmp_ok(time - $start, '<', 5, 'soon');
+took_less(time - $start, 5, 'soon');
 ok(defined wait_until(sub { !kill(0, $pid) }, 5), 'the stopped process is ended');
 ok(defined wait_ready($node, 10), 'and another one started');
 is(stat_value($node, 'device_kills'), 1, 'which is counted');
@@ -69,7 +70,7 @@ for my $fault ('hang:build:1', 'hang:probe:2', 'hang:result:1')
 
 # slow is not hung
 {
-	local $ENV{HJG_FAULT} = 'slow:probe:1500ms';
+	local $ENV{HJG_FAULT} = 'slow:probe:2500ms';
 	$node->restart;
 }
 wait_ready($node, 10);

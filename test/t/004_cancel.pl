@@ -11,7 +11,7 @@ use Time::HiRes qw(sleep time);
 my $query = 'SELECT hjoin_gpu_self_test(100000, 2000000)';
 my $quick = 'SELECT hjoin_gpu_self_test(1000, 1000)';
 
-# aimed at 0.1 s; machines of tests are busy
+# seconds; aimed at 0.1
 my $limit = 1.0;
 
 my $node = start_node('main');
@@ -37,18 +37,18 @@ for my $phase (qw(build probe result))
 		my $start = time;
 		$node->safe_psql('postgres', "SELECT pg_${how}_backend($pid)");
 		my (undef, $err) = finish_query($running);
-		cmp_ok(time - $start, '<', $limit, "$phase: $how ends the query at once");
+		took_less(time - $start, $limit, "$phase: $how ends the query at once");
 		like($err, $how eq 'cancel' ? qr/canceling statement due to user request/ : qr/terminating connection/,
 			"$phase: and says so");
 		my $took = wait_until(sub { is_idle($node) }, 10);
-		ok(defined $took && $took < $limit, "$phase: $how leaves no job and no memory behind")
+		took_less($took // 9**9**9, $limit, "$phase: $how leaves no job and no memory behind")
 		  or diag($node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_jobs'));
 	}
 
 	my $start = time;
 	my ($rc, $out, $err) = $node->psql('postgres', "SET statement_timeout = '300ms'; $query");
 	like($err, qr/statement timeout/, "$phase: statement_timeout works");
-	cmp_ok(time - $start, '<', 0.3 + $limit, "$phase: in time");
+	took_less(time - $start - 0.3, $limit, "$phase: in time");
 	ok(defined wait_until(sub { is_idle($node) }, $limit), "$phase: and leaves nothing behind");
 
 	# a subtransaction that fails at the first row gives back its own, before the transaction ends
@@ -102,7 +102,7 @@ foreach my $what ('count(*)', 'sum(a.v + b.v)')
 		my $start = time;
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%one_key b%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()");
 		my (undef, $err) = finish_query($running);
-		cmp_ok(time - $start, '<', $limit, "$what, $how: cancel ends it at once");
+		took_less(time - $start, $limit, "$what, $how: cancel ends it at once");
 		like($err, qr/canceling statement due to user request/, "$what, $how: and says so");
 		ok(defined wait_until(sub { is_idle($node) }, 5), "$what, $how: nothing is left behind");
 	}

@@ -17,7 +17,7 @@ my $join = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
 	SELECT count(*) FROM build JOIN probe USING (k)};
 my $join_answer = 400000;
 
-my $node = start_node('main', conf => "max_connections = 80\nhjoin_gpu.arena_size = '2GB'\nhjoin_gpu.device_timeout = '10s'\n");
+my $node = start_node('main', conf => "max_connections = 80\nhjoin_gpu.arena_size = '2GB'\n");
 make_tables($node);
 wait_ready($node, 10);
 

@@ -10,7 +10,7 @@ use HjgTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# aimed at 0.1 s; machines of tests are busy
+# seconds; aimed at 0.1
 my $limit = 1.5;
 
 my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 3;
@@ -48,15 +48,17 @@ sub nothing_left
 {
 	my ($what) = @_;
 	my $took = wait_until(sub { is_idle($node) && segments() == $segments && temp_files() == 0 }, 5);
-	ok(defined $took && $took < $limit, "$what: no job, no slab, no segment and no file is left")
+	took_less($took // 9**9**9, $limit, "$what: no job, no slab, no segment and no file is left")
 	  or diag($node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_jobs'), ' ', segments(), " instead of $segments segments, ", temp_files(), ' files');
 	return;
 }
 
+# soon: a device process that does not answer is ended soon
 sub restart_with
 {
-	my ($fault) = @_;
+	my ($fault, $soon) = @_;
 	local $ENV{HJG_FAULT} = $fault;
+	$node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '" . ($soon ? '500ms' : '10s') . "'");
 	$node->restart;
 	wait_ready($node, 10);
 	$segments = segments();
@@ -78,7 +80,7 @@ for my $fault (qw(die:build:1 die:probe:1 die:probe:4 die:result:3 corrupt:resul
 {
 	for my $kind (qw(inner full))
 	{
-		restart_with($fault);
+		restart_with($fault, 1);
 		is($node->safe_psql('postgres', "$settings $joins{$kind}"), $answers{$kind}, "$fault: $kind join");
 		nothing_left("$fault, $kind");
 		cmp_ok(stat_value($node, 'device_deaths') + stat_value($node, 'results_rejected'), '>', 0, "$fault, $kind: the fault is counted");
@@ -86,7 +88,7 @@ for my $fault (qw(die:build:1 die:probe:1 die:probe:4 die:result:3 corrupt:resul
 }
 
 # killed and stopped at any moment
-restart_with('');
+restart_with('', 1);
 my ($right, $wrong) = (0, 0);
 for my $round (1 .. 10)
 {
@@ -144,7 +146,7 @@ for my $phase (@phases)
 		my $function = $how eq 'cancel' ? 'pg_cancel_backend' : 'pg_terminate_backend';
 		$node->safe_psql('postgres', "SELECT $function($pid)");
 		my ($out, $err) = finish_query($running);
-		cmp_ok(time - $start, '<', $limit, "$name: $how ends the query at once");
+		took_less(time - $start, $limit, "$name: $how ends the query at once");
 		like($err, $how eq 'cancel' ? qr/canceling statement due to user request/ : qr/terminating (connection|background worker)/, "$name: and it says so");
 		nothing_left("$name, $how");
 	}

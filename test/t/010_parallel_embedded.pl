@@ -10,7 +10,7 @@ use HjgTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# aimed at 0.1 s; machines of tests are busy
+# seconds; aimed at 0.1
 my $limit = 1.5;
 
 my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 10000000; SET max_parallel_workers_per_gather = 3;
@@ -45,7 +45,7 @@ sub nothing_left
 {
 	my ($what) = @_;
 	my $took = wait_until(sub { is_idle($node) && segments() == $segments }, 5);
-	ok(defined $took && $took < $limit, "$what: no job, no slab and no segment is left");
+	took_less($took // 9**9**9, $limit, "$what: no job, no slab and no segment is left");
 	return;
 }
 
@@ -83,7 +83,7 @@ for my $phase (sort keys %phases)
 		my $function = $how eq 'cancel' ? 'pg_cancel_backend' : 'pg_terminate_backend';
 		$node->safe_psql('postgres', "SELECT $function($pid)");
 		my ($out, $err) = finish_query($running);
-		cmp_ok(time - $start, '<', $limit, "$phase: $how ends the query at once");
+		took_less(time - $start, $limit, "$phase: $how ends the query at once");
 		like($err, $how eq 'cancel' ? qr/canceling statement due to user request/ : qr/terminating (connection|background worker)/, "$phase: and it says so");
 		nothing_left("$phase, $how");
 	}

@@ -185,6 +185,7 @@ for my $call (map { int(1.35**$_) + $_ } 0 .. 17)
 is(log_count($node, 'terminating any other active server processes'), 0, 'no fault crashed the server');
 
 # --- calls that do not come back, kernels that do not end ---
+$node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '2s'");
 for my $fault ([ HJG_STUB_HANG => 40 ], [ HJG_STUB_STALL => 60 ])
 {
 	append_to_file($once, '');
@@ -200,6 +201,7 @@ for my $fault ([ HJG_STUB_HANG => 40 ], [ HJG_STUB_STALL => 60 ])
 }
 
 # --- a device that fails again and again is left alone ---
+$node->append_conf('postgresql.conf', "hjoin_gpu.device_timeout = '10s'");
 {
 	local $ENV{HJG_STUB_FAIL} = '30:700';
 	$node->start;

@@ -46,8 +46,7 @@ sub explained
 sub start_with
 {
 	my ($name, %opt) = @_;
-	# the emulated GPU shares the processors with the server: its kernels may take long
-	my $node = start_node($name, %opt, conf => ($opt{conf} // '') . "hjoin_gpu.device_timeout = '10s'\n");
+	my $node = start_node($name, %opt);
 	$node->safe_psql('postgres', q{
 		CREATE TABLE a AS SELECT g AS id, g % 30000 AS k, g * 3 AS v, (g::bigint << 33) + g AS w, g % 3 = 0 AS f
 			FROM generate_series(1, 90000) g;

@@ -10,12 +10,13 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(CLOCK_PROCESS_CPUTIME_ID clock_gettime sleep time);
 
-our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until wait_ready is_idle
+our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until took_less wait_ready is_idle
   start_query finish_query backend_of log_count use_emulated_cuda);
 
-# A running node; conf is appended to its configuration, env is for its processes.
+# A running node; conf is appended to its configuration, fault is for its device process.  A process that is merely
+# kept waiting by others is not to be taken for one that hangs, but where that is what is tested.
 sub start_node
 {
 	my ($name, %opt) = @_;
@@ -25,7 +26,7 @@ sub start_node
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'hjoin_gpu'\n")
 	  unless $opt{not_preloaded};
 	$node->append_conf('postgresql.conf',
-		"hjoin_gpu.arena_size = '512MB'\nhjoin_gpu.device_timeout = '500ms'\n")
+		"hjoin_gpu.arena_size = '512MB'\nhjoin_gpu.device_timeout = '10s'\n")
 	  unless $opt{not_preloaded};
 	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
 	local $ENV{HJG_FAULT} = $opt{fault} // '';
@@ -72,15 +73,36 @@ sub stat_value
 	return $node->safe_psql('postgres', "SELECT value FROM hjoin_gpu_stat WHERE name = '$name'");
 }
 
+# How many times as long as on an idle machine a process takes now, as others run beside it.
+sub slowdown
+{
+	my $work = 0.05;
+	my ($start, $cpu) = (time, clock_gettime(CLOCK_PROCESS_CPUTIME_ID));
+	1 while clock_gettime(CLOCK_PROCESS_CPUTIME_ID) - $cpu < $work;
+	my $factor = (time - $start) / $work;
+	return $factor > 1 ? $factor : 1;
+}
+
+# Is that less than the limit of an idle machine, seconds both?
+sub took_less
+{
+	my ($took, $limit, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return cmp_ok($took, '<', $took < $limit ? $limit : $limit * slowdown(), $name);
+}
+
 # Poll a condition; returns the seconds it took, or undef.
 sub wait_until
 {
 	my ($condition, $seconds) = @_;
 	my $start = time;
+	my $limit = $seconds // 30;
+	my $busy;
 	while (1)
 	{
 		return time - $start if $condition->();
-		return undef if time - $start > ($seconds // 30);
+		$limit *= $busy = slowdown() if !$busy && time - $start > $limit;
+		return undef if time - $start > $limit;
 		sleep 0.02;
 	}
 }
