@@ -74,6 +74,22 @@ sub leaf
 		$leaf{base} = 0;
 		$leaf{rows} = 1000;
 	}
+	elsif ($r < 0.32 && $t->{base})
+	{
+		$leaf{sql} = "$t->{name} $a tablesample " . pick('bernoulli', 'system') . " (40) repeatable (7)";
+	}
+	elsif ($r < 0.33 && $t->{children})
+	{
+		$leaf{sql} = "only $t->{name} $a";
+	}
+	elsif ($r < 0.34)
+	{
+		$leaf{sql} = "(select oid as o, relname, relnatts as id, relnatts as v, relnatts::int4 as k0 from pg_class where oid < 16384) $a";
+		$leaf{cols} = [ { name => 'o', fam => 'oid', type => 'oid', exact => 1 }, { name => 'relname', fam => 'text', type => 'name', exact => 1 },
+			map { { name => $_, fam => 'int', type => $_ eq 'k0' ? 'int4' : 'int2', exact => 1, int => 1 } } qw(id v k0) ];
+		$leaf{base} = 0;
+		$leaf{rows} = 400;
+	}
 	return \%leaf;
 }
 
@@ -249,12 +265,41 @@ sub arithmetic
 	return '(' . arithmetic($depth - 1, @l) . pick(' + ', ' + ', ' - ', ' - ', ' * ') . arithmetic($depth - 1, @l) . ')';
 }
 
+# constants of families beside the integers; each type of the family takes them
+my %constants = (
+	bool => [qw(true false)],
+	date => [ map { "date '$_'" } qw(2000-01-05 2000-03-01 infinity -infinity 2100-01-01) ],
+	float => [qw(0.5 0 '-0' 'NaN'::float8 'infinity'::float8 '-infinity'::float4 12.25::float4 3)],
+	oid => [qw(6::oid 4294967295::oid 0::oid 20::oid)],
+	time => [ map { "time '$_'" } qw(00:00:06 00:01:00 23:59:59) ],
+	ts => [ map { "timestamp '$_'" } qw(2000-01-01T06:00 2000-02-01 infinity -infinity) ],
+	tstz => [ map { "timestamptz '$_'" } qw(2000-01-01T06:00Z 2000-02-01Z infinity -infinity) ]);
+
+# a comparison of a column with constants of its family, where there are any; or of what a row has beside its columns
+sub typed_qual
+{
+	my ($leaf) = @_;
+	my @c = grep { $constants{ $_->{fam} } } @{ $leaf->{cols} };
+	return pick("$leaf->{alias}.ctid > '(1,3)'", "$leaf->{alias}.tableoid is not null", "$leaf->{alias}.ctid = any (array['(0,1)', '(0,2)', '(1,1)']::tid[])") if $leaf->{base} && (!@c || chance(0.1));
+	return 'true' if !@c;
+	my $c = pick(@c);
+	my $x = "$leaf->{alias}.$c->{name}";
+	my @k = map { pick(@{ $constants{ $c->{fam} } }) } 1 .. 3;
+	return pick($x, "not $x", "$x = true", "$x is not true", "$x is unknown") if $c->{fam} eq 'bool' && chance(0.6);
+	return "$x in ($k[0], $k[1], $k[2])" if chance(0.2);
+	return "$x not in ($k[0], $k[1]" . pick('', ', null') . ')' if chance(0.2);
+	return "$x between $k[0] and $k[1]" if chance(0.1);
+	return "$k[0] " . pick('<', '>=', '=') . " $x" if chance(0.2);
+	return "$x " . pick('<', '<=', '=', '<>', '>=', '>') . " $k[0]";
+}
+
 # AND and OR of conditions on columns of one relation, for the most part such as are evaluated while a table is read
 sub nested_qual
 {
 	my ($depth, $leaf) = @_;
 	if ($depth == 0 || chance(0.2))
 	{
+		return typed_qual($leaf) if chance(0.35);
 		my $x = int_col($leaf);
 		my $col = "$leaf->{alias}." . pick(@{ $leaf->{cols} })->{name};
 		return pick("$x > 3", "$x <= 30", "$x = 6", "$x <> 6", "$x is null", "$x is not null", "$col is null", "$col is not null", "$x in (1, 5, 6, 7, 30)", "$x not in (1, 6)",
@@ -274,7 +319,7 @@ sub aggregate_item
 	my $col = "$a->{alias}.$c->{name}";
 	return pick('count(*)', 'count(1)', "count($x)", "count($col)") if chance(0.3);
 	return pick('bool_and', 'bool_or', 'every') . "($col)" if $c->{fam} eq 'bool';
-	return pick('min', 'max') . "($col)" if $c->{fam} =~ /^(date|time|ts|tstz)$/;
+	return pick('min', 'max') . "($col)" if $c->{fam} =~ /^(date|time|ts|tstz|money)$/;
 	return pick("count(distinct $x)", "count(*) filter (where $x > 3)", "sum($x\::numeric)", "max(coalesce($x, 0))", "bool_or($x > 7)") if chance(0.04);
 	return pick('sum', 'sum', 'avg', 'min', 'count') . '(' . pick(2, '3::int8', '(-1)::int2', '$1', '$1::int8', '$1 * 2') . ')' if chance(0.06);
 	my $arg = chance(0.15) ? arithmetic(4, @l) : pick($x, $x, $x, "-$x", "$x + $y", "$x - $y", "$x * $y", "$x + 1", "$x * 2 - $y", "$x\::int8", "$x\::int8 * $y", "-($x - $y)", "$x + \$1");
@@ -350,6 +395,7 @@ sub make_query
 		$q{select} = [ map { int_col(@l) } 1 .. 3 ];
 		$q{select} = [ join(', ', @{ $q{select} }) ];
 		$q{tail} = 'order by ' . join(', ', 1 .. 3) . ' limit ' . pick(1, 5, 40);
+		$q{tail} = 'order by 1 fetch first ' . pick(1, 5, 40) . ' rows with ties' if chance(0.2);
 	}
 	else
 	{

@@ -76,6 +76,19 @@ our %family = (
 	citext => { types => { citext => "case when G % 2 = 0 then 'Key' || I else 'kEY' || I end::citext" }, needs => 'citext' },
 	nondet => { types => { 'text collate fz.nd' => "case when G % 2 = 0 then 'Key' || I else 'kEY' || I end" }, needs => 'icu' },);
 
+# Where the numbers of the int family begin, instead of 0: dense keys at the ends of ranges and across them.
+my @edges = ('-2147483648', '2147443648', '-20', '-32768', '4294966796', '2147483600', '-9223372036854775808', '9223372036854735808', '-4294967296');
+
+# A type's values if they begin at an edge; those that the type has not wrap around.
+sub edge_expression
+{
+	my ($type, $edge) = @_;
+	my $x = "($edge\::numeric + I)";
+	my %least = (int2 => '-32768', int4 => '-2147483648', int8 => '-9223372036854775808', 'fz.dint' => '-2147483648');
+	my %span = (int2 => '65536', int4 => '4294967296', int8 => '18446744073709551616', 'fz.dint' => '4294967296');
+	return "(((($x - $least{$type}) % $span{$type}) + $span{$type}) % $span{$type} + $least{$type})::$type";
+}
+
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
 
@@ -85,6 +98,7 @@ sub preamble
 	my ($has) = @_;
 	my $sql = <<'SQL';
 drop schema if exists fz cascade;
+discard temp;
 create schema fz;
 create type fz.mood as enum ('sad', 'ok', 'glad', 'wild', 'calm', 'm5', 'm6', 'm7');
 create type fz.comp as (a int, b text);
@@ -149,15 +163,18 @@ sub make
 	my @fams = ('int', pick('int', 'int', 'text', @names), pick(@names), pick(@names));
 	my $ntables = 4 + int(rand(3));
 	my %schema = (sql => {}, tables => [], fams => \@fams);
+	my $edge = chance(0.25) ? pick(@edges) : undef;
 
 	foreach my $t (1 .. $ntables)
 	{
-		my $name = "fz.t$t";
+		my $temporary = chance(0.08);
+		my $name = $temporary ? "pg_temp.t$t" : "fz.t$t";
 		my $rows = chance(0.1) ? pick(0, 1, 7) : pick(40, 40, 150, 150, 400, 400, 1500, 1500, 6000);
 		$rows = 30000 if chance(0.05);
 		my $card = pick(1, 3, 20, 100, 400, 3000);
 		$card = int($rows / 20) + 1 if $rows / $card > 300;
-		my $partitioned = chance(0.15) ? pick('hash', 'range', 'list') : '';
+		my $partitioned = !$temporary && chance(0.15) ? pick('hash', 'range', 'list') : '';
+		my $children = !$temporary && !$partitioned && chance(0.08);
 		my (@defs, @exprs, @cols);
 		my $dropped = chance(0.3);
 		push @defs, 'gone text' if $dropped;
@@ -179,7 +196,7 @@ sub make
 			    $dist eq 'seq' ? "((g + $salt) % $card)"
 			  : $dist eq 'skew' ? "(case when $h % 10 < 2 then 6 else $h % $card end)"
 			  : "($h % $card)";
-			my $e = $fam->{types}{$type};
+			my $e = $fams[$f] eq 'int' && defined $edge ? edge_expression($type, $edge) : $fam->{types}{$type};
 			$e =~ s/\bI\b/$i/g;
 			$e =~ s/\bG\b/g/g;
 			my $nulls = pick(0, 0, 0.05, 0.3, 1);
@@ -197,7 +214,7 @@ sub make
 		  ? "case when g % 5 = 0 then (select string_agg(md5((g * 100 + x)::text), '') from generate_series(1, 90) x) when g % 7 = 0 then repeat('x', 9000) else 'p' || g end"
 		  : "'p' || g";
 		push @cols, { name => 'pay', fam => 'text', type => 'text', exact => 1 };
-		my $sql = "create " . (chance(0.1) ? 'unlogged ' : '') . "table $name (" . join(', ', @defs) . ")"
+		my $sql = "create " . (!$temporary && chance(0.1) ? 'unlogged ' : '') . "table $name (" . join(', ', @defs) . ")"
 		  . ($partitioned ? " partition by $partitioned (" . ($partitioned eq 'list' ? '(id % 3)' : 'id') . ')' : '') . ";\n";
 		if ($partitioned eq 'hash')
 		{
@@ -215,6 +232,20 @@ sub make
 		}
 		$sql .= "insert into $name select " . join(', ', @exprs) . " from generate_series(1, $rows) g;\n" if $rows > 0;
 		$sql .= "alter table $name drop column gone;\n" if $dropped;
+		if ($children)
+		{
+			# part of the rows are in tables that look different
+			$sql .= "create table ${name}_c1 (own text, own2 int default 3) inherits ($name);\n";
+			$sql .= "with moved as (delete from only $name where id % 4 = 1 returning *) insert into ${name}_c1 select * from moved;\n";
+			$sql .= "alter table ${name}_c1 drop column own;\n" if chance(0.5);
+			$sql .= "create table ${name}_c2 () inherits ($name);\n";
+			$sql .= "with moved as (delete from only $name where id % 4 = 2 returning *) insert into ${name}_c2 select * from moved;\n";
+		}
+		if (chance(0.1))
+		{
+			$sql .= "alter table $name add column twice int generated always as (v * 2) stored;\n";
+			push @cols, { name => 'twice', fam => 'int', type => 'int4', exact => 1, int => 1 };
+		}
 		if (chance(0.25))
 		{
 			$sql .= "alter table $name add column late int default 42;\n";
@@ -230,15 +261,21 @@ sub make
 		$sql .= "create index on $name (k0);\n" if chance(0.15);
 		$sql .= chance(0.5) ? "vacuum analyze $name;\n" : "analyze $name;\n" if chance(0.8);
 		$schema{sql}{$name} = $sql;
-		my $table = { name => $name, cols => \@cols, rows => $rows, base => 1, wide => $wide, partitioned => $partitioned };
+		my $table = { name => $name, cols => \@cols, rows => $rows, base => 1, wide => $wide, partitioned => $partitioned, children => $children };
 		push @{ $schema{tables} }, $table;
 
-		if (chance(0.2))
+		if (!$temporary && chance(0.2))
 		{
 			my $view = "fz.w$t";
 			my $cond = pick('v > 3', 'id % 2 = 0', 'v is not null and k0 is distinct from null');
 			my $barrier = chance(0.6);
 			$schema{sql}{$view} = "create view $view " . ($barrier ? 'with (security_barrier) ' : '') . "as select * from $name where $cond;\n";
+			push @{ $schema{tables} }, { name => $view, cols => \@cols, rows => $rows, base => 0, over => $name, wide => $wide };
+		}
+		if (!$temporary && chance(0.1))
+		{
+			my $view = "fz.m$t";
+			$schema{sql}{$view} = "create materialized view $view as select * from $name;\n" . (chance(0.5) ? "analyze $view;\n" : '');
 			push @{ $schema{tables} }, { name => $view, cols => \@cols, rows => $rows, base => 0, over => $name, wide => $wide };
 		}
 		if (chance(0.1) && !$partitioned)

@@ -126,7 +126,7 @@ sub statements
 	}
 	$sql =~ s/\$1/$n/g;
 	return ($sql) if $w eq 'plain' || $w eq 'prepare';
-	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', 'fetch 20 from c', 'fetch all from c', 'close c')
+	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', @{ $case->{between} }, 'fetch 20 from c', 'fetch all from c', 'close c')
 	  if $w eq 'cursor';
 	return ("select * from fz.rows_of(\$qq\$$sql\$qq\$)") if $w eq 'exceptions';
 	return ("select * from fz.rows_after_abort(\$qq\$$sql\$qq\$, $n)") if $w eq 'abort';
@@ -325,7 +325,11 @@ ROUND: while (1)
 		HjgQuery::reset_aliases();
 		$count++;
 		my $q = rand() < 0.04 ? { dml => HjgQuery::make_dml($schema), settings => {} } : HjgQuery::make_query($schema);
-		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'));
+		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), between => []);
+		# settings that change while a cursor is open
+		push @{ $case{between} }, 'set local ' . HjgSchema::pick("work_mem = '64kB'", "work_mem = '8MB'", 'hjoin_gpu.embedded_rows = -1', 'hjoin_gpu.embedded_rows = 0', 'hjoin_gpu.embedded_rows = 100000',
+			'hjoin_gpu.strategy = radix', 'hjoin_gpu.direct_scan = off', 'hjoin_gpu.bloom_filter = on', 'hjoin_gpu.enabled = off', 'enable_hashjoin = off')
+		  while rand() < 0.25;
 		my $r = rand();
 		if ($q->{dml} || ($q->{tail} // '') =~ /for update/ || @{ $q->{with} // [] } && $q->{with}[-1] =~ /returning/) { $case{wrap} = 'plain'; }
 		elsif ($q->{params}) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
@@ -356,6 +360,8 @@ ROUND: while (1)
 		$s->{enable_partitionwise_aggregate} = 'on' if rand() < 0.1;
 		$s->{cursor_tuple_fraction} = 1 if rand() < 0.1;
 		$s->{jit} = 'off';
+		if (rand() < 0.02) { $s->{jit} = 'on'; $s->{jit_above_cost} = 0; }
+		$s->{force_parallel_mode} = HjgSchema::pick('on', 'regress') if rand() < 0.04;
 		if (!$opt{baseline})
 		{
 			my $o = $case{ours};
