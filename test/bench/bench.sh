@@ -8,6 +8,7 @@
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
 #   BENCH_CASES=REGEX     only these cases; of "make bench-gpu" "one key" is one, 2.2 billion matches (one_key.sql)
+#   BENCH_MISSED=1        of choices also those of core's plans where ours would be faster
 # Beside us DuckDB runs the same queries, if python3 can import duckdb (pip install duckdb).
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/lib.sh
@@ -64,7 +65,7 @@ as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
 if [ "$KIND" = choice ]; then
 	as_user psql -Xq -v n_probe="$ROWS" -f test/bench/edges.sql >/dev/null || die "could not make the tables"
 	say "== plans by choice ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
-	as_user perl test/bench/choice.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASES:-.}"
+	as_user perl test/bench/choice.pl --runs "${BENCH_RUNS:-5}" --cases "${BENCH_CASES:-.}" ${BENCH_MISSED:+--missed}
 	exit
 fi
 say "== joins ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-5} runs)"
