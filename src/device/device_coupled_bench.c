@@ -132,7 +132,10 @@ print_costs(const HjgStepCosts *costs)
 	{
 		printf("%s %-12s", p ? "phj" : "shj", "between steps");
 		for (int s = 0; s < costs->nsizes; s++)
-			printf("  build %6.2f, probe %6.2f   ", costs->build_rest_ns[p][s], costs->probe_rest_ns[p][s]);
+			printf("  build %5.2f, probe %5.2f     ", costs->build_rest_ns[p][s], costs->probe_rest_ns[p][s]);
+		printf("\n%s %-12s", p ? "phj" : "shj", "CPU to device");
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  differs by %5.1f %%          ", costs->spread[p][s] * 100);
 		printf("\n");
 	}
 	for (int p = 0; p < 2; p++)
@@ -143,8 +146,8 @@ print_costs(const HjgStepCosts *costs)
 				   costs->wake_ns[p][s] / 1e3, costs->wait_ns[p][s] / 1e3);
 		printf("  (behind another one; the CPU to queue it, to wake the device; the device to begin)\n");
 	}
-	printf("piece on the CPU %.1f us, on the device %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
-		   costs->piece_ns / 1e3, costs->busy_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
+	printf("on top of a row taken over from the other, CPU %.2f, device %.2f; piece on the CPU %.1f us, on the device %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
+		   costs->exchange_ns[HJG_ON_CPU], costs->exchange_ns[HJG_ON_DEVICE], costs->piece_ns / 1e3, costs->busy_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
 		   costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
 }
 

@@ -8,7 +8,7 @@
  * turn.  The engine that SQL takes by itself is the cpu engine with all threads; what it loses is its time over
  * the fastest coupled one's, if any is faster.
  *
- * All contestants run in turn, again and again; times are medians.
+ * All contestants run once a turn, in an order that is drawn for each; times are medians.
  */
 #define _GNU_SOURCE
 
@@ -70,11 +70,16 @@ static bool
 measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, Times *times)
 {
 	static HjgBenchTimes run;
+	int			order[sizeof(contestants) / sizeof(contestants[0])];
+	hjg_u64		random = 1;
 
 	/* the first turn warms memory up, and finds the ratios */
 	for (int turn = -1; turn < options->nreps; turn++)
-		for (int i = 0; i < NCONTESTANTS; i++)
+	{
+		hjg_bench_shuffle(&random, order, NCONTESTANTS);
+		for (int k = 0; k < NCONTESTANTS; k++)
 		{
+			const int	i = order[k];
 			const Contestant *contestant = &contestants[i];
 			HjgCoupledConfig config = options->config;
 
@@ -89,6 +94,7 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 			if (turn >= 0)
 				times->ns[i][turn] = run.total_ns;
 		}
+	}
 	for (int i = 0; i < NCONTESTANTS; i++)
 		times->median_ns[i] = median_of(times->ns[i], options->nreps);
 	return true;

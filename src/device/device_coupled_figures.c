@@ -130,8 +130,8 @@ figure_4(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	}
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 	{
-		const double cpu_ns = hjg_step_cost_ns(options->config.costs, true, false, HJG_ON_CPU, steps[i], nrows);
-		const double device_ns = hjg_step_cost_ns(options->config.costs, true, false, HJG_ON_DEVICE, steps[i], nrows);
+		const double cpu_ns = hjg_step_cost_ns(options->config.costs, options->config.costs->alone_ns[1], HJG_ON_CPU, steps[i], nrows);
+		const double device_ns = hjg_step_cost_ns(options->config.costs, options->config.costs->alone_ns[1], HJG_ON_DEVICE, steps[i], nrows);
 
 		printf("  %-8s %9.0f  CPU %7.2f ns a row, device %7.2f: the device is %5.2f times as fast\n", hjg_bench_step_names[steps[i]],
 			   nrows, cpu_ns, device_ns, cpu_ns / device_ns);

@@ -9,7 +9,7 @@
  * of the prediction's error, the place of the choice among the random runs, and which
  * steps were predicted wrongly.
  *
- * Noise.  All settings run in turn, again and again.  The median of a setting's even turns over that of its odd ones is
+ * Noise.  All settings run again and again, in an order that is drawn for each turn.  The median of a setting's even turns over that of its odd ones is
  * what the same configuration differs by on this machine at this time; no prediction can err by less, so it stands beside
  * the error.
  *
@@ -29,8 +29,8 @@
 #define MAX_RUNS 1000
 #define MAX_SIZES 16
 
-/* Every setting, the choice included, runs so often, in turn with all others; its time is the median. */
-#define TURNS 6
+/* Every setting, the choice included, runs so often, once in each turn; its time is the median. */
+#define TURNS 7
 
 /* Errors of predictions: of whole joins, and with their signs of the phases. */
 typedef struct Errors
@@ -72,11 +72,11 @@ compare_turns(const void *a, const void *b)
 static void
 settle(Setting *setting)
 {
-	double		halves[2][TURNS / 2];
+	double		halves[2][(TURNS + 1) / 2];
 
 	for (int turn = 0; turn < TURNS; turn++)
 		halves[turn % 2][turn / 2] = setting->turns[turn].total_ns;
-	setting->noise = fabs(hjg_percentile(halves[0], TURNS / 2, 0.5) / hjg_percentile(halves[1], TURNS / 2, 0.5) - 1);
+	setting->noise = fabs(hjg_median(halves[0], (TURNS + 1) / 2) / hjg_median(halves[1], TURNS / 2) - 1);
 	qsort(setting->turns, TURNS, sizeof(HjgBenchTimes), compare_turns);
 	setting->median = &setting->turns[TURNS / 2];
 }
@@ -261,18 +261,23 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	const Setting *choice = &settings[nruns];
 	StepTimes	steps = {0};
 	int			nbetter = 0;
+	int			order[MAX_RUNS + 1];
+	hjg_u64		shuffled = 1;
 
 	draw_settings(options, strategy, random);
 	/* the first turn warms memory up */
 	for (int turn = -1; turn < TURNS; turn++)
-		for (int run = turn < 0 ? nruns : 0; run <= nruns; run++)
+	{
+		hjg_bench_shuffle(&shuffled, order, nruns + 1);
+		for (int i = 0; i <= nruns; i++)
 		{
-			HjgBenchTimes *times = &settings[run].turns[turn < 0 ? 0 : turn];
+			HjgBenchTimes *times = &settings[order[i]].turns[turn < 0 ? 0 : turn];
 
 			memset(times, 0, sizeof(*times));
-			if (!hjg_bench_run(env, &settings[run].config, runner, in, times))
+			if (!hjg_bench_run(env, &settings[order[i]].config, runner, in, times))
 				return false;
 		}
+	}
 	for (int run = 0; run <= nruns; run++)
 	{
 		settle(&settings[run]);

@@ -75,6 +75,8 @@ typedef struct HjgBenchTimes
 extern void *hjg_bench_alloc(void *arg, size_t bytes);
 extern void hjg_bench_free(void *arg, void *ptr, size_t bytes);
 extern hjg_u64 hjg_bench_random(hjg_u64 *state);
+/* The numbers below n in an order that is drawn: what ran before is in caches, and its threads are awake. */
+extern void hjg_bench_shuffle(hjg_u64 *state, int *order, int n);
 
 /* 2^log rows on both sides. */
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);

@@ -3,7 +3,7 @@
  *	  Unit costs of the steps, by joins of made-up rows.
  *
  * Each step runs on one processor alone, and on both at once, over tables of several sizes; its
- * cost is the median time a row of some runs.  So computation and
+ * cost is the mean time a row of some runs.  So computation and
  * memory stalls are measured together (section 4.2 of the paper profiles
  * instructions and calibrates stalls apart, and adds them up).
  *
@@ -15,19 +15,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/hjg_coupled_costs.h"
 #include "engine/hjg_coupled_internal.h"
 #include "model/hjg_measured.h"
 
 #define NLAUNCHES 32
 #define PIECE_ROWS 1024
-
-/* Runs for each size: the smaller, the more they are disturbed. */
-#define MOST_RUNS 13
-static const int nruns_of[HJG_STEP_SIZES] = {MOST_RUNS, MOST_RUNS, 9, 5, 3, 1};
-#define NEVER_NS 1e6			/* a row */
-#define LEAST_NS 0.01
 #define BUILD_ORDER 2654435761u
 #define PROBE_ORDER 2246822507u
+
+/* Runs for each size: the smaller, the more they are disturbed. */
+static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 11, 4, 3, 1};
 
 /* Keys of [0, nrows), each once, in an order that depends on the (odd) multiplier. */
 static void
@@ -42,20 +40,6 @@ fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 	}
 }
 
-/* What one join says of the steps that it is asked about; infinite: nothing. */
-typedef struct Sample
-{
-	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row */
-	double		busy_ns[HJG_PROCESSORS];	/* all steps */
-	double		build_rest_ns;
-	double		probe_rest_ns;
-	/* a piece of the device's */
-	double		gap_ns;
-	double		begin_ns;
-	double		call_ns;
-	double		wake_ns;
-} Sample;
-
 /* A piece, of n that took so long together. */
 static double
 each_ns(hjg_u64 ns, hjg_u64 n)
@@ -65,7 +49,7 @@ each_ns(hjg_u64 ns, hjg_u64 n)
 
 /* What pieces of the device's took beside their rows, by the runner's times before and after the join. */
 static void
-sample_pieces(const HjgRunnerTimes *before, const HjgRunnerTimes *after, const HjgCoupledStats *stats, Sample *sample)
+sample_pieces(const HjgRunnerTimes *before, const HjgRunnerTimes *after, const HjgCoupledStats *stats, HjgCoupledSample *sample)
 {
 	sample->gap_ns = each_ns(after->gap_ns - before->gap_ns, after->nfollowed - before->nfollowed);
 	sample->begin_ns = each_ns(after->begin_ns - before->begin_ns, after->nbegun - before->nbegun);
@@ -77,7 +61,7 @@ sample_pieces(const HjgRunnerTimes *before, const HjgRunnerTimes *after, const H
 static HjgStatus
 measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 		const HjgCalibration *scratch, hjg_u32 nrows,
-		const double own_ns[HJG_PROCESSORS], Sample *sample)
+		const double own_ns[HJG_PROCESSORS], HjgCoupledSample *sample)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = nrows};
 	HjgPair    *page = scratch->pairs;
@@ -112,9 +96,11 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
 			sample->busy_ns[p] += (double) stats.step_ns[p][i];
+			sample->rows[p][i] = (double) stats.step_rows[p][i];
+			sample->taken[p][i] = (double) stats.step_taken[p][i];
 			sample->ns[p][i] = stats.step_rows[p][i] == 0 ? HUGE_VAL :
 				fmax(((double) stats.step_ns[p][i] - (double) stats.step_pieces[p][i] * own_ns[p]) /
-					 (double) stats.step_rows[p][i], LEAST_NS);
+					 (double) stats.step_rows[p][i], HJG_LEAST_STEP_NS);
 		}
 	}
 	sample->build_rest_ns = fmax((double) (built.join.partition_ns + built.join.build_ns) - (double) built.series_ns, 0) / nrows;
@@ -198,163 +184,55 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	return status;
 }
 
-/*
- * A step that a processor could not run, or not on so many rows, has no cost. The model adds costs
- * up and multiplies them by nothing, so a number must stand there: the one for fewer rows, since joins of
- * more will be given up as this one was, or one that no ratio but 1 survives.
- */
+/* The CPU's least share on both, and the device's; and how far one ratio for all differs from run to run. */
+#define LEAST_RATIO 0.1
+#define RATIO_SPREAD 0.3
+
+/* From 0 to 1, the same in each calibration. */
+static double
+drawn(int run, int i)
+{
+	return (double) (hjg_mix32((hjg_u32) (run * (HJG_STEP_COUNT + 1) + i + 1)) >> 8) / (1 << 24);
+}
+
+/* The ratio at which both are busy to the end, if they do not slow each other down. */
+static double
+even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
+{
+	const double both_ns = cpu->busy_ns[HJG_ON_CPU] + device->busy_ns[HJG_ON_DEVICE];
+
+	return both_ns > 0 ? device->busy_ns[HJG_ON_DEVICE] / both_ns : 0.5;
+}
+
+/* The CPU's shares of the steps in a run of a way; alone: the samples of the run on one processor. */
 static void
-fill_gaps(HjgStepCosts *costs)
+set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const HjgCoupledSample *device, HjgCoupledConfig *config)
 {
-	/* joins in parts partition without PHJ, too */
-	for (int n = 0; n < costs->nsizes * HJG_PROCESSORS * HJG_STEP_COUNT; n++)
-	{
-		double	   *alone = &costs->alone_ns[0][0][0][0] + n;
-		double	   *together = &(&costs->together_ns[0][0][0][0])[n];
-
-		if (isinf(*alone))
-			*alone = *(&costs->alone_ns[1][0][0][0] + n);
-		if (isinf(*together))
-			*together = *(&costs->together_ns[1][0][0][0] + n);
-	}
-	for (int n = 0; n < 2 * costs->nsizes; n++)
-		for (int p = 0; p < HJG_PROCESSORS; p++)
-			for (int i = 0; i < HJG_STEP_COUNT; i++)
-			{
-				const int	s = n / 2;
-				double	   *alone = &costs->alone_ns[n % 2][s][p][i];
-				double	   *together = &costs->together_ns[n % 2][s][p][i];
-
-				if (isinf(*alone))
-					*alone = s > 0 ? costs->alone_ns[n % 2][s - 1][p][i] : NEVER_NS;
-				if (isinf(*together))
-					*together = *alone;
-			}
-	if (isinf(costs->unpack_ns[HJG_ON_DEVICE]))
-		costs->unpack_ns[HJG_ON_DEVICE] = NEVER_NS;
-}
-
-/* Ways to join: without and with partitioning, on the CPU, on the device, and on both. */
-#define NWAYS (2 * HJG_PROCESSORS + 2)
-
-/* Less of an overlap says nothing of what it costs. */
-#define LEAST_OVERLAP 0.25
-
-/*
- * The CPU's shares of the steps in a run of a way.  On both they differ from step to step and from run to run, as those that the
- * model chooses do: many rows come out of the other processor's cache then.
- */
-static void
-set_ratios(int way, int run, HjgCoupledConfig *config)
-{
-	for (int i = 0; i < HJG_STEP_COUNT; i++)
-	{
-		const hjg_u32 drawn = hjg_mix32((hjg_u32) (run * HJG_STEP_COUNT + i + 1)) >> 8;
-
-		config->fixed_ratios[i] = way / 2 == HJG_PROCESSORS ? 0.1 + 0.8 * (double) drawn / (1 << 24) : way / 2 == HJG_ON_CPU;
-	}
-}
-
-static double
-zero_if_none(double ns)
-{
-	return isinf(ns) ? 0 : ns;
-}
-
-/* Samples of all ways and runs of a size. */
-typedef Sample Samples[NWAYS][MOST_RUNS];
-
-/* The median of a member of nruns samples, of which the first one's is at first. */
-static double
-median_of(const double *first, int nruns)
-{
-	double		values[MOST_RUNS];
-
-	for (int run = 0; run < nruns; run++)
-		values[run] = *(const double *) ((const char *) first + (size_t) run * sizeof(Sample));
-	return hjg_median(values, nruns);
-}
-
-/* For how much of a processor's time the other one was at work as well. */
-static double
-overlap_of(const Sample *samples, int nruns, int p)
-{
-	double		values[MOST_RUNS];
-
-	for (int run = 0; run < nruns; run++)
-		values[run] = fmin(samples[run].busy_ns[1 - p] / fmax(samples[run].busy_ns[p], 1), 1);
-	return fmax(hjg_median(values, nruns), LEAST_OVERLAP);
-}
-
-/*
- * A join is disturbed more often than one of its steps, so the median of their sums is more than the sum of their medians, which knows no
- * disturbance at all: by so much, for a row of each step.
- */
-static double
-disturbance_of(const Sample *samples, int nruns, int p)
-{
-	double		sums[MOST_RUNS] = {0};
-	double		sum_of_medians = 0;
+	const double one = even_ratio(cpu, device) + RATIO_SPREAD * (drawn(run, HJG_STEP_COUNT) - 0.5);
 
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
-	{
-		const double median = median_of(&samples[0].ns[p][i], nruns);
-
-		if (isinf(median))
-			continue;
-		sum_of_medians += median;
-		for (int run = 0; run < nruns; run++)
-			sums[run] += isinf(samples[run].ns[p][i]) ? median : samples[run].ns[p][i];
-	}
-	return sum_of_medians > 0 ? fmax(hjg_median(sums, nruns) / sum_of_medians, 1) : 1;
-}
-
-/*
- * Costs of one size, without or with partitioning.  A step that runs on both is slowed down as far as they overlap: together_ns is what
- * it would be if they did all the time.
- */
-static void
-take_medians(const Samples samples, int nruns, int partitioned, int size, double seen_ns, HjgStepCosts *costs)
-{
-	const Sample *both = samples[2 * HJG_PROCESSORS + partitioned];
-
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-	{
-		const Sample *alone = samples[2 * p + partitioned];
-		const double disturbance[2] = {disturbance_of(alone, nruns, p), disturbance_of(both, nruns, p)};
-
-		for (int i = 0; i < HJG_STEP_COUNT; i++)
-		{
-			const double alone_ns = disturbance[0] * median_of(&alone[0].ns[p][i], nruns);
-			const double both_ns = disturbance[1] * median_of(&both[0].ns[p][i], nruns);
-
-			costs->alone_ns[partitioned][size][p][i] = alone_ns;
-			costs->together_ns[partitioned][size][p][i] = isinf(alone_ns) || isinf(both_ns) ? both_ns :
-				fmax(alone_ns + (both_ns - alone_ns) / overlap_of(both, nruns, p), LEAST_NS);
-		}
-	}
-	costs->build_rest_ns[partitioned][size] = median_of(&both[0].build_rest_ns, nruns);
-	costs->probe_rest_ns[partitioned][size] = median_of(&both[0].probe_rest_ns, nruns);
-	costs->launch_ns[partitioned][size] = zero_if_none(median_of(&both[0].gap_ns, nruns)) + costs->busy_ns;
-	costs->call_ns[partitioned][size] = zero_if_none(median_of(&both[0].call_ns, nruns));
-	costs->wake_ns[partitioned][size] = fmax(zero_if_none(median_of(&both[0].wake_ns, nruns)) - costs->call_ns[partitioned][size], 0);
-	costs->wait_ns[partitioned][size] = zero_if_none(median_of(&both[0].begin_ns, nruns)) + seen_ns;
+		config->fixed_ratios[i] = way == HJG_WAY_CPU ? 1 : way == HJG_WAY_DEVICE ? 0 :
+			way == HJG_WAY_ONE_RATIO ? fmin(fmax(one, LEAST_RATIO), 1 - LEAST_RATIO) :
+			LEAST_RATIO + (1 - 2 * LEAST_RATIO) * drawn(run, i);
 }
 
 /* Joins of nrows with nrows, each way once. */
 static HjgStatus
 measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			 const HjgCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, Samples samples)
+			 const HjgCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
 {
 	HjgStatus	status = HJG_OK;
 
 	fill_keys(width, scratch->keys, nrows, BUILD_ORDER);
 	fill_keys(width, scratch->probe_keys, nrows, PROBE_ORDER);
-	for (int way = 0; way < NWAYS && status == HJG_OK; way++)
+	for (int i = 0; i < 2 * HJG_CALIBRATION_WAYS && status == HJG_OK; i++)
 	{
-		set_ratios(way, run, config);
-		config->strategy = way % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-		status = measure(env, config, runner, width, scratch, nrows, own_ns, &samples[way][run]);
+		HjgCoupledSample (*const ways)[HJG_CALIBRATION_RUNS] = samples[i % 2];
+		const HjgCalibrationWay way = (HjgCalibrationWay) (i / 2);
+
+		set_ratios(way, run, &ways[HJG_WAY_CPU][run], &ways[HJG_WAY_DEVICE][run], config);
+		config->strategy = i % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+		status = measure(env, config, runner, width, scratch, nrows, own_ns, &ways[way][run]);
 	}
 	return status;
 }
@@ -370,18 +248,17 @@ measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runn
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
 	/* what is part of the steps' times, and of a piece's as well */
 	const double own_ns[HJG_PROCESSORS] = {costs->piece_ns, costs->busy_ns};
-	const size_t bytes = sizeof(Samples) * (size_t) costs->nsizes;
-	Samples    *samples = env->alloc(env->arg, bytes);
+	const size_t bytes = sizeof(HjgCoupledSamples) * (size_t) costs->nsizes;
+	HjgCoupledSamples *samples = env->alloc(env->arg, bytes);
 	HjgStatus	status = samples == NULL ? HJG_ERR_MEMORY : HJG_OK;
 	int			ndone[HJG_STEP_SIZES] = {0};
 
-	for (int turn = 1; turn <= MOST_RUNS && status == HJG_OK; turn++)
+	for (int turn = 1; turn <= HJG_CALIBRATION_RUNS && status == HJG_OK; turn++)
 		for (int size = 0; size < costs->nsizes && status == HJG_OK; size++)
-			if (ndone[size] * MOST_RUNS < turn * nruns_of[size])
+			if (ndone[size] * HJG_CALIBRATION_RUNS < turn * nruns_of[size])
 				status = measure_ways(env, config, runner, width, scratch, 1u << logs[size], own_ns, ndone[size]++, samples[size]);
-	for (int size = 0; size < costs->nsizes && status == HJG_OK; size++)
-		for (int partitioned = 0; partitioned < 2; partitioned++)
-			take_medians(samples[size], ndone[size], partitioned, size, seen_ns, costs);
+	if (status == HJG_OK)
+		hjg_coupled_take_costs(samples, ndone, seen_ns, costs);
 	if (samples != NULL)
 		env->free(env->arg, samples, bytes);
 	return status;
@@ -416,7 +293,6 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	status = measure_pieces(env, &config, runner, key_width, &scratch, costs, &seen_ns);
 	if (status == HJG_OK)
 		status = measure_sizes(env, &config, runner, key_width, &scratch, seen_ns, costs);
-	fill_gaps(costs);
 	fill_keys(key_width, scratch.keys, most, BUILD_ORDER);
 	if (status == HJG_OK)
 		status = hjg_coupled_calibrate_feed(env, &config, runner, key_width, &scratch, logs[nsizes - 1],

@@ -105,7 +105,7 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		for (int i = 0; i < (partitioned ? 7 : 4); i++)
 		{
 			const double cached_ns = costs->together_ns[partitioned][0][p][steps[i]];
-			const double missing_ns = hjg_step_cost_ns(costs, partitioned, true, (HjgProcessor) p, steps[i], nrows);
+			const double missing_ns = hjg_step_cost_ns(costs, costs->together_ns[partitioned], (HjgProcessor) p, steps[i], nrows);
 
 			shape.execute_ns[p] += nrows * cached_ns;
 			if (!partitioned || steps[i] == HJG_STEP_N3)

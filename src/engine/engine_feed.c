@@ -296,7 +296,7 @@ hash_window(Feed *feed, int which, double *predicted_ns)
 	launch.args.unpack_scratch_off = join->feed.cpu_scratch_off;
 	join->stats.hashed_rows += window->nrows;
 	if (join->config.costs != NULL)
-		*predicted_ns += window->nrows * hjg_step_cost_ns(join->config.costs, hjg_coupled_is_partitioned(join), false,
+		*predicted_ns += window->nrows * hjg_step_cost_ns(join->config.costs, join->config.costs->alone_ns[hjg_coupled_is_partitioned(join)],
 														  HJG_ON_CPU, HJG_STEP_HASH, (double) join->build_rows);
 	return hjg_coupled_on_cpu(join, window->first_block, window->end_block, 1, hash_on_cpu, &launch);
 }

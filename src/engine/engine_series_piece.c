@@ -134,9 +134,15 @@ cpu_rows(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 }
 
 static void
-count_step(HjgCoupled *join, HjgProcessor processor, HjgStep step, hjg_u32 nrows, hjg_u64 ns)
+count_step(HjgCoupled *join, HjgProcessor processor, const HjgSeries *series, const HjgPiece *piece, hjg_u64 ns)
 {
+	const HjgStep step = series->steps[piece->step_ix];
+	const hjg_u32 nrows = piece->end - piece->begin;
+
 	join->stats.step_rows[processor][step] += nrows;
+	/* the first step's rows are the host's */
+	if (piece->crosses && piece->step_ix > 0)
+		join->stats.step_taken[processor][step] += nrows;
 	join->stats.step_pieces[processor][step]++;
 	join->stats.step_ns[processor][step] += ns;
 }
@@ -161,7 +167,7 @@ hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 	HjgStatus	status = hjg_coupled_on_cpu(join, piece->begin, piece->end, unit_rows(join, piece->end - piece->begin),
 												cpu_rows, &cpu);
 
-	count_step(join, HJG_ON_CPU, series->steps[piece->step_ix], piece->end - piece->begin, hjg_now_ns() - started);
+	count_step(join, HJG_ON_CPU, series, piece, hjg_now_ns() - started);
 	return status;
 }
 
@@ -280,6 +286,6 @@ hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 	runner->times(runner->arg, &before);
 	status = piece->ticket == 0 ? HJG_OK : hjg_series_await(&join->base.env, runner, piece->ticket);
 	runner->times(runner->arg, &after);
-	count_step(join, HJG_ON_DEVICE, series->steps[piece->step_ix], piece->end - piece->begin, after.busy_ns - before.busy_ns);
+	count_step(join, HJG_ON_DEVICE, series, piece, after.busy_ns - before.busy_ns);
 	return status;
 }

@@ -98,18 +98,21 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, H
 		.piece_ns = {costs->piece_ns, hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows)},
 		.call_ns = hjg_size_cost_ns(costs, costs->call_ns[partitioned], table_rows),
 		.wake_ns = hjg_size_cost_ns(costs, costs->wake_ns[partitioned], table_rows),
-		.wait_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], table_rows)
+		.wait_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], table_rows),
+		.spread = hjg_size_cost_ns(costs, costs->spread[partitioned], table_rows)
 	};
 
-	shape.exchange_ns = bus_exchange_ns(join);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		shape.exchange_ns[p] = bus_exchange_ns(join) + costs->exchange_ns[p];
 		for (int i = 0; i < series->nsteps; i++)
 		{
-			const double alone_ns = hjg_step_cost_ns(costs, partitioned, false, p, series->steps[i], table_rows);
+			const double alone_ns = hjg_step_cost_ns(costs, costs->alone_ns[partitioned], p, series->steps[i], table_rows);
 
 			shape.unit_ns[p][i] = alone_ns * slowdown(join, p);
-			shape.slowdown[p][i] = hjg_step_cost_ns(costs, partitioned, true, p, series->steps[i], table_rows) / alone_ns;
+			shape.slowdown[p][i] = hjg_step_cost_ns(costs, costs->together_ns[partitioned], p, series->steps[i], table_rows) / alone_ns;
 		}
+	}
 	if (join->config.keep_ratios)
 		memcpy(ratios, series->ratios, sizeof(double) * (size_t) series->nsteps);
 	else if (hjg_series_copies(join) && hjg_series_last_scatter(series) >= 0)
@@ -130,7 +133,7 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTime
 	for (int i = 0; i < series->nsteps; i++)
 	{
 		times->step_ns[HJG_ON_DEVICE][i] = series->nrows * slowdown(join, HJG_ON_DEVICE) *
-			hjg_step_cost_ns(costs, partitioned, false, HJG_ON_DEVICE, series->steps[i], table_rows) +
+			hjg_step_cost_ns(costs, costs->alone_ns[partitioned], HJG_ON_DEVICE, series->steps[i], table_rows) +
 			hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows);
 		times->total_ns += times->step_ns[HJG_ON_DEVICE][i];
 	}
@@ -149,7 +152,7 @@ static bool
 is_like(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
 {
 	return a->nsteps == b->nsteps && a->first_step == b->first_step && a->strategy == b->strategy &&
-		memcmp(&a->units, &b->units, sizeof(a->units)) == 0 && a->exchange_ns == b->exchange_ns &&
+		memcmp(&a->units, &b->units, sizeof(a->units)) == 0 && a->bus_ns == b->bus_ns &&
 		is_about(a->nrows, b->nrows) && is_about((double) a->table_rows, (double) b->table_rows);
 }
 
@@ -209,7 +212,7 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 {
 	const hjg_u64 started = hjg_now_ns();
 	HjgSeriesMemo memo = {
-		.strategy = join->config.strategy, .units = join->units, .exchange_ns = bus_exchange_ns(join),
+		.strategy = join->config.strategy, .units = join->units, .bus_ns = bus_exchange_ns(join),
 		.nsteps = series->nsteps, .first_step = series->steps[0], .nrows = series->nrows, .table_rows = join->part->nrows
 	};
 

@@ -110,7 +110,7 @@ typedef struct HjgSeriesMemo
 {
 	HjgCoupledStrategy strategy;
 	HjgUnits	units;
-	double		exchange_ns;
+	double		bus_ns;			/* for a row that changes its processor */
 	int			nsteps;
 	HjgStep		first_step;
 	hjg_u32		nrows;
@@ -176,6 +176,7 @@ typedef struct HjgCoupledStats
 	hjg_u64		fetched_rows;	/* of pieces that P fetched */
 	HjgInCacheTimes predicted;	/* of the build side, by the costs; 0 without */
 	hjg_u64		step_rows[HJG_PROCESSORS][HJG_STEP_COUNT];
+	hjg_u64		step_taken[HJG_PROCESSORS][HJG_STEP_COUNT]; /* of them, rows that the other processor had in the step before */
 	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_pieces[HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		predicted_step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];

@@ -14,7 +14,8 @@
  *		engine_coupled_large.c	what does not fit the device's largest buffer
  *		engine_coupled_probe.c	windows of probe rows, and bounded results
  *		engine_threads.c	a runner of plain threads
- *		engine_coupled_calibrate.c	unit costs
+ *		engine_coupled_calibrate.c	joins by which is calibrated
+ *		engine_coupled_costs.c	unit costs out of them
  *		engine_coupled_units.c	which unit does what
  *		engine_feed_calibrate.c	and those of the two below
  *		engine_feed.c		decompression ahead of a series (D)

@@ -56,16 +56,17 @@ typedef struct HjgUnits
 #define HJG_STEP_QUICK_SIZES 4
 #define HJG_STEP_LOGS {14, 16, 17, 19, 22, 24}
 
-/*
- * Nanoseconds a row of each step; large tables beyond the last size cost what that one does.  Of joins without and with
- * partitioning apart: there rows come in the order of the table.
- */
+/* Nanoseconds a row; large tables beyond the last size cost what that one does. */
+typedef double HjgStepNs[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
+
+/* Of joins without and with partitioning apart: there rows come in the order of the table. */
 typedef struct HjgStepCosts
 {
 	int			nsizes;
-	double		alone_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
-	/* while the other processor is at work, too: they share memory, caches, perhaps cores, and take rows over from each other */
-	double		together_ns[2][HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
+	HjgStepNs	alone_ns[2];
+	HjgStepNs	together_ns[2]; /* while the other processor is at work, too: they share memory, the table, perhaps cores */
+	double		exchange_ns[HJG_PROCESSORS];	/* on top, for a row that the other one had in the step before: out of that one's cache */
+	double		spread[2][HJG_STEP_SIZES];	/* standard deviation of one processor's time over the other's, over joins */
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
 	/* of a piece of rows, beside the rows, in joins of these sizes */
@@ -97,12 +98,13 @@ typedef struct HjgSeriesShape
 	double		call_ns;		/* and the CPU's, of a piece of the device's */
 	double		wake_ns;		/* each time that the device begins: of the CPU's time, */
 	double		wait_ns;		/* and of its own */
-	double		exchange_ns;	/* for a row that changes its processor between steps */
+	double		exchange_ns[HJG_PROCESSORS];	/* for a row that the other one had in the step before */
+	double		spread;			/* standard deviation of one processor's time over the other's, from series to series */
 } HjgSeriesShape;
 
 typedef struct HjgSeriesTimes
 {
-	double		total_ns;		/* equation 1 */
+	double		total_ns;		/* equation 1, with the processors' times as they differ */
 	double		processor_ns[HJG_PROCESSORS];	/* equation 2 */
 	double		delay_ns[HJG_PROCESSORS];	/* of it, equations 4 and 5 */
 	double		step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];	/* of it, each step, equation 3 */
@@ -118,9 +120,9 @@ typedef enum HjgScheme
 /* Ratios are tried in these steps, as in the paper. */
 #define HJG_RATIO_STEP 0.02
 
-/* Unit cost of a step with so many build rows: on the logarithm, between the two nearest sizes. */
-extern double hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, HjgProcessor processor,
-							   HjgStep step, double build_rows);
+/* One of the costs' unit costs (alone_ns[partitioned], say) with so many build rows: on the logarithm, between the two nearest sizes. */
+extern double hjg_step_cost_ns(const HjgStepCosts *costs, const HjgStepNs ns, HjgProcessor processor, HjgStep step,
+							   double build_rows);
 /* The same for the other costs that depend on the size, such as build_rest_ns[partitioned]. */
 extern double hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
 

@@ -23,10 +23,8 @@ find_size(const HjgStepCosts *costs, double build_rows, double *share)
 }
 
 double
-hjg_step_cost_ns(const HjgStepCosts *costs, bool partitioned, bool together, HjgProcessor processor, HjgStep step,
-				 double build_rows)
+hjg_step_cost_ns(const HjgStepCosts *costs, const HjgStepNs ns, HjgProcessor processor, HjgStep step, double build_rows)
 {
-	const double (*ns)[HJG_PROCESSORS][HJG_STEP_COUNT] = together ? costs->together_ns[partitioned] : costs->alone_ns[partitioned];
 	double		share;
 	const int	i = find_size(costs, build_rows, &share);
 
@@ -101,7 +99,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 		{
 			if (shape->slowdown[p][i] > 1 && busy[p] > 0)
 				step_ns[p][i] *= 1 + (shape->slowdown[p][i] - 1) * fmin(busy[1 - p] / busy[p], 1);
-			step_ns[p][i] += shape->nrows * part_of(ratios, i, (HjgProcessor) p).taken * shape->exchange_ns;
+			step_ns[p][i] += shape->nrows * part_of(ratios, i, (HjgProcessor) p).taken * shape->exchange_ns[p];
 		}
 }
 
@@ -117,6 +115,21 @@ delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken
 	const double from_first_ns = ready_ns - made_ns * (1 - 1 / k) + taken_ns;
 
 	return fmax(fmax(ready_ns + taken_ns / k, from_first_ns) - (begin_ns + taken_ns), 0);
+}
+
+/*
+ * Beyond equation 1: the longer of two times that differ from series to series is longer in the mean than either one's mean, the most where those
+ * are alike (C. E. Clark, The greatest of a finite set of random variables, 1961, with normal ones).
+ */
+static double
+longer_of(double a_ns, double b_ns, double spread)
+{
+	const double deviation_ns = spread * (a_ns + b_ns) / 2;
+	const double apart = deviation_ns > 0 ? fabs(a_ns - b_ns) / deviation_ns : HUGE_VAL;
+
+	if (apart > 4)
+		return fmax(a_ns, b_ns);
+	return fmax(a_ns, b_ns) + deviation_ns * (exp(-apart * apart / 2) / sqrt(2 * M_PI) - apart * erfc(apart / sqrt(2)) / 2);
 }
 
 /*
@@ -178,7 +191,7 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 	}
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		times->processor_ns[p] = sum[p];
-	times->total_ns = fmax(sum[HJG_ON_CPU], sum[HJG_ON_DEVICE]);
+	times->total_ns = longer_of(sum[HJG_ON_CPU], sum[HJG_ON_DEVICE], shape->spread);
 }
 
 static double

@@ -1,7 +1,8 @@
 /*
  * model_measured.c
- *	  What becomes of measured values: calibration and benchmarks take medians.
+ *	  What becomes of measured values: calibration takes trimmed means, benchmarks take medians.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "model/hjg_measured.h"
@@ -32,4 +33,44 @@ double
 hjg_median(double *values, int n)
 {
 	return hjg_percentile(values, n, 0.5);
+}
+
+static int
+compare_weighted(const void *a, const void *b)
+{
+	return compare_doubles(&((const HjgWeighted *) a)->value, &((const HjgWeighted *) b)->value);
+}
+
+double
+hjg_trimmed_mean(HjgWeighted *values, int n, double part)
+{
+	double		weight = 0;
+	double		passed = 0;
+	double		sum = 0;
+	double		taken = 0;
+
+	qsort(values, (size_t) n, sizeof(HjgWeighted), compare_weighted);
+	for (int i = 0; i < n; i++)
+		weight += values[i].weight;
+	for (int i = 0; i < n; i++)
+	{
+		/* as much of its weight as is neither among the least nor among the most */
+		const double from = fmax(passed, part * weight);
+		const double to = fmin(passed + values[i].weight, (1 - part) * weight);
+
+		passed += values[i].weight;
+		if (to <= from)
+			continue;
+		sum += values[i].value * (to - from);
+		taken += to - from;
+	}
+	return taken > 0 ? sum / taken : 0;
+}
+
+double
+hjg_spread(double *values, int n)
+{
+	const double low = hjg_percentile(values, n, 1.0 / 6);
+
+	return (hjg_percentile(values, n, 5.0 / 6) - low) / 2;
 }

@@ -134,6 +134,7 @@ extern void tune_small(void);
 extern void tune_default(void);
 
 extern void test_bloom(void);
+extern void test_costs(void);
 extern void test_direct(void);
 extern void test_hash(void);
 extern void test_pool(void);

@@ -670,7 +670,10 @@ calibrated(const HjgRunner *runner, HjgPool *pool)
 			plausible = plausible && alone_ns > 0 && alone_ns < 1e5 && together_ns > 0 && together_ns < 1e5;
 		}
 		for (int p = 0; p < HJG_PROCESSORS; p++)
-			plausible = plausible && costs.unpack_ns[p] > 0 && costs.unpack_ns[p] < 1e5;
+			plausible = plausible && costs.unpack_ns[p] > 0 && costs.unpack_ns[p] < 1e5 && costs.exchange_ns[p] >= 0 &&
+				costs.exchange_ns[p] < 1e5;
+		for (int n = 0; n < 2 * costs.nsizes; n++)
+			plausible = plausible && costs.spread[n % 2][n / 2] >= 0 && costs.spread[n % 2][n / 2] < 100;
 		plausible = plausible && costs.fetch_bytes_per_ns > 0 && costs.fetch_gain >= 0 && costs.fetch_gain <= 1;
 		case_create(&c, test_seed, widths[w], HJG_MATCH_ALL, KEYS_UNIFORM, 20000, 30000);
 		config.costs = &costs;

@@ -29,6 +29,7 @@ main(int argc, char **argv)
 	test_resume();
 	test_shared();
 	test_faults();
+	test_costs();
 	test_coupled();
 	printf("1..%d\n", claims_passed + claims_failed);
 	printf("# %d passed, %d failed\n", claims_passed, claims_failed);

@@ -13,6 +13,7 @@
 #include "hjg_test_model.h"
 #include "model/hjg_coupled_model.h"
 #include "model/hjg_incache_model.h"
+#include "model/hjg_measured.h"
 
 static bool
 near(double a, double b)
@@ -30,8 +31,9 @@ random_shape(int nsteps)
 		shape.unit_ns[HJG_ON_CPU][i] = exp(drand48() * 4);
 		shape.unit_ns[HJG_ON_DEVICE][i] = shape.unit_ns[HJG_ON_CPU][i] * exp(4 * drand48() - 2);
 	}
+	shape.exchange_ns[HJG_ON_CPU] = shape.exchange_ns[HJG_ON_DEVICE] = drand48() < 0.5 ? 0 : 5 * drand48();
+	shape.spread = drand48() < 0.5 ? 0 : 0.3 * drand48();
 	shape.piece_ns[HJG_ON_DEVICE] = drand48() < 0.5 ? 0 : 50000 * drand48();
-	shape.exchange_ns = drand48() < 0.5 ? 0 : 5 * drand48();
 	shape.chunk_rows = drand48() < 0.3 ? 0 : fmax(65536, shape.nrows / 64);
 	shape.wake_ns = drand48() < 0.3 ? 0 : 50000 * drand48();
 	shape.wait_ns = shape.wake_ns * 2;
@@ -103,6 +105,78 @@ test_equations(void)
 	ok(near(times.step_ns[HJG_ON_CPU][0], 50) && near(times.step_ns[HJG_ON_DEVICE][1], 120),
 	   "equation 3: a step's time is that of its rows and pieces");
 	shape.piece_ns[HJG_ON_DEVICE] = shape.call_ns = 0;
+	shape.wait_ns = shape.wake_ns = shape.chunk_rows = 0;
+
+	/* 30 of the second step's rows change to the device, 20 to the CPU */
+	shape.exchange_ns[HJG_ON_CPU] = 5;
+	shape.exchange_ns[HJG_ON_DEVICE] = 7;
+	hjg_series_predict(&shape, (const double[]) {0.6, 0.3}, &times);
+	ok(near(times.step_ns[HJG_ON_CPU][1], 30) && near(times.step_ns[HJG_ON_DEVICE][1], 140 + 30 * 7),
+	   "rows that the CPU had before cost the device more");
+	hjg_series_predict(&shape, (const double[]) {0.3, 0.5}, &times);
+	ok(near(times.step_ns[HJG_ON_CPU][1], 50 + 20 * 5) && near(times.step_ns[HJG_ON_DEVICE][1], 100),
+	   "and those that the device had the CPU");
+	hjg_series_predict(&shape, (const double[]) {0.4, 0.4}, &times);
+	ok(near(times.total_ns, 240), "one ratio for all steps exchanges none");
+	shape.exchange_ns[HJG_ON_CPU] = shape.exchange_ns[HJG_ON_DEVICE] = 0;
+}
+
+/* Twelve uniform numbers less 6: normal as far as is needed here. */
+static double
+normal(void)
+{
+	double		sum = -6;
+
+	for (int i = 0; i < 12; i++)
+		sum += drand48();
+	return sum;
+}
+
+/* The longer of two times that differ from series to series, against drawn ones. */
+static void
+test_spread(void)
+{
+	HjgSeriesShape shape = {.nsteps = 1, .nrows = 1000, .unit_ns = {{1}, {2}}, .spread = 0.2};
+	HjgSeriesTimes times;
+	bool		right = true;
+
+	for (double ratio = 0.5; ratio < 0.8; ratio += 0.05)
+	{
+		const double cpu_ns = 1000 * ratio;
+		const double device_ns = 2000 * (1 - ratio);
+		const double deviation_ns = 0.2 * (cpu_ns + device_ns) / 2;
+		const int	n = 200000;
+		double		sum = 0;
+
+		hjg_series_predict(&shape, &ratio, &times);
+		for (int i = 0; i < n; i++)
+			sum += fmax(cpu_ns, device_ns + deviation_ns * normal());
+		right = right && fabs(times.total_ns / (sum / n) - 1) < 0.01;
+	}
+	ok(right, "the longer of two times that differ is longer than the longer mean, by as much as when they are drawn");
+	hjg_series_predict(&shape, (const double[]) {1}, &times);
+	ok(near(times.total_ns, 1000), "one side alone waits for nobody");
+	hjg_series_predict(&shape, (const double[]) {2.0 / 3}, &times);
+	ok(times.total_ns > 1000 * 2.0 / 3 * 1.07, "sides that end together cost most: 8 % where they differ by 20 %");
+}
+
+static void
+test_measured(void)
+{
+	HjgWeighted values[8] = {{100, 1}, {3, 1}, {1, 1}, {2, 1}, {4, 1}, {5, 1}, {6, 1}, {0, 1}};
+	HjgWeighted weighted[3] = {{10, 6}, {0, 1}, {20, 3}};
+	double		numbers[601];
+
+	ok(near(hjg_trimmed_mean(values, 8, 0.125), 3.5), "a trimmed mean leaves out the least and the most");
+	ok(near(hjg_trimmed_mean(values, 8, 0), 121.0 / 8), "with nothing trimmed it is the mean");
+	/* of the weight of 10 the middle 6: 10 from 2 to 7, 20 from 7 to 8 */
+	ok(near(hjg_trimmed_mean(weighted, 3, 0.2), (5 * 10 + 20) / 6.0), "values count as much as they weigh, in part where they are cut");
+	values[0].weight = 0;
+	ok(near(hjg_trimmed_mean(values, 1, 0.125), 0), "without any weight it is 0");
+	for (int i = 0; i < 601; i++)
+		numbers[i] = i;
+	ok(near(hjg_spread(numbers, 601), 200), "the spread is half of the middle two thirds");
+	ok(near(hjg_spread(numbers, 1), 0), "one value has none");
 }
 
 static void
@@ -263,13 +337,13 @@ test_costs(void)
 		costs.alone_ns[1][s][HJG_ON_CPU][HJG_STEP_B3] = 2 + 4 * s;
 		costs.together_ns[1][s][HJG_ON_CPU][HJG_STEP_B3] = 3 + 4 * s;
 	}
-	ok(near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, 1), 2) &&
-	   near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[0])), 2) &&
-	   near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2(logs[1])), 6) &&
-	   near(hjg_step_cost_ns(&costs, true, true, HJG_ON_CPU, HJG_STEP_B3, 1e12), 11),
+	ok(near(hjg_step_cost_ns(&costs, costs.alone_ns[1], HJG_ON_CPU, HJG_STEP_B3, 1), 2) &&
+	   near(hjg_step_cost_ns(&costs, costs.alone_ns[1], HJG_ON_CPU, HJG_STEP_B3, exp2(logs[0])), 2) &&
+	   near(hjg_step_cost_ns(&costs, costs.alone_ns[1], HJG_ON_CPU, HJG_STEP_B3, exp2(logs[1])), 6) &&
+	   near(hjg_step_cost_ns(&costs, costs.together_ns[1], HJG_ON_CPU, HJG_STEP_B3, 1e12), 11),
 	   "unit costs are those measured at the sizes, and the last one's beyond");
-	ok(near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[0] + logs[1]) / 2.0)), 4) &&
-	   near(hjg_step_cost_ns(&costs, true, false, HJG_ON_CPU, HJG_STEP_B3, exp2((logs[1] + logs[2]) / 2.0)), 8),
+	ok(near(hjg_step_cost_ns(&costs, costs.alone_ns[1], HJG_ON_CPU, HJG_STEP_B3, exp2((logs[0] + logs[1]) / 2.0)), 4) &&
+	   near(hjg_step_cost_ns(&costs, costs.alone_ns[1], HJG_ON_CPU, HJG_STEP_B3, exp2((logs[1] + logs[2]) / 2.0)), 8),
 	   "and between them on the logarithm");
 	costs.launch_ns[1][1] = 5;
 	costs.launch_ns[1][2] = 9;
@@ -285,6 +359,8 @@ main(int argc, char **argv)
 	printf("# seed %ld\n", seed);
 	srand48(seed);
 	test_equations();
+	test_spread();
+	test_measured();
 	test_search();
 	test_incache();
 	test_costs();

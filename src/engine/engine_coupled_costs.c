@@ -1,0 +1,215 @@
+/*
+ * engine_coupled_costs.c
+ *	  Unit costs of the steps out of samples of joins.
+ *
+ * Three kinds of joins say three things of a step: those on one processor what a row costs alone, those on both with one ratio for all
+ * steps by how much that grows while the other one is at work, and those with ratios that differ what a row costs on top that the
+ * other one had before.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "engine/hjg_coupled_costs.h"
+#include "model/hjg_measured.h"
+
+#define NEVER_NS 1e6			/* a row */
+
+static double
+zero_if_none(double ns)
+{
+	return isinf(ns) ? 0 : ns;
+}
+
+/*
+ * Of what was measured so much is left out at either end: joins that were disturbed as most are not.  The rest is taken by its mean, since
+ * a join is disturbed in one step or another, and the sum of the steps' medians knows of no disturbance at all.
+ */
+#define TRIMMED 0.125
+
+/* The mean of a member of nruns samples of some ways, of which the first one's is at first; infinite where none has it. */
+static double
+mean_of(const double *first, int nways, int nruns)
+{
+	HjgWeighted values[HJG_CALIBRATION_WAYS * HJG_CALIBRATION_RUNS];
+	int			n = 0;
+
+	for (int i = 0; i < nways * nruns; i++)
+	{
+		const double value = *(const double *) ((const char *) first +
+												(size_t) (i / nruns * HJG_CALIBRATION_RUNS + i % nruns) * sizeof(HjgCoupledSample));
+
+		if (isfinite(value))
+			values[n++] = (HjgWeighted) {value, 1};
+	}
+	return n > 0 ? hjg_trimmed_mean(values, n, TRIMMED) : HUGE_VAL;
+}
+
+/* For how much of a processor's time the other one was at work as well. */
+static double
+overlap_of(const HjgCoupledSample *sample, int p)
+{
+	return fmin(sample->busy_ns[1 - p] / fmax(sample->busy_ns[p], 1), 1);
+}
+
+/*
+ * By which part of its time alone a step takes longer while the other processor is at work all the time.  Runs weigh as much as they say of
+ * it: their rows and the part of the time when it was.
+ */
+static double
+slowdown_of(const HjgCoupledSample *samples, int nruns, int p, int step, double alone_ns)
+{
+	HjgWeighted slowdowns[HJG_CALIBRATION_RUNS];
+
+	for (int run = 0; run < nruns; run++)
+	{
+		const double overlap = overlap_of(&samples[run], p);
+
+		slowdowns[run] = (HjgWeighted) {.weight = samples[run].rows[p][step] * overlap};
+		if (slowdowns[run].weight > 0)
+			slowdowns[run].value = (samples[run].ns[p][step] / alone_ns - 1) / overlap;
+	}
+	return hjg_trimmed_mean(slowdowns, nruns, TRIMMED);
+}
+
+/* What a run should take on a processor by the costs of its size, without rows that are taken over. */
+static double
+expected_ns(const HjgCoupledSample *sample, int p, const double alone_ns[HJG_STEP_COUNT], const double together_ns[HJG_STEP_COUNT])
+{
+	const double overlap = overlap_of(sample, p);
+	double		ns = 0;
+
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		if (sample->rows[p][i] > 0)
+			ns += sample->rows[p][i] * (alone_ns[i] + (together_ns[i] - alone_ns[i]) * overlap);
+	return ns;
+}
+
+/* What it took, without pieces. */
+static double
+rows_ns(const HjgCoupledSample *sample, int p)
+{
+	double		ns = 0;
+
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		if (sample->rows[p][i] > 0)
+			ns += sample->rows[p][i] * sample->ns[p][i];
+	return ns;
+}
+
+/* How much one processor's time over the other's differs from join to join. */
+static double
+spread_of(const HjgCoupledSample *samples, int nruns, const double alone_ns[HJG_PROCESSORS][HJG_STEP_COUNT],
+		  const double together_ns[HJG_PROCESSORS][HJG_STEP_COUNT])
+{
+	double		over[HJG_CALIBRATION_RUNS];
+
+	for (int run = 0; run < nruns; run++)
+	{
+		double		off[HJG_PROCESSORS];
+
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			off[p] = rows_ns(&samples[run], p) / fmax(expected_ns(&samples[run], p, alone_ns[p], together_ns[p]), 1);
+		over[run] = off[HJG_ON_CPU] - off[HJG_ON_DEVICE];
+	}
+	return hjg_spread(over, nruns);
+}
+
+/* Costs of one size, without or with partitioning. */
+static void
+take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS], int nruns, int partitioned, int size,
+		   double seen_ns, HjgStepCosts *costs)
+{
+	const HjgCoupledSample *both = samples[HJG_WAY_ONE_RATIO];
+
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+		{
+			const double alone_ns = mean_of(&samples[p][0].ns[p][i], 1, nruns);
+
+			costs->alone_ns[partitioned][size][p][i] = alone_ns;
+			costs->together_ns[partitioned][size][p][i] = isinf(alone_ns) ? mean_of(&both[0].ns[p][i], 1, nruns) :
+				fmax(alone_ns * (1 + slowdown_of(both, nruns, p, i, alone_ns)), HJG_LEAST_STEP_NS);
+		}
+	costs->build_rest_ns[partitioned][size] = mean_of(&both[0].build_rest_ns, 2, nruns);
+	costs->probe_rest_ns[partitioned][size] = mean_of(&both[0].probe_rest_ns, 2, nruns);
+	costs->launch_ns[partitioned][size] = zero_if_none(mean_of(&both[0].gap_ns, 2, nruns)) + costs->busy_ns;
+	costs->call_ns[partitioned][size] = zero_if_none(mean_of(&both[0].call_ns, 2, nruns));
+	costs->wake_ns[partitioned][size] = fmax(zero_if_none(mean_of(&both[0].wake_ns, 2, nruns)) - costs->call_ns[partitioned][size], 0);
+	costs->wait_ns[partitioned][size] = zero_if_none(mean_of(&both[0].begin_ns, 2, nruns)) + seen_ns;
+}
+
+/*
+ * What a row costs on top that the other processor had in the step before.  It is less than what joins of one size differ by, so all sizes
+ * and steps say it together: by how much the runs with mixed ratios took longer than their rows should.
+ */
+static double
+exchange_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], const HjgStepCosts *costs, int p)
+{
+	HjgWeighted exchanges[2 * HJG_STEP_SIZES * HJG_CALIBRATION_RUNS];
+	int			n = 0;
+
+	for (int k = 0; k < 2 * costs->nsizes; k++)
+		for (int run = 0; run < ndone[k / 2]; run++)
+		{
+			const HjgCoupledSample *sample = &samples[k / 2][k % 2][HJG_WAY_MIXED][run];
+			double		taken = 0;
+
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+				taken += sample->taken[p][i];
+			if (taken <= 0)
+				continue;
+			exchanges[n].value = (rows_ns(sample, p) - expected_ns(sample, p, costs->alone_ns[k % 2][k / 2][p],
+																   costs->together_ns[k % 2][k / 2][p])) / taken;
+			exchanges[n++].weight = 1;
+		}
+	return fmax(hjg_trimmed_mean(exchanges, n, TRIMMED), 0);
+}
+
+/*
+ * A step that a processor could not run, or not on so many rows, has no cost. The model adds costs
+ * up and multiplies them by nothing, so a number must stand there: the one for fewer rows, since joins of
+ * more will be given up as this one was, or one that no ratio but 1 survives.
+ */
+static void
+fill_gaps(HjgStepCosts *costs)
+{
+	/* joins in parts partition without PHJ, too */
+	for (int n = 0; n < costs->nsizes * HJG_PROCESSORS * HJG_STEP_COUNT; n++)
+	{
+		double	   *alone = &costs->alone_ns[0][0][0][0] + n;
+		double	   *together = &(&costs->together_ns[0][0][0][0])[n];
+
+		if (isinf(*alone))
+			*alone = *(&costs->alone_ns[1][0][0][0] + n);
+		if (isinf(*together))
+			*together = *(&costs->together_ns[1][0][0][0] + n);
+	}
+	for (int n = 0; n < 2 * costs->nsizes; n++)
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+			{
+				const int	s = n / 2;
+				double	   *alone = &costs->alone_ns[n % 2][s][p][i];
+				double	   *together = &costs->together_ns[n % 2][s][p][i];
+
+				if (isinf(*alone))
+					*alone = s > 0 ? costs->alone_ns[n % 2][s - 1][p][i] : NEVER_NS;
+				if (isinf(*together))
+					*together = *alone;
+			}
+	if (isinf(costs->unpack_ns[HJG_ON_DEVICE]))
+		costs->unpack_ns[HJG_ON_DEVICE] = NEVER_NS;
+}
+
+void
+hjg_coupled_take_costs(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], double seen_ns, HjgStepCosts *costs)
+{
+	for (int k = 0; k < 2 * costs->nsizes; k++)
+		take_means(samples[k / 2][k % 2], ndone[k / 2], k % 2, k / 2, seen_ns, costs);
+	fill_gaps(costs);
+	for (int k = 0; k < 2 * costs->nsizes; k++)
+		costs->spread[k % 2][k / 2] = spread_of(samples[k / 2][k % 2][HJG_WAY_ONE_RATIO], ndone[k / 2],
+												costs->alone_ns[k % 2][k / 2], costs->together_ns[k % 2][k / 2]);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		costs->exchange_ns[p] = exchange_of(samples, ndone, costs, p);
+}

@@ -1,0 +1,146 @@
+/*
+ * test_costs.c
+ *	  Unit costs of the coupled engine out of made-up samples, of which is known what they were made of.
+ */
+#include <math.h>
+
+#include "engine/hjg_coupled_costs.h"
+#include "hjg_test_engine.h"
+
+#define NRUNS 16
+#define NSIZES 2
+
+static const double slower_by[HJG_PROCESSORS] = {0.3, 0.1};
+static const double exchange_ns[HJG_PROCESSORS] = {2, 3};
+
+/* A row of a step alone. */
+static double
+row_ns(int size, int partitioned, int p, int step)
+{
+	return (p == HJG_ON_CPU ? 10 : 16) + step + 4 * size + 2 * partitioned;
+}
+
+/* The join of a way and run: its ratios, and from them what each step took. */
+static HjgCoupledSample
+make_sample(int size, int partitioned, HjgCalibrationWay way, int run)
+{
+	const double nrows = 65536 << size;
+	double		ratios[HJG_STEP_COUNT];
+	HjgCoupledSample sample = {.build_rest_ns = 1, .probe_rest_ns = 2, .gap_ns = 300, .begin_ns = 500, .call_ns = 40, .wake_ns = 70};
+
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		ratios[i] = way == HJG_WAY_CPU ? 1 : way == HJG_WAY_DEVICE ? 0 :
+			way == HJG_WAY_ONE_RATIO ? 0.4 + run / 50.0 : 0.2 + 0.6 * (((run + 3) * (i + 7)) % 11) / 11;
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+		{
+			const double mine = p == HJG_ON_CPU ? ratios[i] : 1 - ratios[i];
+			const double had = i == 0 ? mine : p == HJG_ON_CPU ? ratios[i - 1] : 1 - ratios[i - 1];
+
+			sample.rows[p][i] = nrows * mine;
+			sample.taken[p][i] = nrows * fmax(mine - had, 0);
+			sample.busy_ns[p] += sample.rows[p][i] * row_ns(size, partitioned, p, i);
+		}
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		const double overlap = fmin(sample.busy_ns[1 - p] / fmax(sample.busy_ns[p], 1), 1);
+
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			sample.ns[p][i] = sample.rows[p][i] == 0 ? HUGE_VAL :
+				row_ns(size, partitioned, p, i) * (1 + slower_by[p] * overlap) + sample.taken[p][i] * exchange_ns[p] / sample.rows[p][i];
+	}
+	return sample;
+}
+
+static void
+make_samples(HjgCoupledSamples *samples)
+{
+	for (int k = 0; k < 2 * NSIZES; k++)
+		for (int way = 0; way < HJG_CALIBRATION_WAYS; way++)
+			for (int run = 0; run < NRUNS; run++)
+				samples[k / 2][k % 2][way][run] = make_sample(k / 2, k % 2, (HjgCalibrationWay) way, run);
+}
+
+/* All steps of a sample on a processor took so much longer. */
+static void
+slow_down(HjgCoupledSample *sample, int p, double factor)
+{
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		sample->ns[p][i] *= factor;
+}
+
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) <= 1e-6 * fmax(fabs(a), fabs(b)) + 1e-9;
+}
+
+static HjgStepCosts
+costs_of(const HjgCoupledSamples *samples)
+{
+	const int	ndone[HJG_STEP_SIZES] = {NRUNS, NRUNS};
+	HjgStepCosts costs = {.nsizes = NSIZES, .busy_ns = 5, .piece_ns = 3};
+
+	hjg_coupled_take_costs(samples, ndone, 1000, &costs);
+	return costs;
+}
+
+/* Are these the costs that the samples were made of? */
+static bool
+as_made(const HjgStepCosts *costs)
+{
+	bool		good = true;
+
+	for (int k = 0; k < 2 * NSIZES; k++)
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+			{
+				const double ns = row_ns(k / 2, k % 2, p, i);
+
+				good = good && near(costs->alone_ns[k % 2][k / 2][p][i], ns) &&
+					near(costs->together_ns[k % 2][k / 2][p][i], ns * (1 + slower_by[p]));
+			}
+	return good && near(costs->exchange_ns[HJG_ON_CPU], exchange_ns[HJG_ON_CPU]) &&
+		near(costs->exchange_ns[HJG_ON_DEVICE], exchange_ns[HJG_ON_DEVICE]);
+}
+
+void
+test_costs(void)
+{
+	static HjgCoupledSamples samples[NSIZES];
+	HjgStepCosts costs;
+	double		sum = 0;
+
+	make_samples(samples);
+	costs = costs_of(samples);
+	claim(as_made(&costs), "costs alone, together and of rows that are taken over are told apart");
+	claim(near(costs.launch_ns[1][1], 305) && near(costs.call_ns[1][1], 40) && near(costs.wake_ns[1][1], 30) &&
+		  near(costs.wait_ns[1][1], 1500) && near(costs.build_rest_ns[0][0], 1) && near(costs.probe_rest_ns[0][0], 2),
+		  "so are those of pieces, and what is no step");
+	claim(costs.spread[0][0] < 1e-9, "joins that do not differ have no spread");
+
+	for (int k = 0; k < 2 * NSIZES; k++)
+		for (int way = 0; way < HJG_CALIBRATION_WAYS; way++)
+			for (int p = 0; p < HJG_PROCESSORS; p++)
+				slow_down(&samples[k / 2][k % 2][way][5], p, 4);
+	costs = costs_of(samples);
+	claim(as_made(&costs), "one join in sixteen that was disturbed changes none of them");
+
+	/* each step is disturbed in a quarter of the joins, each in others: a median sees nothing of it */
+	make_samples(samples);
+	for (int run = 0; run < NRUNS; run++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			if ((run + i) % 4 == 0)
+				samples[0][0][HJG_WAY_CPU][run].ns[HJG_ON_CPU][i] *= 2;
+	costs = costs_of(samples);
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		sum += costs.alone_ns[0][0][HJG_ON_CPU][i] / row_ns(0, 0, HJG_ON_CPU, i) / HJG_STEP_COUNT;
+	claim(sum > 1.1 && sum < 1.3, "what disturbs one step or another in each join is in the costs: %.3f", sum);
+
+	make_samples(samples);
+	for (int run = 0; run < NRUNS; run++)
+		slow_down(&samples[1][1][HJG_WAY_ONE_RATIO][run], HJG_ON_DEVICE, run % 2 ? 1.2 : 1);
+	costs = costs_of(samples);
+	claim(costs.spread[1][1] > 0.06 && costs.spread[1][1] < 0.14 && costs.spread[0][1] < 1e-9,
+		  "one processor's time over the other's differs by as much as it does: %.3f", costs.spread[1][1]);
+}
