@@ -45,5 +45,12 @@ select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = 
 select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k');
 -- no index on this side
 select * from hjg_prices('select f.v, x.a from (select * from ix_fact where v < 20) f left join ix_dim x on f.d = x.k');
+-- the first rows: an index finds them; so many that it does not; no index leads from one table to the other
+explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k limit 10;
+explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k limit 150000;
+explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.v = x.k limit 10;
+-- in the order of an index; of none
+explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k order by f.d limit 10;
+explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k order by f.v limit 10;
 drop function hjg_prices;
 drop table ix_fact, ix_dim;

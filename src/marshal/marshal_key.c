@@ -73,15 +73,30 @@ hjg_key_is_varlena(Oid function)
 	return function == F_TEXTEQ || function == F_BYTEAEQ;
 }
 
+/* Operators that were asked for lately; those that the server comes with have the same function for ever. */
+typedef struct KnownOperator
+{
+	Oid			op;
+	const ExactOperator *exact;
+} KnownOperator;
+
 static const ExactOperator *
 find_exact(Oid op)
 {
-	Oid			function = get_opcode(op);
+	static KnownOperator known[16];
+	KnownOperator *place = &known[op % lengthof(known)];
+	const ExactOperator *exact = NULL;
+	Oid			function;
 
-	for (int i = 0; i < lengthof(exact_operators); i++)
+	if (place->op == op && OidIsValid(op))
+		return place->exact;
+	function = get_opcode(op);
+	for (int i = 0; i < lengthof(exact_operators) && exact == NULL; i++)
 		if (exact_operators[i].function == function)
-			return &exact_operators[i];
-	return NULL;
+			exact = &exact_operators[i];
+	if (op < FirstGenbkiObjectId)
+		*place = (KnownOperator) {op, exact};
+	return exact;
 }
 
 /*

@@ -74,6 +74,19 @@ const HjgUnitCosts hjg_model_default_costs = {
 	},
 };
 
+/* The library's functions of this kind are calls, as they tell NaNs apart. */
+static inline double
+larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static inline double
+smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 static bool
 plausible(double value, double reference)
 {
@@ -118,13 +131,17 @@ hjg_model_gpu_costs(const HjgCalibration *calibration, int number, double identi
 double
 hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 {
-	double		small_log = 13;
-	double		large_log = 20;
-	double		rows_log = build_rows > 1 ? log2(build_rows) : 0;
-	double		slope = (costs->large_unit_ns - costs->small_unit_ns) / (large_log - small_log);
+	const double small_log = 13;
+	const double large_log = 20;
+	double		rows_log;
+	double		slope;
 
-	rows_log = fmin(fmax(rows_log, small_log), large_log + 2);
-	return fmax(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
+	/* so are most that a planner asks for */
+	if (build_rows <= 8192)
+		return costs->small_unit_ns;
+	rows_log = smaller(log2(build_rows), large_log + 2);
+	slope = (costs->large_unit_ns - costs->small_unit_ns) / (large_log - small_log);
+	return larger(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
 }
 
 /* A row on its ways through temporary files. */
@@ -158,14 +175,14 @@ saved_ns(const HjgUnitCosts *costs, double rows, double scan_rows, bool vectors)
 {
 	if (scan_rows > 0)
 		return scan_rows * costs->scan_tuple_ns;
-	return vectors ? rows * fmax(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
+	return vectors ? rows * larger(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
 }
 
 /* Rows of the probe side that pass the filter. */
 static double
 passing_rows(const HjgJoinShape *shape)
 {
-	return shape->probe_rows * fmin(shape->partnered + BLOOM_FALSE_SHARE, 1);
+	return shape->probe_rows * smaller(shape->partnered + BLOOM_FALSE_SHARE, 1);
 }
 
 /*
@@ -176,7 +193,7 @@ static double
 carry_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
 	const bool	vectors = shape->probe_scan_rows > 0 || shape->probe_vectors;
-	const double column_ns = vectors ? fmin(costs->column_ns, BULK_COLUMN_NS) : costs->column_ns;
+	const double column_ns = vectors ? smaller(costs->column_ns, BULK_COLUMN_NS) : costs->column_ns;
 
 	return column_ns * shape->probe_columns + costs->varlena_ns * shape->probe_varlenas +
 		spill_row_ns(costs, shape, shape->probe_width);
@@ -186,7 +203,7 @@ carry_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 static double
 bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	const bool	cached = shape->build_rows * fmax(shape->participants, 1) <= BLOOM_CACHED_KEYS;
+	const bool	cached = shape->build_rows * larger(shape->participants, 1) <= BLOOM_CACHED_KEYS;
 
 	return shape->build_rows * costs->bloom_add_ns +
 		shape->probe_rows * (cached ? costs->bloom_cached_ns : costs->bloom_test_ns);
@@ -205,7 +222,7 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 
 	if (shape->nthreads == 0 || shape->participants > 1)
 		kept_row_ns += costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
-			costs->probe_tuple_ns / fmax(shape->nthreads, 1);
+			costs->probe_tuple_ns / larger(shape->nthreads, 1);
 	return bloom_ns(costs, shape) < (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
@@ -239,7 +256,7 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 		best = own;
 		found = true;
 	}
-	build_in = best.in_ns * build_rows / fmax(build_rows + probe_rows, 1);
+	build_in = best.in_ns * build_rows / larger(build_rows + probe_rows, 1);
 	*build_ns = build_in + best.build_ns + best.build_calls_ns +
 		(shape->gpu_cold ? costs->cuda.context_ns / CONTEXT_JOINS : 0);
 	*probe_ns = best.in_ns - build_in + best.probe_ns + best.probe_calls_ns + best.out_ns;
@@ -251,8 +268,8 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 void
 hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction)
 {
-	double		participants = fmax(shape->participants, 1);
-	double		threads = shape->nthreads > 0 ? fmax(shape->nthreads, participants) : 1;
+	double		participants = larger(shape->participants, 1);
+	double		threads = shape->nthreads > 0 ? larger(shape->nthreads, participants) : 1;
 	double		kept_rows = shape->bloom ? passing_rows(shape) : shape->probe_rows;
 	double		total_kept_rows = kept_rows * (shape->nthreads > 0 ? participants : 1);
 	double		mb = 1024.0 * 1024.0;

@@ -64,6 +64,9 @@ typedef struct HjgQueryFacts
 	MemoryContextCallback end;	/* with the memory that this lies in */
 	const HjgUnitCosts *calibrated;
 	HjgUnitCosts *turned;		/* where knobs are set, for the candidate that was priced last; else NULL */
+	double		hash_memory;	/* bytes */
+	Cost		ceiling;		/* what the query costs at most */
+	bool		first_rows;		/* as it wants but so many */
 	bool		device_known;
 	bool		device_ready;
 	bool		may_embed;		/* the settings leave open where the cpu engine runs */
@@ -116,8 +119,11 @@ typedef struct HjgCandidate
 	bool		unique_inner;
 	JoinPathExtraData *extra;
 	bool		consider_startup;	/* the first rows may be all that is asked for */
+	Cost		least_startup;	/* what any plan with a path of ours costs before its first row, */
+	Cost		least_total;	/* and for all of them, at least */
 	const HjgUnitCosts *costs;	/* in force, */
-	double		unit_ns;		/* and the time of a cost of 1.0 */
+	double		unit_ns;		/* and the time of a cost of 1.0, */
+	Cost		ns_cost;		/* and the cost of a nanosecond */
 	int			nreadings;
 	HjgReading	readings[HJG_KNOWN_READINGS];
 	HjgSideFacts outer;			/* of a join; of a table they are among the query's facts */
@@ -166,9 +172,15 @@ extern void hjg_planner_price(HjgCandidate *candidate);
 
 /*
  * Does reading the sides alone take more than a join that core has offered, whatever our unit costs?  Asked before
- * anything is found out.
+ * anything is found out; fills in what it takes at least.
  */
-extern bool hjg_planner_outdone(const HjgCandidate *candidate);
+extern bool hjg_planner_outdone(HjgCandidate *candidate);
+
+/* Does it take more than all of the query? */
+extern bool hjg_planner_beyond_ceiling(const HjgCandidate *candidate);
+
+/* What the query costs at most, as far as planner_ceiling.c can tell: of its first rows if root asks for these. */
+extern Cost hjg_planner_ceiling(PlannerInfo *root);
 
 /*
  * Is it plain, without a look at the join's clauses, that no path of ours can compete with those that core

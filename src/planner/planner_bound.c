@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 
@@ -17,6 +18,9 @@
 
 /* Prices that differ less are one to add_path(): the path that is there stays. */
 #define CLEARLY_MORE 1.01
+
+/* The ceiling is made of the same estimates as core's price of that plan, but not in all the same way. */
+#define WELL_MORE 1.25
 
 /* Does the child hand over its rows many at a time, or does the node read them itself?  As far as its path tells. */
 static bool
@@ -56,8 +60,8 @@ find_least_reading(const HjgCandidate *candidate, const Path *child, bool shared
 		saved_ns = rows * costs->emit_tuple_ns;
 		spent_ns = rows * costs->column_ns;
 	}
-	more = Min(spent_ns / candidate->unit_ns - Min(saved_ns / candidate->unit_ns, cpu_tuple_cost * rows),
-			   slots_ns / candidate->unit_ns);
+	more = Min(spent_ns * candidate->ns_cost - Min(saved_ns * candidate->ns_cost, cpu_tuple_cost * rows),
+			   slots_ns * candidate->ns_cost);
 	return Max(child->total_cost + (shared ? Min(more, 0) : more), 0);
 }
 
@@ -136,11 +140,11 @@ bool
 hjg_planner_loses(HjgCandidate *candidate, const Path *outer_path, const Path *inner_path,
 				  bool parallel_aware, bool partial)
 {
-	const Cost	build = candidate->costs->startup_ns / candidate->unit_ns +
+	const Cost	build = candidate->costs->startup_ns * candidate->ns_cost +
 		least_reading(candidate, inner_path, parallel_aware);
 	const Cost	startup = build + outer_path->startup_cost;
 	const Cost	total = Max(build + least_reading(candidate, outer_path, parallel_aware) +
-							least_work_ns(candidate, outer_path, inner_path, parallel_aware) / candidate->unit_ns,
+							least_work_ns(candidate, outer_path, inner_path, parallel_aware) * candidate->ns_cost,
 							startup);
 
 	return !hjg_planner_is_wanted(candidate, startup, total, partial);
@@ -159,23 +163,42 @@ unavoidable(const Path *child)
 }
 
 bool
-hjg_planner_outdone(const HjgCandidate *candidate)
+hjg_planner_outdone(HjgCandidate *candidate)
 {
 	const RelOptInfo *joinrel = candidate->joinrel;
 	const RelOptInfo *outerrel = candidate->outerrel;
 	const RelOptInfo *innerrel = candidate->innerrel;
 	Cost		inner;
+	Cost		total;
+	bool		wanted;
 
+	candidate->least_startup = candidate->least_total = 0;
 	if (outerrel->cheapest_total_path == NULL || innerrel->cheapest_total_path == NULL)
 		return false;
 	inner = unavoidable(innerrel->cheapest_total_path);
-	if (hjg_planner_is_wanted(candidate, inner, inner + unavoidable(outerrel->cheapest_total_path), false))
-		return false;
+	total = inner + unavoidable(outerrel->cheapest_total_path);
+	wanted = hjg_planner_is_wanted(candidate, inner, total, false);
+	candidate->least_startup = inner;
+	candidate->least_total = total;
 	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL)
-		return true;
+		return !wanted;
 	if (innerrel->partial_pathlist != NIL)
 		inner = Min(inner, unavoidable(linitial(innerrel->partial_pathlist)));
-	return !hjg_planner_is_wanted(candidate, 0, inner + unavoidable(linitial(outerrel->partial_pathlist)), true);
+	total = inner + unavoidable(linitial(outerrel->partial_pathlist));
+	candidate->least_startup = Min(candidate->least_startup, inner + parallel_setup_cost);
+	candidate->least_total = Min(candidate->least_total, total + parallel_setup_cost);
+	return !wanted && !hjg_planner_is_wanted(candidate, 0, total, true);
+}
+
+/* Of partitions, a plan that wants but the first rows reads some only. */
+bool
+hjg_planner_beyond_ceiling(const HjgCandidate *candidate)
+{
+	const HjgQueryFacts *facts = candidate->facts;
+	const Cost	least = !facts->first_rows ? candidate->least_total :
+		IS_OTHER_REL(candidate->joinrel) ? 0 : candidate->least_startup;
+
+	return least > facts->ceiling * WELL_MORE;
 }
 
 bool
@@ -184,9 +207,10 @@ hjg_planner_hopeless(HjgCandidate *candidate)
 	const RelOptInfo *joinrel = candidate->joinrel;
 	const RelOptInfo *outerrel = candidate->outerrel;
 	const RelOptInfo *innerrel = candidate->innerrel;
-	const Cost	begin = candidate->costs->startup_ns / candidate->unit_ns;
+	const Cost	begin = candidate->costs->startup_ns * candidate->ns_cost;
 	Cost		inner;
 	Cost		outer_startup;
+	bool		wanted;
 
 	if (outerrel->cheapest_total_path == NULL || innerrel->cheapest_total_path == NULL)
 		return false;
@@ -194,15 +218,21 @@ hjg_planner_hopeless(HjgCandidate *candidate)
 	outer_startup = outerrel->cheapest_total_path->startup_cost;
 	if (outerrel->cheapest_startup_path != NULL)
 		outer_startup = Min(outer_startup, outerrel->cheapest_startup_path->startup_cost);
-	if (hjg_planner_is_wanted(candidate, begin + inner + outer_startup,
-							  begin + inner + least_reading(candidate, outerrel->cheapest_total_path, false), false))
-		return false;
-	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL)
-		return true;
-	if (innerrel->partial_pathlist != NIL)
-		inner = Min(inner, least_reading(candidate, linitial(innerrel->partial_pathlist), true));
-	return !hjg_planner_is_wanted(candidate, 0, begin + inner +
-								  least_reading(candidate, linitial(outerrel->partial_pathlist), true), true);
+	candidate->least_startup = begin + inner + outer_startup;
+	candidate->least_total = begin + inner + least_reading(candidate, outerrel->cheapest_total_path, false);
+	wanted = hjg_planner_is_wanted(candidate, candidate->least_startup, candidate->least_total, false);
+	if (joinrel->consider_parallel && outerrel->partial_pathlist != NIL)
+	{
+		Cost		total;
+
+		if (innerrel->partial_pathlist != NIL)
+			inner = Min(inner, least_reading(candidate, linitial(innerrel->partial_pathlist), true));
+		total = begin + inner + least_reading(candidate, linitial(outerrel->partial_pathlist), true);
+		wanted = wanted || hjg_planner_is_wanted(candidate, 0, total, true);
+		candidate->least_startup = Min(candidate->least_startup, begin + inner + parallel_setup_cost);
+		candidate->least_total = Min(candidate->least_total, total + parallel_setup_cost);
+	}
+	return !wanted || hjg_planner_beyond_ceiling(candidate);
 }
 
 /* What a side's rows take more on the build side than on the probe side. */

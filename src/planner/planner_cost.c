@@ -104,19 +104,16 @@ hjg_planner_participants(const Path *path)
  * expected to have hardly a candidate: both as core prices its hash join, to which this
  * is compared.
  */
-static double
-estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *path, double outer_rows, double inner_rows)
+static pg_noinline double
+estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows,
+						bool residual)
 {
-	bool		residual = list_length(candidate->extra->restrictlist) > list_length(candidate->hashclauses);
 	Selectivity selectivity = 1.0;
 	ListCell   *lc;
 	double		pairs;
 	double		matched_rows;
 	double		row_pairs;
 
-	/* then they are the rows that core expects */
-	if (candidate->jointype == JOIN_INNER && !residual && !candidate->unique_outer && !candidate->unique_inner)
-		return path->rows;
 	if ((candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI) && !residual)
 		return outer_rows * candidate->extra->semifactors.outer_match_frac;
 	foreach(lc, candidate->hashclauses)
@@ -137,6 +134,17 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *pat
 	row_pairs = pairs / outer_rows;
 	return matched_rows * Max(row_pairs * 2.0 / (candidate->extra->semifactors.match_count + 1.0), 1.0) +
 		(outer_rows - matched_rows) * Min(row_pairs, 1.0);
+}
+
+/* In most joins they are the rows that core expects. */
+static double
+estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *path, double outer_rows, double inner_rows)
+{
+	const bool	residual = list_length(candidate->extra->restrictlist) > list_length(candidate->hashclauses);
+
+	if (candidate->jointype == JOIN_INNER && !residual && !candidate->unique_outer && !candidate->unique_inner)
+		return path->rows;
+	return estimate_uncommon_pairs(root, candidate, outer_rows, inner_rows, residual);
 }
 
 /*
@@ -201,30 +209,23 @@ direct_rows(const Path *path, const HjgSideFacts *side, double rows, double *mb)
  * as its pages and its filter, a join as its work.
  */
 static Cost
-child_credit(double saved_ns, double read_ns, double unit_ns, double rows)
+child_credit(double saved_ns, double read_ns, Cost ns_cost, double rows)
 {
-	return Min(saved_ns / unit_ns, cpu_tuple_cost * rows) + read_ns / unit_ns;
+	return Min(saved_ns * ns_cost, cpu_tuple_cost * rows) + read_ns * ns_cost;
 }
 
 /*
- * The same join on a GPU, if there is one: where it was asked for, and where it is expected to be faster than
+ * The same join on a GPU: where it was asked for, and where it is expected to be faster than
  * on the cpu engine, shape and prediction become those of it.
  */
-static void
-consider_gpu(const HjgCandidate *candidate, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
+static pg_noinline void
+consider_gpu(const HjgCandidate *candidate, const HjgPlannerGpu *gpu, const HjgUnitCosts *costs, HjgJoinShape *shape,
+			 HjgPrediction *prediction)
 {
-	const HjgPlannerGpu *gpu;
-	HjgJoinShape on_gpu;
-	HjgUnitCosts own_costs;
+	HjgJoinShape on_gpu = *shape;
+	HjgUnitCosts own_costs = *costs;
 	HjgPrediction own;
 
-	if (shape->nthreads == 0)
-		return;
-	gpu = hjg_planner_gpu(candidate->facts);
-	if (gpu == NULL)
-		return;
-	on_gpu = *shape;
-	own_costs = *costs;
 	on_gpu.gpu = true;
 	on_gpu.gpu_cold = gpu->cold;
 	on_gpu.gpu_l2_bytes = gpu->l2_bytes;
@@ -284,12 +285,12 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
  * divide into batches, those of a batch.
  */
 static double
-core_table_rows(const HjgCandidate *candidate, double hash_memory)
+core_table_rows(const HjgCandidate *candidate)
 {
 	const RelOptInfo *smaller = candidate->outerrel->rows < candidate->innerrel->rows ? candidate->outerrel :
 		candidate->innerrel;
 
-	return Min(smaller->rows, hash_memory / (smaller->reltarget->width + HJG_ROW_OVERHEAD_BYTES));
+	return Min(smaller->rows, candidate->facts->hash_memory / (smaller->reltarget->width + HJG_ROW_OVERHEAD_BYTES));
 }
 
 /* Do the settings leave open where the cpu engine runs? */
@@ -307,6 +308,7 @@ hjg_planner_begin_pricing(HjgQueryFacts *facts)
 	if (is_knob_set())
 		facts->turned = palloc(sizeof(HjgUnitCosts));
 	facts->may_embed = may_embed();
+	facts->hash_memory = get_hash_memory_limit();
 }
 
 void
@@ -314,8 +316,8 @@ hjg_planner_price(HjgCandidate *candidate)
 {
 	HjgQueryFacts *facts = candidate->facts;
 
-	candidate->unit_ns = hjg_model_cost_unit_ns(facts->calibrated,
-												core_table_rows(candidate, get_hash_memory_limit()));
+	candidate->unit_ns = hjg_model_cost_unit_ns(facts->calibrated, core_table_rows(candidate));
+	candidate->ns_cost = 1 / candidate->unit_ns;
 	candidate->costs = facts->calibrated;
 	if (facts->turned == NULL)
 		return;
@@ -370,8 +372,8 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 {
 	const HjgSideFacts *outer = hjg_planner_side(candidate->facts, candidate->outerrel, &candidate->outer);
 	const HjgSideFacts *inner = hjg_planner_side(candidate->facts, candidate->innerrel, &candidate->inner);
-	const double unit_ns = candidate->unit_ns;
-	const double hash_memory = get_hash_memory_limit();
+	const Cost	ns_cost = candidate->ns_cost;
+	const double hash_memory = candidate->facts->hash_memory;
 	const HjgUnitCosts *costs = candidate->costs;
 	HjgUnitCosts crowded;
 	HjgJoinShape shape = {0};
@@ -434,7 +436,8 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 	shape.partnered = estimate_partnered(candidate, &shape);
 	shape.bloom = use_bloom_filter(candidate->jointype, costs, &shape);
 	hjg_model_predict(costs, &shape, &prediction);
-	consider_gpu(candidate, costs, &shape, &prediction);
+	if (shape.nthreads > 0 && hjg_planner_gpu(candidate->facts) != NULL)
+		consider_gpu(candidate, hjg_planner_gpu(candidate->facts), costs, &shape, &prediction);
 	consider_embedded(candidate, costs, path, &shape, &prediction);
 	own->bloom = shape.bloom;
 	own->gpu = shape.gpu;
@@ -442,19 +445,19 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 
 	price_quals(root, candidate);
 	startup = outer_path->startup_cost + inner_path->total_cost -
-		child_credit(prediction.saved_build_ns, prediction.read_build_ns, unit_ns,
+		child_credit(prediction.saved_build_ns, prediction.read_build_ns, ns_cost,
 					 Max(shape.build_scan_rows, shape.build_rows)) +
 		candidate->qual_cost.startup + candidate->hash_cost.startup + target->cost.startup +
-		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) / unit_ns;
+		(prediction.startup_ns + prediction.marshal_build_ns + prediction.build_ns) * ns_cost;
 	outer_run = outer_path->total_cost - outer_path->startup_cost -
-		child_credit(prediction.saved_probe_ns, prediction.read_probe_ns, unit_ns,
+		child_credit(prediction.saved_probe_ns, prediction.read_probe_ns, ns_cost,
 					 Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
 		candidate->qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
-		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) / unit_ns;
+		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) * ns_cost;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spill_passes > 0)
-		startup += outer_run + prediction.marshal_probe_ns / unit_ns;
+		startup += outer_run + prediction.marshal_probe_ns * ns_cost;
 
 	path->startup_cost = startup;
 	path->total_cost = Max(total, startup);

@@ -15,6 +15,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/pg_statistic.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
@@ -48,6 +49,8 @@ hjg_planner_facts(PlannerInfo *root)
 	facts->root = root;
 	facts->nsides = root->simple_rel_array_size;
 	facts->sides = palloc0(facts->nsides * sizeof(HjgSideFacts));
+	facts->ceiling = hjg_planner_ceiling(root);
+	facts->first_rows = root->limit_tuples >= 0;
 	hjg_planner_begin_pricing(facts);
 	facts->end.func = forget;
 	facts->end.arg = facts;
@@ -98,6 +101,11 @@ is_varlena(HjgQueryFacts *facts, Oid type)
 {
 	HjgTypeFacts *found;
 
+	/* most columns are */
+	if (type == INT4OID || type == INT8OID)
+		return false;
+	if (type == TEXTOID)
+		return true;
 	for (int i = 0; i < facts->ntypes; i++)
 		if (facts->types[i].type == type)
 			return facts->types[i].varlena;

@@ -239,6 +239,8 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (!asked_for && hjg_planner_outdone(&candidate))
 		return;
 	candidate.facts = hjg_planner_facts(root);
+	if (!asked_for && hjg_planner_beyond_ceiling(&candidate))
+		return;
 	hjg_planner_price(&candidate);
 	if (!asked_for && (hjg_planner_reverse(&candidate) || hjg_planner_hopeless(&candidate)))
 		return;

@@ -137,10 +137,11 @@ static int
 find_device(bool gpu)
 {
 	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
-	int			device_ix = any_device() && gpu ? find_gpu() : -1;
+	const bool	any = any_device();
+	int			device_ix = any && gpu ? find_gpu() : -1;
 
 	for (int i = 0; i < HJG_MAX_DEVICES && device_ix < 0; i++)
-		if (is_ready(i) && (any_device() || is_text(devices[i].name, sizeof(devices[i].name), hjg_device)))
+		if (is_ready(i) && (any || is_text(devices[i].name, sizeof(devices[i].name), hjg_device)))
 			device_ix = i;
 	return device_ix;
 }
@@ -169,7 +170,7 @@ hjg_service_gpu(HjgGpuFacts *facts)
 
 	if (!hjg_service_available(&reason))
 		return false;
-	device_ix = find_device(true);
+	device_ix = any_device() ? find_gpu() : find_device(true);
 	return device_ix >= 0 && describe_gpu(device_ix, facts);
 }
 
