@@ -56,6 +56,9 @@ static const BenchCase cases[] = {
 	{"dense_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, true},
 	{"dense_8_5Mx20M", 8, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, true},
 	{"dense_4_100Kx20M", 4, HJG_MATCH_ALL, 0.1, 20, 1, 0, false, 1, true},
+	{"dense_duplicates4_4_5Mx5M", 4, HJG_MATCH_ALL, 5, 5, 4, 0, false, 1, true},
+	{"dense_duplicates4_8_5Mx5M", 8, HJG_MATCH_ALL, 5, 5, 4, 0, false, 1, true},
+	{"dense_duplicates8_4_2Mx2M", 4, HJG_MATCH_ALL, 2, 2, 8, 0, false, 1, true},
 	{"tiny_4_1Kx1K", 4, HJG_MATCH_ALL, 0.001, 0.001, 1, 0, false, 1, false},
 };
 

@@ -1,32 +1,28 @@
 /*
  * engine_direct.c
- *	  Tables that are an array by key: the build row of each key from the least
- *	  to the greatest, for dense keys of 4 or 8 bytes that occur once.
+ *	  Tables that are an array by key, for dense keys of 4 or 8 bytes: whether keys are, and
+ *	  the build row of each key from the least to the greatest, where each occurs once.
  *
- * Dimension tables have such keys.  A probe row costs a subtraction and a word of
- * the array, no hash and no comparison of keys, and the array is no larger than the
- * lines that it replaces.  Keys are taken as numbers with a sign, as most are: so those
+ * Dimension tables have such keys, and tables that refer to them.  A probe row costs a subtraction and a word of
+ * the array, or one more where keys are repeated, no hash and no comparison of keys, and the array is no larger
+ * than the lines that it replaces.  Keys are taken as numbers with a sign, as most are: so those
  * on both sides of zero are neighbours.
  *
  * Whether keys are dense is known from the least and the greatest, which random keys
  * rule out within the first unit; that each occurs once is seen while the array is filled.
- * Slots that fill it together may both miss a key of theirs, so the keys are counted then.
- *
- * Rows go through one by one: nothing branches on keys or rows, so the processor waits for many
- * words at a time by itself.  Where an array is more than the second-level cache holds, words are
- * fetched ahead beside that: a fifth less time for 1M places, a tenth more for an array in the cache.
+ * Slots that fill it together may both miss a key of theirs, so the keys are counted then.  Keys
+ * that are repeated are left to engine_direct_repeated.c, those that must be at once.
  */
-#include "engine/hjg_probe_internal.h"
+#include "engine/hjg_engine_internal.h"
 
 /*
- * Places of an array for each build row: it takes no more than lines do.  Fewer places than
- * a corner of the first-level cache holds are always taken.
+ * Places of an array for each build row: it takes no more than lines do, and where keys are repeated,
+ * so that a probe row waits for two words, no more time: at 4 places a row that is a draw, at 2 a fifth less.
+ * Fewer places than a corner of the first-level cache holds are always taken.
  */
 #define PLACES_PER_ROW 4
+#define REPEATED_PLACES_PER_ROW 2
 #define FEW_PLACES 4096
-
-/* Rows between fetching a word and using it. */
-#define AHEAD_ROWS 24
 
 /* Rows or places of a unit. */
 #define UNIT_ROWS 65536
@@ -202,18 +198,28 @@ run(DirectTask *direct, HjgJoin *join, HjgUnitFn unit_fn, hjg_u64 n)
 }
 
 static hjg_u64
-most_places(hjg_u64 nrows)
+most_places(hjg_u64 nrows, hjg_u64 per_row)
 {
-	const hjg_u64 places = PLACES_PER_ROW * nrows > FEW_PLACES ? PLACES_PER_ROW * nrows : FEW_PLACES;
+	const hjg_u64 places = per_row * nrows > FEW_PLACES ? per_row * nrows : FEW_PLACES;
 
 	/* the last place is that of no key, and 4-byte keys count places in 32 bits */
 	return places < HJG_NO_ROW ? places : HJG_NO_ROW;
 }
 
-size_t
-hjg_direct_bytes(hjg_u64 nrows)
+/* Of an array of keys that occur once. */
+static size_t
+once_bytes(hjg_u64 nplaces)
 {
-	return hjg_align64(sizeof(hjg_u32) * (most_places(nrows) + 1));
+	return hjg_align64(sizeof(hjg_u32) * (size_t) (nplaces + 1));
+}
+
+size_t
+hjg_direct_build_bytes(hjg_u64 nrows, int nslots)
+{
+	const size_t once = HJG_LINE_BYTES + once_bytes(most_places(nrows, PLACES_PER_ROW));
+	const size_t repeated = hjg_direct_repeated_bytes(nrows, most_places(nrows, REPEATED_PLACES_PER_ROW), nslots);
+
+	return once > repeated ? once : repeated;
 }
 
 /* Fill table, whose size is known, in join's lines_block; *fits is false when a key is repeated. */
@@ -225,7 +231,9 @@ fill_table(HjgJoin *join, DirectTask *direct, bool *fits)
 	HjgStatus	status;
 
 	*fits = false;
-	if (!hjg_block_reserve(join, &join->lines_block, hjg_align64(sizeof(hjg_u32) * (table->nplaces + 1))))
+	if (nrows > table->nplaces)
+		return HJG_OK;
+	if (!hjg_block_reserve(join, &join->lines_block, once_bytes(table->nplaces)))
 		return HJG_ERR_MEMORY;
 	table->rows = join->lines_block.ptr;
 	status = run(direct, join, clear_unit, table->nplaces + 1);
@@ -248,8 +256,9 @@ hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built)
 {
 	HjgTable	table = {.nrows = runs->nrows};
 	DirectTask	direct = {.runs = runs, .table = &table, .width = join->spec.key_width,
-		.most_places = most_places(runs->nrows), .least = (hjg_u64) -1};
+		.most_places = most_places(runs->nrows, PLACES_PER_ROW), .least = (hjg_u64) -1};
 	hjg_u64		started = hjg_now_ns();
+	bool		once;
 	HjgStatus	status;
 
 	*built = false;
@@ -260,96 +269,25 @@ hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built)
 		return status;
 	table.nplaces = direct.greatest - direct.least + 1;
 	table.first_key = direct.least ^ (direct.width == HJG_KEY_WIDTH_4 ? (hjg_u64) 0x80000000u : (hjg_u64) 1 << 63);
-	status = fill_table(join, &direct, built);
-	if (status == HJG_OK && *built)
+	status = fill_table(join, &direct, &once);
+	if (status == HJG_OK && once)
 	{
-		join->table = table;
 		join->stats.npartitions = 1;
-		status = hjg_table_keep_direct(join);
+		status = hjg_table_publish_lines(join, once_bytes(table.nplaces));
+		table.rows = join->lines_block.ptr;
 	}
-	if (status != HJG_OK || !*built)
+	else
 		hjg_block_free(join, &join->lines_block);
 	join->stats.build_ns += hjg_now_ns() - started;
-	return status;
-}
-
-/* --- probing --- */
-
-HJG_ALWAYS_INLINE bool
-probe_direct(int width, HjgMatchMode mode, bool ahead, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end)
-{
-	const HjgTable *table = probe->table;
-	const hjg_u32 *rows = table->rows;
-	hjg_u32		since_poll = 0;
-	const hjg_u8 *keys;
-	hjg_u32		row;
-	hjg_u32		n;
-	HjgScan		scan;
-
-	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
-	while ((n = hjg_scan_next(&scan, width, HJG_RESULT_CHUNK - slot->npairs, &keys, &row)) > 0)
+	if (status == HJG_OK && !once)
 	{
-		HjgPair    *out = slot->buffer + slot->npairs;
-		const hjg_u32 nahead = n > AHEAD_ROWS ? n - AHEAD_ROWS : 0;
-		hjg_u32		npairs = 0;
-
-		for (hjg_u32 i = 0; ahead && i < AHEAD_ROWS && i < n; i++)
-			__builtin_prefetch(rows + hjg_direct_place(width, table, keys + (size_t) i * (size_t) width));
-		for (hjg_u32 i = 0; i < n; i++)
-		{
-			hjg_u32		build_row;
-
-			if (ahead && i < nahead)
-				__builtin_prefetch(rows + hjg_direct_place(width, table, keys + (size_t) (i + AHEAD_ROWS) * (size_t) width));
-			build_row = rows[hjg_direct_place(width, table, keys + (size_t) i * (size_t) width)];
-			out[npairs] = (HjgPair) {row + i, mode == HJG_MATCH_ANTI ? HJG_NO_ROW : build_row};
-			if (mode == HJG_MATCH_LEFT)
-				npairs++;
-			else
-				npairs += (build_row == HJG_NO_ROW) == (mode == HJG_MATCH_ANTI);
-		}
-		slot->npairs += npairs;
-		if (slot->npairs >= HJG_RESULT_CHUNK && !hjg_probe_write_out(probe, slot, false))
-			return false;
-		since_poll += n;
-		if (since_poll >= HJG_POLL_ROWS)
-		{
-			since_poll = 0;
-			if (hjg_task_poll(&probe->task))
-				return false;
-		}
+		if (table.nplaces > most_places(table.nrows, REPEATED_PLACES_PER_ROW))
+			return HJG_OK;
+		status = hjg_direct_build_repeated(join, runs, &table);
 	}
-	return true;
-}
-
-#define DEFINE_PROBE(width, mode) \
-	static bool near_##width##_##mode(HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end) \
-	{ \
-		return probe_direct(width, HJG_MATCH_##mode, false, probe, slot, begin, end); \
-	} \
-	static bool far_##width##_##mode(HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end) \
-	{ \
-		return probe_direct(width, HJG_MATCH_##mode, true, probe, slot, begin, end); \
-	}
-#define DEFINE_MODES(width) \
-	DEFINE_PROBE(width, ALL) \
-	DEFINE_PROBE(width, LEFT) \
-	DEFINE_PROBE(width, SEMI) \
-	DEFINE_PROBE(width, ANTI)
-#define MODES(distance, width) \
-	{distance##_##width##_ALL, distance##_##width##_LEFT, distance##_##width##_SEMI, distance##_##width##_ANTI}
-
-DEFINE_MODES(4)
-DEFINE_MODES(8)
-
-HjgProbeFn
-hjg_direct_probe_fn(const HjgTable *table, int width, HjgMatchMode mode)
-{
-	static const HjgProbeFn fns[2][2][4] = {
-		{MODES(near, 4), MODES(near, 8)},
-		{MODES(far, 4), MODES(far, 8)},
-	};
-	const bool	ahead = table->nplaces * sizeof(hjg_u32) > hjg_l2_bytes() / 2;
-
-	return fns[ahead][width == HJG_KEY_WIDTH_8][mode];
+	if (status != HJG_OK)
+		return status;
+	join->table = table;
+	*built = true;
+	return hjg_table_keep_direct(join);
 }

@@ -273,9 +273,11 @@ hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 pr
 	const int	probe_slots = nslots_of(HJG_MAX_SLOTS, probe_rows);
 	const hjg_u32 window_rows = probe_rows < HJG_MAX_WINDOW_ROWS ? probe_rows : HJG_MAX_WINDOW_ROWS;
 	const int	probe_bits = hjg_probe_radix_bits(width, build_rows, probe_rows);
+	const size_t buckets = hjg_table_build_bytes(width, build_rows, build_slots);
+	const size_t by_key = width == HJG_KEY_WIDTH_16 ? 0 : hjg_direct_build_bytes(build_rows, build_slots);
 
 	return sizeof(HjgJoin) + 4096 +
-		hjg_table_build_bytes(width, build_rows, build_slots) +
+		(buckets > by_key ? buckets : by_key) +
 		hjg_align64((size_t) probe_rows * (size_t) hjg_tuple_bytes(width)) +
 		hjg_partition_keys_histogram_bytes(probe_rows, probe_bits, probe_slots) +
 		hjg_partition_keys_slots_bytes(width, probe_bits, probe_slots) +

@@ -46,8 +46,7 @@ typedef struct Group
 {
 	HjgMixed	key[GROUP_ROWS];
 	hjg_u32		number[GROUP_ROWS]; /* of the bucket */
-	HjgBucket	bucket[GROUP_ROWS];
-	hjg_u8		tuples[GROUP_ROWS][12]; /* of an array by key: the only one of such a bucket */
+	HjgBucket	bucket[GROUP_ROWS];	/* of an array by key: the key's rows, not tuples */
 } Group;
 
 static hjg_u32
@@ -62,14 +61,16 @@ hjg_probe_window_bytes(hjg_u32 nrows)
 	return hjg_align64(sizeof(hjg_u32) * (size_t) nrows) + sizeof(hjg_u64) * ((size_t) groups_of(nrows) + 1);
 }
 
-/* A bucket of one tuple, or none, for row i of the group. */
-HJG_ALWAYS_INLINE void
-locate_direct(int width, const HjgTable *table, const hjg_u8 *key, hjg_u32 i, Group *group)
+HJG_ALWAYS_INLINE HjgBucket
+rows_of_key(int width, const HjgTable *table, const hjg_u8 *key)
 {
-	const hjg_u32 row = table->rows[hjg_direct_place(width, table, key)];
+	const hjg_u64 place = hjg_direct_place(width, table, key);
+	const hjg_u32 *row = table->rows + place;
 
-	hjg_tuple_store(width, group->tuples[i], group->key[i], row);
-	group->bucket[i] = (HjgBucket) {group->tuples[i], row != HJG_NO_ROW};
+	if (table->starts == NULL)
+		return (HjgBucket) {(const hjg_u8 *) row, *row != HJG_NO_ROW};
+	row = table->rows + table->starts[place];
+	return (HjgBucket) {(const hjg_u8 *) row, table->starts[place + 1] - table->starts[place]};
 }
 
 /* Buckets of rows [first, first + n) of the window; n <= GROUP_ROWS. */
@@ -90,7 +91,7 @@ locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *gro
 		{
 			group->key[done + i] = hjg_mix_key(width, keys + (size_t) i * width);
 			if (width != 16 && table->rows != NULL)
-				locate_direct(width, table, keys + (size_t) i * width, done + i, group);
+				group->bucket[done + i] = rows_of_key(width, table, keys + (size_t) i * width);
 		}
 		done += m;
 	}
@@ -109,11 +110,13 @@ locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *gro
 }
 
 HJG_ALWAYS_INLINE hjg_u32
-count_matches(int width, HjgBucket bucket, HjgMixed key)
+count_matches(int width, const HjgTable *table, HjgBucket bucket, HjgMixed key)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
 	hjg_u32		matches = 0;
 
+	if (table->rows != NULL)
+		return bucket.ntuples;
 	if (bucket.ntuples > HJG_HEAVY_BUCKET)
 	{
 		hjg_u32		first;
@@ -144,7 +147,7 @@ count_unit(int width, WindowTask *window, hjg_u32 unit)
 		locate(width, window, row, n, &group);
 		for (hjg_u32 i = 0; i < n; i++)
 		{
-			hjg_u32		count = count_matches(width, group.bucket[i], group.key[i]);
+			hjg_u32		count = count_matches(width, window->table, group.bucket[i], group.key[i]);
 
 			if (window->mode == HJG_MATCH_LEFT)
 				count += count == 0;
@@ -197,17 +200,42 @@ writer_turn(Writer *writer)
 	}
 }
 
+/* Pairs of one row with n build rows that lie step bytes apart. */
+HJG_ALWAYS_INLINE bool
+write_rows(size_t step, WindowTask *window, Writer *writer, hjg_u32 probe_row, const hjg_u8 *build_rows, hjg_u32 n)
+{
+	while (n > 0)
+	{
+		hjg_u32		m = n < HJG_POLL_ROWS ? n : HJG_POLL_ROWS;
+
+		writer_turn(writer);
+		m = m < writer->room ? m : writer->room;
+		for (hjg_u32 i = 0; i < m; i++)
+			writer->out[i] = (HjgPair) {probe_row, hjg_load32(build_rows + i * step)};
+		writer->out += m;
+		writer->room -= m;
+		build_rows += m * step;
+		n -= m;
+		if (m == HJG_POLL_ROWS && hjg_task_poll(&window->task))
+			return false;
+	}
+	return true;
+}
+
 /* Pairs [skip, skip + n) of one row; n > 0. */
 HJG_ALWAYS_INLINE bool
 write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgMixed key, HjgBucket bucket,
 		  hjg_u32 skip, hjg_u32 n)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
+	const bool	by_key = window->table->rows != NULL;
 	const hjg_u8 *tuples = bucket.tuples;
 	hjg_u32		first = 0;
 	hjg_u32		last = bucket.ntuples;
 
-	if (bucket.ntuples > HJG_HEAVY_BUCKET)
+	if (by_key)
+		;						/* all are the key's */
+	else if (bucket.ntuples > HJG_HEAVY_BUCKET)
 		hjg_bucket_bisect(width, bucket, key, &first, &last);
 	else
 	{
@@ -221,26 +249,10 @@ write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgM
 		writer->room--;
 		return true;
 	}
+	if (by_key)
+		return write_rows(sizeof(hjg_u32), window, writer, probe_row, tuples + skip * sizeof(hjg_u32), n);
 	if (bucket.ntuples > HJG_HEAVY_BUCKET)
-	{
-		first += skip;
-		while (n > 0)
-		{
-			hjg_u32		m = n < HJG_POLL_ROWS ? n : HJG_POLL_ROWS;
-
-			writer_turn(writer);
-			m = m < writer->room ? m : writer->room;
-			for (hjg_u32 i = 0; i < m; i++)
-				writer->out[i] = (HjgPair) {probe_row, hjg_tuple_row(width, tuples + (first + i) * tb)};
-			writer->out += m;
-			writer->room -= m;
-			first += m;
-			n -= m;
-			if (m == HJG_POLL_ROWS && hjg_task_poll(&window->task))
-				return false;
-		}
-		return true;
-	}
+		return write_rows(tb, window, writer, probe_row, tuples + (first + skip) * tb + width, n);
 	for (; n > 0; first++)
 	{
 		const hjg_u8 *t = tuples + first * tb;
@@ -301,7 +313,7 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 				continue;
 			}
 			if (window->slice)
-				before = count_matches(width, group.bucket[i], group.key[i]) - window->first - count;
+				before = count_matches(width, window->table, group.bucket[i], group.key[i]) - window->first - count;
 			m = count - (hjg_u32) skip < left ? count - (hjg_u32) skip : (hjg_u32) left;
 			if (!write_row(width, window, &writer, window->row + row + i, group.key[i], group.bucket[i],
 						   before + (hjg_u32) skip, m))

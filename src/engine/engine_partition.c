@@ -39,6 +39,7 @@ typedef struct PartitionTask
 {
 	HjgTask		task;
 	const HjgRuns *runs;		/* keys ... */
+	const HjgTable *places;		/* ... of which tuples get the places in this array; NULL: mixed keys */
 	const hjg_u8 *src;			/* ... or tuples */
 	hjg_u64		begin;
 	hjg_u64		end;
@@ -149,8 +150,17 @@ chunk_begin(const PartitionTask *part, hjg_u32 chunk)
 
 /* --- keys --- */
 
+/* The first word that a tuple gets of a key: it is partitioned by its first bits. */
+HJG_ALWAYS_INLINE hjg_u64
+tuple_word(int width, bool placed, const PartitionTask *part, const hjg_u8 *key)
+{
+	if (placed)
+		return hjg_direct_place(width, part->places, key) << hjg_direct_shift(part->places);
+	return hjg_mix_key(width, key).high;
+}
+
 HJG_ALWAYS_INLINE void
-count_keys(int width, PartitionTask *part, hjg_u32 chunk)
+count_keys(int width, bool placed, PartitionTask *part, hjg_u32 chunk)
 {
 	hjg_u32    *counts = part->histogram + ((size_t) chunk << part->bits);
 	const int	bits = part->bits;
@@ -166,7 +176,7 @@ count_keys(int width, PartitionTask *part, hjg_u32 chunk)
 	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
 	{
 		for (hjg_u32 i = 0; i < n; i++)
-			digits[i] = hjg_mixed_prefix(width, hjg_mix_key(width, keys + (size_t) i * width).high, bits);
+			digits[i] = hjg_mixed_prefix(placed ? 4 : width, tuple_word(width, placed, part, keys + (size_t) i * width), bits);
 		for (hjg_u32 i = 0; i < n; i++)
 			counts[digits[i]]++;
 		if (--until_poll == 0)
@@ -190,19 +200,20 @@ stream_lines(hjg_u8 *dst, const hjg_u8 *src, int bytes)
 }
 
 HJG_ALWAYS_INLINE void
-scatter_keys(int width, PartitionTask *part, hjg_u32 chunk, int slot)
+scatter_keys(int width, bool placed, PartitionTask *part, hjg_u32 chunk, int slot)
 {
 	const int	bits = part->bits;
 	const hjg_u32 nparts = 1u << bits;
-	const int	tb = hjg_tuple_bytes(width);
-	const int	gb = group_bytes(width);
+	const int	tuple_width = placed ? 4 : width;
+	const int	tb = hjg_tuple_bytes(tuple_width);
+	const int	gb = group_bytes(tuple_width);
 	const hjg_u32 group_mask = GROUP_TUPLES - 1;
 	const hjg_u32 *first = part->histogram + ((size_t) chunk << bits);
 	hjg_u8	   *groups = part->slots + part->slot_bytes * (size_t) slot;
 	hjg_u32    *place = (hjg_u32 *) (groups + ((size_t) gb << bits));
 	hjg_u8	   *dst = part->dst;
 	const bool	stream = part->stream;
-	hjg_u64		mixed[BLOCK_ROWS];
+	hjg_u64		words[BLOCK_ROWS];
 	hjg_u32		until_poll = HJG_POLL_ROWS / BLOCK_ROWS;
 	HjgScan		scan;
 	const hjg_u8 *keys;
@@ -214,17 +225,17 @@ scatter_keys(int width, PartitionTask *part, hjg_u32 chunk, int slot)
 	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
 	{
 		for (hjg_u32 i = 0; i < n; i++)
-			mixed[i] = hjg_mix_key(width, keys + (size_t) i * width).high;
+			words[i] = tuple_word(width, placed, part, keys + (size_t) i * width);
 		for (hjg_u32 i = 0; i < n; i++)
 		{
-			HjgMixed	key = {mixed[i], 0};
-			hjg_u32		p = hjg_mixed_prefix(width, key.high, bits);
+			HjgMixed	key = {words[i], 0};
+			hjg_u32		p = hjg_mixed_prefix(tuple_width, key.high, bits);
 			hjg_u32		o = place[p];
 			hjg_u8	   *group = groups + (size_t) p * gb;
 
 			if (width == 16)
 				key.low = hjg_load64(keys + (size_t) i * width + 8);
-			hjg_tuple_store(width, group + (o & group_mask) * tb, key, row + i);
+			hjg_tuple_store(tuple_width, group + (o & group_mask) * tb, key, row + i);
 			place[p] = ++o;
 			if ((o & group_mask) == 0)
 			{
@@ -312,15 +323,16 @@ scatter_tuples(int width, PartitionTask *part, hjg_u32 chunk)
 typedef void (*CountFn) (PartitionTask *part, hjg_u32 chunk);
 typedef void (*ScatterFn) (PartitionTask *part, hjg_u32 chunk, int slot);
 
-#define DEFINE_KEYS(width, isa, target) \
-	target static void count_keys_##width##_##isa(PartitionTask *part, hjg_u32 chunk) \
+#define DEFINE_WORDS(width, placed, suffix, target) \
+	target static void count_keys_##suffix(PartitionTask *part, hjg_u32 chunk) \
 	{ \
-		count_keys(width, part, chunk); \
+		count_keys(width, placed, part, chunk); \
 	} \
-	target static void scatter_keys_##width##_##isa(PartitionTask *part, hjg_u32 chunk, int slot) \
+	target static void scatter_keys_##suffix(PartitionTask *part, hjg_u32 chunk, int slot) \
 	{ \
-		scatter_keys(width, part, chunk, slot); \
+		scatter_keys(width, placed, part, chunk, slot); \
 	}
+#define DEFINE_KEYS(width, isa, target) DEFINE_WORDS(width, false, width##_##isa, target)
 #define DEFINE_TUPLES(width) \
 	static void count_tuples_##width(PartitionTask *part, hjg_u32 chunk) \
 	{ \
@@ -336,6 +348,8 @@ typedef void (*ScatterFn) (PartitionTask *part, hjg_u32 chunk, int slot);
 DEFINE_KEYS(4, base, NO_TARGET)
 DEFINE_KEYS(8, base, NO_TARGET)
 DEFINE_KEYS(16, base, NO_TARGET)
+DEFINE_WORDS(4, true, placed_4, NO_TARGET)
+DEFINE_WORDS(8, true, placed_8, NO_TARGET)
 DEFINE_TUPLES(4)
 DEFINE_TUPLES(8)
 DEFINE_TUPLES(16)
@@ -362,6 +376,8 @@ static const ScatterFn scatter_keys_fns[HJG_NISAS][3] = {
 	{scatter_keys_4_avx512, scatter_keys_8_avx512, scatter_keys_16_avx512},
 #endif
 };
+static const CountFn count_placed_fns[2] = {count_keys_placed_4, count_keys_placed_8};
+static const ScatterFn scatter_placed_fns[2] = {scatter_keys_placed_4, scatter_keys_placed_8};
 static const CountFn count_tuples_fns[3] = {count_tuples_4, count_tuples_8, count_tuples_16};
 static const ScatterFn scatter_tuples_fns[3] = {scatter_tuples_4, scatter_tuples_8, scatter_tuples_16};
 
@@ -421,15 +437,13 @@ run_passes(Dispatch *dispatch, HjgJoin *join, int nslots, hjg_u32 *part_start)
 	return hjg_task_run(&part->task, join, part->nchunks, nslots);
 }
 
-HjgStatus
-hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end, int bits,
-				   hjg_u8 *dst, hjg_u32 *part_start)
+/* Rows [begin, end) of runs into tuples of tuple_width; dispatch has everything but what is here. */
+static HjgStatus
+partition_rows(HjgJoin *join, Dispatch *dispatch, int tuple_width, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
+			   int bits, hjg_u8 *dst, hjg_u32 *part_start)
 {
-	const int	width = join->spec.key_width;
 	const int	nslots = hjg_task_nslots(join, end - begin);
-	Dispatch	dispatch = {.count = count_keys_fns[join->isa][join->width_ix],
-		.scatter = scatter_keys_fns[join->isa][join->width_ix]};
-	PartitionTask *part = &dispatch.part;
+	PartitionTask *part = &dispatch->part;
 
 	part->runs = runs;
 	part->begin = begin;
@@ -437,15 +451,34 @@ hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 en
 	part->nchunks = chunks_of(end - begin, nslots);
 	part->bits = bits;
 	part->dst = dst;
-	part->stream = (end - begin) * (hjg_u64) hjg_tuple_bytes(width) > STREAM_BYTES;
-	part->slot_bytes = key_slot_bytes(width, bits);
+	part->stream = (end - begin) * (hjg_u64) hjg_tuple_bytes(tuple_width) > STREAM_BYTES;
+	part->slot_bytes = key_slot_bytes(tuple_width, bits);
 	if (!hjg_block_reserve(join, &join->histogram_block,
 						   hjg_partition_keys_histogram_bytes(end - begin, bits, nslots)) ||
-		!hjg_block_reserve(join, &join->slots_block, hjg_partition_keys_slots_bytes(width, bits, nslots)))
+		!hjg_block_reserve(join, &join->slots_block, hjg_partition_keys_slots_bytes(tuple_width, bits, nslots)))
 		return HJG_ERR_MEMORY;
 	part->histogram = join->histogram_block.ptr;
 	part->slots = join->slots_block.ptr;
-	return run_passes(&dispatch, join, nslots, part_start);
+	return run_passes(dispatch, join, nslots, part_start);
+}
+
+HjgStatus
+hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end, int bits,
+				   hjg_u8 *dst, hjg_u32 *part_start)
+{
+	Dispatch	dispatch = {.count = count_keys_fns[join->isa][join->width_ix],
+		.scatter = scatter_keys_fns[join->isa][join->width_ix]};
+
+	return partition_rows(join, &dispatch, join->spec.key_width, runs, begin, end, bits, dst, part_start);
+}
+
+HjgStatus
+hjg_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits, hjg_u8 *dst, hjg_u32 *part_start)
+{
+	Dispatch	dispatch = {.part.places = places, .count = count_placed_fns[join->width_ix],
+		.scatter = scatter_placed_fns[join->width_ix]};
+
+	return partition_rows(join, &dispatch, 4, runs, 0, runs->nrows, bits, dst, part_start);
 }
 
 /* By the digit that part says, which has everything but what is here. */

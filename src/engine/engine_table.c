@@ -150,7 +150,7 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 	const size_t table_slots = slot_bytes(width, nrows, radix_bits) * (size_t) nslots;
 
 	return 2 * tuples_block_bytes(width, nrows) +
-		(lines_block_bytes(width, nrows) > hjg_direct_bytes(nrows) ? lines_block_bytes(width, nrows) : hjg_direct_bytes(nrows)) +
+		lines_block_bytes(width, nrows) +
 		(histogram > giant ? histogram : giant) +
 		(partition_slots > table_slots ? partition_slots : table_slots) +
 		counts_bytes((size_t) 1 << radix_bits, part_buckets) + 256;
@@ -596,54 +596,6 @@ build_partitions(HjgJoin *join, TableTask *build, int radix_bits, hjg_u32 *bucke
 	return status;
 }
 
-/* What the line before the tuples says of a table that is found by its parts. */
-typedef struct TableHead
-{
-	hjg_u64		nplaces;		/* of an array by key, which lies where lines would; 0: there are lines */
-	hjg_u64		first_key;
-} TableHead;
-
-HjgTable
-hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines)
-{
-	const TableHead *head = tuples;
-
-	if (head->nplaces > 0)
-		return (HjgTable) {.nrows = nrows, .rows = (hjg_u32 *) lines, .nplaces = head->nplaces, .first_key = head->first_key};
-	return (HjgTable) {.nrows = nrows, .lines = (hjg_u8 *) lines, .tuples = (hjg_u8 *) tuples + HJG_LINE_BYTES,
-		.nbuckets = hjg_table_nbuckets(width, nrows)};
-}
-
-static bool
-reserve_part(HjgJoin *join, HjgTablePart part, HjgBlock *block, size_t bytes)
-{
-	if (join->env.alloc_table == NULL)
-		return hjg_block_reserve(join, block, bytes);
-	block->ptr = join->env.alloc_table(join->env.arg, part, bytes);
-	return block->ptr != NULL;
-}
-
-HjgStatus
-hjg_table_keep_direct(HjgJoin *join)
-{
-	HjgTable   *table = &join->table;
-	const size_t bytes = sizeof(hjg_u32) * (table->nplaces + 1);
-	HjgBlock	own = join->lines_block;
-
-	if (!reserve_part(join, HJG_TABLE_TUPLES, &join->tuples_block, HJG_LINE_BYTES))
-		return HJG_ERR_MEMORY;
-	*(TableHead *) join->tuples_block.ptr = (TableHead) {table->nplaces, table->first_key};
-	if (join->env.alloc_table == NULL)
-		return HJG_OK;
-	/* only now is it known that no lines are wanted in its place */
-	join->lines_block = (HjgBlock) {NULL, 0};
-	if (reserve_part(join, HJG_TABLE_LINES, &join->lines_block, bytes))
-		memcpy(join->lines_block.ptr, own.ptr, bytes);
-	table->rows = join->lines_block.ptr;
-	hjg_block_free(join, &own);
-	return table->rows != NULL ? HJG_OK : HJG_ERR_MEMORY;
-}
-
 HjgStatus
 hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 {
@@ -659,8 +611,8 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 	hjg_u32    *part_start;
 	HjgStatus	status;
 
-	if (!reserve_part(join, HJG_TABLE_TUPLES, &join->tuples_block, tuples_block_bytes(width, nrows)) ||
-		!reserve_part(join, HJG_TABLE_LINES, &join->lines_block, lines_block_bytes(width, nrows)) ||
+	if (!hjg_table_reserve(join, HJG_TABLE_TUPLES, tuples_block_bytes(width, nrows)) ||
+		!hjg_table_reserve(join, HJG_TABLE_LINES, lines_block_bytes(width, nrows)) ||
 		!hjg_block_reserve(join, &join->counts_block, counts_bytes(nparts, part_buckets)))
 		return HJG_ERR_MEMORY;
 	memset(join->tuples_block.ptr, 0, HJG_LINE_BYTES);

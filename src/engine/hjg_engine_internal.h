@@ -123,9 +123,19 @@ typedef struct HjgTable
 	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD behind are readable */
 	hjg_u32		nbuckets;		/* a multiple of the partitions' number, at most 2^31 */
 
-	hjg_u32	   *rows;			/* not NULL: build rows, or HJG_NO_ROW, of nplaces keys from first_key on, */
-	hjg_u64		nplaces;		/* and HJG_NO_ROW behind them */
+	/*
+	 * An array by key: not NULL.  Of nplaces neighbouring keys from first_key on, either the build row of
+	 * each, or HJG_NO_ROW, and HJG_NO_ROW behind them;
+	 */
+	hjg_u32	   *rows;
+	hjg_u64		nplaces;
 	hjg_u64		first_key;
+
+	/*
+	 * or, where keys are repeated and this is not NULL, rows from starts[place] to starts[place + 1] have the key of
+	 * a place, in order; behind the places there is one without rows, and HJG_TABLE_PAD rows may be read.
+	 */
+	hjg_u32	   *starts;
 } HjgTable;
 
 struct HjgJoin
@@ -372,6 +382,12 @@ extern size_t hjg_l2_bytes(void);
  */
 extern HjgStatus hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
 									int bits, hjg_u8 *dst, hjg_u32 *part_start);
+/*
+ * The same by the place of keys in an array, whose size and first key are known: tuples of a 4-byte word,
+ * the place shifted to the front by hjg_direct_shift(), and the row.
+ */
+extern HjgStatus hjg_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits,
+									  hjg_u8 *dst, hjg_u32 *part_start);
 extern size_t hjg_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int nslots);
 extern size_t hjg_partition_keys_slots_bytes(int width, int bits, int nslots);
 
@@ -394,7 +410,14 @@ extern hjg_u32 hjg_table_nbuckets(int width, hjg_u64 nrows);
 extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
 extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
 extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
-/* Join's table, an array by key in lines_block, becomes one that is found by its parts. */
+
+/* --- engine_table_parts.c --- */
+
+/* Memory of a part of join's table, in its block, where others are to reach it. */
+extern bool hjg_table_reserve(HjgJoin *join, HjgTablePart part, size_t bytes);
+/* The first bytes of lines_block, which is the join's alone, go where others are to reach them. */
+extern HjgStatus hjg_table_publish_lines(HjgJoin *join, size_t bytes);
+/* Join's table is an array by key, in lines_block: make it one that is found by its parts. */
 extern HjgStatus hjg_table_keep_direct(HjgJoin *join);
 /* The table of nrows rows that lies in these two parts. */
 extern HjgTable hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines);
@@ -476,12 +499,31 @@ hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg
 	*last = lo;
 }
 
-/* --- engine_direct.c --- */
+/* --- engine_direct.c, engine_direct_repeated.c --- */
 
-/* An array by key, where the keys are dense and each occurs once; otherwise *built is false and nothing is kept. */
+/* An array by key, where the keys are dense; otherwise *built is false and nothing is kept. */
 extern HjgStatus hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built);
-/* Most that it takes. */
-extern size_t hjg_direct_bytes(hjg_u64 nrows);
+/* Most that it allocates at a time; nslots is an upper limit. */
+extern size_t hjg_direct_build_bytes(hjg_u64 nrows, int nslots);
+
+/* Rows by key, of table, whose places are known; and most that it allocates for so many. */
+extern HjgStatus hjg_direct_build_repeated(HjgJoin *join, const HjgRuns *runs, HjgTable *table);
+extern size_t hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots);
+
+/* Of a table where keys are repeated, whose rows is the address of all: starts, and rows behind them. */
+HJG_ALWAYS_INLINE void
+hjg_direct_place_rows(HjgTable *table)
+{
+	table->starts = table->rows;
+	table->rows = table->starts + table->nplaces + 2;
+}
+
+/* By how many bits places are shifted so that the greatest begins with the word's first bit. */
+HJG_ALWAYS_INLINE int
+hjg_direct_shift(const HjgTable *table)
+{
+	return table->nplaces <= 1 ? 31 : __builtin_clz((hjg_u32) (table->nplaces - 1));
+}
 
 /* Place of a key in the array, or nplaces. */
 HJG_ALWAYS_INLINE hjg_u64

@@ -63,7 +63,7 @@ typedef enum KeyShape
 	KEYS_ZIPF_05,
 	KEYS_ZIPF_10,				/* probe side, and the build side a little */
 	KEYS_ZIPF_15,
-	KEYS_ONE_HOT_BUILD,
+	KEYS_ONE_HOT_BUILD,			/* all build rows but one */
 	KEYS_ONE_HOT_PROBE,
 	KEYS_ONE_HOT_BOTH,
 	KEYS_COLLIDING,				/* many keys, all in one bucket */
@@ -72,6 +72,7 @@ typedef enum KeyShape
 	KEYS_DISJOINT,
 	KEYS_UNIQUE,				/* on the build side, which has four fifths of the probe side's keys */
 	KEYS_DENSE,					/* likewise, and neighbours as numbers */
+	KEYS_DENSE_REPEATED,		/* neighbours; one has half of the build rows, the others four on average */
 	KEYS_NSHAPES
 } KeyShape;
 

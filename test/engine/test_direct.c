@@ -1,7 +1,7 @@
 /*
  * test_direct.c
- *	  Tables that are an array by key: taken for dense keys that occur once and
- *	  for no others, and equal to the reference wherever the keys lie.
+ *	  Tables that are an array by key: taken for dense keys and for no others, and
+ *	  equal to the reference wherever the keys lie and however often they are repeated.
  */
 #include "hjg_test_engine.h"
 
@@ -93,9 +93,19 @@ check_case(const Case *c, HjgPool *pool, bool direct)
 	return (stats.strategy == HJG_CPU_DIRECT) == direct ? NULL : direct ? "no array" : "an array";
 }
 
-/* n build rows with keys among range numbers; with one_more, a row has another's key. */
+/* How often keys occur. */
+typedef enum Repeats
+{
+	ONCE,
+	ONE_TWICE,
+	SOME,						/* as often as chance has it */
+	ONE_OFTEN,					/* a third of the rows has one key */
+	NREPEATS
+} Repeats;
+
+/* n build rows with keys among range numbers, the least and the greatest among them. */
 static const char *
-run_dense(hjg_u64 seed, HjgPool *pool, int width, HjgMatchMode mode, Place place, hjg_u32 n, hjg_u32 range, bool one_more,
+run_dense(hjg_u64 seed, HjgPool *pool, int width, HjgMatchMode mode, Place place, hjg_u32 n, hjg_u32 range, Repeats repeats,
 		  bool direct)
 {
 	Random		random = {seed};
@@ -103,23 +113,25 @@ run_dense(hjg_u64 seed, HjgPool *pool, int width, HjgMatchMode mode, Place place
 	const hjg_u32 nprobe = n + n / 3 + 100;
 	hjg_u8	   *build = malloc((size_t) n * (size_t) width + 1);
 	hjg_u8	   *probe = malloc((size_t) nprobe * (size_t) width);
-	hjg_u32    *numbers = choose(n, range, &random);
+	hjg_u32    *numbers = choose(n < range ? n : range, range, &random);
 	const char *wrong;
 	Case		c;
 
 	for (hjg_u32 i = 0; i < n; i++)
-		put_number(width, build, i, first + numbers[i]);
-	if (one_more)
+		put_number(width, build, i, first + numbers[i % range]);
+	if (repeats == ONE_TWICE)
 		put_number(width, build, 2 + random_below(&random, n - 2), first + numbers[random_below(&random, 2)]);
+	for (hjg_u32 i = 2; repeats >= SOME && i < n; i++)
+		put_number(width, build, i, first + (repeats == ONE_OFTEN && i % 3 == 0 ? range / 3 : random_below(&random, range)));
 	for (hjg_u32 i = 0; i < nprobe; i++)
 		put_number(width, probe, i, first - range / 4 + random_below(&random, range + range / 2 + 2));
 	/* numbers that a place must not be cut from */
 	for (hjg_u32 i = 0; width == 8 && i < nprobe; i += 17)
-		put_number(width, probe, i, first + numbers[i % n] + ((hjg_u64) 1 << (32 + i % 32)));
+		put_number(width, probe, i, first + numbers[i % (n < range ? n : range)] + ((hjg_u64) 1 << (32 + i % 32)));
 	free(numbers);
 
 	case_of_keys(&c, seed, width, mode, build, n, probe, nprobe);
-	wrong = check_case(&c, pool, direct && !one_more);
+	wrong = check_case(&c, pool, direct);
 	case_destroy(&c);
 	return wrong;
 }
@@ -139,11 +151,16 @@ random_cases(HjgPool *const *pools, int npools, int nseeds)
 		const Place place = (Place) random_below(&random, NPLACES);
 		const bool	large = !short_run && seed % 16 == 15;
 		const hjg_u32 n = 3 + random_below(&random, large ? 200000 : 3000);
-		const hjg_u32 range = n + random_below(&random, 4 * n);
-		const bool	one_more = random_below(&random, 4) == 0;
+		const Repeats repeats = (Repeats) random_below(&random, NREPEATS);
+		const hjg_u32 range = repeats >= SOME && random_below(&random, 2) ? 3 + n / 16 + random_below(&random, n)
+			: n + random_below(&random, 4 * n);
+		const hjg_u32 most = repeats == ONCE ? 4 * n : 2 * n;
 
 		wrong = run_dense(test_seed + (hjg_u64) seed, pools[random_below(&random, (hjg_u32) npools)], width, mode, place, n,
-						  range, one_more, place != OVER_GREATEST && (range <= 4 * n || range <= 4096));
+						  range, repeats, place != OVER_GREATEST && (range <= most || range <= 4096));
+		if (wrong != NULL)
+			printf("# seed %llu: %d-byte keys, mode %d, place %d, %u rows, %u numbers, repeats %d\n",
+				   (unsigned long long) test_seed + (hjg_u64) seed, width, mode, place, n, range, repeats);
 	}
 	claim(wrong == NULL, "%d random cases of keys within a range: equal the reference, arrays where the keys are dense%s%s",
 		  seed, wrong ? ": " : "", wrong ? wrong : "");
@@ -153,19 +170,26 @@ random_cases(HjgPool *const *pools, int npools, int nseeds)
 static void
 limits(HjgPool *const *pools, int npools)
 {
+	static const struct
+	{
+		Repeats		repeats;
+		hjg_u32		n;
+		hjg_u32		range;
+		bool		direct;
+	}			all[] = {
+		{ONCE, 2000, 8000, true}, {ONCE, 2000, 8001, false}, {ONCE, 10, 4096, true}, {ONCE, 10, 4097, false},
+		{ONE_TWICE, 3000, 6000, true}, {ONE_TWICE, 3000, 6001, false}, {ONE_TWICE, 10, 4096, true}, {ONE_TWICE, 10, 4097, false},
+	};
+
 	for (int p = 0; p < npools; p++)
 		for (int width = 4; width <= 8; width += 4)
 		{
-			const hjg_u32 n = 2000;
-			const char *wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_ALL, AROUND_ZERO, n, 4 * n, false, true);
+			const char *wrong = NULL;
 
-			if (wrong == NULL)
-				wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_ALL, AROUND_ZERO, n, 4 * n + 1, false, false);
-			if (wrong == NULL)
-				wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_LEFT, AT_LEAST, 10, 4096, false, true);
-			if (wrong == NULL)
-				wrong = run_dense(test_seed, pools[p], width, HJG_MATCH_LEFT, AT_LEAST, 10, 4097, false, false);
-			claim(wrong == NULL, "%d threads, %d-byte keys: an array has at most four places a row, or 4096%s%s",
+			for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && wrong == NULL; i++)
+				wrong = run_dense(test_seed, pools[p], width, i % 2 ? HJG_MATCH_LEFT : HJG_MATCH_ALL, AROUND_ZERO, all[i].n,
+								  all[i].range, all[i].repeats, all[i].direct);
+			claim(wrong == NULL, "%d threads, %d-byte keys: an array has at most four places a row, two where keys are repeated, or 4096%s%s",
 				  hjg_pool_nthreads(pools[p]), width, wrong ? ": " : "", wrong ? wrong : "");
 		}
 }

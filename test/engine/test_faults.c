@@ -31,6 +31,13 @@ attempt(const Case *c, Memory *memory, HjgCpuStrategy strategy, Pages *pages)
 	return status;
 }
 
+/* One by which dense keys get an array, and others partitions. */
+static HjgCpuStrategy
+strategy_of(KeyShape shape)
+{
+	return shape == KEYS_DENSE || shape == KEYS_DENSE_REPEATED ? HJG_CPU_AUTO : HJG_CPU_RADIX;
+}
+
 static void
 every_poll(HjgPool *pool, int width, KeyShape shape, bool jump)
 {
@@ -87,10 +94,10 @@ every_alloc(HjgPool *pool, int width, KeyShape shape)
 		n++;
 		memory_init(&memory, pool);
 		memory.fail_at = n;
-		status = attempt(&c, &memory, shape == KEYS_DENSE ? HJG_CPU_AUTO : HJG_CPU_RADIX, &pages);
+		status = attempt(&c, &memory, strategy_of(shape), &pages);
 		clean = memory_is_clean(&memory);
 	}
-	claim(status == HJG_OK && clean && n > (shape == KEYS_DENSE ? 3 : 5), "%d-byte keys, %s, %d threads: each of %ld allocations may fail", width,
+	claim(status == HJG_OK && clean && n > (strategy_of(shape) == HJG_CPU_AUTO ? 3 : 5), "%d-byte keys, %s, %d threads: each of %ld allocations may fail", width,
 		  key_shape_names[shape], hjg_pool_nthreads(pool), n - 1);
 	pages_destroy(&pages);
 	case_destroy(&c);
@@ -204,7 +211,7 @@ poll_gaps(KeyShape shape)
 		memory.env.poll = timing_poll;
 		longest_gap_ns = 0;
 		last_poll_ns = 0;
-		status = attempt(&c, &memory, shape == KEYS_DENSE ? HJG_CPU_AUTO : HJG_CPU_RADIX, &pages);
+		status = attempt(&c, &memory, strategy_of(shape), &pages);
 		if (status == HJG_OK && longest_gap_ns < least)
 			least = longest_gap_ns;
 	}
@@ -230,8 +237,11 @@ test_faults(void)
 		every_alloc(NULL, 4, shape);
 		every_alloc(pool, 16, shape);
 	}
-	every_poll(pool, 4, KEYS_DENSE, false);
-	every_alloc(pool, 8, KEYS_DENSE);
+	for (int shape = KEYS_DENSE; shape <= KEYS_DENSE_REPEATED; shape++)
+	{
+		every_poll(pool, 4, shape, false);
+		every_alloc(pool, 8, shape);
+	}
 	goes_on_after_failure(NULL);
 	goes_on_after_failure(pool);
 	tune_default();
@@ -242,6 +252,7 @@ test_faults(void)
 		poll_gaps(KEYS_ONE_HOT_BUILD);
 		poll_gaps(KEYS_COLLIDING);
 		poll_gaps(KEYS_DENSE);
+		poll_gaps(KEYS_DENSE_REPEATED);
 	}
 	hjg_pool_destroy(pool);
 }

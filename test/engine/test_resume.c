@@ -329,6 +329,7 @@ test_resume(void)
 		{
 			start_at_every_place(pool, widths[w], mode, KEYS_DUPLICATES, n);
 			start_at_every_place(NULL, widths[w], mode, KEYS_COLLIDING_HOT, n / 2);
+			start_at_every_place(pool, widths[w], mode, KEYS_DENSE_REPEATED, n / 2);
 			switch_at_every_cut(pool, widths[w], mode, KEYS_DUPLICATES, n, 1);
 			switch_at_every_cut(pool, widths[w], mode, KEYS_ZIPF_10, 2 * n, 37);
 			switch_at_every_cut(pool, widths[w], mode, KEYS_ONE_HOT_BOTH, n / 2, 23);
@@ -342,6 +343,7 @@ test_resume(void)
 		{
 			slices(pool, widths[w], KEYS_DUPLICATES, n, most, 37);
 			slices(NULL, widths[w], KEYS_ONE_HOT_BOTH, n, most, 64);
+			slices(pool, widths[w], KEYS_DENSE_REPEATED, n, most, 64);
 			slices(pool, widths[w], KEYS_ZIPF_10, 4 * n, most, 4 * n);
 		}
 	}

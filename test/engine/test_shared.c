@@ -159,5 +159,6 @@ test_shared(void)
 	dense(16, 54);
 	refused(KEYS_UNIFORM);
 	refused(KEYS_DENSE);
+	refused(KEYS_DENSE_REPEATED);
 	hjg_pool_destroy(pools[1]);
 }

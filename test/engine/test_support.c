@@ -15,7 +15,7 @@ hjg_u64		test_seed;
 const char *const key_shape_names[KEYS_NSHAPES] = {
 	"uniform", "duplicates", "zipf 0.5", "zipf 1.0", "zipf 1.5", "one-hot build", "one-hot probe",
 	"one-hot both", "colliding", "colliding and hot", "extreme", "disjoint",
-	"unique", "dense"
+	"unique", "dense", "dense and repeated"
 };
 
 bool
@@ -164,7 +164,7 @@ put_key(int width, hjg_u8 *key, hjg_u64 id)
 
 	if (width == 4)
 	{
-		hjg_u32		word = (hjg_u32) id;
+		hjg_u32		word = (hjg_u32) id * 2654435761u;
 
 		memcpy(key, &word, 4);
 	}
@@ -244,7 +244,7 @@ fill_keys(Case *c, KeyShape shape, Side *side, bool is_build)
 					id = zipf(&c->random, domain, thetas[shape - KEYS_ZIPF_05]);
 				break;
 			case KEYS_ONE_HOT_BUILD:
-				if (is_build)
+				if (is_build && i > 0)
 					id = 7;
 				break;
 			case KEYS_ONE_HOT_PROBE:
@@ -261,6 +261,9 @@ fill_keys(Case *c, KeyShape shape, Side *side, bool is_build)
 			case KEYS_DENSE:
 				id = is_build ? i : id + random_below(&c->random, 2) * (domain / 4);
 				break;
+			case KEYS_DENSE_REPEATED:
+				id = is_build && i % 2 ? 3 : id % (domain / 8 + 1);
+				break;
 			default:
 				break;
 		}
@@ -270,10 +273,8 @@ fill_keys(Case *c, KeyShape shape, Side *side, bool is_build)
 			put_colliding_key(c->width, key, is_build && id % 16 ? 5 : id % 100);
 		else if (shape == KEYS_EXTREME)
 			put_extreme_key(c->width, key, id);
-		else if (shape == KEYS_DENSE)
+		else if (shape == KEYS_DENSE || shape == KEYS_DENSE_REPEATED)
 			put_dense_key(c->width, key, id);
-		else if (shape == KEYS_UNIQUE)
-			put_key(c->width, key, c->width == 4 ? id * 2654435761u : id);
 		else
 			put_key(c->width, key, id);
 	}

@@ -1,0 +1,73 @@
+/*
+ * engine_table_parts.c
+ *	  The two blocks that a finished table consists of, wherever they lie.
+ *
+ * Lines are one, the tuples of crowded buckets the other.  An array by key lies where lines would, and
+ * the other block has nothing but its head, which says what the table is.
+ */
+#include "engine/hjg_engine_internal.h"
+
+/* What the line before the tuples says. */
+typedef struct TableHead
+{
+	hjg_u64		nplaces;		/* of an array by key; 0: there are lines */
+	hjg_u64		first_key;
+	hjg_u64		repeated;		/* starts of each key's rows lie before the rows */
+} TableHead;
+
+HjgTable
+hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines)
+{
+	const TableHead *head = tuples;
+	HjgTable	table = {.nrows = nrows};
+
+	if (head->nplaces > 0)
+	{
+		table.rows = (hjg_u32 *) lines;
+		table.nplaces = head->nplaces;
+		table.first_key = head->first_key;
+		if (head->repeated)
+			hjg_direct_place_rows(&table);
+		return table;
+	}
+	table.lines = (hjg_u8 *) lines;
+	table.tuples = (hjg_u8 *) tuples + HJG_LINE_BYTES;
+	table.nbuckets = hjg_table_nbuckets(width, nrows);
+	return table;
+}
+
+bool
+hjg_table_reserve(HjgJoin *join, HjgTablePart part, size_t bytes)
+{
+	HjgBlock   *block = part == HJG_TABLE_LINES ? &join->lines_block : &join->tuples_block;
+
+	if (join->env.alloc_table == NULL)
+		return hjg_block_reserve(join, block, bytes);
+	block->ptr = join->env.alloc_table(join->env.arg, part, bytes);
+	return block->ptr != NULL;
+}
+
+HjgStatus
+hjg_table_publish_lines(HjgJoin *join, size_t bytes)
+{
+	HjgBlock	own = join->lines_block;
+
+	if (join->env.alloc_table == NULL)
+		return HJG_OK;
+	join->lines_block = (HjgBlock) {NULL, 0};
+	if (hjg_table_reserve(join, HJG_TABLE_LINES, bytes))
+		memcpy(join->lines_block.ptr, own.ptr, bytes);
+	hjg_block_free(join, &own);
+	return join->lines_block.ptr != NULL ? HJG_OK : HJG_ERR_MEMORY;
+}
+
+HjgStatus
+hjg_table_keep_direct(HjgJoin *join)
+{
+	const HjgTable *table = &join->table;
+
+	if (!hjg_table_reserve(join, HJG_TABLE_TUPLES, HJG_LINE_BYTES))
+		return HJG_ERR_MEMORY;
+	*(TableHead *) join->tuples_block.ptr = (TableHead) {table->nplaces, table->first_key, table->starts != NULL};
+	return HJG_OK;
+}
