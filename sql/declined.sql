@@ -34,4 +34,7 @@ rollback;
 reset hjoin_gpu.force;
 select hjg_used('select * from one_row o join nothing n on o.k = n.k') as tiny_join,
 	hjg_used('select * from probe p join build b on p.id = b.id where b.id = 7') as index_lookup;
+set enable_hashjoin = off;
+select hjg_used('select * from probe p join build b on p.k = b.k') as hash_joins_are_off;
+reset enable_hashjoin;
 reset hjoin_gpu.explain_declined;

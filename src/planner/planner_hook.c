@@ -209,6 +209,14 @@ offer_paths(PlannerInfo *root, HjgCandidate *candidate)
 		offer_partial_paths(root, candidate, inner_path);
 }
 
+/* Of a setting of core's that is for us, too; force is stronger. */
+static bool
+is_allowed(const char **why)
+{
+	*why = "enable_hashjoin is off";
+	return enable_hashjoin || hjg_force;
+}
+
 static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 				   JoinType jointype, JoinPathExtraData *extra)
@@ -220,9 +228,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (previous_join_pathlist_hook)
 		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (!hjg_enabled)
-		return;
-	if (!enable_hashjoin && !hjg_force)
+	if (!hjg_enabled || (!enable_hashjoin && !asked_for))
 		return;
 	/* not by an initializer: zeroing takes longer than most calls */
 	candidate.joinrel = joinrel;
@@ -245,7 +251,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (!asked_for && (hjg_planner_reverse(&candidate) || hjg_planner_hopeless(&candidate)))
 		return;
 
-	if (hjg_planner_eligible(root, &candidate, &why))
+	if (is_allowed(&why) && hjg_planner_eligible(root, &candidate, &why))
 		offer_paths(root, &candidate);
 	else
 	{
