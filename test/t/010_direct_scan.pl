@@ -221,5 +221,41 @@ like($corrupt, qr/XX001.*invalid page in block 40/s, 'a corrupt page: an error')
 overwrite(40, 0, "\xFF" x 64);
 is($corrupt, damaged_answer('hjoin_gpu.enabled = off'), "a corrupt page: core's text and code");
 
+# a row that says of itself that it has fewer attributes than the table ever had, or more: t_infomask2 of the first one
+sub bytes_of
+{
+	my ($block, $off, $n) = @_;
+	open my $fh, '<', $file or die "could not open $file: $!";
+	binmode $fh;
+	seek($fh, $block * 8192 + $off, 0) or die $!;
+	read($fh, my $bytes, $n) == $n or die "could not read $file";
+	return $bytes;
+}
+$node->safe_psql('postgres', 'CREATE TABLE few AS SELECT g AS id, g % 900 AS k, g AS v FROM generate_series(1, 300) g; ANALYZE few; CHECKPOINT');
+$file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('few')");
+my $rows_of_few = 'SELECT count(*), count(f.v), sum(f.v), count(f.k), sum(f.id) FROM few f LEFT JOIN r ON f.k = r.k WHERE f.v > 0 OR f.v IS NULL';
+my $tuple = unpack('V', bytes_of(0, 24, 4)) & 0x7FFF;
+my %answers;
+for my $natts (3, 1, 2, 2047)
+{
+	overwrite(0, $tuple + 18, pack('v', $natts));
+	$answers{$natts} = $node->safe_psql('postgres', "SET hjoin_gpu.force = on; $rows_of_few");
+	is($answers{$natts}, $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $rows_of_few"), "a row with $natts attributes: core's answer");
+}
+isnt($answers{1}, $answers{3}, 'a row with too few attributes: the others are NULL');
+is($answers{2047}, $answers{3}, 'a row with too many attributes: those that the table has');
+
+# a page that is well-formed and not what was written
+$node->safe_psql('postgres', 'TRUNCATE damaged; INSERT INTO damaged SELECT g, g % 900 FROM generate_series(1, 20000) g; CHECKPOINT');
+$node->stop;
+system_or_bail('pg_checksums', '--enable', '--no-sync', '-D', $node->data_dir);
+$node->start;
+$file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('damaged')");
+overwrite(40, 8000, 'x');
+$corrupt = damaged_answer('hjoin_gpu.force = on');
+like($corrupt, qr/page verification failed.*XX001.*invalid page in block 40/s, 'a page that fails its checksum: an error');
+overwrite(40, 8000, 'x');
+is($corrupt, damaged_answer('hjoin_gpu.enabled = off'), "a page that fails its checksum: core's text and code");
+
 $node->stop;
 done_testing();
