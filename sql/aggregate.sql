@@ -74,6 +74,25 @@ set hjoin_gpu.aggregate = off;
 explain (costs off) select count(*) from probe p join build b on p.k = b.k;
 set hjoin_gpu.aggregate = on;
 reset hjoin_gpu.force;
+-- Where handing out rows is what makes the join dearer than core's, its aggregates are not; but they are where GEQO makes the join.
+set hjoin_gpu.startup_cost = 0;
+set hjoin_gpu.marshal_tuple_cost = 0;
+set hjoin_gpu.build_tuple_cost = 0;
+set hjoin_gpu.probe_tuple_cost = 0;
+set hjoin_gpu.emit_tuple_cost = 1;
+explain (costs off) select p.v, b.v from probe p join build b on p.k = b.k;
+explain (costs off) select count(*), sum(p.v), max(b.v) from probe p join build b on p.k = b.k having count(*) > 0;
+set geqo_threshold = 2;
+explain (costs off) select count(*), sum(p.v), max(b.v) from probe p join build b on p.k = b.k having count(*) > 0;
+reset geqo_threshold;
+-- A condition of each pair has rows handed out one by one, and so do aggregates that the node does not know.
+explain (costs off) select count(*) from probe p join build b on p.k = b.k and p.v < b.v;
+explain (costs off) select count(*), stddev(p.v) from probe p join build b on p.k = b.k;
+reset hjoin_gpu.startup_cost;
+reset hjoin_gpu.marshal_tuple_cost;
+reset hjoin_gpu.build_tuple_cost;
+reset hjoin_gpu.probe_tuple_cost;
+reset hjoin_gpu.emit_tuple_cost;
 
 -- All aggregates and kinds of join, keys and values with NULLs.
 create table agg_l (id int, k int, b bool, i2 int2, i4 int4, i8 int8, d date, ti time, ts timestamp, tz timestamptz, m money, t text, f float8, n numeric);

@@ -44,6 +44,12 @@ select * from hjg_filter('select count(*) from bloom_l l join bloom_r r on l.k =
 set hjoin_gpu.bloom_filter = auto;
 explain (costs off) select l.id, l.t, r.id from bloom_l l join bloom_r r on l.k = r.k;
 explain (costs off) select l.id, l.t, r.id from bloom_l l join bloom_l r on l.id = r.id;
+-- nor of a foreign key's rows, which all have one; but where few of the keys are left
+create table bloom_key (id int primary key, v int);
+insert into bloom_key select g, g % 100 from generate_series(0, 39999) g;
+vacuum analyze bloom_key;
+explain (costs off) select l.t, r.v from bloom_l l join bloom_key r on l.k = r.id;
+explain (costs off) select l.t, r.v from bloom_l l join bloom_key r on l.k = r.id where r.v = 1;
 
 -- rows that it drops, for each width of keys and each way to read a row
 set hjoin_gpu.bloom_filter = on;
@@ -111,4 +117,4 @@ set hjoin_gpu.bloom_filter = auto;
 select * from hjg_filter('select l.id, l.t, r.id from bloom_l l join (select * from bloom_l where abs(id) > 0 and abs(k8) >= 0 and length(t) > 0) r on l.id = r.id', 0);
 select * from hjg_same('select l.id, l.t, r.id as rid from bloom_l l join (select * from bloom_l where abs(id) > 0 and abs(k8) >= 0 and length(t) > 0) r on l.id = r.id');
 drop function hjg_filter;
-drop table bloom_l, bloom_r;
+drop table bloom_l, bloom_r, bloom_key;

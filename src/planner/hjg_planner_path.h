@@ -57,6 +57,17 @@ typedef struct HjgIndexFacts
 #define HJG_KNOWN_TYPES 16
 #define HJG_KNOWN_INDEXES 16
 
+/* Aggregates of all joined rows that the node may compute (planner_aggregate.c). */
+typedef struct HjgAggregateFacts
+{
+	bool		known;
+	bool		computable;		/* all of the query's are; then */
+	int			ncolumns;		/* of the join, as their arguments */
+	int			nsteps;			/* of evaluation, a row */
+	Cost		core_row;		/* what core's Agg takes a row */
+	struct HjgPath *joins[2];	/* the cheapest ones to aggregate, complete and partial, whether core's lists have them or not */
+} HjgAggregateFacts;
+
 /* What holds while one query is planned (planner_facts.c). */
 typedef struct HjgQueryFacts
 {
@@ -81,10 +92,13 @@ typedef struct HjgQueryFacts
 	HjgTypeFacts types[HJG_KNOWN_TYPES];
 	int			nindexes;
 	HjgIndexFacts indexes[HJG_KNOWN_INDEXES];
+	HjgAggregateFacts aggregates;
 } HjgQueryFacts;
 
 /* The facts of the query that root plans. */
 extern HjgQueryFacts *hjg_planner_facts(PlannerInfo *root);
+/* The same, or NULL if they have not been asked for yet. */
+extern HjgQueryFacts *hjg_planner_known_facts(const PlannerInfo *root);
 /* Does a device process stand ready? */
 extern bool hjg_planner_device_ready(HjgQueryFacts *facts);
 /* The GPU that joins may run on, or NULL. */
@@ -121,6 +135,8 @@ typedef struct HjgCandidate
 	bool		consider_startup;	/* the first rows may be all that is asked for */
 	Cost		least_startup;	/* what any plan with a path of ours costs before its first row, */
 	Cost		least_total;	/* and for all of them, at least */
+	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that the node may compute; else NULL */
+	Cost		spared;			/* then by core's Agg above the join; else 0 */
 	const HjgUnitCosts *costs;	/* in force, */
 	double		unit_ns;		/* and the time of a cost of 1.0, */
 	Cost		ns_cost;		/* and the cost of a nanosecond */
@@ -150,6 +166,7 @@ typedef struct HjgPath
 	bool		gpu;			/* on a GPU */
 	bool		embedded;		/* without a job */
 	bool		columnar;		/* rows need not be looked at one by one */
+	bool		outrun;			/* by a join of core's without hashing, whatever its price (planner_rivals.c) */
 	double		build_rows;		/* of all participants */
 	double		unit_ns;		/* time of a cost of 1.0 */
 	int			prediction_us[HJG_PREDICTION_Count];
@@ -206,8 +223,8 @@ extern bool hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath
 							 const Path *inner_path);
 
 /*
- * Would a path of ours of this price be clearly cheaper than those in core's list?  What is true of the price holds for a
- * lower bound of it, too.
+ * Would a path of ours of this price be clearly cheaper than those in core's list, or with aggregates in the node than those with
+ * core's Agg above them?  What is true of the price holds for a lower bound of it, too.
  */
 extern bool hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 
@@ -228,6 +245,12 @@ extern bool hjg_planner_is_ours(const Path *path);
 
 /* planner_aggregate.c: install the hook for upper relations. */
 extern void hjg_planner_init_aggregates(void);
+/* Fill in whether the node may aggregate the rows of this join, before the candidate is compared with anything. */
+extern void hjg_planner_look_for_aggregates(PlannerInfo *root, HjgCandidate *candidate);
+/* What aggregating saves of the time to hand out the rows of a path; less than 0 if it takes more. */
+extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns);
+/* Remember the path, a copy is made, if it is the cheapest one to aggregate; core's lists know nothing of that. */
+extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial);
 
 /* CustomPathMethods.PlanCustomPath */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,

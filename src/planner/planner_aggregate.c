@@ -10,6 +10,10 @@
  * All aggregates of the query must be ones that the node knows (planner_vocabulary.c).  The copy is priced as the join is,
  * with the handing out of rows replaced by the aggregation of vectors, unless conditions have rows looked at one by one in
  * any case.  hjoin_gpu.force leaves nothing else to choose.
+ *
+ * Handing out many columns of many rows may be what makes a join dearer than core's, so that core's lists do not take it, although
+ * its aggregates are cheaper than core's.  So the last join of such a query is compared with core's by what both take
+ * with their aggregates, and the cheapest one is remembered beside the lists.
  */
 #include "postgres.h"
 
@@ -30,6 +34,9 @@
 
 /* Each step of evaluation takes 2 KB of each process, and a level of the stack when it is below others. */
 #define MOST_STEPS 500
+
+/* Prices that differ less are one, as they are to add_path(): the path that is there stays. */
+#define CLEARLY_MORE 1.01
 
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
@@ -92,35 +99,137 @@ is_known(const Aggref *aggref, ArgumentWork *work)
 	return aggref->args == NIL || is_computable((Node *) linitial_node(TargetEntry, aggref->args)->expr, work);
 }
 
+/* Aggregates, and what is not aggregated, each once: of results and of HAVING's conditions. */
+static PathTarget *
+find_aggregates(const List *results, List *having)
+{
+	PathTarget *found = create_empty_pathtarget();
+	List	   *exprs = list_copy(results);
+
+	if (having != NIL)
+		exprs = lappend(exprs, having);
+	add_new_columns_to_pathtarget(found, pull_var_clause((Node *) exprs, PVC_INCLUDE_AGGREGATES |
+														 PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS));
+	return found;
+}
+
+/* Are these aggregates, and can the node compute them all?  Fills in what they take. */
+static bool
+are_known(const List *exprs, ArgumentWork *work)
+{
+	ListCell   *lc;
+
+	*work = (ArgumentWork) {NIL, 0};
+	foreach(lc, exprs)
+		if (!IsA(lfirst(lc), Aggref) || !is_known(lfirst(lc), work))
+			return false;
+	return exprs != NIL;
+}
+
 /* What the node must return for these results, as core's partial aggregation does; NULL if it cannot. */
 static PathTarget *
 make_partial_target(PlannerInfo *root, const PathTarget *target, List *having, ArgumentWork *work)
 {
-	PathTarget *partial = create_empty_pathtarget();
-	List	   *exprs = list_copy(target->exprs);
+	PathTarget *partial = find_aggregates(target->exprs, having);
 	ListCell   *lc;
 
-	if (having != NIL)
-		exprs = lappend(exprs, having);
-	add_new_columns_to_pathtarget(partial, pull_var_clause((Node *) exprs, PVC_INCLUDE_AGGREGATES |
-														   PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS));
+	if (!are_known(partial->exprs, work))
+		return NULL;
 	foreach(lc, partial->exprs)
 	{
-		Aggref	   *aggref;
+		Aggref	   *aggref = makeNode(Aggref);
 
-		if (!IsA(lfirst(lc), Aggref) || !is_known(lfirst(lc), work))
-			return NULL;
-		aggref = makeNode(Aggref);
 		memcpy(aggref, lfirst(lc), sizeof(Aggref));
 		mark_partial_aggref(aggref, AGGSPLIT_INITIAL_SERIAL);
 		lfirst(lc) = aggref;
 	}
-	return partial->exprs == NIL ? NULL : set_pathtarget_cost_width(root, partial);
+	return set_pathtarget_cost_width(root, partial);
+}
+
+/* May the node compute the query's aggregates, as far as the query tells? */
+static bool
+has_plain_aggregates(const Query *parse)
+{
+	return hjg_aggregate && parse->hasAggs && parse->groupClause == NIL && parse->groupingSets == NIL;
+}
+
+static void
+find_aggregate_facts(PlannerInfo *root, HjgAggregateFacts *facts)
+{
+	AggClauseCosts core_costs = {{0}};
+	ArgumentWork work;
+
+	facts->known = true;
+	facts->computable = are_known(find_aggregates(root->processed_tlist, (List *) root->parse->havingQual)->exprs, &work);
+	facts->ncolumns = list_length(work.columns);
+	facts->nsteps = work.nsteps;
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
+	facts->core_row = core_costs.transCost.per_tuple;
+}
+
+/* GEQO throws joins away with the memory that their paths are in: there core's lists must do. */
+void
+hjg_planner_look_for_aggregates(PlannerInfo *root, HjgCandidate *candidate)
+{
+	const RelOptInfo *joinrel = candidate->joinrel;
+	HjgAggregateFacts *facts;
+
+	candidate->aggregates = NULL;
+	candidate->spared = 0;
+	if (!has_plain_aggregates(root->parse) || joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL ||
+		!bms_equal(joinrel->relids, root->all_baserels))
+		return;
+	facts = &hjg_planner_facts(root)->aggregates;
+	if (!facts->known)
+		find_aggregate_facts(root, facts);
+	if (!facts->computable)
+		return;
+	candidate->aggregates = facts;
+	candidate->spared = facts->core_row * joinrel->rows;
+}
+
+/* What the node spends on the rows of a path in place of emit_ns, which handing them out takes. */
+static double
+aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, int ncolumns, int nsteps)
+{
+	const double ns = hjg_model_aggregate_ns(costs, join->custom.path.rows, ncolumns, nsteps);
+
+	return join->columnar ? Min(ns, emit_ns) : ns + emit_ns;
+}
+
+double
+hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns)
+{
+	const HjgAggregateFacts *facts = candidate->aggregates;
+
+	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, facts->ncolumns, facts->nsteps);
+}
+
+static Cost
+price_aggregated(const HjgCandidate *candidate, const HjgPath *path)
+{
+	return path->custom.path.total_cost -
+		hjg_planner_aggregation_saves_ns(candidate, path, path->prediction_us[HJG_PREDICTION_EMIT] * 1000.0) / path->unit_ns;
+}
+
+void
+hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial)
+{
+	HjgPath   **kept = &candidate->facts->aggregates.joins[partial];
+
+	if (path->outrun && !hjg_force)
+		return;
+	if (*kept == NULL)
+		*kept = MemoryContextAlloc(GetMemoryChunkContext(candidate->facts), sizeof(HjgPath));
+	else if ((*kept)->custom.path.parent == candidate->joinrel &&
+			 price_aggregated(candidate, *kept) <= price_aggregated(candidate, path) * CLEARLY_MORE)
+		return;
+	**kept = *path;
 }
 
 /* The cheapest join of ours in a list, projections of plain columns taken off; NULL: there is none. */
 static const HjgPath *
-find_join(const List *paths)
+find_listed(const List *paths)
 {
 	const HjgPath *cheapest = NULL;
 	ListCell   *lc;
@@ -131,11 +240,22 @@ find_join(const List *paths)
 
 		if (IsA(path, ProjectionPath))
 			path = ((const ProjectionPath *) path)->subpath;
-		if (hjg_planner_is_ours(path) && path->param_info == NULL &&
+		if (hjg_planner_is_ours(path) && path->param_info == NULL && (hjg_force || !((const HjgPath *) path)->outrun) &&
 			(cheapest == NULL || path->total_cost < cheapest->custom.path.total_cost))
 			cheapest = (const HjgPath *) path;
 	}
 	return cheapest;
+}
+
+/* The cheapest join of ours to aggregate, of complete or of partial ones; NULL: there is none. */
+static const HjgPath *
+find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
+{
+	const HjgQueryFacts *facts = hjg_planner_known_facts(root);
+	const HjgPath *kept = facts != NULL ? facts->aggregates.joins[partial] : NULL;
+
+	return kept != NULL && kept->custom.path.parent == rel ? kept :
+		find_listed(partial ? rel->partial_pathlist : rel->pathlist);
 }
 
 /* The same join, but with partial aggregates for its result. */
@@ -150,11 +270,7 @@ make_aggregate_path(const HjgPath *join, PathTarget *partial, const ArgumentWork
 
 	*copy = *join;
 	hjg_planner_unit_costs(&costs, path->rows);
-	aggregate_ns = hjg_model_aggregate_ns(&costs, path->rows, list_length(work->columns), work->nsteps);
-	if (join->columnar)
-		aggregate_ns = Min(aggregate_ns, emit_ns);
-	else
-		aggregate_ns += emit_ns;
+	aggregate_ns = aggregation_ns(&costs, join, emit_ns, list_length(work->columns), work->nsteps);
 
 	path->total_cost += (aggregate_ns - emit_ns) / join->unit_ns + partial->cost.startup + partial->cost.per_tuple;
 	path->startup_cost = path->total_cost;
@@ -180,9 +296,9 @@ offer_aggregates(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *gro
 				 const GroupPathExtraData *extra)
 {
 	List	   *having = (List *) extra->havingQual;
-	const HjgPath *join = find_join(input_rel->pathlist);
-	const HjgPath *partial_join = grouped_rel->consider_parallel ? find_join(input_rel->partial_pathlist) : NULL;
-	ArgumentWork work = {NIL, 0};
+	const HjgPath *join = find_join(root, input_rel, false);
+	const HjgPath *partial_join = grouped_rel->consider_parallel ? find_join(root, input_rel, true) : NULL;
+	ArgumentWork work;
 	PathTarget *partial;
 
 	if (join == NULL && partial_join == NULL)
@@ -206,12 +322,10 @@ offer_aggregates(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *gro
 static void
 upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *grouped_rel, void *extra)
 {
-	const Query *parse = root->parse;
-
 	if (previous_upper_paths_hook)
 		previous_upper_paths_hook(root, stage, input_rel, grouped_rel, extra);
-	if (!hjg_enabled || !hjg_aggregate || stage != UPPERREL_GROUP_AGG || !parse->hasAggs || parse->groupClause != NIL ||
-		parse->groupingSets != NIL || input_rel->reloptkind != RELOPT_JOINREL ||
+	if (!hjg_enabled || stage != UPPERREL_GROUP_AGG || !has_plain_aggregates(root->parse) ||
+		input_rel->reloptkind != RELOPT_JOINREL ||
 		(((GroupPathExtraData *) extra)->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
 		return;
 	offer_aggregates(root, input_rel, grouped_rel, extra);

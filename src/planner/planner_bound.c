@@ -108,6 +108,7 @@ hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, b
 
 	if (hjg_force)
 		return true;
+	total -= candidate->spared;
 	if (partial)
 		return !is_beaten(joinrel->partial_pathlist, startup, total, false) &&
 			!is_beaten(joinrel->pathlist, startup, total, false);
@@ -116,7 +117,7 @@ hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, b
 
 /*
  * What the node's own work is not below, beside the reading: build rows are carried and put into a table (by a
- * GPU in less time than is known here), and the pairs of an inner join are handed out.
+ * GPU in less time than is known here), and the pairs of an inner join are handed out, unless they are aggregated.
  */
 static double
 least_work_ns(const HjgCandidate *candidate, const Path *outer_path, const Path *inner_path, bool shared)
@@ -129,7 +130,8 @@ least_work_ns(const HjgCandidate *candidate, const Path *outer_path, const Path 
 
 	if (hjg_planner_gpu(candidate->facts) == NULL)
 		ns += build_rows * costs->build_tuple_ns / Max(nprocesses, HJG_ASSUMED_THREADS);
-	if (candidate->jointype == JOIN_INNER && !candidate->unique_outer && !candidate->unique_inner)
+	if (candidate->jointype == JOIN_INNER && !candidate->unique_outer && !candidate->unique_inner &&
+		candidate->aggregates == NULL)
 		ns += candidate->joinrel->rows / nprocesses *
 			(costs->emit_tuple_ns + costs->column_ns *
 			 (build_columns + list_length(candidate->outerrel->reltarget->exprs)));

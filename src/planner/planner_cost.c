@@ -103,6 +103,9 @@ hjg_planner_participants(const Path *path)
  * row's candidates as if those that pass were spread evenly, and a row that has none is
  * expected to have hardly a candidate: both as core prices its hash join, to which this
  * is compared.
+ *
+ * Core knows what share of the outer rows has a partner of semi and anti joins alone.  Where the inner side is unique it fills in
+ * the same fields, but by the selectivity of an inner join: one in as many as the inner side has rows.
  */
 static pg_noinline double
 estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows,
@@ -127,8 +130,7 @@ estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double
 		selectivity *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, &sjinfo);
 	}
 	pairs = clamp_row_est(selectivity * outer_rows * inner_rows);
-	if (!residual || (candidate->jointype != JOIN_SEMI && candidate->jointype != JOIN_ANTI &&
-					  !candidate->extra->inner_unique))
+	if (!residual || (candidate->jointype != JOIN_SEMI && candidate->jointype != JOIN_ANTI))
 		return pairs;
 	matched_rows = outer_rows * candidate->extra->semifactors.outer_match_frac;
 	row_pairs = pairs / outer_rows;
@@ -148,6 +150,21 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *pat
 }
 
 /*
+ * Pairs that residual quals are charged for.  Core charges, where one match decides, for rows that it believes to have one,
+ * and hardly for the others; what the two prices are compared by has to be the same.
+ */
+static double
+charged_pairs(const HjgCandidate *candidate, const HjgJoinShape *shape)
+{
+	const JoinType jointype = candidate->jointype;
+
+	if (candidate->unique_outer || candidate->unique_inner ||
+		(jointype != JOIN_SEMI && jointype != JOIN_ANTI && !candidate->extra->inner_unique))
+		return shape->pairs;
+	return Min(shape->probe_rows * candidate->extra->semifactors.outer_match_frac, shape->pairs);
+}
+
+/*
  * Share of the outer rows that have a partner.  Where core does not tell, no more
  * can be said than that each has its share of the pairs.
  */
@@ -156,8 +173,7 @@ estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
 {
 	JoinType	jointype = candidate->jointype;
 
-	if (!candidate->unique_outer && !candidate->unique_inner &&
-		(jointype == JOIN_SEMI || jointype == JOIN_ANTI || candidate->extra->inner_unique))
+	if (!candidate->unique_outer && !candidate->unique_inner && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
 		return candidate->extra->semifactors.outer_match_frac;
 	return Min(shape->pairs / Max(shape->probe_rows, 1), 1.0);
 }
@@ -380,6 +396,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 	HjgPrediction prediction;
 	Path	   *path = &own->custom.path;
 	const bool	partial = path->parallel_workers > 0;
+	double		saved_ns = 0;
 	const PathTarget *target = path->pathtarget;
 	double		row_bytes;
 	Cost		startup;
@@ -453,7 +470,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 		child_credit(prediction.saved_probe_ns, prediction.read_probe_ns, ns_cost,
 					 Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
-		candidate->qual_cost.per_tuple * shape.pairs + target->cost.per_tuple * path->rows +
+		candidate->qual_cost.per_tuple * charged_pairs(candidate, &shape) + target->cost.per_tuple * path->rows +
 		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) * ns_cost;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spill_passes > 0)
@@ -461,12 +478,16 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 
 	path->startup_cost = startup;
 	path->total_cost = Max(total, startup);
-	if (!hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, partial))
+	if (candidate->aggregates != NULL)
+		saved_ns = hjg_planner_aggregation_saves_ns(candidate, own, prediction.emit_ns);
+	if (!hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost - saved_ns * ns_cost, partial))
 		return false;
 	keep_prediction(own, &prediction);
+	prediction.total_ns -= saved_ns;
 	least = hjg_planner_rival_floor(candidate, path, outer_path, inner_path, &shape, costs, &prediction);
+	own->outrun = least > 0;
 	if (least <= path->total_cost)
 		return true;
 	path->total_cost = least;
-	return hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost, partial);
+	return hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost + candidate->spared, partial);
 }

@@ -36,12 +36,18 @@ forget(void *facts)
 }
 
 HjgQueryFacts *
+hjg_planner_known_facts(const PlannerInfo *root)
+{
+	return latest != NULL && latest->root == root ? latest : NULL;
+}
+
+HjgQueryFacts *
 hjg_planner_facts(PlannerInfo *root)
 {
-	HjgQueryFacts *facts = latest;
+	HjgQueryFacts *facts = hjg_planner_known_facts(root);
 	MemoryContext old_context;
 
-	if (facts != NULL && facts->root == root)
+	if (facts != NULL)
 		return facts;
 	/* the current context may be a short-lived one of GEQO */
 	old_context = MemoryContextSwitchTo(root->planner_cxt);

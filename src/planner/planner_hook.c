@@ -93,6 +93,8 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 		outer_path->parallel_workers;
 	path->rows = path->parallel_workers > 0 ?
 		clamp_row_est(joinrel->rows / hjg_planner_participants(path)) : joinrel->rows;
+	offer.columnar = candidate->nhashed_keys == 0 &&
+		list_length(candidate->extra->restrictlist) == list_length(candidate->hashclauses);
 	if (!hjg_planner_cost(root, candidate, &offer, outer_path, inner_path))
 		return;
 
@@ -102,13 +104,13 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	offer.custom.methods = &path_methods;
 	offer.jointype = candidate->jointype;
 	offer.inner_unique = candidate->extra->inner_unique;
-	offer.columnar = candidate->nhashed_keys == 0 &&
-		list_length(candidate->extra->restrictlist) == list_length(candidate->hashclauses);
 	offer.build_rows = parallel_aware ? candidate->innerrel->rows : inner_path->rows;
 	offer.unit_ns = candidate->unit_ns;
 	offer.hashclauses = candidate->hashclauses;
 	offer.restrictlist = candidate->extra->restrictlist;
 	offer.aggregates = NIL;
+	if (candidate->aggregates != NULL)
+		hjg_planner_keep_for_aggregates(candidate, &offer, partial);
 	copy = palloc(sizeof(HjgPath));
 	*copy = offer;
 	if (partial)
@@ -242,6 +244,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	candidate.nreadings = 0;
 	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
 	candidate.hashclauses = NIL;
+	hjg_planner_look_for_aggregates(root, &candidate);
 	if (!asked_for && hjg_planner_outdone(&candidate))
 		return;
 	candidate.facts = hjg_planner_facts(root);
