@@ -5,6 +5,9 @@
  * The cost unit is measured on core's own hash join, because our paths compete with core's price for
  * such a join: once with a hash table that fits the caches and once with one that does not.
  * Core's nested loop over an index is measured on a catalog table that every database has.
+ *
+ * Each is measured in some passes, seconds apart, of which the median counts: a machine that others share may be slow
+ * for a while, in the join or in the scans that are taken off its time.
  */
 #include "postgres.h"
 
@@ -16,13 +19,15 @@
 
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"
+#include "model/hjg_measured.h"
 #include "model/hjg_model.h"
 
 #define SMALL_JOIN_ROWS 1000
 #define SMALL_UNIT_ROWS (1 << 13)
 #define LARGE_UNIT_ROWS (1 << 20)
 #define LOOKUPS 10000
-#define REPEATS 5
+#define PASSES 3
+#define REPEATS 2
 
 /*
  * Time of a query that returns a number, in nanoseconds: the least of some runs after a first one, because
@@ -106,8 +111,9 @@ time_lookups(const char *comparison, double *nrows)
 							   RelationRelationId, TypeRelationId, LOOKUPS, comparison), nrows);
 }
 
-static void
-measure_lookups(HjgUnitCosts *costs)
+/* False if the catalogs have not the columns that they should have. */
+static bool
+measure_lookups(double *lookup_ns, double *fetch_ns)
 {
 	const char *const off[] = {"enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material",
 	"enable_seqscan", "enable_bitmapscan"};
@@ -126,9 +132,34 @@ measure_lookups(HjgUnitCosts *costs)
 	all_ns = time_lookups(">=", &all_rows) - scan_ns;
 	AtEOXact_GUC(false, nestlevel);
 	if (all_rows < 2 * one_rows)
-		return;					/* not the columns that these catalogs have */
-	costs->fetch_ns = Max((all_ns - one_ns) / (all_rows - one_rows), 1);
-	costs->lookup_ns = Max(one_ns / LOOKUPS - costs->fetch_ns, costs->fetch_ns);
+		return false;
+	*fetch_ns = Max((all_ns - one_ns) / (all_rows - one_rows), 1);
+	*lookup_ns = Max(one_ns / LOOKUPS - *fetch_ns, *fetch_ns);
+	return true;
+}
+
+/* What core's joins take. */
+static void
+measure_core(HjgUnitCosts *costs)
+{
+	double		small_ns[PASSES];
+	double		large_ns[PASSES];
+	double		lookup_ns[PASSES];
+	double		fetch_ns[PASSES];
+	bool		found = true;
+
+	for (int i = 0; i < PASSES; i++)
+	{
+		small_ns[i] = measure_core_unit(SMALL_UNIT_ROWS);
+		found = measure_lookups(&lookup_ns[i], &fetch_ns[i]) && found;
+		large_ns[i] = measure_core_unit(LARGE_UNIT_ROWS);
+	}
+	costs->small_unit_ns = hjg_median(small_ns, PASSES);
+	costs->large_unit_ns = Max(hjg_median(large_ns, PASSES), costs->small_unit_ns);
+	if (!found)
+		return;
+	costs->lookup_ns = hjg_median(lookup_ns, PASSES);
+	costs->fetch_ns = hjg_median(fetch_ns, PASSES);
 }
 
 void
@@ -146,9 +177,7 @@ hjg_calibrate_by_sql(HjgUnitCosts *costs)
 	small_scans = 2 * time_scan(SMALL_JOIN_ROWS);
 
 	SetConfigOption("hjoin_gpu.enabled", "off", PGC_USERSET, PGC_S_SESSION);
-	costs->small_unit_ns = measure_core_unit(SMALL_UNIT_ROWS);
-	costs->large_unit_ns = Max(measure_core_unit(LARGE_UNIT_ROWS), costs->small_unit_ns);
-	measure_lookups(costs);
+	measure_core(costs);
 
 	SetConfigOption("hjoin_gpu.enabled", "on", PGC_USERSET, PGC_S_SESSION);
 	SetConfigOption("hjoin_gpu.force", "on", PGC_USERSET, PGC_S_SESSION);
