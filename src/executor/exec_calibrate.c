@@ -234,12 +234,12 @@ static double
 scan_pages(Relation relation, HjgHeapReader *reader)
 {
 	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
-	HjgHeapPage page;
+	HjgHeapPage page = {0};
 	double		nrows = 0;
 
 	while (hjg_heap_next_page(scan, &page))
 	{
-		hjg_heap_read(reader, page.page, page.rows, page.nrows, 0);
+		hjg_heap_read(reader, &page, 0);
 		nrows += page.nrows;
 	}
 	table_endscan(scan);

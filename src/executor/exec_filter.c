@@ -449,7 +449,7 @@ hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber 
 {
 	int			n = 0;
 
-	hjg_heap_read(scan->reader, page->page, page->rows, page->nrows, 0);
+	hjg_heap_read(scan->reader, page, 0);
 	memset(scan->pass, true, page->nrows * sizeof(bool));
 	hjg_filter_eval(scan->filter, scan->vectors, page->nrows, scan->pass);
 	for (int i = 0; i < page->nrows; i++)

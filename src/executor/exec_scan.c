@@ -30,6 +30,7 @@ struct HjgScan
 	HjgHeapReader *reader;
 	HjgScanFilter *filter;		/* or NULL */
 	bool		at_end;
+	HjgHeapPage page;
 	OffsetNumber passed[MaxHeapTuplesPerPage];	/* rows that passed the filter */
 };
 
@@ -149,19 +150,19 @@ read_pages(HjgScan *scan)
 {
 	ScanState  *ss = &scan->seq->ss;
 	int			most = hjg_heap_reader_copies(scan->reader) ? HJG_MAX_VECTOR_ROWS - MaxHeapTuplesPerPage : 0;
+	HjgHeapPage *page = &scan->page;
 	int			n = 0;
-	HjgHeapPage page;
 
 	if (ss->ss_currentScanDesc == NULL)
 		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
-	while (hjg_heap_next_page(ss->ss_currentScanDesc, &page))
+	while (hjg_heap_next_page(ss->ss_currentScanDesc, page))
 	{
-		if (ss->ps.qual != NULL && page.nrows > 0)
-			filter_rows(scan, &page);
-		if (page.nrows == 0)
+		if (ss->ps.qual != NULL && page->nrows > 0)
+			filter_rows(scan, page);
+		if (page->nrows == 0)
 			continue;
-		hjg_heap_read(scan->reader, page.page, page.rows, page.nrows, n);
-		n += page.nrows;
+		hjg_heap_read(scan->reader, page, n);
+		n += page->nrows;
 		if (n > most)
 			return n;
 	}

@@ -148,6 +148,8 @@ typedef struct HjgHeapPage
 	BlockNumber block;
 	int			nrows;			/* visible to the scan's snapshot */
 	const OffsetNumber *rows;	/* their line pointers */
+	Page		next;			/* the page behind it, or NULL: not pinned, to be fetched into the cache, no more */
+	Buffer		next_buffer;	/* hjg_heap_next_page()'s own */
 } HjgHeapPage;
 
 /* Can pages of this relation be read in place by this server version? */
@@ -157,7 +159,8 @@ extern bool hjg_heap_readable(Relation relation);
  * Go to the next page of a forward sequential scan, parallel or not, and find its visible
  * rows; what core does with a page, its locks, checks and statistics included.
  * Returns false at the end, with nothing pinned any more.  The caller must not mix
- * this with core's own ways to get a row, and must rescan after the end.
+ * this with core's own ways to get a row, and must rescan after the end.  It keeps *page, zeroed
+ * before the first page, from one call to the next.
  */
 extern bool hjg_heap_next_page(TableScanDesc scan, HjgHeapPage *page);
 
@@ -171,8 +174,8 @@ typedef struct HjgHeapReader HjgHeapReader;
 extern HjgHeapReader *hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos,
 											 HjgVector *vectors);
 
-/* Put nrows rows of a page, given by line pointers, into the vectors, behind those first ones that are there. */
-extern void hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows, int first);
+/* Put the rows of a page into the vectors, behind those first ones that are there. */
+extern void hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first);
 /* Are the vectors good for longer than the page?  No wanted column is by reference. */
 extern bool hjg_heap_reader_copies(const HjgHeapReader *reader);
 

@@ -4,7 +4,8 @@
  *
  * Most rows are plain: they have all attributes up to the last that is wanted, and
  * no NULL among these.  Then every attribute before the first one of variable width lies
- * at a fixed offset, and is copied column by column in loops without a
+ * at a fixed offset.  Two such columns are copied as the rows are found, while what they lie in is
+ * in the cache anyway; the others column by column in loops without a
  * branch.  Wanted attributes behind that are found by a walk over the row.  A row that is
  * not plain is walked from its first attribute, with NULLs, and with the
  * values that attributes had when they were added to a table that had the row already.
@@ -24,6 +25,9 @@
 #define PREFETCH_ROWS 8
 
 #define CACHE_LINE_BYTES 64
+
+/* Columns that the first pass copies. */
+#define EARLY_COLUMNS 2
 
 /* A wanted column. */
 typedef struct ReaderColumn
@@ -55,7 +59,9 @@ struct HjgHeapReader
 	int			walk_off;		/* end of the attribute before that */
 	const char *zeros;			/* stands in for rows that are not plain */
 	bool		copies;			/* no wanted column is by reference */
-	Page		page_before;	/* an address only: the page may be gone */
+	int			early[EARLY_COLUMNS];	/* columns that are copied as rows are found, or -1; */
+	int			early_width[EARLY_COLUMNS]; /* 0: none */
+	int			far_off;		/* from a row's header to the last fixed column, or to where it is walked, without NULLs */
 	int			nothers;
 	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
 	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */
@@ -88,6 +94,37 @@ find_fixed_offsets(HjgHeapReader *reader)
 	for (int i = a; i < reader->natts; i++)
 		walked |= reader->attributes[i].column >= 0;
 	reader->walk_first = walked ? a : reader->natts;
+}
+
+/* Where a wanted column is in rows without NULLs, or -1. */
+static inline int
+column_off(const HjgHeapReader *reader, int c)
+{
+	return reader->attributes[reader->columns[c].attno - 1].fixed_off;
+}
+
+/* The first columns of 4 or 8 bytes at fixed offsets. */
+static void
+choose_early(HjgHeapReader *reader)
+{
+	int			n = 0;
+
+	for (int i = 0; i < EARLY_COLUMNS; i++)
+		reader->early[i] = -1;
+	reader->far_off = MAXALIGN(SizeofHeapTupleHeader) + (reader->walk_first < reader->natts ? reader->walk_off : 0);
+	for (int c = 0; c < reader->ncolumns; c++)
+	{
+		const HjgColumn *type = &reader->columns[c].vector->column;
+
+		if (column_off(reader, c) < 0)
+			continue;
+		reader->far_off = Max(reader->far_off, (int) MAXALIGN(SizeofHeapTupleHeader) + column_off(reader, c));
+		if (n < EARLY_COLUMNS && type->attbyval && type->attlen >= 4)
+		{
+			reader->early[n] = c;
+			reader->early_width[n++] = type->attlen;
+		}
+	}
 }
 
 HjgHeapReader *
@@ -134,6 +171,7 @@ hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, H
 		att->column = reader->ncolumns++;
 	}
 	find_fixed_offsets(reader);
+	choose_early(reader);
 	return reader;
 }
 
@@ -254,46 +292,101 @@ prefix_has_null(const bits8 *bits, int natts)
 }
 
 static inline bool
-is_plain(const HjgHeapReader *reader, HeapTupleHeader tuple)
+is_plain(HeapTupleHeader tuple, int natts)
 {
-	return HeapTupleHeaderGetNatts(tuple) >= reader->natts &&
-		(!(tuple->t_infomask & HEAP_HASNULL) || !prefix_has_null(tuple->t_bits, reader->natts));
+	return HeapTupleHeaderGetNatts(tuple) >= natts &&
+		(!(tuple->t_infomask & HEAP_HASNULL) || !prefix_has_null(tuple->t_bits, natts));
+}
+
+static inline void *
+early_values(const HjgHeapReader *reader, int i)
+{
+	return reader->columns[reader->early[i]].part.values;
+}
+
+/* Put a value of constant width, or nothing where that is 0. */
+static inline void
+copy_value(void *values, int row, const char *at, int width)
+{
+	if (width == 4)
+		((uint32 *) values)[row] = *(const uint32 *) at;
+	else if (width == 8)
+		((uint64 *) values)[row] = *(const uint64 *) at;
 }
 
 /*
- * The first pass: where each row's data are, and which rows are not plain.
+ * The first pass: where each row's data are, which rows are not plain, and the columns of these widths.  Copied here rather
+ * than in passes of their own they are read while the lines around them come from memory: 10 to 18 % less time for two int4.
  *
- * A table that was read into the pool in order lies there in order: where the page follows on the one before it, its own
- * follower is fetched into the cache while this one is read, rows at the places that they have here.  20M rows of 84 bytes,
- * four processes: 12 % less time than with a look ahead in the page alone.  If it is another page, nothing but the
- * fetching is lost.
+ * The page that the scan goes to next is fetched into the cache meanwhile, rows at the places that they have here,
+ * as far as the last column goes.  If they lie elsewhere there, nothing but the fetching is lost.
  */
-static void
-find_rows(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows)
+static pg_attribute_always_inline void
+find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int width2)
 {
-	const bool	in_order = (uintptr_t) page == (uintptr_t) reader->page_before + BLCKSZ;
+	const Page	page = heap_page->page;
+	const OffsetNumber *const rows = heap_page->rows;
+	const int	nrows = heap_page->nrows;
+	const bool	ahead = heap_page->next != NULL;
+	const ptrdiff_t step = ahead ? heap_page->next - page : 0;
+	void	   *const values = width > 0 ? early_values(reader, 0) : NULL;
+	void	   *const values2 = width2 > 0 ? early_values(reader, 1) : NULL;
+	const int	off = width > 0 ? column_off(reader, reader->early[0]) : 0;
+	const int	off2 = width2 > 0 ? column_off(reader, reader->early[1]) : 0;
+	const int	far_off = reader->far_off;
+	const int	natts = reader->natts;
+	const char **const data = reader->data;
+	const char *const zeros = reader->zeros;
+	int			nothers = 0;
 
-	reader->page_before = page;
-	reader->nothers = 0;
-	if (in_order)
-		for (size_t off = 0; off < SizeOfPageHeaderData + nrows * sizeof(ItemIdData); off += CACHE_LINE_BYTES)
-			__builtin_prefetch((char *) page + BLCKSZ + off);
+	if (ahead)
+		for (size_t i = 0; i < SizeOfPageHeaderData + nrows * sizeof(ItemIdData); i += CACHE_LINE_BYTES)
+			__builtin_prefetch(heap_page->next + i);
 	for (int i = 0; i < nrows; i++)
 	{
 		HeapTupleHeader tuple = (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, rows[i]));
+		const char *at = (char *) tuple + tuple->t_hoff;
 
-		if (in_order)
-			__builtin_prefetch((char *) tuple + BLCKSZ);
+		if (ahead)
+		{
+			__builtin_prefetch((char *) &tuple->t_infomask + step);
+			__builtin_prefetch((char *) tuple + far_off + step);
+		}
 		else if (i + PREFETCH_ROWS < nrows)
 			__builtin_prefetch(PageGetItem(page, PageGetItemId(page, rows[i + PREFETCH_ROWS])));
-		if (likely(is_plain(reader, tuple)))
-			reader->data[i] = (char *) tuple + tuple->t_hoff;
-		else
+		if (unlikely(!is_plain(tuple, natts)))
 		{
-			reader->data[i] = reader->zeros;
-			reader->others[reader->nothers++] = i;
+			at = zeros;
+			reader->others[nothers++] = i;
 		}
+		data[i] = at;
+		copy_value(values, i, at + off, width);
+		copy_value(values2, i, at + off2, width2);
 	}
+	reader->nothers = nothers;
+}
+
+/* The pass for the reader's columns. */
+static void
+find_rows_and_copy(HjgHeapReader *reader, const HjgHeapPage *page)
+{
+	const int	width = reader->early_width[0];
+	const int	width2 = reader->early_width[1];
+
+	if (width == 0)
+		find_rows(reader, page, 0, 0);
+	else if (width == 4 && width2 == 0)
+		find_rows(reader, page, 4, 0);
+	else if (width == 4 && width2 == 4)
+		find_rows(reader, page, 4, 4);
+	else if (width == 4)
+		find_rows(reader, page, 4, 8);
+	else if (width2 == 0)
+		find_rows(reader, page, 8, 0);
+	else if (width2 == 4)
+		find_rows(reader, page, 8, 4);
+	else
+		find_rows(reader, page, 8, 8);
 }
 
 /* A column at a fixed offset, of all rows. */
@@ -386,17 +479,19 @@ end_parts(HjgHeapReader *reader, int first, int nrows)
 }
 
 void
-hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nrows, int first)
+hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 {
+	const int	nrows = page->nrows;
+
 	if (reader->natts == 0)
 		return;
 	begin_parts(reader, first);
-	find_rows(reader, page, rows, nrows);
+	find_rows_and_copy(reader, page);
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
-		int			off = reader->attributes[reader->columns[c].attno - 1].fixed_off;
+		int			off = column_off(reader, c);
 
-		if (off >= 0)
+		if (off >= 0 && c != reader->early[0] && c != reader->early[1])
 			read_fixed(reader, &reader->columns[c].part, off, nrows);
 	}
 	if (reader->walk_first < reader->natts)
@@ -405,7 +500,8 @@ hjg_heap_read(HjgHeapReader *reader, Page page, const OffsetNumber *rows, int nr
 	{
 		int			row = reader->others[i];
 
-		walk_other(reader, (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, rows[row])), row, nrows);
+		walk_other(reader, (HeapTupleHeader) PageGetItem(page->page, PageGetItemId(page->page, page->rows[row])), row,
+				   nrows);
 	}
 	end_parts(reader, first, nrows);
 }

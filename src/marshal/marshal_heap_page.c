@@ -79,12 +79,41 @@ release_page(HeapScanDesc scan)
 	scan->rs_cbuf = InvalidBuffer;
 }
 
+/* Are the line pointers of a page rows, all of them?  Two are looked at at a time. */
+static bool
+all_normal(Page page, int nlines)
+{
+	const ItemIdData normal[2] = {{.lp_flags = LP_NORMAL}, {.lp_flags = LP_NORMAL}};
+	const ItemIdData all_flags[2] = {{.lp_flags = 3}, {.lp_flags = 3}};
+	const ItemIdData *items = PageGetItemId(page, FirstOffsetNumber);
+	uint64		wanted;
+	uint64		flags;
+	uint64		odd = 0;
+
+	memcpy(&wanted, normal, sizeof(wanted));
+	memcpy(&flags, all_flags, sizeof(flags));
+	for (int i = 0; i + 1 < nlines; i += 2)
+	{
+		uint64		two;
+
+		memcpy(&two, &items[i], sizeof(two));
+		odd |= two ^ wanted;
+	}
+	return (odd & flags) == 0 && (nlines % 2 == 0 || ItemIdIsNormal(&items[nlines - 1]));
+}
+
 /* The rows of a page that everybody sees. */
 static int
 collect_all(Page page, int nlines, OffsetNumber *rows)
 {
 	int			n = 0;
 
+	if (all_normal(page, nlines))
+	{
+		for (; n < nlines; n++)
+			rows[n] = FirstOffsetNumber + n;
+		return n;
+	}
 	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
 	{
 		rows[n] = line;
@@ -121,50 +150,83 @@ collect_visible(HeapScanDesc scan, Page page, int nlines, bool all_visible, Offs
 	return n;
 }
 
+/* Is a buffer likely to hold a block?  Looked at without a lock. */
+static bool
+seems_to_hold(Buffer buffer, Relation relation, BlockNumber block)
+{
+	const BufferTag *tag = &GetBufferDescriptor(buffer - 1)->tag;
+
+	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && RelFileNodeEquals(tag->rnode, relation->rd_node);
+}
+
 /*
- * Pin a block.  Tables that were read into the pool in order lie there in order, so it is often
- * in the buffer behind the one before it, which spares a look into the mapping table and its
- * locks.  Only where core's own pin would leave the buffer's usage count as it is.
+ * Where the block is likely to be that the scan goes to next, or InvalidBuffer where that is not known, or it is in no
+ * buffer.  Tables that were read into the pool in order lie there in order, which spares a look into the mapping table
+ * and its locks.
  */
 static Buffer
-pin_block(HeapScanDesc scan, BlockNumber block, Buffer before)
+find_next_buffer(HeapScanDesc scan)
 {
 	Relation	relation = scan->rs_base.rs_rd;
-	Buffer		guess = before + 1;
+	BlockNumber block = scan->rs_cblock + 1 < scan->rs_nblocks ? scan->rs_cblock + 1 : 0;
+	Buffer		behind = scan->rs_cbuf + 1;
+	BufferTag	tag;
+	LWLock	   *lock;
+	uint32		hash;
+	int			buffer_ix;
 
-	if (before > 0 && before < NBuffers)
+	if (RelationUsesLocalBuffers(relation) ||
+		(scan->rs_base.rs_parallel != NULL && scan->rs_parallelworkerdata->phsw_chunk_remaining == 0))
+		return InvalidBuffer;
+	if (behind <= NBuffers && seems_to_hold(behind, relation, block))
+		return behind;
+	INIT_BUFFERTAG(tag, relation->rd_node, MAIN_FORKNUM, block);
+	hash = BufTableHashCode(&tag);
+	lock = BufMappingPartitionLock(hash);
+	LWLockAcquire(lock, LW_SHARED);
+	buffer_ix = BufTableLookup(&tag, hash);
+	LWLockRelease(lock);
+	return buffer_ix < 0 ? InvalidBuffer : buffer_ix + 1;
+}
+
+/*
+ * Pin a block, which is likely to be in that buffer; there only where core's own pin would leave the buffer's usage
+ * count as it is.
+ */
+static Buffer
+pin_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
+{
+	Relation	relation = scan->rs_base.rs_rd;
+
+	if (BufferIsValid(likely_buffer) && seems_to_hold(likely_buffer, relation, block))
 	{
-		BufferDesc *buffer = GetBufferDescriptor(guess - 1);
-		uint32		usage = BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&buffer->state));
+		uint32		state = pg_atomic_read_u32(&GetBufferDescriptor(likely_buffer - 1)->state);
 
-		/* what is read here without a lock is looked at again under it */
-		if (buffer->tag.blockNum == block && RelFileNodeEquals(buffer->tag.rnode, relation->rd_node) &&
-			buffer->tag.forkNum == MAIN_FORKNUM &&
-			usage >= (scan->rs_strategy != NULL ? 1 : BM_MAX_USAGE_COUNT) &&
-			ReadRecentBuffer(relation->rd_node, MAIN_FORKNUM, block, guess))
+		/* what was read here without a lock is looked at again under it */
+		if (BUF_STATE_GET_USAGECOUNT(state) >= (scan->rs_strategy != NULL ? 1 : BM_MAX_USAGE_COUNT) &&
+			ReadRecentBuffer(relation->rd_node, MAIN_FORKNUM, block, likely_buffer))
 		{
 			pgstat_count_buffer_read(relation);
 			pgstat_count_buffer_hit(relation);
-			return guess;
+			return likely_buffer;
 		}
 	}
 	return ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, scan->rs_strategy);
 }
 
-/* Pin a block and find its visible rows: rs_vistuples and rs_ntuples. */
+/* Pin a block, which is likely to be in that buffer, and find its visible rows: rs_vistuples and rs_ntuples. */
 static void
-read_block(HeapScanDesc scan, BlockNumber block)
+read_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
 {
 	Relation	relation = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
-	Buffer		before = scan->rs_cbuf;
 	bool		all_visible;
 	int			nlines;
 	Page		page;
 
 	release_page(scan);
 	CHECK_FOR_INTERRUPTS();
-	scan->rs_cbuf = pin_block(scan, block, before);
+	scan->rs_cbuf = pin_block(scan, block, likely_buffer);
 	scan->rs_cblock = block;
 	heap_page_prune_opt(relation, scan->rs_cbuf);
 
@@ -196,15 +258,18 @@ hjg_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 		release_page(scan);
 		scan->rs_cblock = InvalidBlockNumber;
 		scan->rs_inited = false;
+		page->next_buffer = InvalidBuffer;
 		return false;
 	}
-	read_block(scan, block);
+	read_block(scan, block, page->next_buffer);
 	scan->rs_inited = true;
 	page->page = BufferGetPage(scan->rs_cbuf);
 	page->buffer = scan->rs_cbuf;
 	page->block = block;
 	page->nrows = scan->rs_ntuples;
 	page->rows = scan->rs_vistuples;
+	page->next_buffer = find_next_buffer(scan);
+	page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
 	if (pgstat_should_count_relation(relation))
 		relation->pgstat_info->t_counts.t_tuples_returned += page->nrows;
 	return true;
