@@ -64,7 +64,6 @@ typedef struct HjgAggregateFacts
 	bool		computable;		/* all of the query's are; then */
 	int			ncolumns;		/* of the join, as their arguments */
 	int			nsteps;			/* of evaluation, a row */
-	Cost		core_row;		/* what core's Agg takes a row */
 	struct HjgPath *joins[2];	/* the cheapest ones to aggregate, complete and partial, whether core's lists have them or not */
 } HjgAggregateFacts;
 
@@ -245,8 +244,10 @@ extern bool hjg_planner_is_ours(const Path *path);
 
 /* planner_aggregate.c: install the hook for upper relations. */
 extern void hjg_planner_init_aggregates(void);
-/* Fill in whether the node may aggregate the rows of this join, before the candidate is compared with anything. */
-extern void hjg_planner_look_for_aggregates(PlannerInfo *root, HjgCandidate *candidate);
+/* Fill in what core's Agg takes, before the candidate is compared with anything, if the node may compute the query's aggregates; */
+extern void hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate);
+/* then, with the query's facts at hand, whether it can. */
+extern void hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate);
 /* What aggregating saves of the time to hand out the rows of a path; less than 0 if it takes more. */
 extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns);
 /* Remember the path, a copy is made, if it is the cheapest one to aggregate; core's lists know nothing of that. */

@@ -153,39 +153,40 @@ has_plain_aggregates(const Query *parse)
 	return hjg_aggregate && parse->hasAggs && parse->groupClause == NIL && parse->groupingSets == NIL;
 }
 
-static void
-find_aggregate_facts(PlannerInfo *root, HjgAggregateFacts *facts)
-{
-	AggClauseCosts core_costs = {{0}};
-	ArgumentWork work;
-
-	facts->known = true;
-	facts->computable = are_known(find_aggregates(root->processed_tlist, (List *) root->parse->havingQual)->exprs, &work);
-	facts->ncolumns = list_length(work.columns);
-	facts->nsteps = work.nsteps;
-	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
-	facts->core_row = core_costs.transCost.per_tuple;
-}
-
 /* GEQO throws joins away with the memory that their paths are in: there core's lists must do. */
 void
-hjg_planner_look_for_aggregates(PlannerInfo *root, HjgCandidate *candidate)
+hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 {
 	const RelOptInfo *joinrel = candidate->joinrel;
-	HjgAggregateFacts *facts;
+	AggClauseCosts core_costs = {{0}};
 
 	candidate->aggregates = NULL;
 	candidate->spared = 0;
 	if (!has_plain_aggregates(root->parse) || joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL ||
 		!bms_equal(joinrel->relids, root->all_baserels))
 		return;
-	facts = &hjg_planner_facts(root)->aggregates;
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
+	candidate->spared = core_costs.transCost.per_tuple * joinrel->rows;
+}
+
+void
+hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
+{
+	HjgAggregateFacts *facts = &candidate->facts->aggregates;
+
 	if (!facts->known)
-		find_aggregate_facts(root, facts);
-	if (!facts->computable)
-		return;
-	candidate->aggregates = facts;
-	candidate->spared = facts->core_row * joinrel->rows;
+	{
+		ArgumentWork work;
+
+		facts->known = true;
+		facts->computable = are_known(find_aggregates(root->processed_tlist, (List *) root->parse->havingQual)->exprs, &work);
+		facts->ncolumns = list_length(work.columns);
+		facts->nsteps = work.nsteps;
+	}
+	if (facts->computable)
+		candidate->aggregates = facts;
+	else
+		candidate->spared = 0;
 }
 
 /* What the node spends on the rows of a path in place of emit_ns, which handing them out takes. */

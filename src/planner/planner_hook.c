@@ -244,10 +244,12 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	candidate.nreadings = 0;
 	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
 	candidate.hashclauses = NIL;
-	hjg_planner_look_for_aggregates(root, &candidate);
+	hjg_planner_expect_aggregates(root, &candidate);
 	if (!asked_for && hjg_planner_outdone(&candidate))
 		return;
 	candidate.facts = hjg_planner_facts(root);
+	if (candidate.spared > 0)
+		hjg_planner_find_aggregates(root, &candidate);
 	if (!asked_for && hjg_planner_beyond_ceiling(&candidate))
 		return;
 	hjg_planner_price(&candidate);
