@@ -1,9 +1,8 @@
 /*
  * engine_join.c
- *	  The cpu engine's face: building, rounds of probing, memory and tasks.
+ *	  The cpu engine's face: building, and rounds of probing.
  *
- * A join keeps its table and grows its scratch on demand; see
- * hjg_engine_internal.h for the table's form.  A round takes as many rows as are
+ * A join keeps its table (hjg_table.h) and grows its scratch on demand.  A round takes as many rows as are
  * likely to fit by the fast path (engine_probe.c), which writes all their pairs in
  * any order and gives up when they do not fit, and fills the rest of the result
  * by windows in canonical order (engine_ordered.c).  A round
@@ -13,19 +12,7 @@
  * Forbidden here: memory that is not env->alloc's, state outside the join, and
  * anything that a long jump out of poll() would leave behind.
  */
-#include <time.h>
-
 #include "engine/hjg_engine_internal.h"
-
-HjgTuning	hjg_engine_tuning = {
-	.isa_limit = HJG_ISA_AVX512,
-	.l2_bytes = 0,
-	.slot_rows = 16384,
-	.chunk_rows = 32768,
-	.unit_rows = 16384,
-	.giant_rows = 262144,
-	.min_fast_rows = 4096,
-};
 
 const char *
 hjg_status_text(HjgStatus status)
@@ -44,120 +31,6 @@ hjg_status_text(HjgStatus status)
 			return "the device's driver refused";
 	}
 	return "unknown status";
-}
-
-HjgIsa
-hjg_engine_isa(void)
-{
-	HjgIsa		isa = HJG_ISA_BASE;
-
-#if defined(__x86_64__)
-	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-		__builtin_cpu_supports("popcnt"))
-	{
-		isa = HJG_ISA_AVX2;
-		if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-			__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-			isa = HJG_ISA_AVX512;
-	}
-#endif
-	return isa < hjg_engine_tuning.isa_limit ? isa : hjg_engine_tuning.isa_limit;
-}
-
-hjg_u64
-hjg_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (hjg_u64) ts.tv_sec * 1000000000u + (hjg_u64) ts.tv_nsec;
-}
-
-/* --- memory --- */
-
-bool
-hjg_block_reserve(HjgJoin *join, HjgBlock *block, size_t bytes)
-{
-	if (block->bytes >= bytes)
-		return true;
-	hjg_block_free(join, block);
-	block->ptr = join->env.alloc(join->env.arg, bytes);
-	if (block->ptr == NULL)
-		return false;
-	block->bytes = bytes;
-	join->live_bytes += bytes;
-	if (join->live_bytes > join->stats.workspace_bytes)
-		join->stats.workspace_bytes = join->live_bytes;
-	return true;
-}
-
-void
-hjg_block_free(HjgJoin *join, HjgBlock *block)
-{
-	HjgBlock	old = *block;
-
-	if (old.bytes == 0)
-		return;
-	*block = (HjgBlock) {NULL, 0};
-	join->live_bytes -= old.bytes;
-	join->env.free(join->env.arg, old.ptr, old.bytes);
-}
-
-/* --- tasks --- */
-
-/* A slot more for every slot_rows rows, up to the pool's threads. */
-static int
-nslots_of(int nthreads, hjg_u64 nrows)
-{
-	hjg_u64		n = 1 + nrows / hjg_engine_tuning.slot_rows;
-
-	if (nthreads > HJG_MAX_SLOTS)
-		nthreads = HJG_MAX_SLOTS;
-	return n < (hjg_u64) nthreads ? (int) n : nthreads;
-}
-
-int
-hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows)
-{
-	return nslots_of(hjg_pool_nthreads(join->env.pool), nrows);
-}
-
-static void
-run_slot(void *arg, int piece, int worker)
-{
-	HjgTask    *task = arg;
-	hjg_u32		unit;
-
-	(void) worker;
-	while (!__atomic_load_n(&task->stopped, __ATOMIC_RELAXED) &&
-		   __atomic_load_n(&task->next_unit, __ATOMIC_RELAXED) < task->nunits &&
-		   (unit = __atomic_fetch_add(&task->next_unit, 1, __ATOMIC_RELAXED)) < task->nunits)
-		task->unit_fn(task, unit, piece);
-	if (task->finish_fn && !__atomic_load_n(&task->stopped, __ATOMIC_RELAXED))
-		task->finish_fn(task, piece);
-}
-
-/*
- * Run a task whose unit_fn (and finish_fn) are set.  A slot is a piece of the
- * pool's, so when the pool is busy elsewhere the caller's piece does all units
- * and the others find none.
- */
-HjgStatus
-hjg_task_run(HjgTask *task, HjgJoin *join, hjg_u32 nunits, int nslots)
-{
-	task->env = &join->env;
-	task->nunits = nunits;
-	task->next_unit = 0;
-	task->cancelled = false;
-	task->stopped = false;
-	if (hjg_task_poll(task))
-		return HJG_ERR_CANCELLED;
-	if (nslots > 1 && nunits > 1)
-		hjg_pool_run(join->env.pool, nunits < (hjg_u32) nslots ? (int) nunits : nslots, run_slot, task);
-	else
-		run_slot(task, 0, 0);
-	return task->cancelled ? HJG_ERR_CANCELLED : HJG_OK;
 }
 
 /* --- segments --- */
@@ -269,8 +142,8 @@ size_t
 hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows)
 {
 	const int	width = spec->key_width;
-	const int	build_slots = nslots_of(HJG_MAX_SLOTS, build_rows);
-	const int	probe_slots = nslots_of(HJG_MAX_SLOTS, probe_rows);
+	const int	build_slots = hjg_nslots_of(HJG_MAX_SLOTS, build_rows);
+	const int	probe_slots = hjg_nslots_of(HJG_MAX_SLOTS, probe_rows);
 	const hjg_u32 window_rows = probe_rows < HJG_MAX_WINDOW_ROWS ? probe_rows : HJG_MAX_WINDOW_ROWS;
 	const int	probe_bits = hjg_probe_radix_bits(width, build_rows, probe_rows);
 	const size_t buckets = hjg_table_build_bytes(width, build_rows, build_slots);

@@ -12,7 +12,6 @@
  * 4.2, after Wassenberg and Sanders): a TLB entry is needed once a group
  * instead of once a tuple, and no line is read before it is written.
  */
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -57,30 +56,6 @@ typedef struct PartitionTask
 } PartitionTask;
 
 /* --- sizes --- */
-
-size_t
-hjg_l2_bytes(void)
-{
-	static long l2_bytes;		/* atomic; every thread finds the same */
-	long		bytes = __atomic_load_n(&l2_bytes, __ATOMIC_RELAXED);
-
-	if (hjg_engine_tuning.l2_bytes > 0)
-		return hjg_engine_tuning.l2_bytes;
-	if (bytes == 0)
-	{
-#ifdef _SC_LEVEL2_CACHE_SIZE
-		bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#endif
-		if (bytes <= 0)
-			bytes = 1l << 20;
-		if (bytes < 1l << 18)
-			bytes = 1l << 18;
-		if (bytes > 1l << 22)
-			bytes = 1l << 22;
-		__atomic_store_n(&l2_bytes, bytes, __ATOMIC_RELAXED);
-	}
-	return (size_t) bytes;
-}
 
 /* Bits of the least fan-out whose partitions are of target_bytes, or 0. */
 int

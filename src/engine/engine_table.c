@@ -11,38 +11,10 @@
  * A line a bucket costs memory, 16 to 32 bytes a row for 4-byte keys where tuples
  * without gaps and their index need 10, and saves a dependent cache miss a probe row:
  * 5M x 20M rows on 4 threads, straight probing, go from 377M rows/s to 538M.
- *
- * Skew.  A partition that is more than its share (giant) is sorted by bucket in
- * place by all slots together, with a second buffer of its size, and so is a giant
- * bucket.  A bucket of one key only, the usual giant, is recognised by its bits and
- * not sorted at all.
+ * Partitions and buckets that skew makes larger than their share are left to all slots:
+ * engine_table_giant.c.
  */
-#include "engine/hjg_engine_internal.h"
-
-/* Buckets of up to this many tuples are sorted by insertion. */
-#define INSERTION_TUPLES 64
-
-#define DIGIT_BITS 8
-
-typedef struct TableTask
-{
-	HjgTask		task;
-	HjgTable   *table;
-	const hjg_u32 *part_start;
-	hjg_u64		giant_part_rows;	/* partitions ... */
-	hjg_u64		giant_rows;		/* ... and buckets of more than this are left to all slots */
-	int			width;
-	hjg_u32		part_buckets;	/* of a partition */
-	hjg_u8	   *slots;
-	size_t		slot_bytes;
-
-	/* of a giant partition */
-	hjg_u8	   *scratch;
-	hjg_u32		part_begin;
-	hjg_u32		first_bucket;
-	const hjg_u32 *bucket_start;	/* relative to part_begin */
-	hjg_u32		nunits;
-} TableTask;
+#include "engine/hjg_table_build.h"
 
 /* --- sizes --- */
 
@@ -120,22 +92,11 @@ slot_bytes(int width, hjg_u64 nrows, int radix_bits)
 		hjg_align64((size_t) (slot_rows(nrows, radix_bits) + HJG_TABLE_PAD) * (size_t) hjg_tuple_bytes(width));
 }
 
-/* Least bits of a number below n, or of a digit of a sort. */
-static int
-digit_bits(hjg_u32 n)
-{
-	int			bits = DIGIT_BITS;
-
-	while (1u << bits < n)
-		bits++;
-	return bits;
-}
-
 /* Of the partitions' beginnings, those of a giant one's buckets, and of digits. */
 static size_t
 counts_bytes(size_t nparts, hjg_u32 part_buckets)
 {
-	return sizeof(hjg_u32) * (nparts + 1 + ((size_t) 1 << digit_bits(part_buckets)) + 1 + (1 << DIGIT_BITS) + 1);
+	return sizeof(hjg_u32) * (nparts + 1 + ((size_t) 1 << hjg_digit_bits(part_buckets)) + 1 + (1 << HJG_DIGIT_BITS) + 1);
 }
 
 /* Everything that hjg_table_build() allocates; nslots is an upper limit. */
@@ -145,7 +106,7 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 	const int	radix_bits = hjg_table_radix_bits(width, nrows);
 	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	const size_t histogram = hjg_partition_keys_histogram_bytes(nrows, radix_bits, nslots);
-	const size_t giant = hjg_partition_tuples_histogram_bytes(nrows, digit_bits(part_buckets), nslots);
+	const size_t giant = hjg_partition_tuples_histogram_bytes(nrows, hjg_digit_bits(part_buckets), nslots);
 	const size_t partition_slots = hjg_partition_keys_slots_bytes(width, radix_bits, nslots);
 	const size_t table_slots = slot_bytes(width, nrows, radix_bits) * (size_t) nslots;
 
@@ -156,162 +117,11 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 		counts_bytes((size_t) 1 << radix_bits, part_buckets) + 256;
 }
 
-/* --- sorting a bucket --- */
-
-HJG_ALWAYS_INLINE void
-sort_by_insertion(int width, hjg_u8 *tuples, hjg_u32 n)
-{
-	const int	tb = hjg_tuple_bytes(width);
-
-	for (hjg_u32 i = 1; i < n; i++)
-	{
-		HjgMixed	key = hjg_tuple_key(width, tuples + (size_t) i * tb);
-		hjg_u32		row = hjg_tuple_row(width, tuples + (size_t) i * tb);
-		hjg_u32		j = i;
-
-		while (j > 0 && hjg_mixed_less(width, key, hjg_tuple_key(width, tuples + (size_t) (j - 1) * tb)))
-		{
-			memcpy(tuples + (size_t) j * tb, tuples + (size_t) (j - 1) * tb, (size_t) tb);
-			j--;
-		}
-		hjg_tuple_store(width, tuples + (size_t) j * tb, key, row);
-	}
-}
-
-/* Bits in which the mixed keys differ. */
-HJG_ALWAYS_INLINE HjgMixed
-differing_bits(int width, HjgTask *task, const hjg_u8 *tuples, hjg_u64 n)
-{
-	const HjgMixed first = hjg_tuple_key(width, tuples);
-	HjgMixed	diff = {0, 0};
-
-	for (hjg_u64 i = 0; i < n; i++)
-	{
-		HjgMixed	key = hjg_tuple_key(width, tuples + i * (hjg_u64) hjg_tuple_bytes(width));
-
-		diff.high |= key.high ^ first.high;
-		diff.low |= key.low ^ first.low;
-		if (i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(task))
-			break;
-	}
-	return diff;
-}
-
-/*
- * The next digit of a least-significant-digit radix sort that is worth a pass,
- * from *digit on: digits count from the low word's end.  False: none is left.
- */
-static bool
-next_digit(HjgMixed diff, int *digit, bool *low_word, int *shift)
-{
-	for (; *digit < 128 / DIGIT_BITS; ++*digit)
-	{
-		hjg_u64		word = *digit < 64 / DIGIT_BITS ? diff.low : diff.high;
-
-		*low_word = *digit < 64 / DIGIT_BITS;
-		*shift = *digit % (64 / DIGIT_BITS) * DIGIT_BITS;
-		if (word >> *shift & ((1u << DIGIT_BITS) - 1))
-			return true;
-	}
-	return false;
-}
-
-/* One slot sorts a bucket stably by mixed key; scratch has room for n tuples. */
-HJG_ALWAYS_INLINE void
-sort_bucket(int width, HjgTask *task, hjg_u8 *tuples, hjg_u8 *scratch, hjg_u32 n)
-{
-	const int	tb = hjg_tuple_bytes(width);
-	hjg_u8	   *src = tuples;
-	hjg_u8	   *dst = scratch;
-	HjgMixed	diff = differing_bits(width, task, tuples, n);
-	int			digit = 0;
-	bool		low_word;
-	int			shift;
-
-	if (diff.high == 0 && diff.low == 0)
-		return;
-	if (n <= INSERTION_TUPLES)
-	{
-		sort_by_insertion(width, tuples, n);
-		return;
-	}
-	for (; next_digit(diff, &digit, &low_word, &shift); digit++)
-	{
-		hjg_u32		place[1 << DIGIT_BITS] = {0};
-		hjg_u32		sum = 0;
-		hjg_u8	   *t;
-
-		for (hjg_u32 i = 0; i < n; i++)
-		{
-			HjgMixed	key = hjg_tuple_key(width, src + (size_t) i * tb);
-
-			place[(low_word ? key.low : key.high) >> shift & ((1u << DIGIT_BITS) - 1)]++;
-			if (i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(task))
-				return;
-		}
-		for (int d = 0; d < 1 << DIGIT_BITS; d++)
-		{
-			hjg_u32		count = place[d];
-
-			place[d] = sum;
-			sum += count;
-		}
-		for (hjg_u32 i = 0; i < n; i++)
-		{
-			HjgMixed	key = hjg_tuple_key(width, src + (size_t) i * tb);
-			hjg_u32		o = place[(low_word ? key.low : key.high) >> shift & ((1u << DIGIT_BITS) - 1)]++;
-
-			memcpy(dst + (size_t) o * tb, src + (size_t) i * tb, (size_t) tb);
-			if (i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(task))
-				return;
-		}
-		t = src;
-		src = dst;
-		dst = t;
-	}
-	if (src != tuples)
-	{
-		for (hjg_u32 i = 0; i < n; i += HJG_POLL_ROWS)
-		{
-			hjg_u32		m = n - i < HJG_POLL_ROWS ? n - i : HJG_POLL_ROWS;
-
-			memcpy(tuples + (size_t) i * tb, src + (size_t) i * tb, (size_t) m * tb);
-			if (hjg_task_poll(task))
-				return;
-		}
-	}
-}
-
-/* --- writing lines --- */
-
-/*
- * The line of a bucket of n tuples, which begin at index begin of table->tuples if it
- * is crowded.  padded: a line's bytes may be read from tuples on, which makes the
- * copy one of constant size; what lies behind the tuples is never looked at.
- */
-HJG_ALWAYS_INLINE void
-put_line(int width, bool padded, TableTask *build, hjg_u32 bucket, const hjg_u8 *tuples, hjg_u32 n, hjg_u32 begin)
-{
-	const int	header_bytes = hjg_line_header_bytes(width);
-	_Alignas(HJG_LINE_BYTES) hjg_u8 line[HJG_LINE_BYTES];
-
-	if (padded)
-		memcpy(line + header_bytes, tuples, (size_t) (HJG_LINE_BYTES - header_bytes));
-	else
-	{
-		memset(line, 0, HJG_LINE_BYTES);
-		if (n <= hjg_line_tuples(width))
-			memcpy(line + header_bytes, tuples, (size_t) n * (size_t) hjg_tuple_bytes(width));
-	}
-	memcpy(line, &n, 4);
-	if (width == 4 || n > hjg_line_tuples(width))
-		memcpy(line + 4, &begin, 4);
-	memcpy(build->table->lines + (size_t) bucket * HJG_LINE_BYTES, line, HJG_LINE_BYTES);
-}
+/* --- building a partition --- */
 
 /* One partition; slot memory is as slot_bytes() says. */
 HJG_ALWAYS_INLINE void
-build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
+build_partition(int width, HjgTableTask *build, hjg_u32 partition, hjg_u8 *slot)
 {
 	const int	tb = hjg_tuple_bytes(width);
 	const hjg_u32 all_buckets = build->table->nbuckets;
@@ -362,12 +172,12 @@ build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
 
 		if (b % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&build->task))
 			return;
-		put_line(width, true, build, first_bucket + b, tuples, ntuples, part_begin + ncrowded);
+		hjg_table_put_line(width, true, build, first_bucket + b, tuples, ntuples, part_begin + ncrowded);
 		if (__builtin_expect(ntuples <= hjg_line_tuples(width), 1))
 			continue;
 		memcpy(src + (size_t) ncrowded * tb, tuples, (size_t) ntuples * tb);
 		if (ntuples > HJG_HEAVY_BUCKET)
-			sort_bucket(width, &build->task, src + (size_t) ncrowded * tb, tuples, ntuples);
+			hjg_table_sort_bucket(width, &build->task, src + (size_t) ncrowded * tb, tuples, ntuples);
 		ncrowded += ntuples;
 	}
 }
@@ -375,7 +185,7 @@ build_partition(int width, TableTask *build, hjg_u32 partition, hjg_u8 *slot)
 static void
 partition_unit(HjgTask *task, hjg_u32 unit, int slot)
 {
-	TableTask  *build = (TableTask *) task;
+	HjgTableTask  *build = (HjgTableTask *) task;
 	hjg_u8	   *memory = build->slots + build->slot_bytes * (size_t) slot;
 
 	switch (build->width)
@@ -392,167 +202,11 @@ partition_unit(HjgTask *task, hjg_u32 unit, int slot)
 	}
 }
 
-/* Lines of local buckets [first, last) of a giant partition that is in bucket order; giant buckets stay unsorted. */
-HJG_ALWAYS_INLINE void
-finish_buckets(int width, TableTask *build, hjg_u32 first, hjg_u32 last)
-{
-	const size_t tb = (size_t) hjg_tuple_bytes(width);
-	hjg_u8	   *part = build->table->tuples + build->part_begin * tb;
-
-	for (hjg_u32 b = first; b < last; b++)
-	{
-		const hjg_u32 begin = build->bucket_start[b];
-		const hjg_u32 ntuples = build->bucket_start[b + 1] - begin;
-
-		if (b % HJG_POLL_ROWS == 0 && hjg_task_poll(&build->task))
-			return;
-		put_line(width, false, build, build->first_bucket + b, part + begin * tb, ntuples, build->part_begin + begin);
-		if (ntuples <= HJG_HEAVY_BUCKET || ntuples > build->giant_rows)
-			continue;
-		sort_bucket(width, &build->task, part + begin * tb, build->scratch + begin * tb, ntuples);
-		if (hjg_task_poll(&build->task))
-			return;
-	}
-}
-
-static void
-finish_unit(HjgTask *task, hjg_u32 unit, int slot)
-{
-	TableTask  *build = (TableTask *) task;
-	const hjg_u64 nbuckets = build->part_buckets;
-	const hjg_u32 first = (hjg_u32) (nbuckets * unit / build->nunits);
-	const hjg_u32 last = (hjg_u32) (nbuckets * (unit + 1) / build->nunits);
-
-	(void) slot;
-	switch (build->width)
-	{
-		case HJG_KEY_WIDTH_4:
-			finish_buckets(4, build, first, last);
-			break;
-		case HJG_KEY_WIDTH_8:
-			finish_buckets(8, build, first, last);
-			break;
-		default:
-			finish_buckets(16, build, first, last);
-			break;
-	}
-}
-
-/* --- what all slots build together --- */
-
-typedef struct DiffTask
-{
-	HjgTask		task;
-	const hjg_u8 *tuples;
-	hjg_u64		n;
-	int			width;
-	hjg_u64		high;			/* atomic */
-	hjg_u64		low;			/* atomic */
-} DiffTask;
-
-#define DIFF_UNIT_TUPLES 65536
-
-static void
-diff_unit(HjgTask *task, hjg_u32 unit, int slot)
-{
-	DiffTask   *diff = (DiffTask *) task;
-	const hjg_u64 begin = (hjg_u64) unit * DIFF_UNIT_TUPLES;
-	const hjg_u64 n = diff->n - begin < DIFF_UNIT_TUPLES ? diff->n - begin : DIFF_UNIT_TUPLES;
-	const hjg_u8 *tuples = diff->tuples + begin * (hjg_u64) hjg_tuple_bytes(diff->width);
-	HjgMixed	bits;
-	HjgMixed	first;
-	HjgMixed	mine;
-
-	(void) slot;
-	switch (diff->width)
-	{
-		case HJG_KEY_WIDTH_4:
-			bits = differing_bits(4, task, tuples, n);
-			break;
-		case HJG_KEY_WIDTH_8:
-			bits = differing_bits(8, task, tuples, n);
-			break;
-		default:
-			bits = differing_bits(16, task, tuples, n);
-			break;
-	}
-	first = hjg_tuple_key(diff->width, diff->tuples);
-	mine = hjg_tuple_key(diff->width, tuples);
-	__atomic_fetch_or(&diff->high, bits.high | (mine.high ^ first.high), __ATOMIC_RELAXED);
-	__atomic_fetch_or(&diff->low, bits.low | (mine.low ^ first.low), __ATOMIC_RELAXED);
-}
-
-/* The bucket's tuples [begin, begin + n) of the partition. */
-static HjgStatus
-sort_giant_bucket(HjgJoin *join, TableTask *build, hjg_u32 begin, hjg_u32 n, hjg_u32 *digit_start)
-{
-	const size_t tb = (size_t) hjg_tuple_bytes(build->width);
-	hjg_u8	   *tuples = build->table->tuples + (build->part_begin + (size_t) begin) * tb;
-	hjg_u8	   *src = tuples;
-	hjg_u8	   *dst = build->scratch + begin * tb;
-	DiffTask	diff = {.task.unit_fn = diff_unit, .tuples = tuples, .n = n, .width = build->width};
-	HjgMixed	bits;
-	int			digit = 0;
-	bool		low_word;
-	int			shift;
-	HjgStatus	status;
-
-	status = hjg_task_run(&diff.task, join, (hjg_u32) (((hjg_u64) n + DIFF_UNIT_TUPLES - 1) / DIFF_UNIT_TUPLES),
-						  hjg_task_nslots(join, n));
-	bits.high = diff.high;
-	bits.low = diff.low;
-	for (; status == HJG_OK && next_digit(bits, &digit, &low_word, &shift); digit++)
-	{
-		hjg_u8	   *t = src;
-
-		status = hjg_partition_tuples(join, src, dst, n, low_word, shift, DIGIT_BITS, digit_start);
-		src = dst;
-		dst = t;
-	}
-	if (status == HJG_OK && src != tuples)
-		status = hjg_partition_tuples(join, src, tuples, n, false, 0, 0, digit_start);	/* a copy */
-	return status;
-}
-
-/* bucket_start has room for 2^digit_bits() of a partition's buckets and one more, digit_start for 2^DIGIT_BITS + 1. */
-static HjgStatus
-build_giant(HjgJoin *join, TableTask *build, hjg_u32 partition, hjg_u32 *bucket_start, hjg_u32 *digit_start)
-{
-	HjgTable   *table = build->table;
-	const hjg_u32 nbuckets = build->part_buckets;
-	const hjg_u32 begin = build->part_start[partition];
-	const hjg_u64 n = build->part_start[partition + 1] - begin;
-	hjg_u8	   *part = table->tuples + (size_t) begin * (size_t) hjg_tuple_bytes(build->width);
-	HjgStatus	status;
-
-	build->first_bucket = partition * nbuckets;
-	status = hjg_partition_buckets(join, part, build->scratch, n, table->nbuckets, build->first_bucket,
-								   digit_bits(nbuckets), bucket_start);
-	if (status == HJG_OK)
-		status = hjg_partition_tuples(join, build->scratch, part, n, false, 0, 0, digit_start);	/* a copy */
-	if (status != HJG_OK)
-		return status;
-
-	build->task.unit_fn = finish_unit;
-	build->part_begin = begin;
-	build->bucket_start = bucket_start;
-	build->nunits = nbuckets < 256 ? nbuckets : 256;
-	status = hjg_task_run(&build->task, join, build->nunits, hjg_task_nslots(join, n));
-	for (hjg_u32 b = 0; status == HJG_OK && b < nbuckets; b++)
-	{
-		const hjg_u32 ntuples = bucket_start[b + 1] - bucket_start[b];
-
-		if (ntuples > HJG_HEAVY_BUCKET && ntuples > build->giant_rows)
-			status = sort_giant_bucket(join, build, bucket_start[b], ntuples, digit_start);
-	}
-	return status;
-}
-
 /* --- the whole --- */
 
 /* Lines of partitioned tuples. */
 static HjgStatus
-build_partitions(HjgJoin *join, TableTask *build, int radix_bits, hjg_u32 *bucket_start, hjg_u32 *digit_start)
+build_partitions(HjgJoin *join, HjgTableTask *build, int radix_bits, hjg_u32 *bucket_start, hjg_u32 *digit_start)
 {
 	const hjg_u64 nrows = build->table->nrows;
 	const hjg_u32 nparts = 1u << radix_bits;
@@ -591,7 +245,7 @@ build_partitions(HjgJoin *join, TableTask *build, int radix_bits, hjg_u32 *bucke
 	for (hjg_u32 p = 0; status == HJG_OK && p < nparts; p++)
 	{
 		if (build->part_start[p + 1] - build->part_start[p] > build->giant_part_rows)
-			status = build_giant(join, build, p, bucket_start, digit_start);
+			status = hjg_table_build_giant(join, build, p, bucket_start, digit_start);
 	}
 	return status;
 }
@@ -605,7 +259,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 	const size_t nparts = (size_t) 1 << radix_bits;
 	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	HjgTable   *table = &join->table;
-	TableTask	build = {.table = table, .width = width, .part_buckets = part_buckets};
+	HjgTableTask	build = {.table = table, .width = width, .part_buckets = part_buckets};
 	hjg_u64		started = hjg_now_ns();
 	hjg_u64		partitioned;
 	hjg_u32    *part_start;
@@ -627,7 +281,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 		return status;
 	partitioned = hjg_now_ns();
 	status = build_partitions(join, &build, radix_bits, part_start + nparts + 1,
-							  part_start + nparts + 1 + ((size_t) 1 << digit_bits(part_buckets)) + 1);
+							  part_start + nparts + 1 + ((size_t) 1 << hjg_digit_bits(part_buckets)) + 1);
 	if (status != HJG_OK)
 		return status;
 

@@ -3,23 +3,10 @@
  *	  What the files of the cpu engine share.  Nothing outside engine_*.c of the
  *	  cpu engine includes it, except tests that need a corner of it.
  *
- * Terms
- *	  tuple		a mixed key (hjg_hash.h) and a 4-byte row number, packed without
- *				padding: key width + 4 bytes.
- *	  bucket	all tuples whose mixed keys lie in the same of nbuckets equal ranges.
+ * Terms (tuple and bucket: hjg_tuple.h, hjg_table.h)
  *	  slot		one strand of a task; scratch memory is kept per slot.  A task
  *				runs on at most as many slots as the pool has threads.
  *	  unit		what a slot takes at a time, from one atomic counter a task.
- *
- * The table is the same for every strategy: a cache line a bucket, which says how
- * many tuples the bucket has and holds them, in order of build row, if they fit.
- * The tuples of a crowded bucket lie together elsewhere; those of a bucket of more
- * than HJG_HEAVY_BUCKET are ordered by mixed key first and build row second and are
- * searched by bisection.  So most probes wait for one line, and none costs more
- * than a short scan or a logarithm besides its own output.
- * Partitions are ranges of bucket numbers.  Partitioning a probe batch is
- * therefore nothing but sorting it for locality: any fan-out suits the table,
- * and a work unit is any range of the sorted batch, however skewed the keys.
  */
 #ifndef HJG_ENGINE_INTERNAL_H
 #define HJG_ENGINE_INTERNAL_H
@@ -30,24 +17,13 @@
 #endif
 
 #include "engine/hjg_engine.h"
-#include "layout/hjg_hash.h"
-
-#define HJG_ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "engine/hjg_table.h"
 
 /* Most slots of a task. */
 #define HJG_MAX_SLOTS 128
 
-/* Buckets up to this size are scanned, larger ones are sorted and bisected. */
-#define HJG_HEAVY_BUCKET 32
-
-/* A bucket's line; see hjg_line_tuples(). */
-#define HJG_LINE_BYTES 64
-
 /* Rows between two calls of poll(); at most 100 ns each, cold misses included. */
 #define HJG_POLL_ROWS 4096
-
-/* Tuples that may be read, not used, after the last one of crowded buckets. */
-#define HJG_TABLE_PAD 16
 
 /* Largest fan-out of one partitioning pass. */
 #define HJG_MAX_RADIX_BITS 11
@@ -89,8 +65,6 @@ typedef struct HjgTuning
 
 extern HjgTuning hjg_engine_tuning;
 
-extern HjgIsa hjg_engine_isa(void);
-
 /* A block from env->alloc. */
 typedef struct HjgBlock
 {
@@ -114,29 +88,6 @@ typedef struct HjgRuns
 	hjg_u64		nrows;
 	bool		packed;			/* keys are packed batches, opened and as long as nrows says */
 } HjgRuns;
-
-/* Buckets, or an array by key. */
-typedef struct HjgTable
-{
-	hjg_u64		nrows;
-	hjg_u8	   *lines;			/* nbuckets */
-	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD behind are readable */
-	hjg_u32		nbuckets;		/* a multiple of the partitions' number, at most 2^31 */
-
-	/*
-	 * An array by key: not NULL.  Of nplaces neighbouring keys from first_key on, either the build row of
-	 * each, or HJG_NO_ROW, and HJG_NO_ROW behind them;
-	 */
-	hjg_u32	   *rows;
-	hjg_u64		nplaces;
-	hjg_u64		first_key;
-
-	/*
-	 * or, where keys are repeated and this is not NULL, rows from starts[place] to starts[place + 1] have the key of
-	 * a place, in order; behind the places there is one without rows, and HJG_TABLE_PAD rows may be read.
-	 */
-	hjg_u32	   *starts;
-} HjgTable;
 
 struct HjgJoin
 {
@@ -208,6 +159,14 @@ hjg_task_poll(HjgTask *task)
 	return false;
 }
 
+/* --- engine_task.c --- */
+
+extern HjgIsa hjg_engine_isa(void);
+/* Of the second-level cache of a core. */
+extern size_t hjg_l2_bytes(void);
+
+/* A slot more for every slot_rows rows, up to so many threads, or the pool's. */
+extern int	hjg_nslots_of(int nthreads, hjg_u64 nrows);
 extern int	hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows);
 extern hjg_u64 hjg_now_ns(void);
 
@@ -219,121 +178,6 @@ static inline size_t
 hjg_align64(size_t bytes)
 {
 	return (bytes + 63) & ~(size_t) 63;
-}
-
-/* --- mixed keys and tuples; width is a constant in every caller that matters --- */
-
-typedef struct HjgMixed
-{
-	hjg_u64		high;			/* for 4-byte keys the 32 bits of the mix */
-	hjg_u64		low;			/* 16-byte keys only, otherwise 0 */
-} HjgMixed;
-
-HJG_ALWAYS_INLINE hjg_u32
-hjg_load32(const void *p)
-{
-	hjg_u32		v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-HJG_ALWAYS_INLINE hjg_u64
-hjg_load64(const void *p)
-{
-	hjg_u64		v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-HJG_ALWAYS_INLINE int
-hjg_tuple_bytes(int width)
-{
-	return width + 4;
-}
-
-HJG_ALWAYS_INLINE HjgMixed
-hjg_mix_key(int width, const hjg_u8 *key)
-{
-	HjgMixed	m = {0, 0};
-
-	if (width == 4)
-		m.high = hjg_mix32(hjg_load32(key));
-	else if (width == 8)
-		m.high = hjg_mix64(hjg_load64(key));
-	else
-	{
-		m.low = hjg_load64(key + 8);
-		m.high = hjg_mix128(hjg_load64(key), m.low);
-	}
-	return m;
-}
-
-HJG_ALWAYS_INLINE HjgMixed
-hjg_tuple_key(int width, const hjg_u8 *tuple)
-{
-	HjgMixed	m = {0, 0};
-
-	if (width == 4)
-		m.high = hjg_load32(tuple);
-	else
-		m.high = hjg_load64(tuple);
-	if (width == 16)
-		m.low = hjg_load64(tuple + 8);
-	return m;
-}
-
-HJG_ALWAYS_INLINE hjg_u32
-hjg_tuple_row(int width, const hjg_u8 *tuple)
-{
-	return hjg_load32(tuple + width);
-}
-
-HJG_ALWAYS_INLINE void
-hjg_tuple_store(int width, hjg_u8 *tuple, HjgMixed key, hjg_u32 row)
-{
-	if (width == 4)
-	{
-		hjg_u64		both = key.high | (hjg_u64) row << 32;
-
-		memcpy(tuple, &both, 8);
-	}
-	else
-	{
-		memcpy(tuple, &key.high, 8);
-		if (width == 16)
-			memcpy(tuple + 8, &key.low, 8);
-		memcpy(tuple + width, &row, 4);
-	}
-}
-
-HJG_ALWAYS_INLINE bool
-hjg_mixed_equal(int width, HjgMixed a, HjgMixed b)
-{
-	return a.high == b.high && (width != 16 || a.low == b.low);
-}
-
-HJG_ALWAYS_INLINE bool
-hjg_mixed_less(int width, HjgMixed a, HjgMixed b)
-{
-	return a.high < b.high || (width == 16 && a.high == b.high && a.low < b.low);
-}
-
-/* The first bits (0 to 31) of a mixed key. */
-HJG_ALWAYS_INLINE hjg_u32
-hjg_mixed_prefix(int width, hjg_u64 high, int bits)
-{
-	if (width == 4)
-		return (hjg_u32) (high >> (32 - bits));
-	return (hjg_u32) (high >> 1 >> (63 - bits));
-}
-
-/* Where a mixed key lies among n <= 2^31 equal ranges of all keys; its prefix, if n is a power of two. */
-HJG_ALWAYS_INLINE hjg_u32
-hjg_mixed_range(int width, hjg_u64 high, hjg_u32 n)
-{
-	return (hjg_u32) ((width == 4 ? high : high >> 32) * n >> 32);
 }
 
 /* --- walking over rows --- */
@@ -374,7 +218,6 @@ hjg_scan_next(HjgScan *scan, int width, hjg_u32 max, const hjg_u8 **keys, hjg_u3
 /* --- engine_partition.c --- */
 
 extern int	hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes);
-extern size_t hjg_l2_bytes(void);
 
 /*
  * Mixed tuples of rows [begin, end) of runs into dst, stably by their first
@@ -422,83 +265,6 @@ extern HjgStatus hjg_table_keep_direct(HjgJoin *join);
 /* The table of nrows rows that lies in these two parts. */
 extern HjgTable hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines);
 
-/* Tuples of a bucket, in its line or elsewhere. */
-typedef struct HjgBucket
-{
-	const hjg_u8 *tuples;
-	hjg_u32		ntuples;
-} HjgBucket;
-
-/* A line begins with the bucket's number of tuples; 8-byte tuples are aligned. */
-HJG_ALWAYS_INLINE int
-hjg_line_header_bytes(int width)
-{
-	return width == 4 ? 8 : 4;
-}
-
-/* Most tuples that a line holds: 7, 5 or 3. */
-HJG_ALWAYS_INLINE hjg_u32
-hjg_line_tuples(int width)
-{
-	return (hjg_u32) ((HJG_LINE_BYTES - hjg_line_header_bytes(width)) / hjg_tuple_bytes(width));
-}
-
-/*
- * The line of a crowded bucket holds, behind the number, the index of the
- * bucket's first tuple in table->tuples.  Does not branch.
- */
-HJG_ALWAYS_INLINE HjgBucket
-hjg_table_bucket(int width, const HjgTable *table, hjg_u32 bucket)
-{
-	const hjg_u8 *line = table->lines + (size_t) bucket * HJG_LINE_BYTES;
-	const hjg_u8 *crowded = table->tuples + (size_t) hjg_load32(line + 4) * (size_t) hjg_tuple_bytes(width);
-	HjgBucket	b = {line + hjg_line_header_bytes(width), hjg_load32(line)};
-
-	b.tuples = b.ntuples > hjg_line_tuples(width) ? crowded : b.tuples;
-	return b;
-}
-
-/* [*first, *last) of the tuples of a sorted bucket that have this key. */
-HJG_ALWAYS_INLINE void
-hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg_u32 *last)
-{
-	const int	tb = hjg_tuple_bytes(width);
-	const hjg_u8 *tuples = bucket.tuples;
-	hjg_u32		lo = 0;
-	hjg_u32		hi = bucket.ntuples;
-	hjg_u32		step = 1;
-
-	while (lo < hi)
-	{
-		hjg_u32		mid = lo + (hi - lo) / 2;
-
-		if (hjg_mixed_less(width, hjg_tuple_key(width, tuples + (size_t) mid * tb), key))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*first = lo;
-
-	/* gallop: most keys have few matches, some have all of the bucket */
-	while (bucket.ntuples - lo > step &&
-		   hjg_mixed_equal(width, hjg_tuple_key(width, tuples + (size_t) (lo + step) * tb), key))
-	{
-		lo += step;
-		step *= 2;
-	}
-	hi = bucket.ntuples - lo > step ? lo + step : bucket.ntuples;
-	while (lo < hi)
-	{
-		hjg_u32		mid = lo + (hi - lo) / 2;
-
-		if (hjg_mixed_equal(width, hjg_tuple_key(width, tuples + (size_t) mid * tb), key))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*last = lo;
-}
-
 /* --- engine_direct.c, engine_direct_repeated.c --- */
 
 /* An array by key, where the keys are dense; otherwise *built is false and nothing is kept. */
@@ -509,34 +275,6 @@ extern size_t hjg_direct_build_bytes(hjg_u64 nrows, int nslots);
 /* Rows by key, of table, whose places are known; and most that it allocates for so many. */
 extern HjgStatus hjg_direct_build_repeated(HjgJoin *join, const HjgRuns *runs, HjgTable *table);
 extern size_t hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots);
-
-/* Of a table where keys are repeated, whose rows is the address of all: starts, and rows behind them. */
-HJG_ALWAYS_INLINE void
-hjg_direct_place_rows(HjgTable *table)
-{
-	table->starts = table->rows;
-	table->rows = table->starts + table->nplaces + 2;
-}
-
-/* By how many bits places are shifted so that the greatest begins with the word's first bit. */
-HJG_ALWAYS_INLINE int
-hjg_direct_shift(const HjgTable *table)
-{
-	return table->nplaces <= 1 ? 31 : __builtin_clz((hjg_u32) (table->nplaces - 1));
-}
-
-/* Place of a key in the array, or nplaces. */
-HJG_ALWAYS_INLINE hjg_u64
-hjg_direct_place(int width, const HjgTable *table, const hjg_u8 *key)
-{
-	hjg_u64		place;
-
-	if (width == 4)
-		place = hjg_load32(key) - (hjg_u32) table->first_key;
-	else
-		place = hjg_load64(key) - table->first_key;
-	return place < table->nplaces ? place : table->nplaces;
-}
 
 /* --- engine_probe.c, engine_ordered.c --- */
 
