@@ -153,6 +153,28 @@ explain (costs off) select count(*) from par_l l join par_r r on l.k = r.k;
 explain (costs off) select count(*) from par_l l right join par_r r on l.k = r.k;
 reset enable_parallel_hash;
 explain (costs off) select count(*) from par_l l join (values (1), (2), (3)) r (k) on l.k = r.k;
+-- Unmatched build rows come out in several participants, and each in one.  Who would have to wait too long for another one does
+-- without, so a busy machine may keep them apart some times.  The planner takes the build side for the smaller one.
+create table par_even with (parallel_workers = 3) as select g * 2 as k from generate_series(1, 200000) g;
+create table par_odd with (parallel_workers = 3) as select g * 2 + 1 as k from generate_series(1, 200000) g;
+analyze par_even, par_odd;
+create function hjg_me() returns int language plpgsql parallel safe as 'begin return pg_backend_pid(); end';
+create view par_unmatched as select a.k as a, b.k as b, hjg_me() as pid
+	from (select * from par_even where k % 100 < 2) a full join (select * from par_odd where k % 2 < 2 and k % 3 < 3) b on a.k = b.k;
+create function hjg_par_sharers(out rows bigint, out keys bigint, out shared bool) language plpgsql as $$
+begin
+	for i in 1..50 loop
+		execute 'select sum(n), sum(keys), count(*) filter (where unmatched > 0) > 1 from
+			(select count(*) as n, sum(coalesce(a, b)) as keys, count(*) filter (where a is null) as unmatched from par_unmatched group by pid) q'
+			into rows, keys, shared;
+		exit when shared;
+	end loop;
+end $$;
+explain (costs off) select * from par_unmatched;
+select * from hjg_par_sharers();
+drop view par_unmatched;
+drop table par_even, par_odd;
+
 -- figures are of all participants together
 create function hjg_par_figures(query text) returns setof text language plpgsql as $$
 declare

@@ -27,6 +27,9 @@
 /* Rows or places of a unit. */
 #define UNIT_ROWS 65536
 
+/* Rows between asking for a place and filling it: of a large array other cores had its line last. */
+#define AHEAD_ROWS 24
+
 typedef struct DirectTask
 {
 	HjgTask		task;
@@ -163,6 +166,8 @@ fill(int width, DirectTask *direct, hjg_u32 unit)
 		{
 			hjg_u32    *place = table->rows + hjg_direct_place(width, table, keys + (size_t) i * (size_t) width);
 
+			if (i + AHEAD_ROWS < n)
+				__builtin_prefetch(table->rows + hjg_direct_place(width, table, keys + (size_t) (i + AHEAD_ROWS) * (size_t) width), 1);
 			repeated |= ~__atomic_load_n(place, __ATOMIC_RELAXED);
 			__atomic_store_n(place, row + i, __ATOMIC_RELAXED);
 		}

@@ -64,6 +64,7 @@ hjg_load_start(HjgJoinState *state, double expected_rows, HjgParallel *share)
 	state->batch_rows = 0;
 	state->pair_next = 0;
 	state->unmatched_next = 0;
+	state->unmatched_end = 0;
 	state->vector_n = state->vector_next = 0;
 }
 

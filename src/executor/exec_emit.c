@@ -360,10 +360,10 @@ hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch)
 bool
 hjg_emit_unmatched_build(HjgJoinState *state)
 {
-	uint32		nrows = state->run->build_limit;	/* holes of a shared load have their bits set */
 	int			n = 0;
 
-	while (n < HJG_VECTOR_ROWS && state->unmatched_next < nrows)
+	while (n < HJG_VECTOR_ROWS &&
+		   (state->unmatched_next < state->unmatched_end || hjg_parallel_claim_unmatched(state)))
 	{
 		if (!hjg_test_bit(state->build_matched, state->unmatched_next))
 			state->vector_build[n++] = state->unmatched_next;

@@ -221,7 +221,7 @@ hjg_exec_next_vector(HjgJoinState *state)
 			case HJG_PHASE_PROBE:
 				if (hjg_probe_next(state))
 					return true;
-				state->phase = state->track_build && hjg_parallel_owns_unmatched(state) ?
+				state->phase = state->track_build && hjg_parallel_has_unmatched(state) ?
 					HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_LOAD;
 				break;
 

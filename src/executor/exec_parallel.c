@@ -27,9 +27,13 @@
  *
  * Deadlocks.  Nobody waits for others once it is in JOIN, and nobody has a row to
  * emit before.  So whoever waits at the barrier waits for processes that read,
- * and never for one that is stuck with rows that nobody takes.  That is why unmatched
- * build rows come out in the last participant that leaves JOIN, without waiting:
- * by then all the others have set their bits.
+ * and never for one that is stuck with rows that nobody takes.
+ *
+ * Unmatched build rows are known when the last participant has left JOIN.  It need not wait, and whoever is
+ * still there claims ranges of them, too.  A worker that is through earlier stays for that, but not attached to the
+ * barrier, so that nobody waits for it, and not for long (patience_ms()): what it waits for may be waiting for
+ * it, by way of nodes above that want its next row or its arrival (Gather Merge, or a Parallel Hash that
+ * grows).  The leader does not stay, as workers may be waiting for it to take their rows.
  *
  * What is private: fates of probe rows, rows with a NULL key (each comes out where
  * it was read), the table when the device process is lost.  In that case
@@ -107,6 +111,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	pg_atomic_write_u32(&shared->next_range, 0);
 	pg_atomic_write_u32(&shared->next_block, 0);
 	pg_atomic_write_u64(&shared->bytes, 0);
+	pg_atomic_write_u32(&shared->next_unmatched, 0);
 	pg_atomic_write_u32(&shared->npartitions, 0);
 	pg_atomic_write_u32(&shared->next_partition, 0);
 	shared->build_in_job = false;
@@ -166,6 +171,8 @@ hjg_parallel_init_leader(CustomScanState *node, ParallelContext *pcxt, void *coo
 	pg_atomic_init_u32(&shared->next_range, 0);
 	pg_atomic_init_u32(&shared->next_block, 0);
 	pg_atomic_init_u64(&shared->bytes, 0);
+	ConditionVariableInit(&shared->all_probed);
+	pg_atomic_init_u32(&shared->next_unmatched, 0);
 	pg_atomic_init_u32(&shared->npartitions, 0);
 	pg_atomic_init_u32(&shared->next_partition, 0);
 	state->parallel = make_local(state, shared, 0);
@@ -328,20 +335,95 @@ hjg_parallel_build(HjgJoinState *state)
 	else
 	{
 		hjg_share_take_in(state);
+		INSTR_TIME_SET_CURRENT(parallel->join_started);
 		state->phase = HJG_PHASE_PROBE;
 	}
 }
 
+/* ---------- unmatched build rows ---------- */
+
+/* A load of our own, partitions included, is nobody else's. */
+static bool
+is_own_load(const HjgJoinState *state)
+{
+	return state->parallel == NULL || state->run->share == NULL;
+}
+
+static double
+ms_since(instr_time started)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, started);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
+
+/*
+ * How long it pays to wait for company: half of the time that a process alone would need, which is taken to be what
+ * as many probe rows have taken here, and at most half of what all of them have.
+ */
+static double
+patience_ms(const HjgJoinState *state)
+{
+	const uint64 nrows = state->run->build_limit;
+	const uint64 nmatched = pg_popcount((const char *) state->build_matched, (int) (nrows / 64 * sizeof(uint64)));
+	const double share = (double) (nrows - nmatched) / (double) Max(state->probe_row, 1);
+
+	return ms_since(state->parallel->join_started) * Min(share, 1) / 2;
+}
+
+/* False: someone takes too long. */
+static bool
+wait_for_others(HjgJoinState *state)
+{
+	HjgParallelShared *shared = state->parallel->shared;
+	const double most_ms = patience_ms(state);
+	instr_time	started;
+	long		left_ms = (long) most_ms;
+
+	INSTR_TIME_SET_CURRENT(started);
+	ConditionVariablePrepareToSleep(&shared->all_probed);
+	while (BarrierPhase(&shared->barrier) < HJG_PARALLEL_OVER && left_ms > 0)
+	{
+		(void) ConditionVariableTimedSleep(&shared->all_probed, left_ms, PG_WAIT_EXTENSION);
+		left_ms = (long) (most_ms - ms_since(started));
+	}
+	ConditionVariableCancelSleep();
+	return BarrierPhase(&shared->barrier) >= HJG_PARALLEL_OVER;
+}
+
 bool
-hjg_parallel_owns_unmatched(HjgJoinState *state)
+hjg_parallel_has_unmatched(HjgJoinState *state)
 {
 	HjgParallel *parallel = state->parallel;
 
-	/* of a load of our own, partitions included */
-	if (parallel == NULL || state->run->share == NULL)
+	if (is_own_load(state))
 		return true;
 	parallel->attached = false;
-	return BarrierArriveAndDetach(&parallel->shared->barrier);
+	if (!BarrierArriveAndDetach(&parallel->shared->barrier))
+		return parallel->me != 0 && wait_for_others(state);
+	ConditionVariableBroadcast(&parallel->shared->all_probed);
+	return true;
+}
+
+bool
+hjg_parallel_claim_unmatched(HjgJoinState *state)
+{
+	const uint64 nrows = state->run->build_limit;	/* holes of a shared load have their bits set */
+	uint64		first = state->unmatched_end;
+	uint64		end = nrows;
+
+	if (!is_own_load(state))
+	{
+		first = (uint64) pg_atomic_fetch_add_u32(&state->parallel->shared->next_unmatched, 1) * HJG_UNMATCHED_RANGE_ROWS;
+		end = Min(first + HJG_UNMATCHED_RANGE_ROWS, nrows);
+	}
+	if (first >= nrows)
+		return false;
+	state->unmatched_next = (uint32) first;
+	state->unmatched_end = (uint32) end;
+	return true;
 }
 
 /* ---------- the end ---------- */

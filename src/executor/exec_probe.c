@@ -313,6 +313,7 @@ hjg_probe_reset(HjgJoinState *state)
 	state->probe_row = 0;
 	state->batch_rows = 0;
 	state->unmatched_next = 0;
+	state->unmatched_end = 0;
 }
 
 /* ---------- joining ---------- */

@@ -261,7 +261,8 @@ typedef struct HjgJoinState
 	HjgRun	   *run;
 	HjgStore   *build_rows;
 	uint64	   *build_matched;	/* bits, when track_build */
-	uint32		unmatched_next; /* UNMATCHED_BUILD: next build row to look at */
+	uint32		unmatched_next; /* UNMATCHED_BUILD: next build row to look at, */
+	uint32		unmatched_end;	/* and where those end that were claimed */
 	bool		host_fate;
 	bool		decisive;		/* a match decides its probe row: more pairs of it are dropped */
 	bool		unsliced;		/* few candidates a row: slices would not pay */
@@ -525,8 +526,10 @@ extern void hjg_parallel_unload(HjgParallel *parallel);
 extern void hjg_parallel_routed(HjgJoinState *state);
 /* Put a shared partition that nobody else has into the list; false when there is none. */
 extern bool hjg_parallel_claim(HjgJoinState *state);
-/* The probe side of the load is done with: do its unmatched build rows come out here? */
-extern bool hjg_parallel_owns_unmatched(HjgJoinState *state);
+/* The probe side of the load is done with: do unmatched build rows come out here?  May wait for others, not for long. */
+extern bool hjg_parallel_has_unmatched(HjgJoinState *state);
+/* Claim the next build rows for that, as unmatched_next and unmatched_end; false when there are none. */
+extern bool hjg_parallel_claim_unmatched(HjgJoinState *state);
 /* Local state only; the shared state is reset by hjg_parallel_reinit(). */
 extern void hjg_parallel_reset(HjgJoinState *state);
 /* Detach; a worker leaves its figures, the leader takes them. */

@@ -9,7 +9,9 @@
 
 #include "postgres.h"
 
+#include "portability/instr_time.h"
 #include "storage/barrier.h"
+#include "storage/condition_variable.h"
 #include "storage/dsm.h"
 #include "storage/lwlock.h"
 #include "storage/sharedfileset.h"
@@ -20,6 +22,9 @@
 /* Rows of a range when keys do not go to slabs, of few rows and of many; a range in a slab fills it. */
 #define HJG_LEAST_RANGE_ROWS 1024
 #define HJG_RANGE_ROWS 16384
+
+/* Unmatched build rows that a participant claims at a time. */
+#define HJG_UNMATCHED_RANGE_ROWS 65536
 
 /* Phases of the barrier; see exec_parallel.c. */
 typedef enum HjgParallelPhase
@@ -59,6 +64,8 @@ typedef struct HjgParallelShared
 	pg_atomic_uint32 next_range;
 	pg_atomic_uint32 next_block;	/* of variable-length values */
 	pg_atomic_uint64 bytes;		/* of all that is in memory */
+	ConditionVariable all_probed;	/* it is OVER */
+	pg_atomic_uint32 next_unmatched;	/* range of build rows to look at for unmatched ones */
 
 	/* set by whoever is elected in SHARE */
 	bool		build_in_job;
@@ -87,6 +94,7 @@ struct HjgParallel
 	MemoryContext context;		/* this struct's */
 	int			me;				/* the leader is 0 */
 	bool		attached;		/* to the barrier */
+	instr_time	join_started;	/* of a load that all join */
 	HjgJob	   *owned;			/* leader */
 	HjgStore   *store;			/* of the load that is being read */
 	HjgSharing	sharing;
