@@ -146,8 +146,10 @@ print_costs(const HjgStepCosts *costs)
 				   costs->wake_ns[p][s] / 1e3, costs->wait_ns[p][s] / 1e3);
 		printf("  (behind another one; the CPU to queue it, to wake the device; the device to begin)\n");
 	}
-	printf("on top of a row taken over from the other, CPU %.2f, device %.2f; piece on the CPU %.1f us, on the device %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
-		   costs->exchange_ns[HJG_ON_CPU], costs->exchange_ns[HJG_ON_DEVICE], costs->piece_ns / 1e3, costs->busy_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
+	printf("on top of a row taken over from the other, CPU %.2f, device %.2f; piece on the CPU %.1f us, on the device %.1f us; "
+		   "threads of a join's own %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
+		   costs->exchange_ns[HJG_ON_CPU], costs->exchange_ns[HJG_ON_DEVICE], costs->piece_ns / 1e3, costs->busy_ns / 1e3,
+		   costs->start_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
 		   costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
 }
 

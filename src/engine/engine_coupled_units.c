@@ -91,6 +91,7 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		.fetch_work_ns = costs->fetch_work_ns, .fetch_gain = costs->fetch_gain,
 		.all = {.cpu_e = join->cpu_threads, .device_e = join->runner->nworkers}, .device_cores = join->runner->ncores,
 		.window_rows = (double) window_rows(join),
+		.start_ns = costs->start_ns,
 		.rest_ns = nrows * hjg_size_cost_ns(costs, costs->build_rest_ns[partitioned], nrows),
 		/* a piece a step, and the device begins once */
 		.window_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], nrows) +
@@ -104,12 +105,17 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		shape.unpack_ns[p] = costs->unpack_ns[p] * nrows;
 		for (int i = 0; i < (partitioned ? 7 : 4); i++)
 		{
-			const double cached_ns = costs->together_ns[partitioned][0][p][steps[i]];
-			const double missing_ns = hjg_step_cost_ns(costs, costs->together_ns[partitioned], (HjgProcessor) p, steps[i], nrows);
+			const HjgStepNs *const ns[2] = {&costs->alone_ns[partitioned], &costs->together_ns[partitioned]};
 
-			shape.execute_ns[p] += nrows * cached_ns;
-			if (!partitioned || steps[i] == HJG_STEP_N3)
-				shape.miss_ns[p] += nrows * fmax(missing_ns - cached_ns, 0) / shape.touched_bytes;
+			for (int together = 0; together < 2; together++)
+			{
+				const double cached_ns = (*ns[together])[0][p][steps[i]];
+				const double missing_ns = hjg_step_cost_ns(costs, *ns[together], (HjgProcessor) p, steps[i], nrows);
+
+				shape.execute_ns[together][p] += nrows * cached_ns;
+				if (!partitioned || steps[i] == HJG_STEP_N3)
+					shape.miss_ns[together][p] += nrows * fmax(missing_ns - cached_ns, 0) / shape.touched_bytes;
+			}
 		}
 	}
 	return shape;

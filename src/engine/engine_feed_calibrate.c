@@ -5,8 +5,10 @@
 #include <math.h>
 
 #include "engine/hjg_coupled_internal.h"
+#include "model/hjg_measured.h"
 
 #define NRUNS 3
+#define NSTARTS 15
 
 /* Rows that are unpacked to see how long it takes; and what a fetched row is at least. */
 #define UNPACK_ROWS (16 * HJG_PACK_BLOCK_ROWS)
@@ -120,11 +122,33 @@ measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *
 	return status;
 }
 
+/* Threads of a join's own: they are there when they can be ended. */
+static HjgStatus
+measure_start(HjgStepCosts *costs)
+{
+	double		ns[NSTARTS];
+
+	for (int i = 0; i < NSTARTS; i++)
+	{
+		const hjg_u64 started = hjg_now_ns();
+		HjgRunner  *threads = hjg_threads_runner_create(1);
+
+		if (threads == NULL)
+			return HJG_ERR_MEMORY;
+		hjg_threads_runner_destroy(threads);
+		ns[i] = (double) (hjg_now_ns() - started);
+	}
+	costs->start_ns = hjg_median(ns, NSTARTS);
+	return HJG_OK;
+}
+
 HjgStatus
 hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int key_width,
 						   const HjgCalibration *scratch, int log, bool unpacks, HjgStepCosts *costs)
 {
-	HjgStatus	status = measure_fetch(env, config, runner, key_width, scratch, 1u << (log < 22 ? log : 22), costs);
+	HjgStatus	status = measure_start(costs);
 
+	if (status == HJG_OK)
+		status = measure_fetch(env, config, runner, key_width, scratch, 1u << (log < 22 ? log : 22), costs);
 	return status == HJG_OK ? measure_unpack(env, config, runner, key_width, scratch, unpacks, costs) : status;
 }

@@ -77,6 +77,7 @@ typedef struct HjgStepCosts
 	double		busy_ns;		/* the device's, while it is at work */
 	double		piece_ns;		/* and the CPU's */
 	/* in-cache co-processing (hjg_incache_model.h) */
+	double		start_ns;		/* a set of threads of a join's own, until they are at work */
 	double		unpack_ns[HJG_PROCESSORS];	/* a row under NS, all units, in cache */
 	double		fetch_bytes_per_ns; /* of one fetcher, from memory */
 	double		fetch_work_ns;	/* a byte, beside that */

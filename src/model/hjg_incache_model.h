@@ -11,7 +11,8 @@
  *
  * Work groups are the device's units where all of them run at once.  Where there are more of them than cores, such as on a CPU
  * device, those that decompress come first and leave their cores to those that execute when they are done: the cores are the
- * units then.  And to what rows take comes what windows of them take beside, in which joins of some thousand rows spend their time.
+ * units then.  Once nothing is left to decompress, launches that execute have all work groups.  And to what rows take comes what joins of some thousand rows spend their time in: what windows take beside their rows, threads
+ * that are started for a task of their own, and that nobody executes in the first window before it is unpacked, or unpacks behind the last one.
  */
 #ifndef HJG_INCACHE_MODEL_H
 #define HJG_INCACHE_MODEL_H
@@ -28,13 +29,15 @@ typedef struct HjgInCacheShape
 	double		fetch_work_ns;	/* a byte: what a fetch costs beside that */
 	double		fetch_gain;		/* part of a miss's time that is saved where the line was fetched by another unit */
 	double		unpack_ns[HJG_PROCESSORS];	/* comp_D: all rows, in cache, all units */
-	double		execute_ns[HJG_PROCESSORS]; /* comp_E: all steps of all rows, in cache, all units */
-	double		miss_ns[HJG_PROCESSORS];	/* L_M - L_C: a byte from memory, not from cache, all units */
+	/* where the other processor executes nothing, and where it does, too */
+	double		execute_ns[2][HJG_PROCESSORS];	/* comp_E: all steps of all rows, in cache, all units */
+	double		miss_ns[2][HJG_PROCESSORS]; /* L_M - L_C: a byte from memory, not from cache, all units */
 	HjgUnits	all;			/* .cpu_e and .device_e: how many threads and work groups there are */
 	int			device_cores;	/* work groups that run at once; 0: all of them */
 	double		window_rows;	/* at a time where somebody decompresses or fetches; 0, and otherwise: all are one */
 	double		window_ns;		/* a window, beside its rows */
 	double		rest_ns;		/* all rows, of what is no step */
+	double		start_ns;		/* a set of threads that fetch, or that decompress */
 } HjgInCacheShape;
 
 typedef struct HjgInCacheTimes
@@ -42,7 +45,7 @@ typedef struct HjgInCacheTimes
 	double		fetch_bytes_per_ns; /* R_P, equation 1; 0 without a fetcher */
 	double		decompress_ns;	/* T_D, equation 5 */
 	double		execute_ns;		/* T_E, equations 6 and 7 */
-	double		total_ns;		/* what equation 10 minimises */
+	double		total_ns;		/* what equation 10 minimises: the longer of the two, and what they are not at work together */
 } HjgInCacheTimes;
 
 extern void hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCacheTimes *times);

@@ -42,16 +42,17 @@ static double
 memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fetch_bytes_per_ns, int cpu, int cores)
 {
 	const double fetched = fmin(work_ns * fetch_bytes_per_ns, bytes);
+	const bool	together = cpu > 0 && cores > 0;
 
 	/* nobody at work has no misses */
-	return cpu + cores > 0 ? (bytes - fetched * shape->fetch_gain) * shared_ns(shape, shape->miss_ns, cpu, cores) : 0;
+	return cpu + cores > 0 ? (bytes - fetched * shape->fetch_gain) * shared_ns(shape, shape->miss_ns[together], cpu, cores) : 0;
 }
 
 /* Equation 6: E of all rows by some threads and cores, with what it waits for memory. */
 static double
 execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int cores)
 {
-	const double work_ns = shared_ns(shape, shape->execute_ns, cpu, cores);
+	const double work_ns = shared_ns(shape, shape->execute_ns[cpu > 0 && cores > 0], cpu, cores);
 
 	return isinf(work_ns) ? work_ns : work_ns + memory_ns(shape, shape->touched_bytes, work_ns, fetch_bytes_per_ns, cpu, cores);
 }
@@ -59,10 +60,11 @@ execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int
 void
 hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCacheTimes *times)
 {
-	/* of the device's cores D has some first, and E the others; then E has what its work groups can use */
+	/* of the device's cores D has some first, and E the others; then E has all */
 	const int	cores_d = least(units->device_d, device_cores(shape));
 	const int	cores_e = least(units->device_e, device_cores(shape) - cores_d);
 	const bool	has_windows = shape->window_rows > 0 && units->cpu_p + units->cpu_d + units->device_d > 0;
+	const double first = has_windows ? fmin(shape->window_rows / fmax(shape->nrows, 1), 1) : 0; /* the first window's part of the rows */
 	double		beside_ns;		/* E while D is at work, if that took all its rows */
 	double		behind_ns;		/* and then */
 
@@ -78,13 +80,16 @@ hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCa
 												   units->cpu_d, cores_d);
 	}
 	beside_ns = execute_ns(shape, times->fetch_bytes_per_ns, units->cpu_e, cores_e);
-	behind_ns = execute_ns(shape, times->fetch_bytes_per_ns, units->cpu_e, least(units->device_e, device_cores(shape)));
+	behind_ns = execute_ns(shape, times->fetch_bytes_per_ns, units->cpu_e, units->device_e > 0 ? device_cores(shape) : 0);
 	times->execute_ns = beside_ns;
 	if (times->decompress_ns < beside_ns)
 		times->execute_ns = times->decompress_ns + behind_ns * (1 - times->decompress_ns / beside_ns);
 	times->execute_ns = fmax(times->execute_ns, times->decompress_ns) + shape->rest_ns +
 		shape->window_ns * (has_windows ? ceil(shape->nrows / shape->window_rows) : 1);
-	times->total_ns = fmax(times->decompress_ns, times->execute_ns);
+	/* what E would do beside D while that is at the first window comes behind it */
+	times->total_ns = fmax(times->decompress_ns, times->execute_ns) +
+		first * fmin(times->decompress_ns / fmax(beside_ns, 1), 1) * (isinf(behind_ns) ? 0 : behind_ns) +
+		shape->start_ns * ((units->cpu_p > 0) + (units->cpu_d > 0));
 }
 
 HjgUnits

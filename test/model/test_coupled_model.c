@@ -250,7 +250,7 @@ test_incache(void)
 {
 	/* 4 threads and 4 work groups, alike; a fetcher at 10 bytes a ns, of which memory takes a half of the time */
 	HjgInCacheShape shape = {.nrows = 100, .packed_bytes = 1000, .touched_bytes = 6400, .fetch_bytes_per_ns = 20,
-		.fetch_work_ns = 0.05, .fetch_gain = 1, .unpack_ns = {100, 100}, .execute_ns = {800, 800}, .miss_ns = {1, 1},
+		.fetch_work_ns = 0.05, .fetch_gain = 1, .unpack_ns = {100, 100}, .execute_ns = {{800, 800}, {800, 800}}, .miss_ns = {{1, 1}, {1, 1}},
 		.all = {.cpu_e = 4, .device_e = 4}};
 	const HjgUnits wanted = {.cpu_d = 4};
 	HjgUnits	units = {.cpu_e = 4, .device_e = 4};
@@ -278,7 +278,14 @@ test_incache(void)
 	units = (HjgUnits) {.cpu_d = 4, .device_d = 2, .device_e = 2};
 	hjg_incache_predict(&shape, &units, &times);
 	ok(near(times.decompress_ns, 100 / 1.5 + 1000 / 1.5), "equation 5: D takes its work and its misses");
-	ok(near(times.execute_ns, 1600 + 4000 * 2) && near(times.total_ns, times.execute_ns), "equation 6: E takes longer");
+	ok(near(times.execute_ns, 1100 / 1.5 + 4800 * (1 - 1100 / 1.5 / 9600)) && near(times.total_ns, times.execute_ns),
+	   "equation 6: E takes longer, with all work groups once nothing is left for D");
+	shape.execute_ns[0][HJG_ON_DEVICE] = 300;
+	shape.miss_ns[0][HJG_ON_DEVICE] = 0.5;
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.execute_ns, 1100 / 1.5 + 2300 * (1 - 1100 / 1.5 / 4600)), "a processor that executes alone is as fast as it is alone");
+	shape.execute_ns[0][HJG_ON_DEVICE] = 800;
+	shape.miss_ns[0][HJG_ON_DEVICE] = 1;
 
 	/* two cores for four work groups: D of all of the CPU and one core takes 2200 / 3 ns */
 	shape.device_cores = 2;
@@ -294,7 +301,16 @@ test_incache(void)
 	shape.rest_ns = 11;
 	hjg_incache_predict(&shape, &units, &times);
 	ok(near(times.execute_ns, 550 + 4800 + 4 * 7 + 11), "windows take their time beside the rows, and so does what is no step");
-	shape.window_rows = shape.window_ns = shape.rest_ns = 0;
+	ok(near(times.total_ns, times.execute_ns), "and nothing else where E comes behind");
+	units = (HjgUnits) {.cpu_d = 4, .device_d = 1, .device_e = 3};
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.total_ns, times.execute_ns + 0.3 * 1100 / 1.5 / 9600 * 4800), "nobody executes while the first window is unpacked");
+	shape.start_ns = 13;
+	shape.window_rows = 1000;
+	shape.window_ns = shape.rest_ns = 0;
+	hjg_incache_predict(&shape, &units, &times);
+	ok(near(times.total_ns, 1100 / 1.5 + 4800 + 13), "a join of one window is unpacked as a whole first, by threads that have to be started");
+	shape.window_rows = shape.window_ns = shape.rest_ns = shape.start_ns = 0;
 	shape.device_cores = 0;
 	shape.unpack_ns[HJG_ON_CPU] = shape.unpack_ns[HJG_ON_DEVICE] = 1e6;
 	hjg_incache_predict(&shape, &units, &times);
@@ -305,8 +321,11 @@ test_incache(void)
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 		{
 			shape.unpack_ns[p] = exp(drand48() * 8);
-			shape.execute_ns[p] = exp(drand48() * 8);
-			shape.miss_ns[p] = drand48();
+			for (int together = 0; together < 2; together++)
+			{
+				shape.execute_ns[together][p] = exp(drand48() * 8);
+				shape.miss_ns[together][p] = drand48();
+			}
 		}
 		shape.fetch_gain = drand48();
 		units = hjg_incache_choose(&shape, any_units, NULL, &best);
