@@ -37,6 +37,9 @@
 /* Within so long the view tells that a device is left alone. */
 #define WATCH_MS 5000
 
+/* What a quiet machine takes for a calibration; a join waits for it, and a machine that is busy is not measured better by more of it. */
+#define CALIBRATION_NS UINT64_C(4000000000)
+
 /* Build rows from which calibration pays, and from which rows are partitioned by default. */
 #define CALIBRATE_ROWS 65536
 #define PARTITION_ROWS 262144
@@ -300,6 +303,7 @@ run_aside(void *arg)
 
 	hjg_coupled_defaults(&config);
 	config.pipeline = aside->pipeline;
+	config.calibration_ns = CALIBRATION_NS;
 	runner = hjg_opencl_begin(aside->number, aside->key_width, &config.cpu_threads, aside->reason, sizeof(aside->reason));
 	if (runner != NULL)
 	{

@@ -27,6 +27,9 @@
 /* Runs for each size: the smaller, the more they are disturbed. */
 static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 11, 4, 3, 1};
 
+/* Turns, in each of which every size has its part of the runs, without which costs would be worth nothing. */
+#define LEAST_TURNS 9
+
 /* Keys of [0, nrows), each once, in an order that depends on the (odd) multiplier. */
 static void
 fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
@@ -239,7 +242,7 @@ measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 
 /*
  * All steps at all sizes.  The ways take turns: memory is then in the caches of whoever had it last, as in joins of different
- * ratios; and so do the sizes, each as often as it is to.
+ * ratios; and so do the sizes, each as often as it is to.  Some of the turns are enough where they take too long.
  */
 static HjgStatus
 measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
@@ -251,12 +254,17 @@ measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runn
 	const size_t bytes = sizeof(HjgCoupledSamples) * (size_t) costs->nsizes;
 	HjgCoupledSamples *samples = env->alloc(env->arg, bytes);
 	HjgStatus	status = samples == NULL ? HJG_ERR_MEMORY : HJG_OK;
+	const hjg_u64 started = hjg_now_ns();
 	int			ndone[HJG_STEP_SIZES] = {0};
 
 	for (int turn = 1; turn <= HJG_CALIBRATION_RUNS && status == HJG_OK; turn++)
+	{
+		if (turn > LEAST_TURNS && config->calibration_ns > 0 && hjg_now_ns() - started > config->calibration_ns)
+			break;
 		for (int size = 0; size < costs->nsizes && status == HJG_OK; size++)
 			if (ndone[size] * HJG_CALIBRATION_RUNS < turn * nruns_of[size])
 				status = measure_ways(env, config, runner, width, scratch, 1u << logs[size], own_ns, ndone[size]++, samples[size]);
+	}
 	if (status == HJG_OK)
 		hjg_coupled_take_costs(samples, ndone, seen_ns, costs);
 	if (samples != NULL)

@@ -146,6 +146,7 @@ typedef struct HjgCoupledConfig
 	HjgSeriesMemos *memos;		/* of joins under these costs; NULL: the join's own */
 	double		fixed_ratios[HJG_STEP_COUNT];	/* the CPU's share of each step */
 	bool		keep_ratios;	/* the fixed ones even with costs, which then only predict */
+	hjg_u64		calibration_ns; /* no more than the least number of runs after that; 0: as many as are worth while */
 } HjgCoupledConfig;
 
 /* Sensible values; ratios of a half. */

@@ -712,6 +712,44 @@ calibrated_in_part(const HjgRunner *runner, HjgPool *pool)
 	claim(finite && memory_is_clean(&memory), "what cannot be measured costs much, and not infinitely much");
 }
 
+static int	nlaunched;
+static const HjgRunner *counted;
+
+static HjgStatus
+counting_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
+{
+	nlaunched++;
+	return counted->launch(arg, launch, ticket);
+}
+
+/* One that has no time makes do with a part of the joins. */
+static void
+calibrated_in_time(const HjgRunner *runner, HjgPool *pool)
+{
+	HjgRunner	counting = *runner;
+	int			launches[2];
+	HjgCoupledConfig config;
+	HjgStepCosts costs;
+	Memory		memory;
+	bool		good = true;
+
+	memory_init(&memory, pool);
+	hjg_coupled_defaults(&config);
+	counted = runner;
+	counting.launch = counting_launch;
+	for (int limited = 0; limited < 2; limited++)
+	{
+		nlaunched = 0;
+		config.calibration_ns = limited;
+		good = good && hjg_coupled_calibrate(&memory.env, &config, &counting, 4, HJG_STEP_QUICK_SIZES, &costs) == HJG_OK;
+		launches[limited] = nlaunched;
+	}
+	for (int s = 0; s < 2 * costs.nsizes; s++)
+		good = good && isfinite(costs.together_ns[s % 2][s / 2][HJG_ON_DEVICE][HJG_STEP_B3]) && isfinite(costs.spread[s % 2][s / 2]);
+	claim(good && launches[1] > launches[0] / 4 && launches[1] < launches[0] * 2 / 3 && memory_is_clean(&memory),
+		  "a calibration that has no time makes do with some of the joins: %d launches in place of %d", launches[1], launches[0]);
+}
+
 void
 test_coupled(void)
 {
@@ -729,6 +767,7 @@ test_coupled(void)
 	{
 		calibrated(runner, pool);
 		calibrated_in_part(runner, pool);
+		calibrated_in_time(runner, pool);
 	}
 	hjg_pool_destroy(pool);
 	hjg_threads_runner_destroy(runner);
