@@ -122,12 +122,27 @@ collect_all(Page page, int nlines, OffsetNumber *rows)
 	return n;
 }
 
-/* The rows that the scan's snapshot sees; conflicts are looked for with those as well that it does not. */
+/*
+ * Hint bits that tell, alone among these, that a row was inserted by a transaction that has committed, and that nobody has
+ * deleted it.  Of other bits nothing is asked then.
+ */
+#define SETTLED_MASK (HEAP_XMIN_FROZEN | HEAP_XMAX_INVALID)
+#define SETTLED (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)
+
+/*
+ * The rows that the scan's snapshot sees; conflicts are looked for with those as well that it does not.
+ *
+ * Rows of a page are often of one transaction.  Once the snapshot has been found to see a settled row, it need not be asked
+ * about others that the same transaction inserted: HeapTupleSatisfiesMVCC() looks at nothing else of these.
+ */
 static int
 collect_visible(HeapScanDesc scan, Page page, int nlines, bool all_visible, OffsetNumber *rows)
 {
 	Relation	relation = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	const bool	look_for_conflicts = CheckForSerializableConflictOutNeeded(relation, snapshot);
+	const bool	may_know = snapshot->snapshot_type == SNAPSHOT_MVCC;
+	TransactionId seen = InvalidTransactionId;	/* inserted settled rows that the snapshot sees */
 	HeapTupleData tuple;
 	int			n = 0;
 
@@ -135,17 +150,25 @@ collect_visible(HeapScanDesc scan, Page page, int nlines, bool all_visible, Offs
 	for (OffsetNumber line = FirstOffsetNumber; line <= nlines; line++)
 	{
 		ItemId		item = PageGetItemId(page, line);
+		bool		settled;
 		bool		visible;
 
 		if (!ItemIdIsNormal(item))
 			continue;
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
-		tuple.t_len = ItemIdGetLength(item);
-		ItemPointerSet(&tuple.t_self, scan->rs_cblock, line);
-		visible = all_visible || HeapTupleSatisfiesVisibility(&tuple, snapshot, scan->rs_cbuf);
-		HeapCheckForSerializableConflictOut(visible, relation, &tuple, scan->rs_cbuf, snapshot);
-		if (visible)
-			rows[n++] = line;
+		settled = may_know && (tuple.t_data->t_infomask & SETTLED_MASK) == SETTLED;
+		visible = all_visible || (settled && HeapTupleHeaderGetRawXmin(tuple.t_data) == seen);
+		if (!visible || look_for_conflicts)
+		{
+			tuple.t_len = ItemIdGetLength(item);
+			ItemPointerSet(&tuple.t_self, scan->rs_cblock, line);
+			visible = visible || HeapTupleSatisfiesVisibility(&tuple, snapshot, scan->rs_cbuf);
+			HeapCheckForSerializableConflictOut(visible, relation, &tuple, scan->rs_cbuf, snapshot);
+			if (visible && settled)
+				seen = HeapTupleHeaderGetRawXmin(tuple.t_data);
+		}
+		rows[n] = line;
+		n += visible ? 1 : 0;
 	}
 	return n;
 }
