@@ -191,6 +191,8 @@ select * from d_same_scans('select p.id, b.id from probe p join build b on p.k =
 select * from d_same_scans('select p.id, b.id from probe p join nothing b on p.k = b.k');
 select * from d_same_scans('select x, n from generate_series(0, 4) x, lateral (select count(*) as n from probe p where p.v = x and not exists (select from build b where p.k = b.k)) y');
 select * from d_same_scans('select p.id, b.id from d_dead p full join d_dead b on p.k = b.k and p.id = b.id');
+-- without build rows, no row of the probe side is read
+select scan, scanned from d_scans('select p.id, b.id from probe p join build b on p.k = b.k where b.v < 0');
 
 -- statistics: scans and rows read, as core counts them
 create function d_stats(query text) returns table (rel name, scans bigint, read bigint) language plpgsql as $$

@@ -30,6 +30,7 @@ struct HjgScan
 	HjgHeapReader *reader;
 	HjgScanFilter *filter;		/* or NULL */
 	bool		at_end;
+	bool		peeked;			/* page has rows that passed and were not read yet */
 	HjgHeapPage page;
 	OffsetNumber passed[MaxHeapTuplesPerPage];	/* rows that passed the filter */
 };
@@ -86,7 +87,7 @@ hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, Hjg
 void
 hjg_scan_reset(HjgScan *scan)
 {
-	scan->at_end = false;
+	scan->at_end = scan->peeked = false;
 	if (scan->filter != NULL)
 		hjg_scan_filter_reset(scan->filter);
 }
@@ -141,41 +142,52 @@ filter_rows(HjgScan *scan, HjgHeapPage *page)
 	page->rows = scan->passed;
 }
 
-/*
- * The next page with rows that pass the filter: read their columns.  Where they can be kept, more pages follow,
- * as long as whatever the next one has will fit.
- */
-static int
-read_pages(HjgScan *scan)
+/* Go to the next page with rows that pass the filter; false at the end. */
+static bool
+find_page(HjgScan *scan)
 {
 	ScanState  *ss = &scan->seq->ss;
-	int			most = hjg_heap_reader_copies(scan->reader) ? HJG_MAX_VECTOR_ROWS - MaxHeapTuplesPerPage : 0;
 	HjgHeapPage *page = &scan->page;
-	int			n = 0;
 
+	if (scan->at_end)
+		return false;
 	if (ss->ss_currentScanDesc == NULL)
 		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
 	while (hjg_heap_next_page(ss->ss_currentScanDesc, page))
 	{
 		if (ss->ps.qual != NULL && page->nrows > 0)
 			filter_rows(scan, page);
-		if (page->nrows == 0)
-			continue;
-		hjg_heap_read(scan->reader, page, n);
-		n += page->nrows;
-		if (n > most)
-			return n;
+		if (page->nrows > 0)
+			return true;
 	}
 	scan->at_end = true;
+	return false;
+}
+
+/*
+ * Read the columns of the next page's rows.  Where they can be kept, more pages follow, as long as whatever the next one
+ * has will fit.
+ */
+static int
+read_pages(HjgScan *scan)
+{
+	const int	most = hjg_heap_reader_copies(scan->reader) ? HJG_MAX_VECTOR_ROWS - MaxHeapTuplesPerPage : 0;
+	int			n = 0;
+
+	while (n <= most && (scan->peeked || find_page(scan)))
+	{
+		scan->peeked = false;
+		hjg_heap_read(scan->reader, &scan->page, n);
+		n += scan->page.nrows;
+	}
 	return n;
 }
 
-/* As ExecProcNode() does it for a row: changed parameters first, instrumentation around. */
-int
-hjg_scan_next_rows(HjgScan *scan)
+/* As ExecProcNode() does it before a row: changed parameters first, and instrumentation, which the caller ends. */
+static void
+start_call(HjgScan *scan)
 {
 	PlanState  *plan = &scan->seq->ss.ps;
-	int			n;
 
 	if (plan->chgParam != NULL)
 	{
@@ -184,8 +196,29 @@ hjg_scan_next_rows(HjgScan *scan)
 	}
 	if (plan->instrument)
 		InstrStartNode(plan->instrument);
-	n = scan->at_end ? 0 : read_pages(scan);
+}
+
+int
+hjg_scan_next_rows(HjgScan *scan)
+{
+	PlanState  *plan = &scan->seq->ss.ps;
+	int			n;
+
+	start_call(scan);
+	n = read_pages(scan);
 	if (plan->instrument)
 		InstrStopNode(plan->instrument, n);
 	return n;
+}
+
+bool
+hjg_scan_peek(HjgScan *scan)
+{
+	PlanState  *plan = &scan->seq->ss.ps;
+
+	start_call(scan);
+	scan->peeked = scan->peeked || find_page(scan);
+	if (plan->instrument)
+		InstrStopNode(plan->instrument, 0);
+	return scan->peeked;
 }

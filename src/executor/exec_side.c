@@ -373,6 +373,8 @@ next_page_row(HjgSide *side, HjgRow *row)
 bool
 hjg_side_peek(HjgSide *side)
 {
+	if (side->scan != NULL)
+		return side->page_next < side->page_rows || hjg_scan_peek(side->scan);
 	if (hjg_side_has_vectors(side))
 		return have_page_row(side);
 	if (side->peeked == NULL)

@@ -369,6 +369,8 @@ extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
 extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors);
 /* Read the next page, or pages, that have rows for us; returns how many, 0 at the end. */
 extern int	hjg_scan_next_rows(HjgScan *scan);
+/* Are there more?  None of their columns is read, and the rows are not counted yet. */
+extern bool hjg_scan_peek(HjgScan *scan);
 /* The child starts over. */
 extern void hjg_scan_reset(HjgScan *scan);
 
