@@ -32,6 +32,10 @@
 
 #define CALIBRATE_BUILD_ROWS 200000
 #define CALIBRATE_PROBE_ROWS 1000000
+
+/* Keys so far apart are too sparse for an array. */
+#define SPARSE_DISTANCE 7
+
 #define REPEATS 5
 #define PASSES 3
 #define SCAN_ROWS 300000
@@ -62,6 +66,8 @@ static const struct
 	{"varlena", "ns more per carried value of variable length"},
 	{"build_tuple", "ns per build row and thread"},
 	{"probe_tuple", "ns per probe row and thread"},
+	{"dense_build", "ns per build row and thread, of an array by key"},
+	{"dense_probe", "ns per probe row and thread, of an array by key"},
 	{"emit_tuple", "ns per row returned"},
 	{"spill_tuple", "ns per narrow row to a temporary file and back"},
 	{"spill", "ns per MB of wider rows to a temporary file and back"},
@@ -365,8 +371,9 @@ calibrate_poll(void *arg)
 	return false;
 }
 
+/* A join of the backend's own engine, of unique build keys that are so far apart; every probe row has a match. */
 static void
-measure_engine(HjgUnitCosts *costs, MemoryContext context)
+measure_engine(uint32 distance, MemoryContext context, double *build_ns, double *probe_ns)
 {
 	HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO};
 	HjgEnv		env = {.arg = context, .alloc = calibrate_alloc, .free = calibrate_free, .poll = calibrate_poll};
@@ -381,23 +388,26 @@ measure_engine(HjgUnitCosts *costs, MemoryContext context)
 	uint64		start;
 
 	for (uint32 i = 0; i < CALIBRATE_BUILD_ROWS; i++)
-		build[i] = i * 7;
+		build[i] = i * distance;
 	for (uint32 i = 0; i < CALIBRATE_PROBE_ROWS; i++)
-		probe[i] = (uint32) (((uint64) i * 2654435761u) % CALIBRATE_BUILD_ROWS) * 7;
+		probe[i] = (uint32) (((uint64) i * 2654435761u) % CALIBRATE_BUILD_ROWS) * distance;
 	memset(pairs, 0, (Size) CALIBRATE_PROBE_ROWS * sizeof(HjgPair));
 
 	start = hjg_now_ns();
 	if (hjg_join_build(&env, &spec, &build_segment, 1, &join) != HJG_OK)
 		elog(ERROR, "calibration of the engine failed");
-	costs->build_tuple_ns = per_row(start, CALIBRATE_BUILD_ROWS);
+	*build_ns = per_row(start, CALIBRATE_BUILD_ROWS);
 	start = hjg_now_ns();
 	if (hjg_join_probe(join, &probe_segment, 1, &cursor, &result) != HJG_OK ||
 		result.npairs != CALIBRATE_PROBE_ROWS)
 		elog(ERROR, "calibration of the engine failed");
-	costs->probe_tuple_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+	*probe_ns = per_row(start, CALIBRATE_PROBE_ROWS);
 	/* where the two are equal, the smaller side is still the one to build of: rows wait in memory */
-	costs->build_tuple_ns = Max(costs->build_tuple_ns, 1.25 * costs->probe_tuple_ns);
+	*build_ns = Max(*build_ns, 1.25 * *probe_ns);
 	hjg_join_free(join);
+	pfree(build);
+	pfree(probe);
+	pfree(pairs);
 }
 
 /* What is measured by calling the functions that joins use. */
@@ -412,7 +422,8 @@ measure_by_calls(HjgUnitCosts *costs)
 	measure_memory(costs);
 	measure_spills(costs);
 	measure_blooms(costs, context);
-	measure_engine(costs, context);
+	measure_engine(SPARSE_DISTANCE, context, &costs->build_tuple_ns, &costs->probe_tuple_ns);
+	measure_engine(1, context, &costs->dense_build_ns, &costs->dense_probe_ns);
 	MemoryContextDelete(context);
 }
 

@@ -29,6 +29,8 @@ typedef struct HjgUnitCosts
 	double		varlena_ns;		/* more for each carried value of variable length */
 	double		build_tuple_ns; /* engine, one thread */
 	double		probe_tuple_ns; /* engine, one thread */
+	double		dense_build_ns; /* the same where the keys make the table an array by key */
+	double		dense_probe_ns;
 	double		emit_tuple_ns;	/* a pair from result batch to executor */
 	double		spill_tuple_ns; /* a narrow row to a temporary file and back */
 	double		spill_mb_ns;	/* 1 MB of wider ones */
@@ -91,6 +93,7 @@ typedef struct HjgJoinShape
 	bool		gpu_cold;		/* ... that no join has used yet */
 	double		gpu_l2_bytes;
 	bool		build_unique;	/* no key twice on the build side, as far as is known */
+	bool		dense;			/* likewise; and so dense that the table will be an array by key */
 } HjgJoinShape;
 
 /* Wall time by phase; the build phases come before the first row. */

@@ -44,6 +44,8 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.varlena_ns = 35,
 	.build_tuple_ns = 20,
 	.probe_tuple_ns = 14,
+	.dense_build_ns = 8,
+	.dense_probe_ns = 6,
 	.emit_tuple_ns = 18,
 	.spill_tuple_ns = 180,
 	.spill_mb_ns = 800000,
@@ -144,6 +146,25 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 	return larger(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
 }
 
+/* Do the keys make the table an array?  Not one that processes fill for one another without a job. */
+static bool
+is_array(const HjgJoinShape *shape)
+{
+	return shape->dense && (shape->nthreads > 0 || shape->participants <= 1);
+}
+
+static double
+build_tuple_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	return is_array(shape) ? costs->dense_build_ns : costs->build_tuple_ns;
+}
+
+static double
+probe_tuple_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	return is_array(shape) ? costs->dense_probe_ns : costs->probe_tuple_ns;
+}
+
 /* A row on its ways through temporary files. */
 static double
 spill_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double width)
@@ -222,7 +243,7 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 
 	if (shape->nthreads == 0 || shape->participants > 1)
 		kept_row_ns += costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
-			costs->probe_tuple_ns / larger(shape->nthreads, 1);
+			probe_tuple_ns(costs, shape) / larger(shape->nthreads, 1);
 	return bloom_ns(costs, shape) < (shape->probe_rows - passing_rows(shape)) * kept_row_ns;
 }
 
@@ -282,7 +303,7 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 											  shape->build_scan_mb, shape->build_vectors, shape->build_columns,
 											  shape->build_varlenas, shape->build_width);
 	prediction->build_ns = shape->build_rows * participants *
-		(costs->build_tuple_ns / threads + costs->transfer_mb_ns * shape->key_width / mb) +
+		(build_tuple_ns(costs, shape) / threads + costs->transfer_mb_ns * shape->key_width / mb) +
 		costs->memory_mb_ns * shape->build_bytes / mb;
 	prediction->marshal_probe_ns = marshal_ns(costs, shape, shape->probe_rows, shape->probe_scan_rows,
 											  shape->probe_scan_mb, shape->probe_vectors,
@@ -294,7 +315,7 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 
-	engine_ns = total_kept_rows * costs->probe_tuple_ns / threads +
+	engine_ns = total_kept_rows * probe_tuple_ns(costs, shape) / threads +
 		costs->transfer_mb_ns * participants * (kept_rows * shape->key_width + shape->pairs * 8) / mb;
 	backend_ns = prediction->marshal_probe_ns + prediction->emit_ns;
 	prediction->transfer_ns = prediction->gpu_build_ns = prediction->gpu_probe_ns = 0;

@@ -46,6 +46,13 @@ typedef struct HjgTypeFacts
 	bool		varlena;
 } HjgTypeFacts;
 
+typedef struct HjgColumnFacts
+{
+	Index		relid;
+	AttrNumber	attno;
+	double		nplaces;		/* from its least to its greatest value; 0: not known, or values come twice */
+} HjgColumnFacts;
+
 typedef struct HjgIndexFacts
 {
 	const IndexOptInfo *index;
@@ -56,6 +63,7 @@ typedef struct HjgIndexFacts
 #define HJG_KNOWN_OPERATORS 8
 #define HJG_KNOWN_TYPES 16
 #define HJG_KNOWN_INDEXES 16
+#define HJG_KNOWN_COLUMNS 8
 
 /* Aggregates of all joined rows that the node may compute (planner_aggregate.c). */
 typedef struct HjgAggregateFacts
@@ -91,6 +99,8 @@ typedef struct HjgQueryFacts
 	HjgTypeFacts types[HJG_KNOWN_TYPES];
 	int			nindexes;
 	HjgIndexFacts indexes[HJG_KNOWN_INDEXES];
+	int			ncolumns;
+	HjgColumnFacts columns[HJG_KNOWN_COLUMNS];
 	HjgAggregateFacts aggregates;
 } HjgQueryFacts;
 
@@ -106,6 +116,8 @@ extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
 /* What there is to know of a side, whatever its path; of a join in room, which starts as not known. */
 extern const HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
+/* Values that an integer column of a table may have, if each is there once; 0 if that is not known. */
+extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
 /* 0 where rows of neighbouring index keys lie side by side, 1 where they lie anywhere. */
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
 

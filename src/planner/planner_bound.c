@@ -129,7 +129,7 @@ least_work_ns(const HjgCandidate *candidate, const Path *outer_path, const Path 
 	double		ns = build_rows * build_columns * costs->column_ns / (shared ? nprocesses : 1);
 
 	if (hjg_planner_gpu(candidate->facts) == NULL)
-		ns += build_rows * costs->build_tuple_ns / Max(nprocesses, HJG_ASSUMED_THREADS);
+		ns += build_rows * Min(costs->build_tuple_ns, costs->dense_build_ns) / Max(nprocesses, HJG_ASSUMED_THREADS);
 	if (candidate->jointype == JOIN_INNER && !candidate->unique_outer && !candidate->unique_inner &&
 		candidate->aggregates == NULL)
 		ns += candidate->joinrel->rows / nprocesses *
@@ -200,7 +200,7 @@ hjg_planner_beyond_ceiling(const HjgCandidate *candidate)
 	const Cost	least = !facts->first_rows ? candidate->least_total :
 		IS_OTHER_REL(candidate->joinrel) ? 0 : candidate->least_startup;
 
-	return least > facts->ceiling * WELL_MORE;
+	return least > facts->ceiling * WELL_MORE + candidate->spared;
 }
 
 bool

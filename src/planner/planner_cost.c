@@ -6,6 +6,7 @@
 
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
@@ -32,6 +33,10 @@ const HjgPlannerSources *hjg_planner_sources;
 /* The same for whether all rows fit, on the average; and for a value that is not in its row. */
 #define FULL_ROW_BYTES 12
 #define FULL_VARLENA_BYTES 8
+
+/* An array by key has at most so many places for each row; with fewer rows other tables take no longer that matters. */
+#define PLACES_PER_ROW 4
+#define LEAST_DENSE_ROWS 8192
 
 /*
  * Processes that write temporary files at the same time delay one another in the operating system.  2M x 500K rows by
@@ -296,6 +301,29 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
 }
 
 /*
+ * Will the table be an array by key?  By the engine's rule (engine_direct.c), if the build side is a table, as far as statistics
+ * tell.  Of the least and greatest values a condition leaves out, nothing is known.
+ */
+static bool
+are_keys_dense(const HjgCandidate *candidate, double build_rows)
+{
+	const RelOptInfo *rel = candidate->innerrel;
+	const RestrictInfo *rinfo = linitial_node(RestrictInfo, candidate->hashclauses);
+	const Var  *key;
+	double		nplaces;
+
+	if (build_rows < LEAST_DENSE_ROWS || candidate->nhashed_keys > 0 || list_length(candidate->hashclauses) != 1 ||
+		candidate->key_width > 8 || !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || hjg_build_tuple_cost >= 0 ||
+		hjg_probe_tuple_cost >= 0 || hjg_strategy == HJG_STRATEGY_RADIX)
+		return false;
+	key = (const Var *) (rinfo->outer_is_left ? get_rightop(rinfo->clause) : get_leftop(rinfo->clause));
+	if (!IsA(key, Var) || key->varno != rel->relid || key->varattno <= 0)
+		return false;
+	nplaces = hjg_planner_places(candidate->facts, rel, key->varattno);
+	return nplaces > 0 && nplaces <= build_rows * PLACES_PER_ROW;
+}
+
+/*
  * Rows of the hash table by which core's price is understood: of the smaller side, whichever we
  * build of, as a larger table must not make a path cheaper; of a side that core would
  * divide into batches, those of a batch.
@@ -451,6 +479,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 		(path->parallel_aware || Max(shape.build_rows, shape.probe_rows) > hjg_embedded_rows))
 		shape.nthreads = HJG_ASSUMED_THREADS;
 	shape.partnered = estimate_partnered(candidate, &shape);
+	shape.dense = shape.spill_passes == 0 && are_keys_dense(candidate, shape.build_rows * shape.participants);
 	shape.bloom = use_bloom_filter(candidate->jointype, costs, &shape);
 	hjg_model_predict(costs, &shape, &prediction);
 	if (shape.nthreads > 0 && hjg_planner_gpu(candidate->facts) != NULL)

@@ -17,6 +17,7 @@
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/plancat.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -155,6 +156,51 @@ hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room
 		table_close(relation, NoLock);
 	}
 	return side;
+}
+
+static double
+integer_of(Datum value, Oid type)
+{
+	return type == INT2OID ? DatumGetInt16(value) : type == INT4OID ? DatumGetInt32(value) : (double) DatumGetInt64(value);
+}
+
+/* By the ends of the column's histogram.  An index does not keep the rows of tables that inherit apart. */
+static double
+find_places(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
+{
+	const RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+	double		nplaces = 0;
+	HeapTuple	tuple;
+	AttStatsSlot slot;
+
+	if (rte->inh || !has_unique_index((RelOptInfo *) rel, attno))
+		return 0;
+	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(rte->relid),
+							Int16GetDatum(attno), BoolGetDatum(false));
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_HISTOGRAM, InvalidOid, ATTSTATSSLOT_VALUES))
+	{
+		if (slot.nvalues > 1 && (slot.valuetype == INT2OID || slot.valuetype == INT4OID || slot.valuetype == INT8OID))
+			nplaces = integer_of(slot.values[slot.nvalues - 1], slot.valuetype) - integer_of(slot.values[0], slot.valuetype) + 1;
+		free_attstatsslot(&slot);
+	}
+	ReleaseSysCache(tuple);
+	return nplaces;
+}
+
+double
+hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno)
+{
+	HjgColumnFacts *found;
+
+	for (int i = 0; i < facts->ncolumns; i++)
+		if (facts->columns[i].relid == rel->relid && facts->columns[i].attno == attno)
+			return facts->columns[i].nplaces;
+	found = &facts->columns[Min(facts->ncolumns, HJG_KNOWN_COLUMNS - 1)];
+	facts->ncolumns = Min(facts->ncolumns + 1, HJG_KNOWN_COLUMNS);
+	*found = (HjgColumnFacts) {.relid = rel->relid, .attno = attno, .nplaces = find_places(facts->root, rel, attno)};
+	return found->nplaces;
 }
 
 /* By the statistics of the index's first column.  The square, as core weighs the correlation. */

@@ -150,6 +150,7 @@ main(int argc, char **argv)
 	bool		pages_cost = true;
 	bool		aggregates_save = true;
 	bool		aggregates_cost = true;
+	bool		arrays_save = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -187,6 +188,10 @@ main(int argc, char **argv)
 		more = shape;
 		more.pairs *= 2;
 		grows &= total(more) >= total(shape);
+
+		more = shape;
+		more.dense = true;
+		arrays_save &= shape.nthreads > 0 || shape.participants <= 1 ? total(more) <= total(shape) : total(more) == total(shape);
 
 		if (shape.nthreads > 0)
 		{
@@ -290,6 +295,7 @@ main(int argc, char **argv)
 	ok(pages_cost, "pages of a table that the node reads cost as much as core's scan pays for them");
 	ok(aggregates_save, "rows that are aggregated cost less than rows that are handed out");
 	ok(aggregates_cost, "a column more costs more than a step more, and that more than nothing");
+	ok(arrays_save, "an array by key costs less than another table, unless processes have no job to fill it");
 
 	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
 	   hjg_model_cost_unit_ns(&costs, 1) == costs.small_unit_ns,
