@@ -50,7 +50,7 @@ typedef struct HjgUnits
 
 /*
  * Calibration sizes, log2 of build rows: from a table that fits any cache to one that fits none.
- * A server measures the first HJG_STEP_QUICK_SIZES of them, which takes a second or two.
+ * A server measures the first HJG_STEP_QUICK_SIZES of them, which takes some seconds.
  */
 #define HJG_STEP_SIZES 6
 #define HJG_STEP_QUICK_SIZES 4

@@ -334,7 +334,7 @@ forged(int width)
 		if (random_below(&random, 3) == 0)
 		{
 			((hjg_u8 *) copy)[24 + random_below(&random, (hjg_u32) header->head_bytes - 24)] ^= (hjg_u8) random_u64(&random);
-			if (header->head_bytes % 8 == 0 && header->head_bytes <= b.bytes)
+			if (header->head_bytes >= 8 && header->head_bytes % 8 == 0 && header->head_bytes <= b.bytes)
 				header->checksum = hjg_pack_checksum(copy + 1, header->head_bytes / 8 - 1);
 		}
 		nopened += unpack_all(&b, copy, b.bytes) == HJG_OK;
