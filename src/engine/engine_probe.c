@@ -26,7 +26,8 @@ typedef struct Block
 	hjg_u64		high[BLOCK_ROWS];
 	hjg_u64		low[BLOCK_ROWS];
 	hjg_u32		row[BLOCK_ROWS];
-	hjg_u32		bucket[BLOCK_ROWS]; /* its number */
+	hjg_u32		bucket[BLOCK_ROWS]; /* its number, */
+	HjgBucket	found[BLOCK_ROWS];	/* and, where most are crowded, the bucket */
 	hjg_u32		crowded[BLOCK_ROWS];	/* rows whose buckets are */
 	hjg_u32		n;
 	hjg_u32		ncrowded;
@@ -38,6 +39,7 @@ typedef enum Source
 	SOURCE_KEYS,				/* as they came, lines fetched ahead */
 	SOURCE_TUPLES,				/* partitioned, likewise */
 	SOURCE_CACHED,				/* as they came, to a table in the cache */
+	SOURCE_CROWDED,				/* as they came, to a table whose rows are mostly in crowded buckets */
 	NSOURCES
 } Source;
 
@@ -153,10 +155,11 @@ scan_line(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntuples, Hjg
 #if defined(__x86_64__)
 /*
  * Both with AVX-512: what matches among a line's worth of tuples is compressed to the front, so that
- * nothing branches on the keys.  Writes eight pairs at most.
+ * nothing branches on the keys.  Writes eight pairs at most.  Four-byte keys may come without a header, then they are
+ * eight; others have it, or what may be read in its place.
  */
 HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
-match_line_avx512(int width, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
+match_avx512(int width, bool header, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
 {
 	const __m512i words = _mm512_loadu_si512(line);
 	__m512i		keys;
@@ -169,7 +172,7 @@ match_line_avx512(int width, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, 
 		/* the header lies where a tuple would */
 		pairs = words;
 		keys = _mm512_and_si512(words, _mm512_set1_epi64(0xFFFFFFFF));
-		equal = (__mmask8) (_bzhi_u32(0xFF, ntuples + 1) & 0xFE);
+		equal = (__mmask8) (header ? _bzhi_u32(0xFF, ntuples + 1) & 0xFE : _bzhi_u32(0xFF, ntuples));
 	}
 	else
 	{
@@ -193,15 +196,14 @@ scan_line_avx512(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntupl
 {
 	if (width == 16)
 		return scan_line(width, mode, line, ntuples, key, probe_row, out);
-	return keep_pairs(mode, probe_row, out, match_line_avx512(width, line, ntuples, key, probe_row, out));
+	return keep_pairs(mode, probe_row, out, match_avx512(width, true, line, ntuples, key, probe_row, out));
 }
 
-/* The tuples of a crowded bucket are read as if a line's header stood before them. */
 HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
 scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
 {
-	const hjg_u32 step = hjg_line_tuples(width);
-	const hjg_u8 *line = bucket.tuples - hjg_line_header_bytes(width);
+	const hjg_u32 step = width == 4 ? 8 : hjg_line_tuples(width);
+	const hjg_u8 *line = width == 4 ? bucket.tuples : bucket.tuples - hjg_line_header_bytes(width);
 	hjg_u32		npairs = 0;
 
 	if (width == 16)
@@ -210,7 +212,7 @@ scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key,
 	{
 		const hjg_u32 n = left < step ? left : step;
 
-		npairs += match_line_avx512(width, line, n, key, probe_row, out + npairs);
+		npairs += match_avx512(width, false, line, n, key, probe_row, out + npairs);
 		line += step * (hjg_u32) hjg_tuple_bytes(width);
 		left -= n;
 	}
@@ -237,10 +239,13 @@ scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key,
 #define SOURCE_OF_keys SOURCE_KEYS
 #define SOURCE_OF_tuples SOURCE_TUPLES
 #define SOURCE_OF_cached SOURCE_CACHED
+#define SOURCE_OF_crowded SOURCE_CROWDED
 #define DEFINE_PROBE(source, width, mode, isa, target, kernel) \
 	target static bool probe_##source##_##width##_##mode##_##isa(HjgProbeTask *probe, HjgProbeSlot *slot, \
 																 hjg_u64 begin, hjg_u64 end) \
 	{ \
+		if (SOURCE_OF_##source == SOURCE_CROWDED) \
+			return probe_crowded_rows_##kernel(width, HJG_MATCH_##mode, probe, slot, begin, end); \
 		return probe_rows_##kernel(width, HJG_MATCH_##mode, SOURCE_OF_##source, probe, slot, begin, end); \
 	}
 #define DEFINE_MODES(source, width, isa, target, kernel) \
@@ -255,12 +260,13 @@ scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key,
 #define DEFINE_ISA(isa, target, kernel) \
 	DEFINE_WIDTHS(keys, isa, target, kernel) \
 	DEFINE_WIDTHS(tuples, isa, target, kernel) \
-	DEFINE_WIDTHS(cached, isa, target, kernel)
+	DEFINE_WIDTHS(cached, isa, target, kernel) \
+	DEFINE_WIDTHS(crowded, isa, target, kernel)
 #define MODES(source, width, isa) \
 	{probe_##source##_##width##_ALL_##isa, probe_##source##_##width##_LEFT_##isa, \
 	 probe_##source##_##width##_SEMI_##isa, probe_##source##_##width##_ANTI_##isa}
 #define WIDTHS(source, isa) {MODES(source, 4, isa), MODES(source, 8, isa), MODES(source, 16, isa)}
-#define SOURCES(isa) {WIDTHS(keys, isa), WIDTHS(tuples, isa), WIDTHS(cached, isa)}
+#define SOURCES(isa) {WIDTHS(keys, isa), WIDTHS(tuples, isa), WIDTHS(cached, isa), WIDTHS(crowded, isa)}
 #define NO_TARGET
 
 DEFINE_ISA(base, NO_TARGET, plain)
@@ -342,6 +348,8 @@ source_of(const HjgTable *table, bool partitioned)
 {
 	if (partitioned)
 		return SOURCE_TUPLES;
+	if (table->ncrowded > table->nrows / 2)
+		return SOURCE_CROWDED;
 	return (size_t) table->nbuckets * HJG_LINE_BYTES <= hjg_l2_bytes() / 2 ? SOURCE_CACHED : SOURCE_KEYS;
 }
 

@@ -180,6 +180,7 @@ build_partition(int width, HjgTableTask *build, hjg_u32 partition, hjg_u8 *slot)
 			hjg_table_sort_bucket(width, &build->task, src + (size_t) ncrowded * tb, tuples, ntuples);
 		ncrowded += ntuples;
 	}
+	__atomic_fetch_add(&build->table->ncrowded, ncrowded, __ATOMIC_RELAXED);
 }
 
 static void
@@ -285,6 +286,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 	if (status != HJG_OK)
 		return status;
 
+	hjg_table_write_head(join);
 	join->stats.partition_ns += partitioned - started;
 	join->stats.build_ns += hjg_now_ns() - partitioned;
 	join->stats.npartitions = (int) nparts;

@@ -13,6 +13,7 @@ typedef struct TableHead
 	hjg_u64		nplaces;		/* of an array by key; 0: there are lines */
 	hjg_u64		first_key;
 	hjg_u64		repeated;		/* starts of each key's rows lie before the rows */
+	hjg_u64		ncrowded;		/* of lines */
 } TableHead;
 
 HjgTable
@@ -33,6 +34,7 @@ hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines)
 	table.lines = (hjg_u8 *) lines;
 	table.tuples = (hjg_u8 *) tuples + HJG_LINE_BYTES;
 	table.nbuckets = hjg_table_nbuckets(width, nrows);
+	table.ncrowded = head->ncrowded;
 	return table;
 }
 
@@ -61,13 +63,20 @@ hjg_table_publish_lines(HjgJoin *join, size_t bytes)
 	return join->lines_block.ptr != NULL ? HJG_OK : HJG_ERR_MEMORY;
 }
 
-HjgStatus
-hjg_table_keep_direct(HjgJoin *join)
+void
+hjg_table_write_head(HjgJoin *join)
 {
 	const HjgTable *table = &join->table;
 
+	*(TableHead *) join->tuples_block.ptr =
+		(TableHead) {table->nplaces, table->first_key, table->starts != NULL, table->ncrowded};
+}
+
+HjgStatus
+hjg_table_keep_direct(HjgJoin *join)
+{
 	if (!hjg_table_reserve(join, HJG_TABLE_TUPLES, HJG_LINE_BYTES))
 		return HJG_ERR_MEMORY;
-	*(TableHead *) join->tuples_block.ptr = (TableHead) {table->nplaces, table->first_key, table->starts != NULL};
+	hjg_table_write_head(join);
 	return HJG_OK;
 }

@@ -260,6 +260,8 @@ extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
 extern bool hjg_table_reserve(HjgJoin *join, HjgTablePart part, size_t bytes);
 /* The first bytes of lines_block, which is the join's alone, go where others are to reach them. */
 extern HjgStatus hjg_table_publish_lines(HjgJoin *join, size_t bytes);
+/* What join's finished table is, in the part that has tuples. */
+extern void hjg_table_write_head(HjgJoin *join);
 /* Join's table is an array by key, in lines_block: make it one that is found by its parts. */
 extern HjgStatus hjg_table_keep_direct(HjgJoin *join);
 /* The table of nrows rows that lies in these two parts. */

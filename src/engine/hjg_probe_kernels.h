@@ -49,6 +49,21 @@ KERNEL(fill_tuples)(int width, const hjg_u8 *tuples, hjg_u32 max, Block *block)
 	}
 }
 
+/* The pairs of one row.  False: the slot is to return. */
+KERNEL_TARGET HJG_ALWAYS_INLINE bool
+KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, HjgMixed key, hjg_u32 probe_row,
+					 HjgBucket bucket)
+{
+	if (bucket.ntuples > HJG_HEAVY_BUCKET)
+	{
+		if (!probe_heavy(width, mode, probe, slot, key, probe_row, bucket))
+			return false;
+	}
+	else
+		slot->npairs += SCAN_BUCKET(width, mode, bucket, key, probe_row, slot->buffer + slot->npairs);
+	return slot->npairs < HJG_RESULT_CHUNK || hjg_probe_write_out(probe, slot, false);
+}
+
 /*
  * The pairs of the rows of a block whose buckets are crowded, while the tuples of those of the next one are
  * fetched: of as many as most buckets have.  False: the slot is to return.
@@ -80,14 +95,7 @@ KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProb
 		if (width == 16)
 			key.low = block->low[at];
 		bucket = hjg_table_bucket(width, table, block->bucket[at]);
-		if (bucket.ntuples > HJG_HEAVY_BUCKET)
-		{
-			if (!probe_heavy(width, mode, probe, slot, key, block->row[at], bucket))
-				return false;
-		}
-		else
-			slot->npairs += SCAN_BUCKET(width, mode, bucket, key, block->row[at], slot->buffer + slot->npairs);
-		if (slot->npairs >= HJG_RESULT_CHUNK && !hjg_probe_write_out(probe, slot, false))
+		if (!KERNEL(probe_bucket)(width, mode, probe, slot, key, block->row[at], bucket))
 			return false;
 	}
 	block->ncrowded = 0;
@@ -192,6 +200,60 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 			more = more || before->ncrowded > 0;
 		}
 	} while (more);
+	return true;
+}
+
+/*
+ * Rows [begin, end), as they came, where most buckets are crowded: no line is compared.  While a row's bucket
+ * is scanned the tuples of one a block behind it are fetched, and the line of one two blocks behind it.
+ */
+KERNEL_TARGET HJG_ALWAYS_INLINE bool
+KERNEL(probe_crowded_rows)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end)
+{
+	const HjgTable *table = probe->table;
+	hjg_u32		since_poll = 0;
+	HjgScan		scan;
+	Block		blocks[3];
+	Block	   *coming = &blocks[0];
+	Block	   *next = &blocks[1];
+	Block	   *now = &blocks[2];
+
+	next->n = now->n = 0;
+	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	do
+	{
+		hjg_u32		n;
+		Block	   *done = now;
+
+		KERNEL(fill_keys)(width, &scan, BLOCK_ROWS, coming);
+		for (hjg_u32 i = 0; i < coming->n; i++)
+			coming->bucket[i] = hjg_mixed_range(width, coming->high[i], table->nbuckets);
+		n = now->n > next->n ? now->n : next->n;
+		n = n > coming->n ? n : coming->n;
+		for (hjg_u32 i = 0; i < n; i++)
+		{
+			if (i < coming->n)
+				__builtin_prefetch(table->lines + (size_t) coming->bucket[i] * HJG_LINE_BYTES);
+			if (i < next->n)
+			{
+				next->found[i] = hjg_table_bucket(width, table, next->bucket[i]);
+				__builtin_prefetch(next->found[i].tuples);
+				__builtin_prefetch(next->found[i].tuples + HJG_LINE_BYTES);
+			}
+			if (i < now->n)
+			{
+				const HjgMixed key = {now->high[i], width == 16 ? now->low[i] : 0};
+
+				if (!KERNEL(probe_bucket)(width, mode, probe, slot, key, now->row[i], now->found[i]))
+					return false;
+			}
+		}
+		if (++since_poll % (HJG_POLL_ROWS / 4 / BLOCK_ROWS) == 0 && hjg_task_poll(&probe->task))
+			return false;
+		now = next;
+		next = coming;
+		coming = done;
+	} while (now->n > 0 || next->n > 0);
 	return true;
 }
 

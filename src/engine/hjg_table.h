@@ -36,6 +36,7 @@ typedef struct HjgTable
 	hjg_u8	   *lines;			/* nbuckets */
 	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD behind are readable */
 	hjg_u32		nbuckets;		/* a multiple of the partitions' number, at most 2^31 */
+	hjg_u64		ncrowded;		/* rows in crowded buckets, but for those of giant partitions */
 
 	/*
 	 * An array by key: not NULL.  Of nplaces neighbouring keys from first_key on, either the build row of
