@@ -54,3 +54,16 @@ explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k or
 explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k order by f.v limit 10;
 drop function hjg_prices;
 drop table ix_fact, ix_dim;
+
+-- A foreign key's rows with their table's: core charges for a third of such a join, and ours is compared with that.
+create table foreign_rows as select g as id, (g * 7919) % 20000 + 1 as k, 'text ' || g as t from generate_series(1, 60000) g;
+create table key_rows as select g as id, 'wide ' || g as t from generate_series(1, 20000) g;
+create unique index on key_rows (id);
+vacuum analyze foreign_rows;
+vacuum analyze key_rows;
+set max_parallel_workers_per_gather = 0;
+explain (costs off) select f.t, r.t from foreign_rows f join key_rows r on f.k = r.id;
+explain (costs off) select f.id, r.t from (select * from foreign_rows offset 0) f join key_rows r on f.k = r.id;
+select * from hjg_same('select f.t, r.t as rt from foreign_rows f join key_rows r on f.k = r.id');
+reset max_parallel_workers_per_gather;
+drop table foreign_rows, key_rows;

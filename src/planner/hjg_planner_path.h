@@ -144,6 +144,8 @@ typedef struct HjgCandidate
 	bool		unique_inner;
 	JoinPathExtraData *extra;
 	bool		consider_startup;	/* the first rows may be all that is asked for */
+	bool		once;			/* the inner side is unique, of a join that is no semi or anti join, */
+	bool		once_reversed;	/* the outer side, of an inner join (planner_core.c) */
 	Cost		least_startup;	/* what any plan with a path of ours costs before its first row, */
 	Cost		least_total;	/* and for all of them, at least */
 	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that the node may compute; else NULL */
@@ -196,7 +198,7 @@ extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, con
 extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
 
 /* Fill in the candidate's unit costs, before anything below is asked. */
-extern void hjg_planner_price(HjgCandidate *candidate);
+extern void hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate);
 
 /*
  * Does reading the sides alone take more than a join that core has offered, whatever our unit costs?  Asked before
@@ -232,6 +234,16 @@ extern bool hjg_planner_loses(HjgCandidate *candidate, const Path *outer_path, c
  */
 extern bool hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *path, const Path *outer_path,
 							 const Path *inner_path);
+
+/* Fill in which side of the join is unique, before what is below is asked. */
+extern void hjg_planner_find_unique(PlannerInfo *root, HjgCandidate *candidate);
+/* Of pairs, or rows that may have one, those that core charges residual quals for. */
+extern double hjg_planner_charged_pairs(const HjgCandidate *candidate, double outer_rows, double pairs);
+/* About core's price for its hash join in memory, beside that of its inputs. */
+extern Cost hjg_planner_hash_join_price(const HjgCandidate *candidate, double outer_rows, double inner_rows, double pairs,
+										int nkeys);
+/* How many times as much time a cost of 1.0 is in core's cheapest hash join of these sides as in one that is charged for each pair. */
+extern double hjg_planner_underpriced(const HjgCandidate *candidate);
 
 /*
  * Would a path of ours of this price be clearly cheaper than those in core's list, or with aggregates in the node than those with

@@ -109,8 +109,7 @@ hjg_planner_participants(const Path *path)
  * expected to have hardly a candidate: both as core prices its hash join, to which this
  * is compared.
  *
- * Core knows what share of the outer rows has a partner of semi and anti joins alone.  Where the inner side is unique it fills in
- * the same fields, but by the selectivity of an inner join: one in as many as the inner side has rows.
+ * What share of the outer rows has a partner core knows of semi and anti joins alone (planner_core.c).
  */
 static pg_noinline double
 estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows,
@@ -152,21 +151,6 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *pat
 	if (candidate->jointype == JOIN_INNER && !residual && !candidate->unique_outer && !candidate->unique_inner)
 		return path->rows;
 	return estimate_uncommon_pairs(root, candidate, outer_rows, inner_rows, residual);
-}
-
-/*
- * Pairs that residual quals are charged for.  Core charges, where one match decides, for rows that it believes to have one,
- * and hardly for the others; what the two prices are compared by has to be the same.
- */
-static double
-charged_pairs(const HjgCandidate *candidate, const HjgJoinShape *shape)
-{
-	const JoinType jointype = candidate->jointype;
-
-	if (candidate->unique_outer || candidate->unique_inner ||
-		(jointype != JOIN_SEMI && jointype != JOIN_ANTI && !candidate->extra->inner_unique))
-		return shape->pairs;
-	return Min(shape->probe_rows * candidate->extra->semifactors.outer_match_frac, shape->pairs);
 }
 
 /*
@@ -356,11 +340,13 @@ hjg_planner_begin_pricing(HjgQueryFacts *facts)
 }
 
 void
-hjg_planner_price(HjgCandidate *candidate)
+hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate)
 {
 	HjgQueryFacts *facts = candidate->facts;
 
-	candidate->unit_ns = hjg_model_cost_unit_ns(facts->calibrated, core_table_rows(candidate));
+	hjg_planner_find_unique(root, candidate);
+	candidate->unit_ns = hjg_model_cost_unit_ns(facts->calibrated, core_table_rows(candidate)) *
+		hjg_planner_underpriced(candidate);
 	candidate->ns_cost = 1 / candidate->unit_ns;
 	candidate->costs = facts->calibrated;
 	if (facts->turned == NULL)
@@ -499,7 +485,7 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 		child_credit(prediction.saved_probe_ns, prediction.read_probe_ns, ns_cost,
 					 Max(shape.probe_scan_rows, shape.probe_rows));
 	total = startup + outer_run +
-		candidate->qual_cost.per_tuple * charged_pairs(candidate, &shape) + target->cost.per_tuple * path->rows +
+		candidate->qual_cost.per_tuple * hjg_planner_charged_pairs(candidate, shape.probe_rows, shape.pairs) + target->cost.per_tuple * path->rows +
 		(prediction.marshal_probe_ns + prediction.probe_ns + prediction.emit_ns) * ns_cost;
 	/* spilled probe rows are all read before the first row comes out */
 	if (shape.spill_passes > 0)

@@ -252,7 +252,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		hjg_planner_find_aggregates(root, &candidate);
 	if (!asked_for && hjg_planner_beyond_ceiling(&candidate))
 		return;
-	hjg_planner_price(&candidate);
+	hjg_planner_price(root, &candidate);
 	if (!asked_for && (hjg_planner_reverse(&candidate) || hjg_planner_hopeless(&candidate)))
 		return;
 

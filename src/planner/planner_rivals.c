@@ -80,17 +80,6 @@ find_loop(const Path *driver, Relids driver_relids, const RelOptInfo *rel, doubl
 	return found;
 }
 
-/* About core's price for its hash join of the same inputs, in memory. */
-static Cost
-hash_join_price(const HjgCandidate *candidate, const Path *path, const Path *outer_path, const Path *inner_path)
-{
-	const int	nkeys = list_length(candidate->hashclauses);
-
-	return outer_path->total_cost + inner_path->total_cost +
-		inner_path->rows * (nkeys * cpu_operator_cost + cpu_tuple_cost) +
-		outer_path->rows * nkeys * cpu_operator_cost * 1.5 + path->rows * cpu_tuple_cost;
-}
-
 /*
  * Time of a side in the node's own part of the join and below it, as far as a loop does not
  * spend it, too.  scan_ns is what core's scan takes of a table that the node reads itself.
@@ -132,7 +121,8 @@ hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path, const P
 {
 	/* of core's scans and filters, not of its joins */
 	const double ns_of_cost = costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
-	const Cost	hash_price = hash_join_price(candidate, path, outer_path, inner_path);
+	const Cost	hash_price = outer_path->total_cost + inner_path->total_cost +
+		hjg_planner_hash_join_price(candidate, outer_path->rows, inner_path->rows, path->rows, list_length(candidate->hashclauses));
 	const Path *merge = NULL;
 	Cost		least = 0;
 
