@@ -520,6 +520,11 @@ opencl_stats(const void *handle, HjgJobStats *stats)
 	stats->build_ns = coupled.join.build_ns;
 	stats->probe_ns = coupled.join.probe_ns;
 	stats->transfer_ns = coupled.transfer_ns;
+	if (!coupled.gave_up)
+	{
+		stats->predicted_build_ns = (hjg_u64) coupled.predicted_build_ns;
+		stats->predicted_probe_ns = (hjg_u64) coupled.predicted_probe_ns;
+	}
 	stats->workspace_bytes = coupled.join.workspace_bytes;
 	stats->npartitions = (hjg_u32) coupled.join.npartitions;
 	stats->strategy = coupled.gave_up ? (hjg_u32) coupled.join.strategy : (hjg_u32) join->strategy;

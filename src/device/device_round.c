@@ -332,6 +332,8 @@ publish_stats(const HjgJobTask *task, HjgJobSlot *job)
 	__atomic_store_n(&job->stats.probe_ns, stats.probe_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.transfer_ns, stats.transfer_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.gather_ns, stats.gather_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.predicted_build_ns, stats.predicted_build_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->stats.predicted_probe_ns, stats.predicted_probe_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.workspace_bytes, stats.workspace_bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.npartitions, stats.npartitions, __ATOMIC_RELAXED);
 	__atomic_store_n(&job->stats.strategy, stats.strategy, __ATOMIC_RELAXED);

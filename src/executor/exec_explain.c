@@ -27,6 +27,8 @@ hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
 	report->job.transfer_ns += times->transfer_ns;
 	report->job.busy_ns += times->busy_ns;
 	report->job.gather_ns += times->gather_ns;
+	report->job.predicted_build_ns += times->predicted_build_ns;
+	report->job.predicted_probe_ns += times->predicted_probe_ns;
 	report->job.workspace_bytes = Max(report->job.workspace_bytes, times->workspace_bytes);
 	report->strategy = times->strategy;
 	report->declined |= times->declined;
@@ -50,6 +52,8 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	report->job.transfer_ns += other->job.transfer_ns;
 	report->job.busy_ns += other->job.busy_ns;
 	report->job.gather_ns += other->job.gather_ns;
+	report->job.predicted_build_ns += other->job.predicted_build_ns;
+	report->job.predicted_probe_ns += other->job.predicted_probe_ns;
 	report->job.wait_ns += other->job.wait_ns;
 	report->job.arena_bytes = Max(report->job.arena_bytes, other->job.arena_bytes);
 	report->job.workspace_bytes = Max(report->job.workspace_bytes, other->job.workspace_bytes);
@@ -279,13 +283,29 @@ show_predicted(List *prediction, const char *group, HjgPlanPrediction from, HjgP
 	ExplainCloseGroup(group, group, true, es);
 }
 
-static void
-show_prediction(List *prediction, ExplainState *es)
+static int
+whole_us(uint64 ns)
 {
+	return (int) Min(ns / 1000, PG_INT32_MAX);
+}
+
+/* Where the device process plans the engine's part by itself, as for coupled chips, its own prediction is shown. */
+static void
+show_prediction(const HjgReport *report, List *prediction, ExplainState *es)
+{
+	const bool	by_device = report->job.predicted_build_ns > 0;
+
 	if (list_length(prediction) != HJG_PREDICTION_Count)
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
 	show_predicted(prediction, "Predicted Phases", HJG_PREDICTION_MARSHAL_BUILD, HJG_PREDICTION_EMIT, es);
-	if (list_nth_int(prediction, HJG_PREDICTION_GPU_TRANSFER) > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+	if (by_device)
+	{
+		prediction = list_copy(prediction);
+		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_TRANSFER)) = 0;
+		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_BUILD)) = whole_us(report->job.predicted_build_ns);
+		lfirst_int(list_nth_cell(prediction, HJG_PREDICTION_GPU_PROBE)) = whole_us(report->job.predicted_probe_ns);
+	}
+	if (by_device || list_nth_int(prediction, HJG_PREDICTION_GPU_TRANSFER) > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		show_predicted(prediction, "Predicted Device Phases", HJG_PREDICTION_GPU_TRANSFER, HJG_PREDICTION_GPU_PROBE, es);
 }
 
@@ -354,7 +374,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	if (hjg_exec_timing(state) && es->timing)
 	{
 		show_times(state, &report, es);
-		show_prediction(list_nth(cscan->custom_private, HJG_PRIVATE_PREDICTION), es);
+		show_prediction(&report, list_nth(cscan->custom_private, HJG_PRIVATE_PREDICTION), es);
 	}
 }
 

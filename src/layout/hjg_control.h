@@ -94,6 +94,8 @@ typedef struct HjgJobStats
 	hjg_u64		transfer_ns;
 	hjg_u64		gather_ns;		/* of carried columns */
 	hjg_u64		busy_ns;		/* while operations ran, however many at a time */
+	hjg_u64		predicted_build_ns; /* what an engine that is planned in the device process was expected to take, partitioning */
+	hjg_u64		predicted_probe_ns; /* included, of the rows so far; 0: nothing is known */
 	hjg_u64		workspace_bytes;
 	hjg_u32		npartitions;
 	hjg_u32		strategy;		/* that ran: HjgCpuStrategy, or of another engine */

@@ -196,6 +196,8 @@ typedef struct HjgJobTimes
 	uint64		transfer_ns;	/* 0 where the engine reads the arena itself */
 	uint64		gather_ns;		/* of carried columns */
 	uint64		busy_ns;		/* while the engine had something to do; batches that run side by side count once */
+	uint64		predicted_build_ns; /* partitioning included; 0 where the planner's prediction is all there is */
+	uint64		predicted_probe_ns;
 	uint64		wait_ns;		/* that this handle spent waiting */
 	uint64		arena_bytes;	/* most slabs held at once that this handle saw, in bytes */
 	uint64		workspace_bytes;

@@ -219,6 +219,8 @@ hjg_job_times(HjgJob *job, HjgJobTimes *times)
 	times->transfer_ns = __atomic_load_n(&stats->transfer_ns, __ATOMIC_RELAXED);
 	times->gather_ns = __atomic_load_n(&stats->gather_ns, __ATOMIC_RELAXED);
 	times->busy_ns = __atomic_load_n(&stats->busy_ns, __ATOMIC_RELAXED);
+	times->predicted_build_ns = __atomic_load_n(&stats->predicted_build_ns, __ATOMIC_RELAXED);
+	times->predicted_probe_ns = __atomic_load_n(&stats->predicted_probe_ns, __ATOMIC_RELAXED);
 	times->workspace_bytes = __atomic_load_n(&stats->workspace_bytes, __ATOMIC_RELAXED);
 	times->npartitions = (int) __atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED);
 	times->strategy = hjg_strategy_name((int) strategy) != NULL ? (int) strategy : HJG_CPU_AUTO;

@@ -67,6 +67,14 @@ SKIP:
 		unlike($plan, qr/Fallback/, "$strategy: without a fallback");
 		like($plan, qr/Pipeline: p?e$/m, "$strategy: and what its units do");
 	}
+	for my $strategy (qw(shj_pl phj_dd))
+	{
+		my $plan = $node->safe_psql('postgres', "$settings SET hjoin_gpu.strategy = '$strategy'; EXPLAIN (ANALYZE, COSTS OFF) $joins[0]");
+		like($plan, qr/ Device Phases: .* Build=.* Probe=/, "$strategy: phases are measured");
+		my ($build, $probe) = $plan =~ /Predicted Device Phases: Transfer=0\.000 ms Build=([\d.]+) ms Probe=([\d.]+) ms/;
+		cmp_ok($build // 0, '>', 0, "$strategy: and the build phase is predicted by its own model");
+		cmp_ok($probe // 0, '>', 0, "$strategy: so is the probe phase");
+	}
 	for my $pipeline (qw(e pe cpde_c cpde_b cpde_g))
 	{
 		for my $strategy (qw(shj_pl phj_pl))
