@@ -9,6 +9,7 @@
 #   --cases REGEX     names
 #   --tables T,...    that DuckDB gets
 #   --threads N       of DuckDB
+#   --ways REGEX      serial, parallel
 #   --dir DIR         for the tables on their way to DuckDB; the server can write to it
 use strict;
 use warnings;
@@ -19,8 +20,8 @@ use lib dirname(__FILE__);
 use cases;
 use session;
 
-my ($runs, $wanted, $tables, $threads, $dir) = (5, '.', '', 4, '/tmp');
-GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'tables=s' => \$tables, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
+my ($runs, $wanted, $tables, $threads, $dir, $wanted_ways) = (5, '.', '', 4, '/tmp', '.');
+GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'tables=s' => \$tables, 'threads=i' => \$threads, 'dir=s' => \$dir, 'ways=s' => \$wanted_ways) or die;
 $| = 1;
 
 my $core = 'set hjoin_gpu.enabled = off;';
@@ -28,7 +29,8 @@ my $ours = 'set hjoin_gpu.enabled = on; set hjoin_gpu.force = on;';
 my $free = 'set hjoin_gpu.enabled = on; set hjoin_gpu.force = off;';
 my $serial = 'set max_parallel_workers_per_gather = 0;';
 my $parallel = 'reset max_parallel_workers_per_gather;';
-my @ways = ([ 'core', "$core $serial" ], [ 'core par', "$core $parallel" ], [ 'ours', "$ours $serial" ], [ 'ours par', "$ours $parallel" ]);
+my @ways = ('serial' =~ /$wanted_ways/ ? ([ 'core', "$core $serial" ], [ 'ours', "$ours $serial" ]) : (),
+	'parallel' =~ /$wanted_ways/ ? ([ 'core par', "$core $parallel" ], [ 'ours par', "$ours $parallel" ]) : ());
 my $by_choice = [ 'choice', "$free $parallel" ];
 
 # --- DuckDB ---
@@ -57,6 +59,7 @@ my ($wrong, $slower) = (0, 0);
 sub row { printf "%-28s %9s %9s %9s %9s %9s %9s %8s %8s %9s  %s\n", @_; }
 sub ms { return defined $_[0] ? sprintf('%.0f', $_[0]) : '-'; }
 sub ratio { return defined $_[0] && defined $_[1] ? sprintf('%.2fx', $_[0] / $_[1]) : '-'; }
+sub least { my @known = grep { defined } @_; return @known ? (sort { $a <=> $b } @known)[0] : undef; }
 sub chosen { return $_[1] !~ /^copy/ && ask("$free $_[0] explain $_[1];") =~ /GpuHashJoin/; }
 
 sub big_case
@@ -87,8 +90,7 @@ sub big_case
 		push @{ $t{duck} }, 0 + duck("time $query") if $with_duck;
 	}
 	my %m = map { $_ => median(@{ $t{$_} }) } keys %t;
-	my $best = $m{'ours par'} < $m{ours} ? $m{'ours par'} : $m{ours};
-	my $best_core = $m{'core par'} < $m{core} ? $m{'core par'} : $m{core};
+	my ($best, $best_core) = map { least($m{$_}, $m{"$_ par"}) } qw(ours core);
 	$slower++ if defined $m{choice} && $m{choice} > $best_core * 1.03;
 	row($name, ms($m{core}), ms($m{'core par'}), ms($m{ours}), ms($m{'ours par'}), ms($m{choice}), ms($m{duck}),
 		ratio($m{core}, $m{ours}), ratio($best_core, $best), ratio($best_core, $m{choice}), $equal);
@@ -97,7 +99,7 @@ sub big_case
 sub small_case
 {
 	my ($planning, $name, $query, $loops) = @_;
-	my %results = map { $_ => 1 } map { ask("$_->[1] $query;") } ($ways[0], $ways[2]);
+	my %results = map { $_ => 1 } map { ask("$_ $serial $query;") } ($core, $ours);
 	my $equal = $planning ? '' : keys %results == 1 ? 'equal' : 'DIFFERENT';
 	$wrong++ if $equal eq 'DIFFERENT';
 	my (@c, @o);
