@@ -52,8 +52,18 @@ explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.v = x.k li
 -- in the order of an index; of none
 explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k order by f.d limit 10;
 explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k order by f.v limit 10;
+-- where a scan of an index alone is the cheapest for core, the node reads the table, as long as it saves more than the prices differ by
+create table ix_narrow (k int, pad text);
+insert into ix_narrow select g / 10, repeat('some text of a row ', 3) from generate_series(1, 50000) g;
+create index on ix_narrow (k);
+vacuum analyze ix_narrow;
+explain (costs off) select count(k) from ix_narrow;
+explain (costs off) select count(*) from ix_narrow x join ix_fact f on x.k = f.v;
+set hjoin_gpu.direct_scan = off;
+explain (costs off) select count(*) from ix_narrow x join ix_fact f on x.k = f.v;
+reset hjoin_gpu.direct_scan;
 drop function hjg_prices;
-drop table ix_fact, ix_dim;
+drop table ix_fact, ix_dim, ix_narrow;
 
 -- A foreign key's rows with their table's: core charges for a third of such a join, and ours is compared with that.
 create table foreign_rows as select g as id, (g * 7919) % 20000 + 1 as k, 'text ' || g as t from generate_series(1, 60000) g;

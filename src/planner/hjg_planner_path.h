@@ -27,6 +27,7 @@ typedef struct HjgSideFacts
 	bool		known;
 	bool		plain;			/* nothing but columns of tables */
 	bool		readable;		/* a table that the node can read itself */
+	Path	   *scan;			/* sequential, of such a table, for hjg_planner_cheapest_child(); or NULL */
 	int			ncolumns;
 	int			nvarlenas;
 } HjgSideFacts;
@@ -115,7 +116,7 @@ extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
 /* Good until the next call. */
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
 /* What there is to know of a side, whatever its path; of a join in room, which starts as not known. */
-extern const HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
+extern HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
 /* Values that an integer column of a table may have, if each is there once; 0 if that is not known. */
 extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
 /* 0 where rows of neighbouring index keys lie side by side, 1 where they lie anywhere. */
@@ -217,6 +218,12 @@ extern Cost hjg_planner_ceiling(PlannerInfo *root);
  * has offered?  Joins of few rows, and such as an index answers, are planned as fast as without us.
  */
 extern bool hjg_planner_hopeless(HjgCandidate *candidate);
+
+/*
+ * The path by which the node reads a side as a whole: the cheapest one; or, if that is a scan of nothing but an index, a
+ * sequential one where the node saves more of its price than the two differ by.  Core drops that.
+ */
+extern Path *hjg_planner_cheapest_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room);
 
 /* Is the other order of the sides, for which the hook is called as well, plainly the better one? */
 extern bool hjg_planner_reverse(const HjgCandidate *candidate);

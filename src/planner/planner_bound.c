@@ -237,6 +237,28 @@ hjg_planner_hopeless(HjgCandidate *candidate)
 	return !wanted || hjg_planner_beyond_ceiling(candidate);
 }
 
+Path *
+hjg_planner_cheapest_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room)
+{
+	Path	   *cheapest = rel->cheapest_total_path;
+	HjgSideFacts *side;
+
+	if (!hjg_direct_scan || cheapest->pathtype != T_IndexOnlyScan || ((IndexPath *) cheapest)->indexclauses != NIL)
+		return cheapest;
+	side = hjg_planner_side(candidate->facts, rel, room);
+	if (!side->readable)
+		return cheapest;
+	if (side->scan == NULL)
+	{
+		/* it lasts as long as the facts: the current context may be a short-lived one of GEQO */
+		MemoryContext old_context = MemoryContextSwitchTo(root->planner_cxt);
+
+		side->scan = create_seqscan_path(root, rel, NULL, 0);
+		MemoryContextSwitchTo(old_context);
+	}
+	return least_reading(candidate, side->scan, false) < least_reading(candidate, cheapest, false) ? side->scan : cheapest;
+}
+
 /* What a side's rows take more on the build side than on the probe side. */
 static double
 building_ns(const HjgUnitCosts *costs, const RelOptInfo *rel, bool vectors)

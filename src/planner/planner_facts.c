@@ -127,7 +127,7 @@ is_varlena(HjgQueryFacts *facts, Oid type)
  * Of columns, the plan carries fewer if some serve the join alone; that is not known yet.  The table is readable
  * by the rules of exec_scan.c, which decides again.
  */
-const HjgSideFacts *
+HjgSideFacts *
 hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room)
 {
 	const bool	simple = IS_SIMPLE_REL(rel) && rel->relid < facts->nsides;

@@ -3,7 +3,7 @@
  *	  The join_pathlist hook: offers GpuHashJoin paths beside core's.
  *
  * For each ordered pair of relations that is eligible there are a serial path
- * over the cheapest children, one over the cheapest-startup outer child where that may matter, and two partial
+ * over the cheapest children, as the node reads them, one over the cheapest-startup outer child where that may matter, and two partial
  * paths: a parallel-aware one, over partial children of both sides, whose participants share
  * one build side; and one that gives every participant a build side of its own, which
  * serves where the inner side has no partial path or is tiny.  Path and children must not be touched after add_path(): it may free them.
@@ -192,9 +192,13 @@ offer_paths(PlannerInfo *root, HjgCandidate *candidate)
 	if (candidate->unique_outer)
 		startup_path = outer_path = (Path *) create_unique_path(root, candidate->outerrel, outer_path,
 																candidate->extra->sjinfo);
+	else
+		outer_path = hjg_planner_cheapest_child(root, candidate, candidate->outerrel, &candidate->outer);
 	if (candidate->unique_inner)
 		inner_path = (Path *) create_unique_path(root, candidate->innerrel, inner_path,
 												 candidate->extra->sjinfo);
+	else
+		inner_path = hjg_planner_cheapest_child(root, candidate, candidate->innerrel, &candidate->inner);
 	if (outer_path == NULL || inner_path == NULL)
 		return;
 
