@@ -52,7 +52,7 @@ explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.v = x.k li
 -- in the order of an index; of none
 explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k order by f.d limit 10;
 explain (costs off) select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k order by f.v limit 10;
--- where a scan of an index alone is the cheapest for core, the node reads the table, as long as it saves more than the prices differ by
+-- where a scan of an index alone is the cheapest for core, the node reads the table if that takes less time
 create table ix_narrow (k int, pad text);
 insert into ix_narrow select g / 10, repeat('some text of a row ', 3) from generate_series(1, 50000) g;
 create index on ix_narrow (k);

@@ -221,7 +221,7 @@ extern bool hjg_planner_hopeless(HjgCandidate *candidate);
 
 /*
  * The path by which the node reads a side as a whole: the cheapest one; or, if that is a scan of nothing but an index, a
- * sequential one where the node saves more of its price than the two differ by.  Core drops that.
+ * sequential one where the node reads the table in less time, and its price is not much higher.  Core drops that.
  */
 extern Path *hjg_planner_cheapest_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room);
 

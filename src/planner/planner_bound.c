@@ -16,6 +16,9 @@
 #include "base/hjg_base.h"
 #include "planner/hjg_planner_path.h"
 
+/* A table is read instead of its index alone where core's price for that is at most so much higher. */
+#define MOST_DEARER 1.25
+
 /* Prices that differ less are one to add_path(): the path that is there stays. */
 #define CLEARLY_MORE 1.01
 
@@ -237,6 +240,25 @@ hjg_planner_hopeless(HjgCandidate *candidate)
 	return !wanted || hjg_planner_beyond_ceiling(candidate);
 }
 
+/* Time of core's scan, pages in memory, and of taking its rows; of scans a price says about what they take, as compared with others. */
+static double
+slot_reading_ns(const HjgCandidate *candidate, const Path *scan)
+{
+	const HjgUnitCosts *costs = candidate->costs;
+
+	return scan->total_cost * costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001) + scan->rows * costs->marshal_tuple_ns;
+}
+
+/* Time of the node's own reading of a table, its filter included. */
+static double
+table_reading_ns(const HjgCandidate *candidate, const RelOptInfo *rel)
+{
+	const HjgUnitCosts *costs = candidate->costs;
+
+	return rel->tuples * (costs->direct_tuple_ns + rel->baserestrictcost.per_tuple * costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001)) +
+		rel->pages * (BLCKSZ / (1024.0 * 1024.0)) * costs->read_mb_ns;
+}
+
 Path *
 hjg_planner_cheapest_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room)
 {
@@ -256,7 +278,8 @@ hjg_planner_cheapest_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInf
 		side->scan = create_seqscan_path(root, rel, NULL, 0);
 		MemoryContextSwitchTo(old_context);
 	}
-	return least_reading(candidate, side->scan, false) < least_reading(candidate, cheapest, false) ? side->scan : cheapest;
+	return enable_seqscan && side->scan->total_cost < cheapest->total_cost * MOST_DEARER &&
+		table_reading_ns(candidate, rel) < slot_reading_ns(candidate, cheapest) ? side->scan : cheapest;
 }
 
 /* What a side's rows take more on the build side than on the probe side. */
