@@ -57,10 +57,20 @@ rows_bytes(hjg_u64 nrows, hjg_u64 nplaces)
 	return hjg_align64(sizeof(hjg_u32) * (size_t) (nplaces + 2 + nrows + HJG_TABLE_PAD));
 }
 
-/* Most that a giant partition's counts take, of any array of no more than nplaces. */
-static size_t
-giant_histogram_bytes(hjg_u64 nplaces, int nslots)
+/* Of a giant partition: as many as there are slots, but none with fewer rows than it counts places. */
+static hjg_u32
+giant_chunks(hjg_u64 nrows, int part_bits, int nslots)
 {
+	const hjg_u64 most = nrows >> part_bits;
+
+	return most < 1 ? 1 : most < (hjg_u64) nslots ? (hjg_u32) most : (hjg_u32) nslots;
+}
+
+/* Most that a giant partition's counts take, of any array of no more than nplaces: a count a row, or a place. */
+static size_t
+giant_histogram_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots)
+{
+	const size_t row_counts = sizeof(hjg_u32) * (size_t) nrows;
 	size_t		all = sizeof(hjg_u32);
 	size_t		most;
 
@@ -68,7 +78,9 @@ giant_histogram_bytes(hjg_u64 nplaces, int nslots)
 		all *= 2;
 	/* there are enough partitions for the target, or the most that can be */
 	most = all >> HJG_MAX_RADIX_BITS > 2 * target_bytes() ? all >> HJG_MAX_RADIX_BITS : 2 * target_bytes();
-	return nslots > 1 ? (all < most ? all : most) * (size_t) nslots : 0;
+	if (all > most)
+		all = most;
+	return nslots > 1 ? (all > row_counts ? all : row_counts) : 0;
 }
 
 size_t
@@ -76,7 +88,7 @@ hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots)
 {
 	const int	bits = radix_bits(nrows, nplaces);
 	const size_t histogram = hjg_partition_keys_histogram_bytes(nrows, bits, nslots);
-	const size_t giant = giant_histogram_bytes(nplaces, nslots);
+	const size_t giant = giant_histogram_bytes(nrows, nplaces, nslots);
 
 	return HJG_LINE_BYTES + rows_bytes(nrows, nplaces) + hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(WORD)) +
 		(histogram > giant ? histogram : giant) + hjg_partition_keys_slots_bytes(WORD, bits, nslots) +
@@ -241,8 +253,8 @@ sort_giant(HjgJoin *join, RepeatedTask *repeated, hjg_u32 partition)
 	HjgStatus	status;
 
 	repeated->giant = partition;
-	repeated->nchunks = (hjg_u32) nslots;
-	if (!hjg_block_reserve(join, &join->histogram_block, (sizeof(hjg_u32) << repeated->part_bits) * (size_t) nslots))
+	repeated->nchunks = giant_chunks(repeated->part_start[partition + 1] - repeated->part_start[partition], repeated->part_bits, nslots);
+	if (!hjg_block_reserve(join, &join->histogram_block, (sizeof(hjg_u32) << repeated->part_bits) * repeated->nchunks))
 		return HJG_ERR_MEMORY;
 	repeated->histogram = join->histogram_block.ptr;
 	repeated->task.unit_fn = count_unit;

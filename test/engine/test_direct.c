@@ -194,11 +194,27 @@ limits(HjgPool *const *pools, int npools)
 		}
 }
 
+/* What fits in memory is decided by the larger one of both, before keys are known. */
+static void
+memory_of_arrays(void)
+{
+	bool		no_more = true;
+
+	for (hjg_u64 n = 100000; n <= 10000000; n *= 10)
+	{
+		const int	nslots = hjg_nslots_of(HJG_MAX_SLOTS, n);
+
+		no_more = no_more && hjg_direct_build_bytes(n, nslots) <= hjg_table_build_bytes(4, n, nslots);
+	}
+	claim(no_more, "arrays by key are built in no more memory than tables of buckets");
+}
+
 void
 test_direct(void)
 {
 	HjgPool    *pools[3] = {NULL, hjg_pool_create(2), hjg_pool_create(4)};
 
+	memory_of_arrays();
 	limits(pools, 3);
 	random_cases(pools, 3, short_run ? 12 : 64);
 	tune_small();
