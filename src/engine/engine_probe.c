@@ -156,12 +156,13 @@ scan_line(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntuples, Hjg
 /*
  * Both with AVX-512: what matches among a line's worth of tuples is compressed to the front, so that
  * nothing branches on the keys.  Writes eight pairs at most.  Four-byte keys may come without a header, then they are
- * eight; others have it, or what may be read in its place.
+ * eight, and nothing behind the last one is read, as they may be those of a line; others have it, or what may be read in its place.
  */
 HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
 match_avx512(int width, bool header, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
 {
-	const __m512i words = _mm512_loadu_si512(line);
+	const __m512i words = width == 4 && !header ? _mm512_maskz_loadu_epi64((__mmask8) _bzhi_u32(0xFF, ntuples), line) :
+		_mm512_loadu_si512(line);
 	__m512i		keys;
 	__m512i		pairs;			/* build row in the upper half */
 	__mmask8	equal;
