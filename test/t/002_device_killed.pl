@@ -68,8 +68,15 @@ for my $case (@faults)
 	cmp_ok($starts, '>=', 3, 'a process that ends at once is started again');
 	cmp_ok($starts, '<=', 7, 'with pauses');
 	is($node->safe_psql('postgres', $join), $join_answer, 'the join is right meanwhile');
-	is($node->safe_psql('postgres', q{SELECT state, reason FROM hjoin_gpu_devices}),
-		'down|device process exited with exit code 1', 'the view says why there is no device');
+	# but for the moments in which it is starting
+	my $says = '';
+	wait_until(
+		sub {
+			$says = $node->safe_psql('postgres', q{SELECT state, reason FROM hjoin_gpu_devices});
+			return $says ne 'down|device process starting';
+		},
+		10);
+	is($says, 'down|device process exited with exit code 1', 'the view says why there is no device');
 	my $log = slurp_file($node->logfile, $offset);
 	my $lines = () = $log =~ /LOG:.*device process \(PID \d+\) exited with exit code 1/g;
 	cmp_ok($lines, '>=', $starts - 1, 'a line in the log for each death');
