@@ -43,6 +43,22 @@ add_pairs(HjgClCopies *copies, const HjgStepLaunch *launch)
 	copies->user_bytes = (size_t) (to - from) * sizeof(HjgPair);
 }
 
+bool
+hjg_cl_uses_table(const HjgStepLaunch *launch)
+{
+	switch (launch->step)
+	{
+		case HJG_STEP_HASH:
+		case HJG_STEP_NUMBER:
+		case HJG_STEP_N2:
+		case HJG_STEP_N3:
+			/* who unpacks beside it says in the table's allocator what is damaged */
+			return launch->args.unpack_workers > 0;
+		default:
+			return true;
+	}
+}
+
 void
 hjg_cl_copies_of(const HjgStepLaunch *launch, HjgClCopies *copies)
 {

@@ -8,7 +8,7 @@
  * regions.  Buffers over the caller's keys and pages are made for each launch and
  * released at once; OpenCL keeps them until the launch is done.
  *
- * A device with memory of its own has buffers there: a table goes to it as a whole when it is first used, rows of work
+ * A device with memory of its own has buffers there: a table goes to it as a whole when a step first uses it, rows of work
  * before each launch and back behind it (device_opencl_copies.c), keys and pairs through one buffer for all
  * launches.  Memory of a launch that is still to be copied is not changed by anyone: the engine has one launch at work at
  * a time.  There b3 is two kernels, since key nodes are linked by a later launch than the one that created them (hjg_steps.h).
@@ -326,8 +326,9 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	const hjg_u64 started = hjg_arena_now_ns();
 	const bool	is_merged = launch->args.unpack_workers > 0;
 	cl_kernel	kernel = is_merged ? runner->merged : runner->kernels[launch->step];
-	cl_mem		table = region_buffer(runner, launch->table, launch->table_bytes, true);
 	cl_mem		work = region_buffer(runner, launch->work, launch->work_bytes, false);
+	cl_mem		table = runner->copies && !hjg_cl_uses_table(launch) ? work :
+		region_buffer(runner, launch->table, launch->table_bytes, true);
 	cl_mem		user = work;
 	cl_mem		packed = NULL;
 	const cl_uint step = (cl_uint) launch->step;

@@ -198,6 +198,8 @@ typedef struct HjgClCopies
 
 /* What a launch needs copied; for P4 offsets and counts of its rows must be there. */
 extern void hjg_cl_copies_of(const HjgStepLaunch *launch, HjgClCopies *copies);
+/* Does it need the table on the device? */
+extern bool hjg_cl_uses_table(const HjgStepLaunch *launch);
 
 #endif							/* HJG_HAVE_OPENCL */
 

@@ -407,7 +407,7 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		status = wait_until(&drive, bus_transfer(&drive, returned));
 	for (int i = 0; i < series->nsteps; i++)
 		join->stats.ratios[series->steps[i]] = series->ratios[i];
-	/* launches of other steps may have taken along the table that the CPU has changed since */
+	/* a launch that unpacked beside its step may have taken along the table that the CPU has changed since */
 	if (series->steps[series->nsteps - 1] == HJG_STEP_B4 && !join->part->is_away)
 		hjg_coupled_forget_copy(join, join->part);
 	/* what P reads may be freed or written now */

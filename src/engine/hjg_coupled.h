@@ -68,7 +68,7 @@ typedef struct HjgRunnerTimes
  * announced by forget().
  *
  * A device with memory of its own works on copies: it has fetch(), and max one launch at work at a time.  A table
- * is copied to it when it is first used, or used again after forget(); rows of work come and go with each launch.  What
+ * is copied to it when a step first uses it (not HASH, NUMBER, N2 or N3), or again after forget(); rows of work come and go with each launch.  What
  * steps scatter (N2, N3, B2, B3, B4) is on one side alone: all rows of a series are the device's or the CPU's then,
  * and the destinations of N3 and the table come back by fetch().
  */

@@ -92,6 +92,58 @@ test_health(int number)
 	free(control);
 }
 
+static const HjgRunner *watched_runner;
+static int	nbefore;			/* launches that use no table, before one that does */
+static int	nunused;			/* tables that were there for them all the same */
+static int	nused;				/* launches that use one, and found it there */
+
+/* Is there a copy of the launch's table behind it? */
+static HjgStatus
+watching_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
+{
+	HjgStatus	status = watched_runner->launch(arg, launch, ticket);
+	hjg_u32		word;
+	bool		is_there;
+
+	if (status == HJG_OK)
+		status = watched_runner->wait(arg, *ticket);
+	is_there = watched_runner->fetch(arg, launch->table, 0, sizeof(word), &word) == HJG_OK;
+	if (launch->step >= HJG_STEP_B2)
+		nused += is_there;
+	else if (nused == 0)
+	{
+		nbefore++;
+		nunused += is_there;
+	}
+	return status;
+}
+
+/* A table goes to the device with the first step that uses it, and not with those before: its rows may be the CPU's from there on. */
+static void
+test_table_goes_late(const HjgRunner *runner)
+{
+	static hjg_u32 keys[20000];
+	const HjgSegment segment = {.keys = keys, .nrows = 20000};
+	const HjgEnv env = {.alloc = plain_alloc, .free = plain_free};
+	HjgRunner	watching = *runner;
+	HjgCoupledConfig config;
+	HjgCoupled *join;
+	HjgStatus	status;
+
+	for (hjg_u32 i = 0; i < 20000; i++)
+		keys[i] = i;
+	watched_runner = runner;
+	watching.launch = watching_launch;
+	hjg_coupled_defaults(&config);
+	config.strategy = HJG_COUPLED_PHJ_PL;
+	memset(config.fixed_ratios, 0, sizeof(config.fixed_ratios));
+	status = hjg_coupled_build(&env, &config, &watching, 4, HJG_MATCH_ALL, &segment, 1, &join);
+	if (status == HJG_OK)
+		hjg_coupled_free(join);
+	claim(status == HJG_OK && nbefore > 0 && nunused == 0 && nused > 0,
+		  "a table is not copied for %d launches that use none (%d times), and is there for %d that do", nbefore, nunused, nused);
+}
+
 /* All of it once more as on a device with memory of its own. */
 static void
 test_copies(int number)
@@ -112,6 +164,8 @@ test_copies(int number)
 	{
 		const bool	was_short = short_run;
 
+		nbefore = nunused = nused = 0;
+		test_table_goes_late(runners[0]);
 		short_run = true;
 		test_coupled_on((const HjgRunner *const *) runners, "copies");
 		short_run = was_short;
