@@ -2,7 +2,8 @@
  * hjg_executor.h
  *	  The node GpuHashJoin at run time.
  *
- * Room "executor".  What a load is joined with has a header of its own (hjg_load.h).
+ * Room "executor".  What a load is joined with has a header of its own (hjg_load.h), and so has an input of the
+ * node (hjg_side.h).
  *
  * Phases.  A join execution goes through
  *		BUILD			read the inner child; keep it in memory, or, when it outgrows
@@ -66,7 +67,7 @@
  * emitted, and the pairs of a round are looked at only once the round was
  * complete and checked.  When the device process is lost, the backend's own engine
  * goes on from the cursor of the last complete round: no row is lost or
- * doubled (exec_run.c).
+ * doubled (exec_batch.c).
  */
 #ifndef HJG_EXECUTOR_H
 #define HJG_EXECUTOR_H
@@ -79,6 +80,7 @@
 
 #include "engine/hjg_engine_bloom.h"
 #include "executor/hjg_load.h"
+#include "executor/hjg_side.h"
 #include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
@@ -97,10 +99,6 @@ typedef enum HjgPhase
 	HJG_PHASE_DONE
 } HjgPhase;
 
-/* ---------- a sequential scan that the node reads itself (exec_scan.c) ---------- */
-
-typedef struct HjgScan HjgScan;
-
 /* Conditions of a join that pairs go through many at a time; private to exec_pairs.c. */
 typedef struct HjgPairFilter HjgPairFilter;
 
@@ -109,66 +107,6 @@ typedef struct HjgRecheck HjgRecheck;
 
 /* Aggregates that are the node's result; private to exec_aggregate.c. */
 typedef struct HjgAggregation HjgAggregation;
-
-/* ---------- one input (exec_side.c) ---------- */
-
-typedef struct HjgSide
-{
-	PlanState  *plan;
-	HjgScan    *scan;			/* the child's table is read here, */
-	struct HjgJoinState *below; /* or the child is a join of ours; both NULL: through its slot */
-	ExprContext *econtext;		/* for key expressions and hash functions */
-	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
-	int			nplan_columns;
-	bool		preserved;		/* rows without a match come out */
-
-	/* keys */
-	HjgKeyCodec *codec;
-	int			nkeys;
-	int		   *key_ix;			/* the child's column that is key i, or -1: an expression */
-	ExprState **key_exprs;
-	bool		keys_plain;		/* all keys are columns and nothing needs resetting */
-	TupleTableSlot *peeked;		/* a row of the child that was looked at and not taken */
-	TupleTableSlot *key_slot;	/* scan tuple with this side filled in, for expressions */
-	Datum	   *key_values;
-	bool	   *key_isnull;
-
-	/* carried columns */
-	int			ncarried;
-	HjgColumn  *columns;
-	int		   *scan_ix;		/* carried column c in the scan tuple */
-	int		   *child_ix;		/* carried column c in the child's tuple */
-	int		   *target;			/* carried column c in a row that is handed out, or -1 */
-	int			ntargets;		/* carried columns that have one */
-	int		   *identity;		/* 0, 1, ...: carried column c in a row of carried columns */
-	int			last_column;	/* child's columns [0, last_column) must be deformed */
-
-	TupleDesc	spill_desc;		/* the carried columns */
-	TupleTableSlot *spill_slot;
-
-	/* rows of the scan's page, or of the vector of the join below */
-	HjgVector  *vectors;		/* by column of the child */
-	int			page_rows;
-	int			page_next;		/* first row that nobody has taken yet */
-	const char *page_keys;		/* encoded */
-	bool		page_has_nulls; /* some key is NULL: page_isnull says which */
-	bool	   *page_isnull;
-	char	   *key_space;		/* for page_keys, unless a vector is the keys */
-	uint16	   *view_rows;		/* for HjgView */
-	uint16	   *view_null_rows;
-	Datum	   *row_values;		/* a row as the child would return it */
-	bool	   *row_isnull;
-} HjgSide;
-
-/* A row that was read from a side; valid until the next one is read. */
-typedef struct HjgRow
-{
-	const void *key;			/* encoded, or NULL when a key column is NULL */
-	const Datum *values;
-	const bool *isnull;
-	const int  *source;			/* carried column c is values[source[c]] */
-	char		key_space[HJG_MAX_KEY_BYTES];
-} HjgRow;
 
 /* Where the time of an execution went; nanoseconds, added up over all loads and rescans. */
 typedef struct HjgTimes
@@ -232,7 +170,7 @@ typedef struct HjgProbeFilter
 
 /* ---------- the node ---------- */
 
-typedef struct HjgJoinState
+struct HjgJoinState
 {
 	CustomScanState css;		/* must be first */
 
@@ -321,7 +259,7 @@ typedef struct HjgJoinState
 	HjgParallel *parallel;	/* NULL: this process joins alone */
 	HjgReport	others;			/* leader: of the workers, and of the shared job */
 	HjgReport	report;
-} HjgJoinState;
+};
 
 /* exec_node.c: life cycle */
 extern bool hjg_exec_timing(const HjgJoinState *state);
@@ -333,83 +271,6 @@ extern bool hjg_exec_next_passing(HjgJoinState *state);
 extern HjgJoinState *hjg_exec_join_state(PlanState *plan);
 /* Give back everything of the execution so far. */
 extern void hjg_exec_reset(HjgJoinState *state);
-
-/* exec_side.c */
-extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_scan_ix,
-						  int nplan_columns, List *key_exprs, HjgKeyCodec *codec, Bitmapset *used);
-/* Has the child another row?  It stays there for whoever reads next. */
-extern bool hjg_side_peek(HjgSide *side);
-/* Next row of the child plan; false at its end. */
-extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
-/*
- * The next rows of the child at once: n <= max of them that have a key, with their encoded
- * keys, and the first of them in the side's vectors.  Returns n; 0 means that hjg_side_next()
- * has the next row, or the end.
- */
-extern int	hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **keys, int *first);
-/* Do the side's rows come in vectors? */
-extern bool hjg_side_has_vectors(const HjgSide *side);
-/* The next rows of such a side, to be used in place; false at its end. */
-extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
-/* Keep, of the view's rows with a key, only those at these n ascending positions. */
-extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
-/* Start over; with changed parameters the child does it when it is read next. */
-extern void hjg_side_rescan(HjgSide *side);
-/* Next row of a spill file with this side's rows. */
-extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
-extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
-/* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
-extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
-
-/* exec_scan.c */
-/*
- * A reader of the child's pages into vectors[nplan_columns], of which the columns in wanted (from
- * 0) are read; or NULL if rows must come through the child's slot.
- */
-extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors);
-/* Read the next page, or pages, that have rows for us; returns how many, 0 at the end. */
-extern int	hjg_scan_next_rows(HjgScan *scan);
-/* Are there more?  None of their columns is read, and the rows are not counted yet. */
-extern bool hjg_scan_peek(HjgScan *scan);
-/* The child starts over. */
-extern void hjg_scan_reset(HjgScan *scan);
-
-/* exec_operator.c: see there */
-typedef enum HjgComparison
-{
-	HJG_COMPARE_EQ,
-	HJG_COMPARE_NE,
-	HJG_COMPARE_LT,
-	HJG_COMPARE_LE,
-	HJG_COMPARE_GT,
-	HJG_COMPARE_GE
-} HjgComparison;
-
-typedef struct HjgSimpleOperator
-{
-	Oid			function;
-	HjgComparison comparison;
-	HjgOrdinal	ordinal;
-	int16		left_width;
-	int16		right_width;
-} HjgSimpleOperator;
-
-/* The operator behind a function, or NULL. */
-extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
-/* The expression below changes of type that change no value. */
-extern Expr *hjg_strip_relabel(Node *node);
-
-/* exec_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
-typedef struct HjgScanFilter HjgScanFilter;
-
-/* Those of a scan, or NULL if its first condition is not one of them. */
-extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq);
-/* Are these all conditions of the scan? */
-extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
-/* Parameters may have changed. */
-extern void hjg_scan_filter_reset(HjgScanFilter *filter);
-/* The rows of a page that pass go to passed[]; returns how many, and counts the others as removed. */
-extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
 
 /* exec_chain.c */
 /*
@@ -590,6 +451,10 @@ extern bool hjg_match_skip_pair(HjgJoinState *state);
  * row comes out?  Sets the bits of both rows.
  */
 extern bool hjg_match_accept(HjgJoinState *state);
+
+/* exec_calibrate_calls.c */
+/* Measure the functions that joins use: the costs of this machine, but for those that are measured by SQL. */
+extern void hjg_calibrate_by_calls(HjgUnitCosts *costs);
 
 /* exec_calibrate_sql.c */
 /* Measure what core takes for joins, and a small join of ours.  Changes settings: the caller restores them. */

@@ -39,7 +39,7 @@ typedef struct HjgView
 	const uint16 *null_rows;
 } HjgView;
 
-/* ---------- one load's keys (exec_keys.c, exec_run.c) ---------- */
+/* ---------- one load's keys (exec_keys.c) ---------- */
 
 typedef struct HjgKeySegment
 {
@@ -99,7 +99,7 @@ typedef struct HjgProbeBatch
 	uint32		gathered;		/* sides whose columns stand beside the pairs: HJG_SIDE_BIT() */
 } HjgProbeBatch;
 
-/* ---------- the engine's side of a load (exec_run.c) ---------- */
+/* ---------- the engine's side of a load (exec_run.c, exec_batch.c) ---------- */
 
 /* What the planner expects of a join that the device process may get. */
 typedef struct HjgJobHints
@@ -175,8 +175,20 @@ extern void hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows);
 extern uint32 hjg_run_build_room(const HjgRun *run);
 /* No more build keys: start building, for this kind of answer. */
 extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
+/* After so many probe rows a small join is worth a job after all. */
+extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
+/* Keys of the build side, and what the backend's own engine would allocate for it. */
+extern size_t hjg_run_bytes(const HjgRun *run);
+/* Add what the engine did to the report, once. */
+extern void hjg_run_report(HjgRun *run);
+extern void hjg_run_free(HjgRun *run);
+
+/* exec_batch.c */
+/* An empty batch, in the run's memory. */
 extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
+/* Where the next key goes; counts it. */
 extern void *hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch);
+/* Append keys that lie side by side. */
 extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* Make keys that stay where they are the batch's only ones. */
 extern void hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
@@ -191,17 +203,12 @@ extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch);
 extern void hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions, uint32 n);
 /* Make the batch empty again. */
 extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
-/* After so many probe rows a small join is worth a job after all. */
-extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
-/* Keys of the build side, and what the backend's own engine would allocate for it. */
-extern size_t hjg_run_bytes(const HjgRun *run);
-/* Add what the engine did to the report, once. */
-extern void hjg_run_report(HjgRun *run);
-extern void hjg_run_free(HjgRun *run);
 
 /* exec_run.c, for shared loads */
+/* A job for such keys, and its specification for those who attach to it; or NULL, and why. */
 extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJobSpec *spec,
 								 HjgReason *reason);
+/* Take part in a job that another process has leased. */
 extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec);
 /* The device process does not join, as is known already. */
 extern void hjg_run_no_job(HjgRun *run, HjgReason reason);

@@ -2,7 +2,8 @@
  * hjg_run.h
  *	  What the files of a run know of each other.  Internal to the room "executor".
  *
- * exec_run.c			a load's life: its job, its probe batches and their rounds
+ * exec_run.c			a load's life: its build keys and its job
+ * exec_batch.c			its probe batches and their rounds
  * exec_keys.c			buffers of keys
  * exec_engine.c		the engine that is linked into the backend
  * exec_fallback.c		what is said when the device process does not join

@@ -1,0 +1,446 @@
+/*
+ * exec_calibrate_calls.c
+ *	  hjoin_gpu_calibrate(): what is measured by calling the functions that joins use: the ways
+ *	  of rows and keys, memory, temporary files, Bloom filters, the backend's own engine, a job.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_collation_d.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+#include "model/hjg_measured.h"
+#include "model/hjg_model.h"
+
+#define CALIBRATE_BUILD_ROWS 200000
+#define CALIBRATE_PROBE_ROWS 1000000
+
+/* Keys so far apart are too sparse for an array. */
+#define SPARSE_DISTANCE 7
+
+/* Of a job's round trip the median, of everything else the least of some passes. */
+#define REPEATS 5
+#define PASSES 3
+
+#define SCAN_ROWS 300000
+#define SPILL_FILES 32
+#define SPILL_ROWS 100000
+#define SPILL_WIDE_ROWS 10000
+#define SPILL_WIDTH 1000
+#define MEMORY_BYTES (64 * 1024 * 1024)
+#define CACHE_LINE_BYTES 64
+#define RANDOM_READS 200000
+#define BLOOM_LARGE_KEYS (1 << 22)
+#define BLOOM_SMALL_KEYS (1 << 14)
+#define BLOOM_TESTED_ROWS (1 << 20)
+
+/* Nanoseconds since start, a row. */
+static double
+per_row(uint64 start, double rows)
+{
+	return Max((hjg_now_ns() - start) / rows, 0.1);
+}
+
+/* Keys encoded and columns kept, of 4 bytes and of a text. */
+static void
+measure_data_path(HjgUnitCosts *costs, MemoryContext context)
+{
+	Oid			int4_ops[] = {Int4EqualOperator};
+	Oid			text_ops[] = {TextEqualOperator};
+	Oid			no_collation[] = {InvalidOid};
+	Oid			text_collation[] = {DEFAULT_COLLATION_OID};
+	HjgKeyCodec *int4_codec = hjg_key_codec(1, int4_ops, no_collation, true);
+	HjgKeyCodec *text_codec = hjg_key_codec(1, text_ops, text_collation, true);
+	HjgColumn	column = {.attlen = 4, .attbyval = true};
+	HjgColumn	text_column = {.attlen = -1, .attbyval = false};
+	HjgStore   *text_store = hjg_store_create(context, 1, &text_column, CALIBRATE_BUILD_ROWS);
+	const int	source = 0;
+	HjgStore   *store = hjg_store_create(context, 1, &column, CALIBRATE_PROBE_ROWS);
+	char	   *keys = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * 8);
+	Datum		text_value = CStringGetTextDatum("twenty bytes of text");
+	bool		isnull = false;
+	uint32		rows[HJG_VECTOR_ROWS];
+	Datum		values[HJG_VECTOR_ROWS];
+	bool		nulls[HJG_VECTOR_ROWS];
+	double		append_ns;
+	uint64		start;
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+	{
+		Datum		value = Int32GetDatum(i);
+
+		hjg_key_encode(int4_codec, &value, &isnull, keys + (Size) i * 4);
+	}
+	costs->marshal_tuple_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+		hjg_key_encode(text_codec, &text_value, &isnull, keys + (Size) i * 8);
+	costs->hash_key_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+	{
+		Datum		value = Int32GetDatum(i);
+
+		hjg_store_append(store, &source, &value, &isnull);
+	}
+	append_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+
+	/* rows all over the store, as the pairs of a partitioned join come */
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i += HJG_VECTOR_ROWS)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (int j = 0; j < HJG_VECTOR_ROWS; j++)
+			rows[j] = (uint32) (((uint64) (i + j) * 2654435761u) % CALIBRATE_PROBE_ROWS);
+		hjg_store_gather(store, rows, HJG_VECTOR_ROWS, &source, 1, values, nulls);
+	}
+	costs->column_ns = Max(append_ns, per_row(start, CALIBRATE_PROBE_ROWS));
+
+	start = hjg_now_ns();
+	for (int i = 0; i < CALIBRATE_BUILD_ROWS; i++)
+		hjg_store_append(text_store, &source, &text_value, &isnull);
+	costs->varlena_ns = per_row(start, CALIBRATE_BUILD_ROWS);
+	hjg_store_free(text_store);
+
+	/* reading the child's slot, the scan slot and the projection cost about as much as the default says */
+	costs->marshal_tuple_ns += hjg_model_default_costs.marshal_tuple_ns / 2;
+	costs->emit_tuple_ns = hjg_model_default_costs.emit_tuple_ns;
+	hjg_store_free(store);
+	pfree(keys);
+}
+
+/* A row of one value to one of some files and back, as a join's partitions are written and read. */
+static double
+measure_spill(TupleDesc desc, Datum value, int nrows)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	HjgSpill   *spills[SPILL_FILES];
+	const bool	isnull = false;
+	const void *key;
+	double		nread = 0;
+	uint64		start;
+	double		ns;
+
+	for (int i = 0; i < SPILL_FILES; i++)
+		spills[i] = hjg_spill_create(desc, sizeof(uint32));
+	start = hjg_now_ns();
+	for (uint32 i = 0; i < nrows; i++)
+		hjg_spill_write(spills[(i * 2654435761u) >> 27], &i, &value, &isnull);
+	for (int i = 0; i < SPILL_FILES; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		hjg_spill_rewind(spills[i]);
+		while (hjg_spill_read(spills[i], &key, slot))
+			nread++;
+	}
+	ns = per_row(start, nread);
+	for (int i = 0; i < SPILL_FILES; i++)
+		hjg_spill_free(spills[i]);
+	ExecDropSingleTupleTableSlot(slot);
+	return ns;
+}
+
+static void
+measure_spills(HjgUnitCosts *costs)
+{
+	TupleDesc	narrow = CreateTemplateTupleDesc(1);
+	TupleDesc	wide = CreateTemplateTupleDesc(1);
+	char	   *text = palloc0(SPILL_WIDTH);
+
+	TupleDescInitEntry(narrow, 1, "value", INT4OID, -1, 0);
+	TupleDescInitEntry(wide, 1, "value", BYTEAOID, -1, 0);
+	SET_VARSIZE(text, SPILL_WIDTH);
+	costs->spill_tuple_ns = measure_spill(narrow, Int32GetDatum(1), SPILL_ROWS);
+	costs->spill_mb_ns = Max(measure_spill(wide, PointerGetDatum(text), SPILL_WIDE_ROWS) - costs->spill_tuple_ns, 1) *
+		(1024.0 * 1024.0 / SPILL_WIDTH);
+}
+
+/* One scan of a table through slots, up to attribute natts; returns the number of rows. */
+static double
+scan_slots(Relation relation, TupleTableSlot *slot, int natts)
+{
+	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	double		nrows = 0;
+
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		slot_getsomeattrs(slot, natts);
+		nrows++;
+	}
+	table_endscan(scan);
+	return nrows;
+}
+
+static double
+scan_pages(Relation relation, HjgHeapReader *reader)
+{
+	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	HjgHeapPage page = {0};
+	double		nrows = 0;
+
+	while (hjg_heap_next_page(scan, &page))
+	{
+		hjg_heap_read(reader, &page, 0);
+		nrows += page.nrows;
+	}
+	table_endscan(scan);
+	return nrows;
+}
+
+/*
+ * Both ways to read a table, on a catalog table of some thousand rows that every database
+ * has.  What the executor takes for each row of a scan besides is not counted.
+ */
+static void
+measure_scans(HjgUnitCosts *costs)
+{
+	const AttrNumber attnos[] = {Anum_pg_attribute_attrelid, Anum_pg_attribute_attnum};
+	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
+
+	if (hjg_heap_readable(relation))
+	{
+		TupleTableSlot *slot = table_slot_create(relation, NULL);
+		HjgVector	vectors[lengthof(attnos)];
+		HjgHeapReader *reader = hjg_heap_reader_create(RelationGetDescr(relation), lengthof(attnos), attnos,
+													   vectors);
+		double		nrows = scan_slots(relation, slot, Anum_pg_attribute_attnum);
+		uint64		start = hjg_now_ns();
+
+		for (nrows = 0; nrows < SCAN_ROWS;)
+			nrows += scan_slots(relation, slot, Anum_pg_attribute_attnum);
+		costs->scan_tuple_ns = per_row(start, nrows);
+		start = hjg_now_ns();
+		for (nrows = 0; nrows < SCAN_ROWS;)
+			nrows += scan_pages(relation, reader);
+		costs->direct_tuple_ns = per_row(start, nrows);
+		ExecDropSingleTupleTableSlot(slot);
+	}
+	table_close(relation, AccessShareLock);
+}
+
+/*
+ * Memory that the system has to give first, as much of a larger build side's is; then to
+ * read it one cache line after the other, which is what a page of a table costs beside its rows;
+ * and then to follow a chain through all of its lines.
+ */
+static void
+measure_memory(HjgUnitCosts *costs)
+{
+	char	   *memory = MemoryContextAllocHuge(CurrentMemoryContext, MEMORY_BYTES);
+	const uint32 nlines = MEMORY_BYTES / CACHE_LINE_BYTES;
+	uint32		line = 0;
+	uint64		start = hjg_now_ns();
+
+	for (Size at = 0; at < MEMORY_BYTES; at += 1024)
+		*(volatile char *) (memory + at) = 0;
+	costs->memory_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
+	start = hjg_now_ns();
+	for (Size at = 0; at < MEMORY_BYTES; at += CACHE_LINE_BYTES)
+		(void) *(volatile char *) (memory + at);
+	costs->read_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
+	/* a linear congruential generator of full period */
+	for (uint32 i = 0; i < nlines; i++)
+		*(uint32 *) (memory + (Size) i * CACHE_LINE_BYTES) = (i * 1664525u + 1013904223u) % nlines;
+	start = hjg_now_ns();
+	for (int i = 0; i < RANDOM_READS; i++)
+		line = *(volatile uint32 *) (memory + (Size) line * CACHE_LINE_BYTES);
+	costs->miss_ns = per_row(start, RANDOM_READS);
+	pfree(memory);
+}
+
+/* A row tested with a filter of so many keys that has none of the rows' keys; and a key added to it. */
+static double
+measure_bloom(uint32 nkeys, MemoryContext context, double *add_ns)
+{
+	const size_t bytes = hjg_bloom_bytes(nkeys);
+	uint32	   *keys = MemoryContextAllocHuge(context, (Size) Max(nkeys, BLOOM_TESTED_ROWS) * sizeof(uint32));
+	void	   *memory = MemoryContextAllocHuge(context, bytes);
+	uint16		rows[HJG_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
+	HjgBloom	bloom;
+	double		test_ns;
+	uint64		start;
+
+	for (uint32 i = 0; i < nkeys; i++)
+		keys[i] = i * 2654435761u;
+	hjg_bloom_init(&bloom, sizeof(uint32), memory, bytes);
+	start = hjg_now_ns();
+	hjg_bloom_add(&bloom, keys, nkeys);
+	*add_ns = per_row(start, nkeys);
+	for (uint32 i = 0; i < BLOOM_TESTED_ROWS; i++)
+		keys[i] = (nkeys + i) * 2654435761u;
+	start = hjg_now_ns();
+	for (uint32 i = 0; i < BLOOM_TESTED_ROWS; i += HJG_VECTOR_ROWS)
+		(void) hjg_bloom_test(&bloom, keys + i, HJG_VECTOR_ROWS, rows);
+	test_ns = per_row(start, BLOOM_TESTED_ROWS);
+	pfree(memory);
+	pfree(keys);
+	return test_ns;
+}
+
+static void
+measure_blooms(HjgUnitCosts *costs, MemoryContext context)
+{
+	double		small_add_ns;
+
+	costs->bloom_cached_ns = measure_bloom(BLOOM_SMALL_KEYS, context, &small_add_ns);
+	costs->bloom_test_ns = Max(measure_bloom(BLOOM_LARGE_KEYS, context, &costs->bloom_add_ns),
+							   costs->bloom_cached_ns);
+}
+
+static void *
+calibrate_alloc(void *arg, size_t bytes)
+{
+	return (void *) TYPEALIGN(64, MemoryContextAllocHuge(arg, bytes + 64));
+}
+
+/* The context is thrown away as a whole. */
+static void
+calibrate_free(void *arg, void *ptr, size_t bytes)
+{
+}
+
+static bool
+calibrate_poll(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+/* A join of the backend's own engine, of unique build keys that are so far apart; every probe row has a match. */
+static void
+measure_engine(uint32 distance, MemoryContext context, double *build_ns, double *probe_ns)
+{
+	HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO};
+	HjgEnv		env = {.arg = context, .alloc = calibrate_alloc, .free = calibrate_free, .poll = calibrate_poll};
+	uint32	   *build = MemoryContextAllocHuge(context, (Size) CALIBRATE_BUILD_ROWS * 4);
+	uint32	   *probe = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * 4);
+	HjgPair    *pairs = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * sizeof(HjgPair));
+	HjgSegment	build_segment = {.keys = build, .nrows = CALIBRATE_BUILD_ROWS};
+	HjgSegment	probe_segment = {.keys = probe, .nrows = CALIBRATE_PROBE_ROWS};
+	HjgResult	result = {.pages = &pairs, .npages = 1, .page_pairs = CALIBRATE_PROBE_ROWS};
+	HjgCursor	cursor = {0};
+	HjgJoin    *join;
+	uint64		start;
+
+	for (uint32 i = 0; i < CALIBRATE_BUILD_ROWS; i++)
+		build[i] = i * distance;
+	for (uint32 i = 0; i < CALIBRATE_PROBE_ROWS; i++)
+		probe[i] = (uint32) (((uint64) i * 2654435761u) % CALIBRATE_BUILD_ROWS) * distance;
+	memset(pairs, 0, (Size) CALIBRATE_PROBE_ROWS * sizeof(HjgPair));
+
+	start = hjg_now_ns();
+	if (hjg_join_build(&env, &spec, &build_segment, 1, &join) != HJG_OK)
+		elog(ERROR, "calibration of the engine failed");
+	*build_ns = per_row(start, CALIBRATE_BUILD_ROWS);
+	start = hjg_now_ns();
+	if (hjg_join_probe(join, &probe_segment, 1, &cursor, &result) != HJG_OK ||
+		result.npairs != CALIBRATE_PROBE_ROWS)
+		elog(ERROR, "calibration of the engine failed");
+	*probe_ns = per_row(start, CALIBRATE_PROBE_ROWS);
+	/* where the two are equal, the smaller side is still the one to build of: rows wait in memory */
+	*build_ns = Max(*build_ns, 1.25 * *probe_ns);
+	hjg_join_free(join);
+	pfree(build);
+	pfree(probe);
+	pfree(pairs);
+}
+
+/* Round trip of the smallest job, if there is a device process. */
+static void
+measure_job(HjgUnitCosts *costs)
+{
+	double		times[REPEATS];
+	HjgReason	reason;
+
+	for (int i = -1; i < REPEATS; i++)
+	{
+		HjgJobSpec	spec = {
+			.join = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO},
+			.max_probe_rows = HJG_MAX_PROBE_ROWS
+		};
+		uint64		start = hjg_now_ns();
+		HjgJob	   *job = hjg_job_lease(&spec, &reason);
+		HjgBatchResult result;
+		uint32		slab_ix;
+		void	   *slab;
+		int			batch;
+
+		if (job == NULL)
+			return;
+		if ((slab = hjg_job_slab(job, &slab_ix)) != NULL)
+		{
+			memset(slab, 0, 4);
+			hjg_job_build_add(job, slab_ix, 1, 0, false);
+			hjg_job_build_submit(job);
+			batch = hjg_job_batch_open(job, 1, &reason);
+			slab = batch >= 0 ? hjg_job_slab(job, &slab_ix) : NULL;
+			if (slab != NULL)
+			{
+				memset(slab, 0, 4);
+				hjg_job_batch_add(job, batch, slab_ix, 1, false);
+				hjg_job_batch_submit(job, batch);
+				slab = hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE ? slab : NULL;
+			}
+		}
+		hjg_job_release(job);
+		if (slab == NULL)
+			return;
+		if (i >= 0)
+			times[i] = hjg_now_ns() - start;
+	}
+	costs->job_ns = Max(hjg_median(times, REPEATS), 1000);
+}
+
+/* All but the job, once. */
+static void
+measure_pass(HjgUnitCosts *costs)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu calibration",
+												  ALLOCSET_DEFAULT_SIZES);
+
+	measure_data_path(costs, context);
+	measure_scans(costs);
+	measure_memory(costs);
+	measure_spills(costs);
+	measure_blooms(costs, context);
+	measure_engine(SPARSE_DISTANCE, context, &costs->build_tuple_ns, &costs->probe_tuple_ns);
+	measure_engine(1, context, &costs->dense_build_ns, &costs->dense_probe_ns);
+	MemoryContextDelete(context);
+}
+
+/* Whatever disturbs a measurement adds to it: of several passes the least is nearest to the truth. */
+static void
+keep_least(HjgUnitCosts *costs, const HjgUnitCosts *pass, bool first)
+{
+	double	   *least = (double *) costs;
+	const double *value = (const double *) pass;
+
+	for (int i = 0; i < HJG_MODEL_NCOSTS; i++)
+		least[i] = first ? value[i] : Min(least[i], value[i]);
+}
+
+void
+hjg_calibrate_by_calls(HjgUnitCosts *costs)
+{
+	for (int i = 0; i < PASSES; i++)
+	{
+		HjgUnitCosts pass = hjg_model_default_costs;
+
+		measure_pass(&pass);
+		keep_least(costs, &pass, i == 0);
+	}
+	measure_job(costs);
+}

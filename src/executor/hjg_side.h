@@ -1,0 +1,164 @@
+/*
+ * hjg_side.h
+ *	  One input of the node GpuHashJoin: its rows, their keys, and the columns that are carried along.
+ *
+ * Room "executor".  Rows come one by one from the child's slot, or as vectors, of the pages of a table that the node
+ * reads itself or of a join of ours below it.  Whoever reads a side takes either a row (hjg_side_next()), or rows with
+ * their encoded keys at once (hjg_side_next_vectors()), or all that lie there, in place (hjg_side_next_view()); what
+ * one of them has taken the others do not see again.
+ *
+ * Of a table that is read here the node evaluates the scan's conditions as well, many rows at a time as far as they
+ * are comparisons that it knows (exec_filter.c, exec_operator.c).
+ */
+#ifndef HJG_SIDE_H
+#define HJG_SIDE_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+
+#include "executor/hjg_load.h"
+#include "marshal/hjg_marshal.h"
+
+/* The node (hjg_executor.h). */
+typedef struct HjgJoinState HjgJoinState;
+
+/* A sequential scan that the node reads itself; private to exec_scan.c. */
+typedef struct HjgScan HjgScan;
+
+typedef struct HjgSide
+{
+	PlanState  *plan;
+	HjgScan    *scan;			/* the child's table is read here, */
+	HjgJoinState *below;		/* or the child is a join of ours; both NULL: through its slot */
+	ExprContext *econtext;		/* for key expressions and hash functions */
+	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
+	int			nplan_columns;
+	bool		preserved;		/* rows without a match come out */
+
+	/* keys */
+	HjgKeyCodec *codec;
+	int			nkeys;
+	int		   *key_ix;			/* the child's column that is key i, or -1: an expression */
+	ExprState **key_exprs;
+	bool		keys_plain;		/* all keys are columns and nothing needs resetting */
+	TupleTableSlot *peeked;		/* a row of the child that was looked at and not taken */
+	TupleTableSlot *key_slot;	/* scan tuple with this side filled in, for expressions */
+	Datum	   *key_values;
+	bool	   *key_isnull;
+
+	/* carried columns */
+	int			ncarried;
+	HjgColumn  *columns;
+	int		   *scan_ix;		/* carried column c in the scan tuple */
+	int		   *child_ix;		/* carried column c in the child's tuple */
+	int		   *target;			/* carried column c in a row that is handed out, or -1 */
+	int			ntargets;		/* carried columns that have one */
+	int		   *identity;		/* 0, 1, ...: carried column c in a row of carried columns */
+	int			last_column;	/* child's columns [0, last_column) must be deformed */
+
+	TupleDesc	spill_desc;		/* the carried columns */
+	TupleTableSlot *spill_slot;
+
+	/* rows of the scan's page, or of the vector of the join below */
+	HjgVector  *vectors;		/* by column of the child */
+	int			page_rows;
+	int			page_next;		/* first row that nobody has taken yet */
+	const char *page_keys;		/* encoded */
+	bool		page_has_nulls; /* some key is NULL: page_isnull says which */
+	bool	   *page_isnull;
+	char	   *key_space;		/* for page_keys, unless a vector is the keys */
+	uint16	   *view_rows;		/* for HjgView */
+	uint16	   *view_null_rows;
+	Datum	   *row_values;		/* a row as the child would return it */
+	bool	   *row_isnull;
+} HjgSide;
+
+/* A row that was read from a side; valid until the next one is read. */
+typedef struct HjgRow
+{
+	const void *key;			/* encoded, or NULL when a key column is NULL */
+	const Datum *values;
+	const bool *isnull;
+	const int  *source;			/* carried column c is values[source[c]] */
+	char		key_space[HJG_MAX_KEY_BYTES];
+} HjgRow;
+
+/* exec_side.c */
+extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_scan_ix,
+						  int nplan_columns, List *key_exprs, HjgKeyCodec *codec, Bitmapset *used);
+/* Has the child another row?  It stays there for whoever reads next. */
+extern bool hjg_side_peek(HjgSide *side);
+/* Next row of the child plan; false at its end. */
+extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
+/*
+ * The next rows of the child at once: n <= max of them that have a key, with their encoded
+ * keys, and the first of them in the side's vectors.  Returns n; 0 means that hjg_side_next()
+ * has the next row, or the end.
+ */
+extern int	hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **keys, int *first);
+/* Do the side's rows come in vectors? */
+extern bool hjg_side_has_vectors(const HjgSide *side);
+/* The next rows of such a side, to be used in place; false at its end. */
+extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
+/* Keep, of the view's rows with a key, only those at these n ascending positions. */
+extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
+/* Start over; with changed parameters the child does it when it is read next. */
+extern void hjg_side_rescan(HjgSide *side);
+/* Next row of a spill file with this side's rows. */
+extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
+extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
+/* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
+extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
+
+/* exec_scan.c */
+/*
+ * A reader of the child's pages into vectors[nplan_columns], of which the columns in wanted (from
+ * 0) are read; or NULL if rows must come through the child's slot.
+ */
+extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors);
+/* Read the next page, or pages, that have rows for us; returns how many, 0 at the end. */
+extern int	hjg_scan_next_rows(HjgScan *scan);
+/* Are there more?  None of their columns is read, and the rows are not counted yet. */
+extern bool hjg_scan_peek(HjgScan *scan);
+/* The child starts over. */
+extern void hjg_scan_reset(HjgScan *scan);
+
+/* exec_operator.c: see there */
+typedef enum HjgComparison
+{
+	HJG_COMPARE_EQ,
+	HJG_COMPARE_NE,
+	HJG_COMPARE_LT,
+	HJG_COMPARE_LE,
+	HJG_COMPARE_GT,
+	HJG_COMPARE_GE
+} HjgComparison;
+
+typedef struct HjgSimpleOperator
+{
+	Oid			function;
+	HjgComparison comparison;
+	HjgOrdinal	ordinal;
+	int16		left_width;
+	int16		right_width;
+} HjgSimpleOperator;
+
+/* The operator behind a function, or NULL. */
+extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
+/* The expression below changes of type that change no value. */
+extern Expr *hjg_strip_relabel(Node *node);
+
+/* exec_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
+typedef struct HjgScanFilter HjgScanFilter;
+
+/* Those of a scan, or NULL if its first condition is not one of them. */
+extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq);
+/* Are these all conditions of the scan? */
+extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
+/* Parameters may have changed. */
+extern void hjg_scan_filter_reset(HjgScanFilter *filter);
+/* The rows of a page that pass go to passed[]; returns how many, and counts the others as removed. */
+extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
+
+#endif							/* HJG_SIDE_H */
