@@ -1,42 +1,21 @@
 /*
  * engine_bench.c
- *	  Benchmark of the cpu engine: named cases, medians, every result checked.
- *
- * A case draws key numbers ("ids") for both sides and turns them into keys of
- * its width.  The check is independent of the engine: with A and B two mixes of
- * row numbers, the sum over all pairs of A(probe row) * B(build row) is, by
- * distributivity, the sum over the probe rows of A(row) * S(id), where S(id) is
- * the sum of B over the build rows of that id; S comes straight from the inputs.
+ *	  Benchmark of the cpu engine: named cases, medians, every result checked
+ *	  (engine_bench_input.c).
  *
  * What is timed: building the table and all probe rounds, with inputs, result
  * pages and workspace touched before, as they are in a server that is warm.
  */
-#include <math.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "engine/hjg_engine_bench.h"
-#include "engine/hjg_engine_internal.h"
+#include "engine/hjg_engine_bench_input.h"
 
 #define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
 #define MAX_CACHED 32
 #define MAX_REPS 101
 
-typedef struct BenchCase
-{
-	const char *name;
-	int			width;
-	HjgMatchMode mode;
-	double		nbuild;			/* rows, millions */
-	double		nprobe;
-	int			duplicates;		/* build rows a key */
-	double		theta;			/* zipf exponent of the probe side; 0: uniform */
-	bool		one_hot;		/* all probe rows have one key */
-	double		selectivity;	/* share of the probe rows that match */
-	bool		dense;			/* keys are neighbours as numbers */
-} BenchCase;
-
-static const BenchCase cases[] = {
+static const HjgCpuBenchCase cases[] = {
 	{"uniform_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, false},
 	{"uniform_4_16Mx16M", 4, HJG_MATCH_ALL, 16, 16, 1, 0, false, 1, false},
 	{"uniform_8_5Mx20M", 8, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, false},
@@ -84,22 +63,6 @@ typedef struct Bench
 /* --- memory that stays warm --- */
 
 static void *
-map_memory(const Bench *bench, size_t bytes)
-{
-	void	   *p;
-
-	bytes = (bytes + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES * HJG_SLAB_BYTES;
-	p = aligned_alloc(HJG_SLAB_BYTES, bytes);
-	if (p == NULL)
-		return NULL;
-#ifdef MADV_HUGEPAGE
-	madvise(p, bytes, bench->huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-#endif
-	memset(p, 0, bytes);
-	return p;
-}
-
-static void *
 bench_alloc(void *arg, size_t bytes)
 {
 	Bench	   *bench = arg;
@@ -122,7 +85,8 @@ bench_alloc(void *arg, size_t bytes)
 			continue;
 		free(c->ptr);
 		/* small blocks need no pages of their own */
-		c->ptr = bytes < HJG_SLAB_BYTES / 4 ? aligned_alloc(64, hjg_align64(bytes)) : map_memory(bench, bytes);
+		c->ptr = bytes < HJG_SLAB_BYTES / 4 ? aligned_alloc(64, hjg_align64(bytes)) :
+			hjg_cpu_bench_map(bytes, bench->huge_pages);
 		c->bytes = bytes;
 		if (c->ptr == NULL)
 			return NULL;
@@ -157,185 +121,6 @@ drop_cache(Bench *bench)
 	}
 }
 
-/* --- inputs --- */
-
-typedef struct Input
-{
-	const BenchCase *bc;
-	hjg_u64		nbuild;
-	hjg_u64		nprobe;
-	hjg_u64		nids;			/* distinct ids of the build side */
-	hjg_u32    *build_ids;
-	hjg_u32    *probe_ids;
-	hjg_u8	   *build_keys;
-	hjg_u8	   *probe_keys;
-	hjg_u64    *sums;			/* S, by id */
-	hjg_u64		npairs;			/* expected */
-	hjg_u64		checksum;
-	hjg_u64		seed;
-} Input;
-
-#define FILL_ROWS 65536
-
-static hjg_u64
-next_random(hjg_u64 *state)
-{
-	return hjg_mix64(*state += 0x9e3779b97f4a7c15u);
-}
-
-static hjg_u64
-mark_probe(hjg_u64 row)
-{
-	return hjg_mix64(row + 0x1234567);
-}
-
-static hjg_u64
-mark_build(hjg_u32 row)
-{
-	return hjg_mix64((hjg_u64) row << 20 ^ 0xfedcba9876543210u);
-}
-
-/* Keys that are not dense are far from one another, by multiplication by an odd number. */
-static void
-put_key(const BenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
-{
-	hjg_u64		words[2] = {bc->dense ? id : id * (hjg_u64) 0x9e3779b97f4a7c15, hjg_mix64(id)};
-
-	memcpy(keys + row * (hjg_u64) bc->width, words, (size_t) bc->width);
-}
-
-/* Probe ids of one stretch of rows. */
-static void
-fill_probe(void *arg, int piece, int worker)
-{
-	Input	   *in = arg;
-	const BenchCase *bc = in->bc;
-	hjg_u64		begin = (hjg_u64) piece * FILL_ROWS;
-	hjg_u64		end = begin + FILL_ROWS < in->nprobe ? begin + FILL_ROWS : in->nprobe;
-	hjg_u64		state = in->seed + begin;
-	double		n = (double) in->nids;
-
-	(void) worker;
-	for (hjg_u64 i = begin; i < end; i++)
-	{
-		double		u = (double) (next_random(&state) >> 11) / 9007199254740992.0;
-		hjg_u64		id;
-
-		if (bc->one_hot)
-			id = in->nids / 3;
-		else if (bc->theta > 0)
-		{
-			/* rank by inversion of the continuous distribution, then anywhere in the domain */
-			double		x = bc->theta == 1.0 ? pow(n + 1, u)
-				: pow(u * (pow(n + 1, 1 - bc->theta) - 1) + 1, 1 / (1 - bc->theta));
-			hjg_u64		rank = x - 1 < n ? (hjg_u64) (x - 1) : in->nids - 1;
-
-			id = hjg_mix64(rank) % in->nids;
-		}
-		else
-			id = (hjg_u64) (u * n);
-		if (bc->selectivity < 1 &&
-			(double) (next_random(&state) >> 11) / 9007199254740992.0 >= bc->selectivity)
-			id += in->nids;
-		in->probe_ids[i] = (hjg_u32) id;
-		put_key(bc, in->probe_keys, i, (hjg_u32) id);
-	}
-}
-
-static void
-free_input(Input *in)
-{
-	free(in->build_ids);
-	free(in->probe_ids);
-	free(in->build_keys);
-	free(in->probe_keys);
-	free(in->sums);
-}
-
-static bool
-make_input(const Bench *bench, Input *in, const BenchCase *bc, double factor)
-{
-	hjg_u64		state = 42;
-	hjg_u32    *counts;
-
-	*in = (Input) {.bc = bc, .seed = 4711};
-	in->nbuild = (hjg_u64) (bc->nbuild * 1e6 * factor) + 1;
-	in->nprobe = (hjg_u64) (bc->nprobe * 1e6 * factor) + 1;
-	in->nids = (in->nbuild + (hjg_u64) bc->duplicates - 1) / (hjg_u64) bc->duplicates;
-	in->build_ids = map_memory(bench, in->nbuild * sizeof(hjg_u32));
-	in->probe_ids = map_memory(bench, in->nprobe * sizeof(hjg_u32));
-	in->build_keys = map_memory(bench, in->nbuild * (hjg_u64) bc->width);
-	in->probe_keys = map_memory(bench, in->nprobe * (hjg_u64) bc->width);
-	in->sums = map_memory(bench, in->nids * sizeof(hjg_u64));
-	counts = map_memory(bench, in->nids * sizeof(hjg_u32));
-	if (!in->build_ids || !in->probe_ids || !in->build_keys || !in->probe_keys || !in->sums || !counts)
-	{
-		free(counts);
-		free_input(in);
-		return false;
-	}
-	for (hjg_u64 i = 0; i < in->nbuild; i++)
-		in->build_ids[i] = (hjg_u32) (i % in->nids);
-	for (hjg_u64 i = in->nbuild - 1; i > 0; i--)
-	{
-		hjg_u64		j = next_random(&state) % (i + 1);
-		hjg_u32		id = in->build_ids[i];
-
-		in->build_ids[i] = in->build_ids[j];
-		in->build_ids[j] = id;
-	}
-	for (hjg_u64 i = 0; i < in->nbuild; i++)
-	{
-		put_key(bc, in->build_keys, i, in->build_ids[i]);
-		in->sums[in->build_ids[i]] += mark_build((hjg_u32) i);
-		counts[in->build_ids[i]]++;
-	}
-	hjg_pool_run(bench->pool, (int) ((in->nprobe + FILL_ROWS - 1) / FILL_ROWS), fill_probe, in);
-	for (hjg_u64 i = 0; i < in->nprobe; i++)
-	{
-		hjg_u32		id = in->probe_ids[i];
-		bool		matched = id < in->nids;
-
-		if (matched && bc->mode != HJG_MATCH_ANTI)
-		{
-			in->npairs += bc->mode == HJG_MATCH_SEMI ? 1 : counts[id];
-			in->checksum += mark_probe(i) * in->sums[id];
-		}
-		else if (!matched && (bc->mode == HJG_MATCH_ANTI || bc->mode == HJG_MATCH_LEFT))
-		{
-			in->npairs++;
-			in->checksum += mark_probe(i) * mark_build(HJG_NO_ROW);
-		}
-	}
-	free(counts);
-	return true;
-}
-
-/* --- checking a round --- */
-
-typedef struct Check
-{
-	const HjgResult *result;
-	hjg_u64		first_row;
-	hjg_u64		sum;			/* atomic */
-} Check;
-
-static void
-check_page(void *arg, int piece, int worker)
-{
-	Check	   *check = arg;
-	const HjgResult *result = check->result;
-	hjg_u64		begin = (hjg_u64) piece * result->page_pairs;
-	hjg_u64		n = result->npairs - begin < result->page_pairs ? result->npairs - begin : result->page_pairs;
-	const HjgPair *pairs = result->pages[piece];
-	hjg_u64		sum = 0;
-
-	(void) worker;
-	for (hjg_u64 i = 0; i < n; i++)
-		sum += mark_probe(check->first_row + pairs[i].probe_row) * mark_build(pairs[i].build_row);
-	__atomic_fetch_add(&check->sum, sum, __ATOMIC_RELAXED);
-}
-
 /* --- one repetition --- */
 
 typedef struct Sample
@@ -348,11 +133,10 @@ typedef struct Sample
 } Sample;
 
 static HjgStatus
-run_once(Bench *bench, const Input *in, hjg_u64 batch_rows, HjgResult *result, Sample *sample)
+run_once(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgResult *result, Sample *sample)
 {
 	const HjgJoinSpec spec = {.key_width = in->bc->width, .mode = in->bc->mode, .strategy = bench->strategy};
 	const HjgSegment build = {.keys = in->build_keys, .nrows = (hjg_u32) in->nbuild};
-	Check		check = {.result = result};
 	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status;
 	HjgJoin    *join;
@@ -373,8 +157,7 @@ run_once(Bench *bench, const Input *in, hjg_u64 batch_rows, HjgResult *result, S
 			sample->total_ns += (double) (hjg_now_ns() - started);
 			if (status != HJG_OK)
 				break;
-			check.first_row = row;
-			hjg_pool_run(bench->pool, (int) ((result->npairs + PAGE_PAIRS - 1) / PAGE_PAIRS), check_page, &check);
+			sample->checksum += hjg_cpu_bench_checksum(result, row, bench->pool);
 			sample->npairs += result->npairs;
 			sample->nrounds++;
 		}
@@ -384,7 +167,6 @@ run_once(Bench *bench, const Input *in, hjg_u64 batch_rows, HjgResult *result, S
 	started = hjg_now_ns();
 	hjg_join_free(join);
 	sample->total_ns += (double) (hjg_now_ns() - started);
-	sample->checksum = check.sum;
 	return status;
 }
 
@@ -393,7 +175,7 @@ run_once(Bench *bench, const Input *in, hjg_u64 batch_rows, HjgResult *result, S
  * written and read by partitioning, tables written and read, pairs written.
  */
 static double
-bytes_moved(const Input *in, const HjgJoinStats *stats)
+bytes_moved(const HjgCpuBenchInput *in, const HjgJoinStats *stats)
 {
 	const double width = in->bc->width;
 	const double tuple = width + 4;
@@ -415,7 +197,7 @@ compare_samples(const void *a, const void *b)
 }
 
 static int
-run_batches(Bench *bench, const Input *in, hjg_u64 batch_rows)
+run_batches(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
 {
 	Sample	   *samples = calloc(MAX_REPS + 1, sizeof(Sample));
 	hjg_u64		rows = batch_rows < in->nprobe ? batch_rows : in->nprobe;
@@ -430,7 +212,7 @@ run_batches(Bench *bench, const Input *in, hjg_u64 batch_rows)
 	result.npages = (int) ((double) rows * (per_row > 1 ? per_row * 1.01 : 1) / (double) PAGE_PAIRS) + 1;
 	if (bench->npages > 0)
 		result.npages = bench->npages;
-	memory = map_memory(bench, (size_t) result.npages * HJG_SLAB_BYTES);
+	memory = hjg_cpu_bench_map((size_t) result.npages * HJG_SLAB_BYTES, bench->huge_pages);
 	result.pages = malloc(sizeof(HjgPair *) * (size_t) result.npages);
 	if (samples && memory && result.pages)
 	{
@@ -538,12 +320,12 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 	}
 	for (size_t c = 0; rc < 2 && c < sizeof(cases) / sizeof(cases[0]); c++)
 	{
-		Input		in;
+		HjgCpuBenchInput in;
 		int			case_rc = 0;
 
 		if (strstr(cases[c].name, wanted) == NULL)
 			continue;
-		if (!make_input(bench, &in, &cases[c], factor))
+		if (!hjg_cpu_bench_input_make(&in, &cases[c], factor, bench->pool, bench->huge_pages))
 		{
 			rc = 2;
 			break;
@@ -557,7 +339,7 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 				case_rc = run_batches(bench, &in, 1048576);
 		}
 		rc = case_rc > rc ? case_rc : rc;
-		free_input(&in);
+		hjg_cpu_bench_input_free(&in);
 		drop_cache(bench);
 	}
 	if (rc < 2 && strstr("bloom", wanted) != NULL)

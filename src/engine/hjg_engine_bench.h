@@ -16,7 +16,7 @@
  *		--strategy NAME		auto, nop or radix; default auto
  *		--batch ROWS		rows of a probe batch; default one run with the largest
  *							batches that the engine takes and one with 1048576
- *		--reps N			timed repetitions, at least 5 unless given; median printed
+ *		--reps N			timed repetitions, of which the median is printed; default 5
  *		--isa NAME			base, avx2 or avx512: no better instructions than these
  *		--pages N			result pages of 2 MiB for a round; default enough for a batch
  *		--l2 BYTES			partition as if the second-level cache had this size
