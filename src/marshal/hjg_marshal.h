@@ -138,7 +138,7 @@ extern void hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull)
 /* Make all rows NULL. */
 extern void hjg_vector_put_nulls(HjgVector *vector, int nrows);
 
-/* ---------- heap pages (marshal_heap_page.c, marshal_heap.c) ---------- */
+/* ---------- heap pages (marshal_heap_page.c, marshal_heap_reader.c, marshal_heap.c) ---------- */
 
 /* A page of a sequential scan, pinned by the scan. */
 typedef struct HjgHeapPage
@@ -229,7 +229,7 @@ extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
  */
 extern void hjg_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
 
-/* ---------- keys ---------- */
+/* ---------- keys (marshal_key.c, marshal_key_encode.c) ---------- */
 
 #define HJG_MAX_KEY_BYTES 16
 

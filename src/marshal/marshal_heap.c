@@ -19,170 +19,12 @@
 
 #include "access/tupmacs.h"
 
-#include "marshal/hjg_marshal.h"
+#include "marshal/hjg_heap_reader.h"
 
 /* Rows that the first pass over a page looks ahead, where the next page is not known. */
 #define PREFETCH_ROWS 8
 
 #define CACHE_LINE_BYTES 64
-
-/* Columns that the first pass copies. */
-#define EARLY_COLUMNS 2
-
-/* A wanted column. */
-typedef struct ReaderColumn
-{
-	HjgVector  *vector;
-	HjgVector	part;			/* of the page that is read */
-	AttrNumber	attno;
-	int			next_same;		/* next column that wants the same attribute, or -1 */
-} ReaderColumn;
-
-/* An attribute up to the last wanted one, from 0. */
-typedef struct ReaderAttribute
-{
-	int16		attlen;
-	bool		attbyval;
-	char		attalign;
-	int			fixed_off;		/* in a row without NULLs, or -1 */
-	int			column;			/* first column that wants it, or -1 */
-} ReaderAttribute;
-
-struct HjgHeapReader
-{
-	TupleDesc	desc;
-	int			ncolumns;		/* wanted ones */
-	ReaderColumn *columns;
-	int			natts;			/* attributes up to the last wanted one */
-	ReaderAttribute *attributes;
-	int			walk_first;		/* plain rows are walked from here; natts: not at all */
-	int			walk_off;		/* end of the attribute before that */
-	const char *zeros;			/* stands in for rows that are not plain */
-	bool		copies;			/* no wanted column is by reference */
-	int			early[EARLY_COLUMNS];	/* columns that are copied as rows are found, or -1; */
-	int			early_width[EARLY_COLUMNS]; /* 0: none */
-	int			far_off;		/* from a row's header to the last fixed column, or to where it is walked, without NULLs */
-	int			nothers;
-	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
-	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */
-	const char *starts[MaxHeapTuplesPerPage];	/* of the attribute that rows are walked to, */
-	const char *ends[MaxHeapTuplesPerPage]; /* and where the next one begins, or its padding */
-};
-
-static int
-value_bytes(const HjgColumn *column)
-{
-	return column->attbyval ? column->attlen : (int) sizeof(char *);
-}
-
-/*
- * Offsets of the attributes before the first one of variable width.  The zeros last for a walk over the others: there a
- * value of variable width is as long as its header says, that is 0, or a byte.
- */
-static void
-find_fixed_offsets(HjgHeapReader *reader)
-{
-	bool		walked = false;
-	int			off = 0;
-	int			walk_bytes = VARHDRSZ;
-	int			a;
-
-	for (a = 0; a < reader->natts && reader->attributes[a].attlen > 0; a++)
-	{
-		ReaderAttribute *att = &reader->attributes[a];
-
-		off = att_align_nominal(off, att->attalign);
-		att->fixed_off = off;
-		off += att->attlen;
-	}
-	reader->walk_off = off;
-	for (int i = a; i < reader->natts; i++)
-	{
-		walked |= reader->attributes[i].column >= 0;
-		walk_bytes += MAXIMUM_ALIGNOF + Max(reader->attributes[i].attlen, 1);
-	}
-	reader->zeros = palloc0(off + walk_bytes);
-	reader->walk_first = walked ? a : reader->natts;
-}
-
-/* Where a wanted column is in rows without NULLs, or -1. */
-static inline int
-column_off(const HjgHeapReader *reader, int c)
-{
-	return reader->attributes[reader->columns[c].attno - 1].fixed_off;
-}
-
-/* The first columns of 4 or 8 bytes at fixed offsets. */
-static void
-choose_early(HjgHeapReader *reader)
-{
-	int			n = 0;
-
-	for (int i = 0; i < EARLY_COLUMNS; i++)
-		reader->early[i] = -1;
-	reader->far_off = MAXALIGN(SizeofHeapTupleHeader) + (reader->walk_first < reader->natts ? reader->walk_off : 0);
-	for (int c = 0; c < reader->ncolumns; c++)
-	{
-		const HjgColumn *type = &reader->columns[c].vector->column;
-
-		if (column_off(reader, c) < 0)
-			continue;
-		reader->far_off = Max(reader->far_off, (int) MAXALIGN(SizeofHeapTupleHeader) + column_off(reader, c));
-		if (n < EARLY_COLUMNS && type->attbyval && type->attlen >= 4)
-		{
-			reader->early[n] = c;
-			reader->early_width[n++] = type->attlen;
-		}
-	}
-}
-
-HjgHeapReader *
-hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgVector *vectors)
-{
-	HjgHeapReader *reader = palloc0(sizeof(HjgHeapReader));
-
-	reader->desc = desc;
-	reader->copies = true;
-	reader->columns = palloc(Max(ncolumns, 1) * sizeof(ReaderColumn));
-	for (int c = 0; c < ncolumns; c++)
-		reader->natts = Max(reader->natts, attnos[c]);
-	reader->attributes = palloc(Max(reader->natts, 1) * sizeof(ReaderAttribute));
-	for (int a = 0; a < reader->natts; a++)
-	{
-		Form_pg_attribute att = TupleDescAttr(desc, a);
-
-		reader->attributes[a].attlen = att->attlen;
-		reader->attributes[a].attbyval = att->attbyval;
-		reader->attributes[a].attalign = att->attalign;
-		reader->attributes[a].fixed_off = -1;
-		reader->attributes[a].column = -1;
-	}
-
-	for (int c = 0; c < ncolumns; c++)
-	{
-		HjgVector  *vector = &vectors[c];
-		ReaderColumn *column = &reader->columns[reader->ncolumns];
-		ReaderAttribute *att;
-
-		memset(vector, 0, sizeof(HjgVector));
-		if (attnos[c] == InvalidAttrNumber)
-			continue;
-		Assert(attnos[c] > 0 && attnos[c] <= desc->natts);
-		att = &reader->attributes[attnos[c] - 1];
-		vector->column.attlen = att->attlen;
-		vector->column.attbyval = att->attbyval;
-		reader->copies &= att->attbyval;
-		vector->values = palloc0(HJG_MAX_VECTOR_ROWS * value_bytes(&vector->column));
-		vector->isnull = palloc0(HJG_MAX_VECTOR_ROWS * sizeof(bool));
-		column->vector = vector;
-		column->attno = attnos[c];
-		column->next_same = att->column;
-		att->column = reader->ncolumns++;
-	}
-	find_fixed_offsets(reader);
-	choose_early(reader);
-	return reader;
-}
 
 /* ---------- rows that are not plain, and attributes behind the fixed ones ---------- */
 
@@ -261,7 +103,7 @@ walk_other(HjgHeapReader *reader, HeapTupleHeader tuple, int row, int nrows)
 
 	for (a = 0; a < natts; a++)
 	{
-		const ReaderAttribute *att = &reader->attributes[a];
+		const HjgReaderAttribute *att = &reader->attributes[a];
 
 		if (bits != NULL && att_isnull(a, bits))
 		{
@@ -332,8 +174,8 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 	const ptrdiff_t step = ahead ? heap_page->next - page : 0;
 	void	   *const values = width > 0 ? early_values(reader, 0) : NULL;
 	void	   *const values2 = width2 > 0 ? early_values(reader, 1) : NULL;
-	const int	off = width > 0 ? column_off(reader, reader->early[0]) : 0;
-	const int	off2 = width2 > 0 ? column_off(reader, reader->early[1]) : 0;
+	const int	off = width > 0 ? hjg_heap_column_off(reader, reader->early[0]) : 0;
+	const int	off2 = width2 > 0 ? hjg_heap_column_off(reader, reader->early[1]) : 0;
 	const int	far_off = reader->far_off;
 	const int	natts = reader->natts;
 	const char **const data = reader->data;
@@ -424,7 +266,7 @@ read_fixed(const char *const *data, HjgVector *vector, int off, int nrows)
 
 /* Go on to an attribute, of all rows. */
 static void
-step_to(HjgHeapReader *reader, const ReaderAttribute *att, int nrows)
+step_to(HjgHeapReader *reader, const HjgReaderAttribute *att, int nrows)
 {
 	const uintptr_t padding = att_align_nominal(1, att->attalign) - 1;
 	const char **const starts = reader->starts;
@@ -465,18 +307,12 @@ walk_plain(HjgHeapReader *reader, int nrows)
 		reader->ends[i] = reader->data[i] + reader->walk_off;
 	for (int a = reader->walk_first; a < reader->natts; a++)
 	{
-		const ReaderAttribute *att = &reader->attributes[a];
+		const HjgReaderAttribute *att = &reader->attributes[a];
 
 		step_to(reader, att, nrows);
 		for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
 			read_fixed(reader->starts, &reader->columns[c].part, 0, nrows);
 	}
-}
-
-bool
-hjg_heap_reader_copies(const HjgHeapReader *reader)
-{
-	return reader->copies;
 }
 
 /* The parts of the vectors behind their first rows. */
@@ -485,10 +321,10 @@ begin_parts(HjgHeapReader *reader, int first)
 {
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
-		ReaderColumn *column = &reader->columns[c];
+		HjgReaderColumn *column = &reader->columns[c];
 
 		column->part = *column->vector;
-		column->part.values = (char *) column->vector->values + (Size) first * value_bytes(&column->vector->column);
+		column->part.values = (char *) column->vector->values + (Size) first * hjg_heap_value_bytes(&column->vector->column);
 		column->part.isnull += first;
 		column->part.has_nulls = false;
 	}
@@ -523,7 +359,7 @@ hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 	find_rows_and_copy(reader, page);
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
-		int			off = column_off(reader, c);
+		int			off = hjg_heap_column_off(reader, c);
 
 		if (off >= 0 && c != reader->early[0] && c != reader->early[1])
 			read_fixed(reader->data, &reader->columns[c].part, off, nrows);

@@ -1,0 +1,70 @@
+/*
+ * hjg_heap_reader.h
+ *	  The reader of heap pages as marshal_heap_reader.c makes it and marshal_heap.c uses it.
+ *	  Internal to the room "marshal".
+ */
+#ifndef HJG_HEAP_READER_H
+#define HJG_HEAP_READER_H
+
+#include "postgres.h"
+
+#include "marshal/hjg_marshal.h"
+
+/* Most columns that the first pass over a page copies. */
+#define HJG_EARLY_COLUMNS 2
+
+/* A wanted column. */
+typedef struct HjgReaderColumn
+{
+	HjgVector  *vector;
+	HjgVector	part;			/* of the page that is read */
+	AttrNumber	attno;
+	int			next_same;		/* next column that wants the same attribute, or -1 */
+} HjgReaderColumn;
+
+/* An attribute up to the last wanted one, from 0. */
+typedef struct HjgReaderAttribute
+{
+	int16		attlen;
+	bool		attbyval;
+	char		attalign;
+	int			fixed_off;		/* in a row without NULLs, or -1 */
+	int			column;			/* first column that wants it, or -1 */
+} HjgReaderAttribute;
+
+struct HjgHeapReader
+{
+	TupleDesc	desc;
+	int			ncolumns;		/* wanted ones */
+	HjgReaderColumn *columns;
+	int			natts;			/* attributes up to the last wanted one */
+	HjgReaderAttribute *attributes;
+	int			walk_first;		/* plain rows are walked from here; natts: not at all */
+	int			walk_off;		/* end of the attribute before that */
+	const char *zeros;			/* stands in for rows that are not plain */
+	bool		copies;			/* no wanted column is by reference */
+	int			early[HJG_EARLY_COLUMNS];	/* columns that are copied as rows are found, or -1; */
+	int			early_width[HJG_EARLY_COLUMNS]; /* 0: none */
+	int			far_off;		/* from a row's header to the last fixed column, or to where it is walked, without NULLs */
+	int			nothers;
+	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
+	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */
+	const char *starts[MaxHeapTuplesPerPage];	/* of the attribute that rows are walked to, */
+	const char *ends[MaxHeapTuplesPerPage]; /* and where the next one begins, or its padding */
+};
+
+/* Bytes of a value in a vector. */
+static inline int
+hjg_heap_value_bytes(const HjgColumn *column)
+{
+	return column->attbyval ? column->attlen : (int) sizeof(char *);
+}
+
+/* Where a wanted column is in rows without NULLs, or -1. */
+static inline int
+hjg_heap_column_off(const HjgHeapReader *reader, int c)
+{
+	return reader->attributes[reader->columns[c].attno - 1].fixed_off;
+}
+
+#endif							/* HJG_HEAP_READER_H */

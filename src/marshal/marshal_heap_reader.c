@@ -1,0 +1,118 @@
+/*
+ * marshal_heap_reader.c
+ *	  Make a reader of heap pages: which attributes are wanted, at what offsets they lie, and
+ *	  which way each of them is read (marshal_heap.c).
+ */
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+
+#include "marshal/hjg_heap_reader.h"
+
+/*
+ * Offsets of the attributes before the first one of variable width.  The zeros last for a walk over the others: there a
+ * value of variable width is as long as its header says, that is 0, or a byte.
+ */
+static void
+find_fixed_offsets(HjgHeapReader *reader)
+{
+	bool		walked = false;
+	int			off = 0;
+	int			walk_bytes = VARHDRSZ;
+	int			a;
+
+	for (a = 0; a < reader->natts && reader->attributes[a].attlen > 0; a++)
+	{
+		HjgReaderAttribute *att = &reader->attributes[a];
+
+		off = att_align_nominal(off, att->attalign);
+		att->fixed_off = off;
+		off += att->attlen;
+	}
+	reader->walk_off = off;
+	for (int i = a; i < reader->natts; i++)
+	{
+		walked |= reader->attributes[i].column >= 0;
+		walk_bytes += MAXIMUM_ALIGNOF + Max(reader->attributes[i].attlen, 1);
+	}
+	reader->zeros = palloc0(off + walk_bytes);
+	reader->walk_first = walked ? a : reader->natts;
+}
+
+/* The first columns of 4 or 8 bytes at fixed offsets. */
+static void
+choose_early(HjgHeapReader *reader)
+{
+	int			n = 0;
+
+	for (int i = 0; i < HJG_EARLY_COLUMNS; i++)
+		reader->early[i] = -1;
+	reader->far_off = MAXALIGN(SizeofHeapTupleHeader) + (reader->walk_first < reader->natts ? reader->walk_off : 0);
+	for (int c = 0; c < reader->ncolumns; c++)
+	{
+		const HjgColumn *type = &reader->columns[c].vector->column;
+
+		if (hjg_heap_column_off(reader, c) < 0)
+			continue;
+		reader->far_off = Max(reader->far_off, (int) MAXALIGN(SizeofHeapTupleHeader) + hjg_heap_column_off(reader, c));
+		if (n < HJG_EARLY_COLUMNS && type->attbyval && type->attlen >= 4)
+		{
+			reader->early[n] = c;
+			reader->early_width[n++] = type->attlen;
+		}
+	}
+}
+
+HjgHeapReader *
+hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgVector *vectors)
+{
+	HjgHeapReader *reader = palloc0(sizeof(HjgHeapReader));
+
+	reader->desc = desc;
+	reader->copies = true;
+	reader->columns = palloc(Max(ncolumns, 1) * sizeof(HjgReaderColumn));
+	for (int c = 0; c < ncolumns; c++)
+		reader->natts = Max(reader->natts, attnos[c]);
+	reader->attributes = palloc(Max(reader->natts, 1) * sizeof(HjgReaderAttribute));
+	for (int a = 0; a < reader->natts; a++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, a);
+
+		reader->attributes[a].attlen = att->attlen;
+		reader->attributes[a].attbyval = att->attbyval;
+		reader->attributes[a].attalign = att->attalign;
+		reader->attributes[a].fixed_off = -1;
+		reader->attributes[a].column = -1;
+	}
+
+	for (int c = 0; c < ncolumns; c++)
+	{
+		HjgVector  *vector = &vectors[c];
+		HjgReaderColumn *column = &reader->columns[reader->ncolumns];
+		HjgReaderAttribute *att;
+
+		memset(vector, 0, sizeof(HjgVector));
+		if (attnos[c] == InvalidAttrNumber)
+			continue;
+		Assert(attnos[c] > 0 && attnos[c] <= desc->natts);
+		att = &reader->attributes[attnos[c] - 1];
+		vector->column.attlen = att->attlen;
+		vector->column.attbyval = att->attbyval;
+		reader->copies &= att->attbyval;
+		vector->values = palloc0(HJG_MAX_VECTOR_ROWS * hjg_heap_value_bytes(&vector->column));
+		vector->isnull = palloc0(HJG_MAX_VECTOR_ROWS * sizeof(bool));
+		column->vector = vector;
+		column->attno = attnos[c];
+		column->next_same = att->column;
+		att->column = reader->ncolumns++;
+	}
+	find_fixed_offsets(reader);
+	choose_early(reader);
+	return reader;
+}
+
+bool
+hjg_heap_reader_copies(const HjgHeapReader *reader)
+{
+	return reader->copies;
+}
