@@ -95,11 +95,26 @@ extern HjgJob *hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint3
 extern void hjg_service_track(HjgJob *job);
 extern void hjg_service_register_callbacks(void);
 
+/* service_device.c */
+/* Number of the device that the settings ask for; -1 when it is not there.  Under auto the cpu engine, or a GPU. */
+extern int	hjg_service_find_device(bool gpu);
+/* Is this device an NVIDIA GPU? */
+extern bool hjg_service_is_gpu(int device_ix);
+
 /* service_supervisor.c */
 extern void hjg_supervisor_register(void);
+/* For the log and for views: why there is no device process.  Valid until the next call. */
+extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
+
+/* service_wake.c */
+/* Have the supervisor look after things now. */
 extern void hjg_supervisor_poke(void);
 /* While work is under way the supervisor watches it; tell it that work begins. */
 extern void hjg_supervisor_watch(void);
+/* Supervisor: wake those who wait for the job. */
+extern void hjg_wake_waiters(uint32 job_ix);
+/* Supervisor: likewise of all jobs that the device process has asked it to wake someone for. */
+extern void hjg_wake_relayed(void);
 
 /* service_spawn.c */
 extern pid_t hjg_spawn_device(int *sock, int *error);
@@ -109,8 +124,5 @@ extern bool hjg_spawn_none_alive(void);
 
 /* service_calibration.c */
 extern void hjg_calibration_load(void);
-
-/* service_supervisor.c; for log and views */
-extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
 
 #endif							/* HJG_SERVICE_PRIVATE_H */

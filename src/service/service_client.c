@@ -1,7 +1,7 @@
 /*
  * service_client.c
- *	  A backend's jobs: leasing, handing over inputs, submitting.  Waiting is in
- *	  service_wait.c, giving back in service_release.c.
+ *	  A backend's jobs: leasing, handing over inputs, submitting.  Which device a job is for is
+ *	  decided in service_device.c, waiting is in service_wait.c, giving back in service_release.c.
  *
  * Order of things, so that nothing is lost on an error: memory that is needed to
  * remember a slab is allocated before the slab is leased.
@@ -74,119 +74,6 @@ count_slabs(HjgJob *job, int n)
 		job->max_slabs = Max(job->max_slabs, nslabs);
 }
 
-static bool
-any_device(void)
-{
-	return hjg_device == NULL || hjg_device[0] == '\0' || pg_strcasecmp(hjg_device, "auto") == 0;
-}
-
-static bool
-is_ready(int device_ix)
-{
-	return __atomic_load_n(&hjg_arena_map.control->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
-}
-
-/* A driver's name, or the device's, which must not be trusted to end. */
-static bool
-is_text(const char *chars, Size room, const char *text)
-{
-	char		copy[64];
-
-	Assert(room <= sizeof(copy));
-	hjg_check_text_copy(copy, chars, room);
-	return pg_strcasecmp(copy, text) == 0;
-}
-
-static int
-jobs_on(int device_ix)
-{
-	int			n = 0;
-
-	for (int i = 0; i < HJG_MAX_JOBS; i++)
-		n += HJG_WORD_STATE(__atomic_load_n(&hjg_arena_map.jobs[i].word, __ATOMIC_RELAXED)) == HJG_JOB_LEASED &&
-			__atomic_load_n(&hjg_arena_map.jobs[i].device_ix, __ATOMIC_RELAXED) == (uint32) device_ix;
-	return n;
-}
-
-/* The ready GPU with the fewest jobs; -1 when there is none. */
-static int
-find_gpu(void)
-{
-	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
-	int			least_jobs = 0;
-	int			best = -1;
-
-	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-	{
-		int			njobs;
-
-		if (!is_ready(i) || !is_text(devices[i].kind, sizeof(devices[i].kind), "cuda"))
-			continue;
-		njobs = jobs_on(i);
-		if (best < 0 || njobs < least_jobs)
-		{
-			best = i;
-			least_jobs = njobs;
-		}
-	}
-	return best;
-}
-
-/* Number of the device that the settings ask for; -1 when it is not there.  Under auto the cpu engine, or a GPU. */
-static int
-find_device(bool gpu)
-{
-	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
-	const bool	any = any_device();
-	int			device_ix = any && gpu ? find_gpu() : -1;
-
-	for (int i = 0; i < HJG_MAX_DEVICES && device_ix < 0; i++)
-		if (is_ready(i) && (any || is_text(devices[i].name, sizeof(devices[i].name), hjg_device)))
-			device_ix = i;
-	return device_ix;
-}
-
-/* False for what is no GPU. */
-static bool
-describe_gpu(int device_ix, HjgGpuFacts *facts)
-{
-	const HjgDeviceInfo *device = &hjg_arena_map.control->devices[device_ix];
-	char		name[sizeof(device->name)];
-
-	hjg_check_text_copy(name, device->name, sizeof(name));
-	if (!is_text(device->kind, sizeof(device->kind), "cuda") || sscanf(name, "cuda:%d", &facts->number) != 1)
-		return false;
-	facts->l2_bytes = (double) device->l2_bytes;
-	facts->cold = device->warm == 0;
-	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
-	return true;
-}
-
-bool
-hjg_service_gpu(HjgGpuFacts *facts)
-{
-	HjgReason	reason;
-	int			device_ix;
-
-	if (!hjg_service_available(&reason))
-		return false;
-	device_ix = any_device() ? find_gpu() : find_device(true);
-	return device_ix >= 0 && describe_gpu(device_ix, facts);
-}
-
-bool
-hjg_service_gpu_at(int number, HjgGpuFacts *facts)
-{
-	HjgReason	reason;
-
-	if (!hjg_service_available(&reason))
-		return false;
-	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (is_ready(i) && describe_gpu(i, facts) && facts->number == number)
-			return true;
-	return false;
-}
-
 /* An error after this leaves the struct for the next job. */
 static HjgJob *spare = NULL;
 
@@ -231,13 +118,13 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 
 	if (!hjg_service_available(reason))
 		return NULL;
-	device_ix = find_device(spec->gpu);
+	device_ix = hjg_service_find_device(spec->gpu);
 	if (device_ix < 0)
 	{
 		*reason = HJG_REASON_NO_DEVICE;
 		return NULL;
 	}
-	if (!is_text(arena->control->devices[device_ix].kind, sizeof(arena->control->devices[device_ix].kind), "cuda"))
+	if (!hjg_service_is_gpu(device_ix))
 		spec->join.carried = (HjgCarried) {{0}};
 
 	hjg_service_reserve_job();

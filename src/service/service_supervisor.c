@@ -93,51 +93,6 @@ hjg_down_text(HjgDownCause cause, uint32 detail)
 }
 
 static void
-set_latch_of(uint32 pgprocno)
-{
-	if (pgprocno < ProcGlobal->allProcCount)
-		SetLatch(&ProcGlobal->allProcs[pgprocno].procLatch);
-}
-
-void
-hjg_supervisor_poke(void)
-{
-	HjgControl *control = hjg_arena_map.control;
-
-	if (hjg_arena_map.base != NULL && __atomic_load_n(&control->supervisor_pid, __ATOMIC_SEQ_CST) != 0)
-		set_latch_of(__atomic_load_n(&control->supervisor_pgprocno, __ATOMIC_SEQ_CST));
-}
-
-void
-hjg_supervisor_watch(void)
-{
-	if (__atomic_load_n(&hjg_arena_map.control->supervisor_asleep, __ATOMIC_SEQ_CST) != 0)
-		hjg_supervisor_poke();
-}
-
-static void
-wake_waiters(uint32 job_ix)
-{
-	const HjgJobSlot *job = &hjg_arena_map.jobs[job_ix];
-
-	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
-		if (__atomic_load_n(&job->participants[p].pid, __ATOMIC_SEQ_CST) != 0 &&
-			__atomic_load_n(&job->participants[p].waiting, __ATOMIC_SEQ_CST) != 0)
-			set_latch_of(__atomic_load_n(&job->participants[p].pgprocno, __ATOMIC_SEQ_CST));
-}
-
-static void
-relay(void)
-{
-	uint64		jobs[HJG_MAX_JOBS / 64];
-
-	hjg_relay_take(&hjg_arena_map, jobs);
-	for (int w = 0; w < HJG_MAX_JOBS / 64; w++)
-		for (uint64 bits = jobs[w]; bits != 0; bits &= bits - 1)
-			wake_waiters(w * 64 + __builtin_ctzll(bits));
-}
-
-static void
 set_down(HjgDownCause cause, uint32 detail)
 {
 	__atomic_store_n(&hjg_arena_map.control->down_detail, detail, __ATOMIC_RELAXED);
@@ -154,7 +109,7 @@ next_epoch(void)
 	hjg_slab_unhold(&hjg_arena_map);
 	__atomic_fetch_add(&control->epoch, 1, __ATOMIC_SEQ_CST);
 	for (uint32 ix = 0; ix < HJG_MAX_JOBS; ix++)
-		wake_waiters(ix);
+		hjg_wake_waiters(ix);
 }
 
 static void
@@ -466,7 +421,7 @@ hjg_supervisor_main(Datum arg)
 		}
 
 		drain_socket();
-		relay();
+		hjg_wake_relayed();
 		if (device_pid != 0)
 		{
 			check_ready();

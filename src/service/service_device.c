@@ -1,0 +1,131 @@
+/*
+ * service_device.c
+ *	  Which device a job is for: what the settings name, as far as it is there and ready, and
+ *	  what the planner has to know of a GPU.
+ *
+ * Devices stand in the arena's control block, which the device process writes: no text there is
+ * trusted to end.
+ */
+#include "postgres.h"
+
+#include "base/hjg_base.h"
+#include "service/hjg_service.h"
+#include "service/hjg_service_private.h"
+
+static bool
+any_device(void)
+{
+	return hjg_device == NULL || hjg_device[0] == '\0' || pg_strcasecmp(hjg_device, "auto") == 0;
+}
+
+static bool
+is_ready(int device_ix)
+{
+	return __atomic_load_n(&hjg_arena_map.control->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
+}
+
+static bool
+is_text(const char *chars, Size room, const char *text)
+{
+	char		copy[64];
+
+	Assert(room <= sizeof(copy));
+	hjg_check_text_copy(copy, chars, room);
+	return pg_strcasecmp(copy, text) == 0;
+}
+
+bool
+hjg_service_is_gpu(int device_ix)
+{
+	const HjgDeviceInfo *device = &hjg_arena_map.control->devices[device_ix];
+
+	return is_text(device->kind, sizeof(device->kind), "cuda");
+}
+
+static int
+jobs_on(int device_ix)
+{
+	int			n = 0;
+
+	for (int i = 0; i < HJG_MAX_JOBS; i++)
+		n += HJG_WORD_STATE(__atomic_load_n(&hjg_arena_map.jobs[i].word, __ATOMIC_RELAXED)) == HJG_JOB_LEASED &&
+			__atomic_load_n(&hjg_arena_map.jobs[i].device_ix, __ATOMIC_RELAXED) == (uint32) device_ix;
+	return n;
+}
+
+/* The ready GPU with the fewest jobs; -1 when there is none. */
+static int
+find_gpu(void)
+{
+	int			least_jobs = 0;
+	int			best = -1;
+
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		int			njobs;
+
+		if (!is_ready(i) || !hjg_service_is_gpu(i))
+			continue;
+		njobs = jobs_on(i);
+		if (best < 0 || njobs < least_jobs)
+		{
+			best = i;
+			least_jobs = njobs;
+		}
+	}
+	return best;
+}
+
+int
+hjg_service_find_device(bool gpu)
+{
+	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
+	const bool	any = any_device();
+	int			device_ix = any && gpu ? find_gpu() : -1;
+
+	for (int i = 0; i < HJG_MAX_DEVICES && device_ix < 0; i++)
+		if (is_ready(i) && (any || is_text(devices[i].name, sizeof(devices[i].name), hjg_device)))
+			device_ix = i;
+	return device_ix;
+}
+
+/* False for what is no GPU. */
+static bool
+describe_gpu(int device_ix, HjgGpuFacts *facts)
+{
+	const HjgDeviceInfo *device = &hjg_arena_map.control->devices[device_ix];
+	char		name[sizeof(device->name)];
+
+	hjg_check_text_copy(name, device->name, sizeof(name));
+	if (!hjg_service_is_gpu(device_ix) || sscanf(name, "cuda:%d", &facts->number) != 1)
+		return false;
+	facts->l2_bytes = (double) device->l2_bytes;
+	facts->cold = device->warm == 0;
+	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
+	return true;
+}
+
+bool
+hjg_service_gpu(HjgGpuFacts *facts)
+{
+	HjgReason	reason;
+	int			device_ix;
+
+	if (!hjg_service_available(&reason))
+		return false;
+	device_ix = any_device() ? find_gpu() : hjg_service_find_device(true);
+	return device_ix >= 0 && describe_gpu(device_ix, facts);
+}
+
+bool
+hjg_service_gpu_at(int number, HjgGpuFacts *facts)
+{
+	HjgReason	reason;
+
+	if (!hjg_service_available(&reason))
+		return false;
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+		if (is_ready(i) && describe_gpu(i, facts) && facts->number == number)
+			return true;
+	return false;
+}
