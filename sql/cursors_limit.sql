@@ -54,6 +54,30 @@ commit;
 delete from one_row where false;
 fetch 2 from h;
 close h;
+-- where rows are joined changes while the cursor stands within rows that are probed in place
+begin;
+create temp table many as select g as id, g % 5000 as k from generate_series(1, 30000) g;
+create temp table few as select g as id, g as k from generate_series(0, 4999) g;
+create temp table fetched (many_id int, few_id int);
+analyze many, few;
+declare w no scroll cursor for select m.id as many_id, f.id as few_id from many m join few f on m.k = f.k;
+do $$
+declare
+	c constant refcursor := 'w';
+	r record;
+begin
+	perform set_config('hjoin_gpu.embedded_rows', '0', true);
+	for i in 1 .. 30001 loop
+		fetch c into r;
+		exit when not found;
+		insert into fetched values (r.many_id, r.few_id);
+		if i in (100, 10500) then
+			perform set_config('hjoin_gpu.embedded_rows', case i when 100 then '1000000' else '0' end, true);
+		end if;
+	end loop;
+end $$;
+select count(*), count(distinct many_id), count(*) filter (where many_id % 5000 = few_id) as joined from fetched;
+rollback;
 -- abandoned in an aborted transaction
 begin;
 declare x cursor for select * from probe p join build b on p.k = b.k;

@@ -272,7 +272,8 @@ static void
 fill_pipeline(HjgJoinState *state)
 {
 	HjgRun	   *run = state->run;
-	bool		job = run->job != NULL && !run->job_lost && !hjg_probe_in_place(state);
+	const bool	in_view = state->nbatches > 0 && state->batches[0]->viewed; /* settings may have changed since */
+	const bool	job = run->job != NULL && !run->job_lost && !in_view && !hjg_probe_in_place(state);
 
 	while (!state->probe_done && state->nbatches < (job ? hjg_run_max_batches(run) : 1))
 	{
