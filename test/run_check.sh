@@ -124,9 +124,11 @@ run_pgtap() {
 }
 run_fuzz() {
 	local rc=0
-	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" || return 1
+	local fuzz=(perl test/fuzz/hjg_fuzz.pl --seed "${HJG_FUZZ_SEED:-20240501}" --repro-dir "$WORK/log")
+	cluster_start fuzz "hjoin_gpu.arena_size = '256MB'" "max_prepared_transactions = 5" || return 1
 	as_user psql -qX -c 'create extension hjoin_gpu' || rc=1
-	bounded perl test/fuzz/hjg_fuzz.pl --queries "${HJG_FUZZ_QUERIES:-400}" --seed "${HJG_FUZZ_SEED:-20240501}" --repro-dir "$WORK/log" || rc=1
+	bounded "${fuzz[@]}" --queries "${HJG_FUZZ_QUERIES:-400}" || rc=1
+	bounded "${fuzz[@]}" --queries 100 --writers 2 || rc=1
 	no_crash fuzz || rc=1
 	cluster_stop fuzz || rc=1
 	return $rc

@@ -435,6 +435,43 @@ sub make_dml
 		"update $t->{name} $a set v = 1000, pay = 'changed' from $src where $cond returning $a.id, $a.v, $a.k0");
 }
 
+# a statement that changes or locks rows of a table
+sub make_change
+{
+	my ($s) = @_;
+	my $t = pick(grep { $_->{base} } @{ $s->{tables} });
+	my $m = pick(2, 5, 11, 40);
+	my $some = "id % $m = " . int(rand($m));
+	my ($k) = map { $_->{name} } grep { $_->{name} =~ /^k/ && chance(0.5) } @{ $t->{cols} };
+	my $names = join(', ', map { $_->{name} } grep { $_->{name} !~ /^(id|twice)$/ } @{ $t->{cols} });
+	return pick(
+		"update $t->{name} set v = v + 1 where $some", "update $t->{name} set v = v where $some", "update $t->{name} set pay = repeat(pay, 3) where $some and length(pay) < 10000",
+		"delete from $t->{name} where $some and v % 3 = 1",
+		"insert into $t->{name} (id, $names) select id + " . int(rand(1e8)) . ", $names from $t->{name} where $some on conflict do nothing",
+		'update ' . $t->{name} . ' set ' . ($k // 'v') . " = null where $some and v % 4 = 2",
+		"select from $t->{name} where $some " . pick('for key share', 'for share', 'for no key update', 'for update'));
+}
+
+# a transaction of another session, script for psql
+sub make_transaction
+{
+	my ($s, $writer) = @_;
+	my $t = pick(grep { $_->{base} } @{ $s->{tables} });
+	my @st;
+	return pick('vacuum', 'vacuum (freeze)', 'vacuum (index_cleanup off)', 'vacuum full', 'analyze') . " $t->{name};\n" if chance(0.1) && $t->{name} !~ /^pg_temp/;
+	foreach (1 .. pick(1, 1, 2, 4))
+	{
+		my $change = make_change($s);
+		next if $change =~ /pg_temp/;
+		push @st, 'savepoint w' if chance(0.4);
+		push @st, $change;
+		push @st, pick('rollback to w', 'release w') if $st[-2] && $st[-2] eq 'savepoint w' && chance(0.6);
+		push @st, 'select pg_sleep(0.02)' if chance(0.2);
+	}
+	push @st, chance(0.15) ? ("prepare transaction 'fz$writer'", 'select pg_sleep(0.02)', pick('commit', 'rollback') . " prepared 'fz$writer'") : pick('commit', 'commit', 'rollback');
+	return join(";\n", 'begin', @st, 'rollback') . ";\n";
+}
+
 sub render_from
 {
 	my ($n) = @_;

@@ -115,6 +115,12 @@ begin
 		end;
 	end loop;
 end $f$;
+create function fz.rows_explained(q text, options text) returns text language plpgsql as $f$
+declare j json;
+begin
+	execute 'explain (' || options || ') ' || q into j;
+	return j->0->'Plan'->>'Actual Rows';
+end $f$;
 create function fz.rows_after_abort(q text, n int) returns setof text language plpgsql as $f$
 declare r record; seen int := 0;
 begin

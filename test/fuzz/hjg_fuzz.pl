@@ -14,6 +14,7 @@
 #   --repro-dir DIR  where scripts for failing queries go (default .)
 #   --max-failures N stop after so many (default 10)
 #   --aggregates F   share of queries for aggregates of all rows of a join (default 0.08)
+#   --writers N      so many sessions change the tables meanwhile (default 0)
 #   --min-share F    share of queries whose plan must have our node (default 0.5)
 #   --baseline       core against core: proves the fuzzer, not the extension
 #   --no-reduce      leave failing queries as they are
@@ -36,8 +37,8 @@ use HjgQuery;
 $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
-my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5);
-GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'baseline', 'no-reduce', 'verbose')
+my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, writers => 0);
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
 $opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
 $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
@@ -113,7 +114,8 @@ sub talk
 }
 
 # --- one case ------------------------------------------------------------------------
-# { q => query tree, wrap => name, n => number, settings => { }, ours => { }, role => bool }
+# { q => query tree, wrap => name, n => number, settings => { }, ours => { }, role => bool, isolation => level,
+#   before => [statements of the transaction itself], between, later => [statements while a cursor is open], more => rows that it fetches between these }
 sub statements
 {
 	my ($case) = @_;
@@ -126,8 +128,14 @@ sub statements
 	}
 	$sql =~ s/\$1/$n/g;
 	return ($sql) if $w eq 'plain' || $w eq 'prepare';
-	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', @{ $case->{between} }, 'fetch 20 from c', 'fetch all from c', 'close c')
+	return ("declare c $case->{scroll} cursor for $sql", "fetch $n from c", 'savepoint in_cursor', 'select count(*) from fz.t1 a join fz.t2 b on a.id = b.id', 'release in_cursor', @{ $case->{between} }, "fetch $case->{more} from c", @{ $case->{later} }, 'fetch all from c', 'close c')
 	  if $w eq 'cursor';
+	return ("declare c scroll cursor for $sql", "move $n from c", 'savepoint in_cursor', @{ $case->{between} }, 'move backward all from c', 'fetch all from c', 'move 2 from c', 'fetch backward all from c', 'close c')
+	  if $w eq 'backward';
+	return ("create table fz.made as select q::text as q from ($sql) q", 'select * from fz.made') if $w eq 'ctas';
+	# psql says nothing of an error that comes while rows are copied
+	return ("copy ($sql) to stdout (null '~')", 'select 1') if $w eq 'copy';
+	return ("select fz.rows_explained(\$qq\$$sql\$qq\$, '$case->{options}')") if $w eq 'analyze';
 	return ("select * from fz.rows_of(\$qq\$$sql\$qq\$)") if $w eq 'exceptions';
 	return ("select * from fz.rows_after_abort(\$qq\$$sql\$qq\$, $n)") if $w eq 'abort';
 	return ("select * from fz.rows_of_cursor(\$qq\$$sql\$qq\$, $n)") if $w eq 'plcursor';
@@ -146,14 +154,16 @@ sub script_of
 	my @st = statements($case);
 	my $body = join('', map { "$_;\n\\if :ERROR\n\\echo \@\@err :SQLSTATE\n\\set st :st :SQLSTATE\n\\endif\n" } @st);
 	my ($explained) = grep { !/^(set|prepare|fetch|close|deallocate|savepoint|release|execute)/ } @st;
-	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $explained =~ /fz\.rows_|^declare/;
+	$explained = HjgQuery::render($case->{q}) =~ s/\$1/$case->{n}/gr if !defined $explained || $explained =~ /fz\.rows_|^declare|^copy/;
 	my $role = $case->{role} ? "set local role fz_user;\n" : '';
 	my %ours = $opt{baseline} ? () : ('hjoin_gpu.enabled' => 'on', 'hjoin_gpu.force' => 'on', %{ $case->{ours} });
-	my $s = "deallocate all;\nbegin isolation level repeatable read;\n" . set_list(%{ $case->{settings} });
+	my $s = "deallocate all;\nbegin isolation level $case->{isolation};\nselect 1 as snapshot \\gset\n" . set_list(%{ $case->{settings} });
+	$s .= join('', map { /^(?:rollback|release)/ ? "$_;\n" : "savepoint w;\n$_;\n\\if :ERROR\nrollback to w;\n\\endif\n" } @{ $case->{before} });
 	$s .= "savepoint s;\n" . set_list('hjoin_gpu.enabled' => 'off', 'hjoin_gpu.force' => 'off', statement_timeout => '3s') . $role . "\\set st ''\n";
 	# twice: a timeout that comes between two statements takes the place of the next one
 	$s .= "\\echo \@\@core\n$body\\echo \@\@done\nrollback to s;\nrollback to s;\ndeallocate all;\n";
-	$s .= "select :'st' like '57014%' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
+	my $too_slow = $case->{wrap} eq 'copy' ? '57014|^ 25P02' : '57014';
+	$s .= "select :'st' ~ '$too_slow' as too_slow \\gset\n\\if :too_slow\nrollback;\n\\else\n";
 	$s .= set_list(%ours, statement_timeout => '20s') . $role . "savepoint e;\n";
 	$s .= "\\echo \@\@explain\nexplain (costs off) $explained;\nrollback to e;\n";
 	$s .= "set local statement_timeout = '$case->{timeout}ms';\n" if $case->{timeout};
@@ -190,7 +200,7 @@ sub run_case
 	my ($oe, $o) = part_of($out, 'ours');
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
 	my %r = (node => ($explain // '') =~ /GpuHashJoin/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0, explain => $explain, rows => scalar @$c);
-	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/;
+	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/ || $case->{wrap} eq 'copy' && $ce eq '25P02' || $opt{writers} && "$ce $oe" =~ /40001|40P01|55P03/;
 	return { %r, verdict => $oe eq '57014' || $oe eq $ce ? 'same' : 'differ', why => "core: '$ce', ours: '$oe'" } if $case->{timeout};
 	if ($ce ne $oe)
 	{
@@ -229,6 +239,7 @@ sub smaller
 	foreach my $k (sort keys %{ $case->{ours} }) { $try->(sub { delete $_[0]{ours}{$k}; 1 }); }
 	$try->(sub { $_[0]{wrap} = 'plain'; 1 }) if $case->{wrap} ne 'plain';
 	$try->(sub { $_[0]{role} = 0; 1 }) if $case->{role};
+	foreach my $k (qw(before between later)) { my $list = $k; foreach my $i (0 .. $#{ $case->{$k} }) { $try->(sub { splice(@{ $_[0]{$list} }, $i, 1); 1 }); } }
 	$try->(sub { $_[0]{sum} = 0; 1 }) if $case->{sum};
 	return @out if $case->{q}{dml};
 	foreach my $i (0 .. $#{ $case->{q}{where} }) { $try->(sub { splice(@{ $_[0]{q}{where} }, $i, 1); 1 }); }
@@ -286,6 +297,36 @@ sub large
 	return $product > 3000;
 }
 
+# --- sessions that change the tables ----------------------------------------------------
+my @writers;
+
+sub start_writers
+{
+	my ($schema, $seed) = @_;
+	foreach my $w (1 .. $opt{writers})
+	{
+		my $child = fork() // die "fork: $!";
+		if ($child) { push @writers, $child; next; }
+		srand($seed * 100 + $w);
+		open(STDOUT, '>', '/dev/null');
+		open(STDERR, '>', '/dev/null');
+		open($to, '|-', 'psql', '-Xqn') or exit 1;
+		$to->autoflush(1);
+		print $to "set application_name = 'fz_writer';\nset lock_timeout = '200ms';\nset hjoin_gpu.enabled = off;\n";
+		# as fast as the server takes them, which may be some kilobytes ahead
+		print $to HjgQuery::make_transaction($schema, $w) while 1;
+	}
+}
+
+sub stop_writers
+{
+	return if !@writers;
+	kill 'KILL', @writers;
+	waitpid($_, 0) foreach splice(@writers);
+	talk("select pg_terminate_backend(pid, 5000) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and application_name = 'fz_writer';\n"
+		  . "select format('rollback prepared %L', gid) from pg_prepared_xacts where gid like 'fz%' \\gexec\n", 60);
+}
+
 # --- main -------------------------------------------------------------------------------
 my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0, 0, 0);
 
@@ -318,6 +359,7 @@ ROUND: while (1)
 	if (!defined $out) { failure("seed $seed: making the tables: $why_lost"); disconnect(); connect_psql(); last if $failed >= $opt{'max-failures'}; next; }
 	print "# seed $seed: making the tables raised $1\n" while $out =~ /^\@\@err (.*)/mg;
 
+	start_writers($schema, $seed);
 	foreach my $qno (1 .. $opt{'per-schema'})
 	{
 		last ROUND if $count >= $opt{queries} || $deadline && time() > $deadline;
@@ -325,11 +367,16 @@ ROUND: while (1)
 		HjgQuery::reset_aliases();
 		$count++;
 		my $q = rand() < 0.04 ? { dml => HjgQuery::make_dml($schema), settings => {} } : HjgQuery::make_query($schema);
-		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), between => []);
+		my %case = (q => $q, wrap => 'plain', n => 1 + int(rand(12)), settings => {}, ours => {}, scroll => HjgSchema::pick('', 'no scroll', 'scroll'), before => [], between => [], later => [], more => HjgSchema::pick(20, 20, 300, 11000),
+			isolation => 'repeatable read');
 		# settings that change while a cursor is open
-		push @{ $case{between} }, 'set local ' . HjgSchema::pick("work_mem = '64kB'", "work_mem = '8MB'", 'hjoin_gpu.embedded_rows = -1', 'hjoin_gpu.embedded_rows = 0', 'hjoin_gpu.embedded_rows = 100000',
+		push @{ $case{ HjgSchema::pick('between', 'between', 'later') } }, 'set local ' . HjgSchema::pick("work_mem = '64kB'", "work_mem = '8MB'", 'hjoin_gpu.embedded_rows = -1', 'hjoin_gpu.embedded_rows = 0', 'hjoin_gpu.embedded_rows = 100000',
 			'hjoin_gpu.strategy = radix', 'hjoin_gpu.direct_scan = off', 'hjoin_gpu.bloom_filter = on', 'hjoin_gpu.enabled = off', 'enable_hashjoin = off')
 		  while rand() < 0.25;
+		while (rand() < 0.15) { push @{ $case{between} }, 'savepoint b', HjgQuery::make_change($schema), HjgSchema::pick('rollback to b', 'release b'); }
+		while (rand() < 0.12) { push @{ $case{before} }, HjgQuery::make_change($schema), HjgSchema::pick('rollback to w', 'release w', 'savepoint w2'); }
+		$case{isolation} = 'serializable' if rand() < 0.1;
+		$case{options} = 'analyze, format json, summary off' . join('', map { ", $_ " . HjgSchema::pick('on', 'off') } qw(verbose buffers settings wal timing));
 		my $r = rand();
 		if ($q->{dml} || ($q->{tail} // '') =~ /for update/ || @{ $q->{with} // [] } && $q->{with}[-1] =~ /returning/) { $case{wrap} = 'plain'; }
 		elsif ($q->{params}) { $case{wrap} = rand() < 0.6 ? 'prepare' : 'plain'; }
@@ -337,6 +384,10 @@ ROUND: while (1)
 		elsif ($r < 0.37) { $case{wrap} = 'exceptions'; }
 		elsif ($r < 0.41) { $case{wrap} = 'abort'; }
 		elsif ($r < 0.45) { $case{wrap} = 'plcursor'; }
+		elsif ($r < 0.48) { $case{wrap} = 'backward'; }
+		elsif ($r < 0.51) { $case{wrap} = 'ctas'; }
+		elsif ($r < 0.54) { $case{wrap} = 'copy'; }
+		elsif ($r < 0.58) { $case{wrap} = 'analyze'; }
 		if (!$q->{dml} && !$q->{errors} && ($q->{tail} // '') !~ /for update/) { $case{sum} = rand() < (large($q->{from}) ? 0.95 : 0.1); }
 		$case{role} = 1 if $schema->{rls} && rand() < 0.5;
 		my $s = $case{settings};
@@ -404,7 +455,9 @@ ROUND: while (1)
 		print "#   script: $file\n";
 		last ROUND if $failed >= $opt{'max-failures'};
 	}
+	stop_writers();
 }
+stop_writers();
 
 # what must hold after all of them
 if (!$opt{baseline})
