@@ -13,11 +13,7 @@
  *
  * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.
  * "columns" writes key and both rows of each pair, "pairs" both rows, "sum" adds up a checksum of
- * the pairs in the kernel.  What is timed, by events on the device: build and probe from columns in
- * device memory to the last pair, warm, over NSETS sets of inputs in turn; of cases with _host from columns in host
- * memory, those alone for strategies that move their sides themselves.  The output is poisoned before
- * each check; each pair's rows and keys are compared with the inputs, and the sum with one that comes
- * from the numbers the keys were made of.
+ * the pairs in the kernel; device_cuda_bench_run.c says what is timed, and how it is checked.
  *
  * GB: what the strategy reads and writes in device memory, with the output. share: of the bandwidth
  * that a copy in device memory had just before.
@@ -27,303 +23,11 @@
 
 #include "device/hjg_cuda_bench.h"
 
-#define IMAGE "cuda_bench"
-#define THREADS 256
-#define NSETS 2
-#define MAX_REPS 101
 #define COPY_BYTES ((size_t) 1 << 30)
-#define POISON 0xAB
 #define BEST "best"			/* the strategy that would be chosen */
 
-#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
-static HjgCudaKernel fill_side[] = {
-	KERNEL("hjg_k_fill_side_4"), KERNEL("hjg_k_fill_side_8"), KERNEL("hjg_k_fill_side_16"),
-};
-static HjgCudaKernel check_pairs[] = {
-	KERNEL("hjg_k_check_pairs_4"), KERNEL("hjg_k_check_pairs_8"), KERNEL("hjg_k_check_pairs_16"),
-};
-
-/* One set of inputs. */
-typedef struct Inputs
-{
-	HjgCudaSide build;
-	HjgCudaSide probe;
-	hjg_u64		npairs;
-	hjg_u64		checksum;
-} Inputs;
-
-typedef struct Bench
-{
-	FILE	   *out;
-	HjgCudaLane lane;
-	HjgCudaGrant grant;
-	HjgCudaEvent from;
-	HjgCudaEvent to;
-	HjgCudaPtr	counters;		/* of a join, then of a check: hjg_u64[4] */
-	double		factor;
-	int			nreps;
-	double		copy_gbs;
-	bool		wrong;
-} Bench;
-
-static const char *const kind_names[HJG_CUDA_KINDS] = {"sum", "pairs", "columns"};
-
-static int
-compare_ms(const void *a, const void *b)
-{
-	const float x = *(const float *) a;
-	const float y = *(const float *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-static int
-width_ix_of(int width)
-{
-	return width == HJG_KEY_WIDTH_4 ? 0 : width == HJG_KEY_WIDTH_8 ? 1 : 2;
-}
-
 static HjgStatus
-start_clock(Bench *bench)
-{
-	return hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->from, bench->lane.stream), "event");
-}
-
-static HjgStatus
-stop_clock(Bench *bench, float *ms)
-{
-	HjgStatus	status = hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->to, bench->lane.stream), "event");
-
-	bench->lane.busy = true;
-	if (status == HJG_OK)
-		status = hjg_cuda_wait(&bench->lane);
-	if (status == HJG_OK)
-		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_elapsed(ms, bench->from, bench->to), "event");
-	return status;
-}
-
-static HjgStatus
-set_bytes(Bench *bench, HjgCudaPtr ptr, unsigned char value, size_t bytes)
-{
-	bench->lane.busy = true;
-	return hjg_cuda_check(&bench->lane, hjg_cuda.set_bytes(ptr, value, bytes, bench->lane.stream), "fill");
-}
-
-/* ---- inputs ---- */
-
-static HjgStatus
-fill(Bench *bench, const HjgBenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64 nbuild, hjg_u64 seed)
-{
-	HjgKFillSide args = {
-		.side = {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows},
-		.expected = is_probe ? bench->counters : 0, .seed = seed, .theta = c->theta,
-		.draw = is_probe ? c->draw : HJG_K_IN_TURN, .build_rows = (hjg_u32) nbuild, .dense = c->dense,
-		.wide_rows = c->wide_rows, .match_permille = is_probe ? c->match_permille : 1000
-	};
-
-	args.distinct = (hjg_u32) (nbuild / (hjg_u64) c->duplicates > 0 ? nbuild / (hjg_u64) c->duplicates : 1);
-	return hjg_cuda_launch(&bench->lane, &fill_side[width_ix_of(c->width)],
-						   (unsigned) bench->lane.device->multiprocessors * 8, THREADS, 0, (void *[]) {&args});
-}
-
-static HjgStatus
-alloc_side(Bench *bench, const HjgBenchCase *c, hjg_u64 nrows, HjgCudaSide *side)
-{
-	HjgStatus	status;
-
-	memset(side, 0, sizeof(*side));
-	side->nrows = nrows;
-	status = hjg_cuda_alloc(&bench->lane, nrows * (size_t) c->width, &side->keys);
-	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lane, nrows * (c->wide_rows ? 8 : 4), &side->rows);
-	return status;
-}
-
-static void
-free_inputs(Bench *bench, Inputs *inputs)
-{
-	hjg_cuda_free(&bench->lane, inputs->build.keys);
-	hjg_cuda_free(&bench->lane, inputs->build.rows);
-	hjg_cuda_free(&bench->lane, inputs->probe.keys);
-	hjg_cuda_free(&bench->lane, inputs->probe.rows);
-}
-
-static HjgStatus
-make_inputs(Bench *bench, const HjgBenchCase *c, hjg_u64 seed, Inputs *inputs)
-{
-	const hjg_u64 nbuild = (hjg_u64) (c->nbuild * bench->factor * 1048576) + 1;
-	const hjg_u64 nprobe = (hjg_u64) (c->nprobe * bench->factor * 1048576) + 1;
-	hjg_u64		expected[2] = {0};
-	HjgStatus	status;
-
-	memset(inputs, 0, sizeof(*inputs));
-	status = alloc_side(bench, c, nbuild, &inputs->build);
-	if (status == HJG_OK)
-		status = alloc_side(bench, c, nprobe, &inputs->probe);
-	if (status == HJG_OK)
-		status = hjg_cuda_zero(&bench->lane, bench->counters, sizeof(expected));
-	if (status == HJG_OK)
-		status = fill(bench, c, &inputs->build, false, nbuild, seed);
-	if (status == HJG_OK)
-		status = fill(bench, c, &inputs->probe, true, nbuild, seed);
-	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(&bench->lane, expected, bench->counters, sizeof(expected));
-	if (status == HJG_OK)
-		status = hjg_cuda_wait(&bench->lane);
-	inputs->npairs = expected[0];
-	inputs->checksum = expected[1];
-	return status;
-}
-
-/* ---- one strategy, one kind of output ---- */
-
-typedef struct Run
-{
-	const HjgBenchCase *c;
-	const HjgCudaStrategy *strategy;
-	HjgCudaKind kind;
-	HjgCudaShape shape;
-	Inputs	   *sets;
-	const HjgBenchMoved *moved;	/* or NULL: the inputs are joined where they are */
-	HjgCudaOutput output;
-	HjgCudaPtr	block;			/* of the output */
-	size_t		block_bytes;
-	HjgBenchColumns columns;
-} Run;
-
-static HjgStatus
-join_once(Bench *bench, const Run *run, const Inputs *inputs)
-{
-	const HjgCudaSide *build = run->moved != NULL ? &run->moved->build : &inputs->build;
-	const HjgCudaSide *probe = run->moved != NULL ? &run->moved->probe : &inputs->probe;
-	void	   *table = NULL;
-	HjgStatus	status = hjg_cuda_zero(&bench->lane, bench->counters, 2 * sizeof(hjg_u64));
-
-	if (status == HJG_OK && run->moved != NULL)
-		status = hjg_bench_moved_bring(&bench->lane, run->moved, build);
-	if (status == HJG_OK)
-		status = (run->strategy->build_ahead != NULL ? run->strategy->build_ahead : run->strategy->build)
-			(&bench->lane, &run->shape, build, &table);
-	if (status != HJG_OK)
-		return status;
-	if (run->moved != NULL)
-		status = hjg_bench_moved_bring(&bench->lane, run->moved, probe);
-	if (status == HJG_OK)
-		status = run->strategy->probe(&bench->lane, table, probe, &run->output);
-	run->strategy->free(&bench->lane, table);
-	if (status == HJG_OK && run->columns.sides != 0)
-		status = hjg_bench_columns_gather(&bench->lane, &run->columns, run->output.pairs, inputs->npairs);
-	return status;
-}
-
-/* What a join of these inputs finds before it begins. */
-static HjgStatus
-reset(Bench *bench, const Run *run, const Inputs *inputs)
-{
-	return run->moved != NULL ? hjg_bench_moved_reset(&bench->lane, run->moved, &inputs->build, &inputs->probe) : HJG_OK;
-}
-
-static HjgStatus
-check(Bench *bench, const Run *run, const Inputs *inputs, bool *good)
-{
-	const int	w = width_ix_of(run->c->width);
-	hjg_u64		found[2] = {0, 0};
-	hjg_u64		facts[2] = {0, 0};
-	HjgStatus	status = HJG_OK;
-
-	if (run->block != 0)
-		status = set_bytes(bench, run->block, POISON, run->block_bytes);
-	if (status == HJG_OK)
-		status = reset(bench, run, inputs);
-	if (status == HJG_OK)
-		status = join_once(bench, run, inputs);
-	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(&bench->lane, found, bench->counters, sizeof(found));
-	if (status == HJG_OK)
-		status = hjg_cuda_wait(&bench->lane);
-	if (status == HJG_OK && found[0] == HJG_CUDA_UNSUITED)
-		status = HJG_ERR_INPUT;
-	if (status != HJG_OK)
-		return status;
-	*good = found[0] == inputs->npairs;
-	if (run->kind == HJG_CUDA_CHECKSUM)
-	{
-		*good = *good && found[1] == inputs->checksum;
-		return HJG_OK;
-	}
-	if (*good)
-	{
-		HjgKCheckPairs args = {
-			.build = {.keys = inputs->build.keys, .nrows = (hjg_u32) inputs->build.nrows},
-			.probe = {.keys = inputs->probe.keys, .nrows = (hjg_u32) inputs->probe.nrows},
-			.output = {
-				.pairs = run->output.pairs, .keys = run->output.keys, .build_rows = run->output.build_rows,
-				.probe_rows = run->output.probe_rows
-			},
-			.npairs = found[0], .facts = bench->counters + 2 * sizeof(hjg_u64), .wide_rows = run->c->wide_rows
-		};
-
-		status = hjg_cuda_zero(&bench->lane, args.facts, sizeof(facts));
-		if (status == HJG_OK)
-			status = hjg_cuda_launch(&bench->lane, &check_pairs[w], (unsigned) bench->lane.device->multiprocessors * 8,
-									 THREADS, 0, (void *[]) {&args});
-		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(&bench->lane, facts, args.facts, sizeof(facts));
-		if (status == HJG_OK)
-			status = hjg_cuda_wait(&bench->lane);
-		*good = facts[0] == inputs->checksum && facts[1] == 0;
-	}
-	if (status == HJG_OK && *good && run->columns.sides != 0)
-		status = hjg_bench_columns_check(&bench->lane, &run->columns, run->output.pairs, found[0],
-										 bench->counters + 2 * sizeof(hjg_u64), good);
-	return status;
-}
-
-static HjgStatus
-time_run(Bench *bench, const Run *run)
-{
-	const hjg_u64 ntuples = run->shape.build_rows + run->shape.probe_rows;
-	const size_t pair_bytes = run->kind == HJG_CUDA_CHECKSUM ? 0 : run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
-		(size_t) run->c->width + (run->c->wide_rows ? 16 : 8);
-	const double gb = ((double) run->strategy->moved(bench->lane.device, &run->shape) +
-					   (double) (run->sets[0].npairs * pair_bytes) +
-					   (double) hjg_bench_columns_moved(&run->columns, run->sets[0].npairs)) / 1e9;
-	char		name[64];
-	float		ms[MAX_REPS];
-	bool		good = true;
-	HjgStatus	status = HJG_OK;
-
-	for (int i = 0; i < NSETS && status == HJG_OK && good; i++)
-		status = check(bench, run, &run->sets[i], &good);
-	if (status == HJG_ERR_INPUT)
-		return HJG_OK;
-	for (int i = 0; i < bench->nreps && status == HJG_OK; i++)
-	{
-		status = reset(bench, run, &run->sets[i % NSETS]);
-		if (status == HJG_OK)
-			status = start_clock(bench);
-		if (status == HJG_OK)
-			status = join_once(bench, run, &run->sets[i % NSETS]);
-		if (status == HJG_OK)
-			status = stop_clock(bench, &ms[i]);
-	}
-	if (status != HJG_OK)
-		return status;
-	qsort(ms, (size_t) bench->nreps, sizeof(ms[0]), compare_ms);
-	snprintf(name, sizeof(name), run->columns.sides != 0 ? "%s+%u" : "%s", run->c->name, run->columns.bytes);
-	fprintf(bench->out, "%-24s %-14s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", name, run->strategy->name,
-			kind_names[run->kind], ms[bench->nreps / 2], (double) ntuples / ms[bench->nreps / 2] / 1e6, gb,
-			100 * gb / ms[bench->nreps / 2] * 1e3 / bench->copy_gbs, good ? "ok" : "WRONG");
-	fflush(bench->out);
-	if (!good)
-		bench->wrong = true;
-	return HJG_OK;
-}
-
-/* ---- cases ---- */
-
-static HjgStatus
-run_kind(Bench *bench, Run *run, HjgCudaKind kind)
+run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
 {
 	const size_t row_bytes = run->c->wide_rows ? 8 : 4;
 	const hjg_u64 capacity = (run->sets[0].npairs > run->sets[1].npairs ? run->sets[0].npairs : run->sets[1].npairs) + 64;
@@ -354,7 +58,7 @@ run_kind(Bench *bench, Run *run, HjgCudaKind kind)
 		status = hjg_bench_columns_make(&bench->lane, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows,
 										capacity);
 	if (status == HJG_OK)
-		status = time_run(bench, run);
+		status = hjg_bench_run_time(bench, run);
 	hjg_bench_columns_free(&bench->lane, &run->columns);
 	hjg_cuda_free(&bench->lane, run->block);
 	return status;
@@ -362,7 +66,7 @@ run_kind(Bench *bench, Run *run, HjgCudaKind kind)
 
 /* With columns of sides of each width, if there are any. */
 static HjgStatus
-run_widths(Bench *bench, Run *run, HjgCudaKind kind, hjg_u32 sides)
+run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -389,19 +93,19 @@ best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *
 
 /* names: of strategies, or "best"; kind: the only one, or HJG_CUDA_KINDS; columns of sides of all widths. */
 static HjgStatus
-run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
+run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
 {
 	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
 	const HjgCudaDevice *device = bench->lane.device;
-	Inputs		sets[NSETS];
+	HjgBenchInputs sets[HJG_BENCH_SETS];
 	HjgBenchMoved moved = {0};
-	Run			run = {.c = c, .sets = sets};
+	HjgBenchRun run = {.c = c, .sets = sets};
 	HjgStatus	status = HJG_OK;
 	int			nsets = 0;
 
-	while (nsets < NSETS && status == HJG_OK)
+	while (nsets < HJG_BENCH_SETS && status == HJG_OK)
 	{
-		status = make_inputs(bench, c, (hjg_u64) nsets * 0x100000000ull + 7, &sets[nsets]);
+		status = hjg_bench_inputs_make(bench, c, (hjg_u64) nsets * 0x100000000ull + 7, &sets[nsets]);
 		nsets++;
 	}
 	run.shape = (HjgCudaShape) {
@@ -427,7 +131,7 @@ run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaK
 		run.moved = NULL;
 	}
 	for (int i = 0; i < nsets; i++)
-		free_inputs(bench, &sets[i]);
+		hjg_bench_inputs_free(bench, &sets[i]);
 	if (status == HJG_ERR_MEMORY)
 	{
 		fprintf(bench->out, "%-24s not enough device memory\n", c->name);
@@ -437,7 +141,7 @@ run_case(Bench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaK
 }
 
 static HjgStatus
-run_tables(Bench *bench, const char *paper)
+run_tables(HjgBench *bench, const char *paper)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -453,7 +157,7 @@ run_tables(Bench *bench, const char *paper)
 }
 
 static HjgStatus
-measure_copy(Bench *bench)
+measure_copy(HjgBench *bench)
 {
 	HjgCudaPtr	a = 0;
 	HjgCudaPtr	b = 0;
@@ -464,23 +168,23 @@ measure_copy(Bench *bench)
 		status = hjg_cuda_alloc(&bench->lane, COPY_BYTES, &b);
 	for (int i = 0; i < 5 && status == HJG_OK; i++)
 	{
-		status = start_clock(bench);
+		status = hjg_bench_start_clock(bench);
 		if (status == HJG_OK)
 			status = hjg_cuda_copy_within(&bench->lane, b, a, COPY_BYTES);
 		if (status == HJG_OK)
-			status = stop_clock(bench, &ms[i]);
+			status = hjg_bench_stop_clock(bench, &ms[i]);
 	}
 	hjg_cuda_free(&bench->lane, a);
 	hjg_cuda_free(&bench->lane, b);
 	if (status != HJG_OK)
 		return status;
-	qsort(ms, 5, sizeof(ms[0]), compare_ms);
+	qsort(ms, 5, sizeof(ms[0]), hjg_bench_compare_ms);
 	bench->copy_gbs = 2.0 * (double) COPY_BYTES / ms[2] / 1e6;
 	return HJG_OK;
 }
 
 static HjgStatus
-open_bench(Bench *bench, HjgCudaDevice *device)
+open_bench(HjgBench *bench, HjgCudaDevice *device)
 {
 	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool), NULL, 0, &bench->grant);
 
@@ -500,7 +204,7 @@ open_bench(Bench *bench, HjgCudaDevice *device)
 int
 hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 {
-	static Bench bench;
+	static HjgBench bench;
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
 	const char *names[HJG_BENCH_MOST] = {BEST};
 	const char *paper = NULL;
@@ -538,9 +242,9 @@ hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 			return 2;
 		}
 	}
-	if (bench.factor <= 0 || bench.factor > 16 || bench.nreps < 1 || bench.nreps > MAX_REPS)
+	if (bench.factor <= 0 || bench.factor > 16 || bench.nreps < 1 || bench.nreps > HJG_BENCH_MAX_REPS)
 	{
-		fprintf(stderr, "hjoin_gpu_device: --rows takes up to 16, --reps 1 to %d\n", MAX_REPS);
+		fprintf(stderr, "hjoin_gpu_device: --rows takes up to 16, --reps 1 to %d\n", HJG_BENCH_MAX_REPS);
 		return 2;
 	}
 	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);

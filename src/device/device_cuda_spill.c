@@ -9,10 +9,10 @@
  * joined by passes (device_cuda_passes.c); their first build rows come in among the probe chunks, since by then more
  * goes out than comes in.
  *
- * Which partitions stay is decided when the first chunk was counted, as if the others were like it, with a small margin
- * (the fullest set: device_cuda_sets.c). Where they are not, because equal keys came later, partitions are evicted:
- * the rows that stayed are split again. So any data is joined, and no row is spilled twice. The other sets are packed when all
- * build rows were counted.
+ * Which partitions stay (device_cuda_spill_rows.c) is decided when the first chunk was counted, as if the others were like it,
+ * with a small margin (the fullest set: device_cuda_sets.c). Where they are not, because equal keys came later, partitions are
+ * evicted: the rows that stayed are split again. So any data is joined, and no row is spilled twice. The other sets are packed
+ * when all build rows were counted.
  *
  * What bounds it is the bus. With f the part of the build side that stays, w the width of a key and one match a row:
  *		in	(R + S) (w + (1 - f) (w + 4)), keys first and then what was spilled
@@ -21,11 +21,8 @@
  * What is lost: the bus carries one way only while the first chunk comes in and while the last pairs of a set go out.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "device/hjg_cuda_host.h"
-
-#define MARGIN 1024				/* part of a set that is left free for what the first chunk does not show */
+#include "device/hjg_cuda_spill.h"
 
 /*
  * Chunks of the probe side are as large as the join says, since each of their joins reads a whole set; the others are parts of
@@ -40,36 +37,6 @@
 /* Before the next set's build rows come in, so many chunks do, and those that were spilled last go out. */
 #define PROBE_AHEAD (HJG_CUDA_FLOW_INS - 1)
 
-/* Spilled rows of a chunk, ordered by partition. */
-typedef struct Piece
-{
-	const char *keys;
-	const hjg_u32 *rows;
-	hjg_u32		counts[HJG_CUDA_MOST_PARTS];
-} Piece;
-
-typedef struct Pieces
-{
-	Piece	   *pieces;
-	int			n;
-	int			max;
-} Pieces;
-
-typedef struct Spill
-{
-	HjgCudaSpill *spec;
-	HjgCudaLanes *lanes;
-	HjgCudaPasses passes;		/* builds[0]: the rows that stay */
-	HjgCudaSplit split;
-	Pieces		build;
-	Pieces		probe;
-	bool		behind[HJG_CUDA_MOST_PARTS];	/* partitions that are spilled */
-	int			set_of[HJG_CUDA_MOST_PARTS];
-	hjg_u64		seen[HJG_CUDA_MOST_PARTS];	/* build rows that were counted */
-	hjg_u64		nseen;
-	hjg_u64		next_row;		/* of the side that comes in */
-} Spill;
-
 /* A part of a chunk, whose keys end at a multiple of 16 bytes. */
 static hjg_u64
 part_of(const HjgCudaSpill *spec, hjg_u64 part)
@@ -77,226 +44,11 @@ part_of(const HjgCudaSpill *spec, hjg_u64 part)
 	return (spec->join.chunk_rows / part + 3) / 4 * 4;
 }
 
-static size_t
-aligned(size_t bytes)
-{
-	return (bytes + 63) & ~(size_t) 63;
-}
-
-static int
-parts_of(const Spill *spill)
-{
-	return 1 << spill->spec->bits;
-}
-
-/* ---- what leaves ---- */
-
-/* A piece of nrows rows, with places in the spill memory. */
-static Piece *
-add_piece(Spill *spill, Pieces *pieces, hjg_u64 nrows)
-{
-	HjgCudaSpill *spec = spill->spec;
-	const size_t keys_bytes = aligned(nrows * (size_t) spec->join.key_width);
-	const size_t rows_bytes = aligned(nrows * sizeof(hjg_u32));
-	Piece	   *piece;
-
-	if (keys_bytes + rows_bytes > spec->memory_bytes - spec->spilled_bytes)
-		return NULL;
-	if (pieces->n == pieces->max)
-	{
-		const int	max = pieces->max == 0 ? 64 : pieces->max * 2;
-		Piece	   *more = realloc(pieces->pieces, (size_t) max * sizeof(Piece));
-
-		if (more == NULL)
-			return NULL;
-		pieces->pieces = more;
-		pieces->max = max;
-	}
-	piece = &pieces->pieces[pieces->n++];
-	memset(piece, 0, sizeof(*piece));
-	piece->keys = spec->memory + spec->spilled_bytes;
-	piece->rows = (const hjg_u32 *) (piece->keys + keys_bytes);
-	spec->spilled_bytes += keys_bytes + rows_bytes;
-	return piece;
-}
-
-/* Order rows that were counted, and send those back that do not stay; the first *nstay ordered rows do. */
-static HjgStatus
-split_side(Spill *spill, const HjgCudaSide *side, hjg_u64 first_row, const hjg_u64 *counts, Pieces *pieces, hjg_u64 *nstay)
-{
-	Piece	   *piece;
-	HjgStatus	status = hjg_cuda_split_rows(&spill->split, side, first_row, counts, spill->behind);
-
-	*nstay = 0;
-	for (int p = 0; p < parts_of(spill); p++)
-		*nstay += spill->behind[p] ? 0 : counts[p];
-	if (status != HJG_OK || *nstay == side->nrows)
-		return status;
-	piece = add_piece(spill, pieces, side->nrows - *nstay);
-	if (piece == NULL)
-		return HJG_ERR_MEMORY;
-	for (int p = 0; p < parts_of(spill); p++)
-		piece->counts[p] = spill->behind[p] ? (hjg_u32) counts[p] : 0;
-	return hjg_cuda_split_send(&spill->split, *nstay, side->nrows - *nstay, (void *) piece->keys, (hjg_u32 *) piece->rows);
-}
-
-/* Queue the first nstay ordered rows behind the first `at` rows that stay. */
-static HjgStatus
-keep_rows(Spill *spill, hjg_u64 at, hjg_u64 nstay)
-{
-	const size_t width = (size_t) spill->spec->join.key_width;
-	const HjgCudaSide *from = &spill->split.rows[spill->split.turn];
-	const HjgCudaSide *store = &spill->passes.builds[0];
-	HjgStatus	status = hjg_cuda_copy_within(&spill->lanes->work, store->keys + at * width, from->keys, nstay * width);
-
-	if (status == HJG_OK)
-		status = hjg_cuda_copy_within(&spill->lanes->work, store->rows + at * sizeof(hjg_u32), from->rows, nstay * sizeof(hjg_u32));
-	return status;
-}
-
-/* ---- what stays ---- */
-
-/* Build rows of a partition when all came in, if those to come are like those that were seen. */
-static hjg_u64
-expected_rows(const Spill *spill, int p)
-{
-	const double rows = (double) spill->seen[p] * (double) spill->spec->join.build.nrows / (double) spill->nseen;
-
-	return rows > (double) spill->seen[p] ? (hjg_u64) rows : spill->seen[p];
-}
-
-/* The first set, from the first chunk's counts. */
-static void
-choose_first(Spill *spill)
-{
-	const hjg_u64 capacity = spill->spec->set_rows - spill->spec->set_rows / MARGIN;
-	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
-	HjgCudaSets sets;
-
-	for (int p = 0; p < parts_of(spill); p++)
-		rows[p] = expected_rows(spill, p);
-	hjg_cuda_pack_sets(rows, parts_of(spill), capacity, &sets);
-	for (int p = 0; p < parts_of(spill); p++)
-		spill->behind[p] = sets.set_of[p] != 0;
-}
-
-/* Of the partitions that stay the smallest whose rows are as many as too many, or else the largest. */
-static int
-choose_victim(const Spill *spill, hjg_u64 too_many)
-{
-	int			victim = -1;
-
-	for (int p = 0; p < parts_of(spill); p++)
-	{
-		const hjg_u64 rows = expected_rows(spill, p);
-		const hjg_u64 best = victim < 0 ? 0 : expected_rows(spill, victim);
-
-		if (!spill->behind[p] && spill->seen[p] > 0 && (victim < 0 || (best < too_many ? rows > best : rows >= too_many && rows < best)))
-			victim = p;
-	}
-	return victim;
-}
-
-/* Split the rows that stayed again, by what is `behind` now. */
-static HjgStatus
-evict_rows(Spill *spill)
-{
-	const size_t width = (size_t) spill->spec->join.key_width;
-	HjgCudaSide *store = &spill->passes.builds[0];
-	hjg_u64		kept = 0;
-	HjgStatus	status = HJG_OK;
-
-	for (hjg_u64 row = 0; row < store->nrows && status == HJG_OK; row += spill->spec->join.chunk_rows)
-	{
-		const hjg_u64 left = store->nrows - row;
-		const HjgCudaSide side = {
-			.keys = store->keys + row * width, .rows = store->rows + row * sizeof(hjg_u32),
-			.nrows = left < spill->spec->join.chunk_rows ? left : spill->spec->join.chunk_rows
-		};
-		hjg_u64		counts[HJG_CUDA_MOST_PARTS];
-		hjg_u64		nstay = 0;
-
-		status = hjg_cuda_split_count(&spill->split, &side, counts);
-		if (status == HJG_OK)
-			status = split_side(spill, &side, 0, counts, &spill->build, &nstay);
-		if (status == HJG_OK)
-			status = keep_rows(spill, kept, nstay);
-		kept += nstay;
-	}
-	store->nrows = kept;
-	return status;
-}
-
-/* A chunk of build rows was counted: see to it that those of its rows that stay have room. */
-static HjgStatus
-make_room(Spill *spill, const hjg_u64 *counts)
-{
-	const hjg_u64 set_rows = spill->spec->set_rows;
-	hjg_u64		nrows = spill->passes.builds[0].nrows;
-	hjg_u64		expected = 0;
-	bool		first = spill->nseen == 0;
-
-	for (int p = 0; p < parts_of(spill); p++)
-	{
-		spill->seen[p] += counts[p];
-		spill->nseen += counts[p];
-	}
-	if (first && spill->spec->join.build.nrows > set_rows)
-		choose_first(spill);
-	for (int p = 0; p < parts_of(spill); p++)
-	{
-		nrows += spill->behind[p] ? 0 : counts[p];
-		expected += spill->behind[p] ? 0 : expected_rows(spill, p);
-	}
-	if (nrows <= set_rows)
-		return HJG_OK;
-	/* what was seen is never less than what has to have room */
-	while (expected > set_rows)
-	{
-		const int	victim = choose_victim(spill, expected - set_rows);
-
-		if (victim < 0)
-			break;
-		spill->behind[victim] = true;
-		expected -= expected_rows(spill, victim);
-		spill->spec->nevicted++;
-	}
-	return evict_rows(spill);
-}
-
-/* All build rows came in: pack the partitions that were spilled. */
-static void
-pack_spilled(Spill *spill)
-{
-	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
-	HjgCudaSets sets;
-	int			other = -1;		/* the set of a partition that has rows and was spilled */
-
-	for (int p = 0; p < parts_of(spill); p++)
-		rows[p] = spill->behind[p] ? spill->seen[p] : 0;
-	hjg_cuda_pack_sets(rows, parts_of(spill), spill->spec->set_rows, &sets);
-	for (int p = 0; p < parts_of(spill); p++)
-	{
-		spill->set_of[p] = spill->behind[p] ? sets.set_of[p] + 1 : 0;
-		if (spill->behind[p])
-			other = spill->set_of[p];
-	}
-	spill->passes.nsets = other < 0 ? 1 : sets.nsets + 1;
-	if (spill->passes.builds[0].nrows > 0)
-		return;
-	/* nothing stayed, so there is no join for rows that have no match there: another set's will do */
-	for (int p = 0; p < parts_of(spill); p++)
-		if (!spill->behind[p])
-		{
-			spill->behind[p] = true;
-			spill->set_of[p] = other;
-		}
-}
-
 /* ---- sides that come in ---- */
 
 static HjgStatus
-load_keys(Spill *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaLane *lane, HjgCudaChunk *chunk,
+		  HjgCudaLoad *load)
 {
 	const size_t width = (size_t) spill->spec->join.key_width;
 	const hjg_u64 left = side->nrows - spill->next_row;
@@ -311,7 +63,7 @@ load_keys(Spill *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaLane *
 static HjgStatus
 load_build(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	Spill	   *spill = arg;
+	HjgCudaSpilling *spill = arg;
 
 	return load_keys(spill, &spill->spec->join.build, part_of(spill->spec, BUILD_PART), lane, chunk, load);
 }
@@ -320,7 +72,7 @@ load_build(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hjg
 static HjgStatus
 load_probe(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	Spill	   *spill = arg;
+	HjgCudaSpilling *spill = arg;
 	const HjgCudaHostJoin *join = &spill->spec->join;
 	const hjg_u64 nchunks = join->probe.nrows / join->chunk_rows;
 	HjgStatus	status = HJG_OK;
@@ -335,7 +87,7 @@ load_probe(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hjg
 static HjgStatus
 prepare_build(void *arg, HjgCudaChunk *chunk)
 {
-	Spill	   *spill = arg;
+	HjgCudaSpilling *spill = arg;
 	HjgCudaSide *store = &spill->passes.builds[0];
 	const HjgCudaSide side = {.keys = chunk->keys, .nrows = chunk->nrows};
 	hjg_u64		counts[HJG_CUDA_MOST_PARTS];
@@ -344,13 +96,13 @@ prepare_build(void *arg, HjgCudaChunk *chunk)
 
 	chunk->nrows = 0;
 	if (status == HJG_OK)
-		status = make_room(spill, counts);
+		status = hjg_cuda_spill_make_room(spill, counts);
 	if (status == HJG_OK)
-		status = split_side(spill, &side, chunk->first_row, counts, &spill->build, &nstay);
+		status = hjg_cuda_spill_split(spill, &side, chunk->first_row, counts, &spill->build, &nstay);
 	if (status == HJG_OK)
 		status = hjg_cuda_follow(&spill->lanes->in, &spill->lanes->work);
 	if (status == HJG_OK)
-		status = keep_rows(spill, store->nrows, nstay);
+		status = hjg_cuda_spill_keep(spill, store->nrows, nstay);
 	store->nrows += nstay;
 	return status;
 }
@@ -358,13 +110,13 @@ prepare_build(void *arg, HjgCudaChunk *chunk)
 static HjgStatus
 prepare_probe(void *arg, HjgCudaChunk *chunk)
 {
-	Spill	   *spill = arg;
+	HjgCudaSpilling *spill = arg;
 	const HjgCudaSide side = {.keys = chunk->keys, .nrows = chunk->nrows};
 	hjg_u64		counts[HJG_CUDA_MOST_PARTS];
 	HjgStatus	status = hjg_cuda_split_count(&spill->split, &side, counts);
 
 	if (status == HJG_OK)
-		status = split_side(spill, &side, chunk->first_row, counts, &spill->probe, &chunk->nrows);
+		status = hjg_cuda_spill_split(spill, &side, chunk->first_row, counts, &spill->probe, &chunk->nrows);
 	if (status == HJG_OK)
 		status = hjg_cuda_follow(&spill->lanes->in, &spill->lanes->work);
 	chunk->keys = spill->split.rows[spill->split.turn].keys;
@@ -378,9 +130,9 @@ prepare_probe(void *arg, HjgCudaChunk *chunk)
 static HjgStatus
 collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 {
-	Spill	   *spill = arg;
+	HjgCudaSpilling *spill = arg;
 	const int	width = spill->spec->join.key_width;
-	const Pieces *pieces = build ? &spill->build : &spill->probe;
+	const HjgCudaPieces *pieces = build ? &spill->build : &spill->probe;
 	HjgStatus	status = HJG_OK;
 	bool		good = true;
 
@@ -388,10 +140,10 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 		status = hjg_cuda_follow_note(&spill->lanes->in, spill->split.left[i]);
 	for (int i = 0; i < pieces->n; i++)
 	{
-		const Piece *piece = &pieces->pieces[i];
+		const HjgCudaPiece *piece = &pieces->pieces[i];
 		hjg_u64		at = 0;
 
-		for (int p = 0; p < parts_of(spill) && good; p++)
+		for (int p = 0; p < hjg_cuda_spill_parts(spill) && good; p++)
 		{
 			if (piece->counts[p] > 0 && spill->set_of[p] == set)
 				good = hjg_cuda_runs_add(runs, width, (HjgCudaRun) {piece->keys + at * (size_t) width, piece->rows + at, piece->counts[p]});
@@ -404,7 +156,7 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 static HjgStatus
 load_spilled(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	return hjg_cuda_passes_load(&((Spill *) arg)->passes, lane, chunk, load);
+	return hjg_cuda_passes_load(&((HjgCudaSpilling *) arg)->passes, lane, chunk, load);
 }
 
 /* ---- all of it ---- */
@@ -426,7 +178,7 @@ hjg_cuda_spill_memory(const HjgCudaSpill *spec)
 	const hjg_u64 npieces = spec->join.build.nrows / part_of(spec, BUILD_PART) + spec->join.probe.nrows / spec->join.chunk_rows + 2 +
 		nevictions * (spec->set_rows / spec->join.chunk_rows + 1);
 
-	return aligned(nrows * ((size_t) spec->join.key_width + sizeof(hjg_u32))) + npieces * 2 * aligned(1);
+	return hjg_cuda_spill_aligned(nrows * ((size_t) spec->join.key_width + sizeof(hjg_u32))) + npieces * 2 * hjg_cuda_spill_aligned(1);
 }
 
 size_t
@@ -437,7 +189,7 @@ hjg_cuda_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spec)
 }
 
 static HjgStatus
-run_first(Spill *spill)
+run_first(HjgCudaSpilling *spill)
 {
 	const HjgCudaSource build = {.load = load_build, .prepare = prepare_build, .arg = spill};
 	const HjgCudaSource probe = {.load = load_probe, .prepare = prepare_probe, .arg = spill};
@@ -451,13 +203,13 @@ run_first(Spill *spill)
 		status = hjg_cuda_flow_run(&passes->flow, NULL, NULL);
 	if (status != HJG_OK)
 		return status;
-	pack_spilled(spill);
+	hjg_cuda_spill_pack(spill);
 	spill->next_row = 0;
 	return hjg_cuda_passes_run(passes, &probe);
 }
 
 static HjgStatus
-run_spill(Spill *spill, HjgCudaHostResult *result)
+run_spill(HjgCudaSpilling *spill, HjgCudaHostResult *result)
 {
 	const HjgCudaSource spilled = {.load = load_spilled, .arg = spill};
 	HjgCudaSpill *spec = spill->spec;
@@ -485,7 +237,7 @@ run_spill(Spill *spill, HjgCudaHostResult *result)
 HjgStatus
 hjg_cuda_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spec, HjgCudaHostResult *result)
 {
-	Spill	   *spill;
+	HjgCudaSpilling *spill;
 	HjgStatus	status;
 
 	result->npairs = 0;
@@ -494,7 +246,7 @@ hjg_cuda_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spec, HjgCudaHostResult *
 	spec->spilled_bytes = 0;
 	if (spec->join.build.nrows == 0 || spec->join.build.nrows > HJG_MAX_BUILD_ROWS || spec->join.probe.nrows > HJG_MAX_BUILD_ROWS)
 		return HJG_ERR_INPUT;
-	spill = calloc(1, sizeof(Spill));
+	spill = calloc(1, sizeof(HjgCudaSpilling));
 	if (spill == NULL)
 		return HJG_ERR_MEMORY;
 	spill->spec = spec;

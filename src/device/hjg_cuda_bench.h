@@ -5,6 +5,8 @@
 #ifndef HJG_CUDA_BENCH_H
 #define HJG_CUDA_BENCH_H
 
+#include <stdio.h>
+
 #include "device/hjg_cuda.h"
 #include "layout/hjg_cuda_args.h"
 
@@ -98,5 +100,61 @@ extern HjgStatus hjg_bench_columns_gather(HjgCudaLane *lane, const HjgBenchColum
 extern HjgStatus hjg_bench_columns_check(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs,
 										 HjgCudaPtr facts, bool *good);
 extern hjg_u64 hjg_bench_columns_moved(const HjgBenchColumns *columns, hjg_u64 npairs);
+
+/* ---- device_cuda_bench_run.c ---- */
+
+/* Sets of inputs that a case is measured on in turn. */
+#define HJG_BENCH_SETS 2
+#define HJG_BENCH_MAX_REPS 101
+
+/* One set of inputs, and what its join must give. */
+typedef struct HjgBenchInputs
+{
+	HjgCudaSide build;
+	HjgCudaSide probe;
+	hjg_u64		npairs;
+	hjg_u64		checksum;
+} HjgBenchInputs;
+
+/* The benchmark as it runs. */
+typedef struct HjgBench
+{
+	FILE	   *out;
+	HjgCudaLane lane;
+	HjgCudaGrant grant;
+	HjgCudaEvent from;
+	HjgCudaEvent to;
+	HjgCudaPtr	counters;		/* of a join, then of a check: hjg_u64[4] */
+	double		factor;			/* of all sizes */
+	int			nreps;
+	double		copy_gbs;		/* of a copy in device memory: what is read and written, 10^9 bytes a second */
+	bool		wrong;			/* a result was */
+} HjgBench;
+
+/* A case joined by one strategy, with one kind of output. */
+typedef struct HjgBenchRun
+{
+	const HjgBenchCase *c;
+	const HjgCudaStrategy *strategy;
+	HjgCudaKind kind;
+	HjgCudaShape shape;
+	HjgBenchInputs *sets;		/* HJG_BENCH_SETS */
+	const HjgBenchMoved *moved;	/* or NULL: the inputs are joined where they are */
+	HjgCudaOutput output;
+	HjgCudaPtr	block;			/* of the output */
+	size_t		block_bytes;
+	HjgBenchColumns columns;
+} HjgBenchRun;
+
+/* Take the time on the device from here to there; waits. */
+extern HjgStatus hjg_bench_start_clock(HjgBench *bench);
+extern HjgStatus hjg_bench_stop_clock(HjgBench *bench, float *ms);
+/* For qsort(). */
+extern int	hjg_bench_compare_ms(const void *a, const void *b);
+/* After an error what there is must be freed, too. */
+extern HjgStatus hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgBenchInputs *inputs);
+extern void hjg_bench_inputs_free(HjgBench *bench, HjgBenchInputs *inputs);
+/* Check, measure, and print a line; nothing where the strategy turns out not to suit the rows. */
+extern HjgStatus hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run);
 
 #endif							/* HJG_CUDA_BENCH_H */
