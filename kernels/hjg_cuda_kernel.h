@@ -2,7 +2,7 @@
  * hjg_cuda_kernel.h
  *	  What all CUDA kernels share: keys, rows, scans, reservation of output.
  *
- * Room "kernels": CUDA C++ for nvcc, machine code only, nothing that links.  Kernels are
+ * Room "kernels": CUDA C++ for nvcc, device code only, nothing that links.  Kernels are
  * called hjg_k_<verb>_<object>[_<key width>]; their arguments are in
  * layout/hjg_cuda_args.h.  No key value is reserved.  HJG_NO_ROW is no row number.
  */

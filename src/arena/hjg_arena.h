@@ -62,6 +62,9 @@ extern void *hjg_arena_slab_at(const HjgArena *arena, hjg_u32 slab_ix);
 extern hjg_u64 hjg_arena_now_ns(void);	/* monotonic; the same in all processes */
 extern hjg_u64 hjg_arena_now_us(void);	/* since the Unix epoch */
 
+/* The calibrated values; false when nothing was set, or it does not stay still. */
+extern bool hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIBRATION]);
+
 /* ---- arena_slab.c: free slabs ---- */
 
 static inline hjg_u64
@@ -100,9 +103,6 @@ typedef struct HjgArenaUse
 } HjgArenaUse;
 
 extern void hjg_arena_use(const HjgArena *arena, HjgArenaUse *use);
-
-/* The calibrated values; false when nothing was set, or it does not stay still. */
-extern bool hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIBRATION]);
 
 /*
  * Make the free stacks anew after damage.  Supervisor only, while no device

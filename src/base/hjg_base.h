@@ -1,7 +1,6 @@
 /*
  * hjg_base.h
- *	  Settings (GUCs), version shims and small helpers for every room that
- *	  runs inside PostgreSQL.
+ *	  Settings (GUCs) and small helpers for every room that runs inside PostgreSQL.
  *
  * Room "base": includes nothing of ours.  All settings of hjoin_gpu are
  * declared here and defined in one alphabetical table in base_guc.c.
@@ -86,7 +85,7 @@ typedef enum HjgPipelineSetting
 	HJG_PIPELINE_SETTING_CPDE_G
 } HjgPipelineSetting;
 
-/* Costs: PostgreSQL's cost units (a sequential page fetch is 1); -1 means calibrated. */
+/* The settings.  Costs are in PostgreSQL's units (a sequential page fetch is 1); -1 means calibrated. */
 extern bool hjg_aggregate;
 extern int	hjg_arena_size_mb;
 extern int	hjg_bloom_filter;

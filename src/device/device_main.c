@@ -38,10 +38,10 @@ usage(void)
 		   "  --self-test     run joins through the real protocol and check them\n"
 		   "  --bench [...]   measure the cpu engine; what follows are options of the benchmark:\n"
 		   "                  --list, --case TEXT, --rows FACTOR, --strategy NAME, --batch ROWS,\n"
-		   "                  --reps N, --isa NAME, --l2 BYTES, --small-pages\n"
+		   "                  --reps N, --isa NAME, --l2 BYTES, --pages N, --small-pages\n"
 		   "  --bench --device=cuda:N [...]\n"
 		   "                  measure joins of what lies in device memory: --list, --case TEXT,\n"
-		   "                  --rows FACTOR, --strategy NAME, --all, --reps N\n"
+		   "                  --rows FACTOR, --strategy NAMES or all, --paper 002|003|004, --reps N\n"
 		   "  --bench --device=cuda:N --host [...]\n"
 		   "                  measure joins of what lies in host memory: --list, --case TEXT,\n"
 		   "                  --rows FACTOR, --strategy NAME, --chunk ROWS, --reps N,\n"
@@ -54,6 +54,7 @@ usage(void)
 		   "                  --model[=RUNS]: random ratios against the cost model's choice,\n"
 		   "                  --pairs[=TEXT]: design choices against their absence, in turn,\n"
 		   "                  --figures[=TEXT]: figures of the papers, --buffer=BYTES: of the device at most,\n"
+		   "                  --rows[=TEXT]: the systems of the papers, --engines: what the choice of one loses,\n"
 		   "                  --plans: compression plans\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --cache-dir=DIR where OpenCL drivers may keep built programs\n"
@@ -74,6 +75,7 @@ usage(void)
 		   "                    slow:PHASE:TIMEms take so long, each time\n"
 		   "                    corrupt:result:N  change a pair of a result\n"
 		   "                    truncate:result:N drop a pair of a result\n"
+		   "                    columns:result:N  change a gathered column of a result\n"
 		   "                  PHASE is start, build, probe or result.\n");
 }
 

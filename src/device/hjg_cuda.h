@@ -301,11 +301,8 @@ extern void hjg_cuda_lane_close(HjgCudaLane *lane);
  */
 extern HjgStatus hjg_cuda_check(HjgCudaLane *lane, HjgCudaResult result, const char *what);
 
-
 /* Device memory, at least 256-byte aligned, not zeroed.  HJG_ERR_MEMORY beyond the grant. */
 extern HjgStatus hjg_cuda_alloc(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
-/* The same of managed memory (device_cuda_managed.c); an error where the device has none. */
-extern HjgStatus hjg_cuda_alloc_managed(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
 /* Work that uses the memory must have been waited for, or be queued on the same lane as what comes next. */
 extern void hjg_cuda_free(HjgCudaLane *lane, HjgCudaPtr ptr);
 
@@ -483,6 +480,9 @@ extern const HjgCudaStrategy hjg_cuda_umj;
 extern const HjgCudaStrategy hjg_cuda_umj_pf;
 
 /* ---- device_cuda_managed.c ---- */
+
+/* As hjg_cuda_alloc(), of managed memory; an error where the device has none. */
+extern HjgStatus hjg_cuda_alloc_managed(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
 
 /*
  * Bring bytes of a side from host memory to where the side lies: queue a copy, or write them into managed memory,

@@ -206,6 +206,8 @@ extern void hjg_cuda_free_build(HjgCudaJoin *join);
 /* Row numbers first_row, first_row + 1, ... */
 extern HjgStatus hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row);
 
+/* ---- device_cuda_join.c ---- */
+
 /* Memory of the chunks that go through, and of windows besides. */
 extern size_t hjg_cuda_chunk_bytes(int width, hjg_u32 rows);
 extern size_t hjg_cuda_window_bytes(hjg_u32 rows);
@@ -232,20 +234,26 @@ extern HjgStatus hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t m
 extern HjgStatus hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from,
 									 hjg_u64 n);
 
+/* Rows from *at on of a batch of nrows rows; pairs are added to the result, and may be still on their way. */
+extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
+									 HjgCursor *at, HjgResult *result);
+extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
+extern void hjg_cuda_join_free(HjgCudaJoin *join);
+
+/* ---- device_cuda_once.c ---- */
+
 /*
  * From *cursor on, which is at the beginning of a row.  With single, where no row has more than one pair.
  * Else HJG_ERR_INPUT, with nothing changed, where not even a few rows fit the result.
  */
 extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const HjgSegment *segments,
 									 int nsegments, hjg_u64 nrows, HjgCursor *cursor, HjgResult *result);
+
+/* ---- device_cuda_window.c ---- */
+
+/* From any cursor, in canonical order, by windows of rows whose pairs are counted first: a row may be cut. */
 extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 										HjgCursor *cursor, HjgResult *result);
-
-/* Rows from *at on of a batch of nrows rows; pairs are added to the result, and may be still on their way. */
-extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
-									 HjgCursor *at, HjgResult *result);
-extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
-extern void hjg_cuda_join_free(HjgCudaJoin *join);
 
 /* ---- device_cuda_branch.c ---- */
 
@@ -256,6 +264,7 @@ extern void hjg_cuda_branches_free(HjgCudaJoin *join);
 /* Of a join and its branches. */
 extern hjg_u64 hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase);
 extern size_t hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join);
+
 /* ---- device_cuda_carry.c ---- */
 
 /*

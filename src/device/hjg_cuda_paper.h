@@ -187,13 +187,14 @@ typedef struct HjgCudaUnits
 	unsigned	shared;
 } HjgCudaUnits;
 
+/* Units [first, first + n), their pairs into the buffer of a group or into slots. */
+extern HjgStatus hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n);
+
 /* ---- device_cuda_groups.c ---- */
 
 /* *too_small: a unit has more pairs, or may have, than the buffer; then the output is void and its counter untouched. */
 extern HjgStatus hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
 extern HjgStatus hjg_cuda_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small);
-/* Units [first, first + n), their pairs into the buffer of a group or into slots. */
-extern HjgStatus hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n);
 /* Most device memory of the buffer and what belongs to it. */
 extern size_t hjg_cuda_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
 extern size_t hjg_cuda_worst_bytes(const HjgCudaDevice *device);

@@ -73,6 +73,8 @@ extern bool hjg_drivers_watch(HjgDeviceInfo *devices);
 extern void hjg_drivers_unwatch(void);
 /* The driver of a device that was listed, and the device's number within it; or NULL. */
 extern const HjgDriver *hjg_driver_of(int device_ix, int *number);
+/* Processors that this process may use. */
+extern int	hjg_device_cpus(void);
 
 /* ---- device_workspace.c: memory of the engines ---- */
 
@@ -162,12 +164,13 @@ hjg_beat_progress(HjgBeatSource *source)
 	__atomic_store_n(&source->progress_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
 }
 
-/* ---- the tool ---- */
+/* ---- the tool: what the commands do; exit codes ---- */
 
-extern int	hjg_device_cpus(void);
+/* device_tool.c: --list */
 extern int	hjg_device_list(void);
-/* device_coupled_bench.c; options are those after --bench */
-extern int	hjg_coupled_bench(int nthreads, int argc, char **argv);
+/* device_selftest.c: --self-test */
 extern int	hjg_device_self_test(int nthreads, const char *device);
+/* device_coupled_bench.c: --bench of an OpenCL device or of threads in its place; options are those after --bench */
+extern int	hjg_coupled_bench(int nthreads, int argc, char **argv);
 
 #endif							/* HJG_DEVICE_H */

@@ -175,8 +175,10 @@ typedef enum HjgPipeline
 	HJG_PIPELINE_COUNT
 } HjgPipeline;
 
-/* "auto", "cpde_c"; NULL for what is no pipeline. */
+/* "auto", "cpde_c"; NULL for what is no pipeline (engine_coupled_units.c). */
 extern const char *hjg_pipeline_name(int pipeline);
+
+/* ---- engine_join.c ---- */
 
 typedef struct HjgJoinSpec
 {

@@ -65,7 +65,7 @@ extern bool hjg_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool al
  */
 extern hjg_u64 hjg_probe_close_gaps(HjgProbeTask *probe, int nslots);
 
-/* --- engine_direct.c --- */
+/* --- engine_direct_probe.c --- */
 
 /* How a table that is an array by key is probed. */
 extern HjgProbeFn hjg_direct_probe_fn(const HjgTable *table, int width, HjgMatchMode mode);

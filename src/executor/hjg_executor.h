@@ -375,6 +375,17 @@ extern void hjg_parallel_reinit(CustomScanState *node, ParallelContext *pcxt, vo
 extern void hjg_parallel_init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
 /* Read and share the build side; ends with a load to probe, partitions, or nothing to do. */
 extern void hjg_parallel_build(HjgJoinState *state);
+/* The probe side of the load is done with: do unmatched build rows come out here?  May wait for others, not for long. */
+extern bool hjg_parallel_has_unmatched(HjgJoinState *state);
+/* Claim the next build rows for that, as unmatched_next and unmatched_end; false when there are none. */
+extern bool hjg_parallel_claim_unmatched(HjgJoinState *state);
+/* Local state only; the shared state is reset by hjg_parallel_reinit(). */
+extern void hjg_parallel_reset(HjgJoinState *state);
+/* Detach; a worker leaves its figures, the leader takes them. */
+extern void hjg_parallel_shutdown(HjgJoinState *state);
+extern void hjg_parallel_end(HjgJoinState *state);
+
+/* exec_share.c: the load and the partitions that participants share; see hjg_parallel.h */
 /* A range of row numbers and the memory for its keys, unless that is there already. */
 extern void hjg_parallel_next_range(HjgParallel *parallel, HjgKeySegment *segment, size_t *bytes);
 /* Give the state's new load its store and its job. */
@@ -389,15 +400,6 @@ extern void hjg_parallel_unload(HjgParallel *parallel);
 extern void hjg_parallel_routed(HjgJoinState *state);
 /* Put a shared partition that nobody else has into the list; false when there is none. */
 extern bool hjg_parallel_claim(HjgJoinState *state);
-/* The probe side of the load is done with: do unmatched build rows come out here?  May wait for others, not for long. */
-extern bool hjg_parallel_has_unmatched(HjgJoinState *state);
-/* Claim the next build rows for that, as unmatched_next and unmatched_end; false when there are none. */
-extern bool hjg_parallel_claim_unmatched(HjgJoinState *state);
-/* Local state only; the shared state is reset by hjg_parallel_reinit(). */
-extern void hjg_parallel_reset(HjgJoinState *state);
-/* Detach; a worker leaves its figures, the leader takes them. */
-extern void hjg_parallel_shutdown(HjgJoinState *state);
-extern void hjg_parallel_end(HjgJoinState *state);
 
 /* exec_partition.c */
 /* How many partitions for so many bytes of build side, with file buffers of that size. */

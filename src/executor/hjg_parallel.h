@@ -2,7 +2,7 @@
  * hjg_parallel.h
  *	  What participants of a shared join have in common, and each one's part of it.
  *
- * Private to exec_parallel.c, which has the protocol, and exec_share.c.
+ * Private to exec_parallel.c, which has the protocol, exec_share.c and exec_table.c.
  */
 #ifndef HJG_PARALLEL_H
 #define HJG_PARALLEL_H

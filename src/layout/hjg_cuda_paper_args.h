@@ -75,10 +75,7 @@ typedef struct HjgKSortTiles
 	HjgKRows	out;
 } HjgKSortTiles;
 
-/*
- * hjg_k_find_paths_W, hjg_k_merge_runs_W: runs of width rows, two by two.  hjg_k_find_bounds_W: of the
- * probe rows among the build rows, a path for each tile too.
- */
+/* hjg_k_find_paths_W, hjg_k_merge_runs_W: runs of width rows, two by two. */
 typedef struct HjgKMerge
 {
 	HjgKRows	in;

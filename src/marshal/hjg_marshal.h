@@ -425,7 +425,6 @@ extern uint64 hjg_spill_nrows(const HjgSpill *spill);
 extern uint64 hjg_spill_bytes(const HjgSpill *spill);
 extern void hjg_spill_free(HjgSpill *spill);
 
-
 /*
  * A shared spill file: place is shared memory of hjg_spill_shared_bytes() that one process
  * initializes; then every participant, a number from 0, attaches.  Rows must have a key.

@@ -129,6 +129,8 @@ extern void hjg_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l
 /* What the measured trials say of the unit costs, but for those of context and calls. */
 extern void hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes);
 
+/* ---- model_cuda.c, for the calibration ---- */
+
 /* Of random accesses of a table: the cost of one, and that beyond the cache when the cost of one is known. */
 extern double hjg_cuda_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns);
 extern double hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns);

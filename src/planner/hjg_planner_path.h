@@ -284,7 +284,7 @@ extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, co
 /* Remember the path, a copy is made, if it is the cheapest one to aggregate; core's lists know nothing of that. */
 extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial);
 
-/* CustomPathMethods.PlanCustomPath */
+/* planner_plan.c: CustomPathMethods.PlanCustomPath */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 							  List *clauses, List *custom_plans);
 

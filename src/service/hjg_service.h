@@ -133,9 +133,10 @@ extern void hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 
 extern void hjg_job_build_submit(HjgJob *job);
 
 /*
- * Open a probe batch with room for result_pairs pairs a round (rounded up to whole
- * slabs; fewer when the arena has not so many just now, which only means more rounds).  Returns its number, or -1 when the job has no free batch (wait for one and
- * close it) or the arena has no slab (*reason = HJG_REASON_ARENA_FULL).
+ * Open a probe batch with room for result_pairs pairs a round (rounded up to whole slabs; fewer when
+ * the arena has not so many just now, which only means more rounds).  Returns its number, or -1 when the
+ * job has no free batch (wait for one and close it) or the arena has no slab
+ * (*reason = HJG_REASON_ARENA_FULL).
  */
 extern int	hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason);
 
