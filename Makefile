@@ -171,30 +171,33 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 .PHONY: check-arena
 # ---- end of check-arena ----
 
+# cases and checks of the engine tests, which the tests of devices use as well
+engine_support = test/engine/test_support.c test/engine/test_cases.c
+
 # ---- check-cuda: the CUDA driver against a libcuda that is emulated on the host ----
 build/stub/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) kernels/hjg_csr_steps.h $(wildcard src/device/*.h src/layout/*.h)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $(filter %.c,$^)
 cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
-build/test_cuda: test/device/test_cuda.c $(patsubst %,test/device/cuda_%.c,support faults memory times) test/device/fault_loop.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_cuda_support.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_cuda: test/device/test_cuda.c $(patsubst %,test/device/cuda_%.c,support faults memory times) test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_cuda_support.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_carry: test/device/test_carry.c test/device/fault_loop.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_carry: test/device/test_carry.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_resident: test/device/test_resident.c test/engine/test_support.c test/engine/hjg_test_engine.h $(cuda_test_objs)
+build/test_resident: test/device/test_resident.c $(engine_support) test/engine/hjg_test_engine.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_host_joins: test/device/test_host_joins.c test/device/fault_loop.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_host_joins: test/device/test_host_joins.c test/device/sorted_strategy.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_sorted_strategy.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_jobs: test/device/test_jobs.c test/device/job_support.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_job_support.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_jobs: test/device/test_jobs.c test/device/job_support.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_job_support.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_jobs_tsan: test/device/test_jobs.c test/device/job_support.c test/engine/test_support.c $(filter-out src/device/device_main.c,$(device_srcs)) $(pure_srcs) build/kernels/images.o
+build/test_jobs_tsan: test/device/test_jobs.c test/device/job_support.c $(engine_support) $(filter-out src/device/device_main.c,$(device_srcs)) $(pure_srcs) build/kernels/images.o
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -Wno-unused-parameter -Itest/device -O1 -fsanitize=thread -o $@ $^ -ldl -lm
-build/test_large: test/device/test_large.c test/device/job_support.c test/engine/test_support.c test/engine/hjg_test_engine.h test/device/hjg_job_support.h $(cuda_test_objs)
+build/test_large: test/device/test_large.c test/device/job_support.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_job_support.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 check-cuda: build/test_large build/test_cuda build/test_carry build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
@@ -209,7 +212,7 @@ check-cuda: build/test_large build/test_cuda build/test_carry build/test_residen
 # ---- end of check-cuda ----
 
 # ---- check-opencl: the coupled engine on an OpenCL device, if there is one ----
-build/test_opencl: test/device/test_opencl.c test/engine/test_support.c test/engine/test_coupled.c $(wildcard test/engine/*.h) $(cuda_test_objs)
+build/test_opencl: test/device/test_opencl.c $(engine_support) test/engine/test_coupled.c $(wildcard test/engine/*.h) $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
 check-opencl: build/test_opencl hjoin_gpu_device

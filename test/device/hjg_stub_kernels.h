@@ -34,7 +34,8 @@ typedef struct StubKernel
 	bool		plain;			/* no width */
 } StubKernel;
 
-/* Of resident joins, of those of the literature, and of their last step; each ends with an entry without a stem. */
+/* Of the csr table, of resident joins, of those of the literature, and of their last step; each ends with an entry without a stem. */
+extern const StubKernel hjg_stub_csr[];
 extern const StubKernel hjg_stub_resident[];
 extern const StubKernel hjg_stub_literature[];
 extern const StubKernel hjg_stub_match[];

@@ -3,13 +3,14 @@
  *	  Joins of sides in host memory: every pair of the reference, through any sizes of chunks, and an error or
  *	  the right pairs wherever a call of the driver fails.
  *
- * On a real device its strategies join; on the stub (stub_libcuda.c), whose device memory is the host's, one
- * of this file's does, which bisects.
+ * On a real device its strategies join; on the stub (stub_libcuda.c), whose device memory is the host's, that of
+ * sorted_strategy.c does, which bisects.
  */
 #include <string.h>
 
 #include "device/hjg_cuda_host.h"
 #include "hjg_fault_loop.h"
+#include "hjg_sorted_strategy.h"
 #include "hjg_test_engine.h"
 
 #define MARGIN_PAIRS 64
@@ -19,138 +20,6 @@ static HjgStub *stub;
 static HjgCudaDevice *device;
 static const char *const mode_names[] = {"all", "left", "semi", "anti"};
 static const int widths[] = {4, 8, 16};
-
-/* ---- a strategy on memory that host and device share ---- */
-
-typedef struct Sorted
-{
-	int			width;
-	HjgMatchMode mode;
-	const hjg_u8 *keys;
-	const hjg_u32 *rows;
-	hjg_u64		nrows;
-	hjg_u32    *order;			/* places, by key and place */
-} Sorted;
-
-static const Sorted *sorting;
-
-static int
-compare_places(const void *a, const void *b)
-{
-	const hjg_u32 x = *(const hjg_u32 *) a;
-	const hjg_u32 y = *(const hjg_u32 *) b;
-	const size_t width = (size_t) sorting->width;
-	const int	order = memcmp(sorting->keys + x * width, sorting->keys + y * width, width);
-
-	return order != 0 ? order : (x > y) - (x < y);
-}
-
-static bool
-sorted_suits(const HjgCudaDevice *on, const HjgCudaShape *shape)
-{
-	return shape->build_rows > 0;
-}
-
-static size_t
-sorted_bytes(const HjgCudaDevice *on, const HjgCudaShape *shape)
-{
-	return hjg_cuda_block_bytes(shape->build_rows * sizeof(hjg_u32));
-}
-
-static HjgStatus
-sorted_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table)
-{
-	Sorted	   *sorted = calloc(1, sizeof(Sorted));
-	HjgCudaPtr	order;
-	HjgStatus	status = hjg_cuda_alloc(lane, build->nrows * sizeof(hjg_u32), &order);
-
-	if (status != HJG_OK)
-	{
-		free(sorted);
-		return status;
-	}
-	*sorted = (Sorted) {
-		.width = shape->key_width, .mode = shape->mode, .keys = (const hjg_u8 *) (size_t) build->keys,
-		.rows = (const hjg_u32 *) (size_t) build->rows, .nrows = build->nrows, .order = (hjg_u32 *) (size_t) order
-	};
-	for (hjg_u64 i = 0; i < build->nrows; i++)
-		sorted->order[i] = (hjg_u32) i;
-	sorting = sorted;
-	qsort(sorted->order, build->nrows, sizeof(hjg_u32), compare_places);
-	*table = sorted;
-	return HJG_OK;
-}
-
-/* The first place whose key is not before this one. */
-static hjg_u64
-bisect(const Sorted *sorted, const hjg_u8 *key)
-{
-	const size_t width = (size_t) sorted->width;
-	hjg_u64		low = 0;
-	hjg_u64		high = sorted->nrows;
-
-	while (low < high)
-	{
-		const hjg_u64 mid = low + (high - low) / 2;
-
-		if (memcmp(sorted->keys + sorted->order[mid] * width, key, width) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static void
-put_pair(const HjgCudaOutput *output, hjg_u32 probe_row, hjg_u32 build_row)
-{
-	hjg_u64    *counters = (hjg_u64 *) (size_t) output->counters;
-
-	if (counters[0] < output->capacity)
-		((HjgPair *) (size_t) output->pairs)[counters[0]] = (HjgPair) {probe_row, build_row};
-	counters[0]++;
-}
-
-static HjgStatus
-sorted_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
-{
-	const Sorted *sorted = table;
-	const size_t width = (size_t) sorted->width;
-	const hjg_u8 *keys = (const hjg_u8 *) (size_t) probe->keys;
-	const hjg_u32 *rows = (const hjg_u32 *) (size_t) probe->rows;
-
-	lane->busy = true;
-	for (hjg_u64 i = 0; i < probe->nrows; i++)
-	{
-		const hjg_u32 row = rows != NULL ? rows[i] : (hjg_u32) i;
-		hjg_u64		at = bisect(sorted, keys + i * width);
-		hjg_u64		nmatches = 0;
-
-		for (; at < sorted->nrows && memcmp(sorted->keys + sorted->order[at] * width, keys + i * width, width) == 0; at++)
-		{
-			const hjg_u32 place = sorted->order[at];
-
-			if (sorted->mode != HJG_MATCH_ANTI && (nmatches == 0 || sorted->mode != HJG_MATCH_SEMI))
-				put_pair(output, row, sorted->rows != NULL ? sorted->rows[place] : place);
-			nmatches++;
-		}
-		if (nmatches == 0 && (sorted->mode == HJG_MATCH_LEFT || sorted->mode == HJG_MATCH_ANTI))
-			put_pair(output, row, HJG_NO_ROW);
-	}
-	return HJG_OK;
-}
-
-static void
-sorted_free(HjgCudaLane *lane, void *table)
-{
-	hjg_cuda_free(lane, (HjgCudaPtr) (size_t) ((Sorted *) table)->order);
-	free(table);
-}
-
-static const HjgCudaStrategy sorted_strategy = {
-	.name = "sorted", .suits = sorted_suits, .bytes = sorted_bytes, .build = sorted_build, .probe = sorted_probe,
-	.free = sorted_free
-};
 
 /* ---- one join ---- */
 
@@ -168,7 +37,7 @@ typedef struct Kind
 	System		system;
 	int			bits;			/* of the partitioning */
 	int			set_part;		/* build rows of all over those of a set */
-	const HjgCudaStrategy *strategy;	/* NULL: what suits, on the stub this file's */
+	const HjgCudaStrategy *strategy;	/* NULL: what suits, on the stub hjg_sorted_strategy */
 } Kind;
 
 static const Kind stream_kind = {"stream", STREAM, 0, 1, NULL};
@@ -346,7 +215,7 @@ join_case(const Kind *kind, const Case *c, const HjgEnv *env, hjg_u64 chunk_rows
 	hjg_u32    *probe_numbers = calloc(c->probe.nrows + 1, sizeof(hjg_u32));
 	HjgCudaHostJoin join = {
 		.key_width = c->width, .mode = c->mode, .chunk_rows = chunk_rows,
-		.strategy = kind->strategy == NULL && stub != NULL ? &sorted_strategy : kind->strategy,
+		.strategy = kind->strategy == NULL && stub != NULL ? &hjg_sorted_strategy : kind->strategy,
 		.build = {flatten(&c->build, c->width, build_numbers), c->build.nrows},
 		.probe = {flatten(&c->probe, c->width, probe_numbers), c->probe.nrows}
 	};

@@ -54,7 +54,7 @@ extern void memory_init(Memory *memory, HjgPool *pool);
 extern void memory_release_all(Memory *memory);
 extern bool memory_is_clean(const Memory *memory);
 
-/* --- inputs --- */
+/* --- inputs (test_cases.c) --- */
 
 typedef enum KeyShape
 {
