@@ -458,7 +458,7 @@ sub make_transaction
 	my ($s, $writer) = @_;
 	my $t = pick(grep { $_->{base} } @{ $s->{tables} });
 	my @st;
-	return pick('vacuum', 'vacuum (freeze)', 'vacuum (index_cleanup off)', 'vacuum full', 'analyze') . " $t->{name};\n" if chance(0.1) && $t->{name} !~ /^pg_temp/;
+	return pick('vacuum', 'vacuum (freeze)', 'vacuum (index_cleanup off)', 'analyze') . " $t->{name};\n" if chance(0.1) && $t->{name} !~ /^pg_temp/;
 	foreach (1 .. pick(1, 1, 2, 4))
 	{
 		my $change = make_change($s);
