@@ -19,10 +19,15 @@ exception when others then
 	raise warning 'no ICU';
 end $$;
 explain (costs off) select * from (select t collate hjg_nd as t from probe) p join (select t collate hjg_nd as t from build) b on p.t = b.t;
+-- columns of type record, whose fields have names in the plan
+explain (verbose, costs off) with c as materialized (select r from (values (1, 2), (3, 4)) r)
+	select (c.r).column2 as c2, (s.r).column1 as s1 from c join (select r from (values (1, 7), (3, 8)) r limit 2) s on (c.r).column1 = (s.r).column1;
 -- switched off
 set hjoin_gpu.enabled = off;
 explain (costs off) select * from probe p join build b on p.k = b.k;
 set hjoin_gpu.enabled = on;
+-- rows as a whole are no such columns
+select hjg_used('select p, s from probe p join (select k, v from build limit 9) s on p.k = s.k') as whole_row;
 -- whatever is declined, the answer is core's
 select count(*) from probe p join build b on p.k = b.k and p.v + b.v > random() - 1;
 select count(*) from probe p join build b on p.k < b.k;

@@ -27,6 +27,7 @@ typedef struct HjgSideFacts
 	bool		known;
 	bool		plain;			/* nothing but columns of tables */
 	bool		readable;		/* a table that the node can read itself */
+	bool		has_record;		/* a column of type record, of a subquery or CTE */
 	Path	   *scan;			/* sequential, of such a table, for hjg_planner_cheapest_child(); or NULL */
 	int			ncolumns;
 	int			nvarlenas;

@@ -138,6 +138,12 @@ hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **wh
 		candidate->innerrel->cheapest_total_path->param_info != NULL)
 		return false;
 
+	/* EXPLAIN follows such a column down to its fields' names, which works through core's nodes only */
+	*why = "a side has a column of type record";
+	if (hjg_planner_side(candidate->facts, candidate->outerrel, &candidate->outer)->has_record ||
+		hjg_planner_side(candidate->facts, candidate->innerrel, &candidate->inner)->has_record)
+		return false;
+
 	foreach(lc, candidate->extra->restrictlist)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);

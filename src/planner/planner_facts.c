@@ -123,6 +123,15 @@ is_varlena(HjgQueryFacts *facts, Oid type)
 	return found->varlena;
 }
 
+/* A column, not a whole row, whose type says nothing of its fields. */
+static bool
+is_record(const Expr *expr)
+{
+	if (IsA(expr, PlaceHolderVar))
+		expr = ((const PlaceHolderVar *) expr)->phexpr;
+	return IsA(expr, Var) && ((const Var *) expr)->vartype == RECORDOID && ((const Var *) expr)->varattno > 0;
+}
+
 /*
  * Of columns, the plan carries fewer if some serve the join alone; that is not known yet.  The table is readable
  * by the rules of exec_scan.c, which decides again.
@@ -142,6 +151,7 @@ hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room
 		const Var  *var = lfirst(lc);
 
 		side->ncolumns++;
+		side->has_record |= is_record((const Expr *) var);
 		if (is_varlena(facts, IsA(var, Var) ? var->vartype : exprType((const Node *) var)))
 			side->nvarlenas++;
 		if (!IsA(var, Var) || var->varattno <= 0)
