@@ -123,8 +123,9 @@ hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 	return status;
 }
 
-HjgStatus
-hjg_cuda_alloc_windows(HjgCudaJoin *join)
+/* When first needed; after an error what there is goes with the join. */
+static HjgStatus
+alloc_windows(HjgCudaJoin *join)
 {
 	HjgCudaLane *lane = &join->lanes->work;
 	const size_t rows = join->chunk_rows;
@@ -299,7 +300,7 @@ hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 		status = hjg_cuda_probe_once(join, mode, single, segments, nsegments, nrows, at, result);
 	else
 	{
-		status = hjg_cuda_alloc_windows(join);
+		status = alloc_windows(join);
 		return status == HJG_OK ? hjg_cuda_probe_windows(join, segments, nsegments, nrows, at, result) : status;
 	}
 	if (status != HJG_ERR_INPUT || join->strategy == NULL || join->strategy->shared)

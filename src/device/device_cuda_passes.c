@@ -49,8 +49,9 @@ hjg_cuda_runs_clear(HjgCudaRuns *runs)
 	runs->nrows = runs->next_row = 0;
 }
 
-HjgStatus
-hjg_cuda_runs_send(HjgCudaRuns *runs, HjgCudaLane *lane, int key_width, hjg_u64 room, HjgCudaSide *to)
+/* Queue the copies of the next rows, behind those of the side, until that has `room` rows or there are no more. */
+static HjgStatus
+send_runs(HjgCudaRuns *runs, HjgCudaLane *lane, int key_width, hjg_u64 room, HjgCudaSide *to)
 {
 	const size_t width = (size_t) key_width;
 	HjgStatus	status = HJG_OK;
@@ -149,8 +150,8 @@ hjg_cuda_passes_send(HjgCudaPasses *passes, hjg_u64 most)
 	}
 	if (status != HJG_OK)
 		return status;
-	return hjg_cuda_runs_send(&passes->build, &passes->lanes->in, passes->join->key_width,
-							  side->nrows + (most < left ? most : left), side);
+	return send_runs(&passes->build, &passes->lanes->in, passes->join->key_width,
+					 side->nrows + (most < left ? most : left), side);
 }
 
 HjgStatus
@@ -176,7 +177,7 @@ HjgStatus
 hjg_cuda_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSide side = {.keys = chunk->keys, .rows = chunk->rows};
-	HjgStatus	status = hjg_cuda_runs_send(&passes->probe, lane, passes->join->key_width, passes->load_rows, &side);
+	HjgStatus	status = send_runs(&passes->probe, lane, passes->join->key_width, passes->load_rows, &side);
 
 	chunk->nrows = side.nrows;
 	chunk->first_row = 0;

@@ -191,8 +191,6 @@ typedef struct HjgCudaRuns
 extern bool hjg_cuda_runs_add(HjgCudaRuns *runs, int key_width, HjgCudaRun run);
 /* Keeps its memory. */
 extern void hjg_cuda_runs_clear(HjgCudaRuns *runs);
-/* Queue the copies of the next rows, behind those of the side, until that has `room` rows or there are no more. */
-extern HjgStatus hjg_cuda_runs_send(HjgCudaRuns *runs, HjgCudaLane *lane, int key_width, hjg_u64 room, HjgCudaSide *to);
 
 /* The runs of one side of a set, added to what is empty; may wait for them.  HJG_ERR_MEMORY when memory is short. */
 typedef HjgStatus (*HjgCudaCollectFn) (void *arg, int set, bool build, HjgCudaRuns *runs);

@@ -213,7 +213,6 @@ extern size_t hjg_cuda_chunk_bytes(int width, hjg_u32 rows);
 extern size_t hjg_cuda_window_bytes(hjg_u32 rows);
 /* When first needed; after an error what there is goes with the join. */
 extern HjgStatus hjg_cuda_alloc_chunks(HjgCudaJoin *join);
-extern HjgStatus hjg_cuda_alloc_windows(HjgCudaJoin *join);
 
 /* What of a row. */
 typedef enum HjgCudaOfRow

@@ -36,8 +36,8 @@ wanted_buckets(int width, hjg_u64 nrows)
 	return n < 1 ? 1 : n < 1u << 31 ? (hjg_u32) n : 1u << 31;
 }
 
-int
-hjg_table_radix_bits(int width, hjg_u64 nrows)
+static int
+table_radix_bits(int width, hjg_u64 nrows)
 {
 	int			bits = hjg_radix_bits(nrows, 2 * (size_t) hjg_tuple_bytes(width) + 2, hjg_l2_bytes() / 8);
 
@@ -50,7 +50,7 @@ hjg_table_radix_bits(int width, hjg_u64 nrows)
 hjg_u32
 hjg_table_nbuckets(int width, hjg_u64 nrows)
 {
-	const hjg_u32 below = (1u << hjg_table_radix_bits(width, nrows)) - 1;
+	const hjg_u32 below = (1u << table_radix_bits(width, nrows)) - 1;
 
 	return (wanted_buckets(width, nrows) + below) & ~below;
 }
@@ -104,7 +104,7 @@ counts_bytes(size_t nparts, hjg_u32 part_buckets)
 size_t
 hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 {
-	const int	radix_bits = hjg_table_radix_bits(width, nrows);
+	const int	radix_bits = table_radix_bits(width, nrows);
 	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	const size_t histogram = hjg_partition_keys_histogram_bytes(nrows, radix_bits, nslots);
 	const size_t giant = hjg_partition_tuples_histogram_bytes(nrows, hjg_digit_bits(part_buckets), nslots);
@@ -257,7 +257,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 {
 	const int	width = join->spec.key_width;
 	const hjg_u64 nrows = runs->nrows;
-	const int	radix_bits = hjg_table_radix_bits(width, nrows);
+	const int	radix_bits = table_radix_bits(width, nrows);
 	const size_t nparts = (size_t) 1 << radix_bits;
 	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	HjgTable   *table = &join->table;

@@ -250,7 +250,6 @@ extern size_t hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslo
 /* --- engine_table.c --- */
 
 extern hjg_u32 hjg_table_nbuckets(int width, hjg_u64 nrows);
-extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
 extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
 extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
 

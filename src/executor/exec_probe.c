@@ -59,8 +59,13 @@ empty_batch(HjgJoinState *state)
 	return batch;
 }
 
-bool
-hjg_probe_in_place(const HjgJoinState *state)
+/*
+ * Are the rows probed where they lie, instead of being collected?  Without a job: the backend's own
+ * engine gains nothing from batches larger than a vector.  And for a small build side: the device process takes
+ * longer than it saves.
+ */
+static bool
+in_place(const HjgJoinState *state)
 {
 	const HjgRun *run = state->run;
 
@@ -244,7 +249,7 @@ fill_batch(HjgJoinState *state)
 	uint64		start = timing ? hjg_now_ns() : 0;
 
 	batch->first_row = state->probe_row;
-	if (hjg_probe_in_place(state))
+	if (in_place(state))
 		fill_view(state, batch);
 	else
 		collect_rows(state, batch);
@@ -273,7 +278,7 @@ fill_pipeline(HjgJoinState *state)
 {
 	HjgRun	   *run = state->run;
 	const bool	in_view = state->nbatches > 0 && state->batches[0]->viewed; /* settings may have changed since */
-	const bool	job = run->job != NULL && !run->job_lost && !in_view && !hjg_probe_in_place(state);
+	const bool	job = run->job != NULL && !run->job_lost && !in_view && !in_place(state);
 
 	while (!state->probe_done && state->nbatches < (job ? hjg_run_max_batches(run) : 1))
 	{

@@ -209,7 +209,6 @@ struct HjgJoinState
 	bool		last_chunk;		/* no more build rows of this partition */
 	HjgProbeFilter filter;		/* of an unpartitioned load's rows, or of those on their way to partitions */
 	uint64	   *chunk_matched;	/* bits of all probe rows, over the chunks of a partition */
-	uint64		chunk_probe_rows;
 
 	/* probing */
 	HjgProbeBatch *batches[HJG_MOST_BATCHES_IN_FLIGHT];	/* oldest first */
@@ -254,7 +253,6 @@ struct HjgJoinState
 	int			nroutes;
 	HjgSpill   *null_probe;		/* preserved probe rows with a NULL key */
 	Tuplestorestate *null_build;	/* preserved build rows with a NULL key */
-	TupleTableSlot *null_slot;
 
 	HjgParallel *parallel;	/* NULL: this process joins alone */
 	HjgReport	others;			/* leader: of the workers, and of the shared job */
@@ -415,12 +413,6 @@ extern void hjg_partition_split(HjgJoinState *state, HjgPartition *partition, si
 extern void hjg_partition_free(HjgPartition *partition);
 
 /* exec_probe.c */
-/*
- * Are the rows probed where they lie, instead of being collected?  Without a job: the backend's own
- * engine gains nothing from batches larger than a vector.  And for a small build side: the device process takes
- * longer than it saves.
- */
-extern bool hjg_probe_in_place(const HjgJoinState *state);
 /* The next rows of the load become the vector; false at its end. */
 extern bool hjg_probe_next(HjgJoinState *state);
 /* Forget everything under way, waiting for the device process where it must. */

@@ -360,9 +360,6 @@ extern void hjg_store_gather_copied_vectors(const HjgStore *store, const char *c
 /* Datums of one column of rows that have no NULL there; what they point to may still be on its way to the cache. */
 extern void hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values);
 
-/* Rows that will be gathered soon: have them in the cache by then. */
-extern void hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows);
-
 /*
  * A shared store.  Row numbers come from outside: a writer takes a range of them, says so
  * with hjg_store_seek(), and appends rows until the range is full.  Ranges start at a

@@ -314,16 +314,3 @@ hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places
 	forget_nulls(store, target, vectors);
 	gather_vectors(store, (char *const *) places, no_nulls, any_missing(places, nrows), 0, nrows, target, vectors);
 }
-
-void
-hjg_store_prefetch(const HjgStore *store, const uint32 *rows, int nrows)
-{
-	if (store->ncolumns == 0)
-		return;
-	for (int i = 0; i < nrows; i++)
-	{
-		if (rows[i] != HJG_NO_ROW)
-			__builtin_prefetch(hjg_store_place(store, hjg_store_chunk(store, rows[i]),
-											   hjg_store_position(store, rows[i])));
-	}
-}

@@ -131,8 +131,7 @@ extern void hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *tria
 
 /* ---- model_cuda.c, for the calibration ---- */
 
-/* Of random accesses of a table: the cost of one, and that beyond the cache when the cost of one is known. */
-extern double hjg_cuda_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns);
+/* Of random accesses of a table: the cost of one beyond the cache, when those of one in it and of one on the average are known. */
 extern double hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns);
 
 /* Calls of the driver for a batch that goes through as one chunk, its copies included. */

@@ -68,7 +68,6 @@ typedef struct HjgJoinShape
 	double		probe_rows;
 	double		pairs;			/* rows that match on the keys */
 	double		partnered;		/* share of the probe rows that have a match */
-	double		result_rows;
 	int			nkeys;
 	int			nhashed_keys;	/* of these, keys that do not travel exactly */
 	int			key_width;		/* bytes that travel for a row */

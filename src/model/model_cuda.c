@@ -36,8 +36,9 @@ cached_part(double table_bytes, double l2_bytes)
 	return fmin(1, l2_bytes * L2_SHARE / fmax(table_bytes, 1));
 }
 
-double
-hjg_cuda_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns)
+/* A random access of a table, with the costs of one in the cache and of one beyond it. */
+static double
+table_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns)
 {
 	const double cached = cached_part(table_bytes, l2_bytes);
 
@@ -73,25 +74,25 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 		case HJG_CUDA_DIRECT:
 			bytes = b * ROW_BYTES;
 			build_ns = b * (2 * w + ROW_BYTES) * stream_ns + b * DIRECT_INSERT_SHARE *
-				hjg_cuda_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
-			probe_ns = p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+				table_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
+			probe_ns = p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = DIRECT_CALLS;
 			break;
 		case HJG_CUDA_PACKED:
 			bytes = fmax(b * PACKED_SLOT_BYTES, PACKED_LEAST_BYTES);
 			/* one pass of partitions, which are then written as parts of the table */
 			build_ns = (b * HJG_CUDA_PASS_BYTES(w, 1) + b * (w + ROW_BYTES) + bytes) * stream_ns + b * costs->part_row_ns;
-			probe_ns = p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+			probe_ns = p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = TABLE_CALLS;
 			break;
 		case HJG_CUDA_TABLE:
 			bytes = HJG_CUDA_TABLE_BYTES(b);
 			build_ns = (b * w + bytes) * stream_ns +
-				b * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
-			probe_ns = p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+				b * table_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
+			probe_ns = p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			/* of wider keys there is a tag in the table, and the key in its column */
 			if (size->key_width > HJG_KEY_WIDTH_4)
-				probe_ns += p * hjg_cuda_access_ns(bytes + b * w, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+				probe_ns += p * table_access_ns(bytes + b * w, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = TABLE_CALLS;
 			break;
 		case HJG_CUDA_RADIX2:
@@ -111,7 +112,7 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 			bytes = b * (w + 2 * ROW_BYTES);
 			build_ns = npasses * b * costs->sort_row_ns + 2 * bytes * stream_ns;
 			/* the directory, a key and a row number */
-			probe_ns = 3 * p * hjg_cuda_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
+			probe_ns = 3 * p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = npasses * SORT_CALLS + DIRECT_CALLS;
 			break;
 		default:

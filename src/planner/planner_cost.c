@@ -327,7 +327,6 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 		shape.probe_rows = candidate->outerrel->rows / shape.participants;
 	}
 	shape.pairs = estimate_pairs(root, candidate, path, shape.probe_rows, shape.build_rows * shape.participants);
-	shape.result_rows = path->rows;
 	shape.nkeys = list_length(candidate->hashclauses);
 	shape.nhashed_keys = candidate->nhashed_keys;
 	shape.key_width = candidate->key_width;

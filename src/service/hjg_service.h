@@ -163,9 +163,6 @@ typedef struct HjgBatchResult
 	bool		finished;		/* no further round is needed */
 } HjgBatchResult;
 
-/* Has the submitted round ended, well or not? */
-extern bool hjg_job_batch_ready(HjgJob *job, int batch);
-
 /*
  * Wait for the submitted round.  The result has been checked when this returns
  * HJG_REASON_NONE: checksum, count against capacity, row numbers against what was
@@ -182,12 +179,6 @@ extern void hjg_job_batch_drop_inputs(HjgJob *job, int batch);
  * round of it runs nothing happens, and the job's release cares for it.
  */
 extern void hjg_job_batch_close(HjgJob *job, int batch);
-
-/* Inputs, for redoing them: the segments point into the arena. palloc'd. */
-extern HjgSegment *hjg_job_build_segments(HjgJob *job, int *nsegments);
-extern HjgSegment *hjg_job_batch_segments(HjgJob *job, int batch, int *nsegments);
-/* Cursor of the last good round of the batch. */
-extern HjgCursor hjg_job_batch_cursor(HjgJob *job, int batch);
 
 typedef struct HjgJobTimes
 {

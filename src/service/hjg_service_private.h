@@ -22,17 +22,10 @@
 #define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
 #endif
 
-/* Slabs by index, with what they hold as inputs. */
-typedef struct HjgHeld
-{
-	uint32		slab_ix;
-	uint32		nrows;
-	uint32		first_row;
-} HjgHeld;
-
+/* Slabs, by their numbers. */
 typedef struct HjgHeldList
 {
-	HjgHeld    *items;			/* in TopMemoryContext */
+	uint32	   *slabs;			/* in TopMemoryContext */
 	int			n;
 	int			room;
 } HjgHeldList;

@@ -58,10 +58,10 @@ held_reserve(HjgHeldList *list, int n)
 		room *= 2;
 	if (room == list->room)
 		return;
-	if (list->items == NULL)
-		list->items = MemoryContextAlloc(TopMemoryContext, room * sizeof(HjgHeld));
+	if (list->slabs == NULL)
+		list->slabs = MemoryContextAlloc(TopMemoryContext, room * sizeof(uint32));
 	else
-		list->items = repalloc(list->items, room * sizeof(HjgHeld));
+		list->slabs = repalloc(list->slabs, room * sizeof(uint32));
 	list->room = room;
 }
 
@@ -176,7 +176,7 @@ lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use)
 			return false;
 	/* whatever the owner writes until it says how much it was */
 	hjg_arena_map.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
-	list->items[list->n++] = (HjgHeld) {.slab_ix = slab_ix};
+	list->slabs[list->n++] = slab_ix;
 	count_slabs(job, 1);
 	return true;
 }
@@ -187,7 +187,7 @@ hjg_job_slab(HjgJob *job, uint32 *slab_ix)
 	held_reserve(&job->loose, 1);
 	if (!lease_slab(job, &job->loose, HJG_SLAB_INPUT))
 		return NULL;
-	*slab_ix = job->loose.items[job->loose.n - 1].slab_ix;
+	*slab_ix = job->loose.slabs[job->loose.n - 1];
 	return hjg_arena_slab_at(&hjg_arena_map, *slab_ix);
 }
 
@@ -200,15 +200,15 @@ add_input(HjgJob *job, HjgOp *op, HjgSideId side, HjgHeldList *list, uint32 slab
 	uint32		carried_bytes = job->spec.join.carried.bytes[side];
 	int			i = job->loose.n - 1;
 
-	while (i >= 0 && job->loose.items[i].slab_ix != slab_ix)
+	while (i >= 0 && job->loose.slabs[i] != slab_ix)
 		i--;
 	if (i < 0)
 		elog(ERROR, "hjoin_gpu: slab %u does not belong to the job", slab_ix);
 	if (nrows > hjg_input_rows(key_width, carried_bytes))
 		elog(ERROR, "hjoin_gpu: %u rows do not fit a slab", nrows);
 	held_reserve(list, 1);
-	job->loose.items[i] = job->loose.items[--job->loose.n];
-	list->items[list->n++] = (HjgHeld) {slab_ix, nrows, first_row};
+	job->loose.slabs[i] = job->loose.slabs[--job->loose.n];
+	list->slabs[list->n++] = slab_ix;
 
 	/* the keys are never looked at beyond the rows, but slabs are leased zeroed */
 	hjg_arena_map.slabs[slab_ix].dirty_bytes = carried ?
@@ -257,7 +257,7 @@ static void
 release_list(HjgJob *job, HjgHeldList *list)
 {
 	for (int i = 0; i < list->n; i++)
-		hjg_slab_release(&hjg_arena_map, list->items[i].slab_ix, job->slab_owner);
+		hjg_slab_release(&hjg_arena_map, list->slabs[i], job->slab_owner);
 	count_slabs(job, -list->n);
 	list->n = 0;
 }
@@ -301,10 +301,10 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 
 	for (int i = batch->results.n - 1; i >= 0; i--)
 	{
-		uint32		slab_ix = batch->results.items[i].slab_ix;
+		uint32		slab_ix = batch->results.slabs[i];
 
 		hjg_arena_map.slabs[slab_ix].next_ref =
-			i + 1 < batch->results.n ? batch->results.items[i + 1].slab_ix + 1 : 0;
+			i + 1 < batch->results.n ? batch->results.slabs[i + 1] + 1 : 0;
 		batch->pages[i] = hjg_arena_slab_at(&hjg_arena_map, slab_ix);
 	}
 	batch->open = true;
@@ -317,7 +317,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	op->input_ref = 0;
 	op->ninputs = 0;
 	op->nrows = 0;
-	op->result_ref = batch->results.items[0].slab_ix + 1;
+	op->result_ref = batch->results.slabs[0] + 1;
 	op->nresults = (uint32) batch->results.n;
 	op->round = 0;
 	return b;
@@ -391,39 +391,6 @@ hjg_job_batch_close(HjgJob *job, int batch_no)
 	release_list(job, &batch->results);
 	batch->submitted = false;
 	batch->open = false;
-}
-
-static HjgSegment *
-segments_of(const HjgHeldList *list, int *nsegments)
-{
-	HjgSegment *segments = palloc(Max(list->n, 1) * sizeof(HjgSegment));
-
-	for (int i = 0; i < list->n; i++)
-		segments[i] = (HjgSegment) {
-			hjg_arena_slab_at(&hjg_arena_map, list->items[i].slab_ix),
-			list->items[i].nrows,
-			list->items[i].first_row
-		};
-	*nsegments = list->n;
-	return segments;
-}
-
-HjgSegment *
-hjg_job_build_segments(HjgJob *job, int *nsegments)
-{
-	return segments_of(&job->build, nsegments);
-}
-
-HjgSegment *
-hjg_job_batch_segments(HjgJob *job, int batch_no, int *nsegments)
-{
-	return segments_of(&batch_at(job, batch_no)->inputs, nsegments);
-}
-
-HjgCursor
-hjg_job_batch_cursor(HjgJob *job, int batch_no)
-{
-	return batch_at(job, batch_no)->cursor;
 }
 
 const char *

@@ -26,16 +26,16 @@ static void
 release_slabs(HjgJob *job, HjgHeldList *list)
 {
 	for (int i = 0; i < list->n; i++)
-		hjg_slab_release(&hjg_arena_map, list->items[i].slab_ix, job->slab_owner);
+		hjg_slab_release(&hjg_arena_map, list->slabs[i], job->slab_owner);
 	list->n = 0;
 }
 
 static void
 free_list(HjgHeldList *list)
 {
-	if (list->items != NULL)
-		pfree(list->items);
-	list->items = NULL;
+	if (list->slabs != NULL)
+		pfree(list->slabs);
+	list->slabs = NULL;
 }
 
 /* End the job itself. */

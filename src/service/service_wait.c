@@ -27,13 +27,6 @@ lost(const HjgJob *job)
 	return __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
 }
 
-bool
-hjg_job_batch_ready(HjgJob *job, int batch_no)
-{
-	return job->reason != HJG_REASON_NONE || batch_no < 0 || batch_no >= HJG_MAX_BATCHES ||
-		hjg_op_state(&job->slot->batches[batch_no]) == HJG_OP_READY || lost(job);
-}
-
 /* Has the device process shown no sign of life for twice its time? */
 static bool
 silent(HjgJob *job)
