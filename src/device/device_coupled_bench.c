@@ -193,6 +193,8 @@ parse_option(HjgBenchOptions *options, const char *arg)
 		options->selectivity = atof(value);
 	else if ((value = value_of(arg, "block")) != NULL)
 		options->config.block_bytes = (hjg_u32) atoi(value);
+	else if ((value = value_of(arg, "chunk")) != NULL)
+		options->config.chunk_rows = (hjg_u32) atoi(value);
 	else if ((value = value_of(arg, "bus-gbs")) != NULL)
 		options->config.bus_bytes_per_ns = atof(value);
 	else if ((value = value_of(arg, "bus-latency-us")) != NULL)

@@ -5,7 +5,7 @@
  *
  * PL is to be at least as fast as DD, OL and either part alone, since all of them are among its choices; so
  * what it loses to the fastest of them is what its choice was worth, within what the same join differs by from turn to
- * turn.  The engine that SQL takes by itself is the cpu engine with all threads; what it loses is its time over
+ * turn.  One that has divided every step as PL did is the same join; it is named, and nothing is lost to it.  The engine that SQL takes by itself is the cpu engine with all threads; what it loses is its time over
  * the fastest coupled one's, if any is faster.
  *
  * All contestants run once a turn, in an order that is drawn for each; times are medians.
@@ -46,6 +46,7 @@ typedef struct Times
 {
 	double		ns[sizeof(contestants) / sizeof(contestants[0])][MAX_TURNS];
 	double		median_ns[sizeof(contestants) / sizeof(contestants[0])];
+	hjg_u64		cpu_rows[sizeof(contestants) / sizeof(contestants[0])][HJG_STEP_COUNT];	/* of the last turn */
 } Times;
 
 /* Losses of all sizes and shapes. */
@@ -93,6 +94,7 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 				return false;
 			if (turn >= 0)
 				times->ns[i][turn] = run.total_ns;
+			memcpy(times->cpu_rows[i], run.stats.step_rows[HJG_ON_CPU], sizeof(times->cpu_rows[i]));
 		}
 	}
 	for (int i = 0; i < NCONTESTANTS; i++)
@@ -100,15 +102,33 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 	return true;
 }
 
-/* What contestant i lost to the fastest of [from, to), as a part of that one's time. */
+/* Did two coupled contestants divide all steps alike? */
+static bool
+are_alike(const Times *times, int a, int b)
+{
+	return a > 0 && b > 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
+}
+
+/* What contestant i lost to the fastest other one of [from, to), as a part of that one's time. */
 static double
 loss_of(const Times *times, int i, int from, int to)
 {
-	double		least_ns = times->median_ns[from];
+	double		least_ns = times->median_ns[i];
 
 	for (int k = from; k < to; k++)
-		least_ns = fmin(least_ns, times->median_ns[k]);
-	return fmax(times->median_ns[i] / least_ns - 1, 0);
+		if (!are_alike(times, i, k))
+			least_ns = fmin(least_ns, times->median_ns[k]);
+	return times->median_ns[i] / least_ns - 1;
+}
+
+/* Whom PL chose to be; a ratio of its own otherwise. */
+static const char *
+name_alike(const Times *times, int pl)
+{
+	for (int k = pl + NSCHEMES - 1; k > pl; k--)
+		if (are_alike(times, pl, k))
+			return contestants[k].name;
+	return "-";
 }
 
 /* How far the turns of one contestant are from their median, as a rule. */
@@ -162,7 +182,7 @@ run_shape(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 
 		for (int i = pl; i < pl + NSCHEMES; i++)
 			printf(" %8.2f", times.median_ns[i] / 1e6);
-		printf(" %5.1f%% %5.1f%%", loss * 100, noise * 100);
+		printf(" %6s %5.1f%% %5.1f%%", name_alike(&times, pl), loss * 100, noise * 100);
 		count_loss(&losses[algorithm], loss, noise);
 	}
 	count_loss(&losses[2], loss_of(&times, 0, 0, NCONTESTANTS), noise_of(options, &times, 0));
@@ -179,7 +199,7 @@ hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRu
 
 	printf("%9s %-16s %8s", "rows", "", "cpu ms");
 	for (int i = 1; i < NCONTESTANTS; i++)
-		printf(" %3s%5s%s", i <= NSCHEMES ? "shj" : "phj", contestants[i].name, i % NSCHEMES == 0 ? "  lost  noise" : "");
+		printf(" %3s%5s%s", i <= NSCHEMES ? "shj" : "phj", contestants[i].name, i % NSCHEMES == 0 ? "   PL is  lost  noise" : "");
 	printf(" auto lost\n");
 	for (int log = options->min_log; log <= options->max_log && good; log += 2)
 		for (int shape = 0; shape < HJG_BENCH_SHAPES && good; shape++)

@@ -303,7 +303,7 @@ figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 
 /* ---- all of them ---- */
 
-#define SAME_CORES "where both parts are cores of one CPU no step is better on one of them; one by copies pays for its rows at each step"
+#define SAME_CORES "where both parts are cores of one CPU no step is better on one of them; one by copies pays for rows that change sides"
 
 static const HjgBenchFigure figures[] = {
 	{"000, figure 3: on one chip, and over an emulated bus of 3 GB/s", "the bus takes 4 to 10 %, merging tables 14 and 18 %",

@@ -8,10 +8,10 @@
  * regions.  Buffers over the caller's keys and pages are made for each launch and
  * released at once; OpenCL keeps them until the launch is done.
  *
- * A device with memory of its own has buffers there: a table goes to it as a whole when a step first uses it, rows of work
- * before each launch and back behind it (device_opencl_copies.c), keys and pairs through one buffer for all
- * launches.  Memory of a launch that is still to be copied is not changed by anyone: the engine has one launch at work at
- * a time.  There b3 is two kernels, since key nodes are linked by a later launch than the one that created them (hjg_steps.h).
+ * A device with memory of its own has buffers there (device_opencl_regions.c): before a launch comes what it reads of work and the
+ * host alone has; keys and pairs go through one buffer for all launches, in the order of the queue.  Host memory that is still to be copied
+ * is not changed by anyone: rows are one processor's until their series has ended.  There b3 is two kernels, since key nodes are
+ * linked by a later launch than the one that created them (hjg_steps.h).
  */
 #define _GNU_SOURCE
 
@@ -24,7 +24,6 @@
 
 #define GROUP_ITEMS 64			/* HJG_GROUP of the kernels */
 #define MAX_EVENTS 256			/* launches whose outcome is still to be looked at */
-#define MAX_REGIONS 300			/* tables of a join in parts, and work */
 
 /* Of a device with memory of its own: a table goes there at once, and a join notices within 100 ms that it is cancelled. */
 #define MAX_COPIED_BYTES ((size_t) 512 << 20)
@@ -33,23 +32,14 @@ typedef struct ClRunner
 {
 	HjgRunner	runner;
 	const HjgClDevice *device;
-	cl_command_queue queue;
+	HjgClRegions regions;
 	cl_kernel	kernels[HJG_STEP_COUNT];
 	cl_kernel	merged;
 	cl_kernel	link;			/* with copies: what follows b3 */
-	bool		copies;
-	struct
-	{
-		const void *base;
-		size_t		bytes;
-		cl_mem		buffer;
-	}			regions[MAX_REGIONS];
-	int			nregions;
-	int			next_region;	/* to be replaced when there are too many */
 	cl_mem		user;			/* with copies: keys of a launch, or its pairs */
 	size_t		user_bytes;
 	cl_event	events[MAX_EVENTS]; /* by ticket: of its last command */
-	hjg_u64		queued_ns[MAX_EVENTS];	/* with copies: that it took to queue its commands */
+	cl_event	firsts[MAX_EVENTS]; /* with copies: of its first one, if that is another one */
 	HjgRunnerTimes times;		/* of launches that ended */
 	hjg_u64		ended_ns;		/* the last of them did, by the device's clock */
 	hjg_u64		nlaunched;		/* tickets count from 1 */
@@ -70,69 +60,13 @@ static const char *const kernel_names[HJG_STEP_COUNT] = {
 	[HJG_STEP_P4] = "hjg_k_p4",
 };
 
-static void
-drop_region(ClRunner *runner, int i)
-{
-	if (runner->regions[i].buffer != NULL)
-		runner->device->api->release_mem(runner->regions[i].buffer);
-	runner->regions[i].buffer = NULL;
-	runner->regions[i].base = NULL;
-}
-
-/* The region's place among the runner's, or a free one. */
-static int
-find_region(ClRunner *runner, const void *base)
-{
-	int			free_one = -1;
-
-	for (int i = 0; i < runner->nregions; i++)
-	{
-		if (runner->regions[i].base == base)
-			return i;
-		if (runner->regions[i].base == NULL)
-			free_one = i;
-	}
-	if (free_one >= 0)
-		return free_one;
-	if (runner->nregions < MAX_REGIONS)
-		return runner->nregions++;
-	return runner->next_region++ % MAX_REGIONS;
-}
-
-/* The buffer over a region; NULL when OpenCL refuses.  A copy that is new gets the host's bytes if it is to be filled. */
-static cl_mem
-region_buffer(ClRunner *runner, void *base, size_t bytes, bool fills)
-{
-	const HjgClApi *api = runner->device->api;
-	const int	i = find_region(runner, base);
-	cl_mem		buffer;
-	cl_int		error;
-
-	if (runner->regions[i].base == base && runner->regions[i].bytes == bytes)
-		return runner->regions[i].buffer;
-	drop_region(runner, i);
-	buffer = api->create_buffer(runner->device->context, CL_MEM_READ_WRITE | (runner->copies ? 0 : CL_MEM_USE_HOST_PTR), bytes,
-								runner->copies ? NULL : base, &error);
-	if (error != CL_SUCCESS)
-		return NULL;
-	if (runner->copies && fills &&
-		api->enqueue_write(runner->queue, buffer, CL_FALSE, 0, bytes, base, 0, NULL, NULL) != CL_SUCCESS)
-	{
-		api->release_mem(buffer);
-		return NULL;
-	}
-	runner->regions[i].base = base;
-	runner->regions[i].bytes = bytes;
-	return runner->regions[i].buffer = buffer;
-}
-
 /* The buffer of a launch's keys or page: the launch's own, or with copies the one for all. */
 static cl_mem
 user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 {
 	const HjgClApi *api = runner->device->api;
 
-	if (!runner->copies)
+	if (!runner->regions.copies)
 		return api->create_buffer(runner->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, launch->user_bytes,
 								  launch->user, error);
 	*error = CL_SUCCESS;
@@ -150,78 +84,88 @@ user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 	return runner->user;
 }
 
-/* Before a launch: what it reads. */
+/* Before a launch: what it reads.  *first becomes the first copy's event. */
 static cl_int
-copy_in(ClRunner *runner, const HjgStepLaunch *launch, const HjgClCopies *copies, cl_mem work, cl_mem user)
+copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *first)
 {
-	const HjgClApi *api = runner->device->api;
-	cl_int		error = CL_SUCCESS;
+	const HjgMemory work = {launch->work, launch->work_bytes};
+	HjgStepRanges of;
+	cl_int		error;
 
-	for (int i = 0; i < copies->nranges && error == CL_SUCCESS; i++)
-		if (copies->ranges[i].reads)
-			error = api->enqueue_write(runner->queue, work, CL_FALSE, copies->ranges[i].off, copies->ranges[i].bytes,
-									   launch->work + copies->ranges[i].off, 0, NULL, NULL);
-	if (error == CL_SUCCESS && launch->step == HJG_STEP_HASH && copies->user_bytes > 0)
-		error = api->enqueue_write(runner->queue, user, CL_FALSE, 0, copies->user_bytes, launch->user, 0, NULL, NULL);
-	return error;
+	hjg_step_ranges(launch, &of);
+	error = hjg_cl_cross(&runner->regions, HJG_ON_DEVICE, &work, of.ranges, of.n, first);
+	if (error != CL_SUCCESS || launch->step != HJG_STEP_HASH || launch->user == launch->work)
+		return error;
+	runner->regions.crossed_bytes[HJG_ON_DEVICE] += launch->user_bytes;
+	return runner->device->api->enqueue_write(runner->regions.queue, user, CL_FALSE, 0, launch->user_bytes, launch->user, 0, NULL,
+											  *first == NULL ? first : NULL);
 }
 
-/* Another command of the launch at work is the last one now. */
+/* Another command of the launch is the last one now; the first one's event is kept as well. */
 static void
-follow(ClRunner *runner, cl_event *event, cl_event last)
+follow(const ClRunner *runner, cl_event *first, cl_event *event, cl_event last)
 {
-	runner->device->api->release_event(*event);
+	if (*first == NULL)
+		*first = *event;
+	else
+		runner->device->api->release_event(*event);
 	*event = last;
 }
 
-/* After it: what it wrote.  *event becomes the last copy's. */
+/* After p4: the pairs of its rows that lie on the launch's page.  *event becomes their copy's. */
 static cl_int
-copy_out(ClRunner *runner, const HjgStepLaunch *launch, const HjgClCopies *copies, cl_mem work, cl_mem user, cl_event *event)
+copy_pairs(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *first, cl_event *event)
 {
-	const HjgClApi *api = runner->device->api;
-	cl_int		error = CL_SUCCESS;
+	const HjgStepArgs *args = &launch->args;
+	const hjg_u32 *offsets = (const hjg_u32 *) (launch->work + args->offsets_off);
+	const hjg_u32 *counts = (const hjg_u32 *) (launch->work + args->counts_off);
+	const hjg_u64 page_end = (hjg_u64) args->page_first + args->page_pairs;
+	hjg_u64		from = offsets[launch->begin];
+	hjg_u64		to = (hjg_u64) offsets[launch->end - 1] + counts[launch->end - 1];
+	cl_int		error;
 	cl_event	last;
 
-	for (int i = 0; i <= copies->nranges && error == CL_SUCCESS; i++)
-	{
-		const bool	is_user = i == copies->nranges;
-		const HjgClRange *range = &copies->ranges[i];
-
-		if (is_user ? launch->step != HJG_STEP_P4 || copies->user_bytes == 0 : !range->writes)
-			continue;
-		if (is_user)
-			error = api->enqueue_read(runner->queue, user, CL_FALSE, copies->user_off, copies->user_bytes,
-									  (hjg_u8 *) launch->user + copies->user_off, 0, NULL, &last);
-		else
-			error = api->enqueue_read(runner->queue, work, CL_FALSE, range->off, range->bytes, launch->work + range->off, 0,
-									  NULL, &last);
-		if (error == CL_SUCCESS)
-			follow(runner, event, last);
-	}
+	if (from < args->page_first)
+		from = args->page_first;
+	if (to > page_end)
+		to = page_end;
+	if (from >= to)
+		return CL_SUCCESS;
+	from = (from - args->page_first) * sizeof(HjgPair);
+	to = (to - args->page_first) * sizeof(HjgPair);
+	runner->regions.crossed_bytes[HJG_ON_CPU] += to - from;
+	error = runner->device->api->enqueue_read(runner->regions.queue, user, CL_FALSE, from, to - from, (hjg_u8 *) launch->user + from, 0,
+											  NULL, &last);
+	if (error == CL_SUCCESS)
+		follow(runner, first, event, last);
 	return error;
 }
 
+static cl_ulong
+profiled(const ClRunner *runner, cl_event event, cl_profiling_info what)
+{
+	cl_ulong	ns = 0;
+
+	return runner->device->api->event_profile(event, what, sizeof(ns), &ns, NULL) == CL_SUCCESS ? ns : 0;
+}
+
 /*
- * A kernel on shared memory: how long it ran, and how long it waited although the device had nothing else to do.  With copies
- * launches are alone, as a rule, and some drivers move what lies in pageable memory while it is queued: until the last command
- * was queued by the host's clock, and from there to its end by the device's.
+ * How long the device was at work on a launch, and how long that waited although the device had nothing else to do.  With copies it is at
+ * work from when the first command was queued, or the launch before ended, to the end of the last: some drivers move what lies in pageable
+ * memory before they say that they have begun.
  */
 static void
 count_launch(ClRunner *runner, int at)
 {
-	const HjgClApi *api = runner->device->api;
 	HjgRunnerTimes *times = &runner->times;
-	cl_ulong	queued = 0;
-	cl_ulong	start = 0;
-	cl_ulong	end = 0;
+	const cl_ulong queued = profiled(runner, runner->firsts[at] != NULL ? runner->firsts[at] : runner->events[at], CL_PROFILING_COMMAND_QUEUED);
+	const cl_ulong end = profiled(runner, runner->events[at], CL_PROFILING_COMMAND_END);
+	cl_ulong	start = profiled(runner, runner->events[at], CL_PROFILING_COMMAND_START);
 
-	times->busy_ns += runner->queued_ns[at];
-	if (api->event_profile(runner->events[at], CL_PROFILING_COMMAND_QUEUED, sizeof(queued), &queued, NULL) != CL_SUCCESS ||
-		api->event_profile(runner->events[at], CL_PROFILING_COMMAND_START, sizeof(start), &start, NULL) != CL_SUCCESS ||
-		api->event_profile(runner->events[at], CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL) != CL_SUCCESS)
+	if (queued == 0 || start == 0 || end == 0)
 		return;
-	if (runner->copies)
-		start = queued;
+	if (runner->regions.copies)
+		start = queued > runner->ended_ns ? queued : runner->ended_ns;
 	if (end > start)
 		times->busy_ns += end - start;
 	if (queued < runner->ended_ns)
@@ -243,6 +187,8 @@ cl_times(void *arg, HjgRunnerTimes *times)
 	const ClRunner *runner = arg;
 
 	*times = runner->times;
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		times->crossed_bytes[p] = runner->regions.crossed_bytes[p];
 }
 
 /* Wait for all launches up to ticket, and remember the first bad outcome. */
@@ -263,6 +209,8 @@ cl_wait(void *arg, hjg_u64 ticket)
 			runner->failed = HJG_ERR_DEVICE;
 		count_launch(runner, at);
 		api->release_event(runner->events[at]);
+		if (runner->firsts[at] != NULL)
+			api->release_event(runner->firsts[at]);
 	}
 	return runner->failed;
 }
@@ -314,7 +262,7 @@ enqueue(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool is_
 	for (cl_uint i = 0; i < (is_merged ? 8 : 6) && error == CL_SUCCESS; i++)
 		error = api->set_arg(kernel, i, values[i].bytes, values[i].value);
 	if (error == CL_SUCCESS)
-		error = api->enqueue_kernel(runner->queue, kernel, 1, NULL, &items, &group, 0, NULL, event);
+		error = api->enqueue_kernel(runner->regions.queue, kernel, 1, NULL, &items, &group, 0, NULL, event);
 	return error;
 }
 
@@ -323,14 +271,17 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 {
 	ClRunner   *runner = arg;
 	const HjgClApi *api = runner->device->api;
-	const hjg_u64 started = hjg_arena_now_ns();
+	const bool	copies = runner->regions.copies;
 	const bool	is_merged = launch->args.unpack_workers > 0;
+	const HjgMemory work_memory = {launch->work, launch->work_bytes};
+	const HjgMemory table_memory = {launch->table, launch->table_bytes};
 	cl_kernel	kernel = is_merged ? runner->merged : runner->kernels[launch->step];
-	cl_mem		work = region_buffer(runner, launch->work, launch->work_bytes, false);
-	cl_mem		table = runner->copies && !hjg_cl_uses_table(launch) ? work :
-		region_buffer(runner, launch->table, launch->table_bytes, true);
+	cl_mem		work = hjg_cl_region_buffer(&runner->regions, &work_memory);
+	/* a step that uses no table leaves it where it is */
+	cl_mem		table = copies && !hjg_step_uses_table(launch->step) ? work : hjg_cl_region_buffer(&runner->regions, &table_memory);
 	cl_mem		user = work;
 	cl_mem		packed = NULL;
+	bool		is_launched = false;
 	const cl_uint step = (cl_uint) launch->step;
 	const cl_uint begin = launch->begin;
 	const cl_uint end = launch->end;
@@ -338,12 +289,17 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	size_t		ngroups = (end - begin + GROUP_ITEMS - 1) / GROUP_ITEMS;
 	size_t		items;
 	cl_int		error = CL_SUCCESS;
-	HjgClCopies copies;
+	cl_event   *event;
+	cl_event   *first;
 
-	if (runner->failed != HJG_OK || table == NULL || work == NULL || (begin >= end && !is_merged))
+	/* blocks are unpacked where host and device share memory */
+	if (runner->failed != HJG_OK || table == NULL || work == NULL || (begin >= end && !is_merged) || (is_merged && copies))
 		return HJG_ERR_DEVICE;
 	if (runner->nlaunched - runner->nended == MAX_EVENTS)
 		cl_wait(runner, runner->nended + 1);
+	event = &runner->events[runner->nlaunched % MAX_EVENTS];
+	first = &runner->firsts[runner->nlaunched % MAX_EVENTS];
+	*first = NULL;
 	if (ngroups > (size_t) runner->runner.nworkers)
 		ngroups = (size_t) runner->runner.nworkers;
 	/* the groups that unpack are some of the device's */
@@ -351,46 +307,43 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		ngroups = (size_t) runner->runner.nworkers - launch->args.unpack_workers;
 	if (launch->step == HJG_STEP_UNPACK)
 		ngroups = 0;
-	args.links_later = runner->copies && launch->step == HJG_STEP_B3;
+	args.links_later = copies && launch->step == HJG_STEP_B3;
 	items = (ngroups + launch->args.unpack_workers) * GROUP_ITEMS;
 	if (launch->user != NULL && launch->user != launch->work)
 		user = user_buffer(runner, launch, &error);
-	if (error == CL_SUCCESS && runner->copies)
-	{
-		hjg_cl_copies_of(launch, &copies);
-		error = copy_in(runner, launch, &copies, work, user);
-	}
+	if (error == CL_SUCCESS && copies)
+		error = copy_in(runner, launch, user, first);
 	if (error == CL_SUCCESS && is_merged)
 		packed = api->create_buffer(runner->device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, launch->packed_bytes,
 									(void *) launch->packed, &error);
 	if (error == CL_SUCCESS)
 	{
 		const Arguments arguments = {table, work, user, packed, args, begin, end, step};
+		cl_event	linked;
 
-		error = enqueue(runner, kernel, &arguments, is_merged, items, &runner->events[runner->nlaunched % MAX_EVENTS]);
-		if (error == CL_SUCCESS)
-		{
-			cl_event   *event = &runner->events[runner->nlaunched % MAX_EVENTS];
-			cl_event	linked;
-
+		error = enqueue(runner, kernel, &arguments, is_merged, items, event);
+		is_launched = error == CL_SUCCESS;
+		if (is_launched)
 			*ticket = ++runner->nlaunched;
-			if (args.links_later)
-			{
-				error = enqueue(runner, runner->link, &arguments, false, items, &linked);
-				if (error == CL_SUCCESS)
-					follow(runner, event, linked);
-			}
-			if (error == CL_SUCCESS && runner->copies)
-				error = copy_out(runner, launch, &copies, work, user, event);
-			runner->queued_ns[event - runner->events] = runner->copies ? hjg_arena_now_ns() - started : 0;
+		if (error == CL_SUCCESS && args.links_later)
+		{
+			error = enqueue(runner, runner->link, &arguments, false, items, &linked);
 			if (error == CL_SUCCESS)
-				error = api->flush(runner->queue);
-			/* the host's memory must not be written any more when this returns */
-			else
-				api->finish(runner->queue);
+				follow(runner, first, event, linked);
 		}
+		if (error == CL_SUCCESS && copies && launch->step == HJG_STEP_P4)
+			error = copy_pairs(runner, launch, user, first, event);
+		if (error == CL_SUCCESS)
+			error = api->flush(runner->regions.queue);
 	}
-	if (!runner->copies && user != work && user != NULL)
+	if (error != CL_SUCCESS)
+	{
+		/* the host's memory must be neither read nor written any more when this returns */
+		api->finish(runner->regions.queue);
+		if (*first != NULL && !is_launched)
+			api->release_event(*first);
+	}
+	if (!copies && user != work && user != NULL)
 		api->release_mem(user);
 	if (packed != NULL)
 		api->release_mem(packed);
@@ -402,9 +355,24 @@ cl_forget(void *arg, const void *memory)
 {
 	ClRunner   *runner = arg;
 
-	for (int i = 0; i < runner->nregions; i++)
-		if (runner->regions[i].base == memory && memory != NULL)
-			drop_region(runner, i);
+	hjg_cl_region_forget(&runner->regions, memory);
+}
+
+static HjgStatus
+cl_move(void *arg, HjgProcessor to, const HjgMemory *memory, const HjgRange *ranges, int nranges)
+{
+	ClRunner   *runner = arg;
+	const HjgClApi *api = runner->device->api;
+	cl_event	first = NULL;
+	cl_int		error = runner->failed != HJG_OK ? CL_INVALID_OPERATION :
+		hjg_cl_cross(&runner->regions, to, memory, ranges, nranges, &first);
+
+	/* in any case: the caller is about to use the memory, or to free it */
+	if (first != NULL && api->finish(to == HJG_ON_DEVICE ? runner->regions.queue : runner->regions.back) != CL_SUCCESS)
+		error = CL_INVALID_OPERATION;
+	if (first != NULL)
+		api->release_event(first);
+	return error == CL_SUCCESS ? HJG_OK : HJG_ERR_DEVICE;
 }
 
 static HjgStatus
@@ -412,11 +380,7 @@ cl_fetch(void *arg, const void *memory, size_t off, size_t bytes, void *into)
 {
 	ClRunner   *runner = arg;
 
-	for (int i = 0; i < runner->nregions; i++)
-		if (runner->regions[i].base == memory)
-			return runner->device->api->enqueue_read(runner->queue, runner->regions[i].buffer, CL_TRUE, off, bytes, into, 0, NULL,
-													 NULL) == CL_SUCCESS ? HJG_OK : HJG_ERR_DEVICE;
-	return HJG_ERR_DEVICE;
+	return hjg_cl_region_fetch(&runner->regions, memory, off, bytes, into) == CL_SUCCESS ? HJG_OK : HJG_ERR_DEVICE;
 }
 
 void
@@ -436,12 +400,9 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 		api->release_kernel(runner->merged);
 	if (runner->link != NULL)
 		api->release_kernel(runner->link);
-	for (int i = 0; i < runner->nregions; i++)
-		drop_region(runner, i);
 	if (runner->user != NULL)
 		api->release_mem(runner->user);
-	if (runner->queue != NULL)
-		api->release_queue(runner->queue);
+	hjg_cl_regions_free(&runner->regions);
 	free(runner);
 }
 
@@ -465,7 +426,8 @@ hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies)
 	if (runner == NULL)
 		return NULL;
 	runner->device = device;
-	runner->copies = copies;
+	runner->regions.device = device;
+	runner->regions.copies = copies;
 	nworkers = device->units * 4 < HJG_RUNNER_MAX_WORKERS ? (int) device->units * 4 : HJG_RUNNER_MAX_WORKERS;
 	runner->runner = (HjgRunner) {
 		.arg = runner,
@@ -479,11 +441,16 @@ hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies)
 		.wait = cl_wait,
 		.forget = cl_forget,
 		.times = cl_times,
+		.move = copies ? cl_move : NULL,
 		.fetch = copies ? cl_fetch : NULL,
 	};
-	runner->queue = api->create_queue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
+	runner->regions.queue = api->create_queue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
 	if (error != CL_SUCCESS)
-		runner->queue = NULL;
+		runner->regions.queue = NULL;
+	if (error == CL_SUCCESS && copies)
+		runner->regions.back = api->create_queue(device->context, device->id, 0, &error);
+	if (error != CL_SUCCESS)
+		runner->regions.back = NULL;
 	for (int i = 0; i < HJG_STEP_COUNT && error == CL_SUCCESS; i++)
 		runner->kernels[i] = create_kernel(device, key_width, kernel_names[i], &error);
 	if (error == CL_SUCCESS)

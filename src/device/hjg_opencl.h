@@ -175,31 +175,72 @@ extern bool hjg_cl_test(HjgClDevice *device, char *reason, size_t room);
 extern HjgRunner *hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies);
 extern void hjg_cl_runner_destroy(HjgRunner *runner);
 
-/* ---- device_opencl_copies.c ---- */
+/* ---- device_opencl_spans.c ---- */
 
-#define HJG_CL_MAX_RANGES 6
-
-/* A part of an array of work. */
-typedef struct HjgClRange
+/* Whose copy of some bytes is the good one. */
+typedef enum HjgClPlace
 {
-	hjg_u64		off;
+	HJG_CL_ANYWHERE = 0,		/* both, or nobody has written there yet */
+	HJG_CL_ON_HOST,
+	HJG_CL_ON_DEVICE
+} HjgClPlace;
+
+/* Bytes up to end, from the end of the span before on. */
+typedef struct HjgClSpan
+{
+	hjg_u64		end;
+	HjgClPlace	place;
+} HjgClSpan;
+
+/* Of a region: neighbours differ. */
+typedef struct HjgClSpans
+{
+	int			n;
+	HjgClSpan  *spans;
+} HjgClSpans;
+
+/* Bytes [begin, end) are good there from now on; false: no memory. */
+extern bool hjg_cl_spans_set(HjgClSpans *spans, hjg_u64 begin, hjg_u64 end, HjgClPlace place);
+/* The first bytes of [*begin, end) that are good there alone: *begin and the end of them; 0: none. */
+extern hjg_u64 hjg_cl_spans_next(const HjgClSpans *spans, HjgClPlace place, hjg_u64 *begin, hjg_u64 end);
+extern void hjg_cl_spans_free(HjgClSpans *spans);
+
+/* ---- device_opencl_regions.c ---- */
+
+#define HJG_CL_MAX_REGIONS 300	/* tables of a join in parts, and work */
+
+/* What is lent to a runner's device. */
+typedef struct HjgClRegion
+{
+	const void *base;			/* NULL: none */
 	size_t		bytes;
-	bool		reads;			/* to the device before the launch */
-	bool		writes;			/* and back behind it */
-} HjgClRange;
+	cl_mem		buffer;			/* over it, or of as many bytes; NULL as long as nobody has asked for it */
+	HjgClSpans	spans;			/* with copies */
+} HjgClRegion;
 
-typedef struct HjgClCopies
+typedef struct HjgClRegions
 {
-	int			nranges;
-	HjgClRange	ranges[HJG_CL_MAX_RANGES];
-	size_t		user_off;		/* pairs that P4 brings back; keys that HASH takes along */
-	size_t		user_bytes;
-} HjgClCopies;
+	const HjgClDevice *device;
+	bool		copies;
+	cl_command_queue queue;		/* of launches, and of copies to the device */
+	cl_command_queue back;		/* with copies: of those to the host, which wait for no launch */
+	int			n;
+	int			next;			/* to be replaced when there are too many */
+	hjg_u64		crossed_bytes[HJG_PROCESSORS];	/* copied to it */
+	HjgClRegion regions[HJG_CL_MAX_REGIONS];
+} HjgClRegions;
 
-/* What a launch needs copied; for P4 offsets and counts of its rows must be there. */
-extern void hjg_cl_copies_of(const HjgStepLaunch *launch, HjgClCopies *copies);
-/* Does it need the table on the device? */
-extern bool hjg_cl_uses_table(const HjgStepLaunch *launch);
+/* The buffer of a region; NULL when OpenCL refuses. */
+extern cl_mem hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory);
+/*
+ * With copies: queue what a processor reads of the ranges and the other one alone has; *first becomes the first copy's event, if it is not NULL and
+ * there is no event yet.
+ */
+extern cl_int hjg_cl_cross(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, const HjgRange *ranges, int nranges, cl_event *first);
+/* Bytes of the device's copy, when nothing is launched. */
+extern cl_int hjg_cl_region_fetch(HjgClRegions *of, const void *base, size_t off, size_t bytes, void *into);
+extern void hjg_cl_region_forget(HjgClRegions *of, const void *base);
+extern void hjg_cl_regions_free(HjgClRegions *of);
 
 #endif							/* HJG_HAVE_OPENCL */
 

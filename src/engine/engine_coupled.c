@@ -16,6 +16,10 @@
 /* Build rows of a window of SHJ. */
 #define BUILD_WINDOW 4194304
 
+/* Rows of a launch; copies of fewer take longer to begin than to run. */
+#define CHUNK_ROWS 65536
+#define COPIED_CHUNK_ROWS 262144
+
 /* Bits of a partitioning pass. */
 #define MAX_PASS_BITS 8
 
@@ -28,7 +32,6 @@ hjg_coupled_defaults(HjgCoupledConfig *config)
 	*config = (HjgCoupledConfig) {
 		.strategy = HJG_COUPLED_PHJ_PL,
 		.block_bytes = 2048,
-		.chunk_rows = 65536,
 		.queue_depth = 4,
 		.window_rows = 1048576,
 		.was_bytes = 1048576,
@@ -249,40 +252,33 @@ sum_headers(HjgCoupled *join, const HjgStepArgs *args)
 		}
 }
 
-/* What n3 scattered on a device that works on copies. */
-static HjgStatus
-fetch_destination(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows)
-{
-	HjgStatus	status = hjg_series_fetch(join, &join->work, args->dst_mixed_off,
-										  (size_t) nrows * (size_t) join->base.spec.key_width, HJG_STEP_N3);
-
-	if (status == HJG_OK)
-		status = hjg_series_fetch(join, &join->work, args->dst_rows_off, (size_t) nrows * 4, HJG_STEP_N3);
-	return status;
-}
-
 HjgStatus
 hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
-					  int bits, HjgStepArgs *args, double *predicted_ns)
+					  int bits, HjgStepArgs *args, bool building)
 {
+	double	   *predicted_ns = building ? &join->stats.predicted_build_ns : &join->stats.predicted_probe_ns;
 	int			done_bits = 0;
 	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status = HJG_OK;
 
+	join->dst_rows = nrows;
 	while (status == HJG_OK && done_bits < bits)
 	{
 		HjgSeries	series = {
 			.nsteps = 2, .steps = {runs != NULL && done_bits == 0 ? HJG_STEP_HASH : HJG_STEP_NUMBER, HJG_STEP_N2},
-			.nrows = nrows, .runs = runs, .first_run_row = first_run_row
+			.nrows = nrows, .runs = runs, .first_run_row = first_run_row, .building = building,
+			.begin_ratio = runs != NULL && done_bits == 0 ? -1 : join->stats.ratios[HJG_STEP_N3]
 		};
-		hjg_u32		nheaders;
+		size_t		header_bytes;
 
 		/* two passes share the bits */
 		done_bits = done_bits == 0 && bits > MAX_PASS_BITS ? (bits + 1) / 2 : bits;
 		args->bits = (hjg_u32) done_bits;
-		nheaders = hjg_step_part_counters(args->bits);
+		header_bytes = hjg_step_part_counters(args->bits) * sizeof(hjg_u32);
 		series.args = *args;
-		status = hjg_coupled_zero(join, join->work.base + args->parts_off, nheaders * sizeof(hjg_u32));
+		status = hjg_copies_host(join, args->parts_off, header_bytes, false, true, HJG_STEP_N2);
+		if (status == HJG_OK)
+			status = hjg_coupled_zero(join, join->work.base + args->parts_off, header_bytes);
 		if (status != HJG_OK)
 			break;
 		if (series.steps[0] == HJG_STEP_HASH)
@@ -292,15 +288,16 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 			*predicted_ns += hjg_series_plan(join, &series);
 			status = hjg_series_run(join, &series);
 		}
+		if (status == HJG_OK)
+			status = hjg_copies_host(join, args->parts_off, header_bytes, true, true, HJG_STEP_N2);
 		if (status != HJG_OK)
 			break;
 		sum_headers(join, args);
 		series.nsteps = 1;
 		series.steps[0] = HJG_STEP_N3;
+		series.begin_ratio = join->stats.ratios[HJG_STEP_N2];
 		*predicted_ns += hjg_series_plan(join, &series);
 		status = hjg_series_run(join, &series);
-		if (status == HJG_OK && hjg_series_copies(join) && series.ratios[0] < 1)
-			status = fetch_destination(join, args, nrows);
 
 		/* what was the destination is the source of what follows */
 		{
@@ -347,8 +344,7 @@ build_table(HjgCoupled *join, const HjgRuns *runs)
 	status = hjg_region_reserve(join, &join->work, hjg_coupled_lay_work(join, (hjg_u32) (window < join->build_rows ? window :
 																					   join->build_rows), bits, &args));
 	if (status == HJG_OK && partitioned)
-		status = hjg_coupled_partition(join, runs, 0, (hjg_u32) join->build_rows, bits, &args,
-									   &join->stats.predicted_build_ns);
+		status = hjg_coupled_partition(join, runs, 0, (hjg_u32) join->build_rows, bits, &args, true);
 	for (hjg_u64 row = 0; status == HJG_OK && row < join->build_rows; row += window)
 	{
 		const hjg_u64 left = join->build_rows - row;
@@ -412,12 +408,11 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	join->base.live_bytes = join->base.stats.workspace_bytes = sizeof(HjgCoupled);
 	join->config = *config;
 	join->runner = runner;
+	/* rows in another order do not lie together */
 	if (hjg_series_copies(join))
-	{
-		/* memory that is copied belongs to one launch, and rows in another order do not lie together */
-		join->config.queue_depth = 1;
 		join->config.grouping = false;
-	}
+	if (join->config.chunk_rows == 0)
+		join->config.chunk_rows = hjg_series_copies(join) ? COPIED_CHUNK_ROWS : CHUNK_ROWS;
 	join->parts = join->part = &join->whole;
 	join->pairs_per_row = 1;
 	join->cpu_threads = hjg_pool_nthreads(env->pool);

@@ -96,6 +96,8 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		sample->busy_ns[p] = 0;
+		sample->move_ns[p] = (double) stats.move_ns[p];
+		sample->move_bytes[p] = (double) stats.move_bytes[p];
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
 			sample->busy_ns[p] += (double) stats.step_ns[p][i];
@@ -304,7 +306,7 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	fill_keys(key_width, scratch.keys, most, BUILD_ORDER);
 	if (status == HJG_OK)
 		status = hjg_coupled_calibrate_feed(env, &config, runner, key_width, &scratch, logs[nsizes - 1],
-											with->pipeline >= HJG_PIPELINE_CPDE_C && runner->fetch == NULL, costs);
+											with->pipeline >= HJG_PIPELINE_CPDE_C && runner->move == NULL, costs);
 	env->free(env->arg, scratch.block.ptr, scratch.block.bytes);
 	return status;
 }

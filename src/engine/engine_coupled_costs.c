@@ -165,6 +165,23 @@ exchange_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], c
 	return fmax(hjg_trimmed_mean(exchanges, n, TRIMMED), 0);
 }
 
+/* A byte of tables that were moved to a processor, in all joins that did: the more bytes, the more it says. */
+static double
+move_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], int nsizes, int p)
+{
+	double		ns = 0;
+	double		bytes = 0;
+
+	for (int k = 0; k < 2 * nsizes; k++)
+		for (int way = HJG_WAY_ONE_RATIO; way < HJG_CALIBRATION_WAYS; way++)
+			for (int run = 0; run < ndone[k / 2]; run++)
+			{
+				ns += samples[k / 2][k % 2][way][run].move_ns[p];
+				bytes += samples[k / 2][k % 2][way][run].move_bytes[p];
+			}
+	return bytes > 0 ? ns / bytes : 0;
+}
+
 /*
  * A step that a processor could not run, or not on so many rows, has no cost. The model adds costs
  * up and multiplies them by nothing, so a number must stand there: the one for fewer rows, since joins of
@@ -211,5 +228,12 @@ hjg_coupled_take_costs(const HjgCoupledSamples *samples, const int ndone[HJG_STE
 		costs->spread[k % 2][k / 2] = spread_of(samples[k / 2][k % 2][HJG_WAY_ONE_RATIO], ndone[k / 2],
 												costs->alone_ns[k % 2][k / 2], costs->together_ns[k % 2][k / 2]);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
 		costs->exchange_ns[p] = exchange_of(samples, ndone, costs, p);
+		costs->move_ns[p] = move_of(samples, ndone, costs->nsizes, p);
+	}
+	/* tables that went one way only say what the other way costs */
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		if (costs->move_ns[p] == 0)
+			costs->move_ns[p] = costs->move_ns[1 - p];
 }

@@ -92,6 +92,16 @@ run_copy(HjgCoupled *join, Copy *copy, hjg_u32 nrows)
 	return status;
 }
 
+/* Rows of work are about to be copied out of it, or into it. */
+static HjgStatus
+use_rows(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, bool reads)
+{
+	HjgStatus	status = hjg_copies_host(join, args->mixed_off, (size_t) nrows * (size_t) join->base.spec.key_width, reads, !reads,
+										 HJG_STEP_N3);
+
+	return status == HJG_OK ? hjg_copies_host(join, args->rows_off, (size_t) nrows * 4, reads, !reads, HJG_STEP_N3) : status;
+}
+
 /* ---- chunks ---- */
 
 /* Rows [row, row + nrows), which are chunk number chunk: through the buffer and out of it. */
@@ -108,7 +118,7 @@ spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 
 	args.skip_bits = 0;
 	if (status == HJG_OK)
-		status = hjg_coupled_partition(join, runs, row, nrows, join->part_bits, &args, &join->stats.predicted_build_ns);
+		status = hjg_coupled_partition(join, runs, row, nrows, join->part_bits, &args, true);
 	if (status != HJG_OK)
 		return status;
 	for (hjg_u32 p = 0; p < nparts; p++)
@@ -116,7 +126,8 @@ spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 	begins[nparts] = nrows;
 	copy = (Copy) {.to_mixed = spilled->mixed + row * (hjg_u64) join->base.spec.key_width, .to_rows = spilled->rows + row,
 		.mixed = join->work.base + args.mixed_off, .rows = (const hjg_u32 *) (join->work.base + args.rows_off)};
-	return run_copy(join, &copy, nrows);
+	status = use_rows(join, &args, nrows, true);
+	return status == HJG_OK ? run_copy(join, &copy, nrows) : status;
 }
 
 static HjgStatus
@@ -155,7 +166,7 @@ copy_in(const Spilled *spilled, hjg_u32 part, hjg_u64 begin, hjg_u32 nrows, cons
 	HjgCoupled *join = spilled->join;
 	const hjg_u64 width = (hjg_u64) join->base.spec.key_width;
 	const hjg_u32 nparts = 1u << join->part_bits;
-	HjgStatus	status = HJG_OK;
+	HjgStatus	status = use_rows(join, args, nrows, false);
 	hjg_u32		done = 0;
 
 	for (hjg_u32 c = 0; c < spilled->nchunks && done < nrows && status == HJG_OK; c++)
@@ -213,7 +224,7 @@ build_part(const Spilled *spilled, hjg_u32 p)
 		if (status == HJG_OK)
 			status = copy_in(spilled, p, row, n, &args);
 		if (status == HJG_OK && bits > 0)
-			status = hjg_coupled_partition(join, NULL, 0, n, bits, &args, &join->stats.predicted_build_ns);
+			status = hjg_coupled_partition(join, NULL, 0, n, bits, &args, true);
 		if (status == HJG_OK)
 			status = hjg_coupled_build_rows(join, &args, NULL, 0, n);
 	}

@@ -113,9 +113,14 @@ offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 static HjgStatus
 sum_counts(Window *window, hjg_u64 *total)
 {
-	HjgStatus	status = hjg_coupled_on_cpu(window->join, 0, window->nrows, SUM_ROWS, sum_block, window);
+	const size_t bytes = (size_t) window->nrows * 4;
+	HjgStatus	status = hjg_copies_host(window->join, window->args.counts_off, bytes, true, false, HJG_STEP_P3);
 	hjg_u64		sum = 0;
 
+	if (status == HJG_OK)
+		status = hjg_copies_host(window->join, window->args.offsets_off, bytes, false, true, HJG_STEP_P4);
+	if (status == HJG_OK)
+		status = hjg_coupled_on_cpu(window->join, 0, window->nrows, SUM_ROWS, sum_block, window);
 	if (status != HJG_OK)
 		return status;
 	for (hjg_u32 i = 0; i * SUM_ROWS < window->nrows; i++)
@@ -245,18 +250,27 @@ write_cut(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 static HjgStatus
 emit_cut(Window *window, hjg_u32 i, hjg_u64 skip, hjg_u32 n, HjgResult *result, hjg_u64 at)
 {
-	CutRow		cut = {.result = result, .probe_row = words(window, window->args.rows_off)[i], .at = at};
-	const hjg_u32 ref = words(window, window->args.nodes_off)[i];
+	HjgCoupled *join = window->join;
+	CutRow		cut = {.result = result, .at = at};
+	HjgStatus	status = hjg_copies_host(join, window->args.rows_off + (hjg_u64) i * 4, 4, true, false, HJG_STEP_P4);
+	hjg_u32		ref;
 
+	if (status == HJG_OK)
+		status = hjg_copies_host(join, window->args.nodes_off + (hjg_u64) i * 4, 4, true, false, HJG_STEP_P4);
+	if (status == HJG_OK)
+		status = hjg_copies_table(join, HJG_ON_CPU, false);
+	if (status != HJG_OK)
+		return status;
+	cut.probe_row = words(window, window->args.rows_off)[i];
+	ref = words(window, window->args.nodes_off)[i];
 	if (ref != 0 && window->args.mode != HJG_MATCH_ANTI)
 	{
-		HjgStatus	status = sorted_rids(window->join, ref, &cut.rids);
-
+		status = sorted_rids(join, ref, &cut.rids);
 		if (status != HJG_OK)
 			return status;
 		cut.rids += skip;
 	}
-	return hjg_coupled_on_cpu(window->join, 0, n, HJG_COUPLED_UNIT_ROWS * 4, write_cut, &cut);
+	return hjg_coupled_on_cpu(join, 0, n, HJG_COUPLED_UNIT_ROWS * 4, write_cut, &cut);
 }
 
 /* ---- windows ---- */
@@ -307,7 +321,8 @@ count_piece(Window *window, const Piece *piece, HjgStep first, const HjgRuns *ru
 	HjgCoupled *join = window->join;
 	HjgSeries	series = {
 		.nsteps = 3, .steps = {first, HJG_STEP_P2, HJG_STEP_P3},
-		.args = piece->args, .nrows = piece->nrows, .runs = runs, .first_run_row = row
+		.args = piece->args, .nrows = piece->nrows, .runs = runs, .first_run_row = row,
+		.begin_ratio = first == HJG_STEP_HASH ? -1 : join->stats.ratios[HJG_STEP_N3]
 	};
 	Grouped		grouped = {join, &piece->args};
 	HjgStatus	status;
@@ -333,6 +348,7 @@ count_piece(Window *window, const Piece *piece, HjgStep first, const HjgRuns *ru
 		return status;
 	series.nsteps = 1;
 	series.steps[0] = HJG_STEP_P3;
+	series.begin_ratio = join->stats.ratios[HJG_STEP_P2];
 	series.args.order_off = piece->args.order_off;
 	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
 	/* a block is not divided between processors */
@@ -352,7 +368,7 @@ count_window(Window *window, const HjgRuns *runs, hjg_u32 row, int bits)
 	if (bits > 0)
 	{
 		window->args.skip_bits = 0;
-		status = hjg_coupled_partition(join, runs, row, window->nrows, bits, &window->args, &join->stats.predicted_probe_ns);
+		status = hjg_coupled_partition(join, runs, row, window->nrows, bits, &window->args, false);
 	}
 	for (int p = 0; p < 1 << join->part_bits && done < window->nrows && status == HJG_OK; p++)
 	{
@@ -375,7 +391,8 @@ write_window(Window *window, hjg_u32 nrows, HjgResult *result)
 	for (int p = 0; p < 1 << join->part_bits && status == HJG_OK; p++)
 	{
 		const Piece piece = take_piece(window, p);
-		HjgSeries	series = {.nsteps = 1, .steps = {HJG_STEP_P4}, .args = piece.args, .nrows = piece.nrows, .result = result};
+		HjgSeries	series = {.nsteps = 1, .steps = {HJG_STEP_P4}, .args = piece.args, .nrows = piece.nrows, .result = result,
+			.begin_ratio = join->stats.ratios[HJG_STEP_P3]};
 
 		if (join->part_bits == 0)
 			series.nrows = nrows;

@@ -120,40 +120,8 @@ hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part)
 	status = hjg_region_reserve(join, &part->table, bytes);
 	if (status != HJG_OK)
 		return status;
-	hjg_coupled_forget_copy(join, part);
-	return hjg_coupled_zero(join, part->table.base, header_bytes);
-}
-
-void
-hjg_coupled_forget_copy(HjgCoupled *join, HjgCoupledPart *part)
-{
-	part->is_away = false;
-	if (hjg_series_copies(join))
-		join->runner->forget(join->runner->arg, part->table.base);
-}
-
-HjgStatus
-hjg_coupled_bring_back(HjgCoupled *join)
-{
-	HjgCoupledPart *part = join->part;
-	HjgStepAllocator *allocator = (HjgStepAllocator *) (part->table.base + part->args.allocator_off);
-	/* flags that D raises meanwhile must not be lost */
-	const hjg_u32 flags = __atomic_exchange_n(&allocator->flags, 0, __ATOMIC_RELAXED);
-	HjgStatus	status = HJG_OK;
-	HjgStepAllocator theirs;
-
-	if (part->is_away)
-		status = join->runner->fetch(join->runner->arg, part->table.base, part->args.allocator_off, sizeof(theirs), &theirs);
-	if (part->is_away && status == HJG_OK)
-	{
-		allocator->next_key = theirs.next_key;
-		allocator->next_rid = theirs.next_rid;
-		hjg_step_or(&allocator->flags, theirs.flags);
-		status = hjg_series_fetch(join, &part->table, part->args.blocks_off, part->table.bytes - part->args.blocks_off, HJG_STEP_B4);
-	}
-	part->is_away = false;
-	hjg_step_or(&allocator->flags, flags);
-	return status;
+	status = hjg_coupled_zero(join, part->table.base, header_bytes);
+	return status == HJG_OK ? hjg_copies_new_table(join, part, header_bytes) : status;
 }
 
 HjgStatus
@@ -166,7 +134,8 @@ hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const Hjg
 	HjgSeries	series = {
 		.nsteps = 4,
 		.steps = {runs != NULL ? HJG_STEP_HASH : HJG_STEP_NUMBER, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4},
-		.args = *work_args, .nrows = nrows, .runs = runs, .first_run_row = first_run_row
+		.args = *work_args, .nrows = nrows, .runs = runs, .first_run_row = first_run_row,
+		.building = true, .begin_ratio = runs != NULL ? -1 : join->stats.ratios[HJG_STEP_N3]
 	};
 
 	series.args.bits = part->bucket_bits;
@@ -181,7 +150,7 @@ hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const Hjg
 		status = hjg_series_run(join, &series);
 	}
 	if (status == HJG_OK)
-		status = hjg_coupled_bring_back(join);
+		status = hjg_copies_flags(join);
 	return status == HJG_OK && allocator->flags != 0 ? HJG_ERR_INPUT : status;
 }
 
@@ -242,10 +211,11 @@ merge_buckets(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 HjgStatus
 hjg_coupled_merge_tables(HjgCoupled *join)
 {
-	HjgCoupledPart *part = join->part;
+	const HjgCoupledPart *part = join->part;
+	HjgStatus	status;
 
 	if (part->args.headers_off[1] == part->args.headers_off[0])
 		return HJG_OK;
-	hjg_coupled_forget_copy(join, part);
-	return hjg_coupled_on_cpu(join, 0, 1u << part->bucket_bits, HJG_COUPLED_UNIT_ROWS, merge_buckets, join);
+	status = hjg_copies_table(join, HJG_ON_CPU, true);
+	return status != HJG_OK ? status : hjg_coupled_on_cpu(join, 0, 1u << part->bucket_bits, HJG_COUPLED_UNIT_ROWS, merge_buckets, join);
 }

@@ -287,7 +287,13 @@ hash_window(Feed *feed, int which, double *predicted_ns)
 	const Window *window = &feed->windows[which];
 	const HjgSeries part = hjg_series_part(join, feed->series, window->begin, window->nrows);
 	HjgStepLaunch launch = hjg_series_launch(join, &part.args, HJG_STEP_HASH);
+	HjgStatus	status;
 
+	launch.args.first_index = 0;
+	launch.end = window->nrows;
+	status = hjg_copies_piece(join, &launch);
+	if (status != HJG_OK)
+		return status;
 	launch.packed = window->packed;
 	launch.packed_bytes = window->packed->bytes;
 	launch.begin = window->first_block * HJG_PACK_BLOCK_ROWS + window->skip;
@@ -386,6 +392,15 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	{
 		part.nsteps--;
 		memmove(part.steps, part.steps + 1, (size_t) part.nsteps * sizeof(HjgStep));
+		part.begin_ratio = 1;
+	}
+	else
+	{
+		HjgStatus	status = hjg_copies_host(join, part.args.keys_off, (size_t) window->nrows * (size_t) join->base.spec.key_width,
+											 false, true, HJG_STEP_HASH);
+
+		if (status != HJG_OK)
+			return status;
 	}
 	*predicted_ns += hjg_series_plan(join, &part);
 	return hjg_series_run(join, &part);

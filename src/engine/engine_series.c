@@ -43,7 +43,8 @@ typedef struct Drive
 
 /*
  * P: fetch what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
- * of earlier steps are done, and so is what it needs of the other processor.
+ * of earlier steps are done, and so is what it needs of the other processor.  Where the device works on copies nobody knows
+ * whether the host has what those rows point to.
  */
 static void
 look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, int other_done)
@@ -51,7 +52,7 @@ look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, 
 	const HjgPiece *next = &pieces[at + 1];
 	HjgStepLaunch launch;
 
-	if (drive->join->fetcher == NULL || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
+	if (drive->join->fetcher == NULL || hjg_series_copies(drive->join) || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
 		pieces[done].step_ix != next->step_ix || next->needs > other_done || !hjg_prefetch_pays(drive->series->steps[next->step_ix]))
 		return;
 	launch = hjg_series_launch(drive->join, &drive->series->args, drive->series->steps[next->step_ix]);
@@ -355,19 +356,29 @@ user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
 	return true;
 }
 
-/* A series of b2 to b4 begins with the table where it will be changed. */
-static HjgStatus
-prepare_copy(HjgCoupled *join, const HjgSeries *series)
+/* Has a processor rows of the series' step i?  BasicUnit gives them to whoever is free. */
+static bool
+has_rows(const HjgSeries *series, int i, HjgProcessor processor, bool by_units)
 {
-	HjgCoupledPart *part = join->part;
+	return by_units || (processor == HJG_ON_CPU ? series->ratios[i] > 0 : series->ratios[i] < 1);
+}
+
+/* The table goes where the series uses it; one that b2 to b4 change is on one side alone. */
+static HjgStatus
+move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
+{
+	const bool	writes = series->steps[series->nsteps - 1] == HJG_STEP_B4;
 	HjgStatus	status = HJG_OK;
 
-	if (!hjg_series_copies(join) || series->steps[series->nsteps - 1] != HJG_STEP_B4)
-		return HJG_OK;
-	if (series->ratios[series->nsteps - 1] < 1)
-		part->is_away = true;
-	else
-		status = hjg_coupled_bring_back(join);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		bool		uses = false;
+
+		for (int i = 0; i < series->nsteps; i++)
+			uses |= hjg_step_uses_table(series->steps[i]) && has_rows(series, i, (HjgProcessor) p, by_units);
+		if (uses && status == HJG_OK)
+			status = hjg_copies_table(join, (HjgProcessor) p, writes);
+	}
 	return status;
 }
 
@@ -377,6 +388,7 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 {
 	Drive		drive = {.join = join, .series = series};
 	hjg_u64		returned = 0;
+	bool		by_units;
 	HjgStatus	status;
 	Plan		plan;
 
@@ -388,11 +400,12 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		for (int i = 0; i < series->nsteps; i++)
 			if (join->runner == NULL || series->steps[i] == HJG_STEP_HASH || series->steps[i] == HJG_STEP_P4)
 				series->ratios[i] = 1;
-	status = prepare_copy(join, series);
+	by_units = hjg_coupled_is_basic_unit(join) && join->runner != NULL && user_memory_fits(join, series) &&
+		(!hjg_series_copies(join) || hjg_series_last_scatter(series) < 0);
+	status = move_table(join, series, by_units);
 	if (status != HJG_OK)
 		return status;
-	if (hjg_coupled_is_basic_unit(join) && join->runner != NULL && user_memory_fits(join, series) &&
-		(!hjg_series_copies(join) || hjg_series_last_scatter(series) < 0))
+	if (by_units)
 		status = drive_units(&drive);
 	else
 	{
@@ -407,9 +420,6 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		status = wait_until(&drive, bus_transfer(&drive, returned));
 	for (int i = 0; i < series->nsteps; i++)
 		join->stats.ratios[series->steps[i]] = series->ratios[i];
-	/* a launch that unpacked beside its step may have taken along the table that the CPU has changed since */
-	if (series->steps[series->nsteps - 1] == HJG_STEP_B4 && !join->part->is_away)
-		hjg_coupled_forget_copy(join, join->part);
 	/* what P reads may be freed or written now */
 	hjg_prefetch_stop(join);
 	return status;

@@ -21,9 +21,6 @@
 /* Fewer rows of a step take less time than another thread needs to begin. */
 #define LEAST_UNIT_ROWS 256
 
-/* Copied between two looks at whether the join is cancelled. */
-#define FETCH_BYTES ((size_t) 64 << 20)
-
 /* ---- launches ---- */
 
 HjgStepLaunch
@@ -35,6 +32,7 @@ hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step)
 		.args = *args,
 		.table = join->part->table.base,
 		.table_bytes = join->part->table.bytes,
+		.dst_rows = join->dst_rows,
 		.work = join->work.base,
 		.work_bytes = join->work.bytes,
 	};
@@ -163,10 +161,16 @@ HjgStatus
 hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 {
 	CpuPiece	cpu = {join, series, piece->step_ix};
+	HjgStepLaunch launch = hjg_series_launch(join, &series->args, series->steps[piece->step_ix]);
 	hjg_u64		started = hjg_now_ns();
-	HjgStatus	status = hjg_coupled_on_cpu(join, piece->begin, piece->end, unit_rows(join, piece->end - piece->begin),
-												cpu_rows, &cpu);
+	HjgStatus	status;
 
+	launch.begin = piece->begin;
+	launch.end = piece->end;
+	launch.args.first_index = 0;
+	status = hjg_copies_piece(join, &launch);
+	if (status == HJG_OK)
+		status = hjg_coupled_on_cpu(join, piece->begin, piece->end, unit_rows(join, piece->end - piece->begin), cpu_rows, &cpu);
 	count_step(join, HJG_ON_CPU, series, piece, hjg_now_ns() - started);
 	return status;
 }
@@ -251,28 +255,6 @@ hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket)
 		waited = hjg_now_ns() - started;
 	}
 	return runner->wait(runner->arg, ticket);
-}
-
-bool
-hjg_series_copies(const HjgCoupled *join)
-{
-	return join->runner != NULL && join->runner->fetch != NULL;
-}
-
-HjgStatus
-hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 off, size_t bytes, HjgStep step)
-{
-	const hjg_u64 started = hjg_now_ns();
-	HjgTask		task = {.env = &join->base.env};
-	HjgStatus	status = HJG_OK;
-
-	for (size_t done = 0; done < bytes && status == HJG_OK; done += FETCH_BYTES)
-		status = hjg_task_poll(&task) ? HJG_ERR_CANCELLED :
-			join->runner->fetch(join->runner->arg, region->base, (size_t) off + done,
-								bytes - done < FETCH_BYTES ? bytes - done : FETCH_BYTES, region->base + off + done);
-	join->stats.step_ns[HJG_ON_DEVICE][step] += hjg_now_ns() - started;
-	join->stats.series_ns += hjg_now_ns() - started;
-	return status;
 }
 
 HjgStatus

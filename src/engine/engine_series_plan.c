@@ -13,9 +13,8 @@
 /* Series whose numbers of rows differ by no more than such a part have the same ratios. */
 #define LIKE_ROWS 0.05
 
-/* Steps that write where other rows of the series may write, too. */
-static bool
-scatters(HjgStep step)
+bool
+hjg_step_scatters(HjgStep step)
 {
 	return step == HJG_STEP_N2 || step == HJG_STEP_N3 || step == HJG_STEP_B2 || step == HJG_STEP_B3 || step == HJG_STEP_B4;
 }
@@ -26,7 +25,7 @@ hjg_series_last_scatter(const HjgSeries *series)
 	int			last = -1;
 
 	for (int i = 0; i < series->nsteps; i++)
-		if (scatters(series->steps[i]))
+		if (hjg_step_scatters(series->steps[i]))
 			last = i;
 	return last;
 }
@@ -40,43 +39,18 @@ settle_scatter(const HjgCoupled *join, HjgSeries *series)
 	if (!hjg_series_copies(join) || last < 0)
 		return;
 	for (int i = 0; i < series->nsteps; i++)
-		if (scatters(series->steps[i]))
+		if (hjg_step_scatters(series->steps[i]))
 			series->ratios[i] = series->ratios[last] >= 0.5 ? 1 : 0;
 }
 
-/* Unit costs are those of all units; some have another task. */
-static double
-slowdown(const HjgCoupled *join, HjgProcessor processor)
+double
+hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor)
 {
 	const HjgUnits *units = &join->units;
 
 	if (processor == HJG_ON_DEVICE)
 		return (double) (units->device_d + units->device_e) / units->device_e;
 	return units->cpu_e > 0 ? (double) (units->cpu_p + units->cpu_d + units->cpu_e) / units->cpu_e : 1;
-}
-
-/* The best ratios where scattering steps are on one side: of PL the first step's, if it does not scatter, is free. */
-static void
-search_sides(const HjgSeriesShape *shape, const HjgSeries *series, HjgScheme scheme, double *ratios)
-{
-	const bool	has_free = scheme != HJG_SCHEME_DD && !scatters(series->steps[0]);
-	const int	npoints = scheme == HJG_SCHEME_OL ? 1 : (int) (1 / HJG_RATIO_STEP + 0.5);
-	double		best_ns = 0;
-
-	for (int side = 0; side < 2; side++)
-		for (int k = 0; k <= (has_free ? npoints : 0); k++)
-		{
-			double		here[HJG_SERIES_STEPS];
-			HjgSeriesTimes times;
-
-			for (int i = 0; i < series->nsteps; i++)
-				here[i] = i == 0 && has_free ? (double) k / npoints : side;
-			hjg_series_predict(shape, here, &times);
-			if (best_ns > 0 && times.total_ns >= best_ns)
-				continue;
-			best_ns = times.total_ns;
-			memcpy(ratios, here, sizeof(double) * (size_t) series->nsteps);
-		}
 }
 
 /* For a row that changes its processor, on the emulated bus. */
@@ -87,8 +61,19 @@ bus_exchange_ns(const HjgCoupled *join)
 		(HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 }
 
-static void
-search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, HjgSeriesTimes *times)
+/* The steps from the first one that uses the table on. */
+static int
+table_step(const HjgStep *steps, int nsteps)
+{
+	int			i = 0;
+
+	while (i < nsteps && !hjg_step_uses_table(steps[i]))
+		i++;
+	return i;
+}
+
+HjgSeriesShape
+hjg_series_shape(const HjgCoupled *join, const HjgSeries *series)
 {
 	const HjgStepCosts *costs = join->config.costs;
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
@@ -99,24 +84,35 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, H
 		.call_ns = hjg_size_cost_ns(costs, costs->call_ns[partitioned], table_rows),
 		.wake_ns = hjg_size_cost_ns(costs, costs->wake_ns[partitioned], table_rows),
 		.wait_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], table_rows),
+		.has_begin = hjg_series_copies(join) && series->begin_ratio >= 0, .begin_ratio = series->begin_ratio,
+		.table_step = table_step(series->steps, series->nsteps),
 		.spread = hjg_size_cost_ns(costs, costs->spread[partitioned], table_rows)
 	};
 
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		shape.exchange_ns[p] = bus_exchange_ns(join) + costs->exchange_ns[p];
+		shape.move_ns[p] = costs->move_ns[p] * (double) join->part->missing_bytes[p];
 		for (int i = 0; i < series->nsteps; i++)
 		{
 			const double alone_ns = hjg_step_cost_ns(costs, costs->alone_ns[partitioned], p, series->steps[i], table_rows);
 
-			shape.unit_ns[p][i] = alone_ns * slowdown(join, p);
+			shape.unit_ns[p][i] = alone_ns * hjg_series_slowdown(join, p);
 			shape.slowdown[p][i] = hjg_step_cost_ns(costs, costs->together_ns[partitioned], p, series->steps[i], table_rows) / alone_ns;
 		}
 	}
+	return shape;
+}
+
+static void
+search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, HjgSeriesTimes *times)
+{
+	const HjgSeriesShape shape = hjg_series_shape(join, series);
+
 	if (join->config.keep_ratios)
 		memcpy(ratios, series->ratios, sizeof(double) * (size_t) series->nsteps);
-	else if (hjg_series_copies(join) && hjg_series_last_scatter(series) >= 0)
-		search_sides(&shape, series, hjg_coupled_scheme(join), ratios);
+	else if (hjg_series_copies(join))
+		hjg_series_search_sides(join, series, ratios);
 	else
 		hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
 	hjg_series_predict(&shape, ratios, times);
@@ -132,7 +128,7 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTime
 
 	for (int i = 0; i < series->nsteps; i++)
 	{
-		times->step_ns[HJG_ON_DEVICE][i] = series->nrows * slowdown(join, HJG_ON_DEVICE) *
+		times->step_ns[HJG_ON_DEVICE][i] = series->nrows * hjg_series_slowdown(join, HJG_ON_DEVICE) *
 			hjg_step_cost_ns(costs, costs->alone_ns[partitioned], HJG_ON_DEVICE, series->steps[i], table_rows) +
 			hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows);
 		times->total_ns += times->step_ns[HJG_ON_DEVICE][i];
@@ -151,8 +147,9 @@ is_about(double a, double b)
 static bool
 is_like(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
 {
-	return a->nsteps == b->nsteps && a->first_step == b->first_step && a->strategy == b->strategy &&
-		memcmp(&a->units, &b->units, sizeof(a->units)) == 0 && a->bus_ns == b->bus_ns &&
+	return a->nsteps == b->nsteps && a->first_step == b->first_step && a->last_step == b->last_step && a->strategy == b->strategy &&
+		memcmp(&a->units, &b->units, sizeof(a->units)) == 0 && a->bus_ns == b->bus_ns && a->building == b->building &&
+		a->begin_ratio == b->begin_ratio && memcmp(a->is_missing, b->is_missing, sizeof(a->is_missing)) == 0 &&
 		is_about(a->nrows, b->nrows) && is_about((double) a->table_rows, (double) b->table_rows);
 }
 
@@ -213,7 +210,11 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 	const hjg_u64 started = hjg_now_ns();
 	HjgSeriesMemo memo = {
 		.strategy = join->config.strategy, .units = join->units, .bus_ns = bus_exchange_ns(join),
-		.nsteps = series->nsteps, .first_step = series->steps[0], .nrows = series->nrows, .table_rows = join->part->nrows
+		.nsteps = series->nsteps, .first_step = series->steps[0], .last_step = series->steps[series->nsteps - 1],
+		.nrows = series->nrows, .table_rows = join->part->nrows,
+		/* what matters where the device works on copies */
+		.building = hjg_series_copies(join) && series->building, .begin_ratio = hjg_series_copies(join) ? series->begin_ratio : 0,
+		.is_missing = {join->part->missing_bytes[HJG_ON_CPU] > 0, join->part->missing_bytes[HJG_ON_DEVICE] > 0}
 	};
 
 	for (int i = 0; i < series->nsteps; i++)

@@ -40,6 +40,7 @@ typedef struct HjgStepLaunch
 	int			width;
 	hjg_u32		begin;
 	hjg_u32		end;
+	hjg_u32		dst_rows;		/* N3: among which it scatters */
 	HjgStepArgs args;
 	hjg_u8	   *table;
 	size_t		table_bytes;
@@ -52,6 +53,22 @@ typedef struct HjgStepLaunch
 	HjgStep		ahead_of;		/* HJG_STEP_PREFETCH, which threads alone take: whose memory is fetched */
 } HjgStepLaunch;
 
+/* A region that is lent to a device. */
+typedef struct HjgMemory
+{
+	hjg_u8	   *base;
+	size_t		bytes;
+} HjgMemory;
+
+/* A part of it that is about to be used. */
+typedef struct HjgRange
+{
+	hjg_u64		off;
+	size_t		bytes;
+	bool		reads;
+	bool		writes;
+} HjgRange;
+
 /* Of launches that were waited for; times in nanoseconds. */
 typedef struct HjgRunnerTimes
 {
@@ -60,6 +77,7 @@ typedef struct HjgRunnerTimes
 	hjg_u64		begin_ns;		/* of these, until it was at work */
 	hjg_u64		nfollowed;		/* were queued behind another one */
 	hjg_u64		gap_ns;			/* of these, from the end of that one until it was at work again */
+	hjg_u64		crossed_bytes[HJG_PROCESSORS];	/* copied to a processor, where the device has memory of its own */
 } HjgRunnerTimes;
 
 /*
@@ -67,10 +85,11 @@ typedef struct HjgRunnerTimes
  * launch stays valid until it is done; memory that is about to be freed is
  * announced by forget().
  *
- * A device with memory of its own works on copies: it has fetch(), and max one launch at work at a time.  A table
- * is copied to it when a step first uses it (not HASH, NUMBER, N2 or N3), or again after forget(); rows of work come and go with each launch.  What
- * steps scatter (N2, N3, B2, B3, B4) is on one side alone: all rows of a series are the device's or the CPU's then,
- * and the destinations of N3 and the table come back by fetch().
+ * A device with memory of its own works on copies: it has move() and fetch(), and copies only what crosses.  It knows of each
+ * byte of a region whose copy is the good one: what a launch reads of work's arrays comes to it before (engine_coupled_copies.c says
+ * which rows of which), and what it writes stays there until move() takes it to the host.  A table is moved as a whole, by the engine,
+ * before a series that uses it.  What steps scatter (N2, N3, B2, B3, B4) is on one side alone: all rows of a series are the
+ * device's or the CPU's then.
  */
 typedef struct HjgRunner
 {
@@ -86,11 +105,28 @@ typedef struct HjgRunner
 	HjgStatus	(*wait) (void *arg, hjg_u64 ticket);
 	void		(*forget) (void *arg, const void *memory);
 	void		(*times) (void *arg, HjgRunnerTimes *times);
-	/* NULL: the device works on host memory in place; otherwise bytes of its copy of a region, when nothing is launched. */
+	/* NULL: the device works on host memory in place.  Otherwise what is read of the ranges comes to a processor, and what is written is its own from then on. */
+	HjgStatus	(*move) (void *arg, HjgProcessor to, const HjgMemory *memory, const HjgRange *ranges, int nranges);
+	/* Bytes of its copy of a region, wherever the good one is. */
 	HjgStatus	(*fetch) (void *arg, const void *memory, size_t off, size_t bytes, void *into);
 } HjgRunner;
 
 #define HJG_RUNNER_MAX_WORKERS 256
+
+/* ---- engine_coupled_copies.c ---- */
+
+#define HJG_STEP_MAX_RANGES 7
+
+/* Of work. */
+typedef struct HjgStepRanges
+{
+	int			n;
+	HjgRange	ranges[HJG_STEP_MAX_RANGES];
+} HjgStepRanges;
+
+/* What rows [begin, end) of a launch read and write of work. */
+extern void hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *ranges);
+extern bool hjg_step_uses_table(HjgStep step);
 
 /* A runner of nthreads plain threads, one that feeds them included; NULL on failure. */
 extern HjgRunner *hjg_threads_runner_create(int nthreads);
@@ -111,8 +147,12 @@ typedef struct HjgSeriesMemo
 	HjgCoupledStrategy strategy;
 	HjgUnits	units;
 	double		bus_ns;			/* for a row that changes its processor */
+	bool		building;
+	double		begin_ratio;
+	bool		is_missing[HJG_PROCESSORS];	/* the table, or parts of it */
 	int			nsteps;
 	HjgStep		first_step;
+	HjgStep		last_step;
 	hjg_u32		nrows;
 	hjg_u64		table_rows;
 	double		ratios[HJG_SERIES_STEPS];
@@ -133,7 +173,7 @@ typedef struct HjgCoupledConfig
 	bool		separate_tables;	/* one for each processor, merged after the build; not with BasicUnit */
 	bool		grouping;		/* p3: rows of like work together */
 	hjg_u32		block_bytes;	/* allocator block; 0: one global pointer */
-	hjg_u32		chunk_rows;		/* of a launch, of a basic unit */
+	hjg_u32		chunk_rows;		/* of a launch, of a basic unit; 0: as suits the device */
 	int			queue_depth;	/* launches that the device has at most */
 	hjg_u32		window_rows;	/* probe rows at a time */
 	HjgPipeline pipeline;
@@ -160,6 +200,8 @@ typedef struct HjgCoupledStats
 	bool		gave_up;		/* the cpu engine joined: colliding keys, or too large */
 	int			nparts;			/* tables of a build side that does not fit a buffer; 0: it does */
 	hjg_u64		copy_ns;		/* of its rows, out of the buffer and into it */
+	hjg_u64		move_ns[HJG_PROCESSORS];	/* of tables, to a processor whose copy was not the good one */
+	hjg_u64		move_bytes[HJG_PROCESSORS];
 	hjg_u64		transfer_ns;	/* emulated bus */
 	double		predicted_build_ns;
 	double		predicted_probe_ns;	/* of the rows probed so far */

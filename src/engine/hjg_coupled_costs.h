@@ -21,6 +21,8 @@ typedef struct HjgCoupledSample
 	double		rows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		taken[HJG_PROCESSORS][HJG_STEP_COUNT];	/* of them, that the other processor had in the step before */
 	double		busy_ns[HJG_PROCESSORS];	/* all steps */
+	double		move_ns[HJG_PROCESSORS];	/* of the table, where the device works on copies, and so many bytes */
+	double		move_bytes[HJG_PROCESSORS];
 	double		build_rest_ns;
 	double		probe_rest_ns;
 	/* a piece of the device's */

@@ -9,8 +9,10 @@
  *		engine_series.c		a series of steps over two processors
  *		engine_series_piece.c	one piece of it on one of them
  *		engine_series_plan.c	which rows are whose
+ *		engine_series_sides.c	the same where the device works on copies
  *		engine_coupled.c	building, and what a join is
  *		engine_coupled_table.c	tables: laying out, building, merging
+ *		engine_coupled_copies.c	where memory is while the device works on copies
  *		engine_coupled_large.c	what does not fit the device's largest buffer
  *		engine_coupled_probe.c	windows of probe rows, and bounded results
  *		engine_threads.c	a runner of plain threads
@@ -60,7 +62,7 @@ typedef struct HjgCoupledPart
 	HjgStepArgs args;			/* of the table; the work part is set for each use */
 	hjg_u64		nrows;
 	hjg_u32		bucket_bits;
-	bool		is_away;		/* the device's copy is the good one */
+	size_t		missing_bytes[HJG_PROCESSORS];	/* of the table, in a processor's copy, where the device works on copies */
 } HjgCoupledPart;
 
 struct HjgCoupled
@@ -76,6 +78,7 @@ struct HjgCoupled
 	int			part_bits;
 	int			radix_bits;		/* PHJ: by which rows of a part are partitioned further */
 	hjg_u32		window_rows;	/* probe rows at a time */
+	hjg_u32		dst_rows;		/* rows that are partitioned together */
 	hjg_u64		build_rows;
 	int			cpu_threads;
 	HjgCoupledStats stats;
@@ -153,6 +156,8 @@ typedef struct HjgSeries
 	hjg_u64		first_run_row;
 	HjgResult  *result;
 	bool		splits;			/* b3 of the device's rows goes to a table of its own */
+	bool		building;		/* of the build side */
+	double		begin_ratio;	/* the CPU's share of the rows so far; below 0: they are keys on the host */
 	struct HjgBeside *beside;	/* what the device unpacks meanwhile; NULL: nothing */
 } HjgSeries;
 
@@ -200,17 +205,40 @@ extern HjgStatus hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const
 extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
 /* Wait for a launch, polling meanwhile for some seconds; its outcome. */
 extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
-/* Does the device work on copies? */
+
+/* ---- engine_coupled_copies.c ---- */
+
+/* Does the device work on copies?  If not, what follows does nothing. */
 extern bool hjg_series_copies(const HjgCoupled *join);
-/* Bytes of a region back from a device that works on copies; their time is the step's. */
-extern HjgStatus hjg_series_fetch(HjgCoupled *join, HjgRegion *region, hjg_u64 off, size_t bytes, HjgStep step);
+/* The CPU's threads are about to run rows [begin, end) of the launch. */
+extern HjgStatus hjg_copies_piece(const HjgCoupled *join, const HjgStepLaunch *launch);
+/* The host is about to use a part of work otherwise; the time counts as the device's for the step that made it. */
+extern HjgStatus hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool writes, HjgStep step);
+/* The host has emptied a table's headers. */
+extern HjgStatus hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header_bytes);
+/* The table of join->part is about to be used, or changed, by a processor. */
+extern HjgStatus hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes);
+/* What the allocator of join->part says after a series of b2 to b4. */
+extern HjgStatus hjg_copies_flags(HjgCoupled *join);
 
 /* ---- engine_series_plan.c ---- */
 
 /* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
 extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
-/* Index of the last step that writes where other rows of the series may write, too; -1: none. */
+/* Does it write where other rows of the series may write, too? */
+extern bool hjg_step_scatters(HjgStep step);
+/* Index of the last step that does; -1: none. */
 extern int	hjg_series_last_scatter(const HjgSeries *series);
+/* Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
+extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
+
+/* What the model needs to know of a series. */
+extern HjgSeriesShape hjg_series_shape(const HjgCoupled *join, const HjgSeries *series);
+
+/* ---- engine_series_sides.c ---- */
+
+/* Search for ratios where the device works on copies. */
+extern void hjg_series_search_sides(const HjgCoupled *join, const HjgSeries *series, double *ratios);
 
 /* ---- engine_coupled_calibrate.c, engine_feed_calibrate.c ---- */
 
@@ -272,7 +300,7 @@ extern void hjg_coupled_free_region(HjgCoupled *join, HjgRegion *region);
  * the first args->skip_bits; on return args->mixed_off and rows_off are where they are.
  */
 extern HjgStatus hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
-									   int bits, HjgStepArgs *args, double *predicted_ns);
+									   int bits, HjgStepArgs *args, bool building);
 /* First row of a partition by so many bits, which must be those of the last call of the above. */
 extern hjg_u32 hjg_coupled_partition_begin(const HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, hjg_u32 partition);
 
@@ -287,10 +315,6 @@ extern HjgStatus hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part);
 /* b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */
 extern HjgStatus hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const HjgRuns *runs,
 										hjg_u64 first_run_row, hjg_u32 nrows);
-/* The table of join->part, where the device has it, back to the host. */
-extern HjgStatus hjg_coupled_bring_back(HjgCoupled *join);
-/* The host has changed the table: a copy of it is worth nothing. */
-extern void hjg_coupled_forget_copy(HjgCoupled *join, HjgCoupledPart *part);
 /* The device's table into the CPU's, where they are separate. */
 extern HjgStatus hjg_coupled_merge_tables(HjgCoupled *join);
 

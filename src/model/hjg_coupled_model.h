@@ -66,6 +66,7 @@ typedef struct HjgStepCosts
 	HjgStepNs	alone_ns[2];
 	HjgStepNs	together_ns[2]; /* while the other processor is at work, too: they share memory, the table, perhaps cores */
 	double		exchange_ns[HJG_PROCESSORS];	/* on top, for a row that the other one had in the step before: out of that one's cache */
+	double		move_ns[HJG_PROCESSORS];	/* a byte of a table that a processor's copy lacks, where the device works on copies */
 	double		spread[2][HJG_STEP_SIZES];	/* standard deviation of one processor's time over the other's, over joins */
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
@@ -100,6 +101,10 @@ typedef struct HjgSeriesShape
 	double		wake_ns;		/* each time that the device begins: of the CPU's time, */
 	double		wait_ns;		/* and of its own */
 	double		exchange_ns[HJG_PROCESSORS];	/* for a row that the other one had in the step before */
+	bool		has_begin;		/* so is the first step's row whose place in begin_ratio is the other one's; false: the first step finds rows where they are */
+	double		begin_ratio;	/* the CPU's share of the rows before the first step */
+	int			table_step;		/* the first one that uses the table */
+	double		move_ns[HJG_PROCESSORS];	/* before the first step, if a processor has rows in that or a later one: the table comes to it */
 	double		spread;			/* standard deviation of one processor's time over the other's, from series to series */
 } HjgSeriesShape;
 

@@ -57,9 +57,9 @@ typedef struct StepPart
 } StepPart;
 
 static StepPart
-part_of(const double *ratios, int step, HjgProcessor processor)
+part_of(const double *ratios, double begin, int step, HjgProcessor processor)
 {
-	const double before = ratios[step > 0 ? step - 1 : 0];
+	const double before = step > 0 ? ratios[step - 1] : begin;
 	const double mine = processor == HJG_ON_CPU ? ratios[step] : 1 - ratios[step];
 	const double had = processor == HJG_ON_CPU ? before : 1 - before;
 
@@ -70,6 +70,7 @@ part_of(const double *ratios, int step, HjgProcessor processor)
 static void
 step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
 {
+	const double begin = shape->has_begin ? shape->begin_ratio : ratios[0];
 	double		busy[HJG_PROCESSORS] = {0, 0};
 
 	for (int i = 0; i < shape->nsteps; i++)
@@ -78,7 +79,8 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 		{
-			const StepPart part = part_of(ratios, i, (HjgProcessor) p);
+			/* pieces are cut where rows are taken over within the series */
+			const StepPart part = part_of(ratios, ratios[0], i, (HjgProcessor) p);
 			double		pieces = npieces(shape, part.own) + npieces(shape, part.taken);
 
 			/* the device's rows are cut where the CPU will take over, too */
@@ -99,7 +101,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 		{
 			if (shape->slowdown[p][i] > 1 && busy[p] > 0)
 				step_ns[p][i] *= 1 + (shape->slowdown[p][i] - 1) * fmin(busy[1 - p] / busy[p], 1);
-			step_ns[p][i] += shape->nrows * part_of(ratios, i, (HjgProcessor) p).taken * shape->exchange_ns[p];
+			step_ns[p][i] += shape->nrows * part_of(ratios, begin, i, (HjgProcessor) p).taken * shape->exchange_ns[p];
 		}
 }
 
@@ -132,6 +134,20 @@ longer_of(double a_ns, double b_ns, double spread)
 	return fmax(a_ns, b_ns) + deviation_ns * (exp(-apart * apart / 2) / sqrt(2 * M_PI) - apart * erfc(apart / sqrt(2)) / 2);
 }
 
+/* Until the table is where rows of the series will meet it. */
+static double
+move_time(const HjgSeriesShape *shape, const double *ratios)
+{
+	bool		uses[HJG_PROCESSORS] = {false, false};
+
+	for (int i = shape->table_step; i < shape->nsteps; i++)
+	{
+		uses[HJG_ON_CPU] |= ratios[i] > 0;
+		uses[HJG_ON_DEVICE] |= ratios[i] < 1;
+	}
+	return (uses[HJG_ON_CPU] ? shape->move_ns[HJG_ON_CPU] : 0) + (uses[HJG_ON_DEVICE] ? shape->move_ns[HJG_ON_DEVICE] : 0);
+}
+
 /*
  * Then the delays: a processor that takes more rows of step i than of step i - 1 waits until the other one has made them; a device
  * that has waited begins anew.
@@ -141,7 +157,8 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 {
 	double		(*step_ns)[HJG_SERIES_STEPS] = times->step_ns;
 	double		queue_ns[HJG_SERIES_STEPS];
-	double		sum[HJG_PROCESSORS] = {0, 0};	/* up to step i - 1, delays included */
+	const double moved_ns = move_time(shape, ratios);
+	double		sum[HJG_PROCESSORS] = {moved_ns, moved_ns};	/* up to step i - 1, delays included */
 
 	memset(times, 0, sizeof(*times));
 	step_times(shape, ratios, step_ns, queue_ns);
@@ -182,7 +199,7 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 			sum[p] += step_ns[p][i] + delay[p];
 		}
 		/* the device begins: with its first rows, and after it had nothing to do */
-		if (r < 1 && (delay[HJG_ON_DEVICE] > 0 || sum[HJG_ON_DEVICE] == step_ns[HJG_ON_DEVICE][i]))
+		if (r < 1 && (delay[HJG_ON_DEVICE] > 0 || sum[HJG_ON_DEVICE] == moved_ns + step_ns[HJG_ON_DEVICE][i]))
 		{
 			sum[HJG_ON_DEVICE] += shape->wait_ns;
 			sum[HJG_ON_CPU] += shape->wake_ns;

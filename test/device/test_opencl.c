@@ -92,56 +92,105 @@ test_health(int number)
 	free(control);
 }
 
-static const HjgRunner *watched_runner;
-static int	nbefore;			/* launches that use no table, before one that does */
-static int	nunused;			/* tables that were there for them all the same */
-static int	nused;				/* launches that use one, and found it there */
-
-/* Is there a copy of the launch's table behind it? */
-static HjgStatus
-watching_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
+/* Spans against a byte each. */
+static void
+test_spans(void)
 {
-	HjgStatus	status = watched_runner->launch(arg, launch, ticket);
-	hjg_u32		word;
-	bool		is_there;
+	enum {BYTES = 97, ROUNDS = 20000};
+	HjgClSpans	spans = {.n = 0};
+	hjg_u8		places[BYTES] = {0};
+	Random		random = {.state = test_seed};
+	bool		good = true;
+	int			most = 0;
 
-	if (status == HJG_OK)
-		status = watched_runner->wait(arg, *ticket);
-	is_there = watched_runner->fetch(arg, launch->table, 0, sizeof(word), &word) == HJG_OK;
-	if (launch->step >= HJG_STEP_B2)
-		nused += is_there;
-	else if (nused == 0)
+	for (int round = 0; round < ROUNDS && good; round++)
 	{
-		nbefore++;
-		nunused += is_there;
+		const hjg_u64 a = random_below(&random, BYTES);
+		const hjg_u64 b = random_below(&random, BYTES + 1);
+		const hjg_u64 begin = a < b ? a : b;
+		const hjg_u64 end = a < b ? b : a;
+		const HjgClPlace place = (HjgClPlace) (random_below(&random, 3));
+		hjg_u64		from = begin;
+		hjg_u64		at = begin;
+		hjg_u64		until;
+
+		/* what is there alone, in order, and nothing between */
+		while ((until = hjg_cl_spans_next(&spans, place, &from, end)) > 0)
+		{
+			good = good && from >= at && until > from && until <= end;
+			for (; at < from; at++)
+				good = good && places[at] != place;
+			for (; at < until; at++)
+				good = good && places[at] == place;
+			from = until;
+		}
+		/* bytes behind the last span are anywhere, and not looked for by that name */
+		for (; place != HJG_CL_ANYWHERE && at < end; at++)
+			good = good && places[at] != place;
+		good = good && hjg_cl_spans_set(&spans, begin, end, place);
+		memset(places + begin, place, end - begin);
+		for (int i = 1; i < spans.n; i++)
+			good = good && spans.spans[i - 1].end < spans.spans[i].end && spans.spans[i - 1].place != spans.spans[i].place;
+		most = spans.n > most ? spans.n : most;
 	}
-	return status;
+	hjg_cl_spans_free(&spans);
+	claim(good && most > 3 && spans.n == 0, "spans say the same as a byte each, up to %d of them", most);
 }
 
-/* A table goes to the device with the first step that uses it, and not with those before: its rows may be the CPU's from there on. */
-static void
-test_table_goes_late(const HjgRunner *runner)
+/* A join of n rows with themselves, all on the device or all on the CPU; bytes that crossed meanwhile. */
+static bool
+join_on(const HjgRunner *runner, double cpu_share, hjg_u32 nrows, hjg_u32 *keys, HjgResult *result, hjg_u64 crossed[HJG_PROCESSORS])
 {
-	static hjg_u32 keys[20000];
-	const HjgSegment segment = {.keys = keys, .nrows = 20000};
+	const HjgSegment segment = {.keys = keys, .nrows = nrows};
 	const HjgEnv env = {.alloc = plain_alloc, .free = plain_free};
-	HjgRunner	watching = *runner;
+	HjgCursor	cursor = {0, 0, 0};
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
 	HjgCoupledConfig config;
 	HjgCoupled *join;
-	HjgStatus	status;
+	bool		good = false;
 
-	for (hjg_u32 i = 0; i < 20000; i++)
+	for (hjg_u32 i = 0; i < nrows; i++)
 		keys[i] = i;
-	watched_runner = runner;
-	watching.launch = watching_launch;
 	hjg_coupled_defaults(&config);
 	config.strategy = HJG_COUPLED_PHJ_PL;
-	memset(config.fixed_ratios, 0, sizeof(config.fixed_ratios));
-	status = hjg_coupled_build(&env, &config, &watching, 4, HJG_MATCH_ALL, &segment, 1, &join);
-	if (status == HJG_OK)
+	config.pipeline = HJG_PIPELINE_E;
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		config.fixed_ratios[i] = cpu_share;
+	runner->times(runner->arg, &before);
+	if (hjg_coupled_build(&env, &config, runner, 4, HJG_MATCH_ALL, &segment, 1, &join) == HJG_OK)
+	{
+		good = hjg_coupled_probe(join, &segment, 1, &cursor, result) == HJG_OK && result->npairs == nrows;
 		hjg_coupled_free(join);
-	claim(status == HJG_OK && nbefore > 0 && nunused == 0 && nused > 0,
-		  "a table is not copied for %d launches that use none (%d times), and is there for %d that do", nbefore, nunused, nused);
+	}
+	runner->times(runner->arg, &after);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		crossed[p] = after.crossed_bytes[p] - before.crossed_bytes[p];
+	return good;
+}
+
+/*
+ * Only what crosses is copied: of a join that is all the device's keys, the table's empty headers and places of pairs go there, and pairs
+ * and their counts come back, whatever the steps between; the rest, for headers of partitions, is less than a byte a row.
+ */
+static void
+test_crossing(const HjgRunner *runner)
+{
+	enum {ROWS = 65536};
+	static hjg_u32 keys[ROWS];
+	hjg_u64		crossed[HJG_PROCESSORS];
+	Pages		pages;
+	bool		good;
+
+	pages_create(&pages, 1, ROWS);
+	good = join_on(runner, 0, ROWS, keys, &pages.result, crossed);
+	claim(good && crossed[HJG_ON_DEVICE] >= ROWS * 20 && crossed[HJG_ON_DEVICE] < ROWS * 21 &&
+		  crossed[HJG_ON_CPU] >= ROWS * 12 && crossed[HJG_ON_CPU] < ROWS * 13,
+		  "all on the device: %.1f bytes a row go there, %.1f come back", (double) crossed[HJG_ON_DEVICE] / ROWS,
+		  (double) crossed[HJG_ON_CPU] / ROWS);
+	good = join_on(runner, 1, ROWS, keys, &pages.result, crossed);
+	claim(good && crossed[HJG_ON_DEVICE] == 0 && crossed[HJG_ON_CPU] == 0, "all on the CPU: nothing crosses");
+	pages_destroy(&pages);
 }
 
 /* All of it once more as on a device with memory of its own. */
@@ -158,14 +207,13 @@ test_copies(int number)
 	for (int w = 0; w < 3; w++)
 	{
 		runners[w] = hjg_opencl_begin(number, widths[w], &cpu_threads, reason, sizeof(reason));
-		good = good && runners[w] != NULL && runners[w]->fetch != NULL;
+		good = good && runners[w] != NULL && runners[w]->move != NULL;
 	}
 	if (claim(good, "a device can be used by copies%s%s", good ? "" : ": ", reason))
 	{
 		const bool	was_short = short_run;
 
-		nbefore = nunused = nused = 0;
-		test_table_goes_late(runners[0]);
+		test_crossing(runners[0]);
 		short_run = true;
 		test_coupled_on((const HjgRunner *const *) runners, "copies");
 		short_run = was_short;
@@ -215,8 +263,10 @@ test_device(const HjgDeviceInfo *device)
 	{
 		test_coupled_on((const HjgRunner *const *) runners, device->name);
 		/* where that was on copies, there is no other way */
-		if (runners[0]->fetch == NULL)
+		if (runners[0]->move == NULL)
 			test_copies(number);
+		else
+			test_crossing(runners[0]);
 		test_health(number);
 	}
 	for (int w = 0; w < 3; w++)
@@ -253,6 +303,7 @@ main(int argc, char **argv)
 		sigaction(sig, NULL, &before[sig]);
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_child_starts_none();
+	test_spans();
 	hjg_drivers_open(devices, true);
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{

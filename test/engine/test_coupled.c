@@ -405,8 +405,7 @@ times_of_launches(const HjgRunner *runner, const char *what, HjgPool *pool)
 		npieces += stats.step_pieces[HJG_ON_DEVICE][i];
 	nlaunches = after.nbegun - before.nbegun + after.nfollowed - before.nfollowed;
 	claim(wrong == NULL && npieces > 20 && nlaunches >= npieces && after.nbegun > before.nbegun &&
-		  /* one that works on copies has one launch at a time */
-		  (runner->fetch != NULL || after.nfollowed > before.nfollowed) && after.busy_ns > before.busy_ns &&
+		  after.nfollowed > before.nfollowed && after.busy_ns > before.busy_ns &&
 		  stats.nqueued[0] > 0 && stats.nqueued[0] + stats.nqueued[1] == npieces,
 		  "%s: %llu launches of %llu pieces have begun (%llu) or followed another one (%llu)%s%s", what, (unsigned long long) nlaunches,
 		  (unsigned long long) npieces, (unsigned long long) (after.nbegun - before.nbegun),
