@@ -380,6 +380,9 @@ every_poll_and_alloc(const HjgRunner *runner, const char *what, HjgPool *pool, i
 	case_destroy(&c);
 }
 
+/* On a busy machine a launch ends before the next one is queued: so often it may. */
+#define TIMED_RUNS 50
+
 /* All launches are told apart: those for a device with nothing to do, and those behind others. */
 static void
 times_of_launches(const HjgRunner *runner, const char *what, HjgPool *pool)
@@ -388,9 +391,9 @@ times_of_launches(const HjgRunner *runner, const char *what, HjgPool *pool)
 	HjgRunnerTimes after;
 	HjgCoupledConfig config;
 	HjgCoupledStats stats;
-	hjg_u64		npieces = 0;
+	hjg_u64		npieces;
 	hjg_u64		nlaunches;
-	const char *wrong;
+	const char *wrong = NULL;
 	Case		c;
 
 	case_create(&c, test_seed, 4, HJG_MATCH_ALL, KEYS_UNIFORM, 20000, 20000);
@@ -398,9 +401,13 @@ times_of_launches(const HjgRunner *runner, const char *what, HjgPool *pool)
 	config.chunk_rows = 2048;
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		config.fixed_ratios[i] = 0;
-	runner->times(runner->arg, &before);
-	wrong = run_coupled(&c, pool, &config, runner, 1, (hjg_u32) c.nexpected + 1, &stats);
-	runner->times(runner->arg, &after);
+	for (int run = 0; run < TIMED_RUNS && wrong == NULL && (run == 0 || after.nfollowed == before.nfollowed); run++)
+	{
+		runner->times(runner->arg, &before);
+		wrong = run_coupled(&c, pool, &config, runner, 1, (hjg_u32) c.nexpected + 1, &stats);
+		runner->times(runner->arg, &after);
+	}
+	npieces = 0;
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		npieces += stats.step_pieces[HJG_ON_DEVICE][i];
 	nlaunches = after.nbegun - before.nbegun + after.nfollowed - before.nfollowed;
