@@ -22,6 +22,12 @@
 #define LEASE_WAIT_MS 100
 #define LEASE_RETRY_MS 2
 
+/*
+ * After a wait in vain a process does not wait again for so long: an open cursor may hold for hours what each of a
+ * join's thousand loads asks for.
+ */
+#define LEASE_REST_MS 2000
+
 StaticAssertDecl(HJG_JOB_BATCHES == HJG_MAX_BATCHES, "batches of a job");
 
 /*
@@ -31,16 +37,22 @@ StaticAssertDecl(HJG_JOB_BATCHES == HJG_MAX_BATCHES, "batches of a job");
 static bool
 wait_for_lease(uint64 *since_ns)
 {
-	uint64		now = hjg_arena_now_ns();
+	static uint64 rest_until_ns = 0;
+	const uint64 now = hjg_arena_now_ns();
 
 	if (*since_ns == 0)
 	{
+		if (now < rest_until_ns)
+			return false;
 		*since_ns = now;
 		/* perhaps abandoned jobs hold what we need */
 		hjg_supervisor_poke();
 	}
 	if (now - *since_ns > (uint64) LEASE_WAIT_MS * 1000000)
+	{
+		rest_until_ns = now + (uint64) LEASE_REST_MS * 1000000;
 		return false;
+	}
 	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LEASE_RETRY_MS,
 				  PG_WAIT_EXTENSION) & WL_LATCH_SET)
 		ResetLatch(MyLatch);

@@ -105,6 +105,23 @@ for my $fault (qw(corrupt truncate))
 	cmp_ok(stat_value($node, 'fallback_arena_full'), '>=', 1, 'a full arena: counted');
 	is(sqlstate($node, 'SELECT 1', $join), '53400', 'a full arena: 53400 under on_fallback = error');
 	ok(defined wait_until(sub { is_idle($node) }, 10), 'a full arena: nothing is left behind');
+
+	# a session that stands still holds all of it
+	my $cursor = start_query($node, "$settings SET enable_mergejoin = off; BEGIN;
+		DECLARE c CURSOR FOR SELECT build.id, probe.id FROM build JOIN probe USING (k); FETCH 1 FROM c; SELECT pg_sleep(600)", 'holder');
+	ok(defined wait_until(sub {
+		$node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holder' AND wait_event = 'PgSleep'") }, 60),
+		'a held arena: the cursor is open');
+	my $plan = $node->safe_psql('postgres', "$settings SET work_mem = '128kB'; SET hash_mem_multiplier = 1;
+		EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM build JOIN probe USING (k) WHERE build.id <= 400000");
+	my ($loads) = $plan =~ /"Hash Batches": (\d+)/;
+	my ($ms) = $plan =~ /"Execution Time": ([\d.]+)/;
+	like($plan, qr/"Fallback": "shared memory full"/, 'a held arena: joins do without it');
+	cmp_ok($loads, '>', 100, "a held arena: a join has $loads loads");
+	took_less($ms / 1000, $loads * 0.02, 'a held arena: not each of them waits for it');
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
+	finish_query($cursor);
+	ok(defined wait_until(sub { is_idle($node) }, 10), 'a held arena: nothing is left behind');
 	$node->stop;
 }
 
