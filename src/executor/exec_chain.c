@@ -85,12 +85,21 @@ hjg_chain_open(HjgJoinState *state, int nresults, const int *result_ix)
 
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
-		vector->values = palloc0(HJG_VECTOR_ROWS * sizeof(Datum));
-		vector->isnull = palloc0(HJG_VECTOR_ROWS * sizeof(bool));
 	}
 	state->vectors = palloc(Max(nresults, 1) * sizeof(HjgVector));
 	memcpy(state->vectors, state->vector_space, nresults * sizeof(HjgVector));
 	state->columnar = state->direct;
+}
+
+void
+hjg_chain_prepare(HjgJoinState *state)
+{
+	for (int r = 0; r < state->nresults; r++)
+	{
+		state->vector_space[r].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
+		state->vector_space[r].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
+	}
+	memcpy(state->vectors, state->vector_space, state->nresults * sizeof(HjgVector));
 }
 
 /* The rows of the vector that pass become vectors; 0 if none does. */

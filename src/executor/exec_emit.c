@@ -117,12 +117,50 @@ hjg_emit_init(HjgJoinState *state)
 	}
 	pfree(place_of);
 
+}
+
+static void
+make_rows(HjgJoinState *state)
+{
+	const PlanState *ps = &state->css.ss.ps;
+	const Size	nvalues = HJG_VECTOR_ROWS * Max(state->out_width, 1);
+
 	/* columns that are not carried stay NULL */
-	state->out_values = palloc0(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(Datum));
-	state->out_isnull = palloc(HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
-	memset(state->out_isnull, true, HJG_VECTOR_ROWS * Max(state->out_width, 1) * sizeof(bool));
+	state->out_values = palloc0(nvalues * sizeof(Datum));
+	state->out_isnull = palloc(nvalues * sizeof(bool));
+	memset(state->out_isnull, true, nvalues * sizeof(bool));
 	if (state->out_slot == ps->ps_ResultTupleSlot)
 		put_constants(state, ps->plan->targetlist);
+}
+
+void
+hjg_emit_prepare(HjgJoinState *state)
+{
+	MemoryContext old;
+
+	if (likely(state->vector_probe != NULL))
+		return;
+	old = MemoryContextSwitchTo(state->work_context);
+	state->vector_build = palloc(HJG_VECTOR_ROWS * sizeof(uint32));
+	state->vector_pass = palloc(HJG_VECTOR_ROWS * sizeof(bool));
+	if (!state->columnar)
+		make_rows(state);
+	if (state->vectors != NULL)
+		hjg_chain_prepare(state);
+	state->vector_probe = palloc(HJG_VECTOR_ROWS * sizeof(uint32));
+	MemoryContextSwitchTo(old);
+}
+
+void
+hjg_emit_forget(HjgJoinState *state)
+{
+	state->vector_n = state->vector_next = 0;
+	state->vector_probe = NULL;
+	state->vector_build = NULL;
+	state->vector_places = NULL;
+	state->vector_pass = NULL;
+	state->out_values = NULL;
+	state->out_isnull = NULL;
 }
 
 /* ---------- gathering ---------- */
@@ -362,6 +400,7 @@ hjg_emit_unmatched_build(HjgJoinState *state)
 {
 	int			n = 0;
 
+	hjg_emit_prepare(state);
 	while (n < HJG_VECTOR_ROWS &&
 		   (state->unmatched_next < state->unmatched_end || hjg_parallel_claim_unmatched(state)))
 	{
@@ -382,6 +421,7 @@ static void
 emit_single(HjgJoinState *state, const HjgSide *side, const HjgSide *other, const Datum *values,
 			const bool *isnull)
 {
+	hjg_emit_prepare(state);
 	for (int c = 0; c < side->ncarried; c++)
 	{
 		int			to = side->target[c];

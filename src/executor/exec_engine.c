@@ -10,8 +10,12 @@
 #include "base/hjg_base.h"
 #include "executor/hjg_run.h"
 
-/* Pairs of a round, if the batch is not larger. */
+/*
+ * Pairs of a round, if the batch is not larger; and of the first one where few rows are expected: a small join should not
+ * take and give back memory that malloc() has to ask the system for, which takes longer than the join.
+ */
 #define MIN_ENGINE_PAIRS 8192
+#define MIN_FEW_PAIRS 1024
 
 #define ENGINE_ALIGNMENT 64
 
@@ -21,7 +25,7 @@ static void *
 engine_alloc(void *arg, size_t bytes)
 {
 	HjgRun	   *run = arg;
-	char	   *raw = MemoryContextAllocHuge(run->engine_context, bytes + ENGINE_ALIGNMENT + sizeof(void *));
+	char	   *raw = MemoryContextAllocHuge(run->context, bytes + ENGINE_ALIGNMENT + sizeof(void *));
 	char	   *aligned = (char *) TYPEALIGN(ENGINE_ALIGNMENT, raw + sizeof(void *));
 
 	memcpy(aligned - sizeof(void *), &raw, sizeof(void *));
@@ -118,7 +122,8 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	HjgResult	result;
 	HjgStatus	status;
 	uint64		start;
-	uint32		want = Max(batch->keys.nrows, MIN_ENGINE_PAIRS);
+	const bool	few = run->hints.probe_rows <= MIN_FEW_PAIRS / 2 && batch->pairs == 0 && batch->slice.most <= 1;
+	uint32		want = Max(batch->keys.nrows, few ? MIN_FEW_PAIRS : MIN_ENGINE_PAIRS);
 
 	if (run->engine == NULL)
 	{

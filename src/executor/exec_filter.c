@@ -50,8 +50,8 @@ struct HjgScanFilter
 	int			ncolumns;
 	AttrNumber *attnos;			/* columns that the filter reads */
 	HjgVector  *vectors;
-	HjgHeapReader *reader;
-	bool		pass[HJG_MAX_VECTOR_ROWS];
+	MemoryContext work_context; /* of the vectors and the reader */
+	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */
 };
 
 /* ---------- from expressions to filters ---------- */
@@ -264,7 +264,7 @@ fails_in_order(HjgScanFilter *scan, const HjgFilter *node, int nfallible_before)
 }
 
 HjgScanFilter *
-hjg_scan_filter_create(SeqScanState *seq)
+hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
 {
 	List	   *qual = seq->ss.ps.plan->qual;
 	TupleDesc	desc = seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
@@ -272,6 +272,7 @@ hjg_scan_filter_create(SeqScanState *seq)
 	ListCell   *lc;
 
 	scan->seq = seq;
+	scan->work_context = work_context;
 	scan->complete = true;
 	scan->attnos = palloc(Max(desc->natts, 1) * sizeof(AttrNumber));
 	scan->filter = make_leaf(HJG_FILTER_ALL, -1);
@@ -296,8 +297,6 @@ hjg_scan_filter_create(SeqScanState *seq)
 	if (scan->filter->nargs == 0)
 		return NULL;
 	hjg_scan_filter_reset(scan);
-	scan->vectors = palloc(Max(scan->ncolumns, 1) * sizeof(HjgVector));
-	scan->reader = hjg_heap_reader_create(desc, scan->ncolumns, scan->attnos, scan->vectors);
 	return scan;
 }
 
@@ -438,24 +437,45 @@ hjg_scan_filter_reset(HjgScanFilter *scan)
 		((Operand *) lfirst(lc))->leaf.bind = bind_operand;
 }
 
+void
+hjg_scan_filter_forget(HjgScanFilter *scan)
+{
+	scan->vectors = NULL;
+	scan->reader = NULL;
+}
+
 bool
 hjg_scan_filter_complete(const HjgScanFilter *scan)
 {
 	return scan->complete;
 }
 
+static void
+make_reader(HjgScanFilter *scan)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->work_context);
+
+	scan->vectors = palloc(Max(scan->ncolumns, 1) * sizeof(HjgVector));
+	scan->reader = hjg_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
+										  scan->attnos, MaxHeapTuplesPerPage, scan->vectors);
+	MemoryContextSwitchTo(old);
+}
+
 int
 hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber *passed)
 {
+	bool		pass[MaxHeapTuplesPerPage];
 	int			n = 0;
 
+	if (scan->reader == NULL)
+		make_reader(scan);
 	hjg_heap_read(scan->reader, page, 0);
-	memset(scan->pass, true, page->nrows * sizeof(bool));
-	hjg_filter_eval(scan->filter, scan->vectors, page->nrows, scan->pass);
+	memset(pass, true, page->nrows * sizeof(bool));
+	hjg_filter_eval(scan->filter, scan->vectors, page->nrows, pass);
 	for (int i = 0; i < page->nrows; i++)
 	{
 		passed[n] = page->rows[i];
-		n += scan->pass[i] ? 1 : 0;
+		n += pass[i] ? 1 : 0;
 	}
 	InstrCountFiltered1(&scan->seq->ss, page->nrows - n);
 	return n;

@@ -129,8 +129,9 @@ move_pair(HjgJoinState *state, int from, int to)
 {
 	state->vector_probe[to] = state->vector_probe[from];
 	state->vector_build[to] = state->vector_build[from];
-	for (int s = 0; s < HJG_SIDES; s++)
-		state->vector_places[s][to] = state->vector_places[s][from];
+	if (state->vector_places != NULL)
+		for (int s = 0; s < HJG_SIDES; s++)
+			state->vector_places[s][to] = state->vector_places[s][from];
 }
 
 /* Of the n pairs in the vector, those with equal keys close up; returns how many. */
@@ -186,6 +187,8 @@ hjg_match_next_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 {
 	int			n = 0;
 
+	if (batch->gathered != 0 && state->vector_places == NULL)
+		state->vector_places = MemoryContextAllocZero(state->work_context, HJG_SIDES * sizeof(*state->vector_places));
 	while (n == 0 && state->pair_next < batch->npairs)
 	{
 		CHECK_FOR_INTERRUPTS();

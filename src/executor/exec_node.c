@@ -168,6 +168,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	ExecInitQual(join_qual, &node->ss.ps);
 	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &node->ss.ps);
 
+	state->work_context = AllocSetContextCreate(estate->es_query_cxt, "GpuHashJoin work", ALLOCSET_START_SMALL_SIZES);
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
 	/* columns that must be carried: all that is read once the keys are encoded */
@@ -201,6 +202,16 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	if (state->aggregation != NULL)
 		hjg_aggregation_open(state);
 	state->phase = HJG_PHASE_BUILD;
+}
+
+/* All rows are handed out. */
+static void
+forget_work(HjgJoinState *state)
+{
+	hjg_emit_forget(state);
+	hjg_side_forget(&state->outer);
+	hjg_side_forget(&state->inner);
+	MemoryContextReset(state->work_context);
 }
 
 bool
@@ -248,6 +259,8 @@ hjg_exec_next_vector(HjgJoinState *state)
 				break;
 
 			case HJG_PHASE_DONE:
+				if (!state->rescanned)
+					forget_work(state);
 				return false;
 		}
 	}
@@ -390,6 +403,7 @@ rescan(CustomScanState *node)
 	bool		keep_build;
 
 	state->shut = false;
+	state->rescanned = true;
 	if (node->ss.ps.chgParam != NULL)
 	{
 		UpdateChangedParamSet(outer_plan, node->ss.ps.chgParam);

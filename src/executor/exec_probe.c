@@ -340,6 +340,7 @@ hjg_probe_next(HjgJoinState *state)
 		if (state->nbatches == 0)
 			return false;
 		batch = state->batches[0];
+		hjg_emit_prepare(state);
 
 		if (hjg_emit_pairs(state, batch))
 			return true;

@@ -178,13 +178,11 @@ hjg_run_import(HjgRun *run, const HjgKeySegment *segment)
 /* ---------- building ---------- */
 
 HjgRun *
-hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing)
+hjg_run_create(MemoryContext context, int key_width, HjgReport *report, bool timing)
 {
-	MemoryContext context = AllocSetContextCreate(parent, "GpuHashJoin run", ALLOCSET_DEFAULT_SIZES);
 	HjgRun	   *run = MemoryContextAllocZero(context, sizeof(HjgRun));
 
 	run->context = context;
-	run->engine_context = AllocSetContextCreate(context, "GpuHashJoin engine", ALLOCSET_DEFAULT_SIZES);
 	run->key_width = key_width;
 	run->report = report;
 	run->timing = timing;
@@ -258,12 +256,17 @@ hjg_run_max_batches(const HjgRun *run)
 }
 
 size_t
-hjg_run_bytes(const HjgRun *run)
+hjg_run_bytes(HjgRun *run)
 {
-	HjgJoinSpec spec = {.key_width = run->key_width, .mode = run->mode, .strategy = hjg_run_engine_strategy()};
+	const HjgJoinSpec spec = {.key_width = run->key_width};
 
-	return (size_t) run->build.nrows * run->key_width +
-		hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
+	/* a small load is asked several times without having grown, and an empty one has no table to speak of */
+	if (run->build.nrows != run->workspace_rows)
+	{
+		run->workspace_rows = run->build.nrows;
+		run->workspace_bytes = hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
+	}
+	return (size_t) run->build.nrows * run->key_width + run->workspace_bytes;
 }
 
 /* ---------- end ---------- */
@@ -307,5 +310,4 @@ hjg_run_free(HjgRun *run)
 	hjg_run_report(run);
 	if (run->job != NULL)
 		hjg_job_release(run->job);
-	MemoryContextDelete(run->context);
 }

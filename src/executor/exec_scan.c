@@ -27,7 +27,12 @@
 struct HjgScan
 {
 	SeqScanState *seq;
-	HjgHeapReader *reader;
+	int			ncolumns;
+	AttrNumber *attnos;			/* of the columns, as hjg_heap_reader_create() takes them; */
+	HjgVector  *vectors;		/* and where they go */
+	MemoryContext work_context; /* of the reader, the vectors included */
+	int			max_rows;		/* that fit in the vectors */
+	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */
 	HjgScanFilter *filter;		/* or NULL */
 	bool		at_end;
 	bool		peeked;			/* page has rows that passed and were not read yet */
@@ -60,7 +65,8 @@ find_attributes(const SeqScan *plan, int nplan_columns, const Bitmapset *wanted,
 }
 
 HjgScan *
-hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors)
+hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors,
+				MemoryContext work_context)
 {
 	SeqScanState *seq = (SeqScanState *) plan;
 	EState	   *estate = plan->state;
@@ -77,10 +83,11 @@ hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, Hjg
 
 	scan = palloc0(sizeof(HjgScan));
 	scan->seq = seq;
-	scan->reader = hjg_heap_reader_create(seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, nplan_columns, attnos,
-										  vectors);
-	pfree(attnos);
-	scan->filter = hjg_scan_filter_create(seq);
+	scan->ncolumns = nplan_columns;
+	scan->attnos = attnos;
+	scan->vectors = vectors;
+	scan->work_context = work_context;
+	scan->filter = hjg_scan_filter_create(seq, work_context);
 	return scan;
 }
 
@@ -90,6 +97,14 @@ hjg_scan_reset(HjgScan *scan)
 	scan->at_end = scan->peeked = false;
 	if (scan->filter != NULL)
 		hjg_scan_filter_reset(scan->filter);
+}
+
+void
+hjg_scan_forget(HjgScan *scan)
+{
+	scan->reader = NULL;
+	if (scan->filter != NULL)
+		hjg_scan_filter_forget(scan->filter);
 }
 
 /* Apply the child's filter to a page's rows by core's expression code; returns how many pass. */
@@ -164,6 +179,24 @@ find_page(HjgScan *scan)
 	return false;
 }
 
+/* Rows of several pages, unless the table has none: then no more memory than it needs. */
+static void
+make_reader(HjgScan *scan)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->work_context);
+
+	scan->max_rows = scan->page.npages <= 1 ? MaxHeapTuplesPerPage : HJG_MAX_VECTOR_ROWS;
+	scan->reader = hjg_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
+										  scan->attnos, scan->max_rows, scan->vectors);
+	MemoryContextSwitchTo(old);
+}
+
+int
+hjg_scan_max_rows(const HjgScan *scan)
+{
+	return scan->max_rows;
+}
+
 /*
  * Read the columns of the next page's rows.  Where they can be kept, more pages follow, as long as whatever the next one
  * has will fit.
@@ -171,14 +204,17 @@ find_page(HjgScan *scan)
 static int
 read_pages(HjgScan *scan)
 {
-	const int	most = hjg_heap_reader_copies(scan->reader) ? HJG_MAX_VECTOR_ROWS - MaxHeapTuplesPerPage : 0;
+	int			most = 0;
 	int			n = 0;
 
 	while (n <= most && (scan->peeked || find_page(scan)))
 	{
 		scan->peeked = false;
+		if (scan->reader == NULL)
+			make_reader(scan);
 		hjg_heap_read(scan->reader, &scan->page, n);
 		n += scan->page.nrows;
+		most = hjg_heap_reader_copies(scan->reader) ? scan->max_rows - MaxHeapTuplesPerPage : 0;
 	}
 	return n;
 }

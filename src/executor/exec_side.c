@@ -65,6 +65,8 @@ init_keys(HjgJoinState *state, HjgSide *side, List *key_exprs, HjgKeyCodec *code
 			side->last_column = Max(side->last_column, side->key_ix[i] + 1);
 		i++;
 	}
+	if (!side->keys_plain)
+		side->econtext = CreateExprContext(state->css.ss.ps.state);
 	if (have_exprs)
 		side->key_slot = ExecInitExtraTupleSlot(state->css.ss.ps.state,
 												state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
@@ -86,7 +88,7 @@ init_vectors(HjgSide *side)
 			wanted = bms_add_member(wanted, side->key_ix[i]);
 	for (int c = 0; c < side->ncarried; c++)
 		wanted = bms_add_member(wanted, side->child_ix[c]);
-	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->vectors);
+	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->vectors, side->work_context);
 	bms_free(wanted);
 	if (side->scan == NULL)
 	{
@@ -95,10 +97,6 @@ init_vectors(HjgSide *side)
 			return;
 		side->vectors = side->below->vectors;
 	}
-	side->key_space = palloc(HJG_MAX_VECTOR_ROWS * side->codec->key_width);
-	side->page_isnull = palloc(HJG_MAX_VECTOR_ROWS * sizeof(bool));
-	side->view_rows = palloc(HJG_MAX_VECTOR_ROWS * sizeof(uint16));
-	side->view_null_rows = palloc(HJG_MAX_VECTOR_ROWS * sizeof(uint16));
 	side->row_values = palloc0(ncolumns * sizeof(Datum));
 	side->row_isnull = palloc(ncolumns * sizeof(bool));
 	memset(side->row_isnull, true, ncolumns * sizeof(bool));
@@ -117,7 +115,7 @@ hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_sca
 	TupleDesc	scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 
 	side->plan = plan;
-	side->econtext = CreateExprContext(estate);
+	side->work_context = state->work_context;
 	side->first_scan_ix = first_scan_ix;
 	side->nplan_columns = nplan_columns;
 	init_keys(state, side, key_exprs, codec);
@@ -158,14 +156,17 @@ static bool
 encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst)
 {
 	ExprContext *econtext = side->econtext;
-	MemoryContext old;
+	MemoryContext old = CurrentMemoryContext;
 	bool		have_key;
 
 	if (side->nkeys == 1 && side->keys_plain)
 		return hjg_key_encode(side->codec, &values[side->key_ix[0]], &isnull[side->key_ix[0]], dst);
 
-	ResetExprContext(econtext);
-	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	if (econtext != NULL)
+	{
+		ResetExprContext(econtext);
+		MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	}
 	if (side->key_slot != NULL)
 	{
 		/* key expressions see a scan tuple with this side's columns */
@@ -210,6 +211,19 @@ load_page_row(HjgSide *side, int i)
 	}
 }
 
+/* For what is made of a page's rows. */
+static void
+make_page_space(HjgSide *side)
+{
+	MemoryContext context = side->work_context;
+	const int	max_rows = side->scan != NULL ? hjg_scan_max_rows(side->scan) : HJG_VECTOR_ROWS;
+
+	side->key_space = MemoryContextAlloc(context, max_rows * side->codec->key_width);
+	side->page_isnull = MemoryContextAlloc(context, max_rows * sizeof(bool));
+	side->view_rows = MemoryContextAlloc(context, max_rows * sizeof(uint16));
+	side->view_null_rows = MemoryContextAlloc(context, max_rows * sizeof(uint16));
+}
+
 static void
 encode_page_keys(HjgSide *side)
 {
@@ -227,8 +241,8 @@ encode_page_keys(HjgSide *side)
 	if (side->key_slot == NULL)
 	{
 		side->page_has_nulls = hjg_key_encode_vectors(side->codec, side->key_ix, side->vectors, side->page_rows,
-													  side->econtext->ecxt_per_tuple_memory, side->key_space,
-													  side->page_isnull);
+													  side->econtext != NULL ? side->econtext->ecxt_per_tuple_memory : NULL,
+													  side->key_space, side->page_isnull);
 		return;
 	}
 	side->page_has_nulls = true;
@@ -250,6 +264,8 @@ have_page_row(HjgSide *side)
 	side->page_rows = side->scan != NULL ? hjg_scan_next_rows(side->scan) : hjg_chain_next_rows(side->below);
 	if (side->page_rows == 0)
 		return false;
+	if (side->view_null_rows == NULL)
+		make_page_space(side);
 	encode_page_keys(side);
 	return true;
 }
@@ -349,6 +365,18 @@ hjg_side_rescan(HjgSide *side)
 	/* with parameters changed, whoever reads the child next rescans it */
 	if (side->plan->chgParam == NULL)
 		ExecReScan(side->plan);
+}
+
+void
+hjg_side_forget(HjgSide *side)
+{
+	side->page_rows = side->page_next = 0;
+	side->key_space = NULL;
+	side->page_isnull = NULL;
+	side->view_rows = NULL;
+	side->view_null_rows = NULL;
+	if (side->scan != NULL)
+		hjg_scan_forget(side->scan);
 }
 
 /* ---------- row by row ---------- */

@@ -37,8 +37,8 @@ struct HjgVectorExpr
 	HjgVectorExpr *left;
 	HjgVectorExpr *right;		/* NULL: there is one argument */
 	HjgNumbers	numbers;		/* result */
-	int64		space[HJG_VECTOR_ROWS];
-	bool		null_space[HJG_VECTOR_ROWS];
+	int64	   *space;			/* [HJG_VECTOR_ROWS], both NULL before the first rows */
+	bool	   *null_space;
 };
 
 HjgVectorExpr *
@@ -156,7 +156,7 @@ load_constant(HjgVectorExpr *node, ExprContext *econtext)
 	number = isnull || node->constant_width == 0 ? 0 : hjg_datum_to_int(value, node->constant_width);
 	for (int i = 0; i < HJG_VECTOR_ROWS; i++)
 		node->space[i] = number;
-	memset(node->null_space, isnull, sizeof(node->null_space));
+	memset(node->null_space, isnull, HJG_VECTOR_ROWS * sizeof(bool));
 	set_nulls(node, isnull);
 	node->evaluated = true;
 }
@@ -287,10 +287,21 @@ evaluate(HjgVectorExpr *node, const HjgVector *vectors, int nrows, ExprContext *
 	apply(node, left, right, nrows);
 }
 
+static void
+make_space(HjgVectorExpr *node)
+{
+	MemoryContext context = GetMemoryChunkContext(node);
+
+	node->space = MemoryContextAlloc(context, HJG_VECTOR_ROWS * sizeof(int64));
+	node->null_space = MemoryContextAlloc(context, HJG_VECTOR_ROWS * sizeof(bool));
+}
+
 const HjgNumbers *
 hjg_vector_expr_eval(HjgVectorExpr *node, const HjgVector *vectors, int nrows, ExprContext *econtext)
 {
 	check_stack_depth();
+	if (unlikely(node->null_space == NULL))
+		make_space(node);
 	switch (node->kind)
 	{
 		case NODE_COLUMN:

@@ -191,8 +191,15 @@ struct HjgJoinState
 
 	HjgPhase	phase;
 	bool		started;		/* something was read since the last reset */
+	bool		rescanned;		/* and may be again */
 	bool		shut;			/* shut down since the last rescan */
 	bool		counted;		/* in the statistics, once an execution */
+
+	/*
+	 * Vectors and what else rows pass through, of both sides and of the result: empty until there are rows, and again when
+	 * all are handed out.  A plan may have hundreds of nodes like this one, which come one after the other.
+	 */
+	MemoryContext work_context;
 
 	/* the load */
 	MemoryContext load_context;
@@ -222,25 +229,26 @@ struct HjgJoinState
 	uint32		tail_next;		/* of the oldest batch: unmatched rows emitted up to here */
 	uint32		null_next;		/* of the oldest batch: null_rows emitted up to here */
 
-	/* rows gathered and not yet handed out (exec_emit.c) */
+	/* rows gathered and not yet handed out (exec_emit.c); arrays are in the work context, or NULL */
 	TupleTableSlot *out_slot;
 	int			out_width;		/* its columns */
 	bool		direct;			/* it is the node's result as it stands */
-	Datum	   *out_values;		/* [HJG_VECTOR_ROWS][out_width] */
+	Datum	   *out_values;		/* [HJG_VECTOR_ROWS][out_width]; NULL where rows are columnar */
 	bool	   *out_isnull;
 	int			vector_n;
 	int			vector_next;
 	bool		vector_pairs;	/* rows are candidates, not known results */
-	uint32		vector_probe[HJG_VECTOR_ROWS];
-	uint32		vector_build[HJG_VECTOR_ROWS];
-	const char *vector_places[HJG_SIDES][HJG_VECTOR_ROWS];	/* of gathered columns; NULL: the pair has no such row */
-	bool		vector_pass[HJG_VECTOR_ROWS];	/* the pair filter's verdict */
+	uint32	   *vector_probe;	/* [HJG_VECTOR_ROWS] */
+	uint32	   *vector_build;	/* [HJG_VECTOR_ROWS] */
+	const char *(*vector_places)[HJG_VECTOR_ROWS];	/* [HJG_SIDES], of gathered columns, if there were any; NULL: the pair has
+													 * no such row */
+	bool	   *vector_pass;	/* [HJG_VECTOR_ROWS], the pair filter's verdict */
 
 	HjgAggregation *aggregation;	/* NULL: joined rows are the node's result */
 
 	/* rows for a join above, or for aggregates, by column of that result (exec_chain.c) */
 	HjgVector  *vectors;		/* NULL: rows are handed out one by one */
-	HjgVector  *vector_space;	/* the same with memory of this node's own */
+	HjgVector  *vector_space;	/* the same with memory of this node's own: of the work context */
 	int			nresults;
 	const int  *result_ix;		/* result column r in the scan tuple */
 	bool		columnar;		/* gathered straight into vectors */
@@ -284,6 +292,8 @@ extern int	hjg_chain_next_rows(HjgJoinState *below);
  * node keeps the array.
  */
 extern void hjg_chain_open(HjgJoinState *state, int nresults, const int *result_ix);
+/* Memory of the vectors. */
+extern void hjg_chain_prepare(HjgJoinState *state);
 /* The node's own next rows become the vectors; returns how many, 0 at the end. */
 extern int	hjg_chain_take_rows(HjgJoinState *state);
 
@@ -421,8 +431,11 @@ extern void hjg_probe_reset(HjgJoinState *state);
 /* exec_emit.c */
 /* When the sides and the quals are known: what the rows look like that are handed out. */
 extern void hjg_emit_init(HjgJoinState *state);
+/* Memory for the rows, before the first of them; and when the work context is about to be emptied. */
+extern void hjg_emit_prepare(HjgJoinState *state);
+extern void hjg_emit_forget(HjgJoinState *state);
 /*
- * Each makes the next rows of its kind the vector, or returns false: pairs of the
+ * Once that is there, each makes the next rows of its kind the vector, or returns false: pairs of the
  * batch's round; rows of the batch that stayed without a match; its rows with a NULL key;
  * unmatched build rows; rows with a NULL key that were set aside.
  */

@@ -116,7 +116,7 @@ typedef struct HjgJobHints
 
 typedef struct HjgRun
 {
-	MemoryContext context;		/* everything of this run, the struct included */
+	MemoryContext context;		/* of the load: everything of this run, the struct included */
 	int			key_width;
 	HjgJobHints hints;
 	HjgMatchMode mode;
@@ -136,7 +136,8 @@ typedef struct HjgRun
 	HjgReason	reason;			/* why the backend joins, if it does */
 	HjgJoin    *engine;			/* the backend's own, once built */
 	HjgEnv		env;
-	MemoryContext engine_context;
+	uint32		workspace_rows;	/* build rows that its workspace was computed for last, */
+	size_t		workspace_bytes;	/* and that */
 	HjgPair    *engine_pairs;	/* result page of the backend's own engine */
 	uint32		engine_pairs_max;
 	double		expansion;		/* most pairs a probe row had so far, on average over a round */
@@ -162,7 +163,7 @@ extern HjgCarried hjg_carry_choose(const HjgJobHints *hints, double build_rows, 
 extern void hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows);
 
 /* exec_run.c */
-extern HjgRun *hjg_run_create(MemoryContext parent, int key_width, HjgReport *report, bool timing);
+extern HjgRun *hjg_run_create(MemoryContext context, int key_width, HjgReport *report, bool timing);
 /* Batches that the run may have under way. */
 extern int	hjg_run_max_batches(const HjgRun *run);
 /* Is the run's job, if it has one, on a GPU? */
@@ -178,9 +179,10 @@ extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
 /* After so many probe rows a small join is worth a job after all. */
 extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
 /* Keys of the build side, and what the backend's own engine would allocate for it. */
-extern size_t hjg_run_bytes(const HjgRun *run);
+extern size_t hjg_run_bytes(HjgRun *run);
 /* Add what the engine did to the report, once. */
 extern void hjg_run_report(HjgRun *run);
+/* Give back all that does not go with its context. */
 extern void hjg_run_free(HjgRun *run);
 
 /* exec_batch.c */

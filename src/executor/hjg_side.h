@@ -29,9 +29,10 @@ typedef struct HjgScan HjgScan;
 typedef struct HjgSide
 {
 	PlanState  *plan;
+	MemoryContext work_context; /* the node's: of all that rows pass through */
 	HjgScan    *scan;			/* the child's table is read here, */
 	HjgJoinState *below;		/* or the child is a join of ours; both NULL: through its slot */
-	ExprContext *econtext;		/* for key expressions and hash functions */
+	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
 	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
 	int			nplan_columns;
 	bool		preserved;		/* rows without a match come out */
@@ -66,7 +67,7 @@ typedef struct HjgSide
 	int			page_next;		/* first row that nobody has taken yet */
 	const char *page_keys;		/* encoded */
 	bool		page_has_nulls; /* some key is NULL: page_isnull says which */
-	bool	   *page_isnull;
+	bool	   *page_isnull;	/* this and the next three are in the work context, or NULL */
 	char	   *key_space;		/* for page_keys, unless a vector is the keys */
 	uint16	   *view_rows;		/* for HjgView */
 	uint16	   *view_null_rows;
@@ -105,6 +106,8 @@ extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
 extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
 /* Start over; with changed parameters the child does it when it is read next. */
 extern void hjg_side_rescan(HjgSide *side);
+/* At the end of the child: the work context is about to be emptied. */
+extern void hjg_side_forget(HjgSide *side);
 /* Next row of a spill file with this side's rows. */
 extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
 extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
@@ -114,15 +117,21 @@ extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
 /* exec_scan.c */
 /*
  * A reader of the child's pages into vectors[nplan_columns], of which the columns in wanted (from
- * 0) are read; or NULL if rows must come through the child's slot.
+ * 0) are read; or NULL if rows must come through the child's slot.  The vectors are made with the first rows, in
+ * the work context.
  */
-extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors);
+extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors,
+								MemoryContext work_context);
 /* Read the next page, or pages, that have rows for us; returns how many, 0 at the end. */
 extern int	hjg_scan_next_rows(HjgScan *scan);
+/* Most rows that come at a time, once there were some. */
+extern int	hjg_scan_max_rows(const HjgScan *scan);
 /* Are there more?  None of their columns is read, and the rows are not counted yet. */
 extern bool hjg_scan_peek(HjgScan *scan);
 /* The child starts over. */
 extern void hjg_scan_reset(HjgScan *scan);
+/* See hjg_side_forget(). */
+extern void hjg_scan_forget(HjgScan *scan);
 
 /* exec_operator.c: see there */
 typedef enum HjgComparison
@@ -153,11 +162,13 @@ extern Expr *hjg_strip_relabel(Node *node);
 typedef struct HjgScanFilter HjgScanFilter;
 
 /* Those of a scan, or NULL if its first condition is not one of them. */
-extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq);
+extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
 /* Are these all conditions of the scan? */
 extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
 /* Parameters may have changed. */
 extern void hjg_scan_filter_reset(HjgScanFilter *filter);
+/* See hjg_side_forget(). */
+extern void hjg_scan_filter_forget(HjgScanFilter *filter);
 /* The rows of a page that pass go to passed[]; returns how many, and counts the others as removed. */
 extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
 

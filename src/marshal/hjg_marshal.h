@@ -146,6 +146,7 @@ typedef struct HjgHeapPage
 	Page		page;
 	Buffer		buffer;
 	BlockNumber block;
+	BlockNumber npages;			/* of the scan */
 	int			nrows;			/* visible to the scan's snapshot */
 	const OffsetNumber *rows;	/* their line pointers */
 	Page		next;			/* the page behind it, or NULL: not pinned, to be fetched into the cache, no more */
@@ -169,9 +170,10 @@ typedef struct HjgHeapReader HjgHeapReader;
 
 /*
  * attnos[c] is the attribute that goes to vectors[c]; several may be the same, and
- * InvalidAttrNumber stands for a column that nobody wants.  Makes the vectors.
+ * InvalidAttrNumber stands for a column that nobody wants.  Makes the vectors, of
+ * max_rows rows, which are MaxHeapTuplesPerPage or more.
  */
-extern HjgHeapReader *hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos,
+extern HjgHeapReader *hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows,
 											 HjgVector *vectors);
 
 /* Put the rows of a page into the vectors, behind those first ones that are there. */

@@ -289,6 +289,7 @@ hjg_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 	page->page = BufferGetPage(scan->rs_cbuf);
 	page->buffer = scan->rs_cbuf;
 	page->block = block;
+	page->npages = scan->rs_nblocks;
 	page->nrows = scan->rs_ntuples;
 	page->rows = scan->rs_vistuples;
 	page->next_buffer = find_next_buffer(scan);

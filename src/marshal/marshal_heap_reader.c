@@ -64,10 +64,11 @@ choose_early(HjgHeapReader *reader)
 }
 
 HjgHeapReader *
-hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgVector *vectors)
+hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows, HjgVector *vectors)
 {
-	HjgHeapReader *reader = palloc0(sizeof(HjgHeapReader));
+	HjgHeapReader *reader = palloc(sizeof(HjgHeapReader));
 
+	memset(reader, 0, offsetof(HjgHeapReader, others));	/* what is behind is of a page */
 	reader->desc = desc;
 	reader->copies = true;
 	reader->columns = palloc(Max(ncolumns, 1) * sizeof(HjgReaderColumn));
@@ -99,8 +100,8 @@ hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, H
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
 		reader->copies &= att->attbyval;
-		vector->values = palloc0(HJG_MAX_VECTOR_ROWS * hjg_heap_value_bytes(&vector->column));
-		vector->isnull = palloc0(HJG_MAX_VECTOR_ROWS * sizeof(bool));
+		vector->values = palloc(max_rows * hjg_heap_value_bytes(&vector->column));
+		vector->isnull = palloc(max_rows * sizeof(bool));
 		column->vector = vector;
 		column->attno = attnos[c];
 		column->next_same = att->column;
