@@ -65,6 +65,37 @@ reset hjoin_gpu.direct_scan;
 drop function hjg_prices;
 drop table ix_fact, ix_dim, ix_narrow;
 
+-- Tables whose primary keys have an order that a merge join needs: reading one of them costs more than the part that the merge reads, and takes less time.
+create table sorted_a (id int primary key, v int, pad text);
+create table sorted_b (id int primary key, w int);
+insert into sorted_a select g, g % 100, repeat('some text of a row ', 5) from generate_series(1, 60000) g;
+insert into sorted_b select g, g % 10 from generate_series(1, 20000) g;
+vacuum analyze sorted_a, sorted_b;
+set enable_mergejoin = on;
+set hjoin_gpu.enabled = off;
+explain (costs off) select a.v, b.w from sorted_a a join sorted_b b using (id);
+set hjoin_gpu.enabled = on;
+explain (costs off) select a.v, b.w from sorted_a a join sorted_b b using (id);
+select * from hjg_same('select a.v, b.w from sorted_a a join sorted_b b using (id)');
+-- the first rows, and some by a condition
+explain (costs off) select a.v, b.w from sorted_a a join sorted_b b using (id) limit 10;
+explain (costs off) select a.v, b.w from sorted_a a join sorted_b b using (id) where a.v < 90 order by id limit 10;
+drop table sorted_a, sorted_b;
+
+-- Run for each row of a query around it with a range that is not known yet, of which so many rows are no more than a guess: an index that is
+-- not slower by far is left to it.
+create table again_a as select g as id, (g * 7919) % 400000 as k, g as v, repeat('x', 60) as pad from generate_series(1, 200000) g;
+create table again_b as select g as k from generate_series(1, 80000) g;
+create unique index on again_a (id);
+create unique index on again_b (k);
+vacuum analyze again_a, again_b;
+set hjoin_gpu.marshal_tuple_cost = 0.0005;
+explain (costs off) select count(*), sum(l.v) from generate_series(1, 20) o, lateral (select a.v from again_a a join again_b b using (k) where a.id between o * 1000 and o * 1000 + 500 offset 0) l;
+-- as many rows, which are known
+explain (costs off) select count(*), sum(a.v) from again_a a join again_b b using (k) where a.id between 1000 and 2000;
+set hjoin_gpu.marshal_tuple_cost = -1;
+drop table again_a, again_b;
+
 -- A foreign key's rows with their table's: core charges for a third of such a join, and ours is compared with that.
 create table foreign_rows as select g as id, (g * 7919) % 20000 + 1 as k, 'text ' || g as t from generate_series(1, 60000) g;
 create table key_rows as select g as id, 'wide ' || g as t from generate_series(1, 20000) g;

@@ -87,6 +87,7 @@ typedef struct HjgQueryFacts
 	double		hash_memory;	/* bytes */
 	Cost		ceiling;		/* what the query costs at most */
 	bool		first_rows;		/* as it wants but so many */
+	bool		repeated;		/* it is planned once, and run for each row of a query around it, whose columns it refers to */
 	bool		device_known;
 	bool		device_ready;
 	bool		may_embed;		/* the settings leave open where the cpu engine runs */
@@ -152,6 +153,8 @@ typedef struct HjgCandidate
 	Cost		least_total;	/* and for all of them, at least */
 	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that the node may compute; else NULL */
 	Cost		spared;			/* then by core's Agg above the join; else 0 */
+	Cost		below_merges[2];	/* just below core's cheapest complete and partial path, where that merges two tables by indexes,
+								 * both in memory; else infinite */
 	const HjgUnitCosts *costs;	/* in force, */
 	double		unit_ns;		/* and the time of a cost of 1.0, */
 	Cost		ns_cost;		/* and the cost of a nanosecond */
@@ -258,6 +261,8 @@ extern double hjg_planner_underpriced(const HjgCandidate *candidate);
  * core's Agg above them?  What is true of the price holds for a lower bound of it, too.
  */
 extern bool hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
+/* The same as long as it is not known whether it is so much faster than a merge of core's that its price goes below that one's. */
+extern bool hjg_planner_may_be_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 
 /*
  * Where core would take a nested loop over an index, or a merge join, that is faster than the predicted join: the
@@ -267,6 +272,13 @@ extern Cost hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *p
 									const Path *outer_path, const Path *inner_path,
 									const HjgJoinShape *shape, const HjgUnitCosts *costs,
 									const HjgPrediction *prediction);
+
+/* Fill in below_merges, before a price of the candidate's is compared with anything. */
+extern void hjg_planner_find_merges(HjgCandidate *candidate);
+/* The same price where the predicted join is faster than that merge for sure; else infinite. */
+extern Cost hjg_planner_rival_ceiling(const HjgCandidate *candidate, const Path *path, const Path *outer_path,
+									  const Path *inner_path, const HjgJoinShape *shape, const HjgUnitCosts *costs,
+									  const HjgPrediction *prediction);
 
 /* Processes that core expects to share the work of a partial path; the leader has other things to do. */
 extern double hjg_planner_participants(const Path *path);

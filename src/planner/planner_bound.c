@@ -118,6 +118,12 @@ hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, b
 	return !is_beaten(joinrel->pathlist, startup, total, candidate->consider_startup);
 }
 
+bool
+hjg_planner_may_be_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
+{
+	return hjg_planner_is_wanted(candidate, startup, Min(total, candidate->below_merges[partial]), partial);
+}
+
 /*
  * What the node's own work is not below, beside the reading: build rows are carried and put into a table (by a
  * GPU in less time than is known here), and the pairs of an inner join are handed out, unless they are aggregated.
@@ -152,7 +158,7 @@ hjg_planner_loses(HjgCandidate *candidate, const Path *outer_path, const Path *i
 							least_work_ns(candidate, outer_path, inner_path, parallel_aware) * candidate->ns_cost,
 							startup);
 
-	return !hjg_planner_is_wanted(candidate, startup, total, partial);
+	return !hjg_planner_may_be_wanted(candidate, startup, total, partial);
 }
 
 /* Of its price, reading a child can at most save the handing over of rows. */
@@ -182,7 +188,7 @@ hjg_planner_outdone(HjgCandidate *candidate)
 		return false;
 	inner = unavoidable(innerrel->cheapest_total_path);
 	total = inner + unavoidable(outerrel->cheapest_total_path);
-	wanted = hjg_planner_is_wanted(candidate, inner, total, false);
+	wanted = hjg_planner_may_be_wanted(candidate, inner, total, false);
 	candidate->least_startup = inner;
 	candidate->least_total = total;
 	if (!joinrel->consider_parallel || outerrel->partial_pathlist == NIL)
@@ -192,7 +198,7 @@ hjg_planner_outdone(HjgCandidate *candidate)
 	total = inner + unavoidable(linitial(outerrel->partial_pathlist));
 	candidate->least_startup = Min(candidate->least_startup, inner + parallel_setup_cost);
 	candidate->least_total = Min(candidate->least_total, total + parallel_setup_cost);
-	return !wanted && !hjg_planner_is_wanted(candidate, 0, total, true);
+	return !wanted && !hjg_planner_may_be_wanted(candidate, 0, total, true);
 }
 
 /* Of partitions, a plan that wants but the first rows reads some only. */
@@ -225,7 +231,7 @@ hjg_planner_hopeless(HjgCandidate *candidate)
 		outer_startup = Min(outer_startup, outerrel->cheapest_startup_path->startup_cost);
 	candidate->least_startup = begin + inner + outer_startup;
 	candidate->least_total = begin + inner + least_reading(candidate, outerrel->cheapest_total_path, false);
-	wanted = hjg_planner_is_wanted(candidate, candidate->least_startup, candidate->least_total, false);
+	wanted = hjg_planner_may_be_wanted(candidate, candidate->least_startup, candidate->least_total, false);
 	if (joinrel->consider_parallel && outerrel->partial_pathlist != NIL)
 	{
 		Cost		total;
@@ -233,7 +239,7 @@ hjg_planner_hopeless(HjgCandidate *candidate)
 		if (innerrel->partial_pathlist != NIL)
 			inner = Min(inner, least_reading(candidate, linitial(innerrel->partial_pathlist), true));
 		total = begin + inner + least_reading(candidate, linitial(outerrel->partial_pathlist), true);
-		wanted = wanted || hjg_planner_is_wanted(candidate, 0, total, true);
+		wanted = wanted || hjg_planner_may_be_wanted(candidate, 0, total, true);
 		candidate->least_startup = Min(candidate->least_startup, begin + inner + parallel_setup_cost);
 		candidate->least_total = Min(candidate->least_total, total + parallel_setup_cost);
 	}

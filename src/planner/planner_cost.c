@@ -392,14 +392,20 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 	path->total_cost = Max(total, startup);
 	if (candidate->aggregates != NULL)
 		saved_ns = hjg_planner_aggregation_saves_ns(candidate, own, prediction.emit_ns);
-	if (!hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost - saved_ns * ns_cost, partial))
+	if (!hjg_planner_may_be_wanted(candidate, path->startup_cost, path->total_cost - saved_ns * ns_cost, partial))
 		return false;
 	keep_prediction(own, &prediction);
 	prediction.total_ns -= saved_ns;
 	least = hjg_planner_rival_floor(candidate, path, outer_path, inner_path, &shape, costs, &prediction);
 	own->outrun = least > 0;
-	if (least <= path->total_cost)
-		return true;
-	path->total_cost = least;
-	return hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost + candidate->spared, partial);
+	if (least > path->total_cost)
+	{
+		path->total_cost = least;
+		return hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost + candidate->spared, partial);
+	}
+	if (!own->outrun)
+		path->total_cost = Min(path->total_cost, hjg_planner_rival_ceiling(candidate, path, outer_path, inner_path, &shape,
+																		   costs, &prediction));
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+	return hjg_planner_is_wanted(candidate, path->startup_cost, path->total_cost - saved_ns * ns_cost, partial);
 }

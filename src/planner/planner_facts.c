@@ -42,6 +42,16 @@ hjg_planner_known_facts(const PlannerInfo *root)
 	return latest != NULL && latest->root == root ? latest : NULL;
 }
 
+/* As far as its expressions have been looked at, which those of its tables have. */
+static bool
+is_repeated(const PlannerInfo *root)
+{
+	for (const PlannerInfo *around = root->parent_root; around != NULL; around = around->parent_root)
+		if (around->plan_params != NIL)
+			return true;
+	return false;
+}
+
 HjgQueryFacts *
 hjg_planner_facts(PlannerInfo *root)
 {
@@ -58,6 +68,7 @@ hjg_planner_facts(PlannerInfo *root)
 	facts->sides = palloc0(facts->nsides * sizeof(HjgSideFacts));
 	facts->ceiling = hjg_planner_ceiling(root);
 	facts->first_rows = root->limit_tuples >= 0;
+	facts->repeated = is_repeated(root);
 	hjg_planner_begin_pricing(facts);
 	facts->end.func = forget;
 	facts->end.arg = facts;

@@ -248,6 +248,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	candidate.nreadings = 0;
 	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
 	candidate.hashclauses = NIL;
+	hjg_planner_find_merges(&candidate);
 	hjg_planner_expect_aggregates(root, &candidate);
 	if (!asked_for && hjg_planner_outdone(&candidate))
 		return;

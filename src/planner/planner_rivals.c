@@ -13,9 +13,17 @@
  * So they are compared in time, the index's pages taken to be in memory.  If the rival is faster,
  * and core prefers it to its hash join, our price stays above the rival's.  What core
  * would not have given to the rival is not left to it either.
+ *
+ * The other way round, a merge join that reads part of two tables in the order of their indexes may be priced below the pages
+ * that we read of all of them, and take longer nevertheless.  If those pages are few enough to be in memory, and
+ * the merge is slower by far, our price goes just below it: what is above the join in the plan costs what it did.
+ * How far a merge reads core does not tell well where rows are left out by a condition: there prices count.
  */
 #include "postgres.h"
 
+#include <math.h>
+
+#include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
@@ -23,6 +31,19 @@
 
 /* Prices that differ less are one to add_path(). */
 #define CLEARLY_MORE 1.02
+
+/* A merge join that takes so many times as long is the slower one, whatever either prediction is wrong by. */
+#define SURELY_LONGER 1.25
+
+/*
+ * Of a query that is run again and again with values that nobody knows yet, the rows that drive a loop are a guess: half a
+ * per cent of the table, where a range is asked for.  With fewer the loop takes less time, and a join that reads all of the
+ * other side each time does not.
+ */
+#define FEWER_ROWS 0.25
+
+/* Tables of such a part of the buffer pool are taken to be in it when they are joined. */
+#define POOL_SHARE 0.25
 
 /* A nested loop of a driving side and look-ups in the other one. */
 typedef struct IndexLoop
@@ -45,7 +66,7 @@ static double
 loop_ns(HjgQueryFacts *facts, const HjgUnitCosts *costs, const Path *driver, const RelOptInfo *rel, const Path *lookup)
 {
 	HjgLookups	lookups = {
-		.nlookups = driver->rows,
+		.nlookups = driver->rows * (facts->repeated ? FEWER_ROWS : 1),
 		.rows = lookup->rows,
 		.mb = rel->pages * (BLCKSZ / (1024.0 * 1024.0)),
 		.scattered = IsA(lookup, IndexPath) ?
@@ -94,6 +115,15 @@ extra_ns(const Path *child, double scan_rows, double scan_ns, bool drives, doubl
 		child->total_cost * ns_of_cost;
 }
 
+/* Of inputs that have their order without being sorted. */
+static bool
+is_sorted_merge(const Path *path)
+{
+	const MergePath *merge = (const MergePath *) path;
+
+	return IsA(path, MergePath) && path->param_info == NULL && merge->outersortkeys == NIL && merge->innersortkeys == NIL;
+}
+
 /* The cheapest merge join of sorted inputs that core has offered for as many processes; NULL: none. */
 static const Path *
 find_merge(const RelOptInfo *joinrel, bool partial)
@@ -103,15 +133,67 @@ find_merge(const RelOptInfo *joinrel, bool partial)
 
 	foreach(lc, partial ? joinrel->partial_pathlist : joinrel->pathlist)
 	{
-		const MergePath *merge = lfirst(lc);
+		const Path *path = lfirst(lc);
 
-		if (!IsA(merge, MergePath) || merge->jpath.path.param_info != NULL || merge->outersortkeys != NIL ||
-			merge->innersortkeys != NIL)
-			continue;
-		if (cheapest == NULL || merge->jpath.path.total_cost < cheapest->total_cost)
-			cheapest = &merge->jpath.path;
+		if (is_sorted_merge(path) && (cheapest == NULL || path->total_cost < cheapest->total_cost))
+			cheapest = path;
 	}
 	return cheapest;
+}
+
+/* Time of a join of ours with the reading of its sides, as a merge join's price contains it. */
+static double
+whole_ns(const Path *outer_path, const Path *inner_path, const HjgJoinShape *shape, const HjgPrediction *prediction,
+		 double ns_of_cost)
+{
+	return prediction->total_ns + extra_ns(outer_path, shape->probe_scan_rows, 0, false, ns_of_cost) +
+		extra_ns(inner_path, shape->build_scan_rows, 0, false, ns_of_cost);
+}
+
+/* Of core's scans and filters, not of its joins. */
+static double
+scan_cost_ns(const HjgUnitCosts *costs)
+{
+	return costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
+}
+
+/* If the cheapest path of a list merges what two indexes return. */
+static Cost
+below_merge(const List *paths)
+{
+	const MergePath *merge = paths != NIL && is_sorted_merge(linitial(paths)) ? linitial(paths) : NULL;
+
+	return merge != NULL && IsA(merge->jpath.outerjoinpath, IndexPath) && IsA(merge->jpath.innerjoinpath, IndexPath) ?
+		merge->jpath.path.total_cost / CLEARLY_MORE : INFINITY;
+}
+
+void
+hjg_planner_find_merges(HjgCandidate *candidate)
+{
+	const RelOptInfo *joinrel = candidate->joinrel;
+	const RelOptInfo *outerrel = candidate->outerrel;
+	const RelOptInfo *innerrel = candidate->innerrel;
+
+	candidate->below_merges[false] = candidate->below_merges[true] = INFINITY;
+	/* where but the first rows may be wanted the merge is left to hand them out; of partitions there are many more pages */
+	if (joinrel->consider_startup || IS_OTHER_REL(joinrel) || !IS_SIMPLE_REL(outerrel) || !IS_SIMPLE_REL(innerrel) ||
+		outerrel->baserestrictinfo != NIL || innerrel->baserestrictinfo != NIL ||
+		(double) outerrel->pages + innerrel->pages > NBuffers * POOL_SHARE)
+		return;
+	candidate->below_merges[false] = below_merge(joinrel->pathlist);
+	candidate->below_merges[true] = below_merge(joinrel->partial_pathlist);
+}
+
+Cost
+hjg_planner_rival_ceiling(const HjgCandidate *candidate, const Path *path, const Path *outer_path,
+						  const Path *inner_path, const HjgJoinShape *shape, const HjgUnitCosts *costs,
+						  const HjgPrediction *prediction)
+{
+	const double ns_of_cost = scan_cost_ns(costs);
+	const Cost	price = candidate->below_merges[path->parallel_workers > 0];
+
+	return price * ns_of_cost > whole_ns(outer_path, inner_path, shape, prediction, ns_of_cost) * SURELY_LONGER ? price :
+		INFINITY;
 }
 
 Cost
@@ -119,8 +201,7 @@ hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path, const P
 						const Path *inner_path, const HjgJoinShape *shape, const HjgUnitCosts *costs,
 						const HjgPrediction *prediction)
 {
-	/* of core's scans and filters, not of its joins */
-	const double ns_of_cost = costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
+	const double ns_of_cost = scan_cost_ns(costs);
 	const Cost	hash_price = outer_path->total_cost + inner_path->total_cost +
 		hjg_planner_hash_join_price(candidate, outer_path->rows, inner_path->rows, path->rows, list_length(candidate->hashclauses));
 	const Path *merge = NULL;
@@ -130,9 +211,7 @@ hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path, const P
 	if (IS_SIMPLE_REL(candidate->outerrel) && IS_SIMPLE_REL(candidate->innerrel))
 		merge = find_merge(candidate->joinrel, path->parallel_workers > 0);
 	if (merge != NULL && merge->total_cost < hash_price &&
-		merge->total_cost * ns_of_cost < prediction->total_ns +
-		extra_ns(outer_path, shape->probe_scan_rows, 0, false, ns_of_cost) +
-		extra_ns(inner_path, shape->build_scan_rows, 0, false, ns_of_cost))
+		merge->total_cost * ns_of_cost < whole_ns(outer_path, inner_path, shape, prediction, ns_of_cost))
 		least = merge->total_cost * CLEARLY_MORE;
 	for (int inner_drives = 0; inner_drives < 2; inner_drives++)
 	{
