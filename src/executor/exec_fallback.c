@@ -50,13 +50,19 @@ reason_hint(HjgReason reason)
 	}
 }
 
+StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
+
+/* Counted each time, and logged once for each reason: a join may have a thousand loads, and be executed as often. */
 static void
 tell(HjgReport *report, HjgReason reason, const char *goes_on)
 {
+	const uint32 bit = (uint32) 1 << reason;
+
 	report->fallback = reason;
 	hjg_service_count_fallback(reason);
-	if (hjg_on_fallback == HJG_FALLBACK_SILENT)
+	if (hjg_on_fallback == HJG_FALLBACK_SILENT || (hjg_on_fallback == HJG_FALLBACK_LOG && (report->told & bit) != 0))
 		return;
+	report->told |= bit;
 	ereport(hjg_on_fallback == HJG_FALLBACK_ERROR ? ERROR : LOG,
 			(errcode(reason_sqlstate(reason)),
 			 errmsg("hash join could not run in the device process: %s", hjg_reason_text(reason)),

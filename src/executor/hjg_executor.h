@@ -137,6 +137,7 @@ struct HjgReport
 	uint64		spilled_bytes;
 	size_t		peak_bytes;
 	HjgReason	fallback;		/* the last one, or NONE */
+	uint32		told;			/* reasons that are in the log already, a bit each */
 	int			strategy;		/* that ran, of any engine (hjg_strategy_name()) */
 	bool		declined;		/* the strategy that hjoin_gpu.strategy names did not suit a join */
 	HjgPipeline pipeline;		/* AUTO where the engine has none */

@@ -112,12 +112,14 @@ for my $fault (qw(corrupt truncate))
 	ok(defined wait_until(sub {
 		$node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holder' AND wait_event = 'PgSleep'") }, 60),
 		'a held arena: the cursor is open');
+	my $said = log_count($node, qr/could not run in the device process/);
 	my $plan = $node->safe_psql('postgres', "$settings SET work_mem = '128kB'; SET hash_mem_multiplier = 1;
 		EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM build JOIN probe USING (k) WHERE build.id <= 400000");
 	my ($loads) = $plan =~ /"Hash Batches": (\d+)/;
 	my ($ms) = $plan =~ /"Execution Time": ([\d.]+)/;
 	like($plan, qr/"Fallback": "shared memory full"/, 'a held arena: joins do without it');
 	cmp_ok($loads, '>', 100, "a held arena: a join has $loads loads");
+	is(log_count($node, qr/could not run in the device process/) - $said, 1, 'a held arena: the log has one line of it');
 	took_less($ms / 1000, $loads * 0.02, 'a held arena: not each of them waits for it');
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holder'");
 	finish_query($cursor);
