@@ -101,6 +101,10 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint3
 	const uint32 probe_rows = batch->keys.nrows;
 	const HjgRun *run = state->run;
 	const bool	may_miss = run->mode == HJG_MATCH_LEFT || run->mode == HJG_MATCH_ANTI;
+	uint32	   *const probe = state->vector_probe;
+	uint32	   *const build = state->vector_build;
+	const bool	sliced = state->decisive && batch->slice.most > 0;
+	const bool	gathered = batch->gathered != 0;
 	uint64		first = 0;
 	const uint64 *decided = state->decisive ? hjg_match_probe_bits(state, batch, &first) : NULL;
 
@@ -111,11 +115,11 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint3
 		if (unlikely(pair.probe_row >= probe_rows ||
 					 (!hjg_run_has_build_row(run, pair.build_row) && !(may_miss && pair.build_row == HJG_NO_ROW))))
 			bad_pair();
-		if (state->decisive && batch->slice.most > 0 && !new_candidate(batch, &pair))
+		if (sliced && !new_candidate(batch, &pair))
 			continue;
-		state->vector_probe[n] = pair.probe_row;
-		state->vector_build[n] = pair.build_row;
-		if (batch->gathered != 0)
+		probe[n] = pair.probe_row;
+		build[n] = pair.build_row;
+		if (gathered)
 			note_places(state, batch, page, at + i, n);
 		if (decided == NULL || !hjg_test_bit(decided, first + pair.probe_row))
 			n++;

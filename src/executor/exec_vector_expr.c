@@ -105,18 +105,24 @@ set_nulls(HjgVectorExpr *node, bool has_nulls)
 static void
 clear_nulls(HjgVectorExpr *node, int nrows)
 {
+	int64	   *const space = node->space;
+	const bool *const isnull = node->null_space;
+
 	for (int i = 0; i < nrows; i++)
-		node->space[i] &= (int64) node->null_space[i] - 1;
+		space[i] &= (int64) isnull[i] - 1;
 }
 
 #define LOAD(type) \
 	for (int i = 0; i < nrows; i++) \
-		node->space[i] = ((const type *) vector->values)[i]; \
+		space[i] = ((const type *) values)[i]; \
 	break
 
 static void
 load_column(HjgVectorExpr *node, const HjgVector *vector, int nrows)
 {
+	const void *const values = vector->values;
+	int64	   *const space = node->space;
+
 	set_nulls(node, vector->has_nulls);
 	if (vector->has_nulls)
 		memcpy(node->null_space, vector->isnull, nrows * sizeof(bool));
