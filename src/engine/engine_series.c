@@ -17,6 +17,7 @@
  * The emulated bus delays what crosses between the processors: a piece's input before
  * it may start, and the device's output before the series ends.
  */
+#include <math.h>
 #include <time.h>
 
 #include "engine/hjg_coupled_internal.h"
@@ -382,6 +383,16 @@ move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
 	return status;
 }
 
+/* Rows of the first step that the other processor had before the series cross, too, where the device works on copies. */
+static void
+count_begin(HjgCoupled *join, const HjgSeries *series)
+{
+	const double taken = (series->ratios[0] - series->begin_ratio) * series->nrows;
+
+	if (hjg_series_copies(join) && series->begin_ratio >= 0)
+		join->stats.step_taken[taken > 0 ? HJG_ON_CPU : HJG_ON_DEVICE][series->steps[0]] += (hjg_u64) fabs(taken);
+}
+
 /* All rows at once. */
 static HjgStatus
 run_whole(HjgCoupled *join, HjgSeries *series)
@@ -409,6 +420,7 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		status = drive_units(&drive);
 	else
 	{
+		count_begin(join, series);
 		make_plan(join, series, &plan);
 		status = drive_plan(&drive, &plan);
 		for (int i = 0; i < plan.npieces[HJG_ON_DEVICE]; i++)
