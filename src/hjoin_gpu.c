@@ -77,10 +77,37 @@ gpu(HjgPlannerGpu *gpu)
 	return true;
 }
 
+/* Of those that were measured and may be used, the one that takes the least for the larger of the joins that it was measured by. */
+static bool
+coupled(HjgPlannerCoupled *coupled)
+{
+	const HjgCalibration *known = known_calibration();
+	double		least_ns = 0;
+
+	for (int number = 0; known != NULL && number < HJG_MODEL_COUPLED; number++)
+	{
+		const HjgEngineCosts *costs;
+		HjgCoupledFacts facts;
+
+		if (known->coupled[number].identity == 0 || !hjg_service_coupled_at(number, &facts))
+			continue;
+		costs = hjg_model_coupled_costs(known, number, hjg_gpu_identity(facts.description));
+		if (costs == NULL || (least_ns > 0 && costs->build_ns[1] + costs->probe_ns[1] >= least_ns))
+			continue;
+		least_ns = costs->build_ns[1] + costs->probe_ns[1];
+		*coupled = (HjgPlannerCoupled) {
+			.costs = *costs, .cpu_engine = known->cpu_engine, .number = number, .widths = facts.widths,
+			.asked_for = pg_strncasecmp(hjg_device, "opencl:", strlen("opencl:")) == 0
+		};
+	}
+	return least_ns > 0;
+}
+
 static const HjgPlannerSources planner_sources = {
 	.device_ready = device_ready,
 	.calibration = calibration,
 	.gpu = gpu,
+	.coupled = coupled,
 };
 
 void

@@ -30,6 +30,7 @@
 #include <sys/socket.h>
 
 #include "device/hjg_cuda_join.h"
+#include "device/hjg_opencl.h"
 #include "device/hjg_scheduler.h"
 
 #define MAX_RUNNERS 16
@@ -237,6 +238,7 @@ hjg_scheduler_start(HjgServe *with)
 	hjg_health_open(control);
 	hjg_cuda_region_open(&serve->arena);
 	hjg_cuda_costs_open(control);
+	hjg_cl_costs_open(control);
 	hjg_drivers_open(control->devices, serve->list_all);
 
 	if (!hjg_beat_start(&serve->arena, beat_sources, HJG_MAX_JOBS * HJG_MAX_WAYS))
@@ -275,6 +277,7 @@ hjg_scheduler_stop(void)
 	hjg_cuda_region_trim(0);
 	hjg_cuda_region_open(NULL);
 	hjg_cuda_costs_open(NULL);
+	hjg_cl_costs_open(NULL);
 	hjg_health_open(NULL);
 	hjg_round_pools_free();
 	hjg_workspace_trim(0);

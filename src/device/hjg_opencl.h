@@ -244,7 +244,32 @@ extern void hjg_cl_regions_free(HjgClRegions *of);
 
 #endif							/* HJG_HAVE_OPENCL */
 
+/* ---- device_opencl_aside.c ---- */
+
+/*
+ * The device is open, and no kernel of this width is launched for the first time any more.  HJG_ERR_DEVICE at once as long as the
+ * device is left alone; what else fails has been noted.
+ */
+extern HjgStatus hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width);
+/* Costs for this device and width; NULL while there are none. */
+extern const HjgStepCosts *hjg_cl_costs(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline, bool may_measure);
+/* Ratios that joins under these costs have found. */
+extern HjgSeriesMemos *hjg_cl_memos(int number, int key_width);
+/* HJG_WIDTH_BIT() of those for which there are costs. */
+extern hjg_u32 hjg_cl_measured_widths(int number);
+/* Begin what is still to be done for all widths, one thing at a time; false when there is nothing more that could be. */
+extern bool hjg_cl_measure_ahead(int number);
+
 /* ---- device_opencl.c ---- */
+
+#define HJG_CL_DEVICES 4
+
+/* How long a driver may take; tests have less patience. */
+extern int	hjg_cl_limit_ms(int usual_ms);
+/* "opencl:N" */
+extern void hjg_cl_name(int number, char *name, size_t room);
+/* Where hjoin_gpu_calibrate() has put what it measured; NULL: nowhere any more. */
+extern void hjg_cl_costs_open(const HjgControl *control);
 
 /*
  * How much of a CPU device works as "the GPU", in compute units; 0: half of it.  For

@@ -88,6 +88,36 @@ put_costs(ReturnSetInfo *rsinfo, const double *values, int first, const char *de
 	}
 }
 
+/* Costs of an engine that was measured as a whole, which has no defaults. */
+static void
+put_engine_costs(ReturnSetInfo *rsinfo, const HjgEngineCosts *costs, const char *device)
+{
+	static const struct
+	{
+		const char *name;
+		const char *unit;
+	}			names[] = {
+		{"engine_start", "ns per join on this device"},
+		{"engine_build_small", "ns per build row of 2^16, all threads together"},
+		{"engine_build_large", "ns per build row of 2^20, all threads together"},
+		{"engine_probe_small", "ns per probe row, 2^16 build rows"},
+		{"engine_probe_large", "ns per probe row, 2^20 build rows"},
+	};
+
+	StaticAssertStmt(lengthof(names) == sizeof(*costs) / sizeof(double), "names of an engine's costs");
+	for (int i = 0; i < lengthof(names); i++)
+	{
+		Datum		row[5];
+		bool		nulls[5] = {false, false, false, true, false};
+
+		row[0] = CStringGetTextDatum(names[i].name);
+		row[1] = Float8GetDatum(((const double *) costs)[i]);
+		row[2] = CStringGetTextDatum(names[i].unit);
+		row[4] = CStringGetTextDatum(device);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row, nulls);
+	}
+}
+
 static bool
 read_calibration(HjgCalibration *calibration)
 {
@@ -104,6 +134,7 @@ read_calibration(HjgCalibration *calibration)
 static void
 return_costs(FunctionCallInfo fcinfo)
 {
+	bool		has_coupled = false;
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HjgCalibration calibration;
 	HjgUnitCosts costs;
@@ -120,6 +151,19 @@ return_costs(FunctionCallInfo fcinfo)
 
 		if (own != NULL)
 			put_costs(rsinfo, (const double *) own, offsetof(HjgUnitCosts, cuda) / sizeof(double), psprintf("cuda:%d", number));
+	}
+	for (int number = 0; read_calibration(&calibration) && number < HJG_MODEL_COUPLED; number++)
+	{
+		HjgCoupledFacts device;
+		const HjgEngineCosts *own = hjg_service_coupled_at(number, &device) ?
+			hjg_model_coupled_costs(&calibration, number, hjg_gpu_identity(device.description)) : NULL;
+
+		if (own == NULL)
+			continue;
+		if (!has_coupled)
+			put_engine_costs(rsinfo, &calibration.cpu_engine, "cpu");
+		put_engine_costs(rsinfo, own, psprintf("opencl:%d", number));
+		has_coupled = true;
 	}
 }
 
@@ -143,6 +187,7 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	nestlevel = NewGUCNestLevel();
 	(void) read_calibration(&calibration);
 	hjg_calibrate_gpus(calibration.gpus);
+	hjg_calibrate_coupled(&calibration);
 	SetConfigOption("hjoin_gpu.device", "auto", PGC_USERSET, PGC_S_SESSION);
 	hjg_calibrate_by_sql(&costs);
 	/* as after an abort: what was set here does not stay with the session */

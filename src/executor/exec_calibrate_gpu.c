@@ -25,9 +25,8 @@ key_of(uint32 number)
 	return number * 2654435761u;
 }
 
-/* Fill slabs with nrows keys and add them to the build side, or (batch >= 0) to a batch; false without memory. */
-static bool
-fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo)
+bool
+hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo)
 {
 	for (uint32 row = 0; row < nrows; row += SLAB_ROWS)
 	{
@@ -65,7 +64,7 @@ start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 
 	if (job == NULL)
 		return NULL;
-	if (strncmp(hjg_job_device(job), "cuda:", strlen("cuda:")) != 0 || !fill(job, -1, build_rows, 0, 0))
+	if (strncmp(hjg_job_device(job), "cuda:", strlen("cuda:")) != 0 || !hjg_calibration_fill(job, -1, build_rows, 0, 0))
 	{
 		hjg_job_release(job);
 		return NULL;
@@ -81,7 +80,7 @@ probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 	HjgBatchResult result;
 	HjgReason	reason;
 	int			batch = hjg_job_batch_open(job, nrows, &reason);
-	bool		good = batch >= 0 && fill(job, batch, nrows, first, modulo);
+	bool		good = batch >= 0 && hjg_calibration_fill(job, batch, nrows, first, modulo);
 
 	if (good)
 		hjg_job_batch_submit(job, batch);

@@ -156,6 +156,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
 	state->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
 	state->hints.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0;
+	state->hints.coupled = list_nth_int(scalars, HJG_SCALAR_COUPLED);
 	state->hints.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0;
 	state->hints.most_embedded_rows = MAX_MISESTIMATE * ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
 	state->hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;

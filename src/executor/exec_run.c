@@ -67,6 +67,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 {
 	memset(spec, 0, sizeof(*spec));
 	spec->gpu = hints->gpu;
+	spec->coupled = hints->coupled;
 	spec->join.probe_rows = (uint64) Max(hints->probe_rows, 0);
 	spec->join.key_width = key_width;
 	spec->join.mode = mode;

@@ -471,6 +471,15 @@ extern void hjg_calibrate_by_sql(HjgUnitCosts *costs);
 /* exec_calibrate_gpu.c */
 /* Measure what joins on each GPU cost, one after the other; hjoin_gpu.device is changed. */
 extern void hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS]);
+/*
+ * Fill slabs with nrows keys of 4 bytes and add them to the build side, each key once from number first on, or (batch >= 0) to a batch, in another
+ * order and below number modulo; false without memory.
+ */
+extern bool hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo);
+
+/* exec_calibrate_coupled.c */
+/* Measure what joins cost that are divided with each OpenCL device, and on the cpu engine likewise; hjoin_gpu.device is changed. */
+extern void hjg_calibrate_coupled(HjgCalibration *calibration);
 
 /* exec_pairs.c: the first conditions of a join, evaluated for a vector of pairs at a time */
 /*

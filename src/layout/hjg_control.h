@@ -28,7 +28,7 @@
 #define HJG_NO_SLAB 0xFFFFFFFFu
 #define HJG_CONTROL_COUNTERS 32
 #define HJG_CONTROL_FALLBACKS 16
-#define HJG_CONTROL_CALIBRATION 144	/* the machine's and those of 8 GPUs: HjgCalibration */
+#define HJG_CONTROL_CALIBRATION 176	/* the machine's, those of 8 GPUs and of 4 OpenCL devices: HjgCalibration */
 
 #define HJG_CACHE_ALIGNED __attribute__((aligned(64)))
 
@@ -205,7 +205,8 @@ typedef struct HjgDeviceInfo
 	hjg_u32		compute_units;
 	hjg_u64		memory_bytes;
 	hjg_u64		l2_bytes;		/* of a GPU */
-	hjg_u32		warm;			/* of a GPU: there is a context, made by a first join */
+	/* of a GPU: there is a context, made by a first join; of OpenCL: HJG_WIDTH_BIT()s of the keys for which steps are measured */
+	hjg_u32		warm;
 	hjg_u32		pad;
 	char		name[32];		/* what hjoin_gpu.device calls it */
 	char		kind[16];		/* cpu, cuda, coupled */

@@ -31,7 +31,7 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Changes whenever a byte below changes; the device process refuses another one. */
-#define HJG_LAYOUT_VERSION 8
+#define HJG_LAYOUT_VERSION 9
 
 /* Unit of leasing, of host registration and of giving memory back. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)
@@ -108,6 +108,9 @@ typedef enum HjgCudaStrategyId
 #define HJG_KEY_WIDTH_4 4
 #define HJG_KEY_WIDTH_8 8
 #define HJG_KEY_WIDTH_16 16
+
+/* They as a set. */
+#define HJG_WIDTH_BIT(key_width) ((hjg_u32) (key_width) / HJG_KEY_WIDTH_4)
 
 /*
  * Where the result rounds of one probe batch stand.  A round holds all pairs

@@ -50,11 +50,33 @@ typedef struct HjgUnitCosts
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
 
+/* Of joins of 4-byte keys on an engine of the device process, measured as a whole: with 2^16 and with 2^20 build rows. */
+#define HJG_ENGINE_SMALL_LOG 16
+#define HJG_ENGINE_LARGE_LOG 20
+
+typedef struct HjgEngineCosts
+{
+	double		start_ns;		/* a join, beside its rows */
+	double		build_ns[2];	/* a row, all threads together */
+	double		probe_ns[2];
+} HjgEngineCosts;
+
+/* OpenCL devices that joins are divided with, by their numbers, as GPUs are known. */
+#define HJG_MODEL_COUPLED 4
+
+typedef struct HjgCoupledDeviceCosts
+{
+	double		identity;		/* hjg_gpu_identity(); 0: nobody has measured it */
+	HjgEngineCosts costs;
+} HjgCoupledDeviceCosts;
+
 /* All that hjoin_gpu_calibrate() measures: an array of doubles, as the arena keeps it. */
 typedef struct HjgCalibration
 {
 	HjgUnitCosts machine;		/* its cuda: of a GPU that is none of those below */
 	HjgGpuCosts gpus[HJG_MODEL_GPUS];
+	HjgEngineCosts cpu_engine;	/* by the measure of those that follow; meaningless without them */
+	HjgCoupledDeviceCosts coupled[HJG_MODEL_COUPLED];
 } HjgCalibration;
 
 /*
@@ -91,6 +113,7 @@ typedef struct HjgJoinShape
 	bool		gpu;			/* the device process joins on a GPU */
 	bool		gpu_cold;		/* ... that no join has used yet */
 	double		gpu_l2_bytes;
+	const HjgEngineCosts *engine;	/* the device process joins on an engine of these costs; NULL: by the unit costs */
 	bool		build_unique;	/* no key twice on the build side, as far as is known */
 	bool		dense;			/* likewise; and so dense that the table will be an array by key */
 } HjgJoinShape;
@@ -121,6 +144,24 @@ extern const HjgUnitCosts hjg_model_default_costs;
 extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
 /* The costs of GPU number number, if they are plausible and were measured on this one; NULL otherwise. */
 extern const HjgCudaUnitCosts *hjg_model_gpu_costs(const HjgCalibration *calibration, int number, double identity);
+
+/* ---- model_engine.c ---- */
+
+/* What joins took that were measured: one row with one, and of each of the two sizes n rows with one and n rows with n. */
+typedef struct HjgEngineTimes
+{
+	double		one_row_ns;
+	double		build_ns[2];
+	double		join_ns[2];
+} HjgEngineTimes;
+
+extern void hjg_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs);
+extern double hjg_engine_build_ns(const HjgEngineCosts *costs, double build_rows);
+extern double hjg_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows);
+/* Those of OpenCL device number number, if they are plausible and were measured on this one; NULL otherwise. */
+extern const HjgEngineCosts *hjg_model_coupled_costs(const HjgCalibration *calibration, int number, double identity);
+/* Is it clearly expected to be faster than the cpu engine? */
+extern bool hjg_model_engine_pays(const HjgEngineCosts *costs, const HjgEngineCosts *cpu, double build_rows, double probe_rows);
 
 /*
  * Time of 1.0 in core's price for a hash join with so many build rows: on the

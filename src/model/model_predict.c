@@ -327,6 +327,13 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 					shape->pairs * participants, prediction, &build_ns, &engine_ns);
 		prediction->build_ns = build_ns + costs->memory_mb_ns * shape->build_bytes / mb;
 	}
+	else if (shape->engine != NULL)
+	{
+		const double build_rows = shape->build_rows * participants;
+
+		prediction->build_ns = hjg_engine_build_ns(shape->engine, build_rows) + costs->memory_mb_ns * shape->build_bytes / mb;
+		engine_ns = hjg_engine_probe_ns(shape->engine, build_rows, total_kept_rows);
+	}
 	if (shape->gpu || (shape->nthreads > 0 && participants == 1))
 		prediction->probe_ns = engine_ns > backend_ns ? engine_ns - backend_ns : 0;
 	else

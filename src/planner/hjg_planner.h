@@ -68,6 +68,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_NINNER,			/* columns of the inner plan */
 	HJG_SCALAR_BLOOM,			/* 1: drop probe rows by a Bloom filter of the build keys */
 	HJG_SCALAR_GPU,				/* 1: a GPU is expected to be faster than the cpu engine, or was asked for */
+	HJG_SCALAR_COUPLED,			/* N + 1: so is opencl:N; 0: none */
 	HJG_SCALAR_EMBEDDED,		/* 1: the backends are expected to be faster than a job */
 	HJG_SCALAR_BUILD_ROWS,		/* of all participants: their numbers differ between the node and its children */
 	HJG_SCALAR_Count
@@ -140,12 +141,23 @@ typedef struct HjgPlannerGpu
 	bool		asked_for;		/* by hjoin_gpu.device; else only where it is expected to be faster */
 } HjgPlannerGpu;
 
+/* An OpenCL device that joins may be divided with, of those that were measured. */
+typedef struct HjgPlannerCoupled
+{
+	HjgEngineCosts costs;
+	HjgEngineCosts cpu_engine;	/* by the same measure */
+	int			number;			/* N of opencl:N */
+	uint32		widths;			/* HJG_WIDTH_BIT()s of keys whose joins wait for nothing */
+	bool		asked_for;		/* by hjoin_gpu.device; else only where it is expected to be faster */
+} HjgPlannerCoupled;
+
 /* What the planner asks of the service, which it may not know. */
 typedef struct HjgPlannerSources
 {
 	bool		(*device_ready) (void); /* does a device process stand ready? */
 	const HjgUnitCosts *(*calibration) (void);	/* the machine's, plausible, until asked again; NULL: nobody has calibrated */
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
+	bool		(*coupled) (HjgPlannerCoupled *coupled);	/* likewise; and where it was not measured */
 } HjgPlannerSources;
 
 /* Install the hooks and register the node.  Called once by _PG_init; sources stay. */

@@ -94,6 +94,9 @@ typedef struct HjgQueryFacts
 	bool		gpu_known;
 	bool		has_gpu;		/* this one: */
 	HjgPlannerGpu gpu;
+	bool		coupled_known;
+	bool		has_coupled;	/* this one: */
+	HjgPlannerCoupled coupled;
 	int			nsides;
 	HjgSideFacts *sides;		/* of tables, by range table index */
 	int			noperators;
@@ -115,6 +118,10 @@ extern HjgQueryFacts *hjg_planner_known_facts(const PlannerInfo *root);
 extern bool hjg_planner_device_ready(HjgQueryFacts *facts);
 /* The GPU that joins may run on, or NULL. */
 extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
+/* The OpenCL device that they may be divided with, or NULL. */
+extern const HjgPlannerCoupled *hjg_planner_coupled(HjgQueryFacts *facts);
+/* Is there any of the two? */
+extern bool hjg_planner_has_device(HjgQueryFacts *facts);
 /* Good until the next call. */
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
 /* What there is to know of a side, whatever its path; of a join in room, which starts as not known. */
@@ -182,6 +189,7 @@ typedef struct HjgPath
 	bool		inner_unique;
 	bool		bloom;			/* with a Bloom filter */
 	bool		gpu;			/* on a GPU */
+	int			coupled;		/* on opencl:N: N + 1; else 0 */
 	bool		embedded;		/* without a job */
 	bool		columnar;		/* rows need not be looked at one by one */
 	bool		outrun;			/* by a join of core's without hashing, whatever its price (planner_rivals.c) */

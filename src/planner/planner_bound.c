@@ -126,7 +126,7 @@ hjg_planner_may_be_wanted(const HjgCandidate *candidate, Cost startup, Cost tota
 
 /*
  * What the node's own work is not below, beside the reading: build rows are carried and put into a table (by a
- * GPU in less time than is known here), and the pairs of an inner join are handed out, unless they are aggregated.
+ * device in less time than is known here), and the pairs of an inner join are handed out, unless they are aggregated.
  */
 static double
 least_work_ns(const HjgCandidate *candidate, const Path *outer_path, const Path *inner_path, bool shared)
@@ -137,7 +137,7 @@ least_work_ns(const HjgCandidate *candidate, const Path *outer_path, const Path 
 	const double build_rows = shared ? candidate->innerrel->rows : inner_path->rows;
 	double		ns = build_rows * build_columns * costs->column_ns / (shared ? nprocesses : 1);
 
-	if (hjg_planner_gpu(candidate->facts) == NULL)
+	if (!hjg_planner_has_device(candidate->facts))
 		ns += build_rows * Min(costs->build_tuple_ns, costs->dense_build_ns) / Max(nprocesses, HJG_ASSUMED_THREADS);
 	if (candidate->jointype == JOIN_INNER && !candidate->unique_outer && !candidate->unique_inner &&
 		candidate->aggregates == NULL)
@@ -326,5 +326,5 @@ hjg_planner_reverse(const HjgCandidate *candidate)
 	inner_ns = building_ns(candidate->costs, innerrel, vectors);
 	return (inner_ns > outer_ns ||
 			(inner_ns == outer_ns && bms_next_member(innerrel->relids, -1) > bms_next_member(outerrel->relids, -1))) &&
-		hjg_planner_gpu(candidate->facts) == NULL;
+		!hjg_planner_has_device(candidate->facts);
 }

@@ -197,6 +197,32 @@ consider_gpu(const HjgCandidate *candidate, const HjgPlannerGpu *gpu, const HjgU
 }
 
 /*
+ * The same join divided with an OpenCL device: likewise, and by both engines' times as they were measured, where the device is ready for
+ * keys of this width.  Knobs that say what the cpu engine costs are believed instead.
+ */
+static pg_noinline void
+consider_coupled(const HjgPlannerCoupled *coupled, const HjgUnitCosts *costs, HjgJoinShape *shape, HjgPrediction *prediction)
+{
+	const bool	has_knobs = hjg_build_tuple_cost >= 0 || hjg_probe_tuple_cost >= 0;
+	const double participants = Max(shape->participants, 1);
+	HjgJoinShape on_device = *shape;
+	HjgPrediction own;
+
+	if (!coupled->asked_for && (coupled->widths & HJG_WIDTH_BIT(shape->key_width)) == 0)
+		return;
+	on_device.gpu = false;
+	on_device.engine = &coupled->costs;
+	hjg_model_predict(costs, &on_device, &own);
+	if (!coupled->asked_for &&
+		(own.total_ns >= prediction->total_ns ||
+		 (!has_knobs && !hjg_model_engine_pays(&coupled->costs, &coupled->cpu_engine, shape->build_rows * participants,
+											   shape->probe_rows * participants))))
+		return;
+	*shape = on_device;
+	*prediction = own;
+}
+
+/*
  * The same join without a job, the backends probing a table as they read: where a job is not expected to be so
  * much faster, shape and prediction become those of it.  A table that each worker builds for itself is always
  * probed so: its job's threads would want the processors of the other workers.
@@ -208,6 +234,7 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
 	const bool	worker_own = path->parallel_workers > 0 && !path->parallel_aware;
 	const int	nthreads = shape->nthreads;
 	const bool	gpu = shape->gpu;
+	const HjgEngineCosts *engine = shape->engine;
 	const bool	bloom = shape->bloom;
 	HjgPrediction own;
 
@@ -217,6 +244,7 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
 		return;
 	shape->nthreads = 0;
 	shape->gpu = false;
+	shape->engine = NULL;
 	shape->in_place = true;
 	shape->bloom = use_bloom_filter(candidate->jointype, costs, shape);
 	hjg_model_predict(costs, shape, &own);
@@ -226,6 +254,7 @@ consider_embedded(const HjgCandidate *candidate, const HjgUnitCosts *costs, cons
 	{
 		shape->nthreads = nthreads;
 		shape->gpu = gpu;
+		shape->engine = engine;
 		shape->in_place = false;
 		shape->bloom = bloom;
 	}
@@ -367,9 +396,12 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 	hjg_model_predict(costs, &shape, &prediction);
 	if (shape.nthreads > 0 && hjg_planner_gpu(candidate->facts) != NULL)
 		consider_gpu(candidate, hjg_planner_gpu(candidate->facts), costs, &shape, &prediction);
+	if (shape.nthreads > 0 && hjg_planner_coupled(candidate->facts) != NULL)
+		consider_coupled(hjg_planner_coupled(candidate->facts), costs, &shape, &prediction);
 	consider_embedded(candidate, costs, path, &shape, &prediction);
 	own->bloom = shape.bloom;
 	own->gpu = shape.gpu;
+	own->coupled = shape.engine != NULL ? 1 + hjg_planner_coupled(candidate->facts)->number : 0;
 	own->embedded = shape.in_place;
 
 	price_quals(root, candidate);

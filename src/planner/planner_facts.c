@@ -96,6 +96,21 @@ hjg_planner_gpu(HjgQueryFacts *facts)
 	return facts->has_gpu ? &facts->gpu : NULL;
 }
 
+const HjgPlannerCoupled *
+hjg_planner_coupled(HjgQueryFacts *facts)
+{
+	if (!facts->coupled_known)
+		facts->has_coupled = hjg_planner_sources->coupled(&facts->coupled);
+	facts->coupled_known = true;
+	return facts->has_coupled ? &facts->coupled : NULL;
+}
+
+bool
+hjg_planner_has_device(HjgQueryFacts *facts)
+{
+	return hjg_planner_gpu(facts) != NULL || hjg_planner_coupled(facts) != NULL;
+}
+
 const HjgOperatorFacts *
 hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation)
 {

@@ -56,7 +56,8 @@ typedef struct HjgJobSpec
 	HjgJoinSpec join;
 	int			nthreads;		/* hjoin_gpu.cpu_threads; 0 = all of the device process */
 	uint32		max_probe_rows; /* most rows of a probe batch */
-	bool		gpu;			/* under hjoin_gpu.device = auto: on a GPU, if one is ready */
+	bool		gpu;			/* under hjoin_gpu.device = auto: on a GPU, if one is ready, */
+	int			coupled;		/* or on opencl:N, where this is N + 1 */
 } HjgJobSpec;
 
 /* Probe batches that all handles of a job may have open at once. */
@@ -83,6 +84,15 @@ typedef struct HjgGpuFacts
 extern bool hjg_service_gpu(HjgGpuFacts *facts);
 /* Those of cuda:number, if it is ready. */
 extern bool hjg_service_gpu_at(int number, HjgGpuFacts *facts);
+/* Likewise of an OpenCL device that joins are divided with. */
+typedef struct HjgCoupledFacts
+{
+	uint32		widths;			/* HJG_WIDTH_BIT()s of keys whose joins do not wait for steps to be measured */
+	char		description[128];
+} HjgCoupledFacts;
+
+/* Those of opencl:number, if it is ready and the settings name it or leave the choice open. */
+extern bool hjg_service_coupled_at(int number, HjgCoupledFacts *facts);
 
 /*
  * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL
@@ -244,7 +254,7 @@ extern void hjg_service_count_fallback(HjgReason reason);
  * or there is no arena.  set also keeps them in a file of the data directory,
  * which the supervisor reads at start.
  */
-#define HJG_CALIBRATION_VALUES 144
+#define HJG_CALIBRATION_VALUES 176
 /* Changes with every calibration; 0: there was none.  Values that are read after it are as new, or newer. */
 extern uint64 hjg_service_calibration_version(void);
 extern bool hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES]);

@@ -89,8 +89,11 @@ extern void hjg_service_track(HjgJob *job);
 extern void hjg_service_register_callbacks(void);
 
 /* service_device.c */
-/* Number of the device that the settings ask for; -1 when it is not there.  Under auto the cpu engine, or a GPU. */
-extern int	hjg_service_find_device(bool gpu);
+/*
+ * Number of the device that the settings ask for; -1 when it is not there.  Under auto what a job's specification wants of
+ * GPUs and OpenCL devices, if that is ready, and the cpu engine otherwise.
+ */
+extern int	hjg_service_find_device(bool gpu, int coupled);
 /* Is this device an NVIDIA GPU? */
 extern bool hjg_service_is_gpu(int device_ix);
 

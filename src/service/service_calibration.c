@@ -23,7 +23,7 @@
 
 #define CALIBRATION_FILE "hjoin_gpu.calibration"
 #define CALIBRATION_TEMPORARY CALIBRATION_FILE ".tmp."	/* and the writer's PID */
-#define CALIBRATION_HEAD "hjoin_gpu calibration 6"
+#define CALIBRATION_HEAD "hjoin_gpu calibration 7"
 
 static uint64
 sum_of(const double *values)

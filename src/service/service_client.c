@@ -130,7 +130,7 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 
 	if (!hjg_service_available(reason))
 		return NULL;
-	device_ix = hjg_service_find_device(spec->gpu);
+	device_ix = hjg_service_find_device(spec->gpu, spec->coupled);
 	if (device_ix < 0)
 	{
 		*reason = HJG_REASON_NO_DEVICE;

@@ -76,12 +76,29 @@ find_gpu(void)
 	return best;
 }
 
+/* The ready device opencl:number; -1 when there is none. */
+static int
+find_coupled(int number)
+{
+	char		name[32];
+
+	snprintf(name, sizeof(name), "opencl:%d", number);
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		const HjgDeviceInfo *device = &hjg_arena_map.control->devices[i];
+
+		if (is_ready(i) && is_text(device->name, sizeof(device->name), name))
+			return i;
+	}
+	return -1;
+}
+
 int
-hjg_service_find_device(bool gpu)
+hjg_service_find_device(bool gpu, int coupled)
 {
 	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
 	const bool	any = any_device();
-	int			device_ix = any && gpu ? find_gpu() : -1;
+	int			device_ix = any && gpu ? find_gpu() : any && coupled > 0 ? find_coupled(coupled - 1) : -1;
 
 	for (int i = 0; i < HJG_MAX_DEVICES && device_ix < 0; i++)
 		if (is_ready(i) && (any || is_text(devices[i].name, sizeof(devices[i].name), hjg_device)))
@@ -113,7 +130,7 @@ hjg_service_gpu(HjgGpuFacts *facts)
 
 	if (!hjg_service_available(&reason))
 		return false;
-	device_ix = any_device() ? find_gpu() : hjg_service_find_device(true);
+	device_ix = any_device() ? find_gpu() : hjg_service_find_device(true, 0);
 	return device_ix >= 0 && describe_gpu(device_ix, facts);
 }
 
@@ -128,4 +145,22 @@ hjg_service_gpu_at(int number, HjgGpuFacts *facts)
 		if (is_ready(i) && describe_gpu(i, facts) && facts->number == number)
 			return true;
 	return false;
+}
+
+bool
+hjg_service_coupled_at(int number, HjgCoupledFacts *facts)
+{
+	const HjgDeviceInfo *device;
+	HjgReason	reason;
+	int			device_ix;
+	char		name[32];
+
+	snprintf(name, sizeof(name), "opencl:%d", number);
+	if (!hjg_service_available(&reason) || !(any_device() || pg_strcasecmp(hjg_device, name) == 0) ||
+		(device_ix = find_coupled(number)) < 0)
+		return false;
+	device = &hjg_arena_map.control->devices[device_ix];
+	facts->widths = device->warm;
+	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
+	return true;
 }

@@ -11,6 +11,7 @@
 
 #include "device/hjg_opencl.h"
 #include "hjg_test_coupled.h"
+#include "model/hjg_model.h"
 
 static void *
 plain_alloc(void *arg, size_t bytes)
@@ -239,6 +240,47 @@ test_child_starts_none(void)
 		  "a child that looks for devices starts no other one: %s", n == 1 ? reports[0].info.reason : "");
 }
 
+/*
+ * A device that calibration says to be faster than the cpu engine is measured ahead of joins, for all widths of keys; another one is
+ * not.  A short run is content with the first width.
+ */
+static void
+test_measured_ahead(int number)
+{
+	HjgControl *control = calloc(1, sizeof(HjgControl));
+	HjgDeviceInfo infos[HJG_MAX_DEVICES] = {0};
+	HjgCalibration calibration = {.cpu_engine = {.start_ns = 1e6, .build_ns = {10, 10}, .probe_ns = {10, 10}}};
+	const hjg_u32 wanted = HJG_WIDTH_BIT(4) | (short_run ? 0 : HJG_WIDTH_BIT(8) | HJG_WIDTH_BIT(16));
+	double		values[HJG_CONTROL_CALIBRATION] = {0};
+	hjg_u32		before;
+	bool		idle = true;
+
+	hjg_opencl_driver.list(infos, hjg_opencl_driver.room);
+	before = infos[number].warm;
+	calibration.coupled[number].costs = (HjgEngineCosts) {.start_ns = 1e6, .build_ns = {11, 11}, .probe_ns = {11, 11}};
+	calibration.coupled[number].identity = hjg_gpu_identity(infos[number].description);
+	for (int round = 0; round < 2; round++)
+	{
+		memcpy(values, &calibration, sizeof(calibration));
+		memcpy(control->calibration, values, sizeof(values));
+		control->calibration_seq = 2;
+		hjg_cl_costs_open(control);
+		for (int i = 0; i < (round == 0 ? 3 : 120) && (infos[number].warm & wanted) != wanted; i++)
+		{
+			hjg_opencl_driver.tend();
+			nanosleep(&(struct timespec) {round, 20000000}, NULL);
+			hjg_opencl_driver.list(infos, hjg_opencl_driver.room);
+		}
+		if (round == 0)
+			idle = infos[number].warm == before;
+		calibration.coupled[number].costs.build_ns[0] = calibration.coupled[number].costs.probe_ns[0] = 1;
+	}
+	hjg_cl_costs_open(NULL);
+	claim(before == 0 && idle && (infos[number].warm & wanted) == wanted,
+		  "a device that is worth it is measured ahead of joins, and no other one (%x of %x)", infos[number].warm, wanted);
+	free(control);
+}
+
 /* On one device. */
 static void
 test_device(const HjgDeviceInfo *device)
@@ -267,6 +309,7 @@ test_device(const HjgDeviceInfo *device)
 			test_copies(number);
 		else
 			test_crossing(runners[0]);
+		test_measured_ahead(number);
 		test_health(number);
 	}
 	for (int w = 0; w < 3; w++)

@@ -128,6 +128,113 @@ test_measured(void)
 	   "percentiles reach from the least to the greatest value");
 }
 
+/* ---- engines measured as a whole ---- */
+
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+static HjgEngineCosts
+random_engine(void)
+{
+	return (HjgEngineCosts) {
+		.start_ns = 1e4 + drand48() * 1e6, .build_ns = {1 + drand48() * 50, 1 + drand48() * 50},
+		.probe_ns = {1 + drand48() * 50, 1 + drand48() * 50}
+	};
+}
+
+/* Joins that took exactly what costs say give these costs back, and in the middle of the logarithm half of each counts. */
+static bool
+engines_are_measured(void)
+{
+	const double small = 1 << HJG_ENGINE_SMALL_LOG;
+	const double large = 1 << HJG_ENGINE_LARGE_LOG;
+	const double between = 1 << (HJG_ENGINE_SMALL_LOG + HJG_ENGINE_LARGE_LOG) / 2;
+	bool		good = true;
+
+	for (int i = 0; i < 1000 && good; i++)
+	{
+		const HjgEngineCosts costs = random_engine();
+		const HjgEngineTimes times = {
+			.one_row_ns = costs.start_ns,
+			.build_ns = {hjg_engine_build_ns(&costs, small), hjg_engine_build_ns(&costs, large)},
+			.join_ns = {hjg_engine_build_ns(&costs, small) + hjg_engine_probe_ns(&costs, small, small),
+				hjg_engine_build_ns(&costs, large) + hjg_engine_probe_ns(&costs, large, large)}
+		};
+		HjgEngineCosts back;
+
+		hjg_engine_costs_of(&times, &back);
+		good = near(hjg_engine_build_ns(&costs, between), costs.start_ns + between * (costs.build_ns[0] + costs.build_ns[1]) / 2) &&
+			near(hjg_engine_probe_ns(&costs, 10, 1000), 1000 * costs.probe_ns[0]) &&
+			near(hjg_engine_probe_ns(&costs, 1e9, 1000), 1000 * costs.probe_ns[1]);
+		/* a row is taken to cost a tenth of all at least */
+		for (int k = 0; k < 2 && good; k++)
+			good = (near(back.build_ns[k], costs.build_ns[k]) || times.build_ns[k] < 1.2 * times.one_row_ns) &&
+				(near(back.probe_ns[k], costs.probe_ns[k]) || times.join_ns[k] < 1.2 * times.build_ns[k]);
+	}
+	return good;
+}
+
+static bool
+engines_are_known(void)
+{
+	HjgCalibration calibration = {.machine = hjg_model_default_costs};
+	bool		good = hjg_model_coupled_costs(&calibration, 0, 5) == NULL;
+
+	calibration.coupled[1] = (HjgCoupledDeviceCosts) {.identity = 5, .costs = random_engine()};
+	good = good && hjg_model_coupled_costs(&calibration, 1, 5) == NULL;
+	calibration.cpu_engine = random_engine();
+	good = good && hjg_model_coupled_costs(&calibration, 1, 5) == &calibration.coupled[1].costs &&
+		hjg_model_coupled_costs(&calibration, 0, 5) == NULL && hjg_model_coupled_costs(&calibration, 1, 6) == NULL &&
+		hjg_model_coupled_costs(&calibration, HJG_MODEL_COUPLED, 5) == NULL && hjg_model_coupled_costs(&calibration, -1, 5) == NULL;
+	calibration.coupled[1].costs.probe_ns[1] = NAN;
+	return good && hjg_model_coupled_costs(&calibration, 1, 5) == NULL;
+}
+
+static bool
+engines_pay(void)
+{
+	bool		good = true;
+
+	for (int i = 0; i < 1000 && good; i++)
+	{
+		const HjgEngineCosts cpu = random_engine();
+		HjgEngineCosts other = cpu;
+
+		other.start_ns *= 0.8;
+		for (int k = 0; k < 2; k++)
+		{
+			other.build_ns[k] *= 0.8;
+			other.probe_ns[k] *= 0.8;
+		}
+		good = hjg_model_engine_pays(&other, &cpu, random_rows(), random_rows()) &&
+			!hjg_model_engine_pays(&cpu, &cpu, random_rows(), random_rows()) &&
+			!hjg_model_engine_pays(&cpu, &other, random_rows(), random_rows());
+	}
+	return good;
+}
+
+/* With one that takes no time a join is as much shorter as the cpu engine's part was; with a slow one, longer. */
+static bool
+is_predicted_by_engine(HjgJoinShape shape)
+{
+	const HjgEngineCosts fast = {.start_ns = 1, .build_ns = {0.02, 0.02}, .probe_ns = {0.02, 0.02}};
+	const HjgEngineCosts slow = {.start_ns = 1e6, .build_ns = {1e4, 1e4}, .probe_ns = {1e4, 1e4}};
+	double		cpu_ns;
+	double		fast_ns;
+	double		slow_ns;
+
+	shape.nthreads = shape.nthreads > 0 ? shape.nthreads : 1;
+	cpu_ns = total(shape);
+	shape.engine = &fast;
+	fast_ns = total(shape);
+	shape.engine = &slow;
+	slow_ns = total(shape);
+	return fast_ns <= cpu_ns + 2 && slow_ns > fast_ns + 9e5;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -151,6 +258,7 @@ main(int argc, char **argv)
 	bool		aggregates_save = true;
 	bool		aggregates_cost = true;
 	bool		arrays_save = true;
+	bool		engine_predicted = true;
 	HjgUnitCosts costs = hjg_model_default_costs;
 
 	printf("# seed %ld\n", seed);
@@ -169,6 +277,8 @@ main(int argc, char **argv)
 		sums &= fabs(sum - p.total_ns) <= sum * 1e-9;
 		positive &= p.startup_ns >= 0 && p.marshal_build_ns >= 0 && p.build_ns >= 0 &&
 			p.marshal_probe_ns >= 0 && p.probe_ns >= 0 && p.emit_ns >= 0 && isfinite(p.total_ns);
+
+		engine_predicted &= is_predicted_by_engine(shape);
 
 		/* each column counted or added up once */
 		ncolumns = shape.build_columns + shape.probe_columns;
@@ -296,6 +406,11 @@ main(int argc, char **argv)
 	ok(aggregates_save, "rows that are aggregated cost less than rows that are handed out");
 	ok(aggregates_cost, "a column more costs more than a step more, and that more than nothing");
 	ok(arrays_save, "an array by key costs less than another table, unless processes have no job to fill it");
+
+	ok(engines_are_measured(), "an engine that was measured costs what it took, between the sizes on the logarithm");
+	ok(engines_are_known(), "costs of an engine are those of its device, plausible, and nothing without the cpu engine's");
+	ok(engines_pay(), "an engine pays where it is clearly faster than the cpu engine");
+	ok(engine_predicted, "a join is predicted by its engine's costs");
 
 	ok(hjg_model_cost_unit_ns(&costs, 1 << 13) == costs.small_unit_ns &&
 	   hjg_model_cost_unit_ns(&costs, 1) == costs.small_unit_ns,

@@ -37,6 +37,15 @@ sub opencl_line
 	return $line;
 }
 
+# Wait until the device process of a node that has started anew serves, and the device is there.
+sub make_ready
+{
+	my ($node) = @_;
+	wait_ready($node);
+	opencl_line($node);
+	return;
+}
+
 sub core_answer
 {
 	my ($node, $join) = @_;
@@ -91,6 +100,28 @@ SKIP:
 		$node->safe_psql('postgres',
 			"$settings SET hjoin_gpu.device = 'auto'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]"),
 		qr/coupled/, 'auto leaves it to the cpu engine');
+
+	# by itself it is taken only where it was measured, for keys whose steps are measured, and where it is expected to be the fastest:
+	# where half of the cores play the GPU that is so only if costs of the cpu engine say that this one takes ages
+	my $auto = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0; SET work_mem = '64MB';};
+	my $slow = "$auto SET hjoin_gpu.probe_tuple_cost = 100; SET hjoin_gpu.build_tuple_cost = 100;";
+	my $wide = 'SELECT count(*), sum(b.id), sum(p.id) FROM build b JOIN probe p ON b.k::bigint = p.k::bigint';
+	my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF)';
+	unlike($node->safe_psql('postgres', "$slow $explain $joins[0]"), qr/coupled/, 'auto: not before it was measured');
+	$node->safe_psql('postgres', 'SELECT count(*) FROM hjoin_gpu_calibrate()');
+	is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT device, ' ') FROM hjoin_gpu_costs WHERE name LIKE 'engine%' AND value > 0}),
+		'cpu opencl:0', 'calibration measures joins with the device, and with the cpu engine likewise');
+	unlike($node->safe_psql('postgres', "$auto $explain $joins[0]"), qr/coupled/, 'auto: where the cpu engine is faster that joins');
+	like($node->safe_psql('postgres', "$slow $explain $joins[0]"), qr/Engine: coupled.*Device: opencl:0/s, 'auto: where it is not the device does');
+	is($node->safe_psql('postgres', "$slow $joins[0]"), core_answer($node, $joins[0]), "with core's rows");
+	$node->restart;
+	make_ready($node);
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE name LIKE 'engine%'}), '10', 'what was measured outlives a restart');
+	unlike($node->safe_psql('postgres', "$slow $explain $wide"), qr/coupled/, 'auto: no join waits for steps to be measured');
+	$node->safe_psql('postgres', "$auto SET hjoin_gpu.device = 'opencl:0'; $wide");
+	ok(defined wait_until(sub { $node->safe_psql('postgres', "$slow $explain $wide") =~ /Engine: coupled/ }),
+		'auto: once they are measured it is taken');
+	unlike($node->safe_psql('postgres', "$slow $explain $joins[0]"), qr/coupled/, 'auto: but not for keys of another width');
 
 	# cancelled in the middle
 	my $query = start_query($node, "$settings SELECT count(*) FROM build b, probe p WHERE b.k % 2 = p.k % 2");

@@ -1,0 +1,131 @@
+/*
+ * exec_calibrate_coupled.c
+ *	  hjoin_gpu_calibrate() of joins that are divided with an OpenCL device: joins in the device process, as a
+ *	  whole, and the same on the cpu engine.
+ *
+ * The first one is not counted: the coupled engine then measures its steps, by which it divides all that follow.  Each time is the least of
+ * some.  What is not joined by the device it was meant for leaves the costs unmeasured, and such a device is never chosen.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_executor.h"
+#include "model/hjg_model.h"
+
+#define KEY_BYTES 4
+#define ROUNDS 3
+#define SMALL_ROWS (1u << HJG_ENGINE_SMALL_LOG)
+#define LARGE_ROWS (1u << HJG_ENGINE_LARGE_LOG)
+
+/* A job with its build side and one batch of probe rows that all have a partner, none of it submitted; NULL when there is none on the device. */
+static HjgJob *
+prepare(const char *device, uint32 nbuild, uint32 nprobe, int *batch)
+{
+	HjgJobSpec	spec = {
+		.join = {.key_width = KEY_BYTES, .mode = HJG_MATCH_ALL, .probe_rows = nprobe},
+		.max_probe_rows = LARGE_ROWS
+	};
+	HjgReason	reason;
+	HjgJob	   *job = hjg_job_lease(&spec, &reason);
+
+	if (job == NULL)
+		return NULL;
+	if (strcmp(hjg_job_device(job), device) == 0 && hjg_calibration_fill(job, -1, nbuild, 0, 0) &&
+		(*batch = hjg_job_batch_open(job, nprobe, &reason)) >= 0)
+	{
+		if (hjg_calibration_fill(job, *batch, nprobe, 0, nbuild))
+			return job;
+		hjg_job_batch_close(job, *batch);
+	}
+	hjg_job_release(job);
+	return NULL;
+}
+
+/* From handing keys over to the last pair; 0 when the device did not join them. */
+static double
+time_join(const char *device, uint32 nbuild, uint32 nprobe)
+{
+	int			batch;
+	HjgJob	   *job = prepare(device, nbuild, nprobe, &batch);
+	HjgBatchResult result;
+	uint64		begin = hjg_now_ns();
+	uint64		npairs = 0;
+	bool		good;
+
+	if (job == NULL)
+		return 0;
+	hjg_job_build_submit(job);
+	do
+	{
+		hjg_job_batch_submit(job, batch);
+		good = hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE;
+		npairs += good ? result.npairs : 0;
+	} while (good && !result.finished);
+	begin = hjg_now_ns() - begin;
+	good = good && npairs == nprobe && hjg_job_takeover(job) == HJG_REASON_NONE;
+	hjg_job_batch_close(job, batch);
+	hjg_job_release(job);
+	return good ? (double) begin : 0;
+}
+
+/* The least of some, each of which takes its time; false when the device did not join. */
+static bool
+least_time(const char *device, uint32 nbuild, uint32 nprobe, double *ns)
+{
+	*ns = 0;
+	for (int i = 0; i < ROUNDS; i++)
+	{
+		double		own = time_join(device, nbuild, nprobe);
+
+		if (own <= 0)
+			return false;
+		*ns = *ns > 0 ? Min(*ns, own) : own;
+	}
+	return true;
+}
+
+/* The engine behind hjoin_gpu.device, which must be it; false when that did not join. */
+static bool
+measure_engine(const char *device, HjgEngineCosts *costs)
+{
+	HjgEngineTimes times;
+
+	SetConfigOption("hjoin_gpu.device", device, PGC_USERSET, PGC_S_SESSION);
+	if (time_join(device, LARGE_ROWS, LARGE_ROWS) <= 0 || !least_time(device, 1, 1, &times.one_row_ns))
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		const uint32 nrows = i == 0 ? SMALL_ROWS : LARGE_ROWS;
+
+		if (!least_time(device, nrows, 1, &times.build_ns[i]) || !least_time(device, nrows, nrows, &times.join_ns[i]))
+			return false;
+	}
+	hjg_engine_costs_of(&times, costs);
+	return true;
+}
+
+void
+hjg_calibrate_coupled(HjgCalibration *calibration)
+{
+	bool		found = false;
+
+	for (int number = 0; number < HJG_MODEL_COUPLED; number++)
+	{
+		HjgCoupledDeviceCosts *own = &calibration->coupled[number];
+		const char *device = psprintf("opencl:%d", number);
+		HjgCoupledFacts facts;
+
+		SetConfigOption("hjoin_gpu.device", device, PGC_USERSET, PGC_S_SESSION);
+		*own = (HjgCoupledDeviceCosts) {0};
+		if (!hjg_service_coupled_at(number, &facts) || !measure_engine(device, &own->costs))
+			continue;
+		own->identity = hjg_gpu_identity(facts.description);
+		found = true;
+	}
+	calibration->cpu_engine = (HjgEngineCosts) {0};
+	if (found && !measure_engine("cpu", &calibration->cpu_engine))
+		calibration->cpu_engine = (HjgEngineCosts) {0};
+}

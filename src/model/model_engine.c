@@ -1,0 +1,77 @@
+/*
+ * model_engine.c
+ *	  What joins take on an engine of the device process that was measured as a whole: OpenCL devices,
+ *	  with the CPU's threads beside them, and the cpu engine by the same measure.
+ *
+ * How such a join divides its steps is the coupled engine's own model's affair (model_coupled.c).  Here a row costs what it cost
+ * in joins of two sizes, on the logarithm of the build rows between them, level before the first and behind the second: enough
+ * to say which engine is the faster one, and by how much.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "model/hjg_model.h"
+
+/* An engine must be expected to take no more than such a part of the cpu engine's time. */
+#define MOST_OF_CPU 0.9
+
+static double
+row_ns(const double ns[2], double build_rows)
+{
+	const double log_rows = build_rows > 1 ? log2(build_rows) : 0;
+	const double share = (log_rows - HJG_ENGINE_SMALL_LOG) / (HJG_ENGINE_LARGE_LOG - HJG_ENGINE_SMALL_LOG);
+
+	return ns[0] + (ns[1] - ns[0]) * fmin(fmax(share, 0), 1);
+}
+
+double
+hjg_engine_build_ns(const HjgEngineCosts *costs, double build_rows)
+{
+	return costs->start_ns + build_rows * row_ns(costs->build_ns, build_rows);
+}
+
+double
+hjg_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows)
+{
+	return probe_rows * row_ns(costs->probe_ns, build_rows);
+}
+
+void
+hjg_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs)
+{
+	costs->start_ns = times->one_row_ns;
+	for (int i = 0; i < 2; i++)
+	{
+		const double nrows = exp2(i == 0 ? HJG_ENGINE_SMALL_LOG : HJG_ENGINE_LARGE_LOG);
+
+		/* a row takes some time, whatever noise says */
+		costs->build_ns[i] = fmax(times->build_ns[i] - times->one_row_ns, times->build_ns[i] / 10) / nrows;
+		costs->probe_ns[i] = fmax(times->join_ns[i] - times->build_ns[i], times->join_ns[i] / 10) / nrows;
+	}
+}
+
+static bool
+is_plausible(const HjgEngineCosts *costs)
+{
+	bool		good = isfinite(costs->start_ns) && costs->start_ns > 0 && costs->start_ns < 10e9;
+
+	for (int i = 0; i < 2; i++)
+		good = good && costs->build_ns[i] > 0.01 && costs->build_ns[i] < 1e5 && costs->probe_ns[i] > 0.01 && costs->probe_ns[i] < 1e5;
+	return good;
+}
+
+const HjgEngineCosts *
+hjg_model_coupled_costs(const HjgCalibration *calibration, int number, double identity)
+{
+	if (number < 0 || number >= HJG_MODEL_COUPLED || calibration->coupled[number].identity != identity ||
+		!is_plausible(&calibration->coupled[number].costs) || !is_plausible(&calibration->cpu_engine))
+		return NULL;
+	return &calibration->coupled[number].costs;
+}
+
+bool
+hjg_model_engine_pays(const HjgEngineCosts *costs, const HjgEngineCosts *cpu, double build_rows, double probe_rows)
+{
+	return hjg_engine_build_ns(costs, build_rows) + hjg_engine_probe_ns(costs, build_rows, probe_rows) <
+		MOST_OF_CPU * (hjg_engine_build_ns(cpu, build_rows) + hjg_engine_probe_ns(cpu, build_rows, probe_rows));
+}
