@@ -6,7 +6,7 @@
  * gives; their prefix sums say where each pair goes and which row the result's
  * end cuts.  p4 then writes all pairs of the rows before that one, in any order of
  * theirs; of the row that is cut, and of one that an earlier round has cut, the
- * pairs are written here, in ascending order of build row as HjgCursor demands.
+ * host writes the pairs (engine_coupled_cut.c).
  * Of slices only that of one match a row has steps of its own, those of mode SEMI; for
  * a wider one rows give all pairs.
  *
@@ -150,127 +150,6 @@ rows_that_fit(const Window *window, hjg_u64 room, hjg_u64 *npairs)
 		sum += counts[row];
 	*npairs = sum;
 	return row;
-}
-
-/* ---- rows that are cut ---- */
-
-/* Ascending, 11 bits a pass; n words more behind them are scratch. */
-static HjgStatus
-sort_rids(HjgCoupled *join, hjg_u32 *rids, hjg_u32 n)
-{
-	HjgTask		task = {.env = &join->base.env};
-	hjg_u32    *from = rids;
-	hjg_u32    *to = rids + n;
-
-	for (int shift = 0; shift < 33; shift += 11)
-	{
-		hjg_u32		start[2049] = {0};
-		hjg_u32    *was = from;
-
-		for (hjg_u32 i = 0; i < n; i++)
-		{
-			if (i % HJG_POLL_ROWS == 0 && hjg_task_poll(&task))
-				return HJG_ERR_CANCELLED;
-			start[(from[i] >> shift & 2047) + 1]++;
-		}
-		for (int b = 0; b < 2048; b++)
-			start[b + 1] += start[b];
-		for (hjg_u32 i = 0; i < n; i++)
-		{
-			if (i % HJG_POLL_ROWS == 0 && hjg_task_poll(&task))
-				return HJG_ERR_CANCELLED;
-			to[start[from[i] >> shift & 2047]++] = from[i];
-		}
-		from = to;
-		to = was;
-	}
-	/* three passes end in the scratch half */
-	memcpy(rids, from, sizeof(hjg_u32) * n);
-	return HJG_OK;
-}
-
-/* The build rows of a key node, ascending; kept for the next round. */
-static HjgStatus
-sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
-{
-	const HjgCoupledPart *part = join->part;
-	const HjgStepKeyNode *node = hjg_step_key_node(join->base.spec.key_width, part->table.base, &part->args, ref);
-	const HjgStepRidNode *list = (const HjgStepRidNode *) (part->table.base + part->args.rid_nodes_off);
-	HjgTask		task = {.env = &join->base.env};
-	HjgStatus	status;
-	hjg_u32		n = 0;
-	hjg_u32    *into;
-
-	if (join->sorted_node != ref || join->sorted_part != part)
-	{
-		join->sorted_node = 0;
-		if (!hjg_block_reserve(&join->base, &join->sorted_block, 2 * sizeof(hjg_u32) * (size_t) node->nrids))
-			return HJG_ERR_MEMORY;
-		into = join->sorted_block.ptr;
-		for (hjg_u32 rid = node->rids; rid != 0 && n < node->nrids; rid = list[rid - 1].next)
-		{
-			if (n % HJG_POLL_ROWS == 0 && hjg_task_poll(&task))
-				return HJG_ERR_CANCELLED;
-			into[n++] = list[rid - 1].row;
-		}
-		status = sort_rids(join, into, n);
-		if (status != HJG_OK)
-			return status;
-		join->sorted_node = ref;
-		join->sorted_part = part;
-	}
-	*rids = join->sorted_block.ptr;
-	return HJG_OK;
-}
-
-typedef struct CutRow
-{
-	HjgResult  *result;
-	const hjg_u32 *rids;		/* NULL: the one pair without a build row */
-	hjg_u32		probe_row;
-	hjg_u64		at;				/* pair of the round that the first one becomes */
-} CutRow;
-
-static void
-write_cut(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
-{
-	const CutRow *cut = arg;
-
-	(void) slot;
-	for (hjg_u32 i = begin; i < end; i++)
-	{
-		const hjg_u64 at = cut->at + i;
-
-		cut->result->pages[at / cut->result->page_pairs][at % cut->result->page_pairs] =
-			(HjgPair) {cut->probe_row, cut->rids != NULL ? cut->rids[i] : HJG_NO_ROW};
-	}
-}
-
-/* Pairs [skip, skip + n) of the window's row i. */
-static HjgStatus
-emit_cut(Window *window, hjg_u32 i, hjg_u64 skip, hjg_u32 n, HjgResult *result, hjg_u64 at)
-{
-	HjgCoupled *join = window->join;
-	CutRow		cut = {.result = result, .at = at};
-	HjgStatus	status = hjg_copies_host(join, window->args.rows_off + (hjg_u64) i * 4, 4, true, false, HJG_STEP_P4);
-	hjg_u32		ref;
-
-	if (status == HJG_OK)
-		status = hjg_copies_host(join, window->args.nodes_off + (hjg_u64) i * 4, 4, true, false, HJG_STEP_P4);
-	if (status == HJG_OK)
-		status = hjg_copies_table(join, HJG_ON_CPU, false);
-	if (status != HJG_OK)
-		return status;
-	cut.probe_row = words(window, window->args.rows_off)[i];
-	ref = words(window, window->args.nodes_off)[i];
-	if (ref != 0 && window->args.mode != HJG_MATCH_ANTI)
-	{
-		status = sorted_rids(join, ref, &cut.rids);
-		if (status != HJG_OK)
-			return status;
-		cut.rids += skip;
-	}
-	return hjg_coupled_on_cpu(join, 0, n, HJG_COUPLED_UNIT_ROWS * 4, write_cut, &cut);
 }
 
 /* ---- windows ---- */
@@ -463,7 +342,7 @@ probe_window(HjgCoupled *join, Round *round, HjgCursor *at)
 		const hjg_u64 n = left < room ? left : room;
 
 		/* at most the rows of the build side: fits 32 bits */
-		status = emit_cut(&window, 0, at->skip, (hjg_u32) n, round->result, round->npairs);
+		status = hjg_coupled_emit_cut(join, &window.args, 0, at->skip, (hjg_u32) n, round->result, round->npairs);
 		round->npairs += n;
 		*at = n < left ? (HjgCursor) {at->row, 0, at->skip + n} : (HjgCursor) {at->row + 1, 0, 0};
 		return status;
@@ -497,7 +376,7 @@ probe_window(HjgCoupled *join, Round *round, HjgCursor *at)
 		status = write_window(&window, nrows, round->result);
 	}
 	if (status == HJG_OK && fitting < room)
-		status = emit_cut(&window, nrows, 0, (hjg_u32) (room - fitting), round->result, round->npairs + fitting);
+		status = hjg_coupled_emit_cut(join, &window.args, nrows, 0, (hjg_u32) (room - fitting), round->result, round->npairs + fitting);
 	round->npairs = round->capacity;
 	*at = (HjgCursor) {at->row + nrows, fitting < room ? 0 : at->most, room - fitting};
 	return status;

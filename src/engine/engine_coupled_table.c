@@ -8,8 +8,8 @@
 #define PARTITION_BYTES (1024 * 1024)
 #define MAX_RADIX_BITS 14
 
-hjg_u32
-hjg_coupled_bucket_bits(hjg_u64 nrows, int part_bits)
+static hjg_u32
+bucket_bits_of(hjg_u64 nrows, int part_bits)
 {
 	hjg_u32		bits = 4;
 
@@ -23,7 +23,7 @@ int
 hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows)
 {
 	const hjg_u64 table_bytes = nrows * (hjg_step_key_node_bytes(join->base.spec.key_width) + 16);
-	const int	bucket_bits = (int) hjg_coupled_bucket_bits(nrows, 0);
+	const int	bucket_bits = (int) bucket_bits_of(nrows, 0);
 	int			bits = 0;
 
 	while (bits < MAX_RADIX_BITS && bits + 1 < bucket_bits && table_bytes >> bits > PARTITION_BYTES)
@@ -72,7 +72,7 @@ lay_table(const HjgCoupled *join, HjgCoupledPart *part, size_t *header_bytes)
 size_t
 hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits)
 {
-	HjgCoupledPart part = {.nrows = nrows, .bucket_bits = hjg_coupled_bucket_bits(nrows, part_bits)};
+	HjgCoupledPart part = {.nrows = nrows, .bucket_bits = bucket_bits_of(nrows, part_bits)};
 	size_t		header_bytes;
 
 	return lay_table(join, &part, &header_bytes);
@@ -112,7 +112,7 @@ hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part)
 	size_t		bytes;
 	HjgStatus	status;
 
-	part->bucket_bits = hjg_coupled_bucket_bits(part->nrows, join->part_bits);
+	part->bucket_bits = bucket_bits_of(part->nrows, join->part_bits);
 	part->args.skip_bits = (hjg_u32) join->part_bits;
 	bytes = lay_table(join, part, &header_bytes);
 	if (bytes > hjg_coupled_buffer_limit(join) || part->args.max_keys < part->nrows)

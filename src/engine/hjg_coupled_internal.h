@@ -15,6 +15,7 @@
  *		engine_coupled_copies.c	where memory is while the device works on copies
  *		engine_coupled_large.c	what does not fit the device's largest buffer
  *		engine_coupled_probe.c	windows of probe rows, and bounded results
+ *		engine_coupled_cut.c	rows that the end of a result cuts
  *		engine_threads.c	a runner of plain threads
  *		engine_coupled_calibrate.c	joins by which is calibrated
  *		engine_coupled_costs.c	unit costs out of them
@@ -288,8 +289,6 @@ extern HjgEnv hjg_coupled_env(HjgCoupled *join);
 extern size_t hjg_coupled_buffer_limit(const HjgCoupled *join);
 /* The next array of a region: n items of item_bytes each. */
 extern hjg_u64 hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes);
-/* Zeros, by the CPU's threads. */
-extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
 /* Sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partitions, 0: none. */
 extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args);
 /* Rows for which work fits the largest buffer, at most most. */
@@ -306,8 +305,9 @@ extern hjg_u32 hjg_coupled_partition_begin(const HjgCoupled *join, const HjgStep
 
 /* ---- engine_coupled_table.c ---- */
 
+/* Zeros, by the CPU's threads. */
+extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
 /* For so many build rows. */
-extern hjg_u32 hjg_coupled_bucket_bits(hjg_u64 nrows, int part_bits);
 extern int	hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows);
 extern size_t hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits);
 /* Lay out and empty a table for part->nrows rows; HJG_ERR_INPUT when it is larger than a buffer can be. */
@@ -317,6 +317,12 @@ extern HjgStatus hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *wor
 										hjg_u64 first_run_row, hjg_u32 nrows);
 /* The device's table into the CPU's, where they are separate. */
 extern HjgStatus hjg_coupled_merge_tables(HjgCoupled *join);
+
+/* ---- engine_coupled_cut.c ---- */
+
+/* Pairs [skip, skip + n) of row i of work; at: pair of the round that the first one becomes. */
+extern HjgStatus hjg_coupled_emit_cut(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 i, hjg_u64 skip, hjg_u32 n,
+									  HjgResult *result, hjg_u64 at);
 
 /* ---- engine_coupled_large.c ---- */
 
