@@ -201,6 +201,8 @@ sub run_case
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
 	my %r = (node => ($explain // '') =~ /GpuHashJoin/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0, explain => $explain, rows => scalar @$c);
 	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/ || $case->{wrap} eq 'copy' && $ce eq '25P02' || $opt{writers} && "$ce $oe" =~ /40001|40P01|55P03/;
+	# on a busy machine writers bloat tables without end, and where the node is forced nothing bounds what that costs
+	return { %r, verdict => 'skip' } if $opt{writers} && $oe =~ /^ ?57014/;
 	return { %r, verdict => 'order' } if $case->{timeout} && !$case->{q}{errors} && $ce ne $oe && "$ce $oe" =~ /^ ?22/;
 	return { %r, verdict => $oe eq '57014' || $oe eq $ce || $case->{wrap} eq 'copy' && $oe eq '25P02' ? 'same' : 'differ', why => "core: '$ce', ours: '$oe'" } if $case->{timeout};
 	if ($ce ne $oe)
@@ -484,7 +486,7 @@ if (!$opt{baseline})
 	else { failure("at least $opt{'min-share'} of the plans have our node"); }
 }
 talk("drop schema if exists fz cascade;\n", 60);
-print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core), $order with an error that depends on the plan, ",
+print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core, or beside writers), $order with an error that depends on the plan, ",
   "$erroneous with the same error\n";
 printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d\n", $with_node, $planned, $with_shared, $with_aggregates;
 print "$passed passed, $failed failed\n";
