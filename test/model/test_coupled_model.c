@@ -118,7 +118,32 @@ test_equations(void)
 	   "and those that the device had the CPU");
 	hjg_series_predict(&shape, (const double[]) {0.4, 0.4}, &times);
 	ok(near(times.total_ns, 240), "one ratio for all steps exchanges none");
+	/* the CPU had 80 of the rows before the first step */
+	shape.has_begin = true;
+	shape.begin_ratio = 0.8;
+	hjg_series_predict(&shape, (const double[]) {0.3, 0.3}, &times);
+	ok(near(times.step_ns[HJG_ON_DEVICE][0], 140 + 50 * 7) && near(times.step_ns[HJG_ON_DEVICE][1], 140) && near(times.step_ns[HJG_ON_CPU][0], 30),
+	   "by copies, rows that the CPU had before the series cost the device more, once");
+	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
+	ok(near(times.step_ns[HJG_ON_CPU][0], 100 + 20 * 5), "and the CPU those that the device had");
+	shape.has_begin = false;
 	shape.exchange_ns[HJG_ON_CPU] = shape.exchange_ns[HJG_ON_DEVICE] = 0;
+
+	/* by copies: the second step alone uses the table, which both lack */
+	shape.table_step = 1;
+	shape.move_ns[HJG_ON_CPU] = 1000;
+	shape.move_ns[HJG_ON_DEVICE] = 500;
+	hjg_series_predict(&shape, (const double[]) {0, 1}, &times);
+	ok(near(times.total_ns, 200 + 1000), "a table comes to the CPU before its rows meet it");
+	hjg_series_predict(&shape, (const double[]) {1, 0}, &times);
+	ok(near(times.total_ns, 300 + 500), "and to the device");
+	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
+	ok(near(times.total_ns, 200 + 1500), "and to both where both have such rows");
+	shape.table_step = 2;
+	hjg_series_predict(&shape, (const double[]) {0.5, 0.5}, &times);
+	ok(near(times.total_ns, 200), "but to nobody for steps that use none");
+	shape.table_step = 0;
+	shape.move_ns[HJG_ON_CPU] = shape.move_ns[HJG_ON_DEVICE] = 0;
 }
 
 /* Twelve uniform numbers less 6: normal as far as is needed here. */
