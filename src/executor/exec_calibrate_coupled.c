@@ -4,7 +4,8 @@
  *	  whole, and the same on the cpu engine.
  *
  * The first one is not counted: the coupled engine then measures its steps, by which it divides all that follow.  Each time is the least of
- * some.  What is not joined by the device it was meant for leaves the costs unmeasured, and such a device is never chosen.
+ * some.  What is not joined by the device it was meant for leaves the costs unmeasured, and so do implausible times, of which a warning tells;
+ * such a device is never chosen.
  */
 #include "postgres.h"
 
@@ -87,12 +88,13 @@ least_time(const char *device, uint32 nbuild, uint32 nprobe, double *ns)
 	return true;
 }
 
-/* The engine behind hjoin_gpu.device, which must be it; false when that did not join. */
+/* The engine behind hjoin_gpu.device, which must be it; false, with no costs, when that did not join, or not in plausible times. */
 static bool
 measure_engine(const char *device, HjgEngineCosts *costs)
 {
 	HjgEngineTimes times;
 
+	*costs = (HjgEngineCosts) {0};
 	SetConfigOption("hjoin_gpu.device", device, PGC_USERSET, PGC_S_SESSION);
 	if (time_join(device, LARGE_ROWS, LARGE_ROWS) <= 0 || !least_time(device, 1, 1, &times.one_row_ns))
 		return false;
@@ -104,7 +106,11 @@ measure_engine(const char *device, HjgEngineCosts *costs)
 			return false;
 	}
 	hjg_engine_costs_of(&times, costs);
-	return true;
+	if (hjg_model_engine_costs_valid(costs))
+		return true;
+	hjg_calibration_refuse(device);
+	*costs = (HjgEngineCosts) {0};
+	return false;
 }
 
 void
@@ -126,6 +132,6 @@ hjg_calibrate_coupled(HjgCalibration *calibration)
 		found = true;
 	}
 	calibration->cpu_engine = (HjgEngineCosts) {0};
-	if (found && !measure_engine("cpu", &calibration->cpu_engine))
-		calibration->cpu_engine = (HjgEngineCosts) {0};
+	if (found)
+		(void) measure_engine("cpu", &calibration->cpu_engine);
 }

@@ -167,6 +167,15 @@ measure_gpu(const HjgGpuFacts *facts, HjgCudaUnitCosts *costs)
 	return true;
 }
 
+void
+hjg_calibration_refuse(const char *device)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_EXCEPTION),
+			 errmsg("calibration of device \"%s\" gave implausible costs, which are not kept", device),
+			 errhint("Calibrate again when the device is less busy.")));
+}
+
 static bool
 is_plausible(const HjgGpuCosts *measured)
 {
@@ -193,10 +202,7 @@ hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS])
 			measured.costs.context_ns = gpus[number].costs.context_ns;
 		measured.identity = hjg_gpu_identity(facts.description);
 		if (!is_plausible(&measured))
-			ereport(WARNING,
-					(errcode(ERRCODE_DATA_EXCEPTION),
-					 errmsg("calibration of device \"cuda:%d\" gave implausible costs, which are not kept", number),
-					 errhint("Calibrate again when the device is less busy.")));
+			hjg_calibration_refuse(psprintf("cuda:%d", number));
 		else
 			gpus[number] = measured;
 	}

@@ -476,6 +476,8 @@ extern void hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS]);
  * order and below number modulo; false without memory.
  */
 extern bool hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo);
+/* Warn that what was measured of a device is not kept, as it cannot be. */
+extern void hjg_calibration_refuse(const char *device);
 
 /* exec_calibrate_coupled.c */
 /* Measure what joins cost that are divided with each OpenCL device, and on the cpu engine likewise; hjoin_gpu.device is changed. */

@@ -156,6 +156,8 @@ typedef struct HjgEngineTimes
 } HjgEngineTimes;
 
 extern void hjg_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs);
+/* Are these plausible: finite, a start of less than a second, and of a row between 0.01 ns and 0.1 ms? */
+extern bool hjg_model_engine_costs_valid(const HjgEngineCosts *costs);
 extern double hjg_engine_build_ns(const HjgEngineCosts *costs, double build_rows);
 extern double hjg_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows);
 /* Those of OpenCL device number number, if they are plausible and were measured on this one; NULL otherwise. */

@@ -15,6 +15,9 @@
 /* An engine must be expected to take no more than such a part of the cpu engine's time. */
 #define MOST_OF_CPU 0.9
 
+/* No engine that is worth measuring takes so long to start a join. */
+#define MOST_START_NS 1e9
+
 static double
 row_ns(const double ns[2], double build_rows)
 {
@@ -50,10 +53,10 @@ hjg_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs)
 	}
 }
 
-static bool
-is_plausible(const HjgEngineCosts *costs)
+bool
+hjg_model_engine_costs_valid(const HjgEngineCosts *costs)
 {
-	bool		good = isfinite(costs->start_ns) && costs->start_ns > 0 && costs->start_ns < 10e9;
+	bool		good = isfinite(costs->start_ns) && costs->start_ns > 0 && costs->start_ns < MOST_START_NS;
 
 	for (int i = 0; i < 2; i++)
 		good = good && costs->build_ns[i] > 0.01 && costs->build_ns[i] < 1e5 && costs->probe_ns[i] > 0.01 && costs->probe_ns[i] < 1e5;
@@ -64,7 +67,7 @@ const HjgEngineCosts *
 hjg_model_coupled_costs(const HjgCalibration *calibration, int number, double identity)
 {
 	if (number < 0 || number >= HJG_MODEL_COUPLED || calibration->coupled[number].identity != identity ||
-		!is_plausible(&calibration->coupled[number].costs) || !is_plausible(&calibration->cpu_engine))
+		!hjg_model_engine_costs_valid(&calibration->coupled[number].costs) || !hjg_model_engine_costs_valid(&calibration->cpu_engine))
 		return NULL;
 	return &calibration->coupled[number].costs;
 }

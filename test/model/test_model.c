@@ -193,6 +193,25 @@ engines_are_known(void)
 	return good && hjg_model_coupled_costs(&calibration, 1, 5) == NULL;
 }
 
+/* Of a valid engine each cost alone, made too small, too large or no number. */
+static bool
+engines_are_checked(void)
+{
+	static const double beyond[] = {0, -1, 2e9, NAN, HUGE_VAL};
+	const HjgEngineCosts costs = random_engine();
+	bool		good = hjg_model_engine_costs_valid(&costs);
+
+	for (size_t c = 0; c < sizeof(costs) / sizeof(double); c++)
+		for (size_t i = 0; i < sizeof(beyond) / sizeof(double); i++)
+		{
+			HjgEngineCosts changed = costs;
+
+			((double *) &changed)[c] = beyond[i];
+			good = good && !hjg_model_engine_costs_valid(&changed);
+		}
+	return good;
+}
+
 static bool
 engines_pay(void)
 {
@@ -409,6 +428,7 @@ main(int argc, char **argv)
 
 	ok(engines_are_measured(), "an engine that was measured costs what it took, between the sizes on the logarithm");
 	ok(engines_are_known(), "costs of an engine are those of its device, plausible, and nothing without the cpu engine's");
+	ok(engines_are_checked(), "costs of an engine that cannot be are not valid");
 	ok(engines_pay(), "an engine pays where it is clearly faster than the cpu engine");
 	ok(engine_predicted, "a join is predicted by its engine's costs");
 

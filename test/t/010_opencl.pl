@@ -123,6 +123,22 @@ SKIP:
 		'auto: once they are measured it is taken');
 	unlike($node->safe_psql('postgres', "$slow $explain $joins[0]"), qr/coupled/, 'auto: but not for keys of another width');
 
+	# a device whose joins take ages to start: calibration says so, and does not believe it
+	{
+		local $ENV{HJG_FAULT} = 'slow:build:1100ms';
+		$node->restart;
+	}
+	make_ready($node);
+	my $refused = qr/WARNING: +calibration of device "opencl:0" gave implausible costs, which are not kept/;
+	my $calibration = start_query($node, 'SELECT count(*) FROM hjoin_gpu_calibrate()', 'calibration');
+	ok(defined wait_until(sub { log_count($node, $refused) == 1 }, 60), 'calibration warns of implausible costs of a device');
+	# the rest of it has nothing to do with that
+	$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'calibration'});
+	my (undef, $warnings) = finish_query($calibration);
+	like($warnings, $refused, 'and says so to who asked for it');
+	$node->restart;
+	make_ready($node);
+
 	# cancelled in the middle
 	my $query = start_query($node, "$settings SELECT count(*) FROM build b, probe p WHERE b.k % 2 = p.k % 2");
 	my $pid = backend_of($node, 'probing');
