@@ -6,6 +6,9 @@
  * the memory of it lies in the control block.  An entry also says how many
  * operations run on the device: found above zero by a new process, they mean that
  * the last one died in the driver, or was killed because it no longer came back.
+ * A SIGKILL from elsewhere cannot be told from that and counts as one failure, too, which alone does not make a device rest.
+ * But a process that was told to end has not failed: it says so itself (hjg_health_excuse()), or, where it
+ * ended with its supervisor, the next supervisor does; with the server the control block ends, too.
  *
  * After FAILURES_ALLOWED failures with less than CALM_US between them a device is
  * left alone, for a time that doubles with every further failure.  Joins that ask
@@ -73,8 +76,26 @@ hjg_health_open(HjgControl *control)
 {
 	table = control != NULL ? control->health : own_table;
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (__atomic_exchange_n(&table[i].in_use, 0, __ATOMIC_SEQ_CST) > 0)
+	{
+		const hjg_u32 in_use = __atomic_exchange_n(&table[i].in_use, 0, __ATOMIC_SEQ_CST);
+
+		if (in_use > 0 && (in_use & HJG_HEALTH_EXCUSED) == 0)
 			note(&table[i], "the device process ended while it used the device", 1);
+	}
+}
+
+/* A bit beside the count, which other threads go on changing. */
+static void
+excuse(HjgDeviceHealth *entry)
+{
+	__atomic_fetch_or(&entry->in_use, HJG_HEALTH_EXCUSED, __ATOMIC_SEQ_CST);
+}
+
+void
+hjg_health_excuse(void)
+{
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+		excuse(&table[i]);
 }
 
 void
@@ -124,7 +145,7 @@ hjg_health_fatal(const char *device, const char *text)
 	hjg_health_note(device, text);
 	/* noted: the next process must not count it again */
 	if (entry != NULL)
-		__atomic_store_n(&entry->in_use, 0, __ATOMIC_SEQ_CST);
+		excuse(entry);
 	_exit(EXIT_DEVICE);
 }
 

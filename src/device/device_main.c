@@ -158,7 +158,10 @@ serve_arena(int arena_fd, HjgServe *serve)
 			return 1;
 		/* the joins of clients are lost either way: do not wait for threads */
 		if (fds[1].revents != 0)
+		{
+			hjg_health_excuse();
 			_exit(0);
+		}
 		if (fds[0].revents == 0)
 			continue;
 		n = read(serve->socket, bytes, sizeof(bytes));

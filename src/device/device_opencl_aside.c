@@ -8,7 +8,8 @@
  * small join (warmed), or the joins by which unit costs are measured, and what asked for it polls until that has ended.  Nobody waits for what is
  * measured ahead of joins.
  *
- * While such a thread is in the driver the device counts as used (device_health.c): a process that dies there leaves a trace.
+ * While such a thread is in the driver the device counts as used (device_health.c): a process that dies there leaves a trace, also
+ * where nobody has asked for a join; one that is told to end, or ends with the server or its supervisor, leaves none.
  */
 #define _GNU_SOURCE
 

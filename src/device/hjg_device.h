@@ -93,6 +93,8 @@ extern size_t hjg_workspace_bytes(void);
 
 /* NULL: a table of this process's own.  Counts a failure for what a dead process was using. */
 extern void hjg_health_open(HjgControl *control);
+/* This process was told to end: what it uses has not failed. */
+extern void hjg_health_excuse(void);
 /* Around each operation on the device. */
 extern void hjg_health_enter(const char *device);
 extern void hjg_health_leave(const char *device);

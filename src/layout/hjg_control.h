@@ -214,6 +214,9 @@ typedef struct HjgDeviceInfo
 	char		reason[128];
 } HjgDeviceInfo;
 
+/* In in_use, beside the count: that the process ends is no failure, or is counted already. */
+#define HJG_HEALTH_EXCUSED 0x80000000u
+
 /*
  * What is remembered of a device's failures; written by the device process, and
  * set to zero by whoever resets the statistics.
@@ -222,7 +225,7 @@ typedef struct HjgDeviceHealth
 {
 	char		name[32];		/* of the device; empty = free entry */
 	hjg_u32		failures;		/* not long after one another */
-	hjg_u32		in_use;			/* operations that run on it now */
+	hjg_u32		in_use;			/* operations that run on it now; and HJG_HEALTH_EXCUSED */
 	hjg_u64		last_us;		/* of the last failure */
 	hjg_u64		rest_until_us;	/* left alone until then */
 	char		text[128];		/* of the last failure */

@@ -363,7 +363,7 @@ supervisor_exit(int code, Datum arg)
 		kill(device_pid, SIGKILL);
 }
 
-/* Wait until no device process of an earlier supervisor is left. */
+/* Wait until no device process of an earlier supervisor is left, which ended with that one, whatever device it was at work on (device_health.c). */
 static void
 outlive_old_device(void)
 {
@@ -381,6 +381,8 @@ outlive_old_device(void)
 		if (ShutdownRequestPending)
 			proc_exit(1);
 	}
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+		__atomic_store_n(&control->health[i].in_use, 0, __ATOMIC_SEQ_CST);
 	next_epoch();
 }
 

@@ -392,6 +392,35 @@ test_health(void)
 	free(control);
 }
 
+/* Processes that end because they were told to, in the middle of work which goes on for a moment. */
+static void
+test_health_excused(void)
+{
+	HjgControl *control = calloc(1, sizeof(HjgControl));
+	char		reason[128] = "";
+
+	for (int i = 0; i < 4; i++)
+	{
+		hjg_health_open(control);
+		hjg_health_enter("cuda:7");
+		hjg_health_enter("cuda:7");
+		hjg_health_excuse();
+		hjg_health_leave("cuda:7");
+		hjg_health_enter("cuda:6");
+	}
+	hjg_health_open(control);
+	claim(!hjg_health_resting("cuda:7", reason, sizeof(reason)) && !hjg_health_resting("cuda:6", reason, sizeof(reason)) &&
+		  control->health[0].failures == 0 && control->health[1].failures == 0,
+		  "a process that was told to end has not failed in what it did then");
+	hjg_health_note("cuda:7", "first");
+	hjg_health_note("cuda:7", "second");
+	hjg_health_enter("cuda:7");
+	hjg_health_open(control);
+	claim(hjg_health_resting("cuda:7", reason, sizeof(reason)), "and the next one has, if it was not told");
+	hjg_health_open(NULL);
+	free(control);
+}
+
 #define NUSERS 4				/* runners that meet a device for the first time, at the same time */
 
 static pthread_barrier_t all_here;
@@ -471,6 +500,7 @@ main(int argc, char **argv)
 	if (stub == NULL && !short_run)
 		test_many_pairs();
 	test_health();
+	test_health_excused();
 	test_health_at_once();
 	printf("1..%d\n", claims_passed + claims_failed);
 	return claims_failed > 0;

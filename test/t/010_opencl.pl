@@ -8,6 +8,7 @@ use lib $FindBin::RealBin;
 use HjgTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $settings = q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0;
 	SET max_parallel_workers_per_gather = 0; SET hjoin_gpu.device = 'opencl:0';};
@@ -150,8 +151,19 @@ SKIP:
 }
 $node->stop;
 
-# what goes wrong, by environment of the server: name, what the view says once a join has been tried, variables
 my $stubs = PostgreSQL::Test::Utils::tempdir();
+
+# Variables by which a server finds a driver with a fault (stub_opencl.c).
+sub stub_environment
+{
+	my ($stub) = @_;
+	mkdir "$stubs/$stub";
+	system('cc', '-shared', '-fPIC', "-DSTUB=$stub", '-o', "$stubs/$stub/libOpenCL.so.1", "$FindBin::RealBin/stub_opencl.c") == 0
+	  or die "cannot build the stub";
+	return (LD_LIBRARY_PATH => "$stubs/$stub" . (defined $ENV{LD_LIBRARY_PATH} ? ":$ENV{LD_LIBRARY_PATH}" : ''));
+}
+
+# what goes wrong, by environment of the server: name, what the view says once a join has been tried, variables
 my @faults = (
 	[ 'no platform', qr/^failed\|/, OCL_ICD_VENDORS => '/nonexistent', OPENCL_VENDOR_PATH => '/nonexistent' ],
 	[ 'a driver that crashes', qr/^failed\|its driver crashed \(signal 6\)/, stub => 1 ],
@@ -173,10 +185,7 @@ for my $fault (@faults)
 	my $deaths = delete $env{deaths} // 0;
 	if (my $stub = delete $env{stub})
 	{
-		mkdir "$stubs/$stub";
-		system('cc', '-shared', '-fPIC', "-DSTUB=$stub", '-o', "$stubs/$stub/libOpenCL.so.1", "$FindBin::RealBin/stub_opencl.c") == 0
-		  or die "cannot build the stub";
-		$env{LD_LIBRARY_PATH} = "$stubs/$stub" . (defined $ENV{LD_LIBRARY_PATH} ? ":$ENV{LD_LIBRARY_PATH}" : '');
+		%env = (%env, stub_environment($stub));
 	}
 	local %ENV = (%ENV, %env);
 	$node->start;
@@ -193,6 +202,53 @@ for my $fault (@faults)
 	cmp_ok(stat_value($node, 'device_deaths'), $deaths ? '>=' : '==', $deaths,
 		$deaths ? "$name: the device process dies of it" : "$name: the device process lives");
 	is(log_count($node, 'terminating any other active server processes'), 0, "$name: the server never notices");
+	$node->stop;
+}
+
+# the device process ends while it is in the driver, which here does not come back: what else ends it is no failure of the
+# device, but a SIGKILL may be, and three failures make a device be left alone
+sub end_in_driver
+{
+	my ($how) = @_;
+	my $pid = device_pid($node);
+	my $query = start_query($node, "$settings $joins[0]");
+	my $building = backend_of($node, 'building');
+	sleep 0.2;
+	$how->($pid);
+	finish_query($query);
+	# a server that was stopped has ended the query, too
+	wait_until(sub { my $new = device_pid($node); defined $new && $new != $pid });
+	make_ready($node);
+	return defined $building;
+}
+
+SKIP:
+{
+	skip 'built without OpenCL', 1 if $line =~ /built without/;
+	my @modes = qw(fast immediate fast);
+	local %ENV = (%ENV, stub_environment(7));
+	for my $end (
+		[ 'a server that is stopped', sub { $node->restart(shift @modes) } ],
+		[ 'a supervisor that is ended', sub { kill 'TERM', slurp_file("/proc/$_[0]/status") =~ /^PPid:\s+(\d+)/m } ],
+		[ 'a device process that is told to end', sub { kill 'TERM', $_[0] } ])
+	{
+		my ($name, $how) = @$end;
+		$node->start;
+		make_ready($node);
+		is(scalar(grep { end_in_driver($how) } 1 .. 3), 3, "$name, in the driver, three times");
+		like(opencl_line($node), qr/^ready\|/, "$name: no failure of the device");
+		$node->stop;
+	}
+	$node->start;
+	make_ready($node);
+	for my $round (1 .. 3)
+	{
+		end_in_driver(sub { kill 'KILL', $_[0] });
+		like(opencl_line($node), $round < 3 ? qr/^ready\|/ : qr/^failed\|left alone .* after 3 failures: the device process ended/,
+			"a device process that is killed in the driver, time $round: " . ($round < 3 ? 'the device is still used' : 'the device is left alone'));
+	}
+	$node->safe_psql('postgres', 'SELECT hjoin_gpu_stat_reset()');
+	ok(defined wait_until(sub { opencl_line($node) =~ /^ready\|/ }), 'or until the counters are reset');
 	$node->stop;
 }
 
