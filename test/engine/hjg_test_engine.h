@@ -143,6 +143,7 @@ extern void test_join(void);
 extern void test_pack(void);
 extern void test_resume(void);
 extern void test_shared(void);
+extern void test_sides(void);
 extern void test_stage(void);
 extern void test_faults(void);
 

@@ -30,6 +30,7 @@ main(int argc, char **argv)
 	test_shared();
 	test_faults();
 	test_costs();
+	test_sides();
 	test_coupled();
 	printf("1..%d\n", claims_passed + claims_failed);
 	printf("# %d passed, %d failed\n", claims_passed, claims_failed);
