@@ -151,6 +151,13 @@ print_costs(const HjgStepCosts *costs)
 		   costs->exchange_ns[HJG_ON_CPU], costs->exchange_ns[HJG_ON_DEVICE], costs->piece_ns / 1e3, costs->busy_ns / 1e3,
 		   costs->start_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
 		   costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
+	if (costs->copy[HJG_ON_DEVICE].each_ns + costs->copy[HJG_ON_DEVICE].byte_ns > 0)
+		printf("copies, us each and GB/s: rows to the CPU %.1f %.1f, to the device %.1f %.1f (of the CPU's time %.1f %.1f); tables to the CPU %.1f %.1f, "
+			   "to the device %.1f %.1f\n\n",
+			   costs->copy[HJG_ON_CPU].each_ns / 1e3, 1 / costs->copy[HJG_ON_CPU].byte_ns, costs->copy[HJG_ON_DEVICE].each_ns / 1e3,
+			   1 / costs->copy[HJG_ON_DEVICE].byte_ns, costs->call.each_ns / 1e3, 1 / costs->call.byte_ns,
+			   costs->move[HJG_ON_CPU].each_ns / 1e3, 1 / costs->move[HJG_ON_CPU].byte_ns, costs->move[HJG_ON_DEVICE].each_ns / 1e3,
+			   1 / costs->move[HJG_ON_DEVICE].byte_ns);
 }
 
 /* "--name=VALUE": the value, or NULL when arg is another option. */
@@ -227,6 +234,8 @@ parse_option(HjgBenchOptions *options, const char *arg)
 		options->model_runs = MODEL_RUNS;
 	else if (strcmp(arg, "--steps") == 0)
 		options->steps = true;
+	else if (strcmp(arg, "--each") == 0)
+		options->each = true;
 	else if (strcmp(arg, "--halves") == 0)
 		options->calibrate = false;
 	else

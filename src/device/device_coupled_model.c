@@ -223,6 +223,28 @@ print_choice(const HjgBenchTimes *times)
 	printf("\n");
 }
 
+/* One setting, by its median run: what to look for when predictions err. */
+static void
+print_setting(const Setting *setting)
+{
+	const HjgBenchTimes *times = setting->median;
+	const HjgCoupledStats *stats = &times->stats;
+
+	printf("  each: us (predicted) build %.0f (%.0f) probe %.0f (%.0f) noise %.0f %%; between steps %.0f; delays (%.0f|%.0f) "
+		   "queued %.0f waited %.0f tables %.0f|%.0f;",
+		   times->build_ns / 1e3, stats->predicted_build_ns / 1e3, (times->total_ns - times->build_ns) / 1e3,
+		   stats->predicted_probe_ns / 1e3, setting->noise * 100, times->total_ns / 1e3 - (double) stats->series_ns / 1e3,
+		   stats->predicted_delay_ns[HJG_ON_CPU] / 1e3, stats->predicted_delay_ns[HJG_ON_DEVICE] / 1e3,
+		   (double) (stats->queue_ns[0] + stats->queue_ns[1]) / 1e3, (double) stats->idle_ns / 1e3,
+		   (double) stats->moved[HJG_ON_CPU].ns / 1e3, (double) stats->moved[HJG_ON_DEVICE].ns / 1e3);
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+		if (stats->step_rows[HJG_ON_CPU][i] + stats->step_rows[HJG_ON_DEVICE][i] > 0)
+			printf("  %s %.2f %.0f (%.0f)|%.0f (%.0f)", hjg_bench_step_names[i], stats->ratios[i],
+				   (double) stats->step_ns[HJG_ON_CPU][i] / 1e3, stats->predicted_step_ns[HJG_ON_CPU][i] / 1e3,
+				   (double) stats->step_ns[HJG_ON_DEVICE][i] / 1e3, stats->predicted_step_ns[HJG_ON_DEVICE][i] / 1e3);
+	printf("\n");
+}
+
 static int
 nruns_of(const HjgBenchOptions *options)
 {
@@ -286,6 +308,8 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 		random_ns[run] = times_ns[ntimes++] = settings[run].median->total_ns;
 		add_error(errors, &settings[run]);
 		add_steps(&steps, settings[run].median);
+		if (options->each)
+			print_setting(&settings[run]);
 	}
 	hjg_sort_measured(random_ns, nruns);
 	while (nbetter < nruns && random_ns[nbetter] < choice->median->total_ns)

@@ -84,18 +84,12 @@ hjg_health_open(HjgControl *control)
 	}
 }
 
-/* A bit beside the count, which other threads go on changing. */
-static void
-excuse(HjgDeviceHealth *entry)
-{
-	__atomic_fetch_or(&entry->in_use, HJG_HEALTH_EXCUSED, __ATOMIC_SEQ_CST);
-}
-
 void
 hjg_health_excuse(void)
 {
+	/* a bit beside the count, which other threads go on changing */
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		excuse(&table[i]);
+		__atomic_fetch_or(&table[i].in_use, HJG_HEALTH_EXCUSED, __ATOMIC_SEQ_CST);
 }
 
 void
@@ -140,12 +134,9 @@ hjg_health_rest(const char *device, const char *text)
 void
 hjg_health_fatal(const char *device, const char *text)
 {
-	HjgDeviceHealth *entry = entry_of(device);
-
 	hjg_health_note(device, text);
-	/* noted: the next process must not count it again */
-	if (entry != NULL)
-		excuse(entry);
+	/* noted: the next process must not count it again, nor other devices for it */
+	hjg_health_excuse();
 	_exit(EXIT_DEVICE);
 }
 

@@ -35,6 +35,9 @@
 #define WATCH_MS 5000
 #define MEASURE_MS 1000
 
+/* Memory of a device that no join has used for so long goes back to it. */
+#define POOL_IDLE_MS 10000
+
 /* Build rows from which calibration pays, and from which rows are partitioned by default. */
 #define CALIBRATE_ROWS 65536
 #define PARTITION_ROWS 262144
@@ -102,10 +105,14 @@ is_worth_measuring(int number)
 	return pays;
 }
 
+static void trim_pools(void);
+
 static unsigned
 opencl_tend(void)
 {
 	bool		measures = false;
+
+	trim_pools();
 
 	for (int i = 0; i < nreports; i++)
 		if (is_worth_measuring(i))
@@ -120,6 +127,14 @@ static HjgClDevice opened[HJG_CL_DEVICES];
 static bool is_open[HJG_CL_DEVICES];
 static int	wanted_units;
 static bool wants_copies;
+
+static void
+trim_pools(void)
+{
+	for (int i = 0; i < HJG_CL_DEVICES; i++)
+		if (__atomic_load_n(&is_open[i], __ATOMIC_ACQUIRE))
+			hjg_cl_pool_trim(&opened[i], POOL_IDLE_MS);
+}
 
 void
 hjg_cl_set_units(int units)
@@ -201,6 +216,11 @@ hjg_opencl_end(HjgRunner *runner)
 }
 
 #else							/* !HJG_HAVE_OPENCL */
+
+static void
+trim_pools(void)
+{
+}
 
 void
 hjg_cl_set_units(int units)

@@ -188,7 +188,10 @@ hjg_cl_open(const HjgClApi *api, cl_device_id id, int units, HjgClDevice *device
 		hjg_cl_close(device);
 		return false;
 	}
-	if (!build_programs(device, reason, room))
+	device->pool = hjg_cl_pool_create();
+	if (device->pool == NULL)
+		snprintf(reason, room, "out of memory");
+	if (device->pool == NULL || !build_programs(device, reason, room))
 	{
 		hjg_cl_close(device);
 		return false;
@@ -202,6 +205,7 @@ hjg_cl_close(HjgClDevice *device)
 	for (int i = 0; i < HJG_CL_WIDTHS; i++)
 		if (device->programs[i] != NULL)
 			device->api->release_program(device->programs[i]);
+	hjg_cl_pool_destroy(device);
 	if (device->context != NULL)
 		device->api->release_context(device->context);
 	if (device->is_part)

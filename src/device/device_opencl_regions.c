@@ -13,7 +13,9 @@
 static void
 drop(HjgClRegions *of, HjgClRegion *region)
 {
-	if (region->buffer != NULL)
+	if (region->buffer != NULL && of->copies)
+		hjg_cl_pool_give(of->device, region->buffer, region->bytes);
+	else if (region->buffer != NULL)
 		of->device->api->release_mem(region->buffer);
 	hjg_cl_spans_free(&region->spans);
 	*region = (HjgClRegion) {.base = NULL};
@@ -70,8 +72,11 @@ hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory)
 
 	if (region == NULL || region->buffer != NULL)
 		return region == NULL ? NULL : region->buffer;
-	region->buffer = of->device->api->create_buffer(of->device->context, CL_MEM_READ_WRITE | (of->copies ? 0 : CL_MEM_USE_HOST_PTR),
-													memory->bytes, of->copies ? NULL : memory->base, &error);
+	if (of->copies)
+		region->buffer = hjg_cl_pool_take(of->device, memory->bytes, &error);
+	else
+		region->buffer = of->device->api->create_buffer(of->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory->bytes,
+														memory->base, &error);
 	if (error != CL_SUCCESS)
 		region->buffer = NULL;
 	return region->buffer;
@@ -84,6 +89,7 @@ copy(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, cl_mem buffer, 
 	const HjgClApi *api = of->device->api;
 	cl_event   *event = first != NULL && *first == NULL ? first : NULL;
 
+	of->ncopies[to]++;
 	of->crossed_bytes[to] += end - begin;
 	return to == HJG_ON_DEVICE ?
 		api->enqueue_write(of->queue, buffer, CL_FALSE, begin, end - begin, memory->base + begin, 0, NULL, event) :

@@ -8,7 +8,7 @@
  * regions.  Buffers over the caller's keys and pages are made for each launch and
  * released at once; OpenCL keeps them until the launch is done.
  *
- * A device with memory of its own has buffers there (device_opencl_regions.c): before a launch comes what it reads of work and the
+ * A device with memory of its own has buffers there (device_opencl_regions.c), which are kept between joins (device_opencl_pool.c): before a launch comes what it reads of work and the
  * host alone has; keys and pairs go through one buffer for all launches, in the order of the queue.  Host memory that is still to be copied
  * is not changed by anyone: rows are one processor's until their series has ended.  There b3 is two kernels, since key nodes are
  * linked by a later launch than the one that created them (hjg_steps.h).
@@ -28,6 +28,14 @@
 /* Of a device with memory of its own: a table goes there at once, and a join notices within 100 ms that it is cancelled. */
 #define MAX_COPIED_BYTES ((size_t) 512 << 20)
 
+/* Of a launch's commands. */
+typedef struct LaunchEvents
+{
+	cl_event	copied;			/* the first copy before the kernel; NULL: there is none */
+	cl_event	kernel;
+	cl_event	last;			/* behind it; NULL: the kernel is the last one */
+} LaunchEvents;
+
 typedef struct ClRunner
 {
 	HjgRunner	runner;
@@ -38,8 +46,7 @@ typedef struct ClRunner
 	cl_kernel	link;			/* with copies: what follows b3 */
 	cl_mem		user;			/* with copies: keys of a launch, or its pairs */
 	size_t		user_bytes;
-	cl_event	events[MAX_EVENTS]; /* by ticket: of its last command */
-	cl_event	firsts[MAX_EVENTS]; /* with copies: of its first one, if that is another one */
+	LaunchEvents events[MAX_EVENTS];	/* by ticket */
 	HjgRunnerTimes times;		/* of launches that ended */
 	hjg_u64		ended_ns;		/* the last of them did, by the device's clock */
 	hjg_u64		nlaunched;		/* tickets count from 1 */
@@ -72,14 +79,11 @@ user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 	*error = CL_SUCCESS;
 	if (runner->user_bytes < launch->user_bytes)
 	{
+		/* launches before this one use the old one */
 		if (runner->user != NULL)
 			api->release_mem(runner->user);
-		runner->user_bytes = 0;
-		runner->user = api->create_buffer(runner->device->context, CL_MEM_READ_WRITE, launch->user_bytes, NULL, error);
-		if (*error == CL_SUCCESS)
-			runner->user_bytes = launch->user_bytes;
-		else
-			runner->user = NULL;
+		runner->user = hjg_cl_pool_take(runner->device, launch->user_bytes, error);
+		runner->user_bytes = runner->user != NULL ? launch->user_bytes : 0;
 	}
 	return runner->user;
 }
@@ -89,32 +93,36 @@ static cl_int
 copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *first)
 {
 	const HjgMemory work = {launch->work, launch->work_bytes};
+	const hjg_u64 started = hjg_arena_now_ns();
 	HjgStepRanges of;
 	cl_int		error;
 
 	hjg_step_ranges(launch, &of);
 	error = hjg_cl_cross(&runner->regions, HJG_ON_DEVICE, &work, of.ranges, of.n, first);
-	if (error != CL_SUCCESS || launch->step != HJG_STEP_HASH || launch->user == launch->work)
-		return error;
-	runner->regions.crossed_bytes[HJG_ON_DEVICE] += launch->user_bytes;
-	return runner->device->api->enqueue_write(runner->regions.queue, user, CL_FALSE, 0, launch->user_bytes, launch->user, 0, NULL,
-											  *first == NULL ? first : NULL);
+	if (error == CL_SUCCESS && launch->step == HJG_STEP_HASH && launch->user != launch->work)
+	{
+		runner->regions.ncopies[HJG_ON_DEVICE]++;
+		runner->regions.crossed_bytes[HJG_ON_DEVICE] += launch->user_bytes;
+		error = runner->device->api->enqueue_write(runner->regions.queue, user, CL_FALSE, 0, launch->user_bytes, launch->user, 0, NULL,
+												   *first == NULL ? first : NULL);
+	}
+	if (*first != NULL)
+		runner->times.copy_call_ns += hjg_arena_now_ns() - started;
+	return error;
 }
 
-/* Another command of the launch is the last one now; the first one's event is kept as well. */
+/* Another command of the launch is the last one now. */
 static void
-follow(const ClRunner *runner, cl_event *first, cl_event *event, cl_event last)
+follow(const ClRunner *runner, LaunchEvents *events, cl_event last)
 {
-	if (*first == NULL)
-		*first = *event;
-	else
-		runner->device->api->release_event(*event);
-	*event = last;
+	if (events->last != NULL)
+		runner->device->api->release_event(events->last);
+	events->last = last;
 }
 
-/* After p4: the pairs of its rows that lie on the launch's page.  *event becomes their copy's. */
+/* After p4: the pairs of its rows that lie on the launch's page. */
 static cl_int
-copy_pairs(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *first, cl_event *event)
+copy_pairs(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, LaunchEvents *events)
 {
 	const HjgStepArgs *args = &launch->args;
 	const hjg_u32 *offsets = (const hjg_u32 *) (launch->work + args->offsets_off);
@@ -137,7 +145,7 @@ copy_pairs(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event 
 	error = runner->device->api->enqueue_read(runner->regions.queue, user, CL_FALSE, from, to - from, (hjg_u8 *) launch->user + from, 0,
 											  NULL, &last);
 	if (error == CL_SUCCESS)
-		follow(runner, first, event, last);
+		follow(runner, events, last);
 	return error;
 }
 
@@ -150,33 +158,37 @@ profiled(const ClRunner *runner, cl_event event, cl_profiling_info what)
 }
 
 /*
- * How long the device was at work on a launch, and how long that waited although the device had nothing else to do.  With copies it is at
- * work from when the first command was queued, or the launch before ended, to the end of the last: some drivers move what lies in pageable
- * memory before they say that they have begun.
+ * How long the device was at work on a launch, and how long that waited although the device had nothing else to do: for its copies, from when the
+ * first one was queued, or the launch before ended, to the kernel's start (some drivers move what lies in pageable memory before they say that
+ * the copy has begun), or without any.
  */
 static void
-count_launch(ClRunner *runner, int at)
+count_launch(ClRunner *runner, const LaunchEvents *events)
 {
 	HjgRunnerTimes *times = &runner->times;
-	const cl_ulong queued = profiled(runner, runner->firsts[at] != NULL ? runner->firsts[at] : runner->events[at], CL_PROFILING_COMMAND_QUEUED);
-	const cl_ulong end = profiled(runner, runner->events[at], CL_PROFILING_COMMAND_END);
-	cl_ulong	start = profiled(runner, runner->events[at], CL_PROFILING_COMMAND_START);
+	const cl_ulong queued = profiled(runner, events->copied != NULL ? events->copied : events->kernel, CL_PROFILING_COMMAND_QUEUED);
+	const cl_ulong start = profiled(runner, events->kernel, CL_PROFILING_COMMAND_START);
+	const cl_ulong end = profiled(runner, events->last != NULL ? events->last : events->kernel, CL_PROFILING_COMMAND_END);
+	const cl_ulong idle = queued > runner->ended_ns ? queued : runner->ended_ns;
 
 	if (queued == 0 || start == 0 || end == 0)
 		return;
-	if (runner->regions.copies)
-		start = queued > runner->ended_ns ? queued : runner->ended_ns;
 	if (end > start)
 		times->busy_ns += end - start;
-	if (queued < runner->ended_ns)
+	if (events->copied != NULL)
+	{
+		times->ncopied++;
+		times->copy_ns += start > idle ? start - idle : 0;
+	}
+	else if (queued < runner->ended_ns)
 	{
 		times->nfollowed++;
-		times->gap_ns += start > runner->ended_ns ? start - runner->ended_ns : 0;
+		times->gap_ns += start > idle ? start - idle : 0;
 	}
 	else
 	{
 		times->nbegun++;
-		times->begin_ns += start > queued ? start - queued : 0;
+		times->begin_ns += start > idle ? start - idle : 0;
 	}
 	runner->ended_ns = end;
 }
@@ -188,7 +200,16 @@ cl_times(void *arg, HjgRunnerTimes *times)
 
 	*times = runner->times;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		times->ncopies[p] = runner->regions.ncopies[p];
 		times->crossed_bytes[p] = runner->regions.crossed_bytes[p];
+	}
+}
+
+static cl_event
+last_event(const LaunchEvents *events)
+{
+	return events->last != NULL ? events->last : events->kernel;
 }
 
 /* Wait for all launches up to ticket, and remember the first bad outcome. */
@@ -200,17 +221,19 @@ cl_wait(void *arg, hjg_u64 ticket)
 
 	while (runner->nended < ticket)
 	{
-		const int	at = (int) (runner->nended++ % MAX_EVENTS);
+		const LaunchEvents *events = &runner->events[runner->nended++ % MAX_EVENTS];
+		const cl_event last = last_event(events);
 		cl_int		state = CL_COMPLETE;
 
-		if (api->wait_events(1, &runner->events[at]) != CL_SUCCESS ||
-			api->event_info(runner->events[at], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) != CL_SUCCESS ||
-			state < 0)
+		if (api->wait_events(1, &last) != CL_SUCCESS ||
+			api->event_info(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) != CL_SUCCESS || state < 0)
 			runner->failed = HJG_ERR_DEVICE;
-		count_launch(runner, at);
-		api->release_event(runner->events[at]);
-		if (runner->firsts[at] != NULL)
-			api->release_event(runner->firsts[at]);
+		count_launch(runner, events);
+		api->release_event(events->kernel);
+		if (events->copied != NULL)
+			api->release_event(events->copied);
+		if (events->last != NULL)
+			api->release_event(events->last);
 	}
 	return runner->failed;
 }
@@ -223,7 +246,7 @@ cl_done(void *arg, hjg_u64 ticket)
 
 	if (ticket <= runner->nended)
 		return true;
-	if (runner->device->api->event_info(runner->events[(ticket - 1) % MAX_EVENTS], CL_EVENT_COMMAND_EXECUTION_STATUS,
+	if (runner->device->api->event_info(last_event(&runner->events[(ticket - 1) % MAX_EVENTS]), CL_EVENT_COMMAND_EXECUTION_STATUS,
 										sizeof(state), &state, NULL) != CL_SUCCESS)
 		return true;			/* cl_wait() will say what is wrong */
 	return state <= CL_COMPLETE;
@@ -289,17 +312,15 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	size_t		ngroups = (end - begin + GROUP_ITEMS - 1) / GROUP_ITEMS;
 	size_t		items;
 	cl_int		error = CL_SUCCESS;
-	cl_event   *event;
-	cl_event   *first;
+	LaunchEvents *events;
 
 	/* blocks are unpacked where host and device share memory */
 	if (runner->failed != HJG_OK || table == NULL || work == NULL || (begin >= end && !is_merged) || (is_merged && copies))
 		return HJG_ERR_DEVICE;
 	if (runner->nlaunched - runner->nended == MAX_EVENTS)
 		cl_wait(runner, runner->nended + 1);
-	event = &runner->events[runner->nlaunched % MAX_EVENTS];
-	first = &runner->firsts[runner->nlaunched % MAX_EVENTS];
-	*first = NULL;
+	events = &runner->events[runner->nlaunched % MAX_EVENTS];
+	*events = (LaunchEvents) {NULL};
 	if (ngroups > (size_t) runner->runner.nworkers)
 		ngroups = (size_t) runner->runner.nworkers;
 	/* the groups that unpack are some of the device's */
@@ -312,7 +333,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	if (launch->user != NULL && launch->user != launch->work)
 		user = user_buffer(runner, launch, &error);
 	if (error == CL_SUCCESS && copies)
-		error = copy_in(runner, launch, user, first);
+		error = copy_in(runner, launch, user, &events->copied);
 	if (error == CL_SUCCESS && is_merged)
 		packed = api->create_buffer(runner->device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, launch->packed_bytes,
 									(void *) launch->packed, &error);
@@ -321,7 +342,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		const Arguments arguments = {table, work, user, packed, args, begin, end, step};
 		cl_event	linked;
 
-		error = enqueue(runner, kernel, &arguments, is_merged, items, event);
+		error = enqueue(runner, kernel, &arguments, is_merged, items, &events->kernel);
 		is_launched = error == CL_SUCCESS;
 		if (is_launched)
 			*ticket = ++runner->nlaunched;
@@ -329,10 +350,10 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		{
 			error = enqueue(runner, runner->link, &arguments, false, items, &linked);
 			if (error == CL_SUCCESS)
-				follow(runner, first, event, linked);
+				follow(runner, events, linked);
 		}
 		if (error == CL_SUCCESS && copies && launch->step == HJG_STEP_P4)
-			error = copy_pairs(runner, launch, user, first, event);
+			error = copy_pairs(runner, launch, user, events);
 		if (error == CL_SUCCESS)
 			error = api->flush(runner->regions.queue);
 	}
@@ -340,8 +361,8 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	{
 		/* the host's memory must be neither read nor written any more when this returns */
 		api->finish(runner->regions.queue);
-		if (*first != NULL && !is_launched)
-			api->release_event(*first);
+		if (events->copied != NULL && !is_launched)
+			api->release_event(events->copied);
 	}
 	if (!copies && user != work && user != NULL)
 		api->release_mem(user);
@@ -355,6 +376,8 @@ cl_forget(void *arg, const void *memory)
 {
 	ClRunner   *runner = arg;
 
+	/* buffers are for other joins from then on */
+	cl_wait(runner, runner->nlaunched);
 	hjg_cl_region_forget(&runner->regions, memory);
 }
 
@@ -401,7 +424,7 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 	if (runner->link != NULL)
 		api->release_kernel(runner->link);
 	if (runner->user != NULL)
-		api->release_mem(runner->user);
+		hjg_cl_pool_give(runner->device, runner->user, runner->user_bytes);
 	hjg_cl_regions_free(&runner->regions);
 	free(runner);
 }

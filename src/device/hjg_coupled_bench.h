@@ -41,6 +41,7 @@ typedef struct HjgBenchOptions
 	double		skew;
 	double		selectivity;
 	bool		steps;			/* print what each step took */
+	bool		each;			/* of --model: print each setting's run */
 	bool		calibrate;		/* otherwise every step is halved */
 	bool		packed;			/* keys come packed */
 	const HjgPackPlan *plan;	/* by this plan; NULL: as the planner wants */

@@ -141,6 +141,8 @@ extern const char *hjg_cl_error_text(cl_int error);
 extern cl_int hjg_cl_find(const HjgClApi *api, hjg_u32 platform, hjg_u32 device, cl_device_id *id);
 extern void hjg_cl_facts(const HjgClApi *api, cl_device_id id, HjgClFacts *facts, HjgDeviceInfo *info);
 
+typedef struct HjgClPool HjgClPool;
+
 /* ---- device_opencl_program.c ---- */
 
 /*
@@ -156,6 +158,7 @@ typedef struct HjgClDevice
 	cl_program	programs[HJG_CL_WIDTHS];
 	cl_uint		units;
 	HjgClFacts	facts;
+	HjgClPool  *pool;
 } HjgClDevice;
 
 /* False with a reason (the first line of the build log included) on failure. */
@@ -174,6 +177,19 @@ extern bool hjg_cl_test(HjgClDevice *device, char *reason, size_t room);
 /* A runner for one join; NULL when OpenCL refuses.  The device must outlive it.  copies: it has memory of its own. */
 extern HjgRunner *hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies);
 extern void hjg_cl_runner_destroy(HjgRunner *runner);
+
+/* ---- device_opencl_pool.c ---- */
+
+/* NULL: no memory. */
+extern HjgClPool *hjg_cl_pool_create(void);
+/* Of a device that nobody uses any more. */
+extern void hjg_cl_pool_destroy(const HjgClDevice *device);
+/* A buffer of at least so many bytes of the device's own memory, with anything in it; NULL with an error. */
+extern cl_mem hjg_cl_pool_take(const HjgClDevice *device, size_t bytes, cl_int *error);
+/* Back with one that was taken for so many bytes; no command that uses it is queued. */
+extern void hjg_cl_pool_give(const HjgClDevice *device, cl_mem buffer, size_t bytes);
+/* Release those that were idle for so long; returns how many bytes are kept. */
+extern size_t hjg_cl_pool_trim(const HjgClDevice *device, unsigned idle_ms);
 
 /* ---- device_opencl_spans.c ---- */
 
@@ -226,7 +242,8 @@ typedef struct HjgClRegions
 	cl_command_queue back;		/* with copies: of those to the host, which wait for no launch */
 	int			n;
 	int			next;			/* to be replaced when there are too many */
-	hjg_u64		crossed_bytes[HJG_PROCESSORS];	/* copied to it */
+	hjg_u64		ncopies[HJG_PROCESSORS];	/* to it */
+	hjg_u64		crossed_bytes[HJG_PROCESSORS];	/* by these, keys and pairs */
 	HjgClRegion regions[HJG_CL_MAX_REGIONS];
 } HjgClRegions;
 

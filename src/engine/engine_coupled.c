@@ -266,8 +266,7 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 	{
 		HjgSeries	series = {
 			.nsteps = 2, .steps = {runs != NULL && done_bits == 0 ? HJG_STEP_HASH : HJG_STEP_NUMBER, HJG_STEP_N2},
-			.nrows = nrows, .runs = runs, .first_run_row = first_run_row, .building = building,
-			.begin_ratio = runs != NULL && done_bits == 0 ? -1 : join->stats.ratios[HJG_STEP_N3]
+			.nrows = nrows, .runs = runs, .first_run_row = first_run_row, .building = building
 		};
 		size_t		header_bytes;
 
@@ -295,7 +294,6 @@ hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_r
 		sum_headers(join, args);
 		series.nsteps = 1;
 		series.steps[0] = HJG_STEP_N3;
-		series.begin_ratio = join->stats.ratios[HJG_STEP_N2];
 		*predicted_ns += hjg_series_plan(join, &series);
 		status = hjg_series_run(join, &series);
 

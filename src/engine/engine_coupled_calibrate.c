@@ -25,7 +25,7 @@
 #define PROBE_ORDER 2246822507u
 
 /* Runs for each size: the smaller, the more they are disturbed. */
-static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 11, 4, 3, 1};
+static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 13, 8, 3, 1};
 
 /* Turns, in each of which every size has its part of the runs, without which costs would be worth nothing. */
 #define LEAST_TURNS 9
@@ -58,6 +58,12 @@ sample_pieces(const HjgRunnerTimes *before, const HjgRunnerTimes *after, const H
 	sample->begin_ns = each_ns(after->begin_ns - before->begin_ns, after->nbegun - before->nbegun);
 	sample->wake_ns = each_ns(stats->queue_ns[0], stats->nqueued[0]);
 	sample->call_ns = each_ns(stats->queue_ns[1], stats->nqueued[1]);
+}
+
+static HjgCopySample
+copy_sample(const HjgCopyTimes *times)
+{
+	return (HjgCopySample) {.copies = {.n = (double) times->n, .bytes = (double) times->bytes}, .ns = (double) times->ns};
 }
 
 /* One join of nrows with nrows. */
@@ -93,18 +99,18 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	hjg_coupled_stats(join, &stats);
 	runner->times(runner->arg, &after);
 	sample_pieces(&before, &after, &stats, sample);
+	sample->called = copy_sample(&stats.called);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
-		sample->busy_ns[p] = 0;
-		sample->move_ns[p] = (double) stats.move_ns[p];
-		sample->move_bytes[p] = (double) stats.move_bytes[p];
+		sample->moved[p] = copy_sample(&stats.moved[p]);
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
-			sample->busy_ns[p] += (double) stats.step_ns[p][i];
+			sample->busy_ns[p][i] = (double) stats.step_ns[p][i];
 			sample->rows[p][i] = (double) stats.step_rows[p][i];
 			sample->taken[p][i] = (double) stats.step_taken[p][i];
+			sample->copied[p][i] = copy_sample(&stats.copied[p][i]);
 			sample->ns[p][i] = stats.step_rows[p][i] == 0 ? HUGE_VAL :
-				fmax(((double) stats.step_ns[p][i] - (double) stats.step_pieces[p][i] * own_ns[p]) /
+				fmax(((double) stats.step_ns[p][i] - (double) stats.copied[p][i].ns - (double) stats.step_pieces[p][i] * own_ns[p]) /
 					 (double) stats.step_rows[p][i], HJG_LEAST_STEP_NS);
 		}
 	}
@@ -204,9 +210,15 @@ drawn(int run, int i)
 static double
 even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 {
-	const double both_ns = cpu->busy_ns[HJG_ON_CPU] + device->busy_ns[HJG_ON_DEVICE];
+	double		cpu_ns = 0;
+	double		device_ns = 0;
 
-	return both_ns > 0 ? device->busy_ns[HJG_ON_DEVICE] / both_ns : 0.5;
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+	{
+		cpu_ns += cpu->busy_ns[HJG_ON_CPU][i];
+		device_ns += device->busy_ns[HJG_ON_DEVICE][i];
+	}
+	return cpu_ns + device_ns > 0 ? device_ns / (cpu_ns + device_ns) : 0.5;
 }
 
 /* The CPU's shares of the steps in a run of a way; alone: the samples of the run on one processor. */

@@ -22,7 +22,7 @@
 static void
 add_rows(HjgStepRanges *of, hjg_u64 off, size_t width, hjg_u32 begin, hjg_u32 end, bool reads, bool writes)
 {
-	if (off == 0 || begin >= end)
+	if (off == 0 || begin >= end || (!reads && !writes))
 		return;
 	of->ranges[of->n++] = (HjgRange) {
 		.off = off + (hjg_u64) begin * width, .bytes = (size_t) (end - begin) * width, .reads = reads, .writes = writes
@@ -35,77 +35,54 @@ hjg_step_uses_table(HjgStep step)
 	return step != HJG_STEP_HASH && step != HJG_STEP_NUMBER && step != HJG_STEP_N2 && step != HJG_STEP_N3;
 }
 
+/* Where an array of work begins; 0: the launch has none. */
+static hjg_u64
+array_off(const HjgStepLaunch *launch, HjgArray array)
+{
+	const HjgStepArgs *args = &launch->args;
+	const hjg_u64 offs[HJG_ARRAYS] = {
+		[HJG_ARRAY_KEYS] = launch->user == launch->work ? args->keys_off : 0,
+		[HJG_ARRAY_MIXED] = args->mixed_off,
+		[HJG_ARRAY_ROWS] = args->rows_off,
+		[HJG_ARRAY_BUCKETS] = args->buckets_off,
+		[HJG_ARRAY_NODES] = args->nodes_off,
+		[HJG_ARRAY_COUNTS] = args->counts_off,
+		[HJG_ARRAY_OFFSETS] = args->offsets_off,
+		[HJG_ARRAY_HEADERS] = args->parts_off
+	};
+
+	return offs[array];
+}
+
+static size_t
+array_width(const HjgStepLaunch *launch, HjgArray array)
+{
+	return array == HJG_ARRAY_KEYS || array == HJG_ARRAY_MIXED ? (size_t) launch->width : 4;
+}
+
 void
 hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *of)
 {
 	const HjgStepArgs *args = &launch->args;
-	const size_t width = (size_t) launch->width;
-	const hjg_u32 begin = launch->begin;
-	const hjg_u32 end = launch->end;
-	const hjg_u32 first = args->first_index;
-	const hjg_u32 nheaders = hjg_step_part_counters(args->bits);
+	const bool	scatters = launch->step == HJG_STEP_N3;
 
 	of->n = 0;
-	switch (launch->step)
+	for (int i = 0; i < HJG_ARRAYS && launch->step < HJG_STEP_COUNT; i++)
 	{
-		case HJG_STEP_HASH:
-			if (launch->user == launch->work)
-				add_rows(of, args->keys_off, width, begin, end, true, false);
-			add_rows(of, args->mixed_off, width, first + begin, first + end, false, true);
-			add_rows(of, args->rows_off, 4, first + begin, first + end, false, true);
-			add_rows(of, args->buckets_off, 4, first + begin, first + end, false, true);
-			break;
-		case HJG_STEP_NUMBER:
-			add_rows(of, args->mixed_off, width, begin, end, true, false);
-			add_rows(of, args->buckets_off, 4, begin, end, false, true);
-			break;
-		case HJG_STEP_N2:
-			add_rows(of, args->buckets_off, 4, begin, end, true, false);
-			add_rows(of, args->nodes_off, 4, begin, end, false, true);
-			add_rows(of, args->parts_off, 4, 0, nheaders, true, true);
-			break;
-		case HJG_STEP_N3:
-			add_rows(of, args->mixed_off, width, begin, end, true, false);
-			add_rows(of, args->rows_off, 4, begin, end, true, false);
-			add_rows(of, args->buckets_off, 4, begin, end, true, false);
-			add_rows(of, args->nodes_off, 4, begin, end, true, false);
-			add_rows(of, args->parts_off, 4, 0, nheaders, true, false);
-			/* rows go anywhere among those of the series, all of which are one processor's */
-			add_rows(of, args->dst_mixed_off, width, 0, launch->dst_rows, false, true);
-			add_rows(of, args->dst_rows_off, 4, 0, launch->dst_rows, false, true);
-			break;
-		case HJG_STEP_B2:
-			add_rows(of, args->buckets_off, 4, begin, end, true, false);
-			break;
-		case HJG_STEP_B3:
-			add_rows(of, args->buckets_off, 4, begin, end, true, false);
-			add_rows(of, args->mixed_off, width, begin, end, true, false);
-			add_rows(of, args->nodes_off, 4, begin, end, false, true);
-			/* nodes to be linked later */
-			add_rows(of, args->counts_off, 4, begin, end, false, true);
-			break;
-		case HJG_STEP_B4:
-			add_rows(of, args->rows_off, 4, begin, end, true, false);
-			add_rows(of, args->nodes_off, 4, begin, end, true, false);
-			break;
-		case HJG_STEP_P2:
-			add_rows(of, args->buckets_off, 4, begin, end, true, false);
-			add_rows(of, args->nodes_off, 4, begin, end, false, true);
-			add_rows(of, args->counts_off, 4, begin, end, false, true);
-			break;
-		case HJG_STEP_P3:
-			add_rows(of, args->mixed_off, width, begin, end, true, false);
-			add_rows(of, args->nodes_off, 4, begin, end, true, true);
-			add_rows(of, args->counts_off, 4, begin, end, false, true);
-			break;
-		case HJG_STEP_P4:
-			add_rows(of, args->rows_off, 4, begin, end, true, false);
-			add_rows(of, args->nodes_off, 4, begin, end, true, false);
-			add_rows(of, args->counts_off, 4, begin, end, true, false);
-			add_rows(of, args->offsets_off, 4, begin, end, true, false);
-			break;
-		default:
-			break;
+		const bool	reads = (hjg_step_use[launch->step].reads & HJG_ARRAY_BIT(i)) != 0;
+		const bool	writes = (hjg_step_use[launch->step].writes & HJG_ARRAY_BIT(i)) != 0 && !scatters;
+		/* keys are counted from the launch's first one on, what becomes of them by their places in work */
+		const hjg_u32 shift = launch->step == HJG_STEP_HASH && i != HJG_ARRAY_KEYS ? args->first_index : 0;
+		const bool	is_whole = i == HJG_ARRAY_HEADERS;
+
+		add_rows(of, array_off(launch, (HjgArray) i), array_width(launch, (HjgArray) i), is_whole ? 0 : shift + launch->begin,
+				 is_whole ? hjg_step_part_counters(args->bits) : shift + launch->end, reads, writes);
+	}
+	if (scatters)
+	{
+		/* rows go anywhere among those of the series, all of which are one processor's */
+		add_rows(of, args->dst_mixed_off, (size_t) launch->width, 0, launch->dst_rows, false, true);
+		add_rows(of, args->dst_rows_off, 4, 0, launch->dst_rows, false, true);
 	}
 }
 
@@ -125,15 +102,38 @@ move(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, const Hjg
 	return join->runner->move(join->runner->arg, to, &memory, ranges, nranges);
 }
 
+/* Ranges of work come to the CPU, who waits for that; counted as its step's. */
+static HjgStatus
+bring(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
+{
+	const HjgRunner *runner = join->runner;
+	HjgCopyTimes *times = &join->stats.copied[HJG_ON_CPU][step];
+	const hjg_u64 started = hjg_now_ns();
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
+	HjgStatus	status;
+
+	runner->times(runner->arg, &before);
+	status = move(join, HJG_ON_CPU, &join->work, ranges, nranges);
+	runner->times(runner->arg, &after);
+	if (after.ncopies[HJG_ON_CPU] > before.ncopies[HJG_ON_CPU])
+	{
+		times->n += after.ncopies[HJG_ON_CPU] - before.ncopies[HJG_ON_CPU];
+		times->bytes += after.crossed_bytes[HJG_ON_CPU] - before.crossed_bytes[HJG_ON_CPU];
+		times->ns += hjg_now_ns() - started;
+	}
+	return status;
+}
+
 HjgStatus
-hjg_copies_piece(const HjgCoupled *join, const HjgStepLaunch *launch)
+hjg_copies_piece(HjgCoupled *join, const HjgStepLaunch *launch)
 {
 	HjgStepRanges of;
 
 	if (!hjg_series_copies(join))
 		return HJG_OK;
 	hjg_step_ranges(launch, &of);
-	return move(join, HJG_ON_CPU, &join->work, of.ranges, of.n);
+	return bring(join, of.ranges, of.n, launch->step);
 }
 
 HjgStatus
@@ -145,8 +145,8 @@ hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool wr
 
 	if (!hjg_series_copies(join) || bytes == 0)
 		return HJG_OK;
-	status = move(join, HJG_ON_CPU, &join->work, &range, 1);
-	join->stats.step_ns[HJG_ON_DEVICE][step] += hjg_now_ns() - started;
+	status = bring(join, &range, 1, step);
+	join->stats.step_ns[HJG_ON_CPU][step] += hjg_now_ns() - started;
 	join->stats.series_ns += hjg_now_ns() - started;
 	return status;
 }
@@ -207,20 +207,34 @@ hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes)
 	HjgCoupledPart *part = join->part;
 	const hjg_u64 started = hjg_now_ns();
 	const size_t missing = part->missing_bytes[to];
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
 	HjgStatus	status;
 
 	if (!hjg_series_copies(join) || (missing == 0 && !writes))
 		return HJG_OK;
+	join->runner->times(join->runner->arg, &before);
 	status = move_table(join, part, to, writes);
+	join->runner->times(join->runner->arg, &after);
 	if (missing > 0)
 	{
-		join->stats.move_ns[to] += hjg_now_ns() - started;
-		join->stats.move_bytes[to] += missing;
+		join->stats.moved[to].n += after.ncopies[to] - before.ncopies[to];
+		join->stats.moved[to].bytes += missing;
+		join->stats.moved[to].ns += hjg_now_ns() - started;
 	}
 	part->missing_bytes[to] = 0;
 	if (writes)
 		part->missing_bytes[1 - to] = part->table.bytes;
 	return status;
+}
+
+double
+hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double bytes)
+{
+	/* the allocator by itself, and the rest */
+	const HjgCopies copies = {.n = bytes > 0 ? 2 : 0, .bytes = bytes};
+
+	return hjg_copies_ns(&join->config.costs->move[to], &copies);
 }
 
 HjgStatus

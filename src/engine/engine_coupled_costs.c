@@ -5,6 +5,8 @@
  * Three kinds of joins say three things of a step: those on one processor what a row costs alone, those on both with one ratio for all
  * steps by how much that grows while the other one is at work, and those with ratios that differ what a row costs on top that the
  * other one had before.
+ *
+ * Where the device works on copies, the copies are timed apart and are no part of what a row costs: all joins together say what each copy costs, and a byte of it.
  */
 #include <math.h>
 #include <stddef.h>
@@ -44,11 +46,36 @@ mean_of(const double *first, int nways, int nruns)
 	return n > 0 ? hjg_trimmed_mean(values, n, TRIMMED) : HUGE_VAL;
 }
 
-/* For how much of a processor's time the other one was at work as well. */
+/* Kinds of series of a join: partitioning, building, counting pairs, writing them. */
+#define NKINDS 4
+
+/* Which part of a step's time is in series of a kind; of a step that both sides have, half is taken to be each one's. */
 static double
-overlap_of(const HjgCoupledSample *sample, int p)
+part_in(int kind, int step, bool partitioned)
 {
-	return fmin(sample->busy_ns[1 - p] / fmax(sample->busy_ns[p], 1), 1);
+	static const double parts[2][HJG_STEP_COUNT][NKINDS] = {
+		{[HJG_STEP_HASH] = {0, 0.5, 0.5, 0}},
+		{[HJG_STEP_HASH] = {1, 0, 0, 0}, [HJG_STEP_NUMBER] = {0, 0.5, 0.5, 0}}
+	};
+	static const int kind_of[HJG_STEP_COUNT] = {
+		[HJG_STEP_N2] = 0, [HJG_STEP_N3] = 0, [HJG_STEP_B2] = 1, [HJG_STEP_B3] = 1, [HJG_STEP_B4] = 1,
+		[HJG_STEP_P2] = 2, [HJG_STEP_P3] = 2, [HJG_STEP_P4] = 3
+	};
+
+	return step == HJG_STEP_HASH || step == HJG_STEP_NUMBER ? parts[partitioned][step][kind] : kind_of[step] == kind;
+}
+
+/* For how much of a processor's time in the series that have the step the other one was at work as well. */
+static double
+overlap_of(const HjgCoupledSample *sample, bool partitioned, int p, int step)
+{
+	double		busy_ns[HJG_PROCESSORS] = {0, 0};
+
+	for (int kind = 0; kind < NKINDS; kind++)
+		for (int i = 0; i < HJG_STEP_COUNT && part_in(kind, step, partitioned) > 0; i++)
+			for (int q = 0; q < HJG_PROCESSORS; q++)
+				busy_ns[q] += sample->busy_ns[q][i] * part_in(kind, i, partitioned);
+	return fmin(busy_ns[1 - p] / fmax(busy_ns[p], 1), 1);
 }
 
 /*
@@ -56,13 +83,13 @@ overlap_of(const HjgCoupledSample *sample, int p)
  * it: their rows and the part of the time when it was.
  */
 static double
-slowdown_of(const HjgCoupledSample *samples, int nruns, int p, int step, double alone_ns)
+slowdown_of(const HjgCoupledSample *samples, int nruns, bool partitioned, int p, int step, double alone_ns)
 {
 	HjgWeighted slowdowns[HJG_CALIBRATION_RUNS];
 
 	for (int run = 0; run < nruns; run++)
 	{
-		const double overlap = overlap_of(&samples[run], p);
+		const double overlap = overlap_of(&samples[run], partitioned, p, step);
 
 		slowdowns[run] = (HjgWeighted) {.weight = samples[run].rows[p][step] * overlap};
 		if (slowdowns[run].weight > 0)
@@ -73,14 +100,13 @@ slowdown_of(const HjgCoupledSample *samples, int nruns, int p, int step, double 
 
 /* What a run should take on a processor by the costs of its size, without rows that are taken over. */
 static double
-expected_ns(const HjgCoupledSample *sample, int p, const double alone_ns[HJG_STEP_COUNT], const double together_ns[HJG_STEP_COUNT])
+expected_ns(const HjgCoupledSample *sample, bool partitioned, int p, const double alone_ns[HJG_STEP_COUNT], const double together_ns[HJG_STEP_COUNT])
 {
-	const double overlap = overlap_of(sample, p);
 	double		ns = 0;
 
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		if (sample->rows[p][i] > 0)
-			ns += sample->rows[p][i] * (alone_ns[i] + (together_ns[i] - alone_ns[i]) * overlap);
+			ns += sample->rows[p][i] * (alone_ns[i] + (together_ns[i] - alone_ns[i]) * overlap_of(sample, partitioned, p, i));
 	return ns;
 }
 
@@ -98,7 +124,7 @@ rows_ns(const HjgCoupledSample *sample, int p)
 
 /* How much one processor's time over the other's differs from join to join. */
 static double
-spread_of(const HjgCoupledSample *samples, int nruns, const double alone_ns[HJG_PROCESSORS][HJG_STEP_COUNT],
+spread_of(const HjgCoupledSample *samples, int nruns, bool partitioned, const double alone_ns[HJG_PROCESSORS][HJG_STEP_COUNT],
 		  const double together_ns[HJG_PROCESSORS][HJG_STEP_COUNT])
 {
 	double		over[HJG_CALIBRATION_RUNS];
@@ -108,7 +134,7 @@ spread_of(const HjgCoupledSample *samples, int nruns, const double alone_ns[HJG_
 		double		off[HJG_PROCESSORS];
 
 		for (int p = 0; p < HJG_PROCESSORS; p++)
-			off[p] = rows_ns(&samples[run], p) / fmax(expected_ns(&samples[run], p, alone_ns[p], together_ns[p]), 1);
+			off[p] = rows_ns(&samples[run], p) / fmax(expected_ns(&samples[run], partitioned, p, alone_ns[p], together_ns[p]), 1);
 		over[run] = off[HJG_ON_CPU] - off[HJG_ON_DEVICE];
 	}
 	return hjg_spread(over, nruns);
@@ -128,7 +154,7 @@ take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_
 
 			costs->alone_ns[partitioned][size][p][i] = alone_ns;
 			costs->together_ns[partitioned][size][p][i] = isinf(alone_ns) ? mean_of(&both[0].ns[p][i], 1, nruns) :
-				fmax(alone_ns * (1 + slowdown_of(both, nruns, p, i, alone_ns)), HJG_LEAST_STEP_NS);
+				fmax(alone_ns * (1 + slowdown_of(both, nruns, partitioned, p, i, alone_ns)), HJG_LEAST_STEP_NS);
 		}
 	costs->build_rest_ns[partitioned][size] = mean_of(&both[0].build_rest_ns, 2, nruns);
 	costs->probe_rest_ns[partitioned][size] = mean_of(&both[0].probe_rest_ns, 2, nruns);
@@ -158,28 +184,108 @@ exchange_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], c
 				taken += sample->taken[p][i];
 			if (taken <= 0)
 				continue;
-			exchanges[n].value = (rows_ns(sample, p) - expected_ns(sample, p, costs->alone_ns[k % 2][k / 2][p],
+			exchanges[n].value = (rows_ns(sample, p) - expected_ns(sample, k % 2, p, costs->alone_ns[k % 2][k / 2][p],
 																   costs->together_ns[k % 2][k / 2][p])) / taken;
 			exchanges[n++].weight = 1;
 		}
 	return fmax(hjg_trimmed_mean(exchanges, n, TRIMMED), 0);
 }
 
-/* A byte of tables that were moved to a processor, in all joins that did: the more bytes, the more it says. */
-static double
-move_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], int nsizes, int p)
-{
-	double		ns = 0;
-	double		bytes = 0;
+/* ---- copies ---- */
 
-	for (int k = 0; k < 2 * nsizes; k++)
-		for (int way = HJG_WAY_ONE_RATIO; way < HJG_CALIBRATION_WAYS; way++)
-			for (int run = 0; run < ndone[k / 2]; run++)
-			{
-				ns += samples[k / 2][k % 2][way][run].move_ns[p];
-				bytes += samples[k / 2][k % 2][way][run].move_bytes[p];
-			}
-	return bytes > 0 ? ns / bytes : 0;
+/* Least squares: sums of products over the samples, each with a weight. */
+typedef struct CopyFit
+{
+	double		nn;
+	double		nb;
+	double		bb;
+	double		n;
+	double		b;
+	HjgCopyCost cost;			/* the fit before this one */
+} CopyFit;
+
+/* Errors count by the time that is expected: by the time that was taken itself, copies that were disturbed would count the least. */
+static void
+add_copies(CopyFit *fit, const HjgCopySample *sample)
+{
+	const double expected_ns = hjg_copies_ns(&fit->cost, &sample->copies);
+	const double n = sample->copies.n;
+	const double bytes = sample->copies.bytes;
+	double		weight;
+
+	if (sample->ns <= 0 || n <= 0)
+		return;
+	weight = 1 / (expected_ns > 0 ? expected_ns * expected_ns : sample->ns * sample->ns);
+	fit->nn += weight * n * n;
+	fit->nb += weight * n * bytes;
+	fit->bb += weight * bytes * bytes;
+	fit->n += weight * n * sample->ns;
+	fit->b += weight * bytes * sample->ns;
+}
+
+/* Neither part is negative; without samples both are 0. The next one begins anew. */
+static void
+finish_fit(CopyFit *fit)
+{
+	const double det = fit->nn * fit->bb - fit->nb * fit->nb;
+	HjgCopyCost cost = {0, 0};
+
+	if (det > 1e-9 * fit->nn * fit->bb)
+		cost = (HjgCopyCost) {(fit->n * fit->bb - fit->b * fit->nb) / det, (fit->b * fit->nn - fit->n * fit->nb) / det};
+	if (cost.each_ns < 0 || (cost.each_ns == 0 && cost.byte_ns == 0))
+		cost = (HjgCopyCost) {0, fit->bb > 0 ? fit->b / fit->bb : 0};
+	if (cost.byte_ns < 0)
+		cost = (HjgCopyCost) {fit->n / fit->nn, 0};
+	*fit = (CopyFit) {.cost = cost};
+}
+
+/* What all joins say of copies: of rows, of queueing them, and of tables. */
+typedef struct CopyFits
+{
+	CopyFit		rows[HJG_PROCESSORS];
+	CopyFit		tables[HJG_PROCESSORS];
+	CopyFit		calls;
+} CopyFits;
+
+static void
+add_sample(CopyFits *fits, const HjgCoupledSample *sample)
+{
+	add_copies(&fits->calls, &sample->called);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		add_copies(&fits->tables[p], &sample->moved[p]);
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			add_copies(&fits->rows[p], &sample->copied[p][i]);
+	}
+}
+
+/* Weights come from the fit before, so a few of them. */
+#define NFITS 4
+
+static void
+fit_copies(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], HjgStepCosts *costs)
+{
+	CopyFits	fits = {.calls = {.nn = 0}};
+
+	for (int fit = 0; fit < NFITS; fit++)
+	{
+		for (int k = 0; k < 2 * costs->nsizes; k++)
+			for (int n = 0; n < HJG_CALIBRATION_WAYS * ndone[k / 2]; n++)
+				add_sample(&fits, &samples[k / 2][k % 2][n / ndone[k / 2]][n % ndone[k / 2]]);
+		finish_fit(&fits.calls);
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+		{
+			finish_fit(&fits.rows[p]);
+			finish_fit(&fits.tables[p]);
+		}
+	}
+	costs->call = fits.calls.cost;
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		costs->copy[p] = fits.rows[p].cost;
+		/* where no table went one way, the other one says what that costs */
+		costs->move[p] = fits.tables[fits.tables[p].cost.each_ns + fits.tables[p].cost.byte_ns > 0 ? p : 1 - p].cost;
+	}
 }
 
 /*
@@ -225,15 +331,9 @@ hjg_coupled_take_costs(const HjgCoupledSamples *samples, const int ndone[HJG_STE
 		take_means(samples[k / 2][k % 2], ndone[k / 2], k % 2, k / 2, seen_ns, costs);
 	fill_gaps(costs);
 	for (int k = 0; k < 2 * costs->nsizes; k++)
-		costs->spread[k % 2][k / 2] = spread_of(samples[k / 2][k % 2][HJG_WAY_ONE_RATIO], ndone[k / 2],
+		costs->spread[k % 2][k / 2] = spread_of(samples[k / 2][k % 2][HJG_WAY_ONE_RATIO], ndone[k / 2], k % 2,
 												costs->alone_ns[k % 2][k / 2], costs->together_ns[k % 2][k / 2]);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
-	{
 		costs->exchange_ns[p] = exchange_of(samples, ndone, costs, p);
-		costs->move_ns[p] = move_of(samples, ndone, costs->nsizes, p);
-	}
-	/* tables that went one way only say what the other way costs */
-	for (int p = 0; p < HJG_PROCESSORS; p++)
-		if (costs->move_ns[p] == 0)
-			costs->move_ns[p] = costs->move_ns[1 - p];
+	fit_copies(samples, ndone, costs);
 }

@@ -99,6 +99,8 @@ use_rows(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, bool reads)
 	HjgStatus	status = hjg_copies_host(join, args->mixed_off, (size_t) nrows * (size_t) join->base.spec.key_width, reads, !reads,
 										 HJG_STEP_N3);
 
+	if (!reads)
+		hjg_places_host_wrote(&join->places, HJG_ARRAY_BIT(HJG_ARRAY_MIXED) | HJG_ARRAY_BIT(HJG_ARRAY_ROWS));
 	return status == HJG_OK ? hjg_copies_host(join, args->rows_off, (size_t) nrows * 4, reads, !reads, HJG_STEP_N3) : status;
 }
 

@@ -200,8 +200,7 @@ count_piece(Window *window, const Piece *piece, HjgStep first, const HjgRuns *ru
 	HjgCoupled *join = window->join;
 	HjgSeries	series = {
 		.nsteps = 3, .steps = {first, HJG_STEP_P2, HJG_STEP_P3},
-		.args = piece->args, .nrows = piece->nrows, .runs = runs, .first_run_row = row,
-		.begin_ratio = first == HJG_STEP_HASH ? -1 : join->stats.ratios[HJG_STEP_N3]
+		.args = piece->args, .nrows = piece->nrows, .runs = runs, .first_run_row = row
 	};
 	Grouped		grouped = {join, &piece->args};
 	HjgStatus	status;
@@ -227,7 +226,6 @@ count_piece(Window *window, const Piece *piece, HjgStep first, const HjgRuns *ru
 		return status;
 	series.nsteps = 1;
 	series.steps[0] = HJG_STEP_P3;
-	series.begin_ratio = join->stats.ratios[HJG_STEP_P2];
 	series.args.order_off = piece->args.order_off;
 	join->stats.predicted_probe_ns += hjg_series_plan(join, &series);
 	/* a block is not divided between processors */
@@ -270,8 +268,7 @@ write_window(Window *window, hjg_u32 nrows, HjgResult *result)
 	for (int p = 0; p < 1 << join->part_bits && status == HJG_OK; p++)
 	{
 		const Piece piece = take_piece(window, p);
-		HjgSeries	series = {.nsteps = 1, .steps = {HJG_STEP_P4}, .args = piece.args, .nrows = piece.nrows, .result = result,
-			.begin_ratio = join->stats.ratios[HJG_STEP_P3]};
+		HjgSeries	series = {.nsteps = 1, .steps = {HJG_STEP_P4}, .args = piece.args, .nrows = piece.nrows, .result = result};
 
 		if (join->part_bits == 0)
 			series.nrows = nrows;

@@ -135,7 +135,7 @@ hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const Hjg
 		.nsteps = 4,
 		.steps = {runs != NULL ? HJG_STEP_HASH : HJG_STEP_NUMBER, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4},
 		.args = *work_args, .nrows = nrows, .runs = runs, .first_run_row = first_run_row,
-		.building = true, .begin_ratio = runs != NULL ? -1 : join->stats.ratios[HJG_STEP_N3]
+		.building = true
 	};
 
 	series.args.bits = part->bucket_bits;

@@ -392,7 +392,7 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	{
 		part.nsteps--;
 		memmove(part.steps, part.steps + 1, (size_t) part.nsteps * sizeof(HjgStep));
-		part.begin_ratio = 1;
+		hjg_series_passed(join, &part, HJG_STEP_HASH, 1);
 	}
 	else
 	{

@@ -17,7 +17,6 @@
  * The emulated bus delays what crosses between the processors: a piece's input before
  * it may start, and the device's output before the series ends.
  */
-#include <math.h>
 #include <time.h>
 
 #include "engine/hjg_coupled_internal.h"
@@ -199,12 +198,31 @@ static HjgStatus
 queue_piece(Drive *drive, Plan *plan, int ix, int nbefore)
 {
 	HjgCoupledStats *stats = &drive->join->stats;
+	const hjg_u64 called_ns = stats->called.ns;
 	const hjg_u64 started = hjg_now_ns();
 	HjgStatus	status = hjg_piece_queue(drive->join, drive->series, &plan->pieces[HJG_ON_DEVICE][ix],
 										 plan->npieces[HJG_ON_DEVICE] - ix);
 
 	stats->nqueued[nbefore > 0]++;
-	stats->queue_ns[nbefore > 0] += hjg_now_ns() - started;
+	stats->queue_ns[nbefore > 0] += hjg_now_ns() - started - (stats->called.ns - called_ns);
+	return status;
+}
+
+/*
+ * By copies: pairs that the device writes go to the host by the way of what the CPU's rows of p4 lack, and for longer, so this comes before.
+ */
+static HjgStatus
+bring_first(Drive *drive, const Plan *plan)
+{
+	HjgStepLaunch launch = hjg_series_launch(drive->join, &drive->series->args, drive->series->steps[0]);
+	const hjg_u64 started = hjg_now_ns();
+	HjgStatus	status;
+
+	if (launch.step != HJG_STEP_P4 || plan->npieces[HJG_ON_CPU] == 0 || plan->npieces[HJG_ON_DEVICE] == 0)
+		return HJG_OK;
+	launch.end = plan->pieces[HJG_ON_CPU][plan->npieces[HJG_ON_CPU] - 1].end;
+	status = hjg_copies_piece(drive->join, &launch);
+	drive->join->stats.step_ns[HJG_ON_CPU][launch.step] += hjg_now_ns() - started;
 	return status;
 }
 
@@ -214,7 +232,7 @@ drive_plan(Drive *drive, Plan *plan)
 	HjgPiece   *cpu = plan->pieces[HJG_ON_CPU];
 	HjgPiece   *device = plan->pieces[HJG_ON_DEVICE];
 	HjgTask		task = {.env = &drive->join->base.env};
-	HjgStatus	status = HJG_OK;
+	HjgStatus	status = bring_first(drive, plan);
 	hjg_u64		cpu_ready_ns = 0;	/* transfers for the piece at hand; 0: not begun */
 	hjg_u64		device_ready_ns = 0;
 	int			ncpu = 0;		/* done */
@@ -383,16 +401,6 @@ move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
 	return status;
 }
 
-/* Rows of the first step that the other processor had before the series cross, too, where the device works on copies. */
-static void
-count_begin(HjgCoupled *join, const HjgSeries *series)
-{
-	const double taken = (series->ratios[0] - series->begin_ratio) * series->nrows;
-
-	if (hjg_series_copies(join) && series->begin_ratio >= 0)
-		join->stats.step_taken[taken > 0 ? HJG_ON_CPU : HJG_ON_DEVICE][series->steps[0]] += (hjg_u64) fabs(taken);
-}
-
 /* All rows at once. */
 static HjgStatus
 run_whole(HjgCoupled *join, HjgSeries *series)
@@ -420,7 +428,6 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		status = drive_units(&drive);
 	else
 	{
-		count_begin(join, series);
 		make_plan(join, series, &plan);
 		status = drive_plan(&drive, &plan);
 		for (int i = 0; i < plan.npieces[HJG_ON_DEVICE]; i++)
@@ -431,7 +438,10 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 	if (status == HJG_OK && returned > 0 && join->config.bus_bytes_per_ns > 0)
 		status = wait_until(&drive, bus_transfer(&drive, returned));
 	for (int i = 0; i < series->nsteps; i++)
+	{
 		join->stats.ratios[series->steps[i]] = series->ratios[i];
+		hjg_series_passed(join, series, series->steps[i], series->ratios[i]);
+	}
 	/* what P reads may be freed or written now */
 	hjg_prefetch_stop(join);
 	return status;

@@ -195,8 +195,30 @@ add_beside(const HjgCoupled *join, HjgBeside *beside, int npieces, HjgStepLaunch
 	launch->args.unpack_workers = (hjg_u32) join->units.device_d;
 }
 
+/* Queue a launch, and count what is copied for it. */
+static HjgStatus
+launch_counted(HjgCoupled *join, const HjgStepLaunch *launch, hjg_u64 *ticket)
+{
+	const HjgRunner *runner = join->runner;
+	HjgCopyTimes *copied = &join->stats.copied[HJG_ON_DEVICE][launch->step];
+	HjgCopyTimes *called = &join->stats.called;
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
+	HjgStatus	status;
+
+	runner->times(runner->arg, &before);
+	status = runner->launch(runner->arg, launch, ticket);
+	runner->times(runner->arg, &after);
+	copied->n += after.ncopies[HJG_ON_DEVICE] - before.ncopies[HJG_ON_DEVICE];
+	copied->bytes += after.crossed_bytes[HJG_ON_DEVICE] - before.crossed_bytes[HJG_ON_DEVICE];
+	called->n += after.ncopies[HJG_ON_DEVICE] - before.ncopies[HJG_ON_DEVICE];
+	called->bytes += after.crossed_bytes[HJG_ON_DEVICE] - before.crossed_bytes[HJG_ON_DEVICE];
+	called->ns += after.copy_call_ns - before.copy_call_ns;
+	return status;
+}
+
 HjgStatus
-hjg_piece_queue(const HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces)
+hjg_piece_queue(HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces)
 {
 	HjgStatus	status = HJG_OK;
 	HjgStepLaunch launch = hjg_series_launch(join, &series->args, series->steps[piece->step_ix]);
@@ -211,7 +233,7 @@ hjg_piece_queue(const HjgCoupled *join, const HjgSeries *series, HjgPiece *piece
 	{
 		case HJG_STEP_HASH:
 			while (status == HJG_OK && next_keys(series, launch.width, &pos, piece->end, &launch))
-				status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
+				status = launch_counted(join, &launch, &piece->ticket);
 			break;
 		case HJG_STEP_P4:
 			pages_of(join, series, piece->begin, piece->end, &page, &last);
@@ -219,13 +241,13 @@ hjg_piece_queue(const HjgCoupled *join, const HjgSeries *series, HjgPiece *piece
 			for (; status == HJG_OK && page < last; page++)
 			{
 				set_page(series, page, &launch);
-				status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
+				status = launch_counted(join, &launch, &piece->ticket);
 			}
 			break;
 		default:
 			if (series->beside != NULL)
 				add_beside(join, series->beside, npieces, &launch);
-			status = join->runner->launch(join->runner->arg, &launch, &piece->ticket);
+			status = launch_counted(join, &launch, &piece->ticket);
 	}
 	return status;
 }
@@ -268,6 +290,7 @@ hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 	runner->times(runner->arg, &before);
 	status = piece->ticket == 0 ? HJG_OK : hjg_series_await(&join->base.env, runner, piece->ticket);
 	runner->times(runner->arg, &after);
-	count_step(join, HJG_ON_DEVICE, series, piece, after.busy_ns - before.busy_ns);
+	join->stats.copied[HJG_ON_DEVICE][series->steps[piece->step_ix]].ns += after.copy_ns - before.copy_ns;
+	count_step(join, HJG_ON_DEVICE, series, piece, after.busy_ns + after.copy_ns - before.busy_ns - before.copy_ns);
 	return status;
 }

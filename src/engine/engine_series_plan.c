@@ -72,27 +72,60 @@ table_step(const HjgStep *steps, int nsteps)
 	return i;
 }
 
+HjgRowsShape
+hjg_series_rows_shape(const HjgCoupled *join, const HjgSeries *series)
+{
+	const double width = join->base.spec.key_width;
+
+	return (HjgRowsShape) {
+		.nrows = series->nrows, .chunk_rows = hjg_series_chunk_rows(join, series->nrows),
+		.row_bytes = {
+			[HJG_ARRAY_KEYS] = width, [HJG_ARRAY_MIXED] = width, [HJG_ARRAY_ROWS] = 4, [HJG_ARRAY_BUCKETS] = 4, [HJG_ARRAY_NODES] = 4,
+			[HJG_ARRAY_COUNTS] = 4, [HJG_ARRAY_OFFSETS] = 4,
+			[HJG_ARRAY_HEADERS] = 4.0 * hjg_step_part_counters(series->args.bits) / fmax(series->nrows, 1)
+		}
+	};
+}
+
+void
+hjg_series_passed(HjgCoupled *join, const HjgSeries *series, HjgStep step, double ratio)
+{
+	HjgCopies	to[HJG_PROCESSORS] = {{0, 0}, {0, 0}};
+	HjgRowsShape rows;
+
+	if (!hjg_series_copies(join))
+		return;
+	rows = hjg_series_rows_shape(join, series);
+	hjg_places_host_wrote(&join->places, hjg_step_use[step].host_writes);
+	hjg_places_step(&join->places, &rows, step, ratio, to);
+	hjg_places_host_reads(&join->places, &rows, hjg_step_use[step].host_reads, &to[HJG_ON_CPU]);
+}
+
 HjgSeriesShape
 hjg_series_shape(const HjgCoupled *join, const HjgSeries *series)
 {
 	const HjgStepCosts *costs = join->config.costs;
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
 	const double table_rows = (double) join->part->nrows;
+	const HjgRowsShape rows = hjg_series_rows_shape(join, series);
 	HjgSeriesShape shape = {
 		.nsteps = series->nsteps, .nrows = series->nrows, .chunk_rows = hjg_series_chunk_rows(join, series->nrows),
 		.piece_ns = {costs->piece_ns, hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows)},
 		.call_ns = hjg_size_cost_ns(costs, costs->call_ns[partitioned], table_rows),
 		.wake_ns = hjg_size_cost_ns(costs, costs->wake_ns[partitioned], table_rows),
 		.wait_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], table_rows),
-		.has_begin = hjg_series_copies(join) && series->begin_ratio >= 0, .begin_ratio = series->begin_ratio,
+		.copies = hjg_series_copies(join), .places = join->places, .copy = {costs->copy[HJG_ON_CPU], costs->copy[HJG_ON_DEVICE]},
+		.call = costs->call,
 		.table_step = table_step(series->steps, series->nsteps),
 		.spread = hjg_size_cost_ns(costs, costs->spread[partitioned], table_rows)
 	};
 
+	memcpy(shape.steps, series->steps, sizeof(shape.steps));
+	memcpy(shape.row_bytes, rows.row_bytes, sizeof(shape.row_bytes));
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		shape.exchange_ns[p] = bus_exchange_ns(join) + costs->exchange_ns[p];
-		shape.move_ns[p] = costs->move_ns[p] * (double) join->part->missing_bytes[p];
+		shape.move_ns[p] = hjg_copies_table_ns(join, p, (double) join->part->missing_bytes[p]);
 		for (int i = 0; i < series->nsteps; i++)
 		{
 			const double alone_ns = hjg_step_cost_ns(costs, costs->alone_ns[partitioned], p, series->steps[i], table_rows);
@@ -126,6 +159,14 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTime
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
 	const double table_rows = (double) join->part->nrows;
 
+	if (hjg_series_copies(join))
+	{
+		const HjgSeriesShape shape = hjg_series_shape(join, series);
+		const double ratios[HJG_SERIES_STEPS] = {0};
+
+		hjg_series_predict(&shape, ratios, times);
+		return;
+	}
 	for (int i = 0; i < series->nsteps; i++)
 	{
 		times->step_ns[HJG_ON_DEVICE][i] = series->nrows * hjg_series_slowdown(join, HJG_ON_DEVICE) *
@@ -149,7 +190,7 @@ is_like(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
 {
 	return a->nsteps == b->nsteps && a->first_step == b->first_step && a->last_step == b->last_step && a->strategy == b->strategy &&
 		memcmp(&a->units, &b->units, sizeof(a->units)) == 0 && a->bus_ns == b->bus_ns && a->building == b->building &&
-		a->begin_ratio == b->begin_ratio && memcmp(a->is_missing, b->is_missing, sizeof(a->is_missing)) == 0 &&
+		memcmp(&a->places, &b->places, sizeof(a->places)) == 0 && memcmp(a->is_missing, b->is_missing, sizeof(a->is_missing)) == 0 &&
 		is_about(a->nrows, b->nrows) && is_about((double) a->table_rows, (double) b->table_rows);
 }
 
@@ -213,7 +254,7 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 		.nsteps = series->nsteps, .first_step = series->steps[0], .last_step = series->steps[series->nsteps - 1],
 		.nrows = series->nrows, .table_rows = join->part->nrows,
 		/* what matters where the device works on copies */
-		.building = hjg_series_copies(join) && series->building, .begin_ratio = hjg_series_copies(join) ? series->begin_ratio : 0,
+		.building = hjg_series_copies(join) && series->building, .places = join->places,
 		.is_missing = {join->part->missing_bytes[HJG_ON_CPU] > 0, join->part->missing_bytes[HJG_ON_DEVICE] > 0}
 	};
 

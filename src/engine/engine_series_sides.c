@@ -17,83 +17,70 @@
 /* Work for a second side must be worth so much: predictions err by as much. */
 #define SHARE_MARGIN 1.1
 
-/* What still comes for a row, in steps. */
+/* Steps that are still to come. */
+#define MOST_STEPS 16
+
 typedef struct Rest
 {
-	int			times[HJG_STEP_COUNT];
+	int			nsteps;
+	HjgStep		steps[MOST_STEPS];
 } Rest;
 
 static void
-add_partitioning(Rest *rest)
+add_steps(Rest *rest, const HjgStep *steps, int nsteps)
 {
-	rest->times[HJG_STEP_HASH]++;
-	rest->times[HJG_STEP_N2]++;
-	rest->times[HJG_STEP_N3]++;
-	rest->times[HJG_STEP_NUMBER]++;
-}
-
-static void
-add_probe(Rest *rest, bool hashes, bool partitioned)
-{
-	if (partitioned && hashes)
-		add_partitioning(rest);
-	else
-		rest->times[partitioned ? HJG_STEP_NUMBER : HJG_STEP_HASH]++;
-	rest->times[HJG_STEP_P2]++;
-	rest->times[HJG_STEP_P3]++;
-	rest->times[HJG_STEP_P4]++;
+	for (int i = 0; i < nsteps; i++)
+		rest->steps[rest->nsteps++] = steps[i];
 }
 
 /* Behind a series that scatters. */
 static Rest
 rest_behind(const HjgCoupled *join, const HjgSeries *series)
 {
+	static const HjgStep partitioning[] = {HJG_STEP_HASH, HJG_STEP_N2, HJG_STEP_N3};
+	static const HjgStep building[] = {HJG_STEP_NUMBER, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4};
+	static const HjgStep probing[] = {HJG_STEP_P2, HJG_STEP_P3, HJG_STEP_P4};
+	static const HjgStep scatter = HJG_STEP_N3;
+	static const HjgStep hash = HJG_STEP_HASH;
+	static const HjgStep number = HJG_STEP_NUMBER;
 	const HjgStep last = series->steps[series->nsteps - 1];
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
-	Rest		rest = {{0}};
+	Rest		rest = {0};
 
 	if (last == HJG_STEP_N2)
-		rest.times[HJG_STEP_N3]++;
+		add_steps(&rest, &scatter, 1);
 	if (last != HJG_STEP_B4 && series->building)
-	{
-		rest.times[HJG_STEP_NUMBER]++;
-		rest.times[HJG_STEP_B2]++;
-		rest.times[HJG_STEP_B3]++;
-		rest.times[HJG_STEP_B4]++;
-	}
-	if (series->building)
-		add_probe(&rest, true, partitioned);
-	else
-		add_probe(&rest, false, true);
+		add_steps(&rest, building, 4);
+	if (series->building && partitioned)
+		add_steps(&rest, partitioning, 3);
+	add_steps(&rest, series->building && !partitioned ? &hash : &number, 1);
+	add_steps(&rest, probing, 3);
 	return rest;
 }
 
-/* All of it on one processor alone. */
+/* All of it on one processor alone, for rows that lie where they are behind the series. */
 static double
-rest_ns(const HjgCoupled *join, const Rest *rest, HjgProcessor processor, double nrows)
+rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgProcessor processor, HjgPlaces places)
 {
 	const HjgStepCosts *costs = join->config.costs;
 	const bool	partitioned = hjg_coupled_is_partitioned(join);
 	const double table_rows = (double) join->part->nrows;
+	const HjgRowsShape rows = hjg_series_rows_shape(join, series);
+	HjgCopies	to[HJG_PROCESSORS] = {{0, 0}, {0, 0}};
 	double		ns = 0;
 
-	for (int i = 0; i < HJG_STEP_COUNT; i++)
-		if (rest->times[i] > 0)
-			ns += rest->times[i] * (nrows * hjg_series_slowdown(join, processor) *
-									hjg_step_cost_ns(costs, costs->alone_ns[partitioned], processor, (HjgStep) i, table_rows) +
-									(processor == HJG_ON_CPU ? costs->piece_ns :
-									 hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows)));
-	return ns;
-}
+	for (int i = 0; i < rest->nsteps; i++)
+	{
+		const HjgStep step = rest->steps[i];
 
-/* Until a processor has what a series leaves on the other one. */
-static double
-crossing_ns(const HjgCoupled *join, const HjgSeries *series, HjgProcessor to)
-{
-	const HjgStepCosts *costs = join->config.costs;
-
-	return series->steps[series->nsteps - 1] == HJG_STEP_B4 ? costs->move_ns[to] * (double) join->part->table.bytes :
-		costs->exchange_ns[to] * series->nrows;
+		hjg_places_host_wrote(&places, hjg_step_use[step].host_writes);
+		hjg_places_step(&places, &rows, step, processor == HJG_ON_CPU ? 1 : 0, to);
+		hjg_places_host_reads(&places, &rows, hjg_step_use[step].host_reads, &to[HJG_ON_CPU]);
+		ns += rows.nrows * hjg_series_slowdown(join, processor) *
+			hjg_step_cost_ns(costs, costs->alone_ns[partitioned], processor, step, table_rows) +
+			(processor == HJG_ON_CPU ? costs->piece_ns : hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows));
+	}
+	return ns + hjg_copies_ns(&costs->copy[HJG_ON_CPU], &to[HJG_ON_CPU]) + hjg_copies_ns(&costs->copy[HJG_ON_DEVICE], &to[HJG_ON_DEVICE]);
 }
 
 /* What follows at the least, on one side alone. */
@@ -101,10 +88,21 @@ static double
 follow_ns(const HjgCoupled *join, const HjgSeries *series, HjgProcessor from)
 {
 	const Rest	rest = rest_behind(join, series);
-	const HjgProcessor other = (HjgProcessor) (1 - from);
+	const bool	builds = series->steps[series->nsteps - 1] == HJG_STEP_B4;
+	const HjgRowsShape rows = hjg_series_rows_shape(join, series);
+	HjgPlaces	places = join->places;
+	double		ns[HJG_PROCESSORS];
 
-	return fmin(rest_ns(join, &rest, from, series->nrows),
-				rest_ns(join, &rest, other, series->nrows) + crossing_ns(join, series, other));
+	for (int i = 0; i < series->nsteps; i++)
+	{
+		HjgCopies	to[HJG_PROCESSORS] = {{0, 0}, {0, 0}};
+
+		hjg_places_step(&places, &rows, series->steps[i], from == HJG_ON_CPU ? 1 : 0, to);
+	}
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+		ns[p] = rest_ns(join, series, &rest, (HjgProcessor) p, places) +
+			(builds && p != (int) from ? hjg_copies_table_ns(join, (HjgProcessor) p, (double) join->part->table.bytes) : 0);
+	return fmin(ns[HJG_ON_CPU], ns[HJG_ON_DEVICE]);
 }
 
 /* A series that scatters: of PL the ratio of the first step, if that does not, is free. */

@@ -72,12 +72,17 @@ typedef struct HjgRange
 /* Of launches that were waited for; times in nanoseconds. */
 typedef struct HjgRunnerTimes
 {
-	hjg_u64		busy_ns;		/* the device was at work on them, copies included */
-	hjg_u64		nbegun;			/* found it with nothing to do */
+	hjg_u64		busy_ns;		/* the device was at work on them, on copies before them not included */
+	hjg_u64		nbegun;			/* had no copies and found it with nothing to do */
 	hjg_u64		begin_ns;		/* of these, until it was at work */
-	hjg_u64		nfollowed;		/* were queued behind another one */
+	hjg_u64		nfollowed;		/* had no copies and were queued behind another one */
 	hjg_u64		gap_ns;			/* of these, from the end of that one until it was at work again */
-	hjg_u64		crossed_bytes[HJG_PROCESSORS];	/* copied to a processor, where the device has memory of its own */
+	/* where the device has memory of its own */
+	hjg_u64		ncopies[HJG_PROCESSORS];	/* to a processor, of regions and keys */
+	hjg_u64		crossed_bytes[HJG_PROCESSORS];	/* by these, and pairs */
+	hjg_u64		ncopied;		/* launches with copies before them */
+	hjg_u64		copy_ns;		/* of these, the device had nothing to do but to wait for them */
+	hjg_u64		copy_call_ns;	/* of the calling thread's time, to queue these */
 } HjgRunnerTimes;
 
 /*
@@ -115,7 +120,7 @@ typedef struct HjgRunner
 
 /* ---- engine_coupled_copies.c ---- */
 
-#define HJG_STEP_MAX_RANGES 7
+#define HJG_STEP_MAX_RANGES (HJG_ARRAYS + 2)
 
 /* Of work. */
 typedef struct HjgStepRanges
@@ -148,7 +153,7 @@ typedef struct HjgSeriesMemo
 	HjgUnits	units;
 	double		bus_ns;			/* for a row that changes its processor */
 	bool		building;
-	double		begin_ratio;
+	HjgPlaces	places;
 	bool		is_missing[HJG_PROCESSORS];	/* the table, or parts of it */
 	int			nsteps;
 	HjgStep		first_step;
@@ -194,14 +199,21 @@ extern void hjg_coupled_defaults(HjgCoupledConfig *config);
 
 typedef struct HjgCoupled HjgCoupled;
 
+/* Of copies to a processor. */
+typedef struct HjgCopyTimes
+{
+	hjg_u64		n;
+	hjg_u64		bytes;
+	hjg_u64		ns;
+} HjgCopyTimes;
+
 typedef struct HjgCoupledStats
 {
 	HjgJoinStats join;			/* strategy: HJG_CPU_NOP or _RADIX */
 	bool		gave_up;		/* the cpu engine joined: colliding keys, or too large */
 	int			nparts;			/* tables of a build side that does not fit a buffer; 0: it does */
 	hjg_u64		copy_ns;		/* of its rows, out of the buffer and into it */
-	hjg_u64		move_ns[HJG_PROCESSORS];	/* of tables, to a processor whose copy was not the good one */
-	hjg_u64		move_bytes[HJG_PROCESSORS];
+	HjgCopyTimes moved[HJG_PROCESSORS]; /* tables, to a processor whose copy was not the good one */
 	hjg_u64		transfer_ns;	/* emulated bus */
 	double		predicted_build_ns;
 	double		predicted_probe_ns;	/* of the rows probed so far */
@@ -222,6 +234,8 @@ typedef struct HjgCoupledStats
 	hjg_u64		step_taken[HJG_PROCESSORS][HJG_STEP_COUNT]; /* of them, rows that the other processor had in the step before */
 	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_pieces[HJG_PROCESSORS][HJG_STEP_COUNT];
+	HjgCopyTimes copied[HJG_PROCESSORS][HJG_STEP_COUNT];	/* of the steps' time, for what the processor lacked */
+	HjgCopyTimes called;		/* of the CPU's time, to queue those to the device */
 	double		predicted_step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		predicted_delay_ns[HJG_PROCESSORS]; /* between the steps */
 	hjg_u64		nqueued[2];		/* pieces of the device's: for one with nothing to do, and behind others */

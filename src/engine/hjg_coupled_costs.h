@@ -14,15 +14,24 @@
 /* No step is faster, whatever was measured. */
 #define HJG_LEAST_STEP_NS 0.01
 
+/* So many copies together. */
+typedef struct HjgCopySample
+{
+	HjgCopies	copies;
+	double		ns;
+} HjgCopySample;
+
 /* What one join says of the steps that it is asked about; infinite: nothing. */
 typedef struct HjgCoupledSample
 {
 	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row */
 	double		rows[HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		taken[HJG_PROCESSORS][HJG_STEP_COUNT];	/* of them, that the other processor had in the step before */
-	double		busy_ns[HJG_PROCESSORS];	/* all steps */
-	double		move_ns[HJG_PROCESSORS];	/* of the table, where the device works on copies, and so many bytes */
-	double		move_bytes[HJG_PROCESSORS];
+	double		busy_ns[HJG_PROCESSORS][HJG_STEP_COUNT];	/* the step's time, pieces and copies included */
+	/* where the device works on copies; not part of the above */
+	HjgCopySample copied[HJG_PROCESSORS][HJG_STEP_COUNT];	/* for a step, of what the processor lacked */
+	HjgCopySample called;		/* to queue those to the device */
+	HjgCopySample moved[HJG_PROCESSORS];	/* tables */
 	double		build_rest_ns;
 	double		probe_rest_ns;
 	/* a piece of the device's */

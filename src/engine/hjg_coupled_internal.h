@@ -78,6 +78,7 @@ struct HjgCoupled
 	HjgBlock	parts_block;
 	int			part_bits;
 	int			radix_bits;		/* PHJ: by which rows of a part are partitioned further */
+	HjgPlaces	places;			/* of work's rows, where the device works on copies */
 	hjg_u32		window_rows;	/* probe rows at a time */
 	hjg_u32		dst_rows;		/* rows that are partitioned together */
 	hjg_u64		build_rows;
@@ -158,7 +159,6 @@ typedef struct HjgSeries
 	HjgResult  *result;
 	bool		splits;			/* b3 of the device's rows goes to a table of its own */
 	bool		building;		/* of the build side */
-	double		begin_ratio;	/* the CPU's share of the rows so far; below 0: they are keys on the host */
 	struct HjgBeside *beside;	/* what the device unpacks meanwhile; NULL: nothing */
 } HjgSeries;
 
@@ -198,7 +198,7 @@ typedef struct HjgPiece
 /* On the CPU's threads; returns when it is done. */
 extern HjgStatus hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
 /* On the device; npieces: of the device that are not queued yet, this one included. */
-extern HjgStatus hjg_piece_queue(const HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces);
+extern HjgStatus hjg_piece_queue(HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces);
 extern bool hjg_piece_done(const HjgCoupled *join, const HjgPiece *piece);
 /* Wait for one that was queued, and count its time. */
 extern HjgStatus hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
@@ -212,13 +212,15 @@ extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hj
 /* Does the device work on copies?  If not, what follows does nothing. */
 extern bool hjg_series_copies(const HjgCoupled *join);
 /* The CPU's threads are about to run rows [begin, end) of the launch. */
-extern HjgStatus hjg_copies_piece(const HjgCoupled *join, const HjgStepLaunch *launch);
-/* The host is about to use a part of work otherwise; the time counts as the device's for the step that made it. */
+extern HjgStatus hjg_copies_piece(HjgCoupled *join, const HjgStepLaunch *launch);
+/* The host is about to use a part of work otherwise; the time counts as the CPU's for the step. */
 extern HjgStatus hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool writes, HjgStep step);
 /* The host has emptied a table's headers. */
 extern HjgStatus hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header_bytes);
 /* The table of join->part is about to be used, or changed, by a processor. */
 extern HjgStatus hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes);
+/* Predicted time of so many bytes of a table, by the join's costs. */
+extern double hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double bytes);
 /* What the allocator of join->part says after a series of b2 to b4. */
 extern HjgStatus hjg_copies_flags(HjgCoupled *join);
 
@@ -233,6 +235,10 @@ extern int	hjg_series_last_scatter(const HjgSeries *series);
 /* Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
 extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
 
+/* The series' rows, as far as they are copied. */
+extern HjgRowsShape hjg_series_rows_shape(const HjgCoupled *join, const HjgSeries *series);
+/* A step of the series, or one before it, has run, so much of it on the CPU: rows lie elsewhere now, where the device works on copies. */
+extern void hjg_series_passed(HjgCoupled *join, const HjgSeries *series, HjgStep step, double ratio);
 /* What the model needs to know of a series. */
 extern HjgSeriesShape hjg_series_shape(const HjgCoupled *join, const HjgSeries *series);
 

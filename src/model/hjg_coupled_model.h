@@ -11,32 +11,7 @@
 #ifndef HJG_COUPLED_MODEL_H
 #define HJG_COUPLED_MODEL_H
 
-#include <stdbool.h>
-
-typedef enum HjgStep
-{
-	HJG_STEP_HASH = 0,			/* b1, p1, n1: of the caller's keys */
-	HJG_STEP_NUMBER,			/* b1, p1, n1: of rows that are mixed already */
-	HJG_STEP_N2,
-	HJG_STEP_N3,
-	HJG_STEP_B2,
-	HJG_STEP_B3,
-	HJG_STEP_B4,
-	HJG_STEP_P2,
-	HJG_STEP_P3,
-	HJG_STEP_P4,
-	HJG_STEP_COUNT,
-	/* what else a launch can be; no part of a series */
-	HJG_STEP_UNPACK = HJG_STEP_COUNT,
-	HJG_STEP_PREFETCH
-} HjgStep;
-
-typedef enum HjgProcessor
-{
-	HJG_ON_CPU = 0,
-	HJG_ON_DEVICE,
-	HJG_PROCESSORS
-} HjgProcessor;
+#include "model/hjg_steps_model.h"
 
 /* Who does what: CPU threads and work groups of the device. */
 typedef struct HjgUnits
@@ -66,7 +41,10 @@ typedef struct HjgStepCosts
 	HjgStepNs	alone_ns[2];
 	HjgStepNs	together_ns[2]; /* while the other processor is at work, too: they share memory, the table, perhaps cores */
 	double		exchange_ns[HJG_PROCESSORS];	/* on top, for a row that the other one had in the step before: out of that one's cache */
-	double		move_ns[HJG_PROCESSORS];	/* a byte of a table that a processor's copy lacks, where the device works on copies */
+	/* where the device works on copies */
+	HjgCopyCost copy[HJG_PROCESSORS];	/* to a processor, of rows that it lacks */
+	HjgCopyCost call;			/* of the CPU's time, of those to the device */
+	HjgCopyCost move[HJG_PROCESSORS];	/* of a table that a processor lacks */
 	double		spread[2][HJG_STEP_SIZES];	/* standard deviation of one processor's time over the other's, over joins */
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
@@ -92,6 +70,7 @@ typedef struct HjgStepCosts
 typedef struct HjgSeriesShape
 {
 	int			nsteps;
+	HjgStep		steps[HJG_SERIES_STEPS];	/* matter where the device works on copies */
 	double		nrows;
 	double		unit_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
 	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* unit_ns grows so much while the other works; 0: not */
@@ -101,8 +80,12 @@ typedef struct HjgSeriesShape
 	double		wake_ns;		/* each time that the device begins: of the CPU's time, */
 	double		wait_ns;		/* and of its own */
 	double		exchange_ns[HJG_PROCESSORS];	/* for a row that the other one had in the step before */
-	bool		has_begin;		/* so is the first step's row whose place in begin_ratio is the other one's; false: the first step finds rows where they are */
-	double		begin_ratio;	/* the CPU's share of the rows before the first step */
+	/* where the device works on copies */
+	bool		copies;
+	HjgPlaces	places;			/* before the first step */
+	double		row_bytes[HJG_ARRAYS];
+	HjgCopyCost copy[HJG_PROCESSORS];
+	HjgCopyCost call;
 	int			table_step;		/* the first one that uses the table */
 	double		move_ns[HJG_PROCESSORS];	/* before the first step, if a processor has rows in that or a later one: the table comes to it */
 	double		spread;			/* standard deviation of one processor's time over the other's, from series to series */

@@ -57,20 +57,58 @@ typedef struct StepPart
 } StepPart;
 
 static StepPart
-part_of(const double *ratios, double begin, int step, HjgProcessor processor)
+part_of(const double *ratios, int step, HjgProcessor processor)
 {
-	const double before = step > 0 ? ratios[step - 1] : begin;
+	const double before = ratios[step > 0 ? step - 1 : 0];
 	const double mine = processor == HJG_ON_CPU ? ratios[step] : 1 - ratios[step];
 	const double had = processor == HJG_ON_CPU ? before : 1 - before;
 
 	return (StepPart) {.own = fmin(mine, had), .taken = fmax(mine - had, 0)};
 }
 
-/* Time of each step on each processor (equations 2 and 3, with M in the unit cost), and of the CPU to queue the device's pieces. */
-static void
+/* What stops both processors. */
+typedef struct Stops
+{
+	double		first_ns;		/* before the device begins */
+	double		behind_ns;		/* behind the series */
+} Stops;
+
+/*
+ * What each step's rows lack on their processor crosses before it, and takes the time of both where it goes to the device.  The CPU's rows come before
+ * the device begins with p4, whose pairs go the same way, and what the host reads behind the series is waited for.
+ */
+static Stops
+add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
+{
+	HjgRowsShape rows = {.nrows = shape->nrows, .chunk_rows = shape->chunk_rows};
+	HjgPlaces	places = shape->places;
+	HjgCopies	behind = {0, 0};
+	Stops		stops = {0, 0};
+
+	memcpy(rows.row_bytes, shape->row_bytes, sizeof(rows.row_bytes));
+	for (int i = 0; i < shape->nsteps; i++)
+	{
+		HjgCopies	to[HJG_PROCESSORS] = {{0, 0}, {0, 0}};
+
+		hjg_places_host_wrote(&places, hjg_step_use[shape->steps[i]].host_writes);
+		hjg_places_step(&places, &rows, shape->steps[i], ratios[i], to);
+		hjg_places_host_reads(&places, &rows, hjg_step_use[shape->steps[i]].host_reads, &behind);
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			step_ns[p][i] += hjg_copies_ns(&shape->copy[p], &to[p]);
+		queue_ns[i] += hjg_copies_ns(&shape->call, &to[HJG_ON_DEVICE]);
+		if (i == 0 && shape->steps[i] == HJG_STEP_P4)
+			stops.first_ns = hjg_copies_ns(&shape->copy[HJG_ON_CPU], &to[HJG_ON_CPU]);
+	}
+	stops.behind_ns = hjg_copies_ns(&shape->copy[HJG_ON_CPU], &behind);
+	return stops;
+}
+
+/*
+ * Time of each step on each processor (equations 2 and 3, with M in the unit cost), and of the CPU to queue the device's pieces.
+ */
+static Stops
 step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
 {
-	const double begin = shape->has_begin ? shape->begin_ratio : ratios[0];
 	double		busy[HJG_PROCESSORS] = {0, 0};
 
 	for (int i = 0; i < shape->nsteps; i++)
@@ -80,7 +118,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 		{
 			/* pieces are cut where rows are taken over within the series */
-			const StepPart part = part_of(ratios, ratios[0], i, (HjgProcessor) p);
+			const StepPart part = part_of(ratios, i, (HjgProcessor) p);
 			double		pieces = npieces(shape, part.own) + npieces(shape, part.taken);
 
 			/* the device's rows are cut where the CPU will take over, too */
@@ -101,8 +139,9 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 		{
 			if (shape->slowdown[p][i] > 1 && busy[p] > 0)
 				step_ns[p][i] *= 1 + (shape->slowdown[p][i] - 1) * fmin(busy[1 - p] / busy[p], 1);
-			step_ns[p][i] += shape->nrows * part_of(ratios, begin, i, (HjgProcessor) p).taken * shape->exchange_ns[p];
+			step_ns[p][i] += shape->nrows * part_of(ratios, i, (HjgProcessor) p).taken * shape->exchange_ns[p];
 		}
+	return shape->copies ? add_crossings(shape, ratios, step_ns, queue_ns) : (Stops) {0, 0};
 }
 
 /*
@@ -159,9 +198,11 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 	double		queue_ns[HJG_SERIES_STEPS];
 	const double moved_ns = move_time(shape, ratios);
 	double		sum[HJG_PROCESSORS] = {moved_ns, moved_ns};	/* up to step i - 1, delays included */
+	Stops		stops;
 
 	memset(times, 0, sizeof(*times));
-	step_times(shape, ratios, step_ns, queue_ns);
+	stops = step_times(shape, ratios, step_ns, queue_ns);
+	sum[HJG_ON_DEVICE] += stops.first_ns;
 	for (int i = 0; i < shape->nsteps; i++)
 	{
 		const double r = ratios[i];
@@ -199,7 +240,7 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 			sum[p] += step_ns[p][i] + delay[p];
 		}
 		/* the device begins: with its first rows, and after it had nothing to do */
-		if (r < 1 && (delay[HJG_ON_DEVICE] > 0 || sum[HJG_ON_DEVICE] == moved_ns + step_ns[HJG_ON_DEVICE][i]))
+		if (r < 1 && (delay[HJG_ON_DEVICE] > 0 || sum[HJG_ON_DEVICE] == moved_ns + stops.first_ns + step_ns[HJG_ON_DEVICE][i]))
 		{
 			sum[HJG_ON_DEVICE] += shape->wait_ns;
 			sum[HJG_ON_CPU] += shape->wake_ns;
@@ -208,7 +249,9 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 	}
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		times->processor_ns[p] = sum[p];
-	times->total_ns = longer_of(sum[HJG_ON_CPU], sum[HJG_ON_DEVICE], shape->spread);
+	times->total_ns = longer_of(sum[HJG_ON_CPU], sum[HJG_ON_DEVICE], shape->spread) + stops.behind_ns;
+	/* the host is the CPU's threads */
+	step_ns[HJG_ON_CPU][shape->nsteps - 1] += stops.behind_ns;
 }
 
 static double

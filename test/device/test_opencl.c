@@ -3,6 +3,7 @@
  *	  The coupled engine's tests on every OpenCL device that is ready, PoCL as a rule; where there is
  *	  none they are skipped with the reason.  test_opencl [--short] [--device=opencl:N] [seed]
  */
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -194,6 +195,94 @@ test_crossing(const HjgRunner *runner)
 	pages_destroy(&pages);
 }
 
+/* Bytes that should cross for each step of a join of nrows with themselves, so much of which is on the CPU. */
+static void
+expect_crossings(bool partitioned, int bits, hjg_u32 nrows, const double *ratios, double bytes[HJG_PROCESSORS][HJG_STEP_COUNT])
+{
+	static const HjgStep steps[2][15] = {
+		{HJG_STEP_HASH, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4, HJG_STEP_HASH, HJG_STEP_P2, HJG_STEP_P3, HJG_STEP_P4, HJG_STEP_COUNT},
+		{HJG_STEP_HASH, HJG_STEP_N2, HJG_STEP_N3, HJG_STEP_NUMBER, HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4,
+		HJG_STEP_HASH, HJG_STEP_N2, HJG_STEP_N3, HJG_STEP_NUMBER, HJG_STEP_P2, HJG_STEP_P3, HJG_STEP_P4, HJG_STEP_COUNT}
+	};
+	const HjgRowsShape rows = {.nrows = nrows, .row_bytes = {
+		[HJG_ARRAY_KEYS] = 4, [HJG_ARRAY_MIXED] = 4, [HJG_ARRAY_ROWS] = 4, [HJG_ARRAY_BUCKETS] = 4, [HJG_ARRAY_NODES] = 4,
+		[HJG_ARRAY_COUNTS] = 4, [HJG_ARRAY_OFFSETS] = 4, [HJG_ARRAY_HEADERS] = 4.0 * hjg_step_part_counters((hjg_u32) bits) / nrows
+	}};
+	HjgPlaces	places = {0};
+
+	memset(bytes, 0, sizeof(double) * HJG_PROCESSORS * HJG_STEP_COUNT);
+	for (const HjgStep *step = steps[partitioned]; *step != HJG_STEP_COUNT; step++)
+	{
+		HjgCopies	to[HJG_PROCESSORS] = {{0, 0}, {0, 0}};
+
+		hjg_places_host_wrote(&places, hjg_step_use[*step].host_writes);
+		hjg_places_step(&places, &rows, *step, ratios[*step], to);
+		hjg_places_host_reads(&places, &rows, hjg_step_use[*step].host_reads, &to[HJG_ON_CPU]);
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			bytes[p][*step] += to[p].bytes;
+	}
+}
+
+/* What the model says to cross before each step does, in joins of any ratios. */
+static void
+test_predicted_crossing(const HjgRunner *runner)
+{
+	enum {ROWS = 65536, RUNS = 12};
+	static hjg_u32 keys[ROWS];
+	const HjgSegment segment = {.keys = keys, .nrows = ROWS};
+	const HjgEnv env = {.alloc = plain_alloc, .free = plain_free};
+	double		crossed = 0;
+	int			nwrong = 0;
+	int			nsingle = 0;	/* partitioned by one pass */
+	Pages		pages;
+
+	pages_create(&pages, 1, ROWS);
+	for (hjg_u32 i = 0; i < ROWS; i++)
+		keys[i] = i;
+	for (int run = 0; run < RUNS; run++)
+	{
+		const bool	partitioned = run % 2 == 1;
+		HjgCursor	cursor = {0, 0, 0};
+		HjgCoupledConfig config;
+		HjgCoupledStats stats;
+		HjgCoupled *join;
+		double		bytes[HJG_PROCESSORS][HJG_STEP_COUNT];
+		int			bits = 0;
+
+		hjg_coupled_defaults(&config);
+		config.strategy = partitioned ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
+		config.pipeline = HJG_PIPELINE_E;
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			config.fixed_ratios[i] = (double) (hjg_mix32((hjg_u32) (test_seed + (hjg_u64) (run * HJG_STEP_COUNT + i))) % 17) / 16;
+		if (hjg_coupled_build(&env, &config, runner, 4, HJG_MATCH_ALL, &segment, 1, &join) != HJG_OK)
+		{
+			nwrong++;
+			continue;
+		}
+		nwrong += hjg_coupled_probe(join, &segment, 1, &cursor, &pages.result) != HJG_OK || pages.result.npairs != ROWS;
+		hjg_coupled_stats(join, &stats);
+		hjg_coupled_free(join);
+		while (1 << bits < stats.join.npartitions)
+			bits++;
+		nsingle += partitioned && bits <= 8;
+		expect_crossings(partitioned, bits, ROWS, stats.ratios, bytes);
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+			for (int i = 0; i < HJG_STEP_COUNT; i++)
+			{
+				/* places are shares of rows, which are cut at whole ones */
+				if (fabs((double) stats.copied[p][i].bytes - bytes[p][i]) > 64)
+				{
+					printf("# run %d, step %d to %d: %llu bytes, expected %.0f\n", run, i, p, (unsigned long long) stats.copied[p][i].bytes, bytes[p][i]);
+					nwrong++;
+				}
+				crossed += bytes[p][i];
+			}
+	}
+	pages_destroy(&pages);
+	claim(nwrong == 0 && nsingle == RUNS / 2 && crossed > 0, "%d joins of any ratios: as many bytes cross before each step as the model says, %.1f a row",
+		  RUNS, crossed / RUNS / ROWS);
+}
+
 /* All of it once more as on a device with memory of its own. */
 static void
 test_copies(int number)
@@ -215,6 +304,7 @@ test_copies(int number)
 		const bool	was_short = short_run;
 
 		test_crossing(runners[0]);
+		test_predicted_crossing(runners[0]);
 		short_run = true;
 		test_coupled_on((const HjgRunner *const *) runners, "copies");
 		short_run = was_short;
@@ -308,7 +398,10 @@ test_device(const HjgDeviceInfo *device)
 		if (runners[0]->move == NULL)
 			test_copies(number);
 		else
+		{
 			test_crossing(runners[0]);
+			test_predicted_crossing(runners[0]);
+		}
 		test_measured_ahead(number);
 		test_health(number);
 	}

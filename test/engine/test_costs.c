@@ -13,6 +13,58 @@
 static const double slower_by[HJG_PROCESSORS] = {0.3, 0.1};
 static const double exchange_ns[HJG_PROCESSORS] = {2, 3};
 
+/* Each copy, and a byte. */
+static const HjgCopyCost copy[HJG_PROCESSORS] = {{20000, 0.15}, {12000, 0.2}};
+static const HjgCopyCost call = {9000, 0.01};
+static const HjgCopyCost moved[HJG_PROCESSORS] = {{30000, 0.12}, {25000, 0.1}};
+
+/* Steps of each series of a join without and with partitioning; what both sides have is in two of them, and in each for half of its time. */
+#define NSERIES 4
+
+static const bool has_step[2][NSERIES][HJG_STEP_COUNT] = {
+	{
+		{[HJG_STEP_HASH] = true, [HJG_STEP_B2] = true, [HJG_STEP_B3] = true, [HJG_STEP_B4] = true},
+		{[HJG_STEP_HASH] = true, [HJG_STEP_P2] = true, [HJG_STEP_P3] = true},
+		{[HJG_STEP_P4] = true}
+	},
+	{
+		{[HJG_STEP_HASH] = true, [HJG_STEP_N2] = true, [HJG_STEP_N3] = true},
+		{[HJG_STEP_NUMBER] = true, [HJG_STEP_B2] = true, [HJG_STEP_B3] = true, [HJG_STEP_B4] = true},
+		{[HJG_STEP_NUMBER] = true, [HJG_STEP_P2] = true, [HJG_STEP_P3] = true},
+		{[HJG_STEP_P4] = true}
+	}
+};
+
+static int
+nseries_of(int partitioned, int step)
+{
+	int			n = 0;
+
+	for (int i = 0; i < NSERIES; i++)
+		n += has_step[partitioned][i][step];
+	return n;
+}
+
+/* For how much of a processor's time in the step's series the other one is at work, too. */
+static double
+overlap(const HjgCoupledSample *sample, int partitioned, int p, int step)
+{
+	double		busy_ns[HJG_PROCESSORS] = {0, 0};
+
+	for (int s = 0; s < NSERIES; s++)
+		for (int i = 0; i < HJG_STEP_COUNT; i++)
+			for (int q = 0; q < HJG_PROCESSORS; q++)
+				if (has_step[partitioned][s][step] && has_step[partitioned][s][i])
+					busy_ns[q] += sample->busy_ns[q][i] / nseries_of(partitioned, i);
+	return fmin(busy_ns[1 - p] / fmax(busy_ns[p], 1), 1);
+}
+
+static HjgCopySample
+make_copies(const HjgCopyCost *cost, double n, double bytes)
+{
+	return (HjgCopySample) {.copies = {n, bytes}, .ns = n * cost->each_ns + bytes * cost->byte_ns};
+}
+
 /* A row of a step alone. */
 static double
 row_ns(int size, int partitioned, int p, int step)
@@ -32,23 +84,27 @@ make_sample(int size, int partitioned, HjgCalibrationWay way, int run)
 		ratios[i] = way == HJG_WAY_CPU ? 1 : way == HJG_WAY_DEVICE ? 0 :
 			way == HJG_WAY_ONE_RATIO ? 0.4 + run / 50.0 : 0.2 + 0.6 * (((run + 3) * (i + 7)) % 11) / 11;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 		{
 			const double mine = p == HJG_ON_CPU ? ratios[i] : 1 - ratios[i];
 			const double had = i == 0 ? mine : p == HJG_ON_CPU ? ratios[i - 1] : 1 - ratios[i - 1];
 
+			if (nseries_of(partitioned, i) == 0)
+				continue;
 			sample.rows[p][i] = nrows * mine;
 			sample.taken[p][i] = nrows * fmax(mine - had, 0);
-			sample.busy_ns[p] += sample.rows[p][i] * row_ns(size, partitioned, p, i);
+			sample.busy_ns[p][i] = sample.rows[p][i] * row_ns(size, partitioned, p, i);
+			sample.copied[p][i] = make_copies(&copy[p], sample.taken[p][i] > 0 ? 1 + i % 3 : 0, sample.taken[p][i] * 4 * (1 + i % 3));
 		}
+		sample.moved[p] = make_copies(&moved[p], 2, nrows * (8 + run % 5));
+	}
+	sample.called = make_copies(&call, 3 + run % 4, nrows * (1 + run % 3));
 	for (int p = 0; p < HJG_PROCESSORS; p++)
-	{
-		const double overlap = fmin(sample.busy_ns[1 - p] / fmax(sample.busy_ns[p], 1), 1);
-
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
 			sample.ns[p][i] = sample.rows[p][i] == 0 ? HUGE_VAL :
-				row_ns(size, partitioned, p, i) * (1 + slower_by[p] * overlap) + sample.taken[p][i] * exchange_ns[p] / sample.rows[p][i];
-	}
+				row_ns(size, partitioned, p, i) * (1 + slower_by[p] * overlap(&sample, partitioned, p, i)) +
+				sample.taken[p][i] * exchange_ns[p] / sample.rows[p][i];
 	return sample;
 }
 
@@ -95,13 +151,51 @@ as_made(const HjgStepCosts *costs)
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			for (int i = 0; i < HJG_STEP_COUNT; i++)
 			{
-				const double ns = row_ns(k / 2, k % 2, p, i);
+				/* what joins without partitioning do not have is taken from those with it */
+				const double ns = row_ns(k / 2, nseries_of(k % 2, i) > 0 ? k % 2 : 1, p, i);
 
 				good = good && near(costs->alone_ns[k % 2][k / 2][p][i], ns) &&
 					near(costs->together_ns[k % 2][k / 2][p][i], ns * (1 + slower_by[p]));
 			}
 	return good && near(costs->exchange_ns[HJG_ON_CPU], exchange_ns[HJG_ON_CPU]) &&
 		near(costs->exchange_ns[HJG_ON_DEVICE], exchange_ns[HJG_ON_DEVICE]);
+}
+
+static bool
+is_cost(const HjgCopyCost *cost, const HjgCopyCost *wanted)
+{
+	return near(cost->each_ns, wanted->each_ns) && near(cost->byte_ns, wanted->byte_ns);
+}
+
+/* Copies, of which one in three takes up to twice as long. */
+static void
+test_disturbed_copies(HjgCoupledSamples *samples)
+{
+	HjgStepCosts costs;
+
+	make_samples(samples);
+	for (int k = 0; k < 2 * NSIZES; k++)
+		for (int way = 0; way < HJG_CALIBRATION_WAYS; way++)
+			for (int run = 0; run < NRUNS; run += 3)
+				for (int p = 0; p < HJG_PROCESSORS; p++)
+					samples[k / 2][k % 2][way][run].moved[p].ns *= 1 + run / 15.0;
+	costs = costs_of(samples);
+	for (int p = 0; p < HJG_PROCESSORS; p++)
+	{
+		double		taken_ns = 0;
+		double		fitted_ns = 0;
+
+		for (int n = 0; n < 2 * NSIZES * HJG_CALIBRATION_WAYS * NRUNS; n++)
+		{
+			const HjgCopySample *sample = &samples[n / NRUNS / HJG_CALIBRATION_WAYS / 2][n / NRUNS / HJG_CALIBRATION_WAYS % 2]
+				[n / NRUNS % HJG_CALIBRATION_WAYS][n % NRUNS].moved[p];
+
+			taken_ns += sample->ns;
+			fitted_ns += hjg_copies_ns(&costs.move[p], &sample->copies);
+		}
+		claim(fabs(fitted_ns / taken_ns - 1) < 0.02, "copies that are disturbed are in the costs as they are in joins: %.3f of their time",
+			  fitted_ns / taken_ns);
+	}
 }
 
 void
@@ -117,6 +211,9 @@ test_costs(void)
 	claim(near(costs.launch_ns[1][1], 305) && near(costs.call_ns[1][1], 40) && near(costs.wake_ns[1][1], 30) &&
 		  near(costs.wait_ns[1][1], 1500) && near(costs.build_rest_ns[0][0], 1) && near(costs.probe_rest_ns[0][0], 2),
 		  "so are those of pieces, and what is no step");
+	claim(is_cost(&costs.copy[HJG_ON_CPU], &copy[HJG_ON_CPU]) && is_cost(&costs.copy[HJG_ON_DEVICE], &copy[HJG_ON_DEVICE]) &&
+		  is_cost(&costs.call, &call) && is_cost(&costs.move[HJG_ON_CPU], &moved[HJG_ON_CPU]) &&
+		  is_cost(&costs.move[HJG_ON_DEVICE], &moved[HJG_ON_DEVICE]), "each copy and a byte of it");
 	claim(costs.spread[0][0] < 1e-9, "joins that do not differ have no spread");
 
 	for (int k = 0; k < 2 * NSIZES; k++)
@@ -143,4 +240,5 @@ test_costs(void)
 	costs = costs_of(samples);
 	claim(costs.spread[1][1] > 0.06 && costs.spread[1][1] < 0.14 && costs.spread[0][1] < 1e-9,
 		  "one processor's time over the other's differs by as much as it does: %.3f", costs.spread[1][1]);
+	test_disturbed_copies(samples);
 }

@@ -410,11 +410,12 @@ times_of_launches(const HjgRunner *runner, const char *what, HjgPool *pool)
 	npieces = 0;
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		npieces += stats.step_pieces[HJG_ON_DEVICE][i];
-	nlaunches = after.nbegun - before.nbegun + after.nfollowed - before.nfollowed;
+	nlaunches = after.nbegun - before.nbegun + after.nfollowed - before.nfollowed + after.ncopied - before.ncopied;
 	claim(wrong == NULL && npieces > 20 && nlaunches >= npieces && after.nbegun > before.nbegun &&
+		  (after.ncopied > before.ncopied) == (runner->move != NULL) &&
 		  after.nfollowed > before.nfollowed && after.busy_ns > before.busy_ns &&
 		  stats.nqueued[0] > 0 && stats.nqueued[0] + stats.nqueued[1] == npieces,
-		  "%s: %llu launches of %llu pieces have begun (%llu) or followed another one (%llu)%s%s", what, (unsigned long long) nlaunches,
+		  "%s: %llu launches of %llu pieces have begun (%llu), followed another one (%llu) or some copies%s%s", what, (unsigned long long) nlaunches,
 		  (unsigned long long) npieces, (unsigned long long) (after.nbegun - before.nbegun),
 		  (unsigned long long) (after.nfollowed - before.nfollowed), wrong ? ": " : "", wrong ? wrong : "");
 	case_destroy(&c);

@@ -118,15 +118,6 @@ test_equations(void)
 	   "and those that the device had the CPU");
 	hjg_series_predict(&shape, (const double[]) {0.4, 0.4}, &times);
 	ok(near(times.total_ns, 240), "one ratio for all steps exchanges none");
-	/* the CPU had 80 of the rows before the first step */
-	shape.has_begin = true;
-	shape.begin_ratio = 0.8;
-	hjg_series_predict(&shape, (const double[]) {0.3, 0.3}, &times);
-	ok(near(times.step_ns[HJG_ON_DEVICE][0], 140 + 50 * 7) && near(times.step_ns[HJG_ON_DEVICE][1], 140) && near(times.step_ns[HJG_ON_CPU][0], 30),
-	   "by copies, rows that the CPU had before the series cost the device more, once");
-	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
-	ok(near(times.step_ns[HJG_ON_CPU][0], 100 + 20 * 5), "and the CPU those that the device had");
-	shape.has_begin = false;
 	shape.exchange_ns[HJG_ON_CPU] = shape.exchange_ns[HJG_ON_DEVICE] = 0;
 
 	/* by copies: the second step alone uses the table, which both lack */
@@ -144,6 +135,142 @@ test_equations(void)
 	ok(near(times.total_ns, 200), "but to nobody for steps that use none");
 	shape.table_step = 0;
 	shape.move_ns[HJG_ON_CPU] = shape.move_ns[HJG_ON_DEVICE] = 0;
+}
+
+/* What crosses where the device works on copies: p2 and p3, and p4, of 100 rows; 1 ns on the CPU, 2 ns on the device. */
+static void
+test_crossings(void)
+{
+	HjgSeriesShape shape = {
+		.nsteps = 2, .steps = {HJG_STEP_P2, HJG_STEP_P3}, .nrows = 100, .unit_ns = {{1, 1}, {2, 2}}, .copies = true,
+		.copy = {{10, 0.5}, {20, 0.25}}, .call = {3, 0.125}
+	};
+	HjgSeriesTimes times;
+
+	for (int i = 0; i < HJG_ARRAYS; i++)
+	{
+		shape.row_bytes[i] = 4;
+		shape.places.arrays[i] = (HjgPlace) {.cpu_end = 1, .device_begin = 0};
+	}
+	/* the CPU has made 80 of the buckets, the device the others */
+	shape.places.arrays[HJG_ARRAY_BUCKETS] = (HjgPlace) {.cpu_end = 0.8, .device_begin = 0.8};
+	hjg_series_predict(&shape, (const double[]) {0.3, 0.3}, &times);
+	ok(near(times.step_ns[HJG_ON_DEVICE][0], 140 + 20 + 200 * 0.25) && near(times.step_ns[HJG_ON_DEVICE][1], 140),
+	   "by copies, rows that the CPU had come to the device before the step that reads them, and stay");
+	ok(near(times.processor_ns[HJG_ON_CPU], 60 + 3 + 200 * 0.125), "and the CPU has to queue that");
+	ok(near(times.total_ns, 350 + 10 + 280 * 0.5) && near(times.step_ns[HJG_ON_CPU][1], 30 + 150), "the host waits for the device's counts behind p3");
+	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
+	ok(near(times.total_ns, 200 + 10 + 80 * 0.5), "rows that the device had come to the CPU, and then nothing is left to be fetched");
+	hjg_series_predict(&shape, (const double[]) {0.5, 0.2}, &times);
+	ok(near(times.step_ns[HJG_ON_DEVICE][1], 160 + 20 + 120 * 0.25), "so do rows that change their side within the series");
+
+	shape.nsteps = 1;
+	shape.steps[0] = HJG_STEP_P4;
+	shape.places.arrays[HJG_ARRAY_NODES] = (HjgPlace) {.cpu_end = 0.4, .device_begin = 0.4};
+	hjg_series_predict(&shape, (const double[]) {0.5}, &times);
+	ok(near(times.processor_ns[HJG_ON_CPU], 50 + 10 + 40 * 0.5 + 3 + 200 * 0.125), "p4: the CPU gets what it lacks");
+	ok(near(times.total_ns, 30 + 100 + 20 + 200 * 0.25), "before the device begins, which needs the host's offsets");
+}
+
+/* ---- places ---- */
+
+#define PLACE_ROWS 200
+
+/* Who has a good copy of each row of each array. */
+typedef struct RowPlaces
+{
+	bool		good[HJG_PROCESSORS][HJG_ARRAYS][PLACE_ROWS];
+} RowPlaces;
+
+/* Rows of an array that a processor gets, from row begin to end. */
+static int
+get_rows(RowPlaces *rows, HjgProcessor processor, int array, int begin, int end)
+{
+	int			n = 0;
+
+	for (int row = begin; row < end; row++)
+	{
+		n += !rows->good[processor][array][row];
+		rows->good[processor][array][row] = true;
+	}
+	return n;
+}
+
+static void
+write_rows(RowPlaces *rows, HjgProcessor processor, int array, int begin, int end)
+{
+	for (int row = begin; row < end; row++)
+	{
+		rows->good[processor][array][row] = true;
+		rows->good[1 - processor][array][row] = false;
+	}
+}
+
+/* Steps in any order and ratios, against each row looked at by itself. */
+static void
+test_places(void)
+{
+	static RowPlaces rows;
+	HjgPlaces	places;
+	HjgRowsShape shape = {.nrows = PLACE_ROWS};
+	bool		same = true;
+	double		crossed = 0;
+
+	for (int i = 0; i < HJG_ARRAYS; i++)
+		shape.row_bytes[i] = 1 + i;
+	hjg_places_host_wrote(&places, (1u << HJG_ARRAYS) - 1);
+	for (int i = 0; i < HJG_ARRAYS; i++)
+		write_rows(&rows, HJG_ON_CPU, i, 0, PLACE_ROWS);
+	for (int run = 0; run < 3000 && same; run++)
+	{
+		const HjgStep step = (HjgStep) (drand48() * HJG_STEP_COUNT);
+		const int	cut = drand48() < 0.3 ? (drand48() < 0.5 ? 0 : PLACE_ROWS) : (int) (drand48() * PLACE_ROWS);
+		const HjgStepUse *use = &hjg_step_use[step];
+		HjgCopies	to[HJG_PROCESSORS] = {{0, 0}, {0, 0}};
+		double		bytes[HJG_PROCESSORS] = {0, 0};
+		double		n[HJG_PROCESSORS] = {0, 0};
+
+		hjg_places_host_wrote(&places, use->host_writes);
+		hjg_places_step(&places, &shape, step, (double) cut / PLACE_ROWS, to);
+		hjg_places_host_reads(&places, &shape, use->host_reads, &to[HJG_ON_CPU]);
+		for (int i = 0; i < HJG_ARRAYS; i++)
+		{
+			int			got[3] = {0, 0, 0};
+
+			if (use->host_writes & HJG_ARRAY_BIT(i))
+				write_rows(&rows, HJG_ON_CPU, i, 0, PLACE_ROWS);
+			if (use->reads & HJG_ARRAY_BIT(i))
+			{
+				got[0] = get_rows(&rows, HJG_ON_CPU, i, 0, cut);
+				got[1] = get_rows(&rows, HJG_ON_DEVICE, i, cut, PLACE_ROWS);
+			}
+			if (use->writes & HJG_ARRAY_BIT(i))
+			{
+				write_rows(&rows, HJG_ON_CPU, i, 0, cut);
+				write_rows(&rows, HJG_ON_DEVICE, i, cut, PLACE_ROWS);
+			}
+			if (use->host_reads & HJG_ARRAY_BIT(i))
+				got[2] = get_rows(&rows, HJG_ON_CPU, i, 0, PLACE_ROWS);
+			bytes[HJG_ON_CPU] += (got[0] + got[2]) * (1 + i);
+			bytes[HJG_ON_DEVICE] += got[1] * (1 + i);
+			n[HJG_ON_CPU] += (got[0] > 0) + (got[2] > 0);
+			n[HJG_ON_DEVICE] += got[1] > 0;
+		}
+		for (int p = 0; p < HJG_PROCESSORS; p++)
+		{
+			same = same && fabs(to[p].bytes - bytes[p]) < 1e-6 * PLACE_ROWS && near(to[p].n, n[p]);
+			crossed += bytes[p];
+		}
+	}
+	ok(same && crossed > 0, "what crosses is what each row by itself would say");
+	shape.chunk_rows = 64;
+	{
+		HjgCopies	to[HJG_PROCESSORS] = {{0, 0}, {0, 0}};
+
+		hjg_places_host_wrote(&places, HJG_ARRAY_BIT(HJG_ARRAY_BUCKETS) | HJG_ARRAY_BIT(HJG_ARRAY_HEADERS));
+		hjg_places_step(&places, &shape, HJG_STEP_N2, 0, to);
+		ok(near(to[HJG_ON_DEVICE].n, 4 + 1), "rows are copied by the piece, headers as a whole");
+	}
 }
 
 /* Twelve uniform numbers less 6: normal as far as is needed here. */
@@ -403,6 +530,8 @@ main(int argc, char **argv)
 	printf("# seed %ld\n", seed);
 	srand48(seed);
 	test_equations();
+	test_crossings();
+	test_places();
 	test_spread();
 	test_measured();
 	test_search();
