@@ -105,6 +105,28 @@ measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, con
 }
 
 static void
+print_copies(const HjgStepCosts *costs)
+{
+	const struct
+	{
+		const char *name;
+		const HjgCopyCost *cost;
+	}			kinds[] = {
+		{"rows to the CPU", costs->copy[HJG_ON_CPU]}, {"rows to the device", costs->copy[HJG_ON_DEVICE]}, {"of the CPU's time", costs->call},
+		{"tables to the CPU", costs->move[HJG_ON_CPU]}, {"tables to the device", costs->move[HJG_ON_DEVICE]}
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	{
+		printf("copies: %-20s", kinds[i].name);
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  %6.1f us each, %6.1f GB/s", kinds[i].cost[s].each_ns / 1e3, 1 / kinds[i].cost[s].byte_ns);
+		printf("\n");
+	}
+	printf("\n");
+}
+
+static void
 print_costs(const HjgStepCosts *costs)
 {
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
@@ -151,13 +173,8 @@ print_costs(const HjgStepCosts *costs)
 		   costs->exchange_ns[HJG_ON_CPU], costs->exchange_ns[HJG_ON_DEVICE], costs->piece_ns / 1e3, costs->busy_ns / 1e3,
 		   costs->start_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
 		   costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
-	if (costs->copy[HJG_ON_DEVICE].each_ns + costs->copy[HJG_ON_DEVICE].byte_ns > 0)
-		printf("copies, us each and GB/s: rows to the CPU %.1f %.1f, to the device %.1f %.1f (of the CPU's time %.1f %.1f); tables to the CPU %.1f %.1f, "
-			   "to the device %.1f %.1f\n\n",
-			   costs->copy[HJG_ON_CPU].each_ns / 1e3, 1 / costs->copy[HJG_ON_CPU].byte_ns, costs->copy[HJG_ON_DEVICE].each_ns / 1e3,
-			   1 / costs->copy[HJG_ON_DEVICE].byte_ns, costs->call.each_ns / 1e3, 1 / costs->call.byte_ns,
-			   costs->move[HJG_ON_CPU].each_ns / 1e3, 1 / costs->move[HJG_ON_CPU].byte_ns, costs->move[HJG_ON_DEVICE].each_ns / 1e3,
-			   1 / costs->move[HJG_ON_DEVICE].byte_ns);
+	if (costs->copy[HJG_ON_DEVICE][0].each_ns + costs->copy[HJG_ON_DEVICE][0].byte_ns > 0)
+		print_copies(costs);
 }
 
 /* "--name=VALUE": the value, or NULL when arg is another option. */

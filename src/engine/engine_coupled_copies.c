@@ -233,8 +233,9 @@ hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double bytes)
 {
 	/* the allocator by itself, and the rest */
 	const HjgCopies copies = {.n = bytes > 0 ? 2 : 0, .bytes = bytes};
+	const HjgCopyCost cost = hjg_copy_cost(join->config.costs, join->config.costs->move[to], (double) join->part->nrows);
 
-	return hjg_copies_ns(&join->config.costs->move[to], &copies);
+	return hjg_copies_ns(&cost, &copies);
 }
 
 HjgStatus

@@ -6,7 +6,7 @@
  * steps by how much that grows while the other one is at work, and those with ratios that differ what a row costs on top that the
  * other one had before.
  *
- * Where the device works on copies, the copies are timed apart and are no part of what a row costs: all joins together say what each copy costs, and a byte of it.
+ * Where the device works on copies, the copies are timed apart and are no part of what a row costs: all joins of a size together say what each copy costs, and a byte of it.
  */
 #include <math.h>
 #include <stddef.h>
@@ -239,7 +239,7 @@ finish_fit(CopyFit *fit)
 	*fit = (CopyFit) {.cost = cost};
 }
 
-/* What all joins say of copies: of rows, of queueing them, and of tables. */
+/* What joins say of copies: of rows, of queueing them, and of tables. */
 typedef struct CopyFits
 {
 	CopyFit		rows[HJG_PROCESSORS];
@@ -262,16 +262,16 @@ add_sample(CopyFits *fits, const HjgCoupledSample *sample)
 /* Weights come from the fit before, so a few of them. */
 #define NFITS 4
 
+/* Of one size. */
 static void
-fit_copies(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], HjgStepCosts *costs)
+fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS], int nruns, int size, HjgStepCosts *costs)
 {
 	CopyFits	fits = {.calls = {.nn = 0}};
 
 	for (int fit = 0; fit < NFITS; fit++)
 	{
-		for (int k = 0; k < 2 * costs->nsizes; k++)
-			for (int n = 0; n < HJG_CALIBRATION_WAYS * ndone[k / 2]; n++)
-				add_sample(&fits, &samples[k / 2][k % 2][n / ndone[k / 2]][n % ndone[k / 2]]);
+		for (int n = 0; n < 2 * HJG_CALIBRATION_WAYS * nruns; n++)
+			add_sample(&fits, &samples[n % 2][n / 2 / nruns][n / 2 % nruns]);
 		finish_fit(&fits.calls);
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 		{
@@ -279,12 +279,12 @@ fit_copies(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], Hj
 			finish_fit(&fits.tables[p]);
 		}
 	}
-	costs->call = fits.calls.cost;
+	costs->call[size] = fits.calls.cost;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
-		costs->copy[p] = fits.rows[p].cost;
+		costs->copy[p][size] = fits.rows[p].cost;
 		/* where no table went one way, the other one says what that costs */
-		costs->move[p] = fits.tables[fits.tables[p].cost.each_ns + fits.tables[p].cost.byte_ns > 0 ? p : 1 - p].cost;
+		costs->move[p][size] = fits.tables[fits.tables[p].cost.each_ns + fits.tables[p].cost.byte_ns > 0 ? p : 1 - p].cost;
 	}
 }
 
@@ -335,5 +335,6 @@ hjg_coupled_take_costs(const HjgCoupledSamples *samples, const int ndone[HJG_STE
 												costs->alone_ns[k % 2][k / 2], costs->together_ns[k % 2][k / 2]);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		costs->exchange_ns[p] = exchange_of(samples, ndone, costs, p);
-	fit_copies(samples, ndone, costs);
+	for (int size = 0; size < costs->nsizes; size++)
+		fit_copies((HjgCoupledSample (*)[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS]) samples[size], ndone[size], size, costs);
 }

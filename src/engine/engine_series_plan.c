@@ -114,8 +114,8 @@ hjg_series_shape(const HjgCoupled *join, const HjgSeries *series)
 		.call_ns = hjg_size_cost_ns(costs, costs->call_ns[partitioned], table_rows),
 		.wake_ns = hjg_size_cost_ns(costs, costs->wake_ns[partitioned], table_rows),
 		.wait_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], table_rows),
-		.copies = hjg_series_copies(join), .places = join->places, .copy = {costs->copy[HJG_ON_CPU], costs->copy[HJG_ON_DEVICE]},
-		.call = costs->call,
+		.copies = hjg_series_copies(join), .places = join->places, .pair_bytes = join->pairs_per_row * sizeof(HjgPair),
+		.call = hjg_copy_cost(costs, costs->call, table_rows),
 		.table_step = table_step(series->steps, series->nsteps),
 		.spread = hjg_size_cost_ns(costs, costs->spread[partitioned], table_rows)
 	};
@@ -124,6 +124,7 @@ hjg_series_shape(const HjgCoupled *join, const HjgSeries *series)
 	memcpy(shape.row_bytes, rows.row_bytes, sizeof(shape.row_bytes));
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
+		shape.copy[p] = hjg_copy_cost(costs, costs->copy[p], table_rows);
 		shape.exchange_ns[p] = bus_exchange_ns(join) + costs->exchange_ns[p];
 		shape.move_ns[p] = hjg_copies_table_ns(join, p, (double) join->part->missing_bytes[p]);
 		for (int i = 0; i < series->nsteps; i++)

@@ -41,10 +41,10 @@ typedef struct HjgStepCosts
 	HjgStepNs	alone_ns[2];
 	HjgStepNs	together_ns[2]; /* while the other processor is at work, too: they share memory, the table, perhaps cores */
 	double		exchange_ns[HJG_PROCESSORS];	/* on top, for a row that the other one had in the step before: out of that one's cache */
-	/* where the device works on copies */
-	HjgCopyCost copy[HJG_PROCESSORS];	/* to a processor, of rows that it lacks */
-	HjgCopyCost call;			/* of the CPU's time, of those to the device */
-	HjgCopyCost move[HJG_PROCESSORS];	/* of a table that a processor lacks */
+	/* where the device works on copies, in joins of these sizes: a driver copies more bytes at a time at another rate */
+	HjgCopyCost copy[HJG_PROCESSORS][HJG_STEP_SIZES];	/* to a processor, of rows that it lacks */
+	HjgCopyCost call[HJG_STEP_SIZES];	/* of the CPU's time, of those to the device */
+	HjgCopyCost move[HJG_PROCESSORS][HJG_STEP_SIZES];	/* of a table that a processor lacks */
 	double		spread[2][HJG_STEP_SIZES];	/* standard deviation of one processor's time over the other's, over joins */
 	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
@@ -84,6 +84,7 @@ typedef struct HjgSeriesShape
 	bool		copies;
 	HjgPlaces	places;			/* before the first step */
 	double		row_bytes[HJG_ARRAYS];
+	double		pair_bytes;		/* a row, that p4 makes: the device's go to the host */
 	HjgCopyCost copy[HJG_PROCESSORS];
 	HjgCopyCost call;
 	int			table_step;		/* the first one that uses the table */
@@ -114,6 +115,9 @@ extern double hjg_step_cost_ns(const HjgStepCosts *costs, const HjgStepNs ns, Hj
 							   double build_rows);
 /* The same for the other costs that depend on the size, such as build_rest_ns[partitioned]. */
 extern double hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
+
+/* And for copies, such as copy[processor]. */
+extern HjgCopyCost hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_rows);
 
 /* Ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);

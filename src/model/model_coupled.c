@@ -40,6 +40,15 @@ hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows)
 	return ns[i] * (1 - share) + ns[i + 1] * share;
 }
 
+HjgCopyCost
+hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_rows)
+{
+	double		share;
+	const int	i = find_size(costs, build_rows, &share);
+
+	return (HjgCopyCost) {cost[i].each_ns * (1 - share) + cost[i + 1].each_ns * share, cost[i].byte_ns * (1 - share) + cost[i + 1].byte_ns * share};
+}
+
 /* Pieces of a part of the rows. */
 static double
 npieces(const HjgSeriesShape *shape, double part)
@@ -74,7 +83,7 @@ typedef struct Stops
 } Stops;
 
 /*
- * What each step's rows lack on their processor crosses before it, and takes the time of both where it goes to the device.  The CPU's rows come before
+ * What each step's rows lack on their processor crosses before it, and takes the time of both where it goes to the device; pairs cross behind p4.  The CPU's rows come before
  * the device begins with p4, whose pairs go the same way, and what the host reads behind the series is waited for.
  */
 static Stops
@@ -96,6 +105,12 @@ add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 			step_ns[p][i] += hjg_copies_ns(&shape->copy[p], &to[p]);
 		queue_ns[i] += hjg_copies_ns(&shape->call, &to[HJG_ON_DEVICE]);
+		if (shape->steps[i] == HJG_STEP_P4 && shape->pair_bytes > 0)
+		{
+			const HjgCopies pairs = {.n = npieces(shape, 1 - ratios[i]), .bytes = (1 - ratios[i]) * shape->nrows * shape->pair_bytes};
+
+			step_ns[HJG_ON_DEVICE][i] += hjg_copies_ns(&shape->copy[HJG_ON_CPU], &pairs);
+		}
 		if (i == 0 && shape->steps[i] == HJG_STEP_P4)
 			stops.first_ns = hjg_copies_ns(&shape->copy[HJG_ON_CPU], &to[HJG_ON_CPU]);
 	}

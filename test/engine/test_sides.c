@@ -69,8 +69,11 @@ make_costs(double cpu_ns, double device_ns, double row_ns, double byte_ns)
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		/* mixed keys and row numbers */
-		costs.copy[p].byte_ns = row_ns / 8;
-		costs.move[p].byte_ns = byte_ns;
+		for (int size = 0; size < NSIZES; size++)
+		{
+			costs.copy[p][size].byte_ns = row_ns / 8;
+			costs.move[p][size].byte_ns = byte_ns;
+		}
 	}
 	return costs;
 }
@@ -172,7 +175,8 @@ test_sides(void)
 	set_steps(&costs, HJG_STEP_B2, HJG_STEP_B4, 10, 9);
 	set_steps(&costs, HJG_STEP_P2, HJG_STEP_P4, 10, 1000);
 	/* headers to begin with are no reason */
-	costs.move[HJG_ON_DEVICE].byte_ns = 0.0001;
+	for (int size = 0; size < NSIZES; size++)
+		costs.move[HJG_ON_DEVICE][size].byte_ns = 0.0001;
 	claim_side(&with, strategies, 3, &costs, HJG_ON_CPU, "where the device is a little faster, but slow at the probe, and copies back are dear,");
 	costs = make_costs(10, 10, 300, 30);
 	set_steps(&costs, HJG_STEP_N2, HJG_STEP_N3, 10, 9);

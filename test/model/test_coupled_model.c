@@ -170,6 +170,9 @@ test_crossings(void)
 	hjg_series_predict(&shape, (const double[]) {0.5}, &times);
 	ok(near(times.processor_ns[HJG_ON_CPU], 50 + 10 + 40 * 0.5 + 3 + 200 * 0.125), "p4: the CPU gets what it lacks");
 	ok(near(times.total_ns, 30 + 100 + 20 + 200 * 0.25), "before the device begins, which needs the host's offsets");
+	shape.pair_bytes = 8;
+	hjg_series_predict(&shape, (const double[]) {0.5}, &times);
+	ok(near(times.total_ns, 200 + 10 + 400 * 0.5), "and whose pairs go to the host");
 }
 
 /* ---- places ---- */
@@ -518,6 +521,14 @@ test_costs(void)
 	   "and between them on the logarithm");
 	costs.launch_ns[1][1] = 5;
 	costs.launch_ns[1][2] = 9;
+	costs.call[1] = (HjgCopyCost) {10, 1};
+	costs.call[2] = (HjgCopyCost) {20, 3};
+	{
+		const HjgCopyCost between = hjg_copy_cost(&costs, costs.call, exp2((logs[1] + logs[2]) / 2.0));
+		const HjgCopyCost beyond = hjg_copy_cost(&costs, costs.call, 1e12);
+
+		ok(near(between.each_ns, 15) && near(between.byte_ns, 2) && near(beyond.each_ns, 20) && near(beyond.byte_ns, 3), "copies cost what those of joins of the size do");
+	}
 	ok(near(hjg_size_cost_ns(&costs, costs.launch_ns[1], exp2((logs[1] + logs[2]) / 2.0)), 7) &&
 	   near(hjg_size_cost_ns(&costs, costs.launch_ns[1], 1e12), 9), "so are those of pieces");
 }
