@@ -112,7 +112,8 @@ print_copies(const HjgStepCosts *costs)
 		const char *name;
 		const HjgCopyCost *cost;
 	}			kinds[] = {
-		{"rows to the CPU", costs->copy[HJG_ON_CPU]}, {"rows to the device", costs->copy[HJG_ON_DEVICE]}, {"of the CPU's time", costs->call},
+		{"rows to the CPU", costs->copy[HJG_ON_CPU]}, {"the same alone", costs->copy_alone[HJG_ON_CPU]},
+		{"rows to the device", costs->copy[HJG_ON_DEVICE]}, {"the same alone", costs->copy_alone[HJG_ON_DEVICE]}, {"of the CPU's time", costs->call},
 		{"tables to the CPU", costs->move[HJG_ON_CPU]}, {"tables to the device", costs->move[HJG_ON_DEVICE]}
 	};
 
@@ -169,9 +170,9 @@ print_costs(const HjgStepCosts *costs)
 		printf("  (behind another one; the CPU to queue it, to wake the device; the device to begin)\n");
 	}
 	printf("on top of a row taken over from the other, CPU %.2f, device %.2f; piece on the CPU %.1f us, on the device %.1f us; "
-		   "threads of a join's own %.1f us; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
+		   "threads of a join's own %.1f us and %.1f for each more; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
 		   costs->exchange_ns[HJG_ON_CPU], costs->exchange_ns[HJG_ON_DEVICE], costs->piece_ns / 1e3, costs->busy_ns / 1e3,
-		   costs->start_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
+		   costs->start_ns / 1e3, costs->thread_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
 		   costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
 	if (costs->copy[HJG_ON_DEVICE][0].each_ns + costs->copy[HJG_ON_DEVICE][0].byte_ns > 0)
 		print_copies(costs);
@@ -251,6 +252,8 @@ parse_option(HjgBenchOptions *options, const char *arg)
 		options->model_runs = MODEL_RUNS;
 	else if (strcmp(arg, "--steps") == 0)
 		options->steps = true;
+	else if (strcmp(arg, "--copies") == 0)
+		hjg_cl_set_copies(true);
 	else if (strcmp(arg, "--each") == 0)
 		options->each = true;
 	else if (strcmp(arg, "--halves") == 0)

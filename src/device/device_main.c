@@ -48,7 +48,7 @@ usage(void)
 		   "                  --bits N, --block ROWS, --stagers N, --set PART\n"
 		   "  --bench --device=opencl:N [...]  measure the coupled engine beside it (device \"threads\": emulated):\n"
 		   "                  --strategy=NAME, --min-log=N, --max-log=N (rows as powers of two), --reps=N, --units=N,\n"
-		   "                  --skew=PART, --selectivity=PART, --separate, --grouping, --block=BYTES, --chunk=ROWS,\n"
+		   "                  --skew=PART, --selectivity=PART, --separate, --grouping, --block=BYTES, --chunk=ROWS, --copies (also where memory is shared),\n"
 		   "                  --bus-gbs=N, --bus-latency-us=N, --steps, --halves (no cost model),\n"
 		   "                  --pipeline=NAME or all, --packed, --was=BYTES, --boundary=UNITS,\n"
 		   "                  --model[=RUNS]: random ratios against the cost model's choice (--each: each run),\n"

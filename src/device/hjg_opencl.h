@@ -294,7 +294,7 @@ extern void hjg_cl_costs_open(const HjgControl *control);
  */
 extern void hjg_cl_set_units(int units);
 
-/* For tests, before a runner is made: copies also where memory is shared. */
+/* For tests and the bench, before a runner is made: copies also where memory is shared. */
 extern void hjg_cl_set_copies(bool copies);
 
 /*

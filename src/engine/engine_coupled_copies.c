@@ -229,11 +229,11 @@ hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes)
 }
 
 double
-hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double bytes)
+hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double nrows, double bytes)
 {
 	/* the allocator by itself, and the rest */
 	const HjgCopies copies = {.n = bytes > 0 ? 2 : 0, .bytes = bytes};
-	const HjgCopyCost cost = hjg_copy_cost(join->config.costs, join->config.costs->move[to], (double) join->part->nrows);
+	const HjgCopyCost cost = hjg_copy_cost(join->config.costs, join->config.costs->move[to], nrows);
 
 	return hjg_copies_ns(&cost, &copies);
 }

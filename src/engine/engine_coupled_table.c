@@ -78,6 +78,16 @@ hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits)
 	return lay_table(join, &part, &header_bytes);
 }
 
+size_t
+hjg_coupled_header_bytes(const HjgCoupled *join, hjg_u64 nrows)
+{
+	HjgCoupledPart part = {.nrows = nrows, .bucket_bits = bucket_bits_of(nrows, 0)};
+	size_t		header_bytes;
+
+	(void) lay_table(join, &part, &header_bytes);
+	return header_bytes;
+}
+
 typedef struct Zero
 {
 	hjg_u8	   *base;

@@ -76,6 +76,19 @@ window_rows(const HjgCoupled *join)
 	return rows < MIN_FEED_ROWS ? MIN_FEED_ROWS : rows > MAX_FEED_ROWS ? MAX_FEED_ROWS : (hjg_u32) rows;
 }
 
+/* By copies a table is built on one side; before it is on the device, keys and the table's headers come there. */
+static void
+stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
+{
+	const HjgStepCosts *costs = join->config.costs;
+	const HjgCopyCost cost = hjg_copy_cost(costs, costs->copy_alone[HJG_ON_DEVICE], nrows);
+	const HjgCopies keys = {.n = fmax(ceil(nrows / shape->window_rows), 1), .bytes = nrows * join->base.spec.key_width};
+
+	shape->one_side = true;
+	shape->cross_ns = hjg_copies_ns(&cost, &keys) +
+		hjg_copies_table_ns(join, HJG_ON_DEVICE, nrows, (double) hjg_coupled_header_bytes(join, (hjg_u64) nrows));
+}
+
 /* What the model knows of the build side: all units, in cache and out of it. */
 static HjgInCacheShape
 shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
@@ -91,7 +104,7 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		.fetch_work_ns = costs->fetch_work_ns, .fetch_gain = costs->fetch_gain,
 		.all = {.cpu_e = join->cpu_threads, .device_e = join->runner->nworkers}, .device_cores = join->runner->ncores,
 		.window_rows = (double) window_rows(join),
-		.start_ns = costs->start_ns,
+		.start_ns = costs->start_ns, .thread_ns = costs->thread_ns,
 		.rest_ns = nrows * hjg_size_cost_ns(costs, costs->build_rest_ns[partitioned], nrows),
 		/* a piece a step, and the device begins once */
 		.window_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], nrows) +
@@ -118,6 +131,8 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 			}
 		}
 	}
+	if (hjg_series_copies(join))
+		stay_on_one_side(join, nrows, &shape);
 	return shape;
 }
 

@@ -124,29 +124,44 @@ measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *
 
 /* Threads of a join's own: they are there when they can be ended. */
 static HjgStatus
-measure_start(HjgStepCosts *costs)
+time_start(int nthreads, double *median_ns)
 {
 	double		ns[NSTARTS];
 
 	for (int i = 0; i < NSTARTS; i++)
 	{
 		const hjg_u64 started = hjg_now_ns();
-		HjgRunner  *threads = hjg_threads_runner_create(1);
+		HjgRunner  *threads = hjg_threads_runner_create(nthreads);
 
 		if (threads == NULL)
 			return HJG_ERR_MEMORY;
 		hjg_threads_runner_destroy(threads);
 		ns[i] = (double) (hjg_now_ns() - started);
 	}
-	costs->start_ns = hjg_median(ns, NSTARTS);
+	*median_ns = hjg_median(ns, NSTARTS);
 	return HJG_OK;
+}
+
+/* A set of one, and by as many as may be asked for what each further one takes. */
+static HjgStatus
+measure_start(int cpu_threads, HjgStepCosts *costs)
+{
+	const int	most = cpu_threads > 2 ? cpu_threads - 1 : 2;
+	double		most_ns;
+	HjgStatus	status = time_start(1, &costs->start_ns);
+
+	if (status == HJG_OK)
+		status = time_start(most, &most_ns);
+	if (status == HJG_OK)
+		costs->thread_ns = fmax(most_ns - costs->start_ns, 0) / (most - 1);
+	return status;
 }
 
 HjgStatus
 hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int key_width,
 						   const HjgCalibration *scratch, int log, bool unpacks, HjgStepCosts *costs)
 {
-	HjgStatus	status = measure_start(costs);
+	HjgStatus	status = measure_start(config->cpu_threads > 0 ? config->cpu_threads : hjg_pool_nthreads(env->pool), costs);
 
 	if (status == HJG_OK)
 		status = measure_fetch(env, config, runner, key_width, scratch, 1u << (log < 22 ? log : 22), costs);

@@ -41,10 +41,16 @@ typedef struct Drive
 	hjg_u64		bus_free_ns;	/* the emulated bus is busy until then */
 } Drive;
 
+/* Where the device works on copies nobody fetches for steps: nobody knows whether the host has what their rows point to. */
+static bool
+is_fetched(const HjgCoupled *join)
+{
+	return join->fetcher != NULL && !hjg_series_copies(join);
+}
+
 /*
  * P: fetch what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
- * of earlier steps are done, and so is what it needs of the other processor.  Where the device works on copies nobody knows
- * whether the host has what those rows point to.
+ * of earlier steps are done, and so is what it needs of the other processor.
  */
 static void
 look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, int other_done)
@@ -52,7 +58,7 @@ look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, 
 	const HjgPiece *next = &pieces[at + 1];
 	HjgStepLaunch launch;
 
-	if (drive->join->fetcher == NULL || hjg_series_copies(drive->join) || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
+	if (!is_fetched(drive->join) || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
 		pieces[done].step_ix != next->step_ix || next->needs > other_done || !hjg_prefetch_pays(drive->series->steps[next->step_ix]))
 		return;
 	launch = hjg_series_launch(drive->join, &drive->series->args, drive->series->steps[next->step_ix]);
@@ -139,7 +145,7 @@ max_u32(hjg_u32 a, hjg_u32 b)
 static hjg_u32
 chunk_rows(const HjgCoupled *join)
 {
-	const size_t most = join->fetcher != NULL ? max_u32(MIN_FETCHED_ROWS, (hjg_u32) (join->config.was_bytes / LINE_BYTES)) :
+	const size_t most = is_fetched(join) ? max_u32(MIN_FETCHED_ROWS, (hjg_u32) (join->config.was_bytes / LINE_BYTES)) :
 		join->config.chunk_rows;
 
 	return most < join->config.chunk_rows ? (hjg_u32) most : join->config.chunk_rows;
@@ -480,7 +486,7 @@ hjg_series_run(HjgCoupled *join, HjgSeries *series)
 	HjgStatus	status = HJG_OK;
 
 	/* pieces stay as small as the work-ahead set; rows that p3 takes in an order of their own cannot be cut */
-	if (join->fetcher != NULL && (series->steps[0] != HJG_STEP_P3 || series->args.order_off == 0))
+	if (is_fetched(join) && (series->steps[0] != HJG_STEP_P3 || series->args.order_off == 0))
 		most = MAX_CHUNKS * chunk_rows(join);
 	if (series->nrows <= most)
 		status = run_whole(join, series);

@@ -125,8 +125,9 @@ hjg_series_shape(const HjgCoupled *join, const HjgSeries *series)
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		shape.copy[p] = hjg_copy_cost(costs, costs->copy[p], table_rows);
+		shape.copy_alone[p] = hjg_copy_cost(costs, costs->copy_alone[p], table_rows);
 		shape.exchange_ns[p] = bus_exchange_ns(join) + costs->exchange_ns[p];
-		shape.move_ns[p] = hjg_copies_table_ns(join, p, (double) join->part->missing_bytes[p]);
+		shape.move_ns[p] = hjg_copies_table_ns(join, p, table_rows, (double) join->part->missing_bytes[p]);
 		for (int i = 0; i < series->nsteps; i++)
 		{
 			const double alone_ns = hjg_step_cost_ns(costs, costs->alone_ns[partitioned], p, series->steps[i], table_rows);

@@ -85,7 +85,7 @@ rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgPr
 		to[HJG_ON_CPU].bytes += rows.nrows * join->pairs_per_row * sizeof(HjgPair);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
-		const HjgCopyCost cost = hjg_copy_cost(costs, costs->copy[p], table_rows);
+		const HjgCopyCost cost = hjg_copy_cost(costs, costs->copy_alone[p], table_rows);
 
 		ns += hjg_copies_ns(&cost, &to[p]);
 	}
@@ -110,7 +110,7 @@ follow_ns(const HjgCoupled *join, const HjgSeries *series, HjgProcessor from)
 	}
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		ns[p] = rest_ns(join, series, &rest, (HjgProcessor) p, places) +
-			(builds && p != (int) from ? hjg_copies_table_ns(join, (HjgProcessor) p, (double) join->part->table.bytes) : 0);
+			(builds && p != (int) from ? hjg_copies_table_ns(join, (HjgProcessor) p, (double) join->part->nrows, (double) join->part->table.bytes) : 0);
 	return fmin(ns[HJG_ON_CPU], ns[HJG_ON_DEVICE]);
 }
 

@@ -219,8 +219,8 @@ extern HjgStatus hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bo
 extern HjgStatus hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header_bytes);
 /* The table of join->part is about to be used, or changed, by a processor. */
 extern HjgStatus hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes);
-/* Predicted time of so many bytes of a table, by the join's costs. */
-extern double hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double bytes);
+/* Predicted time of so many bytes of a table for nrows rows, by the join's costs. */
+extern double hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double nrows, double bytes);
 /* What the allocator of join->part says after a series of b2 to b4. */
 extern HjgStatus hjg_copies_flags(HjgCoupled *join);
 
@@ -316,6 +316,8 @@ extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
 /* For so many build rows. */
 extern int	hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows);
 extern size_t hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits);
+/* Of a table for all rows, what is emptied before they come. */
+extern size_t hjg_coupled_header_bytes(const HjgCoupled *join, hjg_u64 nrows);
 /* Lay out and empty a table for part->nrows rows; HJG_ERR_INPUT when it is larger than a buffer can be. */
 extern HjgStatus hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part);
 /* b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */

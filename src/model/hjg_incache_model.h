@@ -34,10 +34,13 @@ typedef struct HjgInCacheShape
 	double		miss_ns[2][HJG_PROCESSORS]; /* L_M - L_C: a byte from memory, not from cache, all units */
 	HjgUnits	all;			/* .cpu_e and .device_e: how many threads and work groups there are */
 	int			device_cores;	/* work groups that run at once; 0: all of them */
+	bool		one_side;		/* E is on one processor, whichever is faster */
+	double		cross_ns;		/* of all rows, before they are on the device */
 	double		window_rows;	/* at a time where somebody decompresses or fetches; 0, and otherwise: all are one */
 	double		window_ns;		/* a window, beside its rows */
 	double		rest_ns;		/* all rows, of what is no step */
-	double		start_ns;		/* a set of threads that fetch, or that decompress */
+	double		start_ns;		/* a set of threads that fetch, or that decompress: of one, */
+	double		thread_ns;		/* and each further one */
 } HjgInCacheShape;
 
 typedef struct HjgInCacheTimes

@@ -52,9 +52,20 @@ memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fet
 static double
 execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int cores)
 {
-	const double work_ns = shared_ns(shape, shape->execute_ns[cpu > 0 && cores > 0], cpu, cores);
+	double		work_ns;
 
-	return isinf(work_ns) ? work_ns : work_ns + memory_ns(shape, shape->touched_bytes, work_ns, fetch_bytes_per_ns, cpu, cores);
+	if (shape->one_side && cpu > 0 && cores > 0)
+		return fmin(execute_ns(shape, fetch_bytes_per_ns, cpu, 0), execute_ns(shape, fetch_bytes_per_ns, 0, cores));
+	work_ns = shared_ns(shape, shape->execute_ns[cpu > 0 && cores > 0], cpu, cores);
+	return isinf(work_ns) ? work_ns : work_ns + memory_ns(shape, shape->touched_bytes, work_ns, fetch_bytes_per_ns, cpu, cores) +
+		(cores > 0 ? shape->cross_ns : 0);
+}
+
+/* So many threads of their own. */
+static double
+start_ns(const HjgInCacheShape *shape, int nthreads)
+{
+	return nthreads > 0 ? shape->start_ns + shape->thread_ns * (nthreads - 1) : 0;
 }
 
 void
@@ -89,7 +100,7 @@ hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCa
 	/* what E would do beside D while that is at the first window comes behind it */
 	times->total_ns = fmax(times->decompress_ns, times->execute_ns) +
 		first * fmin(times->decompress_ns / fmax(beside_ns, 1), 1) * (isinf(behind_ns) ? 0 : behind_ns) +
-		shape->start_ns * ((units->cpu_p > 0) + (units->cpu_d > 0));
+		start_ns(shape, units->cpu_p) + start_ns(shape, units->cpu_d);
 }
 
 HjgUnits

@@ -143,7 +143,7 @@ test_crossings(void)
 {
 	HjgSeriesShape shape = {
 		.nsteps = 2, .steps = {HJG_STEP_P2, HJG_STEP_P3}, .nrows = 100, .unit_ns = {{1, 1}, {2, 2}}, .copies = true,
-		.copy = {{10, 0.5}, {20, 0.25}}, .call = {3, 0.125}
+		.copy = {{10, 0.5}, {20, 0.25}}, .copy_alone = {{8, 0.4}, {16, 0.2}}, .call = {3, 0.125}
 	};
 	HjgSeriesTimes times;
 
@@ -160,7 +160,9 @@ test_crossings(void)
 	ok(near(times.processor_ns[HJG_ON_CPU], 60 + 3 + 200 * 0.125), "and the CPU has to queue that");
 	ok(near(times.total_ns, 350 + 10 + 280 * 0.5) && near(times.step_ns[HJG_ON_CPU][1], 30 + 150), "the host waits for the device's counts behind p3");
 	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
-	ok(near(times.total_ns, 200 + 10 + 80 * 0.5), "rows that the device had come to the CPU, and then nothing is left to be fetched");
+	ok(near(times.total_ns, 200 + 8 + 80 * 0.4), "rows that the device had come to the CPU, and then nothing is left to be fetched");
+	hjg_series_predict(&shape, (const double[]) {0, 0}, &times);
+	ok(near(times.processor_ns[HJG_ON_DEVICE], 400 + 16 + 320 * 0.2) && near(times.total_ns, 480 + 8 + 400 * 0.4), "one side alone copies at a rate of its own");
 	hjg_series_predict(&shape, (const double[]) {0.5, 0.2}, &times);
 	ok(near(times.step_ns[HJG_ON_DEVICE][1], 160 + 20 + 120 * 0.25), "so do rows that change their side within the series");
 
@@ -461,12 +463,30 @@ test_incache(void)
 	hjg_incache_predict(&shape, &units, &times);
 	ok(near(times.total_ns, times.execute_ns + 0.3 * 1100 / 1.5 / 9600 * 4800), "nobody executes while the first window is unpacked");
 	shape.start_ns = 13;
+	shape.thread_ns = 2;
 	shape.window_rows = 1000;
 	shape.window_ns = shape.rest_ns = 0;
 	hjg_incache_predict(&shape, &units, &times);
-	ok(near(times.total_ns, 1100 / 1.5 + 4800 + 13), "a join of one window is unpacked as a whole first, by threads that have to be started");
+	ok(near(times.total_ns, 1100 / 1.5 + 4800 + 13 + 3 * 2), "a join of one window is unpacked as a whole first, by threads that have to be started");
 	shape.window_rows = shape.window_ns = shape.rest_ns = shape.start_ns = 0;
 	shape.device_cores = 0;
+	{
+		HjgInCacheShape copies = shape;
+		HjgUnits	all = {.cpu_e = 4, .device_e = 4};
+		HjgInCacheTimes one;
+
+		copies.one_side = true;
+		copies.cross_ns = 100;
+		copies.packed_bytes = 0;
+		copies.execute_ns[0][HJG_ON_CPU] = 1e5;
+		hjg_incache_predict(&copies, &all, &times);
+		all.cpu_e = 0;
+		hjg_incache_predict(&copies, &all, &one);
+		ok(near(times.execute_ns, one.execute_ns), "by copies E is on the faster side alone");
+		copies.cross_ns = 0;
+		hjg_incache_predict(&copies, &all, &times);
+		ok(near(one.execute_ns - times.execute_ns, 100), "for which rows have to come to the device");
+	}
 	shape.unpack_ns[HJG_ON_CPU] = shape.unpack_ns[HJG_ON_DEVICE] = 1e6;
 	hjg_incache_predict(&shape, &units, &times);
 	ok(times.decompress_ns > 6e5 && near(times.execute_ns, times.decompress_ns), "equation 7: E waits for D");
