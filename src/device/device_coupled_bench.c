@@ -112,8 +112,7 @@ print_copies(const HjgStepCosts *costs)
 		const char *name;
 		const HjgCopyCost *cost;
 	}			kinds[] = {
-		{"rows to the CPU", costs->copy[HJG_ON_CPU]}, {"the same alone", costs->copy_alone[HJG_ON_CPU]},
-		{"rows to the device", costs->copy[HJG_ON_DEVICE]}, {"the same alone", costs->copy_alone[HJG_ON_DEVICE]}, {"of the CPU's time", costs->call},
+		{"rows to the CPU", costs->copy[HJG_ON_CPU]}, {"rows to the device", costs->copy[HJG_ON_DEVICE]}, {"of the CPU's time", costs->call},
 		{"tables to the CPU", costs->move[HJG_ON_CPU]}, {"tables to the device", costs->move[HJG_ON_DEVICE]}
 	};
 

@@ -242,20 +242,20 @@ finish_fit(CopyFit *fit)
 /* What joins say of copies: of rows, of queueing them, and of tables. */
 typedef struct CopyFits
 {
-	CopyFit		rows[2][HJG_PROCESSORS];	/* all on one processor, and on both */
+	CopyFit		rows[HJG_PROCESSORS];
 	CopyFit		tables[HJG_PROCESSORS];
 	CopyFit		calls;
 } CopyFits;
 
 static void
-add_sample(CopyFits *fits, HjgCalibrationWay way, const HjgCoupledSample *sample)
+add_sample(CopyFits *fits, const HjgCoupledSample *sample)
 {
 	add_copies(&fits->calls, &sample->called);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		add_copies(&fits->tables[p], &sample->moved[p]);
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			add_copies(&fits->rows[way >= HJG_WAY_ONE_RATIO][p], &sample->copied[p][i]);
+			add_copies(&fits->rows[p], &sample->copied[p][i]);
 	}
 }
 
@@ -277,20 +277,18 @@ fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_WAYS][HJG_CALIBRATI
 	for (int fit = 0; fit < NFITS; fit++)
 	{
 		for (int n = 0; n < 2 * HJG_CALIBRATION_WAYS * nruns; n++)
-			add_sample(&fits, (HjgCalibrationWay) (n / 2 / nruns), &samples[n % 2][n / 2 / nruns][n / 2 % nruns]);
+			add_sample(&fits, &samples[n % 2][n / 2 / nruns][n / 2 % nruns]);
 		finish_fit(&fits.calls);
 		for (int p = 0; p < HJG_PROCESSORS; p++)
 		{
-			finish_fit(&fits.rows[false][p]);
-			finish_fit(&fits.rows[true][p]);
+			finish_fit(&fits.rows[p]);
 			finish_fit(&fits.tables[p]);
 		}
 	}
 	costs->call[size] = fits.calls.cost;
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
-		costs->copy[p][size] = fits.rows[true][p].cost;
-		costs->copy_alone[p][size] = fits.rows[!costs_time(&fits.rows[false][p].cost)][p].cost;
+		costs->copy[p][size] = fits.rows[p].cost;
 		/* where no table went one way, the other one says what that costs */
 		costs->move[p][size] = fits.tables[costs_time(&fits.tables[p].cost) ? p : 1 - p].cost;
 	}

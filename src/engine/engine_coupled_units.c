@@ -81,7 +81,7 @@ static void
 stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
 {
 	const HjgStepCosts *costs = join->config.costs;
-	const HjgCopyCost cost = hjg_copy_cost(costs, costs->copy_alone[HJG_ON_DEVICE], nrows);
+	const HjgCopyCost cost = hjg_copy_cost(costs, costs->copy[HJG_ON_DEVICE], nrows);
 	const HjgCopies keys = {.n = fmax(ceil(nrows / shape->window_rows), 1), .bytes = nrows * join->base.spec.key_width};
 
 	shape->one_side = true;

@@ -114,7 +114,7 @@ hjg_series_shape(const HjgCoupled *join, const HjgSeries *series)
 		.call_ns = hjg_size_cost_ns(costs, costs->call_ns[partitioned], table_rows),
 		.wake_ns = hjg_size_cost_ns(costs, costs->wake_ns[partitioned], table_rows),
 		.wait_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], table_rows),
-		.copies = hjg_series_copies(join), .places = join->places, .pair_bytes = join->pairs_per_row * sizeof(HjgPair),
+		.copies = hjg_series_copies(join), .places = join->places,
 		.call = hjg_copy_cost(costs, costs->call, table_rows),
 		.table_step = table_step(series->steps, series->nsteps),
 		.spread = hjg_size_cost_ns(costs, costs->spread[partitioned], table_rows)
@@ -125,7 +125,6 @@ hjg_series_shape(const HjgCoupled *join, const HjgSeries *series)
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		shape.copy[p] = hjg_copy_cost(costs, costs->copy[p], table_rows);
-		shape.copy_alone[p] = hjg_copy_cost(costs, costs->copy_alone[p], table_rows);
 		shape.exchange_ns[p] = bus_exchange_ns(join) + costs->exchange_ns[p];
 		shape.move_ns[p] = hjg_copies_table_ns(join, p, table_rows, (double) join->part->missing_bytes[p]);
 		for (int i = 0; i < series->nsteps; i++)

@@ -80,12 +80,9 @@ rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgPr
 			hjg_step_cost_ns(costs, costs->alone_ns[partitioned], processor, step, table_rows) +
 			(processor == HJG_ON_CPU ? costs->piece_ns : hjg_size_cost_ns(costs, costs->launch_ns[partitioned], table_rows));
 	}
-	/* the rest ends with p4 */
-	if (processor == HJG_ON_DEVICE)
-		to[HJG_ON_CPU].bytes += rows.nrows * join->pairs_per_row * sizeof(HjgPair);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
-		const HjgCopyCost cost = hjg_copy_cost(costs, costs->copy_alone[p], table_rows);
+		const HjgCopyCost cost = hjg_copy_cost(costs, costs->copy[p], table_rows);
 
 		ns += hjg_copies_ns(&cost, &to[p]);
 	}

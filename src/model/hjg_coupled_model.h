@@ -42,8 +42,7 @@ typedef struct HjgStepCosts
 	HjgStepNs	together_ns[2]; /* while the other processor is at work, too: they share memory, the table, perhaps cores */
 	double		exchange_ns[HJG_PROCESSORS];	/* on top, for a row that the other one had in the step before: out of that one's cache */
 	/* where the device works on copies, in joins of these sizes: a driver copies more bytes at a time at another rate */
-	HjgCopyCost copy[HJG_PROCESSORS][HJG_STEP_SIZES];	/* to a processor, of rows that it lacks, while both are at work */
-	HjgCopyCost copy_alone[HJG_PROCESSORS][HJG_STEP_SIZES]; /* while all rows are one processor's */
+	HjgCopyCost copy[HJG_PROCESSORS][HJG_STEP_SIZES];	/* to a processor, of rows that it lacks */
 	HjgCopyCost call[HJG_STEP_SIZES];	/* of the CPU's time, of those to the device */
 	HjgCopyCost move[HJG_PROCESSORS][HJG_STEP_SIZES];	/* of a table that a processor lacks */
 	double		spread[2][HJG_STEP_SIZES];	/* standard deviation of one processor's time over the other's, over joins */
@@ -86,9 +85,7 @@ typedef struct HjgSeriesShape
 	bool		copies;
 	HjgPlaces	places;			/* before the first step */
 	double		row_bytes[HJG_ARRAYS];
-	double		pair_bytes;		/* a row, that p4 makes: the device's go to the host */
 	HjgCopyCost copy[HJG_PROCESSORS];
-	HjgCopyCost copy_alone[HJG_PROCESSORS];
 	HjgCopyCost call;
 	int			table_step;		/* the first one that uses the table */
 	double		move_ns[HJG_PROCESSORS];	/* before the first step, if a processor has rows in that or a later one: the table comes to it */

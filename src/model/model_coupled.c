@@ -75,17 +75,6 @@ part_of(const double *ratios, int step, HjgProcessor processor)
 	return (StepPart) {.own = fmin(mine, had), .taken = fmax(mine - had, 0)};
 }
 
-/* Are all rows of all steps on one processor? */
-static bool
-is_alone(const HjgSeriesShape *shape, const double *ratios)
-{
-	bool		alone = ratios[0] == 0 || ratios[0] == 1;
-
-	for (int i = 1; i < shape->nsteps; i++)
-		alone = alone && ratios[i] == ratios[0];
-	return alone;
-}
-
 /* What stops both processors. */
 typedef struct Stops
 {
@@ -94,14 +83,13 @@ typedef struct Stops
 } Stops;
 
 /*
- * What each step's rows lack on their processor crosses before it, and takes the time of both where it goes to the device; pairs cross behind p4.  The CPU's rows come before
+ * What each step's rows lack on their processor crosses before it, and takes the time of both where it goes to the device.  The CPU's rows come before
  * the device begins with p4, whose pairs go the same way, and what the host reads behind the series is waited for.
  */
 static Stops
 add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
 {
 	HjgRowsShape rows = {.nrows = shape->nrows, .chunk_rows = shape->chunk_rows};
-	const HjgCopyCost *const copy = is_alone(shape, ratios) ? shape->copy_alone : shape->copy;
 	HjgPlaces	places = shape->places;
 	HjgCopies	behind = {0, 0};
 	Stops		stops = {0, 0};
@@ -115,18 +103,12 @@ add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[
 		hjg_places_step(&places, &rows, shape->steps[i], ratios[i], to);
 		hjg_places_host_reads(&places, &rows, hjg_step_use[shape->steps[i]].host_reads, &behind);
 		for (int p = 0; p < HJG_PROCESSORS; p++)
-			step_ns[p][i] += hjg_copies_ns(&copy[p], &to[p]);
+			step_ns[p][i] += hjg_copies_ns(&shape->copy[p], &to[p]);
 		queue_ns[i] += hjg_copies_ns(&shape->call, &to[HJG_ON_DEVICE]);
-		if (shape->steps[i] == HJG_STEP_P4 && shape->pair_bytes > 0)
-		{
-			const HjgCopies pairs = {.n = npieces(shape, 1 - ratios[i]), .bytes = (1 - ratios[i]) * shape->nrows * shape->pair_bytes};
-
-			step_ns[HJG_ON_DEVICE][i] += hjg_copies_ns(&copy[HJG_ON_CPU], &pairs);
-		}
 		if (i == 0 && shape->steps[i] == HJG_STEP_P4)
-			stops.first_ns = hjg_copies_ns(&copy[HJG_ON_CPU], &to[HJG_ON_CPU]);
+			stops.first_ns = hjg_copies_ns(&shape->copy[HJG_ON_CPU], &to[HJG_ON_CPU]);
 	}
-	stops.behind_ns = hjg_copies_ns(&copy[HJG_ON_CPU], &behind);
+	stops.behind_ns = hjg_copies_ns(&shape->copy[HJG_ON_CPU], &behind);
 	return stops;
 }
 

@@ -71,7 +71,7 @@ make_costs(double cpu_ns, double device_ns, double row_ns, double byte_ns)
 		/* mixed keys and row numbers */
 		for (int size = 0; size < NSIZES; size++)
 		{
-			costs.copy[p][size].byte_ns = costs.copy_alone[p][size].byte_ns = row_ns / 8;
+			costs.copy[p][size].byte_ns = row_ns / 8;
 			costs.move[p][size].byte_ns = byte_ns;
 		}
 	}

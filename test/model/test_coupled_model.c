@@ -143,7 +143,7 @@ test_crossings(void)
 {
 	HjgSeriesShape shape = {
 		.nsteps = 2, .steps = {HJG_STEP_P2, HJG_STEP_P3}, .nrows = 100, .unit_ns = {{1, 1}, {2, 2}}, .copies = true,
-		.copy = {{10, 0.5}, {20, 0.25}}, .copy_alone = {{8, 0.4}, {16, 0.2}}, .call = {3, 0.125}
+		.copy = {{10, 0.5}, {20, 0.25}}, .call = {3, 0.125}
 	};
 	HjgSeriesTimes times;
 
@@ -160,9 +160,7 @@ test_crossings(void)
 	ok(near(times.processor_ns[HJG_ON_CPU], 60 + 3 + 200 * 0.125), "and the CPU has to queue that");
 	ok(near(times.total_ns, 350 + 10 + 280 * 0.5) && near(times.step_ns[HJG_ON_CPU][1], 30 + 150), "the host waits for the device's counts behind p3");
 	hjg_series_predict(&shape, (const double[]) {1, 1}, &times);
-	ok(near(times.total_ns, 200 + 8 + 80 * 0.4), "rows that the device had come to the CPU, and then nothing is left to be fetched");
-	hjg_series_predict(&shape, (const double[]) {0, 0}, &times);
-	ok(near(times.processor_ns[HJG_ON_DEVICE], 400 + 16 + 320 * 0.2) && near(times.total_ns, 480 + 8 + 400 * 0.4), "one side alone copies at a rate of its own");
+	ok(near(times.total_ns, 200 + 10 + 80 * 0.5), "rows that the device had come to the CPU, and then nothing is left to be fetched");
 	hjg_series_predict(&shape, (const double[]) {0.5, 0.2}, &times);
 	ok(near(times.step_ns[HJG_ON_DEVICE][1], 160 + 20 + 120 * 0.25), "so do rows that change their side within the series");
 
@@ -172,9 +170,6 @@ test_crossings(void)
 	hjg_series_predict(&shape, (const double[]) {0.5}, &times);
 	ok(near(times.processor_ns[HJG_ON_CPU], 50 + 10 + 40 * 0.5 + 3 + 200 * 0.125), "p4: the CPU gets what it lacks");
 	ok(near(times.total_ns, 30 + 100 + 20 + 200 * 0.25), "before the device begins, which needs the host's offsets");
-	shape.pair_bytes = 8;
-	hjg_series_predict(&shape, (const double[]) {0.5}, &times);
-	ok(near(times.total_ns, 200 + 10 + 400 * 0.5), "and whose pairs go to the host");
 }
 
 /* ---- places ---- */
