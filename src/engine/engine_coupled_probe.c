@@ -280,12 +280,16 @@ write_window(Window *window, hjg_u32 nrows, HjgResult *result)
 	return status;
 }
 
-/* Rows of the next window: what the room is likely to take, and some more, or some less where no more may come. */
+/*
+ * Rows of the next window: what the room is likely to take, and some more, or some less where no more may come: but not less than one pair each
+ * would fill where rows have had no more than that so far, or the end of a result would come in ever smaller windows.
+ */
 static hjg_u32
 window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 nrows)
 {
 	const double rows = (double) room / (pairs_per_row > 0.01 ? pairs_per_row : 0.01);
-	const double wanted = join->part_bits > 0 ? rows * 0.95 + 1 : rows * 1.1 + 64;
+	const double single = pairs_per_row <= 1 ? (double) room : 1;
+	const double wanted = join->part_bits > 0 ? fmax(rows * 0.95 + 1, single) : rows * 1.1 + 64;
 	const hjg_u32 most = nrows < join->window_rows ? nrows : join->window_rows;
 
 	return wanted < most ? (hjg_u32) wanted : most;

@@ -10,8 +10,9 @@
 
 #include "engine/hjg_coupled_internal.h"
 
-/* Series whose numbers of rows differ by no more than such a part have the same ratios. */
+/* Series whose numbers of rows differ by no more than such a part have the same ratios; so do those of few rows, which are not divided. */
 #define LIKE_ROWS 0.05
+#define FEW_ROWS 4096
 
 bool
 hjg_step_scatters(HjgStep step)
@@ -70,6 +71,15 @@ table_step(const HjgStep *steps, int nsteps)
 	while (i < nsteps && !hjg_step_uses_table(steps[i]))
 		i++;
 	return i;
+}
+
+HjgScheme
+hjg_series_scheme(const HjgCoupled *join, const HjgSeries *series)
+{
+	const HjgScheme scheme = hjg_coupled_scheme(join);
+
+	/* they take less time than the search would */
+	return scheme == HJG_SCHEME_PL && series->nrows < FEW_ROWS ? HJG_SCHEME_OL : scheme;
 }
 
 HjgRowsShape
@@ -148,7 +158,7 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, H
 	else if (hjg_series_copies(join))
 		hjg_series_search_sides(join, series, ratios);
 	else
-		hjg_series_search(&shape, hjg_coupled_scheme(join), ratios);
+		hjg_series_search(&shape, hjg_series_scheme(join, series), ratios);
 	hjg_series_predict(&shape, ratios, times);
 }
 
@@ -183,7 +193,7 @@ predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTime
 static bool
 is_about(double a, double b)
 {
-	return fabs(a - b) <= LIKE_ROWS * b;
+	return fabs(a - b) <= LIKE_ROWS * fmax(b, FEW_ROWS);
 }
 
 static bool

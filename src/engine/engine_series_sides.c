@@ -116,7 +116,7 @@ static void
 search_scattering(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 {
 	const HjgSeriesShape shape = hjg_series_shape(join, series);
-	const HjgScheme scheme = hjg_coupled_scheme(join);
+	const HjgScheme scheme = hjg_series_scheme(join, series);
 	const bool	has_free = scheme != HJG_SCHEME_DD && hjg_series_last_scatter(series) > 0 && !hjg_step_scatters(series->steps[0]);
 	const int	npoints = scheme == HJG_SCHEME_OL ? 1 : (int) (1 / HJG_RATIO_STEP + 0.5);
 	double		best_ns = HUGE_VAL;
@@ -159,6 +159,6 @@ hjg_series_search_sides(const HjgCoupled *join, const HjgSeries *series, double 
 	if (series->steps[series->nsteps - 1] == HJG_STEP_P3 && series->nsteps < HJG_SERIES_STEPS)
 		with_pairs.steps[with_pairs.nsteps++] = HJG_STEP_P4;
 	shape = hjg_series_shape(join, &with_pairs);
-	hjg_series_search(&shape, hjg_coupled_scheme(join), found);
+	hjg_series_search(&shape, hjg_series_scheme(join, series), found);
 	memcpy(ratios, found, sizeof(double) * (size_t) series->nsteps);
 }

@@ -235,6 +235,8 @@ extern int	hjg_series_last_scatter(const HjgSeries *series);
 /* Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
 extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
 
+/* How ratios of the series are looked for. */
+extern HjgScheme hjg_series_scheme(const HjgCoupled *join, const HjgSeries *series);
 /* The series' rows, as far as they are copied. */
 extern HjgRowsShape hjg_series_rows_shape(const HjgCoupled *join, const HjgSeries *series);
 /* A step of the series, or one before it, has run, so much of it on the CPU: rows lie elsewhere now, where the device works on copies. */

@@ -462,6 +462,45 @@ test_coupled_on(const HjgRunner *const runners[3], const char *what)
 
 /* ---- what needs no device, or a bad one ---- */
 
+/*
+ * A build side in parts, and a result that just takes all pairs: the last window is no smaller than what is left, and rows of windows are not cut
+ * into ever smaller ones as the room ends.
+ */
+static void
+windows_of_parts(HjgPool *pool)
+{
+	enum {ROWS = 20000, WINDOW = 4000};
+	static hjg_u32 keys[ROWS];
+	const HjgSegment segment = {.keys = keys, .nrows = ROWS};
+	HjgCursor	cursor = {0, 0, 0};
+	HjgCoupledStats stats = {.nparts = 0};
+	HjgCoupledConfig config;
+	HjgCoupled *join;
+	HjgStatus	status;
+	Memory		memory;
+	Pages		pages;
+
+	for (hjg_u32 i = 0; i < ROWS; i++)
+		keys[i] = i * 2654435761u;
+	memory_init(&memory, pool);
+	pages_create(&pages, 1, ROWS);
+	hjg_coupled_defaults(&config);
+	config.window_rows = WINDOW;
+	config.buffer_bytes = 262144;
+	config.pipeline = HJG_PIPELINE_E;
+	status = hjg_coupled_build(&memory.env, &config, NULL, 4, HJG_MATCH_ALL, &segment, 1, &join);
+	if (status == HJG_OK)
+	{
+		status = hjg_coupled_probe(join, &segment, 1, &cursor, &pages.result);
+		hjg_coupled_stats(join, &stats);
+		hjg_coupled_free(join);
+	}
+	claim(status == HJG_OK && memory_is_clean(&memory) && stats.nparts > 1 && pages.result.npairs == ROWS && cursor.row == ROWS &&
+		  stats.step_pieces[HJG_ON_CPU][HJG_STEP_P4] == (hjg_u64) (stats.nparts * (ROWS / WINDOW)),
+		  "%d parts: %d windows have %llu pieces", stats.nparts, ROWS / WINDOW, (unsigned long long) stats.step_pieces[HJG_ON_CPU][HJG_STEP_P4]);
+	pages_destroy(&pages);
+}
+
 /* A runner that fails at one launch or wait. */
 typedef struct Bad
 {
@@ -767,6 +806,7 @@ test_coupled(void)
 	test_coupled_on(runners, "threads");
 	run_shape(NULL, "no device", pool, 8, KEYS_DUPLICATES, 1000, 1000);
 	run_shape(NULL, "no device", NULL, 4, KEYS_UNIFORM, 1000, 1000);
+	windows_of_parts(pool);
 	device_fails(runner, pool);
 	gives_up(runner, pool);
 	damaged(runner, pool);
