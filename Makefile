@@ -218,8 +218,9 @@ build/test_opencl: test/device/test_opencl.c $(engine_support) test/engine/test_
 check-opencl: build/test_opencl hjoin_gpu_device
 	build/test_opencl
 	./hjoin_gpu_device --bench --device=threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
-	./hjoin_gpu_device --bench --rows --min-log=16 --max-log=16 \
-		--device=$$(./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^opencl:0' && echo opencl:0 || echo threads)
+	device=$$(./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^opencl:0' && echo opencl:0 || echo threads) && \
+		./hjoin_gpu_device --bench --device=$$device --copies --model=2 --each --min-log=14 --max-log=14 >/dev/null && \
+		./hjoin_gpu_device --bench --device=$$device --rows --min-log=16 --max-log=16
 .PHONY: check-opencl
 # ---- end of check-opencl ----
 
