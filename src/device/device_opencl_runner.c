@@ -320,7 +320,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	if (runner->nlaunched - runner->nended == MAX_EVENTS)
 		cl_wait(runner, runner->nended + 1);
 	events = &runner->events[runner->nlaunched % MAX_EVENTS];
-	*events = (LaunchEvents) {NULL};
+	*events = (LaunchEvents) {.copied = NULL};
 	if (ngroups > (size_t) runner->runner.nworkers)
 		ngroups = (size_t) runner->runner.nworkers;
 	/* the groups that unpack are some of the device's */
