@@ -10,10 +10,11 @@
 
 #ifdef HJG_HAVE_OPENCL
 
+/* is_idle: nothing that uses its buffer is queued, so that another join may have it. */
 static void
-drop(HjgClRegions *of, HjgClRegion *region)
+drop(HjgClRegions *of, HjgClRegion *region, bool is_idle)
 {
-	if (region->buffer != NULL && of->copies)
+	if (region->buffer != NULL && of->copies && is_idle)
 		hjg_cl_pool_give(of->device, region->buffer, region->bytes);
 	else if (region->buffer != NULL)
 		of->device->api->release_mem(region->buffer);
@@ -45,7 +46,7 @@ free_one(HjgClRegions *of)
 	if (of->copies)
 		return NULL;
 	region = &of->regions[of->next++ % HJG_CL_MAX_REGIONS];
-	drop(of, region);
+	drop(of, region, false);
 	return region;
 }
 
@@ -57,7 +58,7 @@ lend(HjgClRegions *of, const HjgMemory *memory)
 	if (region != NULL && region->bytes == memory->bytes)
 		return region;
 	if (region != NULL)
-		drop(of, region);
+		drop(of, region, false);
 	region = free_one(of);
 	if (region != NULL)
 		*region = (HjgClRegion) {.base = memory->base, .bytes = memory->bytes};
@@ -140,14 +141,14 @@ hjg_cl_region_forget(HjgClRegions *of, const void *base)
 	HjgClRegion *region = find(of, base);
 
 	if (region != NULL)
-		drop(of, region);
+		drop(of, region, true);
 }
 
 void
 hjg_cl_regions_free(HjgClRegions *of)
 {
 	for (int i = 0; i < of->n; i++)
-		drop(of, &of->regions[i]);
+		drop(of, &of->regions[i], true);
 	if (of->queue != NULL)
 		of->device->api->release_queue(of->queue);
 	if (of->back != NULL)

@@ -256,6 +256,7 @@ extern cl_mem hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory);
 extern cl_int hjg_cl_cross(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, const HjgRange *ranges, int nranges, cl_event *first);
 /* Bytes of the device's copy, when nothing is launched. */
 extern cl_int hjg_cl_region_fetch(HjgClRegions *of, const void *base, size_t off, size_t bytes, void *into);
+/* One region, or all: nothing that uses them is queued. */
 extern void hjg_cl_region_forget(HjgClRegions *of, const void *base);
 extern void hjg_cl_regions_free(HjgClRegions *of);
 

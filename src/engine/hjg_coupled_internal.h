@@ -78,7 +78,7 @@ struct HjgCoupled
 	HjgBlock	parts_block;
 	int			part_bits;
 	int			radix_bits;		/* PHJ: by which rows of a part are partitioned further */
-	HjgPlaces	places;			/* of work's rows, where the device works on copies */
+	HjgPlaces	places;			/* of work's rows, where the device works on copies; of a window in parts those of the part at hand */
 	hjg_u32		window_rows;	/* probe rows at a time */
 	hjg_u32		dst_rows;		/* rows that are partitioned together */
 	hjg_u64		build_rows;

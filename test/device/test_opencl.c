@@ -139,6 +139,49 @@ test_spans(void)
 	claim(good && most > 3 && spans.n == 0, "spans say the same as a byte each, up to %d of them", most);
 }
 
+/* Buffers are kept for the next join of about their size, and not for good. */
+static void
+test_buffers_kept(void)
+{
+	enum {BYTES = 1 << 20, MANY = 80};
+	char		reason[128] = "";
+	const HjgClApi *api = hjg_cl_api(reason, sizeof(reason));
+	HjgClDevice device;
+	cl_device_id id;
+	cl_mem		buffers[MANY] = {NULL};
+	cl_mem		again;
+	cl_mem		other;
+	cl_int		error = CL_SUCCESS;
+	size_t		kept;
+	bool		good = true;
+
+	if (api == NULL || hjg_cl_find(api, 0, 0, &id) != CL_SUCCESS || !hjg_cl_open(api, id, 0, &device, reason, sizeof(reason)))
+	{
+		printf("# the first device's buffers skipped: %s\n", reason);
+		return;
+	}
+	buffers[0] = hjg_cl_pool_take(&device, BYTES, &error);
+	hjg_cl_pool_give(&device, buffers[0], BYTES);
+	again = hjg_cl_pool_take(&device, BYTES - 1000, &error);
+	other = hjg_cl_pool_take(&device, BYTES, &error);
+	claim(error == CL_SUCCESS && again == buffers[0] && other != NULL && other != again, "a buffer that was given back is taken again, by one at a time");
+	hjg_cl_pool_give(&device, again, BYTES - 1000);
+	hjg_cl_pool_give(&device, other, BYTES);
+	other = hjg_cl_pool_take(&device, 4 * BYTES, &error);
+	kept = hjg_cl_pool_trim(&device, 60000);
+	hjg_cl_pool_give(&device, other, 4 * BYTES);
+	claim(kept == 2 * BYTES && hjg_cl_pool_trim(&device, 60000) == 6 * BYTES && hjg_cl_pool_trim(&device, 0) == 0,
+		  "one of another size is another one, and those that are idle are released");
+	for (int i = 0; i < MANY; i++)
+		good = (buffers[i] = hjg_cl_pool_take(&device, BYTES, &error)) != NULL && good;
+	for (int i = 0; i < MANY; i++)
+		if (buffers[i] != NULL)
+			hjg_cl_pool_give(&device, buffers[i], BYTES);
+	kept = hjg_cl_pool_trim(&device, 60000);
+	claim(good && kept < MANY * (size_t) BYTES && kept >= 16 * (size_t) BYTES, "of many some are kept: %zu MB", kept >> 20);
+	hjg_cl_close(&device);
+}
+
 /* A join of n rows with themselves, all on the device or all on the CPU; bytes that crossed meanwhile. */
 static bool
 join_on(const HjgRunner *runner, double cpu_share, hjg_u32 nrows, hjg_u32 *keys, HjgResult *result, hjg_u64 crossed[HJG_PROCESSORS])
@@ -456,6 +499,8 @@ main(int argc, char **argv)
 			ntested++;
 		}
 	}
+	if (ntested > 0)
+		test_buffers_kept();
 	claim(nlisted > 0, "OpenCL has a line in the list of devices, whatever is installed");
 	claim(wanted == NULL || ntested == 1, "the device that was asked for is tested");
 	claim(signals_kept(before), "signal handlers are what they were");
