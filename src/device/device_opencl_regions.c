@@ -14,7 +14,7 @@
 static void
 drop(HjgClRegions *of, HjgClRegion *region, bool is_idle)
 {
-	if (region->buffer != NULL && of->copies && is_idle)
+	if (region->buffer != NULL && of->copies && is_idle && !of->failed)
 		hjg_cl_pool_give(of->device, region->buffer, region->bytes);
 	else if (region->buffer != NULL)
 		of->device->api->release_mem(region->buffer);

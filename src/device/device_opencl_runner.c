@@ -51,7 +51,6 @@ typedef struct ClRunner
 	hjg_u64		ended_ns;		/* the last of them did, by the device's clock */
 	hjg_u64		nlaunched;		/* tickets count from 1 */
 	hjg_u64		nended;			/* of these, released */
-	HjgStatus	failed;			/* outcome of the first launch that failed */
 } ClRunner;
 
 static const char *const kernel_names[HJG_STEP_COUNT] = {
@@ -227,7 +226,7 @@ cl_wait(void *arg, hjg_u64 ticket)
 
 		if (api->wait_events(1, &last) != CL_SUCCESS ||
 			api->event_info(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, NULL) != CL_SUCCESS || state < 0)
-			runner->failed = HJG_ERR_DEVICE;
+			runner->regions.failed = true;
 		count_launch(runner, events);
 		api->release_event(events->kernel);
 		if (events->copied != NULL)
@@ -235,7 +234,7 @@ cl_wait(void *arg, hjg_u64 ticket)
 		if (events->last != NULL)
 			api->release_event(events->last);
 	}
-	return runner->failed;
+	return runner->regions.failed ? HJG_ERR_DEVICE : HJG_OK;
 }
 
 static bool
@@ -315,7 +314,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	LaunchEvents *events;
 
 	/* blocks are unpacked where host and device share memory */
-	if (runner->failed != HJG_OK || table == NULL || work == NULL || (begin >= end && !is_merged) || (is_merged && copies))
+	if (runner->regions.failed || table == NULL || work == NULL || (begin >= end && !is_merged) || (is_merged && copies))
 		return HJG_ERR_DEVICE;
 	if (runner->nlaunched - runner->nended == MAX_EVENTS)
 		cl_wait(runner, runner->nended + 1);
@@ -359,6 +358,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	}
 	if (error != CL_SUCCESS)
 	{
+		runner->regions.failed = true;
 		/* the host's memory must be neither read nor written any more when this returns */
 		api->finish(runner->regions.queue);
 		if (events->copied != NULL && !is_launched)
@@ -387,7 +387,7 @@ cl_move(void *arg, HjgProcessor to, const HjgMemory *memory, const HjgRange *ran
 	ClRunner   *runner = arg;
 	const HjgClApi *api = runner->device->api;
 	cl_event	first = NULL;
-	cl_int		error = runner->failed != HJG_OK ? CL_INVALID_OPERATION :
+	cl_int		error = runner->regions.failed ? CL_INVALID_OPERATION :
 		hjg_cl_cross(&runner->regions, to, memory, ranges, nranges, &first);
 
 	/* in any case: the caller is about to use the memory, or to free it */
@@ -395,6 +395,8 @@ cl_move(void *arg, HjgProcessor to, const HjgMemory *memory, const HjgRange *ran
 		error = CL_INVALID_OPERATION;
 	if (first != NULL)
 		api->release_event(first);
+	if (error != CL_SUCCESS)
+		runner->regions.failed = true;
 	return error == CL_SUCCESS ? HJG_OK : HJG_ERR_DEVICE;
 }
 
@@ -423,7 +425,9 @@ hjg_cl_runner_destroy(HjgRunner *handle)
 		api->release_kernel(runner->merged);
 	if (runner->link != NULL)
 		api->release_kernel(runner->link);
-	if (runner->user != NULL)
+	if (runner->user != NULL && runner->regions.failed)
+		api->release_mem(runner->user);
+	else if (runner->user != NULL)
 		hjg_cl_pool_give(runner->device, runner->user, runner->user_bytes);
 	hjg_cl_regions_free(&runner->regions);
 	free(runner);

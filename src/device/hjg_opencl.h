@@ -238,6 +238,7 @@ typedef struct HjgClRegions
 {
 	const HjgClDevice *device;
 	bool		copies;
+	bool		failed;			/* a command did, and may not have ended: no buffer is kept for another join */
 	cl_command_queue queue;		/* of launches, and of copies to the device */
 	cl_command_queue back;		/* with copies: of those to the host, which wait for no launch */
 	int			n;

@@ -99,7 +99,12 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 	hjg_coupled_stats(join, &stats);
 	runner->times(runner->arg, &after);
 	sample_pieces(&before, &after, &stats, sample);
-	sample->called = copy_sample(&stats.called);
+	sample->called = (HjgCopySample) {.ns = (double) stats.call_ns};
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+	{
+		sample->called.copies.n += (double) stats.copied[HJG_ON_DEVICE][i].n;
+		sample->called.copies.bytes += (double) stats.copied[HJG_ON_DEVICE][i].bytes;
+	}
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		sample->moved[p] = copy_sample(&stats.moved[p]);

@@ -204,13 +204,13 @@ static HjgStatus
 queue_piece(Drive *drive, Plan *plan, int ix, int nbefore)
 {
 	HjgCoupledStats *stats = &drive->join->stats;
-	const hjg_u64 called_ns = stats->called.ns;
+	const hjg_u64 called_ns = stats->call_ns;
 	const hjg_u64 started = hjg_now_ns();
 	HjgStatus	status = hjg_piece_queue(drive->join, drive->series, &plan->pieces[HJG_ON_DEVICE][ix],
 										 plan->npieces[HJG_ON_DEVICE] - ix);
 
 	stats->nqueued[nbefore > 0]++;
-	stats->queue_ns[nbefore > 0] += hjg_now_ns() - started - (stats->called.ns - called_ns);
+	stats->queue_ns[nbefore > 0] += hjg_now_ns() - started - (stats->call_ns - called_ns);
 	return status;
 }
 

@@ -201,7 +201,6 @@ launch_counted(HjgCoupled *join, const HjgStepLaunch *launch, hjg_u64 *ticket)
 {
 	const HjgRunner *runner = join->runner;
 	HjgCopyTimes *copied = &join->stats.copied[HJG_ON_DEVICE][launch->step];
-	HjgCopyTimes *called = &join->stats.called;
 	HjgRunnerTimes before;
 	HjgRunnerTimes after;
 	HjgStatus	status;
@@ -211,9 +210,7 @@ launch_counted(HjgCoupled *join, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	runner->times(runner->arg, &after);
 	copied->n += after.ncopies[HJG_ON_DEVICE] - before.ncopies[HJG_ON_DEVICE];
 	copied->bytes += after.crossed_bytes[HJG_ON_DEVICE] - before.crossed_bytes[HJG_ON_DEVICE];
-	called->n += after.ncopies[HJG_ON_DEVICE] - before.ncopies[HJG_ON_DEVICE];
-	called->bytes += after.crossed_bytes[HJG_ON_DEVICE] - before.crossed_bytes[HJG_ON_DEVICE];
-	called->ns += after.copy_call_ns - before.copy_call_ns;
+	join->stats.call_ns += after.copy_call_ns - before.copy_call_ns;
 	return status;
 }
 

@@ -235,7 +235,7 @@ typedef struct HjgCoupledStats
 	hjg_u64		step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
 	hjg_u64		step_pieces[HJG_PROCESSORS][HJG_STEP_COUNT];
 	HjgCopyTimes copied[HJG_PROCESSORS][HJG_STEP_COUNT];	/* of the steps' time, for what the processor lacked */
-	HjgCopyTimes called;		/* of the CPU's time, to queue those to the device */
+	hjg_u64		call_ns;		/* of the CPU's time, to queue those to the device */
 	double		predicted_step_ns[HJG_PROCESSORS][HJG_STEP_COUNT];
 	double		predicted_delay_ns[HJG_PROCESSORS]; /* between the steps */
 	hjg_u64		nqueued[2];		/* pieces of the device's: for one with nothing to do, and behind others */

@@ -179,6 +179,23 @@ test_buffers_kept(void)
 			hjg_cl_pool_give(&device, buffers[i], BYTES);
 	kept = hjg_cl_pool_trim(&device, 60000);
 	claim(good && kept < MANY * (size_t) BYTES && kept >= 16 * (size_t) BYTES, "of many some are kept: %zu MB", kept >> 20);
+	hjg_cl_pool_trim(&device, 0);
+	for (int failed = 0; failed < 2; failed++)
+	{
+		static hjg_u8 bytes[4096];
+		const HjgMemory memory = {bytes, sizeof(bytes)};
+		HjgClRegions *regions = calloc(1, sizeof(HjgClRegions));
+
+		regions->device = &device;
+		regions->copies = true;
+		good = hjg_cl_region_buffer(regions, &memory) != NULL;
+		regions->failed = failed;
+		hjg_cl_region_forget(regions, bytes);
+		kept = hjg_cl_pool_trim(&device, 60000);
+		claim(good && (kept > 0) == !failed, failed ? "but none after a command that failed" : "a region's is, too");
+		hjg_cl_pool_trim(&device, 0);
+		free(regions);
+	}
 	hjg_cl_close(&device);
 }
 
