@@ -41,6 +41,9 @@ override with_llvm = no
 COMMANDS = check check-core demo demo-stop bench bench-choice bench-gpu bench-planning lint
 ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
 ifneq ($(PGXS),)
+ifeq ($(wildcard $(shell $(PG_CONFIG) --includedir-server)/postgres.h),)
+$(error no server headers for $(PG_CONFIG): install the server's development package (Debian: postgresql-server-dev-N), or set PG_CONFIG)
+endif
 include $(PGXS)
 endif
 endif

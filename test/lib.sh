@@ -49,6 +49,7 @@ pg_paths() {
 	PG_SHAREDIR=$("$PG_CONFIG" --sharedir 2>/dev/null) || PG_SHAREDIR=
 	PGXS=$("$PG_CONFIG" --pgxs 2>/dev/null) || PGXS=
 	PGXS_TOP=${PGXS%/src/makefiles/pgxs.mk}
+	PG_HEADERS=$("$PG_CONFIG" --includedir-server 2>/dev/null)/postgres.h
 	PG_MAJOR=$("$PG_CONFIG" --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p')
 }
 
@@ -57,7 +58,10 @@ install_packages() {
 	local missing=() what v
 	pg_paths
 	v=$PG_MAJOR
-	if [ -z "$v" ] || [ ! -f "$PGXS" ] || [ ! -x "$PG_BINDIR/initdb" ]; then
+	# pgxs.mk comes with the client's packages: it tells nothing of the headers
+	if [ -n "$v" ] && [ -x "$PG_BINDIR/initdb" ] && [ ! -f "$PG_HEADERS" ]; then
+		missing+=("postgresql-server-dev-$v")
+	elif [ -z "$v" ] || [ ! -f "$PGXS" ] || [ ! -x "$PG_BINDIR/initdb" ]; then
 		v=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: postgresql-\([0-9][0-9]*\)$/\1/p' | head -1)
 		if [ -z "$v" ]; then
 			as_root apt-get update -qq
@@ -98,7 +102,7 @@ install_packages() {
 	fi
 	[ "$(id -u)" = 0 ] && id postgres >/dev/null 2>&1 && RUN_USER=postgres
 	[ -x "$PG_BINDIR/initdb" ] || die "no initdb in '$PG_BINDIR' (PG_CONFIG=$PG_CONFIG)"
-	[ -f "$PGXS" ] || die "no PGXS for $PG_CONFIG: install the server's development package"
+	[ -f "$PGXS" ] && [ -f "$PG_HEADERS" ] || die "no server headers for $PG_CONFIG: install the server's development package"
 	[ "$PG_MAJOR" -ge 15 ] || die "PostgreSQL 15 or newer is needed, $PG_CONFIG is of $PG_MAJOR"
 }
 
