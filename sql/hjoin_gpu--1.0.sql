@@ -115,7 +115,8 @@ CREATE FUNCTION hjoin_gpu_calibrate(
     OUT value double precision,
     OUT unit text,
     OUT default_value double precision,
-    OUT device text)
+    OUT device text,
+    OUT source text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
@@ -130,13 +131,14 @@ CREATE FUNCTION hjoin_gpu_costs(
     OUT value double precision,
     OUT unit text,
     OUT default_value double precision,
-    OUT device text)
+    OUT device text,
+    OUT source text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION hjoin_gpu_costs() IS
-'unit costs in force: defaults, calibrated values, settings of this session';
+'unit costs in force, and whether they are defaults, calibrated values or settings of this session';
 
 CREATE VIEW hjoin_gpu_costs AS
 SELECT * FROM hjoin_gpu_costs();

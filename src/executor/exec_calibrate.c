@@ -67,16 +67,16 @@ static const struct
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
 PG_FUNCTION_INFO_V1(hjoin_gpu_costs);
 
-/* Costs first and those behind it, of a device or of the machine (NULL). */
+/* Costs first and those behind it, of a device or of the machine (NULL).  Where they are not as found, a setting overrides them. */
 static void
-put_costs(ReturnSetInfo *rsinfo, const double *values, int first, const char *device)
+put_costs(ReturnSetInfo *rsinfo, const double *values, const double *found, int first, const char *device, const char *source)
 {
 	const double *defaults = (const double *) &hjg_model_default_costs;
 
 	for (int i = first; i < lengthof(cost_names); i++)
 	{
-		Datum		row[5];
-		bool		nulls[5] = {0};
+		Datum		row[6];
+		bool		nulls[6] = {0};
 
 		row[0] = CStringGetTextDatum(cost_names[i].name);
 		row[1] = Float8GetDatum(values[i - first]);
@@ -84,6 +84,7 @@ put_costs(ReturnSetInfo *rsinfo, const double *values, int first, const char *de
 		row[3] = Float8GetDatum(defaults[i]);
 		row[4] = device != NULL ? CStringGetTextDatum(device) : (Datum) 0;
 		nulls[4] = device == NULL;
+		row[5] = CStringGetTextDatum(values[i - first] != found[i - first] ? "setting" : source);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row, nulls);
 	}
 }
@@ -107,13 +108,14 @@ put_engine_costs(ReturnSetInfo *rsinfo, const HjgEngineCosts *costs, const char 
 	StaticAssertStmt(lengthof(names) == sizeof(*costs) / sizeof(double), "names of an engine's costs");
 	for (int i = 0; i < lengthof(names); i++)
 	{
-		Datum		row[5];
-		bool		nulls[5] = {false, false, false, true, false};
+		Datum		row[6];
+		bool		nulls[6] = {false, false, false, true, false, false};
 
 		row[0] = CStringGetTextDatum(names[i].name);
 		row[1] = Float8GetDatum(((const double *) costs)[i]);
 		row[2] = CStringGetTextDatum(names[i].unit);
 		row[4] = CStringGetTextDatum(device);
+		row[5] = CStringGetTextDatum("calibrated");
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row, nulls);
 	}
 }
@@ -137,20 +139,25 @@ return_costs(FunctionCallInfo fcinfo)
 	bool		has_coupled = false;
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	HjgCalibration calibration;
+	HjgUnitCosts found = hjg_model_default_costs;
 	HjgUnitCosts costs;
 	HjgGpuFacts facts;
+	const char *source = hjg_service_calibration_state();
 
 	StaticAssertStmt(lengthof(cost_names) == sizeof(HjgUnitCosts) / sizeof(double), "names of unit costs");
 	InitMaterializedSRF(fcinfo, 0);
 	(void) hjg_planner_unit_costs(&costs, 0);
-	put_costs(rsinfo, (const double *) &costs, 0, NULL);
+	if (read_calibration(&calibration) && hjg_model_costs_valid(&calibration.machine))
+		found = calibration.machine;
+	put_costs(rsinfo, (const double *) &costs, (const double *) &found, 0, NULL, source);
 	for (int number = 0; read_calibration(&calibration) && number < HJG_MODEL_GPUS; number++)
 	{
 		const HjgCudaUnitCosts *own = hjg_service_gpu_at(number, &facts) ?
 			hjg_model_gpu_costs(&calibration, number, hjg_gpu_identity(facts.description)) : NULL;
 
 		if (own != NULL)
-			put_costs(rsinfo, (const double *) own, offsetof(HjgUnitCosts, cuda) / sizeof(double), psprintf("cuda:%d", number));
+			put_costs(rsinfo, (const double *) own, (const double *) own, offsetof(HjgUnitCosts, cuda) / sizeof(double),
+					  psprintf("cuda:%d", number), source);
 	}
 	for (int number = 0; read_calibration(&calibration) && number < HJG_MODEL_COUPLED; number++)
 	{

@@ -252,13 +252,15 @@ extern void hjg_service_count_fallback(HjgReason reason);
  * A small area in the arena for the model's calibrated unit costs: an array of
  * doubles whose meaning is the model's.  get returns false when nothing was set
  * or there is no arena.  set also keeps them in a file of the data directory,
- * which the supervisor reads at start.
+ * which the supervisor reads at start, if it was measured on this machine.
  */
 #define HJG_CALIBRATION_VALUES 176
 /* Changes with every calibration; 0: there was none.  Values that are read after it are as new, or newer. */
 extern uint64 hjg_service_calibration_version(void);
 extern bool hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES]);
 extern void hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALUES]);
+/* "calibrated", or "default" and why a file that is there is not in force. */
+extern const char *hjg_service_calibration_state(void);
 
 /* Called by _PG_init in the postmaster: shared memory hooks and supervisor. */
 extern void hjg_service_init(void);

@@ -121,4 +121,15 @@ extern bool hjg_spawn_none_alive(void);
 /* service_calibration.c */
 extern void hjg_calibration_load(void);
 
+/* service_machine.c */
+typedef struct HjgMachine
+{
+	int			cpus;			/* that the server may use */
+	int			memory_mb;
+	char		model[128];		/* of the processors */
+} HjgMachine;
+
+extern void hjg_machine_here(HjgMachine *machine);
+extern bool hjg_machine_same(const HjgMachine *a, const HjgMachine *b);
+
 #endif							/* HJG_SERVICE_PRIVATE_H */

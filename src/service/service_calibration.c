@@ -5,16 +5,19 @@
  *
  * In the arena a sequence number guards the array: odd while it is written,
  * 0 while it was never set.  The file is text: a first line with name and
- * version, one value a line, and a last line with a checksum of the values.
+ * version, one with the machine that was measured, one value a line, and a last line
+ * with a checksum of all before it.  It travels with copies of the data directory,
+ * so what another machine has measured is not taken.
  */
 #include "postgres.h"
 
-#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/hashfn.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "port/pg_crc32c.h"
 #include "storage/fd.h"
 #include "storage/procarray.h"
 
@@ -23,12 +26,28 @@
 
 #define CALIBRATION_FILE "hjoin_gpu.calibration"
 #define CALIBRATION_TEMPORARY CALIBRATION_FILE ".tmp."	/* and the writer's PID */
-#define CALIBRATION_HEAD "hjoin_gpu calibration 7"
+#define CALIBRATION_HEAD "hjoin_gpu calibration 8"
+#define CHECKSUM_FORMAT "crc %08x\n"
+#define MAX_FILE_BYTES 16384
 
-static uint64
-sum_of(const double *values)
+typedef enum FileState
 {
-	return hash_bytes_extended((const unsigned char *) values, HJG_CALIBRATION_VALUES * sizeof(double), 0);
+	FILE_ABSENT,
+	FILE_FITS,
+	FILE_OF_ANOTHER_MACHINE,
+	FILE_DAMAGED,
+	FILE_UNREADABLE				/* and errno says why */
+} FileState;
+
+static unsigned
+checksum_of(const char *text, size_t n)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, text, n);
+	FIN_CRC32C(crc);
+	return crc;
 }
 
 bool
@@ -73,23 +92,36 @@ publish(const double *values)
 	__atomic_store_n(&control->calibration_seq, seq + 2, __ATOMIC_SEQ_CST);
 }
 
+/* Put together what the file holds of the values. */
+static void
+format_file(StringInfo text, const double *values)
+{
+	HjgMachine	machine;
+
+	hjg_machine_here(&machine);
+	initStringInfo(text);
+	appendStringInfo(text, "%s\nmachine %d %d %s\n", CALIBRATION_HEAD, machine.cpus, machine.memory_mb, machine.model);
+	for (int i = 0; i < HJG_CALIBRATION_VALUES; i++)
+		appendStringInfo(text, "%.17g\n", values[i]);
+	appendStringInfo(text, CHECKSUM_FORMAT, checksum_of(text->data, text->len));
+}
+
+/* Whatever fails, no temporary file stays, and the old file is as it was. */
 static void
 write_file(const double *values)
 {
 	char		path[MAXPGPATH];
 	FILE	   *file;
+	StringInfoData text;
 	bool		good;
 
+	format_file(&text, values);
 	snprintf(path, sizeof(path), "%s%d", CALIBRATION_TEMPORARY, MyProcPid);
 	file = AllocateFile(path, PG_BINARY_W);
 	if (file == NULL)
 		ereport(ERROR,
 				(errcode_for_file_access(), errmsg("could not create file \"%s\": %m", path)));
-	good = fprintf(file, "%s\n", CALIBRATION_HEAD) > 0;
-	for (int i = 0; i < HJG_CALIBRATION_VALUES && good; i++)
-		good = fprintf(file, "%.17g\n", values[i]) > 0;
-	good = good && fprintf(file, "sum %016llx\n", (unsigned long long) sum_of(values)) > 0;
-	good = good && fflush(file) == 0 && pg_fsync(fileno(file)) == 0;
+	good = fwrite(text.data, text.len, 1, file) == 1 && fflush(file) == 0 && pg_fsync(fileno(file)) == 0;
 	if (FreeFile(file) != 0 || !good)
 	{
 		int			saved = errno;
@@ -99,7 +131,17 @@ write_file(const double *values)
 		ereport(ERROR,
 				(errcode_for_file_access(), errmsg("could not write file \"%s\": %m", path)));
 	}
-	durable_rename(path, CALIBRATION_FILE, ERROR);
+	PG_TRY();
+	{
+		durable_rename(path, CALIBRATION_FILE, ERROR);
+	}
+	PG_CATCH();
+	{
+		unlink(path);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	pfree(text.data);
 }
 
 void
@@ -114,26 +156,102 @@ hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALUES])
 	publish(values);
 }
 
+/* Read the machine's line, and go on to the next one; false where it is none. */
 static bool
-parse_file(FILE *file, double *values)
+parse_machine(char **at, HjgMachine *machine)
 {
-	char		line[128];
-	unsigned long long sum;
+	int			n = 0;
+	size_t		length;
 
-	if (fgets(line, sizeof(line), file) == NULL || strcmp(line, CALIBRATION_HEAD "\n") != 0)
+	if (sscanf(*at, "machine %d %d %n", &machine->cpus, &machine->memory_mb, &n) != 2 || n == 0)
+		return false;
+	*at += n;
+	length = strcspn(*at, "\n");
+	if (length >= sizeof(machine->model) || (*at)[length] != '\n')
+		return false;
+	strlcpy(machine->model, *at, length + 1);
+	*at += length + 1;
+	return true;
+}
+
+/* text ends with a zero byte and may hold others.  False where it is not a whole file as format_file() makes it. */
+static bool
+parse_file(char *text, HjgMachine *machine, double *values)
+{
+	char	   *at = text + strlen(CALIBRATION_HEAD "\n");
+	char		checksum[sizeof(CHECKSUM_FORMAT) + 8];
+
+	if (strncmp(text, CALIBRATION_HEAD "\n", at - text) != 0 || !parse_machine(&at, machine))
 		return false;
 	for (int i = 0; i < HJG_CALIBRATION_VALUES; i++)
 	{
 		char	   *end;
 
-		if (fgets(line, sizeof(line), file) == NULL)
+		values[i] = strtod(at, &end);
+		if (end == at || *end != '\n' || !isfinite(values[i]))
 			return false;
-		values[i] = strtod(line, &end);
-		if (end == line || *end != '\n' || !isfinite(values[i]))
-			return false;
+		at = end + 1;
 	}
-	return fgets(line, sizeof(line), file) != NULL && sscanf(line, "sum %llx", &sum) == 1 &&
-		sum == sum_of(values);
+	snprintf(checksum, sizeof(checksum), CHECKSUM_FORMAT, checksum_of(text, at - text));
+	return strcmp(at, checksum) == 0;
+}
+
+/* Read the file, as far as there is one that holds for this machine; values are then set. */
+static FileState
+read_file(double *values, HjgMachine *measured)
+{
+	static char text[MAX_FILE_BYTES + 1];
+	struct stat st;
+	FILE	   *file;
+	size_t		n;
+	HjgMachine	here;
+
+	/* nothing else may be opened: a pipe would wait for its writer */
+	if (stat(CALIBRATION_FILE, &st) != 0)
+		return errno == ENOENT ? FILE_ABSENT : FILE_UNREADABLE;
+	if (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES)
+		return FILE_DAMAGED;
+	file = AllocateFile(CALIBRATION_FILE, PG_BINARY_R);
+	if (file == NULL)
+		return FILE_UNREADABLE;
+	n = fread(text, 1, MAX_FILE_BYTES, file);
+	if (ferror(file))
+	{
+		int			saved = errno;
+
+		FreeFile(file);
+		errno = saved;
+		return FILE_UNREADABLE;
+	}
+	FreeFile(file);
+	text[n] = '\0';
+	if (!parse_file(text, measured, values))
+		return FILE_DAMAGED;
+	hjg_machine_here(&here);
+	return hjg_machine_same(measured, &here) ? FILE_FITS : FILE_OF_ANOTHER_MACHINE;
+}
+
+const char *
+hjg_service_calibration_state(void)
+{
+	double		values[HJG_CALIBRATION_VALUES];
+	HjgMachine	measured;
+
+	if (hjg_service_calibration_get(values))
+		return "calibrated";
+	switch (read_file(values, &measured))
+	{
+		case FILE_OF_ANOTHER_MACHINE:
+			return "default: the calibration is of another machine";
+		case FILE_DAMAGED:
+			return "default: the calibration is damaged";
+		case FILE_UNREADABLE:
+			return "default: the calibration cannot be read";
+		case FILE_ABSENT:
+		case FILE_FITS:
+			break;
+	}
+	return "default";
 }
 
 /* Remove the files of writers that ended before they were done, as in a crash of the server. */
@@ -157,23 +275,35 @@ void
 hjg_calibration_load(void)
 {
 	double		values[HJG_CALIBRATION_VALUES];
-	FILE	   *file;
+	HjgMachine	measured;
+	HjgMachine	here;
 
 	remove_stale_files();
-	file = AllocateFile(CALIBRATION_FILE, PG_BINARY_R);
-	if (file == NULL)
+	switch (read_file(values, &measured))
 	{
-		if (errno != ENOENT)
+		case FILE_ABSENT:
+			break;
+		case FILE_FITS:
+			publish(values);
+			break;
+		case FILE_OF_ANOTHER_MACHINE:
+			hjg_machine_here(&here);
 			ereport(LOG,
-					(errcode_for_file_access(), errmsg("could not open file \"%s\": %m", CALIBRATION_FILE)));
-		return;
+					(errmsg("file \"%s\" is of another machine and is ignored", CALIBRATION_FILE),
+					 errdetail("It was measured with %d CPUs and %d MB (%s), this machine has %d and %d MB (%s).",
+							   measured.cpus, measured.memory_mb, measured.model,
+							   here.cpus, here.memory_mb, here.model),
+					 errhint("Calibrate again.")));
+			break;
+		case FILE_DAMAGED:
+			ereport(LOG,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("file \"%s\" is not a valid calibration and is ignored", CALIBRATION_FILE),
+					 errhint("Calibrate again, or remove the file.")));
+			break;
+		case FILE_UNREADABLE:
+			ereport(LOG,
+					(errcode_for_file_access(), errmsg("could not read file \"%s\": %m", CALIBRATION_FILE)));
+			break;
 	}
-	if (parse_file(file, values))
-		publish(values);
-	else
-		ereport(LOG,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("file \"%s\" is not a valid calibration and is ignored", CALIBRATION_FILE),
-				 errhint("Calibrate again, or remove the file.")));
-	FreeFile(file);
 }

@@ -1,4 +1,4 @@
-# Unit costs: measured, shown, kept over restarts, and a bad file is no harm.
+# Unit costs: measured, shown, kept over restarts on the machine that was measured, and a bad file is no harm.
 use strict;
 use warnings;
 
@@ -12,49 +12,123 @@ use Test::More;
 my $costs = q{SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM hjoin_gpu_costs WHERE device IS NULL};
 my $defaults = q{SELECT string_agg(name || '=' || default_value, ' ' ORDER BY name) FROM hjoin_gpu_costs WHERE device IS NULL};
 
-my $node = start_node('main');
+my $source = q{SELECT string_agg(DISTINCT source, ' ') FROM hjoin_gpu_costs WHERE device IS NULL};
+
+my $node = start_node('main', streaming => 1);
 my $file = $node->data_dir . '/hjoin_gpu.calibration';
 wait_ready($node);
 
 is($node->safe_psql('postgres', $costs), $node->safe_psql('postgres', $defaults),
 	'a new cluster has the default costs');
+is($node->safe_psql('postgres', $source), 'default', 'which the view tells');
 ok(!-e $file, 'and no calibration file');
 
-my $measured = $node->safe_psql('postgres',
-	q{SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM hjoin_gpu_calibrate() WHERE device IS NULL});
+my $settings = q{SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings};
+my ($before, $measured, $after) = split /\n/, $node->safe_psql('postgres', qq{$settings;
+	SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM hjoin_gpu_calibrate() WHERE device IS NULL; $settings});
 isnt($measured, $node->safe_psql('postgres', $defaults), 'calibration measures');
+is($after, $before, 'and leaves the settings of its session alone');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE value < 0 OR value = 'NaN'}),
 	0, 'no cost is negative or not a number');
 is($node->safe_psql('postgres', $costs), $measured, 'other sessions see the measured costs');
+is($node->safe_psql('postgres', $source), 'calibrated', 'which the view tells');
 ok(-s $file, 'they are kept in a file');
-my $settings = q{SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings};
-my ($before, undef, $after) = split /\n/,
-  $node->safe_psql('postgres', "$settings; SELECT count(*) FROM hjoin_gpu_calibrate(); $settings");
-is($after, $before, 'calibration leaves the settings of its session alone');
-$measured = $node->safe_psql('postgres', $costs);
 
 $node->restart;
 wait_ready($node);
 is($node->safe_psql('postgres', $costs), $measured, 'the costs outlive a restart');
 
 is($node->safe_psql('postgres', q{SET hjoin_gpu.emit_tuple_cost = 2;
-	SELECT round((e.value / u.value)::numeric, 6)::float8 FROM hjoin_gpu_costs e, hjoin_gpu_costs u
+	SELECT round((e.value / u.value)::numeric, 6)::float8, e.source FROM hjoin_gpu_costs e, hjoin_gpu_costs u
 	WHERE e.name = 'emit_tuple' AND u.name = 'small_unit'}),
-	2, 'a cost knob overrides the measured cost');
+	'2|setting', 'a cost knob overrides the measured cost');
 
-$node->stop;
-append_to_file($file, "rubbish\n");
-truncate($file, 20);
+# a copy of the data directory takes the file along, perhaps to another machine
+$node->backup('copy');
+my $copy = PostgreSQL::Test::Cluster->new('copy');
+$copy->init_from_backup($node, 'copy');
+$copy->start;
+wait_ready($copy);
+is($copy->safe_psql('postgres', $costs), $measured, 'a backup that is restored on the same machine has its costs');
+
+my $copy_file = $copy->data_dir . '/hjoin_gpu.calibration';
+my $good = slurp_file($copy_file);
+my ($cpus, $memory, $model) = $good =~ /^machine (\d+) (\d+) (.*)$/m;
+
+# the file's text with a checksum that fits
+sub signed
+{
+	my ($text) = @_;
+	my $crc = 0xFFFFFFFF;
+
+	$text =~ s/^crc .*\n\z//m;
+	for my $byte (unpack 'C*', $text)
+	{
+		$crc ^= $byte;
+		$crc = $crc & 1 ? $crc >> 1 ^ 0x82F63B78 : $crc >> 1 for 1 .. 8;
+	}
+	return $text . sprintf "crc %08x\n", $crc ^ 0xFFFFFFFF;
+}
+
+sub of_machine
+{
+	my (@machine) = @_;
+	return signed($good =~ s/^machine .*$/machine @machine/mr);
+}
+
+# the server's word on a file that this puts in place; nothing may keep it from starting
+sub word_on
+{
+	my ($put) = @_;
+	my $offset = -s $copy->logfile;
+
+	$copy->stop('immediate');
+	chmod 0600, $copy_file;
+	unlink $copy_file;
+	ref $put ? $put->() : append_to_file($copy_file, $put);
+	$copy->start;
+	wait_ready($copy);
+	my $costs_now = $copy->safe_psql('postgres', $costs) eq $measured ? 'measured' : 'default';
+	my ($line) = slurp_file($copy->logfile, $offset) =~ /LOG:  .*file "hjoin_gpu\.calibration" ?(.*)/;
+	my $word = join ', ', $costs_now, $copy->safe_psql('postgres', $source), $line // '';
+	rmdir $copy_file;
+	return $word;
+}
+
+my $fits = 'measured, calibrated, ';
+my $foreign = 'default, default: the calibration is of another machine, is of another machine and is ignored';
+my $damaged = 'default, default: the calibration is damaged, is not a valid calibration and is ignored';
+my $unreadable = 'default, default: the calibration cannot be read, : Permission denied';
+my @files = (
+	[ $fits, 'the same', $good ],
+	[ $fits, 'of a kernel that keeps some more memory', of_machine($cpus, int($memory * 0.9), $model) ],
+	[ $foreign, 'of more CPUs', of_machine($cpus + 1, $memory, $model) ],
+	[ $foreign, 'of twice the memory', of_machine($cpus, $memory * 2, $model) ],
+	[ $foreign, 'of other CPUs', of_machine($cpus, $memory, "$model (other)") ],
+	[ $damaged, 'of a machine with too long a name', of_machine($cpus, $memory, 'x' x 2000) ],
+	[ $damaged, 'of no machine', signed($good =~ s/^machine .*\n//mr) ],
+	[ $damaged, 'empty', '' ],
+	[ $damaged, 'cut in half', substr $good, 0, length($good) / 2 ],
+	[ $damaged, 'cut by a byte', substr $good, 0, -1 ],
+	[ $damaged, 'with something behind it', "$good\n" ],
+	[ $damaged, 'with a bit of the machine changed', $good =~ s/^machine \K(.)/$1 ^ "\1"/emr ],
+	[ $damaged, 'with a bit of a value changed', substr($good, 0, 200) . (substr($good, 200, 1) ^ "\1") . substr($good, 201) ],
+	[ $damaged, 'with a value that is no number', signed($good =~ s/^machine .*\n\K.*$/nan/mr) ],
+	[ $damaged, 'of random bytes', join '', map { chr int rand 256 } 1 .. 5000 ],
+	[ $damaged, 'of zeros, of 10 GB', sub { append_to_file($copy_file, ''); truncate $copy_file, 10 * 2**30 or die $! } ],
+	[ $damaged, 'that is a directory', sub { mkdir $copy_file or die $! } ],
+	[ $damaged, 'that is a pipe', sub { system('mkfifo', $copy_file) == 0 or die $! } ],
+	[ $unreadable, 'that may not be read', sub { append_to_file($copy_file, $good); chmod 0, $copy_file } ]);
+is(word_on($_->[2]), $_->[0], "a file $_->[1]") for @files;
+$copy->stop;
+
+# what a crash leaves of a file that is written; and the supervisor starts anew while the server runs, perhaps with a session that writes one
+$node->stop('immediate');
 append_to_file("$file.tmp.999999999", 'half');
 $node->start;
 wait_ready($node);
-is($node->safe_psql('postgres', $costs), $node->safe_psql('postgres', $defaults),
-	'a damaged file means the default costs');
-ok(log_count($node, qr/hjoin_gpu\.calibration/) > 0, 'and a line in the log');
-
 ok(!-e "$file.tmp.999999999", 'what a crash left of a file is removed');
-
-# the supervisor starts anew while the server runs, perhaps with a session that writes the file
+is($node->safe_psql('postgres', $costs), $measured, 'the file itself outlives a crash');
 my $session = start_query($node, 'SELECT pg_sleep(60)', 'writer');
 my $writer;
 wait_until(sub {

@@ -1,0 +1,76 @@
+/*
+ * service_machine.c
+ *	  The machine that a calibration holds for: its processors and its memory.
+ *
+ * A name of the machine would not do: it is copied with images, containers have none, and other processors may be
+ * given to the same virtual machine.
+ */
+#include "postgres.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "storage/fd.h"
+
+#include "service/hjg_service_private.h"
+
+/* What the kernel tells of a processor that stays when it is started anew or gets new microcode: x86-64 and arm64. */
+static const char *const model_keys[] = {
+	"vendor_id", "cpu family", "model", "model name", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"
+};
+
+/* Append the value of a line "key : value" where the key is one of the model's. */
+static void
+append_model(char *model, size_t room, char *line)
+{
+	char	   *value = strchr(line, ':');
+	size_t		n = strcspn(line, "\t:");
+
+	if (value == NULL)
+		return;
+	value += strspn(value, ": \t");
+	value[strcspn(value, "\n")] = '\0';
+	for (size_t i = 0; i < lengthof(model_keys); i++)
+		if (strlen(model_keys[i]) == n && strncmp(line, model_keys[i], n) == 0)
+		{
+			if (model[0] != '\0')
+				strlcat(model, " ", room);
+			strlcat(model, value, room);
+		}
+}
+
+/* Name the model of the first processor; "unknown" where the kernel does not tell. */
+static void
+find_model(char *model, size_t room)
+{
+	FILE	   *file = AllocateFile("/proc/cpuinfo", "r");
+	char		line[512];
+
+	model[0] = '\0';
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL && line[0] != '\n')
+		append_model(model, room, line);
+	if (file != NULL)
+		FreeFile(file);
+	if (model[0] == '\0')
+		strlcpy(model, "unknown", room);
+}
+
+void
+hjg_machine_here(HjgMachine *machine)
+{
+	cpu_set_t	set;
+
+	machine->cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int) sysconf(_SC_NPROCESSORS_ONLN);
+	machine->memory_mb = (int) (sysconf(_SC_PHYS_PAGES) / (1024 * 1024 / sysconf(_SC_PAGESIZE)));
+	find_model(machine->model, sizeof(machine->model));
+}
+
+/* The kernel keeps some memory for itself, not always as much: a quarter more or less is the same machine. */
+bool
+hjg_machine_same(const HjgMachine *a, const HjgMachine *b)
+{
+	double		less = Min(a->memory_mb, b->memory_mb);
+	double		more = Max(a->memory_mb, b->memory_mb);
+
+	return a->cpus == b->cpus && more <= less * 1.25 && strcmp(a->model, b->model) == 0;
+}
