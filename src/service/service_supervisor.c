@@ -222,18 +222,16 @@ reap_device(uint64 now)
 	plan_start(now);
 }
 
-/* Read the device process's bytes; what they ask for is in the arena. */
+/* Read the device process's bytes; what they ask for is in the arena.  What is left comes next time: it may send without an end. */
 static void
 drain_socket(void)
 {
-	char		bytes[256];
+	char		bytes[4096];
 	ssize_t		n;
 
 	if (device_socket < 0)
 		return;
-	do
-		n = recv(device_socket, bytes, sizeof(bytes), MSG_DONTWAIT);
-	while (n == (ssize_t) sizeof(bytes));
+	n = recv(device_socket, bytes, sizeof(bytes), MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
 	{
 		/* it is ending; make sure of it */

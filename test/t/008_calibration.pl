@@ -14,7 +14,14 @@ my $defaults = q{SELECT string_agg(name || '=' || default_value, ' ' ORDER BY na
 
 my $source = q{SELECT string_agg(DISTINCT source, ' ') FROM hjoin_gpu_costs WHERE device IS NULL};
 
-my $node = start_node('main', streaming => 1);
+# of a server that has just been a standby, which is calibrated as any other
+my $origin = start_node('origin', streaming => 1);
+$origin->backup('copy');
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init_from_backup($origin, 'copy', has_streaming => 1);
+$node->start;
+$node->promote;
+$origin->stop('immediate');
 my $file = $node->data_dir . '/hjoin_gpu.calibration';
 wait_ready($node);
 

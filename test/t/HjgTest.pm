@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(CLOCK_PROCESS_CPUTIME_ID clock_gettime sleep time);
 
 our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until took_less wait_ready is_idle
-  start_query finish_query backend_of log_count use_emulated_cuda);
+  start_query finish_query open_session ask backend_of log_count use_emulated_cuda);
 
 # A running node; conf is appended to its configuration, fault is for its device process.  A process that is merely
 # kept waiting by others is not to be taken for one that hangs, but where that is what is tested.
@@ -140,6 +140,30 @@ sub finish_query
 	$query->{handle}->finish;
 	chomp($query->{stdout});
 	return ($query->{stdout}, $query->{stderr});
+}
+
+# A session that is asked one query after the other.
+sub open_session
+{
+	my ($node) = @_;
+	my %session = (stdin => '', stdout => '', stderr => '');
+
+	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
+		'<', \$session{stdin}, '>', \$session{stdout}, '2>', \$session{stderr}, IPC::Run::timeout(120));
+	return \%session;
+}
+
+# Its rows, and what it says beside them.
+sub ask
+{
+	my ($session, $sql) = @_;
+
+	$session->{stdin} .= "$sql;\n\\echo (answered)\n\\warn (answered)\n";
+	$session->{handle}->pump until $session->{stdout} =~ /^\(answered\)\n/m && $session->{stderr} =~ /^\(answered\)\n/m;
+	my ($out, $err) = map { s/\(answered\)\n//r } @$session{qw(stdout stderr)};
+	@$session{qw(stdout stderr)} = ('', '');
+	chomp $out;
+	return wantarray ? ($out, $err) : $out;
 }
 
 # Process of a background query once it has a job in a state; undef if it never comes.
