@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,20 +112,22 @@ static void
 write_file(const double *values)
 {
 	char		path[MAXPGPATH];
-	FILE	   *file;
 	StringInfoData text;
+	int			fd;
 	bool		good;
 
 	format_file(&text, values);
 	snprintf(path, sizeof(path), "%s%d", CALIBRATION_TEMPORARY, MyProcPid);
-	file = AllocateFile(path, PG_BINARY_W);
-	if (file == NULL)
+	fd = OpenTransientFile(path, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
+	if (fd < 0)
 		ereport(ERROR,
 				(errcode_for_file_access(), errmsg("could not create file \"%s\": %m", path)));
-	good = fwrite(text.data, text.len, 1, file) == 1 && fflush(file) == 0 && pg_fsync(fileno(file)) == 0;
-	if (FreeFile(file) != 0 || !good)
+	errno = 0;
+	good = write(fd, text.data, text.len) == text.len && pg_fsync(fd) == 0;
+	if (!good || CloseTransientFile(fd) != 0)
 	{
-		int			saved = errno;
+		/* a write that is cut short sets no errno, and means a full disk */
+		int			saved = errno != 0 ? errno : ENOSPC;
 
 		unlink(path);
 		errno = saved;

@@ -10,7 +10,9 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/pmsignal.h"
 #include "storage/s_lock.h"
 
 #include "base/hjg_base.h"
@@ -134,7 +136,12 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 
 	job->reason = wait_ready(job, op);
 	if (job->reason != HJG_REASON_NONE)
+	{
+		/* others may have noticed its end before us: a join that is redone would keep the next postmaster from starting */
+		if (!PostmasterIsAlive())
+			proc_exit(1);
 		return job->reason;
+	}
 	if (!hjg_op_move(op, job->generation, HJG_OP_READY, HJG_OP_DRAINING))
 		return job->reason = HJG_REASON_BAD_RESULT;
 	batch->submitted = false;

@@ -1,0 +1,129 @@
+# The disk is full, or a query's share of it: of temporary files, of the calibration, of what drivers compile.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# a server whose writes to files of some names fail, from when the switch says so (full_disk.c)
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my $switch = "$dir/switch";
+system('cc', '-shared', '-fPIC', '-Wall', '-Werror', '-o', "$dir/full_disk.so", "$FindBin::RealBin/full_disk.c", '-ldl') == 0 or die 'full_disk.c does not build';
+$ENV{HJG_FULL_DISK} = $switch;
+my $node;
+{
+	local $ENV{LD_PRELOAD} = "$dir/full_disk.so";
+	$node = start_node('main');
+}
+
+# writes to files whose path has this in it fail
+sub fill_disk
+{
+	my ($pattern) = @_;
+	unlink $switch;
+	append_to_file($switch, $pattern) if defined $pattern;
+	return;
+}
+
+make_tables($node);
+wait_ready($node);
+
+my $ours = q{SET hjoin_gpu.enabled = on; SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0};
+my $cores = q{SET hjoin_gpu.enabled = off; SET enable_mergejoin = off; SET enable_nestloop = off; SET max_parallel_workers_per_gather = 0};
+my $parallel = q{SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0};
+my $sums = 'SELECT count(*), sum(b.id), sum(p.id) FROM';
+my @joins = (
+	"$sums build b JOIN probe p USING (k)",
+	"$sums probe p LEFT JOIN build b USING (k)",
+	"$sums build b FULL JOIN probe p USING (k)",
+	'SELECT count(*), sum(id) FROM probe p WHERE NOT EXISTS (SELECT FROM build b WHERE b.k = p.k)',
+	"$parallel; $sums build b JOIN probe p USING (k)");
+
+my $session = open_session($node);
+ask($session, "\\set VERBOSITY sqlstate\nSET work_mem = '64kB'");
+my %answers = map { $_ => scalar ask($session, "$cores; $_") } @joins;
+my $descriptors = q{SELECT count(*) FROM pg_ls_dir('/proc/self/fd')};
+
+# Every join fails with this code, ours as core's does; after that nothing is left of it and it gives its rows.
+sub fails_cleanly
+{
+	my ($code, $break, $mend, $what) = @_;
+	my @wrong;
+
+	ask($session, "$ours; $_") for @joins[ 0, 4 ];
+	my $fds = ask($session, $descriptors);
+	for my $join (@joins)
+	{
+		for my $where (0, 1000000)
+		{
+			$break->();
+			for my $how ($cores, "$ours; SET hjoin_gpu.embedded_rows = $where")
+			{
+				my ($out, $err) = ask($session, "$how; $join");
+				push @wrong, "$how: $join: $out $err" if $out ne '' || $err !~ /ERROR:  $code$/ || $err =~ /ERROR.*ERROR/s;
+			}
+			$mend->();
+			my ($out, $err) = ask($session, $join);
+			push @wrong, "then $join: $out $err" if $out ne $answers{$join};
+		}
+	}
+	is(join("\n", @wrong), '', "$what: joins fail as core's do, with $code, and give their rows after that");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'no temporary file stays');
+	is(ask($session, $descriptors), $fds, 'no descriptor stays open');
+	ok(defined wait_until(sub { is_idle($node) }, 5), 'nothing stays leased');
+	return;
+}
+
+like(ask($session, "$ours; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $joins[0]"), qr/GpuHashJoin.*Hash Batches: [2-9]/s, 'a join goes to temporary files');
+
+# meanwhile a calibration measures, and finds no room for what it has measured
+fill_disk('hjoin_gpu.calibration');
+my $calibration = start_query($node, 'SELECT count(*) FROM hjoin_gpu_calibrate()');
+fails_cleanly('53400', sub { ask($session, q{SET temp_file_limit = '1MB'}) }, sub { ask($session, 'RESET temp_file_limit') },
+	'temp_file_limit is reached');
+like((finish_query($calibration))[1], qr/ERROR:  could not write file "hjoin_gpu.calibration.tmp.\d+": No space left on device/,
+	'no room for the calibration: it fails');
+is(join(' ', glob $node->data_dir . '/hjoin_gpu.calibration*'), '', 'and leaves no file');
+is($node->safe_psql('postgres', 'SELECT DISTINCT source FROM hjoin_gpu_costs'), 'default', 'the costs are as before');
+
+fails_cleanly('53100', sub { fill_disk('pgsql_tmp') }, sub { fill_disk(undef) }, 'the disk is full');
+
+fill_disk('pgsql_tmp');
+like(($node->psql('postgres', 'SELECT count(*) FROM hjoin_gpu_calibrate()'))[2], qr/ERROR:  could not write to file ".*pgsql_tmp.*": No space left on device/,
+	'no room for the files by which calibration measures: it fails');
+fill_disk(undef);
+ok(defined wait_until(sub { is_idle($node) }, 5), 'nothing stays leased');
+
+# what drivers compiled is damaged, or has no place: the cpu engine serves, and the device's line says why it does not
+my $cache = $node->data_dir . '/hjoin_gpu.cache';
+my $state_of = q{SELECT state FROM hjoin_gpu_devices WHERE name = 'opencl:0'};
+sub opencl_state
+{
+	my $state = '';
+	wait_until(sub { ($state = $node->safe_psql('postgres', $state_of)) ne '' }, 60);
+	return $state;
+}
+is(opencl_state(), 'ready', 'an OpenCL device is there');
+for (
+	[ 'is damaged', sub { -f && do { chmod 0600, $_; truncate $_, 100; append_to_file($_, 'damage' x 1000) } for split /\n/, `find $cache` } ],
+	[ 'is a file', sub { append_to_file($cache, 'no directory') } ],
+	[ 'may not be written', sub { mkdir $cache or die $!; chmod 0500, $cache } ],
+	[ 'leads nowhere', sub { symlink '/none/such', $cache or die $! } ])
+{
+	my ($what, $make) = @$_;
+	$node->stop;
+	system('rm', '-rf', $cache) if $what ne 'is damaged';
+	$make->();
+	$node->start;
+	ok(defined wait_ready($node), "the drivers' cache $what: the device process serves");
+	is(opencl_state(), 'failed', 'but for the device that needs it');
+	is($node->safe_psql('postgres', "SET hjoin_gpu.device = 'opencl:0'; $ours; SET hjoin_gpu.embedded_rows = 0; $joins[0]"), $answers{ $joins[0] }, 'joins are right');
+	is(stat_value($node, 'device_deaths'), 0, 'and it lives on');
+}
+
+is(log_count($node, qr/was terminated by signal|PANIC|TRAP/), 0, 'no server process died');
+$node->stop;
+done_testing();
