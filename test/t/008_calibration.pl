@@ -14,14 +14,12 @@ my $defaults = q{SELECT string_agg(name || '=' || default_value, ' ' ORDER BY na
 
 my $source = q{SELECT string_agg(DISTINCT source, ' ') FROM hjoin_gpu_costs WHERE device IS NULL};
 
-# of a server that has just been a standby, which is calibrated as any other
+# a hot standby, which is calibrated as any other server
 my $origin = start_node('origin', streaming => 1);
 $origin->backup('copy');
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init_from_backup($origin, 'copy', has_streaming => 1);
 $node->start;
-$node->promote;
-$origin->stop('immediate');
 my $file = $node->data_dir . '/hjoin_gpu.calibration';
 wait_ready($node);
 
@@ -41,9 +39,14 @@ is($node->safe_psql('postgres', $costs), $measured, 'other sessions see the meas
 is($node->safe_psql('postgres', $source), 'calibrated', 'which the view tells');
 ok(-s $file, 'they are kept in a file');
 
+ok(!-e $origin->data_dir . '/hjoin_gpu.calibration', 'but not with the primary');
+
+$node->promote;
+$origin->stop('immediate');
+is($node->safe_psql('postgres', $costs), $measured, 'the costs outlive a promotion');
 $node->restart;
 wait_ready($node);
-is($node->safe_psql('postgres', $costs), $measured, 'the costs outlive a restart');
+is($node->safe_psql('postgres', $costs), $measured, 'and a restart');
 
 is($node->safe_psql('postgres', q{SET hjoin_gpu.emit_tuple_cost = 2;
 	SELECT round((e.value / u.value)::numeric, 6)::float8, e.source FROM hjoin_gpu_costs e, hjoin_gpu_costs u
