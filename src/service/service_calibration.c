@@ -107,7 +107,7 @@ format_file(StringInfo text, const double *values)
 	appendStringInfo(text, CHECKSUM_FORMAT, checksum_of(text->data, text->len));
 }
 
-/* Whatever fails, no temporary file stays, and the old file is as it was. */
+/* Replace the file.  Whatever fails, no temporary file stays, and the old file is as it was. */
 static void
 write_file(const double *values)
 {
@@ -177,7 +177,7 @@ parse_machine(char **at, HjgMachine *machine)
 	return true;
 }
 
-/* text ends with a zero byte and may hold others.  False where it is not a whole file as format_file() makes it. */
+/* Parse a text as format_file() makes it, and nothing else; a zero byte ends it. */
 static bool
 parse_file(char *text, HjgMachine *machine, double *values)
 {

@@ -2,8 +2,8 @@
  * service_machine.c
  *	  The machine that a calibration holds for: its processors and its memory.
  *
- * A name of the machine would not do: it is copied with images, containers have none, and other processors may be
- * given to the same virtual machine.
+ * A name of the machine would not do: it is copied with images, containers have
+ * none, and a virtual machine may be given other processors.
  */
 #include "postgres.h"
 
@@ -14,9 +14,10 @@
 
 #include "service/hjg_service_private.h"
 
-/* What the kernel tells of a processor that stays when it is started anew or gets new microcode: x86-64 and arm64. */
+/* Lines of /proc/cpuinfo, of x86-64 and arm64, that neither a restart nor new microcode changes. */
 static const char *const model_keys[] = {
-	"vendor_id", "cpu family", "model", "model name", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"
+	"vendor_id", "cpu family", "model", "model name",
+	"CPU implementer", "CPU architecture", "CPU variant", "CPU part"
 };
 
 /* Append the value of a line "key : value" where the key is one of the model's. */
@@ -55,6 +56,7 @@ find_model(char *model, size_t room)
 		strlcpy(model, "unknown", room);
 }
 
+/* Describe the machine that this process runs on. */
 void
 hjg_machine_here(HjgMachine *machine)
 {
@@ -65,7 +67,7 @@ hjg_machine_here(HjgMachine *machine)
 	find_model(machine->model, sizeof(machine->model));
 }
 
-/* The kernel keeps some memory for itself, not always as much: a quarter more or less is the same machine. */
+/* Compare two machines.  The kernel keeps some memory for itself, not always as much: a quarter more is the same. */
 bool
 hjg_machine_same(const HjgMachine *a, const HjgMachine *b)
 {

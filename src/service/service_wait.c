@@ -137,7 +137,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 	job->reason = wait_ready(job, op);
 	if (job->reason != HJG_REASON_NONE)
 	{
-		/* others may have noticed its end before us: a join that is redone would keep the next postmaster from starting */
+		/* the device process ends with the postmaster: to redo the join would keep the next one from starting */
 		if (!PostmasterIsAlive())
 			proc_exit(1);
 		return job->reason;

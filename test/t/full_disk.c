@@ -1,7 +1,7 @@
 /*
  * full_disk.c
  *	  A disk that is full, without one: preloaded into a server, it fails writes to files whose path contains what
- *	  the file of HJG_FULL_DISK says.  The first write of each file is cut short, as on a real disk.
+ *	  the file of HJG_FULL_DISK says.  The first write is cut short, as on a real disk.
  */
 #define _GNU_SOURCE
 
