@@ -32,11 +32,11 @@ futex_wake(hjg_u32 *word, int n)
 }
 
 static void
-wake_a_hunter(HjgControl *control)
+wake_a_hunter(HjgDeviceBlock *block)
 {
-	if (__atomic_load_n(&control->hunters, __ATOMIC_SEQ_CST) == 0 &&
-		__atomic_load_n(&control->sleepers, __ATOMIC_SEQ_CST) > 0)
-		futex_wake(&control->doorbell, 1);
+	if (__atomic_load_n(&block->hunters, __ATOMIC_SEQ_CST) == 0 &&
+		__atomic_load_n(&block->sleepers, __ATOMIC_SEQ_CST) > 0)
+		futex_wake(&block->doorbell, 1);
 }
 
 static void
@@ -46,91 +46,98 @@ mark(hjg_u64 *bits, hjg_u32 job_ix)
 }
 
 void
-hjg_bell_ring(const HjgArena *arena, hjg_u32 job_ix)
+hjg_bell_ring(const HjgArenaView *view, hjg_u32 job_ix)
 {
-	HjgControl *control = arena->control;
+	HjgDeviceBlock *block = view->block;
 
 	if (job_ix >= HJG_MAX_JOBS)
 		return;
-	mark(control->submitted, job_ix);
-	__atomic_fetch_add(&control->doorbell, 1, __ATOMIC_SEQ_CST);
+	mark(block->submitted, job_ix);
+	__atomic_fetch_add(&block->doorbell, 1, __ATOMIC_SEQ_CST);
 	/* the thread that runs an operation of this job looks at the marks when it is done */
-	if (__atomic_load_n(&arena->jobs[job_ix].attended, __ATOMIC_SEQ_CST) == 0)
-		wake_a_hunter(control);
+	if (__atomic_load_n(&view->reports[job_ix].attended, __ATOMIC_SEQ_CST) == 0)
+		wake_a_hunter(block);
 }
 
 void
-hjg_bell_remark(const HjgArena *arena, hjg_u32 job_ix)
+hjg_bell_ring_again(const HjgArenaView *view, hjg_u32 job_ix)
 {
-	mark(arena->control->submitted, job_ix);
+	hjg_bell_ring(view, job_ix);
+	futex_wake(&view->block->doorbell, 1);
+}
+
+void
+hjg_bell_remark(const HjgArenaView *view, hjg_u32 job_ix)
+{
+	mark(view->block->submitted, job_ix);
 	/* who has looked at this job already looks again before it sleeps */
-	__atomic_fetch_add(&arena->control->doorbell, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&view->block->doorbell, 1, __ATOMIC_SEQ_CST);
 }
 
 void
-hjg_bell_hunt_begin(const HjgArena *arena)
+hjg_bell_hunt_begin(const HjgArenaView *view)
 {
-	__atomic_fetch_add(&arena->control->hunters, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&view->block->hunters, 1, __ATOMIC_SEQ_CST);
 }
 
 void
-hjg_bell_hunt_end(const HjgArena *arena, bool found)
+hjg_bell_hunt_end(const HjgArenaView *view, bool found)
 {
-	__atomic_fetch_sub(&arena->control->hunters, 1, __ATOMIC_SEQ_CST);
-	if (found && hjg_bell_pending(arena))
-		wake_a_hunter(arena->control);
+	__atomic_fetch_sub(&view->block->hunters, 1, __ATOMIC_SEQ_CST);
+	if (found && hjg_bell_pending(view))
+		wake_a_hunter(view->block);
 }
 
 void
-hjg_bell_wake_all(const HjgArena *arena)
+hjg_bell_wake_all(const HjgArenaView *view)
 {
-	__atomic_fetch_add(&arena->control->doorbell, 1, __ATOMIC_SEQ_CST);
-	futex_wake(&arena->control->doorbell, INT_MAX);
+	__atomic_fetch_add(&view->block->doorbell, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&view->block->doorbell, INT_MAX);
 }
 
 hjg_u32
-hjg_bell_count(const HjgArena *arena)
+hjg_bell_count(const HjgArenaView *view)
 {
-	return __atomic_load_n(&arena->control->doorbell, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&view->block->doorbell, __ATOMIC_SEQ_CST);
 }
 
 void
-hjg_bell_sleep(const HjgArena *arena, hjg_u32 count, int timeout_ms)
+hjg_bell_sleep(const HjgArenaView *view, hjg_u32 count, int timeout_ms)
 {
 	struct timespec ts = {timeout_ms / 1000, (long) (timeout_ms % 1000) * 1000000};
 
-	__atomic_fetch_add(&arena->control->sleepers, 1, __ATOMIC_SEQ_CST);
-	syscall(SYS_futex, &arena->control->doorbell, FUTEX_WAIT, count, timeout_ms < 0 ? NULL : &ts, NULL, 0);
-	__atomic_fetch_sub(&arena->control->sleepers, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&view->block->sleepers, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &view->block->doorbell, FUTEX_WAIT, count, timeout_ms < 0 ? NULL : &ts, NULL, 0);
+	__atomic_fetch_sub(&view->block->sleepers, 1, __ATOMIC_SEQ_CST);
 }
 
 bool
-hjg_bell_pending(const HjgArena *arena)
+hjg_bell_pending(const HjgArenaView *view)
 {
 	for (int w = 0; w < HJG_MAX_JOBS / 64; w++)
-		if (__atomic_load_n(&arena->control->submitted[w], __ATOMIC_SEQ_CST) != 0)
+		if (__atomic_load_n(&view->block->submitted[w], __ATOMIC_SEQ_CST) != 0)
 			return true;
 	return false;
 }
 
 bool
-hjg_bell_take(const HjgArena *arena, hjg_u32 job_ix)
+hjg_bell_take(const HjgArenaView *view, hjg_u32 job_ix)
 {
 	hjg_u64		bit = 1ull << (job_ix % 64);
-	hjg_u64    *word = &arena->control->submitted[job_ix / 64];
+	hjg_u64    *word = &view->block->submitted[job_ix / 64];
 
 	return (__atomic_load_n(word, __ATOMIC_SEQ_CST) & bit) != 0 &&
 		(__atomic_fetch_and(word, ~bit, __ATOMIC_SEQ_CST) & bit) != 0;
 }
 
 bool
-hjg_relay_notify(const HjgArena *arena, hjg_u32 job_ix)
+hjg_relay_notify(const HjgArenaView *view, hjg_u32 job_ix)
 {
-	HjgControl *control = arena->control;
-	HjgJobSlot *job = hjg_job_at(arena, job_ix);
+	HjgDeviceBlock *block = view->block;
+	const HjgJobSlot *job = &view->jobs[job_ix];
 	bool		wanted;
 
-	if (job == NULL)
+	if (job_ix >= HJG_MAX_JOBS)
 		return false;
 	/* an abandoned job is waited for by the supervisor itself */
 	wanted = HJG_WORD_STATE(__atomic_load_n(&job->word, __ATOMIC_SEQ_CST)) != HJG_JOB_LEASED;
@@ -139,14 +146,14 @@ hjg_relay_notify(const HjgArena *arena, hjg_u32 job_ix)
 			__atomic_load_n(&job->participants[p].waiting, __ATOMIC_SEQ_CST) != 0;
 	if (!wanted)
 		return false;
-	mark(control->notify, job_ix);
-	return __atomic_exchange_n(&control->relay_pending, 1, __ATOMIC_SEQ_CST) == 0;
+	mark(block->notify, job_ix);
+	return __atomic_exchange_n(&block->relay_pending, 1, __ATOMIC_SEQ_CST) == 0;
 }
 
 void
-hjg_relay_take(const HjgArena *arena, hjg_u64 jobs[HJG_MAX_JOBS / 64])
+hjg_relay_take(const HjgArenaView *view, hjg_u64 jobs[HJG_MAX_JOBS / 64])
 {
-	__atomic_store_n(&arena->control->relay_pending, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&view->block->relay_pending, 0, __ATOMIC_SEQ_CST);
 	for (int w = 0; w < HJG_MAX_JOBS / 64; w++)
-		jobs[w] = __atomic_exchange_n(&arena->control->notify[w], 0, __ATOMIC_SEQ_CST);
+		jobs[w] = __atomic_exchange_n(&view->block->notify[w], 0, __ATOMIC_SEQ_CST);
 }

@@ -45,7 +45,7 @@ hjg_check_text(HjgCheck check)
 }
 
 void
-hjg_check_copy(const HjgOp *op, HjgReported *reported)
+hjg_check_copy(const HjgOpReport *op, HjgReported *reported)
 {
 	reported->round = __atomic_load_n(&op->round_done, __ATOMIC_RELAXED);
 	reported->status = __atomic_load_n(&op->status, __ATOMIC_RELAXED);
@@ -272,23 +272,23 @@ compare_inputs(const void *a, const void *b)
  * room + 1 when it is longer or not sound.
  */
 static hjg_u32
-walk(const HjgArena *arena, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hjg_u32 room)
+walk(const HjgArenaView *view, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hjg_u32 room)
 {
 	hjg_u32		n = 0;
 
 	while (ref != 0)
 	{
-		if (ref > arena->nslabs || n >= room ||
-			__atomic_load_n(&arena->slabs[ref - 1].owner, __ATOMIC_ACQUIRE) != owner)
+		if (ref > 2 * view->nslabs || n >= room ||
+			__atomic_load_n(&view->slabs[ref - 1].owner, __ATOMIC_ACQUIRE) != owner)
 			return room + 1;
 		slab_ixs[n++] = ref - 1;
-		ref = __atomic_load_n(&arena->slabs[ref - 1].next_ref, __ATOMIC_RELAXED);
+		ref = __atomic_load_n(&view->slabs[ref - 1].next_ref, __ATOMIC_RELAXED);
 	}
 	return n;
 }
 
 bool
-hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
+hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
 				 hjg_u32 carried_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs)
 {
 	const hjg_u32 slab_rows = hjg_input_rows(key_width, carried_bytes);
@@ -300,16 +300,16 @@ hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 
 
 	if (slab_ixs == NULL)
 		return false;
-	n = walk(arena, __atomic_load_n(&op->input_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
+	n = walk(view, __atomic_load_n(&op->input_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
 	for (hjg_u32 i = 0; i < n && n <= room; i++)
 	{
-		const HjgSlab *slab = &arena->slabs[slab_ixs[i]];
+		const HjgSlab *slab = &view->slabs[slab_ixs[i]];
 
-		inputs[i].keys = hjg_arena_slab_at(arena, slab_ixs[i]);
+		inputs[i].keys = hjg_view_input(view, slab_ixs[i]);
 		all_carry = all_carry && __atomic_load_n(&slab->carried, __ATOMIC_RELAXED) != 0;
 		inputs[i].nrows = __atomic_load_n(&slab->nrows, __ATOMIC_RELAXED);
 		inputs[i].first_row = __atomic_load_n(&slab->first_row, __ATOMIC_RELAXED);
-		if (inputs[i].nrows > slab_rows ||
+		if (inputs[i].keys == NULL || inputs[i].nrows > slab_rows ||
 			inputs[i].first_row > HJG_MAX_BUILD_ROWS - inputs[i].nrows)
 			n = room + 1;
 		else
@@ -326,7 +326,7 @@ hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 
 }
 
 bool
-hjg_check_results(const HjgArena *arena, const HjgOp *op, hjg_u64 owner,
+hjg_check_results(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner,
 				  HjgPair **pages, hjg_u32 room, hjg_u32 *npages)
 {
 	hjg_u32    *slab_ixs = malloc((room > 0 ? room : 1) * sizeof(hjg_u32));
@@ -334,9 +334,13 @@ hjg_check_results(const HjgArena *arena, const HjgOp *op, hjg_u64 owner,
 
 	if (slab_ixs == NULL)
 		return false;
-	n = walk(arena, __atomic_load_n(&op->result_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
+	n = walk(view, __atomic_load_n(&op->result_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
 	for (hjg_u32 i = 0; i < n && n <= room; i++)
-		pages[i] = hjg_arena_slab_at(arena, slab_ixs[i]);
+	{
+		pages[i] = hjg_view_result(view, slab_ixs[i]);
+		if (pages[i] == NULL)
+			n = room + 1;
+	}
 	free(slab_ixs);
 	*npages = n;
 	return n > 0 && n <= room;

@@ -22,7 +22,7 @@
  * queued.  So no slab changes hands while a process may still write to it.
  *
  * A job has an operation "build" and HJG_MAX_BATCHES operations "batch".  Each
- * has a word of its own that holds the job's generation too.
+ * has a word of its own in the device half that holds the job's generation too.
  *
  *	operation	to			who, when
  *	FREE		FILLING		participant: opens a batch; the build with the lease
@@ -42,6 +42,11 @@
  * device process: they are given back only after READY, or when the epoch of the
  * arena has moved past the job's, which the supervisor does after it has seen
  * the old process dead.
+ *
+ * A device process that goes wild may leave anything in a word.  That confuses no
+ * one for long: a word that holds none of these states, or one that cannot follow, is
+ * as good as the end of the operation, which has failed; one that is said to run without
+ * progress, or after the job was cancelled, ends the device process.
  */
 #include "arena/hjg_arena.h"
 
@@ -52,16 +57,16 @@ move_word(hjg_u64 *word, hjg_u64 from, hjg_u64 to)
 }
 
 bool
-hjg_op_move(HjgOp *op, hjg_u32 generation, HjgOpState from, HjgOpState to)
+hjg_op_move(HjgOpReport *op, hjg_u32 generation, HjgOpState from, HjgOpState to)
 {
 	return move_word(&op->word, HJG_WORD(generation, from), HJG_WORD(generation, to));
 }
 
 /* Operation number i of a job: the batches, then the build. */
-static HjgOp *
-op_at(HjgJobSlot *job, int i)
+static HjgOpReport *
+op_at(HjgJobReport *report, int i)
 {
-	return i < HJG_MAX_BATCHES ? &job->batches[i] : &job->build;
+	return i < HJG_MAX_BATCHES ? &report->batches[i] : &report->build;
 }
 
 bool
@@ -72,6 +77,7 @@ hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 rol
 	{
 		hjg_u32		ix = (hint + i) % HJG_MAX_JOBS;
 		HjgJobSlot *job = &arena->jobs[ix];
+		HjgJobReport *report = hjg_job_report(arena, job);
 		hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_RELAXED);
 
 		if (HJG_WORD_STATE(word) != HJG_JOB_FREE ||
@@ -81,19 +87,19 @@ hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 rol
 		*generation = HJG_WORD_GENERATION(word);
 		__atomic_store_n(&job->cancel, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->nslabs, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&job->attended, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&job->owner_role, role, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->since_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
 		__atomic_store_n(&job->epoch, __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST), __ATOMIC_RELAXED);
 		for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
 			__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);
-		job->stats = (HjgJobStats) {0};
+		report->stats = (HjgJobStats) {0};
 		__atomic_store_n(&job->build.input_ref, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->build.ninputs, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->build.nrows, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&job->build.word, HJG_WORD(*generation, HJG_OP_FILLING), __ATOMIC_SEQ_CST);
+		__atomic_store_n(&report->build.word, HJG_WORD(*generation, HJG_OP_FILLING), __ATOMIC_SEQ_CST);
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
-			__atomic_store_n(&job->batches[b].word, HJG_WORD(*generation, HJG_OP_FREE), __ATOMIC_SEQ_CST);
+			__atomic_store_n(&report->batches[b].word, HJG_WORD(*generation, HJG_OP_FREE), __ATOMIC_SEQ_CST);
 		/* from here on a sweep may ask whether the owner lives */
 		__atomic_store_n(&job->owner_pid, pid, __ATOMIC_SEQ_CST);
 		return true;
@@ -155,7 +161,7 @@ hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_i
 	HjgSlab    *slab;
 	hjg_u32		ref;
 
-	if (slab_ix >= arena->nslabs)
+	if (slab_ix >= arena->view.nslabs)
 		return false;
 	slab = &arena->slabs[slab_ix];
 	if (__atomic_load_n(&slab->owner, __ATOMIC_RELAXED) != owner)
@@ -175,22 +181,27 @@ hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_i
 
 /*
  * Take back what is queued and see whether anything runs that a living device
- * process may touch.
+ * process may touch.  One that has lost its states is not waited for: what it still writes to are results
+ * that are checked, and it is ended.
  */
 static bool
 nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
-	bool		over = __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST) !=
-		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED);
+	const hjg_u32 epoch = __atomic_load_n(&job->epoch, __ATOMIC_RELAXED);
+	const bool	over = __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST) != epoch;
 
 	for (int i = 0; i <= HJG_MAX_BATCHES; i++)
 	{
-		HjgOp	   *op = op_at(job, i);
+		HjgOpReport *op = op_at(hjg_job_report(arena, job), i);
+		hjg_u64		word;
 
 		if (hjg_op_move(op, generation, HJG_OP_QUEUED, HJG_OP_DRAINING))
 			continue;
-		if (!over && __atomic_load_n(&op->word, __ATOMIC_SEQ_CST) == HJG_WORD(generation, HJG_OP_RUNNING))
+		word = __atomic_load_n(&op->word, __ATOMIC_SEQ_CST);
+		if (!over && word == HJG_WORD(generation, HJG_OP_RUNNING))
 			return false;
+		if (!over && (HJG_WORD_GENERATION(word) != generation || HJG_WORD_STATE(word) > HJG_OP_DRAINING))
+			hjg_arena_distrust(arena, epoch, HJG_DISTRUST_RESULT);
 	}
 	return true;
 }
@@ -212,6 +223,7 @@ nobody_touches(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgAl
 static void
 abandon_swept(HjgJobSlot *job, hjg_u32 generation)
 {
+	__atomic_store_n(&job->abandoned_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
 	move_word(&job->word, HJG_WORD(generation, HJG_JOB_SWEEPING), HJG_WORD(generation, HJG_JOB_ABANDONED));
 }
@@ -228,7 +240,7 @@ hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 }
 
 bool
-hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
+hjg_job_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
 {
 	if (__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != HJG_WORD(generation, from))
 		return false;
@@ -236,7 +248,7 @@ hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
 	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
 		__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);
 	for (int i = 0; i <= HJG_MAX_BATCHES; i++)
-		__atomic_store_n(&op_at(job, i)->word, HJG_WORD(generation + 1, HJG_OP_FREE), __ATOMIC_SEQ_CST);
+		__atomic_store_n(&op_at(hjg_job_report(arena, job), i)->word, HJG_WORD(generation + 1, HJG_OP_FREE), __ATOMIC_SEQ_CST);
 	return move_word(&job->word, HJG_WORD(generation, from), HJG_WORD(generation + 1, HJG_JOB_FREE));
 }
 
@@ -258,6 +270,34 @@ hjg_job_any_leased(const HjgArena *arena)
 		if (HJG_WORD_STATE(__atomic_load_n(&arena->jobs[ix].word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
 			return true;
 	return false;
+}
+
+bool
+hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns)
+{
+	const hjg_u64 now = hjg_arena_now_ns();
+
+	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
+	{
+		const HjgJobSlot *job = &arena->jobs[ix];
+		const hjg_u64 word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
+
+		if (HJG_WORD_STATE(word) != HJG_JOB_ABANDONED ||
+			__atomic_load_n(&job->epoch, __ATOMIC_RELAXED) != __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST) ||
+			now - __atomic_load_n(&job->abandoned_ns, __ATOMIC_RELAXED) <= age_ns)
+			continue;
+		for (int i = 0; i <= HJG_MAX_BATCHES; i++)
+			if (__atomic_load_n(&op_at(hjg_job_report(arena, job), i)->word, __ATOMIC_SEQ_CST) ==
+				HJG_WORD(HJG_WORD_GENERATION(word), HJG_OP_RUNNING))
+				return true;
+	}
+	return false;
+}
+
+void
+hjg_arena_distrust(const HjgArena *arena, hjg_u32 epoch, HjgDistrust why)
+{
+	__atomic_store_n(&arena->control->distrusted, HJG_WORD(epoch, why), __ATOMIC_SEQ_CST);
 }
 
 int
@@ -291,10 +331,10 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 			continue;
 		}
 		hjg_slab_release_all(arena, hjg_slab_owner(ix, generation));
-		if (hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING))
+		if (hjg_job_slot_free(arena, job, generation, HJG_JOB_SWEEPING))
 			(*nreturned)++;
 		/* the device process may keep private memory for it */
-		hjg_bell_ring(arena, ix);
+		hjg_bell_ring(&arena->view, ix);
 	}
 	if (nleft > 0)
 		__atomic_store_n(&arena->control->sweep_wanted, 1, __ATOMIC_SEQ_CST);

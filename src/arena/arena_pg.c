@@ -10,8 +10,6 @@
  */
 #include "postgres.h"
 
-#include <unistd.h>
-
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
@@ -19,7 +17,8 @@
 #include "arena/hjg_arena_pg.h"
 
 HjgArena	hjg_arena_map;
-int			hjg_arena_fd = -1;
+
+#define NDESCRIPTORS 2			/* of the halves */
 
 static int	arena_size_mb;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -27,13 +26,11 @@ static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 static void
 drop_arena(void)
 {
+	if (hjg_arena_map.base == NULL)
+		return;
 	hjg_arena_detach(&hjg_arena_map);
-	if (hjg_arena_fd >= 0)
-	{
-		close(hjg_arena_fd);
+	for (int i = 0; i < NDESCRIPTORS; i++)
 		ReleaseExternalFD();
-		hjg_arena_fd = -1;
-	}
 }
 
 static void
@@ -50,10 +47,9 @@ make_arena(void)
 		return;
 
 	drop_arena();
-	error = hjg_arena_create(&hjg_arena_map, (size_t) arena_size_mb * 1024 * 1024, &hjg_arena_fd, &step);
+	error = hjg_arena_create(&hjg_arena_map, (size_t) arena_size_mb * 1024 * 1024, &step);
 	if (error != 0)
 	{
-		hjg_arena_fd = -1;
 		errno = error;
 		ereport(WARNING,
 				(errcode(ERRCODE_SYSTEM_ERROR),
@@ -62,7 +58,8 @@ make_arena(void)
 				 errhint("The server works without it. Perhaps hjoin_gpu.arena_size is too large for this system.")));
 		return;
 	}
-	ReserveExternalFD();
+	for (int i = 0; i < NDESCRIPTORS; i++)
+		ReserveExternalFD();
 }
 
 void

@@ -7,13 +7,16 @@
  * the meantime.  The link of a slab is read before it is known that the slab is
  * still on top; then it may be any value, and the swap fails.
  *
- * The owner word decides who a slab belongs to: taking a slab off a stack is
- * complete when its owner word went from 0 to the owner, giving back begins with
- * the owner word going to 0.  Both by compare-and-swap, so that the owner and a
- * sweep cannot give the same slab back twice, and a free list that someone
- * damaged cannot hand out a slab that is in use.  Such damage sets "broken":
- * nothing is leased any more and joins run in the backends, until the supervisor
- * has ended the device process and made the stacks anew.
+ * The owner word decides who a slab belongs to.  Giving back begins with the owner
+ * word going to 0 by compare-and-swap, so that the owner and a sweep cannot give
+ * the same slab back twice.  Stacks and table lie in the server half: no device
+ * process can damage them.
+ *
+ * Memory.  Each half has as many slabs as both together may have memory for, and
+ * "nresident" counts those that have.  A slab gets its memory when it is leased
+ * cold, before anybody writes to it: where the system refuses, there is no slab,
+ * and no process is killed by SIGBUS later.  At the limit a warm slab of the
+ * other use gives its memory up.
  */
 #define _GNU_SOURCE
 
@@ -26,11 +29,8 @@
 #define HEAD_REF(head) ((hjg_u32) (head))
 #define HEAD_COUNT(head) ((hjg_u32) ((head) >> 32))
 
-static void
-declare_broken(const HjgArena *arena)
-{
-	__atomic_store_n(&arena->control->broken, 1, __ATOMIC_SEQ_CST);
-}
+/* Of the other use's free slabs, so many at most are looked at for memory. */
+#define MOST_HELD 256
 
 /* Put a chain of n slabs, linked from first to last, on the stack. */
 static void
@@ -49,24 +49,29 @@ static hjg_u32
 pop(const HjgArena *arena, HjgSlabStack *stack)
 {
 	hjg_u64		head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
-	hjg_u32		ref;
 	hjg_u32		next;
 
 	do
 	{
-		ref = HEAD_REF(head);
-		if (ref == 0)
+		if (HEAD_REF(head) == 0)
 			return HJG_NO_SLAB;
-		if (ref > arena->nslabs)
-		{
-			declare_broken(arena);
-			return HJG_NO_SLAB;
-		}
-		next = __atomic_load_n(&arena->slabs[ref - 1].next_ref, __ATOMIC_RELAXED);
+		next = __atomic_load_n(&arena->slabs[HEAD_REF(head) - 1].next_ref, __ATOMIC_RELAXED);
 	} while (!__atomic_compare_exchange_n(&stack->head, &head, HEAD(HEAD_COUNT(head) + 1, next), true,
 										  __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE));
 	__atomic_fetch_sub(&stack->nslabs, 1, __ATOMIC_RELAXED);
-	return ref - 1;
+	return HEAD_REF(head) - 1;
+}
+
+static HjgSlabUse
+use_of(const HjgArena *arena, hjg_u32 slab_ix)
+{
+	return slab_ix < arena->view.nslabs ? HJG_SLAB_INPUT : HJG_SLAB_RESULT;
+}
+
+static void
+push(const HjgArena *arena, HjgSlabStack *stacks, hjg_u32 slab_ix)
+{
+	push_chain(arena, &stacks[use_of(arena, slab_ix)], slab_ix, slab_ix, 1);
 }
 
 /* Milliseconds that wrap around; only differences count. */
@@ -74,73 +79,6 @@ static hjg_u32
 now_ms(void)
 {
 	return (hjg_u32) (hjg_arena_now_ns() / 1000000);
-}
-
-hjg_u32
-hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, HjgSlabUse use)
-{
-	hjg_u64		nobody = 0;
-	hjg_u32		slab_ix;
-	HjgSlab    *slab;
-
-	if (__atomic_load_n(&arena->control->broken, __ATOMIC_RELAXED))
-		return HJG_NO_SLAB;
-	/* even one that must be zeroed is faster than one whose memory is not there */
-	slab_ix = pop(arena, &arena->control->warm[use]);
-	if (slab_ix == HJG_NO_SLAB)
-		slab_ix = pop(arena, &arena->control->warm[HJG_SLAB_USES - 1 - use]);
-	if (slab_ix == HJG_NO_SLAB)
-		slab_ix = pop(arena, &arena->control->cold);
-	if (slab_ix == HJG_NO_SLAB)
-		return HJG_NO_SLAB;
-
-	slab = &arena->slabs[slab_ix];
-	if (!__atomic_compare_exchange_n(&slab->owner, &nobody, owner, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-	{
-		declare_broken(arena);
-		return HJG_NO_SLAB;
-	}
-	if (slab->dirty_bytes > 0 && (use == HJG_SLAB_INPUT || slab->role != role))
-	{
-		hjg_u32		dirty = slab->dirty_bytes < HJG_SLAB_BYTES ? slab->dirty_bytes : HJG_SLAB_BYTES;
-
-		memset(hjg_arena_slab_at(arena, slab_ix), 0, dirty);
-		slab->dirty_bytes = 0;
-	}
-	slab->role = role;
-	slab->use = use;
-	slab->nrows = 0;
-	slab->first_row = 0;
-	__atomic_store_n(&slab->next_ref, 0, __ATOMIC_RELAXED);
-	return slab_ix;
-}
-
-bool
-hjg_slab_release(const HjgArena *arena, hjg_u32 slab_ix, hjg_u64 owner)
-{
-	HjgSlab    *slab;
-	hjg_u32		use;
-
-	if (slab_ix >= arena->nslabs || owner == 0)
-		return false;
-	slab = &arena->slabs[slab_ix];
-	use = __atomic_load_n(&slab->use, __ATOMIC_RELAXED);
-	__atomic_store_n(&slab->freed_ms, now_ms(), __ATOMIC_RELAXED);
-	if (!__atomic_compare_exchange_n(&slab->owner, &owner, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return false;
-	push_chain(arena, &arena->control->warm[use == HJG_SLAB_RESULT], slab_ix, slab_ix, 1);
-	return true;
-}
-
-hjg_u32
-hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner)
-{
-	hjg_u32		n = 0;
-
-	for (hjg_u32 ix = 0; ix < arena->nslabs; ix++)
-		if (__atomic_load_n(&arena->slabs[ix].owner, __ATOMIC_RELAXED) == owner)
-			n += hjg_slab_release(arena, ix, owner);
-	return n;
 }
 
 /* A run of slabs, linked. */
@@ -151,46 +89,150 @@ typedef struct Run
 	hjg_u32		n;
 } Run;
 
+/* Append to a run in our hands. */
 static void
-run_append(Run *run, hjg_u32 slab_ix)
+run_append(const HjgArena *arena, Run *run, hjg_u32 slab_ix)
 {
 	if (run->n++ == 0)
 		run->first = slab_ix;
+	else
+		__atomic_store_n(&arena->slabs[run->last].next_ref, slab_ix + 1, __ATOMIC_RELAXED);
 	run->last = slab_ix;
 }
 
+/* ---- memory ---- */
+
 /*
  * Give the memory of a free slab in our hands back to the system; false when a
- * driver has it.  Such a slab stays warm, and counts as just freed.
+ * driver has it, or the system does not take it.
  */
 static bool
 remove_memory(const HjgArena *arena, hjg_u32 slab_ix)
 {
 	HjgSlab    *slab = &arena->slabs[slab_ix];
-	hjg_u32		none = HJG_HOLD_NONE;
+	bool		removed;
 
-	if (!__atomic_compare_exchange_n(&slab->hold, &none, HJG_HOLD_TRIM, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	__atomic_store_n(&slab->trimming, 1, __ATOMIC_SEQ_CST);
+	removed = __atomic_load_n(&arena->view.holds[slab_ix], __ATOMIC_SEQ_CST) == 0 &&
+		madvise(hjg_arena_slab_at(arena, slab_ix), HJG_SLAB_BYTES, MADV_REMOVE) == 0;
+	if (removed)
+		slab->dirty_bytes = 0;
+	__atomic_store_n(&slab->trimming, 0, __ATOMIC_SEQ_CST);
+	return removed;
+}
+
+/* Take the memory of a free slab of the other use. */
+static bool
+take_memory(const HjgArena *arena, HjgSlabUse from)
+{
+	HjgSlabStack *warm = &arena->control->warm[from];
+	Run			held = {0};
+	hjg_u32		slab_ix = HJG_NO_SLAB;
+
+	while (held.n < MOST_HELD && (slab_ix = pop(arena, warm)) != HJG_NO_SLAB && !remove_memory(arena, slab_ix))
+		run_append(arena, &held, slab_ix);
+	if (held.n > 0)
+		push_chain(arena, warm, held.first, held.last, held.n);
+	if (held.n == MOST_HELD || slab_ix == HJG_NO_SLAB)
 	{
-		__atomic_store_n(&slab->freed_ms, now_ms(), __ATOMIC_RELAXED);
+		if (held.n > 0)
+			__atomic_fetch_add(&arena->control->memory_wanted, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	/* without the call's help the slab stays dirty, and is zeroed when it is leased */
-	if (madvise(hjg_arena_slab_at(arena, slab_ix), HJG_SLAB_BYTES, MADV_REMOVE) == 0)
-		slab->dirty_bytes = 0;
-	__atomic_store_n(&slab->hold, HJG_HOLD_NONE, __ATOMIC_SEQ_CST);
+	push(arena, arena->control->cold, slab_ix);
 	return true;
 }
+
+/* A slab that has no memory yet, which it gets; HJG_NO_SLAB at the limit, or when the system refuses. */
+static hjg_u32
+lease_cold(const HjgArena *arena, HjgSlabUse use)
+{
+	hjg_u32    *nresident = &arena->control->nresident;
+	hjg_u32		n = __atomic_load_n(nresident, __ATOMIC_RELAXED);
+	hjg_u32		slab_ix;
+	size_t		off;
+
+	while (n < arena->view.nslabs &&
+		   !__atomic_compare_exchange_n(nresident, &n, n + 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	if (n >= arena->view.nslabs && !take_memory(arena, HJG_SLAB_USES - 1 - use))
+		return HJG_NO_SLAB;
+	slab_ix = pop(arena, &arena->control->cold[use]);
+	if (slab_ix != HJG_NO_SLAB)
+	{
+		char	   *slab = hjg_arena_slab_at(arena, slab_ix);
+
+		off = use == HJG_SLAB_INPUT ? (size_t) (slab - arena->base) : (size_t) (slab - arena->view.device_base);
+		if (hjg_arena_populate(slab, HJG_SLAB_BYTES, use == HJG_SLAB_INPUT ? arena->server_fd : arena->device_fd, off))
+			return slab_ix;
+		/* some of it may be there */
+		(void) madvise(slab, HJG_SLAB_BYTES, MADV_REMOVE);
+		push(arena, arena->control->cold, slab_ix);
+	}
+	__atomic_fetch_sub(nresident, 1, __ATOMIC_SEQ_CST);
+	return HJG_NO_SLAB;
+}
+
+/* ---- leasing and giving back ---- */
+
+hjg_u32
+hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, HjgSlabUse use)
+{
+	hjg_u32		slab_ix = pop(arena, &arena->control->warm[use]);
+	HjgSlab    *slab;
+
+	if (slab_ix == HJG_NO_SLAB)
+		slab_ix = lease_cold(arena, use);
+	if (slab_ix == HJG_NO_SLAB)
+		return HJG_NO_SLAB;
+
+	slab = &arena->slabs[slab_ix];
+	__atomic_store_n(&slab->owner, owner, __ATOMIC_RELEASE);
+	if (slab->dirty_bytes > 0 && (use == HJG_SLAB_INPUT || slab->role != role))
+	{
+		memset(hjg_arena_slab_at(arena, slab_ix), 0, slab->dirty_bytes);
+		slab->dirty_bytes = 0;
+	}
+	slab->role = role;
+	slab->nrows = 0;
+	slab->first_row = 0;
+	__atomic_store_n(&slab->next_ref, 0, __ATOMIC_RELAXED);
+	return slab_ix;
+}
+
+bool
+hjg_slab_release(const HjgArena *arena, hjg_u32 slab_ix, hjg_u64 owner)
+{
+	HjgSlab    *slab;
+
+	if (slab_ix >= 2 * arena->view.nslabs || owner == 0)
+		return false;
+	slab = &arena->slabs[slab_ix];
+	__atomic_store_n(&slab->freed_ms, now_ms(), __ATOMIC_RELAXED);
+	if (!__atomic_compare_exchange_n(&slab->owner, &owner, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	push(arena, arena->control->warm, slab_ix);
+	return true;
+}
+
+hjg_u32
+hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner)
+{
+	hjg_u32		n = 0;
+
+	for (hjg_u32 ix = 0; ix < 2 * arena->view.nslabs; ix++)
+		if (__atomic_load_n(&arena->slabs[ix].owner, __ATOMIC_RELAXED) == owner)
+			n += hjg_slab_release(arena, ix, owner);
+	return n;
+}
+
+/* ---- trimming ---- */
 
 void
 hjg_slab_unhold(const HjgArena *arena)
 {
-	for (hjg_u32 ix = 0; ix < arena->nslabs; ix++)
-	{
-		hjg_u32		device = HJG_HOLD_DEVICE;
-
-		(void) __atomic_compare_exchange_n(&arena->slabs[ix].hold, &device, HJG_HOLD_NONE, false, __ATOMIC_SEQ_CST,
-										   __ATOMIC_SEQ_CST);
-	}
+	for (hjg_u32 ix = 0; ix < 2 * arena->view.nslabs; ix++)
+		__atomic_store_n(&arena->view.holds[ix], 0, __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -207,7 +249,6 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 	Run			rest = {0};
 	hjg_u32		ntrimmed = 0;
 	hjg_u32		ref;
-	hjg_u32		slab_ix;
 
 	if (__atomic_load_n(&warm->nslabs, __ATOMIC_RELAXED) <= keep)
 		return 0;
@@ -216,21 +257,19 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 										__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		;
 
-	for (ref = HEAD_REF(head); ref != 0; ref = __atomic_load_n(&arena->slabs[ref - 1].next_ref, __ATOMIC_RELAXED))
+	ref = HEAD_REF(head);
+	while (ref != 0)
 	{
-		hjg_u32		n = kept.n + idle.n + rest.n;
+		const hjg_u32 n = kept.n + idle.n + rest.n;
+		const hjg_u32 slab_ix = ref - 1;
 
-		if (ref > arena->nslabs || n >= arena->nslabs)
-		{
-			declare_broken(arena);
-			return 0;
-		}
+		ref = __atomic_load_n(&arena->slabs[slab_ix].next_ref, __ATOMIC_RELAXED);
 		/* a slab may have been freed after "now" was taken */
-		if (idle.n == 0 && (n < keep || (int32_t) (now - __atomic_load_n(&arena->slabs[ref - 1].freed_ms,
+		if (idle.n == 0 && (n < keep || (int32_t) (now - __atomic_load_n(&arena->slabs[slab_ix].freed_ms,
 																		 __ATOMIC_RELAXED)) < (int32_t) idle_ms))
-			run_append(&kept, ref - 1);
+			run_append(arena, &kept, slab_ix);
 		else
-			run_append(idle.n < most ? &idle : &rest, ref - 1);
+			run_append(arena, idle.n < most ? &idle : &rest, slab_ix);
 	}
 	__atomic_fetch_sub(&warm->nslabs, kept.n + rest.n, __ATOMIC_RELAXED);
 	if (rest.n > 0)
@@ -238,20 +277,23 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 	if (kept.n > 0)
 		push_chain(arena, warm, kept.first, kept.last, kept.n);
 
-	slab_ix = idle.first;
+	ref = idle.first + 1;
 	for (hjg_u32 i = 0; i < idle.n; i++)
 	{
-		hjg_u32		next_ref = __atomic_load_n(&arena->slabs[slab_ix].next_ref, __ATOMIC_RELAXED);
+		const hjg_u32 slab_ix = ref - 1;
 
+		ref = __atomic_load_n(&arena->slabs[slab_ix].next_ref, __ATOMIC_RELAXED);
 		__atomic_fetch_sub(&warm->nslabs, 1, __ATOMIC_RELAXED);
 		if (remove_memory(arena, slab_ix))
 		{
-			push_chain(arena, &arena->control->cold, slab_ix, slab_ix, 1);
+			push(arena, arena->control->cold, slab_ix);
+			__atomic_fetch_sub(&arena->control->nresident, 1, __ATOMIC_SEQ_CST);
 			ntrimmed++;
+			continue;
 		}
-		else
-			push_chain(arena, warm, slab_ix, slab_ix, 1);
-		slab_ix = next_ref - 1;
+		/* it counts as just freed */
+		__atomic_store_n(&arena->slabs[slab_ix].freed_ms, now, __ATOMIC_RELAXED);
+		push(arena, arena->control->warm, slab_ix);
 	}
 	return ntrimmed;
 }
@@ -264,32 +306,6 @@ hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most
 	for (int use = 0; use < HJG_SLAB_USES; use++)
 		ntrimmed += trim_stack(arena, &arena->control->warm[use], idle_ms, keep, most);
 	return ntrimmed;
-}
-
-bool
-hjg_slab_repair(const HjgArena *arena)
-{
-	HjgControl *control = arena->control;
-
-	/* who has no job does not touch a stack while "broken" is set */
-	if (hjg_job_any_leased(arena))
-		return false;
-	for (int use = 0; use < HJG_SLAB_USES; use++)
-	{
-		__atomic_store_n(&control->warm[use].head, HEAD(HEAD_COUNT(control->warm[use].head) + 1, 0), __ATOMIC_SEQ_CST);
-		__atomic_store_n(&control->warm[use].nslabs, 0, __ATOMIC_RELAXED);
-	}
-	for (hjg_u32 ix = 0; ix < arena->nslabs; ix++)
-	{
-		HjgSlab    *slab = &arena->slabs[ix];
-
-		(void) madvise(hjg_arena_slab_at(arena, ix), HJG_SLAB_BYTES, MADV_REMOVE);
-		*slab = (HjgSlab) {.next_ref = ix + 1 < arena->nslabs ? ix + 2 : 0, .dirty_bytes = HJG_SLAB_BYTES};
-	}
-	__atomic_store_n(&control->cold.nslabs, arena->nslabs, __ATOMIC_RELAXED);
-	__atomic_store_n(&control->cold.head, HEAD(HEAD_COUNT(control->cold.head) + 1, 1), __ATOMIC_SEQ_CST);
-	__atomic_store_n(&control->broken, 0, __ATOMIC_SEQ_CST);
-	return true;
 }
 
 hjg_u32
@@ -305,15 +321,12 @@ hjg_slab_nwarm(const HjgArena *arena)
 void
 hjg_arena_use(const HjgArena *arena, HjgArenaUse *use)
 {
+	const hjg_u32 nresident = __atomic_load_n(&arena->control->nresident, __ATOMIC_RELAXED);
 	hjg_u32		warm = hjg_slab_nwarm(arena);
-	hjg_u32		cold = __atomic_load_n(&arena->control->cold.nslabs, __ATOMIC_RELAXED);
-	hjg_u32		nfree;
 
-	/* the two counts lag behind for a moment */
-	warm = warm <= arena->nslabs ? warm : 0;
-	cold = cold <= arena->nslabs ? cold : 0;
-	nfree = warm + cold < arena->nslabs ? warm + cold : arena->nslabs;
-	use->total_bytes = (hjg_u64) arena->nslabs * HJG_SLAB_BYTES;
-	use->leased_bytes = (hjg_u64) (arena->nslabs - nfree) * HJG_SLAB_BYTES;
+	/* the counts lag behind one another for a moment */
+	warm = warm < nresident ? warm : nresident;
+	use->total_bytes = (hjg_u64) arena->view.nslabs * HJG_SLAB_BYTES;
+	use->leased_bytes = (hjg_u64) (nresident - warm) * HJG_SLAB_BYTES;
 	use->warm_bytes = (hjg_u64) warm * HJG_SLAB_BYTES;
 }

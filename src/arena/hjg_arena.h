@@ -1,7 +1,7 @@
 /*
  * hjg_arena.h
- *	  The memory that PostgreSQL's processes and the device process share: one
- *	  memfd with control block, job slots and slabs.
+ *	  The memory that PostgreSQL's processes and the device process share: two
+ *	  memfds with control blocks, jobs and slabs.
  *
  * Room "arena": pure C but for the files that end in _pg.c.  The same functions
  * serve backends, the supervisor, the device process and the unit tests.
@@ -9,13 +9,36 @@
  * Owner.  The postmaster makes the arena; it lives as long as someone maps it
  * and has no name, so nothing is left behind after a crash.
  *
+ * Two halves.  A driver that goes wild may write to all that its process can
+ * write to, so that process cannot write to what PostgreSQL's processes rely on:
+ *
+ *	server half		What decides over memory and jobs (free stacks, slab table, job
+ *					slots, what operations ask for), and the input slabs.  Written
+ *					by PostgreSQL's processes only.  The device process has a
+ *					descriptor that is open for reading only, and the system refuses
+ *					it any other mapping.
+ *	device half		What the device process says (its life, devices, states and
+ *					results of operations), and the result slabs.  Both write it.
+ *
+ * So a server process may believe the server half as it believes its own shared
+ * memory, whatever the device process does: free stacks need no check, and keys
+ * that were read once read the same again, which the engines in a backend rely on
+ * when they count keys and then place them, also after a result was refused.  A
+ * server process that ends in the middle of something takes the server with it,
+ * and the postmaster makes a new arena.
+ *
+ * Of the device half a server process believes nothing: a word is read once and
+ * bounded, results are checked, and whatever stands there, nobody waits for ever,
+ * no slab is lost and none is given twice.  Where it makes no sense, the server
+ * process says so (hjg_arena_distrust()), and the supervisor ends the device process.
+ * The device process itself checks what it reads of either half, for a crash of it
+ * costs all joins under way.
+ *
  * Rules.  No lock, no pointer and nothing that a dead process could hold
  * for ever lies in the arena.  Only PostgreSQL's processes take slabs from the
  * free stacks or put them back, and only they free jobs; the device process
  * reads inputs, writes results, and moves operations as the table in
- * arena_job.c allows.  What is read from the arena is checked, never asserted:
- * every index is compared with the geometry that this process copied into its
- * HjgArena when it mapped it.
+ * arena_job.c allows.
  *
  * Forbidden here: postgres.h (outside _pg.c), and waiting, but for the device process's
  * own sleep in arena_bell.c.
@@ -28,36 +51,65 @@
 
 #include "layout/hjg_control.h"
 
-/* This process's mapping.  Process-local, so the arena cannot corrupt it. */
+/*
+ * The arena as the device process has it, and as everybody may read it.
+ * Process-local, as is the geometry that indexes are compared with.
+ */
+typedef struct HjgArenaView
+{
+	const char *server_base;	/* NULL: not mapped */
+	size_t		server_bytes;
+	const HjgControl *control;
+	const HjgJobSlot *jobs;
+	const HjgSlab *slabs;
+	const char *inputs;
+	char	   *device_base;
+	size_t		device_bytes;
+	HjgDeviceBlock *block;
+	HjgJobReport *reports;
+	hjg_u32    *holds;			/* of each slab: a driver has its memory */
+	char	   *results;
+	hjg_u32		nslabs;			/* of each half */
+} HjgArenaView;
+
+/* The arena as PostgreSQL's processes have it: they also write to the server half. */
 typedef struct HjgArena
 {
+	HjgArenaView view;
 	char	   *base;			/* NULL: not mapped */
-	size_t		bytes;
 	HjgControl *control;
 	HjgJobSlot *jobs;
 	HjgSlab    *slabs;
-	char	   *slab_base;
-	hjg_u32		nslabs;
+	char	   *inputs;
+	int			server_fd;
+	int			device_fd;
 } HjgArena;
 
 /* ---- arena_core.c: making and mapping ---- */
 
 /*
- * Make an arena of at least one slab within about bytes.  Returns 0 and the
- * descriptor (close-on-exec, sealed against resizing), or an errno with the
- * name of the call that failed in *step.
+ * Make an arena of at least one slab within about bytes, with descriptors that are close-on-exec
+ * and sealed against resizing.  Returns 0, or an errno with the name of the call that failed in *step.
  */
-extern int	hjg_arena_create(HjgArena *arena, size_t bytes, int *fd, const char **step);
+extern int	hjg_arena_create(HjgArena *arena, size_t bytes, const char **step);
+extern void hjg_arena_detach(HjgArena *arena);
+/* Another descriptor of the server half, for the device process: open for reading only.  -1 and errno where /proc is missing. */
+extern int	hjg_arena_open_readonly(const HjgArena *arena);
 
 /*
  * Map an arena that another process made.  Returns 0, an errno, or EINVAL with a
  * step that says what does not fit (magic, version, geometry).
  */
-extern int	hjg_arena_attach(HjgArena *arena, int fd, const char **step);
-extern void hjg_arena_detach(HjgArena *arena);
+extern int	hjg_view_attach(HjgArenaView *view, int server_fd, int device_fd, const char **step);
+extern void hjg_view_detach(HjgArenaView *view);
 
-/* NULL for an index that is out of range. */
+/* Give a part of a half, at off in its descriptor, memory; false with an errno when the system has none. */
+extern bool hjg_arena_populate(char *base, size_t bytes, int fd, size_t off);
+
+/* NULL for an index that is out of range, or is no input's, or no result's. */
 extern void *hjg_arena_slab_at(const HjgArena *arena, hjg_u32 slab_ix);
+extern const void *hjg_view_input(const HjgArenaView *view, hjg_u32 slab_ix);
+extern void *hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix);
 
 extern hjg_u64 hjg_arena_now_ns(void);	/* monotonic; the same in all processes */
 extern hjg_u64 hjg_arena_now_us(void);	/* since the Unix epoch */
@@ -74,8 +126,8 @@ hjg_slab_owner(hjg_u32 job_ix, hjg_u32 generation)
 }
 
 /*
- * Take a free slab, warm ones first.  A slab for input is zero; one for results
- * may hold what the same role left in it.  HJG_NO_SLAB when there is none.
+ * Take a free slab, warm ones first, with its memory reserved.  A slab for input is zero; one for results
+ * may hold what the same role left in it.  HJG_NO_SLAB when there is none, or no memory for it.
  */
 extern hjg_u32 hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, HjgSlabUse use);
 
@@ -97,18 +149,13 @@ extern void hjg_slab_unhold(const HjgArena *arena);
 
 typedef struct HjgArenaUse
 {
-	hjg_u64		total_bytes;
+	hjg_u64		total_bytes;	/* that may have memory at a time */
 	hjg_u64		leased_bytes;
 	hjg_u64		warm_bytes;		/* free, memory still there */
 } HjgArenaUse;
 
 extern void hjg_arena_use(const HjgArena *arena, HjgArenaUse *use);
 
-/*
- * Make the free stacks anew after damage.  Supervisor only, while no device
- * process lives; false, and nothing happens, when a job is leased.
- */
-extern bool hjg_slab_repair(const HjgArena *arena);
 /* Number of free slabs whose memory is there. */
 extern hjg_u32 hjg_slab_nwarm(const HjgArena *arena);
 
@@ -121,8 +168,15 @@ hjg_job_at(const HjgArena *arena, hjg_u32 job_ix)
 	return job_ix < HJG_MAX_JOBS ? &arena->jobs[job_ix] : NULL;
 }
 
+/* The job's part of the device half. */
+static inline HjgJobReport *
+hjg_job_report(const HjgArena *arena, const HjgJobSlot *job)
+{
+	return &arena->view.reports[job - arena->jobs];
+}
+
 static inline hjg_u32
-hjg_op_state(const HjgOp *op)
+hjg_op_state(const HjgOpReport *op)
 {
 	return HJG_WORD_STATE(__atomic_load_n(&op->word, __ATOMIC_SEQ_CST));
 }
@@ -142,7 +196,7 @@ extern int	hjg_job_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno);
 extern void hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid);
 
 /* Move an operation; false when it is not (any more) in that state of that job. */
-extern bool hjg_op_move(HjgOp *op, hjg_u32 generation, HjgOpState from, HjgOpState to);
+extern bool hjg_op_move(HjgOpReport *op, hjg_u32 generation, HjgOpState from, HjgOpState to);
 
 /*
  * Append a slab to a chain of inputs; for several processes at the same time.  carried: its rows' carried columns
@@ -157,10 +211,15 @@ extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hj
  * frees the slot.  False otherwise; then hjg_job_abandon() it.
  */
 extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
-extern bool hjg_job_slot_free(HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
+extern bool hjg_job_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
 /* False when the job is not this generation's any more. */
 extern bool hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
 extern bool hjg_job_any_leased(const HjgArena *arena);
+/* Supervisor: does an operation run of a job that was abandoned, and so cancelled, longer ago than that? */
+extern bool hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns);
+
+/* Have the supervisor end the device process of an epoch, if it is still that one's turn. */
+extern void hjg_arena_distrust(const HjgArena *arena, hjg_u32 epoch, HjgDistrust why);
 
 /*
  * Supervisor: return abandoned jobs that nobody touches any more; with alive, also those
@@ -173,30 +232,32 @@ extern int	hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int
 /* ---- arena_bell.c: waking the device process, and being woken by it ---- */
 
 /* Client: job has something to do. */
-extern void hjg_bell_ring(const HjgArena *arena, hjg_u32 job_ix);
+extern void hjg_bell_ring(const HjgArenaView *view, hjg_u32 job_ix);
+/* The same where nothing has come of it for some time: it wakes a thread whatever the device half says of sleepers. */
+extern void hjg_bell_ring_again(const HjgArenaView *view, hjg_u32 job_ix);
 
 /* Device process: the job has more to do than the caller takes. */
-extern void hjg_bell_remark(const HjgArena *arena, hjg_u32 job_ix);
+extern void hjg_bell_remark(const HjgArenaView *view, hjg_u32 job_ix);
 /* Device process: around looking for work; found when it goes on to run something. */
-extern void hjg_bell_hunt_begin(const HjgArena *arena);
-extern void hjg_bell_hunt_end(const HjgArena *arena, bool found);
+extern void hjg_bell_hunt_begin(const HjgArenaView *view);
+extern void hjg_bell_hunt_end(const HjgArenaView *view, bool found);
 
 /* Device process: current count; then look for work; then sleep if there was none. */
-extern hjg_u32 hjg_bell_count(const HjgArena *arena);
-extern void hjg_bell_sleep(const HjgArena *arena, hjg_u32 count, int timeout_ms);
-extern void hjg_bell_wake_all(const HjgArena *arena);
-extern bool hjg_bell_pending(const HjgArena *arena);
+extern hjg_u32 hjg_bell_count(const HjgArenaView *view);
+extern void hjg_bell_sleep(const HjgArenaView *view, hjg_u32 count, int timeout_ms);
+extern void hjg_bell_wake_all(const HjgArenaView *view);
+extern bool hjg_bell_pending(const HjgArenaView *view);
 /* Take the mark off a job before looking at it. */
-extern bool hjg_bell_take(const HjgArena *arena, hjg_u32 job_ix);
+extern bool hjg_bell_take(const HjgArenaView *view, hjg_u32 job_ix);
 
 /*
  * Device process: an operation of the job ended.  True when the caller must
  * send a byte to the supervisor.
  */
-extern bool hjg_relay_notify(const HjgArena *arena, hjg_u32 job_ix);
+extern bool hjg_relay_notify(const HjgArenaView *view, hjg_u32 job_ix);
 
 /* Supervisor: take the jobs whose waiters are to be woken. */
-extern void hjg_relay_take(const HjgArena *arena, hjg_u64 jobs[HJG_MAX_JOBS / 64]);
+extern void hjg_relay_take(const HjgArenaView *view, hjg_u64 jobs[HJG_MAX_JOBS / 64]);
 
 /* ---- arena_check.c: what the device process wrote ---- */
 
@@ -240,7 +301,7 @@ typedef struct HjgReported
 	HjgCursor	cursor;
 } HjgReported;
 
-extern void hjg_check_copy(const HjgOp *op, HjgReported *reported);
+extern void hjg_check_copy(const HjgOpReport *op, HjgReported *reported);
 /* Copy a text that has room bytes in the arena, with its end or without one, to as many bytes; the copy ends. */
 extern void hjg_check_text_copy(char *copy, const char *text, size_t room);
 extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *reported);
@@ -266,9 +327,9 @@ typedef struct HjgInput
 	hjg_u32		nrows;
 	hjg_u32		first_row;
 } HjgInput;
-extern bool hjg_check_inputs(const HjgArena *arena, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
+extern bool hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
 							 hjg_u32 carried_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs);
-extern bool hjg_check_results(const HjgArena *arena, const HjgOp *op, hjg_u64 owner,
+extern bool hjg_check_results(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner,
 							  HjgPair **pages, hjg_u32 room, hjg_u32 *npages);
 
 #endif							/* HJG_ARENA_H */

@@ -12,8 +12,6 @@
 
 /* base is NULL when there is no arena. */
 extern HjgArena hjg_arena_map;
-/* The memfd, for the device process; -1 when there is none. */
-extern int	hjg_arena_fd;
 
 /* Have an arena of that size made at server start.  In _PG_init of the postmaster. */
 extern void hjg_arena_init(int size_mb);

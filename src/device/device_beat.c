@@ -1,7 +1,7 @@
 /*
  * device_beat.c
  *	  The sign of life: a counter in the arena that grows while all running
- *	  operations make progress.
+ *	  operations make progress, and one for each job.
  *
  * An operation makes progress when its engine polls.  One that has not for
  * STALL_MS stops the counter, and the supervisor then ends the process after
@@ -18,7 +18,8 @@
 #define LINGER_MS 500			/* keep ticking so long after the last operation */
 #define WORKSPACE_IDLE_MS 5000
 
-static const HjgArena *beat_arena;
+static const HjgArenaView *beat_view;
+static hjg_u32 beat_busy;		/* operations that run; in the arena, too, where others can write */
 static HjgBeatSource **beat_sources;
 static int	beat_nsources;
 static pthread_t beat_thread;
@@ -27,19 +28,25 @@ static pthread_cond_t beat_wake;
 static bool beat_stop;
 static bool beat_asleep;
 
+/* Let the jobs beat whose operations make progress.  Do all? */
 static bool
 all_progress(hjg_u64 now)
 {
+	bool		all = true;
+
 	for (int i = 0; i < beat_nsources; i++)
 	{
 		HjgBeatSource *source = beat_sources[i];
 		hjg_u64		progress = __atomic_load_n(&source->progress_ns, __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(&source->running, __ATOMIC_SEQ_CST) != 0 &&
-			now > progress && now - progress > (hjg_u64) STALL_MS * 1000000)
-			return false;
+		if (__atomic_load_n(&source->running, __ATOMIC_SEQ_CST) == 0)
+			continue;
+		if (now > progress && now - progress > (hjg_u64) STALL_MS * 1000000)
+			all = false;
+		else
+			__atomic_fetch_add(&beat_view->reports[source->job_ix].beat, 1, __ATOMIC_RELAXED);
 	}
-	return true;
+	return all;
 }
 
 /* Wait with the lock held; false when the time is up. */
@@ -62,7 +69,7 @@ wait_ms(int ms)
 static void *
 beat_main(void *arg)
 {
-	HjgControl *control = beat_arena->control;
+	HjgDeviceBlock *block = beat_view->block;
 	hjg_u64		last_busy_ns = 0;
 
 	pthread_mutex_lock(&beat_lock);
@@ -71,11 +78,11 @@ beat_main(void *arg)
 		hjg_u64		now = hjg_arena_now_ns();
 		size_t		cached;
 
-		if (__atomic_load_n(&control->busy, __ATOMIC_SEQ_CST) > 0)
+		if (__atomic_load_n(&beat_busy, __ATOMIC_SEQ_CST) > 0)
 		{
 			last_busy_ns = now;
 			if (all_progress(now))
-				__atomic_fetch_add(&control->beat, 1, __ATOMIC_SEQ_CST);
+				__atomic_fetch_add(&block->beat, 1, __ATOMIC_SEQ_CST);
 		}
 		if (now - last_busy_ns < (hjg_u64) LINGER_MS * 1000000)
 		{
@@ -85,10 +92,10 @@ beat_main(void *arg)
 
 		pthread_mutex_unlock(&beat_lock);
 		cached = hjg_workspace_trim(WORKSPACE_IDLE_MS);
-		__atomic_store_n(&control->workspace_bytes, hjg_workspace_bytes(), __ATOMIC_RELAXED);
+		__atomic_store_n(&block->workspace_bytes, hjg_workspace_bytes(), __ATOMIC_RELAXED);
 		pthread_mutex_lock(&beat_lock);
 		__atomic_store_n(&beat_asleep, true, __ATOMIC_SEQ_CST);
-		if (!beat_stop && __atomic_load_n(&control->busy, __ATOMIC_SEQ_CST) == 0)
+		if (!beat_stop && __atomic_load_n(&beat_busy, __ATOMIC_SEQ_CST) == 0)
 		{
 			if (cached > 0)
 				wait_ms(1000);
@@ -102,11 +109,11 @@ beat_main(void *arg)
 }
 
 bool
-hjg_beat_start(const HjgArena *arena, HjgBeatSource **sources, int nsources)
+hjg_beat_start(const HjgArenaView *view, HjgBeatSource **sources, int nsources)
 {
 	pthread_condattr_t attr;
 
-	beat_arena = arena;
+	beat_view = view;
 	beat_sources = sources;
 	beat_nsources = nsources;
 	beat_stop = false;
@@ -139,12 +146,13 @@ hjg_beat_stop(void)
 void
 hjg_beat_enter(HjgBeatSource *source)
 {
-	HjgControl *control = beat_arena->control;
+	HjgDeviceBlock *block = beat_view->block;
 
 	hjg_beat_progress(source);
 	__atomic_store_n(&source->running, 1, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&control->beat, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_fetch_add(&control->busy, 1, __ATOMIC_SEQ_CST) == 0 &&
+	__atomic_fetch_add(&block->beat, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&block->busy, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_fetch_add(&beat_busy, 1, __ATOMIC_SEQ_CST) == 0 &&
 		__atomic_load_n(&beat_asleep, __ATOMIC_SEQ_CST))
 		wake_beater();
 }
@@ -152,8 +160,9 @@ hjg_beat_enter(HjgBeatSource *source)
 void
 hjg_beat_leave(HjgBeatSource *source)
 {
-	HjgControl *control = beat_arena->control;
+	HjgDeviceBlock *block = beat_view->block;
 
 	__atomic_store_n(&source->running, 0, __ATOMIC_SEQ_CST);
-	__atomic_fetch_sub(&control->busy, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&beat_busy, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&block->busy, 1, __ATOMIC_SEQ_CST);
 }

@@ -7,11 +7,14 @@
  * memory, so a region is registered when a join first copies from or to it, and
  * stays so until no join has copied for a while.
  *
- * The driver pins the pages that it finds.  If the supervisor gave the memory of a
+ * The driver pins the pages that it finds.  If a server process gave the memory of a
  * slab back to the system meanwhile, the device would go on reading and writing
- * the old pages; so each slab has a word that says who may (HjgSlab.hold), and the
- * registered ones are not trimmed.  When this process ends, the supervisor clears
- * its words.
+ * the old pages; so registered slabs are marked, and not trimmed (HjgSlab).  When
+ * this process ends, the supervisor clears its marks; when a lease finds no memory because
+ * of them, all are taken back when no operation copies.
+ *
+ * Inputs are mapped for reading only, which the driver has to be told.  One that cannot
+ * register such memory copies from it all the same, only slower.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,63 +27,80 @@
 
 typedef struct Region
 {
+	const char *base;
+	hjg_u32		first;			/* slab */
+	hjg_u32		nslabs;
+	unsigned	flags;
 	hjg_u32		pinned;
 	hjg_u64		retry_ns;		/* not before then */
 } Region;
 
 static pthread_rwlock_t use = PTHREAD_RWLOCK_INITIALIZER;	/* shared: operations, exclusive: unregistering */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* registering */
-static const HjgArena *arena;
+static const HjgArenaView *view;
 static Region *regions;
-static hjg_u32 nregions;
+static hjg_u32 nregions;		/* of inputs, then as many of results */
+static hjg_u32 memory_wanted;	/* in the arena when regions were last taken back for it */
 static hjg_u64 last_use_ns;
 
 void
-hjg_cuda_region_open(const HjgArena *with)
+hjg_cuda_region_open(const HjgArenaView *with)
 {
 	free(regions);
 	regions = NULL;
-	arena = with;
+	view = with;
 	nregions = with == NULL ? 0 : (with->nslabs + REGION_SLABS - 1) / REGION_SLABS;
 	if (nregions > 0)
-		regions = calloc(nregions, sizeof(Region));
+		regions = calloc(2 * (size_t) nregions, sizeof(Region));
 	if (regions == NULL)
 		nregions = 0;
+	for (hjg_u32 i = 0; i < nregions; i++)
+	{
+		const hjg_u32 first = i * REGION_SLABS;
+		const hjg_u32 nslabs = with->nslabs - first < REGION_SLABS ? with->nslabs - first : REGION_SLABS;
+
+		regions[i] = (Region) {
+			.base = with->inputs + i * REGION_BYTES, .first = first, .nslabs = nslabs,
+			.flags = HJG_CUDA_HOST_PORTABLE | HJG_CUDA_HOST_READ_ONLY
+		};
+		regions[nregions + i] = (Region) {
+			.base = with->results + i * REGION_BYTES, .first = with->nslabs + first, .nslabs = nslabs,
+			.flags = HJG_CUDA_HOST_PORTABLE
+		};
+	}
+	memory_wanted = with == NULL ? 0 : __atomic_load_n(&with->control->memory_wanted, __ATOMIC_RELAXED);
 }
 
-static hjg_u32
-slabs_of(hjg_u32 region)
+/* NULL where a pointer is not into a slab. */
+static Region *
+region_of(const char *ptr)
 {
-	const hjg_u32 first = region * REGION_SLABS;
-
-	return arena->nslabs - first < REGION_SLABS ? arena->nslabs - first : REGION_SLABS;
-}
-
-static char *
-base_of(hjg_u32 region)
-{
-	return arena->slab_base + (size_t) region * REGION_BYTES;
+	if (nregions == 0)
+		return NULL;
+	if (ptr >= view->inputs && ptr < view->inputs + (size_t) view->nslabs * HJG_SLAB_BYTES)
+		return &regions[(size_t) (ptr - view->inputs) / REGION_BYTES];
+	if (ptr >= view->results && ptr < view->results + (size_t) view->nslabs * HJG_SLAB_BYTES)
+		return &regions[nregions + (size_t) (ptr - view->results) / REGION_BYTES];
+	return NULL;
 }
 
 static void
-unhold(hjg_u32 region, hjg_u32 nslabs)
+unhold(const Region *region, hjg_u32 nslabs)
 {
 	for (hjg_u32 i = 0; i < nslabs; i++)
-		__atomic_store_n(&arena->slabs[region * REGION_SLABS + i].hold, HJG_HOLD_NONE, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&view->holds[region->first + i], 0, __ATOMIC_SEQ_CST);
 }
 
-/* Keep the supervisor away; false when it is at a slab of the region just now. */
+/* Keep the memory; false when it is just being given back. */
 static bool
-hold(hjg_u32 region)
+hold(const Region *region)
 {
-	for (hjg_u32 i = 0; i < slabs_of(region); i++)
+	for (hjg_u32 i = 0; i < region->nslabs; i++)
 	{
-		hjg_u32		none = HJG_HOLD_NONE;
-
-		if (__atomic_compare_exchange_n(&arena->slabs[region * REGION_SLABS + i].hold, &none, HJG_HOLD_DEVICE, false,
-										__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&view->holds[region->first + i], 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&view->slabs[region->first + i].trimming, __ATOMIC_SEQ_CST) == 0)
 			continue;
-		unhold(region, i);
+		unhold(region, i + 1);
 		return false;
 	}
 	return true;
@@ -102,27 +122,21 @@ hjg_cuda_region_leave(void)
 void
 hjg_cuda_region_pin(const void *ptr)
 {
-	const size_t off = (size_t) ((const char *) ptr - (arena != NULL ? arena->slab_base : NULL));
-	hjg_u32		region;
+	Region	   *region = region_of(ptr);
 
-	if (nregions == 0 || (const char *) ptr < arena->slab_base || off >= (size_t) arena->nslabs * HJG_SLAB_BYTES)
-		return;
-	region = (hjg_u32) (off / REGION_BYTES);
-	if (__atomic_load_n(&regions[region].pinned, __ATOMIC_ACQUIRE) != 0)
+	if (region == NULL || __atomic_load_n(&region->pinned, __ATOMIC_ACQUIRE) != 0)
 		return;
 	pthread_mutex_lock(&lock);
-	if (regions[region].pinned == 0 && hjg_arena_now_ns() >= regions[region].retry_ns)
+	if (region->pinned == 0 && hjg_arena_now_ns() >= region->retry_ns)
 	{
-		const hjg_u32 nslabs = slabs_of(region);
-
-		regions[region].retry_ns = hjg_arena_now_ns() + RETRY_NS;
+		region->retry_ns = hjg_arena_now_ns() + RETRY_NS;
 		if (hold(region))
 		{
-			if (hjg_cuda.host_register(base_of(region), (size_t) nslabs * HJG_SLAB_BYTES,
-									   HJG_CUDA_HOST_PORTABLE) == HJG_CUDA_SUCCESS)
-				__atomic_store_n(&regions[region].pinned, 1, __ATOMIC_RELEASE);
+			if (hjg_cuda.host_register((void *) (size_t) region->base, (size_t) region->nslabs * HJG_SLAB_BYTES,
+									   region->flags) == HJG_CUDA_SUCCESS)
+				__atomic_store_n(&region->pinned, 1, __ATOMIC_RELEASE);
 			else
-				unhold(region, nslabs);
+				unhold(region, region->nslabs);
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -131,18 +145,19 @@ hjg_cuda_region_pin(const void *ptr)
 void
 hjg_cuda_region_trim(unsigned idle_ms)
 {
-	if (hjg_arena_now_ns() - __atomic_load_n(&last_use_ns, __ATOMIC_RELAXED) < (hjg_u64) idle_ms * 1000000 ||
-		pthread_rwlock_trywrlock(&use) != 0)
+	const hjg_u32 wanted = view == NULL ? memory_wanted : __atomic_load_n(&view->control->memory_wanted, __ATOMIC_RELAXED);
+	const hjg_u64 unused_ns = hjg_arena_now_ns() - __atomic_load_n(&last_use_ns, __ATOMIC_RELAXED);
+
+	if ((wanted == memory_wanted && unused_ns < (hjg_u64) idle_ms * 1000000) || pthread_rwlock_trywrlock(&use) != 0)
 		return;
-	for (hjg_u32 region = 0; region < nregions; region++)
+	memory_wanted = wanted;
+	for (Region *region = regions; region < regions + 2 * nregions; region++)
 	{
-		if (regions[region].pinned == 0)
+		if (region->pinned == 0 || hjg_cuda.host_unregister((void *) (size_t) region->base) != HJG_CUDA_SUCCESS)
 			continue;
-		if (hjg_cuda.host_unregister(base_of(region)) != HJG_CUDA_SUCCESS)
-			continue;
-		regions[region].pinned = 0;
-		regions[region].retry_ns = 0;
-		unhold(region, slabs_of(region));
+		region->pinned = 0;
+		region->retry_ns = 0;
+		unhold(region, region->nslabs);
 	}
 	pthread_rwlock_unlock(&use);
 }

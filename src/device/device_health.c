@@ -3,12 +3,12 @@
  *	  Failures of devices, remembered beyond the process that met them.
  *
  * A driver's error that makes its context unusable ends the device process, so
- * the memory of it lies in the control block.  An entry also says how many
+ * the memory of it lies in the device half.  An entry also says how many
  * operations run on the device: found above zero by a new process, they mean that
  * the last one died in the driver, or was killed because it no longer came back.
  * A SIGKILL from elsewhere cannot be told from that and counts as one failure, too, which alone does not make a device rest.
  * But a process that was told to end has not failed: it says so itself (hjg_health_excuse()), or, where it
- * ended with its supervisor, the next supervisor does; with the server the control block ends, too.
+ * ended with its supervisor, the next supervisor does; with the server the arena ends, too.
  *
  * After FAILURES_ALLOWED failures with less than CALM_US between them a device is
  * left alone, for a time that doubles with every further failure.  Joins that ask
@@ -72,9 +72,9 @@ note(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 }
 
 void
-hjg_health_open(HjgControl *control)
+hjg_health_open(HjgDeviceBlock *block)
 {
-	table = control != NULL ? control->health : own_table;
+	table = block != NULL ? block->health : own_table;
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
 		const hjg_u32 in_use = __atomic_exchange_n(&table[i].in_use, 0, __ATOMIC_SEQ_CST);

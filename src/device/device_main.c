@@ -63,7 +63,8 @@ usage(void)
 		   "  --help          show this help\n"
 		   "  --version       show the version\n\n"
 		   "Given by the server:\n"
-		   "  --arena-fd=N    descriptor of the shared memory\n"
+		   "  --server-fd=N   descriptor of the shared memory that is read only\n"
+		   "  --device-fd=N   descriptor of the shared memory that is written, too\n"
 		   "  --socket-fd=N   descriptor of the socket to the supervisor\n"
 		   "  --epoch=N       number of this process in the life of the arena\n"
 		   "  --parent=PID    end at once when this is not the parent process\n\n"
@@ -80,17 +81,17 @@ usage(void)
 }
 
 /*
- * A lock on the arena that the system drops when the last thread of this process
+ * A lock on the device half that the system drops when the last thread of this process
  * is gone: no two processes serve one arena, and a new supervisor can tell whether
  * an old process still lives.  Where /proc is missing the lock is done without.
  */
 static bool
-lock_arena(int arena_fd)
+lock_arena(int device_fd)
 {
 	char		path[64];
 	int			fd;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", arena_fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", device_fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
@@ -120,7 +121,7 @@ set_cache_dir(const char *path)
 }
 
 static int
-serve_arena(int arena_fd, HjgServe *serve)
+serve_arena(int server_fd, int device_fd, HjgServe *serve)
 {
 	struct pollfd fds[2];
 	const char *step;
@@ -129,12 +130,12 @@ serve_arena(int arena_fd, HjgServe *serve)
 
 	offer_to_oom_killer();
 	hjg_fault_here(HJG_PHASE_START, NULL, NULL);
-	if (!lock_arena(arena_fd))
+	if (!lock_arena(device_fd))
 	{
 		fprintf(stderr, "hjoin_gpu_device: another process still serves this memory\n");
 		return EXIT_ARENA;
 	}
-	error = hjg_arena_attach(&serve->arena, arena_fd, &step);
+	error = hjg_view_attach(&serve->view, server_fd, device_fd, &step);
 	if (error != 0)
 	{
 		fprintf(stderr, "hjoin_gpu_device: cannot use the shared memory: %s: %s\n", step,
@@ -213,14 +214,14 @@ main(int argc, char **argv)
 {
 	enum
 	{
-		OPT_BENCH = 1, OPT_CACHE_DIR, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_ARENA, OPT_SOCKET, OPT_EPOCH,
+		OPT_BENCH = 1, OPT_CACHE_DIR, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_SERVER, OPT_DEVICE_HALF, OPT_SOCKET, OPT_EPOCH,
 		OPT_PARENT, OPT_DEVICE, OPT_MEMORY
 	};
 	static const struct option options[] = {
-		{"arena-fd", required_argument, NULL, OPT_ARENA},
 		{"bench", no_argument, NULL, OPT_BENCH},
 		{"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
 		{"device", required_argument, NULL, OPT_DEVICE},
+		{"device-fd", required_argument, NULL, OPT_DEVICE_HALF},
 		{"device-memory", required_argument, NULL, OPT_MEMORY},
 		{"epoch", required_argument, NULL, OPT_EPOCH},
 		{"help", no_argument, NULL, OPT_HELP},
@@ -228,13 +229,15 @@ main(int argc, char **argv)
 		{"parent", required_argument, NULL, OPT_PARENT},
 		{"probe-opencl", no_argument, NULL, OPT_PROBE_OPENCL},
 		{"self-test", no_argument, NULL, OPT_SELF_TEST},
+		{"server-fd", required_argument, NULL, OPT_SERVER},
 		{"socket-fd", required_argument, NULL, OPT_SOCKET},
 		{"threads", required_argument, NULL, OPT_THREADS},
 		{"version", no_argument, NULL, OPT_VERSION},
 		{NULL, 0, NULL, 0}
 	};
 	static HjgServe serve;
-	int			arena_fd = -1;
+	int			server_fd = -1;
+	int			device_fd = -1;
 	int			epoch = 0;
 	int			parent = 0;
 	int			memory_mb = 0;
@@ -254,8 +257,11 @@ main(int argc, char **argv)
 			case OPT_THREADS:
 				bad = parse_number(optarg, &serve.nthreads);
 				break;
-			case OPT_ARENA:
-				bad = parse_number(optarg, &arena_fd);
+			case OPT_SERVER:
+				bad = parse_number(optarg, &server_fd);
+				break;
+			case OPT_DEVICE_HALF:
+				bad = parse_number(optarg, &device_fd);
 				break;
 			case OPT_SOCKET:
 				bad = parse_number(optarg, &serve.socket);
@@ -317,7 +323,7 @@ main(int argc, char **argv)
 		case OPT_SELF_TEST:
 			return hjg_device_self_test(serve.nthreads, device);
 	}
-	if (arena_fd < 0 || serve.socket < 0)
+	if (server_fd < 0 || device_fd < 0 || serve.socket < 0)
 	{
 		usage();
 		return EXIT_USAGE;
@@ -326,5 +332,5 @@ main(int argc, char **argv)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (parent != 0 && getppid() != parent))
 		return 1;
 	serve.epoch = (hjg_u32) epoch;
-	return serve_arena(arena_fd, &serve);
+	return serve_arena(server_fd, device_fd, &serve);
 }

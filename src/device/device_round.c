@@ -68,7 +68,7 @@ env_poll(void *arg)
 	const HjgServe *serve = way->task->serve;
 
 	hjg_beat_progress(&way->beat);
-	return __atomic_load_n(&serve->arena.jobs[way->task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
+	return __atomic_load_n(&serve->view.jobs[way->task->job_ix].cancel, __ATOMIC_RELAXED) != 0 ||
 		__atomic_load_n(&serve->stopping, __ATOMIC_RELAXED);
 }
 
@@ -107,18 +107,18 @@ hjg_round_drop_join(HjgJobTask *task)
 static HjgSegment *
 collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nsegments)
 {
-	const HjgArena *arena = &task->serve->arena;
+	const HjgArenaView *view = &task->serve->view;
 	hjg_u32		room = __atomic_load_n(&op->ninputs, __ATOMIC_RELAXED);
 	HjgInput   *inputs;
 	HjgSegment *segments;
 	hjg_u32		n;
 
-	if (room > arena->nslabs)
+	if (room > view->nslabs)
 		return NULL;
 	inputs = malloc((room + 1) * sizeof(HjgInput));
 	segments = malloc((room + 1) * sizeof(HjgSegment));
 	if (inputs == NULL || segments == NULL ||
-		!hjg_check_inputs(arena, op, hjg_slab_owner(task->job_ix, task->generation),
+		!hjg_check_inputs(view, op, hjg_slab_owner(task->job_ix, task->generation),
 						  (hjg_u32) task->spec.key_width, task->spec.carried.bytes[side], inputs, room, &n))
 	{
 		free(inputs);
@@ -136,7 +136,7 @@ collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nse
 
 /* Build by task->driver. */
 static HjgStatus
-build_join(HjgJobTask *task, HjgJobSlot *job, int number)
+build_join(HjgJobTask *task, const HjgJobSlot *job, int number)
 {
 	HjgJobWay  *way = &task->ways[0];
 	HjgSegment *segments;
@@ -169,7 +169,7 @@ gives_up(const HjgJobTask *task, HjgStatus status)
 
 /* By the only operation of the job that runs, on its first way.  False when building failed too. */
 static bool
-take_over(HjgJobTask *task, HjgJobSlot *job, HjgStatus status)
+take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 {
 	int			number;
 
@@ -203,7 +203,7 @@ read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 }
 
 static HjgStatus
-run_build(HjgJobTask *task, HjgJobSlot *job)
+run_build(HjgJobTask *task, const HjgJobSlot *job)
 {
 	HjgStatus	status;
 	int			number;
@@ -211,7 +211,7 @@ run_build(HjgJobTask *task, HjgJobSlot *job)
 	hjg_fault_here(HJG_PHASE_BUILD, env_poll, &task->ways[0]);
 	if (!read_spec(job, &task->spec))
 		return HJG_ERR_INPUT;
-	task->driver = hjg_driver_of((int) job->device_ix, &number);
+	task->driver = hjg_driver_of((int) __atomic_load_n(&job->device_ix, __ATOMIC_RELAXED), &number);
 	if (task->driver == NULL)
 		return HJG_ERR_INPUT;
 	if (env_poll(&task->ways[0]))
@@ -254,24 +254,24 @@ sum_piece(void *arg, int piece, int worker)
 	hjg_beat_progress(&pieces->way->beat);
 }
 
-/* The checksums of a result, into the operation. */
+/* The checksums of a result, into the report. */
 static void
-sum_result(HjgJobWay *way, const HjgResult *result, HjgOp *op)
+sum_result(HjgJobWay *way, const HjgResult *result, HjgOpReport *report)
 {
 	SumPieces	pieces = {way, result, 0, 0};
 	int			npages = (int) ((result->npairs + result->page_pairs - 1) / result->page_pairs);
 
 	hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
-	__atomic_store_n(&op->checksum, pieces.sum, __ATOMIC_RELAXED);
-	__atomic_store_n(&op->carried_sum, pieces.carried_sum, __ATOMIC_RELAXED);
-	__atomic_store_n(&op->gathered, result->gathered, __ATOMIC_RELAXED);
+	__atomic_store_n(&report->checksum, pieces.sum, __ATOMIC_RELAXED);
+	__atomic_store_n(&report->carried_sum, pieces.carried_sum, __ATOMIC_RELAXED);
+	__atomic_store_n(&report->gathered, result->gathered, __ATOMIC_RELAXED);
 }
 
 static HjgStatus
-run_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
+run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 {
 	const HjgJobTask *task = way->task;
-	const HjgArena *arena = &task->serve->arena;
+	const HjgArenaView *view = &task->serve->view;
 	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.carried)};
 	HjgCursor	cursor = op->cursor_in;
 	hjg_u32		room = __atomic_load_n(&op->nresults, __ATOMIC_RELAXED);
@@ -286,12 +286,12 @@ run_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
 		return task->build_status != HJG_OK ? task->build_status : HJG_ERR_INPUT;
 	if (env_poll(way))
 		return HJG_ERR_CANCELLED;
-	if (room > arena->nslabs)
+	if (room > view->nslabs)
 		return HJG_ERR_INPUT;
 	result.pages = malloc((room + 1) * sizeof(HjgPair *));
 	segments = collect_inputs(task, op, HJG_SIDE_PROBE, &nsegments);
 	if (segments != NULL && result.pages != NULL &&
-		hjg_check_results(arena, op, hjg_slab_owner(task->job_ix, task->generation),
+		hjg_check_results(view, op, hjg_slab_owner(task->job_ix, task->generation),
 						  result.pages, room, &npages))
 	{
 		result.npages = (int) npages;
@@ -299,7 +299,7 @@ run_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
 	}
 	if (status == HJG_OK)
 	{
-		sum_result(way, &result, op);
+		sum_result(way, &result, report);
 		spoil = hjg_fault_here(HJG_PHASE_RESULT, env_poll, way);
 		if (spoil == HJG_SPOIL_CORRUPT && result.npairs > 0)
 			result.pages[0][0].build_row ^= 1;
@@ -307,9 +307,9 @@ run_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
 			result.npairs--;
 		if (spoil == HJG_SPOIL_COLUMNS && result.npairs > 0)
 			((char *) result.pages[0])[hjg_page_carried_off(task->spec.carried, HJG_SIDE_BUILD)] ^= 1;
-		__atomic_store_n(&op->npairs, result.npairs, __ATOMIC_RELAXED);
-		__atomic_store_n(&op->cursor_out.row, cursor.row, __ATOMIC_RELAXED);
-		__atomic_store_n(&op->cursor_out.skip, cursor.skip, __ATOMIC_RELAXED);
+		__atomic_store_n(&report->npairs, result.npairs, __ATOMIC_RELAXED);
+		__atomic_store_n(&report->cursor_out.row, cursor.row, __ATOMIC_RELAXED);
+		__atomic_store_n(&report->cursor_out.skip, cursor.skip, __ATOMIC_RELAXED);
 	}
 	free(segments);
 	free(result.pages);
@@ -318,27 +318,28 @@ run_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
 
 /* Copy the figures to where the client and the views look; with the lock, so that they only grow. */
 static void
-publish_stats(const HjgJobTask *task, HjgJobSlot *job)
+publish_stats(const HjgJobTask *task)
 {
+	HjgJobStats *to = &task->serve->view.reports[task->job_ix].stats;
 	HjgJobStats stats = {0};
 
-	__atomic_store_n(&job->stats.busy_ns, task->busy_ns + hjg_arena_now_ns() - task->busy_since_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.takeover, task->takeover, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->busy_ns, task->busy_ns + hjg_arena_now_ns() - task->busy_since_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->takeover, task->takeover, __ATOMIC_RELAXED);
 	if (task->ways[0].join == NULL)
 		return;
 	task->driver->stats(task->ways[0].join, &stats);
-	__atomic_store_n(&job->stats.partition_ns, stats.partition_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.build_ns, stats.build_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.probe_ns, stats.probe_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.transfer_ns, stats.transfer_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.gather_ns, stats.gather_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.predicted_build_ns, stats.predicted_build_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.predicted_probe_ns, stats.predicted_probe_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.workspace_bytes, stats.workspace_bytes, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.npartitions, stats.npartitions, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.strategy, stats.strategy, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.declined, stats.declined, __ATOMIC_RELAXED);
-	__atomic_store_n(&job->stats.pipeline, stats.pipeline, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->partition_ns, stats.partition_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->build_ns, stats.build_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->probe_ns, stats.probe_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->transfer_ns, stats.transfer_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->gather_ns, stats.gather_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->predicted_build_ns, stats.predicted_build_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->predicted_probe_ns, stats.predicted_probe_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->workspace_bytes, stats.workspace_bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->npartitions, stats.npartitions, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->strategy, stats.strategy, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->declined, stats.declined, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->pipeline, stats.pipeline, __ATOMIC_RELAXED);
 }
 
 /*
@@ -346,14 +347,14 @@ publish_stats(const HjgJobTask *task, HjgJobSlot *job)
  * operations before the cpu engine takes over.
  */
 static bool
-settle_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op, HjgStatus *status)
+settle_probe(HjgJobWay *way, const HjgClaim *claim, HjgStatus *status)
 {
 	HjgJobTask *task = way->task;
 	bool		alone;
 
 	if (__atomic_load_n(&task->failed, __ATOMIC_RELAXED) == HJG_OK)
 	{
-		*status = run_probe(way, job, op);
+		*status = run_probe(way, claim->op, claim->report);
 		if (!gives_up(task, *status))
 			return true;
 	}
@@ -368,44 +369,45 @@ settle_probe(HjgJobWay *way, HjgJobSlot *job, HjgOp *op, HjgStatus *status)
 	/* nobody is let in as long as this one is here */
 	*status = task->failed;
 	task->failed = HJG_OK;
-	if (take_over(task, job, *status))
-		*status = run_probe(way, job, op);
+	if (take_over(task, claim->job, *status))
+		*status = run_probe(way, claim->op, claim->report);
 	return true;
 }
 
 void
-hjg_round_carry_out(HjgJobWay *way, HjgJobSlot *job, HjgOp *op)
+hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim)
 {
 	HjgJobTask *task = way->task;
+	HjgOpReport *report = claim->report;
 	HjgServe   *serve = task->serve;
 	HjgStatus	status = HJG_OK;
 	bool		settled = true;
 
-	__atomic_store_n(&op->started_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&report->started_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
 	hjg_beat_enter(&way->beat);
-	if (op == &job->build)
+	if (claim->is_build)
 	{
-		status = run_build(task, job);
+		status = run_build(task, claim->job);
 		task->build_status = status;
 	}
 	else
-		settled = settle_probe(way, job, op, &status);
+		settled = settle_probe(way, claim, &status);
 	hjg_beat_leave(&way->beat);
 	if (!settled)
 	{
-		hjg_op_move(op, task->generation, HJG_OP_RUNNING, HJG_OP_QUEUED);
+		hjg_op_move(report, task->generation, HJG_OP_RUNNING, HJG_OP_QUEUED);
 		return;
 	}
 	pthread_mutex_lock(&task->lock);
-	if (op == &job->build && status == HJG_OK && task->driver->branch != NULL)
+	if (claim->is_build && status == HJG_OK && task->driver->branch != NULL)
 		task->nways = HJG_MAX_WAYS;
-	publish_stats(task, job);
+	publish_stats(task);
 	pthread_mutex_unlock(&task->lock);
-	__atomic_store_n(&op->status, status, __ATOMIC_RELAXED);
-	__atomic_store_n(&op->round_done, __atomic_load_n(&op->round, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-	__atomic_store_n(&op->ended_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
-	hjg_op_move(op, task->generation, HJG_OP_RUNNING, HJG_OP_READY);
+	__atomic_store_n(&report->status, status, __ATOMIC_RELAXED);
+	__atomic_store_n(&report->round_done, __atomic_load_n(&claim->op->round, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&report->ended_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	hjg_op_move(report, task->generation, HJG_OP_RUNNING, HJG_OP_READY);
 
-	if (hjg_relay_notify(&serve->arena, task->job_ix))
+	if (hjg_relay_notify(&serve->view, task->job_ix))
 		(void) !send(serve->socket, "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -42,24 +42,37 @@ static HjgBeatSource *beat_sources[HJG_MAX_JOBS * HJG_MAX_WAYS];
 static pthread_t runners[MAX_RUNNERS];
 static int	nrunners;
 
-/* Find an operation of the job that can run, and claim it. */
-static HjgOp *
-claim_op(HjgJobTask *task, HjgJobSlot *job)
+static HjgJobReport *
+report_of(const HjgJobTask *task)
 {
-	if (hjg_op_move(&job->build, task->generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
-		return &job->build;
-	if (__atomic_load_n(&job->build.word, __ATOMIC_SEQ_CST) != HJG_WORD(task->generation, HJG_OP_READY))
-		return NULL;
+	return &serve->view.reports[task->job_ix];
+}
+
+/* Find an operation of the job that can run, and claim it. */
+static bool
+claim_op(HjgJobTask *task, HjgClaim *claim)
+{
+	HjgJobReport *report = report_of(task);
+
+	*claim = (HjgClaim) {.job = &serve->view.jobs[task->job_ix], .report = &report->build, .is_build = true};
+	claim->op = &claim->job->build;
+	if (hjg_op_move(&report->build, task->generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
+		return true;
+	if (__atomic_load_n(&report->build.word, __ATOMIC_SEQ_CST) != HJG_WORD(task->generation, HJG_OP_READY))
+		return false;
+	claim->is_build = false;
 	for (int i = 0; i < HJG_MAX_BATCHES; i++)
 	{
-		HjgOp	   *op = &job->batches[(task->next_batch + i) % HJG_MAX_BATCHES];
+		const int	b = (task->next_batch + i) % HJG_MAX_BATCHES;
 
-		if (!hjg_op_move(op, task->generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
+		if (!hjg_op_move(&report->batches[b], task->generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
 			continue;
-		task->next_batch = (task->next_batch + i + 1) % HJG_MAX_BATCHES;
-		return op;
+		claim->op = &claim->job->batches[b];
+		claim->report = &report->batches[b];
+		task->next_batch = (b + 1) % HJG_MAX_BATCHES;
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* A way that nobody is on, opened if it has to be; NULL when there is none. */
@@ -83,18 +96,20 @@ free_way(HjgJobTask *task)
 
 /* Is there something for the next visit? */
 static bool
-has_queued(const HjgJobSlot *job)
+has_queued(const HjgJobReport *report)
 {
 	for (int i = 0; i < HJG_MAX_BATCHES; i++)
-		if (hjg_op_state(&job->batches[i]) == HJG_OP_QUEUED)
+		if (hjg_op_state(&report->batches[i]) == HJG_OP_QUEUED)
 			return true;
 	return false;
 }
 
 /* With the lock: claim one operation of a marked job, and a way for it; NULL when there is none. */
 static HjgJobWay *
-visit(HjgJobTask *task, HjgJobSlot *job, HjgOp **op)
+visit(HjgJobTask *task, HjgClaim *claim)
 {
+	const HjgJobSlot *job = &serve->view.jobs[task->job_ix];
+	HjgJobReport *report = report_of(task);
 	hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
 	bool		ours = HJG_WORD_STATE(word) == HJG_JOB_LEASED &&
 		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED) == serve->epoch;
@@ -102,7 +117,7 @@ visit(HjgJobTask *task, HjgJobSlot *job, HjgOp **op)
 
 	if (task->nrunning >= task->nways ||
 		(task->nrunning > 0 && (!ours || task->generation != HJG_WORD_GENERATION(word))) ||
-		!hjg_bell_take(&serve->arena, task->job_ix))
+		!hjg_bell_take(&serve->view, task->job_ix))
 		return NULL;
 	if (!ours || task->generation != HJG_WORD_GENERATION(word))
 		hjg_round_drop_join(task);
@@ -117,69 +132,69 @@ visit(HjgJobTask *task, HjgJobSlot *job, HjgOp **op)
 		task->next_batch = 0;
 		task->generation = HJG_WORD_GENERATION(word);
 	}
-	if (task->nrunning > 0 && !has_queued(job))
+	if (task->nrunning > 0 && !has_queued(report))
 		return NULL;
 	way = free_way(task);
-	*op = way != NULL ? claim_op(task, job) : NULL;
-	if (*op == NULL)
+	if (way == NULL || !claim_op(task, claim))
 		return NULL;
 	way->busy = true;
 	if (task->nrunning++ == 0)
 		task->busy_since_ns = hjg_arena_now_ns();
-	__atomic_store_n(&job->attended, task->nrunning == task->nways, __ATOMIC_SEQ_CST);
-	if (task->nrunning < task->nways && has_queued(job))
-		hjg_bell_remark(&serve->arena, task->job_ix);
+	__atomic_store_n(&report->attended, task->nrunning == task->nways, __ATOMIC_SEQ_CST);
+	if (task->nrunning < task->nways && has_queued(report))
+		hjg_bell_remark(&serve->view, task->job_ix);
 	return way;
 }
 
 /* The runner that was on the way has done what it came for. */
 static void
-leave(HjgJobWay *way, HjgJobSlot *job)
+leave(HjgJobWay *way)
 {
 	HjgJobTask *task = way->task;
+	HjgJobReport *report = report_of(task);
 
 	pthread_mutex_lock(&task->lock);
 	way->busy = false;
 	if (--task->nrunning == 0)
 		task->busy_ns += hjg_arena_now_ns() - task->busy_since_ns;
-	__atomic_store_n(&job->attended, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&task->lock);
-	if (has_queued(job))
-		hjg_bell_remark(&serve->arena, task->job_ix);
+	if (has_queued(report))
+		hjg_bell_remark(&serve->view, task->job_ix);
 }
 
 /* Look at all marked jobs, from *start on; run one operation if there is one. */
 static bool
 hunt(hjg_u32 *start)
 {
-	hjg_bell_hunt_begin(&serve->arena);
+	hjg_bell_hunt_begin(&serve->view);
 	for (hjg_u32 i = 0; i < HJG_MAX_JOBS; i++)
 	{
 		hjg_u32		ix = (*start + i) % HJG_MAX_JOBS;
 		HjgJobTask *task = &tasks[ix];
-		HjgJobSlot *job = &serve->arena.jobs[ix];
+		const hjg_u64 *submitted = &serve->view.block->submitted[ix / 64];
 		HjgJobWay  *way;
-		HjgOp	   *op;
+		HjgClaim	claim;
 
-		if (ix % 64 == 0 && __atomic_load_n(&serve->arena.control->submitted[ix / 64], __ATOMIC_SEQ_CST) == 0)
+		if (ix % 64 == 0 && __atomic_load_n(submitted, __ATOMIC_SEQ_CST) == 0)
 		{
 			i += 63;
 			continue;
 		}
-		if ((__atomic_load_n(&serve->arena.control->submitted[ix / 64], __ATOMIC_RELAXED) & 1ull << ix % 64) == 0 ||
+		if ((__atomic_load_n(submitted, __ATOMIC_RELAXED) & 1ull << ix % 64) == 0 ||
 			pthread_mutex_trylock(&task->lock) != 0)
 			continue;
-		way = visit(task, job, &op);
+		way = visit(task, &claim);
 		pthread_mutex_unlock(&task->lock);
 		if (way == NULL)
 			continue;
-		hjg_bell_hunt_end(&serve->arena, true);
-		hjg_round_carry_out(way, job, op);
-		leave(way, job);
+		hjg_bell_hunt_end(&serve->view, true);
+		hjg_round_carry_out(way, &claim);
+		leave(way);
 		*start = ix + 1;
 		return true;
 	}
-	hjg_bell_hunt_end(&serve->arena, false);
+	hjg_bell_hunt_end(&serve->view, false);
 	return false;
 }
 
@@ -191,21 +206,21 @@ runner_main(void *arg)
 
 	while (!__atomic_load_n(&serve->stopping, __ATOMIC_SEQ_CST))
 	{
-		hjg_u32		count = hjg_bell_count(&serve->arena);
+		hjg_u32		count = hjg_bell_count(&serve->view);
 		hjg_u64		spin_until;
 
 		if (hunt(&start))
 		{
 			/* the next round of a small join comes at once */
 			spin_until = hjg_arena_now_ns() + (spins ? SPIN_NS : 0);
-			hjg_bell_hunt_begin(&serve->arena);
-			while (!hjg_bell_pending(&serve->arena) && hjg_arena_now_ns() < spin_until)
+			hjg_bell_hunt_begin(&serve->view);
+			while (!hjg_bell_pending(&serve->view) && hjg_arena_now_ns() < spin_until)
 				;
-			hjg_bell_hunt_end(&serve->arena, false);
+			hjg_bell_hunt_end(&serve->view, false);
 			continue;
 		}
 		if (!__atomic_load_n(&serve->stopping, __ATOMIC_SEQ_CST))
-			hjg_bell_sleep(&serve->arena, count, -1);
+			hjg_bell_sleep(&serve->view, count, -1);
 	}
 	return NULL;
 }
@@ -213,7 +228,7 @@ runner_main(void *arg)
 bool
 hjg_scheduler_start(HjgServe *with)
 {
-	HjgControl *control = with->arena.control;
+	HjgDeviceBlock *block = with->view.block;
 
 	serve = with;
 	serve->stopping = false;
@@ -225,23 +240,24 @@ hjg_scheduler_start(HjgServe *with)
 		for (int i = 0; i < HJG_MAX_WAYS; i++)
 		{
 			tasks[ix].ways[i].task = &tasks[ix];
+			tasks[ix].ways[i].beat.job_ix = ix;
 			beat_sources[ix * HJG_MAX_WAYS + (hjg_u32) i] = &tasks[ix].ways[i].beat;
 		}
 	}
 
 	/* what an earlier process left behind */
-	__atomic_store_n(&control->sleepers, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&control->hunters, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&control->busy, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&control->nthreads, serve->nthreads, __ATOMIC_RELAXED);
-	memset(control->devices, 0, sizeof(control->devices));
-	hjg_health_open(control);
-	hjg_cuda_region_open(&serve->arena);
-	hjg_cuda_costs_open(control);
-	hjg_cl_costs_open(control);
-	hjg_drivers_open(control->devices, serve->list_all);
+	__atomic_store_n(&block->sleepers, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block->hunters, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block->busy, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block->nthreads, serve->nthreads, __ATOMIC_RELAXED);
+	memset(block->devices, 0, sizeof(block->devices));
+	hjg_health_open(block);
+	hjg_cuda_region_open(&serve->view);
+	hjg_cuda_costs_open(with->view.control);
+	hjg_cl_costs_open(with->view.control);
+	hjg_drivers_open(block->devices, serve->list_all);
 
-	if (!hjg_beat_start(&serve->arena, beat_sources, HJG_MAX_JOBS * HJG_MAX_WAYS))
+	if (!hjg_beat_start(&serve->view, beat_sources, HJG_MAX_JOBS * HJG_MAX_WAYS))
 	{
 		fprintf(stderr, "hjoin_gpu_device: cannot start a thread\n");
 		return false;
@@ -256,9 +272,9 @@ hjg_scheduler_start(HjgServe *with)
 		hjg_beat_stop();
 		return false;
 	}
-	if (!hjg_drivers_watch(control->devices))
+	if (!hjg_drivers_watch(block->devices))
 		fprintf(stderr, "hjoin_gpu_device: no thread to look for devices; there is only the cpu engine\n");
-	__atomic_store_n(&control->ready_epoch, serve->epoch, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block->ready_epoch, serve->epoch, __ATOMIC_SEQ_CST);
 	(void) !send(serve->socket, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }
@@ -267,7 +283,7 @@ void
 hjg_scheduler_stop(void)
 {
 	__atomic_store_n(&serve->stopping, true, __ATOMIC_SEQ_CST);
-	hjg_bell_wake_all(&serve->arena);
+	hjg_bell_wake_all(&serve->view);
 	for (int i = 0; i < nrunners; i++)
 		pthread_join(runners[i], NULL);
 	hjg_beat_stop();

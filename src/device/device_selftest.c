@@ -7,6 +7,7 @@
  * i has the key i / copies, and probe rows run through keys from 0 on, two rows each, some
  * of which no build row has.  On a GPU each of its strategies is asked for in turn.
  */
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ typedef struct Client
 	int			failures;
 } Client;
 
-static HjgServe serve;
+static HjgArena arena;
+static HjgServe serve;		/* has the same arena as the device process has it */
 static int	device_ix;
 static bool on_gpu;				/* of which strategies of its own may be asked for */
 
@@ -37,8 +39,8 @@ static bool on_gpu;				/* of which strategies of its own may be asked for */
 static hjg_u32
 fill(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
 {
-	hjg_u32		slab_ix = hjg_slab_lease(&serve.arena, owner, 1, HJG_SLAB_INPUT);
-	char	   *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&serve.arena, slab_ix);
+	hjg_u32		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
+	char	   *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&arena, slab_ix);
 
 	if (keys == NULL)
 		return HJG_NO_SLAB;
@@ -48,7 +50,7 @@ fill(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor
 
 		memcpy(keys + (size_t) i * key_width, &number, sizeof(number));
 	}
-	serve.arena.slabs[slab_ix].dirty_bytes = nrows * key_width;
+	arena.slabs[slab_ix].dirty_bytes = nrows * key_width;
 	return slab_ix;
 }
 
@@ -63,18 +65,18 @@ add_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor
 		hjg_u32		n = nrows - row < room ? nrows - row : room;
 		hjg_u32		slab_ix = fill(owner, key_width, n, row, divisor);
 
-		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, row, false))
+		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&arena, op, owner, slab_ix, n, row, false))
 			return false;
 	}
 	return true;
 }
 
 static bool
-wait_ready(HjgOp *op)
+wait_ready(const HjgOpReport *report)
 {
 	hjg_u64		until = hjg_arena_now_ns() + TIMEOUT_NS;
 
-	while (hjg_op_state(op) != HJG_OP_READY)
+	while (hjg_op_state(report) != HJG_OP_READY)
 	{
 		struct timespec ts = {0, 20000};
 
@@ -87,7 +89,7 @@ wait_ready(HjgOp *op)
 
 /* All rounds of one batch; returns the number of pairs, or -1 with a message. */
 static long long
-probe_rounds(HjgOp *op, HjgExpected *expected, hjg_u32 job_ix, hjg_u32 generation)
+probe_rounds(HjgOp *op, HjgOpReport *report, HjgExpected *expected, hjg_u32 job_ix, hjg_u32 generation)
 {
 	long long	npairs = 0;
 
@@ -98,15 +100,15 @@ probe_rounds(HjgOp *op, HjgExpected *expected, hjg_u32 job_ix, hjg_u32 generatio
 
 		op->cursor_in = expected->cursor;
 		op->round = ++expected->round;
-		hjg_op_move(op, generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
-		hjg_bell_ring(&serve.arena, job_ix);
-		if (!wait_ready(op))
+		hjg_op_move(report, generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
+		hjg_bell_ring(&arena.view, job_ix);
+		if (!wait_ready(report))
 		{
 			printf("no answer\n");
 			return -1;
 		}
-		hjg_op_move(op, generation, HJG_OP_READY, HJG_OP_DRAINING);
-		hjg_check_copy(op, &reported);
+		hjg_op_move(report, generation, HJG_OP_READY, HJG_OP_DRAINING);
+		hjg_check_copy(report, &reported);
 		if (reported.status != HJG_OK)
 		{
 			printf("%s\n", hjg_status_text((HjgStatus) reported.status));
@@ -158,10 +160,10 @@ expected_pairs(HjgMatchMode mode, hjg_u32 build_rows, hjg_u32 probe_rows, hjg_u3
 static bool
 one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg_u32 probe_rows, hjg_u32 copies)
 {
-	HjgArena   *arena = &serve.arena;
 	HjgExpected expected = {.mode = mode, .probe_rows = probe_rows, .build_limit = build_rows};
 	HjgPair    *page;
 	HjgJobSlot *job;
+	HjgJobReport *report;
 	HjgOp	   *op;
 	hjg_u64		owner;
 	hjg_u32		job_ix;
@@ -172,9 +174,10 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	long long	npairs = -1;
 	long long	wanted = expected_pairs(mode, build_rows, probe_rows, copies);
 
-	if (!hjg_job_slot_lease(arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
+	if (!hjg_job_slot_lease(&arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
 		return false;
-	job = hjg_job_at(arena, job_ix);
+	job = hjg_job_at(&arena, job_ix);
+	report = hjg_job_report(&arena, job);
 	owner = hjg_slab_owner(job_ix, generation);
 	job->key_width = (hjg_u32) key_width;
 	job->mode = mode;
@@ -185,30 +188,30 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	participant = hjg_job_join(job, (hjg_u32) getpid(), 0);
 
 	op = &job->batches[0];
-	hjg_op_move(op, generation, HJG_OP_FREE, HJG_OP_FILLING);
+	hjg_op_move(&report->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
 	op->input_ref = op->ninputs = 0;
 	op->nrows = 0;
-	slab_ix = hjg_slab_lease(arena, owner, 1, HJG_SLAB_RESULT);
+	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
 	if (add_rows(&job->build, owner, key_width, build_rows, copies) &&
 		add_rows(op, owner, key_width, probe_rows, 2) && slab_ix != HJG_NO_SLAB)
 	{
-		page = hjg_arena_slab_at(arena, slab_ix);
-		arena->slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
+		page = hjg_arena_slab_at(&arena, slab_ix);
+		arena.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
 		op->result_ref = slab_ix + 1;
 		op->nresults = 1;
 		expected.pages = &page;
 		expected.npages = 1;
 		expected.page_pairs = HJG_SLAB_BYTES / sizeof(HjgPair);
-		hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-		npairs = probe_rounds(op, &expected, job_ix, generation);
+		hjg_op_move(&report->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+		npairs = probe_rounds(op, &report->batches[0], &expected, job_ix, generation);
 	}
 	hjg_job_leave(job, participant, (hjg_u32) getpid());
-	takeover = (HjgStatus) job->stats.takeover;
-	if (!hjg_job_quiesce(arena, job, generation))
+	takeover = (HjgStatus) report->stats.takeover;
+	if (!hjg_job_quiesce(&arena, job, generation))
 		return false;
-	hjg_slab_release_all(arena, owner);
-	hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING);
-	hjg_bell_ring(arena, job_ix);
+	hjg_slab_release_all(&arena, owner);
+	hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
+	hjg_bell_ring(&arena.view, job_ix);
 	if (takeover != HJG_OK)
 	{
 		printf("the cpu engine took over: %s\n", hjg_status_text(takeover));
@@ -243,7 +246,7 @@ client_main(void *arg)
 static int
 find_device(const char *name)
 {
-	const HjgDeviceInfo *devices = serve.arena.control->devices;
+	const HjgDeviceInfo *devices = arena.view.block->devices;
 
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 		if (devices[i].state == HJG_DEVICE_READY && strncmp(devices[i].name, name, sizeof(devices[i].name)) == 0)
@@ -260,9 +263,16 @@ hjg_device_self_test(int nthreads, const char *device)
 	HjgArenaUse use;
 	int			sockets[2];
 	int			failures = 0;
-	int			fd;
-	int			error = hjg_arena_create(&serve.arena, (size_t) 256 << 20, &fd, &step);
+	int			readonly = -1;
+	int			error = hjg_arena_create(&arena, (size_t) 256 << 20, &step);
 
+	if (error == 0 && (readonly = hjg_arena_open_readonly(&arena)) < 0)
+	{
+		step = "/proc";
+		error = errno;
+	}
+	if (error == 0)
+		error = hjg_view_attach(&serve.view, readonly, arena.device_fd, &step);
 	if (error != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
 	{
 		printf("self-test: %s: %s\n", error ? step : "socketpair", strerror(error));
@@ -270,7 +280,7 @@ hjg_device_self_test(int nthreads, const char *device)
 	}
 	serve.nthreads = nthreads;
 	serve.socket = sockets[1];
-	serve.epoch = serve.arena.control->epoch;
+	serve.epoch = arena.control->epoch;
 	serve.list_all = true;
 	if (!hjg_scheduler_start(&serve))
 		return 1;
@@ -280,7 +290,7 @@ hjg_device_self_test(int nthreads, const char *device)
 		hjg_scheduler_stop();
 		return 1;
 	}
-	on_gpu = strcmp(serve.arena.control->devices[device_ix].kind, hjg_cuda_driver.kind) == 0;
+	on_gpu = strcmp(arena.view.block->devices[device_ix].kind, hjg_cuda_driver.kind) == 0;
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		clients[i] = (Client) {.number = i};
@@ -292,15 +302,16 @@ hjg_device_self_test(int nthreads, const char *device)
 		pthread_join(clients[i].thread, NULL);
 		failures += clients[i].failures;
 	}
-	hjg_arena_use(&serve.arena, &use);
+	hjg_arena_use(&arena, &use);
 	if (use.leased_bytes != 0)
 	{
 		printf("%llu bytes of the arena are still leased\n", (unsigned long long) use.leased_bytes);
 		failures++;
 	}
 	hjg_scheduler_stop();
-	hjg_arena_detach(&serve.arena);
-	close(fd);
+	hjg_view_detach(&serve.view);
+	close(readonly);
+	hjg_arena_detach(&arena);
 	printf("self-test: %d joins, %d failed\n", NCLIENTS * JOINS_A_CLIENT, failures);
 	return failures > 0;
 }

@@ -65,6 +65,7 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 #define HJG_CUDA_EVENT_DEFAULT 0
 #define HJG_CUDA_EVENT_NO_TIMING 2
 #define HJG_CUDA_HOST_PORTABLE 1
+#define HJG_CUDA_HOST_READ_ONLY 8	/* only to register: CU_MEMHOSTREGISTER_READ_ONLY */
 #define HJG_CUDA_ATTACH_GLOBAL 1
 #define HJG_CUDA_HOST (-1)		/* CU_DEVICE_CPU */
 #define HJG_CUDA_MULTIPROCESSORS 16		/* CU_DEVICE_ATTRIBUTE_... */

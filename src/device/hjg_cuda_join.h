@@ -34,7 +34,7 @@
 /* ---- device_cuda_region.c: the arena as pinned memory ---- */
 
 /* The arena that joins read and write from now on; NULL for none. */
-extern void hjg_cuda_region_open(const HjgArena *arena);
+extern void hjg_cuda_region_open(const HjgArenaView *view);
 /*
  * Around each operation on memory of the arena.  What lies in it is registered if that is
  * possible, and stays so; anything else is copied through the driver's own buffers.

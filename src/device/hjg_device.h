@@ -89,10 +89,10 @@ extern void hjg_workspace_free(void *ptr, size_t bytes);
 extern size_t hjg_workspace_trim(unsigned idle_ms);
 extern size_t hjg_workspace_bytes(void);
 
-/* ---- device_health.c: failures of devices, remembered in the control block ---- */
+/* ---- device_health.c: failures of devices, remembered in the device half ---- */
 
 /* NULL: a table of this process's own.  Counts a failure for what a dead process was using. */
-extern void hjg_health_open(HjgControl *control);
+extern void hjg_health_open(HjgDeviceBlock *block);
 /* This process was told to end: what it uses has not failed. */
 extern void hjg_health_excuse(void);
 /* Around each operation on the device. */
@@ -135,7 +135,7 @@ extern HjgSpoil hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
 
 typedef struct HjgServe
 {
-	HjgArena	arena;
+	HjgArenaView view;
 	int			socket;			/* to the supervisor */
 	hjg_u32		epoch;			/* which process of this arena this is */
 	int			nthreads;		/* of the engine pool; 0 = one for each CPU */
@@ -152,11 +152,12 @@ extern void hjg_scheduler_stop(void);
 /* What a runner works on; the beater looks at the time of its last progress. */
 typedef struct HjgBeatSource
 {
+	hjg_u32		job_ix;
 	hjg_u32		running;
 	hjg_u64		progress_ns;
 } HjgBeatSource;
 
-extern bool hjg_beat_start(const HjgArena *arena, HjgBeatSource **sources, int nsources);
+extern bool hjg_beat_start(const HjgArenaView *view, HjgBeatSource **sources, int nsources);
 extern void hjg_beat_stop(void);
 extern void hjg_beat_enter(HjgBeatSource *source);
 extern void hjg_beat_leave(HjgBeatSource *source);

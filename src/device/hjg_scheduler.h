@@ -42,12 +42,21 @@ struct HjgJobTask
 	HjgJobWay	ways[HJG_MAX_WAYS];
 };
 
+/* An operation that a runner has claimed. */
+typedef struct HjgClaim
+{
+	const HjgJobSlot *job;
+	const HjgOp *op;			/* what is asked for, ... */
+	HjgOpReport *report;		/* ... and what is answered */
+	bool		is_build;
+} HjgClaim;
+
 /* ---- device_round.c ---- */
 
 /*
  * Run an operation that this runner has claimed, on a way that is its own, and declare it ready, or queue it again.
  */
-extern void hjg_round_carry_out(HjgJobWay *way, HjgJobSlot *job, HjgOp *op);
+extern void hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim);
 /* Free the join and its branches; nobody is at them. */
 extern void hjg_round_drop_join(HjgJobTask *task);
 /* Nobody works any more. */

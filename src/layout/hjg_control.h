@@ -1,17 +1,21 @@
 /*
  * hjg_control.h
- *	  What lies in the arena besides the slabs: control block, job slots, slab
- *	  table.  Shared by backends, the supervisor and the device process.
+ *	  What lies in the arena besides the slabs: control blocks, jobs, slab table.
+ *	  Shared by backends, the supervisor and the device process.
  *
  * Plain integers only, read and written with the __atomic builtins wherever
  * another process may look at the same time.  No pointers: a slab is named by
  * its index, a chain of slabs by references (index + 1, 0 ends the chain).
  *
- * The arena is one mapping:
- *		HjgControl | HjgJobSlot[HJG_MAX_JOBS] | HjgSlab[nslabs] | pad to 2 MiB | slabs
+ * The arena is two mappings:
+ *		server half: HjgControl | HjgJobSlot[HJG_MAX_JOBS] | HjgSlab[2 * nslabs] | pad to 2 MiB | nslabs input slabs
+ *		device half: HjgDeviceBlock | HjgJobReport[HJG_MAX_JOBS] | hold[2 * nslabs] | pad to 2 MiB | nslabs result slabs
+ * Input slabs have the indexes 0 to nslabs - 1, result slabs those that follow.
  *
- * Who writes what is said at each group.  The states of jobs and of their
- * operations are described at the top of arena_job.c.
+ * The server half is written by PostgreSQL's processes only, and mapped for
+ * reading by the device process; the device half is written by both
+ * (hjg_arena.h).  Who writes what is said at each group.  The states of jobs and
+ * of their operations are described at the top of arena_job.c.
  */
 #ifndef HJG_CONTROL_H
 #define HJG_CONTROL_H
@@ -56,13 +60,11 @@ typedef enum HjgOpState
 } HjgOpState;
 
 /*
- * One operation of a job: its build, or the current round of a probe batch.
- * The client writes the first group before it queues the operation, the device
- * process the second before it declares it ready.
+ * One operation of a job, its build, or the current round of a probe batch: what
+ * the client asks for, written before it queues the operation.
  */
 typedef struct HjgOp
 {
-	hjg_u64		word;			/* generation of the job, HjgOpState */
 	hjg_u32		input_ref;		/* chain of key slabs, newest first */
 	hjg_u32		ninputs;
 	hjg_u64		nrows;
@@ -72,20 +74,27 @@ typedef struct HjgOp
 	hjg_u32		pad;
 	HjgCursor	cursor_in;
 	hjg_u64		queued_ns;
+} HJG_CACHE_ALIGNED HjgOp;
 
+/*
+ * The same operation in the device half: its state, which both sides move, and
+ * what the device process writes before it declares the operation ready.
+ */
+typedef struct HjgOpReport
+{
+	hjg_u64		word;			/* generation of the job, HjgOpState */
 	hjg_u64		npairs;
 	hjg_u64		checksum;		/* hjg_checksum.h, over all pairs of the round */
 	hjg_u64		carried_sum;	/* likewise over the carried columns that were gathered: hjg_check_carried() */
 	hjg_u32		gathered;		/* sides whose carried columns stand beside the pairs: HJG_SIDE_BIT() */
-	hjg_u32		pad_out;
-	HjgCursor	cursor_out;
 	hjg_u32		status;			/* HjgStatus of the engine */
+	HjgCursor	cursor_out;
 	hjg_u32		round_done;		/* echo of round */
 	hjg_u64		started_ns;
 	hjg_u64		ended_ns;
-} HJG_CACHE_ALIGNED HjgOp;
+} HJG_CACHE_ALIGNED HjgOpReport;
 
-/* Engine times and sizes of a job; written by the device process. */
+/* Engine times and sizes of a job. */
 typedef struct HjgJobStats
 {
 	hjg_u64		partition_ns;
@@ -133,19 +142,33 @@ typedef struct HjgJobSlot
 	hjg_u64		probe_rows;		/* expected in all; 0: not known */
 	hjg_u32		cancel;			/* any participant or the supervisor */
 	hjg_u32		nslabs;			/* held now, for views */
-	hjg_u32		attended;		/* device process: a thread has it, and will look again */
-	hjg_u32		pad;
 	hjg_u64		since_us;		/* microseconds since the Unix epoch */
+	hjg_u64		abandoned_ns;	/* when it was cancelled for good */
 
-	HjgJobStats stats;
 	HjgParticipant participants[HJG_MAX_PARTICIPANTS];
 	HjgOp		build;
 	HjgOp		batches[HJG_MAX_BATCHES];
 } HJG_CACHE_ALIGNED HjgJobSlot;
 
+/* A job in the device half; but for the states of its operations, written by the device process. */
+typedef struct HjgJobReport
+{
+	hjg_u32		attended;		/* a thread has it, and will look again */
+	hjg_u32		pad;
+	hjg_u64		beat;			/* grows while an operation of it makes progress */
+	HjgJobStats stats;
+	HjgOpReport build;
+	HjgOpReport batches[HJG_MAX_BATCHES];
+} HJG_CACHE_ALIGNED HjgJobReport;
+
 /*
  * One entry for each slab.  A free slab has owner 0 and is in exactly one of
  * the stacks, or on its way there in the hands of one process.
+ *
+ * A driver remembers the pages of memory that is registered with it, so that memory
+ * must stay.  The device process marks such slabs in the device half ("holds")
+ * and then looks at "trimming"; who trims a slab does it the other way round.
+ * Whoever finds the other's mark takes its own back.
  */
 typedef struct HjgSlab
 {
@@ -153,30 +176,14 @@ typedef struct HjgSlab
 	hjg_u32		next_ref;		/* in a stack, or in a chain of an operation */
 	hjg_u32		dirty_bytes;	/* from the start; the rest is zero */
 	hjg_u32		role;			/* of the last owner */
-	hjg_u32		use;			/* HjgSlabUse it was last leased for */
 	hjg_u32		freed_ms;		/* when it was last given back */
 	hjg_u32		nrows;			/* as an input: rows and first row number, ... */
 	hjg_u32		first_row;
 	hjg_u32		carried;		/* ... and whether their carried columns are there, too */
-	hjg_u32		hold;			/* HjgSlabHold */
+	hjg_u32		trimming;		/* its memory is being given back to the system */
 } HjgSlab;
 
-/*
- * Who needs a slab's memory to stay, or to go.  The device process registers memory
- * with a driver, which remembers the pages; the supervisor gives the pages of free
- * slabs back to the system.  Each takes the word from NONE and puts it back.
- */
-typedef enum HjgSlabHold
-{
-	HJG_HOLD_NONE = 0,
-	HJG_HOLD_TRIM,				/* supervisor: the memory is being given back */
-	HJG_HOLD_DEVICE				/* device process: a driver has it */
-} HjgSlabHold;
-
-/*
- * Inputs are leased zeroed, results are not.  Each use has its own stack of warm
- * slabs, so that results seldom have to be zeroed to become inputs.
- */
+/* Inputs lie in the server half and are leased zeroed, results in the device half and are not. */
 typedef enum HjgSlabUse
 {
 	HJG_SLAB_INPUT,
@@ -231,54 +238,39 @@ typedef struct HjgDeviceHealth
 	char		text[128];		/* of the last failure */
 } HjgDeviceHealth;
 
+/* Head of the server half. */
 typedef struct HjgControl
 {
 	/* never changes after the arena is made */
 	hjg_u64		magic;
 	hjg_u32		layout_version;
-	hjg_u32		control_bytes;	/* sizeof, so that a mismatch is noticed */
+	hjg_u32		control_bytes;	/* sizes of the structs, so that a mismatch is noticed */
 	hjg_u32		job_bytes;
-	hjg_u32		nslabs;
-	hjg_u64		arena_bytes;
-	hjg_u64		jobs_off;
-	hjg_u64		slab_table_off;
-	hjg_u64		slabs_off;
+	hjg_u32		device_block_bytes;
+	hjg_u32		report_bytes;
+	hjg_u32		nslabs;			/* of each half; so many of both together may have memory */
+	hjg_u64		server_bytes;
+	hjg_u64		device_bytes;
 
-	/* free slabs: PostgreSQL's processes only */
+	/* free slabs */
 	HjgSlabStack warm[HJG_SLAB_USES];	/* memory is there, last freed first */
-	HjgSlabStack cold;			/* given back to the system, or never touched */
-	hjg_u32		broken;			/* a free list failed its check; nothing is leased any more */
+	HjgSlabStack cold[HJG_SLAB_USES];	/* given back to the system, or never touched */
+	hjg_u32		nresident HJG_CACHE_ALIGNED;	/* slabs that have memory: all but the cold ones */
+	hjg_u32		memory_wanted;	/* counts leases that failed because a driver has the memory of free slabs */
 
-	/* doorbell, clients to the device process */
-	hjg_u32		doorbell HJG_CACHE_ALIGNED; /* futex; counts rings */
-	hjg_u32		sleepers;		/* threads that wait on it */
-	hjg_u32		hunters;		/* threads that are awake and look for work */
-	hjg_u64		submitted[HJG_MAX_JOBS / 64];	/* jobs with something to do */
-
-	/* relay, the device process to the supervisor */
-	hjg_u32		relay_pending HJG_CACHE_ALIGNED;	/* a byte is on its way */
-	hjg_u64		notify[HJG_MAX_JOBS / 64];	/* jobs whose waiters are to be woken */
-
-	/* life of the device process */
-	hjg_u32		epoch HJG_CACHE_ALIGNED;	/* supervisor: one up when a process is surely dead */
-	hjg_u32		ready_epoch;	/* device process: epoch when it is ready */
-	hjg_u32		device_pid;		/* supervisor */
-	hjg_u32		down_cause;		/* supervisor: HjgDownCause */
-	hjg_u32		down_detail;	/* supervisor: signal, exit code or errno */
-	hjg_u32		nthreads;		/* device process */
-	hjg_u64		device_started_us;	/* supervisor */
-	hjg_u64		beat HJG_CACHE_ALIGNED; /* device process */
-	hjg_u32		busy;			/* device process: operations that run */
-	hjg_u64		workspace_bytes;	/* device process: private memory of the engines */
+	/* life of the device process, as the supervisor sees it */
+	hjg_u32		epoch HJG_CACHE_ALIGNED;	/* one up when a process is surely dead */
+	hjg_u32		device_pid;
+	hjg_u32		down_cause;		/* HjgDownCause */
+	hjg_u32		down_detail;	/* signal, exit code or errno */
+	hjg_u64		device_started_us;
+	hjg_u64		distrusted;		/* any server process: epoch of a device process to be ended, HjgDistrust */
 
 	/* the supervisor itself */
 	hjg_u32		supervisor_pid HJG_CACHE_ALIGNED;
 	hjg_u32		supervisor_pgprocno;
 	hjg_u32		supervisor_asleep;	/* sleeps long: wake it when work begins */
 	hjg_u32		sweep_wanted;	/* a job was abandoned */
-
-	HjgDeviceInfo devices[HJG_MAX_DEVICES];
-	HjgDeviceHealth health[HJG_MAX_DEVICES];
 
 	hjg_u64		calibration_seq HJG_CACHE_ALIGNED;	/* odd while written, 0 = never set */
 	hjg_u64		calibration[HJG_CONTROL_CALIBRATION];	/* bits of doubles */
@@ -288,6 +280,37 @@ typedef struct HjgControl
 	hjg_u64		reset_us;		/* when the counters were set to zero */
 } HJG_CACHE_ALIGNED HjgControl;
 
+/* Head of the device half. */
+typedef struct HjgDeviceBlock
+{
+	/* doorbell, clients to the device process */
+	hjg_u32		doorbell;		/* futex; counts rings */
+	hjg_u32		sleepers;		/* threads that wait on it */
+	hjg_u32		hunters;		/* threads that are awake and look for work */
+	hjg_u64		submitted[HJG_MAX_JOBS / 64];	/* jobs with something to do */
+
+	/* relay, the device process to the supervisor */
+	hjg_u32		relay_pending HJG_CACHE_ALIGNED;	/* a byte is on its way */
+	hjg_u64		notify[HJG_MAX_JOBS / 64];	/* jobs whose waiters are to be woken */
+
+	/* life of the device process, as it tells it itself */
+	hjg_u32		ready_epoch HJG_CACHE_ALIGNED;	/* epoch when it is ready */
+	hjg_u32		nthreads;
+	hjg_u64		beat HJG_CACHE_ALIGNED;
+	hjg_u32		busy;			/* operations that run */
+	hjg_u64		workspace_bytes;	/* private memory of the engines */
+
+	HjgDeviceInfo devices[HJG_MAX_DEVICES];
+	HjgDeviceHealth health[HJG_MAX_DEVICES];
+} HJG_CACHE_ALIGNED HjgDeviceBlock;
+
+/* Why a server process wants the device process ended. */
+typedef enum HjgDistrust
+{
+	HJG_DISTRUST_RESULT = 1,	/* a result failed its check, or an operation is in no state that it can be in */
+	HJG_DISTRUST_SILENT			/* it does not get on with what it says it is doing */
+} HjgDistrust;
+
 typedef enum HjgDownCause
 {
 	HJG_DOWN_NOT_STARTED = 0,
@@ -295,7 +318,8 @@ typedef enum HjgDownCause
 	HJG_DOWN_NO_PROGRAM,		/* detail: errno */
 	HJG_DOWN_EXITED,			/* detail: exit code */
 	HJG_DOWN_SIGNALLED,			/* detail: signal */
-	HJG_DOWN_HUNG				/* killed by the supervisor */
+	HJG_DOWN_HUNG,				/* killed by the supervisor for its silence */
+	HJG_DOWN_DISTRUSTED			/* likewise; detail: HjgDistrust */
 } HjgDownCause;
 
 #endif							/* HJG_CONTROL_H */

@@ -240,7 +240,7 @@ typedef enum HjgCounter
 	HJG_COUNT_CANCELLED_JOBS,
 	HJG_COUNT_DEVICE_STARTS,
 	HJG_COUNT_DEVICE_DEATHS,
-	HJG_COUNT_DEVICE_KILLS,		/* by the supervisor, for showing no sign of life */
+	HJG_COUNT_DEVICE_KILLS,		/* by the supervisor, for showing no sign of life, or results that are none */
 	HJG_COUNT_COUNT
 } HjgCounter;
 

@@ -32,7 +32,7 @@ typedef struct HjgHeldList
 
 /*
  * A probe batch from its opening to its closing.  All that decides over memory
- * is kept here: the arena's copy may be damaged.
+ * is kept here.
  */
 typedef struct HjgBatch
 {
@@ -53,6 +53,7 @@ struct HjgJob
 	ResourceOwner resowner;
 	HjgJobSpec	spec;
 	HjgJobSlot *slot;
+	HjgJobReport *report;		/* in the device half */
 	uint32		job_ix;
 	uint32		generation;
 	uint32		epoch;
@@ -71,7 +72,7 @@ struct HjgJob
 	bool		build_carried;	/* all build inputs have their carried columns with them */
 	HjgBatch	batches[HJG_MAX_BATCHES];
 
-	uint64		beat;			/* last seen, and when it changed */
+	uint64		beat;			/* last seen, of the job or of the process, and when it changed */
 	uint64		beat_ns;
 	uint64		wait_ns;
 	uint32		max_slabs;		/* of the job, at once, that we saw */
@@ -113,7 +114,7 @@ extern void hjg_wake_waiters(uint32 job_ix);
 extern void hjg_wake_relayed(void);
 
 /* service_spawn.c */
-extern pid_t hjg_spawn_device(int *sock, int *error);
+extern pid_t hjg_spawn_device(int *sock, const char **step, int *error);
 extern const char *hjg_spawn_path(void);
 /* True when no process holds the arena's lock any more. */
 extern bool hjg_spawn_none_alive(void);

@@ -39,7 +39,7 @@ hjg_job_attach(HjgJobName name, const HjgJobSpec *spec, HjgReason *reason)
 	*reason = HJG_REASON_NONE;
 	device_ix = __atomic_load_n(&job->slot->device_ix, __ATOMIC_RELAXED);
 	if (device_ix < HJG_MAX_DEVICES)
-		hjg_check_text_copy(job->device, hjg_arena_map.control->devices[device_ix].name, sizeof(job->device));
+		hjg_check_text_copy(job->device, hjg_arena_map.view.block->devices[device_ix].name, sizeof(job->device));
 	return job;
 }
 

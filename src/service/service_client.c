@@ -108,6 +108,7 @@ hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation)
 	job->job_ix = job_ix;
 	job->generation = generation;
 	job->slot = hjg_job_at(&hjg_arena_map, job_ix);
+	job->report = hjg_job_report(&hjg_arena_map, job->slot);
 	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
 	job->slab_owner = hjg_slab_owner(job_ix, generation);
 	job->spec = *spec;
@@ -155,13 +156,13 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 	 * The device process may have died since it was seen ready, while we waited for a slot at the latest.  A job of
 	 * the epoch that follows would have nobody to run it, and would not see its epoch end, until the next process comes.
 	 */
-	if (__atomic_load_n(&arena->control->ready_epoch, __ATOMIC_SEQ_CST) != job->epoch)
+	if (__atomic_load_n(&arena->view.block->ready_epoch, __ATOMIC_SEQ_CST) != job->epoch)
 	{
 		hjg_job_release(job);
 		*reason = HJG_REASON_NO_DEVICE_PROCESS;
 		return NULL;
 	}
-	hjg_check_text_copy(job->device, arena->control->devices[device_ix].name, sizeof(job->device));
+	hjg_check_text_copy(job->device, arena->view.block->devices[device_ix].name, sizeof(job->device));
 
 	job->slot->device_ix = (uint32) device_ix;
 	job->slot->key_width = (uint32) spec->join.key_width;
@@ -246,8 +247,8 @@ hjg_job_build_submit(HjgJob *job)
 
 	op->queued_ns = hjg_arena_now_ns();
 	job->submitted = true;
-	hjg_op_move(op, job->generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-	hjg_bell_ring(&hjg_arena_map, job->job_ix);
+	hjg_op_move(&job->report->build, job->generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
 }
 
 void
@@ -287,14 +288,14 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	/* other handles of the job take theirs at the same time */
 	while (b < HJG_MAX_BATCHES &&
 		   (job->batches[b].open ||
-			!hjg_op_move(&job->slot->batches[b], job->generation, HJG_OP_FREE, HJG_OP_FILLING)))
+			!hjg_op_move(&job->report->batches[b], job->generation, HJG_OP_FREE, HJG_OP_FILLING)))
 		b++;
 	if (b == HJG_MAX_BATCHES)
 		return -1;
 	batch = &job->batches[b];
 	op = &job->slot->batches[b];
 
-	nslabs = (int) Min((result_pairs + page_pairs - 1) / page_pairs, hjg_arena_map.nslabs);
+	nslabs = (int) Min((result_pairs + page_pairs - 1) / page_pairs, hjg_arena_map.view.nslabs);
 	nslabs = Max(nslabs, 1);
 	held_reserve(&batch->results, nslabs);
 	if (batch->pages != NULL)
@@ -306,7 +307,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	/* a smaller place for results means more rounds, nothing worse */
 	if (batch->results.n == 0)
 	{
-		hjg_op_move(op, job->generation, HJG_OP_FILLING, HJG_OP_FREE);
+		hjg_op_move(&job->report->batches[b], job->generation, HJG_OP_FILLING, HJG_OP_FREE);
 		*reason = HJG_REASON_ARENA_FULL;
 		return -1;
 	}
@@ -367,9 +368,9 @@ hjg_job_batch_submit(HjgJob *job, int batch_no)
 	op->queued_ns = hjg_arena_now_ns();
 	job->submitted = true;
 	batch->submitted = true;
-	hjg_op_move(op, job->generation, batch->round == 0 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
+	hjg_op_move(&job->report->batches[batch_no], job->generation, batch->round == 0 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
 	batch->round++;
-	hjg_bell_ring(&hjg_arena_map, job->job_ix);
+	hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
 }
 
 void
@@ -389,7 +390,7 @@ void
 hjg_job_batch_close(HjgJob *job, int batch_no)
 {
 	HjgBatch   *batch = batch_at(job, batch_no);
-	HjgOp	   *op = &job->slot->batches[batch_no];
+	HjgOpReport *op = &job->report->batches[batch_no];
 	bool		over = __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
 	HjgOpState	state;
 

@@ -3,8 +3,7 @@
  *	  Which device a job is for: what the settings name, as far as it is there and ready, and
  *	  what the planner has to know of a GPU.
  *
- * Devices stand in the arena's control block, which the device process writes: no text there is
- * trusted to end.
+ * Devices stand in the arena's device half: no text there is trusted to end.
  */
 #include "postgres.h"
 
@@ -21,7 +20,7 @@ any_device(void)
 static bool
 is_ready(int device_ix)
 {
-	return __atomic_load_n(&hjg_arena_map.control->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
+	return __atomic_load_n(&hjg_arena_map.view.block->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
 }
 
 static bool
@@ -37,7 +36,7 @@ is_text(const char *chars, Size room, const char *text)
 bool
 hjg_service_is_gpu(int device_ix)
 {
-	const HjgDeviceInfo *device = &hjg_arena_map.control->devices[device_ix];
+	const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[device_ix];
 
 	return is_text(device->kind, sizeof(device->kind), "cuda");
 }
@@ -85,7 +84,7 @@ find_coupled(int number)
 	snprintf(name, sizeof(name), "opencl:%d", number);
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
-		const HjgDeviceInfo *device = &hjg_arena_map.control->devices[i];
+		const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[i];
 
 		if (is_ready(i) && is_text(device->name, sizeof(device->name), name))
 			return i;
@@ -96,7 +95,7 @@ find_coupled(int number)
 int
 hjg_service_find_device(bool gpu, int coupled)
 {
-	const HjgDeviceInfo *devices = hjg_arena_map.control->devices;
+	const HjgDeviceInfo *devices = hjg_arena_map.view.block->devices;
 	const bool	any = any_device();
 	int			device_ix = any && gpu ? find_gpu() : any && coupled > 0 ? find_coupled(coupled - 1) : -1;
 
@@ -110,7 +109,7 @@ hjg_service_find_device(bool gpu, int coupled)
 static bool
 describe_gpu(int device_ix, HjgGpuFacts *facts)
 {
-	const HjgDeviceInfo *device = &hjg_arena_map.control->devices[device_ix];
+	const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[device_ix];
 	char		name[sizeof(device->name)];
 
 	hjg_check_text_copy(name, device->name, sizeof(name));
@@ -159,7 +158,7 @@ hjg_service_coupled_at(int number, HjgCoupledFacts *facts)
 	if (!hjg_service_available(&reason) || !(any_device() || pg_strcasecmp(hjg_device, name) == 0) ||
 		(device_ix = find_coupled(number)) < 0)
 		return false;
-	device = &hjg_arena_map.control->devices[device_ix];
+	device = &hjg_arena_map.view.block->devices[device_ix];
 	facts->widths = device->warm;
 	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
 	return true;

@@ -55,12 +55,10 @@ hjg_reason_text(HjgReason reason)
 bool
 hjg_service_available(HjgReason *reason)
 {
-	const HjgControl *control = hjg_arena_map.control;
-
-	if (hjg_arena_map.base == NULL || __atomic_load_n(&control->broken, __ATOMIC_RELAXED))
+	if (hjg_arena_map.base == NULL)
 		*reason = HJG_REASON_NO_ARENA;
-	else if (__atomic_load_n(&control->ready_epoch, __ATOMIC_ACQUIRE) !=
-			 __atomic_load_n(&control->epoch, __ATOMIC_ACQUIRE))
+	else if (__atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_ACQUIRE) !=
+			 __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_ACQUIRE))
 		*reason = HJG_REASON_NO_DEVICE_PROCESS;
 	else
 	{

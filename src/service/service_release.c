@@ -53,10 +53,10 @@ release_owned(HjgJob *job)
 			release_slabs(job, &job->batches[b].inputs);
 			release_slabs(job, &job->batches[b].results);
 		}
-		hjg_job_slot_free(job->slot, job->generation, HJG_JOB_SWEEPING);
+		hjg_job_slot_free(&hjg_arena_map, job->slot, job->generation, HJG_JOB_SWEEPING);
 		/* it may keep a hash table for us */
 		if (job->submitted || job->shared)
-			hjg_bell_ring(&hjg_arena_map, job->job_ix);
+			hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
 	}
 	else if (hjg_job_abandon(&hjg_arena_map, job->slot, job->generation))
 	{

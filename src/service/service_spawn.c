@@ -4,7 +4,7 @@
  *
  * It is a child of the supervisor, and a stranger to PostgreSQL: between fork and
  * exec only async-signal-safe calls are made; signal mask and dispositions are set
- * back; every descriptor but standard error, the arena and its end of the
+ * back; every descriptor but standard error, the arena's two and its end of the
  * socket is closed; and the kernel kills it when the supervisor ends.
  */
 #include "postgres.h"
@@ -23,8 +23,11 @@
 #include "base/hjg_base.h"
 #include "service/hjg_service_private.h"
 
-#define ARENA_FD 3
-#define SOCKET_FD 4
+/* What the device process has open behind its standard streams; the server half for reading only. */
+enum
+{
+	SERVER_FD = 3, DEVICE_FD, SOCKET_FD, END_FD
+};
 
 /* The program of the settings, or the one beside the server program. */
 const char *
@@ -60,10 +63,11 @@ close_from(int first)
 
 /* In the child; does not return. */
 static void
-become_device(char **argv, int arena_fd, int sock, pid_t parent)
+become_device(char **argv, int server_fd, int device_fd, int sock, pid_t parent)
 {
+	int			fds[] = {server_fd, device_fd, sock};
 	sigset_t	none;
-	int			fd;
+	int			null;
 
 	for (int sig = 1; sig < NSIG; sig++)
 		if (sig != SIGKILL && sig != SIGSTOP)
@@ -73,13 +77,15 @@ become_device(char **argv, int arena_fd, int sock, pid_t parent)
 	setsid();
 
 	/* out of the way of the numbers they are to get */
-	arena_fd = fcntl(arena_fd, F_DUPFD, 10);
-	sock = fcntl(sock, F_DUPFD, 10);
-	fd = open("/dev/null", O_RDWR);
-	if (arena_fd < 0 || sock < 0 || fd < 0 || dup2(fd, STDIN_FILENO) < 0 || dup2(arena_fd, ARENA_FD) < 0 ||
-		dup2(sock, SOCKET_FD) < 0)
+	for (int i = 0; i < END_FD - SERVER_FD; i++)
+		fds[i] = fcntl(fds[i], F_DUPFD, 10);
+	null = open("/dev/null", O_RDWR);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
 		_exit(126);
-	close_from(SOCKET_FD + 1);
+	for (int i = 0; i < END_FD - SERVER_FD; i++)
+		if (fds[i] < 0 || dup2(fds[i], SERVER_FD + i) < 0)
+			_exit(126);
+	close_from(END_FD);
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -87,37 +93,49 @@ become_device(char **argv, int arena_fd, int sock, pid_t parent)
 	_exit(127);
 }
 
-/* Returns the process and our end of the socket, or -1 and an errno. */
+/* Returns the process and our end of the socket, or -1 and an errno, with what could not be done to the program in *step. */
 pid_t
-hjg_spawn_device(int *sock, int *error)
+hjg_spawn_device(int *sock, const char **step, int *error)
 {
 	const char *path = hjg_spawn_path();
-	char		arena_arg[32];
+	char		server_arg[32];
+	char		device_arg[32];
 	char		socket_arg[32];
 	char		epoch_arg[32];
 	char		threads_arg[32];
 	char		memory_arg[32];
 	char		parent_arg[32];
 	char		cache_arg[MAXPGPATH + 32];
-	char	   *argv[] = {unconstify(char *, path), arena_arg, socket_arg, epoch_arg, threads_arg, memory_arg, parent_arg,
+	char	   *argv[] = {unconstify(char *, path), server_arg, device_arg, socket_arg, epoch_arg, threads_arg, memory_arg, parent_arg,
 	cache_arg, NULL};
 	int			sockets[2];
 	sigset_t	all;
 	sigset_t	saved;
+	int			server_fd;
 	pid_t		pid;
 
+	*step = "start";
 	if (access(path, X_OK) != 0)
 	{
 		*error = errno;
 		return -1;
 	}
+	server_fd = hjg_arena_open_readonly(&hjg_arena_map);
+	if (server_fd < 0)
+	{
+		*error = errno;
+		*step = "open /proc/self/fd for";
+		return -1;
+	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
 	{
 		*error = errno;
+		close(server_fd);
 		return -1;
 	}
 	fcntl(sockets[0], F_SETFL, O_NONBLOCK);
-	snprintf(arena_arg, sizeof(arena_arg), "--arena-fd=%d", ARENA_FD);
+	snprintf(server_arg, sizeof(server_arg), "--server-fd=%d", SERVER_FD);
+	snprintf(device_arg, sizeof(device_arg), "--device-fd=%d", DEVICE_FD);
 	snprintf(socket_arg, sizeof(socket_arg), "--socket-fd=%d", SOCKET_FD);
 	snprintf(epoch_arg, sizeof(epoch_arg), "--epoch=%u", hjg_arena_map.control->epoch);
 	snprintf(threads_arg, sizeof(threads_arg), "--threads=%d", hjg_cpu_threads);
@@ -132,10 +150,11 @@ hjg_spawn_device(int *sock, int *error)
 	sigprocmask(SIG_SETMASK, &all, &saved);
 	pid = fork();
 	if (pid == 0)
-		become_device(argv, hjg_arena_fd, sockets[1], MyProcPid);
+		become_device(argv, server_fd, hjg_arena_map.device_fd, sockets[1], MyProcPid);
 	*error = errno;
 	sigprocmask(SIG_SETMASK, &saved, NULL);
 	close(sockets[1]);
+	close(server_fd);
 	if (pid < 0)
 	{
 		close(sockets[0]);
@@ -147,7 +166,7 @@ hjg_spawn_device(int *sock, int *error)
 
 /*
  * A supervisor that was started anew is not the parent of an old device
- * process; but that one holds a lock on the arena until its last thread is gone.
+ * process; but that one holds a lock on the device half until its last thread is gone.
  */
 bool
 hjg_spawn_none_alive(void)
@@ -156,7 +175,7 @@ hjg_spawn_none_alive(void)
 	int			fd;
 	bool		free;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", hjg_arena_fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", hjg_arena_map.device_fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return true;

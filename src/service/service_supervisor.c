@@ -56,7 +56,8 @@ static pid_t device_pid = 0;	/* 0: none */
 static int	device_socket = -1;
 static WaitEventSet *wait_set = NULL;
 static bool device_ready;
-static bool device_hung;		/* we killed it */
+static HjgDownCause killed_for; /* why we killed it; 0: we did not */
+static uint32 killed_detail;
 static uint64 started_ns;
 static uint64 next_start_ns;
 static uint64 backoff_ms = BACKOFF_MIN_MS;
@@ -88,6 +89,9 @@ hjg_down_text(HjgDownCause cause, uint32 detail)
 			return text;
 		case HJG_DOWN_HUNG:
 			return "was killed because it showed no sign of life";
+		case HJG_DOWN_DISTRUSTED:
+			return detail == HJG_DISTRUST_SILENT ? "was killed because it did not get on with a join" :
+				"was killed because a result of it failed its check";
 	}
 	return "unknown";
 }
@@ -147,10 +151,11 @@ start_device(uint64 now)
 {
 	static int	last_error = 0;
 	HjgControl *control = hjg_arena_map.control;
+	const char *step;
 	int			error;
 	pid_t		pid;
 
-	pid = hjg_spawn_device(&device_socket, &error);
+	pid = hjg_spawn_device(&device_socket, &step, &error);
 	if (pid < 0)
 	{
 		set_down(HJG_DOWN_NO_PROGRAM, (uint32) error);
@@ -159,7 +164,7 @@ start_device(uint64 now)
 			errno = error;
 			ereport(LOG,
 					(errcode_for_file_access(),
-					 errmsg("could not start the hjoin_gpu device process \"%s\": %m", hjg_spawn_path()),
+					 errmsg("could not %s the hjoin_gpu device process \"%s\": %m", step, hjg_spawn_path()),
 					 errdetail("Joins run in the backends meanwhile."),
 					 errhint("Install the program beside the server program, or set hjoin_gpu.device_program.")));
 		}
@@ -170,7 +175,7 @@ start_device(uint64 now)
 	last_error = 0;
 	device_pid = pid;
 	device_ready = false;
-	device_hung = false;
+	killed_for = 0;
 	started_ns = last_beat_ns = now;
 	set_down(HJG_DOWN_STARTING, 0);
 	__atomic_store_n(&control->device_pid, (uint32) pid, __ATOMIC_RELAXED);
@@ -197,8 +202,8 @@ reap_device(uint64 now)
 	}
 	else if (WIFSIGNALED(status))
 	{
-		cause = device_hung ? HJG_DOWN_HUNG : HJG_DOWN_SIGNALLED;
-		detail = WTERMSIG(status);
+		cause = killed_for != 0 ? killed_for : HJG_DOWN_SIGNALLED;
+		detail = killed_for != 0 ? killed_detail : (uint32) WTERMSIG(status);
 	}
 	else
 	{
@@ -243,13 +248,22 @@ drain_socket(void)
 static void
 check_ready(void)
 {
-	HjgControl *control = hjg_arena_map.control;
-
-	if (device_ready || __atomic_load_n(&control->ready_epoch, __ATOMIC_SEQ_CST) !=
-		__atomic_load_n(&control->epoch, __ATOMIC_SEQ_CST))
+	if (device_ready || __atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_SEQ_CST) !=
+		__atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST))
 		return;
 	device_ready = true;
 	ereport(LOG, (errmsg("hjoin_gpu device process (PID %d) is ready", (int) device_pid)));
+}
+
+static void
+kill_device(HjgDownCause cause, uint32 detail)
+{
+	if (killed_for != 0)
+		return;
+	killed_for = cause;
+	killed_detail = detail;
+	hjg_service_count(HJG_COUNT_DEVICE_KILLS, 1);
+	kill(device_pid, SIGKILL);
 }
 
 /*
@@ -259,10 +273,10 @@ check_ready(void)
 static void
 check_beat(uint64 now)
 {
-	HjgControl *control = hjg_arena_map.control;
-	uint64		beat = __atomic_load_n(&control->beat, __ATOMIC_SEQ_CST);
-	bool		work = !device_ready || hjg_bell_pending(&hjg_arena_map) ||
-		__atomic_load_n(&control->busy, __ATOMIC_SEQ_CST) > 0;
+	HjgDeviceBlock *block = hjg_arena_map.view.block;
+	uint64		beat = __atomic_load_n(&block->beat, __ATOMIC_SEQ_CST);
+	bool		work = !device_ready || hjg_bell_pending(&hjg_arena_map.view) ||
+		__atomic_load_n(&block->busy, __ATOMIC_SEQ_CST) > 0;
 	uint64		timeout_ms = device_ready ? hjg_device_timeout_ms : Max(START_TIMEOUT_MS, hjg_device_timeout_ms);
 	bool		had_work = last_work;
 
@@ -272,12 +286,24 @@ check_beat(uint64 now)
 		last_beat = beat;
 		last_beat_ns = now;
 	}
-	else if (!device_hung && now - last_beat_ns > timeout_ms * 1000000)
-	{
-		device_hung = true;
-		hjg_service_count(HJG_COUNT_DEVICE_KILLS, 1);
-		kill(device_pid, SIGKILL);
-	}
+	else if (now - last_beat_ns > timeout_ms * 1000000)
+		kill_device(HJG_DOWN_HUNG, 0);
+}
+
+/*
+ * Kill a device process that a backend has caught, or one that does not let go of what was cancelled:
+ * what it writes to may be another job's by now.
+ */
+static void
+check_distrust(int nabandoned)
+{
+	HjgControl *control = hjg_arena_map.control;
+	uint64		word = __atomic_load_n(&control->distrusted, __ATOMIC_SEQ_CST);
+
+	if (HJG_WORD_STATE(word) != 0 && HJG_WORD_GENERATION(word) == __atomic_load_n(&control->epoch, __ATOMIC_SEQ_CST))
+		kill_device(HJG_DOWN_DISTRUSTED, HJG_WORD_STATE(word));
+	else if (nabandoned > 0 && hjg_job_overdue(&hjg_arena_map, (uint64) hjg_device_timeout_ms * 2 * 1000000))
+		kill_device(HJG_DOWN_DISTRUSTED, HJG_DISTRUST_SILENT);
 }
 
 static bool
@@ -305,29 +331,6 @@ sweep(uint64 now)
 	return hjg_job_sweep(&hjg_arena_map, owners ? owner_alive : NULL, NULL, &nreturned);
 }
 
-/*
- * The free lists are damaged.  Only a device process that went wild can have
- * done that, so it goes; when the last job is returned the lists are made anew.
- */
-static void
-repair(void)
-{
-	static bool said = false;
-
-	if (__atomic_load_n(&hjg_arena_map.control->broken, __ATOMIC_SEQ_CST) == 0)
-		return;
-	if (!said)
-		ereport(LOG,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("shared memory of hjoin_gpu is damaged"),
-				 errdetail("Its device process is started again, and its free memory is put in order.")));
-	said = true;
-	if (device_pid != 0)
-		kill(device_pid, SIGKILL);
-	else if (hjg_slab_repair(&hjg_arena_map))
-		said = false;
-}
-
 /* How long to sleep.  Sets the flag that asks to be woken when work begins. */
 static long
 sleep_ms(uint64 now, int nabandoned)
@@ -345,7 +348,7 @@ sleep_ms(uint64 now, int nabandoned)
 		return ms;
 
 	__atomic_store_n(&control->supervisor_asleep, 1, __ATOMIC_SEQ_CST);
-	if (hjg_job_any_leased(&hjg_arena_map) || hjg_bell_pending(&hjg_arena_map))
+	if (hjg_job_any_leased(&hjg_arena_map) || hjg_bell_pending(&hjg_arena_map.view))
 	{
 		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
 		return ms;
@@ -380,7 +383,7 @@ outlive_old_device(void)
 			proc_exit(1);
 	}
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		__atomic_store_n(&control->health[i].in_use, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&hjg_arena_map.view.block->health[i].in_use, 0, __ATOMIC_SEQ_CST);
 	next_epoch();
 }
 
@@ -429,10 +432,11 @@ hjg_supervisor_main(Datum arg)
 			if (device_socket < 0)
 				reap_device(now);
 		}
-		repair();
 		if (device_pid == 0 && next_start_ns <= now)
 			start_device(now);
 		nabandoned = sweep(now);
+		if (device_pid != 0)
+			check_distrust(nabandoned);
 		if (now - trim_ns > (uint64) TRIM_MS * 1000000)
 		{
 			hjg_slab_trim(&hjg_arena_map, SLAB_IDLE_MS, WARM_SLABS, TRIM_SLABS);

@@ -46,13 +46,18 @@ text_of(const char *chars, size_t room, bool *isnull)
 	return CStringGetTextDatum(copy);
 }
 
+/* A number of the device half, which may be any. */
+static Datum
+bytes_of(const uint64 *word)
+{
+	return Int64GetDatum((int64) Min(__atomic_load_n(word, __ATOMIC_RELAXED), (uint64) PG_INT64_MAX));
+}
+
 static bool
 device_process_ready(void)
 {
-	const HjgControl *control = hjg_arena_map.control;
-
-	return __atomic_load_n(&control->ready_epoch, __ATOMIC_SEQ_CST) ==
-		__atomic_load_n(&control->epoch, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_SEQ_CST) ==
+		__atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST);
 }
 
 Datum
@@ -69,7 +74,7 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 	ready = device_process_ready();
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
-		const HjgDeviceInfo *device = &control->devices[i];
+		const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[i];
 		uint32		state = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
 		uint32		pid = __atomic_load_n(&control->device_pid, __ATOMIC_RELAXED);
 		Datum		values[9];
@@ -86,8 +91,8 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 		else
 			values[4] = CStringGetTextDatum(psprintf("device process %s", hjg_down_text(control->down_cause,
 																						 control->down_detail)));
-		values[5] = Int64GetDatum((int64) device->memory_bytes);
-		values[6] = Int32GetDatum((int32) device->compute_units);
+		values[5] = bytes_of(&device->memory_bytes);
+		values[6] = Int32GetDatum((int32) Min(device->compute_units, PG_INT32_MAX));
 		values[7] = Int32GetDatum((int32) pid);
 		nulls[7] = pid == 0;
 		values[8] = timestamp_of(control->device_started_us);
@@ -96,7 +101,7 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 	}
 
 	/* no device process has ever come so far: say why */
-	if (!ready && __atomic_load_n(&control->devices[0].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_ABSENT)
+	if (!ready && __atomic_load_n(&hjg_arena_map.view.block->devices[0].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_ABSENT)
 	{
 		Datum		values[9] = {0};
 		bool		nulls[9];
@@ -112,7 +117,7 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 }
 
 static const char *
-job_state_text(const HjgJobSlot *job, uint64 word)
+job_state_text(const HjgJobReport *report, uint64 word)
 {
 	switch (HJG_WORD_STATE(word))
 	{
@@ -125,7 +130,7 @@ job_state_text(const HjgJobSlot *job, uint64 word)
 		default:
 			return "unknown";
 	}
-	switch (hjg_op_state(&job->build))
+	switch (hjg_op_state(&report->build))
 	{
 		case HJG_OP_FILLING:
 			return "filling";
@@ -153,6 +158,7 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
 	{
 		const HjgJobSlot *job = &hjg_arena_map.jobs[ix];
+		const HjgJobReport *report = hjg_job_report(&hjg_arena_map, job);
 		uint64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
 		Oid			role = __atomic_load_n(&job->owner_role, __ATOMIC_RELAXED);
 		bool		visible = all_roles || has_privs_of_role(GetUserId(), role);
@@ -164,7 +170,7 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 			continue;
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
 		{
-			uint32		state = hjg_op_state(&job->batches[b]);
+			uint32		state = hjg_op_state(&report->batches[b]);
 
 			in_flight += state == HJG_OP_QUEUED || state == HJG_OP_RUNNING || state == HJG_OP_READY;
 		}
@@ -172,7 +178,7 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 		values[1] = Int64GetDatum(HJG_WORD_GENERATION(word));
 		values[2] = Int32GetDatum((int32) __atomic_load_n(&job->owner_pid, __ATOMIC_RELAXED));
 		values[3] = ObjectIdGetDatum(role);
-		values[4] = CStringGetTextDatum(job_state_text(job, word));
+		values[4] = CStringGetTextDatum(job_state_text(report, word));
 		values[5] = Int64GetDatum((int64) __atomic_load_n(&job->build.nrows, __ATOMIC_RELAXED));
 		values[6] = Int32GetDatum(in_flight);
 		values[7] = Int64GetDatum((int64) __atomic_load_n(&job->nslabs, __ATOMIC_RELAXED) * HJG_SLAB_BYTES);
@@ -269,8 +275,8 @@ hjoin_gpu_stat_reset(PG_FUNCTION_ARGS)
 	/* devices that are left alone for their failures are tried again */
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
-		__atomic_store_n(&control->health[i].failures, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&control->health[i].rest_until_us, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&hjg_arena_map.view.block->health[i].failures, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&hjg_arena_map.view.block->health[i].rest_until_us, 0, __ATOMIC_SEQ_CST);
 	}
 	__atomic_store_n(&control->reset_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
 	PG_RETURN_VOID();
@@ -291,7 +297,6 @@ hjoin_gpu_arena(PG_FUNCTION_ARGS)
 	values[0] = Int64GetDatum((int64) use.total_bytes);
 	values[1] = Int64GetDatum((int64) use.leased_bytes);
 	values[2] = Int64GetDatum((int64) use.warm_bytes);
-	values[3] = Int64GetDatum(hjg_arena_map.base == NULL ? 0 :
-							  (int64) __atomic_load_n(&hjg_arena_map.control->workspace_bytes, __ATOMIC_RELAXED));
+	values[3] = hjg_arena_map.base == NULL ? Int64GetDatum(0) : bytes_of(&hjg_arena_map.view.block->workspace_bytes);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }

@@ -29,11 +29,43 @@ lost(const HjgJob *job)
 	return __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
 }
 
-/* Has the device process shown no sign of life for twice its time? */
-static bool
-silent(HjgJob *job)
+/* What an operation that we wait for is at. */
+typedef enum Progress
 {
-	uint64		beat = __atomic_load_n(&hjg_arena_map.control->beat, __ATOMIC_RELAXED);
+	QUEUED,						/* as far as we can see, it will be run */
+	RUNNING,
+	READY,
+	NONSENSE
+} Progress;
+
+/* Read once each time.  A batch needs its build, and is never run while that is in no state that leads to its end. */
+static Progress
+progress_of(const HjgJob *job, const HjgOpReport *op)
+{
+	const uint64 word = __atomic_load_n(&op->word, __ATOMIC_SEQ_CST);
+	const uint64 build = __atomic_load_n(&job->report->build.word, __ATOMIC_SEQ_CST);
+
+	if (word == HJG_WORD(job->generation, HJG_OP_READY))
+		return READY;
+	if (word == HJG_WORD(job->generation, HJG_OP_RUNNING))
+		return RUNNING;
+	if (word != HJG_WORD(job->generation, HJG_OP_QUEUED))
+		return NONSENSE;
+	if (build == HJG_WORD(job->generation, HJG_OP_RUNNING))
+		return RUNNING;
+	return build == HJG_WORD(job->generation, HJG_OP_QUEUED) || build == HJG_WORD(job->generation, HJG_OP_READY) ?
+		QUEUED : NONSENSE;
+}
+
+/*
+ * Has there been no sign of life for twice the device process's time?  Of the job, where it is said to run, and
+ * otherwise of the process, which may be at others' jobs.
+ */
+static bool
+silent(HjgJob *job, Progress progress)
+{
+	uint64		beat = __atomic_load_n(progress == RUNNING ? &job->report->beat : &hjg_arena_map.view.block->beat,
+									   __ATOMIC_RELAXED);
 	uint64		now = hjg_arena_now_ns();
 
 	if (beat != job->beat)
@@ -44,12 +76,20 @@ silent(HjgJob *job)
 	return now - job->beat_ns > (uint64) hjg_device_timeout_ms * 2 * 1000000;
 }
 
+/* The device process does what it must not: have it ended. */
+static void
+distrust(const HjgJob *job, HjgDistrust why)
+{
+	hjg_arena_distrust(&hjg_arena_map, job->epoch, why);
+	hjg_supervisor_poke();
+}
+
 /*
  * Look for a short time without sleeping.  Whoever had to sleep several times
  * all the same, because rounds are long or processors few, looks seldom only.
  */
 static bool
-spin_until_ready(const HjgOp *op, uint64 start_ns)
+spin_until_ready(const HjgOpReport *op, uint64 start_ns)
 {
 	static uint32 misses = 0;
 
@@ -73,25 +113,27 @@ spin_until_ready(const HjgOp *op, uint64 start_ns)
 
 /* Sleep until the operation is ready, or the job has failed. */
 static HjgReason
-wait_ready(HjgJob *job, const HjgOp *op)
+wait_ready(HjgJob *job, const HjgOpReport *op)
 {
 	HjgReason	reason = HJG_REASON_NONE;
+	Progress	progress;
 	uint64		start_ns = hjg_arena_now_ns();
 	HjgParticipant *me = job->participant >= 0 ? &job->slot->participants[job->participant] : NULL;
 
 	CHECK_FOR_INTERRUPTS();
 	if (!spin_until_ready(op, start_ns))
 	{
-		job->beat = __atomic_load_n(&hjg_arena_map.control->beat, __ATOMIC_RELAXED);
 		job->beat_ns = start_ns;
 		if (me != NULL)
 			__atomic_store_n(&me->waiting, 1, __ATOMIC_SEQ_CST);
-		while (hjg_op_state(op) != HJG_OP_READY)
+		while ((progress = progress_of(job, op)) != READY)
 		{
+			int			events;
+
 			if (lost(job))
 			{
 				/* it may have ended just before the process did */
-				if (hjg_op_state(op) != HJG_OP_READY)
+				if (progress_of(job, op) != READY)
 					reason = HJG_REASON_DEVICE_LOST;
 				break;
 			}
@@ -101,14 +143,24 @@ wait_ready(HjgJob *job, const HjgOp *op)
 				reason = HJG_REASON_ENGINE_ERROR;
 				break;
 			}
-			if (silent(job))
+			if (progress == NONSENSE)
 			{
+				distrust(job, HJG_DISTRUST_RESULT);
+				reason = HJG_REASON_BAD_RESULT;
+				break;
+			}
+			if (silent(job, progress))
+			{
+				distrust(job, HJG_DISTRUST_SILENT);
 				reason = HJG_REASON_DEVICE_TIMEOUT;
 				break;
 			}
-			if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS,
-						  PG_WAIT_EXTENSION) & WL_LATCH_SET)
+			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, PG_WAIT_EXTENSION);
+			if (events & WL_LATCH_SET)
 				ResetLatch(MyLatch);
+			/* the device process may have lost its mark */
+			else if (progress == QUEUED)
+				hjg_bell_ring_again(&hjg_arena_map.view, job->job_ix);
 			CHECK_FOR_INTERRUPTS();
 		}
 		if (me != NULL)
@@ -122,7 +174,7 @@ HjgReason
 hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 {
 	HjgBatch   *batch;
-	HjgOp	   *op;
+	HjgOpReport *op;
 	HjgExpected expected;
 	HjgReported reported;
 	HjgCheck	check;
@@ -132,7 +184,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 	if (job->reason != HJG_REASON_NONE)
 		return job->reason;
 	batch = &job->batches[batch_no];
-	op = &job->slot->batches[batch_no];
+	op = &job->report->batches[batch_no];
 
 	job->reason = wait_ready(job, op);
 	if (job->reason != HJG_REASON_NONE)
@@ -143,7 +195,10 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 		return job->reason;
 	}
 	if (!hjg_op_move(op, job->generation, HJG_OP_READY, HJG_OP_DRAINING))
+	{
+		distrust(job, HJG_DISTRUST_RESULT);
 		return job->reason = HJG_REASON_BAD_RESULT;
+	}
 	batch->submitted = false;
 
 	hjg_check_copy(op, &reported);
@@ -167,6 +222,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 	if (check != HJG_CHECK_GOOD)
 	{
 		hjg_service_count(HJG_COUNT_BAD_RESULTS, 1);
+		distrust(job, HJG_DISTRUST_RESULT);
 		ereport(LOG,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("a result of the hjoin_gpu device process failed its check: %s", hjg_check_text(check)),
@@ -196,7 +252,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 HjgReason
 hjg_job_takeover(HjgJob *job)
 {
-	switch (__atomic_load_n(&job->slot->stats.takeover, __ATOMIC_RELAXED))
+	switch (__atomic_load_n(&job->report->stats.takeover, __ATOMIC_RELAXED))
 	{
 		case HJG_OK:
 			return HJG_REASON_NONE;
@@ -210,8 +266,9 @@ hjg_job_takeover(HjgJob *job)
 void
 hjg_job_times(HjgJob *job, HjgJobTimes *times)
 {
-	const HjgJobStats *stats = &job->slot->stats;
+	const HjgJobStats *stats = &job->report->stats;
 	uint32		strategy = __atomic_load_n(&stats->strategy, __ATOMIC_RELAXED);
+	uint32		pipeline = __atomic_load_n(&stats->pipeline, __ATOMIC_RELAXED);
 
 	times->partition_ns = __atomic_load_n(&stats->partition_ns, __ATOMIC_RELAXED);
 	times->build_ns = __atomic_load_n(&stats->build_ns, __ATOMIC_RELAXED);
@@ -222,11 +279,10 @@ hjg_job_times(HjgJob *job, HjgJobTimes *times)
 	times->predicted_build_ns = __atomic_load_n(&stats->predicted_build_ns, __ATOMIC_RELAXED);
 	times->predicted_probe_ns = __atomic_load_n(&stats->predicted_probe_ns, __ATOMIC_RELAXED);
 	times->workspace_bytes = __atomic_load_n(&stats->workspace_bytes, __ATOMIC_RELAXED);
-	times->npartitions = (int) __atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED);
+	times->npartitions = (int) Min(__atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED), PG_INT32_MAX);
 	times->strategy = hjg_strategy_name((int) strategy) != NULL ? (int) strategy : HJG_CPU_AUTO;
 	times->declined = __atomic_load_n(&stats->declined, __ATOMIC_RELAXED) != 0;
-	times->pipeline = __atomic_load_n(&stats->pipeline, __ATOMIC_RELAXED) < HJG_PIPELINE_COUNT ?
-		(HjgPipeline) __atomic_load_n(&stats->pipeline, __ATOMIC_RELAXED) : HJG_PIPELINE_AUTO;
+	times->pipeline = pipeline < HJG_PIPELINE_COUNT ? (HjgPipeline) pipeline : HJG_PIPELINE_AUTO;
 	times->wait_ns = job->wait_ns;
 	times->arena_bytes = (uint64) job->max_slabs * HJG_SLAB_BYTES;
 }

@@ -52,7 +52,7 @@ hjg_wake_relayed(void)
 {
 	uint64		jobs[HJG_MAX_JOBS / 64];
 
-	hjg_relay_take(&hjg_arena_map, jobs);
+	hjg_relay_take(&hjg_arena_map.view, jobs);
 	for (int w = 0; w < HJG_MAX_JOBS / 64; w++)
 		for (uint64 bits = jobs[w]; bits != 0; bits &= bits - 1)
 			hjg_wake_waiters(w * 64 + __builtin_ctzll(bits));

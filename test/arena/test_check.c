@@ -164,7 +164,7 @@ static bool
 chain_good(hjg_u32 room, hjg_u32 *n)
 {
 	HjgInput	inputs[8];
-	bool		good = hjg_check_inputs(&arena, &op, owner, 4, 0, inputs, room, n);
+	bool		good = hjg_check_inputs(&arena.view, &op, owner, 4, 0, inputs, room, n);
 
 	for (hjg_u32 i = 0; good && i < *n; i++)
 		if (inputs[i].first_row != i * 100 || inputs[i].keys != hjg_arena_slab_at(&arena, slab_ixs[i]))
@@ -186,7 +186,7 @@ test_chains(void)
 	make_chain();
 	test_claim(chain_good(3, &n) && n == 3, "a sound chain comes in ascending order");
 	test_claim(!chain_good(2, &n), "a chain that is longer than announced is refused");
-	op.input_ref = arena.nslabs + 1;
+	op.input_ref = 2 * arena.view.nslabs + 1;
 	test_claim(!chain_good(3, &n), "a reference out of range is refused");
 	make_chain();
 	arena.slabs[slab_ixs[0]].next_ref = slab_ixs[2] + 1;
@@ -208,15 +208,21 @@ test_chains(void)
 	test_claim(chain_good(0, &n) && n == 0, "an empty chain is taken as input");
 
 	op.result_ref = slab_ixs[0] + 1;
+	test_claim(!hjg_check_results(&arena.view, &op, owner, found, 3, &n), "an input slab is no place for results");
+	for (int i = 0; i < 3; i++)
+		slab_ixs[i] = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
+	op.input_ref = slab_ixs[0] + 1;
+	test_claim(!chain_good(3, &n), "a result slab is no input");
+	op.result_ref = slab_ixs[0] + 1;
 	arena.slabs[slab_ixs[0]].next_ref = slab_ixs[1] + 1;
 	arena.slabs[slab_ixs[1]].next_ref = 0;
-	test_claim(hjg_check_results(&arena, &op, owner, found, 2, &n) && n == 2 &&
+	test_claim(hjg_check_results(&arena.view, &op, owner, found, 2, &n) && n == 2 &&
 			   found[1] == hjg_arena_slab_at(&arena, slab_ixs[1]), "result pages come in their order");
-	test_claim(!hjg_check_results(&arena, &op, owner, found, 1, &n), "more result pages than announced are refused");
+	test_claim(!hjg_check_results(&arena.view, &op, owner, found, 1, &n), "more result pages than announced are refused");
 	op.result_ref = 0;
-	test_claim(!hjg_check_results(&arena, &op, owner, found, 2, &n), "no place for results is refused");
+	test_claim(!hjg_check_results(&arena.view, &op, owner, found, 2, &n), "no place for results is refused");
 	test_claim(!hjg_op_add_input(&arena, &op, owner + 1, slab_ixs[0], 1, 0, false) &&
-			   !hjg_op_add_input(&arena, &op, owner, arena.nslabs, 1, 0, false),
+			   !hjg_op_add_input(&arena, &op, owner, arena.view.nslabs, 1, 0, false),
 			   "only an own slab can be added to a chain");
 	hjg_arena_detach(&arena);
 }

@@ -38,9 +38,9 @@ leaves_a_round(hjg_u32 pid, void *arg)
 	hjg_u32		generation = HJG_WORD_GENERATION(job->word);
 
 	(void) pid;
-	hjg_op_move(&job->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
-	hjg_op_move(&job->batches[0], generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-	hjg_op_move(&job->batches[0], generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
+	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
 	return false;
 }
 
@@ -58,7 +58,7 @@ queued_job(hjg_u32 *job_ix, hjg_u32 *generation)
 	owner = hjg_slab_owner(*job_ix, *generation);
 	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
 	hjg_op_add_input(&arena, &job->build, owner, slab_ix, 10, 0, false);
-	hjg_op_move(&job->build, *generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_op_move(&hjg_job_report(&arena, job)->build, *generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 	return job;
 }
 
@@ -83,27 +83,27 @@ test_life(void)
 
 	arena = test_arena(16);
 	job = queued_job(&job_ix, &generation);
-	test_claim(hjg_op_state(&job->build) == HJG_OP_QUEUED, "a submitted build is queued");
-	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED), "it cannot be submitted twice");
-	test_claim(!hjg_op_move(&job->build, generation + 1, HJG_OP_QUEUED, HJG_OP_RUNNING),
+	test_claim(hjg_op_state(&hjg_job_report(&arena, job)->build) == HJG_OP_QUEUED, "a submitted build is queued");
+	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED), "it cannot be submitted twice");
+	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation + 1, HJG_OP_QUEUED, HJG_OP_RUNNING),
 			   "another generation cannot claim it");
-	test_claim(hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "it is claimed once");
-	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "and not again");
+	test_claim(hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "it is claimed once");
+	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "and not again");
 	test_claim(!hjg_job_quiesce(&arena, job, generation), "a job with a running operation cannot be given back");
-	hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
 	test_claim(!hjg_job_leased(job, generation) && hjg_job_abandon(&arena, job, generation) &&
 			   hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1, "but left to a sweep");
 	job = queued_job(&job_ix, &generation);
-	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
-	test_claim(hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY) &&
+	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	test_claim(hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY) &&
 			   hjg_job_quiesce(&arena, job, generation), "one whose operations have ended can");
 	hjg_slab_release_all(&arena, hjg_slab_owner(job_ix, generation));
-	test_claim(hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING), "its slot becomes free");
-	test_claim(!hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING), "once");
+	test_claim(hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING), "its slot becomes free");
+	test_claim(!hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING), "once");
 	test_claim(leased_bytes() == 0, "its slabs are free");
 	test_claim(hjg_job_slot_lease(&arena, job_ix, 1, 1, &again_ix, &later) && again_ix == job_ix &&
 			   later == generation + 1, "the slot's next job has the next generation");
-	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED) &&
+	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED) &&
 			   !hjg_job_abandon(&arena, job, generation), "who knows the old generation cannot touch the new job");
 	hjg_arena_detach(&arena);
 }
@@ -120,19 +120,19 @@ test_sweep(void)
 	job = queued_job(&job_ix, &generation);
 	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 0,
 			   "a sweep leaves the jobs of the living alone");
-	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
 	test_claim(hjg_job_abandon(&arena, job, generation), "a job is abandoned");
 	test_claim(__atomic_load_n(&job->cancel, __ATOMIC_SEQ_CST) == 1, "that asks the engine to stop");
 	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 1 && nreturned == 0,
 			   "a sweep waits for a running operation");
 	test_claim(leased_bytes() == HJG_SLAB_BYTES, "and the slabs stay leased until then");
-	hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
 	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1,
 			   "then the job is returned");
 	test_claim(leased_bytes() == 0, "with its slabs");
 
 	job = queued_job(&job_ix, &generation);
-	hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
 	hjg_job_abandon(&arena, job, generation);
 	__atomic_fetch_add(&arena.control->epoch, 1, __ATOMIC_SEQ_CST);
 	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
@@ -141,7 +141,7 @@ test_sweep(void)
 	job = queued_job(&job_ix, &generation);
 	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "the job of a dead owner is returned");
-	test_claim(!hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING),
+	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING),
 			   "and its queued operation cannot be claimed any more");
 
 	job = queued_job(&job_ix, &generation);
@@ -188,7 +188,7 @@ test_shared(void)
 	hjg_job_abandon(&arena, job, generation);
 	test_claim(hjg_job_sweep(&arena, leaves_a_round, job, &nreturned) == 1 && nreturned == 0 &&
 			   leased_bytes() == HJG_SLAB_BYTES, "but a round that it left running is");
-	hjg_op_move(&job->batches[0], generation, HJG_OP_RUNNING, HJG_OP_READY);
+	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_RUNNING, HJG_OP_READY);
 	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "until it has ended");
 	hjg_arena_detach(&arena);
@@ -282,8 +282,8 @@ device_side(void *arg)
 			HjgJobSlot *job = &arena.jobs[ix];
 			hjg_u32		generation = HJG_WORD_GENERATION(__atomic_load_n(&job->word, __ATOMIC_SEQ_CST));
 
-			if (hjg_op_move(&job->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
-				hjg_op_move(&job->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+			if (hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
+				hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
 		}
 	return NULL;
 }
@@ -316,16 +316,16 @@ client_side(void *arg)
 			continue;
 		job = hjg_job_at(&arena, job_ix);
 		owner = hjg_slab_owner(job_ix, generation);
-		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
+		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
 		if (slab_ix != HJG_NO_SLAB)
 			hjg_op_add_input(&arena, &job->build, owner, slab_ix, 1, 0, false);
-		hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-		hjg_bell_ring(&arena, job_ix);
+		hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+		hjg_bell_ring(&arena.view, job_ix);
 		if (round % 3 != 0 && hjg_job_quiesce(&arena, job, generation))
 		{
 			if (slab_ix != HJG_NO_SLAB)
 				hjg_slab_release(&arena, slab_ix, owner);
-			hjg_job_slot_free(job, generation, HJG_JOB_SWEEPING);
+			hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
 		}
 		else
 			hjg_job_abandon(&arena, job, generation);
@@ -356,7 +356,74 @@ test_contention(void)
 	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
 		nfree += HJG_WORD_STATE(arena.jobs[ix].word) == HJG_JOB_FREE;
 	test_claim(nfree == HJG_MAX_JOBS, "all slots are free after many clients, claims and sweeps");
-	test_claim(leased_bytes() == 0 && !arena.control->broken, "and all slabs");
+	test_claim(leased_bytes() == 0, "and all slabs");
+	hjg_arena_detach(&arena);
+}
+
+/* ---- a device process that has gone wild: any words stand in the device half ---- */
+
+static bool
+distrusted(void)
+{
+	return arena.control->distrusted == HJG_WORD(arena.control->epoch, HJG_DISTRUST_RESULT);
+}
+
+static void
+test_nonsense(void)
+{
+	static const hjg_u64 words[] = {0, ~0ull, 77, HJG_WORD(5, HJG_OP_RUNNING), HJG_WORD(0, HJG_OP_DRAINING + 1)};
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	HjgJobSlot *job;
+	int			nreturned;
+	int			nquiet = 0;
+	int			nswept = 0;
+
+	arena = test_arena(16);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	{
+		/* generation 0 is a slot's first one */
+		const hjg_u64 word = words[i] == 0 ? HJG_WORD(0xFFFFFFFF, HJG_OP_FREE) : words[i];
+
+		arena.control->distrusted = 0;
+		job = queued_job(&job_ix, &generation);
+		hjg_job_report(&arena, job)->build.word = word;
+		if (hjg_job_quiesce(&arena, job, generation) && distrusted())
+			nquiet++;
+		hjg_slab_release_all(&arena, hjg_slab_owner(job_ix, generation));
+		hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
+
+		arena.control->distrusted = 0;
+		job = queued_job(&job_ix, &generation);
+		memset(hjg_job_report(&arena, job), (int) (0x80 + i), sizeof(HjgJobReport));
+		hjg_job_abandon(&arena, job, generation);
+		nswept += hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1 && distrusted();
+	}
+	test_claim(nquiet == 5, "an operation in no state of its job's is not waited for, and the device process distrusted");
+	test_claim(nswept == 5 && leased_bytes() == 0, "nor in a sweep");
+	test_claim(hjg_job_slot_lease(&arena, 0, 1, 1, &job_ix, &generation) &&
+			   hjg_job_report(&arena, hjg_job_at(&arena, job_ix))->build.word == HJG_WORD(generation, HJG_OP_FILLING),
+			   "the slot's next job finds its words in order");
+	hjg_arena_detach(&arena);
+}
+
+static void
+test_overdue(void)
+{
+	hjg_u32		job_ix;
+	hjg_u32		generation;
+	HjgJobSlot *job;
+
+	arena = test_arena(16);
+	job = queued_job(&job_ix, &generation);
+	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	test_claim(!hjg_job_overdue(&arena, 0), "an operation of a leased job may run as long as it takes");
+	hjg_job_abandon(&arena, job, generation);
+	test_claim(!hjg_job_overdue(&arena, 1000000000000ull), "one that was cancelled has some time");
+	usleep(2000);
+	test_claim(hjg_job_overdue(&arena, 1000000), "and is overdue then");
+	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(!hjg_job_overdue(&arena, 1000000), "until it ends");
 	hjg_arena_detach(&arena);
 }
 
@@ -368,6 +435,8 @@ main(void)
 	test_shared();
 	test_limits();
 	test_cancel();
+	test_nonsense();
+	test_overdue();
 	test_contention();
 	return test_end();
 }

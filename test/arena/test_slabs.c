@@ -1,8 +1,15 @@
 /*
  * test_slabs.c
- *	  Free slabs under contention, zeroing, trimming, and damaged free lists.
+ *	  Free slabs under contention, zeroing, trimming, the limit of both uses, and a system without memory.
  */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "hjg_test.h"
 
@@ -14,6 +21,35 @@
 static HjgArena arena;
 static hjg_u32 nconflicts;
 static bool stop_trimming;
+static int	refusal;			/* what the system answers to who wants memory; 0: it gives it */
+
+/* The system's calls, as the arena calls them. */
+int
+madvise(void *base, size_t bytes, int advice)
+{
+#ifdef MADV_POPULATE_WRITE
+	if (refusal != 0 && advice == MADV_POPULATE_WRITE)
+	{
+		errno = refusal;
+		return -1;
+	}
+#endif
+	return (int) syscall(SYS_madvise, base, bytes, advice);
+}
+
+int
+fallocate(int fd, int mode, off_t off, off_t bytes)
+{
+	static int	ninterrupted;
+
+	if (refusal == EINVAL)
+	{
+		/* where the first call is not there: a signal, then no space */
+		errno = ninterrupted++ % 2 == 0 ? EINTR : ENOSPC;
+		return -1;
+	}
+	return (int) syscall(SYS_fallocate, fd, mode, off, bytes);
+}
 
 /* Lease some, mark them, see that nobody else marked them, give them back. */
 static void *
@@ -70,12 +106,11 @@ test_contention(void)
 	pthread_join(trimmer, NULL);
 
 	test_claim(nconflicts == 0, "no slab belonged to two owners at a time");
-	test_claim(arena.control->broken == 0, "the free lists stayed sound");
 	hjg_arena_use(&arena, &use);
 	test_claim(use.leased_bytes == 0, "all slabs are counted as free afterwards");
 	while (hjg_slab_lease(&arena, hjg_slab_owner(0, 1), 1, HJG_SLAB_RESULT) != HJG_NO_SLAB)
 		n++;
-	test_claim(n == arena.nslabs, "all slabs can be leased afterwards");
+	test_claim(n == arena.view.nslabs, "all memory can be leased afterwards, whatever it was last used for");
 	test_claim(hjg_slab_release_all(&arena, hjg_slab_owner(0, 1)) == n, "a sweep gives all of them back");
 	hjg_arena_detach(&arena);
 }
@@ -96,35 +131,38 @@ test_zeroing(void)
 	hjg_u32		again;
 
 	arena = test_arena(1);
-	slab_ix = hjg_slab_lease(&arena, owner, 10, HJG_SLAB_INPUT);
+	slab_ix = hjg_slab_lease(&arena, owner, 10, HJG_SLAB_RESULT);
 	test_claim(all_zero(slab_ix), "a fresh slab is zero");
 	memset(hjg_arena_slab_at(&arena, slab_ix), 1, 1000);
 	arena.slabs[slab_ix].dirty_bytes = 1000;
 	hjg_slab_release(&arena, slab_ix, owner);
 
 	again = hjg_slab_lease(&arena, owner, 10, HJG_SLAB_RESULT);
-	test_claim(!all_zero(again), "a slab for results of the same role is taken as it is");
+	test_claim(again == slab_ix && !all_zero(again), "a slab for results of the same role is taken as it is");
 	hjg_slab_release(&arena, again, owner);
 	again = hjg_slab_lease(&arena, owner, 11, HJG_SLAB_RESULT);
-	test_claim(all_zero(again), "a slab for results of another role is zeroed");
-	memset(hjg_arena_slab_at(&arena, again), 1, HJG_SLAB_BYTES);
-	arena.slabs[again].dirty_bytes = 0xFFFFFFFF;
+	test_claim(again == slab_ix && all_zero(again), "a slab for results of another role is zeroed");
 	hjg_slab_release(&arena, again, owner);
+
+	slab_ix = hjg_slab_lease(&arena, owner, 11, HJG_SLAB_INPUT);
+	memset(hjg_arena_slab_at(&arena, slab_ix), 1, HJG_SLAB_BYTES);
+	arena.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
+	hjg_slab_release(&arena, slab_ix, owner);
 	again = hjg_slab_lease(&arena, owner, 11, HJG_SLAB_INPUT);
-	test_claim(all_zero(again), "a slab for input is zeroed, whatever its entry says");
+	test_claim(again == slab_ix && all_zero(again), "a slab for input is zeroed");
 	memset(hjg_arena_slab_at(&arena, again), 1, HJG_SLAB_BYTES);
 	arena.slabs[again].dirty_bytes = HJG_SLAB_BYTES;
 
 	test_claim(!hjg_slab_release(&arena, again, owner + 1), "only the owner can give a slab back");
-	test_claim(!hjg_slab_release(&arena, arena.nslabs, owner), "an index behind the last slab is refused");
+	test_claim(!hjg_slab_release(&arena, 2 * arena.view.nslabs, owner), "an index behind the last slab is refused");
 	test_claim(hjg_slab_release(&arena, again, owner), "the owner gives it back");
 	test_claim(!hjg_slab_release(&arena, again, owner), "but not twice");
 
 	test_claim(hjg_slab_trim(&arena, 1000000, 0, 9) == 0, "a slab that was used just now is not trimmed");
-	test_claim(hjg_slab_trim(&arena, 0, arena.nslabs, 9) == 0, "slabs to keep are not trimmed");
-	test_claim(hjg_slab_trim(&arena, 0, 0, 9) == 1 && hjg_slab_nwarm(&arena) == 0, "idle slabs are trimmed");
-	again = hjg_slab_lease(&arena, owner, 11, HJG_SLAB_RESULT);
-	test_claim(all_zero(again), "a trimmed slab reads as zeros");
+	test_claim(hjg_slab_trim(&arena, 0, arena.view.nslabs, 9) == 0, "slabs to keep are not trimmed");
+	test_claim(hjg_slab_trim(&arena, 0, 0, 9) == 2 && hjg_slab_nwarm(&arena) == 0, "idle slabs are trimmed");
+	again = hjg_slab_lease(&arena, owner, 11, HJG_SLAB_INPUT);
+	test_claim(again == slab_ix && all_zero(again), "a trimmed slab reads as zeros");
 	hjg_arena_detach(&arena);
 }
 
@@ -148,53 +186,92 @@ test_order(void)
 	hjg_arena_detach(&arena);
 }
 
-/* A device process that writes where it must not damages a free list. */
+static hjg_u32
+lease_all(hjg_u64 owner, HjgSlabUse use)
+{
+	hjg_u32		n = 0;
+
+	while (hjg_slab_lease(&arena, owner, 1, use) != HJG_NO_SLAB)
+		n++;
+	return n;
+}
+
+/* Bytes of memory that the file of a half has. */
+static hjg_u64
+memory_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? (hjg_u64) st.st_blocks * 512 : 0;
+}
+
+static hjg_u64
+memory(void)
+{
+	return memory_of(arena.server_fd) + memory_of(arena.device_fd);
+}
+
+/* Memory goes where it is asked for, and both uses together have no more than the arena's. */
 static void
-test_damage(void)
+test_limit(void)
 {
 	hjg_u64		owner = hjg_slab_owner(3, 9);
-	hjg_u32		slab_ix;
-	hjg_u32		n;
-	hjg_u32		job_ix;
-	hjg_u32		generation;
+	hjg_u64		heads;
+	hjg_u64		most;
+	hjg_u32		held;
+	HjgArenaUse use;
 
-	arena = test_arena(8);
-	arena.control->cold.head = (hjg_u64) 5 << 32 | (arena.nslabs + 1);
-	test_claim(hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) == HJG_NO_SLAB && arena.control->broken,
-			   "a head out of range is noticed");
+	arena = test_arena(NSLABS);
+	heads = memory();
+	most = (hjg_u64) arena.view.nslabs * HJG_SLAB_BYTES;
+	test_claim(lease_all(owner, HJG_SLAB_INPUT) == arena.view.nslabs, "inputs may have all memory");
+	test_claim(memory() == heads + most, "which is there when a slab is leased");
+	test_claim(hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT) == HJG_NO_SLAB, "then there is none for results");
+	hjg_slab_release_all(&arena, owner);
+	hjg_arena_use(&arena, &use);
+	test_claim(use.total_bytes == most && use.leased_bytes == 0 && use.warm_bytes == most, "it stays with the inputs");
+	test_claim(lease_all(owner, HJG_SLAB_RESULT) == arena.view.nslabs && memory() == heads + most,
+			   "until results want it, and there is never more");
+	hjg_arena_use(&arena, &use);
+	test_claim(use.leased_bytes == most && use.warm_bytes == 0, "that is leased");
+	hjg_slab_release_all(&arena, owner);
+
+	for (hjg_u32 ix = arena.view.nslabs; ix < 2 * arena.view.nslabs; ix++)
+		arena.view.holds[ix] = ix % 2;
+	held = arena.view.nslabs / 2;
+	test_claim(lease_all(owner, HJG_SLAB_INPUT) == arena.view.nslabs - held, "memory that a driver has stays where it is");
+	test_claim(arena.control->memory_wanted > 0, "and the device process is told that it is wanted");
+	hjg_slab_unhold(&arena);
+	test_claim(lease_all(owner, HJG_SLAB_INPUT) == held, "when it lets go, that can be had, too");
+	hjg_slab_release_all(&arena, owner);
+	test_claim(hjg_slab_trim(&arena, 0, 0, 2 * NSLABS) == arena.view.nslabs && memory() == heads, "all goes back to the system");
 	hjg_arena_detach(&arena);
+}
+
+/* The system has no memory: no process may be killed for that later. */
+static void
+test_refusal(void)
+{
+	static const int refusals[] = {ENOMEM, EFAULT, EINVAL};
+	hjg_u64		owner = hjg_slab_owner(3, 9);
+	hjg_u64		heads;
+	HjgArena	none;
+	HjgArenaUse use;
+	const char *step;
 
 	arena = test_arena(8);
-	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
-	arena.control->warm[HJG_SLAB_INPUT].head = slab_ix + 1;
-	test_claim(hjg_slab_lease(&arena, owner + 1, 1, HJG_SLAB_INPUT) == HJG_NO_SLAB && arena.control->broken,
-			   "a free list that holds a leased slab is noticed");
-	test_claim(arena.slabs[slab_ix].owner == owner, "and the slab stays with its owner");
-	hjg_arena_detach(&arena);
-
-	arena = test_arena(8);
-	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
-	hjg_slab_release(&arena, slab_ix, owner);
-	arena.slabs[slab_ix].next_ref = slab_ix + 1;
-	arena.slabs[slab_ix].freed_ms -= 1000;
-	hjg_slab_trim(&arena, 5, 0, 9);
-	n = 0;
-	while (hjg_slab_lease(&arena, owner + n, 1, HJG_SLAB_INPUT) != HJG_NO_SLAB)
-		n++;
-	test_claim(arena.control->broken && n <= arena.nslabs, "a free list that runs in a circle is noticed");
-	test_claim(hjg_slab_repair(&arena) && !arena.control->broken, "the free lists can be made anew");
-	n = 0;
-	while (hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) != HJG_NO_SLAB)
-		n++;
-	test_claim(n == arena.nslabs && !arena.control->broken, "then all slabs can be leased");
-	hjg_job_slot_lease(&arena, 0, 1, 1, &job_ix, &generation);
-	test_claim(!hjg_slab_repair(&arena), "but they are not while a job is leased");
-	hjg_arena_detach(&arena);
-
-	arena = test_arena(8);
-	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
-	arena.slabs[slab_ix].use = 77;
-	test_claim(hjg_slab_release(&arena, slab_ix, owner), "an unknown use does no harm");
+	heads = memory();
+	for (int i = 0; i < 3; i++)
+	{
+		refusal = refusals[i];
+		test_claim(hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT) == HJG_NO_SLAB &&
+				   hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT) == HJG_NO_SLAB, "no slab is leased without memory");
+		test_claim(hjg_arena_create(&none, (size_t) 16 << 20, &step) != 0, "and no arena made");
+		refusal = 0;
+	}
+	hjg_arena_use(&arena, &use);
+	test_claim(use.leased_bytes == 0 && memory() == heads, "nothing is lost by that");
+	test_claim(lease_all(owner, HJG_SLAB_RESULT) == arena.view.nslabs, "when there is memory again, all slabs can be leased");
 	hjg_arena_detach(&arena);
 }
 
@@ -204,6 +281,7 @@ main(void)
 	test_contention();
 	test_zeroing();
 	test_order();
-	test_damage();
+	test_limit();
+	test_refusal();
 	return test_end();
 }

@@ -41,7 +41,7 @@ time_join(const HjgArena *arena, hjg_u32 nbuild, hjg_u32 nprobe, hjg_u32 batch_r
 	double		best_first = 1e9;
 
 	for (int i = 0; i < result.npages; i++)
-		pages[i] = hjg_arena_slab_at(arena, next++);
+		pages[i] = hjg_arena_slab_at(arena, arena->view.nslabs + (hjg_u32) i);
 	printf("# %u x %u rows, batches of %u: built, first batch, all; transfer, partition, build, probe (ms)\n", nbuild,
 		   nprobe, batch_rows);
 	for (int run = 0; run < 7; run++)
@@ -87,11 +87,10 @@ time_joins(void)
 {
 	HjgArena	arena;
 	const char *step;
-	int			fd;
 
-	if (!claim(hjg_arena_create(&arena, (size_t) 512 << 20, &fd, &step) == 0, "an arena"))
+	if (!claim(hjg_arena_create(&arena, (size_t) 512 << 20, &step) == 0, "an arena"))
 		return;
-	hjg_cuda_region_open(&arena);
+	hjg_cuda_region_open(&arena.view);
 	time_join(&arena, 1000000, 1000000, 1000000);
 	time_join(&arena, 5000000, 20000000, 1000000);
 	time_join(&arena, 5000000, 24000000, 8000000);

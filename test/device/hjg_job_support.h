@@ -7,8 +7,8 @@
 
 #include "device/hjg_device.h"
 
-/* An arena with so many bytes of slabs, and what the scheduler is told of it; false where there is none. */
-extern bool hjg_jobs_open(HjgServe *serve, size_t slab_bytes);
+/* An arena with so many bytes of slabs, and what the scheduler is told of it and may do with it; false where there is none. */
+extern bool hjg_jobs_open(HjgServe *serve, HjgArena *arena, size_t slab_bytes);
 
 /* Start the scheduler.  The number of the first GPU among the devices, or -1 where it cannot be used. */
 extern int	hjg_jobs_start(HjgServe *serve);

@@ -11,16 +11,16 @@
 #include "hjg_job_support.h"
 
 bool
-hjg_jobs_open(HjgServe *serve, size_t slab_bytes)
+hjg_jobs_open(HjgServe *serve, HjgArena *arena, size_t slab_bytes)
 {
 	const char *step;
 	int			sockets[2];
-	int			fd;
 
-	if (hjg_arena_create(&serve->arena, slab_bytes, &fd, &step) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+	if (hjg_arena_create(arena, slab_bytes, &step) != 0 ||
+		hjg_view_attach(&serve->view, hjg_arena_open_readonly(arena), arena->device_fd, &step) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
 		return false;
 	serve->socket = sockets[1];
-	serve->epoch = serve->arena.control->epoch;
+	serve->epoch = arena->control->epoch;
 	serve->nthreads = 2;
 	serve->list_all = true;
 	return true;
@@ -29,7 +29,7 @@ hjg_jobs_open(HjgServe *serve, size_t slab_bytes)
 int
 hjg_jobs_start(HjgServe *serve)
 {
-	const HjgDeviceInfo *devices = serve->arena.control->devices;
+	const HjgDeviceInfo *devices = serve->view.block->devices;
 
 	if (!hjg_scheduler_start(serve))
 		return -1;

@@ -359,10 +359,35 @@ cuMemFreeHost(void *ptr)
 	return HJG_CUDA_SUCCESS;
 }
 
+/* Of mapped memory. */
+static bool
+is_writable(const void *ptr)
+{
+	FILE	   *maps = fopen("/proc/self/maps", "r");
+	const size_t at = (size_t) ptr;
+	char		line[512];
+	bool		writable = true;
+
+	while (maps != NULL && fgets(line, sizeof(line), maps) != NULL)
+	{
+		size_t		from;
+		size_t		to;
+		char		access[8];
+
+		if (sscanf(line, "%zx-%zx %7s", &from, &to, access) == 3 && at >= from && at < to)
+			writable = access[1] == 'w';
+	}
+	if (maps != NULL)
+		fclose(maps);
+	return writable;
+}
+
 int
 cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned flags)
 {
 	ENTER();
+	if ((flags & HJG_CUDA_HOST_READ_ONLY) == 0 && !is_writable(ptr))
+		return CODE_INVALID_VALUE;
 	__atomic_fetch_add(&hjg_stub.live_regions, 1, __ATOMIC_SEQ_CST);
 	return HJG_CUDA_SUCCESS;
 }

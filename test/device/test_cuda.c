@@ -370,15 +370,15 @@ test_many_pairs(void)
 static void
 test_health(void)
 {
-	HjgControl *control = calloc(1, sizeof(HjgControl));
+	HjgDeviceBlock *block = calloc(1, sizeof(HjgDeviceBlock));
 	char		reason[128] = "";
 
-	hjg_health_open(control);
+	hjg_health_open(block);
 	hjg_health_note("cuda:7", "first");
 	hjg_health_note("cuda:7", "second");
 	claim(!hjg_health_resting("cuda:7", reason, sizeof(reason)), "two failures do not make a device rest");
 	hjg_health_enter("cuda:7");
-	hjg_health_open(control);
+	hjg_health_open(block);
 	claim(hjg_health_resting("cuda:7", reason, sizeof(reason)), "a process that ended in an operation is the third");
 	claim(strstr(reason, "after 3 failures") != NULL, "the reason counts the failures: %s", reason);
 	claim(!hjg_health_resting("cuda:6", reason, sizeof(reason)), "another device goes on");
@@ -389,36 +389,36 @@ test_health(void)
 	claim(hjg_health_resting("opencl:0", reason, sizeof(reason)) && strstr(reason, "after 3 failures") != NULL,
 		  "and no longer for each join that waited: %s", reason);
 	hjg_health_open(NULL);
-	free(control);
+	free(block);
 }
 
 /* Processes that end because they were told to, in the middle of work which goes on for a moment. */
 static void
 test_health_excused(void)
 {
-	HjgControl *control = calloc(1, sizeof(HjgControl));
+	HjgDeviceBlock *block = calloc(1, sizeof(HjgDeviceBlock));
 	char		reason[128] = "";
 
 	for (int i = 0; i < 4; i++)
 	{
-		hjg_health_open(control);
+		hjg_health_open(block);
 		hjg_health_enter("cuda:7");
 		hjg_health_enter("cuda:7");
 		hjg_health_excuse();
 		hjg_health_leave("cuda:7");
 		hjg_health_enter("cuda:6");
 	}
-	hjg_health_open(control);
+	hjg_health_open(block);
 	claim(!hjg_health_resting("cuda:7", reason, sizeof(reason)) && !hjg_health_resting("cuda:6", reason, sizeof(reason)) &&
-		  control->health[0].failures == 0 && control->health[1].failures == 0,
+		  block->health[0].failures == 0 && block->health[1].failures == 0,
 		  "a process that was told to end has not failed in what it did then");
 	hjg_health_note("cuda:7", "first");
 	hjg_health_note("cuda:7", "second");
 	hjg_health_enter("cuda:7");
-	hjg_health_open(control);
+	hjg_health_open(block);
 	claim(hjg_health_resting("cuda:7", reason, sizeof(reason)), "and the next one has, if it was not told");
 	hjg_health_open(NULL);
-	free(control);
+	free(block);
 }
 
 #define NUSERS 4				/* runners that meet a device for the first time, at the same time */
@@ -446,18 +446,18 @@ test_health_at_once(void)
 	pthread_barrier_init(&all_here, NULL, NUSERS);
 	for (int round = 0; round < 500; round++)
 	{
-		HjgControl *control = calloc(1, sizeof(HjgControl));
+		HjgDeviceBlock *block = calloc(1, sizeof(HjgDeviceBlock));
 		pthread_t	users[NUSERS];
 
-		hjg_health_open(control);
+		hjg_health_open(block);
 		for (int i = 0; i < NUSERS; i++)
 			pthread_create(&users[i], NULL, use_device, (void *) (size_t) i);
 		for (int i = 0; i < NUSERS; i++)
 			pthread_join(users[i], NULL);
 		for (int i = 0; i < HJG_MAX_DEVICES; i++)
-			nwrong += control->health[i].in_use != 0 || (control->health[i].name[0] != '\0') != (i < NUSERS);
+			nwrong += block->health[i].in_use != 0 || (block->health[i].name[0] != '\0') != (i < NUSERS);
 		hjg_health_open(NULL);
-		free(control);
+		free(block);
 	}
 	pthread_barrier_destroy(&all_here);
 	claim(nwrong == 0, "devices that are used for the first time at the same time do not share an entry");

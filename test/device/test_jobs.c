@@ -70,6 +70,7 @@ typedef struct Span
 } Span;
 
 static HjgServe serve;
+static HjgArena arena;
 static hjg_u32 build_rows = 30000;
 static hjg_u32 probe_rows = 20000;		/* of a batch */
 static HjgStub *stub;
@@ -92,15 +93,15 @@ add_keys(HjgOp *op, hjg_u64 owner, hjg_u32 nrows, int batch, hjg_u32 copies)
 	for (hjg_u32 row = 0; row < nrows; row += room)
 	{
 		const hjg_u32 n = nrows - row < room ? nrows - row : room;
-		const hjg_u32 slab_ix = hjg_slab_lease(&serve.arena, owner, 1, HJG_SLAB_INPUT);
-		hjg_u32    *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&serve.arena, slab_ix);
+		const hjg_u32 slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
+		hjg_u32    *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&arena, slab_ix);
 
 		if (keys == NULL)
 			return false;
 		for (hjg_u32 i = 0; i < n; i++)
 			keys[i] = batch < 0 ? (row + i) / copies : probe_key(batch, row + i);
-		serve.arena.slabs[slab_ix].dirty_bytes = n * WIDTH;
-		if (!hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, row, false))
+		arena.slabs[slab_ix].dirty_bytes = n * WIDTH;
+		if (!hjg_op_add_input(&arena, op, owner, slab_ix, n, row, false))
 			return false;
 	}
 	return true;
@@ -150,6 +151,7 @@ typedef struct Job
 {
 	const Scenario *scenario;
 	HjgJobSlot *slot;
+	HjgJobReport *report;
 	hjg_u32		job_ix;
 	hjg_u32		generation;
 	hjg_u64		owner;
@@ -170,16 +172,16 @@ submit_round(Job *job, int b)
 
 	op->cursor_in = expected->cursor;
 	op->round = ++expected->round;
-	hjg_op_move(op, job->generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
-	hjg_bell_ring(&serve.arena, job->job_ix);
+	hjg_op_move(&job->report->batches[b], job->generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
+	hjg_bell_ring(&arena.view, job->job_ix);
 }
 
 static bool
-wait_build(HjgJobSlot *slot)
+wait_build(const HjgJobReport *report)
 {
 	const hjg_u64 until = hjg_arena_now_ns() + TIMEOUT_NS;
 
-	while (hjg_op_state(&slot->build) != HJG_OP_READY)
+	while (hjg_op_state(&report->build) != HJG_OP_READY)
 	{
 		if (hjg_arena_now_ns() > until)
 			return false;
@@ -192,7 +194,7 @@ wait_build(HjgJobSlot *slot)
 static bool
 look_at(Job *job, int b, Outcome *outcome)
 {
-	HjgOp	   *op = &job->slot->batches[b];
+	HjgOpReport *op = &job->report->batches[b];
 	HjgExpected *expected = &job->expected[b];
 	HjgReported reported;
 
@@ -236,15 +238,15 @@ open_batches(Job *job)
 	for (int b = 0; b < NBATCHES; b++)
 	{
 		HjgOp	   *op = &job->slot->batches[b];
-		const hjg_u32 slab_ix = hjg_slab_lease(&serve.arena, job->owner, 1, HJG_SLAB_RESULT);
+		const hjg_u32 slab_ix = hjg_slab_lease(&arena, job->owner, 1, HJG_SLAB_RESULT);
 
-		hjg_op_move(op, job->generation, HJG_OP_FREE, HJG_OP_FILLING);
+		hjg_op_move(&job->report->batches[b], job->generation, HJG_OP_FREE, HJG_OP_FILLING);
 		op->input_ref = op->ninputs = 0;
 		op->nrows = 0;
 		if (slab_ix == HJG_NO_SLAB || !add_keys(op, job->owner, probe_rows, b, 1))
 			return false;
-		serve.arena.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
-		job->pages[b] = hjg_arena_slab_at(&serve.arena, slab_ix);
+		arena.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
+		job->pages[b] = hjg_arena_slab_at(&arena, slab_ix);
 		op->result_ref = slab_ix + 1;
 		op->nresults = 1;
 		job->expected[b] = (HjgExpected) {
@@ -297,15 +299,15 @@ run_batches(Job *job, Outcome *outcome)
 static bool
 run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 {
-	HjgArena   *arena = &serve.arena;
 	Job			job = {.scenario = scenario};
 	int			participant;
 	bool		right = false;
 
 	nspans = 0;
-	if (!hjg_job_slot_lease(arena, 0, (hjg_u32) getpid(), 1, &job.job_ix, &job.generation))
+	if (!hjg_job_slot_lease(&arena, 0, (hjg_u32) getpid(), 1, &job.job_ix, &job.generation))
 		return false;
-	job.slot = hjg_job_at(arena, job.job_ix);
+	job.slot = hjg_job_at(&arena, job.job_ix);
+	job.report = hjg_job_report(&arena, job.slot);
 	job.owner = hjg_slab_owner(job.job_ix, job.generation);
 	job.slot->key_width = WIDTH;
 	job.slot->mode = scenario->mode;
@@ -317,9 +319,9 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	if (add_keys(&job.slot->build, job.owner, build_rows, -1, scenario->copies) && open_batches(&job))
 	{
 		job.submitted_ns = hjg_arena_now_ns();
-		hjg_op_move(&job.slot->build, job.generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-		hjg_bell_ring(arena, job.job_ix);
-		right = wait_build(job.slot);
+		hjg_op_move(&job.report->build, job.generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+		hjg_bell_ring(&arena.view, job.job_ix);
+		right = wait_build(job.report);
 		if (stub != NULL)
 		{
 			stub->latency_us = scenario->latency_us;
@@ -333,14 +335,14 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	if (warm >= 0)
 		outcome->first_ms[warm] = (double) (job.first_ns - job.submitted_ns) / 1e6;
 	hjg_job_leave(job.slot, participant, (hjg_u32) getpid());
-	outcome->strategy = job.slot->stats.strategy;
-	outcome->takeover = job.slot->stats.takeover;
-	outcome->busy_ns = job.slot->stats.busy_ns;
-	if (!hjg_job_quiesce(arena, job.slot, job.generation))
+	outcome->strategy = job.report->stats.strategy;
+	outcome->takeover = job.report->stats.takeover;
+	outcome->busy_ns = job.report->stats.busy_ns;
+	if (!hjg_job_quiesce(&arena, job.slot, job.generation))
 		return false;
-	hjg_slab_release_all(arena, job.owner);
-	hjg_job_slot_free(job.slot, job.generation, HJG_JOB_SWEEPING);
-	hjg_bell_ring(arena, job.job_ix);
+	hjg_slab_release_all(&arena, job.owner);
+	hjg_job_slot_free(&arena, job.slot, job.generation, HJG_JOB_SWEEPING);
+	hjg_bell_ring(&arena.view, job.job_ix);
 	return right;
 }
 
@@ -369,7 +371,7 @@ play(const void *arg, void *result)
 	Outcome    *outcome = result;
 	int			device_ix;
 
-	if (!hjg_jobs_open(&serve, (size_t) 256 << 20))
+	if (!hjg_jobs_open(&serve, &arena, (size_t) 256 << 20))
 		return;
 	hjg_cuda_set_budget(scenario->budget_bytes);
 	device_ix = hjg_jobs_start(&serve);

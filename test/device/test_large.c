@@ -45,16 +45,17 @@ typedef struct Outcome
 } Outcome;
 
 static HjgServe serve;
+static HjgArena arena;
 
 /* A slab of keys for the build side, or for a batch. */
 static hjg_u32 *
 new_slab(hjg_u64 owner, hjg_u32 nrows, hjg_u32 *slab_ix)
 {
-	*slab_ix = hjg_slab_lease(&serve.arena, owner, 1, HJG_SLAB_INPUT);
+	*slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
 	if (*slab_ix == HJG_NO_SLAB)
 		return NULL;
-	serve.arena.slabs[*slab_ix].dirty_bytes = nrows * WIDTH;
-	return hjg_arena_slab_at(&serve.arena, *slab_ix);
+	arena.slabs[*slab_ix].dirty_bytes = nrows * WIDTH;
+	return hjg_arena_slab_at(&arena, *slab_ix);
 }
 
 static bool
@@ -70,7 +71,7 @@ add_build_rows(HjgOp *op, hjg_u64 owner, hjg_u64 nrows)
 			return false;
 		for (hjg_u32 i = 0; i < n; i++)
 			keys[i] = ((hjg_u32) row + i) * ODD;
-		if (!hjg_op_add_input(&serve.arena, op, owner, slab_ix, n, (hjg_u32) row, false))
+		if (!hjg_op_add_input(&arena, op, owner, slab_ix, n, (hjg_u32) row, false))
 			return false;
 	}
 	return true;
@@ -80,6 +81,7 @@ add_build_rows(HjgOp *op, hjg_u64 owner, hjg_u64 nrows)
 typedef struct Place
 {
 	HjgOp	   *op;
+	HjgOpReport *report;
 	hjg_u32    *keys;
 	hjg_u32		keys_slab;
 	HjgPair    *page;
@@ -89,17 +91,18 @@ typedef struct Place
 } Place;
 
 static bool
-open_place(Place *place, HjgOp *op, hjg_u64 owner, hjg_u32 generation)
+open_place(Place *place, HjgOp *op, HjgOpReport *report, hjg_u64 owner, hjg_u32 generation)
 {
-	const hjg_u32 page_slab = hjg_slab_lease(&serve.arena, owner, 1, HJG_SLAB_RESULT);
+	const hjg_u32 page_slab = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_RESULT);
 
 	place->op = op;
+	place->report = report;
 	place->keys = new_slab(owner, BATCH_ROWS, &place->keys_slab);
 	if (page_slab == HJG_NO_SLAB || place->keys == NULL)
 		return false;
-	serve.arena.slabs[page_slab].dirty_bytes = HJG_SLAB_BYTES;
-	place->page = hjg_arena_slab_at(&serve.arena, page_slab);
-	hjg_op_move(op, generation, HJG_OP_FREE, HJG_OP_FILLING);
+	arena.slabs[page_slab].dirty_bytes = HJG_SLAB_BYTES;
+	place->page = hjg_arena_slab_at(&arena, page_slab);
+	hjg_op_move(report, generation, HJG_OP_FREE, HJG_OP_FILLING);
 	op->result_ref = page_slab + 1;
 	op->nresults = 1;
 	return true;
@@ -118,11 +121,11 @@ submit(const Large *large, Place *place, hjg_u64 owner, hjg_u32 job_ix, hjg_u32 
 	}
 	place->op->input_ref = place->op->ninputs = 0;
 	place->op->nrows = 0;
-	hjg_op_add_input(&serve.arena, place->op, owner, place->keys_slab, place->nrows, 0, false);
+	hjg_op_add_input(&arena, place->op, owner, place->keys_slab, place->nrows, 0, false);
 	place->op->cursor_in = (HjgCursor) {0};
 	place->op->round = ++place->round;
-	hjg_op_move(place->op, generation, place->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
-	hjg_bell_ring(&serve.arena, job_ix);
+	hjg_op_move(place->report, generation, place->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
+	hjg_bell_ring(&arena.view, job_ix);
 }
 
 /* The whole batch in one round, each row once, with its partner. */
@@ -132,7 +135,7 @@ is_right(const Large *large, const Place *place)
 	static hjg_u64 seen[BATCH_ROWS / 64];
 	HjgReported reported;
 
-	hjg_check_copy(place->op, &reported);
+	hjg_check_copy(place->report, &reported);
 	if (reported.status != HJG_OK || reported.npairs != place->nrows || reported.cursor.row != place->nrows ||
 		reported.checksum != hjg_check_sum(place->page, reported.npairs))
 		return false;
@@ -163,7 +166,7 @@ stream_probe_rows(const Large *large, Place *places, hjg_u64 owner, hjg_u32 job_
 
 			if (place->nrows > 0)
 			{
-				if (!hjg_op_move(place->op, generation, HJG_OP_READY, HJG_OP_DRAINING))
+				if (!hjg_op_move(place->report, generation, HJG_OP_READY, HJG_OP_DRAINING))
 					continue;
 				if (!is_right(large, place))
 					return false;
@@ -184,18 +187,19 @@ stream_probe_rows(const Large *large, Place *places, hjg_u64 owner, hjg_u32 job_
 static bool
 run_job(const Large *large, int device_ix, Outcome *outcome)
 {
-	HjgArena   *arena = &serve.arena;
 	Place		places[NBATCHES] = {0};
 	const hjg_u64 until = hjg_arena_now_ns() + TIMEOUT_NS;
 	hjg_u64		started;
 	hjg_u64		owner;
 	HjgJobSlot *job;
+	HjgJobReport *report;
 	hjg_u32		job_ix;
 	hjg_u32		generation;
 
-	if (!hjg_job_slot_lease(arena, 0, (hjg_u32) getpid(), 1, &job_ix, &generation))
+	if (!hjg_job_slot_lease(&arena, 0, (hjg_u32) getpid(), 1, &job_ix, &generation))
 		return false;
-	job = hjg_job_at(arena, job_ix);
+	job = hjg_job_at(&arena, job_ix);
+	report = hjg_job_report(&arena, job);
 	owner = hjg_slab_owner(job_ix, generation);
 	job->key_width = WIDTH;
 	job->mode = HJG_MATCH_ALL;
@@ -208,18 +212,18 @@ run_job(const Large *large, int device_ix, Outcome *outcome)
 	if (!add_build_rows(&job->build, owner, large->build_rows))
 		return false;
 	for (int b = 0; b < NBATCHES; b++)
-		if (!open_place(&places[b], &job->batches[b], owner, generation))
+		if (!open_place(&places[b], &job->batches[b], &report->batches[b], owner, generation))
 			return false;
 	started = hjg_arena_now_ns();
-	hjg_op_move(&job->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-	hjg_bell_ring(arena, job_ix);
-	while (hjg_op_state(&job->build) != HJG_OP_READY && hjg_arena_now_ns() < until)
+	hjg_op_move(&report->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_bell_ring(&arena.view, job_ix);
+	while (hjg_op_state(&report->build) != HJG_OP_READY && hjg_arena_now_ns() < until)
 		nanosleep(&(struct timespec) {0, 100000}, NULL);
 	outcome->build_ns = hjg_arena_now_ns() - started;
 	started = hjg_arena_now_ns();
 	outcome->right = stream_probe_rows(large, places, owner, job_ix, generation, outcome);
 	outcome->probe_ns = hjg_arena_now_ns() - started;
-	outcome->stats = job->stats;
+	outcome->stats = report->stats;
 	return outcome->right;
 }
 
@@ -242,10 +246,10 @@ play(const void *arg, void *result)
 	const size_t bytes = (large->build_rows / SLAB_ROWS + 2 * NBATCHES + 16) * HJG_SLAB_BYTES;
 	int			device_ix;
 
-	if (!hjg_jobs_open(&serve, bytes + (8u << 20)))
+	if (!hjg_jobs_open(&serve, &arena, bytes + (8u << 20)))
 		return;
 	hjg_cuda_set_budget(large->budget_bytes);
-	price_cpu_out(serve.arena.control);
+	price_cpu_out(arena.control);
 	device_ix = hjg_jobs_start(&serve);
 	outcome->device = device_ix >= 0;
 	if (outcome->device)

@@ -63,8 +63,8 @@ test_health(int number)
 	static hjg_u32 keys[20000];
 	const HjgSegment segment = {.keys = keys, .nrows = 20000};
 	const HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_SEMI};
-	HjgControl *control = calloc(1, sizeof(HjgControl));
-	Watched		watched = {&control->health[0], 100};
+	HjgDeviceBlock *block = calloc(1, sizeof(HjgDeviceBlock));
+	Watched		watched = {&block->health[0], 100};
 	HjgDeviceInfo infos[HJG_MAX_DEVICES] = {0};
 	HjgCursor	cursor = {0, 0, 0};
 	HjgStatus	status;
@@ -74,7 +74,7 @@ test_health(int number)
 
 	for (hjg_u32 i = 0; i < 20000; i++)
 		keys[i] = i;
-	hjg_health_open(control);
+	hjg_health_open(block);
 	pages_create(&pages, 1, 20000);
 	status = hjg_opencl_driver.build(number, &env, &spec, &segment, 1, &join);
 	if (status == HJG_OK)
@@ -82,16 +82,16 @@ test_health(int number)
 		status = hjg_opencl_driver.probe(join, &segment, 1, &cursor, &pages.result);
 		hjg_opencl_driver.free(join);
 	}
-	claim(status == HJG_OK && pages.result.npairs == 20000 && watched.least == 1 && control->health[0].in_use == 0,
+	claim(status == HJG_OK && pages.result.npairs == 20000 && watched.least == 1 && block->health[0].in_use == 0,
 		  "while it joins, and only then, the device is marked as used");
 	pages_destroy(&pages);
 	for (int i = 0; i < 3; i++)
-		hjg_health_note(control->health[0].name, "for the test");
+		hjg_health_note(block->health[0].name, "for the test");
 	hjg_opencl_driver.list(infos, hjg_opencl_driver.room);
 	claim(infos[number].state == HJG_DEVICE_FAILED && strncmp(infos[number].reason, "left alone", 10) == 0,
 		  "after three failures it is left alone: %s", infos[number].reason);
 	hjg_health_open(NULL);
-	free(control);
+	free(block);
 }
 
 /* Spans against a byte each. */
