@@ -187,8 +187,8 @@ hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_i
 static bool
 nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
-	const hjg_u32 epoch = __atomic_load_n(&job->epoch, __ATOMIC_RELAXED);
-	const bool	over = __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST) != epoch;
+	const bool	over = __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST) !=
+		__atomic_load_n(&job->epoch, __ATOMIC_RELAXED);
 
 	for (int i = 0; i <= HJG_MAX_BATCHES; i++)
 	{
@@ -201,7 +201,7 @@ nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 		if (!over && word == HJG_WORD(generation, HJG_OP_RUNNING))
 			return false;
 		if (!over && (HJG_WORD_GENERATION(word) != generation || HJG_WORD_STATE(word) > HJG_OP_DRAINING))
-			hjg_arena_distrust(arena, epoch, HJG_DISTRUST_RESULT);
+			hjg_job_distrust(arena, job, HJG_DISTRUST_RESULT);
 	}
 	return true;
 }
@@ -295,9 +295,11 @@ hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns)
 }
 
 void
-hjg_arena_distrust(const HjgArena *arena, hjg_u32 epoch, HjgDistrust why)
+hjg_job_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDistrust why)
 {
-	__atomic_store_n(&arena->control->distrusted, HJG_WORD(epoch, why), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&arena->control->distrusted_device, __atomic_load_n(&job->device_ix, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&arena->control->distrusted, HJG_WORD(__atomic_load_n(&job->epoch, __ATOMIC_RELAXED), why),
+					 __ATOMIC_SEQ_CST);
 }
 
 int

@@ -30,7 +30,7 @@
  * Of the device half a server process believes nothing: a word is read once and
  * bounded, results are checked, and whatever stands there, nobody waits for ever,
  * no slab is lost and none is given twice.  Where it makes no sense, the server
- * process says so (hjg_arena_distrust()), and the supervisor ends the device process.
+ * process says so (hjg_job_distrust()), and the supervisor ends the device process.
  * The device process itself checks what it reads of either half, for a crash of it
  * costs all joins under way.
  *
@@ -218,8 +218,8 @@ extern bool hjg_job_any_leased(const HjgArena *arena);
 /* Supervisor: does an operation run of a job that was abandoned, and so cancelled, longer ago than that? */
 extern bool hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns);
 
-/* Have the supervisor end the device process of an epoch, if it is still that one's turn. */
-extern void hjg_arena_distrust(const HjgArena *arena, hjg_u32 epoch, HjgDistrust why);
+/* Have the supervisor end the device process of a job for what it did to it, if it is still that one's turn. */
+extern void hjg_job_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDistrust why);
 
 /*
  * Supervisor: return abandoned jobs that nobody touches any more; with alive, also those

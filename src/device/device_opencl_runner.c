@@ -72,9 +72,11 @@ user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 {
 	const HjgClApi *api = runner->device->api;
 
+	/* keys may lie where this process can only read */
 	if (!runner->regions.copies)
-		return api->create_buffer(runner->device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, launch->user_bytes,
-								  launch->user, error);
+		return api->create_buffer(runner->device->context,
+								  (launch->step == HJG_STEP_HASH ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE) | CL_MEM_USE_HOST_PTR,
+								  launch->user_bytes, launch->user, error);
 	*error = CL_SUCCESS;
 	if (runner->user_bytes < launch->user_bytes)
 	{

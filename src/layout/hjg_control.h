@@ -265,6 +265,7 @@ typedef struct HjgControl
 	hjg_u32		down_detail;	/* signal, exit code or errno */
 	hjg_u64		device_started_us;
 	hjg_u64		distrusted;		/* any server process: epoch of a device process to be ended, HjgDistrust */
+	hjg_u32		distrusted_device;	/* device that the join was on */
 
 	/* the supervisor itself */
 	hjg_u32		supervisor_pid HJG_CACHE_ALIGNED;

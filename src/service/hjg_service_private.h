@@ -95,6 +95,8 @@ extern void hjg_service_register_callbacks(void);
  * GPUs and OpenCL devices, if that is ready, and the cpu engine otherwise.
  */
 extern int	hjg_service_find_device(bool gpu, int coupled);
+/* Supervisor, while no device process lives: have the next one count a failure of the device, as if this one had died in its driver. */
+extern void hjg_service_blame(uint32 device_ix);
 /* Is this device an NVIDIA GPU? */
 extern bool hjg_service_is_gpu(int device_ix);
 

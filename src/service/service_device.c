@@ -41,6 +41,20 @@ hjg_service_is_gpu(int device_ix)
 	return is_text(device->kind, sizeof(device->kind), "cuda");
 }
 
+void
+hjg_service_blame(uint32 device_ix)
+{
+	HjgDeviceBlock *block = hjg_arena_map.view.block;
+	char		name[sizeof(block->devices[0].name)];
+
+	if (device_ix >= HJG_MAX_DEVICES)
+		return;
+	hjg_check_text_copy(name, block->devices[device_ix].name, sizeof(name));
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+		if (name[0] != '\0' && is_text(block->health[i].name, sizeof(block->health[i].name), name))
+			__atomic_store_n(&block->health[i].in_use, 1, __ATOMIC_SEQ_CST);
+}
+
 static int
 jobs_on(int device_ix)
 {

@@ -213,6 +213,8 @@ reap_device(uint64 now)
 	missing = cause == HJG_DOWN_EXITED && (detail == 126 || detail == 127);
 	set_down(cause, detail);
 	hjg_service_count(HJG_COUNT_DEVICE_DEATHS, 1);
+	if (cause == HJG_DOWN_DISTRUSTED)
+		hjg_service_blame(__atomic_load_n(&hjg_arena_map.control->distrusted_device, __ATOMIC_RELAXED));
 	close_socket();
 	next_epoch();
 	if (device_ready && now - started_ns > (uint64) HEALTHY_MS * 1000000)

@@ -80,7 +80,7 @@ silent(HjgJob *job, Progress progress)
 static void
 distrust(const HjgJob *job, HjgDistrust why)
 {
-	hjg_arena_distrust(&hjg_arena_map, job->epoch, why);
+	hjg_job_distrust(&hjg_arena_map, job->slot, why);
 	hjg_supervisor_poke();
 }
 

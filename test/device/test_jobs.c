@@ -55,6 +55,7 @@ typedef struct Outcome
 	bool		emulated;
 	int			status;			/* of the last operation that did not end well */
 	int			most_running;	/* operations at a time */
+	long		nregions;		/* of the arena, that are registered at the end */
 	hjg_u32		strategy;		/* that ran */
 	hjg_u32		takeover;
 	hjg_u64		busy_ns;
@@ -382,6 +383,7 @@ play(const void *arg, void *result)
 	for (int warm = -1; warm < scenario->warm_jobs; warm++)
 		outcome->right = outcome->right && run_job(scenario, device_ix, warm, outcome);
 	outcome->most_running = most_at_a_time();
+	outcome->nregions = stub != NULL ? stub->live_regions : 0;
 	hjg_scheduler_stop();
 	/* all memory of the device is back, and nothing writes to it any more */
 	if (stub != NULL && stub->in_flight != 0)
@@ -427,6 +429,7 @@ test_side_by_side(void)
 			  (outcome.emulated ? outcome.most_running == HJG_MAX_WAYS : outcome.most_running > 1),
 			  "%s, %u a key: %d batches at a time (%d), and their rows", hjg_strategy_name((int) s->strategy), s->copies,
 			  HJG_MAX_WAYS, outcome.most_running);
+		claim(!outcome.emulated || outcome.nregions == 2, "keys, which this process can only read, and results are registered");
 	}
 }
 
