@@ -7,7 +7,8 @@
  * number that was read from the arena.
  *
  * The loops over pairs are compiled twice on x86-64: a backend looks at every
- * pair once more, and with wide registers that takes half of the time.
+ * pair once more, and with wide registers that takes half of the time.  What it goes on to use it copies first, piece by
+ * piece, and checks the copy: the pages can change at any time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@
 #define WIDE __attribute__((target("avx2")))
 #endif
 #define BODY static inline __attribute__((always_inline))
+
+/* Copied at a time: it is in the nearest cache when it is checked. */
+#define PIECE_BYTES 16384
 
 const char *
 hjg_check_text(HjgCheck check)
@@ -163,21 +167,52 @@ carried_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
 	return carried_body(words, nwords, first);
 }
 
-hjg_u64
-hjg_check_carried(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried, hjg_u32 gathered)
+static hjg_u64
+copy_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first, char *copy)
+{
+	const hjg_u32 most = PIECE_BYTES / HJG_CARRIED_UNIT;
+	hjg_u64		sum = 0;
+
+	for (hjg_u32 at = 0, n; at < nwords; at += n)
+	{
+		hjg_u32    *piece = (hjg_u32 *) copy + at;
+
+		n = nwords - at < most ? nwords - at : most;
+		memcpy(piece, words + at, (size_t) n * HJG_CARRIED_UNIT);
+		sum += carried_words(piece, n, first + at);
+	}
+	return sum;
+}
+
+/* The columns that stand behind a page's pairs, of which the first is pair number first_pair of the round. */
+static hjg_u64
+carried_page(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried, hjg_u32 gathered,
+			 const HjgRoundCopy *copy, hjg_u64 first_pair)
 {
 	hjg_u64		sum = 0;
 
 	for (int s = 0; s < HJG_SIDES; s++)
-		if (gathered & HJG_SIDE_BIT(s))
-			sum += carried_words((const hjg_u32 *) ((const char *) page + hjg_page_carried_off(carried, (HjgSideId) s)),
-								 (hjg_u32) npairs * (carried.bytes[s] / HJG_CARRIED_UNIT),
-								 (page_ix * HJG_SIDES + (hjg_u32) s) * (HJG_SLAB_BYTES / HJG_CARRIED_UNIT));
+	{
+		const hjg_u32 *words = (const hjg_u32 *) ((const char *) page + hjg_page_carried_off(carried, (HjgSideId) s));
+		const hjg_u32 nwords = (hjg_u32) npairs * (carried.bytes[s] / HJG_CARRIED_UNIT);
+		const hjg_u32 first = (page_ix * HJG_SIDES + (hjg_u32) s) * (HJG_SLAB_BYTES / HJG_CARRIED_UNIT);
+
+		if ((gathered & HJG_SIDE_BIT(s)) == 0)
+			continue;
+		sum += copy != NULL ? copy_words(words, nwords, first, copy->columns[s] + first_pair * carried.bytes[s]) :
+			carried_words(words, nwords, first);
+	}
 	return sum;
 }
 
+hjg_u64
+hjg_check_carried(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried, hjg_u32 gathered)
+{
+	return carried_page(page, page_ix, npairs, carried, gathered, NULL, 0);
+}
+
 static bool
-check_page(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *sum)
+check_pairs(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *sum)
 {
 #ifdef HAVE_WIDE
 	if (__builtin_cpu_supports("avx2"))
@@ -186,8 +221,23 @@ check_page(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *
 	return check_body(pairs, npairs, bounds, sum);
 }
 
+static bool
+copy_pairs(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, HjgPair *copy, hjg_u64 *sum)
+{
+	const hjg_u64 most = PIECE_BYTES / sizeof(HjgPair);
+	bool		good = true;
+
+	for (hjg_u64 at = 0, n; at < npairs && good; at += n)
+	{
+		n = npairs - at < most ? npairs - at : most;
+		memcpy(copy + at, pairs + at, n * sizeof(HjgPair));
+		good = check_pairs(copy + at, n, bounds, sum);
+	}
+	return good;
+}
+
 HjgCheck
-hjg_check_round(const HjgExpected *expected, const HjgReported *reported)
+hjg_check_round(const HjgExpected *expected, const HjgReported *reported, const HjgRoundCopy *copy)
 {
 	HjgCursor	from = expected->cursor;
 	HjgCursor	to = reported->cursor;
@@ -244,11 +294,14 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported)
 
 	for (hjg_u32 page = 0; left > 0; page++)
 	{
+		const HjgPair *pairs = expected->pages[page];
+		const hjg_u64 first_pair = (hjg_u64) page * expected->page_pairs;
 		hjg_u64		n = left < expected->page_pairs ? left : expected->page_pairs;
 
-		if (!check_page(expected->pages[page], n, &bounds, &sum))
+		if (!(copy != NULL ? copy_pairs(pairs, n, &bounds, copy->pairs + first_pair, &sum) :
+			  check_pairs(pairs, n, &bounds, &sum)))
 			return HJG_CHECK_ROW;
-		carried_sum += hjg_check_carried(expected->pages[page], page, n, expected->carried, reported->gathered);
+		carried_sum += carried_page(pairs, page, n, expected->carried, reported->gathered, copy, first_pair);
 		left -= n;
 	}
 	if (sum != reported->checksum)

@@ -304,7 +304,21 @@ typedef struct HjgReported
 extern void hjg_check_copy(const HjgOpReport *op, HjgReported *reported);
 /* Copy a text that has room bytes in the arena, with its end or without one, to as many bytes; the copy ends. */
 extern void hjg_check_text_copy(char *copy, const char *text, size_t room);
-extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *reported);
+/*
+ * Where a round goes that is checked: memory of the caller's own, for all pairs that were reported and for the columns of
+ * the sides that were gathered, row by row.
+ */
+typedef struct HjgRoundCopy
+{
+	HjgPair    *pairs;
+	char	   *columns[HJG_SIDES];
+} HjgRoundCopy;
+
+/*
+ * With copy, what is checked is the copy: whoever goes on to use that need not care what becomes of the pages.  Without
+ * one nothing but the number of pairs may be used.
+ */
+extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *reported, const HjgRoundCopy *copy);
 
 /* Checksum of pairs [from, from + npairs) of a page. */
 extern hjg_u64 hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs);

@@ -114,7 +114,7 @@ probe_rounds(HjgOp *op, HjgOpReport *report, HjgExpected *expected, hjg_u32 job_
 			printf("%s\n", hjg_status_text((HjgStatus) reported.status));
 			return -1;
 		}
-		check = hjg_check_round(expected, &reported);
+		check = hjg_check_round(expected, &reported, NULL);
 		if (check != HJG_CHECK_GOOD)
 		{
 			printf("%s\n", hjg_check_text(check));

@@ -107,7 +107,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 
 /* A round in the device process; false when the job was lost meanwhile. */
 static bool
-device_round(HjgRun *run, HjgProbeBatch *batch)
+device_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 {
 	HjgBatchResult result;
 	HjgReason	reason;
@@ -117,7 +117,7 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 		hjg_job_batch_submit(run->job, batch->job_batch);
 		batch->submitted = true;
 	}
-	reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
+	reason = hjg_job_batch_wait(run->job, batch->job_batch, counted_only ? NULL : &run->round, &result);
 	if (reason != HJG_REASON_NONE)
 	{
 		hjg_run_fall_back(run, reason);
@@ -125,35 +125,36 @@ device_round(HjgRun *run, HjgProbeBatch *batch)
 	}
 	batch->submitted = false;
 	hjg_run_note_takeover(run);
-	batch->pages = result.pages;
-	batch->page_pairs = result.page_pairs;
+	batch->result = result.pairs;
 	batch->npairs = result.npairs;
 	batch->gathered = result.gathered;
+	memcpy(batch->columns, result.columns, sizeof(batch->columns));
 	run->report->gathered |= result.gathered;
 	batch->cursor = result.cursor;
 	batch->finished = result.finished;
 	return true;
 }
 
-/* All pairs are here: nobody will ask for the keys again, unless it is in slices. */
+/* All pairs are here: nobody will ask for the slabs again, unless it is for the keys in slices. */
 static void
-drop_keys(HjgRun *run, HjgProbeBatch *batch)
+give_back_slabs(HjgRun *run, HjgProbeBatch *batch)
 {
 	if (!batch->finished || batch->slice.most > 0 || batch->job_batch < 0 || !hjg_run_job_usable(run))
 		return;
-	hjg_job_batch_drop_inputs(run->job, batch->job_batch);
+	hjg_job_batch_close(run->job, batch->job_batch);
+	batch->job_batch = -1;
 	batch->keys.nsegments = 0;	/* how many there were is asked still */
 }
 
 void
-hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
+hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 {
 	HjgReport  *report = run->report;
 
 	batch->npairs = 0;
 	if (batch->finished)
 		return;
-	if (batch->job_batch < 0 || !hjg_run_job_usable(run) || !device_round(run, batch))
+	if (batch->job_batch < 0 || !hjg_run_job_usable(run) || !device_round(run, batch, counted_only))
 	{
 		if (batch->submitted)
 		{
@@ -169,7 +170,7 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch)
 	batch->pairs += batch->npairs;
 	if (batch->keys.nrows > 0 && batch->slice.most == 0)
 		run->expansion = Max(run->expansion, (double) batch->npairs / batch->keys.nrows);
-	drop_keys(run, batch);
+	give_back_slabs(run, batch);
 }
 
 /* ---------- again ---------- */
@@ -213,7 +214,7 @@ hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch)
 		/* the device process may still be writing to it */
 		if (batch->submitted)
 		{
-			reason = hjg_job_batch_wait(run->job, batch->job_batch, &result);
+			reason = hjg_job_batch_wait(run->job, batch->job_batch, NULL, &result);
 			if (reason != HJG_REASON_NONE)
 				hjg_run_fall_back(run, reason);
 		}

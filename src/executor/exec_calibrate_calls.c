@@ -395,7 +395,7 @@ measure_job(HjgUnitCosts *costs)
 				memset(slab, 0, 4);
 				hjg_job_batch_add(job, batch, slab_ix, 1, false);
 				hjg_job_batch_submit(job, batch);
-				slab = hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE ? slab : NULL;
+				slab = hjg_job_batch_wait(job, batch, NULL, &result) == HJG_REASON_NONE ? slab : NULL;
 			}
 		}
 		hjg_job_release(job);

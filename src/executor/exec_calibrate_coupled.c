@@ -62,7 +62,7 @@ time_join(const char *device, uint32 nbuild, uint32 nprobe)
 	do
 	{
 		hjg_job_batch_submit(job, batch);
-		good = hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE;
+		good = hjg_job_batch_wait(job, batch, NULL, &result) == HJG_REASON_NONE;
 		npairs += good ? result.npairs : 0;
 	} while (good && !result.finished);
 	begin = hjg_now_ns() - begin;

@@ -85,7 +85,7 @@ probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 	if (good)
 		hjg_job_batch_submit(job, batch);
 	do
-		good = good && hjg_job_batch_wait(job, batch, &result) == HJG_REASON_NONE;
+		good = good && hjg_job_batch_wait(job, batch, NULL, &result) == HJG_REASON_NONE;
 	while (good && !result.finished && (hjg_job_batch_submit(job, batch), true));
 	if (batch >= 0)
 		hjg_job_batch_close(job, batch);

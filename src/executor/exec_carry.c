@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+
 #include "base/hjg_base.h"
 #include "executor/hjg_run.h"
 
@@ -76,6 +78,7 @@ hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const Hj
 	{
 		HjgKeySegment *segment = &buffer->segments[i];
 
+		CHECK_FOR_INTERRUPTS();
 		all = segment->slab_ix < HJG_NOT_OURS &&
 			hjg_store_copy_rows(rows, segment->first_row, segment->nrows, segment->keys + off);
 	}

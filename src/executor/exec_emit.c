@@ -321,15 +321,20 @@ gather_vector(HjgJoinState *state, NumberedRows probe_rows, NumberedRows build_r
 }
 
 bool
+hjg_emit_counts_only(const HjgJoinState *state)
+{
+	return state->outer.ncarried + state->inner.ncarried == 0 && state->direct &&
+		(!state->columnar || state->aggregation != NULL) && !state->host_fate && state->build_matched == NULL;
+}
+
+bool
 hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 {
 	NumberedRows probe_rows;
 	NumberedRows build_rows;
 	int			n;
 
-	/* nobody will look at the row numbers */
-	if (state->outer.ncarried + state->inner.ncarried == 0 && state->direct &&
-		(!state->columnar || state->aggregation != NULL) && !state->host_fate && state->build_matched == NULL)
+	if (hjg_emit_counts_only(state))
 	{
 		int			most = state->aggregation != NULL ? PG_INT32_MAX :
 			state->out_width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS;
@@ -421,6 +426,7 @@ static void
 emit_single(HjgJoinState *state, const HjgSide *side, const HjgSide *other, const Datum *values,
 			const bool *isnull)
 {
+	CHECK_FOR_INTERRUPTS();
 	hjg_emit_prepare(state);
 	for (int c = 0; c < side->ncarried; c++)
 	{

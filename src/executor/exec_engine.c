@@ -123,7 +123,8 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	HjgStatus	status;
 	uint64		start;
 	const bool	few = run->hints.probe_rows <= MIN_FEW_PAIRS / 2 && batch->pairs == 0 && batch->slice.most <= 1;
-	uint32		want = Max(batch->keys.nrows, few ? MIN_FEW_PAIRS : MIN_ENGINE_PAIRS);
+	const uint32 want = Max(batch->keys.nrows, few ? MIN_FEW_PAIRS : MIN_ENGINE_PAIRS);
+	HjgPair    *pairs;
 
 	if (run->engine == NULL)
 	{
@@ -133,24 +134,17 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	}
 	start = run->timing ? hjg_now_ns() : 0;
 
-	if (run->engine_pairs_max < want)
-	{
-		if (run->engine_pairs != NULL)
-			pfree(run->engine_pairs);
-		run->engine_pairs = MemoryContextAllocHuge(run->context, (Size) want * sizeof(HjgPair));
-		run->engine_pairs_max = want;
-	}
-	result.pages = &run->engine_pairs;
+	pairs = hjg_round_space(&run->round, (Size) want * sizeof(HjgPair));
+	result.pages = &pairs;
 	result.npages = 1;
-	result.page_pairs = run->engine_pairs_max;
+	result.page_pairs = (uint32) Min(run->round.bytes / sizeof(HjgPair), PG_UINT32_MAX);
 	result.npairs = 0;
 	segments = hjg_keys_segments(&batch->keys);
 	status = hjg_join_probe(run->engine, segments, batch->keys.nsegments, &batch->cursor, &result);
 	pfree(segments);
 	if (status != HJG_OK)
 		engine_failed(status);
-	batch->pages = result.pages;
-	batch->page_pairs = result.page_pairs;
+	batch->result = pairs;
 	batch->npairs = result.npairs;
 	batch->gathered = 0;
 	batch->finished = batch->cursor.row >= batch->keys.nrows;

@@ -69,6 +69,7 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	report->npartitions += other->npartitions;
 	report->spilled_bytes += other->spilled_bytes;
 	report->peak_bytes += other->peak_bytes;
+	report->round_bytes += other->round_bytes;
 	if (other->fallback != HJG_REASON_NONE)
 		report->fallback = other->fallback;
 	report->strategy = Max(report->strategy, other->strategy);
@@ -369,7 +370,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	show_count("Probe Rounds", NULL, report.rounds, es);
 	show_count("Redone Batches", NULL, report.redone, es);
 	show_count("Temporary File Size", "kB", (report.spilled_bytes + 1023) / 1024, es);
-	ExplainPropertyUInteger("Peak Memory Usage", "kB", (report.peak_bytes + 1023) / 1024, es);
+	ExplainPropertyUInteger("Peak Memory Usage", "kB", (report.peak_bytes + report.round_bytes + 1023) / 1024, es);
 	show_count("Arena Usage", "kB", report.job.arena_bytes / 1024, es);
 	if (hjg_exec_timing(state) && es->timing)
 	{

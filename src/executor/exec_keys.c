@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
@@ -37,6 +38,8 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 	bool		shared = run->share != NULL && buffer == &run->build;
 	size_t		bytes = 0;
 
+	/* whoever fills many, filled the last one meanwhile */
+	CHECK_FOR_INTERRUPTS();
 	segment->keys = NULL;
 	segment->slab_ix = HJG_NO_SLAB;
 	segment->carried = false;

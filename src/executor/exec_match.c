@@ -48,7 +48,7 @@ bad_pair(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("a hash join result changed after it was checked")));
+			 errmsg("a hash join result names a row that does not exist")));
 }
 
 /*
@@ -77,30 +77,28 @@ new_candidate(HjgProbeBatch *batch, HjgPair *pair)
 	return true;
 }
 
-/* Where the columns of a pair of a page lie that the device gathered; into place n of the vector. */
+/* Where the columns of a pair lie that the device gathered; into place n of the vector. */
 static inline void
-note_places(HjgJoinState *state, const HjgProbeBatch *batch, const HjgPair *page, uint32 at, int n)
+note_places(HjgJoinState *state, const HjgProbeBatch *batch, uint64 at, int n)
 {
 	const HjgCarried carried = state->run->carried;
 
 	for (int s = 0; s < HJG_SIDES; s++)
 		if (batch->gathered & HJG_SIDE_BIT(s))
 			state->vector_places[s][n] = s == HJG_SIDE_BUILD && state->vector_build[n] == HJG_NO_ROW ? NULL :
-				(const char *) page + hjg_page_carried_off(carried, s) + (size_t) at * carried.bytes[s];
+				batch->columns[s] + at * carried.bytes[s];
 }
 
 /*
- * Copy pairs [at, at + count) of a page to the end of the n pairs in the vector, but for those whose probe
- * row is decided; returns how many there are now.  The round was checked as a whole when it was complete; the row numbers
- * are compared once more here, where they are copied out of memory that the device
- * process can write to, because they become addresses.
+ * Copy pairs [at, at + count) of the round to the end of the n pairs in the vector, but for those whose probe
+ * row is decided; returns how many there are now.  The row numbers were checked when the round was copied into memory of
+ * our own, but for the holes between the ranges of a shared load.
  */
 static int
-copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint32 at, int count, int n)
+copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, uint64 at, int count, int n)
 {
-	const uint32 probe_rows = batch->keys.nrows;
 	const HjgRun *run = state->run;
-	const bool	may_miss = run->mode == HJG_MATCH_LEFT || run->mode == HJG_MATCH_ANTI;
+	const bool	holes = run->range_nrows != NULL;
 	uint32	   *const probe = state->vector_probe;
 	uint32	   *const build = state->vector_build;
 	const bool	sliced = state->decisive && batch->slice.most > 0;
@@ -110,17 +108,16 @@ copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, const HjgPair *page, uint3
 
 	for (int i = 0; i < count; i++)
 	{
-		HjgPair		pair = *(const volatile HjgPair *) &page[at + i];
+		HjgPair		pair = batch->result[at + i];
 
-		if (unlikely(pair.probe_row >= probe_rows ||
-					 (!hjg_run_has_build_row(run, pair.build_row) && !(may_miss && pair.build_row == HJG_NO_ROW))))
+		if (holes && unlikely(pair.build_row != HJG_NO_ROW && !hjg_run_has_build_row(run, pair.build_row)))
 			bad_pair();
 		if (sliced && !new_candidate(batch, &pair))
 			continue;
 		probe[n] = pair.probe_row;
 		build[n] = pair.build_row;
 		if (gathered)
-			note_places(state, batch, page, at + i, n);
+			note_places(state, batch, at + i, n);
 		if (decided == NULL || !hjg_test_bit(decided, first + pair.probe_row))
 			n++;
 	}
@@ -195,15 +192,12 @@ hjg_match_next_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 		state->vector_places = MemoryContextAllocZero(state->work_context, HJG_SIDES * sizeof(*state->vector_places));
 	while (n == 0 && state->pair_next < batch->npairs)
 	{
-		CHECK_FOR_INTERRUPTS();
 		while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
 		{
-			const HjgPair *page = batch->pages[state->pair_next / batch->page_pairs];
-			uint32		at = state->pair_next % batch->page_pairs;
-			uint32		count = Min(batch->page_pairs - at, batch->npairs - state->pair_next);
+			int			count = (int) Min(batch->npairs - state->pair_next, HJG_VECTOR_ROWS - n);
 
-			count = Min(count, HJG_VECTOR_ROWS - n);
-			n = copy_pairs(state, batch, page, at, count, n);
+			CHECK_FOR_INTERRUPTS();
+			n = copy_pairs(state, batch, state->pair_next, count, n);
 			state->pair_next += count;
 		}
 		if (state->recheck != NULL)

@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
@@ -53,12 +54,7 @@ static void
 submit_build(HjgRun *run)
 {
 	hjg_carry_fill(run, HJG_SIDE_BUILD, &run->build, run->build_rows);
-	for (int i = 0; i < run->build.nsegments; i++)
-	{
-		HjgKeySegment *segment = &run->build.segments[i];
-
-		hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row, segment->carried);
-	}
+	hjg_run_add_build(run);
 	hjg_job_build_submit(run->job);
 }
 
@@ -149,6 +145,7 @@ hjg_run_add_build(HjgRun *run)
 	{
 		HjgKeySegment *segment = &run->build.segments[i];
 
+		CHECK_FOR_INTERRUPTS();
 		if (segment->slab_ix != HJG_NO_SLAB)
 			hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row, segment->carried);
 	}
@@ -189,6 +186,7 @@ hjg_run_create(MemoryContext context, int key_width, HjgReport *report, bool tim
 	run->timing = timing;
 	run->reason = HJG_REASON_SMALL;
 	run->nmembers = 1;
+	run->round.context = context;
 	hjg_run_engine_env(run);
 	return run;
 }
@@ -282,6 +280,7 @@ hjg_run_report(HjgRun *run)
 		return;
 	run->reported = true;
 	report->loads++;
+	report->round_bytes = Max(report->round_bytes, run->round.bytes);
 	if (run->job != NULL)
 	{
 		HjgJobTimes times;

@@ -320,6 +320,7 @@ hjg_share_take_in(HjgJoinState *state)
 		{
 			HjgKeySegment segment = PUBLISHED_SEGMENTS(published)[s];
 
+			CHECK_FOR_INTERRUPTS();
 			segment.keys = segment.slab_ix != HJG_NO_SLAB ? hjg_job_slab_at(segment.slab_ix) :
 				hjg_share_at(parallel, segment.name);
 			hjg_run_import(run, &segment);

@@ -136,6 +136,7 @@ struct HjgReport
 	int			npartitions;	/* on the host; 1 when in memory */
 	uint64		spilled_bytes;
 	size_t		peak_bytes;
+	size_t		round_bytes;	/* and of the pairs that were looked at */
 	HjgReason	fallback;		/* the last one, or NONE */
 	uint32		told;			/* reasons that are in the log already, a bit each */
 	int			strategy;		/* that ran, of any engine (hjg_strategy_name()) */
@@ -435,6 +436,8 @@ extern void hjg_emit_init(HjgJoinState *state);
 /* Memory for the rows, before the first of them; and when the work context is about to be emptied. */
 extern void hjg_emit_prepare(HjgJoinState *state);
 extern void hjg_emit_forget(HjgJoinState *state);
+/* Does nobody look at pairs, or rows, but to count them? */
+extern bool hjg_emit_counts_only(const HjgJoinState *state);
 /*
  * Once that is there, each makes the next rows of its kind the vector, or returns false: pairs of the
  * batch's round; rows of the batch that stayed without a match; its rows with a NULL key;

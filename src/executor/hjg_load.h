@@ -92,11 +92,11 @@ typedef struct HjgProbeBatch
 	uint32		slice_pairs;	/* and how many of them */
 	uint64		pairs;			/* of all rounds over these keys */
 
-	/* result of the round that was completed last */
-	HjgPair   **pages;
-	uint32		page_pairs;
+	/* result of the round that was completed last, in the run's memory */
+	const HjgPair *result;
 	uint64		npairs;
-	uint32		gathered;		/* sides whose columns stand beside the pairs: HJG_SIDE_BIT() */
+	uint32		gathered;		/* sides whose columns came with the pairs: HJG_SIDE_BIT(); */
+	const char *columns[HJG_SIDES]; /* of one pair behind those of the other */
 } HjgProbeBatch;
 
 /* ---------- the engine's side of a load (exec_run.c, exec_batch.c) ---------- */
@@ -139,8 +139,7 @@ typedef struct HjgRun
 	HjgEnv		env;
 	uint32		workspace_rows;	/* build rows that its workspace was computed for last, */
 	size_t		workspace_bytes;	/* and that */
-	HjgPair    *engine_pairs;	/* result page of the backend's own engine */
-	uint32		engine_pairs_max;
+	HjgRoundMemory round;		/* of the round whose pairs are looked at, whoever has joined */
 	double		expansion;		/* most pairs a probe row had so far, on average over a round */
 	bool		timing;
 	bool		reported;
@@ -197,8 +196,8 @@ extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *ke
 extern void hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* The batch is filled: give it to the device process, or remember that the backend joins it. */
 extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
-/* Complete the next round of the batch; falls back by itself. */
-extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch);
+/* Complete the next round of the batch, of which pairs are looked at or only counted; falls back by itself. */
+extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only);
 /*
  * Join, of the batch's keys, only those at these (ascending) positions, from batch->slice
  * on; the other keys are forgotten.

@@ -162,13 +162,23 @@ extern void hjg_job_batch_seek(HjgJob *job, int batch, HjgCursor cursor);
  */
 extern void hjg_job_batch_submit(HjgJob *job, int batch);
 
+/* Memory for the result of a round; its owner zeroes it but for the context, where the memory is, and frees that. */
+typedef struct HjgRoundMemory
+{
+	MemoryContext context;
+	void	   *space;
+	size_t		bytes;
+} HjgRoundMemory;
+
+/* So many bytes; what was there is gone. */
+extern void *hjg_round_space(HjgRoundMemory *memory, size_t bytes);
+
 typedef struct HjgBatchResult
 {
-	HjgPair   **pages;			/* valid until the next submit or close of the batch */
-	int			npages;
-	uint32		page_pairs;
 	uint64		npairs;
-	uint32		gathered;		/* sides whose carried columns are in the pages, at hjg_page_carried_off() */
+	const HjgPair *pairs;		/* in the caller's memory; NULL: none was given */
+	uint32		gathered;		/* sides whose carried columns came with the pairs, */
+	const char *columns[HJG_SIDES]; /* and these, of one pair behind those of the other */
 	HjgCursor	cursor;			/* where the next round starts */
 	bool		finished;		/* no further round is needed */
 } HjgBatchResult;
@@ -176,13 +186,11 @@ typedef struct HjgBatchResult
 /*
  * Wait for the submitted round.  The result has been checked when this returns
  * HJG_REASON_NONE: checksum, count against capacity, row numbers against what was
- * submitted, cursor not going back.  On any other reason the job is of no more use
+ * submitted, cursor not going back.  What was checked is a copy in memory, which no other process reaches; without
+ * memory pairs are counted only.  On any other reason the job is of no more use
  * but for its inputs.
  */
-extern HjgReason hjg_job_batch_wait(HjgJob *job, int batch, HjgBatchResult *result);
-
-/* Its last round is complete: the slabs of its keys go back to the arena, the results stay. */
-extern void hjg_job_batch_drop_inputs(HjgJob *job, int batch);
+extern HjgReason hjg_job_batch_wait(HjgJob *job, int batch, HjgRoundMemory *memory, HjgBatchResult *result);
 
 /*
  * The batch's slabs go back to the arena and its number becomes free; but while a

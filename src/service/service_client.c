@@ -374,19 +374,6 @@ hjg_job_batch_submit(HjgJob *job, int batch_no)
 }
 
 void
-hjg_job_batch_drop_inputs(HjgJob *job, int batch_no)
-{
-	HjgBatch   *batch = batch_at(job, batch_no);
-	HjgOp	   *op = &job->slot->batches[batch_no];
-
-	if (batch->submitted)
-		elog(ERROR, "hjoin_gpu: a round of batch %d is under way", batch_no);
-	op->input_ref = 0;
-	op->ninputs = 0;
-	release_list(job, &batch->inputs);
-}
-
-void
 hjg_job_batch_close(HjgJob *job, int batch_no)
 {
 	HjgBatch   *batch = batch_at(job, batch_no);

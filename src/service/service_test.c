@@ -96,7 +96,7 @@ drain_batch(HjgJob *job, int batch)
 	for (;;)
 	{
 		HjgBatchResult result;
-		HjgReason	reason = hjg_job_batch_wait(job, batch, &result);
+		HjgReason	reason = hjg_job_batch_wait(job, batch, NULL, &result);
 
 		if (reason != HJG_REASON_NONE)
 			fail(reason);

@@ -170,13 +170,54 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 	return reason;
 }
 
+void *
+hjg_round_space(HjgRoundMemory *memory, size_t bytes)
+{
+	if (memory->bytes < bytes)
+	{
+		if (memory->space != NULL)
+			pfree(memory->space);
+		memory->space = NULL;
+		memory->bytes = 0;
+		memory->space = MemoryContextAllocHuge(memory->context, bytes);
+		memory->bytes = bytes;
+	}
+	return memory->space;
+}
+
+/* Space for what was reported; none where the check will not come so far. */
+static HjgRoundCopy
+make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemory *memory)
+{
+	const uint64 room = TYPEALIGN64(HJG_PAGE_ALIGNMENT_PAIRS, Max(reported->npairs, 1));
+	HjgRoundCopy copy = {NULL};
+	size_t		pair_bytes = sizeof(HjgPair);
+	char	   *place;
+
+	if (reported->npairs > (uint64) expected->npages * expected->page_pairs)
+		return copy;
+	for (int s = 0; s < HJG_SIDES; s++)
+		pair_bytes += reported->gathered & HJG_SIDE_BIT(s) ? expected->carried.bytes[s] : 0;
+	place = hjg_round_space(memory, room * pair_bytes);
+	copy.pairs = (HjgPair *) place;
+	place += room * sizeof(HjgPair);
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (reported->gathered & HJG_SIDE_BIT(s))
+		{
+			copy.columns[s] = place;
+			place += room * expected->carried.bytes[s];
+		}
+	return copy;
+}
+
 HjgReason
-hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
+hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchResult *result)
 {
 	HjgBatch   *batch;
 	HjgOpReport *op;
 	HjgExpected expected;
 	HjgReported reported;
+	HjgRoundCopy copy = {NULL};
 	HjgCheck	check;
 
 	if (batch_no < 0 || batch_no >= HJG_MAX_BATCHES || !job->batches[batch_no].submitted)
@@ -218,7 +259,9 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 		.may_gather = (job->build_carried ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) |
 			(batch->carried ? HJG_SIDE_BIT(HJG_SIDE_PROBE) : 0),
 	};
-	check = hjg_check_round(&expected, &reported);
+	if (memory != NULL)
+		copy = make_copy(&expected, &reported, memory);
+	check = hjg_check_round(&expected, &reported, memory != NULL ? &copy : NULL);
 	if (check != HJG_CHECK_GOOD)
 	{
 		hjg_service_count(HJG_COUNT_BAD_RESULTS, 1);
@@ -239,11 +282,11 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgBatchResult *result)
 	reported.cursor.most = reported.cursor.row < batch->nrows && reported.cursor.skip != batch->cursor.skip ?
 		0 : batch->cursor.most;
 	batch->cursor = reported.cursor;
-	result->pages = batch->pages;
-	result->npages = batch->results.n;
-	result->page_pairs = expected.page_pairs;
 	result->npairs = reported.npairs;
+	result->pairs = copy.pairs;
 	result->gathered = reported.gathered;
+	for (int s = 0; s < HJG_SIDES; s++)
+		result->columns[s] = copy.columns[s];
 	result->cursor = reported.cursor;
 	result->finished = reported.cursor.row >= batch->nrows;
 	return HJG_REASON_NONE;

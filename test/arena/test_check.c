@@ -2,6 +2,7 @@
  * test_check.c
  *	  What a device process wrote is refused in whatever place it is wrong.
  */
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "hjg_test.h"
@@ -30,10 +31,15 @@ make_sound(HjgMatchMode mode)
 			(HjgPair) {100 + i, mode == HJG_MATCH_ANTI ? HJG_NO_ROW : i % NBUILD};
 }
 
+/* With a copy the verdict is the same. */
 static HjgCheck
 check(void)
 {
-	return hjg_check_round(&expected, &reported);
+	static HjgPair copied[NPAGES * PAGE_PAIRS];
+	const HjgRoundCopy copy = {.pairs = copied};
+	const HjgCheck verdict = hjg_check_round(&expected, &reported, NULL);
+
+	return hjg_check_round(&expected, &reported, &copy) == verdict ? verdict : (HjgCheck) -1;
 }
 
 /* The checksum of what is there now: so that it is not what fails. */
@@ -145,6 +151,51 @@ test_rounds(void)
 	test_claim(check() == HJG_CHECK_GOOD, "an empty batch ends at once");
 }
 
+/* ---- pages that change while they are checked ---- */
+
+static HjgPair *locked_page;
+static size_t locked_bytes;
+
+/* The check has come to the locked page: change what it has behind it, and let it go on. */
+static void
+change_first_page(int number)
+{
+	pages[0][3].build_row ^= (hjg_u32) number;
+	pages[0][3].probe_row++;
+	mprotect(locked_page, locked_bytes, PROT_READ | PROT_WRITE);
+}
+
+static void
+test_change(void)
+{
+	static HjgPair copied[NPAGES * PAGE_PAIRS];
+	const HjgRoundCopy copy = {.pairs = copied};
+	HjgPair    *const page = pages[1];
+	HjgPair		sound[2];
+
+	locked_bytes = (size_t) sysconf(_SC_PAGESIZE);
+	locked_page = mmap(NULL, locked_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (locked_page == MAP_FAILED || signal(SIGSEGV, change_first_page) == SIG_ERR)
+	{
+		test_claim(false, "a page that can be locked");
+		return;
+	}
+	pages[1] = locked_page;
+	make_sound(HJG_MATCH_ALL);
+	sum_up();
+	sound[0] = pages[0][3];
+	sound[1] = pages[1][3];
+	mprotect(locked_page, locked_bytes, PROT_NONE);
+	test_claim(hjg_check_round(&expected, &reported, &copy) == HJG_CHECK_GOOD && pages[0][3].probe_row != sound[0].probe_row,
+			   "a pair changes after it was looked at, and the round is taken");
+	test_claim(memcmp(&copied[3], &sound[0], sizeof(HjgPair)) == 0, "what is used of such a round is what was checked");
+	pages[1][3].build_row = ~0u;
+	test_claim(memcmp(&copied[PAGE_PAIRS + 3], &sound[1], sizeof(HjgPair)) == 0, "a pair that changes later changes nothing");
+	signal(SIGSEGV, SIG_DFL);
+	munmap(locked_page, locked_bytes);
+	pages[1] = page;
+}
+
 /* ---- chains, as the device process reads them ---- */
 
 static HjgArena arena;
@@ -254,6 +305,7 @@ int
 main(void)
 {
 	test_rounds();
+	test_change();
 	test_chains();
 	test_texts();
 	return test_end();

@@ -213,7 +213,7 @@ look_at(Job *job, int b, Outcome *outcome)
 		return true;
 	}
 	/* who repeats measures */
-	if (job->scenario->repeats == 0 && (hjg_check_round(expected, &reported) != HJG_CHECK_GOOD ||
+	if (job->scenario->repeats == 0 && (hjg_check_round(expected, &reported, NULL) != HJG_CHECK_GOOD ||
 										!pairs_match(job->scenario, b, job->pages[b], reported.npairs)))
 		return false;
 	job->npairs[b] += reported.npairs;

@@ -108,6 +108,33 @@ foreach my $what ('count(*)', 'sum(a.v + b.v)')
 	}
 }
 
+# keys on their way to the arena: a cancel comes before the last of them
+$node->safe_psql('postgres', q{CREATE UNLOGGED TABLE wide AS SELECT g::int8 AS a, -g::int8 AS b FROM generate_series(1, 4000000) g;
+	VACUUM ANALYZE wide});
+my $keys_mb = 4000000 * 16 / 1048576;
+my ($moved_mb, $ended_after);
+for my $try (1 .. 5)
+{
+	$node->restart;
+	wait_ready($node, 10);
+	my $moving = start_query($node, q{SET hjoin_gpu.force = on; SET hjoin_gpu.embedded_rows = 0; SET max_parallel_workers_per_gather = 0; SET work_mem = '1GB';
+		SELECT count(*) FROM wide p JOIN wide b ON p.a = b.a AND p.b = b.b}, 'moving');
+	$node->safe_psql('postgres', q{SET statement_timeout = '30s'; DO $$ BEGIN
+		LOOP EXIT WHEN (SELECT leased_bytes FROM hjoin_gpu_arena()) > 4000000; END LOOP;
+		PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'moving';
+		END $$});
+	my $start = time;
+	my (undef, $err) = finish_query($moving);
+	$ended_after = time - $start;
+	like($err, qr/canceling statement due to user request/, "keys that move, $try: the query is cancelled");
+	# memory that was ever leased is warm
+	$moved_mb = $node->safe_psql('postgres', 'SELECT (leased_bytes + warm_bytes) / 1048576 FROM hjoin_gpu_arena()');
+	last if $moved_mb < $keys_mb && $ended_after < 0.2;
+}
+cmp_ok($moved_mb, '<', $keys_mb, 'a cancel does not wait until all keys are in the arena');
+took_less($ended_after, 0.2, 'and takes effect at once');
+
+# a client that goes away
 # a client that goes away
 my $running = start_query($node, 'SELECT hjoin_gpu_self_test(1000000, 300000000)');
 my $pid = backend_of($node, '.');
