@@ -104,6 +104,7 @@ coupled(HjgPlannerCoupled *coupled)
 }
 
 static const HjgPlannerSources planner_sources = {
+	.trusted = hjg_service_trusted,
 	.device_ready = device_ready,
 	.calibration = calibration,
 	.gpu = gpu,

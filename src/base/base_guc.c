@@ -35,6 +35,7 @@ double		hjg_probe_tuple_cost = -1;
 double		hjg_startup_cost = -1;
 int			hjg_strategy = HJG_STRATEGY_AUTO;
 double		hjg_transfer_cost = -1;
+double		hjg_verify_share = 0;
 
 static const struct config_enum_entry bloom_filter_options[] = {
 	{"auto", HJG_BLOOM_FILTER_AUTO, false},
@@ -254,6 +255,11 @@ hjg_base_define_gucs(bool preloaded)
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.transfer_cost", "Cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
+
+	DefineCustomRealVariable("hjoin_gpu.verify",
+							 "Share of joins by GpuHashJoin that are joined by core's hash join as well.",
+							 "At the first result that differs the node is not used any more.",
+							 &hjg_verify_share, 0.0, 0.0, 1.0, PGC_SUSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("hjoin_gpu");
 }

@@ -109,6 +109,7 @@ extern double hjg_probe_tuple_cost;
 extern double hjg_startup_cost;
 extern int	hjg_strategy;
 extern double hjg_transfer_cost;
+extern double hjg_verify_share;
 
 /* A monotonic clock, in nanoseconds. */
 static inline uint64

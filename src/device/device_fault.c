@@ -25,6 +25,7 @@ typedef enum FaultKind
 	FAULT_SLOW,
 	FAULT_CORRUPT,
 	FAULT_TRUNCATE,
+	FAULT_LOSE,
 	FAULT_COLUMNS
 } FaultKind;
 
@@ -35,7 +36,7 @@ typedef struct Fault
 	unsigned	argument;
 } Fault;
 
-static const char *const kind_names[] = {"die", "exit", "hang", "slow", "corrupt", "truncate", "columns"};
+static const char *const kind_names[] = {"die", "exit", "hang", "slow", "corrupt", "truncate", "lose", "columns"};
 #define NKINDS ((int) (sizeof(kind_names) / sizeof(kind_names[0])))
 
 static const char *const phase_names[HJG_PHASE_COUNT] = {"start", "build", "probe", "result"};
@@ -131,6 +132,8 @@ hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
 				return HJG_SPOIL_CORRUPT;
 			case FAULT_TRUNCATE:
 				return HJG_SPOIL_TRUNCATE;
+			case FAULT_LOSE:
+				return HJG_SPOIL_LOSE;
 			case FAULT_COLUMNS:
 				return HJG_SPOIL_COLUMNS;
 		}

@@ -305,6 +305,11 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 			result.pages[0][0].build_row ^= 1;
 		if (spoil == HJG_SPOIL_TRUNCATE && result.npairs > 0)
 			result.npairs--;
+		if (spoil == HJG_SPOIL_LOSE && result.npairs > 0)
+		{
+			result.npairs--;
+			sum_result(way, &result, report);
+		}
 		if (spoil == HJG_SPOIL_COLUMNS && result.npairs > 0)
 			((char *) result.pages[0])[hjg_page_carried_off(task->spec.carried, HJG_SIDE_BUILD)] ^= 1;
 		__atomic_store_n(&report->npairs, result.npairs, __ATOMIC_RELAXED);

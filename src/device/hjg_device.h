@@ -123,6 +123,7 @@ typedef enum HjgSpoil
 	HJG_SPOIL_NOTHING,
 	HJG_SPOIL_CORRUPT,			/* change a pair */
 	HJG_SPOIL_TRUNCATE,			/* drop a pair */
+	HJG_SPOIL_LOSE,				/* the same, before the sums are made */
 	HJG_SPOIL_COLUMNS			/* change a gathered column */
 } HjgSpoil;
 

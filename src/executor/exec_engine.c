@@ -126,7 +126,9 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	const uint32 want = Max(batch->keys.nrows, few ? MIN_FEW_PAIRS : MIN_ENGINE_PAIRS);
 	HjgPair    *pairs;
 
-	if (run->engine == NULL)
+	if (run->engine == NULL && run->share != NULL)
+		hjg_share_table(run);
+	else if (run->engine == NULL)
 	{
 		segments = hjg_keys_segments(&run->build);
 		hjg_run_engine_build(run, segments, run->build.nsegments, NULL);

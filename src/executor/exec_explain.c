@@ -70,6 +70,8 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	report->spilled_bytes += other->spilled_bytes;
 	report->peak_bytes += other->peak_bytes;
 	report->round_bytes += other->round_bytes;
+	report->verified += other->verified;
+	report->mismatched += other->mismatched;
 	if (other->fallback != HJG_REASON_NONE)
 		report->fallback = other->fallback;
 	report->strategy = Max(report->strategy, other->strategy);
@@ -348,6 +350,8 @@ show_report(HjgJoinState *state, ExplainState *es)
 		ExplainPropertyText("Fallback", hjg_reason_text(report.fallback), es);
 	else if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Fallback", "none", es);
+	if (report.verified > 0 || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyText("Verified", report.verified == 0 ? "none" : report.mismatched == 0 ? "equal" : "different", es);
 	ExplainPropertyText("Strategy", joined ? hjg_strategy_name(report.strategy) : "none", es);
 	if (report.declined || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyBool("Strategy Declined", report.declined, es);

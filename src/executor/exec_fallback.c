@@ -17,6 +17,7 @@ reason_sqlstate(HjgReason reason)
 		case HJG_REASON_ARENA_FULL:
 			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
 		case HJG_REASON_BAD_RESULT:
+		case HJG_REASON_DISTRUSTED:
 			return ERRCODE_DATA_CORRUPTED;
 		case HJG_REASON_ENGINE_ERROR:
 		case HJG_REASON_DEVICE_MEMORY:
@@ -43,6 +44,8 @@ reason_hint(HjgReason reason)
 			return "Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.";
 		case HJG_REASON_DEVICE_REFUSED:
 			return "See the view hjoin_gpu_devices and the server log.";
+		case HJG_REASON_DISTRUSTED:
+			return "The server log names the join; hjoin_gpu_stat_reset() switches joins on again.";
 		case HJG_REASON_DEVICE_TIMEOUT:
 			return "Raise hjoin_gpu.device_timeout if the machine is merely busy.";
 		default:

@@ -202,6 +202,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	hjg_emit_init(state);
 	if (state->aggregation != NULL)
 		hjg_aggregation_open(state);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		hjg_verify_begin(state);
 	state->phase = HJG_PHASE_BUILD;
 }
 
@@ -215,8 +217,8 @@ forget_work(HjgJoinState *state)
 	MemoryContextReset(state->work_context);
 }
 
-bool
-hjg_exec_next_vector(HjgJoinState *state)
+static bool
+next_vector(HjgJoinState *state)
 {
 	for (;;)
 	{
@@ -260,11 +262,24 @@ hjg_exec_next_vector(HjgJoinState *state)
 				break;
 
 			case HJG_PHASE_DONE:
+				if (state->verify != NULL)
+					hjg_verify_end(state);
 				if (!state->rescanned)
 					forget_work(state);
 				return false;
 		}
 	}
+}
+
+bool
+hjg_exec_next_vector(HjgJoinState *state)
+{
+	if (!next_vector(state))
+		return false;
+	/* of other vectors rows come out one by one */
+	if (unlikely(state->verify != NULL) && state->direct)
+		hjg_verify_note_vector(state);
+	return true;
 }
 
 /* Point the slot at the next row of the vector. */
@@ -306,6 +321,8 @@ hjg_exec_next_passing(HjgJoinState *state)
 			InstrCountFiltered1(ps, 1);
 			continue;
 		}
+		if (unlikely(state->verify != NULL))
+			hjg_verify_note_row(state);
 		return true;
 	}
 	return false;
@@ -358,6 +375,7 @@ hjg_exec_reset(HjgJoinState *state)
 		MemoryContextDelete(state->partition_context);
 	}
 	state->partition_context = NULL;
+	hjg_verify_forget(state, false);
 	hjg_probe_filter_forget(state);
 	state->partitions = NIL;
 	state->current = NULL;
@@ -416,6 +434,7 @@ rescan(CustomScanState *node)
 	if (keep_build)
 	{
 		hjg_probe_reset(state);
+		hjg_verify_forget(state, true);
 		if (state->build_matched != NULL)
 			memset(state->build_matched, 0, ((Size) state->run->build.nrows / 64 + 1) * sizeof(uint64));
 		if (state->null_build != NULL)

@@ -14,8 +14,7 @@
  *		SHARE	in memory: everybody adds its slabs to the job, and the one who is elected
  *				counts the rows and makes the bits of build rows.  Partitioned: everybody
  *				moves what it still has in memory to the partitions.
- *		ROUTE	in memory: the one who is elected submits the build, or without a job builds the
- *				table that all probe (exec_table.c), and everybody adds the
+ *		ROUTE	in memory: the one who is elected submits the build, and everybody adds the
  *				keys that it has read to the filter.  Partitioned: everybody reads its share of
  *				the outer child into the partitions.
  *		JOIN	in memory: everybody takes in what was published and probes with its own
@@ -25,8 +24,8 @@
  * Who comes late enters at the phase of the moment; who comes when it is OVER has
  * nothing to do.
  *
- * Deadlocks.  Nobody waits for others once it is in JOIN, and nobody has a row to
- * emit before.  So whoever waits at the barrier waits for processes that read,
+ * Deadlocks.  Nobody waits for others once it is in JOIN, but for one that builds the table that all probe
+ * (exec_table.c), and nobody has a row to emit before.  So whoever waits at the barrier waits for processes that read,
  * and never for one that is stuck with rows that nobody takes.
  *
  * Unmatched build rows are known when the last participant has left JOIN.  It need not wait, and whoever is
@@ -36,9 +35,8 @@
  * grows).  The leader does not stay, as workers may be waiting for it to take their rows.
  *
  * What is private: fates of probe rows, rows with a NULL key (each comes out where
- * it was read), the table when the device process is lost.  In that case
- * each participant builds one of its own from the published keys, so that the
- * engine's memory is taken once for each of them.
+ * it was read).  The table of the build keys is one for all, in the device process or, without a job and when the
+ * device process is lost, in blocks.
  *
  * Memory.  The build side may use hash_mem times the participants, as core's Parallel Hash
  * does.  Who finds it full makes partitions, which all go over to at their next look.
@@ -63,7 +61,9 @@
 Size
 hjg_parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
 {
-	return add_size(offsetof(HjgParallelShared, members), mul_size(sizeof(HjgMember), pcxt->nworkers + 1));
+	const int	nmembers = pcxt->nworkers + 1;
+
+	return add_size(hjg_parallel_members_bytes(nmembers), mul_size(HJG_SIDES, hjg_spill_shared_bytes(nmembers)));
 }
 
 /* Lease a job for all participants, unless joins are to stay in the backends. */
@@ -118,7 +118,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	shared->nrows = 0;
 	shared->range_nrows = InvalidDsaPointer;
 	shared->matched = InvalidDsaPointer;
-	shared->has_table = false;
+	pg_atomic_write_u32(&shared->table_state, HJG_TABLE_NONE);
 	shared->filter = InvalidDsaPointer;
 	shared->places = InvalidDsaPointer;
 	shared->partition_filter = InvalidDsaPointer;
@@ -129,6 +129,14 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 		shared->members[i].told_bytes = 0;
 		shared->members[i].reported = false;
 	}
+	shared->verify = state->verify != NULL;
+	pg_atomic_init_u32(&shared->verify_entered, 0);
+	pg_atomic_init_u32(&shared->verify_left, 0);
+	pg_atomic_init_u64(&shared->verify_nrows, 0);
+	pg_atomic_init_u64(&shared->verify_sum, 0);
+	pg_atomic_init_u32(&shared->verified, 0);
+	hjg_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_BUILD), shared->nmembers, "kept_b");
+	hjg_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_PROBE), shared->nmembers, "kept_p");
 	lease_job(state, shared);
 }
 
@@ -171,6 +179,8 @@ hjg_parallel_init_leader(CustomScanState *node, ParallelContext *pcxt, void *coo
 	pg_atomic_init_u32(&shared->next_range, 0);
 	pg_atomic_init_u32(&shared->next_block, 0);
 	pg_atomic_init_u64(&shared->bytes, 0);
+	pg_atomic_init_u32(&shared->table_state, HJG_TABLE_NONE);
+	ConditionVariableInit(&shared->table_built);
 	ConditionVariableInit(&shared->all_probed);
 	pg_atomic_init_u32(&shared->next_unmatched, 0);
 	pg_atomic_init_u32(&shared->npartitions, 0);
@@ -190,6 +200,7 @@ hjg_parallel_init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 		elog(ERROR, "more parallel workers than planned");
 	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
 	state->parallel = make_local(state, shared, ParallelWorkerNumber + 1);
+	hjg_verify_attach(state);
 }
 
 /* Take the figures of the workers and of the shared job; once for each lease. */
@@ -277,6 +288,7 @@ hjg_parallel_build(HjgJoinState *state)
 	bool		partitioned;
 
 	parallel->attached = true;
+	hjg_verify_enter(state);
 	if (phase == HJG_PARALLEL_READ)
 	{
 		if (parallel->me == 0)
@@ -321,8 +333,6 @@ hjg_parallel_build(HjgJoinState *state)
 		{
 			if (elected && shared->build_in_job && !hjg_run_submit_build(state->run))
 				shared->build_in_job = false;
-			if (elected)
-				hjg_share_build_table(state);
 			hjg_share_add_keys(state);
 		}
 		arrive(parallel, &elected);

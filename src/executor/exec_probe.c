@@ -94,7 +94,7 @@ fill_view(HjgJoinState *state, HjgProbeBatch *batch)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!hjg_side_next_view(&state->outer, view))
+		if (!hjg_side_next_view(state, &state->outer, view))
 		{
 			view->nrows = view->nnull_rows = 0;
 			state->probe_done = true;

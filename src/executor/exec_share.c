@@ -253,31 +253,6 @@ hjg_share_sum_up(HjgJoinState *state)
 	}
 }
 
-HjgSegment *
-hjg_share_segments(HjgParallel *parallel, int *nsegments)
-{
-	HjgParallelShared *shared = parallel->shared;
-	HjgSegment *segments = palloc(Max(pg_atomic_read_u32(&shared->next_range), 1) * sizeof(HjgSegment));
-	int			n = 0;
-
-	for (int i = 0; i < shared->nmembers; i++)
-	{
-		const Published *published = published_by(parallel, i);
-
-		if (published == NULL)
-			continue;
-		for (uint32 s = 0; s < published->nsegments; s++)
-		{
-			const HjgKeySegment *segment = &PUBLISHED_SEGMENTS(published)[s];
-
-			segments[n++] = (HjgSegment) {.keys = hjg_share_at(parallel, segment->name),.nrows = segment->nrows,
-				.first_row = segment->first_row};
-		}
-	}
-	*nsegments = n;
-	return segments;
-}
-
 /* The filter that the elected one made, if it did. */
 static bool
 attach_filter(HjgJoinState *state)
@@ -343,7 +318,6 @@ hjg_share_take_in(HjgJoinState *state)
 		hjg_run_no_job(run, HJG_REASON_ARENA_FULL);
 	state->last_chunk = true;
 	hjg_run_build_done(run, mode);
-	hjg_share_attach_table(state);
 	if (attach_filter(state))
 		hjg_probe_filter_open_shared(state);
 }

@@ -292,6 +292,8 @@ hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **
 	*keys = side->page_keys + (size_t) side->page_next * side->codec->key_width;
 	*first = side->page_next;
 	side->page_next += n;
+	if (side->kept != NULL)
+		hjg_verify_keep_vectors(state, side, *first, n);
 	return n;
 }
 
@@ -302,12 +304,14 @@ hjg_side_has_vectors(const HjgSide *side)
 }
 
 bool
-hjg_side_next_view(HjgSide *side, HjgView *view)
+hjg_side_next_view(HjgJoinState *state, HjgSide *side, HjgView *view)
 {
 	int			width = side->codec->key_width;
 
 	if (!have_page_row(side))
 		return false;
+	if (side->kept != NULL)
+		hjg_verify_keep_vectors(state, side, side->page_next, side->page_rows - side->page_next);
 	view->vectors = side->vectors;
 	view->null_rows = side->view_null_rows;
 	view->nnull_rows = 0;
@@ -419,7 +423,13 @@ hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
 	TupleTableSlot *slot;
 
 	if (hjg_side_has_vectors(side))
-		return next_page_row(side, row);
+	{
+		if (!next_page_row(side, row))
+			return false;
+		if (side->kept != NULL)
+			hjg_verify_keep_row(state, side, row->values, row->isnull);
+		return true;
+	}
 	slot = side->peeked != NULL ? side->peeked : ExecProcNode(side->plan);
 	side->peeked = NULL;
 	if (TupIsNull(slot))
@@ -428,6 +438,8 @@ hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
 	row->values = slot->tts_values;
 	row->isnull = slot->tts_isnull;
 	row->source = side->child_ix;
+	if (side->kept != NULL)
+		hjg_verify_keep_row(state, side, row->values, row->isnull);
 	row->key = encode_row_key(side, slot->tts_values, slot->tts_isnull, row->key_space) ? row->key_space : NULL;
 	return true;
 }

@@ -1,12 +1,17 @@
 /*
  * exec_table.c
- *	  The table of a shared load that its participants probe themselves, without a job.
+ *	  The table of a shared load that its participants probe themselves: without a job, or when the device
+ *	  process has been lost to one of them.
  *
- * One participant builds it, in blocks that all reach, and the others wait: no row can come
- * out before it is there.  From then on it is only read, so that each has an engine of its
- * own with nothing in it but the addresses of the table's parts.
+ * The first one that needs it builds it, in blocks that all reach, and others wait for it.  From then on it is only
+ * read, so that each has an engine of its own with nothing in it but the addresses of the table's parts.
+ *
+ * Who waits, waits for a process that computes and is stuck with nothing: neither with rows that nobody takes nor with a
+ * lock.  If that one fails, the leader hears of it, or is it, and ends the query for those who wait.
  */
 #include "postgres.h"
+
+#include "pgstat.h"
 
 #include "executor/hjg_parallel.h"
 #include "executor/hjg_run.h"
@@ -31,33 +36,45 @@ alloc_part(void *arg, HjgTablePart part, size_t bytes)
 	return part_at(parallel, name);
 }
 
-void
-hjg_share_build_table(HjgJoinState *state)
+/* The build side is taken in, and is the same here as everywhere. */
+static void
+build_table(HjgRun *run)
 {
-	HjgRun	   *run = state->run;
-	HjgParallelShared *shared = run->share->shared;
-	HjgSegment *segments;
-	int			nsegments;
+	HjgSegment *segments = hjg_keys_segments(&run->build);
 
-	if (shared->has_job || shared->nrows == 0)
-		return;
-	run->mode = hjg_load_mode(state);
-	segments = hjg_share_segments(run->share, &nsegments);
-	hjg_run_engine_build(run, segments, nsegments, alloc_part);
+	hjg_run_engine_build(run, segments, run->build.nsegments, alloc_part);
 	pfree(segments);
-	shared->has_table = true;
 }
 
-void
-hjg_share_attach_table(HjgJoinState *state)
+static void
+attach_table(HjgRun *run)
 {
-	HjgRun	   *run = state->run;
 	HjgParallelShared *shared = run->share->shared;
 	const void *parts[HJG_TABLE_NPARTS];
 
-	if (!shared->has_table || run->engine != NULL)
-		return;
 	for (int i = 0; i < HJG_TABLE_NPARTS; i++)
 		parts[i] = part_at(run->share, shared->table[i]);
 	hjg_run_engine_attach(run, shared->nrows, parts);
+}
+
+void
+hjg_share_table(HjgRun *run)
+{
+	HjgParallelShared *shared = run->share->shared;
+	uint32		none = HJG_TABLE_NONE;
+
+	if (pg_atomic_compare_exchange_u32(&shared->table_state, &none, HJG_TABLE_BUILDING))
+	{
+		build_table(run);
+		pg_write_barrier();
+		pg_atomic_write_u32(&shared->table_state, HJG_TABLE_BUILT);
+		ConditionVariableBroadcast(&shared->table_built);
+		return;
+	}
+	ConditionVariablePrepareToSleep(&shared->table_built);
+	while (pg_atomic_read_u32(&shared->table_state) != HJG_TABLE_BUILT)
+		ConditionVariableSleep(&shared->table_built, PG_WAIT_EXTENSION);
+	ConditionVariableCancelSleep();
+	pg_read_barrier();
+	attach_table(run);
 }

@@ -63,6 +63,9 @@
  * it is expected to be faster, early: a side's columns travel with its keys, the device gathers them, and they are read
  * beside the pairs (exec_carry.c).  The stores have all rows in either case.
  *
+ * Verification.  Of a sample of executions all rows that are read are kept, and joined by core's hash join when the node
+ * has come to its end (exec_verify.c).
+ *
  * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
  * emitted, and the pairs of a round are looked at only once the round was
  * complete and checked.  When the device process is lost, the backend's own engine
@@ -108,6 +111,9 @@ typedef struct HjgRecheck HjgRecheck;
 /* Aggregates that are the node's result; private to exec_aggregate.c. */
 typedef struct HjgAggregation HjgAggregation;
 
+/* What is kept of an execution for a comparison with core; see hjg_verify.h. */
+typedef struct HjgVerify HjgVerify;
+
 /* Where the time of an execution went; nanoseconds, added up over all loads and rescans. */
 typedef struct HjgTimes
 {
@@ -138,6 +144,8 @@ struct HjgReport
 	size_t		peak_bytes;
 	size_t		round_bytes;	/* and of the pairs that were looked at */
 	HjgReason	fallback;		/* the last one, or NONE */
+	uint64		verified;		/* executions that were compared with core's hash join, */
+	uint64		mismatched;		/* and that differed */
 	uint32		told;			/* reasons that are in the log already, a bit each */
 	int			strategy;		/* that ran, of any engine (hjg_strategy_name()) */
 	bool		declined;		/* the strategy that hjoin_gpu.strategy names did not suit a join */
@@ -264,6 +272,7 @@ struct HjgJoinState
 	HjgSpill   *null_probe;		/* preserved probe rows with a NULL key */
 	Tuplestorestate *null_build;	/* preserved build rows with a NULL key */
 
+	HjgVerify  *verify;			/* NULL: not compared with core */
 	HjgParallel *parallel;	/* NULL: this process joins alone */
 	HjgReport	others;			/* leader: of the workers, and of the shared job */
 	HjgReport	report;
@@ -501,6 +510,23 @@ extern void hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *value
 extern HjgRecheck *hjg_recheck_create(const HjgJoinState *state, List *hash_clauses);
 /* Which of the first npairs pairs of the vector, of this batch and the load's build rows, have equal keys. */
 extern void hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *batch, int npairs, bool *pass);
+
+/* exec_verify.c: see there */
+/* When it is known what rows look like: are executions of the node to be compared? */
+extern void hjg_verify_begin(HjgJoinState *state);
+/* The same in a participant, where the leader has decided; and before it reads the first row. */
+extern void hjg_verify_attach(HjgJoinState *state);
+extern void hjg_verify_enter(HjgJoinState *state);
+/* Keep a row of the child's slot, or rows of the side's vectors, where side->kept is there. */
+extern void hjg_verify_keep_row(HjgJoinState *state, HjgSide *side, const Datum *values, const bool *isnull);
+extern void hjg_verify_keep_vectors(HjgJoinState *state, HjgSide *side, int first, int nrows);
+/* Where the next three are called there is a comparison to be made.  Rows come out: all of the vector's, or that of the out slot. */
+extern void hjg_verify_note_vector(HjgJoinState *state);
+extern void hjg_verify_note_row(HjgJoinState *state);
+/* No more rows come. */
+extern void hjg_verify_end(HjgJoinState *state);
+/* A new execution begins, with the build side of the last one or without it. */
+extern void hjg_verify_forget(HjgJoinState *state, bool keep_build);
 
 /* exec_slice.c */
 /* The batch is filled and about to be submitted: decide how its candidates are asked for. */

@@ -36,6 +36,13 @@ typedef enum HjgParallelPhase
 	HJG_PARALLEL_OVER
 } HjgParallelPhase;
 
+typedef enum HjgTableState
+{
+	HJG_TABLE_NONE,
+	HJG_TABLE_BUILDING,
+	HJG_TABLE_BUILT
+} HjgTableState;
+
 /* Written by its participant alone; read by others behind the barrier, or by the leader at the end. */
 typedef struct HjgMember
 {
@@ -64,6 +71,9 @@ typedef struct HjgParallelShared
 	pg_atomic_uint32 next_range;
 	pg_atomic_uint32 next_block;	/* of variable-length values */
 	pg_atomic_uint64 bytes;		/* of all that is in memory */
+	pg_atomic_uint32 table_state;	/* HjgTableState, of the table that participants probe themselves */
+	ConditionVariable table_built;
+	dsa_pointer table[HJG_TABLE_NPARTS];	/* set by whoever builds it */
 	ConditionVariable all_probed;	/* it is OVER */
 	pg_atomic_uint32 next_unmatched;	/* range of build rows to look at for unmatched ones */
 
@@ -72,8 +82,6 @@ typedef struct HjgParallelShared
 	uint64		nrows;
 	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
 	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
-	bool		has_table;		/* that participants probe themselves: */
-	dsa_pointer table[HJG_TABLE_NPARTS];
 	dsa_pointer filter;			/* of the build keys, if there is one */
 	size_t		filter_bytes;	/* of this one, or of that of partitions */
 
@@ -84,8 +92,29 @@ typedef struct HjgParallelShared
 	dsa_pointer partition_filter;	/* of the build keys on their way there, if there is one */
 	pg_atomic_uint32 next_partition;	/* to claim */
 
+	/* where the join is compared with core's (exec_verify.c) */
+	bool		verify;
+	pg_atomic_uint32 verify_entered;	/* participants that may read rows, */
+	pg_atomic_uint32 verify_left;	/* and that have handed out their last one; */
+	pg_atomic_uint64 verify_nrows;	/* of theirs */
+	pg_atomic_uint64 verify_sum;
+	pg_atomic_uint32 verified;		/* 1: someone compares, or has */
+
 	HjgMember	members[FLEXIBLE_ARRAY_MEMBER];
+	/* behind them, for each side, the place of a shared spill file of rows that are kept */
 } HjgParallelShared;
+
+static inline size_t
+hjg_parallel_members_bytes(int nmembers)
+{
+	return MAXALIGN(offsetof(HjgParallelShared, members) + nmembers * sizeof(HjgMember));
+}
+
+static inline void *
+hjg_parallel_kept_place(HjgParallelShared *shared, HjgSideId side)
+{
+	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_spill_shared_bytes(shared->nmembers);
+}
 
 struct HjgParallel
 {
@@ -115,18 +144,10 @@ extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 extern void hjg_share_publish(HjgJoinState *state);
 /* Everything is published: count it, make the bits of build rows and an empty filter of keys. */
 extern void hjg_share_sum_up(HjgJoinState *state);
-/* The keys of all participants, in shared memory, not in slabs; palloc'd. */
-extern HjgSegment *hjg_share_segments(HjgParallel *parallel, int *nsegments);
 /* Add the keys that were read here to the filter, if there is one. */
 extern void hjg_share_add_keys(HjgJoinState *state);
 /* Take in all that was published: from here on this is a load like any other. */
 extern void hjg_share_take_in(HjgJoinState *state);
-
-/* exec_table.c */
-/* Everything is published, and there is no job: build the table that all will probe. */
-extern void hjg_share_build_table(HjgJoinState *state);
-/* The load is taken in: probe that table, if there is one. */
-extern void hjg_share_attach_table(HjgJoinState *state);
 
 /* exec_share.c: this process's view of the shared partitions; rows are routed to them */
 extern void hjg_share_attach_partitions(HjgJoinState *state);

@@ -26,6 +26,9 @@ typedef struct HjgJoinState HjgJoinState;
 /* A sequential scan that the node reads itself; private to exec_scan.c. */
 typedef struct HjgScan HjgScan;
 
+/* Rows that are kept for a comparison with core (hjg_verify.h). */
+typedef struct HjgKeptRows HjgKeptRows;
+
 typedef struct HjgSide
 {
 	PlanState  *plan;
@@ -33,6 +36,7 @@ typedef struct HjgSide
 	HjgScan    *scan;			/* the child's table is read here, */
 	HjgJoinState *below;		/* or the child is a join of ours; both NULL: through its slot */
 	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
+	HjgKeptRows *kept;			/* NULL: none are */
 	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
 	int			nplan_columns;
 	bool		preserved;		/* rows without a match come out */
@@ -101,7 +105,7 @@ extern int	hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, co
 /* Do the side's rows come in vectors? */
 extern bool hjg_side_has_vectors(const HjgSide *side);
 /* The next rows of such a side, to be used in place; false at its end. */
-extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
+extern bool hjg_side_next_view(HjgJoinState *state, HjgSide *side, HjgView *view);
 /* Keep, of the view's rows with a key, only those at these n ascending positions. */
 extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
 /* Start over; with changed parameters the child does it when it is read next. */

@@ -154,6 +154,7 @@ typedef struct HjgPlannerCoupled
 /* What the planner asks of the service, which it may not know. */
 typedef struct HjgPlannerSources
 {
+	bool		(*trusted) (void);	/* has no join differed from core's? */
 	bool		(*device_ready) (void); /* does a device process stand ready? */
 	const HjgUnitCosts *(*calibration) (void);	/* the machine's, plausible, until asked again; NULL: nobody has calibrated */
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */

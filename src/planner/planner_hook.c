@@ -215,10 +215,13 @@ offer_paths(PlannerInfo *root, HjgCandidate *candidate)
 		offer_partial_paths(root, candidate, inner_path);
 }
 
-/* Of a setting of core's that is for us, too; force is stronger. */
+/* Of a setting of core's that is for us, too; force is stronger, but not than distrust. */
 static bool
 is_allowed(const char **why)
 {
+	*why = "a join differed from core's when it was verified";
+	if (!hjg_planner_sources->trusted())
+		return false;
 	*why = "enable_hashjoin is off";
 	return enable_hashjoin || hjg_force;
 }
@@ -234,7 +237,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (previous_join_pathlist_hook)
 		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (!hjg_enabled || (!enable_hashjoin && !asked_for))
+	if (!hjg_enabled || ((!enable_hashjoin || !hjg_planner_sources->trusted()) && !asked_for))
 		return;
 	/* not by an initializer: zeroing takes longer than most calls */
 	candidate.joinrel = joinrel;

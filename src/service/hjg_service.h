@@ -44,6 +44,7 @@ typedef enum HjgReason
 	HJG_REASON_ENGINE_ERROR,	/* the engine reported an error, such as out of memory */
 	HJG_REASON_DEVICE_MEMORY,	/* no memory on the device: the cpu engine of the process joins */
 	HJG_REASON_DEVICE_REFUSED,	/* the device's driver refused: likewise */
+	HJG_REASON_DISTRUSTED,		/* a join that was compared with core differed */
 	HJG_REASON_STRATEGY,		/* the device joined, but not by the strategy that hjoin_gpu.strategy names */
 	HJG_REASON_COUNT
 } HjgReason;
@@ -65,7 +66,10 @@ typedef struct HjgJobSpec
 
 typedef struct HjgJob HjgJob;
 
-/* True when the arena exists and the device process is ready; costs two loads. */
+/* False once a join that was compared with core's has differed, until the statistics are reset; costs a load. */
+extern bool hjg_service_trusted(void);
+
+/* True when the arena exists and the device process is ready, and trusted; costs three loads. */
 extern bool hjg_service_available(HjgReason *reason);
 
 /* What a choice between devices has to know of a GPU. */
@@ -249,6 +253,8 @@ typedef enum HjgCounter
 	HJG_COUNT_DEVICE_STARTS,
 	HJG_COUNT_DEVICE_DEATHS,
 	HJG_COUNT_DEVICE_KILLS,		/* by the supervisor, for showing no sign of life, or results that are none */
+	HJG_COUNT_VERIFIED,			/* executions of the node that were compared with core */
+	HJG_COUNT_MISMATCHES,		/* of these, those that differed */
 	HJG_COUNT_COUNT
 } HjgCounter;
 

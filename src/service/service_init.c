@@ -44,6 +44,8 @@ hjg_reason_text(HjgReason reason)
 			return "device memory not available";
 		case HJG_REASON_DEVICE_REFUSED:
 			return "device driver error";
+		case HJG_REASON_DISTRUSTED:
+			return "a join differed from core's";
 		case HJG_REASON_STRATEGY:
 			return "strategy does not suit the join";
 		case HJG_REASON_COUNT:
@@ -53,10 +55,19 @@ hjg_reason_text(HjgReason reason)
 }
 
 bool
+hjg_service_trusted(void)
+{
+	return hjg_arena_map.base == NULL ||
+		__atomic_load_n(&hjg_arena_map.control->counters[HJG_COUNT_MISMATCHES], __ATOMIC_RELAXED) == 0;
+}
+
+bool
 hjg_service_available(HjgReason *reason)
 {
 	if (hjg_arena_map.base == NULL)
 		*reason = HJG_REASON_NO_ARENA;
+	else if (!hjg_service_trusted())
+		*reason = HJG_REASON_DISTRUSTED;
 	else if (__atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_ACQUIRE) !=
 			 __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_ACQUIRE))
 		*reason = HJG_REASON_NO_DEVICE_PROCESS;

@@ -208,6 +208,8 @@ static const struct
 	{HJG_COUNT_DEVICE_STARTS, "device_starts"},
 	{HJG_COUNT_DEVICE_DEATHS, "device_deaths"},
 	{HJG_COUNT_DEVICE_KILLS, "device_kills"},
+	{HJG_COUNT_VERIFIED, "verified_joins"},
+	{HJG_COUNT_MISMATCHES, "verified_mismatches"},
 };
 
 StaticAssertDecl(lengthof(counter_names) == HJG_COUNT_COUNT, "a counter has no name");
@@ -240,6 +242,7 @@ hjoin_gpu_stat(PG_FUNCTION_ARGS)
 		[HJG_REASON_ENGINE_ERROR] = "fallback_engine_error",
 		[HJG_REASON_DEVICE_MEMORY] = "fallback_device_memory",
 		[HJG_REASON_DEVICE_REFUSED] = "fallback_device_error",
+		[HJG_REASON_DISTRUSTED] = "fallback_distrusted",
 		[HJG_REASON_STRATEGY] = "fallback_strategy",
 	};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;

@@ -1,0 +1,343 @@
+/*
+ * exec_verify.c
+ *	  A sample of joins is joined by core's rules as well (hjoin_gpu.verify).
+ *
+ * Of such a join all rows that are read from the children are kept in temporary files.  When the node has handed out
+ * its last row, core's hash join joins the rows that were kept, and number and checksum of both results are
+ * compared: of the columns that are handed out or aggregated, before anything is computed of them.  So keys, filters,
+ * engines, results, spill files, match states and row stores are verified; how children were read, and what is made of joined rows, is not.
+ *
+ * A node that is not read to its end is not compared.  Participants of a shared join keep their rows in
+ * files that all can read, and add up what they have handed out; the last one to come to its end compares.  Who comes
+ * later finds no row to join.
+ *
+ * At a difference the node is not chosen any more, and no job is leased, by anybody, until the
+ * statistics are reset (hjg_service_trusted()).
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "common/pg_prng.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+
+#include "base/hjg_base.h"
+#include "executor/hjg_parallel.h"
+#include "executor/hjg_verify.h"
+
+/* Rows of a file have a key; these have none that matters. */
+static const uint32 no_key = 0;
+
+/* ---------- what is kept ---------- */
+
+static void
+init_kept(HjgKeptRows *kept, const HjgSide *side, TupleDesc scan_desc)
+{
+	Bitmapset  *wanted = NULL;
+	int			n = Max(side->nplan_columns, 1);
+	int			column = -1;
+
+	/* a key expression may look at any column */
+	for (int i = 0; i < side->nkeys; i++)
+		wanted = side->key_ix[i] >= 0 ? bms_add_member(wanted, side->key_ix[i]) :
+			bms_add_range(wanted, 0, side->nplan_columns - 1);
+	for (int c = 0; c < side->ncarried; c++)
+		wanted = bms_add_member(wanted, side->child_ix[c]);
+	kept->columns = palloc(n * sizeof(int));
+	while ((column = bms_next_member(wanted, column)) >= 0)
+		kept->columns[kept->ncolumns++] = column;
+	bms_free(wanted);
+
+	kept->desc = CreateTemplateTupleDesc(side->nplan_columns);
+	for (int i = 0; i < side->nplan_columns; i++)
+		TupleDescCopyEntry(kept->desc, i + 1, scan_desc, side->first_scan_ix + i + 1);
+	kept->values = palloc0(n * sizeof(Datum));
+	kept->isnull = palloc(n * sizeof(bool));
+	memset(kept->isnull, true, n * sizeof(bool));
+}
+
+static HjgVerify *
+make_verify(HjgJoinState *state)
+{
+	const TupleDesc scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	HjgSide    *sides[HJG_SIDES] = {[HJG_SIDE_PROBE] = &state->outer,[HJG_SIDE_BUILD] = &state->inner};
+	HjgVerify  *verify = palloc0(sizeof(HjgVerify));
+
+	verify->columns = palloc((state->outer.ncarried + state->inner.ncarried + 1) * sizeof(HjgJoinedColumn));
+	for (int s = 0; s < HJG_SIDES; s++)
+	{
+		HjgSide    *side = sides[s];
+
+		init_kept(&verify->sides[s], side, scan_desc);
+		side->kept = &verify->sides[s];
+		/* which one of a row's matches there is, is left open, and nobody sees it */
+		if (s == HJG_SIDE_BUILD && (state->jointype == JOIN_SEMI || state->jointype == JOIN_ANTI))
+			continue;
+		for (int c = 0; c < side->ncarried; c++)
+			if (side->target[c] >= 0)
+				verify->columns[verify->ncolumns++] = (HjgJoinedColumn) {side->columns[c], side->scan_ix[c], side->target[c]};
+	}
+	return verify;
+}
+
+static void
+set_verify(HjgJoinState *state, bool wanted)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+	if (wanted && state->verify == NULL)
+		state->verify = make_verify(state);
+	else if (!wanted)
+	{
+		state->verify = NULL;
+		state->outer.kept = state->inner.kept = NULL;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+void
+hjg_verify_begin(HjgJoinState *state)
+{
+	set_verify(state, hjg_verify_share > 0 && pg_prng_double(&pg_global_prng_state) < hjg_verify_share);
+}
+
+void
+hjg_verify_attach(HjgJoinState *state)
+{
+	set_verify(state, state->parallel->shared->verify);
+}
+
+static void
+open_kept(HjgJoinState *state, HjgSideId s)
+{
+	HjgKeptRows *kept = &state->verify->sides[s];
+	HjgParallel *parallel = state->parallel;
+	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
+
+	if (parallel != NULL)
+		kept->spill = hjg_spill_attach(hjg_parallel_kept_place(parallel->shared, s), parallel->me, &parallel->shared->files,
+									   kept->desc, sizeof(no_key));
+	else
+		kept->spill = hjg_spill_create(kept->desc, sizeof(no_key));
+	MemoryContextSwitchTo(old);
+}
+
+static void
+keep(HjgJoinState *state, HjgSide *side)
+{
+	HjgKeptRows *kept = side->kept;
+
+	if (kept->spill == NULL)
+		open_kept(state, side == &state->inner ? HJG_SIDE_BUILD : HJG_SIDE_PROBE);
+	hjg_spill_write(kept->spill, &no_key, kept->values, kept->isnull);
+}
+
+void
+hjg_verify_keep_row(HjgJoinState *state, HjgSide *side, const Datum *values, const bool *isnull)
+{
+	const HjgKeptRows *kept = side->kept;
+
+	for (int i = 0; i < kept->ncolumns; i++)
+	{
+		kept->values[kept->columns[i]] = values[kept->columns[i]];
+		kept->isnull[kept->columns[i]] = isnull[kept->columns[i]];
+	}
+	keep(state, side);
+}
+
+void
+hjg_verify_keep_vectors(HjgJoinState *state, HjgSide *side, int first, int nrows)
+{
+	const HjgKeptRows *kept = side->kept;
+
+	for (int row = first; row < first + nrows; row++)
+	{
+		for (int i = 0; i < kept->ncolumns; i++)
+		{
+			const int	column = kept->columns[i];
+			const HjgVector *vector = &side->vectors[column];
+
+			kept->isnull[column] = hjg_vector_isnull(vector, row);
+			kept->values[column] = kept->isnull[column] ? (Datum) 0 : hjg_vector_datum(vector, row);
+		}
+		keep(state, side);
+	}
+}
+
+void
+hjg_verify_forget(HjgJoinState *state, bool keep_build)
+{
+	HjgVerify  *verify = state->verify;
+
+	if (verify == NULL)
+		return;
+	for (int s = 0; s < HJG_SIDES; s++)
+	{
+		if (s == HJG_SIDE_BUILD && keep_build)
+			continue;
+		hjg_spill_free(verify->sides[s].spill);
+		verify->sides[s].spill = NULL;
+	}
+	memset(&verify->tally, 0, sizeof(verify->tally));
+	verify->over = false;
+}
+
+/* ---------- what is handed out ---------- */
+
+static uint64
+hash_value(const HjgColumn *type, Datum value, uint64 seed)
+{
+	const unsigned char *bytes = (const unsigned char *) DatumGetPointer(value);
+	const struct varlena *unpacked;
+	uint64		hash;
+
+	if (type->attbyval)
+	{
+		const uint64 mask = type->attlen < (int) sizeof(Datum) ? (UINT64CONST(1) << (type->attlen * 8)) - 1 : ~UINT64CONST(0);
+		const uint64 bits = (uint64) value & mask;
+
+		return hash_bytes_extended((const unsigned char *) &bits, sizeof(bits), seed);
+	}
+	if (type->attlen > 0)
+		return hash_bytes_extended(bytes, type->attlen, seed);
+	if (type->attlen == -2)
+		return hash_bytes_extended(bytes, (int) strlen((const char *) bytes), seed);
+	unpacked = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
+	hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(unpacked), (int) VARSIZE_ANY_EXHDR(unpacked), seed);
+	if ((Pointer) unpacked != DatumGetPointer(value))
+		pfree(unconstify(struct varlena *, unpacked));
+	return hash;
+}
+
+void
+hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, const bool *isnull)
+{
+	uint64		hash = 0;
+
+	for (int c = 0; c < verify->ncolumns; c++)
+		hash = isnull[c] ? hash_combine64(hash, (uint64) c + 1) : hash_value(&verify->columns[c].type, values[c], hash);
+	tally->nrows++;
+	tally->sum += hash;
+}
+
+/* The rows of the vector, of which all are handed out. */
+void
+hjg_verify_note_vector(HjgJoinState *state)
+{
+	HjgVerify  *verify = state->verify;
+	Datum	   *values = palloc((verify->ncolumns + 1) * sizeof(Datum));
+	bool	   *isnull = palloc((verify->ncolumns + 1) * sizeof(bool));
+
+	/* without columns a vector may have any number of rows */
+	if (verify->ncolumns == 0)
+		verify->tally.nrows += state->vector_n;
+	for (int row = 0; row < state->vector_n && verify->ncolumns > 0; row++)
+	{
+		for (int c = 0; c < verify->ncolumns; c++)
+		{
+			const int	place = verify->columns[c].place;
+
+			if (state->columnar)
+			{
+				isnull[c] = hjg_vector_isnull(&state->vectors[place], row);
+				values[c] = isnull[c] ? (Datum) 0 : hjg_vector_datum(&state->vectors[place], row);
+			}
+			else
+			{
+				isnull[c] = state->out_isnull[row * state->out_width + place];
+				values[c] = state->out_values[row * state->out_width + place];
+			}
+		}
+		hjg_tally_row(&verify->tally, verify, values, isnull);
+	}
+	pfree(values);
+	pfree(isnull);
+}
+
+/* The row in the out slot, which has passed all conditions. */
+void
+hjg_verify_note_row(HjgJoinState *state)
+{
+	HjgVerify  *verify = state->verify;
+	const TupleTableSlot *slot = state->out_slot;
+	Datum	   *values = palloc((verify->ncolumns + 1) * sizeof(Datum));
+	bool	   *isnull = palloc((verify->ncolumns + 1) * sizeof(bool));
+
+	for (int c = 0; c < verify->ncolumns; c++)
+	{
+		values[c] = slot->tts_values[verify->columns[c].place];
+		isnull[c] = slot->tts_isnull[verify->columns[c].place];
+	}
+	hjg_tally_row(&verify->tally, verify, values, isnull);
+	pfree(values);
+	pfree(isnull);
+}
+
+/* ---------- the comparison ---------- */
+
+void
+hjg_verify_enter(HjgJoinState *state)
+{
+	if (state->verify != NULL)
+		pg_atomic_fetch_add_u32(&state->parallel->shared->verify_entered, 1);
+}
+
+/* Add what was handed out here to what the others have; false: they have not all come to their ends, or were compared. */
+static bool
+add_up(HjgJoinState *state, HjgTally *tally)
+{
+	HjgParallelShared *shared = state->parallel->shared;
+	HjgVerify  *verify = state->verify;
+
+	for (int s = 0; s < HJG_SIDES; s++)
+	{
+		if (verify->sides[s].spill == NULL)
+			open_kept(state, (HjgSideId) s);
+		hjg_spill_end_write(verify->sides[s].spill);
+	}
+	pg_atomic_fetch_add_u64(&shared->verify_nrows, verify->tally.nrows);
+	pg_atomic_fetch_add_u64(&shared->verify_sum, verify->tally.sum);
+	if (pg_atomic_add_fetch_u32(&shared->verify_left, 1) != pg_atomic_read_u32(&shared->verify_entered) ||
+		pg_atomic_exchange_u32(&shared->verified, 1) != 0)
+		return false;
+	tally->nrows = pg_atomic_read_u64(&shared->verify_nrows);
+	tally->sum = pg_atomic_read_u64(&shared->verify_sum);
+	return true;
+}
+
+static void
+report_mismatch(const HjgJoinState *state, const HjgTally *ours, const HjgTally *core)
+{
+	const HjgReport *report = &state->report;
+
+	hjg_service_count(HJG_COUNT_MISMATCHES, 1);
+	ereport(WARNING,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("a join by %s differs from core's: it is switched off for all sessions", HJG_NODE_NAME),
+			 errdetail("%s had " UINT64_FORMAT " rows with checksum %016llx, core's hash join " UINT64_FORMAT " rows with checksum %016llx. "
+					   "It ran on %s.",
+					   HJG_NODE_NAME, ours->nrows, (unsigned long long) ours->sum, core->nrows, (unsigned long long) core->sum,
+					   report->device[0] != '\0' ? psprintf("device \"%s\"", report->device) : "no device"),
+			 errhint("Do not use the result of this statement. A superuser switches joins on again with hjoin_gpu_stat_reset().")));
+}
+
+void
+hjg_verify_end(HjgJoinState *state)
+{
+	HjgVerify  *verify = state->verify;
+	HjgTally	ours = verify->tally;
+	HjgTally	core;
+
+	if (verify->over)
+		return;
+	verify->over = true;
+	if (state->parallel != NULL && !add_up(state, &ours))
+		return;
+	core = hjg_verify_by_core(state, verify);
+	state->report.verified++;
+	hjg_service_count(HJG_COUNT_VERIFIED, 1);
+	if (ours.nrows == core.nrows && ours.sum == core.sum)
+		return;
+	state->report.mismatched++;
+	report_mismatch(state, &ours, &core);
+}
