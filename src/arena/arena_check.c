@@ -184,7 +184,7 @@ copy_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first, char *copy)
 	return sum;
 }
 
-/* The columns that stand behind a page's pairs, of which the first is pair number first_pair of the round. */
+/* Sum up the columns behind a page's pairs, or copies of them; the first is pair number first_pair of the round. */
 static hjg_u64
 carried_page(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried, hjg_u32 gathered,
 			 const HjgRoundCopy *copy, hjg_u64 first_pair)

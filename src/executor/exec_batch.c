@@ -135,7 +135,7 @@ device_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 	return true;
 }
 
-/* All pairs are here: nobody will ask for the slabs again, unless it is for the keys in slices. */
+/* Give the slabs back once all pairs are here: nobody asks for them again, unless it is for the keys in slices. */
 static void
 give_back_slabs(HjgRun *run, HjgProbeBatch *batch)
 {

@@ -136,7 +136,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	}
 	start = run->timing ? hjg_now_ns() : 0;
 
-	pairs = hjg_round_space(&run->round, (Size) want * sizeof(HjgPair));
+	pairs = hjg_round_space(&run->round, (Size) want * sizeof(HjgPair), 0);
 	result.pages = &pairs;
 	result.npages = 1;
 	result.page_pairs = (uint32) Min(run->round.bytes / sizeof(HjgPair), PG_UINT32_MAX);

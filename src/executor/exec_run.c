@@ -280,7 +280,7 @@ hjg_run_report(HjgRun *run)
 		return;
 	run->reported = true;
 	report->loads++;
-	report->round_bytes = Max(report->round_bytes, run->round.bytes);
+	report->round_bytes = Max(report->round_bytes, run->round.used);
 	if (run->job != NULL)
 	{
 		HjgJobTimes times;

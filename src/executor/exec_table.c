@@ -36,7 +36,7 @@ alloc_part(void *arg, HjgTablePart part, size_t bytes)
 	return part_at(parallel, name);
 }
 
-/* The build side is taken in, and is the same here as everywhere. */
+/* Build the table, of a build side that was taken in and is the same everywhere. */
 static void
 build_table(HjgRun *run)
 {

@@ -220,7 +220,7 @@ hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, con
 	tally->sum += hash;
 }
 
-/* The rows of the vector, of which all are handed out. */
+/* Add the rows of the vector, all of which are handed out. */
 void
 hjg_verify_note_vector(HjgJoinState *state)
 {
@@ -254,7 +254,7 @@ hjg_verify_note_vector(HjgJoinState *state)
 	pfree(isnull);
 }
 
-/* The row in the out slot, which has passed all conditions. */
+/* Add the row in the out slot, which has passed all conditions. */
 void
 hjg_verify_note_row(HjgJoinState *state)
 {

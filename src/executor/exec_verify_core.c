@@ -86,7 +86,7 @@ create_kept_scan(CustomScan *cscan)
 
 /* ---------- the plan ---------- */
 
-/* The columns of a side as they come from below. */
+/* List the columns of a side as they come from below. */
 static List *
 make_tlist(TupleDesc desc, int varno)
 {

@@ -172,10 +172,11 @@ typedef struct HjgRoundMemory
 	MemoryContext context;
 	void	   *space;
 	size_t		bytes;
+	size_t		used;			/* of these, the most that were asked for; memory that nobody touches costs nothing */
 } HjgRoundMemory;
 
-/* So many bytes; what was there is gone. */
-extern void *hjg_round_space(HjgRoundMemory *memory, size_t bytes);
+/* So many bytes, of which up to most may be asked for soon; what was there is gone. */
+extern void *hjg_round_space(HjgRoundMemory *memory, size_t bytes, size_t most);
 
 typedef struct HjgBatchResult
 {

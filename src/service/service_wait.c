@@ -171,7 +171,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 }
 
 void *
-hjg_round_space(HjgRoundMemory *memory, size_t bytes)
+hjg_round_space(HjgRoundMemory *memory, size_t bytes, size_t most)
 {
 	if (memory->bytes < bytes)
 	{
@@ -179,13 +179,14 @@ hjg_round_space(HjgRoundMemory *memory, size_t bytes)
 			pfree(memory->space);
 		memory->space = NULL;
 		memory->bytes = 0;
-		memory->space = MemoryContextAllocHuge(memory->context, bytes);
-		memory->bytes = bytes;
+		memory->space = MemoryContextAllocHuge(memory->context, Max(bytes, most));
+		memory->bytes = Max(bytes, most);
 	}
+	memory->used = Max(memory->used, bytes);
 	return memory->space;
 }
 
-/* Space for what was reported; none where the check will not come so far. */
+/* Make space for what was reported; none where the check will not come so far. */
 static HjgRoundCopy
 make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemory *memory)
 {
@@ -198,7 +199,7 @@ make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemo
 		return copy;
 	for (int s = 0; s < HJG_SIDES; s++)
 		pair_bytes += reported->gathered & HJG_SIDE_BIT(s) ? expected->carried.bytes[s] : 0;
-	place = hjg_round_space(memory, room * pair_bytes);
+	place = hjg_round_space(memory, room * pair_bytes, (size_t) expected->npages * HJG_SLAB_BYTES);
 	copy.pairs = (HjgPair *) place;
 	place += room * sizeof(HjgPair);
 	for (int s = 0; s < HJG_SIDES; s++)
