@@ -85,6 +85,12 @@ build/kernels/images.o: build/kernels/images.c
 device_objs = $(patsubst src/%.c,build/%.o,$(device_srcs)) $(pure_srcs:.c=.o) build/kernels/images.o
 $(PROGRAM_DEVICE): $(device_objs)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
+# for tests alone, never installed: the same with faults on request
+build/faults/device_fault.o: src/device/device_fault.c $(wildcard src/*/*.h)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -DHJG_FAULTS -c -o $@ $<
+build/$(PROGRAM_DEVICE)_faults: $(filter-out build/device/device_fault.o,$(device_objs)) build/faults/device_fault.o
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
 
 all: $(PROGRAM_DEVICE)
 install: install-device

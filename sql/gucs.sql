@@ -32,3 +32,18 @@ set hjoin_gpu.enabled = off;
 explain (costs off) select * from probe p join build b on p.k = b.k;
 reset hjoin_gpu.enabled;
 explain (costs off) select * from probe p join build b on p.k = b.k;
+-- algorithms for comparison are for who is allowed to choose them
+create role hjg_tuner;
+set role hjg_tuner;
+set hjoin_gpu.strategy = 'nop';
+set hjoin_gpu.pipeline = 'pe';
+set hjoin_gpu.device = 'cpu';
+reset hjoin_gpu.device;
+reset role;
+grant set on parameter hjoin_gpu.strategy to hjg_tuner;
+set role hjg_tuner;
+set hjoin_gpu.strategy = 'nop';
+reset hjoin_gpu.strategy;
+reset role;
+revoke set on parameter hjoin_gpu.strategy from hjg_tuner;
+drop role hjg_tuner;

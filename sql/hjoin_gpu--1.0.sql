@@ -3,6 +3,9 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION hjoin_gpu" to load this file. \quit
 
+-- Every function runs with a search_path of its own: who owns a schema that a
+-- caller's search_path names must not stand behind anything that they do.
+
 -- Devices -------------------------------------------------------------------
 
 CREATE FUNCTION hjoin_gpu_devices(
@@ -14,10 +17,12 @@ CREATE FUNCTION hjoin_gpu_devices(
     OUT memory_bytes bigint,
     OUT compute_units integer,
     OUT pid integer,
-    OUT started timestamptz)
+    OUT started timestamptz,
+    OUT confinement text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_devices() IS
 'devices that the device process found, and why they cannot be used if so';
@@ -41,7 +46,8 @@ CREATE FUNCTION hjoin_gpu_jobs(
     OUT since timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_jobs() IS
 'joins that use the device process now; whose they are is shown to their role and to pg_read_all_stats';
@@ -49,7 +55,7 @@ COMMENT ON FUNCTION hjoin_gpu_jobs() IS
 CREATE VIEW hjoin_gpu_jobs AS
 SELECT j.slot, j.generation, j.pid, r.rolname AS usename, j.state, j.build_rows,
        j.batches_in_flight, j.arena_bytes, j.since
-FROM hjoin_gpu_jobs() j LEFT JOIN pg_catalog.pg_roles r ON r.oid = j.role;
+FROM hjoin_gpu_jobs() j LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) j.role;
 
 GRANT SELECT ON hjoin_gpu_jobs TO PUBLIC;
 
@@ -61,7 +67,8 @@ CREATE FUNCTION hjoin_gpu_stat(
     OUT detail text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_stat() IS
 'counters since the start of the server or the last hjoin_gpu_stat_reset()';
@@ -74,7 +81,8 @@ GRANT SELECT ON hjoin_gpu_stat TO PUBLIC;
 CREATE FUNCTION hjoin_gpu_stat_reset()
 RETURNS void
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_stat_reset() IS 'sets the counters to zero';
 
@@ -89,7 +97,8 @@ CREATE FUNCTION hjoin_gpu_arena(
     OUT workspace_bytes bigint)
 RETURNS record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_arena() IS
 'memory shared with the device process: in all, used by joins, idle but kept; and private memory of the device process';
@@ -101,7 +110,8 @@ CREATE FUNCTION hjoin_gpu_self_test(
     probe_rows bigint DEFAULT 1000000)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_self_test(bigint, bigint) IS
 'joins made-up rows in the device process and returns the number of pairs';
@@ -119,7 +129,8 @@ CREATE FUNCTION hjoin_gpu_calibrate(
     OUT source text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_calibrate() IS
 'measures the unit costs of the cost model on this machine and keeps them';
@@ -135,7 +146,8 @@ CREATE FUNCTION hjoin_gpu_costs(
     OUT source text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp;
 
 COMMENT ON FUNCTION hjoin_gpu_costs() IS
 'unit costs in force, and whether they are defaults, calibrated values or settings of this session';

@@ -16,6 +16,7 @@ explain (costs off) select p.id, b.id from probe p join barrier b on p.k = b.k w
 select count(*) from probe p join barrier b on p.k = b.k where leaks(b.v);
 select * from hjg_same('select p.id as pid, b.id as bid from probe p left join barrier b on p.k = b.k');
 create role hjg_clerk;
+grant set on parameter hjoin_gpu.strategy to hjg_clerk;
 create table secret (id int, k int, v int, owner text);
 insert into secret select g, g % 50, g % 9, case when g % 3 = 0 then 'hjg_clerk' else 'other' end from generate_series(1, 600) g;
 analyze secret;
@@ -69,4 +70,5 @@ execute shared_plan;
 deallocate shared_plan;
 drop table secret;
 revoke all on probe, build, barrier, joined from hjg_clerk;
+revoke set on parameter hjoin_gpu.strategy from hjg_clerk;
 drop role hjg_clerk;

@@ -8,6 +8,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
+#include "arena/hjg_arena.h"
 #include "base/hjg_base.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
@@ -116,7 +117,7 @@ _PG_init(void)
 {
 	bool		preloaded = process_shared_preload_libraries_in_progress;
 
-	hjg_base_define_gucs(preloaded);
+	hjg_base_define_gucs(preloaded, (int) (hjg_arena_default_bytes("") >> 20));
 	if (!preloaded)
 	{
 		ereport(WARNING,

@@ -67,6 +67,9 @@ hjg_check_text_copy(char *copy, const char *text, size_t room)
 {
 	memcpy(copy, text, room);
 	copy[room - 1] = '\0';
+	for (; *copy; copy++)
+		if (*copy < ' ' || *copy > '~')
+			*copy = '?';
 }
 
 BODY hjg_u64

@@ -56,6 +56,8 @@ map_aligned(int fd, size_t bytes, int protection)
 		errno = saved;
 		return NULL;
 	}
+	/* everybody's keys: not for the core dump of one of these processes */
+	(void) madvise(base, bytes, MADV_DONTDUMP);
 	if (front > 0)
 		munmap(reserved, front);
 	if (front < HJG_SLAB_BYTES)
@@ -89,6 +91,18 @@ set_view(HjgArenaView *view, const char *server_base, char *device_base, hjg_u32
 	view->nslabs = nslabs;
 }
 
+/* Make memory without a name that cannot become a program: where that is a rule of the system (vm.memfd_noexec), it must be said. */
+static int
+make_memfd(const char *name)
+{
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3 */
+#endif
+	int			fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	return fd >= 0 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+}
+
 /* A memfd of that size, which nobody can resize; -1 and errno. */
 static int
 make_half(const char *name, size_t bytes, const char **step)
@@ -97,7 +111,7 @@ make_half(const char *name, size_t bytes, const char **step)
 	int			fd;
 
 	*step = "memfd_create";
-	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = make_memfd(name);
 	if (fd < 0)
 		return -1;
 	*step = "ftruncate";

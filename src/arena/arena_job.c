@@ -264,10 +264,10 @@ hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 }
 
 bool
-hjg_job_any_leased(const HjgArena *arena)
+hjg_job_any_leased(const HjgArenaView *view)
 {
 	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
-		if (HJG_WORD_STATE(__atomic_load_n(&arena->jobs[ix].word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
+		if (HJG_WORD_STATE(__atomic_load_n(&view->jobs[ix].word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
 			return true;
 	return false;
 }

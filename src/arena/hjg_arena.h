@@ -114,6 +114,9 @@ extern void *hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix);
 extern hjg_u64 hjg_arena_now_ns(void);	/* monotonic; the same in all processes */
 extern hjg_u64 hjg_arena_now_us(void);	/* since the Unix epoch */
 
+/* Size of the arena where the settings name none; root stands before the paths of the system's files ("" but in tests). */
+extern size_t hjg_arena_default_bytes(const char *root);
+
 /* The calibrated values; false when nothing was set, or it does not stay still. */
 extern bool hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIBRATION]);
 
@@ -214,7 +217,7 @@ extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 gene
 extern bool hjg_job_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
 /* False when the job is not this generation's any more. */
 extern bool hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
-extern bool hjg_job_any_leased(const HjgArena *arena);
+extern bool hjg_job_any_leased(const HjgArenaView *view);
 /* Supervisor: does an operation run of a job that was abandoned, and so cancelled, longer ago than that? */
 extern bool hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns);
 

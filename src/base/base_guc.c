@@ -13,9 +13,10 @@
 #include "base/hjg_base.h"
 
 bool		hjg_aggregate = true;
-int			hjg_arena_size_mb = 4096;
+int			hjg_arena_size_mb = -1;
 int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
+bool		hjg_confine_device = true;
 int			hjg_cpu_threads = 0;
 char	   *hjg_device = NULL;
 int			hjg_device_memory_mb = 0;
@@ -36,6 +37,10 @@ double		hjg_startup_cost = -1;
 int			hjg_strategy = HJG_STRATEGY_AUTO;
 double		hjg_transfer_cost = -1;
 double		hjg_verify_share = 0;
+
+#define LEAST_ARENA_MB 16
+
+static int	default_arena_mb;
 
 static const struct config_enum_entry bloom_filter_options[] = {
 	{"auto", HJG_BLOOM_FILTER_AUTO, false},
@@ -134,6 +139,18 @@ check_device(char **newval, void **extra, GucSource source)
 	return false;
 }
 
+/* -1 becomes what it stands for, so that everybody sees it. */
+static bool
+check_arena_size(int *newval, void **extra, GucSource source)
+{
+	if (*newval == -1)
+		*newval = default_arena_mb;
+	if (*newval >= LEAST_ARENA_MB)
+		return true;
+	GUC_check_errhint("The arena has %d MB at least; -1 lets the server choose.", LEAST_ARENA_MB);
+	return false;
+}
+
 /* A cost knob: -1 stands for the calibrated value. */
 static void
 define_cost(const char *name, const char *what, double *variable)
@@ -144,8 +161,10 @@ define_cost(const char *name, const char *what, double *variable)
 }
 
 void
-hjg_base_define_gucs(bool preloaded)
+hjg_base_define_gucs(bool preloaded, int arena_mb)
 {
+	default_arena_mb = arena_mb;
+
 	DefineCustomBoolVariable("hjoin_gpu.aggregate",
 							 "Computes aggregates of all rows of a join inside GpuHashJoin.",
 							 NULL, &hjg_aggregate, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
@@ -153,9 +172,10 @@ hjg_base_define_gucs(bool preloaded)
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.arena_size",
 								"Size of the memory shared with the device process.",
-								"Memory is used only as joins need it and given back when idle.",
-								&hjg_arena_size_mb, 4096, 16, INT_MAX / 2,
-								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+								"Memory is used only as joins need it and given back when idle. -1 means the lesser of "
+								"4 GB and a quarter of the memory of the machine or of the control group.",
+								&hjg_arena_size_mb, -1, -1, INT_MAX / 2,
+								PGC_POSTMASTER, GUC_UNIT_MB, check_arena_size, NULL, NULL);
 
 	DefineCustomEnumVariable("hjoin_gpu.bloom_filter",
 							 "Drops probe rows without a partner by a Bloom filter of the build keys.",
@@ -166,6 +186,12 @@ hjg_base_define_gucs(bool preloaded)
 
 	define_cost("hjoin_gpu.build_tuple_cost", "Cost of building the hash table, for each build row.",
 				&hjg_build_tuple_cost);
+
+	if (preloaded)
+		DefineCustomBoolVariable("hjoin_gpu.confine_device",
+								 "Keeps the device process from files, processes and networks that drivers do not need.",
+								 "To be turned off only for a driver that does not work otherwise.",
+								 &hjg_confine_device, true, PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hjoin_gpu.cpu_threads",
 							"Threads of the cpu engine in the device process.",
@@ -239,7 +265,7 @@ hjg_base_define_gucs(bool preloaded)
 							 "What CPU threads and the units of an OpenCL device do beside executing a join (E).",
 							 "pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed and some units "
 							 "decompress them, of the CPU, all of the CPU, or of the device as well.  Other engines ignore it.",
-							 &hjg_pipeline, HJG_PIPELINE_SETTING_AUTO, pipeline_options, PGC_USERSET, GUC_EXPLAIN,
+							 &hjg_pipeline, HJG_PIPELINE_SETTING_AUTO, pipeline_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.probe_tuple_cost", "Cost of probing the hash table, for each probe row.",
@@ -251,7 +277,7 @@ hjg_base_define_gucs(bool preloaded)
 							 "Algorithm of the engine; auto chooses by size.",
 							 "nop and radix are the cpu engine's, shj_... and phj_... those of OpenCL devices, the "
 							 "others those of NVIDIA GPUs; an engine takes one that is not its own for auto.",
-							 &hjg_strategy, HJG_STRATEGY_AUTO, strategy_options, PGC_USERSET, GUC_EXPLAIN,
+							 &hjg_strategy, HJG_STRATEGY_AUTO, strategy_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.transfer_cost", "Cost of moving 1 MB to or from a device.", &hjg_transfer_cost);

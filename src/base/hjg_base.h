@@ -90,6 +90,7 @@ extern bool hjg_aggregate;
 extern int	hjg_arena_size_mb;
 extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;
+extern bool hjg_confine_device;
 extern int	hjg_cpu_threads;
 extern char *hjg_device;
 extern int	hjg_device_memory_mb;
@@ -122,6 +123,6 @@ hjg_now_ns(void)
 }
 
 /* Define all settings; postmaster-only ones are left out unless preloaded. */
-extern void hjg_base_define_gucs(bool preloaded);
+extern void hjg_base_define_gucs(bool preloaded, int default_arena_mb);
 
 #endif							/* HJG_BASE_H */

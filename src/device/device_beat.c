@@ -9,7 +9,6 @@
  * when there is something to do.  The beater also trims the engines' memory.
  */
 #include <pthread.h>
-#include <time.h>
 
 #include "device/hjg_device.h"
 
@@ -49,23 +48,6 @@ all_progress(hjg_u64 now)
 	return all;
 }
 
-/* Wait with the lock held; false when the time is up. */
-static void
-wait_ms(int ms)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_sec += ms / 1000;
-	ts.tv_nsec += (long) (ms % 1000) * 1000000;
-	if (ts.tv_nsec >= 1000000000)
-	{
-		ts.tv_sec++;
-		ts.tv_nsec -= 1000000000;
-	}
-	pthread_cond_timedwait(&beat_wake, &beat_lock, &ts);
-}
-
 static void *
 beat_main(void *arg)
 {
@@ -86,7 +68,7 @@ beat_main(void *arg)
 		}
 		if (now - last_busy_ns < (hjg_u64) LINGER_MS * 1000000)
 		{
-			wait_ms(BEAT_MS);
+			hjg_wait_ms(&beat_wake, &beat_lock, BEAT_MS);
 			continue;
 		}
 
@@ -98,7 +80,7 @@ beat_main(void *arg)
 		if (!beat_stop && __atomic_load_n(&beat_busy, __ATOMIC_SEQ_CST) == 0)
 		{
 			if (cached > 0)
-				wait_ms(1000);
+				hjg_wait_ms(&beat_wake, &beat_lock, 1000);
 			else
 				pthread_cond_wait(&beat_wake, &beat_lock);
 		}
@@ -111,16 +93,11 @@ beat_main(void *arg)
 bool
 hjg_beat_start(const HjgArenaView *view, HjgBeatSource **sources, int nsources)
 {
-	pthread_condattr_t attr;
-
 	beat_view = view;
 	beat_sources = sources;
 	beat_nsources = nsources;
 	beat_stop = false;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&beat_wake, &attr);
-	pthread_condattr_destroy(&attr);
+	hjg_wait_init(&beat_wake);
 	return pthread_create(&beat_thread, NULL, beat_main, NULL) == 0;
 }
 

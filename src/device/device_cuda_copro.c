@@ -14,12 +14,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "device/hjg_cuda_host.h"
 
 #define PIECE_ROWS ((hjg_u64) 1 << 16)	/* that a thread of the pool stages at a time */
-#define WAIT_NS 2000000			/* between two looks at a cancellation */
+#define WAIT_MS 2				/* between two looks at a cancellation */
 
 typedef struct Blocks
 {
@@ -178,16 +177,8 @@ static HjgStatus
 wait_changed(Copro *copro)
 {
 	const HjgEnv *env = copro->lanes->work.env;
-	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += WAIT_NS;
-	if (until.tv_nsec >= 1000000000)
-	{
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	pthread_cond_timedwait(&copro->changed, &copro->lock, &until);
+	hjg_wait_ms(&copro->changed, &copro->lock, WAIT_MS);
 	if (copro->failed != HJG_OK)
 		return copro->failed;
 	return env != NULL && env->poll != NULL && env->poll(env->arg) ? HJG_ERR_CANCELLED : HJG_OK;
@@ -321,7 +312,7 @@ hjg_cuda_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *spec, HjgCudaHostResult *
 	copro->spec = spec;
 	copro->lanes = lanes;
 	pthread_mutex_init(&copro->lock, NULL);
-	pthread_cond_init(&copro->changed, NULL);
+	hjg_wait_init(&copro->changed);
 	if (pthread_create(&thread, NULL, partition_main, copro) != 0)
 		status = HJG_ERR_MEMORY;
 	else

@@ -17,7 +17,6 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "device/hjg_cuda.h"
 
@@ -79,7 +78,7 @@ hjg_cuda_pool_create(size_t budget_bytes)
 		budget_bytes = free_bytes;
 	pool->budget_bytes = budget_bytes;
 	pthread_mutex_init(&pool->lock, NULL);
-	pthread_cond_init(&pool->changed, NULL);
+	hjg_wait_init(&pool->changed);
 	return pool;
 }
 
@@ -87,21 +86,6 @@ size_t
 hjg_cuda_pool_budget(const HjgCudaPool *pool)
 {
 	return pool->budget_bytes;
-}
-
-static void
-wait_changed(HjgCudaPool *pool)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_nsec += WAIT_STEP_MS * 1000000;
-	if (ts.tv_nsec >= 1000000000)
-	{
-		ts.tv_sec++;
-		ts.tv_nsec -= 1000000000;
-	}
-	pthread_cond_timedwait(&pool->changed, &pool->lock, &ts);
 }
 
 HjgStatus
@@ -129,7 +113,7 @@ hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait
 			status = HJG_ERR_MEMORY;
 			break;
 		}
-		wait_changed(pool);
+		hjg_wait_ms(&pool->changed, &pool->lock, WAIT_STEP_MS);
 		pthread_mutex_unlock(&pool->lock);
 		stop = env != NULL && env->poll != NULL && env->poll(env->arg);
 		pthread_mutex_lock(&pool->lock);

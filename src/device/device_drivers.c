@@ -14,7 +14,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "device/hjg_cuda_join.h"
@@ -184,7 +183,7 @@ hjg_driver_of(int device_ix, int *number)
 
 static pthread_t watcher;
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t watch_wake = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t watch_wake;
 static bool watch_stop;
 static bool watching;
 
@@ -196,7 +195,6 @@ watch_main(void *arg)
 	{
 		HjgDeviceInfo *devices = arg;
 		unsigned	next_ms = WATCH_MOST_MS;
-		struct timespec ts;
 
 		pthread_mutex_unlock(&watch_lock);
 		for (size_t d = 0; d < NDRIVERS; devices += drivers[d]->room, d++)
@@ -209,11 +207,9 @@ watch_main(void *arg)
 			ms = drivers[d]->tend();
 			next_ms = ms < next_ms ? ms : next_ms;
 		}
-		clock_gettime(CLOCK_REALTIME, &ts);
-		ts.tv_sec += next_ms / 1000;
 		pthread_mutex_lock(&watch_lock);
 		if (!watch_stop)
-			pthread_cond_timedwait(&watch_wake, &watch_lock, &ts);
+			hjg_wait_ms(&watch_wake, &watch_lock, next_ms);
 	}
 	pthread_mutex_unlock(&watch_lock);
 	return NULL;
@@ -223,6 +219,7 @@ bool
 hjg_drivers_watch(HjgDeviceInfo *devices)
 {
 	watch_stop = false;
+	hjg_wait_init(&watch_wake);
 	watching = pthread_create(&watcher, NULL, watch_main, devices) == 0;
 	return watching;
 }
@@ -237,5 +234,6 @@ hjg_drivers_unwatch(void)
 	pthread_cond_signal(&watch_wake);
 	pthread_mutex_unlock(&watch_lock);
 	pthread_join(watcher, NULL);
+	pthread_cond_destroy(&watch_wake);
 	watching = false;
 }

@@ -1,8 +1,10 @@
 /*
  * device_fault.c
- *	  Faults on request of the environment variable HJG_FAULT, for tests.
+ *	  Faults on request of the environment, in the program for tests (build/hjoin_gpu_device_faults).
  *
- * A comma-separated list of what:phase[:argument].  The argument of a fault
+ * The program that is installed is built without HJG_FAULTS: it looks at no variable for faults.
+ *
+ * HJG_FAULT is a comma-separated list of what:phase[:argument].  The argument of a fault
  * that happens once is the number of the operation of that phase, from 1, in
  * this process; that of "slow" is a time, and all operations are slow.
  */
@@ -14,6 +16,8 @@
 #include <unistd.h>
 
 #include "device/hjg_device.h"
+
+#ifdef HJG_FAULTS
 
 #define MAX_FAULTS 16
 
@@ -54,9 +58,31 @@ find_name(const char *const *names, int n, const char *name)
 	return -1;
 }
 
-bool
-hjg_fault_parse(const char *text)
+void
+hjg_fault_help(void)
 {
+	printf("\nEnvironment, in this program for tests:\n"
+		   "  HJG_FAULT       a comma-separated list of\n"
+		   "                    die:PHASE:N       be killed in the Nth operation\n"
+		   "                    exit:PHASE:N      exit with code 1\n"
+		   "                    hang:PHASE:N      stop making progress\n"
+		   "                    slow:PHASE:TIMEms take so long, each time\n"
+		   "                    corrupt:result:N  change a pair of a result\n"
+		   "                    truncate:result:N drop a pair of a result\n"
+		   "                    columns:result:N  change a gathered column of a result\n"
+		   "                  PHASE is start, build, probe or result.\n");
+}
+
+const char *
+hjg_fault_variable(const char *name)
+{
+	return getenv(name);
+}
+
+bool
+hjg_fault_open(void)
+{
+	const char *text = getenv("HJG_FAULT");
 	char		copy[512];
 	char	   *next;
 
@@ -140,3 +166,30 @@ hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
 	}
 	return HJG_SPOIL_NOTHING;
 }
+
+#else							/* !HJG_FAULTS */
+
+void
+hjg_fault_help(void)
+{
+}
+
+const char *
+hjg_fault_variable(const char *name)
+{
+	return NULL;
+}
+
+bool
+hjg_fault_open(void)
+{
+	return true;
+}
+
+HjgSpoil
+hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
+{
+	return HJG_SPOIL_NOTHING;
+}
+
+#endif							/* HJG_FAULTS */

@@ -10,7 +10,7 @@
  * But a process that was told to end has not failed: it says so itself (hjg_health_excuse()), or, where it
  * ended with its supervisor, the next supervisor does; with the server the arena ends, too.
  *
- * After FAILURES_ALLOWED failures with less than CALM_US between them a device is
+ * After FAILURES_ALLOWED failures with less than CALM_NS between them a device is
  * left alone, for a time that doubles with every further failure.  Joins that ask
  * for it fall back meanwhile, and hjoin_gpu_devices says why.
  */
@@ -23,9 +23,9 @@
 #include "device/hjg_device.h"
 
 #define FAILURES_ALLOWED 3
-#define CALM_US (10 * 60 * 1000000ull)
-#define FIRST_REST_US (30 * 1000000ull)
-#define LONGEST_REST_US (3600 * 1000000ull)
+#define CALM_NS (10 * 60 * 1000000000ull)
+#define FIRST_REST_NS (30 * 1000000000ull)
+#define LONGEST_REST_NS (3600 * 1000000000ull)
 
 #define EXIT_DEVICE 4			/* beside those of device_main.c */
 
@@ -54,21 +54,21 @@ entry_of(const char *device)
 static void
 note(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 {
-	const hjg_u64 now = hjg_arena_now_us();
-	hjg_u64		rest = FIRST_REST_US;
+	const hjg_u64 now = hjg_arena_now_ns();
+	hjg_u64		rest = FIRST_REST_NS;
 	hjg_u32		failures = __atomic_load_n(&entry->failures, __ATOMIC_RELAXED);
 
-	if (now - __atomic_load_n(&entry->last_us, __ATOMIC_RELAXED) > CALM_US)
+	if (now - __atomic_load_n(&entry->last_ns, __ATOMIC_RELAXED) > CALM_NS)
 		failures = 0;
 	failures = failures + 1 > least_failures ? failures + 1 : least_failures;
 	snprintf(entry->text, sizeof(entry->text), "%s", text);
 	__atomic_store_n(&entry->failures, failures, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->last_us, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->last_ns, now, __ATOMIC_RELAXED);
 	if (failures < FAILURES_ALLOWED)
 		return;
-	for (hjg_u32 i = FAILURES_ALLOWED; i < failures && rest < LONGEST_REST_US; i++)
+	for (hjg_u32 i = FAILURES_ALLOWED; i < failures && rest < LONGEST_REST_NS; i++)
 		rest *= 2;
-	__atomic_store_n(&entry->rest_until_us, now + rest, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&entry->rest_until_ns, now + rest, __ATOMIC_SEQ_CST);
 }
 
 void
@@ -125,7 +125,7 @@ hjg_health_rest(const char *device, const char *text)
 {
 	HjgDeviceHealth *entry = entry_of(device);
 
-	if (entry == NULL || __atomic_load_n(&entry->rest_until_us, __ATOMIC_SEQ_CST) > hjg_arena_now_us())
+	if (entry == NULL || __atomic_load_n(&entry->rest_until_ns, __ATOMIC_SEQ_CST) > hjg_arena_now_ns())
 		return;
 	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
 	note(entry, text, FAILURES_ALLOWED);
@@ -145,14 +145,14 @@ hjg_health_resting(const char *device, char *reason, size_t room)
 {
 	const HjgDeviceHealth *entry = entry_of(device);
 	hjg_u64		until;
-	hjg_u64		now = hjg_arena_now_us();
+	hjg_u64		now = hjg_arena_now_ns();
 
 	if (entry == NULL)
 		return false;
-	until = __atomic_load_n(&entry->rest_until_us, __ATOMIC_SEQ_CST);
+	until = __atomic_load_n(&entry->rest_until_ns, __ATOMIC_SEQ_CST);
 	if (until <= now)
 		return false;
 	snprintf(reason, room, "left alone for %llu s after %u failures: %.80s",
-			 (unsigned long long) ((until - now) / 1000000 + 1), entry->failures, entry->text);
+			 (unsigned long long) ((until - now) / 1000000000 + 1), entry->failures, entry->text);
 	return true;
 }

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -28,6 +29,8 @@
 /* Exit codes; the supervisor logs them. */
 #define EXIT_USAGE 2
 #define EXIT_ARENA 3
+
+#define LOOK_MS 30000			/* for GPUs that were not there before */
 
 static void
 usage(void)
@@ -57,7 +60,7 @@ usage(void)
 		   "                  --rows[=TEXT]: the systems of the papers, --engines: what the choice of one loses,\n"
 		   "                  --plans: compression plans\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
-		   "  --cache-dir=DIR where OpenCL drivers may keep built programs\n"
+		   "  --cache-dir=DIR where drivers keep built programs, and their temporary files\n"
 		   "  --device=NAME   device of the self-test (default: cpu)\n"
 		   "  --device-memory=MB  memory of a GPU that joins may use (default: most of what is free)\n"
 		   "  --help          show this help\n"
@@ -65,19 +68,11 @@ usage(void)
 		   "Given by the server:\n"
 		   "  --server-fd=N   descriptor of the shared memory that is read only\n"
 		   "  --device-fd=N   descriptor of the shared memory that is written, too\n"
+		   "  --confine=DIR   keep away from this data directory, and from what drivers need not\n"
 		   "  --socket-fd=N   descriptor of the socket to the supervisor\n"
 		   "  --epoch=N       number of this process in the life of the arena\n"
-		   "  --parent=PID    end at once when this is not the parent process\n\n"
-		   "Environment:\n"
-		   "  HJG_FAULT       faults for tests: a comma-separated list of\n"
-		   "                    die:PHASE:N       be killed in the Nth operation\n"
-		   "                    exit:PHASE:N      exit with code 1\n"
-		   "                    hang:PHASE:N      stop making progress\n"
-		   "                    slow:PHASE:TIMEms take so long, each time\n"
-		   "                    corrupt:result:N  change a pair of a result\n"
-		   "                    truncate:result:N drop a pair of a result\n"
-		   "                    columns:result:N  change a gathered column of a result\n"
-		   "                  PHASE is start, build, probe or result.\n");
+		   "  --parent=PID    end at once when this is not the parent process\n");
+	hjg_fault_help();
 }
 
 /*
@@ -108,11 +103,11 @@ offer_to_oom_killer(void)
 	close(fd);
 }
 
-/* PoCL and NVIDIA's driver compile at run time, and keep what they compiled below this directory. */
+/* Drivers compile at run time: what they keep, and what their compilers leave behind, is below this directory. */
 static void
 set_cache_dir(const char *path)
 {
-	static const char *const variables[] = {"POCL_CACHE_DIR", "CUDA_CACHE_PATH"};
+	static const char *const variables[] = {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME", "HOME", "TMPDIR"};
 
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
 		return;
@@ -120,8 +115,23 @@ set_cache_dir(const char *path)
 		setenv(variables[i], path, 1);
 }
 
+/* Remove the temporary files that PoCL leaves when its process does not come to an end of its own, which this one never does. */
+static void
+clear_cache_dir(const char *path)
+{
+	DIR		   *dir = opendir(path);
+	struct dirent *entry;
+
+	if (dir == NULL)
+		return;
+	while ((entry = readdir(dir)) != NULL)
+		if (strncmp(entry->d_name, "tempfile_", strlen("tempfile_")) == 0)
+			(void) unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+}
+
 static int
-serve_arena(int server_fd, int device_fd, HjgServe *serve)
+serve_arena(int server_fd, int device_fd, HjgServe *serve, const char *data_dir, const char *cache_dir)
 {
 	struct pollfd fds[2];
 	const char *step;
@@ -142,6 +152,9 @@ serve_arena(int server_fd, int device_fd, HjgServe *serve)
 				error == EINVAL ? "does not fit this program" : strerror(error));
 		return EXIT_ARENA;
 	}
+	clear_cache_dir(cache_dir);
+	if (data_dir != NULL)
+		__atomic_store_n(&serve->view.block->confined, hjg_confine(data_dir, cache_dir), __ATOMIC_RELAXED);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
@@ -154,9 +167,15 @@ serve_arena(int server_fd, int device_fd, HjgServe *serve)
 	{
 		char		bytes[64];
 		ssize_t		n;
+		const int	nready = poll(fds, 2, LOOK_MS);
 
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		if (nready < 0 && errno != EINTR)
 			return 1;
+		if (nready == 0 && hjg_confine_outdated() && !hjg_job_any_leased(&serve->view))
+		{
+			fprintf(stderr, "hjoin_gpu_device: a GPU has appeared; the next process may open it\n");
+			_exit(0);
+		}
 		/* the joins of clients are lost either way: do not wait for threads */
 		if (fds[1].revents != 0)
 		{
@@ -214,12 +233,13 @@ main(int argc, char **argv)
 {
 	enum
 	{
-		OPT_BENCH = 1, OPT_CACHE_DIR, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_SERVER, OPT_DEVICE_HALF, OPT_SOCKET, OPT_EPOCH,
+		OPT_BENCH = 1, OPT_CACHE_DIR, OPT_CONFINE, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_SERVER, OPT_DEVICE_HALF, OPT_SOCKET, OPT_EPOCH,
 		OPT_PARENT, OPT_DEVICE, OPT_MEMORY
 	};
 	static const struct option options[] = {
 		{"bench", no_argument, NULL, OPT_BENCH},
 		{"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
+		{"confine", required_argument, NULL, OPT_CONFINE},
 		{"device", required_argument, NULL, OPT_DEVICE},
 		{"device-fd", required_argument, NULL, OPT_DEVICE_HALF},
 		{"device-memory", required_argument, NULL, OPT_MEMORY},
@@ -242,6 +262,8 @@ main(int argc, char **argv)
 	int			parent = 0;
 	int			memory_mb = 0;
 	const char *device = "cpu";
+	const char *data_dir = NULL;
+	const char *cache_dir = "";
 	int			action = 0;
 	int			option;
 	sigset_t	all;
@@ -279,7 +301,11 @@ main(int argc, char **argv)
 				bad = parse_number(optarg, &parent);
 				break;
 			case OPT_CACHE_DIR:
+				cache_dir = optarg;
 				set_cache_dir(optarg);
+				break;
+			case OPT_CONFINE:
+				data_dir = optarg;
 				break;
 			case '?':
 				return EXIT_USAGE;
@@ -292,7 +318,7 @@ main(int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	if (!hjg_fault_parse(getenv("HJG_FAULT")))
+	if (!hjg_fault_open())
 		return EXIT_USAGE;
 	hjg_cuda_set_budget((size_t) memory_mb << 20);
 
@@ -332,5 +358,5 @@ main(int argc, char **argv)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (parent != 0 && getppid() != parent))
 		return 1;
 	serve.epoch = (hjg_u32) epoch;
-	return serve_arena(server_fd, device_fd, &serve);
+	return serve_arena(server_fd, device_fd, &serve, data_dir, cache_dir);
 }

@@ -48,7 +48,7 @@ static int	nreports = -1;
 int
 hjg_cl_limit_ms(int usual_ms)
 {
-	const char *text = getenv("HJG_OPENCL_LIMIT_MS");
+	const char *text = hjg_fault_variable("HJG_OPENCL_LIMIT_MS");
 	int			wanted_ms = text == NULL ? 0 : atoi(text);
 
 	return wanted_ms > 0 ? wanted_ms : usual_ms;

@@ -119,7 +119,7 @@ build_programs(HjgClDevice *device, char *reason, size_t room)
 		cl_int		error;
 
 		snprintf(options, sizeof(options), "-cl-std=CL1.2 -DHJG_KEY_WIDTH=%d%s", widths[i],
-				 getenv(SPOIL_VARIABLE) != NULL ? " -Dbegin=1" : "");
+				 hjg_fault_variable(SPOIL_VARIABLE) != NULL ? " -Dbegin=1" : "");
 		device->programs[i] = api->create_program(device->context, 1, &source, NULL, &error);
 		if (error == CL_SUCCESS)
 			error = api->build_program(device->programs[i], 1, &device->id, options, NULL, NULL);
@@ -328,7 +328,7 @@ hjg_cl_test(HjgClDevice *device, char *reason, size_t room)
 	wrong = words[0] != counted + 2 * SHARE_WORDS;
 	for (hjg_u32 i = 1; i < SHARE_WORDS; i++)
 		wrong += words[i] != 2 * (i - 1);
-	device->facts.sees_host = error == CL_SUCCESS && wrong == 0 && getenv(COPIES_VARIABLE) == NULL;
+	device->facts.sees_host = error == CL_SUCCESS && wrong == 0 && hjg_fault_variable(COPIES_VARIABLE) == NULL;
 	if (!device->facts.sees_host && !run_copied(device, queue, words, &error) && error == CL_SUCCESS)
 	{
 		snprintf(reason, room, "a copy comes back wrong");

@@ -15,6 +15,7 @@
 #ifndef HJG_DEVICE_H
 #define HJG_DEVICE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -89,6 +90,13 @@ extern void hjg_workspace_free(void *ptr, size_t bytes);
 extern size_t hjg_workspace_trim(unsigned idle_ms);
 extern size_t hjg_workspace_bytes(void);
 
+/* ---- device_wait.c ---- */
+
+/* Make a condition for hjg_wait_ms(). */
+extern void hjg_wait_init(pthread_cond_t *cond);
+/* Wait for it, with the lock, for so long at most. */
+extern void hjg_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, unsigned ms);
+
 /* ---- device_health.c: failures of devices, remembered in the device half ---- */
 
 /* NULL: a table of this process's own.  Counts a failure for what a dead process was using. */
@@ -107,7 +115,17 @@ extern void hjg_health_fatal(const char *device, const char *text) __attribute__
 /* Is the device left alone for now?  Then the reason says how long. */
 extern bool hjg_health_resting(const char *device, char *reason, size_t room);
 
-/* ---- device_fault.c: faults on request, for tests ---- */
+/* ---- device_confine.c: what drivers cannot do in this process ---- */
+
+/*
+ * Confine this process, which has one thread, and its children for good: the data directory is out of reach but for
+ * the cache directory in it.  Returns HJG_CONFINED_... of what the kernel could do.
+ */
+extern hjg_u32 hjg_confine(const char *data_dir, const char *cache_dir);
+/* Has a GPU appeared that the rules do not know?  Only a new process can open it. */
+extern bool hjg_confine_outdated(void);
+
+/* ---- device_fault.c: faults on request, in the program for tests alone ---- */
 
 typedef enum HjgPhase
 {
@@ -127,8 +145,11 @@ typedef enum HjgSpoil
 	HJG_SPOIL_COLUMNS			/* change a gathered column */
 } HjgSpoil;
 
-/* False, with a message on stderr, when the text cannot be understood. */
-extern bool hjg_fault_parse(const char *text);
+/* Take the faults of the environment; false, with a message on stderr, when they cannot be understood. */
+extern bool hjg_fault_open(void);
+extern void hjg_fault_help(void);
+/* A variable of the environment that spoils something for a test; NULL in the program that is installed. */
+extern const char *hjg_fault_variable(const char *name);
 /* May not return (die, exit, hang) or take long (slow), then with calls of poll. */
 extern HjgSpoil hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg);
 

@@ -192,6 +192,8 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 
 	hjg_calibrate_by_calls(&costs);
 	nestlevel = NewGUCNestLevel();
+	/* operators and functions of the queries are the system's, whoever owns a schema of the caller's search_path */
+	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION);
 	(void) read_calibration(&calibration);
 	hjg_calibrate_gpus(calibration.gpus);
 	hjg_calibrate_coupled(&calibration);

@@ -233,10 +233,15 @@ typedef struct HjgDeviceHealth
 	char		name[32];		/* of the device; empty = free entry */
 	hjg_u32		failures;		/* not long after one another */
 	hjg_u32		in_use;			/* operations that run on it now; and HJG_HEALTH_EXCUSED */
-	hjg_u64		last_us;		/* of the last failure */
-	hjg_u64		rest_until_us;	/* left alone until then */
+	hjg_u64		last_ns;		/* of the last failure */
+	hjg_u64		rest_until_ns;	/* left alone until then, by the clock that nobody sets */
 	char		text[128];		/* of the last failure */
 } HjgDeviceHealth;
+
+/* How the device process is confined (device_confine.c); above the bits, the version of Landlock, 0 for none. */
+#define HJG_CONFINED_NO_NEW_PRIVS 1u
+#define HJG_CONFINED_SECCOMP 2u
+#define HJG_CONFINED_LANDLOCK_SHIFT 8
 
 /* Head of the server half. */
 typedef struct HjgControl
@@ -297,6 +302,7 @@ typedef struct HjgDeviceBlock
 	/* life of the device process, as it tells it itself */
 	hjg_u32		ready_epoch HJG_CACHE_ALIGNED;	/* epoch when it is ready */
 	hjg_u32		nthreads;
+	hjg_u32		confined;		/* HJG_CONFINED_... */
 	hjg_u64		beat HJG_CACHE_ALIGNED;
 	hjg_u32		busy;			/* operations that run */
 	hjg_u64		workspace_bytes;	/* private memory of the engines */

@@ -5,7 +5,9 @@
  * It is a child of the supervisor, and a stranger to PostgreSQL: between fork and
  * exec only async-signal-safe calls are made; signal mask and dispositions are set
  * back; every descriptor but standard error, the arena's two and its end of the
- * socket is closed; and the kernel kills it when the supervisor ends.
+ * socket is closed; and the kernel kills it when the supervisor ends.  It gets no environment but
+ * what drivers are known to read, works in the root directory, makes files for its owner only, and leaves no core dump, in which
+ * everybody's keys would be.  What it gives up by itself is in device_confine.c.
  */
 #include "postgres.h"
 
@@ -15,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +31,13 @@ enum
 {
 	SERVER_FD = 3, DEVICE_FD, SOCKET_FD, END_FD
 };
+
+/* The environment of the device process: these of the server, and a PATH.  Names that end in * are beginnings. */
+static const char *const passed_variables[] = {
+	"LANG", "LC_*", "TZ", "LD_LIBRARY_PATH",
+	"CUDA_*", "NVIDIA_*", "OCL_ICD_*", "OPENCL_*", "POCL_*", "HSA_*", "ROCR_*", "RUSTICL_*", "MESA_*", "ZE_*", "NEO*"
+};
+static char fixed_path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 
 /* The program of the settings, or the one beside the server program. */
 const char *
@@ -44,6 +54,42 @@ hjg_spawn_path(void)
 	name = slash == NULL ? path : slash + 1;
 	snprintf(name, sizeof(path) - (name - path), "hjoin_gpu_device");
 	return path;
+}
+
+static bool
+is_passed(const char *variable)
+{
+	const size_t n = strcspn(variable, "=");
+
+	for (int i = 0; i < lengthof(passed_variables); i++)
+	{
+		const size_t known = strlen(passed_variables[i]);
+
+		if (passed_variables[i][known - 1] == '*' ? n >= known - 1 && memcmp(variable, passed_variables[i], known - 1) == 0 :
+			n == known && memcmp(variable, passed_variables[i], n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Choose what the device process gets of our environment; to be freed. */
+static char **
+make_environment(void)
+{
+	extern char **environ;
+	char	  **chosen;
+	int			n = 0;
+
+	for (char **variable = environ; *variable != NULL; variable++)
+		n++;
+	chosen = palloc((n + 2) * sizeof(char *));
+	n = 0;
+	chosen[n++] = fixed_path;
+	for (char **variable = environ; *variable != NULL; variable++)
+		if (is_passed(*variable))
+			chosen[n++] = *variable;
+	chosen[n] = NULL;
+	return chosen;
 }
 
 static void
@@ -63,8 +109,10 @@ close_from(int first)
 
 /* In the child; does not return. */
 static void
-become_device(char **argv, int server_fd, int device_fd, int sock, pid_t parent)
+become_device(char **argv, char **environment, int server_fd, int device_fd, int sock, pid_t parent)
 {
+	/* 1 byte is no file either, and unlike 0 it also keeps the dump from a program that /proc/sys/kernel/core_pattern pipes to */
+	static const struct rlimit no_core = {1, 1};
 	int			fds[] = {server_fd, device_fd, sock};
 	sigset_t	none;
 	int			null;
@@ -75,6 +123,9 @@ become_device(char **argv, int server_fd, int device_fd, int sock, pid_t parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		_exit(126);
 	setsid();
+	umask(S_IRWXG | S_IRWXO);
+	if (setrlimit(RLIMIT_CORE, &no_core) != 0 || chdir("/") != 0)
+		_exit(126);
 
 	/* out of the way of the numbers they are to get */
 	for (int i = 0; i < END_FD - SERVER_FD; i++)
@@ -89,7 +140,7 @@ become_device(char **argv, int server_fd, int device_fd, int sock, pid_t parent)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	execv(argv[0], argv);
+	execve(argv[0], argv, environment);
 	_exit(127);
 }
 
@@ -106,8 +157,10 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 	char		memory_arg[32];
 	char		parent_arg[32];
 	char		cache_arg[MAXPGPATH + 32];
+	char		confine_arg[MAXPGPATH + 32];
 	char	   *argv[] = {unconstify(char *, path), server_arg, device_arg, socket_arg, epoch_arg, threads_arg, memory_arg, parent_arg,
-	cache_arg, NULL};
+	cache_arg, hjg_confine_device ? confine_arg : NULL, NULL};
+	char	  **environment;
 	int			sockets[2];
 	sigset_t	all;
 	sigset_t	saved;
@@ -144,14 +197,17 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 
 	/* what drivers compile for this machine's devices */
 	snprintf(cache_arg, sizeof(cache_arg), "--cache-dir=%s/hjoin_gpu.cache", DataDir);
+	snprintf(confine_arg, sizeof(confine_arg), "--confine=%s", DataDir);
+	environment = make_environment();
 
 	/* the child must not run our handlers */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &saved);
 	pid = fork();
 	if (pid == 0)
-		become_device(argv, server_fd, hjg_arena_map.device_fd, sockets[1], MyProcPid);
+		become_device(argv, environment, server_fd, hjg_arena_map.device_fd, sockets[1], MyProcPid);
 	*error = errno;
+	pfree(environment);
 	sigprocmask(SIG_SETMASK, &saved, NULL);
 	close(sockets[1]);
 	close(server_fd);

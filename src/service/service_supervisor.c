@@ -350,7 +350,7 @@ sleep_ms(uint64 now, int nabandoned)
 		return ms;
 
 	__atomic_store_n(&control->supervisor_asleep, 1, __ATOMIC_SEQ_CST);
-	if (hjg_job_any_leased(&hjg_arena_map) || hjg_bell_pending(&hjg_arena_map.view))
+	if (hjg_job_any_leased(&hjg_arena_map.view) || hjg_bell_pending(&hjg_arena_map.view))
 	{
 		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
 		return ms;

@@ -32,16 +32,13 @@ timestamp_of(uint64 unix_us)
 							   (TimestampTz) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY);
 }
 
-/* A text of the arena that must not be trusted to end, or to be ASCII. */
+/* A text of the arena; NULL if it is empty. */
 static Datum
 text_of(const char *chars, size_t room, bool *isnull)
 {
 	char		copy[sizeof(((HjgDeviceInfo *) NULL)->description)];
 
 	hjg_check_text_copy(copy, chars, Min(room, sizeof(copy)));
-	for (char *c = copy; *c; c++)
-		if ((unsigned char) *c < ' ' || (unsigned char) *c > '~')
-			*c = '?';
 	*isnull = copy[0] == '\0';
 	return CStringGetTextDatum(copy);
 }
@@ -58,6 +55,19 @@ device_process_ready(void)
 {
 	return __atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_SEQ_CST) ==
 		__atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST);
+}
+
+/* How the device process is confined. */
+static Datum
+confinement_of(uint32 confined)
+{
+	const uint32 landlock = confined >> HJG_CONFINED_LANDLOCK_SHIFT;
+
+	if (confined == 0)
+		return CStringGetTextDatum("none");
+	return CStringGetTextDatum(psprintf("%s, %s, %s", (confined & HJG_CONFINED_NO_NEW_PRIVS) ? "no new privileges" : "new privileges",
+										(confined & HJG_CONFINED_SECCOMP) ? "seccomp" : "no seccomp",
+										landlock > 0 ? psprintf("landlock %u", landlock) : "no landlock"));
 }
 
 Datum
@@ -77,8 +87,8 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 		const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[i];
 		uint32		state = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
 		uint32		pid = __atomic_load_n(&control->device_pid, __ATOMIC_RELAXED);
-		Datum		values[9];
-		bool		nulls[9] = {0};
+		Datum		values[10];
+		bool		nulls[10] = {0};
 
 		if (state == HJG_DEVICE_ABSENT)
 			continue;
@@ -97,14 +107,16 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 		nulls[7] = pid == 0;
 		values[8] = timestamp_of(control->device_started_us);
 		nulls[8] = pid == 0;
+		values[9] = confinement_of(__atomic_load_n(&hjg_arena_map.view.block->confined, __ATOMIC_RELAXED));
+		nulls[9] = !ready;
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 
 	/* no device process has ever come so far: say why */
 	if (!ready && __atomic_load_n(&hjg_arena_map.view.block->devices[0].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_ABSENT)
 	{
-		Datum		values[9] = {0};
-		bool		nulls[9];
+		Datum		values[10] = {0};
+		bool		nulls[10];
 
 		memset(nulls, true, sizeof(nulls));
 		values[3] = CStringGetTextDatum("down");
@@ -184,7 +196,7 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 		values[7] = Int64GetDatum((int64) __atomic_load_n(&job->nslabs, __ATOMIC_RELAXED) * HJG_SLAB_BYTES);
 		values[8] = timestamp_of(__atomic_load_n(&job->since_us, __ATOMIC_RELAXED));
 		if (!visible)
-			nulls[2] = nulls[3] = nulls[5] = nulls[8] = true;
+			memset(&nulls[2], true, sizeof(nulls) - 2 * sizeof(nulls[0]));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -279,7 +291,7 @@ hjoin_gpu_stat_reset(PG_FUNCTION_ARGS)
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
 		__atomic_store_n(&hjg_arena_map.view.block->health[i].failures, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&hjg_arena_map.view.block->health[i].rest_until_us, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&hjg_arena_map.view.block->health[i].rest_until_ns, 0, __ATOMIC_SEQ_CST);
 	}
 	__atomic_store_n(&control->reset_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
 	PG_RETURN_VOID();

@@ -298,6 +298,9 @@ test_texts(void)
 	memcpy(text, "cuda:0", 7);
 	hjg_check_text_copy(copy, text, sizeof(copy));
 	test_claim(strcmp(copy, "cuda:0") == 0, "a text that ends is copied as it is");
+	memcpy(text, "a\033[2Jb\nc\200", 10);
+	hjg_check_text_copy(copy, text, sizeof(copy));
+	test_claim(strcmp(copy, "a?[2Jb?c?") == 0, "what is not printable ASCII is no part of a copy");
 	munmap(pages, 2 * page);
 }
 

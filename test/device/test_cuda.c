@@ -7,7 +7,11 @@
  * only.  --short does less, --time measures; HJG_TEST_SEED in the environment draws other keys.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "device/hjg_cuda_paper.h"
 #include "hjg_cuda_support.h"
@@ -392,6 +396,45 @@ test_health(void)
 	free(block);
 }
 
+/* The wall clock of this process is ahead by so much. */
+static time_t ahead_s;
+
+int
+clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	const int	rc = (int) syscall(SYS_clock_gettime, clock, ts);
+
+	if (rc == 0 && clock == CLOCK_REALTIME)
+		ts->tv_sec += __atomic_load_n(&ahead_s, __ATOMIC_RELAXED);
+	return rc;
+}
+
+/* Somebody sets the clock back by a day: nothing may then last a day. */
+static void
+test_clock_set_back(void)
+{
+	HjgCudaPool *pool = hjg_cuda_pool_create(1000);
+	char		reason[128] = "";
+	unsigned	rest_s = 0;
+	HjgCudaGrant grant;
+	HjgCudaGrant other;
+
+	ahead_s = 24 * 3600;
+	for (int i = 0; i < 3; i++)
+		hjg_health_note("cuda:8", "failed");
+	ahead_s = 0;
+	claim(hjg_health_resting("cuda:8", reason, sizeof(reason)) && sscanf(reason, "left alone for %u s", &rest_s) == 1 && rest_s <= 31,
+		  "a clock that is set back lets no device rest for longer: %s", reason);
+	claim(hjg_cuda_admit(pool, 600, NULL, 0, &grant) == HJG_OK, "memory is granted");
+	/* while it is read the clock is ahead, and while it is waited for it is not; who waits for a day is ended */
+	ahead_s = 24 * 3600;
+	alarm(20);
+	claim(hjg_cuda_admit(pool, 600, NULL, 20, &other) == HJG_ERR_MEMORY, "nor does a join wait for longer");
+	alarm(0);
+	ahead_s = 0;
+	hjg_cuda_dismiss(&grant);
+}
+
 /* Processes that end because they were told to, in the middle of work which goes on for a moment. */
 static void
 test_health_excused(void)
@@ -500,6 +543,7 @@ main(int argc, char **argv)
 	if (stub == NULL && !short_run)
 		test_many_pairs();
 	test_health();
+	test_clock_set_back();
 	test_health_excused();
 	test_health_at_once();
 	printf("1..%d\n", claims_passed + claims_failed);

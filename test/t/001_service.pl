@@ -47,8 +47,8 @@ is(stat_value($node, 'device_starts'), 0, 'the counters are reset');
 my $holder = start_query($node, q{BEGIN; SELECT hjoin_gpu_self_test(1000000, 200000000)});
 my $backend = backend_of($node, '.');
 ok($backend, 'a running join is shown as a job');
-is($node->safe_psql('postgres', q{SET ROLE nobody; SELECT count(*) FILTER (WHERE pid IS NULL AND usename IS NULL AND state IS NOT NULL) = count(*)
-	FROM hjoin_gpu_jobs}), 't', 'another role does not see whose it is');
+is($node->safe_psql('postgres', q{SET ROLE nobody; SELECT count(*), count(slot), num_nonnulls(min(pid), min(usename), min(state), min(build_rows), min(batches_in_flight), min(arena_bytes), min(since))
+	FROM hjoin_gpu_jobs}), '1|1|0', 'another role sees that a slot is taken, and nothing of the job');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($backend)");
 finish_query($holder);
 ok(defined wait_until(sub { is_idle($node) }, 5), 'the job is gone after a cancel');
@@ -102,10 +102,23 @@ wait_ready($node, 10);
 is($node->safe_psql('postgres', $query), $answer, 'and joins');
 $node->stop;
 
+# as much shared memory as the machine bears: never more than a quarter of its own, less in a control group
+my ($total) = slurp_file('/proc/meminfo') =~ /^MemTotal:\s+(\d+) kB/m;
+my $most = $total / 4096 < 4096 ? int($total / 4096) : 4096;
+$node->append_conf('postgresql.conf', "hjoin_gpu.arena_size = -1\n");
+$node->start;
+my $arena_mb = $node->safe_psql('postgres', q{SELECT setting FROM pg_settings WHERE name = 'hjoin_gpu.arena_size'});
+ok($arena_mb >= 16 && $arena_mb <= $most, "arena_size = -1 becomes $arena_mb MB, of at most $most");
+is($node->safe_psql('postgres', "SELECT total_bytes BETWEEN $arena_mb * 900000::bigint AND $arena_mb * 1048576::bigint FROM hjoin_gpu_arena()"),
+	't', 'which is the size of the arena') if $arena_mb >= 64;
+$node->reload;
+is(log_count($node, '"hjoin_gpu.arena_size" cannot be changed'), 0, 'a reload changes nothing of it');
+$node->stop;
+
 # the program as a tool
 command_like(['hjoin_gpu_device', '--list'], qr/^cpu /m, 'the program lists devices');
 command_like(['hjoin_gpu_device', '--version'], qr/^hjoin_gpu_device /, 'the program has a version');
-command_like(['hjoin_gpu_device', '--help'], qr/HJG_FAULT/, 'the program has a help');
+command_like(['hjoin_gpu_device', '--help'], qr/--self-test/, 'the program has a help');
 command_ok(['hjoin_gpu_device', '--self-test'], 'the program tests itself');
 command_fails(['hjoin_gpu_device', '--epoch=x'], 'a bad option is refused');
 

@@ -16,6 +16,19 @@ my $source = q{SELECT string_agg(DISTINCT source, ' ') FROM hjoin_gpu_costs WHER
 
 # a hot standby, which is calibrated as any other server
 my $origin = start_node('origin', streaming => 1);
+# with the schema of somebody who waits for a superuser to run his operators
+$origin->safe_psql('postgres', 'CREATE SCHEMA evil');
+for my $type (qw(int4 int8 int2 oid))
+{
+	for my $operator ($type eq 'oid' ? qw(= >=) : qw(= >= * + %))
+	{
+		my $result = $operator =~ /=/ ? 'bool' : $type;
+		$origin->safe_psql('postgres', qq{
+			CREATE OR REPLACE FUNCTION evil.catch_$result($type, $type) RETURNS $result LANGUAGE plpgsql AS
+			\$\$ BEGIN RAISE EXCEPTION 'caught'; END \$\$;
+			CREATE OPERATOR evil.$operator (LEFTARG = $type, RIGHTARG = $type, FUNCTION = evil.catch_$result)});
+	}
+}
 $origin->backup('copy');
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init_from_backup($origin, 'copy', has_streaming => 1);
@@ -29,8 +42,10 @@ is($node->safe_psql('postgres', $source), 'default', 'which the view tells');
 ok(!-e $file, 'and no calibration file');
 
 my $settings = q{SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings};
-my ($before, $measured, $after) = split /\n/, $node->safe_psql('postgres', qq{$settings;
+my (undef, $shown, $errors) = $node->psql('postgres', qq{SET search_path = evil, pg_catalog, public; $settings;
 	SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM hjoin_gpu_calibrate() WHERE device IS NULL; $settings});
+my ($before, $measured, $after) = split /\n/, $shown;
+unlike($errors, qr/caught/, 'calibration runs no operator of a schema that is before pg_catalog in search_path');
 isnt($measured, $node->safe_psql('postgres', $defaults), 'calibration measures');
 is($after, $before, 'and leaves the settings of its session alone');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM hjoin_gpu_costs WHERE value < 0 OR value = 'NaN'}),

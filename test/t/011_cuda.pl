@@ -164,8 +164,8 @@ like(explained($node, $joins[0]), qr/Engine: cuda/, 'and used');
 $node->stop;
 
 # --- faults: at one call of the driver after the other ---
-my $once = $node->basedir . '/once';
 $node = start_node('faults');
+my $once = $node->data_dir . '/hjoin_gpu.cache/once';
 make_tables($node);
 $node->stop;
 for my $call (map { int(1.35**$_) + $_ } 0 .. 17)

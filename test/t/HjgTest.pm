@@ -15,12 +15,62 @@ use Time::HiRes qw(CLOCK_PROCESS_CPUTIME_ID clock_gettime sleep time);
 our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until took_less wait_ready is_idle
   start_query finish_query open_session ask backend_of log_count use_emulated_cuda);
 
+# A server hands its device process no variable that drivers need not (service_spawn.c), and the program that is installed
+# looks at none for faults.  So where the test has set HJG_ variables when it starts a server, this one's device program is a
+# script that sets them and becomes the program for tests.
+{
+	package HjgTest::Node;
+	our @ISA = ('PostgreSQL::Test::Cluster');
+
+	sub choose_program
+	{
+		my ($self) = @_;
+		my $script = $self->basedir . '/device_program';
+		my %set = map { $_ => $ENV{$_} } grep { /^HJG_(FAULT|OPENCL_|STUB_)/ && $ENV{$_} ne '' } keys %ENV;
+
+		unlink $self->data_dir . '/device_program.conf';
+		return if !%set;
+		my $faults = HjgTest::build('build/hjoin_gpu_device_faults');
+		open my $file, '>', $script or die "$script: $!";
+		print $file "#!/bin/sh\n", map({ "$_='$set{$_}' " } sort keys %set), "exec '$faults' \"\$@\"\n";
+		close $file;
+		chmod 0755, $script;
+		$self->append_conf('device_program.conf', "hjoin_gpu.device_program = '$script'\n");
+		return;
+	}
+
+	sub start
+	{
+		my ($self, @options) = @_;
+		$self->choose_program;
+		return $self->SUPER::start(@options);
+	}
+
+	sub restart
+	{
+		my ($self, @options) = @_;
+		$self->choose_program;
+		return $self->SUPER::restart(@options);
+	}
+}
+
+# Build a target of the Makefile; returns its path.
+my %is_built;
+
+sub build
+{
+	my ($target) = @_;
+	$is_built{$target} //= system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' '$target'") == 0
+	  or die "cannot build $target";
+	return "$ENV{TESTDIR}/$target";
+}
+
 # A running node; conf is appended to its configuration, fault is for its device process.  A process that is merely
 # kept waiting by others is not to be taken for one that hangs, but where that is what is tested.
 sub start_node
 {
 	my ($name, %opt) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = bless PostgreSQL::Test::Cluster->new($name), 'HjgTest::Node';
 
 	$node->init(allows_streaming => $opt{streaming} ? 1 : 0);
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'hjoin_gpu'\n")
@@ -29,6 +79,7 @@ sub start_node
 		"hjoin_gpu.arena_size = '512MB'\nhjoin_gpu.device_timeout = '10s'\n")
 	  unless $opt{not_preloaded};
 	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
+	$node->append_conf('postgresql.conf', "include_if_exists = 'device_program.conf'\n");
 	local $ENV{HJG_FAULT} = $opt{fault} // '';
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION hjoin_gpu') unless $opt{no_extension};
@@ -41,8 +92,7 @@ sub use_emulated_cuda
 {
 	my $stub = "$ENV{TESTDIR}/build/stub";
 
-	plan skip_all => 'the emulated libcuda does not build'
-	  if !-e "$stub/libcuda.so.1" && system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' build/stub/libcuda.so.1") != 0;
+	build('build/stub/libcuda.so.1');
 	$ENV{LD_LIBRARY_PATH} = join ':', $stub, grep { defined && $_ ne '' } $ENV{LD_LIBRARY_PATH};
 	plan skip_all => 'the device program was built without CUDA' if `hjoin_gpu_device --list` =~ /^cuda\b.*built without CUDA/m;
 	return;

@@ -1,0 +1,57 @@
+/*
+ * test_memfd.c
+ *	  The memory of the arena is no program, where the kernel knows that distinction, and is in no core dump.
+ */
+#define _GNU_SOURCE
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "hjg_test.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#define SEAL_EXEC 0x0020
+
+/* Is "dd" among the flags of the mapping that begins at the address? */
+static bool
+is_dumped(const void *address)
+{
+	FILE	   *smaps = fopen("/proc/self/smaps", "r");
+	char		line[512];
+	bool		here = false;
+	bool		dumped = true;
+
+	while (smaps != NULL && fgets(line, sizeof(line), smaps) != NULL)
+	{
+		unsigned long long begin;
+		unsigned long long end;
+
+		if (sscanf(line, "%llx-%llx ", &begin, &end) == 2)
+			here = begin == (unsigned long long) (size_t) address;
+		else if (here && strncmp(line, "VmFlags:", 8) == 0)
+			dumped = strstr(line, " dd") == NULL;
+	}
+	if (smaps != NULL)
+		fclose(smaps);
+	return dumped;
+}
+
+int
+main(void)
+{
+	const int	probe = memfd_create("probe", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	HjgArena	arena;
+	HjgArena	other;
+	const char *step = "";
+	int			fd;
+
+	test_claim(hjg_arena_create(&arena, (size_t) 32 << 20, &fd, &step) == 0, "an arena is made");
+	test_claim(probe < 0 || (fcntl(fd, F_GET_SEALS) & SEAL_EXEC) != 0, "its memory is sealed against becoming a program");
+	test_claim(!is_dumped(arena.base), "who makes it does not dump it");
+	test_claim(hjg_arena_attach(&other, fd, &step) == 0 && !is_dumped(other.base), "nor does who attaches to it");
+	hjg_arena_detach(&other);
+	hjg_arena_detach(&arena);
+	return test_end();
+}
