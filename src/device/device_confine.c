@@ -95,7 +95,8 @@ static const char *const gpu_devices[] = {"nvidia", "dri", "kfd", "dxg", "accel"
 
 static char **forbidden;		/* absolute, without symbolic links */
 static size_t nforbidden;
-static int	known_gpus = -1;	/* entries of /dev that the rules were made for; -1: no rules */
+static DIR *dev_dir;			/* /dev, opened before the rules, which would not let it be listed; NULL: no rules */
+static int	known_gpus;			/* entries of it that the rules were made for */
 
 static bool
 forbid(const char *path)
@@ -229,17 +230,15 @@ begins_with_one(const char *name, const char *const *prefixes, size_t n)
 	return false;
 }
 
-/* Allow the devices, unless ruleset is -1; returns how many are of GPUs, -1 if there is no telling. */
+/* Allow the devices of dev_dir, unless ruleset is -1; returns how many are of GPUs. */
 static int
 allow_devices(int ruleset, hjg_u64 rights)
 {
-	DIR		   *dir = opendir("/dev");
 	struct dirent *entry;
 	int			ngpus = 0;
 
-	if (dir == NULL)
-		return -1;
-	while ((entry = readdir(dir)) != NULL)
+	rewinddir(dev_dir);
+	while ((entry = readdir(dev_dir)) != NULL)
 	{
 		const bool	gpu = begins_with_one(entry->d_name, gpu_devices, LENGTH(gpu_devices));
 		char		path[PATH_MAX];
@@ -250,7 +249,6 @@ allow_devices(int ruleset, hjg_u64 rights)
 		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
 		allow(ruleset, path, rights);
 	}
-	closedir(dir);
 	return ngpus;
 }
 
@@ -288,7 +286,6 @@ restrict_files(const char *data_dir, const char *cache_dir)
 	Ruleset		handled = {.fs = ALL_OF_VERSION_1 | MAY_REFER};
 	bool		good;
 	int			ruleset;
-	int			ngpus;
 
 	if (version < LEAST_VERSION)
 		return 0;
@@ -303,26 +300,28 @@ restrict_files(const char *data_dir, const char *cache_dir)
 	ruleset = (int) syscall(LANDLOCK_CREATE_RULESET, &handled, sizeof(handled), 0);
 	if (ruleset < 0)
 		return 0;
-	if (!forbid_data(data_dir))
+	dev_dir = opendir("/dev");
+	good = dev_dir != NULL && forbid_data(data_dir);
+	if (good)
 	{
-		close(ruleset);
-		return 0;
+		allow_programs(ruleset, reads);
+		allow(ruleset, cache_dir, handled.fs & ~MAY_EXECUTE & ~MAY_IOCTL);
+		known_gpus = allow_devices(ruleset, handled.fs & (MAY_READ | MAY_WRITE | MAY_LIST | MAY_IOCTL));
+		good = syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) == 0;
 	}
-	allow_programs(ruleset, reads);
-	allow(ruleset, cache_dir, handled.fs & ~MAY_EXECUTE & ~MAY_IOCTL);
-	ngpus = allow_devices(ruleset, handled.fs & (MAY_READ | MAY_WRITE | MAY_LIST | MAY_IOCTL));
-	good = syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) == 0;
 	close(ruleset);
-	if (!good)
-		return 0;
-	known_gpus = ngpus;
-	return (hjg_u32) version;
+	if (good)
+		return (hjg_u32) version;
+	if (dev_dir != NULL)
+		closedir(dev_dir);
+	dev_dir = NULL;
+	return 0;
 }
 
 bool
 hjg_confine_outdated(void)
 {
-	return known_gpus >= 0 && allow_devices(-1, 0) > known_gpus;
+	return dev_dir != NULL && allow_devices(-1, 0) > known_gpus;
 }
 
 /* ---- seccomp ---- */

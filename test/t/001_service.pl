@@ -112,7 +112,7 @@ ok($arena_mb >= 16 && $arena_mb <= $most, "arena_size = -1 becomes $arena_mb MB,
 is($node->safe_psql('postgres', "SELECT total_bytes BETWEEN $arena_mb * 900000::bigint AND $arena_mb * 1048576::bigint FROM hjoin_gpu_arena()"),
 	't', 'which is the size of the arena') if $arena_mb >= 64;
 $node->reload;
-is(log_count($node, '"hjoin_gpu.arena_size" cannot be changed'), 0, 'a reload changes nothing of it');
+is(log_count($node, qr/hjoin_gpu\.arena_size/), 0, 'neither the start nor a reload complains of it');
 $node->stop;
 
 # the program as a tool

@@ -56,6 +56,9 @@ is($report->{$_}, $landlock >= 6 ? 'no' : 'yes', ($landlock >= 6 ? 'not so that'
 ok(!-e $node->data_dir . '/nosy', 'nothing is written in the data directory') if $landlock;
 is($node->safe_psql('postgres', q{SELECT confinement FROM hjoin_gpu_devices WHERE name = 'cpu'}),
 	'no new privileges, seccomp, ' . ($landlock ? "landlock $landlock" : 'no landlock'), 'the view says how it is confined');
+my $pid = device_pid($node);
+like(slurp_file("/proc/$pid/limits"), qr/^Max core file size +[01] +[01] /m, 'the device process leaves no core dump');
+like(slurp_file("/proc/$pid/status"), qr/^NoNewPrivs:\s+1\nSeccomp:\s+2$/m, 'and is confined as its child is');
 is($node->safe_psql('postgres', 'SELECT hjoin_gpu_self_test(100000, 300000)'), 300000, 'it joins');
 
 # --- what everybody joins is in no core dump ---
