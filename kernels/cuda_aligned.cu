@@ -116,7 +116,7 @@ scatter_aligned(const HjgKScatter &a)
 		{
 			hjg_u32		r = 0;
 
-			key[j] = hjg_mix32(key[j]);
+			key[j] = hjg_mix32(hjg_hash_seed, key[j]);
 			if (item(t, j / 4) + j % 4 < end)
 				r = atomicAdd(&run[key[j] >> a.shift], 1u);
 			rank[j / 2] = j % 2 ? rank[j / 2] | r << 16 : r;

@@ -92,9 +92,9 @@ template <> struct TableKeys<4, true>
 };
 
 /* The key as it came in. */
-HJG_FN hjg_u32 unmixed(hjg_u32 m) { return hjg_unmix32(m); }
-HJG_FN hjg_u64 unmixed(hjg_u64 m) { return hjg_unmix64(m); }
-HJG_FN ulonglong2 unmixed(ulonglong2 m) { return make_ulonglong2(hjg_unmix128(m.x, m.y), m.y); }
+HJG_FN hjg_u32 unmixed(hjg_u32 m) { return hjg_unmix32(hjg_hash_seed, m); }
+HJG_FN hjg_u64 unmixed(hjg_u64 m) { return hjg_unmix64(hjg_hash_seed, m); }
+HJG_FN ulonglong2 unmixed(ulonglong2 m) { return make_ulonglong2(hjg_unmix128(hjg_hash_seed, m.x, m.y), m.y); }
 
 /*
  * Dynamic shared memory, in this order: STAGE words a warp; row and key (PACKED: and 16 more bytes) of

@@ -20,9 +20,7 @@
 #include "hjg_cuda_sink.h"
 
 #define NOP_THREADS 256
-#define MOST_STEPS 4096			/* from a row's home to its slot */
-#define MOST_LINKS 32768		/* of a list */
-#define SAMPLE 256				/* one row in so many measures its list */
+#define SAMPLE 64				/* one row in so many, whom nobody knows, measures its list */
 
 template <int W> struct Nop
 {
@@ -69,7 +67,7 @@ insert_chains(const HjgKNop &a)
 	}
 }
 
-/* Does any list have more than MOST_LINKS rows?  Sampled: a list that is much longer is found for certain. */
+/* Does any list have more than HJG_K_NOP_MOST_LINKS rows?  Sampled: a list that is much longer is found for certain. */
 extern "C" __global__ __launch_bounds__(NOP_THREADS) void
 hjg_k_measure_chains(HjgKNop a)
 {
@@ -79,12 +77,12 @@ hjg_k_measure_chains(HjgKNop a)
 	{
 		hjg_u32		steps = 0;
 
-		if (hjg_mix32(i) % SAMPLE != 0)
+		if (hjg_mix32(hjg_hash_seed, i) % SAMPLE != 0)
 			continue;
-		for (hjg_u32 at = i; at != HJG_NO_ROW && steps <= MOST_LINKS; at = next[at])
+		for (hjg_u32 at = i; at != HJG_NO_ROW && steps <= HJG_K_NOP_MOST_LINKS; at = next[at])
 			if ((++steps & 1023) == 0 && *(volatile hjg_u32 *) a.crowded)
 				break;
-		if (steps > MOST_LINKS)
+		if (steps > HJG_K_NOP_MOST_LINKS)
 			*(volatile hjg_u32 *) a.crowded = 1;
 	}
 }
@@ -153,13 +151,14 @@ insert_slots(const HjgKNop &a)
 		hjg_u32		slot = Nop<W>::home(m, a.nslots);
 		hjg_u32		steps = 0;
 
-		while (atomicCAS(&slots[slot], ~0ull, entry) != ~0ull)
+		/* from the second slot on by a look before: where many rows walk alike, their swaps would stand in line */
+		while ((steps > 0 && __ldcg(&slots[slot]) != ~0ull) || atomicCAS(&slots[slot], ~0ull, entry) != ~0ull)
 		{
 			slot = slot + 1 == a.nslots ? 0 : slot + 1;
 			steps++;
-			if (steps > MOST_STEPS)
+			if (steps > HJG_K_NOP_MOST_STEPS)
 				*(volatile hjg_u32 *) a.crowded = 1;
-			if (steps > MOST_STEPS || (steps % 64 == 0 && *(volatile hjg_u32 *) a.crowded))
+			if (steps > HJG_K_NOP_MOST_STEPS || (steps % 64 == 0 && *(volatile hjg_u32 *) a.crowded))
 				return;
 		}
 	}
@@ -187,6 +186,7 @@ probe_slots(const HjgKNop &a)
 		hjg_u32		row = i;
 		hjg_u32		slot = 0;
 		hjg_u32		tag = 0;
+		hjg_u32		steps = 0;
 		bool		walking = here;
 		bool		found = false;
 
@@ -206,7 +206,7 @@ probe_slots(const HjgKNop &a)
 
 			if (W != 4 && hit)
 				hit = Key::same(Key::mix(keys[at]), Key::mix(key));
-			walking = at != HJG_NO_ROW && !(hit && !wants_several(a.mode));
+			walking = at != HJG_NO_ROW && !(hit && !wants_several(a.mode)) && ++steps <= HJG_K_NOP_MOST_STEPS;
 			slot = slot + 1 == a.nslots ? 0 : slot + 1;
 			found |= hit;
 			hit &= wants_found(a.mode);

@@ -133,7 +133,7 @@ hjg_k_spread_packed_4(HjgKPacked a)
 	for (int j = 0; j < ITEMS; j++)
 		if (j * SPREAD_THREADS + tid < nrows)
 		{
-			key[j] = hjg_mix32(key[j]);
+			key[j] = hjg_mix32(hjg_hash_seed, key[j]);
 			rank[j] = atomicAdd(&place[places.region(key[j])], 1u);
 		}
 	__syncthreads();
@@ -353,7 +353,7 @@ struct PackedFinder
 #pragma unroll
 			for (int k = 0; k < AT_ONCE; k++)
 			{
-				const hjg_u32 m = hjg_mix32(key[first + k]);
+				const hjg_u32 m = hjg_mix32(hjg_hash_seed, key[first + k]);
 				const hjg_u32 sector = places.home(m) + places.region(m) * places.spare_sectors;
 
 				low[k] = __ldg(&halves[2ull * sector]);
@@ -364,7 +364,7 @@ struct PackedFinder
 			{
 				const int	j = first + k;
 
-				found[j] = places.look(low[k], high[k], places.tag(hjg_mix32(key[j])));
+				found[j] = places.look(low[k], high[k], places.tag(hjg_mix32(hjg_hash_seed, key[j])));
 				if (found[j] == HJG_NO_ROW && (high[k].w & SPILLED) == 0)
 					searching |= 1u << j;
 			}
@@ -378,7 +378,7 @@ struct PackedFinder
 #pragma unroll
 			for (int j = 1; j < ITEMS; j++)
 				k = which == j ? key[j] : k;
-			k = find_spare(hjg_mix32(k));
+			k = find_spare(hjg_mix32(hjg_hash_seed, k));
 #pragma unroll
 			for (int j = 0; j < ITEMS; j++)
 				found[j] = which == j ? k : found[j];

@@ -20,9 +20,9 @@
 #define SPLIT_THREADS 512
 
 /* The word whose last bits number partitions. */
-HJG_FN hjg_u32 last_word(hjg_u32 key) { return hjg_mix32(key); }
-HJG_FN hjg_u32 last_word(hjg_u64 key) { return (hjg_u32) hjg_mix64(key); }
-HJG_FN hjg_u32 last_word(ulonglong2 key) { return (hjg_u32) hjg_mix128(key.x, key.y); }
+HJG_FN hjg_u32 last_word(hjg_u32 key) { return hjg_mix32(hjg_hash_seed, key); }
+HJG_FN hjg_u32 last_word(hjg_u64 key) { return (hjg_u32) hjg_mix64(hjg_hash_seed, key); }
+HJG_FN hjg_u32 last_word(ulonglong2 key) { return (hjg_u32) hjg_mix128(hjg_hash_seed, key.x, key.y); }
 
 /* Blocks of 512 threads, as many as fit; each reads every gridDim.x-th 512 rows. */
 template <int W> HJG_FN void

@@ -2,87 +2,51 @@
  * cuda_table.cu
  *	  Joins without partitions, for build sides whose table stays in the L2 cache.
  *
- * table	open addressing. A slot is 8 bytes, row and mixed key (a tag of wider keys, which are
- *			then compared in the build side's column); four slots are a bucket, one 32-byte sector. A key is
- *			in the first bucket from its home on that had room, so a bucket with an empty slot ends a search.
+ * table	open addressing (hjg_table_steps.h). A slot is 8 bytes, row and mixed key (a tag of wider keys, which are
+ *			then compared in the build side's column); four slots are a bucket, one 32-byte sector.
  *			An empty slot has the row HJG_NO_ROW: no key value is reserved.
  * direct	an array by key, where the keys of the build side are dense.
  *
- * Both take build sides without repeated keys: fill says so in *repeated (SEMI and ANTI joins do not
- * mind). A probe reads its key once (4 bytes) and one sector of the table; a pair is written with 8 bytes.
+ * Both take build sides without repeated keys: fill says so in flags (SEMI and ANTI joins do not
+ * mind), as it does where keys that crowd together leave no room. A probe reads its key once (4 bytes) and one sector of the table; a pair is written with 8 bytes.
  *
  * Blocks of 256 threads, as many as fit.  On an H100, 2M build rows of 4-byte keys (27 MB of table): filling 0.107 ms,
  * 64M rows probed and summed up 0.75 ms (85 G gathers/s), written as pairs 1.0 ms.
  */
 #include "hjg_cuda_probe.h"
+#include "hjg_table_steps.h"
 
 #define TABLE_THREADS HJG_PROBE_THREADS
 
 /* ---- table ---- */
 
-template <int W> struct TableOf
-{
-	typedef HjgKey<W> Key;
-	typedef typename Key::Mixed Mixed;
-	typedef typename Key::Raw Raw;
-
-	HJG_FN hjg_u32 tag(hjg_u32 m) { return m; }
-	HJG_FN hjg_u32 tag(hjg_u64 m) { return (hjg_u32) m; }
-	HJG_FN hjg_u32 tag(ulonglong2 m) { return (hjg_u32) m.x; }
-	HJG_FN hjg_u32 home(Mixed m, hjg_u32 nsectors) { return __umulhi(Key::top(m), nsectors); }
-};
+HJG_FN HjgCsrKey widened(hjg_u32 m) { return {m, 0}; }
+HJG_FN HjgCsrKey widened(hjg_u64 m) { return {m, 0}; }
+HJG_FN HjgCsrKey widened(ulonglong2 m) { return {m.x, m.y}; }
 
 template <int W> HJG_FN void
 fill_table(const HjgKTable &a)
 {
-	typedef TableOf<W> Table;
 	typedef HjgKey<W> Key;
 	const typename Key::Raw *keys = (const typename Key::Raw *) a.build.keys;
 	const hjg_u32 *rows = (const hjg_u32 *) a.build.rows;
+	hjg_u32    *flags = (hjg_u32 *) a.flags;
 
 	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
 	{
-		typename Key::Mixed m = Key::mix(__ldcs(&keys[i]));
-		hjg_u32		row = W == 4 && rows != nullptr ? rows[i] : i;
-		unsigned long long entry = (unsigned long long) Table::tag(m) << 32 | row;
-		hjg_u32		sector = Table::home(m, a.nsectors);
-		bool		placed = false;
+		const hjg_u32 unsuited = hjg_table_insert(W, (hjg_u64 *) a.slots, a.nsectors, keys, widened(Key::mix(__ldcs(&keys[i]))),
+												  W == 4 && rows != nullptr ? rows[i] : i, flags);
 
-		while (!placed)
-		{
-			unsigned long long *slot = (unsigned long long *) a.slots + 4ull * sector;
-			ulonglong2	low = __ldcg((ulonglong2 *) slot);
-			ulonglong2	high = __ldcg((ulonglong2 *) slot + 1);
-			unsigned long long other[4] = {low.x, low.y, high.x, high.y};
-
-#pragma unroll
-			for (int s = 0; s < 4; s++)
-			{
-				if (placed)
-					continue;
-				if ((hjg_u32) other[s] == HJG_NO_ROW)
-				{
-					other[s] = atomicCAS(&slot[s], ~0ull, entry);
-					placed = (hjg_u32) other[s] == HJG_NO_ROW;
-				}
-				if (!placed && (hjg_u32) (other[s] >> 32) == Table::tag(m) &&
-					(W == 4 || Key::same(Key::mix(keys[(hjg_u32) other[s]]), m)))
-				{
-					*(hjg_u32 *) a.repeated = 1;
-					placed = true;
-				}
-			}
-			sector = sector + 1 == a.nsectors ? 0 : sector + 1;
-		}
+		if (unsuited != 0 && (*(volatile hjg_u32 *) flags & unsuited) == 0)
+			atomicOr(flags, unsuited);
 	}
 }
 
 template <int W> struct TableFinder
 {
-	typedef TableOf<W> Table;
 	typedef HjgKey<W> Key;
 	typedef typename Key::Raw Raw;
-	const ulonglong2 *halves;	/* of sectors */
+	const hjg_u64 *slots;
 	const Raw  *build_keys;
 	const hjg_u32 *build_rows;
 	hjg_u32		nsectors;
@@ -90,44 +54,16 @@ template <int W> struct TableFinder
 	template <int ITEMS> __device__ __forceinline__ void
 	find(const Raw *key, hjg_u32 here, hjg_u32 *found) const
 	{
-		hjg_u32		sector[ITEMS];
-		hjg_u32		searching = here;
+		HjgCsrKey	mixed[ITEMS];
 
 #pragma unroll
 		for (int j = 0; j < ITEMS; j++)
-		{
-			found[j] = HJG_NO_ROW;
-			sector[j] = Table::home(Key::mix(key[j]), nsectors);
-		}
-		while (__any_sync(HJG_ALL_LANES, searching != 0))
-		{
-			ulonglong2	low[ITEMS];
-			ulonglong2	high[ITEMS];
-
+			mixed[j] = widened(Key::mix(key[j]));
+		hjg_table_find(W, ITEMS, slots, nsectors, build_keys, mixed, here, found);
 #pragma unroll
-			for (int j = 0; j < ITEMS; j++)
-				if (searching >> j & 1)
-				{
-					low[j] = __ldg(&halves[2ull * sector[j]]);
-					high[j] = __ldg(&halves[2ull * sector[j] + 1]);
-				}
-#pragma unroll
-			for (int j = 0; j < ITEMS; j++)
-				if (searching >> j & 1)
-				{
-					hjg_u64		slot[4] = {low[j].x, low[j].y, high[j].x, high[j].y};
-					hjg_u32		tag = Table::tag(Key::mix(key[j]));
-
-#pragma unroll
-					for (int s = 0; s < 4; s++)
-						if ((hjg_u32) (slot[s] >> 32) == tag && (hjg_u32) slot[s] != HJG_NO_ROW &&
-							(W == 4 || Key::same(Key::mix(build_keys[(hjg_u32) slot[s]]), Key::mix(key[j]))))
-							found[j] = W == 4 || build_rows == nullptr ? (hjg_u32) slot[s] : build_rows[(hjg_u32) slot[s]];
-					if (found[j] != HJG_NO_ROW || (hjg_u32) slot[3] == HJG_NO_ROW)
-						searching &= ~(1u << j);
-					sector[j] = sector[j] + 1 == nsectors ? 0 : sector[j] + 1;
-				}
-		}
+		for (int j = 0; j < ITEMS; j++)
+			if (W != 4 && build_rows != nullptr && found[j] != HJG_NO_ROW)
+				found[j] = build_rows[found[j]];
 	}
 };
 
@@ -136,7 +72,7 @@ probe_table(const HjgKTable &a)
 {
 	typedef typename HjgKey<W>::Raw Raw;
 	const TableFinder<W> finder = {
-		(const ulonglong2 *) a.slots, (const Raw *) a.build.keys, (const hjg_u32 *) a.build.rows, a.nsectors
+		(const hjg_u64 *) a.slots, (const Raw *) a.build.keys, (const hjg_u32 *) a.build.rows, a.nsectors
 	};
 
 	hjg_probe_rows<OUT, ITEMS, false>(a.probe, a.output, a.mode, finder);
@@ -195,7 +131,7 @@ fill_direct(const HjgKDirect &a)
 
 	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
 		if (atomicExch((hjg_u32 *) a.slots + ((hjg_u64) keys[i] - a.least), rows != nullptr ? rows[i] : i) != HJG_NO_ROW)
-			*(hjg_u32 *) a.repeated = 1;
+			*(hjg_u32 *) a.flags = HJG_K_REPEATED;
 }
 
 template <class Key> struct DirectFinder

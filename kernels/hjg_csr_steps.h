@@ -62,11 +62,11 @@ HJG_STEP HjgCsrKey
 hjg_step_mix(int width, HjgCsrKey raw)
 {
 	if (width == 4)
-		raw.high = hjg_mix32((hjg_u32) raw.high);
+		raw.high = hjg_mix32(hjg_hash_seed, (hjg_u32) raw.high);
 	else if (width == 8)
-		raw.high = hjg_mix64(raw.high);
+		raw.high = hjg_mix64(hjg_hash_seed, raw.high);
 	else
-		raw.high = hjg_mix128(raw.high, raw.low);
+		raw.high = hjg_mix128(hjg_hash_seed, raw.high, raw.low);
 	return raw;
 }
 

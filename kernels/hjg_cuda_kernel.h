@@ -26,7 +26,7 @@ template <> struct HjgKey<4>
 {
 	typedef hjg_u32 Raw;
 	typedef hjg_u32 Mixed;
-	HJG_FN Mixed mix(Raw k) { return hjg_mix32(k); }
+	HJG_FN Mixed mix(Raw k) { return hjg_mix32(hjg_hash_seed, k); }
 	HJG_FN hjg_u32 top(Mixed m) { return m; }
 	HJG_FN bool same(Mixed a, Mixed b) { return a == b; }
 };
@@ -35,7 +35,7 @@ template <> struct HjgKey<8>
 {
 	typedef hjg_u64 Raw;
 	typedef hjg_u64 Mixed;
-	HJG_FN Mixed mix(Raw k) { return hjg_mix64(k); }
+	HJG_FN Mixed mix(Raw k) { return hjg_mix64(hjg_hash_seed, k); }
 	HJG_FN hjg_u32 top(Mixed m) { return (hjg_u32) (m >> 32); }
 	HJG_FN bool same(Mixed a, Mixed b) { return a == b; }
 };
@@ -44,7 +44,7 @@ template <> struct HjgKey<16>
 {
 	typedef ulonglong2 Raw;
 	typedef ulonglong2 Mixed;
-	HJG_FN Mixed mix(Raw k) { return make_ulonglong2(hjg_mix128(k.x, k.y), k.y); }
+	HJG_FN Mixed mix(Raw k) { return make_ulonglong2(hjg_mix128(hjg_hash_seed, k.x, k.y), k.y); }
 	HJG_FN hjg_u32 top(Mixed m) { return (hjg_u32) (m.x >> 32); }
 	HJG_FN bool same(Mixed a, Mixed b) { return a.x == b.x && a.y == b.y; }
 };

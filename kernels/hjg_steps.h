@@ -94,6 +94,7 @@ typedef struct HjgStepBlocks
 /* All offsets are in bytes. */
 typedef struct HjgStepArgs
 {
+	HjgHashSeed seed;
 	/* in table */
 	hjg_u64		allocator_off;
 	hjg_u64		blocks_off;		/* HjgStepBlocks, one a worker */
@@ -239,13 +240,13 @@ hjg_step_hash(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, HJG_G
 
 	keys += args->keys_off;
 	if (width == 4)
-		high = hjg_mix32(((HJG_GLOBAL const hjg_u32 *) keys)[i]);
+		high = hjg_mix32(args->seed, ((HJG_GLOBAL const hjg_u32 *) keys)[i]);
 	else if (width == 8)
-		high = hjg_mix64(((HJG_GLOBAL const hjg_u64 *) keys)[i]);
+		high = hjg_mix64(args->seed, ((HJG_GLOBAL const hjg_u64 *) keys)[i]);
 	else
 	{
 		low = ((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i + 1];
-		high = hjg_mix128(((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i], low);
+		high = hjg_mix128(args->seed, ((HJG_GLOBAL const hjg_u64 *) keys)[2 * (hjg_u64) i], low);
 	}
 	hjg_step_put(width, work, args, args->first_index + i, args->first_row + i, high, low);
 }

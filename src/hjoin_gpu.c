@@ -10,6 +10,7 @@
 
 #include "arena/hjg_arena.h"
 #include "base/hjg_base.h"
+#include "engine/hjg_engine.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
 
@@ -126,6 +127,10 @@ _PG_init(void)
 				 errhint("Add hjoin_gpu to shared_preload_libraries and restart the server.")));
 		return;
 	}
+	if (!hjg_hash_draw_seed())
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random seeds for hash tables: %m")));
 	hjg_service_init();
 	hjg_planner_init(&planner_sources);
 }

@@ -45,7 +45,7 @@ map_rows(hjg_u32 nrows, size_t bytes)
 hjg_u64
 hjg_bench_random(hjg_u64 *state)
 {
-	return hjg_mix64(*state += 0x9e3779b97f4a7c15u);
+	return hjg_mix64(HJG_HASH_NO_SEED, *state += 0x9e3779b97f4a7c15u);
 }
 
 void
@@ -142,7 +142,7 @@ hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32
 		else
 		{
 			in->npairs++;
-			in->pairs_sum += hjg_mix64(i);
+			in->pairs_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
 		}
 	}
 	return !options->packed || pack_input(in, options->plan);
@@ -178,7 +178,7 @@ check_pairs(const HjgBenchInput *in, hjg_u32 first, hjg_u32 nrows, hjg_u64 npair
 		if (pairs[i].probe_row >= nrows || pairs[i].build_row >= in->nrows ||
 			in->probe[first + pairs[i].probe_row] != in->build[pairs[i].build_row])
 			return false;
-		*sum += hjg_mix64(first + pairs[i].probe_row);
+		*sum += hjg_mix64(HJG_HASH_NO_SEED, first + pairs[i].probe_row);
 	}
 	return true;
 }

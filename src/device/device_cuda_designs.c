@@ -15,8 +15,8 @@
  *		prbc_nested			nested loops with ballots
  *		umj, umj_pf			prbc with its sides in managed memory, moved by page faults or by prefetches (Paul et al.)
  *
- * Where partitions outgrow a unit's build rows (duplicates), their build rows are joined in chunks.  That is right for
- * inner joins only; in the other modes build() says no, as it does where a queue would have to hold chunks.
+ * Where partitions outgrow a unit's build rows (duplicates), their build rows are joined in chunks, up to HJG_CUDA_MOST_CHUNKS.  That
+ * is right for inner joins only; in the other modes build() says no, as it does where a queue would have to hold chunks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -183,14 +183,13 @@ design_build(const Design *design, HjgCudaLane *lane, const HjgCudaShape *shape,
 		return HJG_ERR_INPUT;
 	}
 	status = partition(lane, design, &table->plan, shape->key_width, build, &table->build, NULL);
-	if (status == HJG_OK && (shape->mode != HJG_MATCH_ALL || design->queue))
-	{
+	if (status == HJG_OK)
 		status = hjg_cuda_copy_out(lane, &largest, table->build.largest, sizeof(largest));
-		if (status == HJG_OK)
-			status = hjg_cuda_wait(lane);
-		if (status == HJG_OK && largest > table->plan.build_limit)
-			status = HJG_ERR_INPUT;
-	}
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(lane);
+	if (status == HJG_OK &&
+		largest > (design->queue ? table->plan.build_limit : hjg_cuda_most_part_rows(shape->mode, table->plan.build_limit)))
+		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{
 		design_free(lane, table);

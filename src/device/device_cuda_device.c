@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "device/hjg_cuda.h"
+#include "layout/hjg_hash.h"
 #include "model/hjg_cuda_model.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -193,6 +194,30 @@ hjg_cuda_made(int number)
 
 /* ---- kernels; called with the lock ---- */
 
+/*
+ * Give the image the process's seed, if it mixes keys; kernels that are loaded later find it.  A copy to memory that is not pinned
+ * has ended when it returns, and with it the one before on the same stream.
+ */
+static HjgCudaResult
+set_seed(HjgCudaModule module)
+{
+	HjgHashSeed found = {0};
+	HjgCudaPtr	seed;
+	size_t		bytes;
+	HjgCudaResult result = hjg_cuda.module_global(&seed, &bytes, module, "hjg_hash_seed");
+
+	if (result == HJG_CUDA_ERROR_NOT_FOUND)
+		return HJG_CUDA_SUCCESS;
+	if (result == HJG_CUDA_SUCCESS && bytes != sizeof(hjg_hash_seed))
+		return HJG_CUDA_ERROR_INVALID_IMAGE;
+	if (result == HJG_CUDA_SUCCESS)
+		result = hjg_cuda.copy_in(seed, &hjg_hash_seed, sizeof(hjg_hash_seed), NULL);
+	if (result == HJG_CUDA_SUCCESS)
+		result = hjg_cuda.copy_out(&found, seed, sizeof(found), NULL);
+	return result == HJG_CUDA_SUCCESS && memcmp(&found, &hjg_hash_seed, sizeof(found)) != 0 ?
+		HJG_CUDA_ERROR_INVALID_IMAGE : result;
+}
+
 static HjgCudaResult
 find_function(HjgCudaDevice *device, const HjgCudaKernel *kernel, HjgCudaFunction *function)
 {
@@ -204,12 +229,14 @@ find_function(HjgCudaDevice *device, const HjgCudaKernel *kernel, HjgCudaFunctio
 			continue;
 		if (device->modules[i] == NULL)
 		{
-			result = hjg_cuda.module_load(&device->modules[i], hjg_cuda_images[i].bytes);
+			HjgCudaModule module;
+
+			result = hjg_cuda.module_load(&module, hjg_cuda_images[i].bytes);
+			if (result == HJG_CUDA_SUCCESS)
+				result = set_seed(module);
 			if (result != HJG_CUDA_SUCCESS)
-			{
-				device->modules[i] = NULL;
 				return result;
-			}
+			device->modules[i] = module;
 		}
 		return hjg_cuda.module_function(function, device->modules[i], kernel->name);
 	}

@@ -196,8 +196,7 @@ packed_build_ahead(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSi
 	}
 	table->args.build = (HjgKSide) {.keys = build->keys, .rows = build->rows, .nrows = (hjg_u32) build->nrows};
 	table->args.mode = shape->mode;
-	table->args.unsuited = shape->mode == HJG_MATCH_ALL || shape->mode == HJG_MATCH_LEFT ?
-		HJG_K_REPEATED | HJG_K_NO_ROOM : HJG_K_NO_ROOM;
+	table->args.unsuited = HJG_K_UNSUITED(shape->mode);
 	status = queue_build(lane, table);
 	if (status != HJG_OK)
 		packed_free(lane, table);

@@ -3,9 +3,9 @@
  *	  Resident joins by radix partitions: one pass or two (device_cuda_parts_side.c), then a join of each pair of
  *	  partitions in shared memory (cuda_copartition.cu).
  *
- * Partitions that skew or duplicates make larger than a table are joined in chunks, so any data is joined; only where
- * the fate of a probe row depends on all build rows of its key (every mode but ALL) the build rows of
- * each partition must fit one table, and build() says no where they do not.
+ * Partitions that skew or duplicates make larger than a table are joined in chunks, up to HJG_CUDA_MOST_CHUNKS, because a
+ * kernel cannot be cancelled.  Where the fate of a probe row depends on all build rows of its key (every mode but ALL) the build
+ * rows of each partition must fit one table.  build() says no where they do not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ parts_free(HjgCudaLane *lane, void *table)
 }
 
 static HjgStatus
-build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, int npasses, void **result)
+build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, int npasses, bool ahead, void **result)
 {
 	Table	   *table = calloc(1, sizeof(Table));
 	hjg_u32		largest = 0;
@@ -94,12 +94,12 @@ build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
 		status = hjg_cuda_parts_make(lane, &table->plan, build, &table->build, NULL);
-	if (status == HJG_OK && shape->mode != HJG_MATCH_ALL)
+	if (status == HJG_OK && (shape->mode != HJG_MATCH_ALL || !ahead))
 	{
 		status = hjg_cuda_copy_out(lane, &largest, table->build.largest, sizeof(largest));
 		if (status == HJG_OK)
 			status = hjg_cuda_wait(lane);
-		if (status == HJG_OK && largest > table->plan.build_limit)
+		if (status == HJG_OK && largest > hjg_cuda_most_part_rows(shape->mode, table->plan.build_limit))
 			status = HJG_ERR_INPUT;
 	}
 	if (status != HJG_OK)
@@ -202,7 +202,12 @@ moved_##PASSES(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 static HjgStatus \
 build_##PASSES(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
 { \
-	return build_in(lane, shape, build, PASSES, table); \
+	return build_in(lane, shape, build, PASSES, false, table); \
+} \
+static HjgStatus \
+build_ahead_##PASSES(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
+{ \
+	return build_in(lane, shape, build, PASSES, true, table); \
 } \
 const HjgCudaStrategy hjg_cuda_radix##PASSES = { \
 	.name = "radix" #PASSES, \
@@ -210,6 +215,7 @@ const HjgCudaStrategy hjg_cuda_radix##PASSES = { \
 	.bytes = bytes_##PASSES, \
 	.moved = moved_##PASSES, \
 	.build = build_##PASSES, \
+	.build_ahead = build_ahead_##PASSES, \
 	.probe = parts_probe, \
 	.free = parts_free, \
 }

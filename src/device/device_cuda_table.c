@@ -4,7 +4,7 @@
  *	  in the L2 cache; "direct", an array by key for dense keys.
  *
  * Both take build sides without repeated keys.  Filling notices a repeated key and build()
- * then says no, unless the mode is SEMI or ANTI, where it does not matter.
+ * then says no, unless the mode is SEMI or ANTI, where it does not matter; "table" says no as well where keys were chosen to collide.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ typedef struct Facts
 {
 	hjg_u64		least;
 	hjg_u64		greatest;
-	hjg_u32		repeated;
+	hjg_u32		flags;
 	hjg_u32		pad;
 } Facts;
 
@@ -116,12 +116,6 @@ read_facts(HjgCudaLane *lane, const Table *table, Facts *facts)
 	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
 }
 
-static bool
-minds_repeated(const Table *table)
-{
-	return table->mode == HJG_MATCH_ALL || table->mode == HJG_MATCH_LEFT;
-}
-
 static void
 free_table(HjgCudaLane *lane, void *join)
 {
@@ -157,18 +151,16 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 	return HJG_OK;
 }
 
-/* Every key once, or not at all. */
+/* Every key once and with room, or not at all. */
 static HjgStatus
 end_table(HjgCudaLane *lane, Table *table, HjgStatus status, void **result)
 {
 	Facts		facts;
 
-	if (status == HJG_OK && minds_repeated(table))
-	{
+	if (status == HJG_OK)
 		status = read_facts(lane, table, &facts);
-		if (status == HJG_OK && facts.repeated)
-			status = HJG_ERR_INPUT;
-	}
+	if (status == HJG_OK && (facts.flags & HJG_K_UNSUITED(table->mode)) != 0)
+		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{
 		free_table(lane, table);
@@ -229,7 +221,7 @@ table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 	if (status == HJG_OK)
 	{
 		HjgKTable	args = {
-			.build = kernel_side(build), .slots = table->slots, .repeated = table->small + offsetof(Facts, repeated),
+			.build = kernel_side(build), .slots = table->slots, .flags = table->small + offsetof(Facts, flags),
 			.nsectors = table->nsectors
 		};
 
@@ -305,7 +297,7 @@ direct_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bu
 	if (status != HJG_OK)
 		return status;
 	args.range = table->small;
-	args.repeated = table->small + offsetof(Facts, repeated);
+	args.flags = table->small + offsetof(Facts, flags);
 	status = hjg_cuda_copy_in(lane, table->small, &facts, sizeof(facts));
 	if (status == HJG_OK)
 		status = launch_rows(lane, &find_range[table->width_ix], build->nrows, &args);

@@ -354,6 +354,8 @@ main(int argc, char **argv)
 		usage();
 		return EXIT_USAGE;
 	}
+	if (!hjg_hash_draw_seed())
+		return 1;
 	/* the parent may have died before it could ask for our end */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (parent != 0 && getppid() != parent))
 		return 1;

@@ -107,6 +107,7 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 	F(set_words, "cuMemsetD32Async", (HjgCudaPtr ptr, unsigned value, size_t n, HjgCudaStream stream)) \
 	F(module_load, "cuModuleLoadData", (HjgCudaModule *module, const void *image)) \
 	F(module_function, "cuModuleGetFunction", (HjgCudaFunction *function, HjgCudaModule module, const char *name)) \
+	F(module_global, "cuModuleGetGlobal_v2", (HjgCudaPtr *ptr, size_t *bytes, HjgCudaModule module, const char *name)) \
 	F(function_set, "cuFuncSetAttribute", (HjgCudaFunction function, int attribute, int value)) \
 	F(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor", \
 	  (int *blocks, HjgCudaFunction function, int block_threads, size_t shared_bytes)) \
@@ -430,14 +431,24 @@ typedef struct HjgCudaStrategy
 	 */
 	HjgStatus	(*build) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
 	/*
-	 * The same without waiting, or NULL: only queued work finds out whether the keys suit.  A probe that follows on the
-	 * lane counts HJG_CUDA_UNSUITED pairs where they do not.
+	 * For benchmarks, the same without waiting, or NULL: only queued work finds out whether the keys suit.  A probe that follows
+	 * on the lane counts HJG_CUDA_UNSUITED pairs where they do not, or takes as long as it takes.
 	 */
 	HjgStatus	(*build_ahead) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
 	/* May be called any number of times; on any lane, one at a time unless it is shared. */
 	HjgStatus	(*probe) (HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
 	void		(*free) (HjgCudaLane *lane, void *table);
 } HjgCudaStrategy;
+
+/* Chunks of build rows, each of what a table holds, that a partition may be joined in. */
+#define HJG_CUDA_MOST_CHUNKS 16
+
+/* Most build rows of a partition; in any mode but ALL they must be together. */
+static inline hjg_u64
+hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
+{
+	return mode == HJG_MATCH_ALL ? HJG_CUDA_MOST_CHUNKS * (hjg_u64) table_rows : table_rows;
+}
 
 /* device_cuda_strategies.c */
 

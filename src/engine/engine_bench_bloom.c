@@ -35,7 +35,7 @@ run_size(FILE *out, int width, hjg_u64 nkeys)
 	for (hjg_u64 i = 0; i < nrows; i++)
 	{
 		/* a permutation for each width: no key twice, in random order */
-		const hjg_u64 words[2] = {width == 4 ? hjg_unmix32((hjg_u32) i * 0x9e3779b1u) : hjg_mix64(i), i};
+		const hjg_u64 words[2] = {width == 4 ? hjg_unmix32(HJG_HASH_NO_SEED, (hjg_u32) i * 0x9e3779b1u) : hjg_mix64(HJG_HASH_NO_SEED, i), i};
 
 		memcpy(keys + i * (hjg_u64) width, words, (size_t) width);
 	}

@@ -37,26 +37,26 @@ hjg_cpu_bench_map(size_t bytes, bool huge_pages)
 static hjg_u64
 next_random(hjg_u64 *state)
 {
-	return hjg_mix64(*state += 0x9e3779b97f4a7c15u);
+	return hjg_mix64(HJG_HASH_NO_SEED, *state += 0x9e3779b97f4a7c15u);
 }
 
 static hjg_u64
 mark_probe(hjg_u64 row)
 {
-	return hjg_mix64(row + 0x1234567);
+	return hjg_mix64(HJG_HASH_NO_SEED, row + 0x1234567);
 }
 
 static hjg_u64
 mark_build(hjg_u32 row)
 {
-	return hjg_mix64((hjg_u64) row << 20 ^ 0xfedcba9876543210u);
+	return hjg_mix64(HJG_HASH_NO_SEED, (hjg_u64) row << 20 ^ 0xfedcba9876543210u);
 }
 
 /* Keys that are not dense are far from one another, by multiplication by an odd number. */
 static void
 put_key(const HjgCpuBenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
 {
-	hjg_u64		words[2] = {bc->dense ? id : id * (hjg_u64) 0x9e3779b97f4a7c15, hjg_mix64(id)};
+	hjg_u64		words[2] = {bc->dense ? id : id * (hjg_u64) 0x9e3779b97f4a7c15, hjg_mix64(HJG_HASH_NO_SEED, id)};
 
 	memcpy(keys + row * (hjg_u64) bc->width, words, (size_t) bc->width);
 }
@@ -87,7 +87,7 @@ fill_probe(void *arg, int piece, int worker)
 				: pow(u * (pow(n + 1, 1 - bc->theta) - 1) + 1, 1 / (1 - bc->theta));
 			hjg_u64		rank = x - 1 < n ? (hjg_u64) (x - 1) : in->nids - 1;
 
-			id = hjg_mix64(rank) % in->nids;
+			id = hjg_mix64(HJG_HASH_NO_SEED, rank) % in->nids;
 		}
 		else
 			id = (hjg_u64) (u * n);

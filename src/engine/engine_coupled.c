@@ -165,6 +165,7 @@ hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *arg
 	const size_t width = (size_t) join->base.spec.key_width;
 	size_t		bytes = 64;
 
+	args->seed = hjg_hash_seed;
 	args->mixed_off = hjg_coupled_lay(&bytes, nrows, width);
 	args->rows_off = hjg_coupled_lay(&bytes, nrows, 4);
 	args->buckets_off = hjg_coupled_lay(&bytes, nrows, 4);

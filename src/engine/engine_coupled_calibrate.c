@@ -208,7 +208,7 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 static double
 drawn(int run, int i)
 {
-	return (double) (hjg_mix32((hjg_u32) (run * (HJG_STEP_COUNT + 1) + i + 1)) >> 8) / (1 << 24);
+	return (double) (hjg_mix32(HJG_HASH_NO_SEED, (hjg_u32) (run * (HJG_STEP_COUNT + 1) + i + 1)) >> 8) / (1 << 24);
 }
 
 /* The ratio at which both are busy to the end, if they do not slow each other down. */

@@ -38,7 +38,7 @@ hjg_pack_dict_destroy(const HjgEnv *env, HjgPackDict *dict)
 static hjg_u32
 find_slot(const HjgPackDict *dict, hjg_u64 value)
 {
-	hjg_u32		slot = (hjg_u32) (hjg_mix64(value) >> 32) % NSLOTS;
+	hjg_u32		slot = (hjg_u32) (hjg_mix64(hjg_hash_seed, value) >> 32) % NSLOTS;
 
 	while (dict->slots[slot] != 0 && dict->values[dict->slots[slot] - 1] != value)
 		slot = (slot + 1) % NSLOTS;

@@ -188,14 +188,16 @@ find_digits_base(int width, const hjg_u8 *keys, hjg_u32 n, hjg_u32 mask, hjg_u32
 HJG_TARGET_AVX2 static void
 find_digits_avx2(const hjg_u8 *keys, hjg_u32 n, hjg_u32 mask, hjg_u32 *digits)
 {
+	const __m256i flip = _mm256_set1_epi32((int) hjg_hash_seed.flip);
 	const __m256i first = _mm256_set1_epi32(0x7feb352d);
-	const __m256i second = _mm256_set1_epi32((int) 0x846ca68bu);
+	const __m256i second = _mm256_set1_epi32((int) hjg_hash_seed.factor);
 	hjg_u32		i = 0;
 
 	for (; i + 8 <= n; i += 8)
 	{
 		__m256i		x = _mm256_loadu_si256((const __m256i *) (keys + (size_t) i * 4));
 
+		x = _mm256_xor_si256(x, flip);
 		x = _mm256_mullo_epi32(_mm256_xor_si256(x, _mm256_srli_epi32(x, 16)), first);
 		x = _mm256_mullo_epi32(_mm256_xor_si256(x, _mm256_srli_epi32(x, 15)), second);
 		x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 16));

@@ -151,6 +151,11 @@ typedef enum HjgCoupledStrategy
 #define HJG_COUPLED_FIRST HJG_COUPLED_SHJ_OL
 #define HJG_COUPLED_LAST HJG_COUPLED_PHJ_BASIC_UNIT
 
+/* ---- engine_seed.c ---- */
+
+/* Draw hjg_hash_seed (hjg_hash.h) at random: once, before the process has a table.  False: the system gives no random bytes. */
+extern bool hjg_hash_draw_seed(void);
+
 /* ---- engine_strategy.c ---- */
 
 /* Name of a strategy, such as "phj_pl" or "table"; NULL if it is none of this engine. */

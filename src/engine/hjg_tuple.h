@@ -55,13 +55,13 @@ hjg_mix_key(int width, const hjg_u8 *key)
 	HjgMixed	m = {0, 0};
 
 	if (width == 4)
-		m.high = hjg_mix32(hjg_load32(key));
+		m.high = hjg_mix32(hjg_hash_seed, hjg_load32(key));
 	else if (width == 8)
-		m.high = hjg_mix64(hjg_load64(key));
+		m.high = hjg_mix64(hjg_hash_seed, hjg_load64(key));
 	else
 	{
 		m.low = hjg_load64(key + 8);
-		m.high = hjg_mix128(hjg_load64(key), m.low);
+		m.high = hjg_mix128(hjg_hash_seed, hjg_load64(key), m.low);
 	}
 	return m;
 }

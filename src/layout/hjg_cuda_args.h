@@ -175,13 +175,21 @@ typedef struct HjgKJoin
 	hjg_u32		pad;
 } HjgKJoin;
 
+/* What filling finds out. */
+#define HJG_K_REPEATED 1u		/* two build rows have one key */
+#define HJG_K_NO_ROOM 2u		/* a row did not find room, or its number has more bits than a slot has for it */
+
+/* Of these, what a table for joins of the mode cannot have. */
+#define HJG_K_UNSUITED(mode) \
+	((mode) == HJG_MATCH_ALL || (mode) == HJG_MATCH_LEFT ? HJG_K_REPEATED | HJG_K_NO_ROOM : HJG_K_NO_ROOM)
+
 /* hjg_k_fill_table_W, hjg_k_probe_table_W_OUTPUT. */
 typedef struct HjgKTable
 {
 	HjgKSide	build;
 	HjgKSide	probe;
 	hjg_u64		slots;			/* hjg_u64[4 * nsectors], all ones when empty */
-	hjg_u64		repeated;		/* hjg_u32: set when two build rows have one key */
+	hjg_u64		flags;			/* hjg_u32: HJG_K_REPEATED, HJG_K_NO_ROOM */
 	HjgKOutput	output;
 	hjg_u32		nsectors;
 	hjg_u32		mode;			/* HjgMatchMode */
@@ -190,10 +198,6 @@ typedef struct HjgKTable
 /* Of hjg_k_spread_packed_4: most regions, and rows of a tile. */
 #define HJG_K_PACKED_REGIONS 1024u
 #define HJG_K_PACKED_TILE 4096u
-
-/* What filling finds out. */
-#define HJG_K_REPEATED 1u		/* two build rows have one key */
-#define HJG_K_NO_ROOM 2u		/* a row did not find room, or its number has more than row_bits bits */
 
 /*
  * hjg_k_spread_packed_4, hjg_k_fill_packed_4, hjg_k_probe_packed_4_OUTPUT (cuda_packed.cu).  flags and cursors are zeroed by the
@@ -225,7 +229,7 @@ typedef struct HjgKDirect
 	HjgKSide	probe;
 	hjg_u64		range;			/* hjg_u64[2]: least and greatest key, all ones and 0 at first */
 	hjg_u64		slots;			/* hjg_u32[nslots], HJG_NO_ROW when empty */
-	hjg_u64		repeated;
+	hjg_u64		flags;			/* hjg_u32: HJG_K_REPEATED */
 	HjgKOutput	output;
 	hjg_u64		least;
 	hjg_u64		nslots;

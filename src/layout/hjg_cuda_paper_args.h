@@ -54,6 +54,13 @@ typedef struct HjgKHoles
 
 /* ---- joins without partitions ---- */
 
+/*
+ * A build side does not suit whose searches would take more steps: so many millions of probe rows walk for some
+ * 50 ms at most.
+ */
+#define HJG_K_NOP_MOST_STEPS 4096	/* from a row's home to its slot */
+#define HJG_K_NOP_MOST_LINKS 4096	/* of a list */
+
 /* hjg_k_insert_chains_W, hjg_k_measure_chains, hjg_k_probe_chains_W_SINK, and ..._slots_... */
 typedef struct HjgKNop
 {

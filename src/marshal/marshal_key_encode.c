@@ -10,10 +10,11 @@
 #include "utils/float.h"
 #include "utils/memutils.h"
 
+#include "layout/hjg_hash.h"
 #include "marshal/hjg_marshal.h"
 
-/* Seed of all 64-bit hash functions; any constant will do, both sides share it. */
-#define KEY_HASH_SEED UINT64CONST(0x6a09e667f3bcc908)
+/* Seed of all 64-bit hash functions: both sides of a join, its workers and its files share it. */
+#define KEY_HASH_SEED (hjg_hash_seed.flip)
 
 /* Store the low bytes of value; packed keys never leave the machine. */
 static inline void
@@ -329,6 +330,6 @@ hjg_key_partition_hash(const void *key, int key_width, int level)
 		memcpy(&low, key, 8);
 	if (key_width == 16)
 		memcpy(&high, (const char *) key + 8, 8);
-	low ^= mix64(high + UINT64CONST(0x9e3779b97f4a7c15) * (level + 1));
-	return (uint32) (mix64(low) >> 32);
+	high += UINT64CONST(0x9e3779b97f4a7c15) * level;
+	return (uint32) (mix64(hjg_mix128(hjg_hash_seed, low, high)) >> 32);
 }

@@ -19,7 +19,7 @@ fill_slabs(const HjgArena *arena, hjg_u32 *next, hjg_u32 nrows, hjg_u32 modulo, 
 		const hjg_u32 m = nrows - row < room ? nrows - row : room;
 
 		for (hjg_u32 i = 0; i < m; i++)
-			keys[i] = hjg_mix32((row + i) % modulo * 2654435761u);
+			keys[i] = hjg_mix32(HJG_HASH_NO_SEED, (row + i) % modulo * 2654435761u);
 		segments[n] = (HjgSegment) {.keys = keys, .nrows = m, .first_row = row};
 	}
 	return n;

@@ -36,6 +36,9 @@ extern bool is_of_literature(void);
 /* cuda_faults.c: every call of a join fails, by each kind of error; before the first context of the process. */
 extern void test_faults_everywhere(void);
 
+/* cuda_hostile.c: keys that only who knows the seed can choose. */
+extern void test_hostile(void);
+
 /* cuda_memory.c: less memory than a strategy, or any join, needs; admission; build sides in turns. */
 extern void test_memory(void);
 

@@ -37,6 +37,9 @@
 
 HjgStub		hjg_stub;
 
+/* The device's, where an image has its constant. */
+HjgHashSeed hjg_hash_seed;
+
 /* A stream or an event. */
 typedef struct Object
 {
@@ -88,10 +91,12 @@ enter(void)
 			return entered; \
 	} while (0)
 
-/* The same for what goes to a stream. */
+/* The same for what goes to a stream; on the default one it has ended at once. */
 #define QUEUE(stream) \
 	do { \
 		ENTER(); \
+		if ((stream) == NULL) \
+			break; \
 		((Object *) (stream))->nqueued++; \
 		__atomic_fetch_add(&hjg_stub.in_flight, 1, __ATOMIC_SEQ_CST); \
 	} while (0)
@@ -600,6 +605,17 @@ cuModuleLoadData(void **module, const void *image)
 {
 	ENTER();
 	*module = &the_module;
+	return HJG_CUDA_SUCCESS;
+}
+
+int
+cuModuleGetGlobal_v2(HjgCudaPtr *ptr, size_t *bytes, void *module, const char *name)
+{
+	ENTER();
+	if (strcmp(name, "hjg_hash_seed") != 0)
+		return HJG_CUDA_ERROR_NOT_FOUND;
+	*ptr = (HjgCudaPtr) (size_t) &hjg_hash_seed;
+	*bytes = sizeof(hjg_hash_seed);
 	return HJG_CUDA_SUCCESS;
 }
 

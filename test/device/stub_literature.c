@@ -13,9 +13,6 @@
 
 /* ---- without partitions ---- */
 
-#define MOST_STEPS 4096
-#define MOST_LINKS 32768
-
 static hjg_u32
 home_of(int width, HjgCsrKey mixed, hjg_u32 nslots)
 {
@@ -47,7 +44,7 @@ measure_chains(const Launch *launch)
 
 		for (hjg_u32 at = AT(hjg_u32, nop->heads)[slot]; at != HJG_NO_ROW; at = AT(hjg_u32, nop->next)[at])
 			n++;
-		if (n > MOST_LINKS)
+		if (n > HJG_K_NOP_MOST_LINKS)
 			*AT(hjg_u32, nop->crowded) = 1;
 	}
 }
@@ -62,9 +59,9 @@ insert_slots(const Launch *launch)
 		hjg_u32		at = home_of(launch->width, mixed_at(launch->width, nop->build.keys, i), nop->nslots);
 		hjg_u32		steps = 0;
 
-		while ((hjg_u32) AT(hjg_u64, nop->slots)[at] != HJG_NO_ROW && ++steps <= MOST_STEPS)
+		while ((hjg_u32) AT(hjg_u64, nop->slots)[at] != HJG_NO_ROW && ++steps <= HJG_K_NOP_MOST_STEPS)
 			at = (at + 1) % nop->nslots;
-		if (steps > MOST_STEPS)
+		if (steps > HJG_K_NOP_MOST_STEPS)
 		{
 			*AT(hjg_u32, nop->crowded) = 1;
 			return;

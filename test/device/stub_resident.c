@@ -9,40 +9,21 @@
 #include <string.h>
 
 #include "hjg_stub_kernels.h"
+#include "hjg_table_steps.h"
 
 /* ---- table, direct ---- */
-
-/* The slot of a key, or the first empty one from its home on. */
-static hjg_u64 *
-find_slot(const HjgKTable *table, int width, HjgCsrKey key)
-{
-	const hjg_u64 nslots = 4ull * table->nsectors;
-	hjg_u64		at = ((hjg_u64) top_of(width, key) * table->nsectors >> 32) * 4;
-
-	for (;; at = (at + 1) % nslots)
-	{
-		hjg_u64    *slot = &AT(hjg_u64, table->slots)[at];
-
-		if ((hjg_u32) *slot == HJG_NO_ROW ||
-			hjg_step_equal(width, mixed_at(width, table->build.keys, (hjg_u32) *slot), key))
-			return slot;
-	}
-}
 
 static void
 fill_table(const Launch *launch)
 {
 	const HjgKTable *table = &ARG(HjgKTable, 0);
 
-	for (hjg_u32 i = 0; i < table->build.nrows; i++)
-	{
-		hjg_u64    *slot = find_slot(table, launch->width, mixed_at(launch->width, table->build.keys, i));
+	hjg_u32    *flags = AT(hjg_u32, table->flags);
+	const int	width = launch->width;
 
-		if ((hjg_u32) *slot != HJG_NO_ROW)
-			*AT(hjg_u32, table->repeated) = 1;
-		else
-			*slot = i;
-	}
+	for (hjg_u32 i = 0; i < table->build.nrows; i++)
+		*flags |= hjg_table_insert(width, AT(hjg_u64, table->slots), table->nsectors, AT(void, table->build.keys),
+								   mixed_at(width, table->build.keys, i), width == 4 ? row_at(&table->build, i) : i, flags);
 }
 
 static void
@@ -52,9 +33,13 @@ probe_table(const Launch *launch)
 
 	for (hjg_u32 i = 0; i < table->probe.nrows; i++)
 	{
-		const hjg_u32 at = (hjg_u32) *find_slot(table, launch->width, mixed_at(launch->width, table->probe.keys, i));
+		const HjgCsrKey key = mixed_at(launch->width, table->probe.keys, i);
+		hjg_u32		at;
 
-		put_row(&table->output, table->mode, row_at(&table->probe, i), at == HJG_NO_ROW ? at : row_at(&table->build, at));
+		hjg_table_find(launch->width, 1, AT(const hjg_u64, table->slots), table->nsectors, AT(void, table->build.keys), &key,
+					   1, &at);
+		put_row(&table->output, table->mode, row_at(&table->probe, i),
+				launch->width == 4 || at == HJG_NO_ROW ? at : row_at(&table->build, at));
 	}
 }
 
@@ -84,7 +69,7 @@ fill_direct(const Launch *launch)
 			(hjg_step_load(launch->width, AT(void, direct->build.keys), i).high - direct->least);
 
 		if (*slot != HJG_NO_ROW)
-			*AT(hjg_u32, direct->repeated) = 1;
+			*AT(hjg_u32, direct->flags) = HJG_K_REPEATED;
 		*slot = row_at(&direct->build, i);
 	}
 }
@@ -148,6 +133,9 @@ fill_packed(const Launch *launch)
 	const HjgKPacked *packed = &ARG(HjgKPacked, 0);
 
 	memset(AT(void, packed->sectors), 0xFF, (size_t) packed->nregions * (packed->region_sectors + packed->spare_sectors) * 32);
+	/* those that a region has no rows for would not find words either */
+	if (*AT(hjg_u32, packed->flags) & HJG_K_NO_ROOM)
+		return;
 	for (hjg_u32 i = 0; i < packed->build.nrows; i++)
 	{
 		hjg_u32    *word = find_word(packed, launch->width, mixed_at(launch->width, packed->build.keys, i));

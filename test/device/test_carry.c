@@ -23,7 +23,7 @@ static const HjgDriver *const driver = &hjg_cuda_driver;
 static hjg_u32
 word_of(HjgSideId side, hjg_u32 row, hjg_u32 w)
 {
-	return hjg_mix32(row * 64 + w) ^ (side == HJG_SIDE_PROBE ? 0x5A5A5A5Au : 0);
+	return hjg_mix32(HJG_HASH_NO_SEED, row * 64 + w) ^ (side == HJG_SIDE_PROBE ? 0x5A5A5A5Au : 0);
 }
 
 /* Give a side's segments their columns; returns what holds them. */
@@ -369,7 +369,7 @@ main(int argc, char **argv)
 
 	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
 	rounds_may_end_early = true;
-	test_seed = getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed;
+	set_test_seed(getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed);
 	driver->list(infos, HJG_CUDA_MAX_DEVICES);
 	if (infos[0].state != HJG_DEVICE_READY)
 	{

@@ -2,9 +2,9 @@
  * test_cuda.c
  *	  The driver "cuda": results of every strategy equal the reference's, the right one is chosen, failing devices rest.
  *
- * With cuda_faults.c, cuda_memory.c and cuda_times.c.  Runs on a real device where there is one,
+ * With cuda_faults.c, cuda_hostile.c, cuda_memory.c and cuda_times.c.  Runs on a real device where there is one,
  * and on the stub (stub_libcuda.c) when that is first in LD_LIBRARY_PATH; faults are for the stub
- * only.  --short does less, --time measures; HJG_TEST_SEED in the environment draws other keys.
+ * only.  --short does less, --hostile only that, --time measures; HJG_TEST_SEED in the environment draws other keys.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -513,7 +513,7 @@ main(int argc, char **argv)
 
 	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
 	rounds_may_end_early = true;
-	test_seed = getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed;
+	set_test_seed(getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed);
 	driver->list(infos, HJG_CUDA_MAX_DEVICES);
 	if (infos[0].state != HJG_DEVICE_READY)
 	{
@@ -531,10 +531,18 @@ main(int argc, char **argv)
 		return claims_failed > 0;
 	}
 
+	if (argc > 1 && strcmp(argv[1], "--hostile") == 0)
+	{
+		test_hostile();
+		printf("1..%d\n", claims_passed + claims_failed);
+		return claims_failed > 0;
+	}
+
 	/* before the first context of this process, which does not survive a fork */
 	if (stub != NULL)
 		test_faults_everywhere();
 	test_results();
+	test_hostile();
 	test_segments();
 	test_occupancy();
 	test_choice();

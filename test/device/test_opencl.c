@@ -313,7 +313,7 @@ test_predicted_crossing(const HjgRunner *runner)
 		config.strategy = partitioned ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
 		config.pipeline = HJG_PIPELINE_E;
 		for (int i = 0; i < HJG_STEP_COUNT; i++)
-			config.fixed_ratios[i] = (double) (hjg_mix32((hjg_u32) (test_seed + (hjg_u64) (run * HJG_STEP_COUNT + i))) % 17) / 16;
+			config.fixed_ratios[i] = (double) (hjg_mix32(HJG_HASH_NO_SEED, (hjg_u32) (test_seed + (hjg_u64) (run * HJG_STEP_COUNT + i))) % 17) / 16;
 		if (hjg_coupled_build(&env, &config, runner, 4, HJG_MATCH_ALL, &segment, 1, &join) != HJG_OK)
 		{
 			nwrong++;
@@ -480,7 +480,7 @@ main(int argc, char **argv)
 	int			ntested = 0;
 	sigset_t	all;
 
-	test_seed = (hjg_u64) time(NULL);
+	set_test_seed((hjg_u64) time(NULL));
 	for (int i = 1; i < argc; i++)
 	{
 		/* the program runs itself as the probing child */
@@ -491,7 +491,7 @@ main(int argc, char **argv)
 		else if (strncmp(argv[i], "--device=", 9) == 0)
 			wanted = argv[i] + 9;
 		else
-			test_seed = strtoull(argv[i], NULL, 0);
+			set_test_seed(strtoull(argv[i], NULL, 0));
 	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);

@@ -423,7 +423,7 @@ main(int argc, char **argv)
 	char		reason[128];
 	void	   *library;
 
-	test_seed = (hjg_u64) time(NULL);
+	set_test_seed((hjg_u64) time(NULL));
 	hjg_bench_names_of("all", names);
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--short") == 0)
@@ -435,7 +435,7 @@ main(int argc, char **argv)
 		else if (strcmp(argv[i], "--strategy") == 0 && i + 1 < argc && hjg_bench_names_of(argv[i + 1], names))
 			i++;
 		else
-			test_seed = strtoull(argv[i], NULL, 0);
+			set_test_seed(strtoull(argv[i], NULL, 0));
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_choice();
 	test_names();

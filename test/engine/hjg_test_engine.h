@@ -21,6 +21,9 @@ extern int	claims_failed;
 extern bool short_run;
 extern hjg_u64 test_seed;
 
+/* That of the run, and a hash seed that follows from it. */
+extern void set_test_seed(hjg_u64 seed);
+
 /* --- random numbers --- */
 
 typedef struct Random

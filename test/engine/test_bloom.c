@@ -15,7 +15,7 @@
 static void
 put_key(int width, hjg_u8 *key, hjg_u64 n, bool spread)
 {
-	hjg_u64		words[2] = {spread ? n * 0x9e3779b97f4a7c15u : n, spread ? hjg_mix64(n) : 7};
+	hjg_u64		words[2] = {spread ? n * 0x9e3779b97f4a7c15u : n, spread ? hjg_mix64(HJG_HASH_NO_SEED, n) : 7};
 
 	/* an odd factor permutes 32 bits too, so that numbers below 2^32 stay different */
 	if (width == 4 && spread)

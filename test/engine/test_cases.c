@@ -54,19 +54,19 @@ put_colliding_key(int width, hjg_u8 *key, hjg_u32 id)
 
 	if (width == 4)
 	{
-		hjg_u32		word = hjg_unmix32(0xabcdef00u + id % 256);
+		hjg_u32		word = hjg_unmix32(hjg_hash_seed, 0xabcdef00u + id % 256);
 
 		memcpy(key, &word, 4);
 	}
 	else if (width == 8)
 	{
-		words[0] = hjg_unmix64(0xabcdef0123456700u + id % 256 + ((hjg_u64) (id / 256) << 20));
+		words[0] = hjg_unmix64(hjg_hash_seed, 0xabcdef0123456700u + id % 256 + ((hjg_u64) (id / 256) << 20));
 		memcpy(key, words, 8);
 	}
 	else
 	{
 		words[1] = id * 0x9e3779b97f4a7c15u;
-		words[0] = hjg_unmix128(0xabcdef0123456700u + id % 3, words[1]);
+		words[0] = hjg_unmix128(hjg_hash_seed, 0xabcdef0123456700u + id % 3, words[1]);
 		memcpy(key, words, 16);
 	}
 }

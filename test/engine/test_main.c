@@ -10,13 +10,13 @@
 int
 main(int argc, char **argv)
 {
-	test_seed = (hjg_u64) time(NULL);
+	set_test_seed((hjg_u64) time(NULL));
 	for (int i = 1; i < argc; i++)
 	{
 		if (strcmp(argv[i], "--short") == 0)
 			short_run = true;
 		else
-			test_seed = strtoull(argv[i], NULL, 0);
+			set_test_seed(strtoull(argv[i], NULL, 0));
 	}
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_hash();

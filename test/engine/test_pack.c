@@ -76,7 +76,7 @@ value_of(Shape shape, int width, hjg_u32 i, hjg_u64 last, Random *random)
 		case LONG_RUNS:
 			return random_below(random, 900) ? last : random_below(random, 50);
 		case FEW:
-			return hjg_mix64(random_below(random, 40));
+			return hjg_mix64(HJG_HASH_NO_SEED, random_below(random, 40));
 		case EXTREMES:
 			return random_below(random, 3) ? (random_below(random, 2) ? 0 : ~(hjg_u64) 0) :
 				(hjg_u64) 1 << random_below(random, 64);

@@ -11,6 +11,15 @@ int			claims_failed;
 bool		short_run;
 hjg_u64		test_seed;
 
+void
+set_test_seed(hjg_u64 seed)
+{
+	Random		random = {seed};
+
+	test_seed = seed;
+	hjg_hash_seed = (HjgHashSeed) {random_u64(&random), random_u64(&random) | 1};
+}
+
 bool
 claim(bool condition, const char *format,...)
 {
