@@ -23,8 +23,8 @@ select c as key, s.* from unnest(array['mixed', 'padded', 'bytes']) c, hjg_candi
 set hjoin_gpu.aggregate = off;
 select * from hjg_kinds('(select * from varlena_l where id < 2000) l', '(select * from varlena_r where id < 500) r', 'l.run = r.run');
 
--- Different keys with one hash.  Of each pair the first halves are chosen, and the second half of one; the
--- other's is what makes up for the difference.
+-- Different keys that would have one hash if it had no seed: nobody can choose such keys.  Of each pair the first
+-- halves are chosen, and the second half of one; the other's is what makes up for the difference.
 create table same_hash (n int, a bytea, b bytea);
 insert into same_hash values
 	(0, '\x00100000000000004242424242424242', '\x00009000000000006a296ccf27b07752'),
@@ -42,7 +42,7 @@ create unique index on collide_u (k);
 vacuum analyze collide_l, collide_r, collide_u;
 set hjoin_gpu.aggregate = on;
 set hjoin_gpu.bloom_filter = off;
-select pairs > rows as others_among_candidates, rows from hjg_candidates('select count(*) from collide_l l join collide_r r on l.k = r.k');
+select pairs = rows as no_others_among_candidates, rows from hjg_candidates('select count(*) from collide_l l join collide_r r on l.k = r.k');
 select count(*), sum(l.v + r.v), min(r.id), max(l.id) from collide_l l join collide_r r on l.k = r.k;
 set hjoin_gpu.aggregate = off;
 select * from hjg_kinds('collide_l l', 'collide_r r', 'l.k = r.k');
