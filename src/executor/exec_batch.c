@@ -147,7 +147,7 @@ give_back_slabs(HjgRun *run, HjgProbeBatch *batch)
 }
 
 void
-hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
+hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only, bool ahead)
 {
 	HjgReport  *report = run->report;
 
@@ -171,6 +171,12 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 	if (batch->keys.nrows > 0 && batch->slice.most == 0)
 		run->expansion = Max(run->expansion, (double) batch->npairs / batch->keys.nrows);
 	give_back_slabs(run, batch);
+	/* the pairs are in memory of our own: the device process may go on in its */
+	if (ahead && !batch->finished && batch->job_batch >= 0 && hjg_run_job_usable(run))
+	{
+		hjg_job_batch_submit(run->job, batch->job_batch);
+		batch->submitted = true;
+	}
 }
 
 /* ---------- again ---------- */

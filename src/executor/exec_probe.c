@@ -348,7 +348,7 @@ hjg_probe_next(HjgJoinState *state)
 			continue;
 		if (!batch->finished)
 		{
-			hjg_run_batch_round(state->run, batch, hjg_emit_counts_only(state));
+			hjg_run_batch_round(state->run, batch, hjg_emit_counts_only(state), !state->decisive);
 			state->pair_next = 0;
 			continue;
 		}

@@ -196,8 +196,11 @@ extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *ke
 extern void hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* The batch is filled: give it to the device process, or remember that the backend joins it. */
 extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
-/* Complete the next round of the batch, of which pairs are looked at or only counted; falls back by itself. */
-extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only);
+/*
+ * Complete the next round of the batch, of which pairs are looked at or only counted; falls back by itself.  ahead: the
+ * round after it may begin, as the batch will not be narrowed.
+ */
+extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only, bool ahead);
 /*
  * Join, of the batch's keys, only those at these (ascending) positions, from batch->slice
  * on; the other keys are forgotten.
