@@ -47,3 +47,11 @@ reset hjoin_gpu.strategy;
 reset role;
 revoke set on parameter hjoin_gpu.strategy from hjg_tuner;
 drop role hjg_tuner;
+-- nobody takes a larger part of what all sessions share
+create role hjg_greedy;
+set role hjg_greedy;
+set hjoin_gpu.backend_share = 100;
+set hjoin_gpu.role_share = 100;
+set hjoin_gpu.idle_share = 100;
+reset role;
+drop role hjg_greedy;

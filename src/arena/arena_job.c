@@ -49,6 +49,7 @@
  * progress, or after the job was cancelled, ends the device process.
  */
 #include "arena/hjg_arena.h"
+#include "arena/hjg_arena_share.h"
 
 static bool
 move_word(hjg_u64 *word, hjg_u64 from, hjg_u64 to)
@@ -86,7 +87,6 @@ hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 rol
 		*job_ix = ix;
 		*generation = HJG_WORD_GENERATION(word);
 		__atomic_store_n(&job->cancel, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&job->nslabs, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&job->owner_role, role, __ATOMIC_RELAXED);
 		__atomic_store_n(&job->since_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
@@ -333,6 +333,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 			continue;
 		}
 		hjg_slab_release_all(arena, hjg_slab_owner(ix, generation));
+		hjg_share_clear(&arena->control->share, ix);
 		if (hjg_job_slot_free(arena, job, generation, HJG_JOB_SWEEPING))
 			(*nreturned)++;
 		/* the device process may keep private memory for it */

@@ -14,6 +14,7 @@
 
 bool		hjg_aggregate = true;
 int			hjg_arena_size_mb = -1;
+int			hjg_backend_share = 50;
 int			hjg_bloom_filter = HJG_BLOOM_FILTER_AUTO;
 double		hjg_build_tuple_cost = -1;
 bool		hjg_confine_device = true;
@@ -28,11 +29,13 @@ double		hjg_emit_tuple_cost = -1;
 bool		hjg_enabled = true;
 bool		hjg_explain_declined = false;
 bool		hjg_force = false;
+int			hjg_idle_share = 25;
 double		hjg_marshal_tuple_cost = -1;
 int			hjg_materialization = HJG_MATERIALIZATION_AUTO;
 int			hjg_on_fallback = HJG_FALLBACK_LOG;
 int			hjg_pipeline = HJG_PIPELINE_SETTING_AUTO;
 double		hjg_probe_tuple_cost = -1;
+int			hjg_role_share = 75;
 double		hjg_startup_cost = -1;
 int			hjg_strategy = HJG_STRATEGY_AUTO;
 double		hjg_transfer_cost = -1;
@@ -160,6 +163,13 @@ define_cost(const char *name, const char *what, double *variable)
 							 variable, -1.0, -1.0, 1.0e10, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 }
 
+/* A part of what all sessions share: nobody sets his own. */
+static void
+define_share(const char *name, const char *what, const char *more, int *variable, int boot, int least)
+{
+	DefineCustomIntVariable(name, what, more, variable, boot, least, 100, PGC_SUSET, 0, NULL, NULL, NULL);
+}
+
 void
 hjg_base_define_gucs(bool preloaded, int arena_mb)
 {
@@ -176,6 +186,9 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 								"4 GB and a quarter of the memory of the machine or of the control group.",
 								&hjg_arena_size_mb, -1, -1, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, check_arena_size, NULL, NULL);
+
+	define_share("hjoin_gpu.backend_share", "Percent of job slots and shared memory that the joins of one backend may hold.",
+				 NULL, &hjg_backend_share, 50, 1);
 
 	DefineCustomEnumVariable("hjoin_gpu.bloom_filter",
 							 "Drops probe rows without a partner by a Bloom filter of the build keys.",
@@ -245,6 +258,9 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 							 "For tests and comparisons.",
 							 &hjg_force, false, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
+	define_share("hjoin_gpu.idle_share", "Percent of job slots and shared memory that open cursors may hold between fetches.",
+				 "A cursor beyond it gives its job back, and its join goes on in the backend.", &hjg_idle_share, 25, 0);
+
 	define_cost("hjoin_gpu.marshal_tuple_cost", "Cost of packing a row into a batch, for each row read.",
 				&hjg_marshal_tuple_cost);
 
@@ -270,6 +286,9 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	define_cost("hjoin_gpu.probe_tuple_cost", "Cost of probing the hash table, for each probe row.",
 				&hjg_probe_tuple_cost);
+
+	define_share("hjoin_gpu.role_share", "Percent of job slots and shared memory that the joins of one role's sessions may hold.",
+				 NULL, &hjg_role_share, 75, 1);
 
 	define_cost("hjoin_gpu.startup_cost", "Cost of starting a join.", &hjg_startup_cost);
 

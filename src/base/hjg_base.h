@@ -88,6 +88,7 @@ typedef enum HjgPipelineSetting
 /* The settings.  Costs are in PostgreSQL's units (a sequential page fetch is 1); -1 means calibrated. */
 extern bool hjg_aggregate;
 extern int	hjg_arena_size_mb;
+extern int	hjg_backend_share;
 extern int	hjg_bloom_filter;
 extern double hjg_build_tuple_cost;
 extern bool hjg_confine_device;
@@ -102,11 +103,13 @@ extern double hjg_emit_tuple_cost;
 extern bool hjg_enabled;
 extern bool hjg_explain_declined;
 extern bool hjg_force;
+extern int	hjg_idle_share;
 extern double hjg_marshal_tuple_cost;
 extern int	hjg_materialization;
 extern int	hjg_on_fallback;
 extern int	hjg_pipeline;
 extern double hjg_probe_tuple_cost;
+extern int	hjg_role_share;
 extern double hjg_startup_cost;
 extern int	hjg_strategy;
 extern double hjg_transfer_cost;

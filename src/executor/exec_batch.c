@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include "utils/memutils.h"
+
 #include "executor/hjg_run.h"
 
 /*
@@ -207,6 +209,21 @@ hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions,
 	batch->npairs = 0;
 	batch->pairs = 0;
 	hjg_run_batch_submit(run, batch);
+}
+
+void
+hjg_run_give_up(HjgRun *run, HjgProbeBatch *const *batches, int nbatches)
+{
+	hjg_keys_keep(run, &run->build);
+	for (int i = 0; i < nbatches; i++)
+	{
+		hjg_keys_keep(run, &batches[i]->keys);
+		batches[i]->job_batch = -1;
+		batches[i]->submitted = false;
+	}
+	hjg_run_end_job(run);
+	if (!run->job_lost)
+		run->reason = run->report->fallback = HJG_REASON_SUSPENDED;
 }
 
 void

@@ -53,6 +53,8 @@ hjg_load_start(HjgJoinState *state, double expected_rows, HjgParallel *share)
 								hjg_exec_timing(state));
 	state->run->hints = state->hints;
 	state->run->share = share;
+	state->run->holder = state;
+	state->run->query = estate;
 	if (share != NULL)
 		hjg_parallel_open_load(share, state);
 	else

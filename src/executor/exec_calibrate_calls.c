@@ -383,13 +383,13 @@ measure_job(HjgUnitCosts *costs)
 
 		if (job == NULL)
 			return;
-		if ((slab = hjg_job_slab(job, &slab_ix)) != NULL)
+		if ((slab = hjg_job_slab(job, &slab_ix, &reason)) != NULL)
 		{
 			memset(slab, 0, 4);
 			hjg_job_build_add(job, slab_ix, 1, 0, false);
 			hjg_job_build_submit(job);
 			batch = hjg_job_batch_open(job, 1, &reason);
-			slab = batch >= 0 ? hjg_job_slab(job, &slab_ix) : NULL;
+			slab = batch >= 0 ? hjg_job_slab(job, &slab_ix, &reason) : NULL;
 			if (slab != NULL)
 			{
 				memset(slab, 0, 4);

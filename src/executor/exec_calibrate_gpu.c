@@ -31,8 +31,9 @@ hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 
 	for (uint32 row = 0; row < nrows; row += SLAB_ROWS)
 	{
 		uint32		n = Min(nrows - row, SLAB_ROWS);
+		HjgReason	reason;
 		uint32		slab_ix;
-		uint32	   *keys = hjg_job_slab(job, &slab_ix);
+		uint32	   *keys = hjg_job_slab(job, &slab_ix, &reason);
 
 		if (keys == NULL)
 			return false;

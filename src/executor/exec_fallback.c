@@ -15,6 +15,8 @@ reason_sqlstate(HjgReason reason)
 		case HJG_REASON_NO_SLOT:
 			return ERRCODE_INSUFFICIENT_RESOURCES;
 		case HJG_REASON_ARENA_FULL:
+		case HJG_REASON_BACKEND_SHARE:
+		case HJG_REASON_ROLE_SHARE:
 			return ERRCODE_CONFIGURATION_LIMIT_EXCEEDED;
 		case HJG_REASON_BAD_RESULT:
 		case HJG_REASON_DISTRUSTED:
@@ -40,6 +42,10 @@ reason_hint(HjgReason reason)
 			return "See the view hjoin_gpu_devices for values of hjoin_gpu.device.";
 		case HJG_REASON_ARENA_FULL:
 			return "Raise hjoin_gpu.arena_size.";
+		case HJG_REASON_BACKEND_SHARE:
+			return "Raise hjoin_gpu.backend_share or hjoin_gpu.arena_size, or close cursors.";
+		case HJG_REASON_ROLE_SHARE:
+			return "Raise hjoin_gpu.role_share or hjoin_gpu.arena_size, or let fewer sessions of the role join at a time.";
 		case HJG_REASON_DEVICE_MEMORY:
 			return "Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.";
 		case HJG_REASON_DEVICE_REFUSED:

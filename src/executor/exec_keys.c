@@ -45,9 +45,11 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 	segment->carried = false;
 	if (hjg_run_job_usable(run))
 	{
-		segment->keys = hjg_job_slab(run->job, &segment->slab_ix);
+		HjgReason	reason;
+
+		segment->keys = hjg_job_slab(run->job, &segment->slab_ix, &reason);
 		if (segment->keys == NULL)
-			hjg_run_fall_back(run, HJG_REASON_ARENA_FULL);
+			hjg_run_fall_back(run, reason);
 		bytes = (size_t) run->key_width *
 			hjg_input_rows((uint32) run->key_width,
 						   run->carried.bytes[buffer == &run->build ? HJG_SIDE_BUILD : HJG_SIDE_PROBE]);
@@ -90,6 +92,28 @@ hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrow
 		keys += (size_t) n * run->key_width;
 		nrows -= n;
 	}
+}
+
+void
+hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	for (int i = 0; i < buffer->nsegments; i++)
+	{
+		HjgKeySegment *segment = &buffer->segments[i];
+		const size_t bytes = (size_t) segment->nrows * run->key_width;
+		char	   *keys;
+
+		if (segment->slab_ix >= HJG_NOT_OURS)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		keys = MemoryContextAlloc(run->context, Max(bytes, 1));
+		memcpy(keys, segment->keys, bytes);
+		segment->keys = keys;
+		segment->slab_ix = HJG_NO_SLAB;
+		segment->capacity = segment->nrows;
+		segment->carried = false;
+	}
+	buffer->carried = false;
 }
 
 void

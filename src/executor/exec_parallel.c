@@ -87,6 +87,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 		parallel->owned = hjg_run_lease_job(key_width, hjg_load_mode(state), &hints, &shared->spec, &reason);
 		if (parallel->owned != NULL)
 		{
+			hjg_job_hold(parallel->owned, state, state->css.ss.ps.state);
 			shared->job = hjg_job_share(parallel->owned);
 			shared->has_job = true;
 			reason = HJG_REASON_NONE;

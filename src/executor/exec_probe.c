@@ -322,6 +322,12 @@ hjg_probe_reset(HjgJoinState *state)
 	state->unmatched_end = 0;
 }
 
+void
+hjg_probe_give_up(HjgJoinState *state)
+{
+	hjg_run_give_up(state->run, state->batches, state->nbatches);
+}
+
 /* ---------- joining ---------- */
 
 /* Rows of the oldest batch, or of the next one with any, become the vector; false at the end. */

@@ -95,6 +95,7 @@ start_job(HjgRun *run)
 		hjg_run_fall_back(run, reason);
 		return;
 	}
+	hjg_job_hold(run->job, run->holder, run->query);
 	run->carried = spec.join.carried;
 	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
 	move_build_keys(run);
@@ -123,6 +124,7 @@ hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec)
 		hjg_run_fall_back(run, reason);
 		return;
 	}
+	hjg_job_hold(run->job, run->holder, run->query);
 	run->reason = HJG_REASON_NONE;
 	run->carried = spec->join.carried;
 	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
@@ -270,6 +272,21 @@ hjg_run_bytes(HjgRun *run)
 
 /* ---------- end ---------- */
 
+static void
+report_job(HjgRun *run)
+{
+	HjgReport  *report = run->report;
+	HjgJobTimes times;
+
+	hjg_job_times(run->job, &times);
+	report->device_loads++;
+	report->job.wait_ns += times.wait_ns;
+	report->job.arena_bytes = Max(report->job.arena_bytes, times.arena_bytes);
+	/* of a shared job, the leader tells the rest once */
+	if (run->share == NULL)
+		hjg_report_add_job(report, &times);
+}
+
 /* Once for each run: what its engine did, for EXPLAIN. */
 void
 hjg_run_report(HjgRun *run)
@@ -282,17 +299,7 @@ hjg_run_report(HjgRun *run)
 	report->loads++;
 	report->round_bytes = Max(report->round_bytes, run->round.used);
 	if (run->job != NULL)
-	{
-		HjgJobTimes times;
-
-		hjg_job_times(run->job, &times);
-		report->device_loads++;
-		report->job.wait_ns += times.wait_ns;
-		report->job.arena_bytes = Max(report->job.arena_bytes, times.arena_bytes);
-		/* of a shared job, the leader tells the rest once */
-		if (run->share == NULL)
-			hjg_report_add_job(report, &times);
-	}
+		report_job(run);
 	if (run->engine != NULL)
 	{
 		HjgJoinStats stats;
@@ -302,6 +309,16 @@ hjg_run_report(HjgRun *run)
 		report->engine_partitions = Max(report->engine_partitions, stats.npartitions);
 		report->job.workspace_bytes = Max(report->job.workspace_bytes, stats.workspace_bytes);
 	}
+}
+
+void
+hjg_run_end_job(HjgRun *run)
+{
+	if (!run->reported)
+		report_job(run);
+	hjg_job_release(run->job);
+	run->job = NULL;
+	run->carried = (HjgCarried) {{0}};
 }
 
 void

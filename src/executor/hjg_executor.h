@@ -438,6 +438,11 @@ extern void hjg_partition_free(HjgPartition *partition);
 extern bool hjg_probe_next(HjgJoinState *state);
 /* Forget everything under way, waiting for the device process where it must. */
 extern void hjg_probe_reset(HjgJoinState *state);
+/* Go on without the load's job, which is released; what is under way is kept. */
+extern void hjg_probe_give_up(HjgJoinState *state);
+
+/* exec_suspend.c: see there */
+extern void hjg_executor_init(void);
 
 /* exec_emit.c */
 /* When the sides and the quals are known: what the rows look like that are handed out. */

@@ -144,6 +144,8 @@ typedef struct HjgRun
 	bool		timing;
 	bool		reported;
 	HjgReport  *report;
+	void	   *holder;			/* of its job, and the query that this is a part of: hjg_job_hold() */
+	const void *query;
 } HjgRun;
 
 /* Is this one of the load's build rows?  Shared loads have holes between the ranges. */
@@ -182,6 +184,8 @@ extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
 extern size_t hjg_run_bytes(HjgRun *run);
 /* Add what the engine did to the report, once. */
 extern void hjg_run_report(HjgRun *run);
+/* Release the job, whose inputs nobody reads any more. */
+extern void hjg_run_end_job(HjgRun *run);
 /* Give back all that does not go with its context. */
 extern void hjg_run_free(HjgRun *run);
 
@@ -206,6 +210,11 @@ extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_
  * on; the other keys are forgotten.
  */
 extern void hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions, uint32 n);
+/*
+ * Release the job of a run that goes on with the backend's own engine.  Its inputs are copied; the pairs of the current
+ * round are in memory of the run already.
+ */
+extern void hjg_run_give_up(HjgRun *run, HjgProbeBatch *const *batches, int nbatches);
 /* Make the batch empty again. */
 extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
 

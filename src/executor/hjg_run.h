@@ -32,6 +32,8 @@ extern HjgKeySegment *hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer);
 extern void hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer);
 /* Append nrows encoded keys. */
 extern void hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows);
+/* Copy the keys that lie in slabs to memory of the run's own. */
+extern void hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer);
 /* Forget the segments; slabs are given back by whoever knows the job. */
 extern void hjg_keys_empty(HjgKeyBuffer *buffer);
 /* The buffer as an engine takes it; the caller frees it. */

@@ -21,6 +21,7 @@
 #define HJG_CONTROL_H
 
 #include "layout/hjg_layout.h"
+#include "layout/hjg_share.h"
 
 #define HJG_ARENA_MAGIC 0x31414E4552414748ull	/* "HGARENA1" */
 
@@ -31,7 +32,7 @@
 #define HJG_MAX_SLABS (1u << 20)	/* 2 TiB */
 #define HJG_NO_SLAB 0xFFFFFFFFu
 #define HJG_CONTROL_COUNTERS 32
-#define HJG_CONTROL_FALLBACKS 16
+#define HJG_CONTROL_FALLBACKS 24
 #define HJG_CONTROL_CALIBRATION 176	/* the machine's, those of 8 GPUs and of 4 OpenCL devices: HjgCalibration */
 
 #define HJG_CACHE_ALIGNED __attribute__((aligned(64)))
@@ -141,7 +142,6 @@ typedef struct HjgJobSlot
 	HjgCarried	carried;
 	hjg_u64		probe_rows;		/* expected in all; 0: not known */
 	hjg_u32		cancel;			/* any participant or the supervisor */
-	hjg_u32		nslabs;			/* held now, for views */
 	hjg_u64		since_us;		/* microseconds since the Unix epoch */
 	hjg_u64		abandoned_ns;	/* when it was cancelled for good */
 
@@ -284,6 +284,8 @@ typedef struct HjgControl
 	hjg_u64		counters[HJG_CONTROL_COUNTERS] HJG_CACHE_ALIGNED;
 	hjg_u64		fallbacks[HJG_CONTROL_FALLBACKS];
 	hjg_u64		reset_us;		/* when the counters were set to zero */
+
+	HjgShare	share HJG_CACHE_ALIGNED;	/* PostgreSQL's processes only */
 } HJG_CACHE_ALIGNED HjgControl;
 
 /* Head of the device half. */

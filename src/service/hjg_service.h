@@ -46,6 +46,9 @@ typedef enum HjgReason
 	HJG_REASON_DEVICE_REFUSED,	/* the device's driver refused: likewise */
 	HJG_REASON_DISTRUSTED,		/* a join that was compared with core differed */
 	HJG_REASON_STRATEGY,		/* the device joined, but not by the strategy that hjoin_gpu.strategy names */
+	HJG_REASON_BACKEND_SHARE,	/* the backend's joins hold as much as they may */
+	HJG_REASON_ROLE_SHARE,		/* likewise those of the role, for the bounded wait */
+	HJG_REASON_SUSPENDED,		/* the job was given back between two fetches; not a fallback */
 	HJG_REASON_COUNT
 } HjgReason;
 
@@ -133,9 +136,9 @@ extern void hjg_job_build_facts(HjgJob *job, uint64 limit, bool carried);
 
 /*
  * Lease one slab of HJG_SLAB_BYTES, zeroed, for keys; it belongs to the job.
- * NULL when none becomes free in a short bounded time.
+ * NULL and a reason when none can be had in a short bounded time.
  */
-extern void *hjg_job_slab(HjgJob *job, uint32 *slab_ix);
+extern void *hjg_job_slab(HjgJob *job, uint32 *slab_ix, HjgReason *reason);
 
 /*
  * Add a filled slab to the build side.  Row numbers as in HjgSegment.  It holds hjg_input_rows() rows at most; with
@@ -235,6 +238,20 @@ extern HjgReason hjg_job_takeover(HjgJob *job);
 /* Name of the device that runs the job, such as "cpu". */
 extern const char *hjg_job_device(HjgJob *job);
 
+/*
+ * Jobs of queries that may be left for a while, between two fetches of a cursor.  Who uses a job says of which query it is
+ * a part, and who can do without it.  Such a job is suspended when its query is left, and resumed when that goes on;
+ * hjg_job_suspend() returns true when suspended jobs hold more than they may, so that this one is to be released.
+ */
+extern void hjg_job_hold(HjgJob *job, void *holder, const void *query);
+extern void *hjg_job_holder(const HjgJob *job);
+/* Has this process any job? */
+extern bool hjg_service_has_jobs(void);
+/* The query's first job, or the one after another; NULL at the end. */
+extern HjgJob *hjg_job_of_query(const void *query, HjgJob *after);
+extern bool hjg_job_suspend(HjgJob *job);
+extern void hjg_job_resume(HjgJob *job);
+
 /* Idempotent: a released handle must not be used, NULL is allowed. */
 extern void hjg_job_release(HjgJob *job);
 
@@ -251,6 +268,7 @@ typedef enum HjgCounter
 	HJG_COUNT_REDONE_BATCHES,
 	HJG_COUNT_BAD_RESULTS,
 	HJG_COUNT_CANCELLED_JOBS,
+	HJG_COUNT_SUSPENDED_JOBS,	/* given back between two fetches */
 	HJG_COUNT_DEVICE_STARTS,
 	HJG_COUNT_DEVICE_DEATHS,
 	HJG_COUNT_DEVICE_KILLS,		/* by the supervisor, for showing no sign of life, or results that are none */

@@ -11,6 +11,7 @@
 #include "utils/resowner.h"
 
 #include "arena/hjg_arena_pg.h"
+#include "arena/hjg_arena_share.h"
 #include "service/hjg_service.h"
 
 /* Names that changed between server versions. */
@@ -59,10 +60,14 @@ struct HjgJob
 	uint32		epoch;
 	uint64		slab_owner;
 	Oid			role;
+	HjgShareOwner owner;
 	int			participant;
 	bool		attached;		/* another handle owns the job */
 	bool		shared;			/* there may be attached handles */
 	bool		submitted;		/* the device process may know of it */
+	bool		suspended;		/* marked as such in the arena */
+	void	   *holder;			/* what can do without it; and the query that this is a part of, or NULL */
+	const void *query;
 	HjgReason	reason;			/* why it failed; final */
 	char		device[sizeof(((HjgDeviceInfo *) NULL)->name)];
 
@@ -85,7 +90,39 @@ struct HjgJob
 extern void hjg_service_reserve_job(void);
 extern HjgJob *hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation);
 
+/* service_share.c */
+static inline HjgShare *
+hjg_arena_share(void)
+{
+	return &hjg_arena_map.control->share;
+}
+
+extern HjgShareOwner hjg_share_myself(void);
+
+/* Leasing one slot or one slab, in turn. */
+typedef struct HjgTurn
+{
+	HjgShareKind kind;
+	HjgShareOwner owner;
+	bool		shared;			/* other processes hold what is counted as this owner's */
+	bool		patient;		/* wait if need be, for a short bounded time */
+	bool		tried;			/* since the last look */
+	uint64		since_ns;		/* when it began to wait, and how long it may */
+	uint64		until_ns;
+} HjgTurn;
+
+/*
+ * Wait for the caller's turn to try.  False and a reason when it may have nothing in time.  After the last try, also after
+ * one that succeeded, hjg_turn_end().
+ */
+extern bool hjg_turn_wait(HjgTurn *turn, HjgReason *reason);
+extern void hjg_turn_end(HjgTurn *turn);
+/* Wait no more, whatever for. */
+extern void hjg_turn_leave(void);
+
 /* service_release.c */
+/* All jobs of this process. */
+extern dlist_head hjg_service_jobs;
 extern void hjg_service_track(HjgJob *job);
 extern void hjg_service_register_callbacks(void);
 
@@ -110,6 +147,8 @@ extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
 extern void hjg_supervisor_poke(void);
 /* While work is under way the supervisor watches it; tell it that work begins. */
 extern void hjg_supervisor_watch(void);
+/* Something was given back: wake who comes first among those who wait for a slot or a slab. */
+extern void hjg_wake_next(void);
 /* Supervisor: wake those who wait for the job. */
 extern void hjg_wake_waiters(uint32 job_ix);
 /* Supervisor: likewise of all jobs that the device process has asked it to wake someone for. */

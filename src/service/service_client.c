@@ -1,7 +1,8 @@
 /*
  * service_client.c
  *	  A backend's jobs: leasing, handing over inputs, submitting.  Which device a job is for is
- *	  decided in service_device.c, waiting is in service_wait.c, giving back in service_release.c.
+ *	  decided in service_device.c, how much a backend may lease in service_share.c; waiting is in
+ *	  service_wait.c, giving back in service_release.c.
  *
  * Order of things, so that nothing is lost on an error: memory that is needed to
  * remember a slab is allocated before the slab is leased.
@@ -9,8 +10,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "storage/latch.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
@@ -18,47 +17,7 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-/* How long to wait for a job slot or a slab in all, and between two tries. */
-#define LEASE_WAIT_MS 100
-#define LEASE_RETRY_MS 2
-
-/*
- * After a wait in vain a process does not wait again for so long: an open cursor may hold for hours what each of a
- * join's thousand loads asks for.
- */
-#define LEASE_REST_MS 2000
-
 StaticAssertDecl(HJG_JOB_BATCHES == HJG_MAX_BATCHES, "batches of a job");
-
-/*
- * Let others give something back.  Nobody wakes us for that: such waits are
- * short, rare and bounded.  False when the time since *since_ns is over.
- */
-static bool
-wait_for_lease(uint64 *since_ns)
-{
-	static uint64 rest_until_ns = 0;
-	const uint64 now = hjg_arena_now_ns();
-
-	if (*since_ns == 0)
-	{
-		if (now < rest_until_ns)
-			return false;
-		*since_ns = now;
-		/* perhaps abandoned jobs hold what we need */
-		hjg_supervisor_poke();
-	}
-	if (now - *since_ns > (uint64) LEASE_WAIT_MS * 1000000)
-	{
-		rest_until_ns = now + (uint64) LEASE_REST_MS * 1000000;
-		return false;
-	}
-	if (WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LEASE_RETRY_MS,
-				  PG_WAIT_EXTENSION) & WL_LATCH_SET)
-		ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
-	return true;
-}
 
 /* Make room for n more. */
 static void
@@ -80,7 +39,7 @@ held_reserve(HjgHeldList *list, int n)
 static void
 count_slabs(HjgJob *job, int n)
 {
-	uint32		nslabs = __atomic_add_fetch(&job->slot->nslabs, (uint32) n, __ATOMIC_RELAXED);
+	uint32		nslabs = hjg_share_count(hjg_arena_share(), job->job_ix, n);
 
 	if (n > 0)
 		job->max_slabs = Max(job->max_slabs, nslabs);
@@ -113,6 +72,7 @@ hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation)
 	job->slab_owner = hjg_slab_owner(job_ix, generation);
 	job->spec = *spec;
 	job->build_carried = spec->join.carried.bytes[HJG_SIDE_BUILD] > 0;
+	job->owner = hjg_share_owner(hjg_arena_share(), job_ix);
 	hjg_service_track(job);
 	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
 	return job;
@@ -126,7 +86,8 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 	HjgJob	   *job;
 	uint32		job_ix;
 	uint32		generation;
-	uint64		since_ns = 0;
+	HjgTurn		turn = {.kind = HJG_SHARE_SLOT,.owner = hjg_share_myself(),.patient = true};
+	bool		leased = false;
 	int			device_ix;
 
 	if (!hjg_service_available(reason))
@@ -143,12 +104,14 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 	hjg_service_reserve_job();
 	if (hint == 0)
 		hint = HJG_MY_PROCNO;	/* spread the sessions */
-	while (!hjg_job_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation))
-		if (!wait_for_lease(&since_ns))
-		{
-			*reason = HJG_REASON_NO_SLOT;
-			return NULL;
-		}
+	while (!leased && hjg_turn_wait(&turn, reason))
+		leased = hjg_job_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation);
+	if (leased)
+		hjg_share_enter(hjg_arena_share(), job_ix, turn.owner);
+	hjg_turn_end(&turn);
+	if (!leased)
+		return NULL;
+	*reason = HJG_REASON_NONE;
 	hint = job_ix;
 
 	job = hjg_service_make_job(spec, job_ix, generation);
@@ -177,16 +140,18 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 	return job;
 }
 
-/* One slab into a list that has room for it. */
+/* One slab into a list that has room for it; or a reason why not. */
 static bool
-lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use)
+lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use, bool patient, HjgReason *reason)
 {
-	uint64		since_ns = 0;
-	uint32		slab_ix;
+	HjgTurn		turn = {.kind = HJG_SHARE_SLAB,.owner = job->owner,.shared = job->shared || job->attached,.patient = patient};
+	uint32		slab_ix = HJG_NO_SLAB;
 
-	while ((slab_ix = hjg_slab_lease(&hjg_arena_map, job->slab_owner, job->role, use)) == HJG_NO_SLAB)
-		if (!wait_for_lease(&since_ns))
-			return false;
+	while (slab_ix == HJG_NO_SLAB && hjg_turn_wait(&turn, reason))
+		slab_ix = hjg_slab_lease(&hjg_arena_map, job->slab_owner, job->role, use);
+	hjg_turn_end(&turn);
+	if (slab_ix == HJG_NO_SLAB)
+		return false;
 	/* whatever the owner writes until it says how much it was */
 	hjg_arena_map.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
 	list->slabs[list->n++] = slab_ix;
@@ -195,10 +160,10 @@ lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use)
 }
 
 void *
-hjg_job_slab(HjgJob *job, uint32 *slab_ix)
+hjg_job_slab(HjgJob *job, uint32 *slab_ix, HjgReason *reason)
 {
 	held_reserve(&job->loose, 1);
-	if (!lease_slab(job, &job->loose, HJG_SLAB_INPUT))
+	if (!lease_slab(job, &job->loose, HJG_SLAB_INPUT, true, reason))
 		return NULL;
 	*slab_ix = job->loose.slabs[job->loose.n - 1];
 	return hjg_arena_slab_at(&hjg_arena_map, *slab_ix);
@@ -273,6 +238,7 @@ release_list(HjgJob *job, HjgHeldList *list)
 		hjg_slab_release(&hjg_arena_map, list->slabs[i], job->slab_owner);
 	count_slabs(job, -list->n);
 	list->n = 0;
+	hjg_wake_next();
 }
 
 int
@@ -302,15 +268,15 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 		pfree(batch->pages);
 	batch->pages = NULL;
 	batch->pages = MemoryContextAlloc(TopMemoryContext, nslabs * sizeof(HjgPair *));
-	while (batch->results.n < nslabs && lease_slab(job, &batch->results, HJG_SLAB_RESULT))
-		;
 	/* a smaller place for results means more rounds, nothing worse */
+	while (batch->results.n < nslabs && lease_slab(job, &batch->results, HJG_SLAB_RESULT, batch->results.n == 0, reason))
+		;
 	if (batch->results.n == 0)
 	{
 		hjg_op_move(&job->report->batches[b], job->generation, HJG_OP_FILLING, HJG_OP_FREE);
-		*reason = HJG_REASON_ARENA_FULL;
 		return -1;
 	}
+	*reason = HJG_REASON_NONE;
 
 	for (int i = batch->results.n - 1; i >= 0; i--)
 	{

@@ -48,6 +48,12 @@ hjg_reason_text(HjgReason reason)
 			return "a join differed from core's";
 		case HJG_REASON_STRATEGY:
 			return "strategy does not suit the join";
+		case HJG_REASON_BACKEND_SHARE:
+			return "share of the backend used up";
+		case HJG_REASON_ROLE_SHARE:
+			return "share of the role used up";
+		case HJG_REASON_SUSPENDED:
+			return "query suspended";
 		case HJG_REASON_COUNT:
 			break;
 	}

@@ -19,8 +19,7 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-/* All jobs of this process. */
-static dlist_head jobs = DLIST_STATIC_INIT(jobs);
+dlist_head	hjg_service_jobs = DLIST_STATIC_INIT(hjg_service_jobs);
 
 static void
 release_slabs(HjgJob *job, HjgHeldList *list)
@@ -53,7 +52,9 @@ release_owned(HjgJob *job)
 			release_slabs(job, &job->batches[b].inputs);
 			release_slabs(job, &job->batches[b].results);
 		}
+		hjg_share_clear(hjg_arena_share(), job->job_ix);
 		hjg_job_slot_free(&hjg_arena_map, job->slot, job->generation, HJG_JOB_SWEEPING);
+		hjg_wake_next();
 		/* it may keep a hash table for us */
 		if (job->submitted || job->shared)
 			hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
@@ -76,7 +77,7 @@ hjg_job_release(HjgJob *job)
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
 			if (job->batches[b].open)
 				hjg_job_batch_close(job, b);
-		__atomic_fetch_sub(&job->slot->nslabs, (uint32) job->loose.n, __ATOMIC_RELAXED);
+		hjg_share_count(hjg_arena_share(), job->job_ix, -job->loose.n);
 		release_slabs(job, &job->loose);
 	}
 	hjg_job_leave(job->slot, job->participant, (uint32) MyProcPid);
@@ -105,7 +106,7 @@ release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, voi
 
 	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
 		return;
-	dlist_foreach_modify(iter, &jobs)
+	dlist_foreach_modify(iter, &hjg_service_jobs)
 	{
 		HjgJob	   *job = dlist_container(HjgJob, node, iter.cur);
 
@@ -121,8 +122,9 @@ release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, voi
 static void
 release_all(int code, Datum arg)
 {
-	while (!dlist_is_empty(&jobs))
-		hjg_job_release(dlist_head_element(HjgJob, node, &jobs));
+	hjg_turn_leave();
+	while (!dlist_is_empty(&hjg_service_jobs))
+		hjg_job_release(dlist_head_element(HjgJob, node, &hjg_service_jobs));
 }
 
 /* Enter a job that has a slot in the list; cannot fail after the first time. */
@@ -130,7 +132,7 @@ void
 hjg_service_track(HjgJob *job)
 {
 	job->resowner = CurrentResourceOwner;
-	dlist_push_head(&jobs, &job->node);
+	dlist_push_head(&hjg_service_jobs, &job->node);
 }
 
 /* Before the first lease of this process. */

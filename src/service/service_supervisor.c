@@ -325,12 +325,16 @@ sweep(uint64 now)
 	static uint64 owners_ns = 0;
 	bool		owners = now - owners_ns > (uint64) OWNERS_MS * 1000000;
 	int			nreturned;
+	int			nleft;
 
 	if (owners)
 		owners_ns = now;
 	else if (__atomic_load_n(&hjg_arena_map.control->sweep_wanted, __ATOMIC_SEQ_CST) == 0)
 		return 0;
-	return hjg_job_sweep(&hjg_arena_map, owners ? owner_alive : NULL, NULL, &nreturned);
+	nleft = hjg_job_sweep(&hjg_arena_map, owners ? owner_alive : NULL, NULL, &nreturned);
+	if (nreturned > 0)
+		hjg_wake_next();
+	return nleft;
 }
 
 /* How long to sleep.  Sets the flag that asks to be woken when work begins. */

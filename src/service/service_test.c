@@ -57,11 +57,12 @@ fail(HjgReason reason)
 static uint32
 fill_slab(HjgJob *job, uint64 first_row, uint32 nrows, uint32 divisor, uint32 modulus)
 {
+	HjgReason	reason;
 	uint32		slab_ix;
-	uint32	   *keys = hjg_job_slab(job, &slab_ix);
+	uint32	   *keys = hjg_job_slab(job, &slab_ix, &reason);
 
 	if (keys == NULL)
-		fail(HJG_REASON_ARENA_FULL);
+		fail(reason);
 	for (uint32 i = 0; i < nrows; i++)
 		keys[i] = (uint32) ((first_row + i) / divisor % modulus);
 	CHECK_FOR_INTERRUPTS();

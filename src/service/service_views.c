@@ -129,7 +129,7 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 }
 
 static const char *
-job_state_text(const HjgJobReport *report, uint64 word)
+job_state_text(const HjgJobReport *report, uint64 word, bool suspended)
 {
 	switch (HJG_WORD_STATE(word))
 	{
@@ -142,6 +142,8 @@ job_state_text(const HjgJobReport *report, uint64 word)
 		default:
 			return "unknown";
 	}
+	if (suspended)
+		return "suspended";
 	switch (hjg_op_state(&report->build))
 	{
 		case HJG_OP_FILLING:
@@ -171,6 +173,7 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 	{
 		const HjgJobSlot *job = &hjg_arena_map.jobs[ix];
 		const HjgJobReport *report = hjg_job_report(&hjg_arena_map, job);
+		const HjgShareJob *held = &hjg_arena_map.control->share.jobs[ix];
 		uint64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
 		Oid			role = __atomic_load_n(&job->owner_role, __ATOMIC_RELAXED);
 		bool		visible = all_roles || has_privs_of_role(GetUserId(), role);
@@ -190,10 +193,10 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 		values[1] = Int64GetDatum(HJG_WORD_GENERATION(word));
 		values[2] = Int32GetDatum((int32) __atomic_load_n(&job->owner_pid, __ATOMIC_RELAXED));
 		values[3] = ObjectIdGetDatum(role);
-		values[4] = CStringGetTextDatum(job_state_text(report, word));
+		values[4] = CStringGetTextDatum(job_state_text(report, word, __atomic_load_n(&held->suspended, __ATOMIC_RELAXED) != 0));
 		values[5] = Int64GetDatum((int64) __atomic_load_n(&job->build.nrows, __ATOMIC_RELAXED));
 		values[6] = Int32GetDatum(in_flight);
-		values[7] = Int64GetDatum((int64) __atomic_load_n(&job->nslabs, __ATOMIC_RELAXED) * HJG_SLAB_BYTES);
+		values[7] = Int64GetDatum((int64) __atomic_load_n(&held->nslabs, __ATOMIC_RELAXED) * HJG_SLAB_BYTES);
 		values[8] = timestamp_of(__atomic_load_n(&job->since_us, __ATOMIC_RELAXED));
 		if (!visible)
 			memset(&nulls[2], true, sizeof(nulls) - 2 * sizeof(nulls[0]));
@@ -217,6 +220,7 @@ static const struct
 	{HJG_COUNT_REDONE_BATCHES, "batches_redone"},
 	{HJG_COUNT_BAD_RESULTS, "results_rejected"},
 	{HJG_COUNT_CANCELLED_JOBS, "jobs_cancelled"},
+	{HJG_COUNT_SUSPENDED_JOBS, "jobs_given_back"},
 	{HJG_COUNT_DEVICE_STARTS, "device_starts"},
 	{HJG_COUNT_DEVICE_DEATHS, "device_deaths"},
 	{HJG_COUNT_DEVICE_KILLS, "device_kills"},
@@ -256,6 +260,8 @@ hjoin_gpu_stat(PG_FUNCTION_ARGS)
 		[HJG_REASON_DEVICE_REFUSED] = "fallback_device_error",
 		[HJG_REASON_DISTRUSTED] = "fallback_distrusted",
 		[HJG_REASON_STRATEGY] = "fallback_strategy",
+		[HJG_REASON_BACKEND_SHARE] = "fallback_backend_share",
+		[HJG_REASON_ROLE_SHARE] = "fallback_role_share",
 	};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const HjgControl *control = hjg_arena_map.control;

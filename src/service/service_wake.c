@@ -1,6 +1,7 @@
 /*
  * service_wake.c
- *	  Who wakes whom: backends the supervisor, and the supervisor those who wait for a job.
+ *	  Who wakes whom: backends the supervisor, and the supervisor those who wait for a job; and whoever gives something
+ *	  back those who wait for that.
  *
  * A process is known by its number among the server's processes, which may be another one's by now:
  * a latch that is set once too often does no harm.
@@ -34,6 +35,20 @@ hjg_supervisor_watch(void)
 {
 	if (__atomic_load_n(&hjg_arena_map.control->supervisor_asleep, __ATOMIC_SEQ_CST) != 0)
 		hjg_supervisor_poke();
+}
+
+void
+hjg_wake_next(void)
+{
+	const HjgShare *share = hjg_arena_share();
+	const uint64 now_ns = hjg_arena_now_ns();
+	uint32		pgprocno;
+
+	if (!hjg_share_anybody_waits(share, now_ns))
+		return;
+	for (HjgShareKind kind = HJG_SHARE_SLOT; kind < HJG_SHARE_KINDS; kind++)
+		if (hjg_share_next(share, kind, now_ns, &pgprocno))
+			set_latch_of(pgprocno);
 }
 
 void

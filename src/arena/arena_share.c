@@ -1,0 +1,292 @@
+/*
+ * arena_share.c
+ *	  Shares of the arena, and the order in which processes wait for some of it.
+ *
+ * What is held.  There is an entry for each job slot, written by who has the slot: the backend that leased it enters
+ * itself, all handles of the job count its slabs, and who frees the slot clears the entry first, be it the owner or the
+ * supervisor for one that is gone.  What a backend or a role holds is the sum over the entries; there is no counter
+ * that could be left wrong by a process that died.  Two that look at the same time may both find room for the last
+ * slab: a share is exceeded by at most one slab for each process that asks at that moment.
+ *
+ * Waiting.  Who finds nothing free, or others waiting, queues up: it claims a free place (or one whose time is over),
+ * writes who it is and how long it will wait, and last its ticket.  A waiter that is served leaves.  It may take a slab (or
+ * a slot) when fewer are ahead of it than are free.  Ahead of it are:
+ *		of its own role		those with a lower ticket;
+ *		of another role		those whose role held less when they looked last, or as much and with a lower ticket.
+ * A waiter whose role has used up its share has no turn until that changes, and is ahead of nobody.  Each publishes what
+ * its role holds whenever it looks, so for a moment two may take each other for the first, which the next look mends.
+ * Who gives something back wakes the first, and who was served the next one.
+ *
+ * A process that dies or is stopped while it waits is skipped when its time is over; then its place may be taken, and it
+ * finds so when it wakes: every change of a place that is not the claim compares the pid.  No lock is held at any time.
+ */
+#include <string.h>
+
+#include "arena/hjg_arena_share.h"
+#include "layout/hjg_control.h"
+
+_Static_assert(HJG_SHARE_JOBS == HJG_MAX_JOBS, "an entry for each job slot");
+
+/* ---------- what is held ---------- */
+
+void
+hjg_share_enter(HjgShare *share, hjg_u32 job_ix, HjgShareOwner owner)
+{
+	HjgShareJob *job = &share->jobs[job_ix];
+
+	__atomic_store_n(&job->role, owner.role, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->nslabs, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->suspended, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&job->pid, owner.pid, __ATOMIC_RELEASE);
+}
+
+void
+hjg_share_clear(HjgShare *share, hjg_u32 job_ix)
+{
+	__atomic_store_n(&share->jobs[job_ix].pid, 0, __ATOMIC_SEQ_CST);
+}
+
+hjg_u32
+hjg_share_count(HjgShare *share, hjg_u32 job_ix, int n)
+{
+	return __atomic_add_fetch(&share->jobs[job_ix].nslabs, (hjg_u32) n, __ATOMIC_RELAXED);
+}
+
+HjgShareOwner
+hjg_share_owner(const HjgShare *share, hjg_u32 job_ix)
+{
+	const HjgShareJob *job = &share->jobs[job_ix];
+
+	return (HjgShareOwner) {__atomic_load_n(&job->pid, __ATOMIC_ACQUIRE), __atomic_load_n(&job->role, __ATOMIC_RELAXED)};
+}
+
+void
+hjg_share_suspend(HjgShare *share, hjg_u32 job_ix, bool suspended)
+{
+	__atomic_store_n(&share->jobs[job_ix].suspended, suspended, __ATOMIC_RELAXED);
+}
+
+static void
+add_use(HjgShareUse *use, hjg_u32 nslabs)
+{
+	use->njobs++;
+	use->nslabs += nslabs;
+}
+
+void
+hjg_share_sum(const HjgShare *share, HjgShareOwner owner, HjgShareSum *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (int i = 0; i < HJG_SHARE_JOBS; i++)
+	{
+		const HjgShareJob *job = &share->jobs[i];
+		hjg_u32		pid = __atomic_load_n(&job->pid, __ATOMIC_ACQUIRE);
+		hjg_u32		nslabs = __atomic_load_n(&job->nslabs, __ATOMIC_RELAXED);
+		bool		of[HJG_SHARE_OF_COUNT];
+
+		if (pid == 0)
+			continue;
+		of[HJG_SHARE_OF_ALL] = true;
+		of[HJG_SHARE_OF_ROLE] = __atomic_load_n(&job->role, __ATOMIC_RELAXED) == owner.role;
+		of[HJG_SHARE_OF_BACKEND] = pid == owner.pid;
+		for (int o = 0; o < HJG_SHARE_OF_COUNT; o++)
+		{
+			if (!of[o])
+				continue;
+			add_use(&sum->held[o], nslabs);
+			if (__atomic_load_n(&job->suspended, __ATOMIC_RELAXED) != 0)
+				add_use(&sum->suspended[o], nslabs);
+		}
+	}
+}
+
+/* ---------- limits ---------- */
+
+static hjg_u32
+part(hjg_u32 total, hjg_u32 percent)
+{
+	return (hjg_u32) ((hjg_u64) total * percent / 100);
+}
+
+static hjg_u32
+most_slabs(hjg_u32 total, hjg_u32 percent)
+{
+	hjg_u32		most = part(total, percent);
+
+	return most > HJG_SHARE_LEAST_SLABS ? most : HJG_SHARE_LEAST_SLABS;
+}
+
+static hjg_u32
+most_jobs(hjg_u32 percent)
+{
+	hjg_u32		most = part(HJG_SHARE_JOBS, percent);
+
+	return most > 1 ? most : 1;
+}
+
+static hjg_u32
+limit_of(const HjgShareLimits *limits, HjgShareOf of)
+{
+	return of == HJG_SHARE_OF_BACKEND ? limits->backend : of == HJG_SHARE_OF_ROLE ? limits->role : 100;
+}
+
+HjgShareOf
+hjg_share_refused_by(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs, HjgShareKind kind)
+{
+	for (HjgShareOf of = HJG_SHARE_OF_BACKEND; of > HJG_SHARE_OF_ALL; of--)
+	{
+		hjg_u32		percent = limit_of(limits, of);
+
+		if (kind == HJG_SHARE_SLOT ? sum->held[of].njobs >= most_jobs(percent) :
+			sum->held[of].nslabs >= most_slabs(total_slabs, percent))
+			return of;
+	}
+	return HJG_SHARE_OF_ALL;
+}
+
+hjg_u32
+hjg_share_free_for_all(const HjgShareLimits *limits, hjg_u32 total_slabs)
+{
+	return most_slabs(total_slabs, limits->backend < limits->role ? limits->backend : limits->role);
+}
+
+bool
+hjg_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs)
+{
+	for (HjgShareOf of = HJG_SHARE_OF_ALL; of < HJG_SHARE_OF_COUNT; of++)
+	{
+		const HjgShareUse *use = &sum->suspended[of];
+		hjg_u32		percent = limits->idle * limit_of(limits, of);
+
+		if (use->njobs * 100 > part(HJG_SHARE_JOBS, percent) || (hjg_u64) use->nslabs * 100 > part(total_slabs, percent))
+			return true;
+	}
+	return false;
+}
+
+/* ---------- waiting ---------- */
+
+/* A place that a waiter, or one that is gone, has no claim to any more. */
+static bool
+place_is_free(const HjgShareWaiter *waiter, hjg_u32 pid, hjg_u64 now_ns)
+{
+	if (pid == 0)
+		return true;
+	/* without a ticket it is being claimed */
+	return __atomic_load_n(&waiter->ticket, __ATOMIC_SEQ_CST) != 0 &&
+		__atomic_load_n(&waiter->until_ns, __ATOMIC_SEQ_CST) < now_ns;
+}
+
+static void
+note_wait(HjgShare *share, hjg_u64 until_ns)
+{
+	hjg_u64		known_ns = __atomic_load_n(&share->waits_until_ns, __ATOMIC_SEQ_CST);
+
+	while (known_ns < until_ns &&
+		   !__atomic_compare_exchange_n(&share->waits_until_ns, &known_ns, until_ns, true, __ATOMIC_SEQ_CST,
+										__ATOMIC_SEQ_CST))
+		;
+}
+
+int
+hjg_share_queue(HjgShare *share, const HjgShareWaiter *waiter, hjg_u64 now_ns)
+{
+	for (hjg_u32 i = 0; i < HJG_SHARE_WAITERS; i++)
+	{
+		hjg_u32		place = (waiter->pid + i) % HJG_SHARE_WAITERS;
+		HjgShareWaiter *to = &share->waiters[place];
+		hjg_u32		pid = __atomic_load_n(&to->pid, __ATOMIC_SEQ_CST);
+
+		if (!place_is_free(to, pid, now_ns) ||
+			!__atomic_compare_exchange_n(&to->pid, &pid, waiter->pid, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			continue;
+		__atomic_store_n(&to->ticket, 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&to->pgprocno, waiter->pgprocno, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->role, waiter->role, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->kind, waiter->kind, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->held, HJG_SHARE_NO_TURN, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->until_ns, waiter->until_ns, __ATOMIC_SEQ_CST);
+		note_wait(share, waiter->until_ns);
+		__atomic_store_n(&to->ticket, __atomic_add_fetch(&share->last_ticket, 1, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+		return (int) place;
+	}
+	return -1;
+}
+
+void
+hjg_share_leave(HjgShare *share, int place, hjg_u32 pid)
+{
+	HjgShareWaiter *waiter = &share->waiters[place];
+
+	if (__atomic_load_n(&waiter->pid, __ATOMIC_SEQ_CST) != pid)
+		return;
+	__atomic_store_n(&waiter->ticket, 0, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(&waiter->pid, &pid, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+bool
+hjg_share_anybody_waits(const HjgShare *share, hjg_u64 now_ns)
+{
+	return __atomic_load_n(&share->waits_until_ns, __ATOMIC_SEQ_CST) >= now_ns;
+}
+
+/* Copy who waits in a place; false when nobody does who may have a turn. */
+static bool
+copy_waiter(const HjgShareWaiter *from, HjgShareKind kind, hjg_u64 now_ns, HjgShareWaiter *waiter)
+{
+	waiter->ticket = __atomic_load_n(&from->ticket, __ATOMIC_SEQ_CST);
+	if (waiter->ticket == 0 || __atomic_load_n(&from->pid, __ATOMIC_SEQ_CST) == 0 ||
+		__atomic_load_n(&from->kind, __ATOMIC_RELAXED) != (hjg_u32) kind ||
+		__atomic_load_n(&from->until_ns, __ATOMIC_SEQ_CST) < now_ns)
+		return false;
+	waiter->held = __atomic_load_n(&from->held, __ATOMIC_RELAXED);
+	waiter->role = __atomic_load_n(&from->role, __ATOMIC_RELAXED);
+	waiter->pgprocno = __atomic_load_n(&from->pgprocno, __ATOMIC_RELAXED);
+	return waiter->held != HJG_SHARE_NO_TURN;
+}
+
+static bool
+comes_before(const HjgShareWaiter *a, const HjgShareWaiter *b)
+{
+	if (a->role == b->role || a->held == b->held)
+		return a->ticket < b->ticket;
+	return a->held < b->held;
+}
+
+hjg_u32
+hjg_share_ahead(HjgShare *share, int place, hjg_u32 pid, hjg_u32 held, hjg_u64 now_ns)
+{
+	HjgShareWaiter *mine = &share->waiters[place];
+	const HjgShareKind kind = (HjgShareKind) __atomic_load_n(&mine->kind, __ATOMIC_RELAXED);
+	HjgShareWaiter me;
+	HjgShareWaiter other;
+	hjg_u32		n = 0;
+
+	if (__atomic_load_n(&mine->pid, __ATOMIC_SEQ_CST) != pid)
+		return HJG_SHARE_NO_TURN;
+	__atomic_store_n(&mine->held, held, __ATOMIC_SEQ_CST);
+	if (!copy_waiter(mine, kind, now_ns, &me))
+		return HJG_SHARE_NO_TURN;
+	for (int i = 0; i < HJG_SHARE_WAITERS; i++)
+		n += i != place && copy_waiter(&share->waiters[i], kind, now_ns, &other) && comes_before(&other, &me);
+	return n;
+}
+
+bool
+hjg_share_next(const HjgShare *share, HjgShareKind kind, hjg_u64 now_ns, hjg_u32 *pgprocno)
+{
+	HjgShareWaiter first = {0};
+	HjgShareWaiter other;
+	bool		any = false;
+
+	for (int i = 0; i < HJG_SHARE_WAITERS; i++)
+	{
+		if (!copy_waiter(&share->waiters[i], kind, now_ns, &other) || (any && !comes_before(&other, &first)))
+			continue;
+		first = other;
+		any = true;
+	}
+	if (any)
+		*pgprocno = first.pgprocno;
+	return any;
+}

@@ -1,0 +1,53 @@
+/*
+ * hjg_share.h
+ *	  Who holds how much of the arena, and who waits for some of it.  A part of the control block that only
+ *	  PostgreSQL's processes use; arena_share.c says how.
+ */
+#ifndef HJG_SHARE_H
+#define HJG_SHARE_H
+
+#include "layout/hjg_layout.h"
+
+#define HJG_SHARE_JOBS 256		/* as many as job slots */
+#define HJG_SHARE_WAITERS 256
+
+/* What the job in the slot of the same number holds. */
+typedef struct HjgShareJob
+{
+	hjg_u32		pid;			/* of the backend that leased it; 0: no job */
+	hjg_u32		role;			/* that its session began with */
+	hjg_u32		nslabs;			/* of all handles */
+	hjg_u32		suspended;		/* its query waits for the next fetch */
+} HjgShareJob;
+
+/* What processes wait for. */
+typedef enum HjgShareKind
+{
+	HJG_SHARE_SLOT,
+	HJG_SHARE_SLAB,
+	HJG_SHARE_KINDS
+} HjgShareKind;
+
+typedef struct HjgShareWaiter
+{
+	hjg_u32		pid;			/* 0: free entry; claimed by CAS */
+	hjg_u32		pgprocno;		/* whose latch is set when its turn may have come */
+	hjg_u32		role;
+	hjg_u32		kind;			/* HjgShareKind */
+	hjg_u32		held;			/* by its role, when it looked last; HJG_SHARE_NO_TURN: it may have no more now */
+	hjg_u32		pad;
+	hjg_u64		ticket;			/* 0: not yet in order */
+	hjg_u64		until_ns;		/* counts for nothing from then on, whatever became of the process */
+} HjgShareWaiter;
+
+#define HJG_SHARE_NO_TURN 0xFFFFFFFFu
+
+typedef struct HjgShare
+{
+	HjgShareJob jobs[HJG_SHARE_JOBS];
+	HjgShareWaiter waiters[HJG_SHARE_WAITERS];
+	hjg_u64		last_ticket;
+	hjg_u64		waits_until_ns; /* nobody waits after that */
+} HjgShare;
+
+#endif							/* HJG_SHARE_H */

@@ -1,0 +1,52 @@
+# Cursors that nobody fetches from: one session has so many of them open that they could hold every job slot and all of
+# the shared memory; other sessions' joins must run in the device process all the same, and the cursors' rows be right.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use HjgTest;
+use Test::More;
+
+my $node = start_node('main', conf => q{
+	hjoin_gpu.force = on
+	hjoin_gpu.embedded_rows = 0
+	max_connections = 20
+});
+make_tables($node);
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION rows_left(name refcursor) RETURNS bigint LANGUAGE plpgsql AS $$
+	DECLARE
+		n bigint;
+	BEGIN
+		MOVE FORWARD ALL IN name;
+		GET DIAGNOSTICS n = ROW_COUNT;
+		RETURN n;
+	END $$
+});
+wait_ready($node, 10);
+
+my $ncursors = 300;
+my $join = 'SELECT p.id, b.id AS build_id FROM build b JOIN probe p USING (k) WHERE b.id <= 20000';
+my $joined_rows = 20000 * 4;
+
+# where a join of a session of its own runs, and why if not in the device process
+sub joined_in
+{
+	my $plan = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $join");
+	return join ', ', $plan =~ /(?:Joined In|Fallback): (.*)/g;
+}
+
+is(joined_in(), 'device process', 'with nobody else, a join runs in the device process');
+
+my $idle = $node->background_psql('postgres');
+$idle->query_safe(join ';', 'BEGIN', map { "DECLARE c$_ CURSOR FOR $join; MOVE 1 IN c$_" } 1 .. $ncursors);
+is(joined_in(), 'device process', "beside $ncursors cursors of an idle session, it still does");
+is($idle->query_safe("SELECT rows_left('c$_')"), $joined_rows - 1, "cursor $_ has the rows that are left")
+  for (1, 100, 257, 300);
+$idle->query_safe('COMMIT');
+$idle->quit;
+ok(is_idle($node), 'the arena is idle afterwards');
+
+$node->stop;
+done_testing();
