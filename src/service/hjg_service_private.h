@@ -65,7 +65,9 @@ struct HjgJob
 	bool		attached;		/* another handle owns the job */
 	bool		shared;			/* there may be attached handles */
 	bool		submitted;		/* the device process may know of it */
-	bool		suspended;		/* marked as such in the arena */
+	bool		suspended;		/* marked as such in the arena, */
+	uint64		suspended_ns;	/* and found to be within bounds then, */
+	int			idle_share;		/* which were these */
 	void	   *holder;			/* what can do without it; and the query that this is a part of, or NULL */
 	const void *query;
 	HjgReason	reason;			/* why it failed; final */
@@ -107,6 +109,7 @@ typedef struct HjgTurn
 	bool		shared;			/* other processes hold what is counted as this owner's */
 	bool		patient;		/* wait if need be, for a short bounded time */
 	bool		tried;			/* since the last look */
+	bool		slept;
 	uint64		since_ns;		/* when it began to wait, and how long it may */
 	uint64		until_ns;
 } HjgTurn;

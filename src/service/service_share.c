@@ -28,6 +28,9 @@
  */
 #define TURN_REST_MS 2000
 
+/* A loop over a cursor leaves its query every few microseconds: what others hold is looked at no more often than that. */
+#define SUSPEND_LOOK_MS 10
+
 static uint64 rest_until_ns = 0;
 
 /* This process's place in the queue, as it waits for one thing at a time; -1: none. */
@@ -165,6 +168,7 @@ hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 			return false;
 		}
 		sleep_a_while();
+		turn->slept = true;
 		turn->tried = false;
 		now_ns = hjg_arena_now_ns();
 	}
@@ -177,7 +181,7 @@ hjg_turn_end(HjgTurn *turn)
 		return;
 	hjg_turn_leave();
 	hjg_wake_next();
-	if (turn->until_ns > turn->since_ns)
+	if (turn->slept)
 		ereport(DEBUG1,
 				(errmsg_internal("hjoin_gpu: waited %.3f ms for a %s", (hjg_arena_now_ns() - turn->since_ns) / 1e6,
 								 turn->kind == HJG_SHARE_SLOT ? "job slot" : "slab")));
@@ -223,12 +227,17 @@ bool
 hjg_job_suspend(HjgJob *job)
 {
 	const HjgShareLimits now = limits();
+	const uint64 now_ns = hjg_arena_now_ns();
 	HjgShareSum sum;
 	uint32		total;
 	uint32		leased;
 
 	job->suspended = true;
 	hjg_share_suspend(hjg_arena_share(), job->job_ix, true);
+	if (job->idle_share == hjg_idle_share && now_ns - job->suspended_ns < (uint64) SUSPEND_LOOK_MS * 1000000)
+		return false;
+	job->idle_share = hjg_idle_share;
+	job->suspended_ns = now_ns;
 	look_at_arena(&total, &leased);
 	hjg_share_sum(hjg_arena_share(), job->owner, &sum);
 	return hjg_share_idle_exceeded(&sum, &now, total);

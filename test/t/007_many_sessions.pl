@@ -46,7 +46,7 @@ wait_ready($node, 10);
 is($node->safe_psql('postgres', $large), $large_answer, 'with little memory a session alone succeeds');
 @results = all_at_once($large);
 my $right = grep { $_->[0] eq $large_answer } @results;
-my $full = grep { $_->[1] =~ /shared memory full/ } @results;
+my $full = grep { $_->[1] =~ /shared memory full|share of the role used up/ } @results;
 is($right + $full, $sessions, "$sessions at a time succeed ($right) or are refused ($full)")
   or diag(join "\n", map { $_->[1] } @results);
 ok(is_idle($node), 'the arena is idle afterwards');

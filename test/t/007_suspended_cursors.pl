@@ -48,5 +48,11 @@ $idle->query_safe('COMMIT');
 $idle->quit;
 ok(is_idle($node), 'the arena is idle afterwards');
 
+# EXPLAIN says why the rest was joined in the backend; the log does not
+my ($explained) = (finish_query(start_query($node, "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
+	SET client_min_messages = log; SET hjoin_gpu.idle_share = 0; BEGIN; DECLARE c CURSOR FOR $join; MOVE 1 IN c; MOVE 1000 IN c; CLOSE c")))[1];
+like($explained, qr/Joined In: device process.*Fallback: query suspended/s, 'EXPLAIN says that a query was suspended');
+unlike($explained, qr/could not run in the device process/, 'which is no failure');
+
 $node->stop;
 done_testing();

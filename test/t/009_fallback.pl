@@ -90,9 +90,10 @@ for my $fault (qw(corrupt truncate))
 	$node->stop;
 }
 
-# an arena that is too small
+# an arena that is too small, and no limits to what one session holds
 {
-	my $node = start_node('small', conf => "hjoin_gpu.arena_size = '16MB'\nwork_mem = '256MB'\n");
+	my $node = start_node('small', conf => "hjoin_gpu.arena_size = '16MB'\nwork_mem = '256MB'\n" .
+		join '', map { "hjoin_gpu.${_}_share = 100\n" } qw(backend idle role));
 	$node->safe_psql('postgres', q{
 		CREATE TABLE build AS SELECT g AS id, g::bigint AS k FROM generate_series(1, 2500000) g;
 		CREATE TABLE probe AS SELECT g AS id, g::bigint * 3 AS k FROM generate_series(1, 1500000) g;
