@@ -74,6 +74,30 @@ $node->safe_psql('postgres', q{
 		RETURN format('%s %s %s %s', CASE WHEN got = (SELECT w.answer FROM wanted w WHERE (w.kind, w.size) = (is_right.kind, is_right.size))
 			THEN 'right' ELSE 'WRONG' END, kind, size, extract(epoch FROM clock_timestamp() - started));
 	END $$;
+	-- cancels and terminates sessions for so long; returns how many, and how many there were at most
+	CREATE FUNCTION disturb(seconds int) RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE
+		until timestamptz := clock_timestamp() + make_interval(secs => seconds);
+		cancelled int := 0;
+		terminated int := 0;
+		most int := 0;
+		pids int[];
+		victim int;
+	BEGIN
+		WHILE clock_timestamp() < until LOOP
+			PERFORM pg_stat_clear_snapshot();
+			SELECT array_agg(pid ORDER BY pid) INTO pids FROM pg_stat_activity WHERE application_name = 'many';
+			most := greatest(most, cardinality(pids));
+			victim := pids[1 + floor(random() * cardinality(pids))::int];
+			IF random() < 0.8 THEN
+				cancelled := cancelled + pg_cancel_backend(victim)::int;
+			ELSE
+				terminated := terminated + pg_terminate_backend(victim)::int;
+			END IF;
+			PERFORM pg_sleep(0.1);
+		END LOOP;
+		RETURN cancelled || ' ' || terminated || ' ' || most;
+	END $$;
 });
 $node->safe_psql('postgres', "CREATE ROLE $_ LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO $_") for keys %sessions_of;
 $node->safe_psql('postgres', 'SET hjoin_gpu.enabled = off; INSERT INTO wanted SELECT kind, size, answer(kind, size)
@@ -98,13 +122,15 @@ sub start_session
 	my $name = sprintf '%s_%d', $role, $serial++;
 
 	open my $script, '>', "$dir/$name.sql" or die "$dir/$name.sql: $!";
-	print $script "SET client_min_messages = debug1;\n";
+	# all begin when the last one is there
+	print $script "SELECT FROM (SELECT pg_advisory_lock_shared(1) OFFSET 0) q;\nSELECT FROM (SELECT pg_advisory_unlock_shared(1) OFFSET 0) q;\n",
+	  "SET client_min_messages = debug1;\n";
 	# small joins are the most; a cursor's pauses would be the whole test, were they of many rows
 	for (1 .. 20 + 4 * $seconds)
 	{
 		my $kind = int rand 10;
 		my $size = $sizes[ int((rand) ** 2 * ($kind < 5 ? @sizes : 3)) ];
-		printf $script "SELECT is_right(%d, %d);\nDO 'BEGIN PERFORM pg_sleep(%.2f); END';\n", $kind, $size, 0.6 * rand;
+		printf $script "SELECT is_right(%d, %d);\nDO 'BEGIN PERFORM pg_sleep(%.2f); END';\n", $kind, $size, rand;
 	}
 	close $script;
 	my $connection = $node->connstr('postgres') . " user=$role application_name=many";
@@ -122,36 +148,36 @@ sub start_session
 
 sub reap
 {
-	while ((my $pid = waitpid -1, POSIX::WNOHANG()) > 0)
+	foreach my $pid (keys %running)
 	{
-		delete $running{$pid};
+		delete $running{$pid} if waitpid($pid, POSIX::WNOHANG()) > 0;
 	}
 	return;
 }
 
 my $control = $node->background_psql('postgres');
+$control->query_safe('SELECT pg_advisory_lock(1)');
 start_session($_) for map { ($_) x $sessions_of{$_} } sort keys %sessions_of;
 my $all = keys %running;
 my $descriptors = descriptors();
 
-# --- cancel and terminate some of them, and put others in their place
-my $end = time + $seconds;
-my ($ncancelled, $nterminated, $most) = (0, 0, 0);
-while (time < $end)
+ok(defined wait_until(sub { $control->query_safe("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'many'") == $all }, 120),
+	"$all sessions are there");
+$control->query_safe('SELECT pg_advisory_unlock(1)');
+
+# --- some are cancelled and terminated, and others put in their place
+my $disturber = start_query($node, sprintf 'SET jit = off; SELECT FROM setseed(%.6f); SELECT disturb(%d)', $seed % 1000003 / 1000003, $seconds);
+while ($disturber->{handle}->pumpable)
 {
-	my $what = rand() < 0.8 ? 'cancel' : 'terminate';
-	my $done = $control->query_safe("SELECT count(pg_${what}_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
-		WHERE application_name = 'many' AND state = 'active' ORDER BY md5(pid || '$seed " . time . "') LIMIT 1) q");
-	$what eq 'cancel' ? ($ncancelled += $done) : ($nterminated += $done);
-	my $now = $control->query_safe("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'many'");
-	$most = $now if $now > $most;
-	sleep 0.1;
+	sleep 0.2;
+	$disturber->{handle}->pump_nb;
 	reap();
 	foreach my $role (sort keys %sessions_of)
 	{
 		start_session($role) for 1 + grep({ $_->[0] eq $role } values %running) .. $sessions_of{$role};
 	}
 }
+my ($ncancelled, $nterminated, $most) = split / /, (finish_query($disturber))[0];
 
 # --- the end: each session ends after what it is at
 my $ending = time;
