@@ -220,6 +220,12 @@ check-cuda: build/test_large build/test_cuda build/test_carry build/test_residen
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 
+# ---- the driver that goes wild in test/t/020_wild_driver.pl ----
+build/wild.so: test/wild/wild.c $(wildcard src/layout/*.h)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -shared -o $@ $< -ldl
+# ---- end of the wild driver ----
+
 # ---- check-opencl: the coupled engine on an OpenCL device, if there is one ----
 build/test_opencl: test/device/test_opencl.c $(engine_support) test/engine/test_coupled.c $(wildcard test/engine/*.h) $(cuda_test_objs)
 	@mkdir -p $(@D)
