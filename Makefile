@@ -220,11 +220,14 @@ check-cuda: build/test_large build/test_cuda build/test_carry build/test_residen
 .PHONY: check-cuda
 # ---- end of check-cuda ----
 
-# ---- the driver that goes wild in test/t/020_wild_driver.pl ----
+# ---- the driver that goes wild in test/t/020_wild_driver.pl, and faults of the system's calls for 021_faults.pl ----
 build/wild.so: test/wild/wild.c $(wildcard src/layout/*.h)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -shared -o $@ $< -ldl
-# ---- end of the wild driver ----
+build/shim.so: test/fault/shim.c
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -shared -o $@ $< -ldl
+# ---- end of the wild driver and of faults ----
 
 # ---- check-opencl: the coupled engine on an OpenCL device, if there is one ----
 build/test_opencl: test/device/test_opencl.c $(engine_support) test/engine/test_coupled.c $(wildcard test/engine/*.h) $(cuda_test_objs)

@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(stress_node stress_program set_program stress_queries core_answers any_settings start_session finish_session
-  supervisor_of device_of crash_lines process_use);
+  open_session ask close_session supervisor_of device_of crash_lines process_use);
 
 # A query that has not ended by then hangs.
 use constant NET_SECONDS => 60;
@@ -25,7 +25,7 @@ sub stress_program
 {
 	my $dir = PostgreSQL::Test::Utils::tempdir();
 
-	system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' build/stub/libcuda.so.1 build/wild.so >&2") == 0
+	system("make -s -C '$ENV{TESTDIR}' PG_CONFIG='$ENV{PG_CONFIG}' build/stub/libcuda.so.1 build/wild.so build/shim.so >&2") == 0
 	  or die 'cannot build what the tests preload';
 	chomp(my $bindir = `$ENV{PG_CONFIG} --bindir`);
 	append_to_file("$dir/program", join "\n", '#!/bin/sh', ". '$dir/variables'",
@@ -47,18 +47,21 @@ sub set_program
 	return;
 }
 
-# a.k and b.k are dense, a.s and b.s are not; each has partners thrice and twice, some rows have none.
+# a.k and b.k are dense, a.s and b.s are not; each has partners thrice and twice, some rows have none.  rows: of b.
 sub stress_node
 {
 	my ($name, %opt) = @_;
+	my $n = ($opt{rows} // 60000) / 2;
+	my $m = $n * 4 / 3;
 	my $node = start_node($name, %opt,
 		conf => "max_worker_processes = 24\nmax_parallel_workers = 12\nhjoin_gpu.arena_size = '256MB'\nmax_connections = 40\n" . ($opt{conf} // ''));
 
+	my $columns = sub { my ($mod) = @_; return "g AS id, g % $mod AS k, (g % $mod)::bigint * 40503 % 2147483647 AS w, "
+		  . "((g % $mod)::bigint * 40503 % 2147483647)::int AS s, 'key ' || g % $mod AS t" };
+
+	$node->safe_psql('postgres', 'CREATE TABLE a AS SELECT ' . $columns->($m) . ", g % 3 = 0 AS f FROM generate_series(1, $m * 3) g;"
+		  . 'CREATE TABLE b AS SELECT ' . $columns->($n) . ", (g % 1000)::smallint AS v FROM generate_series(1, $n * 2) g");
 	$node->safe_psql('postgres', q{
-		CREATE TABLE a AS SELECT g AS id, g % 40000 AS k, (g % 40000)::bigint * 40503 % 2147483647 AS w, ((g % 40000)::bigint * 40503 % 2147483647)::int AS s,
-			'key ' || g % 40000 AS t, g % 3 = 0 AS f FROM generate_series(1, 120000) g;
-		CREATE TABLE b AS SELECT g AS id, g % 30000 AS k, (g % 30000)::bigint * 40503 % 2147483647 AS w, ((g % 30000)::bigint * 40503 % 2147483647)::int AS s,
-			'key ' || g % 30000 AS t, (g % 1000)::smallint AS v FROM generate_series(1, 60000) g;
 		CREATE TABLE c AS SELECT g AS id, g * 7 AS k, g * 11 AS v FROM generate_series(1, 4000) g;
 		UPDATE c SET k = NULL WHERE id % 100 = 0;
 		ALTER TABLE a SET (parallel_workers = 2);
@@ -106,8 +109,8 @@ sub stress_queries
 		  [ "semi, $key", "SELECT count(*), sum(id::bigint * 3) FROM a WHERE EXISTS (SELECT FROM b WHERE b.$key = a.$key)" ],
 		  [ "anti, $key", "SELECT count(*), sum(id::bigint * 3) FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.$key = a.$key)" ],
 		  [ "left with a residual qual, $key", "SELECT $outer FROM a LEFT JOIN b ON a.$key = b.$key AND a.id % 7 <> b.id % 5" ],
-		  [ "semi with a residual qual, $key", "SELECT count(*), sum(id::bigint * 3) FROM a WHERE EXISTS (SELECT FROM b WHERE b.$key = a.$key AND b.id < a.id - 40000)" ],
-		  [ "anti with a residual qual, $key", "SELECT count(*), sum(id::bigint * 3) FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.$key = a.$key AND b.id < a.id - 40000)" ],
+		  [ "semi with a residual qual, $key", "SELECT count(*), sum(id::bigint * 3) FROM a WHERE EXISTS (SELECT FROM b WHERE b.$key = a.$key AND b.id < a.id - 9000)" ],
+		  [ "anti with a residual qual, $key", "SELECT count(*), sum(id::bigint * 3) FROM a WHERE NOT EXISTS (SELECT FROM b WHERE b.$key = a.$key AND b.id < a.id - 9000)" ],
 		  [ "aggregates, $key", "SELECT count(*), sum(a.id), min(b.v), max(a.w), bool_or(a.f), avg(b.id) FROM a JOIN b USING ($key)" ],
 		  [ "columns, $key", "SELECT count(*), sum(hashtextextended(x::text, 0)) FROM (SELECT a.id, a.w, a.f, b.id AS bid, b.v, b.w AS bw FROM a JOIN b USING ($key) WHERE a.id % 4 = 0) x" ];
 	}
@@ -195,6 +198,41 @@ sub finish_session
 		push @ends, [ $name, $state // 'lost', $answer, join '; ', @settings ];
 	}
 	return @ends;
+}
+
+# A session that stays; ask() runs queries in it.
+sub open_session
+{
+	my ($node) = @_;
+	my %session = (stdin => '', stdout => '', stderr => '', n => 0, timer => IPC::Run::timer(NET_SECONDS + 30));
+
+	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') . ' application_name=asks' ],
+		'<', \$session{stdin}, '>', \$session{stdout}, '2>', \$session{stderr}, $session{timer});
+	$session{pid} = (ask(\%session, 'SELECT pg_backend_pid()'))[1];
+	return \%session;
+}
+
+# Run statements, the last of which is a query; returns its SQLSTATE, 'lost' if the session has ended, and its answer.
+sub ask
+{
+	my ($session, @statements) = @_;
+	my $n = ++$session->{n};
+
+	$session->{stdout} = $session->{stderr} = '';
+	$session->{timer}->start(NET_SECONDS + 30);
+	$session->{stdin} .= join '', (map { "$_;\n" } @statements), "\\echo </$n :SQLSTATE>\n";
+	eval { IPC::Run::pump($session->{handle}) while $session->{stdout} !~ m{^</$n \w+>$}m; 1 } or return ('lost', $session->{stderr});
+	my ($answer, $state) = $session->{stdout} =~ m{\A(.*?)^</$n (\w+)>$}ms;
+	chomp $answer;
+	return ($state, $answer);
+}
+
+sub close_session
+{
+	my ($session) = @_;
+	$session->{stdin} .= "\\q\n";
+	eval { $session->{handle}->finish };
+	return;
 }
 
 # --- processes ---
