@@ -53,7 +53,7 @@ my %faults = (
 	fallocate => [ [ fail => Errno::ENOSPC ], [ fail => Errno::EINTR ], [ fail => Errno::EOPNOTSUPP ], @late ],
 	ftruncate => [ [ fail => Errno::EINTR ], @late ],
 	mmap => [ [ fail => Errno::ENOMEM, '53200' ], @late ],
-	madvise => [ [ fail => Errno::EINVAL ], [ fail => Errno::EAGAIN ], @late ],
+	madvise => [ [ fail => Errno::ENOMEM ], [ fail => Errno::EINTR ], [ fail => Errno::EINVAL ], [ fail => Errno::EAGAIN ], @late ],
 	epoll_wait => [ [ fail => Errno::EINTR ], @late ],
 	fork => [ [ fail => Errno::EAGAIN ], [ fail => Errno::ENOMEM ], @late ],
 	waitpid => [ [ fail => Errno::EINTR ], @late ],
@@ -116,11 +116,11 @@ my $node;
 }
 my %answers = core_answers($node);
 my @queries = grep { $_->[0] =~ ($ENV{HJG_FAULT_QUERY} // '.') } stress_queries();
-my ($session, $beside) = (open_session($node), open_session($node));
+my ($session, $beside) = (keep_session($node), keep_session($node));
 
-sub device_is_there { return (ask($beside, q{SELECT value FROM hjoin_gpu_stat WHERE name = 'available'}))[1] eq '1' }
-sub cuda_is_there { return (ask($beside, q{SELECT state FROM hjoin_gpu_devices WHERE name = 'cuda:0'}))[1] eq 'ready' }
-sub nothing_left { return (ask($beside, 'SELECT (SELECT count(*) FROM hjoin_gpu_jobs), leased_bytes FROM hjoin_gpu_arena()'))[1] eq '0|0' }
+sub device_is_there { return (try_query($beside, q{SELECT value FROM hjoin_gpu_stat WHERE name = 'available'}))[1] eq '1' }
+sub cuda_is_there { return (try_query($beside, q{SELECT state FROM hjoin_gpu_devices WHERE name = 'cuda:0'}))[1] eq 'ready' }
+sub nothing_left { return (try_query($beside, 'SELECT (SELECT count(*) FROM hjoin_gpu_jobs), leased_bytes FROM hjoin_gpu_arena()'))[1] eq '0|0' }
 
 ok(defined wait_until(\&device_is_there, 10), 'the service is there');
 my $cuda = defined wait_until(\&cuda_is_there, 10);
@@ -140,11 +140,6 @@ sub renew_device
 	return;
 }
 
-# Another session that does all the time what it always does.
-my @watch = ('psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . ' application_name=watch');
-my ($watch_in, $watch_out, $watch_err) = ("SET hjoin_gpu.force = on;\nSET statement_timeout = '60s';\nSELECT count(*), sum(a.id) FROM a JOIN c USING (k) \\watch 0.1\n", '', '');
-my $watch = IPC::Run::start(\@watch, '<', \$watch_in, '>', \$watch_out, '2>', \$watch_err);
-
 # --- rounds ---
 
 my ($nfired, $nerrors, $nwrong) = (0, 0, 0);
@@ -154,7 +149,7 @@ my %fired;
 sub check_query
 {
 	my ($name, $sql, $settings, $fault, @states) = @_;
-	my ($state, $answer) = ask($session, 'RESET ALL', (map { "SET $_" } @$settings), $sql);
+	my ($state, $answer) = try_query($session, 'RESET ALL', (map { "SET $_" } @$settings), $sql);
 	my $fired = (plan_words($fired_at, 1))[0];
 
 	put_plan(mode => $mode_off);
@@ -163,10 +158,10 @@ sub check_query
 	{
 		diag("$fault: $name: $state $answer instead of $answers{$name}; ", $session->{stderr}, ' ', join '; ', @$settings) if $nwrong++ < 12;
 	}
-	$session = open_session($node) if $state eq 'lost' && !crash_lines($node);
+	$session = keep_session($node) if $state eq 'lost' && !crash_lines($node);
 	if (!crash_lines($node) && !defined wait_until(\&nothing_left, 10))
 	{
-		diag("$fault: $name: something is left: ", (ask($beside, 'SELECT * FROM hjoin_gpu_jobs; SELECT * FROM hjoin_gpu_arena()'))[1]) if $nwrong++ < 12;
+		diag("$fault: $name: something is left: ", (try_query($beside, 'SELECT * FROM hjoin_gpu_jobs; SELECT * FROM hjoin_gpu_arena()'))[1]) if $nwrong++ < 12;
 	}
 	return $fired;
 }
@@ -178,7 +173,7 @@ sub record_calls
 
 	put_plan(mode => $mode_count, pid => $session->{pid});
 	renew_device() if $renews;
-	my ($state, $answer) = ask($session, 'RESET ALL', (map { "SET $_" } @$settings), $sql);
+	my ($state, $answer) = try_query($session, 'RESET ALL', (map { "SET $_" } @$settings), $sql);
 	my @counts = plan_words($counts_at, @kinds * @calls);
 	put_plan(mode => $mode_off);
 	diag("$name without a fault: $state $answer", $session->{stderr}) if $state ne '00000' || $answer ne $answers{$name};
@@ -191,7 +186,7 @@ sub holds
 	my ($name) = @_;
 	my %pids = (session => $session->{pid}, supervisor => supervisor_of($node));
 	my %holds = map { my ($fds, $kb) = process_use($pids{$_}); ("$_ descriptors" => $fds, "$_ KB" => $kb) } keys %pids;
-	$holds{'session contexts'} = int((ask($session, 'SELECT sum(used_bytes) FROM pg_backend_memory_contexts'))[1] / 1024);
+	$holds{'session contexts'} = int((try_query($session, 'SELECT sum(used_bytes) FROM pg_backend_memory_contexts'))[1] / 1024);
 	return ($session->{pid}, $pids{supervisor}, %holds);
 }
 
@@ -204,6 +199,22 @@ sub any_query
 my $round = 0;
 my @warm;
 
+# memory that no join has had yet is refused from some slab on
+for my $n (map { ($_, 1) } 4, 3, 2, 1)
+{
+	my ($name, $sql, $settings) = any_query();
+	put_plan(mode => $mode_fault, pid => $session->{pid}, kind => 0, call => (grep { $calls[$_] eq 'madvise' } 0 .. $#calls)[0], nth => $n, span => 1 << 30,
+		action => $actions{fail}, argument => Errno::ENOMEM);
+	$nfired++ if check_query($name, $sql, $settings, "memory of slab $n is refused");
+	$fired{'backend: madvise'}++;
+	$round++;
+}
+
+# Another session that does all the time what it always does.
+my @watch = ('psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . ' application_name=watch');
+my ($watch_in, $watch_out, $watch_err) = ("SET hjoin_gpu.force = on;\nSET statement_timeout = '60s';\nSELECT count(*), sum(a.id) FROM a JOIN c USING (k) \\watch 0.1\n", '', '');
+my $watch = IPC::Run::start(\@watch, '<', \$watch_in, '>', \$watch_out, '2>', \$watch_err);
+
 while ($round < $rounds && time < $until && !crash_lines($node) && $nwrong < 12)
 {
 	eval { $watch->pump_nb };
@@ -215,12 +226,12 @@ while ($round < $rounds && time < $until && !crash_lines($node) && $nwrong < 12)
 		my ($name, $sql) = any_query();
 		my $device = $fault->[0] =~ /STUB/ || $fault->[1] =~ /columns/ && $cuda ? 'cuda:0' : 'cpu';
 
-		ask($beside, 'SELECT hjoin_gpu_stat_reset()');    # no device is left alone
+		try_query($beside, 'SELECT hjoin_gpu_stat_reset()');    # no device is left alone
 		renew_device(@$fault);
 		wait_until($device eq 'cpu' ? \&device_is_there : \&cuda_is_there, 3);
-		ask($beside, 'SELECT hjoin_gpu_stat_reset()');
+		try_query($beside, 'SELECT hjoin_gpu_stat_reset()');
 		check_query($name, $sql, [ any_settings($device) ], "@$fault");
-		$nfired++ if (ask($beside, q{SELECT sum(value) FROM hjoin_gpu_stat WHERE name ~ '^fallback|^results_rejected|^device_deaths'}))[1] > 0;
+		$nfired++ if (try_query($beside, q{SELECT sum(value) FROM hjoin_gpu_stat WHERE name ~ '^fallback|^results_rejected|^device_deaths'}))[1] > 0;
 		$fired{"device: $fault->[0] " . $fault->[1] =~ s/:.*//r}++;
 		$round++;
 		set_program($program);
@@ -263,7 +274,7 @@ while ($round < $rounds && time < $until && !crash_lines($node) && $nwrong < 12)
 	if (!@warm && ($round > $rounds / 3 || time > $until - 40))
 	{
 		wait_until(\&device_is_there, 35);
-		ask($session, 'RESET ALL', $queries[0][1]);
+		try_query($session, 'RESET ALL', $queries[0][1]);
 		@warm = holds('warm');
 	}
 }
@@ -295,6 +306,6 @@ SKIP:
 }
 
 $watch->kill_kill;
-close_session($_) for $session, $beside;
+end_session($_) for $session, $beside;
 $node->stop('immediate', fail_ok => 1);
 done_testing();

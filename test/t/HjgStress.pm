@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(stress_node stress_program set_program stress_queries core_answers any_settings start_session finish_session
-  open_session ask close_session supervisor_of device_of crash_lines process_use);
+  keep_session try_query end_session supervisor_of device_of crash_lines process_use);
 
 # A query that has not ended by then hangs.
 use constant NET_SECONDS => 60;
@@ -200,20 +200,20 @@ sub finish_session
 	return @ends;
 }
 
-# A session that stays; ask() runs queries in it.
-sub open_session
+# A session that stays; try_query() runs queries in it.
+sub keep_session
 {
 	my ($node) = @_;
 	my %session = (stdin => '', stdout => '', stderr => '', n => 0, timer => IPC::Run::timer(NET_SECONDS + 30));
 
 	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') . ' application_name=asks' ],
 		'<', \$session{stdin}, '>', \$session{stdout}, '2>', \$session{stderr}, $session{timer});
-	$session{pid} = (ask(\%session, 'SELECT pg_backend_pid()'))[1];
+	$session{pid} = (try_query(\%session, 'SELECT pg_backend_pid()'))[1];
 	return \%session;
 }
 
 # Run statements, the last of which is a query; returns its SQLSTATE, 'lost' if the session has ended, and its answer.
-sub ask
+sub try_query
 {
 	my ($session, @statements) = @_;
 	my $n = ++$session->{n};
@@ -227,7 +227,7 @@ sub ask
 	return ($state, $answer);
 }
 
-sub close_session
+sub end_session
 {
 	my ($session) = @_;
 	$session->{stdin} .= "\\q\n";
