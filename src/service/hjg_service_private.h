@@ -66,8 +66,8 @@ struct HjgJob
 	bool		shared;			/* there may be attached handles */
 	bool		submitted;		/* the device process may know of it */
 	bool		suspended;		/* marked as such in the arena, */
-	uint64		suspended_ns;	/* and found to be within bounds then, */
-	int			idle_share;		/* which were these */
+	uint32		nsuspended;		/* so often, */
+	int			idle_share;		/* and found to be within this bound */
 	void	   *holder;			/* what can do without it; and the query that this is a part of, or NULL */
 	const void *query;
 	HjgReason	reason;			/* why it failed; final */

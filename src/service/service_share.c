@@ -28,8 +28,11 @@
  */
 #define TURN_REST_MS 2000
 
-/* A loop over a cursor leaves its query every few microseconds: what others hold is looked at no more often than that. */
-#define SUSPEND_LOOK_MS 10
+/*
+ * A loop over a cursor leaves its query every few microseconds: what all hold is summed up when a job is suspended for the
+ * first time, and then once in so many times, as one that was within bounds holds hardly more later.
+ */
+#define SUSPENDS_PER_LOOK 64
 
 static uint64 rest_until_ns = 0;
 
@@ -227,17 +230,15 @@ bool
 hjg_job_suspend(HjgJob *job)
 {
 	const HjgShareLimits now = limits();
-	const uint64 now_ns = hjg_arena_now_ns();
 	HjgShareSum sum;
 	uint32		total;
 	uint32		leased;
 
 	job->suspended = true;
 	hjg_share_suspend(hjg_arena_share(), job->job_ix, true);
-	if (job->idle_share == hjg_idle_share && now_ns - job->suspended_ns < (uint64) SUSPEND_LOOK_MS * 1000000)
+	if (job->nsuspended++ % SUSPENDS_PER_LOOK != 0 && job->idle_share == hjg_idle_share)
 		return false;
 	job->idle_share = hjg_idle_share;
-	job->suspended_ns = now_ns;
 	look_at_arena(&total, &leased);
 	hjg_share_sum(hjg_arena_share(), job->owner, &sum);
 	return hjg_share_idle_exceeded(&sum, &now, total);
