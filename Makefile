@@ -226,7 +226,7 @@ build/wild.so: test/wild/wild.c $(wildcard src/layout/*.h)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -shared -o $@ $< -ldl
 build/shim.so: test/fault/shim.c
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -shared -o $@ $< -ldl
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -U_FORTIFY_SOURCE -shared -o $@ $< -ldl
 # ---- end of the wild driver and of faults ----
 
 # ---- check-opencl: the coupled engine on an OpenCL device, if there is one ----

@@ -163,7 +163,7 @@ part opencl 600 run_target check-opencl
 part regress 600 run_regress
 part isolation 180 run_isolation
 part pgtap 180 run_pgtap
-part tap 1200 run_tap
+part tap 2700 run_tap
 part fuzz 900 run_fuzz
 
 finish

@@ -78,7 +78,7 @@ typedef struct PathBeneath
 
 static const char *const read_roots[] = {
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/snap", "/run/opengl-driver",
-	"/proc", "/sys",
+	"/sys",
 	"/etc/OpenCL", "/etc/nvidia", "/etc/pocl", "/etc/vulkan", "/etc/drirc", "/etc/alternatives",
 	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload",
 	"/etc/nsswitch.conf", "/etc/passwd", "/etc/group", "/etc/localtime"
@@ -305,6 +305,8 @@ restrict_files(const char *data_dir, const char *cache_dir)
 	if (good)
 	{
 		allow_programs(ruleset, reads);
+		/* CUDA names its threads in /proc/self/task, of children, too; the kernel's own rules keep it from what others have there */
+		allow(ruleset, "/proc", handled.fs & (reads | MAY_WRITE | MAY_TRUNCATE));
 		allow(ruleset, cache_dir, handled.fs & ~MAY_EXECUTE & ~MAY_IOCTL);
 		known_gpus = allow_devices(ruleset, handled.fs & (MAY_READ | MAY_WRITE | MAY_LIST | MAY_IOCTL));
 		good = syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) == 0;

@@ -26,7 +26,7 @@ sub report
 
 local %ENV = (%ENV, LD_LIBRARY_PATH => join(':', $stub, grep { defined && $_ ne '' } $ENV{LD_LIBRARY_PATH}),
 	PGPASSWORD => 'secret', CUDA_TEST => 1);
-my @needed = ('reads /proc/cpuinfo', 'opens /dev/null', 'runs a program', 'writes in the cache', 'renames in the cache', 'knows CUDA_TEST',
+my @needed = ('reads /proc/cpuinfo', 'names its threads', 'opens /dev/null', 'runs a program', 'writes in the cache', 'renames in the cache', 'knows CUDA_TEST',
 	'works in the root directory', 'has its home in the cache', 'has temporary files in the cache');
 my @never = ('knows PGPASSWORD', 'knows PGDATA', 'makes files for others', 'leaves core dumps');
 my @files = ('reads the data directory', 'lists the data directory', 'writes in the data directory', 'writes in /tmp', 'lists /dev/shm');

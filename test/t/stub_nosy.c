@@ -107,6 +107,9 @@ look_around(void)
 
 	/* what drivers need */
 	tell("reads /proc/cpuinfo", may_open("/proc/cpuinfo", O_RDONLY));
+	/* as CUDA does, with all these flags */
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int) syscall(SYS_gettid));
+	tell("names its threads", may_open(path, O_WRONLY | O_CREAT | O_TRUNC));
 	tell("opens /dev/null", may_open("/dev/null", O_RDWR));
 	tell("runs a program", runs("/bin/true"));
 	snprintf(path, sizeof(path), "%s/directory", cache);
