@@ -316,7 +316,7 @@ static const HjgBenchFigure figures[] = {
 	{"000, figure 8: SHJ, b1 and p1 on the device, one ratio for the other steps", "the same", NULL, figure_8, false},
 	{"000, table 3: fine and coarse steps", "1.6 s and 2.2 s: 1.38x", NULL, table_3, false},
 	{"000, figure 19: larger than the buffer", "linear; copies 4 % of the time; PHJ-PL up to 9 % faster", NULL, figure_19, true},
-	{NULL}
+	{.name = NULL}
 };
 
 static bool

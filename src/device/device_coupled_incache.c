@@ -310,5 +310,5 @@ const HjgBenchFigure hjg_bench_incache_figures[] = {
 		"keys in order pack to so little here that decompression is a small part of the work, and units of D are missed by E", figure_9, false},
 	{"001, figure 10: joins of TPC-H queries over the boundary, predicted and measured", "differences below 9 %; the best boundary found",
 		"joins of some thousand rows spend most of their time in launches and waits, which differ from one to the next", figure_10, false},
-	{NULL}
+	{.name = NULL}
 };

@@ -331,5 +331,5 @@ const HjgBenchFigure hjg_bench_tradeoff_figures[] = {
 	{"000, figure 14, in its text: low skew (10 %)", "the same", SAME_KIND, figure_14_low, true},
 	{"000, figure 15: PHJ over selectivities", "the probe phase grows: DD by a factor of 1.23, OL 1.20 from 12.5 to 100 %; PL hardly", NULL,
 		figure_15, false},
-	{NULL}
+	{.name = NULL}
 };
