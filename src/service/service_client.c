@@ -5,7 +5,8 @@
  *	  service_wait.c, giving back in service_release.c.
  *
  * Order of things, so that nothing is lost on an error: memory that is needed to
- * remember a slab is allocated before the slab is leased.
+ * remember a slab is allocated before the slab is leased, and nothing is reported before it
+ * is remembered, as sending a message may end in a cancel or an exit.
  */
 #include "postgres.h"
 
@@ -106,15 +107,17 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 		hint = HJG_MY_PROCNO;	/* spread the sessions */
 	while (!leased && hjg_turn_wait(&turn, reason))
 		leased = hjg_job_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation);
-	if (leased)
-		hjg_share_enter(hjg_arena_share(), job_ix, turn.owner);
-	hjg_turn_end(&turn);
 	if (!leased)
+	{
+		hjg_turn_end(&turn);
 		return NULL;
+	}
+	hjg_share_enter(hjg_arena_share(), job_ix, turn.owner);
 	*reason = HJG_REASON_NONE;
 	hint = job_ix;
 
 	job = hjg_service_make_job(spec, job_ix, generation);
+	hjg_turn_end(&turn);
 	/*
 	 * The device process may have died since it was seen ready, while we waited for a slot at the latest.  A job of
 	 * the epoch that follows would have nobody to run it, and would not see its epoch end, until the next process comes.
@@ -149,14 +152,15 @@ lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use, bool patient, HjgReas
 
 	while (slab_ix == HJG_NO_SLAB && hjg_turn_wait(&turn, reason))
 		slab_ix = hjg_slab_lease(&hjg_arena_map, job->slab_owner, job->role, use);
+	if (slab_ix != HJG_NO_SLAB)
+	{
+		/* whatever the owner writes until it says how much it was */
+		hjg_arena_map.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
+		list->slabs[list->n++] = slab_ix;
+		count_slabs(job, 1);
+	}
 	hjg_turn_end(&turn);
-	if (slab_ix == HJG_NO_SLAB)
-		return false;
-	/* whatever the owner writes until it says how much it was */
-	hjg_arena_map.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
-	list->slabs[list->n++] = slab_ix;
-	count_slabs(job, 1);
-	return true;
+	return slab_ix != HJG_NO_SLAB;
 }
 
 void *

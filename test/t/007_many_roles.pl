@@ -1,6 +1,6 @@
 # Two hundred sessions of several roles on little shared memory: joins of mixed sizes, whole or by cursors, that are cancelled
-# and terminated at random.  Rows are core's, nothing fails but what was cancelled, waiting is bounded, no role is
-# starved, and all is idle in the end.
+# and terminated at random, and so are their parallel workers.  Rows are core's, nothing fails but what was cancelled, waiting is
+# bounded, no role is starved, and all is idle in the end.
 #
 #	HJG_SESSIONS_SECONDS=N	how long (12)		HJG_SESSIONS_SEED=N		what is done, and when
 use strict;
@@ -82,12 +82,18 @@ $node->safe_psql('postgres', q{
 		terminated int := 0;
 		most int := 0;
 		pids int[];
+		workers int[];
 		victim int;
 	BEGIN
 		WHILE clock_timestamp() < until LOOP
 			PERFORM pg_stat_clear_snapshot();
-			SELECT array_agg(pid ORDER BY pid) INTO pids FROM pg_stat_activity WHERE application_name = 'many';
+			SELECT array_agg(pid ORDER BY pid) FILTER (WHERE leader_pid IS NULL), array_agg(pid ORDER BY pid) FILTER (WHERE leader_pid IS NOT NULL)
+				INTO pids, workers FROM pg_stat_activity WHERE application_name = 'many';
 			most := greatest(most, cardinality(pids));
+			-- parallel workers live for a short time only
+			IF random() < 0.3 AND workers IS NOT NULL THEN
+				pids := workers;
+			END IF;
 			victim := pids[1 + floor(random() * cardinality(pids))::int];
 			IF random() < 0.8 THEN
 				cancelled := cancelled + pg_cancel_backend(victim)::int;
@@ -156,7 +162,7 @@ sub reap
 }
 
 my $control = $node->background_psql('postgres');
-$control->query_safe('SELECT pg_advisory_lock(1)');
+$control->query_safe('SET client_min_messages = error; SELECT pg_advisory_lock(1)');
 start_session($_) for map { ($_) x $sessions_of{$_} } sort keys %sessions_of;
 my $all = keys %running;
 my $descriptors = descriptors();
@@ -210,7 +216,7 @@ foreach my $file (glob "$dir/*.out")
 		elsif ($line =~ /(?:ERROR|FATAL|PANIC|error):/)
 		{
 			push @errors, "$file: $line"
-			  if $line !~ /canceling statement due to user request|terminating connection due to administrator command|server closed the connection|connection to server was lost/;
+			  if $line !~ /canceling statement due to user request|terminating (?:connection|background worker "parallel worker") due to administrator command|server closed the connection|connection to server was lost/;
 			$fallback = 0;
 		}
 	}
@@ -243,7 +249,8 @@ foreach my $role (sort keys %sessions_of)
 }
 
 # --- and what is left
-ok(defined wait_until(sub { is_idle($node) }, 20), 'no job slot and no slab is left leased');
+ok(defined wait_until(sub { is_idle($node) }, 20), 'no job slot and no slab is left leased')
+  or diag($node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_arena(); SELECT * FROM hjoin_gpu_jobs'));
 is(stat_value($node, 'device_deaths'), 0, 'the device process lives');
 cmp_ok(descriptors(), '<=', $descriptors, 'and has no more descriptors open than before');
 $control->quit;
