@@ -129,8 +129,9 @@ print-%:
 # --- end of commands and tests ---
 
 # ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
-engine_test_srcs = $(wildcard src/engine/*.c src/model/*.c) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
-engine_test_hdrs = $(wildcard src/layout/*.h src/engine/*.h src/model/*.h kernels/hjg_* test/engine/*.h)
+engine_srcs = $(wildcard src/engine/*.c src/model/*.c) $(filter-out %_pg.c,$(wildcard src/arena/*.c))
+engine_test_srcs = $(engine_srcs) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
+engine_test_hdrs = $(wildcard src/layout/*.h src/arena/*.h src/engine/*.h src/model/*.h kernels/hjg_* test/engine/*.h)
 ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -I. -Itest/engine
 
 build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)
@@ -143,9 +144,9 @@ build/test_engine_tsan: $(engine_test_srcs) $(engine_test_hdrs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=thread -o $@ $(engine_test_srcs) -lm
 
-build/bench_engine: $(wildcard src/engine/*.c src/model/*.c) test/engine/bench_main.c $(engine_test_hdrs)
+build/bench_engine: $(engine_srcs) test/engine/bench_main.c $(engine_test_hdrs)
 	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(wildcard src/engine/*.c src/model/*.c) test/engine/bench_main.c -lm
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(engine_srcs) test/engine/bench_main.c -lm
 
 check-engine: build/test_engine build/test_engine_asan
 	build/test_engine

@@ -375,6 +375,7 @@ const HjgDriver hjg_opencl_driver = {
 	.list = opencl_list,
 	.tend = opencl_tend,
 	.build = opencl_build,
+	.staged = true,
 	.probe = opencl_probe,
 	.stats = opencl_stats,
 	.free = opencl_free,

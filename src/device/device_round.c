@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "device/hjg_scheduler.h"
@@ -228,10 +229,48 @@ run_build(HjgJobTask *task, const HjgJobSlot *job)
 	return gives_up(task, status) && take_over(task, job, status) ? HJG_OK : status;
 }
 
+/*
+ * A round's pairs on their way to the arena.  What lies in the arena's pages a driver that has gone wild may write to, so
+ * pairs are added up before they come there where that can be: by the engine (HjgResult.sum), or in pages of our own, of
+ * which they are copied (HjgDriver.staged).
+ */
+typedef struct Pages
+{
+	HjgPair   **arena;			/* the operation's */
+	HjgPair   **own;			/* as many, or NULL */
+	void	   *memory;
+	size_t		bytes;
+} Pages;
+
+static void
+free_pages(Pages *pages)
+{
+	if (pages->memory != NULL)
+		hjg_workspace_free(pages->memory, pages->bytes);
+	free(pages->own);
+	free(pages->arena);
+}
+
+static bool
+make_own_pages(Pages *pages, hjg_u32 npages)
+{
+	bool		fresh;
+
+	pages->own = malloc((npages + 1) * sizeof(HjgPair *));
+	pages->bytes = (size_t) npages * HJG_SLAB_BYTES;
+	pages->memory = hjg_workspace_alloc(pages->bytes, &fresh);
+	if (pages->own == NULL || pages->memory == NULL)
+		return false;
+	for (hjg_u32 i = 0; i < npages; i++)
+		pages->own[i] = (HjgPair *) ((char *) pages->memory + (size_t) i * HJG_SLAB_BYTES);
+	return true;
+}
+
 typedef struct SumPieces
 {
 	HjgJobWay  *way;
 	const HjgResult *result;
+	HjgPair   **own;
 	hjg_u64		sum;
 	hjg_u64		carried_sum;
 } SumPieces;
@@ -243,10 +282,14 @@ sum_piece(void *arg, int piece, int worker)
 	const HjgResult *result = pieces->result;
 	hjg_u64		from = (hjg_u64) piece * result->page_pairs;
 	hjg_u64		n = result->npairs - from;
+	const HjgPair *page = pieces->own != NULL ? pieces->own[piece] : result->pages[piece];
 
 	if (n > result->page_pairs)
 		n = result->page_pairs;
-	__atomic_fetch_add(&pieces->sum, hjg_check_sum(result->pages[piece], n), __ATOMIC_RELAXED);
+	if (!result->summed)
+		__atomic_fetch_add(&pieces->sum, hjg_check_sum(page, n), __ATOMIC_RELAXED);
+	if (pieces->own != NULL)
+		memcpy(result->pages[piece], page, n * sizeof(HjgPair));
 	if (result->gathered != 0)
 		__atomic_fetch_add(&pieces->carried_sum,
 						   hjg_check_carried(result->pages[piece], (hjg_u32) piece, n, pieces->way->task->spec.carried,
@@ -254,14 +297,15 @@ sum_piece(void *arg, int piece, int worker)
 	hjg_beat_progress(&pieces->way->beat);
 }
 
-/* The checksums of a result, into the report. */
+/* The checksums of a result, into the report; and its pairs into the arena, where they are in own pages. */
 static void
-sum_result(HjgJobWay *way, const HjgResult *result, HjgOpReport *report)
+sum_result(HjgJobWay *way, const HjgResult *result, HjgPair **own, HjgOpReport *report)
 {
-	SumPieces	pieces = {way, result, 0, 0};
+	SumPieces	pieces = {.way = way, .result = result, .own = own, .sum = result->summed ? result->checksum : 0};
 	int			npages = (int) ((result->npairs + result->page_pairs - 1) / result->page_pairs);
 
-	hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
+	if (!result->summed || own != NULL || result->gathered != 0)
+		hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
 	__atomic_store_n(&report->checksum, pieces.sum, __ATOMIC_RELAXED);
 	__atomic_store_n(&report->carried_sum, pieces.carried_sum, __ATOMIC_RELAXED);
 	__atomic_store_n(&report->gathered, result->gathered, __ATOMIC_RELAXED);
@@ -272,7 +316,8 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 {
 	const HjgJobTask *task = way->task;
 	const HjgArenaView *view = &task->serve->view;
-	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.carried)};
+	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.carried), .sum = true};
+	Pages		pages = {0};
 	HjgCursor	cursor = op->cursor_in;
 	hjg_u32		room = __atomic_load_n(&op->nresults, __ATOMIC_RELAXED);
 	HjgSegment *segments = NULL;
@@ -288,18 +333,22 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 		return HJG_ERR_CANCELLED;
 	if (room > view->nslabs)
 		return HJG_ERR_INPUT;
-	result.pages = malloc((room + 1) * sizeof(HjgPair *));
+	pages.arena = malloc((room + 1) * sizeof(HjgPair *));
 	segments = collect_inputs(task, op, HJG_SIDE_PROBE, &nsegments);
-	if (segments != NULL && result.pages != NULL &&
+	if (segments != NULL && pages.arena != NULL &&
 		hjg_check_results(view, op, hjg_slab_owner(task->job_ix, task->generation),
-						  result.pages, room, &npages))
+						  pages.arena, room, &npages))
 	{
+		status = task->driver->staged && !make_own_pages(&pages, npages) ? HJG_ERR_MEMORY : HJG_OK;
+		result.pages = task->driver->staged ? pages.own : pages.arena;
 		result.npages = (int) npages;
-		status = task->driver->probe(way->join, segments, nsegments, &cursor, &result);
+		if (status == HJG_OK)
+			status = task->driver->probe(way->join, segments, nsegments, &cursor, &result);
 	}
 	if (status == HJG_OK)
 	{
-		sum_result(way, &result, report);
+		result.pages = pages.arena;
+		sum_result(way, &result, pages.own, report);
 		spoil = hjg_fault_here(HJG_PHASE_RESULT, env_poll, way);
 		if (spoil == HJG_SPOIL_CORRUPT && result.npairs > 0)
 			result.pages[0][0].build_row ^= 1;
@@ -308,7 +357,8 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 		if (spoil == HJG_SPOIL_LOSE && result.npairs > 0)
 		{
 			result.npairs--;
-			sum_result(way, &result, report);
+			result.summed = false;
+			sum_result(way, &result, NULL, report);
 		}
 		if (spoil == HJG_SPOIL_COLUMNS && result.npairs > 0)
 			((char *) result.pages[0])[hjg_page_carried_off(task->spec.carried, HJG_SIDE_BUILD)] ^= 1;
@@ -317,7 +367,7 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 		__atomic_store_n(&report->cursor_out.skip, cursor.skip, __ATOMIC_RELAXED);
 	}
 	free(segments);
-	free(result.pages);
+	free_pages(&pages);
 	return status;
 }
 

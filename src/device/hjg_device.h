@@ -33,6 +33,7 @@ typedef struct HjgDriver
 {
 	const char *kind;
 	int			room;			/* most devices that it lists */
+	bool		staged;			/* probe() gets pages of private memory, as it does not add its pairs up (HjgResult.sum) */
 	/*
 	 * Fill in at most room devices; returns how many.  May be called again to see
 	 * what has changed: a device keeps its place.

@@ -308,6 +308,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	if (at.most > 0 && (join->spec.mode != HJG_MATCH_ALL || at.most > capacity || (at.most == 1 && at.skip > 0)))
 		return HJG_ERR_INPUT;
 
+	result->checksum = 0;
 	while (at.row < runs.nrows && npairs < capacity)
 	{
 		const hjg_u64 nrows = runs.nrows - at.row;
@@ -368,6 +369,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	join->stats.probe_rows += at.row - cursor->row;
 	join->stats.pairs += npairs;
 	result->npairs = npairs;
+	result->summed = result->sum;
 	*cursor = at;
 	return HJG_OK;
 }

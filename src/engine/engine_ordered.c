@@ -14,6 +14,7 @@
  * the order of equal keys in sorted buckets (engine_table.c) give it for free.
  */
 #include "engine/hjg_engine_internal.h"
+#include "layout/hjg_checksum.h"
 
 /* Rows that go through the stages together, and whose counts are summed. */
 #define GROUP_ROWS 64
@@ -40,6 +41,7 @@ typedef struct WindowTask
 	hjg_u64		base;			/* place in the result of the window's pair skip */
 	hjg_u64		skip;			/* pairs of the window that were emitted before */
 	hjg_u64		npairs;			/* to be written */
+	hjg_u64		checksum;		/* of what was written, where the result asks for it; atomic */
 } WindowTask;
 
 typedef struct Group
@@ -176,6 +178,7 @@ typedef struct Writer
 	HjgPair    *out;
 	hjg_u64		page;
 	hjg_u32		room;
+	hjg_u64		checksum;
 } Writer;
 
 static void
@@ -187,6 +190,7 @@ writer_begin(Writer *writer, const HjgResult *result, hjg_u64 pos)
 	writer->page = pos / result->page_pairs;
 	writer->out = result->pages[writer->page] + in_page;
 	writer->room = result->page_pairs - in_page;
+	writer->checksum = 0;
 }
 
 /* Room for one pair at least; called only when there is a pair to write. */
@@ -198,6 +202,16 @@ writer_turn(Writer *writer)
 		writer->out = writer->result->pages[++writer->page];
 		writer->room = writer->result->page_pairs;
 	}
+}
+
+static inline void
+write_pair(Writer *writer, hjg_u32 probe_row, hjg_u32 build_row)
+{
+	writer_turn(writer);
+	*writer->out++ = (HjgPair) {probe_row, build_row};
+	writer->room--;
+	if (writer->result->sum)
+		writer->checksum += hjg_checksum_pair(probe_row, build_row);
 }
 
 /* Pairs of one row with n build rows that lie step bytes apart. */
@@ -212,6 +226,8 @@ write_rows(size_t step, WindowTask *window, Writer *writer, hjg_u32 probe_row, c
 		m = m < writer->room ? m : writer->room;
 		for (hjg_u32 i = 0; i < m; i++)
 			writer->out[i] = (HjgPair) {probe_row, hjg_load32(build_rows + i * step)};
+		for (hjg_u32 i = 0; i < m && writer->result->sum; i++)
+			writer->checksum += hjg_checksum_pair(probe_row, hjg_load32(build_rows + i * step));
 		writer->out += m;
 		writer->room -= m;
 		build_rows += m * step;
@@ -244,9 +260,7 @@ write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgM
 	}
 	if (window->mode == HJG_MATCH_ANTI || (window->mode == HJG_MATCH_LEFT && first == last))
 	{
-		writer_turn(writer);
-		*writer->out++ = (HjgPair) {probe_row, HJG_NO_ROW};
-		writer->room--;
+		write_pair(writer, probe_row, HJG_NO_ROW);
 		return true;
 	}
 	if (by_key)
@@ -264,9 +278,7 @@ write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgM
 			skip--;
 			continue;
 		}
-		writer_turn(writer);
-		*writer->out++ = (HjgPair) {probe_row, hjg_tuple_row(width, t)};
-		writer->room--;
+		write_pair(writer, probe_row, hjg_tuple_row(width, t));
 		n--;
 	}
 	return true;
@@ -324,6 +336,8 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 		if (lo % 8 == 7 && hjg_task_poll(&window->task))
 			return;
 	}
+	if (writer.checksum != 0)
+		__atomic_fetch_add(&window->checksum, writer.checksum, __ATOMIC_RELAXED);
 }
 
 #define DEFINE_UNITS(verb) \
@@ -422,6 +436,7 @@ hjg_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 
 		return status;
 	*cursor = end;
 	*npairs += window.npairs;
+	result->checksum += window.checksum;
 	join->stats.probe_ns += hjg_now_ns() - started;
 	return HJG_OK;
 }

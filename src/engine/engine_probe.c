@@ -404,7 +404,11 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 
 			*fits = total <= probe.capacity;
 			if (*fits)
+			{
 				*npairs += total;
+				for (int i = 0; i < nslots; i++)
+					result->checksum += probe.slots[i].checksum;
+			}
 		}
 	}
 	join->stats.probe_ns += hjg_now_ns() - started;

@@ -3,6 +3,7 @@
  *	  Pairs on their way from the slots of a probe task into the result; see
  *	  hjg_probe_internal.h.
  */
+#include "arena/hjg_arena.h"
 #include "engine/hjg_probe_internal.h"
 
 static inline hjg_u32
@@ -72,6 +73,8 @@ hjg_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all)
 		}
 		else
 			n = room;
+		if (probe->result->sum)
+			slot->checksum += hjg_check_sum(slot->buffer + done, n);
 		copy_chunk(probe, chunk, 0, slot->buffer + done, n, true);
 		done += n;
 	}

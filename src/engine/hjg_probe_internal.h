@@ -4,7 +4,8 @@
  *	  engine_direct.c (tables that are an array by key), engine_result.c.
  *
  * Results.  A slot gathers pairs in its own buffer and writes them chunkwise to
- * places of the result that it claims from one atomic counter.  Behind the
+ * places of the result that it claims from one atomic counter.  It adds its checksum up
+ * on the way, from its buffer: the result's pages may lie where others write.  Behind the
  * result's capacity lies a spill area of one chunk a slot.  Each slot leaves at
  * most one chunk partly filled, its last, so the spill area runs out only when
  * the pairs are more than the capacity; otherwise pairs from the end are moved
@@ -25,7 +26,8 @@ typedef struct HjgProbeSlot
 	hjg_u32		npairs;			/* in the buffer */
 	hjg_u32		partial_fill;	/* pairs in the chunk below; 0: none */
 	hjg_u64		partial_chunk;
-	char		pad[40];
+	hjg_u64		checksum;		/* of what was written out, where the result asks for it */
+	char		pad[32];
 } HjgProbeSlot;
 
 typedef struct HjgProbeTask HjgProbeTask;

@@ -119,7 +119,7 @@ void
 hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 {
 	HjgSegment *segments;
-	HjgResult	result;
+	HjgResult	result = {.npages = 1};
 	HjgStatus	status;
 	uint64		start;
 	const bool	few = run->hints.probe_rows <= MIN_FEW_PAIRS / 2 && batch->pairs == 0 && batch->slice.most <= 1;
@@ -138,9 +138,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 
 	pairs = hjg_round_space(&run->round, (Size) want * sizeof(HjgPair), 0);
 	result.pages = &pairs;
-	result.npages = 1;
 	result.page_pairs = (uint32) Min(run->round.bytes / sizeof(HjgPair), PG_UINT32_MAX);
-	result.npairs = 0;
 	segments = hjg_keys_segments(&batch->keys);
 	status = hjg_join_probe(run->engine, segments, batch->keys.nsegments, &batch->cursor, &result);
 	pfree(segments);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "hjg_test_engine.h"
+#include "layout/hjg_checksum.h"
 
 int			claims_passed;
 int			claims_failed;
@@ -196,6 +197,7 @@ check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const Hjg
 	hjg_u64		first = c->before[from->row] + from->skip;
 	hjg_u64		capacity = (hjg_u64) result->npages * result->page_pairs;
 	HjgPair    *pairs;
+	hjg_u64		checksum = 0;
 	bool		good = true;
 
 	if (to->row > c->probe.nrows || (to->row == c->probe.nrows && to->skip > 0))
@@ -215,6 +217,7 @@ check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const Hjg
 	qsort(pairs, result->npairs, sizeof(HjgPair), compare_pairs);
 	for (hjg_u64 i = 0; i < result->npairs && good; i++)
 	{
+		checksum += hjg_checksum_pair(pairs[i].probe_row, pairs[i].build_row);
 		good = pairs[i].probe_row == c->expected[first + i].probe_row;
 		if (c->mode != HJG_MATCH_SEMI)
 			good = good && pairs[i].build_row == c->expected[first + i].build_row;
@@ -227,7 +230,7 @@ check_round(const Case *c, const HjgCursor *from, const HjgCursor *to, const Hjg
 		}
 	}
 	free(pairs);
-	return good;
+	return good && (!result->summed || result->checksum == checksum);
 }
 
 const char *
@@ -239,6 +242,7 @@ run_rounds(const Case *c, ProbeFn probe, void *join, int npages, hjg_u32 page_pa
 	Pages		pages;
 
 	pages_create(&pages, npages, page_pairs);
+	pages.result.sum = c->nexpected % 2 == 0;
 	do
 	{
 		HjgCursor	from = cursor;
@@ -260,7 +264,9 @@ run_rounds(const Case *c, ProbeFn probe, void *join, int npages, hjg_u32 page_pa
 static HjgStatus
 probe_join(void *join, const HjgSegment *segments, int nsegments, HjgCursor *cursor, HjgResult *result)
 {
-	return hjg_join_probe(join, segments, nsegments, cursor, result);
+	HjgStatus	status = hjg_join_probe(join, segments, nsegments, cursor, result);
+
+	return status == HJG_OK && result->summed != result->sum ? HJG_ERR_INPUT : status;
 }
 
 const char *

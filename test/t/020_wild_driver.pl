@@ -18,7 +18,7 @@ use Time::HiRes qw(sleep time);
 
 my $seconds = $ENV{HJG_WILD_SECONDS} // 45;
 my $seed = $ENV{HJG_WILD_SEED} // time ^ $$ << 8;
-my @modes = split ' ', $ENV{HJG_WILD_MODES} // 'any constant keys refusal any trim reading jobs any table slabs control socket';
+my @modes = split ' ', $ENV{HJG_WILD_MODES} // 'any constant results keys refusal any trim reading jobs results any table slabs control socket';
 my $sessions = 3;
 
 srand $seed;
@@ -118,10 +118,12 @@ DEVICE: for my $i (0 .. $#devices)
 	my $until = time + $seconds / @devices;
 	my ($right, $wrong) = (0, 0);
 	my $first = $nscenes;
+	# pairs of a GPU are added up in the arena only
+	my @kinds = $device =~ /^cuda/ && !defined $ENV{HJG_WILD_MODES} ? grep { $_ ne 'results' } @modes : @modes;
 
 	while (time < $until && !crash_lines($node))
 	{
-		my $mode = $modes[ $nscenes++ % @modes ];
+		my $mode = $kinds[ $nscenes++ % @kinds ];
 		$node->safe_psql('postgres', 'SELECT hjoin_gpu_stat_reset()');
 		go_wild($mode, time + 3600);
 		sleep 0.3;

@@ -20,7 +20,7 @@
  *			keys		all of the inputs, again and again
  *			refusal		results are spoiled until one has been refused, then all of inputs and results
  *			trim		the links of slabs and what is said of them, while memory is given back
- *			results		results that an engine writes now, which is not always noticed: not among "any"
+ *			results		results that an engine writes now, which is not always noticed for a GPU: not among "any"
  *			reading		results that a process reads now
  *			socket		bytes to the supervisor
  */
