@@ -1,7 +1,9 @@
 -- Conditions of scans that are evaluated for many rows at a time: always as core's operators would.
 set client_min_messages = warning;
 set max_parallel_workers_per_gather = 0;
-create table q_rows (id int, k int, b bool, i2 int2, i4 int4, i8 int8, o oid, f4 float4, f8 float8, dt date, ts timestamp, tz timestamptz, tm time, t text);
+create type q_enum as enum ('late', 'early', 'never');
+create table q_rows (id int, k int, b bool, i2 int2, i4 int4, i8 int8, o oid, f4 float4, f8 float8, dt date, ts timestamp, tz timestamptz, tm time, t text,
+	m money, c "char", lsn pg_lsn, x8 xid8, x4 xid, ci cid, e q_enum, u uuid);
 insert into q_rows (id, k, b, i2, i4, i8, o, f4, f8, dt, ts, tz, tm, t) values
 	(1, 1, true, -32768, -2147483648, -9223372036854775808, 0, '-infinity', '-infinity', '-infinity', '-infinity', '-infinity', '00:00', ''),
 	(2, 1, false, 32767, 2147483647, 9223372036854775807, 4294967295, 'infinity', 'infinity', 'infinity', 'infinity', 'infinity', '24:00', 'z'),
@@ -17,6 +19,14 @@ insert into q_rows select g, 1, g % 2 = 0, g % 100, g, g::int8 * 1000000, g, g /
 	timestamptz '2000-01-01 00:00+00' + g * interval '1 hour', time '00:00' + g * interval '1 second', 't' || g from generate_series(10, 600) g;
 insert into q_rows select g, 1, case when g % 3 = 0 then true end, case when g % 4 = 0 then g % 100 end, g, case when g % 5 = 0 then g end, g, case when g % 7 = 0 then g end, g,
 	case when g % 2 = 0 then date '2000-01-01' + g end from generate_series(601, 900) g;
+-- of the other types of fixed width the extremes, one of whose numbers is negative where the type has no sign, and NULLs
+update q_rows set m = case id when 1 then '-92233720368547758.08' when 2 then '92233720368547758.07' else (i4 + 0 * nullif(id % 50, 0))::bigint::money end,
+	c = (id % 256 - 128 + 0 * nullif(id % 50, 0))::"char",
+	lsn = case id when 1 then '0/0' when 2 then 'FFFFFFFF/FFFFFFFF' when 3 then '80000000/0' when 4 then '7FFFFFFF/FFFFFFFF' else '0/0'::pg_lsn + (id + 0 * nullif(id % 50, 0)) end,
+	x8 = (case id when 1 then '0' when 2 then '18446744073709551615' when 3 then '9223372036854775808' when 4 then '9223372036854775807' else (id + 0 * nullif(id % 50, 0))::text end)::xid8,
+	x4 = (case id when 2 then '4294967295' when 3 then '2147483648' else (id + 0 * nullif(id % 50, 0))::text end)::xid, ci = (case id when 2 then '4294967295' else id::text end)::cid,
+	e = (array['late', 'early', 'never'])[id % 3 + 1 + 0 * nullif(id % 50, 0)]::q_enum, u = md5(id::text)::uuid;
+vacuum full q_rows;
 create table q_one as select 1 as k;
 analyze q_rows, q_one;
 
@@ -71,6 +81,12 @@ select col, d.* from unnest(array['b', 'i2', 'i4', 'i8', 'o', 'f4', 'f8', 'dt', 
 select col, d.* from unnest(array['i2', 'i4', 'i8']) col, lateral q_differ(q_conditions(col, array['int2', 'int4', 'int8'])) d;
 select col, d.* from unnest(array['f4', 'f8']) col, lateral q_differ(q_conditions(col, array['float4', 'float8'])) d;
 select col, d.* from unnest(array['dt', 'ts']) col, lateral q_differ(q_conditions(col, array['date', 'timestamp'])) d;
+select col, d.* from unnest(array['m', 'lsn', 'x8']) col, lateral q_differ(q_conditions(col, null)) d;
+select d.* from q_differ(array(select format(form, op, n) from unnest(array['=', '<>', '<', '<=', '>', '>=']) op, unnest(array[-128, -127, -1, 0, 1, 65, 127]) n, unnest(array['c %s (%s)::"char"', '(%2$s)::"char" %1$s c']) form)) d;
+select d.* from q_differ(array['c in (''A'', ''B'', (-3)::"char")', 'c not in (''A'', null)', 'm in (''7'', ''-92233720368547758.08'')', 'lsn in (''0/7'', ''FFFFFFFF/FFFFFFFF'', ''80000000/0'')', 'lsn not in (''0/7'')',
+	'x8 in (''7'', ''18446744073709551615'')', 'x8 between ''9223372036854775807'' and ''9223372036854775808''', 'lsn between ''0/5'' and ''80000000/0''', 'x4 = ''7''', 'x4 <> ''7''', 'x4 = ''4294967295''', 'x4 = ''2147483648''', 'x4 in (''7'', ''4294967295'')',
+	'x4 = 7', 'ci = ''7''', 'ci = ''4294967295''', 'e = ''early''', 'e <> ''early''', 'e in (''early'', ''never'')', 'e not in (''early'', ''never'')', 'e < ''early''', 'e >= ''early''', 'e > ''late'' and i4 > 5', 'm > ''5'' and e = ''late'' and i2 > 3',
+	'u = md5(''7'')::uuid', 'u <> md5(''7'')::uuid', 'u < md5(''7'')::uuid and i4 > 3', 'i4 > 3 and u in (md5(''7'')::uuid, md5(''9'')::uuid)', 'lsn > (''0/0''::pg_lsn + 100) or x8 is null']) d;
 -- lists, ranges, NULL tests, booleans, AND and OR
 select d.* from q_differ(array['i4 in (1, 2, 70000, -2147483648)', 'i4 not in (1, 2, 70000)', 'i4 in (1, null)', 'i4 not in (1, null)', 'i8 in (7, 7, 7, 5000000000)', 'i2 in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)',
 	'i2 not in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)', 'i4 = any (''{}''::int[])', 'i4 <> all (''{}''::int[])', 'i4 = any (null::int[])', 'i4 <> all (null::int[])', 'i4 <> any (''{1, 2}''::int[])', 'i4 = all (''{7}''::int[])',

@@ -58,6 +58,14 @@ struct HjgScanFilter
 
 static HjgFilter *make_filter(HjgScanFilter *scan, Expr *expr);
 
+Expr *
+hjg_strip_relabel(Node *node)
+{
+	while (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return (Expr *) node;
+}
+
 /* The operator with its sides exchanged. */
 static HjgComparison
 commuted(HjgComparison comparison)

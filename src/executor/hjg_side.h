@@ -137,33 +137,11 @@ extern void hjg_scan_reset(HjgScan *scan);
 /* See hjg_side_forget(). */
 extern void hjg_scan_forget(HjgScan *scan);
 
-/* exec_operator.c: see there */
-typedef enum HjgComparison
-{
-	HJG_COMPARE_EQ,
-	HJG_COMPARE_NE,
-	HJG_COMPARE_LT,
-	HJG_COMPARE_LE,
-	HJG_COMPARE_GT,
-	HJG_COMPARE_GE
-} HjgComparison;
-
-typedef struct HjgSimpleOperator
-{
-	Oid			function;
-	HjgComparison comparison;
-	HjgOrdinal	ordinal;
-	int16		left_width;
-	int16		right_width;
-} HjgSimpleOperator;
-
-/* The operator behind a function, or NULL. */
-extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
-/* The expression below changes of type that change no value. */
-extern Expr *hjg_strip_relabel(Node *node);
-
 /* exec_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
 typedef struct HjgScanFilter HjgScanFilter;
+
+/* Find the expression below changes of type that change no value. */
+extern Expr *hjg_strip_relabel(Node *node);
 
 /* Those of a scan, or NULL if its first condition is not one of them. */
 extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);

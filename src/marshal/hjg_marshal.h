@@ -181,15 +181,40 @@ extern void hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int fi
 /* Are the vectors good for longer than the page?  No wanted column is by reference. */
 extern bool hjg_heap_reader_copies(const HjgHeapReader *reader);
 
-/* ---------- conditions on vectors (marshal_filter.c) ---------- */
+/* ---------- operators (marshal_operator.c) ---------- */
 
 /* How a column's values become ordinals, 64-bit integers in the order of its type. */
 typedef enum HjgOrdinal
 {
 	HJG_ORDINAL_INT,			/* signed integers of 1, 2, 4 or 8 bytes, and what is stored as such */
-	HJG_ORDINAL_UINT,			/* oid */
-	HJG_ORDINAL_FLOAT
+	HJG_ORDINAL_UINT,			/* unsigned ones of 1, 4 or 8 bytes; ordinals of one width are comparable */
+	HJG_ORDINAL_FLOAT,
+	HJG_ORDINAL_NONE			/* values by reference, which are equal when their bytes are */
 } HjgOrdinal;
+
+typedef enum HjgComparison
+{
+	HJG_COMPARE_EQ,
+	HJG_COMPARE_NE,
+	HJG_COMPARE_LT,
+	HJG_COMPARE_LE,
+	HJG_COMPARE_GT,
+	HJG_COMPARE_GE
+} HjgComparison;
+
+typedef struct HjgSimpleOperator
+{
+	Oid			function;
+	HjgComparison comparison;
+	HjgOrdinal	ordinal;
+	int16		left_width;		/* bytes of the operands */
+	int16		right_width;
+} HjgSimpleOperator;
+
+/* Find the operator behind a function; NULL when it is not simple. */
+extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
+
+/* ---------- conditions on vectors (marshal_filter.c) ---------- */
 
 typedef enum HjgFilterKind
 {

@@ -24,6 +24,9 @@
 
 #include "marshal/hjg_marshal.h"
 
+/* Monotone. */
+#define UINT64_ORDINAL(value) ((int64) ((value) ^ (UINT64CONST(1) << 63)))
+
 /* Monotone: the bits of a float are its magnitude's order, with a sign of their own. */
 static inline int64
 float_ordinal(double value)
@@ -44,7 +47,7 @@ hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value)
 	switch (ordinal)
 	{
 		case HJG_ORDINAL_UINT:
-			return (int64) DatumGetUInt32(value);
+			return width == 1 ? DatumGetUInt8(value) : width == 4 ? (int64) DatumGetUInt32(value) : UINT64_ORDINAL(DatumGetUInt64(value));
 		case HJG_ORDINAL_FLOAT:
 			return float_ordinal(width == 4 ? DatumGetFloat4(value) : DatumGetFloat8(value));
 		default:
@@ -71,7 +74,7 @@ in_set(const HjgFilter *node, int64 ordinal)
 	return low < node->nset && node->set[low] == ordinal;
 }
 
-/* Forms of a column beside the widths of integers; FLOAT_FORM plus its width. */
+/* Forms of a column beside the widths of signed integers; plus its width. */
 #define UINT_FORM 100
 #define FLOAT_FORM 200
 
@@ -86,7 +89,7 @@ in_set(const HjgFilter *node, int64 ordinal)
 
 #define TEST_COLUMN(TEST) \
 	switch (node->ordinal == HJG_ORDINAL_INT ? vector->column.attlen : \
-			node->ordinal == HJG_ORDINAL_UINT ? UINT_FORM : FLOAT_FORM + vector->column.attlen) \
+			(node->ordinal == HJG_ORDINAL_UINT ? UINT_FORM : FLOAT_FORM) + vector->column.attlen) \
 	{ \
 		case 1: \
 			TEST_ROWS(int8, (int64), TEST); \
@@ -96,8 +99,12 @@ in_set(const HjgFilter *node, int64 ordinal)
 			TEST_ROWS(int32, (int64), TEST); \
 		case 8: \
 			TEST_ROWS(int64, (int64), TEST); \
-		case UINT_FORM: \
+		case UINT_FORM + 1: \
+			TEST_ROWS(uint8, (int64), TEST); \
+		case UINT_FORM + 4: \
 			TEST_ROWS(uint32, (int64), TEST); \
+		case UINT_FORM + 8: \
+			TEST_ROWS(uint64, UINT64_ORDINAL, TEST); \
 		case FLOAT_FORM + 4: \
 			TEST_ROWS(float, float_ordinal, TEST); \
 		case FLOAT_FORM + 8: \

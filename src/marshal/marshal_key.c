@@ -21,45 +21,6 @@
 
 #include "marshal/hjg_marshal.h"
 
-typedef struct ExactOperator
-{
-	Oid			function;
-	HjgKeyKind	kind;
-	int16		left_width;
-	int16		right_width;
-} ExactOperator;
-
-/* Equality functions whose operands are equal just when their normalised bytes are. */
-static const ExactOperator exact_operators[] = {
-	{F_BOOLEQ, HJG_KEY_INT, 1, 1},
-	{F_CASH_EQ, HJG_KEY_INT, 8, 8},
-	{F_CHAREQ, HJG_KEY_INT, 1, 1},
-	{F_CIDEQ, HJG_KEY_INT, 4, 4},
-	{F_DATE_EQ, HJG_KEY_INT, 4, 4},
-	{F_ENUM_EQ, HJG_KEY_INT, 4, 4},
-	{F_FLOAT4EQ, HJG_KEY_FLOAT, 4, 4},
-	{F_FLOAT48EQ, HJG_KEY_FLOAT, 4, 8},
-	{F_FLOAT84EQ, HJG_KEY_FLOAT, 8, 4},
-	{F_FLOAT8EQ, HJG_KEY_FLOAT, 8, 8},
-	{F_INT2EQ, HJG_KEY_INT, 2, 2},
-	{F_INT24EQ, HJG_KEY_INT, 2, 4},
-	{F_INT28EQ, HJG_KEY_INT, 2, 8},
-	{F_INT4EQ, HJG_KEY_INT, 4, 4},
-	{F_INT42EQ, HJG_KEY_INT, 4, 2},
-	{F_INT48EQ, HJG_KEY_INT, 4, 8},
-	{F_INT8EQ, HJG_KEY_INT, 8, 8},
-	{F_INT82EQ, HJG_KEY_INT, 8, 2},
-	{F_INT84EQ, HJG_KEY_INT, 8, 4},
-	{F_OIDEQ, HJG_KEY_INT, 4, 4},
-	{F_PG_LSN_EQ, HJG_KEY_INT, 8, 8},
-	{F_TIMESTAMP_EQ, HJG_KEY_INT, 8, 8},
-	{F_TIMESTAMPTZ_EQ, HJG_KEY_INT, 8, 8},
-	{F_TIME_EQ, HJG_KEY_INT, 8, 8},
-	{F_UUID_EQ, HJG_KEY_BYTES, 16, 16},
-	{F_XID8EQ, HJG_KEY_INT, 8, 8},
-	{F_XIDEQ, HJG_KEY_INT, 4, 4},
-};
-
 bool
 hjg_key_is_varlena(Oid function)
 {
@@ -70,23 +31,22 @@ hjg_key_is_varlena(Oid function)
 typedef struct KnownOperator
 {
 	Oid			op;
-	const ExactOperator *exact;
+	const HjgSimpleOperator *exact;
 } KnownOperator;
 
-static const ExactOperator *
+/* Find an operator whose operands are equal just when their normalised bytes are; NULL when it is none. */
+static const HjgSimpleOperator *
 find_exact(Oid op)
 {
 	static KnownOperator known[16];
 	KnownOperator *place = &known[op % lengthof(known)];
-	const ExactOperator *exact = NULL;
-	Oid			function;
+	const HjgSimpleOperator *exact;
 
 	if (place->op == op && OidIsValid(op))
 		return place->exact;
-	function = get_opcode(op);
-	for (int i = 0; i < lengthof(exact_operators) && exact == NULL; i++)
-		if (exact_operators[i].function == function)
-			exact = &exact_operators[i];
+	exact = hjg_simple_operator(get_opcode(op));
+	if (exact != NULL && exact->comparison != HJG_COMPARE_EQ)
+		exact = NULL;
 	if (op < FirstGenbkiObjectId)
 		*place = (KnownOperator) {op, exact};
 	return exact;
@@ -162,7 +122,7 @@ hjg_key_supported(Oid op, Oid collation, const char **why)
 int
 hjg_key_exact_bytes(Oid op)
 {
-	const ExactOperator *exact = find_exact(op);
+	const HjgSimpleOperator *exact = find_exact(op);
 
 	return exact == NULL ? 0 : Max(exact->left_width, exact->right_width);
 }
@@ -192,12 +152,13 @@ hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
 	for (int i = 0; i < nkeys; i++)
 	{
 		HjgKeyColumn *column = &codec->columns[i];
-		const ExactOperator *exact = find_exact(ops[i]);
+		const HjgSimpleOperator *exact = find_exact(ops[i]);
 
 		column->collation = collations[i];
 		if (codec->exact)
 		{
-			column->kind = exact->kind;
+			column->kind = exact->ordinal == HJG_ORDINAL_FLOAT ? HJG_KEY_FLOAT :
+				exact->ordinal == HJG_ORDINAL_NONE ? HJG_KEY_BYTES : HJG_KEY_INT;
 			column->width = left ? exact->left_width : exact->right_width;
 			column->packed_width = Max(exact->left_width, exact->right_width);
 			column->packed_off = bytes;

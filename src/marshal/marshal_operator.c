@@ -1,16 +1,16 @@
 /*
- * exec_operator.c
- *	  Operators that compare fixed-width values by their ordinals (marshal_filter.c).
+ * marshal_operator.c
+ *	  Operators that compare fixed-width values by their ordinals (marshal_filter.c) or bytes: those that are evaluated for many
+ *	  rows at a time, and among them those whose equality makes exact keys (marshal_key.c).
  *
- * They have no side effect, raise no error and tell nothing.  Operators count by the function
+ * They are strict, have no side effect, raise no error, tell nothing and know no collation.  Operators count by the function
  * behind them, never by name or type: what a user defines is not simple.
  */
 #include "postgres.h"
 
-#include "nodes/primnodes.h"
 #include "utils/fmgroids.h"
 
-#include "executor/hjg_executor.h"
+#include "marshal/hjg_marshal.h"
 
 #define SIX(name, ordinal, left, right) \
 	{F_##name##EQ, HJG_COMPARE_EQ, ordinal, left, right}, \
@@ -22,6 +22,8 @@
 
 static const HjgSimpleOperator simple_operators[] = {
 	SIX(BOOL, HJG_ORDINAL_INT, 1, 1),
+	SIX(CASH_, HJG_ORDINAL_INT, 8, 8),
+	SIX(CHAR, HJG_ORDINAL_UINT, 1, 1),
 	SIX(DATE_, HJG_ORDINAL_INT, 4, 4),
 	SIX(FLOAT4, HJG_ORDINAL_FLOAT, 4, 4),
 	SIX(FLOAT48, HJG_ORDINAL_FLOAT, 4, 8),
@@ -37,9 +39,18 @@ static const HjgSimpleOperator simple_operators[] = {
 	SIX(INT82, HJG_ORDINAL_INT, 8, 2),
 	SIX(INT84, HJG_ORDINAL_INT, 8, 4),
 	SIX(OID, HJG_ORDINAL_UINT, 4, 4),
+	SIX(PG_LSN_, HJG_ORDINAL_UINT, 8, 8),
 	SIX(TIME_, HJG_ORDINAL_INT, 8, 8),
 	SIX(TIMESTAMP_, HJG_ORDINAL_INT, 8, 8),
 	SIX(TIMESTAMPTZ_, HJG_ORDINAL_INT, 8, 8),
+	SIX(XID8, HJG_ORDINAL_UINT, 8, 8),
+	/* no order, or not that of the stored values */
+	{F_CIDEQ, HJG_COMPARE_EQ, HJG_ORDINAL_UINT, 4, 4},
+	{F_ENUM_EQ, HJG_COMPARE_EQ, HJG_ORDINAL_UINT, 4, 4},
+	{F_ENUM_NE, HJG_COMPARE_NE, HJG_ORDINAL_UINT, 4, 4},
+	{F_XIDEQ, HJG_COMPARE_EQ, HJG_ORDINAL_UINT, 4, 4},
+	{F_XIDNEQ, HJG_COMPARE_NE, HJG_ORDINAL_UINT, 4, 4},
+	{F_UUID_EQ, HJG_COMPARE_EQ, HJG_ORDINAL_NONE, 16, 16},
 };
 
 const HjgSimpleOperator *
@@ -49,12 +60,4 @@ hjg_simple_operator(Oid function)
 		if (simple_operators[i].function == function)
 			return &simple_operators[i];
 	return NULL;
-}
-
-Expr *
-hjg_strip_relabel(Node *node)
-{
-	while (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return (Expr *) node;
 }
