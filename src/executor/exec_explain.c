@@ -347,7 +347,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	if (on_device || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Device", on_device ? report.device : "none", es);
 	if (report.fallback != HJG_REASON_NONE)
-		ExplainPropertyText("Fallback", hjg_reason_text(report.fallback), es);
+		ExplainPropertyText("Fallback", hjg_reasons[report.fallback].text, es);
 	else if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Fallback", "none", es);
 	if (report.verified > 0 || es->format != EXPLAIN_FORMAT_TEXT)

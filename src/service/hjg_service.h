@@ -28,32 +28,72 @@
 #include "engine/hjg_engine.h"
 #include "layout/hjg_layout.h"
 
-/* Why a join, or the rest of one, runs in the backend itself. */
+/*
+ * Why a join, or the rest of one, runs in the backend itself:
+ *		REASON(name, counter, text, sqlstate, hint)
+ * counter: its row of hjoin_gpu_stat, NULL for what is no fallback; text: for EXPLAIN, logs and views; sqlstate and hint: of the
+ * error under hjoin_gpu.on_fallback = error.
+ */
+#define HJG_SEE_LOG "The server log says more about the device process."
+#define HJG_REASONS(REASON) \
+	REASON(NONE, NULL, "none", 0, NULL) \
+	/* too few rows to be worth a job; not a fallback */ \
+	REASON(SMALL, NULL, "small join", 0, NULL) \
+	/* not preloaded, or the arena could not be made */ \
+	REASON(NO_ARENA, "fallback_no_arena", "no shared memory", ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, \
+		   "Add hjoin_gpu to shared_preload_libraries and restart the server.") \
+	/* never started, or being restarted */ \
+	REASON(NO_DEVICE_PROCESS, "fallback_no_device_process", "device process not running", ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, HJG_SEE_LOG) \
+	/* hjoin_gpu.device names one that is not there */ \
+	REASON(NO_DEVICE, "fallback_no_device", "device not found", ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, \
+		   "See the view hjoin_gpu_devices for values of hjoin_gpu.device.") \
+	/* all job slots busy for the bounded wait */ \
+	REASON(NO_SLOT, "fallback_no_slot", "no job slot free", ERRCODE_INSUFFICIENT_RESOURCES, HJG_SEE_LOG) \
+	/* no slab free for the bounded wait */ \
+	REASON(ARENA_FULL, "fallback_arena_full", "shared memory full", ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "Raise hjoin_gpu.arena_size.") \
+	/* the device process died during the job */ \
+	REASON(DEVICE_LOST, "fallback_device_lost", "device process lost", ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, HJG_SEE_LOG) \
+	/* no sign of life for hjoin_gpu.device_timeout */ \
+	REASON(DEVICE_TIMEOUT, "fallback_device_timeout", "device process does not answer", ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, \
+		   "Raise hjoin_gpu.device_timeout if the machine is merely busy.") \
+	REASON(BAD_RESULT, "fallback_bad_result", "result failed its check", ERRCODE_DATA_CORRUPTED, HJG_SEE_LOG) \
+	/* the engine reported an error, such as out of memory */ \
+	REASON(ENGINE_ERROR, "fallback_engine_error", "engine error", ERRCODE_OUT_OF_MEMORY, HJG_SEE_LOG) \
+	/* the cpu engine of the device process joins */ \
+	REASON(DEVICE_MEMORY, "fallback_device_memory", "device memory not available", ERRCODE_OUT_OF_MEMORY, \
+		   "Raise hjoin_gpu.device_memory, or let fewer sessions join at a time.") \
+	/* likewise */ \
+	REASON(DEVICE_REFUSED, "fallback_device_error", "device driver error", ERRCODE_SYSTEM_ERROR, \
+		   "See the view hjoin_gpu_devices and the server log.") \
+	REASON(DISTRUSTED, "fallback_distrusted", "a join differed from core's", ERRCODE_DATA_CORRUPTED, \
+		   "The server log names the join; hjoin_gpu_stat_reset() switches joins on again.") \
+	/* the device joined, but not by the strategy that hjoin_gpu.strategy names */ \
+	REASON(STRATEGY, "fallback_strategy", "strategy does not suit the join", ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, HJG_SEE_LOG) \
+	REASON(BACKEND_SHARE, "fallback_backend_share", "share of the backend used up", ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, \
+		   "Raise hjoin_gpu.backend_share or hjoin_gpu.arena_size, or close cursors.") \
+	/* for the bounded wait */ \
+	REASON(ROLE_SHARE, "fallback_role_share", "share of the role used up", ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, \
+		   "Raise hjoin_gpu.role_share or hjoin_gpu.arena_size, or let fewer sessions of the role join at a time.") \
+	/* the job was given back between two fetches; not a fallback */ \
+	REASON(SUSPENDED, NULL, "query suspended", 0, NULL)
+
 typedef enum HjgReason
 {
-	HJG_REASON_NONE = 0,
-	HJG_REASON_SMALL,			/* too few rows to be worth a job; not a fallback */
-	HJG_REASON_NO_ARENA,		/* not preloaded, or the arena could not be made */
-	HJG_REASON_NO_DEVICE_PROCESS,	/* never started, or being restarted */
-	HJG_REASON_NO_DEVICE,		/* hjoin_gpu.device names one that is not there */
-	HJG_REASON_NO_SLOT,			/* all job slots busy for the bounded wait */
-	HJG_REASON_ARENA_FULL,		/* no slab free for the bounded wait */
-	HJG_REASON_DEVICE_LOST,		/* the device process died during the job */
-	HJG_REASON_DEVICE_TIMEOUT,	/* no sign of life for hjoin_gpu.device_timeout */
-	HJG_REASON_BAD_RESULT,		/* a result failed its check */
-	HJG_REASON_ENGINE_ERROR,	/* the engine reported an error, such as out of memory */
-	HJG_REASON_DEVICE_MEMORY,	/* no memory on the device: the cpu engine of the process joins */
-	HJG_REASON_DEVICE_REFUSED,	/* the device's driver refused: likewise */
-	HJG_REASON_DISTRUSTED,		/* a join that was compared with core differed */
-	HJG_REASON_STRATEGY,		/* the device joined, but not by the strategy that hjoin_gpu.strategy names */
-	HJG_REASON_BACKEND_SHARE,	/* the backend's joins hold as much as they may */
-	HJG_REASON_ROLE_SHARE,		/* likewise those of the role, for the bounded wait */
-	HJG_REASON_SUSPENDED,		/* the job was given back between two fetches; not a fallback */
+#define REASON(name, counter, text, sqlstate, hint) HJG_REASON_##name,
+	HJG_REASONS(REASON)
+#undef REASON
 	HJG_REASON_COUNT
 } HjgReason;
 
-/* Fixed texts, such as "device process lost"; for EXPLAIN, logs and views. */
-extern const char *hjg_reason_text(HjgReason reason);
+typedef struct HjgReasonFacts
+{
+	const char *counter;
+	const char *text;
+	int			sqlstate;
+	const char *hint;
+} HjgReasonFacts;
+
+extern const HjgReasonFacts hjg_reasons[HJG_REASON_COUNT];
 
 typedef struct HjgJobSpec
 {
@@ -255,28 +295,34 @@ extern void hjg_job_resume(HjgJob *job);
 /* Idempotent: a released handle must not be used, NULL is allowed. */
 extern void hjg_job_release(HjgJob *job);
 
-/* Counters shown by hjoin_gpu_stat; a no-op without an arena. */
+/* Counters, and their rows of hjoin_gpu_stat. */
+#define HJG_COUNTERS(COUNTER) \
+	COUNTER(JOINS, "joins")	/* executions of the node that joined something */ \
+	COUNTER(JOINS_DEVICE, "joins_device")	/* of these, run by the device process */ \
+	COUNTER(JOINS_BACKEND, "joins_backend")	/* run in the backend from the start */ \
+	COUNTER(BUILD_ROWS, "build_rows") \
+	COUNTER(PROBE_ROWS, "probe_rows") \
+	COUNTER(PAIRS, "pairs")	/* candidates that an engine returned */ \
+	COUNTER(PARTITIONED, "joins_partitioned")	/* joins whose inputs went to temporary files */ \
+	COUNTER(REDONE_BATCHES, "batches_redone") \
+	COUNTER(BAD_RESULTS, "results_rejected") \
+	COUNTER(CANCELLED_JOBS, "jobs_cancelled") \
+	COUNTER(SUSPENDED_JOBS, "jobs_given_back")	/* between two fetches */ \
+	COUNTER(DEVICE_STARTS, "device_starts") \
+	COUNTER(DEVICE_DEATHS, "device_deaths") \
+	COUNTER(DEVICE_KILLS, "device_kills")	/* by the supervisor, for showing no sign of life, or results that are none */ \
+	COUNTER(VERIFIED, "verified_joins")	/* executions of the node that were compared with core */ \
+	COUNTER(MISMATCHES, "verified_mismatches")	/* of these, those that differed */
+
 typedef enum HjgCounter
 {
-	HJG_COUNT_JOINS,			/* executions of the node that joined something */
-	HJG_COUNT_JOINS_DEVICE,		/* of these, run by the device process */
-	HJG_COUNT_JOINS_BACKEND,	/* run in the backend from the start */
-	HJG_COUNT_BUILD_ROWS,
-	HJG_COUNT_PROBE_ROWS,
-	HJG_COUNT_PAIRS,			/* candidates that an engine returned */
-	HJG_COUNT_PARTITIONED,		/* joins whose inputs went to temporary files */
-	HJG_COUNT_REDONE_BATCHES,
-	HJG_COUNT_BAD_RESULTS,
-	HJG_COUNT_CANCELLED_JOBS,
-	HJG_COUNT_SUSPENDED_JOBS,	/* given back between two fetches */
-	HJG_COUNT_DEVICE_STARTS,
-	HJG_COUNT_DEVICE_DEATHS,
-	HJG_COUNT_DEVICE_KILLS,		/* by the supervisor, for showing no sign of life, or results that are none */
-	HJG_COUNT_VERIFIED,			/* executions of the node that were compared with core */
-	HJG_COUNT_MISMATCHES,		/* of these, those that differed */
+#define COUNTER(name, row) HJG_COUNT_##name,
+	HJG_COUNTERS(COUNTER)
+#undef COUNTER
 	HJG_COUNT_COUNT
 } HjgCounter;
 
+/* A no-op without an arena. */
 extern void hjg_service_count(HjgCounter counter, uint64 n);
 /* Counts a fallback by its reason. */
 extern void hjg_service_count_fallback(HjgReason reason);

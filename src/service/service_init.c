@@ -13,52 +13,11 @@ StaticAssertDecl((int) HJG_COUNT_COUNT <= HJG_CONTROL_COUNTERS, "too many counte
 StaticAssertDecl((int) HJG_REASON_COUNT <= HJG_CONTROL_FALLBACKS, "too many reasons for the arena");
 StaticAssertDecl((int) HJG_CALIBRATION_VALUES == HJG_CONTROL_CALIBRATION, "calibration does not fit the arena");
 
-const char *
-hjg_reason_text(HjgReason reason)
-{
-	switch (reason)
-	{
-		case HJG_REASON_NONE:
-			return "none";
-		case HJG_REASON_SMALL:
-			return "small join";
-		case HJG_REASON_NO_ARENA:
-			return "no shared memory";
-		case HJG_REASON_NO_DEVICE_PROCESS:
-			return "device process not running";
-		case HJG_REASON_NO_DEVICE:
-			return "device not found";
-		case HJG_REASON_NO_SLOT:
-			return "no job slot free";
-		case HJG_REASON_ARENA_FULL:
-			return "shared memory full";
-		case HJG_REASON_DEVICE_LOST:
-			return "device process lost";
-		case HJG_REASON_DEVICE_TIMEOUT:
-			return "device process does not answer";
-		case HJG_REASON_BAD_RESULT:
-			return "result failed its check";
-		case HJG_REASON_ENGINE_ERROR:
-			return "engine error";
-		case HJG_REASON_DEVICE_MEMORY:
-			return "device memory not available";
-		case HJG_REASON_DEVICE_REFUSED:
-			return "device driver error";
-		case HJG_REASON_DISTRUSTED:
-			return "a join differed from core's";
-		case HJG_REASON_STRATEGY:
-			return "strategy does not suit the join";
-		case HJG_REASON_BACKEND_SHARE:
-			return "share of the backend used up";
-		case HJG_REASON_ROLE_SHARE:
-			return "share of the role used up";
-		case HJG_REASON_SUSPENDED:
-			return "query suspended";
-		case HJG_REASON_COUNT:
-			break;
-	}
-	return "unknown";
-}
+const HjgReasonFacts hjg_reasons[] = {
+#define REASON(name, counter, text, sqlstate, hint) {counter, text, sqlstate, hint},
+	HJG_REASONS(REASON)
+#undef REASON
+};
 
 bool
 hjg_service_trusted(void)

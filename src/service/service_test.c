@@ -26,30 +26,9 @@ PG_FUNCTION_INFO_V1(hjoin_gpu_self_test);
 static void
 fail(HjgReason reason)
 {
-	int			code = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-
-	switch (reason)
-	{
-		case HJG_REASON_NO_SLOT:
-			code = ERRCODE_INSUFFICIENT_RESOURCES;
-			break;
-		case HJG_REASON_ARENA_FULL:
-			code = ERRCODE_OUT_OF_MEMORY;
-			break;
-		case HJG_REASON_DEVICE_LOST:
-		case HJG_REASON_DEVICE_TIMEOUT:
-		case HJG_REASON_ENGINE_ERROR:
-			code = ERRCODE_SYSTEM_ERROR;
-			break;
-		case HJG_REASON_BAD_RESULT:
-			code = ERRCODE_DATA_CORRUPTED;
-			break;
-		default:
-			break;
-	}
 	ereport(ERROR,
-			(errcode(code),
-			 errmsg("self-test of hjoin_gpu failed: %s", hjg_reason_text(reason)),
+			(errcode(hjg_reasons[reason].sqlstate),
+			 errmsg("self-test of hjoin_gpu failed: %s", hjg_reasons[reason].text),
 			 errhint("See the views hjoin_gpu_devices and hjoin_gpu_stat, and the server log.")));
 }
 

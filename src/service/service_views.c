@@ -205,30 +205,11 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-static const struct
-{
-	HjgCounter	counter;
-	const char *name;
-}			counter_names[] = {
-	{HJG_COUNT_JOINS, "joins"},
-	{HJG_COUNT_JOINS_DEVICE, "joins_device"},
-	{HJG_COUNT_JOINS_BACKEND, "joins_backend"},
-	{HJG_COUNT_BUILD_ROWS, "build_rows"},
-	{HJG_COUNT_PROBE_ROWS, "probe_rows"},
-	{HJG_COUNT_PAIRS, "pairs"},
-	{HJG_COUNT_PARTITIONED, "joins_partitioned"},
-	{HJG_COUNT_REDONE_BATCHES, "batches_redone"},
-	{HJG_COUNT_BAD_RESULTS, "results_rejected"},
-	{HJG_COUNT_CANCELLED_JOBS, "jobs_cancelled"},
-	{HJG_COUNT_SUSPENDED_JOBS, "jobs_given_back"},
-	{HJG_COUNT_DEVICE_STARTS, "device_starts"},
-	{HJG_COUNT_DEVICE_DEATHS, "device_deaths"},
-	{HJG_COUNT_DEVICE_KILLS, "device_kills"},
-	{HJG_COUNT_VERIFIED, "verified_joins"},
-	{HJG_COUNT_MISMATCHES, "verified_mismatches"},
+static const char *const counter_names[] = {
+#define COUNTER(name, row) row,
+	HJG_COUNTERS(COUNTER)
+#undef COUNTER
 };
-
-StaticAssertDecl(lengthof(counter_names) == HJG_COUNT_COUNT, "a counter has no name");
 
 static void
 put_stat(ReturnSetInfo *rsinfo, const char *name, uint64 value, const char *detail)
@@ -245,40 +226,19 @@ put_stat(ReturnSetInfo *rsinfo, const char *name, uint64 value, const char *deta
 Datum
 hjoin_gpu_stat(PG_FUNCTION_ARGS)
 {
-	/* in the order of HjgReason; NULL for those that are no fallbacks */
-	static const char *const fallback_names[HJG_REASON_COUNT] = {
-		[HJG_REASON_NO_ARENA] = "fallback_no_arena",
-		[HJG_REASON_NO_DEVICE_PROCESS] = "fallback_no_device_process",
-		[HJG_REASON_NO_DEVICE] = "fallback_no_device",
-		[HJG_REASON_NO_SLOT] = "fallback_no_slot",
-		[HJG_REASON_ARENA_FULL] = "fallback_arena_full",
-		[HJG_REASON_DEVICE_LOST] = "fallback_device_lost",
-		[HJG_REASON_DEVICE_TIMEOUT] = "fallback_device_timeout",
-		[HJG_REASON_BAD_RESULT] = "fallback_bad_result",
-		[HJG_REASON_ENGINE_ERROR] = "fallback_engine_error",
-		[HJG_REASON_DEVICE_MEMORY] = "fallback_device_memory",
-		[HJG_REASON_DEVICE_REFUSED] = "fallback_device_error",
-		[HJG_REASON_DISTRUSTED] = "fallback_distrusted",
-		[HJG_REASON_STRATEGY] = "fallback_strategy",
-		[HJG_REASON_BACKEND_SHARE] = "fallback_backend_share",
-		[HJG_REASON_ROLE_SHARE] = "fallback_role_share",
-	};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const HjgControl *control = hjg_arena_map.control;
 	HjgReason	reason;
 	bool		available = hjg_service_available(&reason);
 
 	InitMaterializedSRF(fcinfo, 0);
-	put_stat(rsinfo, "available", available, available ? NULL : hjg_reason_text(reason));
-	for (size_t i = 0; i < lengthof(counter_names); i++)
-		put_stat(rsinfo, counter_names[i].name,
-				 control ? __atomic_load_n(&control->counters[counter_names[i].counter], __ATOMIC_RELAXED) : 0,
-				 NULL);
+	put_stat(rsinfo, "available", available, available ? NULL : hjg_reasons[reason].text);
+	for (int i = 0; i < HJG_COUNT_COUNT; i++)
+		put_stat(rsinfo, counter_names[i], control ? __atomic_load_n(&control->counters[i], __ATOMIC_RELAXED) : 0, NULL);
 	for (int i = 0; i < HJG_REASON_COUNT; i++)
-		if (fallback_names[i] != NULL)
-			put_stat(rsinfo, fallback_names[i],
-					 control ? __atomic_load_n(&control->fallbacks[i], __ATOMIC_RELAXED) : 0,
-					 hjg_reason_text((HjgReason) i));
+		if (hjg_reasons[i].counter != NULL)
+			put_stat(rsinfo, hjg_reasons[i].counter,
+					 control ? __atomic_load_n(&control->fallbacks[i], __ATOMIC_RELAXED) : 0, hjg_reasons[i].text);
 	return (Datum) 0;
 }
 
