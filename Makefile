@@ -7,12 +7,13 @@ EXTENSION = hjoin_gpu
 DATA = sql/hjoin_gpu--1.0.sql
 MODULE_big = hjoin_gpu
 
-# rooms that do not know PostgreSQL; they are linked into both
+# rooms that do not know PostgreSQL: linked into the server's library and the device program, and into the latter only
 ROOMS_PURE = model arena engine
+ROOMS_DEVICE = coupled device
 ROOMS_PG = base service marshal planner executor
 pure_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_PURE),$(wildcard src/$(r)/*.c)))
 pg_srcs = src/hjoin_gpu.c $(wildcard src/arena/*_pg.c) $(foreach r,$(ROOMS_PG),$(wildcard src/$(r)/*.c))
-device_srcs = $(wildcard src/device/*.c)
+device_srcs = $(foreach r,$(ROOMS_DEVICE),$(wildcard src/$(r)/*.c))
 
 OBJS = $(pg_srcs:.c=.o) $(pure_srcs:.c=.o)
 PROGRAM_DEVICE = hjoin_gpu_device
@@ -129,9 +130,9 @@ print-%:
 # --- end of commands and tests ---
 
 # ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
-engine_srcs = $(wildcard src/engine/*.c src/model/*.c) $(filter-out %_pg.c,$(wildcard src/arena/*.c))
+engine_srcs = $(wildcard src/engine/*.c src/coupled/*.c src/model/*.c) $(filter-out %_pg.c,$(wildcard src/arena/*.c))
 engine_test_srcs = $(engine_srcs) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
-engine_test_hdrs = $(wildcard src/layout/*.h src/arena/*.h src/engine/*.h src/model/*.h kernels/hjg_* test/engine/*.h)
+engine_test_hdrs = $(wildcard src/layout/*.h src/arena/*.h src/engine/*.h src/coupled/*.h src/model/*.h kernels/hjg_* test/engine/*.h)
 ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -I. -Itest/engine
 
 build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)
@@ -247,6 +248,7 @@ check-opencl: build/test_opencl hjoin_gpu_device
 build/test_%: test/model/test_%.c $(wildcard src/model/*.[ch] test/model/*.h)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^) -lm
+build/test_coupled_model: $(wildcard src/coupled/coupled_model*.c src/coupled/hjg_*_model.h)
 check-model: build/test_model build/test_coupled_model build/test_cuda_model
 	build/test_model
 	build/test_coupled_model

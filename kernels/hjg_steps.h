@@ -5,7 +5,7 @@
  *
  * Steps b1-b4, p1-p4 and n1-n3 of He, Lu and He, "Revisiting Co-Processing for
  * Hash Joins on the Coupled CPU-GPU Architecture", section 3.1.  What is written here
- * is compiled twice: into loops of CPU threads (src/engine/engine_steps.c) and into
+ * is compiled twice: into loops of CPU threads (src/engine/coupled_steps.c) and into
  * the kernels of an OpenCL device (hjg_steps.cl).  Both may run on different rows
  * of one step at the same time, over the same memory.
  *

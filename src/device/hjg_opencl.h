@@ -23,8 +23,8 @@
 #ifndef HJG_OPENCL_H
 #define HJG_OPENCL_H
 
+#include "coupled/hjg_coupled.h"
 #include "device/hjg_device.h"
-#include "engine/hjg_coupled.h"
 
 #if defined(__has_include)
 /* cppcheck-suppress preprocessorErrorDirective */

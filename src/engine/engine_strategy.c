@@ -1,6 +1,7 @@
 /*
  * engine_strategy.c
- *	  Names of the strategies of all engines, as in hjoin_gpu.strategy and EXPLAIN.
+ *	  Names of the strategies of all engines and of the coupled engine's pipelines, as in hjoin_gpu.strategy,
+ *	  hjoin_gpu.pipeline and EXPLAIN.
  */
 #include "engine/hjg_engine.h"
 
@@ -46,4 +47,12 @@ hjg_strategy_name(int strategy)
 	if (hjg_coupled_strategy_name(strategy) != NULL)
 		return hjg_coupled_strategy_name(strategy);
 	return hjg_cuda_strategy_name(strategy);
+}
+
+const char *
+hjg_pipeline_name(int pipeline)
+{
+	static const char *const names[HJG_PIPELINE_COUNT] = {"auto", "e", "pe", "cpde_c", "cpde_b", "cpde_g"};
+
+	return pipeline >= 0 && pipeline < HJG_PIPELINE_COUNT ? names[pipeline] : NULL;
 }

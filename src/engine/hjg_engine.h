@@ -183,7 +183,7 @@ typedef enum HjgPipeline
 	HJG_PIPELINE_COUNT
 } HjgPipeline;
 
-/* "auto", "cpde_c"; NULL for what is no pipeline (engine_coupled_units.c). */
+/* "auto", "cpde_c"; NULL for what is no pipeline (engine_strategy.c). */
 extern const char *hjg_pipeline_name(int pipeline);
 
 /* ---- engine_join.c ---- */

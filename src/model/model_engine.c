@@ -3,7 +3,7 @@
  *	  What joins take on an engine of the device process that was measured as a whole: OpenCL devices,
  *	  with the CPU's threads beside them, and the cpu engine by the same measure.
  *
- * How such a join divides its steps is the coupled engine's own model's affair (model_coupled.c).  Here a row costs what it cost
+ * How such a join divides its steps is the coupled engine's own model's affair (coupled_model.c).  Here a row costs what it cost
  * in joins of two sizes, on the logarithm of the build rows between them, level before the first and behind the second: enough
  * to say which engine is the faster one, and by how much.
  */

@@ -5,7 +5,7 @@
 #ifndef HJG_TEST_COUPLED_H
 #define HJG_TEST_COUPLED_H
 
-#include "engine/hjg_coupled.h"
+#include "coupled/hjg_coupled.h"
 #include "hjg_test_engine.h"
 
 /* All of them on these runners, one a key width; what is their name in the claims. */

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "engine/hjg_coupled_costs.h"
+#include "coupled/hjg_coupled_costs.h"
 #include "hjg_test_engine.h"
 
 #define NRUNS 16

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/hjg_pack.h"
+#include "coupled/hjg_pack.h"
 #include "hjg_test_engine.h"
 #include "layout/hjg_checksum.h"
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/hjg_coupled.h"
+#include "coupled/hjg_coupled.h"
 #include "hjg_test_engine.h"
 
 #define NROWS 20000

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "coupled/hjg_coupled_model.h"
+#include "coupled/hjg_incache_model.h"
 #include "hjg_test_model.h"
-#include "model/hjg_coupled_model.h"
-#include "model/hjg_incache_model.h"
 #include "model/hjg_measured.h"
 
 static bool

@@ -1,0 +1,254 @@
+/*
+ * coupled_copies.c
+ *	  Which memory a step reads and writes, and where it is while the device works on copies.
+ *
+ * Of a device with memory of its own the runner knows whose copy of each byte is the good one (HjgRunner).  Whoever is about to
+ * use memory says so, and gets what it reads; so rows cross the bus only where they change their processor, and a series that stays on
+ * the device leaves nothing on the host but what that asks for: the counts of pairs, the pairs, the headers of partitions.
+ *
+ * Work is told by ranges of its arrays, a table as a whole.  The allocator's flags are the exception: those who unpack raise them on the
+ * host while the device builds, so its words are merged, not overwritten.
+ *
+ * Where the device works in place all of this does nothing.
+ */
+#include "coupled/hjg_coupled_internal.h"
+
+/* Moved between two looks at whether the join is cancelled. */
+#define MOVE_BYTES ((size_t) 64 << 20)
+
+/* ---- what steps use ---- */
+
+/* Rows [begin, end) of the array at off, width bytes a row; an array that is not there has no bytes. */
+static void
+add_rows(HjgStepRanges *of, hjg_u64 off, size_t width, hjg_u32 begin, hjg_u32 end, bool reads, bool writes)
+{
+	if (off == 0 || begin >= end || (!reads && !writes))
+		return;
+	of->ranges[of->n++] = (HjgRange) {
+		.off = off + (hjg_u64) begin * width, .bytes = (size_t) (end - begin) * width, .reads = reads, .writes = writes
+	};
+}
+
+bool
+hjg_step_uses_table(HjgStep step)
+{
+	return step != HJG_STEP_HASH && step != HJG_STEP_NUMBER && step != HJG_STEP_N2 && step != HJG_STEP_N3;
+}
+
+/* Where an array of work begins; 0: the launch has none. */
+static hjg_u64
+array_off(const HjgStepLaunch *launch, HjgArray array)
+{
+	const HjgStepArgs *args = &launch->args;
+	const hjg_u64 offs[HJG_ARRAYS] = {
+		[HJG_ARRAY_KEYS] = launch->user == launch->work ? args->keys_off : 0,
+		[HJG_ARRAY_MIXED] = args->mixed_off,
+		[HJG_ARRAY_ROWS] = args->rows_off,
+		[HJG_ARRAY_BUCKETS] = args->buckets_off,
+		[HJG_ARRAY_NODES] = args->nodes_off,
+		[HJG_ARRAY_COUNTS] = args->counts_off,
+		[HJG_ARRAY_OFFSETS] = args->offsets_off,
+		[HJG_ARRAY_HEADERS] = args->parts_off
+	};
+
+	return offs[array];
+}
+
+static size_t
+array_width(const HjgStepLaunch *launch, HjgArray array)
+{
+	return array == HJG_ARRAY_KEYS || array == HJG_ARRAY_MIXED ? (size_t) launch->width : 4;
+}
+
+void
+hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *of)
+{
+	const HjgStepArgs *args = &launch->args;
+	const bool	scatters = launch->step == HJG_STEP_N3;
+
+	of->n = 0;
+	for (int i = 0; i < HJG_ARRAYS && launch->step < HJG_STEP_COUNT; i++)
+	{
+		const bool	reads = (hjg_step_use[launch->step].reads & HJG_ARRAY_BIT(i)) != 0;
+		const bool	writes = (hjg_step_use[launch->step].writes & HJG_ARRAY_BIT(i)) != 0 && !scatters;
+		/* keys are counted from the launch's first one on, what becomes of them by their places in work */
+		const hjg_u32 shift = launch->step == HJG_STEP_HASH && i != HJG_ARRAY_KEYS ? args->first_index : 0;
+		const bool	is_whole = i == HJG_ARRAY_HEADERS;
+
+		add_rows(of, array_off(launch, (HjgArray) i), array_width(launch, (HjgArray) i), is_whole ? 0 : shift + launch->begin,
+				 is_whole ? hjg_step_part_counters(args->bits) : shift + launch->end, reads, writes);
+	}
+	if (scatters)
+	{
+		/* rows go anywhere among those of the series, all of which are one processor's */
+		add_rows(of, args->dst_mixed_off, (size_t) launch->width, 0, launch->dst_rows, false, true);
+		add_rows(of, args->dst_rows_off, 4, 0, launch->dst_rows, false, true);
+	}
+}
+
+/* ---- where it is ---- */
+
+bool
+hjg_series_copies(const HjgCoupled *join)
+{
+	return join->runner != NULL && join->runner->move != NULL;
+}
+
+static HjgStatus
+move(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, const HjgRange *ranges, int nranges)
+{
+	const HjgMemory memory = {region->base, region->bytes};
+
+	return join->runner->move(join->runner->arg, to, &memory, ranges, nranges);
+}
+
+/* Ranges of work come to the CPU, who waits for that; counted as its step's. */
+static HjgStatus
+bring(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
+{
+	const HjgRunner *runner = join->runner;
+	HjgCopyTimes *times = &join->stats.copied[HJG_ON_CPU][step];
+	const hjg_u64 started = hjg_now_ns();
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
+	HjgStatus	status;
+
+	runner->times(runner->arg, &before);
+	status = move(join, HJG_ON_CPU, &join->work, ranges, nranges);
+	runner->times(runner->arg, &after);
+	if (after.ncopies[HJG_ON_CPU] > before.ncopies[HJG_ON_CPU])
+	{
+		times->n += after.ncopies[HJG_ON_CPU] - before.ncopies[HJG_ON_CPU];
+		times->bytes += after.crossed_bytes[HJG_ON_CPU] - before.crossed_bytes[HJG_ON_CPU];
+		times->ns += hjg_now_ns() - started;
+	}
+	return status;
+}
+
+HjgStatus
+hjg_copies_piece(HjgCoupled *join, const HjgStepLaunch *launch)
+{
+	HjgStepRanges of;
+
+	if (!hjg_series_copies(join))
+		return HJG_OK;
+	hjg_step_ranges(launch, &of);
+	return bring(join, of.ranges, of.n, launch->step);
+}
+
+HjgStatus
+hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool writes, HjgStep step)
+{
+	const HjgRange range = {off, bytes, reads, writes};
+	const hjg_u64 started = hjg_now_ns();
+	HjgStatus	status;
+
+	if (!hjg_series_copies(join) || bytes == 0)
+		return HJG_OK;
+	status = bring(join, &range, 1, step);
+	join->stats.step_ns[HJG_ON_CPU][step] += hjg_now_ns() - started;
+	join->stats.series_ns += hjg_now_ns() - started;
+	return status;
+}
+
+/* ---- tables ---- */
+
+HjgStatus
+hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header_bytes)
+{
+	const HjgRange headers = {.bytes = header_bytes, .writes = true};
+
+	if (!hjg_series_copies(join))
+		return HJG_OK;
+	join->runner->forget(join->runner->arg, part->table.base);
+	part->missing_bytes[HJG_ON_CPU] = 0;
+	/* the rest of it means nothing as yet */
+	part->missing_bytes[HJG_ON_DEVICE] = header_bytes;
+	return move(join, HJG_ON_CPU, &part->table, &headers, 1);
+}
+
+/* The device's allocator into the host's. */
+static HjgStatus
+merge_allocator(const HjgCoupled *join, const HjgCoupledPart *part)
+{
+	HjgStepAllocator *allocator = (HjgStepAllocator *) (part->table.base + part->args.allocator_off);
+	HjgStepAllocator theirs;
+	HjgStatus	status = join->runner->fetch(join->runner->arg, part->table.base, part->args.allocator_off, sizeof(theirs), &theirs);
+
+	if (status != HJG_OK)
+		return status;
+	allocator->next_key = theirs.next_key;
+	allocator->next_rid = theirs.next_rid;
+	hjg_step_or(&allocator->flags, theirs.flags);
+	return HJG_OK;
+}
+
+/* All of it, in steps; the allocator, which comes first, is not overwritten on the host. */
+static HjgStatus
+move_table(HjgCoupled *join, const HjgCoupledPart *part, HjgProcessor to, bool writes)
+{
+	HjgTask		task = {.env = &join->base.env};
+	const HjgRange allocator = {.bytes = (size_t) part->args.blocks_off, .reads = to == HJG_ON_DEVICE, .writes = writes};
+	HjgStatus	status = move(join, to, &part->table, &allocator, 1);
+
+	for (size_t off = allocator.bytes; off < part->table.bytes && status == HJG_OK; off += MOVE_BYTES)
+	{
+		const size_t left = part->table.bytes - off;
+		const HjgRange range = {.off = off, .bytes = left < MOVE_BYTES ? left : MOVE_BYTES, .reads = true, .writes = writes};
+
+		status = hjg_task_poll(&task) ? HJG_ERR_CANCELLED : move(join, to, &part->table, &range, 1);
+	}
+	return status;
+}
+
+HjgStatus
+hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes)
+{
+	HjgCoupledPart *part = join->part;
+	const hjg_u64 started = hjg_now_ns();
+	const size_t missing = part->missing_bytes[to];
+	HjgRunnerTimes before;
+	HjgRunnerTimes after;
+	HjgStatus	status;
+
+	if (!hjg_series_copies(join) || (missing == 0 && !writes))
+		return HJG_OK;
+	join->runner->times(join->runner->arg, &before);
+	status = move_table(join, part, to, writes);
+	join->runner->times(join->runner->arg, &after);
+	if (missing > 0)
+	{
+		join->stats.moved[to].n += after.ncopies[to] - before.ncopies[to];
+		join->stats.moved[to].bytes += missing;
+		join->stats.moved[to].ns += hjg_now_ns() - started;
+	}
+	part->missing_bytes[to] = 0;
+	if (writes)
+		part->missing_bytes[1 - to] = part->table.bytes;
+	return status;
+}
+
+double
+hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double nrows, double bytes)
+{
+	/* the allocator by itself, and the rest */
+	const HjgCopies copies = {.n = bytes > 0 ? 2 : 0, .bytes = bytes};
+	const HjgCopyCost cost = hjg_copy_cost(join->config.costs, join->config.costs->move[to], nrows);
+
+	return hjg_copies_ns(&cost, &copies);
+}
+
+HjgStatus
+hjg_copies_flags(HjgCoupled *join)
+{
+	const hjg_u64 started = hjg_now_ns();
+	HjgStatus	status;
+
+	/* the CPU built it, or has it back */
+	if (!hjg_series_copies(join) || join->part->missing_bytes[HJG_ON_CPU] == 0)
+		return HJG_OK;
+	status = merge_allocator(join, join->part);
+	join->stats.step_ns[HJG_ON_DEVICE][HJG_STEP_B4] += hjg_now_ns() - started;
+	join->stats.series_ns += hjg_now_ns() - started;
+	return status;
+}

@@ -1,0 +1,151 @@
+/*
+ * coupled_model_pack.c
+ *	  Prices of compression plans, and the choice among them.
+ */
+#include "coupled/hjg_pack_model.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Bytes of a value's stream, the marks and starts of its lanes included. */
+static double
+stream_bytes(int width, int leaf, bool delta, const HjgPackShape *shape)
+{
+	const double lane = HJG_PACK_LANE_ROWS;
+	double		bytes = width;
+
+	if (leaf == HJG_PACK_NS)
+		bytes = shape->bits / 8;
+	else if (leaf == HJG_PACK_NSV)
+		bytes = shape->bytes + 0.5 + 4 / lane;
+	return bytes + (delta ? width / lane : 0);
+}
+
+/* A dictionary's codes need so many bits; Delta and FOR do not go with it. */
+static HjgPackShape
+code_shape(const HjgPackStats *stats)
+{
+	const double bits = stats->ndistinct > 1 ? ceil(log2(stats->ndistinct)) : 0;
+
+	return (HjgPackShape) {.bits = bits, .bytes = ceil(bits / 8)};
+}
+
+void
+hjg_pack_price(const HjgPackStats *stats, const HjgPackPlan *plan, const HjgPackCosts *costs, HjgPackPrice *price)
+{
+	const double nblocks = ceil((double) stats->nrows / HJG_PACK_BLOCK_ROWS);
+	const HjgPackShape shape = plan->dict ? code_shape(stats) :
+		stats->shapes[plan->scale > 0][plan->runs][plan->delta][plan->frame];
+	const double values = plan->runs ? 1 / fmax(stats->run_rows, 1) : 1;
+
+	*price = (HjgPackPrice) {.bytes = values * stream_bytes(stats->width, plan->leaf, plan->delta, &shape)};
+	if (plan->runs)
+		price->bytes += values * stream_bytes(4, plan->lengths_leaf, true, &stats->lengths);
+	if (stats->nrows > 0)
+		price->bytes += (nblocks * sizeof(HjgPackBlock) + (plan->dict ? (double) stats->ndistinct * stats->width : 0)) /
+			stats->nrows;
+	if (costs == NULL)
+		return;
+	price->unpack_ns = values * (costs->leaf_ns[plan->leaf] + (plan->delta ? costs->delta_ns : 0) +
+								 (plan->dict ? costs->dict_ns : 0) + (plan->scale ? costs->scale_ns : 0));
+	if (plan->runs)
+		price->unpack_ns += values * (costs->leaf_ns[plan->lengths_leaf] + costs->delta_ns) + costs->row_ns;
+	price->unpack_ns += price->bytes * costs->check_ns;
+}
+
+bool
+hjg_pack_plan_is_empty(const HjgPackPlan *plan)
+{
+	return !plan->scale && !plan->dict && !plan->runs && !plan->delta && !plan->frame && plan->leaf == HJG_PACK_PLAIN;
+}
+
+/* Plans by number: all that make sense, and nothing twice. */
+static bool
+plan_by_number(const HjgPackStats *stats, int n, HjgPackPlan *plan)
+{
+	*plan = (HjgPackPlan) {
+		.leaf = (hjg_u8) (n % 3), .lengths_leaf = (hjg_u8) (n / 3 % 3), .runs = n / 9 % 2, .delta = n / 18 % 2,
+		.frame = n / 36 % 2, .dict = n / 72 % 2, .scale = n / 144 % 2 ? (hjg_u8) stats->scale : 0
+	};
+	if ((!plan->runs && plan->lengths_leaf != 0) || (n / 144 % 2 && stats->scale == 0))
+		return false;
+	if (plan->dict && (plan->delta || plan->frame || plan->leaf == HJG_PACK_PLAIN || stats->ndistinct > HJG_PACK_MAX_DICT))
+		return false;
+	/* what prepares values is of use only where fewer bits are kept */
+	return (!plan->delta && !plan->frame && !plan->scale) || plan->leaf != HJG_PACK_PLAIN;
+}
+
+#define NPLANS 288
+
+HjgPackPlan
+hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts *costs, double bytes_per_ns, int nworkers)
+{
+	HjgPackPlan best = {0};
+	double		least = stats->width / bytes_per_ns;
+
+	for (int n = 0; n < NPLANS; n++)
+	{
+		HjgPackPlan plan;
+		HjgPackPrice price;
+		double		ns;
+
+		if (!plan_by_number(stats, n, &plan) || hjg_pack_plan_is_empty(&plan))
+			continue;
+		hjg_pack_price(stats, &plan, costs, &price);
+		ns = price.bytes / bytes_per_ns + price.unpack_ns / nworkers;
+		if (ns < least)
+		{
+			least = ns;
+			best = plan;
+		}
+	}
+	return best;
+}
+
+/* The cascade of one stream, in brackets when it has several schemes and is a part of a plan. */
+static int
+chain_text(char *text, size_t room, bool inner, const char *const *names, int n)
+{
+	int			at = 0;
+
+	at += snprintf(text, room, "%s", inner && n > 1 ? "[" : "");
+	for (int i = 0; i < n; i++)
+		at += snprintf(text + at, room - (size_t) at, "%s%s", i > 0 ? "," : "", names[i]);
+	if (n == 0)
+		at += snprintf(text + at, room - (size_t) at, "e");
+	at += snprintf(text + at, room - (size_t) at, "%s", inner && n > 1 ? "]" : "");
+	return at;
+}
+
+const char *
+hjg_pack_plan_text(const HjgPackPlan *plan, char *text, size_t room)
+{
+	static const char *const leaves[] = {"", "NS", "NSV"};
+	const char *names[5];
+	char		values[64];
+	char		lengths[16];
+	char		front[24];
+	int			n = 0;
+
+	if (hjg_pack_plan_is_empty(plan))
+	{
+		snprintf(text, room, "none");
+		return text;
+	}
+	snprintf(front, sizeof(front), "%s%s", plan->scale ? "Scale," : "", plan->dict ? "DICT," : "");
+	if (plan->delta)
+		names[n++] = "Delta";
+	if (plan->frame)
+		names[n++] = "FOR";
+	if (plan->leaf != HJG_PACK_PLAIN)
+		names[n++] = leaves[plan->leaf];
+	chain_text(values, sizeof(values), plan->runs, names, n);
+	chain_text(lengths, sizeof(lengths), true, &leaves[plan->lengths_leaf], plan->lengths_leaf != HJG_PACK_PLAIN);
+	if (!plan->runs)
+		snprintf(text, room, "%s%s", front, values);
+	else if (n == 0 && plan->lengths_leaf == HJG_PACK_PLAIN)
+		snprintf(text, room, "%sRLE", front);
+	else
+		snprintf(text, room, "%sRLE,[%s,%s]", front, values, lengths);
+	return text;
+}

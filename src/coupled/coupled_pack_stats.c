@@ -1,0 +1,150 @@
+/*
+ * coupled_pack_stats.c
+ *	  What a column is like: what its values would need under each preparation, by trying
+ *	  them on a sample of blocks.
+ */
+#include <string.h>
+
+#include "coupled/hjg_pack_internal.h"
+
+#define SAMPLED_BLOCKS 8
+
+/* The sampled values as they are and, if Scale goes, as integers; and room to try preparations on. */
+typedef struct Sample
+{
+	hjg_u64		plain[HJG_PACK_BLOCK_ROWS];
+	hjg_u64		scaled[HJG_PACK_BLOCK_ROWS];
+	HjgPackWork work;
+} Sample;
+
+/* Add what these values need to a shape, n of them counting as the weight. */
+static void
+add_shape(HjgPackShape *shape, const hjg_u64 *values, hjg_u32 n)
+{
+	hjg_u64		all = 0;
+	hjg_u64		bytes = 0;
+
+	for (hjg_u32 i = 0; i < n; i++)
+	{
+		all |= values[i];
+		bytes += (hjg_pack_bits_of(values[i]) + 7) / 8;
+	}
+	shape->bits += (double) hjg_pack_bits_of(all) * n;
+	shape->bytes += (double) bytes;
+}
+
+/* All preparations of a block's values; returns its number of runs. */
+static hjg_u32
+try_block(HjgPackStats *stats, Sample *sample, hjg_u32 n)
+{
+	HjgPackWork *work = &sample->work;
+	hjg_u32		nruns = 0;
+
+	for (int scaled = 0; scaled <= (stats->scale > 0 ? 1 : 0); scaled++)
+		for (int way = 0; way < 8; way++)
+		{
+			const bool	runs = way & 4;
+			const bool	delta = way & 2;
+			const bool	frame = way & 1;
+			hjg_u32		count = n;
+
+			memcpy(work->values, scaled ? sample->scaled : sample->plain, n * sizeof(hjg_u64));
+			if (runs)
+				nruns = count = hjg_pack_runs(work->values, n, work->ends);
+			if (delta)
+				hjg_pack_delta(stats->width, work->values, count, work->marks);
+			if (frame)
+				hjg_pack_frame(stats->width, work->values, count, delta);
+			add_shape(&stats->shapes[scaled][runs][delta][frame], work->values, count);
+		}
+	hjg_pack_delta(4, work->ends, nruns, work->marks);
+	add_shape(&stats->lengths, work->ends, nruns);
+	return nruns;
+}
+
+/* Sums to averages. */
+static void
+divide(HjgPackShape *shape, double n)
+{
+	shape->bits /= n > 0 ? n : 1;
+	shape->bytes /= n > 0 ? n : 1;
+}
+
+/* The fewest decimal digits by which all values become integers, + 1; 0 if there are none. */
+static int
+digits_of(int width, const hjg_u64 *values, hjg_u32 n, int scale)
+{
+	hjg_u64		scaled;
+
+	for (hjg_u32 i = 0; i < n && scale > 0; i++)
+		while (scale > 0 && !hjg_pack_scale(width, values[i], scale - 1, &scaled))
+			scale = scale > HJG_PACK_MAX_DIGITS ? 0 : scale + 1;
+	return scale;
+}
+
+/* Over all rows, so that Scale and DICT are known to go. */
+static HjgStatus
+look_at_all(const HjgEnv *env, int key_width, const void *keys, int column, Sample *sample, HjgPackDict *dict,
+			HjgPackStats *stats)
+{
+	bool		room = true;
+
+	stats->scale = 1;
+	for (hjg_u32 begin = 0; begin < stats->nrows && (room || stats->scale > 0); begin += HJG_PACK_BLOCK_ROWS)
+	{
+		const hjg_u32 n = stats->nrows - begin < HJG_PACK_BLOCK_ROWS ? stats->nrows - begin : HJG_PACK_BLOCK_ROWS;
+
+		if (env->poll && env->poll(env->arg))
+			return HJG_ERR_CANCELLED;
+		hjg_pack_gather(key_width, keys, column, begin, n, sample->plain);
+		stats->scale = digits_of(stats->width, sample->plain, n, stats->scale);
+		for (hjg_u32 i = 0; i < n && room; i++)
+			room = hjg_pack_dict_add(dict, sample->plain[i]);
+	}
+	stats->ndistinct = room ? dict->count : HJG_PACK_MAX_DICT + 1;
+	return HJG_OK;
+}
+
+static void
+look_at_sample(int key_width, const void *keys, int column, Sample *sample, HjgPackStats *stats)
+{
+	const hjg_u32 nblocks = (hjg_u32) (((hjg_u64) stats->nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS);
+	const hjg_u32 nsampled = nblocks < SAMPLED_BLOCKS ? nblocks : SAMPLED_BLOCKS;
+	double		nrows = 0;
+	double		nruns = 0;
+
+	for (hjg_u32 s = 0; s < nsampled; s++)
+	{
+		const hjg_u32 begin = (hjg_u32) ((hjg_u64) s * nblocks / nsampled) * HJG_PACK_BLOCK_ROWS;
+		const hjg_u32 n = stats->nrows - begin < HJG_PACK_BLOCK_ROWS ? stats->nrows - begin : HJG_PACK_BLOCK_ROWS;
+
+		hjg_pack_gather(key_width, keys, column, begin, n, sample->plain);
+		if (stats->scale > 0)
+			for (hjg_u32 i = 0; i < n; i++)
+				hjg_pack_scale(stats->width, sample->plain[i], stats->scale - 1, &sample->scaled[i]);
+		nruns += try_block(stats, sample, n);
+		nrows += n;
+	}
+	stats->run_rows = nruns > 0 ? nrows / nruns : 1;
+	for (int way = 0; way < 16; way++)
+		divide(&stats->shapes[way >> 3][way >> 2 & 1][way >> 1 & 1][way & 1], way & 4 ? nruns : nrows);
+	divide(&stats->lengths, nruns);
+}
+
+HjgStatus
+hjg_pack_collect(const HjgEnv *env, int key_width, const void *keys, hjg_u32 nrows, int column, HjgPackStats *stats)
+{
+	Sample	   *sample = env->alloc(env->arg, sizeof(Sample));
+	HjgStatus	status = HJG_ERR_MEMORY;
+	HjgPackDict dict = {.count = 0};
+
+	*stats = (HjgPackStats) {.width = hjg_pack_column_width(key_width), .nrows = nrows};
+	if (sample != NULL && hjg_pack_dict_create(env, &dict))
+		status = look_at_all(env, key_width, keys, column, sample, &dict, stats);
+	if (status == HJG_OK)
+		look_at_sample(key_width, keys, column, sample, stats);
+	hjg_pack_dict_destroy(env, &dict);
+	if (sample != NULL)
+		env->free(env->arg, sample, sizeof(Sample));
+	return status;
+}

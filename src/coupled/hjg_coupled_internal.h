@@ -1,0 +1,342 @@
+/*
+ * hjg_coupled_internal.h
+ *	  What the files of the coupled engine share.
+ *
+ * A join is an HjgJoin of its own kind in front (memory, runs, statistics are
+ * managed as the cpu engine does) with two regions: table and work
+ * (kernels/hjg_steps.h).  Files:
+ *		coupled_steps.c		the steps as loops of one CPU thread
+ *		coupled_series.c		a series of steps over two processors
+ *		coupled_series_piece.c	one piece of it on one of them
+ *		coupled_series_plan.c	which rows are whose
+ *		coupled_series_sides.c	the same where the device works on copies
+ *		coupled_join.c	building, and what a join is
+ *		coupled_table.c	tables: laying out, building, merging
+ *		coupled_copies.c	where memory is while the device works on copies
+ *		coupled_large.c	what does not fit the device's largest buffer
+ *		coupled_probe.c	windows of probe rows, and bounded results
+ *		coupled_cut.c	rows that the end of a result cuts
+ *		coupled_threads.c	a runner of plain threads
+ *		coupled_calibrate.c	joins by which is calibrated
+ *		coupled_costs.c	unit costs out of them
+ *		coupled_units.c	which unit does what
+ *		coupled_feed_calibrate.c	and those of the two below
+ *		coupled_feed.c		decompression ahead of a series (D)
+ *		coupled_feed_hash.c	hashing of packed keys where nobody decompresses them
+ *		coupled_prefetch.c	fetching ahead of a piece (P)
+ */
+#ifndef HJG_COUPLED_INTERNAL_H
+#define HJG_COUPLED_INTERNAL_H
+
+#include "coupled/hjg_coupled.h"
+#include "engine/hjg_engine_internal.h"
+
+/* Allocator states: CPU threads first, then the device's work groups. */
+#define HJG_COUPLED_CPU_WORKERS HJG_MAX_SLOTS
+#define HJG_COUPLED_WORKERS (HJG_COUPLED_CPU_WORKERS + HJG_RUNNER_MAX_WORKERS)
+
+/* Rows that a CPU thread takes at a time. */
+#define HJG_COUPLED_UNIT_ROWS 4096
+
+/* Both regions begin at multiples of this, which satisfies every device. */
+#define HJG_COUPLED_ALIGN 4096
+
+typedef struct HjgRegion
+{
+	HjgBlock	block;
+	hjg_u8	   *base;			/* aligned, within the block */
+	size_t		bytes;
+} HjgRegion;
+
+/* Arrays of work that the feed needs: two windows of keys, and scratch of who unpacks. */
+typedef struct HjgFeedPlace
+{
+	hjg_u64		keys_off[2];
+	hjg_u64		cpu_scratch_off;
+	hjg_u64		device_scratch_off;
+} HjgFeedPlace;
+
+/* A table: of all build rows, or of those of one partition (coupled_large.c). */
+typedef struct HjgCoupledPart
+{
+	HjgRegion	table;
+	HjgStepArgs args;			/* of the table; the work part is set for each use */
+	hjg_u64		nrows;
+	hjg_u32		bucket_bits;
+	size_t		missing_bytes[HJG_PROCESSORS];	/* of the table, in a processor's copy, where the device works on copies */
+} HjgCoupledPart;
+
+struct HjgCoupled
+{
+	HjgJoin		base;			/* env, memory, runs, statistics */
+	HjgCoupledConfig config;
+	const HjgRunner *runner;
+	HjgRegion	work;
+	HjgCoupledPart whole;		/* the only table, as a rule */
+	HjgCoupledPart *parts;		/* 1 << part_bits: by the first bits of mixed keys */
+	HjgCoupledPart *part;		/* whose table the steps at hand work on */
+	HjgBlock	parts_block;
+	int			part_bits;
+	int			radix_bits;		/* PHJ: by which rows of a part are partitioned further */
+	HjgPlaces	places;			/* of work's rows, where the device works on copies; of a window in parts those of the part at hand */
+	hjg_u32		window_rows;	/* probe rows at a time */
+	hjg_u32		dst_rows;		/* rows that are partitioned together */
+	hjg_u64		build_rows;
+	int			cpu_threads;
+	HjgCoupledStats stats;
+	HjgSeriesMemos memos;		/* unless the configuration has some */
+
+	/* pipelines */
+	HjgUnits	units;
+	HjgRunner  *fetcher;		/* P; NULL without */
+	HjgRunner  *feeder;			/* D of the CPU's side; NULL: the E threads do it in between */
+	hjg_u64		fetch_ticket;
+	hjg_u32		was_rows;		/* keys of a window of D */
+	HjgFeedPlace feed;
+	HjgRegion	packed[2];		/* keys that came unpacked */
+	bool		have_pack_plans;
+	HjgPackPlan pack_plans[2];
+	HjgJoin    *cpu_join;		/* gave up: the cpu engine's join does everything */
+	HjgBlock	plain_block;	/* and this has the keys for it that came packed */
+
+	/* row ids of the key that was cut last, ascending */
+	HjgBlock	sorted_block;
+	hjg_u32		sorted_node;	/* reference, 0: none */
+	const HjgCoupledPart *sorted_part;
+	double		pairs_per_row;	/* in the rounds so far */
+};
+
+/* ---- coupled_steps.c ---- */
+
+/* Rows [begin, end) of a launch, on this thread alone. */
+extern void hjg_steps_run(const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hjg_u32 worker);
+extern void hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker);
+
+/* ---- coupled_feed_hash.c ---- */
+
+/* Keys of this width can be hashed as they come packed. */
+extern bool hjg_steps_hashes_packed(int width);
+/*
+ * HASH of the rows [begin, end) of launch->packed that lie in block ix, on this thread; the first one has index 0 in
+ * the arrays and row number args.first_row.  scratch: HJG_UNPACK_SCRATCH_BYTES.  HJG_ERR_INPUT: the block is damaged.
+ */
+extern HjgStatus hjg_steps_hash_packed(const HjgStepLaunch *launch, hjg_u32 ix, hjg_u8 *scratch);
+
+/* ---- coupled_prefetch.c ---- */
+
+/* Rows [begin, end) of launch->ahead_of: fetch what they will touch; without a step, the packed bytes. */
+extern void hjg_steps_prefetch(const HjgStepLaunch *launch);
+/* Does the step touch memory that is worth fetching? */
+extern bool hjg_prefetch_pays(HjgStep step);
+/* Start P on a launch, unless it is still busy with another one. */
+extern void hjg_prefetch_start(HjgCoupled *join, HjgStepLaunch *launch);
+/* Return when P reads nothing any more. */
+extern void hjg_prefetch_stop(HjgCoupled *join);
+
+/* ---- coupled_units.c ---- */
+
+/* Set units and what follows from them, by the build side, and start the sets of threads. */
+extern HjgStatus hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segments, int nsegments);
+extern void hjg_units_release(HjgCoupled *join);
+/* From here on keys are fed: some came packed, or are to be. */
+extern void hjg_units_feed(HjgCoupled *join);
+
+/* ---- coupled_series.c ---- */
+
+/*
+ * A series over rows [0, nrows).  HASH takes its keys from runs, whose row 0 is row
+ * first_run_row of all; P4 writes to the pages of result.
+ */
+typedef struct HjgSeries
+{
+	int			nsteps;
+	HjgStep		steps[HJG_SERIES_STEPS];
+	double		ratios[HJG_SERIES_STEPS];
+	HjgStepArgs args;
+	hjg_u32		nrows;
+	const HjgRuns *runs;
+	hjg_u64		first_run_row;
+	HjgResult  *result;
+	bool		splits;			/* b3 of the device's rows goes to a table of its own */
+	bool		building;		/* of the build side */
+	struct HjgBeside *beside;	/* what the device unpacks meanwhile; NULL: nothing */
+} HjgSeries;
+
+/* Blocks that a part of the device's work groups unpack beside the series' launches. */
+typedef struct HjgBeside
+{
+	const HjgPackHeader *packed;
+	hjg_u64		keys_off;
+	hjg_u32		first;			/* block at keys_off */
+	hjg_u32		next;			/* not begun yet */
+	hjg_u32		end;
+} HjgBeside;
+
+extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
+/* Work's arrays from row begin on; order must count from there, too. */
+extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
+/* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
+extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
+/* Rows of a piece of a series of so many rows. */
+extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
+/* Bytes a row that a piece takes over from the other processor; keys come on top. */
+#define HJG_SERIES_EXCHANGE_BYTES 12
+
+/* ---- coupled_series_piece.c ---- */
+
+/* Rows [begin, end) of one step, on one processor. */
+typedef struct HjgPiece
+{
+	int			step_ix;		/* in the series */
+	hjg_u32		begin;
+	hjg_u32		end;
+	int			needs;			/* pieces of the other processor that must be done */
+	bool		crosses;		/* its input comes from the other processor or the host */
+	hjg_u64		ticket;			/* of its last launch; 0: it has none */
+} HjgPiece;
+
+/* On the CPU's threads; returns when it is done. */
+extern HjgStatus hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
+/* On the device; npieces: of the device that are not queued yet, this one included. */
+extern HjgStatus hjg_piece_queue(HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces);
+extern bool hjg_piece_done(const HjgCoupled *join, const HjgPiece *piece);
+/* Wait for one that was queued, and count its time. */
+extern HjgStatus hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
+/* A launch over the join's regions, with nothing in it yet. */
+extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
+/* Wait for a launch, polling meanwhile for some seconds; its outcome. */
+extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
+
+/* ---- coupled_copies.c ---- */
+
+/* Does the device work on copies?  If not, what follows does nothing. */
+extern bool hjg_series_copies(const HjgCoupled *join);
+/* The CPU's threads are about to run rows [begin, end) of the launch. */
+extern HjgStatus hjg_copies_piece(HjgCoupled *join, const HjgStepLaunch *launch);
+/* The host is about to use a part of work otherwise; the time counts as the CPU's for the step. */
+extern HjgStatus hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool writes, HjgStep step);
+/* The host has emptied a table's headers. */
+extern HjgStatus hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header_bytes);
+/* The table of join->part is about to be used, or changed, by a processor. */
+extern HjgStatus hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes);
+/* Predicted time of so many bytes of a table for nrows rows, by the join's costs. */
+extern double hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double nrows, double bytes);
+/* What the allocator of join->part says after a series of b2 to b4. */
+extern HjgStatus hjg_copies_flags(HjgCoupled *join);
+
+/* ---- coupled_series_plan.c ---- */
+
+/* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
+extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
+/* Does it write where other rows of the series may write, too? */
+extern bool hjg_step_scatters(HjgStep step);
+/* Index of the last step that does; -1: none. */
+extern int	hjg_series_last_scatter(const HjgSeries *series);
+/* Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
+extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
+
+/* How ratios of the series are looked for. */
+extern HjgScheme hjg_series_scheme(const HjgCoupled *join, const HjgSeries *series);
+/* The series' rows, as far as they are copied. */
+extern HjgRowsShape hjg_series_rows_shape(const HjgCoupled *join, const HjgSeries *series);
+/* A step of the series, or one before it, has run, so much of it on the CPU: rows lie elsewhere now, where the device works on copies. */
+extern void hjg_series_passed(HjgCoupled *join, const HjgSeries *series, HjgStep step, double ratio);
+/* What the model needs to know of a series. */
+extern HjgSeriesShape hjg_series_shape(const HjgCoupled *join, const HjgSeries *series);
+
+/* ---- coupled_series_sides.c ---- */
+
+/* Search for ratios where the device works on copies. */
+extern void hjg_series_search_sides(const HjgCoupled *join, const HjgSeries *series, double *ratios);
+
+/* ---- coupled_calibrate.c, coupled_feed_calibrate.c ---- */
+
+/* Inputs of the joins by which is calibrated. */
+typedef struct HjgCalibration
+{
+	HjgBlock	block;
+	hjg_u8	   *keys;
+	hjg_u8	   *probe_keys;		/* in another order: a probe must not follow the build */
+	HjgPair    *pairs;
+} HjgCalibration;
+
+/*
+ * Costs of the feed into costs that have all steps; scratch has 2^log keys.  unpacks: on the device, too, whose driver
+ * may take seconds to compile what does it; otherwise it is taken to be as fast as the CPU.
+ */
+extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
+											int key_width, const HjgCalibration *scratch, int log, bool unpacks,
+											HjgStepCosts *costs);
+
+/* ---- coupled_feed.c ---- */
+
+/* Plan and run a series that begins with HASH, of keys that are unpacked on their way if need be. */
+extern HjgStatus hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns);
+/* Bytes of the feed's arrays behind those of work, and their places. */
+extern size_t hjg_feed_lay(HjgCoupled *join, size_t bytes);
+/* The segments, unpacked if need be into join->plain_block, for the cpu engine. */
+extern HjgStatus hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, const HjgSegment **plain);
+/* Check packed segments: heads whole, as many rows as they say. */
+extern HjgStatus hjg_feed_open(int key_width, const HjgSegment *segments, int nsegments);
+
+/* ---- coupled_join.c ---- */
+
+/* Give a region so many bytes; its contents are lost if it grows. */
+extern HjgStatus hjg_region_reserve(HjgCoupled *join, HjgRegion *region, size_t bytes);
+extern bool hjg_coupled_is_partitioned(const HjgCoupled *join);
+extern bool hjg_coupled_is_basic_unit(const HjgCoupled *join);
+extern HjgScheme hjg_coupled_scheme(const HjgCoupled *join);
+/* Run fn over [0, nrows) in units on the CPU's threads; fn polls nothing itself. */
+typedef void (*HjgRowsFn) (void *arg, hjg_u32 begin, hjg_u32 end, int slot);
+extern HjgStatus hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end, hjg_u32 unit_rows,
+									HjgRowsFn fn, void *arg);
+
+/* The join's environment for others, without a pool: what they allocate counts as the join's. */
+extern HjgEnv hjg_coupled_env(HjgCoupled *join);
+/* Largest region that the device takes. */
+extern size_t hjg_coupled_buffer_limit(const HjgCoupled *join);
+/* The next array of a region: n items of item_bytes each. */
+extern hjg_u64 hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes);
+/* Sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partitions, 0: none. */
+extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args);
+/* Rows for which work fits the largest buffer, at most most. */
+extern hjg_u32 hjg_coupled_work_rows(HjgCoupled *join, int bits, hjg_u64 most);
+extern void hjg_coupled_free_region(HjgCoupled *join, HjgRegion *region);
+/*
+ * Partition nrows rows from runs, or with runs NULL those that lie in work mixed, by so many bits of their mixed keys after
+ * the first args->skip_bits; on return args->mixed_off and rows_off are where they are.
+ */
+extern HjgStatus hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
+									   int bits, HjgStepArgs *args, bool building);
+/* First row of a partition by so many bits, which must be those of the last call of the above. */
+extern hjg_u32 hjg_coupled_partition_begin(const HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, hjg_u32 partition);
+
+/* ---- coupled_table.c ---- */
+
+/* Zeros, by the CPU's threads. */
+extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
+/* For so many build rows. */
+extern int	hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows);
+extern size_t hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits);
+/* Of a table for all rows, what is emptied before they come. */
+extern size_t hjg_coupled_header_bytes(const HjgCoupled *join, hjg_u64 nrows);
+/* Lay out and empty a table for part->nrows rows; HJG_ERR_INPUT when it is larger than a buffer can be. */
+extern HjgStatus hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part);
+/* b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */
+extern HjgStatus hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const HjgRuns *runs,
+										hjg_u64 first_run_row, hjg_u32 nrows);
+/* The device's table into the CPU's, where they are separate. */
+extern HjgStatus hjg_coupled_merge_tables(HjgCoupled *join);
+
+/* ---- coupled_cut.c ---- */
+
+/* Pairs [skip, skip + n) of row i of work; at: pair of the round that the first one becomes. */
+extern HjgStatus hjg_coupled_emit_cut(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 i, hjg_u64 skip, hjg_u32 n,
+									  HjgResult *result, hjg_u64 at);
+
+/* ---- coupled_large.c ---- */
+
+/* Tables of partitions; HJG_ERR_INPUT when one of them fits no buffer all the same. */
+extern HjgStatus hjg_coupled_build_parts(HjgCoupled *join, const HjgRuns *runs);
+
+#endif							/* HJG_COUPLED_INTERNAL_H */

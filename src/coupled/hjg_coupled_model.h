@@ -1,0 +1,137 @@
+/*
+ * hjg_coupled_model.h
+ *	  What a series of steps costs when two processors share its rows, and the
+ *	  ratios that make it cheapest.
+ *
+ * The abstract model of He, Lu and He (VLDB 2013), section 4: equations 1 to 5.
+ * Computation and memory stalls of a step (C and M there) are measured together
+ * as one unit cost, in nanoseconds a row, for each processor, in a table that fits the
+ * cache and in one that does not.
+ */
+#ifndef HJG_COUPLED_MODEL_H
+#define HJG_COUPLED_MODEL_H
+
+#include "coupled/hjg_steps_model.h"
+
+/* Who does what: CPU threads and work groups of the device. */
+typedef struct HjgUnits
+{
+	int			cpu_p;
+	int			cpu_d;
+	int			cpu_e;
+	int			device_d;
+	int			device_e;
+} HjgUnits;
+
+/*
+ * Calibration sizes, log2 of build rows: from a table that fits any cache to one that fits none.
+ * A server measures the first HJG_STEP_QUICK_SIZES of them, which takes some seconds.
+ */
+#define HJG_STEP_SIZES 6
+#define HJG_STEP_QUICK_SIZES 4
+#define HJG_STEP_LOGS {14, 16, 17, 19, 22, 24}
+
+/* Nanoseconds a row; large tables beyond the last size cost what that one does. */
+typedef double HjgStepNs[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
+
+/* Of joins without and with partitioning apart: there rows come in the order of the table. */
+typedef struct HjgStepCosts
+{
+	int			nsizes;
+	HjgStepNs	alone_ns[2];
+	HjgStepNs	together_ns[2]; /* while the other processor is at work, too: they share memory, the table, perhaps cores */
+	double		exchange_ns[HJG_PROCESSORS];	/* on top, for a row that the other one had in the step before: out of that one's cache */
+	/* where the device works on copies, in joins of these sizes: a driver copies more bytes at a time at another rate */
+	HjgCopyCost copy[HJG_PROCESSORS][HJG_STEP_SIZES];	/* to a processor, of rows that it lacks */
+	HjgCopyCost call[HJG_STEP_SIZES];	/* of the CPU's time, of those to the device */
+	HjgCopyCost move[HJG_PROCESSORS][HJG_STEP_SIZES];	/* of a table that a processor lacks */
+	double		spread[2][HJG_STEP_SIZES];	/* standard deviation of one processor's time over the other's, over joins */
+	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
+	double		probe_rest_ns[2][HJG_STEP_SIZES];
+	/* of a piece of rows, beside the rows, in joins of these sizes */
+	double		launch_ns[2][HJG_STEP_SIZES];	/* the device's, behind another piece: from that one's end on, and busy_ns */
+	double		call_ns[2][HJG_STEP_SIZES]; /* of the CPU's time, to queue a piece of the device's, */
+	double		wake_ns[2][HJG_STEP_SIZES]; /* and beside that where the device has nothing to do, */
+	double		wait_ns[2][HJG_STEP_SIZES]; /* which then takes so long to begin, and until it is seen that it ended */
+	double		busy_ns;		/* the device's, while it is at work */
+	double		piece_ns;		/* and the CPU's */
+	/* in-cache co-processing (hjg_incache_model.h) */
+	double		start_ns;		/* a set of threads of a join's own, until they are at work: of one, */
+	double		thread_ns;		/* and each further one */
+	double		unpack_ns[HJG_PROCESSORS];	/* a row under NS, all units, in cache */
+	double		fetch_bytes_per_ns; /* of one fetcher, from memory */
+	double		fetch_work_ns;	/* a byte, beside that */
+	double		fetch_gain;		/* part of a miss's time that is saved where the line was fetched by another unit */
+} HjgStepCosts;
+
+/* Most steps of a series. */
+#define HJG_SERIES_STEPS 4
+
+/* A series of steps over nrows rows, with the unit costs for the case at hand. */
+typedef struct HjgSeriesShape
+{
+	int			nsteps;
+	HjgStep		steps[HJG_SERIES_STEPS];	/* matter where the device works on copies */
+	double		nrows;
+	double		unit_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
+	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* unit_ns grows so much while the other works; 0: not */
+	double		chunk_rows;		/* of a piece; 0: all are one, and are waited for row by row */
+	double		piece_ns[HJG_PROCESSORS];	/* of a piece, beside its rows */
+	double		call_ns;		/* and the CPU's, of a piece of the device's */
+	double		wake_ns;		/* each time that the device begins: of the CPU's time, */
+	double		wait_ns;		/* and of its own */
+	double		exchange_ns[HJG_PROCESSORS];	/* for a row that the other one had in the step before */
+	/* where the device works on copies */
+	bool		copies;
+	HjgPlaces	places;			/* before the first step */
+	double		row_bytes[HJG_ARRAYS];
+	HjgCopyCost copy[HJG_PROCESSORS];
+	HjgCopyCost call;
+	int			table_step;		/* the first one that uses the table */
+	double		move_ns[HJG_PROCESSORS];	/* before the first step, if a processor has rows in that or a later one: the table comes to it */
+	double		spread;			/* standard deviation of one processor's time over the other's, from series to series */
+} HjgSeriesShape;
+
+typedef struct HjgSeriesTimes
+{
+	double		total_ns;		/* equation 1, with the processors' times as they differ */
+	double		processor_ns[HJG_PROCESSORS];	/* equation 2 */
+	double		delay_ns[HJG_PROCESSORS];	/* of it, equations 4 and 5 */
+	double		step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];	/* of it, each step, equation 3 */
+} HjgSeriesTimes;
+
+typedef enum HjgScheme
+{
+	HJG_SCHEME_OL = 0,			/* ratios 0 or 1 */
+	HJG_SCHEME_DD,				/* one ratio for all steps */
+	HJG_SCHEME_PL				/* any ratios */
+} HjgScheme;
+
+/* Ratios are tried in these steps, as in the paper. */
+#define HJG_RATIO_STEP 0.02
+
+/* One of the costs' unit costs (alone_ns[partitioned], say) with so many build rows: on the logarithm, between the two nearest sizes. */
+extern double hjg_step_cost_ns(const HjgStepCosts *costs, const HjgStepNs ns, HjgProcessor processor, HjgStep step,
+							   double build_rows);
+/* The same for the other costs that depend on the size, such as build_rest_ns[partitioned]. */
+extern double hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
+
+/* And for copies, such as copy[processor]. */
+extern HjgCopyCost hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_rows);
+
+/* Ratios are the CPU's shares, one a step. */
+extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);
+
+/*
+ * The best ratios of a scheme: all of OL and DD; for PL descent by shorter and shorter steps
+ * from the best ones of those, of two ratios and of wide grids, which ends within 1 % of the
+ * best of the whole grid as a rule and within 12 % at worst (17 % of 1000 rows, where each beginning of the device shows); one ratio for all steps where that is within 8 % of it, and one
+ * side alone where that is within 10 %.
+ * Returns the predicted time.
+ */
+extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
+
+/* Every point of the grid with this step, for tests. */
+extern double hjg_series_exhaust(const HjgSeriesShape *shape, double step, double *ratios);
+
+#endif							/* HJG_COUPLED_MODEL_H */

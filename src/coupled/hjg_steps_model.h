@@ -1,0 +1,118 @@
+/*
+ * hjg_steps_model.h
+ *	  The steps of a coupled join, the arrays that a row has a place in, and what of them crosses where
+ *	  the device has memory of its own.
+ *
+ * There both processors have a copy of each array, and of each row's place one of the two is good, or both.  Of a
+ * step the CPU takes the first rows and the device the others, so an array is cut twice at most: the CPU's copy is good below
+ * one row, the device's from another row on.  What a step reads and its processor's copy lacks crosses before; what it writes is good on its own side
+ * alone.  The engine copies by the same table of what steps use (coupled_copies.c), so what is predicted to cross does.
+ */
+#ifndef HJG_STEPS_MODEL_H
+#define HJG_STEPS_MODEL_H
+
+#include <stdbool.h>
+
+typedef enum HjgStep
+{
+	HJG_STEP_HASH = 0,			/* b1, p1, n1: of the caller's keys */
+	HJG_STEP_NUMBER,			/* b1, p1, n1: of rows that are mixed already */
+	HJG_STEP_N2,
+	HJG_STEP_N3,
+	HJG_STEP_B2,
+	HJG_STEP_B3,
+	HJG_STEP_B4,
+	HJG_STEP_P2,
+	HJG_STEP_P3,
+	HJG_STEP_P4,
+	HJG_STEP_COUNT,
+	/* what else a launch can be; no part of a series */
+	HJG_STEP_UNPACK = HJG_STEP_COUNT,
+	HJG_STEP_PREFETCH
+} HjgStep;
+
+typedef enum HjgProcessor
+{
+	HJG_ON_CPU = 0,
+	HJG_ON_DEVICE,
+	HJG_PROCESSORS
+} HjgProcessor;
+
+/* Arrays by row, and the headers of partitions. */
+typedef enum HjgArray
+{
+	HJG_ARRAY_KEYS = 0,			/* the caller's */
+	HJG_ARRAY_MIXED,
+	HJG_ARRAY_ROWS,
+	HJG_ARRAY_BUCKETS,
+	HJG_ARRAY_NODES,
+	HJG_ARRAY_COUNTS,
+	HJG_ARRAY_OFFSETS,
+	HJG_ARRAY_HEADERS,			/* of partitions: used as a whole */
+	HJG_ARRAYS
+} HjgArray;
+
+/* Sets of arrays, by bits. */
+typedef unsigned HjgArraySet;
+
+#define HJG_ARRAY_BIT(array) (1u << (array))
+
+/* What a step uses, and the host around it. */
+typedef struct HjgStepUse
+{
+	HjgArraySet host_writes;	/* before the step */
+	HjgArraySet reads;
+	HjgArraySet writes;			/* N3: the destination's, which become the arrays themselves */
+	HjgArraySet host_reads;		/* behind it */
+} HjgStepUse;
+
+extern const HjgStepUse hjg_step_use[HJG_STEP_COUNT];
+
+/* Where an array is good, as shares of its rows: the CPU's copy below cpu_end, the device's from device_begin on. */
+typedef struct HjgPlace
+{
+	double		cpu_end;
+	double		device_begin;
+} HjgPlace;
+
+typedef struct HjgPlaces
+{
+	HjgPlace	arrays[HJG_ARRAYS];
+} HjgPlaces;
+
+/* The rows at hand. */
+typedef struct HjgRowsShape
+{
+	double		nrows;
+	double		chunk_rows;		/* of a copy; 0: one copy of all */
+	double		row_bytes[HJG_ARRAYS];	/* of the headers, all of them over the rows */
+} HjgRowsShape;
+
+/* Copies of parts of arrays. */
+typedef struct HjgCopies
+{
+	double		n;
+	double		bytes;
+} HjgCopies;
+
+/* What copies cost, in nanoseconds. */
+typedef struct HjgCopyCost
+{
+	double		each_ns;
+	double		byte_ns;
+} HjgCopyCost;
+
+static inline double
+hjg_copies_ns(const HjgCopyCost *cost, const HjgCopies *copies)
+{
+	return copies->n * cost->each_ns + copies->bytes * cost->byte_ns;
+}
+
+/* The host has written these arrays. */
+extern void hjg_places_host_wrote(HjgPlaces *places, HjgArraySet arrays);
+/* The host reads them; what it lacked is added to *to_cpu. */
+extern void hjg_places_host_reads(HjgPlaces *places, const HjgRowsShape *rows, HjgArraySet arrays, HjgCopies *to_cpu);
+/* A step, of which the CPU has the first share of the rows; what crosses before it is added to *to[]. What the host does around it is not looked at. */
+extern void hjg_places_step(HjgPlaces *places, const HjgRowsShape *rows, HjgStep step, double ratio, HjgCopies to[HJG_PROCESSORS]);
+
+#endif							/* HJG_STEPS_MODEL_H */
