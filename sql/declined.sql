@@ -39,6 +39,29 @@ rollback;
 reset hjoin_gpu.force;
 select hjg_used('select * from one_row o join nothing n on o.k = n.k') as tiny_join,
 	hjg_used('select * from probe p join build b on p.id = b.id where b.id = 7') as index_lookup;
+-- a pair that is taken in one order of its sides is not declined; a plan is the same whether it is watched or not
+create function hjg_watched(query text) returns text language plpgsql as $$
+declare
+	plans text[];
+	line text;
+begin
+	foreach line in array array['off', 'on'] loop
+		perform set_config('hjoin_gpu.explain_declined', line, true);
+		execute format('select string_agg(x, E''\n'') from (select hjg_costs(%L) as x) q', query) into line;
+		plans := plans || line;
+	end loop;
+	return case when plans[1] = plans[2] then 'the same' else 'another' end;
+end $$;
+create function hjg_costs(query text) returns setof text language plpgsql as $$
+begin
+	return query execute 'explain ' || query;
+end $$;
+set client_min_messages = warning;
+select hjg_watched('select count(*) from probe p join build b on p.k = b.k') as large,
+	hjg_watched('select * from one_row o join nothing n on o.k = n.k') as small,
+	hjg_watched('select * from probe p join build b on p.id = b.id where b.id < 9') as by_index,
+	hjg_watched('select count(*) from probe p left join build b on p.k = b.k join one_row o on o.k = p.k where p.v in (select v from build where id < 5)') as chain;
+reset client_min_messages;
 set enable_hashjoin = off;
 select hjg_used('select * from probe p join build b on p.k = b.k') as hash_joins_are_off;
 reset enable_hashjoin;

@@ -108,6 +108,7 @@ typedef struct HjgQueryFacts
 	int			ncolumns;
 	HjgColumnFacts columns[HJG_KNOWN_COLUMNS];
 	HjgAggregateFacts aggregates;
+	List	   *verdicts;		/* planner_trace.c */
 } HjgQueryFacts;
 
 /* The facts of the query that root plans. */
@@ -154,6 +155,7 @@ typedef struct HjgCandidate
 	bool		unique_inner;
 	JoinPathExtraData *extra;
 	bool		consider_startup;	/* the first rows may be all that is asked for */
+	bool		accepted;		/* a path was offered to core's lists */
 	bool		once;			/* the inner side is unique, of a join that is no semi or anti join, */
 	bool		once_reversed;	/* the outer side, of an inner join (planner_core.c) */
 	Cost		least_startup;	/* what any plan with a path of ours costs before its first row, */
@@ -180,6 +182,22 @@ typedef struct HjgCandidate
 	QualCost	hash_cost;		/* of comparing keys, as core charges it */
 	QualCost	qual_cost;		/* of the other quals, and of comparing what does not travel exactly */
 } HjgCandidate;
+
+/* ---------- planner_trace.c ---------- */
+
+/* In the order of their strength: of a pair's verdicts the strongest is told. */
+typedef enum HjgVerdictKind
+{
+	HJG_VERDICT_ORDER,			/* the same pair is looked at the other way round */
+	HJG_VERDICT_PRICE,			/* expected to cost more than core's plan */
+	HJG_VERDICT_RULE,			/* not eligible */
+	HJG_VERDICT_ACCEPTED
+} HjgVerdictKind;
+
+/* Note the verdict on a candidate, where somebody wants to know; why may be NULL for what is not worth a word. */
+extern void hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
+/* Tell the verdicts on a query that is planned. */
+extern void hjg_planner_tell(PlannerInfo *root);
 
 /* A path, with what the plan is made of. */
 typedef struct HjgPath

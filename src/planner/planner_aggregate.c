@@ -325,6 +325,8 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 {
 	if (previous_upper_paths_hook)
 		previous_upper_paths_hook(root, stage, input_rel, grouped_rel, extra);
+	if (hjg_explain_declined && stage == UPPERREL_FINAL)
+		hjg_planner_tell(root);
 	if (!hjg_enabled || stage != UPPERREL_GROUP_AGG || !has_plain_aggregates(root->parse) ||
 		input_rel->reloptkind != RELOPT_JOINREL ||
 		(((GroupPathExtraData *) extra)->flags & GROUPING_CAN_PARTIAL_AGG) == 0)

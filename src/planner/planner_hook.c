@@ -15,7 +15,6 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
-#include "parser/parsetree.h"
 
 #include "base/hjg_base.h"
 #include "planner/hjg_planner.h"
@@ -30,33 +29,6 @@ static const CustomPathMethods path_methods = {
 	.CustomName = HJG_NODE_NAME,
 	.PlanCustomPath = hjg_planner_plan,
 };
-
-/* Names of the relations of a side, for messages. */
-static char *
-relation_names(PlannerInfo *root, RelOptInfo *rel)
-{
-	StringInfoData names;
-	int			rti = -1;
-
-	initStringInfo(&names);
-	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
-		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", planner_rt_fetch(rti, root)->eref->aliasname);
-	return names.data;
-}
-
-static void
-report_declined(PlannerInfo *root, const HjgCandidate *candidate, const char *why)
-{
-	/* once for a pair that is offered in both orders */
-	if (why == NULL ||
-		(candidate->jointype == JOIN_INNER &&
-		 bms_next_member(candidate->outerrel->relids, -1) > bms_next_member(candidate->innerrel->relids, -1)))
-		return;
-	ereport(NOTICE,
-			(errmsg("%s declined for the join of (%s) with (%s)", HJG_NODE_NAME,
-					relation_names(root, candidate->outerrel), relation_names(root, candidate->innerrel)),
-			 errdetail("Reason: %s.", why)));
-}
 
 bool
 hjg_planner_is_ours(const Path *path)
@@ -113,6 +85,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 		hjg_planner_keep_for_aggregates(candidate, &offer, partial);
 	copy = palloc(sizeof(HjgPath));
 	*copy = offer;
+	candidate->accepted = true;
 	if (partial)
 		add_partial_path(joinrel, &copy->custom.path);
 	else
@@ -226,53 +199,91 @@ is_allowed(const char **why)
 	return enable_hashjoin || hjg_force;
 }
 
+/*
+ * Find out what a candidate costs at least, and say why it needs no further look; NULL if it does.  Each test is dearer than the
+ * one before.
+ */
+static const char *
+prune(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
+{
+	*kind = HJG_VERDICT_PRICE;
+	hjg_planner_find_merges(candidate);
+	hjg_planner_expect_aggregates(root, candidate);
+	if (!hjg_force && hjg_planner_outdone(candidate))
+		return "a plan of core's costs less than reading both sides";
+	candidate->facts = hjg_planner_facts(root);
+	if (candidate->spared > 0)
+		hjg_planner_find_aggregates(root, candidate);
+	if (!hjg_force && hjg_planner_beyond_ceiling(candidate))
+		return "core answers the query by look-ups through indexes for less";
+	hjg_planner_price(root, candidate);
+	if (!hjg_force && hjg_planner_reverse(candidate))
+	{
+		*kind = HJG_VERDICT_ORDER;
+		return "the other order of its sides is cheaper";
+	}
+	if (!hjg_force && hjg_planner_hopeless(candidate))
+		return "core's plan is expected to cost less";
+	return NULL;
+}
+
 static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
 				   JoinType jointype, JoinPathExtraData *extra)
 {
-	/* a verdict on each join is wanted */
-	const bool	asked_for = hjg_force || hjg_explain_declined;
 	HjgCandidate candidate;
+	HjgVerdictKind kind;
+	const char *pruned;
 	const char *why;
 
 	if (previous_join_pathlist_hook)
 		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (!hjg_enabled || ((!enable_hashjoin || !hjg_planner_sources->trusted()) && !asked_for))
+	if (!hjg_enabled)
 		return;
 	/* not by an initializer: zeroing takes longer than most calls */
 	candidate.joinrel = joinrel;
 	candidate.outerrel = outerrel;
 	candidate.innerrel = innerrel;
+	if (!is_allowed(&why))
+	{
+		hjg_planner_note(root, &candidate, HJG_VERDICT_RULE, why);
+		return;
+	}
 	candidate.jointype = jointype;
 	candidate.unique_outer = candidate.unique_inner = false;
+	candidate.accepted = false;
 	candidate.extra = extra;
 	/* what has no order is sorted, or hashed, as a whole, where an order is asked for */
 	candidate.consider_startup = joinrel->consider_startup && root->query_pathkeys == NIL;
 	candidate.nreadings = 0;
 	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
 	candidate.hashclauses = NIL;
-	hjg_planner_find_merges(&candidate);
-	hjg_planner_expect_aggregates(root, &candidate);
-	if (!asked_for && hjg_planner_outdone(&candidate))
+	pruned = prune(root, &candidate, &kind);
+	if (pruned != NULL)
+	{
+		/* what is wrong with the join itself tells more */
+		if (hjg_explain_declined)
+		{
+			candidate.facts = hjg_planner_facts(root);
+			if (hjg_planner_eligible(root, &candidate, &why))
+				hjg_planner_note(root, &candidate, kind, pruned);
+			else
+				hjg_planner_note(root, &candidate, HJG_VERDICT_RULE, why);
+		}
 		return;
-	candidate.facts = hjg_planner_facts(root);
-	if (candidate.spared > 0)
-		hjg_planner_find_aggregates(root, &candidate);
-	if (!asked_for && hjg_planner_beyond_ceiling(&candidate))
-		return;
-	hjg_planner_price(root, &candidate);
-	if (!asked_for && (hjg_planner_reverse(&candidate) || hjg_planner_hopeless(&candidate)))
-		return;
-
-	if (is_allowed(&why) && hjg_planner_eligible(root, &candidate, &why))
+	}
+	if (hjg_planner_eligible(root, &candidate, &why))
+	{
 		offer_paths(root, &candidate);
+		hjg_planner_note(root, &candidate, candidate.accepted ? HJG_VERDICT_ACCEPTED : HJG_VERDICT_PRICE,
+						 "core's plan is expected to cost less");
+	}
 	else
 	{
 		/* another pair of the same relations may have been eligible */
 		if (hjg_force && have_ours(joinrel))
 			drop_core_paths(joinrel);
-		if (hjg_explain_declined)
-			report_declined(root, &candidate, why);
+		hjg_planner_note(root, &candidate, HJG_VERDICT_RULE, why);
 	}
 }
 

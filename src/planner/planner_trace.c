@@ -1,0 +1,100 @@
+/*
+ * planner_trace.c
+ *	  Why joins are left to core (hjoin_gpu.explain_declined).
+ *
+ * A join is offered to the hook in both orders of its sides, some joins as several types, and each call ends with a verdict.
+ * They are gathered while a query is planned, and told at its end of those pairs of which no order was accepted.  Nobody
+ * plans otherwise for being watched.
+ */
+#include "postgres.h"
+
+#include "nodes/bitmapset.h"
+#include "parser/parsetree.h"
+
+#include "base/hjg_base.h"
+#include "planner/hjg_planner_path.h"
+
+/* The last verdict on a pair of sides, as far as later ones are not weaker. */
+typedef struct Verdict
+{
+	Relids		outer;
+	Relids		inner;
+	HjgVerdictKind kind;
+	const char *why;
+} Verdict;
+
+static Verdict *
+find_verdict(HjgQueryFacts *facts, const HjgCandidate *candidate)
+{
+	const Relids outer = candidate->outerrel->relids;
+	const Relids inner = candidate->innerrel->relids;
+	Verdict    *verdict;
+	ListCell   *lc;
+
+	foreach(lc, facts->verdicts)
+	{
+		verdict = lfirst(lc);
+		if ((bms_equal(verdict->outer, outer) && bms_equal(verdict->inner, inner)) ||
+			(bms_equal(verdict->outer, inner) && bms_equal(verdict->inner, outer)))
+			return verdict;
+	}
+	verdict = palloc0(sizeof(Verdict));
+	verdict->outer = bms_copy(outer);
+	verdict->inner = bms_copy(inner);
+	facts->verdicts = lappend(facts->verdicts, verdict);
+	return verdict;
+}
+
+void
+hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why)
+{
+	HjgQueryFacts *facts;
+	Verdict    *verdict;
+	MemoryContext old_context;
+
+	if (!hjg_explain_declined)
+		return;
+	facts = hjg_planner_facts(root);
+	/* the current context may be a short-lived one of GEQO */
+	old_context = MemoryContextSwitchTo(root->planner_cxt);
+	verdict = find_verdict(facts, candidate);
+	MemoryContextSwitchTo(old_context);
+	if (verdict->kind > kind)
+		return;
+	verdict->kind = kind;
+	verdict->why = why;
+}
+
+/* Names of the relations of a side, for messages. */
+static char *
+relation_names(PlannerInfo *root, Relids relids)
+{
+	StringInfoData names;
+	int			rti = -1;
+
+	initStringInfo(&names);
+	while ((rti = bms_next_member(relids, rti)) >= 0)
+		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", planner_rt_fetch(rti, root)->eref->aliasname);
+	return names.data;
+}
+
+void
+hjg_planner_tell(PlannerInfo *root)
+{
+	HjgQueryFacts *facts = hjg_planner_known_facts(root);
+	ListCell   *lc;
+
+	if (facts == NULL)
+		return;
+	foreach(lc, facts->verdicts)
+	{
+		const Verdict *verdict = lfirst(lc);
+
+		if (verdict->kind != HJG_VERDICT_ACCEPTED && verdict->why != NULL)
+			ereport(NOTICE,
+					(errmsg("%s declined for the join of (%s) with (%s)", HJG_NODE_NAME,
+							relation_names(root, verdict->outer), relation_names(root, verdict->inner)),
+					 errdetail("Reason: %s.", verdict->why)));
+	}
+	facts->verdicts = NIL;
+}
