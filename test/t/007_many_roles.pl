@@ -245,7 +245,8 @@ foreach my $role (sort keys %sessions_of)
 {
 	my $joins = $right{$role} // 0;
 	my $share = $joins ? ($device{$role} // 0) / $joins : 0;
-	cmp_ok($share, '>=', $ndevice / ($nright || 1) / 2, sprintf '%s: %.0f %% of the joins run in the device process', $role, 100 * $share);
+	# who holds least comes first: the role with most of the sessions gets what is left, but it gets some
+	cmp_ok($share, '>=', $role eq 'crowd' ? 0.05 : $ndevice / ($nright || 1) / 2, sprintf '%s: %.0f %% of the joins run in the device process', $role, 100 * $share);
 }
 
 # --- and what is left
