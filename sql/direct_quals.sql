@@ -3,7 +3,8 @@ set client_min_messages = warning;
 set max_parallel_workers_per_gather = 0;
 create type q_enum as enum ('late', 'early', 'never');
 create table q_rows (id int, k int, b bool, i2 int2, i4 int4, i8 int8, o oid, f4 float4, f8 float8, dt date, ts timestamp, tz timestamptz, tm time, t text,
-	m money, c "char", lsn pg_lsn, x8 xid8, x4 xid, ci cid, e q_enum, u uuid);
+	m money, c "char", lsn pg_lsn, x8 xid8, x4 xid, ci cid, e q_enum, u uuid,
+	vc varchar(30), ch char(6), by bytea, lt text);
 insert into q_rows (id, k, b, i2, i4, i8, o, f4, f8, dt, ts, tz, tm, t) values
 	(1, 1, true, -32768, -2147483648, -9223372036854775808, 0, '-infinity', '-infinity', '-infinity', '-infinity', '-infinity', '00:00', ''),
 	(2, 1, false, 32767, 2147483647, 9223372036854775807, 4294967295, 'infinity', 'infinity', 'infinity', 'infinity', 'infinity', '24:00', 'z'),
@@ -25,7 +26,11 @@ update q_rows set m = case id when 1 then '-92233720368547758.08' when 2 then '9
 	lsn = case id when 1 then '0/0' when 2 then 'FFFFFFFF/FFFFFFFF' when 3 then '80000000/0' when 4 then '7FFFFFFF/FFFFFFFF' else '0/0'::pg_lsn + (id + 0 * nullif(id % 50, 0)) end,
 	x8 = (case id when 1 then '0' when 2 then '18446744073709551615' when 3 then '9223372036854775808' when 4 then '9223372036854775807' else (id + 0 * nullif(id % 50, 0))::text end)::xid8,
 	x4 = (case id when 2 then '4294967295' when 3 then '2147483648' else (id + 0 * nullif(id % 50, 0))::text end)::xid, ci = (case id when 2 then '4294967295' else id::text end)::cid,
-	e = (array['late', 'early', 'never'])[id % 3 + 1 + 0 * nullif(id % 50, 0)]::q_enum, u = md5(id::text)::uuid;
+	e = (array['late', 'early', 'never'])[id % 3 + 1 + 0 * nullif(id % 50, 0)]::q_enum, u = md5(id::text)::uuid,
+	vc = case id when 1 then '' when 2 then ' ' when 3 then 'a ' else 'v' || (id + 0 * nullif(id % 50, 0)) % 40 end, ch = case id when 1 then '' when 2 then 'a' when 3 then ' a' else 'c' || (id + 0 * nullif(id % 50, 0)) % 40 end,
+	by = case id when 1 then '' when 2 then '\x00' when 3 then '\x0000' else decode(lpad(to_hex(id + 0 * nullif(id % 50, 0)), 4, '0'), 'hex') end,
+	-- as it is, compressed, and elsewhere
+	lt = case id % 4 when 0 then 'short' when 1 then repeat('long ' || id % 3, 1000) when 2 then (select string_agg(md5((i + id % 3)::text), '') from generate_series(1, 300) i) end;
 vacuum full q_rows;
 create table q_one as select 1 as k;
 analyze q_rows, q_one;
@@ -87,6 +92,21 @@ select d.* from q_differ(array['c in (''A'', ''B'', (-3)::"char")', 'c not in ('
 	'x8 in (''7'', ''18446744073709551615'')', 'x8 between ''9223372036854775807'' and ''9223372036854775808''', 'lsn between ''0/5'' and ''80000000/0''', 'x4 = ''7''', 'x4 <> ''7''', 'x4 = ''4294967295''', 'x4 = ''2147483648''', 'x4 in (''7'', ''4294967295'')',
 	'x4 = 7', 'ci = ''7''', 'ci = ''4294967295''', 'e = ''early''', 'e <> ''early''', 'e in (''early'', ''never'')', 'e not in (''early'', ''never'')', 'e < ''early''', 'e >= ''early''', 'e > ''late'' and i4 > 5', 'm > ''5'' and e = ''late'' and i2 > 3',
 	'u = md5(''7'')::uuid', 'u <> md5(''7'')::uuid', 'u < md5(''7'')::uuid and i4 > 3', 'i4 > 3 and u in (md5(''7'')::uuid, md5(''9'')::uuid)', 'lsn > (''0/0''::pg_lsn + 100) or x8 is null']) d;
+-- strings of bytes: equality only, where nothing but bytes counts
+select d.* from q_differ(array['t = ''t11''', 't <> ''t11''', '''t11'' = t', '''t11'' <> t', 't = ''''', 't <> ''''', 't in (''a'', ''t11'', ''t12'', ''z'', '''')', 't not in (''a'', ''t11'')', 't in (''a'', null)', 't not in (''a'', null)', 't = null', 't = any (''{}'')', 't <> all (''{}'')',
+	't = any (null::text[])', 't < ''t2''', 't > ''t2'' and t <> ''t30''', 't = ''t11'' and i4 = 11', 'i4 > 10 and t = ''t11''', 't = ''t11'' or t = ''t12'' or i2 = 3', 't <> ''a'' and (t = ''t12'' or t is null or i4 = 5)', 'vc = ''''', 'vc = '' ''', 'vc = ''a''', 'vc = ''a ''',
+	'vc = ''v7''', 'vc <> ''v7''', 'vc in (''v7'', ''v8'', ''v9'')', 'vc not in (''v7'', ''v8'', ''v9'')', 'vc = ''v7''::char(10)', 'vc = any (array[''v7'', ''v8'']::varchar[])', 'ch = ''''', 'ch = ''a''', 'ch = ''a    ''', 'ch = '' a''', 'ch = ''c7''', 'ch = ''c7''::text', 'ch <> ''c7''', 'ch in (''c7'', ''c8  '', ''a'')',
+	'ch not in (''c7'', ''c8  '', ''a'')', 'ch = any (array[''c7'', null]::bpchar[])', 'by = ''''', 'by = ''\x00''', 'by <> ''\x0000''', 'by in (''\x00'', ''\x0011'', '''')', 'by not in (''\x00'', ''\x0011'', '''')', 'by < ''\x0011''', 'lt = ''short''', 'lt = repeat(''long 1'', 1000)', 'lt <> repeat(''long 1'', 1000)',
+	'lt in (''short'', repeat(''long 2'', 1000))', 'lt = (select string_agg(md5((i + 1)::text), '''') from generate_series(1, 300) i)', 'lt not in (select string_agg(md5((i + 1)::text), '''') from generate_series(1, 300) i)', 't = ''t11'' collate "C"', 't collate "C" = ''t11''', 't = any (array(select distinct t from q_rows where id < 20))',
+	't = (select max(t) from q_rows)', 't || '''' = ''t11'' and i4 > 3', 'upper(t) = ''T11'' and t = ''t11''']) d;
+-- nothing that differs only in what a collation does not see is taken for equal to it
+do $$
+begin
+	create collation q_nd (provider = icu, deterministic = false, locale = 'und-u-ks-level2');
+exception when others then
+	raise warning 'no ICU';
+end $$;
+select d.* from q_differ(array['t collate q_nd = ''T11''', 't collate q_nd in (''T11'', ''T12'')', 't = ''T11'' collate q_nd and i4 > 3']) d;
 -- lists, ranges, NULL tests, booleans, AND and OR
 select d.* from q_differ(array['i4 in (1, 2, 70000, -2147483648)', 'i4 not in (1, 2, 70000)', 'i4 in (1, null)', 'i4 not in (1, null)', 'i8 in (7, 7, 7, 5000000000)', 'i2 in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)',
 	'i2 not in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)', 'i4 = any (''{}''::int[])', 'i4 <> all (''{}''::int[])', 'i4 = any (null::int[])', 'i4 <> all (null::int[])', 'i4 <> any (''{1, 2}''::int[])', 'i4 = all (''{7}''::int[])',
@@ -153,6 +173,17 @@ begin
 	end loop;
 end $$;
 select * from hjg_same('select x, n from generate_series(-2, 9) x, lateral (select count(*) as n from q_rows join q_one using (k) where i4 < x * 50 and i2 <> x) y');
+set plan_cache_mode = force_generic_plan;
+prepare q_strings(text, text[], char(6)) as select count(*), sum(q_rows.id) from q_rows join q_one using (k) where t <> $1 and (vc = any ($2) or ch = $3);
+execute q_strings('t11', '{v3,v4}', 'c7');
+execute q_strings('', '{v3,null}', 'c7  ');
+execute q_strings(null, '{v3}', 'c7');
+execute q_strings('t11', null, 'c7');
+set hjoin_gpu.enabled = off;
+execute q_strings('t11', '{v3,v4}', 'c7');
+execute q_strings('', '{v3,null}', 'c7  ');
+reset hjoin_gpu.enabled;
+reset plan_cache_mode;
 select * from hjg_same('select count(*) from q_rows join q_one using (k) where i4 = (select max(i4) from q_rows where i4 < 100)');
 select * from hjg_same('select count(*) from q_rows join q_one using (k) where i4 < 100 and i2 = any (array(select i2 from q_rows where id < 9))');
 -- a subquery that no row asks for is not run

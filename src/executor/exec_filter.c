@@ -2,24 +2,26 @@
  * exec_filter.c
  *	  The simple conditions of a scan, as filters over columns.
  *
- * What is simple: comparisons of a fixed-width column with a constant or a parameter, lists of
- * constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
+ * What is simple: comparisons of a fixed-width column with a constant or a parameter, equality of text and other
+ * strings of bytes with one, lists of constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
  * has a side effect, raises an error or tells anything, but their order against others
  * matters: a condition that is not simple may do all that, and must not see a row that
  * one before it drops.  So only the conditions before the first one that is not simple are taken;
  * what passes them goes through the whole list by core's expression code.
  *
- * The operators are those of exec_operator.c.
+ * The operators are those of marshal_operator.c.
  *
  * Constants and parameters are evaluated when the first row of a scan asks for them, as core would do, and
  * again after a rescan: a variable of PL/pgSQL may fail to have a value, and a subquery may fail or take its time.
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "executor/hjg_executor.h"
@@ -27,13 +29,16 @@
 /* AND and OR below one another that are evaluated here: each level takes some kilobytes of the stack. */
 #define MOST_LEVELS 32
 
+/* Width of what is compared as bytes. */
+#define VARIABLE (-1)
+
 /* A leaf that becomes a range or set once its operand is known. */
 typedef struct Operand
 {
 	HjgFilter	leaf;			/* first: the leaf's bind finds the rest */
 	HjgScanFilter *scan;
 	HjgComparison comparison;	/* column on the left */
-	int16		width;
+	int16		width;			/* of the operand */
 	bool		is_array;
 	ExprState  *expr;
 } Operand;
@@ -87,7 +92,7 @@ commuted(HjgComparison comparison)
 
 /*
  * The vector of a user column of the scan's table, or -1 if the expression is something else. The column
- * has so many bytes and is passed by value, unless width is 0.
+ * has so many bytes and is passed by value, or is VARIABLE, unless width is 0.
  */
 static int
 find_column(HjgScanFilter *scan, Expr *expr, int width)
@@ -98,7 +103,7 @@ find_column(HjgScanFilter *scan, Expr *expr, int width)
 	if (!IsA(expr, Var) || var->varno != ((Scan *) scan->seq->ss.ps.plan)->scanrelid || var->varattno <= 0)
 		return -1;
 	att = TupleDescAttr(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, var->varattno - 1);
-	if (width > 0 && (att->attlen != width || !att->attbyval))
+	if (width != 0 && (att->attlen != width || att->attbyval != (width > 0)))
 		return -1;
 	for (int c = 0; c < scan->ncolumns; c++)
 		if (scan->attnos[c] == var->varattno)
@@ -134,14 +139,42 @@ make_leaf(HjgFilterKind kind, int column)
 	return leaf;
 }
 
+/* What a condition's operator is like, whatever kind of operator it is. */
+typedef struct Comparison
+{
+	HjgComparison comparison;
+	HjgOrdinal	ordinal;
+	bool		padded;
+	int16		left_width;		/* or VARIABLE */
+	int16		right_width;
+} Comparison;
+
+static bool
+find_comparison(Oid opno, Oid collation, Comparison *found)
+{
+	const Oid	function = get_opcode(opno);
+	const HjgSimpleOperator *op = hjg_simple_operator(function);
+	const HjgBytesOperator *bytes = op == NULL ? hjg_bytes_operator(function) : NULL;
+
+	if (op != NULL)
+		*found = (Comparison) {op->comparison, op->ordinal, false, op->left_width, op->right_width};
+	else if (bytes != NULL && (!OidIsValid(collation) || get_collation_isdeterministic(collation)))
+		*found = (Comparison) {bytes->comparison, HJG_ORDINAL_NONE, bytes->padded, VARIABLE, VARIABLE};
+	else
+		return false;
+	/* without a collation, which core misses at run time, there are bytea only */
+	return op != NULL || OidIsValid(collation) || function == F_BYTEAEQ || function == F_BYTEANE;
+}
+
 static HjgFilter *
-make_comparison(HjgScanFilter *scan, int column, const HjgSimpleOperator *op, HjgComparison comparison, int width,
+make_comparison(HjgScanFilter *scan, int column, const Comparison *op, HjgComparison comparison, int width,
 				Expr *expr, bool is_array)
 {
 	Operand    *operand = palloc0(sizeof(Operand));
 
 	operand->leaf.column = column;
 	operand->leaf.ordinal = op->ordinal;
+	operand->leaf.padded = op->padded;
 	operand->scan = scan;
 	operand->comparison = comparison;
 	operand->width = width;
@@ -155,19 +188,19 @@ make_comparison(HjgScanFilter *scan, int column, const HjgSimpleOperator *op, Hj
 static HjgFilter *
 make_operator(HjgScanFilter *scan, OpExpr *expr)
 {
-	const HjgSimpleOperator *op = hjg_simple_operator(get_opcode(expr->opno));
+	Comparison	op;
 	Expr	   *left;
 	Expr	   *right;
 	int			column;
 
-	if (op == NULL)
+	if (!find_comparison(expr->opno, expr->inputcollid, &op))
 		return NULL;
 	left = hjg_strip_relabel(linitial(expr->args));
 	right = hjg_strip_relabel(lsecond(expr->args));
-	if (is_operand(right) && (column = find_column(scan, left, op->left_width)) >= 0)
-		return make_comparison(scan, column, op, op->comparison, op->right_width, right, false);
-	if (is_operand(left) && (column = find_column(scan, right, op->right_width)) >= 0)
-		return make_comparison(scan, column, op, commuted(op->comparison), op->left_width, left, false);
+	if (is_operand(right) && (column = find_column(scan, left, op.left_width)) >= 0)
+		return make_comparison(scan, column, &op, op.comparison, op.right_width, right, false);
+	if (is_operand(left) && (column = find_column(scan, right, op.right_width)) >= 0)
+		return make_comparison(scan, column, &op, commuted(op.comparison), op.left_width, left, false);
 	return NULL;
 }
 
@@ -175,16 +208,17 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 static HjgFilter *
 make_list(HjgScanFilter *scan, ScalarArrayOpExpr *expr)
 {
-	const HjgSimpleOperator *op = hjg_simple_operator(get_opcode(expr->opno));
+	Comparison	op;
 	Expr	   *array;
 	int			column;
 
-	if (op == NULL || op->comparison != (expr->useOr ? HJG_COMPARE_EQ : HJG_COMPARE_NE))
+	if (!find_comparison(expr->opno, expr->inputcollid, &op) ||
+		op.comparison != (expr->useOr ? HJG_COMPARE_EQ : HJG_COMPARE_NE))
 		return NULL;
 	array = hjg_strip_relabel(lsecond(expr->args));
-	if (!is_operand(array) || (column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), op->left_width)) < 0)
+	if (!is_operand(array) || (column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), op.left_width)) < 0)
 		return NULL;
-	return make_comparison(scan, column, op, op->comparison, op->right_width, array, true);
+	return make_comparison(scan, column, &op, op.comparison, op.right_width, array, true);
 }
 
 /* A boolean column, or NOT of one. */
@@ -371,6 +405,40 @@ compare_ordinals(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* The list of a leaf from values of variable width, which are copied. */
+static void
+set_bytes(HjgScanFilter *scan, HjgFilter *leaf, HjgComparison comparison, const Datum *values, const bool *nulls, int nvalues)
+{
+	MemoryContext context = GetMemoryChunkContext(scan);
+	Size		nbytes = 0;
+	char	   *next;
+
+	if (leaf->bytes != NULL)
+		pfree(leaf->bytes);
+	for (int i = 0; i < nvalues; i++)
+		nbytes += nulls[i] ? 0 : toast_raw_datum_size(values[i]);
+	leaf->bytes = MemoryContextAllocHuge(context, Max(nvalues, 1) * sizeof(HjgBytes) + nbytes);
+	next = (char *) (leaf->bytes + Max(nvalues, 1));
+	leaf->nset = 0;
+	leaf->kind = HJG_FILTER_BYTES;
+	leaf->negated = comparison == HJG_COMPARE_NE;
+	for (int i = 0; i < nvalues; i++)
+	{
+		HjgBytes   *bytes = &leaf->bytes[leaf->nset];
+
+		if (nulls[i])
+		{
+			leaf->null = true;
+			continue;
+		}
+		*bytes = hjg_bytes_of(PG_DETOAST_DATUM_PACKED(values[i]), leaf->padded);
+		bytes->data = memcpy(next, bytes->data, bytes->nbytes);
+		next += bytes->nbytes;
+		leaf->nset++;
+	}
+	qsort(leaf->bytes, leaf->nset, sizeof(HjgBytes), hjg_bytes_compare);
+}
+
 /*
  * "column = ANY (array)" or "column <> ALL (array)".  A NULL in the list never makes
  * the first true, and never lets the second be; an empty list decides without a look at the column.
@@ -386,12 +454,23 @@ set_list(HjgScanFilter *scan, HjgFilter *leaf, HjgComparison comparison, int16 w
 	int			nelems;
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elem_width, &elem_byval, &elem_align);
-	if (elem_width != width || !elem_byval)
+	if (elem_width != width || elem_byval != (width > 0))
 		elog(ERROR, "elements of a list have %d bytes where %d are expected", elem_width, width);
 	deconstruct_array(array, ARR_ELEMTYPE(array), elem_width, elem_byval, elem_align, &elems, &nulls, &nelems);
+	if (nelems == 0)
+	{
+		leaf->kind = HJG_FILTER_CONSTANT;
+		leaf->negated = comparison == HJG_COMPARE_EQ;
+		return;
+	}
+	if (width == VARIABLE)
+	{
+		set_bytes(scan, leaf, comparison, elems, nulls, nelems);
+		return;
+	}
 	if (leaf->set != NULL)
 		pfree(leaf->set);
-	leaf->set = MemoryContextAllocHuge(GetMemoryChunkContext(scan), Max(nelems, 1) * sizeof(int64));
+	leaf->set = MemoryContextAllocHuge(GetMemoryChunkContext(scan), nelems * sizeof(int64));
 	leaf->nset = 0;
 	leaf->kind = HJG_FILTER_SET;
 	leaf->negated = comparison == HJG_COMPARE_NE;
@@ -401,11 +480,6 @@ set_list(HjgScanFilter *scan, HjgFilter *leaf, HjgComparison comparison, int16 w
 			leaf->null = true;
 		else
 			leaf->set[leaf->nset++] = hjg_filter_ordinal(leaf->ordinal, width, elems[i]);
-	}
-	if (nelems == 0)
-	{
-		leaf->kind = HJG_FILTER_CONSTANT;
-		leaf->negated = comparison == HJG_COMPARE_EQ;
 	}
 	qsort(leaf->set, leaf->nset, sizeof(int64), compare_ordinals);
 }
@@ -428,6 +502,8 @@ bind_operand(HjgFilter *leaf)
 		set_null(leaf);
 	else if (operand->is_array)
 		set_list(operand->scan, leaf, operand->comparison, operand->width, DatumGetArrayTypeP(value));
+	else if (operand->width == VARIABLE)
+		set_bytes(operand->scan, leaf, operand->comparison, &value, &isnull, 1);
 	else
 		set_range(leaf, operand->comparison, hjg_filter_ordinal(leaf->ordinal, operand->width, value));
 	MemoryContextSwitchTo(old);

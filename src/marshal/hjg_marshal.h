@@ -214,6 +214,17 @@ typedef struct HjgSimpleOperator
 /* Find the operator behind a function; NULL when it is not simple. */
 extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
 
+/* One whose operands, of variable width, are equal when their bytes are. */
+typedef struct HjgBytesOperator
+{
+	Oid			function;
+	HjgComparison comparison;	/* EQ or NE */
+	bool		padded;			/* but for spaces at the end */
+} HjgBytesOperator;
+
+/* Likewise; its collation must be deterministic. */
+extern const HjgBytesOperator *hjg_bytes_operator(Oid function);
+
 /* ---------- conditions on vectors (marshal_filter.c) ---------- */
 
 typedef enum HjgFilterKind
@@ -221,14 +232,21 @@ typedef enum HjgFilterKind
 	HJG_FILTER_CONSTANT,		/* passes all, or none if negated */
 	HJG_FILTER_RANGE,			/* low <= value <= high */
 	HJG_FILTER_SET,				/* value is in a list */
+	HJG_FILTER_BYTES,			/* likewise, of variable width; looks at the rows that ask only, as values may have to be fetched */
 	HJG_FILTER_IS_NULL,
 	HJG_FILTER_ALL,				/* conditions one after the other; who does not pass one asks no further */
 	HJG_FILTER_AND,				/* who does not pass an argument, but for a NULL, asks on */
 	HJG_FILTER_OR
 } HjgFilterKind;
 
+typedef struct HjgBytes
+{
+	const char *data;
+	int32		nbytes;
+} HjgBytes;
+
 /*
- * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE or SET.
+ * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE, SET or BYTES.
  * A leaf whose operand is not known yet has bind, which is called when a row asks the leaf, makes it one of the
  * other kinds for good and clears bind; it may throw.
  */
@@ -244,11 +262,16 @@ typedef struct HjgFilter
 	int64		high;			/* not below low */
 	int			nset;
 	int64	   *set;			/* sorted */
+	HjgBytes   *bytes;			/* nset of these, sorted by hjg_bytes_compare() */
+	bool		padded;			/* values are compared but for spaces at the end, which those of the list do not have */
 	int			nargs;
 	struct HjgFilter **args;
 } HjgFilter;
 
 extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
+/* Of a value that is neither compressed nor elsewhere. */
+extern HjgBytes hjg_bytes_of(const struct varlena *value, bool padded);
+extern int	hjg_bytes_compare(const void *a, const void *b);
 
 /*
  * Ask the rows with pass[i]: those for which the condition is not true lose it.  An argument is asked by those

@@ -149,6 +149,71 @@ eval_set(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
 	drop_nulls(vector, nrows, pass);
 }
 
+HjgBytes
+hjg_bytes_of(const struct varlena *value, bool padded)
+{
+	HjgBytes	bytes = {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
+
+	while (padded && bytes.nbytes > 0 && bytes.data[bytes.nbytes - 1] == ' ')
+		bytes.nbytes--;
+	return bytes;
+}
+
+int
+hjg_bytes_compare(const void *a, const void *b)
+{
+	const HjgBytes *x = a;
+	const HjgBytes *y = b;
+
+	if (x->nbytes != y->nbytes)
+		return x->nbytes < y->nbytes ? -1 : 1;
+	return memcmp(x->data, y->data, x->nbytes);
+}
+
+static inline bool
+in_list(const HjgFilter *node, const struct varlena *value)
+{
+	const HjgBytes bytes = hjg_bytes_of(value, node->padded);
+
+	if (node->nset == 1)
+		return bytes.nbytes == node->bytes->nbytes && memcmp(bytes.data, node->bytes->data, bytes.nbytes) == 0;
+	return bsearch(&bytes, node->bytes, node->nset, sizeof(HjgBytes), hjg_bytes_compare) != NULL;
+}
+
+static void
+eval_bytes(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
+{
+	/* what is not in the list may be the NULL in it */
+	if (node->negated && node->null)
+	{
+		memset(pass, false, nrows * sizeof(bool));
+		return;
+	}
+	for (int i = 0; i < nrows; i++)
+	{
+		struct varlena *value;
+		struct varlena *unpacked;
+
+		if (!pass[i])
+			continue;
+		if (hjg_vector_isnull(vector, i))
+		{
+			pass[i] = false;
+			continue;
+		}
+		value = (struct varlena *) DatumGetPointer(hjg_vector_datum(vector, i));
+		if (likely(!VARATT_IS_COMPRESSED(value) && !VARATT_IS_EXTERNAL(value)))
+		{
+			pass[i] = in_list(node, value) != node->negated;
+			continue;
+		}
+		CHECK_FOR_INTERRUPTS();
+		unpacked = pg_detoast_datum_packed(value);
+		pass[i] = in_list(node, unpacked) != node->negated;
+		pfree(unpacked);
+	}
+}
+
 static void
 eval_null_test(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
 {
@@ -170,6 +235,9 @@ eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass
 			break;
 		case HJG_FILTER_SET:
 			eval_set(leaf, &vectors[leaf->column], nrows, pass);
+			break;
+		case HJG_FILTER_BYTES:
+			eval_bytes(leaf, &vectors[leaf->column], nrows, pass);
 			break;
 		case HJG_FILTER_IS_NULL:
 			eval_null_test(leaf, &vectors[leaf->column], nrows, pass);

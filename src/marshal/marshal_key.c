@@ -24,7 +24,9 @@
 bool
 hjg_key_is_varlena(Oid function)
 {
-	return function == F_TEXTEQ || function == F_BYTEAEQ;
+	const HjgBytesOperator *op = hjg_bytes_operator(function);
+
+	return op != NULL && op->comparison == HJG_COMPARE_EQ && !op->padded;
 }
 
 /* Operators that were asked for lately; those that the server comes with have the same function for ever. */

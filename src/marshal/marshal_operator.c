@@ -53,6 +53,25 @@ static const HjgSimpleOperator simple_operators[] = {
 	{F_UUID_EQ, HJG_COMPARE_EQ, HJG_ORDINAL_NONE, 16, 16},
 };
 
+/* Of variable width, under deterministic collations. */
+static const HjgBytesOperator bytes_operators[] = {
+	{F_BPCHAREQ, HJG_COMPARE_EQ, true},
+	{F_BPCHARNE, HJG_COMPARE_NE, true},
+	{F_BYTEAEQ, HJG_COMPARE_EQ, false},
+	{F_BYTEANE, HJG_COMPARE_NE, false},
+	{F_TEXTEQ, HJG_COMPARE_EQ, false},
+	{F_TEXTNE, HJG_COMPARE_NE, false},
+};
+
+const HjgBytesOperator *
+hjg_bytes_operator(Oid function)
+{
+	for (int i = 0; i < lengthof(bytes_operators); i++)
+		if (bytes_operators[i].function == function)
+			return &bytes_operators[i];
+	return NULL;
+}
+
 const HjgSimpleOperator *
 hjg_simple_operator(Oid function)
 {
