@@ -99,6 +99,10 @@ select d.* from q_differ(array['t = ''t11''', 't <> ''t11''', '''t11'' = t', '''
 	'ch not in (''c7'', ''c8  '', ''a'')', 'ch = any (array[''c7'', null]::bpchar[])', 'by = ''''', 'by = ''\x00''', 'by <> ''\x0000''', 'by in (''\x00'', ''\x0011'', '''')', 'by not in (''\x00'', ''\x0011'', '''')', 'by < ''\x0011''', 'lt = ''short''', 'lt = repeat(''long 1'', 1000)', 'lt <> repeat(''long 1'', 1000)',
 	'lt in (''short'', repeat(''long 2'', 1000))', 'lt = (select string_agg(md5((i + 1)::text), '''') from generate_series(1, 300) i)', 'lt not in (select string_agg(md5((i + 1)::text), '''') from generate_series(1, 300) i)', 't = ''t11'' collate "C"', 't collate "C" = ''t11''', 't = any (array(select distinct t from q_rows where id < 20))',
 	't = (select max(t) from q_rows)', 't || '''' = ''t11'' and i4 > 3', 'upper(t) = ''T11'' and t = ''t11''']) d;
+-- column against column, of one type or two
+select d.* from q_differ(array(select format('%s %s %s', l, op, r) from unnest(array['=', '<>', '<', '<=', '>', '>=']) op,
+	(values ('i2', 'i4'), ('i4', 'i2'), ('i4', 'i8'), ('i8', 'i2'), ('i4', 'id'), ('f4', 'f8'), ('f8', 'f4'), ('f8', 'f8'), ('dt', 'dt'), ('ts', 'ts'), ('m', 'm'), ('lsn', 'lsn'), ('x8', 'x8'), ('c', 'c'), ('o', 'o'), ('b', 'b'), ('tm', 'tm')) v (l, r))) d;
+select d.* from q_differ(array['i4 = i2 or f4 = f8', 'i4 <> i2 and (f4 < f8 or i2 is null)', 'not (i4 < i2)', '(i4 < i2 or i8 > i4) and i4 <> id', 'i2 < i4 and t = ''t11''', 'dt < ts and i4 < id', 'e = e and i4 = id', 'x4 = x4', 'u = u and i4 = id', 't = vc', 'i4 < i4::int8 + 1 and i2 < i4']) d;
 -- nothing that differs only in what a collation does not see is taken for equal to it
 do $$
 begin

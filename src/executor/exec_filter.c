@@ -3,7 +3,7 @@
  *	  The simple conditions of a scan, as filters over columns.
  *
  * What is simple: comparisons of a fixed-width column with a constant or a parameter, equality of text and other
- * strings of bytes with one, lists of constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
+ * strings of bytes with one, comparisons of two fixed-width columns, lists of constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
  * has a side effect, raises an error or tells anything, but their order against others
  * matters: a condition that is not simple may do all that, and must not see a row that
  * one before it drops.  So only the conditions before the first one that is not simple are taken;
@@ -189,9 +189,11 @@ static HjgFilter *
 make_operator(HjgScanFilter *scan, OpExpr *expr)
 {
 	Comparison	op;
+	HjgFilter  *leaf;
 	Expr	   *left;
 	Expr	   *right;
 	int			column;
+	int			other;
 
 	if (!find_comparison(expr->opno, expr->inputcollid, &op))
 		return NULL;
@@ -201,7 +203,14 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 		return make_comparison(scan, column, &op, op.comparison, op.right_width, right, false);
 	if (is_operand(left) && (column = find_column(scan, right, op.right_width)) >= 0)
 		return make_comparison(scan, column, &op, commuted(op.comparison), op.left_width, left, false);
-	return NULL;
+	if (op.left_width == VARIABLE || (column = find_column(scan, left, op.left_width)) < 0 ||
+		(other = find_column(scan, right, op.right_width)) < 0)
+		return NULL;
+	leaf = make_leaf(HJG_FILTER_COLUMNS, column);
+	leaf->other = other;
+	leaf->ordinal = op.ordinal;
+	leaf->comparison = op.comparison;
+	return leaf;
 }
 
 /* IN and NOT IN. */

@@ -105,32 +105,6 @@ load_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int ncolumns, 
 }
 #undef LOAD
 
-#define COMPARE(OP) \
-	for (int i = 0; i < nrows; i++) \
-		pass[i] &= left[i] OP right[i]; \
-	break
-
-static void
-compare_ordinals(HjgComparison comparison, const int64 *left, const int64 *right, int nrows, bool *pass)
-{
-	switch (comparison)
-	{
-		case HJG_COMPARE_EQ:
-			COMPARE(==);
-		case HJG_COMPARE_NE:
-			COMPARE(!=);
-		case HJG_COMPARE_LT:
-			COMPARE(<);
-		case HJG_COMPARE_LE:
-			COMPARE(<=);
-		case HJG_COMPARE_GT:
-			COMPARE(>);
-		case HJG_COMPARE_GE:
-			COMPARE(>=);
-	}
-}
-#undef COMPARE
-
 void
 hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const bool *isnull, int ncolumns,
 					 int nrows, bool *pass)
@@ -146,7 +120,7 @@ hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const boo
 
 		load_ordinals(op->ordinal, op->left_width, values + term->left, ncolumns, nrows, left);
 		load_ordinals(op->ordinal, op->right_width, values + term->right, ncolumns, nrows, right);
-		compare_ordinals(op->comparison, left, right, nrows, pass);
+		hjg_compare_ordinals(op->comparison, left, right, nrows, pass);
 		/* whatever was made of the bytes there */
 		for (int i = 0; i < nrows; i++)
 			pass[i] &= !isnull[(Size) i * ncolumns + term->left] && !isnull[(Size) i * ncolumns + term->right];

@@ -233,6 +233,7 @@ typedef enum HjgFilterKind
 	HJG_FILTER_RANGE,			/* low <= value <= high */
 	HJG_FILTER_SET,				/* value is in a list */
 	HJG_FILTER_BYTES,			/* likewise, of variable width; looks at the rows that ask only, as values may have to be fetched */
+	HJG_FILTER_COLUMNS,			/* value against another column's */
 	HJG_FILTER_IS_NULL,
 	HJG_FILTER_ALL,				/* conditions one after the other; who does not pass one asks no further */
 	HJG_FILTER_AND,				/* who does not pass an argument, but for a NULL, asks on */
@@ -246,7 +247,7 @@ typedef struct HjgBytes
 } HjgBytes;
 
 /*
- * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE, SET or BYTES.
+ * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE, SET, BYTES or COLUMNS.
  * A leaf whose operand is not known yet has bind, which is called when a row asks the leaf, makes it one of the
  * other kinds for good and clears bind; it may throw.
  */
@@ -258,6 +259,8 @@ typedef struct HjgFilter
 	bool		null;			/* CONSTANT: it is NULL, and passes none; SET: a NULL is in it */
 	HjgOrdinal	ordinal;
 	int			column;			/* leaves: which vector */
+	int			other;			/* COLUMNS: and which one it is compared with, */
+	HjgComparison comparison;	/* and how */
 	int64		low;
 	int64		high;			/* not below low */
 	int			nset;
@@ -269,6 +272,8 @@ typedef struct HjgFilter
 } HjgFilter;
 
 extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
+/* Rows for which "left op right" is false lose their pass. */
+extern void hjg_compare_ordinals(HjgComparison comparison, const int64 *left, const int64 *right, int nrows, bool *pass);
 /* Of a value that is neither compressed nor elsewhere. */
 extern HjgBytes hjg_bytes_of(const struct varlena *value, bool padded);
 extern int	hjg_bytes_compare(const void *a, const void *b);

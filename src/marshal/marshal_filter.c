@@ -77,6 +77,8 @@ in_set(const HjgFilter *node, int64 ordinal)
 /* Forms of a column beside the widths of signed integers; plus its width. */
 #define UINT_FORM 100
 #define FLOAT_FORM 200
+#define FORM_OF(ordinal, vector) \
+	(((ordinal) == HJG_ORDINAL_INT ? 0 : (ordinal) == HJG_ORDINAL_UINT ? UINT_FORM : FLOAT_FORM) + (vector)->column.attlen)
 
 /* One test of all rows; type and ORDINAL say how a value becomes its ordinal. */
 #define TEST_ROWS(type, ORDINAL, TEST) \
@@ -88,8 +90,7 @@ in_set(const HjgFilter *node, int64 ordinal)
 	break
 
 #define TEST_COLUMN(TEST) \
-	switch (node->ordinal == HJG_ORDINAL_INT ? vector->column.attlen : \
-			(node->ordinal == HJG_ORDINAL_UINT ? UINT_FORM : FLOAT_FORM) + vector->column.attlen) \
+	switch (FORM_OF(node->ordinal, vector)) \
 	{ \
 		case 1: \
 			TEST_ROWS(int8, (int64), TEST); \
@@ -147,6 +148,83 @@ eval_set(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
 	}
 	TEST_COLUMN(in_set(node, ordinal));
 	drop_nulls(vector, nrows, pass);
+}
+
+#define COMPARE(OP) \
+	for (int i = 0; i < nrows; i++) \
+		pass[i] &= left[i] OP right[i]; \
+	break
+
+void
+hjg_compare_ordinals(HjgComparison comparison, const int64 *left, const int64 *right, int nrows, bool *pass)
+{
+	switch (comparison)
+	{
+		case HJG_COMPARE_EQ:
+			COMPARE(==);
+		case HJG_COMPARE_NE:
+			COMPARE(!=);
+		case HJG_COMPARE_LT:
+			COMPARE(<);
+		case HJG_COMPARE_LE:
+			COMPARE(<=);
+		case HJG_COMPARE_GT:
+			COMPARE(>);
+		case HJG_COMPARE_GE:
+			COMPARE(>=);
+	}
+}
+#undef COMPARE
+
+#define LOAD(type, ORDINAL) \
+	for (int i = 0; i < nrows; i++) \
+		ordinals[i] = ORDINAL(((const type *) vector->values)[i]); \
+	break
+
+static void
+load_ordinals(HjgOrdinal ordinal, const HjgVector *vector, int nrows, int64 *ordinals)
+{
+	switch (FORM_OF(ordinal, vector))
+	{
+		case 1:
+			LOAD(int8, (int64));
+		case 2:
+			LOAD(int16, (int64));
+		case 4:
+			LOAD(int32, (int64));
+		case 8:
+			LOAD(int64, (int64));
+		case UINT_FORM + 1:
+			LOAD(uint8, (int64));
+		case UINT_FORM + 4:
+			LOAD(uint32, (int64));
+		case UINT_FORM + 8:
+			LOAD(uint64, UINT64_ORDINAL);
+		case FLOAT_FORM + 4:
+			LOAD(float, float_ordinal);
+		case FLOAT_FORM + 8:
+			LOAD(double, float_ordinal);
+		default:
+			elog(ERROR, "a column of %d bytes cannot be filtered", vector->column.attlen);
+	}
+}
+#undef LOAD
+
+static void
+eval_columns(const HjgFilter *node, const HjgVector *left, const HjgVector *right, int nrows, bool *pass)
+{
+	int64		left_ordinals[HJG_MAX_VECTOR_ROWS];
+	int64		right_ordinals[HJG_MAX_VECTOR_ROWS];
+	bool		holds[HJG_MAX_VECTOR_ROWS];
+
+	load_ordinals(node->ordinal, left, nrows, left_ordinals);
+	load_ordinals(node->ordinal, right, nrows, right_ordinals);
+	memset(holds, true, nrows * sizeof(bool));
+	hjg_compare_ordinals(node->comparison, left_ordinals, right_ordinals, nrows, holds);
+	for (int i = 0; i < nrows; i++)
+		pass[i] &= holds[i] != node->negated;
+	drop_nulls(left, nrows, pass);
+	drop_nulls(right, nrows, pass);
 }
 
 HjgBytes
@@ -238,6 +316,9 @@ eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass
 			break;
 		case HJG_FILTER_BYTES:
 			eval_bytes(leaf, &vectors[leaf->column], nrows, pass);
+			break;
+		case HJG_FILTER_COLUMNS:
+			eval_columns(leaf, &vectors[leaf->column], &vectors[leaf->other], nrows, pass);
 			break;
 		case HJG_FILTER_IS_NULL:
 			eval_null_test(leaf, &vectors[leaf->column], nrows, pass);
