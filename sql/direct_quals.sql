@@ -31,6 +31,7 @@ update q_rows set m = case id when 1 then '-92233720368547758.08' when 2 then '9
 	by = case id when 1 then '' when 2 then '\x00' when 3 then '\x0000' else decode(lpad(to_hex(id + 0 * nullif(id % 50, 0)), 4, '0'), 'hex') end,
 	-- as it is, compressed, and elsewhere
 	lt = case id % 4 when 0 then 'short' when 1 then repeat('long ' || id % 3, 1000) when 2 then (select string_agg(md5((i + id % 3)::text), '') from generate_series(1, 300) i) end;
+insert into q_rows (id, k, t) values (3000, 1, 'caf' || chr(233) || 's');
 vacuum full q_rows;
 create table q_one as select 1 as k;
 analyze q_rows, q_one;
@@ -99,6 +100,9 @@ select d.* from q_differ(array['t = ''t11''', 't <> ''t11''', '''t11'' = t', '''
 	'ch not in (''c7'', ''c8  '', ''a'')', 'ch = any (array[''c7'', null]::bpchar[])', 'by = ''''', 'by = ''\x00''', 'by <> ''\x0000''', 'by in (''\x00'', ''\x0011'', '''')', 'by not in (''\x00'', ''\x0011'', '''')', 'by < ''\x0011''', 'lt = ''short''', 'lt = repeat(''long 1'', 1000)', 'lt <> repeat(''long 1'', 1000)',
 	'lt in (''short'', repeat(''long 2'', 1000))', 'lt = (select string_agg(md5((i + 1)::text), '''') from generate_series(1, 300) i)', 'lt not in (select string_agg(md5((i + 1)::text), '''') from generate_series(1, 300) i)', 't = ''t11'' collate "C"', 't collate "C" = ''t11''', 't = any (array(select distinct t from q_rows where id < 20))',
 	't = (select max(t) from q_rows)', 't || '''' = ''t11'' and i4 > 3', 'upper(t) = ''T11'' and t = ''t11''']) d;
+select d.* from q_differ(array(select format('%s %s %L', c, op, p) from unnest(array['like', 'not like']) op, unnest(array['t', 'vc', 'ch', 'lt']) c,
+	unnest(array['t1%', '%1', '%1%', 't%1', '%', '%%', 't%', '%t', 'v%7', 'v1%1', '%1%1%', 't1%1%1', 't11', '', 'a%', '% %', 'long%1', '%g 2long%', '%ab%cd%', 'c7%', 'c7   %', '%7 ', 't_1', 't\\1%', '%\\%', 't%1%', 'tt%t', '%%1%%2%%', '%\303\251%', 'z%z', 'zz%']) p)) d;
+select d.* from q_differ(array['t like null', 't like ''t1%'' and t not like ''%5'' and i4 > 3', 't like ''t1%'' or vc like ''%9'' or lt like ''%long 2''', 't like ''t'' || ''1%''', 't ilike ''T1%''', 't like upper(''t1%'')', 'lt like ''%'' || md5(''7'') || ''%''', 'by like ''x%''::bytea', 't like ''%'' || chr(233) || ''%''', 't like ''caf'' || chr(233) || ''%''', 't like ''caf_s''', 't not like ''%'' || chr(233)', 't collate "C" like ''%1''']) d;
 -- column against column, of one type or two
 select d.* from q_differ(array(select format('%s %s %s', l, op, r) from unnest(array['=', '<>', '<', '<=', '>', '>=']) op,
 	(values ('i2', 'i4'), ('i4', 'i2'), ('i4', 'i8'), ('i8', 'i2'), ('i4', 'id'), ('f4', 'f8'), ('f8', 'f4'), ('f8', 'f8'), ('dt', 'dt'), ('ts', 'ts'), ('m', 'm'), ('lsn', 'lsn'), ('x8', 'x8'), ('c', 'c'), ('o', 'o'), ('b', 'b'), ('tm', 'tm')) v (l, r))) d;

@@ -3,7 +3,7 @@
  *	  The simple conditions of a scan, as filters over columns.
  *
  * What is simple: comparisons of a fixed-width column with a constant or a parameter, equality of text and other
- * strings of bytes with one, comparisons of two fixed-width columns, lists of constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
+ * strings of bytes with one, LIKE with a constant of literals and %, comparisons of two fixed-width columns, lists of constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
  * has a side effect, raises an error or tells anything, but their order against others
  * matters: a condition that is not simple may do all that, and must not see a row that
  * one before it drops.  So only the conditions before the first one that is not simple are taken;
@@ -19,8 +19,10 @@
 #include "access/detoast.h"
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
+#include "mb/pg_wchar.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
@@ -185,6 +187,43 @@ make_comparison(HjgScanFilter *scan, int column, const Comparison *op, HjgCompar
 	return &operand->leaf;
 }
 
+/*
+ * LIKE with a constant pattern of literals and %.  Literals are found as bytes: in UTF-8, as in encodings of a byte a
+ * character, they are found nowhere else than as characters.
+ */
+static HjgFilter *
+make_like(HjgScanFilter *scan, OpExpr *expr)
+{
+	const Const *pattern = lsecond(expr->args);
+	HjgFilter  *leaf;
+	bool		negated;
+	int			column;
+	const char *at;
+	const char *end;
+
+	if (!hjg_like_operator(get_opcode(expr->opno), &negated) || !IsA(pattern, Const) || pattern->constisnull ||
+		!OidIsValid(expr->inputcollid) || !get_collation_isdeterministic(expr->inputcollid) ||
+		(GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1))
+		return NULL;
+	at = TextDatumGetCString(pattern->constvalue);
+	if (strpbrk(at, "_\\") != NULL || strchr(at, '%') == NULL ||
+		(column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), VARIABLE)) < 0)
+		return NULL;
+	leaf = make_leaf(HJG_FILTER_LIKE, column);
+	leaf->negated = negated;
+	leaf->bytes = palloc((strlen(at) + 2) * sizeof(HjgBytes));
+	for (; at != NULL; at = end != NULL ? end + 1 : NULL)
+	{
+		const bool	first = leaf->nset == 0;
+
+		end = strchr(at, '%');
+		/* between the first and the last one nothing means nothing */
+		if (first || end == NULL || end > at)
+			leaf->bytes[leaf->nset++] = (HjgBytes) {at, end != NULL ? end - at : (int32) strlen(at)};
+	}
+	return leaf;
+}
+
 static HjgFilter *
 make_operator(HjgScanFilter *scan, OpExpr *expr)
 {
@@ -280,7 +319,10 @@ make_filter(HjgScanFilter *scan, Expr *expr)
 	switch (nodeTag(expr))
 	{
 		case T_OpExpr:
-			return list_length(((OpExpr *) expr)->args) == 2 ? make_operator(scan, (OpExpr *) expr) : NULL;
+			if (list_length(((OpExpr *) expr)->args) != 2)
+				return NULL;
+			leaf = make_like(scan, (OpExpr *) expr);
+			return leaf != NULL ? leaf : make_operator(scan, (OpExpr *) expr);
 		case T_ScalarArrayOpExpr:
 			return make_list(scan, (ScalarArrayOpExpr *) expr);
 		case T_BoolExpr:

@@ -224,6 +224,8 @@ typedef struct HjgBytesOperator
 
 /* Likewise; its collation must be deterministic. */
 extern const HjgBytesOperator *hjg_bytes_operator(Oid function);
+/* Is the function LIKE, or NOT LIKE, of text or char(n)? */
+extern bool hjg_like_operator(Oid function, bool *negated);
 
 /* ---------- conditions on vectors (marshal_filter.c) ---------- */
 
@@ -233,6 +235,7 @@ typedef enum HjgFilterKind
 	HJG_FILTER_RANGE,			/* low <= value <= high */
 	HJG_FILTER_SET,				/* value is in a list */
 	HJG_FILTER_BYTES,			/* likewise, of variable width; looks at the rows that ask only, as values may have to be fetched */
+	HJG_FILTER_LIKE,			/* value begins with the first of bytes, ends with the last, and has the others between, in their order */
 	HJG_FILTER_COLUMNS,			/* value against another column's */
 	HJG_FILTER_IS_NULL,
 	HJG_FILTER_ALL,				/* conditions one after the other; who does not pass one asks no further */
@@ -247,7 +250,7 @@ typedef struct HjgBytes
 } HjgBytes;
 
 /*
- * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE, SET, BYTES or COLUMNS.
+ * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE, SET, BYTES, LIKE or COLUMNS.
  * A leaf whose operand is not known yet has bind, which is called when a row asks the leaf, makes it one of the
  * other kinds for good and clears bind; it may throw.
  */
@@ -265,7 +268,7 @@ typedef struct HjgFilter
 	int64		high;			/* not below low */
 	int			nset;
 	int64	   *set;			/* sorted */
-	HjgBytes   *bytes;			/* nset of these, sorted by hjg_bytes_compare() */
+	HjgBytes   *bytes;			/* nset of these: BYTES: sorted by hjg_bytes_compare(); LIKE: two at least */
 	bool		padded;			/* values are compared but for spaces at the end, which those of the list do not have */
 	int			nargs;
 	struct HjgFilter **args;

@@ -258,6 +258,35 @@ in_list(const HjgFilter *node, const struct varlena *value)
 	return bsearch(&bytes, node->bytes, node->nset, sizeof(HjgBytes), hjg_bytes_compare) != NULL;
 }
 
+static inline bool
+is_like(const HjgFilter *node, const struct varlena *value)
+{
+	const HjgBytes *first = &node->bytes[0];
+	const HjgBytes *last = &node->bytes[node->nset - 1];
+	const char *at = VARDATA_ANY(value);
+	const char *end = at + VARSIZE_ANY_EXHDR(value);
+
+	if (end - at < first->nbytes + last->nbytes || memcmp(at, first->data, first->nbytes) != 0 ||
+		memcmp(end - last->nbytes, last->data, last->nbytes) != 0)
+		return false;
+	at += first->nbytes;
+	end -= last->nbytes;
+	for (const HjgBytes *bytes = first + 1; bytes < last; bytes++)
+	{
+		at = memmem(at, end - at, bytes->data, bytes->nbytes);
+		if (at == NULL)
+			return false;
+		at += bytes->nbytes;
+	}
+	return true;
+}
+
+static inline bool
+passes_bytes(const HjgFilter *node, const struct varlena *value)
+{
+	return (node->kind == HJG_FILTER_LIKE ? is_like(node, value) : in_list(node, value)) != node->negated;
+}
+
 static void
 eval_bytes(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass)
 {
@@ -282,12 +311,12 @@ eval_bytes(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass
 		value = (struct varlena *) DatumGetPointer(hjg_vector_datum(vector, i));
 		if (likely(!VARATT_IS_COMPRESSED(value) && !VARATT_IS_EXTERNAL(value)))
 		{
-			pass[i] = in_list(node, value) != node->negated;
+			pass[i] = passes_bytes(node, value);
 			continue;
 		}
 		CHECK_FOR_INTERRUPTS();
 		unpacked = pg_detoast_datum_packed(value);
-		pass[i] = in_list(node, unpacked) != node->negated;
+		pass[i] = passes_bytes(node, unpacked);
 		pfree(unpacked);
 	}
 }
@@ -315,6 +344,7 @@ eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass
 			eval_set(leaf, &vectors[leaf->column], nrows, pass);
 			break;
 		case HJG_FILTER_BYTES:
+		case HJG_FILTER_LIKE:
 			eval_bytes(leaf, &vectors[leaf->column], nrows, pass);
 			break;
 		case HJG_FILTER_COLUMNS:

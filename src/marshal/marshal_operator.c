@@ -63,6 +63,13 @@ static const HjgBytesOperator bytes_operators[] = {
 	{F_TEXTNE, HJG_COMPARE_NE, false},
 };
 
+bool
+hjg_like_operator(Oid function, bool *negated)
+{
+	*negated = function == F_TEXTNLIKE || function == F_BPCHARNLIKE;
+	return *negated || function == F_TEXTLIKE || function == F_BPCHARLIKE;
+}
+
 const HjgBytesOperator *
 hjg_bytes_operator(Oid function)
 {
