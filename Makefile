@@ -39,13 +39,15 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core demo demo-stop bench bench-choice bench-gpu bench-planning lint
-ifneq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
-ifneq ($(PGXS),)
-ifeq ($(wildcard $(shell $(PG_CONFIG) --includedir-server)/postgres.h),)
-$(error no server headers for $(PG_CONFIG): install the server's development package (Debian: postgresql-server-dev-N), or set PG_CONFIG)
-endif
+COMMANDS = check check-core check-install demo demo-stop bench bench-choice bench-gpu bench-planning lint
+GOALS = $(or $(MAKECMDGOALS),all)
+ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
+# pgxs.mk comes with the client's packages: it tells nothing of the headers
+ifneq ($(wildcard $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)/postgres.h),)
 include $(PGXS)
+else ifneq ($(filter all install installcheck uninstall,$(GOALS)),)
+PG_MAJOR := $(shell $(PG_CONFIG) --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p')
+$(error no server headers for $(PG_CONFIG): apt-get install $(if $(PG_MAJOR),postgresql-$(PG_MAJOR) postgresql-server-dev-$(PG_MAJOR),postgresql postgresql-server-dev-all), or set PG_CONFIG)
 endif
 endif
 
@@ -104,11 +106,13 @@ uninstall-device:
 .PHONY: install-device uninstall-device
 
 # --- commands of users and tests of all rooms: see test/ ---
-ifeq ($(filter-out $(COMMANDS),$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out $(COMMANDS),$(GOALS)),)
 check:
-	@test/run_check.sh
+	@test/run_check.sh $(PARTS)
 check-core:
 	@test/core/run_core.sh '$(PGSRC)'
+check-install:
+	@test/install/check_install.sh $(CASES)
 demo:
 	@test/demo/demo.sh start
 demo-stop:

@@ -4,13 +4,13 @@
 # Builds and installs, starts a cluster of its own, loads the machine's Debian package
 # index and a generated pair of tables, and shows core's plan and ours side by side.
 #
-#   DEMO_ROWS=20000000   rows of the larger generated table; the smaller has a quarter
+#   DEMO_ROWS=10000000   rows of the larger generated table; the smaller has a quarter
 #   DEMO_DIR=DIR         where the cluster lives (default /tmp/hjoin_gpu_demo)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/lib.sh
 
 DIR=${DEMO_DIR:-/tmp/hjoin_gpu_demo}
-ROWS=${DEMO_ROWS:-20000000}
+ROWS=${DEMO_ROWS:-10000000}
 [ "$(id -u)" = 0 ] || [ -n "${DEMO_DIR:-}" ] || DIR=/tmp/hjoin_gpu_demo_$(id -un)
 
 stop_demo() {
@@ -20,9 +20,27 @@ stop_demo() {
 	if [ -e "$DIR/data/postmaster.pid" ]; then
 		WORK=$DIR
 		RUN_USER=$(stat -c %U "$DIR/data")
-		as_user pg_ctl -D "$DIR/data" -w -m immediate stop >/dev/null || die "could not stop the demo's server"
+		# a killed server has left its file
+		! as_user pg_ctl -D "$DIR/data" status >/dev/null || as_user pg_ctl -D "$DIR/data" -w -m immediate stop >/dev/null || die "could not stop the demo's server"
 	fi
 	rm -rf "$DIR"
+}
+
+# build, and every 10 seconds say how far it is
+build_and_tell() {
+	local outputs kernels ticker rc
+	mapfile -t outputs < <(as_user make -s PG_CONFIG="$PG_CONFIG" print-OBJS print-device_objs print-cuda_images | xargs -n 1 | sort -u)
+	kernels=$(printf '%s\n' "${outputs[@]}" | grep -c 'fatbin$')
+	say "compiling ${#outputs[@]} files$([ "$kernels" = 0 ] || echo ", $kernels of them CUDA kernels, which take minutes") ..."
+	while sleep 10 >/dev/null 2>&1 && kill -0 $$; do
+		say "  $(cd "$WORK/tree" && ls -d "${outputs[@]}" 2>/dev/null | wc -l) of ${#outputs[@]}"
+	done &
+	ticker=$!
+	build_tree
+	rc=$?
+	kill $ticker
+	wait $ticker 2>/dev/null
+	return $rc
 }
 
 if [ "${1:-start}" = stop ]; then
@@ -37,7 +55,7 @@ stop_demo
 mkdir -p "$DIR" && touch "$DIR/hjoin_gpu_demo" || die "cannot write to $DIR"
 HJG_WORK=$DIR make_work demo
 say "== build and install (PostgreSQL $("$PG_CONFIG" --version | cut -d' ' -f2-))"
-{ build_tree && install_tree; } || die "the build failed"
+build_and_tell && install_tree || die "the build failed"
 
 # --- settings by the size of the machine --------------------------------------
 ram_mb=$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
@@ -59,6 +77,7 @@ as_user createdb demo && SQL -c "create extension hjoin_gpu" || die "could not c
 
 # --- data -----------------------------------------------------------------------
 say "== data"
+say "loading the package index ..."
 mkdir -p "$DIR/load" && { [ "$(id -u)" != 0 ] || chown "$RUN_USER" "$DIR/load"; }
 {
 	source_of="apt's package lists"
@@ -71,8 +90,8 @@ mkdir -p "$DIR/load" && { [ "$(id -u)" != 0 ] || chown "$RUN_USER" "$DIR/load"; 
 as_user bash -c "cd '$DIR/load' && psql -XqAt -v ON_ERROR_STOP=1 -d demo -f '$DIR/tree/test/demo/packages.sql'" || die "could not load the packages"
 rm -rf "$DIR/load"
 say "generating $ROWS and $((ROWS / 4)) rows ..."
-SQL -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql >/dev/null || die "could not make the tables"
-say "calibrating costs to this machine ..."
+(set -o pipefail; SQL -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql | sed -u 's/^/  /') || die "could not make the tables"
+say "calibrating costs to this machine, some 15 seconds ..."
 SQL -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null || say "(not calibrated)"
 
 # --- queries ----------------------------------------------------------------------
@@ -81,30 +100,32 @@ ours="set hjoin_gpu.enabled = on;"
 serial="set max_parallel_workers_per_gather = 0;"
 DIFFERENT=0 SLOWER=0
 
-# show TITLE QUERY [SERIAL]: plans, times (the better of two warm runs) and results of both
+# timed PLANS SETTINGS QUERY: one run; prints its milliseconds, and leaves its rows in PLANS.rows
+timed() {
+	SQL -c "$2" -c '\timing on' -c "$3" >"$DIR/tmp/$1.out" || return 1
+	grep -v '^Time: ' "$DIR/tmp/$1.out" >"$DIR/tmp/$1.rows"
+	sed -n 's/^Time: \([0-9]*\)[.].*/\1/p' "$DIR/tmp/$1.out" | sed 's/^0$/1/'
+}
+
+# show TITLE QUERY [SERIAL]: plans, which warms up; then times (the better of two runs) and results of both
 show() {
-	local title=$1 query=$2 set_core=$core set_ours=$ours t_core t_ours r_core r_ours
+	local title=$1 query=$2 set_core=$core set_ours=$ours t_core t_ours t
 	[ -z "${3:-}" ] || { set_core="$core $serial" set_ours="$ours $serial"; }
 	say
 	say "=== $title"
 	say "$query" | sed 's/^/    /'
-	r_core=$(SQL -c "$set_core" -c "$query" | md5sum)
-	r_ours=$(SQL -c "$set_ours" -c "$query" | md5sum)
 	SQL -c "$set_core" -c "explain (analyze, costs off) $query" >"$DIR/tmp/core.txt" || die "core's plan failed"
 	SQL -c "$set_ours" -c "explain (analyze, costs off) $query" >"$DIR/tmp/ours.txt" || die "our plan failed"
 	printf '  %-78s | %s\n' "PostgreSQL" "hjoin_gpu"
 	perl test/demo/side_by_side.pl "$DIR/tmp/core.txt" "$DIR/tmp/ours.txt"
-	t_core=$(best "$set_core" "$query") t_ours=$(best "$set_ours" "$query")
+	t_core=$(timed core "$set_core" "$query") && t_ours=$(timed ours "$set_ours" "$query") || die "a query failed"
+	t=$(timed core "$set_core" "$query") && t_core=$(at_most "$t_core" "$t")
+	t=$(timed ours "$set_ours" "$query") && t_ours=$(at_most "$t_ours" "$t")
 	say
 	printf '  time: PostgreSQL %s ms, hjoin_gpu %s ms: %s times as fast\n' "$t_core" "$t_ours" \
 		"$(awk "BEGIN { printf \"%.1f\", $t_core / $t_ours }")"
-	awk "BEGIN { exit !($t_ours > $t_core) }" && SLOWER=$((SLOWER + 1))
-	if [ "$r_core" = "$r_ours" ]; then say "  results: equal"; else say "  results: DIFFERENT"; DIFFERENT=$((DIFFERENT + 1)); fi
-}
-
-# milliseconds of the faster of two runs
-best() {
-	{ for _ in 1 2; do SQL -c "$1" -c '\timing on' -c "$2"; done; } | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' | sort -n | head -1 | cut -d. -f1 | sed 's/^0$/1/'
+	[ "$t_ours" -le "$t_core" ] || SLOWER=$((SLOWER + 1))
+	if cmp -s "$DIR/tmp/core.rows" "$DIR/tmp/ours.rows"; then say "  results: equal"; else say "  results: DIFFERENT"; DIFFERENT=$((DIFFERENT + 1)); fi
 }
 
 sums="count(*), sum(s.v + r.v), sum((s.id::bigint * 31 + r.id) % 1000003) as checksum"
