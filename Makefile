@@ -39,7 +39,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core check-install demo demo-stop bench bench-choice bench-gpu bench-planning lint
+COMMANDS = check check-core check-install demo demo-stop bench bench-choice bench-gpu bench-planning lint lab
 GOALS = $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
 # pgxs.mk comes with the client's packages: it tells nothing of the headers
@@ -71,7 +71,7 @@ src/executor/exec_aggregate.o src/executor/exec_vector_expr.o: override CFLAGS +
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
 CUDA_TARGETS = 75 80 86 89 90
 CUDA_NEWEST = $(lastword $(CUDA_TARGETS))
-NVCC_FLAGS = -std=c++17 -O3 --threads 2 -Werror all-warnings -Isrc \
+NVCC_FLAGS = -std=c++17 -O3 --threads 2 -Werror all-warnings -Isrc -Ikernels \
 	$(foreach t,$(CUDA_TARGETS),-gencode arch=compute_$(t),code=sm_$(t)) \
 	-gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
 cuda_images = $(if $(NVCC),$(patsubst kernels/%.cu,build/kernels/%.fatbin,$(wildcard kernels/*.cu)))
@@ -82,13 +82,24 @@ build/kernels/images.c: $(cuda_images)
 	@mkdir -p $(@D)
 	@[ -n '$(NVCC)' ] || echo 'nvcc is not here: the device program is built without CUDA'
 	@sh kernels/embed_images.sh $(cuda_images) > $@
-build/kernels/images.o: build/kernels/images.c
+build/kernels/images.o build/kernels/lab/images.o: %.o: %.c
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 
 device_objs = $(patsubst src/%.c,build/%.o,$(device_srcs)) $(pure_srcs:.c=.o) build/kernels/images.o
 $(PROGRAM_DEVICE): $(device_objs)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
-# for tests alone, never installed: the same with faults on request
+# what is measured, never installed: the laboratory has the device program's objects and kernels, and its own
+lab_images = $(cuda_images) $(if $(NVCC),$(patsubst kernels/%.cu,build/kernels/%.fatbin,$(wildcard kernels/lab/*.cu)))
+build/kernels/lab/images.c: $(lab_images)
+	@mkdir -p $(@D)
+	@sh kernels/embed_images.sh $(lab_images) > $@
+lab_objs = $(patsubst src/%.c,build/%.o,$(filter-out src/lab/lab_main.c,$(wildcard src/lab/*.c))) \
+	$(filter-out build/device/device_main.o build/kernels/images.o,$(device_objs)) build/kernels/lab/images.o
+build/hjoin_gpu_lab: build/lab/lab_main.o $(lab_objs)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
+lab: build/hjoin_gpu_lab
+.PHONY: lab
+# for tests alone, never installed: the device program with faults on request
 build/faults/device_fault.o: src/device/device_fault.c $(wildcard src/*/*.h)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -DHJG_FAULTS -c -o $@ $<
@@ -135,8 +146,8 @@ print-%:
 
 # ---- engine tests: check-engine, check-engine-tsan, check-engine-valgrind ----
 engine_srcs = $(wildcard src/engine/*.c src/coupled/*.c src/model/*.c) $(filter-out %_pg.c,$(wildcard src/arena/*.c))
-engine_test_srcs = $(engine_srcs) $(filter-out test/engine/bench_main.c,$(wildcard test/engine/*.c))
-engine_test_hdrs = $(wildcard src/layout/*.h src/arena/*.h src/engine/*.h src/coupled/*.h src/model/*.h kernels/hjg_* test/engine/*.h)
+engine_test_srcs = $(engine_srcs) src/lab/lab_host_stage.c $(wildcard test/engine/*.c)
+engine_test_hdrs = $(wildcard src/layout/*.h src/arena/*.h src/engine/*.h src/coupled/*.h src/model/*.h src/lab/hjg_stage.h kernels/hjg_* test/engine/*.h)
 ENGINE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -Isrc -I. -Itest/engine
 
 build/test_engine: $(engine_test_srcs) $(engine_test_hdrs)
@@ -148,10 +159,6 @@ build/test_engine_asan: $(engine_test_srcs) $(engine_test_hdrs)
 build/test_engine_tsan: $(engine_test_srcs) $(engine_test_hdrs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=thread -o $@ $(engine_test_srcs) -lm
-
-build/bench_engine: $(engine_srcs) test/engine/bench_main.c $(engine_test_hdrs)
-	@mkdir -p $(@D)
-	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(engine_srcs) test/engine/bench_main.c -lm
 
 check-engine: build/test_engine build/test_engine_asan
 	build/test_engine
@@ -200,10 +207,10 @@ build/test_cuda: test/device/test_cuda.c $(patsubst %,test/device/cuda_%.c,suppo
 build/test_carry: test/device/test_carry.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_resident: test/device/test_resident.c $(engine_support) test/engine/hjg_test_engine.h $(cuda_test_objs)
+build/test_resident: test/device/test_resident.c $(engine_support) test/engine/hjg_test_engine.h $(lab_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_host_joins: test/device/test_host_joins.c test/device/sorted_strategy.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_sorted_strategy.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_host_joins: test/device/test_host_joins.c test/device/sorted_strategy.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_sorted_strategy.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(lab_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_jobs: test/device/test_jobs.c test/device/job_support.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_job_support.h test/device/hjg_test_stub.h $(cuda_test_objs)
@@ -239,12 +246,12 @@ build/shim.so: test/fault/shim.c
 build/test_opencl: test/device/test_opencl.c $(engine_support) test/engine/test_coupled.c $(wildcard test/engine/*.h) $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-opencl: build/test_opencl hjoin_gpu_device
+check-opencl: build/test_opencl build/hjoin_gpu_lab hjoin_gpu_device
 	build/test_opencl
-	./hjoin_gpu_device --bench --device=threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
+	build/hjoin_gpu_lab threads --figures --halves --min-log=12 --max-log=12 --reps=1 >/dev/null
 	device=$$(./hjoin_gpu_device --list | grep -v 'not usable' | grep -q '^opencl:0' && echo opencl:0 || echo threads) && \
-		./hjoin_gpu_device --bench --device=$$device --copies --model=2 --each --min-log=14 --max-log=14 >/dev/null && \
-		./hjoin_gpu_device --bench --device=$$device --rows --min-log=16 --max-log=16
+		build/hjoin_gpu_lab $$device --copies --model=2 --each --min-log=14 --max-log=14 >/dev/null && \
+		build/hjoin_gpu_lab $$device --rows --min-log=16 --max-log=16
 .PHONY: check-opencl
 # ---- end of check-opencl ----
 

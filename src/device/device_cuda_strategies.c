@@ -2,7 +2,7 @@
  * device_cuda_strategies.c
  *	  The resident joins by name, and which of them to try.
  *
- * Measured (device_cuda_bench.c): a table that stays in the L2 cache, with the
+ * Measured (lab_cuda_bench.c): a table that stays in the L2 cache, with the
  * keys that its tags stand for, beats partitioning when the probe side is eight times the build side or
  * more (2M x 64M rows of 4 bytes, H100: 56 against 49 Gtuples/s, and 84 with packed slots); out of
  * the cache it falls far behind (17, keys of 8 bytes).  Else one pass of partitions does, up to the build rows that fit the

@@ -19,10 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/hjg_cuda_host.h"
+#include "device/hjg_cuda.h"
 #include "device/hjg_device.h"
 #include "device/hjg_opencl.h"
-#include "engine/hjg_engine_bench.h"
 
 #define PROGRAM_VERSION "1.0"
 
@@ -39,26 +38,6 @@ usage(void)
 		   "The server starts it by itself. On its own it is a tool:\n"
 		   "  --list          list the devices found\n"
 		   "  --self-test     run joins through the real protocol and check them\n"
-		   "  --bench [...]   measure the cpu engine; what follows are options of the benchmark:\n"
-		   "                  --list, --case TEXT, --rows FACTOR, --strategy NAME, --batch ROWS,\n"
-		   "                  --reps N, --isa NAME, --l2 BYTES, --pages N, --small-pages\n"
-		   "  --bench --device=cuda:N [...]\n"
-		   "                  measure joins of what lies in device memory: --list, --case TEXT,\n"
-		   "                  --rows FACTOR, --strategy NAMES or all, --paper 002|003|004, --reps N\n"
-		   "  --bench --device=cuda:N --host [...]\n"
-		   "                  measure joins of what lies in host memory: --list, --case TEXT,\n"
-		   "                  --rows FACTOR, --strategy NAME, --chunk ROWS, --reps N,\n"
-		   "                  --bits N, --block ROWS, --stagers N, --set PART\n"
-		   "  --bench --device=opencl:N [...]  measure the coupled engine beside it (device \"threads\": emulated):\n"
-		   "                  --strategy=NAME, --min-log=N, --max-log=N (rows as powers of two), --reps=N, --units=N,\n"
-		   "                  --skew=PART, --selectivity=PART, --separate, --grouping, --block=BYTES, --chunk=ROWS, --copies (also where memory is shared),\n"
-		   "                  --bus-gbs=N, --bus-latency-us=N, --steps, --halves (no cost model),\n"
-		   "                  --pipeline=NAME or all, --packed, --was=BYTES, --boundary=UNITS,\n"
-		   "                  --model[=RUNS]: random ratios against the cost model's choice (--each: each run),\n"
-		   "                  --pairs[=TEXT]: design choices against their absence, in turn,\n"
-		   "                  --figures[=TEXT]: figures of the papers, --buffer=BYTES: of the device at most,\n"
-		   "                  --rows[=TEXT]: the systems of the papers, --engines: what the choice of one loses,\n"
-		   "                  --plans: compression plans\n"
 		   "  --threads=N     threads of the cpu engine (default: one for each CPU)\n"
 		   "  --cache-dir=DIR where drivers keep built programs, and their temporary files\n"
 		   "  --device=NAME   device of the self-test (default: cpu)\n"
@@ -190,16 +169,6 @@ serve_arena(int server_fd, int device_fd, HjgServe *serve, const char *data_dir,
 	}
 }
 
-/* Is the benchmark one of a device, not of the cpu engine? */
-static bool
-names_device(int argc, char **argv)
-{
-	for (int i = 0; i < argc; i++)
-		if (strncmp(argv[i], "--device=", 9) == 0)
-			return true;
-	return false;
-}
-
 static int
 parse_number(const char *text, int *value)
 {
@@ -212,32 +181,15 @@ parse_number(const char *text, int *value)
 	return 0;
 }
 
-/* argv[0]: --device=cuda:N */
-static int
-bench_cuda(int argc, char **argv)
-{
-	int			number;
-
-	if (parse_number(strchr(argv[0], ':') + 1, &number) != 0 || number >= HJG_CUDA_MAX_DEVICES)
-	{
-		fprintf(stderr, "hjoin_gpu_device: there is no device %s\n", strchr(argv[0], '=') + 1);
-		return EXIT_USAGE;
-	}
-	if (argc > 1 && strcmp(argv[1], "--host") == 0)
-		return hjg_cuda_host_bench(stdout, number, argc - 2, argv + 2);
-	return hjg_cuda_bench(stdout, number, argc - 1, argv + 1);
-}
-
 int
 main(int argc, char **argv)
 {
 	enum
 	{
-		OPT_BENCH = 1, OPT_CACHE_DIR, OPT_CONFINE, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_SERVER, OPT_DEVICE_HALF, OPT_SOCKET, OPT_EPOCH,
+		OPT_CACHE_DIR = 1, OPT_CONFINE, OPT_LIST, OPT_PROBE_OPENCL, OPT_SELF_TEST, OPT_THREADS, OPT_HELP, OPT_VERSION, OPT_SERVER, OPT_DEVICE_HALF, OPT_SOCKET, OPT_EPOCH,
 		OPT_PARENT, OPT_DEVICE, OPT_MEMORY
 	};
 	static const struct option options[] = {
-		{"bench", no_argument, NULL, OPT_BENCH},
 		{"cache-dir", required_argument, NULL, OPT_CACHE_DIR},
 		{"confine", required_argument, NULL, OPT_CONFINE},
 		{"device", required_argument, NULL, OPT_DEVICE},
@@ -269,8 +221,7 @@ main(int argc, char **argv)
 	sigset_t	all;
 
 	serve.socket = -1;
-	/* what follows --bench is not ours */
-	while (action != OPT_BENCH && (option = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 	{
 		int			bad = 0;
 
@@ -334,14 +285,6 @@ main(int argc, char **argv)
 		case OPT_VERSION:
 			printf("hjoin_gpu_device %s (layout %d)\n", PROGRAM_VERSION, HJG_LAYOUT_VERSION);
 			return 0;
-		case OPT_BENCH:
-			if (optind < argc && strncmp(argv[optind], "--device=cuda:", 14) == 0)
-				return bench_cuda(argc - optind, argv + optind);
-			if (names_device(argc - optind, argv + optind))
-				return hjg_coupled_bench(serve.nthreads > 0 ? serve.nthreads : hjg_device_cpus(),
-										 argc - optind, argv + optind);
-			return hjg_engine_bench(stdout, serve.nthreads > 0 ? serve.nthreads : hjg_device_cpus(),
-									argc - optind, argv + optind);
 		case OPT_LIST:
 			return hjg_device_list();
 		case OPT_PROBE_OPENCL:

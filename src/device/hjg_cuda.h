@@ -504,9 +504,4 @@ extern HjgStatus hjg_cuda_bring(HjgCudaLane *lane, HjgCudaMoving moving, HjgCuda
 /* Queue the move of managed memory to the device of the lane. */
 extern HjgStatus hjg_cuda_prefetch(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes);
 
-/* ---- device_cuda_bench.c ---- */
-
-/* The resident joins of a device; argv as in device_cuda_bench.c.  Exit code. */
-extern int	hjg_cuda_bench(FILE *out, int number, int argc, char **argv);
-
 #endif							/* HJG_CUDA_H */

@@ -5,7 +5,7 @@
  * Room "device": pure C, many threads, the only place where a driver of a device
  * may ever be loaded.  The program serves one arena, which its supervisor hands
  * over by descriptor, until the socket to the supervisor closes; without
- * arguments for that it is a tool of its own (--list, --self-test, --bench).
+ * arguments for that it is a tool of its own (--list, --self-test).
  *
  * Threads.  All signals are blocked in all of them from before the first one
  * starts.  The main thread waits for the socket's end and for SIGTERM; runners
@@ -196,7 +196,5 @@ hjg_beat_progress(HjgBeatSource *source)
 extern int	hjg_device_list(void);
 /* device_selftest.c: --self-test */
 extern int	hjg_device_self_test(int nthreads, const char *device);
-/* device_coupled_bench.c: --bench of an OpenCL device or of threads in its place; options are those after --bench */
-extern int	hjg_coupled_bench(int nthreads, int argc, char **argv);
 
 #endif							/* HJG_DEVICE_H */

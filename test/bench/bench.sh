@@ -77,5 +77,5 @@ say "== memory"
 as_user perl test/bench/memory.pl --pgdata "$WORK/bench" ${BENCH_CASES:+--cases "$BENCH_CASES"} || rc=1
 say
 say "== the engine alone"
-as_user "$PG_BINDIR/hjoin_gpu_device" --bench || rc=1
+as_user make -s PG_CONFIG="$PG_CONFIG" lab && as_user build/hjoin_gpu_lab cpu || rc=1
 exit $rc

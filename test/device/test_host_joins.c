@@ -8,10 +8,10 @@
  */
 #include <string.h>
 
-#include "device/hjg_cuda_host.h"
 #include "hjg_fault_loop.h"
 #include "hjg_sorted_strategy.h"
 #include "hjg_test_engine.h"
+#include "lab/hjg_cuda_host.h"
 
 #define MARGIN_PAIRS 64
 #define CANARY 0xC5

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/hjg_cuda_bench.h"
 #include "device/hjg_cuda_paper.h"
 #include "device/hjg_cuda_parts.h"
 #include "hjg_test_engine.h"
+#include "lab/hjg_cuda_bench.h"
 #include "layout/hjg_checksum.h"
 
 #define CANARY 0xC5

@@ -4,8 +4,8 @@
  */
 #include <pthread.h>
 
-#include "engine/hjg_stage.h"
 #include "hjg_test_engine.h"
+#include "lab/hjg_stage.h"
 
 #define BLOCK_ROWS 64
 #define PIECE_ROWS 100

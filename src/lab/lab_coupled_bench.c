@@ -1,0 +1,392 @@
+/*
+ * lab_coupled_bench.c
+ *	  hjoin_gpu_lab NAME: the coupled engine's strategies beside
+ *	  the cpu engine on all threads, as in He, Lu and He, section 5.
+ *
+ * Every run's number of pairs is compared with the one that was drawn.  NAME is opencl:N or threads, which
+ * emulates the device by plain threads.
+ */
+#define _GNU_SOURCE
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/hjg_coupled_bench.h"
+#include "lab/hjg_lab.h"
+
+#define MAX_REPS 15
+
+/* Random settings of --model for each size and strategy. */
+#define MODEL_RUNS 40
+
+static int
+compare_times(const void *a, const void *b)
+{
+	const double x = ((const HjgBenchTimes *) a)->total_ns;
+	const double y = ((const HjgBenchTimes *) b)->total_ns;
+
+	return (x > y) - (x < y);
+}
+
+const char *const hjg_bench_step_names[HJG_STEP_COUNT] = {
+	"hash", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
+};
+
+/* Where the time went: the CPU's share, and what a row took on each side while both were at work. */
+static void
+print_steps(const HjgCoupledStats *stats)
+{
+	for (int i = 0; i < HJG_STEP_COUNT; i++)
+	{
+		const hjg_u64 *cpu = &stats->step_rows[HJG_ON_CPU][i];
+		const hjg_u64 *device = &stats->step_rows[HJG_ON_DEVICE][i];
+
+		if (*cpu + *device == 0)
+			continue;
+		printf("    %-16s ratio %4.2f, CPU %7.2f ns a row, device %7.2f\n", hjg_bench_step_names[i],
+			   (double) *cpu / (double) (*cpu + *device),
+			   *cpu ? (double) stats->step_ns[HJG_ON_CPU][i] / (double) *cpu : 0.0,
+			   *device ? (double) stats->step_ns[HJG_ON_DEVICE][i] / (double) *device : 0.0);
+	}
+}
+
+/* Who did what, and the in-cache model beside it: D and E of the build side. */
+static void
+print_units(const HjgCoupledStats *stats)
+{
+	const HjgUnits *units = &stats->units;
+
+	printf("    %dP %dC %dG, %dC %dG", units->cpu_p, units->cpu_d, units->device_d, units->cpu_e, units->device_e);
+	if (stats->feed_rows > 0)
+		printf("; D %.2f ns a row (its CPU side %.2f ms, E waited %.2f ms)", (double) stats->feed_ns / (double) stats->feed_rows,
+			   (double) stats->feed_ns / 1e6, (double) stats->feed_wait_ns / 1e6);
+	if (stats->predicted.total_ns > 0)
+		printf("; predicted for the build side: T_D %.2f, T_E %.2f ms", stats->predicted.decompress_ns / 1e6,
+			   stats->predicted.execute_ns / 1e6);
+	printf("\n");
+}
+
+/* A line of the table; false when a result was wrong. */
+static bool
+measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
+		const HjgBenchOptions *options, double *ns)
+{
+	const int	nreps = options->nreps;
+	static HjgBenchTimes times[MAX_REPS + 1];
+	const HjgBenchTimes *median = &times[1 + nreps / 2];
+	bool		good = true;
+	double		predicted_ns;
+
+	memset(times, 0, sizeof(times));
+	for (int i = 0; i <= nreps && good; i++)
+		good = hjg_bench_run(env, config, runner, in, &times[i]);
+	qsort(times + 1, (size_t) nreps, sizeof(HjgBenchTimes), compare_times);
+	predicted_ns = median->stats.predicted_build_ns + median->stats.predicted_probe_ns;
+	printf("%-22s %9u %9.2f %9.2f %9.2f %9.2f %8.1f", name, in->nrows, median->total_ns / 1e6,
+		   (double) median->stats.join.partition_ns / 1e6, (double) median->stats.join.build_ns / 1e6,
+		   (double) median->stats.join.probe_ns / 1e6, 2.0 * in->nrows / median->total_ns * 1e3);
+	if (*ns > 0)
+		printf(" %7.2fx", median->total_ns / *ns);
+	else
+		printf(" %8s", "1.00x");
+	if (predicted_ns > 0)
+		printf(" %9.2f %+6.0f%%", predicted_ns / 1e6, (predicted_ns / median->total_ns - 1) * 100);
+	if (median->stats.transfer_ns > 0)
+		printf("  bus %.2f ms", (double) median->stats.transfer_ns / 1e6);
+	printf("%s%s\n", median->stats.gave_up ? "  (by the cpu engine)" : "", good ? "" : "  WRONG");
+	if (options->pipeline != NULL && config != NULL)
+		print_units(&median->stats);
+	if (options->steps && config != NULL)
+		print_steps(&median->stats);
+	fflush(stdout);
+	if (*ns <= 0)
+		*ns = median->total_ns;
+	return good;
+}
+
+static void
+print_copies(const HjgStepCosts *costs)
+{
+	const struct
+	{
+		const char *name;
+		const HjgCopyCost *cost;
+	}			kinds[] = {
+		{"rows to the CPU", costs->copy[HJG_ON_CPU]}, {"rows to the device", costs->copy[HJG_ON_DEVICE]}, {"of the CPU's time", costs->call},
+		{"tables to the CPU", costs->move[HJG_ON_CPU]}, {"tables to the device", costs->move[HJG_ON_DEVICE]}
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	{
+		printf("copies: %-20s", kinds[i].name);
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  %6.1f us each, %6.1f GB/s", kinds[i].cost[s].each_ns / 1e3, 1 / kinds[i].cost[s].byte_ns);
+		printf("\n");
+	}
+	printf("\n");
+}
+
+static void
+print_costs(const HjgStepCosts *costs)
+{
+	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+
+	printf("unit costs, ns a row: CPU, device alone; CPU, device together\n%-16s", "build rows");
+	for (int s = 0; s < costs->nsizes; s++)
+		printf("  %28u", 1u << logs[s]);
+	printf("\n");
+	for (int n = 0; n < 2 * HJG_STEP_COUNT; n++)
+	{
+		const int	i = n % HJG_STEP_COUNT;
+		const bool	partitioned = n >= HJG_STEP_COUNT;
+		const bool	is_asked = partitioned || (i != HJG_STEP_NUMBER && i != HJG_STEP_N2 && i != HJG_STEP_N3);
+
+		if (!is_asked)
+			continue;
+		printf("%s %-12s", partitioned ? "phj" : "shj", hjg_bench_step_names[i]);
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  %6.2f %6.2f; %6.2f %6.2f", costs->alone_ns[partitioned][s][HJG_ON_CPU][i],
+				   costs->alone_ns[partitioned][s][HJG_ON_DEVICE][i], costs->together_ns[partitioned][s][HJG_ON_CPU][i],
+				   costs->together_ns[partitioned][s][HJG_ON_DEVICE][i]);
+		printf("\n");
+	}
+	for (int p = 0; p < 2; p++)
+	{
+		printf("%s %-12s", p ? "phj" : "shj", "between steps");
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  build %5.2f, probe %5.2f     ", costs->build_rest_ns[p][s], costs->probe_rest_ns[p][s]);
+		printf("\n%s %-12s", p ? "phj" : "shj", "CPU to device");
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  differs by %5.1f %%          ", costs->spread[p][s] * 100);
+		printf("\n");
+	}
+	for (int p = 0; p < 2; p++)
+	{
+		printf("%s %-12s", p ? "phj" : "shj", "pieces, us");
+		for (int s = 0; s < costs->nsizes; s++)
+			printf("  %5.1f, %5.1f, %5.1f, %5.1f  ", costs->launch_ns[p][s] / 1e3, costs->call_ns[p][s] / 1e3,
+				   costs->wake_ns[p][s] / 1e3, costs->wait_ns[p][s] / 1e3);
+		printf("  (behind another one; the CPU to queue it, to wake the device; the device to begin)\n");
+	}
+	printf("on top of a row taken over from the other, CPU %.2f, device %.2f; piece on the CPU %.1f us, on the device %.1f us; "
+		   "threads of a join's own %.1f us and %.1f for each more; unpacking %.2f %.2f; fetching %.2f bytes/ns, gain %.0f %%\n\n",
+		   costs->exchange_ns[HJG_ON_CPU], costs->exchange_ns[HJG_ON_DEVICE], costs->piece_ns / 1e3, costs->busy_ns / 1e3,
+		   costs->start_ns / 1e3, costs->thread_ns / 1e3, costs->unpack_ns[HJG_ON_CPU], costs->unpack_ns[HJG_ON_DEVICE],
+		   costs->fetch_bytes_per_ns, costs->fetch_gain * 100);
+	if (costs->copy[HJG_ON_DEVICE][0].each_ns + costs->copy[HJG_ON_DEVICE][0].byte_ns > 0)
+		print_copies(costs);
+}
+
+/* "--name=VALUE": the value, or NULL when arg is another option. */
+static const char *
+value_of(const char *arg, const char *name)
+{
+	const size_t n = strlen(name);
+
+	return strncmp(arg, "--", 2) == 0 && strncmp(arg + 2, name, n) == 0 && arg[2 + n] == '=' ? arg + 3 + n : NULL;
+}
+
+static bool
+parse_option(HjgBenchOptions *options, const char *arg)
+{
+	const char *value;
+
+	if ((value = value_of(arg, "strategy")) != NULL)
+		options->strategy = value;
+	else if ((value = value_of(arg, "pipeline")) != NULL)
+		options->pipeline = value;
+	else if ((value = value_of(arg, "was")) != NULL)
+		options->config.was_bytes = (size_t) atoll(value);
+	else if ((value = value_of(arg, "boundary")) != NULL)
+		options->config.boundary = atoi(value);
+	else if ((value = value_of(arg, "model")) != NULL)
+		options->model_runs = atoi(value);
+	else if ((value = value_of(arg, "min-log")) != NULL)
+		options->min_log = atoi(value);
+	else if ((value = value_of(arg, "max-log")) != NULL)
+		options->max_log = atoi(value);
+	else if ((value = value_of(arg, "reps")) != NULL)
+		options->nreps = atoi(value);
+	else if ((value = value_of(arg, "units")) != NULL)
+		options->units = atoi(value);
+	else if ((value = value_of(arg, "skew")) != NULL)
+		options->skew = atof(value);
+	else if ((value = value_of(arg, "selectivity")) != NULL)
+		options->selectivity = atof(value);
+	else if ((value = value_of(arg, "block")) != NULL)
+		options->config.block_bytes = (hjg_u32) atoi(value);
+	else if ((value = value_of(arg, "chunk")) != NULL)
+		options->config.chunk_rows = (hjg_u32) atoi(value);
+	else if ((value = value_of(arg, "bus-gbs")) != NULL)
+		options->config.bus_bytes_per_ns = atof(value);
+	else if ((value = value_of(arg, "bus-latency-us")) != NULL)
+		options->config.bus_latency_ns = atof(value) * 1e3;
+	else if (strcmp(arg, "--separate") == 0)
+		options->config.separate_tables = true;
+	else if (strcmp(arg, "--grouping") == 0)
+		options->config.grouping = true;
+	else if (strcmp(arg, "--packed") == 0)
+		options->packed = true;
+	else if ((value = value_of(arg, "buffer")) != NULL)
+		options->config.buffer_bytes = (size_t) atoll(value);
+	else if ((value = value_of(arg, "figures")) != NULL)
+		options->figures = value;
+	else if (strcmp(arg, "--figures") == 0)
+		options->figures = "";
+	else if ((value = value_of(arg, "rows")) != NULL)
+		options->rows = value;
+	else if (strcmp(arg, "--rows") == 0)
+		options->rows = "";
+	else if (strcmp(arg, "--engines") == 0)
+		options->engines = true;
+	else if ((value = value_of(arg, "pairs")) != NULL)
+		options->pairs = value;
+	else if (strcmp(arg, "--pairs") == 0)
+		options->pairs = "";
+	else if (strcmp(arg, "--plans") == 0)
+		options->plans = true;
+	else if (strcmp(arg, "--model") == 0)
+		options->model_runs = MODEL_RUNS;
+	else if (strcmp(arg, "--steps") == 0)
+		options->steps = true;
+	else if (strcmp(arg, "--copies") == 0)
+		hjg_cl_set_copies(true);
+	else if (strcmp(arg, "--each") == 0)
+		options->each = true;
+	else if (strcmp(arg, "--halves") == 0)
+		options->calibrate = false;
+	else
+		return false;
+	return true;
+}
+
+static bool
+run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	HjgCoupledConfig config = options->config;
+	double		cpu_ns = 0;
+	bool		good;
+	HjgBenchInput in;
+
+	if (!hjg_bench_input_create(&in, options, log))
+	{
+		printf("out of memory\n");
+		return false;
+	}
+	if (options->packed)
+		printf("packed: build %s, %.3f bytes a row; probe %s, %.3f\n", in.plans[0],
+			   (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],
+			   (double) in.packed_probe[0].packed_bytes / in.packed_probe[0].nrows);
+	good = measure("cpu engine", env, NULL, NULL, &in, options, &cpu_ns);
+	for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST && good; s++)
+	{
+		const char *name = hjg_coupled_strategy_name(s);
+
+		if (options->strategy != NULL && strcmp(options->strategy, name) != 0)
+			continue;
+		config.strategy = (HjgCoupledStrategy) s;
+		for (int p = HJG_PIPELINE_AUTO; p < HJG_PIPELINE_COUNT && good; p++)
+		{
+			char		full_name[64];
+
+			if (strcmp(options->pipeline != NULL ? options->pipeline : "e", hjg_pipeline_name(p)) != 0 &&
+				(options->pipeline == NULL || strcmp(options->pipeline, "all") != 0))
+				continue;
+			config.pipeline = (HjgPipeline) p;
+			snprintf(full_name, sizeof(full_name), "%s %s", name, options->pipeline != NULL ? hjg_pipeline_name(p) : "");
+			good = measure(full_name, env, &config, runner, &in, options, &cpu_ns);
+		}
+	}
+	hjg_bench_input_destroy(&in);
+	return good;
+}
+
+int
+hjg_coupled_bench(int nthreads, const char *device, int argc, char **argv)
+{
+	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
+	HjgBenchOptions options = {.device = device, .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .calibrate = true};
+	HjgEnv		env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
+	static HjgSeriesMemos memos;
+	HjgStepCosts costs;
+	HjgRunner  *runner;
+	char		reason[128] = "";
+	bool		is_threads;
+	bool		good;
+
+	hjg_coupled_defaults(&options.config);
+	for (int i = 0; i < argc; i++)
+		if (!parse_option(&options, argv[i]))
+		{
+			printf("bad benchmark option: %s\n", argv[i]);
+			return 2;
+		}
+	if (options.min_log < 6 || options.max_log > 26 || options.nreps < 1 || options.nreps > MAX_REPS)
+	{
+		printf("bad benchmark option: value out of range\n");
+		return 2;
+	}
+	if (options.plans)
+		return hjg_bench_plans(&options) ? 0 : 1;
+	is_threads = strcmp(options.device, "threads") == 0;
+	if (is_threads)
+	{
+		int			units = options.units > 0 && options.units < nthreads ? options.units : (nthreads + 1) / 2;
+
+		runner = hjg_threads_runner_create(units);
+		options.config.cpu_threads = nthreads > units ? nthreads - units : 1;
+	}
+	else
+	{
+		hjg_cl_set_units(options.units);
+		hjg_drivers_open(devices, true);
+		runner = hjg_opencl_begin(strncmp(options.device, "opencl:", 7) == 0 ? atoi(options.device + 7) : -1, HJG_BENCH_KEY_WIDTH,
+								  &options.config.cpu_threads, reason, sizeof(reason));
+	}
+	if (runner == NULL)
+	{
+		printf("%s cannot be used%s%s\n", options.device, reason[0] ? ": " : "", reason);
+		return 2;
+	}
+	env.pool = nthreads > 1 ? hjg_pool_create(nthreads) : NULL;
+	good = true;
+	if (options.calibrate)
+	{
+		static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
+		int			nsizes = HJG_STEP_QUICK_SIZES;
+
+		/* as large as what is measured */
+		while (nsizes < HJG_STEP_SIZES && logs[nsizes - 1] < options.max_log)
+			nsizes++;
+		/* what D takes on the device as well */
+		options.config.pipeline = HJG_PIPELINE_CPDE_G;
+		good = hjg_coupled_calibrate(&env, &options.config, runner, HJG_BENCH_KEY_WIDTH, nsizes, &costs) == HJG_OK;
+		options.config.costs = &costs;
+		options.config.memos = &memos;
+		print_costs(&costs);
+	}
+	if (options.model_runs > 0)
+		good = good && options.calibrate && hjg_bench_model(&options, &env, runner);
+	else if (options.pairs != NULL)
+		good = good && hjg_bench_pairs(&options, &env, runner);
+	else if (options.figures != NULL)
+		good = good && hjg_bench_figures(&options, &env, runner);
+	else if (options.rows != NULL)
+		good = good && hjg_bench_rows(&options, &env, runner);
+	else if (options.engines)
+		good = good && hjg_bench_engines(&options, &env, runner);
+	else
+		printf("%-22s %9s %9s %9s %9s %9s %8s %8s %9s %7s\n", "strategy", "rows", "ms", "part ms", "build ms", "probe ms",
+		   "Mrows/s", "to cpu", "predicted", "error");
+	for (int log = options.min_log; log <= options.max_log && good && options.model_runs == 0 && options.pairs == NULL &&
+		 options.figures == NULL && options.rows == NULL && !options.engines; log += 2)
+		good = run_size(&options, &env, runner, log);
+	hjg_pool_destroy(env.pool);
+	if (is_threads)
+		hjg_threads_runner_destroy(runner);
+	else
+		hjg_opencl_end(runner);
+	hjg_workspace_trim(0);
+	return good ? 0 : 1;
+}

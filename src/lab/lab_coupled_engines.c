@@ -1,0 +1,213 @@
+/*
+ * lab_coupled_engines.c
+ *	  hjoin_gpu_lab NAME --engines: what the choices of ratios and of the engine
+ *	  lose to the best one, over sizes, skews and selectivities.
+ *
+ * PL is to be at least as fast as DD, OL and either part alone, since all of them are among its choices; so
+ * what it loses to the fastest of them is what its choice was worth, within what the same join differs by from turn to
+ * turn.  One that has divided every step as PL did is the same join; it is named, and nothing is lost to it.  The engine that SQL takes by itself is the cpu engine with all threads; what it loses is its time over
+ * the fastest coupled one's, if any is faster.
+ *
+ * All contestants run once a turn, in an order that is drawn for each; times are medians.
+ */
+#define _GNU_SOURCE
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lab/hjg_coupled_bench.h"
+#include "model/hjg_measured.h"
+
+#define MAX_TURNS 15
+
+typedef struct Contestant
+{
+	const char *name;
+	HjgCoupledStrategy strategy;	/* 0: the cpu engine */
+	bool		one_side;		/* all on the processor of this ratio */
+	double		ratio;
+} Contestant;
+
+/* The first one is PL. */
+#define NSCHEMES 5
+
+static const Contestant contestants[] = {
+	{.name = "cpu engine"},
+	{"PL", HJG_COUPLED_SHJ_PL, false, 0}, {"DD", HJG_COUPLED_SHJ_DD, false, 0}, {"OL", HJG_COUPLED_SHJ_OL, false, 0},
+	{"CPU", HJG_COUPLED_SHJ_PL, true, 1}, {"device", HJG_COUPLED_SHJ_PL, true, 0},
+	{"PL", HJG_COUPLED_PHJ_PL, false, 0}, {"DD", HJG_COUPLED_PHJ_DD, false, 0}, {"OL", HJG_COUPLED_PHJ_OL, false, 0},
+	{"CPU", HJG_COUPLED_PHJ_PL, true, 1}, {"device", HJG_COUPLED_PHJ_PL, true, 0},
+};
+#define NCONTESTANTS ((int) (sizeof(contestants) / sizeof(contestants[0])))
+
+/* Of one size and shape: each contestant's turns, and their medians. */
+typedef struct Times
+{
+	double		ns[sizeof(contestants) / sizeof(contestants[0])][MAX_TURNS];
+	double		median_ns[sizeof(contestants) / sizeof(contestants[0])];
+	hjg_u64		cpu_rows[sizeof(contestants) / sizeof(contestants[0])][HJG_STEP_COUNT];	/* of the last turn */
+} Times;
+
+/* Losses of all sizes and shapes. */
+typedef struct Losses
+{
+	double		worst;
+	double		sum;
+	int			n;
+	int			nbeyond_noise;
+} Losses;
+
+static double
+median_of(const double *values, int n)
+{
+	double		sorted[MAX_TURNS];
+
+	memcpy(sorted, values, sizeof(double) * (size_t) n);
+	return hjg_median(sorted, n);
+}
+
+static bool
+measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, Times *times)
+{
+	static HjgBenchTimes run;
+	int			order[sizeof(contestants) / sizeof(contestants[0])];
+	hjg_u64		random = 1;
+
+	/* the first turn warms memory up, and finds the ratios */
+	for (int turn = -1; turn < options->nreps; turn++)
+	{
+		hjg_bench_shuffle(&random, order, NCONTESTANTS);
+		for (int k = 0; k < NCONTESTANTS; k++)
+		{
+			const int	i = order[k];
+			const Contestant *contestant = &contestants[i];
+			HjgCoupledConfig config = options->config;
+
+			config.strategy = contestant->strategy;
+			config.pipeline = HJG_PIPELINE_E;
+			config.keep_ratios = contestant->one_side;
+			for (int s = 0; contestant->one_side && s < HJG_STEP_COUNT; s++)
+				config.fixed_ratios[s] = contestant->ratio;
+			memset(&run, 0, sizeof(run));
+			if (!hjg_bench_run(env, i == 0 ? NULL : &config, runner, in, &run))
+				return false;
+			if (turn >= 0)
+				times->ns[i][turn] = run.total_ns;
+			memcpy(times->cpu_rows[i], run.stats.step_rows[HJG_ON_CPU], sizeof(times->cpu_rows[i]));
+		}
+	}
+	for (int i = 0; i < NCONTESTANTS; i++)
+		times->median_ns[i] = median_of(times->ns[i], options->nreps);
+	return true;
+}
+
+/* Did two coupled contestants divide all steps alike? */
+static bool
+are_alike(const Times *times, int a, int b)
+{
+	return a > 0 && b > 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
+}
+
+/* What contestant i lost to the fastest other one of [from, to), as a part of that one's time. */
+static double
+loss_of(const Times *times, int i, int from, int to)
+{
+	double		least_ns = times->median_ns[i];
+
+	for (int k = from; k < to; k++)
+		if (!are_alike(times, i, k))
+			least_ns = fmin(least_ns, times->median_ns[k]);
+	return times->median_ns[i] / least_ns - 1;
+}
+
+/* Whom PL chose to be; a ratio of its own otherwise. */
+static const char *
+name_alike(const Times *times, int pl)
+{
+	for (int k = pl + NSCHEMES - 1; k > pl; k--)
+		if (are_alike(times, pl, k))
+			return contestants[k].name;
+	return "-";
+}
+
+/* How far the turns of one contestant are from their median, as a rule. */
+static double
+noise_of(const HjgBenchOptions *options, const Times *times, int i)
+{
+	double		away[MAX_TURNS];
+
+	for (int turn = 0; turn < options->nreps; turn++)
+		away[turn] = fabs(times->ns[i][turn] / times->median_ns[i] - 1);
+	return median_of(away, options->nreps);
+}
+
+static void
+count_loss(Losses *losses, double loss, double noise)
+{
+	losses->worst = fmax(losses->worst, loss);
+	losses->sum += loss;
+	losses->n++;
+	losses->nbeyond_noise += loss > noise;
+}
+
+static void
+print_losses(const char *name, const Losses *losses)
+{
+	printf("%-14s lost %.1f %% in the mean, %.1f %% at most; more than the noise in %d of %d\n", name,
+		   losses->n > 0 ? losses->sum / losses->n * 100 : 0, losses->worst * 100, losses->nbeyond_noise, losses->n);
+}
+
+static bool
+run_shape(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, const HjgBenchShape *shape,
+		  Losses losses[3])
+{
+	HjgBenchOptions with = *options;
+	static Times times;
+	HjgBenchInput in;
+	bool		good;
+
+	with.skew = shape->skew;
+	with.selectivity = shape->selectivity;
+	good = hjg_bench_input_create(&in, &with, log) && measure(options, env, runner, &in, &times);
+	hjg_bench_input_destroy(&in);
+	if (!good)
+		return false;
+	printf("%9u %-16s %8.2f", 1u << log, shape->name, times.median_ns[0] / 1e6);
+	for (int algorithm = 0; algorithm < 2; algorithm++)
+	{
+		const int	pl = 1 + algorithm * NSCHEMES;
+		const double loss = loss_of(&times, pl, pl, pl + NSCHEMES);
+		const double noise = noise_of(options, &times, pl);
+
+		for (int i = pl; i < pl + NSCHEMES; i++)
+			printf(" %8.2f", times.median_ns[i] / 1e6);
+		printf(" %6s %5.1f%% %5.1f%%", name_alike(&times, pl), loss * 100, noise * 100);
+		count_loss(&losses[algorithm], loss, noise);
+	}
+	count_loss(&losses[2], loss_of(&times, 0, 0, NCONTESTANTS), noise_of(options, &times, 0));
+	printf(" %5.1f%%\n", loss_of(&times, 0, 0, NCONTESTANTS) * 100);
+	fflush(stdout);
+	return true;
+}
+
+bool
+hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner)
+{
+	static Losses losses[3];
+	bool		good = true;
+
+	printf("%9s %-16s %8s", "rows", "", "cpu ms");
+	for (int i = 1; i < NCONTESTANTS; i++)
+		printf(" %3s%5s%s", i <= NSCHEMES ? "shj" : "phj", contestants[i].name, i % NSCHEMES == 0 ? "   PL is  lost  noise" : "");
+	printf(" auto lost\n");
+	for (int log = options->min_log; log <= options->max_log && good; log += 2)
+		for (int shape = 0; shape < HJG_BENCH_SHAPES && good; shape++)
+			good = run_shape(options, env, runner, log, &hjg_bench_shapes[shape], losses);
+	if (!good)
+		return false;
+	print_losses("SHJ-PL", &losses[0]);
+	print_losses("PHJ-PL", &losses[1]);
+	print_losses("the cpu engine", &losses[2]);
+	return true;
+}

@@ -1,0 +1,314 @@
+/*
+ * lab_coupled_incache.c
+ *	  hjoin_gpu_lab NAME --figures: figures of in-cache co-processing.
+ *
+ * After He, Zhang and He (VLDB 2015), "001", section 5.  They measure a selection and a hash join, and four queries of
+ * TPC-H; this is a join, so selections are missing, and of the queries their joins are run, with TPC-H's cardinalities
+ * (Q6 has none).  Speedups are over the CPU's part alone, as there.
+ */
+#define _GNU_SOURCE
+
+#include <stdio.h>
+
+#include "lab/hjg_coupled_bench.h"
+
+/* What no machine can show that is not such a chip. */
+#define ALIKE \
+	"where both parts are cores of one CPU no unit waits more for memory than another, the unit that fetches is missed by " \
+	"those that execute, and what it brings into a cache of its own is not nearer to them; pieces are as small as the set, so " \
+	"small sets mean many launches; a device with memory of its own spends its time on copies"
+
+static HjgCoupledConfig
+config_of(const HjgBenchOptions *options, HjgPipeline pipeline)
+{
+	HjgCoupledConfig config = options->config;
+
+	config.strategy = HJG_COUPLED_SHJ_PL;
+	config.pipeline = pipeline;
+	return config;
+}
+
+static HjgCoupledConfig
+cpu_alone(const HjgBenchOptions *options)
+{
+	return hjg_bench_config_alone(options, HJG_COUPLED_SHJ_PL, HJG_ON_CPU);
+}
+
+/* ---- figures 5, 6 and 8 ---- */
+
+static const size_t set_bytes[] = {1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 1 << 22, 1 << 24};
+
+#define NSETS ((int) (sizeof(set_bytes) / sizeof(set_bytes[0])))
+
+/*
+ * The CPU alone, both parts with nobody who fetches, and a pipeline over sizes of the work-ahead set.  Keys come packed by
+ * the plan, or NULL by cascades, as they are if not packed.
+ */
+static bool
+sets_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, HjgPipeline pipeline,
+			bool packed, const HjgPackPlan *plan)
+{
+	HjgBenchOptions with = *options;
+	HjgBenchInput in;
+	bool		good;
+
+	with.packed = packed;
+	with.plan = plan;
+	/* random keys have nothing that a cascade could use */
+	with.ordered = packed && plan == NULL;
+	good = hjg_bench_input_create(&in, &with, log);
+	hjg_bench_points[0].config = cpu_alone(options);
+	hjg_bench_points[1].config = config_of(options, HJG_PIPELINE_E);
+	for (int i = 0; i < NSETS; i++)
+	{
+		hjg_bench_points[2 + i].config = config_of(options, pipeline);
+		hjg_bench_points[2 + i].config.was_bytes = set_bytes[i];
+	}
+	good = good && hjg_bench_run_points(options, env, runner, &in, 2 + NSETS);
+	for (int i = 0; i < 2 + NSETS && good; i++)
+	{
+		const double ns = hjg_bench_median(options, i)->total_ns;
+		char		name[32] = "CPU part alone";
+
+		if (i == 1)
+			snprintf(name, sizeof(name), "E");
+		if (i >= 2)
+			snprintf(name, sizeof(name), "%s, set of %zu KB", hjg_pipeline_name((int) pipeline), set_bytes[i - 2] >> 10);
+		printf("  %-24s %9u %9.2f ms  speedup %5.2f, over E %5.2f\n", name, in.nrows, ns / 1e6,
+			   hjg_bench_median(options, 0)->total_ns / ns, hjg_bench_median(options, 1)->total_ns / ns);
+	}
+	if (packed && good)
+		printf("  (build keys %s, %.0f %% of their size; probe keys %s, %.0f %%)\n", in.plans[0],
+			   25.0 * (double) in.packed_build.packed_bytes / in.nrows, in.plans[1],
+			   25.0 * (double) in.packed_probe[0].packed_bytes / in.packed_probe[0].nrows);
+	hjg_bench_input_destroy(&in);
+	return good;
+}
+
+static bool
+figure_5(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return sets_varied(options, env, runner, log, HJG_PIPELINE_PE, false, NULL);
+}
+
+static bool
+figure_6(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	static const HjgPackPlan ns = {.leaf = HJG_PACK_NS};
+
+	return sets_varied(options, env, runner, log, HJG_PIPELINE_PE, true, &ns);
+}
+
+static bool
+figure_8(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	return sets_varied(options, env, runner, log, HJG_PIPELINE_CPDE_B, true, NULL);
+}
+
+/* ---- figures 9 and 10: the boundary between D and E ---- */
+
+/* Points for all boundaries, from one thread on; how many.  So many units of the CPU as beside there can be with one that fetches. */
+static int
+set_boundaries(const HjgBenchOptions *options, const HjgRunner *runner)
+{
+	const int	ncpu = options->config.cpu_threads;
+	const int	most = ncpu + runner->nworkers - 2;
+	int			n = 0;
+
+	for (int boundary = 1; boundary <= most && n < HJG_BENCH_MAX_POINTS; boundary++)
+	{
+		/* beyond the CPU's side a compute unit is several work groups */
+		const bool	on_device = boundary >= ncpu;
+
+		if (boundary < ncpu)
+		{
+			hjg_bench_points[n].config = config_of(options, HJG_PIPELINE_CPDE_C);
+			hjg_bench_points[n++].config.boundary = boundary;
+		}
+		if (boundary == ncpu - 1 && n < HJG_BENCH_MAX_POINTS)
+		{
+			hjg_bench_points[n].config = config_of(options, HJG_PIPELINE_CPDE_B);
+			hjg_bench_points[n++].config.boundary = boundary;
+		}
+		if (on_device && n < HJG_BENCH_MAX_POINTS)
+		{
+			hjg_bench_points[n].config = config_of(options, HJG_PIPELINE_CPDE_G);
+			hjg_bench_points[n++].config.boundary = boundary;
+		}
+	}
+	return n;
+}
+
+static void
+print_boundary(const HjgBenchTimes *times)
+{
+	const HjgUnits *units = &times->stats.units;
+
+	printf("  %-8s (%dC %dG, %dC %dG), %dP", hjg_pipeline_name((int) times->stats.pipeline), units->cpu_d, units->device_d,
+		   units->cpu_e, units->device_e, units->cpu_p);
+}
+
+static bool
+figure_9(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	const int	npoints = set_boundaries(options, runner);
+	HjgBenchOptions with = *options;
+	double		most_ns = 0;
+	double		least_ns = 0;
+	HjgBenchInput in;
+	bool		good;
+
+	with.packed = with.ordered = true;
+	good = hjg_bench_input_create(&in, &with, log) && hjg_bench_run_points(options, env, runner, &in, npoints);
+	for (int i = 0; i < npoints && good; i++)
+	{
+		const HjgBenchTimes *times = hjg_bench_median(options, i);
+
+		print_boundary(times);
+		printf(" %9u %9.2f ms, E waited %7.2f ms\n", in.nrows, times->total_ns / 1e6, (double) times->stats.feed_wait_ns / 1e6);
+		most_ns = times->total_ns > most_ns ? times->total_ns : most_ns;
+		least_ns = i == 0 || times->total_ns < least_ns ? times->total_ns : least_ns;
+	}
+	if (good && npoints > 0)
+		printf("  the worst takes %.2f times the best\n", most_ns / least_ns);
+	hjg_bench_input_destroy(&in);
+	return good;
+}
+
+/* ---- figures 7 and 10: joins of queries ---- */
+
+#define MAX_JOINS 4
+
+/* Rows over those of lineitem, in TPC-H's proportions, and the part of the probe rows with a match. */
+typedef struct QueryJoin
+{
+	double		build;
+	double		probe;
+	double		matches;
+} QueryJoin;
+
+typedef struct Query
+{
+	const char *name;
+	QueryJoin	joins[MAX_JOINS];
+} Query;
+
+static const Query queries[] = {
+	/* customers of a segment with their orders before a day; those with their lines after it */
+	{"Q3", {{0.005, 0.1215, 0.2}, {0.0243, 0.54, 0.01}}},
+	/* parts of a colour with all lines; what is left with suppliers, their parts, and orders */
+	{"Q9", {{0.0018, 1, 0.054}, {0.00167, 0.054, 1}, {0.1333, 0.054, 1}, {0.25, 0.054, 1}}},
+	/* all parts with the lines of a month */
+	{"Q14", {{0.0333, 0.0125, 1}}},
+};
+
+#define NQUERIES ((int) (sizeof(queries) / sizeof(queries[0])))
+
+/* Sums over the joins of a query, of medians. */
+typedef struct QueryTimes
+{
+	double		total_ns;
+	double		build_ns;
+	double		predicted_ns;	/* of the build sides, by the in-cache model */
+} QueryTimes;
+
+/* The points' settings on each join of a query; 2^log rows of lineitem. */
+static bool
+run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const Query *query, int log, bool packed,
+		  int npoints, QueryTimes *times)
+{
+	bool		good = true;
+
+	for (int j = 0; j < MAX_JOINS && query->joins[j].build > 0 && good; j++)
+	{
+		const QueryJoin *join = &query->joins[j];
+		HjgBenchOptions with = *options;
+		HjgBenchInput in;
+
+		with.packed = with.ordered = packed;
+		with.selectivity = join->matches;
+		good = hjg_bench_input_sized(&in, &with, (hjg_u32) (join->build * (double) (1u << log)) + 1,
+									 (hjg_u32) (join->probe * (double) (1u << log)) + 1) &&
+			hjg_bench_run_points(options, env, runner, &in, npoints);
+		for (int i = 0; i < npoints && good; i++)
+		{
+			const HjgBenchTimes *median = hjg_bench_median(options, i);
+
+			times[i].total_ns += median->total_ns;
+			times[i].build_ns += median->build_ns - (double) median->stats.pack_ns;
+			times[i].predicted_ns += median->stats.predicted.total_ns;
+		}
+		hjg_bench_input_destroy(&in);
+	}
+	return good;
+}
+
+static bool
+figure_7(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	bool		good = true;
+
+	for (int q = 0; q < NQUERIES && good; q++)
+	{
+		static const char *const names[] = {"CPU part alone", "E", "PE"};
+		QueryTimes	times[3] = {{0}};
+
+		hjg_bench_points[0].config = cpu_alone(options);
+		hjg_bench_points[1].config = config_of(options, HJG_PIPELINE_E);
+		hjg_bench_points[2].config = config_of(options, HJG_PIPELINE_PE);
+		good = run_query(options, env, runner, &queries[q], log, false, 3, times);
+		for (int i = 0; i < 3 && good; i++)
+			printf("  %-4s %-16s %9u lines %9.2f ms  speedup %5.2f\n", queries[q].name, names[i], 1u << log, times[i].total_ns / 1e6,
+				   times[0].total_ns / times[i].total_ns);
+	}
+	return good;
+}
+
+static bool
+figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
+{
+	const int	npoints = set_boundaries(options, runner);
+	bool		good = true;
+
+	if (options->config.costs == NULL)
+	{
+		printf("  nothing is predicted without unit costs\n");
+		return true;
+	}
+	for (int q = 0; q < NQUERIES && good; q++)
+	{
+		QueryTimes	times[HJG_BENCH_MAX_POINTS] = {{0}};
+		int			best = 0;
+		int			predicted = 0;
+
+		good = run_query(options, env, runner, &queries[q], log, true, npoints, times);
+		for (int i = 0; i < npoints && good; i++)
+		{
+			printf("  %-4s", queries[q].name);
+			print_boundary(hjg_bench_median(options, i));
+			printf(" %9u lines, build %8.2f ms, predicted %8.2f, %+5.0f %%\n", 1u << log, times[i].build_ns / 1e6,
+				   times[i].predicted_ns / 1e6, (times[i].predicted_ns / times[i].build_ns - 1) * 100);
+			best = times[i].build_ns < times[best].build_ns ? i : best;
+			predicted = times[i].predicted_ns < times[predicted].predicted_ns ? i : predicted;
+		}
+		if (good && npoints > 0)
+			printf("  %s: the boundary that was predicted to be best takes %+.0f %% over the best one\n", queries[q].name,
+				   (times[predicted].build_ns / times[best].build_ns - 1) * 100);
+	}
+	return good;
+}
+
+const HjgBenchFigure hjg_bench_incache_figures[] = {
+	{"001, figure 5: prefetching, by size of the work-ahead set", "1 MB best; PE 22 % faster than E", ALIKE, figure_5, false},
+	{"001, figure 6: the same on packed keys that nobody decompresses",
+		"less time than on plain keys, and the same gain; packed to 25 %", ALIKE, figure_6, false},
+	{"001, figure 7: joins of TPC-H queries, plain keys", "E and PE over 1.5 times the CPU alone; PE up to 20 % faster than E", ALIKE,
+		figure_7, false},
+	{"001, figure 8: prefetching for decompression (cPDE-b), by size of the work-ahead set",
+		"25 % faster than without prefetching; slower than that when the set is too large", ALIKE, figure_8, false},
+	{"001, figure 9: the boundary between decompression and execution", "a join depends less on it than a selection",
+		"keys in order pack to so little here that decompression is a small part of the work, and units of D are missed by E", figure_9, false},
+	{"001, figure 10: joins of TPC-H queries over the boundary, predicted and measured", "differences below 9 %; the best boundary found",
+		"joins of some thousand rows spend most of their time in launches and waits, which differ from one to the next", figure_10, false},
+	{.name = NULL}
+};

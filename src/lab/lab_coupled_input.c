@@ -1,0 +1,228 @@
+/*
+ * lab_coupled_input.c
+ *	  Inputs of the coupled engine's benchmark, and one join of them.
+ *
+ * Build keys are unique.  Skew gives a part of the probe rows one key, selectivity is the part that has a match.
+ */
+#define _GNU_SOURCE
+
+#include <string.h>
+
+#include "lab/hjg_coupled_bench.h"
+
+const HjgBenchShape hjg_bench_shapes[HJG_BENCH_SHAPES] = {
+	{"uniform", 0, 1},
+	{"low skew, 10 %", 0.1, 1},
+	{"high skew, 25 %", 0.25, 1},
+	{"half match", 0, 0.5},
+	{"a quarter", 0, 0.25},
+	{"an eighth", 0, 0.125},
+};
+
+void *
+hjg_bench_alloc(void *arg, size_t bytes)
+{
+	bool		fresh;
+	void	   *ptr = hjg_workspace_alloc(bytes, &fresh);
+
+	if (fresh && ptr != NULL)
+		memset(ptr, 0, bytes);
+	return ptr;
+}
+
+void
+hjg_bench_free(void *arg, void *ptr, size_t bytes)
+{
+	hjg_workspace_free(ptr, bytes);
+}
+
+static void *
+map_rows(hjg_u32 nrows, size_t bytes)
+{
+	return hjg_bench_alloc(NULL, (size_t) nrows * bytes + HJG_SLAB_BYTES);
+}
+
+hjg_u64
+hjg_bench_random(hjg_u64 *state)
+{
+	return hjg_mix64(HJG_HASH_NO_SEED, *state += 0x9e3779b97f4a7c15u);
+}
+
+void
+hjg_bench_shuffle(hjg_u64 *state, int *order, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const int	k = (int) (hjg_bench_random(state) % (hjg_u64) (i + 1));
+
+		order[i] = order[k];
+		order[k] = i;
+	}
+}
+
+/* The keys by the plan, or NULL by the one that packs best; its name to text. */
+static bool
+pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text,
+		  size_t room)
+{
+	const HjgEnv env = {.alloc = hjg_bench_alloc, .free = hjg_bench_free};
+	HjgPackStats stats;
+	HjgPackPlan plan;
+
+	if (hjg_pack_collect(&env, HJG_BENCH_KEY_WIDTH, keys, nrows, 0, &stats) != HJG_OK)
+		return false;
+	plan = wanted != NULL ? *wanted : hjg_pack_choose(&stats, NULL, 1, 1);
+	hjg_pack_plan_text(&plan, text, room);
+	*segment = (HjgSegment) {.keys = packed, .nrows = nrows};
+	return hjg_pack(&env, HJG_BENCH_KEY_WIDTH, &plan, keys, nrows, packed, &segment->packed_bytes) == HJG_OK;
+}
+
+/* Batches begin where a device may be lent their memory. */
+static size_t
+packed_bytes_of(hjg_u32 nrows)
+{
+	return (hjg_pack_bound(HJG_BENCH_KEY_WIDTH, nrows) + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES * HJG_SLAB_BYTES;
+}
+
+static bool
+pack_input(HjgBenchInput *in, const HjgPackPlan *plan)
+{
+	const hjg_u32 nbatches = (in->nprobe + HJG_MAX_PROBE_ROWS - 1) / HJG_MAX_PROBE_ROWS;
+	hjg_u8	   *to;
+	bool		good;
+
+	in->packed_room = packed_bytes_of(in->nrows) + nbatches * packed_bytes_of(HJG_MAX_PROBE_ROWS);
+	to = hjg_bench_alloc(NULL, in->packed_room);
+	good = to != NULL && pack_keys(plan, in->build, in->nrows, to, &in->packed_build, in->plans[0], sizeof(in->plans[0]));
+	to += packed_bytes_of(in->nrows);
+	for (hjg_u32 i = 0; i < nbatches && good; i++)
+	{
+		const hjg_u32 row = i * HJG_MAX_PROBE_ROWS;
+
+		good = pack_keys(plan, in->probe + row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
+						 to, &in->packed_probe[i], in->plans[1], sizeof(in->plans[1]));
+		to += packed_bytes_of(HJG_MAX_PROBE_ROWS);
+	}
+	return good;
+}
+
+/* Build keys that ascend are multiples of this, so that what lies between has no match. */
+#define ORDERED_STEP 3
+
+bool
+hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32 nbuild, hjg_u32 nprobe)
+{
+	hjg_u32		range = 1;
+	hjg_u64		state = 42;
+
+	*in = (HjgBenchInput) {.nrows = nbuild, .nprobe = nprobe};
+	in->build = map_rows(nbuild, sizeof(hjg_u32));
+	in->probe = map_rows(nprobe, sizeof(hjg_u32));
+	in->pairs = map_rows(nprobe, sizeof(HjgPair));
+	if (in->build == NULL || in->probe == NULL || in->pairs == NULL)
+		return false;
+	while (range < nbuild)
+		range *= 2;
+	/* otherwise by a bijection of the range: it is a power of two and the multiplier odd */
+	for (hjg_u32 i = 0; i < nbuild; i++)
+		in->build[i] = options->ordered ? i * ORDERED_STEP : (i * 2654435761u) & (range - 1);
+	for (hjg_u32 i = 0; i < nprobe; i++)
+	{
+		double		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
+		hjg_u32		row = (hjg_u32) ((hjg_bench_random(&state) >> 32) * nbuild >> 32);
+
+		if (options->ordered)
+			row = (hjg_u32) ((hjg_u64) i * nbuild / nprobe);
+		if (u < options->skew)
+			row = nbuild / 2;
+		u = (double) (hjg_bench_random(&state) >> 11) / 9007199254740992.0;
+		in->probe[i] = in->build[row];
+		if (u >= options->selectivity)
+			in->probe[i] += options->ordered ? 1 : range;
+		else
+		{
+			in->npairs++;
+			in->pairs_sum += hjg_mix64(HJG_HASH_NO_SEED, i);
+		}
+	}
+	return !options->packed || pack_input(in, options->plan);
+}
+
+bool
+hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log)
+{
+	return hjg_bench_input_sized(in, options, 1u << log, 1u << log);
+}
+
+void
+hjg_bench_input_destroy(HjgBenchInput *in)
+{
+	if (in->packed_room > 0)
+		hjg_bench_free(NULL, (void *) in->packed_build.keys, in->packed_room);
+	hjg_bench_free(NULL, in->build, (size_t) in->nrows * sizeof(hjg_u32) + HJG_SLAB_BYTES);
+	hjg_bench_free(NULL, in->probe, (size_t) in->nprobe * sizeof(hjg_u32) + HJG_SLAB_BYTES);
+	hjg_bench_free(NULL, in->pairs, (size_t) in->nprobe * sizeof(HjgPair) + HJG_SLAB_BYTES);
+}
+
+/*
+ * Do the pairs of a batch, whose first row is the input's row first, join equal keys?  *sum grows by their probe rows': where each
+ * build key is there once, as many pairs as there should be with the same sum are all pairs, each once.
+ */
+static bool
+check_pairs(const HjgBenchInput *in, hjg_u32 first, hjg_u32 nrows, hjg_u64 npairs, hjg_u64 *sum)
+{
+	const HjgPair *pairs = in->pairs + first;
+
+	for (hjg_u64 i = 0; i < npairs; i++)
+	{
+		if (pairs[i].probe_row >= nrows || pairs[i].build_row >= in->nrows ||
+			in->probe[first + pairs[i].probe_row] != in->build[pairs[i].build_row])
+			return false;
+		*sum += hjg_mix64(HJG_HASH_NO_SEED, first + pairs[i].probe_row);
+	}
+	return true;
+}
+
+bool
+hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
+			  HjgBenchTimes *times)
+{
+	const HjgJoinSpec spec = {.key_width = HJG_BENCH_KEY_WIDTH};
+	const bool	packed = in->packed_room > 0 && config != NULL;
+	const HjgSegment build = packed ? in->packed_build : (HjgSegment) {.keys = in->build, .nrows = in->nrows};
+	HjgJoin    *cpu = NULL;
+	HjgCoupled *coupled = NULL;
+	hjg_u64		batch_pairs[HJG_BENCH_BATCHES] = {0};
+	hjg_u64		npairs = 0;
+	hjg_u64		sum = 0;
+	bool		right = true;
+	hjg_u64		started = hjg_arena_now_ns();
+	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
+		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
+
+	times->build_ns = (double) (hjg_arena_now_ns() - started);
+	for (hjg_u32 row = 0; status == HJG_OK && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
+	{
+		const HjgSegment probe = packed ? in->packed_probe[row / HJG_MAX_PROBE_ROWS] : (HjgSegment) {.keys = in->probe + row,
+			.nrows = in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS};
+		HjgPair    *page = in->pairs + row;
+		HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = probe.nrows};
+		HjgCursor	cursor = {0, 0, 0};
+
+		status = config == NULL ? hjg_join_probe(cpu, &probe, 1, &cursor, &result) :
+			hjg_coupled_probe(coupled, &probe, 1, &cursor, &result);
+		npairs += batch_pairs[row / HJG_MAX_PROBE_ROWS] = result.npairs;
+	}
+	times->total_ns = (double) (hjg_arena_now_ns() - started);
+	if (coupled != NULL)
+		hjg_coupled_stats(coupled, &times->stats);
+	if (cpu != NULL)
+		hjg_join_stats(cpu, &times->stats.join);
+	hjg_coupled_free(coupled);
+	hjg_join_free(cpu);
+	for (hjg_u32 row = 0; status == HJG_OK && right && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
+		right = check_pairs(in, row, in->nprobe - row < HJG_MAX_PROBE_ROWS ? in->nprobe - row : HJG_MAX_PROBE_ROWS,
+							batch_pairs[row / HJG_MAX_PROBE_ROWS], &sum);
+	times->good = status == HJG_OK && right && npairs == in->npairs && sum == in->pairs_sum;
+	return times->good;
+}

@@ -1,0 +1,355 @@
+/*
+ * lab_cpu_bench.c
+ *	  Benchmark of the cpu engine: named cases, medians, every result checked
+ *	  (lab_cpu_input.c).
+ *
+ * What is timed: building the table and all probe rounds, with inputs, result
+ * pages and workspace touched before, as they are in a server that is warm.
+ */
+#include <stdlib.h>
+
+#include "lab/hjg_engine_bench_input.h"
+#include "lab/hjg_lab.h"
+
+#define PAGE_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
+#define MAX_CACHED 32
+#define MAX_REPS 101
+
+static const HjgCpuBenchCase cases[] = {
+	{"uniform_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, false},
+	{"uniform_4_16Mx16M", 4, HJG_MATCH_ALL, 16, 16, 1, 0, false, 1, false},
+	{"uniform_8_5Mx20M", 8, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, false},
+	{"uniform_8_16Mx16M", 8, HJG_MATCH_ALL, 16, 16, 1, 0, false, 1, false},
+	{"uniform_16_5Mx20M", 16, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, false},
+	{"zipf05_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0.5, false, 1, false},
+	{"zipf10_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 1.0, false, 1, false},
+	{"zipf15_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 1.5, false, 1, false},
+	{"onehot_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, true, 1, false},
+	{"duplicates8_4_2Mx2M", 4, HJG_MATCH_ALL, 2, 2, 8, 0, false, 1, false},
+	{"semi_4_5Mx20M", 4, HJG_MATCH_SEMI, 5, 20, 1, 0, false, 0.5, false},
+	{"anti_4_5Mx20M", 4, HJG_MATCH_ANTI, 5, 20, 1, 0, false, 0.5, false},
+	{"left_4_5Mx20M", 4, HJG_MATCH_LEFT, 5, 20, 1, 0, false, 0.5, false},
+	{"selective10_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, false, 0.1, false},
+	{"small_4_100Kx20M", 4, HJG_MATCH_ALL, 0.1, 20, 1, 0, false, 1, false},
+	{"small_8_100Kx20M", 8, HJG_MATCH_ALL, 0.1, 20, 1, 0, false, 1, false},
+	{"dense_4_5Mx20M", 4, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, true},
+	{"dense_8_5Mx20M", 8, HJG_MATCH_ALL, 5, 20, 1, 0, false, 1, true},
+	{"dense_4_100Kx20M", 4, HJG_MATCH_ALL, 0.1, 20, 1, 0, false, 1, true},
+	{"dense_duplicates4_4_5Mx5M", 4, HJG_MATCH_ALL, 5, 5, 4, 0, false, 1, true},
+	{"dense_duplicates4_8_5Mx5M", 8, HJG_MATCH_ALL, 5, 5, 4, 0, false, 1, true},
+	{"dense_duplicates8_4_2Mx2M", 4, HJG_MATCH_ALL, 2, 2, 8, 0, false, 1, true},
+	{"tiny_4_1Kx1K", 4, HJG_MATCH_ALL, 0.001, 0.001, 1, 0, false, 1, false},
+};
+
+typedef struct Cached
+{
+	void	   *ptr;
+	size_t		bytes;
+	bool		used;
+} Cached;
+
+typedef struct Bench
+{
+	FILE	   *out;
+	HjgPool    *pool;
+	HjgEnv		env;
+	bool		huge_pages;
+	int			nreps;
+	int			npages;			/* of a result; 0: enough for a batch */
+	HjgCpuStrategy strategy;
+	Cached		cache[MAX_CACHED];
+} Bench;
+
+/* --- memory that stays warm --- */
+
+static void *
+bench_alloc(void *arg, size_t bytes)
+{
+	Bench	   *bench = arg;
+	Cached	   *best = NULL;
+
+	for (int i = 0; i < MAX_CACHED; i++)
+	{
+		Cached	   *c = &bench->cache[i];
+
+		if (c->ptr && !c->used && c->bytes >= bytes && c->bytes / 2 <= bytes && (!best || c->bytes < best->bytes))
+			best = c;
+	}
+	for (int i = 0; i < MAX_CACHED && best == NULL; i++)
+	{
+		Cached	   *c = &bench->cache[i];
+
+		if (c->used)
+			continue;
+		if (c->ptr && i < MAX_CACHED - 1)
+			continue;
+		free(c->ptr);
+		/* small blocks need no pages of their own */
+		c->ptr = bytes < HJG_SLAB_BYTES / 4 ? aligned_alloc(64, hjg_align64(bytes)) :
+			hjg_cpu_bench_map(bytes, bench->huge_pages);
+		c->bytes = bytes;
+		if (c->ptr == NULL)
+			return NULL;
+		best = c;
+	}
+	if (best == NULL)
+		return NULL;
+	best->used = true;
+	return best->ptr;
+}
+
+static void
+bench_free(void *arg, void *ptr, size_t bytes)
+{
+	Bench	   *bench = arg;
+
+	(void) bytes;
+	for (int i = 0; i < MAX_CACHED; i++)
+	{
+		if (bench->cache[i].ptr == ptr)
+			bench->cache[i].used = false;
+	}
+}
+
+static void
+drop_cache(Bench *bench)
+{
+	for (int i = 0; i < MAX_CACHED; i++)
+	{
+		free(bench->cache[i].ptr);
+		bench->cache[i] = (Cached) {NULL, 0, false};
+	}
+}
+
+/* --- one repetition --- */
+
+typedef struct Sample
+{
+	double		total_ns;
+	HjgJoinStats stats;
+	hjg_u64		npairs;
+	hjg_u64		checksum;
+	hjg_u64		nrounds;
+} Sample;
+
+static HjgStatus
+run_once(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgResult *result, Sample *sample)
+{
+	const HjgJoinSpec spec = {.key_width = in->bc->width, .mode = in->bc->mode, .strategy = bench->strategy};
+	const HjgSegment build = {.keys = in->build_keys, .nrows = (hjg_u32) in->nbuild};
+	hjg_u64		started = hjg_now_ns();
+	HjgStatus	status;
+	HjgJoin    *join;
+
+	*sample = (Sample) {0};
+	status = hjg_join_build(&bench->env, &spec, &build, 1, &join);
+	sample->total_ns = (double) (hjg_now_ns() - started);
+	for (hjg_u64 row = 0; status == HJG_OK && row < in->nprobe; row += batch_rows)
+	{
+		const HjgSegment probe = {.keys = in->probe_keys + row * (hjg_u64) in->bc->width,
+			.nrows = (hjg_u32) (in->nprobe - row < batch_rows ? in->nprobe - row : batch_rows)};
+		HjgCursor	cursor = {0, 0, 0};
+
+		while (status == HJG_OK && cursor.row < probe.nrows)
+		{
+			started = hjg_now_ns();
+			status = hjg_join_probe(join, &probe, 1, &cursor, result);
+			sample->total_ns += (double) (hjg_now_ns() - started);
+			if (status != HJG_OK)
+				break;
+			sample->checksum += hjg_cpu_bench_checksum(result, row, bench->pool);
+			sample->npairs += result->npairs;
+			sample->nrounds++;
+		}
+	}
+	if (join)
+		hjg_join_stats(join, &sample->stats);
+	started = hjg_now_ns();
+	hjg_join_free(join);
+	sample->total_ns += (double) (hjg_now_ns() - started);
+	return status;
+}
+
+/*
+ * Bytes that a join must move at least in the way it went: keys read, tuples
+ * written and read by partitioning, tables written and read, pairs written.
+ */
+static double
+bytes_moved(const HjgCpuBenchInput *in, const HjgJoinStats *stats)
+{
+	const double width = in->bc->width;
+	const double tuple = width + 4;
+	double		build = (double) in->nbuild * (2 * width + 3 * tuple + 8);
+	double		probe = (double) in->nprobe * (width + tuple);
+
+	if (stats->strategy == HJG_CPU_RADIX)
+		probe += (double) in->nprobe * (width + 2 * tuple);
+	return build + probe + (double) in->npairs * sizeof(HjgPair);
+}
+
+static int
+compare_samples(const void *a, const void *b)
+{
+	double		x = ((const Sample *) a)->total_ns;
+	double		y = ((const Sample *) b)->total_ns;
+
+	return (x > y) - (x < y);
+}
+
+static int
+run_batches(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
+{
+	Sample	   *samples = calloc(MAX_REPS + 1, sizeof(Sample));
+	hjg_u64		rows = batch_rows < in->nprobe ? batch_rows : in->nprobe;
+	double		per_row = (double) in->npairs / (double) in->nprobe;
+	HjgResult	result = {.page_pairs = PAGE_PAIRS};
+	HjgPair    *memory;
+	HjgStatus	status = HJG_OK;
+	bool		good = true;
+	const Sample *median;
+	int			rc = 2;
+
+	result.npages = (int) ((double) rows * (per_row > 1 ? per_row * 1.01 : 1) / (double) PAGE_PAIRS) + 1;
+	if (bench->npages > 0)
+		result.npages = bench->npages;
+	memory = hjg_cpu_bench_map((size_t) result.npages * HJG_SLAB_BYTES, bench->huge_pages);
+	result.pages = malloc(sizeof(HjgPair *) * (size_t) result.npages);
+	if (samples && memory && result.pages)
+	{
+		for (int i = 0; i < result.npages; i++)
+			result.pages[i] = memory + (size_t) i * PAGE_PAIRS;
+		/* the first repetition warms up */
+		for (int i = 0; i <= bench->nreps && status == HJG_OK; i++)
+		{
+			status = run_once(bench, in, batch_rows, &result, &samples[i]);
+			good = good && samples[i].npairs == in->npairs && samples[i].checksum == in->checksum;
+		}
+		qsort(samples + 1, (size_t) bench->nreps, sizeof(Sample), compare_samples);
+		median = &samples[1 + bench->nreps / 2];
+		good = good && status == HJG_OK;
+		fprintf(bench->out, "%-22s %-6s %8llu %4llu %8.1f %8.1f %7.2f %8.2f %8.2f %8.2f %8.2f %6.1f  %s\n",
+				in->bc->name, hjg_strategy_name((int) median->stats.strategy),
+				(unsigned long long) rows, (unsigned long long) median->nrounds,
+				(double) (in->nbuild + in->nprobe) / median->total_ns * 1e3,
+				(double) (in->nbuild + in->nprobe) / samples[1].total_ns * 1e3,
+				in->npairs ? median->total_ns / (double) in->npairs : 0.0,
+				median->total_ns / 1e6, (double) median->stats.partition_ns / 1e6,
+				(double) median->stats.build_ns / 1e6, (double) median->stats.probe_ns / 1e6,
+				bytes_moved(in, &median->stats) / median->total_ns,
+				status != HJG_OK ? hjg_status_text(status) : good ? "ok" : "WRONG");
+		fflush(bench->out);
+		rc = good ? 0 : status == HJG_ERR_MEMORY ? 2 : 1;
+	}
+	free(result.pages);
+	free(memory);
+	free(samples);
+	return rc;
+}
+
+static int
+bad_option(Bench *bench, const char *option)
+{
+	fprintf(bench->out, "bad benchmark option: %s\n", option);
+	return 2;
+}
+
+int
+hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
+{
+	const HjgTuning tuning = hjg_engine_tuning;
+	Bench	   *bench = calloc(1, sizeof(Bench));
+	const char *wanted = "";
+	double		factor = 1;
+	long		batch = 0;
+	int			rc = 0;
+
+	if (bench == NULL)
+		return 2;
+	bench->out = out;
+	bench->huge_pages = true;
+	bench->nreps = 5;
+	for (int i = 0; i < argc && rc == 0; i++)
+	{
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (strcmp(argv[i], "--small-pages") == 0)
+		{
+			bench->huge_pages = false;
+			continue;
+		}
+		if (strcmp(argv[i], "--list") == 0)
+		{
+			for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+				fprintf(out, "%s\n", cases[c].name);
+			fprintf(out, "bloom\n");
+			free(bench);
+			return 0;
+		}
+		if (strcmp(argv[i], "--case") == 0)
+			wanted = value;
+		else if (strcmp(argv[i], "--rows") == 0)
+			factor = atof(value);
+		else if (strcmp(argv[i], "--batch") == 0)
+			batch = atol(value);
+		else if (strcmp(argv[i], "--l2") == 0)
+			hjg_engine_tuning.l2_bytes = (size_t) atol(value);
+		else if (strcmp(argv[i], "--pages") == 0)
+			bench->npages = atoi(value);
+		else if (strcmp(argv[i], "--reps") == 0)
+			bench->nreps = atoi(value);
+		else if (strcmp(argv[i], "--strategy") == 0)
+			bench->strategy = strcmp(value, "nop") == 0 ? HJG_CPU_NOP
+				: strcmp(value, "radix") == 0 ? HJG_CPU_RADIX : HJG_CPU_AUTO;
+		else if (strcmp(argv[i], "--isa") == 0)
+			hjg_engine_tuning.isa_limit = strcmp(value, "base") == 0 ? HJG_ISA_BASE
+				: strcmp(value, "avx2") == 0 ? HJG_ISA_AVX2 : HJG_ISA_AVX512;
+		else
+			rc = bad_option(bench, argv[i]);
+		i++;
+	}
+	if (rc == 0 && (factor <= 0 || factor > 100 || batch < 0 || batch > HJG_MAX_PROBE_ROWS || bench->npages < 0 ||
+					bench->nreps < 1 || bench->nreps > MAX_REPS))
+		rc = bad_option(bench, "value out of range");
+	if (rc == 0 && nthreads > 1 && (bench->pool = hjg_pool_create(nthreads)) == NULL)
+		rc = 2;
+	if (rc == 0)
+	{
+		bench->env = (HjgEnv) {.pool = bench->pool, .arg = bench, .alloc = bench_alloc, .free = bench_free};
+		fprintf(out, "%-22s %-6s %8s %4s %8s %8s %7s %8s %8s %8s %8s %6s\n", "case", "strat", "batch", "rnds", "Mrows/s",
+				"(best)", "ns/out", "ms", "part ms", "build ms", "probe ms", "GB/s");
+	}
+	for (size_t c = 0; rc < 2 && c < sizeof(cases) / sizeof(cases[0]); c++)
+	{
+		HjgCpuBenchInput in;
+		int			case_rc = 0;
+
+		if (strstr(cases[c].name, wanted) == NULL)
+			continue;
+		if (!hjg_cpu_bench_input_make(&in, &cases[c], factor, bench->pool, bench->huge_pages))
+		{
+			rc = 2;
+			break;
+		}
+		if (batch > 0)
+			case_rc = run_batches(bench, &in, (hjg_u64) batch);
+		else
+		{
+			case_rc = run_batches(bench, &in, HJG_MAX_PROBE_ROWS);
+			if (in.nprobe > 1048576 && case_rc == 0)
+				case_rc = run_batches(bench, &in, 1048576);
+		}
+		rc = case_rc > rc ? case_rc : rc;
+		hjg_cpu_bench_input_free(&in);
+		drop_cache(bench);
+	}
+	if (rc < 2 && strstr("bloom", wanted) != NULL)
+	{
+		int			bloom_rc = hjg_bloom_bench(out, factor);
+
+		rc = bloom_rc > rc ? bloom_rc : rc;
+	}
+	hjg_pool_destroy(bench->pool);
+	free(bench);
+	hjg_engine_tuning = tuning;
+	return rc;
+}

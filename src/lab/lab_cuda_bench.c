@@ -1,0 +1,270 @@
+/*
+ * lab_cuda_bench.c
+ *	  Benchmark of the resident joins: named cases, medians, every result checked.
+ *
+ * hjoin_gpu_lab cuda:N takes
+ *		--list				print the names of the cases and return
+ *		--case TEXT			only cases whose name contains TEXT
+ *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
+ *		--strategy NAMES	these alone, separated by commas, of those that suit; sets are nops, bshs, prbcs (by their
+ *							prefixes) and all; default: what would be chosen first
+ *		--paper 002|003|004	the comparisons of a paper instead (lab_cuda_bench_cases.c)
+ *		--reps N			timed repetitions, default 7; the median is printed
+ *
+ * A tuple is a row of either side; a case of 4+4 has keys and rows of 4 bytes in columns.
+ * "columns" writes key and both rows of each pair, "pairs" both rows, "sum" adds up a checksum of
+ * the pairs in the kernel; lab_cuda_bench_run.c says what is timed, and how it is checked.
+ *
+ * GB: what the strategy reads and writes in device memory, with the output. share: of the bandwidth
+ * that a copy in device memory had just before.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/hjg_cuda_bench.h"
+#include "lab/hjg_lab.h"
+
+#define COPY_BYTES ((size_t) 1 << 30)
+#define BEST "best"			/* the strategy that would be chosen */
+
+static HjgStatus
+run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
+{
+	const size_t row_bytes = run->c->wide_rows ? 8 : 4;
+	const hjg_u64 capacity = (run->sets[0].npairs > run->sets[1].npairs ? run->sets[0].npairs : run->sets[1].npairs) + 64;
+	HjgStatus	status = HJG_OK;
+
+	run->kind = kind;
+	run->block = 0;
+	run->output = (HjgCudaOutput) {.counters = bench->counters, .capacity = capacity};
+	if (kind != HJG_CUDA_CHECKSUM)
+	{
+		/* key columns of 16 bytes are of no benchmark, and of 8 bytes with wide rows only */
+		if (run->c->sum_only || (kind == HJG_CUDA_COLUMNS && run->c->width > (run->c->wide_rows ? 8 : 4)))
+			return HJG_OK;
+		run->block_bytes = capacity * (kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) : (size_t) run->c->width + 2 * row_bytes);
+		status = hjg_cuda_alloc(&bench->lane, run->block_bytes, &run->block);
+		if (status != HJG_OK)
+			return status;
+		if (kind == HJG_CUDA_PAIRS)
+			run->output.pairs = run->block;
+		else
+		{
+			run->output.keys = run->block;
+			run->output.build_rows = run->block + capacity * (size_t) run->c->width;
+			run->output.probe_rows = run->output.build_rows + capacity * row_bytes;
+		}
+	}
+	if (run->columns.sides != 0)
+		status = hjg_bench_columns_make(&bench->lane, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows,
+										capacity);
+	if (status == HJG_OK)
+		status = hjg_bench_run_time(bench, run);
+	hjg_bench_columns_free(&bench->lane, &run->columns);
+	hjg_cuda_free(&bench->lane, run->block);
+	return status;
+}
+
+/* With columns of sides of each width, if there are any. */
+static HjgStatus
+run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
+{
+	HjgStatus	status = HJG_OK;
+
+	run->columns = (HjgBenchColumns) {.sides = sides};
+	if (sides == 0)
+		return run_kind(bench, run, kind);
+	for (hjg_u32 bytes = HJG_CARRIED_UNIT; bytes <= HJG_MAX_CARRIED_BYTES && status == HJG_OK; bytes *= 2)
+	{
+		run->columns.bytes = bytes;
+		status = run_kind(bench, run, kind);
+	}
+	return status;
+}
+
+/* What would be tried first; a dense range is of the cases that say so. */
+static const HjgCudaStrategy *
+best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *shape)
+{
+	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+
+	hjg_cuda_strategy_choose(device, shape, choices);
+	return choices[0] == &hjg_cuda_direct && !c->dense ? choices[1] : choices[0];
+}
+
+/* names: of strategies, or "best"; kind: the only one, or HJG_CUDA_KINDS; columns of sides of all widths. */
+static HjgStatus
+run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
+{
+	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
+	const HjgCudaDevice *device = bench->lane.device;
+	HjgBenchInputs sets[HJG_BENCH_SETS];
+	HjgBenchMoved moved = {0};
+	HjgBenchRun run = {.c = c, .sets = sets};
+	HjgStatus	status = HJG_OK;
+	int			nsets = 0;
+
+	while (nsets < HJG_BENCH_SETS && status == HJG_OK)
+	{
+		status = hjg_bench_inputs_make(bench, c, (hjg_u64) nsets * 0x100000000ull + 7, &sets[nsets]);
+		nsets++;
+	}
+	run.shape = (HjgCudaShape) {
+		.key_width = c->width, .mode = HJG_MATCH_ALL, .build_rows = sets[0].build.nrows,
+		.probe_rows = sets[0].probe.nrows, .wide_rows = c->wide_rows
+	};
+	for (int i = 0; names[i] != NULL && status == HJG_OK; i++)
+	{
+		run.strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run.shape) : hjg_cuda_strategy_named(names[i]);
+		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape) ||
+			(run.strategy->moving != HJG_CUDA_BY_COPY && !c->from_host))
+			continue;
+		if (c->from_host)
+		{
+			status = hjg_bench_moved_open(&bench->lane, run.strategy->moving, c->width, run.shape.build_rows,
+										  run.shape.probe_rows, &moved);
+			run.moved = &moved;
+		}
+		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
+			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!run.strategy->pairs_only || kinds[k] == HJG_CUDA_PAIRS))
+				status = run_widths(bench, &run, kinds[k], sides);
+		hjg_bench_moved_close(&bench->lane, &moved);
+		run.moved = NULL;
+	}
+	for (int i = 0; i < nsets; i++)
+		hjg_bench_inputs_free(bench, &sets[i]);
+	if (status == HJG_ERR_MEMORY)
+	{
+		fprintf(bench->out, "%-24s not enough device memory\n", c->name);
+		return HJG_OK;
+	}
+	return status;
+}
+
+static HjgStatus
+run_tables(HjgBench *bench, const char *paper)
+{
+	HjgStatus	status = HJG_OK;
+
+	for (const HjgBenchTable *t = hjg_bench_tables; t->paper != NULL && status == HJG_OK; t++)
+	{
+		if (strcmp(t->paper, paper) != 0)
+			continue;
+		fprintf(bench->out, "# %s: %s\n", paper, t->title);
+		for (int i = 0; t->cases[i] != NULL && status == HJG_OK; i++)
+			status = run_case(bench, hjg_bench_case_named(t->cases[i]), t->strategies, t->kind, t->sides);
+	}
+	return status;
+}
+
+static HjgStatus
+measure_copy(HjgBench *bench)
+{
+	HjgCudaPtr	a = 0;
+	HjgCudaPtr	b = 0;
+	float		ms[5];
+	HjgStatus	status = hjg_cuda_alloc(&bench->lane, COPY_BYTES, &a);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(&bench->lane, COPY_BYTES, &b);
+	for (int i = 0; i < 5 && status == HJG_OK; i++)
+	{
+		status = hjg_bench_start_clock(bench);
+		if (status == HJG_OK)
+			status = hjg_cuda_copy_within(&bench->lane, b, a, COPY_BYTES);
+		if (status == HJG_OK)
+			status = hjg_bench_stop_clock(bench, &ms[i]);
+	}
+	hjg_cuda_free(&bench->lane, a);
+	hjg_cuda_free(&bench->lane, b);
+	if (status != HJG_OK)
+		return status;
+	qsort(ms, 5, sizeof(ms[0]), hjg_bench_compare_ms);
+	bench->copy_gbs = 2.0 * (double) COPY_BYTES / ms[2] / 1e6;
+	return HJG_OK;
+}
+
+static HjgStatus
+open_bench(HjgBench *bench, HjgCudaDevice *device)
+{
+	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool), NULL, 0, &bench->grant);
+
+	if (status == HJG_OK)
+		status = hjg_cuda_lane_open(&bench->lane, device, NULL, &bench->grant);
+	if (status == HJG_OK)
+		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_create(&bench->from, HJG_CUDA_EVENT_DEFAULT), "event");
+	if (status == HJG_OK)
+		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_create(&bench->to, HJG_CUDA_EVENT_DEFAULT), "event");
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(&bench->lane, 4 * sizeof(hjg_u64), &bench->counters);
+	if (status == HJG_OK)
+		status = measure_copy(bench);
+	return status;
+}
+
+int
+hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
+{
+	static HjgBench bench;
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
+	const char *names[HJG_BENCH_MOST] = {BEST};
+	const char *paper = NULL;
+	const char *text = "";
+	HjgCudaDevice *device;
+	char		reason[128];
+	HjgStatus	status;
+
+	bench.out = out;
+	bench.factor = 1;
+	bench.nreps = 7;
+	for (int i = 0; i < argc; i++)
+	{
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(argv[i], "--list") == 0)
+		{
+			for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL; c++)
+				fprintf(out, "%s\n", c->name);
+			return 0;
+		}
+		else if (value != NULL && strcmp(argv[i], "--case") == 0)
+			text = argv[++i];
+		else if (value != NULL && strcmp(argv[i], "--rows") == 0)
+			bench.factor = atof(argv[++i]);
+		else if (value != NULL && strcmp(argv[i], "--reps") == 0)
+			bench.nreps = atoi(argv[++i]);
+		else if (value != NULL && strcmp(argv[i], "--strategy") == 0 && hjg_bench_names_of(value, names))
+			i++;
+		else if (value != NULL && strcmp(argv[i], "--paper") == 0 && hjg_bench_has_paper(value))
+			paper = argv[++i];
+		else
+		{
+			fprintf(stderr, "hjoin_gpu_lab: bad option of the benchmark: %s\n", argv[i]);
+			return 2;
+		}
+	}
+	if (bench.factor <= 0 || bench.factor > 16 || bench.nreps < 1 || bench.nreps > HJG_BENCH_MAX_REPS)
+	{
+		fprintf(stderr, "hjoin_gpu_lab: --rows takes up to 16, --reps 1 to %d\n", HJG_BENCH_MAX_REPS);
+		return 2;
+	}
+	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
+	device = hjg_cuda_enter(number, reason, sizeof(reason));
+	if (device == NULL)
+	{
+		fprintf(stderr, "hjoin_gpu_lab: %s\n", reason);
+		return 2;
+	}
+	status = open_bench(&bench, device);
+	if (status == HJG_OK)
+		fprintf(out, "# cuda:%d, a copy in device memory reads and writes %.0f GB/s\n%-24s %-14s %-8s %9s %8s %8s %7s\n", number,
+				bench.copy_gbs, "case", "strategy", "output", "ms", "Gtuple/s", "GB", "share");
+	if (status == HJG_OK && paper != NULL)
+		status = run_tables(&bench, paper);
+	for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL && paper == NULL && status == HJG_OK; c++)
+		if (strstr(c->name, text) != NULL)
+			status = run_case(&bench, c, names, HJG_CUDA_KINDS, 0);
+	if (status != HJG_OK)
+		fprintf(stderr, "hjoin_gpu_lab: %s\n", bench.lane.error[0] != '\0' ? bench.lane.error : hjg_status_text(status));
+	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;
+}

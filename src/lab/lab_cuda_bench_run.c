@@ -1,0 +1,267 @@
+/*
+ * lab_cuda_bench_run.c
+ *	  Benchmark of the resident joins: the inputs of a case, and one strategy's joins of them, checked and measured.
+ *
+ * What is timed, by events on the device: build and probe from columns in device memory to the last pair, warm, over
+ * HJG_BENCH_SETS sets of inputs in turn; of cases with _host from columns in host memory, those alone for strategies that
+ * move their sides themselves.  The output is poisoned before each check; each pair's rows and keys are compared with the
+ * inputs, and the sum with one that comes from the numbers the keys were made of.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/hjg_cuda_bench.h"
+
+#define IMAGE "cuda_bench"
+#define THREADS 256
+#define POISON 0xAB
+
+#define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
+static HjgCudaKernel fill_side[] = {
+	KERNEL("hjg_k_fill_side_4"), KERNEL("hjg_k_fill_side_8"), KERNEL("hjg_k_fill_side_16"),
+};
+static HjgCudaKernel check_pairs[] = {
+	KERNEL("hjg_k_check_pairs_4"), KERNEL("hjg_k_check_pairs_8"), KERNEL("hjg_k_check_pairs_16"),
+};
+
+static const char *const kind_names[HJG_CUDA_KINDS] = {"sum", "pairs", "columns"};
+
+static int
+width_ix_of(int width)
+{
+	return width == HJG_KEY_WIDTH_4 ? 0 : width == HJG_KEY_WIDTH_8 ? 1 : 2;
+}
+
+/* ---- the clock ---- */
+
+int
+hjg_bench_compare_ms(const void *a, const void *b)
+{
+	const float x = *(const float *) a;
+	const float y = *(const float *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+HjgStatus
+hjg_bench_start_clock(HjgBench *bench)
+{
+	return hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->from, bench->lane.stream), "event");
+}
+
+HjgStatus
+hjg_bench_stop_clock(HjgBench *bench, float *ms)
+{
+	HjgStatus	status = hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->to, bench->lane.stream), "event");
+
+	bench->lane.busy = true;
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(&bench->lane);
+	if (status == HJG_OK)
+		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_elapsed(ms, bench->from, bench->to), "event");
+	return status;
+}
+
+/* ---- inputs ---- */
+
+static HjgStatus
+fill(HjgBench *bench, const HjgBenchCase *c, HjgCudaSide *side, bool is_probe, hjg_u64 nbuild, hjg_u64 seed)
+{
+	HjgKFillSide args = {
+		.side = {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows},
+		.expected = is_probe ? bench->counters : 0, .seed = seed, .theta = c->theta,
+		.draw = is_probe ? c->draw : HJG_K_IN_TURN, .build_rows = (hjg_u32) nbuild, .dense = c->dense,
+		.wide_rows = c->wide_rows, .match_permille = is_probe ? c->match_permille : 1000
+	};
+
+	args.distinct = (hjg_u32) (nbuild / (hjg_u64) c->duplicates > 0 ? nbuild / (hjg_u64) c->duplicates : 1);
+	return hjg_cuda_launch(&bench->lane, &fill_side[width_ix_of(c->width)],
+						   (unsigned) bench->lane.device->multiprocessors * 8, THREADS, 0, (void *[]) {&args});
+}
+
+static HjgStatus
+alloc_side(HjgBench *bench, const HjgBenchCase *c, hjg_u64 nrows, HjgCudaSide *side)
+{
+	HjgStatus	status;
+
+	memset(side, 0, sizeof(*side));
+	side->nrows = nrows;
+	status = hjg_cuda_alloc(&bench->lane, nrows * (size_t) c->width, &side->keys);
+	if (status == HJG_OK)
+		status = hjg_cuda_alloc(&bench->lane, nrows * (c->wide_rows ? 8 : 4), &side->rows);
+	return status;
+}
+
+void
+hjg_bench_inputs_free(HjgBench *bench, HjgBenchInputs *inputs)
+{
+	hjg_cuda_free(&bench->lane, inputs->build.keys);
+	hjg_cuda_free(&bench->lane, inputs->build.rows);
+	hjg_cuda_free(&bench->lane, inputs->probe.keys);
+	hjg_cuda_free(&bench->lane, inputs->probe.rows);
+}
+
+HjgStatus
+hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgBenchInputs *inputs)
+{
+	const hjg_u64 nbuild = (hjg_u64) (c->nbuild * bench->factor * 1048576) + 1;
+	const hjg_u64 nprobe = (hjg_u64) (c->nprobe * bench->factor * 1048576) + 1;
+	hjg_u64		expected[2] = {0};
+	HjgStatus	status;
+
+	memset(inputs, 0, sizeof(*inputs));
+	status = alloc_side(bench, c, nbuild, &inputs->build);
+	if (status == HJG_OK)
+		status = alloc_side(bench, c, nprobe, &inputs->probe);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(&bench->lane, bench->counters, sizeof(expected));
+	if (status == HJG_OK)
+		status = fill(bench, c, &inputs->build, false, nbuild, seed);
+	if (status == HJG_OK)
+		status = fill(bench, c, &inputs->probe, true, nbuild, seed);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(&bench->lane, expected, bench->counters, sizeof(expected));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(&bench->lane);
+	inputs->npairs = expected[0];
+	inputs->checksum = expected[1];
+	return status;
+}
+
+/* ---- one strategy, one kind of output ---- */
+
+static HjgStatus
+set_bytes(HjgBench *bench, HjgCudaPtr ptr, unsigned char value, size_t bytes)
+{
+	bench->lane.busy = true;
+	return hjg_cuda_check(&bench->lane, hjg_cuda.set_bytes(ptr, value, bytes, bench->lane.stream), "fill");
+}
+
+static HjgStatus
+join_once(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
+{
+	const HjgCudaSide *build = run->moved != NULL ? &run->moved->build : &inputs->build;
+	const HjgCudaSide *probe = run->moved != NULL ? &run->moved->probe : &inputs->probe;
+	void	   *table = NULL;
+	HjgStatus	status = hjg_cuda_zero(&bench->lane, bench->counters, 2 * sizeof(hjg_u64));
+
+	if (status == HJG_OK && run->moved != NULL)
+		status = hjg_bench_moved_bring(&bench->lane, run->moved, build);
+	if (status == HJG_OK)
+		status = (run->strategy->build_ahead != NULL ? run->strategy->build_ahead : run->strategy->build)
+			(&bench->lane, &run->shape, build, &table);
+	if (status != HJG_OK)
+		return status;
+	if (run->moved != NULL)
+		status = hjg_bench_moved_bring(&bench->lane, run->moved, probe);
+	if (status == HJG_OK)
+		status = run->strategy->probe(&bench->lane, table, probe, &run->output);
+	run->strategy->free(&bench->lane, table);
+	if (status == HJG_OK && run->columns.sides != 0)
+		status = hjg_bench_columns_gather(&bench->lane, &run->columns, run->output.pairs, inputs->npairs);
+	return status;
+}
+
+/* What a join of these inputs finds before it begins. */
+static HjgStatus
+reset(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
+{
+	return run->moved != NULL ? hjg_bench_moved_reset(&bench->lane, run->moved, &inputs->build, &inputs->probe) : HJG_OK;
+}
+
+static HjgStatus
+check(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, bool *good)
+{
+	const int	w = width_ix_of(run->c->width);
+	hjg_u64		found[2] = {0, 0};
+	hjg_u64		facts[2] = {0, 0};
+	HjgStatus	status = HJG_OK;
+
+	if (run->block != 0)
+		status = set_bytes(bench, run->block, POISON, run->block_bytes);
+	if (status == HJG_OK)
+		status = reset(bench, run, inputs);
+	if (status == HJG_OK)
+		status = join_once(bench, run, inputs);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_out(&bench->lane, found, bench->counters, sizeof(found));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(&bench->lane);
+	if (status == HJG_OK && found[0] == HJG_CUDA_UNSUITED)
+		status = HJG_ERR_INPUT;
+	if (status != HJG_OK)
+		return status;
+	*good = found[0] == inputs->npairs;
+	if (run->kind == HJG_CUDA_CHECKSUM)
+	{
+		*good = *good && found[1] == inputs->checksum;
+		return HJG_OK;
+	}
+	if (*good)
+	{
+		HjgKCheckPairs args = {
+			.build = {.keys = inputs->build.keys, .nrows = (hjg_u32) inputs->build.nrows},
+			.probe = {.keys = inputs->probe.keys, .nrows = (hjg_u32) inputs->probe.nrows},
+			.output = {
+				.pairs = run->output.pairs, .keys = run->output.keys, .build_rows = run->output.build_rows,
+				.probe_rows = run->output.probe_rows
+			},
+			.npairs = found[0], .facts = bench->counters + 2 * sizeof(hjg_u64), .wide_rows = run->c->wide_rows
+		};
+
+		status = hjg_cuda_zero(&bench->lane, args.facts, sizeof(facts));
+		if (status == HJG_OK)
+			status = hjg_cuda_launch(&bench->lane, &check_pairs[w], (unsigned) bench->lane.device->multiprocessors * 8,
+									 THREADS, 0, (void *[]) {&args});
+		if (status == HJG_OK)
+			status = hjg_cuda_copy_out(&bench->lane, facts, args.facts, sizeof(facts));
+		if (status == HJG_OK)
+			status = hjg_cuda_wait(&bench->lane);
+		*good = facts[0] == inputs->checksum && facts[1] == 0;
+	}
+	if (status == HJG_OK && *good && run->columns.sides != 0)
+		status = hjg_bench_columns_check(&bench->lane, &run->columns, run->output.pairs, found[0],
+										 bench->counters + 2 * sizeof(hjg_u64), good);
+	return status;
+}
+
+HjgStatus
+hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run)
+{
+	const hjg_u64 ntuples = run->shape.build_rows + run->shape.probe_rows;
+	const size_t pair_bytes = run->kind == HJG_CUDA_CHECKSUM ? 0 : run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
+		(size_t) run->c->width + (run->c->wide_rows ? 16 : 8);
+	const double gb = ((double) run->strategy->moved(bench->lane.device, &run->shape) +
+					   (double) (run->sets[0].npairs * pair_bytes) +
+					   (double) hjg_bench_columns_moved(&run->columns, run->sets[0].npairs)) / 1e9;
+	char		name[64];
+	float		ms[HJG_BENCH_MAX_REPS];
+	bool		good = true;
+	HjgStatus	status = HJG_OK;
+
+	for (int i = 0; i < HJG_BENCH_SETS && status == HJG_OK && good; i++)
+		status = check(bench, run, &run->sets[i], &good);
+	if (status == HJG_ERR_INPUT)
+		return HJG_OK;
+	for (int i = 0; i < bench->nreps && status == HJG_OK; i++)
+	{
+		status = reset(bench, run, &run->sets[i % HJG_BENCH_SETS]);
+		if (status == HJG_OK)
+			status = hjg_bench_start_clock(bench);
+		if (status == HJG_OK)
+			status = join_once(bench, run, &run->sets[i % HJG_BENCH_SETS]);
+		if (status == HJG_OK)
+			status = hjg_bench_stop_clock(bench, &ms[i]);
+	}
+	if (status != HJG_OK)
+		return status;
+	qsort(ms, (size_t) bench->nreps, sizeof(ms[0]), hjg_bench_compare_ms);
+	snprintf(name, sizeof(name), run->columns.sides != 0 ? "%s+%u" : "%s", run->c->name, run->columns.bytes);
+	fprintf(bench->out, "%-24s %-14s %-8s %9.3f %8.1f %8.2f %6.0f%%  %s\n", name, run->strategy->name,
+			kind_names[run->kind], ms[bench->nreps / 2], (double) ntuples / ms[bench->nreps / 2] / 1e6, gb,
+			100 * gb / ms[bench->nreps / 2] * 1e3 / bench->copy_gbs, good ? "ok" : "WRONG");
+	fflush(bench->out);
+	if (!good)
+		bench->wrong = true;
+	return HJG_OK;
+}

@@ -1,0 +1,293 @@
+/*
+ * lab_host_bench.c
+ *	  Benchmark of joins whose sides lie in host memory: whole times, every result checked.
+ *
+ * hjoin_gpu_lab cuda:N --host takes
+ *		--list				print the names of the cases and return
+ *		--case TEXT			only cases whose name contains TEXT
+ *		--rows FACTOR		multiply all sizes, e.g. 0.01 for a quick run
+ *		--strategy NAME		on the device; default: what suits the sizes
+ *		--chunk ROWS		probe rows that go through at a time, default: by the build side
+ *		--reps N			timed repetitions, default 5; the median is printed
+ *		--bits N, --set PART
+ *							copro, spill: partitions as a power of two, and what part of the build side is on the
+ *							device at a time (default: half and a partition)
+ *		--block ROWS, --stagers N
+ *							copro: rows of a block, threads that partition
+ *
+ * What is timed, by the host's clock: from keys in pinned host memory to all pairs of row numbers (8 bytes a match)
+ * in pinned host memory, warm; copying, building and probing the build side included.
+ *
+ * sets are passes over the device. copro: partitioned: when all rows were in their blocks; floor: time that the
+ * stagers take to copy as many bytes within pinned memory, which is what partitioning writes.
+ *
+ * bus: the same copies with the same dependencies and no kernels, timed in turn with the joins; with spill, as many bytes
+ * each way with no dependencies, which no join can beat; share: that time over the join's.  in, out: GB that went each
+ * way.  First of all the machine's rates are measured: the bus each way and both ways at once, and the stagers.
+ * Before the first and the last join the result is poisoned; after them each pair's keys are compared,
+ * and number and sum of the pairs with what the keys were made of.
+ *
+ * Measured on an H100 (55 GB/s one way, 47 to 50 each way at once; 16 cores), the bus alone in brackets.
+ * stream: 64M x 512M rows of 4-byte keys 87.5 ms (86.9), 2M x 512M 82.2 (82.0), 64M x 256M rows of 8-byte keys 54.7 (54.4).
+ * On an H200 chunks of 4M instead of 8M rows take 108 ms, because the join of a chunk by partitions reads all build rows.
+ * spill, half of the build side at a time: 256M x 256M rows of 4-byte keys, 4.3 GB each way, 94.6 ms (90.8) or 5.7 Gtuples/s;
+ * with chunks of 16M rows 104, of 32M 100; with a table in device memory about 16 more.  A quarter at a time, 5.4 GB each way, 134
+ * (112).  128M x 128M rows of 8-byte keys 76.4 (74.3).  16, 64 and 256 partitions differ by less than 1 %.
+ * copro, the same: 155 to 161 ms with 16 partitions and blocks of 256K rows, 193 with 64 of 64K rows, which come in at 36 GB/s instead of
+ * 48, 167 with 8 of 512K rows, which fill late; 15 threads take 97 to 125 ms of it to partition: it is their work that limits, not memory.
+ * The threads of the pool are not bound to NUMA nodes: the hosts that were measured have one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/hjg_cuda_host_bench.h"
+#include "lab/hjg_lab.h"
+#include "model/hjg_measured.h"
+
+#define MAX_REPS 101
+
+static const HjgHostCase cases[] = {
+	{"stream_4_64Mx512M", 4, 64, 512, HJG_HOST_STREAM},
+	{"stream_4_2Mx512M", 4, 2, 512, HJG_HOST_STREAM},
+	{"stream_8_64Mx256M", 8, 64, 256, HJG_HOST_STREAM},
+	{"copro_4_256Mx256M", 4, 256, 256, HJG_HOST_COPRO},
+	{"copro_8_128Mx128M", 8, 128, 128, HJG_HOST_COPRO},
+	{"spill_4_256Mx256M", 4, 256, 256, HJG_HOST_SPILL},
+	{"spill_8_128Mx128M", 8, 128, 128, HJG_HOST_SPILL},
+	{"chosen_4_256Mx256M", 4, 256, 256, HJG_HOST_CHOSEN},
+};
+
+#define NCASES ((int) (sizeof(cases) / sizeof(cases[0])))
+
+/* ---- cases ---- */
+
+typedef struct Times
+{
+	double		join_ms[MAX_REPS];
+	double		bus_ms[MAX_REPS];
+	double		partition_ms[MAX_REPS];
+	bool		good;
+} Times;
+
+static HjgStatus
+run_join(HjgHostBench *bench, HjgHostData *data)
+{
+	switch (data->system)
+	{
+		case HJG_HOST_COPRO:
+			data->blocks.next = 0;
+			return hjg_cuda_copro_join(bench->lanes, &data->copro, &data->result);
+		case HJG_HOST_SPILL:
+			return hjg_cuda_spill_join(bench->lanes, &data->spill, &data->result);
+		default:
+			return hjg_cuda_stream_join(bench->lanes, &data->join, &data->result);
+	}
+}
+
+static size_t
+device_bytes(const HjgHostBench *bench, const HjgHostData *data)
+{
+	const HjgCudaDevice *device = bench->lanes->work.device;
+
+	return data->system == HJG_HOST_COPRO ? hjg_cuda_copro_bytes(device, &data->copro) :
+		data->system == HJG_HOST_SPILL ? hjg_cuda_spill_bytes(device, &data->spill) : hjg_cuda_stream_bytes(device, &data->join);
+}
+
+/* What a line says of joins in sets. */
+static void
+print_sets(HjgHostBench *bench, const HjgHostData *data, Times *times)
+{
+	if (data->system == HJG_HOST_COPRO)
+		fprintf(bench->out, "; copro, predicted %.0f ms; %d sets, %.1f ms partitioned, floor %.1f",
+				hjg_cuda_copro_ns(&bench->rates, &data->join, data->copro.set_rows) / 1e6, data->copro.npasses,
+				hjg_median(times->partition_ms, bench->nreps), (double) hjg_host_bytes_in(data) / 1e6 / bench->copy_gbs);
+	else if (data->system == HJG_HOST_SPILL)
+		fprintf(bench->out, "; spill, predicted %.0f ms; %d sets, %d evicted, %.2f GB spilled",
+				hjg_cuda_spill_ns(&bench->rates, &data->join, data->spill.set_rows) / 1e6, data->spill.npasses,
+				data->spill.nevicted, (double) data->spill.spilled_bytes / 1e9);
+}
+
+/* One join and its copies alone; i < 0 warms up. */
+static HjgStatus
+time_once(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, Times *times, int i)
+{
+	const bool	check = i < 0 || i == bench->nreps - 1;
+	const hjg_u64 room = data->result.capacity;
+	hjg_u64		started;
+	hjg_u64		joined;
+	HjgStatus	status;
+
+	if (check)
+		hjg_host_fill(bench->pool, data->result.pairs, room * sizeof(HjgPair), HJG_HOST_POISON);
+	started = hjg_arena_now_ns();
+	status = run_join(bench, data);
+	joined = hjg_arena_now_ns();
+	if (status == HJG_OK && check)
+		times->good = times->good && hjg_host_data_check(bench, data);
+	if (i >= 0)
+	{
+		times->join_ms[i] = (double) (joined - started) / 1e6;
+		times->partition_ms[i] = (double) data->copro.partitioned_ns / 1e6;
+	}
+	started = hjg_arena_now_ns();
+	if (status == HJG_OK)
+		status = hjg_host_replay(bench, data, buffers);
+	if (i >= 0)
+		times->bus_ms[i] = (double) (hjg_arena_now_ns() - started) / 1e6;
+	return status;
+}
+
+static HjgStatus
+time_case(HjgHostBench *bench, HjgHostData *data)
+{
+	static Times times;
+	const hjg_u64 ntuples = data->join.build.nrows + data->join.probe.nrows;
+	HjgCudaPtr	buffers[4] = {0};
+	HjgStatus	status = hjg_host_replay_open(bench, data, buffers);
+
+	times.good = true;
+	for (int i = -1; i < bench->nreps && status == HJG_OK; i++)
+		status = time_once(bench, data, buffers, &times, i);
+	for (int i = 0; i < 4; i++)
+		hjg_cuda_free(&bench->lanes->work, buffers[i]);
+	if (status == HJG_OK)
+	{
+		const double ms = hjg_median(times.join_ms, bench->nreps);
+		const double bus = hjg_median(times.bus_ms, bench->nreps);
+		const double in_gb = (double) hjg_host_bytes_in(data) / 1e9;
+		const double out_gb = (double) hjg_host_bytes_out(data) / 1e9;
+
+		fprintf(bench->out, "%-20s %-8s %9.2f %8.2f %7.2f %7.2f %7.1f %9.2f %6.1f%%  %s", data->c->name,
+				bench->strategy != NULL ? bench->strategy->name : "auto", ms, (double) ntuples / ms / 1e6, in_gb, out_gb,
+				(in_gb + out_gb) / ms * 1e3, bus, 100 * bus / ms, times.good ? "ok" : "WRONG");
+		print_sets(bench, data, &times);
+		fprintf(bench->out, "\n");
+		fflush(bench->out);
+	}
+	bench->wrong |= !times.good;
+	return status;
+}
+
+static HjgStatus
+run_case(HjgHostBench *bench, const HjgHostCase *c)
+{
+	HjgHostData data;
+	HjgStatus	status = hjg_host_data_make(bench, c, &data);
+
+	if (status == HJG_OK && bench->grant.bytes < device_bytes(bench, &data))
+		status = HJG_ERR_MEMORY;
+	if (status == HJG_OK)
+		status = time_case(bench, &data);
+	hjg_host_data_free(&data);
+	if (status == HJG_ERR_MEMORY || status == HJG_ERR_INPUT)
+	{
+		fprintf(bench->out, "%-20s %s\n", c->name, status == HJG_ERR_MEMORY ? "not enough memory" : "the strategy does not suit");
+		return HJG_OK;
+	}
+	return status;
+}
+
+static HjgStatus
+open_bench(HjgHostBench *bench, HjgCudaDevice *device)
+{
+	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool), NULL, 0, &bench->grant);
+
+	bench->pool = hjg_pool_create(hjg_device_cpus());
+	bench->stagers = hjg_pool_create(bench->nstagers);
+	if (status == HJG_OK)
+		status = hjg_cuda_lanes_take(device, NULL, &bench->grant, &bench->lanes);
+	return status == HJG_OK ? hjg_host_measure_rates(bench) : status;
+}
+
+/* What follows --device and --host; false, with a message, for a bad option.  *list: print the cases. */
+static bool
+read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool *list)
+{
+	for (int i = 0; i < argc; i++)
+	{
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+		bool		known = value != NULL;
+
+		if (strcmp(argv[i], "--list") == 0)
+		{
+			*list = true;
+			continue;
+		}
+		if (value != NULL && strcmp(argv[i], "--case") == 0)
+			*text = value;
+		else if (value != NULL && strcmp(argv[i], "--rows") == 0)
+			bench->factor = atof(value);
+		else if (value != NULL && strcmp(argv[i], "--chunk") == 0)
+			bench->chunk_rows = strtoull(value, NULL, 10) / 4 * 4;
+		else if (value != NULL && strcmp(argv[i], "--bits") == 0)
+			bench->copro_bits = bench->spill_bits = atoi(value);
+		else if (value != NULL && strcmp(argv[i], "--block") == 0)
+			bench->block_rows = (hjg_u32) strtoul(value, NULL, 10) / HJG_STAGE_GROUP * HJG_STAGE_GROUP;
+		else if (value != NULL && strcmp(argv[i], "--set") == 0)
+			bench->set_part = atof(value);
+		else if (value != NULL && strcmp(argv[i], "--stagers") == 0)
+			bench->nstagers = atoi(value);
+		else if (value != NULL && strcmp(argv[i], "--reps") == 0)
+			bench->nreps = atoi(value);
+		else if (value != NULL && strcmp(argv[i], "--strategy") == 0)
+			known = (bench->strategy = hjg_cuda_strategy_named(value)) != NULL;
+		else
+			known = false;
+		if (!known)
+		{
+			fprintf(stderr, "hjoin_gpu_lab: bad option of the benchmark: %s\n", argv[i]);
+			return false;
+		}
+		i++;
+	}
+	if (bench->copro_bits < 0 || bench->copro_bits > HJG_STAGE_MOST_BITS || bench->block_rows < 1024 || bench->block_rows > 1u << 20 ||
+		bench->set_part <= 0 || bench->set_part > 1 || bench->nstagers < 1)
+	{
+		fprintf(stderr, "hjoin_gpu_lab: --bits takes up to %d, --block 1024 to 1048576, --set up to 1\n", HJG_STAGE_MOST_BITS);
+		return false;
+	}
+	if (bench->factor > 0 && bench->factor <= 4 && bench->nreps >= 1 && bench->nreps <= MAX_REPS &&
+		(bench->chunk_rows == 0 || (bench->chunk_rows >= 1024 && bench->chunk_rows <= 1u << 28)))
+		return true;
+	fprintf(stderr, "hjoin_gpu_lab: --rows takes up to 4, --reps 1 to %d, --chunk 1024 to 268435456\n", MAX_REPS);
+	return false;
+}
+
+int
+hjg_cuda_host_bench(FILE *out, int number, int argc, char **argv)
+{
+	static HjgHostBench bench = {.factor = 1, .nreps = 5, .copro_bits = 4, .spill_bits = 6, .block_rows = 1u << 18, .set_part = 0.51};
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
+	const char *text = "";
+	HjgCudaDevice *device;
+	char		reason[128];
+	bool		list = false;
+	HjgStatus	status;
+
+	bench.out = out;
+	bench.nstagers = hjg_device_cpus() > 1 ? hjg_device_cpus() - 1 : 1;
+	if (!read_options(&bench, argc, argv, &text, &list))
+		return 2;
+	for (int c = 0; c < NCASES && list; c++)
+		fprintf(out, "%s\n", cases[c].name);
+	if (list)
+		return 0;
+	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
+	device = hjg_cuda_enter(number, reason, sizeof(reason));
+	if (device == NULL)
+	{
+		fprintf(stderr, "hjoin_gpu_lab: %s\n", reason);
+		return 2;
+	}
+	status = open_bench(&bench, device);
+	if (status == HJG_OK)
+		fprintf(out, "%-20s %-8s %9s %8s %7s %7s %7s %9s %7s\n", "case", "strategy", "ms", "Gtuple/s", "in GB", "out GB",
+				"GB/s", "bus ms", "share");
+	for (int i = 0; i < NCASES && status == HJG_OK; i++)
+		if (strstr(cases[i].name, text) != NULL)
+			status = run_case(&bench, &cases[i]);
+	if (status != HJG_OK)
+		fprintf(stderr, "hjoin_gpu_lab: %s\n",
+				bench.lanes != NULL && bench.lanes->work.error[0] != '\0' ? bench.lanes->work.error : hjg_status_text(status));
+	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;
+}

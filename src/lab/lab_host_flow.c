@@ -1,0 +1,277 @@
+/*
+ * lab_host_flow.c
+ *	  Probe rows through the device: copied in, joined, their pairs copied out.
+ *
+ * Three kinds of lanes work at the same time.  Chunks come in ahead of the join, into buffers in turn;
+ * pairs leave from buffers in turn.  The host has to know how many pairs a chunk gave before it can
+ * say where they go, so it waits for each join, not for the copies: while it does, the next chunks
+ * come in and the pairs before go out.  With chunks of some million rows these waits (10 us) do not show.
+ *
+ * A join whose pairs do not fit the output is void; its rows are joined again, fewer at a time
+ * (early stop and resume of paper 004, with the rate of the void join as the estimate).
+ */
+#include <string.h>
+
+#include "lab/hjg_cuda_host.h"
+
+#define LEAST_ROWS 4			/* keys of a piece start at multiples of 16 bytes */
+
+/* A chunk's join may read the whole build side: so many chunks of its size at most. */
+#define BUILD_CHUNKS 8
+#define LEAST_CHUNK_ROWS (4u << 20)
+#define MOST_CHUNK_ROWS (32u << 20)
+
+hjg_u64
+hjg_cuda_flow_chunk_rows(hjg_u64 build_rows)
+{
+	const hjg_u64 rows = build_rows / BUILD_CHUNKS / LEAST_ROWS * LEAST_ROWS;
+
+	return rows < LEAST_CHUNK_ROWS ? LEAST_CHUNK_ROWS : rows > MOST_CHUNK_ROWS ? MOST_CHUNK_ROWS : rows;
+}
+
+size_t
+hjg_cuda_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows)
+{
+	return HJG_CUDA_FLOW_INS * (hjg_cuda_block_bytes(chunk_rows * (size_t) key_width) +
+								(with_rows ? hjg_cuda_block_bytes(chunk_rows * sizeof(hjg_u32)) : 0)) +
+		HJG_CUDA_OUTS * hjg_cuda_block_bytes(chunk_rows * sizeof(HjgPair)) + hjg_cuda_block_bytes(2 * sizeof(hjg_u64));
+}
+
+HjgStatus
+hjg_cuda_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows, hjg_u64 chunk_rows,
+				   HjgCudaHostResult *result)
+{
+	HjgCudaLane *lane = &lanes->work;
+	HjgStatus	status;
+
+	memset(flow, 0, sizeof(*flow));
+	flow->lanes = lanes;
+	flow->result = result;
+	flow->chunk_rows = flow->room = flow->piece_rows = chunk_rows;
+	status = hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &flow->counters);
+	for (int i = 0; i < HJG_CUDA_FLOW_INS && status == HJG_OK; i++)
+	{
+		status = hjg_cuda_note_open(&lanes->in, &flow->arrived[i]);
+		if (status == HJG_OK)
+			status = hjg_cuda_alloc(lane, chunk_rows * (size_t) key_width, &flow->chunks[i].keys);
+		if (status == HJG_OK && with_rows)
+			status = hjg_cuda_alloc(lane, chunk_rows * sizeof(hjg_u32), &flow->chunks[i].rows);
+	}
+	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
+		status = hjg_cuda_alloc(lane, chunk_rows * sizeof(HjgPair), &flow->pairs[i]);
+	return status;
+}
+
+void
+hjg_cuda_flow_close(HjgCudaFlow *flow)
+{
+	HjgCudaLane *lane;
+
+	if (flow->lanes == NULL)
+		return;
+	lane = &flow->lanes->work;
+	(void) hjg_cuda_lanes_wait(flow->lanes);
+	for (int i = 0; i < HJG_CUDA_FLOW_INS; i++)
+	{
+		hjg_cuda_note_close(&flow->lanes->in, &flow->arrived[i]);
+		hjg_cuda_free(lane, flow->chunks[i].keys);
+		hjg_cuda_free(lane, flow->chunks[i].rows);
+	}
+	for (int i = 0; i < HJG_CUDA_OUTS; i++)
+		hjg_cuda_free(lane, flow->pairs[i]);
+	hjg_cuda_free(lane, flow->counters);
+	memset(flow, 0, sizeof(*flow));
+}
+
+/* Queue copies as long as there are buffers; wait for a chunk only if there is nothing else to do. */
+static HjgStatus
+load_ahead(HjgCudaFlow *flow)
+{
+	HjgStatus	status = HJG_OK;
+
+	while (status == HJG_OK && !flow->no_more && flow->nloaded - flow->njoined < HJG_CUDA_FLOW_INS)
+	{
+		const int	next = (int) (flow->nloaded % HJG_CUDA_FLOW_INS);
+		HjgCudaLoad load = HJG_CUDA_LOADED;
+
+		status = flow->source->load(flow->source->arg, &flow->lanes->in, flow->nloaded == flow->njoined, &flow->chunks[next], &load);
+		if (status != HJG_OK || load == HJG_CUDA_NOT_YET)
+			break;
+		if (load == HJG_CUDA_NO_MORE)
+			flow->no_more = true;
+		else
+		{
+			status = hjg_cuda_note(&flow->lanes->in, flow->arrived[next]);
+			flow->nloaded++;
+		}
+	}
+	return status;
+}
+
+HjgStatus
+hjg_cuda_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source)
+{
+	flow->key_width = key_width;
+	flow->source = source;
+	flow->nloaded = flow->njoined = 0;
+	flow->no_more = false;
+	return load_ahead(flow);
+}
+
+/* Queue the join of rows [row, row + n) of a chunk; the number of their pairs goes to the mail. */
+static HjgStatus
+queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n)
+{
+	HjgCudaLane *lane = &flow->lanes->work;
+	const HjgCudaSide probe = {
+		.keys = chunk->keys + row * (hjg_u64) flow->key_width, .nrows = n,
+		.rows = chunk->rows != 0 ? chunk->rows + row * sizeof(hjg_u32) : 0
+	};
+	const HjgCudaOutput output = {.pairs = flow->pairs[flow->turn], .capacity = flow->room, .counters = flow->counters};
+	HjgStatus	status;
+
+	status = hjg_cuda_follow(lane, &flow->lanes->out[flow->turn]);
+	if (status == HJG_OK)
+		status = hjg_cuda_zero(lane, flow->counters, 2 * sizeof(hjg_u64));
+	if (status == HJG_OK)
+		status = flow->strategy->probe(lane, flow->table, &probe, &output);
+	if (status == HJG_OK)
+		status = hjg_cuda_post_count(lane, flow->counters, &flow->lanes->mail->npairs);
+	return status;
+}
+
+/* Queue the copy of a piece's pairs. */
+static HjgStatus
+send_pairs(HjgCudaFlow *flow, hjg_u64 first_row, hjg_u64 npairs)
+{
+	HjgCudaHostResult *result = flow->result;
+	HjgCudaLane *lane = &flow->lanes->out[flow->turn];
+	HjgStatus	status;
+
+	if (npairs > result->capacity - result->npairs || result->nbatches == result->max_batches)
+		return HJG_ERR_MEMORY;
+	status = hjg_cuda_copy_out(lane, result->pairs + result->npairs, flow->pairs[flow->turn], npairs * sizeof(HjgPair));
+	result->batches[result->nbatches++] = (HjgCudaBatch) {first_row, result->npairs, npairs};
+	result->npairs += npairs;
+	flow->turn = (flow->turn + 1) % HJG_CUDA_OUTS;
+	return status;
+}
+
+/* Rows of the next try after one that gave so many pairs, too many. */
+static hjg_u64
+fewer_rows(const HjgCudaFlow *flow, hjg_u64 nrows, hjg_u64 npairs)
+{
+	const hjg_u64 fitting = (hjg_u64) ((double) nrows * (double) flow->room / (double) npairs * 0.9);
+	const hjg_u64 fewer = fitting < nrows / 2 ? fitting : nrows / 2;
+
+	return fewer < LEAST_ROWS ? LEAST_ROWS : fewer / LEAST_ROWS * LEAST_ROWS;
+}
+
+static HjgStatus
+join_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
+{
+	hjg_u64		row = 0;
+	HjgStatus	status = HJG_OK;
+
+	while (row < chunk->nrows && status == HJG_OK)
+	{
+		const hjg_u64 left = chunk->nrows - row;
+		const hjg_u64 n = left < flow->piece_rows ? left : flow->piece_rows;
+		hjg_u64		npairs;
+
+		status = queue_piece(flow, chunk, row, n);
+		if (status == HJG_OK)
+			status = load_ahead(flow);
+		if (status == HJG_OK)
+			status = hjg_cuda_wait(&flow->lanes->work);
+		if (status != HJG_OK)
+			break;
+		npairs = flow->lanes->mail->npairs;
+		if (npairs > flow->room)
+		{
+			if (n <= LEAST_ROWS)
+				return HJG_ERR_MEMORY;
+			flow->piece_rows = fewer_rows(flow, n, npairs);
+			continue;
+		}
+		if (npairs > 0)
+			status = send_pairs(flow, chunk->first_row + (chunk->rows == 0 ? row : 0), npairs);
+		row += n;
+		if (npairs < flow->room / 4 && flow->piece_rows < flow->chunk_rows)
+			flow->piece_rows *= 2;
+	}
+	return status;
+}
+
+/* A chunk has come in, what came after it is not waited for; the source may have something to do with it first. */
+static HjgStatus
+take_chunk(HjgCudaFlow *flow, int i)
+{
+	HjgCudaChunk chunk = flow->chunks[i];
+	HjgStatus	status = hjg_cuda_follow_note(&flow->lanes->work, flow->arrived[i]);
+
+	if (status == HJG_OK && flow->source->prepare != NULL)
+		status = flow->source->prepare(flow->source->arg, &chunk);
+	return status == HJG_OK ? join_chunk(flow, &chunk) : status;
+}
+
+HjgStatus
+hjg_cuda_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table)
+{
+	HjgStatus	status;
+
+	flow->strategy = strategy;
+	flow->table = table;
+	while ((status = load_ahead(flow)) == HJG_OK && flow->njoined < flow->nloaded)
+	{
+		status = take_chunk(flow, (int) (flow->njoined % HJG_CUDA_FLOW_INS));
+		if (status != HJG_OK)
+			break;
+		flow->njoined++;
+	}
+	return status;
+}
+
+/* ---- the table ---- */
+
+static void
+list_choices(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCudaStrategy *wanted,
+			 const HjgCudaStrategy *choices[HJG_CUDA_CHOICES])
+{
+	if (wanted == NULL)
+		hjg_cuda_strategy_choose(device, shape, choices);
+	else
+	{
+		choices[0] = wanted->suits(device, shape) ? wanted : NULL;
+		choices[1] = NULL;
+	}
+}
+
+HjgStatus
+hjg_cuda_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
+					const HjgCudaStrategy *wanted, const HjgCudaStrategy **strategy, void **table)
+{
+	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+	HjgStatus	status = HJG_ERR_INPUT;
+
+	list_choices(lane->device, shape, wanted, choices);
+	for (int i = 0; choices[i] != NULL && status == HJG_ERR_INPUT; i++)
+	{
+		*strategy = choices[i];
+		status = choices[i]->build(lane, shape, build, table);
+	}
+	return status;
+}
+
+size_t
+hjg_cuda_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCudaStrategy *wanted)
+{
+	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+	size_t		most = 0;
+
+	list_choices(device, shape, wanted, choices);
+	for (int i = 0; choices[i] != NULL; i++)
+		if (choices[i]->bytes(device, shape) > most)
+			most = choices[i]->bytes(device, shape);
+	return most;
+}

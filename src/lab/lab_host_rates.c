@@ -1,0 +1,51 @@
+/*
+ * lab_host_rates.c
+ *	  Which system joins sides neither of which stays on the device: predicted from rates that were measured.
+ *
+ * Each phase takes as long as the slowest of what goes on in it at the same time; latencies and the filling of pipelines are left out.
+ * On an H100's host (49 GB/s each way at once, 48 in blocks of 256K rows, 15 threads stage a row in 0.22 ns) 256M x 256M
+ * rows of 4-byte keys, half of the build side at a time, are predicted to take 147 to 153 ms by copro and 87 to 91 by spill; they
+ * take 155 to 161 and 95.  In blocks of 64K rows copro is predicted to take 173 ms and takes 193.
+ */
+#include "lab/hjg_cuda_host.h"
+
+static double
+larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* The part of the build side that is on the device at a time. */
+static double
+resident_part(const HjgCudaHostJoin *join, hjg_u64 set_rows)
+{
+	return set_rows < join->build.nrows ? (double) set_rows / (double) join->build.nrows : 1;
+}
+
+/* Nothing crosses the bus before the build side is partitioned; all of it does then, the first set's while the probe side is. */
+double
+hjg_cuda_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
+{
+	const double row_bytes = join->key_width + (double) sizeof(hjg_u32);
+	const double nbuild = (double) join->build.nrows;
+	const double nprobe = (double) join->probe.nrows;
+	const double rest = (1 - resident_part(join, set_rows)) * nprobe * larger(row_bytes, sizeof(HjgPair)) / rates->both_gbs;
+
+	return nbuild * rates->stage_ns + larger(nprobe * rates->stage_ns + rest, (nbuild + nprobe) * row_bytes / rates->block_gbs);
+}
+
+/* The build side; the probe side, with the next set's build rows; what was spilled of the probe side. */
+double
+hjg_cuda_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
+{
+	const double width = join->key_width;
+	const double row_bytes = width + (double) sizeof(hjg_u32);
+	const double pair_bytes = sizeof(HjgPair);
+	const double part = resident_part(join, set_rows);
+	const double nbuild = (double) join->build.nrows;
+	const double nprobe = (double) join->probe.nrows;
+
+	return (nbuild * larger(width, (1 - part) * row_bytes) +
+			larger(nprobe * width + nbuild * (1 - part) * row_bytes, nprobe * ((1 - part) * row_bytes + part * pair_bytes)) +
+			nprobe * (1 - part) * larger(row_bytes, pair_bytes)) / rates->both_gbs;
+}

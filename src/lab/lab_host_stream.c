@@ -1,0 +1,88 @@
+/*
+ * lab_host_stream.c
+ *	  A build side that stays on the device, a probe side that goes through it.
+ *
+ * The bytes on the bus are keys in and pairs of row numbers out, 8 bytes a match: row numbers of the probe
+ * side need not go in, since a chunk's rows are numbered by their places.  The first chunks come in
+ * while the table is built.
+ */
+#include "lab/hjg_cuda_host.h"
+
+typedef struct Rows
+{
+	const HjgCudaHostJoin *join;
+	hjg_u64		row;
+} Rows;
+
+static HjgCudaShape
+shape_of(const HjgCudaHostJoin *join)
+{
+	return (HjgCudaShape) {
+		.key_width = join->key_width, .mode = join->mode, .build_rows = join->build.nrows, .probe_rows = join->chunk_rows
+	};
+}
+
+size_t
+hjg_cuda_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join)
+{
+	const HjgCudaShape shape = shape_of(join);
+
+	return hjg_cuda_block_bytes(join->build.nrows * (size_t) join->key_width) +
+		hjg_cuda_host_build_bytes(device, &shape, join->strategy) +
+		hjg_cuda_flow_bytes(join->key_width, false, join->chunk_rows);
+}
+
+static HjgStatus
+load_rows(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
+{
+	Rows	   *rows = arg;
+	const HjgCudaHostJoin *join = rows->join;
+	const hjg_u64 left = join->probe.nrows - rows->row;
+
+	if (left == 0)
+	{
+		*load = HJG_CUDA_NO_MORE;
+		return HJG_OK;
+	}
+	chunk->nrows = left < join->chunk_rows ? left : join->chunk_rows;
+	chunk->first_row = rows->row;
+	rows->row += chunk->nrows;
+	return hjg_cuda_copy_in(lane, chunk->keys, (const char *) join->probe.keys + chunk->first_row * (hjg_u64) join->key_width,
+							chunk->nrows * (size_t) join->key_width);
+}
+
+HjgStatus
+hjg_cuda_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result)
+{
+	const HjgCudaShape shape = shape_of(join);
+	const HjgCudaStrategy *strategy = NULL;
+	HjgCudaSide build = {.nrows = join->build.nrows};
+	HjgCudaFlow flow = {0};
+	Rows		rows = {.join = join};
+	const HjgCudaSource source = {.load = load_rows, .arg = &rows};
+	void	   *table = NULL;
+	HjgStatus	status;
+	HjgStatus	drained;
+
+	result->npairs = 0;
+	result->nbatches = 0;
+	status = hjg_cuda_alloc(&lanes->work, build.nrows * (size_t) join->key_width, &build.keys);
+	if (status == HJG_OK)
+		status = hjg_cuda_copy_in(&lanes->in, build.keys, join->build.keys, build.nrows * (size_t) join->key_width);
+	if (status == HJG_OK)
+		status = hjg_cuda_follow(&lanes->work, &lanes->in);
+	if (status == HJG_OK)
+		status = hjg_cuda_flow_open(&flow, lanes, join->key_width, false, join->chunk_rows, result);
+	if (status == HJG_OK)
+		status = hjg_cuda_flow_begin(&flow, join->key_width, &source);
+	if (status == HJG_OK)
+		status = hjg_cuda_host_build(&lanes->work, &shape, &build, join->strategy, &strategy, &table);
+	if (status == HJG_OK)
+		status = hjg_cuda_flow_run(&flow, strategy, table);
+	drained = hjg_cuda_lanes_wait(lanes);
+	if (table != NULL)
+		strategy->free(&lanes->work, table);
+	hjg_cuda_flow_close(&flow);
+	hjg_cuda_free(&lanes->work, build.keys);
+	return status == HJG_OK ? drained : status;
+}
