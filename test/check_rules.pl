@@ -30,7 +30,7 @@ sub slurp
 # room => rooms whose headers it may include (its own always)
 my %may = (
 	layout => [],
-	base => [],
+	base => ['layout'],
 	model => ['layout'],
 	arena => ['layout'],
 	engine => [ 'layout', 'arena', 'model' ],

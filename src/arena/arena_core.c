@@ -218,7 +218,7 @@ hjg_arena_create(HjgArena *arena, size_t bytes, const char **step)
 	control->server_bytes = arena->view.server_bytes;
 	control->device_bytes = arena->view.device_bytes;
 	control->epoch = 1;
-	control->reset_us = hjg_arena_now_us();
+	control->reset_us = hjg_wall_us();
 	for (hjg_u32 ix = 0; ix < 2 * nslabs; ix++)
 		arena->slabs[ix].next_ref = (ix + 1) % nslabs != 0 ? ix + 2 : 0;
 	for (hjg_u32 use = 0; use < HJG_SLAB_USES; use++)
@@ -334,24 +334,6 @@ hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix)
 	if (slab_ix < view->nslabs || slab_ix - view->nslabs >= view->nslabs)
 		return NULL;
 	return view->results + (size_t) (slab_ix - view->nslabs) * HJG_SLAB_BYTES;
-}
-
-hjg_u64
-hjg_arena_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (hjg_u64) ts.tv_sec * 1000000000u + (hjg_u64) ts.tv_nsec;
-}
-
-hjg_u64
-hjg_arena_now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (hjg_u64) ts.tv_sec * 1000000u + (hjg_u64) ts.tv_nsec / 1000;
 }
 
 bool

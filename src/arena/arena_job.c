@@ -89,7 +89,7 @@ hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 rol
 		__atomic_store_n(&job->cancel, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&job->owner_role, role, __ATOMIC_RELAXED);
-		__atomic_store_n(&job->since_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
+		__atomic_store_n(&job->since_us, hjg_wall_us(), __ATOMIC_RELAXED);
 		__atomic_store_n(&job->epoch, __atomic_load_n(&arena->control->epoch, __ATOMIC_SEQ_CST), __ATOMIC_RELAXED);
 		for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
 			__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);
@@ -223,7 +223,7 @@ nobody_touches(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgAl
 static void
 abandon_swept(HjgJobSlot *job, hjg_u32 generation)
 {
-	__atomic_store_n(&job->abandoned_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&job->abandoned_ns, hjg_now_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(&job->cancel, 1, __ATOMIC_SEQ_CST);
 	move_word(&job->word, HJG_WORD(generation, HJG_JOB_SWEEPING), HJG_WORD(generation, HJG_JOB_ABANDONED));
 }
@@ -275,7 +275,7 @@ hjg_job_any_leased(const HjgArenaView *view)
 bool
 hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns)
 {
-	const hjg_u64 now = hjg_arena_now_ns();
+	const hjg_u64 now = hjg_now_ns();
 
 	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
 	{

@@ -78,7 +78,7 @@ push(const HjgArena *arena, HjgSlabStack *stacks, hjg_u32 slab_ix)
 static hjg_u32
 now_ms(void)
 {
-	return (hjg_u32) (hjg_arena_now_ns() / 1000000);
+	return (hjg_u32) (hjg_now_ns() / 1000000);
 }
 
 /* A run of slabs, linked. */

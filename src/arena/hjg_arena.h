@@ -49,6 +49,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "layout/hjg_clock.h"
 #include "layout/hjg_control.h"
 
 /*
@@ -110,9 +111,6 @@ extern bool hjg_arena_populate(char *base, size_t bytes, int fd, size_t off);
 extern void *hjg_arena_slab_at(const HjgArena *arena, hjg_u32 slab_ix);
 extern const void *hjg_view_input(const HjgArenaView *view, hjg_u32 slab_ix);
 extern void *hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix);
-
-extern hjg_u64 hjg_arena_now_ns(void);	/* monotonic; the same in all processes */
-extern hjg_u64 hjg_arena_now_us(void);	/* since the Unix epoch */
 
 /* Size of the arena where the settings name none; root stands before the paths of the system's files ("" but in tests). */
 extern size_t hjg_arena_default_bytes(const char *root);

@@ -2,7 +2,7 @@
  * hjg_base.h
  *	  Settings (GUCs) and small helpers for every room that runs inside PostgreSQL.
  *
- * Room "base": includes nothing of ours.  All settings of hjoin_gpu are
+ * Room "base": knows the layout only.  All settings of hjoin_gpu are
  * declared here and defined in one alphabetical table in base_guc.c.
  */
 #ifndef HJG_BASE_H
@@ -10,7 +10,7 @@
 
 #include "postgres.h"
 
-#include <time.h>
+#include "layout/hjg_clock.h"
 
 typedef enum HjgBloomFilter
 {
@@ -114,16 +114,6 @@ extern double hjg_startup_cost;
 extern int	hjg_strategy;
 extern double hjg_transfer_cost;
 extern double hjg_verify_share;
-
-/* A monotonic clock, in nanoseconds. */
-static inline uint64
-hjg_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64) now.tv_sec * UINT64CONST(1000000000) + now.tv_nsec;
-}
 
 /* Define all settings; postmaster-only ones are left out unless preloaded. */
 extern void hjg_base_define_gucs(bool preloaded, int default_arena_mb);

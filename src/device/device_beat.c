@@ -57,7 +57,7 @@ beat_main(void *arg)
 	pthread_mutex_lock(&beat_lock);
 	while (!beat_stop)
 	{
-		hjg_u64		now = hjg_arena_now_ns();
+		hjg_u64		now = hjg_now_ns();
 		size_t		cached;
 
 		if (__atomic_load_n(&beat_busy, __ATOMIC_SEQ_CST) > 0)

@@ -335,7 +335,7 @@ must(HjgCudaLane *lane, HjgCudaResult result, const char *what)
 HjgStatus
 hjg_cuda_wait(HjgCudaLane *lane)
 {
-	const hjg_u64 started = hjg_arena_now_ns();
+	const hjg_u64 started = hjg_now_ns();
 	bool		cancelled = false;
 	HjgCudaResult result;
 	HjgStatus	marked = lane->nmarks > 0 ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : HJG_OK;
@@ -345,7 +345,7 @@ hjg_cuda_wait(HjgCudaLane *lane)
 		must(lane, hjg_cuda.event_record(lane->done, lane->stream), "event_record");
 	while (lane->busy && (result = hjg_cuda.event_query(lane->done)) != HJG_CUDA_SUCCESS)
 	{
-		const hjg_u64 waited = hjg_arena_now_ns() - started;
+		const hjg_u64 waited = hjg_now_ns() - started;
 
 		if (result != HJG_CUDA_ERROR_NOT_READY)
 			must(lane, result, "work on the device");

@@ -91,7 +91,7 @@ hjg_cuda_pool_budget(const HjgCudaPool *pool)
 HjgStatus
 hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms, HjgCudaGrant *grant)
 {
-	const hjg_u64 until = hjg_arena_now_ns() + (hjg_u64) wait_ms * 1000000;
+	const hjg_u64 until = hjg_now_ns() + (hjg_u64) wait_ms * 1000000;
 	HjgStatus	status = HJG_OK;
 	hjg_u64		ticket;
 
@@ -108,7 +108,7 @@ hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait
 	{
 		bool		stop;
 
-		if (pool->serving == ticket && hjg_arena_now_ns() >= until)
+		if (pool->serving == ticket && hjg_now_ns() >= until)
 		{
 			status = HJG_ERR_MEMORY;
 			break;
@@ -186,7 +186,7 @@ drop_block(HjgCudaPool *pool, int i)
 static bool
 drop_oldest(HjgCudaPool *pool, hjg_u64 idle_ns)
 {
-	const hjg_u64 now = hjg_arena_now_ns();
+	const hjg_u64 now = hjg_now_ns();
 	int			oldest = -1;
 
 	for (int i = 0; i < pool->nblocks; i++)
@@ -355,7 +355,7 @@ hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr)
 		if (pool->blocks[i].ptr == ptr)
 		{
 			pool->blocks[i].used = false;
-			pool->blocks[i].freed_ns = hjg_arena_now_ns();
+			pool->blocks[i].freed_ns = hjg_now_ns();
 			if (pool->blocks[i].managed)
 				result = drop_block(pool, i);
 			break;

@@ -115,7 +115,7 @@ hjg_cuda_region_enter(void)
 void
 hjg_cuda_region_leave(void)
 {
-	__atomic_store_n(&last_use_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&last_use_ns, hjg_now_ns(), __ATOMIC_RELAXED);
 	pthread_rwlock_unlock(&use);
 }
 
@@ -127,9 +127,9 @@ hjg_cuda_region_pin(const void *ptr)
 	if (region == NULL || __atomic_load_n(&region->pinned, __ATOMIC_ACQUIRE) != 0)
 		return;
 	pthread_mutex_lock(&lock);
-	if (region->pinned == 0 && hjg_arena_now_ns() >= region->retry_ns)
+	if (region->pinned == 0 && hjg_now_ns() >= region->retry_ns)
 	{
-		region->retry_ns = hjg_arena_now_ns() + RETRY_NS;
+		region->retry_ns = hjg_now_ns() + RETRY_NS;
 		if (hold(region))
 		{
 			if (hjg_cuda.host_register((void *) (size_t) region->base, (size_t) region->nslabs * HJG_SLAB_BYTES,
@@ -146,7 +146,7 @@ void
 hjg_cuda_region_trim(unsigned idle_ms)
 {
 	const hjg_u32 wanted = view == NULL ? memory_wanted : __atomic_load_n(&view->control->memory_wanted, __ATOMIC_RELAXED);
-	const hjg_u64 unused_ns = hjg_arena_now_ns() - __atomic_load_n(&last_use_ns, __ATOMIC_RELAXED);
+	const hjg_u64 unused_ns = hjg_now_ns() - __atomic_load_n(&last_use_ns, __ATOMIC_RELAXED);
 
 	if ((wanted == memory_wanted && unused_ns < (hjg_u64) idle_ms * 1000000) || pthread_rwlock_trywrlock(&use) != 0)
 		return;

@@ -54,7 +54,7 @@ entry_of(const char *device)
 static void
 note(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 {
-	const hjg_u64 now = hjg_arena_now_ns();
+	const hjg_u64 now = hjg_now_ns();
 	hjg_u64		rest = FIRST_REST_NS;
 	hjg_u32		failures = __atomic_load_n(&entry->failures, __ATOMIC_RELAXED);
 
@@ -125,7 +125,7 @@ hjg_health_rest(const char *device, const char *text)
 {
 	HjgDeviceHealth *entry = entry_of(device);
 
-	if (entry == NULL || __atomic_load_n(&entry->rest_until_ns, __ATOMIC_SEQ_CST) > hjg_arena_now_ns())
+	if (entry == NULL || __atomic_load_n(&entry->rest_until_ns, __ATOMIC_SEQ_CST) > hjg_now_ns())
 		return;
 	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
 	note(entry, text, FAILURES_ALLOWED);
@@ -145,7 +145,7 @@ hjg_health_resting(const char *device, char *reason, size_t room)
 {
 	const HjgDeviceHealth *entry = entry_of(device);
 	hjg_u64		until;
-	hjg_u64		now = hjg_arena_now_ns();
+	hjg_u64		now = hjg_now_ns();
 
 	if (entry == NULL)
 		return false;

@@ -163,7 +163,7 @@ begin_aside(Aside *aside, int number, int key_width, HjgPipeline pipeline)
 		aside->number = number;
 		aside->key_width = key_width;
 		aside->pipeline = pipeline;
-		aside->started_ns = hjg_arena_now_ns();
+		aside->started_ns = hjg_now_ns();
 		aside->state = ASIDE_RUNNING;
 		good = pthread_create(&thread, NULL, run_aside, aside) == 0;
 		if (good)
@@ -185,7 +185,7 @@ wait_aside(const Aside *aside, const HjgEnv *env, char *reason, size_t room)
 	{
 		if (env->poll != NULL && env->poll(env->arg))
 			return HJG_ERR_CANCELLED;
-		if (hjg_arena_now_ns() - aside->started_ns > (hjg_u64) hjg_cl_limit_ms(ASIDE_LIMIT_MS) * 1000000)
+		if (hjg_now_ns() - aside->started_ns > (hjg_u64) hjg_cl_limit_ms(ASIDE_LIMIT_MS) * 1000000)
 		{
 			snprintf(reason, room, "the driver does not come back");
 			return HJG_ERR_DEVICE;

@@ -132,7 +132,7 @@ hjg_cl_pool_give(const HjgClDevice *device, cl_mem buffer, size_t bytes)
 	pthread_mutex_lock(&pool->lock);
 	if (pool->n == MOST_KEPT)
 		oldest = take_out(pool, 0);
-	pool->kept[pool->n++] = (Kept) {buffer, rounded(device, bytes), hjg_arena_now_ns()};
+	pool->kept[pool->n++] = (Kept) {buffer, rounded(device, bytes), hjg_now_ns()};
 	pool->bytes += rounded(device, bytes);
 	pthread_mutex_unlock(&pool->lock);
 	if (oldest.buffer != NULL)
@@ -143,7 +143,7 @@ hjg_cl_pool_give(const HjgClDevice *device, cl_mem buffer, size_t bytes)
 size_t
 hjg_cl_pool_trim(const HjgClDevice *device, unsigned idle_ms)
 {
-	const hjg_u64 now_ns = hjg_arena_now_ns();
+	const hjg_u64 now_ns = hjg_now_ns();
 	const hjg_u64 idle_ns = (hjg_u64) idle_ms * 1000000;
 	size_t		left;
 

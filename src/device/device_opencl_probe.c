@@ -246,12 +246,12 @@ read_report(int fd, HjgClReport *report, int limit_ms)
 {
 	char	   *bytes = (char *) report;
 	size_t		got = 0;
-	hjg_u64		until = hjg_arena_now_ns() + (hjg_u64) limit_ms * 1000000;
+	hjg_u64		until = hjg_now_ns() + (hjg_u64) limit_ms * 1000000;
 
 	while (got < sizeof(*report))
 	{
 		struct pollfd pfd = {.fd = fd, .events = POLLIN};
-		hjg_u64		now = hjg_arena_now_ns();
+		hjg_u64		now = hjg_now_ns();
 		ssize_t		n;
 
 		if (now >= until)

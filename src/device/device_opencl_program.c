@@ -106,7 +106,7 @@ static bool
 build_programs(HjgClDevice *device, char *reason, size_t room)
 {
 	const HjgClApi *api = device->api;
-	hjg_u64		started = hjg_arena_now_ns();
+	hjg_u64		started = hjg_now_ns();
 	char	   *text = program_text();
 	const char *source = text;
 	bool		good = text != NULL;
@@ -133,7 +133,7 @@ build_programs(HjgClDevice *device, char *reason, size_t room)
 		}
 	}
 	free(text);
-	device->facts.build_ns = hjg_arena_now_ns() - started;
+	device->facts.build_ns = hjg_now_ns() - started;
 	return good;
 }
 

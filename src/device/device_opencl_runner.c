@@ -94,7 +94,7 @@ static cl_int
 copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *first)
 {
 	const HjgMemory work = {launch->work, launch->work_bytes};
-	const hjg_u64 started = hjg_arena_now_ns();
+	const hjg_u64 started = hjg_now_ns();
 	HjgStepRanges of;
 	cl_int		error;
 
@@ -108,7 +108,7 @@ copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *fi
 												   *first == NULL ? first : NULL);
 	}
 	if (*first != NULL)
-		runner->times.copy_call_ns += hjg_arena_now_ns() - started;
+		runner->times.copy_call_ns += hjg_now_ns() - started;
 	return error;
 }
 

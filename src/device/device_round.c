@@ -378,7 +378,7 @@ publish_stats(const HjgJobTask *task)
 	HjgJobStats *to = &task->serve->view.reports[task->job_ix].stats;
 	HjgJobStats stats = {0};
 
-	__atomic_store_n(&to->busy_ns, task->busy_ns + hjg_arena_now_ns() - task->busy_since_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->busy_ns, task->busy_ns + hjg_now_ns() - task->busy_since_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&to->takeover, task->takeover, __ATOMIC_RELAXED);
 	if (task->ways[0].join == NULL)
 		return;
@@ -438,7 +438,7 @@ hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim)
 	HjgStatus	status = HJG_OK;
 	bool		settled = true;
 
-	__atomic_store_n(&report->started_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&report->started_ns, hjg_now_ns(), __ATOMIC_RELAXED);
 	hjg_beat_enter(&way->beat);
 	if (claim->is_build)
 	{
@@ -460,7 +460,7 @@ hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim)
 	pthread_mutex_unlock(&task->lock);
 	__atomic_store_n(&report->status, status, __ATOMIC_RELAXED);
 	__atomic_store_n(&report->round_done, __atomic_load_n(&claim->op->round, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-	__atomic_store_n(&report->ended_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&report->ended_ns, hjg_now_ns(), __ATOMIC_RELAXED);
 	hjg_op_move(report, task->generation, HJG_OP_RUNNING, HJG_OP_READY);
 
 	if (hjg_relay_notify(&serve->view, task->job_ix))

@@ -139,7 +139,7 @@ visit(HjgJobTask *task, HjgClaim *claim)
 		return NULL;
 	way->busy = true;
 	if (task->nrunning++ == 0)
-		task->busy_since_ns = hjg_arena_now_ns();
+		task->busy_since_ns = hjg_now_ns();
 	__atomic_store_n(&report->attended, task->nrunning == task->nways, __ATOMIC_SEQ_CST);
 	if (task->nrunning < task->nways && has_queued(report))
 		hjg_bell_remark(&serve->view, task->job_ix);
@@ -156,7 +156,7 @@ leave(HjgJobWay *way)
 	pthread_mutex_lock(&task->lock);
 	way->busy = false;
 	if (--task->nrunning == 0)
-		task->busy_ns += hjg_arena_now_ns() - task->busy_since_ns;
+		task->busy_ns += hjg_now_ns() - task->busy_since_ns;
 	__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&task->lock);
 	if (has_queued(report))
@@ -212,9 +212,9 @@ runner_main(void *arg)
 		if (hunt(&start))
 		{
 			/* the next round of a small join comes at once */
-			spin_until = hjg_arena_now_ns() + (spins ? SPIN_NS : 0);
+			spin_until = hjg_now_ns() + (spins ? SPIN_NS : 0);
 			hjg_bell_hunt_begin(&serve->view);
-			while (!hjg_bell_pending(&serve->view) && hjg_arena_now_ns() < spin_until)
+			while (!hjg_bell_pending(&serve->view) && hjg_now_ns() < spin_until)
 				;
 			hjg_bell_hunt_end(&serve->view, false);
 			continue;

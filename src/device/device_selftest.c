@@ -74,13 +74,13 @@ add_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor
 static bool
 wait_ready(const HjgOpReport *report)
 {
-	hjg_u64		until = hjg_arena_now_ns() + TIMEOUT_NS;
+	hjg_u64		until = hjg_now_ns() + TIMEOUT_NS;
 
 	while (hjg_op_state(report) != HJG_OP_READY)
 	{
 		struct timespec ts = {0, 20000};
 
-		if (hjg_arena_now_ns() > until)
+		if (hjg_now_ns() > until)
 			return false;
 		nanosleep(&ts, NULL);
 	}

@@ -20,7 +20,7 @@ hjg_wait_init(pthread_cond_t *cond)
 void
 hjg_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, unsigned ms)
 {
-	const hjg_u64 until = hjg_arena_now_ns() + (hjg_u64) ms * 1000000;
+	const hjg_u64 until = hjg_now_ns() + (hjg_u64) ms * 1000000;
 	const struct timespec ts = {(time_t) (until / 1000000000), (long) (until % 1000000000)};
 
 	pthread_cond_timedwait(cond, lock, &ts);

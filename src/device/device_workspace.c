@@ -169,7 +169,7 @@ hjg_workspace_free(void *ptr, size_t bytes)
 		for (int i = 0; i < ncached; i++)
 			cached[i] = cached[i + 1];
 	}
-	cached[ncached++] = (CachedBlock) {ptr, bytes, hjg_arena_now_ns()};
+	cached[ncached++] = (CachedBlock) {ptr, bytes, hjg_now_ns()};
 	cached_bytes += bytes;
 	pthread_mutex_unlock(&lock);
 	if (oldest.ptr != NULL)
@@ -179,7 +179,7 @@ hjg_workspace_free(void *ptr, size_t bytes)
 size_t
 hjg_workspace_trim(unsigned idle_ms)
 {
-	hjg_u64		now = hjg_arena_now_ns();
+	hjg_u64		now = hjg_now_ns();
 	size_t		left;
 
 	/* blocks are in the order in which they were freed */

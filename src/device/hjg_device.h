@@ -187,7 +187,7 @@ extern void hjg_beat_leave(HjgBeatSource *source);
 static inline void
 hjg_beat_progress(HjgBeatSource *source)
 {
-	__atomic_store_n(&source->progress_ns, hjg_arena_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&source->progress_ns, hjg_now_ns(), __ATOMIC_RELAXED);
 }
 
 /* ---- the tool: what the commands do; exit codes ---- */

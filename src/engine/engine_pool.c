@@ -20,9 +20,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "engine/hjg_engine.h"
+#include "layout/hjg_clock.h"
 
 #define SPIN_NS 30000
 #define HELD_SPIN_NS 2000000
@@ -69,15 +69,6 @@ cpu_relax(void)
 #endif
 }
 
-static unsigned long long
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (unsigned long long) ts.tv_sec * 1000000000ull + (unsigned long long) ts.tv_nsec;
-}
-
 static void
 take_pieces(Run *run, int worker)
 {
@@ -116,7 +107,7 @@ spin(HjgPool *pool, unsigned long long idle_ns)
 	unsigned long long waited_ns;
 
 	pthread_mutex_unlock(&pool->mutex);
-	while (__atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) == seen && (waited_ns = now_ns() - idle_ns) < HELD_SPIN_NS)
+	while (__atomic_load_n(&pool->nopened, __ATOMIC_RELAXED) == seen && (waited_ns = hjg_now_ns() - idle_ns) < HELD_SPIN_NS)
 	{
 		if (waited_ns >= SPIN_NS && number >= __atomic_load_n(&pool->nheld, __ATOMIC_RELAXED))
 			break;
@@ -135,7 +126,7 @@ thread_main(void *arg)
 {
 	Thread	   *self = arg;
 	HjgPool    *pool = self->pool;
-	unsigned long long idle_ns = now_ns();
+	unsigned long long idle_ns = hjg_now_ns();
 
 	pthread_mutex_lock(&pool->mutex);
 	while (!pool->shutdown)
@@ -147,7 +138,7 @@ thread_main(void *arg)
 			__atomic_store_n(&run->nhelpers, run->nhelpers + 1, __ATOMIC_RELAXED);
 			pthread_mutex_unlock(&pool->mutex);
 			take_pieces(run, self->worker);
-			idle_ns = now_ns();
+			idle_ns = hjg_now_ns();
 			pthread_mutex_lock(&pool->mutex);
 			__atomic_store_n(&run->nhelpers, run->nhelpers - 1, __ATOMIC_RELEASE);
 			if (run->nhelpers == 0)
@@ -158,7 +149,7 @@ thread_main(void *arg)
 			pool->nsleeping++;
 			pthread_cond_wait(&pool->work_cond, &pool->mutex);
 			pool->nsleeping--;
-			idle_ns = now_ns();
+			idle_ns = hjg_now_ns();
 		}
 	}
 	pthread_mutex_unlock(&pool->mutex);
@@ -270,10 +261,10 @@ hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg)
 	}
 	if (run.nhelpers > 0)
 	{
-		unsigned long long until = now_ns() + SPIN_NS;
+		unsigned long long until = hjg_now_ns() + SPIN_NS;
 
 		pthread_mutex_unlock(&pool->mutex);
-		while (__atomic_load_n(&run.nhelpers, __ATOMIC_ACQUIRE) > 0 && now_ns() < until)
+		while (__atomic_load_n(&run.nhelpers, __ATOMIC_ACQUIRE) > 0 && hjg_now_ns() < until)
 			cpu_relax();
 		pthread_mutex_lock(&pool->mutex);
 		while (run.nhelpers > 0)

@@ -38,15 +38,6 @@ hjg_engine_isa(void)
 	return isa < hjg_engine_tuning.isa_limit ? isa : hjg_engine_tuning.isa_limit;
 }
 
-hjg_u64
-hjg_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (hjg_u64) ts.tv_sec * 1000000000u + (hjg_u64) ts.tv_nsec;
-}
-
 size_t
 hjg_l2_bytes(void)
 {

@@ -18,6 +18,7 @@
 
 #include "engine/hjg_engine.h"
 #include "engine/hjg_table.h"
+#include "layout/hjg_clock.h"
 
 /* Most slots of a task. */
 #define HJG_MAX_SLOTS 128
@@ -168,7 +169,6 @@ extern size_t hjg_l2_bytes(void);
 /* A slot more for every slot_rows rows, up to so many threads, or the pool's. */
 extern int	hjg_nslots_of(int nthreads, hjg_u64 nrows);
 extern int	hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows);
-extern hjg_u64 hjg_now_ns(void);
 
 /* Memory: a block that is too small is given back and replaced; contents are lost. */
 extern bool hjg_block_reserve(HjgJoin *join, HjgBlock *block, size_t bytes);

@@ -196,11 +196,11 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 	hjg_u64		npairs = 0;
 	hjg_u64		sum = 0;
 	bool		right = true;
-	hjg_u64		started = hjg_arena_now_ns();
+	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status = config == NULL ? hjg_join_build(env, &spec, &build, 1, &cpu) :
 		hjg_coupled_build(env, config, runner, HJG_BENCH_KEY_WIDTH, HJG_MATCH_ALL, &build, 1, &coupled);
 
-	times->build_ns = (double) (hjg_arena_now_ns() - started);
+	times->build_ns = (double) (hjg_now_ns() - started);
 	for (hjg_u32 row = 0; status == HJG_OK && row < in->nprobe; row += HJG_MAX_PROBE_ROWS)
 	{
 		const HjgSegment probe = packed ? in->packed_probe[row / HJG_MAX_PROBE_ROWS] : (HjgSegment) {.keys = in->probe + row,
@@ -213,7 +213,7 @@ hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner
 			hjg_coupled_probe(coupled, &probe, 1, &cursor, &result);
 		npairs += batch_pairs[row / HJG_MAX_PROBE_ROWS] = result.npairs;
 	}
-	times->total_ns = (double) (hjg_arena_now_ns() - started);
+	times->total_ns = (double) (hjg_now_ns() - started);
 	if (coupled != NULL)
 		hjg_coupled_stats(coupled, &times->stats);
 	if (cpu != NULL)

@@ -37,7 +37,7 @@ unpack_ns(const Column *column, const HjgPackHeader *header, bool runs_alone, in
 
 	for (int rep = 0; rep < nreps; rep++)
 	{
-		const hjg_u64 started = hjg_arena_now_ns();
+		const hjg_u64 started = hjg_now_ns();
 
 		for (hjg_u32 ix = 0; ix < hjg_packed_nblocks(header); ix++)
 		{
@@ -47,7 +47,7 @@ unpack_ns(const Column *column, const HjgPackHeader *header, bool runs_alone, in
 				 hjg_unpack_block(header, ix, column->unpacked + (size_t) ix * HJG_PACK_BLOCK_ROWS, column->scratch)) != HJG_OK)
 				return HUGE_VAL;
 		}
-		ns = fmin(ns, (double) (hjg_arena_now_ns() - started) / NROWS);
+		ns = fmin(ns, (double) (hjg_now_ns() - started) / NROWS);
 	}
 	return ns;
 }

@@ -22,7 +22,7 @@ measure_bus(HjgHostBench *bench, void *host_in, void *host_out, HjgCudaPtr in, H
 	*gbs = 0;
 	for (int i = 0; i < 3 && status == HJG_OK; i++)
 	{
-		const hjg_u64 started = hjg_arena_now_ns();
+		const hjg_u64 started = hjg_now_ns();
 
 		status = hjg_cuda_copy_in(&bench->lanes->in, in, host_in, in_bytes);
 		if (status == HJG_OK)
@@ -31,7 +31,7 @@ measure_bus(HjgHostBench *bench, void *host_in, void *host_out, HjgCudaPtr in, H
 			status = hjg_cuda_lanes_wait(bench->lanes);
 		if (status == HJG_OK)
 		{
-			const double now = (double) (in_bytes + out_bytes) / (double) (hjg_arena_now_ns() - started);
+			const double now = (double) (in_bytes + out_bytes) / (double) (hjg_now_ns() - started);
 
 			*gbs = now > *gbs ? now : *gbs;
 		}
@@ -63,11 +63,11 @@ measure_copy(HjgHostBench *bench, const void *from, void *to)
 
 	for (int i = 0; i < 3; i++)
 	{
-		const hjg_u64 started = hjg_arena_now_ns();
+		const hjg_u64 started = hjg_now_ns();
 		double		now;
 
 		hjg_pool_run(bench->stagers, (int) (BUS_BYTES / HJG_SLAB_BYTES), copy_piece, &copy);
-		now = (double) BUS_BYTES / (double) (hjg_arena_now_ns() - started);
+		now = (double) BUS_BYTES / (double) (hjg_now_ns() - started);
 		gbs = now > gbs ? now : gbs;
 	}
 	return gbs;
@@ -82,7 +82,7 @@ measure_blocks(HjgHostBench *bench, const char *from, HjgCudaPtr to)
 
 	for (int i = 0; i < 3 && status == HJG_OK; i++)
 	{
-		const hjg_u64 started = hjg_arena_now_ns();
+		const hjg_u64 started = hjg_now_ns();
 		size_t		at;
 		double		now;
 
@@ -90,7 +90,7 @@ measure_blocks(HjgHostBench *bench, const char *from, HjgCudaPtr to)
 			status = hjg_cuda_copy_in(&bench->lanes->in, to + at, from + at, bytes);
 		if (status == HJG_OK)
 			status = hjg_cuda_lanes_wait(bench->lanes);
-		now = (double) at / (double) (hjg_arena_now_ns() - started);
+		now = (double) at / (double) (hjg_now_ns() - started);
 		bench->rates.block_gbs = now > bench->rates.block_gbs ? now : bench->rates.block_gbs;
 	}
 	return status;
@@ -134,9 +134,9 @@ measure_stage(HjgHostBench *bench, hjg_u32 *keys, void *to)
 		staging.stage = hjg_stage_create(HJG_KEY_WIDTH_4, bench->copro_bits, STAGE_BLOCK_ROWS, bench->nstagers, &memory, take_nothing, NULL);
 		if (staging.stage == NULL)
 			return HJG_ERR_MEMORY;
-		started = hjg_arena_now_ns();
+		started = hjg_now_ns();
 		hjg_pool_run(bench->stagers, npieces, stage_piece, &staging);
-		now = (double) (hjg_arena_now_ns() - started) / (double) npieces / STAGE_ROWS;
+		now = (double) (hjg_now_ns() - started) / (double) npieces / STAGE_ROWS;
 		hjg_stage_free(staging.stage);
 		bench->rates.stage_ns = i == 0 || now < bench->rates.stage_ns ? now : bench->rates.stage_ns;
 	}

@@ -146,7 +146,7 @@ static void *
 partition_main(void *arg)
 {
 	Copro	   *copro = arg;
-	const hjg_u64 started = hjg_arena_now_ns();
+	const hjg_u64 started = hjg_now_ns();
 	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
 	HjgStatus	status = stage_side(copro, &copro->spec->join.build, take_build);
 
@@ -162,7 +162,7 @@ partition_main(void *arg)
 		status = stage_side(copro, &copro->spec->join.probe, take_probe);
 	pthread_mutex_lock(&copro->lock);
 	copro->partitioned = true;
-	copro->spec->partitioned_ns = hjg_arena_now_ns() - started;
+	copro->spec->partitioned_ns = hjg_now_ns() - started;
 	if (status != HJG_OK)
 		fail(copro, status);
 	pthread_cond_broadcast(&copro->changed);

@@ -214,7 +214,7 @@ hjg_job_build_submit(HjgJob *job)
 {
 	HjgOp	   *op = &job->slot->build;
 
-	op->queued_ns = hjg_arena_now_ns();
+	op->queued_ns = hjg_now_ns();
 	job->submitted = true;
 	hjg_op_move(&job->report->build, job->generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 	hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
@@ -335,7 +335,7 @@ hjg_job_batch_submit(HjgJob *job, int batch_no)
 		elog(ERROR, "hjoin_gpu: a round of batch %d is under way", batch_no);
 	op->cursor_in = batch->cursor;
 	op->round = batch->round + 1;
-	op->queued_ns = hjg_arena_now_ns();
+	op->queued_ns = hjg_now_ns();
 	job->submitted = true;
 	batch->submitted = true;
 	hjg_op_move(&job->report->batches[batch_no], job->generation, batch->round == 0 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);

@@ -128,7 +128,7 @@ bool
 hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 {
 	HjgShare   *share = hjg_arena_share();
-	uint64		now_ns = hjg_arena_now_ns();
+	uint64		now_ns = hjg_now_ns();
 
 	if (!turn->tried && turn->kind == HJG_SHARE_SLAB && plenty(now_ns))
 		return turn->tried = true;
@@ -173,7 +173,7 @@ hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 		sleep_a_while();
 		turn->slept = true;
 		turn->tried = false;
-		now_ns = hjg_arena_now_ns();
+		now_ns = hjg_now_ns();
 	}
 }
 
@@ -186,7 +186,7 @@ hjg_turn_end(HjgTurn *turn)
 	hjg_wake_next();
 	if (turn->slept)
 		ereport(DEBUG1,
-				(errmsg_internal("hjoin_gpu: waited %.3f ms for a %s", (hjg_arena_now_ns() - turn->since_ns) / 1e6,
+				(errmsg_internal("hjoin_gpu: waited %.3f ms for a %s", (hjg_now_ns() - turn->since_ns) / 1e6,
 								 turn->kind == HJG_SHARE_SLOT ? "job slot" : "slab")));
 }
 

@@ -179,7 +179,7 @@ start_device(uint64 now)
 	started_ns = last_beat_ns = now;
 	set_down(HJG_DOWN_STARTING, 0);
 	__atomic_store_n(&control->device_pid, (uint32) pid, __ATOMIC_RELAXED);
-	__atomic_store_n(&control->device_started_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
+	__atomic_store_n(&control->device_started_us, hjg_wall_us(), __ATOMIC_RELAXED);
 	hjg_service_count(HJG_COUNT_DEVICE_STARTS, 1);
 	make_wait_set();
 }
@@ -415,7 +415,7 @@ hjg_supervisor_main(Datum arg)
 	for (;;)
 	{
 		WaitEvent	event;
-		uint64		now = hjg_arena_now_ns();
+		uint64		now = hjg_now_ns();
 		int			nabandoned;
 
 		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);

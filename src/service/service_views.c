@@ -259,7 +259,7 @@ hjoin_gpu_stat_reset(PG_FUNCTION_ARGS)
 		__atomic_store_n(&hjg_arena_map.view.block->health[i].failures, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&hjg_arena_map.view.block->health[i].rest_until_ns, 0, __ATOMIC_SEQ_CST);
 	}
-	__atomic_store_n(&control->reset_us, hjg_arena_now_us(), __ATOMIC_RELAXED);
+	__atomic_store_n(&control->reset_us, hjg_wall_us(), __ATOMIC_RELAXED);
 	PG_RETURN_VOID();
 }
 

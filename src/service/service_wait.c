@@ -66,7 +66,7 @@ silent(HjgJob *job, Progress progress)
 {
 	uint64		beat = __atomic_load_n(progress == RUNNING ? &job->report->beat : &hjg_arena_map.view.block->beat,
 									   __ATOMIC_RELAXED);
-	uint64		now = hjg_arena_now_ns();
+	uint64		now = hjg_now_ns();
 
 	if (beat != job->beat)
 	{
@@ -106,7 +106,7 @@ spin_until_ready(const HjgOpReport *op, uint64 start_ns)
 			}
 			SPIN_DELAY();
 		}
-	} while (hjg_arena_now_ns() - start_ns < SPIN_NS);
+	} while (hjg_now_ns() - start_ns < SPIN_NS);
 	misses++;
 	return false;
 }
@@ -117,7 +117,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 {
 	HjgReason	reason = HJG_REASON_NONE;
 	Progress	progress;
-	uint64		start_ns = hjg_arena_now_ns();
+	uint64		start_ns = hjg_now_ns();
 	HjgParticipant *me = job->participant >= 0 ? &job->slot->participants[job->participant] : NULL;
 
 	CHECK_FOR_INTERRUPTS();
@@ -166,7 +166,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 		if (me != NULL)
 			__atomic_store_n(&me->waiting, 0, __ATOMIC_SEQ_CST);
 	}
-	job->wait_ns += hjg_arena_now_ns() - start_ns;
+	job->wait_ns += hjg_now_ns() - start_ns;
 	return reason;
 }
 

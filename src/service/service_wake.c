@@ -41,7 +41,7 @@ void
 hjg_wake_next(void)
 {
 	const HjgShare *share = hjg_arena_share();
-	const uint64 now_ns = hjg_arena_now_ns();
+	const uint64 now_ns = hjg_now_ns();
 	uint32		pgprocno;
 
 	if (!hjg_share_anybody_waits(share, now_ns))

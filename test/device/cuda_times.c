@@ -46,7 +46,7 @@ time_join(const HjgArena *arena, hjg_u32 nbuild, hjg_u32 nprobe, hjg_u32 batch_r
 		   nprobe, batch_rows);
 	for (int run = 0; run < 7; run++)
 	{
-		const hjg_u64 started = hjg_arena_now_ns();
+		const hjg_u64 started = hjg_now_ns();
 		hjg_u64		built;
 		hjg_u64		first = 0;
 		hjg_u64		npairs = 0;
@@ -57,7 +57,7 @@ time_join(const HjgArena *arena, hjg_u32 nbuild, hjg_u32 nprobe, hjg_u32 batch_r
 		memory_init(&memory, NULL);
 		if (driver->build(0, &memory.env, &spec, build, nbuild_segments, &join) != HJG_OK)
 			return;
-		built = hjg_arena_now_ns();
+		built = hjg_now_ns();
 		for (hjg_u32 row = 0; row < nprobe; row += batch_rows)
 		{
 			HjgCursor	cursor = {0, 0, 0};
@@ -66,11 +66,11 @@ time_join(const HjgArena *arena, hjg_u32 nbuild, hjg_u32 nprobe, hjg_u32 batch_r
 				break;
 			npairs += result.npairs;
 			if (first == 0)
-				first = hjg_arena_now_ns();
+				first = hjg_now_ns();
 		}
 		driver->stats(join, &stats);
 		printf("#   %.3f %.3f %.3f; %.3f %.3f %.3f %.3f%s\n", (double) (built - started) / 1e6, (double) (first - started) / 1e6,
-			   (double) (hjg_arena_now_ns() - started) / 1e6, (double) stats.transfer_ns / 1e6,
+			   (double) (hjg_now_ns() - started) / 1e6, (double) stats.transfer_ns / 1e6,
 			   (double) stats.partition_ns / 1e6, (double) stats.build_ns / 1e6, (double) stats.probe_ns / 1e6,
 			   npairs == nprobe ? "" : " WRONG");
 		if (npairs == nprobe && (double) (first - started) / 1e6 < best_first)

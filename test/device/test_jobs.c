@@ -180,11 +180,11 @@ submit_round(Job *job, int b)
 static bool
 wait_build(const HjgJobReport *report)
 {
-	const hjg_u64 until = hjg_arena_now_ns() + TIMEOUT_NS;
+	const hjg_u64 until = hjg_now_ns() + TIMEOUT_NS;
 
 	while (hjg_op_state(&report->build) != HJG_OP_READY)
 	{
-		if (hjg_arena_now_ns() > until)
+		if (hjg_now_ns() > until)
 			return false;
 		nanosleep(&(struct timespec) {0, 20000}, NULL);
 	}
@@ -203,7 +203,7 @@ look_at(Job *job, int b, Outcome *outcome)
 		return true;
 	hjg_check_copy(op, &reported);
 	if (job->first_ns == 0)
-		job->first_ns = hjg_arena_now_ns();
+		job->first_ns = hjg_now_ns();
 	if (nspans < MAX_ROUNDS)
 		spans[nspans++] = (Span) {op->started_ns, op->ended_ns};
 	if (reported.status != HJG_OK)
@@ -262,7 +262,7 @@ open_batches(Job *job)
 static bool
 run_batches(Job *job, Outcome *outcome)
 {
-	const hjg_u64 started = hjg_arena_now_ns();
+	const hjg_u64 started = hjg_now_ns();
 	hjg_u64		cancelled_ns = 0;
 	int			nfinished = 0;
 
@@ -273,7 +273,7 @@ run_batches(Job *job, Outcome *outcome)
 	}
 	while (nfinished < NBATCHES)
 	{
-		if (hjg_arena_now_ns() - started > TIMEOUT_NS)
+		if (hjg_now_ns() - started > TIMEOUT_NS)
 			return false;
 		nfinished = 0;
 		for (int b = 0; b < NBATCHES; b++)
@@ -284,15 +284,15 @@ run_batches(Job *job, Outcome *outcome)
 		}
 		if (job->scenario->cancel && nspans > 2 && cancelled_ns == 0)
 		{
-			cancelled_ns = hjg_arena_now_ns();
+			cancelled_ns = hjg_now_ns();
 			__atomic_store_n(&job->slot->cancel, 1, __ATOMIC_SEQ_CST);
 		}
 		if (job->scenario->repeats == 0 && job->scenario->warm_jobs == 0)
 			nanosleep(&(struct timespec) {0, 20000}, NULL);
 	}
-	outcome->batches_ns = hjg_arena_now_ns() - started;
+	outcome->batches_ns = hjg_now_ns() - started;
 	if (cancelled_ns != 0)
-		outcome->cancel_ns = hjg_arena_now_ns() - cancelled_ns;
+		outcome->cancel_ns = hjg_now_ns() - cancelled_ns;
 	return true;
 }
 
@@ -319,7 +319,7 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	participant = hjg_job_join(job.slot, (hjg_u32) getpid(), 0);
 	if (add_keys(&job.slot->build, job.owner, build_rows, -1, scenario->copies) && open_batches(&job))
 	{
-		job.submitted_ns = hjg_arena_now_ns();
+		job.submitted_ns = hjg_now_ns();
 		hjg_op_move(&job.report->build, job.generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 		hjg_bell_ring(&arena.view, job.job_ix);
 		right = wait_build(job.report);

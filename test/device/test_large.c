@@ -155,11 +155,11 @@ is_right(const Large *large, const Place *place)
 static bool
 stream_probe_rows(const Large *large, Place *places, hjg_u64 owner, hjg_u32 job_ix, hjg_u32 generation, Outcome *outcome)
 {
-	const hjg_u64 until = hjg_arena_now_ns() + TIMEOUT_NS;
+	const hjg_u64 until = hjg_now_ns() + TIMEOUT_NS;
 	hjg_u64		next = 0;
 	hjg_u64		ndone = 0;
 
-	while (ndone < large->probe_rows && hjg_arena_now_ns() < until)
+	while (ndone < large->probe_rows && hjg_now_ns() < until)
 		for (int b = 0; b < NBATCHES; b++)
 		{
 			Place	   *place = &places[b];
@@ -188,7 +188,7 @@ static bool
 run_job(const Large *large, int device_ix, Outcome *outcome)
 {
 	Place		places[NBATCHES] = {0};
-	const hjg_u64 until = hjg_arena_now_ns() + TIMEOUT_NS;
+	const hjg_u64 until = hjg_now_ns() + TIMEOUT_NS;
 	hjg_u64		started;
 	hjg_u64		owner;
 	HjgJobSlot *job;
@@ -214,15 +214,15 @@ run_job(const Large *large, int device_ix, Outcome *outcome)
 	for (int b = 0; b < NBATCHES; b++)
 		if (!open_place(&places[b], &job->batches[b], &report->batches[b], owner, generation))
 			return false;
-	started = hjg_arena_now_ns();
+	started = hjg_now_ns();
 	hjg_op_move(&report->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 	hjg_bell_ring(&arena.view, job_ix);
-	while (hjg_op_state(&report->build) != HJG_OP_READY && hjg_arena_now_ns() < until)
+	while (hjg_op_state(&report->build) != HJG_OP_READY && hjg_now_ns() < until)
 		nanosleep(&(struct timespec) {0, 100000}, NULL);
-	outcome->build_ns = hjg_arena_now_ns() - started;
-	started = hjg_arena_now_ns();
+	outcome->build_ns = hjg_now_ns() - started;
+	started = hjg_now_ns();
 	outcome->right = stream_probe_rows(large, places, owner, job_ix, generation, outcome);
-	outcome->probe_ns = hjg_arena_now_ns() - started;
+	outcome->probe_ns = hjg_now_ns() - started;
 	outcome->stats = report->stats;
 	return outcome->right;
 }
