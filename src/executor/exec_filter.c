@@ -23,7 +23,6 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "executor/hjg_executor.h"
@@ -151,21 +150,27 @@ typedef struct Comparison
 	int16		right_width;
 } Comparison;
 
+/* Is a comparison of strings one of their bytes?  Without a collation core raises an error. */
+static bool
+is_bytewise(Oid collation)
+{
+	return OidIsValid(collation) && get_collation_isdeterministic(collation);
+}
+
 static bool
 find_comparison(Oid opno, Oid collation, Comparison *found)
 {
 	const Oid	function = get_opcode(opno);
 	const HjgSimpleOperator *op = hjg_simple_operator(function);
-	const HjgBytesOperator *bytes = op == NULL ? hjg_bytes_operator(function) : NULL;
+	const HjgBytesOperator *bytes = hjg_bytes_operator(function);
 
 	if (op != NULL)
 		*found = (Comparison) {op->comparison, op->ordinal, false, op->left_width, op->right_width};
-	else if (bytes != NULL && (!OidIsValid(collation) || get_collation_isdeterministic(collation)))
+	else if (bytes != NULL && (!bytes->collated || is_bytewise(collation)))
 		*found = (Comparison) {bytes->comparison, HJG_ORDINAL_NONE, bytes->padded, VARIABLE, VARIABLE};
 	else
 		return false;
-	/* without a collation, which core misses at run time, there are bytea only */
-	return op != NULL || OidIsValid(collation) || function == F_BYTEAEQ || function == F_BYTEANE;
+	return true;
 }
 
 static HjgFilter *
@@ -202,8 +207,7 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 	const char *end;
 
 	if (!hjg_like_operator(get_opcode(expr->opno), &negated) || !IsA(pattern, Const) || pattern->constisnull ||
-		!OidIsValid(expr->inputcollid) || !get_collation_isdeterministic(expr->inputcollid) ||
-		(GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1))
+		!is_bytewise(expr->inputcollid) || (GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1))
 		return NULL;
 	at = TextDatumGetCString(pattern->constvalue);
 	if (strpbrk(at, "_\\") != NULL || strchr(at, '%') == NULL ||

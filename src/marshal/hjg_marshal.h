@@ -219,10 +219,11 @@ typedef struct HjgBytesOperator
 {
 	Oid			function;
 	HjgComparison comparison;	/* EQ or NE */
+	bool		collated;		/* under a deterministic collation */
 	bool		padded;			/* but for spaces at the end */
 } HjgBytesOperator;
 
-/* Likewise; its collation must be deterministic. */
+/* Likewise. */
 extern const HjgBytesOperator *hjg_bytes_operator(Oid function);
 /* Is the function LIKE, or NOT LIKE, of text or char(n)? */
 extern bool hjg_like_operator(Oid function, bool *negated);

@@ -55,12 +55,12 @@ static const HjgSimpleOperator simple_operators[] = {
 
 /* Of variable width, under deterministic collations. */
 static const HjgBytesOperator bytes_operators[] = {
-	{F_BPCHAREQ, HJG_COMPARE_EQ, true},
-	{F_BPCHARNE, HJG_COMPARE_NE, true},
-	{F_BYTEAEQ, HJG_COMPARE_EQ, false},
-	{F_BYTEANE, HJG_COMPARE_NE, false},
-	{F_TEXTEQ, HJG_COMPARE_EQ, false},
-	{F_TEXTNE, HJG_COMPARE_NE, false},
+	{F_BPCHAREQ, HJG_COMPARE_EQ, true, true},
+	{F_BPCHARNE, HJG_COMPARE_NE, true, true},
+	{F_BYTEAEQ, HJG_COMPARE_EQ, false, false},
+	{F_BYTEANE, HJG_COMPARE_NE, false, false},
+	{F_TEXTEQ, HJG_COMPARE_EQ, true, false},
+	{F_TEXTNE, HJG_COMPARE_NE, true, false},
 };
 
 bool
