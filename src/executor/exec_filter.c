@@ -16,7 +16,6 @@
  */
 #include "postgres.h"
 
-#include "access/detoast.h"
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
@@ -29,9 +28,6 @@
 
 /* AND and OR below one another that are evaluated here: each level takes some kilobytes of the stack. */
 #define MOST_LEVELS 32
-
-/* Width of what is compared as bytes. */
-#define VARIABLE (-1)
 
 /* A leaf that becomes a range or set once its operand is known. */
 typedef struct Operand
@@ -93,7 +89,7 @@ commuted(HjgComparison comparison)
 
 /*
  * The vector of a user column of the scan's table, or -1 if the expression is something else. The column
- * has so many bytes and is passed by value, or is VARIABLE, unless width is 0.
+ * has so many bytes and is passed by value, or is HJG_VARIABLE_WIDTH, unless width is 0.
  */
 static int
 find_column(HjgScanFilter *scan, Expr *expr, int width)
@@ -146,7 +142,7 @@ typedef struct Comparison
 	HjgComparison comparison;
 	HjgOrdinal	ordinal;
 	bool		padded;
-	int16		left_width;		/* or VARIABLE */
+	int16		left_width;		/* or HJG_VARIABLE_WIDTH */
 	int16		right_width;
 } Comparison;
 
@@ -167,7 +163,7 @@ find_comparison(Oid opno, Oid collation, Comparison *found)
 	if (op != NULL)
 		*found = (Comparison) {op->comparison, op->ordinal, false, op->left_width, op->right_width};
 	else if (bytes != NULL && (!bytes->collated || is_bytewise(collation)))
-		*found = (Comparison) {bytes->comparison, HJG_ORDINAL_NONE, bytes->padded, VARIABLE, VARIABLE};
+		*found = (Comparison) {bytes->comparison, HJG_ORDINAL_NONE, bytes->padded, HJG_VARIABLE_WIDTH, HJG_VARIABLE_WIDTH};
 	else
 		return false;
 	return true;
@@ -211,7 +207,7 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 		return NULL;
 	at = TextDatumGetCString(pattern->constvalue);
 	if (strpbrk(at, "_\\") != NULL || strchr(at, '%') == NULL ||
-		(column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), VARIABLE)) < 0)
+		(column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), HJG_VARIABLE_WIDTH)) < 0)
 		return NULL;
 	leaf = make_leaf(HJG_FILTER_LIKE, column);
 	leaf->negated = negated;
@@ -246,7 +242,7 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 		return make_comparison(scan, column, &op, op.comparison, op.right_width, right, false);
 	if (is_operand(left) && (column = find_column(scan, right, op.right_width)) >= 0)
 		return make_comparison(scan, column, &op, commuted(op.comparison), op.left_width, left, false);
-	if (op.left_width == VARIABLE || (column = find_column(scan, left, op.left_width)) < 0 ||
+	if (op.left_width == HJG_VARIABLE_WIDTH || (column = find_column(scan, left, op.left_width)) < 0 ||
 		(other = find_column(scan, right, op.right_width)) < 0)
 		return NULL;
 	leaf = make_leaf(HJG_FILTER_COLUMNS, column);
@@ -399,146 +395,6 @@ hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
 
 /* ---------- operands ---------- */
 
-/* The operand is NULL: so is the comparison. */
-static void
-set_null(HjgFilter *leaf)
-{
-	leaf->kind = HJG_FILTER_CONSTANT;
-	leaf->null = true;
-}
-
-/* Whatever the operand of a comparison is: an empty set passes nothing, and makes NULL of NULL. */
-static void
-set_none(HjgFilter *leaf)
-{
-	leaf->kind = HJG_FILTER_SET;
-	leaf->negated = false;
-	leaf->nset = 0;
-}
-
-/* "column op ordinal" as a range. */
-static void
-set_range(HjgFilter *leaf, HjgComparison comparison, int64 ordinal)
-{
-	if ((comparison == HJG_COMPARE_LT && ordinal == PG_INT64_MIN) ||
-		(comparison == HJG_COMPARE_GT && ordinal == PG_INT64_MAX))
-	{
-		set_none(leaf);
-		return;
-	}
-	leaf->kind = HJG_FILTER_RANGE;
-	leaf->negated = comparison == HJG_COMPARE_NE;
-	leaf->low = PG_INT64_MIN;
-	leaf->high = PG_INT64_MAX;
-	switch (comparison)
-	{
-		case HJG_COMPARE_EQ:
-		case HJG_COMPARE_NE:
-			leaf->low = leaf->high = ordinal;
-			break;
-		case HJG_COMPARE_LT:
-			leaf->high = ordinal - 1;
-			break;
-		case HJG_COMPARE_LE:
-			leaf->high = ordinal;
-			break;
-		case HJG_COMPARE_GT:
-			leaf->low = ordinal + 1;
-			break;
-		case HJG_COMPARE_GE:
-			leaf->low = ordinal;
-			break;
-	}
-}
-
-static int
-compare_ordinals(const void *a, const void *b)
-{
-	int64		x = *(const int64 *) a;
-	int64		y = *(const int64 *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The list of a leaf from values of variable width, which are copied. */
-static void
-set_bytes(HjgScanFilter *scan, HjgFilter *leaf, HjgComparison comparison, const Datum *values, const bool *nulls, int nvalues)
-{
-	MemoryContext context = GetMemoryChunkContext(scan);
-	Size		nbytes = 0;
-	char	   *next;
-
-	if (leaf->bytes != NULL)
-		pfree(leaf->bytes);
-	for (int i = 0; i < nvalues; i++)
-		nbytes += nulls[i] ? 0 : toast_raw_datum_size(values[i]);
-	leaf->bytes = MemoryContextAllocHuge(context, Max(nvalues, 1) * sizeof(HjgBytes) + nbytes);
-	next = (char *) (leaf->bytes + Max(nvalues, 1));
-	leaf->nset = 0;
-	leaf->kind = HJG_FILTER_BYTES;
-	leaf->negated = comparison == HJG_COMPARE_NE;
-	for (int i = 0; i < nvalues; i++)
-	{
-		HjgBytes   *bytes = &leaf->bytes[leaf->nset];
-
-		if (nulls[i])
-		{
-			leaf->null = true;
-			continue;
-		}
-		*bytes = hjg_bytes_of(PG_DETOAST_DATUM_PACKED(values[i]), leaf->padded);
-		bytes->data = memcpy(next, bytes->data, bytes->nbytes);
-		next += bytes->nbytes;
-		leaf->nset++;
-	}
-	qsort(leaf->bytes, leaf->nset, sizeof(HjgBytes), hjg_bytes_compare);
-}
-
-/*
- * "column = ANY (array)" or "column <> ALL (array)".  A NULL in the list never makes
- * the first true, and never lets the second be; an empty list decides without a look at the column.
- */
-static void
-set_list(HjgScanFilter *scan, HjgFilter *leaf, HjgComparison comparison, int16 width, ArrayType *array)
-{
-	int16		elem_width;
-	bool		elem_byval;
-	char		elem_align;
-	Datum	   *elems;
-	bool	   *nulls;
-	int			nelems;
-
-	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elem_width, &elem_byval, &elem_align);
-	if (elem_width != width || elem_byval != (width > 0))
-		elog(ERROR, "elements of a list have %d bytes where %d are expected", elem_width, width);
-	deconstruct_array(array, ARR_ELEMTYPE(array), elem_width, elem_byval, elem_align, &elems, &nulls, &nelems);
-	if (nelems == 0)
-	{
-		leaf->kind = HJG_FILTER_CONSTANT;
-		leaf->negated = comparison == HJG_COMPARE_EQ;
-		return;
-	}
-	if (width == VARIABLE)
-	{
-		set_bytes(scan, leaf, comparison, elems, nulls, nelems);
-		return;
-	}
-	if (leaf->set != NULL)
-		pfree(leaf->set);
-	leaf->set = MemoryContextAllocHuge(GetMemoryChunkContext(scan), nelems * sizeof(int64));
-	leaf->nset = 0;
-	leaf->kind = HJG_FILTER_SET;
-	leaf->negated = comparison == HJG_COMPARE_NE;
-	for (int i = 0; i < nelems; i++)
-	{
-		if (nulls[i])
-			leaf->null = true;
-		else
-			leaf->set[leaf->nset++] = hjg_filter_ordinal(leaf->ordinal, width, elems[i]);
-	}
-	qsort(leaf->set, leaf->nset, sizeof(int64), compare_ordinals);
-}
-
 /* Bind a leaf: evaluate its operand, with all that this brings. */
 static void
 bind_operand(HjgFilter *leaf)
@@ -554,13 +410,11 @@ bind_operand(HjgFilter *leaf)
 	value = ExecEvalExpr(operand->expr, econtext, &isnull);
 	leaf->null = false;
 	if (isnull)
-		set_null(leaf);
+		hjg_filter_set_null(leaf);
 	else if (operand->is_array)
-		set_list(operand->scan, leaf, operand->comparison, operand->width, DatumGetArrayTypeP(value));
-	else if (operand->width == VARIABLE)
-		set_bytes(operand->scan, leaf, operand->comparison, &value, &isnull, 1);
+		hjg_filter_set_list(leaf, GetMemoryChunkContext(operand->scan), operand->comparison, operand->width, DatumGetArrayTypeP(value));
 	else
-		set_range(leaf, operand->comparison, hjg_filter_ordinal(leaf->ordinal, operand->width, value));
+		hjg_filter_set_value(leaf, GetMemoryChunkContext(operand->scan), operand->comparison, operand->width, value);
 	MemoryContextSwitchTo(old);
 	leaf->bind = NULL;
 }

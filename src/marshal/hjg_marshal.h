@@ -37,6 +37,7 @@
 #include "storage/buffile.h"
 #include "storage/bufpage.h"
 #include "storage/sharedfileset.h"
+#include "utils/array.h"
 
 #include "layout/hjg_layout.h"
 
@@ -278,6 +279,18 @@ typedef struct HjgFilter
 extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
 /* Rows for which "left op right" is false lose their pass. */
 extern void hjg_compare_ordinals(HjgComparison comparison, const int64 *left, const int64 *right, int nrows, bool *pass);
+/* Width of what is compared as bytes. */
+#define HJG_VARIABLE_WIDTH (-1)
+
+/*
+ * marshal_filter_bind.c.  Make a leaf of what its operand is: NULL; a value of so many bytes; a list of them, "column = ANY (array)"
+ * or "column <> ALL (array)": a NULL in it never makes the first true, and never lets the second be, and an empty list
+ * decides without a look at the column.  What has to be copied goes to the context, and is freed when the leaf is bound again.
+ */
+extern void hjg_filter_set_null(HjgFilter *leaf);
+extern void hjg_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value);
+extern void hjg_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array);
+
 /* Of a value that is neither compressed nor elsewhere. */
 extern HjgBytes hjg_bytes_of(const struct varlena *value, bool padded);
 extern int	hjg_bytes_compare(const void *a, const void *b);
