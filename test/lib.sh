@@ -117,7 +117,8 @@ make_work() {
 	chmod 755 "$WORK"
 }
 
-build_tree() { as_user make -s -j"$JOBS" PG_CONFIG="$PG_CONFIG" all; }
+# build_tree [VARIABLE=VALUE...]
+build_tree() { as_user make -s -j"$JOBS" PG_CONFIG="$PG_CONFIG" "$@" all; }
 
 install_tree() {
 	local dir

@@ -26,17 +26,18 @@ stop_demo() {
 	rm -rf "$DIR"
 }
 
-# build, and every 10 seconds say how far it is
+# build, with kernels for the GPUs of this machine alone (without one for any), and every 10 seconds say how far it is
 build_and_tell() {
-	local outputs kernels ticker rc
+	local outputs kernels targets ticker rc
+	targets=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | awk '$1 >= 75' | sort -nu | xargs)
 	mapfile -t outputs < <(as_user make -s PG_CONFIG="$PG_CONFIG" print-OBJS print-device_objs print-cuda_images | xargs -n 1 | sort -u)
 	kernels=$(printf '%s\n' "${outputs[@]}" | grep -c 'fatbin$')
-	say "compiling ${#outputs[@]} files$([ "$kernels" = 0 ] || echo ", $kernels of them CUDA kernels, which take minutes") ..."
+	say "compiling ${#outputs[@]} files$([ "$kernels" = 0 ] || echo ", $kernels of them CUDA kernels") ..."
 	while sleep 10 >/dev/null 2>&1 && kill -0 $$; do
 		say "  $(cd "$WORK/tree" && ls -d "${outputs[@]}" 2>/dev/null | wc -l) of ${#outputs[@]}"
 	done &
 	ticker=$!
-	build_tree
+	build_tree "CUDA_TARGETS=${targets:-75}"
 	rc=$?
 	kill $ticker
 	wait $ticker 2>/dev/null

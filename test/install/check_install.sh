@@ -65,12 +65,13 @@ apart() {
 	return $rc
 }
 
-# inside ROOT USER COMMAND: the shell's command as a user in a root, for at most two hours
+# inside ROOT USER COMMAND: the shell's command as a user in a root, for at most two hours; process 1 is
+# the shell, as timeout of coreutils 9.10 refuses to be it
 inside() {
 	# shellcheck disable=SC2016
 	apart sh -c 'root=$1 archives=$2 && shift 2 && mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" &&
 		mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts" && mount -t tmpfs tmpfs "$root/dev/shm" &&
-		mount --bind "$archives" "$root/var/cache/apt/archives" && cd / && exec chroot "$root" timeout -k 10 7200 "$@"' \
+		mount --bind "$archives" "$root/var/cache/apt/archives" && cd / && chroot "$root" timeout -k 10 7200 "$@"' \
 		inside "$1" "$ROOTS/$release.archives" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 		${http_proxy:+http_proxy="$http_proxy"} DEBIAN_FRONTEND=noninteractive su "$2" -s /bin/bash -c "cd $TREE && $3"
 }
@@ -85,9 +86,10 @@ base_root() {
 		tail -5 "$ROOTS/log/$release.debootstrap"
 		return 1
 	}
-	# no server is started in a root, and package lists are as old as they get: there are none
+	# no server is started in a root, package lists are as old as they get (there are none), and a mirror may be behind
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod 755 "$root/usr/sbin/policy-rc.d"
+	echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/99mirror"
 	rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/archives/*.deb
 	tar -C "$root" -cf "$tar.new" . && mv "$tar.new" "$tar"
 	rm -rf "$root"
@@ -110,7 +112,7 @@ case_root() {
 	mkdir -p "$root$TREE"
 	git -c safe.directory='*' ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -C "$root$TREE" -xf - || return 1
 	[ -z "$packages" ] ||
-		inside "$root" root "apt-get update -qq && apt-get install -y -qq --no-install-recommends $packages" >"$LOG.packages" 2>&1 ||
+		inside "$root" root "apt-get update -q && apt-get install -y -q --no-install-recommends $packages" >"$LOG.packages" 2>&1 ||
 		{ tail -5 "$LOG.packages"; return 1; }
 	[ "$case" != user ] ||
 		inside "$root" root "useradd -m dev && chown -R dev . && echo 'dev ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/dev" || return 1
