@@ -90,6 +90,7 @@ $(PROGRAM_DEVICE): $(device_objs)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $^ -ldl -lm
 # what is measured, never installed: the laboratory has the device program's objects and kernels, and its own
 lab_images = $(cuda_images) $(if $(NVCC),$(patsubst kernels/%.cu,build/kernels/%.fatbin,$(wildcard kernels/lab/*.cu)))
+$(filter build/kernels/lab/%,$(lab_images)): $(wildcard kernels/lab/*.h) src/lab/hjg_cuda_paper_args.h
 build/kernels/lab/images.c: $(lab_images)
 	@mkdir -p $(@D)
 	@sh kernels/embed_images.sh $(lab_images) > $@
@@ -197,11 +198,11 @@ check-arena: $(arena_tests_plain) $(arena_tests_asan) $(arena_tests_tsan)
 engine_support = test/engine/test_support.c test/engine/test_cases.c
 
 # ---- check-cuda: the CUDA driver against a libcuda that is emulated on the host ----
-build/stub/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) $(wildcard kernels/hjg_*_steps.h) $(wildcard src/device/*.h src/layout/*.h)
+build/stub/libcuda.so.1: $(wildcard test/device/stub_*.c test/device/hjg_*.h) $(wildcard kernels/hjg_*_steps.h) $(wildcard src/device/*.h src/layout/*.h) src/lab/hjg_cuda_paper_args.h
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Ikernels -Itest/device -shared -o $@ $(filter %.c,$^)
 cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
-build/test_cuda: test/device/test_cuda.c $(patsubst %,test/device/cuda_%.c,support faults hostile memory times) test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_cuda_support.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_cuda: test/device/test_cuda.c $(patsubst %,test/device/cuda_%.c,support faults hostile memory times) test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_cuda_support.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(lab_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_carry: test/device/test_carry.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)

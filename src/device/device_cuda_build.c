@@ -31,7 +31,7 @@ typedef struct Plan
 {
 	hjg_u64		nrows;
 	bool		numbered;		/* rows have numbers other than their positions */
-	const HjgCudaStrategy *tries[NSTRATEGIES];	/* in this order, then the csr table */
+	const HjgCudaStrategy *tries[1 + NSTRATEGIES];	/* in this order, then the csr table */
 	int			ntries;
 } Plan;
 
@@ -135,7 +135,7 @@ add_try(HjgCudaJoin *join, Plan *plan, const HjgCudaStrategy *strategy)
 static void
 choose(HjgCudaJoin *join, Plan *plan)
 {
-	const char *asked = hjg_cuda_strategy_name((int) join->spec.strategy);
+	const HjgCudaStrategy *asked = hjg_cuda_strategy_at((int) join->spec.strategy - HJG_CUDA_FIRST);
 	const HjgCudaUnitCosts costs = hjg_cuda_costs(join->device).cuda;
 	const double expected = (double) join->spec.probe_rows;
 	const HjgCudaJoinSize size = {
@@ -149,15 +149,15 @@ choose(HjgCudaJoin *join, Plan *plan)
 
 	if ((int) join->spec.strategy == HJG_CUDA_CSR)
 		return;
-	if (asked != NULL && hjg_cuda_strategy_named(asked) != NULL)
-		add_try(join, plan, hjg_cuda_strategy_named(asked));
+	if (asked != NULL)
+		add_try(join, plan, asked);
 	hjg_cuda_predict(&costs, &size, HJG_CUDA_CSR, &csr);
 	for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST; id++)
 	{
 		HjgCudaPrediction own;
-		bool		known = hjg_cuda_predict(&costs, &size, (HjgCudaStrategyId) id, &own);
 
-		times[id - HJG_CUDA_FIRST] = hjg_cuda_joining_ns(known ? &own : &csr);
+		hjg_cuda_predict(&costs, &size, (HjgCudaStrategyId) id, &own);
+		times[id - HJG_CUDA_FIRST] = hjg_cuda_joining_ns(&own);
 	}
 	for (;;)
 	{
@@ -169,7 +169,7 @@ choose(HjgCudaJoin *join, Plan *plan)
 		if (best < 0)
 			return;
 		least = times[best];
-		add_try(join, plan, hjg_cuda_strategy_named(hjg_cuda_strategy_name(HJG_CUDA_FIRST + best)));
+		add_try(join, plan, hjg_cuda_strategy_at(best));
 	}
 }
 

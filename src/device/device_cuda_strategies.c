@@ -14,42 +14,40 @@
 
 #define TABLE_PROBE_FACTOR 8
 
-const HjgCudaStrategy *const hjg_cuda_strategies[] = {
-	&hjg_cuda_direct,
-	&hjg_cuda_packed,
-	&hjg_cuda_table,
-	&hjg_cuda_radix1,
-	&hjg_cuda_radix2,
-	&hjg_cuda_csr,
-	&hjg_cuda_nop_chain,
-	&hjg_cuda_nop_open,
-	&hjg_cuda_smj,
-	&hjg_cuda_pth,
-	&hjg_cuda_wsh,
-	&hjg_cuda_bsh,
-	&hjg_cuda_bsh_vt1,
-	&hjg_cuda_bsh_hash,
-	&hjg_cuda_bsh_hash_count,
-	&hjg_cuda_bsh_hash_block,
-	&hjg_cuda_bsh_hash_warp,
-	&hjg_cuda_bsh_hash_est,
-	&hjg_cuda_bsh_hash_worst,
-	&hjg_cuda_bsh_queue,
-	&hjg_cuda_prbc,
-	&hjg_cuda_prbc_256,
-	&hjg_cuda_prbc_2048,
-	&hjg_cuda_prbc_nested,
-	&hjg_cuda_umj,
-	&hjg_cuda_umj_pf,
-	NULL
+static const HjgCudaStrategy *const strategies[] = {
+	[HJG_CUDA_DIRECT - HJG_CUDA_FIRST] = &hjg_cuda_direct,
+	[HJG_CUDA_PACKED - HJG_CUDA_FIRST] = &hjg_cuda_packed,
+	[HJG_CUDA_TABLE - HJG_CUDA_FIRST] = &hjg_cuda_table,
+	[HJG_CUDA_RADIX1 - HJG_CUDA_FIRST] = &hjg_cuda_radix1,
+	[HJG_CUDA_RADIX2 - HJG_CUDA_FIRST] = &hjg_cuda_radix2,
+	[HJG_CUDA_CSR - HJG_CUDA_FIRST] = &hjg_cuda_csr,
 };
+
+#define NSTRATEGIES ((int) (sizeof(strategies) / sizeof(strategies[0])))
+
+const HjgCudaStrategy *const *hjg_cuda_further_strategies;
+
+const HjgCudaStrategy *
+hjg_cuda_strategy_at(int ix)
+{
+	if (ix < NSTRATEGIES)
+		return ix >= 0 ? strategies[ix] : NULL;
+	if (hjg_cuda_further_strategies == NULL)
+		return NULL;
+	for (int i = 0; i < ix - NSTRATEGIES; i++)
+		if (hjg_cuda_further_strategies[i] == NULL)
+			return NULL;
+	return hjg_cuda_further_strategies[ix - NSTRATEGIES];
+}
 
 const HjgCudaStrategy *
 hjg_cuda_strategy_named(const char *name)
 {
-	for (int i = 0; hjg_cuda_strategies[i] != NULL; i++)
-		if (strcmp(hjg_cuda_strategies[i]->name, name) == 0)
-			return hjg_cuda_strategies[i];
+	const HjgCudaStrategy *strategy;
+
+	for (int i = 0; (strategy = hjg_cuda_strategy_at(i)) != NULL; i++)
+		if (strcmp(strategy->name, name) == 0)
+			return strategy;
 	return NULL;
 }
 

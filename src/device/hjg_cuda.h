@@ -412,7 +412,7 @@ hjg_cuda_kind(const HjgCudaOutput *output)
  */
 typedef struct HjgCudaStrategy
 {
-	const char *name;			/* of hjoin_gpu.strategy and --bench */
+	const char *name;			/* of hjoin_gpu.strategy and of benchmarks */
 	bool		unique;			/* build() says no to repeated keys in modes ALL and LEFT */
 	bool		pairs_only;		/* probe() says no to other outputs: HJG_ERR_INPUT */
 	bool		shared;			/* probe() may be called on several lanes at a time, and never says no */
@@ -452,8 +452,10 @@ hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 
 /* device_cuda_strategies.c */
 
-/* All of them; ends with NULL. */
-extern const HjgCudaStrategy *const hjg_cuda_strategies[];
+/* Those of another program (the laboratory) that can be asked for, too; ends with NULL.  Set before the first join, or NULL. */
+extern const HjgCudaStrategy *const *hjg_cuda_further_strategies;
+/* Number ix of all of them, in the order of HjgCudaStrategyId, further ones last; NULL behind the last one. */
+extern const HjgCudaStrategy *hjg_cuda_strategy_at(int ix);
 /* By name, or NULL. */
 extern const HjgCudaStrategy *hjg_cuda_strategy_named(const char *name);
 /*
@@ -470,26 +472,6 @@ extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
 extern const HjgCudaStrategy hjg_cuda_direct;
 extern const HjgCudaStrategy hjg_cuda_packed;	/* device_cuda_packed.c */
 extern const HjgCudaStrategy hjg_cuda_csr;	/* device_cuda_csr_resident.c */
-extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature: hjg_cuda_paper.h */
-extern const HjgCudaStrategy hjg_cuda_nop_open;
-extern const HjgCudaStrategy hjg_cuda_smj;
-extern const HjgCudaStrategy hjg_cuda_pth;
-extern const HjgCudaStrategy hjg_cuda_wsh;
-extern const HjgCudaStrategy hjg_cuda_bsh;
-extern const HjgCudaStrategy hjg_cuda_bsh_vt1;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_count;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_block;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_warp;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_est;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_worst;
-extern const HjgCudaStrategy hjg_cuda_bsh_queue;
-extern const HjgCudaStrategy hjg_cuda_prbc;
-extern const HjgCudaStrategy hjg_cuda_prbc_256;
-extern const HjgCudaStrategy hjg_cuda_prbc_2048;
-extern const HjgCudaStrategy hjg_cuda_prbc_nested;
-extern const HjgCudaStrategy hjg_cuda_umj;
-extern const HjgCudaStrategy hjg_cuda_umj_pf;
 
 /* ---- device_cuda_managed.c ---- */
 

@@ -12,12 +12,7 @@ static const char *const cpu_names[] = {"auto", "nop", "radix", "direct"};
 static const char *const coupled_names[] = {
 	"shj_ol", "shj_dd", "shj_pl", "shj_basic_unit", "phj_ol", "phj_dd", "phj_pl", "phj_basic_unit"
 };
-static const char *const cuda_names[] = {
-	"direct", "packed", "table", "radix1", "radix2", "nop_chain", "nop_open", "smj",
-	"pth", "wsh", "bsh", "bsh_vt1", "bsh_hash", "bsh_hash_count", "bsh_hash_block", "bsh_hash_warp",
-	"bsh_hash_est", "bsh_hash_worst", "bsh_queue", "prbc", "prbc_256", "prbc_2048", "prbc_nested", "umj", "umj_pf",
-	"csr"
-};
+static const char *const cuda_names[] = {"direct", "packed", "table", "radix1", "radix2", "csr"};
 
 NAMED(cpu_names, HJG_CPU_AUTO, HJG_CPU_DIRECT);
 NAMED(coupled_names, HJG_COUPLED_FIRST, HJG_COUPLED_LAST);

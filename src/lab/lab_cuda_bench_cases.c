@@ -129,9 +129,9 @@ hjg_bench_names_of(const char *text, const char *names[HJG_BENCH_MOST])
 		for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 			if (strlen(sets[i].set) == length && strncmp(text, sets[i].set, length) == 0)
 				prefix = sets[i].prefix;
-		for (int i = 0; hjg_cuda_strategies[i] != NULL && n < HJG_BENCH_MOST - 1; i++)
+		for (int i = 0; hjg_cuda_strategy_at(i) != NULL && n < HJG_BENCH_MOST - 1; i++)
 		{
-			const char *name = hjg_cuda_strategies[i]->name;
+			const char *name = hjg_cuda_strategy_at(i)->name;
 
 			if (prefix != NULL ? strncmp(name, prefix, strlen(prefix)) == 0 :
 				strlen(name) == length && strncmp(name, text, length) == 0)

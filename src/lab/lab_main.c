@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_cuda.h"
 #include "device/hjg_opencl.h"
+#include "lab/hjg_cuda_paper.h"
 #include "lab/hjg_lab.h"
 
 #define EXIT_USAGE 2
@@ -101,6 +101,7 @@ main(int argc, char **argv)
 		usage();
 		return EXIT_USAGE;
 	}
+	hjg_lab_strategies_open();
 	hjg_cuda_set_budget((size_t) memory_mb << 20);
 	device = argv[optind++];
 	argc -= optind;

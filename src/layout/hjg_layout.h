@@ -31,7 +31,7 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Changes whenever a byte below changes; the device process refuses another one. */
-#define HJG_LAYOUT_VERSION 10
+#define HJG_LAYOUT_VERSION 11
 
 /* Unit of leasing, of host registration and of giving memory back. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)
@@ -78,26 +78,6 @@ typedef enum HjgCudaStrategyId
 	HJG_CUDA_TABLE,				/* open addressing */
 	HJG_CUDA_RADIX1,			/* one pass of partitions, joined in shared memory */
 	HJG_CUDA_RADIX2,			/* two */
-	HJG_CUDA_NOP_CHAIN,			/* those of the literature, for comparison */
-	HJG_CUDA_NOP_OPEN,
-	HJG_CUDA_SMJ,
-	HJG_CUDA_PTH,
-	HJG_CUDA_WSH,
-	HJG_CUDA_BSH,
-	HJG_CUDA_BSH_VT1,
-	HJG_CUDA_BSH_HASH,
-	HJG_CUDA_BSH_HASH_COUNT,
-	HJG_CUDA_BSH_HASH_BLOCK,
-	HJG_CUDA_BSH_HASH_WARP,
-	HJG_CUDA_BSH_HASH_EST,
-	HJG_CUDA_BSH_HASH_WORST,
-	HJG_CUDA_BSH_QUEUE,
-	HJG_CUDA_PRBC,
-	HJG_CUDA_PRBC_256,
-	HJG_CUDA_PRBC_2048,
-	HJG_CUDA_PRBC_NESTED,
-	HJG_CUDA_UMJ,
-	HJG_CUDA_UMJ_PF,
 	HJG_CUDA_CSR				/* sorted by bucket: duplicates in any number, bounded output */
 } HjgCudaStrategyId;
 

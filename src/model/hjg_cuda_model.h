@@ -66,10 +66,7 @@ hjg_cuda_joining_ns(const HjgCudaPrediction *prediction)
 	return prediction->build_ns + prediction->build_calls_ns + prediction->probe_ns + prediction->probe_calls_ns;
 }
 
-/*
- * Where the build keys are such that the strategy takes them.  False for a strategy that the model does not know:
- * those that exist for comparison.
- */
+/* Where the build keys are such that the strategy takes them.  False for what is no strategy. */
 extern bool hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
 							 HjgCudaPrediction *prediction);
 

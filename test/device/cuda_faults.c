@@ -2,8 +2,8 @@
  * cuda_faults.c
  *	  Joins of the driver "cuda" whose every call of the driver API fails, on the emulated device.
  */
-#include "device/hjg_cuda_paper.h"
 #include "hjg_cuda_support.h"
+#include "lab/hjg_cuda_paper.h"
 
 typedef struct FaultedJoin
 {
@@ -46,7 +46,7 @@ test_faults_of(const FaultedJoin *join, int without)
 			continue;
 		ncalls = hjg_fail_everywhere(stub, hjg_fault_kinds[k].code, run_faulted, &c);
 		claim(ncalls > 58, "%s at each of %ld calls, %s, %s: right rows, a status or a clean end", hjg_fault_kinds[k].what,
-			  ncalls, hjg_strategy_name(strategy), key_shape_names[join->shape]);
+			  ncalls, name_of(strategy), key_shape_names[join->shape]);
 	}
 	case_destroy(&c);
 	strategy = HJG_CPU_AUTO;
@@ -75,7 +75,7 @@ test_faults_everywhere(void)
 		test_faults_of(&joins[i], HJG_FAULT_KINDS);
 	/* partitions of few rows are made in several passes; memory gives out for all, the other kinds take turns */
 	hjg_cuda_paper_tuning.part_rows = 1;
-	for (int s = HJG_CUDA_NOP_CHAIN; s <= HJG_CUDA_UMJ_PF; s++)
+	for (int s = HJG_LAB_NOP_CHAIN; s <= HJG_LAB_UMJ_PF; s++)
 	{
 		const FaultedJoin join = {s, widths[s % 3], HJG_MATCH_ALL, s % 2 ? KEYS_UNIFORM : KEYS_DUPLICATES, 150, 60, 0};
 

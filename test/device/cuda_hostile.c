@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "hjg_cuda_support.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define MOST_MS 3000			/* of a join; searched step by step they take longer by far */
 
@@ -54,7 +55,7 @@ create(Case *c, int width, HjgMatchMode mode, hjg_u32 n)
 void
 test_hostile(void)
 {
-	const int	last = stub != NULL ? HJG_CUDA_RADIX2 : HJG_CUDA_LAST;
+	const int	last = stub != NULL ? HJG_CUDA_RADIX2 : HJG_LAB_LAST;
 
 	for (int w = 0; w < 3; w++)
 		for (int m = 0; m < 2; m++)
@@ -75,7 +76,7 @@ test_hostile(void)
 				outcome = join_case(&c, &memory.env, 1, (hjg_u32) c.nexpected + 1);
 				ms = now_ms() - started;
 				claim(outcome.wrong == NULL && outcome.status == HJG_OK && ms < MOST_MS,
-					  "%s, %d-byte keys, %s: %u keys that lie side by side, %d declined%s", hjg_strategy_name(strategy), widths[w],
+					  "%s, %d-byte keys, %s: %u keys that lie side by side, %d declined%s", name_of(strategy), widths[w],
 					  mode_names[c.mode], n, ndeclined, outcome.wrong != NULL ? outcome.wrong : "");
 				printf("# %.0f ms\n", ms);
 				ndeclined = 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "hjg_cuda_support.h"
+#include "lab/hjg_cuda_paper.h"
 
 static void
 test_nothing_leaks(void)
@@ -217,7 +218,7 @@ test_declined(void)
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 1000, .least_chunk_rows = 1000};
 	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIQUE, 4000, 1500);
-	for (strategy = HJG_CUDA_NOP_CHAIN; strategy <= HJG_CUDA_UMJ_PF; strategy++)
+	for (strategy = HJG_LAB_NOP_CHAIN; strategy <= HJG_LAB_UMJ_PF; strategy++)
 	{
 		Shrinking	runs = {0};
 
@@ -225,7 +226,7 @@ test_declined(void)
 			count_run_within(&c, budget, &runs);
 		claim(runs.wrong == NULL && runs.nown > 0 && runs.nothers > 0 && runs.nrefused > 0,
 			  "%s with less and less memory: %d runs are its own, then %d another strategy's, %d are refused%s%s",
-			  hjg_strategy_name(strategy), runs.nown, runs.nothers, runs.nrefused, runs.wrong != NULL ? ", " : "",
+			  name_of(strategy), runs.nown, runs.nothers, runs.nrefused, runs.wrong != NULL ? ", " : "",
 			  runs.wrong != NULL ? runs.wrong : "");
 	}
 	strategy = HJG_CPU_AUTO;
@@ -243,16 +244,16 @@ test_managed(void)
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 1000, .least_chunk_rows = 1000};
 	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIQUE, 4000, 1500);
-	for (strategy = HJG_CUDA_UMJ; strategy <= HJG_CUDA_UMJ_PF; strategy++)
+	for (strategy = HJG_LAB_UMJ; strategy <= HJG_LAB_UMJ_PF; strategy++)
 	{
 		Shrinking	runs = {0};
-		const char *name = hjg_strategy_name(strategy);
+		const char *name = name_of(strategy);
 		size_t		managed = stub->managed_bytes;
 		const size_t prefetched = stub->prefetched_bytes;
 
 		count_run(&c, &runs);
 		claim(runs.nown == 1 && stub->managed_bytes - managed >= 4000 * 8 + 2 * 1000 * 8, "%s has its keys in managed memory", name);
-		claim((stub->prefetched_bytes - prefetched >= (4000 + 1500) * 8) == (strategy == HJG_CUDA_UMJ_PF),
+		claim((stub->prefetched_bytes - prefetched >= (4000 + 1500) * 8) == (strategy == HJG_LAB_UMJ_PF),
 			  "%s asks for %zu bytes of them before", name, stub->prefetched_bytes - prefetched);
 		/* another program takes the device's memory */
 		for (size_t left = (size_t) 64 << 20; left >= (size_t) 64 << 10 && runs.wrong == NULL; left -= left / 16)

@@ -32,6 +32,8 @@ extern Outcome join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 p
 
 /* Is the strategy there for comparison only? */
 extern bool is_of_literature(void);
+/* Of a strategy, those of the laboratory included. */
+extern const char *name_of(int number);
 
 /* cuda_faults.c: every call of a join fails, by each kind of error; before the first context of the process. */
 extern void test_faults_everywhere(void);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "hjg_stub_kernels.h"
-#include "layout/hjg_cuda_paper_args.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define OWNERS 3				/* of pages, at most: so there are holes */
 

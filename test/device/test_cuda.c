@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/hjg_cuda_paper.h"
 #include "hjg_cuda_support.h"
+#include "lab/hjg_cuda_paper.h"
 
 static const HjgDriver *const driver = &hjg_cuda_driver;
 
@@ -51,7 +51,7 @@ run_shape(int width, KeyShape shape, hjg_u32 nbuild, hjg_u32 nprobe)
 		case_destroy(&c);
 	}
 	claim(outcome.wrong == NULL && outcome.status == HJG_OK,
-		  "%s, %d-byte keys, %s, %u x %u rows: %d runs equal the reference, %d declined", hjg_strategy_name(strategy), width,
+		  "%s, %d-byte keys, %s, %u x %u rows: %d runs equal the reference, %d declined", name_of(strategy), width,
 		  key_shape_names[shape], nbuild, nprobe, ncases, ndeclined);
 	ndeclined = 0;
 }
@@ -70,7 +70,7 @@ test_results(void)
 	static const hjg_u32 sizes[][2] = {{0, 0}, {0, 100}, {100, 0}, {1, 1}, {1, 1000}, {1000, 1}, {2, 3}, {255, 257}, {4096, 4097}};
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
-	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_CUDA_LAST; strategy++)
+	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_LAB_LAST; strategy++)
 		for (int w = 0; w < 3; w++)
 			for (int shape = 0; shape < KEYS_NSHAPES; shape++)
 				if (is_worth(shape))
@@ -78,7 +78,7 @@ test_results(void)
 	/* many chunks, too, and partitions of few rows, which are made in several passes */
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 300, .least_chunk_rows = 300};
 	hjg_cuda_paper_tuning.part_rows = 1;
-	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_CUDA_LAST; strategy++)
+	for (strategy = HJG_CUDA_FIRST; strategy <= HJG_LAB_LAST; strategy++)
 		for (int w = 0; w < 3; w++)
 		{
 			run_shape(widths[w], KEYS_UNIFORM, 900, 1400);
@@ -234,7 +234,7 @@ test_slices(void)
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
 	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 100, .least_chunk_rows = 100};
-	for (int s = HJG_CUDA_FIRST; s <= HJG_CUDA_LAST; s++)
+	for (int s = HJG_CUDA_FIRST; s <= HJG_LAB_LAST; s++)
 		for (int w = 0; w < 3; w++)
 		{
 			const char *wrong = NULL;
@@ -265,7 +265,7 @@ test_slices(void)
 				driver->free(join);
 				case_destroy(&c);
 			}
-			claim(wrong == NULL, "%s, %d-byte keys: slices of each row's matches", hjg_cuda_strategy_name(s), widths[w]);
+			claim(wrong == NULL, "%s, %d-byte keys: slices of each row's matches", name_of(s), widths[w]);
 		}
 	hjg_cuda_tuning = normal;
 }
@@ -511,6 +511,7 @@ main(int argc, char **argv)
 {
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 
+	hjg_lab_strategies_open();
 	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
 	rounds_may_end_early = true;
 	set_test_seed(getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed);

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/hjg_cuda_paper.h"
 #include "device/hjg_cuda_parts.h"
 #include "hjg_test_engine.h"
 #include "lab/hjg_cuda_bench.h"
+#include "lab/hjg_cuda_paper.h"
 #include "layout/hjg_checksum.h"
 
 #define CANARY 0xC5
@@ -109,9 +109,9 @@ test_choice(void)
 		  "2M rows of 4 bytes that are not dense go to the table of packed slots");
 	claim(strcmp(choice(&large, 4, 8 * million, 64 * million, 0), "radix1") == 0, "8M go to partitions: the cache does not hold them");
 	claim(strcmp(choice(&large, 8, million / 2, 64 * million, 1), "table") == 0, "keys of 8 bytes go to the table with tags");
-	for (int i = 0; hjg_cuda_strategies[i] != NULL; i++)
-		claim(hjg_cuda_strategy_named(hjg_cuda_strategies[i]->name) == hjg_cuda_strategies[i], "%s is found by its name",
-			  hjg_cuda_strategies[i]->name);
+	for (int i = 0; hjg_cuda_strategy_at(i) != NULL; i++)
+		claim(hjg_cuda_strategy_named(hjg_cuda_strategy_at(i)->name) == hjg_cuda_strategy_at(i), "%s is found by its name",
+			  hjg_cuda_strategy_at(i)->name);
 	claim(hjg_cuda_strategy_named("nothing") == NULL, "no other name is");
 }
 
@@ -351,16 +351,16 @@ typedef struct Tally
 static void
 join_all(HjgCudaLane *lane, const Case *c, bool with_rows, Tally *tallies)
 {
-	for (int s = 0; hjg_cuda_strategies[s] != NULL; s++)
+	for (int s = 0; hjg_cuda_strategy_at(s) != NULL; s++)
 	{
 		Tally	   *tally = &tallies[s];
 
-		if (tally->wrong != NULL || !is_run(hjg_cuda_strategies[s]))
+		if (tally->wrong != NULL || !is_run(hjg_cuda_strategy_at(s)))
 			continue;
 		tally->nruns++;
-		tally->wrong = join_case(lane, hjg_cuda_strategies[s], c, with_rows, &tally->declined);
+		tally->wrong = join_case(lane, hjg_cuda_strategy_at(s), c, with_rows, &tally->declined);
 		if (tally->wrong != NULL)
-			printf("# %s, %s: mode %s, %u x %u rows\n", hjg_cuda_strategies[s]->name, tally->wrong, mode_names[c->mode],
+			printf("# %s, %s: mode %s, %u x %u rows\n", hjg_cuda_strategy_at(s)->name, tally->wrong, mode_names[c->mode],
 				   c->build.nrows, c->probe.nrows);
 	}
 }
@@ -405,10 +405,10 @@ test_joins(HjgCudaLane *lane)
 					join_all(lane, &c, (i + mode) % 2 == 0, tallies);
 					case_destroy(&c);
 				}
-			for (int s = 0; hjg_cuda_strategies[s] != NULL; s++)
-				if (is_run(hjg_cuda_strategies[s]))
+			for (int s = 0; hjg_cuda_strategy_at(s) != NULL; s++)
+				if (is_run(hjg_cuda_strategy_at(s)))
 					claim(tallies[s].wrong == NULL, "%s, %d-byte keys, %s: %d runs equal the reference, %d declined",
-						  hjg_cuda_strategies[s]->name, widths[w], key_shape_names[shape],
+						  hjg_cuda_strategy_at(s)->name, widths[w], key_shape_names[shape],
 						  tallies[s].nruns - tallies[s].declined, tallies[s].declined);
 		}
 }
@@ -423,6 +423,7 @@ main(int argc, char **argv)
 	char		reason[128];
 	void	   *library;
 
+	hjg_lab_strategies_open();
 	set_test_seed((hjg_u64) time(NULL));
 	hjg_bench_names_of("all", names);
 	for (int i = 1; i < argc; i++)

@@ -1,5 +1,5 @@
 /*
- * device_cuda_match.c
+ * lab_cuda_match.c
  *	  Joins of co-partitions (cuda_match.cu): nested loops or hashed, with each kind of output.
  *
  * Units are joined by a grid that fills the device, some thousands a launch: a launch ends soon on any data, and where there
@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define IMAGE "cuda_match"
 #define THREADS 512

@@ -1,5 +1,5 @@
 /*
- * device_cuda_nop.c
+ * lab_cuda_nop.c
  *	  Non-partitioned hash joins (cuda_nop.cu): "nop_chain" with lists, "nop_open" with open addressing.
  *
  * Duplicates are joined, unless they would make one walk so long that a kernel cannot end in time; the build
@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define IMAGE "cuda_nop"
 #define THREADS 256

@@ -15,7 +15,7 @@
  * 4 bytes, take 30.8 ms: 70 % of what a copy of as many bytes does.
  */
 #include "hjg_cuda_merge.h"
-#include "layout/hjg_cuda_paper_args.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define THREADS HJG_MERGE_THREADS
 

@@ -1,5 +1,5 @@
 /*
- * device_cuda_groups.c
+ * lab_cuda_groups.c
  *	  Joins of co-partitions with a limited buffer for their pairs, by groups of partitions.
  *
  * Paul et al., "Revisiting Hash Join on Graphics Processors" (2020), IV.B.2: a group is as many partitions as will
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define THREADS 256
 #define BUFFERS 8				/* of a join whose probe rows have a pair each */

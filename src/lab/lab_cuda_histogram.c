@@ -1,5 +1,5 @@
 /*
- * device_cuda_histogram.c
+ * lab_cuda_histogram.c
  *	  Radix partitioning by histograms of threads, warps or blocks (cuda_histogram.cu).
  *
  * As many passes as the bits need: shared memory holds the histograms of a block, so those of threads have few
@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define IMAGE "cuda_histogram"
 #define LIST_THREADS 1024

@@ -1,5 +1,5 @@
 /*
- * device_cuda_sink.c
+ * lab_cuda_sink.c
  *	  Output in pages of threads or chunks of blocks, and the closing of its holes (cuda_holes.cu).
  *
  * Pages are handed out one after the other, so the pairs lie densely but for what owners leave empty in
@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define IMAGE "cuda_holes"
 #define THREADS 256

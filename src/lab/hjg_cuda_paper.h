@@ -1,25 +1,78 @@
 /*
  * hjg_cuda_paper.h
  *	  Resident joins of the literature: the pieces they are put together from.
- *	  Internal to the room "device".
+ *	  Internal to the room "lab".
  *
  * These strategies exist so that published comparisons can be run again with one another and with ours,
- * on the same data, hashes and checks; the cost model never chooses them.  They keep the designs
+ * on the same data, hashes and checks; no query runs them.  They keep the designs
  * of their papers, but not their gaps: any keys, duplicates, skew and match modes, or suits() or build()
  * says no.
  *
- *		nop_chain, nop_open		device_cuda_nop.c	table in global memory
- *		smj						device_cuda_smj.c	merge sort and merge join
- *		pth, wsh, bsh, prbc		device_cuda_designs.c	radix joins: a partitioner (device_cuda_histogram.c,
+ *		nop_chain, nop_open		lab_cuda_nop.c	table in global memory
+ *		smj						lab_cuda_smj.c	merge sort and merge join
+ *		pth, wsh, bsh, prbc		lab_cuda_designs.c	radix joins: a partitioner (lab_cuda_histogram.c,
  *								_chains.c), a join of co-partitions (_match.c) and an output (_sink.c) each
  */
 #ifndef HJG_CUDA_PAPER_H
 #define HJG_CUDA_PAPER_H
 
 #include "device/hjg_cuda_join.h"
-#include "layout/hjg_cuda_paper_args.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define HJG_CUDA_WIDTHS 3
+
+/* ---- lab_cuda_strategies.c: the joins by number and name ---- */
+
+/* Numbers that a join of the driver "cuda" can be asked for by, behind the product's own, which alone it reports. */
+typedef enum HjgLabStrategyId
+{
+	HJG_LAB_NOP_CHAIN = HJG_CUDA_LAST + 1,
+	HJG_LAB_NOP_OPEN,
+	HJG_LAB_SMJ,
+	HJG_LAB_PTH,
+	HJG_LAB_WSH,
+	HJG_LAB_BSH,
+	HJG_LAB_BSH_VT1,
+	HJG_LAB_BSH_HASH,
+	HJG_LAB_BSH_HASH_COUNT,
+	HJG_LAB_BSH_HASH_BLOCK,
+	HJG_LAB_BSH_HASH_WARP,
+	HJG_LAB_BSH_HASH_EST,
+	HJG_LAB_BSH_HASH_WORST,
+	HJG_LAB_BSH_QUEUE,
+	HJG_LAB_PRBC,
+	HJG_LAB_PRBC_256,
+	HJG_LAB_PRBC_2048,
+	HJG_LAB_PRBC_NESTED,
+	HJG_LAB_UMJ,
+	HJG_LAB_UMJ_PF
+} HjgLabStrategyId;
+
+#define HJG_LAB_LAST HJG_LAB_UMJ_PF
+
+extern const HjgCudaStrategy hjg_cuda_nop_chain;
+extern const HjgCudaStrategy hjg_cuda_nop_open;
+extern const HjgCudaStrategy hjg_cuda_smj;
+extern const HjgCudaStrategy hjg_cuda_pth;
+extern const HjgCudaStrategy hjg_cuda_wsh;
+extern const HjgCudaStrategy hjg_cuda_bsh;
+extern const HjgCudaStrategy hjg_cuda_bsh_vt1;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_count;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_block;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_warp;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_est;
+extern const HjgCudaStrategy hjg_cuda_bsh_hash_worst;
+extern const HjgCudaStrategy hjg_cuda_bsh_queue;
+extern const HjgCudaStrategy hjg_cuda_prbc;
+extern const HjgCudaStrategy hjg_cuda_prbc_256;
+extern const HjgCudaStrategy hjg_cuda_prbc_2048;
+extern const HjgCudaStrategy hjg_cuda_prbc_nested;
+extern const HjgCudaStrategy hjg_cuda_umj;
+extern const HjgCudaStrategy hjg_cuda_umj_pf;
+
+/* Make them known to the driver (hjg_cuda_further_strategies). */
+extern void hjg_lab_strategies_open(void);
 
 /* What none of these joins takes: no build rows, more rows than positions, the wide rows of benchmarks. */
 static inline bool
@@ -44,7 +97,7 @@ hjg_cuda_kernel_output(const HjgCudaOutput *output)
 	};
 }
 
-/* ---- device_cuda_paper.c ---- */
+/* ---- lab_cuda_paper.c ---- */
 
 /* Rows of a mixed key and a row number, as kernels have them (HjgKRows). */
 typedef struct HjgCudaRows
@@ -65,7 +118,7 @@ hjg_cuda_kernel_rows(const HjgCudaRows *rows)
 	return (HjgKRows) {.keys = rows->keys, .rows = rows->rows};
 }
 
-/* ---- device_cuda_sort.c ---- */
+/* ---- lab_cuda_sort.c ---- */
 
 /* Merge sort by mixed key; *sorted is freed by the caller. */
 extern HjgStatus hjg_cuda_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted);
@@ -115,7 +168,7 @@ extern HjgStatus hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted,
 extern void hjg_cuda_parted_free(HjgCudaLane *lane, HjgCudaParted *parted);
 extern size_t hjg_cuda_parted_bytes(int bits);
 
-/* ---- device_cuda_histogram.c ---- */
+/* ---- lab_cuda_histogram.c ---- */
 
 /* Who has a histogram. */
 typedef enum HjgCudaSharing
@@ -136,7 +189,7 @@ extern size_t hjg_cuda_histogram_bytes(const HjgCudaDevice *device, HjgCudaShari
 extern hjg_u64 hjg_cuda_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
 										int bits);
 
-/* ---- device_cuda_chains.c ---- */
+/* ---- lab_cuda_chains.c ---- */
 
 /* The same, with parted->bucket_bits set; places are made here too, with units as for _place(). */
 extern HjgStatus hjg_cuda_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side,
@@ -144,7 +197,7 @@ extern HjgStatus hjg_cuda_chain_partition(HjgCudaLane *lane, int key_width, cons
 extern size_t hjg_cuda_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
 extern hjg_u64 hjg_cuda_chain_moved(int key_width, hjg_u64 nrows, int bits);
 
-/* ---- device_cuda_match.c ---- */
+/* ---- lab_cuda_match.c ---- */
 
 /* How pairs are put out. */
 typedef enum HjgCudaPutting
@@ -190,7 +243,7 @@ typedef struct HjgCudaUnits
 /* Units [first, first + n), their pairs into the buffer of a group or into slots. */
 extern HjgStatus hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n);
 
-/* ---- device_cuda_groups.c ---- */
+/* ---- lab_cuda_groups.c ---- */
 
 /* *too_small: a unit has more pairs, or may have, than the buffer; then the output is void and its counter untouched. */
 extern HjgStatus hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
@@ -199,7 +252,7 @@ extern HjgStatus hjg_cuda_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bo
 extern size_t hjg_cuda_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
 extern size_t hjg_cuda_worst_bytes(const HjgCudaDevice *device);
 
-/* ---- device_cuda_sink.c ---- */
+/* ---- lab_cuda_sink.c ---- */
 
 /* What pages and chunks are kept with during a join. */
 typedef struct HjgCudaPages

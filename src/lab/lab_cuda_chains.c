@@ -1,5 +1,5 @@
 /*
- * device_cuda_chains.c
+ * lab_cuda_chains.c
  *	  Radix partitioning into chains of buckets (cuda_chains.cu): one pass or two.
  *
  * The pool has a bucket for each partition and one for each bucketful of rows, which is all that chains can
@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define IMAGE "cuda_chains"
 #define CHAIN_THREADS 512

@@ -31,7 +31,7 @@
 
 #include "hjg_cuda_chunk.h"
 #include "hjg_cuda_emit.h"
-#include "layout/hjg_cuda_paper_args.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 enum HjgSinkKind
 {

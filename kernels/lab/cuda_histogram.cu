@@ -24,7 +24,7 @@
  * join of 128M rows each takes 23.5 ms with two passes of bsh, 15 % of what a copy of as many bytes does.
  */
 #include "hjg_cuda_kernel.h"
-#include "layout/hjg_cuda_paper_args.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define LIST_THREADS 1024
 #define START_THREADS 256

@@ -1,5 +1,5 @@
 /*
- * device_cuda_smj.c
+ * lab_cuda_smj.c
  *	  Sort-merge join (cuda_sort.cu, cuda_merge_join.cu): "smj".
  *
  * The build side is sorted once, each probe side when it comes.  The pairs of each probe row are counted, summed
@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define IMAGE "cuda_merge_join"
 #define THREADS 256

@@ -1,10 +1,10 @@
 /*
- * device_cuda_paper.c
+ * lab_cuda_paper.c
  *	  What the resident joins of the literature share on the host: blocks of rows, partitions.
  */
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define PLACE_THREADS 1024
 

@@ -1,12 +1,12 @@
 /*
- * device_cuda_sort.c
+ * lab_cuda_sort.c
  *	  Merge sort of a side by its mixed keys (cuda_sort.cu).
  *
  * Tiles are sorted, then runs merged two by two until one is left, from one block of rows into another and back.
  */
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define IMAGE "cuda_sort"
 #define THREADS 256

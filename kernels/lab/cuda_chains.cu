@@ -22,7 +22,7 @@
  * writes runs of a few rows.
  */
 #include "hjg_cuda_chunk.h"
-#include "layout/hjg_cuda_paper_args.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define CHAIN_THREADS 512
 #define LIST_THREADS 256

@@ -1,5 +1,5 @@
 /*
- * device_cuda_designs.c
+ * lab_cuda_designs.c
  *	  The radix joins of the literature, put together from a partitioner, a join of co-partitions and an output.
  *
  *		pth, wsh, bsh		histograms of threads, warps, blocks; nested loops (Paul et al., 2020, table I), direct output
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/hjg_cuda_paper.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define LEAST_PROBE_LIMIT 8192
 #define WHOLE 0x7FFFFFFFu		/* probe limit of units that nobody cuts */

@@ -18,7 +18,7 @@
  */
 #include "hjg_cuda_emit.h"
 #include "hjg_cuda_merge.h"
-#include "layout/hjg_cuda_paper_args.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define THREADS HJG_MERGE_THREADS
 
