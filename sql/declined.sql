@@ -21,7 +21,7 @@ end $$;
 explain (costs off) select * from (select t collate hjg_nd as t from probe) p join (select t collate hjg_nd as t from build) b on p.t = b.t;
 -- columns of type record, whose fields have names in the plan
 explain (verbose, costs off) with c as materialized (select r from (values (1, 2), (3, 4)) r)
-	select (c.r).column2 as c2, (s.r).column1 as s1 from c join (select r from (values (1, 7), (3, 8)) r limit 2) s on (c.r).column1 = (s.r).column1;
+	select (c.r).column2 as c2, (s.r).column1 as s1 from c join (select r from (values (1, 7), (3, 8), (5, 9)) r limit 3) s on (c.r).column1 = (s.r).column1;
 -- switched off
 set hjoin_gpu.enabled = off;
 explain (costs off) select * from probe p join build b on p.k = b.k;

@@ -136,7 +136,7 @@ select o.x, (select count(*) from (select l.id from par_l l join par_r r on l.k 
 alter table par_r set (parallel_workers = 1);
 alter table par_l set (parallel_workers = 3);
 explain (costs off) select count(*) from par_l l left join par_r r on l.k = r.k;
-explain (costs off) select count(*) from par_r r where not exists (select 1 from par_l l where l.k = r.k);
+explain (costs off) select count(*) from par_l l where not exists (select 1 from par_r r where l.k = r.k);
 select * from hjg_par('select l.id, r.id as rid from par_r r left join par_l l on l.k = r.k', 3, array['hjoin_gpu.embedded_rows=0']);
 alter table par_r reset (parallel_workers);
 alter table par_l reset (parallel_workers);

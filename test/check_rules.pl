@@ -64,6 +64,9 @@ foreach my $file (@sources)
 my @bad = grep { !m{/hjg_[a-z0-9_]+\.h$} } grep { /\.h$/ } @sources;
 ok(!@bad, 'every header is called hjg_*.h', @bad);
 
+@bad = grep { $_ ne 'src/base/hjg_compat.h' && slurp($_) =~ /PG_VERSION_NUM|PG_MAJORVERSION/ } @sources;
+ok(!@bad, "src/base/hjg_compat.h alone asks for the server's version", @bad);
+
 @bad = ();
 foreach my $file (@sources)
 {

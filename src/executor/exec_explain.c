@@ -14,9 +14,10 @@
 #include "utils/ruleutils.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "executor/hjg_executor.h"
 
-#define NS_PER_MS 1000000.0
+#define HJG_NS_PER_MS 1000000.0
 
 void
 hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
@@ -88,6 +89,8 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 static const char *
 join_type_text(JoinType jointype)
 {
+	if (HJG_IS_BUILD_ONLY(jointype))
+		return HJG_IS_RIGHT_ANTI(jointype) ? "Right Anti" : "Right Semi";
 	switch (jointype)
 	{
 		case JOIN_INNER:
@@ -187,7 +190,7 @@ show_filter(const HjgReport *report, double nloops, ExplainState *es)
 static void
 show_time(const char *label, double ns, ExplainState *es)
 {
-	ExplainPropertyFloat(label, "ms", ns / NS_PER_MS, 3, es);
+	ExplainPropertyFloat(label, "ms", ns / HJG_NS_PER_MS, 3, es);
 }
 
 /*
@@ -213,9 +216,9 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 		appendStringInfo(es->str,
 						 "Phases: Scan+Marshal Build=%.3f ms Scan+Marshal Probe=%.3f ms Build=%.3f ms"
 						 " Probe=%.3f ms Wait=%.3f ms Emit=%.3f ms\n",
-						 times->marshal_build_ns / NS_PER_MS, times->marshal_probe_ns / NS_PER_MS,
-						 times->backend_build_ns / NS_PER_MS, times->backend_probe_ns / NS_PER_MS,
-						 wait_ns / NS_PER_MS, Max(node_ns - known_ns, 0) / NS_PER_MS);
+						 times->marshal_build_ns / HJG_NS_PER_MS, times->marshal_probe_ns / HJG_NS_PER_MS,
+						 times->backend_build_ns / HJG_NS_PER_MS, times->backend_probe_ns / HJG_NS_PER_MS,
+						 wait_ns / HJG_NS_PER_MS, Max(node_ns - known_ns, 0) / HJG_NS_PER_MS);
 	}
 	else
 	{
@@ -236,11 +239,11 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 		appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str,
 						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms",
-						 report->job.transfer_ns / NS_PER_MS, report->job.partition_ns / NS_PER_MS,
-						 report->job.build_ns / NS_PER_MS, report->job.probe_ns / NS_PER_MS);
+						 report->job.transfer_ns / HJG_NS_PER_MS, report->job.partition_ns / HJG_NS_PER_MS,
+						 report->job.build_ns / HJG_NS_PER_MS, report->job.probe_ns / HJG_NS_PER_MS);
 		if (report->gathered != 0)
-			appendStringInfo(es->str, " Gather=%.3f ms", report->job.gather_ns / NS_PER_MS);
-		appendStringInfo(es->str, " Busy=%.3f ms\n", report->job.busy_ns / NS_PER_MS);
+			appendStringInfo(es->str, " Gather=%.3f ms", report->job.gather_ns / HJG_NS_PER_MS);
+		appendStringInfo(es->str, " Busy=%.3f ms\n", report->job.busy_ns / HJG_NS_PER_MS);
 	}
 	else
 	{

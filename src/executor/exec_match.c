@@ -14,19 +14,40 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 
+#include "base/hjg_compat.h"
 #include "executor/hjg_bits.h"
 #include "executor/hjg_executor.h"
 
-/* The bit of a build row; in a shared load others set bits, too, and few are set twice. */
-static inline void
+/* Set the bit of a build row; false if it was set.  In a shared load others set bits, too, and few are set twice. */
+static inline bool
 set_build_bit(HjgJoinState *state, uint32 row)
 {
 	uint64	   *bits = state->build_matched;
+	const uint64 bit = UINT64CONST(1) << (row & 63);
 
+	if (hjg_test_bit(bits, row))
+		return false;
 	if (state->run->share == NULL)
 		hjg_set_bit(bits, row);
-	else if (!hjg_test_bit(bits, row))
-		__atomic_fetch_or(&bits[row >> 6], UINT64CONST(1) << (row & 63), __ATOMIC_RELAXED);
+	else
+		return (__atomic_fetch_or(&bits[row >> 6], bit, __ATOMIC_RELAXED) & bit) == 0;
+	return true;
+}
+
+/* Pair i of the vector is a match: set the bits of its rows.  Does a row come of it? */
+static inline bool
+settle_match(HjgJoinState *state, int i, uint64 *probe_bits, uint64 first)
+{
+	const uint32 build_row = state->vector_build[i];
+	bool		first_match = true;
+
+	if (probe_bits != NULL)
+		hjg_set_bit(probe_bits, first + state->vector_probe[i]);
+	if (state->build_matched != NULL && build_row != HJG_NO_ROW)
+		first_match = set_build_bit(state, build_row);
+	if (HJG_IS_RIGHT_SEMI(state->jointype))
+		return first_match;
+	return state->jointype != JOIN_ANTI && !HJG_IS_RIGHT_ANTI(state->jointype);
 }
 
 uint64 *
@@ -165,20 +186,10 @@ settle_matches(HjgJoinState *state, const HjgProbeBatch *batch, int n)
 		return n;
 	for (int i = 0; i < n; i++)
 	{
-		const uint32 probe_row = state->vector_probe[i];
-		const uint32 build_row = state->vector_build[i];
-
-		if (bits != NULL)
-		{
-			if (state->decisive && hjg_test_bit(bits, first + probe_row))
-				continue;
-			hjg_set_bit(bits, first + probe_row);
-			if (state->jointype == JOIN_ANTI)
-				continue;
-		}
-		if (state->build_matched != NULL && build_row != HJG_NO_ROW)
-			set_build_bit(state, build_row);
-		move_pair(state, i, kept++);
+		if (bits != NULL && state->decisive && hjg_test_bit(bits, first + state->vector_probe[i]))
+			continue;
+		if (settle_match(state, i, bits, first))
+			move_pair(state, i, kept++);
 	}
 	return kept;
 }
@@ -237,6 +248,8 @@ hjg_match_accept(HjgJoinState *state)
 
 	if (state->decisive && hjg_test_bit(bits, first + state->vector_probe[i]))
 		return false;
+	if (HJG_IS_BUILD_ONLY(state->jointype) && hjg_test_bit(state->build_matched, state->vector_build[i]))
+		return false;
 	if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext))
 		return false;
 	if (state->join_qual != NULL && !ExecQual(state->join_qual, econtext))
@@ -244,9 +257,5 @@ hjg_match_accept(HjgJoinState *state)
 		InstrCountFiltered2(state, 1);
 		return false;
 	}
-	if (bits != NULL)
-		hjg_set_bit(bits, first + state->vector_probe[i]);
-	if (state->build_matched != NULL)
-		set_build_bit(state, state->vector_build[i]);
-	return state->jointype != JOIN_ANTI;
+	return settle_match(state, i, bits, first);
 }

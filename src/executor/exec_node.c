@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "executor/hjg_executor.h"
 
 /* A build side of more than so many times the rows that were expected is not joined as was planned. */
@@ -151,8 +152,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 
 	state->outer.preserved = state->jointype == JOIN_LEFT || state->jointype == JOIN_FULL ||
 		state->jointype == JOIN_ANTI;
-	state->inner.preserved = state->jointype == JOIN_RIGHT || state->jointype == JOIN_FULL;
-	state->track_build = state->inner.preserved;
+	state->inner.preserved = state->jointype == JOIN_RIGHT || state->jointype == JOIN_FULL || HJG_IS_RIGHT_ANTI(state->jointype);
+	state->track_build = state->inner.preserved || HJG_IS_RIGHT_SEMI(state->jointype);
 	state->inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
 	state->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
 	state->hints.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0;
@@ -235,7 +236,7 @@ next_vector(HjgJoinState *state)
 			case HJG_PHASE_PROBE:
 				if (hjg_probe_next(state))
 					return true;
-				state->phase = state->track_build && hjg_parallel_has_unmatched(state) ?
+				state->phase = state->inner.preserved && hjg_parallel_has_unmatched(state) ?
 					HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_LOAD;
 				break;
 

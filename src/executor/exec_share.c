@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "port/pg_bitutils.h"
+#include "utils/memutils.h"
 
 #include "base/hjg_base.h"
 #include "executor/hjg_executor.h"

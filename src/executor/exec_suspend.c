@@ -20,6 +20,7 @@
 
 #include "executor/executor.h"
 
+#include "base/hjg_compat.h"
 #include "executor/hjg_executor.h"
 #include "executor/hjg_parallel.h"
 #include "executor/hjg_run.h"
@@ -79,19 +80,19 @@ leave(EState *estate, bool finished)
 }
 
 static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count HJG_RUN_ONCE_PARAMETER)
 {
 	if (hjg_service_has_jobs())
 		for (HjgJob *job = hjg_job_of_query(query->estate, NULL); job != NULL; job = hjg_job_of_query(query->estate, job))
 			hjg_job_resume(job);
 
 	if (prev_executor_run != NULL)
-		prev_executor_run(query, direction, count, once);
+		prev_executor_run(query, direction, count HJG_RUN_ONCE_ARGUMENT);
 	else
-		standard_ExecutorRun(query, direction, count, once);
+		standard_ExecutorRun(query, direction, count HJG_RUN_ONCE_ARGUMENT);
 
 	/* some rows of a query that runs once are all that is wanted of it: it ends now */
-	if (hjg_service_has_jobs() && !(once && count > 0))
+	if (hjg_service_has_jobs() && !(HJG_RUNS_ONCE && count > 0))
 		leave(query->estate, ScanDirectionIsForward(direction) && (count == 0 || query->estate->es_processed < count));
 }
 

@@ -22,6 +22,7 @@
 #include "miscadmin.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "executor/hjg_parallel.h"
 #include "executor/hjg_verify.h"
 
@@ -72,6 +73,8 @@ make_verify(HjgJoinState *state)
 		side->kept = &verify->sides[s];
 		/* which one of a row's matches there is, is left open, and nobody sees it */
 		if (s == HJG_SIDE_BUILD && (state->jointype == JOIN_SEMI || state->jointype == JOIN_ANTI))
+			continue;
+		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->jointype))
 			continue;
 		for (int c = 0; c < side->ncarried; c++)
 			if (side->target[c] >= 0)

@@ -151,10 +151,11 @@ typedef struct HjgHeapPage
 	int			nrows;			/* visible to the scan's snapshot */
 	const OffsetNumber *rows;	/* their line pointers */
 	Page		next;			/* the page behind it, or NULL: not pinned, to be fetched into the cache, no more */
-	Buffer		next_buffer;	/* hjg_heap_next_page()'s own */
+	Buffer		next_buffer;	/* hjg_heap_next_page()'s own: where the next page is likely to be, */
+	bool		streamed;		/* and whether core's stream of pages reads on */
 } HjgHeapPage;
 
-/* Can pages of this relation be read in place by this server version? */
+/* Can pages of this relation be read in place? */
 extern bool hjg_heap_readable(Relation relation);
 
 /*

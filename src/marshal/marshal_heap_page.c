@@ -1,7 +1,6 @@
 /*
  * marshal_heap_page.c
- *	  From page to page of a heap scan: the one file that knows how a server
- *	  version does this.
+ *	  From page to page of a heap scan.
  *
  * The scan descriptor is core's own, made by table_beginscan() or its parallel
  * sibling.  So the relation's predicate lock, the ring buffer, synchronized scans, the
@@ -11,8 +10,8 @@
  * for conflicts of serializable transactions.  Where a page is all visible and nobody
  * asks for that check, its rows need not be looked at one by one.
  *
- * A version without an implementation reads no page in place, and rows come through
- * slots.
+ * Pages that are in the buffer pool are pinned one by one.  From the first one on that is not, the rest of the scan goes, where
+ * the server has it, through the scan's stream, by which core reads ahead.
  */
 #include "postgres.h"
 
@@ -28,9 +27,12 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+#include "base/hjg_compat.h"
 #include "marshal/hjg_marshal.h"
 
-#if PG_VERSION_NUM >= 150000 && PG_VERSION_NUM < 160000
+#if HJG_HAS_READ_STREAMS
+#include "storage/read_stream.h"
+#endif
 
 bool
 hjg_heap_readable(Relation relation)
@@ -179,7 +181,14 @@ seems_to_hold(Buffer buffer, Relation relation, BlockNumber block)
 {
 	const BufferTag *tag = &GetBufferDescriptor(buffer - 1)->tag;
 
-	return tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && RelFileNodeEquals(tag->rnode, relation->rd_node);
+	return tag->blockNum == block && HJG_TAG_IS_OF(tag, relation);
+}
+
+/* Parallel processes are given runs of blocks. */
+static bool
+is_next_known(const HeapScanDescData *scan)
+{
+	return scan->rs_base.rs_parallel == NULL || scan->rs_parallelworkerdata->phsw_chunk_remaining > 0;
 }
 
 /*
@@ -198,12 +207,11 @@ find_next_buffer(HeapScanDesc scan)
 	uint32		hash;
 	int			buffer_ix;
 
-	if (RelationUsesLocalBuffers(relation) ||
-		(scan->rs_base.rs_parallel != NULL && scan->rs_parallelworkerdata->phsw_chunk_remaining == 0))
+	if (RelationUsesLocalBuffers(relation) || !is_next_known(scan))
 		return InvalidBuffer;
 	if (behind <= NBuffers && seems_to_hold(behind, relation, block))
 		return behind;
-	INIT_BUFFERTAG(tag, relation->rd_node, MAIN_FORKNUM, block);
+	HJG_INIT_TAG(&tag, relation, block);
 	hash = BufTableHashCode(&tag);
 	lock = BufMappingPartitionLock(hash);
 	LWLockAcquire(lock, LW_SHARED);
@@ -227,19 +235,58 @@ pin_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
 
 		/* what was read here without a lock is looked at again under it */
 		if (BUF_STATE_GET_USAGECOUNT(state) >= (scan->rs_strategy != NULL ? 1 : BM_MAX_USAGE_COUNT) &&
-			ReadRecentBuffer(relation->rd_node, MAIN_FORKNUM, block, likely_buffer))
+			ReadRecentBuffer(HJG_LOCATOR(relation), MAIN_FORKNUM, block, likely_buffer))
 		{
 			pgstat_count_buffer_read(relation);
 			pgstat_count_buffer_hit(relation);
+			HJG_COUNT_IO_HIT(scan->rs_strategy);
 			return likely_buffer;
 		}
 	}
 	return ReadBufferExtended(relation, MAIN_FORKNUM, block, RBM_NORMAL, scan->rs_strategy);
 }
 
-/* Pin a block, which is likely to be in that buffer, and find its visible rows: rs_vistuples and rs_ntuples. */
+#if HJG_HAS_READ_STREAMS
+/* Likewise the block that the stream has next, behind the current one if it has read none yet; InvalidBuffer at the end. */
+static Buffer
+pin_streamed(HeapScanDesc scan, bool first)
+{
+	if (first)
+		scan->rs_prefetch_block = scan->rs_cblock;
+	scan->rs_dir = ForwardScanDirection;
+	return read_stream_next_buffer(scan->rs_read_stream, NULL);
+}
+#endif
+
+/* Go to the next block and pin it, as rs_cbuf and rs_cblock; false at the end. */
+static bool
+step(HeapScanDesc scan, HjgHeapPage *page)
+{
+	const bool	was_streamed = scan->rs_inited && page->streamed;
+
+	/* what the pool does not have, as far as can be known */
+	page->streamed = was_streamed ||
+		(HJG_HAS_READ_STREAMS && scan->rs_inited && !BufferIsValid(page->next_buffer) && is_next_known(scan));
+	release_page(scan);
+	CHECK_FOR_INTERRUPTS();
+#if HJG_HAS_READ_STREAMS
+	if (page->streamed)
+		scan->rs_cbuf = pin_streamed(scan, !was_streamed);
+	else
+#endif
+	{
+		scan->rs_cblock = scan->rs_inited ? next_block(scan) : first_block(scan);
+		if (BlockNumberIsValid(scan->rs_cblock))
+			scan->rs_cbuf = pin_block(scan, scan->rs_cblock, page->next_buffer);
+	}
+	scan->rs_inited = BufferIsValid(scan->rs_cbuf);
+	scan->rs_cblock = scan->rs_inited ? BufferGetBlockNumber(scan->rs_cbuf) : InvalidBlockNumber;
+	return scan->rs_inited;
+}
+
+/* Find the visible rows of the page that is pinned: rs_vistuples and rs_ntuples. */
 static void
-read_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
+find_visible(HeapScanDesc scan)
 {
 	Relation	relation = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
@@ -247,15 +294,11 @@ read_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
 	int			nlines;
 	Page		page;
 
-	release_page(scan);
-	CHECK_FOR_INTERRUPTS();
-	scan->rs_cbuf = pin_block(scan, block, likely_buffer);
-	scan->rs_cblock = block;
 	heap_page_prune_opt(relation, scan->rs_cbuf);
 
 	LockBuffer(scan->rs_cbuf, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(scan->rs_cbuf);
-	TestForOldSnapshot(snapshot, relation, page);
+	HJG_TEST_FOR_OLD_SNAPSHOT(snapshot, relation, page);
 	nlines = Min(PageGetMaxOffsetNumber(page), MaxHeapTuplesPerPage);
 	/* a standby may replay the flag before a snapshot there sees the rows */
 	all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
@@ -271,46 +314,24 @@ hjg_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 {
 	HeapScanDesc scan = (HeapScanDesc) sscan;
 	Relation	relation = sscan->rs_rd;
-	BlockNumber block;
 
 	if (!(sscan->rs_flags & SO_ALLOW_PAGEMODE))
 		elog(ERROR, "heap pages can be read in place under an MVCC snapshot only");
-	block = scan->rs_inited ? next_block(scan) : first_block(scan);
-	if (block == InvalidBlockNumber)
+	if (!step(scan, page))
 	{
-		release_page(scan);
-		scan->rs_cblock = InvalidBlockNumber;
-		scan->rs_inited = false;
 		page->next_buffer = InvalidBuffer;
 		return false;
 	}
-	read_block(scan, block, page->next_buffer);
-	scan->rs_inited = true;
+	find_visible(scan);
 	page->page = BufferGetPage(scan->rs_cbuf);
 	page->buffer = scan->rs_cbuf;
-	page->block = block;
+	page->block = scan->rs_cblock;
 	page->npages = scan->rs_nblocks;
 	page->nrows = scan->rs_ntuples;
 	page->rows = scan->rs_vistuples;
-	page->next_buffer = find_next_buffer(scan);
+	page->next_buffer = page->streamed ? InvalidBuffer : find_next_buffer(scan);
 	page->next = BufferIsValid(page->next_buffer) ? BufferGetPage(page->next_buffer) : NULL;
 	if (pgstat_should_count_relation(relation))
-		relation->pgstat_info->t_counts.t_tuples_returned += page->nrows;
+		HJG_TABLE_COUNTS(relation).HJG_TUPLES_RETURNED += page->nrows;
 	return true;
 }
-
-#else							/* no implementation for this server version */
-
-bool
-hjg_heap_readable(Relation relation)
-{
-	return false;
-}
-
-bool
-hjg_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
-{
-	elog(ERROR, "heap pages cannot be read in place in this server version");
-}
-
-#endif

@@ -327,4 +327,7 @@ extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 							  List *clauses, List *custom_plans);
 
+/* planner_nulling.c, from PostgreSQL 16 on: make all lists of the node, which joins rel, find its columns in the list of these. */
+extern void hjg_planner_adopt_nulling(CustomScan *cscan, const RelOptInfo *rel);
+
 #endif							/* HJG_PLANNER_PATH_H */

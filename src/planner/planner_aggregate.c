@@ -26,8 +26,10 @@
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
@@ -163,7 +165,7 @@ hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 	candidate->aggregates = NULL;
 	candidate->spared = 0;
 	if (!has_plain_aggregates(root->parse) || joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL ||
-		!bms_equal(joinrel->relids, root->all_baserels))
+		!bms_equal(joinrel->relids, HJG_ALL_RELS(root)))
 		return;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
 	candidate->spared = core_costs.transCost.per_tuple * joinrel->rows;

@@ -14,6 +14,7 @@
 #include "optimizer/pathnode.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
 
 /* A table is read instead of its index alone where core's price for that is at most so much higher. */
@@ -84,10 +85,10 @@ least_reading(HjgCandidate *candidate, const Path *child, bool shared)
 
 /*
  * Is there a path of no parameters that is about as cheap, or cheaper?  Paths of ours have no order, so that such a
- * one serves better.  A list begins with its cheapest path.
+ * one serves better.  A list begins with its cheapest path; those that a setting disables come last.
  */
 static bool
-is_beaten(const List *paths, Cost startup, Cost total, bool consider_startup)
+is_beaten(const List *paths, Cost startup, Cost total, int ndisabled, bool consider_startup)
 {
 	ListCell   *lc;
 
@@ -95,7 +96,7 @@ is_beaten(const List *paths, Cost startup, Cost total, bool consider_startup)
 	{
 		const Path *path = lfirst(lc);
 
-		if (total * CLEARLY_MORE <= path->total_cost)
+		if (total * CLEARLY_MORE <= path->total_cost || HJG_DISABLED_NODES(path) > ndisabled)
 			return false;
 		if (path->param_info == NULL && (!consider_startup || startup * CLEARLY_MORE > path->startup_cost))
 			return true;
@@ -108,14 +109,17 @@ bool
 hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
 {
 	const RelOptInfo *joinrel = candidate->joinrel;
+	int			ndisabled;
 
 	if (hjg_force)
 		return true;
 	total -= candidate->spared;
+	ndisabled = HJG_DISABLED_NODES(candidate->outerrel->cheapest_total_path) +
+		HJG_DISABLED_NODES(candidate->innerrel->cheapest_total_path);
 	if (partial)
-		return !is_beaten(joinrel->partial_pathlist, startup, total, false) &&
-			!is_beaten(joinrel->pathlist, startup, total, false);
-	return !is_beaten(joinrel->pathlist, startup, total, candidate->consider_startup);
+		return !is_beaten(joinrel->partial_pathlist, startup, total, ndisabled, false) &&
+			!is_beaten(joinrel->pathlist, startup, total, ndisabled, false);
+	return !is_beaten(joinrel->pathlist, startup, total, ndisabled, candidate->consider_startup);
 }
 
 bool

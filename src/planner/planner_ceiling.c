@@ -18,6 +18,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 
+#include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
 
 /* The cheapest look-up in rel with keys of these tables; NULL: none. */
@@ -31,7 +32,7 @@ find_lookup(const RelOptInfo *rel, Relids known)
 	{
 		const Path *path = lfirst(lc);
 
-		if (path->param_info != NULL && (cheapest == NULL || path->total_cost < cheapest->total_cost) &&
+		if (path->param_info != NULL && HJG_DISABLED_NODES(path) == 0 && (cheapest == NULL || path->total_cost < cheapest->total_cost) &&
 			bms_is_subset(PATH_REQ_OUTER(path), known))
 			cheapest = path;
 	}

@@ -9,6 +9,7 @@
 #include "optimizer/optimizer.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "marshal/hjg_marshal.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
@@ -118,7 +119,7 @@ estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
 static bool
 use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	if (jointype != JOIN_INNER && jointype != JOIN_SEMI && jointype != JOIN_RIGHT)
+	if (jointype != JOIN_INNER && jointype != JOIN_SEMI && jointype != JOIN_RIGHT && !HJG_IS_BUILD_ONLY(jointype))
 		return false;
 	switch (hjg_bloom_filter)
 	{

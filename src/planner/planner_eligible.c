@@ -12,6 +12,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/restrictinfo.h"
 
+#include "base/hjg_compat.h"
 #include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner_path.h"
 
@@ -114,6 +115,8 @@ hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **wh
 			candidate->unique_inner = true;
 			break;
 		default:
+			if (HJG_IS_BUILD_ONLY(candidate->jointype))
+				break;
 			*why = "its join type is not known";
 			return false;
 	}

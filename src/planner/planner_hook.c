@@ -17,6 +17,7 @@
 #include "optimizer/paths.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
@@ -63,6 +64,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	/* the larger side's workers read the smaller side, too */
 	path->parallel_workers = parallel_aware ? Max(outer_path->parallel_workers, inner_path->parallel_workers) :
 		outer_path->parallel_workers;
+	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(outer_path) + HJG_DISABLED_NODES(inner_path) + !enable_hashjoin);
 	path->rows = path->parallel_workers > 0 ?
 		clamp_row_est(joinrel->rows / hjg_planner_participants(path)) : joinrel->rows;
 	offer.columnar = candidate->nhashed_keys == 0 &&
@@ -146,7 +148,7 @@ offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path
 	}
 
 	/* of private build sides, nobody knows which rows stayed unmatched in all of them */
-	if (candidate->jointype == JOIN_RIGHT || candidate->jointype == JOIN_FULL)
+	if (candidate->jointype == JOIN_RIGHT || candidate->jointype == JOIN_FULL || HJG_IS_BUILD_ONLY(candidate->jointype))
 		return;
 	if (!inner_path->parallel_safe && !candidate->unique_inner)
 		inner_path = get_cheapest_parallel_safe_total_inner(candidate->innerrel->pathlist);

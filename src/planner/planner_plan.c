@@ -12,6 +12,7 @@
 #include "optimizer/restrictinfo.h"
 #include "utils/lsyscache.h"
 
+#include "base/hjg_compat.h"
 #include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
@@ -205,6 +206,10 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	arguments = append_aggregates(cscan, path->aggregates);
 	cscan->custom_private = lappend(cscan->custom_private, inline_bytes);
 	cscan->custom_exprs = list_make5(outer_keys, inner_keys, hash_clauses, join_qual, arguments);
+#if HJG_HAS_NULLING_RELS
+	if (!bms_is_empty(root->outer_join_rels))
+		hjg_planner_adopt_nulling(cscan, rel);
+#endif
 	cscan->methods = &hjg_scan_methods;
 	return &cscan->scan.plan;
 }

@@ -27,6 +27,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
+#include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
 
 /* Prices that differ less are one to add_path(). */
@@ -88,7 +89,7 @@ find_loop(const Path *driver, Relids driver_relids, const RelOptInfo *rel, doubl
 		const Path *lookup = lfirst(lc);
 		Cost		price;
 
-		if (lookup->param_info == NULL || !bms_is_subset(PATH_REQ_OUTER(lookup), driver_relids) ||
+		if (lookup->param_info == NULL || HJG_DISABLED_NODES(lookup) > 0 || !bms_is_subset(PATH_REQ_OUTER(lookup), driver_relids) ||
 			(driver->parallel_workers > 0 && !lookup->parallel_safe))
 			continue;
 		price = driver->total_cost + driver->rows * lookup->total_cost + cpu_tuple_cost * result_rows;
@@ -121,7 +122,7 @@ is_sorted_merge(const Path *path)
 {
 	const MergePath *merge = (const MergePath *) path;
 
-	return IsA(path, MergePath) && path->param_info == NULL && merge->outersortkeys == NIL && merge->innersortkeys == NIL;
+	return IsA(path, MergePath) && path->param_info == NULL && HJG_DISABLED_NODES(path) == 0 && merge->outersortkeys == NIL && merge->innersortkeys == NIL;
 }
 
 /* The cheapest merge join of sorted inputs that core has offered for as many processes; NULL: none. */
@@ -204,6 +205,7 @@ hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path, const P
 	const double ns_of_cost = scan_cost_ns(costs);
 	const Cost	hash_price = outer_path->total_cost + inner_path->total_cost +
 		hjg_planner_hash_join_price(candidate, outer_path->rows, inner_path->rows, path->rows, list_length(candidate->hashclauses));
+	const bool	preserves_inner = candidate->jointype == JOIN_RIGHT || HJG_IS_BUILD_ONLY(candidate->jointype);
 	const Path *merge = NULL;
 	Cost		least = 0;
 
@@ -223,8 +225,7 @@ hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path, const P
 
 		/* a loop can preserve its driving side only */
 		if (driver == NULL || candidate->jointype == JOIN_FULL ||
-			(inner_drives ? candidate->jointype != JOIN_INNER && candidate->jointype != JOIN_RIGHT :
-			 candidate->jointype == JOIN_RIGHT))
+			(inner_drives ? candidate->jointype != JOIN_INNER && !preserves_inner : preserves_inner))
 			continue;
 		if (!find_loop(driver, driver_rel->relids, other_rel, path->rows, &loop) || loop.price >= hash_price)
 			continue;

@@ -74,7 +74,8 @@ relation_names(PlannerInfo *root, Relids relids)
 
 	initStringInfo(&names);
 	while ((rti = bms_next_member(relids, rti)) >= 0)
-		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", planner_rt_fetch(rti, root)->eref->aliasname);
+		if (planner_rt_fetch(rti, root)->rtekind != RTE_JOIN)
+			appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", planner_rt_fetch(rti, root)->eref->aliasname);
 	return names.data;
 }
 

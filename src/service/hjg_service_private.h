@@ -12,16 +12,8 @@
 
 #include "arena/hjg_arena_pg.h"
 #include "arena/hjg_arena_share.h"
+#include "base/hjg_compat.h"
 #include "service/hjg_service.h"
-
-/* Names that changed between server versions. */
-#if PG_VERSION_NUM >= 170000
-#define HJG_MY_PROCNO ((uint32) MyProcNumber)
-#define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(NULL, nevents)
-#else
-#define HJG_MY_PROCNO ((uint32) MyProc->pgprocno)
-#define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
-#endif
 
 /* Slabs, by their numbers. */
 typedef struct HjgHeldList

@@ -1,0 +1,115 @@
+/*
+ * hjg_compat.h
+ *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ *
+ * No other file asks for the server's version (a rule that test/check_rules.pl checks).  Macros need what they name to
+ * be included by their users; what is said with more than a macro is in planner_nulling.c and marshal_heap_page.c, by the
+ * HJG_HAS_ macros.
+ */
+#ifndef HJG_COMPAT_H
+#define HJG_COMPAT_H
+
+#include "postgres.h"
+
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+
+/* ---------- features ---------- */
+
+/* Plans say which outer joins may have made a column NULL (Var.varnullingrels); sets of relations have these joins in them. */
+#define HJG_HAS_NULLING_RELS (PG_VERSION_NUM >= 160000)
+
+/* Heap scans read ahead through a stream of pages (storage/read_stream.h). */
+#define HJG_HAS_READ_STREAMS (PG_VERSION_NUM >= 170000)
+
+/* ---------- processes ---------- */
+
+#if PG_VERSION_NUM >= 170000
+#define HJG_MY_PROCNO ((uint32) MyProcNumber)
+#define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(NULL, nevents)
+#else
+#define HJG_MY_PROCNO ((uint32) MyProc->pgprocno)
+#define HJG_WAIT_SET_CREATE(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
+#endif
+
+/* ---------- heap pages and buffers (storage/buf_internals.h, pgstat.h) ---------- */
+
+#if PG_VERSION_NUM >= 160000
+#define HJG_LOCATOR(relation) ((relation)->rd_locator)
+#define HJG_INIT_TAG(tag, relation, block) InitBufferTag(tag, &(relation)->rd_locator, MAIN_FORKNUM, block)
+#define HJG_TAG_IS_OF(tag, relation) \
+	(BufTagGetForkNum(tag) == MAIN_FORKNUM && BufTagMatchesRelFileLocator(tag, &(relation)->rd_locator))
+#define HJG_TABLE_COUNTS(relation) ((relation)->pgstat_info->counts)
+#define HJG_TUPLES_RETURNED tuples_returned
+#else
+#define HJG_LOCATOR(relation) ((relation)->rd_node)
+#define HJG_INIT_TAG(tag, relation, block) INIT_BUFFERTAG(*(tag), (relation)->rd_node, MAIN_FORKNUM, block)
+#define HJG_TAG_IS_OF(tag, relation) ((tag)->forkNum == MAIN_FORKNUM && RelFileNodeEquals((tag)->rnode, (relation)->rd_node))
+#define HJG_TABLE_COUNTS(relation) ((relation)->pgstat_info->t_counts)
+#define HJG_TUPLES_RETURNED t_tuples_returned
+#endif
+
+/* Count a page that a scan with this strategy found in the pool, in pg_stat_io. */
+#if PG_VERSION_NUM >= 180000
+#define HJG_COUNT_IO_HIT(strategy) \
+	pgstat_count_io_op(IOOBJECT_RELATION, (strategy) != NULL ? IOCONTEXT_BULKREAD : IOCONTEXT_NORMAL, IOOP_HIT, 1, 0)
+#elif PG_VERSION_NUM >= 160000
+#define HJG_COUNT_IO_HIT(strategy) \
+	pgstat_count_io_op(IOOBJECT_RELATION, (strategy) != NULL ? IOCONTEXT_BULKREAD : IOCONTEXT_NORMAL, IOOP_HIT)
+#else
+#define HJG_COUNT_IO_HIT(strategy) ((void) 0)
+#endif
+
+#if PG_VERSION_NUM >= 170000
+#define HJG_TEST_FOR_OLD_SNAPSHOT(snapshot, relation, page) ((void) 0)
+#else
+#define HJG_TEST_FOR_OLD_SNAPSHOT(snapshot, relation, page) TestForOldSnapshot(snapshot, relation, page)
+#endif
+
+/* ---------- planner ---------- */
+
+/* All relations of the query, as a join of all of them has them. */
+#if PG_VERSION_NUM >= 160000
+#define HJG_ALL_RELS(root) ((root)->all_query_rels)
+#else
+#define HJG_ALL_RELS(root) ((root)->all_baserels)
+#endif
+
+/* Nodes of a path that a setting disables: they come before its price, which says nothing of them.  Before 18 the price says it. */
+#if PG_VERSION_NUM >= 180000
+#define HJG_DISABLED_NODES(path) ((path)->disabled_nodes)
+#define HJG_SET_DISABLED_NODES(path, n) ((path)->disabled_nodes = (n))
+#else
+#define HJG_DISABLED_NODES(path) 0
+#define HJG_SET_DISABLED_NODES(path, n) ((void) 0)
+#endif
+
+/* Joins that return build rows alone: those without a match (16), or each that has one, once (18). */
+#if PG_VERSION_NUM >= 160000
+#define HJG_IS_RIGHT_ANTI(jointype) ((jointype) == JOIN_RIGHT_ANTI)
+#else
+#define HJG_IS_RIGHT_ANTI(jointype) false
+#endif
+#if PG_VERSION_NUM >= 180000
+#define HJG_IS_RIGHT_SEMI(jointype) ((jointype) == JOIN_RIGHT_SEMI)
+#else
+#define HJG_IS_RIGHT_SEMI(jointype) false
+#endif
+#define HJG_IS_BUILD_ONLY(jointype) (HJG_IS_RIGHT_ANTI(jointype) || HJG_IS_RIGHT_SEMI(jointype))
+
+/* ---------- executor ---------- */
+
+/* Whether a query runs once is the last parameter of ExecutorRun_hook, and from 18 on not known. */
+#if PG_VERSION_NUM >= 180000
+#define HJG_RUN_ONCE_PARAMETER
+#define HJG_RUN_ONCE_ARGUMENT
+#define HJG_RUNS_ONCE false
+#else
+#define HJG_RUN_ONCE_PARAMETER , bool once
+#define HJG_RUN_ONCE_ARGUMENT , once
+#define HJG_RUNS_ONCE once
+#endif
+
+#endif							/* HJG_COMPAT_H */
