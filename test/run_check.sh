@@ -1,6 +1,7 @@
 #!/bin/bash
 # run_check.sh: "make check".  Builds, installs and runs every test in throw-away
-# clusters; prints what each part gave, and last 'N passed, N failed'.
+# clusters; prints what each part gave, and last 'N passed, N failed'.  Two tracks of parts run side by side: what
+# computes, and what waits most of the time.
 #
 #   test/run_check.sh [PART...]     only these parts (and the build)
 #   HJG_FUZZ_QUERIES=400 HJG_FUZZ_SEED=N   length and seed of the fuzz run
@@ -9,10 +10,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 . test/lib.sh
 
 ONLY=("$@")
-PASSED=0 FAILED=0 SUMMARY=() BUILD_FAILED=
+BUILD_FAILED=
 START=$SECONDS
 
-# part_end NAME RC SECONDS: count the log of a part and show it if it failed
+wanted() { [ ${#ONLY[@]} = 0 ] || [[ " ${ONLY[*]} " == *" $1 "* ]] || [ "$1" = build ]; }
+
+# part_end NAME RC SECONDS: count the log of a part, note it for the summary, and show it if it failed
 part_end() {
 	local name=$1 rc=$2 took=$3 log=$WORK/log/part_$1.log counts p f
 	counts=$(awk -f test/count.awk "$log")
@@ -20,21 +23,16 @@ part_end() {
 	p=${p:-0} f=${f:-1}			# without a log nothing is known
 	if [ "$rc" != 0 ] && [ "$f" = 0 ]; then f=1; fi
 	if [ "$p" = 0 ] && [ "$f" = 0 ]; then f=1; say "part $name ran no test"; fi
-	PASSED=$((PASSED + p)) FAILED=$((FAILED + f))
-	SUMMARY+=("$(printf '%-12s %5d passed %5d failed %5ds' "$name" "$p" "$f" "$took")")
-	if [ "$f" != 0 ]; then
-		say "--- $name: output (last 150 lines)"
-		tail -150 "$log"
-		say "---"
-	fi
-	say "$name: $p passed, $f failed (${took}s)" | sed 's/^/  /'
+	printf '%-12s %5d passed %5d failed %5ds\n' "$name" "$p" "$f" "$took" >"$WORK/log/end_$name"
+	[ "$f" = 0 ] || printf '%s\n' "--- $name: output (last 150 lines)" "$(tail -150 "$log")" "---"
+	say "[$((SECONDS - START))s]   $name: $p passed, $f failed (${took}s)"
 }
 
 # part NAME TIMEOUT FUNCTION [ARG...]
 part() {
 	local name=$1 limit=$2 log=$WORK/log/part_$1.log rc=0 t=$SECONDS
 	shift 2
-	if [ ${#ONLY[@]} -gt 0 ] && [[ " ${ONLY[*]} " != *" $name "* ]] && [ "$name" != build ]; then return; fi
+	wanted "$name" || return
 	say "[$((SECONDS - START))s] $name"
 	LIMIT=$limit
 	if [ -n "$BUILD_FAILED" ] && [ "$name" != rules ]; then
@@ -138,11 +136,22 @@ run_fuzz() {
 say "== packages"
 install_packages test
 make_work check
+# kill_tree PID...: these processes and all below them
+kill_tree() {
+	local pid
+	for pid in "$@"; do
+		# shellcheck disable=SC2046
+		kill_tree $(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
+		kill "$pid" 2>/dev/null
+	done
+}
 STOPPED=
 finish() {
 	local d
 	[ -z "$STOPPED" ] || return
 	STOPPED=1
+	# shellcheck disable=SC2046
+	kill_tree $(jobs -p)
 	for d in "$WORK"/*/postmaster.pid; do
 		[ -e "$d" ] && as_user pg_ctl -D "$(dirname "$d")" -m immediate stop >/dev/null 2>&1
 	done
@@ -153,23 +162,39 @@ say "PostgreSQL $("$PG_CONFIG" --version | cut -d' ' -f2-), tests run as user $R
 
 part build 1800 run_build
 part rules 120 run_rules
-part engine 900 run_target check-engine
-part valgrind 900 run_target check-engine-valgrind
-part arena 180 run_arena
-part model 60 run_target check-model
-part device 240 run_device
-part cuda 900 run_target check-cuda
-part opencl 600 run_target check-opencl
-part regress 600 run_regress
-part isolation 180 run_isolation
-part pgtap 180 run_pgtap
-part tap 2700 run_tap
-part fuzz 900 run_fuzz
+computing() {
+	part engine 1800 run_target check-engine
+	part valgrind 1800 run_target check-engine-valgrind
+	part arena 600 run_arena
+	part model 60 run_target check-model
+	part device 240 run_device
+	part cuda 1200 run_target check-cuda
+	part opencl 900 run_target check-opencl
+}
+waiting() {
+	part tap 2700 run_tap
+	part regress 900 run_regress
+	part isolation 240 run_isolation
+	part pgtap 240 run_pgtap
+	part fuzz 900 run_fuzz
+}
+PARTS=(build rules engine valgrind arena model device cuda opencl tap regress isolation pgtap fuzz)
+(trap - EXIT; computing) &
+(trap - EXIT; waiting) &
+wait
 
 finish
 say
 say "== summary ($((SECONDS - START))s)"
-printf '%s\n' "${SUMMARY[@]}"
+PASSED=0 FAILED=0
+for name in "${PARTS[@]}"; do
+	wanted "$name" || continue
+	[ -s "$WORK/log/end_$name" ] || say "$name 0 passed 1 failed: it did not come to its end" >"$WORK/log/end_$name"
+	cat "$WORK/log/end_$name"
+	read -r _ p _ f _ <"$WORK/log/end_$name"
+	PASSED=$((PASSED + p)) FAILED=$((FAILED + f))
+done
+grep -hE -A4 '^ *not ok [0-9]|\.\.\. +FAILED|^not ok .* +[0-9]+ ms' "$WORK"/log/part_*.log | grep -v '# \(TODO\|SKIP\)' | cut -c1-300 | head -40
 if [ "$FAILED" = 0 ] && [ -z "${HJG_KEEP:-}" ]; then
 	rm -rf "$WORK"
 else
