@@ -19,7 +19,7 @@
 
 #define IMAGE "cuda_csr"
 #define ADMISSION_WAIT_MS 200
-#define NSTRATEGIES (HJG_CUDA_LAST - HJG_CUDA_FIRST + 1)
+#define NSTRATEGIES (HJG_CUDA_CSR - HJG_CUDA_FIRST)
 
 static const HjgControl *control;
 
@@ -152,7 +152,7 @@ choose(HjgCudaJoin *join, Plan *plan)
 	if (asked != NULL)
 		add_try(join, plan, asked);
 	hjg_cuda_predict(&costs, &size, HJG_CUDA_CSR, &csr);
-	for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST; id++)
+	for (int id = HJG_CUDA_FIRST; id < HJG_CUDA_CSR; id++)
 	{
 		HjgCudaPrediction own;
 

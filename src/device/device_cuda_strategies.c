@@ -20,10 +20,11 @@ static const HjgCudaStrategy *const strategies[] = {
 	[HJG_CUDA_TABLE - HJG_CUDA_FIRST] = &hjg_cuda_table,
 	[HJG_CUDA_RADIX1 - HJG_CUDA_FIRST] = &hjg_cuda_radix1,
 	[HJG_CUDA_RADIX2 - HJG_CUDA_FIRST] = &hjg_cuda_radix2,
-	[HJG_CUDA_CSR - HJG_CUDA_FIRST] = &hjg_cuda_csr,
 };
 
 #define NSTRATEGIES ((int) (sizeof(strategies) / sizeof(strategies[0])))
+
+_Static_assert(NSTRATEGIES == HJG_CUDA_CSR - HJG_CUDA_FIRST && HJG_CUDA_CSR == HJG_CUDA_LAST, "all but the csr table");
 
 const HjgCudaStrategy *const *hjg_cuda_further_strategies;
 

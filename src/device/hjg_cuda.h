@@ -454,7 +454,10 @@ hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 
 /* Those of another program (the laboratory) that can be asked for, too; ends with NULL.  Set before the first join, or NULL. */
 extern const HjgCudaStrategy *const *hjg_cuda_further_strategies;
-/* Number ix of all of them, in the order of HjgCudaStrategyId, further ones last; NULL behind the last one. */
+/*
+ * Number ix of all of them, in the order of HjgCudaStrategyId up to the csr table, which is the driver's own and no
+ * strategy; further ones from there on; NULL behind the last one.
+ */
 extern const HjgCudaStrategy *hjg_cuda_strategy_at(int ix);
 /* By name, or NULL. */
 extern const HjgCudaStrategy *hjg_cuda_strategy_named(const char *name);
@@ -471,7 +474,6 @@ extern const HjgCudaStrategy hjg_cuda_radix2;
 extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
 extern const HjgCudaStrategy hjg_cuda_direct;
 extern const HjgCudaStrategy hjg_cuda_packed;	/* device_cuda_packed.c */
-extern const HjgCudaStrategy hjg_cuda_csr;	/* device_cuda_csr_resident.c */
 
 /* ---- device_cuda_managed.c ---- */
 

@@ -50,7 +50,8 @@ typedef enum HjgLabStrategyId
 
 #define HJG_LAB_LAST HJG_LAB_UMJ_PF
 
-extern const HjgCudaStrategy hjg_cuda_nop_chain;
+extern const HjgCudaStrategy hjg_cuda_csr;	/* lab_cuda_csr.c: the driver's csr table */
+extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature */
 extern const HjgCudaStrategy hjg_cuda_nop_open;
 extern const HjgCudaStrategy hjg_cuda_smj;
 extern const HjgCudaStrategy hjg_cuda_pth;

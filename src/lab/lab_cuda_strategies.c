@@ -1,12 +1,13 @@
 /*
  * lab_cuda_strategies.c
- *	  The joins of the literature by number and name.
+ *	  The csr table as a resident join, and the joins of the literature, by number and name.
  */
 #include "lab/hjg_cuda_paper.h"
 
-#define AT(id) [HJG_LAB_##id - HJG_LAB_NOP_CHAIN]
+#define AT(id) [HJG_LAB_##id - HJG_CUDA_CSR]
 
 static const HjgCudaStrategy *const strategies[] = {
+	&hjg_cuda_csr,
 	AT(NOP_CHAIN) = &hjg_cuda_nop_chain,
 	AT(NOP_OPEN) = &hjg_cuda_nop_open,
 	AT(SMJ) = &hjg_cuda_smj,
@@ -27,7 +28,7 @@ static const HjgCudaStrategy *const strategies[] = {
 	AT(PRBC_NESTED) = &hjg_cuda_prbc_nested,
 	AT(UMJ) = &hjg_cuda_umj,
 	AT(UMJ_PF) = &hjg_cuda_umj_pf,
-	[HJG_LAB_LAST - HJG_LAB_NOP_CHAIN + 1] = NULL
+	[HJG_LAB_LAST - HJG_CUDA_CSR + 1] = NULL
 };
 
 void

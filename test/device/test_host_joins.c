@@ -12,6 +12,7 @@
 #include "hjg_sorted_strategy.h"
 #include "hjg_test_engine.h"
 #include "lab/hjg_cuda_host.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define MARGIN_PAIRS 64
 #define CANARY 0xC5

@@ -1,5 +1,5 @@
 /*
- * device_cuda_csr_resident.c
+ * lab_cuda_csr.c
  *	  The csr table (hjg_csr.h) as a resident join like the others, for benchmarks and tests.
  *
  * The driver has its own way to it (device_cuda_window.c), since there a round is bounded and in order.  Here all pairs of a
