@@ -39,7 +39,7 @@ verdict "cppcheck, rooms inside PostgreSQL" "$WORK/log/cppcheck_pg" $?
 
 for cc in gcc clang; do
 	as_user make -s PG_CONFIG="$PG_CONFIG" clean >/dev/null 2>&1
-	as_user make -s -j"$JOBS" PG_CONFIG="$PG_CONFIG" CC=$cc COPT="$([ $cc = gcc ] || echo '-Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes')" all >"$WORK/log/$cc" 2>&1
+	as_user make -s -j"$JOBS" PG_CONFIG="$PG_CONFIG" CC=$cc COPT="$([ $cc = gcc ] || echo '-Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes')" all lab >"$WORK/log/$cc" 2>&1
 	verdict "$cc builds everything under -Wall -Wextra -Werror" "$WORK/log/$cc" $?
 done
 
