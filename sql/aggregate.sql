@@ -69,7 +69,7 @@ end $$;
 set hjoin_gpu.force = on;
 explain (costs off) select count(*) from probe p join build b on p.k = b.k;
 explain (verbose, costs off) select sum(p.v + b.v) as s, avg(p.v), count(*) + 1 from probe p left join build b on p.k = b.k having max(b.v) > 3;
-explain (analyze, costs off, timing off, summary off) select count(b.t), count(*), min(p.k8) from probe p join build b on p.k = b.k;
+select hjg_analyze('select count(b.t), count(*), min(p.k8) from probe p join build b on p.k = b.k');
 set hjoin_gpu.aggregate = off;
 explain (costs off) select count(*) from probe p join build b on p.k = b.k;
 set hjoin_gpu.aggregate = on;

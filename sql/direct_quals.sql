@@ -266,10 +266,10 @@ begin
 	return query select x::json from jsonb_path_query(plan::jsonb, 'strict $.** ? (@."Relation Name" == "q_rows")') x;
 end $$;
 set client_min_messages = error;
-select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100') x;
-select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100 and t like ''t1%''') x;
+select (x->>'Actual Rows')::numeric::int as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100') x;
+select (x->>'Actual Rows')::numeric::int as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100 and t like ''t1%''') x;
 set hjoin_gpu.direct_scan = off;
-select x->>'Actual Rows' as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100 and t like ''t1%''') x;
+select (x->>'Actual Rows')::numeric::int as rows, x->>'Rows Removed by Filter' as removed from q_explain('select count(*) from q_rows join q_one using (k) where i4 < 100 and t like ''t1%''') x;
 drop table q_rows, q_one, q_domains cascade;
 drop domain q_domain;
 drop schema q_own cascade;

@@ -171,7 +171,7 @@ declare
 	plan json;
 begin
 	execute 'explain (analyze, buffers, costs off, timing off, summary off, format json) ' || query into plan;
-	return query select x->>'Alias', (x->>'Actual Loops')::int, (x->>'Actual Rows')::int, coalesce(x->>'Rows Removed by Filter', '0')::int,
+	return query select x->>'Alias', (x->>'Actual Loops')::int, (x->>'Actual Rows')::numeric::int, coalesce(x->>'Rows Removed by Filter', '0')::int,
 		(x->>'Shared Hit Blocks')::int + (x->>'Shared Read Blocks')::int from jsonb_path_query(plan::jsonb, 'strict $.** ? (@."Node Type" == "Seq Scan")') x order by 1;
 end $$;
 create function d_same_scans(query text) returns table (scan text, loops int, scanned int, removed int, same_buffers bool, core bool) language plpgsql as $$

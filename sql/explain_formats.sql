@@ -9,6 +9,7 @@ declare
 	line text;
 begin
 	for line in execute format('explain (%s) %s', options, query) loop
+		line := regexp_replace(line, E',?\n *["<]?Disabled[^\n,]*', '', 'g');
 		foreach line in array string_to_array(line, E'\n') loop
 			continue when line ~* 'planning|execution.time|buffers|serialization|memory:';
 			line := regexp_replace(line, '\m\d+(\.\d+)?\M', 'N', 'g');
@@ -23,10 +24,10 @@ select * from hjg_explain('costs off, format yaml', 'select p.id, b.t from probe
 select * from hjg_explain('costs off, format xml', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
 -- ANALYZE
 set hjoin_gpu.embedded_rows = 0;
-select * from hjg_explain('analyze, costs off, timing off, summary off', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
-select * from hjg_explain('analyze, costs off, timing on, summary off, format json', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
+select * from hjg_explain('analyze, buffers off, costs off, timing off, summary off', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
+select * from hjg_explain('analyze, buffers off, costs off, timing on, summary off, format json', 'select p.id, b.t from probe p left join build b on p.k = b.k and p.v < b.v');
 reset hjoin_gpu.embedded_rows;
-select * from hjg_explain('analyze, costs off, timing off, summary off', 'select p.id, b.t from one_row p join build b on p.k = b.k');
+select * from hjg_explain('analyze, buffers off, costs off, timing off, summary off', 'select p.id, b.t from one_row p join build b on p.k = b.k');
 -- formats other than text have the same keys wherever the join ran, and when there was none
 create function hjg_keys(query text) returns table (engine text, joined_in text, device text, keys text[]) language plpgsql as $$
 declare

@@ -54,6 +54,7 @@ select * from hjg_same('select l.v, l.t, r.t as rt, m.t as mt from n_left l join
 select * from hjg_same('select o.k, (select sum(l.v + r.v) from n_left l join n_right r using (k) where l.v = o.v and r.v < 70 + o.k) from n_right o where o.k < 6');
 select * from hjg_same('select o.k, (select string_agg(r.t, '','' order by r.k) from n_left l join (select * from n_right offset 0) r using (k) where l.v = o.v and l.k < 400) from n_right o where o.k < 6');
 -- a table of one page that grows, read again by the same node
+set enable_nestloop = on;
 create table n_page (k int, v int);
 insert into n_page select g, g from generate_series(1, 20) g;
 create table n_keys as select g as k from generate_series(1, 4000) g;

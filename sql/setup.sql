@@ -102,6 +102,17 @@ begin
 	return n;
 end $$;
 
+-- EXPLAIN ANALYZE as all server versions say it.
+create function hjg_analyze(query text) returns setof text
+language plpgsql as $$
+declare
+	line text;
+begin
+	for line in execute 'explain (analyze, buffers off, costs off, timing off, summary off) ' || query loop
+		return next regexp_replace(line, '(rows=\d+)\.00', '\1');
+	end loop;
+end $$;
+
 create function hjg_plan(query text) returns setof text
 language plpgsql as $$
 declare

@@ -37,7 +37,7 @@ end $$;
 set hjoin_gpu.verify = 1;
 set max_parallel_workers_per_gather = 0;
 set hjoin_gpu.embedded_rows = 1000000;
-explain (analyze, costs off, timing off, summary off) select count(*) from ver_l l join ver_r r using (k) where l.v < 3;
+select hjg_analyze('select count(*) from ver_l l join ver_r r using (k) where l.v < 3');
 reset max_parallel_workers_per_gather;
 reset hjoin_gpu.embedded_rows;
 create temp table results as with kinds(kind, query) as (values
