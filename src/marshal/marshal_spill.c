@@ -17,6 +17,7 @@
 #include "access/htup_details.h"
 #include "executor/executor.h"
 #include "storage/buffile.h"
+#include "storage/shmem.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
