@@ -274,7 +274,7 @@ hjg_scheduler_start(HjgServe *with)
 	}
 	if (!hjg_drivers_watch(block->devices))
 		fprintf(stderr, "hjoin_gpu_device: no thread to look for devices; there is only the cpu engine\n");
-	__atomic_store_n(&block->ready_epoch, serve->epoch, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block->says_ready_epoch, serve->epoch, __ATOMIC_SEQ_CST);
 	(void) !send(serve->socket, "r", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }

@@ -271,6 +271,7 @@ typedef struct HjgControl
 	hjg_u64		device_started_us;
 	hjg_u64		distrusted;		/* any server process: epoch of a device process to be ended, HjgDistrust */
 	hjg_u32		distrusted_device;	/* device that the join was on */
+	hjg_u32		ready_epoch;	/* supervisor: epoch whose device process has said that it is ready, once */
 
 	/* the supervisor itself */
 	hjg_u32		supervisor_pid HJG_CACHE_ALIGNED;
@@ -302,7 +303,7 @@ typedef struct HjgDeviceBlock
 	hjg_u64		notify[HJG_MAX_JOBS / 64];	/* jobs whose waiters are to be woken */
 
 	/* life of the device process, as it tells it itself */
-	hjg_u32		ready_epoch HJG_CACHE_ALIGNED;	/* epoch when it is ready */
+	hjg_u32		says_ready_epoch HJG_CACHE_ALIGNED;	/* epoch when it is ready; the supervisor looks at it till then */
 	hjg_u32		nthreads;
 	hjg_u32		confined;		/* HJG_CONFINED_... */
 	hjg_u64		beat HJG_CACHE_ALIGNED;

@@ -122,7 +122,7 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 	 * The device process may have died since it was seen ready, while we waited for a slot at the latest.  A job of
 	 * the epoch that follows would have nobody to run it, and would not see its epoch end, until the next process comes.
 	 */
-	if (__atomic_load_n(&arena->view.block->ready_epoch, __ATOMIC_SEQ_CST) != job->epoch)
+	if (__atomic_load_n(&arena->control->ready_epoch, __ATOMIC_SEQ_CST) != job->epoch)
 	{
 		hjg_job_release(job);
 		*reason = HJG_REASON_NO_DEVICE_PROCESS;

@@ -33,7 +33,7 @@ hjg_service_available(HjgReason *reason)
 		*reason = HJG_REASON_NO_ARENA;
 	else if (!hjg_service_trusted())
 		*reason = HJG_REASON_DISTRUSTED;
-	else if (__atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_ACQUIRE) !=
+	else if (__atomic_load_n(&hjg_arena_map.control->ready_epoch, __ATOMIC_ACQUIRE) !=
 			 __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_ACQUIRE))
 		*reason = HJG_REASON_NO_DEVICE_PROCESS;
 	else

@@ -250,10 +250,12 @@ drain_socket(void)
 static void
 check_ready(void)
 {
-	if (device_ready || __atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_SEQ_CST) !=
-		__atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST))
+	const uint32 epoch = __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST);
+
+	if (device_ready || __atomic_load_n(&hjg_arena_map.view.block->says_ready_epoch, __ATOMIC_SEQ_CST) != epoch)
 		return;
 	device_ready = true;
+	__atomic_store_n(&hjg_arena_map.control->ready_epoch, epoch, __ATOMIC_SEQ_CST);
 	ereport(LOG, (errmsg("hjoin_gpu device process (PID %d) is ready", (int) device_pid)));
 }
 

@@ -53,7 +53,7 @@ bytes_of(const uint64 *word)
 static bool
 device_process_ready(void)
 {
-	return __atomic_load_n(&hjg_arena_map.view.block->ready_epoch, __ATOMIC_SEQ_CST) ==
+	return __atomic_load_n(&hjg_arena_map.control->ready_epoch, __ATOMIC_SEQ_CST) ==
 		__atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST);
 }
 

@@ -61,6 +61,23 @@ my ($device_half) = descriptors($pid, 'device');
 is(flags_of($device_half), O_RDWR, 'the other half is there to be written');
 
 # --- what it may write ------------------------------------------------------------------------------
+# That it is ready it says once: no word of its half takes it away from everybody for good.  The word was the first of a line.
+sysopen(my $words, $device_half, O_RDWR) or die "$device_half: $!";
+my $head = '';
+sysread $words, $head, $head_bytes;
+my @lines = grep { unpack("x[@{[64 * $_]}]L", $head) == 1 } 0 .. length($head) / 64 - 1;
+my $lost = 0;
+for my $line (@lines)
+{
+	sysseek $words, 64 * $line, SEEK_SET;
+	syswrite $words, pack('L', 0);
+	$lost++ if !stat_value($node, 'available');
+	sysseek $words, 64 * $line, SEEK_SET;
+	syswrite $words, pack('L', 1);
+}
+cmp_ok(scalar(@lines), '>', 0, 'there are words that may be the one');
+is($lost, 0, 'the device process counts as ready whatever becomes of them (' . @lines . ')');
+
 # A driver that has gone wild: words of the other half change all the time, or all at once.
 srand(16);
 my $scribbled;
