@@ -192,7 +192,7 @@ for name in "${PARTS[@]}"; do
 	read -r _ p _ f _ <"$WORK/log/end_$name"
 	PASSED=$((PASSED + p)) FAILED=$((FAILED + f))
 done
-grep -hE -A4 '^ *not ok [0-9]|\.\.\. +FAILED|^not ok .* +[0-9]+ ms' "$WORK"/log/part_*.log | grep -v '# \(TODO\|SKIP\)' | cut -c1-300 | head -40
+grep -hE -A4 '^ *not ok [0-9]|\.\.\. +FAILED|^not ok .* +[0-9]+ ms' "$WORK"/log/part_*.log | cut -c1-300 | head -40
 if [ "$FAILED" = 0 ] && [ -z "${HJG_KEEP:-}" ]; then
 	rm -rf "$WORK"
 else

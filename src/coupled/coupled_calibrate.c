@@ -69,7 +69,7 @@ copy_sample(const HjgCopyTimes *times)
 /* One join of nrows with nrows. */
 static HjgStatus
 measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-		const HjgCalibration *scratch, hjg_u32 nrows,
+		const HjgStepCalibration *scratch, hjg_u32 nrows,
 		const double own_ns[HJG_PROCESSORS], HjgCoupledSample *sample)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = nrows};
@@ -161,7 +161,7 @@ time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *lau
  */
 static HjgStatus
 measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			   const HjgCalibration *scratch, HjgStepCosts *costs, double *seen_ns)
+			   const HjgStepCalibration *scratch, HjgStepCosts *costs, double *seen_ns)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = PIECE_ROWS};
 	double		busy_ns[NLAUNCHES];
@@ -241,7 +241,7 @@ set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const Hj
 /* Joins of nrows with nrows, each way once. */
 static HjgStatus
 measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			 const HjgCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
+			 const HjgStepCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -265,7 +265,7 @@ measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
  */
 static HjgStatus
 measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			  const HjgCalibration *scratch, double seen_ns, HjgStepCosts *costs)
+			  const HjgStepCalibration *scratch, double seen_ns, HjgStepCosts *costs)
 {
 	static const int logs[HJG_STEP_SIZES] = HJG_STEP_LOGS;
 	/* what is part of the steps' times, and of a piece's as well */
@@ -300,7 +300,7 @@ hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *with, const Hjg
 	const size_t key_bytes = (size_t) most * (size_t) key_width;
 	HjgCoupledConfig config = *with;
 	HjgStatus	status = HJG_OK;
-	HjgCalibration scratch;
+	HjgStepCalibration scratch;
 	double		seen_ns = 0;
 
 	config.costs = NULL;

@@ -380,7 +380,7 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	HjgCoupled *join = feed->join;
 	const Window *window = &feed->windows[which];
 	HjgSeries	part = hjg_series_part(join, feed->series, window->begin, window->nrows);
-	HjgRun		run = {.keys = join->work.base, .nrows = window->nrows, .first_row = window->first_row};
+	HjgKeyRun		run = {.keys = join->work.base, .nrows = window->nrows, .first_row = window->first_row};
 	const HjgRuns runs = {.runs = &run, .nruns = 1, .nrows = window->nrows};
 
 	part.runs = &runs;

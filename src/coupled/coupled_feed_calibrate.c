@@ -17,7 +17,7 @@
 /* Unpacking on the device: a batch under NS by all work groups; and on the CPU's threads, as if they did not meet. */
 static HjgStatus
 measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			   const HjgCalibration *scratch, bool on_device, HjgStepCosts *costs)
+			   const HjgStepCalibration *scratch, bool on_device, HjgStepCosts *costs)
 {
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = 64};
 	const HjgPackPlan plans[2] = {{.leaf = HJG_PACK_NS}, {.leaf = HJG_PACK_NS}};
@@ -70,7 +70,7 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 /* The device's time a row for the steps that go everywhere, with or without a fetcher; and what that one fetches. */
 static HjgStatus
 measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
-			   const HjgCalibration *scratch, hjg_u32 nrows, double *ns, double *fetch_rate)
+			   const HjgStepCalibration *scratch, hjg_u32 nrows, double *ns, double *fetch_rate)
 {
 	static const HjgStep steps[] = {HJG_STEP_B2, HJG_STEP_B3, HJG_STEP_B4};
 	const HjgSegment segment = {.keys = scratch->keys, .nrows = nrows};
@@ -99,7 +99,7 @@ measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
  */
 static HjgStatus
 measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *runner, int width,
-			  const HjgCalibration *scratch, hjg_u32 nrows, HjgStepCosts *costs)
+			  const HjgStepCalibration *scratch, hjg_u32 nrows, HjgStepCosts *costs)
 {
 	const double cached_ns = costs->alone_ns[0][0][HJG_ON_DEVICE][HJG_STEP_B2] +
 		costs->alone_ns[0][0][HJG_ON_DEVICE][HJG_STEP_B3] + costs->alone_ns[0][0][HJG_ON_DEVICE][HJG_STEP_B4];
@@ -159,7 +159,7 @@ measure_start(int cpu_threads, HjgStepCosts *costs)
 
 HjgStatus
 hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int key_width,
-						   const HjgCalibration *scratch, int log, bool unpacks, HjgStepCosts *costs)
+						   const HjgStepCalibration *scratch, int log, bool unpacks, HjgStepCosts *costs)
 {
 	HjgStatus	status = measure_start(config->cpu_threads > 0 ? config->cpu_threads : hjg_pool_nthreads(env->pool), costs);
 

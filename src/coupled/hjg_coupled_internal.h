@@ -252,20 +252,20 @@ extern void hjg_series_search_sides(const HjgCoupled *join, const HjgSeries *ser
 /* ---- coupled_calibrate.c, coupled_feed_calibrate.c ---- */
 
 /* Inputs of the joins by which is calibrated. */
-typedef struct HjgCalibration
+typedef struct HjgStepCalibration
 {
 	HjgBlock	block;
 	hjg_u8	   *keys;
 	hjg_u8	   *probe_keys;		/* in another order: a probe must not follow the build */
 	HjgPair    *pairs;
-} HjgCalibration;
+} HjgStepCalibration;
 
 /*
  * Costs of the feed into costs that have all steps; scratch has 2^log keys.  unpacks: on the device, too, whose driver
  * may take seconds to compile what does it; otherwise it is taken to be as fast as the CPU.
  */
 extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
-											int key_width, const HjgCalibration *scratch, int log, bool unpacks,
+											int key_width, const HjgStepCalibration *scratch, int log, bool unpacks,
 											HjgStepCosts *costs);
 
 /* ---- coupled_feed.c ---- */

@@ -36,18 +36,18 @@ typedef enum FaultKind
 typedef struct Fault
 {
 	FaultKind	kind;
-	HjgPhase	phase;
+	HjgFaultPhase	phase;
 	unsigned	argument;
 } Fault;
 
 static const char *const kind_names[] = {"die", "exit", "hang", "slow", "corrupt", "truncate", "lose", "columns"};
 #define NKINDS ((int) (sizeof(kind_names) / sizeof(kind_names[0])))
 
-static const char *const phase_names[HJG_PHASE_COUNT] = {"start", "build", "probe", "result"};
+static const char *const phase_names[HJG_FAULT_PHASE_COUNT] = {"start", "build", "probe", "result"};
 
 static Fault faults[MAX_FAULTS];
 static int	nfaults;
-static unsigned counts[HJG_PHASE_COUNT];
+static unsigned counts[HJG_FAULT_PHASE_COUNT];
 
 static int
 find_name(const char *const *names, int n, const char *name)
@@ -98,14 +98,14 @@ hjg_fault_open(void)
 		char	   *phase = strtok_r(NULL, ":", &part);
 		char	   *argument = strtok_r(NULL, ":", &part);
 		int			kind_ix = kind ? find_name(kind_names, NKINDS, kind) : -1;
-		int			phase_ix = phase ? find_name(phase_names, HJG_PHASE_COUNT, phase) : -1;
+		int			phase_ix = phase ? find_name(phase_names, HJG_FAULT_PHASE_COUNT, phase) : -1;
 		char	   *end = NULL;
 		long		value = argument ? strtol(argument, &end, 10) : 1;
 
 		if (kind_ix < 0 || phase_ix < 0 || value < 0 || value > 1000000 || nfaults == MAX_FAULTS ||
 			(end != NULL && *end != '\0' && strcmp(end, "ms") != 0))
 			goto bad;
-		faults[nfaults++] = (Fault) {(FaultKind) kind_ix, (HjgPhase) phase_ix, (unsigned) value};
+		faults[nfaults++] = (Fault) {(FaultKind) kind_ix, (HjgFaultPhase) phase_ix, (unsigned) value};
 	}
 	return true;
 
@@ -123,7 +123,7 @@ sleep_ms(unsigned ms)
 }
 
 HjgSpoil
-hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
+hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void *arg)
 {
 	unsigned	count;
 
@@ -187,7 +187,7 @@ hjg_fault_open(void)
 }
 
 HjgSpoil
-hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg)
+hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void *arg)
 {
 	return HJG_SPOIL_NOTHING;
 }

@@ -118,7 +118,7 @@ serve_arena(int server_fd, int device_fd, HjgServe *serve, const char *data_dir,
 	int			error;
 
 	offer_to_oom_killer();
-	hjg_fault_here(HJG_PHASE_START, NULL, NULL);
+	hjg_fault_here(HJG_FAULT_PHASE_START, NULL, NULL);
 	if (!lock_arena(device_fd))
 	{
 		fprintf(stderr, "hjoin_gpu_device: another process still serves this memory\n");

@@ -209,7 +209,7 @@ run_build(HjgJobTask *task, const HjgJobSlot *job)
 	HjgStatus	status;
 	int			number;
 
-	hjg_fault_here(HJG_PHASE_BUILD, env_poll, &task->ways[0]);
+	hjg_fault_here(HJG_FAULT_PHASE_BUILD, env_poll, &task->ways[0]);
 	if (!read_spec(job, &task->spec))
 		return HJG_ERR_INPUT;
 	task->driver = hjg_driver_of((int) __atomic_load_n(&job->device_ix, __ATOMIC_RELAXED), &number);
@@ -326,7 +326,7 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 	int			nsegments = 0;
 	HjgSpoil	spoil;
 
-	hjg_fault_here(HJG_PHASE_PROBE, env_poll, way);
+	hjg_fault_here(HJG_FAULT_PHASE_PROBE, env_poll, way);
 	if (way->join == NULL)
 		return task->build_status != HJG_OK ? task->build_status : HJG_ERR_INPUT;
 	if (env_poll(way))
@@ -349,7 +349,7 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 	{
 		result.pages = pages.arena;
 		sum_result(way, &result, pages.own, report);
-		spoil = hjg_fault_here(HJG_PHASE_RESULT, env_poll, way);
+		spoil = hjg_fault_here(HJG_FAULT_PHASE_RESULT, env_poll, way);
 		if (spoil == HJG_SPOIL_CORRUPT && result.npairs > 0)
 			result.pages[0][0].build_row ^= 1;
 		if (spoil == HJG_SPOIL_TRUNCATE && result.npairs > 0)

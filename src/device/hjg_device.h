@@ -128,14 +128,14 @@ extern bool hjg_confine_outdated(void);
 
 /* ---- device_fault.c: faults on request, in the program for tests alone ---- */
 
-typedef enum HjgPhase
+typedef enum HjgFaultPhase
 {
-	HJG_PHASE_START,
-	HJG_PHASE_BUILD,
-	HJG_PHASE_PROBE,
-	HJG_PHASE_RESULT,
-	HJG_PHASE_COUNT
-} HjgPhase;
+	HJG_FAULT_PHASE_START,
+	HJG_FAULT_PHASE_BUILD,
+	HJG_FAULT_PHASE_PROBE,
+	HJG_FAULT_PHASE_RESULT,
+	HJG_FAULT_PHASE_COUNT
+} HjgFaultPhase;
 
 typedef enum HjgSpoil
 {
@@ -152,7 +152,7 @@ extern void hjg_fault_help(void);
 /* A variable of the environment that spoils something for a test; NULL in the program that is installed. */
 extern const char *hjg_fault_variable(const char *name);
 /* May not return (die, exit, hang) or take long (slow), then with calls of poll. */
-extern HjgSpoil hjg_fault_here(HjgPhase phase, bool (*poll) (void *), void *arg);
+extern HjgSpoil hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void *arg);
 
 /* ---- device_scheduler.c ---- */
 

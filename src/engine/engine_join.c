@@ -36,9 +36,9 @@ hjg_status_text(HjgStatus status)
 /* --- segments --- */
 
 static void
-sift_down(HjgRun *runs, int root, int n)
+sift_down(HjgKeyRun *runs, int root, int n)
 {
-	HjgRun		run = runs[root];
+	HjgKeyRun		run = runs[root];
 	int			child;
 
 	while ((child = 2 * root + 1) < n)
@@ -55,7 +55,7 @@ sift_down(HjgRun *runs, int root, int n)
 
 /* Heap sort: qsort() would call malloc(). */
 static void
-sort_runs(HjgRun *runs, int n)
+sort_runs(HjgKeyRun *runs, int n)
 {
 	bool		sorted = true;
 
@@ -67,7 +67,7 @@ sort_runs(HjgRun *runs, int n)
 		sift_down(runs, i, n);
 	for (int i = n - 1; i > 0; i--)
 	{
-		HjgRun		last = runs[i];
+		HjgKeyRun		last = runs[i];
 
 		runs[i] = runs[0];
 		runs[0] = last;
@@ -82,7 +82,7 @@ sort_runs(HjgRun *runs, int n)
 HjgStatus
 hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegments, bool contiguous)
 {
-	if (!hjg_block_reserve(join, &join->runs_block, sizeof(HjgRun) * ((size_t) nsegments + 1)))
+	if (!hjg_block_reserve(join, &join->runs_block, sizeof(HjgKeyRun) * ((size_t) nsegments + 1)))
 		return HJG_ERR_MEMORY;
 	runs->runs = join->runs_block.ptr;
 	runs->nruns = 0;
@@ -91,14 +91,14 @@ hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegm
 	for (int i = 0; i < nsegments; i++)
 	{
 		if (segments[i].nrows > 0)
-			runs->runs[runs->nruns++] = (HjgRun) {.keys = segments[i].keys, .nrows = segments[i].nrows,
+			runs->runs[runs->nruns++] = (HjgKeyRun) {.keys = segments[i].keys, .nrows = segments[i].nrows,
 				.first_row = segments[i].first_row};
 	}
 	if (!contiguous)
 		sort_runs(runs->runs, runs->nruns);
 	for (int i = 0; i < runs->nruns; i++)
 	{
-		HjgRun	   *run = &runs->runs[i];
+		HjgKeyRun	   *run = &runs->runs[i];
 
 		if ((hjg_u64) run->first_row + run->nrows > HJG_NO_ROW)
 			return HJG_ERR_INPUT;
@@ -156,7 +156,7 @@ hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 pr
 		hjg_partition_keys_slots_bytes(width, probe_bits, probe_slots) +
 		hjg_probe_slots_bytes(probe_slots) +
 		hjg_probe_window_bytes(window_rows) +
-		sizeof(HjgRun) * ((build_rows > probe_rows ? build_rows : probe_rows) / 64 + 64);
+		sizeof(HjgKeyRun) * ((build_rows > probe_rows ? build_rows : probe_rows) / 64 + 64);
 }
 
 /* A join without a table. */

@@ -74,17 +74,17 @@ typedef struct HjgBlock
 } HjgBlock;
 
 /* Segments as the scans want them: ascending, with prefix sums of their rows. */
-typedef struct HjgRun
+typedef struct HjgKeyRun
 {
 	const hjg_u8 *keys;
 	hjg_u64		begin;			/* rows before this one */
 	hjg_u32		nrows;
 	hjg_u32		first_row;
-} HjgRun;
+} HjgKeyRun;
 
 typedef struct HjgRuns
 {
-	HjgRun	   *runs;
+	HjgKeyRun	   *runs;
 	int			nruns;
 	hjg_u64		nrows;
 	bool		packed;			/* keys are packed batches, opened and as long as nrows says */
@@ -184,7 +184,7 @@ hjg_align64(size_t bytes)
 
 typedef struct HjgScan
 {
-	const HjgRun *run;
+	const HjgKeyRun *run;
 	hjg_u64		pos;
 	hjg_u64		end;
 } HjgScan;

@@ -29,7 +29,6 @@ ROWS=${HJG_ROWS:-400000}
 ROOTS=${HJG_ROOTS:-/var/tmp/hjg_roots}
 MIRROR=${HJG_MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
 	sed -nE '/^#/d; s,.*(https?://[^ ]+/debian)/?( .*)?$,\1,p' | head -1)}
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
 TREE=/usr/src/hjoin_gpu		# in a root
 RUN=$ROOTS/run.$$
 PASSED=0 FAILED=0 CHILD=
@@ -38,6 +37,7 @@ say() { printf '%s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 [ "$(id -u)" = 0 ] || die "roots are made as root"
+[ -n "$MIRROR" ] || die "apt's sources name no mirror of Debian: set HJG_MIRROR"
 for tool in debootstrap git unshare; do
 	command -v $tool >/dev/null || die "$tool is not here: apt-get install debootstrap git util-linux"
 done
