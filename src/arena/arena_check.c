@@ -116,17 +116,13 @@ check_body(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *
 	return bad == 0;
 }
 
-/*
- * Words times odd numbers that count their places: modulo 2^64 no other word at a place, and no exchange of two words,
- * has the same sum.
- */
 BODY hjg_u64
 carried_body(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
 {
 	hjg_u64		sum = 0;
 
 	for (hjg_u32 i = 0; i < nwords; i++)
-		sum += (hjg_u64) words[i] * (hjg_u32) (2 * (first + i) + 1);
+		sum += hjg_checksum_at(first + i, words[i]);
 	return sum;
 }
 
@@ -198,7 +194,7 @@ carried_page(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried ca
 	{
 		const hjg_u32 *words = (const hjg_u32 *) ((const char *) page + hjg_page_carried_off(carried, (HjgSideId) s));
 		const hjg_u32 nwords = (hjg_u32) npairs * (carried.bytes[s] / HJG_CARRIED_UNIT);
-		const hjg_u32 first = (page_ix * HJG_SIDES + (hjg_u32) s) * (HJG_SLAB_BYTES / HJG_CARRIED_UNIT);
+		const hjg_u32 first = hjg_checksum_place(page_ix, (HjgSideId) s);
 
 		if ((gathered & HJG_SIDE_BIT(s)) == 0)
 			continue;

@@ -206,28 +206,3 @@ hjg_cuda_carry_gather(HjgCudaJoin *join, int turn, hjg_u64 npairs, int probe_tur
 	}
 	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : status;
 }
-
-HjgStatus
-hjg_cuda_carry_copy(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgResult *result, hjg_u64 pos, hjg_u64 n)
-{
-	HjgStatus	status = HJG_OK;
-	hjg_u64		done = 0;
-
-	while (done < n && join->carry.sides != 0 && status == HJG_OK)
-	{
-		HjgPair    *page = result->pages[(pos + done) / result->page_pairs];
-		const hjg_u64 in_page = (pos + done) % result->page_pairs;
-		const hjg_u64 m = result->page_pairs - in_page < n - done ? result->page_pairs - in_page : n - done;
-
-		for (int s = 0; s < HJG_SIDES && status == HJG_OK; s++)
-		{
-			const size_t width = join->carry.bytes.bytes[s];
-			char	   *to = (char *) page + hjg_page_carried_off(join->spec.carried, (HjgSideId) s);
-
-			if (join->carry.sides & HJG_SIDE_BIT(s))
-				status = hjg_cuda_copy_out(lane, to + in_page * width, join->carry.gathered[s][turn] + done * width, m * width);
-		}
-		done += m;
-	}
-	return status;
-}

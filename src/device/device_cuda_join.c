@@ -23,7 +23,7 @@
 
 HjgCudaTuning hjg_cuda_tuning = {.most_chunk_rows = 1u << 20, .least_chunk_rows = 1u << 16};
 
-/* ---- copies from and to the arena ---- */
+/* ---- copies from the arena ---- */
 
 HjgStatus
 hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
@@ -60,26 +60,6 @@ hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes)
 	*queued_bytes = 0;
 	status = hjg_cuda_wait(lane);
 	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN) : status;
-}
-
-HjgStatus
-hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from, hjg_u64 n)
-{
-	HjgStatus	status = HJG_OK;
-
-	while (n > 0 && status == HJG_OK)
-	{
-		HjgPair    *page = result->pages[pos / result->page_pairs];
-		const hjg_u64 in_page = pos % result->page_pairs;
-		const hjg_u64 m = result->page_pairs - in_page < n ? result->page_pairs - in_page : n;
-
-		hjg_cuda_region_pin(page);
-		status = hjg_cuda_copy_out(lane, page + in_page, from, m * sizeof(HjgPair));
-		from += m * sizeof(HjgPair);
-		pos += m;
-		n -= m;
-	}
-	return status;
 }
 
 /* ---- memory ---- */
@@ -285,6 +265,8 @@ hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	const bool	single = mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI || is_unique(join);
 	HjgStatus	status = hjg_cuda_alloc_chunks(join);
 
+	if (status == HJG_OK)
+		status = hjg_cuda_send_begin(join, result);
 	if (status != HJG_OK)
 		return status;
 	if (join->strategy != NULL && !join->strategy->unique && (at->most > 0 || (!single && at->skip > 0)))
@@ -326,6 +308,9 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 		return HJG_ERR_INPUT;
 	result->npairs = 0;
 	result->gathered = 0;
+	result->summed = result->sum;
+	result->checksum = 0;
+	result->carried_sum = 0;
 	if (at->row >= nrows)
 		return HJG_OK;
 	if (join->turns != NULL)
@@ -357,6 +342,8 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 		drained = join->lanes != NULL ? hjg_cuda_lanes_wait(join->lanes) : HJG_OK;
 		if (status == HJG_OK)
 			status = drained;
+		if (status == HJG_OK && join->turns == NULL)
+			status = hjg_cuda_send_end(join, result);
 		note_error(join->device, join, status);
 		hjg_cuda_region_leave();
 	}

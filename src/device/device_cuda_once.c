@@ -199,16 +199,7 @@ send_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 npairs, HjgResult *re
 		if (status == HJG_OK)
 			status = hjg_cuda_follow(&join->lanes->in, &join->lanes->work);
 	}
-	if (status == HJG_OK)
-		status = hjg_cuda_mark(out, HJG_CUDA_TRANSFER_OUT);
-	if (status == HJG_OK)
-		status = hjg_cuda_copy_pairs(out, result, result->npairs, join->pairs[chunk->turn], npairs);
-	if (status == HJG_OK)
-		status = hjg_cuda_carry_copy(join, out, chunk->turn, result, result->npairs, npairs);
-	if (status == HJG_OK)
-		status = hjg_cuda_mark(out, HJG_CUDA_IDLE);
-	result->npairs += npairs;
-	return status;
+	return status == HJG_OK ? hjg_cuda_send_pairs(join, chunk->turn, result, npairs) : status;
 }
 
 HjgStatus

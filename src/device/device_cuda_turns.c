@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "device/hjg_cuda_join.h"
+#include "layout/hjg_checksum.h"
 #include "model/hjg_cuda_model.h"
 
 #define LEAST_ROWS 64			/* of a range; below, the cpu engine is better anyway */
@@ -202,6 +203,12 @@ pair_at(const HjgResult *result, hjg_u64 pos)
 	return &result->pages[pos / result->page_pairs][pos % result->page_pairs];
 }
 
+static hjg_u64
+sum_of(HjgPair pair)
+{
+	return hjg_checksum_pair(pair.probe_row, pair.build_row);
+}
+
 /* Keep the pairs of rows below end. */
 static void
 drop_behind(HjgResult *result, hjg_u64 end)
@@ -209,8 +216,14 @@ drop_behind(HjgResult *result, hjg_u64 end)
 	hjg_u64		kept = 0;
 
 	for (hjg_u64 i = 0; i < result->npairs; i++)
-		if (pair_at(result, i)->probe_row < end)
-			*pair_at(result, kept++) = *pair_at(result, i);
+	{
+		const HjgPair pair = *pair_at(result, i);
+
+		if (pair.probe_row < end)
+			*pair_at(result, kept++) = pair;
+		else
+			result->checksum -= sum_of(pair);
+	}
 	result->npairs = kept;
 }
 
@@ -231,6 +244,8 @@ mark_rows(HjgCudaTurns *turns, HjgResult *result, hjg_u64 first, bool one_each, 
 			return false;
 		if (!one_each || turns->matched[pair.probe_row] == 0)
 			*pair_at(result, kept++) = pair;
+		else
+			result->checksum -= sum_of(pair);
 		turns->matched[pair.probe_row] = 1;
 	}
 	result->npairs = kept;
@@ -248,6 +263,7 @@ add_lonely(const HjgCudaTurns *turns, HjgResult *result, hjg_u64 capacity, hjg_u
 		if (result->npairs == capacity)
 			return false;
 		*pair_at(result, result->npairs++) = (HjgPair) {(hjg_u32) row, HJG_NO_ROW};
+		result->checksum += sum_of((HjgPair) {(hjg_u32) row, HJG_NO_ROW});
 	}
 	return true;
 }
@@ -271,6 +287,7 @@ join_turn(HjgCudaTurns *turns, Round *round, hjg_u32 turn, bool *fits)
 {
 	const HjgMatchMode mode = round->most == 1 ? HJG_MATCH_SEMI : turns->spec.mode;
 	const hjg_u64 first = round->result->npairs;
+	const hjg_u64 checksum = round->result->checksum;
 	HjgCursor	at = {.row = (hjg_u32) round->row, .most = round->most};
 	HjgStatus	status = begin_turn(turns, turn);
 	HjgStatus	drained;
@@ -282,12 +299,17 @@ join_turn(HjgCudaTurns *turns, Round *round, hjg_u32 turn, bool *fits)
 	drained = hjg_cuda_lanes_wait(turns->current->lanes);
 	if (status == HJG_OK)
 		status = drained;
+	if (status == HJG_OK)
+		status = hjg_cuda_send_end(turns->current, round->result);
 	if (status != HJG_OK)
 		return status;
 	if (mode != HJG_MATCH_ALL && !mark_rows(turns, round->result, first, mode == HJG_MATCH_SEMI, round->row, round->end))
 		return HJG_ERR_DEVICE;
 	if (mode == HJG_MATCH_ANTI)
+	{
 		round->result->npairs = first;
+		round->result->checksum = checksum;
+	}
 	if (at.row < round->end)
 	{
 		round->end = at.row;
@@ -303,6 +325,7 @@ join_range(HjgCudaTurns *turns, Round *round, bool *fits)
 	HjgStatus	status = HJG_OK;
 
 	round->result->npairs = 0;
+	round->result->checksum = 0;
 	memset(turns->matched + round->row, 0, round->end - round->row);
 	*fits = true;
 	for (hjg_u32 i = 0; i < turns->nturns && status == HJG_OK && *fits; i++)

@@ -99,12 +99,7 @@ write_window(Window *window, const HjgCsrCut *cut)
 		if (status == HJG_OK)
 			status = hjg_cuda_follow(out, lane);
 		if (status == HJG_OK)
-			status = hjg_cuda_mark(out, HJG_CUDA_TRANSFER_OUT);
-		if (status == HJG_OK)
-			status = hjg_cuda_copy_pairs(out, window->result, window->result->npairs, pairs, n);
-		if (status == HJG_OK)
-			status = hjg_cuda_carry_copy(join, out, turn, window->result, window->result->npairs, n);
-		window->result->npairs += n;
+			status = hjg_cuda_send_pairs(join, turn, window->result, n);
 		begin += n;
 	}
 	return status;

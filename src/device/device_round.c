@@ -290,7 +290,7 @@ sum_piece(void *arg, int piece, int worker)
 		__atomic_fetch_add(&pieces->sum, hjg_check_sum(page, n), __ATOMIC_RELAXED);
 	if (pieces->own != NULL)
 		memcpy(result->pages[piece], page, n * sizeof(HjgPair));
-	if (result->gathered != 0)
+	if (!result->summed && result->gathered != 0)
 		__atomic_fetch_add(&pieces->carried_sum,
 						   hjg_check_carried(result->pages[piece], (hjg_u32) piece, n, pieces->way->task->spec.carried,
 											 result->gathered), __ATOMIC_RELAXED);
@@ -301,10 +301,15 @@ sum_piece(void *arg, int piece, int worker)
 static void
 sum_result(HjgJobWay *way, const HjgResult *result, HjgPair **own, HjgOpReport *report)
 {
-	SumPieces	pieces = {.way = way, .result = result, .own = own, .sum = result->summed ? result->checksum : 0};
+	SumPieces	pieces = {.way = way, .result = result, .own = own};
 	int			npages = (int) ((result->npairs + result->page_pairs - 1) / result->page_pairs);
 
-	if (!result->summed || own != NULL || result->gathered != 0)
+	if (result->summed)
+	{
+		pieces.sum = result->checksum;
+		pieces.carried_sum = result->carried_sum;
+	}
+	if (!result->summed || own != NULL)
 		hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
 	__atomic_store_n(&report->checksum, pieces.sum, __ATOMIC_RELAXED);
 	__atomic_store_n(&report->carried_sum, pieces.carried_sum, __ATOMIC_RELAXED);

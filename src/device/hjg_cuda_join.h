@@ -55,6 +55,7 @@ typedef struct HjgCudaMail
 	hjg_u64		npairs;
 	HjgCsrCut	cut;
 	HjgCsrFacts facts;
+	hjg_u64		sums[2];		/* of the round: pairs, columns beside them */
 	hjg_u32		counts[1 << HJG_K_SPLIT_BITS];	/* of partitions */
 } HjgCudaMail;
 
@@ -229,15 +230,23 @@ extern HjgStatus hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaMoving moving, Hj
  * is 0 at first.
  */
 extern HjgStatus hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes);
-/* Copy n pairs to place pos of a result. */
-extern HjgStatus hjg_cuda_copy_pairs(HjgCudaLane *lane, const HjgResult *result, hjg_u64 pos, HjgCudaPtr from,
-									 hjg_u64 n);
-
 /* Rows from *at on of a batch of nrows rows; pairs are added to the result, and may be still on their way. */
 extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 									 HjgCursor *at, HjgResult *result);
 extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
 extern void hjg_cuda_join_free(HjgCudaJoin *join);
+
+/* ---- device_cuda_send.c ---- */
+
+/* A round begins: nothing is added up yet. */
+extern HjgStatus hjg_cuda_send_begin(HjgCudaJoin *join, const HjgResult *result);
+/*
+ * Queue on the turn's way out: the sums of its npairs pairs and of their columns, and their copies, to where the result
+ * ends; the work that writes them is waited for, or followed, by the caller.
+ */
+extern HjgStatus hjg_cuda_send_pairs(HjgCudaJoin *join, int turn, HjgResult *result, hjg_u64 npairs);
+/* Everything was sent and waited for: add the sums to the result's. */
+extern HjgStatus hjg_cuda_send_end(HjgCudaJoin *join, HjgResult *result);
 
 /* ---- device_cuda_once.c ---- */
 
@@ -291,9 +300,6 @@ extern HjgStatus hjg_cuda_carry_load(HjgCudaJoin *join, HjgCudaLane *lane, int t
  */
 extern HjgStatus hjg_cuda_carry_gather(HjgCudaJoin *join, int turn, hjg_u64 npairs, int probe_turn, hjg_u64 first_row,
 									   hjg_u64 nrows);
-/* Queue their copy to place pos of a result. */
-extern HjgStatus hjg_cuda_carry_copy(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgResult *result, hjg_u64 pos,
-									 hjg_u64 n);
 /* The kernel alone. */
 extern HjgStatus hjg_cuda_gather(HjgCudaLane *lane, const HjgKGather *gather);
 

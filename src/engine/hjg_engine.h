@@ -117,9 +117,10 @@ typedef struct HjgResult
 	hjg_u32		page_pairs;
 	hjg_u64		npairs;			/* out: pages are filled from the first on */
 	hjg_u32		gathered;		/* out: sides whose carried columns are there, too (hjg_page_carried_off()) */
-	bool		sum;			/* add the pairs up (hjg_checksum.h), for who fears for the pages */
-	bool		summed;			/* out: that was done, before the pairs went to the pages */
-	hjg_u64		checksum;		/* out */
+	bool		sum;			/* add up what comes (hjg_checksum.h), for who fears for the pages */
+	bool		summed;			/* out: that was done, before it went to the pages: */
+	hjg_u64		checksum;		/* of the pairs, */
+	hjg_u64		carried_sum;	/* and of the columns that were gathered: hjg_check_carried() */
 } HjgResult;
 
 typedef struct HjgJoin HjgJoin;

@@ -33,4 +33,20 @@ hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
 	return hjg_checksum_word((hjg_u64) probe_row << 32 | build_row);
 }
 
+/*
+ * Columns beside pairs: words times odd numbers that count their places, which hjg_checksum_place() numbers from a side of
+ * a page on.  Modulo 2^64 no other word at a place, and no exchange of two words, has the same sum.
+ */
+HJG_CHECKSUM_FN hjg_u32
+hjg_checksum_place(hjg_u32 page_ix, HjgSideId side)
+{
+	return (page_ix * HJG_SIDES + (hjg_u32) side) * (HJG_SLAB_BYTES / HJG_CARRIED_UNIT);
+}
+
+HJG_CHECKSUM_FN hjg_u64
+hjg_checksum_at(hjg_u32 place, hjg_u32 word)
+{
+	return (hjg_u64) word * (2 * place + 1);
+}
+
 #endif							/* HJG_CHECKSUM_H */

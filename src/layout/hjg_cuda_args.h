@@ -253,6 +253,25 @@ typedef struct HjgKGather
 	hjg_u32		nrows;			/* of from */
 } HjgKGather;
 
+/* Threads of a block of cuda_sum.cu. */
+#define HJG_K_SUM_THREADS 256
+
+/*
+ * hjg_k_sum_columns: rows of nwords words that go beside npairs pairs of a result, of which the first is number in_page of
+ * page first_page.
+ */
+typedef struct HjgKSumColumns
+{
+	hjg_u64		words;			/* hjg_u32[npairs * nwords] */
+	hjg_u64		sums;			/* hjg_u64[2] */
+	hjg_u32		npairs;
+	hjg_u32		nwords;
+	hjg_u32		side;
+	hjg_u32		page_pairs;
+	hjg_u32		first_page;
+	hjg_u32		in_page;
+} HjgKSumColumns;
+
 /* How a benchmark's side is drawn: key numbers ("ids") below distinct. */
 typedef enum HjgKDraw
 {

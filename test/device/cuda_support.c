@@ -35,6 +35,7 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 	if (outcome.status != HJG_OK)
 		return outcome;
 	pages_create(&pages, npages, page_pairs);
+	pages.result.sum = true;
 	do
 	{
 		HjgCursor	from = cursor;
@@ -50,7 +51,9 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 				outcome.wrong = "the cursor moves in spite of an error";
 			break;
 		}
-		if (!check_round(c, &from, &cursor, &pages.result))
+		if (!pages.result.summed)
+			outcome.wrong = "pairs are not added up";
+		else if (!check_round(c, &from, &cursor, &pages.result))
 			outcome.wrong = "wrong round";
 		else if (cursor.row < c->probe.nrows && cursor.row == from.row && cursor.skip == from.skip)
 			outcome.wrong = "no progress";

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hjg_stub_kernels.h"
+#include "layout/hjg_checksum.h"
 
 static void
 mix_keys(const Launch *launch)
@@ -221,6 +222,29 @@ gather_rows(const Launch *launch)
 	}
 }
 
+static void
+sum_pairs(const Launch *launch)
+{
+	for (hjg_u64 i = 0; i < ARG(hjg_u64, 1); i++)
+		MEMORY(hjg_u64, 2)[0] += hjg_checksum_pair(MEMORY(HjgPair, 0)[i].probe_row, MEMORY(HjgPair, 0)[i].build_row);
+}
+
+static void
+sum_columns(const Launch *launch)
+{
+	const HjgKSumColumns *a = &ARG(HjgKSumColumns, 0);
+
+	for (hjg_u32 i = 0; i < a->npairs; i++)
+		for (hjg_u32 w = 0; w < a->nwords; w++)
+		{
+			const hjg_u32 page_ix = a->first_page + (a->in_page + i) / a->page_pairs;
+			const hjg_u32 row = (a->in_page + i) % a->page_pairs;
+
+			AT(hjg_u64, a->sums)[1] += hjg_checksum_at(hjg_checksum_place(page_ix, (HjgSideId) a->side) + row * a->nwords + w,
+													   AT(hjg_u32, a->words)[(size_t) i * a->nwords + w]);
+		}
+}
+
 const StubKernel hjg_stub_csr[] = {
 	{"hjg_k_check_buckets", check_buckets, false},
 	{"hjg_k_cut_window", cut_window, true},
@@ -236,6 +260,8 @@ const StubKernel hjg_stub_csr[] = {
 	{"hjg_k_scan_blocks", scan_blocks, true},
 	{"hjg_k_sort_count", sort_count, false},
 	{"hjg_k_sort_scatter", sort_scatter, false},
+	{"hjg_k_sum_columns", sum_columns, true},
+	{"hjg_k_sum_pairs", sum_pairs, true},
 	{"hjg_k_write_pairs", write_pairs, false},
 	{NULL, NULL, false}
 };

@@ -81,6 +81,22 @@ columns_right(const HjgResult *result, HjgCarried carried)
 	return true;
 }
 
+/* As who reads the result adds its columns up. */
+static hjg_u64
+sum_columns(const HjgResult *result, HjgCarried carried)
+{
+	hjg_u64		sum = 0;
+
+	for (hjg_u64 first = 0; first < result->npairs; first += result->page_pairs)
+	{
+		const hjg_u64 n = result->npairs - first < result->page_pairs ? result->npairs - first : result->page_pairs;
+		const hjg_u32 page_ix = (hjg_u32) (first / result->page_pairs);
+
+		sum += hjg_check_carried(result->pages[page_ix], page_ix, n, carried, result->gathered);
+	}
+	return sum;
+}
+
 /* NULL: what came is right.  *status is that of the call that ended the join. */
 static const char *
 join_case(const Case *c, const Setting *setting, const HjgEnv *env, HjgStatus *status)
@@ -89,7 +105,7 @@ join_case(const Case *c, const Setting *setting, const HjgEnv *env, HjgStatus *s
 		.key_width = c->width, .mode = c->mode, .strategy = (HjgCpuStrategy) setting->strategy, .carried = setting->carried
 	};
 	HjgPair    *pages[MOST_PAGES];
-	HjgResult	result = {.pages = pages, .npages = setting->npages, .page_pairs = hjg_page_pairs(setting->carried)};
+	HjgResult	result = {.pages = pages, .npages = setting->npages, .page_pairs = hjg_page_pairs(setting->carried), .sum = true};
 	HjgCursor	cursor = {0, 0, 0};
 	const char *wrong = NULL;
 	hjg_u64		total = 0;
@@ -119,6 +135,8 @@ join_case(const Case *c, const Setting *setting, const HjgEnv *env, HjgStatus *s
 			wrong = "other sides are gathered than should be";
 		else if (!columns_right(&result, setting->carried))
 			wrong = "wrong columns";
+		else if (result.carried_sum != sum_columns(&result, setting->carried))
+			wrong = "wrong sum of columns";
 		total += result.npairs;
 	} while (wrong == NULL && cursor.row < c->probe.nrows);
 	if (wrong == NULL && *status == HJG_OK && total != c->nexpected)
