@@ -12,6 +12,9 @@ select * from hjg_same('select o.id as oid, s.n from (select * from build where 
 -- left alone in the middle, and started again
 select * from hjg_same('select o.id as oid, (select p.id from probe p join build b on p.k = b.k where b.v > o.v order by p.id, b.id limit 1) as f from build o');
 select * from hjg_same('select o.id as oid, exists (select 1 from (select * from probe offset 0) p join (select * from build offset 0) b on p.k = b.k where p.v > o.v) as e from build o where id < 30');
+-- left among rows without a match, or without a key, and started again with another build side
+select * from hjg_same('select o.id as oid, s.n from (select * from build where id < 60) o, lateral (select count(*) as n from (select 1 from (select * from probe where id <= 300) p left join (select * from build where v = o.v offset 0) b on p.k = b.k and b.v < p.id limit 280) l) s');
+select * from hjg_same('select o.id as oid, s.n from (select * from build where id < 60) o, lateral (select count(*) as n from (select 1 from (select * from probe where id <= 300) p left join (select * from build where v = o.v offset 0) b on nullif(p.k, p.k) = b.k limit 280) l) s');
 -- the build side does not change: semi and anti joins again and again
 select * from hjg_same('select o.id as oid, (select count(*) from probe p where p.v = o.v and exists (select 1 from build b where b.k = p.k)) from build o where id < 40');
 select * from hjg_same('select o.id as oid, (select count(*) from probe p where p.v < o.v and not exists (select 1 from build b where b.k = p.k)) from build o where id < 40');

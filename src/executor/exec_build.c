@@ -65,6 +65,8 @@ hjg_load_start(HjgJoinState *state, double expected_rows, HjgParallel *share)
 	state->probe_row = 0;
 	state->batch_rows = 0;
 	state->pair_next = 0;
+	state->tail_next = 0;
+	state->null_next = 0;
 	state->unmatched_next = 0;
 	state->unmatched_end = 0;
 	state->vector_n = state->vector_next = 0;
