@@ -39,9 +39,12 @@ my %may = (
 	device => [ 'coupled', 'engine', 'arena', 'model', 'layout', 'service' ],
 	lab => [ 'device', 'coupled', 'engine', 'arena', 'model', 'layout', 'kernels' ],
 	service => [ 'arena', 'base', 'layout', 'engine' ],
-	marshal => [ 'arena', 'base', 'layout', 'service' ],
-	planner => [ 'marshal', 'model', 'base', 'layout' ],
-	executor => [ 'planner', 'marshal', 'service', 'engine', 'base', 'layout', 'arena', 'model' ],);
+	vector => [],
+	scan => [ 'vector', 'base' ],
+	rows => [ 'vector', 'layout' ],
+	planner => [ 'scan', 'rows', 'model', 'base', 'layout' ],
+	executor => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'base', 'layout', 'arena', 'model' ],
+	calibrate => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'model', 'base' ],);
 my @pure = qw(layout model arena engine coupled device lab);
 
 my @sources = sort(glob('src/*.c src/*/*.c src/*.h src/*/*.h'));

@@ -3,7 +3,7 @@
  *	  What differs between PostgreSQL 15, 16, 17 and 18.
  *
  * No other file asks for the server's version (a rule that test/check_rules.pl checks).  Macros need what they name to
- * be included by their users; what is said with more than a macro is in planner_nulling.c and marshal_heap_page.c, by the
+ * be included by their users; what is said with more than a macro is in planner_nulling.c and scan_heap_page.c, by the
  * HJG_HAS_ macros.
  */
 #ifndef HJG_COMPAT_H

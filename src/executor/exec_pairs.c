@@ -7,7 +7,7 @@
  * them may, and must not see a pair that they drop; nor may they drop one that a condition before them
  * would have failed on.  Pairs that pass go through the other conditions one by one.
  *
- * Both columns become ordinals (marshal_filter.c), which are compared as integers
+ * Both columns become ordinals (vector_filter.c), which are compared as integers
  * whatever the type; a NULL on either side never passes.
  */
 #include "postgres.h"

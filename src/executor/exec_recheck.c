@@ -2,8 +2,8 @@
  * exec_recheck.c
  *	  Are the keys of candidates equal?  For a vector of pairs at a time, where keys are no exact ones.
  *
- * Hash clauses that compare columns are taken: with one another as ordinals (exec_operator.c), or byte by byte
- * where values of variable width are equal just when their bytes are (marshal_key.c).  Nothing but
+ * Hash clauses that compare columns are taken: with one another as ordinals (vector_operator.c), or byte by byte
+ * where values of variable width are equal just when their bytes are (rows_key.c).  Nothing but
  * unpacking a value can raise an error, and the hash of the value has unpacked it before.  A list with any other clause
  * is left to core's expression code, which evaluates it pair by pair.
  *

@@ -33,7 +33,7 @@
  * Scans.  A child that is a bare sequential scan of a heap table is not called: the
  * node reads the table's pages itself, columns at a time, and keeps the scan's books
  * for it, so that EXPLAIN, statistics and locks say what they would have said
- * (exec_scan.c).  Rows come as vectors of the rows of a page or several then, which exec_side.c turns
+ * (scan_table.c).  Rows come as vectors of the rows of a page or several then, which exec_side.c turns
  * into keys and carried columns, either in bulk or, where rows go different ways, one by
  * one like the rows of any other child.
  *
@@ -84,12 +84,8 @@
 #include "engine/hjg_engine_bloom.h"
 #include "executor/hjg_load.h"
 #include "executor/hjg_side.h"
-#include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
-
-/* Rows that are gathered from the row stores at a time. */
-#define HJG_VECTOR_ROWS 256
 
 typedef enum HjgPhase
 {
@@ -476,29 +472,6 @@ extern bool hjg_match_skip_pair(HjgJoinState *state);
  * row comes out?  Sets the bits of both rows.
  */
 extern bool hjg_match_accept(HjgJoinState *state);
-
-/* exec_calibrate_calls.c */
-/* Measure the functions that joins use: the costs of this machine, but for those that are measured by SQL. */
-extern void hjg_calibrate_by_calls(HjgUnitCosts *costs);
-
-/* exec_calibrate_sql.c */
-/* Measure what core takes for joins, and a small join of ours.  Changes settings: the caller restores them. */
-extern void hjg_calibrate_by_sql(HjgUnitCosts *costs);
-
-/* exec_calibrate_gpu.c */
-/* Measure what joins on each GPU cost, one after the other; hjoin_gpu.device is changed. */
-extern void hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS]);
-/*
- * Fill slabs with nrows keys of 4 bytes and add them to the build side, each key once from number first on, or (batch >= 0) to a batch, in another
- * order and below number modulo; false without memory.
- */
-extern bool hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo);
-/* Warn that what was measured of a device is not kept, as it cannot be. */
-extern void hjg_calibration_refuse(const char *device);
-
-/* exec_calibrate_coupled.c */
-/* Measure what joins cost that are divided with each OpenCL device, and on the cpu engine likewise; hjoin_gpu.device is changed. */
-extern void hjg_calibrate_coupled(HjgCalibration *calibration);
 
 /* exec_pairs.c: the first conditions of a join, evaluated for a vector of pairs at a time */
 /*

@@ -11,7 +11,7 @@
 #include "postgres.h"
 
 #include "engine/hjg_engine.h"
-#include "marshal/hjg_marshal.h"
+#include "rows/hjg_rows.h"
 #include "service/hjg_service.h"
 
 /*

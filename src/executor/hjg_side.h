@@ -8,7 +8,7 @@
  * one of them has taken the others do not see again.
  *
  * Of a table that is read here the node evaluates the scan's conditions as well, many rows at a time as far as they
- * are comparisons that it knows (exec_filter.c, exec_operator.c).
+ * are comparisons that it knows (scan_filter.c, vector_operator.c).
  */
 #ifndef HJG_SIDE_H
 #define HJG_SIDE_H
@@ -18,13 +18,10 @@
 #include "nodes/execnodes.h"
 
 #include "executor/hjg_load.h"
-#include "marshal/hjg_marshal.h"
+#include "scan/hjg_scan.h"
 
 /* The node (hjg_executor.h). */
 typedef struct HjgJoinState HjgJoinState;
-
-/* A sequential scan that the node reads itself; private to exec_scan.c. */
-typedef struct HjgScan HjgScan;
 
 /* Rows that are kept for a comparison with core (hjg_verify.h). */
 typedef struct HjgKeptRows HjgKeptRows;
@@ -117,41 +114,5 @@ extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
 extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
 /* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
 extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
-
-/* exec_scan.c */
-/*
- * A reader of the child's pages into vectors[nplan_columns], of which the columns in wanted (from
- * 0) are read; or NULL if rows must come through the child's slot.  The vectors are made with the first rows, in
- * the work context.
- */
-extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors,
-								MemoryContext work_context);
-/* Read the next page, or pages, that have rows for us; returns how many, 0 at the end. */
-extern int	hjg_scan_next_rows(HjgScan *scan);
-/* Most rows that come at a time, once there were some. */
-extern int	hjg_scan_max_rows(const HjgScan *scan);
-/* Are there more?  None of their columns is read, and the rows are not counted yet. */
-extern bool hjg_scan_peek(HjgScan *scan);
-/* The child starts over. */
-extern void hjg_scan_reset(HjgScan *scan);
-/* See hjg_side_forget(). */
-extern void hjg_scan_forget(HjgScan *scan);
-
-/* exec_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
-typedef struct HjgScanFilter HjgScanFilter;
-
-/* Find the expression below changes of type that change no value. */
-extern Expr *hjg_strip_relabel(Node *node);
-
-/* Those of a scan, or NULL if its first condition is not one of them. */
-extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
-/* Are these all conditions of the scan? */
-extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
-/* Parameters may have changed. */
-extern void hjg_scan_filter_reset(HjgScanFilter *filter);
-/* See hjg_side_forget(). */
-extern void hjg_scan_filter_forget(HjgScanFilter *filter);
-/* The rows of a page that pass go to passed[]; returns how many, and counts the others as removed. */
-extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
 
 #endif							/* HJG_SIDE_H */

@@ -10,10 +10,10 @@
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
-#include "marshal/hjg_marshal.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
+#include "rows/hjg_rows.h"
 
 /*
  * A job keeps 8 to 12 MB of batches, and processors busy that others may want: it has to be so much faster than

@@ -13,8 +13,8 @@
 #include "optimizer/restrictinfo.h"
 
 #include "base/hjg_compat.h"
-#include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner_path.h"
+#include "rows/hjg_rows.h"
 
 /*
  * Does the clause have one side for each input?  Marks which is the outer one;

@@ -24,8 +24,9 @@
 #include "utils/syscache.h"
 
 #include "base/hjg_base.h"
-#include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner_path.h"
+#include "rows/hjg_rows.h"
+#include "scan/hjg_scan.h"
 
 static HjgQueryFacts *latest = NULL;
 
@@ -160,7 +161,7 @@ is_record(const Expr *expr)
 
 /*
  * Of columns, the plan carries fewer if some serve the join alone; that is not known yet.  The table is readable
- * by the rules of exec_scan.c, which decides again.
+ * by the rules of scan_table.c, which decides again.
  */
 HjgSideFacts *
 hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room)

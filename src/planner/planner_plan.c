@@ -13,9 +13,9 @@
 #include "utils/lsyscache.h"
 
 #include "base/hjg_compat.h"
-#include "marshal/hjg_marshal.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
+#include "rows/hjg_rows.h"
 
 /* An item of order_quals(). */
 typedef struct QualItem

@@ -1,7 +1,7 @@
 /*
- * marshal_operator.c
- *	  Operators that compare fixed-width values by their ordinals (marshal_filter.c) or bytes: those that are evaluated for many
- *	  rows at a time, and among them those whose equality makes exact keys (marshal_key.c).
+ * vector_operator.c
+ *	  Operators that compare fixed-width values by their ordinals (vector_filter.c) or bytes: those that are evaluated for many
+ *	  rows at a time, and among them those whose equality makes exact keys (rows_key.c).
  *
  * They are strict, have no side effect, raise no error, tell nothing and know no collation.  Operators count by the function
  * behind them, never by name or type: what a user defines is not simple.
@@ -10,7 +10,7 @@
 
 #include "utils/fmgroids.h"
 
-#include "marshal/hjg_marshal.h"
+#include "vector/hjg_vector.h"
 
 #define SIX(name, ordinal, left, right) \
 	{F_##name##EQ, HJG_COMPARE_EQ, ordinal, left, right}, \

@@ -1,5 +1,5 @@
 /*
- * marshal_store_data.c
+ * rows_store_data.c
  *	  Values of variable length in a row store: data blocks.
  *
  * Data blocks are filled from the front, and kept over a reset, as chunks are.
@@ -14,7 +14,7 @@
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
-#include "marshal/hjg_store.h"
+#include "rows/hjg_store.h"
 
 /* Data blocks grow from the first to the second size; a value of OWN_BLOCK_BYTES has one of its own. */
 #define FIRST_BLOCK_BYTES 8192

@@ -1,10 +1,10 @@
 /*
- * marshal_store_append.c
+ * rows_store_append.c
  *	  Rows into a row store, one by one or as vectors.
  */
 #include "postgres.h"
 
-#include "marshal/hjg_store.h"
+#include "rows/hjg_store.h"
 
 /* A value of variable length to its place in a row, if it fits there. */
 static inline void

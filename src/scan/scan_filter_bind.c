@@ -1,6 +1,6 @@
 /*
- * marshal_filter_bind.c
- *	  Conditions on columns (marshal_filter.c) whose operand is known: what it makes of a leaf.
+ * scan_filter_bind.c
+ *	  Conditions on columns (vector_filter.c) whose operand is known: what it makes of a leaf.
  */
 #include "postgres.h"
 
@@ -9,7 +9,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "marshal/hjg_marshal.h"
+#include "scan/hjg_scan_filter.h"
 
 void
 hjg_filter_set_null(HjgFilter *leaf)

@@ -1,10 +1,10 @@
 /*
- * marshal_store_gather.c
+ * rows_store_gather.c
  *	  Rows out of a row store, by number: as datums, or as vectors; or one column of them.
  */
 #include "postgres.h"
 
-#include "marshal/hjg_store.h"
+#include "rows/hjg_store.h"
 
 /* Rows whose places are looked up, and fetched into the cache, at a time. */
 #define GATHER_ROWS 256

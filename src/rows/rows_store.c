@@ -1,5 +1,5 @@
 /*
- * marshal_store.c
+ * rows_store.c
  *	  The row store: carried columns of one side, in chunks.
  *
  * A chunk is a header, a power of two of rows, and the rows' NULL bits.  All
@@ -14,7 +14,7 @@
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
-#include "marshal/hjg_store.h"
+#include "rows/hjg_store.h"
 
 #define MIN_CHUNK_SHIFT 8
 #define MAX_CHUNK_SHIFT 16

@@ -1,17 +1,17 @@
 /*
  * hjg_store.h
- *	  What the files of the row store, marshal_store*.c, know of each other.
- *	  Internal to the room "marshal".
+ *	  What the files of the row store, rows_store*.c, know of each other.
+ *	  Internal to the room "rows".
  *
- * marshal_store.c			layout of a row, chunks, a store's life
- * marshal_store_append.c	rows in, one by one or as vectors
- * marshal_store_data.c		values of variable length: data blocks, private and shared
- * marshal_store_gather.c	rows out, by number
+ * rows_store.c			layout of a row, chunks, a store's life
+ * rows_store_append.c	rows in, one by one or as vectors
+ * rows_store_data.c		values of variable length: data blocks, private and shared
+ * rows_store_gather.c	rows out, by number
  */
 #ifndef HJG_STORE_H
 #define HJG_STORE_H
 
-#include "marshal/hjg_marshal.h"
+#include "rows/hjg_rows.h"
 
 /* Rows start at a cache line of their own. */
 #define HJG_CHUNK_HEADER_BYTES 64
@@ -96,7 +96,7 @@ struct HjgStore
 	HjgStoreColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* ---- marshal_store.c ---- */
+/* ---- rows_store.c ---- */
 
 /* Make sure of the chunk that a row, which is the first of one, goes to. */
 extern void hjg_store_begin_chunk(HjgStore *store, uint32 row);
@@ -126,7 +126,7 @@ hjg_store_null_bits(const HjgStore *store, char *chunk, uint32 position)
 	return (uint8 *) chunk + store->nulls_off + (size_t) position * store->null_bytes;
 }
 
-/* ---- marshal_store_data.c ---- */
+/* ---- rows_store_data.c ---- */
 
 /*
  * Copy a variable-length datum into the store; toast pointers are kept as they are.

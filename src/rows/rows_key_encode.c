@@ -1,5 +1,5 @@
 /*
- * marshal_key_encode.c
+ * rows_key_encode.c
  *	  Keys encoded, one row's or those of a vector of rows: the bytes that an engine compares.
  */
 #include "postgres.h"
@@ -11,7 +11,7 @@
 #include "utils/memutils.h"
 
 #include "layout/hjg_hash.h"
-#include "marshal/hjg_marshal.h"
+#include "rows/hjg_rows.h"
 
 /* Seed of all 64-bit hash functions: both sides of a join, its workers and its files share it. */
 #define KEY_HASH_SEED (hjg_hash_seed.flip)

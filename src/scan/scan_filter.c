@@ -1,5 +1,5 @@
 /*
- * exec_filter.c
+ * scan_filter.c
  *	  The simple conditions of a scan, as filters over columns.
  *
  * What is simple: comparisons of a fixed-width column with a constant or a parameter, equality of text and other
@@ -9,7 +9,7 @@
  * one before it drops.  So only the conditions before the first one that is not simple are taken;
  * what passes them goes through the whole list by core's expression code.
  *
- * The operators are those of marshal_operator.c.
+ * The operators are those of vector_operator.c.
  *
  * Constants and parameters are evaluated when the first row of a scan asks for them, as core would do, and
  * again after a rescan: a variable of PL/pgSQL may fail to have a value, and a subquery may fail or take its time.
@@ -24,7 +24,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "executor/hjg_executor.h"
+#include "scan/hjg_scan_filter.h"
 
 /* AND and OR below one another that are evaluated here: each level takes some kilobytes of the stack. */
 #define MOST_LEVELS 32

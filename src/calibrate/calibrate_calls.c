@@ -1,5 +1,5 @@
 /*
- * exec_calibrate_calls.c
+ * calibrate_calls.c
  *	  hjoin_gpu_calibrate(): what is measured by calling the functions that joins use: the ways
  *	  of rows and keys, memory, temporary files, Bloom filters, the backend's own engine, a job.
  */
@@ -18,9 +18,12 @@
 #include "utils/snapmgr.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "calibrate/hjg_calibrate.h"
+#include "engine/hjg_engine.h"
+#include "engine/hjg_engine_bloom.h"
 #include "model/hjg_measured.h"
-#include "model/hjg_model.h"
+#include "rows/hjg_rows.h"
+#include "scan/hjg_scan.h"
 
 #define CALIBRATE_BUILD_ROWS 200000
 #define CALIBRATE_PROBE_ROWS 1000000

@@ -1,11 +1,11 @@
 /*
- * exec_calibrate.c
+ * calibrate_functions.c
  *	  hjoin_gpu_calibrate(): measure the model's unit costs on this machine;
  *	  hjoin_gpu_costs(): show those in force.
  *
  * The data path's and the engine's costs are measured on the functions that joins
- * use (exec_calibrate_calls.c), a GPU's on joins in the device process (exec_calibrate_gpu.c),
- * what core takes for its joins by SQL (exec_calibrate_sql.c).
+ * use (calibrate_calls.c), a GPU's on joins in the device process (calibrate_gpu.c),
+ * what core takes for its joins by SQL (calibrate_sql.c).
  */
 #include "postgres.h"
 
@@ -16,8 +16,8 @@
 #include "utils/guc.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
-#include "model/hjg_model.h"
+#include "calibrate/hjg_calibrate.h"
+#include "planner/hjg_planner.h"
 
 /* Names and units of HjgUnitCosts, in its order. */
 static const struct

@@ -1,12 +1,12 @@
 /*
- * marshal_vector.c
+ * vector_rows.c
  *	  Taking rows out of vectors, and putting them there.
  */
 #include "postgres.h"
 
 #include "access/tupmacs.h"
 
-#include "marshal/hjg_marshal.h"
+#include "vector/hjg_vector.h"
 
 #define GATHER(type, make_datum) \
 	for (int i = 0; i < nrows; i++) \

@@ -1,5 +1,5 @@
 /*
- * marshal_filter.c
+ * vector_filter.c
  *	  Simple conditions on columns, evaluated for all rows of a vector at a time.
  *
  * Every fixed-width value that can be compared has an ordinal, a 64-bit integer that is
@@ -20,9 +20,10 @@
 
 #include <math.h>
 
+#include "fmgr.h"
 #include "miscadmin.h"
 
-#include "marshal/hjg_marshal.h"
+#include "vector/hjg_vector.h"
 
 /* Monotone. */
 #define UINT64_ORDINAL(value) ((int64) ((value) ^ (UINT64CONST(1) << 63)))

@@ -1,5 +1,5 @@
 /*
- * exec_scan.c
+ * scan_table.c
  *	  A child that is a bare sequential scan: the node reads its pages itself, and
  *	  keeps the books that core's scan would have kept.
  *
@@ -22,7 +22,7 @@
 #include "utils/snapmgr.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "scan/hjg_scan_filter.h"
 
 struct HjgScan
 {

@@ -1,5 +1,5 @@
 /*
- * marshal_spill.c
+ * rows_spill.c
  *	  Rows that wait for their partition's turn in a temporary file.
  *
  * A record is a word, the encoded key (so that it is computed once), and a minimal tuple of the carried
@@ -21,7 +21,7 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
-#include "marshal/hjg_marshal.h"
+#include "rows/hjg_rows.h"
 
 /* What lies in shared memory of a shared file. */
 typedef struct SharedPart

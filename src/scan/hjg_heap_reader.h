@@ -1,14 +1,14 @@
 /*
  * hjg_heap_reader.h
- *	  The reader of heap pages as marshal_heap_reader.c makes it and marshal_heap.c uses it.
- *	  Internal to the room "marshal".
+ *	  The reader of heap pages as scan_heap_reader.c makes it and scan_heap.c uses it.
+ *	  Internal to the room "scan".
  */
 #ifndef HJG_HEAP_READER_H
 #define HJG_HEAP_READER_H
 
 #include "postgres.h"
 
-#include "marshal/hjg_marshal.h"
+#include "scan/hjg_scan.h"
 
 /* Most columns that the first pass over a page copies. */
 #define HJG_EARLY_COLUMNS 2

@@ -1,7 +1,7 @@
 /*
- * marshal_key.c
+ * rows_key.c
  *	  Which operators make keys, and of what kind: the codec by which
- *	  marshal_key_encode.c encodes their values.
+ *	  rows_key_encode.c encodes their values.
  *
  * An operator counts as exact by the function behind it, never by its type or
  * name: a user's operator class over int4 may mean anything.
@@ -19,7 +19,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "marshal/hjg_marshal.h"
+#include "rows/hjg_rows.h"
 
 bool
 hjg_key_is_varlena(Oid function)

@@ -1,13 +1,13 @@
 /*
- * marshal_heap_reader.c
+ * scan_heap_reader.c
  *	  Make a reader of heap pages: which attributes are wanted, at what offsets they lie, and
- *	  which way each of them is read (marshal_heap.c).
+ *	  which way each of them is read (scan_heap.c).
  */
 #include "postgres.h"
 
 #include "access/tupmacs.h"
 
-#include "marshal/hjg_heap_reader.h"
+#include "scan/hjg_heap_reader.h"
 
 /*
  * Offsets of the attributes before the first one of variable width.  The zeros last for a walk over the others: there a

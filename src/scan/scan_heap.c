@@ -1,5 +1,5 @@
 /*
- * marshal_heap.c
+ * scan_heap.c
  *	  Columns of the rows of a heap page, extracted in place.
  *
  * Most rows are plain: they have all attributes up to the last that is wanted, and
@@ -19,7 +19,7 @@
 
 #include "access/tupmacs.h"
 
-#include "marshal/hjg_heap_reader.h"
+#include "scan/hjg_heap_reader.h"
 
 /* Rows that the first pass over a page looks ahead, where the next page is not known. */
 #define PREFETCH_ROWS 8

@@ -1,5 +1,5 @@
 /*
- * exec_calibrate_sql.c
+ * calibrate_sql.c
  *	  hjoin_gpu_calibrate(): what queries take, of core's joins and of a small one of ours.
  *
  * The cost unit is measured on core's own hash join, because our paths compete with core's price for
@@ -18,9 +18,8 @@
 #include "utils/guc.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "calibrate/hjg_calibrate.h"
 #include "model/hjg_measured.h"
-#include "model/hjg_model.h"
 
 #define SMALL_JOIN_ROWS 1000
 #define SMALL_UNIT_ROWS (1 << 13)

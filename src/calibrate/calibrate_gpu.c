@@ -1,5 +1,5 @@
 /*
- * exec_calibrate_gpu.c
+ * calibrate_gpu.c
  *	  hjoin_gpu_calibrate() on a GPU: joins in the device process, as the model wants them
  *	  (model_cuda_calibrate.c), and their times on the device.
  *
@@ -11,8 +11,7 @@
 #include "utils/guc.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
-#include "model/hjg_model.h"
+#include "calibrate/hjg_calibrate.h"
 
 #define KEY_BYTES 4
 #define SLAB_ROWS (HJG_SLAB_BYTES / KEY_BYTES)

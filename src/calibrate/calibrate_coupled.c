@@ -1,5 +1,5 @@
 /*
- * exec_calibrate_coupled.c
+ * calibrate_coupled.c
  *	  hjoin_gpu_calibrate() of joins that are divided with an OpenCL device: joins in the device process, as a
  *	  whole, and the same on the cpu engine.
  *
@@ -13,8 +13,7 @@
 #include "utils/guc.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
-#include "model/hjg_model.h"
+#include "calibrate/hjg_calibrate.h"
 
 #define KEY_BYTES 4
 #define ROUNDS 3

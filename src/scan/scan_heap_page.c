@@ -1,5 +1,5 @@
 /*
- * marshal_heap_page.c
+ * scan_heap_page.c
  *	  From page to page of a heap scan.
  *
  * The scan descriptor is core's own, made by table_beginscan() or its parallel
@@ -28,7 +28,7 @@
 #include "utils/snapmgr.h"
 
 #include "base/hjg_compat.h"
-#include "marshal/hjg_marshal.h"
+#include "scan/hjg_scan.h"
 
 #if HJG_HAS_READ_STREAMS
 #include "storage/read_stream.h"

@@ -1,0 +1,247 @@
+/*
+ * hjg_rows.h
+ *	  Rows of a join's sides: encoded keys, the row store, spill files.
+ *
+ * Room "rows".  A row that enters a join is split in two: its key goes,
+ * encoded, to where the engine reads it; the columns that anything above the
+ * join needs (the carried columns) stay in a row store of the
+ * backend, where the engine's answer, a row number, finds them again.
+ *
+ * Rows come one by one, as datums, or as vectors (hjg_vector.h).  Both ways encode the same keys and fill the same stores.
+ *
+ * Key encoding.  An exact key holds all key columns, normalised so that equality
+ * of the SQL operators is equality of bytes, packed into 4, 8 or 16 bytes.
+ * Everything else travels as a 64-bit hash of all key columns, and the executor
+ * rechecks every pair.
+ *
+ * Memory.  A store and the datums in it belong to the memory context it was
+ * created in.  hjg_store_bytes() is what its rows take at the moment.
+ *
+ * Sharing.  Processes of one parallel query may fill and read one row store, and one
+ * spill file, together: each through a handle of its own, to memory and files that all of
+ * them reach.  Nobody reads before all have stopped writing, which the executor sees to.
+ */
+#ifndef HJG_ROWS_H
+#define HJG_ROWS_H
+
+#include "postgres.h"
+
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "port/atomics.h"
+#include "storage/buffile.h"
+#include "storage/sharedfileset.h"
+
+#include "layout/hjg_layout.h"
+#include "vector/hjg_vector.h"
+
+/* ---------- keys (rows_key.c, rows_key_encode.c) ---------- */
+
+#define HJG_MAX_KEY_BYTES 16
+
+typedef enum HjgKeyKind
+{
+	HJG_KEY_INT,				/* fixed-width by-value, sign-extended to its packed width */
+	HJG_KEY_FLOAT,				/* float4/8: one zero, one NaN, then as the wider type's bits */
+	HJG_KEY_BYTES,				/* fixed-width by-reference, compared bytewise */
+	HJG_KEY_VARLENA,			/* variable width, compared bytewise: hashed here */
+	HJG_KEY_HASHED				/* anything hashable */
+} HjgKeyKind;
+
+/* How one key column of one side is encoded. */
+typedef struct HjgKeyColumn
+{
+	HjgKeyKind	kind;
+	int16		width;			/* bytes of the SQL value */
+	int16		packed_width;	/* bytes in the key; equal on both sides */
+	int16		packed_off;
+	bool		extended;		/* hash_fn is a 64-bit hash function with seed */
+	Oid			collation;
+	FmgrInfo	hash_fn;
+} HjgKeyColumn;
+
+typedef struct HjgKeyCodec
+{
+	int			ncolumns;
+	int			key_width;		/* 4, 8 or 16 */
+	bool		exact;			/* equal bytes if and only if equal keys */
+	HjgKeyColumn columns[FLEXIBLE_ARRAY_MEMBER];
+} HjgKeyCodec;
+
+/*
+ * Can equality operator op under this collation serve as a key?  If not, *why
+ * is a constant text that completes "declined: ".  Looks into the catalogs.
+ */
+extern bool hjg_key_supported(Oid op, Oid collation, const char **why);
+
+/* Are the operands of this equality function values of variable width that are equal just when their bytes are? */
+extern bool hjg_key_is_varlena(Oid function);
+
+/* Bytes that the operator's sides take in an exact key, or 0 when they are hashed. */
+extern int	hjg_key_exact_bytes(Oid op);
+
+/* Codec of the left (outer) or right (inner) inputs of the operators; palloc'd. */
+extern HjgKeyCodec *hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left);
+
+/*
+ * Encode a key into dst[codec->key_width].  Returns false, with dst undefined,
+ * if any column is NULL.  May allocate in CurrentMemoryContext (detoasting, hash
+ * functions); may throw what a hash function throws.
+ */
+extern bool hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst);
+
+/* Is such a column, as it lies in a vector, the encoded key? */
+extern bool hjg_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column);
+
+/*
+ * Encode the keys of nrows rows into dst[nrows][codec->key_width]; key column i is
+ * vectors[source[i]].  Returns whether some key has a NULL in it: then isnull[]
+ * says which, and dst is undefined there.  What hash functions allocate goes to
+ * scratch, which is reset as we go.
+ */
+extern bool hjg_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
+								   MemoryContext scratch, void *dst, bool *isnull);
+
+/* Bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
+extern uint32 hjg_key_partition_hash(const void *key, int key_width, int level);
+
+/* ---------- row store ---------- */
+
+/* What a column's inline_bytes may be. */
+#define HJG_LEAST_INLINE_BYTES 16
+#define HJG_MOST_INLINE_BYTES 32
+
+typedef struct HjgStore HjgStore;
+
+/* Row limit of one store; more does not fit a row number. */
+#define HJG_STORE_MAX_ROWS HJG_MAX_BUILD_ROWS
+
+extern HjgStore *hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns,
+								  double expected_rows);
+/* Forget all rows, keep the memory for the next ones. */
+extern void hjg_store_reset(HjgStore *store);
+extern void hjg_store_free(HjgStore *store);
+extern uint32 hjg_store_nrows(const HjgStore *store);
+extern size_t hjg_store_bytes(const HjgStore *store);
+
+/*
+ * Append a row and return its number (0, 1, ...).  Column c is taken from
+ * values[source[c]]; by-reference datums are copied, expanded ones flattened,
+ * toasted ones kept as they are.
+ */
+extern uint32 hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull);
+
+/*
+ * Append rows [first, first + nrows) of vectors; column c is vectors[source[c]].
+ */
+extern void hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first,
+									 int nrows);
+/* The same for rows[0 .. nrows - 1] of the vectors. */
+extern void hjg_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors,
+									  const uint16 *rows, int nrows);
+
+/*
+ * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]
+ * and isnull[...], unless target[c] is negative.  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
+ */
+extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
+							 Datum *values, bool *isnull);
+
+/* The same for nrows <= HJG_MAX_VECTOR_ROWS, into vectors that own their memory: column c to vectors[target[c]]. */
+extern void hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int nrows, const int *target,
+									 HjgVector *vectors);
+
+/*
+ * Rows as they lie in a store, of columns passed by value alone: they can be copied elsewhere, and read there.
+ * Bytes of a row of such columns, or 0 where there is any other column, or none.
+ */
+extern int	hjg_store_plain_bytes(int ncolumns, const HjgColumn *columns);
+/* Copy rows [first, first + nrows) to a place; false, with the copy of no use, where any of them may have a NULL. */
+extern bool hjg_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to);
+/*
+ * hjg_store_gather() and hjg_store_gather_vectors() for copies, of nrows <= HJG_MAX_VECTOR_ROWS rows: row i lies
+ * at places[i], or is missing where that is NULL.  The store says what a row looks like.
+ */
+extern void hjg_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target,
+									int stride, Datum *values, bool *isnull);
+extern void hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows,
+											const int *target, HjgVector *vectors);
+
+/* Datums of one column of rows that have no NULL there; what they point to may still be on its way to the cache. */
+extern void hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values);
+
+/*
+ * A shared store.  Row numbers come from outside: a writer takes a range of them, says so
+ * with hjg_store_seek(), and appends rows until the range is full.  Ranges start at a
+ * multiple of the chunk size and are not smaller, so that a chunk has one writer.  What a
+ * writer has filled are its pieces; every reader, the other writers included, adds them to
+ * its own handle.
+ */
+typedef struct HjgSharing
+{
+	void	   *arg;
+	/* Memory for a piece, not zeroed, and the name that other processes know it by. */
+	void	   *(*alloc) (void *arg, size_t bytes, uint64 *name);
+	pg_atomic_uint32 *next_block;	/* in shared memory: numbers for blocks */
+} HjgSharing;
+
+typedef struct HjgStorePiece
+{
+	uint64		name;
+	uint32		ix;
+	bool		is_block;		/* of variable-length values; else a chunk of rows */
+} HjgStorePiece;
+
+/* Most rows of a chunk. */
+#define HJG_STORE_MAX_CHUNK_ROWS 65536
+
+/* All handles of a store need the same columns and number of rows in a chunk. */
+extern HjgStore *hjg_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns,
+										 double chunk_rows, const HjgSharing *sharing);
+/* The next row gets this number. */
+extern void hjg_store_seek(HjgStore *store, uint32 row);
+/* Pieces that this handle has filled. */
+extern const HjgStorePiece *hjg_store_pieces(const HjgStore *store, int *npieces);
+/* Another handle's piece, which lies here in this process. */
+extern void hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address);
+
+/* ---------- spill files ---------- */
+
+/*
+ * A sequence of (key, carried columns) in a temporary file of core's; a NULL key is
+ * kept as such.  The file belongs to the CurrentResourceOwner of its first write.
+ */
+typedef struct HjgSpill HjgSpill;
+
+/* Memory of a file while it is written: core's buffer.  Of shared ones those of one side only are written at a time. */
+#define HJG_SPILL_BUFFER_BYTES BLCKSZ
+#define HJG_SHARED_SPILL_BUFFER_BYTES (BLCKSZ / 2)
+
+extern HjgSpill *hjg_spill_create(TupleDesc desc, int key_width);
+/* Columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
+extern void hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);
+extern void hjg_spill_rewind(HjgSpill *spill);
+/*
+ * Next row, or false at the end.  *key points to the key or is NULL; slot's
+ * values stay valid until the next call.
+ */
+extern bool hjg_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot);
+/* Were all rows read since the last rewind? */
+extern bool hjg_spill_at_end(const HjgSpill *spill);
+extern uint64 hjg_spill_nrows(const HjgSpill *spill);
+extern uint64 hjg_spill_bytes(const HjgSpill *spill);
+extern void hjg_spill_free(HjgSpill *spill);
+
+/*
+ * A shared spill file: place is shared memory of hjg_spill_shared_bytes() that one process
+ * initializes; then every participant, a number from 0, attaches.  Rows must have a key.
+ * All participants write and end their writing; after that one participant, whichever,
+ * may read, and nrows counts all rows.
+ */
+extern size_t hjg_spill_shared_bytes(int nparticipants);
+extern void hjg_spill_shared_init(void *place, int nparticipants, const char *name);
+extern HjgSpill *hjg_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc,
+								  int key_width);
+extern void hjg_spill_end_write(HjgSpill *spill);
+
+#endif							/* HJG_ROWS_H */
