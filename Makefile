@@ -7,15 +7,17 @@ EXTENSION = hjoin_gpu
 DATA = sql/hjoin_gpu--1.0.sql
 MODULE_big = hjoin_gpu
 
-# rooms that do not know PostgreSQL: linked into the server's library and the device program, and into the latter only
+# rooms that do not know PostgreSQL: linked into the server's library and the device program, into the former only, and into the latter only
 ROOMS_PURE = model arena engine
+ROOMS_LIBRARY = vector
 ROOMS_DEVICE = coupled device
-ROOMS_PG = base service vector scan rows planner executor calibrate
+ROOMS_PG = base service scan rows planner executor calibrate
 pure_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_PURE),$(wildcard src/$(r)/*.c)))
-pg_srcs = src/hjoin_gpu.c $(wildcard src/arena/*_pg.c) $(foreach r,$(ROOMS_PG),$(wildcard src/$(r)/*.c))
+library_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_LIBRARY),$(wildcard src/$(r)/*.c)))
+pg_srcs = src/hjoin_gpu.c $(wildcard src/*/*_pg.c) $(foreach r,$(ROOMS_PG),$(wildcard src/$(r)/*.c))
 device_srcs = $(foreach r,$(ROOMS_DEVICE),$(wildcard src/$(r)/*.c))
 
-OBJS = $(pg_srcs:.c=.o) $(pure_srcs:.c=.o)
+OBJS = $(pg_srcs:.c=.o) $(library_srcs:.c=.o) $(pure_srcs:.c=.o)
 PROGRAM_DEVICE = hjoin_gpu_device
 
 REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact keys_hashed keys_varlena keys_cross_type null_keys \
@@ -60,11 +62,11 @@ DEVICE_CFLAGS = -std=gnu11 -O3 -g -Wall -Wextra -Werror -Wno-unused-parameter -p
 build/%.o: src/%.c $(wildcard src/*/*.h kernels/hjg_*)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
-$(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/hjg_*)
+$(library_srcs:.c=.o) $(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/hjg_*)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 $(pg_srcs:.c=.o): $(wildcard src/*/*.h)
 # loops over vectors of integers, of which the compiler is to make vector instructions
-src/executor/exec_aggregate.o src/executor/exec_vector_expr.o: override CFLAGS += -O3
+src/executor/exec_aggregate.o: override CFLAGS += -O3
 
 # Kernels: one image a file of kernels/*.cu, with machine code for every target and PTX for what
 # comes after; all of them are embedded in the program.  Without nvcc there are none.

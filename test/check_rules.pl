@@ -42,10 +42,10 @@ my %may = (
 	vector => [],
 	scan => [ 'vector', 'base' ],
 	rows => [ 'vector', 'layout' ],
-	planner => [ 'scan', 'rows', 'model', 'base', 'layout' ],
+	planner => [ 'scan', 'rows', 'vector', 'model', 'base', 'layout' ],
 	executor => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'base', 'layout', 'arena', 'model' ],
 	calibrate => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'model', 'base' ],);
-my @pure = qw(layout model arena engine coupled device lab);
+my @pure = qw(layout model arena vector engine coupled device lab);
 
 my @sources = sort(glob('src/*.c src/*/*.c src/*.h src/*/*.h'));
 my @tests_c = sort(glob('test/*/*.c test/*/*.h'));

@@ -21,7 +21,7 @@ perl test/check_rules.pl >"$WORK/log/rules" 2>&1
 verdict "rules of the house" "$WORK/log/rules" $?
 
 server=$("$PG_CONFIG" --includedir-server)
-pure=$(find src/layout src/model src/arena src/engine src/coupled src/device src/lab -name '*.c' ! -name '*_pg.c' 2>/dev/null)
+pure=$(find src/layout src/model src/arena src/vector src/engine src/coupled src/device src/lab -name '*.c' ! -name '*_pg.c' 2>/dev/null)
 inside=$(find src -name '*.c' | grep -vxF -f <(printf '%s\n' $pure))
 # autoVariables and pointerSize are left out: a pool's run lives on the caller's stack while
 # it waits, and a pointer is stored before an aligned block, both as intended

@@ -24,7 +24,7 @@
 /* Of the values of one argument that are not NULL. */
 typedef struct Totals
 {
-	HjgVectorExpr *expr;
+	HjgArgument *expr;
 	bool		sum_wanted;
 	bool		wide;			/* values may take all of 64 bits */
 	bool		extremes_wanted;
@@ -145,7 +145,7 @@ hjg_aggregation_open(HjgJoinState *state)
 	hjg_chain_open(state, aggregation->ncolumns, aggregation->columns);
 	foreach(lc, aggregation->arguments)
 		aggregation->totals[foreach_current_index(lc)].expr =
-			hjg_vector_expr_create(lfirst(lc), aggregation->places, &state->css.ss.ps);
+			hjg_argument_create(lfirst(lc), aggregation->places, &state->css.ss.ps);
 	hjg_aggregation_reset(aggregation);
 }
 
@@ -156,7 +156,7 @@ hjg_aggregation_reset(HjgAggregation *aggregation)
 	{
 		Totals	   *totals = &aggregation->totals[i];
 
-		hjg_vector_expr_reset(totals->expr);
+		hjg_argument_reset(totals->expr);
 		totals->count = 0;
 		totals->sum = 0;
 		totals->least = PG_INT64_MAX;
@@ -239,7 +239,7 @@ add_argument(HjgJoinState *state, Totals *totals, int nrows)
 	{
 		int			n = Min(left, HJG_VECTOR_ROWS);
 
-		add_rows(totals, hjg_vector_expr_eval(totals->expr, state->vectors, n, state->css.ss.ps.ps_ExprContext), n);
+		add_rows(totals, hjg_argument_eval(totals->expr, state->vectors, n, state->css.ss.ps.ps_ExprContext), n);
 	}
 }
 

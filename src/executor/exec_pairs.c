@@ -7,7 +7,7 @@
  * them may, and must not see a pair that they drop; nor may they drop one that a condition before them
  * would have failed on.  Pairs that pass go through the other conditions one by one.
  *
- * Both columns become ordinals (vector_filter.c), which are compared as integers
+ * Both columns become ordinals (hjg_vector.h), which are compared as integers
  * whatever the type; a NULL on either side never passes.
  */
 #include "postgres.h"
@@ -100,7 +100,7 @@ load_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int ncolumns, 
 		case 8:
 			LOAD(DatumGetInt64(value));
 		default:
-			LOAD(hjg_filter_ordinal(ordinal, width, value));
+			LOAD(hjg_datum_ordinal(ordinal, width, value));
 	}
 }
 #undef LOAD

@@ -2,7 +2,7 @@
  * exec_recheck.c
  *	  Are the keys of candidates equal?  For a vector of pairs at a time, where keys are no exact ones.
  *
- * Hash clauses that compare columns are taken: with one another as ordinals (vector_operator.c), or byte by byte
+ * Hash clauses that compare columns are taken: with one another as ordinals (vector_operator_pg.c), or byte by byte
  * where values of variable width are equal just when their bytes are (rows_key.c).  Nothing but
  * unpacking a value can raise an error, and the hash of the value has unpacked it before.  A list with any other clause
  * is left to core's expression code, which evaluates it pair by pair.
@@ -161,8 +161,8 @@ static void
 compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *right, int nrows, bool *pass)
 {
 	for (int i = 0; i < nrows; i++)
-		pass[i] &= hjg_filter_ordinal(op->ordinal, op->left_width, left[i]) ==
-			hjg_filter_ordinal(op->ordinal, op->right_width, right[i]);
+		pass[i] &= hjg_datum_ordinal(op->ordinal, op->left_width, left[i]) ==
+			hjg_datum_ordinal(op->ordinal, op->right_width, right[i]);
 }
 
 void

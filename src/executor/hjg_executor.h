@@ -319,24 +319,17 @@ extern TupleTableSlot *hjg_aggregation_exec(HjgJoinState *state);
 /* Start over; parameters may have changed. */
 extern void hjg_aggregation_reset(HjgAggregation *aggregation);
 
-/* exec_vector_expr.c: see there */
-typedef struct HjgVectorExpr HjgVectorExpr;
-
-/* Integers of a vector of rows. */
-typedef struct HjgNumbers
-{
-	const int64 *values;		/* 0 where there is a NULL */
-	const bool *isnull;			/* NULL: there is none */
-} HjgNumbers;
+/* exec_argument.c: see there */
+typedef struct HjgArgument HjgArgument;
 
 /* The planner has seen to it that it is one of columns; column_of: by attribute of the scan tuple, the vector. */
-extern HjgVectorExpr *hjg_vector_expr_create(Expr *expr, const int *column_of, PlanState *parent);
+extern HjgArgument *hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent);
 /* Parameters may have changed. */
-extern void hjg_vector_expr_reset(HjgVectorExpr *expr);
+extern void hjg_argument_reset(HjgArgument *argument);
 /*
  * Of nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions do.
  */
-extern const HjgNumbers *hjg_vector_expr_eval(HjgVectorExpr *expr, const HjgVector *vectors, int nrows,
+extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows,
 											  ExprContext *econtext);
 
 /* exec_build.c */

@@ -8,7 +8,7 @@
  * one of them has taken the others do not see again.
  *
  * Of a table that is read here the node evaluates the scan's conditions as well, many rows at a time as far as they
- * are comparisons that it knows (scan_filter.c, vector_operator.c).
+ * are comparisons that it knows (scan_filter.c, vector_operator_pg.c).
  */
 #ifndef HJG_SIDE_H
 #define HJG_SIDE_H

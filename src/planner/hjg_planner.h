@@ -32,6 +32,7 @@
 #include "nodes/plannodes.h"
 
 #include "model/hjg_model.h"
+#include "vector/hjg_vector.h"
 
 /* EXPLAIN shows it; also the key under which the methods are registered. */
 #define HJG_NODE_NAME "GpuHashJoin"
@@ -100,15 +101,6 @@ typedef enum HjgAggregateKind
 	HJG_AGGREGATE_LEAST,		/* a value of the argument's type, NULL without one */
 	HJG_AGGREGATE_GREATEST
 } HjgAggregateKind;
-
-typedef enum HjgArithmeticKind
-{
-	HJG_ARITHMETIC_PLUS,
-	HJG_ARITHMETIC_MINUS,
-	HJG_ARITHMETIC_TIMES,
-	HJG_ARITHMETIC_NEGATE,
-	HJG_ARITHMETIC_WIDEN		/* to a wider integer type */
-} HjgArithmeticKind;
 
 /* A strict function of integers: what it does, and the bytes of its result, which it raises an error beyond. */
 typedef struct HjgArithmetic

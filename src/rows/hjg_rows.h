@@ -33,7 +33,7 @@
 #include "storage/sharedfileset.h"
 
 #include "layout/hjg_layout.h"
-#include "vector/hjg_vector.h"
+#include "vector/hjg_vector_pg.h"
 
 /* ---------- keys (rows_key.c, rows_key_encode.c) ---------- */
 

@@ -16,7 +16,7 @@
 #include "nodes/execnodes.h"
 #include "storage/bufpage.h"
 
-#include "vector/hjg_vector.h"
+#include "vector/hjg_vector_pg.h"
 
 StaticAssertDecl(HJG_MAX_VECTOR_ROWS >= MaxHeapTuplesPerPage, "a page's rows fit in a vector");
 

@@ -27,12 +27,13 @@ extern void hjg_scan_filter_forget(HjgScanFilter *filter);
 extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
 
 /*
- * scan_filter_bind.c.  Make a leaf of what its operand is: NULL; a value of so many bytes; a list of them, "column = ANY (array)"
+ * scan_filter_bind.c.  Make a leaf of what its operand is: a value of so many bytes; a list of them, "column = ANY (array)"
  * or "column <> ALL (array)": a NULL in it never makes the first true, and never lets the second be, and an empty list
  * decides without a look at the column.  What has to be copied goes to the context, and is freed when the leaf is bound again.
  */
-extern void hjg_filter_set_null(HjgFilter *leaf);
-extern void hjg_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value);
-extern void hjg_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array);
+extern void hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value);
+extern void hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array);
+/* Make a leaf of LIKE, with the literals of its pattern, which are the caller's. */
+extern void hjg_scan_filter_set_like(HjgFilter *leaf, HjgBytes *bytes, int nbytes, bool negated);
 
 #endif							/* HJG_SCAN_FILTER_H */

@@ -9,7 +9,7 @@
  * one before it drops.  So only the conditions before the first one that is not simple are taken;
  * what passes them goes through the whole list by core's expression code.
  *
- * The operators are those of vector_operator.c.
+ * The operators are those of vector_operator_pg.c.
  *
  * Constants and parameters are evaluated when the first row of a scan asks for them, as core would do, and
  * again after a rescan: a variable of PL/pgSQL may fail to have a value, and a subquery may fail or take its time.
@@ -19,15 +19,13 @@
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "scan/hjg_scan_filter.h"
-
-/* AND and OR below one another that are evaluated here: each level takes some kilobytes of the stack. */
-#define MOST_LEVELS 32
 
 /* A leaf that becomes a range or set once its operand is known. */
 typedef struct Operand
@@ -197,6 +195,8 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 {
 	const Const *pattern = lsecond(expr->args);
 	HjgFilter  *leaf;
+	HjgBytes   *bytes;
+	int			nbytes = 0;
 	bool		negated;
 	int			column;
 	const char *at;
@@ -210,17 +210,17 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 		(column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), HJG_VARIABLE_WIDTH)) < 0)
 		return NULL;
 	leaf = make_leaf(HJG_FILTER_LIKE, column);
-	leaf->negated = negated;
-	leaf->bytes = palloc((strlen(at) + 2) * sizeof(HjgBytes));
+	bytes = palloc((strlen(at) + 2) * sizeof(HjgBytes));
 	for (; at != NULL; at = end != NULL ? end + 1 : NULL)
 	{
-		const bool	first = leaf->nset == 0;
+		const bool	first = nbytes == 0;
 
 		end = strchr(at, '%');
 		/* between the first and the last one nothing means nothing */
 		if (first || end == NULL || end > at)
-			leaf->bytes[leaf->nset++] = (HjgBytes) {at, end != NULL ? end - at : (int32) strlen(at)};
+			bytes[nbytes++] = (HjgBytes) {at, end != NULL ? end - at : (int32) strlen(at)};
 	}
+	hjg_scan_filter_set_like(leaf, bytes, nbytes, negated);
 	return leaf;
 }
 
@@ -292,7 +292,7 @@ make_args(HjgScanFilter *scan, BoolExpr *expr)
 
 	if (expr->boolop == NOT_EXPR)
 		return make_boolean(scan, linitial(expr->args), false);
-	if (scan->level == MOST_LEVELS)
+	if (scan->level == HJG_FILTER_MAX_LEVELS)
 		return NULL;
 	scan->level++;
 	node = make_leaf(expr->boolop == AND_EXPR ? HJG_FILTER_AND : HJG_FILTER_OR, -1);
@@ -412,9 +412,9 @@ bind_operand(HjgFilter *leaf)
 	if (isnull)
 		hjg_filter_set_null(leaf);
 	else if (operand->is_array)
-		hjg_filter_set_list(leaf, GetMemoryChunkContext(operand->scan), operand->comparison, operand->width, DatumGetArrayTypeP(value));
+		hjg_scan_filter_set_list(leaf, GetMemoryChunkContext(operand->scan), operand->comparison, operand->width, DatumGetArrayTypeP(value));
 	else
-		hjg_filter_set_value(leaf, GetMemoryChunkContext(operand->scan), operand->comparison, operand->width, value);
+		hjg_scan_filter_set_value(leaf, GetMemoryChunkContext(operand->scan), operand->comparison, operand->width, value);
 	MemoryContextSwitchTo(old);
 	leaf->bind = NULL;
 }
@@ -464,6 +464,7 @@ hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber 
 		make_reader(scan);
 	hjg_heap_read(scan->reader, page, 0);
 	memset(pass, true, page->nrows * sizeof(bool));
+	check_stack_depth();
 	hjg_filter_eval(scan->filter, scan->vectors, page->nrows, pass);
 	for (int i = 0; i < page->nrows; i++)
 	{

@@ -1,75 +1,61 @@
 /*
  * scan_filter_bind.c
- *	  Conditions on columns (vector_filter.c) whose operand is known: what it makes of a leaf.
+ *	  Leaves of a scan's conditions and datums: what an operand that is known makes of one, and values of variable width
+ *	  that one is asked about.
  */
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "scan/hjg_scan_filter.h"
 
+/* ---------- values of variable width ---------- */
+
+static inline HjgBytes
+bytes_of(const struct varlena *value)
+{
+	return (HjgBytes) {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
+}
+
+/* Values are fetched and unpacked for the rows that ask only. */
+static void
+test_varlenas(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass)
+{
+	struct varlena *const *values = vector->values;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		struct varlena *unpacked;
+
+		if (!pass[i])
+			continue;
+		if (likely(!VARATT_IS_COMPRESSED(values[i]) && !VARATT_IS_EXTERNAL(values[i])))
+		{
+			pass[i] = hjg_filter_passes_bytes(leaf, bytes_of(values[i]));
+			continue;
+		}
+		CHECK_FOR_INTERRUPTS();
+		unpacked = pg_detoast_datum_packed(values[i]);
+		pass[i] = hjg_filter_passes_bytes(leaf, bytes_of(unpacked));
+		pfree(unpacked);
+	}
+}
+
 void
-hjg_filter_set_null(HjgFilter *leaf)
+hjg_scan_filter_set_like(HjgFilter *leaf, HjgBytes *bytes, int nbytes, bool negated)
 {
-	leaf->kind = HJG_FILTER_CONSTANT;
-	leaf->null = true;
+	leaf->kind = HJG_FILTER_LIKE;
+	leaf->negated = negated;
+	leaf->bytes = bytes;
+	leaf->nset = nbytes;
+	leaf->test_bytes = test_varlenas;
 }
 
-/* Whatever the operand of a comparison is: an empty set passes nothing, and makes NULL of NULL. */
-static void
-set_none(HjgFilter *leaf)
-{
-	leaf->kind = HJG_FILTER_SET;
-	leaf->negated = false;
-	leaf->nset = 0;
-}
-
-/* "column op ordinal" as a range. */
-static void
-set_range(HjgFilter *leaf, HjgComparison comparison, int64 ordinal)
-{
-	if ((comparison == HJG_COMPARE_LT && ordinal == PG_INT64_MIN) ||
-		(comparison == HJG_COMPARE_GT && ordinal == PG_INT64_MAX))
-	{
-		set_none(leaf);
-		return;
-	}
-	leaf->kind = HJG_FILTER_RANGE;
-	leaf->negated = comparison == HJG_COMPARE_NE;
-	leaf->low = PG_INT64_MIN;
-	leaf->high = PG_INT64_MAX;
-	switch (comparison)
-	{
-		case HJG_COMPARE_EQ:
-		case HJG_COMPARE_NE:
-			leaf->low = leaf->high = ordinal;
-			break;
-		case HJG_COMPARE_LT:
-			leaf->high = ordinal - 1;
-			break;
-		case HJG_COMPARE_LE:
-			leaf->high = ordinal;
-			break;
-		case HJG_COMPARE_GT:
-			leaf->low = ordinal + 1;
-			break;
-		case HJG_COMPARE_GE:
-			leaf->low = ordinal;
-			break;
-	}
-}
-
-static int
-compare_ordinals(const void *a, const void *b)
-{
-	int64		x = *(const int64 *) a;
-	int64		y = *(const int64 *) b;
-
-	return x < y ? -1 : x > y;
-}
+/* ---------- operands ---------- */
 
 /* The list of a leaf from values of variable width, which are copied. */
 static void
@@ -77,6 +63,7 @@ set_bytes(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, cons
 {
 	Size		nbytes = 0;
 	char	   *next;
+	int			n = 0;
 
 	if (leaf->bytes != NULL)
 		pfree(leaf->bytes);
@@ -84,28 +71,23 @@ set_bytes(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, cons
 		nbytes += nulls[i] ? 0 : toast_raw_datum_size(values[i]);
 	leaf->bytes = MemoryContextAllocHuge(context, Max(nvalues, 1) * sizeof(HjgBytes) + nbytes);
 	next = (char *) (leaf->bytes + Max(nvalues, 1));
-	leaf->nset = 0;
-	leaf->kind = HJG_FILTER_BYTES;
-	leaf->negated = comparison == HJG_COMPARE_NE;
 	for (int i = 0; i < nvalues; i++)
 	{
-		HjgBytes   *bytes = &leaf->bytes[leaf->nset];
+		HjgBytes   *bytes = &leaf->bytes[n];
 
 		if (nulls[i])
-		{
-			leaf->null = true;
 			continue;
-		}
-		*bytes = hjg_bytes_of(PG_DETOAST_DATUM_PACKED(values[i]), leaf->padded);
+		*bytes = hjg_bytes_trim(bytes_of(PG_DETOAST_DATUM_PACKED(values[i])), leaf->padded);
 		bytes->data = memcpy(next, bytes->data, bytes->nbytes);
 		next += bytes->nbytes;
-		leaf->nset++;
+		n++;
 	}
-	qsort(leaf->bytes, leaf->nset, sizeof(HjgBytes), hjg_bytes_compare);
+	hjg_filter_set_list(leaf, HJG_FILTER_BYTES, comparison == HJG_COMPARE_NE, n, n < nvalues);
+	leaf->test_bytes = test_varlenas;
 }
 
 void
-hjg_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array)
+hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array)
 {
 	int16		elem_width;
 	bool		elem_byval;
@@ -113,6 +95,7 @@ hjg_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison compar
 	Datum	   *elems;
 	bool	   *nulls;
 	int			nelems;
+	int			n = 0;
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elem_width, &elem_byval, &elem_align);
 	if (elem_width != width || elem_byval != (width > 0))
@@ -132,26 +115,19 @@ hjg_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison compar
 	if (leaf->set != NULL)
 		pfree(leaf->set);
 	leaf->set = MemoryContextAllocHuge(context, nelems * sizeof(int64));
-	leaf->nset = 0;
-	leaf->kind = HJG_FILTER_SET;
-	leaf->negated = comparison == HJG_COMPARE_NE;
 	for (int i = 0; i < nelems; i++)
-	{
-		if (nulls[i])
-			leaf->null = true;
-		else
-			leaf->set[leaf->nset++] = hjg_filter_ordinal(leaf->ordinal, width, elems[i]);
-	}
-	qsort(leaf->set, leaf->nset, sizeof(int64), compare_ordinals);
+		if (!nulls[i])
+			leaf->set[n++] = hjg_datum_ordinal(leaf->ordinal, width, elems[i]);
+	hjg_filter_set_list(leaf, HJG_FILTER_SET, comparison == HJG_COMPARE_NE, n, n < nelems);
 }
 
 void
-hjg_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value)
+hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value)
 {
 	const bool	isnull = false;
 
 	if (width == HJG_VARIABLE_WIDTH)
 		set_bytes(leaf, context, comparison, &value, &isnull, 1);
 	else
-		set_range(leaf, comparison, hjg_filter_ordinal(leaf->ordinal, width, value));
+		hjg_filter_set_ordinal(leaf, comparison, hjg_datum_ordinal(leaf->ordinal, width, value));
 }

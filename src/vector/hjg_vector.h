@@ -1,24 +1,32 @@
 /*
  * hjg_vector.h
- *	  Rows column by column: the type of a column, a vector of its values, comparisons of values, conditions on vectors.
+ *	  Rows column by column: the type of a column, a vector of its values, comparisons, conditions and arithmetic on vectors.
  *
  * Room "vector".  What reads rows (room "scan"), what keeps them (room "rows") and the operators of the node speak of
- * rows in these terms.  Nothing here knows of plans, pages or files.
+ * rows in these terms.  Nothing here knows of plans, pages, files or PostgreSQL: a fixed-width value is its bytes, and any other one
+ * a pointer to something that the owner of the vector can read.  Nothing allocates or throws, but for the functions that a
+ * caller hands in.
+ *
+ * Two things need PostgreSQL's types, and have files and a header of their own (hjg_vector_pg.h): datums, and the
+ * table of the operators that these comparisons stand for, which knows them by the OIDs of their functions.
  */
 #ifndef HJG_VECTOR_H
 #define HJG_VECTOR_H
 
-#include "postgres.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 /* The type of a column that is carried or read. */
 typedef struct HjgColumn
 {
-	int16		attlen;
+	int16_t		attlen;
 	bool		attbyval;
-	int16		inline_bytes;	/* in a store, values of variable length up to this size lie in the row; 0: none does */
+	int16_t		inline_bytes;	/* in a store, values of variable length up to this size lie in the row; 0: none does */
 } HjgColumn;
 
-/* ---------- vectors ---------- */
+/* ---------- vectors (vector_rows.c) ---------- */
 
 /*
  * Rows of a vector: what a page can hold, and where nothing points into pages, of several: what
@@ -43,76 +51,28 @@ typedef struct HjgVector
 	bool		has_nulls;
 } HjgVector;
 
-/* The integer in a by-value datum of so many bytes. */
-static inline int64
-hjg_datum_to_int(Datum value, int width)
-{
-	switch (width)
-	{
-		case 1:
-			return (int8) DatumGetChar(value);
-		case 2:
-			return DatumGetInt16(value);
-		case 4:
-			return DatumGetInt32(value);
-		default:
-			return DatumGetInt64(value);
-	}
-}
-
-/* A value as core makes its datums: sign-extended, as Int16GetDatum() and the like do. */
-static inline Datum
-hjg_vector_datum(const HjgVector *vector, int row)
-{
-	if (!vector->column.attbyval)
-		return PointerGetDatum(((char **) vector->values)[row]);
-	switch (vector->column.attlen)
-	{
-		case 1:
-			return CharGetDatum(((char *) vector->values)[row]);
-		case 2:
-			return Int16GetDatum(((int16 *) vector->values)[row]);
-		case 4:
-			return Int32GetDatum(((int32 *) vector->values)[row]);
-		default:
-			return ((Datum *) vector->values)[row];
-	}
-}
-
 static inline bool
 hjg_vector_isnull(const HjgVector *vector, int row)
 {
 	return vector->has_nulls && vector->isnull[row];
 }
 
-/*
- * vector_rows.c.  Gather nrows rows of a vector as datums: row rows[i] goes to
- * values[i * stride] and isnull[i * stride].
- */
-extern void hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int stride, Datum *values,
-							  bool *isnull);
-/* Copy them to the first rows of another vector of the same type. */
-extern void hjg_vector_select(const HjgVector *vector, const uint32 *rows, int nrows, HjgVector *to);
-
-/*
- * How many of nrows rows from first on to copy before a look at the memory that the copies take: those
- * whose values in the columns take max_bytes, the one included that goes beyond.
- */
-extern int	hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *columns, int first, int nrows,
-								   size_t max_bytes);
-/* Set a row, and forget about NULLs in rows before the first. */
-extern void hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull);
+/* Copy rows[0 .. nrows - 1] of a vector to the first rows of another one of the same type. */
+extern void hjg_vector_select(const HjgVector *vector, const uint32_t *rows, int nrows, HjgVector *to);
 /* Make all rows NULL. */
 extern void hjg_vector_put_nulls(HjgVector *vector, int nrows);
 
-/* ---------- operators (vector_operator.c) ---------- */
+/* ---------- comparisons (vector_compare.c) ---------- */
 
-/* How a column's values become ordinals, 64-bit integers in the order of its type. */
+/*
+ * How a column's values become ordinals, 64-bit integers in the order of its type: integers, dates and times are their own, floats get one
+ * with -0 equal to 0 and NaN equal to itself and above everything else.
+ */
 typedef enum HjgOrdinal
 {
 	HJG_ORDINAL_INT,			/* signed integers of 1, 2, 4 or 8 bytes, and what is stored as such */
 	HJG_ORDINAL_UINT,			/* unsigned ones of 1, 4 or 8 bytes; ordinals of one width are comparable */
-	HJG_ORDINAL_FLOAT,
+	HJG_ORDINAL_FLOAT,			/* of 4 or 8 bytes */
 	HJG_ORDINAL_NONE			/* values by reference, which are equal when their bytes are */
 } HjgOrdinal;
 
@@ -126,40 +86,59 @@ typedef enum HjgComparison
 	HJG_COMPARE_GE
 } HjgComparison;
 
-typedef struct HjgSimpleOperator
+/* Monotone. */
+static inline int64_t
+hjg_ordinal_of_uint(uint64_t value)
 {
-	Oid			function;
-	HjgComparison comparison;
-	HjgOrdinal	ordinal;
-	int16		left_width;		/* bytes of the operands */
-	int16		right_width;
-} HjgSimpleOperator;
+	return (int64_t) (value ^ ((uint64_t) 1 << 63));
+}
 
-/* Find the operator behind a function; NULL when it is not simple. */
-extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
-
-/* One whose operands, of variable width, are equal when their bytes are. */
-typedef struct HjgBytesOperator
+/* Monotone: the bits of a float are its magnitude's order, with a sign of their own. */
+static inline int64_t
+hjg_ordinal_of_float(double value)
 {
-	Oid			function;
-	HjgComparison comparison;	/* EQ or NE */
-	bool		collated;		/* under a deterministic collation */
-	bool		padded;			/* but for spaces at the end */
-} HjgBytesOperator;
+	int64_t		bits;
 
-/* Likewise. */
-extern const HjgBytesOperator *hjg_bytes_operator(Oid function);
-/* Is the function LIKE, or NOT LIKE, of text or char(n)? */
-extern bool hjg_like_operator(Oid function, bool *negated);
+	if (__builtin_expect(__builtin_isnan(value), 0))
+		return INT64_MAX;
+	if (value == 0)
+		return 0;
+	memcpy(&bits, &value, sizeof(bits));
+	return bits >= 0 ? bits : INT64_MIN - bits;
+}
 
-/* ---------- conditions on vectors (vector_filter.c) ---------- */
+/* Load the ordinals of a by-value column, whose width is one of its kind's. */
+extern void hjg_vector_ordinals(HjgOrdinal ordinal, const HjgVector *vector, int nrows, int64_t *ordinals);
+/* Rows for which "left op right" is false lose their pass. */
+extern void hjg_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_t *right, int nrows, bool *pass);
+
+/* A string of bytes. */
+typedef struct HjgBytes
+{
+	const char *data;
+	int32_t		nbytes;
+} HjgBytes;
+
+/* The string, without spaces at its end where it is padded with them. */
+static inline HjgBytes
+hjg_bytes_trim(HjgBytes bytes, bool padded)
+{
+	while (padded && bytes.nbytes > 0 && bytes.data[bytes.nbytes - 1] == ' ')
+		bytes.nbytes--;
+	return bytes;
+}
+
+/* An order of strings, for qsort() and bsearch(): by length, then by bytes. */
+extern int	hjg_bytes_compare(const void *a, const void *b);
+
+/* ---------- conditions (vector_filter.c, vector_leaf.c) ---------- */
 
 typedef enum HjgFilterKind
 {
 	HJG_FILTER_CONSTANT,		/* passes all, or none if negated */
 	HJG_FILTER_RANGE,			/* low <= value <= high */
 	HJG_FILTER_SET,				/* value is in a list */
-	HJG_FILTER_BYTES,			/* likewise, of variable width; looks at the rows that ask only, as values may have to be fetched */
+	HJG_FILTER_BYTES,			/* likewise, of strings that values refer to */
 	HJG_FILTER_LIKE,			/* value begins with the first of bytes, ends with the last, and has the others between, in their order */
 	HJG_FILTER_COLUMNS,			/* value against another column's */
 	HJG_FILTER_IS_NULL,
@@ -168,11 +147,8 @@ typedef enum HjgFilterKind
 	HJG_FILTER_OR
 } HjgFilterKind;
 
-typedef struct HjgBytes
-{
-	const char *data;
-	int32		nbytes;
-} HjgBytes;
+/* AND and OR below one another: each level takes less than 4 kB of the stack, and so whoever makes a filter bounds them. */
+#define HJG_FILTER_MAX_LEVELS 32
 
 /*
  * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE, SET, BYTES, LIKE or COLUMNS.
@@ -183,36 +159,89 @@ typedef struct HjgFilter
 {
 	HjgFilterKind kind;
 	void		(*bind) (struct HjgFilter *leaf);
+
+	/*
+	 * BYTES and LIKE: ask hjg_filter_passes_bytes() of those rows with pass[i] that are not NULL; the owner of the leaf alone knows
+	 * what values of the vector refer to.  May throw.
+	 */
+	void		(*test_bytes) (const struct HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass);
 	bool		negated;
 	bool		null;			/* CONSTANT: it is NULL, and passes none; SET: a NULL is in it */
 	HjgOrdinal	ordinal;
 	int			column;			/* leaves: which vector */
 	int			other;			/* COLUMNS: and which one it is compared with, */
 	HjgComparison comparison;	/* and how */
-	int64		low;
-	int64		high;			/* not below low */
+	int64_t		low;
+	int64_t		high;			/* not below low */
 	int			nset;
-	int64	   *set;			/* sorted */
+	int64_t    *set;			/* sorted */
 	HjgBytes   *bytes;			/* nset of these: BYTES: sorted by hjg_bytes_compare(); LIKE: two at least */
 	bool		padded;			/* values are compared but for spaces at the end, which those of the list do not have */
 	int			nargs;
 	struct HjgFilter **args;
 } HjgFilter;
 
-extern int64 hjg_filter_ordinal(HjgOrdinal ordinal, int width, Datum value);
-/* Rows for which "left op right" is false lose their pass. */
-extern void hjg_compare_ordinals(HjgComparison comparison, const int64 *left, const int64 *right, int nrows, bool *pass);
-/* Width of what is compared as bytes. */
-#define HJG_VARIABLE_WIDTH (-1)
+/* Make a leaf of "column op NULL"; of "column op ordinal"; of a list, in leaf->set or leaf->bytes, that it sorts. */
+extern void hjg_filter_set_null(HjgFilter *leaf);
+extern void hjg_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
+extern void hjg_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
 
-/* Of a value that is neither compressed nor elsewhere. */
-extern HjgBytes hjg_bytes_of(const struct varlena *value, bool padded);
-extern int	hjg_bytes_compare(const void *a, const void *b);
+/* Does a value that is not NULL pass a leaf of the kind BYTES or LIKE? */
+extern bool hjg_filter_passes_bytes(const HjgFilter *leaf, HjgBytes value);
 
 /*
  * Ask the rows with pass[i]: those for which the condition is not true lose it.  An argument is asked by those
  * rows only that would ask it in core's expressions, as long as it makes a difference.
  */
 extern void hjg_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
+
+/* ---------- arithmetic (vector_expr.c) ---------- */
+
+typedef enum HjgArithmeticKind
+{
+	HJG_ARITHMETIC_PLUS,
+	HJG_ARITHMETIC_MINUS,
+	HJG_ARITHMETIC_TIMES,
+	HJG_ARITHMETIC_NEGATE,
+	HJG_ARITHMETIC_WIDEN		/* to a wider integer type */
+} HjgArithmeticKind;
+
+/* Integers of a vector of rows. */
+typedef struct HjgNumbers
+{
+	const int64_t *values;		/* 0 where there is a NULL */
+	const bool *isnull;			/* NULL: there is none */
+} HjgNumbers;
+
+typedef enum HjgVectorTermKind
+{
+	HJG_TERM_COLUMN,
+	HJG_TERM_CONSTANT,
+	HJG_TERM_ARITHMETIC
+} HjgVectorTermKind;
+
+/* A term of an expression.  The first block is its maker's, who gives it the memory for its values, too. */
+typedef struct HjgVectorTerm
+{
+	HjgVectorTermKind kind;
+	int			column;			/* COLUMN: which vector */
+	HjgArithmeticKind function; /* ARITHMETIC, but for WIDEN, which is nothing to do; */
+	int			width;			/* bytes of the result: 2, 4 or 8; */
+	int			left;			/* its arguments are terms before it; */
+	int			right;			/* left again where there is one argument */
+	int64_t    *space;			/* [HJG_VECTOR_ROWS] */
+	bool	   *null_space;		/* [HJG_VECTOR_ROWS] */
+
+	HjgNumbers	numbers;		/* result */
+} HjgVectorTerm;
+
+/* Set a CONSTANT for all rows to come. */
+extern void hjg_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull);
+
+/*
+ * Compute the terms for nrows > 0 rows, at most HJG_VECTOR_ROWS; the last one's numbers are the result, valid until the next
+ * rows.  Returns 0, or the width of a result that was out of its range.
+ */
+extern int	hjg_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
 
 #endif							/* HJG_VECTOR_H */

@@ -1,36 +1,8 @@
 /*
  * vector_rows.c
- *	  Taking rows out of vectors, and putting them there.
+ *	  Rows of vectors.
  */
-#include "postgres.h"
-
-#include "access/tupmacs.h"
-
 #include "vector/hjg_vector.h"
-
-#define GATHER(type, make_datum) \
-	for (int i = 0; i < nrows; i++) \
-		values[(size_t) i * stride] = make_datum(((const type *) vector->values)[rows[i]]); \
-	break
-
-void
-hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int stride, Datum *values, bool *isnull)
-{
-	for (int i = 0; i < nrows; i++)
-		isnull[(size_t) i * stride] = hjg_vector_isnull(vector, rows[i]);
-	switch (vector->column.attbyval ? vector->column.attlen : (int) sizeof(Datum))
-	{
-		case 1:
-			GATHER(char, CharGetDatum);
-		case 2:
-			GATHER(int16, Int16GetDatum);
-		case 4:
-			GATHER(int32, Int32GetDatum);
-		default:
-			GATHER(Datum, (Datum));
-	}
-}
-#undef GATHER
 
 #define SELECT(type) \
 	for (int i = 0; i < nrows; i++) \
@@ -38,74 +10,29 @@ hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int st
 	break
 
 void
-hjg_vector_select(const HjgVector *vector, const uint32 *rows, int nrows, HjgVector *to)
+hjg_vector_select(const HjgVector *vector, const uint32_t *rows, int nrows, HjgVector *to)
 {
 	to->has_nulls = vector->has_nulls;
 	if (vector->has_nulls)
 		for (int i = 0; i < nrows; i++)
 			to->isnull[i] = vector->isnull[rows[i]];
-	switch (vector->column.attbyval ? vector->column.attlen : (int) sizeof(Datum))
+	switch (vector->column.attbyval ? vector->column.attlen : (int) sizeof(void *))
 	{
 		case 1:
-			SELECT(uint8);
+			SELECT(uint8_t);
 		case 2:
-			SELECT(uint16);
+			SELECT(uint16_t);
 		case 4:
-			SELECT(uint32);
+			SELECT(uint32_t);
 		default:
-			SELECT(uint64);
+			SELECT(uint64_t);
 	}
 }
 #undef SELECT
-
-void
-hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull)
-{
-	int			attlen = vector->column.attlen;
-
-	vector->has_nulls = isnull || (row > 0 && vector->has_nulls);
-	vector->isnull[row] = isnull;
-	if (isnull)
-		return;
-	if (vector->column.attbyval)
-		store_att_byval((char *) vector->values + (Size) row * attlen, value, attlen);
-	else
-		((char **) vector->values)[row] = DatumGetPointer(value);
-}
 
 void
 hjg_vector_put_nulls(HjgVector *vector, int nrows)
 {
 	vector->has_nulls = true;
 	memset(vector->isnull, true, nrows * sizeof(bool));
-}
-
-int
-hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *columns, int first, int nrows, size_t max_bytes)
-{
-	size_t		fixed_bytes = 0;
-	bool		all_fixed = true;
-	size_t		bytes = 0;
-	int			n = 0;
-
-	for (int c = 0; c < ncolumns; c++)
-	{
-		fixed_bytes += Max(vectors[columns[c]].column.attlen, 0);
-		all_fixed &= vectors[columns[c]].column.attlen > 0;
-	}
-	if (all_fixed)
-		return (int) Min((size_t) nrows, Max(max_bytes / Max(fixed_bytes, 1), 1));
-
-	for (; n < nrows && (n == 0 || bytes <= max_bytes); n++)
-	{
-		bytes += fixed_bytes;
-		for (int c = 0; c < ncolumns; c++)
-		{
-			const HjgVector *vector = &vectors[columns[c]];
-
-			if (vector->column.attlen < 0 && !hjg_vector_isnull(vector, first + n))
-				bytes = att_addlength_pointer(bytes, vector->column.attlen, ((char **) vector->values)[first + n]);
-		}
-	}
-	return n;
 }

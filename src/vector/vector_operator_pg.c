@@ -1,5 +1,5 @@
 /*
- * vector_operator.c
+ * vector_operator_pg.c
  *	  Operators that compare fixed-width values by their ordinals (vector_filter.c) or bytes: those that are evaluated for many
  *	  rows at a time, and among them those whose equality makes exact keys (rows_key.c).
  *
@@ -10,7 +10,7 @@
 
 #include "utils/fmgroids.h"
 
-#include "vector/hjg_vector.h"
+#include "vector/hjg_vector_pg.h"
 
 #define SIX(name, ordinal, left, right) \
 	{F_##name##EQ, HJG_COMPARE_EQ, ordinal, left, right}, \

@@ -1,0 +1,100 @@
+/*
+ * hjg_vector_pg.h
+ *	  What of the room "vector" needs PostgreSQL: vectors and datums, and the operators that are evaluated on vectors.
+ */
+#ifndef HJG_VECTOR_PG_H
+#define HJG_VECTOR_PG_H
+
+#include "postgres.h"
+
+#include "vector/hjg_vector.h"
+
+/* ---------- datums (vector_datum_pg.c) ---------- */
+
+/* The integer in a by-value datum of so many bytes. */
+static inline int64
+hjg_datum_to_int(Datum value, int width)
+{
+	switch (width)
+	{
+		case 1:
+			return (int8) DatumGetChar(value);
+		case 2:
+			return DatumGetInt16(value);
+		case 4:
+			return DatumGetInt32(value);
+		default:
+			return DatumGetInt64(value);
+	}
+}
+
+/* A value as core makes its datums: sign-extended, as Int16GetDatum() and the like do. */
+static inline Datum
+hjg_vector_datum(const HjgVector *vector, int row)
+{
+	if (!vector->column.attbyval)
+		return PointerGetDatum(((char **) vector->values)[row]);
+	switch (vector->column.attlen)
+	{
+		case 1:
+			return CharGetDatum(((char *) vector->values)[row]);
+		case 2:
+			return Int16GetDatum(((int16 *) vector->values)[row]);
+		case 4:
+			return Int32GetDatum(((int32 *) vector->values)[row]);
+		default:
+			return ((Datum *) vector->values)[row];
+	}
+}
+
+/* The ordinal of a by-value datum. */
+extern int64 hjg_datum_ordinal(HjgOrdinal ordinal, int width, Datum value);
+
+/*
+ * Gather nrows rows of a vector as datums: row rows[i] goes to
+ * values[i * stride] and isnull[i * stride].
+ */
+extern void hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int stride, Datum *values,
+							  bool *isnull);
+/* Set a row, and forget about NULLs in rows before the first. */
+extern void hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull);
+
+/*
+ * How many of nrows rows from first on to copy before a look at the memory that the copies take: those
+ * whose values in the columns take max_bytes, the one included that goes beyond.
+ */
+extern int	hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *columns, int first, int nrows,
+								   size_t max_bytes);
+
+/* ---------- operators (vector_operator_pg.c) ---------- */
+
+typedef struct HjgSimpleOperator
+{
+	Oid			function;
+	HjgComparison comparison;
+	HjgOrdinal	ordinal;
+	int16		left_width;		/* bytes of the operands */
+	int16		right_width;
+} HjgSimpleOperator;
+
+/* Find the operator behind a function; NULL when it is not simple. */
+extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
+
+/* One whose operands, of variable width, are equal when their bytes are. */
+typedef struct HjgBytesOperator
+{
+	Oid			function;
+	HjgComparison comparison;	/* EQ or NE */
+	bool		collated;		/* under a deterministic collation */
+	bool		padded;			/* but for spaces at the end */
+} HjgBytesOperator;
+
+/* Likewise. */
+extern const HjgBytesOperator *hjg_bytes_operator(Oid function);
+/* Is the function LIKE, or NOT LIKE, of text or char(n)? */
+extern bool hjg_like_operator(Oid function, bool *negated);
+
+/* Width of what is compared as bytes. */
+#define HJG_VARIABLE_WIDTH (-1)
+
+#endif							/* HJG_VECTOR_PG_H */

@@ -1,0 +1,204 @@
+/*
+ * vector_expr.c
+ *	  Integer arithmetic on columns, for a vector of rows at a time.
+ *
+ * Every value is computed as a 64-bit integer, whatever its type, so that widening is nothing to do, and is compared with the
+ * bounds of its type as core does after each operation.  Whether any row of the vector is beyond them is found out
+ * without a branch in the loop, and told once behind it; of several operations that fail the one that core would
+ * have met first need not be the one that is told of.  All functions are strict; the value of a NULL is 0.
+ *
+ * An expression is a list of terms, arguments before what is made of them.
+ */
+#include "vector/hjg_vector.h"
+
+/* ---------- leaves ---------- */
+
+static void
+set_nulls(HjgVectorTerm *term, bool has_nulls)
+{
+	term->numbers.values = term->space;
+	term->numbers.isnull = has_nulls ? term->null_space : NULL;
+}
+
+/* Values of NULLs, which are undefined or were computed of zeros, become 0. */
+static void
+clear_nulls(HjgVectorTerm *term, int nrows)
+{
+	int64_t	   *const space = term->space;
+	const bool *const isnull = term->null_space;
+
+	for (int i = 0; i < nrows; i++)
+		space[i] &= (int64_t) isnull[i] - 1;
+}
+
+#define LOAD(type) \
+	for (int i = 0; i < nrows; i++) \
+		space[i] = ((const type *) values)[i]; \
+	break
+
+static void
+load_column(HjgVectorTerm *term, const HjgVector *vector, int nrows)
+{
+	const void *const values = vector->values;
+	int64_t	   *const space = term->space;
+
+	set_nulls(term, vector->has_nulls);
+	if (vector->has_nulls)
+		memcpy(term->null_space, vector->isnull, nrows * sizeof(bool));
+	switch (vector->column.attbyval ? vector->column.attlen : 0)
+	{
+		case 1:
+			LOAD(int8_t);
+		case 2:
+			LOAD(int16_t);
+		case 4:
+			LOAD(int32_t);
+		case 8:
+			if (!vector->has_nulls)
+			{
+				term->numbers.values = vector->values;
+				break;
+			}
+			LOAD(int64_t);
+		default:
+			return;				/* of others only whether they are NULL is asked for */
+	}
+	if (vector->has_nulls)
+		clear_nulls(term, nrows);
+}
+#undef LOAD
+
+void
+hjg_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull)
+{
+	for (int i = 0; i < HJG_VECTOR_ROWS; i++)
+		term->space[i] = isnull ? 0 : value;
+	memset(term->null_space, isnull, HJG_VECTOR_ROWS * sizeof(bool));
+	set_nulls(term, isnull);
+}
+
+/* ---------- arithmetic ---------- */
+
+/* The results of narrow operations are exact in 64 bits: is one beyond so many bits?  bound is 2^(bits - 1). */
+static bool
+any_beyond(const int64_t *values, int nrows, int64_t bound)
+{
+	uint64_t		beyond = 0;
+
+	for (int i = 0; i < nrows; i++)
+		beyond |= (uint64_t) (values[i] + bound) & ~(2 * (uint64_t) bound - 1);
+	return beyond != 0;
+}
+
+/* Wrapping around, as the processor does. */
+static void
+compute(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, int64_t *result)
+{
+	switch (kind)
+	{
+		case HJG_ARITHMETIC_PLUS:
+			for (int i = 0; i < nrows; i++)
+				result[i] = (int64_t) ((uint64_t) left[i] + (uint64_t) right[i]);
+			break;
+		case HJG_ARITHMETIC_MINUS:
+			for (int i = 0; i < nrows; i++)
+				result[i] = (int64_t) ((uint64_t) left[i] - (uint64_t) right[i]);
+			break;
+		case HJG_ARITHMETIC_TIMES:
+			for (int i = 0; i < nrows; i++)
+				result[i] = (int64_t) ((uint64_t) left[i] * (uint64_t) right[i]);
+			break;
+		case HJG_ARITHMETIC_NEGATE:
+			for (int i = 0; i < nrows; i++)
+				result[i] = (int64_t) (0 - (uint64_t) left[i]);
+			break;
+		case HJG_ARITHMETIC_WIDEN:
+			break;
+	}
+}
+
+/* Which operations on 64-bit values wrapped around: wrapped[i] is negative then. */
+static void
+mark_wrapped(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, const int64_t *result,
+			 int64_t *wrapped)
+{
+	int64_t		product;
+
+	switch (kind)
+	{
+		case HJG_ARITHMETIC_PLUS:
+			for (int i = 0; i < nrows; i++)
+				wrapped[i] = (left[i] ^ result[i]) & (right[i] ^ result[i]);
+			break;
+		case HJG_ARITHMETIC_MINUS:
+			for (int i = 0; i < nrows; i++)
+				wrapped[i] = (left[i] ^ right[i]) & (left[i] ^ result[i]);
+			break;
+		case HJG_ARITHMETIC_TIMES:
+			for (int i = 0; i < nrows; i++)
+				wrapped[i] = -(int64_t) __builtin_mul_overflow(left[i], right[i], &product);
+			break;
+		case HJG_ARITHMETIC_NEGATE:
+			for (int i = 0; i < nrows; i++)
+				wrapped[i] = left[i] & result[i];
+			break;
+		case HJG_ARITHMETIC_WIDEN:
+			break;
+	}
+}
+
+/* The zero that stands for a NULL wraps around, too, where the least number is taken off it. */
+static bool
+any_wrapped(const int64_t *wrapped, const bool *isnull, int nrows)
+{
+	int64_t		any = 0;
+
+	if (isnull == NULL)
+		for (int i = 0; i < nrows; i++)
+			any |= wrapped[i];
+	else
+		for (int i = 0; i < nrows; i++)
+			any |= wrapped[i] & ((int64_t) isnull[i] - 1);
+	return any < 0;
+}
+
+/* Returns 0, or the width where a result does not fit. */
+static int
+apply(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
+{
+	const int	width = term->width;
+	int64_t		wrapped[HJG_VECTOR_ROWS];
+
+	set_nulls(term, left->isnull != NULL || right->isnull != NULL);
+	compute(term->function, left->values, right->values, nrows, term->space);
+	if (term->numbers.isnull != NULL)
+		for (int i = 0; i < nrows; i++)
+			term->null_space[i] = (left->isnull != NULL && left->isnull[i]) || (right->isnull != NULL && right->isnull[i]);
+	if (width == 8)
+	{
+		mark_wrapped(term->function, left->values, right->values, nrows, term->space, wrapped);
+		if (any_wrapped(wrapped, term->numbers.isnull, nrows))
+			return width;
+	}
+	if (term->numbers.isnull != NULL)
+		clear_nulls(term, nrows);
+	return width < 8 && any_beyond(term->space, nrows, (int64_t) 1 << (8 * width - 1)) ? width : 0;
+}
+
+int
+hjg_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows)
+{
+	for (int t = 0; t < nterms; t++)
+	{
+		HjgVectorTerm *term = &terms[t];
+		int			failed = 0;
+
+		if (term->kind == HJG_TERM_COLUMN)
+			load_column(term, &vectors[term->column], nrows);
+		else if (term->kind == HJG_TERM_ARITHMETIC)
+			failed = apply(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
+		if (failed != 0)
+			return failed;
+	}
+	return 0;
+}
