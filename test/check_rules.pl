@@ -43,8 +43,8 @@ my %may = (
 	scan => [ 'vector', 'base' ],
 	rows => [ 'vector', 'layout' ],
 	planner => [ 'scan', 'rows', 'vector', 'model', 'base', 'layout' ],
-	executor => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'base', 'layout', 'arena', 'model' ],
-	calibrate => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'model', 'base' ],);
+	executor => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'base', 'layout' ],
+	calibrate => [ 'planner', 'scan', 'rows', 'service', 'engine', 'model', 'base' ],);
 my @pure = qw(layout model arena vector engine coupled device lab);
 
 my @sources = sort(glob('src/*.c src/*/*.c src/*.h src/*/*.h'));

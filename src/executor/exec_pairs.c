@@ -79,32 +79,6 @@ hjg_pair_filter_create(List *join_qual, TupleDesc scan_desc, List **rest)
 	return NULL;
 }
 
-#define LOAD(EXPR) \
-	for (int i = 0; i < nrows; i++) \
-	{ \
-		const Datum value = values[(Size) i * ncolumns]; \
-		ordinals[i] = (EXPR); \
-	} \
-	break
-
-/* The ordinals of a column whose values are ncolumns apart. */
-static void
-load_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int ncolumns, int nrows, int64 *ordinals)
-{
-	switch (ordinal == HJG_ORDINAL_INT ? width : 0)
-	{
-		case 2:
-			LOAD(DatumGetInt16(value));
-		case 4:
-			LOAD(DatumGetInt32(value));
-		case 8:
-			LOAD(DatumGetInt64(value));
-		default:
-			LOAD(hjg_datum_ordinal(ordinal, width, value));
-	}
-}
-#undef LOAD
-
 void
 hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const bool *isnull, int ncolumns,
 					 int nrows, bool *pass)
@@ -118,8 +92,8 @@ hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const boo
 		const Term *term = &filter->terms[t];
 		const HjgSimpleOperator *op = term->op;
 
-		load_ordinals(op->ordinal, op->left_width, values + term->left, ncolumns, nrows, left);
-		load_ordinals(op->ordinal, op->right_width, values + term->right, ncolumns, nrows, right);
+		hjg_datum_ordinals(op->ordinal, op->left_width, values + term->left, ncolumns, nrows, left);
+		hjg_datum_ordinals(op->ordinal, op->right_width, values + term->right, ncolumns, nrows, right);
 		hjg_compare_ordinals(op->comparison, left, right, nrows, pass);
 		/* whatever was made of the bytes there */
 		for (int i = 0; i < nrows; i++)

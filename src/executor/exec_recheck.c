@@ -160,9 +160,12 @@ compare_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nr
 static void
 compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *right, int nrows, bool *pass)
 {
-	for (int i = 0; i < nrows; i++)
-		pass[i] &= hjg_datum_ordinal(op->ordinal, op->left_width, left[i]) ==
-			hjg_datum_ordinal(op->ordinal, op->right_width, right[i]);
+	int64		left_ordinals[HJG_VECTOR_ROWS];
+	int64		right_ordinals[HJG_VECTOR_ROWS];
+
+	hjg_datum_ordinals(op->ordinal, op->left_width, left, 1, nrows, left_ordinals);
+	hjg_datum_ordinals(op->ordinal, op->right_width, right, 1, nrows, right_ordinals);
+	hjg_compare_ordinals(HJG_COMPARE_EQ, left_ordinals, right_ordinals, nrows, pass);
 }
 
 void

@@ -3,9 +3,10 @@
  *	  What the files of the row store, rows_store*.c, know of each other.
  *	  Internal to the room "rows".
  *
- * rows_store.c			layout of a row, chunks, a store's life
+ * rows_store.c			layout of a row, a store's life
  * rows_store_append.c	rows in, one by one or as vectors
  * rows_store_data.c		values of variable length: data blocks, private and shared
+ * rows_store_piece.c	chunks and shared data blocks by their numbers
  * rows_store_gather.c	rows out, by number
  */
 #ifndef HJG_STORE_H
@@ -98,9 +99,6 @@ struct HjgStore
 
 /* ---- rows_store.c ---- */
 
-/* Make sure of the chunk that a row, which is the first of one, goes to. */
-extern void hjg_store_begin_chunk(HjgStore *store, uint32 row);
-
 static inline char *
 hjg_store_chunk(const HjgStore *store, uint32 row)
 {
@@ -133,10 +131,15 @@ hjg_store_null_bits(const HjgStore *store, char *chunk, uint32 position)
  * Returns what the row keeps: a pointer, or in a shared store a place.
  */
 extern uint64 hjg_store_copy_value(HjgStore *store, Datum value, int16 attlen);
-/* A new chunk (number ix) or data block of a shared store. */
-extern char *hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes);
 /* Keep blocks of usual size for the rows to come. */
 extern void hjg_store_reset_data(HjgStore *store);
 extern void hjg_store_free_data(HjgStore *store);
+
+/* ---- rows_store_piece.c ---- */
+
+/* Make sure of the chunk that a row, which is the first of one, goes to. */
+extern void hjg_store_begin_chunk(HjgStore *store, uint32 row);
+/* A new chunk (number ix) or data block of a shared store. */
+extern char *hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes);
 
 #endif							/* HJG_STORE_H */

@@ -175,42 +175,6 @@ hjg_store_bytes(const HjgStore *store)
 	return chunks_in_use(store) * store->chunk_bytes + store->data_bytes;
 }
 
-/* Make place for element ix of an array of addresses; new ones are NULL. */
-static void
-reserve(HjgStore *store, char ***array, int *length, uint32 ix)
-{
-	int			max = Max(16, *length);
-
-	if (ix < (uint32) *length)
-		return;
-	while ((uint32) max <= ix)
-		max *= 2;
-	if (*array == NULL)
-		*array = MemoryContextAllocHuge(store->context, max * sizeof(char *));
-	else
-		*array = repalloc_huge(*array, max * sizeof(char *));
-	memset(*array + *length, 0, (max - *length) * sizeof(char *));
-	*length = max;
-}
-
-void
-hjg_store_begin_chunk(HjgStore *store, uint32 row)
-{
-	uint32		ix = row >> store->chunk_shift;
-
-	if (ix < (uint32) store->nchunks && store->chunks[ix] != NULL)
-		return;					/* kept over a reset */
-	if (store->sharing != NULL)
-		hjg_store_add_own_piece(store, ix, false, store->chunk_bytes);
-	else
-	{
-		reserve(store, &store->chunks, &store->max_chunks, ix);
-		store->chunks[ix] = MemoryContextAllocHuge(store->context, store->chunk_bytes);
-		store->nchunks = (int) ix + 1;
-	}
-	((HjgChunkHeader *) store->chunks[ix])->has_nulls = false;
-}
-
 bool
 hjg_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to)
 {
@@ -237,27 +201,4 @@ hjg_store_seek(HjgStore *store, uint32 row)
 {
 	Assert((row & ((1u << store->chunk_shift) - 1)) == 0);
 	store->nrows = row;
-}
-
-const HjgStorePiece *
-hjg_store_pieces(const HjgStore *store, int *npieces)
-{
-	*npieces = store->npieces;
-	return store->pieces;
-}
-
-void
-hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address)
-{
-	if (piece->is_block)
-	{
-		reserve(store, &store->shared_blocks, &store->max_shared_blocks, piece->ix);
-		store->shared_blocks[piece->ix] = address;
-	}
-	else
-	{
-		reserve(store, &store->chunks, &store->max_chunks, piece->ix);
-		store->chunks[piece->ix] = address;
-		store->nchunks = Max(store->nchunks, (int) piece->ix + 1);
-	}
 }

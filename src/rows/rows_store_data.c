@@ -64,29 +64,6 @@ hjg_store_free_data(HjgStore *store)
 		pfree(store->pieces);
 }
 
-char *
-hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes)
-{
-	HjgStorePiece *piece;
-	char	   *address;
-
-	if (store->npieces == store->max_pieces)
-	{
-		store->max_pieces = Max(16, store->max_pieces * 2);
-		if (store->pieces == NULL)
-			store->pieces = MemoryContextAlloc(store->context, store->max_pieces * sizeof(HjgStorePiece));
-		else
-			store->pieces = repalloc_huge(store->pieces, store->max_pieces * sizeof(HjgStorePiece));
-	}
-	piece = &store->pieces[store->npieces];
-	*piece = (HjgStorePiece) {.ix = ix, .is_block = is_block};
-	address = store->sharing->alloc(store->sharing->arg, bytes, &piece->name);
-	store->npieces++;
-	store->piece_bytes += bytes;
-	hjg_store_add_piece(store, piece, address);
-	return address;
-}
-
 /* ---------- room for values ---------- */
 
 static HjgDataBlock *

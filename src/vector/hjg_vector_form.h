@@ -11,14 +11,14 @@
 #include "vector/hjg_vector.h"
 
 /* Forms of a column beside the widths of signed integers; plus its width. */
-#define HJG_FORM_UINT 100
-#define HJG_FORM_FLOAT 200
-#define HJG_FORM_OF(ordinal, width) \
-	(((ordinal) == HJG_ORDINAL_INT ? 0 : (ordinal) == HJG_ORDINAL_UINT ? HJG_FORM_UINT : HJG_FORM_FLOAT) + (width))
+#define HJG_VECTOR_UINT 100
+#define HJG_VECTOR_FLOAT 200
+#define HJG_VECTOR_FORM(ordinal, width) \
+	(((ordinal) == HJG_ORDINAL_INT ? 0 : (ordinal) == HJG_ORDINAL_UINT ? HJG_VECTOR_UINT : HJG_VECTOR_FLOAT) + (width))
 
 /* LOOP(type of a value, how it becomes its ordinal, argument) for a column whose ordinals are of this kind. */
 #define HJG_BY_FORM(ordinal, vector, LOOP, argument) \
-	switch (HJG_FORM_OF(ordinal, (vector)->column.attlen)) \
+	switch (HJG_VECTOR_FORM(ordinal, (vector)->column.attlen)) \
 	{ \
 		case 1: \
 			LOOP(int8_t, (int64_t), argument); \
@@ -32,19 +32,19 @@
 		case 8: \
 			LOOP(int64_t, (int64_t), argument); \
 			break; \
-		case HJG_FORM_UINT + 1: \
+		case HJG_VECTOR_UINT + 1: \
 			LOOP(uint8_t, (int64_t), argument); \
 			break; \
-		case HJG_FORM_UINT + 4: \
+		case HJG_VECTOR_UINT + 4: \
 			LOOP(uint32_t, (int64_t), argument); \
 			break; \
-		case HJG_FORM_UINT + 8: \
+		case HJG_VECTOR_UINT + 8: \
 			LOOP(uint64_t, hjg_ordinal_of_uint, argument); \
 			break; \
-		case HJG_FORM_FLOAT + 4: \
+		case HJG_VECTOR_FLOAT + 4: \
 			LOOP(float, hjg_ordinal_of_float, argument); \
 			break; \
-		case HJG_FORM_FLOAT + 8: \
+		case HJG_VECTOR_FLOAT + 8: \
 			LOOP(double, hjg_ordinal_of_float, argument); \
 			break; \
 		default: \

@@ -49,6 +49,8 @@ hjg_vector_datum(const HjgVector *vector, int row)
 
 /* The ordinal of a by-value datum. */
 extern int64 hjg_datum_ordinal(HjgOrdinal ordinal, int width, Datum value);
+/* Those of a column of nrows rows, whose datums are stride apart. */
+extern void hjg_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals);
 
 /*
  * Gather nrows rows of a vector as datums: row rows[i] goes to

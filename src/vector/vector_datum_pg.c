@@ -22,6 +22,31 @@ hjg_datum_ordinal(HjgOrdinal ordinal, int width, Datum value)
 	}
 }
 
+#define LOAD(EXPR) \
+	for (int i = 0; i < nrows; i++) \
+	{ \
+		const Datum value = values[(Size) i * stride]; \
+		ordinals[i] = (EXPR); \
+	} \
+	break
+
+void
+hjg_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals)
+{
+	switch (ordinal == HJG_ORDINAL_INT ? width : 0)
+	{
+		case 2:
+			LOAD(DatumGetInt16(value));
+		case 4:
+			LOAD(DatumGetInt32(value));
+		case 8:
+			LOAD(DatumGetInt64(value));
+		default:
+			LOAD(hjg_datum_ordinal(ordinal, width, value));
+	}
+}
+#undef LOAD
+
 #define GATHER(type, make_datum) \
 	for (int i = 0; i < nrows; i++) \
 		values[(size_t) i * stride] = make_datum(((const type *) vector->values)[rows[i]]); \

@@ -1,0 +1,92 @@
+/*
+ * rows_store_piece.c
+ *	  Chunks and data blocks of a row store by their numbers: a store's own, and those of a shared store, which other
+ *	  handles may have filled.
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "rows/hjg_store.h"
+
+/* Make place for element ix of an array of addresses; new ones are NULL. */
+static void
+reserve(HjgStore *store, char ***array, int *length, uint32 ix)
+{
+	int			max = Max(16, *length);
+
+	if (ix < (uint32) *length)
+		return;
+	while ((uint32) max <= ix)
+		max *= 2;
+	if (*array == NULL)
+		*array = MemoryContextAllocHuge(store->context, max * sizeof(char *));
+	else
+		*array = repalloc_huge(*array, max * sizeof(char *));
+	memset(*array + *length, 0, (max - *length) * sizeof(char *));
+	*length = max;
+}
+
+void
+hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address)
+{
+	if (piece->is_block)
+	{
+		reserve(store, &store->shared_blocks, &store->max_shared_blocks, piece->ix);
+		store->shared_blocks[piece->ix] = address;
+	}
+	else
+	{
+		reserve(store, &store->chunks, &store->max_chunks, piece->ix);
+		store->chunks[piece->ix] = address;
+		store->nchunks = Max(store->nchunks, (int) piece->ix + 1);
+	}
+}
+
+char *
+hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes)
+{
+	HjgStorePiece *piece;
+	char	   *address;
+
+	if (store->npieces == store->max_pieces)
+	{
+		store->max_pieces = Max(16, store->max_pieces * 2);
+		if (store->pieces == NULL)
+			store->pieces = MemoryContextAlloc(store->context, store->max_pieces * sizeof(HjgStorePiece));
+		else
+			store->pieces = repalloc_huge(store->pieces, store->max_pieces * sizeof(HjgStorePiece));
+	}
+	piece = &store->pieces[store->npieces];
+	*piece = (HjgStorePiece) {.ix = ix, .is_block = is_block};
+	address = store->sharing->alloc(store->sharing->arg, bytes, &piece->name);
+	store->npieces++;
+	store->piece_bytes += bytes;
+	hjg_store_add_piece(store, piece, address);
+	return address;
+}
+
+const HjgStorePiece *
+hjg_store_pieces(const HjgStore *store, int *npieces)
+{
+	*npieces = store->npieces;
+	return store->pieces;
+}
+
+void
+hjg_store_begin_chunk(HjgStore *store, uint32 row)
+{
+	uint32		ix = row >> store->chunk_shift;
+
+	if (ix < (uint32) store->nchunks && store->chunks[ix] != NULL)
+		return;					/* kept over a reset */
+	if (store->sharing != NULL)
+		hjg_store_add_own_piece(store, ix, false, store->chunk_bytes);
+	else
+	{
+		reserve(store, &store->chunks, &store->max_chunks, ix);
+		store->chunks[ix] = MemoryContextAllocHuge(store->context, store->chunk_bytes);
+		store->nchunks = (int) ix + 1;
+	}
+	((HjgChunkHeader *) store->chunks[ix])->has_nulls = false;
+}
