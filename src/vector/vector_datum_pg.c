@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "access/tupmacs.h"
+#include "access/htup_details.h"
 
 #include "vector/hjg_vector_pg.h"
 
