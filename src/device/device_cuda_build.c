@@ -217,53 +217,19 @@ admit(HjgCudaJoin *join, Plan *plan)
 
 /* ---- the build side ---- */
 
-/*
- * Memory of the build side.  Where the first strategy wants its sides in managed memory, that of chunks is
- * taken too, so that all of it is there or none; if none, the strategy is left out.
- */
-static HjgStatus
-alloc_build(HjgCudaJoin *join, Plan *plan)
-{
-	HjgCudaLane *lane = &join->lanes->work;
-	const size_t width = (size_t) join->spec.key_width;
-	HjgStatus	status = HJG_ERR_MEMORY;
-
-	if (plan->ntries > 0 && plan->tries[0]->moving != HJG_CUDA_BY_COPY)
-	{
-		HjgCudaPtr *const blocks[] = {&join->build.keys, &join->keys[0], &join->keys[1]};
-		const size_t rows[] = {plan->nrows, join->chunk_rows, join->chunk_rows};
-
-		status = HJG_OK;
-		for (int i = 0; i < 3 && status == HJG_OK; i++)
-			status = hjg_cuda_alloc_managed(lane, rows[i] * width, blocks[i]);
-		for (int i = 0; i < 3 && status != HJG_OK; i++)
-		{
-			hjg_cuda_free(lane, *blocks[i]);
-			*blocks[i] = 0;
-		}
-		if (status == HJG_OK)
-			join->moving = plan->tries[0]->moving;
-		else
-			memmove(plan->tries, plan->tries + 1, (size_t) --plan->ntries * sizeof(plan->tries[0]));
-	}
-	if (status != HJG_OK)
-		status = hjg_cuda_alloc(lane, plan->nrows * width, &join->build.keys);
-	if (status == HJG_OK && plan->numbered)
-		status = hjg_cuda_alloc(lane, plan->nrows * sizeof(hjg_u32), &join->build.rows);
-	return status;
-}
-
 /* Bring the keys, and number the rows where their numbers are not their positions. */
 static HjgStatus
-load_build(HjgCudaJoin *join, Plan *plan, const HjgSegment *segments, int nsegments)
+load_build(HjgCudaJoin *join, const Plan *plan, const HjgSegment *segments, int nsegments)
 {
 	HjgCudaLane *lane = &join->lanes->work;
 	const size_t width = (size_t) join->spec.key_width;
-	HjgStatus	status = alloc_build(join, plan);
+	HjgStatus	status = hjg_cuda_alloc(lane, plan->nrows * width, &join->build.keys);
 	hjg_u64		row = 0;
 	size_t		queued = 0;
 
 	join->build.nrows = plan->nrows;
+	if (status == HJG_OK && plan->numbered)
+		status = hjg_cuda_alloc(lane, plan->nrows * sizeof(hjg_u32), &join->build.rows);
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
 	for (int i = 0; i < nsegments && status == HJG_OK; i++)
@@ -271,7 +237,7 @@ load_build(HjgCudaJoin *join, Plan *plan, const HjgSegment *segments, int nsegme
 		const hjg_u32 n = segments[i].nrows;
 
 		hjg_cuda_region_pin(segments[i].keys);
-		status = hjg_cuda_bring(lane, join->moving, join->build.keys + row * width, segments[i].keys, n * width);
+		status = hjg_cuda_copy_in(lane, join->build.keys + row * width, segments[i].keys, n * width);
 		if (status == HJG_OK && plan->numbered)
 			status = hjg_cuda_number_rows(lane, join->build.rows + row * sizeof(hjg_u32), n, segments[i].first_row);
 		if (status == HJG_OK)

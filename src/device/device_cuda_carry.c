@@ -163,7 +163,7 @@ hjg_cuda_carry_load(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgSeg
 {
 	if ((join->carry.sides & HJG_SIDE_BIT(HJG_SIDE_PROBE)) == 0)
 		return HJG_OK;
-	return hjg_cuda_bring_rows(lane, HJG_CUDA_BY_COPY, HJG_CUDA_CARRIED, join->carry.bytes.bytes[HJG_SIDE_PROBE],
+	return hjg_cuda_bring_rows(lane, HJG_CUDA_CARRIED, join->carry.bytes.bytes[HJG_SIDE_PROBE],
 							   join->carry.probe[turn], segments, nsegments, row, n);
 }
 

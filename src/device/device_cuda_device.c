@@ -40,11 +40,10 @@ say(char *reason, size_t room, const char *what, HjgCudaResult result)
 static bool
 describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 {
-	enum {SMS, MAJOR, MINOR, L2, SHARED, MODE, MANAGED, NFACTS};
+	enum {SMS, MAJOR, MINOR, L2, SHARED, MODE, NFACTS};
 	static const int wanted[NFACTS] = {
 		[SMS] = HJG_CUDA_MULTIPROCESSORS, [MAJOR] = HJG_CUDA_CC_MAJOR, [MINOR] = HJG_CUDA_CC_MINOR,
 		[L2] = HJG_CUDA_L2_BYTES, [SHARED] = HJG_CUDA_SHARED_OPTIN, [MODE] = HJG_CUDA_COMPUTE_MODE,
-		[MANAGED] = HJG_CUDA_CONCURRENT_MANAGED,
 	};
 	int			facts[NFACTS] = {0};
 	char		name[64] = "";
@@ -63,7 +62,6 @@ describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 	device->compute_capability = facts[MAJOR] * 10 + facts[MINOR];
 	device->l2_bytes = (size_t) facts[L2];
 	device->shared_bytes = (size_t) facts[SHARED];
-	device->managed = facts[MANAGED] != 0;
 
 	memset(info, 0, sizeof(*info));
 	memcpy(info->name, device->name, sizeof(device->name));

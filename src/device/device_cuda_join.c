@@ -26,8 +26,8 @@ HjgCudaTuning hjg_cuda_tuning = {.most_chunk_rows = 1u << 20, .least_chunk_rows 
 /* ---- copies from the arena ---- */
 
 HjgStatus
-hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
-					const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n)
+hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
+				    hjg_u64 row, hjg_u64 n)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -41,7 +41,7 @@ hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaOfRow what, 
 			continue;
 		m = end - row < n ? end - row : n;
 		hjg_cuda_region_pin(from);
-		status = hjg_cuda_bring(lane, moving, to, from + (row - segments[i].first_row) * width, m * width);
+		status = hjg_cuda_copy_in(lane, to, from + (row - segments[i].first_row) * width, m * width);
 		to += m * width;
 		row += m;
 		n -= m;
@@ -91,8 +91,7 @@ hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 		return HJG_OK;
 	status = hjg_cuda_alloc(lane, sizeof(HjgCudaMail), &join->small);
 	for (int i = 0; i < 2 && status == HJG_OK; i++)
-		if (join->keys[i] == 0)
-			status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
+		status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
 		status = hjg_cuda_alloc(lane, rows * sizeof(HjgPair), &join->pairs[i]);
 	if (status == HJG_OK && join->strategy != NULL)

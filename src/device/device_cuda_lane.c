@@ -110,7 +110,7 @@ static void
 release_parked(HjgCudaLane *lane)
 {
 	for (int i = 0; i < lane->nparked; i++)
-		(void) hjg_cuda_check(lane, hjg_cuda_block_give(lane->device->pool, lane->parked[i]), "device memory");
+		hjg_cuda_block_give(lane->device->pool, lane->parked[i]);
 	lane->nparked = 0;
 }
 
@@ -124,8 +124,7 @@ hjg_cuda_alloc(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr)
 	*ptr = 0;
 	for (int i = 0; i < lane->nparked; i++)
 		if (hjg_cuda_block_size(lane->device->pool, lane->parked[i]) == wanted &&
-			wanted <= lane->grant->bytes - lane->grant->used_bytes &&
-			!hjg_cuda_block_is_managed(lane->device->pool, lane->parked[i]))
+			wanted <= lane->grant->bytes - lane->grant->used_bytes)
 		{
 			*ptr = lane->parked[i];
 			lane->parked[i] = lane->parked[--lane->nparked];
@@ -154,7 +153,7 @@ hjg_cuda_free(HjgCudaLane *lane, HjgCudaPtr ptr)
 	if (lane->busy)
 		lane->parked[lane->nparked++] = ptr;
 	else
-		(void) hjg_cuda_check(lane, hjg_cuda_block_give(lane->device->pool, ptr), "device memory");
+		hjg_cuda_block_give(lane->device->pool, ptr);
 }
 
 /* ---- queueing ---- */

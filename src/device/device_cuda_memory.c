@@ -11,9 +11,6 @@
  * against the budget only as long as nobody needs it: they are freed first.
  * Another program may have taken the device's memory meanwhile; then cuMemAlloc fails within
  * the budget, and so does the job, before it has begun to answer.
- *
- * Managed memory is on the device only in part, and what the driver says is free does not tell how much will be, so
- * all of it is counted again; its blocks are not kept, since they are on the host as well.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,7 +29,6 @@ typedef struct Block
 	HjgCudaPtr	ptr;
 	size_t		bytes;
 	bool		used;
-	bool		managed;
 	hjg_u64		freed_ns;
 } Block;
 
@@ -46,7 +42,6 @@ struct HjgCudaPool
 	hjg_u64		serving;
 	int			nwaiting;
 	size_t		held_bytes;		/* blocks, used or kept */
-	size_t		managed_bytes;	/* of them */
 	Block	   *blocks;
 	int			nblocks;
 	int			max_blocks;
@@ -170,18 +165,6 @@ hjg_cuda_dismiss(HjgCudaGrant *grant)
 
 /* ---- blocks; called with the lock ---- */
 
-static HjgCudaResult
-drop_block(HjgCudaPool *pool, int i)
-{
-	const HjgCudaResult result = hjg_cuda.memory_free(pool->blocks[i].ptr);
-
-	pool->held_bytes -= pool->blocks[i].bytes;
-	if (pool->blocks[i].managed)
-		pool->managed_bytes -= pool->blocks[i].bytes;
-	pool->blocks[i] = pool->blocks[--pool->nblocks];
-	return result;
-}
-
 /* Free the kept block that was idle longest, if it was so for idle_ns; false when there is none. */
 static bool
 drop_oldest(HjgCudaPool *pool, hjg_u64 idle_ns)
@@ -194,7 +177,9 @@ drop_oldest(HjgCudaPool *pool, hjg_u64 idle_ns)
 			oldest = i;
 	if (oldest < 0 || now - pool->blocks[oldest].freed_ns < idle_ns)
 		return false;
-	(void) drop_block(pool, oldest);
+	(void) hjg_cuda.memory_free(pool->blocks[oldest].ptr);
+	pool->held_bytes -= pool->blocks[oldest].bytes;
+	pool->blocks[oldest] = pool->blocks[--pool->nblocks];
 	return true;
 }
 
@@ -250,38 +235,6 @@ take_block(HjgCudaPool *pool, size_t bytes, HjgCudaPtr *ptr)
 	return result;
 }
 
-/* Does the device have so many bytes free, all managed memory counted as if none of it were there yet? */
-static bool
-has_free(const HjgCudaPool *pool, size_t bytes)
-{
-	size_t		free_bytes;
-	size_t		total_bytes;
-
-	return hjg_cuda.memory_info(&free_bytes, &total_bytes) == HJG_CUDA_SUCCESS &&
-		pool->managed_bytes + bytes <= free_bytes;
-}
-
-static HjgCudaResult
-take_managed(HjgCudaPool *pool, size_t bytes, size_t grant_left, HjgCudaPtr *ptr)
-{
-	HjgCudaResult result;
-	bool		fits;
-
-	do
-		fits = pool->held_bytes + bytes <= pool->budget_bytes && has_free(pool, grant_left);
-	while (!fits && drop_oldest(pool, 0));
-	if (!fits || !reserve_entry(pool))
-		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
-	result = hjg_cuda.managed_alloc(ptr, bytes, HJG_CUDA_ATTACH_GLOBAL);
-	if (result == HJG_CUDA_SUCCESS)
-	{
-		pool->blocks[pool->nblocks++] = (Block) {.ptr = *ptr, .bytes = bytes, .used = true, .managed = true};
-		pool->held_bytes += bytes;
-		pool->managed_bytes += bytes;
-	}
-	return result;
-}
-
 HjgCudaResult
 hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr)
 {
@@ -301,37 +254,6 @@ hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr)
 	return HJG_CUDA_SUCCESS;
 }
 
-HjgCudaResult
-hjg_cuda_block_take_managed(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr)
-{
-	const size_t left = grant->bytes - grant->used_bytes;
-	HjgCudaPool *pool = grant->pool;
-	HjgCudaResult result;
-
-	*ptr = 0;
-	bytes = hjg_cuda_block_bytes(bytes);
-	if (bytes > left)
-		return HJG_CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&pool->lock);
-	result = take_managed(pool, bytes, left, ptr);
-	pthread_mutex_unlock(&pool->lock);
-	if (result == HJG_CUDA_SUCCESS)
-		hjg_cuda_grant_use(grant, bytes);
-	return result;
-}
-
-bool
-hjg_cuda_block_is_managed(HjgCudaPool *pool, HjgCudaPtr ptr)
-{
-	bool		managed = false;
-
-	pthread_mutex_lock(&pool->lock);
-	for (int i = 0; i < pool->nblocks; i++)
-		managed |= pool->blocks[i].ptr == ptr && pool->blocks[i].managed;
-	pthread_mutex_unlock(&pool->lock);
-	return managed;
-}
-
 size_t
 hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr)
 {
@@ -345,23 +267,18 @@ hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr)
 	return bytes;
 }
 
-HjgCudaResult
+void
 hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr)
 {
-	HjgCudaResult result = HJG_CUDA_SUCCESS;
-
 	pthread_mutex_lock(&pool->lock);
 	for (int i = 0; i < pool->nblocks; i++)
 		if (pool->blocks[i].ptr == ptr)
 		{
 			pool->blocks[i].used = false;
 			pool->blocks[i].freed_ns = hjg_now_ns();
-			if (pool->blocks[i].managed)
-				result = drop_block(pool, i);
 			break;
 		}
 	pthread_mutex_unlock(&pool->lock);
-	return result;
 }
 
 size_t

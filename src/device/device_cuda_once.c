@@ -62,7 +62,7 @@ load_chunk(const Batch *batch, const Chunk *chunk)
 		return HJG_OK;
 	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
 	if (status == HJG_OK)
-		status = hjg_cuda_bring_rows(lane, join->moving, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[chunk->turn],
+		status = hjg_cuda_bring_rows(lane, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[chunk->turn],
 									 batch->segments, batch->nsegments, chunk->row, chunk->nrows);
 	if (status == HJG_OK)
 		status = hjg_cuda_carry_load(join, lane, chunk->turn, batch->segments, batch->nsegments, chunk->row, chunk->nrows);

@@ -39,7 +39,7 @@ count_window(Window *window, const HjgSegment *segments, int nsegments)
 
 	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
 	if (status == HJG_OK)
-		status = hjg_cuda_bring_rows(lane, join->moving, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[0], segments,
+		status = hjg_cuda_bring_rows(lane, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[0], segments,
 									 nsegments, window->row, window->nrows);
 	if (status == HJG_OK)
 		status = hjg_cuda_carry_load(join, lane, 0, segments, nsegments, window->row, window->nrows);

@@ -66,14 +66,11 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 #define HJG_CUDA_EVENT_NO_TIMING 2
 #define HJG_CUDA_HOST_PORTABLE 1
 #define HJG_CUDA_HOST_READ_ONLY 8	/* only to register: CU_MEMHOSTREGISTER_READ_ONLY */
-#define HJG_CUDA_ATTACH_GLOBAL 1
-#define HJG_CUDA_HOST (-1)		/* CU_DEVICE_CPU */
 #define HJG_CUDA_MULTIPROCESSORS 16		/* CU_DEVICE_ATTRIBUTE_... */
 #define HJG_CUDA_COMPUTE_MODE 20
 #define HJG_CUDA_L2_BYTES 38
 #define HJG_CUDA_CC_MAJOR 75
 #define HJG_CUDA_CC_MINOR 76
-#define HJG_CUDA_CONCURRENT_MANAGED 89
 #define HJG_CUDA_SHARED_OPTIN 97
 #define HJG_CUDA_MODE_PROHIBITED 2
 #define HJG_CUDA_FUNC_DYNAMIC_SHARED 8	/* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
@@ -93,8 +90,6 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 	F(context_set, "cuCtxSetCurrent", (HjgCudaContext context)) \
 	F(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total_bytes)) \
 	F(memory_alloc, "cuMemAlloc_v2", (HjgCudaPtr *ptr, size_t bytes)) \
-	F(managed_alloc, "cuMemAllocManaged", (HjgCudaPtr *ptr, size_t bytes, unsigned flags)) \
-	F(managed_prefetch, "cuMemPrefetchAsync", (HjgCudaPtr ptr, size_t bytes, HjgCudaNumber to, HjgCudaStream stream)) \
 	F(memory_free, "cuMemFree_v2", (HjgCudaPtr ptr)) \
 	F(host_alloc, "cuMemHostAlloc", (void **ptr, size_t bytes, unsigned flags)) \
 	F(host_free, "cuMemFreeHost", (void *ptr)) \
@@ -166,7 +161,6 @@ typedef struct HjgCudaDevice
 	size_t		shared_bytes;	/* most shared memory of a block */
 	size_t		memory_bytes;
 	double		identity;		/* hjg_gpu_identity(): whose calibrated costs are its own */
-	bool		managed;		/* CPU and device may use managed memory at the same time */
 	HjgCudaContext context;		/* NULL until the first join */
 	HjgCudaModule modules[HJG_CUDA_MAX_IMAGES]; /* NULL until a kernel of it is used */
 	HjgCudaPool *pool;
@@ -245,16 +239,10 @@ hjg_cuda_grant_use(HjgCudaGrant *grant, size_t bytes)
 
 /* A block; as cuMemAlloc, but blocks that were freed are used again. */
 extern HjgCudaResult hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr);
-/*
- * A block of managed memory, which the host may use too.  Refused where all of it and all that the grant may
- * take yet would be more than the device has free now: a program that has more on its way there can stall the device.
- */
-extern HjgCudaResult hjg_cuda_block_take_managed(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr);
-/* Returns what it took of the grant. */
+/* What it took of the grant. */
 extern size_t hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr);
-extern bool hjg_cuda_block_is_managed(HjgCudaPool *pool, HjgCudaPtr ptr);
-/* An error only where the block is not kept but freed. */
-extern HjgCudaResult hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr);
+/* Keep the block for whoever takes one of its size. */
+extern void hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr);
 /* Free what was not used for idle_ms; the context is current.  Returns the bytes that are left. */
 extern size_t hjg_cuda_pool_trim(HjgCudaPool *pool, unsigned idle_ms);
 
@@ -354,14 +342,6 @@ typedef struct HjgCudaSide
 	HjgCudaPtr	rows;			/* hjg_u32 row numbers, or 0: position i is row i */
 } HjgCudaSide;
 
-/* How a side gets to the device; device_cuda_managed.c. */
-typedef enum HjgCudaMoving
-{
-	HJG_CUDA_BY_COPY,
-	HJG_CUDA_BY_FAULT,			/* in managed memory, by page faults of the kernels */
-	HJG_CUDA_BY_PREFETCH		/* in managed memory, asked for before */
-} HjgCudaMoving;
-
 /* What is known of a join before it is built. */
 typedef struct HjgCudaShape
 {
@@ -416,7 +396,6 @@ typedef struct HjgCudaStrategy
 	bool		unique;			/* build() says no to repeated keys in modes ALL and LEFT */
 	bool		pairs_only;		/* probe() says no to other outputs: HJG_ERR_INPUT */
 	bool		shared;			/* probe() may be called on several lanes at a time, and never says no */
-	HjgCudaMoving moving;		/* of its sides; where they were copied instead it is another strategy's join */
 	/* Can it join that at all on this device? */
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */
@@ -474,18 +453,5 @@ extern const HjgCudaStrategy hjg_cuda_radix2;
 extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
 extern const HjgCudaStrategy hjg_cuda_direct;
 extern const HjgCudaStrategy hjg_cuda_packed;	/* device_cuda_packed.c */
-
-/* ---- device_cuda_managed.c ---- */
-
-/* As hjg_cuda_alloc(), of managed memory; an error where the device has none. */
-extern HjgStatus hjg_cuda_alloc_managed(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
-
-/*
- * Bring bytes of a side from host memory to where the side lies: queue a copy, or write them into managed memory,
- * whose last readers must have been waited for then, and queue its prefetch.
- */
-extern HjgStatus hjg_cuda_bring(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaPtr to, const void *from, size_t bytes);
-/* Queue the move of managed memory to the device of the lane. */
-extern HjgStatus hjg_cuda_prefetch(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes);
 
 #endif							/* HJG_CUDA_H */

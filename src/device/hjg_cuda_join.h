@@ -168,7 +168,6 @@ typedef struct HjgCudaJoin
 	const HjgCudaStrategy *strategy;	/* or NULL: the csr table */
 	void	   *table;			/* of the strategy */
 	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
-	HjgCudaMoving moving;		/* of raw keys, those of chunks too */
 	HjgCudaCsr	csr;
 	HjgCudaCarry carry;			/* of a branch the build columns are borrowed, too */
 
@@ -223,7 +222,7 @@ typedef enum HjgCudaOfRow
 } HjgCudaOfRow;
 
 /* Bring that of rows [row, row + n) of a batch, whose segments are ascending and contiguous.  As for hjg_cuda_bring(). */
-extern HjgStatus hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaMoving moving, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
+extern HjgStatus hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
 									 const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n);
 /*
  * More of a build side was queued: wait for it where that is much, so that a cancelled job is noticed. *queued_bytes

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "device/hjg_cuda.h"
+#include "lab/hjg_cuda_paper.h"
 #include "layout/hjg_cuda_args.h"
 
 /* One pair of inputs. */
@@ -59,7 +60,7 @@ extern bool hjg_bench_has_paper(const char *paper);
 
 typedef struct HjgBenchMoved
 {
-	HjgCudaMoving moving;
+	HjgLabMoving moving;
 	int			key_width;
 	HjgCudaSide build;			/* what is joined, with rows of 4 bytes */
 	HjgCudaSide probe;
@@ -69,7 +70,7 @@ typedef struct HjgBenchMoved
 } HjgBenchMoved;
 
 /* Closed in any case. */
-extern HjgStatus hjg_bench_moved_open(HjgCudaLane *lane, HjgCudaMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
+extern HjgStatus hjg_bench_moved_open(HjgCudaLane *lane, HjgLabMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
 									  HjgBenchMoved *moved);
 extern void hjg_bench_moved_close(HjgCudaLane *lane, HjgBenchMoved *moved);
 /* The sides, which are in device memory, as they are to be joined: to host memory; waits. */

@@ -72,6 +72,32 @@ extern const HjgCudaStrategy hjg_cuda_prbc_nested;
 extern const HjgCudaStrategy hjg_cuda_umj;
 extern const HjgCudaStrategy hjg_cuda_umj_pf;
 
+/* ---- lab_cuda_managed.c ---- */
+
+/* How a side gets to the device. */
+typedef enum HjgLabMoving
+{
+	HJG_LAB_BY_COPY,
+	HJG_LAB_BY_FAULT,			/* in managed memory, by page faults of the kernels */
+	HJG_LAB_BY_PREFETCH			/* in managed memory, asked for before */
+} HjgLabMoving;
+
+/* How a strategy wants its sides moved; where they were copied instead it is prbc. */
+extern HjgLabMoving hjg_lab_moving(const HjgCudaStrategy *strategy);
+/*
+ * Managed memory, outside the pool; an error where the device has none, or not so much free: a program that has more on its
+ * way there can stall the device.
+ */
+extern HjgStatus hjg_lab_managed_take(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
+extern void hjg_lab_managed_give(HjgCudaLane *lane, HjgCudaPtr ptr);
+/* Queue the move of managed memory to the device of the lane, or to the host. */
+extern HjgStatus hjg_lab_prefetch(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes, bool to_host);
+/*
+ * Bring bytes of a side from host memory to where the side lies: queue a copy, or write them into managed memory,
+ * whose last readers must have been waited for then, and queue its prefetch.
+ */
+extern HjgStatus hjg_lab_bring(HjgCudaLane *lane, HjgLabMoving moving, HjgCudaPtr to, const void *from, size_t bytes);
+
 /* Make them known to the driver (hjg_cuda_further_strategies). */
 extern void hjg_lab_strategies_open(void);
 

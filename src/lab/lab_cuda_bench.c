@@ -117,11 +117,11 @@ run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCu
 	{
 		run.strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run.shape) : hjg_cuda_strategy_named(names[i]);
 		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape) ||
-			(run.strategy->moving != HJG_CUDA_BY_COPY && !c->from_host))
+			(hjg_lab_moving(run.strategy) != HJG_LAB_BY_COPY && !c->from_host))
 			continue;
 		if (c->from_host)
 		{
-			status = hjg_bench_moved_open(&bench->lane, run.strategy->moving, c->width, run.shape.build_rows,
+			status = hjg_bench_moved_open(&bench->lane, hjg_lab_moving(run.strategy), c->width, run.shape.build_rows,
 										  run.shape.probe_rows, &moved);
 			run.moved = &moved;
 		}

@@ -29,17 +29,17 @@ lay_sides(HjgBenchMoved *moved, HjgCudaPtr base)
 }
 
 HjgStatus
-hjg_bench_moved_open(HjgCudaLane *lane, HjgCudaMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
+hjg_bench_moved_open(HjgCudaLane *lane, HjgLabMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
 					 HjgBenchMoved *moved)
 {
 	HjgStatus	status;
 
 	*moved = (HjgBenchMoved) {.moving = moving, .key_width = key_width, .build.nrows = nbuild, .probe.nrows = nprobe};
 	moved->bytes = lay_sides(moved, 0);
-	status = moving == HJG_CUDA_BY_COPY ? hjg_cuda_alloc(lane, moved->bytes, &moved->block) :
-		hjg_cuda_alloc_managed(lane, moved->bytes, &moved->block);
+	status = moving == HJG_LAB_BY_COPY ? hjg_cuda_alloc(lane, moved->bytes, &moved->block) :
+		hjg_lab_managed_take(lane, moved->bytes, &moved->block);
 	lay_sides(moved, moved->block);
-	if (status == HJG_OK && moving == HJG_CUDA_BY_COPY)
+	if (status == HJG_OK && moving == HJG_LAB_BY_COPY)
 		status = hjg_cuda_check(lane, hjg_cuda.host_alloc(&moved->host, moved->bytes, HJG_CUDA_HOST_PORTABLE), "pinned memory");
 	return status;
 }
@@ -47,7 +47,10 @@ hjg_bench_moved_open(HjgCudaLane *lane, HjgCudaMoving moving, int key_width, hjg
 void
 hjg_bench_moved_close(HjgCudaLane *lane, HjgBenchMoved *moved)
 {
-	hjg_cuda_free(lane, moved->block);
+	if (moved->moving == HJG_LAB_BY_COPY)
+		hjg_cuda_free(lane, moved->block);
+	else
+		hjg_lab_managed_give(lane, moved->block);
 	if (moved->host != NULL)
 		(void) hjg_cuda_check(lane, hjg_cuda.host_free(moved->host), "pinned memory");
 	memset(moved, 0, sizeof(*moved));
@@ -57,7 +60,7 @@ hjg_bench_moved_close(HjgCudaLane *lane, HjgBenchMoved *moved)
 static HjgStatus
 put_column(HjgCudaLane *lane, const HjgBenchMoved *moved, HjgCudaPtr to, HjgCudaPtr from, size_t bytes)
 {
-	if (moved->moving == HJG_CUDA_BY_COPY)
+	if (moved->moving == HJG_LAB_BY_COPY)
 		return hjg_cuda_copy_out(lane, (char *) moved->host + (to - moved->block), from, bytes);
 	return hjg_cuda_copy_within(lane, to, from, bytes);
 }
@@ -74,8 +77,8 @@ hjg_bench_moved_reset(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCu
 		status = put_column(lane, moved, moved->probe.keys, probe->keys, probe->nrows * width);
 	if (status == HJG_OK)
 		status = put_column(lane, moved, moved->probe.rows, probe->rows, probe->nrows * sizeof(hjg_u32));
-	if (status == HJG_OK && moved->moving != HJG_CUDA_BY_COPY)
-		status = hjg_cuda_check(lane, hjg_cuda.managed_prefetch(moved->block, moved->bytes, HJG_CUDA_HOST, lane->stream), "prefetch");
+	if (status == HJG_OK && moved->moving != HJG_LAB_BY_COPY)
+		status = hjg_lab_prefetch(lane, moved->block, moved->bytes, true);
 	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
 }
 
@@ -84,7 +87,7 @@ hjg_bench_moved_bring(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCu
 {
 	const size_t bytes = side->rows + side->nrows * sizeof(hjg_u32) - side->keys;
 
-	if (moved->moving == HJG_CUDA_BY_COPY)
+	if (moved->moving == HJG_LAB_BY_COPY)
 		return hjg_cuda_copy_in(lane, side->keys, (char *) moved->host + (side->keys - moved->block), bytes);
-	return moved->moving == HJG_CUDA_BY_PREFETCH ? hjg_cuda_prefetch(lane, side->keys, bytes) : HJG_OK;
+	return moved->moving == HJG_LAB_BY_PREFETCH ? hjg_lab_prefetch(lane, side->keys, bytes, false) : HJG_OK;
 }

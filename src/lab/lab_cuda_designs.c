@@ -43,7 +43,7 @@ typedef struct Design
 	bool		hashed;
 	bool		queue;
 	HjgCudaPutting putting;
-	HjgCudaMoving moving;
+	size_t		most_bytes;		/* of build keys; 0: any */
 } Design;
 
 typedef struct Plan
@@ -68,8 +68,8 @@ make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape 
 {
 	hjg_u64		part_rows;
 
-	if (!hjg_cuda_paper_suits(shape) || (design->moving != HJG_CUDA_BY_COPY && !device->managed) ||
-		(design->moving == HJG_CUDA_BY_FAULT && shape->build_rows * (hjg_u64) shape->key_width > MOST_FAULT_BYTES))
+	if (!hjg_cuda_paper_suits(shape) ||
+		(design->most_bytes != 0 && shape->build_rows * (hjg_u64) shape->key_width > design->most_bytes))
 		return false;
 	plan->build_limit = hjg_cuda_match_limit(device, shape->key_width, design->hashed);
 	if (hjg_cuda_paper_tuning.part_rows != 0 && hjg_cuda_paper_tuning.part_rows * 3 / 2 < plan->build_limit)
@@ -229,9 +229,8 @@ design_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 
 /* ---- the strategies ---- */
 
-#define DESIGN(VARIABLE, ...) MOVED_DESIGN(VARIABLE, HJG_CUDA_BY_COPY, __VA_ARGS__)
-#define MOVED_DESIGN(VARIABLE, MOVING, ...) \
-static const Design VARIABLE##_design = {.moving = MOVING, __VA_ARGS__}; \
+#define DESIGN(VARIABLE, ...) \
+static const Design VARIABLE##_design = {__VA_ARGS__}; \
 static bool \
 VARIABLE##_suits(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
@@ -255,7 +254,6 @@ VARIABLE##_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide
 } \
 const HjgCudaStrategy hjg_cuda_##VARIABLE = { \
 	.name = #VARIABLE, \
-	.moving = MOVING, \
 	.suits = VARIABLE##_suits, \
 	.bytes = VARIABLE##_bytes, \
 	.moved = VARIABLE##_moved, \
@@ -279,6 +277,6 @@ DESIGN(prbc, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putti
 DESIGN(prbc_256, .partitioner = BY_CHAINS, .bucket_bits = 8, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_2048, .partitioner = BY_CHAINS, .bucket_bits = 11, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
 DESIGN(prbc_nested, .partitioner = BY_CHAINS, .bucket_bits = 10, .putting = HJG_CUDA_PUT_WARP);
-MOVED_DESIGN(umj, HJG_CUDA_BY_FAULT, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP);
-MOVED_DESIGN(umj_pf, HJG_CUDA_BY_PREFETCH, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true,
-			 .putting = HJG_CUDA_PUT_WARP);
+DESIGN(umj, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP,
+	   .most_bytes = MOST_FAULT_BYTES);
+DESIGN(umj_pf, .partitioner = BY_CHAINS, .bucket_bits = 10, .hashed = true, .putting = HJG_CUDA_PUT_WARP);

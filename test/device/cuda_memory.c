@@ -234,50 +234,6 @@ test_declined(void)
 	hjg_cuda_tuning = usual;
 }
 
-/* Managed memory is taken only as far as the device has it free, whatever the budget says; on the emulated device. */
-static void
-test_managed(void)
-{
-	const HjgCudaTuning usual = hjg_cuda_tuning;
-	const size_t taken_before = stub->used_bytes;
-	Case		c;
-
-	hjg_cuda_tuning = (HjgCudaTuning) {.most_chunk_rows = 1000, .least_chunk_rows = 1000};
-	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIQUE, 4000, 1500);
-	for (strategy = HJG_LAB_UMJ; strategy <= HJG_LAB_UMJ_PF; strategy++)
-	{
-		Shrinking	runs = {0};
-		const char *name = name_of(strategy);
-		size_t		managed = stub->managed_bytes;
-		const size_t prefetched = stub->prefetched_bytes;
-
-		count_run(&c, &runs);
-		claim(runs.nown == 1 && stub->managed_bytes - managed >= 4000 * 8 + 2 * 1000 * 8, "%s has its keys in managed memory", name);
-		claim((stub->prefetched_bytes - prefetched >= (4000 + 1500) * 8) == (strategy == HJG_LAB_UMJ_PF),
-			  "%s asks for %zu bytes of them before", name, stub->prefetched_bytes - prefetched);
-		/* another program takes the device's memory */
-		for (size_t left = (size_t) 64 << 20; left >= (size_t) 64 << 10 && runs.wrong == NULL; left -= left / 16)
-		{
-			hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
-			stub->used_bytes = stub->memory_bytes - left;
-			count_run(&c, &runs);
-			hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
-			stub->used_bytes = taken_before;
-		}
-		claim(runs.wrong == NULL && runs.nown > 1 && runs.nothers > 0, "%s with less and less of the device free: %d runs are "
-			  "its own, then %d another strategy's, %d are refused", name, runs.nown, runs.nothers, runs.nrefused);
-		hjg_cuda_made(0)->managed = false;
-		managed = stub->managed_bytes;
-		runs = (Shrinking) {0};
-		count_run(&c, &runs);
-		claim(runs.nothers == 1 && stub->managed_bytes == managed, "%s is left where a device does not share its memory", name);
-		hjg_cuda_made(0)->managed = true;
-	}
-	strategy = HJG_CPU_AUTO;
-	case_destroy(&c);
-	hjg_cuda_tuning = usual;
-}
-
 void
 test_memory(void)
 {
@@ -285,7 +241,5 @@ test_memory(void)
 	test_admission();
 	test_small_budget();
 	test_declined();
-	if (stub != NULL)
-		test_managed();
 	test_turns();
 }

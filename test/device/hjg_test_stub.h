@@ -18,8 +18,6 @@ typedef struct HjgStub
 	long		latency_us;		/* least time from an event's record until a query of it returns */
 	size_t		memory_bytes;
 	size_t		used_bytes;
-	size_t		managed_bytes;	/* ever taken */
-	size_t		prefetched_bytes;
 	long		live_objects;	/* streams, events, blocks of device and of pinned memory */
 	long		live_regions;
 	long		in_flight;		/* queued, and not known to have ended */

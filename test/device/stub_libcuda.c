@@ -35,6 +35,10 @@
 #define CODE_ADDRESS 700
 #define MOST_DEVICES 4
 
+/* Of managed memory, which the laboratory uses. */
+#define ATTACH_GLOBAL 1
+#define CONCURRENT_MANAGED 89
+
 HjgStub		hjg_stub;
 
 /* The device's, where an image has its constant. */
@@ -235,7 +239,7 @@ cuDeviceGetAttribute(int *value, int attribute, int device)
 		case HJG_CUDA_SHARED_OPTIN:
 			*value = 227 << 10;
 			break;
-		case HJG_CUDA_CONCURRENT_MANAGED:
+		case CONCURRENT_MANAGED:
 			*value = 1;
 			break;
 		default:
@@ -324,20 +328,13 @@ cuMemAlloc_v2(HjgCudaPtr *ptr, size_t bytes)
 int
 cuMemAllocManaged(HjgCudaPtr *ptr, size_t bytes, unsigned flags)
 {
-	int			result = cuMemAlloc_v2(ptr, bytes);
-
-	if (flags != HJG_CUDA_ATTACH_GLOBAL)
-		return CODE_INVALID_VALUE;
-	if (result == HJG_CUDA_SUCCESS)
-		__atomic_fetch_add(&hjg_stub.managed_bytes, bytes, __ATOMIC_SEQ_CST);
-	return result;
+	return flags == ATTACH_GLOBAL ? cuMemAlloc_v2(ptr, bytes) : CODE_INVALID_VALUE;
 }
 
 int
 cuMemPrefetchAsync(HjgCudaPtr ptr, size_t bytes, int to, void *stream)
 {
 	QUEUE(stream);
-	__atomic_fetch_add(&hjg_stub.prefetched_bytes, bytes, __ATOMIC_SEQ_CST);
 	return HJG_CUDA_SUCCESS;
 }
 

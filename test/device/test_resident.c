@@ -137,14 +137,14 @@ must(HjgStatus status, const HjgCudaLane *lane)
 }
 
 static void
-take(HjgCudaLane *lane, HjgCudaMoving moving, size_t bytes, HjgCudaPtr *ptr)
+take(HjgCudaLane *lane, HjgLabMoving moving, size_t bytes, HjgCudaPtr *ptr)
 {
-	must(moving == HJG_CUDA_BY_COPY ? hjg_cuda_alloc(lane, bytes, ptr) : hjg_cuda_alloc_managed(lane, bytes, ptr), lane);
+	must(moving == HJG_LAB_BY_COPY ? hjg_cuda_alloc(lane, bytes, ptr) : hjg_lab_managed_take(lane, bytes, ptr), lane);
 }
 
 /* In the order of row numbers if they have no gaps; else, and with_rows, with a column of row numbers. */
 static void
-upload(HjgCudaLane *lane, HjgCudaMoving moving, const Side *from, int width, bool with_rows, HjgCudaSide *to)
+upload(HjgCudaLane *lane, HjgLabMoving moving, const Side *from, int width, bool with_rows, HjgCudaSide *to)
 {
 	hjg_u32    *rows = calloc(from->nrows + 1, sizeof(hjg_u32));
 	size_t		at = 0;
@@ -158,7 +158,7 @@ upload(HjgCudaLane *lane, HjgCudaMoving moving, const Side *from, int width, boo
 		const HjgSegment *segment = &from->segments[s];
 		const size_t place = with_rows ? at : segment->first_row;
 
-		must(hjg_cuda_bring(lane, moving, to->keys + place * (size_t) width, segment->keys,
+		must(hjg_lab_bring(lane, moving, to->keys + place * (size_t) width, segment->keys,
 							(size_t) segment->nrows * (size_t) width), lane);
 		for (hjg_u32 i = 0; i < segment->nrows; i++)
 			rows[at++] = segment->first_row + i;
@@ -166,7 +166,7 @@ upload(HjgCudaLane *lane, HjgCudaMoving moving, const Side *from, int width, boo
 	if (with_rows)
 	{
 		take(lane, moving, ((size_t) from->nrows + 1) * sizeof(hjg_u32), &to->rows);
-		must(hjg_cuda_bring(lane, moving, to->rows, rows, at * sizeof(hjg_u32)), lane);
+		must(hjg_lab_bring(lane, moving, to->rows, rows, at * sizeof(hjg_u32)), lane);
 	}
 	must(hjg_cuda_wait(lane), lane);
 	free(rows);
@@ -275,8 +275,8 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 
 	if (!strategy->suits(lane->device, &shape))
 		return NULL;
-	upload(lane, strategy->moving, &c->build, c->width, with_rows, &joined.build);
-	upload(lane, strategy->moving, &c->probe, c->width, with_rows, &joined.probe);
+	upload(lane, hjg_lab_moving(strategy), &c->build, c->width, with_rows, &joined.build);
+	upload(lane, hjg_lab_moving(strategy), &c->probe, c->width, with_rows, &joined.probe);
 	must(hjg_cuda_alloc(lane, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), lane);
 	must(hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &joined.counters), lane);
 	joined.found = malloc((c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair));
@@ -317,10 +317,15 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 		ahead != (status == HJG_OK ? c->nexpected : HJG_CUDA_UNSUITED))
 		wrong = "a build that nobody waits for decides otherwise";
 	must(hjg_cuda_wait(lane), lane);
-	hjg_cuda_free(lane, joined.build.keys);
-	hjg_cuda_free(lane, joined.build.rows);
-	hjg_cuda_free(lane, joined.probe.keys);
-	hjg_cuda_free(lane, joined.probe.rows);
+	for (int i = 0; i < 4; i++)
+	{
+		const HjgCudaPtr ptr = i == 0 ? joined.build.keys : i == 1 ? joined.build.rows : i == 2 ? joined.probe.keys : joined.probe.rows;
+
+		if (hjg_lab_moving(strategy) == HJG_LAB_BY_COPY)
+			hjg_cuda_free(lane, ptr);
+		else
+			hjg_lab_managed_give(lane, ptr);
+	}
 	hjg_cuda_free(lane, joined.pairs);
 	hjg_cuda_free(lane, joined.counters);
 	free(joined.found);
