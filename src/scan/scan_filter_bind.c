@@ -21,28 +21,41 @@ bytes_of(const struct varlena *value)
 	return (HjgBytes) {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
 }
 
-/* Values are fetched and unpacked for the rows that ask only. */
+/* Values are unpacked for the rows that ask only, and one by one. */
+static void
+test_unpacked(const HjgFilter *leaf, struct varlena *value, bool *pass)
+{
+	struct varlena *unpacked;
+	HjgBytes	bytes;
+
+	CHECK_FOR_INTERRUPTS();
+	unpacked = pg_detoast_datum_packed(value);
+	bytes = bytes_of(unpacked);
+	hjg_filter_test_bytes(leaf, &bytes, 1, pass);
+	pfree(unpacked);
+}
+
 static void
 test_varlenas(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass)
 {
 	struct varlena *const *values = vector->values;
+	HjgBytes	bytes[HJG_MAX_VECTOR_ROWS];
+	int			first = 0;		/* row that was not tested yet */
 
 	for (int i = 0; i < nrows; i++)
 	{
-		struct varlena *unpacked;
-
 		if (!pass[i])
 			continue;
 		if (likely(!VARATT_IS_COMPRESSED(values[i]) && !VARATT_IS_EXTERNAL(values[i])))
 		{
-			pass[i] = hjg_filter_passes_bytes(leaf, bytes_of(values[i]));
+			bytes[i] = bytes_of(values[i]);
 			continue;
 		}
-		CHECK_FOR_INTERRUPTS();
-		unpacked = pg_detoast_datum_packed(values[i]);
-		pass[i] = hjg_filter_passes_bytes(leaf, bytes_of(unpacked));
-		pfree(unpacked);
+		hjg_filter_test_bytes(leaf, bytes + first, i - first, pass + first);
+		test_unpacked(leaf, values[i], &pass[i]);
+		first = i + 1;
 	}
+	hjg_filter_test_bytes(leaf, bytes + first, nrows - first, pass + first);
 }
 
 void

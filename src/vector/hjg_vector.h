@@ -128,9 +128,6 @@ hjg_bytes_trim(HjgBytes bytes, bool padded)
 	return bytes;
 }
 
-/* An order of strings, for qsort() and bsearch(): by length, then by bytes. */
-extern int	hjg_bytes_compare(const void *a, const void *b);
-
 /* ---------- conditions (vector_filter.c, vector_leaf.c) ---------- */
 
 typedef enum HjgFilterKind
@@ -161,7 +158,7 @@ typedef struct HjgFilter
 	void		(*bind) (struct HjgFilter *leaf);
 
 	/*
-	 * BYTES and LIKE: ask hjg_filter_passes_bytes() of those rows with pass[i] that are not NULL; the owner of the leaf alone knows
+	 * BYTES and LIKE: apply hjg_filter_test_bytes() to the rows with pass[i], which are not NULL; the owner of the leaf alone knows
 	 * what values of the vector refer to.  May throw.
 	 */
 	void		(*test_bytes) (const struct HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass);
@@ -175,7 +172,7 @@ typedef struct HjgFilter
 	int64_t		high;			/* not below low */
 	int			nset;
 	int64_t    *set;			/* sorted */
-	HjgBytes   *bytes;			/* nset of these: BYTES: sorted by hjg_bytes_compare(); LIKE: two at least */
+	HjgBytes   *bytes;			/* nset of these: BYTES: sorted; LIKE: two at least */
 	bool		padded;			/* values are compared but for spaces at the end, which those of the list do not have */
 	int			nargs;
 	struct HjgFilter **args;
@@ -186,8 +183,8 @@ extern void hjg_filter_set_null(HjgFilter *leaf);
 extern void hjg_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
 extern void hjg_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
 
-/* Does a value that is not NULL pass a leaf of the kind BYTES or LIKE? */
-extern bool hjg_filter_passes_bytes(const HjgFilter *leaf, HjgBytes value);
+/* Of the rows with pass[i], those whose value, which is not NULL, does not pass a leaf BYTES or LIKE lose it. */
+extern void hjg_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
 
 /*
  * Ask the rows with pass[i]: those for which the condition is not true lose it.  An argument is asked by those

@@ -41,14 +41,3 @@ hjg_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_
 	}
 }
 #undef COMPARE
-
-int
-hjg_bytes_compare(const void *a, const void *b)
-{
-	const HjgBytes *x = a;
-	const HjgBytes *y = b;
-
-	if (x->nbytes != y->nbytes)
-		return x->nbytes < y->nbytes ? -1 : 1;
-	return memcmp(x->data, y->data, x->nbytes);
-}

@@ -1,6 +1,6 @@
 /*
  * vector_leaf.c
- *	  Leaves of conditions on columns (vector_filter.c): what an operand makes of them, and tests of strings.
+ *	  Leaves of conditions on columns (vector_filter.c): what an operand makes of them, and searches of strings.
  */
 #define _GNU_SOURCE				/* memmem() */
 
@@ -67,6 +67,18 @@ compare_ordinals(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* By length, then by bytes. */
+static int
+compare_bytes(const void *a, const void *b)
+{
+	const HjgBytes *x = a;
+	const HjgBytes *y = b;
+
+	if (x->nbytes != y->nbytes)
+		return x->nbytes < y->nbytes ? -1 : 1;
+	return memcmp(x->data, y->data, x->nbytes);
+}
+
 void
 hjg_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null)
 {
@@ -77,26 +89,25 @@ hjg_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset,
 	if (kind == HJG_FILTER_SET)
 		qsort(leaf->set, nset, sizeof(int64_t), compare_ordinals);
 	else
-		qsort(leaf->bytes, nset, sizeof(HjgBytes), hjg_bytes_compare);
+		qsort(leaf->bytes, nset, sizeof(HjgBytes), compare_bytes);
 }
 
 /* ---------- strings ---------- */
 
-static bool
-in_list(const HjgFilter *leaf, HjgBytes value)
+static inline bool
+is_in_list(const HjgFilter *leaf, HjgBytes value)
 {
 	value = hjg_bytes_trim(value, leaf->padded);
 	if (leaf->nset == 1)
 		return value.nbytes == leaf->bytes->nbytes && memcmp(value.data, leaf->bytes->data, value.nbytes) == 0;
-	return bsearch(&value, leaf->bytes, leaf->nset, sizeof(HjgBytes), hjg_bytes_compare) != NULL;
+	return bsearch(&value, leaf->bytes, leaf->nset, sizeof(HjgBytes), compare_bytes) != NULL;
 }
 
-/* Does the value begin with the first string, end with the last, and have the others between, in their order? */
-static bool
-is_like(const HjgFilter *node, HjgBytes value)
+static inline bool
+is_like(const HjgFilter *leaf, HjgBytes value)
 {
-	const HjgBytes *first = &node->bytes[0];
-	const HjgBytes *last = &node->bytes[node->nset - 1];
+	const HjgBytes *first = &leaf->bytes[0];
+	const HjgBytes *last = &leaf->bytes[leaf->nset - 1];
 	const char *at = value.data;
 	const char *end = at + value.nbytes;
 
@@ -115,8 +126,10 @@ is_like(const HjgFilter *node, HjgBytes value)
 	return true;
 }
 
-bool
-hjg_filter_passes_bytes(const HjgFilter *leaf, HjgBytes value)
+void
+hjg_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass)
 {
-	return (leaf->kind == HJG_FILTER_LIKE ? is_like(leaf, value) : in_list(leaf, value)) != leaf->negated;
+	for (int i = 0; i < nrows; i++)
+		if (pass[i])
+			pass[i] = (leaf->kind == HJG_FILTER_LIKE ? is_like(leaf, values[i]) : is_in_list(leaf, values[i])) != leaf->negated;
 }
