@@ -19,7 +19,7 @@
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /* Of the values of one argument that are not NULL. */
 typedef struct Totals

@@ -6,14 +6,14 @@
  * batch, a spill file or the engine's time; where rows are probed in place, the last.  It is for joins to which such a row is nothing;
  * the planner says where it is expected to pay.
  *
- * Who fills it.  A load of this process's own: once it is complete.  A join in
+ * Who fills it.  A build pass of this process's own: once it is complete.  A join in
  * partitions: row by row as the build side goes to them; the probe side is tested on
- * its way to the partitions, and not again when they are joined.  A shared load: whoever
+ * its way to the partitions, and not again when they are joined.  A shared build side: whoever
  * counts the rows makes it, everybody adds the keys that it has read, and nobody probes
  * before all have (exec_parallel.c).  Of shared partitions, whoever makes them, and everybody adds the keys
  * that it writes.
  *
- * Under hjoin_gpu.bloom_filter = auto it is watched, and given up for the load when too
+ * Under hjoin_gpu.bloom_filter = auto it is watched, and given up for the pass when too
  * many rows pass.
  */
 #include "postgres.h"
@@ -23,7 +23,7 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_build.h"
 
 /* Rows between two looks at how many pass. */
 #define WATCH_ROWS 16384
@@ -36,79 +36,79 @@
 #define MOST_PASSING_SPILLED 0.97
 
 static void
-make_filter(HjgJoinState *state, void *memory, size_t bytes)
+make_filter(HjgProbeFilter *filter, void *memory, size_t bytes)
 {
-	HjgProbeFilter  *filter = &state->filter;
+	HjgReport  *report = filter->execution->report;
 
-	hjg_bloom_init(&filter->bloom, state->inner.codec->key_width, memory, bytes);
-	state->report.filter_bytes = Max(state->report.filter_bytes, bytes);
+	hjg_bloom_init(&filter->bloom, filter->key_width, memory, bytes);
+	report->filter_bytes = Max(report->filter_bytes, bytes);
 }
 
 void
-hjg_probe_filter_forget(HjgJoinState *state)
+hjg_probe_filter_forget(HjgProbeFilter *filter)
 {
-	memset(&state->filter, 0, sizeof(state->filter));
+	memset(&filter->bloom, 0, sizeof(filter->bloom));
+	filter->open = filter->shared = false;
 }
 
 /* Start testing; all keys are in. */
 static void
-open_filter(HjgJoinState *state, double most_passing)
+open_filter(HjgProbeFilter *filter, double most_passing)
 {
-	HjgProbeFilter  *filter = &state->filter;
-
 	filter->open = true;
 	filter->most_passing = hjg_bloom_filter == HJG_BLOOM_FILTER_ON ? 1 : most_passing;
 	filter->ntested = filter->npassed = 0;
 }
 
-/* ---------- a load of our own ---------- */
+/* ---------- a build side of our own ---------- */
 
 void
-hjg_probe_filter_add_load(HjgJoinState *state)
+hjg_probe_filter_add_run(HjgProbeFilter *filter, const HjgRun *run)
 {
-	const HjgKeyBuffer *keys = &state->run->build;
-	bool		shared = state->run->share != NULL;
+	const HjgKeyBuffer *keys = &run->build;
 
 	for (int i = 0; i < keys->nsegments; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (shared)
-			hjg_bloom_add_shared(&state->filter.bloom, keys->segments[i].keys, keys->segments[i].nrows);
+		if (filter->shared)
+			hjg_bloom_add_shared(&filter->bloom, keys->segments[i].keys, keys->segments[i].nrows);
 		else
-			hjg_bloom_add(&state->filter.bloom, keys->segments[i].keys, keys->segments[i].nrows);
+			hjg_bloom_add(&filter->bloom, keys->segments[i].keys, keys->segments[i].nrows);
 	}
 }
 
 void
-hjg_probe_filter_load(HjgJoinState *state)
+hjg_probe_filter_load(HjgProbeFilter *filter, const HjgRun *run)
 {
-	size_t		bytes = hjg_bloom_bytes(state->run->build.nrows);
+	size_t		bytes = hjg_bloom_bytes(run->build.nrows);
 
-	if (!state->use_filter || state->run->build.nrows == 0)
+	if (!filter->execution->program->use_filter || run->build.nrows == 0)
 		return;
-	make_filter(state, MemoryContextAllocHuge(state->load_context, bytes), bytes);
-	hjg_probe_filter_add_load(state);
-	open_filter(state, MOST_PASSING);
+	make_filter(filter, MemoryContextAllocHuge(run->context, bytes), bytes);
+	hjg_probe_filter_add_run(filter, run);
+	open_filter(filter, MOST_PASSING);
 }
 
-/* ---------- a shared load ---------- */
+/* ---------- a shared build side ---------- */
 
 void
-hjg_probe_filter_share(HjgJoinState *state, void *memory, size_t bytes)
+hjg_probe_filter_share(HjgProbeFilter *filter, void *memory, size_t bytes)
 {
-	make_filter(state, memory, bytes);
-}
-
-void
-hjg_probe_filter_attach(HjgJoinState *state, void *memory, size_t bytes)
-{
-	hjg_bloom_attach(&state->filter.bloom, state->inner.codec->key_width, memory, bytes);
+	make_filter(filter, memory, bytes);
+	filter->shared = true;
 }
 
 void
-hjg_probe_filter_open_shared(HjgJoinState *state)
+hjg_probe_filter_attach(HjgProbeFilter *filter, void *memory, size_t bytes)
 {
-	open_filter(state, MOST_PASSING);
+	hjg_bloom_attach(&filter->bloom, filter->key_width, memory, bytes);
+	filter->shared = true;
+}
+
+void
+hjg_probe_filter_open_shared(HjgProbeFilter *filter)
+{
+	open_filter(filter, MOST_PASSING);
 }
 
 /* ---------- partitions ---------- */
@@ -121,47 +121,47 @@ hjg_probe_filter_bytes(double nkeys, int participants)
 }
 
 void
-hjg_probe_filter_start_partitions(HjgJoinState *state, double nkeys)
+hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryContext context, double nkeys)
 {
 	const size_t bytes = hjg_probe_filter_bytes(nkeys, 1);
 
-	if (!state->use_filter)
+	if (!filter->execution->program->use_filter)
 		return;
-	make_filter(state, MemoryContextAllocHuge(state->partition_context, bytes), bytes);
+	make_filter(filter, MemoryContextAllocHuge(context, bytes), bytes);
 }
 
 void
-hjg_probe_filter_add_key(HjgJoinState *state, const void *key)
+hjg_probe_filter_add_key(HjgProbeFilter *filter, const void *key)
 {
-	if (state->parallel != NULL)
-		hjg_bloom_add_shared(&state->filter.bloom, key, 1);
+	if (filter->shared)
+		hjg_bloom_add_shared(&filter->bloom, key, 1);
 	else
-		hjg_bloom_add(&state->filter.bloom, key, 1);
+		hjg_bloom_add(&filter->bloom, key, 1);
 }
 
 void
-hjg_probe_filter_open_partitions(HjgJoinState *state)
+hjg_probe_filter_open_partitions(HjgProbeFilter *filter)
 {
-	if (state->filter.bloom.words != NULL)
-		open_filter(state, MOST_PASSING_SPILLED);
+	if (filter->bloom.words != NULL)
+		open_filter(filter, MOST_PASSING_SPILLED);
 }
 
 void
-hjg_probe_filter_end_partitions(HjgJoinState *state)
+hjg_probe_filter_end_partitions(HjgProbeFilter *filter)
 {
-	if (state->filter.bloom.words != NULL && state->parallel == NULL)
-		pfree(state->filter.bloom.words);
-	hjg_probe_filter_forget(state);
+	if (filter->bloom.words != NULL && !filter->shared)
+		pfree(filter->bloom.words);
+	hjg_probe_filter_forget(filter);
 }
 
 /* ---------- testing ---------- */
 
 static inline void
-note_tested(HjgJoinState *state, uint32 ntested, uint32 npassed)
+note_tested(HjgProbeFilter *filter, uint32 ntested, uint32 npassed)
 {
-	HjgProbeFilter  *filter = &state->filter;
+	HjgReport  *report = filter->execution->report;
 
-	state->report.filtered_rows += ntested - npassed;
+	report->filtered_rows += ntested - npassed;
 	filter->ntested += ntested;
 	filter->npassed += npassed;
 	if (filter->ntested < WATCH_ROWS)
@@ -169,25 +169,25 @@ note_tested(HjgJoinState *state, uint32 ntested, uint32 npassed)
 	if (filter->npassed > filter->ntested * filter->most_passing)
 	{
 		filter->open = false;
-		state->report.filter_stopped = true;
+		report->filter_stopped = true;
 	}
 	filter->ntested = filter->npassed = 0;
 }
 
 int
-hjg_probe_filter_rows(HjgJoinState *state, const char *keys, int nrows, uint16 *rows)
+hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, int nrows, uint16 *rows)
 {
-	uint32		npassed = hjg_bloom_test(&state->filter.bloom, keys, (uint32) nrows, rows);
+	uint32		npassed = hjg_bloom_test(&filter->bloom, keys, (uint32) nrows, rows);
 
-	note_tested(state, (uint32) nrows, npassed);
+	note_tested(filter, (uint32) nrows, npassed);
 	return (int) npassed;
 }
 
 bool
-hjg_probe_filter_row(HjgJoinState *state, const void *key)
+hjg_probe_filter_row(HjgProbeFilter *filter, const void *key)
 {
-	bool		passed = hjg_bloom_test_one(&state->filter.bloom, key);
+	bool		passed = hjg_bloom_test_one(&filter->bloom, key);
 
-	note_tested(state, 1, passed);
+	note_tested(filter, 1, passed);
 	return passed;
 }

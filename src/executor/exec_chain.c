@@ -19,7 +19,7 @@
 #include "executor/executor.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 StaticAssertDecl(HJG_VECTOR_ROWS <= HJG_MAX_VECTOR_ROWS, "vectors of a join fit where a page's do");
 
@@ -51,10 +51,29 @@ map_results(const HjgJoinState *state, int nresults, int *result_ix)
 	return true;
 }
 
-HjgJoinState *
+/* As a call of ExecProcNode() would do it. */
+static int
+next_rows(void *arg)
+{
+	HjgJoinState *below = arg;
+	PlanState  *plan = &below->css.ss.ps;
+	int			n;
+
+	if (plan->chgParam != NULL)
+		ExecReScan(plan);
+	if (plan->instrument)
+		InstrStartNode(plan->instrument);
+	n = hjg_chain_take_rows(below);
+	if (plan->instrument)
+		InstrStopNode(plan->instrument, n);
+	return n;
+}
+
+const HjgVectorSource *
 hjg_chain_create(PlanState *plan, int nplan_columns)
 {
 	HjgJoinState *below = hjg_exec_join_state(plan);
+	HjgVectorSource *source;
 	int		   *result_ix;
 
 	if (!hjg_direct_scan || below == NULL || below->aggregation != NULL)
@@ -67,7 +86,9 @@ hjg_chain_create(PlanState *plan, int nplan_columns)
 	}
 
 	hjg_chain_open(below, nplan_columns, result_ix);
-	return below;
+	source = palloc(sizeof(HjgVectorSource));
+	*source = (HjgVectorSource) {.vectors = below->vectors,.next = next_rows,.arg = below};
+	return source;
 }
 
 void
@@ -128,20 +149,4 @@ hjg_chain_take_rows(HjgJoinState *state)
 			return n;
 	}
 	return 0;
-}
-
-int
-hjg_chain_next_rows(HjgJoinState *below)
-{
-	PlanState  *plan = &below->css.ss.ps;
-	int			n;
-
-	if (plan->chgParam != NULL)
-		ExecReScan(plan);
-	if (plan->instrument)
-		InstrStartNode(plan->instrument);
-	n = hjg_chain_take_rows(below);
-	if (plan->instrument)
-		InstrStopNode(plan->instrument, n);
-	return n;
 }

@@ -18,7 +18,7 @@
 #include "miscadmin.h"
 
 #include "executor/hjg_bits.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /* Rows without columns that are handed out between two looks at interrupts. */
 #define EMPTY_VECTOR_ROWS 8192
@@ -100,8 +100,8 @@ hjg_emit_init(HjgJoinState *state)
 	else
 		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
 
-	state->residual = state->recheck_qual != NULL || state->pair_filter != NULL || state->join_qual != NULL;
-	state->direct = !state->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
+	state->program.residual = state->program.recheck_qual != NULL || state->program.pair_filter != NULL || state->program.join_qual != NULL;
+	state->direct = !state->program.residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
 	state->out_slot = state->direct && moves && state->aggregation == NULL ? ps->ps_ResultTupleSlot : state->css.ss.ss_ScanTupleSlot;
 	state->out_width = state->out_slot->tts_tupleDescriptor->natts;
 	for (int s = 0; s < 2; s++)
@@ -140,7 +140,7 @@ hjg_emit_prepare(HjgJoinState *state)
 
 	if (likely(state->vector_probe != NULL))
 		return;
-	old = MemoryContextSwitchTo(state->work_context);
+	old = MemoryContextSwitchTo(state->execution.work_context);
 	state->vector_build = palloc(HJG_VECTOR_ROWS * sizeof(uint32));
 	state->vector_pass = palloc(HJG_VECTOR_ROWS * sizeof(bool));
 	if (!state->columnar)
@@ -324,7 +324,7 @@ bool
 hjg_emit_counts_only(const HjgJoinState *state)
 {
 	return state->outer.ncarried + state->inner.ncarried == 0 && state->direct &&
-		(!state->columnar || state->aggregation != NULL) && !state->host_fate && state->build_matched == NULL;
+		(!state->columnar || state->aggregation != NULL) && !state->match.on_host && state->match.build_bits == NULL;
 }
 
 bool
@@ -350,16 +350,16 @@ hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 	n = hjg_match_next_pairs(state, batch);
 	if (n == 0)
 		return false;
-	state->vector_pairs = state->residual;
+	state->vector_pairs = state->program.residual;
 	probe_rows = batch_rows(batch, true);
-	build_rows = stored_rows(state->build_rows);
+	build_rows = stored_rows(state->build.rows);
 	if (batch->gathered & HJG_SIDE_BIT(HJG_SIDE_PROBE))
 		probe_rows.copies = state->vector_places[HJG_SIDE_PROBE];
 	if (batch->gathered & HJG_SIDE_BIT(HJG_SIDE_BUILD))
 		build_rows.copies = state->vector_places[HJG_SIDE_BUILD];
 	gather_vector(state, probe_rows, build_rows, n);
-	if (state->pair_filter != NULL)
-		hjg_pair_filter_rows(state->pair_filter, state->out_values, state->out_isnull, state->out_width, n,
+	if (state->program.pair_filter != NULL)
+		hjg_pair_filter_rows(state->program.pair_filter, state->out_values, state->out_isnull, state->out_width, n,
 							 state->vector_pass);
 	return true;
 }
@@ -403,21 +403,14 @@ hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch)
 bool
 hjg_emit_unmatched_build(HjgJoinState *state)
 {
-	int			n = 0;
+	int			n;
 
 	hjg_emit_prepare(state);
-	while (n < HJG_VECTOR_ROWS &&
-		   (state->unmatched_next < state->unmatched_end || hjg_parallel_claim_unmatched(state)))
-	{
-		if (!hjg_test_bit(state->build_matched, state->unmatched_next))
-			state->vector_build[n++] = state->unmatched_next;
-		if ((++state->unmatched_next & 0xFFFFF) == 0)
-			CHECK_FOR_INTERRUPTS();
-	}
+	n = hjg_build_next_unmatched(&state->build, state->vector_build, HJG_VECTOR_ROWS);
 	if (n == 0)
 		return false;
 	state->vector_pairs = false;
-	gather_vector(state, no_rows, stored_rows(state->build_rows), n);
+	gather_vector(state, no_rows, stored_rows(state->build.rows), n);
 	return true;
 }
 
@@ -456,7 +449,7 @@ hjg_emit_null_probe(HjgJoinState *state)
 {
 	HjgRow		row;
 
-	if (state->null_probe == NULL || !hjg_side_next_spilled(&state->outer, state->null_probe, &row))
+	if (!hjg_partitions_next_null(&state->partitions, &row))
 		return false;
 	emit_single(state, &state->outer, &state->inner, row.values, row.isnull);
 	return true;
@@ -467,9 +460,8 @@ hjg_emit_null_build(HjgJoinState *state)
 {
 	TupleTableSlot *slot = state->inner.spill_slot;
 
-	if (state->null_build == NULL || !tuplestore_gettupleslot(state->null_build, true, false, slot))
+	if (!hjg_build_next_null(&state->build))
 		return false;
-	slot_getallattrs(slot);
 	emit_single(state, &state->inner, &state->outer, slot->tts_values, slot->tts_isnull);
 	return true;
 }

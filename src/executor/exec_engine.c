@@ -8,6 +8,7 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
+#include "executor/hjg_build.h"
 #include "executor/hjg_run.h"
 
 /*
@@ -127,7 +128,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	HjgPair    *pairs;
 
 	if (run->engine == NULL && run->share != NULL)
-		hjg_share_table(run);
+		run->share->make_table(run);
 	else if (run->engine == NULL)
 	{
 		segments = hjg_keys_segments(&run->build);

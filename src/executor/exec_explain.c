@@ -15,7 +15,7 @@
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 #define HJG_NS_PER_MS 1000000.0
 
@@ -367,7 +367,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	show_count("Build Turns", NULL, on_gpu && report.engine_partitions > 1 ? report.engine_partitions : 0, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);
-	if (state->use_filter || es->format != EXPLAIN_FORMAT_TEXT)
+	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
 		show_filter(&report, state->css.ss.ps.instrument->nloops, es);
 	show_count("Candidate Pairs", NULL, report.pairs, es);
 	if (state->aggregation != NULL)
@@ -379,7 +379,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	show_count("Temporary File Size", "kB", (report.spilled_bytes + 1023) / 1024, es);
 	ExplainPropertyUInteger("Peak Memory Usage", "kB", (report.peak_bytes + report.round_bytes + 1023) / 1024, es);
 	show_count("Arena Usage", "kB", report.job.arena_bytes / 1024, es);
-	if (hjg_exec_timing(state) && es->timing)
+	if (state->execution.timing && es->timing)
 	{
 		show_times(state, &report, es);
 		show_prediction(&report, list_nth(cscan->custom_private, HJG_PRIVATE_PREDICTION), es);
@@ -387,24 +387,24 @@ show_report(HjgJoinState *state, ExplainState *es)
 }
 
 void
-hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 {
-	HjgJoinState *state = (HjgJoinState *) node;
+	CustomScanState *node = &state->css;
 	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
 	List	   *hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
 	List	   *join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
 
 	if (state->aggregation != NULL)
 		show_aggregates(node, ancestors, es);
-	ExplainPropertyText("Join Type", join_type_text(state->jointype), es);
+	ExplainPropertyText("Join Type", join_type_text(state->program.jointype), es);
 	if (es->verbose)
-		ExplainPropertyBool("Inner Unique", state->inner_unique, es);
+		ExplainPropertyBool("Inner Unique", state->program.inner_unique, es);
 	show_qual(hash_clauses, "Hash Cond", node, ancestors, es);
 	show_qual(join_qual, "Join Filter", node, ancestors, es);
 	if (join_qual != NIL && es->analyze && node->ss.ps.instrument != NULL)
 		show_filtered("Rows Removed by Join Filter", node, es);
-	if (state->use_filter || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyBool("Bloom Filter", state->use_filter, es);
+	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Bloom Filter", state->program.use_filter, es);
 	if (es->verbose)
 	{
 		ExplainPropertyText("Key Encoding", state->outer.codec->exact ? "exact" : "hash", es);
@@ -418,10 +418,5 @@ hjg_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		show_sides("Direct Join", state->outer.below != NULL, state->inner.below != NULL, es);
 	}
 	if (es->analyze && node->ss.ps.instrument != NULL)
-	{
-		/* the load at hand has not reported yet */
-		if (state->run != NULL)
-			hjg_run_report(state->run);
 		show_report(state, es);
-	}
 }

@@ -9,6 +9,7 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
+#include "executor/hjg_build.h"
 #include "executor/hjg_run.h"
 
 /* Local key segments grow from the first to the second size. */
@@ -55,7 +56,7 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 						   run->carried.bytes[buffer == &run->build ? HJG_SIDE_BUILD : HJG_SIDE_PROBE]);
 	}
 	if (shared)
-		hjg_parallel_next_range(run->share, segment, &bytes);
+		run->share->next_range(run->share, segment, &bytes);
 	else if (segment->keys == NULL)
 	{
 		bytes = buffer->nsegments == 0 ? FIRST_SEGMENT_BYTES :

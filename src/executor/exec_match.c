@@ -16,18 +16,50 @@
 
 #include "base/hjg_compat.h"
 #include "executor/hjg_bits.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
+
+HjgMatchMode
+hjg_match_start(HjgMatch *match)
+{
+	const HjgProgram *program = match->program;
+	const bool	uncertain = program->recheck != NULL || program->residual || match->probe_bits != NULL;
+
+	match->first_match = uncertain &&
+		(program->jointype == JOIN_SEMI || program->jointype == JOIN_ANTI || program->inner_unique);
+	match->on_host = match->first_match || (uncertain && program->probe_preserved);
+	if (match->on_host)
+		return HJG_MATCH_ALL;
+	switch (program->jointype)
+	{
+		case JOIN_LEFT:
+		case JOIN_FULL:
+			return HJG_MATCH_LEFT;
+		case JOIN_SEMI:
+			return HJG_MATCH_SEMI;
+		case JOIN_ANTI:
+			return HJG_MATCH_ANTI;
+		default:
+			return program->inner_unique && program->recheck == NULL && !program->residual ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
+	}
+}
+
+void
+hjg_match_reset(HjgMatch *match)
+{
+	match->build_bits = NULL;
+	match->probe_bits = NULL;
+}
 
 /* Set the bit of a build row; false if it was set.  In a shared load others set bits, too, and few are set twice. */
 static inline bool
 set_build_bit(HjgJoinState *state, uint32 row)
 {
-	uint64	   *bits = state->build_matched;
+	uint64	   *bits = state->match.build_bits;
 	const uint64 bit = UINT64CONST(1) << (row & 63);
 
 	if (hjg_test_bit(bits, row))
 		return false;
-	if (state->run->share == NULL)
+	if (!state->match.shared)
 		hjg_set_bit(bits, row);
 	else
 		return (__atomic_fetch_or(&bits[row >> 6], bit, __ATOMIC_RELAXED) & bit) == 0;
@@ -43,20 +75,20 @@ settle_match(HjgJoinState *state, int i, uint64 *probe_bits, uint64 first)
 
 	if (probe_bits != NULL)
 		hjg_set_bit(probe_bits, first + state->vector_probe[i]);
-	if (state->build_matched != NULL && build_row != HJG_NO_ROW)
+	if (state->match.build_bits != NULL && build_row != HJG_NO_ROW)
 		first_match = set_build_bit(state, build_row);
-	if (HJG_IS_RIGHT_SEMI(state->jointype))
+	if (HJG_IS_RIGHT_SEMI(state->program.jointype))
 		return first_match;
-	return state->jointype != JOIN_ANTI && !HJG_IS_RIGHT_ANTI(state->jointype);
+	return state->program.jointype != JOIN_ANTI && !HJG_IS_RIGHT_ANTI(state->program.jointype);
 }
 
 uint64 *
 hjg_match_probe_bits(const HjgJoinState *state, const HjgProbeBatch *batch, uint64 *first)
 {
-	if (state->chunk_matched != NULL)
+	if (state->match.probe_bits != NULL)
 	{
 		*first = batch->first_row;
-		return state->chunk_matched;
+		return state->match.probe_bits;
 	}
 	*first = 0;
 	return batch->matched;
@@ -102,7 +134,7 @@ new_candidate(HjgProbeBatch *batch, HjgPair *pair)
 static inline void
 note_places(HjgJoinState *state, const HjgProbeBatch *batch, uint64 at, int n)
 {
-	const HjgCarried carried = state->run->carried;
+	const HjgCarried carried = state->build.run->carried;
 
 	for (int s = 0; s < HJG_SIDES; s++)
 		if (batch->gathered & HJG_SIDE_BIT(s))
@@ -118,14 +150,14 @@ note_places(HjgJoinState *state, const HjgProbeBatch *batch, uint64 at, int n)
 static int
 copy_pairs(HjgJoinState *state, HjgProbeBatch *batch, uint64 at, int count, int n)
 {
-	const HjgRun *run = state->run;
+	const HjgRun *run = state->build.run;
 	const bool	holes = run->range_nrows != NULL;
 	uint32	   *const probe = state->vector_probe;
 	uint32	   *const build = state->vector_build;
-	const bool	sliced = state->decisive && batch->slice.most > 0;
+	const bool	sliced = state->match.first_match && batch->slice.most > 0;
 	const bool	gathered = batch->gathered != 0;
 	uint64		first = 0;
-	const uint64 *decided = state->decisive ? hjg_match_probe_bits(state, batch, &first) : NULL;
+	const uint64 *decided = state->match.first_match ? hjg_match_probe_bits(state, batch, &first) : NULL;
 
 	for (int i = 0; i < count; i++)
 	{
@@ -179,14 +211,14 @@ static int
 settle_matches(HjgJoinState *state, const HjgProbeBatch *batch, int n)
 {
 	uint64		first = 0;
-	uint64	   *bits = state->host_fate ? hjg_match_probe_bits(state, batch, &first) : NULL;
+	uint64	   *bits = state->match.on_host ? hjg_match_probe_bits(state, batch, &first) : NULL;
 	int			kept = 0;
 
-	if (bits == NULL && state->build_matched == NULL)
+	if (bits == NULL && state->match.build_bits == NULL)
 		return n;
 	for (int i = 0; i < n; i++)
 	{
-		if (bits != NULL && state->decisive && hjg_test_bit(bits, first + state->vector_probe[i]))
+		if (bits != NULL && state->match.first_match && hjg_test_bit(bits, first + state->vector_probe[i]))
 			continue;
 		if (settle_match(state, i, bits, first))
 			move_pair(state, i, kept++);
@@ -200,7 +232,7 @@ hjg_match_next_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 	int			n = 0;
 
 	if (batch->gathered != 0 && state->vector_places == NULL)
-		state->vector_places = MemoryContextAllocZero(state->work_context, HJG_SIDES * sizeof(*state->vector_places));
+		state->vector_places = MemoryContextAllocZero(state->execution.work_context, HJG_SIDES * sizeof(*state->vector_places));
 	while (n == 0 && state->pair_next < batch->npairs)
 	{
 		while (n < HJG_VECTOR_ROWS && state->pair_next < batch->npairs)
@@ -211,9 +243,9 @@ hjg_match_next_pairs(HjgJoinState *state, HjgProbeBatch *batch)
 			n = copy_pairs(state, batch, state->pair_next, count, n);
 			state->pair_next += count;
 		}
-		if (state->recheck != NULL)
+		if (state->program.recheck != NULL)
 			n = drop_unequal(state, batch, n);
-		if (!state->residual)
+		if (!state->program.residual)
 			n = settle_matches(state, batch, n);
 	}
 	return n;
@@ -231,7 +263,7 @@ hjg_match_skip_pair(HjgJoinState *state)
 	if (state->vector_pass[i])
 		return false;
 	state->vector_next++;
-	bits = state->decisive ? hjg_match_probe_bits(state, state->batches[0], &first) : NULL;
+	bits = state->match.first_match ? hjg_match_probe_bits(state, state->batches[0], &first) : NULL;
 	/* conditions are not evaluated for a row that is decided */
 	if (bits == NULL || !hjg_test_bit(bits, first + state->vector_probe[i]))
 		InstrCountFiltered2(state, 1);
@@ -244,15 +276,15 @@ hjg_match_accept(HjgJoinState *state)
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	int			i = state->vector_next - 1;
 	uint64		first = 0;
-	uint64	   *bits = state->host_fate ? hjg_match_probe_bits(state, state->batches[0], &first) : NULL;
+	uint64	   *bits = state->match.on_host ? hjg_match_probe_bits(state, state->batches[0], &first) : NULL;
 
-	if (state->decisive && hjg_test_bit(bits, first + state->vector_probe[i]))
+	if (state->match.first_match && hjg_test_bit(bits, first + state->vector_probe[i]))
 		return false;
-	if (HJG_IS_BUILD_ONLY(state->jointype) && hjg_test_bit(state->build_matched, state->vector_build[i]))
+	if (HJG_IS_BUILD_ONLY(state->program.jointype) && hjg_test_bit(state->match.build_bits, state->vector_build[i]))
 		return false;
-	if (state->recheck_qual != NULL && !ExecQual(state->recheck_qual, econtext))
+	if (state->program.recheck_qual != NULL && !ExecQual(state->program.recheck_qual, econtext))
 		return false;
-	if (state->join_qual != NULL && !ExecQual(state->join_qual, econtext))
+	if (state->program.join_qual != NULL && !ExecQual(state->program.join_qual, econtext))
 	{
 		InstrCountFiltered2(state, 1);
 		return false;

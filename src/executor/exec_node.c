@@ -13,7 +13,7 @@
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /* A build side of more than so many times the rows that were expected is not joined as was planned. */
 #define MAX_MISESTIMATE 4
@@ -24,6 +24,7 @@ static TupleTableSlot *exec(CustomScanState *node);
 static void shutdown(CustomScanState *node);
 static void end(CustomScanState *node);
 static void rescan(CustomScanState *node);
+static void explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
 const CustomScanMethods hjg_scan_methods = {
 	.CustomName = HJG_NODE_NAME,
@@ -41,16 +42,8 @@ static const CustomExecMethods exec_methods = {
 	.ReInitializeDSMCustomScan = hjg_parallel_reinit,
 	.InitializeWorkerCustomScan = hjg_parallel_init_worker,
 	.ShutdownCustomScan = shutdown,
-	.ExplainCustomScan = hjg_explain,
+	.ExplainCustomScan = explain,
 };
-
-bool
-hjg_exec_timing(const HjgJoinState *state)
-{
-	const Instrumentation *instrument = state->css.ss.ps.instrument;
-
-	return instrument != NULL && instrument->need_timer;
-}
 
 static Node *
 create_state(CustomScan *cscan)
@@ -138,8 +131,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	if (list_length(scalars) != HJG_SCALAR_Count)
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
 
-	state->jointype = list_nth_int(scalars, HJG_SCALAR_JOINTYPE);
-	state->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
+	state->program.jointype = list_nth_int(scalars, HJG_SCALAR_JOINTYPE);
+	state->program.inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
 	nouter = list_nth_int(scalars, HJG_SCALAR_NOUTER);
 	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
 	if (nouter + ninner + list_length(list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES)) !=
@@ -150,27 +143,35 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	inner_plan = ExecInitNode(lsecond(cscan->custom_plans), estate, eflags);
 	node->custom_ps = list_make2(outer_plan, inner_plan);
 
-	state->outer.preserved = state->jointype == JOIN_LEFT || state->jointype == JOIN_FULL ||
-		state->jointype == JOIN_ANTI;
-	state->inner.preserved = state->jointype == JOIN_RIGHT || state->jointype == JOIN_FULL || HJG_IS_RIGHT_ANTI(state->jointype);
-	state->track_build = state->inner.preserved || HJG_IS_RIGHT_SEMI(state->jointype);
-	state->inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
-	state->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
-	state->hints.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0;
-	state->hints.coupled = list_nth_int(scalars, HJG_SCALAR_COUPLED);
-	state->hints.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0;
-	state->hints.most_embedded_rows = MAX_MISESTIMATE * ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
-	state->hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;
-	state->hints.build_rows = ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
-	state->hints.all_build_rows = list_nth_int(scalars, HJG_SCALAR_BUILD_ROWS);
-	state->hints.pairs = cscan->scan.plan.plan_rows;
+	state->outer.preserved = state->program.jointype == JOIN_LEFT || state->program.jointype == JOIN_FULL ||
+		state->program.jointype == JOIN_ANTI;
+	state->program.probe_preserved = state->outer.preserved;
+	state->inner.preserved = state->program.jointype == JOIN_RIGHT || state->program.jointype == JOIN_FULL || HJG_IS_RIGHT_ANTI(state->program.jointype);
+	state->program.track_build = state->inner.preserved || HJG_IS_RIGHT_SEMI(state->program.jointype);
+	state->program.inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
+	state->program.use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
+	state->program.hints.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0;
+	state->program.hints.coupled = list_nth_int(scalars, HJG_SCALAR_COUPLED);
+	state->program.hints.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0;
+	state->program.hints.most_embedded_rows = MAX_MISESTIMATE * ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
+	state->program.hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;
+	state->program.hints.build_rows = ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
+	state->program.hints.all_build_rows = list_nth_int(scalars, HJG_SCALAR_BUILD_ROWS);
+	state->program.hints.pairs = cscan->scan.plan.plan_rows;
 
 	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */
 	recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
 	ExecInitQual(join_qual, &node->ss.ps);
 	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &node->ss.ps);
 
-	state->work_context = AllocSetContextCreate(estate->es_query_cxt, "GpuHashJoin work", ALLOCSET_START_SMALL_SIZES);
+	state->execution = (HjgExecution) {
+		.program = &state->program,
+		.estate = estate,
+		.node = state,
+		.timing = (estate->es_instrument & INSTRUMENT_TIMER) != 0,
+		.report = &state->report,
+		.work_context = AllocSetContextCreate(estate->es_query_cxt, "GpuHashJoin work", ALLOCSET_START_SMALL_SIZES),
+	};
 	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
 	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
 	/* columns that must be carried: all that is read once the keys are encoded */
@@ -182,27 +183,39 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	collect_columns((Node *) join_qual, &used);
 	if (!outer_codec->exact)
 		collect_columns((Node *) hash_clauses, &used);
-	hjg_side_init(state, &state->outer, outer_plan, 0, nouter, outer_keys, outer_codec, used);
-	hjg_side_init(state, &state->inner, inner_plan, nouter, ninner, inner_keys, inner_codec, used);
+	hjg_side_init(&state->outer, node, state->execution.work_context, outer_plan, hjg_chain_create(outer_plan, nouter), 0, nouter,
+				  outer_keys, outer_codec, used);
+	hjg_side_init(&state->inner, node, state->execution.work_context, inner_plan, hjg_chain_create(inner_plan, ninner), nouter,
+				  ninner, inner_keys, inner_codec, used);
 	bms_free(used);
-	state->hints.carried = hjg_carry_possible(&state->outer, &state->inner);
+	state->program.hints.carried = hjg_carry_possible(&state->outer, &state->inner);
 
 	if (!outer_codec->exact)
 	{
-		state->recheck = hjg_recheck_create(state, hash_clauses);
-		if (state->recheck == NULL)
-			state->recheck_qual = recheck_qual;
+		state->program.recheck = hjg_recheck_create(&state->outer, &state->inner, hash_clauses);
+		if (state->program.recheck == NULL)
+			state->program.recheck_qual = recheck_qual;
 	}
 	/* where pairs are rechecked one by one, that comes first */
 	rest_qual = join_qual;
-	if (state->recheck_qual == NULL)
-		state->pair_filter = hjg_pair_filter_create(join_qual, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+	if (state->program.recheck_qual == NULL)
+		state->program.pair_filter = hjg_pair_filter_create(join_qual, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
 													&rest_qual);
-	state->join_qual = ExecInitQual(rest_qual, &node->ss.ps);
+	state->program.join_qual = ExecInitQual(rest_qual, &node->ss.ps);
 
 	hjg_emit_init(state);
 	if (state->aggregation != NULL)
 		hjg_aggregation_open(state);
+	state->filter.execution = &state->execution;
+	state->filter.key_width = inner_codec->key_width;
+	state->match.program = &state->program;
+	state->build.execution = &state->execution;
+	state->build.side = &state->inner;
+	state->build.match = &state->match;
+	state->partitions.execution = &state->execution;
+	state->partitions.build = &state->build;
+	state->partitions.outer = &state->outer;
+	state->partitions.filter = &state->filter;
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		hjg_verify_begin(state);
 	state->phase = HJG_PHASE_BUILD;
@@ -215,7 +228,24 @@ forget_work(HjgJoinState *state)
 	hjg_emit_forget(state);
 	hjg_side_forget(&state->outer);
 	hjg_side_forget(&state->inner);
-	MemoryContextReset(state->work_context);
+	MemoryContextReset(state->execution.work_context);
+}
+
+static void
+first_pass(HjgJoinState *state)
+{
+	switch (hjg_pass_first(&state->partitions))
+	{
+		case HJG_FIRST_PASS_READY:
+			state->phase = HJG_PHASE_PROBE;
+			break;
+		case HJG_FIRST_PASS_SPILLED:
+			state->phase = HJG_PHASE_NEXT_LOAD;
+			break;
+		case HJG_FIRST_PASS_NOTHING:
+			state->phase = HJG_PHASE_DONE;
+			break;
+	}
 }
 
 static bool
@@ -230,7 +260,8 @@ next_vector(HjgJoinState *state)
 				if (state->parallel != NULL)
 					hjg_parallel_build(state);
 				else
-					hjg_build_first(state);
+					first_pass(state);
+				hjg_probe_open(state);
 				break;
 
 			case HJG_PHASE_PROBE:
@@ -247,7 +278,10 @@ next_vector(HjgJoinState *state)
 				break;
 
 			case HJG_PHASE_NEXT_LOAD:
-				state->phase = hjg_load_next(state) ? HJG_PHASE_PROBE : HJG_PHASE_NULL_PROBE;
+				if (state->partitions.context != NULL)
+					hjg_probe_close(state);
+				state->phase = hjg_pass_next(&state->partitions) ? HJG_PHASE_PROBE : HJG_PHASE_NULL_PROBE;
+				hjg_probe_open(state);
 				break;
 
 			case HJG_PHASE_NULL_PROBE:
@@ -308,7 +342,7 @@ hjg_exec_next_passing(HjgJoinState *state)
 
 	while (state->vector_next < state->vector_n)
 	{
-		if (state->vector_pairs && state->pair_filter != NULL && hjg_match_skip_pair(state))
+		if (state->vector_pairs && state->program.pair_filter != NULL && hjg_match_skip_pair(state))
 			continue;
 		econtext->ecxt_scantuple = next_row(state);
 		if (state->direct)
@@ -357,35 +391,13 @@ hjg_exec_reset(HjgJoinState *state)
 {
 	ExecClearTuple(state->outer.spill_slot);
 	ExecClearTuple(state->inner.spill_slot);
-	if (state->run != NULL)
-		hjg_load_free(state);
-	state->chunk_matched = NULL;
-	if (state->partition_context != NULL)
-	{
-		ListCell   *lc;
-
-		/* files first: they are not memory */
-		hjg_parallel_reset(state);
-		foreach(lc, state->partitions)
-			hjg_partition_free(lfirst(lc));
-		if (state->current != NULL)
-			hjg_partition_free(state->current);
-		for (int i = 0; i < state->nroutes; i++)
-			hjg_partition_free(state->routes[i]);
-		hjg_spill_free(state->null_probe);
-		MemoryContextDelete(state->partition_context);
-	}
-	state->partition_context = NULL;
+	hjg_probe_close(state);
+	hjg_build_reset(&state->build);
+	hjg_match_reset(&state->match);
+	hjg_parallel_reset(state);
+	hjg_partitions_reset(&state->partitions);
 	hjg_verify_forget(state, false);
-	hjg_probe_filter_forget(state);
-	state->partitions = NIL;
-	state->current = NULL;
-	state->routes = NULL;
-	state->nroutes = 0;
-	state->null_probe = NULL;
-	if (state->null_build != NULL)
-		tuplestore_end(state->null_build);
-	state->null_build = NULL;
+	hjg_probe_filter_forget(&state->filter);
 	state->phase = HJG_PHASE_BUILD;
 	state->started = false;
 }
@@ -403,7 +415,7 @@ count_execution(HjgJoinState *state)
 		return;
 	state->counted = true;
 	hjg_service_count(HJG_COUNT_JOINS, 1);
-	hjg_service_count(report.device_loads > 0 || (state->run != NULL && state->run->job != NULL) ?
+	hjg_service_count(report.device_loads > 0 || (state->build.run != NULL && state->build.run->job != NULL) ?
 					  HJG_COUNT_JOINS_DEVICE : HJG_COUNT_JOINS_BACKEND, 1);
 	hjg_service_count(HJG_COUNT_BUILD_ROWS, report.build_rows);
 	hjg_service_count(HJG_COUNT_PROBE_ROWS, report.probe_rows);
@@ -429,17 +441,14 @@ rescan(CustomScanState *node)
 		UpdateChangedParamSet(outer_plan, node->ss.ps.chgParam);
 		UpdateChangedParamSet(inner_plan, node->ss.ps.chgParam);
 	}
-	keep_build = state->parallel == NULL && state->run != NULL && state->run->build_complete && state->partition_context == NULL &&
-		inner_plan->chgParam == NULL && !(state->inner_keys_vary && node->ss.ps.chgParam != NULL);
+	keep_build = state->parallel == NULL && state->build.run != NULL && state->build.run->build_complete && state->partitions.context == NULL &&
+		inner_plan->chgParam == NULL && !(state->program.inner_keys_vary && node->ss.ps.chgParam != NULL);
 
 	if (keep_build)
 	{
-		hjg_probe_reset(state);
+		hjg_probe_rescan(state);
 		hjg_verify_forget(state, true);
-		if (state->build_matched != NULL)
-			memset(state->build_matched, 0, ((Size) state->run->build.nrows / 64 + 1) * sizeof(uint64));
-		if (state->null_build != NULL)
-			tuplestore_rescan(state->null_build);
+		hjg_build_rescan(&state->build);
 		state->phase = HJG_PHASE_PROBE;
 	}
 	else
@@ -477,4 +486,15 @@ end(CustomScanState *node)
 	hjg_parallel_end(state);
 	ExecEndNode(state->outer.plan);
 	ExecEndNode(state->inner.plan);
+}
+
+static void
+explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+
+	/* the load at hand has not reported yet */
+	if (es->analyze && node->ss.ps.instrument != NULL && state->build.run != NULL)
+		hjg_run_report(state->build.run);
+	hjg_explain(state, ancestors, es);
 }

@@ -53,7 +53,7 @@
 #include "port/pg_bitutils.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 #include "executor/hjg_parallel.h"
 
 /* ---------- making and resetting the shared state ---------- */
@@ -73,7 +73,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	HjgParallel *parallel = state->parallel;
 	HjgReason	reason = HJG_REASON_SMALL;
 	int			key_width = state->inner.codec->key_width;
-	HjgJobHints hints = state->hints;
+	HjgJobHints hints = state->program.hints;
 	double		rows = state->inner.plan->plan->plan_rows;
 
 	shared->has_job = false;
@@ -84,7 +84,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 		hints.build_rows *= shared->nmembers;
 		hints.pairs *= shared->nmembers;
 		hints.carried = hjg_carry_choose(&hints, hints.build_rows, shared->nmembers);
-		parallel->owned = hjg_run_lease_job(key_width, hjg_load_mode(state), &hints, &shared->spec, &reason);
+		parallel->owned = hjg_run_lease_job(key_width, hjg_match_start(&state->match), &hints, &shared->spec, &reason);
 		if (parallel->owned != NULL)
 		{
 			hjg_job_hold(parallel->owned, state, state->css.ss.ps.state);
@@ -100,7 +100,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	shared->range_rows = shared->has_job ?
 		hjg_input_rows((uint32) key_width, shared->spec.join.carried.bytes[HJG_SIDE_BUILD]) :
 		pg_nextpower2_32((uint32) Min(Max(rows, HJG_LEAST_RANGE_ROWS), HJG_RANGE_ROWS));
-	shared->chunk_rows = hjg_chunk_rows(&state->inner, rows);
+	shared->chunk_rows = hjg_side_chunk_rows(&state->inner, rows);
 	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));
 }
 
@@ -141,7 +141,32 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	lease_job(state, shared);
 }
 
-static HjgParallel *
+static bool
+claim_unmatched(HjgShare *share, uint64 nrows, uint32 *first, uint32 *end)
+{
+	HjgParallelShared *shared = hjg_parallel_of(share)->shared;
+	const uint64 from = (uint64) pg_atomic_fetch_add_u32(&shared->next_unmatched, 1) * HJG_UNMATCHED_RANGE_ROWS;
+
+	if (from >= nrows)
+		return false;
+	*first = (uint32) from;
+	*end = (uint32) Min(from + HJG_UNMATCHED_RANGE_ROWS, nrows);
+	return true;
+}
+
+static const HjgShare share_methods = {
+	.open_build = hjg_share_open_build,
+	.next_range = hjg_share_next_range,
+	.is_full = hjg_share_is_full,
+	.make_table = hjg_share_table,
+	.claim_unmatched = claim_unmatched,
+	.route = hjg_share_route,
+	.unload = hjg_share_unload,
+	.routed = hjg_share_routed,
+	.claim_partition = hjg_share_claim_partition,
+};
+
+static void
 make_local(HjgJoinState *state, HjgParallelShared *shared, int me)
 {
 	EState	   *estate = state->css.ss.ps.state;
@@ -151,12 +176,14 @@ make_local(HjgJoinState *state, HjgParallelShared *shared, int me)
 	parallel->area = estate->es_query_dsa;
 	parallel->context = estate->es_query_cxt;
 	parallel->me = me;
+	parallel->share = share_methods;
 	parallel->sharing = (HjgSharing) {
 		.arg = parallel,
 		.alloc = hjg_share_alloc,
 		.next_block = &shared->next_block,
 	};
-	return parallel;
+	state->parallel = parallel;
+	state->partitions.share = &parallel->share;
 }
 
 /* Leader; comes again for the same node when its Gather was shut down before a rescan. */
@@ -186,7 +213,7 @@ hjg_parallel_init_leader(CustomScanState *node, ParallelContext *pcxt, void *coo
 	pg_atomic_init_u32(&shared->next_unmatched, 0);
 	pg_atomic_init_u32(&shared->npartitions, 0);
 	pg_atomic_init_u32(&shared->next_partition, 0);
-	state->parallel = make_local(state, shared, 0);
+	make_local(state, shared, 0);
 	state->shut = false;
 	init_execution(state, shared);
 }
@@ -200,7 +227,7 @@ hjg_parallel_init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 	if (ParallelWorkerNumber + 1 >= shared->nmembers)
 		elog(ERROR, "more parallel workers than planned");
 	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
-	state->parallel = make_local(state, shared, ParallelWorkerNumber + 1);
+	make_local(state, shared, ParallelWorkerNumber + 1);
 	hjg_verify_attach(state);
 }
 
@@ -271,10 +298,10 @@ share_partitions(HjgJoinState *state)
 	HjgParallel *parallel = state->parallel;
 
 	/* some had no more rows to read when another one found memory full */
-	if (state->run != NULL)
-		hjg_partition_start(state, state->inner.plan->plan->plan_rows, 0);
+	if (state->build.run != NULL)
+		hjg_partitions_start(&state->partitions, state->inner.plan->plan->plan_rows, 0);
 	else if (parallel->partitions == NULL)
-		hjg_share_attach_partitions(state);
+		hjg_share_attach_partitions(parallel, &state->partitions);
 	for (int i = 0; i < parallel->npartitions; i++)
 		hjg_spill_end_write(parallel->partitions[i]->build);
 }
@@ -293,9 +320,9 @@ hjg_parallel_build(HjgJoinState *state)
 	if (phase == HJG_PARALLEL_READ)
 	{
 		if (parallel->me == 0)
-			hjg_share_prepare(state);
-		if (!hjg_build_read(state))
-			hjg_share_publish(state);
+			hjg_share_prepare(parallel, &state->inner);
+		if (!hjg_pass_read(&state->partitions))
+			hjg_share_publish(parallel, &state->build);
 		arrive(parallel, &elected);
 		phase = HJG_PARALLEL_SHARE;
 	}
@@ -306,10 +333,10 @@ hjg_parallel_build(HjgJoinState *state)
 			share_partitions(state);
 		else
 		{
-			if (state->run != NULL)
-				hjg_run_add_build(state->run);
+			if (state->build.run != NULL)
+				hjg_run_add_build(state->build.run);
 			if (elected)
-				hjg_share_sum_up(state);
+				hjg_share_sum_up(parallel, &state->filter);
 		}
 		arrive(parallel, &elected);
 		phase = HJG_PARALLEL_ROUTE;
@@ -324,28 +351,28 @@ hjg_parallel_build(HjgJoinState *state)
 
 	if (partitioned && parallel->partitions == NULL)
 		share_partitions(state);
-	if (!partitioned && state->run == NULL)
-		hjg_load_start(state, 1, parallel);
+	if (!partitioned && state->build.run == NULL)
+		hjg_build_open(&state->build, 1, &parallel->share);
 	if (phase == HJG_PARALLEL_ROUTE)
 	{
 		if (partitioned)
-			hjg_partition_probe_side(state);
+			hjg_partitions_read_probe(&state->partitions);
 		else
 		{
-			if (elected && shared->build_in_job && !hjg_run_submit_build(state->run))
+			if (elected && shared->build_in_job && !hjg_run_submit_build(state->build.run))
 				shared->build_in_job = false;
-			hjg_share_add_keys(state);
+			hjg_share_add_keys(parallel, state->build.run, &state->filter);
 		}
 		arrive(parallel, &elected);
 	}
 	else if (partitioned)
-		hjg_parallel_routed(state);
+		hjg_share_routed(&parallel->share, &state->partitions);
 
 	if (partitioned)
 		state->phase = HJG_PHASE_NEXT_LOAD;
 	else
 	{
-		hjg_share_take_in(state);
+		hjg_share_take_in(parallel, &state->build, &state->filter);
 		INSTR_TIME_SET_CURRENT(parallel->join_started);
 		state->phase = HJG_PHASE_PROBE;
 	}
@@ -357,7 +384,7 @@ hjg_parallel_build(HjgJoinState *state)
 static bool
 is_own_load(const HjgJoinState *state)
 {
-	return state->parallel == NULL || state->run->share == NULL;
+	return state->parallel == NULL || state->build.run->share == NULL;
 }
 
 static double
@@ -377,8 +404,8 @@ ms_since(instr_time started)
 static double
 patience_ms(const HjgJoinState *state)
 {
-	const uint64 nrows = state->run->build_limit;
-	const uint64 nmatched = pg_popcount((const char *) state->build_matched, (int) (nrows / 64 * sizeof(uint64)));
+	const uint64 nrows = state->build.run->build_limit;
+	const uint64 nmatched = pg_popcount((const char *) state->match.build_bits, (int) (nrows / 64 * sizeof(uint64)));
 	const double share = (double) (nrows - nmatched) / (double) Max(state->probe_row, 1);
 
 	return ms_since(state->parallel->join_started) * Min(share, 1) / 2;
@@ -418,25 +445,6 @@ hjg_parallel_has_unmatched(HjgJoinState *state)
 	return true;
 }
 
-bool
-hjg_parallel_claim_unmatched(HjgJoinState *state)
-{
-	const uint64 nrows = state->run->build_limit;	/* holes of a shared load have their bits set */
-	uint64		first = state->unmatched_end;
-	uint64		end = nrows;
-
-	if (!is_own_load(state))
-	{
-		first = (uint64) pg_atomic_fetch_add_u32(&state->parallel->shared->next_unmatched, 1) * HJG_UNMATCHED_RANGE_ROWS;
-		end = Min(first + HJG_UNMATCHED_RANGE_ROWS, nrows);
-	}
-	if (first >= nrows)
-		return false;
-	state->unmatched_next = (uint32) first;
-	state->unmatched_end = (uint32) end;
-	return true;
-}
-
 /* ---------- the end ---------- */
 
 void
@@ -446,10 +454,10 @@ hjg_parallel_reset(HjgJoinState *state)
 
 	if (parallel == NULL || parallel->partitions == NULL)
 		return;
-	if (state->routes == parallel->partitions)
+	if (state->partitions.routes == parallel->partitions)
 	{
-		state->routes = NULL;
-		state->nroutes = 0;
+		state->partitions.routes = NULL;
+		state->partitions.nroutes = 0;
 	}
 	for (int i = 0; i < parallel->npartitions; i++)
 		if (parallel->partitions[i] != NULL)
@@ -468,8 +476,8 @@ hjg_parallel_shutdown(HjgJoinState *state)
 	if (parallel->attached)
 		BarrierDetach(&parallel->shared->barrier);
 	parallel->attached = false;
-	if (state->run != NULL)
-		hjg_run_report(state->run);
+	if (state->build.run != NULL)
+		hjg_run_report(state->build.run);
 	if (IsParallelWorker())
 	{
 		HjgMember	   *member = &parallel->shared->members[parallel->me];
@@ -491,4 +499,5 @@ hjg_parallel_end(HjgJoinState *state)
 	hjg_job_release(state->parallel->owned);
 	pfree(state->parallel);
 	state->parallel = NULL;
+	state->partitions.share = NULL;
 }

@@ -13,16 +13,16 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_build.h"
 
 static HjgPartition *
-make_partition(HjgJoinState *state, int level)
+make_partition(HjgPartitions *partitions, int level)
 {
-	MemoryContext old = MemoryContextSwitchTo(state->partition_context);
+	MemoryContext old = MemoryContextSwitchTo(partitions->context);
 	HjgPartition *partition = palloc0(sizeof(HjgPartition));
 
-	partition->build = hjg_spill_create(state->inner.spill_desc, state->inner.codec->key_width);
-	partition->probe = hjg_spill_create(state->outer.spill_desc, state->outer.codec->key_width);
+	partition->build = hjg_spill_create(partitions->build->side->spill_desc, partitions->build->side->codec->key_width);
+	partition->probe = hjg_spill_create(partitions->outer->spill_desc, partitions->outer->codec->key_width);
 	partition->level = level;
 	MemoryContextSwitchTo(old);
 	return partition;
@@ -54,55 +54,57 @@ hjg_partition_count(double bytes, size_t buffer_bytes)
 
 /* Make partitions for so many bytes of build side and route rows to them. */
 static void
-make_routes(HjgJoinState *state, double bytes, int level)
+make_routes(HjgPartitions *partitions, double bytes, int level)
 {
 	MemoryContext old;
 
-	state->nroutes = hjg_partition_count(bytes, HJG_SPILL_BUFFER_BYTES);
-	old = MemoryContextSwitchTo(state->partition_context);
-	state->routes = palloc(state->nroutes * sizeof(HjgPartition *));
-	for (int i = 0; i < state->nroutes; i++)
-		state->routes[i] = make_partition(state, level);
-	state->report.npartitions += state->nroutes;
+	partitions->nroutes = hjg_partition_count(bytes, HJG_SPILL_BUFFER_BYTES);
+	old = MemoryContextSwitchTo(partitions->context);
+	partitions->routes = palloc(partitions->nroutes * sizeof(HjgPartition *));
+	for (int i = 0; i < partitions->nroutes; i++)
+		partitions->routes[i] = make_partition(partitions, level);
+	partitions->execution->report->npartitions += partitions->nroutes;
 	MemoryContextSwitchTo(old);
 }
 
 static inline HjgPartition *
-route(HjgJoinState *state, const void *key, int level)
+route(HjgPartitions *partitions, const void *key, int level)
 {
-	uint32		hash = hjg_key_partition_hash(key, state->inner.codec->key_width, level);
+	uint32		hash = hjg_key_partition_hash(key, partitions->build->side->codec->key_width, level);
 
-	return state->routes[hash & (state->nroutes - 1)];
+	return partitions->routes[hash & (partitions->nroutes - 1)];
 }
 
 /* All rows are in: the routed partitions wait for their turn. */
 static void
-queue_routes(HjgJoinState *state)
+queue_routes(HjgPartitions *partitions)
 {
-	MemoryContext old = MemoryContextSwitchTo(state->partition_context);
+	MemoryContext old = MemoryContextSwitchTo(partitions->context);
 
-	for (int i = 0; i < state->nroutes; i++)
+	for (int i = 0; i < partitions->nroutes; i++)
 	{
-		HjgPartition *partition = state->routes[i];
+		HjgPartition *partition = partitions->routes[i];
 
-		state->report.spilled_bytes += hjg_spill_bytes(partition->build) + hjg_spill_bytes(partition->probe);
-		state->partitions = lappend(state->partitions, partition);
+		partitions->execution->report->spilled_bytes += hjg_spill_bytes(partition->build) + hjg_spill_bytes(partition->probe);
+		partitions->waiting = lappend(partitions->waiting, partition);
 	}
-	pfree(state->routes);
-	state->routes = NULL;
-	state->nroutes = 0;
+	pfree(partitions->routes);
+	partitions->routes = NULL;
+	partitions->nroutes = 0;
 	MemoryContextSwitchTo(old);
 }
 
-/* Write the rows of the load, which was unpartitioned so far, to the partitions. */
+/* Write the rows of the pass, which was to be the only one, to the partitions. */
 static void
-move_load(HjgJoinState *state)
+move_pass(HjgPartitions *partitions)
 {
-	HjgSide    *side = &state->inner;
-	HjgKeyBuffer *keys = &state->run->build;
+	HjgBuild   *build = partitions->build;
+	HjgSide    *side = build->side;
+	HjgRun	   *run = build->run;
+	HjgKeyBuffer *keys = &run->build;
 	Datum	   *values = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(Datum));
 	bool	   *isnull = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(bool));
-	HjgParallel *share = state->run->share;
+	HjgShare   *share = run->share;
 	uint32		rows[HJG_VECTOR_ROWS];
 
 	for (int s = 0; s < keys->nsegments; s++)
@@ -116,136 +118,172 @@ move_load(HjgJoinState *state)
 			CHECK_FOR_INTERRUPTS();
 			for (int i = 0; i < n; i++)
 				rows[i] = segment->first_row + at + i;
-			hjg_store_gather(state->build_rows, rows, n, side->identity, side->ncarried, values, isnull);
+			hjg_store_gather(build->rows, rows, n, side->identity, side->ncarried, values, isnull);
 			for (int i = 0; i < n; i++)
 			{
-				const char *key = segment->keys + (size_t) (at + i) * state->run->key_width;
+				const char *key = segment->keys + (size_t) (at + i) * run->key_width;
 
-				hjg_spill_write(route(state, key, 0)->build, key, values + i * side->ncarried,
+				hjg_spill_write(route(partitions, key, 0)->build, key, values + i * side->ncarried,
 								isnull + i * side->ncarried);
 			}
 		}
 	}
 	pfree(values);
 	pfree(isnull);
-	/* this was no load after all */
-	state->run->reported = true;
-	hjg_load_free(state);
+	/* this was no pass after all */
+	run->reported = true;
+	hjg_build_close(build);
 	if (share != NULL)
-		hjg_parallel_unload(share);
+		share->unload(share);
 }
 
 void
-hjg_partition_start(HjgJoinState *state, double total_rows, size_t load_bytes)
+hjg_partitions_start(HjgPartitions *partitions, double total_rows, size_t build_bytes)
 {
-	double		nrows = state->run->build.nrows;
+	HjgProbeFilter *filter = partitions->filter;
+	HjgRun	   *run = partitions->build->run;
+	double		nrows = run->build.nrows;
 
 	/* the estimate was too low if it got us here; twice what is there is a fair guess then */
 	total_rows = Max(total_rows, 2 * nrows);
-	state->partition_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt,
-													 "GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
-	if (state->run->share != NULL)
-		hjg_parallel_route(state, load_bytes / Max(nrows, 1));
+	partitions->context = AllocSetContextCreate(partitions->execution->estate->es_query_cxt,
+												"GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
+	if (run->share != NULL)
+		run->share->route(run->share, partitions, build_bytes / Max(nrows, 1));
 	else
 	{
 		hjg_service_count(HJG_COUNT_PARTITIONED, 1);
-		make_routes(state, load_bytes * (total_rows / nrows), 0);
-		hjg_probe_filter_start_partitions(state, total_rows);
+		make_routes(partitions, build_bytes * (total_rows / nrows), 0);
+		hjg_probe_filter_start_partitions(filter, partitions->context, total_rows);
 	}
-	if (state->filter.bloom.words != NULL)
-		hjg_probe_filter_add_load(state);
-	move_load(state);
+	if (filter->bloom.words != NULL)
+		hjg_probe_filter_add_run(filter, run);
+	move_pass(partitions);
 }
 
 void
-hjg_partition_add_build(HjgJoinState *state, const HjgRow *row)
+hjg_partitions_add_build(HjgPartitions *partitions, const HjgRow *row)
 {
-	if (state->filter.bloom.words != NULL)
-		hjg_probe_filter_add_key(state, row->key);
-	hjg_side_spill(&state->inner, route(state, row->key, 0)->build, row);
+	if (partitions->filter->bloom.words != NULL)
+		hjg_probe_filter_add_key(partitions->filter, row->key);
+	hjg_side_spill(partitions->build->side, route(partitions, row->key, 0)->build, row);
 }
 
 void
-hjg_partition_probe_side(HjgJoinState *state)
+hjg_partitions_read_probe(HjgPartitions *partitions)
 {
-	HjgSide    *side = &state->outer;
-	bool		timing = hjg_exec_timing(state);
+	HjgProbeFilter *filter = partitions->filter;
+	HjgShare   *share = partitions->share;
+	HjgSide    *side = partitions->outer;
+	bool		timing = partitions->execution->timing;
 	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	hjg_probe_filter_open_partitions(state);
-	while (hjg_side_next(state, side, &row))
+	hjg_probe_filter_open_partitions(filter);
+	while (hjg_side_next(side, &row))
 	{
 		if (row.key == NULL)
 		{
 			if (!side->preserved)
 				continue;
-			if (state->null_probe == NULL)
+			if (partitions->null_probe == NULL)
 			{
-				MemoryContext old = MemoryContextSwitchTo(state->partition_context);
+				MemoryContext old = MemoryContextSwitchTo(partitions->context);
 
-				state->null_probe = hjg_spill_create(side->spill_desc, side->codec->key_width);
+				partitions->null_probe = hjg_spill_create(side->spill_desc, side->codec->key_width);
 				MemoryContextSwitchTo(old);
 			}
-			hjg_side_spill(side, state->null_probe, &row);
+			hjg_side_spill(side, partitions->null_probe, &row);
 		}
 		else
 		{
-			HjgPartition *partition = route(state, row.key, 0);
+			HjgPartition *partition = route(partitions, row.key, 0);
 
-			if (state->filter.open && !hjg_probe_filter_row(state, row.key))
+			if (filter->open && !hjg_probe_filter_row(filter, row.key))
 				continue;
 			if (side->preserved || hjg_spill_nrows(partition->build) > 0)
 				hjg_side_spill(side, partition->probe, &row);
 		}
 	}
-	hjg_probe_filter_end_partitions(state);
-	if (state->null_probe != NULL)
-		hjg_spill_rewind(state->null_probe);
-	if (state->parallel != NULL)
-		hjg_parallel_routed(state);
+	hjg_probe_filter_end_partitions(filter);
+	if (partitions->null_probe != NULL)
+		hjg_spill_rewind(partitions->null_probe);
+	if (share != NULL)
+		share->routed(share, partitions);
 	else
-		queue_routes(state);
+		queue_routes(partitions);
 	if (timing)
-		state->report.times.marshal_probe_ns += hjg_now_ns() - start;
+		partitions->execution->report->times.marshal_probe_ns += hjg_now_ns() - start;
 }
 
 void
-hjg_partition_split(HjgJoinState *state, HjgPartition *partition, size_t load_bytes)
+hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t build_bytes)
 {
+	HjgSide    *inner = partitions->build->side;
+	HjgSide    *outer = partitions->outer;
 	int			level = partition->level + 1;
 	uint64		nbuild = hjg_spill_nrows(partition->build);
-	bool		timing = hjg_exec_timing(state);
+	bool		timing = partitions->execution->timing;
 	uint64		start = timing ? hjg_now_ns() : 0;
 	uint64		nread = 0;
 	HjgRow		row;
 
-	make_routes(state, load_bytes, level);
+	make_routes(partitions, build_bytes, level);
 	hjg_spill_rewind(partition->build);
 	hjg_spill_rewind(partition->probe);
-	while (hjg_side_next_spilled(&state->inner, partition->build, &row))
+	while (hjg_side_next_spilled(inner, partition->build, &row))
 	{
-		hjg_side_spill(&state->inner, route(state, row.key, level)->build, &row);
+		hjg_side_spill(inner, route(partitions, row.key, level)->build, &row);
 		if ((++nread & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
-	while (hjg_side_next_spilled(&state->outer, partition->probe, &row))
+	while (hjg_side_next_spilled(outer, partition->probe, &row))
 	{
-		HjgPartition *part = route(state, row.key, level);
+		HjgPartition *part = route(partitions, row.key, level);
 
-		if (state->outer.preserved || hjg_spill_nrows(part->build) > 0)
-			hjg_side_spill(&state->outer, part->probe, &row);
+		if (outer->preserved || hjg_spill_nrows(part->build) > 0)
+			hjg_side_spill(outer, part->probe, &row);
 		if ((++nread & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
-	for (int i = 0; i < state->nroutes; i++)
+	for (int i = 0; i < partitions->nroutes; i++)
 	{
 		/* all rows have one key, or one hash of their keys */
-		if (hjg_spill_nrows(state->routes[i]->build) == nbuild)
-			state->routes[i]->indivisible = true;
+		if (hjg_spill_nrows(partitions->routes[i]->build) == nbuild)
+			partitions->routes[i]->indivisible = true;
 	}
-	queue_routes(state);
+	queue_routes(partitions);
 	hjg_partition_free(partition);
 	if (timing)
-		state->report.times.marshal_build_ns += hjg_now_ns() - start;
+		partitions->execution->report->times.marshal_build_ns += hjg_now_ns() - start;
+}
+
+bool
+hjg_partitions_next_null(HjgPartitions *partitions, HjgRow *row)
+{
+	return partitions->null_probe != NULL && hjg_side_next_spilled(partitions->outer, partitions->null_probe, row);
+}
+
+void
+hjg_partitions_reset(HjgPartitions *partitions)
+{
+	ListCell   *lc;
+
+	if (partitions->context == NULL)
+		return;
+	/* files first: they are not memory */
+	foreach(lc, partitions->waiting)
+		hjg_partition_free(lfirst(lc));
+	if (partitions->current != NULL)
+		hjg_partition_free(partitions->current);
+	for (int i = 0; i < partitions->nroutes; i++)
+		hjg_partition_free(partitions->routes[i]);
+	hjg_spill_free(partitions->null_probe);
+	MemoryContextDelete(partitions->context);
+	partitions->context = NULL;
+	partitions->waiting = NIL;
+	partitions->current = NULL;
+	partitions->routes = NULL;
+	partitions->nroutes = 0;
+	partitions->null_probe = NULL;
 }

@@ -9,7 +9,7 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /*
  * Rows of the first batch and of the largest.  Batches start small so that the first
@@ -53,9 +53,9 @@ empty_batch(HjgJoinState *state)
 
 	if (state->nspare > 0)
 		return state->spare[--state->nspare];
-	batch = hjg_run_batch_create(state->run);
-	batch->rows = hjg_store_create(state->run->context, state->outer.ncarried, state->outer.columns,
-								   hjg_chunk_rows(&state->outer, state->outer.plan->plan->plan_rows));
+	batch = hjg_run_batch_create(state->build.run);
+	batch->rows = hjg_store_create(state->build.run->context, state->outer.ncarried, state->outer.columns,
+								   hjg_side_chunk_rows(&state->outer, state->outer.plan->plan->plan_rows));
 	return batch;
 }
 
@@ -67,9 +67,9 @@ empty_batch(HjgJoinState *state)
 static bool
 in_place(const HjgJoinState *state)
 {
-	const HjgRun *run = state->run;
+	const HjgRun *run = state->build.run;
 
-	return state->current == NULL && hjg_side_has_vectors(&state->outer) &&
+	return state->partitions.current == NULL && hjg_side_has_vectors(&state->outer) &&
 		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_embedded_rows);
 }
 
@@ -78,7 +78,7 @@ static void
 filter_view(HjgJoinState *state, HjgView *view)
 {
 	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
-	int			n = hjg_probe_filter_rows(state, view->keys, view->nrows, rows);
+	int			n = hjg_probe_filter_rows(&state->filter, view->keys, view->nrows, rows);
 
 	if (n < view->nrows)
 		hjg_side_narrow_view(&state->outer, view, rows, n);
@@ -94,7 +94,7 @@ fill_view(HjgJoinState *state, HjgProbeBatch *batch)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!hjg_side_next_view(state, &state->outer, view))
+		if (!hjg_side_next_view(&state->outer, view))
 		{
 			view->nrows = view->nnull_rows = 0;
 			state->probe_done = true;
@@ -104,15 +104,15 @@ fill_view(HjgJoinState *state, HjgProbeBatch *batch)
 		if (!state->outer.preserved)
 			view->nnull_rows = 0;
 	} while (view->nrows + view->nnull_rows == 0 && !state->probe_done);
-	hjg_run_batch_borrow(state->run, batch, batch->view.keys, batch->view.nrows);
+	hjg_run_batch_borrow(state->build.run, batch, batch->view.keys, batch->view.nrows);
 }
 
 static bool
 next_probe_row(HjgJoinState *state, HjgRow *row)
 {
-	if (state->current != NULL)
-		return hjg_side_next_spilled(&state->outer, state->current->probe, row);
-	return hjg_side_next(state, &state->outer, row);
+	if (state->partitions.current != NULL)
+		return hjg_side_next_spilled(&state->outer, state->partitions.current->probe, row);
+	return hjg_side_next(&state->outer, row);
 }
 
 static void
@@ -121,7 +121,7 @@ keep_null_probe(HjgJoinState *state, HjgProbeBatch *batch, const HjgRow *row)
 	if (!state->outer.preserved)
 		return;
 	if (batch->null_rows == NULL)
-		batch->null_rows = hjg_store_create(state->run->context, state->outer.ncarried,
+		batch->null_rows = hjg_store_create(state->build.run->context, state->outer.ncarried,
 											state->outer.columns, 1);
 	hjg_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
@@ -145,17 +145,17 @@ batch_is_full(const HjgRun *run, const HjgProbeBatch *batch, uint32 nread, size_
 static void
 add_filtered_vectors(HjgJoinState *state, HjgProbeBatch *batch, const char *keys, int first, int n)
 {
-	int			width = state->run->key_width;
+	int			width = state->build.run->key_width;
 	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
 	char		passing[HJG_MAX_VECTOR_ROWS * HJG_MAX_KEY_BYTES];
 
-	n = hjg_probe_filter_rows(state, keys, n, rows);
+	n = hjg_probe_filter_rows(&state->filter, keys, n, rows);
 	for (int i = 0; i < n; i++)
 	{
 		memcpy(passing + i * width, keys + rows[i] * width, width);
 		rows[i] += first;
 	}
-	hjg_run_batch_keys(state->run, batch, passing, n);
+	hjg_run_batch_keys(state->build.run, batch, passing, n);
 	hjg_store_append_selected(batch->rows, state->outer.child_ix, state->outer.vectors, rows, n);
 }
 
@@ -167,14 +167,14 @@ add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
 	int			first;
 	int			n;
 
-	if (state->current != NULL)
+	if (state->partitions.current != NULL)
 		return 0;
-	n = hjg_side_next_vectors(state, &state->outer, Min(max, HJG_MAX_VECTOR_ROWS), &keys, &first);
+	n = hjg_side_next_vectors(&state->outer, Min(max, HJG_MAX_VECTOR_ROWS), &keys, &first);
 	if (n > 0 && state->filter.open)
 		add_filtered_vectors(state, batch, keys, first, n);
 	else if (n > 0)
 	{
-		hjg_run_batch_keys(state->run, batch, keys, n);
+		hjg_run_batch_keys(state->build.run, batch, keys, n);
 		hjg_store_append_vectors(batch->rows, state->outer.child_ix, state->outer.vectors, first, n);
 	}
 	return n;
@@ -183,7 +183,7 @@ add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
 static uint32
 largest_batch(const HjgJoinState *state)
 {
-	const HjgRun *run = state->run;
+	const HjgRun *run = state->build.run;
 	double		part = state->outer.plan->plan->plan_rows / SHARED_BATCHES;
 
 	if ((run->job == NULL || run->job_lost) && hjg_strategy != HJG_STRATEGY_RADIX)
@@ -198,7 +198,7 @@ largest_batch(const HjgJoinState *state)
 static void
 collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 {
-	HjgRun	   *run = state->run;
+	HjgRun	   *run = state->build.run;
 	size_t		max_bytes = get_hash_memory_limit() / 8;
 	uint32		nread = 0;
 	HjgRow		row;
@@ -227,7 +227,7 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 		nread++;
 		if (row.key == NULL)
 			keep_null_probe(state, batch, &row);
-		else if (!state->filter.open || state->current != NULL || hjg_probe_filter_row(state, row.key))
+		else if (!state->filter.open || state->partitions.current != NULL || hjg_probe_filter_row(&state->filter, row.key))
 		{
 			memcpy(hjg_run_batch_key(run, batch), row.key, run->key_width);
 			hjg_store_append(batch->rows, row.source, row.values, row.isnull);
@@ -243,9 +243,9 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 static HjgProbeBatch *
 fill_batch(HjgJoinState *state)
 {
-	HjgRun	   *run = state->run;
+	HjgRun	   *run = state->build.run;
 	HjgProbeBatch *batch = empty_batch(state);
-	bool		timing = hjg_exec_timing(state);
+	bool		timing = state->execution.timing;
 	uint64		start = timing ? hjg_now_ns() : 0;
 
 	batch->first_row = state->probe_row;
@@ -257,7 +257,7 @@ fill_batch(HjgJoinState *state)
 	state->report.probe_rows += batch->keys.nrows;
 
 	/* chunk_matched has the bits when a partition is joined in chunks */
-	if (state->host_fate && state->chunk_matched == NULL)
+	if (state->match.on_host && state->match.probe_bits == NULL)
 	{
 		if (batch->matched != NULL)
 			pfree(batch->matched);
@@ -276,7 +276,7 @@ fill_batch(HjgJoinState *state)
 static void
 fill_pipeline(HjgJoinState *state)
 {
-	HjgRun	   *run = state->run;
+	HjgRun	   *run = state->build.run;
 	const bool	in_view = state->nbatches > 0 && state->batches[0]->viewed; /* settings may have changed since */
 	const bool	job = run->job != NULL && !run->job_lost && !in_view && !in_place(state);
 
@@ -297,7 +297,7 @@ retire_batch(HjgJoinState *state)
 {
 	HjgProbeBatch *batch = state->batches[0];
 
-	hjg_run_batch_reset(state->run, batch);
+	hjg_run_batch_reset(state->build.run, batch);
 	hjg_store_reset(batch->rows);
 	if (batch->null_rows != NULL)
 		hjg_store_reset(batch->null_rows);
@@ -310,22 +310,36 @@ retire_batch(HjgJoinState *state)
 }
 
 void
-hjg_probe_reset(HjgJoinState *state)
+hjg_probe_open(HjgJoinState *state)
+{
+	state->probe_done = false;
+	state->probe_row = 0;
+	state->batch_rows = 0;
+	state->pair_next = 0;
+	state->tail_next = 0;
+	state->null_next = 0;
+}
+
+void
+hjg_probe_rescan(HjgJoinState *state)
 {
 	while (state->nbatches > 0)
 		retire_batch(state);
 	state->vector_n = state->vector_next = 0;
-	state->probe_done = false;
-	state->probe_row = 0;
-	state->batch_rows = 0;
-	state->unmatched_next = 0;
-	state->unmatched_end = 0;
+	hjg_probe_open(state);
+}
+
+void
+hjg_probe_close(HjgJoinState *state)
+{
+	state->nbatches = state->nspare = 0;
+	state->vector_n = state->vector_next = 0;
 }
 
 void
 hjg_probe_give_up(HjgJoinState *state)
 {
-	hjg_run_give_up(state->run, state->batches, state->nbatches);
+	hjg_run_give_up(state->build.run, state->batches, state->nbatches);
 }
 
 /* ---------- joining ---------- */
@@ -335,7 +349,7 @@ bool
 hjg_probe_next(HjgJoinState *state)
 {
 	/* nothing can come of the probe side then; do not even read it */
-	if (state->run->build.nrows == 0 && !state->outer.preserved)
+	if (state->build.run->build.nrows == 0 && !state->outer.preserved)
 		return false;
 
 	for (;;)
@@ -350,15 +364,15 @@ hjg_probe_next(HjgJoinState *state)
 
 		if (hjg_emit_pairs(state, batch))
 			return true;
-		if (state->decisive && hjg_slice_next(state, batch))
+		if (state->match.first_match && hjg_slice_next(state, batch))
 			continue;
 		if (!batch->finished)
 		{
-			hjg_run_batch_round(state->run, batch, hjg_emit_counts_only(state), !state->decisive);
+			hjg_run_batch_round(state->build.run, batch, hjg_emit_counts_only(state), !state->match.first_match);
 			state->pair_next = 0;
 			continue;
 		}
-		if (state->host_fate && state->outer.preserved && state->last_chunk &&
+		if (state->match.on_host && state->outer.preserved && state->match.last_pass &&
 			hjg_emit_unmatched_probe(state, batch))
 			return true;
 		if (hjg_emit_null_keys(state, batch))

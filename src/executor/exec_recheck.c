@@ -20,7 +20,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /* "column of the outer side = column of the inner side"; carried columns of theirs. */
 typedef struct Term
@@ -60,24 +60,24 @@ is_integer_of(const HjgSide *side, int c, int width)
 }
 
 static bool
-make_term(const HjgJoinState *state, const OpExpr *clause, Term *term)
+make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, Term *term)
 {
 	Oid			function = get_opcode(clause->opno);
 
-	term->outer = find_carried(&state->outer, linitial(clause->args));
-	term->inner = find_carried(&state->inner, lsecond(clause->args));
+	term->outer = find_carried(outer, linitial(clause->args));
+	term->inner = find_carried(inner, lsecond(clause->args));
 	if (term->outer < 0 || term->inner < 0)
 		return false;
 	term->op = hjg_simple_operator(function);
 	if (term->op == NULL)
 		return hjg_key_is_varlena(function);
 	return term->op->comparison == HJG_COMPARE_EQ &&
-		is_integer_of(&state->outer, term->outer, term->op->left_width) &&
-		is_integer_of(&state->inner, term->inner, term->op->right_width);
+		is_integer_of(outer, term->outer, term->op->left_width) &&
+		is_integer_of(inner, term->inner, term->op->right_width);
 }
 
 HjgRecheck *
-hjg_recheck_create(const HjgJoinState *state, List *hash_clauses)
+hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clauses)
 {
 	HjgRecheck *recheck = palloc(offsetof(HjgRecheck, terms) + list_length(hash_clauses) * sizeof(Term));
 	ListCell   *lc;
@@ -85,7 +85,7 @@ hjg_recheck_create(const HjgJoinState *state, List *hash_clauses)
 	recheck->nterms = 0;
 	foreach(lc, hash_clauses)
 	{
-		if (!make_term(state, lfirst_node(OpExpr, lc), &recheck->terms[recheck->nterms++]))
+		if (!make_term(outer, inner, lfirst_node(OpExpr, lc), &recheck->terms[recheck->nterms++]))
 		{
 			pfree(recheck);
 			return NULL;
@@ -171,7 +171,7 @@ compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *ri
 void
 hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *batch, int npairs, bool *pass)
 {
-	HjgRecheck *recheck = state->recheck;
+	HjgRecheck *recheck = state->program.recheck;
 	Datum		left[HJG_VECTOR_ROWS];
 	Datum		right[HJG_VECTOR_ROWS];
 
@@ -181,7 +181,7 @@ hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *batch, int npa
 		const Term *term = &recheck->terms[t];
 
 		gather_probe(&state->outer, batch, term->outer, state->vector_probe, npairs, left);
-		hjg_store_gather_column(state->build_rows, term->inner, state->vector_build, npairs, right);
+		hjg_store_gather_column(state->build.rows, term->inner, state->vector_build, npairs, right);
 		if (term->op == NULL)
 			compare_bytes(recheck, left, right, npairs, pass);
 		else

@@ -21,7 +21,6 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_executor.h"
 #include "executor/hjg_parallel.h"
 
 /* A participant tells the others of its memory when it has changed by so much. */
@@ -73,12 +72,12 @@ hjg_share_alloc(void *arg, size_t bytes, uint64 *name)
 
 /* Rows of the build side, of which the plan has what the planner expects of one participant. */
 static double
-expected_rows(const HjgJoinState *state, int nmembers)
+expected_rows(const HjgSide *side, int nmembers)
 {
 	int			nworkers = nmembers - 1;
 	double		leader = parallel_leader_participation ? Max(1.0 - 0.3 * nworkers, 0) : 0;
 
-	return state->inner.plan->plan->plan_rows * Max(nworkers + leader, 1);
+	return side->plan->plan->plan_rows * Max(nworkers + leader, 1);
 }
 
 /*
@@ -88,12 +87,11 @@ expected_rows(const HjgJoinState *state, int nmembers)
  * participant leaves a part of a chunk empty.
  */
 void
-hjg_share_prepare(HjgJoinState *state)
+hjg_share_prepare(HjgParallel *parallel, const HjgSide *side)
 {
-	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = parallel->shared;
-	double		rows = expected_rows(state, shared->nmembers) + shared->nmembers * shared->chunk_rows / 2;
-	double		row_bytes = (state->inner.ncarried > 0 ? hjg_stored_bytes(&state->inner) : 0) +
+	double		rows = expected_rows(side, shared->nmembers) + shared->nmembers * shared->chunk_rows / 2;
+	double		row_bytes = (side->ncarried > 0 ? hjg_side_stored_bytes(side) : 0) +
 		(shared->has_job ? 0 : shared->key_width);
 	double		bytes = Min(rows * row_bytes, (double) get_hash_memory_limit());
 	dsa_pointer pointer;
@@ -122,14 +120,15 @@ hjg_share_free(HjgParallel *parallel, HjgMember *member)
 /* ---------- the shared load ---------- */
 
 void
-hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state)
+hjg_share_open_build(HjgShare *share, HjgBuild *build)
 {
+	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
-	HjgRun	   *run = state->run;
+	HjgRun	   *run = build->run;
 
-	state->build_rows = hjg_store_create_shared(state->load_context, state->inner.ncarried,
-												state->inner.columns, shared->chunk_rows, &parallel->sharing);
-	parallel->store = state->build_rows;
+	build->rows = hjg_store_create_shared(build->context, build->side->ncarried, build->side->columns,
+										  shared->chunk_rows, &parallel->sharing);
+	parallel->store = build->rows;
 	run->nmembers = shared->nmembers;
 	if (shared->has_job)
 		hjg_run_attach(run, shared->job, &shared->spec);
@@ -138,8 +137,9 @@ hjg_parallel_open_load(HjgParallel *parallel, HjgJoinState *state)
 }
 
 void
-hjg_parallel_next_range(HjgParallel *parallel, HjgKeySegment *segment, size_t *bytes)
+hjg_share_next_range(HjgShare *share, HjgKeySegment *segment, size_t *bytes)
 {
+	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
 
 	*bytes = (size_t) shared->range_rows * shared->key_width;
@@ -150,8 +150,9 @@ hjg_parallel_next_range(HjgParallel *parallel, HjgKeySegment *segment, size_t *b
 }
 
 bool
-hjg_parallel_is_full(HjgParallel *parallel, size_t load_bytes)
+hjg_share_is_full(HjgShare *share, size_t build_bytes)
 {
+	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
 	HjgMember	   *member = &shared->members[parallel->me];
 	uint64		nranges;
@@ -159,10 +160,10 @@ hjg_parallel_is_full(HjgParallel *parallel, size_t load_bytes)
 
 	if (pg_atomic_read_u32(&shared->npartitions) > 0)
 		return true;
-	if (load_bytes < member->told_bytes + TELL_BYTES)
+	if (build_bytes < member->told_bytes + TELL_BYTES)
 		return false;
-	bytes = pg_atomic_add_fetch_u64(&shared->bytes, load_bytes - member->told_bytes);
-	member->told_bytes = load_bytes;
+	bytes = pg_atomic_add_fetch_u64(&shared->bytes, build_bytes - member->told_bytes);
+	member->told_bytes = build_bytes;
 	/* everybody may take one more range until it looks again */
 	nranges = (uint64) pg_atomic_read_u32(&shared->next_range) + shared->nmembers;
 	return (double) bytes > (double) get_hash_memory_limit() * shared->nmembers ||
@@ -170,16 +171,15 @@ hjg_parallel_is_full(HjgParallel *parallel, size_t load_bytes)
 }
 
 void
-hjg_share_publish(HjgJoinState *state)
+hjg_share_publish(HjgParallel *parallel, const HjgBuild *build)
 {
-	HjgParallel *parallel = state->parallel;
-	const HjgKeyBuffer *keys = &state->run->build;
+	const HjgKeyBuffer *keys = &build->run->build;
 	int			npieces;
-	const HjgStorePiece *pieces = hjg_store_pieces(state->build_rows, &npieces);
+	const HjgStorePiece *pieces = hjg_store_pieces(build->rows, &npieces);
 	Published  *published;
 	uint64		name;
 
-	hjg_carry_fill(state->run, HJG_SIDE_BUILD, &state->run->build, state->build_rows);
+	hjg_carry_fill(build->run, HJG_SIDE_BUILD, &build->run->build, build->rows);
 	published = hjg_share_alloc(parallel, MAXALIGN(sizeof(Published)) + keys->nsegments * sizeof(HjgKeySegment) +
 							npieces * sizeof(HjgStorePiece), &name);
 	published->nsegments = keys->nsegments;
@@ -201,9 +201,9 @@ published_by(HjgParallel *parallel, int i)
 }
 
 void
-hjg_share_sum_up(HjgJoinState *state)
+hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 {
-	HjgParallel *parallel = state->parallel;
+	const HjgProgram *program = filter->execution->program;
 	HjgParallelShared *shared = parallel->shared;
 	uint32		nranges = pg_atomic_read_u32(&shared->next_range);
 	uint64		nbits = (uint64) nranges * shared->range_rows;
@@ -214,7 +214,7 @@ hjg_share_sum_up(HjgJoinState *state)
 	range_nrows = hjg_share_alloc(parallel, Max(nranges, 1) * sizeof(uint32), &name);
 	shared->range_nrows = name;
 	memset(range_nrows, 0, nranges * sizeof(uint32));
-	if (state->track_build)
+	if (program->track_build)
 	{
 		matched = hjg_share_alloc(parallel, (nbits / 64 + 1) * sizeof(uint64), &name);
 		shared->matched = name;
@@ -243,46 +243,44 @@ hjg_share_sum_up(HjgJoinState *state)
 				matched[(segment->first_row + segment->nrows) / 64] = ~UINT64CONST(0) << segment->nrows % 64;
 		}
 	}
-	if (state->use_filter && shared->nrows > 0)
+	if (program->use_filter && shared->nrows > 0)
 	{
 		void	   *memory;
 
 		shared->filter_bytes = hjg_bloom_bytes(shared->nrows);
 		memory = hjg_share_alloc(parallel, shared->filter_bytes, &name);
-		hjg_probe_filter_share(state, memory, shared->filter_bytes);
+		hjg_probe_filter_share(filter, memory, shared->filter_bytes);
 		shared->filter = name;
 	}
 }
 
 /* The filter that the elected one made, if it did. */
 static bool
-attach_filter(HjgJoinState *state)
+attach_filter(HjgParallel *parallel, HjgProbeFilter *filter)
 {
-	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = parallel->shared;
 
 	if (!DsaPointerIsValid(shared->filter))
 		return false;
-	hjg_probe_filter_attach(state, hjg_share_at(parallel, shared->filter), shared->filter_bytes);
+	hjg_probe_filter_attach(filter, hjg_share_at(parallel, shared->filter), shared->filter_bytes);
 	return true;
 }
 
 void
-hjg_share_add_keys(HjgJoinState *state)
+hjg_share_add_keys(HjgParallel *parallel, const HjgRun *run, HjgProbeFilter *filter)
 {
-	if (attach_filter(state))
-		hjg_probe_filter_add_load(state);
+	if (attach_filter(parallel, filter))
+		hjg_probe_filter_add_run(filter, run);
 }
 
 void
-hjg_share_take_in(HjgJoinState *state)
+hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter)
 {
-	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = parallel->shared;
-	HjgRun	   *run = state->run;
-	HjgMatchMode mode = hjg_load_mode(state);
+	HjgRun	   *run = build->run;
+	HjgMatchMode mode = hjg_match_start(build->match);
 
-	state->report.build_rows += run->build.nrows;	/* what was read here */
+	build->execution->report->build_rows += run->build.nrows;	/* what was read here */
 	run->build.nsegments = 0;
 	run->build.nrows = 0;
 	run->build.bytes = 0;
@@ -305,67 +303,68 @@ hjg_share_take_in(HjgJoinState *state)
 		{
 			const HjgStorePiece *piece = &PUBLISHED_PIECES(published)[p];
 
-			hjg_store_add_piece(state->build_rows, piece, hjg_share_at(parallel, piece->name));
+			hjg_store_add_piece(build->rows, piece, hjg_share_at(parallel, piece->name));
 		}
 	}
 	if (run->build.nrows != shared->nrows)
 		elog(ERROR, "shared build side has %u rows instead of " UINT64_FORMAT, run->build.nrows, shared->nrows);
 	run->range_nrows = hjg_share_at(parallel, shared->range_nrows);
 	run->range_shift = pg_leftmost_one_pos32(shared->range_rows);
-	if (state->track_build)
-		state->build_matched = hjg_share_at(parallel, shared->matched);
+	if (build->execution->program->track_build)
+		build->match->build_bits = hjg_share_at(parallel, shared->matched);
 	/* some build keys found no place in the arena: nobody was refused anything else */
 	if (shared->has_job && !shared->build_in_job && !run->job_lost)
 		hjg_run_no_job(run, HJG_REASON_ARENA_FULL);
-	state->last_chunk = true;
+	build->match->last_pass = true;
 	hjg_run_build_done(run, mode);
-	if (attach_filter(state))
-		hjg_probe_filter_open_shared(state);
+	if (attach_filter(parallel, filter))
+		hjg_probe_filter_open_shared(filter);
 }
 
 /* ---------- partitions ---------- */
 
 void
-hjg_share_attach_partitions(HjgJoinState *state)
+hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 {
-	HjgParallel *parallel = state->parallel;
+	const HjgSide *inner = partitions->build->side;
 	HjgParallelShared *shared = parallel->shared;
 	size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
-	int			key_width = state->inner.codec->key_width;
+	int			key_width = inner->codec->key_width;
 	char	   *place = dsa_get_address(parallel->area, shared->places);
 	MemoryContext old;
 
-	if (state->partition_context == NULL)
-		state->partition_context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt,
-														 "GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(state->partition_context);
+	if (partitions->context == NULL)
+		partitions->context = AllocSetContextCreate(partitions->execution->estate->es_query_cxt,
+													"GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(partitions->context);
 	parallel->npartitions = (int) pg_atomic_read_u32(&shared->npartitions);
 	parallel->partitions = palloc(parallel->npartitions * sizeof(HjgPartition *));
 	for (int i = 0; i < parallel->npartitions; i++, place += 2 * file_bytes)
 		parallel->partitions[i] =
-			hjg_partition_adopt(hjg_spill_attach(place, parallel->me, &shared->files, state->inner.spill_desc,
+			hjg_partition_adopt(hjg_spill_attach(place, parallel->me, &shared->files, inner->spill_desc,
 												 key_width),
 								hjg_spill_attach(place + file_bytes, parallel->me, &shared->files,
-												 state->outer.spill_desc, key_width));
-	state->routes = parallel->partitions;
-	state->nroutes = parallel->npartitions;
+												 partitions->outer->spill_desc, key_width));
+	partitions->routes = parallel->partitions;
+	partitions->nroutes = parallel->npartitions;
 	MemoryContextSwitchTo(old);
 	if (DsaPointerIsValid(shared->partition_filter))
-		hjg_probe_filter_attach(state, dsa_get_address(parallel->area, shared->partition_filter),
+		hjg_probe_filter_attach(partitions->filter, dsa_get_address(parallel->area, shared->partition_filter),
 								shared->filter_bytes);
 }
 
 void
-hjg_parallel_route(HjgJoinState *state, double row_bytes)
+hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes)
 {
-	HjgParallel *parallel = state->parallel;
+	const HjgProgram *program = partitions->execution->program;
+	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
 
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u32(&shared->npartitions) == 0)
 	{
 		/* if the estimate was too low, twice what all have in memory is a fair guess */
-		double		bytes = Max(row_bytes * state->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
+		double		bytes = Max(row_bytes * program->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
 		int			npartitions = hjg_partition_count(bytes, HJG_SHARED_SPILL_BUFFER_BYTES);
 		size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
 		char	   *place;
@@ -381,25 +380,26 @@ hjg_parallel_route(HjgJoinState *state, double row_bytes)
 			name[0] = 'p';
 			hjg_spill_shared_init(place + file_bytes, shared->nmembers, name);
 		}
-		if (state->use_filter)
+		if (program->use_filter)
 		{
 			shared->filter_bytes = hjg_probe_filter_bytes(bytes / Max(row_bytes, 1), shared->nmembers);
 			shared->partition_filter = dsa_allocate_extended(parallel->area, shared->filter_bytes, DSA_ALLOC_HUGE);
-			hjg_probe_filter_share(state, dsa_get_address(parallel->area, shared->partition_filter),
+			hjg_probe_filter_share(partitions->filter, dsa_get_address(parallel->area, shared->partition_filter),
 								   shared->filter_bytes);
 		}
-		state->report.npartitions += npartitions;
+		partitions->execution->report->npartitions += npartitions;
 		hjg_service_count(HJG_COUNT_PARTITIONED, 1);
 		pg_write_barrier();
 		pg_atomic_write_u32(&shared->npartitions, (uint32) npartitions);
 	}
 	LWLockRelease(&shared->lock);
-	hjg_share_attach_partitions(state);
+	hjg_share_attach_partitions(parallel, partitions);
 }
 
 void
-hjg_parallel_unload(HjgParallel *parallel)
+hjg_share_unload(HjgShare *share)
 {
+	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgMember	   *member = &parallel->shared->members[parallel->me];
 
 	parallel->store = NULL;
@@ -409,34 +409,33 @@ hjg_parallel_unload(HjgParallel *parallel)
 }
 
 void
-hjg_parallel_routed(HjgJoinState *state)
+hjg_share_routed(HjgShare *share, HjgPartitions *partitions)
 {
-	HjgParallel *parallel = state->parallel;
+	HjgReport  *report = partitions->execution->report;
+	HjgParallel *parallel = hjg_parallel_of(share);
 
 	for (int i = 0; i < parallel->npartitions; i++)
 	{
 		hjg_spill_end_write(parallel->partitions[i]->probe);
-		state->report.spilled_bytes += hjg_spill_bytes(parallel->partitions[i]->build) +
+		report->spilled_bytes += hjg_spill_bytes(parallel->partitions[i]->build) +
 			hjg_spill_bytes(parallel->partitions[i]->probe);
 	}
-	state->routes = NULL;
-	state->nroutes = 0;
+	partitions->routes = NULL;
+	partitions->nroutes = 0;
 }
 
 bool
-hjg_parallel_claim(HjgJoinState *state)
+hjg_share_claim_partition(HjgShare *share, HjgPartitions *partitions)
 {
-	HjgParallel *parallel = state->parallel;
+	HjgParallel *parallel = hjg_parallel_of(share);
 	MemoryContext old;
 	uint32		ix;
 
-	if (parallel == NULL)
-		return false;
 	ix = pg_atomic_fetch_add_u32(&parallel->shared->next_partition, 1);
 	if (ix >= (uint32) parallel->npartitions)
 		return false;
-	old = MemoryContextSwitchTo(state->partition_context);
-	state->partitions = lappend(state->partitions, parallel->partitions[ix]);
+	old = MemoryContextSwitchTo(partitions->context);
+	partitions->waiting = lappend(partitions->waiting, parallel->partitions[ix]);
 	MemoryContextSwitchTo(old);
 	parallel->partitions[ix] = NULL;
 	return true;

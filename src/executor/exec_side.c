@@ -11,11 +11,12 @@
 
 #include "access/tupdesc.h"
 #include "executor/executor.h"
+#include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /* The child's column (from 0) that a key expression is, or -1. */
 static int
@@ -35,7 +36,7 @@ key_column(const HjgSide *side, Expr *expr)
 }
 
 static void
-init_keys(HjgJoinState *state, HjgSide *side, List *key_exprs, HjgKeyCodec *codec)
+init_keys(HjgSide *side, CustomScanState *node, List *key_exprs, HjgKeyCodec *codec)
 {
 	bool		have_exprs = false;
 	ListCell   *lc;
@@ -55,7 +56,7 @@ init_keys(HjgJoinState *state, HjgSide *side, List *key_exprs, HjgKeyCodec *code
 		side->key_ix[i] = key_column(side, expr);
 		if (side->key_ix[i] < 0)
 		{
-			side->key_exprs[i] = ExecInitExpr(expr, &state->css.ss.ps);
+			side->key_exprs[i] = ExecInitExpr(expr, &node->ss.ps);
 			side->keys_plain = false;
 			have_exprs = true;
 			/* the expression may look at any column */
@@ -66,10 +67,9 @@ init_keys(HjgJoinState *state, HjgSide *side, List *key_exprs, HjgKeyCodec *code
 		i++;
 	}
 	if (!side->keys_plain)
-		side->econtext = CreateExprContext(state->css.ss.ps.state);
+		side->econtext = CreateExprContext(node->ss.ps.state);
 	if (have_exprs)
-		side->key_slot = ExecInitExtraTupleSlot(state->css.ss.ps.state,
-												state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+		side->key_slot = ExecInitExtraTupleSlot(node->ss.ps.state, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
 												&TTSOpsVirtual);
 }
 
@@ -90,13 +90,10 @@ init_vectors(HjgSide *side)
 		wanted = bms_add_member(wanted, side->child_ix[c]);
 	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->vectors, side->work_context);
 	bms_free(wanted);
-	if (side->scan == NULL)
-	{
-		side->below = hjg_chain_create(side->plan, side->nplan_columns);
-		if (side->below == NULL)
-			return;
+	if (side->below != NULL)
 		side->vectors = side->below->vectors;
-	}
+	else if (side->scan == NULL)
+		return;
 	side->row_values = palloc0(ncolumns * sizeof(Datum));
 	side->row_isnull = palloc(ncolumns * sizeof(bool));
 	memset(side->row_isnull, true, ncolumns * sizeof(bool));
@@ -107,18 +104,19 @@ init_vectors(HjgSide *side)
  * The codec becomes the side's.
  */
 void
-hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_scan_ix, int nplan_columns,
-			  List *key_exprs, HjgKeyCodec *codec, Bitmapset *used)
+hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, PlanState *plan,
+			  const HjgVectorSource *below, int first_scan_ix, int nplan_columns, List *key_exprs, HjgKeyCodec *codec,
+			  Bitmapset *used)
 {
-	EState	   *estate = state->css.ss.ps.state;
-	List	   *inline_bytes = list_nth(castNode(CustomScan, state->css.ss.ps.plan)->custom_private, HJG_PRIVATE_INLINE_BYTES);
-	TupleDesc	scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	List	   *inline_bytes = list_nth(castNode(CustomScan, node->ss.ps.plan)->custom_private, HJG_PRIVATE_INLINE_BYTES);
+	TupleDesc	scan_desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 
 	side->plan = plan;
-	side->work_context = state->work_context;
+	side->below = below;
+	side->work_context = work_context;
 	side->first_scan_ix = first_scan_ix;
 	side->nplan_columns = nplan_columns;
-	init_keys(state, side, key_exprs, codec);
+	init_keys(side, node, key_exprs, codec);
 
 	side->columns = palloc(Max(nplan_columns, 1) * sizeof(HjgColumn));
 	side->scan_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
@@ -144,7 +142,7 @@ hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_sca
 	side->spill_desc = CreateTemplateTupleDesc(side->ncarried);
 	for (int c = 0; c < side->ncarried; c++)
 		TupleDescCopyEntry(side->spill_desc, c + 1, scan_desc, side->scan_ix[c] + 1);
-	side->spill_slot = ExecInitExtraTupleSlot(estate, side->spill_desc, &TTSOpsMinimalTuple);
+	side->spill_slot = ExecInitExtraTupleSlot(node->ss.ps.state, side->spill_desc, &TTSOpsMinimalTuple);
 	init_vectors(side);
 }
 
@@ -192,6 +190,27 @@ encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst
 	have_key = hjg_key_encode(side->codec, side->key_values, side->key_isnull, dst);
 	MemoryContextSwitchTo(old);
 	return have_key;
+}
+
+/* ---------- sizes ---------- */
+
+size_t
+hjg_side_stored_bytes(const HjgSide *side)
+{
+	size_t		bytes = 1;
+
+	for (int c = 0; c < side->ncarried; c++)
+		bytes += 1 + (side->columns[c].attlen > 0 ? side->columns[c].attlen :
+					  Max((int) sizeof(char *), side->columns[c].inline_bytes));
+	return bytes;
+}
+
+double
+hjg_side_chunk_rows(const HjgSide *side, double rows)
+{
+	double		most = get_hash_memory_limit() / 32 / hjg_side_stored_bytes(side);
+
+	return Max(Min(rows, most), 1);
 }
 
 /* ---------- rows of a page that the node reads itself ---------- */
@@ -261,7 +280,7 @@ have_page_row(HjgSide *side)
 	if (likely(side->page_next < side->page_rows))
 		return true;
 	side->page_next = 0;
-	side->page_rows = side->scan != NULL ? hjg_scan_next_rows(side->scan) : hjg_chain_next_rows(side->below);
+	side->page_rows = side->scan != NULL ? hjg_scan_next_rows(side->scan) : side->below->next(side->below->arg);
 	if (side->page_rows == 0)
 		return false;
 	if (side->view_null_rows == NULL)
@@ -271,7 +290,7 @@ have_page_row(HjgSide *side)
 }
 
 int
-hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **keys, int *first)
+hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first)
 {
 	int			n;
 
@@ -293,7 +312,7 @@ hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **
 	*first = side->page_next;
 	side->page_next += n;
 	if (side->kept != NULL)
-		hjg_verify_keep_vectors(state, side, *first, n);
+		hjg_verify_keep_vectors(side, *first, n);
 	return n;
 }
 
@@ -304,14 +323,14 @@ hjg_side_has_vectors(const HjgSide *side)
 }
 
 bool
-hjg_side_next_view(HjgJoinState *state, HjgSide *side, HjgView *view)
+hjg_side_next_view(HjgSide *side, HjgView *view)
 {
 	int			width = side->codec->key_width;
 
 	if (!have_page_row(side))
 		return false;
 	if (side->kept != NULL)
-		hjg_verify_keep_vectors(state, side, side->page_next, side->page_rows - side->page_next);
+		hjg_verify_keep_vectors(side, side->page_next, side->page_rows - side->page_next);
 	view->vectors = side->vectors;
 	view->null_rows = side->view_null_rows;
 	view->nnull_rows = 0;
@@ -418,7 +437,7 @@ hjg_side_peek(HjgSide *side)
 }
 
 bool
-hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
+hjg_side_next(HjgSide *side, HjgRow *row)
 {
 	TupleTableSlot *slot;
 
@@ -427,7 +446,7 @@ hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
 		if (!next_page_row(side, row))
 			return false;
 		if (side->kept != NULL)
-			hjg_verify_keep_row(state, side, row->values, row->isnull);
+			hjg_verify_keep_row(side, row->values, row->isnull);
 		return true;
 	}
 	slot = side->peeked != NULL ? side->peeked : ExecProcNode(side->plan);
@@ -439,7 +458,7 @@ hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row)
 	row->isnull = slot->tts_isnull;
 	row->source = side->child_ix;
 	if (side->kept != NULL)
-		hjg_verify_keep_row(state, side, row->values, row->isnull);
+		hjg_verify_keep_row(side, row->values, row->isnull);
 	row->key = encode_row_key(side, slot->tts_values, slot->tts_isnull, row->key_space) ? row->key_space : NULL;
 	return true;
 }

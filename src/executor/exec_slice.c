@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "executor/hjg_bits.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /* The second slice has so many candidates, each later one so many times as many as the last. */
 #define SLICE_GROWTH 8
@@ -44,7 +44,7 @@ start_slice(HjgJoinState *state, HjgProbeBatch *batch, HjgCursor slice)
 
 		if (batch->more != NULL)
 			pfree(batch->more);
-		batch->more = MemoryContextAllocZero(state->run->context, bytes);
+		batch->more = MemoryContextAllocZero(state->build.run->context, bytes);
 	}
 }
 
@@ -53,7 +53,7 @@ static uint32 *
 make_tried(HjgJoinState *state, uint32 nkeys)
 {
 	Size		bytes = (Size) Max(nkeys, 1) * sizeof(uint32);
-	uint32	   *tried = MemoryContextAlloc(state->run->context, bytes);
+	uint32	   *tried = MemoryContextAlloc(state->build.run->context, bytes);
 
 	memset(tried, 0xFF, bytes);
 	return tried;
@@ -73,7 +73,7 @@ forget_keys(HjgProbeBatch *batch)
 void
 hjg_slice_first(HjgJoinState *state, HjgProbeBatch *batch)
 {
-	HjgCursor	slice = {.most = state->decisive && !state->unsliced ? 1 : 0};
+	HjgCursor	slice = {.most = state->match.first_match && !state->unsliced ? 1 : 0};
 
 	forget_keys(batch);
 	batch->slices_done = false;
@@ -87,10 +87,10 @@ hjg_slice_first(HjgJoinState *state, HjgProbeBatch *batch)
 static inline bool
 wanted(const HjgJoinState *state, const HjgProbeBatch *batch, uint32 position)
 {
-	const uint64 *bits = state->chunk_matched != NULL ? state->chunk_matched : batch->matched;
+	const uint64 *bits = state->match.probe_bits != NULL ? state->match.probe_bits : batch->matched;
 	uint64		row = batch->origin != NULL ? batch->origin[position] : position;
 
-	if (state->chunk_matched != NULL)
+	if (state->match.probe_bits != NULL)
 		row += batch->first_row;
 	if (hjg_test_bit(bits, row))
 		return false;
@@ -115,7 +115,7 @@ narrow(HjgJoinState *state, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 	if (n == 0)
 		return false;
 	positions = palloc(n * sizeof(uint32));
-	origin = MemoryContextAlloc(state->run->context, n * sizeof(uint32));
+	origin = MemoryContextAlloc(state->build.run->context, n * sizeof(uint32));
 	tried = make_tried(state, n);
 	n = 0;
 	for (uint32 i = first; i < nkeys; i++)
@@ -132,7 +132,7 @@ narrow(HjgJoinState *state, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 	batch->origin = origin;
 	batch->tried = tried;
 	batch->slice = slice;
-	hjg_run_batch_narrow(state->run, batch, positions, n);
+	hjg_run_batch_narrow(state->build.run, batch, positions, n);
 	start_slice(state, batch, slice);
 	pfree(positions);
 	return true;

@@ -21,7 +21,7 @@
 #include "executor/executor.h"
 
 #include "base/hjg_compat.h"
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 #include "executor/hjg_parallel.h"
 #include "executor/hjg_run.h"
 
@@ -41,11 +41,11 @@ is_through(const HjgJoinState *state)
 static void
 release_done(HjgJoinState *state, HjgJob *job)
 {
-	if (state->run != NULL && state->run->job == job)
+	if (state->build.run != NULL && state->build.run->job == job)
 	{
-		hjg_run_end_job(state->run);
-		hjg_keys_empty(&state->run->build);
-		state->run->build_complete = false;
+		hjg_run_end_job(state->build.run);
+		hjg_keys_empty(&state->build.run->build);
+		state->build.run->build_complete = false;
 	}
 	else if (state->parallel != NULL && state->parallel->owned == job)
 	{
@@ -68,7 +68,7 @@ leave(EState *estate, bool finished)
 		next = hjg_job_of_query(estate, job);
 		if (over && finished)
 			release_done(state, job);
-		else if (hjg_job_suspend(job) && state->parallel == NULL && state->run->build_complete)
+		else if (hjg_job_suspend(job) && state->parallel == NULL && state->build.run->build_complete)
 		{
 			if (over)
 				release_done(state, job);

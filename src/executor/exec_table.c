@@ -28,7 +28,7 @@ part_at(HjgParallel *parallel, uint64 name)
 static void *
 alloc_part(void *arg, HjgTablePart part, size_t bytes)
 {
-	HjgParallel *parallel = ((HjgRun *) arg)->share;
+	HjgParallel *parallel = hjg_parallel_of(((HjgRun *) arg)->share);
 	uint64		name;
 
 	hjg_share_alloc(parallel, bytes + PART_ALIGNMENT, &name);
@@ -49,18 +49,19 @@ build_table(HjgRun *run)
 static void
 attach_table(HjgRun *run)
 {
-	HjgParallelShared *shared = run->share->shared;
+	HjgParallel *parallel = hjg_parallel_of(run->share);
+	HjgParallelShared *shared = parallel->shared;
 	const void *parts[HJG_TABLE_NPARTS];
 
 	for (int i = 0; i < HJG_TABLE_NPARTS; i++)
-		parts[i] = part_at(run->share, shared->table[i]);
+		parts[i] = part_at(parallel, shared->table[i]);
 	hjg_run_engine_attach(run, shared->nrows, parts);
 }
 
 void
 hjg_share_table(HjgRun *run)
 {
-	HjgParallelShared *shared = run->share->shared;
+	HjgParallelShared *shared = hjg_parallel_of(run->share)->shared;
 	uint32		none = HJG_TABLE_NONE;
 
 	if (pg_atomic_compare_exchange_u32(&shared->table_state, &none, HJG_TABLE_BUILDING))

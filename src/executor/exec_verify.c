@@ -16,7 +16,6 @@
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
 #include "common/pg_prng.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -70,11 +69,13 @@ make_verify(HjgJoinState *state)
 		HjgSide    *side = sides[s];
 
 		init_kept(&verify->sides[s], side, scan_desc);
+		verify->sides[s].join = state;
+		verify->sides[s].side = (HjgSideId) s;
 		side->kept = &verify->sides[s];
 		/* which one of a row's matches there is, is left open, and nobody sees it */
-		if (s == HJG_SIDE_BUILD && (state->jointype == JOIN_SEMI || state->jointype == JOIN_ANTI))
+		if (s == HJG_SIDE_BUILD && (state->program.jointype == JOIN_SEMI || state->program.jointype == JOIN_ANTI))
 			continue;
-		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->jointype))
+		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->program.jointype))
 			continue;
 		for (int c = 0; c < side->ncarried; c++)
 			if (side->target[c] >= 0)
@@ -111,14 +112,14 @@ hjg_verify_attach(HjgJoinState *state)
 }
 
 static void
-open_kept(HjgJoinState *state, HjgSideId s)
+open_kept(HjgKeptRows *kept)
 {
-	HjgKeptRows *kept = &state->verify->sides[s];
-	HjgParallel *parallel = state->parallel;
+	const HjgJoinState *state = kept->join;
+	const HjgParallel *parallel = state->parallel;
 	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 
 	if (parallel != NULL)
-		kept->spill = hjg_spill_attach(hjg_parallel_kept_place(parallel->shared, s), parallel->me, &parallel->shared->files,
+		kept->spill = hjg_spill_attach(hjg_parallel_kept_place(parallel->shared, kept->side), parallel->me, &parallel->shared->files,
 									   kept->desc, sizeof(no_key));
 	else
 		kept->spill = hjg_spill_create(kept->desc, sizeof(no_key));
@@ -126,32 +127,30 @@ open_kept(HjgJoinState *state, HjgSideId s)
 }
 
 static void
-keep(HjgJoinState *state, HjgSide *side)
+keep(HjgKeptRows *kept)
 {
-	HjgKeptRows *kept = side->kept;
-
 	if (kept->spill == NULL)
-		open_kept(state, side == &state->inner ? HJG_SIDE_BUILD : HJG_SIDE_PROBE);
+		open_kept(kept);
 	hjg_spill_write(kept->spill, &no_key, kept->values, kept->isnull);
 }
 
 void
-hjg_verify_keep_row(HjgJoinState *state, HjgSide *side, const Datum *values, const bool *isnull)
+hjg_verify_keep_row(const HjgSide *side, const Datum *values, const bool *isnull)
 {
-	const HjgKeptRows *kept = side->kept;
+	HjgKeptRows *kept = side->kept;
 
 	for (int i = 0; i < kept->ncolumns; i++)
 	{
 		kept->values[kept->columns[i]] = values[kept->columns[i]];
 		kept->isnull[kept->columns[i]] = isnull[kept->columns[i]];
 	}
-	keep(state, side);
+	keep(kept);
 }
 
 void
-hjg_verify_keep_vectors(HjgJoinState *state, HjgSide *side, int first, int nrows)
+hjg_verify_keep_vectors(const HjgSide *side, int first, int nrows)
 {
-	const HjgKeptRows *kept = side->kept;
+	HjgKeptRows *kept = side->kept;
 
 	for (int row = first; row < first + nrows; row++)
 	{
@@ -163,7 +162,7 @@ hjg_verify_keep_vectors(HjgJoinState *state, HjgSide *side, int first, int nrows
 			kept->isnull[column] = hjg_vector_isnull(vector, row);
 			kept->values[column] = kept->isnull[column] ? (Datum) 0 : hjg_vector_datum(vector, row);
 		}
-		keep(state, side);
+		keep(kept);
 	}
 }
 
@@ -186,42 +185,6 @@ hjg_verify_forget(HjgJoinState *state, bool keep_build)
 }
 
 /* ---------- what is handed out ---------- */
-
-static uint64
-hash_value(const HjgColumn *type, Datum value, uint64 seed)
-{
-	const unsigned char *bytes = (const unsigned char *) DatumGetPointer(value);
-	const struct varlena *unpacked;
-	uint64		hash;
-
-	if (type->attbyval)
-	{
-		const uint64 mask = type->attlen < (int) sizeof(Datum) ? (UINT64CONST(1) << (type->attlen * 8)) - 1 : ~UINT64CONST(0);
-		const uint64 bits = (uint64) value & mask;
-
-		return hash_bytes_extended((const unsigned char *) &bits, sizeof(bits), seed);
-	}
-	if (type->attlen > 0)
-		return hash_bytes_extended(bytes, type->attlen, seed);
-	if (type->attlen == -2)
-		return hash_bytes_extended(bytes, (int) strlen((const char *) bytes), seed);
-	unpacked = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
-	hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(unpacked), (int) VARSIZE_ANY_EXHDR(unpacked), seed);
-	if ((Pointer) unpacked != DatumGetPointer(value))
-		pfree(unconstify(struct varlena *, unpacked));
-	return hash;
-}
-
-void
-hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, const bool *isnull)
-{
-	uint64		hash = 0;
-
-	for (int c = 0; c < verify->ncolumns; c++)
-		hash = isnull[c] ? hash_combine64(hash, (uint64) c + 1) : hash_value(&verify->columns[c].type, values[c], hash);
-	tally->nrows++;
-	tally->sum += hash;
-}
 
 /* Add the rows of the vector, all of which are handed out. */
 void
@@ -295,7 +258,7 @@ add_up(HjgJoinState *state, HjgTally *tally)
 	for (int s = 0; s < HJG_SIDES; s++)
 	{
 		if (verify->sides[s].spill == NULL)
-			open_kept(state, (HjgSideId) s);
+			open_kept(&verify->sides[s]);
 		hjg_spill_end_write(verify->sides[s].spill);
 	}
 	pg_atomic_fetch_add_u64(&shared->verify_nrows, verify->tally.nrows);

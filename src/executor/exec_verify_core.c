@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -170,8 +171,8 @@ make_join(const HjgJoinState *state, const HjgVerify *verify)
 	hash->hashkeys = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), state, OUTER_VAR);
 	hash->skewTable = InvalidOid;
 
-	join->join.jointype = state->jointype;
-	join->join.inner_unique = state->inner_unique;
+	join->join.jointype = state->program.jointype;
+	join->join.inner_unique = state->program.inner_unique;
 	join->join.joinqual = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL), state, INNER_VAR);
 	join->join.plan.targetlist = map_list(joined, state, INNER_VAR);
 	join->join.plan.qual = map_list(cscan->scan.plan.qual, state, INNER_VAR);
@@ -182,6 +183,44 @@ make_join(const HjgJoinState *state, const HjgVerify *verify)
 	join->hashcollations = list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS);
 	join->hashkeys = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS), state, INNER_VAR);
 	return join;
+}
+
+/* ---------- the sum over rows ---------- */
+
+static uint64
+hash_value(const HjgColumn *type, Datum value, uint64 seed)
+{
+	const unsigned char *bytes = (const unsigned char *) DatumGetPointer(value);
+	const struct varlena *unpacked;
+	uint64		hash;
+
+	if (type->attbyval)
+	{
+		const uint64 mask = type->attlen < (int) sizeof(Datum) ? (UINT64CONST(1) << (type->attlen * 8)) - 1 : ~UINT64CONST(0);
+		const uint64 bits = (uint64) value & mask;
+
+		return hash_bytes_extended((const unsigned char *) &bits, sizeof(bits), seed);
+	}
+	if (type->attlen > 0)
+		return hash_bytes_extended(bytes, type->attlen, seed);
+	if (type->attlen == -2)
+		return hash_bytes_extended(bytes, (int) strlen((const char *) bytes), seed);
+	unpacked = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
+	hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(unpacked), (int) VARSIZE_ANY_EXHDR(unpacked), seed);
+	if ((Pointer) unpacked != DatumGetPointer(value))
+		pfree(unconstify(struct varlena *, unpacked));
+	return hash;
+}
+
+void
+hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, const bool *isnull)
+{
+	uint64		hash = 0;
+
+	for (int c = 0; c < verify->ncolumns; c++)
+		hash = isnull[c] ? hash_combine64(hash, (uint64) c + 1) : hash_value(&verify->columns[c].type, values[c], hash);
+	tally->nrows++;
+	tally->sum += hash;
 }
 
 /* ---------- running it ---------- */

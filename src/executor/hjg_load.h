@@ -22,8 +22,8 @@
 #define HJG_GPU_BATCHES_IN_FLIGHT 3
 #define HJG_MOST_BATCHES_IN_FLIGHT HJG_GPU_BATCHES_IN_FLIGHT
 
-/* This process's part in a join that several processes share; private to exec_parallel.c. */
-typedef struct HjgParallel HjgParallel;
+/* Whoever shares a build side that several processes read (hjg_build.h). */
+typedef struct HjgShare HjgShare;
 
 /* What EXPLAIN ANALYZE shows (hjg_executor.h). */
 typedef struct HjgReport HjgReport;
@@ -124,7 +124,7 @@ typedef struct HjgRun
 	HjgKeyBuffer build;
 	const HjgStore *build_rows;	/* carried columns */
 	uint32		build_limit;	/* highest build row number + 1 */
-	HjgParallel *share;	/* NULL: the load is this process's own */
+	HjgShare   *share;			/* NULL: the build side is this process's own */
 	int			nmembers;		/* that share it, or 1 */
 	const uint32 *range_nrows;	/* of a shared load: rows of each range of row numbers */
 	int			range_shift;

@@ -17,7 +17,8 @@
 #include "storage/sharedfileset.h"
 #include "utils/dsa.h"
 
-#include "executor/hjg_executor.h"
+#include "executor/hjg_build.h"
+#include "executor/hjg_node.h"
 
 /* Rows of a range when keys do not go to slabs, of few rows and of many; a range in a slab fills it. */
 #define HJG_LEAST_RANGE_ROWS 1024
@@ -116,8 +117,10 @@ hjg_parallel_kept_place(HjgParallelShared *shared, HjgSideId side)
 	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_spill_shared_bytes(shared->nmembers);
 }
 
+/* This process's part in it. */
 struct HjgParallel
 {
+	HjgShare	share;			/* must be first */
 	HjgParallelShared *shared;
 	dsa_area   *area;
 	MemoryContext context;		/* this struct's */
@@ -131,25 +134,42 @@ struct HjgParallel
 	int			npartitions;
 };
 
+static inline HjgParallel *
+hjg_parallel_of(HjgShare *share)
+{
+	return (HjgParallel *) share;
+}
+
 /* exec_share.c: blocks of memory that all participants reach */
 extern void *hjg_share_alloc(void *arg, size_t bytes, uint64 *name);
 extern void *hjg_share_at(HjgParallel *parallel, uint64 name);
-/* Leader: the build side is about to be read. */
-extern void hjg_share_prepare(HjgJoinState *state);
+/* Leader: the side is about to be read. */
+extern void hjg_share_prepare(HjgParallel *parallel, const HjgSide *side);
 /* All that a member allocated. */
 extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 
-/* exec_share.c: the load */
+/* exec_share.c: the build side */
+extern void hjg_share_open_build(HjgShare *share, HjgBuild *build);
+extern void hjg_share_next_range(HjgShare *share, HjgKeySegment *segment, size_t *bytes);
+extern bool hjg_share_is_full(HjgShare *share, size_t build_bytes);
+extern void hjg_share_unload(HjgShare *share);
 /* Leave for the others where to find what was filled here. */
-extern void hjg_share_publish(HjgJoinState *state);
+extern void hjg_share_publish(HjgParallel *parallel, const HjgBuild *build);
 /* Everything is published: count it, make the bits of build rows and an empty filter of keys. */
-extern void hjg_share_sum_up(HjgJoinState *state);
+extern void hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter);
 /* Add the keys that were read here to the filter, if there is one. */
-extern void hjg_share_add_keys(HjgJoinState *state);
-/* Take in all that was published: from here on this is a load like any other. */
-extern void hjg_share_take_in(HjgJoinState *state);
+extern void hjg_share_add_keys(HjgParallel *parallel, const HjgRun *run, HjgProbeFilter *filter);
+/* Take in all that was published: from here on this is a build pass like any other. */
+extern void hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter);
 
-/* exec_share.c: this process's view of the shared partitions; rows are routed to them */
-extern void hjg_share_attach_partitions(HjgJoinState *state);
+/* exec_share.c: the partitions */
+extern void hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes);
+/* This process's view of them; rows are routed to them. */
+extern void hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions);
+extern void hjg_share_routed(HjgShare *share, HjgPartitions *partitions);
+extern bool hjg_share_claim_partition(HjgShare *share, HjgPartitions *partitions);
+
+/* exec_table.c */
+extern void hjg_share_table(HjgRun *run);
 
 #endif							/* HJG_PARALLEL_H */

@@ -70,11 +70,6 @@ extern void hjg_run_engine_attach(HjgRun *run, uint64 nrows, const void *const p
 /* A round of the batch; builds the engine's table before the first one. */
 extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
 
-/* ---- exec_table.c ---- */
-
-/* Give the run of a shared load, which was taken in, the engine with the table that all participants probe. */
-extern void hjg_share_table(HjgRun *run);
-
 /* ---- exec_fallback.c ---- */
 
 /* The device process will not join this run, or not the rest of it. */

@@ -20,18 +20,24 @@
 #include "executor/hjg_load.h"
 #include "scan/hjg_scan.h"
 
-/* The node (hjg_executor.h). */
-typedef struct HjgJoinState HjgJoinState;
 
 /* Rows that are kept for a comparison with core (hjg_verify.h). */
 typedef struct HjgKeptRows HjgKeptRows;
+
+/* An operator that makes rows as vectors. */
+typedef struct HjgVectorSource
+{
+	HjgVector  *vectors;		/* one for each column */
+	int			(*next) (void *arg);	/* the next rows become the vectors; returns how many, 0 at the end */
+	void	   *arg;
+} HjgVectorSource;
 
 typedef struct HjgSide
 {
 	PlanState  *plan;
 	MemoryContext work_context; /* the node's: of all that rows pass through */
 	HjgScan    *scan;			/* the child's table is read here, */
-	HjgJoinState *below;		/* or the child is a join of ours; both NULL: through its slot */
+	const HjgVectorSource *below;	/* or the child is a join of ours; both NULL: through its slot */
 	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
 	HjgKeptRows *kept;			/* NULL: none are */
 	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
@@ -87,22 +93,27 @@ typedef struct HjgRow
 } HjgRow;
 
 /* exec_side.c */
-extern void hjg_side_init(HjgJoinState *state, HjgSide *side, PlanState *plan, int first_scan_ix,
-						  int nplan_columns, List *key_exprs, HjgKeyCodec *codec, Bitmapset *used);
+extern void hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, PlanState *plan,
+						  const HjgVectorSource *below, int first_scan_ix, int nplan_columns, List *key_exprs,
+						  HjgKeyCodec *codec, Bitmapset *used);
+/* A row of the side in a row store, about, without values of variable length. */
+extern size_t hjg_side_stored_bytes(const HjgSide *side);
+/* Rows that a store's chunk should hold, for a side of about so many rows. */
+extern double hjg_side_chunk_rows(const HjgSide *side, double rows);
 /* Has the child another row?  It stays there for whoever reads next. */
 extern bool hjg_side_peek(HjgSide *side);
 /* Next row of the child plan; false at its end. */
-extern bool hjg_side_next(HjgJoinState *state, HjgSide *side, HjgRow *row);
+extern bool hjg_side_next(HjgSide *side, HjgRow *row);
 /*
  * The next rows of the child at once: n <= max of them that have a key, with their encoded
  * keys, and the first of them in the side's vectors.  Returns n; 0 means that hjg_side_next()
  * has the next row, or the end.
  */
-extern int	hjg_side_next_vectors(HjgJoinState *state, HjgSide *side, int max, const char **keys, int *first);
+extern int	hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first);
 /* Do the side's rows come in vectors? */
 extern bool hjg_side_has_vectors(const HjgSide *side);
 /* The next rows of such a side, to be used in place; false at its end. */
-extern bool hjg_side_next_view(HjgJoinState *state, HjgSide *side, HjgView *view);
+extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
 /* Keep, of the view's rows with a key, only those at these n ascending positions. */
 extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
 /* Start over; with changed parameters the child does it when it is read next. */

@@ -8,11 +8,13 @@
 #ifndef HJG_VERIFY_H
 #define HJG_VERIFY_H
 
-#include "executor/hjg_executor.h"
+#include "executor/hjg_node.h"
 
 /* Rows of a side as they were read, in a temporary file. */
 struct HjgKeptRows
 {
+	const HjgJoinState *join;
+	HjgSideId	side;
 	HjgSpill   *spill;			/* NULL: no row was read yet */
 	TupleDesc	desc;			/* the child's columns */
 	int			ncolumns;		/* of these, those that the join looks at; the others are NULL */
@@ -45,10 +47,9 @@ struct HjgVerify
 	bool		over;			/* of this execution nothing is to be compared any more */
 };
 
+/* exec_verify_core.c */
 /* Add a row of the joined columns. */
 extern void hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, const bool *isnull);
-
-/* exec_verify_core.c */
 /* Join the rows that were kept by core's hash join. */
 extern HjgTally hjg_verify_by_core(const HjgJoinState *state, HjgVerify *verify);
 
