@@ -2,7 +2,7 @@
  * exec_aggregate.c
  *	  Aggregates of all rows of the join, computed where the rows are.
  *
- * Rows come as vectors, as for a join above (exec_chain.c), and go into totals: one set for each different argument,
+ * Rows come as vectors, as for a join above, and go into totals: one set for each different argument,
  * whatever aggregates are made of it.  Where only rows are counted no row is made.  At the end the node returns one row of
  * core's transition values, which core's Agg above combines and finishes; a participant without a row returns one, too.
  *
@@ -19,7 +19,7 @@
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 
-#include "executor/hjg_node.h"
+#include "executor/hjg_emit.h"
 
 /* Of the values of one argument that are not NULL. */
 typedef struct Totals
@@ -57,6 +57,9 @@ struct HjgAggregation
 	Datum	   *values;			/* scan tuple with that row */
 	bool	   *isnull;
 	AggState   *caller;			/* whom core's transition functions take for theirs */
+	CustomScanState *node;
+	HjgReport  *report;
+	HjgVectorSource source;
 };
 
 /* ---------- set-up ---------- */
@@ -92,12 +95,13 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int argument, int width
 }
 
 HjgAggregation *
-hjg_aggregation_create(HjgJoinState *state, int njoined, const Bitmapset *used)
+hjg_aggregation_create(CustomScanState *node, HjgReport *report, const Bitmapset *used)
 {
-	CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
-	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	TupleDesc	desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	List	   *functions = list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES);
 	List	   *numbers = list_nth(cscan->custom_private, HJG_PRIVATE_ARGUMENTS);
+	const int	njoined = desc->natts - list_length(functions);
 	HjgAggregation *aggregation;
 	ListCell   *lc;
 	ListCell   *number;
@@ -126,7 +130,9 @@ hjg_aggregation_create(HjgJoinState *state, int njoined, const Bitmapset *used)
 	aggregation->isnull = palloc(desc->natts * sizeof(bool));
 	memset(aggregation->isnull, true, desc->natts * sizeof(bool));
 	aggregation->caller = makeNode(AggState);
-	aggregation->caller->curaggcontext = state->css.ss.ps.ps_ExprContext;
+	aggregation->caller->curaggcontext = node->ss.ps.ps_ExprContext;
+	aggregation->node = node;
+	aggregation->report = report;
 	return aggregation;
 }
 
@@ -136,16 +142,22 @@ hjg_aggregation_places(const HjgAggregation *aggregation)
 	return aggregation->places;
 }
 
-void
-hjg_aggregation_open(HjgJoinState *state)
+const int *
+hjg_aggregation_columns(const HjgAggregation *aggregation, int *ncolumns)
 {
-	HjgAggregation *aggregation = state->aggregation;
+	*ncolumns = aggregation->ncolumns;
+	return aggregation->columns;
+}
+
+void
+hjg_aggregation_open(HjgAggregation *aggregation, HjgVectorSource source)
+{
 	ListCell   *lc;
 
-	hjg_chain_open(state, aggregation->ncolumns, aggregation->columns);
+	aggregation->source = source;
 	foreach(lc, aggregation->arguments)
 		aggregation->totals[foreach_current_index(lc)].expr =
-			hjg_argument_create(lfirst(lc), aggregation->places, &state->css.ss.ps);
+			hjg_argument_create(lfirst(lc), aggregation->places, &aggregation->node->ss.ps);
 	hjg_aggregation_reset(aggregation);
 }
 
@@ -233,13 +245,15 @@ add_rows(Totals *totals, const HjgNumbers *numbers, int nrows)
 
 /* Of so many rows, more than a vector has where no column is read: all are the same then. */
 static void
-add_argument(HjgJoinState *state, Totals *totals, int nrows)
+add_argument(const HjgAggregation *aggregation, Totals *totals, int nrows)
 {
+	ExprContext *econtext = aggregation->node->ss.ps.ps_ExprContext;
+
 	for (int left = nrows; left > 0; left -= HJG_VECTOR_ROWS)
 	{
 		int			n = Min(left, HJG_VECTOR_ROWS);
 
-		add_rows(totals, hjg_argument_eval(totals->expr, state->vectors, n, state->css.ss.ps.ps_ExprContext), n);
+		add_rows(totals, hjg_argument_eval(totals->expr, aggregation->source.vectors, n, econtext), n);
 	}
 }
 
@@ -353,11 +367,11 @@ aggregate_datum(HjgAggregation *aggregation, const Aggregate *aggregate, bool *i
 }
 
 static TupleTableSlot *
-result_row(HjgJoinState *state)
+result_row(HjgAggregation *aggregation)
 {
-	HjgAggregation *aggregation = state->aggregation;
-	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	const CustomScanState *node = aggregation->node;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	ExprContext *econtext = node->ss.ps.ps_ExprContext;
 	MemoryContext old_context;
 
 	ResetExprContext(econtext);
@@ -375,25 +389,26 @@ result_row(HjgJoinState *state)
 	slot->tts_isnull = aggregation->isnull;
 	ExecStoreVirtualTuple(slot);
 	econtext->ecxt_scantuple = slot;
-	return state->css.ss.ps.ps_ProjInfo != NULL ? ExecProject(state->css.ss.ps.ps_ProjInfo) : slot;
+	return node->ss.ps.ps_ProjInfo != NULL ? ExecProject(node->ss.ps.ps_ProjInfo) : slot;
 }
 
 TupleTableSlot *
-hjg_aggregation_exec(HjgJoinState *state)
+hjg_aggregation_next(HjgAggregation *aggregation)
 {
-	HjgAggregation *aggregation = state->aggregation;
-	ProjectionInfo *projection = state->css.ss.ps.ps_ProjInfo;
+	const HjgVectorSource *source = &aggregation->source;
+	const ScanState *ss = &aggregation->node->ss;
+	ProjectionInfo *projection = ss->ps.ps_ProjInfo;
 	int			n;
 
 	if (aggregation->done)
-		return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : state->css.ss.ss_ScanTupleSlot);
-	while ((n = hjg_chain_take_rows(state)) > 0)
+		return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : ss->ss_ScanTupleSlot);
+	while ((n = source->next(source->arg)) > 0)
 	{
 		aggregation->nrows += n;
 		for (int i = 0; i < aggregation->ntotals; i++)
-			add_argument(state, &aggregation->totals[i], n);
+			add_argument(aggregation, &aggregation->totals[i], n);
 	}
 	aggregation->done = true;
-	state->report.joined_rows += aggregation->nrows;
-	return result_row(state);
+	aggregation->report->joined_rows += aggregation->nrows;
+	return result_row(aggregation);
 }

@@ -8,7 +8,6 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "executor/hjg_bits.h"
 #include "executor/hjg_build.h"
 
 /* However little memory there is, a pass has so many rows, unless they take so many times as much. */

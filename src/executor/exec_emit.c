@@ -1,12 +1,15 @@
 /*
  * exec_emit.c
- *	  Turning pairs of row numbers into rows of a slot.
+ *	  Turning pairs of row numbers into rows of a slot, or into vectors.
  *
  * Rows are gathered from the row stores HJG_VECTOR_ROWS at a time, so that
  * cache misses overlap, straight into arrays that have the form of the output
  * slot's: handing out a row is pointing the slot at the next piece of them.  The output
  * slot is the scan slot; or, where nothing is evaluated above the join and the
  * projection only moves columns, the node's result slot (direct).
+ *
+ * As vectors, columns must be plain ones of the join.  Where no qual is left for after the join, rows are gathered straight
+ * into them (columnar); otherwise they are gathered as rows, tested one by one, and those that pass are put into vectors.
  *
  * A datum by reference points into a row store, or where rows are probed in place into
  * what the outer child gave us.  It stays valid until the batch is retired, which is
@@ -16,9 +19,9 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
-#include "executor/hjg_bits.h"
-#include "executor/hjg_node.h"
+#include "executor/hjg_emit.h"
 
 /* Rows without columns that are handed out between two looks at interrupts. */
 #define EMPTY_VECTOR_ROWS 8192
@@ -62,137 +65,140 @@ map_targets(List *targetlist, int nscan, int *place_of)
 	return true;
 }
 
+void
+hjg_emit_init(HjgEmit *emit, const CustomScanState *node, const int *places)
+{
+	const HjgProgram *program = emit->execution->program;
+	const PlanState *ps = &node->ss.ps;
+	int			nscan = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
+	int		   *place_of = palloc(Max(nscan, 1) * sizeof(int));
+	bool		moves = places != NULL;
+
+	if (places != NULL)
+		memcpy(place_of, places, nscan * sizeof(int));
+	else
+		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
+
+	emit->direct = !program->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
+	emit->slot = node->ss.ss_ScanTupleSlot;
+	if (emit->direct && moves && places == NULL)
+	{
+		emit->slot = ps->ps_ResultTupleSlot;
+		emit->constants = ps->plan->targetlist;
+	}
+	emit->width = emit->slot->tts_tupleDescriptor->natts;
+	for (int s = 0; s < HJG_SIDES; s++)
+	{
+		const HjgSide *side = emit->sides[s];
+
+		emit->target[s] = palloc(Max(side->ncarried, 1) * sizeof(int));
+		for (int c = 0; c < side->ncarried; c++)
+		{
+			emit->target[s][c] = emit->direct && moves ? place_of[side->scan_ix[c]] : side->scan_ix[c];
+			emit->ntargets[s] += emit->target[s][c] >= 0 ? 1 : 0;
+		}
+	}
+	pfree(place_of);
+}
+
+void
+hjg_emit_open_vectors(HjgEmit *emit, TupleDesc scan_desc, int nresults, const int *result_ix)
+{
+	emit->nresults = nresults;
+	emit->result_ix = result_ix;
+	emit->vector_space = palloc0(Max(nresults, 1) * sizeof(HjgVector));
+	for (int r = 0; r < nresults; r++)
+	{
+		Form_pg_attribute att = TupleDescAttr(scan_desc, result_ix[r]);
+		HjgVector  *vector = &emit->vector_space[r];
+
+		vector->column.attlen = att->attlen;
+		vector->column.attbyval = att->attbyval;
+	}
+	emit->vectors = palloc(Max(nresults, 1) * sizeof(HjgVector));
+	memcpy(emit->vectors, emit->vector_space, nresults * sizeof(HjgVector));
+	emit->columnar = emit->direct;
+}
+
+int
+hjg_emit_most_counted(const HjgEmit *emit, bool aggregated)
+{
+	if (emit->sides[HJG_SIDE_PROBE]->ncarried + emit->sides[HJG_SIDE_BUILD]->ncarried > 0 || !emit->direct ||
+		(emit->columnar && !aggregated))
+		return 0;
+	return aggregated ? PG_INT32_MAX : emit->width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS;
+}
+
+/* ---------- memory ---------- */
+
 /* The constants of the target list, in all rows. */
 static void
-put_constants(HjgJoinState *state, List *targetlist)
+put_constants(HjgEmit *emit)
 {
 	ListCell   *lc;
 
-	foreach(lc, targetlist)
+	foreach(lc, emit->constants)
 	{
 		const TargetEntry *tle = lfirst_node(TargetEntry, lc);
 		const Const *constant = (const Const *) tle->expr;
 
 		if (!IsA(constant, Const))
 			continue;
-		for (int i = tle->resno - 1; i < HJG_VECTOR_ROWS * state->out_width; i += state->out_width)
+		for (int i = tle->resno - 1; i < HJG_VECTOR_ROWS * emit->width; i += emit->width)
 		{
-			state->out_values[i] = constant->constvalue;
-			state->out_isnull[i] = constant->constisnull;
+			emit->values[i] = constant->constvalue;
+			emit->isnull[i] = constant->constisnull;
 		}
 	}
-}
-
-void
-hjg_emit_init(HjgJoinState *state)
-{
-	PlanState  *ps = &state->css.ss.ps;
-	HjgSide    *sides[2] = {&state->outer, &state->inner};
-	int			nscan = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
-	int		   *place_of = palloc(Max(nscan, 1) * sizeof(int));
-	bool		moves;
-
-	if (state->aggregation != NULL)
-	{
-		memcpy(place_of, hjg_aggregation_places(state->aggregation), nscan * sizeof(int));
-		moves = true;
-	}
-	else
-		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
-
-	state->program.residual = state->program.recheck_qual != NULL || state->program.pair_filter != NULL || state->program.join_qual != NULL;
-	state->direct = !state->program.residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
-	state->out_slot = state->direct && moves && state->aggregation == NULL ? ps->ps_ResultTupleSlot : state->css.ss.ss_ScanTupleSlot;
-	state->out_width = state->out_slot->tts_tupleDescriptor->natts;
-	for (int s = 0; s < 2; s++)
-	{
-		HjgSide    *side = sides[s];
-
-		side->target = palloc(Max(side->ncarried, 1) * sizeof(int));
-		for (int c = 0; c < side->ncarried; c++)
-		{
-			side->target[c] = state->direct && moves ? place_of[side->scan_ix[c]] : side->scan_ix[c];
-			side->ntargets += side->target[c] >= 0 ? 1 : 0;
-		}
-	}
-	pfree(place_of);
-
 }
 
 static void
-make_rows(HjgJoinState *state)
+make_rows(HjgEmit *emit)
 {
-	const PlanState *ps = &state->css.ss.ps;
-	const Size	nvalues = HJG_VECTOR_ROWS * Max(state->out_width, 1);
+	const Size	nvalues = HJG_VECTOR_ROWS * Max(emit->width, 1);
 
 	/* columns that are not carried stay NULL */
-	state->out_values = palloc0(nvalues * sizeof(Datum));
-	state->out_isnull = palloc(nvalues * sizeof(bool));
-	memset(state->out_isnull, true, nvalues * sizeof(bool));
-	if (state->out_slot == ps->ps_ResultTupleSlot)
-		put_constants(state, ps->plan->targetlist);
+	emit->values = palloc0(nvalues * sizeof(Datum));
+	emit->isnull = palloc(nvalues * sizeof(bool));
+	memset(emit->isnull, true, nvalues * sizeof(bool));
+	put_constants(emit);
 }
 
-void
-hjg_emit_prepare(HjgJoinState *state)
+static void
+make_vectors(HjgEmit *emit)
 {
-	MemoryContext old;
+	for (int r = 0; r < emit->nresults; r++)
+	{
+		emit->vector_space[r].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
+		emit->vector_space[r].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
+	}
+	memcpy(emit->vectors, emit->vector_space, emit->nresults * sizeof(HjgVector));
+}
 
-	if (likely(state->vector_probe != NULL))
-		return;
-	old = MemoryContextSwitchTo(state->execution.work_context);
-	state->vector_build = palloc(HJG_VECTOR_ROWS * sizeof(uint32));
-	state->vector_pass = palloc(HJG_VECTOR_ROWS * sizeof(bool));
-	if (!state->columnar)
-		make_rows(state);
-	if (state->vectors != NULL)
-		hjg_chain_prepare(state);
-	state->vector_probe = palloc(HJG_VECTOR_ROWS * sizeof(uint32));
+/* Before the first row. */
+static void
+make_space(HjgEmit *emit)
+{
+	MemoryContext old = MemoryContextSwitchTo(emit->execution->work_context);
+
+	if (!emit->columnar)
+		make_rows(emit);
+	if (emit->vectors != NULL)
+		make_vectors(emit);
 	MemoryContextSwitchTo(old);
+	emit->has_space = true;
 }
 
 void
-hjg_emit_forget(HjgJoinState *state)
+hjg_emit_forget(HjgEmit *emit)
 {
-	state->vector_n = state->vector_next = 0;
-	state->vector_probe = NULL;
-	state->vector_build = NULL;
-	state->vector_places = NULL;
-	state->vector_pass = NULL;
-	state->out_values = NULL;
-	state->out_isnull = NULL;
+	emit->n = emit->next = 0;
+	emit->has_space = false;
+	emit->values = NULL;
+	emit->isnull = NULL;
 }
 
 /* ---------- gathering ---------- */
-
-/*
- * Where rows of a side are that have numbers: in a store, in vectors, or nowhere; or, gathered by the device,
- * in copies of the store's rows.
- */
-typedef struct NumberedRows
-{
-	const HjgStore *store;
-	const char *const *copies;	/* not NULL: of each row of the vector */
-	const HjgVector *vectors;
-	const uint16 *places;		/* row i is row places[i] of the vectors, or row i */
-} NumberedRows;
-
-static const NumberedRows no_rows = {NULL};
-
-static NumberedRows
-stored_rows(const HjgStore *store)
-{
-	return (NumberedRows) {.store = store};
-}
-
-/* A batch's rows that have a key, or those that have none. */
-static NumberedRows
-batch_rows(const HjgProbeBatch *batch, bool with_key)
-{
-	if (!batch->viewed)
-		return stored_rows(with_key ? batch->rows : batch->null_rows);
-	return (NumberedRows) {.vectors = batch->view.vectors,.places = with_key ? batch->view.rows : batch->view.null_rows};
-}
 
 static bool
 is_sequence(const uint32 *rows, int n)
@@ -209,9 +215,10 @@ is_sequence(const uint32 *rows, int n)
  * wanted in turn is handed on as it is.
  */
 static void
-gather_from_vectors(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, const uint32 *rows, int n)
+gather_from_vectors(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, const uint32 *rows, int n)
 {
-	bool		as_is = state->columnar && from->places == NULL && is_sequence(rows, n);
+	const HjgSide *side = emit->sides[s];
+	bool		as_is = emit->columnar && from->places == NULL && is_sequence(rows, n);
 	uint32		placed[HJG_VECTOR_ROWS];
 
 	if (from->places != NULL)
@@ -223,245 +230,139 @@ gather_from_vectors(HjgJoinState *state, const HjgSide *side, const NumberedRows
 	for (int c = 0; c < side->ncarried; c++)
 	{
 		const HjgVector *vector = &from->vectors[side->child_ix[c]];
-		int			to = side->target[c];
+		int			to = emit->target[s][c];
 
 		if (to < 0)
 			continue;
 		if (as_is)
-			state->vectors[to] = *vector;
-		else if (state->columnar)
+			emit->vectors[to] = *vector;
+		else if (emit->columnar)
 		{
-			state->vectors[to] = state->vector_space[to];
-			hjg_vector_select(vector, rows, n, &state->vectors[to]);
+			emit->vectors[to] = emit->vector_space[to];
+			hjg_vector_select(vector, rows, n, &emit->vectors[to]);
 		}
 		else
-			hjg_vector_gather(vector, rows, n, state->out_width, state->out_values + to, state->out_isnull + to);
+			hjg_vector_gather(vector, rows, n, emit->width, emit->values + to, emit->isnull + to);
 	}
 }
 
 /* The side's vectors are memory of this node's own. */
 static void
-take_vector_space(HjgJoinState *state, const HjgSide *side)
+take_vector_space(HjgEmit *emit, HjgSideId s)
 {
-	for (int c = 0; c < side->ncarried; c++)
-		if (side->target[c] >= 0)
-			state->vectors[side->target[c]] = state->vector_space[side->target[c]];
+	for (int c = 0; c < emit->sides[s]->ncarried; c++)
+		if (emit->target[s][c] >= 0)
+			emit->vectors[emit->target[s][c]] = emit->vector_space[emit->target[s][c]];
 }
 
 static void
-gather_from_store(HjgJoinState *state, const HjgSide *side, const HjgStore *store, const uint32 *rows, int n)
+gather_from_store(HjgEmit *emit, HjgSideId s, const HjgStore *store, const uint32 *rows, int n)
 {
-	if (state->columnar)
+	if (emit->columnar)
 	{
-		take_vector_space(state, side);
-		hjg_store_gather_vectors(store, rows, n, side->target, state->vectors);
+		take_vector_space(emit, s);
+		hjg_store_gather_vectors(store, rows, n, emit->target[s], emit->vectors);
 	}
 	else
-		hjg_store_gather(store, rows, n, side->target, state->out_width, state->out_values, state->out_isnull);
+		hjg_store_gather(store, rows, n, emit->target[s], emit->width, emit->values, emit->isnull);
 }
 
 static void
-gather_from_copies(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, int n)
+gather_from_copies(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, int n)
 {
-	if (state->columnar)
+	if (emit->columnar)
 	{
-		take_vector_space(state, side);
-		hjg_store_gather_copied_vectors(from->store, from->copies, n, side->target, state->vectors);
+		take_vector_space(emit, s);
+		hjg_store_gather_copied_vectors(from->store, from->copies, n, emit->target[s], emit->vectors);
 	}
 	else
-		hjg_store_gather_copies(from->store, from->copies, n, side->target, state->out_width, state->out_values,
-								state->out_isnull);
+		hjg_store_gather_copies(from->store, from->copies, n, emit->target[s], emit->width, emit->values,
+								emit->isnull);
 }
 
 static void
-gather_nulls(HjgJoinState *state, const HjgSide *side, int n)
+gather_nulls(HjgEmit *emit, HjgSideId s, int n)
 {
-	for (int c = 0; c < side->ncarried; c++)
+	for (int c = 0; c < emit->sides[s]->ncarried; c++)
 	{
-		int			to = side->target[c];
+		int			to = emit->target[s][c];
 
 		if (to < 0)
 			continue;
-		if (state->columnar)
+		if (emit->columnar)
 		{
-			state->vectors[to] = state->vector_space[to];
-			hjg_vector_put_nulls(&state->vectors[to], n);
+			emit->vectors[to] = emit->vector_space[to];
+			hjg_vector_put_nulls(&emit->vectors[to], n);
 		}
 		else
 			for (int i = 0; i < n; i++)
-				state->out_isnull[i * state->out_width + to] = true;
+				emit->isnull[i * emit->width + to] = true;
 	}
 }
 
 /* The columns of one side in the vector's rows. */
 static void
-gather_side(HjgJoinState *state, const HjgSide *side, const NumberedRows *from, const uint32 *rows, int n)
+gather_side(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, const uint32 *rows, int n)
 {
-	if (side->ntargets == 0)
+	if (emit->ntargets[s] == 0)
 		return;
 	if (from->copies != NULL)
-		gather_from_copies(state, side, from, n);
+		gather_from_copies(emit, s, from, n);
 	else if (from->store != NULL)
-		gather_from_store(state, side, from->store, rows, n);
+		gather_from_store(emit, s, from->store, rows, n);
 	else if (from->vectors != NULL)
-		gather_from_vectors(state, side, from, rows, n);
+		gather_from_vectors(emit, s, from, rows, n);
 	else
-		gather_nulls(state, side, n);
+		gather_nulls(emit, s, n);
 }
 
-/* The n rows in vector_probe and vector_build become the vector. */
-static void
-gather_vector(HjgJoinState *state, NumberedRows probe_rows, NumberedRows build_rows, int n)
+void
+hjg_emit_pairs(HjgEmit *emit, const HjgPairVector *pairs)
 {
 	CHECK_FOR_INTERRUPTS();
-	gather_side(state, &state->outer, &probe_rows, state->vector_probe, n);
-	gather_side(state, &state->inner, &build_rows, state->vector_build, n);
-	state->vector_n = n;
-	state->vector_next = 0;
+	if (unlikely(!emit->has_space))
+		make_space(emit);
+	gather_side(emit, HJG_SIDE_PROBE, &pairs->rows[HJG_SIDE_PROBE], pairs->probe, pairs->n);
+	gather_side(emit, HJG_SIDE_BUILD, &pairs->rows[HJG_SIDE_BUILD], pairs->build, pairs->n);
+	emit->n = pairs->n;
+	emit->next = 0;
 }
 
-bool
-hjg_emit_counts_only(const HjgJoinState *state)
+void
+hjg_emit_single(HjgEmit *emit, HjgSideId s, const Datum *values, const bool *isnull)
 {
-	return state->outer.ncarried + state->inner.ncarried == 0 && state->direct &&
-		(!state->columnar || state->aggregation != NULL) && !state->match.on_host && state->match.build_bits == NULL;
-}
+	static const HjgNumberedRows no_rows = {NULL};
 
-bool
-hjg_emit_pairs(HjgJoinState *state, HjgProbeBatch *batch)
-{
-	NumberedRows probe_rows;
-	NumberedRows build_rows;
-	int			n;
-
-	if (hjg_emit_counts_only(state))
-	{
-		int			most = state->aggregation != NULL ? PG_INT32_MAX :
-			state->out_width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS;
-
-		CHECK_FOR_INTERRUPTS();
-		n = (int) Min(batch->npairs - state->pair_next, most);
-		state->pair_next += n;
-		state->vector_n = n;
-		state->vector_next = 0;
-		return n > 0;
-	}
-
-	n = hjg_match_next_pairs(state, batch);
-	if (n == 0)
-		return false;
-	state->vector_pairs = state->program.residual;
-	probe_rows = batch_rows(batch, true);
-	build_rows = stored_rows(state->build.rows);
-	if (batch->gathered & HJG_SIDE_BIT(HJG_SIDE_PROBE))
-		probe_rows.copies = state->vector_places[HJG_SIDE_PROBE];
-	if (batch->gathered & HJG_SIDE_BIT(HJG_SIDE_BUILD))
-		build_rows.copies = state->vector_places[HJG_SIDE_BUILD];
-	gather_vector(state, probe_rows, build_rows, n);
-	if (state->program.pair_filter != NULL)
-		hjg_pair_filter_rows(state->program.pair_filter, state->out_values, state->out_isnull, state->out_width, n,
-							 state->vector_pass);
-	return true;
-}
-
-bool
-hjg_emit_unmatched_probe(HjgJoinState *state, HjgProbeBatch *batch)
-{
-	uint64		first;
-	const uint64 *bits = hjg_match_probe_bits(state, batch, &first);
-	int			n = 0;
-
-	while (n < HJG_VECTOR_ROWS && state->tail_next < batch->nrows)
-	{
-		if (!hjg_test_bit(bits, first + state->tail_next))
-			state->vector_probe[n++] = state->tail_next;
-		state->tail_next++;
-	}
-	if (n == 0)
-		return false;
-	state->vector_pairs = false;
-	gather_vector(state, batch_rows(batch, true), no_rows, n);
-	return true;
-}
-
-bool
-hjg_emit_null_keys(HjgJoinState *state, HjgProbeBatch *batch)
-{
-	uint32		nrows = batch->viewed ? (uint32) batch->view.nnull_rows :
-		batch->null_rows != NULL ? hjg_store_nrows(batch->null_rows) : 0;
-	int			n = 0;
-
-	while (n < HJG_VECTOR_ROWS && state->null_next < nrows)
-		state->vector_probe[n++] = state->null_next++;
-	if (n == 0)
-		return false;
-	state->vector_pairs = false;
-	gather_vector(state, batch_rows(batch, false), no_rows, n);
-	return true;
-}
-
-bool
-hjg_emit_unmatched_build(HjgJoinState *state)
-{
-	int			n;
-
-	hjg_emit_prepare(state);
-	n = hjg_build_next_unmatched(&state->build, state->vector_build, HJG_VECTOR_ROWS);
-	if (n == 0)
-		return false;
-	state->vector_pairs = false;
-	gather_vector(state, no_rows, stored_rows(state->build.rows), n);
-	return true;
-}
-
-/* A vector of one row: the carried columns of one side, and NULLs. */
-static void
-emit_single(HjgJoinState *state, const HjgSide *side, const HjgSide *other, const Datum *values,
-			const bool *isnull)
-{
 	CHECK_FOR_INTERRUPTS();
-	hjg_emit_prepare(state);
-	for (int c = 0; c < side->ncarried; c++)
+	if (unlikely(!emit->has_space))
+		make_space(emit);
+	for (int c = 0; c < emit->sides[s]->ncarried; c++)
 	{
-		int			to = side->target[c];
+		int			to = emit->target[s][c];
 
 		if (to < 0)
 			continue;
-		if (state->columnar)
+		if (emit->columnar)
 		{
-			state->vectors[to] = state->vector_space[to];
-			hjg_vector_put(&state->vectors[to], 0, values[c], isnull[c]);
+			emit->vectors[to] = emit->vector_space[to];
+			hjg_vector_put(&emit->vectors[to], 0, values[c], isnull[c]);
 		}
 		else
 		{
-			state->out_values[to] = values[c];
-			state->out_isnull[to] = isnull[c];
+			emit->values[to] = values[c];
+			emit->isnull[to] = isnull[c];
 		}
 	}
-	gather_side(state, other, &no_rows, NULL, 1);
-	state->vector_pairs = false;
-	state->vector_n = 1;
-	state->vector_next = 0;
+	gather_side(emit, s == HJG_SIDE_PROBE ? HJG_SIDE_BUILD : HJG_SIDE_PROBE, &no_rows, NULL, 1);
+	emit->n = 1;
+	emit->next = 0;
 }
 
-bool
-hjg_emit_null_probe(HjgJoinState *state)
+void
+hjg_emit_put_row(HjgEmit *emit, int n)
 {
-	HjgRow		row;
+	const TupleTableSlot *slot = emit->slot;
 
-	if (!hjg_partitions_next_null(&state->partitions, &row))
-		return false;
-	emit_single(state, &state->outer, &state->inner, row.values, row.isnull);
-	return true;
-}
-
-bool
-hjg_emit_null_build(HjgJoinState *state)
-{
-	TupleTableSlot *slot = state->inner.spill_slot;
-
-	if (!hjg_build_next_null(&state->build))
-		return false;
-	emit_single(state, &state->inner, &state->outer, slot->tts_values, slot->tts_isnull);
-	return true;
+	for (int r = 0; r < emit->nresults; r++)
+		hjg_vector_put(&emit->vectors[r], n, slot->tts_values[emit->result_ix[r]], slot->tts_isnull[emit->result_ix[r]]);
 }

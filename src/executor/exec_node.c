@@ -20,10 +20,13 @@
 
 static Node *create_state(CustomScan *cscan);
 static void begin(CustomScanState *node, EState *estate, int eflags);
-static TupleTableSlot *exec(CustomScanState *node);
 static void shutdown(CustomScanState *node);
 static void end(CustomScanState *node);
 static void rescan(CustomScanState *node);
+static Size estimate_shared(CustomScanState *node, ParallelContext *pcxt);
+static void init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
 static void explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
 const CustomScanMethods hjg_scan_methods = {
@@ -34,13 +37,13 @@ const CustomScanMethods hjg_scan_methods = {
 static const CustomExecMethods exec_methods = {
 	.CustomName = HJG_NODE_NAME,
 	.BeginCustomScan = begin,
-	.ExecCustomScan = exec,
+	.ExecCustomScan = hjg_drive_exec,
 	.EndCustomScan = end,
 	.ReScanCustomScan = rescan,
-	.EstimateDSMCustomScan = hjg_parallel_estimate,
-	.InitializeDSMCustomScan = hjg_parallel_init_leader,
-	.ReInitializeDSMCustomScan = hjg_parallel_reinit,
-	.InitializeWorkerCustomScan = hjg_parallel_init_worker,
+	.EstimateDSMCustomScan = estimate_shared,
+	.InitializeDSMCustomScan = init_leader,
+	.ReInitializeDSMCustomScan = reinit_leader,
+	.InitializeWorkerCustomScan = init_worker,
 	.ShutdownCustomScan = shutdown,
 	.ExplainCustomScan = explain,
 };
@@ -96,17 +99,155 @@ oid_array(List *list)
 }
 
 static void
+check_plan(const CustomScan *cscan)
+{
+	const List *scalars;
+
+	if (list_length(cscan->custom_private) != HJG_PRIVATE_Count ||
+		list_length(cscan->custom_exprs) != HJG_EXPRS_Count ||
+		list_length(cscan->custom_plans) != 2)
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+	scalars = list_nth(cscan->custom_private, HJG_PRIVATE_SCALARS);
+	if (list_length(scalars) != HJG_SCALAR_Count ||
+		list_nth_int(scalars, HJG_SCALAR_NOUTER) + list_nth_int(scalars, HJG_SCALAR_NINNER) +
+		list_length(list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES)) != list_length(cscan->custom_scan_tlist))
+		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
+}
+
+/* What the plan's scalars say. */
+static void
+read_program(HjgProgram *program, const CustomScan *cscan)
+{
+	const List *scalars = list_nth(cscan->custom_private, HJG_PRIVATE_SCALARS);
+	const Plan *outer = linitial(cscan->custom_plans);
+	const Plan *inner = lsecond(cscan->custom_plans);
+	const JoinType jointype = list_nth_int(scalars, HJG_SCALAR_JOINTYPE);
+
+	program->jointype = jointype;
+	program->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
+	program->preserved[HJG_SIDE_PROBE] = jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_ANTI;
+	program->preserved[HJG_SIDE_BUILD] = jointype == JOIN_RIGHT || jointype == JOIN_FULL || HJG_IS_RIGHT_ANTI(jointype);
+	program->track_build = program->preserved[HJG_SIDE_BUILD] || HJG_IS_RIGHT_SEMI(jointype);
+	program->inner_keys_vary = has_exec_param(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), NULL);
+	program->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
+	program->hints = (HjgJobHints) {
+		.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0,
+		.most_embedded_rows = MAX_MISESTIMATE * inner->plan_rows,
+		.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0,
+		.coupled = list_nth_int(scalars, HJG_SCALAR_COUPLED),
+		.build_rows = inner->plan_rows,
+		.pairs = cscan->scan.plan.plan_rows,
+		.probe_rows = outer->plan_rows,
+		.all_build_rows = list_nth_int(scalars, HJG_SCALAR_BUILD_ROWS),
+	};
+}
+
+/* The state of a node of ours, or NULL. */
+static HjgJoinState *
+join_state(PlanState *plan)
+{
+	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &exec_methods ?
+		(HjgJoinState *) plan : NULL;
+}
+
+/* used: columns of the scan tuple that are read once the keys are encoded. */
+static void
+init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, HjgKeyCodec *outer_codec,
+		   HjgKeyCodec *inner_codec, Bitmapset *used)
+{
+	CustomScanState *node = &state->css;
+	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	const List *scalars = list_nth(cscan->custom_private, HJG_PRIVATE_SCALARS);
+	const int	nouter = list_nth_int(scalars, HJG_SCALAR_NOUTER);
+	const int	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
+
+	state->outer.preserved = state->program.preserved[HJG_SIDE_PROBE];
+	state->inner.preserved = state->program.preserved[HJG_SIDE_BUILD];
+	hjg_side_init(&state->outer, node, state->execution.work_context, outer_plan,
+				  hjg_chain_create(join_state(outer_plan), nouter), 0, nouter,
+				  list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS), outer_codec, used);
+	hjg_side_init(&state->inner, node, state->execution.work_context, inner_plan,
+				  hjg_chain_create(join_state(inner_plan), ninner), nouter, ninner,
+				  list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), inner_codec, used);
+	state->program.hints.carried = hjg_carry_possible(&state->outer, &state->inner);
+}
+
+/* Conditions of pairs, by what evaluates them. */
+static void
+init_conditions(HjgJoinState *state, bool exact_keys, List *hash_clauses, ExprState *recheck_qual, List *join_qual)
+{
+	HjgProgram *program = &state->program;
+	List	   *rest_qual = join_qual;
+
+	if (!exact_keys)
+	{
+		program->recheck = hjg_recheck_create(&state->outer, &state->inner, hash_clauses);
+		if (program->recheck == NULL)
+			program->recheck_qual = recheck_qual;
+	}
+	/* where pairs are rechecked one by one, that comes first */
+	if (program->recheck_qual == NULL)
+		program->pair_filter = hjg_pair_filter_create(join_qual, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+													  &rest_qual);
+	program->join_qual = ExecInitQual(rest_qual, &state->css.ss.ps);
+	program->residual = program->recheck_qual != NULL || program->pair_filter != NULL || program->join_qual != NULL;
+}
+
+/* Each operator on top of those before it. */
+static void
+init_operators(HjgJoinState *state)
+{
+	const HjgExecution *execution = &state->execution;
+
+	state->filter.execution = execution;
+	state->filter.key_width = state->inner.codec->key_width;
+	state->match.program = &state->program;
+	state->build = (HjgBuild) {.execution = execution,.side = &state->inner,.match = &state->match};
+	state->partitions = (HjgPartitions) {
+		.execution = execution,
+		.build = &state->build,
+		.outer = &state->outer,
+		.filter = &state->filter,
+	};
+	state->probe = (HjgProbe) {
+		.execution = execution,
+		.side = &state->outer,
+		.build = &state->build,
+		.match = &state->match,
+		.filter = &state->filter,
+		.pairs = &state->pairs,
+	};
+	state->emit.execution = execution;
+	state->emit.sides[HJG_SIDE_PROBE] = &state->outer;
+	state->emit.sides[HJG_SIDE_BUILD] = &state->inner;
+}
+
+/* The node's result: rows, or aggregates of vectors. */
+static void
+init_result(HjgJoinState *state)
+{
+	HjgAggregation *aggregation = state->aggregation;
+	HjgEmit    *emit = &state->emit;
+	const int  *columns;
+	int			ncolumns;
+
+	hjg_emit_init(emit, &state->css, aggregation != NULL ? hjg_aggregation_places(aggregation) : NULL);
+	if (aggregation == NULL)
+		return;
+	columns = hjg_aggregation_columns(aggregation, &ncolumns);
+	hjg_emit_open_vectors(emit, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor, ncolumns, columns);
+	hjg_aggregation_open(aggregation,
+						 (HjgVectorSource) {.vectors = emit->vectors,.next = hjg_drive_next_vectors,.arg = state});
+}
+
+static void
 begin(CustomScanState *node, EState *estate, int eflags)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
-	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
-	Bitmapset  *used = NULL;
-	List	   *scalars;
+	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
 	List	   *hash_clauses;
-	List	   *outer_keys;
-	List	   *inner_keys;
 	List	   *join_qual;
-	List	   *rest_qual;
+	Bitmapset  *used = NULL;
 	ExprState  *recheck_qual;
 	Oid		   *operators;
 	Oid		   *collations;
@@ -114,50 +255,14 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	HjgKeyCodec *inner_codec;
 	PlanState  *outer_plan;
 	PlanState  *inner_plan;
-	int			nouter;
-	int			ninner;
 
-	if (list_length(cscan->custom_private) != HJG_PRIVATE_Count ||
-		list_length(cscan->custom_exprs) != HJG_EXPRS_Count ||
-		list_length(cscan->custom_plans) != 2)
-		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
-	scalars = list_nth(cscan->custom_private, HJG_PRIVATE_SCALARS);
-	outer_keys = list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS);
-	inner_keys = list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS);
+	check_plan(cscan);
+	read_program(&state->program, cscan);
 	hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
 	join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
-	operators = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS));
-	collations = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS));
-	if (list_length(scalars) != HJG_SCALAR_Count)
-		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
-
-	state->program.jointype = list_nth_int(scalars, HJG_SCALAR_JOINTYPE);
-	state->program.inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
-	nouter = list_nth_int(scalars, HJG_SCALAR_NOUTER);
-	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
-	if (nouter + ninner + list_length(list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES)) !=
-		list_length(cscan->custom_scan_tlist))
-		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
-
 	outer_plan = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
 	inner_plan = ExecInitNode(lsecond(cscan->custom_plans), estate, eflags);
 	node->custom_ps = list_make2(outer_plan, inner_plan);
-
-	state->outer.preserved = state->program.jointype == JOIN_LEFT || state->program.jointype == JOIN_FULL ||
-		state->program.jointype == JOIN_ANTI;
-	state->program.probe_preserved = state->outer.preserved;
-	state->inner.preserved = state->program.jointype == JOIN_RIGHT || state->program.jointype == JOIN_FULL || HJG_IS_RIGHT_ANTI(state->program.jointype);
-	state->program.track_build = state->inner.preserved || HJG_IS_RIGHT_SEMI(state->program.jointype);
-	state->program.inner_keys_vary = has_exec_param((Node *) inner_keys, NULL);
-	state->program.use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
-	state->program.hints.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0;
-	state->program.hints.coupled = list_nth_int(scalars, HJG_SCALAR_COUPLED);
-	state->program.hints.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0;
-	state->program.hints.most_embedded_rows = MAX_MISESTIMATE * ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
-	state->program.hints.probe_rows = ((Plan *) linitial(cscan->custom_plans))->plan_rows;
-	state->program.hints.build_rows = ((Plan *) lsecond(cscan->custom_plans))->plan_rows;
-	state->program.hints.all_build_rows = list_nth_int(scalars, HJG_SCALAR_BUILD_ROWS);
-	state->program.hints.pairs = cscan->scan.plan.plan_rows;
 
 	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */
 	recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
@@ -172,226 +277,39 @@ begin(CustomScanState *node, EState *estate, int eflags)
 		.report = &state->report,
 		.work_context = AllocSetContextCreate(estate->es_query_cxt, "GpuHashJoin work", ALLOCSET_START_SMALL_SIZES),
 	};
-	outer_codec = hjg_key_codec(list_length(outer_keys), operators, collations, true);
-	inner_codec = hjg_key_codec(list_length(inner_keys), operators, collations, false);
+	operators = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS));
+	collations = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS));
+	outer_codec = hjg_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS)), operators, collations, true);
+	inner_codec = hjg_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS)), operators, collations, false);
+
 	/* columns that must be carried: all that is read once the keys are encoded */
 	collect_columns(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &used);
-	state->aggregation = hjg_aggregation_create(state, nouter + ninner, used);
+	state->aggregation = hjg_aggregation_create(node, &state->report, used);
 	if (state->aggregation == NULL)
 		collect_columns((Node *) cscan->scan.plan.targetlist, &used);
 	collect_columns((Node *) cscan->scan.plan.qual, &used);
 	collect_columns((Node *) join_qual, &used);
 	if (!outer_codec->exact)
 		collect_columns((Node *) hash_clauses, &used);
-	hjg_side_init(&state->outer, node, state->execution.work_context, outer_plan, hjg_chain_create(outer_plan, nouter), 0, nouter,
-				  outer_keys, outer_codec, used);
-	hjg_side_init(&state->inner, node, state->execution.work_context, inner_plan, hjg_chain_create(inner_plan, ninner), nouter,
-				  ninner, inner_keys, inner_codec, used);
+
+	init_sides(state, outer_plan, inner_plan, outer_codec, inner_codec, used);
 	bms_free(used);
-	state->program.hints.carried = hjg_carry_possible(&state->outer, &state->inner);
-
-	if (!outer_codec->exact)
-	{
-		state->program.recheck = hjg_recheck_create(&state->outer, &state->inner, hash_clauses);
-		if (state->program.recheck == NULL)
-			state->program.recheck_qual = recheck_qual;
-	}
-	/* where pairs are rechecked one by one, that comes first */
-	rest_qual = join_qual;
-	if (state->program.recheck_qual == NULL)
-		state->program.pair_filter = hjg_pair_filter_create(join_qual, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-													&rest_qual);
-	state->program.join_qual = ExecInitQual(rest_qual, &node->ss.ps);
-
-	hjg_emit_init(state);
-	if (state->aggregation != NULL)
-		hjg_aggregation_open(state);
-	state->filter.execution = &state->execution;
-	state->filter.key_width = inner_codec->key_width;
-	state->match.program = &state->program;
-	state->build.execution = &state->execution;
-	state->build.side = &state->inner;
-	state->build.match = &state->match;
-	state->partitions.execution = &state->execution;
-	state->partitions.build = &state->build;
-	state->partitions.outer = &state->outer;
-	state->partitions.filter = &state->filter;
+	init_conditions(state, outer_codec->exact, hash_clauses, recheck_qual, join_qual);
+	init_operators(state);
+	init_result(state);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		hjg_verify_begin(state);
 	state->phase = HJG_PHASE_BUILD;
 }
 
-/* All rows are handed out. */
+/* Give back everything of the execution so far. */
 static void
-forget_work(HjgJoinState *state)
-{
-	hjg_emit_forget(state);
-	hjg_side_forget(&state->outer);
-	hjg_side_forget(&state->inner);
-	MemoryContextReset(state->execution.work_context);
-}
-
-static void
-first_pass(HjgJoinState *state)
-{
-	switch (hjg_pass_first(&state->partitions))
-	{
-		case HJG_FIRST_PASS_READY:
-			state->phase = HJG_PHASE_PROBE;
-			break;
-		case HJG_FIRST_PASS_SPILLED:
-			state->phase = HJG_PHASE_NEXT_LOAD;
-			break;
-		case HJG_FIRST_PASS_NOTHING:
-			state->phase = HJG_PHASE_DONE;
-			break;
-	}
-}
-
-static bool
-next_vector(HjgJoinState *state)
-{
-	for (;;)
-	{
-		switch (state->phase)
-		{
-			case HJG_PHASE_BUILD:
-				state->started = true;
-				if (state->parallel != NULL)
-					hjg_parallel_build(state);
-				else
-					first_pass(state);
-				hjg_probe_open(state);
-				break;
-
-			case HJG_PHASE_PROBE:
-				if (hjg_probe_next(state))
-					return true;
-				state->phase = state->inner.preserved && hjg_parallel_has_unmatched(state) ?
-					HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_LOAD;
-				break;
-
-			case HJG_PHASE_UNMATCHED_BUILD:
-				if (hjg_emit_unmatched_build(state))
-					return true;
-				state->phase = HJG_PHASE_NEXT_LOAD;
-				break;
-
-			case HJG_PHASE_NEXT_LOAD:
-				if (state->partitions.context != NULL)
-					hjg_probe_close(state);
-				state->phase = hjg_pass_next(&state->partitions) ? HJG_PHASE_PROBE : HJG_PHASE_NULL_PROBE;
-				hjg_probe_open(state);
-				break;
-
-			case HJG_PHASE_NULL_PROBE:
-				if (hjg_emit_null_probe(state))
-					return true;
-				state->phase = HJG_PHASE_NULL_BUILD;
-				break;
-
-			case HJG_PHASE_NULL_BUILD:
-				if (hjg_emit_null_build(state))
-					return true;
-				state->phase = HJG_PHASE_DONE;
-				break;
-
-			case HJG_PHASE_DONE:
-				if (state->verify != NULL)
-					hjg_verify_end(state);
-				if (!state->rescanned)
-					forget_work(state);
-				return false;
-		}
-	}
-}
-
-bool
-hjg_exec_next_vector(HjgJoinState *state)
-{
-	if (!next_vector(state))
-		return false;
-	/* of other vectors rows come out one by one */
-	if (unlikely(state->verify != NULL) && state->direct)
-		hjg_verify_note_vector(state);
-	return true;
-}
-
-/* Point the slot at the next row of the vector. */
-static inline TupleTableSlot *
-next_row(HjgJoinState *state)
-{
-	TupleTableSlot *slot = state->out_slot;
-	int			at = state->vector_next++ * state->out_width;
-
-	/* whoever got the last row may have materialized it */
-	if (unlikely(TTS_SHOULDFREE(slot)))
-		ExecClearTuple(slot);
-	slot->tts_values = state->out_values + at;
-	slot->tts_isnull = state->out_isnull + at;
-	slot->tts_nvalid = state->out_width;
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
-	return slot;
-}
-
-bool
-hjg_exec_next_passing(HjgJoinState *state)
-{
-	PlanState  *ps = &state->css.ss.ps;
-	ExprContext *econtext = ps->ps_ExprContext;
-
-	while (state->vector_next < state->vector_n)
-	{
-		if (state->vector_pairs && state->program.pair_filter != NULL && hjg_match_skip_pair(state))
-			continue;
-		econtext->ecxt_scantuple = next_row(state);
-		if (state->direct)
-			return true;
-
-		ResetExprContext(econtext);
-		if (state->vector_pairs && !hjg_match_accept(state))
-			continue;
-		if (ps->qual != NULL && !ExecQual(ps->qual, econtext))
-		{
-			InstrCountFiltered1(ps, 1);
-			continue;
-		}
-		if (unlikely(state->verify != NULL))
-			hjg_verify_note_row(state);
-		return true;
-	}
-	return false;
-}
-
-static TupleTableSlot *
-exec(CustomScanState *node)
-{
-	HjgJoinState *state = (HjgJoinState *) node;
-	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
-
-	if (state->aggregation != NULL)
-		return hjg_aggregation_exec(state);
-	if (state->direct && likely(state->vector_next < state->vector_n))
-		return next_row(state);
-	while (!hjg_exec_next_passing(state))
-		if (!hjg_exec_next_vector(state))
-			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : state->out_slot);
-	return projection != NULL && !state->direct ? ExecProject(projection) : state->out_slot;
-}
-
-HjgJoinState *
-hjg_exec_join_state(PlanState *plan)
-{
-	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &exec_methods ?
-		(HjgJoinState *) plan : NULL;
-}
-
-void
-hjg_exec_reset(HjgJoinState *state)
+reset(HjgJoinState *state)
 {
 	ExecClearTuple(state->outer.spill_slot);
 	ExecClearTuple(state->inner.spill_slot);
-	hjg_probe_close(state);
+	hjg_probe_close(&state->probe);
+	state->emit.n = state->emit.next = 0;
 	hjg_build_reset(&state->build);
 	hjg_match_reset(&state->match);
 	hjg_parallel_reset(state);
@@ -446,14 +364,15 @@ rescan(CustomScanState *node)
 
 	if (keep_build)
 	{
-		hjg_probe_rescan(state);
+		hjg_probe_rescan(&state->probe);
+		state->emit.n = state->emit.next = 0;
 		hjg_verify_forget(state, true);
 		hjg_build_rescan(&state->build);
 		state->phase = HJG_PHASE_PROBE;
 	}
 	else
 	{
-		hjg_exec_reset(state);
+		reset(state);
 		hjg_side_rescan(&state->inner);
 	}
 	hjg_side_rescan(&state->outer);
@@ -482,11 +401,47 @@ end(CustomScanState *node)
 	HjgJoinState *state = (HjgJoinState *) node;
 
 	count_execution(state);
-	hjg_exec_reset(state);
+	reset(state);
 	hjg_parallel_end(state);
 	ExecEndNode(state->outer.plan);
 	ExecEndNode(state->inner.plan);
 }
+
+/* ---------- parallel queries ---------- */
+
+static Size
+estimate_shared(CustomScanState *node, ParallelContext *pcxt)
+{
+	return hjg_parallel_estimate(pcxt);
+}
+
+static void
+init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+
+	reset(state);
+	hjg_parallel_init_leader(state, pcxt, coordinate);
+}
+
+static void
+reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+
+	if (state->parallel == NULL)
+		return;
+	reset(state);
+	hjg_parallel_reinit(state, pcxt, coordinate);
+}
+
+static void
+init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	hjg_parallel_init_worker((HjgJoinState *) node, coordinate);
+}
+
+/* ---------- EXPLAIN ---------- */
 
 static void
 explain(CustomScanState *node, List *ancestors, ExplainState *es)

@@ -15,7 +15,7 @@
 #include "nodes/primnodes.h"
 #include "utils/lsyscache.h"
 
-#include "executor/hjg_node.h"
+#include "executor/hjg_emit.h"
 
 /* A comparison of columns (from 0) of the scan tuple. */
 typedef struct Term

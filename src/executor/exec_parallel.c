@@ -59,7 +59,7 @@
 /* ---------- making and resetting the shared state ---------- */
 
 Size
-hjg_parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
+hjg_parallel_estimate(const ParallelContext *pcxt)
 {
 	const int	nmembers = pcxt->nworkers + 1;
 
@@ -188,12 +188,10 @@ make_local(HjgJoinState *state, HjgParallelShared *shared, int me)
 
 /* Leader; comes again for the same node when its Gather was shut down before a rescan. */
 void
-hjg_parallel_init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+hjg_parallel_init_leader(HjgJoinState *state, ParallelContext *pcxt, void *coordinate)
 {
-	HjgJoinState *state = (HjgJoinState *) node;
 	HjgParallelShared *shared = coordinate;
 
-	hjg_exec_reset(state);
 	hjg_parallel_end(state);
 	/* without a segment there are no workers, and no memory to share */
 	if (pcxt->seg == NULL)
@@ -219,9 +217,8 @@ hjg_parallel_init_leader(CustomScanState *node, ParallelContext *pcxt, void *coo
 }
 
 void
-hjg_parallel_init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
+hjg_parallel_init_worker(HjgJoinState *state, void *coordinate)
 {
-	HjgJoinState *state = (HjgJoinState *) node;
 	HjgParallelShared *shared = coordinate;
 
 	if (ParallelWorkerNumber + 1 >= shared->nmembers)
@@ -258,16 +255,12 @@ collect_reports(HjgJoinState *state)
 
 /* Leader: all workers of the last execution have ended. */
 void
-hjg_parallel_reinit(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate)
 {
-	HjgJoinState *state = (HjgJoinState *) node;
 	HjgParallel *parallel = state->parallel;
 	HjgParallelShared *shared = coordinate;
 
-	if (parallel == NULL)
-		return;
 	parallel->attached = false;
-	hjg_exec_reset(state);
 	if (!state->shut)
 		collect_reports(state);
 	hjg_job_release(parallel->owned);
@@ -306,7 +299,7 @@ share_partitions(HjgJoinState *state)
 		hjg_spill_end_write(parallel->partitions[i]->build);
 }
 
-void
+HjgFirstPass
 hjg_parallel_build(HjgJoinState *state)
 {
 	HjgParallel *parallel = state->parallel;
@@ -345,8 +338,7 @@ hjg_parallel_build(HjgJoinState *state)
 	{
 		BarrierDetach(&shared->barrier);
 		parallel->attached = false;
-		state->phase = HJG_PHASE_DONE;
-		return;
+		return HJG_FIRST_PASS_NOTHING;
 	}
 
 	if (partitioned && parallel->partitions == NULL)
@@ -369,13 +361,10 @@ hjg_parallel_build(HjgJoinState *state)
 		hjg_share_routed(&parallel->share, &state->partitions);
 
 	if (partitioned)
-		state->phase = HJG_PHASE_NEXT_LOAD;
-	else
-	{
-		hjg_share_take_in(parallel, &state->build, &state->filter);
-		INSTR_TIME_SET_CURRENT(parallel->join_started);
-		state->phase = HJG_PHASE_PROBE;
-	}
+		return HJG_FIRST_PASS_SPILLED;
+	hjg_share_take_in(parallel, &state->build, &state->filter);
+	INSTR_TIME_SET_CURRENT(parallel->join_started);
+	return HJG_FIRST_PASS_READY;
 }
 
 /* ---------- unmatched build rows ---------- */
@@ -406,7 +395,7 @@ patience_ms(const HjgJoinState *state)
 {
 	const uint64 nrows = state->build.run->build_limit;
 	const uint64 nmatched = pg_popcount((const char *) state->match.build_bits, (int) (nrows / 64 * sizeof(uint64)));
-	const double share = (double) (nrows - nmatched) / (double) Max(state->probe_row, 1);
+	const double share = (double) (nrows - nmatched) / (double) Max(state->probe.nrows, 1);
 
 	return ms_since(state->parallel->join_started) * Min(share, 1) / 2;
 }

@@ -220,8 +220,6 @@ hjg_pass_next(HjgPartitions *partitions)
 	HjgShare   *share = partitions->share;
 	HjgMatch   *match = partitions->build->match;
 
-	if (partitions->context == NULL)
-		return false;			/* the only pass stays for a rescan */
 	hjg_build_close(partitions->build);
 
 	if (partitions->current != NULL && !match->last_pass)

@@ -9,7 +9,7 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
-#include "executor/hjg_node.h"
+#include "executor/hjg_probe.h"
 
 /*
  * Rows of the first batch and of the largest.  Batches start small so that the first
@@ -47,15 +47,15 @@
 /* ---------- filling ---------- */
 
 static HjgProbeBatch *
-empty_batch(HjgJoinState *state)
+empty_batch(HjgProbe *probe)
 {
 	HjgProbeBatch *batch;
 
-	if (state->nspare > 0)
-		return state->spare[--state->nspare];
-	batch = hjg_run_batch_create(state->build.run);
-	batch->rows = hjg_store_create(state->build.run->context, state->outer.ncarried, state->outer.columns,
-								   hjg_side_chunk_rows(&state->outer, state->outer.plan->plan->plan_rows));
+	if (probe->nspare > 0)
+		return probe->spare[--probe->nspare];
+	batch = hjg_run_batch_create(probe->build->run);
+	batch->rows = hjg_store_create(probe->build->run->context, probe->side->ncarried, probe->side->columns,
+								   hjg_side_chunk_rows(probe->side, probe->side->plan->plan->plan_rows));
 	return batch;
 }
 
@@ -65,28 +65,28 @@ empty_batch(HjgJoinState *state)
  * longer than it saves.
  */
 static bool
-in_place(const HjgJoinState *state)
+in_place(const HjgProbe *probe)
 {
-	const HjgRun *run = state->build.run;
+	const HjgRun *run = probe->build->run;
 
-	return state->partitions.current == NULL && hjg_side_has_vectors(&state->outer) &&
+	return probe->spill == NULL && hjg_side_has_vectors(probe->side) &&
 		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_embedded_rows);
 }
 
 /* The filter's verdict on the rows of a view. */
 static void
-filter_view(HjgJoinState *state, HjgView *view)
+filter_view(HjgProbe *probe, HjgView *view)
 {
 	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
-	int			n = hjg_probe_filter_rows(&state->filter, view->keys, view->nrows, rows);
+	int			n = hjg_probe_filter_rows(probe->filter, view->keys, view->nrows, rows);
 
 	if (n < view->nrows)
-		hjg_side_narrow_view(&state->outer, view, rows, n);
+		hjg_side_narrow_view(probe->side, view, rows, n);
 }
 
 /* The next rows of the outer side that may come to something, or none at its end. */
 static void
-fill_view(HjgJoinState *state, HjgProbeBatch *batch)
+fill_view(HjgProbe *probe, HjgProbeBatch *batch)
 {
 	HjgView    *view = &batch->view;
 
@@ -94,35 +94,35 @@ fill_view(HjgJoinState *state, HjgProbeBatch *batch)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!hjg_side_next_view(&state->outer, view))
+		if (!hjg_side_next_view(probe->side, view))
 		{
 			view->nrows = view->nnull_rows = 0;
-			state->probe_done = true;
+			probe->done = true;
 		}
-		else if (state->filter.open && view->nrows > 0)
-			filter_view(state, view);
-		if (!state->outer.preserved)
+		else if (probe->filter->open && view->nrows > 0)
+			filter_view(probe, view);
+		if (!probe->side->preserved)
 			view->nnull_rows = 0;
-	} while (view->nrows + view->nnull_rows == 0 && !state->probe_done);
-	hjg_run_batch_borrow(state->build.run, batch, batch->view.keys, batch->view.nrows);
+	} while (view->nrows + view->nnull_rows == 0 && !probe->done);
+	hjg_run_batch_borrow(probe->build->run, batch, batch->view.keys, batch->view.nrows);
 }
 
 static bool
-next_probe_row(HjgJoinState *state, HjgRow *row)
+next_probe_row(HjgProbe *probe, HjgRow *row)
 {
-	if (state->partitions.current != NULL)
-		return hjg_side_next_spilled(&state->outer, state->partitions.current->probe, row);
-	return hjg_side_next(&state->outer, row);
+	if (probe->spill != NULL)
+		return hjg_side_next_spilled(probe->side, probe->spill, row);
+	return hjg_side_next(probe->side, row);
 }
 
 static void
-keep_null_probe(HjgJoinState *state, HjgProbeBatch *batch, const HjgRow *row)
+keep_null_probe(HjgProbe *probe, HjgProbeBatch *batch, const HjgRow *row)
 {
-	if (!state->outer.preserved)
+	if (!probe->side->preserved)
 		return;
 	if (batch->null_rows == NULL)
-		batch->null_rows = hjg_store_create(state->build.run->context, state->outer.ncarried,
-											state->outer.columns, 1);
+		batch->null_rows = hjg_store_create(probe->build->run->context, probe->side->ncarried,
+											probe->side->columns, 1);
 	hjg_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
 
@@ -143,48 +143,48 @@ batch_is_full(const HjgRun *run, const HjgProbeBatch *batch, uint32 nread, size_
 
 /* Add those of n rows of the outer side's vectors that pass the filter. */
 static void
-add_filtered_vectors(HjgJoinState *state, HjgProbeBatch *batch, const char *keys, int first, int n)
+add_filtered_vectors(HjgProbe *probe, HjgProbeBatch *batch, const char *keys, int first, int n)
 {
-	int			width = state->build.run->key_width;
+	int			width = probe->build->run->key_width;
 	uint16		rows[HJG_MAX_VECTOR_ROWS + HJG_BLOOM_ROWS_PAD];
 	char		passing[HJG_MAX_VECTOR_ROWS * HJG_MAX_KEY_BYTES];
 
-	n = hjg_probe_filter_rows(&state->filter, keys, n, rows);
+	n = hjg_probe_filter_rows(probe->filter, keys, n, rows);
 	for (int i = 0; i < n; i++)
 	{
 		memcpy(passing + i * width, keys + rows[i] * width, width);
 		rows[i] += first;
 	}
-	hjg_run_batch_keys(state->build.run, batch, passing, n);
-	hjg_store_append_selected(batch->rows, state->outer.child_ix, state->outer.vectors, rows, n);
+	hjg_run_batch_keys(probe->build->run, batch, passing, n);
+	hjg_store_append_selected(batch->rows, probe->side->child_ix, probe->side->vectors, rows, n);
 }
 
 /* Add the rows that the child has at once; 0 if it has to be asked for a single one. */
 static int
-add_probe_vectors(HjgJoinState *state, HjgProbeBatch *batch, uint32 max)
+add_probe_vectors(HjgProbe *probe, HjgProbeBatch *batch, uint32 max)
 {
 	const char *keys;
 	int			first;
 	int			n;
 
-	if (state->partitions.current != NULL)
+	if (probe->spill != NULL)
 		return 0;
-	n = hjg_side_next_vectors(&state->outer, Min(max, HJG_MAX_VECTOR_ROWS), &keys, &first);
-	if (n > 0 && state->filter.open)
-		add_filtered_vectors(state, batch, keys, first, n);
+	n = hjg_side_next_vectors(probe->side, Min(max, HJG_MAX_VECTOR_ROWS), &keys, &first);
+	if (n > 0 && probe->filter->open)
+		add_filtered_vectors(probe, batch, keys, first, n);
 	else if (n > 0)
 	{
-		hjg_run_batch_keys(state->build.run, batch, keys, n);
-		hjg_store_append_vectors(batch->rows, state->outer.child_ix, state->outer.vectors, first, n);
+		hjg_run_batch_keys(probe->build->run, batch, keys, n);
+		hjg_store_append_vectors(batch->rows, probe->side->child_ix, probe->side->vectors, first, n);
 	}
 	return n;
 }
 
 static uint32
-largest_batch(const HjgJoinState *state)
+largest_batch(const HjgProbe *probe)
 {
-	const HjgRun *run = state->build.run;
-	double		part = state->outer.plan->plan->plan_rows / SHARED_BATCHES;
+	const HjgRun *run = probe->build->run;
+	double		part = probe->side->plan->plan->plan_rows / SHARED_BATCHES;
 
 	if ((run->job == NULL || run->job_lost) && hjg_strategy != HJG_STRATEGY_RADIX)
 		return LAST_EMBEDDED_BATCH_ROWS;
@@ -196,21 +196,21 @@ largest_batch(const HjgJoinState *state)
 }
 
 static void
-collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
+collect_rows(HjgProbe *probe, HjgProbeBatch *batch)
 {
-	HjgRun	   *run = state->build.run;
+	HjgRun	   *run = probe->build->run;
 	size_t		max_bytes = get_hash_memory_limit() / 8;
 	uint32		nread = 0;
 	HjgRow		row;
 
-	state->batch_rows = state->batch_rows == 0 ? FIRST_BATCH_ROWS :
-		Min(state->batch_rows * BATCH_GROWTH, largest_batch(state));
-	hjg_run_consider_job(run, state->probe_row);
+	probe->batch_rows = probe->batch_rows == 0 ? FIRST_BATCH_ROWS :
+		Min(probe->batch_rows * BATCH_GROWTH, largest_batch(probe));
+	hjg_run_consider_job(run, probe->nrows);
 
 	batch->viewed = false;
-	while (nread < state->batch_rows)
+	while (nread < probe->batch_rows)
 	{
-		int			n = add_probe_vectors(state, batch, state->batch_rows - nread);
+		int			n = add_probe_vectors(probe, batch, probe->batch_rows - nread);
 
 		if (n > 0)
 		{
@@ -219,15 +219,15 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 				break;
 			continue;
 		}
-		if (!next_probe_row(state, &row))
+		if (!next_probe_row(probe, &row))
 		{
-			state->probe_done = true;
+			probe->done = true;
 			break;
 		}
 		nread++;
 		if (row.key == NULL)
-			keep_null_probe(state, batch, &row);
-		else if (!state->filter.open || state->partitions.current != NULL || hjg_probe_filter_row(&state->filter, row.key))
+			keep_null_probe(probe, batch, &row);
+		else if (!probe->filter->open || probe->spill != NULL || hjg_probe_filter_row(probe->filter, row.key))
 		{
 			memcpy(hjg_run_batch_key(run, batch), row.key, run->key_width);
 			hjg_store_append(batch->rows, row.source, row.values, row.isnull);
@@ -241,23 +241,23 @@ collect_rows(HjgJoinState *state, HjgProbeBatch *batch)
 
 /* Read probe rows into a batch; it may end up empty. */
 static HjgProbeBatch *
-fill_batch(HjgJoinState *state)
+fill_batch(HjgProbe *probe)
 {
-	HjgRun	   *run = state->build.run;
-	HjgProbeBatch *batch = empty_batch(state);
-	bool		timing = state->execution.timing;
+	HjgRun	   *run = probe->build->run;
+	HjgProbeBatch *batch = empty_batch(probe);
+	bool		timing = probe->execution->timing;
 	uint64		start = timing ? hjg_now_ns() : 0;
 
-	batch->first_row = state->probe_row;
-	if (in_place(state))
-		fill_view(state, batch);
+	batch->first_row = probe->nrows;
+	if (in_place(probe))
+		fill_view(probe, batch);
 	else
-		collect_rows(state, batch);
-	state->probe_row += batch->keys.nrows;
-	state->report.probe_rows += batch->keys.nrows;
+		collect_rows(probe, batch);
+	probe->nrows += batch->keys.nrows;
+	probe->execution->report->probe_rows += batch->keys.nrows;
 
 	/* chunk_matched has the bits when a partition is joined in chunks */
-	if (state->match.on_host && state->match.probe_bits == NULL)
+	if (probe->match->on_host && probe->match->probe_bits == NULL)
 	{
 		if (batch->matched != NULL)
 			pfree(batch->matched);
@@ -265,7 +265,7 @@ fill_batch(HjgJoinState *state)
 												((Size) batch->keys.nrows / 64 + 1) * sizeof(uint64));
 	}
 	if (timing)
-		state->report.times.marshal_probe_ns += hjg_now_ns() - start;
+		probe->execution->report->times.marshal_probe_ns += hjg_now_ns() - start;
 	return batch;
 }
 
@@ -274,109 +274,192 @@ fill_batch(HjgJoinState *state)
  * way.  The backend's own engine joins one at a time, and a side has one view at a time.
  */
 static void
-fill_pipeline(HjgJoinState *state)
+fill_pipeline(HjgProbe *probe)
 {
-	HjgRun	   *run = state->build.run;
-	const bool	in_view = state->nbatches > 0 && state->batches[0]->viewed; /* settings may have changed since */
-	const bool	job = run->job != NULL && !run->job_lost && !in_view && !in_place(state);
+	HjgRun	   *run = probe->build->run;
+	const bool	in_view = probe->nbatches > 0 && probe->batches[0]->viewed; /* settings may have changed since */
+	const bool	job = run->job != NULL && !run->job_lost && !in_view && !in_place(probe);
 
-	while (!state->probe_done && state->nbatches < (job ? hjg_run_max_batches(run) : 1))
+	while (!probe->done && probe->nbatches < (job ? hjg_run_max_batches(run) : 1))
 	{
-		HjgProbeBatch *batch = fill_batch(state);
+		HjgProbeBatch *batch = fill_batch(probe);
 
-		state->batches[state->nbatches++] = batch;
+		probe->batches[probe->nbatches++] = batch;
 		batch->nrows = batch->keys.nrows;
-		hjg_slice_first(state, batch);
+		hjg_slice_first(probe, batch);
 		hjg_run_batch_submit(run, batch);
 	}
 }
 
 /* The oldest batch is done with. */
 static void
-retire_batch(HjgJoinState *state)
+retire_batch(HjgProbe *probe)
 {
-	HjgProbeBatch *batch = state->batches[0];
+	HjgProbeBatch *batch = probe->batches[0];
 
-	hjg_run_batch_reset(state->build.run, batch);
+	hjg_run_batch_reset(probe->build->run, batch);
 	hjg_store_reset(batch->rows);
 	if (batch->null_rows != NULL)
 		hjg_store_reset(batch->null_rows);
-	state->nbatches--;
-	memmove(&state->batches[0], &state->batches[1], state->nbatches * sizeof(state->batches[0]));
-	state->spare[state->nspare++] = batch;
-	state->pair_next = 0;
-	state->tail_next = 0;
-	state->null_next = 0;
+	probe->nbatches--;
+	memmove(&probe->batches[0], &probe->batches[1], probe->nbatches * sizeof(probe->batches[0]));
+	probe->spare[probe->nspare++] = batch;
+	probe->pair_next = 0;
+	probe->tail_next = 0;
+	probe->null_next = 0;
 }
 
 void
-hjg_probe_open(HjgJoinState *state)
+hjg_probe_open(HjgProbe *probe, HjgSpill *spill)
 {
-	state->probe_done = false;
-	state->probe_row = 0;
-	state->batch_rows = 0;
-	state->pair_next = 0;
-	state->tail_next = 0;
-	state->null_next = 0;
+	probe->spill = spill;
+	probe->done = false;
+	probe->nrows = 0;
+	probe->batch_rows = 0;
+	probe->pair_next = 0;
+	probe->tail_next = 0;
+	probe->null_next = 0;
 }
 
 void
-hjg_probe_rescan(HjgJoinState *state)
+hjg_probe_rescan(HjgProbe *probe)
 {
-	while (state->nbatches > 0)
-		retire_batch(state);
-	state->vector_n = state->vector_next = 0;
-	hjg_probe_open(state);
+	while (probe->nbatches > 0)
+		retire_batch(probe);
+	hjg_probe_open(probe, NULL);
 }
 
 void
-hjg_probe_close(HjgJoinState *state)
+hjg_probe_close(HjgProbe *probe)
 {
-	state->nbatches = state->nspare = 0;
-	state->vector_n = state->vector_next = 0;
+	probe->nbatches = probe->nspare = 0;
 }
 
 void
-hjg_probe_give_up(HjgJoinState *state)
+hjg_probe_give_up(HjgProbe *probe)
 {
-	hjg_run_give_up(state->build.run, state->batches, state->nbatches);
+	hjg_run_give_up(probe->build->run, probe->batches, probe->nbatches);
+}
+
+/* ---------- rows of the join, of the oldest batch ---------- */
+
+/* A batch's rows that have a key, or those that have none. */
+static HjgNumberedRows
+batch_rows(const HjgProbeBatch *batch, bool with_key)
+{
+	if (!batch->viewed)
+		return hjg_stored_rows(with_key ? batch->rows : batch->null_rows);
+	return (HjgNumberedRows) {.vectors = batch->view.vectors,.places = with_key ? batch->view.rows : batch->view.null_rows};
+}
+
+/* The n rows in the vector are known results: probe rows without a partner. */
+static bool
+take_unjoined(HjgProbe *probe, const HjgProbeBatch *batch, bool with_key, int n)
+{
+	HjgPairVector *pairs = probe->pairs;
+
+	pairs->n = n;
+	pairs->candidates = false;
+	pairs->rows[HJG_SIDE_PROBE] = batch_rows(batch, with_key);
+	pairs->rows[HJG_SIDE_BUILD] = (HjgNumberedRows) {NULL};
+	return n > 0;
+}
+
+/* Does nobody look at pairs, or rows, but to count them? */
+static inline bool
+counts_only(const HjgProbe *probe)
+{
+	return probe->most_counted > 0 && !probe->match->on_host && probe->match->build_bits == NULL;
+}
+
+static bool
+take_pairs(HjgProbe *probe, HjgProbeBatch *batch)
+{
+	HjgPairVector *pairs = probe->pairs;
+
+	if (counts_only(probe))
+	{
+		CHECK_FOR_INTERRUPTS();
+		pairs->n = (int) Min(batch->npairs - probe->pair_next, (uint64) probe->most_counted);
+		probe->pair_next += pairs->n;
+		return pairs->n > 0;
+	}
+
+	pairs->n = hjg_candidates_next(probe, batch);
+	if (pairs->n == 0)
+		return false;
+	pairs->candidates = probe->execution->program->residual;
+	pairs->rows[HJG_SIDE_PROBE] = batch_rows(batch, true);
+	pairs->rows[HJG_SIDE_BUILD] = hjg_stored_rows(probe->build->rows);
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (batch->gathered & HJG_SIDE_BIT(s))
+			pairs->rows[s].copies = pairs->places[s];
+	return true;
+}
+
+static bool
+take_unmatched(HjgProbe *probe, const HjgProbeBatch *batch)
+{
+	uint64		first;
+	const uint64 *bits = hjg_match_bits(probe->match, batch, &first);
+	int			n = 0;
+
+	while (n < HJG_VECTOR_ROWS && probe->tail_next < batch->nrows)
+	{
+		if (!hjg_test_bit(bits, first + probe->tail_next))
+			probe->pairs->probe[n++] = probe->tail_next;
+		probe->tail_next++;
+	}
+	return take_unjoined(probe, batch, true, n);
+}
+
+static bool
+take_null_keys(HjgProbe *probe, const HjgProbeBatch *batch)
+{
+	uint32		nrows = batch->viewed ? (uint32) batch->view.nnull_rows :
+		batch->null_rows != NULL ? hjg_store_nrows(batch->null_rows) : 0;
+	int			n = 0;
+
+	while (n < HJG_VECTOR_ROWS && probe->null_next < nrows)
+		probe->pairs->probe[n++] = probe->null_next++;
+	return take_unjoined(probe, batch, false, n);
 }
 
 /* ---------- joining ---------- */
 
-/* Rows of the oldest batch, or of the next one with any, become the vector; false at the end. */
+/* Rows of the oldest batch, or of the next one with any. */
 bool
-hjg_probe_next(HjgJoinState *state)
+hjg_probe_next(HjgProbe *probe)
 {
 	/* nothing can come of the probe side then; do not even read it */
-	if (state->build.run->build.nrows == 0 && !state->outer.preserved)
+	if (probe->build->run->build.nrows == 0 && !probe->side->preserved)
 		return false;
 
 	for (;;)
 	{
 		HjgProbeBatch *batch;
 
-		fill_pipeline(state);
-		if (state->nbatches == 0)
+		fill_pipeline(probe);
+		if (probe->nbatches == 0)
 			return false;
-		batch = state->batches[0];
-		hjg_emit_prepare(state);
+		batch = probe->batches[0];
+		hjg_pairs_prepare(probe->pairs, probe->execution->work_context);
 
-		if (hjg_emit_pairs(state, batch))
+		if (take_pairs(probe, batch))
 			return true;
-		if (state->match.first_match && hjg_slice_next(state, batch))
+		if (probe->match->first_match && hjg_slice_next(probe, batch))
 			continue;
 		if (!batch->finished)
 		{
-			hjg_run_batch_round(state->build.run, batch, hjg_emit_counts_only(state), !state->match.first_match);
-			state->pair_next = 0;
+			hjg_run_batch_round(probe->build->run, batch, counts_only(probe), !probe->match->first_match);
+			probe->pair_next = 0;
 			continue;
 		}
-		if (state->match.on_host && state->outer.preserved && state->match.last_pass &&
-			hjg_emit_unmatched_probe(state, batch))
+		if (probe->match->on_host && probe->side->preserved && probe->match->last_pass &&
+			take_unmatched(probe, batch))
 			return true;
-		if (hjg_emit_null_keys(state, batch))
+		if (take_null_keys(probe, batch))
 			return true;
-		retire_batch(state);
+		retire_batch(probe);
 	}
 }

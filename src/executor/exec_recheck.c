@@ -20,7 +20,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "executor/hjg_node.h"
+#include "executor/hjg_probe.h"
 
 /* "column of the outer side = column of the inner side"; carried columns of theirs. */
 typedef struct Term
@@ -169,9 +169,11 @@ compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *ri
 }
 
 void
-hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *batch, int npairs, bool *pass)
+hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs)
 {
-	HjgRecheck *recheck = state->program.recheck;
+	HjgRecheck *recheck = probe->execution->program->recheck;
+	const HjgPairVector *pairs = probe->pairs;
+	bool	   *pass = pairs->pass;
 	Datum		left[HJG_VECTOR_ROWS];
 	Datum		right[HJG_VECTOR_ROWS];
 
@@ -180,8 +182,8 @@ hjg_recheck_pairs(const HjgJoinState *state, const HjgProbeBatch *batch, int npa
 	{
 		const Term *term = &recheck->terms[t];
 
-		gather_probe(&state->outer, batch, term->outer, state->vector_probe, npairs, left);
-		hjg_store_gather_column(state->build.rows, term->inner, state->vector_build, npairs, right);
+		gather_probe(probe->side, batch, term->outer, pairs->probe, npairs, left);
+		hjg_store_gather_column(probe->build->rows, term->inner, pairs->build, npairs, right);
 		if (term->op == NULL)
 			compare_bytes(recheck, left, right, npairs, pass);
 		else

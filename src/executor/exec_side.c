@@ -16,7 +16,8 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
-#include "executor/hjg_node.h"
+#include "executor/hjg_executor.h"
+#include "executor/hjg_side.h"
 
 /* The child's column (from 0) that a key expression is, or -1. */
 static int

@@ -16,8 +16,7 @@
  */
 #include "postgres.h"
 
-#include "executor/hjg_bits.h"
-#include "executor/hjg_node.h"
+#include "executor/hjg_probe.h"
 
 /* The second slice has so many candidates, each later one so many times as many as the last. */
 #define SLICE_GROWTH 8
@@ -33,7 +32,7 @@
 #define MANY_CANDIDATES 4.0
 
 static void
-start_slice(HjgJoinState *state, HjgProbeBatch *batch, HjgCursor slice)
+start_slice(HjgProbe *probe, HjgProbeBatch *batch, HjgCursor slice)
 {
 	batch->slice = slice;
 	batch->slice_key = HJG_NO_ROW;
@@ -44,16 +43,16 @@ start_slice(HjgJoinState *state, HjgProbeBatch *batch, HjgCursor slice)
 
 		if (batch->more != NULL)
 			pfree(batch->more);
-		batch->more = MemoryContextAllocZero(state->build.run->context, bytes);
+		batch->more = MemoryContextAllocZero(probe->build->run->context, bytes);
 	}
 }
 
 /* Nothing was tried of so many keys. */
 static uint32 *
-make_tried(HjgJoinState *state, uint32 nkeys)
+make_tried(HjgProbe *probe, uint32 nkeys)
 {
 	Size		bytes = (Size) Max(nkeys, 1) * sizeof(uint32);
-	uint32	   *tried = MemoryContextAlloc(state->build.run->context, bytes);
+	uint32	   *tried = MemoryContextAlloc(probe->build->run->context, bytes);
 
 	memset(tried, 0xFF, bytes);
 	return tried;
@@ -71,28 +70,26 @@ forget_keys(HjgProbeBatch *batch)
 }
 
 void
-hjg_slice_first(HjgJoinState *state, HjgProbeBatch *batch)
+hjg_slice_first(HjgProbe *probe, HjgProbeBatch *batch)
 {
-	HjgCursor	slice = {.most = state->match.first_match && !state->unsliced ? 1 : 0};
+	HjgCursor	slice = {.most = probe->match->first_match && !probe->unsliced ? 1 : 0};
 
 	forget_keys(batch);
 	batch->slices_done = false;
 	if (slice.most > 0)
-		batch->tried = make_tried(state, batch->keys.nrows);
-	start_slice(state, batch, slice);
+		batch->tried = make_tried(probe, batch->keys.nrows);
+	start_slice(probe, batch, slice);
 	batch->cursor = slice;
 }
 
 /* Does the key at a position need another look?  Its row is not decided, and has candidates left. */
 static inline bool
-wanted(const HjgJoinState *state, const HjgProbeBatch *batch, uint32 position)
+wanted(const HjgProbe *probe, const HjgProbeBatch *batch, uint32 position)
 {
-	const uint64 *bits = state->match.probe_bits != NULL ? state->match.probe_bits : batch->matched;
-	uint64		row = batch->origin != NULL ? batch->origin[position] : position;
+	uint64		first;
+	const uint64 *bits = hjg_match_bits(probe->match, batch, &first);
 
-	if (state->match.probe_bits != NULL)
-		row += batch->first_row;
-	if (hjg_test_bit(bits, row))
+	if (hjg_test_bit(bits, first + (batch->origin != NULL ? batch->origin[position] : position)))
 		return false;
 	return batch->slice.most == 0 || hjg_test_bit(batch->more, position);
 }
@@ -102,7 +99,7 @@ wanted(const HjgJoinState *state, const HjgProbeBatch *batch, uint32 position)
  * candidates; false when there is none.  tried is kept over slices.
  */
 static bool
-narrow(HjgJoinState *state, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
+narrow(HjgProbe *probe, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 {
 	uint32		nkeys = batch->keys.nrows;
 	uint32		n = 0;
@@ -111,16 +108,16 @@ narrow(HjgJoinState *state, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 	uint32	   *tried;
 
 	for (uint32 i = first; i < nkeys; i++)
-		n += wanted(state, batch, i);
+		n += wanted(probe, batch, i);
 	if (n == 0)
 		return false;
 	positions = palloc(n * sizeof(uint32));
-	origin = MemoryContextAlloc(state->build.run->context, n * sizeof(uint32));
-	tried = make_tried(state, n);
+	origin = MemoryContextAlloc(probe->build->run->context, n * sizeof(uint32));
+	tried = make_tried(probe, n);
 	n = 0;
 	for (uint32 i = first; i < nkeys; i++)
 	{
-		if (!wanted(state, batch, i))
+		if (!wanted(probe, batch, i))
 			continue;
 		positions[n] = i;
 		origin[n] = batch->origin != NULL ? batch->origin[i] : i;
@@ -132,14 +129,14 @@ narrow(HjgJoinState *state, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 	batch->origin = origin;
 	batch->tried = tried;
 	batch->slice = slice;
-	hjg_run_batch_narrow(state->build.run, batch, positions, n);
-	start_slice(state, batch, slice);
+	hjg_run_batch_narrow(probe->build->run, batch, positions, n);
+	start_slice(probe, batch, slice);
 	pfree(positions);
 	return true;
 }
 
 bool
-hjg_slice_next(HjgJoinState *state, HjgProbeBatch *batch)
+hjg_slice_next(HjgProbe *probe, HjgProbeBatch *batch)
 {
 	HjgCursor	slice = batch->slice;
 	uint32		joined = batch->finished ? batch->keys.nrows : batch->cursor.row;
@@ -149,10 +146,10 @@ hjg_slice_next(HjgJoinState *state, HjgProbeBatch *batch)
 		/* as a whole, unless it has many candidates; what was cut starts again */
 		if (batch->pairs <= MANY_CANDIDATES * Max(joined, MIN_JUDGED_ROWS))
 			return false;
-		state->unsliced = false;
-		state->second_rows = state->second_pairs = 0;
+		probe->unsliced = false;
+		probe->second_rows = probe->second_pairs = 0;
 		slice.most = 1;
-		return !batch->finished && narrow(state, batch, joined, slice);
+		return !batch->finished && narrow(probe, batch, joined, slice);
 	}
 	if (!batch->finished || batch->slices_done)
 		return false;
@@ -163,14 +160,14 @@ hjg_slice_next(HjgJoinState *state, HjgProbeBatch *batch)
 	{
 		if (slice.skip == 0)
 		{
-			state->second_rows += batch->keys.nrows;
-			state->second_pairs += batch->pairs;
-			state->unsliced = state->second_rows >= MIN_JUDGED_ROWS &&
-				state->second_pairs <= FEW_CANDIDATES * state->second_rows;
+			probe->second_rows += batch->keys.nrows;
+			probe->second_pairs += batch->pairs;
+			probe->unsliced = probe->second_rows >= MIN_JUDGED_ROWS &&
+				probe->second_pairs <= FEW_CANDIDATES * probe->second_rows;
 		}
 		slice.skip += slice.most;
 		slice.most = Min(slice.most * SLICE_GROWTH, MAX_SLICE_PAIRS);
 	}
-	batch->slices_done = !narrow(state, batch, 0, slice);
+	batch->slices_done = !narrow(probe, batch, 0, slice);
 	return !batch->slices_done;
 }

@@ -31,7 +31,7 @@ static ExecutorRun_hook_type prev_executor_run = NULL;
 static bool
 is_through(const HjgJoinState *state)
 {
-	return state->phase == HJG_PHASE_DONE && state->vector_next >= state->vector_n;
+	return state->phase == HJG_PHASE_DONE && state->emit.next >= state->emit.n;
 }
 
 /*
@@ -73,7 +73,7 @@ leave(EState *estate, bool finished)
 			if (over)
 				release_done(state, job);
 			else
-				hjg_probe_give_up(state);
+				hjg_probe_give_up(&state->probe);
 			hjg_service_count(HJG_COUNT_SUSPENDED_JOBS, 1);
 		}
 	}

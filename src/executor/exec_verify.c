@@ -78,8 +78,12 @@ make_verify(HjgJoinState *state)
 		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->program.jointype))
 			continue;
 		for (int c = 0; c < side->ncarried; c++)
-			if (side->target[c] >= 0)
-				verify->columns[verify->ncolumns++] = (HjgJoinedColumn) {side->columns[c], side->scan_ix[c], side->target[c]};
+			if (state->emit.target[s][c] >= 0)
+				verify->columns[verify->ncolumns++] = (HjgJoinedColumn) {
+					.type = side->columns[c],
+					.scan_ix = side->scan_ix[c],
+					.place = state->emit.target[s][c]
+				};
 	}
 	return verify;
 }
@@ -196,22 +200,22 @@ hjg_verify_note_vector(HjgJoinState *state)
 
 	/* without columns a vector may have any number of rows */
 	if (verify->ncolumns == 0)
-		verify->tally.nrows += state->vector_n;
-	for (int row = 0; row < state->vector_n && verify->ncolumns > 0; row++)
+		verify->tally.nrows += state->emit.n;
+	for (int row = 0; row < state->emit.n && verify->ncolumns > 0; row++)
 	{
 		for (int c = 0; c < verify->ncolumns; c++)
 		{
 			const int	place = verify->columns[c].place;
 
-			if (state->columnar)
+			if (state->emit.columnar)
 			{
-				isnull[c] = hjg_vector_isnull(&state->vectors[place], row);
-				values[c] = isnull[c] ? (Datum) 0 : hjg_vector_datum(&state->vectors[place], row);
+				isnull[c] = hjg_vector_isnull(&state->emit.vectors[place], row);
+				values[c] = isnull[c] ? (Datum) 0 : hjg_vector_datum(&state->emit.vectors[place], row);
 			}
 			else
 			{
-				isnull[c] = state->out_isnull[row * state->out_width + place];
-				values[c] = state->out_values[row * state->out_width + place];
+				isnull[c] = state->emit.isnull[row * state->emit.width + place];
+				values[c] = state->emit.values[row * state->emit.width + place];
 			}
 		}
 		hjg_tally_row(&verify->tally, verify, values, isnull);
@@ -225,7 +229,7 @@ void
 hjg_verify_note_row(HjgJoinState *state)
 {
 	HjgVerify  *verify = state->verify;
-	const TupleTableSlot *slot = state->out_slot;
+	const TupleTableSlot *slot = state->emit.slot;
 	Datum	   *values = palloc((verify->ncolumns + 1) * sizeof(Datum));
 	bool	   *isnull = palloc((verify->ncolumns + 1) * sizeof(bool));
 

@@ -7,9 +7,7 @@
  * files by a hash of their keys (HjgPartitions); a partition is one pass, or is partitioned once more, or, when its keys
  * cannot be told apart by hashing, is several passes, each joined with all of its probe rows.
  *
- * With the pass comes the match state (HjgMatch): whether a probe row is preserved, or emitted once only, can be decided
- * by the engine when a pair that it returns is always a match: exact keys, no residual quals, one pass.  Otherwise the
- * engine returns candidate pairs, and the node keeps a bit for each probe row.  Bits of build rows are always kept here.
+ * With the pass comes the match state (hjg_match.h).
  *
  * Where a probe row without a partner is nothing to the join, the plan may ask for a Bloom filter of the build keys
  * (HjgProbeFilter), by which most such rows are dropped as they are read.
@@ -27,26 +25,8 @@
 #include "engine/hjg_engine_bloom.h"
 #include "executor/hjg_executor.h"
 #include "executor/hjg_load.h"
+#include "executor/hjg_match.h"
 #include "executor/hjg_side.h"
-
-/* ---------- which rows have found a match (exec_match.c) ---------- */
-
-typedef struct HjgMatch
-{
-	const HjgProgram *program;
-
-	/* of the build pass */
-	bool		on_host;		/* bits of probe rows are kept here; the engine does not decide for them */
-	bool		first_match;	/* one match decides its probe row: more pairs of it are dropped */
-	bool		last_pass;		/* behind it, probe rows without a match are known */
-	bool		shared;			/* other processes set bits of build rows, too */
-	uint64	   *build_bits;		/* or NULL */
-	uint64	   *probe_bits;		/* of all probe rows of a partition that takes several passes, else NULL */
-} HjgMatch;
-
-/* A build pass begins: decide who decides for probe rows; returns what the engine is to return for that. */
-extern HjgMatchMode hjg_match_start(HjgMatch *match);
-extern void hjg_match_reset(HjgMatch *match);
 
 /* ---------- the filter of the build keys (exec_bloom.c) ---------- */
 
@@ -175,7 +155,7 @@ extern HjgFirstPass hjg_pass_first(HjgPartitions *partitions);
  * into partitions, which it then returns true for.
  */
 extern bool hjg_pass_read(HjgPartitions *partitions);
-/* The next build pass of partitions is at hand; false when there is none. */
+/* Where there are partitions: the next build pass is at hand; false when there is none. */
 extern bool hjg_pass_next(HjgPartitions *partitions);
 
 /* ---------- who shares a build side (exec_parallel.c) ---------- */

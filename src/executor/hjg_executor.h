@@ -1,34 +1,8 @@
 /*
  * hjg_executor.h
- *	  The node GpuHashJoin at run time.
+ *	  What the operators of a node GpuHashJoin have in common.
  *
- * Room "executor".  What a load is joined with has a header of its own (hjg_load.h), and so has an input of the
- * node (hjg_side.h).
- *
- * Phases.  A join execution goes through
- *		BUILD			read the inner child; keep it in memory, or, when it outgrows
- *						hash_mem, partition both children into temporary files
- *		PROBE			read the outer side in batches, have them joined, emit
- *		UNMATCHED_BUILD	RIGHT and FULL: build rows that nobody matched
- *		NEXT_LOAD		the next chunk of the build side, or the next partition
- *		NULL_PROBE		rows with a NULL key that were set aside while partitioning
- *		NULL_BUILD		likewise of the build side, for RIGHT and FULL
- *		DONE
- * An unpartitioned join passes NEXT_LOAD once and finds nothing to load.
- *
- * Loads.  What is joined at a time is a load: as many build rows as memory
- * allows, in a row store, and their keys, in an HjgRun.  A partition is one
- * load, or is partitioned once more, or, when its keys cannot be told apart
- * by hashing, is several loads (chunks) that are joined with the whole probe
- * side in turn.
- *
- * Fate.  Whether a probe row is preserved, or emitted once only, can be decided by
- * the engine when a pair that it returns is always a match: exact keys, no
- * residual quals, one load.  Otherwise the engine returns candidate pairs, and the
- * node keeps a bit for each probe row (host_fate).  Bits of build rows are always
- * kept here.  Where one match decides a probe row (semi and anti joins, unique build
- * sides), candidates are asked for in slices, and of undecided rows only
- * (exec_slice.c).
+ * Room "executor".  Each operator is declared, and explained, in a header of its own; hjg_node.h puts them together.
  *
  * Scans.  A child that is a bare sequential scan of a heap table is not called: the
  * node reads the table's pages itself, columns at a time, and keeps the scan's books
@@ -37,40 +11,13 @@
  * into keys and carried columns, either in bulk or, where rows go different ways, one by
  * one like the rows of any other child.
  *
- * Parallel.  A parallel-aware node shares its first load with the other participants of
- * its Gather; exec_parallel.c says how, and what waits for whom.  They join by a job, or probe one
- * table that is in memory of theirs (exec_table.c).  Once that load is built, or
- * is in partitions, each participant goes through the phases above by itself.
- *
- * Chains.  A join whose rows go to another one of ours hands them over as vectors, too
- * (exec_chain.c).  A small build side, or any that the planner expects no job to serve better, is probed by the
- * backend itself, vector by vector and in place: the probe rows' columns are not copied before it is known which rows
- * have a match, and in a chain of joins not even then, as long as all rows have exactly one.
- *
- * Aggregates.  Where the query wants nothing of the join but sums and the like of all its rows, the plan may have the node
- * compute them: rows come as vectors to accumulators, whichever phase they are from, and the node returns one row of
- * partial results (exec_aggregate.c).
- *
  * Conditions.  Comparisons of columns that stand before all other conditions of the join are
- * evaluated for a vector of pairs at a time (exec_pairs.c), the others pair by pair.  So are keys compared that are not
- * exact, before anything else is made of a pair, where they are columns whose comparison is known (exec_recheck.c).
- *
- * Filter.  Where a probe row without a partner is nothing to the join, the plan may ask for a
- * Bloom filter of the build keys, by which most such rows are dropped as they are read
- * (exec_bloom.c).
+ * evaluated for a vector of pairs at a time (exec_pairs.c), the others pair by pair (exec_drive.c).  So are keys compared that
+ * are not exact, before anything else is made of a pair, where they are columns whose comparison is known (exec_recheck.c).
  *
  * Materialisation.  Pairs of row numbers become rows late, from the row stores; or, where a GPU joins and
  * it is expected to be faster, early: a side's columns travel with its keys, the device gathers them, and they are read
  * beside the pairs (exec_carry.c).  The stores have all rows in either case.
- *
- * Verification.  Of a sample of executions all rows that are read are kept, and joined by core's hash join when the node
- * has come to its end (exec_verify.c).
- *
- * Redo.  A probe batch's keys and columns are kept until the last of its pairs was
- * emitted, and the pairs of a round are looked at only once the round was
- * complete and checked.  When the device process is lost, the backend's own engine
- * goes on from the cursor of the last complete round: no row is lost or
- * doubled (exec_batch.c).
  */
 #ifndef HJG_EXECUTOR_H
 #define HJG_EXECUTOR_H
@@ -146,7 +93,7 @@ typedef struct HjgProgram
 	HjgPairFilter *pair_filter;	/* the first of the join quals, or NULL; and the others */
 	ExprState  *join_qual;
 	bool		residual;		/* a pair of equal keys may be no match yet: one of the three last is there */
-	bool		probe_preserved;	/* probe rows without a match come out */
+	bool		preserved[HJG_SIDES];	/* rows without a match come out */
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
 	bool		use_filter;		/* drop probe rows without a partner */

@@ -1,8 +1,8 @@
 /*
  * hjg_load.h
- *	  One load of the node GpuHashJoin: its keys, its probe batches, and the engine that joins them.
+ *	  The keys of one build pass and of its probe batches, and the engine that joins them.
  *
- * Room "executor"; hjg_executor.h says what a load is and what becomes of its pairs.  Nothing here knows of plans: keys
+ * Room "executor"; hjg_build.h says what a build pass is, hjg_probe.h what becomes of pairs.  Nothing here knows of plans: keys
  * come encoded, pairs of row numbers go.
  */
 #ifndef HJG_LOAD_H

@@ -60,8 +60,6 @@ typedef struct HjgSide
 	HjgColumn  *columns;
 	int		   *scan_ix;		/* carried column c in the scan tuple */
 	int		   *child_ix;		/* carried column c in the child's tuple */
-	int		   *target;			/* carried column c in a row that is handed out, or -1 */
-	int			ntargets;		/* carried columns that have one */
 	int		   *identity;		/* 0, 1, ...: carried column c in a row of carried columns */
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
 
@@ -125,5 +123,9 @@ extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
 extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
 /* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
 extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
+
+/* exec_verify.c: keep a row of the child's slot, or rows of the side's vectors, where side->kept is there */
+extern void hjg_verify_keep_row(const HjgSide *side, const Datum *values, const bool *isnull);
+extern void hjg_verify_keep_vectors(const HjgSide *side, int first, int nrows);
 
 #endif							/* HJG_SIDE_H */
