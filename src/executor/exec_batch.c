@@ -131,7 +131,7 @@ device_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 	batch->npairs = result.npairs;
 	batch->gathered = result.gathered;
 	memcpy(batch->columns, result.columns, sizeof(batch->columns));
-	run->report->gathered |= result.gathered;
+	run->execution->report->gathered |= result.gathered;
 	batch->cursor = result.cursor;
 	batch->finished = result.finished;
 	return true;
@@ -151,7 +151,7 @@ give_back_slabs(HjgRun *run, HjgProbeBatch *batch)
 void
 hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only, bool ahead)
 {
-	HjgReport  *report = run->report;
+	HjgReport  *report = run->execution->report;
 
 	batch->npairs = 0;
 	if (batch->finished)
@@ -223,7 +223,7 @@ hjg_run_give_up(HjgRun *run, HjgProbeBatch *const *batches, int nbatches)
 	}
 	hjg_run_end_job(run);
 	if (!run->job_lost)
-		run->reason = run->report->fallback = HJG_REASON_SUSPENDED;
+		run->reason = run->execution->report->fallback = HJG_REASON_SUSPENDED;
 }
 
 void

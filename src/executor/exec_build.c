@@ -22,15 +22,12 @@ hjg_build_open(HjgBuild *build, double expected_rows, HjgShare *share)
 	HjgRun	   *run;
 
 	build->context = AllocSetContextCreate(execution->estate->es_query_cxt, "GpuHashJoin build", ALLOCSET_DEFAULT_SIZES);
-	run = build->run = hjg_run_create(build->context, side->codec->key_width, execution->report, execution->timing);
-	run->hints = execution->program->hints;
+	run = build->run = hjg_run_create(execution, build->context, side->keys.codec->key_width);
 	run->share = share;
-	run->holder = execution->node;
-	run->query = execution->estate;
 	if (share != NULL)
 		share->open_build(share, build);
 	else
-		build->rows = hjg_store_create(build->context, side->ncarried, side->columns,
+		build->rows = hjg_store_create(build->context, side->payload.n, side->payload.columns,
 									   hjg_side_chunk_rows(side, expected_rows));
 	run->build_rows = build->rows;
 	build->match->shared = share != NULL;
@@ -96,7 +93,7 @@ hjg_build_add_vectors(HjgBuild *build)
 		int			part = (int) Min((uint32) n, hjg_run_build_room(build->run));
 
 		hjg_run_build_keys(build->run, keys, part);
-		hjg_store_append_vectors(build->rows, side->child_ix, side->vectors, first, part);
+		hjg_store_append_vectors(build->rows, side->payload.child_ix, side->page.vectors, first, part);
 		keys += (size_t) part * build->run->key_width;
 		first += part;
 		n -= part;
@@ -121,7 +118,7 @@ hjg_build_add_null(HjgBuild *build, const HjgRow *row)
 		MemoryContextSwitchTo(old);
 	}
 	hjg_side_carried(side, row, &values, &isnull);
-	tuplestore_putvalues(build->null_rows, side->spill_desc, unconstify(Datum *, values),
+	tuplestore_putvalues(build->null_rows, side->payload.desc, unconstify(Datum *, values),
 						 unconstify(bool *, isnull));
 }
 
@@ -193,7 +190,7 @@ hjg_build_next_unmatched(HjgBuild *build, uint32 *rows, int max)
 bool
 hjg_build_next_null(HjgBuild *build)
 {
-	TupleTableSlot *slot = build->side->spill_slot;
+	TupleTableSlot *slot = build->side->payload.slot;
 
 	if (build->null_rows == NULL || !tuplestore_gettupleslot(build->null_rows, true, false, slot))
 		return false;

@@ -18,7 +18,7 @@
 static uint32
 bytes_of(const HjgSide *side)
 {
-	int			bytes = hjg_store_plain_bytes(side->ncarried, side->columns);
+	int			bytes = hjg_store_plain_bytes(side->payload.n, side->payload.columns);
 
 	return bytes % HJG_CARRIED_UNIT == 0 && bytes <= HJG_MAX_CARRIED_BYTES ? (uint32) bytes : 0;
 }

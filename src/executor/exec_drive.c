@@ -105,7 +105,7 @@ emit_null_probe(HjgJoinState *state)
 static bool
 emit_null_build(HjgJoinState *state)
 {
-	const TupleTableSlot *slot = state->inner.spill_slot;
+	const TupleTableSlot *slot = state->inner.payload.slot;
 
 	if (!hjg_build_next_null(&state->build))
 		return false;

@@ -91,10 +91,10 @@ hjg_emit_init(HjgEmit *emit, const CustomScanState *node, const int *places)
 	{
 		const HjgSide *side = emit->sides[s];
 
-		emit->target[s] = palloc(Max(side->ncarried, 1) * sizeof(int));
-		for (int c = 0; c < side->ncarried; c++)
+		emit->target[s] = palloc(Max(side->payload.n, 1) * sizeof(int));
+		for (int c = 0; c < side->payload.n; c++)
 		{
-			emit->target[s][c] = emit->direct && moves ? place_of[side->scan_ix[c]] : side->scan_ix[c];
+			emit->target[s][c] = emit->direct && moves ? place_of[side->payload.scan_ix[c]] : side->payload.scan_ix[c];
 			emit->ntargets[s] += emit->target[s][c] >= 0 ? 1 : 0;
 		}
 	}
@@ -123,7 +123,7 @@ hjg_emit_open_vectors(HjgEmit *emit, TupleDesc scan_desc, int nresults, const in
 int
 hjg_emit_most_counted(const HjgEmit *emit, bool aggregated)
 {
-	if (emit->sides[HJG_SIDE_PROBE]->ncarried + emit->sides[HJG_SIDE_BUILD]->ncarried > 0 || !emit->direct ||
+	if (emit->sides[HJG_SIDE_PROBE]->payload.n + emit->sides[HJG_SIDE_BUILD]->payload.n > 0 || !emit->direct ||
 		(emit->columnar && !aggregated))
 		return 0;
 	return aggregated ? PG_INT32_MAX : emit->width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS;
@@ -227,9 +227,9 @@ gather_from_vectors(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, con
 			placed[i] = from->places[rows[i]];
 		rows = placed;
 	}
-	for (int c = 0; c < side->ncarried; c++)
+	for (int c = 0; c < side->payload.n; c++)
 	{
-		const HjgVector *vector = &from->vectors[side->child_ix[c]];
+		const HjgVector *vector = &from->vectors[side->payload.child_ix[c]];
 		int			to = emit->target[s][c];
 
 		if (to < 0)
@@ -250,7 +250,7 @@ gather_from_vectors(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, con
 static void
 take_vector_space(HjgEmit *emit, HjgSideId s)
 {
-	for (int c = 0; c < emit->sides[s]->ncarried; c++)
+	for (int c = 0; c < emit->sides[s]->payload.n; c++)
 		if (emit->target[s][c] >= 0)
 			emit->vectors[emit->target[s][c]] = emit->vector_space[emit->target[s][c]];
 }
@@ -283,7 +283,7 @@ gather_from_copies(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, int 
 static void
 gather_nulls(HjgEmit *emit, HjgSideId s, int n)
 {
-	for (int c = 0; c < emit->sides[s]->ncarried; c++)
+	for (int c = 0; c < emit->sides[s]->payload.n; c++)
 	{
 		int			to = emit->target[s][c];
 
@@ -336,7 +336,7 @@ hjg_emit_single(HjgEmit *emit, HjgSideId s, const Datum *values, const bool *isn
 	CHECK_FOR_INTERRUPTS();
 	if (unlikely(!emit->has_space))
 		make_space(emit);
-	for (int c = 0; c < emit->sides[s]->ncarried; c++)
+	for (int c = 0; c < emit->sides[s]->payload.n; c++)
 	{
 		int			to = emit->target[s][c];
 

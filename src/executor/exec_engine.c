@@ -95,15 +95,15 @@ hjg_run_engine_build(HjgRun *run, const HjgSegment *segments, int nsegments,
 {
 	HjgJoinSpec spec = engine_spec(run);
 	HjgStatus	status;
-	uint64		start = run->timing ? hjg_now_ns() : 0;
+	uint64		start = run->execution->timing ? hjg_now_ns() : 0;
 
 	run->env.alloc_table = alloc_table;
 	status = hjg_join_build(&run->env, &spec, segments, nsegments, &run->engine);
 	run->env.alloc_table = NULL;
 	if (status != HJG_OK)
 		engine_failed(status);
-	if (run->timing)
-		run->report->times.backend_build_ns += hjg_now_ns() - start;
+	if (run->execution->timing)
+		run->execution->report->times.backend_build_ns += hjg_now_ns() - start;
 }
 
 void
@@ -123,7 +123,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	HjgResult	result = {.npages = 1};
 	HjgStatus	status;
 	uint64		start;
-	const bool	few = run->hints.probe_rows <= MIN_FEW_PAIRS / 2 && batch->pairs == 0 && batch->slice.most <= 1;
+	const bool	few = run->execution->program->hints.probe_rows <= MIN_FEW_PAIRS / 2 && batch->pairs == 0 && batch->slice.most <= 1;
 	const uint32 want = Max(batch->keys.nrows, few ? MIN_FEW_PAIRS : MIN_ENGINE_PAIRS);
 	HjgPair    *pairs;
 
@@ -135,7 +135,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 		hjg_run_engine_build(run, segments, run->build.nsegments, NULL);
 		pfree(segments);
 	}
-	start = run->timing ? hjg_now_ns() : 0;
+	start = run->execution->timing ? hjg_now_ns() : 0;
 
 	pairs = hjg_round_space(&run->round, (Size) want * sizeof(HjgPair), 0);
 	result.pages = &pairs;
@@ -150,6 +150,6 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	batch->gathered = 0;
 	batch->finished = batch->cursor.row >= batch->keys.nrows;
 
-	if (run->timing)
-		run->report->times.backend_probe_ns += hjg_now_ns() - start;
+	if (run->execution->timing)
+		run->execution->report->times.backend_probe_ns += hjg_now_ns() - start;
 }

@@ -407,9 +407,9 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 		ExplainPropertyBool("Bloom Filter", state->program.use_filter, es);
 	if (es->verbose)
 	{
-		ExplainPropertyText("Key Encoding", state->outer.codec->exact ? "exact" : "hash", es);
-		ExplainPropertyInteger("Key Width", "bytes", state->outer.codec->key_width, es);
-		ExplainPropertyInteger("Carried Columns", NULL, state->outer.ncarried + state->inner.ncarried, es);
+		ExplainPropertyText("Key Encoding", state->outer.keys.codec->exact ? "exact" : "hash", es);
+		ExplainPropertyInteger("Key Width", "bytes", state->outer.keys.codec->key_width, es);
+		ExplainPropertyInteger("Carried Columns", NULL, state->outer.payload.n + state->inner.payload.n, es);
 	}
 	if (es->verbose || es->analyze)
 	{

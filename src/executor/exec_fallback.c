@@ -42,7 +42,7 @@ hjg_run_fall_back(HjgRun *run, HjgReason reason)
 	run->reason = reason;
 	if (run->job != NULL)
 		run->job_lost = true;
-	hjg_run_tell_fallback(run->report, reason);
+	hjg_run_tell_fallback(run->execution->report, reason);
 }
 
 void
@@ -53,5 +53,5 @@ hjg_run_note_takeover(HjgRun *run)
 	if (run->takeover || reason == HJG_REASON_NONE)
 		return;
 	run->takeover = true;
-	tell(run->report, reason, "The device process goes on with its cpu engine.");
+	tell(run->execution->report, reason, "The device process goes on with its cpu engine.");
 }

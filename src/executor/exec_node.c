@@ -200,7 +200,7 @@ init_operators(HjgJoinState *state)
 	const HjgExecution *execution = &state->execution;
 
 	state->filter.execution = execution;
-	state->filter.key_width = state->inner.codec->key_width;
+	state->filter.key_width = state->inner.keys.codec->key_width;
 	state->match.program = &state->program;
 	state->build = (HjgBuild) {.execution = execution,.side = &state->inner,.match = &state->match};
 	state->partitions = (HjgPartitions) {
@@ -306,8 +306,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 static void
 reset(HjgJoinState *state)
 {
-	ExecClearTuple(state->outer.spill_slot);
-	ExecClearTuple(state->inner.spill_slot);
+	ExecClearTuple(state->outer.payload.slot);
+	ExecClearTuple(state->inner.payload.slot);
 	hjg_probe_close(&state->probe);
 	state->emit.n = state->emit.next = 0;
 	hjg_build_reset(&state->build);

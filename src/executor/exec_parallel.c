@@ -72,7 +72,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 {
 	HjgParallel *parallel = state->parallel;
 	HjgReason	reason = HJG_REASON_SMALL;
-	int			key_width = state->inner.codec->key_width;
+	int			key_width = state->inner.keys.codec->key_width;
 	HjgJobHints hints = state->program.hints;
 	double		rows = state->inner.plan->plan->plan_rows;
 
@@ -113,16 +113,16 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	pg_atomic_write_u32(&shared->next_block, 0);
 	pg_atomic_write_u64(&shared->bytes, 0);
 	pg_atomic_write_u32(&shared->next_unmatched, 0);
-	pg_atomic_write_u32(&shared->npartitions, 0);
-	pg_atomic_write_u32(&shared->next_partition, 0);
-	shared->build_in_job = false;
-	shared->nrows = 0;
-	shared->range_nrows = InvalidDsaPointer;
-	shared->matched = InvalidDsaPointer;
-	pg_atomic_write_u32(&shared->table_state, HJG_TABLE_NONE);
-	shared->filter = InvalidDsaPointer;
-	shared->places = InvalidDsaPointer;
-	shared->partition_filter = InvalidDsaPointer;
+	pg_atomic_write_u32(&shared->partitions.n, 0);
+	pg_atomic_write_u32(&shared->partitions.next, 0);
+	shared->build.in_job = false;
+	shared->build.nrows = 0;
+	shared->build.range_nrows = InvalidDsaPointer;
+	shared->build.matched = InvalidDsaPointer;
+	pg_atomic_write_u32(&shared->table.state, HJG_TABLE_NONE);
+	shared->build.filter = InvalidDsaPointer;
+	shared->partitions.places = InvalidDsaPointer;
+	shared->partitions.filter = InvalidDsaPointer;
 	for (int i = 0; i < shared->nmembers; i++)
 	{
 		shared->members[i].blocks = InvalidDsaPointer;
@@ -130,12 +130,12 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 		shared->members[i].told_bytes = 0;
 		shared->members[i].reported = false;
 	}
-	shared->verify = state->verify != NULL;
-	pg_atomic_init_u32(&shared->verify_entered, 0);
-	pg_atomic_init_u32(&shared->verify_left, 0);
-	pg_atomic_init_u64(&shared->verify_nrows, 0);
-	pg_atomic_init_u64(&shared->verify_sum, 0);
-	pg_atomic_init_u32(&shared->verified, 0);
+	shared->verify.wanted = state->verify != NULL;
+	pg_atomic_init_u32(&shared->verify.entered, 0);
+	pg_atomic_init_u32(&shared->verify.left, 0);
+	pg_atomic_init_u64(&shared->verify.nrows, 0);
+	pg_atomic_init_u64(&shared->verify.sum, 0);
+	pg_atomic_init_u32(&shared->verify.compared, 0);
 	hjg_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_BUILD), shared->nmembers, "kept_b");
 	hjg_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_PROBE), shared->nmembers, "kept_p");
 	lease_job(state, shared);
@@ -205,12 +205,12 @@ hjg_parallel_init_leader(HjgJoinState *state, ParallelContext *pcxt, void *coord
 	pg_atomic_init_u32(&shared->next_range, 0);
 	pg_atomic_init_u32(&shared->next_block, 0);
 	pg_atomic_init_u64(&shared->bytes, 0);
-	pg_atomic_init_u32(&shared->table_state, HJG_TABLE_NONE);
-	ConditionVariableInit(&shared->table_built);
+	pg_atomic_init_u32(&shared->table.state, HJG_TABLE_NONE);
+	ConditionVariableInit(&shared->table.built);
 	ConditionVariableInit(&shared->all_probed);
 	pg_atomic_init_u32(&shared->next_unmatched, 0);
-	pg_atomic_init_u32(&shared->npartitions, 0);
-	pg_atomic_init_u32(&shared->next_partition, 0);
+	pg_atomic_init_u32(&shared->partitions.n, 0);
+	pg_atomic_init_u32(&shared->partitions.next, 0);
 	make_local(state, shared, 0);
 	state->shut = false;
 	init_execution(state, shared);
@@ -267,10 +267,10 @@ hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate
 	parallel->owned = NULL;
 	for (int i = 0; i < shared->nmembers; i++)
 		hjg_share_free(parallel, &shared->members[i]);
-	if (DsaPointerIsValid(shared->places))
-		dsa_free(parallel->area, shared->places);
-	if (DsaPointerIsValid(shared->partition_filter))
-		dsa_free(parallel->area, shared->partition_filter);
+	if (DsaPointerIsValid(shared->partitions.places))
+		dsa_free(parallel->area, shared->partitions.places);
+	if (DsaPointerIsValid(shared->partitions.filter))
+		dsa_free(parallel->area, shared->partitions.filter);
 	SharedFileSetDeleteAll(&shared->files);
 	init_execution(state, shared);
 	state->shut = false;
@@ -319,7 +319,7 @@ hjg_parallel_build(HjgJoinState *state)
 		arrive(parallel, &elected);
 		phase = HJG_PARALLEL_SHARE;
 	}
-	partitioned = pg_atomic_read_u32(&shared->npartitions) > 0;
+	partitioned = pg_atomic_read_u32(&shared->partitions.n) > 0;
 	if (phase == HJG_PARALLEL_SHARE)
 	{
 		if (partitioned)
@@ -351,8 +351,8 @@ hjg_parallel_build(HjgJoinState *state)
 			hjg_partitions_read_probe(&state->partitions);
 		else
 		{
-			if (elected && shared->build_in_job && !hjg_run_submit_build(state->build.run))
-				shared->build_in_job = false;
+			if (elected && shared->build.in_job && !hjg_run_submit_build(state->build.run))
+				shared->build.in_job = false;
 			hjg_share_add_keys(parallel, state->build.run, &state->filter);
 		}
 		arrive(parallel, &elected);

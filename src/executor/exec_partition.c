@@ -21,8 +21,8 @@ make_partition(HjgPartitions *partitions, int level)
 	MemoryContext old = MemoryContextSwitchTo(partitions->context);
 	HjgPartition *partition = palloc0(sizeof(HjgPartition));
 
-	partition->build = hjg_spill_create(partitions->build->side->spill_desc, partitions->build->side->codec->key_width);
-	partition->probe = hjg_spill_create(partitions->outer->spill_desc, partitions->outer->codec->key_width);
+	partition->build = hjg_spill_create(partitions->build->side->payload.desc, partitions->build->side->keys.codec->key_width);
+	partition->probe = hjg_spill_create(partitions->outer->payload.desc, partitions->outer->keys.codec->key_width);
 	partition->level = level;
 	MemoryContextSwitchTo(old);
 	return partition;
@@ -70,7 +70,7 @@ make_routes(HjgPartitions *partitions, double bytes, int level)
 static inline HjgPartition *
 route(HjgPartitions *partitions, const void *key, int level)
 {
-	uint32		hash = hjg_key_partition_hash(key, partitions->build->side->codec->key_width, level);
+	uint32		hash = hjg_key_partition_hash(key, partitions->build->side->keys.codec->key_width, level);
 
 	return partitions->routes[hash & (partitions->nroutes - 1)];
 }
@@ -102,8 +102,8 @@ move_pass(HjgPartitions *partitions)
 	HjgSide    *side = build->side;
 	HjgRun	   *run = build->run;
 	HjgKeyBuffer *keys = &run->build;
-	Datum	   *values = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(Datum));
-	bool	   *isnull = palloc(HJG_VECTOR_ROWS * Max(side->ncarried, 1) * sizeof(bool));
+	Datum	   *values = palloc(HJG_VECTOR_ROWS * Max(side->payload.n, 1) * sizeof(Datum));
+	bool	   *isnull = palloc(HJG_VECTOR_ROWS * Max(side->payload.n, 1) * sizeof(bool));
 	HjgShare   *share = run->share;
 	uint32		rows[HJG_VECTOR_ROWS];
 
@@ -118,13 +118,13 @@ move_pass(HjgPartitions *partitions)
 			CHECK_FOR_INTERRUPTS();
 			for (int i = 0; i < n; i++)
 				rows[i] = segment->first_row + at + i;
-			hjg_store_gather(build->rows, rows, n, side->identity, side->ncarried, values, isnull);
+			hjg_store_gather(build->rows, rows, n, side->payload.identity, side->payload.n, values, isnull);
 			for (int i = 0; i < n; i++)
 			{
 				const char *key = segment->keys + (size_t) (at + i) * run->key_width;
 
-				hjg_spill_write(route(partitions, key, 0)->build, key, values + i * side->ncarried,
-								isnull + i * side->ncarried);
+				hjg_spill_write(route(partitions, key, 0)->build, key, values + i * side->payload.n,
+								isnull + i * side->payload.n);
 			}
 		}
 	}
@@ -190,7 +190,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 			{
 				MemoryContext old = MemoryContextSwitchTo(partitions->context);
 
-				partitions->null_probe = hjg_spill_create(side->spill_desc, side->codec->key_width);
+				partitions->null_probe = hjg_spill_create(side->payload.desc, side->keys.codec->key_width);
 				MemoryContextSwitchTo(old);
 			}
 			hjg_side_spill(side, partitions->null_probe, &row);

@@ -54,7 +54,7 @@ empty_batch(HjgProbe *probe)
 	if (probe->nspare > 0)
 		return probe->spare[--probe->nspare];
 	batch = hjg_run_batch_create(probe->build->run);
-	batch->rows = hjg_store_create(probe->build->run->context, probe->side->ncarried, probe->side->columns,
+	batch->rows = hjg_store_create(probe->build->run->context, probe->side->payload.n, probe->side->payload.columns,
 								   hjg_side_chunk_rows(probe->side, probe->side->plan->plan->plan_rows));
 	return batch;
 }
@@ -121,8 +121,8 @@ keep_null_probe(HjgProbe *probe, HjgProbeBatch *batch, const HjgRow *row)
 	if (!probe->side->preserved)
 		return;
 	if (batch->null_rows == NULL)
-		batch->null_rows = hjg_store_create(probe->build->run->context, probe->side->ncarried,
-											probe->side->columns, 1);
+		batch->null_rows = hjg_store_create(probe->build->run->context, probe->side->payload.n,
+											probe->side->payload.columns, 1);
 	hjg_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
 
@@ -156,7 +156,7 @@ add_filtered_vectors(HjgProbe *probe, HjgProbeBatch *batch, const char *keys, in
 		rows[i] += first;
 	}
 	hjg_run_batch_keys(probe->build->run, batch, passing, n);
-	hjg_store_append_selected(batch->rows, probe->side->child_ix, probe->side->vectors, rows, n);
+	hjg_store_append_selected(batch->rows, probe->side->payload.child_ix, probe->side->page.vectors, rows, n);
 }
 
 /* Add the rows that the child has at once; 0 if it has to be asked for a single one. */
@@ -175,7 +175,7 @@ add_probe_vectors(HjgProbe *probe, HjgProbeBatch *batch, uint32 max)
 	else if (n > 0)
 	{
 		hjg_run_batch_keys(probe->build->run, batch, keys, n);
-		hjg_store_append_vectors(batch->rows, probe->side->child_ix, probe->side->vectors, first, n);
+		hjg_store_append_vectors(batch->rows, probe->side->payload.child_ix, probe->side->page.vectors, first, n);
 	}
 	return n;
 }

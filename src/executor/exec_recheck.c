@@ -47,8 +47,8 @@ find_carried(const HjgSide *side, Node *expr)
 
 	if (!IsA(var, Var) || var->varno != INDEX_VAR)
 		return -1;
-	for (int c = 0; c < side->ncarried; c++)
-		if (side->scan_ix[c] == var->varattno - 1)
+	for (int c = 0; c < side->payload.n; c++)
+		if (side->payload.scan_ix[c] == var->varattno - 1)
 			return c;
 	return -1;
 }
@@ -56,7 +56,7 @@ find_carried(const HjgSide *side, Node *expr)
 static bool
 is_integer_of(const HjgSide *side, int c, int width)
 {
-	return side->columns[c].attbyval && side->columns[c].attlen == width;
+	return side->payload.columns[c].attbyval && side->payload.columns[c].attlen == width;
 }
 
 static bool
@@ -109,7 +109,7 @@ gather_probe(const HjgSide *side, const HjgProbeBatch *batch, int column, const 
 		hjg_store_gather_column(batch->rows, column, rows, nrows, values);
 		return;
 	}
-	vector = &view->vectors[side->child_ix[column]];
+	vector = &view->vectors[side->payload.child_ix[column]];
 	for (int i = 0; i < nrows; i++)
 		values[i] = hjg_vector_datum(vector, view->rows != NULL ? view->rows[rows[i]] : rows[i]);
 }

@@ -83,7 +83,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 static void
 start_job(HjgRun *run)
 {
-	HjgJobHints hints = run->hints;
+	HjgJobHints hints = run->execution->program->hints;
 	HjgJobSpec	spec;
 	HjgReason	reason;
 
@@ -95,9 +95,9 @@ start_job(HjgRun *run)
 		hjg_run_fall_back(run, reason);
 		return;
 	}
-	hjg_job_hold(run->job, run->holder, run->query);
+	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
 	run->carried = spec.join.carried;
-	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
+	strlcpy(run->execution->report->device, hjg_job_device(run->job), sizeof(run->execution->report->device));
 	move_build_keys(run);
 	if (run->build_complete && hjg_run_job_usable(run))
 		submit_build(run);
@@ -107,8 +107,10 @@ start_job(HjgRun *run)
 static inline bool
 job_undecided(const HjgRun *run)
 {
+	const HjgJobHints *hints = &run->execution->program->hints;
+
 	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL && hjg_embedded_rows >= 0 &&
-		!(hjg_embedded_rows > 0 && run->hints.embedded && run->build.nrows <= run->hints.most_embedded_rows);
+		!(hjg_embedded_rows > 0 && hints->embedded && run->build.nrows <= hints->most_embedded_rows);
 }
 
 /* ---------- shared loads ---------- */
@@ -124,10 +126,10 @@ hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec)
 		hjg_run_fall_back(run, reason);
 		return;
 	}
-	hjg_job_hold(run->job, run->holder, run->query);
+	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
 	run->reason = HJG_REASON_NONE;
 	run->carried = spec->join.carried;
-	strlcpy(run->report->device, hjg_job_device(run->job), sizeof(run->report->device));
+	strlcpy(run->execution->report->device, hjg_job_device(run->job), sizeof(run->execution->report->device));
 }
 
 void
@@ -137,7 +139,7 @@ hjg_run_no_job(HjgRun *run, HjgReason reason)
 	if (run->job != NULL)
 		run->job_lost = true;
 	if (reason != HJG_REASON_SMALL)
-		run->report->fallback = reason;
+		run->execution->report->fallback = reason;
 }
 
 void
@@ -178,14 +180,13 @@ hjg_run_import(HjgRun *run, const HjgKeySegment *segment)
 /* ---------- building ---------- */
 
 HjgRun *
-hjg_run_create(MemoryContext context, int key_width, HjgReport *report, bool timing)
+hjg_run_create(const HjgExecution *execution, MemoryContext context, int key_width)
 {
 	HjgRun	   *run = MemoryContextAllocZero(context, sizeof(HjgRun));
 
 	run->context = context;
 	run->key_width = key_width;
-	run->report = report;
-	run->timing = timing;
+	run->execution = execution;
 	run->reason = HJG_REASON_SMALL;
 	run->nmembers = 1;
 	run->round.context = context;
@@ -275,7 +276,7 @@ hjg_run_bytes(HjgRun *run)
 static void
 report_job(HjgRun *run)
 {
-	HjgReport  *report = run->report;
+	HjgReport  *report = run->execution->report;
 	HjgJobTimes times;
 
 	hjg_job_times(run->job, &times);
@@ -291,7 +292,7 @@ report_job(HjgRun *run)
 void
 hjg_run_report(HjgRun *run)
 {
-	HjgReport  *report = run->report;
+	HjgReport  *report = run->execution->report;
 
 	if (run->reported)
 		return;

@@ -91,7 +91,7 @@ hjg_share_prepare(HjgParallel *parallel, const HjgSide *side)
 {
 	HjgParallelShared *shared = parallel->shared;
 	double		rows = expected_rows(side, shared->nmembers) + shared->nmembers * shared->chunk_rows / 2;
-	double		row_bytes = (side->ncarried > 0 ? hjg_side_stored_bytes(side) : 0) +
+	double		row_bytes = (side->payload.n > 0 ? hjg_side_stored_bytes(side) : 0) +
 		(shared->has_job ? 0 : shared->key_width);
 	double		bytes = Min(rows * row_bytes, (double) get_hash_memory_limit());
 	dsa_pointer pointer;
@@ -126,7 +126,7 @@ hjg_share_open_build(HjgShare *share, HjgBuild *build)
 	HjgParallelShared *shared = parallel->shared;
 	HjgRun	   *run = build->run;
 
-	build->rows = hjg_store_create_shared(build->context, build->side->ncarried, build->side->columns,
+	build->rows = hjg_store_create_shared(build->context, build->side->payload.n, build->side->payload.columns,
 										  shared->chunk_rows, &parallel->sharing);
 	parallel->store = build->rows;
 	run->nmembers = shared->nmembers;
@@ -158,7 +158,7 @@ hjg_share_is_full(HjgShare *share, size_t build_bytes)
 	uint64		nranges;
 	uint64		bytes;
 
-	if (pg_atomic_read_u32(&shared->npartitions) > 0)
+	if (pg_atomic_read_u32(&shared->partitions.n) > 0)
 		return true;
 	if (build_bytes < member->told_bytes + TELL_BYTES)
 		return false;
@@ -212,15 +212,15 @@ hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 	uint64		name;
 
 	range_nrows = hjg_share_alloc(parallel, Max(nranges, 1) * sizeof(uint32), &name);
-	shared->range_nrows = name;
+	shared->build.range_nrows = name;
 	memset(range_nrows, 0, nranges * sizeof(uint32));
 	if (program->track_build)
 	{
 		matched = hjg_share_alloc(parallel, (nbits / 64 + 1) * sizeof(uint64), &name);
-		shared->matched = name;
+		shared->build.matched = name;
 		memset(matched, 0xFF, (nbits / 64 + 1) * sizeof(uint64));
 	}
-	shared->build_in_job = shared->has_job;
+	shared->build.in_job = shared->has_job;
 	for (int i = 0; i < shared->nmembers; i++)
 	{
 		const Published *published = published_by(parallel, i);
@@ -231,10 +231,10 @@ hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 		{
 			const HjgKeySegment *segment = &PUBLISHED_SEGMENTS(published)[s];
 
-			shared->nrows += segment->nrows;
+			shared->build.nrows += segment->nrows;
 			range_nrows[segment->first_row / shared->range_rows] = segment->nrows;
 			if (segment->slab_ix == HJG_NO_SLAB)
-				shared->build_in_job = false;
+				shared->build.in_job = false;
 			if (matched == NULL)
 				continue;
 			/* ranges start at a word */
@@ -243,14 +243,14 @@ hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 				matched[(segment->first_row + segment->nrows) / 64] = ~UINT64CONST(0) << segment->nrows % 64;
 		}
 	}
-	if (program->use_filter && shared->nrows > 0)
+	if (program->use_filter && shared->build.nrows > 0)
 	{
 		void	   *memory;
 
-		shared->filter_bytes = hjg_bloom_bytes(shared->nrows);
-		memory = hjg_share_alloc(parallel, shared->filter_bytes, &name);
-		hjg_probe_filter_share(filter, memory, shared->filter_bytes);
-		shared->filter = name;
+		shared->build.filter_bytes = hjg_bloom_bytes(shared->build.nrows);
+		memory = hjg_share_alloc(parallel, shared->build.filter_bytes, &name);
+		hjg_probe_filter_share(filter, memory, shared->build.filter_bytes);
+		shared->build.filter = name;
 	}
 }
 
@@ -260,9 +260,9 @@ attach_filter(HjgParallel *parallel, HjgProbeFilter *filter)
 {
 	HjgParallelShared *shared = parallel->shared;
 
-	if (!DsaPointerIsValid(shared->filter))
+	if (!DsaPointerIsValid(shared->build.filter))
 		return false;
-	hjg_probe_filter_attach(filter, hjg_share_at(parallel, shared->filter), shared->filter_bytes);
+	hjg_probe_filter_attach(filter, hjg_share_at(parallel, shared->build.filter), shared->build.filter_bytes);
 	return true;
 }
 
@@ -306,14 +306,14 @@ hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter
 			hjg_store_add_piece(build->rows, piece, hjg_share_at(parallel, piece->name));
 		}
 	}
-	if (run->build.nrows != shared->nrows)
-		elog(ERROR, "shared build side has %u rows instead of " UINT64_FORMAT, run->build.nrows, shared->nrows);
-	run->range_nrows = hjg_share_at(parallel, shared->range_nrows);
+	if (run->build.nrows != shared->build.nrows)
+		elog(ERROR, "shared build side has %u rows instead of " UINT64_FORMAT, run->build.nrows, shared->build.nrows);
+	run->range_nrows = hjg_share_at(parallel, shared->build.range_nrows);
 	run->range_shift = pg_leftmost_one_pos32(shared->range_rows);
 	if (build->execution->program->track_build)
-		build->match->build_bits = hjg_share_at(parallel, shared->matched);
+		build->match->build_bits = hjg_share_at(parallel, shared->build.matched);
 	/* some build keys found no place in the arena: nobody was refused anything else */
-	if (shared->has_job && !shared->build_in_job && !run->job_lost)
+	if (shared->has_job && !shared->build.in_job && !run->job_lost)
 		hjg_run_no_job(run, HJG_REASON_ARENA_FULL);
 	build->match->last_pass = true;
 	hjg_run_build_done(run, mode);
@@ -329,28 +329,28 @@ hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 	const HjgSide *inner = partitions->build->side;
 	HjgParallelShared *shared = parallel->shared;
 	size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
-	int			key_width = inner->codec->key_width;
-	char	   *place = dsa_get_address(parallel->area, shared->places);
+	int			key_width = inner->keys.codec->key_width;
+	char	   *place = dsa_get_address(parallel->area, shared->partitions.places);
 	MemoryContext old;
 
 	if (partitions->context == NULL)
 		partitions->context = AllocSetContextCreate(partitions->execution->estate->es_query_cxt,
 													"GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(partitions->context);
-	parallel->npartitions = (int) pg_atomic_read_u32(&shared->npartitions);
+	parallel->npartitions = (int) pg_atomic_read_u32(&shared->partitions.n);
 	parallel->partitions = palloc(parallel->npartitions * sizeof(HjgPartition *));
 	for (int i = 0; i < parallel->npartitions; i++, place += 2 * file_bytes)
 		parallel->partitions[i] =
-			hjg_partition_adopt(hjg_spill_attach(place, parallel->me, &shared->files, inner->spill_desc,
+			hjg_partition_adopt(hjg_spill_attach(place, parallel->me, &shared->files, inner->payload.desc,
 												 key_width),
 								hjg_spill_attach(place + file_bytes, parallel->me, &shared->files,
-												 partitions->outer->spill_desc, key_width));
+												 partitions->outer->payload.desc, key_width));
 	partitions->routes = parallel->partitions;
 	partitions->nroutes = parallel->npartitions;
 	MemoryContextSwitchTo(old);
-	if (DsaPointerIsValid(shared->partition_filter))
-		hjg_probe_filter_attach(partitions->filter, dsa_get_address(parallel->area, shared->partition_filter),
-								shared->filter_bytes);
+	if (DsaPointerIsValid(shared->partitions.filter))
+		hjg_probe_filter_attach(partitions->filter, dsa_get_address(parallel->area, shared->partitions.filter),
+								shared->build.filter_bytes);
 }
 
 void
@@ -361,7 +361,7 @@ hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes)
 	HjgParallelShared *shared = parallel->shared;
 
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u32(&shared->npartitions) == 0)
+	if (pg_atomic_read_u32(&shared->partitions.n) == 0)
 	{
 		/* if the estimate was too low, twice what all have in memory is a fair guess */
 		double		bytes = Max(row_bytes * program->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
@@ -369,8 +369,8 @@ hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes)
 		size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
 		char	   *place;
 
-		shared->places = dsa_allocate_extended(parallel->area, npartitions * 2 * file_bytes, DSA_ALLOC_HUGE);
-		place = dsa_get_address(parallel->area, shared->places);
+		shared->partitions.places = dsa_allocate_extended(parallel->area, npartitions * 2 * file_bytes, DSA_ALLOC_HUGE);
+		place = dsa_get_address(parallel->area, shared->partitions.places);
 		for (int i = 0; i < npartitions; i++, place += 2 * file_bytes)
 		{
 			char		name[NAMEDATALEN];
@@ -382,15 +382,15 @@ hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes)
 		}
 		if (program->use_filter)
 		{
-			shared->filter_bytes = hjg_probe_filter_bytes(bytes / Max(row_bytes, 1), shared->nmembers);
-			shared->partition_filter = dsa_allocate_extended(parallel->area, shared->filter_bytes, DSA_ALLOC_HUGE);
-			hjg_probe_filter_share(partitions->filter, dsa_get_address(parallel->area, shared->partition_filter),
-								   shared->filter_bytes);
+			shared->build.filter_bytes = hjg_probe_filter_bytes(bytes / Max(row_bytes, 1), shared->nmembers);
+			shared->partitions.filter = dsa_allocate_extended(parallel->area, shared->build.filter_bytes, DSA_ALLOC_HUGE);
+			hjg_probe_filter_share(partitions->filter, dsa_get_address(parallel->area, shared->partitions.filter),
+								   shared->build.filter_bytes);
 		}
 		partitions->execution->report->npartitions += npartitions;
 		hjg_service_count(HJG_COUNT_PARTITIONED, 1);
 		pg_write_barrier();
-		pg_atomic_write_u32(&shared->npartitions, (uint32) npartitions);
+		pg_atomic_write_u32(&shared->partitions.n, (uint32) npartitions);
 	}
 	LWLockRelease(&shared->lock);
 	hjg_share_attach_partitions(parallel, partitions);
@@ -431,7 +431,7 @@ hjg_share_claim_partition(HjgShare *share, HjgPartitions *partitions)
 	MemoryContext old;
 	uint32		ix;
 
-	ix = pg_atomic_fetch_add_u32(&parallel->shared->next_partition, 1);
+	ix = pg_atomic_fetch_add_u32(&parallel->shared->partitions.next, 1);
 	if (ix >= (uint32) parallel->npartitions)
 		return false;
 	old = MemoryContextSwitchTo(partitions->context);

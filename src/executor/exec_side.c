@@ -43,34 +43,34 @@ init_keys(HjgSide *side, CustomScanState *node, List *key_exprs, HjgKeyCodec *co
 	ListCell   *lc;
 	int			i = 0;
 
-	side->codec = codec;
-	side->nkeys = list_length(key_exprs);
-	side->key_ix = palloc(side->nkeys * sizeof(int));
-	side->key_exprs = palloc0(side->nkeys * sizeof(ExprState *));
-	side->key_values = palloc(side->nkeys * sizeof(Datum));
-	side->key_isnull = palloc(side->nkeys * sizeof(bool));
-	side->keys_plain = codec->exact;
+	side->keys.codec = codec;
+	side->keys.n = list_length(key_exprs);
+	side->keys.ix = palloc(side->keys.n * sizeof(int));
+	side->keys.exprs = palloc0(side->keys.n * sizeof(ExprState *));
+	side->keys.values = palloc(side->keys.n * sizeof(Datum));
+	side->keys.isnull = palloc(side->keys.n * sizeof(bool));
+	side->keys.plain = codec->exact;
 	foreach(lc, key_exprs)
 	{
 		Expr	   *expr = lfirst(lc);
 
-		side->key_ix[i] = key_column(side, expr);
-		if (side->key_ix[i] < 0)
+		side->keys.ix[i] = key_column(side, expr);
+		if (side->keys.ix[i] < 0)
 		{
-			side->key_exprs[i] = ExecInitExpr(expr, &node->ss.ps);
-			side->keys_plain = false;
+			side->keys.exprs[i] = ExecInitExpr(expr, &node->ss.ps);
+			side->keys.plain = false;
 			have_exprs = true;
 			/* the expression may look at any column */
 			side->last_column = side->nplan_columns;
 		}
 		else
-			side->last_column = Max(side->last_column, side->key_ix[i] + 1);
+			side->last_column = Max(side->last_column, side->keys.ix[i] + 1);
 		i++;
 	}
-	if (!side->keys_plain)
-		side->econtext = CreateExprContext(node->ss.ps.state);
+	if (!side->keys.plain)
+		side->keys.econtext = CreateExprContext(node->ss.ps.state);
 	if (have_exprs)
-		side->key_slot = ExecInitExtraTupleSlot(node->ss.ps.state, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+		side->keys.slot = ExecInitExtraTupleSlot(node->ss.ps.state, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
 												&TTSOpsVirtual);
 }
 
@@ -81,23 +81,23 @@ init_vectors(HjgSide *side)
 	int			ncolumns = Max(side->nplan_columns, 1);
 	Bitmapset  *wanted = NULL;
 
-	side->vectors = palloc0(ncolumns * sizeof(HjgVector));
-	if (side->key_slot != NULL)
+	side->page.vectors = palloc0(ncolumns * sizeof(HjgVector));
+	if (side->keys.slot != NULL)
 		wanted = bms_add_range(wanted, 0, side->nplan_columns - 1);
-	for (int i = 0; i < side->nkeys; i++)
-		if (side->key_ix[i] >= 0)
-			wanted = bms_add_member(wanted, side->key_ix[i]);
-	for (int c = 0; c < side->ncarried; c++)
-		wanted = bms_add_member(wanted, side->child_ix[c]);
-	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->vectors, side->work_context);
+	for (int i = 0; i < side->keys.n; i++)
+		if (side->keys.ix[i] >= 0)
+			wanted = bms_add_member(wanted, side->keys.ix[i]);
+	for (int c = 0; c < side->payload.n; c++)
+		wanted = bms_add_member(wanted, side->payload.child_ix[c]);
+	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->page.vectors, side->work_context);
 	bms_free(wanted);
 	if (side->below != NULL)
-		side->vectors = side->below->vectors;
+		side->page.vectors = side->below->vectors;
 	else if (side->scan == NULL)
 		return;
-	side->row_values = palloc0(ncolumns * sizeof(Datum));
-	side->row_isnull = palloc(ncolumns * sizeof(bool));
-	memset(side->row_isnull, true, ncolumns * sizeof(bool));
+	side->page.row_values = palloc0(ncolumns * sizeof(Datum));
+	side->page.row_isnull = palloc(ncolumns * sizeof(bool));
+	memset(side->page.row_isnull, true, ncolumns * sizeof(bool));
 }
 
 /*
@@ -119,31 +119,31 @@ hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, 
 	side->nplan_columns = nplan_columns;
 	init_keys(side, node, key_exprs, codec);
 
-	side->columns = palloc(Max(nplan_columns, 1) * sizeof(HjgColumn));
-	side->scan_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
-	side->child_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
-	side->identity = palloc(Max(nplan_columns, 1) * sizeof(int));
+	side->payload.columns = palloc(Max(nplan_columns, 1) * sizeof(HjgColumn));
+	side->payload.scan_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
+	side->payload.child_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
+	side->payload.identity = palloc(Max(nplan_columns, 1) * sizeof(int));
 	for (int i = 0; i < nplan_columns; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(scan_desc, first_scan_ix + i);
-		int			c = side->ncarried;
+		int			c = side->payload.n;
 
 		if (!bms_is_member(first_scan_ix + i, used))
 			continue;
-		side->columns[c].attlen = att->attlen;
-		side->columns[c].attbyval = att->attbyval;
-		side->columns[c].inline_bytes = att->attlen == -1 ? list_nth_int(inline_bytes, first_scan_ix + i) : 0;
-		side->scan_ix[c] = first_scan_ix + i;
-		side->child_ix[c] = i;
-		side->identity[c] = c;
+		side->payload.columns[c].attlen = att->attlen;
+		side->payload.columns[c].attbyval = att->attbyval;
+		side->payload.columns[c].inline_bytes = att->attlen == -1 ? list_nth_int(inline_bytes, first_scan_ix + i) : 0;
+		side->payload.scan_ix[c] = first_scan_ix + i;
+		side->payload.child_ix[c] = i;
+		side->payload.identity[c] = c;
 		side->last_column = Max(side->last_column, i + 1);
-		side->ncarried++;
+		side->payload.n++;
 	}
 
-	side->spill_desc = CreateTemplateTupleDesc(side->ncarried);
-	for (int c = 0; c < side->ncarried; c++)
-		TupleDescCopyEntry(side->spill_desc, c + 1, scan_desc, side->scan_ix[c] + 1);
-	side->spill_slot = ExecInitExtraTupleSlot(node->ss.ps.state, side->spill_desc, &TTSOpsMinimalTuple);
+	side->payload.desc = CreateTemplateTupleDesc(side->payload.n);
+	for (int c = 0; c < side->payload.n; c++)
+		TupleDescCopyEntry(side->payload.desc, c + 1, scan_desc, side->payload.scan_ix[c] + 1);
+	side->payload.slot = ExecInitExtraTupleSlot(node->ss.ps.state, side->payload.desc, &TTSOpsMinimalTuple);
 	init_vectors(side);
 }
 
@@ -154,22 +154,22 @@ hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, 
 static bool
 encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst)
 {
-	ExprContext *econtext = side->econtext;
+	ExprContext *econtext = side->keys.econtext;
 	MemoryContext old = CurrentMemoryContext;
 	bool		have_key;
 
-	if (side->nkeys == 1 && side->keys_plain)
-		return hjg_key_encode(side->codec, &values[side->key_ix[0]], &isnull[side->key_ix[0]], dst);
+	if (side->keys.n == 1 && side->keys.plain)
+		return hjg_key_encode(side->keys.codec, &values[side->keys.ix[0]], &isnull[side->keys.ix[0]], dst);
 
 	if (econtext != NULL)
 	{
 		ResetExprContext(econtext);
 		MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	}
-	if (side->key_slot != NULL)
+	if (side->keys.slot != NULL)
 	{
 		/* key expressions see a scan tuple with this side's columns */
-		TupleTableSlot *slot = side->key_slot;
+		TupleTableSlot *slot = side->keys.slot;
 
 		ExecClearTuple(slot);
 		memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
@@ -178,17 +178,17 @@ encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst
 		ExecStoreVirtualTuple(slot);
 		econtext->ecxt_scantuple = slot;
 	}
-	for (int i = 0; i < side->nkeys; i++)
+	for (int i = 0; i < side->keys.n; i++)
 	{
-		if (side->key_ix[i] < 0)
-			side->key_values[i] = ExecEvalExpr(side->key_exprs[i], econtext, &side->key_isnull[i]);
+		if (side->keys.ix[i] < 0)
+			side->keys.values[i] = ExecEvalExpr(side->keys.exprs[i], econtext, &side->keys.isnull[i]);
 		else
 		{
-			side->key_values[i] = values[side->key_ix[i]];
-			side->key_isnull[i] = isnull[side->key_ix[i]];
+			side->keys.values[i] = values[side->keys.ix[i]];
+			side->keys.isnull[i] = isnull[side->keys.ix[i]];
 		}
 	}
-	have_key = hjg_key_encode(side->codec, side->key_values, side->key_isnull, dst);
+	have_key = hjg_key_encode(side->keys.codec, side->keys.values, side->keys.isnull, dst);
 	MemoryContextSwitchTo(old);
 	return have_key;
 }
@@ -200,9 +200,9 @@ hjg_side_stored_bytes(const HjgSide *side)
 {
 	size_t		bytes = 1;
 
-	for (int c = 0; c < side->ncarried; c++)
-		bytes += 1 + (side->columns[c].attlen > 0 ? side->columns[c].attlen :
-					  Max((int) sizeof(char *), side->columns[c].inline_bytes));
+	for (int c = 0; c < side->payload.n; c++)
+		bytes += 1 + (side->payload.columns[c].attlen > 0 ? side->payload.columns[c].attlen :
+					  Max((int) sizeof(char *), side->payload.columns[c].inline_bytes));
 	return bytes;
 }
 
@@ -222,12 +222,12 @@ load_page_row(HjgSide *side, int i)
 {
 	for (int c = 0; c < side->nplan_columns; c++)
 	{
-		const HjgVector *vector = &side->vectors[c];
+		const HjgVector *vector = &side->page.vectors[c];
 
 		if (vector->values == NULL)
 			continue;
-		side->row_isnull[c] = hjg_vector_isnull(vector, i);
-		side->row_values[c] = side->row_isnull[c] ? (Datum) 0 : hjg_vector_datum(vector, i);
+		side->page.row_isnull[c] = hjg_vector_isnull(vector, i);
+		side->page.row_values[c] = side->page.row_isnull[c] ? (Datum) 0 : hjg_vector_datum(vector, i);
 	}
 }
 
@@ -238,39 +238,39 @@ make_page_space(HjgSide *side)
 	MemoryContext context = side->work_context;
 	const int	max_rows = side->scan != NULL ? hjg_scan_max_rows(side->scan) : HJG_VECTOR_ROWS;
 
-	side->key_space = MemoryContextAlloc(context, max_rows * side->codec->key_width);
-	side->page_isnull = MemoryContextAlloc(context, max_rows * sizeof(bool));
-	side->view_rows = MemoryContextAlloc(context, max_rows * sizeof(uint16));
-	side->view_null_rows = MemoryContextAlloc(context, max_rows * sizeof(uint16));
+	side->page.key_space = MemoryContextAlloc(context, max_rows * side->keys.codec->key_width);
+	side->page.isnull = MemoryContextAlloc(context, max_rows * sizeof(bool));
+	side->page.view_rows = MemoryContextAlloc(context, max_rows * sizeof(uint16));
+	side->page.view_null_rows = MemoryContextAlloc(context, max_rows * sizeof(uint16));
 }
 
 static void
 encode_page_keys(HjgSide *side)
 {
-	const HjgVector *only = side->key_ix[0] >= 0 ? &side->vectors[side->key_ix[0]] : NULL;
+	const HjgVector *only = side->keys.ix[0] >= 0 ? &side->page.vectors[side->keys.ix[0]] : NULL;
 
-	if (only != NULL && hjg_key_is_vector(side->codec, &only->column))
+	if (only != NULL && hjg_key_is_vector(side->keys.codec, &only->column))
 	{
-		side->page_keys = only->values;
-		side->page_has_nulls = only->has_nulls;
+		side->page.keys = only->values;
+		side->page.has_nulls = only->has_nulls;
 		if (only->has_nulls)
-			memcpy(side->page_isnull, only->isnull, side->page_rows * sizeof(bool));
+			memcpy(side->page.isnull, only->isnull, side->page.nrows * sizeof(bool));
 		return;
 	}
-	side->page_keys = side->key_space;
-	if (side->key_slot == NULL)
+	side->page.keys = side->page.key_space;
+	if (side->keys.slot == NULL)
 	{
-		side->page_has_nulls = hjg_key_encode_vectors(side->codec, side->key_ix, side->vectors, side->page_rows,
-													  side->econtext != NULL ? side->econtext->ecxt_per_tuple_memory : NULL,
-													  side->key_space, side->page_isnull);
+		side->page.has_nulls = hjg_key_encode_vectors(side->keys.codec, side->keys.ix, side->page.vectors, side->page.nrows,
+													  side->keys.econtext != NULL ? side->keys.econtext->ecxt_per_tuple_memory : NULL,
+													  side->page.key_space, side->page.isnull);
 		return;
 	}
-	side->page_has_nulls = true;
-	for (int i = 0; i < side->page_rows; i++)
+	side->page.has_nulls = true;
+	for (int i = 0; i < side->page.nrows; i++)
 	{
 		load_page_row(side, i);
-		side->page_isnull[i] = !encode_row_key(side, side->row_values, side->row_isnull,
-											   side->key_space + (size_t) i * side->codec->key_width);
+		side->page.isnull[i] = !encode_row_key(side, side->page.row_values, side->page.row_isnull,
+											   side->page.key_space + (size_t) i * side->keys.codec->key_width);
 	}
 }
 
@@ -278,13 +278,13 @@ encode_page_keys(HjgSide *side)
 static inline bool
 have_page_row(HjgSide *side)
 {
-	if (likely(side->page_next < side->page_rows))
+	if (likely(side->page.next < side->page.nrows))
 		return true;
-	side->page_next = 0;
-	side->page_rows = side->scan != NULL ? hjg_scan_next_rows(side->scan) : side->below->next(side->below->arg);
-	if (side->page_rows == 0)
+	side->page.next = 0;
+	side->page.nrows = side->scan != NULL ? hjg_scan_next_rows(side->scan) : side->below->next(side->below->arg);
+	if (side->page.nrows == 0)
 		return false;
-	if (side->view_null_rows == NULL)
+	if (side->page.view_null_rows == NULL)
 		make_page_space(side);
 	encode_page_keys(side);
 	return true;
@@ -297,21 +297,21 @@ hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first)
 
 	if (!hjg_side_has_vectors(side) || !have_page_row(side))
 		return 0;
-	n = Min(max, side->page_rows - side->page_next);
+	n = Min(max, side->page.nrows - side->page.next);
 	/* a page's rows are as wide as a page; those of a join below can be of any width */
 	if (side->below != NULL)
-		n = hjg_vector_rows_within(side->vectors, side->ncarried, side->child_ix, side->page_next, n,
+		n = hjg_vector_rows_within(side->page.vectors, side->payload.n, side->payload.child_ix, side->page.next, n,
 								   get_hash_memory_limit() / 64);
-	if (side->page_has_nulls)
+	if (side->page.has_nulls)
 	{
-		const bool *isnull = memchr(side->page_isnull + side->page_next, 1, n);
+		const bool *isnull = memchr(side->page.isnull + side->page.next, 1, n);
 
 		if (isnull != NULL)
-			n = isnull - (side->page_isnull + side->page_next);
+			n = isnull - (side->page.isnull + side->page.next);
 	}
-	*keys = side->page_keys + (size_t) side->page_next * side->codec->key_width;
-	*first = side->page_next;
-	side->page_next += n;
+	*keys = side->page.keys + (size_t) side->page.next * side->keys.codec->key_width;
+	*first = side->page.next;
+	side->page.next += n;
 	if (side->kept != NULL)
 		hjg_verify_keep_vectors(side, *first, n);
 	return n;
@@ -326,38 +326,38 @@ hjg_side_has_vectors(const HjgSide *side)
 bool
 hjg_side_next_view(HjgSide *side, HjgView *view)
 {
-	int			width = side->codec->key_width;
+	int			width = side->keys.codec->key_width;
 
 	if (!have_page_row(side))
 		return false;
 	if (side->kept != NULL)
-		hjg_verify_keep_vectors(side, side->page_next, side->page_rows - side->page_next);
-	view->vectors = side->vectors;
-	view->null_rows = side->view_null_rows;
+		hjg_verify_keep_vectors(side, side->page.next, side->page.nrows - side->page.next);
+	view->vectors = side->page.vectors;
+	view->null_rows = side->page.view_null_rows;
 	view->nnull_rows = 0;
-	if (side->page_next == 0 && !side->page_has_nulls)
+	if (side->page.next == 0 && !side->page.has_nulls)
 	{
-		view->keys = side->page_keys;
-		view->nrows = side->page_rows;
+		view->keys = side->page.keys;
+		view->nrows = side->page.nrows;
 		view->rows = NULL;
-		side->page_next = side->page_rows;
+		side->page.next = side->page.nrows;
 		return true;
 	}
 
 	/* close the keys up */
-	view->keys = side->key_space;
+	view->keys = side->page.key_space;
 	view->nrows = 0;
-	view->rows = side->view_rows;
-	for (; side->page_next < side->page_rows; side->page_next++)
+	view->rows = side->page.view_rows;
+	for (; side->page.next < side->page.nrows; side->page.next++)
 	{
-		int			i = side->page_next;
+		int			i = side->page.next;
 
-		if (side->page_has_nulls && side->page_isnull[i])
-			side->view_null_rows[view->nnull_rows++] = i;
+		if (side->page.has_nulls && side->page.isnull[i])
+			side->page.view_null_rows[view->nnull_rows++] = i;
 		else
 		{
-			memmove(side->key_space + (size_t) view->nrows * width, side->page_keys + (size_t) i * width, width);
-			side->view_rows[view->nrows++] = i;
+			memmove(side->page.key_space + (size_t) view->nrows * width, side->page.keys + (size_t) i * width, width);
+			side->page.view_rows[view->nrows++] = i;
 		}
 	}
 	return true;
@@ -366,23 +366,23 @@ hjg_side_next_view(HjgSide *side, HjgView *view)
 void
 hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n)
 {
-	const int	width = side->codec->key_width;
+	const int	width = side->keys.codec->key_width;
 
 	/* rows[i] >= i: what is still to be read is not written to */
 	for (int i = 0; i < n; i++)
 	{
-		memmove(side->key_space + (size_t) i * width, view->keys + (size_t) rows[i] * width, width);
-		side->view_rows[i] = view->rows != NULL ? view->rows[rows[i]] : rows[i];
+		memmove(side->page.key_space + (size_t) i * width, view->keys + (size_t) rows[i] * width, width);
+		side->page.view_rows[i] = view->rows != NULL ? view->rows[rows[i]] : rows[i];
 	}
-	view->keys = side->key_space;
-	view->rows = side->view_rows;
+	view->keys = side->page.key_space;
+	view->rows = side->page.view_rows;
 	view->nrows = n;
 }
 
 void
 hjg_side_rescan(HjgSide *side)
 {
-	side->page_rows = side->page_next = 0;
+	side->page.nrows = side->page.next = 0;
 	if (side->scan != NULL)
 		hjg_scan_reset(side->scan);
 	side->peeked = NULL;
@@ -394,11 +394,11 @@ hjg_side_rescan(HjgSide *side)
 void
 hjg_side_forget(HjgSide *side)
 {
-	side->page_rows = side->page_next = 0;
-	side->key_space = NULL;
-	side->page_isnull = NULL;
-	side->view_rows = NULL;
-	side->view_null_rows = NULL;
+	side->page.nrows = side->page.next = 0;
+	side->page.key_space = NULL;
+	side->page.isnull = NULL;
+	side->page.view_rows = NULL;
+	side->page.view_null_rows = NULL;
 	if (side->scan != NULL)
 		hjg_scan_forget(side->scan);
 }
@@ -412,13 +412,13 @@ next_page_row(HjgSide *side, HjgRow *row)
 
 	if (!have_page_row(side))
 		return false;
-	i = side->page_next++;
+	i = side->page.next++;
 	load_page_row(side, i);
-	row->values = side->row_values;
-	row->isnull = side->row_isnull;
-	row->source = side->child_ix;
-	row->key = side->page_has_nulls && side->page_isnull[i] ? NULL :
-		side->page_keys + (size_t) i * side->codec->key_width;
+	row->values = side->page.row_values;
+	row->isnull = side->page.row_isnull;
+	row->source = side->payload.child_ix;
+	row->key = side->page.has_nulls && side->page.isnull[i] ? NULL :
+		side->page.keys + (size_t) i * side->keys.codec->key_width;
 	return true;
 }
 
@@ -426,7 +426,7 @@ bool
 hjg_side_peek(HjgSide *side)
 {
 	if (side->scan != NULL)
-		return side->page_next < side->page_rows || hjg_scan_peek(side->scan);
+		return side->page.next < side->page.nrows || hjg_scan_peek(side->scan);
 	if (hjg_side_has_vectors(side))
 		return have_page_row(side);
 	if (side->peeked == NULL)
@@ -457,7 +457,7 @@ hjg_side_next(HjgSide *side, HjgRow *row)
 	slot_getsomeattrs(slot, side->last_column);
 	row->values = slot->tts_values;
 	row->isnull = slot->tts_isnull;
-	row->source = side->child_ix;
+	row->source = side->payload.child_ix;
 	if (side->kept != NULL)
 		hjg_verify_keep_row(side, row->values, row->isnull);
 	row->key = encode_row_key(side, slot->tts_values, slot->tts_isnull, row->key_space) ? row->key_space : NULL;
@@ -467,11 +467,11 @@ hjg_side_next(HjgSide *side, HjgRow *row)
 bool
 hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row)
 {
-	if (!hjg_spill_read(spill, &row->key, side->spill_slot))
+	if (!hjg_spill_read(spill, &row->key, side->payload.slot))
 		return false;
-	row->values = side->spill_slot->tts_values;
-	row->isnull = side->spill_slot->tts_isnull;
-	row->source = side->identity;
+	row->values = side->payload.slot->tts_values;
+	row->isnull = side->payload.slot->tts_isnull;
+	row->source = side->payload.identity;
 	return true;
 }
 
@@ -482,15 +482,15 @@ hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row)
 void
 hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull)
 {
-	TupleTableSlot *slot = side->spill_slot;
+	TupleTableSlot *slot = side->payload.slot;
 
 	*values = row->values;
 	*isnull = row->isnull;
-	if (row->source == side->identity)
+	if (row->source == side->payload.identity)
 		return;
 	/* the spill slot's arrays are free while rows come from the child */
 	ExecClearTuple(slot);
-	for (int c = 0; c < side->ncarried; c++)
+	for (int c = 0; c < side->payload.n; c++)
 	{
 		slot->tts_values[c] = row->values[row->source[c]];
 		slot->tts_isnull[c] = row->isnull[row->source[c]];

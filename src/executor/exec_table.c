@@ -32,7 +32,7 @@ alloc_part(void *arg, HjgTablePart part, size_t bytes)
 	uint64		name;
 
 	hjg_share_alloc(parallel, bytes + PART_ALIGNMENT, &name);
-	parallel->shared->table[part] = name;
+	parallel->shared->table.parts[part] = name;
 	return part_at(parallel, name);
 }
 
@@ -54,8 +54,8 @@ attach_table(HjgRun *run)
 	const void *parts[HJG_TABLE_NPARTS];
 
 	for (int i = 0; i < HJG_TABLE_NPARTS; i++)
-		parts[i] = part_at(parallel, shared->table[i]);
-	hjg_run_engine_attach(run, shared->nrows, parts);
+		parts[i] = part_at(parallel, shared->table.parts[i]);
+	hjg_run_engine_attach(run, shared->build.nrows, parts);
 }
 
 void
@@ -64,17 +64,17 @@ hjg_share_table(HjgRun *run)
 	HjgParallelShared *shared = hjg_parallel_of(run->share)->shared;
 	uint32		none = HJG_TABLE_NONE;
 
-	if (pg_atomic_compare_exchange_u32(&shared->table_state, &none, HJG_TABLE_BUILDING))
+	if (pg_atomic_compare_exchange_u32(&shared->table.state, &none, HJG_TABLE_BUILDING))
 	{
 		build_table(run);
 		pg_write_barrier();
-		pg_atomic_write_u32(&shared->table_state, HJG_TABLE_BUILT);
-		ConditionVariableBroadcast(&shared->table_built);
+		pg_atomic_write_u32(&shared->table.state, HJG_TABLE_BUILT);
+		ConditionVariableBroadcast(&shared->table.built);
 		return;
 	}
-	ConditionVariablePrepareToSleep(&shared->table_built);
-	while (pg_atomic_read_u32(&shared->table_state) != HJG_TABLE_BUILT)
-		ConditionVariableSleep(&shared->table_built, PG_WAIT_EXTENSION);
+	ConditionVariablePrepareToSleep(&shared->table.built);
+	while (pg_atomic_read_u32(&shared->table.state) != HJG_TABLE_BUILT)
+		ConditionVariableSleep(&shared->table.built, PG_WAIT_EXTENSION);
 	ConditionVariableCancelSleep();
 	pg_read_barrier();
 	attach_table(run);

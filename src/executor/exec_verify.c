@@ -38,11 +38,11 @@ init_kept(HjgKeptRows *kept, const HjgSide *side, TupleDesc scan_desc)
 	int			column = -1;
 
 	/* a key expression may look at any column */
-	for (int i = 0; i < side->nkeys; i++)
-		wanted = side->key_ix[i] >= 0 ? bms_add_member(wanted, side->key_ix[i]) :
+	for (int i = 0; i < side->keys.n; i++)
+		wanted = side->keys.ix[i] >= 0 ? bms_add_member(wanted, side->keys.ix[i]) :
 			bms_add_range(wanted, 0, side->nplan_columns - 1);
-	for (int c = 0; c < side->ncarried; c++)
-		wanted = bms_add_member(wanted, side->child_ix[c]);
+	for (int c = 0; c < side->payload.n; c++)
+		wanted = bms_add_member(wanted, side->payload.child_ix[c]);
 	kept->columns = palloc(n * sizeof(int));
 	while ((column = bms_next_member(wanted, column)) >= 0)
 		kept->columns[kept->ncolumns++] = column;
@@ -63,7 +63,7 @@ make_verify(HjgJoinState *state)
 	HjgSide    *sides[HJG_SIDES] = {[HJG_SIDE_PROBE] = &state->outer,[HJG_SIDE_BUILD] = &state->inner};
 	HjgVerify  *verify = palloc0(sizeof(HjgVerify));
 
-	verify->columns = palloc((state->outer.ncarried + state->inner.ncarried + 1) * sizeof(HjgJoinedColumn));
+	verify->columns = palloc((state->outer.payload.n + state->inner.payload.n + 1) * sizeof(HjgJoinedColumn));
 	for (int s = 0; s < HJG_SIDES; s++)
 	{
 		HjgSide    *side = sides[s];
@@ -77,11 +77,11 @@ make_verify(HjgJoinState *state)
 			continue;
 		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->program.jointype))
 			continue;
-		for (int c = 0; c < side->ncarried; c++)
+		for (int c = 0; c < side->payload.n; c++)
 			if (state->emit.target[s][c] >= 0)
 				verify->columns[verify->ncolumns++] = (HjgJoinedColumn) {
-					.type = side->columns[c],
-					.scan_ix = side->scan_ix[c],
+					.type = side->payload.columns[c],
+					.scan_ix = side->payload.scan_ix[c],
 					.place = state->emit.target[s][c]
 				};
 	}
@@ -112,7 +112,7 @@ hjg_verify_begin(HjgJoinState *state)
 void
 hjg_verify_attach(HjgJoinState *state)
 {
-	set_verify(state, state->parallel->shared->verify);
+	set_verify(state, state->parallel->shared->verify.wanted);
 }
 
 static void
@@ -161,7 +161,7 @@ hjg_verify_keep_vectors(const HjgSide *side, int first, int nrows)
 		for (int i = 0; i < kept->ncolumns; i++)
 		{
 			const int	column = kept->columns[i];
-			const HjgVector *vector = &side->vectors[column];
+			const HjgVector *vector = &side->page.vectors[column];
 
 			kept->isnull[column] = hjg_vector_isnull(vector, row);
 			kept->values[column] = kept->isnull[column] ? (Datum) 0 : hjg_vector_datum(vector, row);
@@ -249,7 +249,7 @@ void
 hjg_verify_enter(HjgJoinState *state)
 {
 	if (state->verify != NULL)
-		pg_atomic_fetch_add_u32(&state->parallel->shared->verify_entered, 1);
+		pg_atomic_fetch_add_u32(&state->parallel->shared->verify.entered, 1);
 }
 
 /* Add what was handed out here to what the others have; false: they have not all come to their ends, or were compared. */
@@ -265,13 +265,13 @@ add_up(HjgJoinState *state, HjgTally *tally)
 			open_kept(&verify->sides[s]);
 		hjg_spill_end_write(verify->sides[s].spill);
 	}
-	pg_atomic_fetch_add_u64(&shared->verify_nrows, verify->tally.nrows);
-	pg_atomic_fetch_add_u64(&shared->verify_sum, verify->tally.sum);
-	if (pg_atomic_add_fetch_u32(&shared->verify_left, 1) != pg_atomic_read_u32(&shared->verify_entered) ||
-		pg_atomic_exchange_u32(&shared->verified, 1) != 0)
+	pg_atomic_fetch_add_u64(&shared->verify.nrows, verify->tally.nrows);
+	pg_atomic_fetch_add_u64(&shared->verify.sum, verify->tally.sum);
+	if (pg_atomic_add_fetch_u32(&shared->verify.left, 1) != pg_atomic_read_u32(&shared->verify.entered) ||
+		pg_atomic_exchange_u32(&shared->verify.compared, 1) != 0)
 		return false;
-	tally->nrows = pg_atomic_read_u64(&shared->verify_nrows);
-	tally->sum = pg_atomic_read_u64(&shared->verify_sum);
+	tally->nrows = pg_atomic_read_u64(&shared->verify.nrows);
+	tally->sum = pg_atomic_read_u64(&shared->verify.sum);
 	return true;
 }
 

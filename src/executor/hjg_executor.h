@@ -101,7 +101,7 @@ typedef struct HjgProgram
 } HjgProgram;
 
 /* Where a node runs; each of its operators has a pointer to this. */
-typedef struct HjgExecution
+struct HjgExecution
 {
 	const HjgProgram *program;
 	EState	   *estate;
@@ -114,7 +114,7 @@ typedef struct HjgExecution
 	 * all are handed out.  A plan may have hundreds of nodes like this one, which come one after the other.
 	 */
 	MemoryContext work_context;
-} HjgExecution;
+};
 
 /* exec_suspend.c: see there */
 extern void hjg_executor_init(void);

@@ -25,7 +25,8 @@
 /* Whoever shares a build side that several processes read (hjg_build.h). */
 typedef struct HjgShare HjgShare;
 
-/* What EXPLAIN ANALYZE shows (hjg_executor.h). */
+/* Where the node runs, and what EXPLAIN ANALYZE shows of it (hjg_executor.h). */
+typedef struct HjgExecution HjgExecution;
 typedef struct HjgReport HjgReport;
 
 /* The untaken rows of a side's vectors, all at once; valid until the side is read again. */
@@ -118,8 +119,8 @@ typedef struct HjgJobHints
 typedef struct HjgRun
 {
 	MemoryContext context;		/* of the load: everything of this run, the struct included */
+	const HjgExecution *execution;
 	int			key_width;
-	HjgJobHints hints;
 	HjgMatchMode mode;
 	HjgKeyBuffer build;
 	const HjgStore *build_rows;	/* carried columns */
@@ -141,11 +142,7 @@ typedef struct HjgRun
 	size_t		workspace_bytes;	/* and that */
 	HjgRoundMemory round;		/* of the round whose pairs are looked at, whoever has joined */
 	double		expansion;		/* most pairs a probe row had so far, on average over a round */
-	bool		timing;
 	bool		reported;
-	HjgReport  *report;
-	void	   *holder;			/* of its job, and the query that this is a part of: hjg_job_hold() */
-	const void *query;
 } HjgRun;
 
 /* Is this one of the load's build rows?  Shared loads have holes between the ranges. */
@@ -165,7 +162,7 @@ extern HjgCarried hjg_carry_choose(const HjgJobHints *hints, double build_rows, 
 extern void hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows);
 
 /* exec_run.c */
-extern HjgRun *hjg_run_create(MemoryContext context, int key_width, HjgReport *report, bool timing);
+extern HjgRun *hjg_run_create(const HjgExecution *execution, MemoryContext context, int key_width);
 /* Batches that the run may have under way. */
 extern int	hjg_run_max_batches(const HjgRun *run);
 /* Is the run's job, if it has one, on a GPU? */

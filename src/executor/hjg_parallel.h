@@ -54,6 +54,44 @@ typedef struct HjgMember
 	HjgReport	report;
 } HjgMember;
 
+/* The table that participants probe themselves (exec_table.c). */
+typedef struct HjgSharedTable
+{
+	pg_atomic_uint32 state;		/* HjgTableState */
+	ConditionVariable built;
+	dsa_pointer parts[HJG_TABLE_NPARTS];	/* set by whoever builds it */
+} HjgSharedTable;
+
+/* A build side in memory; set by whoever is elected in SHARE. */
+typedef struct HjgSharedBuild
+{
+	bool		in_job;
+	uint64		nrows;
+	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
+	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
+	dsa_pointer filter;			/* of the build keys, if there is one */
+	size_t		filter_bytes;	/* of this one, or of that of partitions */
+} HjgSharedBuild;
+
+typedef struct HjgSharedPartitions
+{
+	pg_atomic_uint32 n;			/* 0: all in memory */
+	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
+	dsa_pointer filter;			/* of the build keys on their way there, if there is one */
+	pg_atomic_uint32 next;		/* to claim */
+} HjgSharedPartitions;
+
+/* Where the join is compared with core's (exec_verify.c). */
+typedef struct HjgSharedVerify
+{
+	bool		wanted;
+	pg_atomic_uint32 entered;	/* participants that may read rows, */
+	pg_atomic_uint32 left;		/* and that have handed out their last one; */
+	pg_atomic_uint64 nrows;		/* of theirs */
+	pg_atomic_uint64 sum;
+	pg_atomic_uint32 compared;	/* 1: someone compares, or has */
+} HjgSharedVerify;
+
 typedef struct HjgParallelShared
 {
 	/* set by the leader */
@@ -72,34 +110,13 @@ typedef struct HjgParallelShared
 	pg_atomic_uint32 next_range;
 	pg_atomic_uint32 next_block;	/* of variable-length values */
 	pg_atomic_uint64 bytes;		/* of all that is in memory */
-	pg_atomic_uint32 table_state;	/* HjgTableState, of the table that participants probe themselves */
-	ConditionVariable table_built;
-	dsa_pointer table[HJG_TABLE_NPARTS];	/* set by whoever builds it */
+	HjgSharedTable table;
 	ConditionVariable all_probed;	/* it is OVER */
 	pg_atomic_uint32 next_unmatched;	/* range of build rows to look at for unmatched ones */
-
-	/* set by whoever is elected in SHARE */
-	bool		build_in_job;
-	uint64		nrows;
-	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
-	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
-	dsa_pointer filter;			/* of the build keys, if there is one */
-	size_t		filter_bytes;	/* of this one, or of that of partitions */
-
-	/* partitions */
-	LWLock		lock;			/* of whoever makes them */
-	pg_atomic_uint32 npartitions;	/* 0: all in memory */
-	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
-	dsa_pointer partition_filter;	/* of the build keys on their way there, if there is one */
-	pg_atomic_uint32 next_partition;	/* to claim */
-
-	/* where the join is compared with core's (exec_verify.c) */
-	bool		verify;
-	pg_atomic_uint32 verify_entered;	/* participants that may read rows, */
-	pg_atomic_uint32 verify_left;	/* and that have handed out their last one; */
-	pg_atomic_uint64 verify_nrows;	/* of theirs */
-	pg_atomic_uint64 verify_sum;
-	pg_atomic_uint32 verified;		/* 1: someone compares, or has */
+	HjgSharedBuild build;
+	LWLock		lock;			/* of whoever makes partitions */
+	HjgSharedPartitions partitions;
+	HjgSharedVerify verify;
 
 	HjgMember	members[FLEXIBLE_ARRAY_MEMBER];
 	/* behind them, for each side, the place of a shared spill file of rows that are kept */

@@ -32,52 +32,63 @@ typedef struct HjgVectorSource
 	void	   *arg;
 } HjgVectorSource;
 
+/* How the child's rows become keys. */
+typedef struct HjgSideKeys
+{
+	HjgKeyCodec *codec;
+	int			n;
+	int		   *ix;				/* the child's column that is key i, or -1: an expression */
+	ExprState **exprs;
+	bool		plain;			/* all keys are columns and nothing needs resetting */
+	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
+	TupleTableSlot *slot;		/* scan tuple with this side filled in, for expressions */
+	Datum	   *values;
+	bool	   *isnull;
+} HjgSideKeys;
+
+/* The child's columns that are carried along: those that are read once the keys are encoded. */
+typedef struct HjgPayload
+{
+	int			n;
+	HjgColumn  *columns;
+	int		   *scan_ix;		/* column c in the scan tuple */
+	int		   *child_ix;		/* column c in the child's tuple */
+	int		   *identity;		/* 0, 1, ...: column c in a row of payload columns */
+	TupleDesc	desc;			/* of such a row, in a file or a slot */
+	TupleTableSlot *slot;
+} HjgPayload;
+
+/* Rows of the scan's page, or of the vector of the join below.  Arrays by row are in the work context, or NULL. */
+typedef struct HjgSidePage
+{
+	HjgVector  *vectors;		/* by column of the child */
+	int			nrows;
+	int			next;			/* first row that nobody has taken yet */
+	const char *keys;			/* encoded */
+	bool		has_nulls;		/* some key is NULL: isnull says which */
+	bool	   *isnull;
+	char	   *key_space;		/* for keys, unless a vector is the keys */
+	uint16	   *view_rows;		/* for HjgView */
+	uint16	   *view_null_rows;
+	Datum	   *row_values;		/* a row as the child would return it */
+	bool	   *row_isnull;
+} HjgSidePage;
+
 typedef struct HjgSide
 {
 	PlanState  *plan;
 	MemoryContext work_context; /* the node's: of all that rows pass through */
 	HjgScan    *scan;			/* the child's table is read here, */
 	const HjgVectorSource *below;	/* or the child is a join of ours; both NULL: through its slot */
-	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
+	TupleTableSlot *peeked;		/* a row of the child's slot that was looked at and not taken */
 	HjgKeptRows *kept;			/* NULL: none are */
 	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
 	int			nplan_columns;
-	bool		preserved;		/* rows without a match come out */
-
-	/* keys */
-	HjgKeyCodec *codec;
-	int			nkeys;
-	int		   *key_ix;			/* the child's column that is key i, or -1: an expression */
-	ExprState **key_exprs;
-	bool		keys_plain;		/* all keys are columns and nothing needs resetting */
-	TupleTableSlot *peeked;		/* a row of the child that was looked at and not taken */
-	TupleTableSlot *key_slot;	/* scan tuple with this side filled in, for expressions */
-	Datum	   *key_values;
-	bool	   *key_isnull;
-
-	/* carried columns */
-	int			ncarried;
-	HjgColumn  *columns;
-	int		   *scan_ix;		/* carried column c in the scan tuple */
-	int		   *child_ix;		/* carried column c in the child's tuple */
-	int		   *identity;		/* 0, 1, ...: carried column c in a row of carried columns */
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
-
-	TupleDesc	spill_desc;		/* the carried columns */
-	TupleTableSlot *spill_slot;
-
-	/* rows of the scan's page, or of the vector of the join below */
-	HjgVector  *vectors;		/* by column of the child */
-	int			page_rows;
-	int			page_next;		/* first row that nobody has taken yet */
-	const char *page_keys;		/* encoded */
-	bool		page_has_nulls; /* some key is NULL: page_isnull says which */
-	bool	   *page_isnull;	/* this and the next three are in the work context, or NULL */
-	char	   *key_space;		/* for page_keys, unless a vector is the keys */
-	uint16	   *view_rows;		/* for HjgView */
-	uint16	   *view_null_rows;
-	Datum	   *row_values;		/* a row as the child would return it */
-	bool	   *row_isnull;
+	bool		preserved;		/* rows without a match come out */
+	HjgSideKeys keys;
+	HjgPayload	payload;
+	HjgSidePage page;
 } HjgSide;
 
 /* A row that was read from a side; valid until the next one is read. */
