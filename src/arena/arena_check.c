@@ -48,6 +48,15 @@ hjg_check_text(HjgCheck check)
 	return "unknown";
 }
 
+typedef hjg_u64 Word __attribute__((may_alias));
+
+void
+hjg_words_copy(void *to, const void *from, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / sizeof(Word); i++)
+		__atomic_store_n((Word *) to + i, __atomic_load_n((const Word *) from + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
 void
 hjg_check_copy(const HjgOpReport *op, HjgReported *reported)
 {

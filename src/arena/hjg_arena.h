@@ -302,6 +302,11 @@ typedef struct HjgReported
 	HjgCursor	cursor;
 } HjgReported;
 
+/*
+ * Copy a struct of integers to the arena or from there, each word of 8 bytes written or read once: what was copied from it
+ * cannot change any more, and is still to be checked.
+ */
+extern void hjg_words_copy(void *to, const void *from, size_t bytes);
 extern void hjg_check_copy(const HjgOpReport *op, HjgReported *reported);
 /* Copy a text that has room bytes in the arena, with its end or without one, to as many bytes; the copy ends. */
 extern void hjg_check_text_copy(char *copy, const char *text, size_t room);

@@ -373,12 +373,9 @@ measure_job(HjgUnitCosts *costs)
 
 	for (int i = -1; i < REPEATS; i++)
 	{
-		HjgJobSpec	spec = {
-			.join = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO},
-			.max_probe_rows = HJG_MAX_PROBE_ROWS
-		};
+		HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO};
 		uint64		start = hjg_now_ns();
-		HjgJob	   *job = hjg_job_lease(&spec, &reason);
+		HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceWish) {0}, &reason);
 		HjgBatchResult result;
 		uint32		slab_ix;
 		void	   *slab;

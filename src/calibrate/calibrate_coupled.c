@@ -24,12 +24,9 @@
 static HjgJob *
 prepare(const char *device, uint32 nbuild, uint32 nprobe, int *batch)
 {
-	HjgJobSpec	spec = {
-		.join = {.key_width = KEY_BYTES, .mode = HJG_MATCH_ALL, .probe_rows = nprobe},
-		.max_probe_rows = LARGE_ROWS
-	};
+	HjgJoinSpec spec = {.key_width = KEY_BYTES, .mode = HJG_MATCH_ALL, .probe_rows = nprobe};
 	HjgReason	reason;
-	HjgJob	   *job = hjg_job_lease(&spec, &reason);
+	HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceWish) {0}, &reason);
 
 	if (job == NULL)
 		return NULL;

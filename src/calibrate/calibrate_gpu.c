@@ -51,16 +51,9 @@ hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 
 static HjgJob *
 start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 {
-	HjgJobSpec	spec = {
-		.join = {
-			.key_width = KEY_BYTES, .mode = matching ? HJG_MATCH_ALL : HJG_MATCH_SEMI,
-			.strategy = (HjgCpuStrategy) strategy
-		},
-		.max_probe_rows = HJG_MAX_PROBE_ROWS,
-		.gpu = true
-	};
+	HjgJoinSpec spec = {.key_width = KEY_BYTES, .mode = matching ? HJG_MATCH_ALL : HJG_MATCH_SEMI, .strategy = strategy};
 	HjgReason	reason;
-	HjgJob	   *job = hjg_job_lease(&spec, &reason);
+	HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceWish) {.gpu = true}, &reason);
 
 	if (job == NULL)
 		return NULL;
@@ -94,22 +87,16 @@ probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 
 /* Join by the trial's strategy; false when it was not. */
 static bool
-time_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgCudaTimes *measured)
+time_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgJobStats *measured)
 {
 	HjgJob	   *job = start(trial->strategy, trial->matching, nbuild);
 	bool		good = job != NULL && probe(job, nprobe, trial->matching ? 0 : nbuild, nbuild);
-	HjgJobTimes times;
 
 	if (job == NULL)
 		return false;
-	hjg_job_times(job, &times);
-	good = good && !times.declined && times.strategy == (int) trial->strategy;
+	hjg_job_stats(job, measured);
 	hjg_job_release(job);
-	measured->transfer_ns = times.transfer_ns;
-	measured->partition_ns = times.partition_ns;
-	measured->build_ns = times.build_ns;
-	measured->probe_ns = times.probe_ns;
-	return good;
+	return good && !measured->declined && measured->strategy == trial->strategy;
 }
 
 static bool

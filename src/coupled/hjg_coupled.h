@@ -210,7 +210,7 @@ typedef struct HjgCopyTimes
 
 typedef struct HjgCoupledStats
 {
-	HjgJoinStats join;			/* strategy: HJG_CPU_NOP or _RADIX */
+	HjgJobStats join;			/* strategy: HJG_CPU_NOP or _RADIX */
 	bool		gave_up;		/* the cpu engine joined: colliding keys, or too large */
 	int			nparts;			/* tables of a build side that does not fit a buffer; 0: it does */
 	hjg_u64		copy_ns;		/* of its rows, out of the buffer and into it */

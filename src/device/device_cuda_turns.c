@@ -111,20 +111,6 @@ hjg_cuda_turns_open(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 /* ---- one turn ---- */
 
 static void
-add_stats(HjgJobStats *sum, const HjgJobStats *stats)
-{
-	sum->partition_ns += stats->partition_ns;
-	sum->build_ns += stats->build_ns;
-	sum->probe_ns += stats->probe_ns;
-	sum->transfer_ns += stats->transfer_ns;
-	sum->gather_ns += stats->gather_ns;
-	sum->strategy = stats->strategy;
-	sum->declined = stats->declined;
-	if (stats->workspace_bytes > sum->workspace_bytes)
-		sum->workspace_bytes = stats->workspace_bytes;
-}
-
-static void
 end_turn(HjgCudaTurns *turns)
 {
 	HjgJobStats stats = {0};
@@ -133,7 +119,7 @@ end_turn(HjgCudaTurns *turns)
 		return;
 	if (turns->current->lanes != NULL)
 		hjg_cuda_join_stats(turns->current, &stats);
-	add_stats(&turns->stats, &stats);
+	hjg_job_stats_add(&turns->stats, &stats);
 	hjg_cuda_join_free(turns->current);
 	turns->current = NULL;
 }
@@ -384,7 +370,7 @@ hjg_cuda_turns_stats(const HjgCudaTurns *turns, HjgJobStats *stats)
 	if (turns->current != NULL)
 	{
 		hjg_cuda_join_stats(turns->current, &now);
-		add_stats(stats, &now);
+		hjg_job_stats_add(stats, &now);
 	}
 	stats->npartitions = turns->nturns;
 }

@@ -77,7 +77,7 @@ cpu_build(int device, const HjgEnv *env, const HjgJoinSpec *spec,
 	HjgJoinSpec own = *spec;
 
 	/* a strategy of another engine is none of ours */
-	if ((unsigned) own.strategy > HJG_CPU_RADIX)
+	if (own.strategy > HJG_CPU_RADIX)
 		own.strategy = HJG_CPU_AUTO;
 	return hjg_join_build(env, &own, segments, nsegments, (HjgJoin **) join);
 }
@@ -91,16 +91,7 @@ cpu_probe(void *join, const HjgSegment *segments, int nsegments, HjgCursor *curs
 static void
 cpu_stats(const void *join, HjgJobStats *stats)
 {
-	HjgJoinStats engine;
-
-	hjg_join_stats(join, &engine);
-	stats->partition_ns = engine.partition_ns;
-	stats->build_ns = engine.build_ns;
-	stats->probe_ns = engine.probe_ns;
-	stats->transfer_ns = 0;
-	stats->workspace_bytes = engine.workspace_bytes;
-	stats->npartitions = (hjg_u32) engine.npartitions;
-	stats->strategy = engine.strategy;
+	hjg_join_stats(join, stats);
 }
 
 static void

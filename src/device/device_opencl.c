@@ -342,19 +342,15 @@ opencl_stats(const void *handle, HjgJobStats *stats)
 	HjgCoupledStats coupled;
 
 	hjg_coupled_stats(join->join, &coupled);
-	stats->partition_ns = coupled.join.partition_ns;
-	stats->build_ns = coupled.join.build_ns;
-	stats->probe_ns = coupled.join.probe_ns;
+	*stats = coupled.join;
 	stats->transfer_ns = coupled.transfer_ns;
 	if (!coupled.gave_up)
 	{
 		stats->predicted_build_ns = (hjg_u64) coupled.predicted_build_ns;
 		stats->predicted_probe_ns = (hjg_u64) coupled.predicted_probe_ns;
+		stats->strategy = join->strategy;
+		stats->pipeline = coupled.pipeline;
 	}
-	stats->workspace_bytes = coupled.join.workspace_bytes;
-	stats->npartitions = (hjg_u32) coupled.join.npartitions;
-	stats->strategy = coupled.gave_up ? (hjg_u32) coupled.join.strategy : (hjg_u32) join->strategy;
-	stats->pipeline = coupled.gave_up ? HJG_PIPELINE_AUTO : (hjg_u32) coupled.pipeline;
 }
 
 static void

@@ -120,7 +120,7 @@ collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nse
 	segments = malloc((room + 1) * sizeof(HjgSegment));
 	if (inputs == NULL || segments == NULL ||
 		!hjg_check_inputs(view, op, hjg_slab_owner(task->job_ix, task->generation),
-						  (hjg_u32) task->spec.key_width, task->spec.carried.bytes[side], inputs, room, &n))
+						  task->spec.key_width, task->spec.carried.bytes[side], inputs, room, &n))
 	{
 		free(inputs);
 		free(segments);
@@ -176,7 +176,7 @@ take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 
 	hjg_round_drop_join(task);
 	task->driver = hjg_driver_of(CPU_DEVICE, &number);
-	task->takeover = status;
+	task->stats.takeover = status;
 	task->build_status = build_join(task, job, number);
 	return task->build_status == HJG_OK;
 }
@@ -188,19 +188,10 @@ take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 static bool
 read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 {
-	const hjg_u32 key_width = __atomic_load_n(&job->key_width, __ATOMIC_RELAXED);
-	const hjg_u32 mode = __atomic_load_n(&job->mode, __ATOMIC_RELAXED);
-	const hjg_u32 strategy = __atomic_load_n(&job->strategy, __ATOMIC_RELAXED);
-	const hjg_u32 pipeline = __atomic_load_n(&job->pipeline, __ATOMIC_RELAXED);
-	HjgCarried	carried;
-
-	for (int s = 0; s < HJG_SIDES; s++)
-		carried.bytes[s] = __atomic_load_n(&job->carried.bytes[s], __ATOMIC_RELAXED);
-	*spec = (HjgJoinSpec) {.carried = carried, .key_width = (int) key_width, .mode = (HjgMatchMode) mode, .strategy = (HjgCpuStrategy) strategy,
-		.pipeline = (HjgPipeline) pipeline, .probe_rows = __atomic_load_n(&job->probe_rows, __ATOMIC_RELAXED)};
-	return (key_width == HJG_KEY_WIDTH_4 || key_width == HJG_KEY_WIDTH_8 || key_width == HJG_KEY_WIDTH_16) &&
-		mode <= HJG_MATCH_ANTI && hjg_carried_valid(carried) &&
-		hjg_strategy_name((int) strategy) != NULL && pipeline < HJG_PIPELINE_COUNT;
+	hjg_words_copy(spec, &job->spec, sizeof(*spec));
+	return (spec->key_width == HJG_KEY_WIDTH_4 || spec->key_width == HJG_KEY_WIDTH_8 || spec->key_width == HJG_KEY_WIDTH_16) &&
+		spec->mode <= HJG_MATCH_ANTI && hjg_carried_valid(spec->carried) &&
+		hjg_strategy_name((int) spec->strategy) != NULL && spec->pipeline < HJG_PIPELINE_COUNT;
 }
 
 static HjgStatus
@@ -219,7 +210,7 @@ run_build(HjgJobTask *task, const HjgJobSlot *job)
 		return HJG_ERR_CANCELLED;
 	for (int i = 0; i < HJG_MAX_WAYS; i++)
 		task->ways[i].env = (HjgEnv) {
-			.pool = pool_of(task->serve, job->nthreads),
+			.pool = pool_of(task->serve, task->spec.nthreads),
 			.arg = &task->ways[i],
 			.alloc = env_alloc,
 			.free = env_free,
@@ -378,28 +369,20 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 
 /* Copy the figures to where the client and the views look; with the lock, so that they only grow. */
 static void
-publish_stats(const HjgJobTask *task)
+publish_stats(HjgJobTask *task)
 {
-	HjgJobStats *to = &task->serve->view.reports[task->job_ix].stats;
-	HjgJobStats stats = {0};
+	HjgJobStats stats = task->stats;
 
-	__atomic_store_n(&to->busy_ns, task->busy_ns + hjg_now_ns() - task->busy_since_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->takeover, task->takeover, __ATOMIC_RELAXED);
-	if (task->ways[0].join == NULL)
-		return;
-	task->driver->stats(task->ways[0].join, &stats);
-	__atomic_store_n(&to->partition_ns, stats.partition_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->build_ns, stats.build_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->probe_ns, stats.probe_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->transfer_ns, stats.transfer_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->gather_ns, stats.gather_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->predicted_build_ns, stats.predicted_build_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->predicted_probe_ns, stats.predicted_probe_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->workspace_bytes, stats.workspace_bytes, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->npartitions, stats.npartitions, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->strategy, stats.strategy, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->declined, stats.declined, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->pipeline, stats.pipeline, __ATOMIC_RELAXED);
+	if (task->ways[0].join != NULL)
+	{
+		stats = (HjgJobStats) {0};
+		task->driver->stats(task->ways[0].join, &stats);
+		stats.busy_ns = task->stats.busy_ns;
+		stats.takeover = task->stats.takeover;
+		task->stats = stats;
+	}
+	stats.busy_ns += hjg_now_ns() - task->busy_since_ns;
+	hjg_words_copy(&task->serve->view.reports[task->job_ix].stats, &stats, sizeof(stats));
 }
 
 /*

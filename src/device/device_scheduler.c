@@ -126,9 +126,8 @@ visit(HjgJobTask *task, HjgClaim *claim)
 	if (task->generation != HJG_WORD_GENERATION(word))
 	{
 		task->build_status = HJG_OK;
-		task->takeover = HJG_OK;
 		task->failed = HJG_OK;
-		task->busy_ns = 0;
+		task->stats = (HjgJobStats) {0};
 		task->next_batch = 0;
 		task->generation = HJG_WORD_GENERATION(word);
 	}
@@ -156,7 +155,7 @@ leave(HjgJobWay *way)
 	pthread_mutex_lock(&task->lock);
 	way->busy = false;
 	if (--task->nrunning == 0)
-		task->busy_ns += hjg_now_ns() - task->busy_since_ns;
+		task->stats.busy_ns += hjg_now_ns() - task->busy_since_ns;
 	__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&task->lock);
 	if (has_queued(report))

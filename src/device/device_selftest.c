@@ -179,12 +179,8 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	job = hjg_job_at(&arena, job_ix);
 	report = hjg_job_report(&arena, job);
 	owner = hjg_slab_owner(job_ix, generation);
-	job->key_width = (hjg_u32) key_width;
-	job->mode = mode;
-	job->strategy = (hjg_u32) strategy;
-	job->nthreads = 0;
+	job->spec = (HjgJoinSpec) {.key_width = (hjg_u32) key_width, .mode = mode, .strategy = (hjg_u32) strategy};
 	job->device_ix = (hjg_u32) device_ix;
-	job->max_probe_rows = probe_rows;
 	participant = hjg_job_join(job, (hjg_u32) getpid(), 0);
 
 	op = &job->batches[0];

@@ -54,7 +54,7 @@ typedef struct HjgDriver
 	 * time, or there is no memory to spare.  free() of the join ends its branches; stats() of it counts them.
 	 */
 	void	   *(*branch) (void *join, const HjgEnv *env);
-	/* May be called while others probe. */
+	/* Fill in what the driver knows of it; may be called while others probe. */
 	void		(*stats) (const void *join, HjgJobStats *stats);
 	void		(*free) (void *join);
 } HjgDriver;

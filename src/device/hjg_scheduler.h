@@ -31,14 +31,13 @@ struct HjgJobTask
 	int			nrunning;		/* ways that are busy */
 	HjgStatus	failed;			/* why the cpu engine has to take over, or HJG_OK */
 	hjg_u64		busy_since_ns;	/* while there are operations that run */
-	hjg_u64		busy_ns;		/* before that */
 	int			next_batch;
 
 	/* these change only while one operation runs, or none */
 	const HjgDriver *driver;
 	HjgJoinSpec spec;			/* as the job slot said when it was built */
 	HjgStatus	build_status;
-	HjgStatus	takeover;		/* why the cpu engine took over, or HJG_OK */
+	HjgJobStats stats;			/* as told last; under the lock but for takeover, why the cpu engine took over, or HJG_OK */
 	HjgJobWay	ways[HJG_MAX_WAYS];
 };
 

@@ -375,7 +375,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 }
 
 void
-hjg_join_stats(const HjgJoin *join, HjgJoinStats *stats)
+hjg_join_stats(const HjgJoin *join, HjgJobStats *stats)
 {
 	*stats = join->stats;
 }

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
 
 typedef enum HjgStatus
@@ -189,30 +190,6 @@ extern const char *hjg_pipeline_name(int pipeline);
 
 /* ---- engine_join.c ---- */
 
-typedef struct HjgJoinSpec
-{
-	int			key_width;		/* 4, 8 or 16 */
-	HjgMatchMode mode;
-	HjgCpuStrategy strategy;
-	HjgPipeline pipeline;		/* of the coupled engine */
-	hjg_u64		probe_rows;		/* expected in all, for whoever chooses by it; 0: not known */
-	HjgCarried	carried;		/* columns that segments may have with them; only a GPU's driver gathers them */
-} HjgJoinSpec;
-
-/* Measured by the engine itself, added up over all calls. */
-typedef struct HjgJoinStats
-{
-	hjg_u64		build_rows;
-	hjg_u64		probe_rows;
-	hjg_u64		pairs;
-	hjg_u64		partition_ns;	/* wall time of the calls, by phase */
-	hjg_u64		build_ns;
-	hjg_u64		probe_ns;
-	hjg_u64		workspace_bytes;	/* most that was allocated at once */
-	int			npartitions;	/* of the build side */
-	HjgCpuStrategy strategy;	/* DIRECT, RADIX if a batch was partitioned, or NOP */
-} HjgJoinStats;
-
 /*
  * Upper bound of what hjg_join_build() and _probe() allocate at one time, in
  * bytes, on any number of threads, for probe batches of up to probe_rows rows and
@@ -242,7 +219,8 @@ extern HjgStatus hjg_join_attach(const HjgEnv *env, const HjgJoinSpec *spec, hjg
 extern HjgStatus hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments,
 								HjgCursor *cursor, HjgResult *result);
 
-extern void hjg_join_stats(const HjgJoin *join, HjgJoinStats *stats);
+/* Strategy: DIRECT, RADIX if a batch was partitioned, or NOP. */
+extern void hjg_join_stats(const HjgJoin *join, HjgJobStats *stats);
 extern void hjg_join_free(HjgJoin *join);
 
 #endif							/* HJG_ENGINE_H */

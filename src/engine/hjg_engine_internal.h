@@ -97,7 +97,7 @@ struct HjgJoin
 	HjgIsa		isa;
 	int			width_ix;		/* 0, 1, 2 for 4, 8, 16 bytes */
 	HjgTable	table;
-	HjgJoinStats stats;
+	HjgJobStats stats;
 	size_t		live_bytes;
 
 	/* the table's memory; both without bytes when it is env->alloc_table()'s or another join's */

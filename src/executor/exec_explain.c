@@ -20,68 +20,23 @@
 #define HJG_NS_PER_MS 1000000.0
 
 void
-hjg_report_add_job(HjgReport *report, const HjgJobTimes *times)
+hjg_report_add_job(HjgReport *report, const HjgJobStats *stats)
 {
-	report->job.partition_ns += times->partition_ns;
-	report->job.build_ns += times->build_ns;
-	report->job.probe_ns += times->probe_ns;
-	report->job.transfer_ns += times->transfer_ns;
-	report->job.busy_ns += times->busy_ns;
-	report->job.gather_ns += times->gather_ns;
-	report->job.predicted_build_ns += times->predicted_build_ns;
-	report->job.predicted_probe_ns += times->predicted_probe_ns;
-	report->job.workspace_bytes = Max(report->job.workspace_bytes, times->workspace_bytes);
-	report->strategy = times->strategy;
-	report->declined |= times->declined;
-	if (times->declined)
+	hjg_job_stats_add(&report->job, stats);
+	if (stats->declined)
 		hjg_service_count_fallback(HJG_REASON_STRATEGY);
-	report->pipeline = times->pipeline;
-	report->engine_partitions = Max(report->engine_partitions, times->npartitions);
 }
 
 void
 hjg_report_add(HjgReport *report, const HjgReport *other)
 {
-	report->times.marshal_build_ns += other->times.marshal_build_ns;
-	report->times.marshal_probe_ns += other->times.marshal_probe_ns;
-	report->times.backend_build_ns += other->times.backend_build_ns;
-	report->times.backend_probe_ns += other->times.backend_probe_ns;
-	report->node_ns += other->node_ns;
-	report->job.partition_ns += other->job.partition_ns;
-	report->job.build_ns += other->job.build_ns;
-	report->job.probe_ns += other->job.probe_ns;
-	report->job.transfer_ns += other->job.transfer_ns;
-	report->job.busy_ns += other->job.busy_ns;
-	report->job.gather_ns += other->job.gather_ns;
-	report->job.predicted_build_ns += other->job.predicted_build_ns;
-	report->job.predicted_probe_ns += other->job.predicted_probe_ns;
-	report->job.wait_ns += other->job.wait_ns;
-	report->job.arena_bytes = Max(report->job.arena_bytes, other->job.arena_bytes);
-	report->job.workspace_bytes = Max(report->job.workspace_bytes, other->job.workspace_bytes);
-	report->build_rows += other->build_rows;
-	report->probe_rows += other->probe_rows;
-	report->pairs += other->pairs;
-	report->joined_rows += other->joined_rows;
-	report->gathered |= other->gathered;
-	report->rounds += other->rounds;
-	report->redone += other->redone;
-	report->loads += other->loads;
-	report->device_loads += other->device_loads;
-	report->npartitions += other->npartitions;
-	report->spilled_bytes += other->spilled_bytes;
-	report->peak_bytes += other->peak_bytes;
-	report->round_bytes += other->round_bytes;
-	report->verified += other->verified;
-	report->mismatched += other->mismatched;
-	if (other->fallback != HJG_REASON_NONE)
-		report->fallback = other->fallback;
-	report->strategy = Max(report->strategy, other->strategy);
-	report->declined |= other->declined;
-	report->pipeline = Max(report->pipeline, other->pipeline);
-	report->engine_partitions = Max(report->engine_partitions, other->engine_partitions);
-	report->filtered_rows += other->filtered_rows;
-	report->filter_bytes = Max(report->filter_bytes, other->filter_bytes);
-	report->filter_stopped |= other->filter_stopped;
+#define TIME(name) HJG_ADD_SUM(report->times.name, other->times.name);
+	HJG_TIMES(TIME)
+#undef TIME
+#define FIGURE(type, name, how) HJG_ADD_##how(report->name, other->name);
+	HJG_FIGURES(FIGURE)
+#undef FIGURE
+	hjg_job_stats_add(&report->job, &other->job);
 	if (report->device[0] == '\0')
 		strlcpy(report->device, other->device, sizeof(report->device));
 }
@@ -193,6 +148,40 @@ show_time(const char *label, double ns, ExplainState *es)
 	ExplainPropertyFloat(label, "ms", ns / HJG_NS_PER_MS, 3, es);
 }
 
+static void
+show_device_phases(const HjgReport *report, ExplainState *es)
+{
+	const bool	text = es->format == EXPLAIN_FORMAT_TEXT;
+	const struct
+	{
+		const char *label;
+		uint64		ns;
+		bool		in_text;
+	}			phases[] = {
+		{"Transfer", report->job.transfer_ns, true},
+		{"Partition", report->job.partition_ns, true},
+		{"Build", report->job.build_ns, true},
+		{"Probe", report->job.probe_ns, true},
+		{"Gather", report->job.gather_ns, report->gathered != 0},
+		{"Busy", report->job.busy_ns, true},
+	};
+
+	if (text)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfoString(es->str, "Device Phases:");
+	}
+	for (int i = 0; i < lengthof(phases); i++)
+	{
+		if (!text)
+			show_time(psprintf("%s Time", phases[i].label), phases[i].ns, es);
+		else if (phases[i].in_text)
+			appendStringInfo(es->str, " %s=%.3f ms", phases[i].label, phases[i].ns / HJG_NS_PER_MS);
+	}
+	if (text)
+		appendStringInfoChar(es->str, '\n');
+}
+
 /*
  * Phases of the backend add up to the node's time: what is not reading,
  * waiting or joining is emitting.  The engine's own times in the device process
@@ -234,26 +223,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	if (es->format == EXPLAIN_FORMAT_TEXT && report->device_loads == 0)
 		return;
 	ExplainOpenGroup("Device Phases", "Device Phases", true, es);
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str,
-						 "Device Phases: Transfer=%.3f ms Partition=%.3f ms Build=%.3f ms Probe=%.3f ms",
-						 report->job.transfer_ns / HJG_NS_PER_MS, report->job.partition_ns / HJG_NS_PER_MS,
-						 report->job.build_ns / HJG_NS_PER_MS, report->job.probe_ns / HJG_NS_PER_MS);
-		if (report->gathered != 0)
-			appendStringInfo(es->str, " Gather=%.3f ms", report->job.gather_ns / HJG_NS_PER_MS);
-		appendStringInfo(es->str, " Busy=%.3f ms\n", report->job.busy_ns / HJG_NS_PER_MS);
-	}
-	else
-	{
-		show_time("Transfer Time", report->job.transfer_ns, es);
-		show_time("Partition Time", report->job.partition_ns, es);
-		show_time("Build Time", report->job.build_ns, es);
-		show_time("Probe Time", report->job.probe_ns, es);
-		show_time("Gather Time", report->job.gather_ns, es);
-		show_time("Busy Time", report->job.busy_ns, es);
-	}
+	show_device_phases(report, es);
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
 }
 
@@ -323,7 +293,7 @@ engine_text(const HjgReport *report)
 		return "cpu";
 	if (strncmp(report->device, "cuda:", strlen("cuda:")) == 0)
 		return "cuda";
-	if (hjg_coupled_strategy_name(report->strategy) != NULL)
+	if (hjg_coupled_strategy_name(report->job.strategy) != NULL)
 		return "coupled";
 	return "cpu";
 }
@@ -341,7 +311,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	/* a side without rows ends the join early; and where workers do not report the leader may have had no share */
 	joined = report.loads > 0;
 	on_device = report.device_loads > 0;
-	on_gpu = report.strategy >= HJG_CUDA_FIRST && report.strategy <= HJG_CUDA_LAST;
+	on_gpu = report.job.strategy >= HJG_CUDA_FIRST && report.job.strategy <= HJG_CUDA_LAST;
 	if (!joined && es->format == EXPLAIN_FORMAT_TEXT)
 		return;
 
@@ -355,16 +325,16 @@ show_report(HjgJoinState *state, ExplainState *es)
 		ExplainPropertyText("Fallback", "none", es);
 	if (report.verified > 0 || es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Verified", report.verified == 0 ? "none" : report.mismatched == 0 ? "equal" : "different", es);
-	ExplainPropertyText("Strategy", joined ? hjg_strategy_name(report.strategy) : "none", es);
-	if (report.declined || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyBool("Strategy Declined", report.declined, es);
-	if (report.pipeline != HJG_PIPELINE_AUTO)
-		ExplainPropertyText("Pipeline", hjg_pipeline_name(report.pipeline), es);
+	ExplainPropertyText("Strategy", joined ? hjg_strategy_name(report.job.strategy) : "none", es);
+	if (report.job.declined || es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Strategy Declined", report.job.declined, es);
+	if (report.job.pipeline != HJG_PIPELINE_AUTO)
+		ExplainPropertyText("Pipeline", hjg_pipeline_name(report.job.pipeline), es);
 	else if (es->format != EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Pipeline", "none", es);
 	ExplainPropertyUInteger("Hash Batches", NULL, joined ? Max(report.npartitions, 1) : 0, es);
-	show_count("Radix Partitions", NULL, on_gpu ? 0 : report.engine_partitions, es);
-	show_count("Build Turns", NULL, on_gpu && report.engine_partitions > 1 ? report.engine_partitions : 0, es);
+	show_count("Radix Partitions", NULL, on_gpu ? 0 : report.job.npartitions, es);
+	show_count("Build Turns", NULL, on_gpu && report.job.npartitions > 1 ? report.job.npartitions : 0, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);
 	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)

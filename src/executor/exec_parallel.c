@@ -98,7 +98,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	shared->no_job = reason;
 	shared->key_width = key_width;
 	shared->range_rows = shared->has_job ?
-		hjg_input_rows((uint32) key_width, shared->spec.join.carried.bytes[HJG_SIDE_BUILD]) :
+		hjg_input_rows((uint32) key_width, shared->spec.carried.bytes[HJG_SIDE_BUILD]) :
 		pg_nextpower2_32((uint32) Min(Max(rows, HJG_LEAST_RANGE_ROWS), HJG_RANGE_ROWS));
 	shared->chunk_rows = hjg_side_chunk_rows(&state->inner, rows);
 	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));
@@ -246,10 +246,10 @@ collect_reports(HjgJoinState *state)
 	}
 	if (parallel->owned != NULL && state->others.device_loads + state->report.device_loads > 0)
 	{
-		HjgJobTimes times;
+		HjgJobStats stats;
 
-		hjg_job_times(parallel->owned, &times);
-		hjg_report_add_job(&state->others, &times);
+		hjg_job_stats(parallel->owned, &stats);
+		hjg_report_add_job(&state->others, &stats);
 	}
 }
 

@@ -59,21 +59,19 @@ submit_build(HjgRun *run)
 }
 
 HjgJob *
-hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJobSpec *spec, HjgReason *reason)
+hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJoinSpec *spec, HjgReason *reason)
 {
-	memset(spec, 0, sizeof(*spec));
-	spec->gpu = hints->gpu;
-	spec->coupled = hints->coupled;
-	spec->join.probe_rows = (uint64) Max(hints->probe_rows, 0);
-	spec->join.key_width = key_width;
-	spec->join.mode = mode;
-	spec->join.strategy = job_strategy();
-	/* the settings' order is the engine's */
-	spec->join.pipeline = (HjgPipeline) hjg_pipeline;
-	spec->join.carried = hints->carried;
-	spec->nthreads = hjg_cpu_threads;
-	spec->max_probe_rows = HJG_MAX_PROBE_ROWS;
-	return hjg_job_lease(spec, reason);
+	*spec = (HjgJoinSpec) {
+		.key_width = key_width,
+		.mode = mode,
+		.strategy = job_strategy(),
+		/* the settings' order is the engine's */
+		.pipeline = hjg_pipeline,
+		.probe_rows = (uint64) Max(hints->probe_rows, 0),
+		.carried = hints->carried,
+		.nthreads = hjg_cpu_threads,
+	};
+	return hjg_job_lease(spec, (HjgDeviceWish) {.gpu = hints->gpu,.coupled = hints->coupled}, reason);
 }
 
 /*
@@ -84,7 +82,7 @@ static void
 start_job(HjgRun *run)
 {
 	HjgJobHints hints = run->execution->program->hints;
-	HjgJobSpec	spec;
+	HjgJoinSpec spec;
 	HjgReason	reason;
 
 	run->reason = HJG_REASON_NONE;
@@ -96,7 +94,7 @@ start_job(HjgRun *run)
 		return;
 	}
 	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
-	run->carried = spec.join.carried;
+	run->carried = spec.carried;
 	strlcpy(run->execution->report->device, hjg_job_device(run->job), sizeof(run->execution->report->device));
 	move_build_keys(run);
 	if (run->build_complete && hjg_run_job_usable(run))
@@ -116,7 +114,7 @@ job_undecided(const HjgRun *run)
 /* ---------- shared loads ---------- */
 
 void
-hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec)
+hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec)
 {
 	HjgReason	reason;
 
@@ -128,7 +126,7 @@ hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec)
 	}
 	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
 	run->reason = HJG_REASON_NONE;
-	run->carried = spec->join.carried;
+	run->carried = spec->carried;
 	strlcpy(run->execution->report->device, hjg_job_device(run->job), sizeof(run->execution->report->device));
 }
 
@@ -254,7 +252,7 @@ hjg_run_max_batches(const HjgRun *run)
 		return 1;
 	if (run->share == NULL && hjg_run_on_gpu(run))
 		return HJG_GPU_BATCHES_IN_FLIGHT;
-	return Max(1, Min(HJG_BATCHES_IN_FLIGHT, HJG_JOB_BATCHES / run->nmembers));
+	return Max(1, Min(HJG_BATCHES_IN_FLIGHT, HJG_MAX_BATCHES / run->nmembers));
 }
 
 size_t
@@ -277,15 +275,14 @@ static void
 report_job(HjgRun *run)
 {
 	HjgReport  *report = run->execution->report;
-	HjgJobTimes times;
+	HjgJobStats stats;
 
-	hjg_job_times(run->job, &times);
-	report->device_loads++;
-	report->job.wait_ns += times.wait_ns;
-	report->job.arena_bytes = Max(report->job.arena_bytes, times.arena_bytes);
+	hjg_job_stats(run->job, &stats);
 	/* of a shared job, the leader tells the rest once */
-	if (run->share == NULL)
-		hjg_report_add_job(report, &times);
+	if (run->share != NULL)
+		stats = (HjgJobStats) {.wait_ns = stats.wait_ns, .arena_bytes = stats.arena_bytes};
+	report->device_loads++;
+	hjg_report_add_job(report, &stats);
 }
 
 /* Once for each run: what its engine did, for EXPLAIN. */
@@ -303,12 +300,14 @@ hjg_run_report(HjgRun *run)
 		report_job(run);
 	if (run->engine != NULL)
 	{
-		HjgJoinStats stats;
+		HjgJobStats stats;
 
+		/* its times are the backend's */
 		hjg_join_stats(run->engine, &stats);
-		report->strategy = stats.strategy;
-		report->engine_partitions = Max(report->engine_partitions, stats.npartitions);
-		report->job.workspace_bytes = Max(report->job.workspace_bytes, stats.workspace_bytes);
+		stats = (HjgJobStats) {
+			.strategy = stats.strategy, .npartitions = stats.npartitions, .workspace_bytes = stats.workspace_bytes
+		};
+		hjg_job_stats_add(&report->job, &stats);
 	}
 }
 

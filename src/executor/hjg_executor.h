@@ -31,53 +31,64 @@
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
 
-
 /* Conditions of a join that pairs go through many at a time; private to exec_pairs.c. */
 typedef struct HjgPairFilter HjgPairFilter;
 
 /* Comparisons of keys that are not exact, likewise; private to exec_recheck.c. */
 typedef struct HjgRecheck HjgRecheck;
 
+/* ---------- what EXPLAIN ANALYZE shows ---------- */
+
 /* Where the time of an execution went; nanoseconds, added up over all loads and rescans. */
+#define HJG_TIMES(TIME) \
+	TIME(marshal_build_ns)	/* scan of the inner child included */ \
+	TIME(marshal_probe_ns)	/* scan of the outer child included */ \
+	TIME(backend_build_ns)	/* backend's own engine */ \
+	TIME(backend_probe_ns)
+
 typedef struct HjgTimes
 {
-	uint64		marshal_build_ns;	/* scan of the inner child included */
-	uint64		marshal_probe_ns;	/* scan of the outer child included */
-	uint64		backend_build_ns;	/* backend's own engine */
-	uint64		backend_probe_ns;
+#define TIME(name) uint64 name;
+	HJG_TIMES(TIME)
+#undef TIME
 } HjgTimes;
 
-/* ---------- what EXPLAIN ANALYZE shows ---------- */
+/*
+ * Of all loads and rescans: FIGURE(type, name, how), how those of several processes add up (HJG_ADD_...; ANY: bits of
+ * either).
+ */
+#define HJG_FIGURES(FIGURE) \
+	FIGURE(double, node_ns, SUM)	/* of a process in the node, its children included; 0 if not known */ \
+	FIGURE(uint64, build_rows, SUM) \
+	FIGURE(uint64, probe_rows, SUM) \
+	FIGURE(uint64, pairs, SUM) \
+	FIGURE(uint64, joined_rows, SUM)	/* that were aggregated */ \
+	FIGURE(uint32, gathered, ANY)	/* sides of which the device gathered columns: HJG_SIDE_BIT() */ \
+	FIGURE(uint64, rounds, SUM) \
+	FIGURE(uint64, redone, SUM)	/* batches */ \
+	FIGURE(uint64, loads, SUM) \
+	FIGURE(uint64, device_loads, SUM) \
+	FIGURE(int, npartitions, SUM)	/* on the host; 1 when in memory */ \
+	FIGURE(uint64, spilled_bytes, SUM) \
+	FIGURE(size_t, peak_bytes, SUM) \
+	FIGURE(size_t, round_bytes, SUM)	/* and of the pairs that were looked at */ \
+	FIGURE(HjgReason, fallback, LAST) \
+	FIGURE(uint64, verified, SUM)	/* executions that were compared with core's hash join, */ \
+	FIGURE(uint64, mismatched, SUM)	/* and that differed */ \
+	FIGURE(uint64, filtered_rows, SUM)	/* probe rows that the Bloom filter dropped */ \
+	FIGURE(size_t, filter_bytes, MAX) \
+	FIGURE(bool, filter_stopped, ANY)
+
+#define HJG_ADD_ANY(sum, more) ((sum) |= (more))
 
 struct HjgReport
 {
 	HjgTimes	times;
-	double		node_ns;		/* of this process in the node, its children included; 0 if not known */
-	HjgJobTimes job;			/* engine's own times, of all jobs */
-	uint64		build_rows;
-	uint64		probe_rows;
-	uint64		pairs;
-	uint64		joined_rows;	/* that were aggregated */
-	uint32		gathered;		/* sides of which the device gathered columns: HJG_SIDE_BIT() */
-	uint64		rounds;
-	uint64		redone;			/* batches */
-	uint64		loads;
-	uint64		device_loads;
-	int			npartitions;	/* on the host; 1 when in memory */
-	uint64		spilled_bytes;
-	size_t		peak_bytes;
-	size_t		round_bytes;	/* and of the pairs that were looked at */
-	HjgReason	fallback;		/* the last one, or NONE */
-	uint64		verified;		/* executions that were compared with core's hash join, */
-	uint64		mismatched;		/* and that differed */
+	HjgJobStats job;			/* of all jobs; of the backend's own engine what it did, without its times */
+#define FIGURE(type, name, how) type name;
+	HJG_FIGURES(FIGURE)
+#undef FIGURE
 	uint32		told;			/* reasons that are in the log already, a bit each */
-	int			strategy;		/* that ran, of any engine (hjg_strategy_name()) */
-	bool		declined;		/* the strategy that hjoin_gpu.strategy names did not suit a join */
-	HjgPipeline pipeline;		/* AUTO where the engine has none */
-	int			engine_partitions;
-	uint64		filtered_rows;	/* probe rows that the Bloom filter dropped */
-	size_t		filter_bytes;
-	bool		filter_stopped;
 	char		device[NAMEDATALEN];
 };
 
@@ -123,7 +134,7 @@ extern void hjg_executor_init(void);
 /* Add up reports of several processes. */
 extern void hjg_report_add(HjgReport *report, const HjgReport *other);
 /* Engine times of a job. */
-extern void hjg_report_add_job(HjgReport *report, const HjgJobTimes *times);
+extern void hjg_report_add_job(HjgReport *report, const HjgJobStats *stats);
 
 /* exec_carry.c */
 /* What of the columns of both sides a GPU can gather, whatever rows come. */

@@ -53,8 +53,7 @@ typedef struct HjgKeySegment
 	bool		carried;		/* the rows' carried columns are behind the keys */
 } HjgKeySegment;
 
-#define HJG_NO_SLAB 0xFFFFFFFFu
-/* Neither: the keys belong to a side's vectors. */
+/* In place of a slab: the keys belong to a side's vectors. */
 #define HJG_NOT_OURS 0xFFFFFFFEu
 
 /* Keys of the build side, or of one probe batch. */
@@ -217,10 +216,10 @@ extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
 
 /* exec_run.c, for shared loads */
 /* A job for such keys, and its specification for those who attach to it; or NULL, and why. */
-extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJobSpec *spec,
+extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJoinSpec *spec,
 								 HjgReason *reason);
 /* Take part in a job that another process has leased. */
-extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJobSpec *spec);
+extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec);
 /* The device process does not join, as is known already. */
 extern void hjg_run_no_job(HjgRun *run, HjgReason reason);
 /* Add the build keys of this process to the job. */

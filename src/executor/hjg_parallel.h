@@ -99,7 +99,7 @@ typedef struct HjgParallelShared
 	dsm_handle	segment;
 	bool		has_job;
 	HjgJobName	job;
-	HjgJobSpec	spec;
+	HjgJoinSpec spec;
 	HjgReason	no_job;			/* why there is none */
 	int			key_width;
 	uint32		range_rows;

@@ -126,7 +126,7 @@ drop_cache(Bench *bench)
 typedef struct Sample
 {
 	double		total_ns;
-	HjgJoinStats stats;
+	HjgJobStats stats;
 	hjg_u64		npairs;
 	hjg_u64		checksum;
 	hjg_u64		nrounds;
@@ -175,7 +175,7 @@ run_once(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgResult
  * written and read by partitioning, tables written and read, pairs written.
  */
 static double
-bytes_moved(const HjgCpuBenchInput *in, const HjgJoinStats *stats)
+bytes_moved(const HjgCpuBenchInput *in, const HjgJobStats *stats)
 {
 	const double width = in->bc->width;
 	const double tuple = width + 4;

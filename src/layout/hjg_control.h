@@ -20,17 +20,16 @@
 #ifndef HJG_CONTROL_H
 #define HJG_CONTROL_H
 
+#include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
 #include "layout/hjg_share.h"
 
 #define HJG_ARENA_MAGIC 0x31414E4552414748ull	/* "HGARENA1" */
 
 #define HJG_MAX_JOBS 256
-#define HJG_MAX_BATCHES 32		/* probe batches of one job at a time: one a participant at least */
 #define HJG_MAX_PARTICIPANTS 32 /* processes that work on one job */
 #define HJG_MAX_DEVICES 16
 #define HJG_MAX_SLABS (1u << 20)	/* 2 TiB */
-#define HJG_NO_SLAB 0xFFFFFFFFu
 #define HJG_CONTROL_COUNTERS 32
 #define HJG_CONTROL_FALLBACKS 24
 #define HJG_CONTROL_CALIBRATION 176	/* the machine's, those of 8 GPUs and of 4 OpenCL devices: HjgCalibration */
@@ -95,26 +94,6 @@ typedef struct HjgOpReport
 	hjg_u64		ended_ns;
 } HJG_CACHE_ALIGNED HjgOpReport;
 
-/* Engine times and sizes of a job. */
-typedef struct HjgJobStats
-{
-	hjg_u64		partition_ns;
-	hjg_u64		build_ns;
-	hjg_u64		probe_ns;
-	hjg_u64		transfer_ns;
-	hjg_u64		gather_ns;		/* of carried columns */
-	hjg_u64		busy_ns;		/* while operations ran, however many at a time */
-	hjg_u64		predicted_build_ns; /* what an engine that is planned in the device process was expected to take, partitioning */
-	hjg_u64		predicted_probe_ns; /* included, of the rows so far; 0: nothing is known */
-	hjg_u64		workspace_bytes;
-	hjg_u32		npartitions;
-	hjg_u32		strategy;		/* that ran: HjgCpuStrategy, or of another engine */
-	hjg_u32		takeover;		/* HjgStatus of the device's driver for which the cpu engine took over */
-	hjg_u32		declined;		/* 1: the strategy asked for did not suit the join */
-	hjg_u32		pipeline;		/* HjgPipeline that ran; 0 where the engine has none */
-	hjg_u32		pad;
-} HjgJobStats;
-
 /* A process that takes part in a job and may wait for it. */
 typedef struct HjgParticipant
 {
@@ -133,14 +112,7 @@ typedef struct HjgJobSlot
 	hjg_u32		owner_role;		/* for views and for the zeroing of slabs */
 	hjg_u32		epoch;			/* of the device process it was leased under */
 	hjg_u32		device_ix;
-	hjg_u32		key_width;
-	hjg_u32		mode;			/* HjgMatchMode */
-	hjg_u32		strategy;		/* asked for, likewise */
-	hjg_u32		pipeline;		/* HjgPipeline asked for */
-	hjg_u32		nthreads;
-	hjg_u32		max_probe_rows;
-	HjgCarried	carried;
-	hjg_u64		probe_rows;		/* expected in all; 0: not known */
+	HjgJoinSpec spec;
 	hjg_u32		cancel;			/* any participant or the supervisor */
 	hjg_u64		since_us;		/* microseconds since the Unix epoch */
 	hjg_u64		abandoned_ns;	/* when it was cancelled for good */

@@ -31,7 +31,7 @@ typedef uint64_t hjg_u64;
 #endif
 
 /* Changes whenever a byte below changes; the device process refuses another one. */
-#define HJG_LAYOUT_VERSION 12
+#define HJG_LAYOUT_VERSION 13
 
 /* Unit of leasing, of host registration and of giving memory back. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)

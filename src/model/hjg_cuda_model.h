@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
 
 typedef struct HjgCudaUnitCosts
@@ -88,15 +89,6 @@ extern double hjg_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgCarrySiz
 
 /* ---- model_cuda_calibrate.c ---- */
 
-/* Device times by phase. */
-typedef struct HjgCudaTimes
-{
-	double		transfer_ns;
-	double		partition_ns;
-	double		build_ns;
-	double		probe_ns;
-} HjgCudaTimes;
-
 /* A join of 4-byte keys that was measured. */
 typedef struct HjgCudaTrial
 {
@@ -104,8 +96,8 @@ typedef struct HjgCudaTrial
 	double		build_rows;		/* no key twice */
 	double		probe_rows;		/* one batch, of chunks of HJG_CUDA_TRIAL_CHUNK rows */
 	bool		matching;		/* each probe row has a pair; else none has, and the mode is SEMI */
-	HjgCudaTimes times;
-	HjgCudaTimes idle;			/* of one row on each side: what launches and their gaps take */
+	HjgJobStats times;
+	HjgJobStats idle;			/* of one row on each side: what launches and their gaps take */
 } HjgCudaTrial;
 
 #define HJG_CUDA_TRIAL_CHUNK 1048576

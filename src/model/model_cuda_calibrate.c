@@ -57,7 +57,7 @@ probing_ns(const HjgCudaTrial *trial)
 static double
 building_ns(const HjgCudaTrial *trial)
 {
-	return positive(trial->times.build_ns - trial->idle.build_ns);
+	return positive((double) trial->times.build_ns - (double) trial->idle.build_ns);
 }
 
 void

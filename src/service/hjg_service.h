@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "engine/hjg_engine.h"
+#include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
 
 /*
@@ -95,18 +96,6 @@ typedef struct HjgReasonFacts
 
 extern const HjgReasonFacts hjg_reasons[HJG_REASON_COUNT];
 
-typedef struct HjgJobSpec
-{
-	HjgJoinSpec join;
-	int			nthreads;		/* hjoin_gpu.cpu_threads; 0 = all of the device process */
-	uint32		max_probe_rows; /* most rows of a probe batch */
-	bool		gpu;			/* under hjoin_gpu.device = auto: on a GPU, if one is ready, */
-	int			coupled;		/* or on opencl:N, where this is N + 1 */
-} HjgJobSpec;
-
-/* Probe batches that all handles of a job may have open at once. */
-#define HJG_JOB_BATCHES 32
-
 typedef struct HjgJob HjgJob;
 
 /* False once a join that was compared with core's has differed, until the statistics are reset; costs a load. */
@@ -141,12 +130,19 @@ typedef struct HjgCoupledFacts
 /* Those of opencl:number, if it is ready and the settings name it or leave the choice open. */
 extern bool hjg_service_coupled_at(int number, HjgCoupledFacts *facts);
 
+/* Under hjoin_gpu.device = auto: where a job is to run, if that is ready. */
+typedef struct HjgDeviceWish
+{
+	bool		gpu;			/* on a GPU, */
+	int			coupled;		/* or on opencl:N, where this is N + 1 */
+} HjgDeviceWish;
+
 /*
  * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL
  * and a reason when none can be had.  Where the device does not gather carried columns,
- * spec->join.carried becomes none.
+ * spec->carried becomes none.
  */
-extern HjgJob *hjg_job_lease(HjgJobSpec *spec, HjgReason *reason);
+extern HjgJob *hjg_job_lease(HjgJoinSpec *spec, HjgDeviceWish wish, HjgReason *reason);
 
 /*
  * One job for several processes.  The owner, who leased it, hands out a name of it, which
@@ -165,7 +161,7 @@ typedef struct HjgJobName
 
 extern HjgJobName hjg_job_share(HjgJob *job);
 /* NULL and a reason when the job is gone, or has too many participants. */
-extern HjgJob *hjg_job_attach(HjgJobName name, const HjgJobSpec *spec, HjgReason *reason);
+extern HjgJob *hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason);
 /* Where a slab of the job lies, whichever handle filled it; NULL when there is no such slab. */
 extern void *hjg_job_slab_at(uint32 slab_ix);
 /*
@@ -246,30 +242,11 @@ extern HjgReason hjg_job_batch_wait(HjgJob *job, int batch, HjgRoundMemory *memo
  */
 extern void hjg_job_batch_close(HjgJob *job, int batch);
 
-typedef struct HjgJobTimes
-{
-	uint64		partition_ns;	/* in the engine */
-	uint64		build_ns;
-	uint64		probe_ns;
-	uint64		transfer_ns;	/* 0 where the engine reads the arena itself */
-	uint64		gather_ns;		/* of carried columns */
-	uint64		busy_ns;		/* while the engine had something to do; batches that run side by side count once */
-	uint64		predicted_build_ns; /* partitioning included; 0 where the planner's prediction is all there is */
-	uint64		predicted_probe_ns;
-	uint64		wait_ns;		/* that this handle spent waiting */
-	uint64		arena_bytes;	/* most slabs held at once that this handle saw, in bytes */
-	uint64		workspace_bytes;
-	int			npartitions;
-	int			strategy;		/* that ran, of any engine; HJG_CPU_AUTO where there was none yet */
-	bool		declined;		/* the strategy asked for did not suit the join */
-	HjgPipeline pipeline;		/* AUTO where the engine has none */
-} HjgJobTimes;
-
 /*
- * Engine times of a job whose rounds have ended; copied out of shared memory.  Those of
- * the engine are the job's, whichever handle is asked.
+ * Statistics of a job whose rounds have ended; copied out of shared memory.  Those of
+ * the engine are the job's, whichever handle is asked; wait_ns and arena_bytes are the handle's.
  */
-extern void hjg_job_times(HjgJob *job, HjgJobTimes *times);
+extern void hjg_job_stats(HjgJob *job, HjgJobStats *stats);
 /*
  * Why the cpu engine of the device process has taken a job over from the device that it was
  * leased for; HJG_REASON_NONE when it has not.

@@ -44,7 +44,7 @@ struct HjgJob
 {
 	dlist_node	node;			/* in the list of this process's jobs */
 	ResourceOwner resowner;
-	HjgJobSpec	spec;
+	HjgJoinSpec	spec;
 	HjgJobSlot *slot;
 	HjgJobReport *report;		/* in the device half */
 	uint32		job_ix;
@@ -82,7 +82,7 @@ struct HjgJob
  * jobs.  reserve makes sure that the next one cannot fail for want of memory.
  */
 extern void hjg_service_reserve_job(void);
-extern HjgJob *hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation);
+extern HjgJob *hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation);
 
 /* service_share.c */
 static inline HjgShare *

@@ -17,7 +17,7 @@ hjg_job_share(HjgJob *job)
 }
 
 HjgJob *
-hjg_job_attach(HjgJobName name, const HjgJobSpec *spec, HjgReason *reason)
+hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason)
 {
 	HjgJob	   *job;
 	uint32		device_ix;

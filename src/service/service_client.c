@@ -18,8 +18,6 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-StaticAssertDecl(HJG_JOB_BATCHES == HJG_MAX_BATCHES, "batches of a job");
-
 /* Make room for n more. */
 static void
 held_reserve(HjgHeldList *list, int n)
@@ -58,7 +56,7 @@ hjg_service_reserve_job(void)
 }
 
 HjgJob *
-hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation)
+hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
 {
 	HjgJob	   *job = spare;
 
@@ -72,7 +70,7 @@ hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation)
 	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
 	job->slab_owner = hjg_slab_owner(job_ix, generation);
 	job->spec = *spec;
-	job->build_carried = spec->join.carried.bytes[HJG_SIDE_BUILD] > 0;
+	job->build_carried = spec->carried.bytes[HJG_SIDE_BUILD] > 0;
 	job->owner = hjg_share_owner(hjg_arena_share(), job_ix);
 	hjg_service_track(job);
 	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
@@ -80,7 +78,7 @@ hjg_service_make_job(const HjgJobSpec *spec, uint32 job_ix, uint32 generation)
 }
 
 HjgJob *
-hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
+hjg_job_lease(HjgJoinSpec *spec, HjgDeviceWish wish, HjgReason *reason)
 {
 	static uint32 hint = 0;
 	HjgArena   *arena = &hjg_arena_map;
@@ -93,14 +91,14 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 
 	if (!hjg_service_available(reason))
 		return NULL;
-	device_ix = hjg_service_find_device(spec->gpu, spec->coupled);
+	device_ix = hjg_service_find_device(wish.gpu, wish.coupled);
 	if (device_ix < 0)
 	{
 		*reason = HJG_REASON_NO_DEVICE;
 		return NULL;
 	}
 	if (!hjg_service_is_gpu(device_ix))
-		spec->join.carried = (HjgCarried) {{0}};
+		spec->carried = (HjgCarried) {{0}};
 
 	hjg_service_reserve_job();
 	if (hint == 0)
@@ -131,14 +129,7 @@ hjg_job_lease(HjgJobSpec *spec, HjgReason *reason)
 	hjg_check_text_copy(job->device, arena->view.block->devices[device_ix].name, sizeof(job->device));
 
 	job->slot->device_ix = (uint32) device_ix;
-	job->slot->key_width = (uint32) spec->join.key_width;
-	job->slot->mode = (uint32) spec->join.mode;
-	job->slot->strategy = (uint32) spec->join.strategy;
-	job->slot->pipeline = (uint32) spec->join.pipeline;
-	job->slot->nthreads = (uint32) Max(spec->nthreads, 0);
-	job->slot->max_probe_rows = spec->max_probe_rows;
-	job->slot->carried = spec->join.carried;
-	job->slot->probe_rows = spec->join.probe_rows;
+	job->slot->spec = *spec;
 	hjg_supervisor_watch();
 	return job;
 }
@@ -178,8 +169,8 @@ static void
 add_input(HjgJob *job, HjgOp *op, HjgSideId side, HjgHeldList *list, uint32 slab_ix, uint32 nrows, uint32 first_row,
 		  bool carried)
 {
-	uint32		key_width = (uint32) job->spec.join.key_width;
-	uint32		carried_bytes = job->spec.join.carried.bytes[side];
+	uint32		key_width = job->spec.key_width;
+	uint32		carried_bytes = job->spec.carried.bytes[side];
 	int			i = job->loose.n - 1;
 
 	while (i >= 0 && job->loose.slabs[i] != slab_ix)
@@ -224,7 +215,7 @@ void
 hjg_job_build_facts(HjgJob *job, uint64 limit, bool carried)
 {
 	job->build_limit = limit;
-	job->build_carried = carried && job->spec.join.carried.bytes[HJG_SIDE_BUILD] > 0;
+	job->build_carried = carried && job->spec.carried.bytes[HJG_SIDE_BUILD] > 0;
 }
 
 static HjgBatch *
@@ -248,7 +239,7 @@ release_list(HjgJob *job, HjgHeldList *list)
 int
 hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 {
-	uint32		page_pairs = hjg_page_pairs(job->spec.join.carried);
+	uint32		page_pairs = hjg_page_pairs(job->spec.carried);
 	int			nslabs;
 	int			b = 0;
 	HjgBatch   *batch;
@@ -293,7 +284,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	batch->open = true;
 	batch->submitted = false;
 	batch->nrows = 0;
-	batch->carried = job->spec.join.carried.bytes[HJG_SIDE_PROBE] > 0;
+	batch->carried = job->spec.carried.bytes[HJG_SIDE_PROBE] > 0;
 	batch->round = 0;
 	memset(&batch->cursor, 0, sizeof(batch->cursor));
 

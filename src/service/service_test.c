@@ -94,10 +94,7 @@ hjoin_gpu_self_test(PG_FUNCTION_ARGS)
 {
 	int64		build_rows = PG_GETARG_INT64(0);
 	int64		probe_rows = PG_GETARG_INT64(1);
-	HjgJobSpec	spec = {
-		.join = {HJG_KEY_WIDTH_4, HJG_MATCH_ALL, HJG_CPU_AUTO},
-		.max_probe_rows = BATCH_ROWS,
-	};
+	HjgJoinSpec spec = {.key_width = HJG_KEY_WIDTH_4, .mode = HJG_MATCH_ALL};
 	HjgReason	reason;
 	HjgJob	   *job;
 	int			in_flight[MAX_IN_FLIGHT];
@@ -110,7 +107,7 @@ hjoin_gpu_self_test(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("number of rows is out of range")));
 	modulus = (uint32) Max(build_rows, 1);
 
-	job = hjg_job_lease(&spec, &reason);
+	job = hjg_job_lease(&spec, (HjgDeviceWish) {0}, &reason);
 	if (job == NULL)
 		fail(reason);
 	for (int64 row = 0; row < build_rows; row += SLAB_ROWS)

@@ -249,14 +249,14 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 
 	expected = (HjgExpected) {
 		.round = batch->round,
-		.mode = job->spec.join.mode,
+		.mode = job->spec.mode,
 		.probe_rows = batch->nrows,
 		.build_limit = job->build_limit,
 		.cursor = batch->cursor,
 		.pages = batch->pages,
 		.npages = (uint32) batch->results.n,
-		.page_pairs = hjg_page_pairs(job->spec.join.carried),
-		.carried = job->spec.join.carried,
+		.page_pairs = hjg_page_pairs(job->spec.carried),
+		.carried = job->spec.carried,
 		.may_gather = (job->build_carried ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) |
 			(batch->carried ? HJG_SIDE_BIT(HJG_SIDE_PROBE) : 0),
 	};
@@ -308,25 +308,14 @@ hjg_job_takeover(HjgJob *job)
 }
 
 void
-hjg_job_times(HjgJob *job, HjgJobTimes *times)
+hjg_job_stats(HjgJob *job, HjgJobStats *stats)
 {
-	const HjgJobStats *stats = &job->report->stats;
-	uint32		strategy = __atomic_load_n(&stats->strategy, __ATOMIC_RELAXED);
-	uint32		pipeline = __atomic_load_n(&stats->pipeline, __ATOMIC_RELAXED);
-
-	times->partition_ns = __atomic_load_n(&stats->partition_ns, __ATOMIC_RELAXED);
-	times->build_ns = __atomic_load_n(&stats->build_ns, __ATOMIC_RELAXED);
-	times->probe_ns = __atomic_load_n(&stats->probe_ns, __ATOMIC_RELAXED);
-	times->transfer_ns = __atomic_load_n(&stats->transfer_ns, __ATOMIC_RELAXED);
-	times->gather_ns = __atomic_load_n(&stats->gather_ns, __ATOMIC_RELAXED);
-	times->busy_ns = __atomic_load_n(&stats->busy_ns, __ATOMIC_RELAXED);
-	times->predicted_build_ns = __atomic_load_n(&stats->predicted_build_ns, __ATOMIC_RELAXED);
-	times->predicted_probe_ns = __atomic_load_n(&stats->predicted_probe_ns, __ATOMIC_RELAXED);
-	times->workspace_bytes = __atomic_load_n(&stats->workspace_bytes, __ATOMIC_RELAXED);
-	times->npartitions = (int) Min(__atomic_load_n(&stats->npartitions, __ATOMIC_RELAXED), PG_INT32_MAX);
-	times->strategy = hjg_strategy_name((int) strategy) != NULL ? (int) strategy : HJG_CPU_AUTO;
-	times->declined = __atomic_load_n(&stats->declined, __ATOMIC_RELAXED) != 0;
-	times->pipeline = pipeline < HJG_PIPELINE_COUNT ? (HjgPipeline) pipeline : HJG_PIPELINE_AUTO;
-	times->wait_ns = job->wait_ns;
-	times->arena_bytes = (uint64) job->max_slabs * HJG_SLAB_BYTES;
+	hjg_words_copy(stats, &job->report->stats, sizeof(*stats));
+	if (hjg_strategy_name((int) stats->strategy) == NULL)
+		stats->strategy = HJG_CPU_AUTO;
+	if (stats->pipeline >= HJG_PIPELINE_COUNT)
+		stats->pipeline = HJG_PIPELINE_AUTO;
+	stats->declined = stats->declined != 0;
+	stats->wait_ns = job->wait_ns;
+	stats->arena_bytes = (uint64) job->max_slabs * HJG_SLAB_BYTES;
 }

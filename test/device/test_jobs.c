@@ -310,12 +310,10 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	job.slot = hjg_job_at(&arena, job.job_ix);
 	job.report = hjg_job_report(&arena, job.slot);
 	job.owner = hjg_slab_owner(job.job_ix, job.generation);
-	job.slot->key_width = WIDTH;
-	job.slot->mode = scenario->mode;
-	job.slot->strategy = scenario->strategy;
-	job.slot->nthreads = 0;
+	job.slot->spec.key_width = WIDTH;
+	job.slot->spec.mode = scenario->mode;
+	job.slot->spec.strategy = scenario->strategy;
 	job.slot->device_ix = (hjg_u32) device_ix;
-	job.slot->max_probe_rows = probe_rows;
 	participant = hjg_job_join(job.slot, (hjg_u32) getpid(), 0);
 	if (add_keys(&job.slot->build, job.owner, build_rows, -1, scenario->copies) && open_batches(&job))
 	{

@@ -201,13 +201,12 @@ run_job(const Large *large, int device_ix, Outcome *outcome)
 	job = hjg_job_at(&arena, job_ix);
 	report = hjg_job_report(&arena, job);
 	owner = hjg_slab_owner(job_ix, generation);
-	job->key_width = WIDTH;
-	job->mode = HJG_MATCH_ALL;
-	job->strategy = large->strategy;
-	job->nthreads = 1;
+	job->spec.key_width = WIDTH;
+	job->spec.mode = HJG_MATCH_ALL;
+	job->spec.strategy = large->strategy;
+	job->spec.nthreads = 1;
 	job->device_ix = (hjg_u32) device_ix;
-	job->max_probe_rows = BATCH_ROWS;
-	job->probe_rows = large->probe_rows;
+	job->spec.probe_rows = large->probe_rows;
 	(void) hjg_job_join(job, (hjg_u32) getpid(), 0);
 	if (!add_build_rows(&job->build, owner, large->build_rows))
 		return false;

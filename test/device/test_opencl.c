@@ -322,7 +322,7 @@ test_predicted_crossing(const HjgRunner *runner)
 		nwrong += hjg_coupled_probe(join, &segment, 1, &cursor, &pages.result) != HJG_OK || pages.result.npairs != ROWS;
 		hjg_coupled_stats(join, &stats);
 		hjg_coupled_free(join);
-		while (1 << bits < stats.join.npartitions)
+		while (1u << bits < stats.join.npartitions)
 			bits++;
 		nsingle += partitioned && bits <= 8;
 		expect_crossings(partitioned, bits, ROWS, stats.ratios, bytes);

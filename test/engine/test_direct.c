@@ -75,7 +75,7 @@ check_case(const Case *c, HjgPool *pool, bool direct)
 	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode};
 	const hjg_u32 sizes[] = {(hjg_u32) c->nexpected + 5000, (hjg_u32) c->nexpected / 21 + 1};
 	const char *wrong = NULL;
-	HjgJoinStats stats;
+	HjgJobStats stats;
 	HjgJoin    *join;
 	Memory		memory;
 

@@ -274,7 +274,7 @@ run_case(const Case *c, HjgPool *pool, HjgCpuStrategy strategy, int npages, hjg_
 {
 	const HjgJoinSpec spec = {.key_width = c->width, .mode = c->mode, .strategy = strategy};
 	const char *wrong;
-	HjgJoinStats stats;
+	HjgJobStats stats;
 	HjgJoin    *join;
 
 	memory_init(memory, pool);

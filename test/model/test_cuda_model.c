@@ -88,7 +88,7 @@ predicted(const HjgCudaUnitCosts *costs, HjgCudaTrial trial)
 	HjgCudaPrediction p;
 
 	hjg_cuda_predict(costs, &size, trial.strategy, &p);
-	trial.times = (HjgCudaTimes) {.transfer_ns = p.in_ns + p.out_ns, .build_ns = p.build_ns, .probe_ns = p.probe_ns};
+	trial.times = (HjgJobStats) {.transfer_ns = p.in_ns + p.out_ns, .build_ns = p.build_ns, .probe_ns = p.probe_ns};
 	if (trial.strategy == HJG_CUDA_RADIX1)
 	{
 		trial.times.partition_ns = (trial.build_rows + trial.probe_rows) * HJG_CUDA_PASS_BYTES(4, 1) * costs->stream_mb_ns / mb;
@@ -97,7 +97,7 @@ predicted(const HjgCudaUnitCosts *costs, HjgCudaTrial trial)
 	else if (trial.strategy == HJG_CUDA_CSR)
 		trial.times.partition_ns = ceil(log2(trial.build_rows) / 8) * trial.build_rows * costs->sort_row_ns;
 	/* what launches take is taken off again */
-	trial.idle = (HjgCudaTimes) {.partition_ns = 30000, .build_ns = 20000, .probe_ns = 25000};
+	trial.idle = (HjgJobStats) {.partition_ns = 30000, .build_ns = 20000, .probe_ns = 25000};
 	trial.times.build_ns += trial.idle.build_ns;
 	trial.times.probe_ns += trial.idle.probe_ns * ceil(trial.probe_rows / HJG_CUDA_TRIAL_CHUNK);
 	trial.times.partition_ns += trial.strategy == HJG_CUDA_CSR ? trial.idle.partition_ns * ceil(log2(trial.build_rows) / 8) :

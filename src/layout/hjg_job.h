@@ -1,0 +1,83 @@
+/*
+ * hjg_job.h
+ *	  A job: what is asked for, and what is told of it.
+ *
+ * Both structs are plain integers, each written down here and nowhere else: the client copies its specification to the
+ * job's slot, engines and drivers take it as it is, statistics come back the same way (hjg_words_copy()).  A statistic is one
+ * row of HJG_JOB_STATS, which says how those of several joins add up.
+ */
+#ifndef HJG_JOB_H
+#define HJG_JOB_H
+
+#include "layout/hjg_layout.h"
+
+/* Probe batches that all handles of a job may have open at once: one a participant at least. */
+#define HJG_MAX_BATCHES 32
+
+/* In place of a slab's number. */
+#define HJG_NO_SLAB 0xFFFFFFFFu
+
+/* A join, as engines and drivers are asked for it. */
+typedef struct HjgJoinSpec
+{
+	hjg_u32		key_width;		/* 4, 8 or 16 */
+	hjg_u32		mode;			/* HjgMatchMode */
+	hjg_u32		strategy;		/* of any engine; one that has another chooses itself */
+	hjg_u32		pipeline;		/* HjgPipeline, of the coupled engine */
+	hjg_u64		probe_rows;		/* expected in all, for whoever chooses by it; 0: not known */
+	HjgCarried	carried;		/* columns that segments may have with them; only a GPU's driver gathers them */
+	hjg_u32		nthreads;		/* of the device process that may work on it; 0: all */
+	hjg_u32		pad;
+} HjgJoinSpec;
+
+/*
+ * What is told of a join, or of all joins of a job:
+ *		STAT(type, name, how)
+ * how: SUM, MAX, or LAST, the last one that is not 0.  What an engine does not measure is 0.
+ */
+#define HJG_JOB_STATS(STAT) \
+	STAT(hjg_u64, build_rows, SUM) \
+	STAT(hjg_u64, probe_rows, SUM) \
+	STAT(hjg_u64, pairs, SUM) \
+	/* in the engine: wall time of its calls, or the device's, by phase */ \
+	STAT(hjg_u64, partition_ns, SUM) \
+	STAT(hjg_u64, build_ns, SUM) \
+	STAT(hjg_u64, probe_ns, SUM) \
+	STAT(hjg_u64, transfer_ns, SUM)	/* 0 where the engine reads the arena itself */ \
+	STAT(hjg_u64, gather_ns, SUM)	/* of carried columns */ \
+	STAT(hjg_u64, busy_ns, SUM)	/* while the device process had something to do; batches side by side count once */ \
+	/* what an engine that is planned in the device process was expected to take, partitioning included, of the rows so far */ \
+	STAT(hjg_u64, predicted_build_ns, SUM) \
+	STAT(hjg_u64, predicted_probe_ns, SUM) \
+	STAT(hjg_u64, wait_ns, SUM)	/* that the client spent waiting; in its own copy */ \
+	STAT(hjg_u64, arena_bytes, MAX)	/* most slabs held at once that the client saw, in bytes; likewise */ \
+	STAT(hjg_u64, workspace_bytes, MAX)	/* most that was allocated at once */ \
+	STAT(hjg_u32, npartitions, MAX)	/* of the build side; builds of it on a GPU, by which it was joined in turn */ \
+	STAT(hjg_u32, strategy, LAST)	/* that ran, of any engine */ \
+	STAT(hjg_u32, pipeline, LAST)	/* likewise; 0 where the engine has none */ \
+	STAT(hjg_u32, declined, MAX)	/* 1: the strategy asked for did not suit the join */ \
+	STAT(hjg_u32, takeover, LAST)	/* HjgStatus of the device's driver for which the cpu engine took over */
+
+typedef struct HjgJobStats
+{
+#define STAT(type, name, how) type name;
+	HJG_JOB_STATS(STAT)
+#undef STAT
+} HjgJobStats;
+
+_Static_assert(sizeof(HjgJoinSpec) % sizeof(hjg_u64) == 0 && sizeof(HjgJobStats) % sizeof(hjg_u64) == 0, "whole words");
+
+/* How statistics add up. */
+#define HJG_ADD_SUM(sum, more) ((sum) += (more))
+#define HJG_ADD_MAX(sum, more) ((sum) = (more) > (sum) ? (more) : (sum))
+#define HJG_ADD_LAST(sum, more) ((sum) = (more) != 0 ? (more) : (sum))
+
+static inline void
+hjg_job_stats_add(HjgJobStats *sum, const HjgJobStats *more)
+{
+#define STAT(type, name, how) HJG_ADD_##how(sum->name, more->name);
+	HJG_JOB_STATS(STAT)
+#undef STAT
+}
+
+#endif							/* HJG_JOB_H */
