@@ -75,7 +75,7 @@ gpu(HjgPlannerGpu *gpu)
 		.measured = costs != NULL,
 		.l2_bytes = facts.l2_bytes,
 		.cold = facts.cold,
-		.asked_for = pg_strncasecmp(hjg_device, "cuda:", strlen("cuda:")) == 0
+		.asked_for = hjg_device_asked.kind == HJG_KIND_CUDA
 	};
 	return true;
 }
@@ -100,7 +100,7 @@ coupled(HjgPlannerCoupled *coupled)
 		least_ns = costs->build_ns[1] + costs->probe_ns[1];
 		*coupled = (HjgPlannerCoupled) {
 			.costs = *costs, .cpu_engine = known->cpu_engine, .number = number, .widths = facts.widths,
-			.asked_for = pg_strncasecmp(hjg_device, "opencl:", strlen("opencl:")) == 0
+			.asked_for = hjg_device_asked.kind == HJG_KIND_OPENCL
 		};
 	}
 	return least_ns > 0;

@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <math.h>
 
@@ -20,6 +19,7 @@ double		hjg_build_tuple_cost = -1;
 bool		hjg_confine_device = true;
 int			hjg_cpu_threads = 0;
 char	   *hjg_device = NULL;
+HjgDeviceId hjg_device_asked = {.number = HJG_NO_NUMBER};
 int			hjg_device_memory_mb = 0;
 char	   *hjg_device_program = NULL;
 int			hjg_device_timeout_ms = 2000;
@@ -97,29 +97,22 @@ static const struct config_enum_entry strategy_options[] = {
 	{NULL, 0, false}
 };
 
-/* "cuda:" or "opencl:" and a small number */
-static bool
-is_numbered_device(const char *value, const char *kind)
-{
-	size_t		n = strlen(kind);
-	const char *digits = value + n;
-
-	if (pg_strncasecmp(value, kind, n) != 0 || *digits == '\0' || strlen(digits) > 3)
-		return false;
-	for (; *digits; digits++)
-		if (!isdigit((unsigned char) *digits))
-			return false;
-	return true;
-}
-
 static bool
 check_device(char **newval, void **extra, GucSource source)
 {
-	if (pg_strcasecmp(*newval, "auto") == 0 || pg_strcasecmp(*newval, "cpu") == 0 ||
-		is_numbered_device(*newval, "cuda:") || is_numbered_device(*newval, "opencl:"))
+	HjgDeviceId id;
+
+	if (hjg_device_parse(*newval, &id))
 		return true;
 	GUC_check_errhint("Available values: auto, cpu, cuda:N, opencl:N (N counts from 0).");
 	return false;
+}
+
+static void
+assign_device(const char *newval, void *extra)
+{
+	if (!hjg_device_parse(newval, &hjg_device_asked))
+		hjg_device_asked = (HjgDeviceId) {.number = HJG_NO_NUMBER};
 }
 
 /* -1 becomes what it stands for, so that everybody sees it. */
@@ -194,7 +187,7 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	DefineCustomStringVariable("hjoin_gpu.device",
 							   "Device that joins run on: auto, cpu, cuda:N or opencl:N.",
-							   NULL, &hjg_device, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, NULL, NULL);
+							   NULL, &hjg_device, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
 
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.device_memory",

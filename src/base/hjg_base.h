@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "layout/hjg_clock.h"
+#include "layout/hjg_device_id.h"
 
 typedef enum HjgBloomFilter
 {
@@ -74,6 +75,7 @@ extern double hjg_build_tuple_cost;
 extern bool hjg_confine_device;
 extern int	hjg_cpu_threads;
 extern char *hjg_device;
+extern HjgDeviceId hjg_device_asked;	/* the same, read */
 extern int	hjg_device_memory_mb;
 extern char *hjg_device_program;
 extern int	hjg_device_timeout_ms;

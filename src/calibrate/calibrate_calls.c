@@ -375,7 +375,7 @@ measure_job(HjgUnitCosts *costs)
 	{
 		HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL, .strategy = HJG_CPU_AUTO};
 		uint64		start = hjg_now_ns();
-		HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceWish) {0}, &reason);
+		HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER}, &reason);
 		HjgBatchResult result;
 		uint32		slab_ix;
 		void	   *slab;

@@ -22,15 +22,15 @@
 
 /* A job with its build side and one batch of probe rows that all have a partner, none of it submitted; NULL when there is none on the device. */
 static HjgJob *
-prepare(const char *device, uint32 nbuild, uint32 nprobe, int *batch)
+prepare(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 {
 	HjgJoinSpec spec = {.key_width = KEY_BYTES, .mode = HJG_MATCH_ALL, .probe_rows = nprobe};
 	HjgReason	reason;
-	HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceWish) {0}, &reason);
+	HjgJob	   *job = hjg_job_lease(&spec, device, &reason);
 
 	if (job == NULL)
 		return NULL;
-	if (strcmp(hjg_job_device(job), device) == 0 && hjg_calibration_fill(job, -1, nbuild, 0, 0) &&
+	if (hjg_job_device(job).kind == device.kind && hjg_job_device(job).number == device.number && hjg_calibration_fill(job, -1, nbuild, 0, 0) &&
 		(*batch = hjg_job_batch_open(job, nprobe, &reason)) >= 0)
 	{
 		if (hjg_calibration_fill(job, *batch, nprobe, 0, nbuild))
@@ -43,7 +43,7 @@ prepare(const char *device, uint32 nbuild, uint32 nprobe, int *batch)
 
 /* From handing keys over to the last pair; 0 when the device did not join them. */
 static double
-time_join(const char *device, uint32 nbuild, uint32 nprobe)
+time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 {
 	int			batch;
 	HjgJob	   *job = prepare(device, nbuild, nprobe, &batch);
@@ -70,7 +70,7 @@ time_join(const char *device, uint32 nbuild, uint32 nprobe)
 
 /* The least of some, each of which takes its time; false when the device did not join. */
 static bool
-least_time(const char *device, uint32 nbuild, uint32 nprobe, double *ns)
+least_time(HjgDeviceId device, uint32 nbuild, uint32 nprobe, double *ns)
 {
 	*ns = 0;
 	for (int i = 0; i < ROUNDS; i++)
@@ -86,12 +86,12 @@ least_time(const char *device, uint32 nbuild, uint32 nprobe, double *ns)
 
 /* The engine behind hjoin_gpu.device, which must be it; false, with no costs, when that did not join, or not in plausible times. */
 static bool
-measure_engine(const char *device, HjgEngineCosts *costs)
+measure_engine(HjgDeviceId device, HjgEngineCosts *costs)
 {
 	HjgEngineTimes times;
 
 	*costs = (HjgEngineCosts) {0};
-	SetConfigOption("hjoin_gpu.device", device, PGC_USERSET, PGC_S_SESSION);
+	SetConfigOption("hjoin_gpu.device", hjg_device_name(device).text, PGC_USERSET, PGC_S_SESSION);
 	if (time_join(device, LARGE_ROWS, LARGE_ROWS) <= 0 || !least_time(device, 1, 1, &times.one_row_ns))
 		return false;
 	for (int i = 0; i < 2; i++)
@@ -104,7 +104,7 @@ measure_engine(const char *device, HjgEngineCosts *costs)
 	hjg_engine_costs_of(&times, costs);
 	if (hjg_model_engine_costs_valid(costs))
 		return true;
-	hjg_calibration_refuse(device);
+	hjg_calibration_refuse(hjg_device_name(device).text);
 	*costs = (HjgEngineCosts) {0};
 	return false;
 }
@@ -117,10 +117,10 @@ hjg_calibrate_coupled(HjgCalibration *calibration)
 	for (int number = 0; number < HJG_MODEL_COUPLED; number++)
 	{
 		HjgCoupledDeviceCosts *own = &calibration->coupled[number];
-		const char *device = psprintf("opencl:%d", number);
+		const HjgDeviceId device = {.kind = HJG_KIND_OPENCL, .number = number};
 		HjgCoupledFacts facts;
 
-		SetConfigOption("hjoin_gpu.device", device, PGC_USERSET, PGC_S_SESSION);
+		SetConfigOption("hjoin_gpu.device", hjg_device_name(device).text, PGC_USERSET, PGC_S_SESSION);
 		*own = (HjgCoupledDeviceCosts) {0};
 		if (!hjg_service_coupled_at(number, &facts) || !measure_engine(device, &own->costs))
 			continue;
@@ -129,5 +129,5 @@ hjg_calibrate_coupled(HjgCalibration *calibration)
 	}
 	calibration->cpu_engine = (HjgEngineCosts) {0};
 	if (found)
-		(void) measure_engine("cpu", &calibration->cpu_engine);
+		(void) measure_engine((HjgDeviceId) {HJG_KIND_CPU, HJG_NO_NUMBER}, &calibration->cpu_engine);
 }

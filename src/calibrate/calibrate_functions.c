@@ -157,7 +157,7 @@ return_costs(FunctionCallInfo fcinfo)
 
 		if (own != NULL)
 			put_costs(rsinfo, (const double *) own, (const double *) own, offsetof(HjgUnitCosts, cuda) / sizeof(double),
-					  psprintf("cuda:%d", number), source);
+					  hjg_device_name((HjgDeviceId) {HJG_KIND_CUDA, number}).text, source);
 	}
 	for (int number = 0; read_calibration(&calibration) && number < HJG_MODEL_COUPLED; number++)
 	{
@@ -169,7 +169,7 @@ return_costs(FunctionCallInfo fcinfo)
 			continue;
 		if (!has_coupled)
 			put_engine_costs(rsinfo, &calibration.cpu_engine, "cpu");
-		put_engine_costs(rsinfo, own, psprintf("opencl:%d", number));
+		put_engine_costs(rsinfo, own, hjg_device_name((HjgDeviceId) {HJG_KIND_OPENCL, number}).text);
 		has_coupled = true;
 	}
 }

@@ -53,11 +53,11 @@ start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 {
 	HjgJoinSpec spec = {.key_width = KEY_BYTES, .mode = matching ? HJG_MATCH_ALL : HJG_MATCH_SEMI, .strategy = strategy};
 	HjgReason	reason;
-	HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceWish) {.gpu = true}, &reason);
+	HjgJob	   *job = hjg_job_lease(&spec, (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = HJG_NO_NUMBER}, &reason);
 
 	if (job == NULL)
 		return NULL;
-	if (strncmp(hjg_job_device(job), "cuda:", strlen("cuda:")) != 0 || !hjg_calibration_fill(job, -1, build_rows, 0, 0))
+	if (hjg_job_device(job).kind != HJG_KIND_CUDA || !hjg_calibration_fill(job, -1, build_rows, 0, 0))
 	{
 		hjg_job_release(job);
 		return NULL;
@@ -176,12 +176,13 @@ hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS])
 {
 	for (int number = 0; number < HJG_MODEL_GPUS; number++)
 	{
+		const HjgDeviceName name = hjg_device_name((HjgDeviceId) {HJG_KIND_CUDA, number});
 		HjgGpuCosts measured = {.costs = hjg_model_default_costs.cuda};
 		HjgGpuFacts facts;
 
 		if (!hjg_service_gpu_at(number, &facts))
 			continue;
-		SetConfigOption("hjoin_gpu.device", psprintf("cuda:%d", number), PGC_USERSET, PGC_S_SESSION);
+		SetConfigOption("hjoin_gpu.device", name.text, PGC_USERSET, PGC_S_SESSION);
 		if (!measure_gpu(&facts, &measured.costs))
 			continue;
 		/* what a context takes is known only from a device that had none */
@@ -189,7 +190,7 @@ hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS])
 			measured.costs.context_ns = gpus[number].costs.context_ns;
 		measured.identity = hjg_gpu_identity(facts.description);
 		if (!is_plausible(&measured))
-			hjg_calibration_refuse(psprintf("cuda:%d", number));
+			hjg_calibration_refuse(name.text);
 		else
 			gpus[number] = measured;
 	}

@@ -47,10 +47,11 @@ describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 	};
 	int			facts[NFACTS] = {0};
 	char		name[64] = "";
+	const HjgDeviceId id = {.kind = HJG_KIND_CUDA, .number = number};
 	HjgCudaResult result = hjg_cuda.device_get(&device->handle, number);
 
 	device->number = number;
-	snprintf(device->name, sizeof(device->name), "cuda:%d", number);
+	device->name = hjg_device_name(id);
 	if (result == HJG_CUDA_SUCCESS)
 		result = hjg_cuda.device_name(name, sizeof(name), device->handle);
 	if (result == HJG_CUDA_SUCCESS)
@@ -64,7 +65,7 @@ describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 	device->shared_bytes = (size_t) facts[SHARED];
 
 	memset(info, 0, sizeof(*info));
-	memcpy(info->name, device->name, sizeof(device->name));
+	info->id = id;
 	info->compute_units = (hjg_u32) device->multiprocessors;
 	info->memory_bytes = device->memory_bytes;
 	info->l2_bytes = device->l2_bytes;
@@ -89,7 +90,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 	if (room < 1)
 		return 0;
 	memset(&infos[0], 0, sizeof(infos[0]));
-	snprintf(infos[0].name, sizeof(infos[0].name), "cuda");
+	infos[0].id = (HjgDeviceId) {.kind = HJG_KIND_CUDA, .number = HJG_NO_NUMBER};
 	infos[0].state = HJG_DEVICE_FAILED;
 	if (!hjg_cuda_open(infos[0].reason, sizeof(infos[0].reason)))
 		return 1;
@@ -120,7 +121,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 			devices[i] = found;
 			ndevices = i + 1;
 		}
-		if (usable && hjg_health_resting(infos[i].name, infos[i].reason, sizeof(infos[i].reason)))
+		if (usable && hjg_health_resting(devices[i].name.text, infos[i].reason, sizeof(infos[i].reason)))
 			usable = false;
 		infos[i].warm = devices[i].context != NULL;
 		infos[i].state = usable ? HJG_DEVICE_READY : HJG_DEVICE_FAILED;
@@ -163,7 +164,7 @@ hjg_cuda_enter(int number, char *reason, size_t room)
 	pthread_mutex_lock(&lock);
 	good = number < ndevices;
 	if (!good)
-		snprintf(reason, room, "cuda:%d has not been found", number);
+		snprintf(reason, room, "%s has not been found", hjg_device_name((HjgDeviceId) {HJG_KIND_CUDA, number}).text);
 	else if (device->context == NULL)
 		good = make_context(device, reason, room);
 	pthread_mutex_unlock(&lock);

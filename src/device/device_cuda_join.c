@@ -184,14 +184,14 @@ note_error(const HjgCudaDevice *device, const HjgCudaJoin *join, HjgStatus statu
 	if (lanes != NULL)
 		text = lanes->work.error[0] ? lanes->work.error : lanes->in.error[0] ? lanes->in.error :
 			lanes->out[0].error[0] ? lanes->out[0].error : lanes->out[1].error;
-	hjg_health_note(device->name, text);
+	hjg_health_note(device->name.text, text);
 }
 
 static HjgStatus
 cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *segments, int nsegments,
 		   void **result)
 {
-	char		name[32];
+	const HjgDeviceName name = hjg_device_name((HjgDeviceId) {HJG_KIND_CUDA, number});
 	char		reason[128];
 	HjgCudaDevice *device;
 	HjgCudaJoin *join = calloc(1, sizeof(HjgCudaJoin));
@@ -207,12 +207,11 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 	}
 	memcpy(sorted, segments, (size_t) nsegments * sizeof(HjgSegment));
 	qsort(sorted, (size_t) nsegments, sizeof(HjgSegment), compare_segments);
-	snprintf(name, sizeof(name), "cuda:%d", number);
-	hjg_health_enter(name);
+	hjg_health_enter(name.text);
 	device = hjg_cuda_enter(number, reason, sizeof(reason));
 	if (device == NULL)
 	{
-		hjg_health_note(name, reason);
+		hjg_health_note(name.text, reason);
 		free(join);
 		join = NULL;
 		status = HJG_ERR_DEVICE;
@@ -240,7 +239,7 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 		}
 		hjg_cuda_region_leave();
 	}
-	hjg_health_leave(name);
+	hjg_health_leave(name.text);
 	free(sorted);
 	*result = join;
 	return status;
@@ -327,10 +326,10 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	HjgStatus	status;
 	HjgStatus	drained;
 
-	hjg_health_enter(join->device->name);
+	hjg_health_enter(join->device->name.text);
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) == NULL)
 	{
-		hjg_health_note(join->device->name, reason);
+		hjg_health_note(join->device->name.text, reason);
 		status = HJG_ERR_DEVICE;
 	}
 	else
@@ -348,7 +347,7 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	}
 	if (status == HJG_OK)
 		*cursor = at;
-	hjg_health_leave(join->device->name);
+	hjg_health_leave(join->device->name.text);
 	return status;
 }
 
@@ -390,11 +389,11 @@ cuda_branch(void *arg, const HjgEnv *env)
 	HjgCudaJoin *branch = NULL;
 	char		reason[128];
 
-	hjg_health_enter(join->device->name);
+	hjg_health_enter(join->device->name.text);
 	/* what is wrong with the device its next operation finds out */
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) != NULL)
 		branch = hjg_cuda_branch_make(join, env);
-	hjg_health_leave(join->device->name);
+	hjg_health_leave(join->device->name.text);
 	return branch;
 }
 
@@ -403,15 +402,14 @@ cuda_free(void *arg)
 {
 	HjgCudaJoin *join = arg;
 	char		reason[128];
-	char		name[sizeof(join->device->name)];
+	const HjgDeviceName name = join->device->name;
 
-	memcpy(name, join->device->name, sizeof(name));
-	hjg_health_enter(name);
+	hjg_health_enter(name.text);
 	/* without the context its memory could never be given back */
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) == NULL)
-		hjg_health_fatal(name, reason);
+		hjg_health_fatal(name.text, reason);
 	hjg_cuda_join_free(join);
-	hjg_health_leave(name);
+	hjg_health_leave(name.text);
 }
 
 /* Give back what no join has used for a while. */
@@ -434,7 +432,7 @@ cuda_tend(void)
 }
 
 const HjgDriver hjg_cuda_driver = {
-	.kind = "cuda",
+	.kind = HJG_KIND_CUDA,
 	.room = HJG_CUDA_MAX_DEVICES,
 	.list = hjg_cuda_list,
 	.tend = cuda_tend,

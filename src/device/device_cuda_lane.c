@@ -56,7 +56,7 @@ hjg_cuda_check(HjgCudaLane *lane, HjgCudaResult result, const char *what)
 	if (result == HJG_CUDA_ERROR_OUT_OF_MEMORY)
 		return HJG_ERR_MEMORY;
 	if (!is_harmless(result))
-		hjg_health_fatal(lane->device->name, lane->error);
+		hjg_health_fatal(lane->device->name.text, lane->error);
 	return HJG_ERR_DEVICE;
 }
 
@@ -328,7 +328,7 @@ static void
 must(HjgCudaLane *lane, HjgCudaResult result, const char *what)
 {
 	if (hjg_cuda_check(lane, result, what) != HJG_OK)
-		hjg_health_fatal(lane->device->name, lane->error);
+		hjg_health_fatal(lane->device->name.text, lane->error);
 }
 
 HjgStatus
@@ -349,7 +349,7 @@ hjg_cuda_wait(HjgCudaLane *lane)
 		if (result != HJG_CUDA_ERROR_NOT_READY)
 			must(lane, result, "work on the device");
 		if (waited > (hjg_u64) GIVE_UP_MS * 1000000)
-			hjg_health_fatal(lane->device->name, "work on the device does not end");
+			hjg_health_fatal(lane->device->name.text, "work on the device does not end");
 		if (waited < (hjg_u64) STALL_MS * 1000000 && lane->env != NULL && lane->env->poll != NULL)
 			cancelled |= lane->env->poll(lane->env->arg);
 		if (waited > SPIN_NS)

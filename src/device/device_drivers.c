@@ -62,7 +62,7 @@ cpu_list(HjgDeviceInfo *devices, int room)
 	if (room < 1)
 		return 0;
 	memset(&devices[0], 0, sizeof(devices[0]));
-	snprintf(devices[0].name, sizeof(devices[0].name), "cpu");
+	devices[0].id = (HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER};
 	describe_cpu(devices[0].description, sizeof(devices[0].description));
 	devices[0].compute_units = (hjg_u32) hjg_device_cpus();
 	devices[0].memory_bytes = (hjg_u64) sysconf(_SC_PHYS_PAGES) * (hjg_u64) sysconf(_SC_PAGESIZE);
@@ -101,7 +101,7 @@ cpu_free(void *join)
 }
 
 static const HjgDriver cpu_driver = {
-	.kind = "cpu",
+	.kind = HJG_KIND_CPU,
 	.room = 1,
 	.list = cpu_list,
 	.build = cpu_build,
@@ -127,7 +127,7 @@ publish(HjgDeviceInfo *entry, const HjgDeviceInfo *info)
 {
 	if (memcmp(entry, info, sizeof(*info)) == 0)
 		return;
-	if (strncmp(entry->name, info->name, sizeof(entry->name)) != 0)
+	if (memcmp(&entry->id, &info->id, sizeof(entry->id)) != 0)
 		__atomic_store_n(&entry->state, HJG_DEVICE_ABSENT, __ATOMIC_SEQ_CST);
 	memcpy((char *) entry + sizeof(entry->state), (const char *) info + sizeof(entry->state),
 		   sizeof(*entry) - sizeof(entry->state));
@@ -145,7 +145,7 @@ list_driver(const HjgDriver *driver, HjgDeviceInfo *entries)
 		if (i >= n)
 			memset(&infos[i], 0, sizeof(infos[i]));
 		else
-			snprintf(infos[i].kind, sizeof(infos[i].kind), "%s", driver->kind);
+			infos[i].id.kind = driver->kind;
 		publish(&entries[i], &infos[i]);
 	}
 }

@@ -57,7 +57,7 @@ hjg_cl_limit_ms(int usual_ms)
 void
 hjg_cl_name(int number, char *name, size_t room)
 {
-	snprintf(name, room, "opencl:%d", number);
+	snprintf(name, room, "%s", hjg_device_name((HjgDeviceId) {HJG_KIND_OPENCL, number}).text);
 }
 
 /* Drivers are not installed while a server runs: one look is enough. */
@@ -69,9 +69,9 @@ opencl_list(HjgDeviceInfo *devices, int room)
 	for (int i = 0; i < nreports && i < room; i++)
 	{
 		devices[i] = reports[i].info;
-		hjg_cl_name(i, devices[i].name, sizeof(devices[i].name));
+		devices[i].id = (HjgDeviceId) {.kind = HJG_KIND_OPENCL, .number = i};
 		if (devices[i].state == HJG_DEVICE_READY &&
-			hjg_health_resting(devices[i].name, devices[i].reason, sizeof(devices[i].reason)))
+			hjg_health_resting(hjg_device_name(devices[i].id).text, devices[i].reason, sizeof(devices[i].reason)))
 			devices[i].state = HJG_DEVICE_FAILED;
 		devices[i].warm = hjg_cl_measured_widths(i);
 	}
@@ -366,7 +366,7 @@ opencl_free(void *handle)
 }
 
 const HjgDriver hjg_opencl_driver = {
-	.kind = "coupled",
+	.kind = HJG_KIND_OPENCL,
 	.room = HJG_CL_DEVICES,
 	.list = opencl_list,
 	.tend = opencl_tend,

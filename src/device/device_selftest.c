@@ -245,7 +245,7 @@ find_device(const char *name)
 	const HjgDeviceInfo *devices = arena.view.block->devices;
 
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (devices[i].state == HJG_DEVICE_READY && strncmp(devices[i].name, name, sizeof(devices[i].name)) == 0)
+		if (devices[i].state == HJG_DEVICE_READY && strcmp(hjg_device_name(devices[i].id).text, name) == 0)
 			return i;
 	printf("self-test: there is no device \"%s\" that can be used; see --list\n", name);
 	return -1;
@@ -286,7 +286,7 @@ hjg_device_self_test(int nthreads, const char *device)
 		hjg_scheduler_stop();
 		return 1;
 	}
-	on_gpu = strcmp(arena.view.block->devices[device_ix].kind, hjg_cuda_driver.kind) == 0;
+	on_gpu = arena.view.block->devices[device_ix].id.kind == HJG_KIND_CUDA;
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		clients[i] = (Client) {.number = i};

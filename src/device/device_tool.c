@@ -18,7 +18,8 @@ hjg_device_list(void)
 
 		if (device->state == HJG_DEVICE_ABSENT)
 			continue;
-		printf("%-10s %-8s %s, %u units, %llu MB%s%s\n", device->name, device->kind, device->description,
+		printf("%-10s %-8s %s, %u units, %llu MB%s%s\n", hjg_device_name(device->id).text, hjg_device_kind(device->id.kind)->engine,
+			   device->description,
 			   device->compute_units, (unsigned long long) (device->memory_bytes >> 20),
 			   device->state == HJG_DEVICE_READY ? "" : "; not usable: ", device->reason);
 	}

@@ -153,7 +153,7 @@ typedef struct HjgCudaPool HjgCudaPool;
 typedef struct HjgCudaDevice
 {
 	int			number;			/* N of cuda:N */
-	char		name[16];		/* cuda:N */
+	HjgDeviceName name;
 	HjgCudaNumber handle;
 	int			multiprocessors;
 	int			compute_capability; /* 75, 80, ... */

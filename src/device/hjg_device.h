@@ -31,7 +31,7 @@
  */
 typedef struct HjgDriver
 {
-	const char *kind;
+	HjgDeviceKind kind;
 	int			room;			/* most devices that it lists */
 	bool		staged;			/* probe() gets pages of private memory, as it does not add its pairs up (HjgResult.sum) */
 	/*

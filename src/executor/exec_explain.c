@@ -37,8 +37,8 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 	HJG_FIGURES(FIGURE)
 #undef FIGURE
 	hjg_job_stats_add(&report->job, &other->job);
-	if (report->device[0] == '\0')
-		strlcpy(report->device, other->device, sizeof(report->device));
+	if (report->device.kind == HJG_KIND_ANY)
+		report->device = other->device;
 }
 
 static const char *
@@ -289,13 +289,10 @@ show_prediction(const HjgReport *report, List *prediction, ExplainState *es)
 static const char *
 engine_text(const HjgReport *report)
 {
-	if (report->device_loads == 0 || report->fallback != HJG_REASON_NONE)
-		return "cpu";
-	if (strncmp(report->device, "cuda:", strlen("cuda:")) == 0)
-		return "cuda";
-	if (hjg_coupled_strategy_name(report->job.strategy) != NULL)
-		return "coupled";
-	return "cpu";
+	const bool	on_device = report->device_loads > 0 && report->fallback == HJG_REASON_NONE &&
+		(report->device.kind != HJG_KIND_OPENCL || hjg_coupled_strategy_name(report->job.strategy) != NULL);
+
+	return hjg_device_kind(on_device ? report->device.kind : HJG_KIND_CPU)->engine;
 }
 
 static void
@@ -318,7 +315,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	ExplainPropertyText("Engine", joined ? engine_text(&report) : "none", es);
 	ExplainPropertyText("Joined In", on_device ? "device process" : joined ? "backend" : "none", es);
 	if (on_device || es->format != EXPLAIN_FORMAT_TEXT)
-		ExplainPropertyText("Device", on_device ? report.device : "none", es);
+		ExplainPropertyText("Device", on_device ? hjg_device_name(report.device).text : "none", es);
 	if (report.fallback != HJG_REASON_NONE)
 		ExplainPropertyText("Fallback", hjg_reasons[report.fallback].text, es);
 	else if (es->format != EXPLAIN_FORMAT_TEXT)

@@ -133,8 +133,7 @@ read_program(HjgProgram *program, const CustomScan *cscan)
 	program->hints = (HjgJobHints) {
 		.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0,
 		.most_embedded_rows = MAX_MISESTIMATE * inner->plan_rows,
-		.gpu = list_nth_int(scalars, HJG_SCALAR_GPU) != 0,
-		.coupled = list_nth_int(scalars, HJG_SCALAR_COUPLED),
+		.device = {.kind = list_nth_int(scalars, HJG_SCALAR_DEVICE_KIND), .number = list_nth_int(scalars, HJG_SCALAR_DEVICE_NUMBER)},
 		.build_rows = inner->plan_rows,
 		.pairs = cscan->scan.plan.plan_rows,
 		.probe_rows = outer->plan_rows,

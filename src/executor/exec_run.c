@@ -71,7 +71,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 		.carried = hints->carried,
 		.nthreads = hjg_cpu_threads,
 	};
-	return hjg_job_lease(spec, (HjgDeviceWish) {.gpu = hints->gpu,.coupled = hints->coupled}, reason);
+	return hjg_job_lease(spec, hints->device, reason);
 }
 
 /*
@@ -95,7 +95,7 @@ start_job(HjgRun *run)
 	}
 	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
 	run->carried = spec.carried;
-	strlcpy(run->execution->report->device, hjg_job_device(run->job), sizeof(run->execution->report->device));
+	run->execution->report->device = hjg_job_device(run->job);
 	move_build_keys(run);
 	if (run->build_complete && hjg_run_job_usable(run))
 		submit_build(run);
@@ -127,7 +127,7 @@ hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec)
 	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
 	run->reason = HJG_REASON_NONE;
 	run->carried = spec->carried;
-	strlcpy(run->execution->report->device, hjg_job_device(run->job), sizeof(run->execution->report->device));
+	run->execution->report->device = hjg_job_device(run->job);
 }
 
 void
@@ -238,7 +238,7 @@ hjg_run_consider_job(HjgRun *run, uint64 probe_rows)
 bool
 hjg_run_on_gpu(const HjgRun *run)
 {
-	return run->job != NULL && strncmp(hjg_job_device(run->job), "cuda:", strlen("cuda:")) == 0;
+	return run->job != NULL && hjg_job_device(run->job).kind == HJG_KIND_CUDA;
 }
 
 /*

@@ -287,7 +287,7 @@ report_mismatch(const HjgJoinState *state, const HjgTally *ours, const HjgTally 
 			 errdetail("%s had " UINT64_FORMAT " rows with checksum %016llx, core's hash join " UINT64_FORMAT " rows with checksum %016llx. "
 					   "It ran on %s.",
 					   HJG_NODE_NAME, ours->nrows, (unsigned long long) ours->sum, core->nrows, (unsigned long long) core->sum,
-					   report->device[0] != '\0' ? psprintf("device \"%s\"", report->device) : "no device"),
+					   report->device.kind != HJG_KIND_ANY ? psprintf("device \"%s\"", hjg_device_name(report->device).text) : "no device"),
 			 errhint("Do not use the result of this statement. A superuser switches joins on again with hjoin_gpu_stat_reset().")));
 }
 

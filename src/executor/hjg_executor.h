@@ -89,7 +89,7 @@ struct HjgReport
 	HJG_FIGURES(FIGURE)
 #undef FIGURE
 	uint32		told;			/* reasons that are in the log already, a bit each */
-	char		device[NAMEDATALEN];
+	HjgDeviceId device;			/* of the first job; ANY: there was none */
 };
 
 /* ---------- what the operators of a node have in common ---------- */

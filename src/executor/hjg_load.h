@@ -106,8 +106,7 @@ typedef struct HjgJobHints
 {
 	bool		embedded;		/* to be joined without a job, by the backends themselves; */
 	double		most_embedded_rows;	/* unless it is found to have more build rows */
-	bool		gpu;			/* a GPU would be faster than the cpu engine; */
-	int			coupled;		/* or opencl:N, where this is N + 1 */
+	HjgDeviceId device;			/* where it would be fastest */
 	double		build_rows;		/* of a participant, and likewise: */
 	double		pairs;
 	double		probe_rows;		/* of all participants, */

@@ -311,6 +311,7 @@ hjg_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 	static HjgSeriesMemos memos;
 	HjgStepCosts costs;
 	HjgRunner  *runner;
+	HjgDeviceId id;
 	char		reason[128] = "";
 	bool		is_threads;
 	bool		good;
@@ -341,7 +342,7 @@ hjg_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 	{
 		hjg_cl_set_units(options.units);
 		hjg_drivers_open(devices, true);
-		runner = hjg_opencl_begin(strncmp(options.device, "opencl:", 7) == 0 ? atoi(options.device + 7) : -1, HJG_BENCH_KEY_WIDTH,
+		runner = hjg_opencl_begin(hjg_device_parse(options.device, &id) && id.kind == HJG_KIND_OPENCL ? id.number : -1, HJG_BENCH_KEY_WIDTH,
 								  &options.config.cpu_threads, reason, sizeof(reason));
 	}
 	if (runner == NULL)

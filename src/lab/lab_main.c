@@ -68,7 +68,7 @@ main(int argc, char **argv)
 	};
 	int			nthreads = hjg_device_cpus();
 	int			memory_mb = 0;
-	int			number;
+	HjgDeviceId id;
 	int			option;
 	const char *device;
 
@@ -106,18 +106,16 @@ main(int argc, char **argv)
 	device = argv[optind++];
 	argc -= optind;
 	argv += optind;
-	if (strcmp(device, "cpu") == 0)
-		return hjg_engine_bench(stdout, nthreads, argc, argv);
-	if (strncmp(device, "cuda:", 5) != 0)
+	if (!hjg_device_parse(device, &id) || id.kind == HJG_KIND_OPENCL)
 		return hjg_coupled_bench(nthreads, device, argc, argv);
-	if (!read_number(device + 5, &number))
-		return EXIT_USAGE;
-	if (number >= HJG_CUDA_MAX_DEVICES)
+	if (id.kind == HJG_KIND_CPU)
+		return hjg_engine_bench(stdout, nthreads, argc, argv);
+	if (id.kind != HJG_KIND_CUDA || id.number >= HJG_CUDA_MAX_DEVICES)
 	{
 		fprintf(stderr, "hjoin_gpu_lab: there is no device %s\n", device);
 		return EXIT_USAGE;
 	}
 	if (argc > 0 && strcmp(argv[0], "--host") == 0)
-		return hjg_cuda_host_bench(stdout, number, argc - 1, argv + 1);
-	return hjg_cuda_bench(stdout, number, argc, argv);
+		return hjg_cuda_host_bench(stdout, id.number, argc - 1, argv + 1);
+	return hjg_cuda_bench(stdout, id.number, argc, argv);
 }

@@ -20,6 +20,7 @@
 #ifndef HJG_CONTROL_H
 #define HJG_CONTROL_H
 
+#include "layout/hjg_device_id.h"
 #include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
 #include "layout/hjg_share.h"
@@ -182,13 +183,12 @@ typedef struct HjgDeviceInfo
 {
 	hjg_u32		state;			/* HjgDeviceState */
 	hjg_u32		compute_units;
+	HjgDeviceId id;				/* without a number: of a driver that has no device to show */
 	hjg_u64		memory_bytes;
 	hjg_u64		l2_bytes;		/* of a GPU */
 	/* of a GPU: there is a context, made by a first join; of OpenCL: HJG_WIDTH_BIT()s of the keys for which steps are measured */
 	hjg_u32		warm;
 	hjg_u32		pad;
-	char		name[32];		/* what hjoin_gpu.device calls it */
-	char		kind[16];		/* cpu, cuda, coupled */
 	char		description[128];
 	char		reason[128];
 } HjgDeviceInfo;

@@ -10,6 +10,7 @@
 #include "nodes/pathnodes.h"
 #include "utils/palloc.h"
 
+#include "layout/hjg_device_id.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 
@@ -206,8 +207,7 @@ typedef struct HjgPath
 	JoinType	jointype;
 	bool		inner_unique;
 	bool		bloom;			/* with a Bloom filter */
-	bool		gpu;			/* on a GPU */
-	int			coupled;		/* on opencl:N: N + 1; else 0 */
+	HjgDeviceId device;			/* that a job of it is for */
 	bool		embedded;		/* without a job */
 	bool		columnar;		/* rows need not be looked at one by one */
 	bool		outrun;			/* by a join of core's without hashing, whatever its price (planner_rivals.c) */

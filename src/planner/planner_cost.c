@@ -401,8 +401,9 @@ hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const
 		consider_coupled(hjg_planner_coupled(candidate->facts), costs, &shape, &prediction);
 	consider_embedded(candidate, costs, path, &shape, &prediction);
 	own->bloom = shape.bloom;
-	own->gpu = shape.gpu;
-	own->coupled = shape.engine != NULL ? 1 + hjg_planner_coupled(candidate->facts)->number : 0;
+	own->device = (HjgDeviceId) {.kind = shape.gpu ? HJG_KIND_CUDA : HJG_KIND_CPU, .number = HJG_NO_NUMBER};
+	if (shape.engine != NULL)
+		own->device = (HjgDeviceId) {.kind = HJG_KIND_OPENCL, .number = hjg_planner_coupled(candidate->facts)->number};
 	own->embedded = shape.in_place;
 
 	price_quals(root, candidate);

@@ -197,7 +197,7 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->custom_scan_tlist = append_scan_columns(append_scan_columns(NIL, outer_plan), inner_plan);
 	scalars = list_make5_int(path->jointype, path->inner_unique, list_length(outer_plan->targetlist),
 							 list_length(inner_plan->targetlist), path->bloom);
-	scalars = list_concat(scalars, list_make4_int(path->gpu, path->coupled, path->embedded,
+	scalars = list_concat(scalars, list_make4_int(path->device.kind, path->device.number, path->embedded,
 												  (int) Min(path->build_rows, PG_INT32_MAX)));
 	for (int i = 0; i < HJG_PREDICTION_Count; i++)
 		prediction = lappend_int(prediction, path->prediction_us[i]);

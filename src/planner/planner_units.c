@@ -86,7 +86,7 @@ static bool
 may_embed(void)
 {
 	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_STRATEGY_AUTO || hjg_strategy == HJG_STRATEGY_NOP) &&
-		(pg_strcasecmp(hjg_device, "auto") == 0 || pg_strcasecmp(hjg_device, "cpu") == 0);
+		(hjg_device_asked.kind == HJG_KIND_ANY || hjg_device_asked.kind == HJG_KIND_CPU);
 }
 
 void

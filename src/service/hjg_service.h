@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "engine/hjg_engine.h"
+#include "layout/hjg_device_id.h"
 #include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
 
@@ -130,19 +131,13 @@ typedef struct HjgCoupledFacts
 /* Those of opencl:number, if it is ready and the settings name it or leave the choice open. */
 extern bool hjg_service_coupled_at(int number, HjgCoupledFacts *facts);
 
-/* Under hjoin_gpu.device = auto: where a job is to run, if that is ready. */
-typedef struct HjgDeviceWish
-{
-	bool		gpu;			/* on a GPU, */
-	int			coupled;		/* or on opencl:N, where this is N + 1 */
-} HjgDeviceWish;
-
 /*
  * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL
- * and a reason when none can be had.  Where the device does not gather carried columns,
- * spec->carried becomes none.
+ * and a reason when none can be had.  Under hjoin_gpu.device = auto it is for the
+ * device that is wished for, if that is ready, and else for the cpu engine.  Where the device does not gather carried
+ * columns, spec->carried becomes none.
  */
-extern HjgJob *hjg_job_lease(HjgJoinSpec *spec, HjgDeviceWish wish, HjgReason *reason);
+extern HjgJob *hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason);
 
 /*
  * One job for several processes.  The owner, who leased it, hands out a name of it, which
@@ -252,8 +247,8 @@ extern void hjg_job_stats(HjgJob *job, HjgJobStats *stats);
  * leased for; HJG_REASON_NONE when it has not.
  */
 extern HjgReason hjg_job_takeover(HjgJob *job);
-/* Name of the device that runs the job, such as "cpu". */
-extern const char *hjg_job_device(HjgJob *job);
+/* The device that runs the job. */
+extern HjgDeviceId hjg_job_device(const HjgJob *job);
 
 /*
  * Jobs of queries that may be left for a while, between two fetches of a cursor.  Who uses a job says of which query it is

@@ -63,7 +63,7 @@ struct HjgJob
 	void	   *holder;			/* what can do without it; and the query that this is a part of, or NULL */
 	const void *query;
 	HjgReason	reason;			/* why it failed; final */
-	char		device[sizeof(((HjgDeviceInfo *) NULL)->name)];
+	HjgDeviceId device;
 
 	HjgHeldList loose;			/* leased and not yet added to anything */
 	HjgHeldList build;
@@ -123,14 +123,14 @@ extern void hjg_service_register_callbacks(void);
 
 /* service_device.c */
 /*
- * Number of the device that the settings ask for; -1 when it is not there.  Under auto what a job's specification wants of
- * GPUs and OpenCL devices, if that is ready, and the cpu engine otherwise.
+ * Place of the device that the settings ask for, or, under auto, that is wished for, if it is ready, and otherwise of the cpu
+ * engine; -1 when it is not there.
  */
-extern int	hjg_service_find_device(bool gpu, int coupled);
+extern int	hjg_service_find_device(HjgDeviceId wish);
+/* What is at a place of the table; ANY beyond its end. */
+extern HjgDeviceId hjg_service_device_id(uint32 device_ix);
 /* Supervisor, while no device process lives: have the next one count a failure of the device, as if this one had died in its driver. */
 extern void hjg_service_blame(uint32 device_ix);
-/* Is this device an NVIDIA GPU? */
-extern bool hjg_service_is_gpu(int device_ix);
 
 /* service_supervisor.c */
 extern void hjg_supervisor_register(void);

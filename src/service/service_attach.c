@@ -20,7 +20,6 @@ HjgJob *
 hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason)
 {
 	HjgJob	   *job;
-	uint32		device_ix;
 
 	*reason = HJG_REASON_NO_ARENA;
 	if (hjg_arena_map.base == NULL || hjg_job_at(&hjg_arena_map, name.job_ix) == NULL)
@@ -37,9 +36,7 @@ hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason)
 		return NULL;
 	}
 	*reason = HJG_REASON_NONE;
-	device_ix = __atomic_load_n(&job->slot->device_ix, __ATOMIC_RELAXED);
-	if (device_ix < HJG_MAX_DEVICES)
-		hjg_check_text_copy(job->device, hjg_arena_map.view.block->devices[device_ix].name, sizeof(job->device));
+	job->device = hjg_service_device_id(__atomic_load_n(&job->slot->device_ix, __ATOMIC_RELAXED));
 	return job;
 }
 

@@ -78,7 +78,7 @@ hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
 }
 
 HjgJob *
-hjg_job_lease(HjgJoinSpec *spec, HjgDeviceWish wish, HjgReason *reason)
+hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 {
 	static uint32 hint = 0;
 	HjgArena   *arena = &hjg_arena_map;
@@ -91,13 +91,13 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceWish wish, HjgReason *reason)
 
 	if (!hjg_service_available(reason))
 		return NULL;
-	device_ix = hjg_service_find_device(wish.gpu, wish.coupled);
+	device_ix = hjg_service_find_device(wish);
 	if (device_ix < 0)
 	{
 		*reason = HJG_REASON_NO_DEVICE;
 		return NULL;
 	}
-	if (!hjg_service_is_gpu(device_ix))
+	if (hjg_service_device_id((uint32) device_ix).kind != HJG_KIND_CUDA)
 		spec->carried = (HjgCarried) {{0}};
 
 	hjg_service_reserve_job();
@@ -126,8 +126,7 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceWish wish, HjgReason *reason)
 		*reason = HJG_REASON_NO_DEVICE_PROCESS;
 		return NULL;
 	}
-	hjg_check_text_copy(job->device, arena->view.block->devices[device_ix].name, sizeof(job->device));
-
+	job->device = hjg_service_device_id((uint32) device_ix);
 	job->slot->device_ix = (uint32) device_ix;
 	job->slot->spec = *spec;
 	hjg_supervisor_watch();
@@ -354,8 +353,8 @@ hjg_job_batch_close(HjgJob *job, int batch_no)
 	batch->open = false;
 }
 
-const char *
-hjg_job_device(HjgJob *job)
+HjgDeviceId
+hjg_job_device(const HjgJob *job)
 {
 	return job->device;
 }

@@ -12,47 +12,40 @@
 #include "service/hjg_service_private.h"
 
 static bool
-any_device(void)
-{
-	return hjg_device == NULL || hjg_device[0] == '\0' || pg_strcasecmp(hjg_device, "auto") == 0;
-}
-
-static bool
 is_ready(int device_ix)
 {
 	return __atomic_load_n(&hjg_arena_map.view.block->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
 }
 
-static bool
-is_text(const char *chars, Size room, const char *text)
+/* Its kind and number, which another process may change. */
+static HjgDeviceId
+id_of(int device_ix)
 {
-	char		copy[64];
+	HjgDeviceId id;
 
-	Assert(room <= sizeof(copy));
-	hjg_check_text_copy(copy, chars, room);
-	return pg_strcasecmp(copy, text) == 0;
+	hjg_words_copy(&id, &hjg_arena_map.view.block->devices[device_ix].id, sizeof(id));
+	return id;
 }
 
-bool
-hjg_service_is_gpu(int device_ix)
+HjgDeviceId
+hjg_service_device_id(uint32 device_ix)
 {
-	const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[device_ix];
-
-	return is_text(device->kind, sizeof(device->kind), "cuda");
+	return device_ix < HJG_MAX_DEVICES ? id_of((int) device_ix) : (HjgDeviceId) {.number = HJG_NO_NUMBER};
 }
 
 void
 hjg_service_blame(uint32 device_ix)
 {
 	HjgDeviceBlock *block = hjg_arena_map.view.block;
-	char		name[sizeof(block->devices[0].name)];
+	const HjgDeviceName name = hjg_device_name(hjg_service_device_id(device_ix));
+	char		failed[sizeof(block->health[0].name)];
 
-	if (device_ix >= HJG_MAX_DEVICES)
-		return;
-	hjg_check_text_copy(name, block->devices[device_ix].name, sizeof(name));
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (name[0] != '\0' && is_text(block->health[i].name, sizeof(block->health[i].name), name))
+	{
+		hjg_check_text_copy(failed, block->health[i].name, sizeof(failed));
+		if (strcmp(failed, name.text) == 0)
 			__atomic_store_n(&block->health[i].in_use, 1, __ATOMIC_SEQ_CST);
+	}
 }
 
 static int
@@ -66,18 +59,19 @@ jobs_on(int device_ix)
 	return n;
 }
 
-/* The ready GPU with the fewest jobs; -1 when there is none. */
+/* The ready device of that name, or, without a number, of that kind with the fewest jobs; -1 when there is none. */
 static int
-find_gpu(void)
+find(HjgDeviceId wanted)
 {
 	int			least_jobs = 0;
 	int			best = -1;
 
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
+		const HjgDeviceId id = id_of(i);
 		int			njobs;
 
-		if (!is_ready(i) || !hjg_service_is_gpu(i))
+		if (!is_ready(i) || id.kind != wanted.kind || (wanted.number != HJG_NO_NUMBER && id.number != wanted.number))
 			continue;
 		njobs = jobs_on(i);
 		if (best < 0 || njobs < least_jobs)
@@ -89,88 +83,71 @@ find_gpu(void)
 	return best;
 }
 
-/* The ready device opencl:number; -1 when there is none. */
-static int
-find_coupled(int number)
-{
-	char		name[32];
-
-	snprintf(name, sizeof(name), "opencl:%d", number);
-	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-	{
-		const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[i];
-
-		if (is_ready(i) && is_text(device->name, sizeof(device->name), name))
-			return i;
-	}
-	return -1;
-}
-
 int
-hjg_service_find_device(bool gpu, int coupled)
+hjg_service_find_device(HjgDeviceId wish)
 {
-	const HjgDeviceInfo *devices = hjg_arena_map.view.block->devices;
-	const bool	any = any_device();
-	int			device_ix = any && gpu ? find_gpu() : any && coupled > 0 ? find_coupled(coupled - 1) : -1;
+	int			device_ix;
 
-	for (int i = 0; i < HJG_MAX_DEVICES && device_ix < 0; i++)
-		if (is_ready(i) && (any || is_text(devices[i].name, sizeof(devices[i].name), hjg_device)))
-			device_ix = i;
-	return device_ix;
+	if (hjg_device_asked.kind != HJG_KIND_ANY)
+		return find(hjg_device_asked);
+	device_ix = find(wish);
+	return device_ix >= 0 ? device_ix : find((HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER});
 }
 
-/* False for what is no GPU. */
-static bool
+static void
 describe_gpu(int device_ix, HjgGpuFacts *facts)
 {
 	const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[device_ix];
-	char		name[sizeof(device->name)];
 
-	hjg_check_text_copy(name, device->name, sizeof(name));
-	if (!hjg_service_is_gpu(device_ix) || sscanf(name, "cuda:%d", &facts->number) != 1)
-		return false;
+	facts->number = id_of(device_ix).number;
 	facts->l2_bytes = (double) device->l2_bytes;
 	facts->cold = device->warm == 0;
 	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
-	return true;
+}
+
+/* The GPU that the settings ask for or leave the choice of; -1 when there is none. */
+static int
+find_gpu(int number)
+{
+	const HjgDeviceId wanted = {.kind = HJG_KIND_CUDA, .number = number};
+	HjgReason	reason;
+
+	return hjg_service_available(&reason) ? find(wanted) : -1;
 }
 
 bool
 hjg_service_gpu(HjgGpuFacts *facts)
 {
-	HjgReason	reason;
-	int			device_ix;
+	const bool	any = hjg_device_asked.kind == HJG_KIND_ANY;
+	const int	device_ix = any || hjg_device_asked.kind == HJG_KIND_CUDA ? find_gpu(hjg_device_asked.number) : -1;
 
-	if (!hjg_service_available(&reason))
-		return false;
-	device_ix = any_device() ? find_gpu() : hjg_service_find_device(true, 0);
-	return device_ix >= 0 && describe_gpu(device_ix, facts);
+	if (device_ix >= 0)
+		describe_gpu(device_ix, facts);
+	return device_ix >= 0;
 }
 
 bool
 hjg_service_gpu_at(int number, HjgGpuFacts *facts)
 {
-	HjgReason	reason;
+	const int	device_ix = find_gpu(number);
 
-	if (!hjg_service_available(&reason))
-		return false;
-	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (is_ready(i) && describe_gpu(i, facts) && facts->number == number)
-			return true;
-	return false;
+	if (device_ix >= 0)
+		describe_gpu(device_ix, facts);
+	return device_ix >= 0;
 }
 
 bool
 hjg_service_coupled_at(int number, HjgCoupledFacts *facts)
 {
+	const HjgDeviceId wanted = {.kind = HJG_KIND_OPENCL, .number = number};
 	const HjgDeviceInfo *device;
 	HjgReason	reason;
 	int			device_ix;
-	char		name[32];
 
-	snprintf(name, sizeof(name), "opencl:%d", number);
-	if (!hjg_service_available(&reason) || !(any_device() || pg_strcasecmp(hjg_device, name) == 0) ||
-		(device_ix = find_coupled(number)) < 0)
+	if (!hjg_service_available(&reason) ||
+		!(hjg_device_asked.kind == HJG_KIND_ANY ||
+		  (hjg_device_asked.kind == HJG_KIND_OPENCL && hjg_device_asked.number == number)) ||
+		(device_ix = find(wanted)) < 0)
 		return false;
 	device = &hjg_arena_map.view.block->devices[device_ix];
 	facts->widths = device->warm;

@@ -107,7 +107,7 @@ hjoin_gpu_self_test(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("number of rows is out of range")));
 	modulus = (uint32) Max(build_rows, 1);
 
-	job = hjg_job_lease(&spec, (HjgDeviceWish) {0}, &reason);
+	job = hjg_job_lease(&spec, (HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER}, &reason);
 	if (job == NULL)
 		fail(reason);
 	for (int64 row = 0; row < build_rows; row += SLAB_ROWS)

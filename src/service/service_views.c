@@ -86,14 +86,15 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 	{
 		const HjgDeviceInfo *device = &hjg_arena_map.view.block->devices[i];
 		uint32		state = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
+		const HjgDeviceId id = hjg_service_device_id((uint32) i);
 		uint32		pid = __atomic_load_n(&control->device_pid, __ATOMIC_RELAXED);
 		Datum		values[10];
 		bool		nulls[10] = {0};
 
 		if (state == HJG_DEVICE_ABSENT)
 			continue;
-		values[0] = text_of(device->name, sizeof(device->name), &nulls[0]);
-		values[1] = text_of(device->kind, sizeof(device->kind), &nulls[1]);
+		values[0] = CStringGetTextDatum(hjg_device_name(id).text);
+		values[1] = CStringGetTextDatum(hjg_device_kind(id.kind)->engine);
 		values[2] = text_of(device->description, sizeof(device->description), &nulls[2]);
 		values[3] = CStringGetTextDatum(!ready ? "down" : state == HJG_DEVICE_READY ? "ready" : "failed");
 		if (ready)

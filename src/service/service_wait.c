@@ -271,7 +271,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("a result of the hjoin_gpu device process failed its check: %s", hjg_check_text(check)),
 				 errdetail("Device \"%s\", job slot %u, batch %d, round %u, %llu pairs. The result is not used.",
-						   job->device, job->job_ix, batch_no, batch->round,
+						   hjg_device_name(job->device).text, job->job_ix, batch_no, batch->round,
 						   (unsigned long long) reported.npairs)));
 		return job->reason = HJG_REASON_BAD_RESULT;
 	}

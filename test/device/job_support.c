@@ -34,7 +34,7 @@ hjg_jobs_start(HjgServe *serve)
 	if (!hjg_scheduler_start(serve))
 		return -1;
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
-		if (strcmp(devices[i].name, "cuda:0") == 0)
+		if (devices[i].id.kind == HJG_KIND_CUDA && devices[i].id.number == 0)
 			return devices[i].state == HJG_DEVICE_READY ? i : -1;
 	return -1;
 }

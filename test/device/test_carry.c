@@ -395,7 +395,7 @@ main(int argc, char **argv)
 		return 0;
 	}
 	stub = hjg_stub_find();
-	printf("# %s: %s%s, HJG_TEST_SEED=%llu\n", infos[0].name, infos[0].description, stub != NULL ? " (emulated)" : "",
+	printf("# %s: %s%s, HJG_TEST_SEED=%llu\n", hjg_device_name(infos[0].id).text, infos[0].description, stub != NULL ? " (emulated)" : "",
 		   (unsigned long long) test_seed);
 	/* before the first context of this process, which does not survive a fork */
 	if (stub != NULL)

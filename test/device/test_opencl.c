@@ -436,13 +436,13 @@ static void
 test_device(const HjgDeviceInfo *device)
 {
 	static const int widths[] = {4, 8, 16};
-	const int	number = atoi(device->name + 7);
+	const int	number = device->id.number;
 	HjgRunner  *runners[3] = {NULL, NULL, NULL};
 	char		reason[128] = "";
 	bool		good = true;
 	int			cpu_threads;
 
-	printf("# %s: %s\n", device->name, device->description);
+	printf("# %s: %s\n", hjg_device_name(device->id).text, device->description);
 	for (int w = 0; w < 3; w++)
 	{
 		runners[w] = hjg_opencl_begin(number, widths[w], &cpu_threads, reason, sizeof(reason));
@@ -453,7 +453,7 @@ test_device(const HjgDeviceInfo *device)
 	}
 	if (claim(good, "a device that is listed as ready can be opened%s%s", good ? "" : ": ", reason))
 	{
-		test_coupled_on((const HjgRunner *const *) runners, device->name);
+		test_coupled_on((const HjgRunner *const *) runners, hjg_device_name(device->id).text);
 		/* where that was on copies, there is no other way */
 		if (runners[0]->move == NULL)
 			test_copies(number);
@@ -503,13 +503,13 @@ main(int argc, char **argv)
 	hjg_drivers_open(devices, true);
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
-		if (strncmp(devices[i].name, "opencl:", 7) != 0)
+		if (devices[i].id.kind != HJG_KIND_OPENCL || devices[i].id.number == HJG_NO_NUMBER)
 			continue;
 		nlisted++;
-		if (wanted != NULL && strcmp(devices[i].name, wanted) != 0)
+		if (wanted != NULL && strcmp(hjg_device_name(devices[i].id).text, wanted) != 0)
 			continue;
 		if (devices[i].state != HJG_DEVICE_READY)
-			printf("# %s skipped: %s\n", devices[i].name, devices[i].reason);
+			printf("# %s skipped: %s\n", hjg_device_name(devices[i].id).text, devices[i].reason);
 		else
 		{
 			test_device(&devices[i]);

@@ -1,0 +1,106 @@
+/*
+ * hjg_device_id.h
+ *	  A device's kind and number, and what they are called: cpu, cuda:N, opencl:N.
+ *
+ * The only place that reads or makes such names.
+ */
+#ifndef HJG_DEVICE_ID_H
+#define HJG_DEVICE_ID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "layout/hjg_layout.h"
+
+/*
+ * KIND(id, name, engine, numbered): what settings and views call it, and the engine that joins on it.
+ */
+#define HJG_DEVICE_KINDS(KIND) \
+	KIND(ANY, "auto", "none", false)	/* no device in particular */ \
+	KIND(CPU, "cpu", "cpu", false) \
+	KIND(CUDA, "cuda", "cuda", true) \
+	KIND(OPENCL, "opencl", "coupled", true)
+
+typedef enum HjgDeviceKind
+{
+#define KIND(id, name, engine, numbered) HJG_KIND_##id,
+	HJG_DEVICE_KINDS(KIND)
+#undef KIND
+	HJG_KIND_COUNT
+} HjgDeviceKind;
+
+typedef struct HjgDeviceId
+{
+	hjg_u32		kind;			/* HjgDeviceKind */
+	int32_t		number;			/* from 0; HJG_NO_NUMBER: none, or any of the kind */
+} HjgDeviceId;
+
+#define HJG_NO_NUMBER (-1)
+
+typedef struct HjgDeviceName
+{
+	char		text[32];
+} HjgDeviceName;
+
+typedef struct HjgDeviceKindFacts
+{
+	const char *name;
+	const char *engine;
+	bool		numbered;
+} HjgDeviceKindFacts;
+
+/* What is known of a kind; of ANY for what is none. */
+static inline const HjgDeviceKindFacts *
+hjg_device_kind(hjg_u32 kind)
+{
+	static const HjgDeviceKindFacts kinds[HJG_KIND_COUNT] = {
+#define KIND(id, name, engine, numbered) {name, engine, numbered},
+		HJG_DEVICE_KINDS(KIND)
+#undef KIND
+	};
+
+	return &kinds[kind < HJG_KIND_COUNT ? kind : HJG_KIND_ANY];
+}
+
+static inline HjgDeviceName
+hjg_device_name(HjgDeviceId id)
+{
+	HjgDeviceName name;
+
+	if (id.number == HJG_NO_NUMBER)
+		snprintf(name.text, sizeof(name.text), "%s", hjg_device_kind(id.kind)->name);
+	else
+		snprintf(name.text, sizeof(name.text), "%s:%d", hjg_device_kind(id.kind)->name, (int) id.number);
+	return name;
+}
+
+/* Read a name, in letters of either case; false when it is none. */
+static inline bool
+hjg_device_parse(const char *text, HjgDeviceId *id)
+{
+	for (hjg_u32 kind = 0; kind < HJG_KIND_COUNT; kind++)
+	{
+		const HjgDeviceKindFacts *facts = hjg_device_kind(kind);
+		const size_t n = strlen(facts->name);
+		const char *digits = text + n + 1;
+		const size_t ndigits = strncasecmp(text, facts->name, n) == 0 && text[n] == ':' ? strspn(digits, "0123456789") : 0;
+
+		if (!facts->numbered && strcasecmp(text, facts->name) == 0)
+		{
+			*id = (HjgDeviceId) {.kind = kind, .number = HJG_NO_NUMBER};
+			return true;
+		}
+		if (!facts->numbered || ndigits < 1 || ndigits > 3 || digits[ndigits] != '\0')
+			continue;
+		*id = (HjgDeviceId) {.kind = kind};
+		for (size_t i = 0; i < ndigits; i++)
+			id->number = 10 * id->number + (digits[i] - '0');
+		return true;
+	}
+	return false;
+}
+
+#endif							/* HJG_DEVICE_ID_H */
