@@ -33,11 +33,11 @@ int			hjg_idle_share = 25;
 double		hjg_marshal_tuple_cost = -1;
 int			hjg_materialization = HJG_MATERIALIZATION_AUTO;
 int			hjg_on_fallback = HJG_FALLBACK_LOG;
-int			hjg_pipeline = HJG_PIPELINE_SETTING_AUTO;
+int			hjg_pipeline = HJG_PIPELINE_AUTO;
 double		hjg_probe_tuple_cost = -1;
 int			hjg_role_share = 75;
 double		hjg_startup_cost = -1;
-int			hjg_strategy = HJG_STRATEGY_AUTO;
+int			hjg_strategy = HJG_CPU_AUTO;
 double		hjg_transfer_cost = -1;
 double		hjg_verify_share = 0;
 
@@ -67,33 +67,16 @@ static const struct config_enum_entry materialization_options[] = {
 };
 
 static const struct config_enum_entry pipeline_options[] = {
-	{"auto", HJG_PIPELINE_SETTING_AUTO, false},
-	{"e", HJG_PIPELINE_SETTING_E, false},
-	{"pe", HJG_PIPELINE_SETTING_PE, false},
-	{"cpde_c", HJG_PIPELINE_SETTING_CPDE_C, false},
-	{"cpde_b", HJG_PIPELINE_SETTING_CPDE_B, false},
-	{"cpde_g", HJG_PIPELINE_SETTING_CPDE_G, false},
+#define PIPELINE(id, name) {#name, HJG_PIPELINE_##id, false},
+	HJG_PIPELINES(PIPELINE)
+#undef PIPELINE
 	{NULL, 0, false}
 };
 
 static const struct config_enum_entry strategy_options[] = {
-	{"auto", HJG_STRATEGY_AUTO, false},
-	{"nop", HJG_STRATEGY_NOP, false},
-	{"radix", HJG_STRATEGY_RADIX, false},
-	{"shj_ol", HJG_STRATEGY_SHJ_OL, false},
-	{"shj_dd", HJG_STRATEGY_SHJ_DD, false},
-	{"shj_pl", HJG_STRATEGY_SHJ_PL, false},
-	{"shj_basic_unit", HJG_STRATEGY_SHJ_BASIC_UNIT, false},
-	{"phj_ol", HJG_STRATEGY_PHJ_OL, false},
-	{"phj_dd", HJG_STRATEGY_PHJ_DD, false},
-	{"phj_pl", HJG_STRATEGY_PHJ_PL, false},
-	{"phj_basic_unit", HJG_STRATEGY_PHJ_BASIC_UNIT, false},
-	{"direct", HJG_STRATEGY_DIRECT, false},
-	{"packed", HJG_STRATEGY_PACKED, false},
-	{"table", HJG_STRATEGY_TABLE, false},
-	{"radix1", HJG_STRATEGY_RADIX1, false},
-	{"radix2", HJG_STRATEGY_RADIX2, false},
-	{"csr", HJG_STRATEGY_CSR, false},
+#define STRATEGY(engine, number, id, name, needs) {#name, number, false},
+	HJG_ASKED_STRATEGIES(STRATEGY)
+#undef STRATEGY
 	{NULL, 0, false}
 };
 
@@ -254,7 +237,7 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 							 "What CPU threads and the units of an OpenCL device do beside executing a join (E).",
 							 "pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed and some units "
 							 "decompress them, of the CPU, all of the CPU, or of the device as well.  Other engines ignore it.",
-							 &hjg_pipeline, HJG_PIPELINE_SETTING_AUTO, pipeline_options, PGC_SUSET, GUC_EXPLAIN,
+							 &hjg_pipeline, HJG_PIPELINE_AUTO, pipeline_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.probe_tuple_cost", "Cost of probing the hash table, for each probe row.",
@@ -269,7 +252,7 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 							 "Algorithm of the engine; auto chooses by size.",
 							 "nop and radix are the cpu engine's, shj_... and phj_... those of OpenCL devices, the "
 							 "others those of NVIDIA GPUs; an engine takes one that is not its own for auto.",
-							 &hjg_strategy, HJG_STRATEGY_AUTO, strategy_options, PGC_SUSET, GUC_EXPLAIN,
+							 &hjg_strategy, HJG_CPU_AUTO, strategy_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	define_cost("hjoin_gpu.transfer_cost", "Cost of moving 1 MB to or from a device.", &hjg_transfer_cost);

@@ -12,6 +12,7 @@
 
 #include "layout/hjg_clock.h"
 #include "layout/hjg_device_id.h"
+#include "layout/hjg_strategy.h"
 
 typedef enum HjgBloomFilter
 {
@@ -33,38 +34,6 @@ typedef enum HjgOnFallback
 	HJG_FALLBACK_LOG,
 	HJG_FALLBACK_ERROR
 } HjgOnFallback;
-
-typedef enum HjgStrategy
-{
-	HJG_STRATEGY_AUTO,
-	HJG_STRATEGY_NOP,			/* of the cpu engine */
-	HJG_STRATEGY_RADIX,
-	HJG_STRATEGY_SHJ_OL,		/* of the coupled engine, in its order */
-	HJG_STRATEGY_SHJ_DD,
-	HJG_STRATEGY_SHJ_PL,
-	HJG_STRATEGY_SHJ_BASIC_UNIT,
-	HJG_STRATEGY_PHJ_OL,
-	HJG_STRATEGY_PHJ_DD,
-	HJG_STRATEGY_PHJ_PL,
-	HJG_STRATEGY_PHJ_BASIC_UNIT,
-	HJG_STRATEGY_DIRECT,		/* of NVIDIA GPUs, in their order */
-	HJG_STRATEGY_PACKED,
-	HJG_STRATEGY_TABLE,
-	HJG_STRATEGY_RADIX1,
-	HJG_STRATEGY_RADIX2,
-	HJG_STRATEGY_CSR
-} HjgStrategy;
-
-/* What units of a coupled chip do, in the engine's order (HjgPipeline). */
-typedef enum HjgPipelineSetting
-{
-	HJG_PIPELINE_SETTING_AUTO,
-	HJG_PIPELINE_SETTING_E,
-	HJG_PIPELINE_SETTING_PE,
-	HJG_PIPELINE_SETTING_CPDE_C,
-	HJG_PIPELINE_SETTING_CPDE_B,
-	HJG_PIPELINE_SETTING_CPDE_G
-} HjgPipelineSetting;
 
 /* The settings.  Costs are in PostgreSQL's units (a sequential page fetch is 1); -1 means calibrated. */
 extern bool hjg_aggregate;
@@ -89,11 +58,11 @@ extern int	hjg_idle_share;
 extern double hjg_marshal_tuple_cost;
 extern int	hjg_materialization;
 extern int	hjg_on_fallback;
-extern int	hjg_pipeline;
+extern int	hjg_pipeline;		/* HjgPipeline */
 extern double hjg_probe_tuple_cost;
 extern int	hjg_role_share;
 extern double hjg_startup_cost;
-extern int	hjg_strategy;
+extern int	hjg_strategy;		/* as jobs are asked for it: hjg_strategy.h */
 extern double hjg_transfer_cost;
 extern double hjg_verify_share;
 

@@ -396,7 +396,7 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 
 	*result = NULL;
 	if ((key_width != HJG_KEY_WIDTH_4 && key_width != HJG_KEY_WIDTH_8 && key_width != HJG_KEY_WIDTH_16) ||
-		nsegments < 0 || (unsigned) mode > HJG_MATCH_ANTI || hjg_coupled_strategy_name(config->strategy) == NULL)
+		nsegments < 0 || (unsigned) mode > HJG_MATCH_ANTI || !hjg_is_coupled_strategy(config->strategy))
 		return HJG_ERR_INPUT;
 	join = env->alloc(env->arg, sizeof(HjgCoupled));
 	if (join == NULL)

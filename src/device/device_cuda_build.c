@@ -19,7 +19,6 @@
 
 #define IMAGE "cuda_csr"
 #define ADMISSION_WAIT_MS 200
-#define NSTRATEGIES (HJG_CUDA_CSR - HJG_CUDA_FIRST)
 
 static const HjgControl *control;
 
@@ -31,7 +30,7 @@ typedef struct Plan
 {
 	hjg_u64		nrows;
 	bool		numbered;		/* rows have numbers other than their positions */
-	const HjgCudaStrategy *tries[1 + NSTRATEGIES];	/* in this order, then the csr table */
+	const HjgCudaStrategy *tries[1 + HJG_CUDA_NRESIDENT];	/* in this order, then the csr table */
 	int			ntries;
 } Plan;
 
@@ -144,7 +143,7 @@ choose(HjgCudaJoin *join, Plan *plan)
 		.chunk_rows = join->chunk_rows, .l2_bytes = (double) join->device->l2_bytes
 	};
 	double		least = 0;
-	double		times[NSTRATEGIES];
+	double		times[HJG_CUDA_NRESIDENT];
 	HjgCudaPrediction csr;
 
 	if ((int) join->spec.strategy == HJG_CUDA_CSR)
@@ -163,7 +162,7 @@ choose(HjgCudaJoin *join, Plan *plan)
 	{
 		int			best = -1;
 
-		for (int i = 0; i < NSTRATEGIES; i++)
+		for (int i = 0; i < (int) HJG_CUDA_NRESIDENT; i++)
 			if (times[i] > least && times[i] < hjg_cuda_joining_ns(&csr) && (best < 0 || times[i] < times[best]))
 				best = i;
 		if (best < 0)

@@ -365,10 +365,10 @@ hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats)
 	/* those of a strategy are its own affair */
 	stats->npartitions = join->strategy == NULL;
 	stats->strategy = HJG_CUDA_CSR;
-	for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST && join->strategy != NULL; id++)
-		if (strcmp(hjg_cuda_strategy_name(id), join->strategy->name) == 0)
-			stats->strategy = (hjg_u32) id;
-	stats->declined = hjg_cuda_strategy_name(asked) != NULL && stats->strategy != (hjg_u32) asked;
+	for (int i = 0; i < HJG_CUDA_NRESIDENT; i++)
+		if (hjg_cuda_strategy_at(i) == join->strategy)
+			stats->strategy = (hjg_u32) (HJG_CUDA_FIRST + i);
+	stats->declined = hjg_is_cuda_strategy(asked) && stats->strategy != (hjg_u32) asked;
 }
 
 static void

@@ -250,9 +250,8 @@ packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 	return hjg_cuda_launch(lane, kernel, (unsigned) (wanted < all ? wanted : all), PROBE_THREADS, 0, (void *[]) {&args});
 }
 
-const HjgCudaStrategy hjg_cuda_packed = {
-	.name = "packed",
-	.unique = true,
+HJG_CUDA_STRATEGY(packed,
+	.unique = (HJG_CUDA_PACKED_NEEDS & HJG_NEEDS_UNIQUE) != 0,
 	.shared = true,
 	.suits = packed_suits,
 	.bytes = packed_bytes,
@@ -261,5 +260,5 @@ const HjgCudaStrategy hjg_cuda_packed = {
 	.build = packed_build,
 	.build_ahead = packed_build_ahead,
 	.probe = packed_probe,
-	.free = packed_free,
-};
+	.free = packed_free
+);

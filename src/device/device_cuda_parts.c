@@ -209,16 +209,16 @@ build_ahead_##PASSES(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCuda
 { \
 	return build_in(lane, shape, build, PASSES, true, table); \
 } \
-const HjgCudaStrategy hjg_cuda_radix##PASSES = { \
-	.name = "radix" #PASSES, \
+HJG_CUDA_STRATEGY(radix##PASSES, \
+	.unique = (HJG_CUDA_RADIX##PASSES##_NEEDS & HJG_NEEDS_UNIQUE) != 0, \
 	.suits = suits_##PASSES, \
 	.bytes = bytes_##PASSES, \
 	.moved = moved_##PASSES, \
 	.build = build_##PASSES, \
 	.build_ahead = build_ahead_##PASSES, \
 	.probe = parts_probe, \
-	.free = parts_free, \
-}
+	.free = parts_free \
+)
 
 RADIX_STRATEGY(1);
 RADIX_STRATEGY(2);

@@ -246,9 +246,8 @@ table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 	return status == HJG_OK ? launch_rows(lane, kernel, probe->nrows, &args) : status;
 }
 
-const HjgCudaStrategy hjg_cuda_table = {
-	.name = "table",
-	.unique = true,
+HJG_CUDA_STRATEGY(table,
+	.unique = (HJG_CUDA_TABLE_NEEDS & HJG_NEEDS_UNIQUE) != 0,
 	.shared = true,
 	.suits = table_suits,
 	.bytes = table_bytes,
@@ -256,8 +255,8 @@ const HjgCudaStrategy hjg_cuda_table = {
 	.moved = table_moved,
 	.build = table_build,
 	.probe = table_probe,
-	.free = free_table,
-};
+	.free = free_table
+);
 
 /* ---- direct ---- */
 
@@ -334,14 +333,13 @@ direct_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 	return launch_rows(lane, &probe_direct[table->width_ix][hjg_cuda_kind(output)], probe->nrows, &args);
 }
 
-const HjgCudaStrategy hjg_cuda_direct = {
-	.name = "direct",
-	.unique = true,
+HJG_CUDA_STRATEGY(direct,
+	.unique = (HJG_CUDA_DIRECT_NEEDS & HJG_NEEDS_UNIQUE) != 0,
 	.shared = true,
 	.suits = direct_suits,
 	.bytes = direct_bytes,
 	.moved = direct_moved,
 	.build = direct_build,
 	.probe = direct_probe,
-	.free = free_table,
-};
+	.free = free_table
+);

@@ -286,7 +286,7 @@ build_join(ClJoin *join, int number, const HjgEnv *env, const HjgJoinSpec *spec,
 	for (int i = 0; i < nsegments; i++)
 		nrows += segments[i].nrows;
 	config.strategy = nrows >= PARTITION_ROWS ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-	if (hjg_coupled_strategy_name((int) spec->strategy) != NULL)
+	if (hjg_is_coupled_strategy((int) spec->strategy))
 		config.strategy = (HjgCoupledStrategy) spec->strategy;
 	join->strategy = config.strategy;
 	config.pipeline = spec->pipeline;

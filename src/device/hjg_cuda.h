@@ -393,7 +393,7 @@ hjg_cuda_kind(const HjgCudaOutput *output)
 typedef struct HjgCudaStrategy
 {
 	const char *name;			/* of hjoin_gpu.strategy and of benchmarks */
-	bool		unique;			/* build() says no to repeated keys in modes ALL and LEFT */
+	bool		unique;			/* HJG_NEEDS_UNIQUE: build() says no to others */
 	bool		pairs_only;		/* probe() says no to other outputs: HJG_ERR_INPUT */
 	bool		shared;			/* probe() may be called on several lanes at a time, and never says no */
 	/* Can it join that at all on this device? */
@@ -419,6 +419,9 @@ typedef struct HjgCudaStrategy
 	void		(*free) (HjgCudaLane *lane, void *table);
 } HjgCudaStrategy;
 
+/* Define hjg_cuda_<its name>, with the rest of the fields; which keys it takes is hjg_strategy.h's, of a row of its own. */
+#define HJG_CUDA_STRATEGY(its_name, ...) const HjgCudaStrategy hjg_cuda_##its_name = {.name = #its_name, __VA_ARGS__}
+
 /* Chunks of build rows, each of what a table holds, that a partition may be joined in. */
 #define HJG_CUDA_MOST_CHUNKS 16
 
@@ -435,23 +438,12 @@ hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 extern const HjgCudaStrategy *const *hjg_cuda_further_strategies;
 /*
  * Number ix of all of them, in the order of HjgCudaStrategyId up to the csr table, which is the driver's own and no
- * strategy; further ones from there on; NULL behind the last one.
+ * HjgCudaStrategy; further ones from there on; NULL behind the last one.
  */
 extern const HjgCudaStrategy *hjg_cuda_strategy_at(int ix);
-/* By name, or NULL. */
-extern const HjgCudaStrategy *hjg_cuda_strategy_named(const char *name);
-/*
- * Those that are worth a try on a join of exact sizes, best first; ends with NULL.  At most
- * HJG_CUDA_CHOICES entries.
- */
-#define HJG_CUDA_CHOICES 4
-extern void hjg_cuda_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
-									 const HjgCudaStrategy *choices[HJG_CUDA_CHOICES]);
-
-extern const HjgCudaStrategy hjg_cuda_radix1;	/* device_cuda_parts.c */
-extern const HjgCudaStrategy hjg_cuda_radix2;
-extern const HjgCudaStrategy hjg_cuda_table;	/* device_cuda_table.c */
-extern const HjgCudaStrategy hjg_cuda_direct;
-extern const HjgCudaStrategy hjg_cuda_packed;	/* device_cuda_packed.c */
+/* device_cuda_table.c, device_cuda_packed.c, device_cuda_parts.c */
+#define STRATEGY(engine, number, id, name, needs) extern const HjgCudaStrategy hjg_cuda_##name;
+HJG_CUDA_RESIDENT_STRATEGIES(STRATEGY)
+#undef STRATEGY
 
 #endif							/* HJG_CUDA_H */

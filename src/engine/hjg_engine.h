@@ -27,6 +27,7 @@
 
 #include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
+#include "layout/hjg_strategy.h"
 
 typedef enum HjgStatus
 {
@@ -126,67 +127,10 @@ typedef struct HjgResult
 
 typedef struct HjgJoin HjgJoin;
 
-/*
- * Algorithms of the cpu engine.  The table of buckets is the same for NOP and RADIX and is
- * built by partitions where that is faster; the strategy says what happens to the
- * probe side.  AUTO takes its rows as they come: see engine_probe.c for figures.  Unless RADIX is
- * asked for, dense keys get an array in place of a table, which is DIRECT and cannot be asked for.
- */
-typedef enum HjgCpuStrategy
-{
-	HJG_CPU_AUTO = 0,
-	HJG_CPU_NOP,				/* probe rows as they come */
-	HJG_CPU_RADIX,				/* in radix partitions of cache size */
-	HJG_CPU_DIRECT				/* as they come, by an array by key */
-} HjgCpuStrategy;
-
-/* Algorithms of the coupled engine (hjg_coupled.h); their values are none of HjgCpuStrategy. */
-typedef enum HjgCoupledStrategy
-{
-	HJG_COUPLED_SHJ_OL = 32,	/* no partitioning; each step on one processor */
-	HJG_COUPLED_SHJ_DD,			/* one ratio a phase */
-	HJG_COUPLED_SHJ_PL,			/* one ratio a step, pipelined */
-	HJG_COUPLED_SHJ_BASIC_UNIT, /* chunks taken by whoever is free */
-	HJG_COUPLED_PHJ_OL,			/* the same after radix partitioning */
-	HJG_COUPLED_PHJ_DD,
-	HJG_COUPLED_PHJ_PL,
-	HJG_COUPLED_PHJ_BASIC_UNIT
-} HjgCoupledStrategy;
-
-#define HJG_COUPLED_FIRST HJG_COUPLED_SHJ_OL
-#define HJG_COUPLED_LAST HJG_COUPLED_PHJ_BASIC_UNIT
-
 /* ---- engine_seed.c ---- */
 
 /* Draw hjg_hash_seed (hjg_hash.h) at random: once, before the process has a table.  False: the system gives no random bytes. */
 extern bool hjg_hash_draw_seed(void);
-
-/* ---- engine_strategy.c ---- */
-
-/* Name of a strategy, such as "phj_pl" or "table"; NULL if it is none of this engine. */
-extern const char *hjg_coupled_strategy_name(int strategy);
-extern const char *hjg_cuda_strategy_name(int strategy);
-/* Of any engine; "auto" for HJG_CPU_AUTO, NULL for what is no strategy. */
-extern const char *hjg_strategy_name(int strategy);
-
-/*
- * What the coupled engine's units do beside executing (E): one prefetches (P), some
- * decompress (D), of the CPU alone (c), all of the CPU (b for both sides of the boundary),
- * or of the device as well (g).
- */
-typedef enum HjgPipeline
-{
-	HJG_PIPELINE_AUTO = 0,
-	HJG_PIPELINE_E,
-	HJG_PIPELINE_PE,
-	HJG_PIPELINE_CPDE_C,
-	HJG_PIPELINE_CPDE_B,
-	HJG_PIPELINE_CPDE_G,
-	HJG_PIPELINE_COUNT
-} HjgPipeline;
-
-/* "auto", "cpde_c"; NULL for what is no pipeline (engine_strategy.c). */
-extern const char *hjg_pipeline_name(int pipeline);
 
 /* ---- engine_join.c ---- */
 

@@ -63,15 +63,7 @@ hjg_run_engine_env(HjgRun *run)
 HjgCpuStrategy
 hjg_run_engine_strategy(void)
 {
-	switch (hjg_strategy)
-	{
-		case HJG_STRATEGY_NOP:
-			return HJG_CPU_NOP;
-		case HJG_STRATEGY_RADIX:
-			return HJG_CPU_RADIX;
-		default:
-			return HJG_CPU_AUTO;
-	}
+	return hjg_strategy <= HJG_CPU_RADIX ? (HjgCpuStrategy) hjg_strategy : HJG_CPU_AUTO;
 }
 
 static void

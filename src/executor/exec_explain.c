@@ -290,7 +290,7 @@ static const char *
 engine_text(const HjgReport *report)
 {
 	const bool	on_device = report->device_loads > 0 && report->fallback == HJG_REASON_NONE &&
-		(report->device.kind != HJG_KIND_OPENCL || hjg_coupled_strategy_name(report->job.strategy) != NULL);
+		(report->device.kind != HJG_KIND_OPENCL || hjg_is_coupled_strategy(report->job.strategy));
 
 	return hjg_device_kind(on_device ? report->device.kind : HJG_KIND_CPU)->engine;
 }
@@ -308,7 +308,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	/* a side without rows ends the join early; and where workers do not report the leader may have had no share */
 	joined = report.loads > 0;
 	on_device = report.device_loads > 0;
-	on_gpu = report.job.strategy >= HJG_CUDA_FIRST && report.job.strategy <= HJG_CUDA_LAST;
+	on_gpu = hjg_is_cuda_strategy(report.job.strategy);
 	if (!joined && es->format == EXPLAIN_FORMAT_TEXT)
 		return;
 

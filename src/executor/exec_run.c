@@ -23,19 +23,6 @@
 
 /* ---------- jobs ---------- */
 
-/* For the device process, whose device may have strategies of its own. */
-static HjgCpuStrategy
-job_strategy(void)
-{
-	StaticAssertStmt(HJG_STRATEGY_CSR - HJG_STRATEGY_DIRECT == HJG_CUDA_LAST - HJG_CUDA_FIRST, "the same strategies");
-
-	if (hjg_strategy >= HJG_STRATEGY_DIRECT)
-		return (HjgCpuStrategy) (HJG_CUDA_FIRST + (hjg_strategy - HJG_STRATEGY_DIRECT));
-	if (hjg_strategy >= HJG_STRATEGY_SHJ_OL)
-		return (HjgCpuStrategy) (HJG_COUPLED_FIRST + (hjg_strategy - HJG_STRATEGY_SHJ_OL));
-	return hjg_run_engine_strategy();
-}
-
 /* Copy the build keys that are in local memory into slabs of the new job. */
 static void
 move_build_keys(HjgRun *run)
@@ -64,8 +51,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 	*spec = (HjgJoinSpec) {
 		.key_width = key_width,
 		.mode = mode,
-		.strategy = job_strategy(),
-		/* the settings' order is the engine's */
+		.strategy = hjg_strategy,
 		.pipeline = hjg_pipeline,
 		.probe_rows = (uint64) Max(hints->probe_rows, 0),
 		.carried = hints->carried,

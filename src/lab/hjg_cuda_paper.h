@@ -23,54 +23,56 @@
 
 /* ---- lab_cuda_strategies.c: the joins by number and name ---- */
 
+/* LAB_STRATEGY(id, name): joins of the literature, in the order of their numbers; each is a HjgCudaStrategy hjg_cuda_<name>. */
+#define HJG_LAB_STRATEGIES(LAB_STRATEGY) \
+	LAB_STRATEGY(NOP_CHAIN, nop_chain) \
+	LAB_STRATEGY(NOP_OPEN, nop_open) \
+	LAB_STRATEGY(SMJ, smj) \
+	LAB_STRATEGY(PTH, pth) \
+	LAB_STRATEGY(WSH, wsh) \
+	LAB_STRATEGY(BSH, bsh) \
+	LAB_STRATEGY(BSH_VT1, bsh_vt1) \
+	LAB_STRATEGY(BSH_HASH, bsh_hash) \
+	LAB_STRATEGY(BSH_HASH_COUNT, bsh_hash_count) \
+	LAB_STRATEGY(BSH_HASH_BLOCK, bsh_hash_block) \
+	LAB_STRATEGY(BSH_HASH_WARP, bsh_hash_warp) \
+	LAB_STRATEGY(BSH_HASH_EST, bsh_hash_est) \
+	LAB_STRATEGY(BSH_HASH_WORST, bsh_hash_worst) \
+	LAB_STRATEGY(BSH_QUEUE, bsh_queue) \
+	LAB_STRATEGY(PRBC, prbc) \
+	LAB_STRATEGY(PRBC_256, prbc_256) \
+	LAB_STRATEGY(PRBC_2048, prbc_2048) \
+	LAB_STRATEGY(PRBC_NESTED, prbc_nested) \
+	LAB_STRATEGY(UMJ, umj) \
+	LAB_STRATEGY(UMJ_PF, umj_pf)
+
 /* Numbers that a join of the driver "cuda" can be asked for by, behind the product's own, which alone it reports. */
 typedef enum HjgLabStrategyId
 {
-	HJG_LAB_NOP_CHAIN = HJG_CUDA_LAST + 1,
-	HJG_LAB_NOP_OPEN,
-	HJG_LAB_SMJ,
-	HJG_LAB_PTH,
-	HJG_LAB_WSH,
-	HJG_LAB_BSH,
-	HJG_LAB_BSH_VT1,
-	HJG_LAB_BSH_HASH,
-	HJG_LAB_BSH_HASH_COUNT,
-	HJG_LAB_BSH_HASH_BLOCK,
-	HJG_LAB_BSH_HASH_WARP,
-	HJG_LAB_BSH_HASH_EST,
-	HJG_LAB_BSH_HASH_WORST,
-	HJG_LAB_BSH_QUEUE,
-	HJG_LAB_PRBC,
-	HJG_LAB_PRBC_256,
-	HJG_LAB_PRBC_2048,
-	HJG_LAB_PRBC_NESTED,
-	HJG_LAB_UMJ,
-	HJG_LAB_UMJ_PF
+	HJG_LAB_CSR = HJG_CUDA_LAST,	/* the driver's own, and here a resident join, too: lab_cuda_csr.c */
+#define LAB_STRATEGY(id, name) HJG_LAB_##id,
+	HJG_LAB_STRATEGIES(LAB_STRATEGY)
+#undef LAB_STRATEGY
+	HJG_LAB_END
 } HjgLabStrategyId;
 
-#define HJG_LAB_LAST HJG_LAB_UMJ_PF
+#define HJG_LAB_LAST (HJG_LAB_END - 1)
 
-extern const HjgCudaStrategy hjg_cuda_csr;	/* lab_cuda_csr.c: the driver's csr table */
-extern const HjgCudaStrategy hjg_cuda_nop_chain;	/* of the literature */
-extern const HjgCudaStrategy hjg_cuda_nop_open;
-extern const HjgCudaStrategy hjg_cuda_smj;
-extern const HjgCudaStrategy hjg_cuda_pth;
-extern const HjgCudaStrategy hjg_cuda_wsh;
-extern const HjgCudaStrategy hjg_cuda_bsh;
-extern const HjgCudaStrategy hjg_cuda_bsh_vt1;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_count;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_block;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_warp;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_est;
-extern const HjgCudaStrategy hjg_cuda_bsh_hash_worst;
-extern const HjgCudaStrategy hjg_cuda_bsh_queue;
-extern const HjgCudaStrategy hjg_cuda_prbc;
-extern const HjgCudaStrategy hjg_cuda_prbc_256;
-extern const HjgCudaStrategy hjg_cuda_prbc_2048;
-extern const HjgCudaStrategy hjg_cuda_prbc_nested;
-extern const HjgCudaStrategy hjg_cuda_umj;
-extern const HjgCudaStrategy hjg_cuda_umj_pf;
+extern const HjgCudaStrategy hjg_cuda_csr;
+#define LAB_STRATEGY(id, name) extern const HjgCudaStrategy hjg_cuda_##name;
+HJG_LAB_STRATEGIES(LAB_STRATEGY)
+#undef LAB_STRATEGY
+
+/* By name, or NULL. */
+extern const HjgCudaStrategy *hjg_lab_strategy_named(const char *name);
+
+/*
+ * Those that are worth a try on a join of exact sizes, best first; ends with NULL.  At most
+ * HJG_LAB_CHOICES entries.
+ */
+#define HJG_LAB_CHOICES 4
+extern void hjg_lab_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
+									const HjgCudaStrategy *choices[HJG_LAB_CHOICES]);
 
 /* ---- lab_cuda_managed.c ---- */
 

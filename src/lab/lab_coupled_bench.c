@@ -281,7 +281,7 @@ run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	good = measure("cpu engine", env, NULL, NULL, &in, options, &cpu_ns);
 	for (int s = HJG_COUPLED_FIRST; s <= HJG_COUPLED_LAST && good; s++)
 	{
-		const char *name = hjg_coupled_strategy_name(s);
+		const char *name = hjg_strategy_name(s);
 
 		if (options->strategy != NULL && strcmp(options->strategy, name) != 0)
 			continue;

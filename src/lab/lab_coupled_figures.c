@@ -105,7 +105,7 @@ figure_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 		const HjgBenchTimes *times = hjg_bench_median(options, i);
 
 		printf("  %-8s %-8s %9u %9.2f ms: part %8.2f, build %8.2f, probe %8.2f; bus %7.2f ms, %4.1f %%\n",
-			   hjg_coupled_strategy_name((int) strategies[i / 2]), i % 2 ? "bus" : "one chip", in.nrows, times->total_ns / 1e6,
+			   hjg_strategy_name((int) strategies[i / 2]), i % 2 ? "bus" : "one chip", in.nrows, times->total_ns / 1e6,
 			   (double) times->stats.join.partition_ns / 1e6, (double) times->stats.join.build_ns / 1e6,
 			   (double) times->stats.join.probe_ns / 1e6, (double) times->stats.transfer_ns / 1e6,
 			   100 * (double) times->stats.transfer_ns / times->total_ns);
@@ -291,7 +291,7 @@ figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 
 			if (growth == 0)
 				row_ns[i] = ns;
-			printf("%-8s %9u %5dx %6d %9.2f %9.2f %9.2f %9.2f %9.2f %8.2f %9.2fx%s\n", hjg_coupled_strategy_name((int) hjg_bench_points[i].config.strategy),
+			printf("%-8s %9u %5dx %6d %9.2f %9.2f %9.2f %9.2f %9.2f %8.2f %9.2fx%s\n", hjg_strategy_name((int) hjg_bench_points[i].config.strategy),
 				   in.nrows, 1 << growth, times->stats.nparts, times->total_ns / 1e6, (double) times->stats.copy_ns / 1e6,
 				   (double) times->stats.join.partition_ns / 1e6, (double) times->stats.join.build_ns / 1e6,
 				   (double) times->stats.join.probe_ns / 1e6, ns, ns / row_ns[i], times->stats.gave_up ? "  (by the cpu engine)" : "");

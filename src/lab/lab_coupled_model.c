@@ -314,7 +314,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	hjg_sort_measured(random_ns, nruns);
 	while (nbetter < nruns && random_ns[nbetter] < choice->median->total_ns)
 		nbetter++;
-	printf("%-8s %9u %8.2f %8.2f %8.2f %7.1f%% %7.1f%% %7.1f%% %7.1f%% %+6.0f%% %+6.0f%% %9.2f %+6.0f%% %7.2fx %4d\n", hjg_coupled_strategy_name((int) strategy),
+	printf("%-8s %9u %8.2f %8.2f %8.2f %7.1f%% %7.1f%% %7.1f%% %7.1f%% %+6.0f%% %+6.0f%% %9.2f %+6.0f%% %7.2fx %4d\n", hjg_strategy_name((int) strategy),
 		   in->nrows, random_ns[0] / 1e6, random_ns[nruns / 2] / 1e6, random_ns[nruns - 1] / 1e6,
 		   error_at(errors->signed_all + first, nruns, 0.5) * 100, error_at(errors->signed_all + first, nruns, 0.95) * 100,
 		   error_at(errors->noise + first, nruns, 0.5) * 100, error_at(errors->noise + first, nruns, 0.95) * 100,

@@ -135,7 +135,7 @@ figure_10(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 		const double shared_ns = hjg_bench_median(options, i + 1)->build_ns;
 
 		printf("  %-8s %9u rows, build phase: separate %9.2f ms, shared %9.2f, %+.0f %%\n",
-			   hjg_coupled_strategy_name((int) hjg_bench_points[i].config.strategy), in.nrows, separate_ns / 1e6, shared_ns / 1e6,
+			   hjg_strategy_name((int) hjg_bench_points[i].config.strategy), in.nrows, separate_ns / 1e6, shared_ns / 1e6,
 			   (shared_ns / separate_ns - 1) * 100);
 	}
 	hjg_bench_input_destroy(&in);

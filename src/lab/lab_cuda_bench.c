@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_bench.h"
+#include "lab/hjg_cuda_paper.h"
 #include "lab/hjg_lab.h"
 
 #define COPY_BYTES ((size_t) 1 << 30)
@@ -86,9 +87,9 @@ run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
 static const HjgCudaStrategy *
 best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *shape)
 {
-	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+	const HjgCudaStrategy *choices[HJG_LAB_CHOICES];
 
-	hjg_cuda_strategy_choose(device, shape, choices);
+	hjg_lab_strategy_choose(device, shape, choices);
 	return choices[0] == &hjg_cuda_direct && !c->dense ? choices[1] : choices[0];
 }
 
@@ -115,7 +116,7 @@ run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCu
 	};
 	for (int i = 0; names[i] != NULL && status == HJG_OK; i++)
 	{
-		run.strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run.shape) : hjg_cuda_strategy_named(names[i]);
+		run.strategy = strcmp(names[i], BEST) == 0 ? best_of(device, c, &run.shape) : hjg_lab_strategy_named(names[i]);
 		if (run.strategy == NULL || !run.strategy->suits(device, &run.shape) ||
 			(hjg_lab_moving(run.strategy) != HJG_LAB_BY_COPY && !c->from_host))
 			continue;

@@ -216,7 +216,7 @@ csr_probe(HjgCudaLane *lane, void *arg, const HjgCudaSide *probe, const HjgCudaO
 	return status;
 }
 
-const HjgCudaStrategy hjg_cuda_csr = {
-	.name = "csr", .pairs_only = true, .suits = csr_suits, .bytes = csr_bytes, .moved = csr_moved, .build = csr_build,
+HJG_CUDA_STRATEGY(csr,
+	.pairs_only = true, .suits = csr_suits, .bytes = csr_bytes, .moved = csr_moved, .build = csr_build,
 	.probe = csr_probe, .free = csr_free
-};
+);

@@ -169,15 +169,14 @@ chain_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgC
 	return probe_with(lane, table, probe_chains, probe, output);
 }
 
-const HjgCudaStrategy hjg_cuda_nop_chain = {
-	.name = "nop_chain",
+HJG_CUDA_STRATEGY(nop_chain,
 	.suits = nop_suits,
 	.bytes = chain_bytes,
 	.moved = chain_moved,
 	.build = chain_build,
 	.probe = chain_probe,
-	.free = nop_free,
-};
+	.free = nop_free
+);
 
 /* ---- nop_open ---- */
 
@@ -224,12 +223,11 @@ open_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCu
 	return probe_with(lane, table, probe_slots, probe, output);
 }
 
-const HjgCudaStrategy hjg_cuda_nop_open = {
-	.name = "nop_open",
+HJG_CUDA_STRATEGY(nop_open,
 	.suits = nop_suits,
 	.bytes = open_bytes,
 	.moved = open_moved,
 	.build = open_build,
 	.probe = open_probe,
-	.free = nop_free,
-};
+	.free = nop_free
+);

@@ -198,12 +198,11 @@ smj_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCuda
 	return status;
 }
 
-const HjgCudaStrategy hjg_cuda_smj = {
-	.name = "smj",
+HJG_CUDA_STRATEGY(smj,
 	.suits = smj_suits,
 	.bytes = smj_bytes,
 	.moved = smj_moved,
 	.build = smj_build,
 	.probe = smj_probe,
-	.free = smj_free,
-};
+	.free = smj_free
+);

@@ -1,38 +1,61 @@
 /*
  * lab_cuda_strategies.c
- *	  The csr table as a resident join, and the joins of the literature, by number and name.
+ *	  The csr table as a resident join, and the joins of the literature, by number and name; and which resident join to try.
+ *
+ * Measured (lab_cuda_bench.c): a table that stays in the L2 cache, with the
+ * keys that its tags stand for, beats partitioning when the probe side is eight times the build side or
+ * more (2M x 64M rows of 4 bytes, H100: 56 against 49 Gtuples/s, and 84 with packed slots); out of
+ * the cache it falls far behind (17, keys of 8 bytes).  Else one pass of partitions does, up to the build rows that fit the
+ * tables of its partitions; then two passes.
  */
+#include <string.h>
+
 #include "lab/hjg_cuda_paper.h"
 
-#define AT(id) [HJG_LAB_##id - HJG_CUDA_CSR]
+#define TABLE_PROBE_FACTOR 8
 
 static const HjgCudaStrategy *const strategies[] = {
 	&hjg_cuda_csr,
-	AT(NOP_CHAIN) = &hjg_cuda_nop_chain,
-	AT(NOP_OPEN) = &hjg_cuda_nop_open,
-	AT(SMJ) = &hjg_cuda_smj,
-	AT(PTH) = &hjg_cuda_pth,
-	AT(WSH) = &hjg_cuda_wsh,
-	AT(BSH) = &hjg_cuda_bsh,
-	AT(BSH_VT1) = &hjg_cuda_bsh_vt1,
-	AT(BSH_HASH) = &hjg_cuda_bsh_hash,
-	AT(BSH_HASH_COUNT) = &hjg_cuda_bsh_hash_count,
-	AT(BSH_HASH_BLOCK) = &hjg_cuda_bsh_hash_block,
-	AT(BSH_HASH_WARP) = &hjg_cuda_bsh_hash_warp,
-	AT(BSH_HASH_EST) = &hjg_cuda_bsh_hash_est,
-	AT(BSH_HASH_WORST) = &hjg_cuda_bsh_hash_worst,
-	AT(BSH_QUEUE) = &hjg_cuda_bsh_queue,
-	AT(PRBC) = &hjg_cuda_prbc,
-	AT(PRBC_256) = &hjg_cuda_prbc_256,
-	AT(PRBC_2048) = &hjg_cuda_prbc_2048,
-	AT(PRBC_NESTED) = &hjg_cuda_prbc_nested,
-	AT(UMJ) = &hjg_cuda_umj,
-	AT(UMJ_PF) = &hjg_cuda_umj_pf,
-	[HJG_LAB_LAST - HJG_CUDA_CSR + 1] = NULL
+#define LAB_STRATEGY(id, name) [HJG_LAB_##id - HJG_CUDA_LAST] = &hjg_cuda_##name,
+	HJG_LAB_STRATEGIES(LAB_STRATEGY)
+#undef LAB_STRATEGY
+	[HJG_LAB_END - HJG_CUDA_LAST] = NULL
 };
 
 void
 hjg_lab_strategies_open(void)
 {
 	hjg_cuda_further_strategies = strategies;
+}
+
+const HjgCudaStrategy *
+hjg_lab_strategy_named(const char *name)
+{
+	const HjgCudaStrategy *strategy;
+
+	for (int i = 0; (strategy = hjg_cuda_strategy_at(i)) != NULL; i++)
+		if (strcmp(strategy->name, name) == 0)
+			return strategy;
+	return NULL;
+}
+
+void
+hjg_lab_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
+						const HjgCudaStrategy *choices[HJG_LAB_CHOICES])
+{
+	const HjgCudaStrategy *table = hjg_cuda_packed.suits(device, shape) ? &hjg_cuda_packed : &hjg_cuda_table;
+	int			n = 0;
+
+	if (shape->probe_rows / TABLE_PROBE_FACTOR >= shape->build_rows && table->suits(device, shape) &&
+		table->probed(device, shape) <= device->l2_bytes / 3 * 2)
+	{
+		if (hjg_cuda_direct.suits(device, shape))
+			choices[n++] = &hjg_cuda_direct;
+		choices[n++] = table;
+	}
+	if (hjg_cuda_radix1.suits(device, shape))
+		choices[n++] = &hjg_cuda_radix1;
+	else if (hjg_cuda_radix2.suits(device, shape))
+		choices[n++] = &hjg_cuda_radix2;
+	choices[n] = NULL;
 }

@@ -41,6 +41,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_host_bench.h"
+#include "lab/hjg_cuda_paper.h"
 #include "lab/hjg_lab.h"
 #include "model/hjg_measured.h"
 
@@ -230,7 +231,7 @@ read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool
 		else if (value != NULL && strcmp(argv[i], "--reps") == 0)
 			bench->nreps = atoi(value);
 		else if (value != NULL && strcmp(argv[i], "--strategy") == 0)
-			known = (bench->strategy = hjg_cuda_strategy_named(value)) != NULL;
+			known = (bench->strategy = hjg_lab_strategy_named(value)) != NULL;
 		else
 			known = false;
 		if (!known)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lab/hjg_cuda_host.h"
+#include "lab/hjg_cuda_paper.h"
 
 #define LEAST_ROWS 4			/* keys of a piece start at multiples of 16 bytes */
 
@@ -236,10 +237,10 @@ hjg_cuda_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *tabl
 
 static void
 list_choices(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCudaStrategy *wanted,
-			 const HjgCudaStrategy *choices[HJG_CUDA_CHOICES])
+			 const HjgCudaStrategy *choices[HJG_LAB_CHOICES])
 {
 	if (wanted == NULL)
-		hjg_cuda_strategy_choose(device, shape, choices);
+		hjg_lab_strategy_choose(device, shape, choices);
 	else
 	{
 		choices[0] = wanted->suits(device, shape) ? wanted : NULL;
@@ -251,7 +252,7 @@ HjgStatus
 hjg_cuda_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 					const HjgCudaStrategy *wanted, const HjgCudaStrategy **strategy, void **table)
 {
-	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+	const HjgCudaStrategy *choices[HJG_LAB_CHOICES];
 	HjgStatus	status = HJG_ERR_INPUT;
 
 	list_choices(lane->device, shape, wanted, choices);
@@ -266,7 +267,7 @@ hjg_cuda_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaS
 size_t
 hjg_cuda_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCudaStrategy *wanted)
 {
-	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+	const HjgCudaStrategy *choices[HJG_LAB_CHOICES];
 	size_t		most = 0;
 
 	list_choices(device, shape, wanted, choices);

@@ -22,7 +22,7 @@ typedef struct HjgJoinSpec
 {
 	hjg_u32		key_width;		/* 4, 8 or 16 */
 	hjg_u32		mode;			/* HjgMatchMode */
-	hjg_u32		strategy;		/* of any engine; one that has another chooses itself */
+	hjg_u32		strategy;		/* hjg_strategy.h; an engine that has no such one chooses itself */
 	hjg_u32		pipeline;		/* HjgPipeline, of the coupled engine */
 	hjg_u64		probe_rows;		/* expected in all, for whoever chooses by it; 0: not known */
 	HjgCarried	carried;		/* columns that segments may have with them; only a GPU's driver gathers them */

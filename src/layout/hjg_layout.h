@@ -67,23 +67,6 @@ typedef enum HjgMatchMode
 	HJG_MATCH_ANTI				/* one pair with HJG_NO_ROW when m = 0 */
 } HjgMatchMode;
 
-/*
- * Joins of the driver "cuda" (src/device), as they are asked for and reported; their values are none of
- * the other engines' (hjg_engine.h).
- */
-typedef enum HjgCudaStrategyId
-{
-	HJG_CUDA_DIRECT = 64,		/* array by key */
-	HJG_CUDA_PACKED,			/* open addressing, 4-byte keys in 6 bytes a slot */
-	HJG_CUDA_TABLE,				/* open addressing */
-	HJG_CUDA_RADIX1,			/* one pass of partitions, joined in shared memory */
-	HJG_CUDA_RADIX2,			/* two */
-	HJG_CUDA_CSR				/* sorted by bucket: duplicates in any number, bounded output */
-} HjgCudaStrategyId;
-
-#define HJG_CUDA_FIRST HJG_CUDA_DIRECT
-#define HJG_CUDA_LAST HJG_CUDA_CSR
-
 /* Key widths that an engine takes, in bytes; keys compare bytewise. */
 #define HJG_KEY_WIDTH_4 4
 #define HJG_KEY_WIDTH_8 8

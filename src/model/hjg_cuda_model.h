@@ -13,6 +13,7 @@
 
 #include "layout/hjg_job.h"
 #include "layout/hjg_layout.h"
+#include "layout/hjg_strategy.h"
 
 typedef struct HjgCudaUnitCosts
 {

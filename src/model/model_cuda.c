@@ -63,12 +63,15 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 	const double nchunks = ceil(fmax(p, 1) / fmax(size->chunk_rows, 1));
 	const double stream_ns = costs->stream_mb_ns / MB;
 	double		npasses = 1;
-	double		bytes;
-	double		build_ns;
-	double		probe_ns;
-	double		build_calls;
+	double		bytes = 0;
+	double		build_ns = 0;
+	double		probe_ns = 0;
+	double		build_calls = 0;
 	double		chunk_calls = HJG_CUDA_ROUND_CALLS;
 
+	if (!hjg_is_cuda_strategy(strategy))
+		return false;
+	/* no default: the compiler tells which one has no case */
 	switch (strategy)
 	{
 		case HJG_CUDA_DIRECT:
@@ -115,8 +118,6 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 			probe_ns = 3 * p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = npasses * SORT_CALLS + DIRECT_CALLS;
 			break;
-		default:
-			return false;
 	}
 	prediction->in_ns = (b + p) * w * costs->in_mb_ns / MB;
 	prediction->build_ns = build_ns;

@@ -255,8 +255,8 @@ static void
 predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_rows, double probe_rows, double pairs,
 			HjgPrediction *prediction, double *build_ns, double *probe_ns)
 {
-	enum {NCHOICES = 4};
-	static const HjgCudaStrategyId choices[NCHOICES] = {HJG_CUDA_PACKED, HJG_CUDA_TABLE, HJG_CUDA_RADIX1, HJG_CUDA_CSR};
+	/* whether keys are dense is not known */
+	const hjg_u32 met = (shape->build_unique ? HJG_NEEDS_UNIQUE : 0) | (shape->key_width == HJG_KEY_WIDTH_4 ? HJG_NEEDS_4 : 0);
 	const HjgCudaJoinSize size = {
 		.key_width = shape->key_width, .build_rows = build_rows, .probe_rows = probe_rows,
 		.chunk_rows = GPU_BATCH_ROWS, .pairs = pairs, .l2_bytes = shape->gpu_l2_bytes
@@ -265,13 +265,11 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 	bool		found = false;
 	double		build_in;
 
-	for (int i = 0; i < NCHOICES; i++)
+	for (int id = HJG_CUDA_FIRST; id <= HJG_CUDA_LAST; id++)
 	{
-		const bool	takes = choices[i] == HJG_CUDA_PACKED ? shape->build_unique && shape->key_width == HJG_KEY_WIDTH_4 :
-			choices[i] == HJG_CUDA_TABLE ? shape->build_unique : true;
 		HjgCudaPrediction own;
 
-		if (!takes || !hjg_cuda_predict(&costs->cuda, &size, choices[i], &own) ||
+		if ((hjg_strategy_needs(id) & ~met) != 0 || !hjg_cuda_predict(&costs->cuda, &size, (HjgCudaStrategyId) id, &own) ||
 			(found && hjg_cuda_joining_ns(&own) >= hjg_cuda_joining_ns(&best)))
 			continue;
 		best = own;

@@ -85,7 +85,7 @@ core_table_rows(const HjgCandidate *candidate)
 static bool
 may_embed(void)
 {
-	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_STRATEGY_AUTO || hjg_strategy == HJG_STRATEGY_NOP) &&
+	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_CPU_AUTO || hjg_strategy == HJG_CPU_NOP) &&
 		(hjg_device_asked.kind == HJG_KIND_ANY || hjg_device_asked.kind == HJG_KIND_CPU);
 }
 

@@ -64,7 +64,7 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 	driver->stats(join, &stats);
 	if (outcome.wrong == NULL && outcome.status == HJG_OK && c->build.nrows > 0 && stats.workspace_bytes == 0)
 		outcome.wrong = "no memory in the statistics";
-	if (outcome.wrong == NULL && outcome.status == HJG_OK && hjg_cuda_strategy_name((int) stats.strategy) == NULL)
+	if (outcome.wrong == NULL && outcome.status == HJG_OK && !hjg_is_cuda_strategy((int) stats.strategy))
 		outcome.wrong = "no strategy in the statistics";
 	if (outcome.wrong == NULL && outcome.status == HJG_OK &&
 		stats.declined != (strategy != HJG_CPU_AUTO && !is_of_literature() && strategy != (int) stats.strategy))

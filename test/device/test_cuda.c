@@ -132,8 +132,8 @@ chosen(int width, HjgMatchMode mode, KeyShape shape, hjg_u32 nbuild)
 		driver->free(join);
 	}
 	case_destroy(&c);
-	return stats.declined || hjg_cuda_strategy_name((int) stats.strategy) == NULL ? "none" :
-		hjg_cuda_strategy_name((int) stats.strategy);
+	return stats.declined || !hjg_is_cuda_strategy((int) stats.strategy) ? "none" :
+		hjg_strategy_name((int) stats.strategy);
 }
 
 static bool

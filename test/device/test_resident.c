@@ -37,9 +37,9 @@ static const char *
 choice(const HjgCudaDevice *device, int width, hjg_u64 nbuild, hjg_u64 nprobe, int ix)
 {
 	const HjgCudaShape shape = {.key_width = width, .mode = HJG_MATCH_ALL, .build_rows = nbuild, .probe_rows = nprobe};
-	const HjgCudaStrategy *choices[HJG_CUDA_CHOICES];
+	const HjgCudaStrategy *choices[HJG_LAB_CHOICES];
 
-	hjg_cuda_strategy_choose(device, &shape, choices);
+	hjg_lab_strategy_choose(device, &shape, choices);
 	return choices[ix] != NULL ? choices[ix]->name : "none";
 }
 
@@ -55,7 +55,7 @@ test_tables(void)
 			if (hjg_bench_case_named(t->cases[i]) == NULL)
 				missing = t->cases[i];
 		for (int i = 0; t->strategies[i] != NULL; i++)
-			if (strcmp(t->strategies[i], "best") != 0 && hjg_cuda_strategy_named(t->strategies[i]) == NULL)
+			if (strcmp(t->strategies[i], "best") != 0 && hjg_lab_strategy_named(t->strategies[i]) == NULL)
 				missing = t->strategies[i];
 		claim(missing == NULL, "table of %s, %s: every case and strategy exists%s%s", t->paper, t->title,
 			  missing != NULL ? ", not " : "", missing != NULL ? missing : "");
@@ -110,9 +110,9 @@ test_choice(void)
 	claim(strcmp(choice(&large, 4, 8 * million, 64 * million, 0), "radix1") == 0, "8M go to partitions: the cache does not hold them");
 	claim(strcmp(choice(&large, 8, million / 2, 64 * million, 1), "table") == 0, "keys of 8 bytes go to the table with tags");
 	for (int i = 0; hjg_cuda_strategy_at(i) != NULL; i++)
-		claim(hjg_cuda_strategy_named(hjg_cuda_strategy_at(i)->name) == hjg_cuda_strategy_at(i), "%s is found by its name",
+		claim(hjg_lab_strategy_named(hjg_cuda_strategy_at(i)->name) == hjg_cuda_strategy_at(i), "%s is found by its name",
 			  hjg_cuda_strategy_at(i)->name);
-	claim(hjg_cuda_strategy_named("nothing") == NULL, "no other name is");
+	claim(hjg_lab_strategy_named("nothing") == NULL, "no other name is");
 }
 
 /* ---- the joins ---- */

@@ -176,7 +176,7 @@ run_shape(const HjgRunner *runner, const char *what, HjgPool *pool, int width, K
 			nparted += !stats.gave_up && stats.nparts > 0;
 			if (wrong)
 				printf("# %s: mode %d, %s, %s%s, configuration %d, buffer of %zu bytes, %d parts\n", wrong, mode,
-					   hjg_coupled_strategy_name(config.strategy), hjg_pipeline_name((int) config.pipeline),
+					   hjg_strategy_name(config.strategy), hjg_pipeline_name((int) config.pipeline),
 					   nruns % 5 == 3 ? ", packed" : "", n, config.buffer_bytes, stats.nparts);
 		}
 		case_destroy(&c);

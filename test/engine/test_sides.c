@@ -136,7 +136,7 @@ claim_side(const Sides *with, const HjgCoupledStrategy *strategies, int n, const
 
 		if (side != wanted)
 			snprintf(wrong + strlen(wrong), sizeof(wrong) - strlen(wrong), "%s %s: %s", wrong[0] != '\0' ? "," : "; but",
-					 hjg_coupled_strategy_name((int) strategies[i]),
+					 hjg_strategy_name((int) strategies[i]),
 					 side == HJG_ON_CPU ? "CPU" : side == HJG_ON_DEVICE ? "device" : "both, or a wrong join");
 	}
 	claim(wrong[0] == '\0', "copies: %s it scatters on the %s%s", what, wanted == HJG_ON_CPU ? "CPU" : "device", wrong);
