@@ -14,7 +14,6 @@
  */
 #include "hjg_cuda_kernel.h"
 
-#define ALIGNED_THREADS 1024
 
 /* A run of a tile in one word: its first whole sector, how many there are, and how many rows are left over. */
 HJG_FN hjg_u32 run_word(hjg_u32 sector, hjg_u32 nrows)
@@ -52,7 +51,7 @@ scatter_aligned(const HjgKScatter &a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
 	__shared__ hjg_u32 sums[33];
-	const hjg_u32 NPARTS = ALIGNED_THREADS * PARTS;
+	const hjg_u32 NPARTS = HJG_K_ALIGNED_THREADS * PARTS;
 	const int	REST = HJG_K_SECTOR_ROWS - 1;
 	const hjg_u32 tid = threadIdx.x;
 	uint2	   *tile = (uint2 *) shared;	/* whole sectors, run by run, then what is left over */
@@ -72,10 +71,10 @@ scatter_aligned(const HjgKScatter &a)
 
 	auto waits = [&](int p) { return nrest >> 2 * p & 3; };
 
-	static_assert(ROOM + REST * NPARTS <= HJG_K_SECTOR_ROWS << 13 && ROOM <= ALIGNED_THREADS * ITEMS, "a run fits its word");
-	auto part = [&](int p) { return p * ALIGNED_THREADS + tid; };
+	static_assert(ROOM + REST * NPARTS <= HJG_K_SECTOR_ROWS << 13 && ROOM <= HJG_K_ALIGNED_THREADS * ITEMS, "a run fits its word");
+	auto part = [&](int p) { return p * HJG_K_ALIGNED_THREADS + tid; };
 	/* items 4q .. 4q+3 of a thread are adjacent rows */
-	auto item = [&](hjg_u32 t, int q) { return t * a.tile_rows + (q * ALIGNED_THREADS + tid) * 4; };
+	auto item = [&](hjg_u32 t, int q) { return t * a.tile_rows + (q * HJG_K_ALIGNED_THREADS + tid) * 4; };
 	auto end_of = [&](hjg_u32 t) { return t < ntiles ? min((t + 1) * a.tile_rows, a.side.nrows) : 0; };
 
 	auto load = [&](hjg_u32 t)
@@ -149,7 +148,7 @@ scatter_aligned(const HjgKScatter &a)
 				room[p] = atomicAdd(&up[part(p)], n / HJG_K_SECTOR_ROWS * HJG_K_SECTOR_ROWS);
 			sum += (n / HJG_K_SECTOR_ROWS) << 16 | n % HJG_K_SECTOR_ROWS;
 		}
-		sum = hjg_block_sum_before<ALIGNED_THREADS>(sum, sums);
+		sum = hjg_block_sum_before<HJG_K_ALIGNED_THREADS>(sum, sums);
 		whole_end = (sums[32] >> 16) * HJG_K_SECTOR_ROWS;
 #pragma unroll
 		for (int p = 0; p < PARTS; p++)
@@ -223,7 +222,7 @@ scatter_aligned(const HjgKScatter &a)
 
 		/* write */
 #pragma unroll 4
-		for (hjg_u32 i = tid; i < whole_end; i += ALIGNED_THREADS)
+		for (hjg_u32 i = tid; i < whole_end; i += HJG_K_ALIGNED_THREADS)
 		{
 			uint2		q = tile[i];
 
@@ -245,19 +244,19 @@ scatter_aligned(const HjgKScatter &a)
 	}
 }
 
-extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
+extern "C" __global__ __launch_bounds__(HJG_K_ALIGNED_THREADS, 1) void
 hjg_k_scatter_aligned_10(HjgKScatter a)
 {
 	scatter_aligned<24, 1, HJG_K_ALIGNED_ROOM_10>(a);
 }
 
-extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
+extern "C" __global__ __launch_bounds__(HJG_K_ALIGNED_THREADS, 1) void
 hjg_k_scatter_aligned_11(HjgKScatter a)
 {
 	scatter_aligned<20, 2, HJG_K_ALIGNED_ROOM_11>(a);
 }
 
-extern "C" __global__ __launch_bounds__(ALIGNED_THREADS, 1) void
+extern "C" __global__ __launch_bounds__(HJG_K_ALIGNED_THREADS, 1) void
 hjg_k_scatter_aligned_12(HjgKScatter a)
 {
 	scatter_aligned<12, 4, HJG_K_ALIGNED_ROOM_12>(a);

@@ -15,7 +15,6 @@
  */
 #include "hjg_cuda_kernel.h"
 
-#define GATHER_THREADS 256
 #define UNROLL 4
 
 template <class V> HJG_FN void
@@ -23,10 +22,10 @@ gather(const HjgKGather &a)
 {
 	const hjg_u32 per_row = a.nwords * 4 / (hjg_u32) sizeof(V);
 	const hjg_u64 n = a.npairs * per_row;
-	const hjg_u64 stride = (hjg_u64) gridDim.x * GATHER_THREADS;
+	const hjg_u64 stride = (hjg_u64) gridDim.x * HJG_K_GATHER_THREADS;
 	const HjgPair *pairs = (const HjgPair *) a.pairs;
 
-	for (hjg_u64 at = (hjg_u64) blockIdx.x * GATHER_THREADS + threadIdx.x; at < n; at += UNROLL * stride)
+	for (hjg_u64 at = (hjg_u64) blockIdx.x * HJG_K_GATHER_THREADS + threadIdx.x; at < n; at += UNROLL * stride)
 	{
 		hjg_u64		from[UNROLL];
 		V			values[UNROLL];
@@ -53,7 +52,7 @@ gather(const HjgKGather &a)
 }
 
 #define GATHER(bytes, V) \
-	extern "C" __global__ __launch_bounds__(GATHER_THREADS) void \
+	extern "C" __global__ __launch_bounds__(HJG_K_GATHER_THREADS) void \
 	hjg_k_gather_rows_##bytes(HjgKGather a) \
 	{ \
 		gather<V>(a); \

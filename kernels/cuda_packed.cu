@@ -42,8 +42,6 @@
 #define SPARE_SLOTS 4
 #define NO_ENTRY (~0ull)
 
-#define SPREAD_THREADS 1024
-#define FILL_THREADS 1024
 /* multiprocessors of other targets do not have 2048 threads */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900)
 #define BUILD_BLOCKS 2
@@ -95,14 +93,14 @@ struct Places
  * One block of 1024 threads for each tile of 4096 rows; dynamic shared memory: 8 bytes a row of the tile.  The host checks: at most
  * HJG_K_PACKED_REGIONS regions.  Rows beyond region_rows of a region are not written; flags say so.
  */
-extern "C" __global__ __launch_bounds__(SPREAD_THREADS, BUILD_BLOCKS) void
+extern "C" __global__ __launch_bounds__(HJG_K_SPREAD_THREADS, BUILD_BLOCKS) void
 hjg_k_spread_packed_4(HjgKPacked a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
 	__shared__ hjg_u32 sums[33];
 	__shared__ hjg_u32 place[HJG_K_PACKED_REGIONS];	/* counts, then where the run goes less where it lies */
 	__shared__ hjg_u16 run[HJG_K_PACKED_REGIONS];	/* where it lies in the tile */
-	const int	ITEMS = HJG_K_PACKED_TILE / SPREAD_THREADS;
+	const int	ITEMS = HJG_K_PACKED_TILE / HJG_K_SPREAD_THREADS;
 	const Places places(a);
 	const hjg_u32 tid = threadIdx.x;
 	const hjg_u32 first = blockIdx.x * HJG_K_PACKED_TILE;
@@ -120,7 +118,7 @@ hjg_k_spread_packed_4(HjgKPacked a)
 #pragma unroll
 	for (int j = 0; j < ITEMS; j++)
 	{
-		const hjg_u32 i = j * SPREAD_THREADS + tid;
+		const hjg_u32 i = j * HJG_K_SPREAD_THREADS + tid;
 
 		if (i >= nrows)
 			continue;
@@ -131,7 +129,7 @@ hjg_k_spread_packed_4(HjgKPacked a)
 	__syncthreads();
 #pragma unroll
 	for (int j = 0; j < ITEMS; j++)
-		if (j * SPREAD_THREADS + tid < nrows)
+		if (j * HJG_K_SPREAD_THREADS + tid < nrows)
 		{
 			key[j] = hjg_mix32(hjg_hash_seed, key[j]);
 			rank[j] = atomicAdd(&place[places.region(key[j])], 1u);
@@ -139,7 +137,7 @@ hjg_k_spread_packed_4(HjgKPacked a)
 	__syncthreads();
 
 	const hjg_u32 n = place[tid];
-	const hjg_u32 before = hjg_block_sum_before<SPREAD_THREADS>(n, sums);
+	const hjg_u32 before = hjg_block_sum_before<HJG_K_SPREAD_THREADS>(n, sums);
 	bool		fits = all_rows >> a.row_bits == 0;
 
 	run[tid] = (hjg_u16) before;
@@ -155,13 +153,13 @@ hjg_k_spread_packed_4(HjgKPacked a)
 	__syncthreads();
 #pragma unroll
 	for (int j = 0; j < ITEMS; j++)
-		if (j * SPREAD_THREADS + tid < nrows)
+		if (j * HJG_K_SPREAD_THREADS + tid < nrows)
 			tile[run[places.region(key[j])] + rank[j]] = make_uint2(key[j], row[j]);
 	__syncthreads();
 #pragma unroll
 	for (int j = 0; j < ITEMS; j++)
 	{
-		const hjg_u32 i = j * SPREAD_THREADS + tid;
+		const hjg_u32 i = j * HJG_K_SPREAD_THREADS + tid;
 
 		if (i >= nrows)
 			continue;
@@ -241,7 +239,7 @@ struct Region
  * One block of 1024 threads a region; dynamic shared memory: 32 bytes a sector, 64 a spare one, and 2 a sector, rounded up to 4.
  * Two blocks a multiprocessor where that is at most half of its shared memory.
  */
-extern "C" __global__ __launch_bounds__(FILL_THREADS, BUILD_BLOCKS) void
+extern "C" __global__ __launch_bounds__(HJG_K_FILL_THREADS, BUILD_BLOCKS) void
 hjg_k_fill_packed_4(HjgKPacked a)
 {
 	extern __shared__ __align__(16) hjg_u32 shared[];
@@ -257,25 +255,25 @@ hjg_k_fill_packed_4(HjgKPacked a)
 	uint4	   *out = (uint4 *) a.sectors + (hjg_u64) blockIdx.x * nuint4;
 	hjg_u32		flags = 0;
 
-	for (hjg_u32 i = tid; i < nuint4; i += FILL_THREADS)
+	for (hjg_u32 i = tid; i < nuint4; i += HJG_K_FILL_THREADS)
 		((uint4 *) shared)[i] = make_uint4(~0u, ~0u, ~0u, ~0u);
-	for (hjg_u32 i = tid; i < (a.region_sectors + 1) / 2; i += FILL_THREADS)
+	for (hjg_u32 i = tid; i < (a.region_sectors + 1) / 2; i += HJG_K_FILL_THREADS)
 		region.filled[i] = 0;
 	if (tid == 0)
 		nwaiting = 0;
 	__syncthreads();
-	for (hjg_u32 i = tid; i < nrows; i += BATCH * FILL_THREADS)
+	for (hjg_u32 i = tid; i < nrows; i += BATCH * HJG_K_FILL_THREADS)
 	{
 		uint2		q[BATCH];
 
 #pragma unroll
 		for (int j = 0; j < BATCH; j++)
-			if (i + j * FILL_THREADS < nrows)
-				q[j] = __ldcs(rows + i + j * FILL_THREADS);
+			if (i + j * HJG_K_FILL_THREADS < nrows)
+				q[j] = __ldcs(rows + i + j * HJG_K_FILL_THREADS);
 #pragma unroll
 		for (int j = 0; j < BATCH; j++)
 		{
-			if (i + j * FILL_THREADS >= nrows ||
+			if (i + j * HJG_K_FILL_THREADS >= nrows ||
 				region.put(places.home(q[j].x) - first_home, places.tag(q[j].x), q[j].y, a.row_bits))
 				continue;
 
@@ -288,10 +286,10 @@ hjg_k_fill_packed_4(HjgKPacked a)
 		}
 	}
 	__syncthreads();
-	for (hjg_u32 s = tid; s < a.region_sectors; s += FILL_THREADS)
+	for (hjg_u32 s = tid; s < a.region_sectors; s += HJG_K_FILL_THREADS)
 		if (region.repeats(s, a.row_bits))
 			flags |= HJG_K_REPEATED;
-	for (hjg_u32 i = tid; i < min(nwaiting, region.room); i += FILL_THREADS)
+	for (hjg_u32 i = tid; i < min(nwaiting, region.room); i += HJG_K_FILL_THREADS)
 	{
 		const uint2 q = region.waiting[i];
 		const uint4 *home = (const uint4 *) shared + 2 * (places.home(q.x) - first_home);
@@ -301,12 +299,12 @@ hjg_k_fill_packed_4(HjgKPacked a)
 			flags |= HJG_K_REPEATED;
 	}
 	__syncthreads();
-	for (hjg_u32 i = tid; i < min(nwaiting, region.room); i += FILL_THREADS)
+	for (hjg_u32 i = tid; i < min(nwaiting, region.room); i += HJG_K_FILL_THREADS)
 		atomicAnd(&region.sectors[SECTOR_WORDS * (places.home(region.waiting[i].x) - first_home) + SLOTS], ~SPILLED);
 	if (flags != 0)
 		atomicOr((hjg_u32 *) a.flags, flags);
 	__syncthreads();
-	for (hjg_u32 i = tid; i < nuint4; i += FILL_THREADS)
+	for (hjg_u32 i = tid; i < nuint4; i += HJG_K_FILL_THREADS)
 		out[i] = ((const uint4 *) shared)[i];
 }
 

@@ -17,15 +17,12 @@
  */
 #include "hjg_cuda_kernel.h"
 
-#define COUNT_THREADS 1024
 /* multiprocessors of other targets do not have 2048 threads */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900)
 #define COUNT_BLOCKS 2
 #else
 #define COUNT_BLOCKS 1
 #endif
-#define LIST_THREADS 1024
-#define SCATTER_THREADS 512
 
 /* ---- counting ---- */
 
@@ -52,13 +49,13 @@ count_keys(const HjgKCount &a)
 	hjg_u32    *counts = (hjg_u32 *) a.counts;
 	const hjg_u32 nparts = 1u << a.bits;
 	const hjg_u32 shift = 32 - a.bits;
-	const hjg_u32 stride = gridDim.x * COUNT_THREADS;
+	const hjg_u32 stride = gridDim.x * HJG_K_COUNT_THREADS;
 	const hjg_u32 nloads = a.side.nrows / KEYS;
-	hjg_u32		i = blockIdx.x * COUNT_THREADS + threadIdx.x;
+	hjg_u32		i = blockIdx.x * HJG_K_COUNT_THREADS + threadIdx.x;
 
 	auto count = [&](Raw key) { atomicAdd(&shared[Key::top(Key::mix(key)) >> shift], 1u); };
 
-	for (hjg_u32 p = threadIdx.x; p < nparts; p += COUNT_THREADS)
+	for (hjg_u32 p = threadIdx.x; p < nparts; p += HJG_K_COUNT_THREADS)
 		shared[p] = 0;
 	__syncthreads();
 	for (; i + (LOADS - 1) * stride < nloads; i += LOADS * stride)
@@ -86,14 +83,14 @@ count_keys(const HjgKCount &a)
 	if (blockIdx.x == 0 && threadIdx.x < a.side.nrows % KEYS)
 		count(keys[nloads * KEYS + threadIdx.x]);
 	__syncthreads();
-	for (hjg_u32 p = threadIdx.x; p < nparts; p += COUNT_THREADS)
+	for (hjg_u32 p = threadIdx.x; p < nparts; p += HJG_K_COUNT_THREADS)
 		if (shared[p] > 0)
 			atomicAdd(&counts[p], shared[p]);
 }
 
-extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_4(HjgKCount a) { count_keys<4>(a); }
-extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_8(HjgKCount a) { count_keys<8>(a); }
-extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_16(HjgKCount a) { count_keys<16>(a); }
+extern "C" __global__ __launch_bounds__(HJG_K_COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_4(HjgKCount a) { count_keys<4>(a); }
+extern "C" __global__ __launch_bounds__(HJG_K_COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_8(HjgKCount a) { count_keys<8>(a); }
+extern "C" __global__ __launch_bounds__(HJG_K_COUNT_THREADS, COUNT_BLOCKS) void hjg_k_count_keys_16(HjgKCount a) { count_keys<16>(a); }
 
 /*
  * Sum of of(k) over all k below number i, which is this thread's among those of all blocks.  Each block sums for itself what
@@ -103,17 +100,17 @@ extern "C" __global__ __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS) void hjg_k_
 template <class Of> HJG_FN hjg_u32
 sum_below(hjg_u32 i, hjg_u32 n, hjg_u32 *sums, hjg_u32 *last, Of of)
 {
-	const hjg_u32 from = blockIdx.x * LIST_THREADS;
+	const hjg_u32 from = blockIdx.x * HJG_K_LIST_THREADS;
 	hjg_u32		before = 0;
 
 #pragma unroll 8
-	for (hjg_u32 k = threadIdx.x; k < from; k += LIST_THREADS)
+	for (hjg_u32 k = threadIdx.x; k < from; k += HJG_K_LIST_THREADS)
 		before += of(k);
-	hjg_block_sum_before<LIST_THREADS>(before, sums);
+	hjg_block_sum_before<HJG_K_LIST_THREADS>(before, sums);
 	before = sums[32];
 	__syncthreads();
 
-	const hjg_u32 sum = before + hjg_block_sum_before<LIST_THREADS>(i < n ? of(i) : 0, sums);
+	const hjg_u32 sum = before + hjg_block_sum_before<HJG_K_LIST_THREADS>(i < n ? of(i) : 0, sums);
 
 	*last = before + sums[32];
 	return sum;
@@ -126,7 +123,7 @@ scan_counts(const HjgKPlace &a, hjg_u32 *sums)
 	const hjg_u32 *counts = (const hjg_u32 *) a.counts;
 	const hjg_u32 nparts = 1u << a.bits;
 	const hjg_u32 pad = (1u << a.align_bits) - 1;
-	const hjg_u32 i = blockIdx.x * LIST_THREADS + threadIdx.x;
+	const hjg_u32 i = blockIdx.x * HJG_K_LIST_THREADS + threadIdx.x;
 	const hjg_u32 n = i < nparts ? counts[i] : 0;
 	hjg_u32		most = n;
 	hjg_u32		last;
@@ -155,7 +152,7 @@ list_units(const HjgKUnits &a, const hjg_u32 *counts, hjg_u32 *sums)
 	const hjg_u32 *build_last = (const hjg_u32 *) a.build.last;
 	hjg_u32    *unit_first = (hjg_u32 *) a.unit_first;
 	const hjg_u32 nparts = 1u << a.bits;
-	const hjg_u32 i = blockIdx.x * LIST_THREADS + threadIdx.x;
+	const hjg_u32 i = blockIdx.x * HJG_K_LIST_THREADS + threadIdx.x;
 	hjg_u32		last;
 
 	auto units = [&](hjg_u32 p)
@@ -177,7 +174,7 @@ list_units(const HjgKUnits &a, const hjg_u32 *counts, hjg_u32 *sums)
  * Blocks of 1024 threads, a partition for each thread: on an H100 a single block took 0.16 ms for
  * 2^15 partitions and 0.34 with units, these take 0.006 and 0.02.
  */
-extern "C" __global__ __launch_bounds__(LIST_THREADS) void
+extern "C" __global__ __launch_bounds__(HJG_K_LIST_THREADS) void
 hjg_k_place_parts(HjgKPlace a)
 {
 	__shared__ hjg_u32 sums[33];
@@ -189,11 +186,11 @@ hjg_k_place_parts(HjgKPlace a)
 }
 
 /* Blocks of 1024 threads, a warp for a partition; at most 1024 coarse partitions, whose tiles each block counts for itself. */
-extern "C" __global__ __launch_bounds__(LIST_THREADS) void
+extern "C" __global__ __launch_bounds__(HJG_K_LIST_THREADS) void
 hjg_k_list_tiles(HjgKTiles a)
 {
 	__shared__ hjg_u32 sums[33];
-	__shared__ hjg_u32 tile_first[LIST_THREADS + 1];
+	__shared__ hjg_u32 tile_first[HJG_K_LIST_THREADS + 1];
 	const hjg_u32 *first = (const hjg_u32 *) a.parts.first;
 	const hjg_u32 *ends = (const hjg_u32 *) a.ends;
 	HjgKTile   *tiles = (HjgKTile *) a.tiles;
@@ -202,7 +199,7 @@ hjg_k_list_tiles(HjgKTiles a)
 
 	if (threadIdx.x < nparts)
 		mine = (ends[threadIdx.x] - first[threadIdx.x << a.fine_bits] + a.tile_rows - 1) / a.tile_rows;
-	tile_first[threadIdx.x] = hjg_block_sum_before<LIST_THREADS>(mine, sums);
+	tile_first[threadIdx.x] = hjg_block_sum_before<HJG_K_LIST_THREADS>(mine, sums);
 	if (threadIdx.x == 0)
 	{
 		tile_first[nparts] = sums[32];
@@ -210,7 +207,7 @@ hjg_k_list_tiles(HjgKTiles a)
 			*(hjg_u32 *) a.ntiles = sums[32];
 	}
 	__syncthreads();
-	for (hjg_u32 p = (blockIdx.x * LIST_THREADS + threadIdx.x) >> 5; p < nparts; p += gridDim.x * LIST_THREADS / 32)
+	for (hjg_u32 p = (blockIdx.x * HJG_K_LIST_THREADS + threadIdx.x) >> 5; p < nparts; p += gridDim.x * HJG_K_LIST_THREADS / 32)
 		for (hjg_u32 t = tile_first[p] + hjg_lane(); t < tile_first[p + 1]; t += 32)
 		{
 			HjgKTile	tile;
@@ -237,7 +234,7 @@ scatter(const HjgKScatter &a)
 	__shared__ hjg_u32 sums[33];
 	typedef HjgKey<W> Key;
 	typedef typename Key::Mixed Mixed;
-	const hjg_u32 TILE = SCATTER_THREADS * ITEMS;
+	const hjg_u32 TILE = HJG_K_SCATTER_THREADS * ITEMS;
 	const hjg_u32 nparts = 1u << a.bits;
 	const hjg_u32 mask = nparts - 1;
 	const hjg_u32 tid = threadIdx.x;
@@ -276,7 +273,7 @@ scatter(const HjgKScatter &a)
 #pragma unroll
 		for (int j = 0; j < ITEMS; j++)
 		{
-			hjg_u32		i = j * SCATTER_THREADS + tid;
+			hjg_u32		i = j * HJG_K_SCATTER_THREADS + tid;
 
 			if (i >= n)
 				continue;
@@ -295,12 +292,12 @@ scatter(const HjgKScatter &a)
 	{
 		hjg_u32    *target = cursor;
 		hjg_u32		tile_rows = n;
-		hjg_u32		each = max(1u, nparts / SCATTER_THREADS);
+		hjg_u32		each = max(1u, nparts / HJG_K_SCATTER_THREADS);
 		hjg_u32		from = tid * each;
 		hjg_u32		to = from < nparts ? from + each : from;
 		hjg_u32		sum = 0;
 
-		for (hjg_u32 i = tid; i < nparts; i += SCATTER_THREADS)
+		for (hjg_u32 i = tid; i < nparts; i += HJG_K_SCATTER_THREADS)
 			place[i] = 0;
 		__syncthreads();
 #pragma unroll
@@ -308,7 +305,7 @@ scatter(const HjgKScatter &a)
 		{
 			hjg_u32		r = 0;
 
-			if (j * SCATTER_THREADS + tid < n)
+			if (j * HJG_K_SCATTER_THREADS + tid < n)
 			{
 				if (!AGAIN)
 					key[j] = Key::mix(key[j]);
@@ -319,7 +316,7 @@ scatter(const HjgKScatter &a)
 		__syncthreads();
 		for (hjg_u32 i = from; i < to; i++)
 			sum += place[i];
-		sum = hjg_block_sum_before<SCATTER_THREADS>(sum, sums);
+		sum = hjg_block_sum_before<HJG_K_SCATTER_THREADS>(sum, sums);
 		for (hjg_u32 i = from; i < to; i++)
 		{
 			run[i] = (hjg_u16) sum;
@@ -327,16 +324,16 @@ scatter(const HjgKScatter &a)
 		}
 		__syncthreads();
 #pragma unroll 2
-		for (hjg_u32 i = tid; i < nparts; i += SCATTER_THREADS)
+		for (hjg_u32 i = tid; i < nparts; i += HJG_K_SCATTER_THREADS)
 			place[i] = atomicAdd(&target[i], place[i]) - run[i];
 #pragma unroll
 		for (int j = 0; j < ITEMS; j++)
-			if (j * SCATTER_THREADS + tid < n)
+			if (j * HJG_K_SCATTER_THREADS + tid < n)
 				tile.put(run[Key::top(key[j]) >> a.shift & mask] + (rank[j / 2] >> j % 2 * 16 & 0xFFFF), key[j], row[j]);
 		load(t + gridDim.x);
 		__syncthreads();
 #pragma unroll 4
-		for (hjg_u32 i = tid; i < tile_rows; i += SCATTER_THREADS)
+		for (hjg_u32 i = tid; i < tile_rows; i += HJG_K_SCATTER_THREADS)
 		{
 			Mixed		k;
 			V			v;
@@ -349,9 +346,9 @@ scatter(const HjgKScatter &a)
 }
 
 #define SCATTER_KERNELS(NAME, W, V, ITEMS) \
-	extern "C" __global__ __launch_bounds__(SCATTER_THREADS, 2) void \
+	extern "C" __global__ __launch_bounds__(HJG_K_SCATTER_THREADS, 2) void \
 	hjg_k_scatter_rows_##NAME(HjgKScatter a) { scatter<W, V, ITEMS, false>(a); } \
-	extern "C" __global__ __launch_bounds__(SCATTER_THREADS, 2) void \
+	extern "C" __global__ __launch_bounds__(HJG_K_SCATTER_THREADS, 2) void \
 	hjg_k_scatter_again_##NAME(HjgKScatter a) { scatter<W, V, ITEMS, true>(a); }
 
 SCATTER_KERNELS(4, 4, hjg_u32, 12)

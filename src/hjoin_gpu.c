@@ -36,7 +36,6 @@ known_calibration(void)
 	const uint64 version = hjg_service_calibration_version();
 	double		values[HJG_CALIBRATION_VALUES];
 
-	StaticAssertStmt(sizeof(HjgCalibration) <= sizeof(values), "calibration area too small");
 	if (version == 0)
 		return NULL;
 	if (version != known_version)

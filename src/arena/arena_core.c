@@ -337,7 +337,7 @@ hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix)
 }
 
 bool
-hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIBRATION])
+hjg_arena_calibration(const HjgControl *control, double values[HJG_CALIBRATION_VALUES])
 {
 	for (int attempt = 0; attempt < 1000; attempt++)
 	{
@@ -345,7 +345,7 @@ hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIB
 
 		if (seq == 0)
 			return false;
-		for (int i = 0; i < HJG_CONTROL_CALIBRATION; i++)
+		for (int i = 0; i < HJG_CALIBRATION_VALUES; i++)
 		{
 			hjg_u64		bits = __atomic_load_n(&control->calibration[i], __ATOMIC_SEQ_CST);
 

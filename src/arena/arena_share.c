@@ -25,7 +25,6 @@
 #include "arena/hjg_arena_share.h"
 #include "layout/hjg_control.h"
 
-_Static_assert(HJG_SHARE_JOBS == HJG_MAX_JOBS, "an entry for each job slot");
 
 /* ---------- what is held ---------- */
 
@@ -77,7 +76,7 @@ void
 hjg_share_sum(const HjgShare *share, HjgShareOwner owner, HjgShareSum *sum)
 {
 	memset(sum, 0, sizeof(*sum));
-	for (int i = 0; i < HJG_SHARE_JOBS; i++)
+	for (int i = 0; i < HJG_MAX_JOBS; i++)
 	{
 		const HjgShareJob *job = &share->jobs[i];
 		hjg_u32		pid = __atomic_load_n(&job->pid, __ATOMIC_ACQUIRE);
@@ -119,7 +118,7 @@ most_slabs(hjg_u32 total, hjg_u32 percent)
 static hjg_u32
 most_jobs(hjg_u32 percent)
 {
-	hjg_u32		most = part(HJG_SHARE_JOBS, percent);
+	hjg_u32		most = part(HJG_MAX_JOBS, percent);
 
 	return most > 1 ? most : 1;
 }
@@ -158,7 +157,7 @@ hjg_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limits, hj
 		const HjgShareUse *use = &sum->suspended[of];
 		hjg_u32		percent = limits->idle * limit_of(limits, of);
 
-		if (use->njobs * 100 > part(HJG_SHARE_JOBS, percent) || (hjg_u64) use->nslabs * 100 > part(total_slabs, percent))
+		if (use->njobs * 100 > part(HJG_MAX_JOBS, percent) || (hjg_u64) use->nslabs * 100 > part(total_slabs, percent))
 			return true;
 	}
 	return false;

@@ -116,7 +116,7 @@ extern void *hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix);
 extern size_t hjg_arena_default_bytes(const char *root);
 
 /* The calibrated values; false when nothing was set, or it does not stay still. */
-extern bool hjg_arena_calibration(const HjgControl *control, double values[HJG_CONTROL_CALIBRATION]);
+extern bool hjg_arena_calibration(const HjgControl *control, double values[HJG_CALIBRATION_VALUES]);
 
 /* ---- arena_slab.c: free slabs ---- */
 

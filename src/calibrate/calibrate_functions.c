@@ -125,7 +125,6 @@ read_calibration(HjgCalibration *calibration)
 {
 	double		values[HJG_CALIBRATION_VALUES];
 
-	StaticAssertStmt(sizeof(*calibration) <= sizeof(values), "calibration area too small");
 	if (!hjg_service_calibration_get(values))
 		return false;
 	memcpy(calibration, values, sizeof(*calibration));

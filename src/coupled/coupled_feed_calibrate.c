@@ -12,7 +12,6 @@
 
 /* Rows that are unpacked to see how long it takes; and what a fetched row is at least. */
 #define UNPACK_ROWS (16 * HJG_PACK_BLOCK_ROWS)
-#define LINE_BYTES 64
 
 /* Unpacking on the device: a batch under NS by all work groups; and on the CPU's threads, as if they did not meet. */
 static HjgStatus
@@ -87,7 +86,7 @@ measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 			(double) stats.step_ns[HJG_ON_DEVICE][steps[i]] / (double) stats.step_rows[HJG_ON_DEVICE][steps[i]] : 0;
 	*ns = fmin(*ns, sum);
 	if (join->fetcher != NULL && stats.fetched_rows > 0)
-		*fetch_rate = fmax(*fetch_rate, (double) stats.fetched_rows * LINE_BYTES /
+		*fetch_rate = fmax(*fetch_rate, (double) stats.fetched_rows * HJG_COUPLED_LINE_BYTES /
 						   (double) hjg_threads_runner_busy_ns(join->fetcher));
 	hjg_coupled_free(join);
 	return status;
@@ -114,7 +113,7 @@ measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *
 	{
 		config.pipeline = run % 2 ? HJG_PIPELINE_PE : HJG_PIPELINE_E;
 		/* pieces of the same size */
-		config.chunk_rows = (hjg_u32) (config.was_bytes / LINE_BYTES);
+		config.chunk_rows = (hjg_u32) (config.was_bytes / HJG_COUPLED_LINE_BYTES);
 		status = measure_misses(env, &config, runner, width, scratch, nrows, &ns[run % 2], &costs->fetch_bytes_per_ns);
 	}
 	if (status == HJG_OK && ns[0] > cached_ns)

@@ -24,8 +24,7 @@
 #define MAX_CHUNKS 64
 #define MAX_PIECES (HJG_SERIES_STEPS * (MAX_CHUNKS + 4))
 
-/* What a row of a random access step touches, and the smallest piece that P goes ahead by. */
-#define LINE_BYTES 64
+/* The smallest piece that P goes ahead by. */
 #define MIN_FETCHED_ROWS 2048
 
 typedef struct Plan
@@ -145,7 +144,7 @@ max_u32(hjg_u32 a, hjg_u32 b)
 static hjg_u32
 chunk_rows(const HjgCoupled *join)
 {
-	const size_t most = is_fetched(join) ? max_u32(MIN_FETCHED_ROWS, (hjg_u32) (join->config.was_bytes / LINE_BYTES)) :
+	const size_t most = is_fetched(join) ? max_u32(MIN_FETCHED_ROWS, (hjg_u32) (join->config.was_bytes / HJG_COUPLED_LINE_BYTES)) :
 		join->config.chunk_rows;
 
 	return most < join->config.chunk_rows ? (hjg_u32) most : join->config.chunk_rows;

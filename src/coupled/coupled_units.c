@@ -56,9 +56,6 @@ units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 
 /* ---- the choice by the model ---- */
 
-/* What a row of a random access step touches. */
-#define LINE_BYTES 64
-
 /* Rows of a window of D, and of a series whose memory is fetched ahead. */
 static hjg_u32
 window_rows(const HjgCoupled *join)
@@ -104,7 +101,7 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 	};
 
 	/* partitions fit a cache: only n3 goes everywhere */
-	shape.touched_bytes = nrows * LINE_BYTES * (partitioned ? 1 : 3);
+	shape.touched_bytes = nrows * HJG_COUPLED_LINE_BYTES * (partitioned ? 1 : 3);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		shape.unpack_ns[p] = costs->unpack_ns[p] * nrows;

@@ -51,12 +51,11 @@ hjg_cuda_costs_open(const HjgControl *with)
 HjgUnitCosts
 hjg_cuda_costs(const HjgCudaDevice *device)
 {
-	double		values[HJG_CONTROL_CALIBRATION];
+	double		values[HJG_CALIBRATION_VALUES];
 	HjgCalibration calibration;
 	HjgUnitCosts costs = hjg_model_default_costs;
 	const HjgCudaUnitCosts *own;
 
-	_Static_assert(sizeof(calibration) <= sizeof(values), "calibration area too small");
 	if (control == NULL || !hjg_arena_calibration(control, values))
 		return costs;
 	memcpy(&calibration, values, sizeof(calibration));

@@ -20,7 +20,6 @@
 /* Row numbers of a build side that many processes filled have holes, each up to a slab's rows; they may take so much. */
 #define MOST_HOLE_BYTES ((hjg_u64) 256 * 1024 * 1024)
 
-#define GATHER_THREADS 256
 #define BLOCKS_A_PROCESSOR 8
 
 HJG_CUDA_KERNELS(gather_rows, IMAGE, "hjg_k_gather_rows");
@@ -175,9 +174,9 @@ hjg_cuda_gather(HjgCudaLane *lane, const HjgKGather *gather)
 	const unsigned most = (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR;
 	const int	which = gather->nwords % 4 == 0 ? 2 : gather->nwords % 2 == 0 ? 1 : 0;
 	const hjg_u64 accesses = gather->npairs * (gather->nwords >> which);
-	const hjg_u64 blocks = (accesses + GATHER_THREADS - 1) / GATHER_THREADS;
+	const hjg_u64 blocks = (accesses + HJG_K_GATHER_THREADS - 1) / HJG_K_GATHER_THREADS;
 
-	return hjg_cuda_launch(lane, &gather_rows[which], blocks < most ? (unsigned) blocks : most, GATHER_THREADS, 0,
+	return hjg_cuda_launch(lane, &gather_rows[which], blocks < most ? (unsigned) blocks : most, HJG_K_GATHER_THREADS, 0,
 						   (void *[]) {(void *) gather});
 }
 

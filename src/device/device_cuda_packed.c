@@ -11,10 +11,7 @@
 #include "layout/hjg_cuda_args.h"
 
 #define IMAGE "cuda_packed"
-#define SPREAD_THREADS 1024
-#define FILL_THREADS 1024
 #define PROBE_THREADS 256
-#define SECTOR_BYTES 32
 #define SECTOR_SLOTS 7
 #define SLOT_BITS 36
 #define LOAD_PERCENT 60			/* fastest on an H100 with 2M build rows, of 60 to 75 */
@@ -55,7 +52,7 @@ typedef struct Table
 static unsigned
 fill_shared(const HjgKPacked *plan)
 {
-	return SECTOR_BYTES * (plan->region_sectors + 2 * plan->spare_sectors) + 4 * ((plan->region_sectors + 1) / 2);
+	return HJG_CUDA_SECTOR_BYTES * (plan->region_sectors + 2 * plan->spare_sectors) + 4 * ((plan->region_sectors + 1) / 2);
 }
 
 /* False where the regions are too many. */
@@ -90,7 +87,7 @@ make_plan(const HjgCudaDevice *device, hjg_u64 nrows, HjgKPacked *plan)
 static size_t
 sectors_bytes(const HjgKPacked *plan)
 {
-	return (size_t) plan->nregions * (plan->region_sectors + plan->spare_sectors) * SECTOR_BYTES;
+	return (size_t) plan->nregions * (plan->region_sectors + plan->spare_sectors) * HJG_CUDA_SECTOR_BYTES;
 }
 
 static size_t
@@ -172,10 +169,10 @@ queue_build(HjgCudaLane *lane, Table *table)
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &spread_rows, ntiles, SPREAD_THREADS, HJG_K_PACKED_TILE * 2 * sizeof(hjg_u32),
+		status = hjg_cuda_launch(lane, &spread_rows, ntiles, HJG_K_SPREAD_THREADS, HJG_K_PACKED_TILE * 2 * sizeof(hjg_u32),
 								 (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &fill_regions, args->nregions, FILL_THREADS, fill_shared(args), (void *[]) {args});
+		status = hjg_cuda_launch(lane, &fill_regions, args->nregions, HJG_K_FILL_THREADS, fill_shared(args), (void *[]) {args});
 	hjg_cuda_free(lane, args->spread);
 	args->spread = 0;
 	return status;

@@ -6,10 +6,6 @@
 
 #include "device/hjg_cuda_parts.h"
 
-#define COUNT_THREADS 1024
-#define LIST_THREADS 1024
-#define SCATTER_THREADS 512
-#define ALIGNED_THREADS 1024
 #define ALIGNED_PAD (HJG_K_SECTOR_ROWS - 1)
 #define LINE_ROWS 32			/* keys of a line of the cache */
 #define COUNT_BLOCK_ROWS 8192	/* fewer rows are not worth a block */
@@ -76,7 +72,7 @@ aligned_tile_rows(const HjgCudaDevice *device, int bits, hjg_u64 nrows)
 static unsigned
 scatter_shared(const HjgCudaPartsPlan *plan, int bits)
 {
-	return (unsigned) plan->row_bytes * SCATTER_THREADS * scatter_items[plan->key_class] + (6u << bits);
+	return (unsigned) plan->row_bytes * HJG_K_SCATTER_THREADS * scatter_items[plan->key_class] + (6u << bits);
 }
 
 bool
@@ -113,7 +109,7 @@ rows_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows)
 static size_t
 tile_rows(const HjgCudaPartsPlan *plan)
 {
-	return SCATTER_THREADS * scatter_items[plan->key_class];
+	return HJG_K_SCATTER_THREADS * scatter_items[plan->key_class];
 }
 
 static size_t
@@ -186,11 +182,11 @@ kernel_side(const HjgCudaSide *side)
 	return (HjgKSide) {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows};
 }
 
-/* Of LIST_THREADS, one thread for each item. */
+/* Of HJG_K_LIST_THREADS, one thread for each item. */
 static unsigned
 blocks_of(unsigned nitems)
 {
-	return (nitems + LIST_THREADS - 1) / LIST_THREADS;
+	return (nitems + HJG_K_LIST_THREADS - 1) / HJG_K_LIST_THREADS;
 }
 
 static HjgStatus
@@ -209,10 +205,10 @@ count_and_place(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSi
 	if (units != NULL)
 		place.units = *units;
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &count_keys[plan->key_class], COUNT_THREADS, 4u << bits,
+		status = hjg_cuda_launch_filling(lane, &count_keys[plan->key_class], HJG_K_COUNT_THREADS, 4u << bits,
 										 (side->nrows + COUNT_BLOCK_ROWS - 1) / COUNT_BLOCK_ROWS, &count);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &place_parts, blocks_of(1u << bits), LIST_THREADS, 0, (void *[]) {&place});
+		status = hjg_cuda_launch(lane, &place_parts, blocks_of(1u << bits), HJG_K_LIST_THREADS, 0, (void *[]) {&place});
 	return status;
 }
 
@@ -228,10 +224,10 @@ scatter_once(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide 
 	if (plan->aligned)
 	{
 		scatter.tile_rows = aligned_tile_rows(lane->device, bits, side->nrows);
-		return hjg_cuda_launch_filling(lane, &scatter_aligned[bits - HJG_CUDA_ALIGNED_LEAST_BITS], ALIGNED_THREADS,
+		return hjg_cuda_launch_filling(lane, &scatter_aligned[bits - HJG_CUDA_ALIGNED_LEAST_BITS], HJG_K_ALIGNED_THREADS,
 									   aligned_shared(bits), side->nrows / scatter.tile_rows + 1, &scatter);
 	}
-	return hjg_cuda_launch_filling(lane, &scatter_rows[plan->key_class], SCATTER_THREADS, scatter_shared(plan, bits),
+	return hjg_cuda_launch_filling(lane, &scatter_rows[plan->key_class], HJG_K_SCATTER_THREADS, scatter_shared(plan, bits),
 								   side->nrows / tile_rows(plan) + 1, &scatter);
 }
 
@@ -250,7 +246,7 @@ scatter_twice(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide
 		status = hjg_cuda_alloc(lane, tiles_bytes(plan, side->nrows), &tiles);
 	scatter.out = hjg_cuda_parts_rows(&between);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &scatter_rows[plan->key_class], SCATTER_THREADS,
+		status = hjg_cuda_launch_filling(lane, &scatter_rows[plan->key_class], HJG_K_SCATTER_THREADS,
 										 scatter_shared(plan, plan->first_bits), side->nrows / tile_rows(plan) + 1, &scatter);
 	if (status == HJG_OK)
 	{
@@ -260,7 +256,7 @@ scatter_twice(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide
 			.tile_rows = (hjg_u32) tile_rows(plan)
 		};
 
-		status = hjg_cuda_launch(lane, &list_tiles, blocks_of(32u << plan->first_bits), LIST_THREADS, 0, (void *[]) {&list});
+		status = hjg_cuda_launch(lane, &list_tiles, blocks_of(32u << plan->first_bits), HJG_K_LIST_THREADS, 0, (void *[]) {&list});
 	}
 	if (status == HJG_OK)
 	{
@@ -270,7 +266,7 @@ scatter_twice(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide
 			.shift = 32 - (hjg_u32) hjg_cuda_parts_bits(plan)
 		};
 
-		status = hjg_cuda_launch_filling(lane, &scatter_again[plan->key_class], SCATTER_THREADS,
+		status = hjg_cuda_launch_filling(lane, &scatter_again[plan->key_class], HJG_K_SCATTER_THREADS,
 										 scatter_shared(plan, plan->second_bits),
 										 side->nrows / tile_rows(plan) + 1 + ((hjg_u64) 1 << plan->first_bits), &again);
 	}

@@ -14,7 +14,6 @@
 
 #define IMAGE "cuda_table"
 #define THREADS 256
-#define SECTOR_BYTES 32
 #define SECTOR_SLOTS 4
 #define LOAD_PERCENT 60			/* fastest on an H100, with 2M and with 1M build rows */
 #define DENSE_FACTOR 4			/* slots a row that a dense key range may have */
@@ -181,14 +180,14 @@ nsectors_of(hjg_u64 nrows)
 static size_t
 table_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
+	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
 }
 
 /* Of wider keys there is a tag in the table, and the key in its column. */
 static size_t
 table_probed(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	return nsectors_of(shape->build_rows) * SECTOR_BYTES +
+	return nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES +
 		(shape->key_width > HJG_KEY_WIDTH_4 ? shape->build_rows * (size_t) shape->key_width : 0);
 }
 
@@ -202,7 +201,7 @@ static hjg_u64
 table_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32)) +
-		2 * nsectors_of(shape->build_rows) * SECTOR_BYTES;
+		2 * nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES;
 }
 
 static HjgStatus
@@ -215,9 +214,9 @@ table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 	if (status != HJG_OK)
 		return status;
 	table->nsectors = (hjg_u32) nsectors;
-	status = hjg_cuda_alloc(lane, nsectors * SECTOR_BYTES, &table->slots);
+	status = hjg_cuda_alloc(lane, nsectors * HJG_CUDA_SECTOR_BYTES, &table->slots);
 	if (status == HJG_OK)
-		status = fill_words(lane, table->slots, nsectors * SECTOR_BYTES / sizeof(hjg_u32));
+		status = fill_words(lane, table->slots, nsectors * HJG_CUDA_SECTOR_BYTES / sizeof(hjg_u32));
 	if (status == HJG_OK)
 	{
 		HjgKTable	args = {

@@ -90,12 +90,11 @@ hjg_cl_costs_open(const HjgControl *with)
 static bool
 is_worth_measuring(int number)
 {
-	double		values[HJG_CONTROL_CALIBRATION];
+	double		values[HJG_CALIBRATION_VALUES];
 	HjgCalibration calibration;
 	const HjgEngineCosts *costs;
 	bool		pays = false;
 
-	_Static_assert(sizeof(calibration) <= sizeof(values), "calibration area too small");
 	if (reports[number].info.state != HJG_DEVICE_READY || control == NULL || !hjg_arena_calibration(control, values))
 		return false;
 	memcpy(&calibration, values, sizeof(calibration));

@@ -422,6 +422,9 @@ typedef struct HjgCudaStrategy
 /* Define hjg_cuda_<its name>, with the rest of the fields; which keys it takes is hjg_strategy.h's, of a row of its own. */
 #define HJG_CUDA_STRATEGY(its_name, ...) const HjgCudaStrategy hjg_cuda_##its_name = {.name = #its_name, __VA_ARGS__}
 
+/* What a random access of device memory moves. */
+#define HJG_CUDA_SECTOR_BYTES 32
+
 /* Chunks of build rows, each of what a table holds, that a partition may be joined in. */
 #define HJG_CUDA_MOST_CHUNKS 16
 

@@ -14,13 +14,13 @@
  * that are repeated are left to engine_direct_repeated.c, those that must be at once.
  */
 #include "engine/hjg_engine_internal.h"
+#include "model/hjg_model.h"
 
 /*
- * Places of an array for each build row: it takes no more than lines do, and where keys are repeated,
+ * Places of an array for each build row (HJG_DENSE_PLACES_PER_ROW): it takes no more than lines do, and where keys are repeated,
  * so that a probe row waits for two words, no more time: at 4 places a row that is a draw, at 2 a fifth less.
  * Fewer places than a corner of the first-level cache holds are always taken.
  */
-#define PLACES_PER_ROW 4
 #define REPEATED_PLACES_PER_ROW 2
 #define FEW_PLACES 4096
 
@@ -221,7 +221,7 @@ once_bytes(hjg_u64 nplaces)
 size_t
 hjg_direct_build_bytes(hjg_u64 nrows, int nslots)
 {
-	const size_t once = HJG_LINE_BYTES + once_bytes(most_places(nrows, PLACES_PER_ROW));
+	const size_t once = HJG_LINE_BYTES + once_bytes(most_places(nrows, HJG_DENSE_PLACES_PER_ROW));
 	const size_t repeated = hjg_direct_repeated_bytes(nrows, most_places(nrows, REPEATED_PLACES_PER_ROW), nslots);
 
 	return once > repeated ? once : repeated;
@@ -261,7 +261,7 @@ hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built)
 {
 	HjgTable	table = {.nrows = runs->nrows};
 	DirectTask	direct = {.runs = runs, .table = &table, .width = join->spec.key_width,
-		.most_places = most_places(runs->nrows, PLACES_PER_ROW), .least = (hjg_u64) -1};
+		.most_places = most_places(runs->nrows, HJG_DENSE_PLACES_PER_ROW), .least = (hjg_u64) -1};
 	hjg_u64		started = hjg_now_ns();
 	bool		once;
 	HjgStatus	status;

@@ -54,7 +54,7 @@ typedef struct HjgKeySegment
 } HjgKeySegment;
 
 /* In place of a slab: the keys belong to a side's vectors. */
-#define HJG_NOT_OURS 0xFFFFFFFEu
+#define HJG_NOT_OURS (HJG_NO_SLAB - 1)
 
 /* Keys of the build side, or of one probe batch. */
 typedef struct HjgKeyBuffer

@@ -11,7 +11,6 @@
 
 #define IMAGE "cuda_nop"
 #define THREADS 256
-#define SECTOR_BYTES 32			/* what a random access moves */
 #define SLOTS_A_ROW 2			/* of open addressing */
 
 #define KERNEL(kernel_name) {.image = IMAGE, .name = kernel_name}
@@ -142,8 +141,8 @@ chain_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	const hjg_u64 width = (hjg_u64) shape->key_width;
 
-	return chain_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * SECTOR_BYTES + sizeof(hjg_u32)) +
-		shape->probe_rows * (width + sizeof(hjg_u32) + 3 * SECTOR_BYTES);
+	return chain_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * HJG_CUDA_SECTOR_BYTES + sizeof(hjg_u32)) +
+		shape->probe_rows * (width + sizeof(hjg_u32) + 3 * HJG_CUDA_SECTOR_BYTES);
 }
 
 static HjgStatus
@@ -199,8 +198,8 @@ open_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	const hjg_u64 width = (hjg_u64) shape->key_width;
 	const hjg_u64 sectors = shape->key_width == HJG_KEY_WIDTH_4 ? 1 : 2;
 
-	return open_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * SECTOR_BYTES) +
-		shape->probe_rows * (width + sizeof(hjg_u32) + sectors * SECTOR_BYTES);
+	return open_table_bytes(shape->build_rows) + shape->build_rows * (width + 2 * HJG_CUDA_SECTOR_BYTES) +
+		shape->probe_rows * (width + sizeof(hjg_u32) + sectors * HJG_CUDA_SECTOR_BYTES);
 }
 
 static HjgStatus

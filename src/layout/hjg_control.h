@@ -27,13 +27,11 @@
 
 #define HJG_ARENA_MAGIC 0x31414E4552414748ull	/* "HGARENA1" */
 
-#define HJG_MAX_JOBS 256
 #define HJG_MAX_PARTICIPANTS 32 /* processes that work on one job */
 #define HJG_MAX_DEVICES 16
 #define HJG_MAX_SLABS (1u << 20)	/* 2 TiB */
 #define HJG_CONTROL_COUNTERS 32
 #define HJG_CONTROL_FALLBACKS 24
-#define HJG_CONTROL_CALIBRATION 176	/* the machine's, those of 8 GPUs and of 4 OpenCL devices: HjgCalibration */
 
 #define HJG_CACHE_ALIGNED __attribute__((aligned(64)))
 
@@ -252,7 +250,7 @@ typedef struct HjgControl
 	hjg_u32		sweep_wanted;	/* a job was abandoned */
 
 	hjg_u64		calibration_seq HJG_CACHE_ALIGNED;	/* odd while written, 0 = never set */
-	hjg_u64		calibration[HJG_CONTROL_CALIBRATION];	/* bits of doubles */
+	hjg_u64		calibration[HJG_CALIBRATION_VALUES];	/* bits of doubles */
 
 	hjg_u64		counters[HJG_CONTROL_COUNTERS] HJG_CACHE_ALIGNED;
 	hjg_u64		fallbacks[HJG_CONTROL_FALLBACKS];

@@ -11,6 +11,15 @@
 
 #include "layout/hjg_layout.h"
 
+/* Threads of a block, by kernel: what it is compiled for and launched with. */
+#define HJG_K_COUNT_THREADS 1024
+#define HJG_K_LIST_THREADS 1024
+#define HJG_K_SCATTER_THREADS 512
+#define HJG_K_ALIGNED_THREADS 1024
+#define HJG_K_SPREAD_THREADS 1024
+#define HJG_K_FILL_THREADS 1024
+#define HJG_K_GATHER_THREADS 256
+
 /* Most rows of one resident side; leaves room for padding and for strides past the end. */
 #define HJG_K_MAX_ROWS 0x7FF00000u
 

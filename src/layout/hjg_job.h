@@ -11,6 +11,8 @@
 
 #include "layout/hjg_layout.h"
 
+#define HJG_MAX_JOBS 256
+
 /* Probe batches that all handles of a job may have open at once: one a participant at least. */
 #define HJG_MAX_BATCHES 32
 

@@ -33,6 +33,9 @@ typedef uint64_t hjg_u64;
 /* Changes whenever a byte below changes; the device process refuses another one. */
 #define HJG_LAYOUT_VERSION 13
 
+/* Doubles in which a calibration is kept: HjgCalibration. */
+#define HJG_CALIBRATION_VALUES 176
+
 /* Unit of leasing, of host registration and of giving memory back. */
 #define HJG_SLAB_BYTES (2u * 1024u * 1024u)
 

@@ -6,9 +6,8 @@
 #ifndef HJG_SHARE_H
 #define HJG_SHARE_H
 
-#include "layout/hjg_layout.h"
+#include "layout/hjg_job.h"
 
-#define HJG_SHARE_JOBS 256		/* as many as job slots */
 #define HJG_SHARE_WAITERS 256
 
 /* What the job in the slot of the same number holds. */
@@ -44,7 +43,7 @@ typedef struct HjgShareWaiter
 
 typedef struct HjgShare
 {
-	HjgShareJob jobs[HJG_SHARE_JOBS];
+	HjgShareJob jobs[HJG_MAX_JOBS];
 	HjgShareWaiter waiters[HJG_SHARE_WAITERS];
 	hjg_u64		last_ticket;
 	hjg_u64		waits_until_ns; /* nobody waits after that */

@@ -124,6 +124,10 @@ extern void hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *tria
 /* Of random accesses of a table: the cost of one beyond the cache, when those of one in it and of one on the average are known. */
 extern double hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns);
 
+#define HJG_MODEL_MB (1024.0 * 1024.0)
+#define HJG_MODEL_PAIR_BYTES 8.0
+#define HJG_MODEL_SORT_BITS 8.0	/* of a pass */
+
 /* Calls of the driver for a batch that goes through as one chunk, its copies included. */
 #define HJG_CUDA_ROUND_CALLS 5
 

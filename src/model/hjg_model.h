@@ -79,6 +79,8 @@ typedef struct HjgCalibration
 	HjgCoupledDeviceCosts coupled[HJG_MODEL_COUPLED];
 } HjgCalibration;
 
+_Static_assert(sizeof(HjgCalibration) <= HJG_CALIBRATION_VALUES * sizeof(double), "calibration area too small");
+
 /*
  * What the planner knows of a join.  Where several processes share one build side, rows and
  * pairs are one participant's share, and the engine has all of them to join.
@@ -117,6 +119,9 @@ typedef struct HjgJoinShape
 	bool		build_unique;	/* no key twice on the build side, as far as is known */
 	bool		dense;			/* likewise; and so dense that the table will be an array by key */
 } HjgJoinShape;
+
+/* An array by key, of keys that each occur once, has at most so many places for each build row. */
+#define HJG_DENSE_PLACES_PER_ROW 4
 
 /* Wall time by phase; the build phases come before the first row. */
 typedef struct HjgPrediction

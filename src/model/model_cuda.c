@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-#define MB (1024.0 * 1024.0)
 
 /* Of the L2 cache, what a table that is read at random finds there. */
 #define L2_SHARE 0.75
@@ -17,8 +16,6 @@
 #define PACKED_SLOT_BYTES (32.0 / 7 / 0.6 * 17 / 16)	/* of "packed": seven slots a sector, a load of 60 %, spare sectors */
 #define PACKED_LEAST_BYTES (131072 * 32.0 * 17 / 16)
 #define ROW_BYTES 4.0			/* a row number */
-#define PAIR_BYTES 8.0
-#define SORT_BITS 8.0			/* of a pass */
 
 /* An array by key needs no search: of an insert into a table, at most so much (an eighth on an H200, 5M rows). */
 #define DIRECT_INSERT_SHARE 0.25
@@ -61,7 +58,7 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 	const double p = size->probe_rows;
 	const double w = size->key_width;
 	const double nchunks = ceil(fmax(p, 1) / fmax(size->chunk_rows, 1));
-	const double stream_ns = costs->stream_mb_ns / MB;
+	const double stream_ns = costs->stream_mb_ns / HJG_MODEL_MB;
 	double		npasses = 1;
 	double		bytes = 0;
 	double		build_ns = 0;
@@ -111,7 +108,7 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 			chunk_calls += npasses * RADIX_CALLS;
 			break;
 		case HJG_CUDA_CSR:
-			npasses = ceil(log2(fmax(b, 2)) / SORT_BITS);
+			npasses = ceil(log2(fmax(b, 2)) / HJG_MODEL_SORT_BITS);
 			bytes = b * (w + 2 * ROW_BYTES);
 			build_ns = npasses * b * costs->sort_row_ns + 2 * bytes * stream_ns;
 			/* the directory, a key and a row number */
@@ -119,11 +116,11 @@ hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, Hjg
 			build_calls = npasses * SORT_CALLS + DIRECT_CALLS;
 			break;
 	}
-	prediction->in_ns = (b + p) * w * costs->in_mb_ns / MB;
+	prediction->in_ns = (b + p) * w * costs->in_mb_ns / HJG_MODEL_MB;
 	prediction->build_ns = build_ns;
 	prediction->probe_ns = probe_ns + p * w * stream_ns;
 	prediction->build_calls_ns = build_calls * costs->call_ns;
 	prediction->probe_calls_ns = nchunks * chunk_calls * costs->call_ns;
-	prediction->out_ns = size->pairs * PAIR_BYTES * costs->out_mb_ns / MB;
+	prediction->out_ns = size->pairs * HJG_MODEL_PAIR_BYTES * costs->out_mb_ns / HJG_MODEL_MB;
 	return true;
 }

@@ -9,11 +9,8 @@
 
 #include <math.h>
 
-#define MB (1024.0 * 1024.0)
 #define KEY_BYTES 4.0
-#define ROW_BYTES 8.0			/* a key and its row number, as partitions hold them */
-#define PAIR_BYTES 8.0
-#define SORT_BITS 8.0
+#define PART_ROW_BYTES 8.0			/* a key and its row number, as partitions hold them */
 #define LEAST_SMALL_ROWS 65536.0
 #define LARGE_ROWS 16000000.0
 #define PROBE_ROWS (4.0 * HJG_CUDA_TRIAL_CHUNK)
@@ -70,21 +67,21 @@ hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l
 	const HjgCudaTrial *sorted = &trials[HJG_CUDA_TRIAL_SORTED];
 	const double small_bytes = HJG_CUDA_TABLE_BYTES(small->build_rows);
 	const double large_bytes = HJG_CUDA_TABLE_BYTES(large->build_rows);
-	const double passes = ceil(log2(sorted->build_rows) / SORT_BITS);
+	const double passes = ceil(log2(sorted->build_rows) / HJG_MODEL_SORT_BITS);
 	double		stream_ns;
 
-	costs->in_mb_ns = positive(large->times.transfer_ns / ((large->build_rows + large->probe_rows) * KEY_BYTES)) * MB;
+	costs->in_mb_ns = positive(large->times.transfer_ns / ((large->build_rows + large->probe_rows) * KEY_BYTES)) * HJG_MODEL_MB;
 	costs->out_mb_ns = positive((pairs->times.transfer_ns -
-								 (pairs->build_rows + pairs->probe_rows) * KEY_BYTES * costs->in_mb_ns / MB) /
-								(pairs->probe_rows * PAIR_BYTES)) * MB;
+								 (pairs->build_rows + pairs->probe_rows) * KEY_BYTES * costs->in_mb_ns / HJG_MODEL_MB) /
+								(pairs->probe_rows * HJG_MODEL_PAIR_BYTES)) * HJG_MODEL_MB;
 
 	/* a side of one row is partitioned twice, once for each side */
 	stream_ns = positive((parts->times.partition_ns - parts->idle.partition_ns * (1 + nchunks(parts)) / 2) /
 						 ((parts->build_rows + parts->probe_rows) * HJG_CUDA_PASS_BYTES(KEY_BYTES, 1)));
-	costs->stream_mb_ns = stream_ns * MB;
+	costs->stream_mb_ns = stream_ns * HJG_MODEL_MB;
 	/* each chunk meets the whole build side */
 	costs->part_row_ns = positive(probing_ns(parts) / (parts->probe_rows + nchunks(parts) * parts->build_rows) -
-								  ROW_BYTES * stream_ns);
+								  PART_ROW_BYTES * stream_ns);
 	costs->sort_row_ns = positive((sorted->times.partition_ns - passes * sorted->idle.partition_ns) /
 								  (passes * sorted->build_rows));
 

@@ -15,10 +15,9 @@
 
 #include <math.h>
 
-#define MB (1024.0 * 1024.0)
 
 /* Rows of a store of so many bytes are in a processor's own cache. */
-#define CACHED_BYTES (2 * MB)
+#define CACHED_BYTES (2 * HJG_MODEL_MB)
 
 #define FETCH_CACHED_NS 1.5		/* of a row, in order or from a cache, ... */
 #define FETCH_CACHED_BYTE_NS 0.05
@@ -46,7 +45,7 @@ hjg_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgCarrySize *size)
 	const double sent_ns = size->rows * (SEND_NS + size->row_bytes * SEND_BYTE_NS);
 	const double pair_ns = READ_NS + size->row_bytes * READ_BYTE_NS +
 		(size->busy ? SERVE_NS + size->row_bytes * SERVE_BYTE_NS : 0);
-	const double bus_ns = size->row_bytes / MB * (size->rows * costs->in_mb_ns + size->pairs * costs->out_mb_ns);
+	const double bus_ns = size->row_bytes / HJG_MODEL_MB * (size->rows * costs->in_mb_ns + size->pairs * costs->out_mb_ns);
 
 	/* where the bus is slower than the processors, it is what takes the time */
 	return fmax(sent_ns + size->pairs * pair_ns, bus_ns);

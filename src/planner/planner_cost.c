@@ -31,8 +31,7 @@
 #define FULL_ROW_BYTES 12
 #define FULL_VARLENA_BYTES 8
 
-/* An array by key has at most so many places for each row; with fewer rows other tables take no longer that matters. */
-#define PLACES_PER_ROW 4
+/* With fewer rows than that, other tables than an array by key take no longer that matters. */
 #define LEAST_DENSE_ROWS 8192
 
 /*
@@ -281,7 +280,7 @@ are_keys_dense(const HjgCandidate *candidate, double build_rows)
 	if (!IsA(key, Var) || key->varno != rel->relid || key->varattno <= 0)
 		return false;
 	nplaces = hjg_planner_places(candidate->facts, rel, key->varattno);
-	return nplaces > 0 && nplaces <= build_rows * PLACES_PER_ROW;
+	return nplaces > 0 && nplaces <= build_rows * HJG_DENSE_PLACES_PER_ROW;
 }
 
 /* Quals beside the plain comparison of keys, as core charges them: the same for all paths. */

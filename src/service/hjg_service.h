@@ -305,7 +305,6 @@ extern void hjg_service_count_fallback(HjgReason reason);
  * or there is no arena.  set also keeps them in a file of the data directory,
  * which the supervisor reads at start, if it was measured on this machine.
  */
-#define HJG_CALIBRATION_VALUES 176
 /* Changes with every calibration; 0: there was none.  Values that are read after it are as new, or newer. */
 extern uint64 hjg_service_calibration_version(void);
 extern bool hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES]);

@@ -54,8 +54,6 @@ checksum_of(const char *text, size_t n)
 bool
 hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES])
 {
-	StaticAssertStmt(HJG_CALIBRATION_VALUES == HJG_CONTROL_CALIBRATION, "the same values");
-
 	if (hjg_arena_map.base == NULL || !hjg_arena_calibration(hjg_arena_map.control, values))
 		return false;
 	for (int i = 0; i < HJG_CALIBRATION_VALUES; i++)

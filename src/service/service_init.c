@@ -11,7 +11,6 @@
 
 StaticAssertDecl((int) HJG_COUNT_COUNT <= HJG_CONTROL_COUNTERS, "too many counters for the arena");
 StaticAssertDecl((int) HJG_REASON_COUNT <= HJG_CONTROL_FALLBACKS, "too many reasons for the arena");
-StaticAssertDecl((int) HJG_CALIBRATION_VALUES == HJG_CONTROL_CALIBRATION, "calibration does not fit the arena");
 
 const HjgReasonFacts hjg_reasons[] = {
 #define REASON(name, counter, text, sqlstate, hint) {counter, text, sqlstate, hint},

@@ -401,7 +401,7 @@ test_measured_ahead(int number)
 	HjgDeviceInfo infos[HJG_MAX_DEVICES] = {0};
 	HjgCalibration calibration = {.cpu_engine = {.start_ns = 1e6, .build_ns = {10, 10}, .probe_ns = {10, 10}}};
 	const hjg_u32 wanted = HJG_WIDTH_BIT(4) | (short_run ? 0 : HJG_WIDTH_BIT(8) | HJG_WIDTH_BIT(16));
-	double		values[HJG_CONTROL_CALIBRATION] = {0};
+	double		values[HJG_CALIBRATION_VALUES] = {0};
 	hjg_u32		before;
 	bool		idle = true;
 
