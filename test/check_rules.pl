@@ -86,6 +86,46 @@ foreach my $file (@sources)
 }
 ok(!@bad, 'rooms include only the rooms that they may', @bad);
 
+# --- names: each means one thing -------------------------------------------------
+# types, functions that other files see, and constants of headers, by the files that define them
+my (%types, %functions, %constants);
+foreach my $file (@sources)
+{
+	my $text = slurp($file);
+	$text =~ s{/\*.*?\*/}{}gs;
+	$text =~ s{\\\n}{ }g;
+	my %here;
+	$here{$1}++ while $text =~ /^\s*(?:typedef\s+)?(?:struct|union|enum)\s+(\w+)\s*\{/mg;
+	$here{$1}++ while $text =~ /^\s*typedef\s+(?!(?:struct|union|enum)\b)[^;{}()]*?\b(\w+)(?:\s+__attribute__[^;]*)?;/mg;
+	$here{$1}++ while $text =~ /^\s*typedef\s+[^;{}]*?\(\s*\*\s*(\w+)\s*\)/mg;
+	push @{ $types{$_} }, $file foreach keys %here;
+	%here = ();
+	# the type stands on a line of its own
+	while ($text =~ /^([A-Za-z][^;{}()#]*)\n(\w+)\([^;{}]*\)\n\{/mg)
+	{
+		my ($type, $name) = ($1, $2);
+		$here{$name}++ unless $name eq 'main' or $type =~ /\b(?:static|BODY)\b/;
+	}
+	push @{ $functions{$_} }, $file foreach keys %here;
+	next unless $file =~ /\.h$/;
+	%here = ();
+	# what a list of rows is expanded with is defined wherever that is done
+	$here{$1}++ while $text =~ /^#\s*define\s+(HJG_\w+)/mg;
+	while ($text =~ /\benum(?:\s+\w+)?\s*\{(.*?)\}/sg)
+	{
+		my $body = $1;
+		$here{$1}++ while $body =~ /^\s*(HJG_\w+)\s*(?=[,=\n]|\z)/mg;
+	}
+	push @{ $constants{$_} }, $file foreach keys %here;
+}
+foreach my $kind ([ 'type', \%types ], [ 'function', \%functions ], [ 'constant', \%constants ])
+{
+	my ($what, $names) = @$kind;
+	@bad = map { "$_: @{ $names->{$_} }" } grep { @{ $names->{$_} } > 1 } sort keys %$names;
+	push @bad, "no $what found" unless %$names;
+	ok(!@bad, "no $what is defined in two files", @bad);
+}
+
 # --- rooms without postgres.h --------------------------------------------------
 my $cc = $ENV{CC} // 'cc';
 foreach my $room (@pure)

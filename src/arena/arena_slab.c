@@ -82,16 +82,16 @@ now_ms(void)
 }
 
 /* A run of slabs, linked. */
-typedef struct Run
+typedef struct SlabRun
 {
 	hjg_u32		first;
 	hjg_u32		last;
 	hjg_u32		n;
-} Run;
+} SlabRun;
 
 /* Append to a run in our hands. */
 static void
-run_append(const HjgArena *arena, Run *run, hjg_u32 slab_ix)
+run_append(const HjgArena *arena, SlabRun *run, hjg_u32 slab_ix)
 {
 	if (run->n++ == 0)
 		run->first = slab_ix;
@@ -126,7 +126,7 @@ static bool
 take_memory(const HjgArena *arena, HjgSlabUse from)
 {
 	HjgSlabStack *warm = &arena->control->warm[from];
-	Run			held = {0};
+	SlabRun			held = {0};
 	hjg_u32		slab_ix = HJG_NO_SLAB;
 
 	while (held.n < MOST_HELD && (slab_ix = pop(arena, warm)) != HJG_NO_SLAB && !remove_memory(arena, slab_ix))
@@ -244,9 +244,9 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 {
 	hjg_u64		head = __atomic_load_n(&warm->head, __ATOMIC_ACQUIRE);
 	hjg_u32		now = now_ms();
-	Run			kept = {0};
-	Run			idle = {0};
-	Run			rest = {0};
+	SlabRun			kept = {0};
+	SlabRun			idle = {0};
+	SlabRun			rest = {0};
 	hjg_u32		ntrimmed = 0;
 	hjg_u32		ref;
 

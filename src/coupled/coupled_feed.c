@@ -21,7 +21,7 @@
 /* What packing may assume of the memory that D reads, where nothing is calibrated: bytes a nanosecond. */
 #define BYTES_PER_NS 8
 
-typedef struct Window
+typedef struct FeedWindow
 {
 	hjg_u32		begin;			/* rows of the series */
 	hjg_u32		nrows;
@@ -32,13 +32,13 @@ typedef struct Window
 	const HjgPackHeader *packed;
 	hjg_u64		ticket;			/* of the feeder */
 	HjgBeside	beside;
-} Window;
+} FeedWindow;
 
 typedef struct Feed
 {
 	HjgCoupled *join;
 	HjgSeries  *series;
-	Window		windows[2];
+	FeedWindow		windows[2];
 } Feed;
 
 size_t
@@ -162,14 +162,14 @@ static HjgStatus
 open_window(Feed *feed, int which, hjg_u32 begin)
 {
 	HjgCoupled *join = feed->join;
-	Window	   *window = &feed->windows[which];
+	FeedWindow	   *window = &feed->windows[which];
 	const hjg_u64 at = feed->series->first_run_row + begin;
 	HjgStatus	status = HJG_OK;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 	hjg_u32		in_run;
 
-	*window = (Window) {.begin = begin, .nrows = feed->series->nrows - begin};
-	hjg_scan_begin(&scan, feed->series->runs, at, at + window->nrows);
+	*window = (FeedWindow) {.begin = begin, .nrows = feed->series->nrows - begin};
+	hjg_engine_scan_begin(&scan, feed->series->runs, at, at + window->nrows);
 	while (at - scan.run->begin >= scan.run->nrows)
 		scan.run++;
 	in_run = (hjg_u32) (at - scan.run->begin);
@@ -194,7 +194,7 @@ open_window(Feed *feed, int which, hjg_u32 begin)
 
 /* A launch that unpacks blocks of a window. */
 static HjgStepLaunch
-unpack_launch(const HjgCoupled *join, const HjgSeries *series, const Window *window, int which, hjg_u32 begin, hjg_u32 end)
+unpack_launch(const HjgCoupled *join, const HjgSeries *series, const FeedWindow *window, int which, hjg_u32 begin, hjg_u32 end)
 {
 	HjgStepLaunch launch = hjg_series_launch(join, &series->args, HJG_STEP_UNPACK);
 
@@ -210,7 +210,7 @@ unpack_launch(const HjgCoupled *join, const HjgSeries *series, const Window *win
 
 /* The bytes of the blocks of a window lie together: P fetches them. */
 static void
-fetch_packed(HjgCoupled *join, const HjgSeries *series, const Window *window)
+fetch_packed(HjgCoupled *join, const HjgSeries *series, const FeedWindow *window)
 {
 	HjgStepLaunch launch = hjg_series_launch(join, &series->args, HJG_STEP_UNPACK);
 	const HjgPackBlock *first = hjg_unpack_find(window->packed, 0, window->first_block);
@@ -230,7 +230,7 @@ fetch_packed(HjgCoupled *join, const HjgSeries *series, const Window *window)
  * sides are taken to be alike.
  */
 static hjg_u32
-device_blocks(const HjgCoupled *join, const Window *window, hjg_u32 n)
+device_blocks(const HjgCoupled *join, const FeedWindow *window, hjg_u32 n)
 {
 	const HjgUnits *units = &join->units;
 	const HjgStepCosts *costs = join->config.costs;
@@ -255,7 +255,7 @@ static HjgStatus
 start_window(Feed *feed, int which)
 {
 	HjgCoupled *join = feed->join;
-	Window	   *window = &feed->windows[which];
+	FeedWindow	   *window = &feed->windows[which];
 	const hjg_u32 mine = device_blocks(join, window, window->end_block - window->first_block);
 	HjgStepLaunch launch;
 
@@ -284,7 +284,7 @@ static HjgStatus
 hash_window(Feed *feed, int which, double *predicted_ns)
 {
 	HjgCoupled *join = feed->join;
-	const Window *window = &feed->windows[which];
+	const FeedWindow *window = &feed->windows[which];
 	const HjgSeries part = hjg_series_part(join, feed->series, window->begin, window->nrows);
 	HjgStepLaunch launch = hjg_series_launch(join, &part.args, HJG_STEP_HASH);
 	HjgStatus	status;
@@ -321,7 +321,7 @@ unpack_on_cpu(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 
 /* What the launches of the last series did not take along. */
 static HjgStatus
-unpack_on_device(HjgCoupled *join, const HjgSeries *series, Window *window, int which)
+unpack_on_device(HjgCoupled *join, const HjgSeries *series, FeedWindow *window, int which)
 {
 	HjgStepLaunch launch = unpack_launch(join, series, window, which, window->beside.next, window->beside.end);
 	HjgStatus	status;
@@ -349,7 +349,7 @@ static HjgStatus
 finish_window(Feed *feed, int which, double *predicted_ns)
 {
 	HjgCoupled *join = feed->join;
-	Window	   *window = &feed->windows[which];
+	FeedWindow	   *window = &feed->windows[which];
 	const hjg_u64 started = hjg_now_ns();
 	HjgStatus	status;
 
@@ -378,7 +378,7 @@ static HjgStatus
 execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 {
 	HjgCoupled *join = feed->join;
-	const Window *window = &feed->windows[which];
+	const FeedWindow *window = &feed->windows[which];
 	HjgSeries	part = hjg_series_part(join, feed->series, window->begin, window->nrows);
 	HjgKeyRun		run = {.keys = join->work.base, .nrows = window->nrows, .first_row = window->first_row};
 	const HjgRuns runs = {.runs = &run, .nruns = 1, .nrows = window->nrows};
@@ -437,8 +437,8 @@ hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns)
 		status = start_window(&feed, which);
 	while (status == HJG_OK)
 	{
-		Window	   *window = &feed.windows[which];
-		Window	   *next = &feed.windows[1 - which];
+		FeedWindow	   *window = &feed.windows[which];
+		FeedWindow	   *next = &feed.windows[1 - which];
 		const bool	is_last = window->begin + window->nrows >= series->nrows;
 		HjgBeside	nothing = {.next = 0};
 

@@ -61,19 +61,19 @@ choose_part_bits(HjgCoupled *join)
 
 /* ---- copies ---- */
 
-typedef struct Copy
+typedef struct PartCopy
 {
 	hjg_u8	   *to_mixed;
 	hjg_u32    *to_rows;
 	const hjg_u8 *mixed;
 	const hjg_u32 *rows;
 	size_t		width;
-} Copy;
+} PartCopy;
 
 static void
 copy_rows(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
-	const Copy *copy = arg;
+	const PartCopy *copy = arg;
 
 	(void) slot;
 	memcpy(copy->to_mixed + begin * copy->width, copy->mixed + begin * copy->width, (end - begin) * copy->width);
@@ -81,7 +81,7 @@ copy_rows(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 }
 
 static HjgStatus
-run_copy(HjgCoupled *join, Copy *copy, hjg_u32 nrows)
+run_copy(HjgCoupled *join, PartCopy *copy, hjg_u32 nrows)
 {
 	const hjg_u64 started = hjg_now_ns();
 	HjgStatus	status;
@@ -116,7 +116,7 @@ spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 	hjg_u32    *begins = spilled->begins + (size_t) chunk * (nparts + 1);
 	HjgStepArgs args = join->part->args;
 	HjgStatus	status = hjg_region_reserve(join, &join->work, hjg_coupled_lay_work(join, nrows, join->part_bits, &args));
-	Copy		copy;
+	PartCopy		copy;
 
 	args.skip_bits = 0;
 	if (status == HJG_OK)
@@ -126,7 +126,7 @@ spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 	for (hjg_u32 p = 0; p < nparts; p++)
 		begins[p] = hjg_coupled_partition_begin(join, &args, nrows, p);
 	begins[nparts] = nrows;
-	copy = (Copy) {.to_mixed = spilled->mixed + row * (hjg_u64) join->base.spec.key_width, .to_rows = spilled->rows + row,
+	copy = (PartCopy) {.to_mixed = spilled->mixed + row * (hjg_u64) join->base.spec.key_width, .to_rows = spilled->rows + row,
 		.mixed = join->work.base + args.mixed_off, .rows = (const hjg_u32 *) (join->work.base + args.rows_off)};
 	status = use_rows(join, &args, nrows, true);
 	return status == HJG_OK ? run_copy(join, &copy, nrows) : status;
@@ -177,7 +177,7 @@ copy_in(const Spilled *spilled, hjg_u32 part, hjg_u64 begin, hjg_u32 nrows, cons
 		const hjg_u32 piece = begins[1] - begins[0];
 		hjg_u64		from;
 		hjg_u32		n;
-		Copy		copy;
+		PartCopy		copy;
 
 		if (begin >= piece)
 		{
@@ -186,7 +186,7 @@ copy_in(const Spilled *spilled, hjg_u32 part, hjg_u64 begin, hjg_u32 nrows, cons
 		}
 		from = (hjg_u64) c * spilled->chunk_rows + begins[0] + begin;
 		n = piece - (hjg_u32) begin < nrows - done ? piece - (hjg_u32) begin : nrows - done;
-		copy = (Copy) {.to_mixed = join->work.base + args->mixed_off + done * width,
+		copy = (PartCopy) {.to_mixed = join->work.base + args->mixed_off + done * width,
 			.to_rows = (hjg_u32 *) (join->work.base + args->rows_off) + done,
 			.mixed = spilled->mixed + from * width, .rows = spilled->rows + from};
 		status = run_copy(join, &copy, n);

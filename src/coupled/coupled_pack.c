@@ -41,15 +41,15 @@ hjg_pack_bound(int key_width, hjg_u32 nrows)
 
 /* ---- streams ---- */
 
-typedef struct Writer
+typedef struct PackWriter
 {
 	hjg_u8	   *block;
 	hjg_u32		bytes;			/* written so far */
-} Writer;
+} PackWriter;
 
 /* The place of so many zeroed bytes more. */
 static hjg_u32
-take(Writer *writer, size_t bytes)
+take(PackWriter *writer, size_t bytes)
 {
 	const hjg_u32 off = writer->bytes;
 
@@ -70,7 +70,7 @@ put_bits(hjg_u64 *words, hjg_u32 at, hjg_u32 bits, hjg_u64 value)
 }
 
 static void
-write_bits(Writer *writer, HjgPackStream *stream, const hjg_u64 *values, hjg_u32 bits)
+write_bits(PackWriter *writer, HjgPackStream *stream, const hjg_u64 *values, hjg_u32 bits)
 {
 	hjg_u64    *words;
 
@@ -82,7 +82,7 @@ write_bits(Writer *writer, HjgPackStream *stream, const hjg_u64 *values, hjg_u32
 }
 
 static void
-write_bytes(Writer *writer, HjgPackStream *stream, const hjg_u64 *values)
+write_bytes(PackWriter *writer, HjgPackStream *stream, const hjg_u64 *values)
 {
 	const hjg_u32 n = stream->nvalues;
 	hjg_u32    *starts;
@@ -114,7 +114,7 @@ write_bytes(Writer *writer, HjgPackStream *stream, const hjg_u64 *values)
 
 /* Values, which Delta and FOR change on their way, to a stream of the block. */
 static void
-write_stream(Writer *writer, HjgPackStream *stream, int width, int leaf, bool delta, bool frame, hjg_u64 *values,
+write_stream(PackWriter *writer, HjgPackStream *stream, int width, int leaf, bool delta, bool frame, hjg_u64 *values,
 			 hjg_u32 n, HjgPackWork *work)
 {
 	hjg_u64		all = 0;
@@ -148,7 +148,7 @@ write_block(int key_width, const HjgPackPlan *plan, const HjgPackDict *dict, con
 {
 	const int	width = hjg_pack_column_width(key_width);
 	HjgPackBlock *block = (HjgPackBlock *) to;
-	Writer		writer = {.block = to};
+	PackWriter		writer = {.block = to};
 	hjg_u32		nvalues = n;
 
 	take(&writer, sizeof(HjgPackBlock));

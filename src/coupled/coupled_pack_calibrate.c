@@ -12,7 +12,7 @@
 #define NROWS 32768u
 #define NRUNS 5
 
-typedef struct Bench
+typedef struct PackBench
 {
 	const HjgEnv *env;
 	hjg_u64    *keys;			/* small numbers; their decimals where Scale is measured */
@@ -20,11 +20,11 @@ typedef struct Bench
 	hjg_u8	   *packed;
 	void	   *scratch;
 	hjg_u64		packed_bytes;
-} Bench;
+} PackBench;
 
 /* Nanoseconds to unpack a row that was packed in this way. */
 static HjgStatus
-measure(Bench *bench, HjgPackPlan plan, double *ns)
+measure(PackBench *bench, HjgPackPlan plan, double *ns)
 {
 	const HjgPackHeader *header;
 	size_t		bytes = 0;
@@ -47,7 +47,7 @@ measure(Bench *bench, HjgPackPlan plan, double *ns)
 
 /* The checksum's nanoseconds a byte. */
 static double
-measure_check(const Bench *bench)
+measure_check(const PackBench *bench)
 {
 	volatile hjg_u64 sum;
 	double		ns = HUGE_VAL;
@@ -64,7 +64,7 @@ measure_check(const Bench *bench)
 }
 
 static HjgStatus
-measure_all(Bench *bench, HjgPackCosts *costs)
+measure_all(PackBench *bench, HjgPackCosts *costs)
 {
 	HjgStatus	status = HJG_OK;
 	double		ns = 0;
@@ -107,7 +107,7 @@ hjg_pack_calibrate(const HjgEnv *env, HjgPackCosts *costs)
 	const size_t key_bytes = NROWS * sizeof(hjg_u64);
 	const size_t bytes = 2 * key_bytes + HJG_UNPACK_SCRATCH_BYTES + hjg_pack_bound(8, NROWS);
 	hjg_u8	   *memory = env->alloc(env->arg, bytes);
-	Bench		bench = {.env = env, .keys = (hjg_u64 *) memory};
+	PackBench		bench = {.env = env, .keys = (hjg_u64 *) memory};
 	HjgStatus	status;
 
 	*costs = (HjgPackCosts) {.check_ns = 0};

@@ -10,12 +10,12 @@
 #define SAMPLED_BLOCKS 8
 
 /* The sampled values as they are and, if Scale goes, as integers; and room to try preparations on. */
-typedef struct Sample
+typedef struct PackSample
 {
 	hjg_u64		plain[HJG_PACK_BLOCK_ROWS];
 	hjg_u64		scaled[HJG_PACK_BLOCK_ROWS];
 	HjgPackWork work;
-} Sample;
+} PackSample;
 
 /* Add what these values need to a shape, n of them counting as the weight. */
 static void
@@ -35,7 +35,7 @@ add_shape(HjgPackShape *shape, const hjg_u64 *values, hjg_u32 n)
 
 /* All preparations of a block's values; returns its number of runs. */
 static hjg_u32
-try_block(HjgPackStats *stats, Sample *sample, hjg_u32 n)
+try_block(HjgPackStats *stats, PackSample *sample, hjg_u32 n)
 {
 	HjgPackWork *work = &sample->work;
 	hjg_u32		nruns = 0;
@@ -84,7 +84,7 @@ digits_of(int width, const hjg_u64 *values, hjg_u32 n, int scale)
 
 /* Over all rows, so that Scale and DICT are known to go. */
 static HjgStatus
-look_at_all(const HjgEnv *env, int key_width, const void *keys, int column, Sample *sample, HjgPackDict *dict,
+look_at_all(const HjgEnv *env, int key_width, const void *keys, int column, PackSample *sample, HjgPackDict *dict,
 			HjgPackStats *stats)
 {
 	bool		room = true;
@@ -106,7 +106,7 @@ look_at_all(const HjgEnv *env, int key_width, const void *keys, int column, Samp
 }
 
 static void
-look_at_sample(int key_width, const void *keys, int column, Sample *sample, HjgPackStats *stats)
+look_at_sample(int key_width, const void *keys, int column, PackSample *sample, HjgPackStats *stats)
 {
 	const hjg_u32 nblocks = (hjg_u32) (((hjg_u64) stats->nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS);
 	const hjg_u32 nsampled = nblocks < SAMPLED_BLOCKS ? nblocks : SAMPLED_BLOCKS;
@@ -134,7 +134,7 @@ look_at_sample(int key_width, const void *keys, int column, Sample *sample, HjgP
 HjgStatus
 hjg_pack_collect(const HjgEnv *env, int key_width, const void *keys, hjg_u32 nrows, int column, HjgPackStats *stats)
 {
-	Sample	   *sample = env->alloc(env->arg, sizeof(Sample));
+	PackSample	   *sample = env->alloc(env->arg, sizeof(PackSample));
 	HjgStatus	status = HJG_ERR_MEMORY;
 	HjgPackDict dict = {.count = 0};
 
@@ -145,6 +145,6 @@ hjg_pack_collect(const HjgEnv *env, int key_width, const void *keys, hjg_u32 nro
 		look_at_sample(key_width, keys, column, sample, stats);
 	hjg_pack_dict_destroy(env, &dict);
 	if (sample != NULL)
-		env->free(env->arg, sample, sizeof(Sample));
+		env->free(env->arg, sample, sizeof(PackSample));
 	return status;
 }

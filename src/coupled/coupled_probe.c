@@ -30,17 +30,17 @@
 #define SUM_ROWS 16384
 #define MAX_SUMS (HJG_MAX_PROBE_ROWS / SUM_ROWS + 1)
 
-typedef struct Window
+typedef struct ProbeWindow
 {
 	HjgCoupled *join;
 	HjgStepArgs args;
 	hjg_u32		nrows;
 	hjg_u64		base;			/* pairs of the round before the window */
 	hjg_u64		sums[MAX_SUMS];
-} Window;
+} ProbeWindow;
 
 static inline hjg_u32 *
-words(const Window *window, hjg_u64 off)
+words(const ProbeWindow *window, hjg_u64 off)
 {
 	return (hjg_u32 *) (window->join->work.base + off);
 }
@@ -82,7 +82,7 @@ group_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 static void
 sum_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
-	Window	   *window = arg;
+	ProbeWindow	   *window = arg;
 	const hjg_u32 *counts = words(window, window->args.counts_off);
 	hjg_u64		sum = 0;
 
@@ -96,7 +96,7 @@ sum_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 static void
 offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
-	Window	   *window = arg;
+	ProbeWindow	   *window = arg;
 	const hjg_u32 *counts = words(window, window->args.counts_off);
 	hjg_u32    *offsets = words(window, window->args.offsets_off);
 	hjg_u64		sum = window->sums[begin / SUM_ROWS];
@@ -111,7 +111,7 @@ offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 
 /* All offsets; *total is the number of pairs of the window. */
 static HjgStatus
-sum_counts(Window *window, hjg_u64 *total)
+sum_counts(ProbeWindow *window, hjg_u64 *total)
 {
 	const size_t bytes = (size_t) window->nrows * 4;
 	HjgStatus	status = hjg_copies_host(window->join, window->args.counts_off, bytes, true, false, HJG_STEP_P3);
@@ -136,7 +136,7 @@ sum_counts(Window *window, hjg_u64 *total)
 
 /* How many rows from the first on have at most room pairs together; *npairs is theirs. */
 static hjg_u32
-rows_that_fit(const Window *window, hjg_u64 room, hjg_u64 *npairs)
+rows_that_fit(const ProbeWindow *window, hjg_u64 room, hjg_u64 *npairs)
 {
 	const hjg_u32 *counts = words(window, window->args.counts_off);
 	hjg_u32		block = 0;
@@ -164,7 +164,7 @@ typedef struct Piece
 
 /* The window's rows of part number p; where there is one part, all of them. */
 static Piece
-take_piece(Window *window, int p)
+take_piece(ProbeWindow *window, int p)
 {
 	HjgCoupled *join = window->join;
 	const HjgStepArgs *work = &window->args;
@@ -195,7 +195,7 @@ take_piece(Window *window, int p)
 
 /* p1 to p3 of a piece; first: of its steps. */
 static HjgStatus
-count_piece(Window *window, const Piece *piece, HjgStep first, const HjgRuns *runs, hjg_u32 row)
+count_piece(ProbeWindow *window, const Piece *piece, HjgStep first, const HjgRuns *runs, hjg_u32 row)
 {
 	HjgCoupled *join = window->join;
 	HjgSeries	series = {
@@ -235,7 +235,7 @@ count_piece(Window *window, const Piece *piece, HjgStep first, const HjgRuns *ru
 
 /* p1 to p3 of rows [row, row + nrows) of the batch; bits: of partitions, 0: as they come. */
 static HjgStatus
-count_window(Window *window, const HjgRuns *runs, hjg_u32 row, int bits)
+count_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
 {
 	HjgCoupled *join = window->join;
 	HjgStatus	status = HJG_OK;
@@ -260,7 +260,7 @@ count_window(Window *window, const HjgRuns *runs, hjg_u32 row, int bits)
 
 /* p4 of the window's first nrows rows, which are all of them where there are several parts. */
 static HjgStatus
-write_window(Window *window, hjg_u32 nrows, HjgResult *result)
+write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 {
 	HjgCoupled *join = window->join;
 	HjgStatus	status = HJG_OK;
@@ -296,7 +296,7 @@ window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 
 }
 
 /* How windows of this round are taken. */
-typedef struct Round
+typedef struct ProbeRound
 {
 	const HjgRuns *runs;
 	HjgResult  *result;
@@ -304,13 +304,13 @@ typedef struct Round
 	hjg_u64		npairs;			/* so far */
 	bool		partition;		/* PHJ, as long as nothing is cut */
 	hjg_u32		most;			/* rows of the next window */
-} Round;
+} ProbeRound;
 
 /* One window from *at on; advances *at and round->npairs, or changes how the window is taken. */
 static HjgStatus
-probe_window(HjgCoupled *join, Round *round, HjgCursor *at)
+probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 {
-	Window		window = {.join = join, .args = join->parts[0].args, .base = round->npairs};
+	ProbeWindow		window = {.join = join, .args = join->parts[0].args, .base = round->npairs};
 	const hjg_u64 room = round->capacity - round->npairs;
 	/* one match of each row, any one: that is a mode */
 	const bool	first_only = at->most == 1 && at->skip == 0 && join->base.spec.mode == HJG_MATCH_ALL;
@@ -405,7 +405,7 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 	const HjgSegment *plain;
 	HjgStatus	status;
 	HjgRuns		runs;
-	Round		round = {
+	ProbeRound		round = {
 		.runs = &runs, .result = result, .partition = hjg_coupled_is_partitioned(join), .most = HJG_MAX_PROBE_ROWS,
 		.capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0
 	};

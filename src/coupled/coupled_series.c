@@ -27,11 +27,11 @@
 /* The smallest piece that P goes ahead by. */
 #define MIN_FETCHED_ROWS 2048
 
-typedef struct Plan
+typedef struct SeriesPlan
 {
 	int			npieces[HJG_PROCESSORS];
 	HjgPiece	pieces[HJG_PROCESSORS][MAX_PIECES];
-} Plan;
+} SeriesPlan;
 
 typedef struct Drive
 {
@@ -111,7 +111,7 @@ wait_until(Drive *drive, hjg_u64 until_ns)
 /* ---- lists of pieces ---- */
 
 static void
-add_pieces(Plan *plan, HjgProcessor processor, int step_ix, hjg_u32 begin, hjg_u32 end, hjg_u32 chunk, bool crosses)
+add_pieces(SeriesPlan *plan, HjgProcessor processor, int step_ix, hjg_u32 begin, hjg_u32 end, hjg_u32 chunk, bool crosses)
 {
 	const HjgPiece *others = plan->pieces[1 - processor];
 
@@ -157,7 +157,7 @@ hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows)
 }
 
 static void
-make_plan(const HjgCoupled *join, const HjgSeries *series, Plan *plan)
+make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 {
 	const hjg_u32 n = series->nrows;
 	const hjg_u32 chunk = hjg_series_chunk_rows(join, n);
@@ -200,7 +200,7 @@ drain(const Drive *drive, const HjgPiece *pieces, int from, int to)
 
 /* Queue a piece of a plan; nbefore of them are queued and not seen to be done. */
 static HjgStatus
-queue_piece(Drive *drive, Plan *plan, int ix, int nbefore)
+queue_piece(Drive *drive, SeriesPlan *plan, int ix, int nbefore)
 {
 	HjgCoupledStats *stats = &drive->join->stats;
 	const hjg_u64 called_ns = stats->call_ns;
@@ -217,7 +217,7 @@ queue_piece(Drive *drive, Plan *plan, int ix, int nbefore)
  * By copies: pairs that the device writes go to the host by the way of what the CPU's rows of p4 lack, and for longer, so this comes before.
  */
 static HjgStatus
-bring_first(Drive *drive, const Plan *plan)
+bring_first(Drive *drive, const SeriesPlan *plan)
 {
 	HjgStepLaunch launch = hjg_series_launch(drive->join, &drive->series->args, drive->series->steps[0]);
 	const hjg_u64 started = hjg_now_ns();
@@ -232,7 +232,7 @@ bring_first(Drive *drive, const Plan *plan)
 }
 
 static HjgStatus
-drive_plan(Drive *drive, Plan *plan)
+drive_plan(Drive *drive, SeriesPlan *plan)
 {
 	HjgPiece   *cpu = plan->pieces[HJG_ON_CPU];
 	HjgPiece   *device = plan->pieces[HJG_ON_DEVICE];
@@ -414,7 +414,7 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 	hjg_u64		returned = 0;
 	bool		by_units;
 	HjgStatus	status;
-	Plan		plan;
+	SeriesPlan		plan;
 
 	if (series->nrows == 0)
 		return HJG_OK;

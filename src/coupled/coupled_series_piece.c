@@ -42,14 +42,14 @@ hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step)
 static bool
 next_keys(const HjgSeries *series, int width, hjg_u32 *pos, hjg_u32 end, HjgStepLaunch *launch)
 {
-	HjgScan		scan;
+	HjgKeyScan	scan;
 	const hjg_u8 *keys = NULL;
 	hjg_u32		n;
 
 	if (*pos >= end)
 		return false;
-	hjg_scan_begin(&scan, series->runs, series->first_run_row + *pos, series->first_run_row + end);
-	n = hjg_scan_next(&scan, width, end - *pos, &keys, &launch->args.first_row);
+	hjg_engine_scan_begin(&scan, series->runs, series->first_run_row + *pos, series->first_run_row + end);
+	n = hjg_engine_scan_next(&scan, width, end - *pos, &keys, &launch->args.first_row);
 	launch->user = (void *) keys;
 	launch->user_bytes = (size_t) n * (size_t) width;
 	if (series->runs->runs[0].keys == launch->work)

@@ -26,13 +26,13 @@ HJG_CUDA_KERNELS(mix_keys, IMAGE, "hjg_k_mix_keys");
 HJG_CUDA_KERNEL(hjg_k_number_rows, IMAGE);
 
 /* What is to be built, and how. */
-typedef struct Plan
+typedef struct BuildPlan
 {
 	hjg_u64		nrows;
 	bool		numbered;		/* rows have numbers other than their positions */
 	const HjgCudaStrategy *tries[1 + HJG_CUDA_NRESIDENT];	/* in this order, then the csr table */
 	int			ntries;
-} Plan;
+} BuildPlan;
 
 HjgStatus
 hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row)
@@ -77,7 +77,7 @@ numbers_bytes(const HjgCudaJoin *join)
 
 /* The csr table, made at once or after a strategy was given up. */
 static size_t
-csr_bytes(const HjgCudaJoin *join, const Plan *plan, bool late)
+csr_bytes(const HjgCudaJoin *join, const BuildPlan *plan, bool late)
 {
 	const int	width = join->spec.key_width;
 	const size_t chunks = hjg_cuda_chunk_bytes(width, join->chunk_rows) + (late ? numbers_bytes(join) : 0);
@@ -88,7 +88,7 @@ csr_bytes(const HjgCudaJoin *join, const Plan *plan, bool late)
 }
 
 static HjgCudaShape
-shape_of(const HjgCudaJoin *join, const Plan *plan)
+shape_of(const HjgCudaJoin *join, const BuildPlan *plan)
 {
 	return (HjgCudaShape) {
 		.key_width = join->spec.key_width, .mode = join->spec.mode, .build_rows = plan->nrows,
@@ -103,7 +103,7 @@ at_most_one(const HjgCudaJoin *join, const HjgCudaStrategy *strategy)
 }
 
 static size_t
-strategy_bytes(const HjgCudaJoin *join, const Plan *plan, const HjgCudaStrategy *strategy)
+strategy_bytes(const HjgCudaJoin *join, const BuildPlan *plan, const HjgCudaStrategy *strategy)
 {
 	const HjgCudaShape shape = shape_of(join, plan);
 	const size_t late = at_most_one(join, strategy) ? 0 : csr_bytes(join, plan, true);
@@ -118,7 +118,7 @@ strategy_bytes(const HjgCudaJoin *join, const Plan *plan, const HjgCudaStrategy 
 /* ---- the choice ---- */
 
 static void
-add_try(HjgCudaJoin *join, Plan *plan, const HjgCudaStrategy *strategy)
+add_try(HjgCudaJoin *join, BuildPlan *plan, const HjgCudaStrategy *strategy)
 {
 	const HjgCudaShape shape = shape_of(join, plan);
 
@@ -131,7 +131,7 @@ add_try(HjgCudaJoin *join, Plan *plan, const HjgCudaStrategy *strategy)
 
 /* The strategy asked for first, if any; then those that are faster than the csr table would be. */
 static void
-choose(HjgCudaJoin *join, Plan *plan)
+choose(HjgCudaJoin *join, BuildPlan *plan)
 {
 	const HjgCudaStrategy *asked = hjg_cuda_strategy_at((int) join->spec.strategy - HJG_CUDA_FIRST);
 	const HjgCudaUnitCosts costs = hjg_cuda_costs(join->device).cuda;
@@ -174,14 +174,14 @@ choose(HjgCudaJoin *join, Plan *plan)
 bool
 hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows)
 {
-	const Plan	plan = {.nrows = nrows, .numbered = true};
+	const BuildPlan	plan = {.nrows = nrows, .numbered = true};
 
 	join->chunk_rows = hjg_cuda_tuning.least_chunk_rows;
 	return csr_bytes(join, &plan, false) <= hjg_cuda_pool_budget(join->device->pool);
 }
 
 static HjgStatus
-admit(HjgCudaJoin *join, Plan *plan)
+admit(HjgCudaJoin *join, BuildPlan *plan)
 {
 	const size_t budget = hjg_cuda_pool_budget(join->device->pool);
 	size_t		most = 0;
@@ -217,7 +217,7 @@ admit(HjgCudaJoin *join, Plan *plan)
 
 /* Bring the keys, and number the rows where their numbers are not their positions. */
 static HjgStatus
-load_build(HjgCudaJoin *join, const Plan *plan, const HjgSegment *segments, int nsegments)
+load_build(HjgCudaJoin *join, const BuildPlan *plan, const HjgSegment *segments, int nsegments)
 {
 	HjgCudaLane *lane = &join->lanes->work;
 	const size_t width = (size_t) join->spec.key_width;
@@ -292,7 +292,7 @@ hjg_cuda_use_csr(HjgCudaJoin *join)
 HjgStatus
 hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
 {
-	Plan		plan = {0};
+	BuildPlan		plan = {0};
 	hjg_u64		next_row = 0;
 	HjgCudaShape shape;
 	HjgStatus	status;

@@ -24,13 +24,13 @@
 /* Of the memory that is free when the context is made, for the driver's own needs. */
 #define RESERVE_PERCENT 6
 
-typedef struct Block
+typedef struct PoolBlock
 {
 	HjgCudaPtr	ptr;
 	size_t		bytes;
 	bool		used;
 	hjg_u64		freed_ns;
-} Block;
+} PoolBlock;
 
 struct HjgCudaPool
 {
@@ -42,7 +42,7 @@ struct HjgCudaPool
 	hjg_u64		serving;
 	int			nwaiting;
 	size_t		held_bytes;		/* blocks, used or kept */
-	Block	   *blocks;
+	PoolBlock  *blocks;
 	int			nblocks;
 	int			max_blocks;
 };
@@ -187,11 +187,11 @@ static bool
 reserve_entry(HjgCudaPool *pool)
 {
 	int			max = pool->max_blocks == 0 ? 64 : pool->max_blocks * 2;
-	Block	   *blocks;
+	PoolBlock	   *blocks;
 
 	if (pool->nblocks < pool->max_blocks)
 		return true;
-	blocks = realloc(pool->blocks, (size_t) max * sizeof(Block));
+	blocks = realloc(pool->blocks, (size_t) max * sizeof(PoolBlock));
 	if (blocks == NULL)
 		return false;
 	pool->blocks = blocks;
@@ -202,12 +202,12 @@ reserve_entry(HjgCudaPool *pool)
 static HjgCudaResult
 take_block(HjgCudaPool *pool, size_t bytes, HjgCudaPtr *ptr)
 {
-	Block	   *latest = NULL;
+	PoolBlock	   *latest = NULL;
 	HjgCudaResult result;
 
 	for (int i = 0; i < pool->nblocks; i++)
 	{
-		Block	   *block = &pool->blocks[i];
+		PoolBlock	   *block = &pool->blocks[i];
 
 		if (!block->used && block->bytes == bytes && (latest == NULL || block->freed_ns > latest->freed_ns))
 			latest = block;
@@ -229,7 +229,7 @@ take_block(HjgCudaPool *pool, size_t bytes, HjgCudaPtr *ptr)
 	while (result == HJG_CUDA_ERROR_OUT_OF_MEMORY && drop_oldest(pool, 0));
 	if (result == HJG_CUDA_SUCCESS)
 	{
-		pool->blocks[pool->nblocks++] = (Block) {.ptr = *ptr, .bytes = bytes, .used = true};
+		pool->blocks[pool->nblocks++] = (PoolBlock) {.ptr = *ptr, .bytes = bytes, .used = true};
 		pool->held_bytes += bytes;
 	}
 	return result;

@@ -41,11 +41,11 @@ static HjgCudaKernel probe_rows[HJG_CUDA_KINDS] = {
 /* The block of flags and cursors. */
 #define CURSORS_OFF 64
 
-typedef struct Table
+typedef struct PackedTable
 {
 	HjgCudaPtr	small;
 	HjgKPacked	args;			/* as the kernels get them, but for the probe side and the output */
-} Table;
+} PackedTable;
 
 /* ---- sizes ---- */
 
@@ -144,7 +144,7 @@ packed_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 static void
 packed_free(HjgCudaLane *lane, void *join)
 {
-	Table	   *table = join;
+	PackedTable	   *table = join;
 
 	hjg_cuda_free(lane, table->args.sectors);
 	hjg_cuda_free(lane, table->small);
@@ -152,7 +152,7 @@ packed_free(HjgCudaLane *lane, void *join)
 }
 
 static HjgStatus
-queue_build(HjgCudaLane *lane, Table *table)
+queue_build(HjgCudaLane *lane, PackedTable *table)
 {
 	HjgKPacked *args = &table->args;
 	const unsigned ntiles = (args->build.nrows + HJG_K_PACKED_TILE - 1) / HJG_K_PACKED_TILE;
@@ -181,7 +181,7 @@ queue_build(HjgCudaLane *lane, Table *table)
 static HjgStatus
 packed_build_ahead(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	Table	   *table = calloc(1, sizeof(Table));
+	PackedTable	   *table = calloc(1, sizeof(PackedTable));
 	HjgStatus	status;
 
 	if (table == NULL)
@@ -211,10 +211,10 @@ packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bu
 
 	if (status != HJG_OK)
 		return status;
-	status = hjg_cuda_copy_out(lane, &flags, ((Table *) join)->args.flags, sizeof(flags));
+	status = hjg_cuda_copy_out(lane, &flags, ((PackedTable *) join)->args.flags, sizeof(flags));
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(lane);
-	if (status == HJG_OK && (flags & ((Table *) join)->args.unsuited) != 0)
+	if (status == HJG_OK && (flags & ((PackedTable *) join)->args.unsuited) != 0)
 		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 		packed_free(lane, join);
@@ -227,7 +227,7 @@ packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bu
 static HjgStatus
 packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	HjgKPacked	args = ((Table *) join)->args;
+	HjgKPacked	args = ((PackedTable *) join)->args;
 	HjgCudaKernel *kernel = &probe_rows[hjg_cuda_kind(output)];
 	const hjg_u64 wanted = (probe->nrows + PROBE_THREADS - 1) / PROBE_THREADS;
 	hjg_u64		all;

@@ -62,24 +62,24 @@ bytes_of(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses)
 		(npasses == 1 ? 0 : hjg_cuda_parts_between_bytes(&plan, larger));
 }
 
-typedef struct Table
+typedef struct PartsTable
 {
 	HjgCudaPartsPlan plan;
 	HjgMatchMode mode;
 	HjgCudaParts build;
-} Table;
+} PartsTable;
 
 static void
 parts_free(HjgCudaLane *lane, void *table)
 {
-	hjg_cuda_parts_free(lane, &((Table *) table)->build);
+	hjg_cuda_parts_free(lane, &((PartsTable *) table)->build);
 	free(table);
 }
 
 static HjgStatus
 build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, int npasses, bool ahead, void **result)
 {
-	Table	   *table = calloc(1, sizeof(Table));
+	PartsTable	   *table = calloc(1, sizeof(PartsTable));
 	hjg_u32		largest = 0;
 	HjgStatus	status;
 
@@ -129,7 +129,7 @@ probe_limit_of(const HjgCudaPartsPlan *plan, hjg_u64 probe_rows)
 static HjgStatus
 parts_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	const Table *table = join;
+	const PartsTable *table = join;
 	const HjgCudaPartsPlan *plan = &table->plan;
 	const HjgCudaKind kind = hjg_cuda_kind(output);
 	HjgCudaKernel *kernel = plan->halved ? &join_halved[kind] : plan->packed ? &join_packed[kind] :

@@ -37,7 +37,7 @@ static HjgCudaKernel probe_direct[][HJG_CUDA_KINDS] = {
 	{KERNEL("hjg_k_probe_direct_8_checksum"), KERNEL("hjg_k_probe_direct_8_pairs"), KERNEL("hjg_k_probe_direct_8_columns")},
 };
 
-typedef struct Table
+typedef struct SlotTable
 {
 	HjgCudaPtr	slots;
 	HjgCudaPtr	small;			/* facts that kernels find */
@@ -47,7 +47,7 @@ typedef struct Table
 	hjg_u32		nsectors;		/* table */
 	hjg_u64		least;			/* direct */
 	hjg_u64		nslots;
-} Table;
+} SlotTable;
 
 /* Facts in the block small. */
 typedef struct Facts
@@ -108,7 +108,7 @@ fill_words(HjgCudaLane *lane, HjgCudaPtr ptr, hjg_u64 nwords)
 }
 
 static HjgStatus
-read_facts(HjgCudaLane *lane, const Table *table, Facts *facts)
+read_facts(HjgCudaLane *lane, const SlotTable *table, Facts *facts)
 {
 	HjgStatus	status = hjg_cuda_copy_out(lane, facts, table->small, sizeof(*facts));
 
@@ -118,7 +118,7 @@ read_facts(HjgCudaLane *lane, const Table *table, Facts *facts)
 static void
 free_table(HjgCudaLane *lane, void *join)
 {
-	Table	   *table = join;
+	SlotTable	   *table = join;
 
 	hjg_cuda_free(lane, table->slots);
 	hjg_cuda_free(lane, table->small);
@@ -126,9 +126,9 @@ free_table(HjgCudaLane *lane, void *join)
 }
 
 static HjgStatus
-begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, Table **result)
+begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, SlotTable **result)
 {
-	Table	   *table = calloc(1, sizeof(Table));
+	SlotTable	   *table = calloc(1, sizeof(SlotTable));
 	HjgStatus	status;
 
 	if (table == NULL)
@@ -152,7 +152,7 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 
 /* Every key once and with room, or not at all. */
 static HjgStatus
-end_table(HjgCudaLane *lane, Table *table, HjgStatus status, void **result)
+end_table(HjgCudaLane *lane, SlotTable *table, HjgStatus status, void **result)
 {
 	Facts		facts;
 
@@ -208,7 +208,7 @@ static HjgStatus
 table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	const hjg_u64 nsectors = nsectors_of(build->nrows);
-	Table	   *table;
+	SlotTable	   *table;
 	HjgStatus	status = begin_table(lane, shape, build, &table);
 
 	if (status != HJG_OK)
@@ -232,7 +232,7 @@ table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 static HjgStatus
 table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	const Table *table = join;
+	const SlotTable *table = join;
 	HjgCudaKernel *kernel = &probe_table[table->width_ix][hjg_cuda_kind(output)];
 	HjgKTable	args = {
 		.build = kernel_side(&table->build), .probe = kernel_side(probe), .slots = table->slots,
@@ -287,7 +287,7 @@ direct_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 static HjgStatus
 direct_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	Table	   *table;
+	SlotTable	   *table;
 	Facts		facts = {.least = ~0ull};
 	HjgKDirect	args = {.build = kernel_side(build)};
 	HjgStatus	status = begin_table(lane, shape, build, &table);
@@ -320,7 +320,7 @@ direct_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bu
 static HjgStatus
 direct_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	const Table *table = join;
+	const SlotTable *table = join;
 	HjgKDirect	args = {
 		.probe = kernel_side(probe), .slots = table->slots, .output = kernel_output(output),
 		.least = table->least, .nslots = table->nslots, .mode = table->mode

@@ -256,7 +256,7 @@ add_lonely(const HjgCudaTurns *turns, HjgResult *result, hjg_u64 capacity, hjg_u
 
 /* ---- rounds ---- */
 
-typedef struct Round
+typedef struct TurnRound
 {
 	const HjgSegment *segments;
 	int			nsegments;
@@ -265,11 +265,11 @@ typedef struct Round
 	hjg_u32		most;			/* HjgCursor, 0 or 1 */
 	HjgResult  *result;
 	hjg_u64		capacity;
-} Round;
+} TurnRound;
 
 /* One turn of the round.  *fits is false when no row of the range fits the result. */
 static HjgStatus
-join_turn(HjgCudaTurns *turns, Round *round, hjg_u32 turn, bool *fits)
+join_turn(HjgCudaTurns *turns, TurnRound *round, hjg_u32 turn, bool *fits)
 {
 	const HjgMatchMode mode = round->most == 1 ? HJG_MATCH_SEMI : turns->spec.mode;
 	const hjg_u64 first = round->result->npairs;
@@ -306,7 +306,7 @@ join_turn(HjgCudaTurns *turns, Round *round, hjg_u32 turn, bool *fits)
 }
 
 static HjgStatus
-join_range(HjgCudaTurns *turns, Round *round, bool *fits)
+join_range(HjgCudaTurns *turns, TurnRound *round, bool *fits)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -327,7 +327,7 @@ hjg_cuda_turns_probe(HjgCudaTurns *turns, const HjgSegment *segments, int nsegme
 					 HjgResult *result)
 {
 	const hjg_u64 capacity = (hjg_u64) result->npages * result->page_pairs;
-	Round		round = {
+	TurnRound		round = {
 		.segments = segments, .nsegments = nsegments, .row = at->row, .most = at->most, .result = result, .capacity = capacity
 	};
 	hjg_u64		n = nrows - at->row;

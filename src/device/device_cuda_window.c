@@ -15,7 +15,7 @@ HJG_CUDA_KERNELS(find, IMAGE, "hjg_k_find");
 HJG_CUDA_KERNELS(write_pairs, IMAGE, "hjg_k_write_pairs");
 HJG_CUDA_KERNEL(hjg_k_cut_window, IMAGE);
 
-typedef struct Window
+typedef struct ResultWindow
 {
 	HjgCudaJoin *join;
 	HjgResult  *result;
@@ -23,11 +23,11 @@ typedef struct Window
 	hjg_u64		nrows;
 	hjg_u64		skip;			/* of the first row's pairs, those of earlier rounds */
 	HjgCsrSlice slice;
-} Window;
+} ResultWindow;
 
 /* Count the pairs of the window and cut it; the cut is in the mail when this returns. */
 static HjgStatus
-count_window(Window *window, const HjgSegment *segments, int nsegments)
+count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 {
 	HjgCudaJoin *join = window->join;
 	HjgCudaLane *lane = &join->lanes->work;
@@ -61,7 +61,7 @@ count_window(Window *window, const HjgSegment *segments, int nsegments)
 
 /* What the device says is checked like everything else that is not ours. */
 static bool
-sound(const Window *window, const HjgCsrCut *cut, hjg_u64 room)
+sound(const ResultWindow *window, const HjgCsrCut *cut, hjg_u64 room)
 {
 	return cut->begin <= cut->end && cut->end <= cut->total && cut->end - cut->begin <= room &&
 		cut->row <= window->nrows && (cut->row < window->nrows) == (cut->end < cut->total);
@@ -69,7 +69,7 @@ sound(const Window *window, const HjgCsrCut *cut, hjg_u64 room)
 
 /* Write the pairs of the cut, a buffer at a time, while the one before is copied out. */
 static HjgStatus
-write_window(Window *window, const HjgCsrCut *cut)
+write_window(ResultWindow *window, const HjgCsrCut *cut)
 {
 	HjgCudaJoin *join = window->join;
 	HjgCudaLane *lane = &join->lanes->work;
@@ -111,7 +111,7 @@ hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 {
 	const hjg_u64 capacity = (hjg_u64) result->npages * result->page_pairs;
 	const bool	sliced = cursor->most > 0;
-	Window		window = {
+	ResultWindow		window = {
 		.join = join, .result = result, .row = cursor->row, .skip = sliced ? 0 : cursor->skip,
 		.slice = {.skip = sliced ? cursor->skip : 0, .most = cursor->most}
 	};

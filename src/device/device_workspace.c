@@ -73,19 +73,19 @@ map_block(size_t bytes)
 	return base;
 }
 
-typedef struct Touch
+typedef struct WorkspaceTouch
 {
 	char	   *base;
 	size_t		bytes;
 	bool		(*poll) (void *);
 	void	   *arg;
-} Touch;
+} WorkspaceTouch;
 
 /* Have one piece of a fresh block backed by memory. */
 static void
 touch_piece(void *arg, int piece, int worker)
 {
-	Touch	   *touch = arg;
+	WorkspaceTouch	   *touch = arg;
 	char	   *base = touch->base + (size_t) piece * TOUCH_BYTES;
 	size_t		bytes = touch->bytes - (size_t) piece * TOUCH_BYTES;
 
@@ -104,7 +104,7 @@ touch_piece(void *arg, int piece, int worker)
 void
 hjg_workspace_touch(void *ptr, size_t bytes, HjgPool *pool, bool (*poll) (void *), void *arg)
 {
-	Touch		touch = {ptr, bytes, poll, arg};
+	WorkspaceTouch		touch = {ptr, bytes, poll, arg};
 
 	hjg_pool_run(pool, (int) ((bytes + TOUCH_BYTES - 1) / TOUCH_BYTES), touch_piece, &touch);
 }

@@ -22,15 +22,15 @@
 #define BLOCK_ROWS 128
 
 /* What rows ask for. */
-typedef struct Block
+typedef struct BloomBlock
 {
 	hjg_u32		words[BLOCK_ROWS];
 	hjg_u64		bits[BLOCK_ROWS];
-} Block;
+} BloomBlock;
 
 /* n <= BLOCK_ROWS keys; one loop for each step, which is what compilers vectorise best. */
 HJG_ALWAYS_INLINE void
-find_places(int width, const HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 n, Block *block)
+find_places(int width, const HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 n, BloomBlock *block)
 {
 	const hjg_u64 nwords = bloom->nwords;
 	hjg_u64		mixed[BLOCK_ROWS];
@@ -76,7 +76,7 @@ hjg_bloom_init(HjgBloom *bloom, int key_width, void *memory, size_t bytes)
 HJG_ALWAYS_INLINE void
 add_keys(int width, bool shared, HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 nkeys)
 {
-	Block		block;
+	BloomBlock		block;
 
 	for (hjg_u32 done = 0; done < nkeys; done += BLOCK_ROWS)
 	{
@@ -129,7 +129,7 @@ hjg_bloom_add_shared(HjgBloom *bloom, const void *keys, hjg_u32 nkeys)
 bool
 hjg_bloom_test_one(const HjgBloom *bloom, const void *key)
 {
-	Block		block;
+	BloomBlock		block;
 
 	switch (bloom->key_width)
 	{
@@ -148,7 +148,7 @@ hjg_bloom_test_one(const HjgBloom *bloom, const void *key)
 
 /* Which of n <= BLOCK_ROWS rows pass, the first of which is row number first; their number. */
 HJG_ALWAYS_INLINE hjg_u32
-compare(const HjgBloom *bloom, const Block *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
+compare(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
 {
 	hjg_u32		npass = 0;
 
@@ -162,7 +162,7 @@ compare(const HjgBloom *bloom, const Block *block, hjg_u32 first, hjg_u32 n, hjg
 
 #if defined(__x86_64__)
 HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
-compare_avx512(const HjgBloom *bloom, const Block *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
+compare_avx512(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
 {
 	__m256i		numbers = _mm256_add_epi32(_mm256_set1_epi32((int) first), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
 	hjg_u32		npass = 0;
@@ -188,7 +188,7 @@ compare_avx512(const HjgBloom *bloom, const Block *block, hjg_u32 first, hjg_u32
 	target static hjg_u32 test_##width##_##isa(const HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 nrows, \
 											   hjg_u16 *rows) \
 	{ \
-		Block		block; \
+		BloomBlock		block; \
 		hjg_u32		npass = 0; \
 		for (hjg_u32 done = 0; done < nrows; done += BLOCK_ROWS) \
 		{ \

@@ -96,10 +96,10 @@ find_range(int width, DirectTask *direct, hjg_u32 unit)
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		n;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 
-	hjg_scan_begin(&scan, direct->runs, begin, end);
-	while ((n = hjg_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
+	hjg_engine_scan_begin(&scan, direct->runs, begin, end);
+	while ((n = hjg_engine_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
 	{
 		for (hjg_u32 i = 0; i < n; i++)
 		{
@@ -155,10 +155,10 @@ fill(int width, DirectTask *direct, hjg_u32 unit)
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		n;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 
-	hjg_scan_begin(&scan, direct->runs, begin, end);
-	while ((n = hjg_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
+	hjg_engine_scan_begin(&scan, direct->runs, begin, end);
+	while ((n = hjg_engine_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
 	{
 		hjg_u32		repeated = 0;
 

@@ -32,10 +32,10 @@ probe_once(int width, HjgMatchMode mode, bool ahead, HjgProbeTask *probe, HjgPro
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		n;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 
-	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
-	while ((n = hjg_scan_next(&scan, width, HJG_RESULT_CHUNK - slot->npairs, &keys, &row)) > 0)
+	hjg_engine_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	while ((n = hjg_engine_scan_next(&scan, width, HJG_RESULT_CHUNK - slot->npairs, &keys, &row)) > 0)
 	{
 		HjgPair    *out = slot->buffer + slot->npairs;
 		const hjg_u32 nahead = n > AHEAD_ROWS ? n - AHEAD_ROWS : 0;
@@ -102,10 +102,10 @@ probe_repeated(int width, HjgMatchMode mode, bool ahead, HjgProbeTask *probe, Hj
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		n;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 
-	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
-	while ((n = hjg_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
+	hjg_engine_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	while ((n = hjg_engine_scan_next(&scan, width, HJG_POLL_ROWS, &keys, &row)) > 0)
 	{
 		hjg_u32		npairs = slot->npairs;	/* in a register */
 

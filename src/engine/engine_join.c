@@ -116,7 +116,7 @@ hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegm
 
 /* Rows [begin, end), counted over all runs. */
 void
-hjg_scan_begin(HjgScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end)
+hjg_engine_scan_begin(HjgKeyScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end)
 {
 	int			lo = 0;
 	int			hi = runs->nruns;

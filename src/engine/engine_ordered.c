@@ -80,14 +80,14 @@ HJG_ALWAYS_INLINE void
 locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *group)
 {
 	const HjgTable *table = window->table;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		m;
 	hjg_u32		done = 0;
 
-	hjg_scan_begin(&scan, window->runs, (hjg_u64) window->row + first, (hjg_u64) window->row + first + n);
-	while ((m = hjg_scan_next(&scan, width, n, &keys, &row)) > 0)
+	hjg_engine_scan_begin(&scan, window->runs, (hjg_u64) window->row + first, (hjg_u64) window->row + first + n);
+	while ((m = hjg_engine_scan_next(&scan, width, n, &keys, &row)) > 0)
 	{
 		for (hjg_u32 i = 0; i < m; i++)
 		{
@@ -172,17 +172,17 @@ count_unit(int width, WindowTask *window, hjg_u32 unit)
 }
 
 /* A place in the result, with the rest of its page at hand. */
-typedef struct Writer
+typedef struct OrderedWriter
 {
 	const HjgResult *result;
 	HjgPair    *out;
 	hjg_u64		page;
 	hjg_u32		room;
 	hjg_u64		checksum;
-} Writer;
+} OrderedWriter;
 
 static void
-writer_begin(Writer *writer, const HjgResult *result, hjg_u64 pos)
+writer_begin(OrderedWriter *writer, const HjgResult *result, hjg_u64 pos)
 {
 	hjg_u32		in_page = (hjg_u32) (pos % result->page_pairs);
 
@@ -195,7 +195,7 @@ writer_begin(Writer *writer, const HjgResult *result, hjg_u64 pos)
 
 /* Room for one pair at least; called only when there is a pair to write. */
 static inline void
-writer_turn(Writer *writer)
+writer_turn(OrderedWriter *writer)
 {
 	if (writer->room == 0)
 	{
@@ -205,7 +205,7 @@ writer_turn(Writer *writer)
 }
 
 static inline void
-write_pair(Writer *writer, hjg_u32 probe_row, hjg_u32 build_row)
+write_pair(OrderedWriter *writer, hjg_u32 probe_row, hjg_u32 build_row)
 {
 	writer_turn(writer);
 	*writer->out++ = (HjgPair) {probe_row, build_row};
@@ -216,7 +216,7 @@ write_pair(Writer *writer, hjg_u32 probe_row, hjg_u32 build_row)
 
 /* Pairs of one row with n build rows that lie step bytes apart. */
 HJG_ALWAYS_INLINE bool
-write_rows(size_t step, WindowTask *window, Writer *writer, hjg_u32 probe_row, const hjg_u8 *build_rows, hjg_u32 n)
+write_rows(size_t step, WindowTask *window, OrderedWriter *writer, hjg_u32 probe_row, const hjg_u8 *build_rows, hjg_u32 n)
 {
 	while (n > 0)
 	{
@@ -240,7 +240,7 @@ write_rows(size_t step, WindowTask *window, Writer *writer, hjg_u32 probe_row, c
 
 /* Pairs [skip, skip + n) of one row; n > 0. */
 HJG_ALWAYS_INLINE bool
-write_row(int width, WindowTask *window, Writer *writer, hjg_u32 probe_row, HjgMixed key, HjgBucket bucket,
+write_row(int width, WindowTask *window, OrderedWriter *writer, hjg_u32 probe_row, HjgMixed key, HjgBucket bucket,
 		  hjg_u32 skip, hjg_u32 n)
 {
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
@@ -292,7 +292,7 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 	hjg_u64		skip = window->skip + first_pair;
 	hjg_u32		lo = 0;
 	hjg_u32		hi = groups_of(window->nrows);
-	Writer		writer;
+	OrderedWriter		writer;
 	Group		group;
 
 	/* the last group that begins at or before pair skip */

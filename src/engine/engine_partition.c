@@ -141,14 +141,14 @@ count_keys(int width, bool placed, PartitionTask *part, hjg_u32 chunk)
 	const int	bits = part->bits;
 	hjg_u32		digits[BLOCK_ROWS];
 	hjg_u32		until_poll = HJG_POLL_ROWS / BLOCK_ROWS;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		n;
 
 	memset(counts, 0, sizeof(hjg_u32) << bits);
-	hjg_scan_begin(&scan, part->runs, chunk_begin(part, chunk), chunk_begin(part, chunk + 1));
-	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
+	hjg_engine_scan_begin(&scan, part->runs, chunk_begin(part, chunk), chunk_begin(part, chunk + 1));
+	while ((n = hjg_engine_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
 	{
 		for (hjg_u32 i = 0; i < n; i++)
 			digits[i] = hjg_mixed_prefix(placed ? 4 : width, tuple_word(width, placed, part, keys + (size_t) i * width), bits);
@@ -190,14 +190,14 @@ scatter_keys(int width, bool placed, PartitionTask *part, hjg_u32 chunk, int slo
 	const bool	stream = part->stream;
 	hjg_u64		words[BLOCK_ROWS];
 	hjg_u32		until_poll = HJG_POLL_ROWS / BLOCK_ROWS;
-	HjgScan		scan;
+	HjgKeyScan	scan;
 	const hjg_u8 *keys;
 	hjg_u32		row;
 	hjg_u32		n;
 
 	memcpy(place, first, sizeof(hjg_u32) << bits);
-	hjg_scan_begin(&scan, part->runs, chunk_begin(part, chunk), chunk_begin(part, chunk + 1));
-	while ((n = hjg_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
+	hjg_engine_scan_begin(&scan, part->runs, chunk_begin(part, chunk), chunk_begin(part, chunk + 1));
+	while ((n = hjg_engine_scan_next(&scan, width, BLOCK_ROWS, &keys, &row)) > 0)
 	{
 		for (hjg_u32 i = 0; i < n; i++)
 			words[i] = tuple_word(width, placed, part, keys + (size_t) i * width);

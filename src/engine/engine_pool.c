@@ -27,15 +27,15 @@
 #define SPIN_NS 30000
 #define HELD_SPIN_NS 2000000
 
-typedef struct Run
+typedef struct PoolRun
 {
 	HjgPieceFn	fn;
 	void	   *arg;
 	int			npieces;
 	int			next_piece;		/* atomic */
 	int			nhelpers;		/* atomic; changed under the mutex only */
-	struct Run *next;
-} Run;
+	struct PoolRun *next;
+} PoolRun;
 
 typedef struct Thread
 {
@@ -49,7 +49,7 @@ struct HjgPool
 	pthread_mutex_t mutex;
 	pthread_cond_t work_cond;	/* a run was opened, or shutdown */
 	pthread_cond_t left_cond;	/* the last helper of some run left */
-	Run		   *runs;			/* open runs */
+	PoolRun		   *runs;			/* open runs */
 	unsigned	nopened;		/* atomic; runs opened so far, what spinners watch */
 	int			nsleeping;		/* threads in work_cond */
 	int			nspinning;		/* idle threads that are awake */
@@ -70,7 +70,7 @@ cpu_relax(void)
 }
 
 static void
-take_pieces(Run *run, int worker)
+take_pieces(PoolRun *run, int worker)
 {
 	int			piece;
 
@@ -81,12 +81,12 @@ take_pieces(Run *run, int worker)
 }
 
 /* The open run with pieces left and the fewest helpers.  Mutex held. */
-static Run *
+static PoolRun *
 choose_run(HjgPool *pool)
 {
-	Run		   *best = NULL;
+	PoolRun		   *best = NULL;
 
-	for (Run *run = pool->runs; run; run = run->next)
+	for (PoolRun *run = pool->runs; run; run = run->next)
 	{
 		if (__atomic_load_n(&run->next_piece, __ATOMIC_RELAXED) < run->npieces &&
 			(best == NULL || run->nhelpers < best->nhelpers))
@@ -131,7 +131,7 @@ thread_main(void *arg)
 	pthread_mutex_lock(&pool->mutex);
 	while (!pool->shutdown)
 	{
-		Run		   *run = choose_run(pool);
+		PoolRun		   *run = choose_run(pool);
 
 		if (run)
 		{
@@ -231,7 +231,7 @@ hjg_pool_hold(HjgPool *pool, int nhelpers)
 void
 hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg)
 {
-	Run			run = {.fn = fn, .arg = arg, .npieces = npieces};
+	PoolRun			run = {.fn = fn, .arg = arg, .npieces = npieces};
 
 	if (pool == NULL || pool->nthreads == 1 || npieces <= 1)
 	{
@@ -251,7 +251,7 @@ hjg_pool_run(HjgPool *pool, int npieces, HjgPieceFn fn, void *arg)
 	take_pieces(&run, 0);
 
 	pthread_mutex_lock(&pool->mutex);
-	for (Run **link = &pool->runs;; link = &(*link)->next)
+	for (PoolRun **link = &pool->runs;; link = &(*link)->next)
 	{
 		if (*link == &run)
 		{

@@ -21,7 +21,7 @@
 /* Rows whose lines are fetched while as many are compared. */
 #define BLOCK_ROWS 64
 
-typedef struct Block
+typedef struct ProbeBlock
 {
 	hjg_u64		high[BLOCK_ROWS];
 	hjg_u64		low[BLOCK_ROWS];
@@ -31,7 +31,7 @@ typedef struct Block
 	hjg_u32		crowded[BLOCK_ROWS];	/* rows whose buckets are */
 	hjg_u32		n;
 	hjg_u32		ncrowded;
-} Block;
+} ProbeBlock;
 
 /* Where probe rows come from and how they go. */
 typedef enum Source

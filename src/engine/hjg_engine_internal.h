@@ -182,20 +182,20 @@ hjg_align64(size_t bytes)
 
 /* --- walking over rows --- */
 
-typedef struct HjgScan
+typedef struct HjgKeyScan
 {
 	const HjgKeyRun *run;
 	hjg_u64		pos;
 	hjg_u64		end;
-} HjgScan;
+} HjgKeyScan;
 
 extern HjgStatus hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegments,
 							  bool contiguous);
-extern void hjg_scan_begin(HjgScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end);
+extern void hjg_engine_scan_begin(HjgKeyScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end);
 
 /* Next up to max rows that lie together; their number, 0 at the end. */
 HJG_ALWAYS_INLINE hjg_u32
-hjg_scan_next(HjgScan *scan, int width, hjg_u32 max, const hjg_u8 **keys, hjg_u32 *first_row)
+hjg_engine_scan_next(HjgKeyScan *scan, int width, hjg_u32 max, const hjg_u8 **keys, hjg_u32 *first_row)
 {
 	hjg_u64		in_run;
 	hjg_u64		n;

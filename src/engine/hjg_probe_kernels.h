@@ -14,12 +14,12 @@
 
 /* The next rows of a batch, at most max, as they came. */
 KERNEL_TARGET HJG_ALWAYS_INLINE void
-KERNEL(fill_keys)(int width, HjgScan *scan, hjg_u32 max, Block *block)
+KERNEL(fill_keys)(int width, HjgKeyScan *scan, hjg_u32 max, ProbeBlock *block)
 {
 	const hjg_u8 *keys;
 	hjg_u32		row;
 
-	block->n = hjg_scan_next(scan, width, max, &keys, &row);
+	block->n = hjg_engine_scan_next(scan, width, max, &keys, &row);
 	for (hjg_u32 i = 0; i < block->n; i++)
 		block->high[i] = hjg_mix_key(width, keys + (size_t) i * width).high;
 	for (hjg_u32 i = 0; i < block->n; i++)
@@ -33,7 +33,7 @@ KERNEL(fill_keys)(int width, HjgScan *scan, hjg_u32 max, Block *block)
 
 /* The next rows, at most max, of the partitioned copy. */
 KERNEL_TARGET HJG_ALWAYS_INLINE void
-KERNEL(fill_tuples)(int width, const hjg_u8 *tuples, hjg_u32 max, Block *block)
+KERNEL(fill_tuples)(int width, const hjg_u8 *tuples, hjg_u32 max, ProbeBlock *block)
 {
 	const hjg_u64 tb = (hjg_u64) hjg_tuple_bytes(width);
 
@@ -69,7 +69,7 @@ KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbe
  * fetched: of as many as most buckets have.  False: the slot is to return.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
-KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, Block *block, const Block *next)
+KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, ProbeBlock *block, const ProbeBlock *next)
 {
 	const HjgTable *table = probe->table;
 	const hjg_u32 nahead = next != NULL ? next->ncrowded : 0;
@@ -122,11 +122,11 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 	const size_t tb = (size_t) hjg_tuple_bytes(width);
 	HjgPair    *const buffer = slot->buffer;
 	hjg_u32		since_poll = 0;
-	HjgScan		scan;
-	Block		blocks[3];
-	Block	   *coming = &blocks[0];
-	Block	   *now = &blocks[1];
-	Block	   *before = &blocks[2];
+	HjgKeyScan	scan;
+	ProbeBlock		blocks[3];
+	ProbeBlock	   *coming = &blocks[0];
+	ProbeBlock	   *now = &blocks[1];
+	ProbeBlock	   *before = &blocks[2];
 	bool		more;
 
 	for (int b = 0; b < 3; b++)
@@ -135,12 +135,12 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 		blocks[b].n = 0;
 		blocks[b].ncrowded = 0;
 	}
-	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	hjg_engine_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
 	do
 	{
 		hjg_u32		npairs = slot->npairs;	/* in a register */
 		hjg_u32		ncrowded = 0;
-		Block	   *done;
+		ProbeBlock	   *done;
 
 		if (source == SOURCE_TUPLES)
 		{
@@ -212,18 +212,18 @@ KERNEL(probe_crowded_rows)(int width, HjgMatchMode mode, HjgProbeTask *probe, Hj
 {
 	const HjgTable *table = probe->table;
 	hjg_u32		since_poll = 0;
-	HjgScan		scan;
-	Block		blocks[3];
-	Block	   *coming = &blocks[0];
-	Block	   *next = &blocks[1];
-	Block	   *now = &blocks[2];
+	HjgKeyScan	scan;
+	ProbeBlock		blocks[3];
+	ProbeBlock	   *coming = &blocks[0];
+	ProbeBlock	   *next = &blocks[1];
+	ProbeBlock	   *now = &blocks[2];
 
 	next->n = now->n = 0;
-	hjg_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
+	hjg_engine_scan_begin(&scan, probe->runs, probe->row + begin, probe->row + end);
 	do
 	{
 		hjg_u32		n;
-		Block	   *done = now;
+		ProbeBlock	   *done = now;
 
 		KERNEL(fill_keys)(width, &scan, BLOCK_ROWS, coming);
 		for (hjg_u32 i = 0; i < coming->n; i++)

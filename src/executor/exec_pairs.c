@@ -18,17 +18,17 @@
 #include "executor/hjg_emit.h"
 
 /* A comparison of columns (from 0) of the scan tuple. */
-typedef struct Term
+typedef struct PairTerm
 {
 	const HjgSimpleOperator *op;
 	int			left;
 	int			right;
-} Term;
+} PairTerm;
 
 struct HjgPairFilter
 {
 	int			nterms;
-	Term		terms[FLEXIBLE_ARRAY_MEMBER];
+	PairTerm		terms[FLEXIBLE_ARRAY_MEMBER];
 };
 
 /* The column of so many bytes, passed by value, that an expression is; else -1. */
@@ -45,7 +45,7 @@ find_column(Node *expr, TupleDesc scan_desc, int width)
 }
 
 static bool
-make_term(Node *qual, TupleDesc scan_desc, Term *term)
+make_term(Node *qual, TupleDesc scan_desc, PairTerm *term)
 {
 	const OpExpr *expr = (const OpExpr *) qual;
 
@@ -62,7 +62,7 @@ make_term(Node *qual, TupleDesc scan_desc, Term *term)
 HjgPairFilter *
 hjg_pair_filter_create(List *join_qual, TupleDesc scan_desc, List **rest)
 {
-	HjgPairFilter *filter = palloc(offsetof(HjgPairFilter, terms) + list_length(join_qual) * sizeof(Term));
+	HjgPairFilter *filter = palloc(offsetof(HjgPairFilter, terms) + list_length(join_qual) * sizeof(PairTerm));
 	ListCell   *lc;
 
 	filter->nterms = 0;
@@ -89,7 +89,7 @@ hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const boo
 	memset(pass, true, nrows * sizeof(bool));
 	for (int t = 0; t < filter->nterms; t++)
 	{
-		const Term *term = &filter->terms[t];
+		const PairTerm *term = &filter->terms[t];
 		const HjgSimpleOperator *op = term->op;
 
 		hjg_datum_ordinals(op->ordinal, op->left_width, values + term->left, ncolumns, nrows, left);

@@ -23,18 +23,18 @@
 #include "executor/hjg_probe.h"
 
 /* "column of the outer side = column of the inner side"; carried columns of theirs. */
-typedef struct Term
+typedef struct RecheckTerm
 {
 	int			outer;
 	int			inner;
 	const HjgSimpleOperator *op;	/* NULL: bytes are compared */
-} Term;
+} RecheckTerm;
 
 struct HjgRecheck
 {
 	MemoryContext scratch;		/* unpacked values */
 	int			nterms;
-	Term		terms[FLEXIBLE_ARRAY_MEMBER];
+	RecheckTerm		terms[FLEXIBLE_ARRAY_MEMBER];
 };
 
 /* ---------- set-up ---------- */
@@ -79,7 +79,7 @@ make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, Term
 HjgRecheck *
 hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clauses)
 {
-	HjgRecheck *recheck = palloc(offsetof(HjgRecheck, terms) + list_length(hash_clauses) * sizeof(Term));
+	HjgRecheck *recheck = palloc(offsetof(HjgRecheck, terms) + list_length(hash_clauses) * sizeof(RecheckTerm));
 	ListCell   *lc;
 
 	recheck->nterms = 0;
@@ -180,7 +180,7 @@ hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs)
 	memset(pass, true, npairs * sizeof(bool));
 	for (int t = 0; t < recheck->nterms; t++)
 	{
-		const Term *term = &recheck->terms[t];
+		const RecheckTerm *term = &recheck->terms[t];
 
 		gather_probe(probe->side, batch, term->outer, pairs->probe, npairs, left);
 		hjg_store_gather_column(probe->build->rows, term->inner, pairs->build, npairs, right);

@@ -31,10 +31,10 @@
 #define MOST_PREPARED_BYTES (32.0 * 1024 * 1024)
 
 /* Head of a block; the rest starts a cache line further. */
-typedef struct Block
+typedef struct ShareBlock
 {
 	dsa_pointer next;
-} Block;
+} ShareBlock;
 
 #define BLOCK_HEAD_BYTES 64
 
@@ -62,7 +62,7 @@ hjg_share_alloc(void *arg, size_t bytes, uint64 *name)
 	HjgParallel *parallel = arg;
 	HjgMember	   *member = &parallel->shared->members[parallel->me];
 	dsa_pointer pointer = dsa_allocate_extended(parallel->area, BLOCK_HEAD_BYTES + bytes, DSA_ALLOC_HUGE);
-	Block	   *block = dsa_get_address(parallel->area, pointer);
+	ShareBlock	   *block = dsa_get_address(parallel->area, pointer);
 
 	block->next = member->blocks;
 	member->blocks = pointer;
@@ -111,7 +111,7 @@ hjg_share_free(HjgParallel *parallel, HjgMember *member)
 	{
 		dsa_pointer pointer = member->blocks;
 
-		member->blocks = ((Block *) dsa_get_address(parallel->area, pointer))->next;
+		member->blocks = ((ShareBlock *) dsa_get_address(parallel->area, pointer))->next;
 		dsa_free(parallel->area, pointer);
 	}
 	member->published = InvalidDsaPointer;

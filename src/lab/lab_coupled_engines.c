@@ -42,12 +42,12 @@ static const Contestant contestants[] = {
 #define NCONTESTANTS ((int) (sizeof(contestants) / sizeof(contestants[0])))
 
 /* Of one size and shape: each contestant's turns, and their medians. */
-typedef struct Times
+typedef struct EngineTimes
 {
 	double		ns[sizeof(contestants) / sizeof(contestants[0])][MAX_TURNS];
 	double		median_ns[sizeof(contestants) / sizeof(contestants[0])];
 	hjg_u64		cpu_rows[sizeof(contestants) / sizeof(contestants[0])][HJG_STEP_COUNT];	/* of the last turn */
-} Times;
+} EngineTimes;
 
 /* Losses of all sizes and shapes. */
 typedef struct Losses
@@ -68,7 +68,7 @@ median_of(const double *values, int n)
 }
 
 static bool
-measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, Times *times)
+measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, EngineTimes *times)
 {
 	static HjgBenchTimes run;
 	int			order[sizeof(contestants) / sizeof(contestants[0])];
@@ -104,14 +104,14 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 
 /* Did two coupled contestants divide all steps alike? */
 static bool
-are_alike(const Times *times, int a, int b)
+are_alike(const EngineTimes *times, int a, int b)
 {
 	return a > 0 && b > 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
 }
 
 /* What contestant i lost to the fastest other one of [from, to), as a part of that one's time. */
 static double
-loss_of(const Times *times, int i, int from, int to)
+loss_of(const EngineTimes *times, int i, int from, int to)
 {
 	double		least_ns = times->median_ns[i];
 
@@ -123,7 +123,7 @@ loss_of(const Times *times, int i, int from, int to)
 
 /* Whom PL chose to be; a ratio of its own otherwise. */
 static const char *
-name_alike(const Times *times, int pl)
+name_alike(const EngineTimes *times, int pl)
 {
 	for (int k = pl + NSCHEMES - 1; k > pl; k--)
 		if (are_alike(times, pl, k))
@@ -133,7 +133,7 @@ name_alike(const Times *times, int pl)
 
 /* How far the turns of one contestant are from their median, as a rule. */
 static double
-noise_of(const HjgBenchOptions *options, const Times *times, int i)
+noise_of(const HjgBenchOptions *options, const EngineTimes *times, int i)
 {
 	double		away[MAX_TURNS];
 
@@ -163,7 +163,7 @@ run_shape(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 		  Losses losses[3])
 {
 	HjgBenchOptions with = *options;
-	static Times times;
+	static EngineTimes times;
 	HjgBenchInput in;
 	bool		good;
 

@@ -48,7 +48,7 @@ typedef struct Cached
 	bool		used;
 } Cached;
 
-typedef struct Bench
+typedef struct CpuBench
 {
 	FILE	   *out;
 	HjgPool    *pool;
@@ -58,14 +58,14 @@ typedef struct Bench
 	int			npages;			/* of a result; 0: enough for a batch */
 	HjgCpuStrategy strategy;
 	Cached		cache[MAX_CACHED];
-} Bench;
+} CpuBench;
 
 /* --- memory that stays warm --- */
 
 static void *
 bench_alloc(void *arg, size_t bytes)
 {
-	Bench	   *bench = arg;
+	CpuBench	   *bench = arg;
 	Cached	   *best = NULL;
 
 	for (int i = 0; i < MAX_CACHED; i++)
@@ -101,7 +101,7 @@ bench_alloc(void *arg, size_t bytes)
 static void
 bench_free(void *arg, void *ptr, size_t bytes)
 {
-	Bench	   *bench = arg;
+	CpuBench	   *bench = arg;
 
 	(void) bytes;
 	for (int i = 0; i < MAX_CACHED; i++)
@@ -112,7 +112,7 @@ bench_free(void *arg, void *ptr, size_t bytes)
 }
 
 static void
-drop_cache(Bench *bench)
+drop_cache(CpuBench *bench)
 {
 	for (int i = 0; i < MAX_CACHED; i++)
 	{
@@ -123,17 +123,17 @@ drop_cache(Bench *bench)
 
 /* --- one repetition --- */
 
-typedef struct Sample
+typedef struct CpuSample
 {
 	double		total_ns;
 	HjgJobStats stats;
 	hjg_u64		npairs;
 	hjg_u64		checksum;
 	hjg_u64		nrounds;
-} Sample;
+} CpuSample;
 
 static HjgStatus
-run_once(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgResult *result, Sample *sample)
+run_once(CpuBench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgResult *result, CpuSample *sample)
 {
 	const HjgJoinSpec spec = {.key_width = in->bc->width, .mode = in->bc->mode, .strategy = bench->strategy};
 	const HjgSegment build = {.keys = in->build_keys, .nrows = (hjg_u32) in->nbuild};
@@ -141,7 +141,7 @@ run_once(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgResult
 	HjgStatus	status;
 	HjgJoin    *join;
 
-	*sample = (Sample) {0};
+	*sample = (CpuSample) {0};
 	status = hjg_join_build(&bench->env, &spec, &build, 1, &join);
 	sample->total_ns = (double) (hjg_now_ns() - started);
 	for (hjg_u64 row = 0; status == HJG_OK && row < in->nprobe; row += batch_rows)
@@ -190,23 +190,23 @@ bytes_moved(const HjgCpuBenchInput *in, const HjgJobStats *stats)
 static int
 compare_samples(const void *a, const void *b)
 {
-	double		x = ((const Sample *) a)->total_ns;
-	double		y = ((const Sample *) b)->total_ns;
+	double		x = ((const CpuSample *) a)->total_ns;
+	double		y = ((const CpuSample *) b)->total_ns;
 
 	return (x > y) - (x < y);
 }
 
 static int
-run_batches(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
+run_batches(CpuBench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
 {
-	Sample	   *samples = calloc(MAX_REPS + 1, sizeof(Sample));
+	CpuSample	   *samples = calloc(MAX_REPS + 1, sizeof(CpuSample));
 	hjg_u64		rows = batch_rows < in->nprobe ? batch_rows : in->nprobe;
 	double		per_row = (double) in->npairs / (double) in->nprobe;
 	HjgResult	result = {.page_pairs = PAGE_PAIRS};
 	HjgPair    *memory;
 	HjgStatus	status = HJG_OK;
 	bool		good = true;
-	const Sample *median;
+	const CpuSample *median;
 	int			rc = 2;
 
 	result.npages = (int) ((double) rows * (per_row > 1 ? per_row * 1.01 : 1) / (double) PAGE_PAIRS) + 1;
@@ -224,7 +224,7 @@ run_batches(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
 			status = run_once(bench, in, batch_rows, &result, &samples[i]);
 			good = good && samples[i].npairs == in->npairs && samples[i].checksum == in->checksum;
 		}
-		qsort(samples + 1, (size_t) bench->nreps, sizeof(Sample), compare_samples);
+		qsort(samples + 1, (size_t) bench->nreps, sizeof(CpuSample), compare_samples);
 		median = &samples[1 + bench->nreps / 2];
 		good = good && status == HJG_OK;
 		fprintf(bench->out, "%-22s %-6s %8llu %4llu %8.1f %8.1f %7.2f %8.2f %8.2f %8.2f %8.2f %6.1f  %s\n",
@@ -247,7 +247,7 @@ run_batches(Bench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
 }
 
 static int
-bad_option(Bench *bench, const char *option)
+bad_option(CpuBench *bench, const char *option)
 {
 	fprintf(bench->out, "bad benchmark option: %s\n", option);
 	return 2;
@@ -257,7 +257,7 @@ int
 hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 {
 	const HjgTuning tuning = hjg_engine_tuning;
-	Bench	   *bench = calloc(1, sizeof(Bench));
+	CpuBench	   *bench = calloc(1, sizeof(CpuBench));
 	const char *wanted = "";
 	double		factor = 1;
 	long		batch = 0;

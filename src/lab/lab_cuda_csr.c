@@ -24,21 +24,21 @@ HJG_CUDA_KERNELS(find, IMAGE, "hjg_k_find");
 HJG_CUDA_KERNELS(write_pairs, IMAGE, "hjg_k_write_pairs");
 HJG_CUDA_KERNEL(hjg_k_name_rows, IMAGE);
 
-typedef struct Table
+typedef struct CsrTable
 {
 	HjgMatchMode mode;
 	HjgCudaCsr	csr;
 	HjgCsrFacts facts;
 	hjg_u64		npairs;
-} Table;
+} CsrTable;
 
 /* What a probe has: HjgCudaJoin has the same of a window. */
-typedef struct Window
+typedef struct CsrWindow
 {
 	HjgCudaPtr	offsets;
 	HjgCudaPtr	firsts;
 	HjgCudaPtr	sums;
-} Window;
+} CsrWindow;
 
 static size_t
 sums_bytes(hjg_u64 nrows)
@@ -77,7 +77,7 @@ csr_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 static void
 csr_free(HjgCudaLane *lane, void *arg)
 {
-	hjg_cuda_csr_free(lane, &((Table *) arg)->csr);
+	hjg_cuda_csr_free(lane, &((CsrTable *) arg)->csr);
 	free(arg);
 }
 
@@ -103,7 +103,7 @@ copy_build(HjgCudaLane *lane, const HjgCudaSide *build, HjgCudaCsr *csr)
 static HjgStatus
 csr_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	Table	   *table = calloc(1, sizeof(Table));
+	CsrTable	   *table = calloc(1, sizeof(CsrTable));
 	HjgStatus	status;
 
 	if (table == NULL)
@@ -126,7 +126,7 @@ csr_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 
 /* No row has more than one pair, and there is room for all of them. */
 static HjgStatus
-write_once(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+write_once(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const unsigned blocks = hjg_cuda_blocks(probe->nrows, ROWS_A_BLOCK);
 	const unsigned most = (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR;
@@ -143,7 +143,7 @@ write_once(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const HjgC
 
 /* Count the pairs of all rows; table->npairs when this returns. */
 static HjgStatus
-count_pairs(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const HjgCudaOutput *output, const Window *window)
+count_pairs(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output, const CsrWindow *window)
 {
 	const HjgCudaPtr total = window->offsets + probe->nrows * sizeof(hjg_u64);
 	HjgCsrSlice slice = {0};
@@ -165,9 +165,9 @@ count_pairs(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const Hjg
 }
 
 static HjgStatus
-write_counted(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+write_counted(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	Window		window = {0};
+	CsrWindow		window = {0};
 	HjgCudaPtr	pairs = output->pairs;
 	hjg_u64		nrows = probe->nrows;
 	hjg_u64		begin = 0;
@@ -193,7 +193,7 @@ write_counted(HjgCudaLane *lane, Table *table, const HjgCudaSide *probe, const H
 static HjgStatus
 csr_probe(HjgCudaLane *lane, void *arg, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	Table	   *table = arg;
+	CsrTable	   *table = arg;
 	const bool	single = table->csr.unique || table->mode == HJG_MATCH_SEMI || table->mode == HJG_MATCH_ANTI;
 	HjgCudaPtr	pairs = output->pairs;
 	HjgCudaPtr	counters = output->counters;

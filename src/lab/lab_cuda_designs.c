@@ -46,25 +46,25 @@ typedef struct Design
 	size_t		most_bytes;		/* of build keys; 0: any */
 } Design;
 
-typedef struct Plan
+typedef struct DesignPlan
 {
 	int			bits;
 	hjg_u32		build_limit;
-} Plan;
+} DesignPlan;
 
-typedef struct Table
+typedef struct DesignTable
 {
 	const Design *design;
-	Plan		plan;
+	DesignPlan		plan;
 	int			key_width;
 	HjgMatchMode mode;
 	HjgCudaParted build;
-} Table;
+} DesignTable;
 
 /* ---- the plan ---- */
 
 static bool
-make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape, Plan *plan)
+make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape, DesignPlan *plan)
 {
 	hjg_u64		part_rows;
 
@@ -82,7 +82,7 @@ make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape 
 }
 
 static hjg_u32
-probe_limit_of(const Design *design, const Plan *plan, hjg_u64 probe_rows)
+probe_limit_of(const Design *design, const DesignPlan *plan, hjg_u64 probe_rows)
 {
 	const hjg_u64 average = probe_rows >> plan->bits;
 
@@ -91,13 +91,13 @@ probe_limit_of(const Design *design, const Plan *plan, hjg_u64 probe_rows)
 
 /* Without duplicates; they only need more units where they need more device memory for their pairs. */
 static hjg_u64
-units_of(const Plan *plan, const HjgCudaShape *shape)
+units_of(const DesignPlan *plan, const HjgCudaShape *shape)
 {
 	return 2 * ((hjg_u64) 1 << plan->bits) + shape->probe_rows / LEAST_PROBE_LIMIT + shape->build_rows / plan->build_limit;
 }
 
 static size_t
-side_bytes(const Design *design, const HjgCudaDevice *device, const Plan *plan, int key_width, hjg_u64 nrows)
+side_bytes(const Design *design, const HjgCudaDevice *device, const DesignPlan *plan, int key_width, hjg_u64 nrows)
 {
 	return hjg_cuda_parted_bytes(plan->bits) +
 		(design->partitioner == BY_CHAINS ? hjg_cuda_chain_bytes(key_width, nrows, plan->bits, design->bucket_bits) :
@@ -105,7 +105,7 @@ side_bytes(const Design *design, const HjgCudaDevice *device, const Plan *plan, 
 }
 
 static hjg_u64
-side_moved(const Design *design, const HjgCudaDevice *device, const Plan *plan, int key_width, hjg_u64 nrows)
+side_moved(const Design *design, const HjgCudaDevice *device, const DesignPlan *plan, int key_width, hjg_u64 nrows)
 {
 	/* and the join reads every row once */
 	return nrows * (hjg_u64) (key_width + 4) +
@@ -116,7 +116,7 @@ side_moved(const Design *design, const HjgCudaDevice *device, const Plan *plan, 
 static size_t
 design_bytes(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	Plan		plan;
+	DesignPlan		plan;
 
 	if (!make_plan(design, device, shape, &plan))
 		return 0;
@@ -128,7 +128,7 @@ design_bytes(const Design *design, const HjgCudaDevice *device, const HjgCudaSha
 static hjg_u64
 design_moved(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	Plan		plan;
+	DesignPlan		plan;
 
 	if (!make_plan(design, device, shape, &plan))
 		return 0;
@@ -140,7 +140,7 @@ design_moved(const Design *design, const HjgCudaDevice *device, const HjgCudaSha
 /* ---- build and probe ---- */
 
 static HjgStatus
-partition(HjgCudaLane *lane, const Design *design, const Plan *plan, int key_width, const HjgCudaSide *side,
+partition(HjgCudaLane *lane, const Design *design, const DesignPlan *plan, int key_width, const HjgCudaSide *side,
 		  HjgCudaParted *parted, HjgKUnits *units)
 {
 	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
@@ -159,7 +159,7 @@ partition(HjgCudaLane *lane, const Design *design, const Plan *plan, int key_wid
 static void
 design_free(HjgCudaLane *lane, void *join)
 {
-	Table	   *table = join;
+	DesignTable	   *table = join;
 
 	hjg_cuda_parted_free(lane, &table->build);
 	free(table);
@@ -168,7 +168,7 @@ design_free(HjgCudaLane *lane, void *join)
 static HjgStatus
 design_build(const Design *design, HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	Table	   *table = calloc(1, sizeof(Table));
+	DesignTable	   *table = calloc(1, sizeof(DesignTable));
 	hjg_u32		largest = 0;
 	HjgStatus	status;
 
@@ -202,7 +202,7 @@ design_build(const Design *design, HjgCudaLane *lane, const HjgCudaShape *shape,
 static HjgStatus
 design_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	const Table *table = join;
+	const DesignTable *table = join;
 	HjgCudaParted parted;
 	HjgCudaMatch match = {
 		.key_width = table->key_width, .mode = table->mode, .hashed = table->design->hashed, .queue = table->design->queue,
@@ -234,7 +234,7 @@ static const Design VARIABLE##_design = {__VA_ARGS__}; \
 static bool \
 VARIABLE##_suits(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
-	Plan		plan; \
+	DesignPlan		plan; \
 	return make_plan(&VARIABLE##_design, device, shape, &plan); \
 } \
 static size_t \

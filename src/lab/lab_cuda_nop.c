@@ -28,17 +28,17 @@ static HjgCudaKernel probe_chains[HJG_CUDA_WIDTHS][HJG_CUDA_KINDS] = BY_OUTPUT("
 static HjgCudaKernel probe_slots[HJG_CUDA_WIDTHS][HJG_CUDA_KINDS] = BY_OUTPUT("hjg_k_probe_slots");
 static HjgCudaKernel measure_chains = KERNEL("hjg_k_measure_chains");
 
-typedef struct Table
+typedef struct NopTable
 {
 	HjgCudaPtr	block;			/* heads and links, or slots; then crowded */
 	HjgKNop		args;
 	int			width_ix;
-} Table;
+} NopTable;
 
 static void
 nop_free(HjgCudaLane *lane, void *join)
 {
-	Table	   *table = join;
+	NopTable	   *table = join;
 
 	hjg_cuda_free(lane, table->block);
 	free(table);
@@ -47,9 +47,9 @@ nop_free(HjgCudaLane *lane, void *join)
 /* A table of table_bytes, all ones, with crowded behind it. */
 static HjgStatus
 begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, size_t table_bytes,
-			Table **result)
+			NopTable **result)
 {
-	Table	   *table = calloc(1, sizeof(Table));
+	NopTable	   *table = calloc(1, sizeof(NopTable));
 	HjgStatus	status;
 
 	if (table == NULL)
@@ -74,7 +74,7 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 }
 
 static HjgStatus
-end_table(HjgCudaLane *lane, Table *table, HjgStatus status, void **result)
+end_table(HjgCudaLane *lane, NopTable *table, HjgStatus status, void **result)
 {
 	hjg_u32		crowded = 0;
 
@@ -100,7 +100,7 @@ launch_rows(HjgCudaLane *lane, HjgCudaKernel *kernel, hjg_u64 nrows, HjgKNop *ar
 }
 
 static HjgStatus
-probe_with(HjgCudaLane *lane, Table *table, HjgCudaKernel (*kernels)[HJG_CUDA_KINDS], const HjgCudaSide *probe,
+probe_with(HjgCudaLane *lane, NopTable *table, HjgCudaKernel (*kernels)[HJG_CUDA_KINDS], const HjgCudaSide *probe,
 		   const HjgCudaOutput *output)
 {
 	HjgCudaKernel *kernel = &kernels[table->width_ix][hjg_cuda_kind(output)];
@@ -148,7 +148,7 @@ chain_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 static HjgStatus
 chain_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	Table	   *table;
+	NopTable	   *table;
 	HjgStatus	status = begin_table(lane, shape, build, chain_table_bytes(build->nrows), &table);
 
 	if (status != HJG_OK)
@@ -205,7 +205,7 @@ open_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 static HjgStatus
 open_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	Table	   *table;
+	NopTable	   *table;
 	HjgStatus	status = begin_table(lane, shape, build, open_table_bytes(build->nrows), &table);
 
 	if (status != HJG_OK)

@@ -24,12 +24,12 @@ static HjgCudaKernel write_matches[HJG_CUDA_WIDTHS][HJG_CUDA_KINDS] = {
 	{KERNEL("hjg_k_write_matches_16_checksum"), KERNEL("hjg_k_write_matches_16_pairs")},
 };
 
-typedef struct Table
+typedef struct SmjTable
 {
 	int			key_width;
 	HjgMatchMode mode;
 	HjgCudaRows build;			/* sorted */
-} Table;
+} SmjTable;
 
 /* What a probe has besides its sorted rows. */
 typedef struct Walk
@@ -86,7 +86,7 @@ smj_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 static void
 smj_free(HjgCudaLane *lane, void *join)
 {
-	Table	   *table = join;
+	SmjTable	   *table = join;
 
 	hjg_cuda_rows_free(lane, &table->build);
 	free(table);
@@ -95,7 +95,7 @@ smj_free(HjgCudaLane *lane, void *join)
 static HjgStatus
 smj_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
-	Table	   *table = calloc(1, sizeof(Table));
+	SmjTable	   *table = calloc(1, sizeof(SmjTable));
 	HjgStatus	status;
 
 	if (table == NULL)
@@ -131,7 +131,7 @@ walk_sides(HjgCudaLane *lane, HjgCudaKernel *kernel, int key_width, HjgKMergeJoi
 }
 
 static HjgStatus
-alloc_walk(HjgCudaLane *lane, const Table *table, hjg_u64 nprobe, Walk *walk)
+alloc_walk(HjgCudaLane *lane, const SmjTable *table, hjg_u64 nprobe, Walk *walk)
 {
 	const HjgCudaShape shape = {.key_width = table->key_width, .build_rows = table->build.nrows, .probe_rows = nprobe};
 	HjgStatus	status = hjg_cuda_alloc(lane, (ntiles_of(&shape) + 1) * sizeof(hjg_u32), &walk->paths);
@@ -146,7 +146,7 @@ alloc_walk(HjgCudaLane *lane, const Table *table, hjg_u64 nprobe, Walk *walk)
 }
 
 static HjgStatus
-join_sorted(HjgCudaLane *lane, const Table *table, const HjgCudaRows *probe, const HjgCudaOutput *output)
+join_sorted(HjgCudaLane *lane, const SmjTable *table, const HjgCudaRows *probe, const HjgCudaOutput *output)
 {
 	const int	w = hjg_cuda_width_ix(table->key_width);
 	Walk		walk = {0};
@@ -179,7 +179,7 @@ join_sorted(HjgCudaLane *lane, const Table *table, const HjgCudaRows *probe, con
 static HjgStatus
 smj_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	const Table *table = join;
+	const SmjTable *table = join;
 	HjgCudaRows sorted = {0};
 	HjgStatus	status;
 

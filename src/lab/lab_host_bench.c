@@ -62,13 +62,13 @@ static const HjgHostCase cases[] = {
 
 /* ---- cases ---- */
 
-typedef struct Times
+typedef struct HostTimes
 {
 	double		join_ms[MAX_REPS];
 	double		bus_ms[MAX_REPS];
 	double		partition_ms[MAX_REPS];
 	bool		good;
-} Times;
+} HostTimes;
 
 static HjgStatus
 run_join(HjgHostBench *bench, HjgHostData *data)
@@ -96,7 +96,7 @@ device_bytes(const HjgHostBench *bench, const HjgHostData *data)
 
 /* What a line says of joins in sets. */
 static void
-print_sets(HjgHostBench *bench, const HjgHostData *data, Times *times)
+print_sets(HjgHostBench *bench, const HjgHostData *data, HostTimes *times)
 {
 	if (data->system == HJG_HOST_COPRO)
 		fprintf(bench->out, "; copro, predicted %.0f ms; %d sets, %.1f ms partitioned, floor %.1f",
@@ -110,7 +110,7 @@ print_sets(HjgHostBench *bench, const HjgHostData *data, Times *times)
 
 /* One join and its copies alone; i < 0 warms up. */
 static HjgStatus
-time_once(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, Times *times, int i)
+time_once(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, HostTimes *times, int i)
 {
 	const bool	check = i < 0 || i == bench->nreps - 1;
 	const hjg_u64 room = data->result.capacity;
@@ -141,7 +141,7 @@ time_once(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, Tim
 static HjgStatus
 time_case(HjgHostBench *bench, HjgHostData *data)
 {
-	static Times times;
+	static HostTimes times;
 	const hjg_u64 ntuples = data->join.build.nrows + data->join.probe.nrows;
 	HjgCudaPtr	buffers[4] = {0};
 	HjgStatus	status = hjg_host_replay_open(bench, data, buffers);

@@ -39,16 +39,16 @@ measure_bus(HjgHostBench *bench, void *host_in, void *host_out, HjgCudaPtr in, H
 	return status;
 }
 
-typedef struct Copy
+typedef struct BusCopy
 {
 	char	   *to;
 	const char *from;
-} Copy;
+} BusCopy;
 
 static void
 copy_piece(void *arg, int piece, int worker)
 {
-	const Copy *copy = arg;
+	const BusCopy *copy = arg;
 	const size_t at = (size_t) piece * HJG_SLAB_BYTES;
 
 	memcpy(copy->to + at, copy->from + at, HJG_SLAB_BYTES);
@@ -58,7 +58,7 @@ copy_piece(void *arg, int piece, int worker)
 static double
 measure_copy(HjgHostBench *bench, const void *from, void *to)
 {
-	Copy		copy = {to, from};
+	BusCopy		copy = {to, from};
 	double		gbs = 0;
 
 	for (int i = 0; i < 3; i++)

@@ -15,17 +15,17 @@
 
 /* ---- pinned memory ---- */
 
-typedef struct Touch
+typedef struct DataTouch
 {
 	char	   *ptr;
 	size_t		bytes;
 	int			value;
-} Touch;
+} DataTouch;
 
 static void
 touch_piece(void *arg, int piece, int worker)
 {
-	const Touch *touch = arg;
+	const DataTouch *touch = arg;
 	const size_t from = (size_t) piece * HJG_SLAB_BYTES;
 
 	memset(touch->ptr + from, touch->value, touch->bytes - from < HJG_SLAB_BYTES ? touch->bytes - from : HJG_SLAB_BYTES);
@@ -34,7 +34,7 @@ touch_piece(void *arg, int piece, int worker)
 void
 hjg_host_fill(HjgPool *pool, void *ptr, size_t bytes, int value)
 {
-	Touch		touch = {ptr, bytes, value};
+	DataTouch		touch = {ptr, bytes, value};
 
 	hjg_pool_run(pool, (int) ((bytes + HJG_SLAB_BYTES - 1) / HJG_SLAB_BYTES), touch_piece, &touch);
 }
