@@ -60,7 +60,7 @@ is_integer_of(const HjgSide *side, int c, int width)
 }
 
 static bool
-make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, Term *term)
+make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, RecheckTerm *term)
 {
 	Oid			function = get_opcode(clause->opno);
 
