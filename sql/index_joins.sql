@@ -41,6 +41,12 @@ select * from hjg_prices('select x.k, f.v from ix_dim x left join ix_fact f on f
 select * from hjg_prices('select f.v, x.a from ix_fact f right join ix_dim x on f.d = x.k where x.k < 20');
 -- so many that its price is still below the hash join's, though not below what ours would cost by its time
 select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k where x.k < 100');
+-- what is declined for its time says so
+set client_min_messages = notice;
+set hjoin_gpu.explain_declined = on;
+explain select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k where x.k < 60 \g /dev/null
+reset hjoin_gpu.explain_declined;
+set client_min_messages = warning;
 -- many: the index is neither cheap nor fast
 select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k');
 -- no index on this side

@@ -75,7 +75,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 
-/* What EXPLAIN ANALYZE shows beside the measured phases; of scans, those that the node reads itself. */
+/* Predictions that EXPLAIN ANALYZE shows beside the measured phases; of scans, those that the node reads itself. */
 typedef enum HjgPlanPrediction
 {
 	HJG_PREDICTION_MARSHAL_BUILD,
@@ -112,14 +112,14 @@ typedef struct HjgArithmetic
 
 /* Is the aggregate function one that the node knows, and of which kind? */
 extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
-/* Integer arithmetic behind a function, or NULL. */
+/* Find the integer arithmetic behind a function, or NULL. */
 extern const HjgArithmetic *hjg_arithmetic(Oid function);
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
 
 /*
- * The unit costs in force: defaults, calibration, cost knobs, in this order.
- * Returns the time of a cost of 1.0 for a join with so many build rows.
+ * Find the unit costs in force: defaults, calibration, cost overrides, in this order.
+ * Returns the time of a cost of 1.0 for a join of build_rows.
  */
 extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 

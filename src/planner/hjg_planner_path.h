@@ -22,14 +22,14 @@ extern const HjgPlannerSources *hjg_planner_sources;
 /* Engine threads that a job can count on beside its backend. */
 #define HJG_ASSUMED_THREADS 2
 
-/* What all paths of a side have in common. */
+/* Facts that all paths of a side have in common. */
 typedef struct HjgSideFacts
 {
 	bool		known;
 	bool		plain;			/* nothing but columns of tables */
 	bool		readable;		/* a table that the node can read itself */
 	bool		has_record;		/* a column of type record, of a subquery or CTE */
-	Path	   *scan;			/* sequential, of such a table, for hjg_planner_cheapest_child(); or NULL */
+	Path	   *scan;			/* sequential, of such a table, where core has dropped it; or NULL */
 	int			ncolumns;
 	int			nvarlenas;
 } HjgSideFacts;
@@ -62,7 +62,7 @@ typedef struct HjgIndexFacts
 	double		scattered;
 } HjgIndexFacts;
 
-/* So many of each are remembered, and the one that was asked for last. */
+/* Entries of each kind that are remembered, beside the one that was asked for last. */
 #define HJG_KNOWN_OPERATORS 8
 #define HJG_KNOWN_TYPES 16
 #define HJG_KNOWN_INDEXES 16
@@ -78,20 +78,20 @@ typedef struct HjgAggregateFacts
 	struct HjgPath *joins[2];	/* the cheapest ones to aggregate, complete and partial, whether core's lists have them or not */
 } HjgAggregateFacts;
 
-/* What holds while one query is planned (planner_facts.c). */
+/* Facts that hold while one query is planned (planner_facts.c). */
 typedef struct HjgQueryFacts
 {
 	const PlannerInfo *root;
 	MemoryContextCallback end;	/* with the memory that this lies in */
 	const HjgUnitCosts *calibrated;
-	HjgUnitCosts *turned;		/* where knobs are set, for the candidate that was priced last; else NULL */
+	HjgUnitCosts *overridden;	/* where cost overrides are set, for the candidate that was priced last; else NULL */
 	double		hash_memory;	/* bytes */
-	Cost		ceiling;		/* what the query costs at most */
+	Cost		ceiling;		/* what the query costs at most; less than 0: nobody has asked */
 	bool		first_rows;		/* as it wants but so many */
-	bool		repeated;		/* it is planned once, and run for each row of a query around it, whose columns it refers to */
+	bool		repeated;		/* planned once, and run for each row of a query around it, whose columns it refers to */
 	bool		device_known;
 	bool		device_ready;
-	bool		may_embed;		/* the settings leave open where the cpu engine runs */
+	bool		may_be_in_backend;	/* the settings leave open where the cpu engine runs */
 	bool		gpu_known;
 	bool		has_gpu;		/* this one: */
 	HjgPlannerGpu gpu;
@@ -112,37 +112,24 @@ typedef struct HjgQueryFacts
 	List	   *verdicts;		/* planner_trace.c */
 } HjgQueryFacts;
 
-/* The facts of the query that root plans. */
+/* Get the facts of the query that root plans. */
 extern HjgQueryFacts *hjg_planner_facts(PlannerInfo *root);
-/* The same, or NULL if they have not been asked for yet. */
+/* Get them, or NULL if they have not been asked for yet. */
 extern HjgQueryFacts *hjg_planner_known_facts(const PlannerInfo *root);
 /* Does a device process stand ready? */
 extern bool hjg_planner_device_ready(HjgQueryFacts *facts);
-/* The GPU that joins may run on, or NULL. */
+/* Find the GPU that joins may run on, or NULL. */
 extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
-/* The OpenCL device that they may be divided with, or NULL. */
+/* Find the OpenCL device that they may be divided with, or NULL. */
 extern const HjgPlannerCoupled *hjg_planner_coupled(HjgQueryFacts *facts);
-/* Is there any of the two? */
-extern bool hjg_planner_has_device(HjgQueryFacts *facts);
-/* Good until the next call. */
+/* Find out whether the operator's values can be keys; good until the next call. */
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
-/* What there is to know of a side, whatever its path; of a join in room, which starts as not known. */
+/* Find out what there is to know of a side, whatever its path; of a join in room, which starts as not known. */
 extern HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
-/* Values that an integer column of a table may have, if each is there once; 0 if that is not known. */
+/* Count the values that an integer column of a table may have, if each is there once; 0 if that is not known. */
 extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
-/* 0 where rows of neighbouring index keys lie side by side, 1 where they lie anywhere. */
+/* Measure how rows of neighbouring index keys lie: 0, side by side, to 1, anywhere. */
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
-
-/* A price that the reading of a child is not below; of rows that the processes of a join share. */
-typedef struct HjgReading
-{
-	const Path *child;
-	bool		shared;
-	Cost		least;
-} HjgReading;
-
-/* Cheapest complete and partial child of each side. */
-#define HJG_KNOWN_READINGS 4
 
 /* A join that the hook was called for.  What is costly to find out is found out once for all its paths. */
 typedef struct HjgCandidate
@@ -157,19 +144,14 @@ typedef struct HjgCandidate
 	JoinPathExtraData *extra;
 	bool		consider_startup;	/* the first rows may be all that is asked for */
 	bool		accepted;		/* a path was offered to core's lists */
+	const char *declined;		/* why the first one that was not, was not */
 	bool		once;			/* the inner side is unique, of a join that is no semi or anti join, */
 	bool		once_reversed;	/* the outer side, of an inner join (planner_core.c) */
-	Cost		least_startup;	/* what any plan with a path of ours costs before its first row, */
-	Cost		least_total;	/* and for all of them, at least */
 	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that the node may compute; else NULL */
 	Cost		spared;			/* then by core's Agg above the join; else 0 */
-	Cost		below_merges[2];	/* just below core's cheapest complete and partial path, where that merges two tables by indexes,
-								 * both in memory; else infinite */
 	const HjgUnitCosts *costs;	/* in force, */
 	double		unit_ns;		/* and the time of a cost of 1.0, */
 	Cost		ns_cost;		/* and the cost of a nanosecond */
-	int			nreadings;
-	HjgReading	readings[HJG_KNOWN_READINGS];
 	HjgSideFacts outer;			/* of a join; of a table they are among the query's facts */
 	HjgSideFacts inner;
 
@@ -186,21 +168,21 @@ typedef struct HjgCandidate
 
 /* ---------- planner_trace.c ---------- */
 
-/* In the order of their strength: of a pair's verdicts the strongest is told. */
+/* Verdicts in the order of their strength: of a pair's the strongest is told. */
 typedef enum HjgVerdictKind
 {
-	HJG_VERDICT_ORDER,			/* the same pair is looked at the other way round */
-	HJG_VERDICT_PRICE,			/* expected to cost more than core's plan */
+	HJG_VERDICT_BOUND,			/* no path of ours can cost less than core's plan */
+	HJG_VERDICT_PRICE,			/* those that were priced cost more, or take longer */
 	HJG_VERDICT_RULE,			/* not eligible */
 	HJG_VERDICT_ACCEPTED
 } HjgVerdictKind;
 
-/* Note the verdict on a candidate, where somebody wants to know; why may be NULL for what is not worth a word. */
+/* Note the verdict on a candidate, where hjoin_gpu.explain_declined asks for it; why is NULL if it was accepted. */
 extern void hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
 /* Tell the verdicts on a query that is planned. */
 extern void hjg_planner_tell(PlannerInfo *root);
 
-/* A path, with what the plan is made of. */
+/* A path of ours, with what the plan is made of. */
 typedef struct HjgPath
 {
 	CustomPath	custom;
@@ -208,9 +190,8 @@ typedef struct HjgPath
 	bool		inner_unique;
 	bool		bloom;			/* with a Bloom filter */
 	HjgDeviceId device;			/* that a job of it is for */
-	bool		embedded;		/* without a job */
+	bool		in_backend;		/* without a job */
 	bool		columnar;		/* rows need not be looked at one by one */
-	bool		outrun;			/* by a join of core's without hashing, whatever its price (planner_rivals.c) */
 	double		build_rows;		/* of all participants */
 	double		unit_ns;		/* time of a cost of 1.0 */
 	int			prediction_us[HJG_PREDICTION_Count];
@@ -219,106 +200,101 @@ typedef struct HjgPath
 	List	   *aggregates;		/* partial Aggrefs that the node computes; NIL: it returns joined rows */
 } HjgPath;
 
-/*
- * Decide whether the node can run this join.  Fills candidate, or returns false
- * with a constant text in *why (NULL for declines that nobody would ask about).
- */
-extern bool hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why);
+/* A path while it is priced. */
+typedef struct HjgOffer
+{
+	HjgPath    *own;
+	const Path *outer;			/* its children */
+	const Path *inner;
+	const HjgUnitCosts *costs;	/* the candidate's; or those of temporary files that several processes write */
+	HjgJoinShape shape;
+	HjgPrediction prediction;
+} HjgOffer;
+
+/* ---------- planner_units.c ---------- */
 
 /* Fill in what the query's unit costs start from. */
 extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
+/* Fill in the candidate's unit costs, and which side of it is unique, before anything below is asked. */
+extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
 
-/* Fill in the candidate's unit costs, before anything below is asked. */
-extern void hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate);
-
-/*
- * Does reading the sides alone take more than a join that core has offered, whatever our unit costs?  Asked before
- * anything is found out; fills in what it takes at least.
- */
-extern bool hjg_planner_outdone(HjgCandidate *candidate);
-
-/* Does it take more than all of the query? */
-extern bool hjg_planner_beyond_ceiling(const HjgCandidate *candidate);
-
-/* What the query costs at most, as far as planner_ceiling.c can tell: of its first rows if root asks for these. */
-extern Cost hjg_planner_ceiling(PlannerInfo *root);
-
-/*
- * Is it plain, without a look at the join's clauses, that no path of ours can compete with those that core
- * has offered?  Joins of few rows, and such as an index answers, are planned as fast as without us.
- */
-extern bool hjg_planner_hopeless(HjgCandidate *candidate);
-
-/*
- * The path by which the node reads a side as a whole: the cheapest one; or, if that is a scan of nothing but an index, a
- * sequential one where the node reads the table in less time, and its price is not much higher.  Core drops that.
- */
-extern Path *hjg_planner_cheapest_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room);
-
-/* Is the other order of the sides, for which the hook is called as well, plainly the better one? */
-extern bool hjg_planner_reverse(const HjgCandidate *candidate);
-
-/*
- * Is it plain from the children's prices and rows alone that add_path(), or add_partial_path(), would
- * reject our join of these two?
- */
-extern bool hjg_planner_loses(HjgCandidate *candidate, const Path *outer_path, const Path *inner_path,
-							  bool parallel_aware, bool partial);
-
-/*
- * Fill in the costs of a path whose rows and children are set, and what is cheapest for it by the model.  Returns false
- * if core's list would not take it: then it may be half done.
- */
-extern bool hjg_planner_cost(PlannerInfo *root, HjgCandidate *candidate, HjgPath *path, const Path *outer_path,
-							 const Path *inner_path);
-
-/* Fill in which side of the join is unique, before what is below is asked. */
-extern void hjg_planner_find_unique(PlannerInfo *root, HjgCandidate *candidate);
-/* Of pairs, or rows that may have one, those that core charges residual quals for. */
-extern double hjg_planner_charged_pairs(const HjgCandidate *candidate, double outer_rows, double pairs);
-/* About core's price for its hash join in memory, beside that of its inputs. */
-extern Cost hjg_planner_hash_join_price(const HjgCandidate *candidate, double outer_rows, double inner_rows, double pairs,
-										int nkeys);
-/* How many times as much time a cost of 1.0 is in core's cheapest hash join of these sides as in one that is charged for each pair. */
-extern double hjg_planner_underpriced(const HjgCandidate *candidate);
+/* ---------- planner_bound.c ---------- */
 
 /*
  * Would a path of ours of this price be clearly cheaper than those in core's list, or with aggregates in the node than those with
  * core's Agg above them?  What is true of the price holds for a lower bound of it, too.
  */
-extern bool hjg_planner_is_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
+extern bool hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 /* The same as long as it is not known whether it is so much faster than a merge of core's that its price goes below that one's. */
-extern bool hjg_planner_may_be_wanted(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
+extern bool hjg_planner_may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 
 /*
- * Where core would take a nested loop over an index, or a merge join, that is faster than the predicted join: the
- * least price that leaves the join to it; else 0.  planner_rivals.c says why prices alone do not.
+ * Find out, without a look at the join's clauses, why no path of ours can compete with those that core has offered, or with a
+ * plan of the query that core will come upon; NULL if one may.
  */
-extern Cost hjg_planner_rival_floor(const HjgCandidate *candidate, const Path *path,
-									const Path *outer_path, const Path *inner_path,
-									const HjgJoinShape *shape, const HjgUnitCosts *costs,
-									const HjgPrediction *prediction);
+extern const char *hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate);
 
-/* Fill in below_merges, before a price of the candidate's is compared with anything. */
-extern void hjg_planner_find_merges(HjgCandidate *candidate);
-/* The same price where the predicted join is faster than that merge for sure; else infinite. */
-extern Cost hjg_planner_rival_ceiling(const HjgCandidate *candidate, const Path *path, const Path *outer_path,
-									  const Path *inner_path, const HjgJoinShape *shape, const HjgUnitCosts *costs,
-									  const HjgPrediction *prediction);
+/* ---------- planner_eligible.c ---------- */
 
-/* Processes that core expects to share the work of a partial path; the leader has other things to do. */
-extern double hjg_planner_participants(const Path *path);
+/* Find the rule by which the node cannot run this join; NULL: it can, and the candidate is filled in. */
+extern const char *hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate);
 
+/* ---------- planner_offer.c ---------- */
+
+/* Offer core the paths that win; returns why there is none, or NULL. */
+extern const char *hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate);
+/* Drop core's paths, under force, where another pair of the same relations has offered ours. */
+extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
 /* Is this a path of ours? */
 extern bool hjg_planner_is_ours(const Path *path);
 
-/* planner_aggregate.c: install the hook for upper relations. */
+/* ---------- planner_shape.c ---------- */
+
+/* Count the processes that core expects to share the work of a partial path; the leader has other things to do. */
+extern double hjg_planner_participants(const Path *path);
+/* Describe a join of two paths to the model, but for where it runs. */
+extern void hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *path, const Path *outer_path,
+								 const Path *inner_path, HjgJoinShape *shape);
+
+/* ---------- planner_price.c ---------- */
+
+/*
+ * Fill in the costs of a path whose rows are set, and what is cheapest for it by the model.  Returns why core's lists would
+ * not take it, or NULL.
+ */
+extern const char *hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
+									 const Path *inner_path);
+
+/* ---------- planner_core.c ---------- */
+
+/* Fill in which side of the join is unique, before what is below is asked. */
+extern void hjg_planner_find_unique(PlannerInfo *root, HjgCandidate *candidate);
+/* Count those of the pairs that core charges residual quals for. */
+extern double hjg_planner_charged_pairs(const HjgCandidate *candidate, double outer_rows, double pairs);
+/* Price core's hash join in memory about as core does, without its inputs. */
+extern Cost hjg_planner_hash_join_price(const HjgCandidate *candidate, double outer_rows, double inner_rows, double pairs,
+										int nkeys);
+/* Compare the time of a cost of 1.0 in core's cheapest hash join of these sides with that in one that is charged for each pair: 1 or more. */
+extern double hjg_planner_underpriced(const HjgCandidate *candidate);
+
+/* ---------- planner_rivals.c ---------- */
+
+/* Name the loop over an index, or the merge, of core's that is faster than the predicted join and cheaper than core's hash join; NULL: none. */
+extern const char *hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer);
+/* Compute the price just below core's cheapest path, if that merges two tables by indexes, both in memory; else infinite. */
+extern Cost hjg_planner_below_merge(const HjgCandidate *candidate, bool partial);
+/* Compute the path's price, which goes below that where the predicted join is faster than the merge for sure. */
+extern Cost hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *offer);
+
+/* ---------- planner_aggregate.c ---------- */
+
+/* Install the hook for upper relations. */
 extern void hjg_planner_init_aggregates(void);
 /* Fill in what core's Agg takes, before the candidate is compared with anything, if the node may compute the query's aggregates; */
 extern void hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate);
-/* then, with the query's facts at hand, whether it can. */
+/* then, of a join that the bound leaves, whether it can. */
 extern void hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate);
-/* What aggregating saves of the time to hand out the rows of a path; less than 0 if it takes more. */
+/* Compute what aggregating saves of the time to hand out the rows of a path; less than 0 if it takes more. */
 extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns);
 /* Remember the path, a copy is made, if it is the cheapest one to aggregate; core's lists know nothing of that. */
 extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial);

@@ -1,6 +1,6 @@
 /*
  * planner_aggregate.c
- *	  Aggregates of all rows of a join, without GROUP BY, computed by the node that joins.
+ *	  Offer joins that compute aggregates of all their rows, without GROUP BY.
  *
  * Beside core's Agg above a join of ours there is offered: an Agg that only finishes partial aggregates, over a copy of
  * the join whose result is one row of them; and the same with a Gather between, where each participant returns its row.
@@ -42,14 +42,14 @@
 
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
-/* What the arguments of all aggregates take: columns of the join, and steps of evaluation. */
+/* Work that the arguments of all aggregates take: columns of the join, and steps of evaluation. */
 typedef struct ArgumentWork
 {
 	List	   *columns;		/* Vars, each once */
 	int			nsteps;
 } ArgumentWork;
 
-/* Columns, constants, parameters and arithmetic on them; adds to *work. */
+/* Can the node compute it: columns, constants, parameters and arithmetic on them?  Adds to *work. */
 static bool
 is_computable(Node *expr, ArgumentWork *work)
 {
@@ -101,7 +101,7 @@ is_known(const Aggref *aggref, ArgumentWork *work)
 	return aggref->args == NIL || is_computable((Node *) linitial_node(TargetEntry, aggref->args)->expr, work);
 }
 
-/* Aggregates, and what is not aggregated, each once: of results and of HAVING's conditions. */
+/* Find aggregates, and what is not aggregated, each once, of results and of HAVING's conditions. */
 static PathTarget *
 find_aggregates(const List *results, List *having)
 {
@@ -128,7 +128,7 @@ are_known(const List *exprs, ArgumentWork *work)
 	return exprs != NIL;
 }
 
-/* What the node must return for these results, as core's partial aggregation does; NULL if it cannot. */
+/* Make the list that the node must return for these results, as core's partial aggregation does; NULL if it cannot. */
 static PathTarget *
 make_partial_target(PlannerInfo *root, const PathTarget *target, List *having, ArgumentWork *work)
 {
@@ -176,6 +176,8 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 {
 	HjgAggregateFacts *facts = &candidate->facts->aggregates;
 
+	if (candidate->spared <= 0)
+		return;
 	if (!facts->known)
 	{
 		ArgumentWork work;
@@ -191,7 +193,7 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 		candidate->spared = 0;
 }
 
-/* What the node spends on the rows of a path in place of emit_ns, which handing them out takes. */
+/* Predict what the node spends on the rows of a path in place of emit_ns, which handing them out takes. */
 static double
 aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, int ncolumns, int nsteps)
 {
@@ -220,8 +222,6 @@ hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *pa
 {
 	HjgPath   **kept = &candidate->facts->aggregates.joins[partial];
 
-	if (path->outrun && !hjg_force)
-		return;
 	if (*kept == NULL)
 		*kept = MemoryContextAlloc(GetMemoryChunkContext(candidate->facts), sizeof(HjgPath));
 	else if ((*kept)->custom.path.parent == candidate->joinrel &&
@@ -230,7 +230,7 @@ hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *pa
 	**kept = *path;
 }
 
-/* The cheapest join of ours in a list, projections of plain columns taken off; NULL: there is none. */
+/* Find the cheapest join of ours in a list, projections of plain columns taken off; NULL: there is none. */
 static const HjgPath *
 find_listed(const List *paths)
 {
@@ -243,14 +243,14 @@ find_listed(const List *paths)
 
 		if (IsA(path, ProjectionPath))
 			path = ((const ProjectionPath *) path)->subpath;
-		if (hjg_planner_is_ours(path) && path->param_info == NULL && (hjg_force || !((const HjgPath *) path)->outrun) &&
+		if (hjg_planner_is_ours(path) && path->param_info == NULL &&
 			(cheapest == NULL || path->total_cost < cheapest->custom.path.total_cost))
 			cheapest = (const HjgPath *) path;
 	}
 	return cheapest;
 }
 
-/* The cheapest join of ours to aggregate, of complete or of partial ones; NULL: there is none. */
+/* Find the cheapest join of ours to aggregate, of complete or of partial ones; NULL: there is none. */
 static const HjgPath *
 find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 {
@@ -261,7 +261,7 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 		find_listed(partial ? rel->partial_pathlist : rel->pathlist);
 }
 
-/* The same join, but with partial aggregates for its result. */
+/* Make the same join, but with partial aggregates for its result. */
 static Path *
 make_aggregate_path(const HjgPath *join, PathTarget *partial, const ArgumentWork *work)
 {

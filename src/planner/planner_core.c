@@ -1,6 +1,6 @@
 /*
  * planner_core.c
- *	  What core charges for its hash join, and where that is not what it takes.
+ *	  Price core's hash join as core does, and find out where that is not what it takes.
  *
  * Our price is a time over the time of a cost of 1.0, which is measured on core's hash join of sides that are not unique. Where
  * the inner side is unique core charges for less: it stops at a row's first match, and so prices what a semi join would do,
@@ -18,7 +18,7 @@
 
 #include "planner/hjg_planner_path.h"
 
-/* Of what a row without a match is compared with, so much is core's guess of those that have its hash value. */
+/* Share of the rows in its bucket that core guesses to have the hash value of a row without a match. */
 #define UNMATCHED_SHARE 0.05
 
 void
@@ -42,7 +42,7 @@ hjg_planner_charged_pairs(const HjgCandidate *candidate, double outer_rows, doub
 	return Min(outer_rows * candidate->extra->semifactors.outer_match_frac, pairs);
 }
 
-/* Beside the price of the inputs; each pair charged. */
+/* Price a hash join, beside its inputs, of which each pair is charged. */
 static Cost
 full_price(double outer_rows, double inner_rows, double pairs, int nkeys)
 {
@@ -50,7 +50,7 @@ full_price(double outer_rows, double inner_rows, double pairs, int nkeys)
 		pairs * cpu_tuple_cost;
 }
 
-/* The same where the inner side is unique. */
+/* Price it where the inner side is unique. */
 static Cost
 once_price(double outer_rows, double inner_rows, double pairs, int nkeys)
 {

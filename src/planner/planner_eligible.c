@@ -1,6 +1,6 @@
 /*
  * planner_eligible.c
- *	  May GpuHashJoin run this join?  Declining is always right; cheap tests
+ *	  Check by rule whether GpuHashJoin may run a join.  Declining is always right; cheap tests
  *	  come first because the hook runs for every pair of relations.
  */
 #include "postgres.h"
@@ -17,11 +17,11 @@
 #include "rows/hjg_rows.h"
 
 /*
- * Does the clause have one side for each input?  Marks which is the outer one;
+ * Match the sides of a clause with the inputs, one each, and mark which is the outer one;
  * the mark holds until the planner looks at the next pair of relations.
  */
 static bool
-clause_matches_sides(RestrictInfo *rinfo, RelOptInfo *outerrel, RelOptInfo *innerrel)
+match_sides(RestrictInfo *rinfo, RelOptInfo *outerrel, RelOptInfo *innerrel)
 {
 	if (bms_is_subset(rinfo->left_relids, outerrel->relids) &&
 		bms_is_subset(rinfo->right_relids, innerrel->relids))
@@ -63,7 +63,7 @@ find_hash_clauses(HjgCandidate *candidate, const char **why)
 		const HjgOperatorFacts *operator = NULL;
 
 		if (!(is_outer_join && RINFO_IS_PUSHED_DOWN(rinfo, candidate->joinrel->relids)) && clause_is_hashable(rinfo) &&
-			clause_matches_sides(rinfo, candidate->outerrel, candidate->innerrel))
+			match_sides(rinfo, candidate->outerrel, candidate->innerrel))
 		{
 			const OpExpr *opexpr = (const OpExpr *) rinfo->clause;
 
@@ -91,12 +91,10 @@ find_hash_clauses(HjgCandidate *candidate, const char **why)
 	candidate->key_width = !exact ? 8 : exact_bytes <= 4 ? 4 : exact_bytes <= 8 ? 8 : 16;
 }
 
-bool
-hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **why)
+/* Check that the type of the join is one that the node knows; joins with distinct rows of a side become inner joins. */
+static bool
+is_known_join(HjgCandidate *candidate)
 {
-	ListCell   *lc;
-
-	*why = NULL;
 	switch (candidate->jointype)
 	{
 		case JOIN_INNER:
@@ -105,62 +103,54 @@ hjg_planner_eligible(PlannerInfo *root, HjgCandidate *candidate, const char **wh
 		case JOIN_FULL:
 		case JOIN_SEMI:
 		case JOIN_ANTI:
-			break;
+			return true;
 		case JOIN_UNIQUE_OUTER:
 			candidate->jointype = JOIN_INNER;
 			candidate->unique_outer = true;
-			break;
+			return true;
 		case JOIN_UNIQUE_INNER:
 			candidate->jointype = JOIN_INNER;
 			candidate->unique_inner = true;
-			break;
+			return true;
 		default:
-			if (HJG_IS_BUILD_ONLY(candidate->jointype))
-				break;
-			*why = "its join type is not known";
-			return false;
+			return HJG_IS_BUILD_ONLY(candidate->jointype);
 	}
-	if (IS_DUMMY_REL(candidate->outerrel) || IS_DUMMY_REL(candidate->innerrel))
-		return false;
+}
 
-	*why = "it has no hashable equality clause between its sides";
-	find_hash_clauses(candidate, why);
+const char *
+hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate)
+{
+	RelOptInfo *outerrel = candidate->outerrel;
+	RelOptInfo *innerrel = candidate->innerrel;
+	const char *why = "it has no hashable equality clause between its sides";
+	ListCell   *lc;
+
+	if (!is_known_join(candidate))
+		return "its join type is not known";
+	if (IS_DUMMY_REL(outerrel) || IS_DUMMY_REL(innerrel))
+		return "a side has no rows";
+	find_hash_clauses(candidate, &why);
 	if (candidate->hashclauses == NIL)
-		return false;
-
-	*why = "rows are locked (FOR UPDATE, UPDATE, DELETE or MERGE)";
-	if (root->rowMarks != NIL)
-		return false;
-	if (root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT)
-		return false;
-
-	*why = "a side refers to the other laterally";
-	if (!bms_is_empty(candidate->joinrel->lateral_relids))
-		return false;
-	if (candidate->outerrel->cheapest_total_path->param_info != NULL ||
-		candidate->innerrel->cheapest_total_path->param_info != NULL)
-		return false;
-
+		return why;
+	if (root->rowMarks != NIL || (root->parse->commandType != CMD_SELECT && root->parse->commandType != CMD_INSERT))
+		return "rows are locked (FOR UPDATE, UPDATE, DELETE or MERGE)";
+	if (!bms_is_empty(candidate->joinrel->lateral_relids) || outerrel->cheapest_total_path->param_info != NULL ||
+		innerrel->cheapest_total_path->param_info != NULL)
+		return "a side refers to the other laterally";
 	/* EXPLAIN follows such a column down to its fields' names, which works through core's nodes only */
-	*why = "a side has a column of type record";
-	if (hjg_planner_side(candidate->facts, candidate->outerrel, &candidate->outer)->has_record ||
-		hjg_planner_side(candidate->facts, candidate->innerrel, &candidate->inner)->has_record)
-		return false;
-
+	if (hjg_planner_side(candidate->facts, outerrel, &candidate->outer)->has_record ||
+		hjg_planner_side(candidate->facts, innerrel, &candidate->inner)->has_record)
+		return "a side has a column of type record";
 	foreach(lc, candidate->extra->restrictlist)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		*why = "a join clause is constant";
 		if (rinfo->pseudoconstant)
-			return false;
-		*why = "a join clause is volatile";
+			return "a join clause is constant";
 		if (contain_volatile_functions((Node *) rinfo))
-			return false;
-		*why = "a join clause has a subquery";
+			return "a join clause is volatile";
 		if (root->glob->subplans != NIL && contain_subplans((Node *) rinfo->clause))
-			return false;
+			return "a join clause has a subquery";
 	}
-	*why = NULL;
-	return true;
+	return NULL;
 }

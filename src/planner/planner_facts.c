@@ -1,6 +1,6 @@
 /*
  * planner_facts.c
- *	  What is asked again and again while a query is planned, found out once.
+ *	  Find out once what is asked again and again while a query is planned.
  *
  * The hook is called for each pair of relations, in both orders; a query of six tables has 70 calls, and all of them want to
  * know the same of the same tables, operators and types.  The facts live in the planner's memory of
@@ -43,7 +43,7 @@ hjg_planner_known_facts(const PlannerInfo *root)
 	return latest != NULL && latest->root == root ? latest : NULL;
 }
 
-/* As far as its expressions have been looked at, which those of its tables have. */
+/* Is the query run for each row of one around it?  As far as its expressions have been looked at, which those of its tables have. */
 static bool
 is_repeated(const PlannerInfo *root)
 {
@@ -67,7 +67,7 @@ hjg_planner_facts(PlannerInfo *root)
 	facts->root = root;
 	facts->nsides = root->simple_rel_array_size;
 	facts->sides = palloc0(facts->nsides * sizeof(HjgSideFacts));
-	facts->ceiling = hjg_planner_ceiling(root);
+	facts->ceiling = -1;
 	facts->first_rows = root->limit_tuples >= 0;
 	facts->repeated = is_repeated(root);
 	hjg_planner_begin_pricing(facts);
@@ -104,12 +104,6 @@ hjg_planner_coupled(HjgQueryFacts *facts)
 		facts->has_coupled = hjg_planner_sources->coupled(&facts->coupled);
 	facts->coupled_known = true;
 	return facts->has_coupled ? &facts->coupled : NULL;
-}
-
-bool
-hjg_planner_has_device(HjgQueryFacts *facts)
-{
-	return hjg_planner_gpu(facts) != NULL || hjg_planner_coupled(facts) != NULL;
 }
 
 const HjgOperatorFacts *
@@ -150,7 +144,7 @@ is_varlena(HjgQueryFacts *facts, Oid type)
 	return found->varlena;
 }
 
-/* A column, not a whole row, whose type says nothing of its fields. */
+/* Is it a column, not a whole row, whose type says nothing of its fields? */
 static bool
 is_record(const Expr *expr)
 {
@@ -201,7 +195,7 @@ integer_of(Datum value, Oid type)
 	return type == INT2OID ? DatumGetInt16(value) : type == INT4OID ? DatumGetInt32(value) : (double) DatumGetInt64(value);
 }
 
-/* By the ends of the column's histogram.  An index does not keep the rows of tables that inherit apart. */
+/* Count a unique column's places by the ends of its histogram.  An index does not keep the rows of tables that inherit apart. */
 static double
 find_places(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
 {
@@ -240,7 +234,7 @@ hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno
 	return found->nplaces;
 }
 
-/* By the statistics of the index's first column.  The square, as core weighs the correlation. */
+/* Measure scattering by the statistics of the index's first column: the square, as core weighs the correlation. */
 static double
 find_scattering(const PlannerInfo *root, const IndexOptInfo *index)
 {

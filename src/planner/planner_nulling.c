@@ -1,6 +1,6 @@
 /*
  * planner_nulling.c
- *	  Which outer joins may have made a column NULL, said in one way all over a plan node.
+ *	  Say in one way all over a plan node which outer joins may have made a column NULL.
  *
  * From PostgreSQL 16 on a Var says so, and a PlaceHolderVar.  A column that this join may make NULL is one Var in the clauses of
  * the join and another one in what the node returns, and the plan above looks for the latter.  A custom scan has one list
@@ -27,7 +27,7 @@ is_same_column(const Node *a, const Node *b)
 	return ((const PlaceHolderVar *) a)->phid == ((const PlaceHolderVar *) b)->phid;
 }
 
-/* The first of these columns that is the same; NULL: none. */
+/* Find the first of these columns that is the same; NULL: none. */
 static const Node *
 find_column(const List *columns, const Node *node)
 {

@@ -1,6 +1,6 @@
 /*
  * planner_plan.c
- *	  From the chosen path to the CustomScan plan node.
+ *	  Make the CustomScan plan node of the chosen path.
  */
 #include "postgres.h"
 
@@ -17,6 +17,16 @@
 #include "planner/hjg_planner_path.h"
 #include "rows/hjg_rows.h"
 
+/* Lists of the hash keys. */
+typedef struct PlanKeys
+{
+	List	   *outer;			/* expressions of the sides */
+	List	   *inner;
+	List	   *clauses;		/* "outer op inner" */
+	List	   *operators;		/* OIDs */
+	List	   *collations;
+} PlanKeys;
+
 /* An item of order_quals(). */
 typedef struct QualItem
 {
@@ -26,7 +36,7 @@ typedef struct QualItem
 } QualItem;
 
 /*
- * Cheap quals first, but never across security levels, except that cheap
+ * Order quals: cheap ones first, but never across security levels, except that cheap
  * leakproof ones may run at any time.  This is the order that core gives the
  * quals of its own joins; its function for that is not exported.
  */
@@ -84,7 +94,7 @@ append_scan_columns(List *scan_tlist, Plan *child)
 }
 
 /*
- * Of each column, up to which size values of variable length shall lie in the rows of a store, where reading them
+ * Choose for each column up to which size values of variable length lie in the rows of a store, where reading them
  * costs no cache miss of its own: the usual size, if that is small.  All participants of a join need the same.
  */
 static List *
@@ -110,7 +120,7 @@ choose_inline_bytes(PlannerInfo *root, List *scan_tlist)
 }
 
 /*
- * Aggregates behind the columns of the join: they become columns of the scan tuple, numbers and functions of
+ * Append aggregates to the columns of the join: they become columns of the scan tuple, numbers and functions of
  * theirs go to the private lists, and what they are computed of, each expression once, is returned.
  */
 static List *
@@ -146,26 +156,12 @@ append_aggregates(CustomScan *cscan, List *aggregates)
 	return arguments;
 }
 
-Plan *
-hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses,
-				 List *custom_plans)
+/* Split the hash clauses, outer side on the left, into what is kept of each key. */
+static PlanKeys
+split_keys(const HjgPath *path)
 {
-	CustomScan *cscan = makeNode(CustomScan);
-	const HjgPath *path = (const HjgPath *) best_path;
-	List	   *restrictlist = path->restrictlist;
-	Plan	   *outer_plan = linitial(custom_plans);
-	Plan	   *inner_plan = lsecond(custom_plans);
-	List	   *outer_keys = NIL;
-	List	   *inner_keys = NIL;
-	List	   *hash_clauses = NIL;
-	List	   *operators = NIL;
-	List	   *collations = NIL;
-	List	   *join_qual;
-	List	   *filter_qual = NIL;
-	List	   *scalars;
-	List	   *prediction = NIL;
-	List	   *arguments;
-	List	   *inline_bytes;
+	const Path *outer_path = linitial(path->custom.custom_paths);
+	PlanKeys	keys = {NIL, NIL, NIL, NIL, NIL};
 	ListCell   *lc;
 
 	foreach(lc, path->hashclauses)
@@ -174,16 +170,54 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 		OpExpr	   *clause = copyObject(castNode(OpExpr, rinfo->clause));
 
 		/* whether the outer side is on the left may have changed since the path was made */
-		if (!bms_is_subset(rinfo->left_relids, ((Path *) linitial(best_path->custom_paths))->parent->relids))
+		if (!bms_is_subset(rinfo->left_relids, outer_path->parent->relids))
 			CommuteOpExpr(clause);
-		hash_clauses = lappend(hash_clauses, clause);
-		outer_keys = lappend(outer_keys, copyObject(linitial(clause->args)));
-		inner_keys = lappend(inner_keys, copyObject(lsecond(clause->args)));
-		operators = lappend_oid(operators, clause->opno);
-		collations = lappend_oid(collations, clause->inputcollid);
+		keys.clauses = lappend(keys.clauses, clause);
+		keys.outer = lappend(keys.outer, copyObject(linitial(clause->args)));
+		keys.inner = lappend(keys.inner, copyObject(lsecond(clause->args)));
+		keys.operators = lappend_oid(keys.operators, clause->opno);
+		keys.collations = lappend_oid(keys.collations, clause->inputcollid);
 	}
+	return keys;
+}
 
-	restrictlist = order_quals(root, list_difference_ptr(restrictlist, path->hashclauses));
+/* List HjgPlanScalars. */
+static List *
+list_scalars(const HjgPath *path, const Plan *outer_plan, const Plan *inner_plan)
+{
+	List	   *scalars = list_make5_int(path->jointype, path->inner_unique, list_length(outer_plan->targetlist),
+										 list_length(inner_plan->targetlist), path->bloom);
+
+	return list_concat(scalars, list_make4_int(path->device.kind, path->device.number, path->in_backend,
+											   (int) Min(path->build_rows, PG_INT32_MAX)));
+}
+
+/* List HjgPlanPrediction. */
+static List *
+list_prediction(const HjgPath *path)
+{
+	List	   *prediction = NIL;
+
+	for (int i = 0; i < HJG_PREDICTION_Count; i++)
+		prediction = lappend_int(prediction, path->prediction_us[i]);
+	return prediction;
+}
+
+Plan *
+hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses,
+				 List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	const HjgPath *path = (const HjgPath *) best_path;
+	List	   *restrictlist = order_quals(root, list_difference_ptr(path->restrictlist, path->hashclauses));
+	Plan	   *outer_plan = linitial(custom_plans);
+	Plan	   *inner_plan = lsecond(custom_plans);
+	const PlanKeys keys = split_keys(path);
+	List	   *join_qual;
+	List	   *filter_qual = NIL;
+	List	   *arguments;
+	List	   *inline_bytes;
+
 	if (IS_OUTER_JOIN(path->jointype))
 		extract_actual_join_clauses(restrictlist, rel->relids, &join_qual, &filter_qual);
 	else
@@ -195,17 +229,12 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = append_scan_columns(append_scan_columns(NIL, outer_plan), inner_plan);
-	scalars = list_make5_int(path->jointype, path->inner_unique, list_length(outer_plan->targetlist),
-							 list_length(inner_plan->targetlist), path->bloom);
-	scalars = list_concat(scalars, list_make4_int(path->device.kind, path->device.number, path->embedded,
-												  (int) Min(path->build_rows, PG_INT32_MAX)));
-	for (int i = 0; i < HJG_PREDICTION_Count; i++)
-		prediction = lappend_int(prediction, path->prediction_us[i]);
-	cscan->custom_private = list_make4(scalars, operators, collations, prediction);
+	cscan->custom_private = list_make4(list_scalars(path, outer_plan, inner_plan), keys.operators, keys.collations,
+									   list_prediction(path));
 	inline_bytes = choose_inline_bytes(root, cscan->custom_scan_tlist);
 	arguments = append_aggregates(cscan, path->aggregates);
 	cscan->custom_private = lappend(cscan->custom_private, inline_bytes);
-	cscan->custom_exprs = list_make5(outer_keys, inner_keys, hash_clauses, join_qual, arguments);
+	cscan->custom_exprs = list_make5(keys.outer, keys.inner, keys.clauses, join_qual, arguments);
 #if HJG_HAS_NULLING_RELS
 	if (!bms_is_empty(root->outer_join_rels))
 		hjg_planner_adopt_nulling(cscan, rel);

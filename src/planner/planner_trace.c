@@ -1,6 +1,6 @@
 /*
  * planner_trace.c
- *	  Why joins are left to core (hjoin_gpu.explain_declined).
+ *	  Tell why joins are left to core (hjoin_gpu.explain_declined).
  *
  * A join is offered to the hook in both orders of its sides, some joins as several types, and each call ends with a verdict.
  * They are gathered while a query is planned, and told at its end of those pairs of which no order was accepted.  Nobody
@@ -65,7 +65,7 @@ hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKin
 	verdict->why = why;
 }
 
-/* Names of the relations of a side, for messages. */
+/* Name the relations of a side, for messages. */
 static char *
 relation_names(PlannerInfo *root, Relids relids)
 {
@@ -91,7 +91,7 @@ hjg_planner_tell(PlannerInfo *root)
 	{
 		const Verdict *verdict = lfirst(lc);
 
-		if (verdict->kind != HJG_VERDICT_ACCEPTED && verdict->why != NULL)
+		if (verdict->kind != HJG_VERDICT_ACCEPTED)
 			ereport(NOTICE,
 					(errmsg("%s declined for the join of (%s) with (%s)", HJG_NODE_NAME,
 							relation_names(root, verdict->outer), relation_names(root, verdict->inner)),

@@ -1,7 +1,7 @@
 /*
  * planner_units.c
- *	  Unit costs by which paths are priced: the calibrated ones, with the knobs that are set, and
- *	  how many nanoseconds PostgreSQL's cost unit stands for in a join.
+ *	  Find the unit costs by which paths are priced, the calibrated ones with the cost overrides that are set, and
+ *	  the nanoseconds that PostgreSQL's cost unit stands for in a join.
  */
 #include "postgres.h"
 
@@ -15,35 +15,35 @@
 
 const HjgPlannerSources *hjg_planner_sources;
 
-/* A cost knob that was set, in nanoseconds; else the calibrated value. */
+/* Convert a cost override that is set to nanoseconds; else return the calibrated value. */
 static double
-knob_ns(double knob, double calibrated_ns, double cost_unit_ns)
+overridden_ns(double override, double calibrated_ns, double unit_ns)
 {
-	return knob < 0 ? calibrated_ns : knob * cost_unit_ns;
+	return override < 0 ? calibrated_ns : override * unit_ns;
 }
 
 static bool
-is_knob_set(void)
+is_any_overridden(void)
 {
 	return hjg_startup_cost >= 0 || hjg_marshal_tuple_cost >= 0 || hjg_build_tuple_cost >= 0 ||
 		hjg_probe_tuple_cost >= 0 || hjg_emit_tuple_cost >= 0 || hjg_transfer_cost >= 0;
 }
 
-/* Put the knobs that are set in the place of costs; a cost unit is so many nanoseconds. */
+/* Put the cost overrides that are set in the place of unit costs. */
 static void
-turn_knobs(HjgUnitCosts *costs, double unit_ns)
+override_costs(HjgUnitCosts *costs, double unit_ns)
 {
-	costs->startup_ns = knob_ns(hjg_startup_cost, costs->startup_ns, unit_ns);
-	costs->marshal_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit_ns);
-	costs->direct_tuple_ns = knob_ns(hjg_marshal_tuple_cost, costs->direct_tuple_ns, unit_ns);
-	costs->build_tuple_ns = knob_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit_ns);
+	costs->startup_ns = overridden_ns(hjg_startup_cost, costs->startup_ns, unit_ns);
+	costs->marshal_tuple_ns = overridden_ns(hjg_marshal_tuple_cost, costs->marshal_tuple_ns, unit_ns);
+	costs->direct_tuple_ns = overridden_ns(hjg_marshal_tuple_cost, costs->direct_tuple_ns, unit_ns);
+	costs->build_tuple_ns = overridden_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit_ns);
 	if (hjg_build_tuple_cost >= 0)
-		costs->memory_mb_ns = 0;	/* the knob covers all that a build row costs */
-	costs->probe_tuple_ns = knob_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit_ns);
-	costs->emit_tuple_ns = knob_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit_ns);
-	costs->transfer_mb_ns = knob_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit_ns);
-	costs->cuda.in_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.in_mb_ns, unit_ns);
-	costs->cuda.out_mb_ns = knob_ns(hjg_transfer_cost, costs->cuda.out_mb_ns, unit_ns);
+		costs->memory_mb_ns = 0;	/* the override covers all that a build row costs */
+	costs->probe_tuple_ns = overridden_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit_ns);
+	costs->emit_tuple_ns = overridden_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit_ns);
+	costs->transfer_mb_ns = overridden_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit_ns);
+	costs->cuda.in_mb_ns = overridden_ns(hjg_transfer_cost, costs->cuda.in_mb_ns, unit_ns);
+	costs->cuda.out_mb_ns = overridden_ns(hjg_transfer_cost, costs->cuda.out_mb_ns, unit_ns);
 }
 
 static const HjgUnitCosts *
@@ -61,14 +61,14 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 
 	*costs = *calibrated_costs();
 	unit_ns = hjg_model_cost_unit_ns(costs, build_rows);
-	turn_knobs(costs, unit_ns);
+	override_costs(costs, unit_ns);
 	return unit_ns;
 }
 
 /* ---------- of a query, and of a join ---------- */
 
 /*
- * Rows of the hash table by which core's price is understood: of the smaller side, whichever we
+ * Count the rows of the hash table by which core's price is understood: of the smaller side, whichever we
  * build of, as a larger table must not make a path cheaper; of a side that core would
  * divide into batches, those of a batch.
  */
@@ -83,7 +83,7 @@ core_table_rows(const HjgCandidate *candidate)
 
 /* Do the settings leave open where the cpu engine runs? */
 static bool
-may_embed(void)
+may_be_in_backend(void)
 {
 	return hjg_embedded_rows > 0 && (hjg_strategy == HJG_CPU_AUTO || hjg_strategy == HJG_CPU_NOP) &&
 		(hjg_device_asked.kind == HJG_KIND_ANY || hjg_device_asked.kind == HJG_KIND_CPU);
@@ -93,14 +93,14 @@ void
 hjg_planner_begin_pricing(HjgQueryFacts *facts)
 {
 	facts->calibrated = calibrated_costs();
-	if (is_knob_set())
-		facts->turned = palloc(sizeof(HjgUnitCosts));
-	facts->may_embed = may_embed();
+	if (is_any_overridden())
+		facts->overridden = palloc(sizeof(HjgUnitCosts));
+	facts->may_be_in_backend = may_be_in_backend();
 	facts->hash_memory = get_hash_memory_limit();
 }
 
 void
-hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate)
+hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate)
 {
 	HjgQueryFacts *facts = candidate->facts;
 
@@ -109,9 +109,9 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate)
 		hjg_planner_underpriced(candidate);
 	candidate->ns_cost = 1 / candidate->unit_ns;
 	candidate->costs = facts->calibrated;
-	if (facts->turned == NULL)
+	if (facts->overridden == NULL)
 		return;
-	*facts->turned = *facts->calibrated;
-	turn_knobs(facts->turned, candidate->unit_ns);
-	candidate->costs = facts->turned;
+	*facts->overridden = *facts->calibrated;
+	override_costs(facts->overridden, candidate->unit_ns);
+	candidate->costs = facts->overridden;
 }

@@ -1,6 +1,6 @@
 /*
  * planner_vocabulary.c
- *	  Aggregates and arithmetic that the node evaluates itself, many rows at a time.
+ *	  Know the aggregates and the arithmetic that the node evaluates itself, many rows at a time.
  *
  * Both count by their function, never by name or type: what a user defines is not known here.  Results do not
  * depend on the order of the rows: no floats.
@@ -17,7 +17,7 @@ typedef struct KnownAggregate
 	HjgAggregateKind kind;
 } KnownAggregate;
 
-/* Of values whose order is that of the integers which they are stored as. */
+/* Extremes of values whose order is that of the integers which they are stored as. */
 #define EXTREMES(type) \
 	{F_MIN_##type, HJG_AGGREGATE_LEAST}, \
 	{F_MAX_##type, HJG_AGGREGATE_GREATEST}

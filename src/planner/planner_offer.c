@@ -1,0 +1,246 @@
+/*
+ * planner_offer.c
+ *	  Offer core the paths of a join that may win.
+ *
+ * There are a serial path over the cheapest children, as the node reads them, one over the cheapest-startup outer child where
+ * that may matter, and two partial paths: a parallel-aware one, over partial children of both sides, whose participants share
+ * one build side; and one that gives every participant a build side of its own, which
+ * serves where the inner side has no partial path or is tiny.  Path and children must not be touched after add_path(): it may
+ * free them.
+ */
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+
+#include "base/hjg_base.h"
+#include "base/hjg_compat.h"
+#include "planner/hjg_planner.h"
+#include "planner/hjg_planner_path.h"
+
+/* Participants of a job, less the leader and its claim to the job. */
+#define MAX_SHARED_WORKERS 30
+
+/* A table is read instead of its index alone where core's price for that is at most so much higher. */
+#define MOST_DEARER 1.25
+
+static const CustomPathMethods path_methods = {
+	.CustomName = HJG_NODE_NAME,
+	.PlanCustomPath = hjg_planner_plan,
+};
+
+bool
+hjg_planner_is_ours(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
+}
+
+/*
+ * Predict the time of core's scan, pages in memory, and of taking its rows; of scans a price says about what they take, as
+ * compared with others.
+ */
+static double
+slot_reading_ns(const HjgCandidate *candidate, const Path *scan)
+{
+	const HjgUnitCosts *costs = candidate->costs;
+
+	return scan->total_cost * costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001) + scan->rows * costs->marshal_tuple_ns;
+}
+
+/* Predict the time of the node's own reading of a table, its filter included. */
+static double
+table_reading_ns(const HjgCandidate *candidate, const RelOptInfo *rel)
+{
+	const HjgUnitCosts *costs = candidate->costs;
+
+	return rel->tuples * (costs->direct_tuple_ns + rel->baserestrictcost.per_tuple * costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001)) +
+		rel->pages * (BLCKSZ / (1024.0 * 1024.0)) * costs->read_mb_ns;
+}
+
+/*
+ * Choose the path by which the node reads a side as a whole: the cheapest one; or, if that is a scan of nothing but an index, a
+ * sequential one where the node reads the table in less time, and its price is not much higher.  Core drops that.  Of 500K rows
+ * joined by a timestamp that takes 0.55 of the time.
+ */
+static Path *
+choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room)
+{
+	Path	   *cheapest = rel->cheapest_total_path;
+	HjgSideFacts *side;
+
+	if (!hjg_direct_scan || cheapest->pathtype != T_IndexOnlyScan || ((IndexPath *) cheapest)->indexclauses != NIL)
+		return cheapest;
+	side = hjg_planner_side(candidate->facts, rel, room);
+	if (!side->readable)
+		return cheapest;
+	if (side->scan == NULL)
+	{
+		/* it lasts as long as the facts: the current context may be a short-lived one of GEQO */
+		MemoryContext old_context = MemoryContextSwitchTo(root->planner_cxt);
+
+		side->scan = create_seqscan_path(root, rel, NULL, 0);
+		MemoryContextSwitchTo(old_context);
+	}
+	return enable_seqscan && side->scan->total_cost < cheapest->total_cost * MOST_DEARER &&
+		table_reading_ns(candidate, rel) < slot_reading_ns(candidate, cheapest) ? side->scan : cheapest;
+}
+
+/*
+ * Price a path of ours, and offer it if it wins.  It is priced before anything is allocated for it, as
+ * most paths lose.  Under force core's paths are gone, and all of ours are offered.
+ */
+static void
+offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *inner_path, bool parallel_aware,
+		   bool partial)
+{
+	RelOptInfo *joinrel = candidate->joinrel;
+	HjgPath		own;
+	Path	   *path = &own.custom.path;
+	HjgPath    *copy;
+	const char *why;
+
+	path->type = T_CustomPath;
+	path->pathtype = T_CustomScan;
+	path->parent = joinrel;
+	path->pathtarget = joinrel->reltarget;
+	path->param_info = NULL;
+	path->pathkeys = NIL;
+	path->parallel_aware = parallel_aware;
+	path->parallel_safe = joinrel->consider_parallel && outer_path->parallel_safe &&
+		inner_path->parallel_safe;
+	/* the larger side's workers read the smaller side, too */
+	path->parallel_workers = parallel_aware ? Max(outer_path->parallel_workers, inner_path->parallel_workers) :
+		outer_path->parallel_workers;
+	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(outer_path) + HJG_DISABLED_NODES(inner_path) + !enable_hashjoin);
+	path->rows = path->parallel_workers > 0 ?
+		clamp_row_est(joinrel->rows / hjg_planner_participants(path)) : joinrel->rows;
+	own.columnar = candidate->nhashed_keys == 0 &&
+		list_length(candidate->extra->restrictlist) == list_length(candidate->hashclauses);
+	why = hjg_planner_price(root, candidate, &own, outer_path, inner_path);
+	if (why != NULL)
+	{
+		/* the complete path's reason, which comes first */
+		if (candidate->declined == NULL)
+			candidate->declined = why;
+		return;
+	}
+	candidate->accepted = true;
+
+	own.custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	own.custom.custom_paths = list_make2(outer_path, inner_path);
+	own.custom.custom_private = NIL;
+	own.custom.methods = &path_methods;
+	own.jointype = candidate->jointype;
+	own.inner_unique = candidate->extra->inner_unique;
+	own.build_rows = parallel_aware ? candidate->innerrel->rows : inner_path->rows;
+	own.unit_ns = candidate->unit_ns;
+	own.hashclauses = candidate->hashclauses;
+	own.restrictlist = candidate->extra->restrictlist;
+	own.aggregates = NIL;
+	if (candidate->aggregates != NULL)
+		hjg_planner_keep_for_aggregates(candidate, &own, partial);
+	copy = palloc(sizeof(HjgPath));
+	*copy = own;
+	if (partial)
+		add_partial_path(joinrel, &copy->custom.path);
+	else
+		add_path(joinrel, &copy->custom.path);
+}
+
+/* Offer partial paths; inner_path: the cheapest complete path of the inner side. */
+static void
+offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path)
+{
+	Path	   *outer_path = linitial(candidate->outerrel->partial_pathlist);
+
+	/* rows that are distinct in each share need not be so in all of them */
+	if (enable_parallel_hash && !candidate->unique_inner && candidate->innerrel->partial_pathlist != NIL)
+	{
+		Path	   *partial_inner = linitial(candidate->innerrel->partial_pathlist);
+
+		if (Max(outer_path->parallel_workers, partial_inner->parallel_workers) <= MAX_SHARED_WORKERS)
+		{
+			offer_path(root, candidate, outer_path, partial_inner, true, true);
+			if (hjg_force)
+				return;
+		}
+	}
+
+	/* of private build sides, nobody knows which rows stayed unmatched in all of them */
+	if (candidate->jointype == JOIN_RIGHT || candidate->jointype == JOIN_FULL || HJG_IS_BUILD_ONLY(candidate->jointype))
+		return;
+	if (!inner_path->parallel_safe && !candidate->unique_inner)
+		inner_path = get_cheapest_parallel_safe_total_inner(candidate->innerrel->pathlist);
+	if (inner_path != NULL && inner_path->parallel_safe && inner_path->param_info == NULL)
+		offer_path(root, candidate, outer_path, inner_path, false, true);
+}
+
+/* Take core's complete or partial paths out of a list: others may still refer to the paths, not to the list. */
+static List *
+without_core_paths(List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (((const Path *) lfirst(lc))->param_info == NULL && !hjg_planner_is_ours(lfirst(lc)))
+			paths = foreach_delete_current(paths, lc);
+	return paths;
+}
+
+static void
+drop_core_paths(RelOptInfo *joinrel)
+{
+	joinrel->pathlist = without_core_paths(joinrel->pathlist);
+	joinrel->partial_pathlist = without_core_paths(joinrel->partial_pathlist);
+}
+
+void
+hjg_planner_keep_offers(RelOptInfo *joinrel)
+{
+	ListCell   *lc;
+
+	foreach(lc, joinrel->pathlist)
+		if (hjg_planner_is_ours(lfirst(lc)))
+		{
+			drop_core_paths(joinrel);
+			return;
+		}
+}
+
+const char *
+hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
+{
+	RelOptInfo *joinrel = candidate->joinrel;
+	Path	   *outer_path = candidate->outerrel->cheapest_total_path;
+	Path	   *inner_path = candidate->innerrel->cheapest_total_path;
+	Path	   *startup_path = candidate->outerrel->cheapest_startup_path;
+
+	if (candidate->unique_outer)
+		startup_path = outer_path = (Path *) create_unique_path(root, candidate->outerrel, outer_path,
+																candidate->extra->sjinfo);
+	else
+		outer_path = choose_child(root, candidate, candidate->outerrel, &candidate->outer);
+	if (candidate->unique_inner)
+		inner_path = (Path *) create_unique_path(root, candidate->innerrel, inner_path,
+												 candidate->extra->sjinfo);
+	else
+		inner_path = choose_child(root, candidate, candidate->innerrel, &candidate->inner);
+	if (outer_path == NULL || inner_path == NULL)
+		return "rows of a side cannot be made distinct";
+
+	/* under force ours must survive whatever core offered: core's paths go first */
+	if (hjg_force)
+		drop_core_paths(joinrel);
+	candidate->accepted = false;
+	candidate->declined = NULL;
+	offer_path(root, candidate, outer_path, inner_path, false, false);
+	if (candidate->consider_startup && startup_path != NULL && startup_path != outer_path &&
+		startup_path->param_info == NULL)
+		offer_path(root, candidate, startup_path, inner_path, false, false);
+	if (joinrel->consider_parallel && candidate->outerrel->partial_pathlist != NIL && !candidate->unique_outer)
+		offer_partial_paths(root, candidate, inner_path);
+	return candidate->accepted ? NULL : candidate->declined;
+}

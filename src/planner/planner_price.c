@@ -1,0 +1,286 @@
+/*
+ * planner_price.c
+ *	  Price a join of two paths: the time that the model predicts, in PostgreSQL's cost units (planner_units.c).
+ *
+ * The prediction is that of the engine which is expected to be the fastest.  A price is compared with those of core's joins, and
+ * where core would not hash at all, the time is (planner_rivals.c).
+ */
+#include "postgres.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+
+#include "base/hjg_base.h"
+#include "base/hjg_compat.h"
+#include "model/hjg_model.h"
+#include "planner/hjg_planner.h"
+#include "planner/hjg_planner_path.h"
+
+/*
+ * A job keeps 8 to 12 MB of batches, and processors busy that others may want: it has to be so much faster than
+ * the backends alone.
+ */
+#define LEAST_JOB_GAIN 0.2
+
+/* A table that is in no cache is built and probed by the threads of a job: one backend would build it alone. */
+#define MOST_BACKEND_ROWS (512 * 1024)
+
+/*
+ * Processes that write temporary files at the same time delay one another in the operating system.  2M x 500K rows by
+ * four processes with 2 MB took 0.73 to 0.99 of core's speed where the prices were equal.
+ */
+#define CROWDED_SPILL 1.5
+
+/* ---------- where it is joined ---------- */
+
+/* Decide on a Bloom filter: a probe row without a partner must be nothing to the join. */
+static bool
+use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShape *shape)
+{
+	if (jointype != JOIN_INNER && jointype != JOIN_SEMI && jointype != JOIN_RIGHT && !HJG_IS_BUILD_ONLY(jointype))
+		return false;
+	switch (hjg_bloom_filter)
+	{
+		case HJG_BLOOM_FILTER_ON:
+			return true;
+		case HJG_BLOOM_FILTER_OFF:
+			return false;
+		default:
+			return hjg_model_bloom_pays(costs, shape);
+	}
+}
+
+/* Take a GPU where it was asked for, and where it is expected to be faster than the cpu engine. */
+static pg_noinline void
+consider_gpu(const HjgCandidate *candidate, const HjgPlannerGpu *gpu, HjgOffer *offer)
+{
+	HjgJoinShape on_gpu = offer->shape;
+	HjgUnitCosts gpu_costs = *offer->costs;
+	HjgPrediction prediction;
+
+	on_gpu.gpu = true;
+	on_gpu.gpu_cold = gpu->cold;
+	on_gpu.gpu_l2_bytes = gpu->l2_bytes;
+	on_gpu.build_unique = candidate->extra->inner_unique || candidate->unique_inner || on_gpu.pairs <= on_gpu.probe_rows;
+	if (gpu->measured)
+		gpu_costs.cuda = gpu->costs;
+	if (hjg_transfer_cost >= 0)
+	{
+		gpu_costs.cuda.in_mb_ns = offer->costs->cuda.in_mb_ns;
+		gpu_costs.cuda.out_mb_ns = offer->costs->cuda.out_mb_ns;
+	}
+	hjg_model_predict(&gpu_costs, &on_gpu, &prediction);
+	if (!gpu->asked_for && prediction.total_ns >= offer->prediction.total_ns)
+		return;
+	offer->shape = on_gpu;
+	offer->prediction = prediction;
+}
+
+/*
+ * Take an OpenCL device likewise, by both engines' times as they were measured, where the device is ready for
+ * keys of this width.  Cost overrides that say what the cpu engine costs are believed instead.
+ */
+static pg_noinline void
+consider_coupled(const HjgPlannerCoupled *coupled, HjgOffer *offer)
+{
+	const bool	has_overrides = hjg_build_tuple_cost >= 0 || hjg_probe_tuple_cost >= 0;
+	HjgJoinShape on_device = offer->shape;
+	HjgPrediction prediction;
+
+	if (!coupled->asked_for && (coupled->widths & HJG_WIDTH_BIT(on_device.key_width)) == 0)
+		return;
+	on_device.gpu = false;
+	on_device.engine = &coupled->costs;
+	hjg_model_predict(offer->costs, &on_device, &prediction);
+	if (!coupled->asked_for &&
+		(prediction.total_ns >= offer->prediction.total_ns ||
+		 (!has_overrides && !hjg_model_engine_pays(&coupled->costs, &coupled->cpu_engine, on_device.build_rows * on_device.participants,
+												   on_device.probe_rows * on_device.participants))))
+		return;
+	offer->shape = on_device;
+	offer->prediction = prediction;
+}
+
+/*
+ * Leave the join to the backends, which probe a table as they read, where a job is not expected to be so
+ * much faster.  A table that each worker builds for itself is always
+ * probed so: its job's threads would want the processors of the other workers.
+ */
+static void
+consider_backends(const HjgCandidate *candidate, HjgOffer *offer)
+{
+	const Path *path = &offer->own->custom.path;
+	const bool	worker_own = path->parallel_workers > 0 && !path->parallel_aware;
+	HjgJoinShape in_backends = offer->shape;
+	HjgPrediction prediction;
+
+	in_backends.nthreads = 0;
+	in_backends.gpu = false;
+	in_backends.engine = NULL;
+	in_backends.in_place = true;
+	in_backends.bloom = use_bloom_filter(candidate->jointype, offer->costs, &in_backends);
+	hjg_model_predict(offer->costs, &in_backends, &prediction);
+	if (!worker_own && prediction.total_ns * (1 - LEAST_JOB_GAIN) > offer->prediction.total_ns)
+		return;
+	offer->shape = in_backends;
+	offer->prediction = prediction;
+}
+
+/* Choose where the join runs and with which engine; predict its time. */
+static void
+choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
+{
+	HjgQueryFacts *facts = candidate->facts;
+	HjgPath    *own = offer->own;
+	HjgJoinShape *shape = &offer->shape;
+	const double build_rows = shape->build_rows * shape->participants;
+	const bool	may_be_in_place = shape->spill_passes == 0 && (shape->probe_vectors || shape->probe_scan_rows > 0);
+
+	shape->in_place = may_be_in_place && (hjg_embedded_rows < 0 || build_rows < hjg_embedded_rows);
+	/* participants that share a build side share a job, however few their probe rows */
+	if (hjg_planner_device_ready(facts) && hjg_embedded_rows >= 0 && !shape->in_place &&
+		(own->custom.path.parallel_aware || Max(shape->build_rows, shape->probe_rows) > hjg_embedded_rows))
+		shape->nthreads = HJG_ASSUMED_THREADS;
+	shape->bloom = use_bloom_filter(candidate->jointype, offer->costs, shape);
+	hjg_model_predict(offer->costs, shape, &offer->prediction);
+	if (shape->nthreads > 0)
+	{
+		if (hjg_planner_gpu(facts) != NULL)
+			consider_gpu(candidate, hjg_planner_gpu(facts), offer);
+		if (hjg_planner_coupled(facts) != NULL)
+			consider_coupled(hjg_planner_coupled(facts), offer);
+		if (may_be_in_place && facts->may_be_in_backend && build_rows <= MOST_BACKEND_ROWS)
+			consider_backends(candidate, offer);
+	}
+	own->bloom = shape->bloom;
+	own->device = (HjgDeviceId) {.kind = shape->gpu ? HJG_KIND_CUDA : HJG_KIND_CPU, .number = HJG_NO_NUMBER};
+	if (shape->engine != NULL)
+		own->device = (HjgDeviceId) {.kind = HJG_KIND_OPENCL, .number = hjg_planner_coupled(facts)->number};
+	own->in_backend = shape->in_place;
+}
+
+/* ---------- the price ---------- */
+
+/*
+ * Price what a child's price contains and is not spent when the node reads its table, or takes
+ * its rows as vectors; and the pages, which are in the prediction, too.  A scan stays as expensive
+ * as its pages and its filter, a join as its work.
+ */
+static Cost
+child_credit(double saved_ns, double read_ns, Cost ns_cost, double rows)
+{
+	return Min(saved_ns * ns_cost, cpu_tuple_cost * rows) + read_ns * ns_cost;
+}
+
+/* Price the quals beside the plain comparison of keys, as core charges them: the same for all paths. */
+static void
+price_quals(PlannerInfo *root, HjgCandidate *candidate)
+{
+	if (candidate->quals_known)
+		return;
+	candidate->quals_known = true;
+	cost_qual_eval(&candidate->hash_cost, candidate->hashclauses, root);
+	if (candidate->hashclauses == candidate->extra->restrictlist)
+		candidate->qual_cost = (QualCost) {0};
+	else
+	{
+		cost_qual_eval(&candidate->qual_cost, candidate->extra->restrictlist, root);
+		candidate->qual_cost.startup -= candidate->hash_cost.startup;
+		candidate->qual_cost.per_tuple -= candidate->hash_cost.per_tuple;
+	}
+	if (candidate->nhashed_keys > 0)
+		candidate->qual_cost.per_tuple += candidate->hash_cost.per_tuple;
+}
+
+/* Fill in the path's costs: the children's, the prediction, the quals. */
+static void
+set_price(const HjgCandidate *candidate, const HjgOffer *offer)
+{
+	const HjgPrediction *prediction = &offer->prediction;
+	const HjgJoinShape *shape = &offer->shape;
+	const Cost	ns_cost = candidate->ns_cost;
+	Path	   *path = &offer->own->custom.path;
+	const QualCost *target_cost = &path->pathtarget->cost;
+	Cost		startup;
+	Cost		outer_run;
+	Cost		total;
+
+	startup = offer->outer->startup_cost + offer->inner->total_cost -
+		child_credit(prediction->saved_build_ns, prediction->read_build_ns, ns_cost, Max(shape->build_scan_rows, shape->build_rows)) +
+		candidate->qual_cost.startup + candidate->hash_cost.startup + target_cost->startup +
+		(prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns) * ns_cost;
+	outer_run = offer->outer->total_cost - offer->outer->startup_cost -
+		child_credit(prediction->saved_probe_ns, prediction->read_probe_ns, ns_cost, Max(shape->probe_scan_rows, shape->probe_rows));
+	total = startup + outer_run +
+		candidate->qual_cost.per_tuple * hjg_planner_charged_pairs(candidate, shape->probe_rows, shape->pairs) +
+		target_cost->per_tuple * path->rows +
+		(prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns) * ns_cost;
+	/* spilled probe rows are all read before the first row comes out */
+	if (shape->spill_passes > 0)
+		startup += outer_run + prediction->marshal_probe_ns * ns_cost;
+	path->startup_cost = startup;
+	path->total_cost = Max(total, startup);
+}
+
+/* Turn nanoseconds into microseconds that fit an integer list. */
+static int
+whole_us(double ns)
+{
+	return (int) Min(ns / 1000.0, PG_INT32_MAX);
+}
+
+static void
+keep_prediction(HjgPath *own, const HjgPrediction *prediction)
+{
+	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] = whole_us(prediction->marshal_build_ns);
+	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] = whole_us(prediction->marshal_probe_ns);
+	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(prediction->build_ns + prediction->startup_ns);
+	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(prediction->probe_ns);
+	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(prediction->emit_ns);
+	own->prediction_us[HJG_PREDICTION_GPU_TRANSFER] = whole_us(prediction->transfer_ns);
+	own->prediction_us[HJG_PREDICTION_GPU_BUILD] = whole_us(prediction->gpu_build_ns);
+	own->prediction_us[HJG_PREDICTION_GPU_PROBE] = whole_us(prediction->gpu_probe_ns);
+}
+
+const char *
+hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
+				  const Path *inner_path)
+{
+	static const char *const dearer = "core's plan is expected to cost less";
+	Path	   *path = &own->custom.path;
+	const bool	partial = path->parallel_workers > 0;
+	HjgUnitCosts crowded;
+	HjgOffer	offer;
+	double		saved_ns = 0;
+	const char *why;
+
+	offer.own = own;
+	offer.outer = outer_path;
+	offer.inner = inner_path;
+	offer.costs = candidate->costs;
+	hjg_planner_describe(root, candidate, path, outer_path, inner_path, &offer.shape);
+	if (offer.shape.spill_passes > 0 && partial)
+	{
+		crowded = *candidate->costs;
+		crowded.spill_tuple_ns *= CROWDED_SPILL;
+		crowded.spill_mb_ns *= CROWDED_SPILL;
+		offer.costs = &crowded;
+	}
+	choose_engine(candidate, &offer);
+	price_quals(root, candidate);
+	set_price(candidate, &offer);
+	if (candidate->aggregates != NULL)
+		saved_ns = hjg_planner_aggregation_saves_ns(candidate, own, offer.prediction.emit_ns);
+	keep_prediction(own, &offer.prediction);
+	if (hjg_force)
+		return NULL;
+	if (!hjg_planner_may_win(candidate, path->startup_cost, path->total_cost - saved_ns * candidate->ns_cost, partial))
+		return dearer;
+	offer.prediction.total_ns -= saved_ns;
+	why = hjg_planner_faster_rival(candidate, &offer);
+	if (why != NULL)
+		return why;
+	path->total_cost = hjg_planner_undercut(candidate, &offer);
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+	return hjg_planner_wins(candidate, path->startup_cost, path->total_cost - saved_ns * candidate->ns_cost, partial) ? NULL : dearer;
+}

@@ -1,0 +1,188 @@
+/*
+ * planner_shape.c
+ *	  Describe a join of two paths to the model: rows, columns, keys, pairs, memory.
+ */
+#include "postgres.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+
+#include "base/hjg_base.h"
+#include "model/hjg_model.h"
+#include "planner/hjg_planner_path.h"
+#include "rows/hjg_rows.h"
+
+/* More for the engine's table, which is counted at its largest when it is decided whether a partition fits. */
+#define PARTITION_ROW_BYTES 40
+
+/* The same for whether all rows fit, on the average; and for a value that is not in its row. */
+#define FULL_ROW_BYTES 12
+#define FULL_VARLENA_BYTES 8
+
+/* With fewer rows than that, other tables than an array by key take no longer that matters. */
+#define LEAST_DENSE_ROWS 8192
+
+double
+hjg_planner_participants(const Path *path)
+{
+	double		leader_share = parallel_leader_participation ? 1.0 - 0.3 * path->parallel_workers : 0;
+
+	return Max(path->parallel_workers + Max(leader_share, 0), 1);
+}
+
+/*
+ * Estimate the pairs that the engine returns: all that match on the keys, those that a residual
+ * qual drops included.  Where the first match decides a probe row, one; or, with residual
+ * quals, those up to the first that passes.  That one is expected as far into the
+ * row's candidates as if those that pass were spread evenly, and a row that has none is
+ * expected to have hardly a candidate: both as core prices its hash join, to which this
+ * is compared.
+ *
+ * What share of the outer rows has a partner core knows of semi and anti joins alone (planner_core.c).
+ */
+static pg_noinline double
+estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows,
+						bool residual)
+{
+	Selectivity selectivity = 1.0;
+	ListCell   *lc;
+	double		pairs;
+	double		matched_rows;
+	double		row_pairs;
+
+	if ((candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI) && !residual)
+		return outer_rows * candidate->extra->semifactors.outer_match_frac;
+	foreach(lc, candidate->hashclauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		SpecialJoinInfo sjinfo = {.type = T_SpecialJoinInfo};
+
+		sjinfo.min_lefthand = sjinfo.syn_lefthand = candidate->outerrel->relids;
+		sjinfo.min_righthand = sjinfo.syn_righthand = candidate->innerrel->relids;
+		sjinfo.jointype = JOIN_INNER;
+		selectivity *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, &sjinfo);
+	}
+	pairs = clamp_row_est(selectivity * outer_rows * inner_rows);
+	if (!residual || (candidate->jointype != JOIN_SEMI && candidate->jointype != JOIN_ANTI))
+		return pairs;
+	matched_rows = outer_rows * candidate->extra->semifactors.outer_match_frac;
+	row_pairs = pairs / outer_rows;
+	return matched_rows * Max(row_pairs * 2.0 / (candidate->extra->semifactors.match_count + 1.0), 1.0) +
+		(outer_rows - matched_rows) * Min(row_pairs, 1.0);
+}
+
+/* Estimate the pairs: in most joins they are the rows that core expects. */
+static double
+estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *path, double outer_rows, double inner_rows)
+{
+	const bool	residual = list_length(candidate->extra->restrictlist) > list_length(candidate->hashclauses);
+
+	if (candidate->jointype == JOIN_INNER && !residual && !candidate->unique_outer && !candidate->unique_inner)
+		return path->rows;
+	return estimate_uncommon_pairs(root, candidate, outer_rows, inner_rows, residual);
+}
+
+/*
+ * Estimate the share of the outer rows that have a partner.  Where core does not tell, no more
+ * can be said than that each has its share of the pairs.
+ */
+static double
+estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
+{
+	JoinType	jointype = candidate->jointype;
+
+	if (!candidate->unique_outer && !candidate->unique_inner && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
+		return candidate->extra->semifactors.outer_match_frac;
+	return Min(shape->pairs / Max(shape->probe_rows, 1), 1.0);
+}
+
+/* Is the path a join of ours that hands over vectors (exec_chain.c decides again)? */
+static bool
+gives_vectors(const Path *path, const HjgSideFacts *side)
+{
+	return hjg_direct_scan && hjg_planner_is_ours(path) && side->plain;
+}
+
+/*
+ * Count the rows of the table, of which so many pass the filter, and the megabytes of its pages, if the path is a scan of one
+ * that the node reads itself; else 0.
+ */
+static double
+direct_rows(const Path *path, const HjgSideFacts *side, double rows, double *mb)
+{
+	const RelOptInfo *rel = path->parent;
+	const double share = rows / Max(rel->rows, 1);
+
+	*mb = 0;
+	if (path->pathtype != T_SeqScan || !side->readable)
+		return 0;
+	*mb = share * rel->pages * BLCKSZ / (1024.0 * 1024.0);
+	return share * rel->tuples;
+}
+
+/*
+ * Will the hash table be an array by key?  By the engine's rule (engine_direct.c), if the build side is a table, as far as statistics
+ * tell.  Of the least and greatest values a condition leaves out, nothing is known.
+ */
+static bool
+are_keys_dense(const HjgCandidate *candidate, double build_rows)
+{
+	const RelOptInfo *rel = candidate->innerrel;
+	const RestrictInfo *rinfo = linitial_node(RestrictInfo, candidate->hashclauses);
+	const Var  *key;
+	double		nplaces;
+
+	if (build_rows < LEAST_DENSE_ROWS || candidate->nhashed_keys > 0 || list_length(candidate->hashclauses) != 1 ||
+		candidate->key_width > 8 || !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || hjg_build_tuple_cost >= 0 ||
+		hjg_probe_tuple_cost >= 0 || hjg_strategy == HJG_CPU_RADIX)
+		return false;
+	key = (const Var *) (rinfo->outer_is_left ? get_rightop(rinfo->clause) : get_leftop(rinfo->clause));
+	if (!IsA(key, Var) || key->varno != rel->relid || key->varattno <= 0)
+		return false;
+	nplaces = hjg_planner_places(candidate->facts, rel, key->varattno);
+	return nplaces > 0 && nplaces <= build_rows * HJG_DENSE_PLACES_PER_ROW;
+}
+
+void
+hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *path, const Path *outer_path,
+					 const Path *inner_path, HjgJoinShape *shape)
+{
+	const HjgSideFacts *outer = hjg_planner_side(candidate->facts, candidate->outerrel, &candidate->outer);
+	const HjgSideFacts *inner = hjg_planner_side(candidate->facts, candidate->innerrel, &candidate->inner);
+	const double hash_memory = candidate->facts->hash_memory;
+	const double row_bytes = inner_path->pathtarget->width + candidate->key_width + HJG_ROW_OVERHEAD_BYTES;
+	double		build_rows;
+
+	*shape = (HjgJoinShape) {.participants = 1, .build_rows = inner_path->rows, .probe_rows = outer_path->rows};
+	if (path->parallel_aware)
+	{
+		/* the children's own numbers of workers may differ */
+		shape->participants = hjg_planner_participants(path);
+		shape->build_rows = candidate->innerrel->rows / shape->participants;
+		shape->probe_rows = candidate->outerrel->rows / shape->participants;
+	}
+	build_rows = shape->build_rows * shape->participants;
+	shape->pairs = estimate_pairs(root, candidate, path, shape->probe_rows, build_rows);
+	shape->partnered = estimate_partnered(candidate, shape);
+	shape->nkeys = list_length(candidate->hashclauses);
+	shape->nhashed_keys = candidate->nhashed_keys;
+	shape->key_width = candidate->key_width;
+	shape->build_columns = inner->ncolumns;
+	shape->build_varlenas = inner->nvarlenas;
+	shape->build_width = inner_path->pathtarget->width;
+	shape->build_vectors = gives_vectors(inner_path, inner);
+	shape->build_scan_rows = direct_rows(inner_path, inner, shape->build_rows, &shape->build_scan_mb);
+	shape->probe_columns = outer->ncolumns;
+	shape->probe_varlenas = outer->nvarlenas;
+	shape->probe_width = outer_path->pathtarget->width;
+	shape->probe_vectors = gives_vectors(outer_path, outer);
+	shape->probe_scan_rows = direct_rows(outer_path, outer, shape->probe_rows, &shape->probe_scan_mb);
+	/* participants that share a build side add up their memory, too */
+	shape->build_bytes = shape->build_rows * row_bytes;
+	if (shape->build_rows * (row_bytes + FULL_ROW_BYTES + FULL_VARLENA_BYTES * inner->nvarlenas) > hash_memory)
+		shape->spill_passes = hjg_model_spill_passes(build_rows * (row_bytes + PARTITION_ROW_BYTES), hash_memory,
+													 path->parallel_aware ? HJG_SHARED_SPILL_BUFFER_BYTES :
+													 HJG_SPILL_BUFFER_BYTES, HJG_SPILL_BUFFER_BYTES);
+	shape->dense = shape->spill_passes == 0 && are_keys_dense(candidate, build_rows);
+}
