@@ -15,7 +15,7 @@
 #define MOST_OVERDRAFT 8
 
 void
-hjg_build_open(HjgBuild *build, double expected_rows, HjgShare *share)
+hjg_build_open(HjgBuild *build, double expected_rows, HjgBuildShare *share)
 {
 	const HjgExecution *execution = build->execution;
 	const HjgSide *side = build->side;
@@ -161,7 +161,7 @@ hjg_build_finish(HjgBuild *build)
 static bool
 claim_unmatched(HjgBuild *build)
 {
-	HjgShare   *share = build->run->share;
+	HjgBuildShare   *share = build->run->share;
 	const uint32 nrows = build->run->build_limit;
 
 	if (share != NULL)

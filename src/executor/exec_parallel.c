@@ -142,7 +142,7 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 }
 
 static bool
-claim_unmatched(HjgShare *share, uint64 nrows, uint32 *first, uint32 *end)
+claim_unmatched(HjgBuildShare *share, uint64 nrows, uint32 *first, uint32 *end)
 {
 	HjgParallelShared *shared = hjg_parallel_of(share)->shared;
 	const uint64 from = (uint64) pg_atomic_fetch_add_u32(&shared->next_unmatched, 1) * HJG_UNMATCHED_RANGE_ROWS;
@@ -154,7 +154,7 @@ claim_unmatched(HjgShare *share, uint64 nrows, uint32 *first, uint32 *end)
 	return true;
 }
 
-static const HjgShare share_methods = {
+static const HjgBuildShare share_methods = {
 	.open_build = hjg_share_open_build,
 	.next_range = hjg_share_next_range,
 	.is_full = hjg_share_is_full,

@@ -104,7 +104,7 @@ move_pass(HjgPartitions *partitions)
 	HjgKeyBuffer *keys = &run->build;
 	Datum	   *values = palloc(HJG_VECTOR_ROWS * Max(side->payload.n, 1) * sizeof(Datum));
 	bool	   *isnull = palloc(HJG_VECTOR_ROWS * Max(side->payload.n, 1) * sizeof(bool));
-	HjgShare   *share = run->share;
+	HjgBuildShare   *share = run->share;
 	uint32		rows[HJG_VECTOR_ROWS];
 
 	for (int s = 0; s < keys->nsegments; s++)
@@ -173,7 +173,7 @@ void
 hjg_partitions_read_probe(HjgPartitions *partitions)
 {
 	HjgProbeFilter *filter = partitions->filter;
-	HjgShare   *share = partitions->share;
+	HjgBuildShare   *share = partitions->share;
 	HjgSide    *side = partitions->outer;
 	bool		timing = partitions->execution->timing;
 	uint64		start = timing ? hjg_now_ns() : 0;

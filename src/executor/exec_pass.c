@@ -217,7 +217,7 @@ split_current(HjgPartitions *partitions)
 bool
 hjg_pass_next(HjgPartitions *partitions)
 {
-	HjgShare   *share = partitions->share;
+	HjgBuildShare   *share = partitions->share;
 	HjgMatch   *match = partitions->build->match;
 
 	hjg_build_close(partitions->build);

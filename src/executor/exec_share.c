@@ -120,7 +120,7 @@ hjg_share_free(HjgParallel *parallel, HjgMember *member)
 /* ---------- the shared load ---------- */
 
 void
-hjg_share_open_build(HjgShare *share, HjgBuild *build)
+hjg_share_open_build(HjgBuildShare *share, HjgBuild *build)
 {
 	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
@@ -137,7 +137,7 @@ hjg_share_open_build(HjgShare *share, HjgBuild *build)
 }
 
 void
-hjg_share_next_range(HjgShare *share, HjgKeySegment *segment, size_t *bytes)
+hjg_share_next_range(HjgBuildShare *share, HjgKeySegment *segment, size_t *bytes)
 {
 	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
@@ -150,7 +150,7 @@ hjg_share_next_range(HjgShare *share, HjgKeySegment *segment, size_t *bytes)
 }
 
 bool
-hjg_share_is_full(HjgShare *share, size_t build_bytes)
+hjg_share_is_full(HjgBuildShare *share, size_t build_bytes)
 {
 	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgParallelShared *shared = parallel->shared;
@@ -354,7 +354,7 @@ hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 }
 
 void
-hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes)
+hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_bytes)
 {
 	const HjgProgram *program = partitions->execution->program;
 	HjgParallel *parallel = hjg_parallel_of(share);
@@ -397,7 +397,7 @@ hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes)
 }
 
 void
-hjg_share_unload(HjgShare *share)
+hjg_share_unload(HjgBuildShare *share)
 {
 	HjgParallel *parallel = hjg_parallel_of(share);
 	HjgMember	   *member = &parallel->shared->members[parallel->me];
@@ -409,7 +409,7 @@ hjg_share_unload(HjgShare *share)
 }
 
 void
-hjg_share_routed(HjgShare *share, HjgPartitions *partitions)
+hjg_share_routed(HjgBuildShare *share, HjgPartitions *partitions)
 {
 	HjgReport  *report = partitions->execution->report;
 	HjgParallel *parallel = hjg_parallel_of(share);
@@ -425,7 +425,7 @@ hjg_share_routed(HjgShare *share, HjgPartitions *partitions)
 }
 
 bool
-hjg_share_claim_partition(HjgShare *share, HjgPartitions *partitions)
+hjg_share_claim_partition(HjgBuildShare *share, HjgPartitions *partitions)
 {
 	HjgParallel *parallel = hjg_parallel_of(share);
 	MemoryContext old;

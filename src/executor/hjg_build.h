@@ -12,7 +12,7 @@
  * Where a probe row without a partner is nothing to the join, the plan may ask for a Bloom filter of the build keys
  * (HjgProbeFilter), by which most such rows are dropped as they are read.
  *
- * A build side that several processes share is the same, over memory and files that all of them reach: HjgShare is what
+ * A build side that several processes share is the same, over memory and files that all of them reach: HjgBuildShare is what
  * is asked of whoever shares it (exec_parallel.c).  Nothing here knows of probing, or of the node.
  */
 #ifndef HJG_BUILD_H
@@ -79,7 +79,7 @@ typedef struct HjgBuild
 } HjgBuild;
 
 /* An empty pass, of a build side of this process's own, or of a shared one. */
-extern void hjg_build_open(HjgBuild *build, double expected_rows, HjgShare *share);
+extern void hjg_build_open(HjgBuild *build, double expected_rows, HjgBuildShare *share);
 /* Add a row with a key; the rows that the child has at once, or false if it has to be asked for a single one. */
 extern void hjg_build_add_row(HjgBuild *build, const HjgRow *row);
 extern bool hjg_build_add_vectors(HjgBuild *build);
@@ -116,7 +116,7 @@ typedef struct HjgPartitions
 	HjgBuild   *build;
 	HjgSide    *outer;
 	HjgProbeFilter *filter;
-	HjgShare   *share;			/* NULL: this process joins alone */
+	HjgBuildShare   *share;			/* NULL: this process joins alone */
 
 	MemoryContext context;		/* NULL: all is in memory */
 	List	   *waiting;		/* of HjgPartition */
@@ -160,26 +160,26 @@ extern bool hjg_pass_next(HjgPartitions *partitions);
 
 /* ---------- who shares a build side (exec_parallel.c) ---------- */
 
-struct HjgShare
+struct HjgBuildShare
 {
 	/* Give a new pass its store and its job. */
-	void		(*open_build) (HjgShare *share, HjgBuild *build);
+	void		(*open_build) (HjgBuildShare *share, HjgBuild *build);
 	/* A range of row numbers and the memory for its keys, unless that is there already. */
-	void		(*next_range) (HjgShare *share, HjgKeySegment *segment, size_t *bytes);
+	void		(*next_range) (HjgBuildShare *share, HjgKeySegment *segment, size_t *bytes);
 	/* Is memory full, with so many bytes here, or has someone found it to be? */
-	bool		(*is_full) (HjgShare *share, size_t build_bytes);
+	bool		(*is_full) (HjgBuildShare *share, size_t build_bytes);
 	/* Give a run the engine with the table that all participants probe. */
 	void		(*make_table) (HjgRun *run);
 	/* Claim the next of so many build rows to look at for unmatched ones; false when there are none. */
-	bool		(*claim_unmatched) (HjgShare *share, uint64 nrows, uint32 *first, uint32 *end);
+	bool		(*claim_unmatched) (HjgBuildShare *share, uint64 nrows, uint32 *first, uint32 *end);
 	/* Make or find the shared partitions for build rows of so many bytes, and route rows to them. */
-	void		(*route) (HjgShare *share, HjgPartitions *partitions, double row_bytes);
+	void		(*route) (HjgBuildShare *share, HjgPartitions *partitions, double row_bytes);
 	/* Every row of the pass has gone to the partitions. */
-	void		(*unload) (HjgShare *share);
+	void		(*unload) (HjgBuildShare *share);
 	/* This participant has written all its probe rows. */
-	void		(*routed) (HjgShare *share, HjgPartitions *partitions);
+	void		(*routed) (HjgBuildShare *share, HjgPartitions *partitions);
 	/* Put a partition that nobody else has into the list; false when there is none. */
-	bool		(*claim_partition) (HjgShare *share, HjgPartitions *partitions);
+	bool		(*claim_partition) (HjgBuildShare *share, HjgPartitions *partitions);
 };
 
 #endif							/* HJG_BUILD_H */

@@ -23,7 +23,7 @@
 #define HJG_MOST_BATCHES_IN_FLIGHT HJG_GPU_BATCHES_IN_FLIGHT
 
 /* Whoever shares a build side that several processes read (hjg_build.h). */
-typedef struct HjgShare HjgShare;
+typedef struct HjgBuildShare HjgBuildShare;
 
 /* Where the node runs, and what EXPLAIN ANALYZE shows of it (hjg_executor.h). */
 typedef struct HjgExecution HjgExecution;
@@ -123,7 +123,7 @@ typedef struct HjgRun
 	HjgKeyBuffer build;
 	const HjgStore *build_rows;	/* carried columns */
 	uint32		build_limit;	/* highest build row number + 1 */
-	HjgShare   *share;			/* NULL: the build side is this process's own */
+	HjgBuildShare   *share;			/* NULL: the build side is this process's own */
 	int			nmembers;		/* that share it, or 1 */
 	const uint32 *range_nrows;	/* of a shared load: rows of each range of row numbers */
 	int			range_shift;

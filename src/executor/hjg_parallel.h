@@ -137,7 +137,7 @@ hjg_parallel_kept_place(HjgParallelShared *shared, HjgSideId side)
 /* This process's part in it. */
 struct HjgParallel
 {
-	HjgShare	share;			/* must be first */
+	HjgBuildShare	share;			/* must be first */
 	HjgParallelShared *shared;
 	dsa_area   *area;
 	MemoryContext context;		/* this struct's */
@@ -152,7 +152,7 @@ struct HjgParallel
 };
 
 static inline HjgParallel *
-hjg_parallel_of(HjgShare *share)
+hjg_parallel_of(HjgBuildShare *share)
 {
 	return (HjgParallel *) share;
 }
@@ -166,10 +166,10 @@ extern void hjg_share_prepare(HjgParallel *parallel, const HjgSide *side);
 extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 
 /* exec_share.c: the build side */
-extern void hjg_share_open_build(HjgShare *share, HjgBuild *build);
-extern void hjg_share_next_range(HjgShare *share, HjgKeySegment *segment, size_t *bytes);
-extern bool hjg_share_is_full(HjgShare *share, size_t build_bytes);
-extern void hjg_share_unload(HjgShare *share);
+extern void hjg_share_open_build(HjgBuildShare *share, HjgBuild *build);
+extern void hjg_share_next_range(HjgBuildShare *share, HjgKeySegment *segment, size_t *bytes);
+extern bool hjg_share_is_full(HjgBuildShare *share, size_t build_bytes);
+extern void hjg_share_unload(HjgBuildShare *share);
 /* Leave for the others where to find what was filled here. */
 extern void hjg_share_publish(HjgParallel *parallel, const HjgBuild *build);
 /* Everything is published: count it, make the bits of build rows and an empty filter of keys. */
@@ -180,11 +180,11 @@ extern void hjg_share_add_keys(HjgParallel *parallel, const HjgRun *run, HjgProb
 extern void hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter);
 
 /* exec_share.c: the partitions */
-extern void hjg_share_route(HjgShare *share, HjgPartitions *partitions, double row_bytes);
+extern void hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_bytes);
 /* This process's view of them; rows are routed to them. */
 extern void hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions);
-extern void hjg_share_routed(HjgShare *share, HjgPartitions *partitions);
-extern bool hjg_share_claim_partition(HjgShare *share, HjgPartitions *partitions);
+extern void hjg_share_routed(HjgBuildShare *share, HjgPartitions *partitions);
+extern bool hjg_share_claim_partition(HjgBuildShare *share, HjgPartitions *partitions);
 
 /* exec_table.c */
 extern void hjg_share_table(HjgRun *run);
