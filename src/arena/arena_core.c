@@ -103,7 +103,7 @@ make_memfd(const char *name)
 	return fd >= 0 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* A memfd of that size, which nobody can resize; -1 and errno. */
+/* Make a memfd of that size, which nobody can resize; -1 and errno. */
 static int
 make_half(const char *name, size_t bytes, const char **step)
 {
@@ -148,7 +148,7 @@ hjg_arena_populate(char *base, size_t bytes, int fd, size_t off)
 	return result == 0;
 }
 
-/* Both halves, with the memory of their heads; 0 or an errno. */
+/* Make both halves, with the memory of their heads; 0 or an errno. */
 static int
 make_halves(HjgArena *arena, hjg_u32 nslabs, const char **step)
 {

@@ -63,7 +63,7 @@ hjg_op_move(HjgOpReport *op, hjg_u32 generation, HjgOpState from, HjgOpState to)
 	return move_word(&op->word, HJG_WORD(generation, from), HJG_WORD(generation, to));
 }
 
-/* Operation number i of a job: the batches, then the build. */
+/* Find operation number i of a job: the batches, then the build. */
 static HjgOpReport *
 op_at(HjgJobReport *report, int i)
 {

@@ -165,7 +165,7 @@ hjg_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limits, hj
 
 /* ---------- waiting ---------- */
 
-/* A place that a waiter, or one that is gone, has no claim to any more. */
+/* Is it a place that no waiter has a claim to any more? */
 static bool
 place_is_free(const HjgShareWaiter *waiter, hjg_u32 pid, hjg_u64 now_ns)
 {

@@ -74,7 +74,7 @@ push(const HjgArena *arena, HjgSlabStack *stacks, hjg_u32 slab_ix)
 	push_chain(arena, &stacks[use_of(arena, slab_ix)], slab_ix, slab_ix, 1);
 }
 
-/* Milliseconds that wrap around; only differences count. */
+/* Read a clock of milliseconds that wrap around; only differences count. */
 static hjg_u32
 now_ms(void)
 {

@@ -107,12 +107,12 @@ extern void hjg_view_detach(HjgArenaView *view);
 /* Give a part of a half, at off in its descriptor, memory; false with an errno when the system has none. */
 extern bool hjg_arena_populate(char *base, size_t bytes, int fd, size_t off);
 
-/* NULL for an index that is out of range, or is no input's, or no result's. */
+/* Find a slab; NULL for an index that is out of range, or is no input's, or no result's. */
 extern void *hjg_arena_slab_at(const HjgArena *arena, hjg_u32 slab_ix);
 extern const void *hjg_view_input(const HjgArenaView *view, hjg_u32 slab_ix);
 extern void *hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix);
 
-/* Size of the arena where the settings name none; root stands before the paths of the system's files ("" but in tests). */
+/* Choose the size of the arena where the settings name none; root stands before the paths of the system's files ("" but in tests). */
 extern size_t hjg_arena_default_bytes(const char *root);
 
 /* The calibrated values; false when nothing was set, or it does not stay still. */
@@ -157,19 +157,19 @@ typedef struct HjgArenaUse
 
 extern void hjg_arena_use(const HjgArena *arena, HjgArenaUse *use);
 
-/* Number of free slabs whose memory is there. */
+/* Count the free slabs whose memory is there. */
 extern hjg_u32 hjg_slab_nwarm(const HjgArena *arena);
 
 /* ---- arena_job.c: jobs and their operations ---- */
 
-/* The slot, or NULL for an index that is out of range. */
+/* Find a slot; NULL for an index that is out of range. */
 static inline HjgJobSlot *
 hjg_job_at(const HjgArena *arena, hjg_u32 job_ix)
 {
 	return job_ix < HJG_MAX_JOBS ? &arena->jobs[job_ix] : NULL;
 }
 
-/* The job's part of the device half. */
+/* Find the job's part of the device half. */
 static inline HjgJobReport *
 hjg_job_report(const HjgArena *arena, const HjgJobSlot *job)
 {
@@ -182,7 +182,7 @@ hjg_op_state(const HjgOpReport *op)
 	return HJG_WORD_STATE(__atomic_load_n(&op->word, __ATOMIC_SEQ_CST));
 }
 
-/* FREE to LEASED.  False when all slots are taken; hint is where to look first. */
+/* Lease a slot, FREE to LEASED.  False when all slots are taken; hint is where to look first. */
 extern bool hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
 							   hjg_u32 *job_ix, hjg_u32 *generation);
 
@@ -213,7 +213,7 @@ extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hj
  */
 extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
 extern bool hjg_job_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
-/* False when the job is not this generation's any more. */
+/* Abandon a job; false when it is not this generation's any more. */
 extern bool hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
 extern bool hjg_job_any_leased(const HjgArenaView *view);
 /* Supervisor: does an operation run of a job that was abandoned, and so cancelled, longer ago than that? */
@@ -232,7 +232,7 @@ extern int	hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int
 
 /* ---- arena_bell.c: waking the device process, and being woken by it ---- */
 
-/* Client: job has something to do. */
+/* Ring for a job that has something to do; called by clients. */
 extern void hjg_bell_ring(const HjgArenaView *view, hjg_u32 job_ix);
 /* The same where nothing has come of it for some time: it wakes a thread whatever the device half says of sleepers. */
 extern void hjg_bell_ring_again(const HjgArenaView *view, hjg_u32 job_ix);

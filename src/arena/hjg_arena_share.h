@@ -58,13 +58,13 @@ extern void hjg_share_clear(HjgShare *share, hjg_u32 job_ix);
 extern hjg_u32 hjg_share_count(HjgShare *share, hjg_u32 job_ix, int n);
 extern HjgShareOwner hjg_share_owner(const HjgShare *share, hjg_u32 job_ix);
 extern void hjg_share_suspend(HjgShare *share, hjg_u32 job_ix, bool suspended);
-/* Reads the whole table. */
+/* Sum up what jobs hold; reads the whole table. */
 extern void hjg_share_sum(const HjgShare *share, HjgShareOwner owner, HjgShareSum *sum);
 
 /* May a backend with that sum have one more of a kind?  HJG_SHARE_OF_ALL: yes; or else whose share is used up. */
 extern HjgShareOf hjg_share_refused_by(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs,
 									   HjgShareKind kind);
-/* Below so many leased slabs no backend and no role can have used up its share. */
+/* Compute the number of leased slabs below which no backend and no role can have used up its share. */
 extern hjg_u32 hjg_share_free_for_all(const HjgShareLimits *limits, hjg_u32 total_slabs);
 /* Do suspended jobs hold more than they may: all, or the role's, or the backend's? */
 extern bool hjg_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs);
@@ -81,7 +81,7 @@ extern bool hjg_share_anybody_waits(const HjgShare *share, hjg_u64 now_ns);
  * more)?  HJG_SHARE_NO_TURN when it has no turn, as its time is over or its place was taken.
  */
 extern hjg_u32 hjg_share_ahead(HjgShare *share, int place, hjg_u32 pid, hjg_u32 held, hjg_u64 now_ns);
-/* Who comes first? */
+/* Find who comes first. */
 extern bool hjg_share_next(const HjgShare *share, HjgShareKind kind, hjg_u64 now_ns, hjg_u32 *pgprocno);
 
 #endif							/* HJG_ARENA_SHARE_H */

@@ -110,7 +110,7 @@ check_arena_size(int *newval, void **extra, GucSource source)
 	return false;
 }
 
-/* A cost knob: -1 stands for the calibrated value. */
+/* Define a cost override: -1 stands for the calibrated value. */
 static void
 define_cost(const char *name, const char *what, double *variable)
 {
@@ -132,134 +132,136 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	default_arena_mb = arena_mb;
 
 	DefineCustomBoolVariable("hjoin_gpu.aggregate",
-							 "Computes aggregates of all rows of a join inside GpuHashJoin.",
+							 "Computes aggregates without GROUP BY inside GpuHashJoin.",
 							 NULL, &hjg_aggregate, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.arena_size",
-								"Size of the memory shared with the device process.",
-								"Memory is used only as joins need it and given back when idle. -1 means the lesser of "
+								"Sets the size of the memory shared with the device process.",
+								"Memory is taken as joins need it and given back when idle. -1 chooses the smaller of "
 								"4 GB and a quarter of the memory of the machine or of the control group.",
 								&hjg_arena_size_mb, -1, -1, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, check_arena_size, NULL, NULL);
 
-	define_share("hjoin_gpu.backend_share", "Percent of job slots and shared memory that the joins of one backend may hold.",
+	define_share("hjoin_gpu.backend_share", "Sets the percentage of job slots and shared memory that the joins of one backend may hold.",
 				 NULL, &hjg_backend_share, 50, 1);
 
 	DefineCustomEnumVariable("hjoin_gpu.bloom_filter",
-							 "Drops probe rows without a partner by a Bloom filter of the build keys.",
-							 "auto does it where it is expected to pay and stops where it does not; on, wherever "
-							 "the kind of join allows it.",
+							 "Sets whether a Bloom filter of the build keys drops probe rows without a match.",
+							 "auto uses a filter where it is expected to save time, and stops where it does not; on "
+							 "uses one wherever the join type allows it.",
 							 &hjg_bloom_filter, HJG_BLOOM_FILTER_AUTO, bloom_filter_options, PGC_USERSET,
 							 GUC_EXPLAIN, NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.build_tuple_cost", "Cost of building the hash table, for each build row.",
+	define_cost("hjoin_gpu.build_tuple_cost", "Sets the cost of adding a build row to the hash table.",
 				&hjg_build_tuple_cost);
 
 	if (preloaded)
 		DefineCustomBoolVariable("hjoin_gpu.confine_device",
 								 "Keeps the device process from files, processes and networks that drivers do not need.",
-								 "To be turned off only for a driver that does not work otherwise.",
+								 "Turn it off only for a driver that does not work otherwise.",
 								 &hjg_confine_device, true, PGC_POSTMASTER, 0, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hjoin_gpu.cpu_threads",
-							"Threads of the cpu engine in the device process.",
-							"The value at server start is the size of its thread pool, 0 meaning one a core; "
-							"a session's value limits its own joins.",
+							"Sets the number of threads of the cpu engine.",
+							"The value at server start is the size of the thread pool in the device process, where 0 means "
+							"one thread per core. A session's value limits its own joins.",
 							&hjg_cpu_threads, 0, 0, 1024, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomStringVariable("hjoin_gpu.device",
-							   "Device that joins run on: auto, cpu, cuda:N or opencl:N.",
-							   NULL, &hjg_device, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
+							   "Sets the device that joins run on.",
+							   "auto chooses the device that is expected to be the fastest; cpu, cuda:N or opencl:N names one.",
+							   &hjg_device, "auto", PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
 
 	if (preloaded)
 		DefineCustomIntVariable("hjoin_gpu.device_memory",
-								"Memory of a GPU that all joins together may use.",
-								"0 means most of what is free when the first join comes.",
+								"Sets the memory of a GPU that all joins together may use.",
+								"0 means most of the memory that is free at the first join.",
 								&hjg_device_memory_mb, 0, 0, INT_MAX / 2,
 								PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
 
 	if (preloaded)
 		DefineCustomStringVariable("hjoin_gpu.device_program",
-								   "Path of the device program; empty means the one beside the server program.",
-								   NULL, &hjg_device_program, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY,
+								   "Sets the path of the device program.",
+								   "If empty, the program beside the server program is used.",
+								   &hjg_device_program, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY,
 								   NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hjoin_gpu.device_timeout",
-							"Time without a sign of life after which the device process is restarted.",
+							"Sets the time without a heartbeat after which the device process is restarted.",
 							NULL, &hjg_device_timeout_ms, 2000, 100, INT_MAX / 4,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hjoin_gpu.direct_scan",
-							 "Reads the pages of sequential scans below GpuHashJoin in place.",
+							 "Enables reading the pages of sequential scans below GpuHashJoin in place.",
 							 NULL, &hjg_direct_scan, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomIntVariable("hjoin_gpu.embedded_rows",
-							"Joins of at most so many rows a side run in the backend itself.",
-							"Larger ones do where that is expected to be as fast. 0 sends every join to the device process; -1 none.",
+							"Sets the number of rows a side up to which joins run in the backend.",
+							"Larger joins run there, too, where that is expected to be as fast. 0 sends every join to the device process; -1 sends none.",
 							&hjg_embedded_rows, 32768, -1, INT_MAX / 2, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.emit_tuple_cost", "Cost of handing a joined row to the executor, for each row.",
+	define_cost("hjoin_gpu.emit_tuple_cost", "Sets the cost of handing a joined row to the executor.",
 				&hjg_emit_tuple_cost);
 
-	DefineCustomBoolVariable("hjoin_gpu.enabled", "Lets the planner choose GpuHashJoin.",
+	DefineCustomBoolVariable("hjoin_gpu.enabled", "Enables the planner's use of GpuHashJoin plans.",
 							 NULL, &hjg_enabled, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hjoin_gpu.explain_declined",
-							 "Says by a NOTICE during planning why GpuHashJoin is not offered for a join.",
+							 "Reports during planning why GpuHashJoin is not offered for a join.",
 							 NULL, &hjg_explain_declined, false, PGC_USERSET, 0, NULL, NULL, NULL);
 
 	DefineCustomBoolVariable("hjoin_gpu.force",
-							 "Uses GpuHashJoin wherever it is eligible, whatever it costs.",
+							 "Forces the use of GpuHashJoin wherever it is eligible, whatever its cost.",
 							 "For tests and comparisons.",
 							 &hjg_force, false, PGC_USERSET, GUC_EXPLAIN | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
-	define_share("hjoin_gpu.idle_share", "Percent of job slots and shared memory that open cursors may hold between fetches.",
-				 "A cursor beyond it gives its job back, and its join goes on in the backend.", &hjg_idle_share, 25, 0);
+	define_share("hjoin_gpu.idle_share", "Sets the percentage of job slots and shared memory that open cursors may hold between fetches.",
+				 "A cursor beyond the limit gives its job back, and its join continues in the backend.", &hjg_idle_share, 25, 0);
 
-	define_cost("hjoin_gpu.marshal_tuple_cost", "Cost of packing a row into a batch, for each row read.",
+	define_cost("hjoin_gpu.marshal_tuple_cost", "Sets the cost of packing a row into a batch.",
 				&hjg_marshal_tuple_cost);
 
 	DefineCustomEnumVariable("hjoin_gpu.materialization",
-							 "Where columns of joined rows are put together on a GPU.",
-							 "late: on the host, by row number; early: on the GPU, where they are of fixed width; auto: "
-							 "for each side, the one that is expected to be faster.",
+							 "Sets where the columns of joined rows are put together when a GPU joins.",
+							 "late does it on the host, by row number; early on the GPU, for columns of fixed width; auto "
+							 "chooses for each side what is expected to be faster.",
 							 &hjg_materialization, HJG_MATERIALIZATION_AUTO, materialization_options, PGC_USERSET,
 							 GUC_EXPLAIN, NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hjoin_gpu.on_fallback",
-							 "What to do when the device process cannot finish a join.",
-							 "The backend finishes the join itself (silent, log) or raises an error (error).",
+							 "Sets what happens when the device process cannot finish a join.",
+							 "With silent and log the backend finishes the join; error raises an error.",
 							 &hjg_on_fallback, HJG_FALLBACK_LOG, fallback_options, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 
 	DefineCustomEnumVariable("hjoin_gpu.pipeline",
-							 "What CPU threads and the units of an OpenCL device do beside executing a join (E).",
-							 "pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed and some units "
-							 "decompress them, of the CPU, all of the CPU, or of the device as well.  Other engines ignore it.",
+							 "Sets what CPU threads and the units of an OpenCL device do beside executing a join.",
+							 "e: nothing; pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed, and some units "
+							 "decompress them: of the CPU, all of the CPU, or of the device as well. Other engines ignore it.",
 							 &hjg_pipeline, HJG_PIPELINE_AUTO, pipeline_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.probe_tuple_cost", "Cost of probing the hash table, for each probe row.",
+	define_cost("hjoin_gpu.probe_tuple_cost", "Sets the cost of probing the hash table with a row.",
 				&hjg_probe_tuple_cost);
 
-	define_share("hjoin_gpu.role_share", "Percent of job slots and shared memory that the joins of one role's sessions may hold.",
+	define_share("hjoin_gpu.role_share", "Sets the percentage of job slots and shared memory that the joins of one role's sessions may hold.",
 				 NULL, &hjg_role_share, 75, 1);
 
-	define_cost("hjoin_gpu.startup_cost", "Cost of starting a join.", &hjg_startup_cost);
+	define_cost("hjoin_gpu.startup_cost", "Sets the cost of starting a join.", &hjg_startup_cost);
 
 	DefineCustomEnumVariable("hjoin_gpu.strategy",
-							 "Algorithm of the engine; auto chooses by size.",
-							 "nop and radix are the cpu engine's, shj_... and phj_... those of OpenCL devices, the "
-							 "others those of NVIDIA GPUs; an engine takes one that is not its own for auto.",
+							 "Sets the join algorithm of the engine.",
+							 "auto chooses by size. nop and radix belong to the cpu engine, shj_... and phj_... to OpenCL devices, the "
+							 "others to NVIDIA GPUs; an engine takes a strategy of another engine as auto.",
 							 &hjg_strategy, HJG_CPU_AUTO, strategy_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
-	define_cost("hjoin_gpu.transfer_cost", "Cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
+	define_cost("hjoin_gpu.transfer_cost", "Sets the cost of moving 1 MB to or from a device.", &hjg_transfer_cost);
 
 	DefineCustomRealVariable("hjoin_gpu.verify",
-							 "Share of joins by GpuHashJoin that are joined by core's hash join as well.",
-							 "At the first result that differs the node is not used any more.",
+							 "Sets the share of joins that are compared with core's hash join.",
+							 "After the first difference GpuHashJoin is not used any more.",
 							 &hjg_verify_share, 0.0, 0.0, 1.0, PGC_SUSET, 0, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("hjoin_gpu");

@@ -30,7 +30,7 @@ static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 13, 8, 3,
 /* Turns, in each of which every size has its part of the runs, without which costs would be worth nothing. */
 #define LEAST_TURNS 9
 
-/* Keys of [0, nrows), each once, in an order that depends on the (odd) multiplier. */
+/* Fill in keys of [0, nrows), each once, in an order that depends on the (odd) multiplier. */
 static void
 fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 {
@@ -43,14 +43,14 @@ fill_keys(int width, hjg_u8 *keys, hjg_u32 nrows, hjg_u32 multiplier)
 	}
 }
 
-/* A piece, of n that took so long together. */
+/* Divide the time of n pieces by their number. */
 static double
 each_ns(hjg_u64 ns, hjg_u64 n)
 {
 	return n > 0 ? (double) ns / (double) n : HUGE_VAL;
 }
 
-/* What pieces of the device's took beside their rows, by the runner's times before and after the join. */
+/* Sample what pieces of the device's took beside their rows, by the runner's times before and after the join. */
 static void
 sample_pieces(const HjgRunnerTimes *before, const HjgRunnerTimes *after, const HjgCoupledStats *stats, HjgCoupledSample *sample)
 {
@@ -66,7 +66,7 @@ copy_sample(const HjgCopyTimes *times)
 	return (HjgCopySample) {.copies = {.n = (double) times->n, .bytes = (double) times->bytes}, .ns = (double) times->ns};
 }
 
-/* One join of nrows with nrows. */
+/* Measure one join of nrows with nrows. */
 static HjgStatus
 measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 		const HjgStepCalibration *scratch, hjg_u32 nrows,
@@ -135,7 +135,7 @@ nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	(void) slot;
 }
 
-/* One launch of no rows to speak of: how long the device is at work on it, and how long it takes to see that it is done. */
+/* Measure one launch of no rows to speak of: how long the device is at work on it, and how long it takes to see that it is done. */
 static HjgStatus
 time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *launch, double *busy_ns, double *seen_ns)
 {
@@ -156,7 +156,7 @@ time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *lau
 }
 
 /*
- * What a piece costs beside its rows whatever the size of the join.  On the device: one of a few rows for each of its groups; on the
+ * Measure what a piece costs beside its rows whatever the size of the join.  On the device: one of a few rows for each of its groups; on the
  * CPU a unit of nothing for each thread.
  */
 static HjgStatus
@@ -204,14 +204,14 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 #define LEAST_RATIO 0.1
 #define RATIO_SPREAD 0.3
 
-/* From 0 to 1, the same in each calibration. */
+/* Draw from 0 to 1, the same in each calibration. */
 static double
 drawn(int run, int i)
 {
 	return (double) (hjg_mix32(HJG_HASH_NO_SEED, (hjg_u32) (run * (HJG_STEP_COUNT + 1) + i + 1)) >> 8) / (1 << 24);
 }
 
-/* The ratio at which both are busy to the end, if they do not slow each other down. */
+/* Compute the ratio at which both are busy to the end, if they do not slow each other down. */
 static double
 even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 {
@@ -226,7 +226,7 @@ even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 	return cpu_ns + device_ns > 0 ? device_ns / (cpu_ns + device_ns) : 0.5;
 }
 
-/* The CPU's shares of the steps in a run of a way; alone: the samples of the run on one processor. */
+/* Set the CPU's shares of the steps in a run of a way; alone: the samples of the run on one processor. */
 static void
 set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const HjgCoupledSample *device, HjgCoupledConfig *config)
 {
@@ -238,7 +238,7 @@ set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const Hj
 			LEAST_RATIO + (1 - 2 * LEAST_RATIO) * drawn(run, i);
 }
 
-/* Joins of nrows with nrows, each way once. */
+/* Measure joins of nrows with nrows, each way once. */
 static HjgStatus
 measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			 const HjgStepCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
@@ -260,7 +260,7 @@ measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 }
 
 /*
- * All steps at all sizes.  The ways take turns: memory is then in the caches of whoever had it last, as in joins of different
+ * Measure all steps at all sizes.  The ways take turns: memory is then in the caches of whoever had it last, as in joins of different
  * ratios; and so do the sizes, each as often as it is to.  Some of the turns are enough where they take too long.
  */
 static HjgStatus

@@ -18,7 +18,7 @@
 
 /* ---- what steps use ---- */
 
-/* Rows [begin, end) of the array at off, width bytes a row; an array that is not there has no bytes. */
+/* Add rows [begin, end) of the array at off, width bytes a row; an array that is not there has no bytes. */
 static void
 add_rows(HjgStepRanges *of, hjg_u64 off, size_t width, hjg_u32 begin, hjg_u32 end, bool reads, bool writes)
 {
@@ -35,7 +35,7 @@ hjg_step_uses_table(HjgStep step)
 	return step != HJG_STEP_HASH && step != HJG_STEP_NUMBER && step != HJG_STEP_N2 && step != HJG_STEP_N3;
 }
 
-/* Where an array of work begins; 0: the launch has none. */
+/* Find where an array of work begins; 0: the launch has none. */
 static hjg_u64
 array_off(const HjgStepLaunch *launch, HjgArray array)
 {
@@ -102,7 +102,7 @@ move(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, const Hjg
 	return join->runner->move(join->runner->arg, to, &memory, ranges, nranges);
 }
 
-/* Ranges of work come to the CPU, who waits for that; counted as its step's. */
+/* Bring ranges of work to the CPU, which waits for that; counted as its step's. */
 static HjgStatus
 bring(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
 {

@@ -28,7 +28,7 @@ zero_if_none(double ns)
  */
 #define TRIMMED 0.125
 
-/* The mean of a member of nruns samples of some ways, of which the first one's is at first; infinite where none has it. */
+/* Compute the mean of a member of nruns samples of some ways, of which the first one's is at first; infinite where none has it. */
 static double
 mean_of(const double *first, int nways, int nruns)
 {
@@ -49,7 +49,7 @@ mean_of(const double *first, int nways, int nruns)
 /* Kinds of series of a join: partitioning, building, counting pairs, writing them. */
 #define NKINDS 4
 
-/* Which part of a step's time is in series of a kind; of a step that both sides have, half is taken to be each one's. */
+/* Compute which part of a step's time is in series of a kind; of a step that both sides have, half is taken to be each one's. */
 static double
 part_in(int kind, int step, bool partitioned)
 {
@@ -65,7 +65,7 @@ part_in(int kind, int step, bool partitioned)
 	return step == HJG_STEP_HASH || step == HJG_STEP_NUMBER ? parts[partitioned][step][kind] : kind_of[step] == kind;
 }
 
-/* For how much of a processor's time in the series that have the step the other one was at work as well. */
+/* Compute for how much of a processor's time in the series that have the step the other one was at work as well. */
 static double
 overlap_of(const HjgCoupledSample *sample, bool partitioned, int p, int step)
 {
@@ -79,7 +79,7 @@ overlap_of(const HjgCoupledSample *sample, bool partitioned, int p, int step)
 }
 
 /*
- * By which part of its time alone a step takes longer while the other processor is at work all the time.  Runs weigh as much as they say of
+ * Compute by which part of its time alone a step takes longer while the other processor is at work all the time.  Runs weigh as much as they say of
  * it: their rows and the part of the time when it was.
  */
 static double
@@ -98,7 +98,7 @@ slowdown_of(const HjgCoupledSample *samples, int nruns, bool partitioned, int p,
 	return hjg_trimmed_mean(slowdowns, nruns, TRIMMED);
 }
 
-/* What a run should take on a processor by the costs of its size, without rows that are taken over. */
+/* Predict what a run should take on a processor by the costs of its size, without rows that are taken over. */
 static double
 expected_ns(const HjgCoupledSample *sample, bool partitioned, int p, const double alone_ns[HJG_STEP_COUNT], const double together_ns[HJG_STEP_COUNT])
 {
@@ -110,7 +110,7 @@ expected_ns(const HjgCoupledSample *sample, bool partitioned, int p, const doubl
 	return ns;
 }
 
-/* What it took, without pieces. */
+/* Compute what it took, without pieces. */
 static double
 rows_ns(const HjgCoupledSample *sample, int p)
 {
@@ -122,7 +122,7 @@ rows_ns(const HjgCoupledSample *sample, int p)
 	return ns;
 }
 
-/* How much one processor's time over the other's differs from join to join. */
+/* Compute how much one processor's time over the other's differs from join to join. */
 static double
 spread_of(const HjgCoupledSample *samples, int nruns, bool partitioned, const double alone_ns[HJG_PROCESSORS][HJG_STEP_COUNT],
 		  const double together_ns[HJG_PROCESSORS][HJG_STEP_COUNT])
@@ -140,7 +140,7 @@ spread_of(const HjgCoupledSample *samples, int nruns, bool partitioned, const do
 	return hjg_spread(over, nruns);
 }
 
-/* Costs of one size, without or with partitioning. */
+/* Take the costs of one size, without or with partitioning. */
 static void
 take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS], int nruns, int partitioned, int size,
 		   double seen_ns, HjgStepCosts *costs)
@@ -165,7 +165,7 @@ take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_
 }
 
 /*
- * What a row costs on top that the other processor had in the step before.  It is less than what joins of one size differ by, so all sizes
+ * Compute what a row costs on top that the other processor had in the step before.  It is less than what joins of one size differ by, so all sizes
  * and steps say it together: by how much the runs with mixed ratios took longer than their rows should.
  */
 static double
@@ -204,7 +204,7 @@ typedef struct CopyFit
 	HjgCopyCost cost;			/* the fit before this one */
 } CopyFit;
 
-/* Errors count by the time that is expected: by the time that was taken itself, copies that were disturbed would count the least. */
+/* Add a sample of copies.  Errors count by the time that is expected: by the time that was taken itself, copies that were disturbed would count the least. */
 static void
 add_copies(CopyFit *fit, const HjgCopySample *sample)
 {
@@ -223,7 +223,7 @@ add_copies(CopyFit *fit, const HjgCopySample *sample)
 	fit->b += weight * bytes * sample->ns;
 }
 
-/* Neither part is negative; without samples both are 0. The next one begins anew. */
+/* Finish a fit: neither part is negative; without samples both are 0. The next one begins anew. */
 static void
 finish_fit(CopyFit *fit)
 {
@@ -268,7 +268,7 @@ costs_time(const HjgCopyCost *cost)
 	return cost->each_ns + cost->byte_ns > 0;
 }
 
-/* Of one size. */
+/* Fit the copies of one size. */
 static void
 fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS], int nruns, int size, HjgStepCosts *costs)
 {
@@ -295,7 +295,7 @@ fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_WAYS][HJG_CALIBRATI
 }
 
 /*
- * A step that a processor could not run, or not on so many rows, has no cost. The model adds costs
+ * Fill gaps: a step that a processor could not run, or not on so many rows, has no cost. The model adds costs
  * up and multiplies them by nothing, so a number must stand there: the one for fewer rows, since joins of
  * more will be given up as this one was, or one that no ratio but 1 survives.
  */

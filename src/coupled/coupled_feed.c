@@ -192,7 +192,7 @@ open_window(Feed *feed, int which, hjg_u32 begin)
 	return status;
 }
 
-/* A launch that unpacks blocks of a window. */
+/* Make a launch that unpacks blocks of a window. */
 static HjgStepLaunch
 unpack_launch(const HjgCoupled *join, const HjgSeries *series, const FeedWindow *window, int which, hjg_u32 begin, hjg_u32 end)
 {
@@ -208,7 +208,7 @@ unpack_launch(const HjgCoupled *join, const HjgSeries *series, const FeedWindow 
 	return launch;
 }
 
-/* The bytes of the blocks of a window lie together: P fetches them. */
+/* Fetch the bytes of the blocks of a window, which lie together, as P. */
 static void
 fetch_packed(HjgCoupled *join, const HjgSeries *series, const FeedWindow *window)
 {
@@ -226,7 +226,7 @@ fetch_packed(HjgCoupled *join, const HjgSeries *series, const FeedWindow *window
 }
 
 /*
- * Blocks that are the device's, of n: what its share of all cores unpacks while the CPU's threads do the others.  Without costs both
+ * Count the blocks that are the device's, of n: what its share of all cores unpacks while the CPU's threads do the others.  Without costs both
  * sides are taken to be alike.
  */
 static hjg_u32
@@ -406,7 +406,7 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	return hjg_series_run(join, &part);
 }
 
-/* After an error nobody may go on to write. */
+/* Abandon the work: after an error nobody may go on to write. */
 static void
 abandon(Feed *feed)
 {

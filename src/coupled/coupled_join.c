@@ -148,7 +148,7 @@ hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes)
 	return off;
 }
 
-/* Counters of the pass of the most, where two share the bits. */
+/* Count the counters of the pass that has the most, where two share the bits. */
 static hjg_u32
 most_counters(int bits)
 {
@@ -235,7 +235,7 @@ hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end, hjg_u32 unit_ro
 
 /* ---- partitioning ---- */
 
-/* Counts to starts: the headers' exclusive prefix sum, in order of partition and then of stripe. */
+/* Turn counts into starts, the headers' exclusive prefix sum, in order of partition and then of stripe. */
 static void
 sum_headers(HjgCoupled *join, const HjgStepArgs *args)
 {

@@ -31,7 +31,7 @@ typedef struct Spilled
 	hjg_u32		nchunks;
 } Spilled;
 
-/* Rows that the largest of so many parts is expected to have, keys being mixed. */
+/* Count the rows that the largest of so many parts is expected to have, keys being mixed. */
 static hjg_u64
 part_rows(hjg_u64 build_rows, int bits)
 {
@@ -40,7 +40,7 @@ part_rows(hjg_u64 build_rows, int bits)
 	return mean + mean / 16 + 256;
 }
 
-/* How many bits make parts that fit; more than MAX_PART_BITS: too many. */
+/* Choose how many bits make parts that fit; more than MAX_PART_BITS: too many. */
 static int
 choose_part_bits(HjgCoupled *join)
 {

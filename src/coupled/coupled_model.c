@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Between which two calibrated sizes so many rows are: the first one's index, and the share of the second. */
+/* Find between which two calibrated sizes so many rows are: the first one's index, and the share of the second. */
 static int
 find_size(const HjgStepCosts *costs, double build_rows, double *share)
 {
@@ -49,7 +49,7 @@ hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_r
 	return (HjgCopyCost) {cost[i].each_ns * (1 - share) + cost[i + 1].each_ns * share, cost[i].byte_ns * (1 - share) + cost[i + 1].byte_ns * share};
 }
 
-/* Pieces of a part of the rows. */
+/* Count the pieces of a part of the rows. */
 static double
 npieces(const HjgSeriesShape *shape, double part)
 {
@@ -83,7 +83,7 @@ typedef struct Stops
 } Stops;
 
 /*
- * What each step's rows lack on their processor crosses before it, and takes the time of both where it goes to the device.  The CPU's rows come before
+ * Add what each step's rows lack on their processor, which crosses before it and takes the time of both where it goes to the device.  The CPU's rows come before
  * the device begins with p4, whose pairs go the same way, and what the host reads behind the series is waited for.
  */
 static Stops
@@ -154,7 +154,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 }
 
 /*
- * How long a processor waits in a step of which it takes a part of the rows over.  It is at them from begin_ns on and needs
+ * Compute how long a processor waits in a step of which it takes a part of the rows over.  It is at them from begin_ns on and needs
  * taken_ns; the other one has them by ready_ns and made them in made_ns.  Beyond the paper, where rows come in pieces: the first
  * one cannot be begun before it is made, nor the last one.
  */
@@ -168,7 +168,7 @@ delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken
 }
 
 /*
- * Beyond equation 1: the longer of two times that differ from series to series is longer in the mean than either one's mean, the most where those
+ * Go beyond equation 1: the longer of two times that differ from series to series is longer in the mean than either one's mean, the most where those
  * are alike (C. E. Clark, The greatest of a finite set of random variables, 1961, with normal ones).
  */
 static double
@@ -182,7 +182,7 @@ longer_of(double a_ns, double b_ns, double spread)
 	return fmax(a_ns, b_ns) + deviation_ns * (exp(-apart * apart / 2) / sqrt(2 * M_PI) - apart * erfc(apart / sqrt(2)) / 2);
 }
 
-/* Until the table is where rows of the series will meet it. */
+/* Compute the time until the table is where rows of the series will meet it. */
 static double
 move_time(const HjgSeriesShape *shape, const double *ratios)
 {
@@ -313,7 +313,7 @@ search_dd(const HjgSeriesShape *shape, double *best, double *best_ns)
 	}
 }
 
-/* Two ratios, one for the steps up to some, one for those from there on: the device begins anew once at most. */
+/* Search two ratios, one for the steps up to some, one for those from there on: the device begins anew once at most. */
 static void
 search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 {
@@ -342,7 +342,7 @@ static const int strides[] = {5, 2, 1};
 #define ALONE_MARGIN 1.1
 
 /*
- * From *best on: all neighbors in a distance of a stride, in any of the ratios at a time, until none is better; then a
+ * Descend from *best: try all neighbours in a distance of a stride, in any of the ratios at a time, until none is better; then a
  * shorter stride.
  */
 static void
@@ -371,7 +371,7 @@ descend(const HjgSeriesShape *shape, double *best, double *best_ns)
 }
 
 /*
- * A choice among many makes the most of the errors of their unit costs: a simpler one that is nearly as good is taken.  Ratios that
+ * Prefer simple ratios.  A choice among many makes the most of the errors of their unit costs: a simpler one that is nearly as good is taken.  Ratios that
  * differ from step to step give way to one ratio for all, unless that is worse than no ratio (ol_ns), and any to one side alone.
  */
 static void

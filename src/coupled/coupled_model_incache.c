@@ -35,7 +35,7 @@ shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int cores)
 }
 
 /*
- * Equations 3 and 4: bytes that P did not fetch while the work went on come from memory.  The
+ * Compute equations 3 and 4: bytes that P did not fetch while the work went on come from memory.  The
  * misses of the units that work are shared by them as the work is.
  */
 static double
@@ -48,7 +48,7 @@ memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fet
 	return cpu + cores > 0 ? (bytes - fetched * shape->fetch_gain) * shared_ns(shape, shape->miss_ns[together], cpu, cores) : 0;
 }
 
-/* Equation 6: E of all rows by some threads and cores, with what it waits for memory. */
+/* Compute equation 6: E of all rows by some threads and cores, with what it waits for memory. */
 static double
 execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int cores)
 {
@@ -61,7 +61,7 @@ execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int
 		(cores > 0 ? shape->cross_ns : 0);
 }
 
-/* So many threads of their own. */
+/* Predict the start of threads of their own. */
 static double
 start_ns(const HjgInCacheShape *shape, int nthreads)
 {

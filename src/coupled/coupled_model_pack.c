@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Bytes of a value's stream, the marks and starts of its lanes included. */
+/* Count the bytes of a value's stream, the marks and starts of its lanes included. */
 static double
 stream_bytes(int width, int leaf, bool delta, const HjgPackShape *shape)
 {
@@ -59,7 +59,7 @@ hjg_pack_plan_is_empty(const HjgPackPlan *plan)
 	return !plan->scale && !plan->dict && !plan->runs && !plan->delta && !plan->frame && plan->leaf == HJG_PACK_PLAIN;
 }
 
-/* Plans by number: all that make sense, and nothing twice. */
+/* Make the plan of a number: all that make sense, and nothing twice. */
 static bool
 plan_by_number(const HjgPackStats *stats, int n, HjgPackPlan *plan)
 {
@@ -102,7 +102,7 @@ hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts *costs, double byt
 	return best;
 }
 
-/* The cascade of one stream, in brackets when it has several schemes and is a part of a plan. */
+/* Write the cascade of one stream, in brackets when it has several schemes and is a part of a plan. */
 static int
 chain_text(char *text, size_t room, bool inner, const char *const *names, int n)
 {

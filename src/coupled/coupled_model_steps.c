@@ -29,7 +29,7 @@ const HjgStepUse hjg_step_use[HJG_STEP_COUNT] = {
 	[HJG_STEP_P4] = {.host_writes = OFFSETS, .reads = ROWS | NODES | COUNTS | OFFSETS},
 };
 
-/* A share of an array's rows crosses. */
+/* Let a share of an array's rows cross. */
 static void
 cross(const HjgRowsShape *rows, HjgArray array, double share, HjgCopies *to)
 {

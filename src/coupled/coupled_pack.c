@@ -47,7 +47,7 @@ typedef struct PackWriter
 	hjg_u32		bytes;			/* written so far */
 } PackWriter;
 
-/* The place of so many zeroed bytes more. */
+/* Take the place of so many zeroed bytes more. */
 static hjg_u32
 take(PackWriter *writer, size_t bytes)
 {
@@ -112,7 +112,7 @@ write_bytes(PackWriter *writer, HjgPackStream *stream, const hjg_u64 *values)
 	}
 }
 
-/* Values, which Delta and FOR change on their way, to a stream of the block. */
+/* Write values, which Delta and FOR change on their way, to a stream of the block. */
 static void
 write_stream(PackWriter *writer, HjgPackStream *stream, int width, int leaf, bool delta, bool frame, hjg_u64 *values,
 			 hjg_u32 n, HjgPackWork *work)
@@ -194,7 +194,7 @@ fill_dict(const HjgEnv *env, int key_width, const HjgPackPlan *plan, const void 
 	return HJG_OK;
 }
 
-/* Dictionaries and an empty directory behind the header; returns where blocks begin. */
+/* Write dictionaries and an empty directory behind the header; returns where blocks begin. */
 static size_t
 write_head(HjgPackHeader *header, const HjgPackPlan *plans, const HjgPackDict *dicts, hjg_u32 nblocks)
 {

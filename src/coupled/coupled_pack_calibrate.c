@@ -22,7 +22,7 @@ typedef struct PackBench
 	hjg_u64		packed_bytes;
 } PackBench;
 
-/* Nanoseconds to unpack a row that was packed in this way. */
+/* Measure nanoseconds to unpack a row that was packed in this way. */
 static HjgStatus
 measure(PackBench *bench, HjgPackPlan plan, double *ns)
 {
@@ -45,7 +45,7 @@ measure(PackBench *bench, HjgPackPlan plan, double *ns)
 	return status;
 }
 
-/* The checksum's nanoseconds a byte. */
+/* Measure the checksum's nanoseconds a byte. */
 static double
 measure_check(const PackBench *bench)
 {

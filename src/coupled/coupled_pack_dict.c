@@ -34,7 +34,7 @@ hjg_pack_dict_destroy(const HjgEnv *env, HjgPackDict *dict)
 	*dict = (HjgPackDict) {.count = 0};
 }
 
-/* The slot that has the value, or the free one where it belongs. */
+/* Find the slot that has the value, or the free one where it belongs. */
 static hjg_u32
 find_slot(const HjgPackDict *dict, hjg_u64 value)
 {
@@ -68,7 +68,7 @@ compare_values(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorted values have new numbers: the table is filled anew. */
+/* Sort the values, which gives them new numbers: the table is filled anew. */
 void
 hjg_pack_dict_sort(HjgPackDict *dict)
 {

@@ -33,7 +33,7 @@ add_shape(HjgPackShape *shape, const hjg_u64 *values, hjg_u32 n)
 	shape->bytes += (double) bytes;
 }
 
-/* All preparations of a block's values; returns its number of runs. */
+/* Make all preparations of a block's values; returns its number of runs. */
 static hjg_u32
 try_block(HjgPackStats *stats, PackSample *sample, hjg_u32 n)
 {
@@ -62,7 +62,7 @@ try_block(HjgPackStats *stats, PackSample *sample, hjg_u32 n)
 	return nruns;
 }
 
-/* Sums to averages. */
+/* Divide sums to averages. */
 static void
 divide(HjgPackShape *shape, double n)
 {
@@ -70,7 +70,7 @@ divide(HjgPackShape *shape, double n)
 	shape->bytes /= n > 0 ? n : 1;
 }
 
-/* The fewest decimal digits by which all values become integers, + 1; 0 if there are none. */
+/* Choose the fewest decimal digits by which all values become integers, + 1; 0 if there are none. */
 static int
 digits_of(int width, const hjg_u64 *values, hjg_u32 n, int scale)
 {

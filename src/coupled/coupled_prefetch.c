@@ -39,7 +39,7 @@ fetch(const void *memory)
 	__builtin_prefetch(memory, 0, 2);
 }
 
-/* The first node of each row's list, over the bucket's header: this reads the header itself. */
+/* Fetch the first node of each row's list, over the bucket's header: this reads the header itself. */
 static void
 fetch_lists(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32 *order)
 {
@@ -56,7 +56,7 @@ fetch_lists(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32 *
 	}
 }
 
-/* The rid list of each row's node, which is read. */
+/* Fetch the rid list of each row's node, which is read. */
 static void
 fetch_rids(const HjgStepLaunch *launch, const hjg_u32 *nodes)
 {
@@ -73,7 +73,7 @@ fetch_rids(const HjgStepLaunch *launch, const hjg_u32 *nodes)
 		}
 }
 
-/* Where each row of n3 goes. */
+/* Fetch the memory where each row of n3 goes. */
 static void
 fetch_targets(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32 *nodes)
 {

@@ -92,7 +92,7 @@ sum_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	window->sums[begin / SUM_ROWS] = sum;
 }
 
-/* Offsets of the rows of a block; those of rows that do not fit mean nothing. */
+/* Compute the offsets of the rows of a block; those of rows that do not fit mean nothing. */
 static void
 offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
@@ -134,7 +134,7 @@ sum_counts(ProbeWindow *window, hjg_u64 *total)
 	return hjg_coupled_on_cpu(window->join, 0, window->nrows, SUM_ROWS, offset_block, window);
 }
 
-/* How many rows from the first on have at most room pairs together; *npairs is theirs. */
+/* Estimate how many rows from the first on have at most room pairs together; *npairs is theirs. */
 static hjg_u32
 rows_that_fit(const ProbeWindow *window, hjg_u64 room, hjg_u64 *npairs)
 {
@@ -162,7 +162,7 @@ typedef struct Piece
 	HjgStepArgs args;			/* from begin on */
 } Piece;
 
-/* The window's rows of part number p; where there is one part, all of them. */
+/* Take the window's rows of part number p; where there is one part, all of them. */
 static Piece
 take_piece(ProbeWindow *window, int p)
 {
@@ -193,7 +193,7 @@ take_piece(ProbeWindow *window, int p)
 	return piece;
 }
 
-/* p1 to p3 of a piece; first: of its steps. */
+/* Run p1 to p3 of a piece; first: of its steps. */
 static HjgStatus
 count_piece(ProbeWindow *window, const Piece *piece, HjgStep first, const HjgRuns *runs, hjg_u32 row)
 {
@@ -233,7 +233,7 @@ count_piece(ProbeWindow *window, const Piece *piece, HjgStep first, const HjgRun
 	return hjg_series_run(join, &series);
 }
 
-/* p1 to p3 of rows [row, row + nrows) of the batch; bits: of partitions, 0: as they come. */
+/* Run p1 to p3 of rows [row, row + nrows) of the batch; bits: of partitions, 0: as they come. */
 static HjgStatus
 count_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
 {
@@ -258,7 +258,7 @@ count_window(ProbeWindow *window, const HjgRuns *runs, hjg_u32 row, int bits)
 	return status;
 }
 
-/* p4 of the window's first nrows rows, which are all of them where there are several parts. */
+/* Run p4 of the window's first nrows rows, which are all of them where there are several parts. */
 static HjgStatus
 write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 {
@@ -281,7 +281,7 @@ write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 }
 
 /*
- * Rows of the next window: what the room is likely to take, and some more, or some less where no more may come: but not less than one pair each
+ * Choose the rows of the next window: what the room is likely to take, and some more, or some less where no more may come: but not less than one pair each
  * would fill where rows have had no more than that so far, or the end of a result would come in ever smaller windows.
  */
 static hjg_u32
@@ -306,7 +306,7 @@ typedef struct ProbeRound
 	hjg_u32		most;			/* rows of the next window */
 } ProbeRound;
 
-/* One window from *at on; advances *at and round->npairs, or changes how the window is taken. */
+/* Probe one window from *at on; advances *at and round->npairs, or changes how the window is taken. */
 static HjgStatus
 probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 {
@@ -384,7 +384,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 }
 
 /*
- * Windows for which work fits the buffer, all of its arrays being there.  A buffer that D's windows alone outgrow is one
+ * Set windows for which work fits the buffer, all of its arrays being there.  A buffer that D's windows alone outgrow is one
  * that a configuration set, and no device: such a small excess is better than no join.
  */
 static void

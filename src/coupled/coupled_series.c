@@ -40,7 +40,7 @@ typedef struct Drive
 	hjg_u64		bus_free_ns;	/* the emulated bus is busy until then */
 } Drive;
 
-/* Where the device works on copies nobody fetches for steps: nobody knows whether the host has what their rows point to. */
+/* Is it fetched ahead?  Where the device works on copies nobody fetches for steps: nobody knows whether the host has what their rows point to. */
 static bool
 is_fetched(const HjgCoupled *join)
 {
@@ -48,7 +48,7 @@ is_fetched(const HjgCoupled *join)
 }
 
 /*
- * P: fetch what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
+ * Fetch, as P, what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
  * of earlier steps are done, and so is what it needs of the other processor.
  */
 static void
@@ -140,7 +140,7 @@ max_u32(hjg_u32 a, hjg_u32 b)
 	return a > b ? a : b;
 }
 
-/* Rows of a piece; of one whose memory is fetched ahead no more than the work-ahead set has lines. */
+/* Count the rows of a piece; of one whose memory is fetched ahead no more than the work-ahead set has lines. */
 static hjg_u32
 chunk_rows(const HjgCoupled *join)
 {
@@ -190,7 +190,7 @@ make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 
 /* ---- driving ---- */
 
-/* After an error: the device must not touch the memory any more. */
+/* Wait for the device after an error: it must not touch the memory any more. */
 static void
 drain(const Drive *drive, const HjgPiece *pieces, int from, int to)
 {
@@ -214,7 +214,7 @@ queue_piece(Drive *drive, SeriesPlan *plan, int ix, int nbefore)
 }
 
 /*
- * By copies: pairs that the device writes go to the host by the way of what the CPU's rows of p4 lack, and for longer, so this comes before.
+ * Bring pairs first.  By copies, pairs that the device writes go to the host by the way of what the CPU's rows of p4 lack, and for longer, so this comes before.
  */
 static HjgStatus
 bring_first(Drive *drive, const SeriesPlan *plan)
@@ -295,7 +295,7 @@ drive_plan(Drive *drive, SeriesPlan *plan)
 	return status;
 }
 
-/* Chunks go to whoever is free, through all steps. */
+/* Give chunks to whichever unit is free, through all steps. */
 static HjgStatus
 drive_units(Drive *drive)
 {
@@ -387,7 +387,7 @@ has_rows(const HjgSeries *series, int i, HjgProcessor processor, bool by_units)
 	return by_units || (processor == HJG_ON_CPU ? series->ratios[i] > 0 : series->ratios[i] < 1);
 }
 
-/* The table goes where the series uses it; one that b2 to b4 change is on one side alone. */
+/* Move the table where the series uses it; one that b2 to b4 change is on one side alone. */
 static HjgStatus
 move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
 {
@@ -406,7 +406,7 @@ move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
 	return status;
 }
 
-/* All rows at once. */
+/* Run all rows at once. */
 static HjgStatus
 run_whole(HjgCoupled *join, HjgSeries *series)
 {

@@ -38,7 +38,7 @@ hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step)
 	};
 }
 
-/* The part of rows [*pos, end) that lies in one run of keys; false at the end. */
+/* Get the part of rows [*pos, end) that lies in one run of keys; false at the end. */
 static bool
 next_keys(const HjgSeries *series, int width, hjg_u32 *pos, hjg_u32 end, HjgStepLaunch *launch)
 {
@@ -72,7 +72,7 @@ word_at(const HjgCoupled *join, hjg_u64 off, hjg_u32 i)
 	return ((const hjg_u32 *) (join->work.base + off))[i];
 }
 
-/* Pages that the pairs of rows [begin, end) lie on: [*first, *last). */
+/* Find the pages that the pairs of rows [begin, end) lie on: [*first, *last). */
 static void
 pages_of(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 end, hjg_u32 *first, hjg_u32 *last)
 {
@@ -145,7 +145,7 @@ count_step(HjgCoupled *join, HjgProcessor processor, const HjgSeries *series, co
 	join->stats.step_ns[processor][step] += ns;
 }
 
-/* Units of work that come out even: no thread has more rows of the piece than another. */
+/* Count the units of work that come out even: no thread has more rows of the piece than another. */
 static hjg_u32
 unit_rows(const HjgCoupled *join, hjg_u32 nrows)
 {

@@ -31,7 +31,7 @@ hjg_series_last_scatter(const HjgSeries *series)
 	return last;
 }
 
-/* Where the device works on copies: all rows of such steps on the side of most of the last one's. */
+/* Settle, where the device works on copies, all rows of such steps on the side of most of the last one's. */
 static void
 settle_scatter(const HjgCoupled *join, HjgSeries *series)
 {
@@ -54,7 +54,7 @@ hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor)
 	return units->cpu_e > 0 ? (double) (units->cpu_p + units->cpu_d + units->cpu_e) / units->cpu_e : 1;
 }
 
-/* For a row that changes its processor, on the emulated bus. */
+/* Compute the time on the emulated bus of a row that changes its processor. */
 static double
 bus_exchange_ns(const HjgCoupled *join)
 {
@@ -62,7 +62,7 @@ bus_exchange_ns(const HjgCoupled *join)
 		(HJG_SERIES_EXCHANGE_BYTES + join->base.spec.key_width) / join->config.bus_bytes_per_ns;
 }
 
-/* The steps from the first one that uses the table on. */
+/* Find the steps from the first one that uses the table on. */
 static int
 table_step(const HjgStep *steps, int nsteps)
 {
@@ -162,7 +162,7 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, H
 	hjg_series_predict(&shape, ratios, times);
 }
 
-/* The CPU's threads have all other tasks. */
+/* Predict a division where the CPU's threads have all other tasks. */
 static void
 predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTimes *times)
 {
@@ -212,7 +212,7 @@ memos_of(HjgCoupled *join)
 	return join->config.memos != NULL && !join->config.keep_ratios ? join->config.memos : &join->memos;
 }
 
-/* The times of a series of as many rows more or fewer. */
+/* Make the times of a series of as many rows more or fewer. */
 static HjgSeriesTimes
 scaled_times(const HjgSeriesTimes *of, double factor)
 {
@@ -228,7 +228,7 @@ scaled_times(const HjgSeriesTimes *of, double factor)
 	return times;
 }
 
-/* Ratios and times of a like series, if there is one. */
+/* Recall ratios and times of a like series, if there is one. */
 static bool
 recall(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
 {

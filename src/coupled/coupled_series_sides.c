@@ -33,7 +33,7 @@ add_steps(Rest *rest, const HjgStep *steps, int nsteps)
 		rest->steps[rest->nsteps++] = steps[i];
 }
 
-/* Behind a series that scatters. */
+/* Find what is left behind a series that scatters. */
 static Rest
 rest_behind(const HjgCoupled *join, const HjgSeries *series)
 {
@@ -58,7 +58,7 @@ rest_behind(const HjgCoupled *join, const HjgSeries *series)
 	return rest;
 }
 
-/* All of it on one processor alone, for rows that lie where they are behind the series. */
+/* Compute the time of all of it on one processor alone, for rows that lie where they are behind the series. */
 static double
 rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgProcessor processor, HjgPlaces places)
 {
@@ -89,7 +89,7 @@ rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgPr
 	return ns;
 }
 
-/* What follows at the least, on one side alone. */
+/* Compute what follows at the least, on one side alone. */
 static double
 follow_ns(const HjgCoupled *join, const HjgSeries *series, HjgProcessor from)
 {
@@ -111,7 +111,7 @@ follow_ns(const HjgCoupled *join, const HjgSeries *series, HjgProcessor from)
 	return fmin(ns[HJG_ON_CPU], ns[HJG_ON_DEVICE]);
 }
 
-/* A series that scatters: of PL the ratio of the first step, if that does not, is free. */
+/* Search the ratios of a series that scatters: of PL the ratio of the first step, if that does not, is free. */
 static void
 search_scattering(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 {

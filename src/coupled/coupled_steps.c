@@ -7,7 +7,7 @@
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* One node: out of the worker's block, or a new block off the global pointer. */
+/* Take one node: out of the worker's block, or a new block off the global pointer. */
 HJG_ALWAYS_INLINE hjg_u32
 take_node(hjg_u32 *global_next, hjg_u32 *next, hjg_u32 *end, hjg_u32 block_nodes)
 {
@@ -111,7 +111,7 @@ run_width(int width, const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hj
 	}
 }
 
-/* Worker number worker of args.unpack_workers: every so many blocks one. */
+/* Unpack as worker number worker of args.unpack_workers: every so many blocks one. */
 void
 hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker)
 {

@@ -41,7 +41,7 @@ block_nodes_of(const HjgCoupled *join, size_t node_bytes)
 	return join->config.block_bytes == 0 ? 1 : nodes < 64 ? 64 : nodes;
 }
 
-/* Offsets of a table for part->nrows rows into part->args; its bytes, of which the first *header_bytes begin as zeros. */
+/* Lay a table for part->nrows rows, its offsets into part->args; returns its bytes, of which the first *header_bytes begin as zeros. */
 static size_t
 lay_table(const HjgCoupled *join, HjgCoupledPart *part, size_t *header_bytes)
 {
@@ -166,7 +166,7 @@ hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const Hjg
 
 /* ---- separate tables ---- */
 
-/* Buckets [begin, end) of the device's table into the CPU's: nobody else is at work on them. */
+/* Merge buckets [begin, end) of the device's table into the CPU's: nobody else is at work on them. */
 static void
 merge_buckets(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {

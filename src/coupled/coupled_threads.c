@@ -70,7 +70,7 @@ run_share(void *arg, int piece, int worker)
 		hjg_steps_run(launch, launch->begin + from, launch->begin + to, launch->args.first_worker + (hjg_u32) piece);
 }
 
-/* A launch ran from started_ns to ended_ns by the clock. */
+/* Count a launch that ran from started_ns to ended_ns by the clock. */
 static void
 count_launch(Threads *threads, hjg_u64 queued_ns, hjg_u64 started_ns, hjg_u64 ended_ns)
 {

@@ -22,7 +22,7 @@ clamp(int value, int least, int most)
 }
 
 /*
- * Units of a pipeline on ncpu threads and ngroups work groups.  boundary is how many of them decompress, counted from
+ * Divide the units of a pipeline on ncpu threads and ngroups work groups.  boundary is how many of them decompress, counted from
  * the CPU's first one after the fetcher; 0 means half of those that there are on the side of the boundary.  Where
  * there are too few threads the fetcher goes first, and then the CPU's share of E.
  */
@@ -65,7 +65,7 @@ window_rows(const HjgCoupled *join)
 	return rows < MIN_FEED_ROWS ? MIN_FEED_ROWS : rows > MAX_FEED_ROWS ? MAX_FEED_ROWS : (hjg_u32) rows;
 }
 
-/* By copies a table is built on one side; before it is on the device, keys and the table's headers come there. */
+/* Stay on one side: by copies a table is built on one side; before it is on the device, keys and the table's headers come there. */
 static void
 stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
 {
@@ -78,7 +78,7 @@ stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
 		hjg_copies_table_ns(join, HJG_ON_DEVICE, nrows, (double) hjg_coupled_header_bytes(join, (hjg_u64) nrows));
 }
 
-/* What the model knows of the build side: all units, in cache and out of it. */
+/* Describe what the model knows of the build side: all units, in cache and out of it. */
 static HjgInCacheShape
 shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 {
@@ -141,7 +141,7 @@ pipeline_of(const HjgUnits *units)
 	return units->cpu_e > 0 ? HJG_PIPELINE_CPDE_C : HJG_PIPELINE_CPDE_B;
 }
 
-/* A division that is the pipeline asked for; G has all of the CPU for D, and each has someone for E. */
+/* Is the division the pipeline asked for? G has all of the CPU for D, and each has someone for E. */
 static bool
 is_wanted(const HjgUnits *units, const void *arg)
 {
@@ -156,7 +156,7 @@ is_wanted(const HjgUnits *units, const void *arg)
 }
 
 /*
- * The pipeline and the units: by the costs where there are some, as far as they are left open, otherwise by rule.  AUTO executes
+ * Choose the pipeline and the units: by the costs where there are some, as far as they are left open, otherwise by rule.  AUTO executes
  * with or without a fetcher; keys that come packed are then unpacked by those who execute.
  */
 static void

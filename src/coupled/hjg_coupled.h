@@ -130,14 +130,14 @@ typedef struct HjgStepRanges
 	HjgRange	ranges[HJG_STEP_MAX_RANGES];
 } HjgStepRanges;
 
-/* What rows [begin, end) of a launch read and write of work. */
+/* Find out what rows [begin, end) of a launch read and write of work. */
 extern void hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *ranges);
 extern bool hjg_step_uses_table(HjgStep step);
 
-/* A runner of nthreads plain threads, one that feeds them included; NULL on failure. */
+/* Make a runner of nthreads plain threads, one that feeds them included; NULL on failure. */
 extern HjgRunner *hjg_threads_runner_create(int nthreads);
 extern void hjg_threads_runner_destroy(HjgRunner *runner);
-/* Nanoseconds that it has spent on launches. */
+/* Count the nanoseconds that it has spent on launches. */
 extern hjg_u64 hjg_threads_runner_busy_ns(const HjgRunner *runner);
 
 /* ---- joins ---- */
@@ -195,7 +195,7 @@ typedef struct HjgCoupledConfig
 	hjg_u64		calibration_ns; /* no more than the least number of runs after that; 0: as many as are worth while */
 } HjgCoupledConfig;
 
-/* Sensible values; ratios of a half. */
+/* Set sensible values; ratios of a half. */
 extern void hjg_coupled_defaults(HjgCoupledConfig *config);
 
 typedef struct HjgCoupled HjgCoupled;
@@ -254,7 +254,7 @@ extern void hjg_coupled_stats(const HjgCoupled *join, HjgCoupledStats *stats);
 extern void hjg_coupled_free(HjgCoupled *join);
 
 /*
- * Unit costs of all steps on both processors, measured by joins of made-up rows of
+ * Measure unit costs of all steps on both processors by joins of made-up rows of
  * the first nsizes calibration sizes.
  */
 extern HjgStatus hjg_coupled_calibrate(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,

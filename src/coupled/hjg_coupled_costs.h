@@ -58,7 +58,7 @@ typedef enum HjgCalibrationWay
 typedef HjgCoupledSample HjgCoupledSamples[2][HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS];
 
 /*
- * Costs of all sizes, of which each has so many runs; seen_ns: until it is seen that the device is done.  costs has nsizes, busy_ns and piece_ns, and
+ * Fill in costs of all sizes, of which each has so many runs; seen_ns: until it is seen that the device is done.  costs has nsizes, busy_ns and piece_ns, and
  * gets what else is of steps and pieces.
  */
 extern void hjg_coupled_take_costs(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], double seen_ns,

@@ -111,7 +111,7 @@ struct HjgCoupled
 
 /* ---- coupled_steps.c ---- */
 
-/* Rows [begin, end) of a launch, on this thread alone. */
+/* Run rows [begin, end) of a launch, on this thread alone. */
 extern void hjg_steps_run(const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hjg_u32 worker);
 extern void hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker);
 
@@ -120,14 +120,14 @@ extern void hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker);
 /* Keys of this width can be hashed as they come packed. */
 extern bool hjg_steps_hashes_packed(int width);
 /*
- * HASH of the rows [begin, end) of launch->packed that lie in block ix, on this thread; the first one has index 0 in
+ * Run HASH on the rows [begin, end) of launch->packed that lie in block ix, on this thread; the first one has index 0 in
  * the arrays and row number args.first_row.  scratch: HJG_UNPACK_SCRATCH_BYTES.  HJG_ERR_INPUT: the block is damaged.
  */
 extern HjgStatus hjg_steps_hash_packed(const HjgStepLaunch *launch, hjg_u32 ix, hjg_u8 *scratch);
 
 /* ---- coupled_prefetch.c ---- */
 
-/* Rows [begin, end) of launch->ahead_of: fetch what they will touch; without a step, the packed bytes. */
+/* Fetch what rows [begin, end) of launch->ahead_of will touch; without a step, the packed bytes. */
 extern void hjg_steps_prefetch(const HjgStepLaunch *launch);
 /* Does the step touch memory that is worth fetching? */
 extern bool hjg_prefetch_pays(HjgStep step);
@@ -141,7 +141,7 @@ extern void hjg_prefetch_stop(HjgCoupled *join);
 /* Set units and what follows from them, by the build side, and start the sets of threads. */
 extern HjgStatus hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segments, int nsegments);
 extern void hjg_units_release(HjgCoupled *join);
-/* From here on keys are fed: some came packed, or are to be. */
+/* Set the units for keys that are fed from here on: some came packed, or are to be. */
 extern void hjg_units_feed(HjgCoupled *join);
 
 /* ---- coupled_series.c ---- */
@@ -176,11 +176,11 @@ typedef struct HjgBeside
 } HjgBeside;
 
 extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
-/* Work's arrays from row begin on; order must count from there, too. */
+/* Shift work's arrays to those from row begin on; order must count from there, too. */
 extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
-/* Rows [begin, begin + nrows) of a series as a series of their own; not of one in another order. */
+/* Make a series of rows [begin, begin + nrows) of another one, which must be in no other order. */
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
-/* Rows of a piece of a series of so many rows. */
+/* Count the rows of a piece of a series of so many rows. */
 extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
 /* Bytes a row that a piece takes over from the other processor; keys come on top. */
 #define HJG_SERIES_EXCHANGE_BYTES 12
@@ -198,14 +198,14 @@ typedef struct HjgPiece
 	hjg_u64		ticket;			/* of its last launch; 0: it has none */
 } HjgPiece;
 
-/* On the CPU's threads; returns when it is done. */
+/* Run a piece on the CPU's threads; returns when it is done. */
 extern HjgStatus hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
-/* On the device; npieces: of the device that are not queued yet, this one included. */
+/* Queue a piece on the device; npieces: of the device that are not queued yet, this one included. */
 extern HjgStatus hjg_piece_queue(HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces);
 extern bool hjg_piece_done(const HjgCoupled *join, const HjgPiece *piece);
 /* Wait for one that was queued, and count its time. */
 extern HjgStatus hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
-/* A launch over the join's regions, with nothing in it yet. */
+/* Make a launch over the join's regions, with nothing in it yet. */
 extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
 /* Wait for a launch, polling meanwhile for some seconds; its outcome. */
 extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hjg_u64 ticket);
@@ -214,17 +214,17 @@ extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hj
 
 /* Does the device work on copies?  If not, what follows does nothing. */
 extern bool hjg_series_copies(const HjgCoupled *join);
-/* The CPU's threads are about to run rows [begin, end) of the launch. */
+/* Bring what the CPU's threads need that are about to run rows [begin, end) of the launch. */
 extern HjgStatus hjg_copies_piece(HjgCoupled *join, const HjgStepLaunch *launch);
-/* The host is about to use a part of work otherwise; the time counts as the CPU's for the step. */
+/* Bring the part of work that the host is about to use otherwise; the time counts as the CPU's for the step. */
 extern HjgStatus hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool writes, HjgStep step);
-/* The host has emptied a table's headers. */
+/* Note that the host has emptied a table's headers. */
 extern HjgStatus hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header_bytes);
-/* The table of join->part is about to be used, or changed, by a processor. */
+/* Move the table of join->part, which is about to be used, or changed, by a processor. */
 extern HjgStatus hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes);
-/* Predicted time of so many bytes of a table for nrows rows, by the join's costs. */
+/* Predict the time of so many bytes of a table for nrows rows, by the join's costs. */
 extern double hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double nrows, double bytes);
-/* What the allocator of join->part says after a series of b2 to b4. */
+/* Read what the allocator of join->part says after a series of b2 to b4. */
 extern HjgStatus hjg_copies_flags(HjgCoupled *join);
 
 /* ---- coupled_series_plan.c ---- */
@@ -235,16 +235,16 @@ extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
 extern bool hjg_step_scatters(HjgStep step);
 /* Index of the last step that does; -1: none. */
 extern int	hjg_series_last_scatter(const HjgSeries *series);
-/* Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
+/* Compute a slowdown.  Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
 extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
 
-/* How ratios of the series are looked for. */
+/* Choose how ratios of the series are looked for. */
 extern HjgScheme hjg_series_scheme(const HjgCoupled *join, const HjgSeries *series);
-/* The series' rows, as far as they are copied. */
+/* Describe the series' rows, as far as they are copied. */
 extern HjgRowsShape hjg_series_rows_shape(const HjgCoupled *join, const HjgSeries *series);
-/* A step of the series, or one before it, has run, so much of it on the CPU: rows lie elsewhere now, where the device works on copies. */
+/* Note that a step of the series, or one before it, has run, so much of it on the CPU: rows lie elsewhere now, where the device works on copies. */
 extern void hjg_series_passed(HjgCoupled *join, const HjgSeries *series, HjgStep step, double ratio);
-/* What the model needs to know of a series. */
+/* Describe what the model needs to know of a series. */
 extern HjgSeriesShape hjg_series_shape(const HjgCoupled *join, const HjgSeries *series);
 
 /* ---- coupled_series_sides.c ---- */
@@ -264,7 +264,7 @@ typedef struct HjgStepCalibration
 } HjgStepCalibration;
 
 /*
- * Costs of the feed into costs that have all steps; scratch has 2^log keys.  unpacks: on the device, too, whose driver
+ * Measure costs of the feed into costs that have all steps; scratch has 2^log keys.  unpacks: on the device, too, whose driver
  * may take seconds to compile what does it; otherwise it is taken to be as fast as the CPU.
  */
 extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
@@ -275,9 +275,9 @@ extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledC
 
 /* Plan and run a series that begins with HASH, of keys that are unpacked on their way if need be. */
 extern HjgStatus hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns);
-/* Bytes of the feed's arrays behind those of work, and their places. */
+/* Lay the feed's arrays behind those of work; returns their bytes. */
 extern size_t hjg_feed_lay(HjgCoupled *join, size_t bytes);
-/* The segments, unpacked if need be into join->plain_block, for the cpu engine. */
+/* Give the segments, unpacked if need be into join->plain_block, to the cpu engine. */
 extern HjgStatus hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, const HjgSegment **plain);
 /* Check packed segments: heads whole, as many rows as they say. */
 extern HjgStatus hjg_feed_open(int key_width, const HjgSegment *segments, int nsegments);
@@ -294,15 +294,15 @@ typedef void (*HjgRowsFn) (void *arg, hjg_u32 begin, hjg_u32 end, int slot);
 extern HjgStatus hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end, hjg_u32 unit_rows,
 									HjgRowsFn fn, void *arg);
 
-/* The join's environment for others, without a pool: what they allocate counts as the join's. */
+/* Make the join's environment for others, without a pool: what they allocate counts as the join's. */
 extern HjgEnv hjg_coupled_env(HjgCoupled *join);
-/* Largest region that the device takes. */
+/* Find the largest region that the device takes. */
 extern size_t hjg_coupled_buffer_limit(const HjgCoupled *join);
-/* The next array of a region: n items of item_bytes each. */
+/* Take the next array of a region: n items of item_bytes each. */
 extern hjg_u64 hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes);
-/* Sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partitions, 0: none. */
+/* Compute the sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partitions, 0: none. */
 extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args);
-/* Rows for which work fits the largest buffer, at most most. */
+/* Count the rows for which work fits the largest buffer, at most most. */
 extern hjg_u32 hjg_coupled_work_rows(HjgCoupled *join, int bits, hjg_u64 most);
 extern void hjg_coupled_free_region(HjgCoupled *join, HjgRegion *region);
 /*
@@ -311,35 +311,35 @@ extern void hjg_coupled_free_region(HjgCoupled *join, HjgRegion *region);
  */
 extern HjgStatus hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
 									   int bits, HjgStepArgs *args, bool building);
-/* First row of a partition by so many bits, which must be those of the last call of the above. */
+/* Find the first row of a partition by so many bits, which must be those of the last call of the above. */
 extern hjg_u32 hjg_coupled_partition_begin(const HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, hjg_u32 partition);
 
 /* ---- coupled_table.c ---- */
 
-/* Zeros, by the CPU's threads. */
+/* Write zeros, by the CPU's threads. */
 extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
 /* For so many build rows. */
 extern int	hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows);
 extern size_t hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits);
-/* Of a table for all rows, what is emptied before they come. */
+/* Count the bytes of a table for all rows that are emptied before they come. */
 extern size_t hjg_coupled_header_bytes(const HjgCoupled *join, hjg_u64 nrows);
 /* Lay out and empty a table for part->nrows rows; HJG_ERR_INPUT when it is larger than a buffer can be. */
 extern HjgStatus hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part);
-/* b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */
+/* Run b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */
 extern HjgStatus hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const HjgRuns *runs,
 										hjg_u64 first_run_row, hjg_u32 nrows);
-/* The device's table into the CPU's, where they are separate. */
+/* Merge the device's table into the CPU's, where they are separate. */
 extern HjgStatus hjg_coupled_merge_tables(HjgCoupled *join);
 
 /* ---- coupled_cut.c ---- */
 
-/* Pairs [skip, skip + n) of row i of work; at: pair of the round that the first one becomes. */
+/* Emit pairs [skip, skip + n) of row i of work; at: pair of the round that the first one becomes. */
 extern HjgStatus hjg_coupled_emit_cut(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 i, hjg_u64 skip, hjg_u32 n,
 									  HjgResult *result, hjg_u64 at);
 
 /* ---- coupled_large.c ---- */
 
-/* Tables of partitions; HJG_ERR_INPUT when one of them fits no buffer all the same. */
+/* Build tables of partitions; HJG_ERR_INPUT when one of them fits no buffer all the same. */
 extern HjgStatus hjg_coupled_build_parts(HjgCoupled *join, const HjgRuns *runs);
 
 #endif							/* HJG_COUPLED_INTERNAL_H */

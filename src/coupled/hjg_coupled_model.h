@@ -110,20 +110,20 @@ typedef enum HjgScheme
 /* Ratios are tried in these steps, as in the paper. */
 #define HJG_RATIO_STEP 0.02
 
-/* One of the costs' unit costs (alone_ns[partitioned], say) with so many build rows: on the logarithm, between the two nearest sizes. */
+/* Find one of the costs' unit costs (alone_ns[partitioned], say) with so many build rows: on the logarithm, between the two nearest sizes. */
 extern double hjg_step_cost_ns(const HjgStepCosts *costs, const HjgStepNs ns, HjgProcessor processor, HjgStep step,
 							   double build_rows);
-/* The same for the other costs that depend on the size, such as build_rest_ns[partitioned]. */
+/* Find the other costs that depend on the size, such as build_rest_ns[partitioned]. */
 extern double hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
 
-/* And for copies, such as copy[processor]. */
+/* Find those of copies, such as copy[processor]. */
 extern HjgCopyCost hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_rows);
 
 /* Ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);
 
 /*
- * The best ratios of a scheme: all of OL and DD; for PL descent by shorter and shorter steps
+ * Search the best ratios of a scheme: all of OL and DD; for PL descent by shorter and shorter steps
  * from the best ones of those, of two ratios and of wide grids, which ends within 1 % of the
  * best of the whole grid as a rule and within 12 % at worst (17 % of 1000 rows, where each beginning of the device shows); one ratio for all steps where that is within 8 % of it, and one
  * side alone where that is within 10 %.
@@ -131,7 +131,7 @@ extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios
  */
 extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
 
-/* Every point of the grid with this step, for tests. */
+/* Try every point of the grid with this step, for tests. */
 extern double hjg_series_exhaust(const HjgSeriesShape *shape, double step, double *ratios);
 
 #endif							/* HJG_COUPLED_MODEL_H */

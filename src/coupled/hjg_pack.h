@@ -23,18 +23,18 @@
 
 /* ---- packing ---- */
 
-/* Columns of a key of this width. */
+/* Count the columns of a key of this width. */
 static inline int
 hjg_pack_ncolumns(int key_width)
 {
 	return key_width == 16 ? 2 : 1;
 }
 
-/* Statistics of a column of keys[nrows]: of a sample of blocks, except for the number of different values. */
+/* Collect statistics of a column of keys[nrows]: of a sample of blocks, except for the number of different values. */
 extern HjgStatus hjg_pack_collect(const HjgEnv *env, int key_width, const void *keys, hjg_u32 nrows, int column,
 								  HjgPackStats *stats);
 
-/* Room for any batch of so many rows. */
+/* Compute the room for any batch of so many rows. */
 extern size_t hjg_pack_bound(int key_width, hjg_u32 nrows);
 
 /*
@@ -47,11 +47,11 @@ extern HjgStatus hjg_pack(const HjgEnv *env, int key_width, const HjgPackPlan *p
 
 /* ---- unpacking ---- */
 
-/* Of words in their order (hjg_checksum.h). */
+/* Sum up words in their order (hjg_checksum.h). */
 extern hjg_u64 hjg_pack_checksum(const hjg_u64 *words, size_t nwords);
 
 /*
- * A batch of bytes, or HJG_ERR_INPUT: its head is complete and unharmed, and all offsets that
+ * Open a batch of bytes, or HJG_ERR_INPUT: its head is complete and unharmed, and all offsets that
  * it names are within it.
  */
 extern HjgStatus hjg_packed_open(const void *packed, size_t bytes, const HjgPackHeader **header);
@@ -62,17 +62,17 @@ hjg_packed_nblocks(const HjgPackHeader *header)
 	return (hjg_u32) (((hjg_u64) header->nrows + HJG_PACK_BLOCK_ROWS - 1) / HJG_PACK_BLOCK_ROWS);
 }
 
-/* A column's block number ix, checked; HJG_ERR_INPUT if it is damaged. */
+/* Open a column's block number ix, checked; HJG_ERR_INPUT if it is damaged. */
 extern HjgStatus hjg_packed_block(const HjgPackHeader *header, int column, hjg_u32 ix, const HjgPackBlock **block);
 
 /*
- * All columns of block ix to keys, HJG_PACK_BLOCK_ROWS of them or fewer in the last block.
+ * Unpack all columns of block ix to keys, HJG_PACK_BLOCK_ROWS of them or fewer in the last block.
  * scratch: HJG_UNPACK_SCRATCH_BYTES, aligned to 8, of this thread alone.
  */
 extern HjgStatus hjg_unpack_block(const HjgPackHeader *header, hjg_u32 ix, void *keys, void *scratch);
 
 /*
- * Partial decompression: the runs of a column's block under RLE alone.  values (in the column's width) and ends
+ * Decompress partially: write the runs of a column's block under RLE alone.  values (in the column's width) and ends
  * have room for HJG_PACK_BLOCK_ROWS; rows [ends[i - 1], ends[i]) have values[i].
  */
 extern HjgStatus hjg_unpack_runs(const HjgPackHeader *header, int column, hjg_u32 ix, void *values, hjg_u32 *ends,
@@ -80,7 +80,7 @@ extern HjgStatus hjg_unpack_runs(const HjgPackHeader *header, int column, hjg_u3
 
 /* ---- coupled_pack_calibrate.c ---- */
 
-/* Unit costs of unpacking on this thread, by unpacking made-up columns; some milliseconds. */
+/* Measure unit costs of unpacking on this thread, by unpacking made-up columns; some milliseconds. */
 extern HjgStatus hjg_pack_calibrate(const HjgEnv *env, HjgPackCosts *costs);
 
 #endif							/* HJG_PACK_H */

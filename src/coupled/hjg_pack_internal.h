@@ -32,22 +32,22 @@ hjg_pack_mask(int width)
 	return width == 4 ? 0xFFFFFFFFu : ~(hjg_u64) 0;
 }
 
-/* Bits that a value needs. */
+/* Count the bits that a value needs. */
 static inline hjg_u32
 hjg_pack_bits_of(hjg_u64 value)
 {
 	return value == 0 ? 0 : 64 - (hjg_u32) __builtin_clzll(value);
 }
 
-/* A column's values of rows [begin, begin + n). */
+/* Gather a column's values of rows [begin, begin + n). */
 extern void hjg_pack_gather(int key_width, const void *keys, int column, hjg_u32 begin, hjg_u32 n, hjg_u64 *values);
-/* The integer whose 10^-digits-fold the float value is; false if there is none. */
+/* Find the integer whose 10^-digits-fold the float value is; false if there is none. */
 extern bool hjg_pack_scale(int width, hjg_u64 value, int digits, hjg_u64 *scaled);
-/* RLE in place; returns the number of runs. */
+/* Apply RLE in place; returns the number of runs. */
 extern hjg_u32 hjg_pack_runs(hjg_u64 *values, hjg_u32 n, hjg_u64 *ends);
-/* Delta in place; lane by lane, the first value goes to marks and leaves a 0. */
+/* Apply Delta in place; lane by lane, the first value goes to marks and leaves a 0. */
 extern void hjg_pack_delta(int width, hjg_u64 *values, hjg_u32 n, hjg_u64 *marks);
-/* FOR in place; returns the base.  after_delta: the first value of each lane stays 0 and counts for nothing. */
+/* Apply FOR in place; returns the base.  after_delta: the first value of each lane stays 0 and counts for nothing. */
 extern hjg_u64 hjg_pack_frame(int width, hjg_u64 *values, hjg_u32 n, bool after_delta);
 
 /* ---- coupled_pack_dict.c ---- */
@@ -63,10 +63,10 @@ typedef struct HjgPackDict
 
 extern bool hjg_pack_dict_create(const HjgEnv *env, HjgPackDict *dict);
 extern void hjg_pack_dict_destroy(const HjgEnv *env, HjgPackDict *dict);
-/* False when it is new and there is no room for it. */
+/* Add a value; false when it is new and there is no room for it. */
 extern bool hjg_pack_dict_add(HjgPackDict *dict, hjg_u64 value);
 extern void hjg_pack_dict_sort(HjgPackDict *dict);
-/* Place of a value that was added, after sorting. */
+/* Find the place of a value that was added, after sorting. */
 extern hjg_u32 hjg_pack_dict_place(const HjgPackDict *dict, hjg_u64 value);
 
 #endif							/* HJG_PACK_INTERNAL_H */

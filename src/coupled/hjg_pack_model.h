@@ -54,7 +54,7 @@ extern void hjg_pack_price(const HjgPackStats *stats, const HjgPackPlan *plan, c
 						   HjgPackPrice *price);
 
 /*
- * The plan with the least time a row, where bytes move at bytes_per_ns and nworkers unpack; the empty plan
+ * Choose the plan with the least time a row, where bytes move at bytes_per_ns and nworkers unpack; the empty plan
  * when none is better than unpacked bytes.  costs NULL: the fewest bytes.
  */
 extern HjgPackPlan hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts *costs, double bytes_per_ns,
@@ -63,7 +63,7 @@ extern HjgPackPlan hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts
 /* Is anything done at all? */
 extern bool hjg_pack_plan_is_empty(const HjgPackPlan *plan);
 
-/* "RLE,[[Delta,NS],NS]", as the papers write it; returns text. */
+/* Write a plan as "RLE,[[Delta,NS],NS]", as the papers write it; returns text. */
 extern const char *hjg_pack_plan_text(const HjgPackPlan *plan, char *text, size_t room);
 
 #endif							/* HJG_PACK_MODEL_H */

@@ -108,11 +108,11 @@ hjg_copies_ns(const HjgCopyCost *cost, const HjgCopies *copies)
 	return copies->n * cost->each_ns + copies->bytes * cost->byte_ns;
 }
 
-/* The host has written these arrays. */
+/* Note that the host has written these arrays. */
 extern void hjg_places_host_wrote(HjgPlaces *places, HjgArraySet arrays);
-/* The host reads them; what it lacked is added to *to_cpu. */
+/* Note that the host reads them; what it lacked is added to *to_cpu. */
 extern void hjg_places_host_reads(HjgPlaces *places, const HjgRowsShape *rows, HjgArraySet arrays, HjgCopies *to_cpu);
-/* A step, of which the CPU has the first share of the rows; what crosses before it is added to *to[]. What the host does around it is not looked at. */
+/* Note a step, of which the CPU has the first share of the rows; what crosses before it is added to *to[]. What the host does around it is not looked at. */
 extern void hjg_places_step(HjgPlaces *places, const HjgRowsShape *rows, HjgStep step, double ratio, HjgCopies to[HJG_PROCESSORS]);
 
 #endif							/* HJG_STEPS_MODEL_H */

@@ -28,7 +28,7 @@ typedef struct BloomBlock
 	hjg_u64		bits[BLOCK_ROWS];
 } BloomBlock;
 
-/* n <= BLOCK_ROWS keys; one loop for each step, which is what compilers vectorise best. */
+/* Find the places of n <= BLOCK_ROWS keys; one loop for each step, which is what compilers vectorise best. */
 HJG_ALWAYS_INLINE void
 find_places(int width, const HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 n, BloomBlock *block)
 {
@@ -146,7 +146,7 @@ hjg_bloom_test_one(const HjgBloom *bloom, const void *key)
 	return (bloom->words[block.words[0]] & block.bits[0]) == block.bits[0];
 }
 
-/* Which of n <= BLOCK_ROWS rows pass, the first of which is row number first; their number. */
+/* Find which of n <= BLOCK_ROWS rows pass, the first of which is row number first; returns their number. */
 HJG_ALWAYS_INLINE hjg_u32
 compare(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
 {

@@ -44,7 +44,7 @@ typedef struct DirectTask
 
 /* --- building --- */
 
-/* A key as a number without sign, in the order of numbers with one. */
+/* Convert a key to a number without sign, in the order of numbers with one. */
 HJG_ALWAYS_INLINE hjg_u64
 ordered_key(int width, const hjg_u8 *key)
 {
@@ -59,7 +59,7 @@ nunits_of(hjg_u64 n)
 	return (hjg_u32) ((n + UNIT_ROWS - 1) / UNIT_ROWS);
 }
 
-/* Where a unit of n rows or places ends. */
+/* Find where a unit of n rows or places ends. */
 static hjg_u64
 end_of(hjg_u32 unit, hjg_u64 n)
 {
@@ -211,7 +211,7 @@ most_places(hjg_u64 nrows, hjg_u64 per_row)
 	return places < HJG_NO_ROW ? places : HJG_NO_ROW;
 }
 
-/* Of an array of keys that occur once. */
+/* Compute the bytes of an array of keys that occur once. */
 static size_t
 once_bytes(hjg_u64 nplaces)
 {

@@ -72,7 +72,7 @@ probe_once(int width, HjgMatchMode mode, bool ahead, HjgProbeTask *probe, HjgPro
 
 /* --- keys that are repeated --- */
 
-/* All of n build rows, however many. */
+/* Emit all of n build rows, however many. */
 static bool
 emit_rows(HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u32 probe_row, const hjg_u32 *build_rows, hjg_u32 n)
 {

@@ -35,7 +35,7 @@ typedef struct RepeatedTask
 
 /* --- sizes --- */
 
-/* What a slot may touch of a partition: its rows as tuples and sorted, and its places. */
+/* Compute what a slot may touch of a partition: its rows as tuples and sorted, and its places. */
 static size_t
 target_bytes(void)
 {
@@ -50,14 +50,14 @@ radix_bits(hjg_u64 nrows, hjg_u64 nplaces)
 	return hjg_radix_bits(nrows * (hjg_u64) tuple_and_row_bytes + nplaces * sizeof(hjg_u32), 1, target_bytes());
 }
 
-/* Of the part of the table that lies where lines would. */
+/* Compute the bytes of the part of the table that lies where lines would. */
 static size_t
 rows_bytes(hjg_u64 nrows, hjg_u64 nplaces)
 {
 	return hjg_align64(sizeof(hjg_u32) * (size_t) (nplaces + 2 + nrows + HJG_TABLE_PAD));
 }
 
-/* Of a giant partition: as many as there are slots, but none with fewer rows than it counts places. */
+/* Choose the number of chunks of a giant partition: as many as there are slots, but none with fewer rows than it counts places. */
 static hjg_u32
 giant_chunks(hjg_u64 nrows, int part_bits, int nslots)
 {
@@ -66,7 +66,7 @@ giant_chunks(hjg_u64 nrows, int part_bits, int nslots)
 	return most < 1 ? 1 : most < (hjg_u64) nslots ? (hjg_u32) most : (hjg_u32) nslots;
 }
 
-/* Most that a giant partition's counts take, of any array of no more than nplaces: a count a row, or a place. */
+/* Bound what a giant partition's counts take, of any array of no more than nplaces: a count a row, or a place. */
 static size_t
 giant_histogram_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots)
 {
@@ -109,7 +109,7 @@ poll_at(RepeatedTask *repeated, hjg_u64 i)
 	return i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&repeated->task);
 }
 
-/* Places [*first, *last) of a partition; none when it lies behind them all. */
+/* Find the places [*first, *last) of a partition; none when it lies behind them all. */
 static void
 places_of(const RepeatedTask *repeated, hjg_u32 partition, hjg_u64 *first, hjg_u64 *last)
 {
@@ -164,7 +164,7 @@ sort_unit(HjgTask *task, hjg_u32 unit, int slot)
 
 /* --- giant partitions --- */
 
-/* Tuples [*begin, *end) of a chunk of the giant partition, and the chunk's counts. */
+/* Find the tuples [*begin, *end) of a chunk of the giant partition, and the chunk's counts. */
 static hjg_u32 *
 chunk_of(const RepeatedTask *repeated, hjg_u32 chunk, hjg_u64 *begin, hjg_u64 *end)
 {
@@ -218,7 +218,7 @@ write_unit(HjgTask *task, hjg_u32 unit, int slot)
 	}
 }
 
-/* Of one place after the other, where each chunk's rows go. */
+/* Sum up, one place after the other, where each chunk's rows go. */
 static bool
 sum_up(RepeatedTask *repeated)
 {

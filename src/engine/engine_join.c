@@ -53,7 +53,7 @@ sift_down(HjgKeyRun *runs, int root, int n)
 	runs[root] = run;
 }
 
-/* Heap sort: qsort() would call malloc(). */
+/* Sort by a heap: qsort() would call malloc(). */
 static void
 sort_runs(HjgKeyRun *runs, int n)
 {
@@ -76,7 +76,7 @@ sort_runs(HjgKeyRun *runs, int n)
 }
 
 /*
- * Segments into join's runs: empty ones left out, ascending, checked for
+ * Set join's runs to the segments: empty ones left out, ascending, checked for
  * overlaps; contiguous: they must be ascending and count from 0.
  */
 HjgStatus
@@ -114,7 +114,7 @@ hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegm
 	return HJG_OK;
 }
 
-/* Rows [begin, end), counted over all runs. */
+/* Begin a scan of rows [begin, end), counted over all runs. */
 void
 hjg_engine_scan_begin(HjgKeyScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end)
 {
@@ -159,7 +159,7 @@ hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 pr
 		sizeof(HjgKeyRun) * ((build_rows > probe_rows ? build_rows : probe_rows) / 64 + 64);
 }
 
-/* A join without a table. */
+/* Make a join without a table. */
 static HjgStatus
 make_join(const HjgEnv *env, const HjgJoinSpec *spec, HjgJoin **result)
 {
@@ -233,7 +233,7 @@ hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegment *seg
 	return HJG_OK;
 }
 
-/* Pairs a probe row in the rounds so far. */
+/* Estimate pairs a probe row in the rounds so far. */
 static double
 expected_pairs(const HjgJoin *join)
 {
@@ -253,7 +253,7 @@ note_pairs(HjgJoin *join, double rows, double pairs)
 }
 
 /*
- * Rows, of the nrows that are left, whose pairs are likely to fit in room: what
+ * Estimate rows, of the nrows that are left, whose pairs are likely to fit in room: what
  * the fast path should try.  0: too few to be worth it.
  */
 static hjg_u32
@@ -273,7 +273,7 @@ rows_that_fit(const HjgJoin *join, HjgMatchMode mode, hjg_u64 nrows, hjg_u64 roo
 	return rows >= hjg_engine_tuning.min_fast_rows && rows < nrows ? (hjg_u32) rows : 0;
 }
 
-/* Rows of the next window: what the room is likely to take, and some more. */
+/* Choose the rows of the next window: what the room is likely to take, and some more. */
 static hjg_u32
 window_rows(double pairs_per_row, hjg_u64 room, hjg_u64 nrows)
 {

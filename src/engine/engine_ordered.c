@@ -75,7 +75,7 @@ rows_of_key(int width, const HjgTable *table, const hjg_u8 *key)
 	return (HjgBucket) {(const hjg_u8 *) row, table->starts[place + 1] - table->starts[place]};
 }
 
-/* Buckets of rows [first, first + n) of the window; n <= GROUP_ROWS. */
+/* Find the buckets of rows [first, first + n) of the window; n <= GROUP_ROWS. */
 HJG_ALWAYS_INLINE void
 locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *group)
 {
@@ -193,7 +193,7 @@ writer_begin(OrderedWriter *writer, const HjgResult *result, hjg_u64 pos)
 	writer->checksum = 0;
 }
 
-/* Room for one pair at least; called only when there is a pair to write. */
+/* Make room for one pair at least; called only when there is a pair to write. */
 static inline void
 writer_turn(OrderedWriter *writer)
 {
@@ -214,7 +214,7 @@ write_pair(OrderedWriter *writer, hjg_u32 probe_row, hjg_u32 build_row)
 		writer->checksum += hjg_checksum_pair(probe_row, build_row);
 }
 
-/* Pairs of one row with n build rows that lie step bytes apart. */
+/* Emit pairs of one row with n build rows that lie step bytes apart. */
 HJG_ALWAYS_INLINE bool
 write_rows(size_t step, WindowTask *window, OrderedWriter *writer, hjg_u32 probe_row, const hjg_u8 *build_rows, hjg_u32 n)
 {
@@ -238,7 +238,7 @@ write_rows(size_t step, WindowTask *window, OrderedWriter *writer, hjg_u32 probe
 	return true;
 }
 
-/* Pairs [skip, skip + n) of one row; n > 0. */
+/* Emit pairs [skip, skip + n) of one row; n > 0. */
 HJG_ALWAYS_INLINE bool
 write_row(int width, WindowTask *window, OrderedWriter *writer, hjg_u32 probe_row, HjgMixed key, HjgBucket bucket,
 		  hjg_u32 skip, hjg_u32 n)
@@ -356,7 +356,7 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 DEFINE_UNITS(count)
 DEFINE_UNITS(write)
 
-/* The cursor behind pair end of the window, counted from its first row's first pair. */
+/* Find the cursor behind pair end of the window, counted from its first row's first pair. */
 static HjgCursor
 cursor_behind(const WindowTask *window, hjg_u64 end)
 {

@@ -57,7 +57,7 @@ typedef struct PartitionTask
 
 /* --- sizes --- */
 
-/* Bits of the least fan-out whose partitions are of target_bytes, or 0. */
+/* Choose the bits of the least fan-out whose partitions are of target_bytes, or 0. */
 int
 hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes)
 {
@@ -68,7 +68,7 @@ hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes)
 	return bits;
 }
 
-/* Bytes of a write-combining group: whole cache lines for each key width. */
+/* Compute the bytes of a write-combining group: whole cache lines for each key width. */
 HJG_ALWAYS_INLINE int
 group_bytes(int width)
 {
@@ -104,7 +104,7 @@ hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots)
 	return sizeof(hjg_u32) * ((size_t) tuple_chunks_of(n, nslots) << bits);
 }
 
-/* Per slot: a group and a place for each partition. */
+/* Compute the bytes of a slot: a group and a place for each partition. */
 static size_t
 key_slot_bytes(int width, int bits)
 {
@@ -125,7 +125,7 @@ chunk_begin(const PartitionTask *part, hjg_u32 chunk)
 
 /* --- keys --- */
 
-/* The first word that a tuple gets of a key: it is partitioned by its first bits. */
+/* Take the first word that a tuple gets of a key: it is partitioned by its first bits. */
 HJG_ALWAYS_INLINE hjg_u64
 tuple_word(int width, bool placed, const PartitionTask *part, const hjg_u8 *key)
 {
@@ -376,7 +376,7 @@ scatter_unit(HjgTask *task, hjg_u32 unit, int slot)
 	((Dispatch *) task)->scatter(&((Dispatch *) task)->part, unit, slot);
 }
 
-/* Count, prefix sum, scatter. */
+/* Run the passes: count, prefix sum, scatter. */
 static HjgStatus
 run_passes(Dispatch *dispatch, HjgJoin *join, int nslots, hjg_u32 *part_start)
 {
@@ -412,7 +412,7 @@ run_passes(Dispatch *dispatch, HjgJoin *join, int nslots, hjg_u32 *part_start)
 	return hjg_task_run(&part->task, join, part->nchunks, nslots);
 }
 
-/* Rows [begin, end) of runs into tuples of tuple_width; dispatch has everything but what is here. */
+/* Partition rows [begin, end) of runs into tuples of tuple_width; dispatch has everything but what is here. */
 static HjgStatus
 partition_rows(HjgJoin *join, Dispatch *dispatch, int tuple_width, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
 			   int bits, hjg_u8 *dst, hjg_u32 *part_start)
@@ -456,7 +456,7 @@ hjg_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places,
 	return partition_rows(join, &dispatch, 4, runs, 0, runs->nrows, bits, dst, part_start);
 }
 
-/* By the digit that part says, which has everything but what is here. */
+/* Partition by the digit that part says, which has everything but what is here. */
 static HjgStatus
 partition_tuples(HjgJoin *join, Dispatch *dispatch, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, int bits,
 				 hjg_u32 *part_start)

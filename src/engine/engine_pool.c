@@ -196,7 +196,7 @@ hjg_pool_create(int nthreads)
 	return pool;
 }
 
-/* No run may be open. */
+/* Destroy a pool; no run may be open. */
 void
 hjg_pool_destroy(HjgPool *pool)
 {

@@ -45,7 +45,7 @@ typedef enum Source
 
 /* --- comparing --- */
 
-/* All tuples [begin, end) of one key, however many. */
+/* Emit all tuples [begin, end) of one key, however many. */
 HJG_ALWAYS_INLINE bool
 emit_run(int width, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u32 probe_row, const hjg_u8 *tuples, hjg_u32 begin,
 		 hjg_u32 end)
@@ -97,7 +97,7 @@ probe_heavy(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slo
 	return emit_run(width, probe, slot, probe_row, bucket.tuples, first, last);
 }
 
-/* What the mode makes of npairs pairs that are a row's matches; their number. */
+/* Keep what the mode makes of npairs pairs that are a row's matches; returns their number. */
 HJG_ALWAYS_INLINE hjg_u32
 keep_pairs(HjgMatchMode mode, hjg_u32 probe_row, HjgPair *out, hjg_u32 npairs)
 {
@@ -116,7 +116,7 @@ keep_pairs(HjgMatchMode mode, hjg_u32 probe_row, HjgPair *out, hjg_u32 npairs)
 }
 
 /*
- * The pairs of one row whose bucket is scanned, to out, which has room for the
+ * Emit the pairs of one row whose bucket is scanned, to out, which has room for the
  * bucket and one more; their number.  Branches on the bucket's size only.
  */
 HJG_ALWAYS_INLINE hjg_u32
@@ -134,7 +134,7 @@ scan_bucket(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u3
 }
 
 /*
- * The same for a bucket whose tuples are in its line, without a branch.  Of a crowded one it
+ * Scan a bucket likewise whose tuples are in its line, without a branch.  Of a crowded one it
  * returns, and writes, what means nothing.
  */
 HJG_ALWAYS_INLINE hjg_u32
@@ -317,7 +317,7 @@ hjg_probe_slots_bytes(int nslots)
 	return slot_bytes() * (size_t) nslots;
 }
 
-/* Fan-out for a probe batch by which slices of the table fit in the cache; 0: all of it does. */
+/* Choose the fan-out for a probe batch by which slices of the table fit in the cache; 0: all of it does. */
 int
 hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows)
 {

@@ -17,7 +17,7 @@ chunk_pairs(const HjgProbeTask *probe, hjg_u64 chunk)
 	return left < HJG_RESULT_CHUNK ? (hjg_u32) left : HJG_RESULT_CHUNK;
 }
 
-/* n pairs to or from a place within a chunk; pages may end anywhere. */
+/* Copy n pairs to or from a place within a chunk; pages may end anywhere. */
 static void
 copy_chunk(const HjgProbeTask *probe, hjg_u64 chunk, hjg_u32 offset, HjgPair *pairs, hjg_u32 n, bool write)
 {

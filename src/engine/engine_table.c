@@ -19,7 +19,7 @@
 /* --- sizes --- */
 
 /*
- * 4, 2.5 or 1.6 tuples a bucket: random keys crowd one bucket in 20 to 25, of 16 bytes one in 13, where 1.25 tuples a bucket
+ * Choose the number of buckets for 4, 2.5 or 1.6 tuples each: random keys crowd one bucket in 20 to 25, of 16 bytes one in 13, where 1.25 tuples a bucket
  * would take a quarter more memory and are no faster.  Measured with 4 threads, 5M x
  * 20M rows, million rows a second: with 4-byte keys 345 at 2.4 tuples, 373 at 3.5, 348 at 4, and half of that at
  * 4.8; with 8-byte keys 255 at 2, 225 at 2.5, 216 at 3.  (Streaming stores of the lines changed nothing.)
@@ -46,7 +46,7 @@ table_radix_bits(int width, hjg_u64 nrows)
 	return bits;
 }
 
-/* Each partition has the same number. */
+/* Choose the number of buckets, the same for each partition. */
 hjg_u32
 hjg_table_nbuckets(int width, hjg_u64 nrows)
 {
@@ -67,7 +67,7 @@ lines_block_bytes(int width, hjg_u64 nrows)
 	return HJG_LINE_BYTES * (size_t) hjg_table_nbuckets(width, nrows);
 }
 
-/* Most rows of a partition that one slot builds: chance alone never makes four times the average. */
+/* Bound the rows of a partition that one slot builds: chance alone never makes four times the average. */
 static hjg_u64
 slot_rows(hjg_u64 nrows, int radix_bits)
 {
@@ -79,7 +79,7 @@ slot_rows(hjg_u64 nrows, int radix_bits)
 	return most;
 }
 
-/* Per slot: places of a partition's buckets, and its tuples. */
+/* Compute the bytes of a slot: places of a partition's buckets, and its tuples. */
 static size_t
 place_bytes(hjg_u32 part_buckets)
 {
@@ -93,14 +93,14 @@ slot_bytes(int width, hjg_u64 nrows, int radix_bits)
 		hjg_align64((size_t) (slot_rows(nrows, radix_bits) + HJG_TABLE_PAD) * (size_t) hjg_tuple_bytes(width));
 }
 
-/* Of the partitions' beginnings, those of a giant one's buckets, and of digits. */
+/* Compute the bytes of the partitions' beginnings, those of a giant one's buckets, and of digits. */
 static size_t
 counts_bytes(size_t nparts, hjg_u32 part_buckets)
 {
 	return sizeof(hjg_u32) * (nparts + 1 + ((size_t) 1 << hjg_digit_bits(part_buckets)) + 1 + (1 << HJG_DIGIT_BITS) + 1);
 }
 
-/* Everything that hjg_table_build() allocates; nslots is an upper limit. */
+/* Compute the bytes of everything that hjg_table_build() allocates; nslots is an upper limit. */
 size_t
 hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 {
@@ -120,7 +120,7 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 
 /* --- building a partition --- */
 
-/* One partition; slot memory is as slot_bytes() says. */
+/* Build one partition; slot memory is as slot_bytes() says. */
 HJG_ALWAYS_INLINE void
 build_partition(int width, HjgTableTask *build, hjg_u32 partition, hjg_u8 *slot)
 {
@@ -206,7 +206,7 @@ partition_unit(HjgTask *task, hjg_u32 unit, int slot)
 
 /* --- the whole --- */
 
-/* Lines of partitioned tuples. */
+/* Build lines of partitioned tuples. */
 static HjgStatus
 build_partitions(HjgJoin *join, HjgTableTask *build, int radix_bits, hjg_u32 *bucket_start, hjg_u32 *digit_start)
 {

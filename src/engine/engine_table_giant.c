@@ -7,7 +7,7 @@
  */
 #include "engine/hjg_table_build.h"
 
-/* Lines of local buckets [first, last) of a giant partition that is in bucket order; giant buckets stay unsorted. */
+/* Finish lines of local buckets [first, last) of a giant partition that is in bucket order; giant buckets stay unsorted. */
 HJG_ALWAYS_INLINE void
 finish_buckets(int width, HjgTableTask *build, hjg_u32 first, hjg_u32 last)
 {

@@ -33,7 +33,7 @@ sort_by_insertion(int width, hjg_u8 *tuples, hjg_u32 n)
 	}
 }
 
-/* Bits in which the mixed keys differ. */
+/* Compute the bits in which the mixed keys differ. */
 HJG_ALWAYS_INLINE HjgMixed
 differing_bits(int width, HjgTask *task, const hjg_u8 *tuples, hjg_u64 n)
 {
@@ -53,7 +53,7 @@ differing_bits(int width, HjgTask *task, const hjg_u8 *tuples, hjg_u64 n)
 }
 
 /*
- * The next digit of a least-significant-digit radix sort that is worth a pass,
+ * Get the next digit of a least-significant-digit radix sort that is worth a pass,
  * from *digit on: digits count from the low word's end.  False: none is left.
  */
 static bool

@@ -135,25 +135,25 @@ extern bool hjg_hash_draw_seed(void);
 /* ---- engine_join.c ---- */
 
 /*
- * Upper bound of what hjg_join_build() and _probe() allocate at one time, in
+ * Bound what hjg_join_build() and _probe() allocate at one time, in
  * bytes, on any number of threads, for probe batches of up to probe_rows rows and
  * for up to 64 segments and one more for every 64 rows.
  */
 extern size_t hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows);
 
-/* Segments may come in any order and need not be contiguous in row numbers. */
+/* Build a table; segments may come in any order and need not be contiguous in row numbers. */
 extern HjgStatus hjg_join_build(const HjgEnv *env, const HjgJoinSpec *spec,
 								const HjgSegment *segments, int nsegments, HjgJoin **join);
 
 /*
- * A join with a table that another one's build made of nrows rows, whose parts are here; they
+ * Attach a join with a table that another one's build made of nrows rows, whose parts are here; they
  * must stay as they are while the join lives.  The spec must be that of the build, but for the mode.
  */
 extern HjgStatus hjg_join_attach(const HjgEnv *env, const HjgJoinSpec *spec, hjg_u64 nrows,
 								 const void *const parts[HJG_TABLE_NPARTS], HjgJoin **join);
 
 /*
- * One round over a probe batch given as segments (first_row counts from 0 and
+ * Run one round over a probe batch given as segments (first_row counts from 0 and
  * is contiguous and ascending over the segments).  Fills result from *cursor
  * on and advances *cursor; see HjgCursor for what a round holds.  The result
  * must have room for at least one pair, and for cursor->most; each round makes progress.

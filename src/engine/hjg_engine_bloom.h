@@ -33,26 +33,26 @@ typedef struct HjgBloom
 #define HJG_BLOOM_MAX_ROWS 65535
 #define HJG_BLOOM_ROWS_PAD 8
 
-/* Memory of a filter for so many keys; more may be added, and more rows pass then. */
+/* Compute the memory of a filter for so many keys; more may be added, and more rows pass then. */
 extern size_t hjg_bloom_bytes(hjg_u64 nkeys);
 
-/* An empty filter over bytes >= 8 of memory, which need not be zero. */
+/* Make an empty filter over bytes >= 8 of memory, which need not be zero. */
 extern void hjg_bloom_init(HjgBloom *bloom, int key_width, void *memory, size_t bytes);
 
-/* A filter that was made over the same memory. */
+/* Attach a filter that was made over the same memory. */
 extern void hjg_bloom_attach(HjgBloom *bloom, int key_width, void *memory, size_t bytes);
 
-/* keys[nkeys * key_width]; shared: while others add, too */
+/* Add keys[nkeys * key_width]; shared: while others add, too */
 extern void hjg_bloom_add(HjgBloom *bloom, const void *keys, hjg_u32 nkeys);
 extern void hjg_bloom_add_shared(HjgBloom *bloom, const void *keys, hjg_u32 nkeys);
 
 /*
- * The numbers of the rows of keys[nrows * key_width] that may have been added, ascending,
+ * Write the numbers of the rows of keys[nrows * key_width] that may have been added, ascending,
  * into rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many.  nrows <= HJG_BLOOM_MAX_ROWS.
  */
 extern hjg_u32 hjg_bloom_test(const HjgBloom *bloom, const void *keys, hjg_u32 nrows, hjg_u16 *rows);
 
-/* The same for one key. */
+/* Test one key. */
 extern bool hjg_bloom_test_one(const HjgBloom *bloom, const void *key);
 
 #endif							/* HJG_ENGINE_BLOOM_H */

@@ -163,14 +163,14 @@ hjg_task_poll(HjgTask *task)
 /* --- engine_task.c --- */
 
 extern HjgIsa hjg_engine_isa(void);
-/* Of the second-level cache of a core. */
+/* Find out the size of the second-level cache of a core. */
 extern size_t hjg_l2_bytes(void);
 
 /* A slot more for every slot_rows rows, up to so many threads, or the pool's. */
 extern int	hjg_nslots_of(int nthreads, hjg_u64 nrows);
 extern int	hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows);
 
-/* Memory: a block that is too small is given back and replaced; contents are lost. */
+/* Reserve memory: a block that is too small is given back and replaced; contents are lost. */
 extern bool hjg_block_reserve(HjgJoin *join, HjgBlock *block, size_t bytes);
 extern void hjg_block_free(HjgJoin *join, HjgBlock *block);
 
@@ -193,7 +193,7 @@ extern HjgStatus hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *se
 							  bool contiguous);
 extern void hjg_engine_scan_begin(HjgKeyScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end);
 
-/* Next up to max rows that lie together; their number, 0 at the end. */
+/* Get the next rows that lie together, at most max; returns their number, 0 at the end. */
 HJG_ALWAYS_INLINE hjg_u32
 hjg_engine_scan_next(HjgKeyScan *scan, int width, hjg_u32 max, const hjg_u8 **keys, hjg_u32 *first_row)
 {
@@ -220,13 +220,13 @@ hjg_engine_scan_next(HjgKeyScan *scan, int width, hjg_u32 max, const hjg_u8 **ke
 extern int	hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes);
 
 /*
- * Mixed tuples of rows [begin, end) of runs into dst, stably by their first
+ * Partition mixed tuples of rows [begin, end) of runs into dst, stably by their first
  * bits bits.  part_start (2^bits + 1 entries) may be NULL.
  */
 extern HjgStatus hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
 									int bits, hjg_u8 *dst, hjg_u32 *part_start);
 /*
- * The same by the place of keys in an array, whose size and first key are known: tuples of a 4-byte word,
+ * Partition by the place of keys in an array, whose size and first key are known: tuples of a 4-byte word,
  * the place shifted to the front by hjg_direct_shift(), and the row.
  */
 extern HjgStatus hjg_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits,
@@ -235,13 +235,13 @@ extern size_t hjg_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int ns
 extern size_t hjg_partition_keys_slots_bytes(int width, int bits, int nslots);
 
 /*
- * n tuples of src into dst, stably by (word >> shift) & (2^bits - 1), where word
+ * Partition n tuples of src into dst, stably by (word >> shift) & (2^bits - 1), where word
  * is the high or the low one of the mixed key.  part_start is relative to dst.
  */
 extern HjgStatus hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
 									  bool low_word, int shift, int bits, hjg_u32 *part_start);
 /*
- * The same by bucket: those from first on, at most 2^bits, of a table with nbuckets.
+ * Partition by bucket: those from first on, at most 2^bits, of a table with nbuckets.
  */
 extern HjgStatus hjg_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
 									   hjg_u32 nbuckets, hjg_u32 first, int bits, hjg_u32 *part_start);
@@ -255,32 +255,32 @@ extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
 
 /* --- engine_table_parts.c --- */
 
-/* Memory of a part of join's table, in its block, where others are to reach it. */
+/* Reserve memory for a part of join's table, in its block, where others are to reach it. */
 extern bool hjg_table_reserve(HjgJoin *join, HjgTablePart part, size_t bytes);
-/* The first bytes of lines_block, which is the join's alone, go where others are to reach them. */
+/* Publish the first bytes of lines_block, which is the join's alone, where others are to reach them. */
 extern HjgStatus hjg_table_publish_lines(HjgJoin *join, size_t bytes);
-/* What join's finished table is, in the part that has tuples. */
+/* Write what join's finished table is into the part that has tuples. */
 extern void hjg_table_write_head(HjgJoin *join);
-/* Join's table is an array by key, in lines_block: make it one that is found by its parts. */
+/* Make join's table, an array by key in lines_block, one that is found by its parts. */
 extern HjgStatus hjg_table_keep_direct(HjgJoin *join);
-/* The table of nrows rows that lies in these two parts. */
+/* Find the table of nrows rows that lies in these two parts. */
 extern HjgTable hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines);
 
 /* --- engine_direct.c, engine_direct_repeated.c --- */
 
-/* An array by key, where the keys are dense; otherwise *built is false and nothing is kept. */
+/* Build an array by key, where the keys are dense; otherwise *built is false and nothing is kept. */
 extern HjgStatus hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built);
-/* Most that it allocates at a time; nslots is an upper limit. */
+/* Bound what it allocates at a time; nslots is an upper limit. */
 extern size_t hjg_direct_build_bytes(hjg_u64 nrows, int nslots);
 
-/* Rows by key, of table, whose places are known; and most that it allocates for so many. */
+/* Build rows by key, of table, whose places are known; and most that it allocates for so many. */
 extern HjgStatus hjg_direct_build_repeated(HjgJoin *join, const HjgRuns *runs, HjgTable *table);
 extern size_t hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots);
 
 /* --- engine_probe.c, engine_ordered.c --- */
 
 /*
- * All pairs of probe rows [row, row + nrows) into result from position npairs
+ * Emit all pairs of probe rows [row, row + nrows) into result from position npairs
  * on, in any order.  *fits is false, and what lies from there on is void, when
  * they are more than the result holds; otherwise *npairs is advanced.
  */
@@ -289,7 +289,7 @@ extern HjgStatus hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *
 extern int	hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows);
 extern size_t hjg_probe_slots_bytes(int nslots);
 
-/* One window of at most nrows rows from *cursor on, in canonical order, up to the result's capacity. */
+/* Probe one window of at most nrows rows from *cursor on, in canonical order, up to the result's capacity. */
 extern HjgStatus hjg_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 nrows,
 								  HjgCursor *cursor, HjgResult *result, hjg_u64 *npairs);
 extern size_t hjg_probe_window_bytes(hjg_u32 nrows);

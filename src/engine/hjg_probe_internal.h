@@ -62,14 +62,14 @@ struct HjgProbeTask
 /* Write the buffer out while it holds a whole chunk, or all of it at the end; false: the slot is to return. */
 extern bool hjg_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all);
 /*
- * The number of pairs, when all slots are done; unless they are more than the capacity, pairs
+ * Compute the number of pairs, when all slots are done; unless they are more than the capacity, pairs
  * from the last chunks are moved into the gaps of partly filled ones.
  */
 extern hjg_u64 hjg_probe_close_gaps(HjgProbeTask *probe, int nslots);
 
 /* --- engine_direct_probe.c --- */
 
-/* How a table that is an array by key is probed. */
+/* Choose the function that probes a table that is an array by key. */
 extern HjgProbeFn hjg_direct_probe_fn(const HjgTable *table, int width, HjgMatchMode mode);
 
 #endif							/* HJG_PROBE_INTERNAL_H */

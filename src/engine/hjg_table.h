@@ -69,7 +69,7 @@ hjg_line_header_bytes(int width)
 	return width == 4 ? 8 : 4;
 }
 
-/* Most tuples that a line holds: 7, 5 or 3. */
+/* Count the tuples that a line holds at most: 7, 5 or 3. */
 HJG_ALWAYS_INLINE hjg_u32
 hjg_line_tuples(int width)
 {
@@ -91,7 +91,7 @@ hjg_table_bucket(int width, const HjgTable *table, hjg_u32 bucket)
 	return b;
 }
 
-/* [*first, *last) of the tuples of a sorted bucket that have this key. */
+/* Find the tuples [*first, *last) of a sorted bucket that have this key. */
 HJG_ALWAYS_INLINE void
 hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg_u32 *last)
 {
@@ -134,7 +134,7 @@ hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg
 
 /* --- arrays by key --- */
 
-/* Of a table where keys are repeated, whose rows is the address of all: starts, and rows behind them. */
+/* Find the rows of a place in a table where keys are repeated, whose rows is the address of all: starts, and rows behind them. */
 HJG_ALWAYS_INLINE void
 hjg_direct_place_rows(HjgTable *table)
 {
@@ -142,14 +142,14 @@ hjg_direct_place_rows(HjgTable *table)
 	table->rows = table->starts + table->nplaces + 2;
 }
 
-/* By how many bits places are shifted so that the greatest begins with the word's first bit. */
+/* Compute by how many bits places are shifted so that the greatest begins with the word's first bit. */
 HJG_ALWAYS_INLINE int
 hjg_direct_shift(const HjgTable *table)
 {
 	return table->nplaces <= 1 ? 31 : __builtin_clz((hjg_u32) (table->nplaces - 1));
 }
 
-/* Place of a key in the array, or nplaces. */
+/* Find the place of a key in the array, or nplaces. */
 HJG_ALWAYS_INLINE hjg_u64
 hjg_direct_place(int width, const HjgTable *table, const hjg_u8 *key)
 {

@@ -31,7 +31,7 @@ typedef struct HjgTableTask
 	hjg_u32		nunits;
 } HjgTableTask;
 
-/* Least bits of a number below n, or of a digit of a sort. */
+/* Count the least bits of a number below n, or of a digit of a sort. */
 static inline int
 hjg_digit_bits(hjg_u32 n)
 {
@@ -43,7 +43,7 @@ hjg_digit_bits(hjg_u32 n)
 }
 
 /*
- * The line of a bucket of n tuples, which begin at index begin of table->tuples if it
+ * Write the line of a bucket of n tuples, which begin at index begin of table->tuples if it
  * is crowded.  padded: a line's bytes may be read from tuples on, which makes the
  * copy one of constant size; what lies behind the tuples is never looked at.
  */
@@ -69,15 +69,15 @@ hjg_table_put_line(int width, bool padded, HjgTableTask *build, hjg_u32 bucket, 
 
 /* --- engine_table_sort.c --- */
 
-/* One slot sorts a bucket stably by mixed key; scratch has room for n tuples.  Returns early when the task is stopped. */
+/* Sort a bucket stably, on one slot, by mixed key; scratch has room for n tuples.  Returns early when the task is stopped. */
 extern void hjg_table_sort_bucket(int width, HjgTask *task, hjg_u8 *tuples, hjg_u8 *scratch, hjg_u32 n);
-/* All slots do; digit_start has room for 2^HJG_DIGIT_BITS + 1. */
+/* Sort a giant bucket on all slots; digit_start has room for 2^HJG_DIGIT_BITS + 1. */
 extern HjgStatus hjg_table_sort_giant(HjgJoin *join, hjg_u8 *tuples, hjg_u8 *scratch, hjg_u32 n, hjg_u32 *digit_start);
 
 /* --- engine_table_giant.c --- */
 
 /*
- * A partition of more than build->giant_part_rows, with build->scratch.  bucket_start has room for
+ * Build a partition of more than build->giant_part_rows, with build->scratch.  bucket_start has room for
  * 2^hjg_digit_bits() of a partition's buckets and one more, digit_start for 2^HJG_DIGIT_BITS + 1.
  */
 extern HjgStatus hjg_table_build_giant(HjgJoin *join, HjgTableTask *build, hjg_u32 partition, hjg_u32 *bucket_start,

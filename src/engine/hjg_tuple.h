@@ -116,7 +116,7 @@ hjg_mixed_less(int width, HjgMixed a, HjgMixed b)
 	return a.high < b.high || (width == 16 && a.high == b.high && a.low < b.low);
 }
 
-/* The first bits (0 to 31) of a mixed key. */
+/* Take the first bits (0 to 31) of a mixed key. */
 HJG_ALWAYS_INLINE hjg_u32
 hjg_mixed_prefix(int width, hjg_u64 high, int bits)
 {
@@ -125,7 +125,7 @@ hjg_mixed_prefix(int width, hjg_u64 high, int bits)
 	return (hjg_u32) (high >> 1 >> (63 - bits));
 }
 
-/* Where a mixed key lies among n <= 2^31 equal ranges of all keys; its prefix, if n is a power of two. */
+/* Find where a mixed key lies among n <= 2^31 equal ranges of all keys; its prefix, if n is a power of two. */
 HJG_ALWAYS_INLINE hjg_u32
 hjg_mixed_range(int width, hjg_u64 high, hjg_u32 n)
 {

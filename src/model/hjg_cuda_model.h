@@ -39,7 +39,7 @@ typedef struct HjgGpuCosts
 	HjgCudaUnitCosts costs;
 } HjgGpuCosts;
 
-/* Of a device's description; a number above 0 that differs where descriptions do, but for one in 2^32. */
+/* Hash a device's description to a number above 0 that differs where descriptions do, but for one in 2^32. */
 extern double hjg_gpu_identity(const char *description);
 
 typedef struct HjgCudaJoinSize
@@ -68,7 +68,7 @@ hjg_cuda_joining_ns(const HjgCudaPrediction *prediction)
 	return prediction->build_ns + prediction->build_calls_ns + prediction->probe_ns + prediction->probe_calls_ns;
 }
 
-/* Where the build keys are such that the strategy takes them.  False for what is no strategy. */
+/* Predict a join whose build keys the strategy takes.  False for what is no strategy. */
 extern bool hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
 							 HjgCudaPrediction *prediction);
 
@@ -113,7 +113,7 @@ typedef enum HjgCudaTrialId
 	HJG_CUDA_NTRIALS
 } HjgCudaTrialId;
 
-/* The trials to be made, without their times. */
+/* Plan the trials to be made, without their times. */
 extern void hjg_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes);
 
 /* What the measured trials say of the unit costs, but for those of context and calls. */

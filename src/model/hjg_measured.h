@@ -7,13 +7,13 @@
 #ifndef HJG_MEASURED_H
 #define HJG_MEASURED_H
 
-/* In ascending order. */
+/* Sort in ascending order. */
 extern void hjg_sort_measured(double *values, int n);
 
-/* The value with part (0 to 1) of the others below it, the nearest there is. */
+/* Find the value with part (0 to 1) of the others below it, the nearest there is. */
 extern double hjg_percentile(double *values, int n, double part);
 
-/* Of two in the middle the larger one. */
+/* Find the median; of two in the middle the larger one. */
 extern double hjg_median(double *values, int n);
 
 /* A value with a weight of at least 0. */

@@ -147,7 +147,7 @@ extern const HjgUnitCosts hjg_model_default_costs;
 
 /* Are these plausible: finite, positive, within a factor of 1000 of the defaults? */
 extern bool hjg_model_costs_valid(const HjgUnitCosts *costs);
-/* The costs of GPU number number, if they are plausible and were measured on this one; NULL otherwise. */
+/* Find the costs of GPU number number, if they are plausible and were measured on this one; NULL otherwise. */
 extern const HjgCudaUnitCosts *hjg_model_gpu_costs(const HjgCalibration *calibration, int number, double identity);
 
 /* ---- model_engine.c ---- */
@@ -165,13 +165,13 @@ extern void hjg_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *cos
 extern bool hjg_model_engine_costs_valid(const HjgEngineCosts *costs);
 extern double hjg_engine_build_ns(const HjgEngineCosts *costs, double build_rows);
 extern double hjg_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows);
-/* Those of OpenCL device number number, if they are plausible and were measured on this one; NULL otherwise. */
+/* Find the costs of OpenCL device number number, if they are plausible and were measured on this one; NULL otherwise. */
 extern const HjgEngineCosts *hjg_model_coupled_costs(const HjgCalibration *calibration, int number, double identity);
 /* Is it clearly expected to be faster than the cpu engine? */
 extern bool hjg_model_engine_pays(const HjgEngineCosts *costs, const HjgEngineCosts *cpu, double build_rows, double probe_rows);
 
 /*
- * Time of 1.0 in core's price for a hash join with so many build rows: on the
+ * Compute the time of 1.0 in core's price for a hash join of build_rows: on the
  * logarithm of the rows, a line through the two points that are measured, level before
  * the first and from 2^22 rows on.
  */
@@ -186,7 +186,7 @@ typedef struct HjgLookups
 	double		scattered;		/* 0: rows of neighbouring keys lie side by side; 1: anywhere */
 } HjgLookups;
 
-/* Time of the look-ups, all pages in memory. */
+/* Predict the time of the look-ups, all pages in memory. */
 extern double hjg_model_lookups_ns(const HjgUnitCosts *costs, const HjgLookups *lookups);
 
 /*
@@ -201,7 +201,7 @@ extern int	hjg_model_spill_passes(double build_bytes, double memory_bytes, doubl
 extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape);
 
 /*
- * Time of a participant that aggregates so many joined rows instead of handing them out: with ncolumns
+ * Predict the time of a participant that aggregates joined rows instead of handing them out: with ncolumns
  * columns of the two sides gathered, and nsteps operations on the values of a row.
  */
 extern double hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps);

@@ -26,14 +26,14 @@
 #define RADIX_CALLS 4.0			/* of a side and a pass */
 #define SORT_CALLS 4.0			/* of a pass */
 
-/* Of a table of so many bytes a part is in the cache. */
+/* Compute the part of a table that is in the cache. */
 static double
 cached_part(double table_bytes, double l2_bytes)
 {
 	return fmin(1, l2_bytes * L2_SHARE / fmax(table_bytes, 1));
 }
 
-/* A random access of a table, with the costs of one in the cache and of one beyond it. */
+/* Average a random access of a table over the costs of one in the cache and of one beyond it. */
 static double
 table_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns)
 {

@@ -44,7 +44,7 @@ nchunks(const HjgCudaTrial *trial)
 	return ceil(trial->probe_rows / HJG_CUDA_TRIAL_CHUNK);
 }
 
-/* Time for the rows, a probe side's and a build side's. */
+/* Take the time for the rows, a probe side's and a build side's. */
 static double
 probing_ns(const HjgCudaTrial *trial)
 {

@@ -76,7 +76,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	},
 };
 
-/* The library's functions of this kind are calls, as they tell NaNs apart. */
+/* Choose the larger number: the library's functions of this kind are calls, as they tell NaNs apart. */
 static inline double
 larger(double a, double b)
 {
@@ -165,7 +165,7 @@ probe_tuple_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 	return is_array(shape) ? costs->dense_probe_ns : costs->probe_tuple_ns;
 }
 
-/* A row on its ways through temporary files. */
+/* Predict a row's time through temporary files. */
 static double
 spill_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double width)
 {
@@ -190,7 +190,7 @@ marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, do
 		(scan_rows > 0 ? scan_rows * costs->direct_tuple_ns + scan_mb * costs->read_mb_ns : rows * take_ns);
 }
 
-/* What the child's price contains, and is not spent when it is not called row by row. */
+/* Compute what the child's price contains and is not spent when it is not called row by row. */
 static double
 saved_ns(const HjgUnitCosts *costs, double rows, double scan_rows, bool vectors)
 {
@@ -199,7 +199,7 @@ saved_ns(const HjgUnitCosts *costs, double rows, double scan_rows, bool vectors)
 	return vectors ? rows * larger(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
 }
 
-/* Rows of the probe side that pass the filter. */
+/* Count the rows of the probe side that pass the filter. */
 static double
 passing_rows(const HjgJoinShape *shape)
 {

@@ -99,7 +99,7 @@ extern const HjgReasonFacts hjg_reasons[HJG_REASON_COUNT];
 
 typedef struct HjgJob HjgJob;
 
-/* False once a join that was compared with core's has differed, until the statistics are reset; costs a load. */
+/* Trust joins until one that was compared with core's differs: false then, until the statistics are reset; costs a load. */
 extern bool hjg_service_trusted(void);
 
 /* True when the arena exists and the device process is ready, and trusted; costs three loads. */
@@ -119,7 +119,7 @@ typedef struct HjgGpuFacts
  * with the fewest jobs.
  */
 extern bool hjg_service_gpu(HjgGpuFacts *facts);
-/* Those of cuda:number, if it is ready. */
+/* Find those of cuda:number, if it is ready. */
 extern bool hjg_service_gpu_at(int number, HjgGpuFacts *facts);
 /* Likewise of an OpenCL device that joins are divided with. */
 typedef struct HjgCoupledFacts
@@ -128,7 +128,7 @@ typedef struct HjgCoupledFacts
 	char		description[128];
 } HjgCoupledFacts;
 
-/* Those of opencl:number, if it is ready and the settings name it or leave the choice open. */
+/* Find those of opencl:number, if it is ready and the settings name it or leave the choice open. */
 extern bool hjg_service_coupled_at(int number, HjgCoupledFacts *facts);
 
 /*
@@ -259,12 +259,12 @@ extern void hjg_job_hold(HjgJob *job, void *holder, const void *query);
 extern void *hjg_job_holder(const HjgJob *job);
 /* Has this process any job? */
 extern bool hjg_service_has_jobs(void);
-/* The query's first job, or the one after another; NULL at the end. */
+/* Find the query's first job, or the one after another; NULL at the end. */
 extern HjgJob *hjg_job_of_query(const void *query, HjgJob *after);
 extern bool hjg_job_suspend(HjgJob *job);
 extern void hjg_job_resume(HjgJob *job);
 
-/* Idempotent: a released handle must not be used, NULL is allowed. */
+/* Release a job; the handle must not be used any more; NULL is allowed. */
 extern void hjg_job_release(HjgJob *job);
 
 /* Counters, and their rows of hjoin_gpu_stat. */
@@ -294,9 +294,9 @@ typedef enum HjgCounter
 	HJG_COUNT_COUNT
 } HjgCounter;
 
-/* A no-op without an arena. */
+/* Add to a counter; does nothing without an arena. */
 extern void hjg_service_count(HjgCounter counter, uint64 n);
-/* Counts a fallback by its reason. */
+/* Count a fallback by its reason. */
 extern void hjg_service_count_fallback(HjgReason reason);
 
 /*
@@ -309,10 +309,10 @@ extern void hjg_service_count_fallback(HjgReason reason);
 extern uint64 hjg_service_calibration_version(void);
 extern bool hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES]);
 extern void hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALUES]);
-/* "calibrated", or "default" and why a file that is there is not in force. */
+/* Say "calibrated", or "default" and why a file that is there is not in force. */
 extern const char *hjg_service_calibration_state(void);
 
-/* Called by _PG_init in the postmaster: shared memory hooks and supervisor. */
+/* Install shared memory hooks and register the supervisor; called by _PG_init in the postmaster. */
 extern void hjg_service_init(void);
 
 #endif							/* HJG_SERVICE_H */

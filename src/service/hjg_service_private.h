@@ -134,7 +134,7 @@ extern void hjg_service_blame(uint32 device_ix);
 
 /* service_supervisor.c */
 extern void hjg_supervisor_register(void);
-/* For the log and for views: why there is no device process.  Valid until the next call. */
+/* Explain, for the log and for views, why there is no device process.  Valid until the next call. */
 extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
 
 /* service_wake.c */

@@ -69,7 +69,7 @@ hjg_service_calibration_version(void)
 		__atomic_load_n(&hjg_arena_map.control->calibration_seq, __ATOMIC_ACQUIRE);
 }
 
-/* No error may be raised in here. */
+/* Publish the values; no error may be raised in here. */
 static void
 publish(const double *values)
 {
@@ -271,7 +271,7 @@ remove_stale_files(void)
 	FreeDir(dir);
 }
 
-/* Supervisor, at its start. */
+/* Load the calibration; called by the supervisor at its start. */
 void
 hjg_calibration_load(void)
 {

@@ -133,7 +133,7 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 	return job;
 }
 
-/* One slab into a list that has room for it; or a reason why not. */
+/* Lease a slab into a list that has room for it; or a reason why not. */
 static bool
 lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use, bool patient, HjgReason *reason)
 {

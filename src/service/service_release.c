@@ -98,7 +98,7 @@ hjg_job_release(HjgJob *job)
 	pfree(job);
 }
 
-/* Abort of a transaction or subtransaction, or end of a portal. */
+/* Release the jobs of a transaction or subtransaction that aborts, or of a portal that ends. */
 static void
 release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, void *arg)
 {
@@ -118,7 +118,7 @@ release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, voi
 	}
 }
 
-/* FATAL and normal exit. */
+/* Release all jobs at the process's end, normal or by a FATAL error. */
 static void
 release_all(int code, Datum arg)
 {
@@ -135,7 +135,7 @@ hjg_service_track(HjgJob *job)
 	dlist_push_head(&hjg_service_jobs, &job->node);
 }
 
-/* Before the first lease of this process. */
+/* Register callbacks before the first lease of this process. */
 void
 hjg_service_register_callbacks(void)
 {

@@ -64,7 +64,7 @@ hjg_share_myself(void)
 	return (HjgShareOwner) {.pid = (uint32) MyProcPid,.role = GetAuthenticatedUserId()};
 }
 
-/* Nobody waits, and so little is leased that no share can be used up. */
+/* Does nobody wait, and is so little leased that no share can be used up? */
 static bool
 plenty(uint64 now_ns)
 {

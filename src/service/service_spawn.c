@@ -39,7 +39,7 @@ static const char *const passed_variables[] = {
 };
 static char fixed_path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 
-/* The program of the settings, or the one beside the server program. */
+/* Choose the program of the settings, or the one beside the server program. */
 const char *
 hjg_spawn_path(void)
 {
@@ -107,7 +107,7 @@ close_from(int first)
 		close(fd);
 }
 
-/* In the child; does not return. */
+/* Turn the child into the device process; does not return. */
 static void
 become_device(char **argv, char **environment, int server_fd, int device_fd, int sock, pid_t parent)
 {

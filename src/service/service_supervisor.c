@@ -103,7 +103,7 @@ set_down(HjgDownCause cause, uint32 detail)
 	__atomic_store_n(&hjg_arena_map.control->down_cause, cause, __ATOMIC_RELAXED);
 }
 
-/* The old process is surely dead. */
+/* Begin the next epoch, the old process being surely dead. */
 static void
 next_epoch(void)
 {
@@ -138,7 +138,7 @@ close_socket(void)
 	make_wait_set();
 }
 
-/* When to try again; grows while it keeps failing. */
+/* Decide when to try again: later and later while it keeps failing. */
 static void
 plan_start(uint64 now)
 {
@@ -339,7 +339,7 @@ sweep(uint64 now)
 	return nleft;
 }
 
-/* How long to sleep.  Sets the flag that asks to be woken when work begins. */
+/* Decide how long to sleep, and set the flag that asks to be woken when work begins. */
 static long
 sleep_ms(uint64 now, int nabandoned)
 {

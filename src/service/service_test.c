@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(hjoin_gpu_self_test);
 #define BATCH_ROWS (1024 * 1024)
 #define MAX_IN_FLIGHT 3
 
-/* What to do with a reason, as hjoin_gpu.on_fallback = error would. */
+/* Raise a reason as an error, as hjoin_gpu.on_fallback = error would. */
 static void
 fail(HjgReason reason)
 {
@@ -67,7 +67,7 @@ submit_batch(HjgJob *job, uint64 first_row, uint32 nrows, uint32 modulus)
 	return batch;
 }
 
-/* All rounds of a batch; returns its pairs. */
+/* Run all rounds of a batch; returns its pairs. */
 static uint64
 drain_batch(HjgJob *job, int batch)
 {

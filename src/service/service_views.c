@@ -24,7 +24,7 @@ PG_FUNCTION_INFO_V1(hjoin_gpu_stat);
 PG_FUNCTION_INFO_V1(hjoin_gpu_stat_reset);
 PG_FUNCTION_INFO_V1(hjoin_gpu_arena);
 
-/* From microseconds since the Unix epoch. */
+/* Convert microseconds since the Unix epoch. */
 static Datum
 timestamp_of(uint64 unix_us)
 {
@@ -32,7 +32,7 @@ timestamp_of(uint64 unix_us)
 							   (TimestampTz) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY);
 }
 
-/* A text of the arena; NULL if it is empty. */
+/* Read a text of the arena; NULL if it is empty. */
 static Datum
 text_of(const char *chars, size_t room, bool *isnull)
 {
@@ -43,7 +43,7 @@ text_of(const char *chars, size_t room, bool *isnull)
 	return CStringGetTextDatum(copy);
 }
 
-/* A number of the device half, which may be any. */
+/* Read a number of the device half, which may be any. */
 static Datum
 bytes_of(const uint64 *word)
 {
@@ -57,7 +57,7 @@ device_process_ready(void)
 		__atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST);
 }
 
-/* How the device process is confined. */
+/* Describe how the device process is confined. */
 static Datum
 confinement_of(uint32 confined)
 {

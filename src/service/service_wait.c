@@ -76,7 +76,7 @@ silent(HjgJob *job, Progress progress)
 	return now - job->beat_ns > (uint64) hjg_device_timeout_ms * 2 * 1000000;
 }
 
-/* The device process does what it must not: have it ended. */
+/* Have the device process ended that does what it must not. */
 static void
 distrust(const HjgJob *job, HjgDistrust why)
 {
