@@ -5,7 +5,7 @@
  * Room "lab": what is measured, but what no query runs: benchmarks of the engines, figures of the papers, joins of the
  * literature (hjg_cuda_paper.h), and joins of sides that both lie in host memory (hjg_cuda_host.h).  Pure C; it reuses the rooms engine, coupled and device, and none of them knows it.
  *
- * argv holds argc options, without the names of the program and of the device.  Each benchmark checks its results and
+ * argv holds the device, or --host, and then options.  Each benchmark checks its results and
  * returns 0, 1 when one was wrong, or 2 for a bad option or lack of memory or of the device.
  */
 #ifndef HJG_LAB_H

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,87 +179,141 @@ print_costs(const HjgStepCosts *costs)
 		print_copies(costs);
 }
 
-/* "--name=VALUE": the value, or NULL when arg is another option. */
-static const char *
-value_of(const char *arg, const char *name)
-{
-	const size_t n = strlen(name);
-
-	return strncmp(arg, "--", 2) == 0 && strncmp(arg + 2, name, n) == 0 && arg[2 + n] == '=' ? arg + 3 + n : NULL;
-}
-
+/* False for a bad option. */
 static bool
-parse_option(HjgBenchOptions *options, const char *arg)
+parse_options(HjgBenchOptions *options, int argc, char **argv)
 {
-	const char *value;
+	enum
+	{
+		OPT_BLOCK, OPT_BOUNDARY, OPT_BUFFER, OPT_BUS_GBS, OPT_BUS_LATENCY_US, OPT_CHUNK, OPT_COPIES, OPT_EACH,
+		OPT_ENGINES, OPT_FIGURES, OPT_GROUPING, OPT_HALVES, OPT_MAX_LOG, OPT_MIN_LOG, OPT_MODEL, OPT_PACKED,
+		OPT_PAIRS, OPT_PIPELINE, OPT_PLANS, OPT_REPS, OPT_ROWS, OPT_SELECTIVITY, OPT_SEPARATE, OPT_SKEW, OPT_STEPS,
+		OPT_STRATEGY, OPT_UNITS, OPT_WAS
+	};
+	static const struct option known[] = {
+		{"block", required_argument, NULL, OPT_BLOCK},
+		{"boundary", required_argument, NULL, OPT_BOUNDARY},
+		{"buffer", required_argument, NULL, OPT_BUFFER},
+		{"bus-gbs", required_argument, NULL, OPT_BUS_GBS},
+		{"bus-latency-us", required_argument, NULL, OPT_BUS_LATENCY_US},
+		{"chunk", required_argument, NULL, OPT_CHUNK},
+		{"copies", no_argument, NULL, OPT_COPIES},
+		{"each", no_argument, NULL, OPT_EACH},
+		{"engines", no_argument, NULL, OPT_ENGINES},
+		{"figures", optional_argument, NULL, OPT_FIGURES},
+		{"grouping", no_argument, NULL, OPT_GROUPING},
+		{"halves", no_argument, NULL, OPT_HALVES},
+		{"max-log", required_argument, NULL, OPT_MAX_LOG},
+		{"min-log", required_argument, NULL, OPT_MIN_LOG},
+		{"model", optional_argument, NULL, OPT_MODEL},
+		{"packed", no_argument, NULL, OPT_PACKED},
+		{"pairs", optional_argument, NULL, OPT_PAIRS},
+		{"pipeline", required_argument, NULL, OPT_PIPELINE},
+		{"plans", no_argument, NULL, OPT_PLANS},
+		{"reps", required_argument, NULL, OPT_REPS},
+		{"rows", optional_argument, NULL, OPT_ROWS},
+		{"selectivity", required_argument, NULL, OPT_SELECTIVITY},
+		{"separate", no_argument, NULL, OPT_SEPARATE},
+		{"skew", required_argument, NULL, OPT_SKEW},
+		{"steps", no_argument, NULL, OPT_STEPS},
+		{"strategy", required_argument, NULL, OPT_STRATEGY},
+		{"units", required_argument, NULL, OPT_UNITS},
+		{"was", required_argument, NULL, OPT_WAS},
+		{NULL, 0, NULL, 0}
+	};
+	int			option;
 
-	if ((value = value_of(arg, "strategy")) != NULL)
-		options->strategy = value;
-	else if ((value = value_of(arg, "pipeline")) != NULL)
-		options->pipeline = value;
-	else if ((value = value_of(arg, "was")) != NULL)
-		options->config.was_bytes = (size_t) atoll(value);
-	else if ((value = value_of(arg, "boundary")) != NULL)
-		options->config.boundary = atoi(value);
-	else if ((value = value_of(arg, "model")) != NULL)
-		options->model_runs = atoi(value);
-	else if ((value = value_of(arg, "min-log")) != NULL)
-		options->min_log = atoi(value);
-	else if ((value = value_of(arg, "max-log")) != NULL)
-		options->max_log = atoi(value);
-	else if ((value = value_of(arg, "reps")) != NULL)
-		options->nreps = atoi(value);
-	else if ((value = value_of(arg, "units")) != NULL)
-		options->units = atoi(value);
-	else if ((value = value_of(arg, "skew")) != NULL)
-		options->skew = atof(value);
-	else if ((value = value_of(arg, "selectivity")) != NULL)
-		options->selectivity = atof(value);
-	else if ((value = value_of(arg, "block")) != NULL)
-		options->config.block_bytes = (hjg_u32) atoi(value);
-	else if ((value = value_of(arg, "chunk")) != NULL)
-		options->config.chunk_rows = (hjg_u32) atoi(value);
-	else if ((value = value_of(arg, "bus-gbs")) != NULL)
-		options->config.bus_bytes_per_ns = atof(value);
-	else if ((value = value_of(arg, "bus-latency-us")) != NULL)
-		options->config.bus_latency_ns = atof(value) * 1e3;
-	else if (strcmp(arg, "--separate") == 0)
-		options->config.separate_tables = true;
-	else if (strcmp(arg, "--grouping") == 0)
-		options->config.grouping = true;
-	else if (strcmp(arg, "--packed") == 0)
-		options->packed = true;
-	else if ((value = value_of(arg, "buffer")) != NULL)
-		options->config.buffer_bytes = (size_t) atoll(value);
-	else if ((value = value_of(arg, "figures")) != NULL)
-		options->figures = value;
-	else if (strcmp(arg, "--figures") == 0)
-		options->figures = "";
-	else if ((value = value_of(arg, "rows")) != NULL)
-		options->rows = value;
-	else if (strcmp(arg, "--rows") == 0)
-		options->rows = "";
-	else if (strcmp(arg, "--engines") == 0)
-		options->engines = true;
-	else if ((value = value_of(arg, "pairs")) != NULL)
-		options->pairs = value;
-	else if (strcmp(arg, "--pairs") == 0)
-		options->pairs = "";
-	else if (strcmp(arg, "--plans") == 0)
-		options->plans = true;
-	else if (strcmp(arg, "--model") == 0)
-		options->model_runs = MODEL_RUNS;
-	else if (strcmp(arg, "--steps") == 0)
-		options->steps = true;
-	else if (strcmp(arg, "--copies") == 0)
-		hjg_cl_set_copies(true);
-	else if (strcmp(arg, "--each") == 0)
-		options->each = true;
-	else if (strcmp(arg, "--halves") == 0)
-		options->calibrate = false;
-	else
-		return false;
-	return true;
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
+		switch (option)
+		{
+			case OPT_BLOCK:
+				options->config.block_bytes = (hjg_u32) atoi(optarg);
+				break;
+			case OPT_BOUNDARY:
+				options->config.boundary = atoi(optarg);
+				break;
+			case OPT_BUFFER:
+				options->config.buffer_bytes = (size_t) atoll(optarg);
+				break;
+			case OPT_BUS_GBS:
+				options->config.bus_bytes_per_ns = atof(optarg);
+				break;
+			case OPT_BUS_LATENCY_US:
+				options->config.bus_latency_ns = atof(optarg) * 1e3;
+				break;
+			case OPT_CHUNK:
+				options->config.chunk_rows = (hjg_u32) atoi(optarg);
+				break;
+			case OPT_COPIES:
+				hjg_cl_set_copies(true);
+				break;
+			case OPT_EACH:
+				options->each = true;
+				break;
+			case OPT_ENGINES:
+				options->engines = true;
+				break;
+			case OPT_FIGURES:
+				options->figures = optarg != NULL ? optarg : "";
+				break;
+			case OPT_GROUPING:
+				options->config.grouping = true;
+				break;
+			case OPT_HALVES:
+				options->calibrate = false;
+				break;
+			case OPT_MAX_LOG:
+				options->max_log = atoi(optarg);
+				break;
+			case OPT_MIN_LOG:
+				options->min_log = atoi(optarg);
+				break;
+			case OPT_MODEL:
+				options->model_runs = optarg != NULL ? atoi(optarg) : MODEL_RUNS;
+				break;
+			case OPT_PACKED:
+				options->packed = true;
+				break;
+			case OPT_PAIRS:
+				options->pairs = optarg != NULL ? optarg : "";
+				break;
+			case OPT_PIPELINE:
+				options->pipeline = optarg;
+				break;
+			case OPT_PLANS:
+				options->plans = true;
+				break;
+			case OPT_REPS:
+				options->nreps = atoi(optarg);
+				break;
+			case OPT_ROWS:
+				options->rows = optarg != NULL ? optarg : "";
+				break;
+			case OPT_SELECTIVITY:
+				options->selectivity = atof(optarg);
+				break;
+			case OPT_SEPARATE:
+				options->config.separate_tables = true;
+				break;
+			case OPT_SKEW:
+				options->skew = atof(optarg);
+				break;
+			case OPT_STEPS:
+				options->steps = true;
+				break;
+			case OPT_STRATEGY:
+				options->strategy = optarg;
+				break;
+			case OPT_UNITS:
+				options->units = atoi(optarg);
+				break;
+			case OPT_WAS:
+				options->config.was_bytes = (size_t) atoll(optarg);
+				break;
+			default:
+				return false;
+		}
+	return optind == argc;
 }
 
 static bool
@@ -317,12 +372,11 @@ hjg_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 	bool		good;
 
 	hjg_coupled_defaults(&options.config);
-	for (int i = 0; i < argc; i++)
-		if (!parse_option(&options, argv[i]))
-		{
-			printf("bad benchmark option: %s\n", argv[i]);
-			return 2;
-		}
+	if (!parse_options(&options, argc, argv))
+	{
+		printf("bad benchmark option\n");
+		return 2;
+	}
 	if (options.min_log < 6 || options.max_log > 26 || options.nreps < 1 || options.nreps > MAX_REPS)
 	{
 		printf("bad benchmark option: value out of range\n");

@@ -6,6 +6,7 @@
  * What is timed: building the table and all probe rounds, with inputs, result
  * pages and workspace touched before, as they are in a server that is warm.
  */
+#include <getopt.h>
 #include <stdlib.h>
 
 #include "lab/hjg_engine_bench_input.h"
@@ -256,11 +257,25 @@ bad_option(CpuBench *bench, const char *option)
 int
 hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 {
+	static const struct option options[] = {
+		{"batch", required_argument, NULL, 'b'},
+		{"case", required_argument, NULL, 'c'},
+		{"isa", required_argument, NULL, 'i'},
+		{"l2", required_argument, NULL, '2'},
+		{"list", no_argument, NULL, 'l'},
+		{"pages", required_argument, NULL, 'p'},
+		{"reps", required_argument, NULL, 'r'},
+		{"rows", required_argument, NULL, 'n'},
+		{"small-pages", no_argument, NULL, 'm'},
+		{"strategy", required_argument, NULL, 's'},
+		{NULL, 0, NULL, 0}
+	};
 	const HjgTuning tuning = hjg_engine_tuning;
 	CpuBench	   *bench = calloc(1, sizeof(CpuBench));
 	const char *wanted = "";
 	double		factor = 1;
 	long		batch = 0;
+	int			option;
 	int			rc = 0;
 
 	if (bench == NULL)
@@ -268,45 +283,49 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 	bench->out = out;
 	bench->huge_pages = true;
 	bench->nreps = 5;
-	for (int i = 0; i < argc && rc == 0; i++)
-	{
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-
-		if (strcmp(argv[i], "--small-pages") == 0)
+	while (rc == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (option)
 		{
-			bench->huge_pages = false;
-			continue;
+			case 'm':
+				bench->huge_pages = false;
+				break;
+			case 'l':
+				for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+					fprintf(out, "%s\n", cases[c].name);
+				fprintf(out, "bloom\n");
+				free(bench);
+				return 0;
+			case 'c':
+				wanted = optarg;
+				break;
+			case 'n':
+				factor = atof(optarg);
+				break;
+			case 'b':
+				batch = atol(optarg);
+				break;
+			case '2':
+				hjg_engine_tuning.l2_bytes = (size_t) atol(optarg);
+				break;
+			case 'p':
+				bench->npages = atoi(optarg);
+				break;
+			case 'r':
+				bench->nreps = atoi(optarg);
+				break;
+			case 's':
+				bench->strategy = strcmp(optarg, hjg_strategy_name(HJG_CPU_NOP)) == 0 ? HJG_CPU_NOP :
+					strcmp(optarg, hjg_strategy_name(HJG_CPU_RADIX)) == 0 ? HJG_CPU_RADIX : HJG_CPU_AUTO;
+				break;
+			case 'i':
+				hjg_engine_tuning.isa_limit = strcmp(optarg, "base") == 0 ? HJG_ISA_BASE
+					: strcmp(optarg, "avx2") == 0 ? HJG_ISA_AVX2 : HJG_ISA_AVX512;
+				break;
+			default:
+				rc = 2;
 		}
-		if (strcmp(argv[i], "--list") == 0)
-		{
-			for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
-				fprintf(out, "%s\n", cases[c].name);
-			fprintf(out, "bloom\n");
-			free(bench);
-			return 0;
-		}
-		if (strcmp(argv[i], "--case") == 0)
-			wanted = value;
-		else if (strcmp(argv[i], "--rows") == 0)
-			factor = atof(value);
-		else if (strcmp(argv[i], "--batch") == 0)
-			batch = atol(value);
-		else if (strcmp(argv[i], "--l2") == 0)
-			hjg_engine_tuning.l2_bytes = (size_t) atol(value);
-		else if (strcmp(argv[i], "--pages") == 0)
-			bench->npages = atoi(value);
-		else if (strcmp(argv[i], "--reps") == 0)
-			bench->nreps = atoi(value);
-		else if (strcmp(argv[i], "--strategy") == 0)
-			bench->strategy = strcmp(value, "nop") == 0 ? HJG_CPU_NOP
-				: strcmp(value, "radix") == 0 ? HJG_CPU_RADIX : HJG_CPU_AUTO;
-		else if (strcmp(argv[i], "--isa") == 0)
-			hjg_engine_tuning.isa_limit = strcmp(value, "base") == 0 ? HJG_ISA_BASE
-				: strcmp(value, "avx2") == 0 ? HJG_ISA_AVX2 : HJG_ISA_AVX512;
-		else
-			rc = bad_option(bench, argv[i]);
-		i++;
-	}
+	if (rc == 0 && optind < argc)
+		rc = bad_option(bench, argv[optind]);
 	if (rc == 0 && (factor <= 0 || factor > 100 || batch < 0 || batch > HJG_MAX_PROBE_ROWS || bench->npages < 0 ||
 					bench->nreps < 1 || bench->nreps > MAX_REPS))
 		rc = bad_option(bench, "value out of range");

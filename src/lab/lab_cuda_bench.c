@@ -18,6 +18,7 @@
  * GB: what the strategy reads and writes in device memory, with the output. share: of the bandwidth
  * that a copy in device memory had just before.
  */
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,6 +207,15 @@ open_bench(HjgBench *bench, HjgCudaDevice *device)
 int
 hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 {
+	static const struct option options[] = {
+		{"case", required_argument, NULL, 'c'},
+		{"list", no_argument, NULL, 'l'},
+		{"paper", required_argument, NULL, 'p'},
+		{"reps", required_argument, NULL, 'r'},
+		{"rows", required_argument, NULL, 'n'},
+		{"strategy", required_argument, NULL, 's'},
+		{NULL, 0, NULL, 0}
+	};
 	static HjgBench bench;
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
 	const char *names[HJG_BENCH_MOST] = {BEST};
@@ -214,35 +224,42 @@ hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
 	HjgCudaDevice *device;
 	char		reason[128];
 	HjgStatus	status;
+	bool		bad = false;
+	int			option;
 
 	bench.out = out;
 	bench.factor = 1;
 	bench.nreps = 7;
-	for (int i = 0; i < argc; i++)
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (option)
+		{
+			case 'l':
+				for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL; c++)
+					fprintf(out, "%s\n", c->name);
+				return 0;
+			case 'c':
+				text = optarg;
+				break;
+			case 'n':
+				bench.factor = atof(optarg);
+				break;
+			case 'r':
+				bench.nreps = atoi(optarg);
+				break;
+			case 's':
+				bad |= !hjg_bench_names_of(optarg, names);
+				break;
+			case 'p':
+				bad |= !hjg_bench_has_paper(optarg);
+				paper = optarg;
+				break;
+			default:
+				return 2;
+		}
+	if (bad || optind < argc)
 	{
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-
-		if (strcmp(argv[i], "--list") == 0)
-		{
-			for (const HjgBenchCase *c = hjg_bench_cases; c->name != NULL; c++)
-				fprintf(out, "%s\n", c->name);
-			return 0;
-		}
-		else if (value != NULL && strcmp(argv[i], "--case") == 0)
-			text = argv[++i];
-		else if (value != NULL && strcmp(argv[i], "--rows") == 0)
-			bench.factor = atof(argv[++i]);
-		else if (value != NULL && strcmp(argv[i], "--reps") == 0)
-			bench.nreps = atoi(argv[++i]);
-		else if (value != NULL && strcmp(argv[i], "--strategy") == 0 && hjg_bench_names_of(value, names))
-			i++;
-		else if (value != NULL && strcmp(argv[i], "--paper") == 0 && hjg_bench_has_paper(value))
-			paper = argv[++i];
-		else
-		{
-			fprintf(stderr, "hjoin_gpu_lab: bad option of the benchmark: %s\n", argv[i]);
-			return 2;
-		}
+		fprintf(stderr, "hjoin_gpu_lab: bad option of the benchmark\n");
+		return 2;
 	}
 	if (bench.factor <= 0 || bench.factor > 16 || bench.nreps < 1 || bench.nreps > HJG_BENCH_MAX_REPS)
 	{

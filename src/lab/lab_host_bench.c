@@ -37,6 +37,7 @@
  * 48, 167 with 8 of 512K rows, which fill late; 15 threads take 97 to 125 ms of it to partition: it is their work that limits, not memory.
  * The threads of the pool are not bound to NUMA nodes: the hosts that were measured have one.
  */
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,42 +205,63 @@ open_bench(HjgHostBench *bench, HjgCudaDevice *device)
 static bool
 read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool *list)
 {
-	for (int i = 0; i < argc; i++)
-	{
-		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-		bool		known = value != NULL;
+	static const struct option options[] = {
+		{"bits", required_argument, NULL, 'b'},
+		{"block", required_argument, NULL, 'k'},
+		{"case", required_argument, NULL, 'c'},
+		{"chunk", required_argument, NULL, 'u'},
+		{"list", no_argument, NULL, 'l'},
+		{"reps", required_argument, NULL, 'r'},
+		{"rows", required_argument, NULL, 'n'},
+		{"set", required_argument, NULL, 'e'},
+		{"stagers", required_argument, NULL, 't'},
+		{"strategy", required_argument, NULL, 's'},
+		{NULL, 0, NULL, 0}
+	};
+	bool		bad = false;
+	int			option;
 
-		if (strcmp(argv[i], "--list") == 0)
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (option)
 		{
-			*list = true;
-			continue;
+			case 'l':
+				*list = true;
+				break;
+			case 'c':
+				*text = optarg;
+				break;
+			case 'n':
+				bench->factor = atof(optarg);
+				break;
+			case 'u':
+				bench->chunk_rows = strtoull(optarg, NULL, 10) / 4 * 4;
+				break;
+			case 'b':
+				bench->copro_bits = bench->spill_bits = atoi(optarg);
+				break;
+			case 'k':
+				bench->block_rows = (hjg_u32) strtoul(optarg, NULL, 10) / HJG_STAGE_GROUP * HJG_STAGE_GROUP;
+				break;
+			case 'e':
+				bench->set_part = atof(optarg);
+				break;
+			case 't':
+				bench->nstagers = atoi(optarg);
+				break;
+			case 'r':
+				bench->nreps = atoi(optarg);
+				break;
+			case 's':
+				bench->strategy = hjg_lab_strategy_named(optarg);
+				bad |= bench->strategy == NULL;
+				break;
+			default:
+				return false;
 		}
-		if (value != NULL && strcmp(argv[i], "--case") == 0)
-			*text = value;
-		else if (value != NULL && strcmp(argv[i], "--rows") == 0)
-			bench->factor = atof(value);
-		else if (value != NULL && strcmp(argv[i], "--chunk") == 0)
-			bench->chunk_rows = strtoull(value, NULL, 10) / 4 * 4;
-		else if (value != NULL && strcmp(argv[i], "--bits") == 0)
-			bench->copro_bits = bench->spill_bits = atoi(value);
-		else if (value != NULL && strcmp(argv[i], "--block") == 0)
-			bench->block_rows = (hjg_u32) strtoul(value, NULL, 10) / HJG_STAGE_GROUP * HJG_STAGE_GROUP;
-		else if (value != NULL && strcmp(argv[i], "--set") == 0)
-			bench->set_part = atof(value);
-		else if (value != NULL && strcmp(argv[i], "--stagers") == 0)
-			bench->nstagers = atoi(value);
-		else if (value != NULL && strcmp(argv[i], "--reps") == 0)
-			bench->nreps = atoi(value);
-		else if (value != NULL && strcmp(argv[i], "--strategy") == 0)
-			known = (bench->strategy = hjg_lab_strategy_named(value)) != NULL;
-		else
-			known = false;
-		if (!known)
-		{
-			fprintf(stderr, "hjoin_gpu_lab: bad option of the benchmark: %s\n", argv[i]);
-			return false;
-		}
-		i++;
+	if (bad || optind < argc)
+	{
+		fprintf(stderr, "hjoin_gpu_lab: bad option of the benchmark\n");
+		return false;
 	}
 	if (bench->copro_bits < 0 || bench->copro_bits > HJG_STAGE_MOST_BITS || bench->block_rows < 1024 || bench->block_rows > 1u << 20 ||
 		bench->set_part <= 0 || bench->set_part > 1 || bench->nstagers < 1)

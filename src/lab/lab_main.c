@@ -103,9 +103,11 @@ main(int argc, char **argv)
 	}
 	hjg_lab_strategies_open();
 	hjg_cuda_set_budget((size_t) memory_mb << 20);
-	device = argv[optind++];
+	device = argv[optind];
 	argc -= optind;
 	argv += optind;
+	/* the benchmark reads its options from here on */
+	optind = 0;
 	if (!hjg_device_parse(device, &id) || id.kind == HJG_KIND_OPENCL)
 		return hjg_coupled_bench(nthreads, device, argc, argv);
 	if (id.kind == HJG_KIND_CPU)
@@ -115,7 +117,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "hjoin_gpu_lab: there is no device %s\n", device);
 		return EXIT_USAGE;
 	}
-	if (argc > 0 && strcmp(argv[0], "--host") == 0)
+	if (argc > 1 && strcmp(argv[1], "--host") == 0)
 		return hjg_cuda_host_bench(stdout, id.number, argc - 1, argv + 1);
 	return hjg_cuda_bench(stdout, id.number, argc, argv);
 }

@@ -383,9 +383,10 @@ test_nothing_leaks(void)
 int
 main(int argc, char **argv)
 {
+	static const char *const names[] = {"short", NULL};
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 
-	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	short_run = test_options(argc, argv, names) != 0;
 	rounds_may_end_early = true;
 	set_test_seed(getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed);
 	driver->list(infos, HJG_CUDA_MAX_DEVICES);

@@ -509,10 +509,13 @@ test_health_at_once(void)
 int
 main(int argc, char **argv)
 {
+	enum {SHORT = 1, TIME = 2, HOSTILE = 4};
+	static const char *const names[] = {"short", "time", "hostile", NULL};
+	const unsigned asked = test_options(argc, argv, names);
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 
 	hjg_lab_strategies_open();
-	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	short_run = (asked & SHORT) != 0;
 	rounds_may_end_early = true;
 	set_test_seed(getenv("HJG_TEST_SEED") != NULL ? strtoull(getenv("HJG_TEST_SEED"), NULL, 0) : test_seed);
 	driver->list(infos, HJG_CUDA_MAX_DEVICES);
@@ -525,14 +528,14 @@ main(int argc, char **argv)
 	printf("# %s: %s%s, HJG_TEST_SEED=%llu\n", hjg_device_name(infos[0].id).text, infos[0].description, stub != NULL ? " (emulated)" : "",
 		   (unsigned long long) test_seed);
 
-	if (argc > 1 && strcmp(argv[1], "--time") == 0)
+	if (asked & TIME)
 	{
 		time_joins();
 		printf("1..%d\n", claims_passed + claims_failed);
 		return claims_failed > 0;
 	}
 
-	if (argc > 1 && strcmp(argv[1], "--hostile") == 0)
+	if (asked & HOSTILE)
 	{
 		test_hostile();
 		printf("1..%d\n", claims_passed + claims_failed);

@@ -436,10 +436,11 @@ test_faults_everywhere(const Kind *kind)
 int
 main(int argc, char **argv)
 {
+	static const char *const names[] = {"short", NULL};
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 	char		reason[128];
 
-	short_run = argc > 1 && strcmp(argv[1], "--short") == 0;
+	short_run = test_options(argc, argv, names) != 0;
 	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
 	if (infos[0].state != HJG_DEVICE_READY)
 	{

@@ -531,11 +531,14 @@ time_jobs(void)
 int
 main(int argc, char **argv)
 {
+	enum {PROBE_OPENCL = 1, TIME = 2, WAYS = 4};
+	static const char *const names[] = {"probe-opencl", "time", "ways", NULL};
+	const unsigned asked = test_options(argc, argv, names);
 	const Scenario simple = {.strategy = HJG_CUDA_DIRECT, .copies = 1};
 	Outcome		seen;
 
 	/* the process that the scheduler starts to look for OpenCL devices: none are wanted here */
-	if (argc > 1 && strcmp(argv[1], "--probe-opencl") == 0)
+	if (asked & PROBE_OPENCL)
 		return 0;
 	seen = played(&simple);
 	if (!seen.told)
@@ -547,11 +550,11 @@ main(int argc, char **argv)
 		printf("1..1\n");
 		return !seen.told;
 	}
-	if (argc > 1 && strcmp(argv[1], "--time") == 0)
+	if (asked & TIME)
 		return time_jobs();
 	test_side_by_side();
 	test_one_way();
-	if (seen.emulated && !(argc > 1 && strcmp(argv[1], "--ways") == 0))
+	if (seen.emulated && (asked & WAYS) == 0)
 	{
 		test_failing_calls();
 		test_cancel();

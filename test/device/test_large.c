@@ -7,6 +7,7 @@
  * anywhere.  Build row i has the key i * ODD mod 2^32, so that all keys differ and a key says which row it is of.
  * Each join is a process of its own, since a context and its budget live as long as their process.
  */
+#include <getopt.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -268,7 +269,9 @@ played(const Large *large)
 int
 main(int argc, char **argv)
 {
-	const hjg_u64 many = argc > 1 && argv[1][0] != '-' ? strtoull(argv[1], NULL, 0) : MANY_ROWS;
+	static const char *const names[] = {"probe-opencl", NULL};
+	const bool	probing = test_options(argc, argv, names) != 0;
+	const hjg_u64 many = optind < argc ? strtoull(argv[optind], NULL, 0) : MANY_ROWS;
 	const Large joins[] = {
 		{.name = "probe rows, and as many matches", .strategy = HJG_CUDA_TABLE, .build_rows = 4000000 < many ? 4000000 : many, .probe_rows = many},
 		{.name = "build rows", .strategy = HJG_CUDA_CSR, .build_rows = many, .probe_rows = 32 * BATCH_ROWS},
@@ -276,7 +279,7 @@ main(int argc, char **argv)
 	};
 
 	/* the process that the scheduler starts to look for OpenCL devices: none are wanted here */
-	if (argc > 1 && strcmp(argv[1], "--probe-opencl") == 0)
+	if (probing)
 		return 0;
 	for (size_t i = 0; i < sizeof(joins) / sizeof(joins[0]); i++)
 	{

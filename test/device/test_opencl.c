@@ -3,6 +3,7 @@
  *	  The coupled engine's tests on every OpenCL device that is ready, PoCL as a rule; where there is
  *	  none they are skipped with the reason.  test_opencl [--short] [--device=opencl:N] [seed]
  */
+#include <getopt.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -473,26 +474,35 @@ test_device(const HjgDeviceInfo *device)
 int
 main(int argc, char **argv)
 {
+	static const struct option options[] = {
+		{"device", required_argument, NULL, 'd'},
+		{"probe-opencl", no_argument, NULL, 'p'},
+		{"short", no_argument, NULL, 's'},
+		{NULL, 0, NULL, 0}
+	};
 	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
 	static struct sigaction before[NSIG];
 	const char *wanted = NULL;
 	int			nlisted = 0;
 	int			ntested = 0;
+	int			option;
 	sigset_t	all;
 
-	set_test_seed((hjg_u64) time(NULL));
-	for (int i = 1; i < argc; i++)
-	{
-		/* the program runs itself as the probing child */
-		if (strcmp(argv[i], "--probe-opencl") == 0)
-			return getenv(HJG_CL_PROBE_MARK) != NULL ? hjg_cl_probe_main() : EXIT_FAILURE;
-		if (strcmp(argv[i], "--short") == 0)
-			short_run = true;
-		else if (strncmp(argv[i], "--device=", 9) == 0)
-			wanted = argv[i] + 9;
-		else
-			set_test_seed(strtoull(argv[i], NULL, 0));
-	}
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (option)
+		{
+			case 'p':			/* the program runs itself as the probing child */
+				return getenv(HJG_CL_PROBE_MARK) != NULL ? hjg_cl_probe_main() : EXIT_FAILURE;
+			case 's':
+				short_run = true;
+				break;
+			case 'd':
+				wanted = optarg;
+				break;
+			default:
+				return 2;
+		}
+	set_test_seed(optind < argc ? strtoull(argv[optind], NULL, 0) : (hjg_u64) time(NULL));
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 	for (int sig = 1; sig < NSIG; sig++)

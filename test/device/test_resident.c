@@ -9,6 +9,7 @@
  * of these tools: the same with one match mode a case, in turn.
  */
 #include <dlfcn.h>
+#include <getopt.h>
 #include <string.h>
 #include <time.h>
 
@@ -421,27 +422,32 @@ test_joins(HjgCudaLane *lane)
 int
 main(int argc, char **argv)
 {
+	static const struct option options[] = {
+		{"brief", no_argument, NULL, 'b'},
+		{"quick", no_argument, NULL, 'q'},
+		{"short", no_argument, NULL, 's'},
+		{"strategy", required_argument, NULL, 'n'},
+		{NULL, 0, NULL, 0}
+	};
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 	HjgCudaDevice *device;
 	HjgCudaGrant grant;
 	HjgCudaLane lane;
 	char		reason[128];
 	void	   *library;
+	int			option;
 
 	hjg_lab_strategies_open();
-	set_test_seed((hjg_u64) time(NULL));
 	hjg_bench_names_of("all", names);
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--short") == 0)
-			short_run = true;
-		else if (strcmp(argv[i], "--quick") == 0)
-			quick = true;
-		else if (strcmp(argv[i], "--brief") == 0)
-			quick = brief = true;
-		else if (strcmp(argv[i], "--strategy") == 0 && i + 1 < argc && hjg_bench_names_of(argv[i + 1], names))
-			i++;
-		else
-			set_test_seed(strtoull(argv[i], NULL, 0));
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+	{
+		if (option == '?' || (option == 'n' && !hjg_bench_names_of(optarg, names)))
+			return 2;
+		short_run |= option == 's';
+		quick |= option == 'q' || option == 'b';
+		brief |= option == 'b';
+	}
+	set_test_seed(optind < argc ? strtoull(argv[optind], NULL, 0) : (hjg_u64) time(NULL));
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_choice();
 	test_names();

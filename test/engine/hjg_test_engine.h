@@ -21,6 +21,12 @@ extern int	claims_failed;
 extern bool short_run;
 extern hjg_u64 test_seed;
 
+/*
+ * Options without values that the program was called with, a bit each in the order of names, which ends with NULL; ends the
+ * program for any other.  What follows them is argv[optind].
+ */
+extern unsigned test_options(int argc, char **argv, const char *const *names);
+
 /* That of the run, and a hash seed that follows from it. */
 extern void set_test_seed(hjg_u64 seed);
 

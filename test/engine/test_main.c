@@ -2,6 +2,7 @@
  * test_main.c
  *	  test_engine [--short] [seed]: all engine tests, as TAP.
  */
+#include <getopt.h>
 #include <time.h>
 
 #include "hjg_test_coupled.h"
@@ -10,14 +11,10 @@
 int
 main(int argc, char **argv)
 {
-	set_test_seed((hjg_u64) time(NULL));
-	for (int i = 1; i < argc; i++)
-	{
-		if (strcmp(argv[i], "--short") == 0)
-			short_run = true;
-		else
-			set_test_seed(strtoull(argv[i], NULL, 0));
-	}
+	static const char *const names[] = {"short", NULL};
+
+	short_run = test_options(argc, argv, names) != 0;
+	set_test_seed(optind < argc ? strtoull(argv[optind], NULL, 0) : (hjg_u64) time(NULL));
 	printf("# seed %llu%s\n", (unsigned long long) test_seed, short_run ? ", short run" : "");
 	test_hash();
 	test_bloom();

@@ -2,6 +2,7 @@
  * test_support.c
  *	  The harness behind hjg_test_engine.h: claims, random numbers, memory, rounds and their check.
  */
+#include <getopt.h>
 #include <stdarg.h>
 
 #include "hjg_test_engine.h"
@@ -11,6 +12,26 @@ int			claims_passed;
 int			claims_failed;
 bool		short_run;
 hjg_u64		test_seed;
+
+#define MAX_OPTIONS 8
+
+unsigned
+test_options(int argc, char **argv, const char *const *names)
+{
+	struct option options[MAX_OPTIONS + 1] = {0};
+	unsigned	given = 0;
+	int			option;
+
+	for (int i = 0; i < MAX_OPTIONS && names[i] != NULL; i++)
+		options[i] = (struct option) {names[i], no_argument, NULL, i};
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+	{
+		if (option == '?')
+			exit(2);
+		given |= 1u << option;
+	}
+	return given;
+}
 
 void
 set_test_seed(hjg_u64 seed)
