@@ -109,7 +109,7 @@ hjg_build_add_null(HjgBuild *build, const HjgRow *row)
 	const bool *isnull;
 	MemoryContext old;
 
-	if (!side->preserved)
+	if (!build->execution->program->preserved[HJG_SIDE_BUILD])
 		return;
 	if (build->null_rows == NULL)
 	{

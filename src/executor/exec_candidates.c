@@ -71,6 +71,17 @@ note_places(HjgPairVector *pairs, const HjgCarried *carried, const HjgProbeBatch
 				batch->columns[s] + at * carried->bytes[s];
 }
 
+/* Most rounds: nothing is to be known of a pair but its rows. */
+static void
+copy_row_numbers(const HjgPair *restrict pairs, int count, uint32 *restrict probe_rows, uint32 *restrict build_rows)
+{
+	for (int i = 0; i < count; i++)
+	{
+		probe_rows[i] = pairs[i].probe_row;
+		build_rows[i] = pairs[i].build_row;
+	}
+}
+
 /*
  * Copy pairs [at, at + count) of the round to the end of the n pairs in the vector, but for those whose probe
  * row is decided; returns how many there are now.  The row numbers were checked when the round was copied into memory of
@@ -90,6 +101,11 @@ copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
 	uint64		first = 0;
 	const uint64 *decided = match->first_match ? hjg_match_bits(match, batch, &first) : NULL;
 
+	if (!holes && !sliced && !gathered && decided == NULL)
+	{
+		copy_row_numbers(batch->result + at, count, probe_rows + n, build_rows + n);
+		return n + count;
+	}
 	for (int i = 0; i < count; i++)
 	{
 		HjgPair		pair = batch->result[at + i];

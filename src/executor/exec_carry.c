@@ -5,7 +5,7 @@
  * A side's columns go together or not at all: they lie side by side in the row store, so that fetching one of
  * them by row number costs as much as fetching all.  They go as they lie there, so all of
  * them must be passed by value, and none may be NULL: NULL bits stay in the store, and
- * who has to look at those gains nothing from columns that come another way.  A load, or a batch, whose
+ * who has to look at those gains nothing from columns that come another way.  A build pass, or a batch, whose
  * rows turn out to have a NULL is materialised late.
  */
 #include "postgres.h"

@@ -132,7 +132,7 @@ next_phase_vector(HjgJoinState *state)
 					emit_pairs(state);
 					return true;
 				}
-				state->phase = state->inner.preserved && hjg_parallel_has_unmatched(state) ?
+				state->phase = state->program.preserved[HJG_SIDE_BUILD] && hjg_parallel_has_unmatched(state) ?
 					HJG_PHASE_UNMATCHED_BUILD : HJG_PHASE_NEXT_PASS;
 				break;
 

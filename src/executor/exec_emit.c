@@ -357,12 +357,3 @@ hjg_emit_single(HjgEmit *emit, HjgSideId s, const Datum *values, const bool *isn
 	emit->n = 1;
 	emit->next = 0;
 }
-
-void
-hjg_emit_put_row(HjgEmit *emit, int n)
-{
-	const TupleTableSlot *slot = emit->slot;
-
-	for (int r = 0; r < emit->nresults; r++)
-		hjg_vector_put(&emit->vectors[r], n, slot->tts_values[emit->result_ix[r]], slot->tts_isnull[emit->result_ix[r]]);
-}

@@ -9,7 +9,7 @@
 
 StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
 
-/* Counted each time, and logged once for each reason: a join may have a thousand loads, and be executed as often. */
+/* Counted each time, and logged once for each reason: a join may have a thousand build passes, and be executed as often. */
 static void
 tell(HjgReport *report, HjgReason reason, const char *goes_on)
 {

@@ -1,7 +1,7 @@
 /*
  * exec_keys.c
  *	  Buffers of keys: segments in slabs of the job, in local memory, or in memory that
- *	  all participants of a shared load reach.
+ *	  all participants of a shared build side reach.
  */
 #include "postgres.h"
 

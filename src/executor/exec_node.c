@@ -160,8 +160,6 @@ init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, Hj
 	const int	nouter = list_nth_int(scalars, HJG_SCALAR_NOUTER);
 	const int	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
 
-	state->outer.preserved = state->program.preserved[HJG_SIDE_PROBE];
-	state->inner.preserved = state->program.preserved[HJG_SIDE_BUILD];
 	hjg_side_init(&state->outer, node, state->execution.work_context, outer_plan,
 				  hjg_chain_create(join_state(outer_plan), nouter), 0, nouter,
 				  list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS), outer_codec, used);
@@ -447,7 +445,7 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 
-	/* the load at hand has not reported yet */
+	/* the pass at hand has not reported yet */
 	if (es->analyze && node->ss.ps.instrument != NULL && state->build.run != NULL)
 		hjg_run_report(state->build.run);
 	hjg_explain(state, ancestors, es);

@@ -34,7 +34,7 @@
  * it, by way of nodes above that want its next row or its arrival (Gather Merge, or a Parallel Hash that
  * grows).  The leader does not stay, as workers may be waiting for it to take their rows.
  *
- * What is private: fates of probe rows, rows with a NULL key (each comes out where
+ * What is private: match states of probe rows, rows with a NULL key (each comes out where
  * it was read).  The table of the build keys is one for all, in the device process or, without a job and when the
  * device process is lost, in blocks.
  *
@@ -369,7 +369,7 @@ hjg_parallel_build(HjgJoinState *state)
 
 /* ---------- unmatched build rows ---------- */
 
-/* A load of our own, partitions included, is nobody else's. */
+/* A build pass of our own, partitions included, is nobody else's. */
 static bool
 is_own_load(const HjgJoinState *state)
 {

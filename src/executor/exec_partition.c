@@ -175,6 +175,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 	HjgProbeFilter *filter = partitions->filter;
 	HjgBuildShare   *share = partitions->share;
 	HjgSide    *side = partitions->outer;
+	const bool	preserved = partitions->execution->program->preserved[HJG_SIDE_PROBE];
 	bool		timing = partitions->execution->timing;
 	uint64		start = timing ? hjg_now_ns() : 0;
 	HjgRow		row;
@@ -184,7 +185,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 	{
 		if (row.key == NULL)
 		{
-			if (!side->preserved)
+			if (!preserved)
 				continue;
 			if (partitions->null_probe == NULL)
 			{
@@ -201,7 +202,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 
 			if (filter->open && !hjg_probe_filter_row(filter, row.key))
 				continue;
-			if (side->preserved || hjg_spill_nrows(partition->build) > 0)
+			if (preserved || hjg_spill_nrows(partition->build) > 0)
 				hjg_side_spill(side, partition->probe, &row);
 		}
 	}
@@ -221,6 +222,7 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 {
 	HjgSide    *inner = partitions->build->side;
 	HjgSide    *outer = partitions->outer;
+	const bool	preserved = partitions->execution->program->preserved[HJG_SIDE_PROBE];
 	int			level = partition->level + 1;
 	uint64		nbuild = hjg_spill_nrows(partition->build);
 	bool		timing = partitions->execution->timing;
@@ -241,7 +243,7 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 	{
 		HjgPartition *part = route(partitions, row.key, level);
 
-		if (outer->preserved || hjg_spill_nrows(part->build) > 0)
+		if (preserved || hjg_spill_nrows(part->build) > 0)
 			hjg_side_spill(outer, part->probe, &row);
 		if ((++nread & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();

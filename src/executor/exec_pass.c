@@ -108,7 +108,7 @@ probe_side_is_empty(HjgPartitions *partitions)
 	uint64		start = execution->timing ? hjg_now_ns() : 0;
 	bool		empty;
 
-	if (inner->preserved || outer->plan->plan->startup_cost >= inner->plan->plan->total_cost)
+	if (execution->program->preserved[HJG_SIDE_BUILD] || outer->plan->plan->startup_cost >= inner->plan->plan->total_cost)
 		return false;
 	empty = !hjg_side_peek(outer);
 	if (execution->timing)
@@ -140,9 +140,10 @@ partition_matters(const HjgPartitions *partitions, const HjgPartition *partition
 {
 	uint64		nbuild = hjg_spill_nrows(partition->build);
 	uint64		nprobe = hjg_spill_nrows(partition->probe);
+	const bool *preserved = partitions->execution->program->preserved;
 
-	return (nbuild > 0 && nprobe > 0) || (nprobe > 0 && partitions->outer->preserved) ||
-		(nbuild > 0 && partitions->build->side->preserved);
+	return (nbuild > 0 && nprobe > 0) || (nprobe > 0 && preserved[HJG_SIDE_PROBE]) ||
+		(nbuild > 0 && preserved[HJG_SIDE_BUILD]);
 }
 
 /* Read build rows of the current partition until memory is full or the file ends. */
@@ -177,7 +178,9 @@ read_partition(HjgPartitions *partitions)
 static void
 start_passes(HjgPartitions *partitions)
 {
-	if (partitions->outer->preserved || partitions->execution->program->jointype == JOIN_SEMI)
+	const HjgProgram *program = partitions->execution->program;
+
+	if (program->preserved[HJG_SIDE_PROBE] || program->jointype == JOIN_SEMI)
 		partitions->build->match->probe_bits =
 			MemoryContextAllocExtended(partitions->context,
 									   (hjg_spill_nrows(partitions->current->probe) / 64 + 1) * sizeof(uint64),

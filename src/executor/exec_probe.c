@@ -25,7 +25,7 @@
 #define LAST_EMBEDDED_BATCH_ROWS 8192
 
 /*
- * Participants of a shared load come to its end together, and there one with rows left in a batch keeps
+ * Participants of a shared build side come to its end together, and there one with rows left in a batch keeps
  * all others waiting.  Where a GPU joins, whose rounds cost next to nothing, their batches are at most such a
  * part of what each is to read, or so many rows.  Rounds of an engine on the processors take them from
  * the participants: few large ones are the better there (leader and 15 workers on 16 cores, 20M x 5M rows,
@@ -43,6 +43,13 @@
 /* However little memory there is, a batch has so many rows, unless they take so many times what it may take. */
 #define MIN_BATCH_ROWS 256
 #define MOST_OVERDRAFT 8
+
+/* Do probe rows without a match come out? */
+static inline bool
+is_preserved(const HjgProbe *probe)
+{
+	return probe->execution->program->preserved[HJG_SIDE_PROBE];
+}
 
 /* ---------- filling ---------- */
 
@@ -101,7 +108,7 @@ fill_view(HjgProbe *probe, HjgProbeBatch *batch)
 		}
 		else if (probe->filter->open && view->nrows > 0)
 			filter_view(probe, view);
-		if (!probe->side->preserved)
+		if (!is_preserved(probe))
 			view->nnull_rows = 0;
 	} while (view->nrows + view->nnull_rows == 0 && !probe->done);
 	hjg_run_batch_borrow(probe->build->run, batch, batch->view.keys, batch->view.nrows);
@@ -118,7 +125,7 @@ next_probe_row(HjgProbe *probe, HjgRow *row)
 static void
 keep_null_probe(HjgProbe *probe, HjgProbeBatch *batch, const HjgRow *row)
 {
-	if (!probe->side->preserved)
+	if (!is_preserved(probe))
 		return;
 	if (batch->null_rows == NULL)
 		batch->null_rows = hjg_store_create(probe->build->run->context, probe->side->payload.n,
@@ -432,7 +439,7 @@ bool
 hjg_probe_next(HjgProbe *probe)
 {
 	/* nothing can come of the probe side then; do not even read it */
-	if (probe->build->run->build.nrows == 0 && !probe->side->preserved)
+	if (probe->build->run->build.nrows == 0 && !is_preserved(probe))
 		return false;
 
 	for (;;)
@@ -455,7 +462,7 @@ hjg_probe_next(HjgProbe *probe)
 			probe->pair_next = 0;
 			continue;
 		}
-		if (probe->match->on_host && probe->side->preserved && probe->match->last_pass &&
+		if (probe->match->on_host && is_preserved(probe) && probe->match->last_pass &&
 			take_unmatched(probe, batch))
 			return true;
 		if (take_null_keys(probe, batch))

@@ -10,7 +10,7 @@
  * Pairs are rechecked before any column that is handed out is gathered.  Those that remain are as good as
  * pairs of exact keys; so rows with hashed keys are handed out like others, as vectors too.
  *
- * Rows in a load have no NULL in their key columns.
+ * Rows in a build pass have no NULL in their key columns.
  */
 #include "postgres.h"
 

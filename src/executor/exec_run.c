@@ -1,6 +1,6 @@
 /*
  * exec_run.c
- *	  The keys of one load and the engine that joins them: a job of the device
+ *	  The keys of one build pass and the engine that joins them: a job of the device
  *	  process, or the engine that is linked into the backend.
  *
  * A run starts with its keys in local memory.  Once the build side is complete
@@ -10,7 +10,7 @@
  * segments and filled batches are read where they lie, and each batch goes on
  * from its last complete round.
  *
- * The run of a shared load (exec_parallel.c) begins with a handle of the shared job, if
+ * The run of a shared build side (exec_parallel.c) begins with a handle of the shared job, if
  * there is one, and writes its build keys where all participants can read them.
  */
 #include "postgres.h"
@@ -97,7 +97,7 @@ job_undecided(const HjgRun *run)
 		!(hjg_embedded_rows > 0 && hints->embedded && run->build.nrows <= hints->most_embedded_rows);
 }
 
-/* ---------- shared loads ---------- */
+/* ---------- shared build sides ---------- */
 
 void
 hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec)
@@ -246,7 +246,7 @@ hjg_run_bytes(HjgRun *run)
 {
 	const HjgJoinSpec spec = {.key_width = run->key_width};
 
-	/* a small load is asked several times without having grown, and an empty one has no table to speak of */
+	/* a small build side is asked several times without having grown, and an empty one has no table to speak of */
 	if (run->build.nrows != run->workspace_rows)
 	{
 		run->workspace_rows = run->build.nrows;

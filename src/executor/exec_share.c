@@ -117,7 +117,7 @@ hjg_share_free(HjgParallel *parallel, HjgMember *member)
 	member->published = InvalidDsaPointer;
 }
 
-/* ---------- the shared load ---------- */
+/* ---------- the shared build side ---------- */
 
 void
 hjg_share_open_build(HjgBuildShare *share, HjgBuild *build)

@@ -8,10 +8,10 @@
  *		released		where its join is through, and the query too;
  *		kept			as suspended, while such jobs of all backends hold no more than hjoin_gpu.idle_share;
  *		given up		beyond that: as if the device process were lost just now (exec_batch.c), but with the inputs
- *						copied to the load's own memory first, where the current round is already, so that the job can go.
- * Keys and the engine's table are counted in the memory of the load from the beginning (hjg_run_bytes()), so a
+ *						copied to the pass's own memory first, where the current round is already, so that the job can go.
+ * Keys and the engine's table are counted in the memory of the build pass from the beginning (hjg_run_bytes()), so a
  * join that was given up takes no more than hash_mem allows; and a round, which is at most the size of a
- * result, besides.  The join goes on in the backend when rows are fetched again.  A later load of the same join may have
+ * result, besides.  The join goes on in the backend when rows are fetched again.  A later build pass of the same join may have
  * a job again.
  *
  * Several processes share a join only in queries that are run once and to their end, so there is nothing to give up there.

@@ -1,6 +1,6 @@
 /*
  * exec_table.c
- *	  The table of a shared load that its participants probe themselves: without a job, or when the device
+ *	  The table of a shared build side that its participants probe themselves: without a job, or when the device
  *	  process has been lost to one of them.
  *
  * The first one that needs it builds it, in blocks that all reach, and others wait for it.  From then on it is only

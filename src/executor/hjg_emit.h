@@ -2,9 +2,9 @@
  * hjg_emit.h
  *	  The top of a join: rows of a slot, or vectors, or aggregates.
  *
- * Room "executor".  HjgEmit makes rows of pairs of row numbers, late: where columns are is known to the pairs
- * (hjg_probe.h).  Rows are handed out one by one; or, for a join above or for aggregates, as vectors.  HjgAggregation adds
- * up such vectors, from wherever they come.
+ * Room "executor".  HjgEmit makes rows of pairs of row numbers (hjg_probe.h): it gathers their columns from wherever the
+ * pairs say they are.  Rows are handed out one by one; or, for a join above or for aggregates, as vectors.  HjgAggregation
+ * adds up such vectors, whoever makes them.
  */
 #ifndef HJG_EMIT_H
 #define HJG_EMIT_H
@@ -58,10 +58,18 @@ extern int	hjg_emit_most_counted(const HjgEmit *emit, bool aggregated);
 /* The rows of the pairs; a row of one side's carried columns alone. */
 extern void hjg_emit_pairs(HjgEmit *emit, const HjgPairVector *pairs);
 extern void hjg_emit_single(HjgEmit *emit, HjgSideId side, const Datum *values, const bool *isnull);
-/* The row in the slot becomes row n of the vectors. */
-extern void hjg_emit_put_row(HjgEmit *emit, int n);
 /* The work context is about to be emptied. */
 extern void hjg_emit_forget(HjgEmit *emit);
+
+/* The row in the slot becomes row n of the vectors. */
+static inline void
+hjg_emit_put_row(HjgEmit *emit, int n)
+{
+	const TupleTableSlot *slot = emit->slot;
+
+	for (int r = 0; r < emit->nresults; r++)
+		hjg_vector_put(&emit->vectors[r], n, slot->tts_values[emit->result_ix[r]], slot->tts_isnull[emit->result_ix[r]]);
+}
 
 /* ---------- conditions of pairs (exec_pairs.c) ---------- */
 

@@ -39,7 +39,7 @@ typedef struct HjgRecheck HjgRecheck;
 
 /* ---------- what EXPLAIN ANALYZE shows ---------- */
 
-/* Where the time of an execution went; nanoseconds, added up over all loads and rescans. */
+/* Where the time of an execution went; nanoseconds, added up over all build passes and rescans. */
 #define HJG_TIMES(TIME) \
 	TIME(marshal_build_ns)	/* scan of the inner child included */ \
 	TIME(marshal_probe_ns)	/* scan of the outer child included */ \
@@ -54,7 +54,7 @@ typedef struct HjgTimes
 } HjgTimes;
 
 /*
- * Of all loads and rescans: FIGURE(type, name, how), how those of several processes add up (HJG_ADD_...; ANY: bits of
+ * Of all build passes and rescans: FIGURE(type, name, how), how those of several processes add up (HJG_ADD_...; ANY: bits of
  * either).
  */
 #define HJG_FIGURES(FIGURE) \
@@ -108,7 +108,7 @@ typedef struct HjgProgram
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
 	bool		use_filter;		/* drop probe rows without a partner */
-	HjgJobHints hints;			/* for jobs of its loads */
+	HjgJobHints hints;			/* for the jobs of its build passes */
 } HjgProgram;
 
 /* Where a node runs; each of its operators has a pointer to this. */

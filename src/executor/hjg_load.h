@@ -40,7 +40,7 @@ typedef struct HjgView
 	const uint16 *null_rows;
 } HjgView;
 
-/* ---------- one load's keys (exec_keys.c) ---------- */
+/* ---------- one build pass's keys (exec_keys.c) ---------- */
 
 typedef struct HjgKeySegment
 {
@@ -49,7 +49,7 @@ typedef struct HjgKeySegment
 	uint32		capacity;
 	uint32		first_row;
 	uint32		slab_ix;		/* in the arena, or HJG_NO_SLAB: local memory */
-	uint64		name;			/* of a shared load, without a slab: what others know it by */
+	uint64		name;			/* of a shared build side, without a slab: what others know it by */
 	bool		carried;		/* the rows' carried columns are behind the keys */
 } HjgKeySegment;
 
@@ -75,7 +75,7 @@ typedef struct HjgProbeBatch
 	HjgStore   *null_rows;		/* rows with a NULL key that must come out; may be NULL */
 	bool		viewed;			/* instead of rows and null_rows the view has them */
 	HjgView		view;
-	uint64		first_row;		/* of the batch among the probe rows of this load */
+	uint64		first_row;		/* of the batch among the probe rows of this build pass */
 	uint64	   *matched;		/* bits, or NULL when nobody asks */
 	int			job_batch;		/* number in the job, or -1: the backend joins it */
 	bool		submitted;		/* a round is under way in the device process */
@@ -99,7 +99,7 @@ typedef struct HjgProbeBatch
 	const char *columns[HJG_SIDES]; /* of one pair behind those of the other */
 } HjgProbeBatch;
 
-/* ---------- the engine's side of a load (exec_run.c, exec_batch.c) ---------- */
+/* ---------- the engine's side of a build pass (exec_run.c, exec_batch.c) ---------- */
 
 /* What the planner expects of a join that the device process may get. */
 typedef struct HjgJobHints
@@ -116,7 +116,7 @@ typedef struct HjgJobHints
 
 typedef struct HjgRun
 {
-	MemoryContext context;		/* of the load: everything of this run, the struct included */
+	MemoryContext context;		/* of the pass: everything of this run, the struct included */
 	const HjgExecution *execution;
 	int			key_width;
 	HjgMatchMode mode;
@@ -125,7 +125,7 @@ typedef struct HjgRun
 	uint32		build_limit;	/* highest build row number + 1 */
 	HjgBuildShare   *share;			/* NULL: the build side is this process's own */
 	int			nmembers;		/* that share it, or 1 */
-	const uint32 *range_nrows;	/* of a shared load: rows of each range of row numbers */
+	const uint32 *range_nrows;	/* of a shared build side: rows of each range of row numbers */
 	int			range_shift;
 	bool		answered;		/* a round is complete, and so is the table of the build side */
 	HjgJob	   *job;			/* NULL: not given to the device process */
@@ -143,7 +143,7 @@ typedef struct HjgRun
 	bool		reported;
 } HjgRun;
 
-/* Is this one of the load's build rows?  Shared loads have holes between the ranges. */
+/* Is this one of the build rows?  Shared ones have holes between the ranges. */
 static inline bool
 hjg_run_has_build_row(const HjgRun *run, uint32 row)
 {
@@ -213,7 +213,7 @@ extern void hjg_run_give_up(HjgRun *run, HjgProbeBatch *const *batches, int nbat
 /* Make the batch empty again. */
 extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
 
-/* exec_run.c, for shared loads */
+/* exec_run.c, for shared build sides */
 /* A job for such keys, and its specification for those who attach to it; or NULL, and why. */
 extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJoinSpec *spec,
 								 HjgReason *reason);

@@ -143,9 +143,9 @@ struct HjgParallel
 	MemoryContext context;		/* this struct's */
 	int			me;				/* the leader is 0 */
 	bool		attached;		/* to the barrier */
-	instr_time	join_started;	/* of a load that all join */
+	instr_time	join_started;	/* of a pass that all join */
 	HjgJob	   *owned;			/* leader */
-	HjgStore   *store;			/* of the load that is being read */
+	HjgStore   *store;			/* of the pass that is being read */
 	HjgSharing	sharing;
 	HjgPartition **partitions;	/* NULL where claimed; in the partition context */
 	int			npartitions;

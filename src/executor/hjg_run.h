@@ -2,7 +2,7 @@
  * hjg_run.h
  *	  What the files of a run know of each other.  Internal to the room "executor".
  *
- * exec_run.c			a load's life: its build keys and its job
+ * exec_run.c			a build pass's life: its build keys and its job
  * exec_batch.c			its probe batches and their rounds
  * exec_keys.c			buffers of keys
  * exec_engine.c		the engine that is linked into the backend
@@ -26,7 +26,7 @@ hjg_run_job_usable(const HjgRun *run)
 extern HjgKeySegment *hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer);
 /*
  * Add an empty segment: a slab when the run has a job, else local memory, or for the
- * build side of a shared load memory that all participants reach.  A job without a slab
+ * build side of a shared build side memory that all participants reach.  A job without a slab
  * to give is lost to the run.
  */
 extern void hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer);

@@ -85,7 +85,6 @@ typedef struct HjgSide
 	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
 	int			nplan_columns;
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
-	bool		preserved;		/* rows without a match come out */
 	HjgSideKeys keys;
 	HjgPayload	payload;
 	HjgSidePage page;
