@@ -62,13 +62,13 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	Oid			text_ops[] = {TextEqualOperator};
 	Oid			no_collation[] = {InvalidOid};
 	Oid			text_collation[] = {DEFAULT_COLLATION_OID};
-	HjgKeyCodec *int4_codec = hjg_key_codec(1, int4_ops, no_collation, true);
-	HjgKeyCodec *text_codec = hjg_key_codec(1, text_ops, text_collation, true);
+	HjgKeyCodec *int4_codec = hjg_rows_key_codec(1, int4_ops, no_collation, true);
+	HjgKeyCodec *text_codec = hjg_rows_key_codec(1, text_ops, text_collation, true);
 	HjgColumn	column = {.attlen = 4, .attbyval = true};
 	HjgColumn	text_column = {.attlen = -1, .attbyval = false};
-	HjgStore   *text_store = hjg_store_create(context, 1, &text_column, CALIBRATE_BUILD_ROWS);
+	HjgStore   *text_store = hjg_rows_store_create(context, 1, &text_column, CALIBRATE_BUILD_ROWS);
 	const int	source = 0;
-	HjgStore   *store = hjg_store_create(context, 1, &column, CALIBRATE_PROBE_ROWS);
+	HjgStore   *store = hjg_rows_store_create(context, 1, &column, CALIBRATE_PROBE_ROWS);
 	char	   *keys = MemoryContextAllocHuge(context, (Size) CALIBRATE_PROBE_ROWS * 8);
 	Datum		text_value = CStringGetTextDatum("twenty bytes of text");
 	bool		isnull = false;
@@ -83,13 +83,13 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	{
 		Datum		value = Int32GetDatum(i);
 
-		hjg_key_encode(int4_codec, &value, &isnull, keys + (Size) i * 4);
+		hjg_rows_key_encode(int4_codec, &value, &isnull, keys + (Size) i * 4);
 	}
 	costs->marshal_tuple_ns = per_row(start, CALIBRATE_PROBE_ROWS);
 
 	start = hjg_now_ns();
 	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i++)
-		hjg_key_encode(text_codec, &text_value, &isnull, keys + (Size) i * 8);
+		hjg_rows_key_encode(text_codec, &text_value, &isnull, keys + (Size) i * 8);
 	costs->hash_key_ns = per_row(start, CALIBRATE_PROBE_ROWS);
 
 	start = hjg_now_ns();
@@ -97,7 +97,7 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	{
 		Datum		value = Int32GetDatum(i);
 
-		hjg_store_append(store, &source, &value, &isnull);
+		hjg_rows_store_append(store, &source, &value, &isnull);
 	}
 	append_ns = per_row(start, CALIBRATE_PROBE_ROWS);
 
@@ -108,20 +108,20 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j < HJG_VECTOR_ROWS; j++)
 			rows[j] = (uint32) (((uint64) (i + j) * 2654435761u) % CALIBRATE_PROBE_ROWS);
-		hjg_store_gather(store, rows, HJG_VECTOR_ROWS, &source, 1, values, nulls);
+		hjg_rows_store_gather(store, rows, HJG_VECTOR_ROWS, &source, 1, values, nulls);
 	}
 	costs->column_ns = Max(append_ns, per_row(start, CALIBRATE_PROBE_ROWS));
 
 	start = hjg_now_ns();
 	for (int i = 0; i < CALIBRATE_BUILD_ROWS; i++)
-		hjg_store_append(text_store, &source, &text_value, &isnull);
+		hjg_rows_store_append(text_store, &source, &text_value, &isnull);
 	costs->varlena_ns = per_row(start, CALIBRATE_BUILD_ROWS);
-	hjg_store_free(text_store);
+	hjg_rows_store_free(text_store);
 
 	/* reading the child's slot, the scan slot and the projection cost about as much as the default says */
 	costs->marshal_tuple_ns += hjg_model_default_costs.marshal_tuple_ns / 2;
 	costs->emit_tuple_ns = hjg_model_default_costs.emit_tuple_ns;
-	hjg_store_free(store);
+	hjg_rows_store_free(store);
 	pfree(keys);
 }
 
@@ -138,20 +138,20 @@ measure_spill(TupleDesc desc, Datum value, int nrows)
 	double		ns;
 
 	for (int i = 0; i < SPILL_FILES; i++)
-		spills[i] = hjg_spill_create(desc, sizeof(uint32));
+		spills[i] = hjg_rows_spill_create(desc, sizeof(uint32));
 	start = hjg_now_ns();
 	for (uint32 i = 0; i < nrows; i++)
-		hjg_spill_write(spills[(i * 2654435761u) >> 27], &i, &value, &isnull);
+		hjg_rows_spill_write(spills[(i * 2654435761u) >> 27], &i, &value, &isnull);
 	for (int i = 0; i < SPILL_FILES; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		hjg_spill_rewind(spills[i]);
-		while (hjg_spill_read(spills[i], &key, slot))
+		hjg_rows_spill_rewind(spills[i]);
+		while (hjg_rows_spill_read(spills[i], &key, slot))
 			nread++;
 	}
 	ns = per_row(start, nread);
 	for (int i = 0; i < SPILL_FILES; i++)
-		hjg_spill_free(spills[i]);
+		hjg_rows_spill_free(spills[i]);
 	ExecDropSingleTupleTableSlot(slot);
 	return ns;
 }
@@ -194,9 +194,9 @@ scan_pages(Relation relation, HjgHeapReader *reader)
 	HjgHeapPage page = {0};
 	double		nrows = 0;
 
-	while (hjg_heap_next_page(scan, &page))
+	while (hjg_scan_heap_next_page(scan, &page))
 	{
-		hjg_heap_read(reader, &page, 0);
+		hjg_scan_heap_read(reader, &page, 0);
 		nrows += page.nrows;
 	}
 	table_endscan(scan);
@@ -213,11 +213,11 @@ measure_scans(HjgUnitCosts *costs)
 	const AttrNumber attnos[] = {Anum_pg_attribute_attrelid, Anum_pg_attribute_attnum};
 	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
 
-	if (hjg_heap_readable(relation))
+	if (hjg_scan_heap_readable(relation))
 	{
 		TupleTableSlot *slot = table_slot_create(relation, NULL);
 		HjgVector	vectors[lengthof(attnos)];
-		HjgHeapReader *reader = hjg_heap_reader_create(RelationGetDescr(relation), lengthof(attnos), attnos,
+		HjgHeapReader *reader = hjg_scan_heap_reader_create(RelationGetDescr(relation), lengthof(attnos), attnos,
 													   HJG_MAX_VECTOR_ROWS, vectors);
 		double		nrows;
 		uint64		start;

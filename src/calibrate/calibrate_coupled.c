@@ -30,10 +30,10 @@ prepare(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 
 	if (job == NULL)
 		return NULL;
-	if (hjg_job_device(job).kind == device.kind && hjg_job_device(job).number == device.number && hjg_calibration_fill(job, -1, nbuild, 0, 0) &&
+	if (hjg_job_device(job).kind == device.kind && hjg_job_device(job).number == device.number && hjg_calibrate_fill(job, -1, nbuild, 0, 0) &&
 		(*batch = hjg_job_batch_open(job, nprobe, &reason)) >= 0)
 	{
-		if (hjg_calibration_fill(job, *batch, nprobe, 0, nbuild))
+		if (hjg_calibrate_fill(job, *batch, nprobe, 0, nbuild))
 			return job;
 		hjg_job_batch_close(job, *batch);
 	}
@@ -104,7 +104,7 @@ measure_engine(HjgDeviceId device, HjgEngineCosts *costs)
 	hjg_engine_costs_of(&times, costs);
 	if (hjg_model_engine_costs_valid(costs))
 		return true;
-	hjg_calibration_refuse(hjg_device_name(device).text);
+	hjg_calibrate_refuse(hjg_device_name(device).text);
 	*costs = (HjgEngineCosts) {0};
 	return false;
 }

@@ -25,7 +25,7 @@ key_of(uint32 number)
 }
 
 bool
-hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo)
+hjg_calibrate_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo)
 {
 	for (uint32 row = 0; row < nrows; row += SLAB_ROWS)
 	{
@@ -57,7 +57,7 @@ start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 
 	if (job == NULL)
 		return NULL;
-	if (hjg_job_device(job).kind != HJG_KIND_CUDA || !hjg_calibration_fill(job, -1, build_rows, 0, 0))
+	if (hjg_job_device(job).kind != HJG_KIND_CUDA || !hjg_calibrate_fill(job, -1, build_rows, 0, 0))
 	{
 		hjg_job_release(job);
 		return NULL;
@@ -73,7 +73,7 @@ probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 	HjgBatchResult result;
 	HjgReason	reason;
 	int			batch = hjg_job_batch_open(job, nrows, &reason);
-	bool		good = batch >= 0 && hjg_calibration_fill(job, batch, nrows, first, modulo);
+	bool		good = batch >= 0 && hjg_calibrate_fill(job, batch, nrows, first, modulo);
 
 	if (good)
 		hjg_job_batch_submit(job, batch);
@@ -155,7 +155,7 @@ measure_gpu(const HjgGpuFacts *facts, HjgCudaUnitCosts *costs)
 }
 
 void
-hjg_calibration_refuse(const char *device)
+hjg_calibrate_refuse(const char *device)
 {
 	ereport(WARNING,
 			(errcode(ERRCODE_DATA_EXCEPTION),
@@ -190,7 +190,7 @@ hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS])
 			measured.costs.context_ns = gpus[number].costs.context_ns;
 		measured.identity = hjg_gpu_identity(facts.description);
 		if (!is_plausible(&measured))
-			hjg_calibration_refuse(name.text);
+			hjg_calibrate_refuse(name.text);
 		else
 			gpus[number] = measured;
 	}

@@ -28,9 +28,9 @@ extern void hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS]);
  * Fill slabs with nrows keys of 4 bytes and add them to the build side, each key once from number first on, or (batch >= 0) to a batch, in another
  * order and below number modulo; false without memory.
  */
-extern bool hjg_calibration_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo);
+extern bool hjg_calibrate_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 modulo);
 /* Warn that what was measured of a device is not kept, as it cannot be. */
-extern void hjg_calibration_refuse(const char *device);
+extern void hjg_calibrate_refuse(const char *device);
 
 /* calibrate_coupled.c */
 /* Measure what joins cost that are divided with each OpenCL device, and on the cpu engine likewise; hjoin_gpu.device is changed. */

@@ -69,7 +69,7 @@ add_expr(HjgArgument *argument, Expr *expr, const int *column_of, PlanState *par
 	int			right;
 
 	check_stack_depth();
-	expr = hjg_strip_relabel((Node *) expr);
+	expr = hjg_scan_strip_relabel((Node *) expr);
 	if (IsA(expr, OpExpr))
 		args = ((OpExpr *) expr)->args;
 	else if (IsA(expr, FuncExpr))
@@ -129,9 +129,9 @@ evaluate_constants(HjgArgument *argument, ExprContext *econtext)
 		const Constant *constant = lfirst(lc);
 		bool		isnull;
 		Datum		value = ExecEvalExprSwitchContext(constant->expr, econtext, &isnull);
-		int64		number = isnull || constant->width == 0 ? 0 : hjg_datum_to_int(value, constant->width);
+		int64		number = isnull || constant->width == 0 ? 0 : hjg_vector_datum_to_int(value, constant->width);
 
-		hjg_term_set_constant(&argument->terms[constant->term], number, isnull);
+		hjg_vector_term_set_constant(&argument->terms[constant->term], number, isnull);
 	}
 	argument->evaluated = true;
 }
@@ -153,7 +153,7 @@ hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows, Ex
 		make_space(argument);
 	if (!argument->evaluated)
 		evaluate_constants(argument, econtext);
-	failed = hjg_terms_eval(argument->terms, argument->nterms, vectors, nrows);
+	failed = hjg_vector_terms_eval(argument->terms, argument->nterms, vectors, nrows);
 	if (failed != 0)
 		out_of_range(failed);
 	return &argument->terms[argument->nterms - 1].numbers;

@@ -27,7 +27,7 @@ hjg_build_open(HjgBuild *build, double expected_rows, HjgBuildShare *share)
 	if (share != NULL)
 		share->open_build(share, build);
 	else
-		build->rows = hjg_store_create(build->context, side->payload.n, side->payload.columns,
+		build->rows = hjg_rows_store_create(build->context, side->payload.n, side->payload.columns,
 									   hjg_side_chunk_rows(side, expected_rows));
 	run->build_rows = build->rows;
 	build->match->shared = share != NULL;
@@ -74,7 +74,7 @@ void
 hjg_build_add_row(HjgBuild *build, const HjgRow *row)
 {
 	memcpy(hjg_run_build_key(build->run), row->key, build->run->key_width);
-	hjg_store_append(build->rows, row->source, row->values, row->isnull);
+	hjg_rows_store_append(build->rows, row->source, row->values, row->isnull);
 }
 
 bool
@@ -93,7 +93,7 @@ hjg_build_add_vectors(HjgBuild *build)
 		int			part = (int) Min((uint32) n, hjg_run_build_room(build->run));
 
 		hjg_run_build_keys(build->run, keys, part);
-		hjg_store_append_vectors(build->rows, side->payload.child_ix, side->page.vectors, first, part);
+		hjg_rows_store_append_vectors(build->rows, side->payload.child_ix, side->page.vectors, first, part);
 		keys += (size_t) part * build->run->key_width;
 		first += part;
 		n -= part;
@@ -125,7 +125,7 @@ hjg_build_add_null(HjgBuild *build, const HjgRow *row)
 size_t
 hjg_build_bytes(const HjgBuild *build)
 {
-	return hjg_store_bytes(build->rows) + hjg_run_bytes(build->run);
+	return hjg_rows_store_bytes(build->rows) + hjg_run_bytes(build->run);
 }
 
 bool

@@ -18,7 +18,7 @@
 static uint32
 bytes_of(const HjgSide *side)
 {
-	int			bytes = hjg_store_plain_bytes(side->payload.n, side->payload.columns);
+	int			bytes = hjg_rows_store_plain_bytes(side->payload.n, side->payload.columns);
 
 	return bytes % HJG_CARRIED_UNIT == 0 && bytes <= HJG_MAX_CARRIED_BYTES ? (uint32) bytes : 0;
 }
@@ -80,7 +80,7 @@ hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const Hj
 
 		CHECK_FOR_INTERRUPTS();
 		all = segment->slab_ix < HJG_NOT_OURS &&
-			hjg_store_copy_rows(rows, segment->first_row, segment->nrows, segment->keys + off);
+			hjg_rows_store_copy_rows(rows, segment->first_row, segment->nrows, segment->keys + off);
 	}
 	/* the device takes all or none of them */
 	for (int i = 0; i < buffer->nsegments; i++)

@@ -261,10 +261,10 @@ gather_from_store(HjgEmit *emit, HjgSideId s, const HjgStore *store, const uint3
 	if (emit->columnar)
 	{
 		take_vector_space(emit, s);
-		hjg_store_gather_vectors(store, rows, n, emit->target[s], emit->vectors);
+		hjg_rows_store_gather_vectors(store, rows, n, emit->target[s], emit->vectors);
 	}
 	else
-		hjg_store_gather(store, rows, n, emit->target[s], emit->width, emit->values, emit->isnull);
+		hjg_rows_store_gather(store, rows, n, emit->target[s], emit->width, emit->values, emit->isnull);
 }
 
 static void
@@ -273,10 +273,10 @@ gather_from_copies(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, int 
 	if (emit->columnar)
 	{
 		take_vector_space(emit, s);
-		hjg_store_gather_copied_vectors(from->store, from->copies, n, emit->target[s], emit->vectors);
+		hjg_rows_store_gather_copied_vectors(from->store, from->copies, n, emit->target[s], emit->vectors);
 	}
 	else
-		hjg_store_gather_copies(from->store, from->copies, n, emit->target[s], emit->width, emit->values,
+		hjg_rows_store_gather_copies(from->store, from->copies, n, emit->target[s], emit->width, emit->values,
 								emit->isnull);
 }
 

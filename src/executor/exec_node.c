@@ -276,8 +276,8 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	};
 	operators = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS));
 	collations = oid_array(list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS));
-	outer_codec = hjg_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS)), operators, collations, true);
-	inner_codec = hjg_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS)), operators, collations, false);
+	outer_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS)), operators, collations, true);
+	inner_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS)), operators, collations, false);
 
 	/* columns that must be carried: all that is read once the keys are encoded */
 	collect_columns(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &used);

@@ -35,7 +35,7 @@ struct HjgPairFilter
 static int
 find_column(Node *expr, TupleDesc scan_desc, int width)
 {
-	const Var  *var = (const Var *) hjg_strip_relabel(expr);
+	const Var  *var = (const Var *) hjg_scan_strip_relabel(expr);
 	Form_pg_attribute att;
 
 	if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno <= 0 || var->varattno > scan_desc->natts)
@@ -51,7 +51,7 @@ make_term(Node *qual, TupleDesc scan_desc, PairTerm *term)
 
 	if (!IsA(expr, OpExpr) || list_length(expr->args) != 2)
 		return false;
-	term->op = hjg_simple_operator(get_opcode(expr->opno));
+	term->op = hjg_vector_simple_operator(get_opcode(expr->opno));
 	if (term->op == NULL)
 		return false;
 	term->left = find_column(linitial(expr->args), scan_desc, term->op->left_width);
@@ -92,9 +92,9 @@ hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const boo
 		const PairTerm *term = &filter->terms[t];
 		const HjgSimpleOperator *op = term->op;
 
-		hjg_datum_ordinals(op->ordinal, op->left_width, values + term->left, ncolumns, nrows, left);
-		hjg_datum_ordinals(op->ordinal, op->right_width, values + term->right, ncolumns, nrows, right);
-		hjg_compare_ordinals(op->comparison, left, right, nrows, pass);
+		hjg_vector_datum_ordinals(op->ordinal, op->left_width, values + term->left, ncolumns, nrows, left);
+		hjg_vector_datum_ordinals(op->ordinal, op->right_width, values + term->right, ncolumns, nrows, right);
+		hjg_vector_compare_ordinals(op->comparison, left, right, nrows, pass);
 		/* whatever was made of the bytes there */
 		for (int i = 0; i < nrows; i++)
 			pass[i] &= !isnull[(Size) i * ncolumns + term->left] && !isnull[(Size) i * ncolumns + term->right];

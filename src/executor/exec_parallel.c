@@ -63,7 +63,7 @@ hjg_parallel_estimate(const ParallelContext *pcxt)
 {
 	const int	nmembers = pcxt->nworkers + 1;
 
-	return add_size(hjg_parallel_members_bytes(nmembers), mul_size(HJG_SIDES, hjg_spill_shared_bytes(nmembers)));
+	return add_size(hjg_parallel_members_bytes(nmembers), mul_size(HJG_SIDES, hjg_rows_spill_shared_bytes(nmembers)));
 }
 
 /* Lease a job for all participants, unless joins are to stay in the backends. */
@@ -136,8 +136,8 @@ init_execution(HjgJoinState *state, HjgParallelShared *shared)
 	pg_atomic_init_u64(&shared->verify.nrows, 0);
 	pg_atomic_init_u64(&shared->verify.sum, 0);
 	pg_atomic_init_u32(&shared->verify.compared, 0);
-	hjg_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_BUILD), shared->nmembers, "kept_b");
-	hjg_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_PROBE), shared->nmembers, "kept_p");
+	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_BUILD), shared->nmembers, "kept_b");
+	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_PROBE), shared->nmembers, "kept_p");
 	lease_job(state, shared);
 }
 
@@ -296,7 +296,7 @@ share_partitions(HjgJoinState *state)
 	else if (parallel->partitions == NULL)
 		hjg_share_attach_partitions(parallel, &state->partitions);
 	for (int i = 0; i < parallel->npartitions; i++)
-		hjg_spill_end_write(parallel->partitions[i]->build);
+		hjg_rows_spill_end_write(parallel->partitions[i]->build);
 }
 
 HjgFirstPass

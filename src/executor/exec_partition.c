@@ -21,8 +21,8 @@ make_partition(HjgPartitions *partitions, int level)
 	MemoryContext old = MemoryContextSwitchTo(partitions->context);
 	HjgPartition *partition = palloc0(sizeof(HjgPartition));
 
-	partition->build = hjg_spill_create(partitions->build->side->payload.desc, partitions->build->side->keys.codec->key_width);
-	partition->probe = hjg_spill_create(partitions->outer->payload.desc, partitions->outer->keys.codec->key_width);
+	partition->build = hjg_rows_spill_create(partitions->build->side->payload.desc, partitions->build->side->keys.codec->key_width);
+	partition->probe = hjg_rows_spill_create(partitions->outer->payload.desc, partitions->outer->keys.codec->key_width);
 	partition->level = level;
 	MemoryContextSwitchTo(old);
 	return partition;
@@ -31,8 +31,8 @@ make_partition(HjgPartitions *partitions, int level)
 void
 hjg_partition_free(HjgPartition *partition)
 {
-	hjg_spill_free(partition->build);
-	hjg_spill_free(partition->probe);
+	hjg_rows_spill_free(partition->build);
+	hjg_rows_spill_free(partition->probe);
 	pfree(partition);
 }
 
@@ -70,7 +70,7 @@ make_routes(HjgPartitions *partitions, double bytes, int level)
 static inline HjgPartition *
 route(HjgPartitions *partitions, const void *key, int level)
 {
-	uint32		hash = hjg_key_partition_hash(key, partitions->build->side->keys.codec->key_width, level);
+	uint32		hash = hjg_rows_key_partition_hash(key, partitions->build->side->keys.codec->key_width, level);
 
 	return partitions->routes[hash & (partitions->nroutes - 1)];
 }
@@ -85,7 +85,7 @@ queue_routes(HjgPartitions *partitions)
 	{
 		HjgPartition *partition = partitions->routes[i];
 
-		partitions->execution->report->spilled_bytes += hjg_spill_bytes(partition->build) + hjg_spill_bytes(partition->probe);
+		partitions->execution->report->spilled_bytes += hjg_rows_spill_bytes(partition->build) + hjg_rows_spill_bytes(partition->probe);
 		partitions->waiting = lappend(partitions->waiting, partition);
 	}
 	pfree(partitions->routes);
@@ -118,12 +118,12 @@ move_pass(HjgPartitions *partitions)
 			CHECK_FOR_INTERRUPTS();
 			for (int i = 0; i < n; i++)
 				rows[i] = segment->first_row + at + i;
-			hjg_store_gather(build->rows, rows, n, side->payload.identity, side->payload.n, values, isnull);
+			hjg_rows_store_gather(build->rows, rows, n, side->payload.identity, side->payload.n, values, isnull);
 			for (int i = 0; i < n; i++)
 			{
 				const char *key = segment->keys + (size_t) (at + i) * run->key_width;
 
-				hjg_spill_write(route(partitions, key, 0)->build, key, values + i * side->payload.n,
+				hjg_rows_spill_write(route(partitions, key, 0)->build, key, values + i * side->payload.n,
 								isnull + i * side->payload.n);
 			}
 		}
@@ -191,7 +191,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 			{
 				MemoryContext old = MemoryContextSwitchTo(partitions->context);
 
-				partitions->null_probe = hjg_spill_create(side->payload.desc, side->keys.codec->key_width);
+				partitions->null_probe = hjg_rows_spill_create(side->payload.desc, side->keys.codec->key_width);
 				MemoryContextSwitchTo(old);
 			}
 			hjg_side_spill(side, partitions->null_probe, &row);
@@ -202,13 +202,13 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 
 			if (filter->open && !hjg_probe_filter_row(filter, row.key))
 				continue;
-			if (preserved || hjg_spill_nrows(partition->build) > 0)
+			if (preserved || hjg_rows_spill_nrows(partition->build) > 0)
 				hjg_side_spill(side, partition->probe, &row);
 		}
 	}
 	hjg_probe_filter_end_partitions(filter);
 	if (partitions->null_probe != NULL)
-		hjg_spill_rewind(partitions->null_probe);
+		hjg_rows_spill_rewind(partitions->null_probe);
 	if (share != NULL)
 		share->routed(share, partitions);
 	else
@@ -224,15 +224,15 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 	HjgSide    *outer = partitions->outer;
 	const bool	preserved = partitions->execution->program->preserved[HJG_SIDE_PROBE];
 	int			level = partition->level + 1;
-	uint64		nbuild = hjg_spill_nrows(partition->build);
+	uint64		nbuild = hjg_rows_spill_nrows(partition->build);
 	bool		timing = partitions->execution->timing;
 	uint64		start = timing ? hjg_now_ns() : 0;
 	uint64		nread = 0;
 	HjgRow		row;
 
 	make_routes(partitions, build_bytes, level);
-	hjg_spill_rewind(partition->build);
-	hjg_spill_rewind(partition->probe);
+	hjg_rows_spill_rewind(partition->build);
+	hjg_rows_spill_rewind(partition->probe);
 	while (hjg_side_next_spilled(inner, partition->build, &row))
 	{
 		hjg_side_spill(inner, route(partitions, row.key, level)->build, &row);
@@ -243,7 +243,7 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 	{
 		HjgPartition *part = route(partitions, row.key, level);
 
-		if (preserved || hjg_spill_nrows(part->build) > 0)
+		if (preserved || hjg_rows_spill_nrows(part->build) > 0)
 			hjg_side_spill(outer, part->probe, &row);
 		if ((++nread & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -251,7 +251,7 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 	for (int i = 0; i < partitions->nroutes; i++)
 	{
 		/* all rows have one key, or one hash of their keys */
-		if (hjg_spill_nrows(partitions->routes[i]->build) == nbuild)
+		if (hjg_rows_spill_nrows(partitions->routes[i]->build) == nbuild)
 			partitions->routes[i]->indivisible = true;
 	}
 	queue_routes(partitions);
@@ -280,7 +280,7 @@ hjg_partitions_reset(HjgPartitions *partitions)
 		hjg_partition_free(partitions->current);
 	for (int i = 0; i < partitions->nroutes; i++)
 		hjg_partition_free(partitions->routes[i]);
-	hjg_spill_free(partitions->null_probe);
+	hjg_rows_spill_free(partitions->null_probe);
 	MemoryContextDelete(partitions->context);
 	partitions->context = NULL;
 	partitions->waiting = NIL;

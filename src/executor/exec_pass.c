@@ -138,8 +138,8 @@ hjg_pass_first(HjgPartitions *partitions)
 static bool
 partition_matters(const HjgPartitions *partitions, const HjgPartition *partition)
 {
-	uint64		nbuild = hjg_spill_nrows(partition->build);
-	uint64		nprobe = hjg_spill_nrows(partition->probe);
+	uint64		nbuild = hjg_rows_spill_nrows(partition->build);
+	uint64		nprobe = hjg_rows_spill_nrows(partition->probe);
 	const bool *preserved = partitions->execution->program->preserved;
 
 	return (nbuild > 0 && nprobe > 0) || (nprobe > 0 && preserved[HJG_SIDE_PROBE]) ||
@@ -157,13 +157,13 @@ read_partition(HjgPartitions *partitions)
 	uint64		start = execution->timing ? hjg_now_ns() : 0;
 	HjgRow		row;
 
-	hjg_build_open(build, hjg_spill_nrows(spill), NULL);
+	hjg_build_open(build, hjg_rows_spill_nrows(spill), NULL);
 	while (hjg_side_next_spilled(build->side, spill, &row))
 	{
 		hjg_build_add_row(build, &row);
 		if ((build->run->build.nrows & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (is_full_now(build) && !hjg_spill_at_end(spill))
+		if (is_full_now(build) && !hjg_rows_spill_at_end(spill))
 		{
 			complete = false;
 			break;
@@ -183,7 +183,7 @@ start_passes(HjgPartitions *partitions)
 	if (program->preserved[HJG_SIDE_PROBE] || program->jointype == JOIN_SEMI)
 		partitions->build->match->probe_bits =
 			MemoryContextAllocExtended(partitions->context,
-									   (hjg_spill_nrows(partitions->current->probe) / 64 + 1) * sizeof(uint64),
+									   (hjg_rows_spill_nrows(partitions->current->probe) / 64 + 1) * sizeof(uint64),
 									   MCXT_ALLOC_ZERO | MCXT_ALLOC_HUGE);
 }
 
@@ -210,7 +210,7 @@ split_current(HjgPartitions *partitions)
 	if (partition->indivisible || partition->level >= MAX_PARTITION_LEVEL)
 		return false;
 	bytes = hjg_build_bytes(build);
-	bytes *= (double) hjg_spill_nrows(partition->build) / build->run->build.nrows;
+	bytes *= (double) hjg_rows_spill_nrows(partition->build) / build->run->build.nrows;
 	hjg_build_close(build);
 	hjg_partitions_split(partitions, partition, bytes);
 	partitions->current = NULL;
@@ -228,7 +228,7 @@ hjg_pass_next(HjgPartitions *partitions)
 	if (partitions->current != NULL && !match->last_pass)
 	{
 		read_partition(partitions);
-		hjg_spill_rewind(partitions->current->probe);
+		hjg_rows_spill_rewind(partitions->current->probe);
 		finish_pass(partitions);
 		return true;
 	}
@@ -244,8 +244,8 @@ hjg_pass_next(HjgPartitions *partitions)
 		if (!partition_matters(partitions, partitions->current))
 			continue;
 
-		hjg_spill_rewind(partitions->current->build);
-		hjg_spill_rewind(partitions->current->probe);
+		hjg_rows_spill_rewind(partitions->current->build);
+		hjg_rows_spill_rewind(partitions->current->probe);
 		read_partition(partitions);
 		if (!match->last_pass)
 		{

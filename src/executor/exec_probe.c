@@ -61,7 +61,7 @@ empty_batch(HjgProbe *probe)
 	if (probe->nspare > 0)
 		return probe->spare[--probe->nspare];
 	batch = hjg_run_batch_create(probe->build->run);
-	batch->rows = hjg_store_create(probe->build->run->context, probe->side->payload.n, probe->side->payload.columns,
+	batch->rows = hjg_rows_store_create(probe->build->run->context, probe->side->payload.n, probe->side->payload.columns,
 								   hjg_side_chunk_rows(probe->side, probe->side->plan->plan->plan_rows));
 	return batch;
 }
@@ -128,17 +128,17 @@ keep_null_probe(HjgProbe *probe, HjgProbeBatch *batch, const HjgRow *row)
 	if (!is_preserved(probe))
 		return;
 	if (batch->null_rows == NULL)
-		batch->null_rows = hjg_store_create(probe->build->run->context, probe->side->payload.n,
+		batch->null_rows = hjg_rows_store_create(probe->build->run->context, probe->side->payload.n,
 											probe->side->payload.columns, 1);
-	hjg_store_append(batch->null_rows, row->source, row->values, row->isnull);
+	hjg_rows_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
 
 /* Of keys their own bytes count, not the slab that they begin to fill. */
 static size_t
 batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 {
-	return hjg_store_bytes(batch->rows) + (size_t) batch->keys.nrows * run->key_width +
-		(batch->null_rows != NULL ? hjg_store_bytes(batch->null_rows) : 0);
+	return hjg_rows_store_bytes(batch->rows) + (size_t) batch->keys.nrows * run->key_width +
+		(batch->null_rows != NULL ? hjg_rows_store_bytes(batch->null_rows) : 0);
 }
 
 /* After so many rows, is it time to join them? */
@@ -163,7 +163,7 @@ add_filtered_vectors(HjgProbe *probe, HjgProbeBatch *batch, const char *keys, in
 		rows[i] += first;
 	}
 	hjg_run_batch_keys(probe->build->run, batch, passing, n);
-	hjg_store_append_selected(batch->rows, probe->side->payload.child_ix, probe->side->page.vectors, rows, n);
+	hjg_rows_store_append_selected(batch->rows, probe->side->payload.child_ix, probe->side->page.vectors, rows, n);
 }
 
 /* Add the rows that the child has at once; 0 if it has to be asked for a single one. */
@@ -182,7 +182,7 @@ add_probe_vectors(HjgProbe *probe, HjgProbeBatch *batch, uint32 max)
 	else if (n > 0)
 	{
 		hjg_run_batch_keys(probe->build->run, batch, keys, n);
-		hjg_store_append_vectors(batch->rows, probe->side->payload.child_ix, probe->side->page.vectors, first, n);
+		hjg_rows_store_append_vectors(batch->rows, probe->side->payload.child_ix, probe->side->page.vectors, first, n);
 	}
 	return n;
 }
@@ -237,7 +237,7 @@ collect_rows(HjgProbe *probe, HjgProbeBatch *batch)
 		else if (!probe->filter->open || probe->spill != NULL || hjg_probe_filter_row(probe->filter, row.key))
 		{
 			memcpy(hjg_run_batch_key(run, batch), row.key, run->key_width);
-			hjg_store_append(batch->rows, row.source, row.values, row.isnull);
+			hjg_rows_store_append(batch->rows, row.source, row.values, row.isnull);
 		}
 		if (nread % 64 == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -305,9 +305,9 @@ retire_batch(HjgProbe *probe)
 	HjgProbeBatch *batch = probe->batches[0];
 
 	hjg_run_batch_reset(probe->build->run, batch);
-	hjg_store_reset(batch->rows);
+	hjg_rows_store_reset(batch->rows);
 	if (batch->null_rows != NULL)
-		hjg_store_reset(batch->null_rows);
+		hjg_rows_store_reset(batch->null_rows);
 	probe->nbatches--;
 	memmove(&probe->batches[0], &probe->batches[1], probe->nbatches * sizeof(probe->batches[0]));
 	probe->spare[probe->nspare++] = batch;
@@ -424,7 +424,7 @@ static bool
 take_null_keys(HjgProbe *probe, const HjgProbeBatch *batch)
 {
 	uint32		nrows = batch->viewed ? (uint32) batch->view.nnull_rows :
-		batch->null_rows != NULL ? hjg_store_nrows(batch->null_rows) : 0;
+		batch->null_rows != NULL ? hjg_rows_store_nrows(batch->null_rows) : 0;
 	int			n = 0;
 
 	while (n < HJG_VECTOR_ROWS && probe->null_next < nrows)

@@ -43,7 +43,7 @@ struct HjgRecheck
 static int
 find_carried(const HjgSide *side, Node *expr)
 {
-	const Var  *var = (const Var *) hjg_strip_relabel(expr);
+	const Var  *var = (const Var *) hjg_scan_strip_relabel(expr);
 
 	if (!IsA(var, Var) || var->varno != INDEX_VAR)
 		return -1;
@@ -68,9 +68,9 @@ make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, Rech
 	term->inner = find_carried(inner, lsecond(clause->args));
 	if (term->outer < 0 || term->inner < 0)
 		return false;
-	term->op = hjg_simple_operator(function);
+	term->op = hjg_vector_simple_operator(function);
 	if (term->op == NULL)
-		return hjg_key_is_varlena(function);
+		return hjg_rows_key_is_varlena(function);
 	return term->op->comparison == HJG_COMPARE_EQ &&
 		is_integer_of(outer, term->outer, term->op->left_width) &&
 		is_integer_of(inner, term->inner, term->op->right_width);
@@ -106,7 +106,7 @@ gather_probe(const HjgSide *side, const HjgProbeBatch *batch, int column, const 
 
 	if (!batch->viewed)
 	{
-		hjg_store_gather_column(batch->rows, column, rows, nrows, values);
+		hjg_rows_store_gather_column(batch->rows, column, rows, nrows, values);
 		return;
 	}
 	vector = &view->vectors[side->payload.child_ix[column]];
@@ -163,9 +163,9 @@ compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *ri
 	int64		left_ordinals[HJG_VECTOR_ROWS];
 	int64		right_ordinals[HJG_VECTOR_ROWS];
 
-	hjg_datum_ordinals(op->ordinal, op->left_width, left, 1, nrows, left_ordinals);
-	hjg_datum_ordinals(op->ordinal, op->right_width, right, 1, nrows, right_ordinals);
-	hjg_compare_ordinals(HJG_COMPARE_EQ, left_ordinals, right_ordinals, nrows, pass);
+	hjg_vector_datum_ordinals(op->ordinal, op->left_width, left, 1, nrows, left_ordinals);
+	hjg_vector_datum_ordinals(op->ordinal, op->right_width, right, 1, nrows, right_ordinals);
+	hjg_vector_compare_ordinals(HJG_COMPARE_EQ, left_ordinals, right_ordinals, nrows, pass);
 }
 
 void
@@ -183,7 +183,7 @@ hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs)
 		const RecheckTerm *term = &recheck->terms[t];
 
 		gather_probe(probe->side, batch, term->outer, pairs->probe, npairs, left);
-		hjg_store_gather_column(probe->build->rows, term->inner, pairs->build, npairs, right);
+		hjg_rows_store_gather_column(probe->build->rows, term->inner, pairs->build, npairs, right);
 		if (term->op == NULL)
 			compare_bytes(recheck, left, right, npairs, pass);
 		else

@@ -126,7 +126,7 @@ hjg_share_open_build(HjgBuildShare *share, HjgBuild *build)
 	HjgParallelShared *shared = parallel->shared;
 	HjgRun	   *run = build->run;
 
-	build->rows = hjg_store_create_shared(build->context, build->side->payload.n, build->side->payload.columns,
+	build->rows = hjg_rows_store_create_shared(build->context, build->side->payload.n, build->side->payload.columns,
 										  shared->chunk_rows, &parallel->sharing);
 	parallel->store = build->rows;
 	run->nmembers = shared->nmembers;
@@ -146,7 +146,7 @@ hjg_share_next_range(HjgBuildShare *share, HjgKeySegment *segment, size_t *bytes
 	if (segment->keys == NULL)
 		segment->keys = hjg_share_alloc(parallel, *bytes, &segment->name);
 	segment->first_row = pg_atomic_fetch_add_u32(&shared->next_range, 1) * shared->range_rows;
-	hjg_store_seek(parallel->store, segment->first_row);
+	hjg_rows_store_seek(parallel->store, segment->first_row);
 }
 
 bool
@@ -175,7 +175,7 @@ hjg_share_publish(HjgParallel *parallel, const HjgBuild *build)
 {
 	const HjgKeyBuffer *keys = &build->run->build;
 	int			npieces;
-	const HjgStorePiece *pieces = hjg_store_pieces(build->rows, &npieces);
+	const HjgStorePiece *pieces = hjg_rows_store_pieces(build->rows, &npieces);
 	Published  *published;
 	uint64		name;
 
@@ -303,7 +303,7 @@ hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter
 		{
 			const HjgStorePiece *piece = &PUBLISHED_PIECES(published)[p];
 
-			hjg_store_add_piece(build->rows, piece, hjg_share_at(parallel, piece->name));
+			hjg_rows_store_add_piece(build->rows, piece, hjg_share_at(parallel, piece->name));
 		}
 	}
 	if (run->build.nrows != shared->build.nrows)
@@ -328,7 +328,7 @@ hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 {
 	const HjgSide *inner = partitions->build->side;
 	HjgParallelShared *shared = parallel->shared;
-	size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
+	size_t		file_bytes = MAXALIGN(hjg_rows_spill_shared_bytes(shared->nmembers));
 	int			key_width = inner->keys.codec->key_width;
 	char	   *place = dsa_get_address(parallel->area, shared->partitions.places);
 	MemoryContext old;
@@ -341,9 +341,9 @@ hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 	parallel->partitions = palloc(parallel->npartitions * sizeof(HjgPartition *));
 	for (int i = 0; i < parallel->npartitions; i++, place += 2 * file_bytes)
 		parallel->partitions[i] =
-			hjg_partition_adopt(hjg_spill_attach(place, parallel->me, &shared->files, inner->payload.desc,
+			hjg_partition_adopt(hjg_rows_spill_attach(place, parallel->me, &shared->files, inner->payload.desc,
 												 key_width),
-								hjg_spill_attach(place + file_bytes, parallel->me, &shared->files,
+								hjg_rows_spill_attach(place + file_bytes, parallel->me, &shared->files,
 												 partitions->outer->payload.desc, key_width));
 	partitions->routes = parallel->partitions;
 	partitions->nroutes = parallel->npartitions;
@@ -366,7 +366,7 @@ hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_byte
 		/* if the estimate was too low, twice what all have in memory is a fair guess */
 		double		bytes = Max(row_bytes * program->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
 		int			npartitions = hjg_partition_count(bytes, HJG_SHARED_SPILL_BUFFER_BYTES);
-		size_t		file_bytes = MAXALIGN(hjg_spill_shared_bytes(shared->nmembers));
+		size_t		file_bytes = MAXALIGN(hjg_rows_spill_shared_bytes(shared->nmembers));
 		char	   *place;
 
 		shared->partitions.places = dsa_allocate_extended(parallel->area, npartitions * 2 * file_bytes, DSA_ALLOC_HUGE);
@@ -376,9 +376,9 @@ hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_byte
 			char		name[NAMEDATALEN];
 
 			snprintf(name, sizeof(name), "b%d", i);
-			hjg_spill_shared_init(place, shared->nmembers, name);
+			hjg_rows_spill_shared_init(place, shared->nmembers, name);
 			name[0] = 'p';
-			hjg_spill_shared_init(place + file_bytes, shared->nmembers, name);
+			hjg_rows_spill_shared_init(place + file_bytes, shared->nmembers, name);
 		}
 		if (program->use_filter)
 		{
@@ -416,9 +416,9 @@ hjg_share_routed(HjgBuildShare *share, HjgPartitions *partitions)
 
 	for (int i = 0; i < parallel->npartitions; i++)
 	{
-		hjg_spill_end_write(parallel->partitions[i]->probe);
-		report->spilled_bytes += hjg_spill_bytes(parallel->partitions[i]->build) +
-			hjg_spill_bytes(parallel->partitions[i]->probe);
+		hjg_rows_spill_end_write(parallel->partitions[i]->probe);
+		report->spilled_bytes += hjg_rows_spill_bytes(parallel->partitions[i]->build) +
+			hjg_rows_spill_bytes(parallel->partitions[i]->probe);
 	}
 	partitions->routes = NULL;
 	partitions->nroutes = 0;

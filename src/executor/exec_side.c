@@ -159,7 +159,7 @@ encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst
 	bool		have_key;
 
 	if (side->keys.n == 1 && side->keys.plain)
-		return hjg_key_encode(side->keys.codec, &values[side->keys.ix[0]], &isnull[side->keys.ix[0]], dst);
+		return hjg_rows_key_encode(side->keys.codec, &values[side->keys.ix[0]], &isnull[side->keys.ix[0]], dst);
 
 	if (econtext != NULL)
 	{
@@ -188,7 +188,7 @@ encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst
 			side->keys.isnull[i] = isnull[side->keys.ix[i]];
 		}
 	}
-	have_key = hjg_key_encode(side->keys.codec, side->keys.values, side->keys.isnull, dst);
+	have_key = hjg_rows_key_encode(side->keys.codec, side->keys.values, side->keys.isnull, dst);
 	MemoryContextSwitchTo(old);
 	return have_key;
 }
@@ -249,7 +249,7 @@ encode_page_keys(HjgSide *side)
 {
 	const HjgVector *only = side->keys.ix[0] >= 0 ? &side->page.vectors[side->keys.ix[0]] : NULL;
 
-	if (only != NULL && hjg_key_is_vector(side->keys.codec, &only->column))
+	if (only != NULL && hjg_rows_key_is_vector(side->keys.codec, &only->column))
 	{
 		side->page.keys = only->values;
 		side->page.has_nulls = only->has_nulls;
@@ -260,7 +260,7 @@ encode_page_keys(HjgSide *side)
 	side->page.keys = side->page.key_space;
 	if (side->keys.slot == NULL)
 	{
-		side->page.has_nulls = hjg_key_encode_vectors(side->keys.codec, side->keys.ix, side->page.vectors, side->page.nrows,
+		side->page.has_nulls = hjg_rows_key_encode_vectors(side->keys.codec, side->keys.ix, side->page.vectors, side->page.nrows,
 													  side->keys.econtext != NULL ? side->keys.econtext->ecxt_per_tuple_memory : NULL,
 													  side->page.key_space, side->page.isnull);
 		return;
@@ -467,7 +467,7 @@ hjg_side_next(HjgSide *side, HjgRow *row)
 bool
 hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row)
 {
-	if (!hjg_spill_read(spill, &row->key, side->payload.slot))
+	if (!hjg_rows_spill_read(spill, &row->key, side->payload.slot))
 		return false;
 	row->values = side->payload.slot->tts_values;
 	row->isnull = side->payload.slot->tts_isnull;
@@ -506,5 +506,5 @@ hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row)
 	const bool *isnull;
 
 	hjg_side_carried(side, row, &values, &isnull);
-	hjg_spill_write(spill, row->key, values, isnull);
+	hjg_rows_spill_write(spill, row->key, values, isnull);
 }

@@ -123,10 +123,10 @@ open_kept(HjgKeptRows *kept)
 	MemoryContext old = MemoryContextSwitchTo(state->css.ss.ps.state->es_query_cxt);
 
 	if (parallel != NULL)
-		kept->spill = hjg_spill_attach(hjg_parallel_kept_place(parallel->shared, kept->side), parallel->me, &parallel->shared->files,
+		kept->spill = hjg_rows_spill_attach(hjg_parallel_kept_place(parallel->shared, kept->side), parallel->me, &parallel->shared->files,
 									   kept->desc, sizeof(no_key));
 	else
-		kept->spill = hjg_spill_create(kept->desc, sizeof(no_key));
+		kept->spill = hjg_rows_spill_create(kept->desc, sizeof(no_key));
 	MemoryContextSwitchTo(old);
 }
 
@@ -135,7 +135,7 @@ keep(HjgKeptRows *kept)
 {
 	if (kept->spill == NULL)
 		open_kept(kept);
-	hjg_spill_write(kept->spill, &no_key, kept->values, kept->isnull);
+	hjg_rows_spill_write(kept->spill, &no_key, kept->values, kept->isnull);
 }
 
 void
@@ -181,7 +181,7 @@ hjg_verify_forget(HjgJoinState *state, bool keep_build)
 	{
 		if (s == HJG_SIDE_BUILD && keep_build)
 			continue;
-		hjg_spill_free(verify->sides[s].spill);
+		hjg_rows_spill_free(verify->sides[s].spill);
 		verify->sides[s].spill = NULL;
 	}
 	memset(&verify->tally, 0, sizeof(verify->tally));
@@ -263,7 +263,7 @@ add_up(HjgJoinState *state, HjgTally *tally)
 	{
 		if (verify->sides[s].spill == NULL)
 			open_kept(&verify->sides[s]);
-		hjg_spill_end_write(verify->sides[s].spill);
+		hjg_rows_spill_end_write(verify->sides[s].spill);
 	}
 	pg_atomic_fetch_add_u64(&shared->verify.nrows, verify->tally.nrows);
 	pg_atomic_fetch_add_u64(&shared->verify.sum, verify->tally.sum);

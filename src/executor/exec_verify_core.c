@@ -41,7 +41,7 @@ exec_kept_scan(CustomScanState *node)
 	const void *key;
 
 	ExecClearTuple(slot);
-	if (scan->kept->spill == NULL || !hjg_spill_read(scan->kept->spill, &key, scan->row))
+	if (scan->kept->spill == NULL || !hjg_rows_spill_read(scan->kept->spill, &key, scan->row))
 		return slot;
 	slot->tts_values = scan->row->tts_values;
 	slot->tts_isnull = scan->row->tts_isnull;
@@ -59,7 +59,7 @@ rescan_kept_scan(CustomScanState *node)
 	const KeptScan *scan = (KeptScan *) node;
 
 	if (scan->kept->spill != NULL)
-		hjg_spill_rewind(scan->kept->spill);
+		hjg_rows_spill_rewind(scan->kept->spill);
 }
 
 static const CustomScanMethods kept_scan_methods = {
@@ -109,7 +109,7 @@ make_scan(const HjgKeptRows *kept)
 	CustomScan *cscan = makeNode(CustomScan);
 
 	cscan->scan.plan.targetlist = make_tlist(kept->desc, INDEX_VAR);
-	cscan->scan.plan.plan_rows = kept->spill != NULL ? (double) hjg_spill_nrows(kept->spill) : 0;
+	cscan->scan.plan.plan_rows = kept->spill != NULL ? (double) hjg_rows_spill_nrows(kept->spill) : 0;
 	cscan->scan.plan.plan_width = 32;
 	cscan->custom_scan_tlist = make_tlist(kept->desc, INDEX_VAR);
 	cscan->methods = &kept_scan_methods;

@@ -131,7 +131,7 @@ hjg_parallel_members_bytes(int nmembers)
 static inline void *
 hjg_parallel_kept_place(HjgParallelShared *shared, HjgSideId side)
 {
-	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_spill_shared_bytes(shared->nmembers);
+	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_rows_spill_shared_bytes(shared->nmembers);
 }
 
 /* This process's part in it. */

@@ -118,9 +118,9 @@ hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation)
 	found = &facts->operators[Min(facts->noperators, HJG_KNOWN_OPERATORS - 1)];
 	facts->noperators = Min(facts->noperators + 1, HJG_KNOWN_OPERATORS);
 	*found = (HjgOperatorFacts) {.op = op, .collation = collation};
-	found->supported = hjg_key_supported(op, collation, &found->why);
+	found->supported = hjg_rows_key_supported(op, collation, &found->why);
 	if (found->supported)
-		found->exact_bytes = hjg_key_exact_bytes(op);
+		found->exact_bytes = hjg_rows_key_exact_bytes(op);
 	return found;
 }
 
@@ -183,7 +183,7 @@ hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room
 		/* the planner holds a lock already */
 		Relation	relation = table_open(planner_rt_fetch(rel->relid, facts->root)->relid, NoLock);
 
-		side->readable = hjg_heap_readable(relation);
+		side->readable = hjg_scan_heap_readable(relation);
 		table_close(relation, NoLock);
 	}
 	return side;

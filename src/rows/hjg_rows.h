@@ -15,7 +15,7 @@
  * rechecks every pair.
  *
  * Memory.  A store and the datums in it belong to the memory context it was
- * created in.  hjg_store_bytes() is what its rows take at the moment.
+ * created in.  hjg_rows_store_bytes() is what its rows take at the moment.
  *
  * Sharing.  Processes of one parallel query may fill and read one row store, and one
  * spill file, together: each through a handle of its own, to memory and files that all of
@@ -72,26 +72,26 @@ typedef struct HjgKeyCodec
  * Can equality operator op under this collation serve as a key?  If not, *why
  * is a constant text that completes "declined: ".  Looks into the catalogs.
  */
-extern bool hjg_key_supported(Oid op, Oid collation, const char **why);
+extern bool hjg_rows_key_supported(Oid op, Oid collation, const char **why);
 
 /* Are the operands of this equality function values of variable width that are equal just when their bytes are? */
-extern bool hjg_key_is_varlena(Oid function);
+extern bool hjg_rows_key_is_varlena(Oid function);
 
 /* Bytes that the operator's sides take in an exact key, or 0 when they are hashed. */
-extern int	hjg_key_exact_bytes(Oid op);
+extern int	hjg_rows_key_exact_bytes(Oid op);
 
 /* Codec of the left (outer) or right (inner) inputs of the operators; palloc'd. */
-extern HjgKeyCodec *hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left);
+extern HjgKeyCodec *hjg_rows_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left);
 
 /*
  * Encode a key into dst[codec->key_width].  Returns false, with dst undefined,
  * if any column is NULL.  May allocate in CurrentMemoryContext (detoasting, hash
  * functions); may throw what a hash function throws.
  */
-extern bool hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst);
+extern bool hjg_rows_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst);
 
 /* Is such a column, as it lies in a vector, the encoded key? */
-extern bool hjg_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column);
+extern bool hjg_rows_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column);
 
 /*
  * Encode the keys of nrows rows into dst[nrows][codec->key_width]; key column i is
@@ -99,11 +99,11 @@ extern bool hjg_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column)
  * says which, and dst is undefined there.  What hash functions allocate goes to
  * scratch, which is reset as we go.
  */
-extern bool hjg_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
+extern bool hjg_rows_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
 								   MemoryContext scratch, void *dst, bool *isnull);
 
 /* Bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
-extern uint32 hjg_key_partition_hash(const void *key, int key_width, int level);
+extern uint32 hjg_rows_key_partition_hash(const void *key, int key_width, int level);
 
 /* ---------- row store ---------- */
 
@@ -116,63 +116,63 @@ typedef struct HjgStore HjgStore;
 /* Row limit of one store; more does not fit a row number. */
 #define HJG_STORE_MAX_ROWS HJG_MAX_BUILD_ROWS
 
-extern HjgStore *hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns,
+extern HjgStore *hjg_rows_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns,
 								  double expected_rows);
 /* Forget all rows, keep the memory for the next ones. */
-extern void hjg_store_reset(HjgStore *store);
-extern void hjg_store_free(HjgStore *store);
-extern uint32 hjg_store_nrows(const HjgStore *store);
-extern size_t hjg_store_bytes(const HjgStore *store);
+extern void hjg_rows_store_reset(HjgStore *store);
+extern void hjg_rows_store_free(HjgStore *store);
+extern uint32 hjg_rows_store_nrows(const HjgStore *store);
+extern size_t hjg_rows_store_bytes(const HjgStore *store);
 
 /*
  * Append a row and return its number (0, 1, ...).  Column c is taken from
  * values[source[c]]; by-reference datums are copied, expanded ones flattened,
  * toasted ones kept as they are.
  */
-extern uint32 hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull);
+extern uint32 hjg_rows_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull);
 
 /*
  * Append rows [first, first + nrows) of vectors; column c is vectors[source[c]].
  */
-extern void hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first,
+extern void hjg_rows_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first,
 									 int nrows);
 /* The same for rows[0 .. nrows - 1] of the vectors. */
-extern void hjg_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors,
+extern void hjg_rows_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors,
 									  const uint16 *rows, int nrows);
 
 /*
  * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]
  * and isnull[...], unless target[c] is negative.  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
  */
-extern void hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
+extern void hjg_rows_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 							 Datum *values, bool *isnull);
 
 /* The same for nrows <= HJG_MAX_VECTOR_ROWS, into vectors that own their memory: column c to vectors[target[c]]. */
-extern void hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int nrows, const int *target,
+extern void hjg_rows_store_gather_vectors(const HjgStore *store, const uint32 *rows, int nrows, const int *target,
 									 HjgVector *vectors);
 
 /*
  * Rows as they lie in a store, of columns passed by value alone: they can be copied elsewhere, and read there.
  * Bytes of a row of such columns, or 0 where there is any other column, or none.
  */
-extern int	hjg_store_plain_bytes(int ncolumns, const HjgColumn *columns);
+extern int	hjg_rows_store_plain_bytes(int ncolumns, const HjgColumn *columns);
 /* Copy rows [first, first + nrows) to a place; false, with the copy of no use, where any of them may have a NULL. */
-extern bool hjg_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to);
+extern bool hjg_rows_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to);
 /*
- * hjg_store_gather() and hjg_store_gather_vectors() for copies, of nrows <= HJG_MAX_VECTOR_ROWS rows: row i lies
+ * hjg_rows_store_gather() and hjg_rows_store_gather_vectors() for copies, of nrows <= HJG_MAX_VECTOR_ROWS rows: row i lies
  * at places[i], or is missing where that is NULL.  The store says what a row looks like.
  */
-extern void hjg_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target,
+extern void hjg_rows_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target,
 									int stride, Datum *values, bool *isnull);
-extern void hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows,
+extern void hjg_rows_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows,
 											const int *target, HjgVector *vectors);
 
 /* Datums of one column of rows that have no NULL there; what they point to may still be on its way to the cache. */
-extern void hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values);
+extern void hjg_rows_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values);
 
 /*
  * A shared store.  Row numbers come from outside: a writer takes a range of them, says so
- * with hjg_store_seek(), and appends rows until the range is full.  Ranges start at a
+ * with hjg_rows_store_seek(), and appends rows until the range is full.  Ranges start at a
  * multiple of the chunk size and are not smaller, so that a chunk has one writer.  What a
  * writer has filled are its pieces; every reader, the other writers included, adds them to
  * its own handle.
@@ -196,14 +196,14 @@ typedef struct HjgStorePiece
 #define HJG_STORE_MAX_CHUNK_ROWS 65536
 
 /* All handles of a store need the same columns and number of rows in a chunk. */
-extern HjgStore *hjg_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns,
+extern HjgStore *hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns,
 										 double chunk_rows, const HjgSharing *sharing);
 /* The next row gets this number. */
-extern void hjg_store_seek(HjgStore *store, uint32 row);
+extern void hjg_rows_store_seek(HjgStore *store, uint32 row);
 /* Pieces that this handle has filled. */
-extern const HjgStorePiece *hjg_store_pieces(const HjgStore *store, int *npieces);
+extern const HjgStorePiece *hjg_rows_store_pieces(const HjgStore *store, int *npieces);
 /* Another handle's piece, which lies here in this process. */
-extern void hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address);
+extern void hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address);
 
 /* ---------- spill files ---------- */
 
@@ -217,31 +217,31 @@ typedef struct HjgSpill HjgSpill;
 #define HJG_SPILL_BUFFER_BYTES BLCKSZ
 #define HJG_SHARED_SPILL_BUFFER_BYTES (BLCKSZ / 2)
 
-extern HjgSpill *hjg_spill_create(TupleDesc desc, int key_width);
+extern HjgSpill *hjg_rows_spill_create(TupleDesc desc, int key_width);
 /* Columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
-extern void hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);
-extern void hjg_spill_rewind(HjgSpill *spill);
+extern void hjg_rows_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);
+extern void hjg_rows_spill_rewind(HjgSpill *spill);
 /*
  * Next row, or false at the end.  *key points to the key or is NULL; slot's
  * values stay valid until the next call.
  */
-extern bool hjg_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot);
+extern bool hjg_rows_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot);
 /* Were all rows read since the last rewind? */
-extern bool hjg_spill_at_end(const HjgSpill *spill);
-extern uint64 hjg_spill_nrows(const HjgSpill *spill);
-extern uint64 hjg_spill_bytes(const HjgSpill *spill);
-extern void hjg_spill_free(HjgSpill *spill);
+extern bool hjg_rows_spill_at_end(const HjgSpill *spill);
+extern uint64 hjg_rows_spill_nrows(const HjgSpill *spill);
+extern uint64 hjg_rows_spill_bytes(const HjgSpill *spill);
+extern void hjg_rows_spill_free(HjgSpill *spill);
 
 /*
- * A shared spill file: place is shared memory of hjg_spill_shared_bytes() that one process
+ * A shared spill file: place is shared memory of hjg_rows_spill_shared_bytes() that one process
  * initializes; then every participant, a number from 0, attaches.  Rows must have a key.
  * All participants write and end their writing; after that one participant, whichever,
  * may read, and nrows counts all rows.
  */
-extern size_t hjg_spill_shared_bytes(int nparticipants);
-extern void hjg_spill_shared_init(void *place, int nparticipants, const char *name);
-extern HjgSpill *hjg_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc,
+extern size_t hjg_rows_spill_shared_bytes(int nparticipants);
+extern void hjg_rows_spill_shared_init(void *place, int nparticipants, const char *name);
+extern HjgSpill *hjg_rows_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc,
 								  int key_width);
-extern void hjg_spill_end_write(HjgSpill *spill);
+extern void hjg_rows_spill_end_write(HjgSpill *spill);
 
 #endif							/* HJG_ROWS_H */

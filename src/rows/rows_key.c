@@ -22,9 +22,9 @@
 #include "rows/hjg_rows.h"
 
 bool
-hjg_key_is_varlena(Oid function)
+hjg_rows_key_is_varlena(Oid function)
 {
-	const HjgBytesOperator *op = hjg_bytes_operator(function);
+	const HjgBytesOperator *op = hjg_vector_bytes_operator(function);
 
 	return op != NULL && op->comparison == HJG_COMPARE_EQ && !op->padded;
 }
@@ -46,7 +46,7 @@ find_exact(Oid op)
 
 	if (place->op == op && OidIsValid(op))
 		return place->exact;
-	exact = hjg_simple_operator(get_opcode(op));
+	exact = hjg_vector_simple_operator(get_opcode(op));
 	if (exact != NULL && exact->comparison != HJG_COMPARE_EQ)
 		exact = NULL;
 	if (op < FirstGenbkiObjectId)
@@ -94,7 +94,7 @@ find_hash_functions(Oid op, RegProcedure *left, RegProcedure *right, bool *exten
 }
 
 bool
-hjg_key_supported(Oid op, Oid collation, const char **why)
+hjg_rows_key_supported(Oid op, Oid collation, const char **why)
 {
 	RegProcedure left;
 	RegProcedure right;
@@ -122,7 +122,7 @@ hjg_key_supported(Oid op, Oid collation, const char **why)
 }
 
 int
-hjg_key_exact_bytes(Oid op)
+hjg_rows_key_exact_bytes(Oid op)
 {
 	const HjgSimpleOperator *exact = find_exact(op);
 
@@ -130,7 +130,7 @@ hjg_key_exact_bytes(Oid op)
 }
 
 HjgKeyCodec *
-hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
+hjg_rows_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
 {
 	HjgKeyCodec *codec = palloc0(offsetof(HjgKeyCodec, columns) + nkeys * sizeof(HjgKeyColumn));
 	int			bytes = 0;
@@ -139,7 +139,7 @@ hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
 	codec->exact = true;
 	for (int i = 0; i < nkeys; i++)
 	{
-		int			width = hjg_key_exact_bytes(ops[i]);
+		int			width = hjg_rows_key_exact_bytes(ops[i]);
 
 		if (width == 0)
 			codec->exact = false;
@@ -166,7 +166,7 @@ hjg_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left)
 			column->packed_off = bytes;
 			bytes += column->packed_width;
 		}
-		else if (hjg_key_is_varlena(get_opcode(ops[i])))
+		else if (hjg_rows_key_is_varlena(get_opcode(ops[i])))
 			column->kind = HJG_KEY_VARLENA;
 		else
 		{

@@ -138,7 +138,7 @@ column_hash(HjgKeyColumn *column, Datum value)
 }
 
 bool
-hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst)
+hjg_rows_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst)
 {
 	char	   *out = dst;
 	uint64		hash = 0;
@@ -151,7 +151,7 @@ hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void
 	if (codec->ncolumns == 1 && codec->columns[0].kind == HJG_KEY_INT &&
 		codec->columns[0].packed_width == codec->key_width)
 	{
-		store_int(out, hjg_datum_to_int(values[0], codec->columns[0].width), codec->key_width);
+		store_int(out, hjg_vector_datum_to_int(values[0], codec->columns[0].width), codec->key_width);
 		return true;
 	}
 
@@ -164,7 +164,7 @@ hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void
 		switch (column->kind)
 		{
 			case HJG_KEY_INT:
-				store_int(out + column->packed_off, hjg_datum_to_int(values[i], column->width),
+				store_int(out + column->packed_off, hjg_vector_datum_to_int(values[i], column->width),
 						  column->packed_width);
 				break;
 			case HJG_KEY_FLOAT:
@@ -188,7 +188,7 @@ hjg_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void
 /* ---------- many rows at a time ---------- */
 
 bool
-hjg_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column)
+hjg_rows_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column)
 {
 	return codec->ncolumns == 1 && codec->columns[0].kind == HJG_KEY_INT && column->attbyval &&
 		column->attlen == codec->columns[0].width && column->attlen == codec->key_width;
@@ -265,7 +265,7 @@ hash_column(HjgKeyColumn *column, const HjgVector *vector, bool first, const boo
 }
 
 bool
-hjg_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
+hjg_rows_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
 					   MemoryContext scratch, void *dst, bool *isnull)
 {
 	int			stride = codec->key_width;
@@ -319,7 +319,7 @@ hjg_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *v
 }
 
 uint32
-hjg_key_partition_hash(const void *key, int key_width, int level)
+hjg_rows_key_partition_hash(const void *key, int key_width, int level)
 {
 	uint64		low = 0;
 	uint64		high = 0;

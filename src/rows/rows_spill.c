@@ -66,7 +66,7 @@ struct HjgSpill
 };
 
 HjgSpill *
-hjg_spill_create(TupleDesc desc, int key_width)
+hjg_rows_spill_create(TupleDesc desc, int key_width)
 {
 	HjgSpill   *spill = palloc0(sizeof(HjgSpill));
 
@@ -101,7 +101,7 @@ create_file(HjgSpill *spill)
 }
 
 void
-hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull)
+hjg_rows_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull)
 {
 	union
 	{
@@ -156,7 +156,7 @@ hjg_spill_write(HjgSpill *spill, const void *key, const Datum *values, const boo
 }
 
 void
-hjg_spill_rewind(HjgSpill *spill)
+hjg_rows_spill_rewind(HjgSpill *spill)
 {
 	spill->nread = 0;
 	if (spill->part != NULL)
@@ -217,7 +217,7 @@ open_next_part(HjgSpill *spill)
 }
 
 bool
-hjg_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot)
+hjg_rows_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot)
 {
 	MinimalTuple tuple;
 	uint32		word;
@@ -226,7 +226,7 @@ hjg_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot)
 	size_t		got;
 
 	ExecClearTuple(slot);
-	if (hjg_spill_at_end(spill))
+	if (hjg_rows_spill_at_end(spill))
 		return false;
 	do
 		got = read_bytes(spill, &word, sizeof(word));
@@ -261,25 +261,25 @@ hjg_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot)
 }
 
 bool
-hjg_spill_at_end(const HjgSpill *spill)
+hjg_rows_spill_at_end(const HjgSpill *spill)
 {
-	return spill->nread == hjg_spill_nrows(spill);
+	return spill->nread == hjg_rows_spill_nrows(spill);
 }
 
 uint64
-hjg_spill_nrows(const HjgSpill *spill)
+hjg_rows_spill_nrows(const HjgSpill *spill)
 {
 	return spill->part != NULL ? pg_atomic_read_u64(&spill->part->nrows) : spill->nrows;
 }
 
 uint64
-hjg_spill_bytes(const HjgSpill *spill)
+hjg_rows_spill_bytes(const HjgSpill *spill)
 {
 	return spill->bytes;
 }
 
 void
-hjg_spill_free(HjgSpill *spill)
+hjg_rows_spill_free(HjgSpill *spill)
 {
 	if (spill == NULL)
 		return;
@@ -292,13 +292,13 @@ hjg_spill_free(HjgSpill *spill)
 }
 
 size_t
-hjg_spill_shared_bytes(int nparticipants)
+hjg_rows_spill_shared_bytes(int nparticipants)
 {
 	return MAXALIGN(add_size(offsetof(SharedPart, has_file), mul_size(sizeof(bool), nparticipants)));
 }
 
 void
-hjg_spill_shared_init(void *place, int nparticipants, const char *name)
+hjg_rows_spill_shared_init(void *place, int nparticipants, const char *name)
 {
 	SharedPart *part = place;
 
@@ -309,9 +309,9 @@ hjg_spill_shared_init(void *place, int nparticipants, const char *name)
 }
 
 HjgSpill *
-hjg_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc, int key_width)
+hjg_rows_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc, int key_width)
 {
-	HjgSpill   *spill = hjg_spill_create(desc, key_width);
+	HjgSpill   *spill = hjg_rows_spill_create(desc, key_width);
 
 	spill->part = place;
 	spill->participant = participant;
@@ -321,7 +321,7 @@ hjg_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc d
 }
 
 void
-hjg_spill_end_write(HjgSpill *spill)
+hjg_rows_spill_end_write(HjgSpill *spill)
 {
 	if (!spill->writing)
 		return;

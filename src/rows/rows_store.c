@@ -14,7 +14,7 @@
 #include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 
-#include "rows/hjg_store.h"
+#include "rows/hjg_rows_store.h"
 
 #define MIN_CHUNK_SHIFT 8
 #define MAX_CHUNK_SHIFT 16
@@ -58,7 +58,7 @@ column_width(const HjgColumn *column)
 }
 
 int
-hjg_store_plain_bytes(int ncolumns, const HjgColumn *columns)
+hjg_rows_store_plain_bytes(int ncolumns, const HjgColumn *columns)
 {
 	int			widest = 1;
 	int			bytes = 0;
@@ -97,13 +97,13 @@ lay_out_row(HjgStore *store)
 }
 
 HjgStore *
-hjg_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows)
+hjg_rows_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows)
 {
-	return hjg_store_create_shared(context, ncolumns, columns, expected_rows, NULL);
+	return hjg_rows_store_create_shared(context, ncolumns, columns, expected_rows, NULL);
 }
 
 HjgStore *
-hjg_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows,
+hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows,
 						const HjgSharing *sharing)
 {
 	HjgStore   *store;
@@ -140,16 +140,16 @@ chunks_in_use(const HjgStore *store)
 }
 
 void
-hjg_store_reset(HjgStore *store)
+hjg_rows_store_reset(HjgStore *store)
 {
 	for (uint32 i = 0; i < chunks_in_use(store); i++)
 		((HjgChunkHeader *) store->chunks[i])->has_nulls = false;
 	store->nrows = 0;
-	hjg_store_reset_data(store);
+	hjg_rows_store_reset_data(store);
 }
 
 void
-hjg_store_free(HjgStore *store)
+hjg_rows_store_free(HjgStore *store)
 {
 	if (store == NULL)
 		return;
@@ -157,18 +157,18 @@ hjg_store_free(HjgStore *store)
 		pfree(store->chunks[i]);
 	if (store->chunks != NULL)
 		pfree(store->chunks);
-	hjg_store_free_data(store);
+	hjg_rows_store_free_data(store);
 	pfree(store);
 }
 
 uint32
-hjg_store_nrows(const HjgStore *store)
+hjg_rows_store_nrows(const HjgStore *store)
 {
 	return store->nrows;
 }
 
 size_t
-hjg_store_bytes(const HjgStore *store)
+hjg_rows_store_bytes(const HjgStore *store)
 {
 	if (store->sharing != NULL)
 		return store->piece_bytes;
@@ -176,19 +176,19 @@ hjg_store_bytes(const HjgStore *store)
 }
 
 bool
-hjg_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to)
+hjg_rows_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to)
 {
 	uint32		chunk_rows = 1u << store->chunk_shift;
 
 	while (nrows > 0)
 	{
-		char	   *chunk = hjg_store_chunk(store, first);
-		uint32		position = hjg_store_position(store, first);
+		char	   *chunk = hjg_rows_store_chunk(store, first);
+		uint32		position = hjg_rows_store_position(store, first);
 		uint32		n = Min(nrows, chunk_rows - position);
 
 		if (((HjgChunkHeader *) chunk)->has_nulls)
 			return false;
-		memcpy(to, hjg_store_place(store, chunk, position), (size_t) n * store->row_bytes);
+		memcpy(to, hjg_rows_store_place(store, chunk, position), (size_t) n * store->row_bytes);
 		to = (char *) to + (size_t) n * store->row_bytes;
 		first += n;
 		nrows -= n;
@@ -197,7 +197,7 @@ hjg_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to)
 }
 
 void
-hjg_store_seek(HjgStore *store, uint32 row)
+hjg_rows_store_seek(HjgStore *store, uint32 row)
 {
 	Assert((row & ((1u << store->chunk_shift) - 1)) == 0);
 	store->nrows = row;

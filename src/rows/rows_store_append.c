@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "rows/hjg_store.h"
+#include "rows/hjg_rows_store.h"
 
 /* A value of variable length to its place in a row, if it fits there. */
 static inline void
@@ -18,14 +18,14 @@ put_short(HjgStore *store, const HjgStoreColumn *column, char *to, Datum value)
 		return;
 	}
 	SET_VARTAG_EXTERNAL(to, HJG_APART_TAG);
-	*(uint64 *) (to + HJG_APART_OFF) = hjg_store_copy_value(store, value, column->column.attlen);
+	*(uint64 *) (to + HJG_APART_OFF) = hjg_rows_store_copy_value(store, value, column->column.attlen);
 }
 
 uint32
-hjg_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull)
+hjg_rows_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull)
 {
 	uint32		row = store->nrows;
-	uint32		position = hjg_store_position(store, row);
+	uint32		position = hjg_rows_store_position(store, row);
 	HjgChunkHeader *header;
 	char	   *chunk;
 	char	   *place;
@@ -36,12 +36,12 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 	if (store->ncolumns == 0)
 		return row;
 	if (position == 0)
-		hjg_store_begin_chunk(store, row);
-	chunk = hjg_store_chunk(store, row);
+		hjg_rows_store_begin_chunk(store, row);
+	chunk = hjg_rows_store_chunk(store, row);
 	header = (HjgChunkHeader *) chunk;
-	place = hjg_store_place(store, chunk, position);
+	place = hjg_rows_store_place(store, chunk, position);
 	if (unlikely(header->has_nulls))
-		memset(hjg_store_null_bits(store, chunk, position), 0, store->null_bytes);
+		memset(hjg_rows_store_null_bits(store, chunk, position), 0, store->null_bytes);
 
 	for (int i = 0; i < store->ncolumns; i++)
 	{
@@ -54,10 +54,10 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 			if (!header->has_nulls)
 			{
 				/* of the rows before this one, and of this one */
-				memset(hjg_store_null_bits(store, chunk, 0), 0, (size_t) (position + 1) * store->null_bytes);
+				memset(hjg_rows_store_null_bits(store, chunk, 0), 0, (size_t) (position + 1) * store->null_bytes);
 				header->has_nulls = true;
 			}
-			hjg_store_null_bits(store, chunk, position)[i / 8] |= 1 << (i % 8);
+			hjg_rows_store_null_bits(store, chunk, position)[i / 8] |= 1 << (i % 8);
 			continue;
 		}
 		switch (column->form)
@@ -79,7 +79,7 @@ hjg_store_append(HjgStore *store, const int *source, const Datum *values, const 
 				break;
 			case HJG_FORM_POINTER:
 			case HJG_FORM_PLACE:
-				*(uint64 *) to = hjg_store_copy_value(store, value, column->column.attlen);
+				*(uint64 *) to = hjg_rows_store_copy_value(store, value, column->column.attlen);
 				break;
 			case HJG_FORM_SHORT:
 				put_short(store, column, to, value);
@@ -128,7 +128,7 @@ append_column(HjgStore *store, const HjgStoreColumn *column, char *out, const Hj
 			for (int i = 0; i < nrows; i++)
 				if (!hjg_vector_isnull(vector, ROW(i)))
 					*(uint64 *) (out + (size_t) i * stride) =
-						hjg_store_copy_value(store, PointerGetDatum(pointers[ROW(i)]), column->column.attlen);
+						hjg_rows_store_copy_value(store, PointerGetDatum(pointers[ROW(i)]), column->column.attlen);
 			break;
 		case HJG_FORM_SHORT:
 			for (int i = 0; i < nrows; i++)
@@ -144,7 +144,7 @@ append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source
 				const uint16 *rows, int first, int nrows)
 {
 	HjgChunkHeader *header = (HjgChunkHeader *) chunk;
-	char	   *place = hjg_store_place(store, chunk, position);
+	char	   *place = hjg_rows_store_place(store, chunk, position);
 	bool		have_nulls = false;
 
 	for (int c = 0; c < store->ncolumns; c++)
@@ -155,12 +155,12 @@ append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source
 	}
 	if (have_nulls && !header->has_nulls)
 	{
-		memset(hjg_store_null_bits(store, chunk, 0), 0, (size_t) position * store->null_bytes);
+		memset(hjg_rows_store_null_bits(store, chunk, 0), 0, (size_t) position * store->null_bytes);
 		header->has_nulls = true;
 	}
 	if (!header->has_nulls)
 		return;
-	memset(hjg_store_null_bits(store, chunk, position), 0, (size_t) nrows * store->null_bytes);
+	memset(hjg_rows_store_null_bits(store, chunk, position), 0, (size_t) nrows * store->null_bytes);
 	for (int c = 0; c < store->ncolumns; c++)
 	{
 		const HjgVector *vector = &vectors[source[c]];
@@ -169,7 +169,7 @@ append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source
 			continue;
 		for (int i = 0; i < nrows; i++)
 			if (vector->isnull[ROW(i)])
-				hjg_store_null_bits(store, chunk, position + i)[c / 8] |= 1 << (c % 8);
+				hjg_rows_store_null_bits(store, chunk, position + i)[c / 8] |= 1 << (c % 8);
 	}
 }
 #undef ROW
@@ -193,8 +193,8 @@ append_rows(HjgStore *store, const int *source, const HjgVector *vectors, const 
 		int			n = Min(nrows, chunk_rows - position);
 
 		if (position == 0)
-			hjg_store_begin_chunk(store, store->nrows);
-		append_to_chunk(store, hjg_store_chunk(store, store->nrows), position, source, vectors, rows,
+			hjg_rows_store_begin_chunk(store, store->nrows);
+		append_to_chunk(store, hjg_rows_store_chunk(store, store->nrows), position, source, vectors, rows,
 						first, n);
 		store->nrows += n;
 		if (rows != NULL)
@@ -205,13 +205,13 @@ append_rows(HjgStore *store, const int *source, const HjgVector *vectors, const 
 }
 
 void
-hjg_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first, int nrows)
+hjg_rows_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first, int nrows)
 {
 	append_rows(store, source, vectors, NULL, first, nrows);
 }
 
 void
-hjg_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows,
+hjg_rows_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows,
 						  int nrows)
 {
 	append_rows(store, source, vectors, rows, 0, nrows);

@@ -14,7 +14,7 @@
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
-#include "rows/hjg_store.h"
+#include "rows/hjg_rows_store.h"
 
 /* Data blocks grow from the first to the second size; a value of OWN_BLOCK_BYTES has one of its own. */
 #define FIRST_BLOCK_BYTES 8192
@@ -22,7 +22,7 @@
 #define OWN_BLOCK_BYTES (LAST_BLOCK_BYTES / 8)
 
 void
-hjg_store_reset_data(HjgStore *store)
+hjg_rows_store_reset_data(HjgStore *store)
 {
 	while (store->blocks != NULL)
 	{
@@ -54,7 +54,7 @@ free_blocks(HjgDataBlock *block)
 }
 
 void
-hjg_store_free_data(HjgStore *store)
+hjg_rows_store_free_data(HjgStore *store)
 {
 	free_blocks(store->blocks);
 	free_blocks(store->spare_blocks);
@@ -145,9 +145,9 @@ shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
 		*place = (uint64) ix << 32;
 		/* a large value leaves the block that is being filled */
 		if (bytes >= OWN_BLOCK_BYTES)
-			return hjg_store_add_own_piece(store, ix, true, bytes);
+			return hjg_rows_store_add_own_piece(store, ix, true, bytes);
 		store->block_bytes = Max(block_bytes, bytes);
-		store->block = hjg_store_add_own_piece(store, ix, true, store->block_bytes);
+		store->block = hjg_rows_store_add_own_piece(store, ix, true, store->block_bytes);
 		store->block_ix = ix;
 		store->block_used = 0;
 	}
@@ -158,7 +158,7 @@ shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
 }
 
 uint64
-hjg_store_copy_value(HjgStore *store, Datum value, int16 attlen)
+hjg_rows_store_copy_value(HjgStore *store, Datum value, int16 attlen)
 {
 	ExpandedObjectHeader *object = NULL;
 	char	   *copy;

@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "rows/hjg_store.h"
+#include "rows/hjg_rows_store.h"
 
 /* Rows whose places are looked up, and fetched into the cache, at a time. */
 #define GATHER_ROWS 256
@@ -17,7 +17,7 @@ fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
 
 	if (form == HJG_FORM_SHORT)
 	{
-		if (likely(!hjg_store_is_apart(place)))
+		if (likely(!hjg_rows_store_is_apart(place)))
 			return PointerGetDatum(place);
 		form = store->sharing != NULL ? HJG_FORM_PLACE : HJG_FORM_POINTER;
 		place += HJG_APART_OFF;
@@ -90,12 +90,12 @@ find_places(const HjgStore *store, const uint32 *rows, int nrows, char **places,
 			nullable = true;
 			continue;
 		}
-		chunk = hjg_store_chunk(store, row);
-		places[i] = hjg_store_place(store, chunk, hjg_store_position(store, row));
+		chunk = hjg_rows_store_chunk(store, row);
+		places[i] = hjg_rows_store_place(store, chunk, hjg_rows_store_position(store, row));
 		__builtin_prefetch(places[i]);
 		if (((HjgChunkHeader *) chunk)->has_nulls)
 		{
-			nulls[i] = hjg_store_null_bits(store, chunk, hjg_store_position(store, row));
+			nulls[i] = hjg_rows_store_null_bits(store, chunk, hjg_rows_store_position(store, row));
 			__builtin_prefetch(nulls[i]);
 			nullable = true;
 		}
@@ -148,7 +148,7 @@ gather_places(const HjgStore *store, char *const *places, const uint8 *const *nu
 }
 
 void
-hjg_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
+hjg_rows_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 				 Datum *values, bool *isnull)
 {
 	char	   *places[GATHER_ROWS];
@@ -245,7 +245,7 @@ forget_nulls(const HjgStore *store, const int *target, HjgVector *vectors)
 }
 
 void
-hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, const int *target,
+hjg_rows_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, const int *target,
 						 HjgVector *vectors)
 {
 	char	   *places[GATHER_ROWS];
@@ -267,7 +267,7 @@ hjg_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, c
 	break
 
 void
-hjg_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values)
+hjg_rows_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values)
 {
 	const HjgStoreColumn *wanted = &store->columns[column];
 	int			off = wanted->row_off;
@@ -300,7 +300,7 @@ any_missing(const char *const *places, int nrows)
 }
 
 void
-hjg_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target, int stride,
+hjg_rows_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target, int stride,
 						Datum *values, bool *isnull)
 {
 	gather_places(store, (char *const *) places, no_nulls, any_missing(places, nrows), nrows, target, stride, values,
@@ -308,7 +308,7 @@ hjg_store_gather_copies(const HjgStore *store, const char *const *places, int nr
 }
 
 void
-hjg_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows, const int *target,
+hjg_rows_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows, const int *target,
 								HjgVector *vectors)
 {
 	forget_nulls(store, target, vectors);

@@ -7,7 +7,7 @@
 
 #include "utils/memutils.h"
 
-#include "rows/hjg_store.h"
+#include "rows/hjg_rows_store.h"
 
 /* Make place for element ix of an array of addresses; new ones are NULL. */
 static void
@@ -28,7 +28,7 @@ reserve(HjgStore *store, char ***array, int *length, uint32 ix)
 }
 
 void
-hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address)
+hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address)
 {
 	if (piece->is_block)
 	{
@@ -44,7 +44,7 @@ hjg_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address)
 }
 
 char *
-hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes)
+hjg_rows_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes)
 {
 	HjgStorePiece *piece;
 	char	   *address;
@@ -62,26 +62,26 @@ hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes)
 	address = store->sharing->alloc(store->sharing->arg, bytes, &piece->name);
 	store->npieces++;
 	store->piece_bytes += bytes;
-	hjg_store_add_piece(store, piece, address);
+	hjg_rows_store_add_piece(store, piece, address);
 	return address;
 }
 
 const HjgStorePiece *
-hjg_store_pieces(const HjgStore *store, int *npieces)
+hjg_rows_store_pieces(const HjgStore *store, int *npieces)
 {
 	*npieces = store->npieces;
 	return store->pieces;
 }
 
 void
-hjg_store_begin_chunk(HjgStore *store, uint32 row)
+hjg_rows_store_begin_chunk(HjgStore *store, uint32 row)
 {
 	uint32		ix = row >> store->chunk_shift;
 
 	if (ix < (uint32) store->nchunks && store->chunks[ix] != NULL)
 		return;					/* kept over a reset */
 	if (store->sharing != NULL)
-		hjg_store_add_own_piece(store, ix, false, store->chunk_bytes);
+		hjg_rows_store_add_own_piece(store, ix, false, store->chunk_bytes);
 	else
 	{
 		reserve(store, &store->chunks, &store->max_chunks, ix);

@@ -32,12 +32,12 @@ typedef struct HjgHeapPage
 	int			nrows;			/* visible to the scan's snapshot */
 	const OffsetNumber *rows;	/* their line pointers */
 	Page		next;			/* the page behind it, or NULL: not pinned, to be fetched into the cache, no more */
-	Buffer		next_buffer;	/* hjg_heap_next_page()'s own: where the next page is likely to be, */
+	Buffer		next_buffer;	/* hjg_scan_heap_next_page()'s own: where the next page is likely to be, */
 	bool		streamed;		/* and whether core's stream of pages reads on */
 } HjgHeapPage;
 
 /* Can pages of this relation be read in place? */
-extern bool hjg_heap_readable(Relation relation);
+extern bool hjg_scan_heap_readable(Relation relation);
 
 /*
  * Go to the next page of a forward sequential scan, parallel or not, and find its visible
@@ -46,7 +46,7 @@ extern bool hjg_heap_readable(Relation relation);
  * this with core's own ways to get a row, and must rescan after the end.  It keeps *page, zeroed
  * before the first page, from one call to the next.
  */
-extern bool hjg_heap_next_page(TableScanDesc scan, HjgHeapPage *page);
+extern bool hjg_scan_heap_next_page(TableScanDesc scan, HjgHeapPage *page);
 
 /* Extracts columns of rows of pages; all of it lives in the context of its creation. */
 typedef struct HjgHeapReader HjgHeapReader;
@@ -56,13 +56,13 @@ typedef struct HjgHeapReader HjgHeapReader;
  * InvalidAttrNumber stands for a column that nobody wants.  Makes the vectors, of
  * max_rows rows, which are MaxHeapTuplesPerPage or more.
  */
-extern HjgHeapReader *hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows,
+extern HjgHeapReader *hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows,
 											 HjgVector *vectors);
 
 /* Put the rows of a page into the vectors, behind those first ones that are there. */
-extern void hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first);
+extern void hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first);
 /* Are the vectors good for longer than the page?  No wanted column is by reference. */
-extern bool hjg_heap_reader_copies(const HjgHeapReader *reader);
+extern bool hjg_scan_heap_reader_copies(const HjgHeapReader *reader);
 
 /* ---------- sequential scans (scan_table.c) ---------- */
 
@@ -90,6 +90,6 @@ extern void hjg_scan_forget(HjgScan *scan);
 /* ---------- expressions (scan_filter.c) ---------- */
 
 /* Find the expression below changes of type that change no value. */
-extern Expr *hjg_strip_relabel(Node *node);
+extern Expr *hjg_scan_strip_relabel(Node *node);
 
 #endif							/* HJG_SCAN_H */

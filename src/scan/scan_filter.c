@@ -59,7 +59,7 @@ struct HjgScanFilter
 static HjgFilter *make_filter(HjgScanFilter *scan, Expr *expr);
 
 Expr *
-hjg_strip_relabel(Node *node)
+hjg_scan_strip_relabel(Node *node)
 {
 	while (IsA(node, RelabelType))
 		node = (Node *) ((RelabelType *) node)->arg;
@@ -155,8 +155,8 @@ static bool
 find_comparison(Oid opno, Oid collation, Comparison *found)
 {
 	const Oid	function = get_opcode(opno);
-	const HjgSimpleOperator *op = hjg_simple_operator(function);
-	const HjgBytesOperator *bytes = hjg_bytes_operator(function);
+	const HjgSimpleOperator *op = hjg_vector_simple_operator(function);
+	const HjgBytesOperator *bytes = hjg_vector_bytes_operator(function);
 
 	if (op != NULL)
 		*found = (Comparison) {op->comparison, op->ordinal, false, op->left_width, op->right_width};
@@ -202,12 +202,12 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 	const char *at;
 	const char *end;
 
-	if (!hjg_like_operator(get_opcode(expr->opno), &negated) || !IsA(pattern, Const) || pattern->constisnull ||
+	if (!hjg_vector_like_operator(get_opcode(expr->opno), &negated) || !IsA(pattern, Const) || pattern->constisnull ||
 		!is_bytewise(expr->inputcollid) || (GetDatabaseEncoding() != PG_UTF8 && pg_database_encoding_max_length() > 1))
 		return NULL;
 	at = TextDatumGetCString(pattern->constvalue);
 	if (strpbrk(at, "_\\") != NULL || strchr(at, '%') == NULL ||
-		(column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), HJG_VARIABLE_WIDTH)) < 0)
+		(column = find_column(scan, hjg_scan_strip_relabel(linitial(expr->args)), HJG_VARIABLE_WIDTH)) < 0)
 		return NULL;
 	leaf = make_leaf(HJG_FILTER_LIKE, column);
 	bytes = palloc((strlen(at) + 2) * sizeof(HjgBytes));
@@ -236,8 +236,8 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 
 	if (!find_comparison(expr->opno, expr->inputcollid, &op))
 		return NULL;
-	left = hjg_strip_relabel(linitial(expr->args));
-	right = hjg_strip_relabel(lsecond(expr->args));
+	left = hjg_scan_strip_relabel(linitial(expr->args));
+	right = hjg_scan_strip_relabel(lsecond(expr->args));
 	if (is_operand(right) && (column = find_column(scan, left, op.left_width)) >= 0)
 		return make_comparison(scan, column, &op, op.comparison, op.right_width, right, false);
 	if (is_operand(left) && (column = find_column(scan, right, op.right_width)) >= 0)
@@ -263,8 +263,8 @@ make_list(HjgScanFilter *scan, ScalarArrayOpExpr *expr)
 	if (!find_comparison(expr->opno, expr->inputcollid, &op) ||
 		op.comparison != (expr->useOr ? HJG_COMPARE_EQ : HJG_COMPARE_NE))
 		return NULL;
-	array = hjg_strip_relabel(lsecond(expr->args));
-	if (!is_operand(array) || (column = find_column(scan, hjg_strip_relabel(linitial(expr->args)), op.left_width)) < 0)
+	array = hjg_scan_strip_relabel(lsecond(expr->args));
+	if (!is_operand(array) || (column = find_column(scan, hjg_scan_strip_relabel(linitial(expr->args)), op.left_width)) < 0)
 		return NULL;
 	return make_comparison(scan, column, &op, op.comparison, op.right_width, array, true);
 }
@@ -332,7 +332,7 @@ make_filter(HjgScanFilter *scan, Expr *expr)
 		case T_NullTest:
 			if (((NullTest *) expr)->argisrow)
 				return NULL;
-			column = find_column(scan, hjg_strip_relabel((Node *) ((NullTest *) expr)->arg), 0);
+			column = find_column(scan, hjg_scan_strip_relabel((Node *) ((NullTest *) expr)->arg), 0);
 			if (column < 0)
 				return NULL;
 			leaf = make_leaf(HJG_FILTER_IS_NULL, column);
@@ -410,7 +410,7 @@ bind_operand(HjgFilter *leaf)
 	value = ExecEvalExpr(operand->expr, econtext, &isnull);
 	leaf->null = false;
 	if (isnull)
-		hjg_filter_set_null(leaf);
+		hjg_vector_filter_set_null(leaf);
 	else if (operand->is_array)
 		hjg_scan_filter_set_list(leaf, GetMemoryChunkContext(operand->scan), operand->comparison, operand->width, DatumGetArrayTypeP(value));
 	else
@@ -449,7 +449,7 @@ make_reader(HjgScanFilter *scan)
 	MemoryContext old = MemoryContextSwitchTo(scan->work_context);
 
 	scan->vectors = palloc(Max(scan->ncolumns, 1) * sizeof(HjgVector));
-	scan->reader = hjg_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
+	scan->reader = hjg_scan_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
 										  scan->attnos, MaxHeapTuplesPerPage, scan->vectors);
 	MemoryContextSwitchTo(old);
 }
@@ -462,10 +462,10 @@ hjg_scan_filter_rows(HjgScanFilter *scan, const HjgHeapPage *page, OffsetNumber 
 
 	if (scan->reader == NULL)
 		make_reader(scan);
-	hjg_heap_read(scan->reader, page, 0);
+	hjg_scan_heap_read(scan->reader, page, 0);
 	memset(pass, true, page->nrows * sizeof(bool));
 	check_stack_depth();
-	hjg_filter_eval(scan->filter, scan->vectors, page->nrows, pass);
+	hjg_vector_filter_eval(scan->filter, scan->vectors, page->nrows, pass);
 	for (int i = 0; i < page->nrows; i++)
 	{
 		passed[n] = page->rows[i];

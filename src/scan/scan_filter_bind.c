@@ -31,7 +31,7 @@ test_unpacked(const HjgFilter *leaf, struct varlena *value, bool *pass)
 	CHECK_FOR_INTERRUPTS();
 	unpacked = pg_detoast_datum_packed(value);
 	bytes = bytes_of(unpacked);
-	hjg_filter_test_bytes(leaf, &bytes, 1, pass);
+	hjg_vector_filter_test_bytes(leaf, &bytes, 1, pass);
 	pfree(unpacked);
 }
 
@@ -51,11 +51,11 @@ test_varlenas(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *p
 			bytes[i] = bytes_of(values[i]);
 			continue;
 		}
-		hjg_filter_test_bytes(leaf, bytes + first, i - first, pass + first);
+		hjg_vector_filter_test_bytes(leaf, bytes + first, i - first, pass + first);
 		test_unpacked(leaf, values[i], &pass[i]);
 		first = i + 1;
 	}
-	hjg_filter_test_bytes(leaf, bytes + first, nrows - first, pass + first);
+	hjg_vector_filter_test_bytes(leaf, bytes + first, nrows - first, pass + first);
 }
 
 void
@@ -90,12 +90,12 @@ set_bytes(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, cons
 
 		if (nulls[i])
 			continue;
-		*bytes = hjg_bytes_trim(bytes_of(PG_DETOAST_DATUM_PACKED(values[i])), leaf->padded);
+		*bytes = hjg_vector_bytes_trim(bytes_of(PG_DETOAST_DATUM_PACKED(values[i])), leaf->padded);
 		bytes->data = memcpy(next, bytes->data, bytes->nbytes);
 		next += bytes->nbytes;
 		n++;
 	}
-	hjg_filter_set_list(leaf, HJG_FILTER_BYTES, comparison == HJG_COMPARE_NE, n, n < nvalues);
+	hjg_vector_filter_set_list(leaf, HJG_FILTER_BYTES, comparison == HJG_COMPARE_NE, n, n < nvalues);
 	leaf->test_bytes = test_varlenas;
 }
 
@@ -130,8 +130,8 @@ hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison c
 	leaf->set = MemoryContextAllocHuge(context, nelems * sizeof(int64));
 	for (int i = 0; i < nelems; i++)
 		if (!nulls[i])
-			leaf->set[n++] = hjg_datum_ordinal(leaf->ordinal, width, elems[i]);
-	hjg_filter_set_list(leaf, HJG_FILTER_SET, comparison == HJG_COMPARE_NE, n, n < nelems);
+			leaf->set[n++] = hjg_vector_datum_ordinal(leaf->ordinal, width, elems[i]);
+	hjg_vector_filter_set_list(leaf, HJG_FILTER_SET, comparison == HJG_COMPARE_NE, n, n < nelems);
 }
 
 void
@@ -142,5 +142,5 @@ hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison 
 	if (width == HJG_VARIABLE_WIDTH)
 		set_bytes(leaf, context, comparison, &value, &isnull, 1);
 	else
-		hjg_filter_set_ordinal(leaf, comparison, hjg_datum_ordinal(leaf->ordinal, width, value));
+		hjg_vector_filter_set_ordinal(leaf, comparison, hjg_vector_datum_ordinal(leaf->ordinal, width, value));
 }

@@ -19,7 +19,7 @@
 
 #include "access/tupmacs.h"
 
-#include "scan/hjg_heap_reader.h"
+#include "scan/hjg_scan_heap.h"
 
 /* Rows that the first pass over a page looks ahead, where the next page is not known. */
 #define PREFETCH_ROWS 8
@@ -174,8 +174,8 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 	const ptrdiff_t step = ahead ? heap_page->next - page : 0;
 	void	   *const values = width > 0 ? early_values(reader, 0) : NULL;
 	void	   *const values2 = width2 > 0 ? early_values(reader, 1) : NULL;
-	const int	off = width > 0 ? hjg_heap_column_off(reader, reader->early[0]) : 0;
-	const int	off2 = width2 > 0 ? hjg_heap_column_off(reader, reader->early[1]) : 0;
+	const int	off = width > 0 ? hjg_scan_heap_column_off(reader, reader->early[0]) : 0;
+	const int	off2 = width2 > 0 ? hjg_scan_heap_column_off(reader, reader->early[1]) : 0;
 	const int	far_off = reader->far_off;
 	const int	natts = reader->natts;
 	const char **const data = reader->data;
@@ -324,7 +324,7 @@ begin_parts(HjgHeapReader *reader, int first)
 		HjgReaderColumn *column = &reader->columns[c];
 
 		column->part = *column->vector;
-		column->part.values = (char *) column->vector->values + (Size) first * hjg_heap_value_bytes(&column->vector->column);
+		column->part.values = (char *) column->vector->values + (Size) first * hjg_scan_heap_value_bytes(&column->vector->column);
 		column->part.isnull += first;
 		column->part.has_nulls = false;
 	}
@@ -349,7 +349,7 @@ end_parts(HjgHeapReader *reader, int first, int nrows)
 }
 
 void
-hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
+hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 {
 	const int	nrows = page->nrows;
 
@@ -359,7 +359,7 @@ hjg_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 	find_rows_and_copy(reader, page);
 	for (int c = 0; c < reader->ncolumns; c++)
 	{
-		int			off = hjg_heap_column_off(reader, c);
+		int			off = hjg_scan_heap_column_off(reader, c);
 
 		if (off >= 0 && c != reader->early[0] && c != reader->early[1])
 			read_fixed(reader->data, &reader->columns[c].part, off, nrows);

@@ -35,7 +35,7 @@
 #endif
 
 bool
-hjg_heap_readable(Relation relation)
+hjg_scan_heap_readable(Relation relation)
 {
 	return relation->rd_tableam == GetHeapamTableAmRoutine();
 }
@@ -310,7 +310,7 @@ find_visible(HeapScanDesc scan)
 }
 
 bool
-hjg_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
+hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 {
 	HeapScanDesc scan = (HeapScanDesc) sscan;
 	Relation	relation = sscan->rs_rd;

@@ -7,7 +7,7 @@
 
 #include "access/tupmacs.h"
 
-#include "scan/hjg_heap_reader.h"
+#include "scan/hjg_scan_heap.h"
 
 /*
  * Offsets of the attributes before the first one of variable width.  The zeros last for a walk over the others: there a
@@ -52,9 +52,9 @@ choose_early(HjgHeapReader *reader)
 	{
 		const HjgColumn *type = &reader->columns[c].vector->column;
 
-		if (hjg_heap_column_off(reader, c) < 0)
+		if (hjg_scan_heap_column_off(reader, c) < 0)
 			continue;
-		reader->far_off = Max(reader->far_off, (int) MAXALIGN(SizeofHeapTupleHeader) + hjg_heap_column_off(reader, c));
+		reader->far_off = Max(reader->far_off, (int) MAXALIGN(SizeofHeapTupleHeader) + hjg_scan_heap_column_off(reader, c));
 		if (n < HJG_EARLY_COLUMNS && type->attbyval && type->attlen >= 4)
 		{
 			reader->early[n] = c;
@@ -64,7 +64,7 @@ choose_early(HjgHeapReader *reader)
 }
 
 HjgHeapReader *
-hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows, HjgVector *vectors)
+hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows, HjgVector *vectors)
 {
 	HjgHeapReader *reader = palloc(sizeof(HjgHeapReader));
 
@@ -100,7 +100,7 @@ hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, i
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
 		reader->copies &= att->attbyval;
-		vector->values = palloc(max_rows * hjg_heap_value_bytes(&vector->column));
+		vector->values = palloc(max_rows * hjg_scan_heap_value_bytes(&vector->column));
 		vector->isnull = palloc(max_rows * sizeof(bool));
 		column->vector = vector;
 		column->attno = attnos[c];
@@ -113,7 +113,7 @@ hjg_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, i
 }
 
 bool
-hjg_heap_reader_copies(const HjgHeapReader *reader)
+hjg_scan_heap_reader_copies(const HjgHeapReader *reader)
 {
 	return reader->copies;
 }

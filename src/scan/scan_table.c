@@ -28,7 +28,7 @@ struct HjgScan
 {
 	SeqScanState *seq;
 	int			ncolumns;
-	AttrNumber *attnos;			/* of the columns, as hjg_heap_reader_create() takes them; */
+	AttrNumber *attnos;			/* of the columns, as hjg_scan_heap_reader_create() takes them; */
 	HjgVector  *vectors;		/* and where they go */
 	MemoryContext work_context; /* of the reader, the vectors included */
 	int			max_rows;		/* that fit in the vectors */
@@ -75,7 +75,7 @@ hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, Hjg
 
 	if (!hjg_direct_scan || !IsA(plan, SeqScanState) || estate->es_epq_active != NULL ||
 		estate->es_snapshot == NULL || !IsMVCCSnapshot(estate->es_snapshot) ||
-		!hjg_heap_readable(seq->ss.ss_currentRelation))
+		!hjg_scan_heap_readable(seq->ss.ss_currentRelation))
 		return NULL;
 	attnos = palloc(Max(nplan_columns, 1) * sizeof(AttrNumber));
 	if (!find_attributes(castNode(SeqScan, plan->plan), nplan_columns, wanted, attnos))
@@ -168,7 +168,7 @@ find_page(HjgScan *scan)
 		return false;
 	if (ss->ss_currentScanDesc == NULL)
 		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation, ss->ps.state->es_snapshot, 0, NULL);
-	while (hjg_heap_next_page(ss->ss_currentScanDesc, page))
+	while (hjg_scan_heap_next_page(ss->ss_currentScanDesc, page))
 	{
 		if (ss->ps.qual != NULL && page->nrows > 0)
 			filter_rows(scan, page);
@@ -186,7 +186,7 @@ make_reader(HjgScan *scan)
 	MemoryContext old = MemoryContextSwitchTo(scan->work_context);
 
 	scan->max_rows = scan->page.npages <= 1 ? MaxHeapTuplesPerPage : HJG_MAX_VECTOR_ROWS;
-	scan->reader = hjg_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
+	scan->reader = hjg_scan_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
 										  scan->attnos, scan->max_rows, scan->vectors);
 	MemoryContextSwitchTo(old);
 }
@@ -212,9 +212,9 @@ read_pages(HjgScan *scan)
 		scan->peeked = false;
 		if (scan->reader == NULL)
 			make_reader(scan);
-		hjg_heap_read(scan->reader, &scan->page, n);
+		hjg_scan_heap_read(scan->reader, &scan->page, n);
 		n += scan->page.nrows;
-		most = hjg_heap_reader_copies(scan->reader) ? scan->max_rows - MaxHeapTuplesPerPage : 0;
+		most = hjg_scan_heap_reader_copies(scan->reader) ? scan->max_rows - MaxHeapTuplesPerPage : 0;
 	}
 	return n;
 }

@@ -88,14 +88,14 @@ typedef enum HjgComparison
 
 /* Monotone. */
 static inline int64_t
-hjg_ordinal_of_uint(uint64_t value)
+hjg_vector_ordinal_of_uint(uint64_t value)
 {
 	return (int64_t) (value ^ ((uint64_t) 1 << 63));
 }
 
 /* Monotone: the bits of a float are its magnitude's order, with a sign of their own. */
 static inline int64_t
-hjg_ordinal_of_float(double value)
+hjg_vector_ordinal_of_float(double value)
 {
 	int64_t		bits;
 
@@ -110,7 +110,7 @@ hjg_ordinal_of_float(double value)
 /* Load the ordinals of a by-value column, whose width is one of its kind's. */
 extern void hjg_vector_ordinals(HjgOrdinal ordinal, const HjgVector *vector, int nrows, int64_t *ordinals);
 /* Rows for which "left op right" is false lose their pass. */
-extern void hjg_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_t *right, int nrows, bool *pass);
+extern void hjg_vector_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_t *right, int nrows, bool *pass);
 
 /* A string of bytes. */
 typedef struct HjgBytes
@@ -121,7 +121,7 @@ typedef struct HjgBytes
 
 /* The string, without spaces at its end where it is padded with them. */
 static inline HjgBytes
-hjg_bytes_trim(HjgBytes bytes, bool padded)
+hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 {
 	while (padded && bytes.nbytes > 0 && bytes.data[bytes.nbytes - 1] == ' ')
 		bytes.nbytes--;
@@ -158,7 +158,7 @@ typedef struct HjgFilter
 	void		(*bind) (struct HjgFilter *leaf);
 
 	/*
-	 * BYTES and LIKE: apply hjg_filter_test_bytes() to the rows with pass[i], which are not NULL; the owner of the leaf alone knows
+	 * BYTES and LIKE: apply hjg_vector_filter_test_bytes() to the rows with pass[i], which are not NULL; the owner of the leaf alone knows
 	 * what values of the vector refer to.  May throw.
 	 */
 	void		(*test_bytes) (const struct HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass);
@@ -179,18 +179,18 @@ typedef struct HjgFilter
 } HjgFilter;
 
 /* Make a leaf of "column op NULL"; of "column op ordinal"; of a list, in leaf->set or leaf->bytes, that it sorts. */
-extern void hjg_filter_set_null(HjgFilter *leaf);
-extern void hjg_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
-extern void hjg_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
+extern void hjg_vector_filter_set_null(HjgFilter *leaf);
+extern void hjg_vector_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
+extern void hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
 
 /* Of the rows with pass[i], those whose value, which is not NULL, does not pass a leaf BYTES or LIKE lose it. */
-extern void hjg_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
+extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
 
 /*
  * Ask the rows with pass[i]: those for which the condition is not true lose it.  An argument is asked by those
  * rows only that would ask it in core's expressions, as long as it makes a difference.
  */
-extern void hjg_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
+extern void hjg_vector_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
 
 /* ---------- arithmetic (vector_expr.c) ---------- */
 
@@ -233,12 +233,12 @@ typedef struct HjgVectorTerm
 } HjgVectorTerm;
 
 /* Set a CONSTANT for all rows to come. */
-extern void hjg_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull);
+extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull);
 
 /*
  * Compute the terms for nrows > 0 rows, at most HJG_VECTOR_ROWS; the last one's numbers are the result, valid until the next
  * rows.  Returns 0, or the width of a result that was out of its range.
  */
-extern int	hjg_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
+extern int	hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
 
 #endif							/* HJG_VECTOR_H */

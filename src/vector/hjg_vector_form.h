@@ -39,13 +39,13 @@
 			LOOP(uint32_t, (int64_t), argument); \
 			break; \
 		case HJG_VECTOR_UINT + 8: \
-			LOOP(uint64_t, hjg_ordinal_of_uint, argument); \
+			LOOP(uint64_t, hjg_vector_ordinal_of_uint, argument); \
 			break; \
 		case HJG_VECTOR_FLOAT + 4: \
-			LOOP(float, hjg_ordinal_of_float, argument); \
+			LOOP(float, hjg_vector_ordinal_of_float, argument); \
 			break; \
 		case HJG_VECTOR_FLOAT + 8: \
-			LOOP(double, hjg_ordinal_of_float, argument); \
+			LOOP(double, hjg_vector_ordinal_of_float, argument); \
 			break; \
 		default: \
 			assert(!"a width of the kind"); \

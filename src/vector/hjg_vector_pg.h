@@ -13,7 +13,7 @@
 
 /* The integer in a by-value datum of so many bytes. */
 static inline int64
-hjg_datum_to_int(Datum value, int width)
+hjg_vector_datum_to_int(Datum value, int width)
 {
 	switch (width)
 	{
@@ -48,9 +48,9 @@ hjg_vector_datum(const HjgVector *vector, int row)
 }
 
 /* The ordinal of a by-value datum. */
-extern int64 hjg_datum_ordinal(HjgOrdinal ordinal, int width, Datum value);
+extern int64 hjg_vector_datum_ordinal(HjgOrdinal ordinal, int width, Datum value);
 /* Those of a column of nrows rows, whose datums are stride apart. */
-extern void hjg_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals);
+extern void hjg_vector_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals);
 
 /*
  * Gather nrows rows of a vector as datums: row rows[i] goes to
@@ -80,7 +80,7 @@ typedef struct HjgSimpleOperator
 } HjgSimpleOperator;
 
 /* Find the operator behind a function; NULL when it is not simple. */
-extern const HjgSimpleOperator *hjg_simple_operator(Oid function);
+extern const HjgSimpleOperator *hjg_vector_simple_operator(Oid function);
 
 /* One whose operands, of variable width, are equal when their bytes are. */
 typedef struct HjgBytesOperator
@@ -92,9 +92,9 @@ typedef struct HjgBytesOperator
 } HjgBytesOperator;
 
 /* Likewise. */
-extern const HjgBytesOperator *hjg_bytes_operator(Oid function);
+extern const HjgBytesOperator *hjg_vector_bytes_operator(Oid function);
 /* Is the function LIKE, or NOT LIKE, of text or char(n)? */
-extern bool hjg_like_operator(Oid function, bool *negated);
+extern bool hjg_vector_like_operator(Oid function, bool *negated);
 
 /* Width of what is compared as bytes. */
 #define HJG_VARIABLE_WIDTH (-1)

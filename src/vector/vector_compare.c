@@ -22,7 +22,7 @@ hjg_vector_ordinals(HjgOrdinal ordinal, const HjgVector *vector, int nrows, int6
 	break
 
 void
-hjg_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_t *right, int nrows, bool *pass)
+hjg_vector_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_t *right, int nrows, bool *pass)
 {
 	switch (comparison)
 	{

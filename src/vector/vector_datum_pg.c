@@ -9,16 +9,16 @@
 #include "vector/hjg_vector_pg.h"
 
 int64
-hjg_datum_ordinal(HjgOrdinal ordinal, int width, Datum value)
+hjg_vector_datum_ordinal(HjgOrdinal ordinal, int width, Datum value)
 {
 	switch (ordinal)
 	{
 		case HJG_ORDINAL_UINT:
-			return width == 1 ? DatumGetUInt8(value) : width == 4 ? (int64) DatumGetUInt32(value) : hjg_ordinal_of_uint(DatumGetUInt64(value));
+			return width == 1 ? DatumGetUInt8(value) : width == 4 ? (int64) DatumGetUInt32(value) : hjg_vector_ordinal_of_uint(DatumGetUInt64(value));
 		case HJG_ORDINAL_FLOAT:
-			return hjg_ordinal_of_float(width == 4 ? DatumGetFloat4(value) : DatumGetFloat8(value));
+			return hjg_vector_ordinal_of_float(width == 4 ? DatumGetFloat4(value) : DatumGetFloat8(value));
 		default:
-			return hjg_datum_to_int(value, width);
+			return hjg_vector_datum_to_int(value, width);
 	}
 }
 
@@ -31,7 +31,7 @@ hjg_datum_ordinal(HjgOrdinal ordinal, int width, Datum value)
 	break
 
 void
-hjg_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals)
+hjg_vector_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals)
 {
 	switch (ordinal == HJG_ORDINAL_INT ? width : 0)
 	{
@@ -42,7 +42,7 @@ hjg_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int strid
 		case 8:
 			LOAD(DatumGetInt64(value));
 		default:
-			LOAD(hjg_datum_ordinal(ordinal, width, value));
+			LOAD(hjg_vector_datum_ordinal(ordinal, width, value));
 	}
 }
 #undef LOAD

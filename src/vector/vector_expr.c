@@ -69,7 +69,7 @@ load_column(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 #undef LOAD
 
 void
-hjg_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull)
+hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull)
 {
 	for (int i = 0; i < HJG_VECTOR_ROWS; i++)
 		term->space[i] = isnull ? 0 : value;
@@ -186,7 +186,7 @@ apply(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int 
 }
 
 int
-hjg_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows)
+hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows)
 {
 	for (int t = 0; t < nterms; t++)
 	{

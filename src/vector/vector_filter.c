@@ -107,7 +107,7 @@ eval_columns(const HjgFilter *node, const HjgVector *left, const HjgVector *righ
 	hjg_vector_ordinals(node->ordinal, left, nrows, left_ordinals);
 	hjg_vector_ordinals(node->ordinal, right, nrows, right_ordinals);
 	memset(holds, true, nrows * sizeof(bool));
-	hjg_compare_ordinals(node->comparison, left_ordinals, right_ordinals, nrows, holds);
+	hjg_vector_compare_ordinals(node->comparison, left_ordinals, right_ordinals, nrows, holds);
 	for (int i = 0; i < nrows; i++)
 		pass[i] &= holds[i] != node->negated;
 	drop_nulls(left, nrows, pass);
@@ -232,7 +232,7 @@ eval_and(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 	for (int a = 0; a < node->nargs; a++)
 	{
 		memcpy(arg_pass, asking, nrows * sizeof(bool));
-		hjg_filter_eval(node->args[a], vectors, nrows, arg_pass);
+		hjg_vector_filter_eval(node->args[a], vectors, nrows, arg_pass);
 		for (int i = 0; i < nrows; i++)
 		{
 			arg_false[i] = asking[i] && !arg_pass[i];
@@ -250,7 +250,7 @@ eval_and(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 }
 
 void
-hjg_filter_eval(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
+hjg_vector_filter_eval(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 {
 	if (memchr(pass, 1, nrows * sizeof(bool)) == NULL)
 		return;
@@ -260,13 +260,13 @@ hjg_filter_eval(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass
 	{
 		case HJG_FILTER_ALL:
 			for (int a = 0; a < node->nargs; a++)
-				hjg_filter_eval(node->args[a], vectors, nrows, pass);
+				hjg_vector_filter_eval(node->args[a], vectors, nrows, pass);
 			break;
 		case HJG_FILTER_AND:
 			eval_and(node, vectors, nrows, pass);
 			break;
 		case HJG_FILTER_OR:
-			eval_any(node, vectors, nrows, pass, hjg_filter_eval);
+			eval_any(node, vectors, nrows, pass, hjg_vector_filter_eval);
 			break;
 		default:
 			eval_leaf(node, vectors, nrows, pass);

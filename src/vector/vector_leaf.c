@@ -9,7 +9,7 @@
 #include "vector/hjg_vector.h"
 
 void
-hjg_filter_set_null(HjgFilter *leaf)
+hjg_vector_filter_set_null(HjgFilter *leaf)
 {
 	leaf->kind = HJG_FILTER_CONSTANT;
 	leaf->null = true;
@@ -25,7 +25,7 @@ set_none(HjgFilter *leaf)
 }
 
 void
-hjg_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal)
+hjg_vector_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal)
 {
 	if ((comparison == HJG_COMPARE_LT && ordinal == INT64_MIN) ||
 		(comparison == HJG_COMPARE_GT && ordinal == INT64_MAX))
@@ -80,7 +80,7 @@ compare_bytes(const void *a, const void *b)
 }
 
 void
-hjg_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null)
+hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null)
 {
 	leaf->kind = kind;
 	leaf->negated = negated;
@@ -97,7 +97,7 @@ hjg_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset,
 static inline bool
 is_in_list(const HjgFilter *leaf, HjgBytes value)
 {
-	value = hjg_bytes_trim(value, leaf->padded);
+	value = hjg_vector_bytes_trim(value, leaf->padded);
 	if (leaf->nset == 1)
 		return value.nbytes == leaf->bytes->nbytes && memcmp(value.data, leaf->bytes->data, value.nbytes) == 0;
 	return bsearch(&value, leaf->bytes, leaf->nset, sizeof(HjgBytes), compare_bytes) != NULL;
@@ -127,7 +127,7 @@ is_like(const HjgFilter *leaf, HjgBytes value)
 }
 
 void
-hjg_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass)
+hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass)
 {
 	for (int i = 0; i < nrows; i++)
 		if (pass[i])

@@ -64,14 +64,14 @@ static const HjgBytesOperator bytes_operators[] = {
 };
 
 bool
-hjg_like_operator(Oid function, bool *negated)
+hjg_vector_like_operator(Oid function, bool *negated)
 {
 	*negated = function == F_TEXTNLIKE || function == F_BPCHARNLIKE;
 	return *negated || function == F_TEXTLIKE || function == F_BPCHARLIKE;
 }
 
 const HjgBytesOperator *
-hjg_bytes_operator(Oid function)
+hjg_vector_bytes_operator(Oid function)
 {
 	for (int i = 0; i < lengthof(bytes_operators); i++)
 		if (bytes_operators[i].function == function)
@@ -80,7 +80,7 @@ hjg_bytes_operator(Oid function)
 }
 
 const HjgSimpleOperator *
-hjg_simple_operator(Oid function)
+hjg_vector_simple_operator(Oid function)
 {
 	for (int i = 0; i < lengthof(simple_operators); i++)
 		if (simple_operators[i].function == function)

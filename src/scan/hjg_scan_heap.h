@@ -1,10 +1,10 @@
 /*
- * hjg_heap_reader.h
+ * hjg_scan_heap.h
  *	  The reader of heap pages as scan_heap_reader.c makes it and scan_heap.c uses it.
  *	  Internal to the room "scan".
  */
-#ifndef HJG_HEAP_READER_H
-#define HJG_HEAP_READER_H
+#ifndef HJG_SCAN_HEAP_H
+#define HJG_SCAN_HEAP_H
 
 #include "postgres.h"
 
@@ -55,16 +55,16 @@ struct HjgHeapReader
 
 /* Bytes of a value in a vector. */
 static inline int
-hjg_heap_value_bytes(const HjgColumn *column)
+hjg_scan_heap_value_bytes(const HjgColumn *column)
 {
 	return column->attbyval ? column->attlen : (int) sizeof(char *);
 }
 
 /* Where a wanted column is in rows without NULLs, or -1. */
 static inline int
-hjg_heap_column_off(const HjgHeapReader *reader, int c)
+hjg_scan_heap_column_off(const HjgHeapReader *reader, int c)
 {
 	return reader->attributes[reader->columns[c].attno - 1].fixed_off;
 }
 
-#endif							/* HJG_HEAP_READER_H */
+#endif							/* HJG_SCAN_HEAP_H */

@@ -1,5 +1,5 @@
 /*
- * hjg_store.h
+ * hjg_rows_store.h
  *	  What the files of the row store, rows_store*.c, know of each other.
  *	  Internal to the room "rows".
  *
@@ -9,8 +9,8 @@
  * rows_store_piece.c	chunks and shared data blocks by their numbers
  * rows_store_gather.c	rows out, by number
  */
-#ifndef HJG_STORE_H
-#define HJG_STORE_H
+#ifndef HJG_ROWS_STORE_H
+#define HJG_ROWS_STORE_H
 
 #include "rows/hjg_rows.h"
 
@@ -40,7 +40,7 @@ typedef enum HjgColumnForm
 StaticAssertDecl(HJG_APART_OFF + sizeof(uint64) <= HJG_LEAST_INLINE_BYTES, "a value that is apart has its place in the row");
 
 static inline bool
-hjg_store_is_apart(const char *value)
+hjg_rows_store_is_apart(const char *value)
 {
 	return VARATT_IS_EXTERNAL(value) && VARTAG_EXTERNAL(value) == HJG_APART_TAG;
 }
@@ -100,26 +100,26 @@ struct HjgStore
 /* ---- rows_store.c ---- */
 
 static inline char *
-hjg_store_chunk(const HjgStore *store, uint32 row)
+hjg_rows_store_chunk(const HjgStore *store, uint32 row)
 {
 	return store->chunks[row >> store->chunk_shift];
 }
 
 /* Place of a row in its chunk. */
 static inline uint32
-hjg_store_position(const HjgStore *store, uint32 row)
+hjg_rows_store_position(const HjgStore *store, uint32 row)
 {
 	return row & ((1u << store->chunk_shift) - 1);
 }
 
 static inline char *
-hjg_store_place(const HjgStore *store, char *chunk, uint32 position)
+hjg_rows_store_place(const HjgStore *store, char *chunk, uint32 position)
 {
 	return chunk + HJG_CHUNK_HEADER_BYTES + (size_t) position * store->row_bytes;
 }
 
 static inline uint8 *
-hjg_store_null_bits(const HjgStore *store, char *chunk, uint32 position)
+hjg_rows_store_null_bits(const HjgStore *store, char *chunk, uint32 position)
 {
 	return (uint8 *) chunk + store->nulls_off + (size_t) position * store->null_bytes;
 }
@@ -130,16 +130,16 @@ hjg_store_null_bits(const HjgStore *store, char *chunk, uint32 position)
  * Copy a variable-length datum into the store; toast pointers are kept as they are.
  * Returns what the row keeps: a pointer, or in a shared store a place.
  */
-extern uint64 hjg_store_copy_value(HjgStore *store, Datum value, int16 attlen);
+extern uint64 hjg_rows_store_copy_value(HjgStore *store, Datum value, int16 attlen);
 /* Keep blocks of usual size for the rows to come. */
-extern void hjg_store_reset_data(HjgStore *store);
-extern void hjg_store_free_data(HjgStore *store);
+extern void hjg_rows_store_reset_data(HjgStore *store);
+extern void hjg_rows_store_free_data(HjgStore *store);
 
 /* ---- rows_store_piece.c ---- */
 
 /* Make sure of the chunk that a row, which is the first of one, goes to. */
-extern void hjg_store_begin_chunk(HjgStore *store, uint32 row);
+extern void hjg_rows_store_begin_chunk(HjgStore *store, uint32 row);
 /* A new chunk (number ix) or data block of a shared store. */
-extern char *hjg_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes);
+extern char *hjg_rows_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes);
 
-#endif							/* HJG_STORE_H */
+#endif							/* HJG_ROWS_STORE_H */
