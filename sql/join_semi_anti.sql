@@ -29,3 +29,27 @@ select * from hjg_same('select p.id from probe p where exists (select 1 from bui
 select * from hjg_same('select p.id from probe p where exists (select 1 from nothing n where n.k = p.k)');
 select * from hjg_same('select p.id from probe p where not exists (select 1 from nothing n where n.k = p.k)');
 select * from hjg_same('select n.id from nothing n where not exists (select 1 from probe p where n.k = p.k)');
+-- a left side of few rows is the build side where the server has such joins
+create table few as select g as id, g % 30 as k, g as v from generate_series(1, 40) g;
+create table many as select g as id, g % 50 as k, g % 7 as v from generate_series(1, 60000) g;
+analyze few, many;
+create function join_type(query text) returns text language plpgsql as $$
+declare
+	line text;
+begin
+	for line in execute 'explain (costs off) ' || query loop
+		if line ~ 'Join Type' then
+			return regexp_replace(line, '.*: ', '');
+		end if;
+	end loop;
+	return null;
+end $$;
+select join_type('select * from few f where not exists (select 1 from many m where m.k = f.k and m.v > f.v)') =
+	case when current_setting('server_version_num')::int >= 160000 then 'Right Anti' else 'Anti' end as right_anti_from_16,
+	join_type('select * from few f where exists (select 1 from many m where m.k = f.k and m.v > f.v)') =
+	case when current_setting('server_version_num')::int >= 180000 then 'Right Semi' else 'Semi' end as right_semi_from_18;
+select * from hjg_same('select * from few f where not exists (select 1 from many m where m.k = f.k and m.v > f.v)');
+select * from hjg_same('select * from few f where exists (select 1 from many m where m.k = f.k and m.v > f.v)');
+select * from hjg_same('select * from few f where exists (select 1 from many m where m.k = f.k)');
+drop table few, many;
+drop function join_type;
