@@ -288,21 +288,30 @@ next_passing(HjgJoinState *state)
 	return false;
 }
 
-TupleTableSlot *
-hjg_drive_exec(CustomScanState *node)
+/* The next row of the node's result, from a new vector where the last one has none left. */
+static pg_noinline TupleTableSlot *
+next_result(HjgJoinState *state)
 {
-	HjgJoinState *state = (HjgJoinState *) node;
-	ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
+	ProjectionInfo *projection = state->css.ss.ps.ps_ProjInfo;
 	HjgEmit    *emit = &state->emit;
 
 	if (state->aggregation != NULL)
 		return hjg_aggregation_next(state->aggregation);
-	if (emit->direct && likely(emit->next < emit->n))
-		return next_row(emit);
 	while (!next_passing(state))
 		if (!next_vector(state))
 			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : emit->slot);
 	return projection != NULL && !emit->direct ? ExecProject(projection) : emit->slot;
+}
+
+/* Rows are handed out as they stand without a call. */
+TupleTableSlot *
+hjg_drive_exec(CustomScanState *node)
+{
+	HjgJoinState *state = (HjgJoinState *) node;
+
+	if (state->emit.direct && likely(state->emit.next < state->emit.n))
+		return next_row(&state->emit);
+	return next_result(state);
 }
 
 /* The rows of the vector that pass become vectors; 0 if none does. */
