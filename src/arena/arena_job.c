@@ -337,7 +337,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 		if (hjg_job_slot_free(arena, job, generation, HJG_JOB_SWEEPING))
 			(*nreturned)++;
 		/* the device process may keep private memory for it */
-		hjg_bell_ring(&arena->view, ix);
+		hjg_doorbell_ring(&arena->view, ix);
 	}
 	if (nleft > 0)
 		__atomic_store_n(&arena->control->sweep_wanted, 1, __ATOMIC_SEQ_CST);

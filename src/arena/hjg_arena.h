@@ -41,7 +41,7 @@
  * arena_job.c allows.
  *
  * Forbidden here: postgres.h (outside _pg.c), and waiting, but for the device process's
- * own sleep in arena_bell.c.
+ * own sleep in arena_doorbell.c.
  */
 #ifndef HJG_ARENA_H
 #define HJG_ARENA_H
@@ -230,26 +230,26 @@ extern void hjg_job_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDi
 typedef bool (*HjgAliveFn) (hjg_u32 pid, void *arg);
 extern int	hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned);
 
-/* ---- arena_bell.c: waking the device process, and being woken by it ---- */
+/* ---- arena_doorbell.c: waking the device process, and being woken by it ---- */
 
 /* Ring for a job that has something to do; called by clients. */
-extern void hjg_bell_ring(const HjgArenaView *view, hjg_u32 job_ix);
-/* The same where nothing has come of it for some time: it wakes a thread whatever the device half says of sleepers. */
-extern void hjg_bell_ring_again(const HjgArenaView *view, hjg_u32 job_ix);
+extern void hjg_doorbell_ring(const HjgArenaView *view, hjg_u32 job_ix);
+/* Ring again where nothing has come of it for some time: this wakes a thread whatever the device half says of sleepers. */
+extern void hjg_doorbell_ring_again(const HjgArenaView *view, hjg_u32 job_ix);
 
-/* Device process: the job has more to do than the caller takes. */
-extern void hjg_bell_remark(const HjgArenaView *view, hjg_u32 job_ix);
-/* Device process: around looking for work; found when it goes on to run something. */
-extern void hjg_bell_hunt_begin(const HjgArenaView *view);
-extern void hjg_bell_hunt_end(const HjgArenaView *view, bool found);
+/* Mark a job again, in the device process, that has more to do than the caller takes. */
+extern void hjg_doorbell_remark(const HjgArenaView *view, hjg_u32 job_ix);
+/* Begin and end a poll for work, in the device process; found when it goes on to run something. */
+extern void hjg_doorbell_poll_begin(const HjgArenaView *view);
+extern void hjg_doorbell_poll_end(const HjgArenaView *view, bool found);
 
-/* Device process: current count; then look for work; then sleep if there was none. */
-extern hjg_u32 hjg_bell_count(const HjgArenaView *view);
-extern void hjg_bell_sleep(const HjgArenaView *view, hjg_u32 count, int timeout_ms);
-extern void hjg_bell_wake_all(const HjgArenaView *view);
-extern bool hjg_bell_pending(const HjgArenaView *view);
+/* Read the current count, in the device process; then look for work; then sleep if there was none. */
+extern hjg_u32 hjg_doorbell_count(const HjgArenaView *view);
+extern void hjg_doorbell_sleep(const HjgArenaView *view, hjg_u32 count, int timeout_ms);
+extern void hjg_doorbell_wake_all(const HjgArenaView *view);
+extern bool hjg_doorbell_pending(const HjgArenaView *view);
 /* Take the mark off a job before looking at it. */
-extern bool hjg_bell_take(const HjgArenaView *view, hjg_u32 job_ix);
+extern bool hjg_doorbell_take(const HjgArenaView *view, hjg_u32 job_ix);
 
 /*
  * Device process: an operation of the job ended.  True when the caller must

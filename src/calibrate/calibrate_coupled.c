@@ -62,7 +62,7 @@ time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 		npairs += good ? result.npairs : 0;
 	} while (good && !result.finished);
 	begin = hjg_now_ns() - begin;
-	good = good && npairs == nprobe && hjg_job_takeover(job) == HJG_REASON_NONE;
+	good = good && npairs == nprobe && hjg_job_device_fallback(job) == HJG_REASON_NONE;
 	hjg_job_batch_close(job, batch);
 	hjg_job_release(job);
 	return good ? (double) begin : 0;

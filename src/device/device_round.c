@@ -176,7 +176,7 @@ take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 
 	hjg_round_drop_join(task);
 	task->driver = hjg_driver_of(CPU_DEVICE, &number);
-	task->stats.takeover = status;
+	task->stats.fallback = status;
 	task->build_status = build_join(task, job, number);
 	return task->build_status == HJG_OK;
 }
@@ -378,7 +378,7 @@ publish_stats(HjgJobTask *task)
 		stats = (HjgJobStats) {0};
 		task->driver->stats(task->ways[0].join, &stats);
 		stats.busy_ns = task->stats.busy_ns;
-		stats.takeover = task->stats.takeover;
+		stats.fallback = task->stats.fallback;
 		task->stats = stats;
 	}
 	stats.busy_ns += hjg_now_ns() - task->busy_since_ns;

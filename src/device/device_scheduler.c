@@ -117,7 +117,7 @@ visit(HjgJobTask *task, HjgClaim *claim)
 
 	if (task->nrunning >= task->nways ||
 		(task->nrunning > 0 && (!ours || task->generation != HJG_WORD_GENERATION(word))) ||
-		!hjg_bell_take(&serve->view, task->job_ix))
+		!hjg_doorbell_take(&serve->view, task->job_ix))
 		return NULL;
 	if (!ours || task->generation != HJG_WORD_GENERATION(word))
 		hjg_round_drop_join(task);
@@ -141,7 +141,7 @@ visit(HjgJobTask *task, HjgClaim *claim)
 		task->busy_since_ns = hjg_now_ns();
 	__atomic_store_n(&report->attended, task->nrunning == task->nways, __ATOMIC_SEQ_CST);
 	if (task->nrunning < task->nways && has_queued(report))
-		hjg_bell_remark(&serve->view, task->job_ix);
+		hjg_doorbell_remark(&serve->view, task->job_ix);
 	return way;
 }
 
@@ -159,14 +159,14 @@ leave(HjgJobWay *way)
 	__atomic_store_n(&report->attended, 0, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&task->lock);
 	if (has_queued(report))
-		hjg_bell_remark(&serve->view, task->job_ix);
+		hjg_doorbell_remark(&serve->view, task->job_ix);
 }
 
 /* Look at all marked jobs, from *start on; run one operation if there is one. */
 static bool
-hunt(hjg_u32 *start)
+run_next(hjg_u32 *start)
 {
-	hjg_bell_hunt_begin(&serve->view);
+	hjg_doorbell_poll_begin(&serve->view);
 	for (hjg_u32 i = 0; i < HJG_MAX_JOBS; i++)
 	{
 		hjg_u32		ix = (*start + i) % HJG_MAX_JOBS;
@@ -187,13 +187,13 @@ hunt(hjg_u32 *start)
 		pthread_mutex_unlock(&task->lock);
 		if (way == NULL)
 			continue;
-		hjg_bell_hunt_end(&serve->view, true);
+		hjg_doorbell_poll_end(&serve->view, true);
 		hjg_round_carry_out(way, &claim);
 		leave(way);
 		*start = ix + 1;
 		return true;
 	}
-	hjg_bell_hunt_end(&serve->view, false);
+	hjg_doorbell_poll_end(&serve->view, false);
 	return false;
 }
 
@@ -205,21 +205,21 @@ runner_main(void *arg)
 
 	while (!__atomic_load_n(&serve->stopping, __ATOMIC_SEQ_CST))
 	{
-		hjg_u32		count = hjg_bell_count(&serve->view);
+		hjg_u32		count = hjg_doorbell_count(&serve->view);
 		hjg_u64		spin_until;
 
-		if (hunt(&start))
+		if (run_next(&start))
 		{
 			/* the next round of a small join comes at once */
 			spin_until = hjg_now_ns() + (spins ? SPIN_NS : 0);
-			hjg_bell_hunt_begin(&serve->view);
-			while (!hjg_bell_pending(&serve->view) && hjg_now_ns() < spin_until)
+			hjg_doorbell_poll_begin(&serve->view);
+			while (!hjg_doorbell_pending(&serve->view) && hjg_now_ns() < spin_until)
 				;
-			hjg_bell_hunt_end(&serve->view, false);
+			hjg_doorbell_poll_end(&serve->view, false);
 			continue;
 		}
 		if (!__atomic_load_n(&serve->stopping, __ATOMIC_SEQ_CST))
-			hjg_bell_sleep(&serve->view, count, -1);
+			hjg_doorbell_sleep(&serve->view, count, -1);
 	}
 	return NULL;
 }
@@ -246,7 +246,7 @@ hjg_scheduler_start(HjgServe *with)
 
 	/* what an earlier process left behind */
 	__atomic_store_n(&block->sleepers, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&block->hunters, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block->pollers, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&block->busy, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&block->nthreads, serve->nthreads, __ATOMIC_RELAXED);
 	memset(block->devices, 0, sizeof(block->devices));
@@ -282,7 +282,7 @@ void
 hjg_scheduler_stop(void)
 {
 	__atomic_store_n(&serve->stopping, true, __ATOMIC_SEQ_CST);
-	hjg_bell_wake_all(&serve->view);
+	hjg_doorbell_wake_all(&serve->view);
 	for (int i = 0; i < nrunners; i++)
 		pthread_join(runners[i], NULL);
 	hjg_beat_stop();

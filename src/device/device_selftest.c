@@ -101,7 +101,7 @@ probe_rounds(HjgOp *op, HjgOpReport *report, HjgExpected *expected, hjg_u32 job_
 		op->cursor_in = expected->cursor;
 		op->round = ++expected->round;
 		hjg_op_move(report, generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
-		hjg_bell_ring(&arena.view, job_ix);
+		hjg_doorbell_ring(&arena.view, job_ix);
 		if (!wait_ready(report))
 		{
 			printf("no answer\n");
@@ -170,7 +170,7 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	hjg_u32		generation;
 	hjg_u32		slab_ix;
 	int			participant;
-	HjgStatus	takeover;
+	HjgStatus	fallback;
 	long long	npairs = -1;
 	long long	wanted = expected_pairs(mode, build_rows, probe_rows, copies);
 
@@ -202,15 +202,15 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 		npairs = probe_rounds(op, &report->batches[0], &expected, job_ix, generation);
 	}
 	hjg_job_leave(job, participant, (hjg_u32) getpid());
-	takeover = (HjgStatus) report->stats.takeover;
+	fallback = (HjgStatus) report->stats.fallback;
 	if (!hjg_job_quiesce(&arena, job, generation))
 		return false;
 	hjg_slab_release_all(&arena, owner);
 	hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
-	hjg_bell_ring(&arena.view, job_ix);
-	if (takeover != HJG_OK)
+	hjg_doorbell_ring(&arena.view, job_ix);
+	if (fallback != HJG_OK)
 	{
-		printf("the cpu engine took over: %s\n", hjg_status_text(takeover));
+		printf("the cpu engine took over: %s\n", hjg_status_text(fallback));
 		return false;
 	}
 	if (npairs != wanted)

@@ -37,7 +37,7 @@ struct HjgJobTask
 	const HjgDriver *driver;
 	HjgJoinSpec spec;			/* as the job slot said when it was built */
 	HjgStatus	build_status;
-	HjgJobStats stats;			/* as told last; under the lock but for takeover, why the cpu engine took over, or HJG_OK */
+	HjgJobStats stats;			/* as told last; under the lock but for fallback, why the cpu engine took over, or HJG_OK */
 	HjgJobWay	ways[HJG_MAX_WAYS];
 };
 

@@ -126,7 +126,7 @@ device_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 		return false;
 	}
 	batch->submitted = false;
-	hjg_run_note_takeover(run);
+	hjg_run_note_device_fallback(run);
 	batch->result = result.pairs;
 	batch->npairs = result.npairs;
 	batch->gathered = result.gathered;

@@ -46,12 +46,12 @@ hjg_run_fall_back(HjgRun *run, HjgReason reason)
 }
 
 void
-hjg_run_note_takeover(HjgRun *run)
+hjg_run_note_device_fallback(HjgRun *run)
 {
-	HjgReason	reason = hjg_job_takeover(run->job);
+	HjgReason	reason = hjg_job_device_fallback(run->job);
 
-	if (run->takeover || reason == HJG_REASON_NONE)
+	if (run->device_fallback || reason == HJG_REASON_NONE)
 		return;
-	run->takeover = true;
+	run->device_fallback = true;
 	tell(run->execution->report, reason, "The device process goes on with its cpu engine.");
 }

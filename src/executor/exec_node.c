@@ -131,7 +131,7 @@ read_program(HjgProgram *program, const CustomScan *cscan)
 	program->inner_keys_vary = has_exec_param(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), NULL);
 	program->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
 	program->hints = (HjgJobHints) {
-		.embedded = list_nth_int(scalars, HJG_SCALAR_EMBEDDED) != 0,
+		.embedded = list_nth_int(scalars, HJG_SCALAR_IN_BACKEND) != 0,
 		.most_embedded_rows = MAX_MISESTIMATE * inner->plan_rows,
 		.device = {.kind = list_nth_int(scalars, HJG_SCALAR_DEVICE_KIND), .number = list_nth_int(scalars, HJG_SCALAR_DEVICE_NUMBER)},
 		.build_rows = inner->plan_rows,

@@ -131,7 +131,7 @@ typedef struct HjgRun
 	HjgJob	   *job;			/* NULL: not given to the device process */
 	HjgCarried	carried;		/* what the job takes along; none without one */
 	bool		job_lost;		/* kept for its inputs only */
-	bool		takeover;		/* the job's device has left it to the cpu engine, and that was reported */
+	bool		device_fallback;	/* the job's device has left it to the cpu engine, and that was reported */
 	bool		build_complete;
 	HjgReason	reason;			/* why the backend joins, if it does */
 	HjgJoin    *engine;			/* the backend's own, once built */

@@ -75,6 +75,6 @@ extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
 /* The device process will not join this run, or not the rest of it. */
 extern void hjg_run_fall_back(HjgRun *run, HjgReason reason);
 /* Notice it when the device process joins with another engine than that of the device. */
-extern void hjg_run_note_takeover(HjgRun *run);
+extern void hjg_run_note_device_fallback(HjgRun *run);
 
 #endif							/* HJG_RUN_H */

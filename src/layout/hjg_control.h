@@ -265,7 +265,7 @@ typedef struct HjgDeviceBlock
 	/* doorbell, clients to the device process */
 	hjg_u32		doorbell;		/* futex; counts rings */
 	hjg_u32		sleepers;		/* threads that wait on it */
-	hjg_u32		hunters;		/* threads that are awake and look for work */
+	hjg_u32		pollers;		/* threads that are awake and look for work */
 	hjg_u64		submitted[HJG_MAX_JOBS / 64];	/* jobs with something to do */
 
 	/* relay, the device process to the supervisor */

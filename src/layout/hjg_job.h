@@ -58,7 +58,7 @@ typedef struct HjgJoinSpec
 	STAT(hjg_u32, strategy, LAST)	/* that ran, of any engine */ \
 	STAT(hjg_u32, pipeline, LAST)	/* likewise; 0 where the engine has none */ \
 	STAT(hjg_u32, declined, MAX)	/* 1: the strategy asked for did not suit the join */ \
-	STAT(hjg_u32, takeover, LAST)	/* HjgStatus of the device's driver for which the cpu engine took over */
+	STAT(hjg_u32, fallback, LAST)	/* HjgStatus of the device's driver for which the cpu engine took over */
 
 typedef struct HjgJobStats
 {

@@ -70,7 +70,7 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_BLOOM,			/* 1: drop probe rows by a Bloom filter of the build keys */
 	HJG_SCALAR_DEVICE_KIND,		/* HjgDeviceKind that is expected to be the fastest, or was asked for, */
 	HJG_SCALAR_DEVICE_NUMBER,	/* and which of them, or HJG_NO_NUMBER */
-	HJG_SCALAR_EMBEDDED,		/* 1: the backends are expected to be faster than a job */
+	HJG_SCALAR_IN_BACKEND,		/* 1: the backends are expected to be faster than a job */
 	HJG_SCALAR_BUILD_ROWS,		/* of all participants: their numbers differ between the node and its children */
 	HJG_SCALAR_Count
 } HjgPlanScalars;

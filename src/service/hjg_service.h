@@ -246,7 +246,7 @@ extern void hjg_job_stats(HjgJob *job, HjgJobStats *stats);
  * Why the cpu engine of the device process has taken a job over from the device that it was
  * leased for; HJG_REASON_NONE when it has not.
  */
-extern HjgReason hjg_job_takeover(HjgJob *job);
+extern HjgReason hjg_job_device_fallback(HjgJob *job);
 /* The device that runs the job. */
 extern HjgDeviceId hjg_job_device(const HjgJob *job);
 

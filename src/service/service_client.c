@@ -207,7 +207,7 @@ hjg_job_build_submit(HjgJob *job)
 	op->queued_ns = hjg_now_ns();
 	job->submitted = true;
 	hjg_op_move(&job->report->build, job->generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-	hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
+	hjg_doorbell_ring(&hjg_arena_map.view, job->job_ix);
 }
 
 void
@@ -330,7 +330,7 @@ hjg_job_batch_submit(HjgJob *job, int batch_no)
 	batch->submitted = true;
 	hjg_op_move(&job->report->batches[batch_no], job->generation, batch->round == 0 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
 	batch->round++;
-	hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
+	hjg_doorbell_ring(&hjg_arena_map.view, job->job_ix);
 }
 
 void

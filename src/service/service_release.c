@@ -57,7 +57,7 @@ release_owned(HjgJob *job)
 		hjg_wake_next();
 		/* it may keep a hash table for us */
 		if (job->submitted || job->shared)
-			hjg_bell_ring(&hjg_arena_map.view, job->job_ix);
+			hjg_doorbell_ring(&hjg_arena_map.view, job->job_ix);
 	}
 	else if (hjg_job_abandon(&hjg_arena_map, job->slot, job->generation))
 	{

@@ -279,7 +279,7 @@ check_beat(uint64 now)
 {
 	HjgDeviceBlock *block = hjg_arena_map.view.block;
 	uint64		beat = __atomic_load_n(&block->beat, __ATOMIC_SEQ_CST);
-	bool		work = !device_ready || hjg_bell_pending(&hjg_arena_map.view) ||
+	bool		work = !device_ready || hjg_doorbell_pending(&hjg_arena_map.view) ||
 		__atomic_load_n(&block->busy, __ATOMIC_SEQ_CST) > 0;
 	uint64		timeout_ms = device_ready ? hjg_device_timeout_ms : Max(START_TIMEOUT_MS, hjg_device_timeout_ms);
 	bool		had_work = last_work;
@@ -356,7 +356,7 @@ sleep_ms(uint64 now, int nabandoned)
 		return ms;
 
 	__atomic_store_n(&control->supervisor_asleep, 1, __ATOMIC_SEQ_CST);
-	if (hjg_job_any_leased(&hjg_arena_map.view) || hjg_bell_pending(&hjg_arena_map.view))
+	if (hjg_job_any_leased(&hjg_arena_map.view) || hjg_doorbell_pending(&hjg_arena_map.view))
 	{
 		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
 		return ms;

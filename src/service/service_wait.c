@@ -160,7 +160,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 				ResetLatch(MyLatch);
 			/* the device process may have lost its mark */
 			else if (progress == QUEUED)
-				hjg_bell_ring_again(&hjg_arena_map.view, job->job_ix);
+				hjg_doorbell_ring_again(&hjg_arena_map.view, job->job_ix);
 			CHECK_FOR_INTERRUPTS();
 		}
 		if (me != NULL)
@@ -294,9 +294,9 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 }
 
 HjgReason
-hjg_job_takeover(HjgJob *job)
+hjg_job_device_fallback(HjgJob *job)
 {
-	switch (__atomic_load_n(&job->report->stats.takeover, __ATOMIC_RELAXED))
+	switch (__atomic_load_n(&job->report->stats.fallback, __ATOMIC_RELAXED))
 	{
 		case HJG_OK:
 			return HJG_REASON_NONE;

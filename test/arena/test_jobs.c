@@ -320,7 +320,7 @@ client_side(void *arg)
 		if (slab_ix != HJG_NO_SLAB)
 			hjg_op_add_input(&arena, &job->build, owner, slab_ix, 1, 0, false);
 		hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-		hjg_bell_ring(&arena.view, job_ix);
+		hjg_doorbell_ring(&arena.view, job_ix);
 		if (round % 3 != 0 && hjg_job_quiesce(&arena, job, generation))
 		{
 			if (slab_ix != HJG_NO_SLAB)

@@ -57,7 +57,7 @@ typedef struct Outcome
 	int			most_running;	/* operations at a time */
 	long		nregions;		/* of the arena, that are registered at the end */
 	hjg_u32		strategy;		/* that ran */
-	hjg_u32		takeover;
+	hjg_u32		fallback;
 	hjg_u64		busy_ns;
 	hjg_u64		cancel_ns;		/* from the cancellation to the end of the last operation */
 	hjg_u64		batches_ns;		/* from the first batch's submission to the last one's end */
@@ -174,7 +174,7 @@ submit_round(Job *job, int b)
 	op->cursor_in = expected->cursor;
 	op->round = ++expected->round;
 	hjg_op_move(&job->report->batches[b], job->generation, expected->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
-	hjg_bell_ring(&arena.view, job->job_ix);
+	hjg_doorbell_ring(&arena.view, job->job_ix);
 }
 
 static bool
@@ -319,7 +319,7 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	{
 		job.submitted_ns = hjg_now_ns();
 		hjg_op_move(&job.report->build, job.generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-		hjg_bell_ring(&arena.view, job.job_ix);
+		hjg_doorbell_ring(&arena.view, job.job_ix);
 		right = wait_build(job.report);
 		if (stub != NULL)
 		{
@@ -335,13 +335,13 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 		outcome->first_ms[warm] = (double) (job.first_ns - job.submitted_ns) / 1e6;
 	hjg_job_leave(job.slot, participant, (hjg_u32) getpid());
 	outcome->strategy = job.report->stats.strategy;
-	outcome->takeover = job.report->stats.takeover;
+	outcome->fallback = job.report->stats.fallback;
 	outcome->busy_ns = job.report->stats.busy_ns;
 	if (!hjg_job_quiesce(&arena, job.slot, job.generation))
 		return false;
 	hjg_slab_release_all(&arena, job.owner);
 	hjg_job_slot_free(&arena, job.slot, job.generation, HJG_JOB_SWEEPING);
-	hjg_bell_ring(&arena.view, job.job_ix);
+	hjg_doorbell_ring(&arena.view, job.job_ix);
 	return right;
 }
 
@@ -422,7 +422,7 @@ test_side_by_side(void)
 		/* a machine with other work may not let all of them begin while the first runs */
 		for (int again = 0; again < 4 && outcome.right && outcome.most_running < HJG_MAX_WAYS; again++)
 			outcome = played(s);
-		claim(outcome.right && outcome.status == HJG_OK && outcome.takeover == HJG_OK &&
+		claim(outcome.right && outcome.status == HJG_OK && outcome.fallback == HJG_OK &&
 			  outcome.strategy == s->strategy && outcome.busy_ns > 0 &&
 			  (outcome.emulated ? outcome.most_running == HJG_MAX_WAYS : outcome.most_running > 1),
 			  "%s, %u a key: %d batches at a time (%d), and their rows", hjg_strategy_name((int) s->strategy), s->copies,
@@ -443,8 +443,8 @@ test_one_way(void)
 	claim(outcome.right && outcome.status == HJG_OK && outcome.strategy == parted.strategy && outcome.most_running == 1,
 		  "a table that probes write to: one batch at a time (%d)", outcome.most_running);
 	outcome = played(&tight);
-	claim(outcome.right && outcome.status == HJG_OK && outcome.takeover == HJG_OK && outcome.most_running == 1,
-		  "memory for one way only: one batch at a time (%d), on the device (%u)", outcome.most_running, outcome.takeover);
+	claim(outcome.right && outcome.status == HJG_OK && outcome.fallback == HJG_OK && outcome.most_running == 1,
+		  "memory for one way only: one batch at a time (%d), on the device (%u)", outcome.most_running, outcome.fallback);
 }
 
 /*
@@ -469,7 +469,7 @@ test_failing_calls(void)
 
 		nright += outcome.right && outcome.status == HJG_OK;
 		ndied += outcome.died;
-		ntaken += outcome.takeover != HJG_OK;
+		ntaken += outcome.fallback != HJG_OK;
 		n++;
 	}
 	claim(nright + ndied == n && ndied < n / 2,

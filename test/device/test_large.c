@@ -126,7 +126,7 @@ submit(const Large *large, Place *place, hjg_u64 owner, hjg_u32 job_ix, hjg_u32 
 	place->op->cursor_in = (HjgCursor) {0};
 	place->op->round = ++place->round;
 	hjg_op_move(place->report, generation, place->round == 1 ? HJG_OP_FILLING : HJG_OP_DRAINING, HJG_OP_QUEUED);
-	hjg_bell_ring(&arena.view, job_ix);
+	hjg_doorbell_ring(&arena.view, job_ix);
 }
 
 /* The whole batch in one round, each row once, with its partner. */
@@ -216,7 +216,7 @@ run_job(const Large *large, int device_ix, Outcome *outcome)
 			return false;
 	started = hjg_now_ns();
 	hjg_op_move(&report->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-	hjg_bell_ring(&arena.view, job_ix);
+	hjg_doorbell_ring(&arena.view, job_ix);
 	while (hjg_op_state(&report->build) != HJG_OP_READY && hjg_now_ns() < until)
 		nanosleep(&(struct timespec) {0, 100000}, NULL);
 	outcome->build_ns = hjg_now_ns() - started;
@@ -292,7 +292,7 @@ main(int argc, char **argv)
 			printf("ok 1 - # SKIP no device\n1..1\n");
 			return 0;
 		}
-		claim(outcome.right && outcome.npairs == large->probe_rows && outcome.stats.takeover == HJG_OK &&
+		claim(outcome.right && outcome.npairs == large->probe_rows && outcome.stats.fallback == HJG_OK &&
 			  (outcome.stats.npartitions > 1) == in_turns,
 			  "%llu %s: every pair is right (%s, %u turns, %.1f GB; build %.0f ms, probe %.0f ms)",
 			  (unsigned long long) many, large->name, hjg_strategy_name((int) outcome.stats.strategy),

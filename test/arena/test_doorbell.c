@@ -1,5 +1,5 @@
 /*
- * test_bell.c
+ * test_doorbell.c
  *	  No ring is lost, and the relay sends one byte for many results.
  */
 #include <pthread.h>
@@ -23,7 +23,7 @@ ringer(void *arg)
 	for (int i = 0; i < NRINGS; i++)
 	{
 		__atomic_fetch_add(&wanted[job_ix], 1, __ATOMIC_SEQ_CST);
-		hjg_bell_ring(&arena.view, job_ix * 65);
+		hjg_doorbell_ring(&arena.view, job_ix * 65);
 	}
 	return NULL;
 }
@@ -33,9 +33,9 @@ look(void)
 {
 	bool		found = false;
 
-	hjg_bell_hunt_begin(&arena.view);
+	hjg_doorbell_poll_begin(&arena.view);
 	for (hjg_u32 i = 0; i < NRINGERS && !found; i++)
-		if (hjg_bell_take(&arena.view, i * 65))
+		if (hjg_doorbell_take(&arena.view, i * 65))
 		{
 			hjg_u32		now = __atomic_load_n(&wanted[i], __ATOMIC_SEQ_CST);
 			hjg_u32		before = __atomic_load_n(&seen[i], __ATOMIC_SEQ_CST);
@@ -45,7 +45,7 @@ look(void)
 				;
 			found = true;
 		}
-	hjg_bell_hunt_end(&arena.view, found);
+	hjg_doorbell_poll_end(&arena.view, found);
 	return found;
 }
 
@@ -55,10 +55,10 @@ worker(void *arg)
 	(void) arg;
 	while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST))
 	{
-		hjg_u32		count = hjg_bell_count(&arena.view);
+		hjg_u32		count = hjg_doorbell_count(&arena.view);
 
 		if (!look())
-			hjg_bell_sleep(&arena.view, count, -1);
+			hjg_doorbell_sleep(&arena.view, count, -1);
 	}
 	return NULL;
 }
@@ -85,13 +85,13 @@ test_rings(void)
 			usleep(10000);
 	}
 	test_claim(all, "the last ring of each client was answered");
-	test_claim(!hjg_bell_pending(&arena.view), "nothing is left to do");
+	test_claim(!hjg_doorbell_pending(&arena.view), "nothing is left to do");
 	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
-	hjg_bell_wake_all(&arena.view);
+	hjg_doorbell_wake_all(&arena.view);
 	for (int i = 0; i < NWORKERS; i++)
 		pthread_join(workers[i], NULL);
-	hjg_bell_ring(&arena.view, HJG_MAX_JOBS);
-	test_claim(!hjg_bell_pending(&arena.view), "a job out of range is not marked");
+	hjg_doorbell_ring(&arena.view, HJG_MAX_JOBS);
+	test_claim(!hjg_doorbell_pending(&arena.view), "a job out of range is not marked");
 }
 
 /* The words that save system calls hold nonsense, and the mark is lost. */
@@ -108,22 +108,22 @@ test_lost_ring(void)
 	while (__atomic_load_n(&arena.view.block->sleepers, __ATOMIC_SEQ_CST) == 0)
 		usleep(1000);
 	usleep(10000);
-	__atomic_store_n(&arena.view.block->hunters, 7, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&arena.view.block->pollers, 7, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&wanted[0], 1, __ATOMIC_SEQ_CST);
-	hjg_bell_ring(&arena.view, 0);
+	hjg_doorbell_ring(&arena.view, 0);
 	usleep(50000);
 	test_claim(__atomic_load_n(&seen[0], __ATOMIC_SEQ_CST) == 0, "a ring may be lost when the device half says that somebody looks");
 	__atomic_store_n(&arena.view.block->submitted[0], 0, __ATOMIC_SEQ_CST);
-	hjg_bell_ring_again(&arena.view, 0);
+	hjg_doorbell_ring_again(&arena.view, 0);
 	for (int wait = 0; wait < 500 && !answered; wait++)
 	{
 		answered = __atomic_load_n(&seen[0], __ATOMIC_SEQ_CST) == 1;
 		usleep(10000);
 	}
 	test_claim(answered, "one who rings again is heard whatever it says");
-	__atomic_store_n(&arena.view.block->hunters, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&arena.view.block->pollers, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
-	hjg_bell_wake_all(&arena.view);
+	hjg_doorbell_wake_all(&arena.view);
 	pthread_join(thread, NULL);
 }
 

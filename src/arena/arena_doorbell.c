@@ -1,12 +1,12 @@
 /*
- * arena_bell.c
- *	  Waking the device process, and being woken by it.
+ * arena_doorbell.c
+ *	  Wake the device process, and be woken by it.
  *
  * Doorbell.  A client marks its job in the bitmap "submitted", counts the
  * doorbell up and wakes a sleeper of the futex on it, if there is one.  A thread
  * of the device process reads the count, looks at the bitmap, and sleeps only while
  * the count is still the same; so no ring is lost.  A thread that is awake and
- * looking ("hunter") saves the client the system call; when it finds something
+ * looking (a poller) saves the client the system call; when it finds something
  * it wakes the next one if there is more to do and nobody else looks.
  *
  * Relay.  The other way a process cannot set a latch, so the device process marks
@@ -32,9 +32,9 @@ futex_wake(hjg_u32 *word, int n)
 }
 
 static void
-wake_a_hunter(HjgDeviceBlock *block)
+wake_a_poller(HjgDeviceBlock *block)
 {
-	if (__atomic_load_n(&block->hunters, __ATOMIC_SEQ_CST) == 0 &&
+	if (__atomic_load_n(&block->pollers, __ATOMIC_SEQ_CST) == 0 &&
 		__atomic_load_n(&block->sleepers, __ATOMIC_SEQ_CST) > 0)
 		futex_wake(&block->doorbell, 1);
 }
@@ -46,7 +46,7 @@ mark(hjg_u64 *bits, hjg_u32 job_ix)
 }
 
 void
-hjg_bell_ring(const HjgArenaView *view, hjg_u32 job_ix)
+hjg_doorbell_ring(const HjgArenaView *view, hjg_u32 job_ix)
 {
 	HjgDeviceBlock *block = view->block;
 
@@ -56,18 +56,18 @@ hjg_bell_ring(const HjgArenaView *view, hjg_u32 job_ix)
 	__atomic_fetch_add(&block->doorbell, 1, __ATOMIC_SEQ_CST);
 	/* the thread that runs an operation of this job looks at the marks when it is done */
 	if (__atomic_load_n(&view->reports[job_ix].attended, __ATOMIC_SEQ_CST) == 0)
-		wake_a_hunter(block);
+		wake_a_poller(block);
 }
 
 void
-hjg_bell_ring_again(const HjgArenaView *view, hjg_u32 job_ix)
+hjg_doorbell_ring_again(const HjgArenaView *view, hjg_u32 job_ix)
 {
-	hjg_bell_ring(view, job_ix);
+	hjg_doorbell_ring(view, job_ix);
 	futex_wake(&view->block->doorbell, 1);
 }
 
 void
-hjg_bell_remark(const HjgArenaView *view, hjg_u32 job_ix)
+hjg_doorbell_remark(const HjgArenaView *view, hjg_u32 job_ix)
 {
 	mark(view->block->submitted, job_ix);
 	/* who has looked at this job already looks again before it sleeps */
@@ -75,34 +75,34 @@ hjg_bell_remark(const HjgArenaView *view, hjg_u32 job_ix)
 }
 
 void
-hjg_bell_hunt_begin(const HjgArenaView *view)
+hjg_doorbell_poll_begin(const HjgArenaView *view)
 {
-	__atomic_fetch_add(&view->block->hunters, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&view->block->pollers, 1, __ATOMIC_SEQ_CST);
 }
 
 void
-hjg_bell_hunt_end(const HjgArenaView *view, bool found)
+hjg_doorbell_poll_end(const HjgArenaView *view, bool found)
 {
-	__atomic_fetch_sub(&view->block->hunters, 1, __ATOMIC_SEQ_CST);
-	if (found && hjg_bell_pending(view))
-		wake_a_hunter(view->block);
+	__atomic_fetch_sub(&view->block->pollers, 1, __ATOMIC_SEQ_CST);
+	if (found && hjg_doorbell_pending(view))
+		wake_a_poller(view->block);
 }
 
 void
-hjg_bell_wake_all(const HjgArenaView *view)
+hjg_doorbell_wake_all(const HjgArenaView *view)
 {
 	__atomic_fetch_add(&view->block->doorbell, 1, __ATOMIC_SEQ_CST);
 	futex_wake(&view->block->doorbell, INT_MAX);
 }
 
 hjg_u32
-hjg_bell_count(const HjgArenaView *view)
+hjg_doorbell_count(const HjgArenaView *view)
 {
 	return __atomic_load_n(&view->block->doorbell, __ATOMIC_SEQ_CST);
 }
 
 void
-hjg_bell_sleep(const HjgArenaView *view, hjg_u32 count, int timeout_ms)
+hjg_doorbell_sleep(const HjgArenaView *view, hjg_u32 count, int timeout_ms)
 {
 	struct timespec ts = {timeout_ms / 1000, (long) (timeout_ms % 1000) * 1000000};
 
@@ -112,7 +112,7 @@ hjg_bell_sleep(const HjgArenaView *view, hjg_u32 count, int timeout_ms)
 }
 
 bool
-hjg_bell_pending(const HjgArenaView *view)
+hjg_doorbell_pending(const HjgArenaView *view)
 {
 	for (int w = 0; w < HJG_MAX_JOBS / 64; w++)
 		if (__atomic_load_n(&view->block->submitted[w], __ATOMIC_SEQ_CST) != 0)
@@ -121,7 +121,7 @@ hjg_bell_pending(const HjgArenaView *view)
 }
 
 bool
-hjg_bell_take(const HjgArenaView *view, hjg_u32 job_ix)
+hjg_doorbell_take(const HjgArenaView *view, hjg_u32 job_ix)
 {
 	hjg_u64		bit = 1ull << (job_ix % 64);
 	hjg_u64    *word = &view->block->submitted[job_ix / 64];
