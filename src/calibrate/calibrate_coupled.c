@@ -101,7 +101,7 @@ measure_engine(HjgDeviceId device, HjgEngineCosts *costs)
 		if (!least_time(device, nrows, 1, &times.build_ns[i]) || !least_time(device, nrows, nrows, &times.join_ns[i]))
 			return false;
 	}
-	hjg_engine_costs_of(&times, costs);
+	hjg_model_engine_costs_of(&times, costs);
 	if (hjg_model_engine_costs_valid(costs))
 		return true;
 	hjg_calibrate_refuse(hjg_device_name(device).text);

@@ -143,11 +143,11 @@ measure_gpu(const HjgGpuFacts *facts, HjgCudaUnitCosts *costs)
 	if (round_ns == 0)
 		return false;
 	first_ns = hjg_now_ns() - first_ns;
-	hjg_cuda_plan_trials(trials, facts->l2_bytes);
+	hjg_model_cuda_plan_trials(trials, facts->l2_bytes);
 	for (int i = 0; i < HJG_CUDA_NTRIALS; i++)
 		if (!run_trial(&trials[i]))
 			return false;
-	hjg_cuda_calibrate(costs, trials, facts->l2_bytes);
+	hjg_model_cuda_calibrate(costs, trials, facts->l2_bytes);
 	costs->call_ns = round_ns / HJG_CUDA_ROUND_CALLS;
 	if (facts->cold)
 		costs->context_ns = first_ns;

@@ -149,20 +149,20 @@ choose(HjgCudaJoin *join, BuildPlan *plan)
 		return;
 	if (asked != NULL)
 		add_try(join, plan, asked);
-	hjg_cuda_predict(&costs, &size, HJG_CUDA_CSR, &csr);
+	hjg_model_cuda_predict(&costs, &size, HJG_CUDA_CSR, &csr);
 	for (int id = HJG_CUDA_FIRST; id < HJG_CUDA_CSR; id++)
 	{
 		HjgCudaPrediction own;
 
-		hjg_cuda_predict(&costs, &size, (HjgCudaStrategyId) id, &own);
-		times[id - HJG_CUDA_FIRST] = hjg_cuda_joining_ns(&own);
+		hjg_model_cuda_predict(&costs, &size, (HjgCudaStrategyId) id, &own);
+		times[id - HJG_CUDA_FIRST] = hjg_model_cuda_joining_ns(&own);
 	}
 	for (;;)
 	{
 		int			best = -1;
 
 		for (int i = 0; i < (int) HJG_CUDA_NRESIDENT; i++)
-			if (times[i] > least && times[i] < hjg_cuda_joining_ns(&csr) && (best < 0 || times[i] < times[best]))
+			if (times[i] > least && times[i] < hjg_model_cuda_joining_ns(&csr) && (best < 0 || times[i] < times[best]))
 				best = i;
 		if (best < 0)
 			return;

@@ -68,7 +68,7 @@ is_faster(const HjgCudaJoin *join, hjg_u64 nrows, hjg_u32 nturns)
 	const HjgUnitCosts costs = hjg_cuda_costs(join->device);
 	HjgCudaPrediction turn;
 
-	return hjg_cuda_predict(&costs.cuda, &size, HJG_CUDA_CSR, &turn) &&
+	return hjg_model_cuda_predict(&costs.cuda, &size, HJG_CUDA_CSR, &turn) &&
 		nturns * (turn.in_ns + turn.build_ns + turn.probe_ns + turn.out_ns) <
 		BATCH_ROWS * costs.probe_tuple_ns / hjg_pool_nthreads(join->env->pool);
 }

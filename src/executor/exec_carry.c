@@ -49,7 +49,7 @@ early_pays(const HjgJobHints *hints, const HjgUnitCosts *costs, HjgSideId side, 
 		.busy = participants > 1
 	};
 
-	return hjg_cuda_early_ns(&costs->cuda, &size) < hjg_cuda_late_ns(&size);
+	return hjg_model_cuda_early_ns(&costs->cuda, &size) < hjg_model_cuda_late_ns(&size);
 }
 
 HjgCarried

@@ -129,7 +129,7 @@ hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch)
 	}
 	start = run->execution->timing ? hjg_now_ns() : 0;
 
-	pairs = hjg_round_space(&run->round, (Size) want * sizeof(HjgPair), 0);
+	pairs = hjg_service_round_space(&run->round, (Size) want * sizeof(HjgPair), 0);
 	result.pages = &pairs;
 	result.page_pairs = (uint32) Min(run->round.bytes / sizeof(HjgPair), PG_UINT32_MAX);
 	segments = hjg_keys_segments(&batch->keys);

@@ -119,38 +119,38 @@ typedef struct HjgCudaFlow
 } HjgCudaFlow;
 
 /* Rows of a chunk for a build side of so many rows. */
-extern hjg_u64 hjg_cuda_flow_chunk_rows(hjg_u64 build_rows);
+extern hjg_u64 hjg_lab_flow_chunk_rows(hjg_u64 build_rows);
 /* Device memory that a flow has, with or without a column of row numbers. */
-extern size_t hjg_cuda_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows);
+extern size_t hjg_lab_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows);
 /* After an error what there is goes with the flow. */
-extern HjgStatus hjg_cuda_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows,
+extern HjgStatus hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows,
 									hjg_u64 chunk_rows, HjgCudaHostResult *result);
 /* Waits for all lanes. */
-extern void hjg_cuda_flow_close(HjgCudaFlow *flow);
+extern void hjg_lab_flow_close(HjgCudaFlow *flow);
 /* Name the source of a run, which stays, and queue its first chunks; what comes in meets no table before the run. */
-extern HjgStatus hjg_cuda_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source);
+extern HjgStatus hjg_lab_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source);
 /*
  * Join all chunks with a table; or, where the source leaves nothing to join, with none (NULL).  HJG_ERR_MEMORY where the
  * result, or a few rows' pairs an output, have too little room.  Pairs may be still on their way when this returns.
  */
-extern HjgStatus hjg_cuda_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table);
+extern HjgStatus hjg_lab_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table);
 
 /* Build a table by the strategy, or by the first of those that suit that takes the keys. */
-extern HjgStatus hjg_cuda_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
+extern HjgStatus hjg_lab_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 									 const HjgCudaStrategy *wanted, const HjgCudaStrategy **strategy, void **table);
 /* Most device memory of any strategy that may be taken for it. */
-extern size_t hjg_cuda_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape,
+extern size_t hjg_lab_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape,
 										const HjgCudaStrategy *wanted);
 
 /* ---- lab_host_stream.c ---- */
 
 /* Device memory that the join has at one time. */
-extern size_t hjg_cuda_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join);
+extern size_t hjg_lab_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join);
 /*
  * The lanes have a grant of so much.  All pairs are in the result when this returns; after an error
  * nothing writes to it any more, and what is in it is void.
  */
-extern HjgStatus hjg_cuda_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result);
+extern HjgStatus hjg_lab_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result);
 
 /* ---- lab_host_sets.c ---- */
 
@@ -165,7 +165,7 @@ typedef struct HjgCudaSets
 } HjgCudaSets;
 
 /* rows: build rows of each partition; capacity: most of a set. */
-extern void hjg_cuda_pack_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets);
+extern void hjg_lab_pack_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets);
 
 /* ---- lab_host_passes.c ---- */
 
@@ -188,9 +188,9 @@ typedef struct HjgCudaRuns
 } HjgCudaRuns;
 
 /* Runs that lie behind each other become one.  False when memory is short. */
-extern bool hjg_cuda_runs_add(HjgCudaRuns *runs, int key_width, HjgCudaRun run);
+extern bool hjg_lab_runs_add(HjgCudaRuns *runs, int key_width, HjgCudaRun run);
 /* Keeps its memory. */
-extern void hjg_cuda_runs_clear(HjgCudaRuns *runs);
+extern void hjg_lab_runs_clear(HjgCudaRuns *runs);
 
 /* The runs of one side of a set, added to what is empty; may wait for them.  HJG_ERR_MEMORY when memory is short. */
 typedef HjgStatus (*HjgCudaCollectFn) (void *arg, int set, bool build, HjgCudaRuns *runs);
@@ -215,19 +215,19 @@ typedef struct HjgCudaPasses
 } HjgCudaPasses;
 
 /* Device memory that passes have at one time. */
-extern size_t hjg_cuda_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, hjg_u64 set_rows);
+extern size_t hjg_lab_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, hjg_u64 set_rows);
 /* After an error what there is goes with _close(), which waits for all lanes. */
-extern HjgStatus hjg_cuda_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHostJoin *join, hjg_u64 set_rows,
+extern HjgStatus hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHostJoin *join, hjg_u64 set_rows,
 									  HjgCudaCollectFn collect, void *arg, HjgCudaHostResult *result);
-extern void hjg_cuda_passes_close(HjgCudaPasses *passes);
+extern void hjg_lab_passes_close(HjgCudaPasses *passes);
 /* Queue the copies of up to `most` build rows of the next pass: the next cut of this set, or the next set's. */
-extern HjgStatus hjg_cuda_passes_send(HjgCudaPasses *passes, hjg_u64 most);
+extern HjgStatus hjg_lab_passes_send(HjgCudaPasses *passes, hjg_u64 most);
 /* Go on to the next pass, its build rows queued, if there is one.  HJG_ERR_MEMORY where its set must not be cut. */
-extern HjgStatus hjg_cuda_passes_next(HjgCudaPasses *passes, bool *more);
+extern HjgStatus hjg_lab_passes_next(HjgCudaPasses *passes, bool *more);
 /* HjgCudaSource.load of the set's probe runs. */
-extern HjgStatus hjg_cuda_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load);
+extern HjgStatus hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load);
 /* Build, where there are build rows, and let the source's chunks flow. */
-extern HjgStatus hjg_cuda_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source);
+extern HjgStatus hjg_lab_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source);
 
 /* ---- lab_host_copro.c ---- */
 
@@ -244,10 +244,10 @@ typedef struct HjgCudaCopro
 	hjg_u64		partitioned_ns;	/* from the start until all rows were in their blocks */
 } HjgCudaCopro;
 
-/* As for hjg_cuda_stream_join(); batches of the result begin at row 0. */
-extern size_t hjg_cuda_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *copro);
+/* As for hjg_lab_stream_join(); batches of the result begin at row 0. */
+extern size_t hjg_lab_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *copro);
 /* HJG_ERR_MEMORY also where one partition is more than a set and the mode not ALL. */
-extern HjgStatus hjg_cuda_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *copro, HjgCudaHostResult *result);
+extern HjgStatus hjg_lab_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *copro, HjgCudaHostResult *result);
 
 /* ---- lab_host_split.c ---- */
 
@@ -262,20 +262,20 @@ typedef struct HjgCudaSplit
 	int			turn;			/* where the last split went */
 } HjgCudaSplit;
 
-extern size_t hjg_cuda_split_bytes(int key_width, int bits, hjg_u64 chunk_rows);
+extern size_t hjg_lab_split_bytes(int key_width, int bits, hjg_u64 chunk_rows);
 /* After an error what there is goes with _close(), before which all lanes are waited for. */
-extern HjgStatus hjg_cuda_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int bits, hjg_u64 chunk_rows);
-extern void hjg_cuda_split_close(HjgCudaSplit *split);
+extern HjgStatus hjg_lab_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int bits, hjg_u64 chunk_rows);
+extern void hjg_lab_split_close(HjgCudaSplit *split);
 /* Rows of each partition of a side of at most chunk_rows rows: counts[2^bits].  Waits for the lane "work". */
-extern HjgStatus hjg_cuda_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *counts);
+extern HjgStatus hjg_lab_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *counts);
 /*
  * Queue the ordering of what was counted into rows[turn], another turn than before: partitions that are not `behind`, then
  * those that are.  Without row numbers the rows are numbered from first_row.
  */
-extern HjgStatus hjg_cuda_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row, const hjg_u64 *counts,
+extern HjgStatus hjg_lab_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row, const hjg_u64 *counts,
 									 const bool *behind);
 /* Queue the copies of ordered rows [from, from + nrows) to host memory, on out[turn]. */
-extern HjgStatus hjg_cuda_split_send(HjgCudaSplit *split, hjg_u64 from, hjg_u64 nrows, void *keys, hjg_u32 *rows);
+extern HjgStatus hjg_lab_split_send(HjgCudaSplit *split, hjg_u64 from, hjg_u64 nrows, void *keys, hjg_u32 *rows);
 
 /* ---- lab_host_spill.c ---- */
 
@@ -293,13 +293,13 @@ typedef struct HjgCudaSpill
 } HjgCudaSpill;
 
 /* Rows of a chunk for a build side of so many rows. */
-extern hjg_u64 hjg_cuda_spill_chunk_rows(hjg_u64 build_rows);
+extern hjg_u64 hjg_lab_spill_chunk_rows(hjg_u64 build_rows);
 /* Enough memory for whatever does not stay. */
-extern size_t hjg_cuda_spill_memory(const HjgCudaSpill *spill);
-/* As for hjg_cuda_copro_join(). */
-extern size_t hjg_cuda_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spill);
+extern size_t hjg_lab_spill_memory(const HjgCudaSpill *spill);
+/* As for hjg_lab_copro_join(). */
+extern size_t hjg_lab_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spill);
 /* HJG_ERR_MEMORY also where the memory does not suffice. */
-extern HjgStatus hjg_cuda_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spill, HjgCudaHostResult *result);
+extern HjgStatus hjg_lab_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spill, HjgCudaHostResult *result);
 
 /* ---- lab_host_rates.c ---- */
 
@@ -314,7 +314,7 @@ typedef struct HjgCudaRates
 } HjgCudaRates;
 
 /* Predicted times of joins with one match a row; who has the choice takes the lesser. */
-extern double hjg_cuda_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows);
-extern double hjg_cuda_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows);
+extern double hjg_lab_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows);
+extern double hjg_lab_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows);
 
 #endif							/* HJG_CUDA_HOST_H */

@@ -105,20 +105,20 @@ extern void hjg_lab_strategies_open(void);
 
 /* What none of these joins takes: no build rows, more rows than positions, the wide rows of benchmarks. */
 static inline bool
-hjg_cuda_paper_suits(const HjgCudaShape *shape)
+hjg_lab_paper_suits(const HjgCudaShape *shape)
 {
 	return shape->build_rows > 0 && shape->build_rows <= HJG_K_MAX_ROWS && shape->probe_rows <= HJG_K_MAX_ROWS &&
 		!shape->wide_rows;
 }
 
 static inline HjgKSide
-hjg_cuda_kernel_side(const HjgCudaSide *side)
+hjg_lab_kernel_side(const HjgCudaSide *side)
 {
 	return (HjgKSide) {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows};
 }
 
 static inline HjgKOutput
-hjg_cuda_kernel_output(const HjgCudaOutput *output)
+hjg_lab_kernel_output(const HjgCudaOutput *output)
 {
 	return (HjgKOutput) {
 		.counters = output->counters, .pairs = output->pairs, .keys = output->keys,
@@ -136,13 +136,13 @@ typedef struct HjgCudaRows
 	hjg_u64		nrows;
 } HjgCudaRows;
 
-extern size_t hjg_cuda_rows_bytes(int key_width, hjg_u64 nrows);
+extern size_t hjg_lab_rows_bytes(int key_width, hjg_u64 nrows);
 /* What was taken before an error is freed by _free(), which may be called on any rows that were zeroed first. */
-extern HjgStatus hjg_cuda_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows *rows);
-extern void hjg_cuda_rows_free(HjgCudaLane *lane, HjgCudaRows *rows);
+extern HjgStatus hjg_lab_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows *rows);
+extern void hjg_lab_rows_free(HjgCudaLane *lane, HjgCudaRows *rows);
 
 static inline HjgKRows
-hjg_cuda_kernel_rows(const HjgCudaRows *rows)
+hjg_lab_kernel_rows(const HjgCudaRows *rows)
 {
 	return (HjgKRows) {.keys = rows->keys, .rows = rows->rows};
 }
@@ -150,13 +150,13 @@ hjg_cuda_kernel_rows(const HjgCudaRows *rows)
 /* ---- lab_cuda_sort.c ---- */
 
 /* Merge sort by mixed key; *sorted is freed by the caller. */
-extern HjgStatus hjg_cuda_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted);
+extern HjgStatus hjg_lab_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted);
 /* Device memory at one time, the sorted rows counted. */
-extern size_t hjg_cuda_merge_sort_bytes(int key_width, hjg_u64 nrows);
+extern size_t hjg_lab_merge_sort_bytes(int key_width, hjg_u64 nrows);
 /* Bytes read and written. */
-extern hjg_u64 hjg_cuda_merge_sort_moved(int key_width, hjg_u64 nrows);
+extern hjg_u64 hjg_lab_merge_sort_moved(int key_width, hjg_u64 nrows);
 /* Rows of a tile of sorts and merges. */
-extern hjg_u32 hjg_cuda_merge_tile(int key_width);
+extern hjg_u32 hjg_lab_merge_tile(int key_width);
 
 /* ---- one side in partitions ---- */
 
@@ -191,11 +191,11 @@ typedef struct HjgCudaParted
 } HjgCudaParted;
 
 /* numbers of 2^bits partitions, largest and ticket zeroed; freed by _free() with all the rest. */
-extern HjgStatus hjg_cuda_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted);
+extern HjgStatus hjg_lab_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted);
 /* From sizes to places; units: of a join with this side as the probe side, completed here; or NULL. */
-extern HjgStatus hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units);
-extern void hjg_cuda_parted_free(HjgCudaLane *lane, HjgCudaParted *parted);
-extern size_t hjg_cuda_parted_bytes(int bits);
+extern HjgStatus hjg_lab_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units);
+extern void hjg_lab_parted_free(HjgCudaLane *lane, HjgCudaParted *parted);
+extern size_t hjg_lab_parted_bytes(int bits);
 
 /* ---- lab_cuda_histogram.c ---- */
 
@@ -210,21 +210,21 @@ typedef enum HjgCudaSharing
 } HjgCudaSharing;
 
 /* parted has begun; the rest of it is filled in, with units as for _place(). */
-extern HjgStatus hjg_cuda_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width,
+extern HjgStatus hjg_lab_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width,
 											  const HjgCudaSide *side, HjgCudaParted *parted, HjgKUnits *units);
 /* Device memory at one time, the partitioned rows counted, and bytes moved. */
-extern size_t hjg_cuda_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
+extern size_t hjg_lab_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
 									   int bits);
-extern hjg_u64 hjg_cuda_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
+extern hjg_u64 hjg_lab_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
 										int bits);
 
 /* ---- lab_cuda_chains.c ---- */
 
 /* The same, with parted->bucket_bits set; places are made here too, with units as for _place(). */
-extern HjgStatus hjg_cuda_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side,
+extern HjgStatus hjg_lab_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side,
 										  HjgCudaParted *parted, HjgKUnits *units);
-extern size_t hjg_cuda_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
-extern hjg_u64 hjg_cuda_chain_moved(int key_width, hjg_u64 nrows, int bits);
+extern size_t hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
+extern hjg_u64 hjg_lab_chain_moved(int key_width, hjg_u64 nrows, int bits);
 
 /* ---- lab_cuda_match.c ---- */
 
@@ -253,10 +253,10 @@ typedef struct HjgCudaMatch
 } HjgCudaMatch;
 
 /* Most build rows of a unit; 0 where the device has too little shared memory. */
-extern hjg_u32 hjg_cuda_match_limit(const HjgCudaDevice *device, int key_width, bool hashed);
-extern HjgStatus hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output);
+extern hjg_u32 hjg_lab_match_limit(const HjgCudaDevice *device, int key_width, bool hashed);
+extern HjgStatus hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output);
 /* Most device memory it has at one time, with so many units at most. */
-extern size_t hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
+extern size_t hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
 								   hjg_u64 nunits);
 
 /* Units on their way to the device. */
@@ -270,16 +270,16 @@ typedef struct HjgCudaUnits
 } HjgCudaUnits;
 
 /* Units [first, first + n), their pairs into the buffer of a group or into slots. */
-extern HjgStatus hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n);
+extern HjgStatus hjg_lab_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n);
 
 /* ---- lab_cuda_groups.c ---- */
 
 /* *too_small: a unit has more pairs, or may have, than the buffer; then the output is void and its counter untouched. */
-extern HjgStatus hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
-extern HjgStatus hjg_cuda_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small);
+extern HjgStatus hjg_lab_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
+extern HjgStatus hjg_lab_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small);
 /* Most device memory of the buffer and what belongs to it. */
-extern size_t hjg_cuda_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
-extern size_t hjg_cuda_worst_bytes(const HjgCudaDevice *device);
+extern size_t hjg_lab_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
+extern size_t hjg_lab_worst_bytes(const HjgCudaDevice *device);
 
 /* ---- lab_cuda_sink.c ---- */
 
@@ -291,10 +291,10 @@ typedef struct HjgCudaPages
 } HjgCudaPages;
 
 /* For nblocks blocks of threads; _end() closes the holes and writes the number of pairs; _free() in any case. */
-extern HjgStatus hjg_cuda_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
+extern HjgStatus hjg_lab_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
 									  const HjgCudaOutput *output, HjgCudaPages *pages);
-extern HjgStatus hjg_cuda_pages_end(HjgCudaLane *lane, HjgCudaPages *pages);
-extern void hjg_cuda_pages_free(HjgCudaLane *lane, HjgCudaPages *pages);
-extern size_t hjg_cuda_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads);
+extern HjgStatus hjg_lab_pages_end(HjgCudaLane *lane, HjgCudaPages *pages);
+extern void hjg_lab_pages_free(HjgCudaLane *lane, HjgCudaPages *pages);
+extern size_t hjg_lab_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads);
 
 #endif							/* HJG_CUDA_PAPER_H */

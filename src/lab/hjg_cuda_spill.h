@@ -43,13 +43,13 @@ typedef struct HjgCudaSpilling
 
 /* Bytes of an array in the spill memory, of which the next one starts at a cache line. */
 static inline size_t
-hjg_cuda_spill_aligned(size_t bytes)
+hjg_lab_spill_aligned(size_t bytes)
 {
 	return (bytes + 63) & ~(size_t) 63;
 }
 
 static inline int
-hjg_cuda_spill_parts(const HjgCudaSpilling *spill)
+hjg_lab_spill_parts(const HjgCudaSpilling *spill)
 {
 	return 1 << spill->spec->bits;
 }
@@ -57,13 +57,13 @@ hjg_cuda_spill_parts(const HjgCudaSpilling *spill)
 /* ---- lab_host_spill_rows.c ---- */
 
 /* Build rows of a chunk were counted: see to it that those of them that stay have room, evicting partitions if need be. */
-extern HjgStatus hjg_cuda_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts);
+extern HjgStatus hjg_lab_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts);
 /* Order rows that were counted, and send those back that do not stay; the first *nstay ordered rows do. */
-extern HjgStatus hjg_cuda_spill_split(HjgCudaSpilling *spill, const HjgCudaSide *side, hjg_u64 first_row,
+extern HjgStatus hjg_lab_spill_split(HjgCudaSpilling *spill, const HjgCudaSide *side, hjg_u64 first_row,
 									  const hjg_u64 *counts, HjgCudaPieces *pieces, hjg_u64 *nstay);
 /* Queue the first nstay ordered rows behind the first `at` rows that stay. */
-extern HjgStatus hjg_cuda_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay);
+extern HjgStatus hjg_lab_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay);
 /* All build rows came in: pack the partitions that were spilled. */
-extern void hjg_cuda_spill_pack(HjgCudaSpilling *spill);
+extern void hjg_lab_spill_pack(HjgCudaSpilling *spill);
 
 #endif							/* HJG_CUDA_SPILL_H */

@@ -27,18 +27,18 @@
  *		--l2 BYTES			partition as if the second-level cache had this size
  *		--small-pages		no huge pages for inputs, results and workspace
  */
-extern int	hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv);
+extern int	hjg_lab_cpu_bench(FILE *out, int nthreads, int argc, char **argv);
 
 /* lab_cpu_bloom.c: the Bloom filter's part of it, on one thread, sizes multiplied by factor. */
-extern int	hjg_bloom_bench(FILE *out, double factor);
+extern int	hjg_lab_bloom_bench(FILE *out, double factor);
 
 /* lab_coupled_bench.c: the coupled engine, on opencl:N or on threads in its place; options as hjoin_gpu_lab --help lists them. */
-extern int	hjg_coupled_bench(int nthreads, const char *device, int argc, char **argv);
+extern int	hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv);
 
 /* lab_cuda_bench.c: resident joins of cuda:number; options as there. */
-extern int	hjg_cuda_bench(FILE *out, int number, int argc, char **argv);
+extern int	hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv);
 
 /* lab_host_bench.c: joins of sides in host memory on cuda:number; options as there. */
-extern int	hjg_cuda_host_bench(FILE *out, int number, int argc, char **argv);
+extern int	hjg_lab_host_bench(FILE *out, int number, int argc, char **argv);
 
 #endif							/* HJG_LAB_H */

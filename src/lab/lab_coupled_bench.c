@@ -358,7 +358,7 @@ run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 }
 
 int
-hjg_coupled_bench(int nthreads, const char *device, int argc, char **argv)
+hjg_lab_coupled_bench(int nthreads, const char *device, int argc, char **argv)
 {
 	static HjgDeviceInfo devices[HJG_MAX_DEVICES];
 	HjgBenchOptions options = {.device = device, .min_log = 16, .max_log = 24, .nreps = 3, .selectivity = 1, .calibrate = true};

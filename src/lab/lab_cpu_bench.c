@@ -255,7 +255,7 @@ bad_option(CpuBench *bench, const char *option)
 }
 
 int
-hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
+hjg_lab_cpu_bench(FILE *out, int nthreads, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"batch", required_argument, NULL, 'b'},
@@ -363,7 +363,7 @@ hjg_engine_bench(FILE *out, int nthreads, int argc, char **argv)
 	}
 	if (rc < 2 && strstr("bloom", wanted) != NULL)
 	{
-		int			bloom_rc = hjg_bloom_bench(out, factor);
+		int			bloom_rc = hjg_lab_bloom_bench(out, factor);
 
 		rc = bloom_rc > rc ? bloom_rc : rc;
 	}

@@ -70,7 +70,7 @@ run_size(FILE *out, int width, hjg_u64 nkeys)
 }
 
 int
-hjg_bloom_bench(FILE *out, double factor)
+hjg_lab_bloom_bench(FILE *out, double factor)
 {
 	static const hjg_u64 sizes[] = {50000, 5000000};
 	static const int widths[] = {4, 8, 16};

@@ -205,7 +205,7 @@ open_bench(HjgBench *bench, HjgCudaDevice *device)
 }
 
 int
-hjg_cuda_bench(FILE *out, int number, int argc, char **argv)
+hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"case", required_argument, NULL, 'c'},

@@ -64,7 +64,7 @@ run_pass(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, const Chains
 	const unsigned nlists = (unsigned) ((((hjg_u64) 1 << all_bits) + LIST_THREADS - 1) / LIST_THREADS);
 	const unsigned shared = CHAIN_THREADS * tile_items[w] * (unsigned) (key_width + 4) + (TAKEN_BYTES << bits);
 	HjgKChains	args = {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
-	HjgStatus	status = hjg_cuda_rows_alloc(lane, key_width, nbuckets << bucket_bits, rows);
+	HjgStatus	status = hjg_lab_rows_alloc(lane, key_width, nbuckets << bucket_bits, rows);
 
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(lane, lay_chains(chains, nbuckets, all_bits, 0), &chains->block);
@@ -72,16 +72,16 @@ run_pass(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, const Chains
 		return status;
 	lay_chains(chains, nbuckets, all_bits, chains->block);
 	if (in == NULL)
-		args.side = hjg_cuda_kernel_side(side);
+		args.side = hjg_lab_kernel_side(side);
 	else
 	{
-		args.in = hjg_cuda_kernel_rows(in_rows);
+		args.in = hjg_lab_kernel_rows(in_rows);
 		args.in_owner = in->owner;
 		args.in_ordinal = in->ordinal;
 		args.in_sizes = in->sizes;
 		args.in_used = in->used;
 	}
-	args.out = hjg_cuda_kernel_rows(rows);
+	args.out = hjg_lab_kernel_rows(rows);
 	args.cursors = chains->cursors;
 	args.used = chains->used;
 	args.owner = chains->owner;
@@ -107,7 +107,7 @@ lay_pages(HjgCudaLane *lane, const HjgCudaSide *side, const Chains *chains, HjgC
 
 	status = hjg_cuda_copy_within(lane, parted->sizes, chains->sizes, sizeof(hjg_u32) << parted->bits);
 	if (status == HJG_OK)
-		status = hjg_cuda_parted_place(lane, parted, units);
+		status = hjg_lab_parted_place(lane, parted, units);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(lane, nbuckets * sizeof(hjg_u32), &parted->pages);
 	args.pages = parted->pages;
@@ -118,7 +118,7 @@ lay_pages(HjgCudaLane *lane, const HjgCudaSide *side, const Chains *chains, HjgC
 }
 
 HjgStatus
-hjg_cuda_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaParted *parted,
+hjg_lab_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaParted *parted,
 						 HjgKUnits *units)
 {
 	const int	first_bits = parted->bits <= MOST_BITS ? parted->bits : (parted->bits + 1) / 2;
@@ -139,7 +139,7 @@ hjg_cuda_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *si
 	}
 	if (status == HJG_OK)
 		status = lay_pages(lane, side, second.block != 0 ? &second : &first, parted, units);
-	hjg_cuda_rows_free(lane, &between);
+	hjg_lab_rows_free(lane, &between);
 	hjg_cuda_free(lane, first.block);
 	hjg_cuda_free(lane, second.block);
 	return status;
@@ -151,11 +151,11 @@ pass_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
 	const hjg_u64 nbuckets = nbuckets_of(nrows, bits, bucket_bits);
 	Chains		chains;
 
-	return hjg_cuda_rows_bytes(key_width, nbuckets << bucket_bits) + hjg_cuda_block_bytes(lay_chains(&chains, nbuckets, bits, 0));
+	return hjg_lab_rows_bytes(key_width, nbuckets << bucket_bits) + hjg_cuda_block_bytes(lay_chains(&chains, nbuckets, bits, 0));
 }
 
 size_t
-hjg_cuda_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
+hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
 {
 	return pass_bytes(key_width, nrows, bits, bucket_bits) +
 		hjg_cuda_block_bytes(nbuckets_of(nrows, bits, bucket_bits) * sizeof(hjg_u32)) +
@@ -163,7 +163,7 @@ hjg_cuda_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
 }
 
 hjg_u64
-hjg_cuda_chain_moved(int key_width, hjg_u64 nrows, int bits)
+hjg_lab_chain_moved(int key_width, hjg_u64 nrows, int bits)
 {
 	return nrows * (hjg_u64) (bits > MOST_BITS ? 4 : 2) * (hjg_u64) (key_width + 4);
 }

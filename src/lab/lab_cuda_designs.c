@@ -68,10 +68,10 @@ make_plan(const Design *design, const HjgCudaDevice *device, const HjgCudaShape 
 {
 	hjg_u64		part_rows;
 
-	if (!hjg_cuda_paper_suits(shape) ||
+	if (!hjg_lab_paper_suits(shape) ||
 		(design->most_bytes != 0 && shape->build_rows * (hjg_u64) shape->key_width > design->most_bytes))
 		return false;
-	plan->build_limit = hjg_cuda_match_limit(device, shape->key_width, design->hashed);
+	plan->build_limit = hjg_lab_match_limit(device, shape->key_width, design->hashed);
 	if (hjg_cuda_paper_tuning.part_rows != 0 && hjg_cuda_paper_tuning.part_rows * 3 / 2 < plan->build_limit)
 		plan->build_limit = (hjg_cuda_paper_tuning.part_rows * 3 / 2 + 15) / 16 * 16;
 	part_rows = plan->build_limit / 3 * 2;
@@ -99,9 +99,9 @@ units_of(const DesignPlan *plan, const HjgCudaShape *shape)
 static size_t
 side_bytes(const Design *design, const HjgCudaDevice *device, const DesignPlan *plan, int key_width, hjg_u64 nrows)
 {
-	return hjg_cuda_parted_bytes(plan->bits) +
-		(design->partitioner == BY_CHAINS ? hjg_cuda_chain_bytes(key_width, nrows, plan->bits, design->bucket_bits) :
-		 hjg_cuda_histogram_bytes(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
+	return hjg_lab_parted_bytes(plan->bits) +
+		(design->partitioner == BY_CHAINS ? hjg_lab_chain_bytes(key_width, nrows, plan->bits, design->bucket_bits) :
+		 hjg_lab_histogram_bytes(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
 }
 
 static hjg_u64
@@ -109,8 +109,8 @@ side_moved(const Design *design, const HjgCudaDevice *device, const DesignPlan *
 {
 	/* and the join reads every row once */
 	return nrows * (hjg_u64) (key_width + 4) +
-		(design->partitioner == BY_CHAINS ? hjg_cuda_chain_moved(key_width, nrows, plan->bits) :
-		 hjg_cuda_histogram_moved(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
+		(design->partitioner == BY_CHAINS ? hjg_lab_chain_moved(key_width, nrows, plan->bits) :
+		 hjg_lab_histogram_moved(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
 }
 
 static size_t
@@ -122,7 +122,7 @@ design_bytes(const Design *design, const HjgCudaDevice *device, const HjgCudaSha
 		return 0;
 	return side_bytes(design, device, &plan, shape->key_width, shape->build_rows) +
 		side_bytes(design, device, &plan, shape->key_width, shape->probe_rows) +
-		hjg_cuda_match_bytes(device, design->putting, design->queue, shape->probe_rows, units_of(&plan, shape));
+		hjg_lab_match_bytes(device, design->putting, design->queue, shape->probe_rows, units_of(&plan, shape));
 }
 
 static hjg_u64
@@ -147,13 +147,13 @@ partition(HjgCudaLane *lane, const Design *design, const DesignPlan *plan, int k
 
 	memset(parted, 0, sizeof(*parted));
 	if (status == HJG_OK)
-		status = hjg_cuda_parted_begin(lane, side->nrows, plan->bits, parted);
+		status = hjg_lab_parted_begin(lane, side->nrows, plan->bits, parted);
 	if (status != HJG_OK)
 		return status;
 	if (design->partitioner != BY_CHAINS)
-		return hjg_cuda_histogram_partition(lane, (HjgCudaSharing) design->partitioner, key_width, side, parted, units);
+		return hjg_lab_histogram_partition(lane, (HjgCudaSharing) design->partitioner, key_width, side, parted, units);
 	parted->bucket_bits = design->bucket_bits;
-	return hjg_cuda_chain_partition(lane, key_width, side, parted, units);
+	return hjg_lab_chain_partition(lane, key_width, side, parted, units);
 }
 
 static void
@@ -161,7 +161,7 @@ design_free(HjgCudaLane *lane, void *join)
 {
 	DesignTable	   *table = join;
 
-	hjg_cuda_parted_free(lane, &table->build);
+	hjg_lab_parted_free(lane, &table->build);
 	free(table);
 }
 
@@ -222,8 +222,8 @@ design_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
-		status = hjg_cuda_match(lane, &match, output);
-	hjg_cuda_parted_free(lane, &parted);
+		status = hjg_lab_match(lane, &match, output);
+	hjg_lab_parted_free(lane, &parted);
 	return status;
 }
 

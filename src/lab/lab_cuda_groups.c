@@ -51,7 +51,7 @@ nchunks_of(hjg_u64 probe_rows, hjg_u64 nblocks)
 }
 
 size_t
-hjg_cuda_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits)
+hjg_lab_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits)
 {
 	const hjg_u64 nchunks = nchunks_of(probe_rows, nblocks);
 
@@ -161,7 +161,7 @@ join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const Hj
 
 		status = hjg_cuda_zero(lane, groups->numbers, sizeof(hjg_u64));
 		if (status == HJG_OK)
-			status = hjg_cuda_launch_group(lane, groups->units, HJG_CUDA_PUT_GROUPS, first, n);
+			status = hjg_lab_launch_group(lane, groups->units, HJG_CUDA_PUT_GROUPS, first, n);
 		if (status == HJG_OK)
 			status = empty_buffer(lane, groups, &found);
 		if (status == HJG_OK)
@@ -176,7 +176,7 @@ join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const Hj
 }
 
 HjgStatus
-hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small)
+hjg_lab_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small)
 {
 	const HjgCudaMatch *match = units->match;
 	const hjg_u32 nparts = 1u << match->probe->bits;
@@ -219,7 +219,7 @@ hjg_cuda_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutpu
 /* ---- the worst case ---- */
 
 size_t
-hjg_cuda_worst_bytes(const HjgCudaDevice *device)
+hjg_lab_worst_bytes(const HjgCudaDevice *device)
 {
 	return hjg_cuda_block_bytes(hjg_cuda_pool_budget(device->pool) / WORST_PART);
 }
@@ -243,7 +243,7 @@ worst_pairs(const HjgCudaMatch *match, const Sizes *sizes)
 }
 
 HjgStatus
-hjg_cuda_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small)
+hjg_lab_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small)
 {
 	const hjg_u64 room = hjg_cuda_pool_budget(lane->device->pool) / WORST_PART / sizeof(HjgPair);
 	HjgKSink   *sink = &units->args.sink;
@@ -263,7 +263,7 @@ hjg_cuda_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small)
 			status = hjg_cuda_alloc(lane, nslots * sink->spill_pairs * sizeof(HjgPair), &sink->spill);
 			units->nblocks = (unsigned) nslots;
 			if (status == HJG_OK)
-				status = hjg_cuda_launch_group(lane, units, HJG_CUDA_PUT_WORST, 0, units->nunits);
+				status = hjg_lab_launch_group(lane, units, HJG_CUDA_PUT_WORST, 0, units->nunits);
 			units->nblocks = nblocks;
 			hjg_cuda_free(lane, sink->spill);
 		}

@@ -157,7 +157,7 @@ run_pass(HjgCudaLane *lane, HjgCudaSharing sharing, int width_ix, const Pass *pa
 }
 
 HjgStatus
-hjg_cuda_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width, const HjgCudaSide *side,
+hjg_lab_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width, const HjgCudaSide *side,
 							 HjgCudaParted *parted, HjgKUnits *units)
 {
 	const int	npasses = npasses_of(sharing, parted->bits);
@@ -168,28 +168,28 @@ hjg_cuda_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_
 	{
 		const Pass	pass = pass_of(lane->device, sharing, side->nrows, parted->bits, i);
 		HjgCudaRows in = parted->rows;
-		HjgKPass	args = {.in = hjg_cuda_kernel_rows(&in), .starts = starts, .nrows = (hjg_u32) side->nrows};
+		HjgKPass	args = {.in = hjg_lab_kernel_rows(&in), .starts = starts, .nrows = (hjg_u32) side->nrows};
 
 		if (i == 0)
-			args.side = hjg_cuda_kernel_side(side);
-		status = hjg_cuda_rows_alloc(lane, key_width, side->nrows, &parted->rows);
-		args.out = hjg_cuda_kernel_rows(&parted->rows);
+			args.side = hjg_lab_kernel_side(side);
+		status = hjg_lab_rows_alloc(lane, key_width, side->nrows, &parted->rows);
+		args.out = hjg_lab_kernel_rows(&parted->rows);
 		args.sizes = i == npasses - 1 ? parted->sizes : 0;
 		if (status == HJG_OK)
 			status = hjg_cuda_alloc(lane, (((size_t) 1 << (pass.bits_before + pass.bits)) + 1) * sizeof(hjg_u32),
 									&args.new_starts);
 		if (status == HJG_OK)
 			status = run_pass(lane, sharing, hjg_cuda_width_ix(key_width), &pass, &args);
-		hjg_cuda_rows_free(lane, &in);
+		hjg_lab_rows_free(lane, &in);
 		hjg_cuda_free(lane, starts);
 		starts = args.new_starts;
 	}
 	hjg_cuda_free(lane, starts);
-	return status == HJG_OK ? hjg_cuda_parted_place(lane, parted, units) : status;
+	return status == HJG_OK ? hjg_lab_parted_place(lane, parted, units) : status;
 }
 
 size_t
-hjg_cuda_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows, int bits)
+hjg_lab_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows, int bits)
 {
 	const int	npasses = npasses_of(sharing, bits);
 	size_t		most = 0;
@@ -201,11 +201,11 @@ hjg_cuda_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, in
 		if (scratch_bytes(&pass) > most)
 			most = scratch_bytes(&pass);
 	}
-	return most + hjg_cuda_rows_bytes(key_width, nrows) * (npasses > 1 ? 2 : 1);
+	return most + hjg_lab_rows_bytes(key_width, nrows) * (npasses > 1 ? 2 : 1);
 }
 
 hjg_u64
-hjg_cuda_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows, int bits)
+hjg_lab_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows, int bits)
 {
 	const hjg_u64 row_bytes = (hjg_u64) key_width + sizeof(hjg_u32);
 	hjg_u64		moved = 0;

@@ -43,7 +43,7 @@ row_bytes_of(int key_width, bool hashed)
 }
 
 hjg_u32
-hjg_cuda_match_limit(const HjgCudaDevice *device, int key_width, bool hashed)
+hjg_lab_match_limit(const HjgCudaDevice *device, int key_width, bool hashed)
 {
 	const size_t fixed = STATIC_SHARED + (hashed ? HEADS_BYTES : 0);
 	const size_t half = device->shared_bytes / BLOCKS;
@@ -69,15 +69,15 @@ queue_bytes(hjg_u64 probe_rows, hjg_u64 nunits)
 }
 
 size_t
-hjg_cuda_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
+hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
 					 hjg_u64 nunits)
 {
-	size_t		bytes = hjg_cuda_pages_bytes(putting, most_blocks(device), THREADS);
+	size_t		bytes = hjg_lab_pages_bytes(putting, most_blocks(device), THREADS);
 
 	if (putting == HJG_CUDA_PUT_GROUPS)
-		bytes += hjg_cuda_groups_bytes(probe_rows, most_blocks(device), nunits);
+		bytes += hjg_lab_groups_bytes(probe_rows, most_blocks(device), nunits);
 	if (putting == HJG_CUDA_PUT_WORST)
-		bytes += hjg_cuda_worst_bytes(device);
+		bytes += hjg_lab_worst_bytes(device);
 	if (putting >= HJG_CUDA_PUT_TWICE)
 		bytes += hjg_cuda_block_bytes((nunits + 1) * sizeof(hjg_u64)) +
 			hjg_cuda_block_bytes(hjg_cuda_scan_entries(nunits + 1) * sizeof(hjg_u64));
@@ -115,7 +115,7 @@ launch_units(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
 }
 
 HjgStatus
-hjg_cuda_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n)
+hjg_lab_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n)
 {
 	return launch_range(lane, units, (int) putting, first, first + n);
 }
@@ -163,7 +163,7 @@ put_once(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, const HjgCudaOutput 
 	const HjgCudaPutting putting = sink == SUM ? HJG_CUDA_PUT_WARP : match->putting;
 	HjgCudaPages pages;
 	HjgCudaPtr	queue = 0;
-	HjgStatus	status = hjg_cuda_pages_begin(lane, putting, launch->nblocks, THREADS, output, &pages);
+	HjgStatus	status = hjg_lab_pages_begin(lane, putting, launch->nblocks, THREADS, output, &pages);
 
 	launch->args.sink = pages.args.sink;
 	if (status == HJG_OK && match->queue)
@@ -182,14 +182,14 @@ put_once(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, const HjgCudaOutput 
 	if (status == HJG_OK && match->queue)
 		status = work_off(lane, launch, sink);
 	if (status == HJG_OK)
-		status = hjg_cuda_pages_end(lane, &pages);
-	hjg_cuda_pages_free(lane, &pages);
+		status = hjg_lab_pages_end(lane, &pages);
+	hjg_lab_pages_free(lane, &pages);
 	hjg_cuda_free(lane, queue);
 	return status;
 }
 
 HjgStatus
-hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output)
+hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output)
 {
 	const int	sink = hjg_cuda_kind(output) == HJG_CUDA_CHECKSUM ? SUM : (int) match->putting;
 	const hjg_u64 filling = most_blocks(lane->device);
@@ -198,9 +198,9 @@ hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput
 		.match = match,
 		.shared = match->build_limit * row_bytes_of(match->key_width, match->hashed) + (match->hashed ? HEADS_BYTES : 0),
 		.args = {
-			.build = hjg_cuda_kernel_rows(&match->build->rows), .probe = hjg_cuda_kernel_rows(&match->probe->rows),
+			.build = hjg_lab_kernel_rows(&match->build->rows), .probe = hjg_lab_kernel_rows(&match->probe->rows),
 			.build_pages = match->build->pages, .probe_pages = match->probe->pages, .units = match->units,
-			.sink = {.output = hjg_cuda_kernel_output(output)}, .ticket = match->probe->ticket,
+			.sink = {.output = hjg_lab_kernel_output(output)}, .ticket = match->probe->ticket,
 			.bucket_bits = (hjg_u32) match->build->bucket_bits, .mode = match->mode
 		},
 	};
@@ -219,8 +219,8 @@ hjg_cuda_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput
 	{
 		bool		too_small = false;
 
-		status = match->putting == HJG_CUDA_PUT_GROUPS ? hjg_cuda_match_groups(lane, &launch, output, &too_small) :
-			hjg_cuda_match_worst(lane, &launch, &too_small);
+		status = match->putting == HJG_CUDA_PUT_GROUPS ? hjg_lab_match_groups(lane, &launch, output, &too_small) :
+			hjg_lab_match_worst(lane, &launch, &too_small);
 		return status == HJG_OK && too_small ? put_twice(lane, &launch) : status;
 	}
 	return sink == HJG_CUDA_PUT_TWICE ? put_twice(lane, &launch) : put_once(lane, &launch, sink, output);

@@ -55,7 +55,7 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 	if (table == NULL)
 		return HJG_ERR_MEMORY;
 	table->width_ix = hjg_cuda_width_ix(shape->key_width);
-	table->args = (HjgKNop) {.build = hjg_cuda_kernel_side(build), .mode = shape->mode};
+	table->args = (HjgKNop) {.build = hjg_lab_kernel_side(build), .mode = shape->mode};
 	status = hjg_cuda_alloc(lane, table_bytes + sizeof(hjg_u32), &table->block);
 	table->args.crowded = table->block + table_bytes;
 	if (status == HJG_OK)
@@ -109,8 +109,8 @@ probe_with(HjgCudaLane *lane, NopTable *table, HjgCudaKernel (*kernels)[HJG_CUDA
 
 	if (kernel->name == NULL)
 		return HJG_ERR_INPUT;
-	args.probe = hjg_cuda_kernel_side(probe);
-	args.sink.output = hjg_cuda_kernel_output(output);
+	args.probe = hjg_lab_kernel_side(probe);
+	args.sink.output = hjg_lab_kernel_output(output);
 	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	return status == HJG_OK ? launch_rows(lane, kernel, probe->nrows, &args) : status;
 }
@@ -118,7 +118,7 @@ probe_with(HjgCudaLane *lane, NopTable *table, HjgCudaKernel (*kernels)[HJG_CUDA
 static bool
 nop_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	return hjg_cuda_paper_suits(shape);
+	return hjg_lab_paper_suits(shape);
 }
 
 /* ---- nop_chain ---- */

@@ -25,13 +25,13 @@ numbers_bytes(int key_width, hjg_u64 nrows)
 }
 
 size_t
-hjg_cuda_rows_bytes(int key_width, hjg_u64 nrows)
+hjg_lab_rows_bytes(int key_width, hjg_u64 nrows)
 {
 	return hjg_cuda_block_bytes(keys_bytes(key_width, nrows)) + hjg_cuda_block_bytes(numbers_bytes(key_width, nrows));
 }
 
 HjgStatus
-hjg_cuda_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows *rows)
+hjg_lab_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows *rows)
 {
 	HjgStatus	status;
 
@@ -43,7 +43,7 @@ hjg_cuda_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows
 }
 
 void
-hjg_cuda_rows_free(HjgCudaLane *lane, HjgCudaRows *rows)
+hjg_lab_rows_free(HjgCudaLane *lane, HjgCudaRows *rows)
 {
 	hjg_cuda_free(lane, rows->keys);
 	hjg_cuda_free(lane, rows->rows);
@@ -69,7 +69,7 @@ lay_numbers(HjgCudaParted *parted, int bits, HjgCudaPtr base)
 }
 
 size_t
-hjg_cuda_parted_bytes(int bits)
+hjg_lab_parted_bytes(int bits)
 {
 	HjgCudaParted parted;
 
@@ -77,7 +77,7 @@ hjg_cuda_parted_bytes(int bits)
 }
 
 HjgStatus
-hjg_cuda_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted)
+hjg_lab_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted)
 {
 	HjgStatus	status;
 
@@ -92,7 +92,7 @@ hjg_cuda_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted 
 }
 
 HjgStatus
-hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units)
+hjg_lab_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units)
 {
 	HjgKPlace	args = {
 		.counts = parted->sizes, .largest = parted->largest, .parts = parted->parts, .up = parted->cursors,
@@ -112,9 +112,9 @@ hjg_cuda_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units
 }
 
 void
-hjg_cuda_parted_free(HjgCudaLane *lane, HjgCudaParted *parted)
+hjg_lab_parted_free(HjgCudaLane *lane, HjgCudaParted *parted)
 {
-	hjg_cuda_rows_free(lane, &parted->rows);
+	hjg_lab_rows_free(lane, &parted->rows);
 	hjg_cuda_free(lane, parted->pages);
 	hjg_cuda_free(lane, parted->numbers);
 	memset(parted, 0, sizeof(*parted));

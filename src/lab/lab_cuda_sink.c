@@ -32,7 +32,7 @@ nowners_of(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads)
 }
 
 size_t
-hjg_cuda_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads)
+hjg_lab_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads)
 {
 	const hjg_u64 nowners = nowners_of(putting, nblocks, threads);
 	const hjg_u64 npairs = nowners * page_pairs_of(putting);
@@ -45,14 +45,14 @@ hjg_cuda_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads)
 }
 
 HjgStatus
-hjg_cuda_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
+hjg_lab_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
 					 const HjgCudaOutput *output, HjgCudaPages *pages)
 {
 	HjgKHoles  *args = &pages->args;
 	HjgStatus	status;
 
 	memset(pages, 0, sizeof(*pages));
-	args->sink.output = hjg_cuda_kernel_output(output);
+	args->sink.output = hjg_lab_kernel_output(output);
 	if (putting != HJG_CUDA_PUT_PAGE && putting != HJG_CUDA_PUT_BLOCK)
 		return HJG_OK;
 	args->page_pairs = page_pairs_of(putting);
@@ -78,7 +78,7 @@ hjg_cuda_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks
 }
 
 HjgStatus
-hjg_cuda_pages_end(HjgCudaLane *lane, HjgCudaPages *pages)
+hjg_lab_pages_end(HjgCudaLane *lane, HjgCudaPages *pages)
 {
 	HjgKHoles  *args = &pages->args;
 	const unsigned nblocks = hjg_cuda_blocks(args->nowners, THREADS);
@@ -96,7 +96,7 @@ hjg_cuda_pages_end(HjgCudaLane *lane, HjgCudaPages *pages)
 }
 
 void
-hjg_cuda_pages_free(HjgCudaLane *lane, HjgCudaPages *pages)
+hjg_lab_pages_free(HjgCudaLane *lane, HjgCudaPages *pages)
 {
 	hjg_cuda_free(lane, pages->args.sink.spill);
 	hjg_cuda_free(lane, pages->args.holes);

@@ -43,7 +43,7 @@ typedef struct Walk
 static hjg_u64
 ntiles_of(const HjgCudaShape *shape)
 {
-	return (shape->build_rows + shape->probe_rows) / hjg_cuda_merge_tile(shape->key_width) + 1;
+	return (shape->build_rows + shape->probe_rows) / hjg_lab_merge_tile(shape->key_width) + 1;
 }
 
 static size_t
@@ -58,15 +58,15 @@ walk_bytes(const HjgCudaShape *shape)
 static bool
 smj_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	return hjg_cuda_paper_suits(shape);
+	return hjg_lab_paper_suits(shape);
 }
 
 static size_t
 smj_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
-	const size_t build = hjg_cuda_rows_bytes(shape->key_width, shape->build_rows);
-	const size_t building = hjg_cuda_merge_sort_bytes(shape->key_width, shape->build_rows);
-	const size_t probing = build + hjg_cuda_merge_sort_bytes(shape->key_width, shape->probe_rows) + walk_bytes(shape);
+	const size_t build = hjg_lab_rows_bytes(shape->key_width, shape->build_rows);
+	const size_t building = hjg_lab_merge_sort_bytes(shape->key_width, shape->build_rows);
+	const size_t probing = build + hjg_lab_merge_sort_bytes(shape->key_width, shape->probe_rows) + walk_bytes(shape);
 
 	return building > probing ? building : probing;
 }
@@ -77,8 +77,8 @@ smj_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	const hjg_u64 row_bytes = (hjg_u64) shape->key_width + sizeof(hjg_u32);
 
-	return hjg_cuda_merge_sort_moved(shape->key_width, shape->build_rows) +
-		hjg_cuda_merge_sort_moved(shape->key_width, shape->probe_rows) +
+	return hjg_lab_merge_sort_moved(shape->key_width, shape->build_rows) +
+		hjg_lab_merge_sort_moved(shape->key_width, shape->probe_rows) +
 		2 * (shape->build_rows + shape->probe_rows) * row_bytes +
 		shape->probe_rows * (3 * sizeof(hjg_u32) + 4 * sizeof(hjg_u64) + 2 * row_bytes);
 }
@@ -88,7 +88,7 @@ smj_free(HjgCudaLane *lane, void *join)
 {
 	SmjTable	   *table = join;
 
-	hjg_cuda_rows_free(lane, &table->build);
+	hjg_lab_rows_free(lane, &table->build);
 	free(table);
 }
 
@@ -104,7 +104,7 @@ smj_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 	table->mode = shape->mode;
 	status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
 	if (status == HJG_OK)
-		status = hjg_cuda_merge_sort(lane, shape->key_width, build, &table->build);
+		status = hjg_lab_merge_sort(lane, shape->key_width, build, &table->build);
 	if (status != HJG_OK)
 	{
 		smj_free(lane, table);
@@ -119,7 +119,7 @@ static HjgStatus
 walk_sides(HjgCudaLane *lane, HjgCudaKernel *kernel, int key_width, HjgKMergeJoin *args)
 {
 	const hjg_u64 all = (hjg_u64) args->build_rows + args->probe_rows;
-	const hjg_u64 tile = hjg_cuda_merge_tile(key_width);
+	const hjg_u64 tile = hjg_lab_merge_tile(key_width);
 	const hjg_u64 ntiles = (all + tile - 1) / tile;
 	HjgStatus	status;
 
@@ -152,8 +152,8 @@ join_sorted(HjgCudaLane *lane, const SmjTable *table, const HjgCudaRows *probe, 
 	Walk		walk = {0};
 	HjgStatus	status = alloc_walk(lane, table, probe->nrows, &walk);
 	HjgKMergeJoin args = {
-		.build = hjg_cuda_kernel_rows(&table->build), .probe = hjg_cuda_kernel_rows(probe), .paths = walk.paths,
-		.below = walk.below, .offsets = walk.offsets, .output = hjg_cuda_kernel_output(output),
+		.build = hjg_lab_kernel_rows(&table->build), .probe = hjg_lab_kernel_rows(probe), .paths = walk.paths,
+		.below = walk.below, .offsets = walk.offsets, .output = hjg_lab_kernel_output(output),
 		.build_rows = (hjg_u32) table->build.nrows, .probe_rows = (hjg_u32) probe->nrows, .mode = table->mode
 	};
 
@@ -189,12 +189,12 @@ smj_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCuda
 		return HJG_OK;
 	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
-		status = hjg_cuda_merge_sort(lane, table->key_width, probe, &sorted);
+		status = hjg_lab_merge_sort(lane, table->key_width, probe, &sorted);
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
 		status = join_sorted(lane, table, &sorted, output);
-	hjg_cuda_rows_free(lane, &sorted);
+	hjg_lab_rows_free(lane, &sorted);
 	return status;
 }
 

@@ -19,7 +19,7 @@ static HjgCudaKernel find_paths[HJG_CUDA_WIDTHS] = BY_WIDTH("hjg_k_find_paths");
 static HjgCudaKernel merge_runs[HJG_CUDA_WIDTHS] = BY_WIDTH("hjg_k_merge_runs");
 
 hjg_u32
-hjg_cuda_merge_tile(int key_width)
+hjg_lab_merge_tile(int key_width)
 {
 	return THREADS * (key_width == HJG_KEY_WIDTH_16 ? 4 : 8);
 }
@@ -27,7 +27,7 @@ hjg_cuda_merge_tile(int key_width)
 static hjg_u64
 ntiles_of(int key_width, hjg_u64 nrows)
 {
-	return (nrows + hjg_cuda_merge_tile(key_width) - 1) / hjg_cuda_merge_tile(key_width);
+	return (nrows + hjg_lab_merge_tile(key_width) - 1) / hjg_lab_merge_tile(key_width);
 }
 
 static size_t
@@ -37,45 +37,45 @@ paths_bytes(int key_width, hjg_u64 nrows)
 }
 
 size_t
-hjg_cuda_merge_sort_bytes(int key_width, hjg_u64 nrows)
+hjg_lab_merge_sort_bytes(int key_width, hjg_u64 nrows)
 {
-	return 2 * hjg_cuda_rows_bytes(key_width, nrows) + hjg_cuda_block_bytes(paths_bytes(key_width, nrows));
+	return 2 * hjg_lab_rows_bytes(key_width, nrows) + hjg_cuda_block_bytes(paths_bytes(key_width, nrows));
 }
 
 hjg_u64
-hjg_cuda_merge_sort_moved(int key_width, hjg_u64 nrows)
+hjg_lab_merge_sort_moved(int key_width, hjg_u64 nrows)
 {
 	hjg_u64		moved = nrows * (hjg_u64) (2 * key_width + 8);
 
-	for (hjg_u64 width = hjg_cuda_merge_tile(key_width); width < nrows; width *= 2)
+	for (hjg_u64 width = hjg_lab_merge_tile(key_width); width < nrows; width *= 2)
 		moved += 2 * nrows * (hjg_u64) (key_width + 4);
 	return moved;
 }
 
 HjgStatus
-hjg_cuda_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted)
+hjg_lab_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
 	const hjg_u64 ntiles = ntiles_of(key_width, side->nrows);
 	HjgCudaRows other = {0};
 	HjgCudaPtr	paths = 0;
-	HjgStatus	status = hjg_cuda_rows_alloc(lane, key_width, side->nrows, sorted);
+	HjgStatus	status = hjg_lab_rows_alloc(lane, key_width, side->nrows, sorted);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_rows_alloc(lane, key_width, side->nrows, &other);
+		status = hjg_lab_rows_alloc(lane, key_width, side->nrows, &other);
 	if (status == HJG_OK)
 		status = hjg_cuda_alloc(lane, paths_bytes(key_width, side->nrows), &paths);
 	if (status == HJG_OK)
 	{
-		HjgKSortTiles args = {.side = hjg_cuda_kernel_side(side), .out = hjg_cuda_kernel_rows(sorted)};
+		HjgKSortTiles args = {.side = hjg_lab_kernel_side(side), .out = hjg_lab_kernel_rows(sorted)};
 
 		status = hjg_cuda_launch(lane, &sort_tiles[w], (unsigned) ntiles, THREADS, 0, (void *[]) {&args});
 	}
-	for (hjg_u64 width = hjg_cuda_merge_tile(key_width); width < side->nrows && status == HJG_OK; width *= 2)
+	for (hjg_u64 width = hjg_lab_merge_tile(key_width); width < side->nrows && status == HJG_OK; width *= 2)
 	{
 		const HjgCudaRows merged = other;
 		HjgKMerge	args = {
-			.in = hjg_cuda_kernel_rows(sorted), .out = hjg_cuda_kernel_rows(&other), .paths = paths,
+			.in = hjg_lab_kernel_rows(sorted), .out = hjg_lab_kernel_rows(&other), .paths = paths,
 			.nrows = (hjg_u32) side->nrows, .width = (hjg_u32) width
 		};
 
@@ -87,8 +87,8 @@ hjg_cuda_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, H
 		*sorted = merged;
 	}
 	hjg_cuda_free(lane, paths);
-	hjg_cuda_rows_free(lane, &other);
+	hjg_lab_rows_free(lane, &other);
 	if (status != HJG_OK)
-		hjg_cuda_rows_free(lane, sorted);
+		hjg_lab_rows_free(lane, sorted);
 	return status;
 }

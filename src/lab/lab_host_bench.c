@@ -78,11 +78,11 @@ run_join(HjgHostBench *bench, HjgHostData *data)
 	{
 		case HJG_HOST_COPRO:
 			data->blocks.next = 0;
-			return hjg_cuda_copro_join(bench->lanes, &data->copro, &data->result);
+			return hjg_lab_copro_join(bench->lanes, &data->copro, &data->result);
 		case HJG_HOST_SPILL:
-			return hjg_cuda_spill_join(bench->lanes, &data->spill, &data->result);
+			return hjg_lab_spill_join(bench->lanes, &data->spill, &data->result);
 		default:
-			return hjg_cuda_stream_join(bench->lanes, &data->join, &data->result);
+			return hjg_lab_stream_join(bench->lanes, &data->join, &data->result);
 	}
 }
 
@@ -91,8 +91,8 @@ device_bytes(const HjgHostBench *bench, const HjgHostData *data)
 {
 	const HjgCudaDevice *device = bench->lanes->work.device;
 
-	return data->system == HJG_HOST_COPRO ? hjg_cuda_copro_bytes(device, &data->copro) :
-		data->system == HJG_HOST_SPILL ? hjg_cuda_spill_bytes(device, &data->spill) : hjg_cuda_stream_bytes(device, &data->join);
+	return data->system == HJG_HOST_COPRO ? hjg_lab_copro_bytes(device, &data->copro) :
+		data->system == HJG_HOST_SPILL ? hjg_lab_spill_bytes(device, &data->spill) : hjg_lab_stream_bytes(device, &data->join);
 }
 
 /* What a line says of joins in sets. */
@@ -101,11 +101,11 @@ print_sets(HjgHostBench *bench, const HjgHostData *data, HostTimes *times)
 {
 	if (data->system == HJG_HOST_COPRO)
 		fprintf(bench->out, "; copro, predicted %.0f ms; %d sets, %.1f ms partitioned, floor %.1f",
-				hjg_cuda_copro_ns(&bench->rates, &data->join, data->copro.set_rows) / 1e6, data->copro.npasses,
+				hjg_lab_copro_ns(&bench->rates, &data->join, data->copro.set_rows) / 1e6, data->copro.npasses,
 				hjg_median(times->partition_ms, bench->nreps), (double) hjg_host_bytes_in(data) / 1e6 / bench->copy_gbs);
 	else if (data->system == HJG_HOST_SPILL)
 		fprintf(bench->out, "; spill, predicted %.0f ms; %d sets, %d evicted, %.2f GB spilled",
-				hjg_cuda_spill_ns(&bench->rates, &data->join, data->spill.set_rows) / 1e6, data->spill.npasses,
+				hjg_lab_spill_ns(&bench->rates, &data->join, data->spill.set_rows) / 1e6, data->spill.npasses,
 				data->spill.nevicted, (double) data->spill.spilled_bytes / 1e9);
 }
 
@@ -277,7 +277,7 @@ read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool
 }
 
 int
-hjg_cuda_host_bench(FILE *out, int number, int argc, char **argv)
+hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 {
 	static HjgHostBench bench = {.factor = 1, .nreps = 5, .copro_bits = 4, .spill_bits = 6, .block_rows = 1u << 18, .set_part = 0.51};
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];

@@ -153,7 +153,7 @@ partition_main(void *arg)
 	pthread_mutex_lock(&copro->lock);
 	for (int p = 0; p < 1 << copro->spec->bits; p++)
 		rows[p] = copro->build[p].nrows;
-	hjg_cuda_pack_sets(rows, 1 << copro->spec->bits, copro->spec->set_rows, &copro->sets);
+	hjg_lab_pack_sets(rows, 1 << copro->spec->bits, copro->spec->set_rows, &copro->sets);
 	copro->packed = true;
 	pthread_cond_broadcast(&copro->changed);
 	pthread_mutex_unlock(&copro->lock);
@@ -211,7 +211,7 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 		return status;
 	for (int p = 0; p < 1 << copro->spec->bits; p++)
 		for (int b = 0; b < parts[p].n && copro->sets.set_of[p] == set && good; b++)
-			good = hjg_cuda_runs_add(runs, copro->spec->join.key_width, run_of(copro->spec, parts[p].blocks[b]));
+			good = hjg_lab_runs_add(runs, copro->spec->join.key_width, run_of(copro->spec, parts[p].blocks[b]));
 	return good ? HJG_OK : HJG_ERR_MEMORY;
 }
 
@@ -224,7 +224,7 @@ take_ready(Copro *copro, bool may_wait, HjgCudaLoad *load)
 	HjgStatus	status = HJG_OK;
 	bool		good = true;
 
-	hjg_cuda_runs_clear(runs);
+	hjg_lab_runs_clear(runs);
 	pthread_mutex_lock(&copro->lock);
 	while (status == HJG_OK && !copro->partitioned &&
 		   (hjg_u64) (copro->ready.n - copro->next_block) * copro->spec->block_rows < chunk_rows)
@@ -238,7 +238,7 @@ take_ready(Copro *copro, bool may_wait, HjgCudaLoad *load)
 	}
 	while (status == HJG_OK && *load == HJG_CUDA_LOADED && good && copro->next_block < copro->ready.n &&
 		   runs->nrows + copro->ready.blocks[copro->next_block].nrows <= chunk_rows)
-		good = hjg_cuda_runs_add(runs, copro->spec->join.key_width, run_of(copro->spec, copro->ready.blocks[copro->next_block++]));
+		good = hjg_lab_runs_add(runs, copro->spec->join.key_width, run_of(copro->spec, copro->ready.blocks[copro->next_block++]));
 	pthread_mutex_unlock(&copro->lock);
 	return good ? status : HJG_ERR_MEMORY;
 }
@@ -255,21 +255,21 @@ load_blocks(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hj
 		status = take_ready(copro, false, load);
 	/* while there is nothing to do */
 	if (status == HJG_OK && *load == HJG_CUDA_NOT_YET)
-		status = hjg_cuda_passes_send(&copro->passes, copro->spec->join.chunk_rows);
+		status = hjg_lab_passes_send(&copro->passes, copro->spec->join.chunk_rows);
 	if (status == HJG_OK && *load == HJG_CUDA_NOT_YET && may_wait)
 	{
 		*load = HJG_CUDA_LOADED;
 		status = take_ready(copro, true, load);
 	}
-	return status != HJG_OK || *load == HJG_CUDA_NOT_YET ? status : hjg_cuda_passes_load(&copro->passes, lane, chunk, load);
+	return status != HJG_OK || *load == HJG_CUDA_NOT_YET ? status : hjg_lab_passes_load(&copro->passes, lane, chunk, load);
 }
 
 /* ---- all of it ---- */
 
 size_t
-hjg_cuda_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *spec)
+hjg_lab_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *spec)
 {
-	return hjg_cuda_passes_bytes(device, &spec->join, spec->set_rows);
+	return hjg_lab_passes_bytes(device, &spec->join, spec->set_rows);
 }
 
 static HjgStatus
@@ -277,25 +277,25 @@ feed(Copro *copro, HjgCudaHostResult *result)
 {
 	const HjgCudaSource source = {.load = load_blocks, .arg = copro};
 	HjgCudaPasses *passes = &copro->passes;
-	HjgStatus	status = hjg_cuda_passes_open(passes, copro->lanes, &copro->spec->join, copro->spec->set_rows, collect_set, copro,
+	HjgStatus	status = hjg_lab_passes_open(passes, copro->lanes, &copro->spec->join, copro->spec->set_rows, collect_set, copro,
 											  result);
 	HjgStatus	drained;
 	bool		more = true;
 
 	while (status == HJG_OK && more)
 	{
-		status = hjg_cuda_passes_next(passes, &more);
+		status = hjg_lab_passes_next(passes, &more);
 		if (status == HJG_OK && more)
-			status = hjg_cuda_passes_run(passes, &source);
+			status = hjg_lab_passes_run(passes, &source);
 	}
 	copro->spec->npasses = passes->npasses;
 	drained = hjg_cuda_lanes_wait(copro->lanes);
-	hjg_cuda_passes_close(passes);
+	hjg_lab_passes_close(passes);
 	return status == HJG_OK ? drained : status;
 }
 
 HjgStatus
-hjg_cuda_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *spec, HjgCudaHostResult *result)
+hjg_lab_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *spec, HjgCudaHostResult *result)
 {
 	Copro	   *copro;
 	pthread_t	thread;

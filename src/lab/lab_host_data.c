@@ -187,9 +187,9 @@ plan_system(const HjgHostBench *bench, HjgHostData *data)
 	hjg_u32		block_rows;
 
 	data->system = data->c->system != HJG_HOST_CHOSEN ? data->c->system :
-		hjg_cuda_copro_ns(&bench->rates, join, set_rows) < hjg_cuda_spill_ns(&bench->rates, join, set_rows) ? HJG_HOST_COPRO : HJG_HOST_SPILL;
+		hjg_lab_copro_ns(&bench->rates, join, set_rows) < hjg_lab_spill_ns(&bench->rates, join, set_rows) ? HJG_HOST_COPRO : HJG_HOST_SPILL;
 	join->chunk_rows = bench->chunk_rows != 0 ? bench->chunk_rows : data->system == HJG_HOST_SPILL ?
-		hjg_cuda_spill_chunk_rows(join->build.nrows) : hjg_cuda_flow_chunk_rows(join->build.nrows);
+		hjg_lab_spill_chunk_rows(join->build.nrows) : hjg_lab_flow_chunk_rows(join->build.nrows);
 	block_rows = bench->block_rows < join->chunk_rows ? bench->block_rows : (hjg_u32) join->chunk_rows / HJG_STAGE_GROUP * HJG_STAGE_GROUP;
 	data->copro = (HjgCudaCopro) {
 		.join = *join, .pool = bench->stagers, .bits = bench->copro_bits, .block_rows = block_rows, .set_rows = set_rows
@@ -197,7 +197,7 @@ plan_system(const HjgHostBench *bench, HjgHostData *data)
 	data->spill = (HjgCudaSpill) {.join = *join, .bits = bench->spill_bits, .set_rows = set_rows};
 	data->blocks.nblocks = hjg_stage_blocks(join->build.nrows, bench->copro_bits, block_rows, nstagers) +
 		hjg_stage_blocks(join->probe.nrows, bench->copro_bits, block_rows, nstagers);
-	data->spill.memory_bytes = hjg_cuda_spill_memory(&data->spill);
+	data->spill.memory_bytes = hjg_lab_spill_memory(&data->spill);
 	data->memory_bytes = data->system == HJG_HOST_COPRO ?
 		data->blocks.nblocks * hjg_stage_block_bytes(join->key_width, block_rows) :
 		data->system == HJG_HOST_SPILL ? data->spill.memory_bytes : 0;

@@ -23,7 +23,7 @@
 #define MOST_CHUNK_ROWS (32u << 20)
 
 hjg_u64
-hjg_cuda_flow_chunk_rows(hjg_u64 build_rows)
+hjg_lab_flow_chunk_rows(hjg_u64 build_rows)
 {
 	const hjg_u64 rows = build_rows / BUILD_CHUNKS / LEAST_ROWS * LEAST_ROWS;
 
@@ -31,7 +31,7 @@ hjg_cuda_flow_chunk_rows(hjg_u64 build_rows)
 }
 
 size_t
-hjg_cuda_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows)
+hjg_lab_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows)
 {
 	return HJG_CUDA_FLOW_INS * (hjg_cuda_block_bytes(chunk_rows * (size_t) key_width) +
 								(with_rows ? hjg_cuda_block_bytes(chunk_rows * sizeof(hjg_u32)) : 0)) +
@@ -39,7 +39,7 @@ hjg_cuda_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows)
 }
 
 HjgStatus
-hjg_cuda_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows, hjg_u64 chunk_rows,
+hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows, hjg_u64 chunk_rows,
 				   HjgCudaHostResult *result)
 {
 	HjgCudaLane *lane = &lanes->work;
@@ -64,7 +64,7 @@ hjg_cuda_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool w
 }
 
 void
-hjg_cuda_flow_close(HjgCudaFlow *flow)
+hjg_lab_flow_close(HjgCudaFlow *flow)
 {
 	HjgCudaLane *lane;
 
@@ -110,7 +110,7 @@ load_ahead(HjgCudaFlow *flow)
 }
 
 HjgStatus
-hjg_cuda_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source)
+hjg_lab_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source)
 {
 	flow->key_width = key_width;
 	flow->source = source;
@@ -217,7 +217,7 @@ take_chunk(HjgCudaFlow *flow, int i)
 }
 
 HjgStatus
-hjg_cuda_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table)
+hjg_lab_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table)
 {
 	HjgStatus	status;
 
@@ -249,7 +249,7 @@ list_choices(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCu
 }
 
 HjgStatus
-hjg_cuda_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
+hjg_lab_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 					const HjgCudaStrategy *wanted, const HjgCudaStrategy **strategy, void **table)
 {
 	const HjgCudaStrategy *choices[HJG_LAB_CHOICES];
@@ -265,7 +265,7 @@ hjg_cuda_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaS
 }
 
 size_t
-hjg_cuda_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCudaStrategy *wanted)
+hjg_lab_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCudaStrategy *wanted)
 {
 	const HjgCudaStrategy *choices[HJG_LAB_CHOICES];
 	size_t		most = 0;

@@ -17,7 +17,7 @@
 /* ---- runs ---- */
 
 bool
-hjg_cuda_runs_add(HjgCudaRuns *runs, int key_width, HjgCudaRun run)
+hjg_lab_runs_add(HjgCudaRuns *runs, int key_width, HjgCudaRun run)
 {
 	HjgCudaRun *last = runs->n > 0 ? &runs->runs[runs->n - 1] : NULL;
 
@@ -43,7 +43,7 @@ hjg_cuda_runs_add(HjgCudaRuns *runs, int key_width, HjgCudaRun run)
 }
 
 void
-hjg_cuda_runs_clear(HjgCudaRuns *runs)
+hjg_lab_runs_clear(HjgCudaRuns *runs)
 {
 	runs->n = runs->next = 0;
 	runs->nrows = runs->next_row = 0;
@@ -87,16 +87,16 @@ shape_of(const HjgCudaHostJoin *join, hjg_u64 build_rows)
 }
 
 size_t
-hjg_cuda_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, hjg_u64 set_rows)
+hjg_lab_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
 	const HjgCudaShape shape = shape_of(join, set_rows);
 
 	return 2 * (hjg_cuda_block_bytes(set_rows * (size_t) join->key_width) + hjg_cuda_block_bytes(set_rows * sizeof(hjg_u32))) +
-		hjg_cuda_host_build_bytes(device, &shape, join->strategy) + hjg_cuda_flow_bytes(join->key_width, true, join->chunk_rows);
+		hjg_lab_host_build_bytes(device, &shape, join->strategy) + hjg_lab_flow_bytes(join->key_width, true, join->chunk_rows);
 }
 
 HjgStatus
-hjg_cuda_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHostJoin *join, hjg_u64 set_rows,
+hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHostJoin *join, hjg_u64 set_rows,
 					 HjgCudaCollectFn collect, void *arg, HjgCudaHostResult *result)
 {
 	HjgStatus	status = HJG_OK;
@@ -117,15 +117,15 @@ hjg_cuda_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHo
 			status = hjg_cuda_alloc(&lanes->work, set_rows * sizeof(hjg_u32), &passes->builds[i].rows);
 	}
 	return status == HJG_OK ?
-		hjg_cuda_flow_open(&passes->flow, lanes, join->key_width, true, join->chunk_rows, result) : status;
+		hjg_lab_flow_open(&passes->flow, lanes, join->key_width, true, join->chunk_rows, result) : status;
 }
 
 void
-hjg_cuda_passes_close(HjgCudaPasses *passes)
+hjg_lab_passes_close(HjgCudaPasses *passes)
 {
 	if (passes->lanes == NULL)
 		return;
-	hjg_cuda_flow_close(&passes->flow);
+	hjg_lab_flow_close(&passes->flow);
 	for (int i = 0; i < 2; i++)
 	{
 		hjg_cuda_free(&passes->lanes->work, passes->builds[i].keys);
@@ -137,7 +137,7 @@ hjg_cuda_passes_close(HjgCudaPasses *passes)
 }
 
 HjgStatus
-hjg_cuda_passes_send(HjgCudaPasses *passes, hjg_u64 most)
+hjg_lab_passes_send(HjgCudaPasses *passes, hjg_u64 most)
 {
 	HjgCudaSide *side = &passes->builds[passes->turn ^ 1];
 	const hjg_u64 left = passes->set_rows - side->nrows;
@@ -145,7 +145,7 @@ hjg_cuda_passes_send(HjgCudaPasses *passes, hjg_u64 most)
 
 	while (status == HJG_OK && side->nrows == 0 && passes->build.next == passes->build.n && passes->build_set + 1 < passes->nsets)
 	{
-		hjg_cuda_runs_clear(&passes->build);
+		hjg_lab_runs_clear(&passes->build);
 		status = passes->collect(passes->arg, ++passes->build_set, true, &passes->build);
 	}
 	if (status != HJG_OK)
@@ -155,9 +155,9 @@ hjg_cuda_passes_send(HjgCudaPasses *passes, hjg_u64 most)
 }
 
 HjgStatus
-hjg_cuda_passes_next(HjgCudaPasses *passes, bool *more)
+hjg_lab_passes_next(HjgCudaPasses *passes, bool *more)
 {
-	HjgStatus	status = hjg_cuda_passes_send(passes, passes->set_rows);
+	HjgStatus	status = hjg_lab_passes_send(passes, passes->set_rows);
 
 	*more = status == HJG_OK && passes->builds[passes->turn ^ 1].nrows > 0;
 	if (!*more)
@@ -167,14 +167,14 @@ hjg_cuda_passes_next(HjgCudaPasses *passes, bool *more)
 	passes->turn ^= 1;
 	passes->builds[passes->turn ^ 1].nrows = 0;
 	passes->set = passes->build_set;
-	hjg_cuda_runs_clear(&passes->probe);
+	hjg_lab_runs_clear(&passes->probe);
 	/* a pass without a join was waited for by nobody, and the pass after next comes into its buffer */
 	status = hjg_cuda_follow(&passes->lanes->in, &passes->lanes->work);
 	return status == HJG_OK ? passes->collect(passes->arg, passes->set, false, &passes->probe) : status;
 }
 
 HjgStatus
-hjg_cuda_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
+hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSide side = {.keys = chunk->keys, .rows = chunk->rows};
 	HjgStatus	status = send_runs(&passes->probe, lane, passes->join->key_width, passes->load_rows, &side);
@@ -183,11 +183,11 @@ hjg_cuda_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chu
 	chunk->first_row = 0;
 	*load = side.nrows > 0 ? HJG_CUDA_LOADED : HJG_CUDA_NO_MORE;
 	/* behind the last chunk of a pass come the build rows of the next */
-	return status == HJG_OK && side.nrows == 0 ? hjg_cuda_passes_send(passes, passes->set_rows) : status;
+	return status == HJG_OK && side.nrows == 0 ? hjg_lab_passes_send(passes, passes->set_rows) : status;
 }
 
 HjgStatus
-hjg_cuda_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source)
+hjg_lab_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source)
 {
 	const HjgCudaHostJoin *join = passes->join;
 	const HjgCudaSide *build = &passes->builds[passes->turn];
@@ -199,11 +199,11 @@ hjg_cuda_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source)
 
 	passes->npasses++;
 	if (status == HJG_OK)
-		status = hjg_cuda_flow_begin(&passes->flow, join->key_width, source);
+		status = hjg_lab_flow_begin(&passes->flow, join->key_width, source);
 	if (status == HJG_OK && build->nrows > 0)
-		status = hjg_cuda_host_build(lane, &shape, build, join->strategy, &strategy, &table);
+		status = hjg_lab_host_build(lane, &shape, build, join->strategy, &strategy, &table);
 	if (status == HJG_OK)
-		status = hjg_cuda_flow_run(&passes->flow, strategy, table);
+		status = hjg_lab_flow_run(&passes->flow, strategy, table);
 	if (table != NULL)
 		strategy->free(lane, table);
 	return status;

@@ -24,7 +24,7 @@ resident_part(const HjgCudaHostJoin *join, hjg_u64 set_rows)
 
 /* Nothing crosses the bus before the build side is partitioned; all of it does then, the first set's while the probe side is. */
 double
-hjg_cuda_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
+hjg_lab_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
 	const double row_bytes = join->key_width + (double) sizeof(hjg_u32);
 	const double nbuild = (double) join->build.nrows;
@@ -36,7 +36,7 @@ hjg_cuda_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u6
 
 /* The build side; the probe side, with the next set's build rows; what was spilled of the probe side. */
 double
-hjg_cuda_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
+hjg_lab_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
 	const double width = join->key_width;
 	const double row_bytes = width + (double) sizeof(hjg_u32);

@@ -70,7 +70,7 @@ largest_left(const hjg_u64 *rows, int nparts, const HjgCudaSets *sets)
 }
 
 void
-hjg_cuda_pack_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets)
+hjg_lab_pack_sets(const hjg_u64 *rows, int nparts, hjg_u64 capacity, HjgCudaSets *sets)
 {
 	int			p;
 

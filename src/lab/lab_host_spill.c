@@ -78,9 +78,9 @@ load_probe(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hjg
 	HjgStatus	status = HJG_OK;
 
 	if (spill->next_row == join->probe.nrows)
-		status = hjg_cuda_passes_send(&spill->passes, spill->spec->set_rows);
+		status = hjg_lab_passes_send(&spill->passes, spill->spec->set_rows);
 	else if (spill->next_row >= PROBE_AHEAD * join->chunk_rows)
-		status = hjg_cuda_passes_send(&spill->passes, spill->spec->set_rows / (nchunks - PROBE_AHEAD + 1) + 1);
+		status = hjg_lab_passes_send(&spill->passes, spill->spec->set_rows / (nchunks - PROBE_AHEAD + 1) + 1);
 	return status == HJG_OK ? load_keys(spill, &join->probe, join->chunk_rows, lane, chunk, load) : status;
 }
 
@@ -92,17 +92,17 @@ prepare_build(void *arg, HjgCudaChunk *chunk)
 	const HjgCudaSide side = {.keys = chunk->keys, .nrows = chunk->nrows};
 	hjg_u64		counts[HJG_CUDA_MOST_PARTS];
 	hjg_u64		nstay = 0;
-	HjgStatus	status = hjg_cuda_split_count(&spill->split, &side, counts);
+	HjgStatus	status = hjg_lab_split_count(&spill->split, &side, counts);
 
 	chunk->nrows = 0;
 	if (status == HJG_OK)
-		status = hjg_cuda_spill_make_room(spill, counts);
+		status = hjg_lab_spill_make_room(spill, counts);
 	if (status == HJG_OK)
-		status = hjg_cuda_spill_split(spill, &side, chunk->first_row, counts, &spill->build, &nstay);
+		status = hjg_lab_spill_split(spill, &side, chunk->first_row, counts, &spill->build, &nstay);
 	if (status == HJG_OK)
 		status = hjg_cuda_follow(&spill->lanes->in, &spill->lanes->work);
 	if (status == HJG_OK)
-		status = hjg_cuda_spill_keep(spill, store->nrows, nstay);
+		status = hjg_lab_spill_keep(spill, store->nrows, nstay);
 	store->nrows += nstay;
 	return status;
 }
@@ -113,10 +113,10 @@ prepare_probe(void *arg, HjgCudaChunk *chunk)
 	HjgCudaSpilling *spill = arg;
 	const HjgCudaSide side = {.keys = chunk->keys, .nrows = chunk->nrows};
 	hjg_u64		counts[HJG_CUDA_MOST_PARTS];
-	HjgStatus	status = hjg_cuda_split_count(&spill->split, &side, counts);
+	HjgStatus	status = hjg_lab_split_count(&spill->split, &side, counts);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_spill_split(spill, &side, chunk->first_row, counts, &spill->probe, &chunk->nrows);
+		status = hjg_lab_spill_split(spill, &side, chunk->first_row, counts, &spill->probe, &chunk->nrows);
 	if (status == HJG_OK)
 		status = hjg_cuda_follow(&spill->lanes->in, &spill->lanes->work);
 	chunk->keys = spill->split.rows[spill->split.turn].keys;
@@ -143,10 +143,10 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 		const HjgCudaPiece *piece = &pieces->pieces[i];
 		hjg_u64		at = 0;
 
-		for (int p = 0; p < hjg_cuda_spill_parts(spill) && good; p++)
+		for (int p = 0; p < hjg_lab_spill_parts(spill) && good; p++)
 		{
 			if (piece->counts[p] > 0 && spill->set_of[p] == set)
-				good = hjg_cuda_runs_add(runs, width, (HjgCudaRun) {piece->keys + at * (size_t) width, piece->rows + at, piece->counts[p]});
+				good = hjg_lab_runs_add(runs, width, (HjgCudaRun) {piece->keys + at * (size_t) width, piece->rows + at, piece->counts[p]});
 			at += piece->counts[p];
 		}
 	}
@@ -156,14 +156,14 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 static HjgStatus
 load_spilled(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	return hjg_cuda_passes_load(&((HjgCudaSpilling *) arg)->passes, lane, chunk, load);
+	return hjg_lab_passes_load(&((HjgCudaSpilling *) arg)->passes, lane, chunk, load);
 }
 
 /* ---- all of it ---- */
 
 /* A chunk's join reads the build rows of its set, and a part of the chunk's rows only are of that. */
 hjg_u64
-hjg_cuda_spill_chunk_rows(hjg_u64 build_rows)
+hjg_lab_spill_chunk_rows(hjg_u64 build_rows)
 {
 	const hjg_u64 rows = build_rows / 16 * 3 / 4 * 4;
 
@@ -171,21 +171,21 @@ hjg_cuda_spill_chunk_rows(hjg_u64 build_rows)
 }
 
 size_t
-hjg_cuda_spill_memory(const HjgCudaSpill *spec)
+hjg_lab_spill_memory(const HjgCudaSpill *spec)
 {
 	const hjg_u64 nrows = spec->join.build.nrows + spec->join.probe.nrows;
 	const hjg_u64 nevictions = (hjg_u64) 1 << spec->bits;
 	const hjg_u64 npieces = spec->join.build.nrows / part_of(spec, BUILD_PART) + spec->join.probe.nrows / spec->join.chunk_rows + 2 +
 		nevictions * (spec->set_rows / spec->join.chunk_rows + 1);
 
-	return hjg_cuda_spill_aligned(nrows * ((size_t) spec->join.key_width + sizeof(hjg_u32))) + npieces * 2 * hjg_cuda_spill_aligned(1);
+	return hjg_lab_spill_aligned(nrows * ((size_t) spec->join.key_width + sizeof(hjg_u32))) + npieces * 2 * hjg_lab_spill_aligned(1);
 }
 
 size_t
-hjg_cuda_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spec)
+hjg_lab_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spec)
 {
-	return hjg_cuda_passes_bytes(device, &spec->join, spec->set_rows) +
-		hjg_cuda_split_bytes(spec->join.key_width, spec->bits, spec->join.chunk_rows);
+	return hjg_lab_passes_bytes(device, &spec->join, spec->set_rows) +
+		hjg_lab_split_bytes(spec->join.key_width, spec->bits, spec->join.chunk_rows);
 }
 
 static HjgStatus
@@ -198,14 +198,14 @@ run_first(HjgCudaSpilling *spill)
 
 	passes->set = passes->build_set = 0;
 	passes->load_rows = part_of(spill->spec, SPILLED_PART);
-	status = hjg_cuda_flow_begin(&passes->flow, spill->spec->join.key_width, &build);
+	status = hjg_lab_flow_begin(&passes->flow, spill->spec->join.key_width, &build);
 	if (status == HJG_OK)
-		status = hjg_cuda_flow_run(&passes->flow, NULL, NULL);
+		status = hjg_lab_flow_run(&passes->flow, NULL, NULL);
 	if (status != HJG_OK)
 		return status;
-	hjg_cuda_spill_pack(spill);
+	hjg_lab_spill_pack(spill);
 	spill->next_row = 0;
-	return hjg_cuda_passes_run(passes, &probe);
+	return hjg_lab_passes_run(passes, &probe);
 }
 
 static HjgStatus
@@ -213,29 +213,29 @@ run_spill(HjgCudaSpilling *spill, HjgCudaHostResult *result)
 {
 	const HjgCudaSource spilled = {.load = load_spilled, .arg = spill};
 	HjgCudaSpill *spec = spill->spec;
-	HjgStatus	status = hjg_cuda_passes_open(&spill->passes, spill->lanes, &spec->join, spec->set_rows, collect_set, spill, result);
+	HjgStatus	status = hjg_lab_passes_open(&spill->passes, spill->lanes, &spec->join, spec->set_rows, collect_set, spill, result);
 	HjgStatus	drained;
 	bool		more = true;
 
 	if (status == HJG_OK)
-		status = hjg_cuda_split_open(&spill->split, spill->lanes, spec->join.key_width, spec->bits, spec->join.chunk_rows);
+		status = hjg_lab_split_open(&spill->split, spill->lanes, spec->join.key_width, spec->bits, spec->join.chunk_rows);
 	if (status == HJG_OK)
 		status = run_first(spill);
 	while (status == HJG_OK && more)
 	{
-		status = hjg_cuda_passes_next(&spill->passes, &more);
+		status = hjg_lab_passes_next(&spill->passes, &more);
 		if (status == HJG_OK && more)
-			status = hjg_cuda_passes_run(&spill->passes, &spilled);
+			status = hjg_lab_passes_run(&spill->passes, &spilled);
 	}
 	spec->npasses = spill->passes.npasses;
 	drained = hjg_cuda_lanes_wait(spill->lanes);
-	hjg_cuda_split_close(&spill->split);
-	hjg_cuda_passes_close(&spill->passes);
+	hjg_lab_split_close(&spill->split);
+	hjg_lab_passes_close(&spill->passes);
 	return status == HJG_OK ? drained : status;
 }
 
 HjgStatus
-hjg_cuda_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spec, HjgCudaHostResult *result)
+hjg_lab_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spec, HjgCudaHostResult *result)
 {
 	HjgCudaSpilling *spill;
 	HjgStatus	status;

@@ -19,8 +19,8 @@ static HjgCudaPiece *
 add_piece(HjgCudaSpilling *spill, HjgCudaPieces *pieces, hjg_u64 nrows)
 {
 	HjgCudaSpill *spec = spill->spec;
-	const size_t keys_bytes = hjg_cuda_spill_aligned(nrows * (size_t) spec->join.key_width);
-	const size_t rows_bytes = hjg_cuda_spill_aligned(nrows * sizeof(hjg_u32));
+	const size_t keys_bytes = hjg_lab_spill_aligned(nrows * (size_t) spec->join.key_width);
+	const size_t rows_bytes = hjg_lab_spill_aligned(nrows * sizeof(hjg_u32));
 	HjgCudaPiece *piece;
 
 	if (keys_bytes + rows_bytes > spec->memory_bytes - spec->spilled_bytes)
@@ -44,27 +44,27 @@ add_piece(HjgCudaSpilling *spill, HjgCudaPieces *pieces, hjg_u64 nrows)
 }
 
 HjgStatus
-hjg_cuda_spill_split(HjgCudaSpilling *spill, const HjgCudaSide *side, hjg_u64 first_row, const hjg_u64 *counts,
+hjg_lab_spill_split(HjgCudaSpilling *spill, const HjgCudaSide *side, hjg_u64 first_row, const hjg_u64 *counts,
 					 HjgCudaPieces *pieces, hjg_u64 *nstay)
 {
 	HjgCudaPiece *piece;
-	HjgStatus	status = hjg_cuda_split_rows(&spill->split, side, first_row, counts, spill->behind);
+	HjgStatus	status = hjg_lab_split_rows(&spill->split, side, first_row, counts, spill->behind);
 
 	*nstay = 0;
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		*nstay += spill->behind[p] ? 0 : counts[p];
 	if (status != HJG_OK || *nstay == side->nrows)
 		return status;
 	piece = add_piece(spill, pieces, side->nrows - *nstay);
 	if (piece == NULL)
 		return HJG_ERR_MEMORY;
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		piece->counts[p] = spill->behind[p] ? (hjg_u32) counts[p] : 0;
-	return hjg_cuda_split_send(&spill->split, *nstay, side->nrows - *nstay, (void *) piece->keys, (hjg_u32 *) piece->rows);
+	return hjg_lab_split_send(&spill->split, *nstay, side->nrows - *nstay, (void *) piece->keys, (hjg_u32 *) piece->rows);
 }
 
 HjgStatus
-hjg_cuda_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay)
+hjg_lab_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay)
 {
 	const size_t width = (size_t) spill->spec->join.key_width;
 	const HjgCudaSide *from = &spill->split.rows[spill->split.turn];
@@ -95,10 +95,10 @@ choose_first(HjgCudaSpilling *spill)
 	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
 	HjgCudaSets sets;
 
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		rows[p] = expected_rows(spill, p);
-	hjg_cuda_pack_sets(rows, hjg_cuda_spill_parts(spill), capacity, &sets);
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	hjg_lab_pack_sets(rows, hjg_lab_spill_parts(spill), capacity, &sets);
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		spill->behind[p] = sets.set_of[p] != 0;
 }
 
@@ -108,7 +108,7 @@ choose_victim(const HjgCudaSpilling *spill, hjg_u64 too_many)
 {
 	int			victim = -1;
 
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 	{
 		const hjg_u64 rows = expected_rows(spill, p);
 		const hjg_u64 best = victim < 0 ? 0 : expected_rows(spill, victim);
@@ -138,11 +138,11 @@ evict_rows(HjgCudaSpilling *spill)
 		hjg_u64		counts[HJG_CUDA_MOST_PARTS];
 		hjg_u64		nstay = 0;
 
-		status = hjg_cuda_split_count(&spill->split, &side, counts);
+		status = hjg_lab_split_count(&spill->split, &side, counts);
 		if (status == HJG_OK)
-			status = hjg_cuda_spill_split(spill, &side, 0, counts, &spill->build, &nstay);
+			status = hjg_lab_spill_split(spill, &side, 0, counts, &spill->build, &nstay);
 		if (status == HJG_OK)
-			status = hjg_cuda_spill_keep(spill, kept, nstay);
+			status = hjg_lab_spill_keep(spill, kept, nstay);
 		kept += nstay;
 	}
 	store->nrows = kept;
@@ -150,21 +150,21 @@ evict_rows(HjgCudaSpilling *spill)
 }
 
 HjgStatus
-hjg_cuda_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts)
+hjg_lab_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts)
 {
 	const hjg_u64 set_rows = spill->spec->set_rows;
 	hjg_u64		nrows = spill->passes.builds[0].nrows;
 	hjg_u64		expected = 0;
 	bool		first = spill->nseen == 0;
 
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 	{
 		spill->seen[p] += counts[p];
 		spill->nseen += counts[p];
 	}
 	if (first && spill->spec->join.build.nrows > set_rows)
 		choose_first(spill);
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 	{
 		nrows += spill->behind[p] ? 0 : counts[p];
 		expected += spill->behind[p] ? 0 : expected_rows(spill, p);
@@ -186,16 +186,16 @@ hjg_cuda_spill_make_room(HjgCudaSpilling *spill, const hjg_u64 *counts)
 }
 
 void
-hjg_cuda_spill_pack(HjgCudaSpilling *spill)
+hjg_lab_spill_pack(HjgCudaSpilling *spill)
 {
 	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
 	HjgCudaSets sets;
 	int			other = -1;		/* the set of a partition that has rows and was spilled */
 
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		rows[p] = spill->behind[p] ? spill->seen[p] : 0;
-	hjg_cuda_pack_sets(rows, hjg_cuda_spill_parts(spill), spill->spec->set_rows, &sets);
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	hjg_lab_pack_sets(rows, hjg_lab_spill_parts(spill), spill->spec->set_rows, &sets);
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 	{
 		spill->set_of[p] = spill->behind[p] ? sets.set_of[p] + 1 : 0;
 		if (spill->behind[p])
@@ -205,7 +205,7 @@ hjg_cuda_spill_pack(HjgCudaSpilling *spill)
 	if (spill->passes.builds[0].nrows > 0)
 		return;
 	/* nothing stayed, so there is no join for rows that have no match there: another set's will do */
-	for (int p = 0; p < hjg_cuda_spill_parts(spill); p++)
+	for (int p = 0; p < hjg_lab_spill_parts(spill); p++)
 		if (!spill->behind[p])
 		{
 			spill->behind[p] = true;

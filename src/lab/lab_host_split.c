@@ -26,14 +26,14 @@ counts_bytes(int bits)
 }
 
 size_t
-hjg_cuda_split_bytes(int key_width, int bits, hjg_u64 chunk_rows)
+hjg_lab_split_bytes(int key_width, int bits, hjg_u64 chunk_rows)
 {
 	return hjg_cuda_block_bytes(2 * counts_bytes(bits)) +
 		HJG_CUDA_OUTS * (hjg_cuda_block_bytes(chunk_rows * (size_t) key_width) + hjg_cuda_block_bytes(chunk_rows * sizeof(hjg_u32)));
 }
 
 HjgStatus
-hjg_cuda_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int bits, hjg_u64 chunk_rows)
+hjg_lab_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int bits, hjg_u64 chunk_rows)
 {
 	HjgStatus	status;
 
@@ -54,7 +54,7 @@ hjg_cuda_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int
 }
 
 void
-hjg_cuda_split_close(HjgCudaSplit *split)
+hjg_lab_split_close(HjgCudaSplit *split)
 {
 	if (split->lanes == NULL)
 		return;
@@ -78,7 +78,7 @@ arguments(const HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row)
 }
 
 HjgStatus
-hjg_cuda_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *counts)
+hjg_lab_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *counts)
 {
 	HjgCudaLane *lane = &split->lanes->work;
 	hjg_u32    *mail = split->lanes->mail->counts;
@@ -102,7 +102,7 @@ hjg_cuda_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *coun
 }
 
 HjgStatus
-hjg_cuda_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row, const hjg_u64 *counts, const bool *behind)
+hjg_lab_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row, const hjg_u64 *counts, const bool *behind)
 {
 	const int	ix = hjg_cuda_width_ix(split->key_width);
 	const hjg_u64 tile_rows = SPLIT_THREADS * split_items[ix];
@@ -131,7 +131,7 @@ hjg_cuda_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_
 }
 
 HjgStatus
-hjg_cuda_split_send(HjgCudaSplit *split, hjg_u64 from, hjg_u64 nrows, void *keys, hjg_u32 *rows)
+hjg_lab_split_send(HjgCudaSplit *split, hjg_u64 from, hjg_u64 nrows, void *keys, hjg_u32 *rows)
 {
 	const size_t width = (size_t) split->key_width;
 	const HjgCudaSide *side = &split->rows[split->turn];

@@ -23,13 +23,13 @@ shape_of(const HjgCudaHostJoin *join)
 }
 
 size_t
-hjg_cuda_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join)
+hjg_lab_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join)
 {
 	const HjgCudaShape shape = shape_of(join);
 
 	return hjg_cuda_block_bytes(join->build.nrows * (size_t) join->key_width) +
-		hjg_cuda_host_build_bytes(device, &shape, join->strategy) +
-		hjg_cuda_flow_bytes(join->key_width, false, join->chunk_rows);
+		hjg_lab_host_build_bytes(device, &shape, join->strategy) +
+		hjg_lab_flow_bytes(join->key_width, false, join->chunk_rows);
 }
 
 static HjgStatus
@@ -52,7 +52,7 @@ load_rows(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgC
 }
 
 HjgStatus
-hjg_cuda_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result)
+hjg_lab_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result)
 {
 	const HjgCudaShape shape = shape_of(join);
 	const HjgCudaStrategy *strategy = NULL;
@@ -72,17 +72,17 @@ hjg_cuda_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHo
 	if (status == HJG_OK)
 		status = hjg_cuda_follow(&lanes->work, &lanes->in);
 	if (status == HJG_OK)
-		status = hjg_cuda_flow_open(&flow, lanes, join->key_width, false, join->chunk_rows, result);
+		status = hjg_lab_flow_open(&flow, lanes, join->key_width, false, join->chunk_rows, result);
 	if (status == HJG_OK)
-		status = hjg_cuda_flow_begin(&flow, join->key_width, &source);
+		status = hjg_lab_flow_begin(&flow, join->key_width, &source);
 	if (status == HJG_OK)
-		status = hjg_cuda_host_build(&lanes->work, &shape, &build, join->strategy, &strategy, &table);
+		status = hjg_lab_host_build(&lanes->work, &shape, &build, join->strategy, &strategy, &table);
 	if (status == HJG_OK)
-		status = hjg_cuda_flow_run(&flow, strategy, table);
+		status = hjg_lab_flow_run(&flow, strategy, table);
 	drained = hjg_cuda_lanes_wait(lanes);
 	if (table != NULL)
 		strategy->free(&lanes->work, table);
-	hjg_cuda_flow_close(&flow);
+	hjg_lab_flow_close(&flow);
 	hjg_cuda_free(&lanes->work, build.keys);
 	return status == HJG_OK ? drained : status;
 }

@@ -109,15 +109,15 @@ main(int argc, char **argv)
 	/* the benchmark reads its options from here on */
 	optind = 0;
 	if (!hjg_device_parse(device, &id) || id.kind == HJG_KIND_OPENCL)
-		return hjg_coupled_bench(nthreads, device, argc, argv);
+		return hjg_lab_coupled_bench(nthreads, device, argc, argv);
 	if (id.kind == HJG_KIND_CPU)
-		return hjg_engine_bench(stdout, nthreads, argc, argv);
+		return hjg_lab_cpu_bench(stdout, nthreads, argc, argv);
 	if (id.kind != HJG_KIND_CUDA || id.number >= HJG_CUDA_MAX_DEVICES)
 	{
 		fprintf(stderr, "hjoin_gpu_lab: there is no device %s\n", device);
 		return EXIT_USAGE;
 	}
 	if (argc > 1 && strcmp(argv[1], "--host") == 0)
-		return hjg_cuda_host_bench(stdout, id.number, argc - 1, argv + 1);
-	return hjg_cuda_bench(stdout, id.number, argc, argv);
+		return hjg_lab_host_bench(stdout, id.number, argc - 1, argv + 1);
+	return hjg_lab_cuda_bench(stdout, id.number, argc, argv);
 }

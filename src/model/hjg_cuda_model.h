@@ -63,13 +63,13 @@ typedef struct HjgCudaPrediction
 } HjgCudaPrediction;
 
 static inline double
-hjg_cuda_joining_ns(const HjgCudaPrediction *prediction)
+hjg_model_cuda_joining_ns(const HjgCudaPrediction *prediction)
 {
 	return prediction->build_ns + prediction->build_calls_ns + prediction->probe_ns + prediction->probe_calls_ns;
 }
 
 /* Predict a join whose build keys the strategy takes.  False for what is no strategy. */
-extern bool hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
+extern bool hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
 							 HjgCudaPrediction *prediction);
 
 /* ---- model_cuda_carry.c ---- */
@@ -85,8 +85,8 @@ typedef struct HjgCarrySize
 } HjgCarrySize;
 
 /* Time of processors for them: fetched by row number on the host (late), and gathered by the device (early). */
-extern double hjg_cuda_late_ns(const HjgCarrySize *size);
-extern double hjg_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgCarrySize *size);
+extern double hjg_model_cuda_late_ns(const HjgCarrySize *size);
+extern double hjg_model_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgCarrySize *size);
 
 /* ---- model_cuda_calibrate.c ---- */
 
@@ -114,15 +114,15 @@ typedef enum HjgCudaTrialId
 } HjgCudaTrialId;
 
 /* Plan the trials to be made, without their times. */
-extern void hjg_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes);
+extern void hjg_model_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes);
 
 /* What the measured trials say of the unit costs, but for those of context and calls. */
-extern void hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes);
+extern void hjg_model_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes);
 
 /* ---- model_cuda.c, for the calibration ---- */
 
 /* Of random accesses of a table: the cost of one beyond the cache, when those of one in it and of one on the average are known. */
-extern double hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns);
+extern double hjg_model_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns);
 
 #define HJG_MODEL_MB (1024.0 * 1024.0)
 #define HJG_MODEL_PAIR_BYTES 8.0

@@ -160,11 +160,11 @@ typedef struct HjgEngineTimes
 	double		join_ns[2];
 } HjgEngineTimes;
 
-extern void hjg_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs);
+extern void hjg_model_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs);
 /* Are these plausible: finite, a start of less than a second, and of a row between 0.01 ns and 0.1 ms? */
 extern bool hjg_model_engine_costs_valid(const HjgEngineCosts *costs);
-extern double hjg_engine_build_ns(const HjgEngineCosts *costs, double build_rows);
-extern double hjg_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows);
+extern double hjg_model_engine_build_ns(const HjgEngineCosts *costs, double build_rows);
+extern double hjg_model_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows);
 /* Find the costs of OpenCL device number number, if they are plausible and were measured on this one; NULL otherwise. */
 extern const HjgEngineCosts *hjg_model_coupled_costs(const HjgCalibration *calibration, int number, double identity);
 /* Is it clearly expected to be faster than the cpu engine? */

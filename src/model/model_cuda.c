@@ -43,7 +43,7 @@ table_access_ns(double table_bytes, double l2_bytes, double cached_ns, double be
 }
 
 double
-hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns)
+hjg_model_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns)
 {
 	const double cached = cached_part(table_bytes, l2_bytes);
 
@@ -51,7 +51,7 @@ hjg_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double
 }
 
 bool
-hjg_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
+hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
 				 HjgCudaPrediction *prediction)
 {
 	const double b = size->build_rows;

@@ -19,7 +19,7 @@
 #define LEAST_NS 1e-4
 
 void
-hjg_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes)
+hjg_model_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes)
 {
 	const double small_rows = fmin(fmax(l2_bytes / 4 / HJG_CUDA_TABLE_BYTES(1), LEAST_SMALL_ROWS), LARGE_ROWS / 8);
 
@@ -58,7 +58,7 @@ building_ns(const HjgCudaTrial *trial)
 }
 
 void
-hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes)
+hjg_model_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes)
 {
 	const HjgCudaTrial *small = &trials[HJG_CUDA_TRIAL_SMALL];
 	const HjgCudaTrial *pairs = &trials[HJG_CUDA_TRIAL_PAIRS];
@@ -86,10 +86,10 @@ hjg_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l
 								  (passes * sorted->build_rows));
 
 	costs->gather_l2_ns = positive(probing_ns(small) / small->probe_rows - KEY_BYTES * stream_ns);
-	costs->gather_ns = hjg_cuda_beyond_ns(large_bytes, l2_bytes, costs->gather_l2_ns,
+	costs->gather_ns = hjg_model_cuda_beyond_ns(large_bytes, l2_bytes, costs->gather_l2_ns,
 										  positive(probing_ns(large) / large->probe_rows - KEY_BYTES * stream_ns));
 	costs->insert_l2_ns = positive((building_ns(small) - small_bytes * stream_ns) / small->build_rows - KEY_BYTES * stream_ns);
-	costs->insert_ns = hjg_cuda_beyond_ns(large_bytes, l2_bytes, costs->insert_l2_ns,
+	costs->insert_ns = hjg_model_cuda_beyond_ns(large_bytes, l2_bytes, costs->insert_l2_ns,
 										  positive((building_ns(large) - large_bytes * stream_ns) / large->build_rows -
 												   KEY_BYTES * stream_ns));
 }

@@ -28,19 +28,19 @@ row_ns(const double ns[2], double build_rows)
 }
 
 double
-hjg_engine_build_ns(const HjgEngineCosts *costs, double build_rows)
+hjg_model_engine_build_ns(const HjgEngineCosts *costs, double build_rows)
 {
 	return costs->start_ns + build_rows * row_ns(costs->build_ns, build_rows);
 }
 
 double
-hjg_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows)
+hjg_model_engine_probe_ns(const HjgEngineCosts *costs, double build_rows, double probe_rows)
 {
 	return probe_rows * row_ns(costs->probe_ns, build_rows);
 }
 
 void
-hjg_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs)
+hjg_model_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs)
 {
 	costs->start_ns = times->one_row_ns;
 	for (int i = 0; i < 2; i++)
@@ -75,6 +75,6 @@ hjg_model_coupled_costs(const HjgCalibration *calibration, int number, double id
 bool
 hjg_model_engine_pays(const HjgEngineCosts *costs, const HjgEngineCosts *cpu, double build_rows, double probe_rows)
 {
-	return hjg_engine_build_ns(costs, build_rows) + hjg_engine_probe_ns(costs, build_rows, probe_rows) <
-		MOST_OF_CPU * (hjg_engine_build_ns(cpu, build_rows) + hjg_engine_probe_ns(cpu, build_rows, probe_rows));
+	return hjg_model_engine_build_ns(costs, build_rows) + hjg_model_engine_probe_ns(costs, build_rows, probe_rows) <
+		MOST_OF_CPU * (hjg_model_engine_build_ns(cpu, build_rows) + hjg_model_engine_probe_ns(cpu, build_rows, probe_rows));
 }

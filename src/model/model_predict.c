@@ -269,8 +269,8 @@ predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_r
 	{
 		HjgCudaPrediction own;
 
-		if ((hjg_strategy_needs(id) & ~met) != 0 || !hjg_cuda_predict(&costs->cuda, &size, (HjgCudaStrategyId) id, &own) ||
-			(found && hjg_cuda_joining_ns(&own) >= hjg_cuda_joining_ns(&best)))
+		if ((hjg_strategy_needs(id) & ~met) != 0 || !hjg_model_cuda_predict(&costs->cuda, &size, (HjgCudaStrategyId) id, &own) ||
+			(found && hjg_model_cuda_joining_ns(&own) >= hjg_model_cuda_joining_ns(&best)))
 			continue;
 		best = own;
 		found = true;
@@ -329,8 +329,8 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 	{
 		const double build_rows = shape->build_rows * participants;
 
-		prediction->build_ns = hjg_engine_build_ns(shape->engine, build_rows) + costs->memory_mb_ns * shape->build_bytes / mb;
-		engine_ns = hjg_engine_probe_ns(shape->engine, build_rows, total_kept_rows);
+		prediction->build_ns = hjg_model_engine_build_ns(shape->engine, build_rows) + costs->memory_mb_ns * shape->build_bytes / mb;
+		engine_ns = hjg_model_engine_probe_ns(shape->engine, build_rows, total_kept_rows);
 	}
 	if (shape->gpu || (shape->nthreads > 0 && participants == 1))
 		prediction->probe_ns = engine_ns > backend_ns ? engine_ns - backend_ns : 0;

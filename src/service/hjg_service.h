@@ -210,7 +210,7 @@ typedef struct HjgRoundMemory
 } HjgRoundMemory;
 
 /* So many bytes, of which up to most may be asked for soon; what was there is gone. */
-extern void *hjg_round_space(HjgRoundMemory *memory, size_t bytes, size_t most);
+extern void *hjg_service_round_space(HjgRoundMemory *memory, size_t bytes, size_t most);
 
 typedef struct HjgBatchResult
 {

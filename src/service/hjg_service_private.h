@@ -86,12 +86,12 @@ extern HjgJob *hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint
 
 /* service_share.c */
 static inline HjgShare *
-hjg_arena_share(void)
+hjg_service_share(void)
 {
 	return &hjg_arena_map.control->share;
 }
 
-extern HjgShareOwner hjg_share_myself(void);
+extern HjgShareOwner hjg_service_share_myself(void);
 
 /* Leasing one slot or one slab, in turn. */
 typedef struct HjgTurn
@@ -156,7 +156,7 @@ extern const char *hjg_spawn_path(void);
 extern bool hjg_spawn_none_alive(void);
 
 /* service_calibration.c */
-extern void hjg_calibration_load(void);
+extern void hjg_service_calibration_load(void);
 
 /* service_machine.c */
 typedef struct HjgMachine

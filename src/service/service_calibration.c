@@ -273,7 +273,7 @@ remove_stale_files(void)
 
 /* Load the calibration; called by the supervisor at its start. */
 void
-hjg_calibration_load(void)
+hjg_service_calibration_load(void)
 {
 	double		values[HJG_CALIBRATION_VALUES];
 	HjgMachine	measured;

@@ -38,7 +38,7 @@ held_reserve(HjgHeldList *list, int n)
 static void
 count_slabs(HjgJob *job, int n)
 {
-	uint32		nslabs = hjg_share_count(hjg_arena_share(), job->job_ix, n);
+	uint32		nslabs = hjg_share_count(hjg_service_share(), job->job_ix, n);
 
 	if (n > 0)
 		job->max_slabs = Max(job->max_slabs, nslabs);
@@ -71,7 +71,7 @@ hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
 	job->slab_owner = hjg_slab_owner(job_ix, generation);
 	job->spec = *spec;
 	job->build_carried = spec->carried.bytes[HJG_SIDE_BUILD] > 0;
-	job->owner = hjg_share_owner(hjg_arena_share(), job_ix);
+	job->owner = hjg_share_owner(hjg_service_share(), job_ix);
 	hjg_service_track(job);
 	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
 	return job;
@@ -85,7 +85,7 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 	HjgJob	   *job;
 	uint32		job_ix;
 	uint32		generation;
-	HjgTurn		turn = {.kind = HJG_SHARE_SLOT,.owner = hjg_share_myself(),.patient = true};
+	HjgTurn		turn = {.kind = HJG_SHARE_SLOT,.owner = hjg_service_share_myself(),.patient = true};
 	bool		leased = false;
 	int			device_ix;
 
@@ -110,7 +110,7 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 		hjg_turn_end(&turn);
 		return NULL;
 	}
-	hjg_share_enter(hjg_arena_share(), job_ix, turn.owner);
+	hjg_share_enter(hjg_service_share(), job_ix, turn.owner);
 	*reason = HJG_REASON_NONE;
 	hint = job_ix;
 

@@ -52,7 +52,7 @@ release_owned(HjgJob *job)
 			release_slabs(job, &job->batches[b].inputs);
 			release_slabs(job, &job->batches[b].results);
 		}
-		hjg_share_clear(hjg_arena_share(), job->job_ix);
+		hjg_share_clear(hjg_service_share(), job->job_ix);
 		hjg_job_slot_free(&hjg_arena_map, job->slot, job->generation, HJG_JOB_SWEEPING);
 		hjg_wake_next();
 		/* it may keep a hash table for us */
@@ -77,7 +77,7 @@ hjg_job_release(HjgJob *job)
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
 			if (job->batches[b].open)
 				hjg_job_batch_close(job, b);
-		hjg_share_count(hjg_arena_share(), job->job_ix, -job->loose.n);
+		hjg_share_count(hjg_service_share(), job->job_ix, -job->loose.n);
 		release_slabs(job, &job->loose);
 	}
 	hjg_job_leave(job->slot, job->participant, (uint32) MyProcPid);

@@ -59,7 +59,7 @@ look_at_arena(uint32 *total_slabs, uint32 *leased_slabs)
 /* ---------- turns ---------- */
 
 HjgShareOwner
-hjg_share_myself(void)
+hjg_service_share_myself(void)
 {
 	return (HjgShareOwner) {.pid = (uint32) MyProcPid,.role = GetAuthenticatedUserId()};
 }
@@ -73,7 +73,7 @@ plenty(uint64 now_ns)
 	uint32		leased;
 
 	look_at_arena(&total, &leased);
-	return leased < hjg_share_free_for_all(&now, total) && !hjg_share_anybody_waits(hjg_arena_share(), now_ns);
+	return leased < hjg_share_free_for_all(&now, total) && !hjg_share_anybody_waits(hjg_service_share(), now_ns);
 }
 
 static bool
@@ -92,7 +92,7 @@ queue_up(HjgTurn *turn, uint64 now_ns)
 		waiter.until_ns += (uint64) TURN_WAIT_MS * 1000000;
 	turn->since_ns = now_ns;
 	turn->until_ns = waiter.until_ns;
-	my_place = hjg_share_queue(hjg_arena_share(), &waiter, now_ns);
+	my_place = hjg_share_queue(hjg_service_share(), &waiter, now_ns);
 	/* perhaps abandoned jobs hold what we need */
 	hjg_supervisor_poke();
 	return my_place >= 0;
@@ -102,7 +102,7 @@ void
 hjg_turn_leave(void)
 {
 	if (my_place >= 0)
-		hjg_share_leave(hjg_arena_share(), my_place, (uint32) MyProcPid);
+		hjg_share_leave(hjg_service_share(), my_place, (uint32) MyProcPid);
 	my_place = -1;
 }
 
@@ -127,7 +127,7 @@ sleep_a_while(void)
 bool
 hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 {
-	HjgShare   *share = hjg_arena_share();
+	HjgShare   *share = hjg_service_share();
 	uint64		now_ns = hjg_now_ns();
 
 	if (!turn->tried && turn->kind == HJG_SHARE_SLAB && plenty(now_ns))
@@ -235,12 +235,12 @@ hjg_job_suspend(HjgJob *job)
 	uint32		leased;
 
 	job->suspended = true;
-	hjg_share_suspend(hjg_arena_share(), job->job_ix, true);
+	hjg_share_suspend(hjg_service_share(), job->job_ix, true);
 	if (job->nsuspended++ % SUSPENDS_PER_LOOK != 0 && job->idle_share == hjg_idle_share)
 		return false;
 	job->idle_share = hjg_idle_share;
 	look_at_arena(&total, &leased);
-	hjg_share_sum(hjg_arena_share(), job->owner, &sum);
+	hjg_share_sum(hjg_service_share(), job->owner, &sum);
 	return hjg_share_idle_exceeded(&sum, &now, total);
 }
 
@@ -248,6 +248,6 @@ void
 hjg_job_resume(HjgJob *job)
 {
 	if (job->suspended)
-		hjg_share_suspend(hjg_arena_share(), job->job_ix, false);
+		hjg_share_suspend(hjg_service_share(), job->job_ix, false);
 	job->suspended = false;
 }

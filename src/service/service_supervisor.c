@@ -410,7 +410,7 @@ hjg_supervisor_main(Datum arg)
 	before_shmem_exit(supervisor_exit, (Datum) 0);
 	__atomic_store_n(&control->supervisor_pgprocno, HJG_MY_PROCNO, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&control->supervisor_pid, (uint32) MyProcPid, __ATOMIC_SEQ_CST);
-	hjg_calibration_load();
+	hjg_service_calibration_load();
 	outlive_old_device();
 	make_wait_set();
 

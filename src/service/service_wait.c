@@ -171,7 +171,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 }
 
 void *
-hjg_round_space(HjgRoundMemory *memory, size_t bytes, size_t most)
+hjg_service_round_space(HjgRoundMemory *memory, size_t bytes, size_t most)
 {
 	if (memory->bytes < bytes)
 	{
@@ -199,7 +199,7 @@ make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemo
 		return copy;
 	for (int s = 0; s < HJG_SIDES; s++)
 		pair_bytes += reported->gathered & HJG_SIDE_BIT(s) ? expected->carried.bytes[s] : 0;
-	place = hjg_round_space(memory, room * pair_bytes, (size_t) expected->npages * HJG_SLAB_BYTES);
+	place = hjg_service_round_space(memory, room * pair_bytes, (size_t) expected->npages * HJG_SLAB_BYTES);
 	copy.pairs = (HjgPair *) place;
 	place += room * sizeof(HjgPair);
 	for (int s = 0; s < HJG_SIDES; s++)

@@ -40,7 +40,7 @@ hjg_supervisor_watch(void)
 void
 hjg_wake_next(void)
 {
-	const HjgShare *share = hjg_arena_share();
+	const HjgShare *share = hjg_service_share();
 	const uint64 now_ns = hjg_now_ns();
 	uint32		pgprocno;
 

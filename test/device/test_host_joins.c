@@ -166,7 +166,7 @@ spill_of(const Kind *kind, const HjgCudaHostJoin *join)
 {
 	HjgCudaSpill spill = {.join = *join, .bits = kind->bits, .set_rows = join->build.nrows / (hjg_u64) kind->set_part + BLOCK_ROWS};
 
-	spill.memory_bytes = hjg_cuda_spill_memory(&spill);
+	spill.memory_bytes = hjg_lab_spill_memory(&spill);
 	spill.memory = aligned_alloc(64, spill.memory_bytes);
 	return spill;
 }
@@ -174,8 +174,8 @@ spill_of(const Kind *kind, const HjgCudaHostJoin *join)
 static size_t
 device_bytes(const Kind *kind, const HjgCudaHostJoin *join, const HjgCudaCopro *copro, const HjgCudaSpill *spill)
 {
-	return kind->system == COPRO ? hjg_cuda_copro_bytes(device, copro) : kind->system == SPILL ? hjg_cuda_spill_bytes(device, spill) :
-		hjg_cuda_stream_bytes(device, join);
+	return kind->system == COPRO ? hjg_lab_copro_bytes(device, copro) : kind->system == SPILL ? hjg_lab_spill_bytes(device, spill) :
+		hjg_lab_stream_bytes(device, join);
 }
 
 static HjgStatus
@@ -192,8 +192,8 @@ run_join(const Kind *kind, const HjgCudaHostJoin *join, const HjgEnv *env, HjgCu
 		status = hjg_cuda_lanes_take(device, env, &grant, &lanes);
 	if (status == HJG_OK)
 	{
-		status = kind->system == COPRO ? hjg_cuda_copro_join(lanes, &copro, result) :
-			kind->system == SPILL ? hjg_cuda_spill_join(lanes, &spill, result) : hjg_cuda_stream_join(lanes, join, result);
+		status = kind->system == COPRO ? hjg_lab_copro_join(lanes, &copro, result) :
+			kind->system == SPILL ? hjg_lab_spill_join(lanes, &spill, result) : hjg_lab_stream_join(lanes, join, result);
 		if (grant.used_bytes != 0 || (stub != NULL && stub->in_flight != 0))
 		{
 			printf("# %zu bytes of device memory are left, %ld operations are in flight\n", grant.used_bytes,
@@ -339,7 +339,7 @@ test_sets(void)
 	HjgCudaSets sets;
 	hjg_u64		rows[HJG_CUDA_MOST_PARTS];
 
-	hjg_cuda_pack_sets(odd, 7, 100, &sets);
+	hjg_lab_pack_sets(odd, 7, 100, &sets);
 	claim(check_sets(odd, 7, 100, &sets) == NULL && sets.rows[0] == 100 && sets.set_of[4] > 0 && sets.nsets == 4,
 		  "the first set is the fullest that fits: %u of 100 rows, %d sets", (unsigned) sets.rows[0], sets.nsets);
 	for (int run = 0; run < 500 && wrong == NULL; run++)
@@ -349,12 +349,12 @@ test_sets(void)
 
 		for (int p = 0; p < nparts; p++)
 			rows[p] = random_below(&random, 8) == 0 ? 0 : random_u64(&random) % (capacity * 2 / (hjg_u64) (1 + run % 30) + 1);
-		hjg_cuda_pack_sets(rows, nparts, capacity, &sets);
+		hjg_lab_pack_sets(rows, nparts, capacity, &sets);
 		wrong = check_sets(rows, nparts, capacity, &sets);
 	}
 	claim(wrong == NULL, "any partitions, up to 2^33 rows a set, are packed%s%s", wrong != NULL ? ": " : "", wrong != NULL ? wrong : "");
 	memset(rows, 0, sizeof(rows));
-	hjg_cuda_pack_sets(rows, 16, 1000, &sets);
+	hjg_lab_pack_sets(rows, 16, 1000, &sets);
 	claim(sets.nsets == 1 && sets.rows[0] == 0, "no rows are one set of none");
 }
 
@@ -368,11 +368,11 @@ test_rates(void)
 	const hjg_u64 half = join.build.nrows / 2;
 	const hjg_u64 little = join.build.nrows / 20;
 
-	claim(hjg_cuda_spill_ns(&fast_bus, &join, half) < hjg_cuda_copro_ns(&fast_bus, &join, half),
+	claim(hjg_lab_spill_ns(&fast_bus, &join, half) < hjg_lab_copro_ns(&fast_bus, &join, half),
 		  "a fast bus: spill is chosen");
-	claim(hjg_cuda_spill_ns(&slow_bus, &join, little) > hjg_cuda_copro_ns(&slow_bus, &join, little),
+	claim(hjg_lab_spill_ns(&slow_bus, &join, little) > hjg_lab_copro_ns(&slow_bus, &join, little),
 		  "a slow bus, and little that stays on the device: copro is chosen");
-	claim(hjg_cuda_spill_ns(&fast_bus, &join, 1ull << 30) < hjg_cuda_spill_ns(&fast_bus, &join, half),
+	claim(hjg_lab_spill_ns(&fast_bus, &join, 1ull << 30) < hjg_lab_spill_ns(&fast_bus, &join, half),
 		  "the more stays, the less is spilled");
 }
 

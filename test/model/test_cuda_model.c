@@ -42,7 +42,7 @@ total(const HjgCudaUnitCosts *costs, HjgCudaJoinSize size, HjgCudaStrategyId str
 {
 	HjgCudaPrediction p;
 
-	return hjg_cuda_predict(costs, &size, strategy, &p) ? p.in_ns + hjg_cuda_joining_ns(&p) + p.out_ns : -1;
+	return hjg_model_cuda_predict(costs, &size, strategy, &p) ? p.in_ns + hjg_model_cuda_joining_ns(&p) + p.out_ns : -1;
 }
 
 static void
@@ -87,7 +87,7 @@ predicted(const HjgCudaUnitCosts *costs, HjgCudaTrial trial)
 	};
 	HjgCudaPrediction p;
 
-	hjg_cuda_predict(costs, &size, trial.strategy, &p);
+	hjg_model_cuda_predict(costs, &size, trial.strategy, &p);
 	trial.times = (HjgJobStats) {.transfer_ns = p.in_ns + p.out_ns, .build_ns = p.build_ns, .probe_ns = p.probe_ns};
 	if (trial.strategy == HJG_CUDA_RADIX1)
 	{
@@ -118,10 +118,10 @@ test_calibration(void)
 	const double *b = (const double *) &found;
 	bool		close = true;
 
-	hjg_cuda_plan_trials(trials, L2_BYTES);
+	hjg_model_cuda_plan_trials(trials, L2_BYTES);
 	for (int i = 0; i < HJG_CUDA_NTRIALS; i++)
 		trials[i] = predicted(&made_up, trials[i]);
-	hjg_cuda_calibrate(&found, trials, L2_BYTES);
+	hjg_model_cuda_calibrate(&found, trials, L2_BYTES);
 	for (size_t i = 0; i < sizeof(found) / sizeof(double); i++)
 		if (fabs(a[i] - b[i]) > 0.15 * a[i])
 		{
@@ -130,8 +130,8 @@ test_calibration(void)
 		}
 	ok(close, "calibration finds the costs that times were predicted from, within 15 %");
 
-	hjg_cuda_plan_trials(trials, L2_BYTES);
-	hjg_cuda_calibrate(&found, trials, L2_BYTES);
+	hjg_model_cuda_plan_trials(trials, L2_BYTES);
+	hjg_model_cuda_calibrate(&found, trials, L2_BYTES);
 	close = true;
 	for (size_t i = 0; i < sizeof(found) / sizeof(double); i++)
 		close = close && isfinite(b[i]) && b[i] > 0;
@@ -184,7 +184,7 @@ test_devices(void)
 static bool
 early_pays(HjgCarrySize size)
 {
-	return hjg_cuda_early_ns(&hjg_model_default_costs.cuda, &size) < hjg_cuda_late_ns(&size);
+	return hjg_model_cuda_early_ns(&hjg_model_default_costs.cuda, &size) < hjg_model_cuda_late_ns(&size);
 }
 
 static void
@@ -218,8 +218,8 @@ test_carried(void)
 		HjgCarrySize more = size;
 
 		more.pairs *= 2;
-		grow = grow && hjg_cuda_late_ns(&size) > 0 && hjg_cuda_late_ns(&more) > hjg_cuda_late_ns(&size) &&
-			hjg_cuda_early_ns(&hjg_model_default_costs.cuda, &more) > hjg_cuda_early_ns(&hjg_model_default_costs.cuda, &size);
+		grow = grow && hjg_model_cuda_late_ns(&size) > 0 && hjg_model_cuda_late_ns(&more) > hjg_model_cuda_late_ns(&size) &&
+			hjg_model_cuda_early_ns(&hjg_model_default_costs.cuda, &more) > hjg_model_cuda_early_ns(&hjg_model_default_costs.cuda, &size);
 	}
 	ok(grow, "more pairs take more time, early and late");
 }

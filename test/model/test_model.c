@@ -159,16 +159,16 @@ engines_are_measured(void)
 		const HjgEngineCosts costs = random_engine();
 		const HjgEngineTimes times = {
 			.one_row_ns = costs.start_ns,
-			.build_ns = {hjg_engine_build_ns(&costs, small), hjg_engine_build_ns(&costs, large)},
-			.join_ns = {hjg_engine_build_ns(&costs, small) + hjg_engine_probe_ns(&costs, small, small),
-				hjg_engine_build_ns(&costs, large) + hjg_engine_probe_ns(&costs, large, large)}
+			.build_ns = {hjg_model_engine_build_ns(&costs, small), hjg_model_engine_build_ns(&costs, large)},
+			.join_ns = {hjg_model_engine_build_ns(&costs, small) + hjg_model_engine_probe_ns(&costs, small, small),
+				hjg_model_engine_build_ns(&costs, large) + hjg_model_engine_probe_ns(&costs, large, large)}
 		};
 		HjgEngineCosts back;
 
-		hjg_engine_costs_of(&times, &back);
-		good = near(hjg_engine_build_ns(&costs, between), costs.start_ns + between * (costs.build_ns[0] + costs.build_ns[1]) / 2) &&
-			near(hjg_engine_probe_ns(&costs, 10, 1000), 1000 * costs.probe_ns[0]) &&
-			near(hjg_engine_probe_ns(&costs, 1e9, 1000), 1000 * costs.probe_ns[1]);
+		hjg_model_engine_costs_of(&times, &back);
+		good = near(hjg_model_engine_build_ns(&costs, between), costs.start_ns + between * (costs.build_ns[0] + costs.build_ns[1]) / 2) &&
+			near(hjg_model_engine_probe_ns(&costs, 10, 1000), 1000 * costs.probe_ns[0]) &&
+			near(hjg_model_engine_probe_ns(&costs, 1e9, 1000), 1000 * costs.probe_ns[1]);
 		/* a row is taken to cost a tenth of all at least */
 		for (int k = 0; k < 2 && good; k++)
 			good = (near(back.build_ns[k], costs.build_ns[k]) || times.build_ns[k] < 1.2 * times.one_row_ns) &&
