@@ -127,7 +127,7 @@ _PG_init(void)
 				 errhint("Add hjoin_gpu to shared_preload_libraries and restart the server.")));
 		return;
 	}
-	if (!hjg_hash_draw_seed())
+	if (!hjg_engine_draw_seed())
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random seeds for hash tables: %m")));

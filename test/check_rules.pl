@@ -88,9 +88,11 @@ ok(!@bad, 'rooms include only the rooms that they may', @bad);
 
 # --- names: each means one thing -------------------------------------------------
 # types, functions that other files see, and constants of headers, by the files that define them
-my (%types, %functions, %constants);
+my (%types, %functions, %constants, %rooms);
 foreach my $file (@sources)
 {
+	my ($room) = $file =~ m{^src/([a-z]+)/};
+	$room //= 'top';
 	my $text = slurp($file);
 	$text =~ s{/\*.*?\*/}{}gs;
 	$text =~ s{\\\n}{ }g;
@@ -104,6 +106,7 @@ foreach my $file (@sources)
 	while ($text =~ /^([A-Za-z][^;{}()#]*)\n(\w+)\([^;{}]*\)\n\{/mg)
 	{
 		my ($type, $name) = ($1, $2);
+		$rooms{$1}{$room} = 1 if ($type !~ /\bstatic\b/ or $file =~ /\.h$/) and $name =~ /^(hjg_[a-z0-9]+)/;
 		$here{$name}++ unless $name eq 'main' or $type =~ /\b(?:static|BODY)\b/;
 	}
 	push @{ $functions{$_} }, $file foreach keys %here;
@@ -125,6 +128,11 @@ foreach my $kind ([ 'type', \%types ], [ 'function', \%functions ], [ 'constant'
 	push @bad, "no $what found" unless %$names;
 	ok(!@bad, "no $what is defined in two files", @bad);
 }
+
+# what lies in shared memory has its functions with it, whoever works with it
+delete $_->{layout} foreach values %rooms;
+@bad = map { "$_: " . join(' ', sort keys %{ $rooms{$_} }) } grep { keys %{ $rooms{$_} } > 1 } sort keys %rooms;
+ok(!@bad, 'the first word of a function belongs to one room', @bad);
 
 # --- rooms without postgres.h --------------------------------------------------
 my $cc = $ENV{CC} // 'cc';

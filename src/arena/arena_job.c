@@ -71,14 +71,14 @@ op_at(HjgJobReport *report, int i)
 }
 
 bool
-hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
+hjg_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
 				   hjg_u32 *job_ix, hjg_u32 *generation)
 {
 	for (hjg_u32 i = 0; i < HJG_MAX_JOBS; i++)
 	{
 		hjg_u32		ix = (hint + i) % HJG_MAX_JOBS;
 		HjgJobSlot *job = &arena->jobs[ix];
-		HjgJobReport *report = hjg_job_report(arena, job);
+		HjgJobReport *report = hjg_slot_report(arena, job);
 		hjg_u64		word = __atomic_load_n(&job->word, __ATOMIC_RELAXED);
 
 		if (HJG_WORD_STATE(word) != HJG_JOB_FREE ||
@@ -108,7 +108,7 @@ hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 rol
 }
 
 int
-hjg_job_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno)
+hjg_slot_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno)
 {
 	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
 	{
@@ -126,7 +126,7 @@ hjg_job_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno)
 }
 
 void
-hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid)
+hjg_slot_leave(HjgJobSlot *job, int participant, hjg_u32 pid)
 {
 	if (participant < 0 || participant >= HJG_MAX_PARTICIPANTS)
 		return;
@@ -149,7 +149,7 @@ has_participants(HjgJobSlot *job, HjgAliveFn alive, void *arg)
 }
 
 bool
-hjg_job_leased(const HjgJobSlot *job, hjg_u32 generation)
+hjg_slot_leased(const HjgJobSlot *job, hjg_u32 generation)
 {
 	return __atomic_load_n(&job->word, __ATOMIC_SEQ_CST) == HJG_WORD(generation, HJG_JOB_LEASED);
 }
@@ -192,7 +192,7 @@ nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 
 	for (int i = 0; i <= HJG_MAX_BATCHES; i++)
 	{
-		HjgOpReport *op = op_at(hjg_job_report(arena, job), i);
+		HjgOpReport *op = op_at(hjg_slot_report(arena, job), i);
 		hjg_u64		word;
 
 		if (hjg_op_move(op, generation, HJG_OP_QUEUED, HJG_OP_DRAINING))
@@ -201,7 +201,7 @@ nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 		if (!over && word == HJG_WORD(generation, HJG_OP_RUNNING))
 			return false;
 		if (!over && (HJG_WORD_GENERATION(word) != generation || HJG_WORD_STATE(word) > HJG_OP_DRAINING))
-			hjg_job_distrust(arena, job, HJG_DISTRUST_RESULT);
+			hjg_slot_distrust(arena, job, HJG_DISTRUST_RESULT);
 	}
 	return true;
 }
@@ -229,7 +229,7 @@ abandon_swept(HjgJobSlot *job, hjg_u32 generation)
 }
 
 bool
-hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
+hjg_slot_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
 	if (!move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING)))
 		return false;
@@ -240,7 +240,7 @@ hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 }
 
 bool
-hjg_job_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
+hjg_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from)
 {
 	if (__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != HJG_WORD(generation, from))
 		return false;
@@ -248,12 +248,12 @@ hjg_job_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, Hj
 	for (int p = 0; p < HJG_MAX_PARTICIPANTS; p++)
 		__atomic_store_n(&job->participants[p].pid, 0, __ATOMIC_RELAXED);
 	for (int i = 0; i <= HJG_MAX_BATCHES; i++)
-		__atomic_store_n(&op_at(hjg_job_report(arena, job), i)->word, HJG_WORD(generation + 1, HJG_OP_FREE), __ATOMIC_SEQ_CST);
+		__atomic_store_n(&op_at(hjg_slot_report(arena, job), i)->word, HJG_WORD(generation + 1, HJG_OP_FREE), __ATOMIC_SEQ_CST);
 	return move_word(&job->word, HJG_WORD(generation, from), HJG_WORD(generation + 1, HJG_JOB_FREE));
 }
 
 bool
-hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
+hjg_slot_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 {
 	if (move_word(&job->word, HJG_WORD(generation, HJG_JOB_LEASED), HJG_WORD(generation, HJG_JOB_SWEEPING)))
 		abandon_swept(job, generation);
@@ -264,7 +264,7 @@ hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 }
 
 bool
-hjg_job_any_leased(const HjgArenaView *view)
+hjg_slot_any_leased(const HjgArenaView *view)
 {
 	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
 		if (HJG_WORD_STATE(__atomic_load_n(&view->jobs[ix].word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
@@ -273,7 +273,7 @@ hjg_job_any_leased(const HjgArenaView *view)
 }
 
 bool
-hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns)
+hjg_slot_overdue(const HjgArena *arena, hjg_u64 age_ns)
 {
 	const hjg_u64 now = hjg_now_ns();
 
@@ -287,7 +287,7 @@ hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns)
 			now - __atomic_load_n(&job->abandoned_ns, __ATOMIC_RELAXED) <= age_ns)
 			continue;
 		for (int i = 0; i <= HJG_MAX_BATCHES; i++)
-			if (__atomic_load_n(&op_at(hjg_job_report(arena, job), i)->word, __ATOMIC_SEQ_CST) ==
+			if (__atomic_load_n(&op_at(hjg_slot_report(arena, job), i)->word, __ATOMIC_SEQ_CST) ==
 				HJG_WORD(HJG_WORD_GENERATION(word), HJG_OP_RUNNING))
 				return true;
 	}
@@ -295,7 +295,7 @@ hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns)
 }
 
 void
-hjg_job_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDistrust why)
+hjg_slot_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDistrust why)
 {
 	__atomic_store_n(&arena->control->distrusted_device, __atomic_load_n(&job->device_ix, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	__atomic_store_n(&arena->control->distrusted, HJG_WORD(__atomic_load_n(&job->epoch, __ATOMIC_RELAXED), why),
@@ -303,7 +303,7 @@ hjg_job_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDistrust why)
 }
 
 int
-hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned)
+hjg_slot_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned)
 {
 	int			nleft = 0;
 
@@ -320,7 +320,7 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 			hjg_u32		pid = __atomic_load_n(&job->owner_pid, __ATOMIC_SEQ_CST);
 
 			/* 0: the owner is just entering itself */
-			if (pid == 0 || alive(pid, arg) || !hjg_job_abandon(arena, job, generation))
+			if (pid == 0 || alive(pid, arg) || !hjg_slot_abandon(arena, job, generation))
 				continue;
 			word = HJG_WORD(generation, HJG_JOB_ABANDONED);
 		}
@@ -333,8 +333,8 @@ hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned
 			continue;
 		}
 		hjg_slab_release_all(arena, hjg_slab_owner(ix, generation));
-		hjg_share_clear(&arena->control->share, ix);
-		if (hjg_job_slot_free(arena, job, generation, HJG_JOB_SWEEPING))
+		hjg_arena_share_clear(&arena->control->share, ix);
+		if (hjg_slot_free(arena, job, generation, HJG_JOB_SWEEPING))
 			(*nreturned)++;
 		/* the device process may keep private memory for it */
 		hjg_doorbell_ring(&arena->view, ix);

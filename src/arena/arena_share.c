@@ -29,7 +29,7 @@
 /* ---------- what is held ---------- */
 
 void
-hjg_share_enter(HjgShare *share, hjg_u32 job_ix, HjgShareOwner owner)
+hjg_arena_share_enter(HjgShare *share, hjg_u32 job_ix, HjgShareOwner owner)
 {
 	HjgShareJob *job = &share->jobs[job_ix];
 
@@ -40,19 +40,19 @@ hjg_share_enter(HjgShare *share, hjg_u32 job_ix, HjgShareOwner owner)
 }
 
 void
-hjg_share_clear(HjgShare *share, hjg_u32 job_ix)
+hjg_arena_share_clear(HjgShare *share, hjg_u32 job_ix)
 {
 	__atomic_store_n(&share->jobs[job_ix].pid, 0, __ATOMIC_SEQ_CST);
 }
 
 hjg_u32
-hjg_share_count(HjgShare *share, hjg_u32 job_ix, int n)
+hjg_arena_share_count(HjgShare *share, hjg_u32 job_ix, int n)
 {
 	return __atomic_add_fetch(&share->jobs[job_ix].nslabs, (hjg_u32) n, __ATOMIC_RELAXED);
 }
 
 HjgShareOwner
-hjg_share_owner(const HjgShare *share, hjg_u32 job_ix)
+hjg_arena_share_owner(const HjgShare *share, hjg_u32 job_ix)
 {
 	const HjgShareJob *job = &share->jobs[job_ix];
 
@@ -60,7 +60,7 @@ hjg_share_owner(const HjgShare *share, hjg_u32 job_ix)
 }
 
 void
-hjg_share_suspend(HjgShare *share, hjg_u32 job_ix, bool suspended)
+hjg_arena_share_suspend(HjgShare *share, hjg_u32 job_ix, bool suspended)
 {
 	__atomic_store_n(&share->jobs[job_ix].suspended, suspended, __ATOMIC_RELAXED);
 }
@@ -73,7 +73,7 @@ add_use(HjgShareUse *use, hjg_u32 nslabs)
 }
 
 void
-hjg_share_sum(const HjgShare *share, HjgShareOwner owner, HjgShareSum *sum)
+hjg_arena_share_sum(const HjgShare *share, HjgShareOwner owner, HjgShareSum *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	for (int i = 0; i < HJG_MAX_JOBS; i++)
@@ -130,7 +130,7 @@ limit_of(const HjgShareLimits *limits, HjgShareOf of)
 }
 
 HjgShareOf
-hjg_share_refused_by(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs, HjgShareKind kind)
+hjg_arena_share_refused_by(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs, HjgShareKind kind)
 {
 	for (HjgShareOf of = HJG_SHARE_OF_BACKEND; of > HJG_SHARE_OF_ALL; of--)
 	{
@@ -144,13 +144,13 @@ hjg_share_refused_by(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u
 }
 
 hjg_u32
-hjg_share_free_for_all(const HjgShareLimits *limits, hjg_u32 total_slabs)
+hjg_arena_share_free_for_all(const HjgShareLimits *limits, hjg_u32 total_slabs)
 {
 	return most_slabs(total_slabs, limits->backend < limits->role ? limits->backend : limits->role);
 }
 
 bool
-hjg_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs)
+hjg_arena_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limits, hjg_u32 total_slabs)
 {
 	for (HjgShareOf of = HJG_SHARE_OF_ALL; of < HJG_SHARE_OF_COUNT; of++)
 	{
@@ -188,7 +188,7 @@ note_wait(HjgShare *share, hjg_u64 until_ns)
 }
 
 int
-hjg_share_queue(HjgShare *share, const HjgShareWaiter *waiter, hjg_u64 now_ns)
+hjg_arena_share_queue(HjgShare *share, const HjgShareWaiter *waiter, hjg_u64 now_ns)
 {
 	for (hjg_u32 i = 0; i < HJG_SHARE_WAITERS; i++)
 	{
@@ -213,7 +213,7 @@ hjg_share_queue(HjgShare *share, const HjgShareWaiter *waiter, hjg_u64 now_ns)
 }
 
 void
-hjg_share_leave(HjgShare *share, int place, hjg_u32 pid)
+hjg_arena_share_leave(HjgShare *share, int place, hjg_u32 pid)
 {
 	HjgShareWaiter *waiter = &share->waiters[place];
 
@@ -224,7 +224,7 @@ hjg_share_leave(HjgShare *share, int place, hjg_u32 pid)
 }
 
 bool
-hjg_share_anybody_waits(const HjgShare *share, hjg_u64 now_ns)
+hjg_arena_share_anybody_waits(const HjgShare *share, hjg_u64 now_ns)
 {
 	return __atomic_load_n(&share->waits_until_ns, __ATOMIC_SEQ_CST) >= now_ns;
 }
@@ -253,7 +253,7 @@ comes_before(const HjgShareWaiter *a, const HjgShareWaiter *b)
 }
 
 hjg_u32
-hjg_share_ahead(HjgShare *share, int place, hjg_u32 pid, hjg_u32 held, hjg_u64 now_ns)
+hjg_arena_share_ahead(HjgShare *share, int place, hjg_u32 pid, hjg_u32 held, hjg_u64 now_ns)
 {
 	HjgShareWaiter *mine = &share->waiters[place];
 	const HjgShareKind kind = (HjgShareKind) __atomic_load_n(&mine->kind, __ATOMIC_RELAXED);
@@ -272,7 +272,7 @@ hjg_share_ahead(HjgShare *share, int place, hjg_u32 pid, hjg_u32 held, hjg_u64 n
 }
 
 bool
-hjg_share_next(const HjgShare *share, HjgShareKind kind, hjg_u64 now_ns, hjg_u32 *pgprocno)
+hjg_arena_share_next(const HjgShare *share, HjgShareKind kind, hjg_u64 now_ns, hjg_u32 *pgprocno)
 {
 	HjgShareWaiter first = {0};
 	HjgShareWaiter other;

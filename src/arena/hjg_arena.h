@@ -30,7 +30,7 @@
  * Of the device half a server process believes nothing: a word is read once and
  * bounded, results are checked, and whatever stands there, nobody waits for ever,
  * no slab is lost and none is given twice.  Where it makes no sense, the server
- * process says so (hjg_job_distrust()), and the supervisor ends the device process.
+ * process says so (hjg_slot_distrust()), and the supervisor ends the device process.
  * The device process itself checks what it reads of either half, for a crash of it
  * costs all joins under way.
  *
@@ -164,14 +164,14 @@ extern hjg_u32 hjg_slab_nwarm(const HjgArena *arena);
 
 /* Find a slot; NULL for an index that is out of range. */
 static inline HjgJobSlot *
-hjg_job_at(const HjgArena *arena, hjg_u32 job_ix)
+hjg_slot_at(const HjgArena *arena, hjg_u32 job_ix)
 {
 	return job_ix < HJG_MAX_JOBS ? &arena->jobs[job_ix] : NULL;
 }
 
 /* Find the job's part of the device half. */
 static inline HjgJobReport *
-hjg_job_report(const HjgArena *arena, const HjgJobSlot *job)
+hjg_slot_report(const HjgArena *arena, const HjgJobSlot *job)
 {
 	return &arena->view.reports[job - arena->jobs];
 }
@@ -183,18 +183,18 @@ hjg_op_state(const HjgOpReport *op)
 }
 
 /* Lease a slot, FREE to LEASED.  False when all slots are taken; hint is where to look first. */
-extern bool hjg_job_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
+extern bool hjg_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
 							   hjg_u32 *job_ix, hjg_u32 *generation);
 
 /* Is the job still leased under this generation? */
-extern bool hjg_job_leased(const HjgJobSlot *job, hjg_u32 generation);
+extern bool hjg_slot_leased(const HjgJobSlot *job, hjg_u32 generation);
 
 /*
  * Enter this process among those that use the job and are to be woken; -1 when the table
  * is full.
  */
-extern int	hjg_job_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno);
-extern void hjg_job_leave(HjgJobSlot *job, int participant, hjg_u32 pid);
+extern int	hjg_slot_join(HjgJobSlot *job, hjg_u32 pid, hjg_u32 pgprocno);
+extern void hjg_slot_leave(HjgJobSlot *job, int participant, hjg_u32 pid);
 
 /* Move an operation; false when it is not (any more) in that state of that job. */
 extern bool hjg_op_move(HjgOpReport *op, hjg_u32 generation, HjgOpState from, HjgOpState to);
@@ -209,18 +209,18 @@ extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hj
 /*
  * Owner, after it has left: end the lease.  True if neither the device process nor a
  * participant can touch the job any more: the owner gives the slabs back next, then
- * frees the slot.  False otherwise; then hjg_job_abandon() it.
+ * frees the slot.  False otherwise; then hjg_slot_abandon() it.
  */
-extern bool hjg_job_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
-extern bool hjg_job_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
+extern bool hjg_slot_quiesce(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
+extern bool hjg_slot_free(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgJobState from);
 /* Abandon a job; false when it is not this generation's any more. */
-extern bool hjg_job_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
-extern bool hjg_job_any_leased(const HjgArenaView *view);
+extern bool hjg_slot_abandon(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation);
+extern bool hjg_slot_any_leased(const HjgArenaView *view);
 /* Supervisor: does an operation run of a job that was abandoned, and so cancelled, longer ago than that? */
-extern bool hjg_job_overdue(const HjgArena *arena, hjg_u64 age_ns);
+extern bool hjg_slot_overdue(const HjgArena *arena, hjg_u64 age_ns);
 
 /* Have the supervisor end the device process of a job for what it did to it, if it is still that one's turn. */
-extern void hjg_job_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDistrust why);
+extern void hjg_slot_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDistrust why);
 
 /*
  * Supervisor: return abandoned jobs that nobody touches any more; with alive, also those
@@ -228,7 +228,7 @@ extern void hjg_job_distrust(const HjgArena *arena, const HjgJobSlot *job, HjgDi
  * waited for.
  */
 typedef bool (*HjgAliveFn) (hjg_u32 pid, void *arg);
-extern int	hjg_job_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned);
+extern int	hjg_slot_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturned);
 
 /* ---- arena_doorbell.c: waking the device process, and being woken by it ---- */
 

@@ -119,7 +119,7 @@ end_turn(HjgCudaTurns *turns)
 		return;
 	if (turns->current->lanes != NULL)
 		hjg_cuda_join_stats(turns->current, &stats);
-	hjg_job_stats_add(&turns->stats, &stats);
+	hjg_stats_add(&turns->stats, &stats);
 	hjg_cuda_join_free(turns->current);
 	turns->current = NULL;
 }
@@ -370,7 +370,7 @@ hjg_cuda_turns_stats(const HjgCudaTurns *turns, HjgJobStats *stats)
 	if (turns->current != NULL)
 	{
 		hjg_cuda_join_stats(turns->current, &now);
-		hjg_job_stats_add(stats, &now);
+		hjg_stats_add(stats, &now);
 	}
 	stats->npartitions = turns->nturns;
 }

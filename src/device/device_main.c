@@ -150,7 +150,7 @@ serve_arena(int server_fd, int device_fd, HjgServe *serve, const char *data_dir,
 
 		if (nready < 0 && errno != EINTR)
 			return 1;
-		if (nready == 0 && hjg_confine_outdated() && !hjg_job_any_leased(&serve->view))
+		if (nready == 0 && hjg_confine_outdated() && !hjg_slot_any_leased(&serve->view))
 		{
 			fprintf(stderr, "hjoin_gpu_device: a GPU has appeared; the next process may open it\n");
 			_exit(0);
@@ -297,7 +297,7 @@ main(int argc, char **argv)
 		usage();
 		return EXIT_USAGE;
 	}
-	if (!hjg_hash_draw_seed())
+	if (!hjg_engine_draw_seed())
 		return 1;
 	/* the parent may have died before it could ask for our end */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || (parent != 0 && getppid() != parent))

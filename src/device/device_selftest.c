@@ -174,14 +174,14 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 	long long	npairs = -1;
 	long long	wanted = expected_pairs(mode, build_rows, probe_rows, copies);
 
-	if (!hjg_job_slot_lease(&arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
+	if (!hjg_slot_lease(&arena, (hjg_u32) build_rows, (hjg_u32) getpid(), 1, &job_ix, &generation))
 		return false;
-	job = hjg_job_at(&arena, job_ix);
-	report = hjg_job_report(&arena, job);
+	job = hjg_slot_at(&arena, job_ix);
+	report = hjg_slot_report(&arena, job);
 	owner = hjg_slab_owner(job_ix, generation);
 	job->spec = (HjgJoinSpec) {.key_width = (hjg_u32) key_width, .mode = mode, .strategy = (hjg_u32) strategy};
 	job->device_ix = (hjg_u32) device_ix;
-	participant = hjg_job_join(job, (hjg_u32) getpid(), 0);
+	participant = hjg_slot_join(job, (hjg_u32) getpid(), 0);
 
 	op = &job->batches[0];
 	hjg_op_move(&report->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
@@ -201,12 +201,12 @@ one_join(int key_width, HjgMatchMode mode, int strategy, hjg_u32 build_rows, hjg
 		hjg_op_move(&report->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 		npairs = probe_rounds(op, &report->batches[0], &expected, job_ix, generation);
 	}
-	hjg_job_leave(job, participant, (hjg_u32) getpid());
+	hjg_slot_leave(job, participant, (hjg_u32) getpid());
 	fallback = (HjgStatus) report->stats.fallback;
-	if (!hjg_job_quiesce(&arena, job, generation))
+	if (!hjg_slot_quiesce(&arena, job, generation))
 		return false;
 	hjg_slab_release_all(&arena, owner);
-	hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
+	hjg_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
 	hjg_doorbell_ring(&arena.view, job_ix);
 	if (fallback != HJG_OK)
 	{

@@ -57,7 +57,7 @@ probe_once(int width, HjgMatchMode mode, bool ahead, HjgProbeTask *probe, HjgPro
 				npairs += (build_row == HJG_NO_ROW) == (mode == HJG_MATCH_ANTI);
 		}
 		slot->npairs += npairs;
-		if (slot->npairs >= HJG_RESULT_CHUNK && !hjg_probe_write_out(probe, slot, false))
+		if (slot->npairs >= HJG_RESULT_CHUNK && !hjg_engine_probe_write_out(probe, slot, false))
 			return false;
 		since_poll += n;
 		if (since_poll >= HJG_POLL_ROWS)
@@ -88,7 +88,7 @@ emit_rows(HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u32 probe_row, const hjg_
 		build_rows += m;
 		n -= m;
 		if (slot->npairs >= HJG_RESULT_CHUNK &&
-			(!hjg_probe_write_out(probe, slot, false) || hjg_task_poll(&probe->task)))
+			(!hjg_engine_probe_write_out(probe, slot, false) || hjg_task_poll(&probe->task)))
 			return false;
 	}
 	return true;
@@ -160,7 +160,7 @@ probe_repeated(int width, HjgMatchMode mode, bool ahead, HjgProbeTask *probe, Hj
 			if (__builtin_expect(npairs >= HJG_RESULT_CHUNK, 0))
 			{
 				slot->npairs = npairs;
-				if (!hjg_probe_write_out(probe, slot, false))
+				if (!hjg_engine_probe_write_out(probe, slot, false))
 					return false;
 				npairs = slot->npairs;
 			}

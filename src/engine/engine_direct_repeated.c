@@ -87,11 +87,11 @@ size_t
 hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots)
 {
 	const int	bits = radix_bits(nrows, nplaces);
-	const size_t histogram = hjg_partition_keys_histogram_bytes(nrows, bits, nslots);
+	const size_t histogram = hjg_engine_partition_keys_histogram_bytes(nrows, bits, nslots);
 	const size_t giant = giant_histogram_bytes(nrows, nplaces, nslots);
 
 	return HJG_LINE_BYTES + rows_bytes(nrows, nplaces) + hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(WORD)) +
-		(histogram > giant ? histogram : giant) + hjg_partition_keys_slots_bytes(WORD, bits, nslots) +
+		(histogram > giant ? histogram : giant) + hjg_engine_partition_keys_slots_bytes(WORD, bits, nslots) +
 		sizeof(hjg_u32) * (((size_t) 1 << bits) + 1);
 }
 
@@ -309,7 +309,7 @@ hjg_direct_build_repeated(HjgJoin *join, const HjgRuns *runs, HjgTable *table)
 		!hjg_block_reserve(join, &join->counts_block, sizeof(hjg_u32) * (((size_t) 1 << bits) + 1)) ||
 		!hjg_table_reserve(join, HJG_TABLE_LINES, rows_bytes(nrows, table->nplaces)))
 		return HJG_ERR_MEMORY;
-	status = hjg_partition_places(join, runs, table, bits, join->partition_block.ptr, join->counts_block.ptr);
+	status = hjg_engine_partition_places(join, runs, table, bits, join->partition_block.ptr, join->counts_block.ptr);
 	if (status != HJG_OK)
 		return status;
 	partitioned = hjg_now_ns();

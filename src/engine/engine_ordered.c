@@ -58,7 +58,7 @@ groups_of(hjg_u32 nrows)
 }
 
 size_t
-hjg_probe_window_bytes(hjg_u32 nrows)
+hjg_engine_probe_window_bytes(hjg_u32 nrows)
 {
 	return hjg_align64(sizeof(hjg_u32) * (size_t) nrows) + sizeof(hjg_u64) * ((size_t) groups_of(nrows) + 1);
 }
@@ -383,7 +383,7 @@ cursor_behind(const WindowTask *window, hjg_u64 end)
 }
 
 HjgStatus
-hjg_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 nrows, HjgCursor *cursor,
+hjg_engine_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 nrows, HjgCursor *cursor,
 				 HjgResult *result, hjg_u64 *npairs)
 {
 	const hjg_u64 room = (hjg_u64) result->npages * result->page_pairs - *npairs;
@@ -397,7 +397,7 @@ hjg_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 
 	hjg_u64		total = 0;
 	HjgStatus	status;
 
-	if (!hjg_block_reserve(join, &join->counts_block, hjg_probe_window_bytes(nrows)))
+	if (!hjg_block_reserve(join, &join->counts_block, hjg_engine_probe_window_bytes(nrows)))
 		return HJG_ERR_MEMORY;
 	window.counts = join->counts_block.ptr;
 	window.sums = (hjg_u64 *) ((hjg_u8 *) join->counts_block.ptr + hjg_align64(sizeof(hjg_u32) * (size_t) nrows));

@@ -93,13 +93,13 @@ tuple_chunks_of(hjg_u64 n, int nslots)
 }
 
 size_t
-hjg_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int nslots)
+hjg_engine_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int nslots)
 {
 	return sizeof(hjg_u32) * ((size_t) chunks_of(nrows, nslots) << bits);
 }
 
 size_t
-hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots)
+hjg_engine_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots)
 {
 	return sizeof(hjg_u32) * ((size_t) tuple_chunks_of(n, nslots) << bits);
 }
@@ -112,7 +112,7 @@ key_slot_bytes(int width, int bits)
 }
 
 size_t
-hjg_partition_keys_slots_bytes(int width, int bits, int nslots)
+hjg_engine_partition_keys_slots_bytes(int width, int bits, int nslots)
 {
 	return key_slot_bytes(width, bits) * (size_t) nslots;
 }
@@ -429,8 +429,8 @@ partition_rows(HjgJoin *join, Dispatch *dispatch, int tuple_width, const HjgRuns
 	part->stream = (end - begin) * (hjg_u64) hjg_tuple_bytes(tuple_width) > STREAM_BYTES;
 	part->slot_bytes = key_slot_bytes(tuple_width, bits);
 	if (!hjg_block_reserve(join, &join->histogram_block,
-						   hjg_partition_keys_histogram_bytes(end - begin, bits, nslots)) ||
-		!hjg_block_reserve(join, &join->slots_block, hjg_partition_keys_slots_bytes(tuple_width, bits, nslots)))
+						   hjg_engine_partition_keys_histogram_bytes(end - begin, bits, nslots)) ||
+		!hjg_block_reserve(join, &join->slots_block, hjg_engine_partition_keys_slots_bytes(tuple_width, bits, nslots)))
 		return HJG_ERR_MEMORY;
 	part->histogram = join->histogram_block.ptr;
 	part->slots = join->slots_block.ptr;
@@ -438,7 +438,7 @@ partition_rows(HjgJoin *join, Dispatch *dispatch, int tuple_width, const HjgRuns
 }
 
 HjgStatus
-hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end, int bits,
+hjg_engine_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end, int bits,
 				   hjg_u8 *dst, hjg_u32 *part_start)
 {
 	Dispatch	dispatch = {.count = count_keys_fns[join->isa][join->width_ix],
@@ -448,7 +448,7 @@ hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 en
 }
 
 HjgStatus
-hjg_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits, hjg_u8 *dst, hjg_u32 *part_start)
+hjg_engine_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits, hjg_u8 *dst, hjg_u32 *part_start)
 {
 	Dispatch	dispatch = {.part.places = places, .count = count_placed_fns[join->width_ix],
 		.scatter = scatter_placed_fns[join->width_ix]};
@@ -472,14 +472,14 @@ partition_tuples(HjgJoin *join, Dispatch *dispatch, const hjg_u8 *src, hjg_u8 *d
 	part->bits = bits;
 	part->dst = dst;
 	if (!hjg_block_reserve(join, &join->histogram_block,
-						   hjg_partition_tuples_histogram_bytes(n, bits, nslots)))
+						   hjg_engine_partition_tuples_histogram_bytes(n, bits, nslots)))
 		return HJG_ERR_MEMORY;
 	part->histogram = join->histogram_block.ptr;
 	return run_passes(dispatch, join, nslots, part_start);
 }
 
 HjgStatus
-hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, bool low_word, int shift,
+hjg_engine_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, bool low_word, int shift,
 					 int bits, hjg_u32 *part_start)
 {
 	Dispatch	dispatch = {.part = {.shift = shift, .low_word = low_word}};
@@ -488,7 +488,7 @@ hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, b
 }
 
 HjgStatus
-hjg_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, hjg_u32 nbuckets, hjg_u32 first,
+hjg_engine_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, hjg_u32 nbuckets, hjg_u32 first,
 					  int bits, hjg_u32 *part_start)
 {
 	Dispatch	dispatch = {.part = {.nbuckets = nbuckets, .first_bucket = first}};

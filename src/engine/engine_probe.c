@@ -63,7 +63,7 @@ emit_run(int width, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u32 probe_row, 
 		slot->npairs += n;
 		begin += n;
 		if (slot->npairs >= HJG_RESULT_CHUNK &&
-			(!hjg_probe_write_out(probe, slot, false) || hjg_task_poll(&probe->task)))
+			(!hjg_engine_probe_write_out(probe, slot, false) || hjg_task_poll(&probe->task)))
 			return false;
 	}
 	return true;
@@ -299,7 +299,7 @@ probe_finish(HjgTask *task, int slot_ix)
 {
 	HjgProbeTask  *probe = (HjgProbeTask *) task;
 
-	hjg_probe_write_out(probe, &probe->slots[slot_ix], true);
+	hjg_engine_probe_write_out(probe, &probe->slots[slot_ix], true);
 }
 
 /* --- the whole --- */
@@ -312,14 +312,14 @@ slot_bytes(void)
 }
 
 size_t
-hjg_probe_slots_bytes(int nslots)
+hjg_engine_probe_slots_bytes(int nslots)
 {
 	return slot_bytes() * (size_t) nslots;
 }
 
 /* Choose the fan-out for a probe batch by which slices of the table fit in the cache; 0: all of it does. */
 int
-hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows)
+hjg_engine_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows)
 {
 	const hjg_u32 nbuckets = hjg_table_nbuckets(width, build_rows);
 	int			bits = hjg_radix_bits(nbuckets, HJG_LINE_BYTES, hjg_l2_bytes() / 8);
@@ -355,7 +355,7 @@ source_of(const HjgTable *table, bool partitioned)
 }
 
 HjgStatus
-hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
+hjg_engine_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
 			  bool partitioned, HjgResult *result, hjg_u64 *npairs, bool *fits)
 {
 	const int	width = join->spec.key_width;
@@ -370,8 +370,8 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 		if (!hjg_block_reserve(join, &join->partition_block,
 							   hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(width))))
 			return HJG_ERR_MEMORY;
-		status = hjg_partition_keys(join, runs, row, (hjg_u64) row + nrows,
-									hjg_probe_radix_bits(width, join->table.nrows, nrows),
+		status = hjg_engine_partition_keys(join, runs, row, (hjg_u64) row + nrows,
+									hjg_engine_probe_radix_bits(width, join->table.nrows, nrows),
 									join->partition_block.ptr, NULL);
 		if (status != HJG_OK)
 			return status;
@@ -379,7 +379,7 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 		join->stats.partition_ns += hjg_now_ns() - started;
 		started = hjg_now_ns();
 	}
-	if (!hjg_block_reserve(join, &join->slots_block, hjg_probe_slots_bytes(nslots)))
+	if (!hjg_block_reserve(join, &join->slots_block, hjg_engine_probe_slots_bytes(nslots)))
 		return HJG_ERR_MEMORY;
 	set_slots(&probe, join, nslots);
 	probe.capacity = (hjg_u64) result->npages * result->page_pairs - probe.base;
@@ -400,7 +400,7 @@ hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row
 		*fits = !probe.overflow;
 		if (*fits)
 		{
-			hjg_u64		total = hjg_probe_close_gaps(&probe, nslots);
+			hjg_u64		total = hjg_engine_probe_close_gaps(&probe, nslots);
 
 			*fits = total <= probe.capacity;
 			if (*fits)

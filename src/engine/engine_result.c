@@ -49,7 +49,7 @@ copy_chunk(const HjgProbeTask *probe, hjg_u64 chunk, hjg_u32 offset, HjgPair *pa
 }
 
 bool
-hjg_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all)
+hjg_engine_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all)
 {
 	hjg_u32		done = 0;
 
@@ -84,7 +84,7 @@ hjg_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all)
 }
 
 hjg_u64
-hjg_probe_close_gaps(HjgProbeTask *probe, int nslots)
+hjg_engine_probe_close_gaps(HjgProbeTask *probe, int nslots)
 {
 	HjgProbeSlot	   *partial[HJG_MAX_SLOTS]; /* by chunk */
 	int			npartial = 0;

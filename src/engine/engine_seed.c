@@ -13,7 +13,7 @@
 HjgHashSeed hjg_hash_seed = HJG_HASH_NO_SEED;
 
 bool
-hjg_hash_draw_seed(void)
+hjg_engine_draw_seed(void)
 {
 	HjgHashSeed drawn;
 	ssize_t		n;

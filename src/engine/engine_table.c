@@ -106,9 +106,9 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 {
 	const int	radix_bits = table_radix_bits(width, nrows);
 	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
-	const size_t histogram = hjg_partition_keys_histogram_bytes(nrows, radix_bits, nslots);
-	const size_t giant = hjg_partition_tuples_histogram_bytes(nrows, hjg_digit_bits(part_buckets), nslots);
-	const size_t partition_slots = hjg_partition_keys_slots_bytes(width, radix_bits, nslots);
+	const size_t histogram = hjg_engine_partition_keys_histogram_bytes(nrows, radix_bits, nslots);
+	const size_t giant = hjg_engine_partition_tuples_histogram_bytes(nrows, hjg_digit_bits(part_buckets), nslots);
+	const size_t partition_slots = hjg_engine_partition_keys_slots_bytes(width, radix_bits, nslots);
 	const size_t table_slots = slot_bytes(width, nrows, radix_bits) * (size_t) nslots;
 
 	return 2 * tuples_block_bytes(width, nrows) +
@@ -278,7 +278,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 	part_start = join->counts_block.ptr;
 	build.part_start = part_start;
 
-	status = hjg_partition_keys(join, runs, 0, nrows, radix_bits, table->tuples, part_start);
+	status = hjg_engine_partition_keys(join, runs, 0, nrows, radix_bits, table->tuples, part_start);
 	if (status != HJG_OK)
 		return status;
 	partitioned = hjg_now_ns();

@@ -66,10 +66,10 @@ hjg_table_build_giant(HjgJoin *join, HjgTableTask *build, hjg_u32 partition, hjg
 	HjgStatus	status;
 
 	build->first_bucket = partition * nbuckets;
-	status = hjg_partition_buckets(join, part, build->scratch, n, table->nbuckets, build->first_bucket,
+	status = hjg_engine_partition_buckets(join, part, build->scratch, n, table->nbuckets, build->first_bucket,
 								   hjg_digit_bits(nbuckets), bucket_start);
 	if (status == HJG_OK)
-		status = hjg_partition_tuples(join, build->scratch, part, n, false, 0, 0, digit_start);	/* a copy */
+		status = hjg_engine_partition_tuples(join, build->scratch, part, n, false, 0, 0, digit_start);	/* a copy */
 	if (status != HJG_OK)
 		return status;
 

@@ -217,11 +217,11 @@ hjg_table_sort_giant(HjgJoin *join, hjg_u8 *tuples, hjg_u8 *scratch, hjg_u32 n, 
 	{
 		hjg_u8	   *t = src;
 
-		status = hjg_partition_tuples(join, src, dst, n, low_word, shift, HJG_DIGIT_BITS, digit_start);
+		status = hjg_engine_partition_tuples(join, src, dst, n, low_word, shift, HJG_DIGIT_BITS, digit_start);
 		src = dst;
 		dst = t;
 	}
 	if (status == HJG_OK && src != tuples)
-		status = hjg_partition_tuples(join, src, tuples, n, false, 0, 0, digit_start);	/* a copy */
+		status = hjg_engine_partition_tuples(join, src, tuples, n, false, 0, 0, digit_start);	/* a copy */
 	return status;
 }

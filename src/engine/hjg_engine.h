@@ -130,7 +130,7 @@ typedef struct HjgJoin HjgJoin;
 /* ---- engine_seed.c ---- */
 
 /* Draw hjg_hash_seed (hjg_hash.h) at random: once, before the process has a table.  False: the system gives no random bytes. */
-extern bool hjg_hash_draw_seed(void);
+extern bool hjg_engine_draw_seed(void);
 
 /* ---- engine_join.c ---- */
 

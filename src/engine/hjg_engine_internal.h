@@ -223,29 +223,29 @@ extern int	hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_byt
  * Partition mixed tuples of rows [begin, end) of runs into dst, stably by their first
  * bits bits.  part_start (2^bits + 1 entries) may be NULL.
  */
-extern HjgStatus hjg_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
+extern HjgStatus hjg_engine_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
 									int bits, hjg_u8 *dst, hjg_u32 *part_start);
 /*
  * Partition by the place of keys in an array, whose size and first key are known: tuples of a 4-byte word,
  * the place shifted to the front by hjg_direct_shift(), and the row.
  */
-extern HjgStatus hjg_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits,
+extern HjgStatus hjg_engine_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits,
 									  hjg_u8 *dst, hjg_u32 *part_start);
-extern size_t hjg_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int nslots);
-extern size_t hjg_partition_keys_slots_bytes(int width, int bits, int nslots);
+extern size_t hjg_engine_partition_keys_histogram_bytes(hjg_u64 nrows, int bits, int nslots);
+extern size_t hjg_engine_partition_keys_slots_bytes(int width, int bits, int nslots);
 
 /*
  * Partition n tuples of src into dst, stably by (word >> shift) & (2^bits - 1), where word
  * is the high or the low one of the mixed key.  part_start is relative to dst.
  */
-extern HjgStatus hjg_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
+extern HjgStatus hjg_engine_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
 									  bool low_word, int shift, int bits, hjg_u32 *part_start);
 /*
  * Partition by bucket: those from first on, at most 2^bits, of a table with nbuckets.
  */
-extern HjgStatus hjg_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
+extern HjgStatus hjg_engine_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
 									   hjg_u32 nbuckets, hjg_u32 first, int bits, hjg_u32 *part_start);
-extern size_t hjg_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots);
+extern size_t hjg_engine_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots);
 
 /* --- engine_table.c --- */
 
@@ -284,15 +284,15 @@ extern size_t hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslo
  * on, in any order.  *fits is false, and what lies from there on is void, when
  * they are more than the result holds; otherwise *npairs is advanced.
  */
-extern HjgStatus hjg_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
+extern HjgStatus hjg_engine_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
 							   bool partitioned, HjgResult *result, hjg_u64 *npairs, bool *fits);
-extern int	hjg_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows);
-extern size_t hjg_probe_slots_bytes(int nslots);
+extern int	hjg_engine_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows);
+extern size_t hjg_engine_probe_slots_bytes(int nslots);
 
 /* Probe one window of at most nrows rows from *cursor on, in canonical order, up to the result's capacity. */
-extern HjgStatus hjg_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 nrows,
+extern HjgStatus hjg_engine_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 nrows,
 								  HjgCursor *cursor, HjgResult *result, hjg_u64 *npairs);
-extern size_t hjg_probe_window_bytes(hjg_u32 nrows);
+extern size_t hjg_engine_probe_window_bytes(hjg_u32 nrows);
 
 #define HJG_MAX_WINDOW_ROWS 262144
 

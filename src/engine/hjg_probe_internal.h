@@ -60,12 +60,12 @@ struct HjgProbeTask
 /* --- engine_result.c --- */
 
 /* Write the buffer out while it holds a whole chunk, or all of it at the end; false: the slot is to return. */
-extern bool hjg_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all);
+extern bool hjg_engine_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all);
 /*
  * Compute the number of pairs, when all slots are done; unless they are more than the capacity, pairs
  * from the last chunks are moved into the gaps of partly filled ones.
  */
-extern hjg_u64 hjg_probe_close_gaps(HjgProbeTask *probe, int nslots);
+extern hjg_u64 hjg_engine_probe_close_gaps(HjgProbeTask *probe, int nslots);
 
 /* --- engine_direct_probe.c --- */
 

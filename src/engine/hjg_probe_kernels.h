@@ -61,7 +61,7 @@ KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbe
 	}
 	else
 		slot->npairs += SCAN_BUCKET(width, mode, bucket, key, probe_row, slot->buffer + slot->npairs);
-	return slot->npairs < HJG_RESULT_CHUNK || hjg_probe_write_out(probe, slot, false);
+	return slot->npairs < HJG_RESULT_CHUNK || hjg_engine_probe_write_out(probe, slot, false);
 }
 
 /*
@@ -177,7 +177,7 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 			if (__builtin_expect(npairs >= HJG_RESULT_CHUNK, 0))
 			{
 				slot->npairs = npairs;
-				if (!hjg_probe_write_out(probe, slot, false))
+				if (!hjg_engine_probe_write_out(probe, slot, false))
 					return false;
 				npairs = slot->npairs;
 			}

@@ -22,7 +22,7 @@
 void
 hjg_report_add_job(HjgReport *report, const HjgJobStats *stats)
 {
-	hjg_job_stats_add(&report->job, stats);
+	hjg_stats_add(&report->job, stats);
 	if (stats->declined)
 		hjg_service_count_fallback(HJG_REASON_STRATEGY);
 }
@@ -36,7 +36,7 @@ hjg_report_add(HjgReport *report, const HjgReport *other)
 #define FIGURE(type, name, how) HJG_ADD_##how(report->name, other->name);
 	HJG_FIGURES(FIGURE)
 #undef FIGURE
-	hjg_job_stats_add(&report->job, &other->job);
+	hjg_stats_add(&report->job, &other->job);
 	if (report->device.kind == HJG_KIND_ANY)
 		report->device = other->device;
 }

@@ -293,7 +293,7 @@ hjg_run_report(HjgRun *run)
 		stats = (HjgJobStats) {
 			.strategy = stats.strategy, .npartitions = stats.npartitions, .workspace_bytes = stats.workspace_bytes
 		};
-		hjg_job_stats_add(&report->job, &stats);
+		hjg_stats_add(&report->job, &stats);
 	}
 }
 

@@ -75,7 +75,7 @@ _Static_assert(sizeof(HjgJoinSpec) % sizeof(hjg_u64) == 0 && sizeof(HjgJobStats)
 #define HJG_ADD_LAST(sum, more) ((sum) = (more) != 0 ? (more) : (sum))
 
 static inline void
-hjg_job_stats_add(HjgJobStats *sum, const HjgJobStats *more)
+hjg_stats_add(HjgJobStats *sum, const HjgJobStats *more)
 {
 #define STAT(type, name, how) HJG_ADD_##how(sum->name, more->name);
 	HJG_JOB_STATS(STAT)

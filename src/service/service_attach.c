@@ -22,7 +22,7 @@ hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason)
 	HjgJob	   *job;
 
 	*reason = HJG_REASON_NO_ARENA;
-	if (hjg_arena_map.base == NULL || hjg_job_at(&hjg_arena_map, name.job_ix) == NULL)
+	if (hjg_arena_map.base == NULL || hjg_slot_at(&hjg_arena_map, name.job_ix) == NULL)
 		return NULL;
 	hjg_service_reserve_job();
 	job = hjg_service_make_job(spec, name.job_ix, name.generation);
@@ -30,7 +30,7 @@ hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason)
 
 	/* being entered as a participant, look whether the job is still there */
 	*reason = HJG_REASON_NO_SLOT;
-	if (job->participant < 0 || !hjg_job_leased(job->slot, job->generation))
+	if (job->participant < 0 || !hjg_slot_leased(job->slot, job->generation))
 	{
 		hjg_job_release(job);
 		return NULL;

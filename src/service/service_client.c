@@ -38,7 +38,7 @@ held_reserve(HjgHeldList *list, int n)
 static void
 count_slabs(HjgJob *job, int n)
 {
-	uint32		nslabs = hjg_share_count(hjg_service_share(), job->job_ix, n);
+	uint32		nslabs = hjg_arena_share_count(hjg_service_share(), job->job_ix, n);
 
 	if (n > 0)
 		job->max_slabs = Max(job->max_slabs, nslabs);
@@ -65,15 +65,15 @@ hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
 	job->role = GetUserId();
 	job->job_ix = job_ix;
 	job->generation = generation;
-	job->slot = hjg_job_at(&hjg_arena_map, job_ix);
-	job->report = hjg_job_report(&hjg_arena_map, job->slot);
+	job->slot = hjg_slot_at(&hjg_arena_map, job_ix);
+	job->report = hjg_slot_report(&hjg_arena_map, job->slot);
 	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
 	job->slab_owner = hjg_slab_owner(job_ix, generation);
 	job->spec = *spec;
 	job->build_carried = spec->carried.bytes[HJG_SIDE_BUILD] > 0;
-	job->owner = hjg_share_owner(hjg_service_share(), job_ix);
+	job->owner = hjg_arena_share_owner(hjg_service_share(), job_ix);
 	hjg_service_track(job);
-	job->participant = hjg_job_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
+	job->participant = hjg_slot_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
 	return job;
 }
 
@@ -104,13 +104,13 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 	if (hint == 0)
 		hint = HJG_MY_PROCNO;	/* spread the sessions */
 	while (!leased && hjg_turn_wait(&turn, reason))
-		leased = hjg_job_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation);
+		leased = hjg_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation);
 	if (!leased)
 	{
 		hjg_turn_end(&turn);
 		return NULL;
 	}
-	hjg_share_enter(hjg_service_share(), job_ix, turn.owner);
+	hjg_arena_share_enter(hjg_service_share(), job_ix, turn.owner);
 	*reason = HJG_REASON_NONE;
 	hint = job_ix;
 

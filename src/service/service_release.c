@@ -41,7 +41,7 @@ free_list(HjgHeldList *list)
 static void
 release_owned(HjgJob *job)
 {
-	if (hjg_job_quiesce(&hjg_arena_map, job->slot, job->generation))
+	if (hjg_slot_quiesce(&hjg_arena_map, job->slot, job->generation))
 	{
 		if (job->shared)
 			hjg_slab_release_all(&hjg_arena_map, job->slab_owner);
@@ -52,14 +52,14 @@ release_owned(HjgJob *job)
 			release_slabs(job, &job->batches[b].inputs);
 			release_slabs(job, &job->batches[b].results);
 		}
-		hjg_share_clear(hjg_service_share(), job->job_ix);
-		hjg_job_slot_free(&hjg_arena_map, job->slot, job->generation, HJG_JOB_SWEEPING);
+		hjg_arena_share_clear(hjg_service_share(), job->job_ix);
+		hjg_slot_free(&hjg_arena_map, job->slot, job->generation, HJG_JOB_SWEEPING);
 		hjg_wake_next();
 		/* it may keep a hash table for us */
 		if (job->submitted || job->shared)
 			hjg_doorbell_ring(&hjg_arena_map.view, job->job_ix);
 	}
-	else if (hjg_job_abandon(&hjg_arena_map, job->slot, job->generation))
+	else if (hjg_slot_abandon(&hjg_arena_map, job->slot, job->generation))
 	{
 		hjg_service_count(HJG_COUNT_CANCELLED_JOBS, 1);
 		hjg_supervisor_poke();
@@ -77,13 +77,13 @@ hjg_job_release(HjgJob *job)
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
 			if (job->batches[b].open)
 				hjg_job_batch_close(job, b);
-		hjg_share_count(hjg_service_share(), job->job_ix, -job->loose.n);
+		hjg_arena_share_count(hjg_service_share(), job->job_ix, -job->loose.n);
 		release_slabs(job, &job->loose);
 	}
-	hjg_job_leave(job->slot, job->participant, (uint32) MyProcPid);
+	hjg_slot_leave(job->slot, job->participant, (uint32) MyProcPid);
 	if (!job->attached)
 		release_owned(job);
-	else if (!hjg_job_leased(job->slot, job->generation))
+	else if (!hjg_slot_leased(job->slot, job->generation))
 		hjg_supervisor_poke();	/* it may have waited for us only */
 
 	free_list(&job->loose);

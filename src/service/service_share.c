@@ -73,7 +73,7 @@ plenty(uint64 now_ns)
 	uint32		leased;
 
 	look_at_arena(&total, &leased);
-	return leased < hjg_share_free_for_all(&now, total) && !hjg_share_anybody_waits(hjg_service_share(), now_ns);
+	return leased < hjg_arena_share_free_for_all(&now, total) && !hjg_arena_share_anybody_waits(hjg_service_share(), now_ns);
 }
 
 static bool
@@ -92,7 +92,7 @@ queue_up(HjgTurn *turn, uint64 now_ns)
 		waiter.until_ns += (uint64) TURN_WAIT_MS * 1000000;
 	turn->since_ns = now_ns;
 	turn->until_ns = waiter.until_ns;
-	my_place = hjg_share_queue(hjg_service_share(), &waiter, now_ns);
+	my_place = hjg_arena_share_queue(hjg_service_share(), &waiter, now_ns);
 	/* perhaps abandoned jobs hold what we need */
 	hjg_supervisor_poke();
 	return my_place >= 0;
@@ -102,7 +102,7 @@ void
 hjg_turn_leave(void)
 {
 	if (my_place >= 0)
-		hjg_share_leave(hjg_service_share(), my_place, (uint32) MyProcPid);
+		hjg_arena_share_leave(hjg_service_share(), my_place, (uint32) MyProcPid);
 	my_place = -1;
 }
 
@@ -143,8 +143,8 @@ hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 		uint32		nfree;
 
 		look_at_arena(&total, &leased);
-		hjg_share_sum(share, turn->owner, &sum);
-		refused = hjg_share_refused_by(&sum, &now, total, turn->kind);
+		hjg_arena_share_sum(share, turn->owner, &sum);
+		refused = hjg_arena_share_refused_by(&sum, &now, total, turn->kind);
 		held = turn->kind == HJG_SHARE_SLOT ? sum.held[HJG_SHARE_OF_ROLE].njobs : sum.held[HJG_SHARE_OF_ROLE].nslabs;
 		nfree = turn->kind == HJG_SHARE_SLOT ? HJG_MAX_JOBS - sum.held[HJG_SHARE_OF_ALL].njobs : total - leased;
 		*reason = refused == HJG_SHARE_OF_BACKEND ? HJG_REASON_BACKEND_SHARE :
@@ -156,12 +156,12 @@ hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 			return false;
 		if (my_place < 0)
 		{
-			if (!turn->tried && refused == HJG_SHARE_OF_ALL && !hjg_share_anybody_waits(share, now_ns))
+			if (!turn->tried && refused == HJG_SHARE_OF_ALL && !hjg_arena_share_anybody_waits(share, now_ns))
 				return turn->tried = true;
 			if (!queue_up(turn, now_ns))
 				return false;
 		}
-		if (hjg_share_ahead(share, my_place, (uint32) MyProcPid, refused == HJG_SHARE_OF_ALL ? held : HJG_SHARE_NO_TURN,
+		if (hjg_arena_share_ahead(share, my_place, (uint32) MyProcPid, refused == HJG_SHARE_OF_ALL ? held : HJG_SHARE_NO_TURN,
 							now_ns) < nfree && !turn->tried)
 			return turn->tried = true;
 		if (now_ns >= turn->until_ns)
@@ -235,19 +235,19 @@ hjg_job_suspend(HjgJob *job)
 	uint32		leased;
 
 	job->suspended = true;
-	hjg_share_suspend(hjg_service_share(), job->job_ix, true);
+	hjg_arena_share_suspend(hjg_service_share(), job->job_ix, true);
 	if (job->nsuspended++ % SUSPENDS_PER_LOOK != 0 && job->idle_share == hjg_idle_share)
 		return false;
 	job->idle_share = hjg_idle_share;
 	look_at_arena(&total, &leased);
-	hjg_share_sum(hjg_service_share(), job->owner, &sum);
-	return hjg_share_idle_exceeded(&sum, &now, total);
+	hjg_arena_share_sum(hjg_service_share(), job->owner, &sum);
+	return hjg_arena_share_idle_exceeded(&sum, &now, total);
 }
 
 void
 hjg_job_resume(HjgJob *job)
 {
 	if (job->suspended)
-		hjg_share_suspend(hjg_service_share(), job->job_ix, false);
+		hjg_arena_share_suspend(hjg_service_share(), job->job_ix, false);
 	job->suspended = false;
 }

@@ -306,7 +306,7 @@ check_distrust(int nabandoned)
 
 	if (HJG_WORD_STATE(word) != 0 && HJG_WORD_GENERATION(word) == __atomic_load_n(&control->epoch, __ATOMIC_SEQ_CST))
 		kill_device(HJG_DOWN_DISTRUSTED, HJG_WORD_STATE(word));
-	else if (nabandoned > 0 && hjg_job_overdue(&hjg_arena_map, (uint64) hjg_device_timeout_ms * 2 * 1000000))
+	else if (nabandoned > 0 && hjg_slot_overdue(&hjg_arena_map, (uint64) hjg_device_timeout_ms * 2 * 1000000))
 		kill_device(HJG_DOWN_DISTRUSTED, HJG_DISTRUST_SILENT);
 }
 
@@ -333,7 +333,7 @@ sweep(uint64 now)
 		owners_ns = now;
 	else if (__atomic_load_n(&hjg_arena_map.control->sweep_wanted, __ATOMIC_SEQ_CST) == 0)
 		return 0;
-	nleft = hjg_job_sweep(&hjg_arena_map, owners ? owner_alive : NULL, NULL, &nreturned);
+	nleft = hjg_slot_sweep(&hjg_arena_map, owners ? owner_alive : NULL, NULL, &nreturned);
 	if (nreturned > 0)
 		hjg_wake_next();
 	return nleft;
@@ -356,7 +356,7 @@ sleep_ms(uint64 now, int nabandoned)
 		return ms;
 
 	__atomic_store_n(&control->supervisor_asleep, 1, __ATOMIC_SEQ_CST);
-	if (hjg_job_any_leased(&hjg_arena_map.view) || hjg_doorbell_pending(&hjg_arena_map.view))
+	if (hjg_slot_any_leased(&hjg_arena_map.view) || hjg_doorbell_pending(&hjg_arena_map.view))
 	{
 		__atomic_store_n(&control->supervisor_asleep, 0, __ATOMIC_SEQ_CST);
 		return ms;

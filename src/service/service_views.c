@@ -173,7 +173,7 @@ hjoin_gpu_jobs(PG_FUNCTION_ARGS)
 	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
 	{
 		const HjgJobSlot *job = &hjg_arena_map.jobs[ix];
-		const HjgJobReport *report = hjg_job_report(&hjg_arena_map, job);
+		const HjgJobReport *report = hjg_slot_report(&hjg_arena_map, job);
 		const HjgShareJob *held = &hjg_arena_map.control->share.jobs[ix];
 		uint64		word = __atomic_load_n(&job->word, __ATOMIC_SEQ_CST);
 		Oid			role = __atomic_load_n(&job->owner_role, __ATOMIC_RELAXED);

@@ -80,7 +80,7 @@ silent(HjgJob *job, Progress progress)
 static void
 distrust(const HjgJob *job, HjgDistrust why)
 {
-	hjg_job_distrust(&hjg_arena_map, job->slot, why);
+	hjg_slot_distrust(&hjg_arena_map, job->slot, why);
 	hjg_supervisor_poke();
 }
 
@@ -138,7 +138,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 				break;
 			}
 			/* its owner has gone, and with it who would run what is queued */
-			if (!hjg_job_leased(job->slot, job->generation))
+			if (!hjg_slot_leased(job->slot, job->generation))
 			{
 				reason = HJG_REASON_ENGINE_ERROR;
 				break;

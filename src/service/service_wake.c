@@ -44,10 +44,10 @@ hjg_wake_next(void)
 	const uint64 now_ns = hjg_now_ns();
 	uint32		pgprocno;
 
-	if (!hjg_share_anybody_waits(share, now_ns))
+	if (!hjg_arena_share_anybody_waits(share, now_ns))
 		return;
 	for (HjgShareKind kind = HJG_SHARE_SLOT; kind < HJG_SHARE_KINDS; kind++)
-		if (hjg_share_next(share, kind, now_ns, &pgprocno))
+		if (hjg_arena_share_next(share, kind, now_ns, &pgprocno))
 			set_latch_of(pgprocno);
 }
 

@@ -138,7 +138,7 @@ main(void)
 	test_claim(hjg_arena_slab_at(&arena, 2 * arena.view.nslabs) == NULL, "an index behind the last slab has no address");
 	test_claim(hjg_view_input(&arena.view, arena.view.nslabs) == NULL && hjg_view_result(&arena.view, 0) == NULL,
 			   "a result is no input, and an input no result");
-	test_claim(hjg_job_at(&arena, HJG_MAX_JOBS) == NULL, "an index behind the last job has no address");
+	test_claim(hjg_slot_at(&arena, HJG_MAX_JOBS) == NULL, "an index behind the last job has no address");
 	hjg_arena_detach(&arena);
 	close(readonly);
 	return test_end();

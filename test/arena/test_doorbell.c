@@ -136,9 +136,9 @@ test_relay(void)
 	HjgJobSlot *job;
 	int			me;
 
-	hjg_job_slot_lease(&arena, 70, 1, 1, &job_ix, &generation);
-	job = hjg_job_at(&arena, job_ix);
-	me = hjg_job_join(job, 1, 1);
+	hjg_slot_lease(&arena, 70, 1, 1, &job_ix, &generation);
+	job = hjg_slot_at(&arena, job_ix);
+	me = hjg_slot_join(job, 1, 1);
 	test_claim(!hjg_relay_notify(&arena.view, job_ix), "nobody is woken who does not wait");
 	__atomic_store_n(&job->participants[me].waiting, 1, __ATOMIC_SEQ_CST);
 	test_claim(hjg_relay_notify(&arena.view, job_ix), "a byte is sent for one who waits");
@@ -150,7 +150,7 @@ test_relay(void)
 	test_claim(hjg_relay_notify(&arena.view, job_ix), "then a byte is sent again");
 	hjg_relay_take(&arena.view, jobs);
 	__atomic_store_n(&job->participants[me].waiting, 0, __ATOMIC_SEQ_CST);
-	hjg_job_abandon(&arena, job, generation);
+	hjg_slot_abandon(&arena, job, generation);
 	test_claim(hjg_relay_notify(&arena.view, job_ix), "the supervisor is told when an abandoned job is let go");
 	test_claim(!hjg_relay_notify(&arena.view, HJG_MAX_JOBS), "a job out of range is not marked");
 }

@@ -38,9 +38,9 @@ leaves_a_round(hjg_u32 pid, void *arg)
 	hjg_u32		generation = HJG_WORD_GENERATION(job->word);
 
 	(void) pid;
-	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
-	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_FILLING, HJG_OP_QUEUED);
-	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	hjg_op_move(&hjg_slot_report(&arena, job)->batches[0], generation, HJG_OP_FREE, HJG_OP_FILLING);
+	hjg_op_move(&hjg_slot_report(&arena, job)->batches[0], generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_op_move(&hjg_slot_report(&arena, job)->batches[0], generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
 	return false;
 }
 
@@ -52,13 +52,13 @@ queued_job(hjg_u32 *job_ix, hjg_u32 *generation)
 	hjg_u64		owner;
 	hjg_u32		slab_ix;
 
-	if (!hjg_job_slot_lease(&arena, 0, 100, 1, job_ix, generation))
+	if (!hjg_slot_lease(&arena, 0, 100, 1, job_ix, generation))
 		return NULL;
-	job = hjg_job_at(&arena, *job_ix);
+	job = hjg_slot_at(&arena, *job_ix);
 	owner = hjg_slab_owner(*job_ix, *generation);
 	slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
 	hjg_op_add_input(&arena, &job->build, owner, slab_ix, 10, 0, false);
-	hjg_op_move(&hjg_job_report(&arena, job)->build, *generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, *generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 	return job;
 }
 
@@ -83,28 +83,28 @@ test_life(void)
 
 	arena = test_arena(16);
 	job = queued_job(&job_ix, &generation);
-	test_claim(hjg_op_state(&hjg_job_report(&arena, job)->build) == HJG_OP_QUEUED, "a submitted build is queued");
-	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED), "it cannot be submitted twice");
-	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation + 1, HJG_OP_QUEUED, HJG_OP_RUNNING),
+	test_claim(hjg_op_state(&hjg_slot_report(&arena, job)->build) == HJG_OP_QUEUED, "a submitted build is queued");
+	test_claim(!hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED), "it cannot be submitted twice");
+	test_claim(!hjg_op_move(&hjg_slot_report(&arena, job)->build, generation + 1, HJG_OP_QUEUED, HJG_OP_RUNNING),
 			   "another generation cannot claim it");
-	test_claim(hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "it is claimed once");
-	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "and not again");
-	test_claim(!hjg_job_quiesce(&arena, job, generation), "a job with a running operation cannot be given back");
-	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
-	test_claim(!hjg_job_leased(job, generation) && hjg_job_abandon(&arena, job, generation) &&
-			   hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1, "but left to a sweep");
+	test_claim(hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "it is claimed once");
+	test_claim(!hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING), "and not again");
+	test_claim(!hjg_slot_quiesce(&arena, job, generation), "a job with a running operation cannot be given back");
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(!hjg_slot_leased(job, generation) && hjg_slot_abandon(&arena, job, generation) &&
+			   hjg_slot_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1, "but left to a sweep");
 	job = queued_job(&job_ix, &generation);
-	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
-	test_claim(hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY) &&
-			   hjg_job_quiesce(&arena, job, generation), "one whose operations have ended can");
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	test_claim(hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY) &&
+			   hjg_slot_quiesce(&arena, job, generation), "one whose operations have ended can");
 	hjg_slab_release_all(&arena, hjg_slab_owner(job_ix, generation));
-	test_claim(hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING), "its slot becomes free");
-	test_claim(!hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING), "once");
+	test_claim(hjg_slot_free(&arena, job, generation, HJG_JOB_SWEEPING), "its slot becomes free");
+	test_claim(!hjg_slot_free(&arena, job, generation, HJG_JOB_SWEEPING), "once");
 	test_claim(leased_bytes() == 0, "its slabs are free");
-	test_claim(hjg_job_slot_lease(&arena, job_ix, 1, 1, &again_ix, &later) && again_ix == job_ix &&
+	test_claim(hjg_slot_lease(&arena, job_ix, 1, 1, &again_ix, &later) && again_ix == job_ix &&
 			   later == generation + 1, "the slot's next job has the next generation");
-	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED) &&
-			   !hjg_job_abandon(&arena, job, generation), "who knows the old generation cannot touch the new job");
+	test_claim(!hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED) &&
+			   !hjg_slot_abandon(&arena, job, generation), "who knows the old generation cannot touch the new job");
 	hjg_arena_detach(&arena);
 }
 
@@ -118,35 +118,35 @@ test_sweep(void)
 
 	arena = test_arena(16);
 	job = queued_job(&job_ix, &generation);
-	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 0,
+	test_claim(hjg_slot_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 0,
 			   "a sweep leaves the jobs of the living alone");
-	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
-	test_claim(hjg_job_abandon(&arena, job, generation), "a job is abandoned");
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	test_claim(hjg_slot_abandon(&arena, job, generation), "a job is abandoned");
 	test_claim(__atomic_load_n(&job->cancel, __ATOMIC_SEQ_CST) == 1, "that asks the engine to stop");
-	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 1 && nreturned == 0,
+	test_claim(hjg_slot_sweep(&arena, always_alive, NULL, &nreturned) == 1 && nreturned == 0,
 			   "a sweep waits for a running operation");
 	test_claim(leased_bytes() == HJG_SLAB_BYTES, "and the slabs stay leased until then");
-	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
-	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1,
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(hjg_slot_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1,
 			   "then the job is returned");
 	test_claim(leased_bytes() == 0, "with its slabs");
 
 	job = queued_job(&job_ix, &generation);
-	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
-	hjg_job_abandon(&arena, job, generation);
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	hjg_slot_abandon(&arena, job, generation);
 	__atomic_fetch_add(&arena.control->epoch, 1, __ATOMIC_SEQ_CST);
-	test_claim(hjg_job_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+	test_claim(hjg_slot_sweep(&arena, always_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "an operation of a dead device process is not waited for");
 
 	job = queued_job(&job_ix, &generation);
-	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+	test_claim(hjg_slot_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "the job of a dead owner is returned");
-	test_claim(!hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING),
+	test_claim(!hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING),
 			   "and its queued operation cannot be claimed any more");
 
 	job = queued_job(&job_ix, &generation);
 	__atomic_store_n(&job->owner_pid, 0, __ATOMIC_SEQ_CST);
-	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 0,
+	test_claim(hjg_slot_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 0,
 			   "a job that is just being leased is left alone");
 	hjg_arena_detach(&arena);
 }
@@ -164,32 +164,32 @@ test_shared(void)
 
 	arena = test_arena(16);
 	job = queued_job(&job_ix, &generation);
-	owner = hjg_job_join(job, 1, 1);
-	other = hjg_job_join(job, 2, 2);
-	test_claim(hjg_job_leased(job, generation), "a participant sees that the job is leased");
-	hjg_job_leave(job, owner, 1);
-	test_claim(!hjg_job_quiesce(&arena, job, generation), "a job that others use cannot be given back");
-	test_claim(!hjg_job_leased(job, generation), "but its lease ends, so that nobody attaches any more");
-	test_claim(hjg_job_abandon(&arena, job, generation) && job->cancel == 1, "it is abandoned and cancelled");
-	test_claim(hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 1 && nreturned == 0 &&
+	owner = hjg_slot_join(job, 1, 1);
+	other = hjg_slot_join(job, 2, 2);
+	test_claim(hjg_slot_leased(job, generation), "a participant sees that the job is leased");
+	hjg_slot_leave(job, owner, 1);
+	test_claim(!hjg_slot_quiesce(&arena, job, generation), "a job that others use cannot be given back");
+	test_claim(!hjg_slot_leased(job, generation), "but its lease ends, so that nobody attaches any more");
+	test_claim(hjg_slot_abandon(&arena, job, generation) && job->cancel == 1, "it is abandoned and cancelled");
+	test_claim(hjg_slot_sweep(&arena, NULL, NULL, &nreturned) == 1 && nreturned == 0 &&
 			   leased_bytes() == HJG_SLAB_BYTES, "a sweep waits for the other participant");
-	hjg_job_leave(job, other, 2);
-	test_claim(hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+	hjg_slot_leave(job, other, 2);
+	test_claim(hjg_slot_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "and returns the job when it has left");
 
 	job = queued_job(&job_ix, &generation);
-	hjg_job_join(job, 2, 2);
-	hjg_job_abandon(&arena, job, generation);
-	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+	hjg_slot_join(job, 2, 2);
+	hjg_slot_abandon(&arena, job, generation);
+	test_claim(hjg_slot_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "a participant that is gone without leaving is not waited for");
 
 	job = queued_job(&job_ix, &generation);
-	hjg_job_join(job, 2, 2);
-	hjg_job_abandon(&arena, job, generation);
-	test_claim(hjg_job_sweep(&arena, leaves_a_round, job, &nreturned) == 1 && nreturned == 0 &&
+	hjg_slot_join(job, 2, 2);
+	hjg_slot_abandon(&arena, job, generation);
+	test_claim(hjg_slot_sweep(&arena, leaves_a_round, job, &nreturned) == 1 && nreturned == 0 &&
 			   leased_bytes() == HJG_SLAB_BYTES, "but a round that it left running is");
-	hjg_op_move(&hjg_job_report(&arena, job)->batches[0], generation, HJG_OP_RUNNING, HJG_OP_READY);
-	test_claim(hjg_job_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
+	hjg_op_move(&hjg_slot_report(&arena, job)->batches[0], generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(hjg_slot_sweep(&arena, never_alive, NULL, &nreturned) == 0 && nreturned == 1 && leased_bytes() == 0,
 			   "until it has ended");
 	hjg_arena_detach(&arena);
 }
@@ -204,21 +204,21 @@ test_limits(void)
 	HjgJobSlot *job;
 
 	arena = test_arena(4);
-	while (hjg_job_slot_lease(&arena, 17, 1, 1, &job_ix, &generation))
+	while (hjg_slot_lease(&arena, 17, 1, 1, &job_ix, &generation))
 		n++;
 	test_claim(n == HJG_MAX_JOBS, "as many jobs as there are slots can be leased");
-	job = hjg_job_at(&arena, 5);
-	while (hjg_job_join(job, 1, 1) >= 0)
+	job = hjg_slot_at(&arena, 5);
+	while (hjg_slot_join(job, 1, 1) >= 0)
 		participants++;
 	test_claim(participants == HJG_MAX_PARTICIPANTS, "as many participants as there are places can join");
-	hjg_job_leave(job, 3, 1);
-	test_claim(hjg_job_join(job, 2, 1) == 3, "a place that was left can be taken");
+	hjg_slot_leave(job, 3, 1);
+	test_claim(hjg_slot_join(job, 2, 1) == 3, "a place that was left can be taken");
 	job->participants[3].waiting = 1;
-	hjg_job_leave(job, 3, 1);
+	hjg_slot_leave(job, 3, 1);
 	test_claim(job->participants[3].pid == 2, "but not be left for another");
 	test_claim(job->participants[3].waiting == 1, "who still waits to be woken");
-	hjg_job_leave(job, -1, 1);
-	hjg_job_leave(job, HJG_MAX_PARTICIPANTS, 1);
+	hjg_slot_leave(job, -1, 1);
+	hjg_slot_leave(job, HJG_MAX_PARTICIPANTS, 1);
 	hjg_arena_detach(&arena);
 }
 
@@ -229,7 +229,7 @@ test_limits(void)
 static void *
 returns_at_once(void *arg)
 {
-	HjgJobSlot *job = hjg_job_at(&arena, 0);
+	HjgJobSlot *job = hjg_slot_at(&arena, 0);
 	int		   *nlate = arg;
 
 	for (hjg_u32 round = 0; round < NROUNDS; round++)
@@ -240,7 +240,7 @@ returns_at_once(void *arg)
 		while (__atomic_load_n(&job->word, __ATOMIC_SEQ_CST) != word)
 			;
 		*nlate += __atomic_load_n(&job->cancel, __ATOMIC_SEQ_CST) == 0;
-		hjg_job_sweep(&arena, NULL, NULL, &nreturned);
+		hjg_slot_sweep(&arena, NULL, NULL, &nreturned);
 	}
 	return NULL;
 }
@@ -255,14 +255,14 @@ test_cancel(void)
 	int			nlate = 0;
 
 	arena = test_arena(4);
-	job = hjg_job_at(&arena, 0);
+	job = hjg_slot_at(&arena, 0);
 	pthread_create(&supervisor, NULL, returns_at_once, &nlate);
 	for (int round = 0; round < NROUNDS; round++)
 	{
 		while (HJG_WORD_STATE(__atomic_load_n(&job->word, __ATOMIC_SEQ_CST)) != HJG_JOB_FREE)
 			;
-		hjg_job_slot_lease(&arena, 0, 1, 1, &job_ix, &generation);
-		hjg_job_abandon(&arena, job, generation);
+		hjg_slot_lease(&arena, 0, 1, 1, &job_ix, &generation);
+		hjg_slot_abandon(&arena, job, generation);
 	}
 	pthread_join(supervisor, NULL);
 	test_claim(nlate == 0, "a job is cancelled before anybody can see that it is abandoned");
@@ -282,8 +282,8 @@ device_side(void *arg)
 			HjgJobSlot *job = &arena.jobs[ix];
 			hjg_u32		generation = HJG_WORD_GENERATION(__atomic_load_n(&job->word, __ATOMIC_SEQ_CST));
 
-			if (hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
-				hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+			if (hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING))
+				hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
 		}
 	return NULL;
 }
@@ -296,7 +296,7 @@ sweeper_side(void *arg)
 	{
 		int			nreturned;
 
-		hjg_job_sweep(&arena, always_alive, NULL, &nreturned);
+		hjg_slot_sweep(&arena, always_alive, NULL, &nreturned);
 	}
 	return NULL;
 }
@@ -312,23 +312,23 @@ client_side(void *arg)
 		hjg_u64		owner;
 		hjg_u32		slab_ix;
 
-		if (!hjg_job_slot_lease(&arena, (hjg_u32) (size_t) arg, 1, 1, &job_ix, &generation))
+		if (!hjg_slot_lease(&arena, (hjg_u32) (size_t) arg, 1, 1, &job_ix, &generation))
 			continue;
-		job = hjg_job_at(&arena, job_ix);
+		job = hjg_slot_at(&arena, job_ix);
 		owner = hjg_slab_owner(job_ix, generation);
 		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
 		if (slab_ix != HJG_NO_SLAB)
 			hjg_op_add_input(&arena, &job->build, owner, slab_ix, 1, 0, false);
-		hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
+		hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_FILLING, HJG_OP_QUEUED);
 		hjg_doorbell_ring(&arena.view, job_ix);
-		if (round % 3 != 0 && hjg_job_quiesce(&arena, job, generation))
+		if (round % 3 != 0 && hjg_slot_quiesce(&arena, job, generation))
 		{
 			if (slab_ix != HJG_NO_SLAB)
 				hjg_slab_release(&arena, slab_ix, owner);
-			hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
+			hjg_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
 		}
 		else
-			hjg_job_abandon(&arena, job, generation);
+			hjg_slot_abandon(&arena, job, generation);
 	}
 	return NULL;
 }
@@ -352,7 +352,7 @@ test_contention(void)
 	__atomic_store_n(&stop_device, true, __ATOMIC_RELAXED);
 	pthread_join(device, NULL);
 	pthread_join(sweeper, NULL);
-	hjg_job_sweep(&arena, always_alive, NULL, &nreturned);
+	hjg_slot_sweep(&arena, always_alive, NULL, &nreturned);
 	for (int ix = 0; ix < HJG_MAX_JOBS; ix++)
 		nfree += HJG_WORD_STATE(arena.jobs[ix].word) == HJG_JOB_FREE;
 	test_claim(nfree == HJG_MAX_JOBS, "all slots are free after many clients, claims and sweeps");
@@ -387,22 +387,22 @@ test_nonsense(void)
 
 		arena.control->distrusted = 0;
 		job = queued_job(&job_ix, &generation);
-		hjg_job_report(&arena, job)->build.word = word;
-		if (hjg_job_quiesce(&arena, job, generation) && distrusted())
+		hjg_slot_report(&arena, job)->build.word = word;
+		if (hjg_slot_quiesce(&arena, job, generation) && distrusted())
 			nquiet++;
 		hjg_slab_release_all(&arena, hjg_slab_owner(job_ix, generation));
-		hjg_job_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
+		hjg_slot_free(&arena, job, generation, HJG_JOB_SWEEPING);
 
 		arena.control->distrusted = 0;
 		job = queued_job(&job_ix, &generation);
-		memset(hjg_job_report(&arena, job), (int) (0x80 + i), sizeof(HjgJobReport));
-		hjg_job_abandon(&arena, job, generation);
-		nswept += hjg_job_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1 && distrusted();
+		memset(hjg_slot_report(&arena, job), (int) (0x80 + i), sizeof(HjgJobReport));
+		hjg_slot_abandon(&arena, job, generation);
+		nswept += hjg_slot_sweep(&arena, NULL, NULL, &nreturned) == 0 && nreturned == 1 && distrusted();
 	}
 	test_claim(nquiet == 5, "an operation in no state of its job's is not waited for, and the device process distrusted");
 	test_claim(nswept == 5 && leased_bytes() == 0, "nor in a sweep");
-	test_claim(hjg_job_slot_lease(&arena, 0, 1, 1, &job_ix, &generation) &&
-			   hjg_job_report(&arena, hjg_job_at(&arena, job_ix))->build.word == HJG_WORD(generation, HJG_OP_FILLING),
+	test_claim(hjg_slot_lease(&arena, 0, 1, 1, &job_ix, &generation) &&
+			   hjg_slot_report(&arena, hjg_slot_at(&arena, job_ix))->build.word == HJG_WORD(generation, HJG_OP_FILLING),
 			   "the slot's next job finds its words in order");
 	hjg_arena_detach(&arena);
 }
@@ -416,14 +416,14 @@ test_overdue(void)
 
 	arena = test_arena(16);
 	job = queued_job(&job_ix, &generation);
-	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
-	test_claim(!hjg_job_overdue(&arena, 0), "an operation of a leased job may run as long as it takes");
-	hjg_job_abandon(&arena, job, generation);
-	test_claim(!hjg_job_overdue(&arena, 1000000000000ull), "one that was cancelled has some time");
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_QUEUED, HJG_OP_RUNNING);
+	test_claim(!hjg_slot_overdue(&arena, 0), "an operation of a leased job may run as long as it takes");
+	hjg_slot_abandon(&arena, job, generation);
+	test_claim(!hjg_slot_overdue(&arena, 1000000000000ull), "one that was cancelled has some time");
 	usleep(2000);
-	test_claim(hjg_job_overdue(&arena, 1000000), "and is overdue then");
-	hjg_op_move(&hjg_job_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
-	test_claim(!hjg_job_overdue(&arena, 1000000), "until it ends");
+	test_claim(hjg_slot_overdue(&arena, 1000000), "and is overdue then");
+	hjg_op_move(&hjg_slot_report(&arena, job)->build, generation, HJG_OP_RUNNING, HJG_OP_READY);
+	test_claim(!hjg_slot_overdue(&arena, 1000000), "until it ends");
 	hjg_arena_detach(&arena);
 }
 

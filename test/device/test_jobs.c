@@ -305,16 +305,16 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	bool		right = false;
 
 	nspans = 0;
-	if (!hjg_job_slot_lease(&arena, 0, (hjg_u32) getpid(), 1, &job.job_ix, &job.generation))
+	if (!hjg_slot_lease(&arena, 0, (hjg_u32) getpid(), 1, &job.job_ix, &job.generation))
 		return false;
-	job.slot = hjg_job_at(&arena, job.job_ix);
-	job.report = hjg_job_report(&arena, job.slot);
+	job.slot = hjg_slot_at(&arena, job.job_ix);
+	job.report = hjg_slot_report(&arena, job.slot);
 	job.owner = hjg_slab_owner(job.job_ix, job.generation);
 	job.slot->spec.key_width = WIDTH;
 	job.slot->spec.mode = scenario->mode;
 	job.slot->spec.strategy = scenario->strategy;
 	job.slot->device_ix = (hjg_u32) device_ix;
-	participant = hjg_job_join(job.slot, (hjg_u32) getpid(), 0);
+	participant = hjg_slot_join(job.slot, (hjg_u32) getpid(), 0);
 	if (add_keys(&job.slot->build, job.owner, build_rows, -1, scenario->copies) && open_batches(&job))
 	{
 		job.submitted_ns = hjg_now_ns();
@@ -333,14 +333,14 @@ run_job(const Scenario *scenario, int device_ix, int warm, Outcome *outcome)
 	}
 	if (warm >= 0)
 		outcome->first_ms[warm] = (double) (job.first_ns - job.submitted_ns) / 1e6;
-	hjg_job_leave(job.slot, participant, (hjg_u32) getpid());
+	hjg_slot_leave(job.slot, participant, (hjg_u32) getpid());
 	outcome->strategy = job.report->stats.strategy;
 	outcome->fallback = job.report->stats.fallback;
 	outcome->busy_ns = job.report->stats.busy_ns;
-	if (!hjg_job_quiesce(&arena, job.slot, job.generation))
+	if (!hjg_slot_quiesce(&arena, job.slot, job.generation))
 		return false;
 	hjg_slab_release_all(&arena, job.owner);
-	hjg_job_slot_free(&arena, job.slot, job.generation, HJG_JOB_SWEEPING);
+	hjg_slot_free(&arena, job.slot, job.generation, HJG_JOB_SWEEPING);
 	hjg_doorbell_ring(&arena.view, job.job_ix);
 	return right;
 }

@@ -197,10 +197,10 @@ run_job(const Large *large, int device_ix, Outcome *outcome)
 	hjg_u32		job_ix;
 	hjg_u32		generation;
 
-	if (!hjg_job_slot_lease(&arena, 0, (hjg_u32) getpid(), 1, &job_ix, &generation))
+	if (!hjg_slot_lease(&arena, 0, (hjg_u32) getpid(), 1, &job_ix, &generation))
 		return false;
-	job = hjg_job_at(&arena, job_ix);
-	report = hjg_job_report(&arena, job);
+	job = hjg_slot_at(&arena, job_ix);
+	report = hjg_slot_report(&arena, job);
 	owner = hjg_slab_owner(job_ix, generation);
 	job->spec.key_width = WIDTH;
 	job->spec.mode = HJG_MATCH_ALL;
@@ -208,7 +208,7 @@ run_job(const Large *large, int device_ix, Outcome *outcome)
 	job->spec.nthreads = 1;
 	job->device_ix = (hjg_u32) device_ix;
 	job->spec.probe_rows = large->probe_rows;
-	(void) hjg_job_join(job, (hjg_u32) getpid(), 0);
+	(void) hjg_slot_join(job, (hjg_u32) getpid(), 0);
 	if (!add_build_rows(&job->build, owner, large->build_rows))
 		return false;
 	for (int b = 0; b < NBATCHES; b++)
