@@ -218,7 +218,7 @@ measure_scans(HjgUnitCosts *costs)
 		TupleTableSlot *slot = table_slot_create(relation, NULL);
 		HjgVector	vectors[lengthof(attnos)];
 		HjgHeapReader *reader = hjg_scan_heap_reader_create(RelationGetDescr(relation), lengthof(attnos), attnos,
-													   HJG_MAX_VECTOR_ROWS, vectors);
+															HJG_MAX_VECTOR_ROWS, vectors);
 		double		nrows;
 		uint64		start;
 

@@ -28,7 +28,7 @@ hjg_build_open(HjgBuild *build, double expected_rows, HjgBuildShare *share)
 		share->open_build(share, build);
 	else
 		build->rows = hjg_rows_store_create(build->context, side->payload.n, side->payload.columns,
-									   hjg_side_chunk_rows(side, expected_rows));
+											hjg_side_chunk_rows(side, expected_rows));
 	run->build_rows = build->rows;
 	build->match->shared = share != NULL;
 	build->unmatched_next = 0;

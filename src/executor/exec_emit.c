@@ -277,7 +277,7 @@ gather_from_copies(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, int 
 	}
 	else
 		hjg_rows_store_gather_copies(from->store, from->copies, n, emit->target[s], emit->width, emit->values,
-								emit->isnull);
+									 emit->isnull);
 }
 
 static void

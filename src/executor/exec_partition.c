@@ -124,7 +124,7 @@ move_pass(HjgPartitions *partitions)
 				const char *key = segment->keys + (size_t) (at + i) * run->key_width;
 
 				hjg_rows_spill_write(route(partitions, key, 0)->build, key, values + i * side->payload.n,
-								isnull + i * side->payload.n);
+									 isnull + i * side->payload.n);
 			}
 		}
 	}

@@ -62,7 +62,7 @@ empty_batch(HjgProbe *probe)
 		return probe->spare[--probe->nspare];
 	batch = hjg_run_batch_create(probe->build->run);
 	batch->rows = hjg_rows_store_create(probe->build->run->context, probe->side->payload.n, probe->side->payload.columns,
-								   hjg_side_chunk_rows(probe->side, probe->side->plan->plan->plan_rows));
+										hjg_side_chunk_rows(probe->side, probe->side->plan->plan->plan_rows));
 	return batch;
 }
 
@@ -129,7 +129,7 @@ keep_null_probe(HjgProbe *probe, HjgProbeBatch *batch, const HjgRow *row)
 		return;
 	if (batch->null_rows == NULL)
 		batch->null_rows = hjg_rows_store_create(probe->build->run->context, probe->side->payload.n,
-											probe->side->payload.columns, 1);
+												 probe->side->payload.columns, 1);
 	hjg_rows_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
 

@@ -127,7 +127,7 @@ hjg_share_open_build(HjgBuildShare *share, HjgBuild *build)
 	HjgRun	   *run = build->run;
 
 	build->rows = hjg_rows_store_create_shared(build->context, build->side->payload.n, build->side->payload.columns,
-										  shared->chunk_rows, &parallel->sharing);
+											   shared->chunk_rows, &parallel->sharing);
 	parallel->store = build->rows;
 	run->nmembers = shared->nmembers;
 	if (shared->has_job)
@@ -342,9 +342,9 @@ hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions)
 	for (int i = 0; i < parallel->npartitions; i++, place += 2 * file_bytes)
 		parallel->partitions[i] =
 			hjg_partition_adopt(hjg_rows_spill_attach(place, parallel->me, &shared->files, inner->payload.desc,
-												 key_width),
+													  key_width),
 								hjg_rows_spill_attach(place + file_bytes, parallel->me, &shared->files,
-												 partitions->outer->payload.desc, key_width));
+													  partitions->outer->payload.desc, key_width));
 	partitions->routes = parallel->partitions;
 	partitions->nroutes = parallel->npartitions;
 	MemoryContextSwitchTo(old);

@@ -261,8 +261,8 @@ encode_page_keys(HjgSide *side)
 	if (side->keys.slot == NULL)
 	{
 		side->page.has_nulls = hjg_rows_key_encode_vectors(side->keys.codec, side->keys.ix, side->page.vectors, side->page.nrows,
-													  side->keys.econtext != NULL ? side->keys.econtext->ecxt_per_tuple_memory : NULL,
-													  side->page.key_space, side->page.isnull);
+														   side->keys.econtext != NULL ? side->keys.econtext->ecxt_per_tuple_memory : NULL,
+														   side->page.key_space, side->page.isnull);
 		return;
 	}
 	side->page.has_nulls = true;

@@ -124,7 +124,7 @@ open_kept(HjgKeptRows *kept)
 
 	if (parallel != NULL)
 		kept->spill = hjg_rows_spill_attach(hjg_parallel_kept_place(parallel->shared, kept->side), parallel->me, &parallel->shared->files,
-									   kept->desc, sizeof(no_key));
+											kept->desc, sizeof(no_key));
 	else
 		kept->spill = hjg_rows_spill_create(kept->desc, sizeof(no_key));
 	MemoryContextSwitchTo(old);

@@ -100,7 +100,7 @@ extern bool hjg_rows_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *co
  * scratch, which is reset as we go.
  */
 extern bool hjg_rows_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
-								   MemoryContext scratch, void *dst, bool *isnull);
+										MemoryContext scratch, void *dst, bool *isnull);
 
 /* Bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
 extern uint32 hjg_rows_key_partition_hash(const void *key, int key_width, int level);
@@ -117,7 +117,7 @@ typedef struct HjgStore HjgStore;
 #define HJG_STORE_MAX_ROWS HJG_MAX_BUILD_ROWS
 
 extern HjgStore *hjg_rows_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns,
-								  double expected_rows);
+									   double expected_rows);
 /* Forget all rows, keep the memory for the next ones. */
 extern void hjg_rows_store_reset(HjgStore *store);
 extern void hjg_rows_store_free(HjgStore *store);
@@ -135,21 +135,21 @@ extern uint32 hjg_rows_store_append(HjgStore *store, const int *source, const Da
  * Append rows [first, first + nrows) of vectors; column c is vectors[source[c]].
  */
 extern void hjg_rows_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first,
-									 int nrows);
+										  int nrows);
 /* The same for rows[0 .. nrows - 1] of the vectors. */
 extern void hjg_rows_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors,
-									  const uint16 *rows, int nrows);
+										   const uint16 *rows, int nrows);
 
 /*
  * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]
  * and isnull[...], unless target[c] is negative.  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
  */
 extern void hjg_rows_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
-							 Datum *values, bool *isnull);
+								  Datum *values, bool *isnull);
 
 /* The same for nrows <= HJG_MAX_VECTOR_ROWS, into vectors that own their memory: column c to vectors[target[c]]. */
 extern void hjg_rows_store_gather_vectors(const HjgStore *store, const uint32 *rows, int nrows, const int *target,
-									 HjgVector *vectors);
+										  HjgVector *vectors);
 
 /*
  * Rows as they lie in a store, of columns passed by value alone: they can be copied elsewhere, and read there.
@@ -163,9 +163,9 @@ extern bool hjg_rows_store_copy_rows(const HjgStore *store, uint32 first, uint32
  * at places[i], or is missing where that is NULL.  The store says what a row looks like.
  */
 extern void hjg_rows_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target,
-									int stride, Datum *values, bool *isnull);
+										 int stride, Datum *values, bool *isnull);
 extern void hjg_rows_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows,
-											const int *target, HjgVector *vectors);
+												 const int *target, HjgVector *vectors);
 
 /* Datums of one column of rows that have no NULL there; what they point to may still be on its way to the cache. */
 extern void hjg_rows_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values);
@@ -197,7 +197,7 @@ typedef struct HjgStorePiece
 
 /* All handles of a store need the same columns and number of rows in a chunk. */
 extern HjgStore *hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns,
-										 double chunk_rows, const HjgSharing *sharing);
+											  double chunk_rows, const HjgSharing *sharing);
 /* The next row gets this number. */
 extern void hjg_rows_store_seek(HjgStore *store, uint32 row);
 /* Pieces that this handle has filled. */
@@ -241,7 +241,7 @@ extern void hjg_rows_spill_free(HjgSpill *spill);
 extern size_t hjg_rows_spill_shared_bytes(int nparticipants);
 extern void hjg_rows_spill_shared_init(void *place, int nparticipants, const char *name);
 extern HjgSpill *hjg_rows_spill_attach(void *place, int participant, SharedFileSet *files, TupleDesc desc,
-								  int key_width);
+									   int key_width);
 extern void hjg_rows_spill_end_write(HjgSpill *spill);
 
 #endif							/* HJG_ROWS_H */

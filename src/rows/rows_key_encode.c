@@ -266,7 +266,7 @@ hash_column(HjgKeyColumn *column, const HjgVector *vector, bool first, const boo
 
 bool
 hjg_rows_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
-					   MemoryContext scratch, void *dst, bool *isnull)
+							MemoryContext scratch, void *dst, bool *isnull)
 {
 	int			stride = codec->key_width;
 	bool		any_null = false;

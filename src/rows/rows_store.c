@@ -104,7 +104,7 @@ hjg_rows_store_create(MemoryContext context, int ncolumns, const HjgColumn *colu
 
 HjgStore *
 hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns, double expected_rows,
-						const HjgSharing *sharing)
+							 const HjgSharing *sharing)
 {
 	HjgStore   *store;
 	size_t		chunk_rows;

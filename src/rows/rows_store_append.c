@@ -212,7 +212,7 @@ hjg_rows_store_append_vectors(HjgStore *store, const int *source, const HjgVecto
 
 void
 hjg_rows_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows,
-						  int nrows)
+							   int nrows)
 {
 	append_rows(store, source, vectors, rows, 0, nrows);
 }

@@ -149,7 +149,7 @@ gather_places(const HjgStore *store, char *const *places, const uint8 *const *nu
 
 void
 hjg_rows_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
-				 Datum *values, bool *isnull)
+					  Datum *values, bool *isnull)
 {
 	char	   *places[GATHER_ROWS];
 	const uint8 *nulls[GATHER_ROWS];
@@ -246,7 +246,7 @@ forget_nulls(const HjgStore *store, const int *target, HjgVector *vectors)
 
 void
 hjg_rows_store_gather_vectors(const HjgStore *store, const uint32 *rows, int total, const int *target,
-						 HjgVector *vectors)
+							  HjgVector *vectors)
 {
 	char	   *places[GATHER_ROWS];
 	const uint8 *nulls[GATHER_ROWS];
@@ -301,7 +301,7 @@ any_missing(const char *const *places, int nrows)
 
 void
 hjg_rows_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target, int stride,
-						Datum *values, bool *isnull)
+							 Datum *values, bool *isnull)
 {
 	gather_places(store, (char *const *) places, no_nulls, any_missing(places, nrows), nrows, target, stride, values,
 				  isnull);
@@ -309,7 +309,7 @@ hjg_rows_store_gather_copies(const HjgStore *store, const char *const *places, i
 
 void
 hjg_rows_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows, const int *target,
-								HjgVector *vectors)
+									 HjgVector *vectors)
 {
 	forget_nulls(store, target, vectors);
 	gather_vectors(store, (char *const *) places, no_nulls, any_missing(places, nrows), 0, nrows, target, vectors);

@@ -57,7 +57,7 @@ typedef struct HjgHeapReader HjgHeapReader;
  * max_rows rows, which are MaxHeapTuplesPerPage or more.
  */
 extern HjgHeapReader *hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows,
-											 HjgVector *vectors);
+												  HjgVector *vectors);
 
 /* Put the rows of a page into the vectors, behind those first ones that are there. */
 extern void hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first);

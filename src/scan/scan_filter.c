@@ -450,7 +450,7 @@ make_reader(HjgScanFilter *scan)
 
 	scan->vectors = palloc(Max(scan->ncolumns, 1) * sizeof(HjgVector));
 	scan->reader = hjg_scan_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
-										  scan->attnos, MaxHeapTuplesPerPage, scan->vectors);
+											   scan->attnos, MaxHeapTuplesPerPage, scan->vectors);
 	MemoryContextSwitchTo(old);
 }
 

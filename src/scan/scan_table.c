@@ -187,7 +187,7 @@ make_reader(HjgScan *scan)
 
 	scan->max_rows = scan->page.npages <= 1 ? MaxHeapTuplesPerPage : HJG_MAX_VECTOR_ROWS;
 	scan->reader = hjg_scan_heap_reader_create(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, scan->ncolumns,
-										  scan->attnos, scan->max_rows, scan->vectors);
+											   scan->attnos, scan->max_rows, scan->vectors);
 	MemoryContextSwitchTo(old);
 }
 
