@@ -100,7 +100,7 @@ typedef struct Bounds
 	hjg_u64		span;
 } Bounds;
 
-/* One comparison a row number does: what is too small wraps around. */
+/* Check a page's pairs; one comparison a row number does: what is too small wraps around. */
 BODY bool
 check_body(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *sum)
 {

@@ -17,7 +17,7 @@
 
 #define ROUND_UP(n, unit) (((n) + (unit) - 1) / (unit) * (unit))
 
-/* Bytes in front of the slabs, so many of which each half has. */
+/* Compute the bytes in front of the slabs, so many of which each half has. */
 static size_t
 server_head_bytes(size_t nslabs)
 {

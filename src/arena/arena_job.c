@@ -207,7 +207,7 @@ nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 }
 
 /*
- * Of a job whose lease has ended.  Participants first: one that has left submits nothing any
+ * Does nobody touch a job whose lease has ended?  Participants first: one that has left submits nothing any
  * more, so what is seen of the operations then is final.
  */
 static bool
@@ -217,7 +217,7 @@ nobody_touches(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgAl
 }
 
 /*
- * The caller's SWEEPING to ABANDONED.  The flag comes first: once the job is abandoned, a sweep may
+ * Move the caller's SWEEPING to ABANDONED.  The flag comes first: once the job is abandoned, a sweep may
  * return it, and the slot's next job must not find the flag set.
  */
 static void

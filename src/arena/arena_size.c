@@ -34,7 +34,7 @@ read_number(const char *root, const char *file, const char *word)
 	return number;
 }
 
-/* The least limit of a group and of those above it; group is cut short on the way. */
+/* Find the least limit of a group and of those above it; group is cut short on the way. */
 static unsigned long long
 least_limit(const char *root, const char *mount, char *group, const char *file, unsigned long long least)
 {

@@ -143,7 +143,7 @@ take_memory(const HjgArena *arena, HjgSlabUse from)
 	return true;
 }
 
-/* A slab that has no memory yet, which it gets; HJG_NO_SLAB at the limit, or when the system refuses. */
+/* Lease a slab that has no memory yet, which it gets; HJG_NO_SLAB at the limit, or when the system refuses. */
 static hjg_u32
 lease_cold(const HjgArena *arena, HjgSlabUse use)
 {
@@ -236,7 +236,7 @@ hjg_slab_unhold(const HjgArena *arena)
 }
 
 /*
- * The whole warm stack is taken at once, which leaves the others to who leases
+ * Trim a warm stack.  The whole of it is taken at once, which leaves the others to who leases
  * meanwhile; what stays goes back in its order before the system is called.
  */
 static hjg_u32

@@ -115,7 +115,7 @@ extern void *hjg_view_result(const HjgArenaView *view, hjg_u32 slab_ix);
 /* Choose the size of the arena where the settings name none; root stands before the paths of the system's files ("" but in tests). */
 extern size_t hjg_arena_default_bytes(const char *root);
 
-/* The calibrated values; false when nothing was set, or it does not stay still. */
+/* Copy the calibrated values; false when nothing was set, or they do not stay still. */
 extern bool hjg_arena_calibration(const HjgControl *control, double values[HJG_CALIBRATION_VALUES]);
 
 /* ---- arena_slab.c: free slabs ---- */
@@ -145,7 +145,7 @@ extern hjg_u32 hjg_slab_release_all(const HjgArena *arena, hjg_u64 owner);
  */
 extern hjg_u32 hjg_slab_trim(const HjgArena *arena, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most);
 
-/* No device process lives: nothing holds slabs any more. */
+/* Let go of all slabs that a device process held, when none lives. */
 extern void hjg_slab_unhold(const HjgArena *arena);
 
 typedef struct HjgArenaUse
@@ -252,12 +252,12 @@ extern bool hjg_doorbell_pending(const HjgArenaView *view);
 extern bool hjg_doorbell_take(const HjgArenaView *view, hjg_u32 job_ix);
 
 /*
- * Device process: an operation of the job ended.  True when the caller must
+ * Note, in the device process, that an operation of the job ended.  True when the caller must
  * send a byte to the supervisor.
  */
 extern bool hjg_relay_notify(const HjgArenaView *view, hjg_u32 job_ix);
 
-/* Supervisor: take the jobs whose waiters are to be woken. */
+/* Take the jobs whose waiters are to be woken, in the supervisor. */
 extern void hjg_relay_take(const HjgArenaView *view, hjg_u64 jobs[HJG_MAX_JOBS / 64]);
 
 /* ---- arena_check.c: what the device process wrote ---- */
@@ -321,15 +321,15 @@ typedef struct HjgRoundCopy
 } HjgRoundCopy;
 
 /*
- * With copy, what is checked is the copy: whoever goes on to use that need not care what becomes of the pages.  Without
+ * Check a round.  With copy, what is checked is the copy: whoever goes on to use that need not care what becomes of the pages.  Without
  * one nothing but the number of pairs may be used.
  */
 extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *reported, const HjgRoundCopy *copy);
 
-/* Checksum of pairs [from, from + npairs) of a page. */
+/* Sum up pairs [from, from + npairs) of a page. */
 extern hjg_u64 hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs);
 /*
- * Part of a round's checksum of carried columns that page number page_ix, with npairs pairs, has.  A word that
+ * Compute the part of a round's checksum of carried columns that page number page_ix, with npairs pairs, has.  A word that
  * changes, and two words of a page that change places, change it.
  */
 extern hjg_u64 hjg_check_carried(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried,

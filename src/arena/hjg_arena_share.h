@@ -51,10 +51,10 @@ typedef struct HjgShareSum
 
 /* ---- what is held ---- */
 
-/* The owner of a job slot that was just leased enters the job; who is about to free the slot clears it. */
+/* Enter a job, as the owner of its slot that was just leased; who is about to free the slot clears it. */
 extern void hjg_arena_share_enter(HjgShare *share, hjg_u32 job_ix, HjgShareOwner owner);
 extern void hjg_arena_share_clear(HjgShare *share, hjg_u32 job_ix);
-/* Slabs were leased for the job (n > 0) or given back; returns how many it holds now. */
+/* Count slabs that were leased for the job (n > 0) or given back; returns how many it holds now. */
 extern hjg_u32 hjg_arena_share_count(HjgShare *share, hjg_u32 job_ix, int n);
 extern HjgShareOwner hjg_arena_share_owner(const HjgShare *share, hjg_u32 job_ix);
 extern void hjg_arena_share_suspend(HjgShare *share, hjg_u32 job_ix, bool suspended);

@@ -98,7 +98,7 @@ assign_device(const char *newval, void *extra)
 		hjg_device_asked = (HjgDeviceId) {.number = HJG_NO_NUMBER};
 }
 
-/* -1 becomes what it stands for, so that everybody sees it. */
+/* Replace -1 by what it stands for, so that everybody sees it. */
 static bool
 check_arena_size(int *newval, void **extra, GucSource source)
 {
@@ -119,7 +119,7 @@ define_cost(const char *name, const char *what, double *variable)
 							 variable, -1.0, -1.0, 1.0e10, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 }
 
-/* A part of what all sessions share: nobody sets his own. */
+/* Define a share of what all sessions have together, which only superusers set. */
 static void
 define_share(const char *name, const char *what, const char *more, int *variable, int boot, int least)
 {

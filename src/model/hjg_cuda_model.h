@@ -116,12 +116,12 @@ typedef enum HjgCudaTrialId
 /* Plan the trials to be made, without their times. */
 extern void hjg_model_cuda_plan_trials(HjgCudaTrial trials[HJG_CUDA_NTRIALS], double l2_bytes);
 
-/* What the measured trials say of the unit costs, but for those of context and calls. */
+/* Derive unit costs from the measured trials, but for those of context and calls. */
 extern void hjg_model_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, double l2_bytes);
 
 /* ---- model_cuda.c, for the calibration ---- */
 
-/* Of random accesses of a table: the cost of one beyond the cache, when those of one in it and of one on the average are known. */
+/* Compute the cost of a random access of a table beyond the cache, when those of one in it and of one on the average are known. */
 extern double hjg_model_cuda_beyond_ns(double table_bytes, double l2_bytes, double cached_ns, double access_ns);
 
 #define HJG_MODEL_MB (1024.0 * 1024.0)

@@ -24,12 +24,12 @@ typedef struct HjgWeighted
 } HjgWeighted;
 
 /*
- * The mean without those at either end, each of which have such a part (below 0.5) of the weight; 0 when all weights are.  Sums of such means
+ * Average without those at either end, each of which have such a part (below 0.5) of the weight; 0 when all weights are.  Sums of such means
  * are means of sums, which medians' are not where some values are much larger than the rest.
  */
 extern double hjg_trimmed_mean(HjgWeighted *values, int n, double part);
 
-/* Half of the width of the middle two thirds: of normal values the standard deviation. */
+/* Compute half of the width of the middle two thirds: of normal values the standard deviation. */
 extern double hjg_spread(double *values, int n);
 
 #endif							/* HJG_MEASURED_H */

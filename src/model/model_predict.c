@@ -173,7 +173,7 @@ spill_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double width)
 }
 
 /*
- * From the child to the batch.  Rows that a filter drops are read all the same, when the node
+ * Predict the way of rows from the child to the batch.  Rows that a filter drops are read all the same, when the node
  * reads the table.
  */
 static double
@@ -207,7 +207,7 @@ passing_rows(const HjgJoinShape *shape)
 }
 
 /*
- * Of the marshalling of a probe row: what a row does not cost that is dropped.  Columns of
+ * Predict, of the marshalling of a probe row, what a row does not cost that is dropped.  Columns of
  * vectors are copied many rows at a time.
  */
 static double
@@ -220,7 +220,7 @@ carry_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 		spill_row_ns(costs, shape, shape->probe_width);
 }
 
-/* Each participant adds the keys that it has read; with all of them rows are tested. */
+/* Predict the filter's time: each participant adds the keys that it has read; with all of them rows are tested. */
 static double
 bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
@@ -231,7 +231,7 @@ bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 }
 
 /*
- * A row that is probed in place saves the engine's time.  Else that counts only where it
+ * Does a filter pay?  A row that is probed in place saves the engine's time.  Else that counts only where it
  * is waited for: beside a backend that joins alone the engine is not.  Milliseconds without a filter and with one, 5M x 250K rows, one in 20
  * with a partner: an int4 carried 130 and 140, by four participants 75 and 63; a text 245 and
  * 190, by four 111 and 79; through temporary files 955 and 312.
@@ -248,7 +248,7 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 }
 
 /*
- * The GPU's part of a join.  It works beside the backends, whose threads it does not need.  A batch is copied,
+ * Predict the GPU's part of a join.  It works beside the backends, whose threads it does not need.  A batch is copied,
  * joined and copied back as a whole.
  */
 static void

@@ -225,7 +225,7 @@ extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
  * core's Agg above them?  What is true of the price holds for a lower bound of it, too.
  */
 extern bool hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
-/* The same as long as it is not known whether it is so much faster than a merge of core's that its price goes below that one's. */
+/* May it win as long as it is not known whether it is so much faster than a merge of core's that its price goes below that one's? */
 extern bool hjg_planner_may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 
 /*
@@ -292,18 +292,18 @@ extern Cost hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *
 extern void hjg_planner_init_aggregates(void);
 /* Fill in what core's Agg takes, before the candidate is compared with anything, if the node may compute the query's aggregates; */
 extern void hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate);
-/* then, of a join that the bound leaves, whether it can. */
+/* Find out then, of a join that the bound leaves, whether it can. */
 extern void hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate);
 /* Compute what aggregating saves of the time to hand out the rows of a path; less than 0 if it takes more. */
 extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns);
 /* Remember the path, a copy is made, if it is the cheapest one to aggregate; core's lists know nothing of that. */
 extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial);
 
-/* planner_plan.c: CustomPathMethods.PlanCustomPath */
+/* Make the plan of a path: CustomPathMethods.PlanCustomPath (planner_plan.c). */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 							  List *clauses, List *custom_plans);
 
-/* planner_nulling.c, from PostgreSQL 16 on: make all lists of the node, which joins rel, find its columns in the list of these. */
+/* Make all lists of the node, which joins rel, find its columns in the list of these (planner_nulling.c; from PostgreSQL 16 on). */
 extern void hjg_planner_adopt_nulling(CustomScan *cscan, const RelOptInfo *rel);
 
 #endif							/* HJG_PLANNER_PATH_H */

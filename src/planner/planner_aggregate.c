@@ -155,7 +155,7 @@ has_plain_aggregates(const Query *parse)
 	return hjg_aggregate && parse->hasAggs && parse->groupClause == NIL && parse->groupingSets == NIL;
 }
 
-/* GEQO throws joins away with the memory that their paths are in: there core's lists must do. */
+/* Expect aggregates of a last join.  GEQO throws joins away with the memory that their paths are in: there core's lists must do. */
 void
 hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 {

@@ -55,7 +55,7 @@ is_beaten(const List *paths, Cost startup, Cost total, int ndisabled, bool consi
 	return false;
 }
 
-/* As in add_partial_path_precheck(), a partial path that is no cheaper than a complete one serves nobody. */
+/* Compare with core's lists.  As in add_partial_path_precheck(), a partial path that is no cheaper than a complete one serves nobody. */
 bool
 hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
 {

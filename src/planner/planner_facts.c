@@ -154,7 +154,7 @@ is_record(const Expr *expr)
 }
 
 /*
- * Of columns, the plan carries fewer if some serve the join alone; that is not known yet.  The table is readable
+ * Look at a side.  Of its columns, the plan has fewer if some serve the join alone; that is not known yet.  The table is readable
  * by the rules of scan_table.c, which decides again.
  */
 HjgSideFacts *

@@ -102,7 +102,7 @@ typedef struct HjgJob HjgJob;
 /* Trust joins until one that was compared with core's differs: false then, until the statistics are reset; costs a load. */
 extern bool hjg_service_trusted(void);
 
-/* True when the arena exists and the device process is ready, and trusted; costs three loads. */
+/* Is there an arena, and is the device process ready, and trusted?  Costs three loads. */
 extern bool hjg_service_available(HjgReason *reason);
 
 /* What a choice between devices has to know of a GPU. */
@@ -115,7 +115,7 @@ typedef struct HjgGpuFacts
 } HjgGpuFacts;
 
 /*
- * The GPU that a job would get, if hjoin_gpu.device allows one and one is ready: by its name, or under auto that
+ * Find the GPU that a job would get, if hjoin_gpu.device allows one and one is ready: by its name, or under auto that
  * with the fewest jobs.
  */
 extern bool hjg_service_gpu(HjgGpuFacts *facts);
@@ -155,12 +155,12 @@ typedef struct HjgJobName
 } HjgJobName;
 
 extern HjgJobName hjg_job_share(HjgJob *job);
-/* NULL and a reason when the job is gone, or has too many participants. */
+/* Attach to a job; NULL and a reason when it is gone, or has too many participants. */
 extern HjgJob *hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason);
-/* Where a slab of the job lies, whichever handle filled it; NULL when there is no such slab. */
+/* Find where a slab of the job lies, whichever handle filled it; NULL when there is no such slab. */
 extern void *hjg_job_slab_at(uint32 slab_ix);
 /*
- * Of all handles' inputs, for checking results: highest build row number + 1, and whether all came with their carried
+ * Sum up all handles' inputs, for checking results: highest build row number + 1, and whether all came with their carried
  * columns.
  */
 extern void hjg_job_build_facts(HjgJob *job, uint64 limit, bool carried);
@@ -177,7 +177,7 @@ extern void *hjg_job_slab(HjgJob *job, uint32 *slab_ix, HjgReason *reason);
  */
 extern void hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row, bool carried);
 
-/* All of the build side is there: let the device process build.  Does not wait. */
+/* Submit the build side, all of which is there: let the device process build.  Does not wait. */
 extern void hjg_job_build_submit(HjgJob *job);
 
 /*
@@ -191,7 +191,7 @@ extern int	hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reaso
 /* Add a filled slab to the batch; rows count from 0 in the order of the calls. */
 extern void hjg_job_batch_add(HjgJob *job, int batch, uint32 slab_ix, uint32 nrows, bool carried);
 
-/* Before the first round: where it starts, if not at the batch's beginning with all pairs. */
+/* Set where a batch's first round starts, if not at the batch's beginning with all pairs. */
 extern void hjg_job_batch_seek(HjgJob *job, int batch, HjgCursor cursor);
 
 /*
@@ -209,7 +209,7 @@ typedef struct HjgRoundMemory
 	size_t		used;			/* of these, the most that were asked for; memory that nobody touches costs nothing */
 } HjgRoundMemory;
 
-/* So many bytes, of which up to most may be asked for soon; what was there is gone. */
+/* Make room for bytes, of which up to most may be asked for soon; what was there is gone. */
 extern void *hjg_service_round_space(HjgRoundMemory *memory, size_t bytes, size_t most);
 
 typedef struct HjgBatchResult
@@ -232,22 +232,22 @@ typedef struct HjgBatchResult
 extern HjgReason hjg_job_batch_wait(HjgJob *job, int batch, HjgRoundMemory *memory, HjgBatchResult *result);
 
 /*
- * The batch's slabs go back to the arena and its number becomes free; but while a
+ * Close a batch: its slabs go back to the arena and its number becomes free; but while a
  * round of it runs nothing happens, and the job's release cares for it.
  */
 extern void hjg_job_batch_close(HjgJob *job, int batch);
 
 /*
- * Statistics of a job whose rounds have ended; copied out of shared memory.  Those of
+ * Copy the statistics of a job whose rounds have ended out of shared memory.  Those of
  * the engine are the job's, whichever handle is asked; wait_ns and arena_bytes are the handle's.
  */
 extern void hjg_job_stats(HjgJob *job, HjgJobStats *stats);
 /*
- * Why the cpu engine of the device process has taken a job over from the device that it was
+ * Tell why the cpu engine of the device process has taken a job over from the device that it was
  * leased for; HJG_REASON_NONE when it has not.
  */
 extern HjgReason hjg_job_device_fallback(HjgJob *job);
-/* The device that runs the job. */
+/* Find the device that runs the job. */
 extern HjgDeviceId hjg_job_device(const HjgJob *job);
 
 /*
@@ -305,7 +305,7 @@ extern void hjg_service_count_fallback(HjgReason reason);
  * or there is no arena.  set also keeps them in a file of the data directory,
  * which the supervisor reads at start, if it was measured on this machine.
  */
-/* Changes with every calibration; 0: there was none.  Values that are read after it are as new, or newer. */
+/* Read a number that changes with every calibration; 0: there was none.  Values that are read after it are as new, or newer. */
 extern uint64 hjg_service_calibration_version(void);
 extern bool hjg_service_calibration_get(double values[HJG_CALIBRATION_VALUES]);
 extern void hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALUES]);

@@ -127,7 +127,7 @@ extern void hjg_service_register_callbacks(void);
  * engine; -1 when it is not there.
  */
 extern int	hjg_service_find_device(HjgDeviceId wish);
-/* What is at a place of the table; ANY beyond its end. */
+/* Find out what is at a place of the table; ANY beyond its end. */
 extern HjgDeviceId hjg_service_device_id(uint32 device_ix);
 /* Supervisor, while no device process lives: have the next one count a failure of the device, as if this one had died in its driver. */
 extern void hjg_service_blame(uint32 device_ix);
@@ -140,11 +140,11 @@ extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
 /* service_wake.c */
 /* Have the supervisor look after things now. */
 extern void hjg_supervisor_poke(void);
-/* While work is under way the supervisor watches it; tell it that work begins. */
+/* Tell the supervisor that work begins, which it watches while it is under way. */
 extern void hjg_supervisor_watch(void);
-/* Something was given back: wake who comes first among those who wait for a slot or a slab. */
+/* Wake, as something was given back, who comes first among those who wait for a slot or a slab. */
 extern void hjg_wake_next(void);
-/* Supervisor: wake those who wait for the job. */
+/* Wake those who wait for the job; called by the supervisor. */
 extern void hjg_wake_waiters(uint32 job_ix);
 /* Supervisor: likewise of all jobs that the device process has asked it to wake someone for. */
 extern void hjg_wake_relayed(void);
@@ -152,7 +152,7 @@ extern void hjg_wake_relayed(void);
 /* service_spawn.c */
 extern pid_t hjg_spawn_device(int *sock, const char **step, int *error);
 extern const char *hjg_spawn_path(void);
-/* True when no process holds the arena's lock any more. */
+/* Does no process hold the arena's lock any more? */
 extern bool hjg_spawn_none_alive(void);
 
 /* service_calibration.c */

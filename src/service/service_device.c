@@ -17,7 +17,7 @@ is_ready(int device_ix)
 	return __atomic_load_n(&hjg_arena_map.view.block->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
 }
 
-/* Its kind and number, which another process may change. */
+/* Read its kind and number, which another process may change. */
 static HjgDeviceId
 id_of(int device_ix)
 {
@@ -59,7 +59,7 @@ jobs_on(int device_ix)
 	return n;
 }
 
-/* The ready device of that name, or, without a number, of that kind with the fewest jobs; -1 when there is none. */
+/* Find the ready device of that name, or, without a number, of that kind with the fewest jobs; -1 when there is none. */
 static int
 find(HjgDeviceId wanted)
 {
@@ -105,7 +105,7 @@ describe_gpu(int device_ix, HjgGpuFacts *facts)
 	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
 }
 
-/* The GPU that the settings ask for or leave the choice of; -1 when there is none. */
+/* Find the GPU that the settings ask for or leave the choice of; -1 when there is none. */
 static int
 find_gpu(int number)
 {

@@ -144,7 +144,7 @@ become_device(char **argv, char **environment, int server_fd, int device_fd, int
 	_exit(127);
 }
 
-/* Returns the process and our end of the socket, or -1 and an errno, with what could not be done to the program in *step. */
+/* Start the device process; returns it and our end of the socket, or -1 and an errno, with what could not be done to the program in *step. */
 pid_t
 hjg_spawn_device(int *sock, const char **step, int *error)
 {
@@ -221,7 +221,7 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 }
 
 /*
- * A supervisor that was started anew is not the parent of an old device
+ * Look at the lock.  A supervisor that was started anew is not the parent of an old device
  * process; but that one holds a lock on the device half until its last thread is gone.
  */
 bool
