@@ -11,7 +11,7 @@ MODULE_big = hjoin_gpu
 ROOMS_PURE = model arena engine
 ROOMS_LIBRARY = vector
 ROOMS_DEVICE = coupled device
-ROOMS_PG = base service scan rows planner executor calibrate
+ROOMS_PG = base service scan rows planner node calibrate
 pure_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_PURE),$(wildcard src/$(r)/*.c)))
 library_srcs = $(filter-out %_pg.c,$(foreach r,$(ROOMS_LIBRARY),$(wildcard src/$(r)/*.c)))
 pg_srcs = src/hjoin_gpu.c $(wildcard src/*/*_pg.c) $(foreach r,$(ROOMS_PG),$(wildcard src/$(r)/*.c))
@@ -66,7 +66,7 @@ $(library_srcs:.c=.o) $(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 $(pg_srcs:.c=.o): $(wildcard src/*/*.h)
 # loops over vectors of integers, of which the compiler is to make vector instructions
-src/executor/exec_aggregate.o: override CFLAGS += -O3
+src/node/node_aggregate.o: override CFLAGS += -O3
 
 # Kernels: one image a file of kernels/*.cu, with machine code for every target and PTX for what
 # comes after; all of them are embedded in the program.  Without nvcc there are none.

@@ -11,7 +11,7 @@
 #include "arena/hjg_arena.h"
 #include "base/hjg_base.h"
 #include "engine/hjg_engine.h"
-#include "executor/hjg_executor.h"
+#include "node/hjg_execution.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
 
@@ -133,5 +133,5 @@ _PG_init(void)
 				 errmsg("could not generate random seeds for hash tables: %m")));
 	hjg_service_init();
 	hjg_planner_init(&planner_sources);
-	hjg_executor_init();
+	hjg_node_init();
 }

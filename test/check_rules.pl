@@ -43,7 +43,7 @@ my %may = (
 	scan => [ 'vector', 'base' ],
 	rows => [ 'vector', 'layout' ],
 	planner => [ 'scan', 'rows', 'vector', 'model', 'base', 'layout' ],
-	executor => [ 'planner', 'scan', 'rows', 'vector', 'service', 'engine', 'base', 'layout' ],
+	node => [ 'planner', 'scan', 'rows', 'service', 'engine', 'base' ],
 	calibrate => [ 'planner', 'scan', 'rows', 'service', 'engine', 'model', 'base' ],);
 my @pure = qw(layout model arena vector engine coupled device lab);
 

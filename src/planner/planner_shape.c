@@ -97,7 +97,7 @@ estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
 	return Min(shape->pairs / Max(shape->probe_rows, 1), 1.0);
 }
 
-/* Is the path a join of ours that hands over vectors (exec_chain.c decides again)? */
+/* Is the path a join of ours that hands over vectors (node_chain.c decides again)? */
 static bool
 gives_vectors(const Path *path, const HjgSideFacts *side)
 {

@@ -1,0 +1,77 @@
+/*
+ * hjg_match.h
+ *	  Match state: which rows of a join have found a match.
+ *
+ * Room "node".  Whether a probe row is preserved, or emitted once only, can be decided by the engine when a pair that
+ * it returns is always a match: exact keys, no residual quals, one build pass.  Otherwise the engine returns candidate
+ * pairs, and a bit is kept for each probe row: with its batch, or, where its partition takes several passes, over all of
+ * these.  Bits of build rows are always kept here.
+ */
+#ifndef HJG_MATCH_H
+#define HJG_MATCH_H
+
+#include "postgres.h"
+
+#include "base/hjg_compat.h"
+#include "node/hjg_bits.h"
+#include "node/hjg_execution.h"
+#include "node/hjg_load.h"
+
+typedef struct HjgMatch
+{
+	const HjgProgram *program;
+
+	/* of the build pass */
+	bool		on_host;		/* bits of probe rows are kept here; the engine does not decide for them */
+	bool		first_match;	/* one match decides its probe row: more pairs of it are dropped */
+	bool		last_pass;		/* behind it, probe rows without a match are known */
+	bool		shared;			/* other processes set bits of build rows, too */
+	uint64	   *build_bits;		/* or NULL */
+	uint64	   *probe_bits;		/* of all probe rows of a partition that takes several passes, else NULL */
+} HjgMatch;
+
+/* A build pass begins: decide who decides for probe rows; returns what the engine is to return for that. */
+extern HjgMatchMode hjg_match_start(HjgMatch *match);
+extern void hjg_match_reset(HjgMatch *match);
+
+/* Bits of a batch's rows, and which one is the first row's; or NULL. */
+static inline uint64 *
+hjg_match_bits(const HjgMatch *match, const HjgProbeBatch *batch, uint64 *first)
+{
+	*first = match->probe_bits != NULL ? batch->first_row : 0;
+	return match->probe_bits != NULL ? match->probe_bits : batch->matched;
+}
+
+/* Set the bit of a build row; false if it was set.  Few are set twice. */
+static inline bool
+hjg_match_set_build(const HjgMatch *match, uint32 row)
+{
+	uint64	   *bits = match->build_bits;
+	const uint64 bit = UINT64CONST(1) << (row & 63);
+
+	if (hjg_test_bit(bits, row))
+		return false;
+	if (!match->shared)
+		hjg_set_bit(bits, row);
+	else
+		return (__atomic_fetch_or(&bits[row >> 6], bit, __ATOMIC_RELAXED) & bit) == 0;
+	return true;
+}
+
+/* A pair is a match: set the bit of its probe row, if there are any, and of its build row.  Does a row come of it? */
+static inline bool
+hjg_match_settle(const HjgMatch *match, uint64 *probe_bits, uint64 probe_bit, uint32 build_row)
+{
+	const JoinType jointype = match->program->jointype;
+	bool		first_match = true;
+
+	if (probe_bits != NULL)
+		hjg_set_bit(probe_bits, probe_bit);
+	if (match->build_bits != NULL && build_row != HJG_NO_ROW)
+		first_match = hjg_match_set_build(match, build_row);
+	if (HJG_IS_RIGHT_SEMI(jointype))
+		return first_match;
+	return jointype != JOIN_ANTI && !HJG_IS_RIGHT_ANTI(jointype);
+}
+
+#endif							/* HJG_MATCH_H */

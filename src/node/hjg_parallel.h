@@ -1,0 +1,192 @@
+/*
+ * hjg_parallel.h
+ *	  What participants of a shared join have in common, and each one's part of it.
+ *
+ * Private to node_parallel.c, which has the protocol, node_share.c and node_table.c.
+ */
+#ifndef HJG_PARALLEL_H
+#define HJG_PARALLEL_H
+
+#include "postgres.h"
+
+#include "portability/instr_time.h"
+#include "storage/barrier.h"
+#include "storage/condition_variable.h"
+#include "storage/dsm.h"
+#include "storage/lwlock.h"
+#include "storage/sharedfileset.h"
+#include "utils/dsa.h"
+
+#include "node/hjg_build.h"
+#include "node/hjg_node.h"
+
+/* Rows of a range when keys do not go to slabs, of few rows and of many; a range in a slab fills it. */
+#define HJG_LEAST_RANGE_ROWS 1024
+#define HJG_RANGE_ROWS 16384
+
+/* Unmatched build rows that a participant claims at a time. */
+#define HJG_UNMATCHED_RANGE_ROWS 65536
+
+/* Phases of the barrier; see node_parallel.c. */
+typedef enum HjgParallelPhase
+{
+	HJG_PARALLEL_READ,
+	HJG_PARALLEL_SHARE,
+	HJG_PARALLEL_ROUTE,
+	HJG_PARALLEL_JOIN,
+	HJG_PARALLEL_OVER
+} HjgParallelPhase;
+
+typedef enum HjgTableState
+{
+	HJG_TABLE_NONE,
+	HJG_TABLE_BUILDING,
+	HJG_TABLE_BUILT
+} HjgTableState;
+
+/* Written by its participant alone; read by others behind the barrier, or by the leader at the end. */
+typedef struct HjgMember
+{
+	dsa_pointer blocks;			/* chain of all that it allocated */
+	dsa_pointer published;
+	uint64		told_bytes;		/* its part of bytes below */
+	bool		reported;
+	HjgReport	report;
+} HjgMember;
+
+/* The table that participants probe themselves (node_table.c). */
+typedef struct HjgSharedTable
+{
+	pg_atomic_uint32 state;		/* HjgTableState */
+	ConditionVariable built;
+	dsa_pointer parts[HJG_TABLE_NPARTS];	/* set by whoever builds it */
+} HjgSharedTable;
+
+/* A build side in memory; set by whoever is elected in SHARE. */
+typedef struct HjgSharedBuild
+{
+	bool		in_job;
+	uint64		nrows;
+	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
+	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
+	dsa_pointer filter;			/* of the build keys, if there is one */
+	size_t		filter_bytes;	/* of this one, or of that of partitions */
+} HjgSharedBuild;
+
+typedef struct HjgSharedPartitions
+{
+	pg_atomic_uint32 n;			/* 0: all in memory */
+	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
+	dsa_pointer filter;			/* of the build keys on their way there, if there is one */
+	pg_atomic_uint32 next;		/* to claim */
+} HjgSharedPartitions;
+
+/* Where the join is compared with core's (node_verify.c). */
+typedef struct HjgSharedVerify
+{
+	bool		wanted;
+	pg_atomic_uint32 entered;	/* participants that may read rows, */
+	pg_atomic_uint32 left;		/* and that have handed out their last one; */
+	pg_atomic_uint64 nrows;		/* of theirs */
+	pg_atomic_uint64 sum;
+	pg_atomic_uint32 compared;	/* 1: someone compares, or has */
+} HjgSharedVerify;
+
+typedef struct HjgParallelShared
+{
+	/* set by the leader */
+	int			nmembers;		/* the leader and all workers that were planned */
+	dsm_handle	segment;
+	bool		has_job;
+	HjgJobName	job;
+	HjgJoinSpec spec;
+	HjgReason	no_job;			/* why there is none */
+	int			key_width;
+	uint32		range_rows;
+	double		chunk_rows;		/* of the store */
+	SharedFileSet files;
+
+	Barrier		barrier;
+	pg_atomic_uint32 next_range;
+	pg_atomic_uint32 next_block;	/* of variable-length values */
+	pg_atomic_uint64 bytes;		/* of all that is in memory */
+	HjgSharedTable table;
+	ConditionVariable all_probed;	/* it is OVER */
+	pg_atomic_uint32 next_unmatched;	/* range of build rows to look at for unmatched ones */
+	HjgSharedBuild build;
+	LWLock		lock;			/* of whoever makes partitions */
+	HjgSharedPartitions partitions;
+	HjgSharedVerify verify;
+
+	HjgMember	members[FLEXIBLE_ARRAY_MEMBER];
+	/* behind them, for each side, the place of a shared spill file of rows that are kept */
+} HjgParallelShared;
+
+static inline size_t
+hjg_parallel_members_bytes(int nmembers)
+{
+	return MAXALIGN(offsetof(HjgParallelShared, members) + nmembers * sizeof(HjgMember));
+}
+
+static inline void *
+hjg_parallel_kept_place(HjgParallelShared *shared, HjgSideId side)
+{
+	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_rows_spill_shared_bytes(shared->nmembers);
+}
+
+/* This process's part in it. */
+struct HjgParallel
+{
+	HjgBuildShare	share;			/* must be first */
+	HjgParallelShared *shared;
+	dsa_area   *area;
+	MemoryContext context;		/* this struct's */
+	int			me;				/* the leader is 0 */
+	bool		attached;		/* to the barrier */
+	instr_time	join_started;	/* of a pass that all join */
+	HjgJob	   *owned;			/* leader */
+	HjgStore   *store;			/* of the pass that is being read */
+	HjgSharing	sharing;
+	HjgPartition **partitions;	/* NULL where claimed; in the partition context */
+	int			npartitions;
+};
+
+static inline HjgParallel *
+hjg_parallel_of(HjgBuildShare *share)
+{
+	return (HjgParallel *) share;
+}
+
+/* node_share.c: blocks of memory that all participants reach */
+extern void *hjg_share_alloc(void *arg, size_t bytes, uint64 *name);
+extern void *hjg_share_at(HjgParallel *parallel, uint64 name);
+/* Leader: the side is about to be read. */
+extern void hjg_share_prepare(HjgParallel *parallel, const HjgSide *side);
+/* All that a member allocated. */
+extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
+
+/* node_share.c: the build side */
+extern void hjg_share_open_build(HjgBuildShare *share, HjgBuild *build);
+extern void hjg_share_next_range(HjgBuildShare *share, HjgKeySegment *segment, size_t *bytes);
+extern bool hjg_share_is_full(HjgBuildShare *share, size_t build_bytes);
+extern void hjg_share_unload(HjgBuildShare *share);
+/* Leave for the others where to find what was filled here. */
+extern void hjg_share_publish(HjgParallel *parallel, const HjgBuild *build);
+/* Everything is published: count it, make the bits of build rows and an empty filter of keys. */
+extern void hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter);
+/* Add the keys that were read here to the filter, if there is one. */
+extern void hjg_share_add_keys(HjgParallel *parallel, const HjgRun *run, HjgProbeFilter *filter);
+/* Take in all that was published: from here on this is a build pass like any other. */
+extern void hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter);
+
+/* node_share.c: the partitions */
+extern void hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_bytes);
+/* This process's view of them; rows are routed to them. */
+extern void hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions);
+extern void hjg_share_routed(HjgBuildShare *share, HjgPartitions *partitions);
+extern bool hjg_share_claim_partition(HjgBuildShare *share, HjgPartitions *partitions);
+
+/* node_table.c */
+extern void hjg_share_table(HjgRun *run);
+
+#endif							/* HJG_PARALLEL_H */

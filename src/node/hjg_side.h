@@ -1,0 +1,141 @@
+/*
+ * hjg_side.h
+ *	  One input of the node GpuHashJoin: its rows, their keys, and the columns that are carried along.
+ *
+ * Room "node".  Rows come one by one from the child's slot, or as vectors, of the pages of a table that the node
+ * reads itself or of a join of ours below it.  Whoever reads a side takes either a row (hjg_side_next()), or rows with
+ * their encoded keys at once (hjg_side_next_vectors()), or all that lie there, in place (hjg_side_next_view()); what
+ * one of them has taken the others do not see again.
+ *
+ * Of a table that is read here the node evaluates the scan's conditions as well, many rows at a time as far as they
+ * are comparisons that it knows (scan_filter.c, vector_operator_pg.c).
+ */
+#ifndef HJG_SIDE_H
+#define HJG_SIDE_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+
+#include "node/hjg_load.h"
+#include "scan/hjg_scan.h"
+
+
+/* Rows that are kept for a comparison with core (hjg_verify.h). */
+typedef struct HjgKeptRows HjgKeptRows;
+
+/* An operator that makes rows as vectors. */
+typedef struct HjgVectorSource
+{
+	HjgVector  *vectors;		/* one for each column */
+	int			(*next) (void *arg);	/* the next rows become the vectors; returns how many, 0 at the end */
+	void	   *arg;
+} HjgVectorSource;
+
+/* How the child's rows become keys. */
+typedef struct HjgSideKeys
+{
+	HjgKeyCodec *codec;
+	int			n;
+	int		   *ix;				/* the child's column that is key i, or -1: an expression */
+	ExprState **exprs;
+	bool		plain;			/* all keys are columns and nothing needs resetting */
+	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
+	TupleTableSlot *slot;		/* scan tuple with this side filled in, for expressions */
+	Datum	   *values;
+	bool	   *isnull;
+} HjgSideKeys;
+
+/* The child's columns that are carried along: those that are read once the keys are encoded. */
+typedef struct HjgPayload
+{
+	int			n;
+	HjgColumn  *columns;
+	int		   *scan_ix;		/* column c in the scan tuple */
+	int		   *child_ix;		/* column c in the child's tuple */
+	int		   *identity;		/* 0, 1, ...: column c in a row of payload columns */
+	TupleDesc	desc;			/* of such a row, in a file or a slot */
+	TupleTableSlot *slot;
+} HjgPayload;
+
+/* Rows of the scan's page, or of the vector of the join below.  Arrays by row are in the work context, or NULL. */
+typedef struct HjgSidePage
+{
+	HjgVector  *vectors;		/* by column of the child */
+	int			nrows;
+	int			next;			/* first row that nobody has taken yet */
+	const char *keys;			/* encoded */
+	bool		has_nulls;		/* some key is NULL: isnull says which */
+	bool	   *isnull;
+	char	   *key_space;		/* for keys, unless a vector is the keys */
+	uint16	   *view_rows;		/* for HjgView */
+	uint16	   *view_null_rows;
+	Datum	   *row_values;		/* a row as the child would return it */
+	bool	   *row_isnull;
+} HjgSidePage;
+
+typedef struct HjgSide
+{
+	PlanState  *plan;
+	MemoryContext work_context; /* the node's: of all that rows pass through */
+	HjgScan    *scan;			/* the child's table is read here, */
+	const HjgVectorSource *below;	/* or the child is a join of ours; both NULL: through its slot */
+	TupleTableSlot *peeked;		/* a row of the child's slot that was looked at and not taken */
+	HjgKeptRows *kept;			/* NULL: none are */
+	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
+	int			nplan_columns;
+	int			last_column;	/* child's columns [0, last_column) must be deformed */
+	HjgSideKeys keys;
+	HjgPayload	payload;
+	HjgSidePage page;
+} HjgSide;
+
+/* A row that was read from a side; valid until the next one is read. */
+typedef struct HjgRow
+{
+	const void *key;			/* encoded, or NULL when a key column is NULL */
+	const Datum *values;
+	const bool *isnull;
+	const int  *source;			/* carried column c is values[source[c]] */
+	char		key_space[HJG_MAX_KEY_BYTES];
+} HjgRow;
+
+/* node_side.c */
+extern void hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, PlanState *plan,
+						  const HjgVectorSource *below, int first_scan_ix, int nplan_columns, List *key_exprs,
+						  HjgKeyCodec *codec, Bitmapset *used);
+/* A row of the side in a row store, about, without values of variable length. */
+extern size_t hjg_side_stored_bytes(const HjgSide *side);
+/* Rows that a store's chunk should hold, for a side of about so many rows. */
+extern double hjg_side_chunk_rows(const HjgSide *side, double rows);
+/* Has the child another row?  It stays there for whoever reads next. */
+extern bool hjg_side_peek(HjgSide *side);
+/* Next row of the child plan; false at its end. */
+extern bool hjg_side_next(HjgSide *side, HjgRow *row);
+/*
+ * The next rows of the child at once: n <= max of them that have a key, with their encoded
+ * keys, and the first of them in the side's vectors.  Returns n; 0 means that hjg_side_next()
+ * has the next row, or the end.
+ */
+extern int	hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first);
+/* Do the side's rows come in vectors? */
+extern bool hjg_side_has_vectors(const HjgSide *side);
+/* The next rows of such a side, to be used in place; false at its end. */
+extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
+/* Keep, of the view's rows with a key, only those at these n ascending positions. */
+extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
+/* Start over; with changed parameters the child does it when it is read next. */
+extern void hjg_side_rescan(HjgSide *side);
+/* At the end of the child: the work context is about to be emptied. */
+extern void hjg_side_forget(HjgSide *side);
+/* Next row of a spill file with this side's rows. */
+extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
+extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
+/* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
+extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
+
+/* node_verify.c: keep a row of the child's slot, or rows of the side's vectors, where side->kept is there */
+extern void hjg_verify_keep_row(const HjgSide *side, const Datum *values, const bool *isnull);
+extern void hjg_verify_keep_vectors(const HjgSide *side, int first, int nrows);
+
+#endif							/* HJG_SIDE_H */

@@ -1,0 +1,56 @@
+/*
+ * hjg_verify.h
+ *	  Joins that are joined by core's rules as well.  Internal to the room "executor".
+ *
+ * node_verify.c		what is kept of a join, the comparison, and what follows from it
+ * node_verify_core.c	core's hash join over the rows that were kept
+ */
+#ifndef HJG_VERIFY_H
+#define HJG_VERIFY_H
+
+#include "node/hjg_node.h"
+
+/* Rows of a side as they were read, in a temporary file. */
+struct HjgKeptRows
+{
+	const HjgJoinState *join;
+	HjgSideId	side;
+	HjgSpill   *spill;			/* NULL: no row was read yet */
+	TupleDesc	desc;			/* the child's columns */
+	int			ncolumns;		/* of these, those that the join looks at; the others are NULL */
+	int		   *columns;
+	Datum	   *values;			/* of a row that is on its way to the file */
+	bool	   *isnull;
+};
+
+/* A column of the joined rows. */
+typedef struct HjgJoinedColumn
+{
+	HjgColumn	type;
+	int			scan_ix;		/* in the scan tuple */
+	int			place;			/* in the rows, or vectors, that are handed out */
+} HjgJoinedColumn;
+
+/* Number of rows, and a sum over them that does not depend on their order. */
+typedef struct HjgTally
+{
+	uint64		nrows;
+	uint64		sum;
+} HjgTally;
+
+struct HjgVerify
+{
+	HjgKeptRows	sides[HJG_SIDES];
+	int			ncolumns;
+	HjgJoinedColumn *columns;
+	HjgTally	tally;			/* of the rows that the node has handed out */
+	bool		over;			/* of this execution nothing is to be compared any more */
+};
+
+/* node_verify_core.c */
+/* Add a row of the joined columns. */
+extern void hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, const bool *isnull);
+/* Join the rows that were kept by core's hash join. */
+extern HjgTally hjg_verify_by_core(const HjgJoinState *state, HjgVerify *verify);
+
+#endif							/* HJG_VERIFY_H */

@@ -1,0 +1,193 @@
+/*
+ * node_bloom.c
+ *	  Dropping probe rows that have no partner, while they are read.
+ *
+ * A Bloom filter of all build keys tells most of them before they cost a place in a
+ * batch, a spill file or the engine's time; where rows are probed in place, the last.  It is for joins to which such a row is nothing;
+ * the planner says where it is expected to pay.
+ *
+ * Who fills it.  A build pass of this process's own: once it is complete.  A join in
+ * partitions: row by row as the build side goes to them; the probe side is tested on
+ * its way to the partitions, and not again when they are joined.  A shared build side: whoever
+ * counts the rows makes it, everybody adds the keys that it has read, and nobody probes
+ * before all have (node_parallel.c).  Of shared partitions, whoever makes them, and everybody adds the keys
+ * that it writes.
+ *
+ * Under hjoin_gpu.bloom_filter = auto it is watched, and given up for the pass when too
+ * many rows pass.
+ */
+#include "postgres.h"
+
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "node/hjg_build.h"
+
+/* Rows between two looks at how many pass. */
+#define WATCH_ROWS 16384
+
+/*
+ * Shares of passing rows from which on a test costs more than the rows that it drops: a
+ * test takes 2.5 to 4.5 ns, a row in a batch and in the engine 12 or more, a spilled one 150.
+ */
+#define MOST_PASSING 0.65
+#define MOST_PASSING_SPILLED 0.97
+
+static void
+make_filter(HjgProbeFilter *filter, void *memory, size_t bytes)
+{
+	HjgReport  *report = filter->execution->report;
+
+	hjg_bloom_init(&filter->bloom, filter->key_width, memory, bytes);
+	report->filter_bytes = Max(report->filter_bytes, bytes);
+}
+
+void
+hjg_probe_filter_forget(HjgProbeFilter *filter)
+{
+	memset(&filter->bloom, 0, sizeof(filter->bloom));
+	filter->open = filter->shared = false;
+}
+
+/* Start testing; all keys are in. */
+static void
+open_filter(HjgProbeFilter *filter, double most_passing)
+{
+	filter->open = true;
+	filter->most_passing = hjg_bloom_filter == HJG_BLOOM_FILTER_ON ? 1 : most_passing;
+	filter->ntested = filter->npassed = 0;
+}
+
+/* ---------- a build side of our own ---------- */
+
+void
+hjg_probe_filter_add_run(HjgProbeFilter *filter, const HjgRun *run)
+{
+	const HjgKeyBuffer *keys = &run->build;
+
+	for (int i = 0; i < keys->nsegments; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (filter->shared)
+			hjg_bloom_add_shared(&filter->bloom, keys->segments[i].keys, keys->segments[i].nrows);
+		else
+			hjg_bloom_add(&filter->bloom, keys->segments[i].keys, keys->segments[i].nrows);
+	}
+}
+
+void
+hjg_probe_filter_load(HjgProbeFilter *filter, const HjgRun *run)
+{
+	size_t		bytes = hjg_bloom_bytes(run->build.nrows);
+
+	if (!filter->execution->program->use_filter || run->build.nrows == 0)
+		return;
+	make_filter(filter, MemoryContextAllocHuge(run->context, bytes), bytes);
+	hjg_probe_filter_add_run(filter, run);
+	open_filter(filter, MOST_PASSING);
+}
+
+/* ---------- a shared build side ---------- */
+
+void
+hjg_probe_filter_share(HjgProbeFilter *filter, void *memory, size_t bytes)
+{
+	make_filter(filter, memory, bytes);
+	filter->shared = true;
+}
+
+void
+hjg_probe_filter_attach(HjgProbeFilter *filter, void *memory, size_t bytes)
+{
+	hjg_bloom_attach(&filter->bloom, filter->key_width, memory, bytes);
+	filter->shared = true;
+}
+
+void
+hjg_probe_filter_open_shared(HjgProbeFilter *filter)
+{
+	open_filter(filter, MOST_PASSING);
+}
+
+/* ---------- partitions ---------- */
+
+size_t
+hjg_probe_filter_bytes(double nkeys, int participants)
+{
+	/* with less memory than it wants it lets more rows pass */
+	return Max(Min(hjg_bloom_bytes((uint64) nkeys), get_hash_memory_limit() / 4 * participants), sizeof(uint64));
+}
+
+void
+hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryContext context, double nkeys)
+{
+	const size_t bytes = hjg_probe_filter_bytes(nkeys, 1);
+
+	if (!filter->execution->program->use_filter)
+		return;
+	make_filter(filter, MemoryContextAllocHuge(context, bytes), bytes);
+}
+
+void
+hjg_probe_filter_add_key(HjgProbeFilter *filter, const void *key)
+{
+	if (filter->shared)
+		hjg_bloom_add_shared(&filter->bloom, key, 1);
+	else
+		hjg_bloom_add(&filter->bloom, key, 1);
+}
+
+void
+hjg_probe_filter_open_partitions(HjgProbeFilter *filter)
+{
+	if (filter->bloom.words != NULL)
+		open_filter(filter, MOST_PASSING_SPILLED);
+}
+
+void
+hjg_probe_filter_end_partitions(HjgProbeFilter *filter)
+{
+	if (filter->bloom.words != NULL && !filter->shared)
+		pfree(filter->bloom.words);
+	hjg_probe_filter_forget(filter);
+}
+
+/* ---------- testing ---------- */
+
+static inline void
+note_tested(HjgProbeFilter *filter, uint32 ntested, uint32 npassed)
+{
+	HjgReport  *report = filter->execution->report;
+
+	report->filtered_rows += ntested - npassed;
+	filter->ntested += ntested;
+	filter->npassed += npassed;
+	if (filter->ntested < WATCH_ROWS)
+		return;
+	if (filter->npassed > filter->ntested * filter->most_passing)
+	{
+		filter->open = false;
+		report->filter_stopped = true;
+	}
+	filter->ntested = filter->npassed = 0;
+}
+
+int
+hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, int nrows, uint16 *rows)
+{
+	uint32		npassed = hjg_bloom_test(&filter->bloom, keys, (uint32) nrows, rows);
+
+	note_tested(filter, (uint32) nrows, npassed);
+	return (int) npassed;
+}
+
+bool
+hjg_probe_filter_row(HjgProbeFilter *filter, const void *key)
+{
+	bool		passed = hjg_bloom_test_one(&filter->bloom, key);
+
+	note_tested(filter, 1, passed);
+	return passed;
+}

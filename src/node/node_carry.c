@@ -1,0 +1,89 @@
+/*
+ * node_carry.c
+ *	  Early materialisation: which columns travel with the keys, and how they get there.
+ *
+ * A side's columns go together or not at all: they lie side by side in the row store, so that fetching one of
+ * them by row number costs as much as fetching all.  They go as they lie there, so all of
+ * them must be passed by value, and none may be NULL: NULL bits stay in the store, and
+ * who has to look at those gains nothing from columns that come another way.  A build pass, or a batch, whose
+ * rows turn out to have a NULL is materialised late.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "base/hjg_base.h"
+#include "node/hjg_run.h"
+
+static uint32
+bytes_of(const HjgSide *side)
+{
+	int			bytes = hjg_rows_store_plain_bytes(side->payload.n, side->payload.columns);
+
+	return bytes % HJG_CARRIED_UNIT == 0 && bytes <= HJG_MAX_CARRIED_BYTES ? (uint32) bytes : 0;
+}
+
+HjgCarried
+hjg_carry_possible(const HjgSide *outer, const HjgSide *inner)
+{
+	HjgCarried	carried = {{0}};
+
+	carried.bytes[HJG_SIDE_BUILD] = bytes_of(inner);
+	carried.bytes[HJG_SIDE_PROBE] = bytes_of(outer);
+	return carried;
+}
+
+/* Is it expected that a side is sooner gathered by the GPU? */
+static bool
+early_pays(const HjgJobHints *hints, const HjgUnitCosts *costs, HjgSideId side, double build_rows, int participants)
+{
+	double		bytes = hints->carried.bytes[side];
+	double		probe_rows = hints->probe_rows;
+	HjgCarrySize size = {
+		.row_bytes = bytes,
+		.rows = side == HJG_SIDE_BUILD ? build_rows : probe_rows,
+		/* of a part of the build side, a part of the pairs */
+		.pairs = hints->pairs * build_rows / Max(hints->build_rows, 1),
+		/* a probe row is fetched soon after it was read, and about in turn */
+		.store_bytes = side == HJG_SIDE_BUILD ? build_rows * bytes : 0,
+		.busy = participants > 1
+	};
+
+	return hjg_model_cuda_early_ns(&costs->cuda, &size) < hjg_model_cuda_late_ns(&size);
+}
+
+HjgCarried
+hjg_carry_choose(const HjgJobHints *hints, double build_rows, int participants)
+{
+	HjgCarried	carried = hints->carried;
+	HjgUnitCosts costs;
+
+	if (hjg_materialization == HJG_MATERIALIZATION_EARLY)
+		return carried;
+	hjg_planner_unit_costs(&costs, build_rows);
+	for (int s = 0; s < HJG_SIDES; s++)
+		if (hjg_materialization == HJG_MATERIALIZATION_LATE || !early_pays(hints, &costs, s, build_rows, participants))
+			carried.bytes[s] = 0;
+	return carried;
+}
+
+void
+hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows)
+{
+	const uint32 bytes = run->carried.bytes[side];
+	const size_t off = hjg_input_carried_off((uint32) run->key_width, bytes);
+	bool		all = bytes > 0;
+
+	for (int i = 0; i < buffer->nsegments && all; i++)
+	{
+		HjgKeySegment *segment = &buffer->segments[i];
+
+		CHECK_FOR_INTERRUPTS();
+		all = segment->slab_ix < HJG_NOT_OURS &&
+			hjg_rows_store_copy_rows(rows, segment->first_row, segment->nrows, segment->keys + off);
+	}
+	/* the device takes all or none of them */
+	for (int i = 0; i < buffer->nsegments; i++)
+		buffer->segments[i].carried = all;
+	buffer->carried = all;
+}

@@ -1,0 +1,86 @@
+/*
+ * node_chain.c
+ *	  A join as the child of another one: its rows as vectors.
+ *
+ * The upper join does not call the lower one's ExecProcNode; it has it make the next
+ * vector, and reads that as it would read a page of a table.  For the lower node this is a
+ * call as any other: changed parameters come first, its instrumentation counts rows and
+ * time, and a rescan goes through core.  What is never made is a slot.
+ *
+ * A datum by reference in a vector is valid until the next vector is asked for, as a
+ * slot's would be until the next row.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+
+#include "base/hjg_base.h"
+#include "node/hjg_node.h"
+
+StaticAssertDecl(HJG_VECTOR_ROWS <= HJG_MAX_VECTOR_ROWS, "vectors of a join fit where a page's do");
+
+/* Which scan tuple column each result column is; false if one is computed. */
+static bool
+map_results(const HjgJoinState *state, int nresults, int *result_ix)
+{
+	const PlanState *ps = &state->css.ss.ps;
+	int			nscan = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
+	ListCell   *lc;
+	int			r = 0;
+
+	if (ps->ps_ProjInfo == NULL)
+	{
+		for (r = 0; r < nresults; r++)
+			result_ix[r] = r;
+		return nresults == nscan;
+	}
+	if (list_length(ps->plan->targetlist) != nresults)
+		return false;
+	foreach(lc, ps->plan->targetlist)
+	{
+		const Var  *var = (const Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(var, Var) || var->varno != INDEX_VAR || var->varattno <= 0 || var->varattno > nscan)
+			return false;
+		result_ix[r++] = var->varattno - 1;
+	}
+	return true;
+}
+
+/* As a call of ExecProcNode() would do it. */
+static int
+next_rows(void *arg)
+{
+	PlanState  *plan = arg;
+	int			n;
+
+	if (plan->chgParam != NULL)
+		ExecReScan(plan);
+	if (plan->instrument)
+		InstrStartNode(plan->instrument);
+	n = hjg_drive_next_vectors(plan);
+	if (plan->instrument)
+		InstrStopNode(plan->instrument, n);
+	return n;
+}
+
+const HjgVectorSource *
+hjg_chain_create(HjgJoinState *below, int nplan_columns)
+{
+	HjgVectorSource *source;
+	int		   *result_ix;
+
+	if (!hjg_direct_scan || below == NULL || below->aggregation != NULL)
+		return NULL;
+	result_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
+	if (!map_results(below, nplan_columns, result_ix))
+	{
+		pfree(result_ix);
+		return NULL;
+	}
+
+	hjg_emit_open_vectors(&below->emit, below->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor, nplan_columns, result_ix);
+	source = palloc(sizeof(HjgVectorSource));
+	*source = (HjgVectorSource) {.vectors = below->emit.vectors,.next = next_rows,.arg = below};
+	return source;
+}

@@ -1,0 +1,57 @@
+/*
+ * node_fallback.c
+ *	  What is said and counted when the device process does not join, or not as asked.
+ */
+#include "postgres.h"
+
+#include "base/hjg_base.h"
+#include "node/hjg_run.h"
+
+StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
+
+/* Counted each time, and logged once for each reason: a join may have a thousand build passes, and be executed as often. */
+static void
+tell(HjgReport *report, HjgReason reason, const char *goes_on)
+{
+	const HjgReasonFacts *facts = &hjg_reasons[reason];
+	const uint32 bit = (uint32) 1 << reason;
+
+	report->fallback = reason;
+	hjg_service_count_fallback(reason);
+	if (hjg_on_fallback == HJG_FALLBACK_SILENT || (hjg_on_fallback == HJG_FALLBACK_LOG && (report->told & bit) != 0))
+		return;
+	report->told |= bit;
+	ereport(hjg_on_fallback == HJG_FALLBACK_ERROR ? ERROR : LOG,
+			(errcode(facts->sqlstate),
+			 errmsg("hash join could not run in the device process: %s", facts->text),
+			 hjg_on_fallback == HJG_FALLBACK_ERROR ?
+			 errdetail("hjoin_gpu.on_fallback is \"error\".") :
+			 errdetail("%s", goes_on),
+			 errhint("%s", facts->hint)));
+}
+
+void
+hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
+{
+	tell(report, reason, "The backend goes on with its own engine.");
+}
+
+void
+hjg_run_fall_back(HjgRun *run, HjgReason reason)
+{
+	run->reason = reason;
+	if (run->job != NULL)
+		run->job_lost = true;
+	hjg_run_tell_fallback(run->execution->report, reason);
+}
+
+void
+hjg_run_note_device_fallback(HjgRun *run)
+{
+	HjgReason	reason = hjg_job_device_fallback(run->job);
+
+	if (run->device_fallback || reason == HJG_REASON_NONE)
+		return;
+	run->device_fallback = true;
+	tell(run->execution->report, reason, "The device process goes on with its cpu engine.");
+}

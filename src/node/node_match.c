@@ -1,0 +1,40 @@
+/*
+ * node_match.c
+ *	  Who decides which rows of a build pass have found a match.
+ */
+#include "postgres.h"
+
+#include "node/hjg_match.h"
+
+HjgMatchMode
+hjg_match_start(HjgMatch *match)
+{
+	const HjgProgram *program = match->program;
+	const bool	candidates = program->recheck != NULL || program->residual;
+	const bool	undecided = candidates || match->probe_bits != NULL;
+
+	match->first_match = undecided &&
+		(program->jointype == JOIN_SEMI || program->jointype == JOIN_ANTI || program->inner_unique);
+	match->on_host = match->first_match || (undecided && program->preserved[HJG_SIDE_PROBE]);
+	if (match->on_host)
+		return HJG_MATCH_ALL;
+	switch (program->jointype)
+	{
+		case JOIN_LEFT:
+		case JOIN_FULL:
+			return HJG_MATCH_LEFT;
+		case JOIN_SEMI:
+			return HJG_MATCH_SEMI;
+		case JOIN_ANTI:
+			return HJG_MATCH_ANTI;
+		default:
+			return program->inner_unique && !candidates ? HJG_MATCH_SEMI : HJG_MATCH_ALL;
+	}
+}
+
+void
+hjg_match_reset(HjgMatch *match)
+{
+	match->build_bits = NULL;
+	match->probe_bits = NULL;
+}

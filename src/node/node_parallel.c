@@ -1,0 +1,492 @@
+/*
+ * node_parallel.c
+ *	  One join of several processes: the leader of a parallel query and its workers.
+ *
+ * Every participant reads its share of both children; there is one build side and
+ * one job for all.  What is common lies in HjgParallelShared, in the query's DSM segment, and
+ * in blocks of the query's DSA area that the participants allocate.
+ *
+ * Phases.  The barrier's phases are, and a participant passes through them in
+ * hjg_parallel_build(), before it returns its first row:
+ *		READ	everybody reads its share of the inner child.  Row numbers are taken in
+ *				ranges from a counter; the keys of a range go to a slab of the job, or to a
+ *				block when there is no job.  At the end it publishes what it has filled.
+ *		SHARE	in memory: everybody adds its slabs to the job, and the one who is elected
+ *				counts the rows and makes the bits of build rows.  Partitioned: everybody
+ *				moves what it still has in memory to the partitions.
+ *		ROUTE	in memory: the one who is elected submits the build, and everybody adds the
+ *				keys that it has read to the filter.  Partitioned: everybody reads its share of
+ *				the outer child into the partitions.
+ *		JOIN	in memory: everybody takes in what was published and probes with its own
+ *				batches of its share of the outer child.  Partitioned: partitions are claimed
+ *				one by one and joined like those of a join alone.
+ *		OVER	all who took part are through
+ * Who comes late enters at the phase of the moment; who comes when it is OVER has
+ * nothing to do.
+ *
+ * Deadlocks.  Nobody waits for others once it is in JOIN, but for one that builds the table that all probe
+ * (node_table.c), and nobody has a row to emit before.  So whoever waits at the barrier waits for processes that read,
+ * and never for one that is stuck with rows that nobody takes.
+ *
+ * Unmatched build rows are known when the last participant has left JOIN.  It need not wait, and whoever is
+ * still there claims ranges of them, too.  A worker that is through earlier stays for that, but not attached to the
+ * barrier, so that nobody waits for it, and not for long (patience_ms()): what it waits for may be waiting for
+ * it, by way of nodes above that want its next row or its arrival (Gather Merge, or a Parallel Hash that
+ * grows).  The leader does not stay, as workers may be waiting for it to take their rows.
+ *
+ * What is private: match states of probe rows, rows with a NULL key (each comes out where
+ * it was read).  The table of the build keys is one for all, in the device process or, without a job and when the
+ * device process is lost, in blocks.
+ *
+ * Memory.  The build side may use hash_mem times the participants, as core's Parallel Hash
+ * does.  Who finds it full makes partitions, which all go over to at their next look.
+ *
+ * Who frees what.  Blocks belong to the query's DSA area and are freed when the leader resets
+ * the shared state or the area ends; the leader owns the job, and each participant has a
+ * handle that goes with its run.  Leader's local state is dropped with the shared state,
+ * whichever of ReInitializeDSM and ReScan comes first.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_bitutils.h"
+
+#include "base/hjg_base.h"
+#include "node/hjg_node.h"
+#include "node/hjg_parallel.h"
+
+/* ---------- making and resetting the shared state ---------- */
+
+Size
+hjg_parallel_estimate(const ParallelContext *pcxt)
+{
+	const int	nmembers = pcxt->nworkers + 1;
+
+	return add_size(hjg_parallel_members_bytes(nmembers), mul_size(HJG_SIDES, hjg_rows_spill_shared_bytes(nmembers)));
+}
+
+/* Lease a job for all participants, unless joins are to stay in the backends. */
+static void
+lease_job(HjgJoinState *state, HjgParallelShared *shared)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgReason	reason = HJG_REASON_SMALL;
+	int			key_width = state->inner.keys.codec->key_width;
+	HjgJobHints hints = state->program.hints;
+	double		rows = state->inner.plan->plan->plan_rows;
+
+	shared->has_job = false;
+	if (hjg_embedded_rows == 0 || (hjg_embedded_rows > 0 && !hints.embedded))
+	{
+		/* reading the children may take long: a job costs little while it waits */
+		hints.probe_rows *= shared->nmembers;
+		hints.build_rows *= shared->nmembers;
+		hints.pairs *= shared->nmembers;
+		hints.carried = hjg_carry_choose(&hints, hints.build_rows, shared->nmembers);
+		parallel->owned = hjg_run_lease_job(key_width, hjg_match_start(&state->match), &hints, &shared->spec, &reason);
+		if (parallel->owned != NULL)
+		{
+			hjg_job_hold(parallel->owned, state, state->css.ss.ps.state);
+			shared->job = hjg_job_share(parallel->owned);
+			shared->has_job = true;
+			reason = HJG_REASON_NONE;
+		}
+		else
+			hjg_run_tell_fallback(&state->report, reason);
+	}
+	shared->no_job = reason;
+	shared->key_width = key_width;
+	shared->range_rows = shared->has_job ?
+		hjg_input_rows((uint32) key_width, shared->spec.carried.bytes[HJG_SIDE_BUILD]) :
+		pg_nextpower2_32((uint32) Min(Max(rows, HJG_LEAST_RANGE_ROWS), HJG_RANGE_ROWS));
+	shared->chunk_rows = hjg_side_chunk_rows(&state->inner, rows);
+	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));
+}
+
+/* All that an execution changes. */
+static void
+init_execution(HjgJoinState *state, HjgParallelShared *shared)
+{
+	BarrierInit(&shared->barrier, 0);
+	pg_atomic_write_u32(&shared->next_range, 0);
+	pg_atomic_write_u32(&shared->next_block, 0);
+	pg_atomic_write_u64(&shared->bytes, 0);
+	pg_atomic_write_u32(&shared->next_unmatched, 0);
+	pg_atomic_write_u32(&shared->partitions.n, 0);
+	pg_atomic_write_u32(&shared->partitions.next, 0);
+	shared->build.in_job = false;
+	shared->build.nrows = 0;
+	shared->build.range_nrows = InvalidDsaPointer;
+	shared->build.matched = InvalidDsaPointer;
+	pg_atomic_write_u32(&shared->table.state, HJG_TABLE_NONE);
+	shared->build.filter = InvalidDsaPointer;
+	shared->partitions.places = InvalidDsaPointer;
+	shared->partitions.filter = InvalidDsaPointer;
+	for (int i = 0; i < shared->nmembers; i++)
+	{
+		shared->members[i].blocks = InvalidDsaPointer;
+		shared->members[i].published = InvalidDsaPointer;
+		shared->members[i].told_bytes = 0;
+		shared->members[i].reported = false;
+	}
+	shared->verify.wanted = state->verify != NULL;
+	pg_atomic_init_u32(&shared->verify.entered, 0);
+	pg_atomic_init_u32(&shared->verify.left, 0);
+	pg_atomic_init_u64(&shared->verify.nrows, 0);
+	pg_atomic_init_u64(&shared->verify.sum, 0);
+	pg_atomic_init_u32(&shared->verify.compared, 0);
+	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_BUILD), shared->nmembers, "kept_b");
+	hjg_rows_spill_shared_init(hjg_parallel_kept_place(shared, HJG_SIDE_PROBE), shared->nmembers, "kept_p");
+	lease_job(state, shared);
+}
+
+static bool
+claim_unmatched(HjgBuildShare *share, uint64 nrows, uint32 *first, uint32 *end)
+{
+	HjgParallelShared *shared = hjg_parallel_of(share)->shared;
+	const uint64 from = (uint64) pg_atomic_fetch_add_u32(&shared->next_unmatched, 1) * HJG_UNMATCHED_RANGE_ROWS;
+
+	if (from >= nrows)
+		return false;
+	*first = (uint32) from;
+	*end = (uint32) Min(from + HJG_UNMATCHED_RANGE_ROWS, nrows);
+	return true;
+}
+
+static const HjgBuildShare share_methods = {
+	.open_build = hjg_share_open_build,
+	.next_range = hjg_share_next_range,
+	.is_full = hjg_share_is_full,
+	.make_table = hjg_share_table,
+	.claim_unmatched = claim_unmatched,
+	.route = hjg_share_route,
+	.unload = hjg_share_unload,
+	.routed = hjg_share_routed,
+	.claim_partition = hjg_share_claim_partition,
+};
+
+static void
+make_local(HjgJoinState *state, HjgParallelShared *shared, int me)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	HjgParallel *parallel = MemoryContextAllocZero(estate->es_query_cxt, sizeof(HjgParallel));
+
+	parallel->shared = shared;
+	parallel->area = estate->es_query_dsa;
+	parallel->context = estate->es_query_cxt;
+	parallel->me = me;
+	parallel->share = share_methods;
+	parallel->sharing = (HjgSharing) {
+		.arg = parallel,
+		.alloc = hjg_share_alloc,
+		.next_block = &shared->next_block,
+	};
+	state->parallel = parallel;
+	state->partitions.share = &parallel->share;
+}
+
+/* Leader; comes again for the same node when its Gather was shut down before a rescan. */
+void
+hjg_parallel_init_leader(HjgJoinState *state, ParallelContext *pcxt, void *coordinate)
+{
+	HjgParallelShared *shared = coordinate;
+
+	hjg_parallel_end(state);
+	/* without a segment there are no workers, and no memory to share */
+	if (pcxt->seg == NULL)
+		return;
+
+	memset(shared, 0, offsetof(HjgParallelShared, members));
+	shared->nmembers = pcxt->nworkers + 1;
+	shared->segment = dsm_segment_handle(pcxt->seg);
+	SharedFileSetInit(&shared->files, pcxt->seg);
+	LWLockInitialize(&shared->lock, LWTRANCHE_PARALLEL_HASH_JOIN);
+	pg_atomic_init_u32(&shared->next_range, 0);
+	pg_atomic_init_u32(&shared->next_block, 0);
+	pg_atomic_init_u64(&shared->bytes, 0);
+	pg_atomic_init_u32(&shared->table.state, HJG_TABLE_NONE);
+	ConditionVariableInit(&shared->table.built);
+	ConditionVariableInit(&shared->all_probed);
+	pg_atomic_init_u32(&shared->next_unmatched, 0);
+	pg_atomic_init_u32(&shared->partitions.n, 0);
+	pg_atomic_init_u32(&shared->partitions.next, 0);
+	make_local(state, shared, 0);
+	state->shut = false;
+	init_execution(state, shared);
+}
+
+void
+hjg_parallel_init_worker(HjgJoinState *state, void *coordinate)
+{
+	HjgParallelShared *shared = coordinate;
+
+	if (ParallelWorkerNumber + 1 >= shared->nmembers)
+		elog(ERROR, "more parallel workers than planned");
+	SharedFileSetAttach(&shared->files, dsm_find_mapping(shared->segment));
+	make_local(state, shared, ParallelWorkerNumber + 1);
+	hjg_verify_attach(state);
+}
+
+/* Take the figures of the workers and of the shared job; once for each lease. */
+static void
+collect_reports(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+
+	for (int i = 1; i < parallel->shared->nmembers; i++)
+	{
+		HjgMember	   *member = &parallel->shared->members[i];
+
+		if (!member->reported)
+			continue;
+		member->reported = false;
+		pg_read_barrier();
+		hjg_report_add(&state->others, &member->report);
+	}
+	if (parallel->owned != NULL && state->others.device_loads + state->report.device_loads > 0)
+	{
+		HjgJobStats stats;
+
+		hjg_job_stats(parallel->owned, &stats);
+		hjg_report_add_job(&state->others, &stats);
+	}
+}
+
+/* Leader: all workers of the last execution have ended. */
+void
+hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = coordinate;
+
+	parallel->attached = false;
+	if (!state->shut)
+		collect_reports(state);
+	hjg_job_release(parallel->owned);
+	parallel->owned = NULL;
+	for (int i = 0; i < shared->nmembers; i++)
+		hjg_share_free(parallel, &shared->members[i]);
+	if (DsaPointerIsValid(shared->partitions.places))
+		dsa_free(parallel->area, shared->partitions.places);
+	if (DsaPointerIsValid(shared->partitions.filter))
+		dsa_free(parallel->area, shared->partitions.filter);
+	SharedFileSetDeleteAll(&shared->files);
+	init_execution(state, shared);
+	state->shut = false;
+}
+
+/* ---------- the phases ---------- */
+
+static void
+arrive(HjgParallel *parallel, bool *elected)
+{
+	*elected = BarrierArriveAndWait(&parallel->shared->barrier, PG_WAIT_EXTENSION);
+}
+
+/* SHARE, partitioned: nothing stays in memory. */
+static void
+share_partitions(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+
+	/* some had no more rows to read when another one found memory full */
+	if (state->build.run != NULL)
+		hjg_partitions_start(&state->partitions, state->inner.plan->plan->plan_rows, 0);
+	else if (parallel->partitions == NULL)
+		hjg_share_attach_partitions(parallel, &state->partitions);
+	for (int i = 0; i < parallel->npartitions; i++)
+		hjg_rows_spill_end_write(parallel->partitions[i]->build);
+}
+
+HjgFirstPass
+hjg_parallel_build(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+	HjgParallelShared *shared = parallel->shared;
+	HjgParallelPhase phase = BarrierAttach(&shared->barrier);
+	bool		elected = false;
+	bool		partitioned;
+
+	parallel->attached = true;
+	hjg_verify_enter(state);
+	if (phase == HJG_PARALLEL_READ)
+	{
+		if (parallel->me == 0)
+			hjg_share_prepare(parallel, &state->inner);
+		if (!hjg_pass_read(&state->partitions))
+			hjg_share_publish(parallel, &state->build);
+		arrive(parallel, &elected);
+		phase = HJG_PARALLEL_SHARE;
+	}
+	partitioned = pg_atomic_read_u32(&shared->partitions.n) > 0;
+	if (phase == HJG_PARALLEL_SHARE)
+	{
+		if (partitioned)
+			share_partitions(state);
+		else
+		{
+			if (state->build.run != NULL)
+				hjg_run_add_build(state->build.run);
+			if (elected)
+				hjg_share_sum_up(parallel, &state->filter);
+		}
+		arrive(parallel, &elected);
+		phase = HJG_PARALLEL_ROUTE;
+	}
+	if (phase >= HJG_PARALLEL_OVER)
+	{
+		BarrierDetach(&shared->barrier);
+		parallel->attached = false;
+		return HJG_FIRST_PASS_NOTHING;
+	}
+
+	if (partitioned && parallel->partitions == NULL)
+		share_partitions(state);
+	if (!partitioned && state->build.run == NULL)
+		hjg_build_open(&state->build, 1, &parallel->share);
+	if (phase == HJG_PARALLEL_ROUTE)
+	{
+		if (partitioned)
+			hjg_partitions_read_probe(&state->partitions);
+		else
+		{
+			if (elected && shared->build.in_job && !hjg_run_submit_build(state->build.run))
+				shared->build.in_job = false;
+			hjg_share_add_keys(parallel, state->build.run, &state->filter);
+		}
+		arrive(parallel, &elected);
+	}
+	else if (partitioned)
+		hjg_share_routed(&parallel->share, &state->partitions);
+
+	if (partitioned)
+		return HJG_FIRST_PASS_SPILLED;
+	hjg_share_take_in(parallel, &state->build, &state->filter);
+	INSTR_TIME_SET_CURRENT(parallel->join_started);
+	return HJG_FIRST_PASS_READY;
+}
+
+/* ---------- unmatched build rows ---------- */
+
+/* A build pass of our own, partitions included, is nobody else's. */
+static bool
+is_own_load(const HjgJoinState *state)
+{
+	return state->parallel == NULL || state->build.run->share == NULL;
+}
+
+static double
+ms_since(instr_time started)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, started);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
+
+/*
+ * How long it pays to wait for company: half of the time that a process alone would need, which is taken to be what
+ * as many probe rows have taken here, and at most half of what all of them have.
+ */
+static double
+patience_ms(const HjgJoinState *state)
+{
+	const uint64 nrows = state->build.run->build_limit;
+	const uint64 nmatched = pg_popcount((const char *) state->match.build_bits, (int) (nrows / 64 * sizeof(uint64)));
+	const double share = (double) (nrows - nmatched) / (double) Max(state->probe.nrows, 1);
+
+	return ms_since(state->parallel->join_started) * Min(share, 1) / 2;
+}
+
+/* False: someone takes too long. */
+static bool
+wait_for_others(HjgJoinState *state)
+{
+	HjgParallelShared *shared = state->parallel->shared;
+	const double most_ms = patience_ms(state);
+	instr_time	started;
+	long		left_ms = (long) most_ms;
+
+	INSTR_TIME_SET_CURRENT(started);
+	ConditionVariablePrepareToSleep(&shared->all_probed);
+	while (BarrierPhase(&shared->barrier) < HJG_PARALLEL_OVER && left_ms > 0)
+	{
+		(void) ConditionVariableTimedSleep(&shared->all_probed, left_ms, PG_WAIT_EXTENSION);
+		left_ms = (long) (most_ms - ms_since(started));
+	}
+	ConditionVariableCancelSleep();
+	return BarrierPhase(&shared->barrier) >= HJG_PARALLEL_OVER;
+}
+
+bool
+hjg_parallel_has_unmatched(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+
+	if (is_own_load(state))
+		return true;
+	parallel->attached = false;
+	if (!BarrierArriveAndDetach(&parallel->shared->barrier))
+		return parallel->me != 0 && wait_for_others(state);
+	ConditionVariableBroadcast(&parallel->shared->all_probed);
+	return true;
+}
+
+/* ---------- the end ---------- */
+
+void
+hjg_parallel_reset(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+
+	if (parallel == NULL || parallel->partitions == NULL)
+		return;
+	if (state->partitions.routes == parallel->partitions)
+	{
+		state->partitions.routes = NULL;
+		state->partitions.nroutes = 0;
+	}
+	for (int i = 0; i < parallel->npartitions; i++)
+		if (parallel->partitions[i] != NULL)
+			hjg_partition_free(parallel->partitions[i]);
+	parallel->partitions = NULL;
+	parallel->npartitions = 0;
+}
+
+void
+hjg_parallel_shutdown(HjgJoinState *state)
+{
+	HjgParallel *parallel = state->parallel;
+
+	if (parallel == NULL)
+		return;
+	if (parallel->attached)
+		BarrierDetach(&parallel->shared->barrier);
+	parallel->attached = false;
+	if (state->build.run != NULL)
+		hjg_run_report(state->build.run);
+	if (IsParallelWorker())
+	{
+		HjgMember	   *member = &parallel->shared->members[parallel->me];
+
+		member->report = state->report;
+		pg_write_barrier();
+		member->reported = true;
+	}
+	else
+		collect_reports(state);
+}
+
+void
+hjg_parallel_end(HjgJoinState *state)
+{
+	if (state->parallel == NULL)
+		return;
+	/* workers have ended; if one has not, the job waits for it */
+	hjg_job_release(state->parallel->owned);
+	pfree(state->parallel);
+	state->parallel = NULL;
+	state->partitions.share = NULL;
+}

@@ -1,0 +1,192 @@
+/*
+ * node_recheck.c
+ *	  Are the keys of candidates equal?  For a vector of pairs at a time, where keys are no exact ones.
+ *
+ * Hash clauses that compare columns are taken: with one another as ordinals (vector_operator_pg.c), or byte by byte
+ * where values of variable width are equal just when their bytes are (rows_key.c).  Nothing but
+ * unpacking a value can raise an error, and the hash of the value has unpacked it before.  A list with any other clause
+ * is left to core's expression code, which evaluates it pair by pair.
+ *
+ * Pairs are rechecked before any column that is handed out is gathered.  Those that remain are as good as
+ * pairs of exact keys; so rows with hashed keys are handed out like others, as vectors too.
+ *
+ * Rows in a build pass have no NULL in their key columns.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "nodes/primnodes.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "node/hjg_probe.h"
+
+/* "column of the outer side = column of the inner side"; carried columns of theirs. */
+typedef struct RecheckTerm
+{
+	int			outer;
+	int			inner;
+	const HjgSimpleOperator *op;	/* NULL: bytes are compared */
+} RecheckTerm;
+
+struct HjgRecheck
+{
+	MemoryContext scratch;		/* unpacked values */
+	int			nterms;
+	RecheckTerm		terms[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* ---------- set-up ---------- */
+
+/* The carried column of a side that an expression is, or -1. */
+static int
+find_carried(const HjgSide *side, Node *expr)
+{
+	const Var  *var = (const Var *) hjg_scan_strip_relabel(expr);
+
+	if (!IsA(var, Var) || var->varno != INDEX_VAR)
+		return -1;
+	for (int c = 0; c < side->payload.n; c++)
+		if (side->payload.scan_ix[c] == var->varattno - 1)
+			return c;
+	return -1;
+}
+
+static bool
+is_integer_of(const HjgSide *side, int c, int width)
+{
+	return side->payload.columns[c].attbyval && side->payload.columns[c].attlen == width;
+}
+
+static bool
+make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, RecheckTerm *term)
+{
+	Oid			function = get_opcode(clause->opno);
+
+	term->outer = find_carried(outer, linitial(clause->args));
+	term->inner = find_carried(inner, lsecond(clause->args));
+	if (term->outer < 0 || term->inner < 0)
+		return false;
+	term->op = hjg_vector_simple_operator(function);
+	if (term->op == NULL)
+		return hjg_rows_key_is_varlena(function);
+	return term->op->comparison == HJG_COMPARE_EQ &&
+		is_integer_of(outer, term->outer, term->op->left_width) &&
+		is_integer_of(inner, term->inner, term->op->right_width);
+}
+
+HjgRecheck *
+hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clauses)
+{
+	HjgRecheck *recheck = palloc(offsetof(HjgRecheck, terms) + list_length(hash_clauses) * sizeof(RecheckTerm));
+	ListCell   *lc;
+
+	recheck->nterms = 0;
+	foreach(lc, hash_clauses)
+	{
+		if (!make_term(outer, inner, lfirst_node(OpExpr, lc), &recheck->terms[recheck->nterms++]))
+		{
+			pfree(recheck);
+			return NULL;
+		}
+	}
+	recheck->scratch = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu recheck", ALLOCSET_SMALL_SIZES);
+	return recheck;
+}
+
+/* ---------- pairs ---------- */
+
+/* A column of rows of the batch that have these numbers. */
+static void
+gather_probe(const HjgSide *side, const HjgProbeBatch *batch, int column, const uint32 *rows, int nrows, Datum *values)
+{
+	const HjgView *view = &batch->view;
+	const HjgVector *vector;
+
+	if (!batch->viewed)
+	{
+		hjg_rows_store_gather_column(batch->rows, column, rows, nrows, values);
+		return;
+	}
+	vector = &view->vectors[side->payload.child_ix[column]];
+	for (int i = 0; i < nrows; i++)
+		values[i] = hjg_vector_datum(vector, view->rows != NULL ? view->rows[rows[i]] : rows[i]);
+}
+
+static inline const struct varlena *
+unpacked(Datum value)
+{
+	struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
+
+	if (likely(!VARATT_IS_COMPRESSED(bytes) && !VARATT_IS_EXTERNAL(bytes)))
+		return bytes;
+	return pg_detoast_datum_packed(bytes);
+}
+
+static inline bool
+same_bytes(Datum left, Datum right)
+{
+	const struct varlena *a = unpacked(left);
+	const struct varlena *b = unpacked(right);
+	const size_t nbytes = VARSIZE_ANY_EXHDR(a);
+
+	return nbytes == VARSIZE_ANY_EXHDR(b) && memcmp(VARDATA_ANY(a), VARDATA_ANY(b), nbytes) == 0;
+}
+
+/* Values are where their rows are, or anywhere: all are on their way to the cache before the first is looked at. */
+static void
+compare_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nrows, bool *pass)
+{
+	MemoryContext old = MemoryContextSwitchTo(recheck->scratch);
+
+	for (int i = 0; i < nrows; i++)
+	{
+		__builtin_prefetch(DatumGetPointer(left[i]));
+		__builtin_prefetch(DatumGetPointer(right[i]));
+	}
+	for (int i = 0; i < nrows; i++)
+	{
+		pass[i] = pass[i] && same_bytes(left[i], right[i]);
+		if (unlikely(!recheck->scratch->isReset))
+		{
+			CHECK_FOR_INTERRUPTS();
+			MemoryContextReset(recheck->scratch);
+		}
+	}
+	MemoryContextSwitchTo(old);
+}
+
+static void
+compare_ordinals(const HjgSimpleOperator *op, const Datum *left, const Datum *right, int nrows, bool *pass)
+{
+	int64		left_ordinals[HJG_VECTOR_ROWS];
+	int64		right_ordinals[HJG_VECTOR_ROWS];
+
+	hjg_vector_datum_ordinals(op->ordinal, op->left_width, left, 1, nrows, left_ordinals);
+	hjg_vector_datum_ordinals(op->ordinal, op->right_width, right, 1, nrows, right_ordinals);
+	hjg_vector_compare_ordinals(HJG_COMPARE_EQ, left_ordinals, right_ordinals, nrows, pass);
+}
+
+void
+hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs)
+{
+	HjgRecheck *recheck = probe->execution->program->recheck;
+	const HjgPairVector *pairs = probe->pairs;
+	bool	   *pass = pairs->pass;
+	Datum		left[HJG_VECTOR_ROWS];
+	Datum		right[HJG_VECTOR_ROWS];
+
+	memset(pass, true, npairs * sizeof(bool));
+	for (int t = 0; t < recheck->nterms; t++)
+	{
+		const RecheckTerm *term = &recheck->terms[t];
+
+		gather_probe(probe->side, batch, term->outer, pairs->probe, npairs, left);
+		hjg_rows_store_gather_column(probe->build->rows, term->inner, pairs->build, npairs, right);
+		if (term->op == NULL)
+			compare_bytes(recheck, left, right, npairs, pass);
+		else
+			compare_ordinals(term->op, left, right, npairs, pass);
+	}
+}

@@ -1,0 +1,316 @@
+/*
+ * node_run.c
+ *	  The keys of one build pass and the engine that joins them: a job of the device
+ *	  process, or the engine that is linked into the backend.
+ *
+ * A run starts with its keys in local memory.  Once the build side is complete
+ * and rows enough have been seen it leases a job, moves its build keys into the
+ * arena and fills slabs from then on.  When the device process fails, is missing or runs out of arena, the
+ * backend's own engine takes over: the job is kept for its inputs, build
+ * segments and filled batches are read where they lie, and each batch goes on
+ * from its last complete round.
+ *
+ * The run of a shared build side (node_parallel.c) begins with a handle of the shared job, if
+ * there is one, and writes its build keys where all participants can read them.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "base/hjg_base.h"
+#include "node/hjg_run.h"
+
+/* ---------- jobs ---------- */
+
+/* Copy the build keys that are in local memory into slabs of the new job. */
+static void
+move_build_keys(HjgRun *run)
+{
+	HjgKeyBuffer local = run->build;
+
+	memset(&run->build, 0, sizeof(run->build));
+	for (int i = 0; i < local.nsegments; i++)
+		hjg_keys_append(run, &run->build, local.segments[i].keys, local.segments[i].nrows);
+	hjg_keys_empty(&local);
+	if (local.segments != NULL)
+		pfree(local.segments);
+}
+
+static void
+submit_build(HjgRun *run)
+{
+	hjg_carry_fill(run, HJG_SIDE_BUILD, &run->build, run->build_rows);
+	hjg_run_add_build(run);
+	hjg_job_build_submit(run->job);
+}
+
+HjgJob *
+hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJoinSpec *spec, HjgReason *reason)
+{
+	*spec = (HjgJoinSpec) {
+		.key_width = key_width,
+		.mode = mode,
+		.strategy = hjg_strategy,
+		.pipeline = hjg_pipeline,
+		.probe_rows = (uint64) Max(hints->probe_rows, 0),
+		.carried = hints->carried,
+		.nthreads = hjg_cpu_threads,
+	};
+	return hjg_job_lease(spec, hints->device, reason);
+}
+
+/*
+ * Hand the run to the device process, if it is there.  Called when enough rows
+ * have been seen, and the match mode may not be known yet.
+ */
+static void
+start_job(HjgRun *run)
+{
+	HjgJobHints hints = run->execution->program->hints;
+	HjgJoinSpec spec;
+	HjgReason	reason;
+
+	run->reason = HJG_REASON_NONE;
+	hints.carried = hjg_carry_choose(&hints, run->build.nrows, 1);
+	run->job = hjg_run_lease_job(run->key_width, run->mode, &hints, &spec, &reason);
+	if (run->job == NULL)
+	{
+		hjg_run_fall_back(run, reason);
+		return;
+	}
+	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
+	run->carried = spec.carried;
+	run->execution->report->device = hjg_job_device(run->job);
+	move_build_keys(run);
+	if (run->build_complete && hjg_run_job_usable(run))
+		submit_build(run);
+}
+
+/* Is it still open whether this run gets a job?  Not where the plan is to do without, and was not far wrong. */
+static inline bool
+job_undecided(const HjgRun *run)
+{
+	const HjgJobHints *hints = &run->execution->program->hints;
+
+	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL && hjg_embedded_rows >= 0 &&
+		!(hjg_embedded_rows > 0 && hints->embedded && run->build.nrows <= hints->most_embedded_rows);
+}
+
+/* ---------- shared build sides ---------- */
+
+void
+hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec)
+{
+	HjgReason	reason;
+
+	run->job = hjg_job_attach(name, spec, &reason);
+	if (run->job == NULL)
+	{
+		hjg_run_fall_back(run, reason);
+		return;
+	}
+	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
+	run->reason = HJG_REASON_NONE;
+	run->carried = spec->carried;
+	run->execution->report->device = hjg_job_device(run->job);
+}
+
+void
+hjg_run_no_job(HjgRun *run, HjgReason reason)
+{
+	run->reason = reason;
+	if (run->job != NULL)
+		run->job_lost = true;
+	if (reason != HJG_REASON_SMALL)
+		run->execution->report->fallback = reason;
+}
+
+void
+hjg_run_add_build(HjgRun *run)
+{
+	for (int i = 0; i < run->build.nsegments && run->job != NULL; i++)
+	{
+		HjgKeySegment *segment = &run->build.segments[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (segment->slab_ix != HJG_NO_SLAB)
+			hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row, segment->carried);
+	}
+}
+
+bool
+hjg_run_submit_build(HjgRun *run)
+{
+	if (!hjg_run_job_usable(run))
+		return false;
+	hjg_job_build_submit(run->job);
+	return true;
+}
+
+void
+hjg_run_import(HjgRun *run, const HjgKeySegment *segment)
+{
+	*hjg_keys_next_segment(run, &run->build) = *segment;
+	run->build.carried = segment->carried && (run->build.nsegments == 0 || run->build.carried);
+	run->build.nsegments++;
+	run->build.nrows += segment->nrows;
+	run->build.bytes += (size_t) segment->nrows * run->key_width;
+	run->build_limit = Max(run->build_limit, segment->first_row + segment->nrows);
+	if (run->job != NULL)
+		hjg_job_build_facts(run->job, run->build_limit, run->build.carried);
+}
+
+/* ---------- building ---------- */
+
+HjgRun *
+hjg_run_create(const HjgExecution *execution, MemoryContext context, int key_width)
+{
+	HjgRun	   *run = MemoryContextAllocZero(context, sizeof(HjgRun));
+
+	run->context = context;
+	run->key_width = key_width;
+	run->execution = execution;
+	run->reason = HJG_REASON_SMALL;
+	run->nmembers = 1;
+	run->round.context = context;
+	hjg_run_engine_env(run);
+	return run;
+}
+
+void *
+hjg_run_build_key(HjgRun *run)
+{
+	return hjg_keys_next(run, &run->build);
+}
+
+void
+hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows)
+{
+	hjg_keys_append(run, &run->build, keys, nrows);
+}
+
+uint32
+hjg_run_build_room(const HjgRun *run)
+{
+	const HjgKeySegment *last;
+
+	if (run->share == NULL || run->build.nsegments == 0)
+		return PG_UINT32_MAX;
+	last = &run->build.segments[run->build.nsegments - 1];
+	return last->nrows < last->capacity ? last->capacity - last->nrows : PG_UINT32_MAX;
+}
+
+void
+hjg_run_build_done(HjgRun *run, HjgMatchMode mode)
+{
+	run->mode = mode;
+	run->build_complete = true;
+	if (run->share == NULL)
+		run->build_limit = run->build.nrows;
+	if (job_undecided(run) && run->build.nrows >= (uint32) hjg_embedded_rows)
+		start_job(run);
+}
+
+void
+hjg_run_consider_job(HjgRun *run, uint64 probe_rows)
+{
+	if (job_undecided(run) && probe_rows >= (uint64) hjg_embedded_rows)
+		start_job(run);
+}
+
+/* ---------- what is asked of it ---------- */
+
+bool
+hjg_run_on_gpu(const HjgRun *run)
+{
+	return run->job != NULL && hjg_job_device(run->job).kind == HJG_KIND_CUDA;
+}
+
+/*
+ * The first batch is alone: as long as the table is built a second one would only wait, in memory that building
+ * needs, and of the matches that it will have nothing is known.
+ */
+int
+hjg_run_max_batches(const HjgRun *run)
+{
+	if (!run->answered)
+		return 1;
+	if (run->share == NULL && hjg_run_on_gpu(run))
+		return HJG_GPU_BATCHES_IN_FLIGHT;
+	return Max(1, Min(HJG_BATCHES_IN_FLIGHT, HJG_MAX_BATCHES / run->nmembers));
+}
+
+size_t
+hjg_run_bytes(HjgRun *run)
+{
+	const HjgJoinSpec spec = {.key_width = run->key_width};
+
+	/* a small build side is asked several times without having grown, and an empty one has no table to speak of */
+	if (run->build.nrows != run->workspace_rows)
+	{
+		run->workspace_rows = run->build.nrows;
+		run->workspace_bytes = hjg_join_workspace_bytes(&spec, run->build.nrows, 0);
+	}
+	return (size_t) run->build.nrows * run->key_width + run->workspace_bytes;
+}
+
+/* ---------- end ---------- */
+
+static void
+report_job(HjgRun *run)
+{
+	HjgReport  *report = run->execution->report;
+	HjgJobStats stats;
+
+	hjg_job_stats(run->job, &stats);
+	/* of a shared job, the leader tells the rest once */
+	if (run->share != NULL)
+		stats = (HjgJobStats) {.wait_ns = stats.wait_ns, .arena_bytes = stats.arena_bytes};
+	report->device_loads++;
+	hjg_report_add_job(report, &stats);
+}
+
+/* Once for each run: what its engine did, for EXPLAIN. */
+void
+hjg_run_report(HjgRun *run)
+{
+	HjgReport  *report = run->execution->report;
+
+	if (run->reported)
+		return;
+	run->reported = true;
+	report->loads++;
+	report->round_bytes = Max(report->round_bytes, run->round.used);
+	if (run->job != NULL)
+		report_job(run);
+	if (run->engine != NULL)
+	{
+		HjgJobStats stats;
+
+		/* its times are the backend's */
+		hjg_join_stats(run->engine, &stats);
+		stats = (HjgJobStats) {
+			.strategy = stats.strategy, .npartitions = stats.npartitions, .workspace_bytes = stats.workspace_bytes
+		};
+		hjg_stats_add(&report->job, &stats);
+	}
+}
+
+void
+hjg_run_end_job(HjgRun *run)
+{
+	if (!run->reported)
+		report_job(run);
+	hjg_job_release(run->job);
+	run->job = NULL;
+	run->carried = (HjgCarried) {{0}};
+}
+
+void
+hjg_run_free(HjgRun *run)
+{
+	hjg_run_report(run);
+	if (run->job != NULL)
+		hjg_job_release(run->job);
+}

@@ -1,0 +1,173 @@
+/*
+ * node_slice.c
+ *	  Candidates in slices, for joins in which one match decides a probe row.
+ *
+ * A semi or anti join is done with a probe row at its first match, and so is any
+ * join whose build side is unique.  When a pair is not a match for sure (residual
+ * quals, hashed keys), an engine does not know which pair is the last one needed, and
+ * a probe row may have thousands of candidates.  So the engine is first asked for one
+ * candidate of each row; the rows that are not decided by it, and may have more, are
+ * asked again for a slice of several, the rest of those for a longer slice, and
+ * so on (HjgCursor).  With slices growing geometrically, candidates are at most about
+ * SLICE_GROWTH times those that a join row by row would look at.
+ *
+ * Asking again costs a round, so where rows prove to have hardly more than one
+ * candidate, later batches are joined as a whole; until one turns out to have many.
+ */
+#include "postgres.h"
+
+#include "node/hjg_probe.h"
+
+/* The second slice has so many candidates, each later one so many times as many as the last. */
+#define SLICE_GROWTH 8
+
+/* Longest slice of a row; any result has room for it. */
+#define MAX_SLICE_PAIRS 4096
+
+/* Slices do not pay with so few candidates a row, judged by at least so many rows. */
+#define FEW_CANDIDATES 2.0
+#define MIN_JUDGED_ROWS 512
+
+/* And pay again with so many. */
+#define MANY_CANDIDATES 4.0
+
+static void
+start_slice(HjgProbe *probe, HjgProbeBatch *batch, HjgCursor slice)
+{
+	batch->slice = slice;
+	batch->slice_key = HJG_NO_ROW;
+	batch->slice_pairs = 0;
+	if (slice.most > 0)
+	{
+		Size		bytes = ((Size) batch->keys.nrows / 64 + 1) * sizeof(uint64);
+
+		if (batch->more != NULL)
+			pfree(batch->more);
+		batch->more = MemoryContextAllocZero(probe->build->run->context, bytes);
+	}
+}
+
+/* Nothing was tried of so many keys. */
+static uint32 *
+make_tried(HjgProbe *probe, uint32 nkeys)
+{
+	Size		bytes = (Size) Max(nkeys, 1) * sizeof(uint32);
+	uint32	   *tried = MemoryContextAlloc(probe->build->run->context, bytes);
+
+	memset(tried, 0xFF, bytes);
+	return tried;
+}
+
+static void
+forget_keys(HjgProbeBatch *batch)
+{
+	if (batch->origin != NULL)
+		pfree(batch->origin);
+	if (batch->tried != NULL)
+		pfree(batch->tried);
+	batch->origin = NULL;
+	batch->tried = NULL;
+}
+
+void
+hjg_slice_first(HjgProbe *probe, HjgProbeBatch *batch)
+{
+	HjgCursor	slice = {.most = probe->match->first_match && !probe->unsliced ? 1 : 0};
+
+	forget_keys(batch);
+	batch->slices_done = false;
+	if (slice.most > 0)
+		batch->tried = make_tried(probe, batch->keys.nrows);
+	start_slice(probe, batch, slice);
+	batch->cursor = slice;
+}
+
+/* Does the key at a position need another look?  Its row is not decided, and has candidates left. */
+static inline bool
+wanted(const HjgProbe *probe, const HjgProbeBatch *batch, uint32 position)
+{
+	uint64		first;
+	const uint64 *bits = hjg_match_bits(probe->match, batch, &first);
+
+	if (hjg_test_bit(bits, first + (batch->origin != NULL ? batch->origin[position] : position)))
+		return false;
+	return batch->slice.most == 0 || hjg_test_bit(batch->more, position);
+}
+
+/*
+ * Go on with the wanted keys from position first on, and with this slice of their
+ * candidates; false when there is none.  tried is kept over slices.
+ */
+static bool
+narrow(HjgProbe *probe, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
+{
+	uint32		nkeys = batch->keys.nrows;
+	uint32		n = 0;
+	uint32	   *positions;
+	uint32	   *origin;
+	uint32	   *tried;
+
+	for (uint32 i = first; i < nkeys; i++)
+		n += wanted(probe, batch, i);
+	if (n == 0)
+		return false;
+	positions = palloc(n * sizeof(uint32));
+	origin = MemoryContextAlloc(probe->build->run->context, n * sizeof(uint32));
+	tried = make_tried(probe, n);
+	n = 0;
+	for (uint32 i = first; i < nkeys; i++)
+	{
+		if (!wanted(probe, batch, i))
+			continue;
+		positions[n] = i;
+		origin[n] = batch->origin != NULL ? batch->origin[i] : i;
+		if (batch->tried != NULL)
+			tried[n] = batch->tried[i];
+		n++;
+	}
+	forget_keys(batch);
+	batch->origin = origin;
+	batch->tried = tried;
+	batch->slice = slice;
+	hjg_run_batch_narrow(probe->build->run, batch, positions, n);
+	start_slice(probe, batch, slice);
+	pfree(positions);
+	return true;
+}
+
+bool
+hjg_slice_next(HjgProbe *probe, HjgProbeBatch *batch)
+{
+	HjgCursor	slice = batch->slice;
+	uint32		joined = batch->finished ? batch->keys.nrows : batch->cursor.row;
+
+	if (slice.most == 0)
+	{
+		/* as a whole, unless it has many candidates; what was cut starts again */
+		if (batch->pairs <= MANY_CANDIDATES * Max(joined, MIN_JUDGED_ROWS))
+			return false;
+		probe->unsliced = false;
+		probe->second_rows = probe->second_pairs = 0;
+		slice.most = 1;
+		return !batch->finished && narrow(probe, batch, joined, slice);
+	}
+	if (!batch->finished || batch->slices_done)
+		return false;
+
+	if (slice.most == 1)
+		slice.most = SLICE_GROWTH;
+	else
+	{
+		if (slice.skip == 0)
+		{
+			probe->second_rows += batch->keys.nrows;
+			probe->second_pairs += batch->pairs;
+			probe->unsliced = probe->second_rows >= MIN_JUDGED_ROWS &&
+				probe->second_pairs <= FEW_CANDIDATES * probe->second_rows;
+		}
+		slice.skip += slice.most;
+		slice.most = Min(slice.most * SLICE_GROWTH, MAX_SLICE_PAIRS);
+	}
+	batch->slices_done = !narrow(probe, batch, 0, slice);
+	return !batch->slices_done;
+}

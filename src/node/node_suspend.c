@@ -1,0 +1,104 @@
+/*
+ * node_suspend.c
+ *	  Joins of queries that are left for a while: jobs go back when open cursors hold too much.
+ *
+ * A query is left when ExecutorRun() ends and the query does not: after a FETCH, between the rows of a loop over a cursor,
+ * or a protocol-level Execute with a row limit.  Nobody can ask an idle backend for what it holds, so what others may need is
+ * given back before it becomes idle.  When a query is left, each of its jobs is
+ *		released		where its join is through, and the query too;
+ *		kept			as suspended, while such jobs of all backends hold no more than hjoin_gpu.idle_share;
+ *		given up		beyond that: as if the device process were lost just now (node_batch.c), but with the inputs
+ *						copied to the pass's own memory first, where the current round is already, so that the job can go.
+ * Keys and the engine's table are counted in the memory of the build pass from the beginning (hjg_run_bytes()), so a
+ * join that was given up takes no more than hash_mem allows; and a round, which is at most the size of a
+ * result, besides.  The join goes on in the backend when rows are fetched again.  A later build pass of the same join may have
+ * a job again.
+ *
+ * Several processes share a join only in queries that are run once and to their end, so there is nothing to give up there.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+
+#include "base/hjg_compat.h"
+#include "node/hjg_node.h"
+#include "node/hjg_parallel.h"
+#include "node/hjg_run.h"
+
+static ExecutorRun_hook_type prev_executor_run = NULL;
+
+/* No more rows come, short of a rescan. */
+static bool
+is_through(const HjgJoinState *state)
+{
+	return state->phase == HJG_PHASE_DONE && state->emit.next >= state->emit.n;
+}
+
+/*
+ * Release a job that no row will be asked of any more; a rescan reads the build side again.  Where several processes joined
+ * all others have ended with their Gather.
+ */
+static void
+release_done(HjgJoinState *state, HjgJob *job)
+{
+	if (state->build.run != NULL && state->build.run->job == job)
+	{
+		hjg_run_end_job(state->build.run);
+		hjg_keys_empty(&state->build.run->build);
+		state->build.run->build_complete = false;
+	}
+	else if (state->parallel != NULL && state->parallel->owned == job)
+	{
+		state->parallel->owned = NULL;
+		hjg_job_release(job);
+	}
+}
+
+/* The query is left, or (finished) has returned its last row. */
+static void
+leave(EState *estate, bool finished)
+{
+	HjgJob	   *next;
+
+	for (HjgJob *job = hjg_job_of_query(estate, NULL); job != NULL; job = next)
+	{
+		HjgJoinState *state = hjg_job_holder(job);
+		const bool	over = state->parallel != NULL ? state->shut : is_through(state);
+
+		next = hjg_job_of_query(estate, job);
+		if (over && finished)
+			release_done(state, job);
+		else if (hjg_job_suspend(job) && state->parallel == NULL && state->build.run->build_complete)
+		{
+			if (over)
+				release_done(state, job);
+			else
+				hjg_probe_give_up(&state->probe);
+			hjg_service_count(HJG_COUNT_SUSPENDED_JOBS, 1);
+		}
+	}
+}
+
+static void
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count HJG_RUN_ONCE_PARAMETER)
+{
+	if (hjg_service_has_jobs())
+		for (HjgJob *job = hjg_job_of_query(query->estate, NULL); job != NULL; job = hjg_job_of_query(query->estate, job))
+			hjg_job_resume(job);
+
+	if (prev_executor_run != NULL)
+		prev_executor_run(query, direction, count HJG_RUN_ONCE_ARGUMENT);
+	else
+		standard_ExecutorRun(query, direction, count HJG_RUN_ONCE_ARGUMENT);
+
+	/* some rows of a query that runs once are all that is wanted of it: it ends now */
+	if (hjg_service_has_jobs() && !(HJG_RUNS_ONCE && count > 0))
+		leave(query->estate, ScanDirectionIsForward(direction) && (count == 0 || query->estate->es_processed < count));
+}
+
+void
+hjg_node_init(void)
+{
+	prev_executor_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+}

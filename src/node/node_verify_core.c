@@ -1,0 +1,273 @@
+/*
+ * node_verify_core.c
+ *	  Core's hash join over the rows that a join of ours has read.
+ *
+ * The plan is made here, of the clauses of our own node, and has an executor state of its own, so that nothing of it
+ * stays.  Under core's nodes there are two of ours that return the rows of a file.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+
+#include "node/hjg_verify.h"
+
+/* ---------- the rows of a file ---------- */
+
+typedef struct KeptScan
+{
+	CustomScanState css;		/* must be first */
+	HjgKeptRows *kept;
+	TupleTableSlot *row;
+} KeptScan;
+
+static Node *create_kept_scan(CustomScan *cscan);
+
+static void
+begin_kept_scan(CustomScanState *node, EState *estate, int eflags)
+{
+	((KeptScan *) node)->row = ExecInitExtraTupleSlot(estate, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+													 &TTSOpsMinimalTuple);
+}
+
+static TupleTableSlot *
+exec_kept_scan(CustomScanState *node)
+{
+	KeptScan   *scan = (KeptScan *) node;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	const void *key;
+
+	ExecClearTuple(slot);
+	if (scan->kept->spill == NULL || !hjg_rows_spill_read(scan->kept->spill, &key, scan->row))
+		return slot;
+	slot->tts_values = scan->row->tts_values;
+	slot->tts_isnull = scan->row->tts_isnull;
+	return ExecStoreVirtualTuple(slot);
+}
+
+static void
+end_kept_scan(CustomScanState *node)
+{
+}
+
+static void
+rescan_kept_scan(CustomScanState *node)
+{
+	const KeptScan *scan = (KeptScan *) node;
+
+	if (scan->kept->spill != NULL)
+		hjg_rows_spill_rewind(scan->kept->spill);
+}
+
+static const CustomScanMethods kept_scan_methods = {
+	.CustomName = "GpuHashJoin kept rows",
+	.CreateCustomScanState = create_kept_scan,
+};
+
+static const CustomExecMethods kept_exec_methods = {
+	.CustomName = "GpuHashJoin kept rows",
+	.BeginCustomScan = begin_kept_scan,
+	.ExecCustomScan = exec_kept_scan,
+	.EndCustomScan = end_kept_scan,
+	.ReScanCustomScan = rescan_kept_scan,
+};
+
+static Node *
+create_kept_scan(CustomScan *cscan)
+{
+	KeptScan   *scan = palloc0(sizeof(KeptScan));
+
+	NodeSetTag(scan, T_CustomScanState);
+	scan->css.methods = &kept_exec_methods;
+	return (Node *) scan;
+}
+
+/* ---------- the plan ---------- */
+
+/* List the columns of a side as they come from below. */
+static List *
+make_tlist(TupleDesc desc, int varno)
+{
+	List	   *tlist = NIL;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		tlist = lappend(tlist, makeTargetEntry((Expr *) makeVar(varno, i + 1, att->atttypid, att->atttypmod,
+																att->attcollation, 0), i + 1, NULL, false));
+	}
+	return tlist;
+}
+
+static Plan *
+make_scan(const HjgKeptRows *kept)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+
+	cscan->scan.plan.targetlist = make_tlist(kept->desc, INDEX_VAR);
+	cscan->scan.plan.plan_rows = kept->spill != NULL ? (double) hjg_rows_spill_nrows(kept->spill) : 0;
+	cscan->scan.plan.plan_width = 32;
+	cscan->custom_scan_tlist = make_tlist(kept->desc, INDEX_VAR);
+	cscan->methods = &kept_scan_methods;
+	return &cscan->scan.plan;
+}
+
+/* What columns of the scan tuple become. */
+typedef struct Mapping
+{
+	int			nouter;			/* so many are the outer side's */
+	int			inner_varno;	/* what a join calls the inner side */
+} Mapping;
+
+static Node *
+map_columns(Node *node, Mapping *mapping)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
+	{
+		Var		   *var = copyObject((Var *) node);
+		const bool	outer = var->varattno <= mapping->nouter;
+
+		var->varno = outer ? OUTER_VAR : mapping->inner_varno;
+		var->varattno -= outer ? 0 : mapping->nouter;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, map_columns, mapping);
+}
+
+static List *
+map_list(List *list, const HjgJoinState *state, int inner_varno)
+{
+	Mapping		mapping = {state->outer.nplan_columns, inner_varno};
+
+	return (List *) map_columns((Node *) list, &mapping);
+}
+
+static HashJoin *
+make_join(const HjgJoinState *state, const HjgVerify *verify)
+{
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+	const TupleDesc scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	HashJoin   *join = makeNode(HashJoin);
+	Hash	   *hash = makeNode(Hash);
+	List	   *joined = NIL;
+
+	for (int c = 0; c < verify->ncolumns; c++)
+	{
+		Form_pg_attribute att = TupleDescAttr(scan_desc, verify->columns[c].scan_ix);
+
+		joined = lappend(joined, makeTargetEntry((Expr *) makeVar(INDEX_VAR, att->attnum, att->atttypid, att->atttypmod,
+																  att->attcollation, 0), c + 1, NULL, false));
+	}
+	hash->plan.lefttree = make_scan(&verify->sides[HJG_SIDE_BUILD]);
+	hash->plan.targetlist = make_tlist(verify->sides[HJG_SIDE_BUILD].desc, OUTER_VAR);
+	hash->plan.plan_rows = hash->plan.lefttree->plan_rows;
+	hash->plan.plan_width = hash->plan.lefttree->plan_width;
+	hash->hashkeys = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), state, OUTER_VAR);
+	hash->skewTable = InvalidOid;
+
+	join->join.jointype = state->program.jointype;
+	join->join.inner_unique = state->program.inner_unique;
+	join->join.joinqual = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL), state, INNER_VAR);
+	join->join.plan.targetlist = map_list(joined, state, INNER_VAR);
+	join->join.plan.qual = map_list(cscan->scan.plan.qual, state, INNER_VAR);
+	join->join.plan.lefttree = make_scan(&verify->sides[HJG_SIDE_PROBE]);
+	join->join.plan.righttree = &hash->plan;
+	join->hashclauses = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES), state, INNER_VAR);
+	join->hashoperators = list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS);
+	join->hashcollations = list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS);
+	join->hashkeys = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS), state, INNER_VAR);
+	return join;
+}
+
+/* ---------- the sum over rows ---------- */
+
+static uint64
+hash_value(const HjgColumn *type, Datum value, uint64 seed)
+{
+	const unsigned char *bytes = (const unsigned char *) DatumGetPointer(value);
+	const struct varlena *unpacked;
+	uint64		hash;
+
+	if (type->attbyval)
+	{
+		const uint64 mask = type->attlen < (int) sizeof(Datum) ? (UINT64CONST(1) << (type->attlen * 8)) - 1 : ~UINT64CONST(0);
+		const uint64 bits = (uint64) value & mask;
+
+		return hash_bytes_extended((const unsigned char *) &bits, sizeof(bits), seed);
+	}
+	if (type->attlen > 0)
+		return hash_bytes_extended(bytes, type->attlen, seed);
+	if (type->attlen == -2)
+		return hash_bytes_extended(bytes, (int) strlen((const char *) bytes), seed);
+	unpacked = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(value));
+	hash = hash_bytes_extended((const unsigned char *) VARDATA_ANY(unpacked), (int) VARSIZE_ANY_EXHDR(unpacked), seed);
+	if ((Pointer) unpacked != DatumGetPointer(value))
+		pfree(unconstify(struct varlena *, unpacked));
+	return hash;
+}
+
+void
+hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, const bool *isnull)
+{
+	uint64		hash = 0;
+
+	for (int c = 0; c < verify->ncolumns; c++)
+		hash = isnull[c] ? hash_combine64(hash, (uint64) c + 1) : hash_value(&verify->columns[c].type, values[c], hash);
+	tally->nrows++;
+	tally->sum += hash;
+}
+
+/* ---------- running it ---------- */
+
+/* Parameters are those of the node. */
+static EState *
+make_estate(const EState *of)
+{
+	EState	   *estate = CreateExecutorState();
+
+	estate->es_snapshot = of->es_snapshot;
+	estate->es_range_table = of->es_range_table;
+	estate->es_range_table_size = of->es_range_table_size;
+	estate->es_plannedstmt = of->es_plannedstmt;
+	estate->es_sourceText = of->es_sourceText;
+	estate->es_param_list_info = of->es_param_list_info;
+	estate->es_param_exec_vals = of->es_param_exec_vals;
+	estate->es_subplanstates = of->es_subplanstates;
+	return estate;
+}
+
+HjgTally
+hjg_verify_by_core(const HjgJoinState *state, HjgVerify *verify)
+{
+	EState	   *estate = make_estate(state->css.ss.ps.state);
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	HjgTally	tally = {0};
+	PlanState  *join = ExecInitNode(&make_join(state, verify)->join.plan, estate, 0);
+	KeptScan   *outer = (KeptScan *) outerPlanState(join);
+	KeptScan   *inner = (KeptScan *) outerPlanState(innerPlanState(join));
+	TupleTableSlot *slot;
+
+	outer->kept = &verify->sides[HJG_SIDE_PROBE];
+	inner->kept = &verify->sides[HJG_SIDE_BUILD];
+	rescan_kept_scan(&outer->css);
+	rescan_kept_scan(&inner->css);
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		slot = ExecProcNode(join);
+		if (TupIsNull(slot))
+			break;
+		slot_getallattrs(slot);
+		hjg_tally_row(&tally, verify, slot->tts_values, slot->tts_isnull);
+	}
+	ExecEndNode(join);
+	MemoryContextSwitchTo(old);
+	FreeExecutorState(estate);
+	return tally;
+}
