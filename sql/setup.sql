@@ -34,7 +34,7 @@ begin
 	equal := true;
 	node := true;
 	perform set_config('hjoin_gpu.enabled', 'on', false), set_config('hjoin_gpu.force', 'on', false);
-	foreach variant in array array['1000000,auto,on', '0,auto,off', '0,nop,on', '0,radix,off'] loop
+	foreach variant in array array['1000000,auto,on', '0,auto,off', '0,auto,on', '0,nop,off'] loop
 		perform set_config('hjoin_gpu.embedded_rows', split_part(variant, ',', 1), false),
 			set_config('hjoin_gpu.strategy', split_part(variant, ',', 2), false), set_config('hjoin_gpu.bloom_filter', split_part(variant, ',', 3), false);
 		execute exact into got;

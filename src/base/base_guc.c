@@ -252,7 +252,7 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	DefineCustomEnumVariable("hjoin_gpu.strategy",
 							 "Sets the join algorithm of the engine.",
-							 "auto chooses by size. nop and radix belong to the cpu engine, shj_... and phj_... to OpenCL devices, the "
+							 "auto chooses by size. nop belongs to the cpu engine, shj_... and phj_... to OpenCL devices, the "
 							 "others to NVIDIA GPUs; an engine takes a strategy of another engine as auto.",
 							 &hjg_strategy, HJG_CPU_AUTO, strategy_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);

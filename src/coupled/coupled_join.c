@@ -449,7 +449,7 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	join->base.stats.build_rows = runs.nrows;
 	if (hjg_coupled_is_partitioned(join) || join->part_bits > 0)
 		join->base.stats.npartitions = 1 << (join->part_bits + (hjg_coupled_is_partitioned(join) ? join->radix_bits : 0));
-	join->base.stats.strategy = hjg_coupled_is_partitioned(join) ? HJG_CPU_RADIX : HJG_CPU_NOP;
+	join->base.stats.strategy = HJG_CPU_NOP;
 	*result = join;
 	return HJG_OK;
 }

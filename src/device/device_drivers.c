@@ -77,7 +77,7 @@ cpu_build(int device, const HjgEnv *env, const HjgJoinSpec *spec,
 	HjgJoinSpec own = *spec;
 
 	/* a strategy of another engine is none of ours */
-	if (own.strategy > HJG_CPU_RADIX)
+	if (own.strategy > HJG_CPU_NOP)
 		own.strategy = HJG_CPU_AUTO;
 	return hjg_join_build(env, &own, segments, nsegments, (HjgJoin **) join);
 }

@@ -267,7 +267,7 @@ hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built)
 	HjgStatus	status;
 
 	*built = false;
-	if (direct.width == HJG_KEY_WIDTH_16 || runs->nrows == 0 || join->spec.strategy == HJG_CPU_RADIX)
+	if (direct.width == HJG_KEY_WIDTH_16 || runs->nrows == 0 || join->spec.strategy == HJG_CPU_NOP)
 		return HJG_OK;
 	status = run(&direct, join, range_unit, runs->nrows);
 	if (status != HJG_OK || direct.task.stopped)

@@ -145,15 +145,11 @@ hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 pr
 	const int	build_slots = hjg_nslots_of(HJG_MAX_SLOTS, build_rows);
 	const int	probe_slots = hjg_nslots_of(HJG_MAX_SLOTS, probe_rows);
 	const hjg_u32 window_rows = probe_rows < HJG_MAX_WINDOW_ROWS ? probe_rows : HJG_MAX_WINDOW_ROWS;
-	const int	probe_bits = hjg_engine_probe_radix_bits(width, build_rows, probe_rows);
 	const size_t buckets = hjg_table_build_bytes(width, build_rows, build_slots);
 	const size_t by_key = width == HJG_KEY_WIDTH_16 ? 0 : hjg_direct_build_bytes(build_rows, build_slots);
 
 	return sizeof(HjgJoin) + 4096 +
 		(buckets > by_key ? buckets : by_key) +
-		hjg_align64((size_t) probe_rows * (size_t) hjg_tuple_bytes(width)) +
-		hjg_engine_partition_keys_histogram_bytes(probe_rows, probe_bits, probe_slots) +
-		hjg_engine_partition_keys_slots_bytes(width, probe_bits, probe_slots) +
 		hjg_engine_probe_slots_bytes(probe_slots) +
 		hjg_engine_probe_window_bytes(window_rows) +
 		sizeof(HjgKeyRun) * ((build_rows > probe_rows ? build_rows : probe_rows) / 64 + 64);
@@ -169,7 +165,7 @@ make_join(const HjgEnv *env, const HjgJoinSpec *spec, HjgJoin **result)
 	if (spec->key_width != HJG_KEY_WIDTH_4 && spec->key_width != HJG_KEY_WIDTH_8 &&
 		spec->key_width != HJG_KEY_WIDTH_16)
 		return HJG_ERR_INPUT;
-	if ((unsigned) spec->mode > HJG_MATCH_ANTI || (unsigned) spec->strategy > HJG_CPU_RADIX)
+	if ((unsigned) spec->mode > HJG_MATCH_ANTI || (unsigned) spec->strategy > HJG_CPU_NOP)
 		return HJG_ERR_INPUT;
 	join = env->alloc(env->arg, sizeof(HjgJoin));
 	if (join == NULL)
@@ -189,7 +185,6 @@ static void
 note_table(HjgJoin *join)
 {
 	join->stats.build_rows = join->table.nrows;
-	/* of buckets: until a batch is partitioned */
 	join->stats.strategy = join->table.rows != NULL ? HJG_CPU_DIRECT : HJG_CPU_NOP;
 }
 
@@ -318,20 +313,16 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 
 		if (fast_rows > 0)
 		{
-			const bool	partitioned = join->spec.strategy == HJG_CPU_RADIX && join->table.rows == NULL &&
-				hjg_engine_probe_radix_bits(join->spec.key_width, join->table.nrows, fast_rows) > 0;
 			hjg_u64		before = npairs;
 			bool		fits = false;
 
-			status = hjg_engine_probe_all(join, mode, &runs, at.row, fast_rows, partitioned, result, &npairs, &fits);
+			status = hjg_engine_probe_all(join, mode, &runs, at.row, fast_rows, result, &npairs, &fits);
 			if (status != HJG_OK)
 				return status;
 			if (fits)
 			{
 				if (at.most == 0)
 					note_pairs(join, (double) fast_rows, (double) (npairs - before));
-				if (partitioned)
-					join->stats.strategy = HJG_CPU_RADIX;
 				join->overflow_penalty = 0;
 				at.row += fast_rows;
 			}

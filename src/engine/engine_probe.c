@@ -2,19 +2,12 @@
  * engine_probe.c
  *	  The fast path of probing: all pairs of a batch, in any order.
  *
- * Probe rows come either straight from the batch or, if the join's spec asks for
- * it, from a copy that is partitioned by mixed key, so that a stretch of it touches
- * a stretch of the table that the second-level cache holds.  Rows go through in
- * blocks (group prefetching; Chen et al., TODS 2007), and no branch depends on a key:
- * hjg_probe_kernels.h.  A table that lies in the cache is not waited for, and nothing is fetched.
+ * Probe rows come as they are in the batch.  They go through in blocks (group prefetching; Chen et al., TODS 2007), and no branch
+ * depends on a key: hjg_probe_kernels.h.  A table that lies in the cache is not waited for, and nothing is fetched.
  *
- * Why partitioning has to be asked for: a row waits for one line, and a core
- * overlaps more than ten such waits; copying a row by partition costs as much.
- * Milliseconds of the probe side with 4 threads, 4-byte keys, straight and
- * partitioned, in batches of 8M rows and of 1M:
- *		 5M x 20M rows		34 and 50		33 and 48
- *		16M x 16M rows		43 and 45		43 and 54
- *		64M x 64M rows		219 and 239		(not taken)
+ * Why they are not partitioned first, so that a stretch of them touches a stretch of the table that the cache holds: a row waits
+ * for one line, and a core overlaps more than ten such waits; copying a row by partition costs as much.  On 16 cores partitions
+ * took 1.15 to 2 times as long in each of 22 cases (test/bench/RESULTS.md).
  */
 #include "engine/hjg_probe_internal.h"
 
@@ -33,13 +26,12 @@ typedef struct ProbeBlock
 	hjg_u32		ncrowded;
 } ProbeBlock;
 
-/* Where probe rows come from and how they go. */
+/* How probe rows go. */
 typedef enum Source
 {
-	SOURCE_KEYS,				/* as they came, lines fetched ahead */
-	SOURCE_TUPLES,				/* partitioned, likewise */
-	SOURCE_CACHED,				/* as they came, to a table in the cache */
-	SOURCE_CROWDED,				/* as they came, to a table whose rows are mostly in crowded buckets */
+	SOURCE_KEYS,				/* to a table whose lines are fetched ahead */
+	SOURCE_CACHED,				/* to a table in the cache */
+	SOURCE_CROWDED,				/* to a table whose rows are mostly in crowded buckets */
 	NSOURCES
 } Source;
 
@@ -238,7 +230,6 @@ scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key,
 /* --- instances --- */
 
 #define SOURCE_OF_keys SOURCE_KEYS
-#define SOURCE_OF_tuples SOURCE_TUPLES
 #define SOURCE_OF_cached SOURCE_CACHED
 #define SOURCE_OF_crowded SOURCE_CROWDED
 #define DEFINE_PROBE(source, width, mode, isa, target, kernel) \
@@ -260,14 +251,13 @@ scan_bucket_avx512(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key,
 	DEFINE_MODES(source, 16, isa, target, kernel)
 #define DEFINE_ISA(isa, target, kernel) \
 	DEFINE_WIDTHS(keys, isa, target, kernel) \
-	DEFINE_WIDTHS(tuples, isa, target, kernel) \
 	DEFINE_WIDTHS(cached, isa, target, kernel) \
 	DEFINE_WIDTHS(crowded, isa, target, kernel)
 #define MODES(source, width, isa) \
 	{probe_##source##_##width##_ALL_##isa, probe_##source##_##width##_LEFT_##isa, \
 	 probe_##source##_##width##_SEMI_##isa, probe_##source##_##width##_ANTI_##isa}
 #define WIDTHS(source, isa) {MODES(source, 4, isa), MODES(source, 8, isa), MODES(source, 16, isa)}
-#define SOURCES(isa) {WIDTHS(keys, isa), WIDTHS(tuples, isa), WIDTHS(cached, isa), WIDTHS(crowded, isa)}
+#define SOURCES(isa) {WIDTHS(keys, isa), WIDTHS(cached, isa), WIDTHS(crowded, isa)}
 #define NO_TARGET
 
 DEFINE_ISA(base, NO_TARGET, plain)
@@ -317,18 +307,6 @@ hjg_engine_probe_slots_bytes(int nslots)
 	return slot_bytes() * (size_t) nslots;
 }
 
-/* Choose the fan-out for a probe batch by which slices of the table fit in the cache; 0: all of it does. */
-int
-hjg_engine_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows)
-{
-	const hjg_u32 nbuckets = hjg_table_nbuckets(width, build_rows);
-	int			bits = hjg_radix_bits(nbuckets, HJG_LINE_BYTES, hjg_l2_bytes() / 8);
-
-	while (bits > 0 && (nbuckets >> bits == 0 || probe_rows >> bits < 64))
-		bits--;
-	return bits;
-}
-
 static void
 set_slots(HjgProbeTask *probe, HjgJoin *join, int nslots)
 {
@@ -345,10 +323,8 @@ set_slots(HjgProbeTask *probe, HjgJoin *join, int nslots)
 }
 
 static Source
-source_of(const HjgTable *table, bool partitioned)
+source_of(const HjgTable *table)
 {
-	if (partitioned)
-		return SOURCE_TUPLES;
 	if (table->ncrowded > table->nrows / 2)
 		return SOURCE_CROWDED;
 	return (size_t) table->nbuckets * HJG_LINE_BYTES <= hjg_l2_bytes() / 2 ? SOURCE_CACHED : SOURCE_KEYS;
@@ -356,7 +332,7 @@ source_of(const HjgTable *table, bool partitioned)
 
 HjgStatus
 hjg_engine_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
-			  bool partitioned, HjgResult *result, hjg_u64 *npairs, bool *fits)
+					 HjgResult *result, hjg_u64 *npairs, bool *fits)
 {
 	const int	width = join->spec.key_width;
 	const int	nslots = hjg_task_nslots(join, nrows);
@@ -365,20 +341,6 @@ hjg_engine_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_
 	hjg_u64		started = hjg_now_ns();
 	HjgStatus	status;
 
-	if (partitioned)
-	{
-		if (!hjg_block_reserve(join, &join->partition_block,
-							   hjg_align64((size_t) nrows * (size_t) hjg_tuple_bytes(width))))
-			return HJG_ERR_MEMORY;
-		status = hjg_engine_partition_keys(join, runs, row, (hjg_u64) row + nrows,
-									hjg_engine_probe_radix_bits(width, join->table.nrows, nrows),
-									join->partition_block.ptr, NULL);
-		if (status != HJG_OK)
-			return status;
-		probe.tuples = join->partition_block.ptr;
-		join->stats.partition_ns += hjg_now_ns() - started;
-		started = hjg_now_ns();
-	}
 	if (!hjg_block_reserve(join, &join->slots_block, hjg_engine_probe_slots_bytes(nslots)))
 		return HJG_ERR_MEMORY;
 	set_slots(&probe, join, nslots);
@@ -389,7 +351,7 @@ hjg_engine_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_
 	if (join->table.rows != NULL)
 		probe.probe = hjg_direct_probe_fn(&join->table, width, mode);
 	else
-		probe.probe = probe_fns[join->isa][source_of(&join->table, partitioned)][join->width_ix][mode];
+		probe.probe = probe_fns[join->isa][source_of(&join->table)][join->width_ix][mode];
 	probe.task.unit_fn = probe_unit;
 	probe.task.finish_fn = probe_finish;
 

@@ -163,7 +163,7 @@ extern HjgStatus hjg_join_attach(const HjgEnv *env, const HjgJoinSpec *spec, hjg
 extern HjgStatus hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments,
 								HjgCursor *cursor, HjgResult *result);
 
-/* Strategy: DIRECT, RADIX if a batch was partitioned, or NOP. */
+/* Strategy: DIRECT or NOP. */
 extern void hjg_join_stats(const HjgJoin *join, HjgJobStats *stats);
 extern void hjg_join_free(HjgJoin *join);
 

@@ -285,8 +285,7 @@ extern size_t hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslo
  * they are more than the result holds; otherwise *npairs is advanced.
  */
 extern HjgStatus hjg_engine_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
-							   bool partitioned, HjgResult *result, hjg_u64 *npairs, bool *fits);
-extern int	hjg_engine_probe_radix_bits(int width, hjg_u64 build_rows, hjg_u64 probe_rows);
+							   HjgResult *result, hjg_u64 *npairs, bool *fits);
 extern size_t hjg_engine_probe_slots_bytes(int nslots);
 
 /* Probe one window of at most nrows rows from *cursor on, in canonical order, up to the result's capacity. */

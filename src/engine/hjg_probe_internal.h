@@ -40,9 +40,8 @@ struct HjgProbeTask
 	HjgTask		task;
 	const HjgTable *table;
 	HjgMatchMode mode;
-	const HjgRuns *runs;		/* probe rows as they came, from row on ... */
+	const HjgRuns *runs;		/* probe rows, from row on */
 	hjg_u64		row;
-	const hjg_u8 *tuples;		/* ... or partitioned */
 	hjg_u64		nrows;
 	hjg_u32		unit_rows;
 	HjgResult  *result;

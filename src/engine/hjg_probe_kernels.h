@@ -31,24 +31,6 @@ KERNEL(fill_keys)(int width, HjgKeyScan *scan, hjg_u32 max, ProbeBlock *block)
 	}
 }
 
-/* The next rows, at most max, of the partitioned copy. */
-KERNEL_TARGET HJG_ALWAYS_INLINE void
-KERNEL(fill_tuples)(int width, const hjg_u8 *tuples, hjg_u32 max, ProbeBlock *block)
-{
-	const hjg_u64 tb = (hjg_u64) hjg_tuple_bytes(width);
-
-	block->n = max;
-	for (hjg_u32 i = 0; i < block->n; i++)
-	{
-		HjgMixed	key = hjg_tuple_key(width, tuples + i * tb);
-
-		block->high[i] = key.high;
-		if (width == 16)
-			block->low[i] = key.low;
-		block->row[i] = hjg_tuple_row(width, tuples + i * tb);
-	}
-}
-
 /* The pairs of one row.  False: the slot is to return. */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
 KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, HjgMixed key, hjg_u32 probe_row,
@@ -103,8 +85,7 @@ KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProb
 }
 
 /*
- * Rows [begin, end) counted from probe->row or, of a partitioned batch, of the
- * copy.  While a block is compared the lines of the next one are fetched, row by
+ * Rows [begin, end) counted from probe->row.  While a block is compared the lines of the next one are fetched, row by
  * row, so that they arrive while there is something to do: a block that went through
  * stage by stage took half as long again.  What is elsewhere than in lines
  * waits for another block; that few rows have it is no reason to branch for each.  What a short
@@ -119,7 +100,6 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 	const HjgTable *table = probe->table;
 	const hjg_u8 *const lines = table->lines;
 	const hjg_u32 nbuckets = table->nbuckets;
-	const size_t tb = (size_t) hjg_tuple_bytes(width);
 	HjgPair    *const buffer = slot->buffer;
 	hjg_u32		since_poll = 0;
 	HjgKeyScan	scan;
@@ -142,14 +122,7 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 		hjg_u32		ncrowded = 0;
 		ProbeBlock	   *done;
 
-		if (source == SOURCE_TUPLES)
-		{
-			KERNEL(fill_tuples)(width, probe->tuples + begin * tb, end - begin < BLOCK_ROWS ? (hjg_u32) (end - begin) : BLOCK_ROWS,
-								coming);
-			begin += coming->n;
-		}
-		else
-			KERNEL(fill_keys)(width, &scan, BLOCK_ROWS, coming);
+		KERNEL(fill_keys)(width, &scan, BLOCK_ROWS, coming);
 		for (hjg_u32 i = 0; i < coming->n; i++)
 			coming->bucket[i] = hjg_mixed_range(width, coming->high[i], nbuckets);
 		more = coming->n > 0;

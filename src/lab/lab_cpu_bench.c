@@ -172,19 +172,17 @@ run_once(CpuBench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgRes
 }
 
 /*
- * Bytes that a join must move at least in the way it went: keys read, tuples
- * written and read by partitioning, tables written and read, pairs written.
+ * Bytes that a join must move at least: keys read, tuples
+ * written and read by partitioning the build side, tables written and read, pairs written.
  */
 static double
-bytes_moved(const HjgCpuBenchInput *in, const HjgJobStats *stats)
+bytes_moved(const HjgCpuBenchInput *in)
 {
 	const double width = in->bc->width;
 	const double tuple = width + 4;
 	double		build = (double) in->nbuild * (2 * width + 3 * tuple + 8);
-	double		probe = (double) in->nprobe * (width + tuple);
+	const double probe = (double) in->nprobe * (width + tuple);
 
-	if (stats->strategy == HJG_CPU_RADIX)
-		probe += (double) in->nprobe * (width + 2 * tuple);
 	return build + probe + (double) in->npairs * sizeof(HjgPair);
 }
 
@@ -236,7 +234,7 @@ run_batches(CpuBench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows)
 				in->npairs ? median->total_ns / (double) in->npairs : 0.0,
 				median->total_ns / 1e6, (double) median->stats.partition_ns / 1e6,
 				(double) median->stats.build_ns / 1e6, (double) median->stats.probe_ns / 1e6,
-				bytes_moved(in, &median->stats) / median->total_ns,
+				bytes_moved(in) / median->total_ns,
 				status != HJG_OK ? hjg_status_text(status) : good ? "ok" : "WRONG");
 		fflush(bench->out);
 		rc = good ? 0 : status == HJG_ERR_MEMORY ? 2 : 1;
@@ -314,8 +312,7 @@ hjg_lab_cpu_bench(FILE *out, int nthreads, int argc, char **argv)
 				bench->nreps = atoi(optarg);
 				break;
 			case 's':
-				bench->strategy = strcmp(optarg, hjg_strategy_name(HJG_CPU_NOP)) == 0 ? HJG_CPU_NOP :
-					strcmp(optarg, hjg_strategy_name(HJG_CPU_RADIX)) == 0 ? HJG_CPU_RADIX : HJG_CPU_AUTO;
+				bench->strategy = strcmp(optarg, hjg_strategy_name(HJG_CPU_NOP)) == 0 ? HJG_CPU_NOP : HJG_CPU_AUTO;
 				break;
 			case 'i':
 				hjg_engine_tuning.isa_limit = strcmp(optarg, "base") == 0 ? HJG_ISA_BASE

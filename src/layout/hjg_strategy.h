@@ -22,17 +22,16 @@
  * STRATEGY(engine, number, id, name, needs)
  * The constant is HJG_<engine>_<id>, which jobs are asked for by and report; numbers of an engine follow on one another.
  *
- * The cpu engine's table of buckets is the same for NOP and RADIX and is built by partitions where that is faster; the strategy
- * says what happens to the probe side.  AUTO takes its rows as they come: see engine_probe.c for figures.
+ * The cpu engine has a table of buckets, built by partitions where that is faster, or, where AUTO finds keys to be dense, an array
+ * by key; probe rows go through as they come (engine_probe.c).
  */
 #define HJG_CPU_STRATEGIES(STRATEGY) \
 	STRATEGY(CPU, 0, AUTO, auto, 0)	/* of any engine: that which is expected to be the fastest */ \
-	STRATEGY(CPU, 1, NOP, nop, 0)	/* probe rows as they come */ \
-	STRATEGY(CPU, 2, RADIX, radix, 0)	/* in radix partitions of cache size */
+	STRATEGY(CPU, 1, NOP, nop, 0)	/* a table of buckets */
 
-/* What cannot be asked for: unless RADIX is, dense keys get an array in place of a table. */
+/* What cannot be asked for. */
 #define HJG_CPU_FURTHER_STRATEGIES(STRATEGY) \
-	STRATEGY(CPU, 3, DIRECT, direct, HJG_NEEDS_DENSE)	/* as they come, by an array by key */
+	STRATEGY(CPU, 2, DIRECT, direct, HJG_NEEDS_DENSE)	/* an array by key */
 
 #define HJG_COUPLED_STRATEGIES(STRATEGY) \
 	STRATEGY(COUPLED, 32, SHJ_OL, shj_ol, 0)	/* no partitioning; each step on one processor */ \

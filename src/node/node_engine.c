@@ -63,7 +63,7 @@ hjg_run_engine_env(HjgRun *run)
 HjgCpuStrategy
 hjg_run_engine_strategy(void)
 {
-	return hjg_strategy <= HJG_CPU_RADIX ? (HjgCpuStrategy) hjg_strategy : HJG_CPU_AUTO;
+	return hjg_strategy <= HJG_CPU_NOP ? (HjgCpuStrategy) hjg_strategy : HJG_CPU_AUTO;
 }
 
 static void

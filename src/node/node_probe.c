@@ -193,7 +193,7 @@ largest_batch(const HjgProbe *probe)
 	const HjgRun *run = probe->build->run;
 	double		part = probe->side->plan->plan->plan_rows / SHARED_BATCHES;
 
-	if ((run->job == NULL || run->job_lost) && hjg_strategy != HJG_CPU_RADIX)
+	if (run->job == NULL || run->job_lost)
 		return LAST_EMBEDDED_BATCH_ROWS;
 	if (run->share == NULL)
 		return LAST_BATCH_ROWS;

@@ -135,7 +135,7 @@ are_keys_dense(const HjgCandidate *candidate, double build_rows)
 
 	if (build_rows < LEAST_DENSE_ROWS || candidate->nhashed_keys > 0 || list_length(candidate->hashclauses) != 1 ||
 		candidate->key_width > 8 || !IS_SIMPLE_REL(rel) || rel->rtekind != RTE_RELATION || hjg_build_tuple_cost >= 0 ||
-		hjg_probe_tuple_cost >= 0 || hjg_strategy == HJG_CPU_RADIX)
+		hjg_probe_tuple_cost >= 0 || hjg_strategy == HJG_CPU_NOP)
 		return false;
 	key = (const Var *) (rinfo->outer_is_left ? get_rightop(rinfo->clause) : get_leftop(rinfo->clause));
 	if (!IsA(key, Var) || key->varno != rel->relid || key->varattno <= 0)

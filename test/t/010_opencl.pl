@@ -228,7 +228,7 @@ SKIP:
 	my @modes = qw(fast immediate fast);
 	local %ENV = (%ENV, stub_environment(7));
 	for my $end (
-		[ 'a server that is stopped', sub { $node->restart(shift @modes) } ],
+		[ 'a server that is stopped', sub { $node->stop(shift @modes); $node->start } ],
 		[ 'a supervisor that is ended', sub { kill 'TERM', slurp_file("/proc/$_[0]/status") =~ /^PPid:\s+(\d+)/m } ],
 		[ 'a device process that is told to end', sub { kill 'TERM', $_[0] } ])
 	{

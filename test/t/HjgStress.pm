@@ -137,7 +137,7 @@ sub core_answers
 }
 
 my %strategies = (
-	cpu => [qw(auto auto nop radix)],
+	cpu => [qw(auto auto nop)],
 	'cuda:0' => [qw(auto auto auto direct packed table radix1 radix2 csr)],
 	'opencl:0' => [qw(auto shj_pl phj_dd)]);
 
