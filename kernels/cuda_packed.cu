@@ -317,7 +317,7 @@ struct PackedFinder
 	const uint4 *halves;		/* of sectors */
 	Places		places;
 
-	/* Of a key that is not in its home, which was full. */
+	/* Find a key that is not in its home, which was full. */
 	__device__ __forceinline__ hjg_u32
 	find_spare(hjg_u32 m) const
 	{

@@ -85,7 +85,7 @@ hjg_unpack_block_is_sound(HJG_GLOBAL const HjgPackHeader *header, int column, hj
 						 hjg_unpack_stream_fits(block, &block->lengths, 4, plan->lengths_leaf, 1)));
 }
 
-/* Of words first, first + step, ... of a block, its checksum apart; the parts of all workers add up to it. */
+/* Add up words first, first + step, ... of a block, without its checksum; the parts of all workers add up to it. */
 HJG_STEP_FN hjg_u64
 hjg_unpack_checksum(HJG_GLOBAL const HjgPackBlock *block, hjg_u32 first, hjg_u32 step)
 {

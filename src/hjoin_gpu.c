@@ -79,7 +79,7 @@ gpu(HjgPlannerGpu *gpu)
 	return true;
 }
 
-/* Of those that were measured and may be used, the one that takes the least for the larger of the joins that it was measured by. */
+/* Choose the usable device that took the least for the larger of the joins that it was measured by. */
 static bool
 coupled(HjgPlannerCoupled *coupled)
 {

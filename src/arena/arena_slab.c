@@ -29,7 +29,7 @@
 #define HEAD_REF(head) ((hjg_u32) (head))
 #define HEAD_COUNT(head) ((hjg_u32) ((head) >> 32))
 
-/* Of the other use's free slabs, so many at most are looked at for memory. */
+/* Free slabs of the other use that are looked at for memory, at most. */
 #define MOST_HELD 256
 
 /* Put a chain of n slabs, linked from first to last, on the stack. */

@@ -21,7 +21,7 @@ typedef struct HjgShareLimits
 	hjg_u32		idle;			/* of all suspended jobs; and of that as much for a backend and a role as of all */
 } HjgShareLimits;
 
-/* Whose share counts: the backend that leased a job, and the role that it logged in as. */
+/* The owner whose share counts: the backend that leased a job, and the role that it logged in as. */
 typedef struct HjgShareOwner
 {
 	hjg_u32		pid;

@@ -31,7 +31,7 @@
 /* Keys so far apart are too sparse for an array. */
 #define SPARSE_DISTANCE 7
 
-/* Of a job's round trip the median, of everything else the least of some passes. */
+/* Repeats of a round trip, whose median counts, and passes of everything else, whose least one does. */
 #define REPEATS 5
 #define PASSES 3
 

@@ -23,7 +23,7 @@ zero_if_none(double ns)
 }
 
 /*
- * Of what was measured so much is left out at either end: joins that were disturbed as most are not.  The rest is taken by its mean, since
+ * The part of the samples that is left out at either end: joins that were disturbed as most are not.  The rest is taken by its mean, since
  * a join is disturbed in one step or another, and the sum of the steps' medians knows of no disturbance at all.
  */
 #define TRIMMED 0.125

@@ -70,7 +70,7 @@ typedef struct HjgRange
 	bool		writes;
 } HjgRange;
 
-/* Of launches that were waited for; times in nanoseconds. */
+/* Figures of launches that were waited for; times in nanoseconds. */
 typedef struct HjgRunnerTimes
 {
 	hjg_u64		busy_ns;		/* the device was at work on them, on copies before them not included */
@@ -123,7 +123,7 @@ typedef struct HjgRunner
 
 #define HJG_STEP_MAX_RANGES (HJG_ARRAYS + 2)
 
-/* Of work. */
+/* Ranges of the work memory that a step uses. */
 typedef struct HjgStepRanges
 {
 	int			n;
@@ -200,7 +200,7 @@ extern void hjg_coupled_defaults(HjgCoupledConfig *config);
 
 typedef struct HjgCoupled HjgCoupled;
 
-/* Of copies to a processor. */
+/* Figures of copies to a processor. */
 typedef struct HjgCopyTimes
 {
 	hjg_u64		n;

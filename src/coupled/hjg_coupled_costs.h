@@ -14,7 +14,7 @@
 /* No step is faster, whatever was measured. */
 #define HJG_LEAST_STEP_NS 0.01
 
-/* So many copies together. */
+/* Copies that were queued together, and the time they took. */
 typedef struct HjgCopySample
 {
 	HjgCopies	copies;

@@ -13,7 +13,7 @@
 
 #include "coupled/hjg_steps_model.h"
 
-/* Who does what: CPU threads and work groups of the device. */
+/* The division of work: CPU threads and work groups of the device. */
 typedef struct HjgUnits
 {
 	int			cpu_p;
@@ -34,7 +34,7 @@ typedef struct HjgUnits
 /* Nanoseconds a row; large tables beyond the last size cost what that one does. */
 typedef double HjgStepNs[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
 
-/* Of joins without and with partitioning apart: there rows come in the order of the table. */
+/* Costs of joins without and with partitioning apart: there rows come in the order of the table. */
 typedef struct HjgStepCosts
 {
 	int			nsizes;

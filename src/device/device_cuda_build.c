@@ -25,7 +25,7 @@ static const HjgControl *control;
 HJG_CUDA_KERNELS(mix_keys, IMAGE, "hjg_k_mix_keys");
 HJG_CUDA_KERNEL(hjg_k_number_rows, IMAGE);
 
-/* What is to be built, and how. */
+/* The plan of a build. */
 typedef struct BuildPlan
 {
 	hjg_u64		nrows;

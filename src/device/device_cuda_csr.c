@@ -21,7 +21,7 @@ HJG_CUDA_KERNELS(check_buckets, IMAGE, "hjg_k_check_buckets");
 HJG_CUDA_KERNEL(hjg_k_scan_blocks, IMAGE);
 HJG_CUDA_KERNEL(hjg_k_scan_add, IMAGE);
 
-/* As many buckets as rows, or up to twice as many. */
+/* Compute the bits of as many buckets as rows, or up to twice as many. */
 static hjg_u32
 bucket_bits_of(int width, hjg_u64 nrows)
 {

@@ -21,7 +21,7 @@
 #define MAX_WAITING 4			/* runners that may stand in the queue */
 #define WAIT_STEP_MS 5
 
-/* Of the memory that is free when the context is made, for the driver's own needs. */
+/* Share of the memory free when the context is made that is left to the driver. */
 #define RESERVE_PERCENT 6
 
 typedef struct PoolBlock

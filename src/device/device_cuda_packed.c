@@ -19,7 +19,7 @@
 /* So that row numbers of 20 bits fit the slots of small tables. */
 #define LEAST_SECTORS 131072
 
-/* Of the sectors at home; at a load of 60 % one in ten has a row too many. */
+/* Spare sectors: one for so many at home, and some; at a load of 60 % one in ten has a row too many. */
 #define SPARE_SHARE 16
 #define SPARE_EXTRA 8
 
@@ -223,7 +223,7 @@ packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bu
 	return status;
 }
 
-/* As many blocks as fit the device, or fewer for few rows. */
+/* Compute the blocks that fit the device, or fewer for few rows. */
 static HjgStatus
 packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {

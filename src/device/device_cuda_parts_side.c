@@ -182,7 +182,7 @@ kernel_side(const HjgCudaSide *side)
 	return (HjgKSide) {.keys = side->keys, .rows = side->rows, .nrows = (hjg_u32) side->nrows};
 }
 
-/* Of HJG_K_LIST_THREADS, one thread for each item. */
+/* Compute the blocks of HJG_K_LIST_THREADS, one thread for each item. */
 static unsigned
 blocks_of(unsigned nitems)
 {

@@ -86,7 +86,7 @@ kernel_output(const HjgCudaOutput *output)
 	};
 }
 
-/* As many blocks as fit the device, or fewer for few rows. */
+/* Compute the blocks that fit the device, or fewer for few rows. */
 static HjgStatus
 launch_rows(HjgCudaLane *lane, HjgCudaKernel *kernel, hjg_u64 nrows, void *args)
 {
@@ -183,7 +183,7 @@ table_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
 }
 
-/* Of wider keys there is a tag in the table, and the key in its column. */
+/* Wider keys have a tag in the table, and the key in its column. */
 static size_t
 table_probed(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {

@@ -59,7 +59,7 @@ count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
 }
 
-/* What the device says is checked like everything else that is not ours. */
+/* Check the device's answer, like everything else that is not ours. */
 static bool
 sound(const ResultWindow *window, const HjgCsrCut *cut, hjg_u64 room)
 {

@@ -29,7 +29,7 @@
 /* What a quiet machine takes for a calibration; a join waits for it, and a machine that is busy is not measured better by more of it. */
 #define CALIBRATION_NS UINT64_C(4000000000)
 
-/* What is done once for a device and a key width, or again after it failed. */
+/* Work that is done once for a device and a key width, or again after it failed. */
 typedef enum AsideState
 {
 	ASIDE_IDLE,

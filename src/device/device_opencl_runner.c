@@ -25,10 +25,10 @@
 #define GROUP_ITEMS 64			/* HJG_GROUP of the kernels */
 #define MAX_EVENTS 256			/* launches whose outcome is still to be looked at */
 
-/* Of a device with memory of its own: a table goes there at once, and a join notices within 100 ms that it is cancelled. */
+/* Most bytes copied at a time to a device with memory of its own: a table goes there at once, and a join notices within 100 ms that it is cancelled. */
 #define MAX_COPIED_BYTES ((size_t) 512 << 20)
 
-/* Of a launch's commands. */
+/* Events of a launch's commands. */
 typedef struct LaunchEvents
 {
 	cl_event	copied;			/* the first copy before the kernel; NULL: there is none */

@@ -320,7 +320,7 @@ extern HjgStatus hjg_cuda_follow(HjgCudaLane *lane, HjgCudaLane *other);
 extern HjgStatus hjg_cuda_note_open(HjgCudaLane *lane, HjgCudaEvent *event);
 extern void hjg_cuda_note_close(HjgCudaLane *lane, HjgCudaEvent *event);
 extern HjgStatus hjg_cuda_note(HjgCudaLane *lane, HjgCudaEvent event);
-/* Of an event that was never noted nothing is waited for. */
+/* Waiting for an event that was never noted ends at once. */
 extern HjgStatus hjg_cuda_follow_note(HjgCudaLane *lane, HjgCudaEvent event);
 /* Launch as many blocks as fit the device at a time, but no more than most; one argument. */
 extern HjgStatus hjg_cuda_launch_filling(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
@@ -342,7 +342,7 @@ typedef struct HjgCudaSide
 	HjgCudaPtr	rows;			/* hjg_u32 row numbers, or 0: position i is row i */
 } HjgCudaSide;
 
-/* What is known of a join before it is built. */
+/* The sizes of a join that are known before it is built. */
 typedef struct HjgCudaShape
 {
 	int			key_width;		/* 4, 8 or 16 */
@@ -400,7 +400,7 @@ typedef struct HjgCudaStrategy
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */
 	size_t		(*bytes) (const HjgCudaDevice *device, const HjgCudaShape *shape);
-	/* Of these, what a probe reads at random and the L2 cache should hold; NULL but for the tables. */
+	/* The part of these that a probe reads at random and the L2 cache should hold; NULL but for the tables. */
 	size_t		(*probed) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Bytes that they read and write there, with rows in columns, the output not counted. */
 	hjg_u64		(*moved) (const HjgCudaDevice *device, const HjgCudaShape *shape);

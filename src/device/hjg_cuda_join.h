@@ -268,7 +268,7 @@ extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *seg
 extern HjgCudaJoin *hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env);
 /* Nobody probes. */
 extern void hjg_cuda_branches_free(HjgCudaJoin *join);
-/* Of a join and its branches. */
+/* Figures of a join and its branches. */
 extern hjg_u64 hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase);
 extern size_t hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join);
 
@@ -280,7 +280,7 @@ extern size_t hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join);
  */
 extern void hjg_cuda_carry_plan(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, hjg_u64 limit);
 extern size_t hjg_cuda_carry_bytes(const HjgCudaJoin *join);
-/* Of that, what each branch has for itself; and the rest it borrows. */
+/* The part that each branch has for itself; it borrows the rest. */
 extern size_t hjg_cuda_carry_chunk_bytes(const HjgCudaJoin *join);
 extern void hjg_cuda_carry_borrow(HjgCudaJoin *branch);
 extern void hjg_cuda_carry_drop(HjgCudaJoin *join);

@@ -182,7 +182,7 @@ extern void hjg_cl_runner_destroy(HjgRunner *runner);
 
 /* NULL: no memory. */
 extern HjgClPool *hjg_cl_pool_create(void);
-/* Of a device that nobody uses any more. */
+/* Free the pool of a device that nobody uses any more. */
 extern void hjg_cl_pool_destroy(const HjgClDevice *device);
 /* A buffer of at least so many bytes of the device's own memory, with anything in it; NULL with an error. */
 extern cl_mem hjg_cl_pool_take(const HjgClDevice *device, size_t bytes, cl_int *error);
@@ -193,7 +193,7 @@ extern size_t hjg_cl_pool_trim(const HjgClDevice *device, unsigned idle_ms);
 
 /* ---- device_opencl_spans.c ---- */
 
-/* Whose copy of some bytes is the good one. */
+/* The owner of the good copy of some bytes. */
 typedef enum HjgClPlace
 {
 	HJG_CL_ANYWHERE = 0,		/* both, or nobody has written there yet */
@@ -208,7 +208,7 @@ typedef struct HjgClSpan
 	HjgClPlace	place;
 } HjgClSpan;
 
-/* Of a region: neighbours differ. */
+/* The spans of a region: neighbours differ. */
 typedef struct HjgClSpans
 {
 	int			n;
@@ -225,7 +225,7 @@ extern void hjg_cl_spans_free(HjgClSpans *spans);
 
 #define HJG_CL_MAX_REGIONS 300	/* tables of a join in parts, and work */
 
-/* What is lent to a runner's device. */
+/* The memory lent to a runner's device. */
 typedef struct HjgClRegion
 {
 	const void *base;			/* NULL: none */

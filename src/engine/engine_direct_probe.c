@@ -18,7 +18,7 @@
 /* Pairs that are written of each row at least, and at a time: more would read lines that were not fetched. */
 #define STEP_PAIRS 4
 
-/* Of a row with more, the buffer may have to be written out in between. */
+/* For a row with more, the buffer may have to be written out in between. */
 #define FEW_PAIRS 32
 
 /* --- keys that occur once --- */

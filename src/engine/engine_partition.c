@@ -31,7 +31,7 @@
 /* Chunks a slot, so that a slow thread's share can be taken by others. */
 #define CHUNKS_PER_SLOT 4
 
-/* What is written through the caches instead of around them: it will be read again soon. */
+/* Most bytes that are written through the caches instead of around them: they are read again soon. */
 #define STREAM_BYTES (4u << 20)
 
 typedef struct PartitionTask

@@ -199,7 +199,7 @@ extern size_t hjg_lab_parted_bytes(int bits);
 
 /* ---- lab_cuda_histogram.c ---- */
 
-/* Who has a histogram. */
+/* The owner of a histogram. */
 typedef enum HjgCudaSharing
 {
 	HJG_CUDA_OF_THREAD,				/* a thread */

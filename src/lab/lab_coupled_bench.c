@@ -52,7 +52,7 @@ print_steps(const HjgCoupledStats *stats)
 	}
 }
 
-/* Who did what, and the in-cache model beside it: D and E of the build side. */
+/* Print the division of work, and the in-cache model beside it: D and E of the build side. */
 static void
 print_units(const HjgCoupledStats *stats)
 {

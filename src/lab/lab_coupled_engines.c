@@ -41,7 +41,7 @@ static const Contestant contestants[] = {
 };
 #define NCONTESTANTS ((int) (sizeof(contestants) / sizeof(contestants[0])))
 
-/* Of one size and shape: each contestant's turns, and their medians. */
+/* One size and shape: each contestant's turns, and their medians. */
 typedef struct EngineTimes
 {
 	double		ns[sizeof(contestants) / sizeof(contestants[0])][MAX_TURNS];

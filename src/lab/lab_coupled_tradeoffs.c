@@ -17,14 +17,14 @@
 
 /* ---- figure 9 ---- */
 
-/* As many as there; fewer where a join takes a tenth of a second. */
+/* Random runs: as many as there; fewer where a join takes a tenth of a second. */
 #define MAX_DRAWS 1000
 #define DRAWS(log) ((log) <= 18 ? MAX_DRAWS : MAX_DRAWS / 5)
 
 /* Runs of the choice, spread evenly among the random ones. */
 #define CHOICES 20
 
-/* Of one phase: each random run's time, and how far its prediction was off. */
+/* One phase: each random run's time, and how far its prediction was off. */
 typedef struct Draws
 {
 	double		ns[MAX_DRAWS];

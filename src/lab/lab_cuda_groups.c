@@ -26,7 +26,7 @@
 static HjgCudaKernel measure_chunks = {.image = "cuda_holes", .name = "hjg_k_measure_chunks"};
 static HjgCudaKernel copy_chunks = {.image = "cuda_holes", .name = "hjg_k_copy_chunks"};
 
-/* What is known of the partitions on the host. */
+/* The partitions as the host knows them. */
 typedef struct Sizes
 {
 	hjg_u32    *unit_first;		/* [nparts + 1] */

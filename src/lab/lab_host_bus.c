@@ -237,7 +237,7 @@ least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* As many bytes each way as the join, with no dependencies: no order of copies is faster. */
+/* Copy as many bytes each way as the join, with no dependencies: no order of copies is faster. */
 static HjgStatus
 replay_both(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers)
 {

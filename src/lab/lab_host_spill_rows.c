@@ -102,7 +102,7 @@ choose_first(HjgCudaSpilling *spill)
 		spill->behind[p] = sets.set_of[p] != 0;
 }
 
-/* Of the partitions that stay the smallest whose rows are as many as too many, or else the largest. */
+/* Choose the smallest partition that stays whose rows are as many as too many, or else the largest. */
 static int
 choose_victim(const HjgCudaSpilling *spill, hjg_u64 too_many)
 {

@@ -16,7 +16,7 @@
 #define GROUP HJG_STAGE_GROUP
 #define NO_BLOCK 0xFFFFFFFFu
 
-/* Of one worker and partition; rows [filled & ~15, filled) of its block are still in the group. */
+/* One worker's part of a partition; rows [filled & ~15, filled) of its block are still in the group. */
 typedef struct Place
 {
 	hjg_u32		filled;

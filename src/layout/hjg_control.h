@@ -195,7 +195,7 @@ typedef struct HjgDeviceInfo
 #define HJG_HEALTH_EXCUSED 0x80000000u
 
 /*
- * What is remembered of a device's failures; written by the device process, and
+ * A device's failures; written by the device process, and
  * set to zero by whoever resets the statistics.
  */
 typedef struct HjgDeviceHealth

@@ -48,14 +48,14 @@ typedef struct HjgCsrDigit
 	hjg_u32		pad;
 } HjgCsrDigit;
 
-/* Of each row's matches those that HjgCursor asks for; most = 0: all of them. */
+/* The slice of each row's matches that HjgCursor asks for; most = 0: all of them. */
 typedef struct HjgCsrSlice
 {
 	hjg_u64		skip;
 	hjg_u64		most;
 } HjgCsrSlice;
 
-/* What is found out about the buckets; zeroed before. */
+/* Facts about the buckets; zeroed before. */
 typedef struct HjgCsrFacts
 {
 	hjg_u32		largest;		/* tuples in the largest bucket */

@@ -188,7 +188,7 @@ typedef struct HjgKJoin
 #define HJG_K_REPEATED 1u		/* two build rows have one key */
 #define HJG_K_NO_ROOM 2u		/* a row did not find room, or its number has more bits than a slot has for it */
 
-/* Of these, what a table for joins of the mode cannot have. */
+/* Flags of build keys that a table for joins of the mode cannot have. */
 #define HJG_K_UNSUITED(mode) \
 	((mode) == HJG_MATCH_ALL || (mode) == HJG_MATCH_LEFT ? HJG_K_REPEATED | HJG_K_NO_ROOM : HJG_K_NO_ROOM)
 
@@ -204,7 +204,7 @@ typedef struct HjgKTable
 	hjg_u32		mode;			/* HjgMatchMode */
 } HjgKTable;
 
-/* Of hjg_k_spread_packed_4: most regions, and rows of a tile. */
+/* Limits of hjg_k_spread_packed_4: most regions, and rows of a tile. */
 #define HJG_K_PACKED_REGIONS 1024u
 #define HJG_K_PACKED_TILE 4096u
 

@@ -52,7 +52,7 @@ typedef struct HjgDeviceKindFacts
 	bool		numbered;
 } HjgDeviceKindFacts;
 
-/* What is known of a kind; of ANY for what is none. */
+/* Find the facts of a kind; those of ANY for a number that is none. */
 static inline const HjgDeviceKindFacts *
 hjg_device_kind(hjg_u32 kind)
 {

@@ -33,7 +33,7 @@ typedef struct HjgJoinSpec
 } HjgJoinSpec;
 
 /*
- * What is told of a join, or of all joins of a job:
+ * Statistics of a join, or of all joins of a job:
  *		STAT(type, name, how)
  * how: SUM, MAX, or LAST, the last one that is not 0.  What an engine does not measure is 0.
  */

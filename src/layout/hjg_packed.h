@@ -47,7 +47,7 @@
 #define HJG_PACK_NS 1
 #define HJG_PACK_NSV 2
 
-/* What is done to a column; zero everywhere: nothing. */
+/* The transformations of a column; zero everywhere: nothing. */
 typedef struct HjgPackPlan
 {
 	hjg_u8		scale;			/* decimal digits + 1 */

@@ -29,7 +29,7 @@
 	STRATEGY(CPU, 0, AUTO, auto, 0)	/* of any engine: that which is expected to be the fastest */ \
 	STRATEGY(CPU, 1, NOP, nop, 0)	/* a table of buckets */
 
-/* What cannot be asked for. */
+/* Strategies that SQL cannot ask for. */
 #define HJG_CPU_FURTHER_STRATEGIES(STRATEGY) \
 	STRATEGY(CPU, 2, DIRECT, direct, HJG_NEEDS_DENSE)	/* an array by key */
 

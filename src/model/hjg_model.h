@@ -50,7 +50,7 @@ typedef struct HjgUnitCosts
 
 #define HJG_MODEL_NCOSTS ((int) (sizeof(HjgUnitCosts) / sizeof(double)))
 
-/* Of joins of 4-byte keys on an engine of the device process, measured as a whole: with 2^16 and with 2^20 build rows. */
+/* Times of joins of 4-byte keys on an engine of the device process, measured as a whole: with 2^16 and with 2^20 build rows. */
 #define HJG_ENGINE_SMALL_LOG 16
 #define HJG_ENGINE_LARGE_LOG 20
 

@@ -10,7 +10,7 @@
 #include <math.h>
 
 
-/* Of the L2 cache, what a table that is read at random finds there. */
+/* Share of the L2 cache that holds a table read at random. */
 #define L2_SHARE 0.75
 
 #define PACKED_SLOT_BYTES (32.0 / 7 / 0.6 * 17 / 16)	/* of "packed": seven slots a sector, a load of 60 %, spare sectors */

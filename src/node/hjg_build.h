@@ -46,14 +46,14 @@ typedef struct HjgProbeFilter
 extern void hjg_probe_filter_forget(HjgProbeFilter *filter);
 /* The build pass is complete: make its filter, if there is to be one. */
 extern void hjg_probe_filter_load(HjgProbeFilter *filter, const HjgRun *run);
-/* Of a shared build side: make the filter; use one that was made; add the run's keys; start testing. */
+/* Make the filter of a shared build side; use one that was made; add the run's keys; start testing. */
 extern void hjg_probe_filter_share(HjgProbeFilter *filter, void *memory, size_t bytes);
 extern void hjg_probe_filter_attach(HjgProbeFilter *filter, void *memory, size_t bytes);
 extern void hjg_probe_filter_add_run(HjgProbeFilter *filter, const HjgRun *run);
 extern void hjg_probe_filter_open_shared(HjgProbeFilter *filter);
 /* Memory for a filter of so many keys on their way to partitions, of all participants. */
 extern size_t hjg_probe_filter_bytes(double nkeys, int participants);
-/* Of rows on their way to partitions: about so many build rows come; one; they have come; probe rows, too. */
+/* Filter rows on their way to partitions: expect nkeys build rows; add one; start testing when all are there; end with the probe rows. */
 extern void hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryContext context, double nkeys);
 extern void hjg_probe_filter_add_key(HjgProbeFilter *filter, const void *key);
 extern void hjg_probe_filter_open_partitions(HjgProbeFilter *filter);

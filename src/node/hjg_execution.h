@@ -54,7 +54,7 @@ typedef struct HjgTimes
 } HjgTimes;
 
 /*
- * Of all build passes and rescans: FIGURE(type, name, how), how those of several processes add up (HJG_ADD_...; ANY: bits of
+ * Figures of all build passes and rescans: FIGURE(type, name, how), how those of several processes add up (HJG_ADD_...; ANY: bits of
  * either).
  */
 #define HJG_FIGURES(FIGURE) \
@@ -137,7 +137,7 @@ extern void hjg_report_add(HjgReport *report, const HjgReport *other);
 extern void hjg_report_add_job(HjgReport *report, const HjgJobStats *stats);
 
 /* node_carry.c */
-/* What of the columns of both sides a GPU can gather, whatever rows come. */
+/* Find the columns of both sides that a GPU can gather, whatever rows come. */
 extern HjgCarried hjg_carry_possible(const HjgSide *outer, const HjgSide *inner);
 
 /* node_argument.c: see there */
@@ -148,7 +148,7 @@ extern HjgArgument *hjg_argument_create(Expr *expr, const int *column_of, PlanSt
 /* Parameters may have changed. */
 extern void hjg_argument_reset(HjgArgument *argument);
 /*
- * Of nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions do.
+ * Evaluate the argument for nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions do.
  */
 extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows,
 											  ExprContext *econtext);

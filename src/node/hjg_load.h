@@ -22,7 +22,7 @@
 #define HJG_GPU_BATCHES_IN_FLIGHT 3
 #define HJG_MOST_BATCHES_IN_FLIGHT HJG_GPU_BATCHES_IN_FLIGHT
 
-/* Whoever shares a build side that several processes read (hjg_build.h). */
+/* The sharing of a build side that several processes read (hjg_build.h). */
 typedef struct HjgBuildShare HjgBuildShare;
 
 /* Where the node runs, and what EXPLAIN ANALYZE shows of it (hjg_execution.h). */
@@ -154,7 +154,7 @@ hjg_run_has_build_row(const HjgRun *run, uint32 row)
 }
 
 /* node_carry.c */
-/* What of the columns that it can gather a GPU shall, by the settings and the model, with so many build rows of all participants. */
+/* Choose, by the settings and the model, the columns that a GPU shall gather; build_rows are those of all participants. */
 extern HjgCarried hjg_carry_choose(const HjgJobHints *hints, double build_rows, int participants);
 /* Put the rows' columns behind the keys of the segments, as far as the job takes them along; after the last row. */
 extern void hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows);

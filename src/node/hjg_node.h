@@ -52,7 +52,7 @@ typedef enum HjgPhase
 	HJG_PHASE_DONE
 } HjgPhase;
 
-/* What is kept of an execution for a comparison with core; see hjg_verify.h. */
+/* The rows kept of an execution for a comparison with core; see hjg_verify.h. */
 typedef struct HjgVerify HjgVerify;
 
 /* This process's part in a join that several processes share; see hjg_parallel.h. */

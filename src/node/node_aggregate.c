@@ -21,7 +21,7 @@
 
 #include "node/hjg_emit.h"
 
-/* Of the values of one argument that are not NULL. */
+/* Sums over the values of one argument that are not NULL. */
 typedef struct Totals
 {
 	HjgArgument *expr;
@@ -190,7 +190,7 @@ sum_narrow(const int64 *values, int nrows)
 	return sum;
 }
 
-/* Of the upper and the lower halves of the values apart, which do not overflow. */
+/* Sum the upper and the lower halves of the values apart, which do not overflow. */
 static int128
 sum_wide(const int64 *values, int nrows)
 {
@@ -243,7 +243,7 @@ add_rows(Totals *totals, const HjgNumbers *numbers, int nrows)
 		add_extremes(totals, numbers, nrows);
 }
 
-/* Of so many rows, more than a vector has where no column is read: all are the same then. */
+/* Add rows, more than a vector has where no column is read: all are the same then. */
 static void
 add_argument(const HjgAggregation *aggregation, Totals *totals, int nrows)
 {

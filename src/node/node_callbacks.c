@@ -317,7 +317,7 @@ reset(HjgJoinState *state)
 	state->started = false;
 }
 
-/* Of a join that several processes share, the leader counts for all. */
+/* Count the execution; for a join that several processes share, the leader counts. */
 static void
 count_execution(HjgJoinState *state)
 {

@@ -135,7 +135,7 @@ move_pair(HjgPairVector *pairs, int from, int to)
 			pairs->places[s][to] = pairs->places[s][from];
 }
 
-/* Of the n pairs in the vector, those with equal keys close up; returns how many. */
+/* Keep those of the n pairs in the vector that have equal keys; returns how many. */
 static int
 drop_unequal(HjgProbe *probe, const HjgProbeBatch *batch, int n)
 {

@@ -133,7 +133,7 @@ keep_null_probe(HjgProbe *probe, HjgProbeBatch *batch, const HjgRow *row)
 	hjg_rows_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
 
-/* Of keys their own bytes count, not the slab that they begin to fill. */
+/* Compute the memory of a probe batch: keys count their own, not the slab that they begin to fill. */
 static size_t
 batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 {

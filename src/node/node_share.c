@@ -191,7 +191,7 @@ hjg_share_publish(HjgParallel *parallel, const HjgBuild *build)
 	parallel->shared->members[parallel->me].published = name;
 }
 
-/* What participant i has filled; NULL when it did not come or has nothing left. */
+/* Find what participant i has filled; NULL when it did not come or has nothing left. */
 static const Published *
 published_by(HjgParallel *parallel, int i)
 {

@@ -38,7 +38,7 @@
 #define SURELY_LONGER 1.25
 
 /*
- * Of a query that is run again and again with values that nobody knows yet, the rows that drive a loop are a guess: half a
+ * Where a query is run again and again with values that nobody knows yet, the rows that drive a loop are a guess: half a
  * per cent of the table, where a range is asked for.  With fewer the loop takes less time, and a join that reads all of the
  * other side each time does not.
  */

@@ -113,7 +113,7 @@ is_operand(Expr *expr)
 	return IsA(expr, Const) || IsA(expr, Param);
 }
 
-/* Of an operand: a subquery, or a variable that somebody is asked for. */
+/* Is the operand a subquery, or a variable that somebody is asked for? */
 static bool
 is_fallible(const HjgScanFilter *scan, Expr *expr)
 {
@@ -344,7 +344,7 @@ make_filter(HjgScanFilter *scan, Expr *expr)
 }
 
 /*
- * Of the conditions so far, with one more: is it the same error that a row raises first?  Conditions are tested
+ * Would a row raise the same error first with one more condition?  Conditions are tested
  * one after the other by many rows each, by core row after row.  Where rows may pass by operands, two
  * of those could fail in another order.
  */

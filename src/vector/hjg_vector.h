@@ -183,7 +183,7 @@ extern void hjg_vector_filter_set_null(HjgFilter *leaf);
 extern void hjg_vector_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
 extern void hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
 
-/* Of the rows with pass[i], those whose value, which is not NULL, does not pass a leaf BYTES or LIKE lose it. */
+/* Clear pass[i] of the rows whose value, which is not NULL, does not pass a leaf BYTES or LIKE. */
 extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
 
 /*

@@ -65,7 +65,7 @@ eval_range(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass
 	drop_nulls(vector, nrows, pass);
 }
 
-/* What is not in a list may be the NULL in it. */
+/* A value that is not in a list may be the NULL in it. */
 static bool
 is_never_true(const HjgFilter *node)
 {
@@ -176,7 +176,7 @@ eval_any(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass,
 }
 
 /*
- * Of the rows with pass[i], which have asked the condition and not passed, keep those for which it is false
+ * Keep, of the rows with pass[i], which have asked the condition and not passed, those for which it is false
  * and not NULL.  They have bound all operands that this looks at.
  */
 static void

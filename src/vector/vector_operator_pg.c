@@ -53,7 +53,7 @@ static const HjgSimpleOperator simple_operators[] = {
 	{F_UUID_EQ, HJG_COMPARE_EQ, HJG_ORDINAL_NONE, 16, 16},
 };
 
-/* Of variable width, under deterministic collations. */
+/* Operators on values of variable width, under deterministic collations. */
 static const HjgBytesOperator bytes_operators[] = {
 	{F_BPCHAREQ, HJG_COMPARE_EQ, true, true},
 	{F_BPCHARNE, HJG_COMPARE_NE, true, true},

@@ -12,7 +12,7 @@
 
 #define MOST_MS 3000			/* of a join; searched step by step they take longer by far */
 
-/* Of the device where it is real; else of the processor, whatever else it does. */
+/* Time of the device where it is real; else of the processor. */
 static double
 now_ms(void)
 {

@@ -11,7 +11,7 @@
 #include "hjg_fault_loop.h"
 #include "hjg_test_engine.h"
 
-/* Of device memory: room for some thousand build rows. */
+/* Device memory: room for some thousand build rows. */
 #define SMALL_BUDGET ((size_t) 13 * 64 * 1024)
 
 typedef struct Outcome
@@ -32,7 +32,7 @@ extern Outcome join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 p
 
 /* Is the strategy there for comparison only? */
 extern bool is_of_literature(void);
-/* Of a strategy, those of the laboratory included. */
+/* Name of a strategy, those of the laboratory included. */
 extern const char *name_of(int number);
 
 /* cuda_faults.c: every call of a join fails, by each kind of error; before the first context of the process. */

@@ -34,7 +34,7 @@ typedef struct StubKernel
 	bool		plain;			/* no width */
 } StubKernel;
 
-/* Of the csr table, of resident joins, of those of the literature, and of their last step; each ends with an entry without a stem. */
+/* Kernels of the csr table, of resident joins, of those of the literature, and of their last step; each ends with an entry without a stem. */
 extern const StubKernel hjg_stub_csr[];
 extern const StubKernel hjg_stub_resident[];
 extern const StubKernel hjg_stub_literature[];

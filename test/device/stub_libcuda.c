@@ -35,7 +35,7 @@
 #define CODE_ADDRESS 700
 #define MOST_DEVICES 4
 
-/* Of managed memory, which the laboratory uses. */
+/* Numbers of managed memory, which the laboratory uses. */
 #define ATTACH_GLOBAL 1
 #define CONCURRENT_MANAGED 89
 
@@ -361,7 +361,7 @@ cuMemFreeHost(void *ptr)
 	return HJG_CUDA_SUCCESS;
 }
 
-/* Of mapped memory. */
+/* Is the memory mapped for writing? */
 static bool
 is_writable(const void *ptr)
 {

@@ -27,7 +27,7 @@ extern hjg_u64 test_seed;
  */
 extern unsigned test_options(int argc, char **argv, const char *const *names);
 
-/* That of the run, and a hash seed that follows from it. */
+/* The run's seed, and a hash seed that follows from it. */
 extern void set_test_seed(hjg_u64 seed);
 
 /* --- random numbers --- */
@@ -109,7 +109,7 @@ typedef struct Case
 
 extern void case_create(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, KeyShape shape,
 						hjg_u32 nbuild, hjg_u32 nprobe);
-/* Of keys that malloc() gave; the case frees them. */
+/* Make a case of keys that malloc() gave; the case frees them. */
 extern void case_of_keys(Case *c, hjg_u64 seed, int width, HjgMatchMode mode, hjg_u8 *build, hjg_u32 nbuild,
 						 hjg_u8 *probe, hjg_u32 nprobe);
 extern void case_destroy(Case *c);

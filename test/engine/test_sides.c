@@ -45,7 +45,7 @@ fetch_here(void *arg, const void *memory, size_t off, size_t bytes, void *into)
 
 /* ---- costs ---- */
 
-/* Of some steps, in nanoseconds a row, by the processor. */
+/* Costs of some steps, in nanoseconds a row, by the processor. */
 static void
 set_steps(HjgStepCosts *costs, HjgStep first, HjgStep last, double cpu_ns, double device_ns)
 {

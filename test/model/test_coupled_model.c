@@ -176,7 +176,7 @@ test_crossings(void)
 
 #define PLACE_ROWS 200
 
-/* Who has a good copy of each row of each array. */
+/* The owner of a good copy of each row of each array. */
 typedef struct RowPlaces
 {
 	bool		good[HJG_PROCESSORS][HJG_ARRAYS][PLACE_ROWS];

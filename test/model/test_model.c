@@ -193,7 +193,7 @@ engines_are_known(void)
 	return good && hjg_model_coupled_costs(&calibration, 1, 5) == NULL;
 }
 
-/* Of a valid engine each cost alone, made too small, too large or no number. */
+/* Make each cost of a valid engine alone too small, too large or no number. */
 static bool
 engines_are_checked(void)
 {
