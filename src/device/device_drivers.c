@@ -20,6 +20,7 @@
 #include "device/hjg_device.h"
 
 #define WATCH_MOST_MS 60000
+#define PUBLISH_MS 1000
 
 int
 hjg_device_cpus(void)
@@ -121,24 +122,16 @@ static const HjgDriver *const drivers[] = {
 
 /* ---- the table of devices ---- */
 
-/* Readers look at the state first, and at texts as what may change under them. */
-static void
-publish(HjgDeviceInfo *entry, const HjgDeviceInfo *info)
-{
-	if (memcmp(entry, info, sizeof(*info)) == 0)
-		return;
-	if (memcmp(&entry->id, &info->id, sizeof(entry->id)) != 0)
-		__atomic_store_n(&entry->state, HJG_DEVICE_ABSENT, __ATOMIC_SEQ_CST);
-	memcpy((char *) entry + sizeof(entry->state), (const char *) info + sizeof(entry->state),
-		   sizeof(*entry) - sizeof(entry->state));
-	__atomic_store_n(&entry->state, info->state, __ATOMIC_RELEASE);
-}
+/*
+ * What the drivers said.  The arena shows a copy, where a driver that has gone wild may write: one changed word there would
+ * take a device away from everybody, so the copy is put in order again and again.
+ */
+static HjgDeviceInfo listed[HJG_MAX_DEVICES];
 
 static void
-list_driver(const HjgDriver *driver, HjgDeviceInfo *entries)
+list_driver(const HjgDriver *driver, HjgDeviceInfo *infos)
 {
-	HjgDeviceInfo infos[HJG_MAX_DEVICES];
-	int			n = driver->list(infos, driver->room);
+	const int	n = driver->list(infos, driver->room);
 
 	for (int i = 0; i < driver->room; i++)
 	{
@@ -146,16 +139,38 @@ list_driver(const HjgDriver *driver, HjgDeviceInfo *entries)
 			memset(&infos[i], 0, sizeof(infos[i]));
 		else
 			infos[i].id.kind = driver->kind;
-		publish(&entries[i], &infos[i]);
+	}
+}
+
+/* Readers look at the state first, and at texts as what may change under them. */
+static void
+publish(HjgDeviceInfo *entries)
+{
+	for (int i = 0; i < HJG_MAX_DEVICES; i++)
+	{
+		HjgDeviceInfo *entry = &entries[i];
+		const HjgDeviceInfo *info = &listed[i];
+
+		if (memcmp(entry, info, sizeof(*info)) == 0)
+			continue;
+		if (memcmp(&entry->id, &info->id, sizeof(entry->id)) != 0)
+			__atomic_store_n(&entry->state, HJG_DEVICE_ABSENT, __ATOMIC_SEQ_CST);
+		memcpy((char *) entry + sizeof(entry->state), (const char *) info + sizeof(entry->state),
+			   sizeof(*entry) - sizeof(entry->state));
+		__atomic_store_n(&entry->state, info->state, __ATOMIC_RELEASE);
 	}
 }
 
 void
 hjg_drivers_open(HjgDeviceInfo *devices, bool all)
 {
-	for (size_t d = 0; d < NDRIVERS; devices += drivers[d]->room, d++)
+	HjgDeviceInfo *infos = listed;
+
+	memset(listed, 0, sizeof(listed));
+	for (size_t d = 0; d < NDRIVERS; infos += drivers[d]->room, d++)
 		if (all || drivers[d]->tend == NULL)
-			list_driver(drivers[d], devices);
+			list_driver(drivers[d], infos);
+	publish(devices);
 }
 
 const HjgDriver *
@@ -181,26 +196,35 @@ static bool watching;
 static void *
 watch_main(void *arg)
 {
+	hjg_u64		list_ns = 0;	/* when to list again */
+
 	pthread_mutex_lock(&watch_lock);
 	while (!watch_stop)
 	{
-		HjgDeviceInfo *devices = arg;
-		unsigned	next_ms = WATCH_MOST_MS;
+		HjgDeviceInfo *infos = listed;
 
 		pthread_mutex_unlock(&watch_lock);
-		for (size_t d = 0; d < NDRIVERS; devices += drivers[d]->room, d++)
+		if (hjg_now_ns() >= list_ns)
 		{
-			unsigned	ms;
+			unsigned	next_ms = WATCH_MOST_MS;
 
-			if (drivers[d]->tend == NULL)
-				continue;
-			list_driver(drivers[d], devices);
-			ms = drivers[d]->tend();
-			next_ms = ms < next_ms ? ms : next_ms;
+			for (size_t d = 0; d < NDRIVERS; infos += drivers[d]->room, d++)
+			{
+				unsigned	ms;
+
+				if (drivers[d]->tend == NULL)
+					continue;
+				list_driver(drivers[d], infos);
+				publish(arg);
+				ms = drivers[d]->tend();
+				next_ms = ms < next_ms ? ms : next_ms;
+			}
+			list_ns = hjg_now_ns() + (hjg_u64) next_ms * 1000000;
 		}
+		publish(arg);
 		pthread_mutex_lock(&watch_lock);
 		if (!watch_stop)
-			hjg_wait_ms(&watch_wake, &watch_lock, next_ms);
+			hjg_wait_ms(&watch_wake, &watch_lock, PUBLISH_MS);
 	}
 	pthread_mutex_unlock(&watch_lock);
 	return NULL;

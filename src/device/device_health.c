@@ -71,6 +71,16 @@ note(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 	__atomic_store_n(&entry->rest_until_ns, now + rest, __ATOMIC_SEQ_CST);
 }
 
+/* How long the device is to be left alone still, in ns; what no rest can be was not written by note(). */
+static hjg_u64
+rest_of(const HjgDeviceHealth *entry)
+{
+	const hjg_u64 until = __atomic_load_n(&entry->rest_until_ns, __ATOMIC_SEQ_CST);
+	const hjg_u64 now = hjg_now_ns();
+
+	return until > now && until - now <= 2 * LONGEST_REST_NS ? until - now : 0;
+}
+
 void
 hjg_health_open(HjgDeviceBlock *block)
 {
@@ -125,7 +135,7 @@ hjg_health_rest(const char *device, const char *text)
 {
 	HjgDeviceHealth *entry = entry_of(device);
 
-	if (entry == NULL || __atomic_load_n(&entry->rest_until_ns, __ATOMIC_SEQ_CST) > hjg_now_ns())
+	if (entry == NULL || rest_of(entry) > 0)
 		return;
 	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
 	note(entry, text, FAILURES_ALLOWED);
@@ -144,15 +154,11 @@ bool
 hjg_health_resting(const char *device, char *reason, size_t room)
 {
 	const HjgDeviceHealth *entry = entry_of(device);
-	hjg_u64		until;
-	hjg_u64		now = hjg_now_ns();
+	const hjg_u64 rest = entry != NULL ? rest_of(entry) : 0;
 
-	if (entry == NULL)
-		return false;
-	until = __atomic_load_n(&entry->rest_until_ns, __ATOMIC_SEQ_CST);
-	if (until <= now)
+	if (rest == 0)
 		return false;
 	snprintf(reason, room, "left alone for %llu s after %u failures: %.80s",
-			 (unsigned long long) ((until - now) / 1000000000 + 1), entry->failures, entry->text);
+			 (unsigned long long) (rest / 1000000000 + 1), entry->failures, entry->text);
 	return true;
 }

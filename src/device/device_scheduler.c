@@ -249,7 +249,6 @@ hjg_scheduler_start(HjgServe *with)
 	__atomic_store_n(&block->pollers, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&block->busy, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&block->nthreads, serve->nthreads, __ATOMIC_RELAXED);
-	memset(block->devices, 0, sizeof(block->devices));
 	hjg_health_open(block);
 	hjg_cuda_region_open(&serve->view);
 	hjg_cuda_costs_open(with->view.control);

@@ -78,6 +78,15 @@ for my $line (@lines)
 cmp_ok(scalar(@lines), '>', 0, 'there are words that may be the one');
 is($lost, 0, 'the device process counts as ready whatever becomes of them (' . @lines . ')');
 
+# Nor does it take a device away: its entry begins 40 bytes before its description.
+my $cpu = $node->safe_psql('postgres', "SELECT description FROM hjoin_gpu_devices WHERE name = 'cpu'");
+my $entry = index($head, $cpu) - 40;
+cmp_ok($entry, '>', 0, 'the device is there');
+sysseek $words, $entry, SEEK_SET;
+syswrite $words, "\0" x 168;
+my $ready = "SELECT description FROM hjoin_gpu_devices WHERE name = 'cpu' AND state = 'ready'";
+ok(defined wait_until(sub { $node->safe_psql('postgres', $ready) eq $cpu }, 10), 'it is there again');
+
 # A driver that has gone wild: words of the other half change all the time, or all at once.
 srand(16);
 my $scribbled;

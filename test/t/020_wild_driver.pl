@@ -151,7 +151,15 @@ DEVICE: for my $i (0 .. $#devices)
 	took_less($took // 9**9**9, $opencl ? 30 : 15, "$device: it joins again soon");
 	ok(defined wait_until(sub { is_idle($node) }, 10), "$device: no job and no memory is left")
 	  or diag($node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_jobs; SELECT * FROM hjoin_gpu_arena()'));
-	ok(defined wait_until(sub { ($node->psql('postgres', 'SELECT hjoin_gpu_self_test(20000, 100000)'))[1] eq '100000' }, 10), "$device: the self-test is right");
+	my ($rc, $pairs, $error) = (0, '', '');
+	ok( defined wait_until(
+			sub {
+				($rc, $pairs, $error) = $node->psql('postgres', 'SELECT hjoin_gpu_self_test(20000, 100000)');
+				return $pairs eq '100000';
+			},
+			10),
+		"$device: the self-test is right")
+	  or diag("$pairs $error", $node->safe_psql('postgres', 'SELECT * FROM hjoin_gpu_devices; SELECT * FROM hjoin_gpu_stat; SELECT * FROM hjoin_gpu_jobs'));
 }
 
 SKIP:
