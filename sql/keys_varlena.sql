@@ -9,7 +9,7 @@ declare
 begin
 	for line in execute 'explain (analyze, costs off, timing off, summary off) ' || query loop
 		pairs := coalesce(substring(line from 'Candidate Pairs: (\d+)')::bigint, pairs);
-		rows := coalesce(substring(line from 'Joined Rows: (\d+)')::bigint, rows);
+		rows := coalesce(substring(line from 'GpuHashJoin\) \(actual rows=(\d+)')::bigint, rows);
 	end loop;
 end $$;
 

@@ -132,7 +132,7 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 	default_arena_mb = arena_mb;
 
 	DefineCustomBoolVariable("hjoin_gpu.aggregate",
-							 "Computes aggregates without GROUP BY inside GpuHashJoin.",
+							 "Groups rows and computes aggregates in GpuAggregate nodes.",
 							 NULL, &hjg_aggregate, true, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 
 	if (preloaded)

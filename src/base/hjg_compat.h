@@ -77,6 +77,13 @@
 #define HJG_ALL_RELS(root) ((root)->all_baserels)
 #endif
 
+/* GROUP BY, without what is redundant in it. */
+#if PG_VERSION_NUM >= 160000
+#define HJG_GROUP_CLAUSE(root) ((root)->processed_groupClause)
+#else
+#define HJG_GROUP_CLAUSE(root) ((root)->parse->groupClause)
+#endif
+
 /* Nodes of a path that a setting disables: they come before its price, which says nothing of them.  Before 18 the price says it. */
 #if PG_VERSION_NUM >= 180000
 #define HJG_DISABLED_NODES(path) ((path)->disabled_nodes)

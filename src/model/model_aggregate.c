@@ -7,8 +7,30 @@
 /* A value loaded, added to another, or to a total: one step of a loop over a vector that is in the first-level cache. */
 #define STEP_NS 0.6
 
+/* A key of a row turned into a number, hashed and compared, in cache. */
+#define KEY_NS 6
+
+/* A group's row: transition values made, and handed out. */
+#define GROUP_NS 150
+
+/* Bytes that a group takes, beside its columns. */
+#define GROUP_BYTES 64
+
+/* Of the tables that are in no cache, ... */
+#define CACHED_BYTES (1024 * 1024.0)
+
 double
 hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps)
 {
 	return rows * (costs->column_ns * ncolumns + STEP_NS * nsteps);
+}
+
+double
+hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns)
+{
+	const double bytes = ngroups * (GROUP_BYTES + 8.0 * ncolumns);
+	/* ... a row misses bucket, keys and totals; a part of the misses overlaps */
+	const double misses = bytes > CACHED_BYTES ? costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
+
+	return rows * (KEY_NS * nkeys + misses) + ngroups * GROUP_NS;
 }

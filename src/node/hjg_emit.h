@@ -1,10 +1,9 @@
 /*
  * hjg_emit.h
- *	  The top of a join: rows of a slot, or vectors, or aggregates.
+ *	  The top of a join: rows of a slot, or vectors.
  *
  * Room "node".  HjgEmit makes rows of pairs of row numbers (hjg_probe.h): it gathers their columns from wherever the
- * pairs say they are.  Rows are handed out one by one; or, for a join above or for aggregates, as vectors.  HjgAggregation
- * adds up such vectors, whoever makes them.
+ * pairs say they are.  Rows are handed out one by one; or, to a join or a GpuAggregate above, as vectors.
  */
 #ifndef HJG_EMIT_H
 #define HJG_EMIT_H
@@ -41,20 +40,18 @@ typedef struct HjgEmit
 	int			nresults;
 	const int  *result_ix;		/* result column r in the scan tuple */
 	bool		columnar;		/* gathered straight into vectors */
+	bool		counted;		/* vectors have no columns, and any number of rows */
 } HjgEmit;
 
-/*
- * When the sides and the quals are known: what the rows look like that are handed out.  places: where columns of the scan
- * tuple go, or -1, if all that is wanted of rows are vectors of them; else NULL.
- */
-extern void hjg_emit_init(HjgEmit *emit, const CustomScanState *node, const int *places);
+/* When the sides and the quals are known: what the rows look like that are handed out. */
+extern void hjg_emit_init(HjgEmit *emit, const CustomScanState *node);
 /*
  * Rows become vectors[nresults] from now on, result column r being column result_ix[r] of the scan tuple; the array is
  * kept.
  */
 extern void hjg_emit_open_vectors(HjgEmit *emit, TupleDesc scan_desc, int nresults, const int *result_ix);
 /* If nobody looks at rows but to count them: how many at a time; else 0. */
-extern int	hjg_emit_most_counted(const HjgEmit *emit, bool aggregated);
+extern int	hjg_emit_most_counted(const HjgEmit *emit);
 /* The rows of the pairs; a row of one side's carried columns alone. */
 extern void hjg_emit_pairs(HjgEmit *emit, const HjgPairVector *pairs);
 extern void hjg_emit_single(HjgEmit *emit, HjgSideId side, const Datum *values, const bool *isnull);
@@ -81,21 +78,5 @@ extern HjgPairFilter *hjg_pair_filter_create(List *join_qual, TupleDesc scan_des
 /* Which of the nrows rows of ncolumns values, one behind the other, pass; nrows <= HJG_VECTOR_ROWS. */
 extern void hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const bool *isnull,
 								 int ncolumns, int nrows, bool *pass);
-
-/* ---------- aggregates of all rows (node_aggregate.c) ---------- */
-
-typedef struct HjgAggregation HjgAggregation;
-
-/* The aggregates of a plan node, which read those columns of its join that are in used (from 0); NULL if there are none. */
-extern HjgAggregation *hjg_aggregation_create(CustomScanState *node, HjgReport *report, const Bitmapset *used);
-/* Where columns of the scan tuple go in the vectors that are aggregated, or -1; and the column that is each vector. */
-extern const int *hjg_aggregation_places(const HjgAggregation *aggregation);
-extern const int *hjg_aggregation_columns(const HjgAggregation *aggregation, int *ncolumns);
-/* The vectors come from here. */
-extern void hjg_aggregation_open(HjgAggregation *aggregation, HjgVectorSource source);
-/* The node's result: one row, then none. */
-extern TupleTableSlot *hjg_aggregation_next(HjgAggregation *aggregation);
-/* Start over; parameters may have changed. */
-extern void hjg_aggregation_reset(HjgAggregation *aggregation);
 
 #endif							/* HJG_EMIT_H */

@@ -62,7 +62,6 @@ typedef struct HjgTimes
 	FIGURE(uint64, build_rows, SUM) \
 	FIGURE(uint64, probe_rows, SUM) \
 	FIGURE(uint64, pairs, SUM) \
-	FIGURE(uint64, joined_rows, SUM)	/* that were aggregated */ \
 	FIGURE(uint32, gathered, ANY)	/* sides of which the device gathered columns: HJG_SIDE_BIT() */ \
 	FIGURE(uint64, rounds, SUM) \
 	FIGURE(uint64, redone, SUM)	/* batches */ \

@@ -9,7 +9,6 @@
  *		HjgBuild		the build pass at hand, with HjgMatch, HjgProbeFilter; HjgPartitions: larger than memory (hjg_build.h)
  *		HjgProbe		probe rows in batches, and the pairs that come of them (hjg_probe.h)
  *		HjgEmit			rows of a slot, or vectors
- *		HjgAggregation	adds vectors up (hjg_emit.h)
  * A join of ours as a child is a source of vectors like another (node_chain.c).  A parallel-aware node shares its first
  * build pass, or the partitions, with the other participants of its Gather; node_parallel.c says how, and what waits for
  * whom.
@@ -79,13 +78,15 @@ typedef struct HjgJoinState
 	HjgProbe	probe;
 	HjgPairVector pairs;		/* from probe, or unmatched rows of build, to emit */
 	HjgEmit		emit;
-	HjgAggregation *aggregation;	/* NULL: joined rows are the node's result */
 
 	HjgVerify  *verify;			/* NULL: not compared with core */
 	HjgParallel *parallel;		/* NULL: this process joins alone */
 	HjgReport	others;			/* leader: of the workers, and of the shared job */
 	HjgReport	report;
 } HjgJoinState;
+
+/* node_callbacks.c: the state of a join of ours, or NULL */
+extern HjgJoinState *hjg_node_join(PlanState *plan);
 
 /* node_drive.c: from phase to phase, and from rows of the join to the node's result */
 extern TupleTableSlot *hjg_drive_exec(CustomScanState *node);
@@ -94,10 +95,10 @@ extern int	hjg_drive_next_vectors(void *state);
 
 /* node_chain.c: see there */
 /*
- * Have a join hand over its rows as vectors[nplan_columns] to another one above it; NULL if it is none, or computes
- * columns.
+ * Have a join hand over its rows as vectors[nplan_columns] to the node above it; NULL if it is none of ours, or computes
+ * columns.  counted: where there are no columns, any number of rows may come at a time.
  */
-extern const HjgVectorSource *hjg_chain_create(HjgJoinState *below, int nplan_columns);
+extern const HjgVectorSource *hjg_chain_create(PlanState *plan, int nplan_columns, bool counted);
 
 /* node_parallel.c: see there */
 extern Size hjg_parallel_estimate(const ParallelContext *pcxt);

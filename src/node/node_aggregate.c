@@ -1,12 +1,10 @@
 /*
  * node_aggregate.c
- *	  Aggregates of all rows of the join, computed where the rows are.
+ *	  Totals of groups: what the aggregates of the node GpuAggregate are made of.
  *
- * Rows come as vectors, as for a join above, and go into totals: one set for each different argument,
- * whatever aggregates are made of it.  Where only rows are counted no row is made.  At the end the node returns one row of
- * core's transition values, which core's Agg above combines and finishes; a participant without a row returns one, too.
- *
- * A batch's rows come once only, however often the batch is redone; so nothing here knows of batches.
+ * Rows come as vectors, with the numbers of their groups.  A group has one set of totals for each different argument,
+ * whatever aggregates are made of it, in a record of fixed size.  At the end the record becomes core's transition values,
+ * which core's Agg above combines and finishes.
  *
  * A sum of int8 values is internal to core's functions.  It is made by them, of the 128-bit sum and the
  * number of values, when all rows are there.
@@ -19,16 +17,25 @@
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 
-#include "node/hjg_emit.h"
+#include "node/hjg_aggregate.h"
+#include "node/hjg_execution.h"
+
+#define FIRST_GROUPS 64
 
 /* Sums over the values of one argument that are not NULL. */
-typedef struct Totals
+typedef struct Argument
 {
 	HjgArgument *expr;
 	bool		sum_wanted;
 	bool		wide;			/* values may take all of 64 bits */
 	bool		extremes_wanted;
-	uint64		count;
+	size_t		at;				/* its totals, in a record */
+} Argument;
+
+/* What a record has for an argument; in it as far as it is wanted. */
+typedef struct Totals
+{
+	uint64		nnulls;
 	int128		sum;
 	int64		least;
 	int64		greatest;
@@ -37,148 +44,163 @@ typedef struct Totals
 typedef struct Aggregate
 {
 	HjgAggregateKind kind;
-	int			argument;		/* of totals, or -1: it counts rows */
+	int			argument;		/* or -1: it counts rows */
 	int			width;			/* bytes of a least or greatest value */
 } Aggregate;
 
 struct HjgAggregation
 {
-	List	   *arguments;
-	int			ntotals;
-	Totals	   *totals;
+	int			narguments;
+	Argument   *arguments;
 	int			naggregates;
 	Aggregate  *aggregates;
-	int			njoined;		/* columns of the join; the aggregates follow in the scan tuple */
-	int			ncolumns;		/* of them, those that are read; */
-	int		   *columns;		/* column of the scan tuple that is vector c */
-	int		   *places;			/* vector of each column of the scan tuple, or -1 */
-	uint64		nrows;
-	bool		done;			/* the row was returned */
-	Datum	   *values;			/* scan tuple with that row */
-	bool	   *isnull;
 	AggState   *caller;			/* whom core's transition functions take for theirs */
-	CustomScanState *node;
-	HjgReport  *report;
-	HjgVectorSource source;
+	ExprContext *econtext;
+	MemoryContext context;		/* of the records */
+	uint32		ngroups;
+	uint32		max_groups;
+	size_t		record_bytes;
+	char	   *records;		/* [max_groups]: rows of the group, uint64, and totals by argument */
 };
 
 /* ---------- set-up ---------- */
 
 static void
-add_aggregate(HjgAggregation *aggregation, Oid function, int argument, int width)
+add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 {
 	Aggregate  *aggregate = &aggregation->aggregates[aggregation->naggregates++];
-	Totals	   *totals = argument >= 0 ? &aggregation->totals[argument] : NULL;
+	Argument   *argument = number >= 0 ? &aggregation->arguments[number] : NULL;
 
-	if (!hjg_aggregate_kind(function, &aggregate->kind) || argument >= aggregation->ntotals ||
-		(totals == NULL && aggregate->kind != HJG_AGGREGATE_COUNT))
-		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
-	aggregate->argument = argument;
+	if (!hjg_aggregate_kind(function, &aggregate->kind) || number >= aggregation->narguments ||
+		(argument == NULL && aggregate->kind != HJG_AGGREGATE_COUNT))
+		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
+	aggregate->argument = number;
 	aggregate->width = width;
 	switch (aggregate->kind)
 	{
 		case HJG_AGGREGATE_COUNT:
 			break;
 		case HJG_AGGREGATE_WIDE_SUM:
-			totals->wide = true;
-			totals->sum_wanted = true;
+			argument->wide = true;
+			argument->sum_wanted = true;
 			break;
 		case HJG_AGGREGATE_SUM:
 		case HJG_AGGREGATE_AVERAGE:
-			totals->sum_wanted = true;
+			argument->sum_wanted = true;
 			break;
 		case HJG_AGGREGATE_LEAST:
 		case HJG_AGGREGATE_GREATEST:
-			totals->extremes_wanted = true;
+			argument->extremes_wanted = true;
 			break;
+	}
+}
+
+static void
+lay_out_record(HjgAggregation *aggregation)
+{
+	aggregation->record_bytes = sizeof(uint64);
+	for (int i = 0; i < aggregation->narguments; i++)
+	{
+		Argument   *argument = &aggregation->arguments[i];
+
+		argument->at = aggregation->record_bytes;
+		aggregation->record_bytes += argument->extremes_wanted ? sizeof(Totals) :
+			argument->sum_wanted ? offsetof(Totals, least) : sizeof(uint64);
 	}
 }
 
 HjgAggregation *
-hjg_aggregation_create(CustomScanState *node, HjgReport *report, const Bitmapset *used)
+hjg_aggregation_create(MemoryContext context, PlanState *parent, List *functions, List *numbers, List *arguments,
+					   const int *column_of, const int16 *widths)
 {
-	CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
-	TupleDesc	desc = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	List	   *functions = list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES);
-	List	   *numbers = list_nth(cscan->custom_private, HJG_PRIVATE_ARGUMENTS);
-	const int	njoined = desc->natts - list_length(functions);
-	HjgAggregation *aggregation;
+	HjgAggregation *aggregation = palloc0(sizeof(HjgAggregation));
 	ListCell   *lc;
 	ListCell   *number;
 
-	if (functions == NIL)
-		return NULL;
-	aggregation = palloc0(sizeof(HjgAggregation));
-	aggregation->arguments = list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS);
-	aggregation->ntotals = list_length(aggregation->arguments);
-	aggregation->totals = palloc0(Max(aggregation->ntotals, 1) * sizeof(Totals));
-	aggregation->aggregates = palloc0(list_length(functions) * sizeof(Aggregate));
-	aggregation->njoined = njoined;
+	aggregation->narguments = list_length(arguments);
+	aggregation->arguments = palloc0(Max(aggregation->narguments, 1) * sizeof(Argument));
+	aggregation->aggregates = palloc0(Max(list_length(functions), 1) * sizeof(Aggregate));
+	foreach(lc, arguments)
+		aggregation->arguments[foreach_current_index(lc)].expr = hjg_argument_create(lfirst(lc), column_of, parent);
 	forboth(lc, functions, number, numbers)
-		add_aggregate(aggregation, lfirst_oid(lc), lfirst_int(number),
-					  TupleDescAttr(desc, njoined + aggregation->naggregates)->attlen);
-
-	aggregation->columns = palloc(Max(njoined, 1) * sizeof(int));
-	aggregation->places = palloc(desc->natts * sizeof(int));
-	for (int i = 0; i < desc->natts; i++)
-	{
-		aggregation->places[i] = bms_is_member(i, used) ? aggregation->ncolumns : -1;
-		if (aggregation->places[i] >= 0)
-			aggregation->columns[aggregation->ncolumns++] = i;
-	}
-	aggregation->values = palloc0(desc->natts * sizeof(Datum));
-	aggregation->isnull = palloc(desc->natts * sizeof(bool));
-	memset(aggregation->isnull, true, desc->natts * sizeof(bool));
+		add_aggregate(aggregation, lfirst_oid(lc), lfirst_int(number), widths[aggregation->naggregates]);
+	lay_out_record(aggregation);
 	aggregation->caller = makeNode(AggState);
-	aggregation->caller->curaggcontext = node->ss.ps.ps_ExprContext;
-	aggregation->node = node;
-	aggregation->report = report;
+	aggregation->caller->curaggcontext = aggregation->econtext = parent->ps_ExprContext;
+	aggregation->context = AllocSetContextCreate(context, "GpuAggregate totals", ALLOCSET_DEFAULT_SIZES);
 	return aggregation;
 }
 
-const int *
-hjg_aggregation_places(const HjgAggregation *aggregation)
-{
-	return aggregation->places;
-}
-
-const int *
-hjg_aggregation_columns(const HjgAggregation *aggregation, int *ncolumns)
-{
-	*ncolumns = aggregation->ncolumns;
-	return aggregation->columns;
-}
-
 void
-hjg_aggregation_open(HjgAggregation *aggregation, HjgVectorSource source)
+hjg_aggregation_clear(HjgAggregation *aggregation)
 {
-	ListCell   *lc;
-
-	aggregation->source = source;
-	foreach(lc, aggregation->arguments)
-		aggregation->totals[foreach_current_index(lc)].expr =
-			hjg_argument_create(lfirst(lc), aggregation->places, &aggregation->node->ss.ps);
-	hjg_aggregation_reset(aggregation);
+	MemoryContextReset(aggregation->context);
+	aggregation->ngroups = 0;
+	aggregation->max_groups = 0;
 }
 
 void
 hjg_aggregation_reset(HjgAggregation *aggregation)
 {
-	for (int i = 0; i < aggregation->ntotals; i++)
-	{
-		Totals	   *totals = &aggregation->totals[i];
-
-		hjg_argument_reset(totals->expr);
-		totals->count = 0;
-		totals->sum = 0;
-		totals->least = PG_INT64_MAX;
-		totals->greatest = PG_INT64_MIN;
-	}
-	aggregation->nrows = 0;
-	aggregation->done = false;
+	hjg_aggregation_clear(aggregation);
+	for (int i = 0; i < aggregation->narguments; i++)
+		hjg_argument_reset(aggregation->arguments[i].expr);
 }
 
-/* ---------- rows ---------- */
+size_t
+hjg_aggregation_bytes(const HjgAggregation *aggregation)
+{
+	return MemoryContextMemAllocated(aggregation->context, false);
+}
+
+/* ---------- records ---------- */
+
+static inline char *
+record_at(const HjgAggregation *aggregation, uint32 group)
+{
+	return aggregation->records + group * aggregation->record_bytes;
+}
+
+static inline Totals *
+totals_at(const HjgAggregation *aggregation, const Argument *argument, uint32 group)
+{
+	return (Totals *) (record_at(aggregation, group) + argument->at);
+}
+
+static void
+grow_records(HjgAggregation *aggregation, uint32 ngroups)
+{
+	size_t		n = Max(aggregation->max_groups, FIRST_GROUPS);
+
+	while (n < ngroups)
+		n *= 2;
+	aggregation->records = aggregation->max_groups == 0 ?
+		MemoryContextAllocHuge(aggregation->context, n * aggregation->record_bytes) :
+		repalloc_huge(aggregation->records, n * aggregation->record_bytes);
+	aggregation->max_groups = (uint32) n;
+}
+
+/* Let there be records of so many groups. */
+static void
+make_records(HjgAggregation *aggregation, uint32 ngroups)
+{
+	if (ngroups > aggregation->max_groups)
+		grow_records(aggregation, ngroups);
+	memset(record_at(aggregation, aggregation->ngroups), 0, (ngroups - aggregation->ngroups) * aggregation->record_bytes);
+	for (int i = 0; i < aggregation->narguments; i++)
+	{
+		const Argument *argument = &aggregation->arguments[i];
+
+		for (uint32 group = aggregation->ngroups; argument->extremes_wanted && group < ngroups; group++)
+		{
+			totals_at(aggregation, argument, group)->least = PG_INT64_MAX;
+			totals_at(aggregation, argument, group)->greatest = PG_INT64_MIN;
+		}
+	}
+	aggregation->ngroups = ngroups;
+}
+
+/* ---------- rows of one group ---------- */
 
 static int64
 sum_narrow(const int64 *values, int nrows)
@@ -229,31 +251,76 @@ add_extremes(Totals *totals, const HjgNumbers *numbers, int nrows)
 }
 
 static void
-add_rows(Totals *totals, const HjgNumbers *numbers, int nrows)
+add_to_one(const Argument *argument, Totals *totals, const HjgNumbers *numbers, int nrows)
 {
-	int			nnulls = 0;
-
 	if (numbers->isnull != NULL)
 		for (int i = 0; i < nrows; i++)
-			nnulls += numbers->isnull[i];
-	totals->count += nrows - nnulls;
-	if (totals->sum_wanted)
-		totals->sum += totals->wide ? sum_wide(numbers->values, nrows) : sum_narrow(numbers->values, nrows);
-	if (totals->extremes_wanted)
+			totals->nnulls += numbers->isnull[i];
+	if (argument->sum_wanted)
+		totals->sum += argument->wide ? sum_wide(numbers->values, nrows) : sum_narrow(numbers->values, nrows);
+	if (argument->extremes_wanted)
 		add_extremes(totals, numbers, nrows);
 }
 
-/* Add rows, more than a vector has where no column is read: all are the same then. */
+/* ---------- rows of any group ---------- */
+
 static void
-add_argument(const HjgAggregation *aggregation, Totals *totals, int nrows)
+add_to_groups(HjgAggregation *aggregation, const Argument *argument, const HjgNumbers *numbers, int nrows,
+			  const uint32 *groups)
 {
-	ExprContext *econtext = aggregation->node->ss.ps.ps_ExprContext;
+	const int64 *values = numbers->values;
+	const bool *isnull = numbers->isnull;
 
-	for (int left = nrows; left > 0; left -= HJG_VECTOR_ROWS)
+	if (isnull != NULL)
+		for (int i = 0; i < nrows; i++)
+			totals_at(aggregation, argument, groups[i])->nnulls += isnull[i];
+	/* the value of a NULL is 0 */
+	if (argument->sum_wanted)
+		for (int i = 0; i < nrows; i++)
+			totals_at(aggregation, argument, groups[i])->sum += values[i];
+	if (!argument->extremes_wanted)
+		return;
+	for (int i = 0; i < nrows; i++)
 	{
-		int			n = Min(left, HJG_VECTOR_ROWS);
+		Totals	   *totals = totals_at(aggregation, argument, groups[i]);
 
-		add_rows(totals, hjg_argument_eval(totals->expr, aggregation->source.vectors, n, econtext), n);
+		if (isnull != NULL && isnull[i])
+			continue;
+		totals->least = Min(totals->least, values[i]);
+		totals->greatest = Max(totals->greatest, values[i]);
+	}
+}
+
+static void
+count_rows(HjgAggregation *aggregation, int nrows, const uint32 *groups)
+{
+	if (groups == NULL)
+		*(uint64 *) record_at(aggregation, 0) += nrows;
+	else
+		for (int i = 0; i < nrows; i++)
+			++*(uint64 *) record_at(aggregation, groups[i]);
+}
+
+void
+hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int nrows, const uint32 *groups, uint32 ngroups)
+{
+	if (ngroups > aggregation->ngroups)
+		make_records(aggregation, ngroups);
+	count_rows(aggregation, nrows, groups);
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const Argument *argument = &aggregation->arguments[a];
+
+		for (int done = 0; done < nrows; done += HJG_VECTOR_ROWS)
+		{
+			const int	n = Min(nrows - done, HJG_VECTOR_ROWS);
+			const HjgNumbers *numbers = hjg_argument_eval(argument->expr, vectors, n, aggregation->econtext);
+
+			if (groups == NULL)
+				add_to_one(argument, totals_at(aggregation, argument, 0), numbers, n);
+			else
+				add_to_groups(aggregation, argument, numbers, n, groups);
+		}
 	}
 }
 
@@ -297,17 +364,17 @@ state_of_equal(HjgAggregation *aggregation, int64 value, uint64 n)
 
 /* As core's state depends on number and sum alone, n values with that sum will do: some of one, the others one less. */
 static Datum
-wide_sum_datum(HjgAggregation *aggregation, const Totals *totals)
+wide_sum_datum(HjgAggregation *aggregation, const Totals *totals, uint64 count)
 {
-	int128		less = totals->sum / totals->count;
+	int128		less = totals->sum / count;
 	uint64		nmore;
 	Datum		state;
 	LOCAL_FCINFO(fcinfo, 1);
 
-	if (less * totals->count > totals->sum)
+	if (less * count > totals->sum)
 		less--;
-	nmore = (uint64) (totals->sum - less * totals->count);
-	state = state_of_equal(aggregation, (int64) less, totals->count - nmore);
+	nmore = (uint64) (totals->sum - less * count);
+	state = state_of_equal(aggregation, (int64) less, count - nmore);
 	if (nmore > 0)
 		state = call_transition(aggregation, int8_avg_combine, state, false,
 								state_of_equal(aggregation, (int64) less + 1, nmore));
@@ -318,9 +385,9 @@ wide_sum_datum(HjgAggregation *aggregation, const Totals *totals)
 }
 
 static Datum
-average_datum(const Totals *totals)
+average_datum(const Totals *totals, uint64 count)
 {
-	Datum		elements[2] = {Int64GetDatum((int64) totals->count), Int64GetDatum((int64) totals->sum)};
+	Datum		elements[2] = {Int64GetDatum((int64) count), Int64GetDatum((int64) totals->sum)};
 
 	return PointerGetDatum(construct_array(elements, 2, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
@@ -341,74 +408,36 @@ extreme_datum(int64 value, int width)
 	}
 }
 
-static Datum
-aggregate_datum(HjgAggregation *aggregation, const Aggregate *aggregate, bool *isnull)
+Datum
+hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *isnull)
 {
-	const Totals *totals = aggregate->argument >= 0 ? &aggregation->totals[aggregate->argument] : NULL;
+	const Aggregate *aggregate = &aggregation->aggregates[a];
+	const Totals *totals;
+	uint64		count;
 
-	*isnull = aggregate->kind != HJG_AGGREGATE_COUNT && aggregate->kind != HJG_AGGREGATE_AVERAGE && totals->count == 0;
+	/* without GROUP BY there is a group without rows */
+	if (group >= aggregation->ngroups)
+		make_records(aggregation, group + 1);
+	count = *(const uint64 *) record_at(aggregation, group);
+	totals = aggregate->argument >= 0 ? totals_at(aggregation, &aggregation->arguments[aggregate->argument], group) : NULL;
+	if (totals != NULL)
+		count -= totals->nnulls;
+	*isnull = aggregate->kind != HJG_AGGREGATE_COUNT && aggregate->kind != HJG_AGGREGATE_AVERAGE && count == 0;
 	if (*isnull)
 		return (Datum) 0;
 	switch (aggregate->kind)
 	{
 		case HJG_AGGREGATE_COUNT:
-			return Int64GetDatum((int64) (totals != NULL ? totals->count : aggregation->nrows));
+			return Int64GetDatum((int64) count);
 		case HJG_AGGREGATE_SUM:
 			return Int64GetDatum((int64) totals->sum);
 		case HJG_AGGREGATE_AVERAGE:
-			return average_datum(totals);
+			return average_datum(totals, count);
 		case HJG_AGGREGATE_WIDE_SUM:
-			return wide_sum_datum(aggregation, totals);
+			return wide_sum_datum(aggregation, totals, count);
 		case HJG_AGGREGATE_LEAST:
 			return extreme_datum(totals->least, aggregate->width);
 		default:
 			return extreme_datum(totals->greatest, aggregate->width);
 	}
-}
-
-static TupleTableSlot *
-result_row(HjgAggregation *aggregation)
-{
-	const CustomScanState *node = aggregation->node;
-	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
-	ExprContext *econtext = node->ss.ps.ps_ExprContext;
-	MemoryContext old_context;
-
-	ResetExprContext(econtext);
-	old_context = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-	for (int i = 0; i < aggregation->naggregates; i++)
-	{
-		int			at = aggregation->njoined + i;
-
-		aggregation->values[at] = aggregate_datum(aggregation, &aggregation->aggregates[i], &aggregation->isnull[at]);
-	}
-	MemoryContextSwitchTo(old_context);
-
-	ExecClearTuple(slot);
-	slot->tts_values = aggregation->values;
-	slot->tts_isnull = aggregation->isnull;
-	ExecStoreVirtualTuple(slot);
-	econtext->ecxt_scantuple = slot;
-	return node->ss.ps.ps_ProjInfo != NULL ? ExecProject(node->ss.ps.ps_ProjInfo) : slot;
-}
-
-TupleTableSlot *
-hjg_aggregation_next(HjgAggregation *aggregation)
-{
-	const HjgVectorSource *source = &aggregation->source;
-	const ScanState *ss = &aggregation->node->ss;
-	ProjectionInfo *projection = ss->ps.ps_ProjInfo;
-	int			n;
-
-	if (aggregation->done)
-		return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : ss->ss_ScanTupleSlot);
-	while ((n = source->next(source->arg)) > 0)
-	{
-		aggregation->nrows += n;
-		for (int i = 0; i < aggregation->ntotals; i++)
-			add_argument(aggregation, &aggregation->totals[i], n);
-	}
-	aggregation->done = true;
-	aggregation->report->joined_rows += aggregation->nrows;
-	return result_row(aggregation);
 }

@@ -109,8 +109,8 @@ check_plan(const CustomScan *cscan)
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
 	scalars = list_nth(cscan->custom_private, HJG_PRIVATE_SCALARS);
 	if (list_length(scalars) != HJG_SCALAR_Count ||
-		list_nth_int(scalars, HJG_SCALAR_NOUTER) + list_nth_int(scalars, HJG_SCALAR_NINNER) +
-		list_length(list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES)) != list_length(cscan->custom_scan_tlist))
+		list_nth_int(scalars, HJG_SCALAR_NOUTER) + list_nth_int(scalars, HJG_SCALAR_NINNER) !=
+		list_length(cscan->custom_scan_tlist))
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
 }
 
@@ -141,9 +141,8 @@ read_program(HjgProgram *program, const CustomScan *cscan)
 	};
 }
 
-/* The state of a node of ours, or NULL. */
-static HjgJoinState *
-join_state(PlanState *plan)
+HjgJoinState *
+hjg_node_join(PlanState *plan)
 {
 	return IsA(plan, CustomScanState) && ((CustomScanState *) plan)->methods == &exec_methods ?
 		(HjgJoinState *) plan : NULL;
@@ -161,10 +160,10 @@ init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, Hj
 	const int	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
 
 	hjg_side_init(&state->outer, node, state->execution.work_context, outer_plan,
-				  hjg_chain_create(join_state(outer_plan), nouter), 0, nouter,
+				  hjg_chain_create(outer_plan, nouter, false), 0, nouter,
 				  list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS), outer_codec, used);
 	hjg_side_init(&state->inner, node, state->execution.work_context, inner_plan,
-				  hjg_chain_create(join_state(inner_plan), ninner), nouter, ninner,
+				  hjg_chain_create(inner_plan, ninner, false), nouter, ninner,
 				  list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), inner_codec, used);
 	state->program.hints.carried = hjg_carry_possible(&state->outer, &state->inner);
 }
@@ -219,24 +218,6 @@ init_operators(HjgJoinState *state)
 	state->emit.sides[HJG_SIDE_BUILD] = &state->inner;
 }
 
-/* The node's result: rows, or aggregates of vectors. */
-static void
-init_result(HjgJoinState *state)
-{
-	HjgAggregation *aggregation = state->aggregation;
-	HjgEmit    *emit = &state->emit;
-	const int  *columns;
-	int			ncolumns;
-
-	hjg_emit_init(emit, &state->css, aggregation != NULL ? hjg_aggregation_places(aggregation) : NULL);
-	if (aggregation == NULL)
-		return;
-	columns = hjg_aggregation_columns(aggregation, &ncolumns);
-	hjg_emit_open_vectors(emit, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor, ncolumns, columns);
-	hjg_aggregation_open(aggregation,
-						 (HjgVectorSource) {.vectors = emit->vectors,.next = hjg_drive_next_vectors,.arg = state});
-}
-
 static void
 begin(CustomScanState *node, EState *estate, int eflags)
 {
@@ -264,7 +245,6 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */
 	recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
 	ExecInitQual(join_qual, &node->ss.ps);
-	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &node->ss.ps);
 
 	state->execution = (HjgExecution) {
 		.program = &state->program,
@@ -280,10 +260,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	inner_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS)), operators, collations, false);
 
 	/* columns that must be carried: all that is read once the keys are encoded */
-	collect_columns(list_nth(cscan->custom_exprs, HJG_EXPRS_ARGUMENTS), &used);
-	state->aggregation = hjg_aggregation_create(node, &state->report, used);
-	if (state->aggregation == NULL)
-		collect_columns((Node *) cscan->scan.plan.targetlist, &used);
+	collect_columns((Node *) cscan->scan.plan.targetlist, &used);
 	collect_columns((Node *) cscan->scan.plan.qual, &used);
 	collect_columns((Node *) join_qual, &used);
 	if (!outer_codec->exact)
@@ -293,7 +270,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	bms_free(used);
 	init_conditions(state, outer_codec->exact, hash_clauses, recheck_qual, join_qual);
 	init_operators(state);
-	init_result(state);
+	hjg_emit_init(&state->emit, node);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		hjg_verify_begin(state);
 	state->phase = HJG_PHASE_BUILD;
@@ -373,8 +350,6 @@ rescan(CustomScanState *node)
 		hjg_side_rescan(&state->inner);
 	}
 	hjg_side_rescan(&state->outer);
-	if (state->aggregation != NULL)
-		hjg_aggregation_reset(state->aggregation);
 }
 
 /* The times of workers are added to the node's only after this. */

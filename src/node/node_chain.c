@@ -65,12 +65,13 @@ next_rows(void *arg)
 }
 
 const HjgVectorSource *
-hjg_chain_create(HjgJoinState *below, int nplan_columns)
+hjg_chain_create(PlanState *plan, int nplan_columns, bool counted)
 {
+	HjgJoinState *below = hjg_node_join(plan);
 	HjgVectorSource *source;
 	int		   *result_ix;
 
-	if (!hjg_direct_scan || below == NULL || below->aggregation != NULL)
+	if (!hjg_direct_scan || below == NULL)
 		return NULL;
 	result_ix = palloc(Max(nplan_columns, 1) * sizeof(int));
 	if (!map_results(below, nplan_columns, result_ix))
@@ -80,6 +81,7 @@ hjg_chain_create(HjgJoinState *below, int nplan_columns)
 	}
 
 	hjg_emit_open_vectors(&below->emit, below->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor, nplan_columns, result_ix);
+	below->emit.counted = counted && nplan_columns == 0;
 	source = palloc(sizeof(HjgVectorSource));
 	*source = (HjgVectorSource) {.vectors = below->emit.vectors,.next = next_rows,.arg = below};
 	return source;

@@ -43,7 +43,7 @@ static void
 read_build_side(HjgJoinState *state)
 {
 	state->started = true;
-	state->probe.most_counted = hjg_emit_most_counted(&state->emit, state->aggregation != NULL);
+	state->probe.most_counted = hjg_emit_most_counted(&state->emit);
 	state->phase = first_phase(state->parallel != NULL ? hjg_parallel_build(state) : hjg_pass_first(&state->partitions));
 	hjg_probe_open(&state->probe, NULL);
 }
@@ -295,8 +295,6 @@ next_result(HjgJoinState *state)
 	ProjectionInfo *projection = state->css.ss.ps.ps_ProjInfo;
 	HjgEmit    *emit = &state->emit;
 
-	if (state->aggregation != NULL)
-		return hjg_aggregation_next(state->aggregation);
 	while (!next_passing(state))
 		if (!next_vector(state))
 			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : emit->slot);

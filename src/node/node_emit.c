@@ -66,22 +66,17 @@ map_targets(List *targetlist, int nscan, int *place_of)
 }
 
 void
-hjg_emit_init(HjgEmit *emit, const CustomScanState *node, const int *places)
+hjg_emit_init(HjgEmit *emit, const CustomScanState *node)
 {
 	const HjgProgram *program = emit->execution->program;
 	const PlanState *ps = &node->ss.ps;
 	int			nscan = node->ss.ss_ScanTupleSlot->tts_tupleDescriptor->natts;
 	int		   *place_of = palloc(Max(nscan, 1) * sizeof(int));
-	bool		moves = places != NULL;
-
-	if (places != NULL)
-		memcpy(place_of, places, nscan * sizeof(int));
-	else
-		moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
+	const bool	moves = ps->ps_ProjInfo != NULL && map_targets(ps->plan->targetlist, nscan, place_of);
 
 	emit->direct = !program->residual && ps->qual == NULL && (ps->ps_ProjInfo == NULL || moves);
 	emit->slot = node->ss.ss_ScanTupleSlot;
-	if (emit->direct && moves && places == NULL)
+	if (emit->direct && moves)
 	{
 		emit->slot = ps->ps_ResultTupleSlot;
 		emit->constants = ps->plan->targetlist;
@@ -121,12 +116,12 @@ hjg_emit_open_vectors(HjgEmit *emit, TupleDesc scan_desc, int nresults, const in
 }
 
 int
-hjg_emit_most_counted(const HjgEmit *emit, bool aggregated)
+hjg_emit_most_counted(const HjgEmit *emit)
 {
 	if (emit->sides[HJG_SIDE_PROBE]->payload.n + emit->sides[HJG_SIDE_BUILD]->payload.n > 0 || !emit->direct ||
-		(emit->columnar && !aggregated))
+		(emit->columnar && !emit->counted))
 		return 0;
-	return aggregated ? PG_INT32_MAX : emit->width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS;
+	return emit->counted ? PG_INT32_MAX : emit->width == 0 ? EMPTY_VECTOR_ROWS : HJG_VECTOR_ROWS;
 }
 
 /* ---------- memory ---------- */

@@ -15,6 +15,7 @@
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
+#include "node/hjg_aggregate.h"
 #include "node/hjg_node.h"
 
 #define HJG_NS_PER_MS 1000000.0
@@ -85,7 +86,7 @@ static void
 show_aggregates(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
-	const int	naggregates = list_length(list_nth(cscan->custom_private, HJG_PRIVATE_AGGREGATES));
+	const int	naggregates = list_length(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_FUNCTIONS));
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
 	List	   *names = NIL;
 
@@ -337,8 +338,6 @@ show_report(HjgJoinState *state, ExplainState *es)
 	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)
 		show_filter(&report, state->css.ss.ps.instrument->nloops, es);
 	show_count("Candidate Pairs", NULL, report.pairs, es);
-	if (state->aggregation != NULL)
-		ExplainPropertyUInteger("Joined Rows", NULL, report.joined_rows, es);
 	show_sides("Early Materialization", report.gathered & HJG_SIDE_BIT(HJG_SIDE_PROBE),
 			   report.gathered & HJG_SIDE_BIT(HJG_SIDE_BUILD), es);
 	show_count("Probe Rounds", NULL, report.rounds, es);
@@ -361,8 +360,6 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 	List	   *hash_clauses = list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES);
 	List	   *join_qual = list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL);
 
-	if (state->aggregation != NULL)
-		show_aggregates(node, ancestors, es);
 	ExplainPropertyText("Join Type", join_type_text(state->program.jointype), es);
 	if (es->verbose)
 		ExplainPropertyBool("Inner Unique", state->program.inner_unique, es);
@@ -386,4 +383,38 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 	}
 	if (es->analyze && node->ss.ps.instrument != NULL)
 		show_report(state, es);
+}
+
+void
+hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es)
+{
+	CustomScanState *node = &state->css;
+	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	const List *keys = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+		names = lappend(names, deparse_expression(lfirst(lc), context, list_length(es->rtable) > 1 || es->verbose, true));
+	if (names != NIL)
+		ExplainPropertyList("Group Key", names, es);
+	show_aggregates(node, ancestors, es);
+	if (es->verbose || es->analyze)
+	{
+		if (state->child.scan != NULL || es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyBool("Direct Scan", state->child.scan != NULL, es);
+		if (state->child.below != NULL || es->format != EXPLAIN_FORMAT_TEXT)
+			ExplainPropertyBool("Direct Join", state->child.below != NULL, es);
+	}
+	if (!es->analyze || node->ss.ps.instrument == NULL)
+		return;
+	/* of this process alone, as core shows of its own aggregation */
+	if (state->groups != NULL)
+	{
+		show_count("Full Tables", NULL, state->nfull, es);
+		ExplainPropertyUInteger("Peak Memory Usage", "kB", (state->peak_bytes + 1023) / 1024, es);
+	}
+	if (state->css.ss.ps.state->es_instrument & INSTRUMENT_TIMER && es->timing)
+		show_time("Predicted Time", list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_PREDICTION), 0) * 1000.0, es);
 }

@@ -16,9 +16,6 @@
  *	qual				filters after null extension (pushed-down quals), likewise
  *	custom_exprs		HjgPlanExprs, lists of expressions over custom_scan_tlist
  *	custom_private		HjgPlanPrivate
- * A node that computes aggregates returns one row of them, in partial form, for an Agg node above to
- * finish.  custom_scan_tlist has them behind the columns of the join, and the targetlist is made of them alone; the
- * quals and custom_exprs are over the columns of the join.
  * A parallel_aware node has children that each return a participant's share of the rows, and all
  * participants join with one build side.
  * After setrefs every expression refers to scan tuple columns as INDEX_VAR.
@@ -44,7 +41,6 @@ typedef enum HjgPlanExprs
 	HJG_EXPRS_INNER_KEYS,		/* hash key i of a build row */
 	HJG_EXPRS_HASH_CLAUSES,		/* "outer key i op inner key i" */
 	HJG_EXPRS_JOIN_QUAL,		/* residual join quals, before null extension */
-	HJG_EXPRS_ARGUMENTS,		/* what aggregates are computed of, each once */
 	HJG_EXPRS_Count
 } HjgPlanExprs;
 
@@ -55,8 +51,6 @@ typedef enum HjgPlanPrivate
 	HJG_PRIVATE_OPERATORS,		/* OIDs: equality operator of key i, outer type on the left */
 	HJG_PRIVATE_COLLATIONS,		/* OIDs: its input collation */
 	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
-	HJG_PRIVATE_AGGREGATES,		/* OIDs: function of aggregate i; none in a node that returns joined rows */
-	HJG_PRIVATE_ARGUMENTS,		/* integers: number of its argument in HJG_EXPRS_ARGUMENTS, or -1: it counts rows */
 	HJG_PRIVATE_INLINE_BYTES,	/* integers: of column i of the join, HjgColumn's inline_bytes */
 	HJG_PRIVATE_Count
 } HjgPlanPrivate;
@@ -89,7 +83,38 @@ typedef enum HjgPlanPrediction
 	HJG_PREDICTION_Count
 } HjgPlanPrediction;
 
-/* ---------- aggregates that the node computes (planner_vocabulary.c) ---------- */
+/* ---------- the node GpuAggregate ---------- */
+
+/*
+ * Its CustomScan fields:
+ *	custom_plans		the plan whose rows are aggregated
+ *	custom_scan_tlist	all of its targetlist, then the aggregates, in partial form
+ *	targetlist			over custom_scan_tlist: GROUP BY's keys, and what else they determine, over the plan's columns; and the aggregates
+ *	custom_exprs		HjgAggregateExprs, lists of expressions over the plan's columns
+ *	custom_private		HjgAggregatePrivate
+ */
+#define HJG_AGGREGATE_NAME "GpuAggregate"
+
+typedef enum HjgAggregateExprs
+{
+	HJG_AGGREGATE_EXPRS_KEYS,	/* of GROUP BY */
+	HJG_AGGREGATE_EXPRS_ARGUMENTS,	/* what aggregates are computed of, each once */
+	HJG_AGGREGATE_EXPRS_Count
+} HjgAggregateExprs;
+
+typedef enum HjgAggregatePrivate
+{
+	HJG_AGGREGATE_PRIVATE_OPERATORS,	/* OIDs: equality operator of key i */
+	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
+	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: number of its argument, or -1: it counts rows */
+	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: argument i is computed by core's expression code */
+	HJG_AGGREGATE_PRIVATE_PREDICTION,	/* integers: the model's time in microseconds */
+	HJG_AGGREGATE_PRIVATE_Count
+} HjgAggregatePrivate;
+
+extern const CustomScanMethods hjg_aggregate_methods;	/* defined by the executor */
+
+/* ---------- aggregates that it computes (planner_vocabulary.c) ---------- */
 
 /* The form of its partial result, core's transition value. */
 typedef enum HjgAggregateKind

@@ -68,13 +68,21 @@ typedef struct HjgIndexFacts
 #define HJG_KNOWN_INDEXES 16
 #define HJG_KNOWN_COLUMNS 8
 
-/* Aggregates of all joined rows that the node may compute (planner_aggregate.c). */
+/* Work that keys and aggregates of a query take, for each row. */
+typedef struct HjgAggregateWork
+{
+	int			nkeys;
+	List	   *columns;		/* Vars, each once */
+	int			nsteps;			/* of evaluation, many rows at a time */
+	Cost		by_core;		/* of expressions that core computes, by its price */
+} HjgAggregateWork;
+
+/* Aggregates of the query that a GpuAggregate above its last join may compute (planner_aggregate.c). */
 typedef struct HjgAggregateFacts
 {
 	bool		known;
 	bool		computable;		/* all of the query's are; then */
-	int			ncolumns;		/* of the join, as their arguments */
-	int			nsteps;			/* of evaluation, a row */
+	HjgAggregateWork work;
 	struct HjgPath *joins[2];	/* the cheapest ones to aggregate, complete and partial, whether core's lists have them or not */
 } HjgAggregateFacts;
 
@@ -110,6 +118,8 @@ typedef struct HjgQueryFacts
 	HjgColumnFacts columns[HJG_KNOWN_COLUMNS];
 	HjgAggregateFacts aggregates;
 	List	   *verdicts;		/* planner_trace.c */
+	Relids		grouped;		/* relations whose rows are grouped, */
+	const char *grouping_declined;	/* and why that is left to core, or NULL */
 } HjgQueryFacts;
 
 /* Get the facts of the query that root plans. */
@@ -126,6 +136,8 @@ extern const HjgPlannerCoupled *hjg_planner_coupled(HjgQueryFacts *facts);
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
 /* Find out what there is to know of a side, whatever its path; of a join in room, which starts as not known. */
 extern HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
+/* Is it a table whose pages a node of ours can read itself? */
+extern bool hjg_planner_readable(PlannerInfo *root, const RelOptInfo *rel);
 /* Count the values that an integer column of a table may have, if each is there once; 0 if that is not known. */
 extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
 /* Measure how rows of neighbouring index keys lie: 0, side by side, to 1, anywhere. */
@@ -147,7 +159,7 @@ typedef struct HjgCandidate
 	const char *declined;		/* why the first one that was not, was not */
 	bool		once;			/* the inner side is unique, of a join that is no semi or anti join, */
 	bool		once_reversed;	/* the outer side, of an inner join (planner_core.c) */
-	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that the node may compute; else NULL */
+	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that a GpuAggregate may compute; else NULL */
 	Cost		spared;			/* then by core's Agg above the join; else 0 */
 	const HjgUnitCosts *costs;	/* in force, */
 	double		unit_ns;		/* and the time of a cost of 1.0, */
@@ -179,6 +191,8 @@ typedef enum HjgVerdictKind
 
 /* Note the verdict on a candidate, where hjoin_gpu.explain_declined asks for it; why is NULL if it was accepted. */
 extern void hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
+/* Note why a GpuAggregate does not group the rows of a relation, or NULL. */
+extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
 /* Tell the verdicts on a query that is planned. */
 extern void hjg_planner_tell(PlannerInfo *root);
 
@@ -197,7 +211,6 @@ typedef struct HjgPath
 	int			prediction_us[HJG_PREDICTION_Count];
 	List	   *hashclauses;	/* RestrictInfos */
 	List	   *restrictlist;	/* RestrictInfos, hash clauses included */
-	List	   *aggregates;		/* partial Aggrefs that the node computes; NIL: it returns joined rows */
 } HjgPath;
 
 /* A path while it is priced. */
@@ -290,7 +303,7 @@ extern Cost hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *
 
 /* Install the hook for upper relations. */
 extern void hjg_planner_init_aggregates(void);
-/* Fill in what core's Agg takes, before the candidate is compared with anything, if the node may compute the query's aggregates; */
+/* Fill in what core's Agg takes, before the candidate is compared with anything, if a GpuAggregate may compute the query's aggregates; */
 extern void hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate);
 /* Find out then, of a join that the bound leaves, whether it can. */
 extern void hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate);
@@ -302,6 +315,9 @@ extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const
 /* Make the plan of a path: CustomPathMethods.PlanCustomPath (planner_plan.c). */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 							  List *clauses, List *custom_plans);
+
+/* Append the columns of a child plan to the scan tuple. */
+extern List *hjg_planner_append_columns(List *scan_tlist, Plan *child);
 
 /* Make all lists of the node, which joins rel, find its columns in the list of these (planner_nulling.c; from PostgreSQL 16 on). */
 extern void hjg_planner_adopt_nulling(CustomScan *cscan, const RelOptInfo *rel);

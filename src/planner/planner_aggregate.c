@@ -1,23 +1,26 @@
 /*
  * planner_aggregate.c
- *	  Offer joins that compute aggregates of all their rows, without GROUP BY.
+ *	  Offer the node GpuAggregate: grouping and aggregates of a table, or of the last join of a query.
  *
- * Beside core's Agg above a join of ours there is offered: an Agg that only finishes partial aggregates, over a copy of
- * the join whose result is one row of them; and the same with a Gather between, where each participant returns its row.
- * This is the shape of core's own parallel aggregation, and serves without workers as well: what the node hands
- * up is core's transition values, combined and finished by core.
+ * Offered is: core's Agg that only finishes partial aggregates, over a GpuAggregate, over a sequential scan or a join of ours; and the
+ * same with a Gather between, where each participant has its own groups.  This is the shape of core's own parallel aggregation, and
+ * serves without workers as well.
  *
- * All aggregates of the query must be ones that the node knows (planner_vocabulary.c).  The copy is priced as the join is,
- * with the handing out of rows replaced by the aggregation of vectors, unless conditions have rows looked at one by one in
- * any case.  hjoin_gpu.force leaves nothing else to choose.
+ * All aggregates of the query must be ones that the node knows (planner_vocabulary.c), and the keys of GROUP BY must be hashable.
+ * Arguments and keys may be any expressions of the columns: those that cannot be computed many rows at a time are
+ * computed by core's expression code, within the node.
  *
  * Handing out many columns of many rows may be what makes a join dearer than core's, so that core's lists do not take it, although
- * its aggregates are cheaper than core's.  So the last join of such a query is compared with core's by what both take
- * with their aggregates, and the cheapest one is remembered beside the lists.
+ * with a GpuAggregate above it is cheaper.  So the last join of such a query is compared with core's by what both take
+ * with their aggregates, and the cheapest one is remembered beside the lists.  hjoin_gpu.force leaves nothing else to choose.
  */
 #include "postgres.h"
 
+#include "catalog/pg_type_d.h"
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -25,14 +28,18 @@
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+#include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/selfuncs.h"
 
 #include "base/hjg_base.h"
 #include "base/hjg_compat.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
+#include "rows/hjg_rows.h"
 
 /* Each step of evaluation takes 2 KB of each process, and a level of the stack when it is below others. */
 #define MOST_STEPS 500
@@ -42,16 +49,34 @@
 
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
-/* Work that the arguments of all aggregates take: columns of the join, and steps of evaluation. */
-typedef struct ArgumentWork
+/* A path of the node, with what the plan is made of. */
+typedef struct AggregatePath
 {
-	List	   *columns;		/* Vars, each once */
-	int			nsteps;
-} ArgumentWork;
+	CustomPath	custom;
+	List	   *keys;			/* expressions of GROUP BY */
+	List	   *operators;		/* OIDs: their equality operators */
+	List	   *aggregates;		/* partial Aggrefs */
+	double		prediction_us;
+} AggregatePath;
 
-/* Can the node compute it: columns, constants, parameters and arithmetic on them?  Adds to *work. */
+/* What the query asks for, as far as the node may do it. */
+typedef struct Grouping
+{
+	PathTarget *partial;		/* keys, and what they determine; partial Aggrefs */
+	PathTarget *input;			/* the columns that these are made of */
+	List	   *clauses;		/* SortGroupClauses */
+	List	   *keys;
+	List	   *operators;
+	List	   *aggregates;
+	HjgAggregateWork work;
+	const char *why;			/* if the node cannot */
+} Grouping;
+
+/* ---------- what can be computed ---------- */
+
+/* Can it be computed for many rows at a time: columns, constants, parameters and arithmetic on them?  Adds to *work. */
 static bool
-is_computable(Node *expr, ArgumentWork *work)
+is_computable(Node *expr, HjgAggregateWork *work)
 {
 	List	   *args;
 	Oid			function;
@@ -62,7 +87,6 @@ is_computable(Node *expr, ArgumentWork *work)
 	switch (nodeTag(expr))
 	{
 		case T_Var:
-			work->columns = list_append_unique(work->columns, expr);
 			return ((Var *) expr)->varattno > 0 && ((Var *) expr)->varlevelsup == 0;
 		case T_Const:
 			return !((Const *) expr)->constisnull;
@@ -89,71 +113,187 @@ is_computable(Node *expr, ArgumentWork *work)
 	return true;
 }
 
+/* Can core compute it within the node, in whatever order rows come? */
 static bool
-is_known(const Aggref *aggref, ArgumentWork *work)
+is_plain(Node *expr)
+{
+	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !contain_agg_clause(expr) &&
+		!contain_windowfuncs(expr) && !expression_returns_set(expr);
+}
+
+/* Is it computed by core's expression code, and not many rows at a time? */
+static bool
+is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work)
+{
+	HjgAggregateWork tried = *work;
+	QualCost	cost;
+
+	if (is_computable(expr, &tried))
+	{
+		work->nsteps = tried.nsteps;
+		return false;
+	}
+	if (root != NULL)
+	{
+		cost_qual_eval_node(&cost, expr, root);
+		work->by_core += cost.per_tuple;
+	}
+	return true;
+}
+
+/* What the aggregate is computed of; NULL: it counts rows.  As all that are known ignore NULLs, a row that FILTER drops is one. */
+static Expr *
+argument_of(const Aggref *aggref)
+{
+	Expr	   *argument = aggref->args != NIL ? linitial_node(TargetEntry, aggref->args)->expr : NULL;
+	CaseExpr   *filtered;
+	CaseWhen   *when;
+
+	if (aggref->aggfilter == NULL)
+		return argument;
+	if (argument == NULL)
+		argument = (Expr *) makeBoolConst(true, false);
+	when = makeNode(CaseWhen);
+	when->expr = aggref->aggfilter;
+	when->result = argument;
+	when->location = -1;
+	filtered = makeNode(CaseExpr);
+	filtered->casetype = exprType((Node *) argument);
+	filtered->casecollid = exprCollation((Node *) argument);
+	filtered->args = list_make1(when);
+	filtered->defresult = (Expr *) makeNullConst(filtered->casetype, exprTypmod((Node *) argument), filtered->casecollid);
+	filtered->location = -1;
+	return (Expr *) filtered;
+}
+
+/* Find out why the node cannot compute the aggregate, or NULL.  Adds to *work. */
+static const char *
+check_aggregate(PlannerInfo *root, const Aggref *aggref, HjgAggregateWork *work)
 {
 	HjgAggregateKind kind;
+	Node	   *argument;
 
-	if (aggref->aggfilter != NULL || aggref->aggorder != NIL || aggref->aggdistinct != NIL ||
-		!hjg_aggregate_kind(aggref->aggfnoid, &kind))
-		return false;
+	if (aggref->aggorder != NIL || aggref->aggdistinct != NIL)
+		return "an aggregate is DISTINCT or has ORDER BY";
+	if (!hjg_aggregate_kind(aggref->aggfnoid, &kind))
+		return "an aggregate is none of those that are known";
 	work->nsteps++;
-	return aggref->args == NIL || is_computable((Node *) linitial_node(TargetEntry, aggref->args)->expr, work);
-}
-
-/* Find aggregates, and what is not aggregated, each once, of results and of HAVING's conditions. */
-static PathTarget *
-find_aggregates(const List *results, List *having)
-{
-	PathTarget *found = create_empty_pathtarget();
-	List	   *exprs = list_copy(results);
-
-	if (having != NIL)
-		exprs = lappend(exprs, having);
-	add_new_columns_to_pathtarget(found, pull_var_clause((Node *) exprs, PVC_INCLUDE_AGGREGATES |
-														 PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS));
-	return found;
-}
-
-/* Are these aggregates, and can the node compute them all?  Fills in what they take. */
-static bool
-are_known(const List *exprs, ArgumentWork *work)
-{
-	ListCell   *lc;
-
-	*work = (ArgumentWork) {NIL, 0};
-	foreach(lc, exprs)
-		if (!IsA(lfirst(lc), Aggref) || !is_known(lfirst(lc), work))
-			return false;
-	return exprs != NIL;
-}
-
-/* Make the list that the node must return for these results, as core's partial aggregation does; NULL if it cannot. */
-static PathTarget *
-make_partial_target(PlannerInfo *root, const PathTarget *target, List *having, ArgumentWork *work)
-{
-	PathTarget *partial = find_aggregates(target->exprs, having);
-	ListCell   *lc;
-
-	if (!are_known(partial->exprs, work))
+	argument = (Node *) argument_of(aggref);
+	if (argument == NULL)
 		return NULL;
-	foreach(lc, partial->exprs)
-	{
-		Aggref	   *aggref = makeNode(Aggref);
+	(void) is_by_core(root, argument, work);
+	return is_plain(argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
+}
 
+/* Find out why rows cannot be grouped by the expression, or NULL.  Adds to *work. */
+static const char *
+check_key(PlannerInfo *root, const SortGroupClause *clause, Node *expr, HjgAggregateWork *work)
+{
+	const char *why = NULL;
+
+	if (!clause->hashable || exprType(expr) == RECORDOID)
+		return "a key cannot be hashed";
+	if (!is_plain(expr))
+		return "a key is volatile or has a subquery";
+	if (!hjg_rows_key_supported(clause->eqop, exprCollation(expr), &why))
+		return why;
+	work->nkeys++;
+	if (!IsA(strip_implicit_coercions(expr), Var))
+		(void) is_by_core(root, expr, work);
+	return NULL;
+}
+
+/*
+ * Find out what the node returns for these results, as core's partial aggregation does, and of what; false if it cannot.
+ * sortgrouprefs: of the results, or NULL.
+ */
+static bool
+find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, Grouping *grouping)
+{
+	List	   *others = NIL;
+	List	   *columns;
+	ListCell   *lc;
+
+	*grouping = (Grouping) {.partial = create_empty_pathtarget(),.input = create_empty_pathtarget(),.clauses = HJG_GROUP_CLAUSE(root)};
+	foreach(lc, grouping->clauses)
+	{
+		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Node	   *expr = get_sortgroupclause_expr((SortGroupClause *) clause, root->processed_tlist);
+
+		grouping->why = check_key(root, clause, expr, &grouping->work);
+		if (grouping->why != NULL)
+			return false;
+		grouping->keys = lappend(grouping->keys, expr);
+		grouping->operators = lappend_oid(grouping->operators, clause->eqop);
+	}
+	foreach(lc, results)
+	{
+		const Index ref = sortgrouprefs != NULL ? sortgrouprefs[foreach_current_index(lc)] : 0;
+
+		if (ref != 0 && get_sortgroupref_clause_noerr(ref, grouping->clauses) != NULL)
+			add_column_to_pathtarget(grouping->partial, lfirst(lc), ref);
+		else
+			others = lappend(others, lfirst(lc));
+	}
+	if (having != NIL)
+		others = lappend(others, having);
+	add_new_columns_to_pathtarget(grouping->partial,
+								  pull_var_clause((Node *) others, PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
+												  PVC_INCLUDE_PLACEHOLDERS));
+	foreach(lc, grouping->partial->exprs)
+		if (IsA(lfirst(lc), Aggref))
+		{
+			grouping->why = check_aggregate(root, lfirst(lc), &grouping->work);
+			if (grouping->why != NULL)
+				return false;
+			grouping->aggregates = lappend(grouping->aggregates, lfirst(lc));
+		}
+
+	columns = pull_var_clause((Node *) list_make2(grouping->partial->exprs, grouping->keys),
+							  PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
+	foreach(lc, columns)
+		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varattno <= 0 || ((Var *) lfirst(lc))->varlevelsup != 0)
+		{
+			grouping->why = "something else than a plain column is read";
+			return false;
+		}
+	add_new_columns_to_pathtarget(grouping->input, columns);
+	grouping->work.columns = grouping->input->exprs;
+	return grouping->aggregates != NIL || grouping->keys != NIL;
+}
+
+/* Make the aggregates partial ones. */
+static void
+make_partial(PlannerInfo *root, Grouping *grouping)
+{
+	ListCell   *lc;
+
+	grouping->aggregates = NIL;
+	foreach(lc, grouping->partial->exprs)
+	{
+		Aggref	   *aggref;
+
+		if (!IsA(lfirst(lc), Aggref))
+			continue;
+		aggref = makeNode(Aggref);
 		memcpy(aggref, lfirst(lc), sizeof(Aggref));
 		mark_partial_aggref(aggref, AGGSPLIT_INITIAL_SERIAL);
 		lfirst(lc) = aggref;
+		grouping->aggregates = lappend(grouping->aggregates, aggref);
 	}
-	return set_pathtarget_cost_width(root, partial);
+	set_pathtarget_cost_width(root, grouping->partial);
+	set_pathtarget_cost_width(root, grouping->input);
 }
 
-/* May the node compute the query's aggregates, as far as the query tells? */
+/* May the node serve the query, as far as its form tells? */
 static bool
-has_plain_aggregates(const Query *parse)
+has_grouping(const Query *parse)
 {
-	return hjg_aggregate && parse->hasAggs && parse->groupClause == NIL && parse->groupingSets == NIL;
+	return hjg_aggregate && (parse->hasAggs || parse->groupClause != NIL) && parse->groupingSets == NIL &&
+		(parse->groupClause == NIL || enable_hashagg);
 }
+
+/* ---------- the last join of a query ---------- */
 
 /* Expect aggregates of a last join.  GEQO throws joins away with the memory that their paths are in: there core's lists must do. */
 void
@@ -164,11 +304,11 @@ hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 
 	candidate->aggregates = NULL;
 	candidate->spared = 0;
-	if (!has_plain_aggregates(root->parse) || joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL ||
+	if (!has_grouping(root->parse) || joinrel->reloptkind != RELOPT_JOINREL || root->join_search_private != NULL ||
 		!bms_equal(joinrel->relids, HJG_ALL_RELS(root)))
 		return;
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &core_costs);
-	candidate->spared = core_costs.transCost.per_tuple * joinrel->rows;
+	candidate->spared = (core_costs.transCost.per_tuple + cpu_operator_cost * list_length(root->parse->groupClause)) * joinrel->rows;
 }
 
 void
@@ -180,12 +320,11 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 		return;
 	if (!facts->known)
 	{
-		ArgumentWork work;
+		Grouping	grouping;
 
 		facts->known = true;
-		facts->computable = are_known(find_aggregates(root->processed_tlist, (List *) root->parse->havingQual)->exprs, &work);
-		facts->ncolumns = list_length(work.columns);
-		facts->nsteps = work.nsteps;
+		facts->computable = find_grouping(root, root->processed_tlist, NULL, (List *) root->parse->havingQual, &grouping);
+		facts->work = grouping.work;
 	}
 	if (facts->computable)
 		candidate->aggregates = facts;
@@ -193,21 +332,35 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 		candidate->spared = 0;
 }
 
-/* Predict what the node spends on the rows of a path in place of emit_ns, which handing them out takes. */
-static double
-aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, int ncolumns, int nsteps)
-{
-	const double ns = hjg_model_aggregate_ns(costs, join->custom.path.rows, ncolumns, nsteps);
+/* ---------- prices ---------- */
 
-	return join->columnar ? Min(ns, emit_ns) : ns + emit_ns;
+/* Predict what the node takes for so many rows, but for what core computes. */
+static double
+grouping_ns(const HjgUnitCosts *costs, double rows, double ngroups, const HjgAggregateWork *work)
+{
+	const int	ncolumns = list_length(work->columns);
+	double		ns = hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps);
+
+	return work->nkeys > 0 ? ns + hjg_model_group_ns(costs, rows, ngroups, work->nkeys, ncolumns) : ns;
+}
+
+/* Predict what it takes beside a join, in place of emit_ns, which handing out rows takes. */
+static double
+aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, double ngroups, const HjgAggregateWork *work)
+{
+	const double ns = grouping_ns(costs, join->custom.path.rows, ngroups, work);
+
+	/* without keys it is never dearer than handing out rows, which core's Agg must have */
+	if (join->columnar)
+		return work->nkeys > 0 ? ns : Min(ns, emit_ns);
+	return ns + emit_ns;
 }
 
 double
 hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns)
 {
-	const HjgAggregateFacts *facts = candidate->aggregates;
-
-	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, facts->ncolumns, facts->nsteps);
+	/* that a table of many groups is dear is true of core's, too */
+	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, 1, &candidate->aggregates->work);
 }
 
 static Cost
@@ -230,7 +383,78 @@ hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *pa
 	**kept = *path;
 }
 
-/* Find the cheapest join of ours in a list, projections of plain columns taken off; NULL: there is none. */
+/* ---------- plans ---------- */
+
+/*
+ * Append the aggregates to the columns of the scan tuple; numbers and functions of theirs go to the private lists, and what they are
+ * computed of, each expression once, is returned.
+ */
+static List *
+append_aggregates(CustomScan *cscan, List *aggregates)
+{
+	List	   *functions = NIL;
+	List	   *numbers = NIL;
+	List	   *by_core = NIL;
+	List	   *arguments = NIL;
+	ListCell   *lc;
+
+	foreach(lc, aggregates)
+	{
+		const Aggref *aggref = lfirst_node(Aggref, lc);
+		Expr	   *argument = argument_of(aggref);
+		int			number = -1;
+
+		if (argument != NULL)
+		{
+			HjgAggregateWork work = {0};
+
+			do
+				number++;
+			while (number < list_length(arguments) && !equal(list_nth(arguments, number), argument));
+			if (number == list_length(arguments))
+			{
+				arguments = lappend(arguments, copyObject(argument));
+				by_core = lappend_int(by_core, is_by_core(NULL, (Node *) argument, &work));
+			}
+		}
+		functions = lappend_oid(functions, aggref->aggfnoid);
+		numbers = lappend_int(numbers, number);
+		cscan->custom_scan_tlist = lappend(cscan->custom_scan_tlist,
+										   makeTargetEntry((Expr *) copyObject(aggref),
+														   list_length(cscan->custom_scan_tlist) + 1, NULL, false));
+	}
+	cscan->custom_private = lappend(lappend(lappend(cscan->custom_private, functions), numbers), by_core);
+	return arguments;
+}
+
+static Plan *
+make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses, List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	const AggregatePath *path = (const AggregatePath *) best_path;
+	List	   *arguments;
+
+	cscan->scan.plan.targetlist = tlist;
+	cscan->flags = best_path->flags;
+	cscan->custom_plans = custom_plans;
+	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
+	/* Citus and others look at the first element's type: it is a node */
+	cscan->custom_private = list_make1(path->operators);
+	arguments = append_aggregates(cscan, path->aggregates);
+	cscan->custom_private = lappend(cscan->custom_private, list_make1_int((int) Min(path->prediction_us, PG_INT32_MAX)));
+	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
+	cscan->methods = &hjg_aggregate_methods;
+	return &cscan->scan.plan;
+}
+
+static const CustomPathMethods path_methods = {
+	.CustomName = HJG_AGGREGATE_NAME,
+	.PlanCustomPath = make_plan,
+};
+
+/* ---------- paths ---------- */
+
+/* Find the cheapest join of ours in a list, projections taken off; NULL: there is none. */
 static const HjgPath *
 find_listed(const List *paths)
 {
@@ -261,65 +485,177 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 		find_listed(partial ? rel->partial_pathlist : rel->pathlist);
 }
 
-/* Make the same join, but with partial aggregates for its result. */
+
+/* Make a path over this one, which takes so many nanoseconds more than it. */
 static Path *
-make_aggregate_path(const HjgPath *join, PathTarget *partial, const ArgumentWork *work)
+make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *input, double ns, double unit_ns, double ngroups)
+{
+	AggregatePath *own = palloc0(sizeof(AggregatePath));
+	Path	   *path = &own->custom.path;
+
+	path->type = T_CustomPath;
+	path->pathtype = T_CustomScan;
+	path->parent = grouped_rel;
+	path->pathtarget = grouping->partial;
+	path->parallel_safe = grouped_rel->consider_parallel && input->parallel_safe;
+	path->parallel_workers = input->parallel_workers;
+	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(input));
+	path->rows = ngroups;
+	path->total_cost = input->total_cost + ns / unit_ns + grouping->work.by_core * input->rows +
+		grouping->partial->cost.startup + grouping->partial->cost.per_tuple * ngroups;
+	path->startup_cost = path->total_cost;
+	own->custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	own->custom.custom_paths = list_make1(input);
+	own->custom.methods = &path_methods;
+	own->keys = grouping->keys;
+	own->operators = grouping->operators;
+	own->aggregates = grouping->aggregates;
+	own->prediction_us = ns / 1000.0;
+	return path;
+}
+
+/* Count the groups among so many rows. */
+static double
+count_groups(PlannerInfo *root, const Grouping *grouping, double rows)
+{
+	return grouping->keys != NIL ? estimate_num_groups(root, grouping->keys, rows, NULL, NULL) : 1;
+}
+
+static Path *
+aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, const HjgPath *join)
 {
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
 	const double emit_ns = join->prediction_us[HJG_PREDICTION_EMIT] * 1000.0;
+	const double ngroups = count_groups(root, grouping, join->custom.path.rows);
 	HjgUnitCosts costs;
-	double		aggregate_ns;
 
 	*copy = *join;
+	path->pathtarget = grouping->input;
+	path->total_cost -= emit_ns / join->unit_ns;
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+	copy->prediction_us[HJG_PREDICTION_EMIT] = 0;
 	hjg_planner_unit_costs(&costs, path->rows);
-	aggregate_ns = aggregation_ns(&costs, join, emit_ns, list_length(work->columns), work->nsteps);
-
-	path->total_cost += (aggregate_ns - emit_ns) / join->unit_ns + partial->cost.startup + partial->cost.per_tuple;
-	path->startup_cost = path->total_cost;
-	path->pathtarget = partial;
-	path->rows = 1;
-	copy->prediction_us[HJG_PREDICTION_EMIT] = (int) Min(aggregate_ns / 1000.0, PG_INT32_MAX);
-	copy->aggregates = partial->exprs;
-	return path;
+	return make_path(root, grouped_rel, grouping, path, aggregation_ns(&costs, join, emit_ns, ngroups, &grouping->work),
+					 join->unit_ns, ngroups);
 }
 
+/* Find a sequential scan of a table in a list, projections taken off, whose pages the node reads itself; or NULL. */
+static const Path *
+find_scan(const List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (IsA(path, ProjectionPath))
+			path = ((const ProjectionPath *) path)->subpath;
+		if (path->pathtype == T_SeqScan && path->param_info == NULL)
+			return path;
+	}
+	return NULL;
+}
+
+static Path *
+aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, const Path *scan)
+{
+	Path	   *copy = makeNode(Path);
+	const double ngroups = count_groups(root, grouping, scan->rows);
+	HjgUnitCosts costs;
+	const double unit_ns = hjg_planner_unit_costs(&costs, ngroups);
+
+	*copy = *scan;
+	copy->pathtarget = grouping->input;
+	/* what core charges for handing over a row is not spent */
+	copy->total_cost -= Min(costs.scan_tuple_ns / unit_ns, cpu_tuple_cost) * copy->rows;
+	return make_path(root, grouped_rel, grouping, copy,
+					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, ngroups, &grouping->work), unit_ns, ngroups);
+}
+
+/* Offer a path for core's Agg to finish. */
 static void
-add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, Path *partial, List *having)
+add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, List *having, double ngroups)
 {
 	AggClauseCosts costs = {{0}};
 
 	get_agg_clause_costs(root, AGGSPLIT_FINAL_DESERIAL, &costs);
-	add_path(grouped_rel, (Path *) create_agg_path(root, grouped_rel, partial, grouped_rel->reltarget, AGG_PLAIN,
-												   AGGSPLIT_FINAL_DESERIAL, NIL, having, &costs, 1));
+	add_path(grouped_rel, (Path *) create_agg_path(root, grouped_rel, partial, grouped_rel->reltarget,
+												   grouping->clauses != NIL ? AGG_HASHED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
+												   grouping->clauses, having, &costs, ngroups));
 }
 
+/* The same with a Gather between. */
 static void
-offer_aggregates(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel,
-				 const GroupPathExtraData *extra)
+add_gathered(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, List *having, double ngroups)
+{
+	double		rows = partial->rows * partial->parallel_workers;
+
+	add_finished(root, grouped_rel, grouping,
+				 (Path *) create_gather_path(root, grouped_rel, partial, grouping->partial, NULL, &rows), having, ngroups);
+}
+
+/* Is there a path of the node in the list, finished? */
+static bool
+has_ours(const List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (!IsA(path, AggPath))
+			continue;
+		path = ((const AggPath *) path)->subpath;
+		if (IsA(path, GatherPath))
+			path = ((const GatherPath *) path)->subpath;
+		if (IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods)
+			return true;
+	}
+	return false;
+}
+
+/* Offer what there is; returns why nothing of it was taken, or NULL. */
+static const char *
+offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, const GroupPathExtraData *extra)
 {
 	List	   *having = (List *) extra->havingQual;
-	const HjgPath *join = find_join(root, input_rel, false);
-	const HjgPath *partial_join = grouped_rel->consider_parallel ? find_join(root, input_rel, true) : NULL;
-	ArgumentWork work;
-	PathTarget *partial;
+	const PathTarget *target = grouped_rel->reltarget;
+	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
+	const HjgPath *joins[2] = {NULL, NULL};
+	const Path *scans[2] = {NULL, NULL};
+	Grouping	grouping;
+	double		ngroups;
 
-	if (join == NULL && partial_join == NULL)
-		return;
-	partial = make_partial_target(root, grouped_rel->reltarget, having, &work);
-	if (partial == NULL)
-		return;
+	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
+	{
+		if (of_join)
+			joins[partial] = find_join(root, input_rel, partial);
+		else
+			scans[partial] = find_scan(partial ? input_rel->partial_pathlist : input_rel->pathlist);
+	}
+	if ((joins[0] == NULL && joins[1] == NULL && scans[0] == NULL && scans[1] == NULL) ||
+		(!of_join && !hjg_planner_readable(root, input_rel)))
+		return "rows come neither from a table that can be read nor from a GpuHashJoin";
+	if ((extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
+		return "an aggregate has no partial form, is DISTINCT or has ORDER BY";
+	if (!find_grouping(root, target->exprs, target->sortgrouprefs, having, &grouping))
+		return grouping.why;
+	make_partial(root, &grouping);
+	ngroups = count_groups(root, &grouping, input_rel->rows);
 	if (hjg_force)
 		grouped_rel->pathlist = NIL;
-	if (join != NULL)
-		add_finished(root, grouped_rel, make_aggregate_path(join, partial, &work), having);
-	if (partial_join != NULL && partial_join->custom.path.parallel_safe)
-	{
-		Path	   *path = make_aggregate_path(partial_join, partial, &work);
-		double		rows = path->parallel_workers;
-
-		add_finished(root, grouped_rel, (Path *) create_gather_path(root, grouped_rel, path, partial, NULL, &rows), having);
-	}
+	if (joins[0] != NULL)
+		add_finished(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, joins[0]), having, ngroups);
+	if (scans[0] != NULL)
+		add_finished(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, scans[0]), having, ngroups);
+	if (joins[1] != NULL && joins[1]->custom.path.parallel_safe)
+		add_gathered(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, joins[1]), having, ngroups);
+	if (scans[1] != NULL)
+		add_gathered(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, scans[1]), having, ngroups);
+	return has_ours(grouped_rel->pathlist) ? NULL : "core's plan is expected to cost less";
 }
 
 static void
@@ -329,11 +665,10 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_r
 		previous_upper_paths_hook(root, stage, input_rel, grouped_rel, extra);
 	if (hjg_explain_declined && stage == UPPERREL_FINAL)
 		hjg_planner_tell(root);
-	if (!hjg_enabled || stage != UPPERREL_GROUP_AGG || !has_plain_aggregates(root->parse) ||
-		input_rel->reloptkind != RELOPT_JOINREL ||
-		(((GroupPathExtraData *) extra)->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
+	if (!hjg_enabled || stage != UPPERREL_GROUP_AGG || !has_grouping(root->parse) ||
+		(input_rel->reloptkind != RELOPT_JOINREL && input_rel->reloptkind != RELOPT_BASEREL))
 		return;
-	offer_aggregates(root, input_rel, grouped_rel, extra);
+	hjg_planner_note_grouping(root, input_rel, offer_aggregates(root, input_rel, grouped_rel, extra));
 }
 
 void
@@ -341,4 +676,5 @@ hjg_planner_init_aggregates(void)
 {
 	previous_upper_paths_hook = create_upper_paths_hook;
 	create_upper_paths_hook = upper_paths_hook;
+	RegisterCustomScanMethods(&hjg_aggregate_methods);
 }

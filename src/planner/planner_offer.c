@@ -139,7 +139,6 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	own.unit_ns = candidate->unit_ns;
 	own.hashclauses = candidate->hashclauses;
 	own.restrictlist = candidate->extra->restrictlist;
-	own.aggregates = NIL;
 	if (candidate->aggregates != NULL)
 		hjg_planner_keep_for_aggregates(candidate, &own, partial);
 	copy = palloc(sizeof(HjgPath));

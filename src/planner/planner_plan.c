@@ -77,9 +77,8 @@ order_quals(PlannerInfo *root, List *rinfos)
 	return result;
 }
 
-/* Append the columns of a child plan to the scan tuple. */
-static List *
-append_scan_columns(List *scan_tlist, Plan *child)
+List *
+hjg_planner_append_columns(List *scan_tlist, Plan *child)
 {
 	ListCell   *lc;
 
@@ -117,43 +116,6 @@ choose_inline_bytes(PlannerInfo *root, List *scan_tlist)
 		result = lappend_int(result, bytes <= HJG_MOST_INLINE_BYTES ? bytes : 0);
 	}
 	return result;
-}
-
-/*
- * Append aggregates to the columns of the join: they become columns of the scan tuple, numbers and functions of
- * theirs go to the private lists, and what they are computed of, each expression once, is returned.
- */
-static List *
-append_aggregates(CustomScan *cscan, List *aggregates)
-{
-	List	   *functions = NIL;
-	List	   *numbers = NIL;
-	List	   *arguments = NIL;
-	ListCell   *lc;
-
-	foreach(lc, aggregates)
-	{
-		const Aggref *aggref = lfirst_node(Aggref, lc);
-		int			number = -1;
-
-		if (aggref->args != NIL)
-		{
-			Expr	   *argument = linitial_node(TargetEntry, aggref->args)->expr;
-
-			do
-				number++;
-			while (number < list_length(arguments) && !equal(list_nth(arguments, number), argument));
-			if (number == list_length(arguments))
-				arguments = lappend(arguments, copyObject(argument));
-		}
-		functions = lappend_oid(functions, aggref->aggfnoid);
-		numbers = lappend_int(numbers, number);
-		cscan->custom_scan_tlist = lappend(cscan->custom_scan_tlist,
-										   makeTargetEntry((Expr *) copyObject(aggref),
-														   list_length(cscan->custom_scan_tlist) + 1, NULL, false));
-	}
-	cscan->custom_private = lappend(lappend(cscan->custom_private, functions), numbers);
-	return arguments;
 }
 
 /* Split the hash clauses, outer side on the left, into what is kept of each key. */
@@ -215,7 +177,6 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	const PlanKeys keys = split_keys(path);
 	List	   *join_qual;
 	List	   *filter_qual = NIL;
-	List	   *arguments;
 	List	   *inline_bytes;
 
 	if (IS_OUTER_JOIN(path->jointype))
@@ -228,13 +189,12 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 	cscan->scan.scanrelid = 0;
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
-	cscan->custom_scan_tlist = append_scan_columns(append_scan_columns(NIL, outer_plan), inner_plan);
+	cscan->custom_scan_tlist = hjg_planner_append_columns(hjg_planner_append_columns(NIL, outer_plan), inner_plan);
 	cscan->custom_private = list_make4(list_scalars(path, outer_plan, inner_plan), keys.operators, keys.collations,
 									   list_prediction(path));
 	inline_bytes = choose_inline_bytes(root, cscan->custom_scan_tlist);
-	arguments = append_aggregates(cscan, path->aggregates);
 	cscan->custom_private = lappend(cscan->custom_private, inline_bytes);
-	cscan->custom_exprs = list_make5(keys.outer, keys.inner, keys.clauses, join_qual, arguments);
+	cscan->custom_exprs = list_make4(keys.outer, keys.inner, keys.clauses, join_qual);
 #if HJG_HAS_NULLING_RELS
 	if (!bms_is_empty(root->outer_join_rels))
 		hjg_planner_adopt_nulling(cscan, rel);

@@ -1,6 +1,6 @@
 /*
  * planner_trace.c
- *	  Tell why joins are left to core (hjoin_gpu.explain_declined).
+ *	  Tell why joins and groupings are left to core (hjoin_gpu.explain_declined).
  *
  * A join is offered to the hook in both orders of its sides, some joins as several types, and each call ends with a verdict.
  * They are gathered while a query is planned, and told at its end of those pairs of which no order was accepted.  Nobody
@@ -65,6 +65,18 @@ hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKin
 	verdict->why = why;
 }
 
+void
+hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why)
+{
+	HjgQueryFacts *facts;
+
+	if (!hjg_explain_declined)
+		return;
+	facts = hjg_planner_facts(root);
+	facts->grouped = rel->relids;
+	facts->grouping_declined = why;
+}
+
 /* Name the relations of a side, for messages. */
 static char *
 relation_names(PlannerInfo *root, Relids relids)
@@ -98,4 +110,9 @@ hjg_planner_tell(PlannerInfo *root)
 					 errdetail("Reason: %s.", verdict->why)));
 	}
 	facts->verdicts = NIL;
+	if (facts->grouping_declined != NULL)
+		ereport(NOTICE,
+				(errmsg("%s declined for the rows of (%s)", HJG_AGGREGATE_NAME, relation_names(root, facts->grouped)),
+				 errdetail("Reason: %s.", facts->grouping_declined)));
+	facts->grouping_declined = NULL;
 }

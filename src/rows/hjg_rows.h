@@ -102,6 +102,14 @@ extern bool hjg_rows_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *co
 extern bool hjg_rows_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
 										MemoryContext scratch, void *dst, bool *isnull);
 
+/* Hash a string, with the seed of this process. */
+extern uint64 hjg_rows_key_hash_bytes(const char *bytes, size_t nbytes);
+
+/* Put one more key of nrows rows into their hashes (rows_hash.c), which begin as 0: by its ordinals, its bytes, or a hash function of core's. */
+extern void hjg_rows_hash_ordinals(const int64 *ordinals, int nrows, uint64 *hashes);
+extern void hjg_rows_hash_bytes(const HjgBytes *bytes, int nrows, uint64 *hashes);
+extern void hjg_rows_hash_datums(HjgKeyColumn *column, const Datum *values, const bool *isnull, int nrows, uint64 *hashes);
+
 /* Bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
 extern uint32 hjg_rows_key_partition_hash(const void *key, int key_width, int level);
 

@@ -98,8 +98,8 @@ load_word(const char *bytes, size_t nbytes)
 }
 
 /* Words from the front, then the last bytes, which may be those of the word before once more. */
-static inline uint64
-hash_bytes64(const char *bytes, size_t nbytes)
+uint64
+hjg_rows_key_hash_bytes(const char *bytes, size_t nbytes)
 {
 	uint64		hash = KEY_HASH_SEED ^ nbytes;
 	size_t		off = 0;
@@ -123,7 +123,7 @@ varlena_hash(Datum value)
 
 	if (unlikely(VARATT_IS_COMPRESSED(bytes) || VARATT_IS_EXTERNAL(bytes)))
 		bytes = pg_detoast_datum_packed(bytes);
-	return hash_bytes64(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+	return hjg_rows_key_hash_bytes(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 }
 
 static inline uint64

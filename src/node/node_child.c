@@ -1,0 +1,118 @@
+/*
+ * node_child.c
+ *	  A child's rows as vectors, for the node GpuAggregate.
+ *
+ * A table's page, or pages, are cut into pieces that the vectors of expressions can hold.  A slot's row is a vector of one.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+
+#include "node/hjg_aggregate.h"
+#include "node/hjg_node.h"
+
+/* For rows of slots. */
+static void
+make_row_vectors(HjgChild *child)
+{
+	TupleDesc	desc = ExecGetResultType(child->plan);
+
+	for (int c = 0; c < child->ncolumns; c++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, c);
+		HjgVector  *vector = &child->vectors[c];
+
+		vector->column.attlen = att->attlen;
+		vector->column.attbyval = att->attbyval;
+		vector->values = palloc(sizeof(Datum));
+		vector->isnull = palloc(sizeof(bool));
+	}
+}
+
+void
+hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const Bitmapset *wanted, MemoryContext work_context)
+{
+	child->plan = plan;
+	child->ncolumns = ncolumns;
+	child->work_context = work_context;
+	child->vectors = palloc0(Max(ncolumns, 1) * sizeof(HjgVector));
+	child->slice = palloc0(Max(ncolumns, 1) * sizeof(HjgVector));
+	child->scan = hjg_scan_create(plan, ncolumns, wanted, child->vectors, work_context);
+	child->below = hjg_chain_create(plan, ncolumns, true);
+	if (child->below != NULL)
+		child->vectors = child->below->vectors;
+	else if (child->scan == NULL)
+		make_row_vectors(child);
+}
+
+static int
+next_slot(HjgChild *child)
+{
+	TupleTableSlot *slot = ExecProcNode(child->plan);
+
+	if (TupIsNull(slot))
+		return 0;
+	slot_getallattrs(slot);
+	for (int c = 0; c < child->ncolumns; c++)
+		hjg_vector_put(&child->vectors[c], 0, slot->tts_values[c], slot->tts_isnull[c]);
+	return 1;
+}
+
+static int
+next_rows(HjgChild *child)
+{
+	if (child->scan != NULL)
+		return hjg_scan_next_rows(child->scan);
+	return child->below != NULL ? child->below->next(child->below->arg) : next_slot(child);
+}
+
+/* The rows from first on, where there are columns. */
+static void
+cut_slice(HjgChild *child, int first)
+{
+	for (int c = 0; c < child->ncolumns; c++)
+	{
+		const HjgVector *vector = &child->vectors[c];
+		HjgVector  *slice = &child->slice[c];
+
+		*slice = *vector;
+		if (vector->values == NULL)
+			continue;
+		slice->values = (char *) vector->values + (size_t) first * (vector->column.attbyval ? vector->column.attlen : (int) sizeof(char *));
+		slice->isnull = vector->isnull + first;
+	}
+}
+
+int
+hjg_child_next(HjgChild *child, int most)
+{
+	int			n;
+
+	if (child->next == child->nrows)
+	{
+		child->nrows = next_rows(child);
+		child->next = 0;
+	}
+	/* of a join without columns, which has nothing to cut, rows come by the thousand */
+	n = Min(child->nrows - child->next, child->ncolumns == 0 ? most : HJG_VECTOR_ROWS);
+	cut_slice(child, child->next);
+	child->next += n;
+	return n;
+}
+
+void
+hjg_child_return(HjgChild *child, int nrows, int n)
+{
+	child->next -= nrows - n;
+}
+
+void
+hjg_child_rescan(HjgChild *child)
+{
+	child->nrows = child->next = 0;
+	if (child->scan != NULL)
+		hjg_scan_reset(child->scan);
+	/* with parameters changed, whoever reads the child next rescans it */
+	if (child->plan->chgParam == NULL)
+		ExecReScan(child->plan);
+}

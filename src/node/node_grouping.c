@@ -1,0 +1,397 @@
+/*
+ * node_grouping.c
+ *	  The node GpuAggregate: groups the rows of a table, or of a join of ours, and computes aggregates of them.
+ *
+ * Rows come as vectors (node_child.c).  Keys and arguments that are no plain columns, or no arithmetic that is known here, are computed by
+ * core's expression code, row by row, into vectors of their own.  Each row is given the number of its group (node_groups.c), and
+ * is added to the totals of that (node_aggregate.c).
+ *
+ * What the node hands out are core's transition values, a row for each group, which core's Agg above combines and
+ * finishes: the shape of core's own parallel aggregation, which serves without workers as well.  So a group may come out more than once: where
+ * the table has grown to hash_mem, it is handed out as it is, and a new one is begun.  Of GROUP BY's keys nothing comes out but
+ * the columns of a group's first row that they are made of; the projection computes them anew.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "node/hjg_aggregate.h"
+#include "node/hjg_execution.h"
+#include "planner/hjg_planner.h"
+
+static Node *create_state(CustomScan *cscan);
+static void begin(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec(CustomScanState *node);
+static void end(CustomScanState *node);
+static void rescan(CustomScanState *node);
+static void explain(CustomScanState *node, List *ancestors, ExplainState *es);
+
+const CustomScanMethods hjg_aggregate_methods = {
+	.CustomName = HJG_AGGREGATE_NAME,
+	.CreateCustomScanState = create_state,
+};
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = HJG_AGGREGATE_NAME,
+	.BeginCustomScan = begin,
+	.ExecCustomScan = exec,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+	.ExplainCustomScan = explain,
+};
+
+static Node *
+create_state(CustomScan *cscan)
+{
+	HjgAggregateState *state = palloc0(sizeof(HjgAggregateState));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &exec_methods;
+	return (Node *) state;
+}
+
+/* ---------- set-up ---------- */
+
+/* Collect the scan tuple columns (from 0) that an expression reads. */
+static bool
+collect_columns(Node *node, Bitmapset **columns)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR && ((Var *) node)->varattno > 0)
+		*columns = bms_add_member(*columns, ((Var *) node)->varattno - 1);
+	return expression_tree_walker(node, collect_columns, columns);
+}
+
+static void
+check_plan(const CustomScan *cscan)
+{
+	if (list_length(cscan->custom_private) != HJG_AGGREGATE_PRIVATE_Count ||
+		list_length(cscan->custom_exprs) != HJG_AGGREGATE_EXPRS_Count ||
+		list_length(cscan->custom_plans) != 1)
+		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
+}
+
+/* Have core compute the expression; returns its column. */
+static int
+add_computed(HjgAggregateState *state, Expr *expr)
+{
+	const int	column = state->child.ncolumns + state->ncomputed;
+	HjgVector  *vector = &state->vectors[column];
+	HjgComputed *computed = &state->computed[state->ncomputed++];
+
+	get_typlenbyval(exprType((Node *) expr), &vector->column.attlen, &vector->column.attbyval);
+	vector->values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
+	vector->isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
+	computed->expr = ExecInitExpr(expr, &state->css.ss.ps);
+	computed->vector = vector;
+	return column;
+}
+
+/* The groups keep what the projection reads. */
+static void
+init_kept(HjgAggregateState *state, const CustomScan *cscan)
+{
+	Bitmapset  *read = NULL;
+	int			c = -1;
+
+	collect_columns((Node *) cscan->scan.plan.targetlist, &read);
+	state->kept = palloc(Max(state->child.ncolumns, 1) * sizeof(int));
+	while ((c = bms_next_member(read, c)) >= 0 && c < state->child.ncolumns)
+		state->kept[state->nkept++] = c;
+	state->kept_values = palloc(Max(state->nkept, 1) * sizeof(Datum));
+	state->kept_isnull = palloc(Max(state->nkept, 1) * sizeof(bool));
+	bms_free(read);
+}
+
+static void
+init_groups(HjgAggregateState *state, const CustomScan *cscan)
+{
+	const List *exprs = list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS);
+	const List *operators = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_OPERATORS);
+	const int	ncolumns = state->child.ncolumns;
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	HjgColumn  *columns;
+	HjgGroupKey *keys;
+	ListCell   *lc;
+
+	if (exprs == NIL)
+		return;
+	keys = palloc(list_length(exprs) * sizeof(HjgGroupKey));
+	foreach(lc, exprs)
+	{
+		Expr	   *expr = hjg_scan_strip_relabel(lfirst(lc));
+		HjgGroupKey *key = &keys[foreach_current_index(lc)];
+
+		key->column = IsA(expr, Var) ? ((Var *) expr)->varattno - 1 : add_computed(state, lfirst(lc));
+		key->operator = list_nth_oid(operators, foreach_current_index(lc));
+		key->collation = exprCollation(lfirst(lc));
+	}
+	columns = palloc((ncolumns + state->ncomputed) * sizeof(HjgColumn));
+	for (int c = 0; c < ncolumns + state->ncomputed; c++)
+	{
+		if (c >= ncolumns)
+			columns[c] = state->vectors[c].column;
+		else
+			columns[c] = (HjgColumn) {TupleDescAttr(desc, c)->attlen, TupleDescAttr(desc, c)->attbyval, 0};
+	}
+	init_kept(state, cscan);
+	state->groups = hjg_groups_create(state->css.ss.ps.state->es_query_cxt, list_length(exprs), keys, columns, state->nkept, state->kept);
+}
+
+/* Where an argument is not known here it is a column that core computes. */
+static List *
+replace_arguments(HjgAggregateState *state, const CustomScan *cscan)
+{
+	List	   *arguments = list_copy(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS));
+	const List *by_core = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_BY_CORE);
+	ListCell   *lc;
+
+	foreach(lc, arguments)
+	{
+		Expr	   *expr = lfirst(lc);
+
+		if (list_nth_int(by_core, foreach_current_index(lc)))
+			lfirst(lc) = makeVar(INDEX_VAR, add_computed(state, expr) + 1, exprType((Node *) expr), exprTypmod((Node *) expr),
+								 exprCollation((Node *) expr), 0);
+	}
+	return arguments;
+}
+
+static void
+init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
+{
+	List	   *functions = list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_FUNCTIONS);
+	List	   *arguments = replace_arguments(state, cscan);
+	TupleDesc	desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	int		   *column_of = palloc((state->child.ncolumns + state->ncomputed + 1) * sizeof(int));
+	int16	   *widths = palloc((list_length(functions) + 1) * sizeof(int16));
+
+	state->naggregates = list_length(functions);
+	if (desc->natts != state->child.ncolumns + state->naggregates)
+		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
+	for (int c = 0; c < state->child.ncolumns + state->ncomputed; c++)
+		column_of[c] = c;
+	for (int a = 0; a < state->naggregates; a++)
+		widths[a] = TupleDescAttr(desc, state->child.ncolumns + a)->attlen;
+	state->aggregation = hjg_aggregation_create(state->css.ss.ps.state->es_query_cxt, &state->css.ss.ps, functions,
+												list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_NUMBERS), arguments,
+												column_of, widths);
+}
+
+static void
+begin(CustomScanState *node, EState *estate, int eflags)
+{
+	HjgAggregateState *state = (HjgAggregateState *) node;
+	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
+	PlanState  *child;
+	Bitmapset  *wanted = NULL;
+	int			ncolumns;
+	int			most_computed;
+
+	check_plan(cscan);
+	child = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
+	node->custom_ps = list_make1(child);
+	ncolumns = list_length(child->plan->targetlist);
+
+	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */
+	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &node->ss.ps);
+	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS), &node->ss.ps);
+
+	state->work_context = AllocSetContextCreate(estate->es_query_cxt, "GpuAggregate work", ALLOCSET_START_SMALL_SIZES);
+	state->computed_context = AllocSetContextCreate(estate->es_query_cxt, "GpuAggregate expressions", ALLOCSET_START_SMALL_SIZES);
+	collect_columns((Node *) cscan->custom_exprs, &wanted);
+	collect_columns((Node *) cscan->scan.plan.targetlist, &wanted);
+	hjg_child_init(&state->child, child, ncolumns, wanted, state->work_context);
+	bms_free(wanted);
+
+	most_computed = list_length(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS)) +
+		list_length(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS));
+	state->vectors = palloc0((ncolumns + most_computed + 1) * sizeof(HjgVector));
+	state->computed = palloc((most_computed + 1) * sizeof(HjgComputed));
+	init_groups(state, cscan);
+	init_aggregates(state, cscan);
+	if (state->ncomputed > 0)
+		state->row = ExecInitExtraTupleSlot(estate, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsVirtual);
+}
+
+/* ---------- rows ---------- */
+
+/* Put a row of the child into the slot for core's expressions. */
+static void
+load_row(HjgAggregateState *state, int i)
+{
+	TupleTableSlot *slot = state->row;
+
+	ExecClearTuple(slot);
+	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
+	for (int c = 0; c < state->child.ncolumns; c++)
+	{
+		const HjgVector *vector = &state->vectors[c];
+
+		if (vector->values == NULL || hjg_vector_isnull(vector, i))
+			continue;
+		slot->tts_isnull[c] = false;
+		slot->tts_values[c] = hjg_vector_datum(vector, i);
+	}
+	ExecStoreVirtualTuple(slot);
+}
+
+static void
+compute(HjgAggregateState *state, int nrows)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	MemoryContext old;
+
+	if (state->ncomputed == 0)
+		return;
+	MemoryContextReset(state->computed_context);
+	old = MemoryContextSwitchTo(state->computed_context);
+	econtext->ecxt_scantuple = state->row;
+	for (int i = 0; i < nrows; i++)
+	{
+		load_row(state, i);
+		for (int e = 0; e < state->ncomputed; e++)
+		{
+			bool		isnull;
+			Datum		value = ExecEvalExpr(state->computed[e].expr, econtext, &isnull);
+
+			hjg_vector_put(state->computed[e].vector, i, value, isnull);
+		}
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* Add the next rows; false at the end. */
+static bool
+add_rows(HjgAggregateState *state)
+{
+	uint32		numbers[HJG_VECTOR_ROWS];
+	const int	nrows = hjg_child_next(&state->child, state->groups == NULL && state->ncomputed == 0 ? PG_INT32_MAX : HJG_VECTOR_ROWS);
+	int			n = nrows;
+
+	if (nrows == 0)
+		return false;
+	memcpy(state->vectors, state->child.slice, state->child.ncolumns * sizeof(HjgVector));
+	compute(state, nrows);
+	if (state->groups != NULL)
+	{
+		n = hjg_groups_find(state->groups, state->vectors, nrows, numbers);
+		hjg_child_return(&state->child, nrows, n);
+		hjg_aggregation_add(state->aggregation, state->vectors, n, numbers, hjg_groups_count(state->groups));
+	}
+	else
+		hjg_aggregation_add(state->aggregation, state->vectors, nrows, NULL, 1);
+	return true;
+}
+
+/* Read rows to the end, or until the groups take all of their memory. */
+static void
+read_groups(HjgAggregateState *state)
+{
+	const size_t most_bytes = get_hash_memory_limit();
+	size_t		bytes = 0;
+
+	while (!state->at_end && (bytes < most_bytes || state->groups == NULL))
+	{
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		state->at_end = !add_rows(state);
+		if (state->groups != NULL)
+			bytes = hjg_groups_bytes(state->groups) + hjg_aggregation_bytes(state->aggregation);
+	}
+	state->peak_bytes = Max(state->peak_bytes, bytes);
+	state->nfull += !state->at_end;
+	state->ngroups = state->groups != NULL ? hjg_groups_count(state->groups) : 1;
+	state->next = 0;
+}
+
+static void
+forget_groups(HjgAggregateState *state)
+{
+	if (state->groups != NULL)
+		hjg_groups_reset(state->groups);
+	hjg_aggregation_clear(state->aggregation);
+	state->ngroups = state->next = 0;
+}
+
+/* ---------- the result ---------- */
+
+static TupleTableSlot *
+group_row(HjgAggregateState *state, uint32 group)
+{
+	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	MemoryContext old;
+
+	ResetExprContext(econtext);
+	ExecClearTuple(slot);
+	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
+	if (state->groups != NULL)
+		hjg_groups_gather(state->groups, group, state->kept_values, state->kept_isnull);
+	for (int i = 0; i < state->nkept; i++)
+	{
+		slot->tts_values[state->kept[i]] = state->kept_values[i];
+		slot->tts_isnull[state->kept[i]] = state->kept_isnull[i];
+	}
+	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	for (int a = 0; a < state->naggregates; a++)
+	{
+		const int	at = state->child.ncolumns + a;
+
+		slot->tts_values[at] = hjg_aggregation_datum(state->aggregation, a, group, &slot->tts_isnull[at]);
+	}
+	MemoryContextSwitchTo(old);
+	ExecStoreVirtualTuple(slot);
+	econtext->ecxt_scantuple = slot;
+	return state->css.ss.ps.ps_ProjInfo != NULL ? ExecProject(state->css.ss.ps.ps_ProjInfo) : slot;
+}
+
+static TupleTableSlot *
+exec(CustomScanState *node)
+{
+	HjgAggregateState *state = (HjgAggregateState *) node;
+	const ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
+
+	while (state->next == state->ngroups)
+	{
+		if (state->at_end)
+			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : node->ss.ss_ScanTupleSlot);
+		forget_groups(state);
+		read_groups(state);
+	}
+	return group_row(state, state->next++);
+}
+
+/* ---------- life cycle ---------- */
+
+static void
+rescan(CustomScanState *node)
+{
+	HjgAggregateState *state = (HjgAggregateState *) node;
+
+	if (node->ss.ps.chgParam != NULL)
+		UpdateChangedParamSet(state->child.plan, node->ss.ps.chgParam);
+	forget_groups(state);
+	hjg_aggregation_reset(state->aggregation);
+	state->at_end = false;
+	hjg_child_rescan(&state->child);
+}
+
+static void
+end(CustomScanState *node)
+{
+	ExecEndNode(((HjgAggregateState *) node)->child.plan);
+}
+
+static void
+explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	hjg_grouping_explain((HjgAggregateState *) node, ancestors, es);
+}

@@ -1,0 +1,474 @@
+/*
+ * node_groups.c
+ *	  The table of groups of the node GpuAggregate: a row's keys become the number of its group.
+ *
+ * The keys of a vector are turned into a form in which many can be hashed and compared without a call: ordinals of by-value
+ * types, bytes of strings.  Other types keep core's functions.  NULLs are equal to each other.  Rows are then looked
+ * up one by one in an open hash table of group numbers; a group is known by its hash, and by its keys in the same form.
+ *
+ * The hash has the seed of this process in it (rows_hash.c), so that nobody can choose keys that collide, but by core's
+ * functions, which core's own tables trust as well.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "node/hjg_aggregate.h"
+#include "rows/hjg_rows.h"
+
+/* Groups and buckets of a new table. */
+#define FIRST_GROUPS 256
+#define FIRST_BUCKETS 1024
+
+/* Toasted keys of a vector that are fetched at a time. */
+#define MOST_TOASTED_BYTES (256 * 1024)
+
+/* Strings are kept in blocks of so many bytes; longer ones in their own. */
+#define BLOCK_BYTES 8192
+
+typedef enum KeyForm
+{
+	KEY_ORDINAL,
+	KEY_BYTES,
+	KEY_DATUM					/* anything hashable, by core's functions */
+} KeyForm;
+
+/* Values of one key, of rows or of groups. */
+typedef struct KeyValues
+{
+	int64	   *ordinals;		/* NULL of the forms that are not the key's */
+	HjgBytes   *bytes;
+	Datum	   *datums;
+	bool	   *isnull;
+} KeyValues;
+
+typedef struct Key
+{
+	KeyForm		form;
+	int			column;
+	HjgColumn	type;
+	HjgOrdinal	ordinal;
+	bool		padded;			/* strings are equal but for spaces at their end */
+	Oid			collation;
+	HjgKeyCodec *codec;			/* of a DATUM, */
+	FmgrInfo	equal;			/* and its equality */
+	KeyValues	rows;			/* [HJG_VECTOR_ROWS], of the vector at hand */
+	KeyValues	groups;			/* [max_groups] */
+} Key;
+
+struct HjgGroups
+{
+	int			nkeys;
+	Key		   *keys;
+	int			nkept;
+	int		   *kept;
+	HjgColumn  *kept_columns;
+	int		   *kept_target;	/* 0, 1, ... */
+	uint64		row_hashes[HJG_VECTOR_ROWS];
+	MemoryContext scratch;		/* of a vector: values that were detoasted */
+
+	/* what is below lies in context */
+	MemoryContext context;
+	HjgStore   *store;
+	uint32		ngroups;
+	uint32		max_groups;
+	uint64	   *hashes;			/* of the groups */
+	uint32		nbuckets;		/* a power of two */
+	uint32	   *buckets;		/* number of a group plus one; 0: none */
+	char	   *block;			/* where strings go */
+	size_t		block_left;
+};
+
+/* ---------- set-up ---------- */
+
+static KeyValues
+make_values(MemoryContext context, const Key *key, size_t n)
+{
+	KeyValues	values = {NULL};
+
+	switch (key->form)
+	{
+		case KEY_ORDINAL:
+			values.ordinals = MemoryContextAllocHuge(context, n * sizeof(int64));
+			break;
+		case KEY_BYTES:
+			values.bytes = MemoryContextAllocHuge(context, n * sizeof(HjgBytes));
+			break;
+		case KEY_DATUM:
+			values.datums = MemoryContextAllocHuge(context, n * sizeof(Datum));
+			break;
+	}
+	values.isnull = MemoryContextAllocHuge(context, n * sizeof(bool));
+	return values;
+}
+
+static void
+init_key(Key *key, const HjgGroupKey *from, const HjgColumn *columns)
+{
+	const Oid	function = get_opcode(from->operator);
+	const HjgSimpleOperator *simple = hjg_vector_simple_operator(function);
+	const HjgBytesOperator *strings = hjg_vector_bytes_operator(function);
+
+	*key = (Key) {.column = from->column,.type = columns[from->column],.collation = from->collation};
+	if (simple != NULL && simple->ordinal != HJG_ORDINAL_NONE)
+	{
+		key->form = KEY_ORDINAL;
+		key->ordinal = simple->ordinal;
+	}
+	else if (simple != NULL || strings != NULL)
+	{
+		key->form = KEY_BYTES;
+		key->padded = strings != NULL && strings->padded;
+	}
+	else
+	{
+		key->form = KEY_DATUM;
+		key->codec = hjg_rows_key_codec(1, &from->operator, &from->collation, true);
+		fmgr_info(function, &key->equal);
+	}
+	key->rows = make_values(CurrentMemoryContext, key, HJG_VECTOR_ROWS);
+}
+
+static void
+make_table(HjgGroups *groups)
+{
+	groups->ngroups = 0;
+	groups->max_groups = FIRST_GROUPS;
+	groups->hashes = MemoryContextAlloc(groups->context, FIRST_GROUPS * sizeof(uint64));
+	for (int k = 0; k < groups->nkeys; k++)
+		groups->keys[k].groups = make_values(groups->context, &groups->keys[k], FIRST_GROUPS);
+	groups->nbuckets = FIRST_BUCKETS;
+	groups->buckets = MemoryContextAllocZero(groups->context, FIRST_BUCKETS * sizeof(uint32));
+	groups->store = hjg_rows_store_create(groups->context, groups->nkept, groups->kept_columns, FIRST_GROUPS);
+	groups->block_left = 0;
+}
+
+HjgGroups *
+hjg_groups_create(MemoryContext context, int nkeys, const HjgGroupKey *keys, const HjgColumn *columns, int nkept,
+				  const int *kept)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	HjgGroups  *groups = palloc0(sizeof(HjgGroups));
+
+	groups->nkeys = nkeys;
+	groups->keys = palloc(nkeys * sizeof(Key));
+	for (int k = 0; k < nkeys; k++)
+		init_key(&groups->keys[k], &keys[k], columns);
+	groups->nkept = nkept;
+	groups->kept = palloc(Max(nkept, 1) * sizeof(int));
+	groups->kept_columns = palloc(Max(nkept, 1) * sizeof(HjgColumn));
+	groups->kept_target = palloc(Max(nkept, 1) * sizeof(int));
+	for (int i = 0; i < nkept; i++)
+	{
+		groups->kept[i] = kept[i];
+		groups->kept_columns[i] = columns[kept[i]];
+		groups->kept_target[i] = i;
+	}
+	groups->context = AllocSetContextCreate(context, "GpuAggregate groups", ALLOCSET_DEFAULT_SIZES);
+	groups->scratch = AllocSetContextCreate(context, "GpuAggregate values", ALLOCSET_SMALL_SIZES);
+	MemoryContextSwitchTo(old);
+	make_table(groups);
+	return groups;
+}
+
+void
+hjg_groups_reset(HjgGroups *groups)
+{
+	MemoryContextReset(groups->context);
+	make_table(groups);
+}
+
+uint32
+hjg_groups_count(const HjgGroups *groups)
+{
+	return groups->ngroups;
+}
+
+size_t
+hjg_groups_bytes(const HjgGroups *groups)
+{
+	return MemoryContextMemAllocated(groups->context, true);
+}
+
+/* ---------- keys of the rows ---------- */
+
+/* How many of the rows to look at together: toasted keys must not take much memory all at once. */
+static int
+rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
+{
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		const HjgVector *vector = &vectors[groups->keys[k].column];
+		Size		bytes = 0;
+
+		if (vector->column.attlen != -1)
+			continue;
+		for (int i = 0; i < nrows; i++)
+		{
+			struct varlena *value = ((struct varlena **) vector->values)[i];
+
+			if (hjg_vector_isnull(vector, i) || !VARATT_IS_EXTENDED(value) || VARATT_IS_SHORT(value))
+				continue;
+			bytes += toast_raw_datum_size(PointerGetDatum(value));
+			if (bytes > MOST_TOASTED_BYTES)
+				nrows = i + 1;
+		}
+	}
+	return nrows;
+}
+
+static void
+load_ordinals(Key *key, const HjgVector *vector, int nrows)
+{
+	hjg_vector_ordinals(key->ordinal, vector, nrows, key->rows.ordinals);
+	if (vector->has_nulls)
+		for (int i = 0; i < nrows; i++)
+			key->rows.ordinals[i] &= (int64) vector->isnull[i] - 1;
+}
+
+static void
+load_bytes(Key *key, const HjgVector *vector, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		HjgBytes	bytes = {NULL, 0};
+
+		if (!hjg_vector_isnull(vector, i))
+		{
+			char	   *value = ((char **) vector->values)[i];
+
+			if (key->type.attlen > 0)
+				bytes = (HjgBytes) {value, key->type.attlen};
+			else
+			{
+				const struct varlena *plain = pg_detoast_datum_packed((struct varlena *) value);
+
+				bytes = hjg_vector_bytes_trim((HjgBytes) {VARDATA_ANY(plain), VARSIZE_ANY_EXHDR(plain)}, key->padded);
+			}
+		}
+		key->rows.bytes[i] = bytes;
+	}
+}
+
+static void
+load_datums(Key *key, const HjgVector *vector, int nrows)
+{
+	for (int i = 0; i < nrows; i++)
+		key->rows.datums[i] = hjg_vector_isnull(vector, i) ? (Datum) 0 : hjg_vector_datum(vector, i);
+}
+
+/* Add the key to the hashes of the rows. */
+static void
+add_hashes(Key *key, uint64 *hashes, int nrows)
+{
+	switch (key->form)
+	{
+		case KEY_ORDINAL:
+			hjg_rows_hash_ordinals(key->rows.ordinals, nrows, hashes);
+			break;
+		case KEY_BYTES:
+			hjg_rows_hash_bytes(key->rows.bytes, nrows, hashes);
+			break;
+		case KEY_DATUM:
+			hjg_rows_hash_datums(&key->codec->columns[0], key->rows.datums, key->rows.isnull, nrows, hashes);
+			break;
+	}
+}
+
+static void
+load_keys(HjgGroups *groups, const HjgVector *vectors, int nrows)
+{
+	memset(groups->row_hashes, 0, nrows * sizeof(uint64));
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		Key		   *key = &groups->keys[k];
+		const HjgVector *vector = &vectors[key->column];
+
+		if (vector->has_nulls)
+			memcpy(key->rows.isnull, vector->isnull, nrows * sizeof(bool));
+		else
+			memset(key->rows.isnull, false, nrows * sizeof(bool));
+		if (key->form == KEY_ORDINAL)
+			load_ordinals(key, vector, nrows);
+		else if (key->form == KEY_BYTES)
+			load_bytes(key, vector, nrows);
+		else
+			load_datums(key, vector, nrows);
+		add_hashes(key, groups->row_hashes, nrows);
+	}
+}
+
+/* ---------- the table ---------- */
+
+static inline bool
+same_key(Key *key, int row, uint32 group)
+{
+	if (key->rows.isnull[row] || key->groups.isnull[group])
+		return key->rows.isnull[row] && key->groups.isnull[group];
+	switch (key->form)
+	{
+		case KEY_ORDINAL:
+			return key->rows.ordinals[row] == key->groups.ordinals[group];
+		case KEY_BYTES:
+			return key->rows.bytes[row].nbytes == key->groups.bytes[group].nbytes &&
+				memcmp(key->rows.bytes[row].data, key->groups.bytes[group].data, key->rows.bytes[row].nbytes) == 0;
+		default:
+			return DatumGetBool(FunctionCall2Coll(&key->equal, key->collation, key->groups.datums[group], key->rows.datums[row]));
+	}
+}
+
+static inline bool
+same_keys(const HjgGroups *groups, int row, uint32 group)
+{
+	if (groups->hashes[group] != groups->row_hashes[row])
+		return false;
+	for (int k = 0; k < groups->nkeys; k++)
+		if (!same_key(&groups->keys[k], row, group))
+			return false;
+	return true;
+}
+
+static const char *
+keep_bytes(HjgGroups *groups, HjgBytes bytes)
+{
+	char	   *copy;
+
+	if ((size_t) bytes.nbytes > groups->block_left)
+	{
+		if (bytes.nbytes > BLOCK_BYTES / 8)
+			return memcpy(MemoryContextAllocHuge(groups->context, bytes.nbytes), bytes.data, bytes.nbytes);
+		groups->block = MemoryContextAlloc(groups->context, BLOCK_BYTES);
+		groups->block_left = BLOCK_BYTES;
+	}
+	copy = groups->block;
+	groups->block += bytes.nbytes;
+	groups->block_left -= bytes.nbytes;
+	return bytes.nbytes > 0 ? memcpy(copy, bytes.data, bytes.nbytes) : copy;
+}
+
+/* A datum of a variable length may be toasted: what is kept must not need the row's page any more. */
+static Datum
+keep_datum(HjgGroups *groups, const Key *key, Datum value)
+{
+	MemoryContext old = MemoryContextSwitchTo(groups->context);
+
+	value = key->type.attlen == -1 ? PointerGetDatum(PG_DETOAST_DATUM_COPY(value)) :
+		datumCopy(value, key->type.attbyval, key->type.attlen);
+	MemoryContextSwitchTo(old);
+	return value;
+}
+
+static uint32
+add_group(HjgGroups *groups, int row)
+{
+	const uint32 group = groups->ngroups++;
+
+	groups->hashes[group] = groups->row_hashes[row];
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		Key		   *key = &groups->keys[k];
+		const bool	isnull = key->rows.isnull[row];
+
+		key->groups.isnull[group] = isnull;
+		if (key->form == KEY_ORDINAL)
+			key->groups.ordinals[group] = key->rows.ordinals[row];
+		else if (key->form == KEY_BYTES)
+			key->groups.bytes[group] = (HjgBytes) {isnull ? NULL : keep_bytes(groups, key->rows.bytes[row]), key->rows.bytes[row].nbytes};
+		else
+			key->groups.datums[group] = isnull ? (Datum) 0 : keep_datum(groups, key, key->rows.datums[row]);
+	}
+	return group;
+}
+
+static void *
+grown(void *array, size_t n, size_t bytes)
+{
+	return repalloc_huge(array, n * bytes);
+}
+
+static void
+grow_groups(HjgGroups *groups)
+{
+	const size_t n = (size_t) groups->max_groups * 2;
+
+	groups->hashes = grown(groups->hashes, n, sizeof(uint64));
+	for (int k = 0; k < groups->nkeys; k++)
+	{
+		KeyValues  *values = &groups->keys[k].groups;
+
+		if (values->ordinals != NULL)
+			values->ordinals = grown(values->ordinals, n, sizeof(int64));
+		if (values->bytes != NULL)
+			values->bytes = grown(values->bytes, n, sizeof(HjgBytes));
+		if (values->datums != NULL)
+			values->datums = grown(values->datums, n, sizeof(Datum));
+		values->isnull = grown(values->isnull, n, sizeof(bool));
+	}
+	groups->max_groups = n;
+}
+
+static inline uint32
+first_bucket(const HjgGroups *groups, uint64 hash)
+{
+	return (uint32) (hash >> 32) & (groups->nbuckets - 1);
+}
+
+static void
+grow_buckets(HjgGroups *groups)
+{
+	pfree(groups->buckets);
+	groups->nbuckets *= 2;
+	groups->buckets = MemoryContextAllocExtended(groups->context, (size_t) groups->nbuckets * sizeof(uint32), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (uint32 group = 0; group < groups->ngroups; group++)
+	{
+		uint32		b = first_bucket(groups, groups->hashes[group]);
+
+		while (groups->buckets[b] != 0)
+			b = (b + 1) & (groups->nbuckets - 1);
+		groups->buckets[b] = group + 1;
+	}
+}
+
+int
+hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers)
+{
+	MemoryContext old = MemoryContextSwitchTo(groups->scratch);
+	uint16		first_rows[HJG_VECTOR_ROWS];	/* of new groups */
+	const uint32 nold = groups->ngroups;
+
+	nrows = rows_at_once(groups, vectors, nrows);
+	load_keys(groups, vectors, nrows);
+	/* each row may begin a group */
+	while (groups->ngroups + nrows > groups->max_groups)
+		grow_groups(groups);
+	while (groups->ngroups + nrows > groups->nbuckets / 2)
+		grow_buckets(groups);
+	for (int i = 0; i < nrows; i++)
+	{
+		uint32		b = first_bucket(groups, groups->row_hashes[i]);
+
+		while (groups->buckets[b] != 0 && !same_keys(groups, i, groups->buckets[b] - 1))
+			b = (b + 1) & (groups->nbuckets - 1);
+		if (groups->buckets[b] == 0)
+		{
+			first_rows[groups->ngroups - nold] = i;
+			groups->buckets[b] = add_group(groups, i) + 1;
+		}
+		numbers[i] = groups->buckets[b] - 1;
+	}
+	if (groups->nkept > 0 && groups->ngroups > nold)
+		hjg_rows_store_append_selected(groups->store, groups->kept, vectors, first_rows, groups->ngroups - nold);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(groups->scratch);
+	return nrows;
+}
+
+void
+hjg_groups_gather(const HjgGroups *groups, uint32 group, Datum *values, bool *isnull)
+{
+	if (groups->nkept > 0)
+		hjg_rows_store_gather(groups->store, &group, 1, groups->kept_target, groups->nkept, values, isnull);
+}
