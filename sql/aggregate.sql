@@ -141,7 +141,7 @@ select * from agg_same('select o.id, x.* from build o, lateral (select count(*) 
 
 -- Left to core's Agg.
 select list, (agg_same(format('select %s from agg_l l join agg_r r on l.k = r.k', list))).*
-from unnest(array['sum(l.f)', 'sum(l.n)', 'min(l.t)', 'count(distinct l.i4)', 'count(*) filter (where l.b)', 'sum(l.i4 / 7)', 'count(*), string_agg(l.t, '','' order by l.id)',
+from unnest(array['sum(l.f)', 'sum(l.n / 7)', 'min(l.t)', 'count(distinct l.i4)', 'count(*) filter (where l.b)', 'sum(l.i4 / 7)', 'count(*), string_agg(l.t, '','' order by l.id)',
 	'sum(abs(l.i2))', 'count(l)', 'sum(length(r.t))', 'min(l.f)', 'sum(coalesce(l.i4, 0))']) as list;
 select * from agg_same('select l.k, count(*) from agg_l l join agg_r r on l.k = r.k group by l.k');
 select * from agg_same('select count(*) from agg_l l join agg_r r on l.k = r.k group by ()');

@@ -53,10 +53,10 @@ typedef struct HjgAggregation HjgAggregation;
 
 /*
  * functions: OIDs of the aggregates; numbers: which of arguments each is computed of, or -1: it counts rows.  Arguments are
- * expressions over the vectors column_of[attribute - 1]; widths: bytes of the aggregates' results.
+ * expressions over the vectors column_of[attribute - 1], of which ncolumns are the child's; widths: bytes of the aggregates' results.
  */
 extern HjgAggregation *hjg_aggregation_create(MemoryContext context, PlanState *parent, List *functions, List *numbers,
-											  List *arguments, const int *column_of, const int16 *widths);
+											  List *arguments, int ncolumns, const int *column_of, const int16 *widths);
 /* Add rows, any number where no column is read, to their groups; numbers NULL: all to group 0. */
 extern void hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int nrows, const uint32 *numbers,
 								uint32 ngroups);

@@ -142,15 +142,20 @@ extern HjgCarried hjg_carry_possible(const HjgSide *outer, const HjgSide *inner)
 /* node_argument.c: see there */
 typedef struct HjgArgument HjgArgument;
 
-/* The planner has seen to it that it is one of columns; column_of: by attribute of the scan tuple, the vector. */
-extern HjgArgument *hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent);
+/*
+ * The planner has seen to it that it is one of columns; column_of: by attribute of the scan tuple of parent, a ScanState, the vector; it must last.
+ * counted: whoever asks wants to know only which rows are NULL.
+ */
+extern HjgArgument *hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent, bool counted);
 /* Parameters may have changed. */
 extern void hjg_argument_reset(HjgArgument *argument);
 /*
  * Evaluate the argument for nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions do.
+ * Returns NULL where a numeric does not fit: the caller then asks for row after row of the vectors.
  */
 extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows,
 											  ExprContext *econtext);
-
+/* Have core evaluate the argument for one row; in the memory of econtext's tuple. */
+extern Datum hjg_argument_eval_row(HjgArgument *argument, const HjgVector *vectors, int row, ExprContext *econtext, bool *isnull);
 
 #endif							/* HJG_EXECUTION_H */

@@ -7,18 +7,20 @@
  * which core's Agg above combines and finishes.
  *
  * A sum of int8 values is internal to core's functions.  It is made by them, of the 128-bit sum and the
- * number of values, when all rows are there.
+ * number of values, when all rows are there; likewise one of numerics (node_numeric_sum.c).
  */
 #include "postgres.h"
 
 #include "catalog/pg_type_d.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 
 #include "node/hjg_aggregate.h"
 #include "node/hjg_execution.h"
+#include "node/hjg_numeric_sum.h"
 
 #define FIRST_GROUPS 64
 
@@ -26,8 +28,10 @@
 typedef struct Argument
 {
 	HjgArgument *expr;
+	int			column;			/* it is this vector, and none of the child's; or -1 */
 	bool		sum_wanted;
 	bool		wide;			/* values may take all of 64 bits */
+	bool		numeric;		/* the sum is one of numerics */
 	bool		extremes_wanted;
 	size_t		at;				/* its totals, in a record */
 } Argument;
@@ -36,9 +40,16 @@ typedef struct Argument
 typedef struct Totals
 {
 	uint64		nnulls;
-	int128		sum;
-	int64		least;
-	int64		greatest;
+	union
+	{
+		struct
+		{
+			int128		sum;
+			int64		least;
+			int64		greatest;
+		};
+		HjgNumericSum numeric;
+	};
 } Totals;
 
 typedef struct Aggregate
@@ -54,8 +65,9 @@ struct HjgAggregation
 	Argument   *arguments;
 	int			naggregates;
 	Aggregate  *aggregates;
-	AggState   *caller;			/* whom core's transition functions take for theirs */
+	AggState   *caller;			/* whom core's transition functions take for theirs, and keep states for */
 	ExprContext *econtext;
+	ExprContext *row_context;	/* of rows that core evaluates */
 	MemoryContext context;		/* of the records */
 	uint32		ngroups;
 	uint32		max_groups;
@@ -84,6 +96,10 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 			argument->wide = true;
 			argument->sum_wanted = true;
 			break;
+		case HJG_AGGREGATE_NUMERIC_SUM:
+			argument->numeric = true;
+			argument->sum_wanted = true;
+			break;
 		case HJG_AGGREGATE_SUM:
 		case HJG_AGGREGATE_AVERAGE:
 			argument->sum_wanted = true;
@@ -104,14 +120,14 @@ lay_out_record(HjgAggregation *aggregation)
 		Argument   *argument = &aggregation->arguments[i];
 
 		argument->at = aggregation->record_bytes;
-		aggregation->record_bytes += argument->extremes_wanted ? sizeof(Totals) :
+		aggregation->record_bytes += argument->numeric || argument->extremes_wanted ? sizeof(Totals) :
 			argument->sum_wanted ? offsetof(Totals, least) : sizeof(uint64);
 	}
 }
 
 HjgAggregation *
 hjg_aggregation_create(MemoryContext context, PlanState *parent, List *functions, List *numbers, List *arguments,
-					   const int *column_of, const int16 *widths)
+					   int ncolumns, const int *column_of, const int16 *widths)
 {
 	HjgAggregation *aggregation = palloc0(sizeof(HjgAggregation));
 	ListCell   *lc;
@@ -120,13 +136,21 @@ hjg_aggregation_create(MemoryContext context, PlanState *parent, List *functions
 	aggregation->narguments = list_length(arguments);
 	aggregation->arguments = palloc0(Max(aggregation->narguments, 1) * sizeof(Argument));
 	aggregation->aggregates = palloc0(Max(list_length(functions), 1) * sizeof(Aggregate));
-	foreach(lc, arguments)
-		aggregation->arguments[foreach_current_index(lc)].expr = hjg_argument_create(lfirst(lc), column_of, parent);
 	forboth(lc, functions, number, numbers)
 		add_aggregate(aggregation, lfirst_oid(lc), lfirst_int(number), widths[aggregation->naggregates]);
+	foreach(lc, arguments)
+	{
+		Argument   *argument = &aggregation->arguments[foreach_current_index(lc)];
+		const Var  *var = lfirst(lc);
+
+		argument->column = IsA(var, Var) && var->varattno > ncolumns ? column_of[var->varattno - 1] : -1;
+		argument->expr = hjg_argument_create(lfirst(lc), column_of, parent, !argument->sum_wanted && !argument->extremes_wanted);
+	}
 	lay_out_record(aggregation);
 	aggregation->caller = makeNode(AggState);
-	aggregation->caller->curaggcontext = aggregation->econtext = parent->ps_ExprContext;
+	aggregation->caller->curaggcontext = CreateExprContext(parent->state);
+	aggregation->row_context = CreateExprContext(parent->state);
+	aggregation->econtext = parent->ps_ExprContext;
 	aggregation->context = AllocSetContextCreate(context, "GpuAggregate totals", ALLOCSET_DEFAULT_SIZES);
 	return aggregation;
 }
@@ -135,6 +159,7 @@ void
 hjg_aggregation_clear(HjgAggregation *aggregation)
 {
 	MemoryContextReset(aggregation->context);
+	ResetExprContext(aggregation->caller->curaggcontext);
 	aggregation->ngroups = 0;
 	aggregation->max_groups = 0;
 }
@@ -150,7 +175,8 @@ hjg_aggregation_reset(HjgAggregation *aggregation)
 size_t
 hjg_aggregation_bytes(const HjgAggregation *aggregation)
 {
-	return MemoryContextMemAllocated(aggregation->context, false);
+	return MemoryContextMemAllocated(aggregation->context, false) +
+		MemoryContextMemAllocated(aggregation->caller->curaggcontext->ecxt_per_tuple_memory, true);
 }
 
 /* ---------- records ---------- */
@@ -251,18 +277,47 @@ add_extremes(Totals *totals, const HjgNumbers *numbers, int nrows)
 }
 
 static void
-add_to_one(const Argument *argument, Totals *totals, const HjgNumbers *numbers, int nrows)
+add_to_one(const HjgAggregation *aggregation, const Argument *argument, Totals *totals, const HjgNumbers *numbers, int nrows)
 {
+	int			nnulls = 0;
+
 	if (numbers->isnull != NULL)
 		for (int i = 0; i < nrows; i++)
-			totals->nnulls += numbers->isnull[i];
-	if (argument->sum_wanted)
+			nnulls += numbers->isnull[i];
+	totals->nnulls += nnulls;
+	if (argument->numeric)
+	{
+		if (nnulls < nrows)
+			hjg_numeric_sum_add(&totals->numeric, aggregation->caller, sum_wide(numbers->values, nrows), numbers->scale, nrows - nnulls);
+	}
+	else if (argument->sum_wanted)
 		totals->sum += argument->wide ? sum_wide(numbers->values, nrows) : sum_narrow(numbers->values, nrows);
 	if (argument->extremes_wanted)
 		add_extremes(totals, numbers, nrows);
 }
 
 /* ---------- rows of any group ---------- */
+
+static void
+add_numerics(const HjgAggregation *aggregation, const Argument *argument, const HjgNumbers *numbers, int nrows, const uint32 *groups)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		HjgNumericSum *sum = &totals_at(aggregation, argument, groups[i])->numeric;
+		int128		more;
+
+		if (numbers->isnull != NULL && numbers->isnull[i])
+			continue;
+		/* nearly all are of one scale */
+		if (likely(sum->scale == numbers->scale && !__builtin_add_overflow(sum->sum, (int128) numbers->values[i], &more)))
+		{
+			sum->sum = more;
+			sum->count++;
+		}
+		else
+			hjg_numeric_sum_add(sum, aggregation->caller, numbers->values[i], numbers->scale, 1);
+	}
+}
 
 static void
 add_to_groups(HjgAggregation *aggregation, const Argument *argument, const HjgNumbers *numbers, int nrows,
@@ -275,7 +330,9 @@ add_to_groups(HjgAggregation *aggregation, const Argument *argument, const HjgNu
 		for (int i = 0; i < nrows; i++)
 			totals_at(aggregation, argument, groups[i])->nnulls += isnull[i];
 	/* the value of a NULL is 0 */
-	if (argument->sum_wanted)
+	if (argument->numeric)
+		add_numerics(aggregation, argument, numbers, nrows, groups);
+	else if (argument->sum_wanted)
 		for (int i = 0; i < nrows; i++)
 			totals_at(aggregation, argument, groups[i])->sum += values[i];
 	if (!argument->extremes_wanted)
@@ -288,6 +345,38 @@ add_to_groups(HjgAggregation *aggregation, const Argument *argument, const HjgNu
 			continue;
 		totals->least = Min(totals->least, values[i]);
 		totals->greatest = Max(totals->greatest, values[i]);
+	}
+}
+
+/* Add rows with numerics that do not fit, whose argument core evaluates. */
+static void
+add_by_core(HjgAggregation *aggregation, const Argument *argument, const HjgVector *vectors, int nrows, const uint32 *groups)
+{
+	ExprContext *econtext = aggregation->row_context;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		Totals	   *totals = totals_at(aggregation, argument, groups != NULL ? groups[i] : 0);
+		bool		isnull;
+		Datum		value;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		if (argument->column >= 0)
+		{
+			isnull = hjg_vector_isnull(&vectors[argument->column], i);
+			value = isnull ? (Datum) 0 : hjg_vector_datum(&vectors[argument->column], i);
+		}
+		else
+			value = hjg_argument_eval_row(argument->expr, vectors, i, econtext, &isnull);
+		totals->nnulls += isnull;
+		if (!isnull && argument->numeric)
+		{
+			MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+			hjg_numeric_sum_add_datum(&totals->numeric, aggregation->caller, value);
+			MemoryContextSwitchTo(old);
+		}
 	}
 }
 
@@ -316,8 +405,10 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 			const int	n = Min(nrows - done, HJG_VECTOR_ROWS);
 			const HjgNumbers *numbers = hjg_argument_eval(argument->expr, vectors, n, aggregation->econtext);
 
-			if (groups == NULL)
-				add_to_one(argument, totals_at(aggregation, argument, 0), numbers, n);
+			if (numbers == NULL)
+				add_by_core(aggregation, argument, vectors, n, groups);
+			else if (groups == NULL)
+				add_to_one(aggregation, argument, totals_at(aggregation, argument, 0), numbers, n);
 			else
 				add_to_groups(aggregation, argument, numbers, n, groups);
 		}
@@ -326,45 +417,9 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 
 /* ---------- the result ---------- */
 
-static Datum
-call_transition(HjgAggregation *aggregation, PGFunction function, Datum state, bool no_state, Datum value)
-{
-	LOCAL_FCINFO(fcinfo, 2);
-
-	InitFunctionCallInfoData(*fcinfo, NULL, 2, InvalidOid, (Node *) aggregation->caller, NULL);
-	fcinfo->args[0].value = state;
-	fcinfo->args[0].isnull = no_state;
-	fcinfo->args[1].value = value;
-	fcinfo->args[1].isnull = false;
-	return function(fcinfo);
-}
-
-/* Core's state of n > 0 equal values: of one, doubled as often as n has bits, those of n's bits put together. */
-static Datum
-state_of_equal(HjgAggregation *aggregation, int64 value, uint64 n)
-{
-	Datum		doubled = call_transition(aggregation, int8_avg_accum, (Datum) 0, true, Int64GetDatum(value));
-	Datum		state = (Datum) 0;
-	bool		none = true;
-
-	for (;;)
-	{
-		if (n & 1)
-		{
-			state = call_transition(aggregation, int8_avg_combine, state, none, doubled);
-			none = false;
-		}
-		n >>= 1;
-		if (n == 0)
-			return state;
-		doubled = call_transition(aggregation, int8_avg_combine, doubled, false,
-								  call_transition(aggregation, int8_avg_combine, (Datum) 0, true, doubled));
-	}
-}
-
 /* As core's state depends on number and sum alone, n values with that sum will do: some of one, the others one less. */
 static Datum
-wide_sum_datum(HjgAggregation *aggregation, const Totals *totals, uint64 count)
+wide_sum_datum(const HjgAggregation *aggregation, const Totals *totals, uint64 count)
 {
 	int128		less = totals->sum / count;
 	uint64		nmore;
@@ -374,10 +429,10 @@ wide_sum_datum(HjgAggregation *aggregation, const Totals *totals, uint64 count)
 	if (less * count > totals->sum)
 		less--;
 	nmore = (uint64) (totals->sum - less * count);
-	state = state_of_equal(aggregation, (int64) less, count - nmore);
+	state = hjg_numeric_sum_state_of_equal(aggregation->caller, int8_avg_accum, int8_avg_combine, Int64GetDatum((int64) less), count - nmore);
 	if (nmore > 0)
-		state = call_transition(aggregation, int8_avg_combine, state, false,
-								state_of_equal(aggregation, (int64) less + 1, nmore));
+		state = hjg_numeric_sum_call(aggregation->caller, int8_avg_combine, state, false,
+									 hjg_numeric_sum_state_of_equal(aggregation->caller, int8_avg_accum, int8_avg_combine, Int64GetDatum((int64) less + 1), nmore));
 	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, (Node *) aggregation->caller, NULL);
 	fcinfo->args[0].value = state;
 	fcinfo->args[0].isnull = false;
@@ -412,7 +467,7 @@ Datum
 hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *isnull)
 {
 	const Aggregate *aggregate = &aggregation->aggregates[a];
-	const Totals *totals;
+	Totals	   *totals;
 	uint64		count;
 
 	/* without GROUP BY there is a group without rows */
@@ -435,6 +490,8 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 			return average_datum(totals, count);
 		case HJG_AGGREGATE_WIDE_SUM:
 			return wide_sum_datum(aggregation, totals, count);
+		case HJG_AGGREGATE_NUMERIC_SUM:
+			return hjg_numeric_sum_serialize(&totals->numeric, aggregation->caller);
 		case HJG_AGGREGATE_LEAST:
 			return extreme_datum(totals->least, aggregate->width);
 		default:

@@ -4,12 +4,16 @@
  *
  * Constants and parameters are evaluated by core, at the first row after a rescan, as core would evaluate
  * them for the first time.
+ *
+ * Rows whose numerics do not fit (vector_numeric.c) are left to the caller, who has core evaluate the argument, one row after the other.
  */
 #include "postgres.h"
 
+#include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 
 #include "node/hjg_execution.h"
@@ -19,17 +23,33 @@ typedef struct Constant
 {
 	int			term;
 	ExprState  *expr;
-	int			width;			/* 0: only whether it is NULL matters */
+	int			width;			/* or HJG_NUMERIC_WIDTH; 0: only whether it is NULL matters */
 } Constant;
 
 struct HjgArgument
 {
 	List	   *constants;		/* of Constant */
-	bool		evaluated;		/* their values are in the terms */
+	bool		evaluated;		/* their values are in the terms, */
+	bool		fits;			/* all of them */
 	int			nterms;
 	int			max_terms;
 	HjgVectorTerm *terms;
+
+	/* of rows that core evaluates */
+	Expr	   *source;
+	PlanState  *parent;
+	ExprState  *expr;			/* NULL: there was none yet */
+	TupleTableSlot *slot;		/* scan tuple */
+	const int  *column_of;
+	Bitmapset  *attnos;			/* of it, those that the argument reads, from 0 */
 };
+
+/* A numeric, or of a domain over it? */
+static bool
+is_numeric(const Expr *expr)
+{
+	return getBaseType(exprType((const Node *) expr)) == NUMERICOID;
+}
 
 /* Memory for values comes with the first rows. */
 static int
@@ -54,7 +74,7 @@ add_constant(HjgArgument *argument, Expr *expr, PlanState *parent)
 	get_typlenbyval(exprType((Node *) expr), &len, &byval);
 	constant->term = add_term(argument, (HjgVectorTerm) {.kind = HJG_TERM_CONSTANT});
 	constant->expr = ExecInitExpr(expr, parent);
-	constant->width = byval ? len : 0;
+	constant->width = is_numeric(expr) ? HJG_NUMERIC_WIDTH : byval ? len : 0;
 	argument->constants = lappend(argument->constants, constant);
 	return constant->term;
 }
@@ -76,7 +96,10 @@ add_expr(HjgArgument *argument, Expr *expr, const int *column_of, PlanState *par
 		args = ((FuncExpr *) expr)->args;
 	if (args == NIL)
 		return IsA(expr, Var) ?
-			add_term(argument, (HjgVectorTerm) {.kind = HJG_TERM_COLUMN, .column = column_of[((Var *) expr)->varattno - 1]}) :
+			add_term(argument, (HjgVectorTerm) {
+				.kind = is_numeric(expr) ? HJG_TERM_NUMERIC_COLUMN : HJG_TERM_COLUMN,
+				.column = column_of[((Var *) expr)->varattno - 1]
+			}) :
 			add_constant(argument, expr, parent);
 	function = hjg_arithmetic(IsA(expr, OpExpr) ? ((OpExpr *) expr)->opfuncid : ((FuncExpr *) expr)->funcid);
 	if (function == NULL)
@@ -91,13 +114,23 @@ add_expr(HjgArgument *argument, Expr *expr, const int *column_of, PlanState *par
 }
 
 HjgArgument *
-hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent)
+hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent, bool counted)
 {
 	HjgArgument *argument = palloc0(sizeof(HjgArgument));
+	Bitmapset  *attnos = NULL;
+	int			attno = -1;
 
 	argument->max_terms = 4;
 	argument->terms = palloc(argument->max_terms * sizeof(HjgVectorTerm));
 	(void) add_expr(argument, expr, column_of, parent);
+	if (counted && argument->nterms == 1 && argument->terms[0].kind == HJG_TERM_NUMERIC_COLUMN)
+		argument->terms[0].kind = HJG_TERM_COLUMN;
+	argument->source = expr;
+	argument->parent = parent;
+	argument->column_of = column_of;
+	pull_varattnos((Node *) expr, INDEX_VAR, &attnos);
+	while ((attno = bms_next_member(attnos, attno)) >= 0)
+		argument->attnos = bms_add_member(argument->attnos, attno + FirstLowInvalidHeapAttributeNumber - 1);
 	return argument;
 }
 
@@ -119,20 +152,40 @@ make_space(HjgArgument *argument)
 	}
 }
 
+/* Returns false if it is a numeric that does not fit. */
+static bool
+set_constant(const Constant *constant, HjgVectorTerm *term, Datum value, bool isnull)
+{
+	int64		number = 0;
+	int			scale = 0;
+
+	if (!isnull && constant->width == HJG_NUMERIC_WIDTH)
+	{
+		if (!hjg_vector_numeric_decode(PG_DETOAST_DATUM_PACKED(value), &number, &scale))
+			return false;
+	}
+	else if (!isnull && constant->width != 0)
+		number = hjg_vector_datum_to_int(value, constant->width);
+	hjg_vector_term_set_constant(term, number, scale, isnull);
+	return true;
+}
+
 static void
 evaluate_constants(HjgArgument *argument, ExprContext *econtext)
 {
+	MemoryContext old_context = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	ListCell   *lc;
 
+	argument->fits = true;
 	foreach(lc, argument->constants)
 	{
 		const Constant *constant = lfirst(lc);
 		bool		isnull;
-		Datum		value = ExecEvalExprSwitchContext(constant->expr, econtext, &isnull);
-		int64		number = isnull || constant->width == 0 ? 0 : hjg_vector_datum_to_int(value, constant->width);
+		Datum		value = ExecEvalExpr(constant->expr, econtext, &isnull);
 
-		hjg_vector_term_set_constant(&argument->terms[constant->term], number, isnull);
+		argument->fits &= set_constant(constant, &argument->terms[constant->term], value, isnull);
 	}
+	MemoryContextSwitchTo(old_context);
 	argument->evaluated = true;
 }
 
@@ -153,8 +206,48 @@ hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows, Ex
 		make_space(argument);
 	if (!argument->evaluated)
 		evaluate_constants(argument, econtext);
+	if (!argument->fits)
+		return NULL;
 	failed = hjg_vector_terms_eval(argument->terms, argument->nterms, vectors, nrows);
+	if (failed == HJG_NUMERIC_WIDTH)
+		return NULL;
 	if (failed != 0)
 		out_of_range(failed);
 	return &argument->terms[argument->nterms - 1].numbers;
+}
+
+/* Prepare for rows that core evaluates. */
+static void
+make_core_expr(HjgArgument *argument)
+{
+	const ScanState *scan = (const ScanState *) argument->parent;
+	MemoryContext old_context = MemoryContextSwitchTo(GetMemoryChunkContext(argument));
+
+	argument->expr = ExecInitExpr(argument->source, argument->parent);
+	argument->slot = MakeSingleTupleTableSlot(scan->ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsVirtual);
+	memset(argument->slot->tts_isnull, true, argument->slot->tts_tupleDescriptor->natts * sizeof(bool));
+	ExecStoreVirtualTuple(argument->slot);
+	MemoryContextSwitchTo(old_context);
+}
+
+Datum
+hjg_argument_eval_row(HjgArgument *argument, const HjgVector *vectors, int row, ExprContext *econtext, bool *isnull)
+{
+	TupleTableSlot *const caller_slot = econtext->ecxt_scantuple;
+	int			attno = -1;
+	Datum		result;
+
+	if (argument->expr == NULL)
+		make_core_expr(argument);
+	while ((attno = bms_next_member(argument->attnos, attno)) >= 0)
+	{
+		const HjgVector *vector = &vectors[argument->column_of[attno]];
+
+		argument->slot->tts_isnull[attno] = hjg_vector_isnull(vector, row);
+		argument->slot->tts_values[attno] = argument->slot->tts_isnull[attno] ? (Datum) 0 : hjg_vector_datum(vector, row);
+	}
+	econtext->ecxt_scantuple = argument->slot;
+	result = ExecEvalExprSwitchContext(argument->expr, econtext, isnull);
+	econtext->ecxt_scantuple = caller_slot;
+	return result;
 }

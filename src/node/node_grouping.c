@@ -182,7 +182,7 @@ init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
 		widths[a] = TupleDescAttr(desc, state->child.ncolumns + a)->attlen;
 	state->aggregation = hjg_aggregation_create(state->css.ss.ps.state->es_query_cxt, &state->css.ss.ps, functions,
 												list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_NUMBERS), arguments,
-												column_of, widths);
+												state->child.ncolumns, column_of, widths);
 }
 
 static void

@@ -123,11 +123,12 @@ typedef enum HjgAggregateKind
 	HJG_AGGREGATE_SUM,			/* int8, NULL without a value */
 	HJG_AGGREGATE_AVERAGE,		/* int8[]: number and sum of the values */
 	HJG_AGGREGATE_WIDE_SUM,		/* bytea: the same, as int8_avg_serialize() writes them; NULL without a value */
+	HJG_AGGREGATE_NUMERIC_SUM,	/* bytea: likewise of numerics, as numeric_avg_serialize() writes them */
 	HJG_AGGREGATE_LEAST,		/* a value of the argument's type, NULL without one */
 	HJG_AGGREGATE_GREATEST
 } HjgAggregateKind;
 
-/* A strict function of integers: what it does, and the bytes of its result, which it raises an error beyond. */
+/* A strict function of integers or numerics: what it does, and the bytes of its result, which it raises an error beyond, or HJG_NUMERIC_WIDTH. */
 typedef struct HjgArithmetic
 {
 	Oid			function;
@@ -137,7 +138,7 @@ typedef struct HjgArithmetic
 
 /* Is the aggregate function one that the node knows, and of which kind? */
 extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
-/* Find the integer arithmetic behind a function, or NULL. */
+/* Find the arithmetic behind a function, or NULL. */
 extern const HjgArithmetic *hjg_arithmetic(Oid function);
 
 extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */

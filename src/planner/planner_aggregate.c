@@ -74,6 +74,12 @@ typedef struct Grouping
 
 /* ---------- what can be computed ---------- */
 
+static bool
+is_numeric(const Node *expr)
+{
+	return getBaseType(exprType(expr)) == NUMERICOID;
+}
+
 /* Can it be computed for many rows at a time: columns, constants, parameters and arithmetic on them?  Adds to *work. */
 static bool
 is_computable(Node *expr, HjgAggregateWork *work)
@@ -93,7 +99,9 @@ is_computable(Node *expr, HjgAggregateWork *work)
 		case T_Param:
 			return ((Param *) expr)->paramkind == PARAM_EXTERN || ((Param *) expr)->paramkind == PARAM_EXEC;
 		case T_RelabelType:
-			return is_computable((Node *) ((RelabelType *) expr)->arg, work);
+			/* who says that other values are numerics without a function is believed by core alone */
+			return is_numeric(expr) == is_numeric((Node *) ((RelabelType *) expr)->arg) &&
+				is_computable((Node *) ((RelabelType *) expr)->arg, work);
 		case T_OpExpr:
 			args = ((OpExpr *) expr)->args;
 			function = get_opcode(((OpExpr *) expr)->opno);

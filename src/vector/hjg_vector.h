@@ -128,6 +128,31 @@ hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 	return bytes;
 }
 
+/* ---------- numeric (vector_numeric.c) ---------- */
+
+/*
+ * A numeric is an integer and a scale, the number of its decimal digits behind the point.  NaN, the infinities, values that are compressed
+ * or stored apart, and what takes a greater scale or more than 64 bits do not fit: they are left to core.
+ */
+#define HJG_NUMERIC_MAX_SCALE 36
+
+/* Most bytes of a value that hjg_vector_numeric_encode() makes. */
+#define HJG_NUMERIC_MAX_BYTES 32
+
+/* Multiply by 10^places, places >= 0.  Returns false, with any result, if that does not fit. */
+extern bool hjg_vector_numeric_widen(int64_t value, int places, int64_t *result);
+extern bool hjg_vector_numeric_widen_sum(__int128 value, int places, __int128 *result);
+
+/* Read a value, with the scale that core displays it with.  Returns false if it does not fit. */
+extern bool hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *scale);
+/*
+ * Read a column of numerics, of which those that are not NULL are displayed with one scale, which is the vector's; 0 for NULLs.
+ * Returns false if their scales differ or any of them does not fit.
+ */
+extern bool hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int *scale);
+/* Write the numeric that core would, at scale <= HJG_NUMERIC_MAX_SCALE. Returns how many bytes it takes, HJG_NUMERIC_MAX_BYTES at most. */
+extern int	hjg_vector_numeric_encode(__int128 value, int scale, void *numeric);
+
 /* ---------- conditions (vector_filter.c, vector_leaf.c) ---------- */
 
 typedef enum HjgFilterKind
@@ -200,19 +225,21 @@ typedef enum HjgArithmeticKind
 	HJG_ARITHMETIC_MINUS,
 	HJG_ARITHMETIC_TIMES,
 	HJG_ARITHMETIC_NEGATE,
-	HJG_ARITHMETIC_WIDEN		/* to a wider integer type */
+	HJG_ARITHMETIC_WIDEN		/* to a wider integer type, or numeric */
 } HjgArithmeticKind;
 
-/* Integers of a vector of rows. */
+/* Integers or numerics of a vector of rows. */
 typedef struct HjgNumbers
 {
 	const int64_t *values;		/* 0 where there is a NULL */
 	const bool *isnull;			/* NULL: there is none */
+	int			scale;			/* of all values, as integers, so many decimal digits stand behind the point, and are displayed */
 } HjgNumbers;
 
 typedef enum HjgVectorTermKind
 {
 	HJG_TERM_COLUMN,
+	HJG_TERM_NUMERIC_COLUMN,
 	HJG_TERM_CONSTANT,
 	HJG_TERM_ARITHMETIC
 } HjgVectorTermKind;
@@ -221,9 +248,9 @@ typedef enum HjgVectorTermKind
 typedef struct HjgVectorTerm
 {
 	HjgVectorTermKind kind;
-	int			column;			/* COLUMN: which vector */
+	int			column;			/* COLUMN, NUMERIC_COLUMN: which vector */
 	HjgArithmeticKind function; /* ARITHMETIC, but for WIDEN, which is nothing to do; */
-	int			width;			/* bytes of the result: 2, 4 or 8; */
+	int			width;			/* bytes of the result: 2, 4 or 8, or HJG_NUMERIC_WIDTH; */
 	int			left;			/* its arguments are terms before it; */
 	int			right;			/* left again where there is one argument */
 	int64_t    *space;			/* [HJG_VECTOR_ROWS] */
@@ -232,12 +259,15 @@ typedef struct HjgVectorTerm
 	HjgNumbers	numbers;		/* result */
 } HjgVectorTerm;
 
+/* The width of numerics. */
+#define HJG_NUMERIC_WIDTH (-1)
+
 /* Set a CONSTANT for all rows to come. */
-extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull);
+extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool isnull);
 
 /*
  * Compute the terms for nrows > 0 rows, at most HJG_VECTOR_ROWS; the last one's numbers are the result, valid until the next
- * rows.  Returns 0, or the width of a result that was out of its range.
+ * rows.  Returns 0, or the width of a result that was out of its range; HJG_NUMERIC_WIDTH: a numeric does not fit.
  */
 extern int	hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
 

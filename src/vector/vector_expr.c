@@ -1,11 +1,14 @@
 /*
  * vector_expr.c
- *	  Integer arithmetic on columns, for a vector of rows at a time.
+ *	  Arithmetic of integers and numerics on columns, for a vector of rows at a time.
  *
  * Every value is computed as a 64-bit integer, whatever its type, so that widening is nothing to do, and is compared with the
  * bounds of its type as core does after each operation.  Whether any row of the vector is beyond them is found out
  * without a branch in the loop, and told once behind it; of several operations that fail the one that core would
  * have met first need not be the one that is told of.  All functions are strict; the value of a NULL is 0.
+ *
+ * Numerics are integers with one scale a vector (vector_numeric.c); results have the scales that core gives them.  Where one does not
+ * fit, core has to evaluate the vector's rows: nothing is said of whether it raises an error.
  *
  * An expression is a list of terms, arguments before what is made of them.
  */
@@ -31,6 +34,14 @@ clear_nulls(HjgVectorTerm *term, int nrows)
 		space[i] &= (int64_t) isnull[i] - 1;
 }
 
+static void
+load_nulls(HjgVectorTerm *term, const HjgVector *vector, int nrows)
+{
+	set_nulls(term, vector->has_nulls);
+	if (vector->has_nulls)
+		memcpy(term->null_space, vector->isnull, nrows * sizeof(bool));
+}
+
 #define LOAD(type) \
 	for (int i = 0; i < nrows; i++) \
 		space[i] = ((const type *) values)[i]; \
@@ -42,9 +53,7 @@ load_column(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 	const void *const values = vector->values;
 	int64_t	   *const space = term->space;
 
-	set_nulls(term, vector->has_nulls);
-	if (vector->has_nulls)
-		memcpy(term->null_space, vector->isnull, nrows * sizeof(bool));
+	load_nulls(term, vector, nrows);
 	switch (vector->column.attbyval ? vector->column.attlen : 0)
 	{
 		case 1:
@@ -68,13 +77,22 @@ load_column(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 }
 #undef LOAD
 
+/* Returns 0, or HJG_NUMERIC_WIDTH where a value does not fit. */
+static int
+load_numerics(HjgVectorTerm *term, const HjgVector *vector, int nrows)
+{
+	load_nulls(term, vector, nrows);
+	return hjg_vector_numeric_load(vector, nrows, term->space, &term->numbers.scale) ? 0 : HJG_NUMERIC_WIDTH;
+}
+
 void
-hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, bool isnull)
+hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool isnull)
 {
 	for (int i = 0; i < HJG_VECTOR_ROWS; i++)
 		term->space[i] = isnull ? 0 : value;
 	memset(term->null_space, isnull, HJG_VECTOR_ROWS * sizeof(bool));
 	set_nulls(term, isnull);
+	term->numbers.scale = scale;
 }
 
 /* ---------- arithmetic ---------- */
@@ -174,7 +192,7 @@ apply(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int 
 	if (term->numbers.isnull != NULL)
 		for (int i = 0; i < nrows; i++)
 			term->null_space[i] = (left->isnull != NULL && left->isnull[i]) || (right->isnull != NULL && right->isnull[i]);
-	if (width == 8)
+	if (width == 8 || width == HJG_NUMERIC_WIDTH)
 	{
 		mark_wrapped(term->function, left->values, right->values, nrows, term->space, wrapped);
 		if (any_wrapped(wrapped, term->numbers.isnull, nrows))
@@ -182,7 +200,37 @@ apply(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int 
 	}
 	if (term->numbers.isnull != NULL)
 		clear_nulls(term, nrows);
-	return width < 8 && any_beyond(term->space, nrows, (int64_t) 1 << (8 * width - 1)) ? width : 0;
+	return (width == 2 || width == 4) && any_beyond(term->space, nrows, (int64_t) 1 << (8 * width - 1)) ? width : 0;
+}
+
+/* Bring numbers to a scale that is not below theirs, in space[nrows].  Returns false if one does not fit. */
+static bool
+widen(HjgNumbers *numbers, int scale, int nrows, int64_t *space)
+{
+	const int	places = scale - numbers->scale;
+	bool		fits = true;
+
+	for (int i = 0; i < nrows; i++)
+		fits &= hjg_vector_numeric_widen(numbers->values[i], places, &space[i]);
+	numbers->values = space;
+	numbers->scale = scale;
+	return fits;
+}
+
+/* Compute a term of numerics: products at the sum of the scales, others at the greater one.  Returns what apply() does. */
+static int
+apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
+{
+	const bool	product = term->function == HJG_ARITHMETIC_TIMES;
+	const int	scale = product ? left.scale + right.scale : left.scale > right.scale ? left.scale : right.scale;
+	int64_t		space[HJG_VECTOR_ROWS];
+
+	if (scale > HJG_NUMERIC_MAX_SCALE ||
+		(!product && left.scale < scale && !widen(&left, scale, nrows, space)) ||
+		(!product && right.scale < scale && !widen(&right, scale, nrows, space)))
+		return HJG_NUMERIC_WIDTH;
+	term->numbers.scale = scale;
+	return apply(term, &left, &right, nrows);
 }
 
 int
@@ -193,10 +241,22 @@ hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors
 		HjgVectorTerm *term = &terms[t];
 		int			failed = 0;
 
-		if (term->kind == HJG_TERM_COLUMN)
-			load_column(term, &vectors[term->column], nrows);
-		else if (term->kind == HJG_TERM_ARITHMETIC)
-			failed = apply(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
+		switch (term->kind)
+		{
+			case HJG_TERM_COLUMN:
+				load_column(term, &vectors[term->column], nrows);
+				break;
+			case HJG_TERM_NUMERIC_COLUMN:
+				failed = load_numerics(term, &vectors[term->column], nrows);
+				break;
+			case HJG_TERM_CONSTANT:
+				break;
+			case HJG_TERM_ARITHMETIC:
+				failed = term->width == HJG_NUMERIC_WIDTH ?
+					apply_numeric(term, terms[term->left].numbers, terms[term->right].numbers, nrows) :
+					apply(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
+				break;
+		}
 		if (failed != 0)
 			return failed;
 	}

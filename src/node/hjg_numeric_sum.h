@@ -1,0 +1,37 @@
+/*
+ * hjg_numeric_sum.h
+ *	  Sums of numerics, exact whatever the values are.
+ *	  Internal to the room "node".
+ */
+#ifndef HJG_NUMERIC_SUM_H
+#define HJG_NUMERIC_SUM_H
+
+#include "postgres.h"
+
+#include "nodes/execnodes.h"
+
+#include "scan/hjg_scan.h"
+
+/* A sum, empty when zeroed; the state is in the memory of the caller's aggregates. */
+typedef struct HjgNumericSum
+{
+	int128		sum;			/* of the values that fit, */
+	uint64		count;			/* so many, */
+	int			scale;			/* at the greatest scale that came */
+	bool		has_state;
+	Datum		state;			/* core's transition state of all others */
+} HjgNumericSum;
+
+/* Add a sum of count > 0 numbers of one scale. */
+extern void hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 sum, int scale, uint64 count);
+/* Add a numeric that need not fit. */
+extern void hjg_numeric_sum_add_datum(HjgNumericSum *total, AggState *caller, Datum value);
+/* Make the serialized transition value of sum(numeric) and avg(numeric) of all values, of which there is one at least. */
+extern Datum hjg_numeric_sum_serialize(HjgNumericSum *total, AggState *caller);
+
+/* Call one of core's functions on transition states for the caller; no_state: the first argument is NULL. */
+extern Datum hjg_numeric_sum_call(AggState *caller, PGFunction function, Datum state, bool no_state, Datum value);
+/* Make core's state of n > 0 equal values, by the functions that add a value and that combine states. */
+extern Datum hjg_numeric_sum_state_of_equal(AggState *caller, PGFunction accumulate, PGFunction combine, Datum value, uint64 n);
+
+#endif							/* HJG_NUMERIC_SUM_H */

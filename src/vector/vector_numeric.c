@@ -1,0 +1,304 @@
+/*
+ * vector_numeric.c
+ *	  PostgreSQL's numerics as scaled integers, and back.
+ *
+ * A numeric is stored behind the header of any value of variable length: a word of sign, display scale and weight (of the first digit, a
+ * power of 10000), or two of them where these are large, then digits of base 10000 without zeros at either end.  The
+ * words may lie at any address.  See numeric.c of PostgreSQL.
+ *
+ * Most values have few digits, and all values of a column the same scale.  For these hjg_vector_numeric_load() has a short way.
+ */
+#include "vector/hjg_vector.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers of values are read as little-endian machines store them");
+
+/* The first word. */
+#define FORM_MASK 0xC000
+#define FORM_NEGATIVE 0x4000	/* two words */
+#define FORM_SHORT 0x8000		/* one word */
+#define FORM_SPECIAL 0xC000
+#define SHORT_NEGATIVE 0x2000
+#define SHORT_SCALE_SHIFT 7
+#define SHORT_SCALE_MASK 0x3F
+#define LONG_SCALE_MASK 0x3FFF
+
+#define DIGIT_PLACES 4			/* decimal digits in a digit of base 10000 */
+#define INT64_PLACES 18			/* any integer of so many decimal digits fits in 64 bits */
+
+_Static_assert(HJG_NUMERIC_MAX_SCALE <= SHORT_SCALE_MASK && HJG_NUMERIC_MAX_SCALE % DIGIT_PLACES == 0, "one word takes all scales");
+
+static const int64_t powers[INT64_PLACES + 1] = {
+	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000,
+	10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000
+};
+
+static inline unsigned
+load_word(const unsigned char *at)
+{
+	uint16_t	word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+/* ---------- scales ---------- */
+
+bool
+hjg_vector_numeric_widen(int64_t value, int places, int64_t *result)
+{
+	*result = 0;
+	return value == 0 || (places <= INT64_PLACES && !__builtin_mul_overflow(value, powers[places], result));
+}
+
+bool
+hjg_vector_numeric_widen_sum(__int128 value, int places, __int128 *result)
+{
+	*result = value;
+	for (; places > 0 && *result != 0; places -= INT64_PLACES)
+		if (__builtin_mul_overflow(*result, (__int128) powers[places < INT64_PLACES ? places : INT64_PLACES], result))
+			return false;
+	return true;
+}
+
+/* ---------- any value ---------- */
+
+/* A value taken apart; its digits are words. */
+typedef struct Parts
+{
+	const unsigned char *digits;
+	int			ndigits;
+	int			weight;
+	int			scale;
+	bool		negative;
+} Parts;
+
+/* Returns false for what is no plain finite number. */
+static bool
+take_apart(const unsigned char *numeric, Parts *parts)
+{
+	const unsigned char *at;
+	uint32_t	header;
+	int			nbytes;
+	unsigned	word;
+
+	if ((numeric[0] & 1) != 0)
+	{
+		if (numeric[0] == 1)
+			return false;		/* stored apart */
+		at = numeric + 1;
+		nbytes = (numeric[0] >> 1) - 1;
+	}
+	else
+	{
+		memcpy(&header, numeric, sizeof(header));
+		if ((header & 3) != 0)
+			return false;		/* compressed */
+		at = numeric + sizeof(header);
+		nbytes = (int) (header >> 2) - (int) sizeof(header);
+	}
+	word = load_word(at);
+	switch (word & FORM_MASK)
+	{
+		case FORM_SPECIAL:
+			return false;
+		case FORM_SHORT:
+			parts->negative = (word & SHORT_NEGATIVE) != 0;
+			parts->scale = word >> SHORT_SCALE_SHIFT & SHORT_SCALE_MASK;
+			parts->weight = (int8_t) (word << 1) >> 1;
+			parts->digits = at + 2;
+			parts->ndigits = (nbytes - 2) / 2;
+			return true;
+		default:
+			parts->negative = (word & FORM_NEGATIVE) != 0;
+			parts->scale = word & LONG_SCALE_MASK;
+			parts->weight = (int16_t) load_word(at + 2);
+			parts->digits = at + 4;
+			parts->ndigits = (nbytes - 4) / 2;
+			return true;
+	}
+}
+
+/* Make the integer that is a value times 10^scale.  Returns false if it is none, or too large. */
+static bool
+scale_parts(const Parts *parts, int scale, int64_t *value)
+{
+	int64_t		result = 0;
+	int			places = scale + DIGIT_PLACES * (parts->weight + 1);	/* of those of the result, those that digits are to come for */
+
+	for (int i = 0; i < parts->ndigits; i++)
+	{
+		const int	digit_places = places >= DIGIT_PLACES ? DIGIT_PLACES : places > 0 ? places : 0;
+		const int	cut = (int) powers[DIGIT_PLACES - digit_places];
+		const int	digit = (int) load_word(parts->digits + 2 * i);
+
+		if (digit % cut != 0 || __builtin_mul_overflow(result, powers[digit_places], &result) ||
+			__builtin_sub_overflow(result, digit / cut, &result))
+			return false;
+		places -= DIGIT_PLACES;
+	}
+	/* the negative of it, whose range is the larger one */
+	if (!hjg_vector_numeric_widen(result, places > 0 ? places : 0, &result) || (!parts->negative && result == INT64_MIN))
+		return false;
+	*value = parts->negative ? result : -result;
+	return true;
+}
+
+bool
+hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *scale)
+{
+	Parts		parts;
+
+	if (!take_apart(numeric, &parts) || parts.scale > HJG_NUMERIC_MAX_SCALE)
+		return false;
+	*scale = parts.scale;
+	return scale_parts(&parts, parts.scale, value);
+}
+
+/* ---------- vectors ---------- */
+
+/* Digits of values that are read the short way. */
+#define SHORT_DIGITS 4
+
+/*
+ * What becomes of the last digit, and all of them, by the places of the value that lie behind the last digit: less than 0 where the
+ * digit has places behind those of the value.
+ */
+typedef struct Step
+{
+	int64_t		before;			/* times the digits before the last one, */
+	uint64_t	part;			/* plus the last one times this, in units of 2^-40, */
+	unsigned	cut;			/* of which that is so much of one; */
+	int64_t		behind;			/* times this */
+} Step;
+
+#define PART(cut) (((uint64_t) 1 << 40) / (cut) + 1)
+#define WHOLE(power) {10000, (uint64_t) 1 << 40, 1, power}
+#define MAX_PLACES (INT64_PLACES - DIGIT_PLACES)
+
+static const Step steps[DIGIT_PLACES - 1 + MAX_PLACES + 1] = {
+	{10, PART(1000), 1000, 1},
+	{100, PART(100), 100, 1},
+	{1000, PART(10), 10, 1},
+	WHOLE(1), WHOLE(10), WHOLE(100), WHOLE(1000), WHOLE(10000), WHOLE(100000), WHOLE(1000000), WHOLE(10000000), WHOLE(100000000),
+	WHOLE(1000000000), WHOLE(10000000000), WHOLE(100000000000), WHOLE(1000000000000), WHOLE(10000000000000), WHOLE(100000000000000)
+};
+
+/*
+ * Read a value of one word and a few digits, that has the form, which is the first word but for sign and weight.  Returns false if it is another
+ * one, or might not fit.
+ */
+static inline bool
+decode_short(const unsigned char *numeric, unsigned form, int scale, int max_weight, int64_t *value)
+{
+	const unsigned word = load_word(numeric + 1);
+	const int	weight = (int8_t) (word << 1) >> 1;
+	const int	ndigits = ((int) numeric[0] - 6) >> 2;	/* it is twice the bytes with the header, and one more */
+	const int	step = scale + DIGIT_PLACES * (weight + 1 - ndigits) + DIGIT_PLACES - 1;
+	const unsigned char *at = numeric + 3;
+	const int64_t sign = -(int64_t) ((word & SHORT_NEGATIVE) != 0);
+	int64_t		before = 0;
+	uint64_t	last;
+	uint64_t	part;
+
+	if ((numeric[0] & 1) == 0 || (word & ~(unsigned) (SHORT_NEGATIVE | 0x7F)) != form || weight > max_weight)
+		return false;
+	switch (ndigits)
+	{
+		case 0:
+			*value = 0;
+			return numeric[0] == 7;
+		case 1:
+			break;
+		case 2:
+			before = load_word(at);
+			break;
+		case 3:
+			before = load_word(at) * 10000 + load_word(at + 2);
+			break;
+		case 4:
+			before = load_word(at) * INT64_C(100000000) + load_word(at + 2) * 10000 + load_word(at + 4);
+			break;
+		default:
+			return false;
+	}
+	if (step < 0)
+		return false;
+	last = load_word(at + 2 * (ndigits - 1));
+	part = last * steps[step].part >> 40;
+	*value = ((before * steps[step].before + (int64_t) part) * steps[step].behind ^ sign) - sign;
+	return part * steps[step].cut == last;
+}
+
+/* Read a value of that scale. */
+static __attribute__((noinline)) bool
+decode_at(const unsigned char *numeric, int scale, int64_t *value)
+{
+	int			found;
+
+	return hjg_vector_numeric_decode(numeric, value, &found) && found == scale;
+}
+
+bool
+hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int *scale)
+{
+	const unsigned char *const *numerics = vector->values;
+	unsigned	form;
+	int			max_weight;
+	int64_t		value;
+	int			first = 0;
+
+	*scale = 0;
+	while (first < nrows && hjg_vector_isnull(vector, first))
+		values[first++] = 0;
+	if (first == nrows)
+		return true;
+	if (!hjg_vector_numeric_decode(numerics[first], &value, scale))
+		return false;
+	form = FORM_SHORT | *scale << SHORT_SCALE_SHIFT;
+	/* values below 10^(4 * (max_weight + 1)) fit; rounded down, whatever the sign */
+	max_weight = (INT64_PLACES + HJG_NUMERIC_MAX_SCALE - *scale) / DIGIT_PLACES - HJG_NUMERIC_MAX_SCALE / DIGIT_PLACES - 1;
+	for (int i = first; i < nrows; i++)
+		if (hjg_vector_isnull(vector, i))
+			values[i] = 0;
+		else if (!decode_short(numerics[i], form, *scale, max_weight, &values[i]) &&
+				 !decode_at(numerics[i], *scale, &values[i]))
+			return false;
+	return true;
+}
+
+/* ---------- back ---------- */
+
+int
+hjg_vector_numeric_encode(__int128 value, int scale, void *numeric)
+{
+	unsigned __int128 left = value < 0 ? -(unsigned __int128) value : (unsigned __int128) value;
+	uint16_t	digits[HJG_NUMERIC_MAX_BYTES / 2];
+	const int	odd_places = scale % DIGIT_PLACES;
+	int			weight = -((scale + DIGIT_PLACES - 1) / DIGIT_PLACES);	/* of the digit that comes next */
+	int			ndigits = 0;	/* the last one first */
+	int			skipped = 0;
+	uint32_t	header;
+	uint16_t	word;
+	char	   *at = (char *) numeric + sizeof(header);
+
+	while (left != 0)
+	{
+		const int	base = (int) powers[ndigits + skipped == 0 && odd_places != 0 ? odd_places : DIGIT_PLACES];
+		const int	digit = (int) (left % base) * (10000 / base);
+
+		left /= base;
+		if (ndigits == 0 && digit == 0)
+			skipped++;
+		else
+			digits[ndigits++] = digit;
+		weight++;
+	}
+	weight = ndigits == 0 ? 0 : weight - 1;
+	word = FORM_SHORT | (value < 0 ? SHORT_NEGATIVE : 0) | scale << SHORT_SCALE_SHIFT | (weight & 0x7F);
+	header = (uint32_t) (sizeof(header) + sizeof(word) * (1 + ndigits)) << 2;
+	memcpy(numeric, &header, sizeof(header));
+	memcpy(at, &word, sizeof(word));
+	for (int i = 0; i < ndigits; i++)
+		memcpy(at + sizeof(word) * (1 + i), &digits[ndigits - 1 - i], sizeof(word));
+	return (int) (header >> 2);
+}
