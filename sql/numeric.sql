@@ -60,7 +60,62 @@ select kind, s.* from generate_series(0, 9) kind, num_same(format('num_rows join
 select * from num_same('num_keys left join num_rows on num_rows.k = num_keys.k + 20', (select lists from num_lists));
 select * from num_same('num_rows join num_keys on num_rows.k = num_keys.k + 1000', (select lists from num_lists));
 
+-- Conditions: those that pass other rows than core's.
+create function num_differ(conditions text[], out checked bigint, out rows numeric, out differ text[]) language plpgsql as $$
+declare
+	condition text;
+	query text;
+	core text;
+	ours text;
+begin
+	checked := 0;
+	rows := 0;
+	foreach condition in array conditions loop
+		query := format('select count(*) || '' '' || coalesce(sum(num_rows.id), 0) from num_rows join num_keys using (k) where %s', condition);
+		perform set_config('hjoin_gpu.enabled', 'off', true), set_config('hjoin_gpu.force', 'off', true);
+		execute query into core;
+		perform set_config('hjoin_gpu.enabled', 'on', true), set_config('hjoin_gpu.force', 'on', true);
+		execute query into ours;
+		checked := checked + 1;
+		rows := rows + split_part(core, ' ', 1)::bigint;
+		if core is distinct from ours then
+			differ := differ || format('%s: %s, not %s', condition, ours, core);
+		end if;
+	end loop;
+end $$;
+create table num_constants as
+	select distinct on (v) v::text as v from (
+		select b from num_rows where id % 101 = 0 or (kind = 5 and id < 2110)
+		union all select b + 0.000000000000000000001 from num_rows where id % 211 = 0
+		union all select a - 0.001 from num_rows where id % 487 = 0
+		union all select unnest(array['NaN', 'Infinity', '-Infinity', '0', '-0.00', '24', '24.00', '24.005', '-24.005', '1e400', '-1e400', '1e-400', '-1e-400', '9223372036854775806', '9223372036854775807', '9223372036854775808', '-9223372036854775807',
+			'-9223372036854775808', '-9223372036854775809', '92233720368547758.07', '92233720368547758.06', '10000', '9999.9999', '0.0001', '0.00010', '100000000', '0.5', '-0.5', '12.3456789012345678901234567890', '-12.34567890123456789', '0.9995', '1e18', '1e36', '1e-36', '1e-37']::numeric[])) v (v);
+select count(*) > 100 as enough from num_constants;
+select d.* from unnest(array['a', 'b', 'd']) col, num_differ(array(select format(form, col, op, v) from num_constants, unnest(array['=', '<>', '<', '<=', '>', '>=']) op, unnest(array['%1$s %2$s %3$L::numeric', '%3$L::numeric %2$s %1$s']) form where (length(v) + length(op)) % 2 = length(form) % 2 or col = 'b')) d;
+select d.* from num_differ(array(select format('%s %s %s', l, op, r) from unnest(array['a', 'b', 'c', 'd', 'e', 'f']) l, unnest(array['a', 'b', 'c', 'd', 'e', 'f']) r, unnest(array['=', '<>', '<', '<=', '>', '>=']) op)) d;
+select d.* from num_differ(array['a between 0.5 and 5e7', 'd not between -0.5 and 0.5', 'b in (1, 0.5, ''NaN'', 0.999, 1e400)', 'b not in (1, 0.5, ''Infinity'', 1e-400)', 'b in (0.500, null)', 'b not in (0.500, null)', 'b = any (''{}''::numeric[])', 'b <> all (''{}''::numeric[])', 'b = any (null::numeric[])',
+	'b = any (array(select b from num_rows where id % 7 = 0))', 'b <> all (array(select b from num_rows where id % 7 = 0 and b is not null))', 'b < any (''{1, 2}''::numeric[])', 'b in (select b from num_rows where kind = 4)', 'd in (0.5, 0.50, 0.500)', 'd = 0.5::num_domain', 'd = any (''{0.5, 0.25}''::num_domain[])',
+	'b = (select max(b) from num_rows where kind = 4)', 'a > (select avg(a) from num_rows)', 'b = null', 'b < c or d > a', 'b < c or (d > a and b > c)', '(b > 1 or a is null) and (c > 5 or b = ''NaN'')', 'not (b < 1 and a > c)', 'not (b = 0.5 or a > 0)', 'b > 5 and e < 0 and f > 0',
+	'b is null', 'b is not null and a is null', 'b < 24 and i4 / 2 > 0', 'i4 = 5.5', 'i4::numeric < 24', 'a < 24 and i4 > 0 and c >= 50.00', 'e < -100.5', 'f >= 0.00001234', 'f < 0.000012345', 'b > i4', 'c < 1.5::float8', '(b < (select 5.5) or a > (select 3)) and (b > c or d in (0.5, (select 0.25)))']) d;
+-- prepared, with parameters of other scales each time
+prepare num_prepared(numeric, numeric[]) as select count(*), sum(num_rows.id) from num_rows join num_keys using (k) where d < $1 and c <> all ($2);
+set plan_cache_mode = force_generic_plan;
+set hjoin_gpu.force = on;
+execute num_prepared(0.5, '{1, 2.50}');
+execute num_prepared(-0.12345, '{1.00, NULL}');
+execute num_prepared('NaN', '{3.14, 50.00}');
+execute num_prepared(null, '{}');
+set hjoin_gpu.enabled = off;
+execute num_prepared(0.5, '{1, 2.50}');
+execute num_prepared(-0.12345, '{1.00, NULL}');
+execute num_prepared('NaN', '{3.14, 50.00}');
+execute num_prepared(null, '{}');
+reset hjoin_gpu.enabled;
+reset hjoin_gpu.force;
+reset plan_cache_mode;
+deallocate num_prepared;
+
 drop view num_lists;
-drop table num_rows, num_keys;
+drop table num_rows, num_keys, num_constants;
 drop domain num_domain;
-drop function num_same;
+drop function num_same, num_differ;

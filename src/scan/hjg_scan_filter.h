@@ -33,6 +33,8 @@ extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, 
  */
 extern void hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value);
 extern void hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array);
+/* Compare two numerics in core's order. */
+extern int	hjg_scan_filter_compare_numerics(const void *left, const void *right);
 /* Make a leaf of LIKE, with the literals of its pattern, which are the caller's. */
 extern void hjg_scan_filter_set_like(HjgFilter *leaf, HjgBytes *bytes, int nbytes, bool negated);
 

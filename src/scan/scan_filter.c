@@ -2,9 +2,9 @@
  * scan_filter.c
  *	  The simple conditions of a scan, as filters over columns.
  *
- * What is simple: comparisons of a fixed-width column with a constant or a parameter, equality of text and other
- * strings of bytes with one, LIKE with a constant of literals and %, comparisons of two fixed-width columns, lists of constants (IN, NOT IN), boolean columns, IS [NOT] NULL, and AND and OR of these. None of them
- * has a side effect, raises an error or tells anything, but their order against others
+ * What is simple: comparisons of a fixed-width or numeric column with a constant, a parameter or another such column, equality of text and
+ * other strings of bytes with a constant or a parameter, LIKE with a constant of literals and %, lists of constants (IN, NOT IN), boolean columns,
+ * IS [NOT] NULL, and AND and OR of these.  None of them has a side effect, raises an error or tells anything, but their order against others
  * matters: a condition that is not simple may do all that, and must not see a row that
  * one before it drops.  So only the conditions before the first one that is not simple are taken;
  * what passes them goes through the whole list by core's expression code.
@@ -85,9 +85,16 @@ commuted(HjgComparison comparison)
 	}
 }
 
+/* Are these numerics, or of a domain over it? */
+static bool
+is_numeric(Oid type)
+{
+	return getBaseType(type) == NUMERICOID;
+}
+
 /*
  * The vector of a user column of the scan's table, or -1 if the expression is something else. The column
- * has so many bytes and is passed by value, or is HJG_VARIABLE_WIDTH, unless width is 0.
+ * has so many bytes and is passed by value, or is HJG_VARIABLE_WIDTH or HJG_NUMERIC_WIDTH, unless width is 0.
  */
 static int
 find_column(HjgScanFilter *scan, Expr *expr, int width)
@@ -98,6 +105,7 @@ find_column(HjgScanFilter *scan, Expr *expr, int width)
 	if (!IsA(expr, Var) || var->varno != ((Scan *) scan->seq->ss.ps.plan)->scanrelid || var->varattno <= 0)
 		return -1;
 	att = TupleDescAttr(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, var->varattno - 1);
+	width = width == HJG_NUMERIC_WIDTH ? HJG_VARIABLE_WIDTH : width;
 	if (width != 0 && (att->attlen != width || att->attbyval != (width > 0)))
 		return -1;
 	for (int c = 0; c < scan->ncolumns; c++)
@@ -140,7 +148,7 @@ typedef struct Comparison
 	HjgComparison comparison;
 	HjgOrdinal	ordinal;
 	bool		padded;
-	int16		left_width;		/* or HJG_VARIABLE_WIDTH */
+	int16		left_width;		/* or HJG_VARIABLE_WIDTH, HJG_NUMERIC_WIDTH */
 	int16		right_width;
 } Comparison;
 
@@ -160,6 +168,8 @@ find_comparison(Oid opno, Oid collation, Comparison *found)
 
 	if (op != NULL)
 		*found = (Comparison) {op->comparison, op->ordinal, false, op->left_width, op->right_width};
+	else if (hjg_vector_numeric_operator(function, &found->comparison))
+		*found = (Comparison) {found->comparison, HJG_ORDINAL_NONE, false, HJG_NUMERIC_WIDTH, HJG_NUMERIC_WIDTH};
 	else if (bytes != NULL && (!bytes->collated || is_bytewise(collation)))
 		*found = (Comparison) {bytes->comparison, HJG_ORDINAL_NONE, bytes->padded, HJG_VARIABLE_WIDTH, HJG_VARIABLE_WIDTH};
 	else
@@ -238,6 +248,9 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 		return NULL;
 	left = hjg_scan_strip_relabel(linitial(expr->args));
 	right = hjg_scan_strip_relabel(lsecond(expr->args));
+	/* whatever a superuser has declared to be numerics without a function */
+	if (op.left_width == HJG_NUMERIC_WIDTH && (!is_numeric(exprType((Node *) left)) || !is_numeric(exprType((Node *) right))))
+		return NULL;
 	if (is_operand(right) && (column = find_column(scan, left, op.left_width)) >= 0)
 		return make_comparison(scan, column, &op, op.comparison, op.right_width, right, false);
 	if (is_operand(left) && (column = find_column(scan, right, op.right_width)) >= 0)
@@ -245,7 +258,8 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 	if (op.left_width == HJG_VARIABLE_WIDTH || (column = find_column(scan, left, op.left_width)) < 0 ||
 		(other = find_column(scan, right, op.right_width)) < 0)
 		return NULL;
-	leaf = make_leaf(HJG_FILTER_COLUMNS, column);
+	leaf = make_leaf(op.left_width == HJG_NUMERIC_WIDTH ? HJG_FILTER_NUMERIC_COLUMNS : HJG_FILTER_COLUMNS, column);
+	leaf->compare = hjg_scan_filter_compare_numerics;
 	leaf->other = other;
 	leaf->ordinal = op.ordinal;
 	leaf->comparison = op.comparison;
@@ -264,6 +278,9 @@ make_list(HjgScanFilter *scan, ScalarArrayOpExpr *expr)
 		op.comparison != (expr->useOr ? HJG_COMPARE_EQ : HJG_COMPARE_NE))
 		return NULL;
 	array = hjg_scan_strip_relabel(lsecond(expr->args));
+	if (op.left_width == HJG_NUMERIC_WIDTH && (!is_numeric(exprType((Node *) hjg_scan_strip_relabel(linitial(expr->args)))) ||
+											   !is_numeric(get_base_element_type(exprType((Node *) array)))))
+		return NULL;
 	if (!is_operand(array) || (column = find_column(scan, hjg_scan_strip_relabel(linitial(expr->args)), op.left_width)) < 0)
 		return NULL;
 	return make_comparison(scan, column, &op, op.comparison, op.right_width, array, true);

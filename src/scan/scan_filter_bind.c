@@ -8,6 +8,7 @@
 #include "access/detoast.h"
 #include "miscadmin.h"
 #include "utils/array.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -99,6 +100,59 @@ set_bytes(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, cons
 	leaf->test_bytes = test_varlenas;
 }
 
+/* ---------- numerics ---------- */
+
+int
+hjg_scan_filter_compare_numerics(const void *left, const void *right)
+{
+	CHECK_FOR_INTERRUPTS();
+	return DatumGetInt32(DirectFunctionCall2(numeric_cmp, PointerGetDatum(left), PointerGetDatum(right)));
+}
+
+static int
+compare_constants(const void *left, const void *right)
+{
+	return hjg_scan_filter_compare_numerics(*(const void *const *) left, *(const void *const *) right);
+}
+
+/* The constants of a leaf, which are copied, unpacked. */
+static void
+set_numerics(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, bool list, const Datum *values, const bool *nulls, int nvalues)
+{
+	const struct varlena **unpacked = MemoryContextAllocHuge(CurrentMemoryContext, Max(nvalues, 1) * sizeof(struct varlena *));
+	HjgNumericConstants *numeric;
+	Size		nbytes = 0;
+	char	   *next;
+	int			n = 0;
+
+	for (int i = 0; i < nvalues; i++)
+		if (!nulls[i])
+		{
+			unpacked[n] = PG_DETOAST_DATUM(values[i]);
+			nbytes += MAXALIGN(VARSIZE(unpacked[n]));
+			n++;
+		}
+	if (leaf->numeric != NULL)
+		pfree(leaf->numeric);
+	numeric = MemoryContextAllocHuge(context, MAXALIGN(sizeof(HjgNumericConstants)) + MAXALIGN(sizeof(HjgFilter)) +
+									 n * (sizeof(void *) + sizeof(int64)) + nbytes);
+	*numeric = (HjgNumericConstants) {.comparison = comparison, .list = list, .has_null = n < nvalues, .nvalues = n, .scale = -1};
+	numeric->leaf = (HjgFilter *) ((char *) numeric + MAXALIGN(sizeof(HjgNumericConstants)));
+	memset(numeric->leaf, 0, sizeof(HjgFilter));
+	numeric->set = (int64 *) ((char *) numeric->leaf + MAXALIGN(sizeof(HjgFilter)));
+	numeric->values = (const void **) (numeric->set + n);
+	next = (char *) (numeric->values + n);
+	for (int i = 0; i < n; i++)
+	{
+		numeric->values[i] = memcpy(next, unpacked[i], VARSIZE(unpacked[i]));
+		next += MAXALIGN(VARSIZE(unpacked[i]));
+	}
+	qsort(numeric->values, n, sizeof(void *), compare_constants);
+	leaf->kind = HJG_FILTER_NUMERIC;
+	leaf->numeric = numeric;
+	leaf->compare = hjg_scan_filter_compare_numerics;
+}
+
 void
 hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array)
 {
@@ -109,15 +163,21 @@ hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison c
 	bool	   *nulls;
 	int			nelems;
 	int			n = 0;
+	const int16 wanted_width = width == HJG_NUMERIC_WIDTH ? HJG_VARIABLE_WIDTH : width;
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &elem_width, &elem_byval, &elem_align);
-	if (elem_width != width || elem_byval != (width > 0))
-		elog(ERROR, "elements of a list have %d bytes where %d are expected", elem_width, width);
+	if (elem_width != wanted_width || elem_byval != (width > 0))
+		elog(ERROR, "elements of a list have %d bytes where %d are expected", elem_width, wanted_width);
 	deconstruct_array(array, ARR_ELEMTYPE(array), elem_width, elem_byval, elem_align, &elems, &nulls, &nelems);
 	if (nelems == 0)
 	{
 		leaf->kind = HJG_FILTER_CONSTANT;
 		leaf->negated = comparison == HJG_COMPARE_EQ;
+		return;
+	}
+	if (width == HJG_NUMERIC_WIDTH)
+	{
+		set_numerics(leaf, context, comparison, true, elems, nulls, nelems);
 		return;
 	}
 	if (width == HJG_VARIABLE_WIDTH)
@@ -139,7 +199,9 @@ hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison 
 {
 	const bool	isnull = false;
 
-	if (width == HJG_VARIABLE_WIDTH)
+	if (width == HJG_NUMERIC_WIDTH)
+		set_numerics(leaf, context, comparison, false, &value, &isnull, 1);
+	else if (width == HJG_VARIABLE_WIDTH)
 		set_bytes(leaf, context, comparison, &value, &isnull, 1);
 	else
 		hjg_vector_filter_set_ordinal(leaf, comparison, hjg_vector_datum_ordinal(leaf->ordinal, width, value));

@@ -136,6 +136,9 @@ hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
  */
 #define HJG_NUMERIC_MAX_SCALE 36
 
+/* Stands for the width of numerics among widths of other types. */
+#define HJG_NUMERIC_WIDTH (-3)
+
 /* Most bytes of a value that hjg_vector_numeric_encode() makes. */
 #define HJG_NUMERIC_MAX_BYTES 32
 
@@ -150,6 +153,23 @@ extern bool hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *
  * Returns false if their scales differ or any of them does not fit.
  */
 extern bool hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int *scale);
+/*
+ * A column's numbers at a scale as ordinals, in core's order, with -Infinity, Infinity and NaN.  Odd rows have no ordinal: what does not
+ * fit, or is stored apart.
+ */
+typedef struct HjgNumericOrdinals
+{
+	int64_t		values[HJG_MAX_VECTOR_ROWS];
+	bool		odd[HJG_MAX_VECTOR_ROWS];
+	bool		any_odd;
+} HjgNumericOrdinals;
+
+/* Read the rows asked, at that scale, or at a greater one if not all are integers at it; -1: at one that suits them.  Returns the scale. */
+extern int	hjg_vector_numeric_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, HjgNumericOrdinals *to);
+/*
+ * Find the ordinal of a constant, which is not stored apart, among those at a scale.  Returns false where it has none: then the greatest of those below.
+ */
+extern bool hjg_vector_numeric_bound(const void *numeric, int scale, int64_t *ordinal);
 /* Write the numeric that core would, at scale <= HJG_NUMERIC_MAX_SCALE. Returns how many bytes it takes, HJG_NUMERIC_MAX_BYTES at most. */
 extern int	hjg_vector_numeric_encode(__int128 value, int scale, void *numeric);
 
@@ -163,6 +183,8 @@ typedef enum HjgFilterKind
 	HJG_FILTER_BYTES,			/* likewise, of strings that values refer to */
 	HJG_FILTER_LIKE,			/* value begins with the first of bytes, ends with the last, and has the others between, in their order */
 	HJG_FILTER_COLUMNS,			/* value against another column's */
+	HJG_FILTER_NUMERIC,			/* numeric against constants */
+	HJG_FILTER_NUMERIC_COLUMNS, /* numeric against another column's */
 	HJG_FILTER_IS_NULL,
 	HJG_FILTER_ALL,				/* conditions one after the other; who does not pass one asks no further */
 	HJG_FILTER_AND,				/* who does not pass an argument, but for a NULL, asks on */
@@ -172,8 +194,21 @@ typedef enum HjgFilterKind
 /* AND and OR below one another: each level takes less than 4 kB of the stack, and so whoever makes a filter bounds them. */
 #define HJG_FILTER_MAX_LEVELS 32
 
+/* What a numeric column is compared with. */
+typedef struct HjgNumericConstants
+{
+	HjgComparison comparison;
+	bool		list;			/* EQ: value is in it; NE: value is not in it; else there is one constant */
+	bool		has_null;		/* in the list */
+	int			nvalues;
+	const void **values;		/* in their order */
+	int64_t    *set;			/* [nvalues], if it is a list */
+	int			scale;			/* of the latest rows, or -1; */
+	struct HjgFilter *leaf;		/* and the condition that it is for their ordinals */
+} HjgNumericConstants;
+
 /*
- * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass a RANGE, SET, BYTES, LIKE or COLUMNS.
+ * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass one that compares.
  * A leaf whose operand is not known yet has bind, which is called when a row asks the leaf, makes it one of the
  * other kinds for good and clears bind; it may throw.
  */
@@ -187,11 +222,14 @@ typedef struct HjgFilter
 	 * what values of the vector refer to.  May throw.
 	 */
 	void		(*test_bytes) (const struct HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass);
+	/* NUMERIC and NUMERIC_COLUMNS: less than, equal to or greater than 0, as core compares two values; asked for those without an ordinal.  May throw. */
+	int			(*compare) (const void *left, const void *right);
+	HjgNumericConstants *numeric;	/* NUMERIC */
 	bool		negated;
 	bool		null;			/* CONSTANT: it is NULL, and passes none; SET: a NULL is in it */
 	HjgOrdinal	ordinal;
 	int			column;			/* leaves: which vector */
-	int			other;			/* COLUMNS: and which one it is compared with, */
+	int			other;			/* ..COLUMNS: and which one it is compared with, */
 	HjgComparison comparison;	/* and how */
 	int64_t		low;
 	int64_t		high;			/* not below low */
@@ -207,6 +245,9 @@ typedef struct HjgFilter
 extern void hjg_vector_filter_set_null(HjgFilter *leaf);
 extern void hjg_vector_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
 extern void hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
+
+/* Ask a leaf NUMERIC or NUMERIC_COLUMNS (vector_numeric_filter.c), as hjg_vector_filter_eval() does. */
+extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass);
 
 /* Clear pass[i] of the rows whose value, which is not NULL, does not pass a leaf BYTES or LIKE. */
 extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
@@ -258,9 +299,6 @@ typedef struct HjgVectorTerm
 
 	HjgNumbers	numbers;		/* result */
 } HjgVectorTerm;
-
-/* The width of numerics. */
-#define HJG_NUMERIC_WIDTH (-1)
 
 /* Set a CONSTANT for all rows to come. */
 extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool isnull);

@@ -93,6 +93,8 @@ typedef struct HjgBytesOperator
 
 /* Likewise. */
 extern const HjgBytesOperator *hjg_vector_bytes_operator(Oid function);
+/* Is the function a comparison of numerics? */
+extern bool hjg_vector_numeric_operator(Oid function, HjgComparison *comparison);
 /* Is the function LIKE, or NOT LIKE, of text or char(n)? */
 extern bool hjg_vector_like_operator(Oid function, bool *negated);
 

@@ -143,6 +143,10 @@ eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass
 		case HJG_FILTER_COLUMNS:
 			eval_columns(leaf, &vectors[leaf->column], &vectors[leaf->other], nrows, pass);
 			break;
+		case HJG_FILTER_NUMERIC:
+		case HJG_FILTER_NUMERIC_COLUMNS:
+			hjg_vector_numeric_filter_eval(leaf, vectors, nrows, pass);
+			break;
 		case HJG_FILTER_IS_NULL:
 			eval_null_test(leaf, &vectors[leaf->column], nrows, pass);
 			break;

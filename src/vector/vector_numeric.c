@@ -118,12 +118,20 @@ take_apart(const unsigned char *numeric, Parts *parts)
 	}
 }
 
-/* Make the integer that is a value times 10^scale.  Returns false if it is none, or too large. */
-static bool
+typedef enum Fit
+{
+	FIT_EXACT,
+	FIT_CUT,					/* there are digits behind those of the integer */
+	FIT_NOT						/* it takes more than 64 bits */
+} Fit;
+
+/* Make the integer that is a number times 10^scale, rounded towards zero. */
+static Fit
 scale_parts(const Parts *parts, int scale, int64_t *value)
 {
-	int64_t		result = 0;
-	int			places = scale + DIGIT_PLACES * (parts->weight + 1);	/* of those of the result, those that digits are to come for */
+	int64_t		result = 0;		/* the negative of it, whose range is the larger one */
+	Fit			fit = FIT_EXACT;
+	int			places = scale + DIGIT_PLACES * (parts->weight + 1);	/* of the integer, those that digits are to come for */
 
 	for (int i = 0; i < parts->ndigits; i++)
 	{
@@ -131,16 +139,16 @@ scale_parts(const Parts *parts, int scale, int64_t *value)
 		const int	cut = (int) powers[DIGIT_PLACES - digit_places];
 		const int	digit = (int) load_word(parts->digits + 2 * i);
 
-		if (digit % cut != 0 || __builtin_mul_overflow(result, powers[digit_places], &result) ||
-			__builtin_sub_overflow(result, digit / cut, &result))
-			return false;
+		if (digit % cut != 0)
+			fit = FIT_CUT;
+		if (__builtin_mul_overflow(result, powers[digit_places], &result) || __builtin_sub_overflow(result, digit / cut, &result))
+			return FIT_NOT;
 		places -= DIGIT_PLACES;
 	}
-	/* the negative of it, whose range is the larger one */
 	if (!hjg_vector_numeric_widen(result, places > 0 ? places : 0, &result) || (!parts->negative && result == INT64_MIN))
-		return false;
+		return FIT_NOT;
 	*value = parts->negative ? result : -result;
-	return true;
+	return fit;
 }
 
 bool
@@ -151,7 +159,7 @@ hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *scale)
 	if (!take_apart(numeric, &parts) || parts.scale > HJG_NUMERIC_MAX_SCALE)
 		return false;
 	*scale = parts.scale;
-	return scale_parts(&parts, parts.scale, value);
+	return scale_parts(&parts, parts.scale, value) == FIT_EXACT;
 }
 
 /* ---------- vectors ---------- */
@@ -183,24 +191,42 @@ static const Step steps[DIGIT_PLACES - 1 + MAX_PLACES + 1] = {
 	WHOLE(1000000000), WHOLE(10000000000), WHOLE(100000000000), WHOLE(1000000000000), WHOLE(10000000000000), WHOLE(100000000000000)
 };
 
+/* What values of one word have in common that are read the short way. */
+typedef struct Form
+{
+	unsigned	mask;			/* of the word, these bits */
+	unsigned	bits;			/* are these */
+	int			scale;			/* the integer is the value times 10^scale */
+	int			max_weight;		/* with it the integer has no more than INT64_PLACES digits */
+} Form;
+
+static Form
+make_form(int scale, unsigned mask)
+{
+	const unsigned bits = FORM_SHORT | scale << SHORT_SCALE_SHIFT;
+	/* rounded down, whatever the sign */
+	const int	max_digits = (INT64_PLACES + HJG_NUMERIC_MAX_SCALE - scale) / DIGIT_PLACES - HJG_NUMERIC_MAX_SCALE / DIGIT_PLACES;
+
+	return (Form) {mask, bits & mask, scale, max_digits - 1};
+}
+
 /*
- * Read a value of one word and a few digits, that has the form, which is the first word but for sign and weight.  Returns false if it is another
- * one, or might not fit.
+ * Read a value of one word and a few digits.  Returns false if it is another one, or not an integer times 10^-scale, or might not fit.
  */
 static inline bool
-decode_short(const unsigned char *numeric, unsigned form, int scale, int max_weight, int64_t *value)
+decode_short(const unsigned char *numeric, const Form *form, int64_t *value)
 {
 	const unsigned word = load_word(numeric + 1);
 	const int	weight = (int8_t) (word << 1) >> 1;
 	const int	ndigits = ((int) numeric[0] - 6) >> 2;	/* it is twice the bytes with the header, and one more */
-	const int	step = scale + DIGIT_PLACES * (weight + 1 - ndigits) + DIGIT_PLACES - 1;
+	const int	step = form->scale + DIGIT_PLACES * (weight + 1 - ndigits) + DIGIT_PLACES - 1;
 	const unsigned char *at = numeric + 3;
 	const int64_t sign = -(int64_t) ((word & SHORT_NEGATIVE) != 0);
 	int64_t		before = 0;
 	uint64_t	last;
 	uint64_t	part;
 
-	if ((numeric[0] & 1) == 0 || (word & ~(unsigned) (SHORT_NEGATIVE | 0x7F)) != form || weight > max_weight)
+	if ((numeric[0] & 1) == 0 || (word & form->mask) != form->bits || weight > form->max_weight)
 		return false;
 	switch (ndigits)
 	{
@@ -242,8 +268,7 @@ bool
 hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int *scale)
 {
 	const unsigned char *const *numerics = vector->values;
-	unsigned	form;
-	int			max_weight;
+	Form		form;
 	int64_t		value;
 	int			first = 0;
 
@@ -254,16 +279,118 @@ hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int
 		return true;
 	if (!hjg_vector_numeric_decode(numerics[first], &value, scale))
 		return false;
-	form = FORM_SHORT | *scale << SHORT_SCALE_SHIFT;
-	/* values below 10^(4 * (max_weight + 1)) fit; rounded down, whatever the sign */
-	max_weight = (INT64_PLACES + HJG_NUMERIC_MAX_SCALE - *scale) / DIGIT_PLACES - HJG_NUMERIC_MAX_SCALE / DIGIT_PLACES - 1;
+	form = make_form(*scale, FORM_MASK | SHORT_SCALE_MASK << SHORT_SCALE_SHIFT);
 	for (int i = first; i < nrows; i++)
 		if (hjg_vector_isnull(vector, i))
 			values[i] = 0;
-		else if (!decode_short(numerics[i], form, *scale, max_weight, &values[i]) &&
+		else if (!decode_short(numerics[i], &form, &values[i]) &&
 				 !decode_at(numerics[i], *scale, &values[i]))
 			return false;
 	return true;
+}
+
+/* ---------- order ---------- */
+
+/* Ordinals of what is no number; those of numbers are between. */
+#define ORDINAL_NAN INT64_MAX
+#define ORDINAL_INFINITY (INT64_MAX - 1)
+#define ORDINAL_MINUS_INFINITY INT64_MIN
+#define SPECIAL_INFINITY 0xD000
+#define SPECIAL_MINUS_INFINITY 0xF000
+
+/* Returns whether the value is no number, and its ordinal then. */
+static bool
+find_special(const unsigned char *numeric, int64_t *ordinal)
+{
+	unsigned	word;
+
+	if (numeric[0] == 1 || (numeric[0] & 3) == 2)
+		return false;
+	word = load_word(numeric + ((numeric[0] & 1) != 0 ? 1 : sizeof(uint32_t)));
+	*ordinal = word == SPECIAL_INFINITY ? ORDINAL_INFINITY : word == SPECIAL_MINUS_INFINITY ? ORDINAL_MINUS_INFINITY : ORDINAL_NAN;
+	return (word & FORM_MASK) == FORM_SPECIAL;
+}
+
+/* Read a value's ordinal at a scale; raises *wanted to its own scale where it is no integer at this one.  Returns false if it has none. */
+static __attribute__((noinline)) bool
+find_ordinal(const unsigned char *numeric, int scale, int64_t *ordinal, int *wanted)
+{
+	Parts		parts;
+
+	*ordinal = 0;
+	if (!take_apart(numeric, &parts))
+		return find_special(numeric, ordinal);
+	if (scale_parts(&parts, scale, ordinal) == FIT_EXACT)
+		return *ordinal > ORDINAL_MINUS_INFINITY && *ordinal < ORDINAL_INFINITY;
+	if (parts.scale > *wanted && parts.scale <= HJG_NUMERIC_MAX_SCALE)
+		*wanted = parts.scale;
+	return false;
+}
+
+/* As hjg_vector_numeric_ordinals(), at this scale; returns a greater one if there are values that are no integers at this one. */
+static int
+load_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, HjgNumericOrdinals *to)
+{
+	const unsigned char *const *numerics = vector->values;
+	const Form	form = make_form(scale, FORM_MASK);
+	int			wanted = scale;
+
+	to->any_odd = false;
+	for (int i = 0; i < nrows; i++)
+	{
+		to->odd[i] = false;
+		if (!asked[i] || hjg_vector_isnull(vector, i))
+			to->values[i] = 0;
+		else if (!decode_short(numerics[i], &form, &to->values[i]) &&
+				 !find_ordinal(numerics[i], scale, &to->values[i], &wanted))
+			to->odd[i] = to->any_odd = true;
+	}
+	return wanted;
+}
+
+/* Find the scale of the first of the rows that have one. */
+static int
+first_scale(const HjgVector *vector, const bool *asked, int nrows)
+{
+	const unsigned char *const *numerics = vector->values;
+	Parts		parts;
+
+	for (int i = 0; i < nrows; i++)
+		if (asked[i] && !hjg_vector_isnull(vector, i) && take_apart(numerics[i], &parts) && parts.scale <= HJG_NUMERIC_MAX_SCALE)
+			return parts.scale;
+	return 0;
+}
+
+int
+hjg_vector_numeric_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, HjgNumericOrdinals *to)
+{
+	int			wanted;
+
+	if (scale < 0)
+		scale = first_scale(vector, asked, nrows);
+	wanted = load_ordinals(vector, asked, nrows, scale, to);
+	if (wanted > scale)
+		(void) load_ordinals(vector, asked, nrows, wanted, to);
+	return wanted;
+}
+
+bool
+hjg_vector_numeric_bound(const void *numeric, int scale, int64_t *ordinal)
+{
+	Parts		parts;
+	Fit			fit;
+
+	if (!take_apart(numeric, &parts))
+		return find_special(numeric, ordinal);
+	fit = scale_parts(&parts, scale, ordinal);
+	if (fit == FIT_CUT && parts.negative && *ordinal > ORDINAL_MINUS_INFINITY)
+		--*ordinal;
+	if (fit == FIT_NOT || *ordinal <= ORDINAL_MINUS_INFINITY || *ordinal >= ORDINAL_INFINITY)
+	{
+		*ordinal = parts.negative ? ORDINAL_MINUS_INFINITY : ORDINAL_INFINITY - 1;
+		return false;
+	}
+	return fit == FIT_EXACT;
 }
 
 /* ---------- back ---------- */

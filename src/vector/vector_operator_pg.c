@@ -64,6 +64,20 @@ static const HjgBytesOperator bytes_operators[] = {
 };
 
 bool
+hjg_vector_numeric_operator(Oid function, HjgComparison *comparison)
+{
+	static const Oid functions[] = {F_NUMERIC_EQ, F_NUMERIC_NE, F_NUMERIC_LT, F_NUMERIC_LE, F_NUMERIC_GT, F_NUMERIC_GE};
+
+	for (int i = 0; i < lengthof(functions); i++)
+		if (functions[i] == function)
+		{
+			*comparison = HJG_COMPARE_EQ + i;
+			return true;
+		}
+	return false;
+}
+
+bool
 hjg_vector_like_operator(Oid function, bool *negated)
 {
 	*negated = function == F_TEXTNLIKE || function == F_BPCHARNLIKE;

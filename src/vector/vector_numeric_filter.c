@@ -1,0 +1,169 @@
+/*
+ * vector_numeric_filter.c
+ *	  Conditions on numerics (vector_filter.c).
+ *
+ * The values of a vector are read as ordinals at a scale that suits them, and the constants become ordinals of this scale, so that the condition is one
+ * on integers.  Values without an ordinal are compared by the function that the maker of the leaf gave it.
+ */
+#include <stdlib.h>
+
+#include "vector/hjg_vector.h"
+
+static bool
+holds(HjgComparison comparison, int order)
+{
+	switch (comparison)
+	{
+		case HJG_COMPARE_EQ:
+			return order == 0;
+		case HJG_COMPARE_NE:
+			return order != 0;
+		case HJG_COMPARE_LT:
+			return order < 0;
+		case HJG_COMPARE_LE:
+			return order <= 0;
+		case HJG_COMPARE_GT:
+			return order > 0;
+		default:
+			return order >= 0;
+	}
+}
+
+/* ---------- constants ---------- */
+
+/* Compare with a constant that lies above an ordinal, and below the next one. */
+static void
+set_between(HjgFilter *leaf, HjgComparison comparison, int64_t below)
+{
+	switch (comparison)
+	{
+		case HJG_COMPARE_EQ:
+			hjg_vector_filter_set_ordinal(leaf, HJG_COMPARE_LT, INT64_MIN);	/* none */
+			break;
+		case HJG_COMPARE_NE:
+			hjg_vector_filter_set_ordinal(leaf, HJG_COMPARE_GE, INT64_MIN);	/* all */
+			break;
+		case HJG_COMPARE_LT:
+		case HJG_COMPARE_LE:
+			hjg_vector_filter_set_ordinal(leaf, HJG_COMPARE_LE, below);
+			break;
+		case HJG_COMPARE_GT:
+		case HJG_COMPARE_GE:
+			hjg_vector_filter_set_ordinal(leaf, HJG_COMPARE_GT, below);
+			break;
+	}
+}
+
+static void
+set_scale(HjgNumericConstants *numeric, int scale)
+{
+	HjgFilter  *leaf = numeric->leaf;
+	int64_t		ordinal;
+	int			n = 0;
+
+	numeric->scale = scale;
+	leaf->ordinal = HJG_ORDINAL_INT;
+	if (numeric->list)
+	{
+		for (int i = 0; i < numeric->nvalues; i++)
+			if (hjg_vector_numeric_bound(numeric->values[i], scale, &ordinal))
+				numeric->set[n++] = ordinal;
+		leaf->set = numeric->set;
+		hjg_vector_filter_set_list(leaf, HJG_FILTER_SET, numeric->comparison == HJG_COMPARE_NE, n, numeric->has_null);
+	}
+	else if (hjg_vector_numeric_bound(numeric->values[0], scale, &ordinal))
+		hjg_vector_filter_set_ordinal(leaf, numeric->comparison, ordinal);
+	else
+		set_between(leaf, numeric->comparison, ordinal);
+}
+
+/* ---------- rows ---------- */
+
+/* Does a value without an ordinal pass the leaf? */
+static bool
+passes(const HjgFilter *leaf, const void *value)
+{
+	const HjgNumericConstants *numeric = leaf->numeric;
+	const bool	negated = leaf->negated != (numeric->list && numeric->comparison == HJG_COMPARE_NE);
+	int			low = 0;
+	int			high = numeric->nvalues;
+
+	if (!numeric->list)
+		return holds(numeric->comparison, leaf->compare(value, numeric->values[0])) != negated;
+	if (negated && numeric->has_null)
+		return false;
+	while (low < high)
+	{
+		const int	middle = (low + high) / 2;
+		const int	order = leaf->compare(value, numeric->values[middle]);
+
+		if (order == 0)
+			return !negated;
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return negated;
+}
+
+static void
+eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass)
+{
+	HjgNumericConstants *numeric = leaf->numeric;
+	HjgNumericOrdinals ordinals;
+	bool		asked[HJG_MAX_VECTOR_ROWS];
+	const HjgVector integers = {{sizeof(int64_t), true, 0}, ordinals.values, vector->isnull, vector->has_nulls};
+	const int	scale = hjg_vector_numeric_ordinals(vector, pass, nrows, numeric->scale, &ordinals);
+	HjgFilter	test;
+
+	if (scale != numeric->scale)
+		set_scale(numeric, scale);
+	test = *numeric->leaf;
+	test.negated = numeric->leaf->negated != leaf->negated;
+	memcpy(asked, pass, nrows * sizeof(bool));
+	hjg_vector_filter_eval(&test, &integers, nrows, pass);
+	if (!ordinals.any_odd)
+		return;
+	for (int i = 0; i < nrows; i++)
+		if (asked[i] && ordinals.odd[i])
+			pass[i] = passes(leaf, ((const void *const *) vector->values)[i]);
+	/* of greater values more fit at a smaller scale */
+	numeric->scale = -1;
+}
+
+static void
+eval_numeric_columns(const HjgFilter *leaf, const HjgVector *left, const HjgVector *right, int nrows, bool *pass)
+{
+	HjgNumericOrdinals left_ordinals;
+	HjgNumericOrdinals right_ordinals;
+	const int	left_scale = hjg_vector_numeric_ordinals(left, pass, nrows, -1, &left_ordinals);
+	const int	scale = hjg_vector_numeric_ordinals(right, pass, nrows, left_scale, &right_ordinals);
+	bool		result[HJG_MAX_VECTOR_ROWS];
+
+	if (scale > left_scale)
+		(void) hjg_vector_numeric_ordinals(left, pass, nrows, scale, &left_ordinals);
+	memset(result, true, nrows * sizeof(bool));
+	hjg_vector_compare_ordinals(leaf->comparison, left_ordinals.values, right_ordinals.values, nrows, result);
+	for (int i = 0; i < nrows; i++)
+	{
+		if (!pass[i])
+			continue;
+		if (hjg_vector_isnull(left, i) || hjg_vector_isnull(right, i))
+			pass[i] = false;
+		else if (left_ordinals.odd[i] || right_ordinals.odd[i])
+			pass[i] = holds(leaf->comparison, leaf->compare(((const void *const *) left->values)[i],
+															((const void *const *) right->values)[i])) != leaf->negated;
+		else
+			pass[i] = result[i] != leaf->negated;
+	}
+}
+
+void
+hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass)
+{
+	if (leaf->kind == HJG_FILTER_NUMERIC)
+		eval_constants(leaf, &vectors[leaf->column], nrows, pass);
+	else
+		eval_numeric_columns(leaf, &vectors[leaf->column], &vectors[leaf->other], nrows, pass);
+}
