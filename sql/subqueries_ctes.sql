@@ -12,6 +12,8 @@ select * from hjg_same('select p.id as pid, (select count(*) from build b where 
 select * from hjg_same('select p.id as pid, b.id as bid, (select max(v) from build) from probe p join build b on p.k = b.k');
 select * from hjg_same('select p.id as pid, b.id as bid from probe p join build b on p.k = b.k and b.v > (select avg(v) from build)');
 select * from hjg_same('select p.id as pid, b.id as bid from probe p left join build b on p.k = b.k + (select min(v) from build)');
+-- a clause that is constant within the sub-select
+select * from hjg_same('select o.v, (select count(*) from probe a left join (build b join one_row c on o.v = 6 left join build d on b.k = d.k) on a.k = b.k) from one_row o');
 -- VALUES, functions, unnest
 select * from hjg_same('select p.id as pid, v.* from probe p join (values (1, ''one''), (2, ''two''), (2, ''zwei''), (null, ''nil'')) v (k, n) on p.k = v.k');
 select * from hjg_same('select p.id as pid, g from probe p right join generate_series(0, 400) g on p.k = g');

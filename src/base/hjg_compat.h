@@ -93,6 +93,13 @@
 #define HJG_SET_DISABLED_NODES(path, n) ((void) 0)
 #endif
 
+/* From 17 on core looks for constant clauses of a join in its path, too. */
+#if PG_VERSION_NUM >= 170000
+#define HJG_SET_CLAUSES(custom_path, clauses) ((custom_path)->custom_restrictinfo = (clauses))
+#else
+#define HJG_SET_CLAUSES(custom_path, clauses) ((void) 0)
+#endif
+
 /* Joins that return build rows alone: those without a match (16), or each that has one, once (18). */
 #if PG_VERSION_NUM >= 160000
 #define HJG_IS_RIGHT_ANTI(jointype) ((jointype) == JOIN_RIGHT_ANTI)

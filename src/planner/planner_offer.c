@@ -131,6 +131,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 
 	own.custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	own.custom.custom_paths = list_make2(outer_path, inner_path);
+	HJG_SET_CLAUSES(&own.custom, candidate->extra->restrictlist);
 	own.custom.custom_private = NIL;
 	own.custom.methods = &path_methods;
 	own.jointype = candidate->jointype;
