@@ -29,7 +29,7 @@ my $node = stress_node('wild', conf => "hjoin_gpu.device_program = '$program'\nh
 my %answers = core_answers($node);
 my @queries = stress_queries();
 my $supervisor = supervisor_of($node);
-my @named = split ' ', $ENV{HJG_WILD_DEVICES} // 'cpu cuda:0 opencl:0';
+my @named = split ' ', $ENV{HJG_WILD_DEVICES} // (built_with_cuda() ? 'cpu cuda:0 opencl:0' : 'cpu opencl:0');
 
 # what an operator sees of it must not fail, whatever it says
 my @looks = map { [ 'views', "SELECT count(*) >= 0, max(length(x::text)) > 0 FROM $_ x" ] }

@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(CLOCK_PROCESS_CPUTIME_ID clock_gettime sleep time);
 
 our @EXPORT = qw(start_node make_tables device_pid stat_value wait_until took_less wait_ready is_idle
-  start_query finish_query open_session ask backend_of log_count use_emulated_cuda);
+  start_query finish_query open_session ask backend_of log_count use_emulated_cuda built_with_cuda);
 
 # A server hands its device process no variable that drivers need not (service_spawn.c), and the program that is installed
 # looks at none for faults.  So where the test has set HJG_ variables when it starts a server, this one's device program is a
@@ -94,8 +94,13 @@ sub use_emulated_cuda
 
 	build('build/stub/libcuda.so.1');
 	$ENV{LD_LIBRARY_PATH} = join ':', $stub, grep { defined && $_ ne '' } $ENV{LD_LIBRARY_PATH};
-	plan skip_all => 'the device program was built without CUDA' if `hjoin_gpu_device --list` =~ /^cuda\b.*built without CUDA/m;
+	plan skip_all => 'the device program was built without CUDA' if !built_with_cuda();
 	return;
+}
+
+sub built_with_cuda
+{
+	return `hjoin_gpu_device --list` !~ /^cuda\b.*built without CUDA/m;
 }
 
 # Tables for joins of the executor, large enough for several batches.
