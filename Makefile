@@ -64,7 +64,13 @@ build/%.o: src/%.c $(wildcard src/*/*.h kernels/hjg_*)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
 $(library_srcs:.c=.o) $(pure_srcs:.c=.o): %.o: %.c $(wildcard src/*/*.h kernels/hjg_*)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -c -o $@ $<
-$(pg_srcs:.c=.o): $(wildcard src/*/*.h)
+$(pg_srcs:.c=.o): $(wildcard src/*/*.h) build/server
+# the server that objects are compiled for: where PG_CONFIG names another one they are compiled again
+build/server: FORCE
+	@mkdir -p $(@D)
+	@echo '$(MAJORVERSION) $(includedir_server)' | cmp -s - $@ || echo '$(MAJORVERSION) $(includedir_server)' > $@
+FORCE:
+.PHONY: FORCE
 # loops over vectors of integers, of which the compiler is to make vector instructions
 src/node/node_aggregate.o: override CFLAGS += -O3
 

@@ -148,6 +148,8 @@ check_make() {
 		headers | user)
 			[ $rc = 0 ] && [ -x "$RUN/root$TREE/hjoin_gpu_device" ] && [ -f "$RUN/root$TREE/hjoin_gpu.so" ]
 			claim "plain make builds" $?
+			run "! make src/hjoin_gpu.o | grep -q hjoin_gpu.c && make MAJORVERSION=99 src/hjoin_gpu.o | grep -q hjoin_gpu.c"
+			claim "it compiles again for another server, and not for the same" $?
 			;;
 		*)
 			[ $rc = 2 ] && [ "$(wc -l <"$LOG.log")" = 1 ] && grep -q 'apt-get install .*postgresql-server-dev' "$LOG.log"
