@@ -10,8 +10,9 @@
 /* A key of a row turned into a number, hashed and compared, in cache. */
 #define KEY_NS 6
 
-/* A group's row: transition values made, and handed out. */
-#define GROUP_NS 150
+/* A group's row, finished, or with transition values. */
+#define GROUP_NS 100
+#define PARTIAL_GROUP_NS 300
 
 /* Bytes that a group takes, beside its columns. */
 #define GROUP_BYTES 64
@@ -26,11 +27,11 @@ hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int
 }
 
 double
-hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns)
+hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool partial, int nkeys, int ncolumns)
 {
 	const double bytes = ngroups * (GROUP_BYTES + 8.0 * ncolumns);
 	/* ... a row misses bucket, keys and totals; a part of the misses overlaps */
 	const double misses = bytes > CACHED_BYTES ? costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
 
-	return rows * (KEY_NS * nkeys + misses) + ngroups * GROUP_NS;
+	return rows * (KEY_NS * nkeys + misses) + ngroups * (partial ? PARTIAL_GROUP_NS : GROUP_NS);
 }

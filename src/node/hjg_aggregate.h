@@ -11,6 +11,7 @@
 
 #include "postgres.h"
 
+#include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 
@@ -40,8 +41,11 @@ extern HjgGroups *hjg_groups_create(MemoryContext context, int nkeys, const HjgG
  * them, from the first: more than 0, and all but where keys are toasted.
  */
 extern int	hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *numbers);
+/* A group's hash: its high bits find it here, its low ones are of use to others. */
+extern uint64 hjg_groups_hash(const HjgGroups *groups, uint32 group);
 extern uint32 hjg_groups_count(const HjgGroups *groups);
-extern size_t hjg_groups_bytes(const HjgGroups *groups);
+/* Memory of the groups: now, or after the next rows were looked up. */
+extern size_t hjg_groups_bytes(const HjgGroups *groups, bool next);
 /* Gather the kept columns of a group's first row: values[kept column]. */
 extern void hjg_groups_gather(const HjgGroups *groups, uint32 group, Datum *values, bool *isnull);
 /* Forget all. */
@@ -55,14 +59,18 @@ typedef struct HjgAggregation HjgAggregation;
  * functions: OIDs of the aggregates; numbers: which of arguments each is computed of, or -1: it counts rows.  Arguments are
  * expressions over the vectors column_of[attribute - 1], of which ncolumns are the child's; widths: bytes of the aggregates' results.
  */
-extern HjgAggregation *hjg_aggregation_create(MemoryContext context, PlanState *parent, List *functions, List *numbers,
+extern HjgAggregation *hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, List *functions, List *numbers,
 											  List *arguments, int ncolumns, const int *column_of, const int16 *widths);
 /* Add rows, any number where no column is read, to their groups; numbers NULL: all to group 0. */
 extern void hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int nrows, const uint32 *numbers,
 								uint32 ngroups);
-/* The transition value of aggregate a of a group, in the current memory context. */
+/* Aggregate a of a group, or its transition value if partial, in the current memory context. */
 extern Datum hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *isnull);
-extern size_t hjg_aggregation_bytes(const HjgAggregation *aggregation);
+/* Memory of the totals, likewise. */
+extern size_t hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next);
+/* Write the totals of a group behind what is in buffer; and add such to those of a group. */
+extern void hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer);
+extern void hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written);
 /* Forget all groups. */
 extern void hjg_aggregation_clear(HjgAggregation *aggregation);
 /* Likewise, and parameters may have changed. */
@@ -95,6 +103,26 @@ extern int	hjg_child_next(HjgChild *child, int most);
 extern void hjg_child_return(HjgChild *child, int nrows, int n);
 extern void hjg_child_rescan(HjgChild *child);
 
+/* ---------- groups in temporary files (node_group_spill.c) ---------- */
+
+typedef struct HjgGroupSpill HjgGroupSpill;
+
+/* Groups that keep columns of these types. */
+extern HjgGroupSpill *hjg_group_spill_create(MemoryContext context, TupleDesc columns);
+/* Write a group to one of the partitions that are being written; begins them if need be. */
+extern void hjg_group_spill_write(HjgGroupSpill *spill, uint64 hash, const Datum *kept, const bool *isnull, StringInfo totals);
+/* Are partitions being written? */
+extern bool hjg_group_spill_writing(const HjgGroupSpill *spill);
+/* End writing, and go to the next partition that waits; false if none does.  What is written from now on is divided further. */
+extern bool hjg_group_spill_next_partition(HjgGroupSpill *spill);
+/* May the partition at hand be divided further? */
+extern bool hjg_group_spill_divisible(const HjgGroupSpill *spill);
+/* The next group of the partition: values are valid until the one after; false at its end. */
+extern bool hjg_group_spill_read(HjgGroupSpill *spill, const Datum **kept, const bool **isnull, const char **totals);
+/* Give back all files. */
+extern void hjg_group_spill_reset(HjgGroupSpill *spill);
+extern uint64 hjg_group_spill_bytes(const HjgGroupSpill *spill);
+
 /* ---------- the node (node_grouping.c) ---------- */
 
 /* A column that core's expression code computes. */
@@ -112,6 +140,7 @@ typedef struct HjgAggregateState
 	HjgChild	child;
 	HjgVector  *vectors;		/* columns of the child, then those that are computed */
 	int			ncomputed;
+	int			nkey_exprs;		/* of them, the first ones: keys */
 	HjgComputed *computed;
 	TupleTableSlot *row;		/* scan tuple with a row of the child in it, for what core computes */
 	MemoryContext computed_context; /* values of a vector */
@@ -121,14 +150,18 @@ typedef struct HjgAggregateState
 	int			nkept;			/* columns of the child that groups keep */
 	int		   *kept;
 
-	bool		at_end;			/* of the child */
+	bool		partial;		/* a group may come out more than once */
+	HjgGroupSpill *spill;		/* NULL: none was needed yet */
+	HjgVector  *group_row;		/* a group from a file, by column of the child */
+	bool		at_end;			/* of the child, and of all partitions; */
+	bool		child_done;		/* of the child alone */
 	uint32		ngroups;		/* that are there to be handed out, */
 	uint32		next;			/* those before this one were */
 	Datum	   *kept_values;	/* [nkept] */
 	bool	   *kept_isnull;
 
 	/* figures of EXPLAIN ANALYZE */
-	uint64		nfull;			/* times that the table was full and handed out before the end */
+	uint64		nfull;			/* times that the table was full before the end */
 	size_t		peak_bytes;
 } HjgAggregateState;
 

@@ -8,6 +8,7 @@
 
 #include "postgres.h"
 
+#include "lib/stringinfo.h"
 #include "nodes/execnodes.h"
 
 #include "scan/hjg_scan.h"
@@ -28,6 +29,12 @@ extern void hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 s
 extern void hjg_numeric_sum_add_datum(HjgNumericSum *total, AggState *caller, Datum value);
 /* Make the serialized transition value of sum(numeric) and avg(numeric) of all values, of which there is one at least. */
 extern Datum hjg_numeric_sum_serialize(HjgNumericSum *total, AggState *caller);
+
+/* Make the final value of sum(numeric), or of avg(numeric). */
+extern Datum hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool average);
+/* Write core's state behind what is in buffer, or read it from there and add it: of a sum with one. */
+extern void hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, StringInfo buffer);
+extern const char *hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from);
 
 /* Call one of core's functions on transition states for the caller; no_state: the first argument is NULL. */
 extern Datum hjg_numeric_sum_call(AggState *caller, PGFunction function, Datum state, bool no_state, Datum value);

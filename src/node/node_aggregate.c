@@ -3,8 +3,8 @@
  *	  Totals of groups: what the aggregates of the node GpuAggregate are made of.
  *
  * Rows come as vectors, with the numbers of their groups.  A group has one set of totals for each different argument,
- * whatever aggregates are made of it, in a record of fixed size.  At the end the record becomes core's transition values,
- * which core's Agg above combines and finishes.
+ * whatever aggregates are made of it, in a record of fixed size.  At the end the record becomes the aggregates, or core's
+ * transition values, which core's Agg above combines and finishes.
  *
  * A sum of int8 values is internal to core's functions.  It is made by them, of the 128-bit sum and the
  * number of values, when all rows are there; likewise one of numerics (node_numeric_sum.c).
@@ -33,7 +33,8 @@ typedef struct Argument
 	bool		wide;			/* values may take all of 64 bits */
 	bool		numeric;		/* the sum is one of numerics */
 	bool		extremes_wanted;
-	size_t		at;				/* its totals, in a record */
+	size_t		at;				/* its totals, in a record, */
+	size_t		bytes;			/* as far as they are wanted */
 } Argument;
 
 /* What a record has for an argument; in it as far as it is wanted. */
@@ -56,11 +57,13 @@ typedef struct Aggregate
 {
 	HjgAggregateKind kind;
 	int			argument;		/* or -1: it counts rows */
+	bool		average;		/* of a sum that serves both */
 	int			width;			/* bytes of a least or greatest value */
 } Aggregate;
 
 struct HjgAggregation
 {
+	bool		partial;		/* transition values are wanted */
 	int			narguments;
 	Argument   *arguments;
 	int			naggregates;
@@ -87,6 +90,7 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 		(argument == NULL && aggregate->kind != HJG_AGGREGATE_COUNT))
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
 	aggregate->argument = number;
+	aggregate->average = function == F_AVG_INT8 || function == F_AVG_NUMERIC;
 	aggregate->width = width;
 	switch (aggregate->kind)
 	{
@@ -120,19 +124,21 @@ lay_out_record(HjgAggregation *aggregation)
 		Argument   *argument = &aggregation->arguments[i];
 
 		argument->at = aggregation->record_bytes;
-		aggregation->record_bytes += argument->numeric || argument->extremes_wanted ? sizeof(Totals) :
+		argument->bytes = argument->numeric || argument->extremes_wanted ? sizeof(Totals) :
 			argument->sum_wanted ? offsetof(Totals, least) : sizeof(uint64);
+		aggregation->record_bytes += argument->bytes;
 	}
 }
 
 HjgAggregation *
-hjg_aggregation_create(MemoryContext context, PlanState *parent, List *functions, List *numbers, List *arguments,
+hjg_aggregation_create(MemoryContext context, PlanState *parent, bool partial, List *functions, List *numbers, List *arguments,
 					   int ncolumns, const int *column_of, const int16 *widths)
 {
 	HjgAggregation *aggregation = palloc0(sizeof(HjgAggregation));
 	ListCell   *lc;
 	ListCell   *number;
 
+	aggregation->partial = partial;
 	aggregation->narguments = list_length(arguments);
 	aggregation->arguments = palloc0(Max(aggregation->narguments, 1) * sizeof(Argument));
 	aggregation->aggregates = palloc0(Max(list_length(functions), 1) * sizeof(Aggregate));
@@ -173,10 +179,14 @@ hjg_aggregation_reset(HjgAggregation *aggregation)
 }
 
 size_t
-hjg_aggregation_bytes(const HjgAggregation *aggregation)
+hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next)
 {
-	return MemoryContextMemAllocated(aggregation->context, false) +
+	size_t		bytes = MemoryContextMemAllocated(aggregation->context, false) +
 		MemoryContextMemAllocated(aggregation->caller->curaggcontext->ecxt_per_tuple_memory, true);
+
+	if (next && aggregation->ngroups + HJG_VECTOR_ROWS > aggregation->max_groups)
+		bytes += aggregation->max_groups * aggregation->record_bytes;
+	return bytes;
 }
 
 /* ---------- records ---------- */
@@ -439,6 +449,23 @@ wide_sum_datum(const HjgAggregation *aggregation, const Totals *totals, uint64 c
 	return int8_avg_serialize(fcinfo);
 }
 
+/* The mean of count values with that sum, as core divides. */
+static Datum
+mean(int128 sum, uint64 count)
+{
+	HjgNumericSum total = {.sum = sum,.count = count};
+
+	return hjg_numeric_sum_finish(&total, NULL, true);
+}
+
+static Datum
+whole_sum(int128 sum)
+{
+	HjgNumericSum total = {.sum = sum};
+
+	return hjg_numeric_sum_finish(&total, NULL, false);
+}
+
 static Datum
 average_datum(const Totals *totals, uint64 count)
 {
@@ -477,7 +504,7 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 	totals = aggregate->argument >= 0 ? totals_at(aggregation, &aggregation->arguments[aggregate->argument], group) : NULL;
 	if (totals != NULL)
 		count -= totals->nnulls;
-	*isnull = aggregate->kind != HJG_AGGREGATE_COUNT && aggregate->kind != HJG_AGGREGATE_AVERAGE && count == 0;
+	*isnull = aggregate->kind != HJG_AGGREGATE_COUNT && (!aggregation->partial || aggregate->kind != HJG_AGGREGATE_AVERAGE) && count == 0;
 	if (*isnull)
 		return (Datum) 0;
 	switch (aggregate->kind)
@@ -487,14 +514,72 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 		case HJG_AGGREGATE_SUM:
 			return Int64GetDatum((int64) totals->sum);
 		case HJG_AGGREGATE_AVERAGE:
-			return average_datum(totals, count);
+			return aggregation->partial ? average_datum(totals, count) : mean(totals->sum, count);
 		case HJG_AGGREGATE_WIDE_SUM:
-			return wide_sum_datum(aggregation, totals, count);
+			if (aggregation->partial)
+				return wide_sum_datum(aggregation, totals, count);
+			return aggregate->average ? mean(totals->sum, count) : whole_sum(totals->sum);
 		case HJG_AGGREGATE_NUMERIC_SUM:
-			return hjg_numeric_sum_serialize(&totals->numeric, aggregation->caller);
+			return aggregation->partial ? hjg_numeric_sum_serialize(&totals->numeric, aggregation->caller) :
+				hjg_numeric_sum_finish(&totals->numeric, aggregation->caller, aggregate->average);
 		case HJG_AGGREGATE_LEAST:
 			return extreme_datum(totals->least, aggregate->width);
 		default:
 			return extreme_datum(totals->greatest, aggregate->width);
+	}
+}
+
+/* ---------- on their way to a file and back ---------- */
+
+void
+hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
+{
+	appendBinaryStringInfo(buffer, record_at(aggregation, group), (int) aggregation->record_bytes);
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const Argument *argument = &aggregation->arguments[a];
+		const Totals *totals = totals_at(aggregation, argument, group);
+
+		if (argument->numeric && totals->numeric.has_state)
+			hjg_numeric_sum_write_state(&totals->numeric, aggregation->caller, buffer);
+	}
+}
+
+static const char *
+merge_numeric(const HjgAggregation *aggregation, HjgNumericSum *to, const HjgNumericSum *from, const char *states)
+{
+	if (from->count > 0)
+		hjg_numeric_sum_add(to, aggregation->caller, from->sum, from->scale, from->count);
+	return from->has_state ? hjg_numeric_sum_merge_state(to, aggregation->caller, states) : states;
+}
+
+void
+hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written)
+{
+	const char *states = written + aggregation->record_bytes;
+	uint64		nrows;
+
+	if (ngroups > aggregation->ngroups)
+		make_records(aggregation, ngroups);
+	/* it may lie anywhere */
+	memcpy(&nrows, written, sizeof(nrows));
+	*(uint64 *) record_at(aggregation, group) += nrows;
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const Argument *argument = &aggregation->arguments[a];
+		Totals	   *to = totals_at(aggregation, argument, group);
+		Totals		from;
+
+		memcpy(&from, written + argument->at, argument->bytes);
+		to->nnulls += from.nnulls;
+		if (argument->numeric)
+			states = merge_numeric(aggregation, &to->numeric, &from.numeric, states);
+		else if (argument->sum_wanted || argument->extremes_wanted)
+			to->sum += from.sum;
+		if (argument->extremes_wanted)
+		{
+			to->least = Min(to->least, from.least);
+			to->greatest = Max(to->greatest, from.greatest);
+		}
 	}
 }

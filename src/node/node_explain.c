@@ -413,8 +413,9 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 	if (state->groups != NULL)
 	{
 		show_count("Full Tables", NULL, state->nfull, es);
+		show_count("Temporary File Size", "kB", state->spill != NULL ? (hjg_group_spill_bytes(state->spill) + 1023) / 1024 : 0, es);
 		ExplainPropertyUInteger("Peak Memory Usage", "kB", (state->peak_bytes + 1023) / 1024, es);
 	}
 	if (state->css.ss.ps.state->es_instrument & INSTRUMENT_TIMER && es->timing)
-		show_time("Predicted Time", list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_PREDICTION), 0) * 1000.0, es);
+		show_time("Predicted Time", list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS), HJG_AGGREGATE_SCALAR_PREDICTION) * 1000.0, es);
 }

@@ -6,10 +6,12 @@
  * core's expression code, row by row, into vectors of their own.  Each row is given the number of its group (node_groups.c), and
  * is added to the totals of that (node_aggregate.c).
  *
- * What the node hands out are core's transition values, a row for each group, which core's Agg above combines and
- * finishes: the shape of core's own parallel aggregation, which serves without workers as well.  So a group may come out more than once: where
- * the table has grown to hash_mem, it is handed out as it is, and a new one is begun.  Of GROUP BY's keys nothing comes out but
- * the columns of a group's first row that they are made of; the projection computes them anew.
+ * One process alone finishes its groups, and HAVING is the node's filter.  Where the table has grown to hash_mem groups go to temporary
+ * files (node_group_spill.c).  Several processes, each with groups of its own, hand out core's transition values, which core's Agg
+ * above combines and finishes, the shape of core's own parallel aggregation; and so does a query without GROUP BY.  A group
+ * may come out more than once then: a table that is full is handed out as it is, and a new one is begun.
+ *
+ * Of GROUP BY's keys nothing comes out but the columns of a group's first row that they are made of; the projection computes them anew.
  */
 #include "postgres.h"
 
@@ -24,6 +26,9 @@
 #include "node/hjg_aggregate.h"
 #include "node/hjg_execution.h"
 #include "planner/hjg_planner.h"
+
+/* A table of less is not divided: what it takes without a group would be much of that. */
+#define LEAST_TABLE_BYTES (256 * 1024)
 
 static Node *create_state(CustomScan *cscan);
 static void begin(CustomScanState *node, EState *estate, int eflags);
@@ -73,6 +78,7 @@ static void
 check_plan(const CustomScan *cscan)
 {
 	if (list_length(cscan->custom_private) != HJG_AGGREGATE_PRIVATE_Count ||
+		list_length(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS)) != HJG_AGGREGATE_SCALAR_Count ||
 		list_length(cscan->custom_exprs) != HJG_AGGREGATE_EXPRS_Count ||
 		list_length(cscan->custom_plans) != 1)
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
@@ -102,6 +108,10 @@ init_kept(HjgAggregateState *state, const CustomScan *cscan)
 	int			c = -1;
 
 	collect_columns((Node *) cscan->scan.plan.targetlist, &read);
+	collect_columns((Node *) cscan->scan.plan.qual, &read);
+	/* of groups that come back from files keys are computed again */
+	if (!state->partial)
+		collect_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &read);
 	state->kept = palloc(Max(state->child.ncolumns, 1) * sizeof(int));
 	while ((c = bms_next_member(read, c)) >= 0 && c < state->child.ncolumns)
 		state->kept[state->nkept++] = c;
@@ -141,6 +151,7 @@ init_groups(HjgAggregateState *state, const CustomScan *cscan)
 		else
 			columns[c] = (HjgColumn) {TupleDescAttr(desc, c)->attlen, TupleDescAttr(desc, c)->attbyval, 0};
 	}
+	state->nkey_exprs = state->ncomputed;
 	init_kept(state, cscan);
 	state->groups = hjg_groups_create(state->css.ss.ps.state->es_query_cxt, list_length(exprs), keys, columns, state->nkept, state->kept);
 }
@@ -180,7 +191,7 @@ init_aggregates(HjgAggregateState *state, const CustomScan *cscan)
 		column_of[c] = c;
 	for (int a = 0; a < state->naggregates; a++)
 		widths[a] = TupleDescAttr(desc, state->child.ncolumns + a)->attlen;
-	state->aggregation = hjg_aggregation_create(state->css.ss.ps.state->es_query_cxt, &state->css.ss.ps, functions,
+	state->aggregation = hjg_aggregation_create(state->css.ss.ps.state->es_query_cxt, &state->css.ss.ps, state->partial, functions,
 												list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_NUMBERS), arguments,
 												state->child.ncolumns, column_of, widths);
 }
@@ -196,6 +207,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	int			most_computed;
 
 	check_plan(cscan);
+	state->partial = list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS), HJG_AGGREGATE_SCALAR_PARTIAL) != 0;
 	child = ExecInitNode(linitial(cscan->custom_plans), estate, eflags);
 	node->custom_ps = list_make1(child);
 	ncolumns = list_length(child->plan->targetlist);
@@ -208,6 +220,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	state->computed_context = AllocSetContextCreate(estate->es_query_cxt, "GpuAggregate expressions", ALLOCSET_START_SMALL_SIZES);
 	collect_columns((Node *) cscan->custom_exprs, &wanted);
 	collect_columns((Node *) cscan->scan.plan.targetlist, &wanted);
+	collect_columns((Node *) cscan->scan.plan.qual, &wanted);
 	hjg_child_init(&state->child, child, ncolumns, wanted, state->work_context);
 	bms_free(wanted);
 
@@ -243,13 +256,14 @@ load_row(HjgAggregateState *state, int i)
 	ExecStoreVirtualTuple(slot);
 }
 
+/* Compute the first n of the columns that core computes: keys come first. */
 static void
-compute(HjgAggregateState *state, int nrows)
+compute(HjgAggregateState *state, int n, int nrows)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	MemoryContext old;
 
-	if (state->ncomputed == 0)
+	if (n == 0)
 		return;
 	MemoryContextReset(state->computed_context);
 	old = MemoryContextSwitchTo(state->computed_context);
@@ -257,7 +271,7 @@ compute(HjgAggregateState *state, int nrows)
 	for (int i = 0; i < nrows; i++)
 	{
 		load_row(state, i);
-		for (int e = 0; e < state->ncomputed; e++)
+		for (int e = 0; e < n; e++)
 		{
 			bool		isnull;
 			Datum		value = ExecEvalExpr(state->computed[e].expr, econtext, &isnull);
@@ -279,7 +293,7 @@ add_rows(HjgAggregateState *state)
 	if (nrows == 0)
 		return false;
 	memcpy(state->vectors, state->child.slice, state->child.ncolumns * sizeof(HjgVector));
-	compute(state, nrows);
+	compute(state, state->ncomputed, nrows);
 	if (state->groups != NULL)
 	{
 		n = hjg_groups_find(state->groups, state->vectors, nrows, numbers);
@@ -291,26 +305,7 @@ add_rows(HjgAggregateState *state)
 	return true;
 }
 
-/* Read rows to the end, or until the groups take all of their memory. */
-static void
-read_groups(HjgAggregateState *state)
-{
-	const size_t most_bytes = get_hash_memory_limit();
-	size_t		bytes = 0;
-
-	while (!state->at_end && (bytes < most_bytes || state->groups == NULL))
-	{
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		state->at_end = !add_rows(state);
-		if (state->groups != NULL)
-			bytes = hjg_groups_bytes(state->groups) + hjg_aggregation_bytes(state->aggregation);
-	}
-	state->peak_bytes = Max(state->peak_bytes, bytes);
-	state->nfull += !state->at_end;
-	state->ngroups = state->groups != NULL ? hjg_groups_count(state->groups) : 1;
-	state->next = 0;
-}
+/* ---------- groups ---------- */
 
 static void
 forget_groups(HjgAggregateState *state)
@@ -321,8 +316,137 @@ forget_groups(HjgAggregateState *state)
 	state->ngroups = state->next = 0;
 }
 
+/* The types of the columns that groups keep. */
+static TupleDesc
+kept_desc(const HjgAggregateState *state)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(state->nkept);
+
+	for (int i = 0; i < state->nkept; i++)
+		TupleDescCopyEntry(desc, i + 1, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor, state->kept[i] + 1);
+	return desc;
+}
+
+/* Write all groups to files, and begin the table anew. */
+static void
+spill_groups(HjgAggregateState *state)
+{
+	const uint32 ngroups = hjg_groups_count(state->groups);
+	StringInfoData totals;
+
+	if (state->spill == NULL)
+		state->spill = hjg_group_spill_create(state->css.ss.ps.state->es_query_cxt, kept_desc(state));
+	initStringInfo(&totals);
+	for (uint32 group = 0; group < ngroups; group++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		hjg_groups_gather(state->groups, group, state->kept_values, state->kept_isnull);
+		resetStringInfo(&totals);
+		appendStringInfoSpaces(&totals, VARHDRSZ);
+		hjg_aggregation_write(state->aggregation, group, &totals);
+		hjg_group_spill_write(state->spill, hjg_groups_hash(state->groups, group), state->kept_values, state->kept_isnull, &totals);
+	}
+	pfree(totals.data);
+	forget_groups(state);
+}
+
+/* Add the next group of the partition at hand; false at its end. */
+static bool
+merge_group(HjgAggregateState *state)
+{
+	const Datum *values;
+	const bool *isnull;
+	const char *totals;
+	uint32		number;
+
+	if (!hjg_group_spill_read(state->spill, &values, &isnull, &totals))
+		return false;
+	for (int i = 0; i < state->nkept; i++)
+		hjg_vector_put(&state->group_row[state->kept[i]], 0, values[i], isnull[i]);
+	memcpy(state->vectors, state->group_row, state->child.ncolumns * sizeof(HjgVector));
+	compute(state, state->nkey_exprs, 1);
+	(void) hjg_groups_find(state->groups, state->vectors, 1, &number);
+	hjg_aggregation_merge(state->aggregation, number, hjg_groups_count(state->groups), totals);
+	return true;
+}
+
+/* Vectors of one row, for groups that come from files. */
+static void
+make_group_row(HjgAggregateState *state)
+{
+	const TupleDesc desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
+	state->group_row = MemoryContextAllocZero(state->css.ss.ps.state->es_query_cxt, Max(state->child.ncolumns, 1) * sizeof(HjgVector));
+	for (int i = 0; i < state->nkept; i++)
+	{
+		HjgVector  *vector = &state->group_row[state->kept[i]];
+
+		vector->column.attlen = TupleDescAttr(desc, state->kept[i])->attlen;
+		vector->column.attbyval = TupleDescAttr(desc, state->kept[i])->attbyval;
+		vector->values = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt, sizeof(Datum));
+		vector->isnull = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt, sizeof(bool));
+	}
+}
+
+/* Read on until there are groups to be handed out, or none are left. */
+static bool
+read_to_end(HjgAggregateState *state)
+{
+	const size_t most_bytes = Max(get_hash_memory_limit(), LEAST_TABLE_BYTES);
+	bool		more = true;
+
+	while (more)
+	{
+		size_t		bytes;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(state->css.ss.ps.ps_ExprContext);
+		more = state->child_done ? merge_group(state) : add_rows(state);
+		if (state->groups == NULL)
+			continue;
+		bytes = hjg_groups_bytes(state->groups, false) + hjg_aggregation_bytes(state->aggregation, false);
+		state->peak_bytes = Max(state->peak_bytes, bytes);
+		if (!more || hjg_groups_bytes(state->groups, true) + hjg_aggregation_bytes(state->aggregation, true) < most_bytes)
+			continue;
+		if (state->partial)
+		{
+			state->nfull++;
+			return false;
+		}
+		if (state->child_done && !hjg_group_spill_divisible(state->spill))
+			continue;
+		state->nfull++;
+		spill_groups(state);
+	}
+	return true;
+}
+
+static void
+read_groups(HjgAggregateState *state)
+{
+	const bool	from_files = state->child_done;
+
+	if (from_files && (state->spill == NULL || !hjg_group_spill_next_partition(state->spill)))
+	{
+		state->at_end = true;
+		return;
+	}
+	if (from_files && state->group_row == NULL)
+		make_group_row(state);
+	if (read_to_end(state))
+		state->child_done = true;
+	/* groups of what has gone to files in part are not complete */
+	if (state->spill != NULL && hjg_group_spill_writing(state->spill))
+		spill_groups(state);
+	state->at_end = state->child_done && state->spill == NULL;
+	state->ngroups = state->groups != NULL ? hjg_groups_count(state->groups) : 1;
+	state->next = 0;
+}
+
 /* ---------- the result ---------- */
 
+/* Make the row of a group; NULL if the filter drops it. */
 static TupleTableSlot *
 group_row(HjgAggregateState *state, uint32 group)
 {
@@ -350,6 +474,11 @@ group_row(HjgAggregateState *state, uint32 group)
 	MemoryContextSwitchTo(old);
 	ExecStoreVirtualTuple(slot);
 	econtext->ecxt_scantuple = slot;
+	if (state->css.ss.ps.qual != NULL && !ExecQual(state->css.ss.ps.qual, econtext))
+	{
+		InstrCountFiltered1(state, 1);
+		return NULL;
+	}
 	return state->css.ss.ps.ps_ProjInfo != NULL ? ExecProject(state->css.ss.ps.ps_ProjInfo) : slot;
 }
 
@@ -359,14 +488,21 @@ exec(CustomScanState *node)
 	HjgAggregateState *state = (HjgAggregateState *) node;
 	const ProjectionInfo *projection = node->ss.ps.ps_ProjInfo;
 
-	while (state->next == state->ngroups)
+	for (;;)
 	{
+		while (state->next < state->ngroups)
+		{
+			TupleTableSlot *row = group_row(state, state->next++);
+
+			if (row != NULL)
+				return row;
+			CHECK_FOR_INTERRUPTS();
+		}
 		if (state->at_end)
 			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : node->ss.ss_ScanTupleSlot);
 		forget_groups(state);
 		read_groups(state);
 	}
-	return group_row(state, state->next++);
 }
 
 /* ---------- life cycle ---------- */
@@ -380,14 +516,20 @@ rescan(CustomScanState *node)
 		UpdateChangedParamSet(state->child.plan, node->ss.ps.chgParam);
 	forget_groups(state);
 	hjg_aggregation_reset(state->aggregation);
-	state->at_end = false;
+	if (state->spill != NULL)
+		hjg_group_spill_reset(state->spill);
+	state->at_end = state->child_done = false;
 	hjg_child_rescan(&state->child);
 }
 
 static void
 end(CustomScanState *node)
 {
-	ExecEndNode(((HjgAggregateState *) node)->child.plan);
+	HjgAggregateState *state = (HjgAggregateState *) node;
+
+	if (state->spill != NULL)
+		hjg_group_spill_reset(state->spill);
+	ExecEndNode(state->child.plan);
 }
 
 static void

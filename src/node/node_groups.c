@@ -75,6 +75,7 @@ struct HjgGroups
 	HjgStore   *store;
 	uint32		ngroups;
 	uint32		max_groups;
+	size_t		group_bytes;	/* in arrays */
 	uint64	   *hashes;			/* of the groups */
 	uint32		nbuckets;		/* a power of two */
 	uint32	   *buckets;		/* number of a group plus one; 0: none */
@@ -138,8 +139,12 @@ make_table(HjgGroups *groups)
 	groups->ngroups = 0;
 	groups->max_groups = FIRST_GROUPS;
 	groups->hashes = MemoryContextAlloc(groups->context, FIRST_GROUPS * sizeof(uint64));
+	groups->group_bytes = sizeof(uint64);
 	for (int k = 0; k < groups->nkeys; k++)
+	{
 		groups->keys[k].groups = make_values(groups->context, &groups->keys[k], FIRST_GROUPS);
+		groups->group_bytes += sizeof(bool) + (groups->keys[k].form == KEY_BYTES ? sizeof(HjgBytes) : sizeof(int64));
+	}
 	groups->nbuckets = FIRST_BUCKETS;
 	groups->buckets = MemoryContextAllocZero(groups->context, FIRST_BUCKETS * sizeof(uint32));
 	groups->store = hjg_rows_store_create(groups->context, groups->nkept, groups->kept_columns, FIRST_GROUPS);
@@ -181,6 +186,12 @@ hjg_groups_reset(HjgGroups *groups)
 	make_table(groups);
 }
 
+uint64
+hjg_groups_hash(const HjgGroups *groups, uint32 group)
+{
+	return groups->hashes[group];
+}
+
 uint32
 hjg_groups_count(const HjgGroups *groups)
 {
@@ -188,9 +199,18 @@ hjg_groups_count(const HjgGroups *groups)
 }
 
 size_t
-hjg_groups_bytes(const HjgGroups *groups)
+hjg_groups_bytes(const HjgGroups *groups, bool next)
 {
-	return MemoryContextMemAllocated(groups->context, true);
+	size_t		bytes = MemoryContextMemAllocated(groups->context, true);
+
+	if (!next)
+		return bytes;
+	/* arrays grow to twice their size */
+	if (groups->ngroups + HJG_VECTOR_ROWS > groups->max_groups)
+		bytes += groups->max_groups * groups->group_bytes;
+	if (groups->ngroups + HJG_VECTOR_ROWS > groups->nbuckets / 2)
+		bytes += groups->nbuckets * sizeof(uint32);
+	return bytes;
 }
 
 /* ---------- keys of the rows ---------- */

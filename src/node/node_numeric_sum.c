@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
 
 #include "node/hjg_numeric_sum.h"
 
@@ -96,14 +97,64 @@ hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 sum, int scal
 	total->count = count;
 }
 
-Datum
-hjg_numeric_sum_serialize(HjgNumericSum *total, AggState *caller)
+/* Call one of core's functions of a transition state. */
+static Datum
+call_with_state(AggState *caller, PGFunction function, Datum state)
 {
 	LOCAL_FCINFO(fcinfo, 1);
 
-	move_to_state(total, caller);
 	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, (Node *) caller, NULL);
-	fcinfo->args[0].value = total->state;
+	fcinfo->args[0].value = state;
 	fcinfo->args[0].isnull = false;
-	return numeric_avg_serialize(fcinfo);
+	return function(fcinfo);
+}
+
+Datum
+hjg_numeric_sum_serialize(HjgNumericSum *total, AggState *caller)
+{
+	move_to_state(total, caller);
+	return call_with_state(caller, numeric_avg_serialize, total->state);
+}
+
+Datum
+hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool average)
+{
+	char	   *sum;
+
+	if (total->has_state)
+	{
+		move_to_state(total, caller);
+		return call_with_state(caller, average ? numeric_avg : numeric_sum, total->state);
+	}
+	sum = palloc(HJG_NUMERIC_MAX_BYTES);
+	(void) hjg_vector_numeric_encode(total->sum, total->scale, sum);
+	return average ? DirectFunctionCall2(numeric_div, PointerGetDatum(sum), NumericGetDatum(int64_to_numeric((int64) total->count))) :
+		PointerGetDatum(sum);
+}
+
+void
+hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, StringInfo buffer)
+{
+	const Datum bytes = call_with_state(caller, numeric_avg_serialize, total->state);
+
+	appendBinaryStringInfo(buffer, DatumGetPointer(bytes), VARSIZE(DatumGetPointer(bytes)));
+}
+
+const char *
+hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from)
+{
+	uint32		nbytes;
+	struct varlena *bytes;
+	Datum		state;
+
+	/* it may lie anywhere */
+	memcpy(&nbytes, from, sizeof(nbytes));
+	nbytes = VARSIZE(&nbytes);
+	bytes = palloc(nbytes);
+	memcpy(bytes, from, nbytes);
+	state = hjg_numeric_sum_call(caller, numeric_avg_deserialize, PointerGetDatum(bytes), false, (Datum) 0);
+	total->state = hjg_numeric_sum_call(caller, numeric_avg_combine, total->state, !total->has_state, state);
+	total->has_state = true;
+	pfree(bytes);
+	return from + nbytes;
 }

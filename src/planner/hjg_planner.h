@@ -88,8 +88,8 @@ typedef enum HjgPlanPrediction
 /*
  * Its CustomScan fields:
  *	custom_plans		the plan whose rows are aggregated
- *	custom_scan_tlist	all of its targetlist, then the aggregates, in partial form
- *	targetlist			over custom_scan_tlist: GROUP BY's keys, and what else they determine, over the plan's columns; and the aggregates
+ *	custom_scan_tlist	all of its targetlist, then the aggregates, finished or in partial form
+ *	targetlist, qual	over custom_scan_tlist: GROUP BY's keys, and what else they determine, over the plan's columns; and the aggregates
  *	custom_exprs		HjgAggregateExprs, lists of expressions over the plan's columns
  *	custom_private		HjgAggregatePrivate
  */
@@ -108,9 +108,16 @@ typedef enum HjgAggregatePrivate
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
 	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: number of its argument, or -1: it counts rows */
 	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: argument i is computed by core's expression code */
-	HJG_AGGREGATE_PRIVATE_PREDICTION,	/* integers: the model's time in microseconds */
+	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars */
 	HJG_AGGREGATE_PRIVATE_Count
 } HjgAggregatePrivate;
+
+typedef enum HjgAggregateScalars
+{
+	HJG_AGGREGATE_SCALAR_PARTIAL,	/* 1: aggregates are in partial form, and a group may come out more than once */
+	HJG_AGGREGATE_SCALAR_PREDICTION,	/* the model's time in microseconds */
+	HJG_AGGREGATE_SCALAR_Count
+} HjgAggregateScalars;
 
 extern const CustomScanMethods hjg_aggregate_methods;	/* defined by the executor */
 

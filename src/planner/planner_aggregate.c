@@ -2,9 +2,9 @@
  * planner_aggregate.c
  *	  Offer the node GpuAggregate: grouping and aggregates of a table, or of the last join of a query.
  *
- * Offered is: core's Agg that only finishes partial aggregates, over a GpuAggregate, over a sequential scan or a join of ours; and the
- * same with a Gather between, where each participant has its own groups.  This is the shape of core's own parallel aggregation, and
- * serves without workers as well.
+ * Offered are a GpuAggregate over a sequential scan or over a join of ours; and core's Agg, which only finishes partial aggregates, over a Gather
+ * over one in each participant, the shape of core's own parallel aggregation.  Without GROUP BY core's Agg finishes
+ * in any case.
  *
  * All aggregates of the query must be ones that the node knows (planner_vocabulary.c), and the keys of GROUP BY must be hashable.
  * Arguments and keys may be any expressions of the columns: those that cannot be computed many rows at a time are
@@ -55,19 +55,24 @@ typedef struct AggregatePath
 	CustomPath	custom;
 	List	   *keys;			/* expressions of GROUP BY */
 	List	   *operators;		/* OIDs: their equality operators */
-	List	   *aggregates;		/* partial Aggrefs */
+	List	   *aggregates;		/* Aggrefs */
+	bool		partial;		/* which are in partial form */
+	List	   *having;
 	double		prediction_us;
 } AggregatePath;
 
 /* What the query asks for, as far as the node may do it. */
 typedef struct Grouping
 {
+	PathTarget *target;			/* results */
+	List	   *having;
 	PathTarget *partial;		/* keys, and what they determine; partial Aggrefs */
 	PathTarget *input;			/* the columns that these are made of */
 	List	   *clauses;		/* SortGroupClauses */
 	List	   *keys;
 	List	   *operators;
 	List	   *aggregates;
+	List	   *partial_aggregates;
 	HjgAggregateWork work;
 	const char *why;			/* if the node cannot */
 } Grouping;
@@ -276,7 +281,6 @@ make_partial(PlannerInfo *root, Grouping *grouping)
 {
 	ListCell   *lc;
 
-	grouping->aggregates = NIL;
 	foreach(lc, grouping->partial->exprs)
 	{
 		Aggref	   *aggref;
@@ -287,7 +291,7 @@ make_partial(PlannerInfo *root, Grouping *grouping)
 		memcpy(aggref, lfirst(lc), sizeof(Aggref));
 		mark_partial_aggref(aggref, AGGSPLIT_INITIAL_SERIAL);
 		lfirst(lc) = aggref;
-		grouping->aggregates = lappend(grouping->aggregates, aggref);
+		grouping->partial_aggregates = lappend(grouping->partial_aggregates, aggref);
 	}
 	set_pathtarget_cost_width(root, grouping->partial);
 	set_pathtarget_cost_width(root, grouping->input);
@@ -344,19 +348,20 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 
 /* Predict what the node takes for so many rows, but for what core computes. */
 static double
-grouping_ns(const HjgUnitCosts *costs, double rows, double ngroups, const HjgAggregateWork *work)
+grouping_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool partial, const HjgAggregateWork *work)
 {
 	const int	ncolumns = list_length(work->columns);
 	double		ns = hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps);
 
-	return work->nkeys > 0 ? ns + hjg_model_group_ns(costs, rows, ngroups, work->nkeys, ncolumns) : ns;
+	return work->nkeys > 0 ? ns + hjg_model_group_ns(costs, rows, ngroups, partial, work->nkeys, ncolumns) : ns;
 }
 
 /* Predict what it takes beside a join, in place of emit_ns, which handing out rows takes. */
 static double
-aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, double ngroups, const HjgAggregateWork *work)
+aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, double ngroups, bool partial,
+			   const HjgAggregateWork *work)
 {
-	const double ns = grouping_ns(costs, join->custom.path.rows, ngroups, work);
+	const double ns = grouping_ns(costs, join->custom.path.rows, ngroups, partial, work);
 
 	/* without keys it is never dearer than handing out rows, which core's Agg must have */
 	if (join->columnar)
@@ -368,7 +373,7 @@ double
 hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns)
 {
 	/* that a table of many groups is dear is true of core's, too */
-	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, 1, &candidate->aggregates->work);
+	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, 1, false, &candidate->aggregates->work);
 }
 
 static Cost
@@ -443,13 +448,14 @@ make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	List	   *arguments;
 
 	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = path->having;
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
 	/* Citus and others look at the first element's type: it is a node */
 	cscan->custom_private = list_make1(path->operators);
 	arguments = append_aggregates(cscan, path->aggregates);
-	cscan->custom_private = lappend(cscan->custom_private, list_make1_int((int) Min(path->prediction_us, PG_INT32_MAX)));
+	cscan->custom_private = lappend(cscan->custom_private, list_make2_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX)));
 	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
 	cscan->methods = &hjg_aggregate_methods;
 	return &cscan->scan.plan;
@@ -496,28 +502,39 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 
 /* Make a path over this one, which takes so many nanoseconds more than it. */
 static Path *
-make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *input, double ns, double unit_ns, double ngroups)
+make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, bool partial, Path *input, double ns, double unit_ns,
+		  double ngroups)
 {
+	PathTarget *target = partial ? grouping->partial : grouping->target;
+	QualCost	having_cost;
 	AggregatePath *own = palloc0(sizeof(AggregatePath));
 	Path	   *path = &own->custom.path;
 
 	path->type = T_CustomPath;
 	path->pathtype = T_CustomScan;
 	path->parent = grouped_rel;
-	path->pathtarget = grouping->partial;
+	path->pathtarget = target;
 	path->parallel_safe = grouped_rel->consider_parallel && input->parallel_safe;
 	path->parallel_workers = input->parallel_workers;
 	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(input));
 	path->rows = ngroups;
 	path->total_cost = input->total_cost + ns / unit_ns + grouping->work.by_core * input->rows +
-		grouping->partial->cost.startup + grouping->partial->cost.per_tuple * ngroups;
+		target->cost.startup + target->cost.per_tuple * ngroups;
+	if (!partial && grouping->having != NIL)
+	{
+		cost_qual_eval(&having_cost, grouping->having, root);
+		path->total_cost += having_cost.startup + having_cost.per_tuple * ngroups;
+		path->rows = clamp_row_est(ngroups * clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL));
+		own->having = grouping->having;
+	}
 	path->startup_cost = path->total_cost;
 	own->custom.flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	own->custom.custom_paths = list_make1(input);
 	own->custom.methods = &path_methods;
 	own->keys = grouping->keys;
 	own->operators = grouping->operators;
-	own->aggregates = grouping->aggregates;
+	own->aggregates = partial ? grouping->partial_aggregates : grouping->aggregates;
+	own->partial = partial;
 	own->prediction_us = ns / 1000.0;
 	return path;
 }
@@ -530,7 +547,7 @@ count_groups(PlannerInfo *root, const Grouping *grouping, double rows)
 }
 
 static Path *
-aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, const HjgPath *join)
+aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, bool partial, const HjgPath *join)
 {
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
@@ -544,8 +561,8 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *group
 	path->startup_cost = Min(path->startup_cost, path->total_cost);
 	copy->prediction_us[HJG_PREDICTION_EMIT] = 0;
 	hjg_planner_unit_costs(&costs, path->rows);
-	return make_path(root, grouped_rel, grouping, path, aggregation_ns(&costs, join, emit_ns, ngroups, &grouping->work),
-					 join->unit_ns, ngroups);
+	return make_path(root, grouped_rel, grouping, partial, path,
+					 aggregation_ns(&costs, join, emit_ns, ngroups, partial, &grouping->work), join->unit_ns, ngroups);
 }
 
 /* Find a sequential scan of a table in a list, projections taken off, whose pages the node reads itself; or NULL. */
@@ -567,7 +584,7 @@ find_scan(const List *paths)
 }
 
 static Path *
-aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, const Path *scan)
+aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, bool partial, const Path *scan)
 {
 	Path	   *copy = makeNode(Path);
 	const double ngroups = count_groups(root, grouping, scan->rows);
@@ -578,30 +595,40 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *group
 	copy->pathtarget = grouping->input;
 	/* what core charges for handing over a row is not spent */
 	copy->total_cost -= Min(costs.scan_tuple_ns / unit_ns, cpu_tuple_cost) * copy->rows;
-	return make_path(root, grouped_rel, grouping, copy,
-					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, ngroups, &grouping->work), unit_ns, ngroups);
+	return make_path(root, grouped_rel, grouping, partial, copy,
+					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, ngroups, partial, &grouping->work), unit_ns,
+					 ngroups);
 }
 
 /* Offer a path for core's Agg to finish. */
 static void
-add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, List *having, double ngroups)
+add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, double ngroups)
 {
 	AggClauseCosts costs = {{0}};
 
 	get_agg_clause_costs(root, AGGSPLIT_FINAL_DESERIAL, &costs);
 	add_path(grouped_rel, (Path *) create_agg_path(root, grouped_rel, partial, grouped_rel->reltarget,
 												   grouping->clauses != NIL ? AGG_HASHED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
-												   grouping->clauses, having, &costs, ngroups));
+												   grouping->clauses, grouping->having, &costs, ngroups));
 }
 
 /* The same with a Gather between. */
 static void
-add_gathered(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, List *having, double ngroups)
+add_gathered(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, double ngroups)
 {
 	double		rows = partial->rows * partial->parallel_workers;
 
 	add_finished(root, grouped_rel, grouping,
-				 (Path *) create_gather_path(root, grouped_rel, partial, grouping->partial, NULL, &rows), having, ngroups);
+				 (Path *) create_gather_path(root, grouped_rel, partial, grouping->partial, NULL, &rows), ngroups);
+}
+
+static void
+add_complete(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *path, double ngroups)
+{
+	if (grouping->keys != NIL)
+		add_path(grouped_rel, path);
+	else
+		add_finished(root, grouped_rel, grouping, path, ngroups);
 }
 
 /* Is there a path of the node in the list, finished? */
@@ -614,9 +641,8 @@ has_ours(const List *paths)
 	{
 		const Path *path = lfirst(lc);
 
-		if (!IsA(path, AggPath))
-			continue;
-		path = ((const AggPath *) path)->subpath;
+		if (IsA(path, AggPath))
+			path = ((const AggPath *) path)->subpath;
 		if (IsA(path, GatherPath))
 			path = ((const GatherPath *) path)->subpath;
 		if (IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods)
@@ -629,13 +655,13 @@ has_ours(const List *paths)
 static const char *
 offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, const GroupPathExtraData *extra)
 {
-	List	   *having = (List *) extra->havingQual;
-	const PathTarget *target = grouped_rel->reltarget;
+	PathTarget *target = grouped_rel->reltarget;
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
 	const HjgPath *joins[2] = {NULL, NULL};
 	const Path *scans[2] = {NULL, NULL};
 	Grouping	grouping;
 	double		ngroups;
+	bool		partial;
 
 	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
 	{
@@ -649,20 +675,23 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		return "rows come neither from a table that can be read nor from a GpuHashJoin";
 	if ((extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
 		return "an aggregate has no partial form, is DISTINCT or has ORDER BY";
-	if (!find_grouping(root, target->exprs, target->sortgrouprefs, having, &grouping))
+	if (!find_grouping(root, target->exprs, target->sortgrouprefs, (List *) extra->havingQual, &grouping))
 		return grouping.why;
+	grouping.target = target;
+	grouping.having = (List *) extra->havingQual;
+	partial = grouping.keys == NIL;
 	make_partial(root, &grouping);
 	ngroups = count_groups(root, &grouping, input_rel->rows);
 	if (hjg_force)
 		grouped_rel->pathlist = NIL;
 	if (joins[0] != NULL)
-		add_finished(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, joins[0]), having, ngroups);
+		add_complete(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, partial, joins[0]), ngroups);
 	if (scans[0] != NULL)
-		add_finished(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, scans[0]), having, ngroups);
+		add_complete(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, partial, scans[0]), ngroups);
 	if (joins[1] != NULL && joins[1]->custom.path.parallel_safe)
-		add_gathered(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, joins[1]), having, ngroups);
+		add_gathered(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, true, joins[1]), ngroups);
 	if (scans[1] != NULL)
-		add_gathered(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, scans[1]), having, ngroups);
+		add_gathered(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, true, scans[1]), ngroups);
 	return has_ours(grouped_rel->pathlist) ? NULL : "core's plan is expected to cost less";
 }
 
