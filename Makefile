@@ -264,6 +264,20 @@ check-opencl: build/test_opencl build/hjoin_gpu_lab hjoin_gpu_device
 .PHONY: check-opencl
 # ---- end of check-opencl ----
 
+# ---- vector tests ----
+vector_test_deps = test/vector/test_numeric.c $(library_srcs) $(wildcard src/vector/*.h)
+build/test_numeric: $(vector_test_deps)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(DEVICE_CFLAGS) -o $@ $(filter %.c,$^)
+build/test_numeric_asan: $(vector_test_deps)
+	@mkdir -p $(@D)
+	$(DEVICE_CC) $(ENGINE_TEST_CFLAGS) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^)
+check-vector: build/test_numeric build/test_numeric_asan
+	build/test_numeric
+	build/test_numeric_asan
+.PHONY: check-vector
+# ---- end of vector tests ----
+
 # ---- model tests ----
 build/test_%: test/model/test_%.c $(wildcard src/model/*.[ch] test/model/*.h)
 	@mkdir -p $(@D)

@@ -167,6 +167,7 @@ computing() {
 	part valgrind 1800 run_target check-engine-valgrind
 	part arena 600 run_arena
 	part model 60 run_target check-model
+	part vector 120 run_target check-vector
 	part device 240 run_device
 	part cuda 1200 run_target check-cuda
 	part opencl 900 run_target check-opencl
@@ -176,7 +177,7 @@ computing() {
 	part fuzz 900 run_fuzz
 }
 waiting() { part tap 2700 run_tap; }
-PARTS=(build rules engine valgrind arena model device cuda opencl regress isolation pgtap fuzz tap)
+PARTS=(build rules engine valgrind arena model vector device cuda opencl regress isolation pgtap fuzz tap)
 (trap - EXIT; computing) &
 (trap - EXIT; waiting) &
 wait

@@ -226,13 +226,14 @@ decode_short(const unsigned char *numeric, const Form *form, int64_t *value)
 	uint64_t	last;
 	uint64_t	part;
 
-	if ((numeric[0] & 1) == 0 || (word & form->mask) != form->bits || weight > form->max_weight)
+	/* of headers of more bytes the word holds the upper bits of a size, which are zero */
+	if ((word & form->mask) != form->bits || weight > form->max_weight)
 		return false;
 	switch (ndigits)
 	{
 		case 0:
 			*value = 0;
-			return numeric[0] == 7;
+			return true;
 		case 1:
 			break;
 		case 2:
