@@ -36,9 +36,7 @@ extern Datum hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool
 extern void hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, StringInfo buffer);
 extern const char *hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from);
 
-/* Call one of core's functions on transition states for the caller; no_state: the first argument is NULL. */
-extern Datum hjg_numeric_sum_call(AggState *caller, PGFunction function, Datum state, bool no_state, Datum value);
-/* Make core's state of n > 0 equal values, by the functions that add a value and that combine states. */
-extern Datum hjg_numeric_sum_state_of_equal(AggState *caller, PGFunction accumulate, PGFunction combine, Datum value, uint64 n);
+/* Write the serialized transition value of sum(int8) and avg(int8) of count values with this sum. */
+extern Datum hjg_numeric_sum_write_int8(int128 sum, uint64 count);
 
 #endif							/* HJG_NUMERIC_SUM_H */

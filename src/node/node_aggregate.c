@@ -6,8 +6,7 @@
  * whatever aggregates are made of it, in a record of fixed size.  At the end the record becomes the aggregates, or core's
  * transition values, which core's Agg above combines and finishes.
  *
- * A sum of int8 values is internal to core's functions.  It is made by them, of the 128-bit sum and the
- * number of values, when all rows are there; likewise one of numerics (node_numeric_sum.c).
+ * The state of a sum of int8 values or numerics is internal to core's functions: node_numeric_sum.c writes it.
  */
 #include "postgres.h"
 
@@ -427,28 +426,6 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 
 /* ---------- the result ---------- */
 
-/* As core's state depends on number and sum alone, n values with that sum will do: some of one, the others one less. */
-static Datum
-wide_sum_datum(const HjgAggregation *aggregation, const Totals *totals, uint64 count)
-{
-	int128		less = totals->sum / count;
-	uint64		nmore;
-	Datum		state;
-	LOCAL_FCINFO(fcinfo, 1);
-
-	if (less * count > totals->sum)
-		less--;
-	nmore = (uint64) (totals->sum - less * count);
-	state = hjg_numeric_sum_state_of_equal(aggregation->caller, int8_avg_accum, int8_avg_combine, Int64GetDatum((int64) less), count - nmore);
-	if (nmore > 0)
-		state = hjg_numeric_sum_call(aggregation->caller, int8_avg_combine, state, false,
-									 hjg_numeric_sum_state_of_equal(aggregation->caller, int8_avg_accum, int8_avg_combine, Int64GetDatum((int64) less + 1), nmore));
-	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, (Node *) aggregation->caller, NULL);
-	fcinfo->args[0].value = state;
-	fcinfo->args[0].isnull = false;
-	return int8_avg_serialize(fcinfo);
-}
-
 /* The mean of count values with that sum, as core divides. */
 static Datum
 mean(int128 sum, uint64 count)
@@ -517,7 +494,7 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 			return aggregation->partial ? average_datum(totals, count) : mean(totals->sum, count);
 		case HJG_AGGREGATE_WIDE_SUM:
 			if (aggregation->partial)
-				return wide_sum_datum(aggregation, totals, count);
+				return hjg_numeric_sum_write_int8(totals->sum, count);
 			return aggregate->average ? mean(totals->sum, count) : whole_sum(totals->sum);
 		case HJG_AGGREGATE_NUMERIC_SUM:
 			return aggregation->partial ? hjg_numeric_sum_serialize(&totals->numeric, aggregation->caller) :

@@ -2,18 +2,21 @@
  * node_numeric_sum.c
  *	  Sums of numerics: in 128 bits where the values fit, in core's transition state all others.
  *
- * Core's state depends on number, sum and greatest display scale of the values, and on how many were NaN or infinite.  So what was added up
- * in 128 bits becomes core's by its own functions, as other values of the same number, sum and scale.
+ * Core's state depends on number, sum and greatest display scale of the values, and on how many were NaN or infinite.  What was added up
+ * in 128 bits is written as core writes its state for other processes; where there is a state of core's as well, core reads and combines them.
  */
 #include "postgres.h"
 
+#include "libpq/pqformat.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 
 #include "node/hjg_numeric_sum.h"
 
-Datum
-hjg_numeric_sum_call(AggState *caller, PGFunction function, Datum state, bool no_state, Datum value)
+/* ---------- core's functions ---------- */
+
+static Datum
+call_core(AggState *caller, PGFunction function, Datum state, bool no_state, Datum value)
 {
 	LOCAL_FCINFO(fcinfo, 2);
 
@@ -25,51 +28,64 @@ hjg_numeric_sum_call(AggState *caller, PGFunction function, Datum state, bool no
 	return function(fcinfo);
 }
 
-/* Of one value, doubled as often as n has bits, those of n's bits are put together. */
-Datum
-hjg_numeric_sum_state_of_equal(AggState *caller, PGFunction accumulate, PGFunction combine, Datum value, uint64 n)
+/* Number and sum, as int8_avg_serialize() and numeric_avg_serialize() begin. */
+static void
+write_sum(StringInfo buf, int128 sum, int scale, uint64 count)
 {
-	Datum		doubled = hjg_numeric_sum_call(caller, accumulate, (Datum) 0, true, value);
-	Datum		state = (Datum) 0;
-	bool		none = true;
+	const HjgDigits digits = hjg_vector_numeric_digits(sum, scale);
 
-	for (;;)
-	{
-		if (n & 1)
-		{
-			state = hjg_numeric_sum_call(caller, combine, state, none, doubled);
-			none = false;
-		}
-		n >>= 1;
-		if (n == 0)
-			return state;
-		doubled = hjg_numeric_sum_call(caller, combine, doubled, false,
-									   hjg_numeric_sum_call(caller, combine, (Datum) 0, true, doubled));
-	}
+	pq_begintypsend(buf);
+	pq_sendint64(buf, count);
+	pq_sendint32(buf, digits.ndigits);
+	pq_sendint32(buf, digits.weight);
+	pq_sendint32(buf, digits.negative ? 0x4000 : 0);	/* NUMERIC_NEG, NUMERIC_POS */
+	pq_sendint32(buf, scale);
+	for (int i = 0; i < digits.ndigits; i++)
+		pq_sendint16(buf, digits.digits[i]);
 }
+
+Datum
+hjg_numeric_sum_write_int8(int128 sum, uint64 count)
+{
+	StringInfoData buf;
+
+	write_sum(&buf, sum, 0, count);
+	return PointerGetDatum(pq_endtypsend(&buf));
+}
+
+static Datum
+write_numeric(const HjgNumericSum *total)
+{
+	StringInfoData buf;
+
+	write_sum(&buf, total->sum, total->scale, total->count);
+	/* the greatest scale and how many values have it, which only windows ask for; NaNs, infinities of either sign */
+	pq_sendint32(&buf, total->scale);
+	pq_sendint64(&buf, total->count);
+	pq_sendint64(&buf, 0);
+	pq_sendint64(&buf, 0);
+	pq_sendint64(&buf, 0);
+	return PointerGetDatum(pq_endtypsend(&buf));
+}
+
+/* ---------- sums ---------- */
 
 void
 hjg_numeric_sum_add_datum(HjgNumericSum *total, AggState *caller, Datum value)
 {
-	total->state = hjg_numeric_sum_call(caller, numeric_avg_accum, total->state, !total->has_state, value);
+	total->state = call_core(caller, numeric_avg_accum, total->state, !total->has_state, value);
 	total->has_state = true;
 }
 
-/* Move what is in 128 bits to core's state: the sum as one value, and for the others zeros. */
+/* Move what is in 128 bits to core's state. */
 static void
 move_to_state(HjgNumericSum *total, AggState *caller)
 {
-	char		numeric[HJG_NUMERIC_MAX_BYTES] pg_attribute_aligned(MAXIMUM_ALIGNOF);
-
 	if (total->count == 0)
 		return;
-	(void) hjg_vector_numeric_encode(total->sum, total->scale, numeric);
-	hjg_numeric_sum_add_datum(total, caller, PointerGetDatum(numeric));
-	(void) hjg_vector_numeric_encode(0, total->scale, numeric);
-	if (total->count > 1)
-		total->state = hjg_numeric_sum_call(caller, numeric_avg_combine, total->state, false,
-											hjg_numeric_sum_state_of_equal(caller, numeric_avg_accum, numeric_avg_combine,
-																		   PointerGetDatum(numeric), total->count - 1));
+	total->state = call_core(caller, numeric_avg_combine, total->state, !total->has_state,
+							 call_core(caller, numeric_avg_deserialize, write_numeric(total), false, (Datum) 0));
+	total->has_state = true;
 	total->count = 0;
 	total->sum = 0;
 	total->scale = 0;
@@ -97,23 +113,13 @@ hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 sum, int scal
 	total->count = count;
 }
 
-/* Call one of core's functions of a transition state. */
-static Datum
-call_with_state(AggState *caller, PGFunction function, Datum state)
-{
-	LOCAL_FCINFO(fcinfo, 1);
-
-	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, (Node *) caller, NULL);
-	fcinfo->args[0].value = state;
-	fcinfo->args[0].isnull = false;
-	return function(fcinfo);
-}
-
 Datum
 hjg_numeric_sum_serialize(HjgNumericSum *total, AggState *caller)
 {
+	if (!total->has_state)
+		return write_numeric(total);
 	move_to_state(total, caller);
-	return call_with_state(caller, numeric_avg_serialize, total->state);
+	return call_core(caller, numeric_avg_serialize, total->state, false, (Datum) 0);
 }
 
 Datum
@@ -124,7 +130,7 @@ hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool average)
 	if (total->has_state)
 	{
 		move_to_state(total, caller);
-		return call_with_state(caller, average ? numeric_avg : numeric_sum, total->state);
+		return call_core(caller, average ? numeric_avg : numeric_sum, total->state, false, (Datum) 0);
 	}
 	sum = palloc(HJG_NUMERIC_MAX_BYTES);
 	(void) hjg_vector_numeric_encode(total->sum, total->scale, sum);
@@ -135,7 +141,7 @@ hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool average)
 void
 hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, StringInfo buffer)
 {
-	const Datum bytes = call_with_state(caller, numeric_avg_serialize, total->state);
+	const Datum bytes = call_core(caller, numeric_avg_serialize, total->state, false, (Datum) 0);
 
 	appendBinaryStringInfo(buffer, DatumGetPointer(bytes), VARSIZE(DatumGetPointer(bytes)));
 }
@@ -152,8 +158,8 @@ hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *
 	nbytes = VARSIZE(&nbytes);
 	bytes = palloc(nbytes);
 	memcpy(bytes, from, nbytes);
-	state = hjg_numeric_sum_call(caller, numeric_avg_deserialize, PointerGetDatum(bytes), false, (Datum) 0);
-	total->state = hjg_numeric_sum_call(caller, numeric_avg_combine, total->state, !total->has_state, state);
+	state = call_core(caller, numeric_avg_deserialize, PointerGetDatum(bytes), false, (Datum) 0);
+	total->state = call_core(caller, numeric_avg_combine, total->state, !total->has_state, state);
 	total->has_state = true;
 	pfree(bytes);
 	return from + nbytes;

@@ -139,11 +139,20 @@ hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 /* Stands for the width of numerics among widths of other types. */
 #define HJG_NUMERIC_WIDTH (-3)
 
+/* A number as core computes with it: digits of base 10000, the first one to be multiplied by 10000^weight, no zeros at either end. */
+typedef struct HjgDigits
+{
+	bool		negative;
+	int			weight;			/* of 0: 0 */
+	int			ndigits;
+	uint16_t	digits[12];		/* any 128-bit number, whatever its scale, has no more */
+} HjgDigits;
+
 /* Most bytes of a value that hjg_vector_numeric_encode() makes. */
 #define HJG_NUMERIC_MAX_BYTES 32
 
-/* Multiply by 10^places, places >= 0.  Returns false, with any result, if that does not fit. */
-extern bool hjg_vector_numeric_widen(int64_t value, int places, int64_t *result);
+/* Multiply by 10^places, places >= 0, to another place.  Returns false, with any result, if that does not fit. */
+extern bool hjg_vector_numeric_widen(const int64_t *values, int nrows, int places, int64_t *results);
 extern bool hjg_vector_numeric_widen_sum(__int128 value, int places, __int128 *result);
 
 /* Read a value, with the scale that core displays it with.  Returns false if it does not fit. */
@@ -170,6 +179,7 @@ extern int	hjg_vector_numeric_ordinals(const HjgVector *vector, const bool *aske
  * Find the ordinal of a constant, which is not stored apart, among those at a scale.  Returns false where it has none: then the greatest of those below.
  */
 extern bool hjg_vector_numeric_bound(const void *numeric, int scale, int64_t *ordinal);
+extern HjgDigits hjg_vector_numeric_digits(__int128 value, int scale);
 /* Write the numeric that core would, at scale <= HJG_NUMERIC_MAX_SCALE. Returns how many bytes it takes, HJG_NUMERIC_MAX_BYTES at most. */
 extern int	hjg_vector_numeric_encode(__int128 value, int scale, void *numeric);
 

@@ -207,13 +207,9 @@ apply(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int 
 static bool
 widen(HjgNumbers *numbers, int scale, int nrows, int64_t *space)
 {
-	const int	places = scale - numbers->scale;
-	bool		fits = true;
+	const bool	fits = hjg_vector_numeric_widen(numbers->values, nrows, scale - numbers->scale, space);
 
-	for (int i = 0; i < nrows; i++)
-		fits &= hjg_vector_numeric_widen(numbers->values[i], places, &space[i]);
 	numbers->values = space;
-	numbers->scale = scale;
 	return fits;
 }
 

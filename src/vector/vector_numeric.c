@@ -44,10 +44,14 @@ load_word(const unsigned char *at)
 /* ---------- scales ---------- */
 
 bool
-hjg_vector_numeric_widen(int64_t value, int places, int64_t *result)
+hjg_vector_numeric_widen(const int64_t *values, int nrows, int places, int64_t *results)
 {
-	*result = 0;
-	return value == 0 || (places <= INT64_PLACES && !__builtin_mul_overflow(value, powers[places], result));
+	const int64_t factor = places <= INT64_PLACES ? powers[places] : 0;
+	bool		fits = true;
+
+	for (int i = 0; i < nrows; i++)
+		fits &= (factor != 0 || values[i] == 0) && !__builtin_mul_overflow(values[i], factor, &results[i]);
+	return fits;
 }
 
 bool
@@ -130,6 +134,7 @@ static Fit
 scale_parts(const Parts *parts, int scale, int64_t *value)
 {
 	int64_t		result = 0;		/* the negative of it, whose range is the larger one */
+	int64_t		widened;
 	Fit			fit = FIT_EXACT;
 	int			places = scale + DIGIT_PLACES * (parts->weight + 1);	/* of the integer, those that digits are to come for */
 
@@ -145,9 +150,9 @@ scale_parts(const Parts *parts, int scale, int64_t *value)
 			return FIT_NOT;
 		places -= DIGIT_PLACES;
 	}
-	if (!hjg_vector_numeric_widen(result, places > 0 ? places : 0, &result) || (!parts->negative && result == INT64_MIN))
+	if (!hjg_vector_numeric_widen(&result, 1, places > 0 ? places : 0, &widened) || (!parts->negative && widened == INT64_MIN))
 		return FIT_NOT;
-	*value = parts->negative ? result : -result;
+	*value = parts->negative ? widened : -widened;
 	return fit;
 }
 
@@ -396,37 +401,45 @@ hjg_vector_numeric_bound(const void *numeric, int scale, int64_t *ordinal)
 
 /* ---------- back ---------- */
 
+HjgDigits
+hjg_vector_numeric_digits(__int128 value, int scale)
+{
+	const int	odd_places = scale % DIGIT_PLACES;
+	unsigned __int128 left = value < 0 ? -(unsigned __int128) value : (unsigned __int128) value;
+	int			base = (int) powers[odd_places != 0 ? odd_places : DIGIT_PLACES];
+	HjgDigits	result = {.negative = value < 0, .weight = -((scale + DIGIT_PLACES - 1) / DIGIT_PLACES) - 1};
+
+	/* the last one first */
+	for (; left != 0; left /= base, base = 10000)
+	{
+		const int	digit = (int) (left % base) * (10000 / base);
+
+		if (result.ndigits > 0 || digit != 0)
+			result.digits[result.ndigits++] = digit;
+		result.weight++;
+	}
+	if (result.ndigits == 0)
+		result.weight = 0;
+	for (int i = 0; i < result.ndigits / 2; i++)
+	{
+		const uint16_t digit = result.digits[i];
+
+		result.digits[i] = result.digits[result.ndigits - 1 - i];
+		result.digits[result.ndigits - 1 - i] = digit;
+	}
+	return result;
+}
+
 int
 hjg_vector_numeric_encode(__int128 value, int scale, void *numeric)
 {
-	unsigned __int128 left = value < 0 ? -(unsigned __int128) value : (unsigned __int128) value;
-	uint16_t	digits[HJG_NUMERIC_MAX_BYTES / 2];
-	const int	odd_places = scale % DIGIT_PLACES;
-	int			weight = -((scale + DIGIT_PLACES - 1) / DIGIT_PLACES);	/* of the digit that comes next */
-	int			ndigits = 0;	/* the last one first */
-	int			skipped = 0;
-	uint32_t	header;
-	uint16_t	word;
-	char	   *at = (char *) numeric + sizeof(header);
+	const HjgDigits digits = hjg_vector_numeric_digits(value, scale);
+	const uint16_t word = FORM_SHORT | (digits.negative ? SHORT_NEGATIVE : 0) | scale << SHORT_SCALE_SHIFT | (digits.weight & 0x7F);
+	const uint32_t nbytes = sizeof(uint32_t) + sizeof(word) * (1 + digits.ndigits);
+	const uint32_t header = nbytes << 2;
 
-	while (left != 0)
-	{
-		const int	base = (int) powers[ndigits + skipped == 0 && odd_places != 0 ? odd_places : DIGIT_PLACES];
-		const int	digit = (int) (left % base) * (10000 / base);
-
-		left /= base;
-		if (ndigits == 0 && digit == 0)
-			skipped++;
-		else
-			digits[ndigits++] = digit;
-		weight++;
-	}
-	weight = ndigits == 0 ? 0 : weight - 1;
-	word = FORM_SHORT | (value < 0 ? SHORT_NEGATIVE : 0) | scale << SHORT_SCALE_SHIFT | (weight & 0x7F);
-	header = (uint32_t) (sizeof(header) + sizeof(word) * (1 + ndigits)) << 2;
 	memcpy(numeric, &header, sizeof(header));
-	memcpy(at, &word, sizeof(word));
-	for (int i = 0; i < ndigits; i++)
-		memcpy(at + sizeof(word) * (1 + i), &digits[ndigits - 1 - i], sizeof(word));
-	return (int) (header >> 2);
+	memcpy((char *) numeric + sizeof(header), &word, sizeof(word));
+	memcpy((char *) numeric + sizeof(header) + sizeof(word), digits.digits, sizeof(word) * digits.ndigits);
+	return (int) nbytes;
 }

@@ -133,8 +133,8 @@ make_apart(void)
 {
 	unsigned char *block = malloc(18);
 
-	/* the words would be those of NaNs */
-	memset(block, 0xC0, 18);
+	/* the words would be those of NaNs, or of numbers */
+	memset(block, below(2) == 0 ? 0xC0 : 0x80, 18);
 	block[0] = 1;
 	if (below(2) == 0)
 	{
@@ -479,21 +479,24 @@ check_widen(void)
 	const __int128 value = random_value(20);
 	const int	places = below(19);
 	const __int128 product = value * power(places);
-	int64_t		narrow;
+	const int64_t given[3] = {0, (int64_t) value, 0};
+	const int64_t few[2] = {0, 1 + below(9)};
+	int64_t		narrow[3];
 	__int128	wide;
 	__int128	back;
 	bool		good = true;
 
 	if (fits(value))
-		good &= hjg_vector_numeric_widen((int64_t) value, places, &narrow) == fits(product) && (!fits(product) || narrow == product);
+		good &= hjg_vector_numeric_widen(given, 3, places, narrow) == fits(product) &&
+			(!fits(product) || (narrow[0] == 0 && narrow[1] == product && narrow[2] == 0));
 	good &= hjg_vector_numeric_widen_sum(value, places, &wide) && wide == product;
 	/* in two steps, with 38 digits at most */
 	if (!hjg_vector_numeric_widen_sum(wide, 18, &back))
 		good &= product > power(38) / power(18) || product < -(power(38) / power(18));
 	else
 		good &= back / power(18) == product && back % power(18) == 0;
-	good &= hjg_vector_numeric_widen(0, 19 + below(30), &narrow) && narrow == 0;
-	return good && !hjg_vector_numeric_widen(1 + below(9), 19 + below(30), &narrow);
+	good &= hjg_vector_numeric_widen(few, 1, 19 + below(30), narrow) && narrow[0] == 0;
+	return good && !hjg_vector_numeric_widen(few, 2, 19 + below(30), narrow);
 }
 
 static void
