@@ -8,8 +8,9 @@ package HjgQuery;
 use strict;
 use warnings;
 
-# share of queries for aggregates of all rows of a join
+# share of queries for aggregates of all rows, and for groups, of a join or a table
 our $aggregates = 0.08;
+our $groups = 0.15;
 
 sub pick { return $_[ int(rand(@_)) ]; }
 sub chance { return rand() < $_[0]; }
@@ -327,13 +328,35 @@ sub aggregate_item
 	return pick('sum', 'sum', 'avg', 'min', 'max', 'count') . "($arg)";
 }
 
+# a key of GROUP BY whose equal values look the same
+sub group_key
+{
+	my (@l) = @_;
+	my $x = int_col(@l);
+	my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
+	return $g if chance(0.7);
+	return pick("$x % 7", "coalesce($x, -1)", "$x is null", "case when $x > 9 then $x end", "$x\::int8 * 3", "length($g\::text)", "left($g\::text, 2)", "($x % 100)::numeric(12, 2)");
+}
+
+# an aggregate of a group: as of all rows, but numerics and FILTER more often
+sub group_item
+{
+	my (@l) = @_;
+	my $x = int_col(@l);
+	my $item = aggregate_item(@l);
+	$item = pick('sum', 'avg', 'count') . '(' . pick("$x\::numeric", "$x\::numeric(14, 2)", "$x * 1.25", "$x\::numeric * " . int_col(@l), "1.5 - $x\::numeric", "case when $x % 50 = 0 then 'NaN'::numeric else $x end") . ')' if chance(0.3);
+	$item .= " filter (where " . pick("$x > 3", "$x is null", "$x % 2 = 0") . ')' if chance(0.15) && $item !~ /filter/;
+	return $item;
+}
+
 # --- queries ----------------------------------------------------------------------------
 # { with => [text], select => [..], from => tree, where => [..], tail => text, params => bool }
 sub make_query
 {
 	my ($s) = @_;
 	my %q = (with => [], select => [], where => [], tail => '', settings => {});
-	my $n = pick(2, 2, 2, 2, 3, 3, 3, 4, 5);
+	my $grouped = chance($groups);
+	my $n = $grouped ? pick(1, 1, 1, 2, 2, 3) : pick(2, 2, 2, 2, 3, 3, 3, 4, 5);
 	$q{from} = join_tree($s, $n, 1);
 	my @l = leaves($q{from});
 	if (chance(0.08))
@@ -368,7 +391,15 @@ sub make_query
 		  : pick("$x > 3", "$x is null", "$x is not null", "$x % 4 <> 1", "($x is null or $x < 20)", "$x between 1 and 300");
 	}
 	my $r = rand();
-	if ($r < 0.12)
+	if ($grouped)
+	{
+		my @g = map { group_key(@l) } 1 .. pick(1, 1, 2, 3);
+		$q{select} = [ @g, map { group_item(@l) } 1 .. pick(0, 1, 2, 3, 5) ];
+		$q{tail} = 'group by ' . join(', ', 1 .. @g);
+		$q{tail} .= ' having ' . pick('count(*) > 1', 'max(' . int_col(@l) . ') is not null', 'sum(' . int_col(@l) . ') > 10') if chance(0.25);
+		$q{errors} = 1 if join(' ', render_from($q{from}), @{ $q{where} }) !~ /::int8 \+/;
+	}
+	elsif ($r < 0.12)
 	{
 		my $g = pick(map { my $a = $_->{alias}; map { "$a.$_->{name}" } grep { $_->{exact} } @{ $_->{cols} } } @l);
 		$q{select} = [ $g, 'count(*)', 'sum(' . int_col(@l) . ') filter (where ' . int_col(@l) . ' > 5)', 'sum(' . int_col(@l) . '::int8::numeric)', 'min(' . int_col(@l) . ')', 'count(distinct ' . int_col(@l) . ')' ];

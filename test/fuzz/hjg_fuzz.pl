@@ -13,7 +13,8 @@
 #   --per-schema N   queries for each set of tables (default 40)
 #   --repro-dir DIR  where scripts for failing queries go (default .)
 #   --max-failures N stop after so many (default 10)
-#   --aggregates F   share of queries for aggregates of all rows of a join (default 0.08)
+#   --aggregates F   share of queries for aggregates of all rows (default 0.08)
+#   --groups F       share of queries with GROUP BY (default 0.15)
 #   --writers N      so many sessions change the tables meanwhile (default 0)
 #   --min-share F    share of queries whose plan must have our node (default 0.5)
 #   --baseline       core against core: proves the fuzzer, not the extension
@@ -38,10 +39,11 @@ $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
 my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, writers => 0);
-GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
 $opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
 $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
+$HjgQuery::groups = $opt{groups} if defined $opt{groups};
 $opt{seed} //= time() % 1000000;
 my $deadline = defined $opt{seconds} ? time() + $opt{seconds} : undef;
 
@@ -199,7 +201,7 @@ sub run_case
 	my ($ce, $c) = part_of($out, 'core');
 	my ($oe, $o) = part_of($out, 'ours');
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
-	my %r = (node => ($explain // '') =~ /GpuHashJoin/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0, explain => $explain, rows => scalar @$c);
+	my %r = (node => ($explain // '') =~ /Gpu(HashJoin|Aggregate)/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0, explain => $explain, rows => scalar @$c);
 	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/ || $case->{wrap} eq 'copy' && $ce eq '25P02' || $opt{writers} && "$ce $oe" =~ /40001|40P01|55P03/;
 	# on a busy machine writers bloat tables without end, and where the node is forced nothing bounds what that costs
 	return { %r, verdict => 'skip' } if $opt{writers} && $oe =~ /^ ?57014/;

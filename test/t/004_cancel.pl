@@ -134,7 +134,25 @@ for my $try (1 .. 5)
 cmp_ok($moved_mb, '<', $keys_mb, 'a cancel does not wait until all keys are in the arena');
 took_less($ended_after, 0.2, 'and takes effect at once');
 
-# a client that goes away
+# groups: while the table grows, goes to files, comes back from them
+my $grouping = q{SET hjoin_gpu.force = on; SET max_parallel_workers_per_gather = 0; SET work_mem = '1MB';
+	SELECT a, sum(b), count(*), avg(b::numeric) FROM wide GROUP BY a HAVING count(*) > 1};
+like($node->safe_psql('postgres', $grouping =~ s/SELECT a/EXPLAIN SELECT a/r), qr/GpuAggregate/, 'groups: the node groups');
+for my $after (0.05, 0.4, 0.9)
+{
+	my $running = start_query($node, $grouping, 'groups');
+	ok(defined wait_until(sub { $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'groups' AND query LIKE '%wide%'") > 0 }, 5), "groups, $after: it runs");
+	sleep $after;
+	my $start = time;
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'groups'");
+	my (undef, $err) = finish_query($running);
+	took_less(time - $start, $limit, "groups, $after: cancel ends it at once");
+	like($err, qr/canceling statement due to user request/, "groups, $after: and says so");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, "groups, $after: no file is left");
+}
+like(($node->psql('postgres', "SET temp_file_limit = '1MB'; $grouping"))[2], qr/temporary file size exceeds/, 'groups: temp_file_limit holds');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), 0, 'groups: and no file is left');
+
 # a client that goes away
 my $running = start_query($node, 'SELECT hjoin_gpu_self_test(1000000, 300000000)');
 my $pid = backend_of($node, '.');
