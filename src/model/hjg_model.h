@@ -205,7 +205,7 @@ extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *
  * columns of the two sides gathered, and nsteps operations on the values of a row.
  */
 extern double hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps);
-/* More that it takes to group them by nkeys keys, and to hand out ngroups groups of ncolumns columns, finished or in partial form. */
+/* More that a node takes, to group them by nkeys keys, and to hand out ngroups groups of ncolumns columns, finished or in partial form. */
 extern double hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool partial, int nkeys, int ncolumns);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);

@@ -7,6 +7,9 @@
 /* A value loaded, added to another, or to a total: one step of a loop over a vector that is in the first-level cache. */
 #define STEP_NS 0.6
 
+/* A node that is made, and its memory. */
+#define START_NS 20000
+
 /* A key of a row turned into a number, hashed and compared, in cache. */
 #define KEY_NS 6
 
@@ -33,5 +36,7 @@ hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool 
 	/* ... a row misses bucket, keys and totals; a part of the misses overlaps */
 	const double misses = bytes > CACHED_BYTES ? costs->miss_ns * (1 - CACHED_BYTES / bytes) : 0;
 
-	return rows * (KEY_NS * nkeys + misses) + ngroups * (partial ? PARTIAL_GROUP_NS : GROUP_NS);
+	if (nkeys == 0)
+		return START_NS;
+	return START_NS + rows * (KEY_NS * nkeys + misses) + ngroups * (partial ? PARTIAL_GROUP_NS : GROUP_NS);
 }

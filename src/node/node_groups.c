@@ -70,13 +70,13 @@ struct HjgGroups
 	uint64		row_hashes[HJG_VECTOR_ROWS];
 	MemoryContext scratch;		/* of a vector: values that were detoasted */
 
-	/* what is below lies in context */
+	/* what is below lies in context, and so do keys' values */
 	MemoryContext context;
 	HjgStore   *store;
 	uint32		ngroups;
 	uint32		max_groups;
 	size_t		group_bytes;	/* in arrays */
-	uint64	   *hashes;			/* of the groups */
+	uint64	   *hashes;			/* of the groups; NULL: there is no table yet */
 	uint32		nbuckets;		/* a power of two */
 	uint32	   *buckets;		/* number of a group plus one; 0: none */
 	char	   *block;			/* where strings go */
@@ -130,18 +130,18 @@ init_key(Key *key, const HjgGroupKey *from, const HjgColumn *columns)
 		key->codec = hjg_rows_key_codec(1, &from->operator, &from->collation, true);
 		fmgr_info(function, &key->equal);
 	}
-	key->rows = make_values(CurrentMemoryContext, key, HJG_VECTOR_ROWS);
 }
 
+/* Before the first row. */
 static void
 make_table(HjgGroups *groups)
 {
-	groups->ngroups = 0;
 	groups->max_groups = FIRST_GROUPS;
 	groups->hashes = MemoryContextAlloc(groups->context, FIRST_GROUPS * sizeof(uint64));
 	groups->group_bytes = sizeof(uint64);
 	for (int k = 0; k < groups->nkeys; k++)
 	{
+		groups->keys[k].rows = make_values(groups->context, &groups->keys[k], HJG_VECTOR_ROWS);
 		groups->keys[k].groups = make_values(groups->context, &groups->keys[k], FIRST_GROUPS);
 		groups->group_bytes += sizeof(bool) + (groups->keys[k].form == KEY_BYTES ? sizeof(HjgBytes) : sizeof(int64));
 	}
@@ -175,7 +175,6 @@ hjg_groups_create(MemoryContext context, int nkeys, const HjgGroupKey *keys, con
 	groups->context = AllocSetContextCreate(context, "GpuAggregate groups", ALLOCSET_DEFAULT_SIZES);
 	groups->scratch = AllocSetContextCreate(context, "GpuAggregate values", ALLOCSET_SMALL_SIZES);
 	MemoryContextSwitchTo(old);
-	make_table(groups);
 	return groups;
 }
 
@@ -183,7 +182,8 @@ void
 hjg_groups_reset(HjgGroups *groups)
 {
 	MemoryContextReset(groups->context);
-	make_table(groups);
+	groups->hashes = NULL;
+	groups->ngroups = groups->max_groups = 0;
 }
 
 uint64
@@ -203,7 +203,7 @@ hjg_groups_bytes(const HjgGroups *groups, bool next)
 {
 	size_t		bytes = MemoryContextMemAllocated(groups->context, true);
 
-	if (!next)
+	if (!next || groups->hashes == NULL)
 		return bytes;
 	/* arrays grow to twice their size */
 	if (groups->ngroups + HJG_VECTOR_ROWS > groups->max_groups)
@@ -459,6 +459,8 @@ hjg_groups_find(HjgGroups *groups, const HjgVector *vectors, int nrows, uint32 *
 	uint16		first_rows[HJG_VECTOR_ROWS];	/* of new groups */
 	const uint32 nold = groups->ngroups;
 
+	if (groups->hashes == NULL)
+		make_table(groups);
 	nrows = rows_at_once(groups, vectors, nrows);
 	load_keys(groups, vectors, nrows);
 	/* each row may begin a group */

@@ -351,9 +351,9 @@ static double
 grouping_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool partial, const HjgAggregateWork *work)
 {
 	const int	ncolumns = list_length(work->columns);
-	double		ns = hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps);
 
-	return work->nkeys > 0 ? ns + hjg_model_group_ns(costs, rows, ngroups, partial, work->nkeys, ncolumns) : ns;
+	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) +
+		hjg_model_group_ns(costs, rows, ngroups, partial, work->nkeys, ncolumns);
 }
 
 /* Predict what it takes beside a join, in place of emit_ns, which handing out rows takes. */
