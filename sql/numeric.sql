@@ -53,9 +53,21 @@ reset hjoin_gpu.force;
 
 create view num_lists as select array['sum(a), avg(a)', 'sum(b), avg(b)', 'sum(c)', 'sum(d), avg(d)', 'sum(e), avg(e)', 'sum(f), avg(f)', 'avg(-a), sum(-b), sum(- -c)', 'count(a), count(b)',
 	'sum(a + b), sum(a - b), sum(b - a), sum(a * b)', 'sum(a * (1 - c))', 'sum(a * (1 - c) * (1 + d))', 'sum(i2 * a), sum(i4 + c), sum(i8 - f)', 'avg(i2::numeric), avg(i4::numeric), avg(i8::numeric)', 'sum((i4 + i2) * c)',
-	'sum(a * c * d * e * f)', 'sum(f * f * f * f), sum(f * f * f * f * f)', 'sum(i8 * f * f * f)', 'sum(i8::numeric * i8), sum(i8 * 1.000000001)', 'sum(5), sum(5.50), avg(0.000), sum(1e30)', 'sum(b + 1e25), sum(a * ''NaN'')', 'count(a + b), count(*)'] as lists;
+	'sum(a * c * d * e * f)', 'sum(f * f * f * f), sum(f * f * f * f * f)', 'sum(i8 * f * f * f)', 'sum(i8::numeric * i8), sum(i8 * 1.000000001)', 'sum(5), sum(5.50), avg(0.000), sum(1e30)', 'sum(b + 1e25), sum(a * ''NaN'')', 'count(a + b), count(*)',
+	'min(a), max(a)', 'min(d), max(d), sum(d)', 'trim_scale(min(b)), trim_scale(max(b))', 'min(f * e), max(-f)', 'min(i8::numeric * i8), max(i8::numeric * i8)', 'trim_scale(min(b * 2)), trim_scale(max(b - a)), count(b)', 'min(e), max(c), avg(c)', 'max(5.50), min(1e30)'] as lists;
 select * from num_same('num_rows join num_keys using (k)', (select lists from num_lists));
 select kind, s.* from generate_series(0, 9) kind, num_same(format('num_rows join num_keys using (k) where kind = %s', kind), (select lists from num_lists)) s;
+-- of equal values the last one is the extreme, with its scale; groups
+create table num_ties as select i % 2 as k, v::numeric from unnest(array[2.0, 3.0, 3.00, 2.000, 2.5, 3.0000, 2, 'NaN', null, 3, 2.5]::numeric[]) with ordinality u (v, i), generate_series(1, 400) g order by i, g;
+analyze num_ties;
+select * from num_same('num_ties group by k', array['k, min(v), max(v)', 'k, min(v), max(nullif(v, ''NaN'')), sum(v)']);
+select * from num_same('num_ties where v <> ''NaN'' group by v', array['v, min(v), max(v)']);
+select * from num_same('num_ties where v = 3', array['min(v), max(v), count(*)']);
+select * from num_same('num_ties where v < 3', array['min(v), max(v), avg(v)']);
+select * from num_same('num_rows join num_keys using (k) group by kind, k', array['kind, k, min(a), max(d), trim_scale(min(b)), trim_scale(max(b)), sum(b), avg(a), count(b)', 'kind, k, min(c + a), max(e * f)']);
+set work_mem = '64kB';
+select * from num_same('num_rows group by id % 4000', array['id % 4000, min(a), max(d), trim_scale(min(b)), trim_scale(max(b)), sum(b), avg(a), avg(b * c)', 'id % 4000, trim_scale(max(b - a)), count(b)', 'id % 4000, sum(i8), avg(i4), max(i8), avg(i8)']);
+reset work_mem;
 -- NULLs of an outer join, and no row
 select * from num_same('num_keys left join num_rows on num_rows.k = num_keys.k + 20', (select lists from num_lists));
 select * from num_same('num_rows join num_keys on num_rows.k = num_keys.k + 1000', (select lists from num_lists));
@@ -116,6 +128,6 @@ reset plan_cache_mode;
 deallocate num_prepared;
 
 drop view num_lists;
-drop table num_rows, num_keys, num_constants;
+drop table num_rows, num_keys, num_constants, num_ties;
 drop domain num_domain;
 drop function num_same, num_differ;

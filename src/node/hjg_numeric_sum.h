@@ -1,6 +1,6 @@
 /*
  * hjg_numeric_sum.h
- *	  Sums of numerics, exact whatever the values are.
+ *	  Sums and extremes of numerics, exact whatever the values are.
  *	  Internal to the room "node".
  */
 #ifndef HJG_NUMERIC_SUM_H
@@ -35,6 +35,23 @@ extern Datum hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool
 /* Write core's state behind what is in buffer, or read it from there and add it: of a sum with one. */
 extern void hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, StringInfo buffer);
 extern const char *hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from);
+
+/* The least or greatest of numerics, none when zeroed. */
+typedef struct HjgNumericExtreme
+{
+	Datum		value;			/* in the memory of the caller's aggregates, or 0 */
+	bool		fits;			/* it is number / 10^scale, as it is displayed */
+	int			scale;
+	int64		number;
+} HjgNumericExtreme;
+
+/* Take a number into account; of equal ones core keeps the last, which matters where their scales differ. */
+extern void hjg_numeric_extreme_add(HjgNumericExtreme *extreme, bool greatest, AggState *caller, int64 number, int scale);
+/* Likewise a numeric that need not fit. */
+extern void hjg_numeric_extreme_add_datum(HjgNumericExtreme *extreme, bool greatest, AggState *caller, Datum value);
+/* Write the value, if there is one, behind what is in buffer; or read it from there and add it to another extreme, from being as it was written. */
+extern void hjg_numeric_extreme_write(const HjgNumericExtreme *extreme, StringInfo buffer);
+extern const char *hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, const char *written);
 
 /* Write the serialized transition value of sum(int8) and avg(int8) of count values with this sum. */
 extern Datum hjg_numeric_sum_write_int8(int128 sum, uint64 count);

@@ -30,7 +30,7 @@ typedef struct Argument
 	int			column;			/* it is this vector, and none of the child's; or -1 */
 	bool		sum_wanted;
 	bool		wide;			/* values may take all of 64 bits */
-	bool		numeric;		/* the sum is one of numerics */
+	bool		numeric;		/* values are numerics */
 	bool		extremes_wanted;
 	size_t		at;				/* its totals, in a record, */
 	size_t		bytes;			/* as far as they are wanted */
@@ -48,7 +48,12 @@ typedef struct Totals
 			int64		least;
 			int64		greatest;
 		};
-		HjgNumericSum numeric;
+		struct
+		{
+			HjgNumericSum numeric_sum;
+			HjgNumericExtreme numeric_least;
+			HjgNumericExtreme numeric_greatest;
+		};
 	};
 } Totals;
 
@@ -111,6 +116,11 @@ add_aggregate(HjgAggregation *aggregation, Oid function, int number, int width)
 		case HJG_AGGREGATE_GREATEST:
 			argument->extremes_wanted = true;
 			break;
+		case HJG_AGGREGATE_NUMERIC_LEAST:
+		case HJG_AGGREGATE_NUMERIC_GREATEST:
+			argument->numeric = true;
+			argument->extremes_wanted = true;
+			break;
 	}
 }
 
@@ -123,7 +133,8 @@ lay_out_record(HjgAggregation *aggregation)
 		Argument   *argument = &aggregation->arguments[i];
 
 		argument->at = aggregation->record_bytes;
-		argument->bytes = argument->numeric || argument->extremes_wanted ? sizeof(Totals) :
+		argument->bytes = argument->numeric ? (argument->extremes_wanted ? sizeof(Totals) : offsetof(Totals, numeric_least)) :
+			argument->extremes_wanted ? offsetof(Totals, greatest) + sizeof(int64) :
 			argument->sum_wanted ? offsetof(Totals, least) : sizeof(uint64);
 		aggregation->record_bytes += argument->bytes;
 	}
@@ -226,7 +237,7 @@ make_records(HjgAggregation *aggregation, uint32 ngroups)
 	{
 		const Argument *argument = &aggregation->arguments[i];
 
-		for (uint32 group = aggregation->ngroups; argument->extremes_wanted && group < ngroups; group++)
+		for (uint32 group = aggregation->ngroups; argument->extremes_wanted && !argument->numeric && group < ngroups; group++)
 		{
 			totals_at(aggregation, argument, group)->least = PG_INT64_MAX;
 			totals_at(aggregation, argument, group)->greatest = PG_INT64_MIN;
@@ -263,11 +274,11 @@ sum_wide(const int64 *values, int nrows)
 }
 
 static void
-add_extremes(Totals *totals, const HjgNumbers *numbers, int nrows)
+find_extremes(const HjgNumbers *numbers, int nrows, int64 *least_found, int64 *greatest_found)
 {
 	const int64 *values = numbers->values;
-	int64		least = totals->least;
-	int64		greatest = totals->greatest;
+	int64		least = *least_found;
+	int64		greatest = *greatest_found;
 
 	if (numbers->isnull == NULL)
 		for (int i = 0; i < nrows; i++)
@@ -281,8 +292,30 @@ add_extremes(Totals *totals, const HjgNumbers *numbers, int nrows)
 			least = numbers->isnull[i] ? least : Min(least, values[i]);
 			greatest = numbers->isnull[i] ? greatest : Max(greatest, values[i]);
 		}
-	totals->least = least;
-	totals->greatest = greatest;
+	*least_found = least;
+	*greatest_found = greatest;
+}
+
+static void
+add_numeric_extremes(const HjgAggregation *aggregation, Totals *totals, int64 least, int64 greatest, int scale)
+{
+	hjg_numeric_extreme_add(&totals->numeric_least, false, aggregation->caller, least, scale);
+	hjg_numeric_extreme_add(&totals->numeric_greatest, true, aggregation->caller, greatest, scale);
+}
+
+/* Add numerics, of which one at least is not NULL. */
+static void
+add_numerics_to_one(const HjgAggregation *aggregation, const Argument *argument, Totals *totals, const HjgNumbers *numbers, int nrows, int nnulls)
+{
+	int64		least = PG_INT64_MAX;
+	int64		greatest = PG_INT64_MIN;
+
+	if (argument->sum_wanted)
+		hjg_numeric_sum_add(&totals->numeric_sum, aggregation->caller, sum_wide(numbers->values, nrows), numbers->scale, nrows - nnulls);
+	if (!argument->extremes_wanted)
+		return;
+	find_extremes(numbers, nrows, &least, &greatest);
+	add_numeric_extremes(aggregation, totals, least, greatest, numbers->scale);
 }
 
 static void
@@ -297,12 +330,13 @@ add_to_one(const HjgAggregation *aggregation, const Argument *argument, Totals *
 	if (argument->numeric)
 	{
 		if (nnulls < nrows)
-			hjg_numeric_sum_add(&totals->numeric, aggregation->caller, sum_wide(numbers->values, nrows), numbers->scale, nrows - nnulls);
+			add_numerics_to_one(aggregation, argument, totals, numbers, nrows, nnulls);
+		return;
 	}
-	else if (argument->sum_wanted)
+	if (argument->sum_wanted)
 		totals->sum += argument->wide ? sum_wide(numbers->values, nrows) : sum_narrow(numbers->values, nrows);
 	if (argument->extremes_wanted)
-		add_extremes(totals, numbers, nrows);
+		find_extremes(numbers, nrows, &totals->least, &totals->greatest);
 }
 
 /* ---------- rows of any group ---------- */
@@ -312,10 +346,15 @@ add_numerics(const HjgAggregation *aggregation, const Argument *argument, const 
 {
 	for (int i = 0; i < nrows; i++)
 	{
-		HjgNumericSum *sum = &totals_at(aggregation, argument, groups[i])->numeric;
+		Totals	   *totals = totals_at(aggregation, argument, groups[i]);
+		HjgNumericSum *sum = &totals->numeric_sum;
 		int128		more;
 
 		if (numbers->isnull != NULL && numbers->isnull[i])
+			continue;
+		if (argument->extremes_wanted)
+			add_numeric_extremes(aggregation, totals, numbers->values[i], numbers->values[i], numbers->scale);
+		if (!argument->sum_wanted)
 			continue;
 		/* nearly all are of one scale */
 		if (likely(sum->scale == numbers->scale && !__builtin_add_overflow(sum->sum, (int128) numbers->values[i], &more)))
@@ -338,10 +377,13 @@ add_to_groups(HjgAggregation *aggregation, const Argument *argument, const HjgNu
 	if (isnull != NULL)
 		for (int i = 0; i < nrows; i++)
 			totals_at(aggregation, argument, groups[i])->nnulls += isnull[i];
-	/* the value of a NULL is 0 */
 	if (argument->numeric)
+	{
 		add_numerics(aggregation, argument, numbers, nrows, groups);
-	else if (argument->sum_wanted)
+		return;
+	}
+	/* the value of a NULL is 0 */
+	if (argument->sum_wanted)
 		for (int i = 0; i < nrows; i++)
 			totals_at(aggregation, argument, groups[i])->sum += values[i];
 	if (!argument->extremes_wanted)
@@ -383,7 +425,13 @@ add_by_core(HjgAggregation *aggregation, const Argument *argument, const HjgVect
 		{
 			MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 
-			hjg_numeric_sum_add_datum(&totals->numeric, aggregation->caller, value);
+			if (argument->sum_wanted)
+				hjg_numeric_sum_add_datum(&totals->numeric_sum, aggregation->caller, value);
+			if (argument->extremes_wanted)
+			{
+				hjg_numeric_extreme_add_datum(&totals->numeric_least, false, aggregation->caller, value);
+				hjg_numeric_extreme_add_datum(&totals->numeric_greatest, true, aggregation->caller, value);
+			}
 			MemoryContextSwitchTo(old);
 		}
 	}
@@ -497,8 +545,12 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 				return hjg_numeric_sum_write_int8(totals->sum, count);
 			return aggregate->average ? mean(totals->sum, count) : whole_sum(totals->sum);
 		case HJG_AGGREGATE_NUMERIC_SUM:
-			return aggregation->partial ? hjg_numeric_sum_serialize(&totals->numeric, aggregation->caller) :
-				hjg_numeric_sum_finish(&totals->numeric, aggregation->caller, aggregate->average);
+			return aggregation->partial ? hjg_numeric_sum_serialize(&totals->numeric_sum, aggregation->caller) :
+				hjg_numeric_sum_finish(&totals->numeric_sum, aggregation->caller, aggregate->average);
+		case HJG_AGGREGATE_NUMERIC_LEAST:
+			return totals->numeric_least.value;
+		case HJG_AGGREGATE_NUMERIC_GREATEST:
+			return totals->numeric_greatest.value;
 		case HJG_AGGREGATE_LEAST:
 			return extreme_datum(totals->least, aggregate->width);
 		default:
@@ -517,17 +569,29 @@ hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInf
 		const Argument *argument = &aggregation->arguments[a];
 		const Totals *totals = totals_at(aggregation, argument, group);
 
-		if (argument->numeric && totals->numeric.has_state)
-			hjg_numeric_sum_write_state(&totals->numeric, aggregation->caller, buffer);
+		if (argument->numeric && totals->numeric_sum.has_state)
+			hjg_numeric_sum_write_state(&totals->numeric_sum, aggregation->caller, buffer);
+		if (argument->numeric && argument->extremes_wanted)
+		{
+			hjg_numeric_extreme_write(&totals->numeric_least, buffer);
+			hjg_numeric_extreme_write(&totals->numeric_greatest, buffer);
+		}
 	}
 }
 
 static const char *
-merge_numeric(const HjgAggregation *aggregation, HjgNumericSum *to, const HjgNumericSum *from, const char *states)
+merge_numerics(const HjgAggregation *aggregation, const Argument *argument, Totals *to, const Totals *from, const char *states)
 {
-	if (from->count > 0)
-		hjg_numeric_sum_add(to, aggregation->caller, from->sum, from->scale, from->count);
-	return from->has_state ? hjg_numeric_sum_merge_state(to, aggregation->caller, states) : states;
+	const HjgNumericSum *sum = &from->numeric_sum;
+
+	if (sum->count > 0)
+		hjg_numeric_sum_add(&to->numeric_sum, aggregation->caller, sum->sum, sum->scale, sum->count);
+	if (sum->has_state)
+		states = hjg_numeric_sum_merge_state(&to->numeric_sum, aggregation->caller, states);
+	if (!argument->extremes_wanted)
+		return states;
+	states = hjg_numeric_extreme_merge(&to->numeric_least, &from->numeric_least, false, aggregation->caller, states);
+	return hjg_numeric_extreme_merge(&to->numeric_greatest, &from->numeric_greatest, true, aggregation->caller, states);
 }
 
 void
@@ -550,8 +614,11 @@ hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups,
 		memcpy(&from, written + argument->at, argument->bytes);
 		to->nnulls += from.nnulls;
 		if (argument->numeric)
-			states = merge_numeric(aggregation, &to->numeric, &from.numeric, states);
-		else if (argument->sum_wanted || argument->extremes_wanted)
+		{
+			states = merge_numerics(aggregation, argument, to, &from, states);
+			continue;
+		}
+		if (argument->sum_wanted || argument->extremes_wanted)
 			to->sum += from.sum;
 		if (argument->extremes_wanted)
 		{

@@ -1,6 +1,6 @@
 /*
  * node_numeric_sum.c
- *	  Sums of numerics: in 128 bits where the values fit, in core's transition state all others.
+ *	  Sums of numerics: in 128 bits where the values fit, in core's transition state all others; and extremes.
  *
  * Core's state depends on number, sum and greatest display scale of the values, and on how many were NaN or infinite.  What was added up
  * in 128 bits is written as core writes its state for other processes; where there is a state of core's as well, core reads and combines them.
@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "libpq/pqformat.h"
+#include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 
@@ -146,21 +147,85 @@ hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, String
 	appendBinaryStringInfo(buffer, DatumGetPointer(bytes), VARSIZE(DatumGetPointer(bytes)));
 }
 
+/* Copy a value of variable length, which may lie anywhere. */
+static struct varlena *
+copy_value(const char *from)
+{
+	uint32		nbytes;
+
+	memcpy(&nbytes, from, sizeof(nbytes));
+	nbytes = VARSIZE(&nbytes);
+	return memcpy(palloc(nbytes), from, nbytes);
+}
+
 const char *
 hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from)
 {
-	uint32		nbytes;
-	struct varlena *bytes;
-	Datum		state;
+	struct varlena *bytes = copy_value(from);
+	const Datum state = call_core(caller, numeric_avg_deserialize, PointerGetDatum(bytes), false, (Datum) 0);
 
-	/* it may lie anywhere */
-	memcpy(&nbytes, from, sizeof(nbytes));
-	nbytes = VARSIZE(&nbytes);
-	bytes = palloc(nbytes);
-	memcpy(bytes, from, nbytes);
-	state = call_core(caller, numeric_avg_deserialize, PointerGetDatum(bytes), false, (Datum) 0);
 	total->state = call_core(caller, numeric_avg_combine, total->state, !total->has_state, state);
 	total->has_state = true;
+	from += VARSIZE(bytes);
 	pfree(bytes);
-	return from + nbytes;
+	return from;
+}
+
+/* ---------- extremes ---------- */
+
+void
+hjg_numeric_extreme_add_datum(HjgNumericExtreme *extreme, bool greatest, AggState *caller, Datum value)
+{
+	const Datum old = extreme->value;
+	Datum		wanted = value;
+	MemoryContext old_context;
+
+	if (old != 0)
+		wanted = call_core(caller, greatest ? numeric_larger : numeric_smaller, old, false, value);
+	if (wanted == old)
+		return;
+	old_context = MemoryContextSwitchTo(caller->curaggcontext->ecxt_per_tuple_memory);
+	extreme->value = PointerGetDatum(PG_DETOAST_DATUM_COPY(wanted));
+	extreme->fits = false;
+	MemoryContextSwitchTo(old_context);
+	if (old != 0)
+		pfree(DatumGetPointer(old));
+}
+
+void
+hjg_numeric_extreme_add(HjgNumericExtreme *extreme, bool greatest, AggState *caller, int64 number, int scale)
+{
+	char		numeric[HJG_NUMERIC_MAX_BYTES] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+	const Datum old = extreme->value;
+
+	if (extreme->fits && extreme->scale == scale && (greatest ? number <= extreme->number : number >= extreme->number))
+		return;
+	(void) hjg_vector_numeric_encode(number, scale, numeric);
+	hjg_numeric_extreme_add_datum(extreme, greatest, caller, PointerGetDatum(numeric));
+	if (extreme->value == old)
+		return;
+	extreme->fits = true;
+	extreme->scale = scale;
+	extreme->number = number;
+}
+
+void
+hjg_numeric_extreme_write(const HjgNumericExtreme *extreme, StringInfo buffer)
+{
+	if (extreme->value != 0)
+		appendBinaryStringInfo(buffer, DatumGetPointer(extreme->value), VARSIZE(DatumGetPointer(extreme->value)));
+}
+
+const char *
+hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, const char *written)
+{
+	struct varlena *value;
+
+	if (from->value == 0)
+		return written;
+	value = copy_value(written);
+	hjg_numeric_extreme_add_datum(to, greatest, caller, PointerGetDatum(value));
+	written += VARSIZE(value);
+	pfree(value);
+	return written;
 }

@@ -132,7 +132,9 @@ typedef enum HjgAggregateKind
 	HJG_AGGREGATE_WIDE_SUM,		/* bytea: the same, as int8_avg_serialize() writes them; NULL without a value */
 	HJG_AGGREGATE_NUMERIC_SUM,	/* bytea: likewise of numerics, as numeric_avg_serialize() writes them */
 	HJG_AGGREGATE_LEAST,		/* a value of the argument's type, NULL without one */
-	HJG_AGGREGATE_GREATEST
+	HJG_AGGREGATE_GREATEST,
+	HJG_AGGREGATE_NUMERIC_LEAST,	/* likewise, a numeric */
+	HJG_AGGREGATE_NUMERIC_GREATEST
 } HjgAggregateKind;
 
 /* A strict function of integers or numerics: what it does, and the bytes of its result, which it raises an error beyond, or HJG_NUMERIC_WIDTH. */
