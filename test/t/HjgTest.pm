@@ -197,14 +197,14 @@ sub finish_query
 	return ($query->{stdout}, $query->{stderr});
 }
 
-# A session that is asked one query after the other.
+# A session that is asked one query after the other, each of which takes two minutes at most.
 sub open_session
 {
 	my ($node) = @_;
-	my %session = (stdin => '', stdout => '', stderr => '');
+	my %session = (stdin => '', stdout => '', stderr => '', timeout => IPC::Run::timeout(120));
 
 	$session{handle} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
-		'<', \$session{stdin}, '>', \$session{stdout}, '2>', \$session{stderr}, IPC::Run::timeout(120));
+		'<', \$session{stdin}, '>', \$session{stdout}, '2>', \$session{stderr}, $session{timeout});
 	return \%session;
 }
 
@@ -213,6 +213,7 @@ sub ask
 {
 	my ($session, $sql) = @_;
 
+	$session->{timeout}->start;
 	$session->{stdin} .= "$sql;\n\\echo (answered)\n\\warn (answered)\n";
 	$session->{handle}->pump until $session->{stdout} =~ /^\(answered\)\n/m && $session->{stderr} =~ /^\(answered\)\n/m;
 	my ($out, $err) = map { s/\(answered\)\n//r } @$session{qw(stdout stderr)};
