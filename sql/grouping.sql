@@ -54,6 +54,11 @@ select * from grp_same('select i2, c1, te, count(*), sum(i8) from grp group by i
 select * from grp_same('select bo, c9, uu, en, count(*) from grp group by 1, 2, 3, 4');
 select * from grp_same('select c9, vc, min(id), max(id) from grp group by c9, vc');
 select * from grp_same('select id, i4, count(*), sum(i4) from grp group by id, i4');
+-- constant ones, which core takes out of GROUP BY
+select * from grp_same('select i2, count(*), sum(i4) from grp where i2 = 3 group by i2');
+select * from grp_same('select i2, count(*) from grp where i2 = 1000 group by i2');
+select * from grp_same('select i2, te, c1, count(*) from grp where i2 = 3 and te = ''text 43'' group by i2, c1, te');
+select * from grp_same('select a.c1, a.i2 + 1, count(*), sum(b.i4) from grp a join grp b using (id) where a.c1 = ''D'' and a.i2 = 3 group by a.c1, a.i2 + 1');
 -- none at all, but for the rows
 select * from grp_same('select i2, c1 from grp group by i2, c1');
 select * from grp_same('select count(*), count(i2), sum(i2), avg(i8), min(tz), max(mo), bool_and(bo), bool_or(bo) from grp');

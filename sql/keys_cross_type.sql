@@ -21,3 +21,13 @@ select l.id as lid, r.id as rid, l.i4, r.i8 from cross_l l join cross_r r on l.i
 select * from hjg_same('select l.id as lid, r.id as rid from cross_l l join cross_r r on l.i4::numeric = r.i8::numeric');
 select * from hjg_same('select l.id as lid, r.id as rid from cross_l l join cross_r r on l.i4 = r.f8');
 select * from hjg_same('select l.id as lid, r.id as rid from cross_l l join cross_r r on l.i4::oid = r.oi');
+-- an operator without a commutator: no side can change places
+create operator === (leftarg = int4, rightarg = int8, procedure = int48eq, hashes);
+create operator family no_commutator using hash;
+alter operator family no_commutator using hash add operator 1 === (int4, int8), function 1 (int4, int4) hashint4(int4), function 1 (int8, int8) hashint8(int8);
+set enable_hashjoin = off;
+select count(*), count(l.id) from cross_r r left join (select * from cross_l where id % 100 = 7) l on l.i4 === r.i8;
+select count(*), count(l.id) from cross_r r left join (select * from cross_l where id % 100 = 7) l on l.i4 = r.i8;
+reset enable_hashjoin;
+drop operator family no_commutator using hash;
+drop operator === (int4, int8);

@@ -77,9 +77,9 @@
 #define HJG_ALL_RELS(root) ((root)->all_baserels)
 #endif
 
-/* GROUP BY, without what is redundant in it. */
+/* GROUP BY, without what is redundant in it, unless all is: rows are grouped all the same, those that there are. */
 #if PG_VERSION_NUM >= 160000
-#define HJG_GROUP_CLAUSE(root) ((root)->processed_groupClause)
+#define HJG_GROUP_CLAUSE(root) ((root)->processed_groupClause != NIL ? (root)->processed_groupClause : (root)->parse->groupClause)
 #else
 #define HJG_GROUP_CLAUSE(root) ((root)->parse->groupClause)
 #endif

@@ -121,6 +121,12 @@ hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation)
 	found->supported = hjg_rows_key_supported(op, collation, &found->why);
 	if (found->supported)
 		found->exact_bytes = hjg_rows_key_exact_bytes(op);
+	/* sides may change places */
+	if (found->supported && !OidIsValid(get_commutator(op)))
+	{
+		found->supported = false;
+		found->why = "an operator has no commutator";
+	}
 	return found;
 }
 
