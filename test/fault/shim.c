@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -90,7 +91,19 @@ static const char *(*type_text) (int);
 
 /* ---- who calls ---- */
 
-/* Find hjoin_gpu.so, which is loaded after this library. */
+/* Find the end of the object that begins there. */
+static int
+find_end(struct dl_phdr_info *object, size_t size, void *begin)
+{
+	if ((void *) object->dlpi_addr != begin)
+		return 0;
+	for (int i = 0; i < object->dlpi_phnum; i++)
+		if (object->dlpi_phdr[i].p_type == PT_LOAD)
+			our_end = (char *) begin + object->dlpi_phdr[i].p_vaddr + object->dlpi_phdr[i].p_memsz;
+	return 1;
+}
+
+/* Is the address in hjoin_gpu.so, which is loaded after this library? */
 static bool
 is_ours(const void *address)
 {
@@ -101,7 +114,7 @@ is_ours(const void *address)
 		if (dladdr(address, &info) == 0 || info.dli_fname == NULL || strstr(info.dli_fname, "/hjoin_gpu.so") == NULL)
 			return false;
 		our_begin = info.dli_fbase;
-		our_end = our_begin + (2 << 20);
+		dl_iterate_phdr(find_end, our_begin);
 	}
 	return (char *) address >= our_begin && (char *) address < our_end;
 }
