@@ -95,10 +95,10 @@ extern int	hjg_drive_next_vectors(void *state);
 
 /* node_chain.c: see there */
 /*
- * Have a join hand over its rows as vectors[nplan_columns] to the node above it; NULL if it is none of ours, or computes
+ * Have a join hand over its rows as vectors[nplan_columns] to the node above it; NULL if there is none, or it computes
  * columns.  counted: where there are no columns, any number of rows may come at a time.
  */
-extern const HjgVectorSource *hjg_chain_create(PlanState *plan, int nplan_columns, bool counted);
+extern const HjgVectorSource *hjg_chain_create(HjgJoinState *below, int nplan_columns, bool counted);
 
 /* node_parallel.c: see there */
 extern Size hjg_parallel_estimate(const ParallelContext *pcxt);

@@ -160,10 +160,10 @@ init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, Hj
 	const int	ninner = list_nth_int(scalars, HJG_SCALAR_NINNER);
 
 	hjg_side_init(&state->outer, node, state->execution.work_context, outer_plan,
-				  hjg_chain_create(outer_plan, nouter, false), 0, nouter,
+				  hjg_chain_create(hjg_node_join(outer_plan), nouter, false), 0, nouter,
 				  list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS), outer_codec, used);
 	hjg_side_init(&state->inner, node, state->execution.work_context, inner_plan,
-				  hjg_chain_create(inner_plan, ninner, false), nouter, ninner,
+				  hjg_chain_create(hjg_node_join(inner_plan), ninner, false), nouter, ninner,
 				  list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), inner_codec, used);
 	state->program.hints.carried = hjg_carry_possible(&state->outer, &state->inner);
 }

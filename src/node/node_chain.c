@@ -65,9 +65,8 @@ next_rows(void *arg)
 }
 
 const HjgVectorSource *
-hjg_chain_create(PlanState *plan, int nplan_columns, bool counted)
+hjg_chain_create(HjgJoinState *below, int nplan_columns, bool counted)
 {
-	HjgJoinState *below = hjg_node_join(plan);
 	HjgVectorSource *source;
 	int		   *result_ix;
 

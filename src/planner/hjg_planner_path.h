@@ -258,8 +258,6 @@ extern const char *hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *cand
 extern const char *hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate);
 /* Drop core's paths, under force, where another pair of the same relations has offered ours. */
 extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
-/* Is this a path of ours? */
-extern bool hjg_planner_is_ours(const Path *path);
 
 /* ---------- planner_shape.c ---------- */
 
@@ -312,9 +310,12 @@ extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, co
 /* Remember the path, a copy is made, if it is the cheapest one to aggregate; core's lists know nothing of that. */
 extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial);
 
-/* Make the plan of a path: CustomPathMethods.PlanCustomPath (planner_plan.c). */
-extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
-							  List *clauses, List *custom_plans);
+/* ---------- planner_plan.c ---------- */
+
+/* The methods of our paths, by which they are known. */
+extern const CustomPathMethods hjg_planner_path_methods;
+/* Is this a path of ours? */
+extern bool hjg_planner_is_ours(const Path *path);
 
 /* Append the columns of a child plan to the scan tuple. */
 extern List *hjg_planner_append_columns(List *scan_tlist, Plan *child);

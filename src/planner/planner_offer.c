@@ -27,17 +27,6 @@
 /* A table is read instead of its index alone where core's price for that is at most so much higher. */
 #define MOST_DEARER 1.25
 
-static const CustomPathMethods path_methods = {
-	.CustomName = HJG_NODE_NAME,
-	.PlanCustomPath = hjg_planner_plan,
-};
-
-bool
-hjg_planner_is_ours(const Path *path)
-{
-	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
-}
-
 /*
  * Predict the time of core's scan, pages in memory, and of taking its rows; of scans a price says about what they take, as
  * compared with others.
@@ -133,7 +122,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	own.custom.custom_paths = list_make2(outer_path, inner_path);
 	HJG_SET_CLAUSES(&own.custom, candidate->extra->restrictlist);
 	own.custom.custom_private = NIL;
-	own.custom.methods = &path_methods;
+	own.custom.methods = &hjg_planner_path_methods;
 	own.jointype = candidate->jointype;
 	own.inner_unique = candidate->extra->inner_unique;
 	own.build_rows = parallel_aware ? candidate->innerrel->rows : inner_path->rows;

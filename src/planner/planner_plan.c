@@ -165,9 +165,9 @@ list_prediction(const HjgPath *path)
 	return prediction;
 }
 
-Plan *
-hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses,
-				 List *custom_plans)
+/* Make the plan of a path: CustomPathMethods.PlanCustomPath. */
+static Plan *
+plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist, List *clauses, List *custom_plans)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	const HjgPath *path = (const HjgPath *) best_path;
@@ -201,4 +201,15 @@ hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List
 #endif
 	cscan->methods = &hjg_scan_methods;
 	return &cscan->scan.plan;
+}
+
+const CustomPathMethods hjg_planner_path_methods = {
+	.CustomName = HJG_NODE_NAME,
+	.PlanCustomPath = plan_path,
+};
+
+bool
+hjg_planner_is_ours(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &hjg_planner_path_methods;
 }

@@ -78,7 +78,7 @@ struct HjgJob
 };
 
 /*
- * service_client.c: a handle for a slot that is leased, in the list of this process's
+ * service_lease.c: a handle for a slot that is leased, in the list of this process's
  * jobs.  reserve makes sure that the next one cannot fail for want of memory.
  */
 extern void hjg_service_reserve_job(void);
@@ -116,8 +116,6 @@ extern void hjg_turn_end(HjgTurn *turn);
 extern void hjg_turn_leave(void);
 
 /* service_release.c */
-/* All jobs of this process. */
-extern dlist_head hjg_service_jobs;
 extern void hjg_service_track(HjgJob *job);
 extern void hjg_service_register_callbacks(void);
 
@@ -133,7 +131,6 @@ extern HjgDeviceId hjg_service_device_id(uint32 device_ix);
 extern void hjg_service_blame(uint32 device_ix);
 
 /* service_supervisor.c */
-extern void hjg_supervisor_register(void);
 /* Explain, for the log and for views, why there is no device process.  Valid until the next call. */
 extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
 

@@ -1,8 +1,7 @@
 /*
  * service_client.c
- *	  A backend's jobs: leasing, handing over inputs, submitting.  Which device a job is for is
- *	  decided in service_device.c, how much a backend may lease in service_share.c; waiting is in
- *	  service_wait.c, giving back in service_release.c.
+ *	  A backend's jobs: handing over inputs, submitting.  How much a backend may lease is decided in
+ *	  service_share.c; jobs begin in service_lease.c and end in service_release.c, waiting is in service_wait.c.
  *
  * Order of things, so that nothing is lost on an error: memory that is needed to
  * remember a slab is allocated before the slab is leased, and nothing is reported before it
@@ -10,11 +9,8 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-#include "storage/proc.h"
 #include "utils/memutils.h"
 
-#include "base/hjg_base.h"
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
@@ -42,95 +38,6 @@ count_slabs(HjgJob *job, int n)
 
 	if (n > 0)
 		job->max_slabs = Max(job->max_slabs, nslabs);
-}
-
-/* An error after this leaves the struct for the next job. */
-static HjgJob *spare = NULL;
-
-void
-hjg_service_reserve_job(void)
-{
-	hjg_service_register_callbacks();
-	if (spare == NULL)
-		spare = MemoryContextAlloc(TopMemoryContext, sizeof(HjgJob));
-}
-
-HjgJob *
-hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
-{
-	HjgJob	   *job = spare;
-
-	spare = NULL;
-	memset(job, 0, sizeof(HjgJob));
-	job->role = GetUserId();
-	job->job_ix = job_ix;
-	job->generation = generation;
-	job->slot = hjg_slot_at(&hjg_arena_map, job_ix);
-	job->report = hjg_slot_report(&hjg_arena_map, job->slot);
-	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
-	job->slab_owner = hjg_slab_owner(job_ix, generation);
-	job->spec = *spec;
-	job->build_carried = spec->carried.bytes[HJG_SIDE_BUILD] > 0;
-	job->owner = hjg_arena_share_owner(hjg_service_share(), job_ix);
-	hjg_service_track(job);
-	job->participant = hjg_slot_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
-	return job;
-}
-
-HjgJob *
-hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
-{
-	static uint32 hint = 0;
-	HjgArena   *arena = &hjg_arena_map;
-	HjgJob	   *job;
-	uint32		job_ix;
-	uint32		generation;
-	HjgTurn		turn = {.kind = HJG_SHARE_SLOT,.owner = hjg_service_share_myself(),.patient = true};
-	bool		leased = false;
-	int			device_ix;
-
-	if (!hjg_service_available(reason))
-		return NULL;
-	device_ix = hjg_service_find_device(wish);
-	if (device_ix < 0)
-	{
-		*reason = HJG_REASON_NO_DEVICE;
-		return NULL;
-	}
-	if (hjg_service_device_id((uint32) device_ix).kind != HJG_KIND_CUDA)
-		spec->carried = (HjgCarried) {{0}};
-
-	hjg_service_reserve_job();
-	if (hint == 0)
-		hint = HJG_MY_PROCNO;	/* spread the sessions */
-	while (!leased && hjg_turn_wait(&turn, reason))
-		leased = hjg_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation);
-	if (!leased)
-	{
-		hjg_turn_end(&turn);
-		return NULL;
-	}
-	hjg_arena_share_enter(hjg_service_share(), job_ix, turn.owner);
-	*reason = HJG_REASON_NONE;
-	hint = job_ix;
-
-	job = hjg_service_make_job(spec, job_ix, generation);
-	hjg_turn_end(&turn);
-	/*
-	 * The device process may have died since it was seen ready, while we waited for a slot at the latest.  A job of
-	 * the epoch that follows would have nobody to run it, and would not see its epoch end, until the next process comes.
-	 */
-	if (__atomic_load_n(&arena->control->ready_epoch, __ATOMIC_SEQ_CST) != job->epoch)
-	{
-		hjg_job_release(job);
-		*reason = HJG_REASON_NO_DEVICE_PROCESS;
-		return NULL;
-	}
-	job->device = hjg_service_device_id((uint32) device_ix);
-	job->slot->device_ix = (uint32) device_ix;
-	job->slot->spec = *spec;
-	hjg_supervisor_watch();
-	return job;
 }
 
 /* Lease a slab into a list that has room for it; or a reason why not. */
@@ -353,8 +260,3 @@ hjg_job_batch_close(HjgJob *job, int batch_no)
 	batch->open = false;
 }
 
-HjgDeviceId
-hjg_job_device(const HjgJob *job)
-{
-	return job->device;
-}

@@ -19,7 +19,8 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-dlist_head	hjg_service_jobs = DLIST_STATIC_INIT(hjg_service_jobs);
+/* All jobs of this process. */
+static dlist_head jobs = DLIST_STATIC_INIT(jobs);
 
 static void
 release_slabs(HjgJob *job, HjgHeldList *list)
@@ -106,7 +107,7 @@ release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, voi
 
 	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS)
 		return;
-	dlist_foreach_modify(iter, &hjg_service_jobs)
+	dlist_foreach_modify(iter, &jobs)
 	{
 		HjgJob	   *job = dlist_container(HjgJob, node, iter.cur);
 
@@ -123,8 +124,8 @@ static void
 release_all(int code, Datum arg)
 {
 	hjg_turn_leave();
-	while (!dlist_is_empty(&hjg_service_jobs))
-		hjg_job_release(dlist_head_element(HjgJob, node, &hjg_service_jobs));
+	while (!dlist_is_empty(&jobs))
+		hjg_job_release(dlist_head_element(HjgJob, node, &jobs));
 }
 
 /* Enter a job that has a slot in the list; cannot fail after the first time. */
@@ -132,7 +133,28 @@ void
 hjg_service_track(HjgJob *job)
 {
 	job->resowner = CurrentResourceOwner;
-	dlist_push_head(&hjg_service_jobs, &job->node);
+	dlist_push_head(&jobs, &job->node);
+}
+
+bool
+hjg_service_has_jobs(void)
+{
+	return !dlist_is_empty(&jobs);
+}
+
+HjgJob *
+hjg_job_of_query(const void *query, HjgJob *after)
+{
+	dlist_node *node = after == NULL ? &jobs.head : &after->node;
+
+	while ((node = node->next) != &jobs.head)
+	{
+		HjgJob	   *job = dlist_container(HjgJob, node, node);
+
+		if (job->query == query)
+			return job;
+	}
+	return NULL;
 }
 
 /* Register callbacks before the first lease of this process. */

@@ -206,27 +206,6 @@ hjg_job_holder(const HjgJob *job)
 }
 
 bool
-hjg_service_has_jobs(void)
-{
-	return !dlist_is_empty(&hjg_service_jobs);
-}
-
-HjgJob *
-hjg_job_of_query(const void *query, HjgJob *after)
-{
-	dlist_node *node = after == NULL ? &hjg_service_jobs.head : &after->node;
-
-	while ((node = node->next) != &hjg_service_jobs.head)
-	{
-		HjgJob	   *job = dlist_container(HjgJob, node, node);
-
-		if (job->query == query)
-			return job;
-	}
-	return NULL;
-}
-
-bool
 hjg_job_suspend(HjgJob *job)
 {
 	const HjgShareLimits now = limits();

@@ -34,6 +34,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "arena/hjg_arena_pg.h"
 #include "base/hjg_base.h"
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
@@ -456,10 +457,11 @@ hjg_supervisor_main(Datum arg)
 }
 
 void
-hjg_supervisor_register(void)
+hjg_service_init(void)
 {
 	BackgroundWorker worker = {0};
 
+	hjg_arena_init(hjg_arena_size_mb);
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
 	worker.bgw_restart_time = 1;

@@ -256,8 +256,11 @@ extern void hjg_vector_filter_set_null(HjgFilter *leaf);
 extern void hjg_vector_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
 extern void hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
 
-/* Ask a leaf NUMERIC or NUMERIC_COLUMNS (vector_numeric_filter.c), as hjg_vector_filter_eval() does. */
-extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass);
+/* Ask a leaf, as hjg_vector_filter_eval() does. */
+typedef void (*HjgLeafEval) (const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass);
+/* Ask a leaf NUMERIC or NUMERIC_COLUMNS (vector_numeric_filter.c); ask: those on integers that it is made of. */
+extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass,
+										   HjgLeafEval ask);
 
 /* Clear pass[i] of the rows whose value, which is not NULL, does not pass a leaf BYTES or LIKE. */
 extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);

@@ -145,7 +145,7 @@ eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass
 			break;
 		case HJG_FILTER_NUMERIC:
 		case HJG_FILTER_NUMERIC_COLUMNS:
-			hjg_vector_numeric_filter_eval(leaf, vectors, nrows, pass);
+			hjg_vector_numeric_filter_eval(leaf, vectors, nrows, pass, eval_leaf);
 			break;
 		case HJG_FILTER_IS_NULL:
 			eval_null_test(leaf, &vectors[leaf->column], nrows, pass);

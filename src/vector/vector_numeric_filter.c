@@ -108,7 +108,7 @@ passes(const HjgFilter *leaf, const void *value)
 }
 
 static void
-eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass)
+eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass, HjgLeafEval ask)
 {
 	HjgNumericConstants *numeric = leaf->numeric;
 	HjgNumericOrdinals ordinals;
@@ -122,7 +122,7 @@ eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *
 	test = *numeric->leaf;
 	test.negated = numeric->leaf->negated != leaf->negated;
 	memcpy(asked, pass, nrows * sizeof(bool));
-	hjg_vector_filter_eval(&test, &integers, nrows, pass);
+	ask(&test, &integers, nrows, pass);
 	if (!ordinals.any_odd)
 		return;
 	for (int i = 0; i < nrows; i++)
@@ -160,10 +160,10 @@ eval_numeric_columns(const HjgFilter *leaf, const HjgVector *left, const HjgVect
 }
 
 void
-hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass)
+hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass, HjgLeafEval ask)
 {
 	if (leaf->kind == HJG_FILTER_NUMERIC)
-		eval_constants(leaf, &vectors[leaf->column], nrows, pass);
+		eval_constants(leaf, &vectors[leaf->column], nrows, pass, ask);
 	else
 		eval_numeric_columns(leaf, &vectors[leaf->column], &vectors[leaf->other], nrows, pass);
 }

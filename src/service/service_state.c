@@ -1,11 +1,9 @@
 /*
- * service_init.c
- *	  Start of the service, its availability, its counters.
+ * service_state.c
+ *	  Whether there is a service, and its counters.
  */
 #include "postgres.h"
 
-#include "arena/hjg_arena_pg.h"
-#include "base/hjg_base.h"
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
@@ -55,11 +53,4 @@ hjg_service_count_fallback(HjgReason reason)
 {
 	if (hjg_arena_map.base != NULL && (unsigned) reason < HJG_REASON_COUNT)
 		__atomic_fetch_add(&hjg_arena_map.control->fallbacks[reason], 1, __ATOMIC_RELAXED);
-}
-
-void
-hjg_service_init(void)
-{
-	hjg_arena_init(hjg_arena_size_mb);
-	hjg_supervisor_register();
 }
