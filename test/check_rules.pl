@@ -134,6 +134,48 @@ delete $_->{layout} foreach values %rooms;
 @bad = map { "$_: " . join(' ', sort keys %{ $rooms{$_} }) } grep { keys %{ $rooms{$_} } > 1 } sort keys %rooms;
 ok(!@bad, 'the first word of a function belongs to one room', @bad);
 
+# --- circles ---------------------------------------------------------------------
+# a file uses another one of its room where it names what that one defines: functions, and variables that others see
+my %defined;	# name => file
+foreach my $file (grep { /\.c$/ } @sources)
+{
+	my $text = slurp($file);
+	$defined{$1} = $file while $text =~ /^(?!static\b|extern\b|typedef\b)[A-Za-z][\w \t*]*?\b(hjg_\w+)(?:\[[^\]]*\])*(?:\s*=|;)/mg;
+}
+foreach my $name (keys %functions) { $defined{$name} = $_ foreach grep { /\.c$/ } @{ $functions{$name} }; }
+my %uses;
+foreach my $file (grep { m{^src/[a-z]+/.*\.c$} } @sources)
+{
+	my ($room) = $file =~ m{^src/([a-z]+)/};
+	my $text = slurp($file);
+	$text =~ s{/\*.*?\*/|^\s*#\s*include.*?$}{}gms;
+	$uses{$file} = {};
+	while ($text =~ /\b(hjg_\w+)/g)
+	{
+		my ($name, $other) = ($1, $defined{$1});
+		$uses{$file}{$other} //= $name if defined $other and $other ne $file and $other =~ m{^src/$room/};
+	}
+}
+# what is used by nobody who is left, or uses nobody who is left, is in no circle
+my $before;
+do
+{
+	$before = keys %uses;
+	foreach my $file (keys %uses)
+	{
+		delete $uses{$file} unless grep { exists $uses{$_} } keys %{ $uses{$file} };
+	}
+	my %used = map { $_ => 1 } map { keys %$_ } values %uses;
+	delete $uses{$_} foreach grep { !$used{$_} } keys %uses;
+} while (keys %uses < $before);
+@bad = ();
+foreach my $file (sort keys %uses)
+{
+	push @bad, "$file uses $_: $uses{$file}{$_}" foreach grep { exists $uses{$_} } sort keys %{ $uses{$file} };
+}
+push @bad, 'no function found' unless %defined;
+ok(!@bad, 'no files of a room use each other in a circle', @bad);
+
 # --- rooms without postgres.h --------------------------------------------------
 my $cc = $ENV{CC} // 'cc';
 foreach my $room (@pure)

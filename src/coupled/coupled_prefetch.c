@@ -16,6 +16,12 @@
 #define LINE 64
 
 bool
+hjg_prefetch_is_on(const HjgCoupled *join)
+{
+	return join->fetcher != NULL && !hjg_series_copies(join);
+}
+
+bool
 hjg_prefetch_pays(HjgStep step)
 {
 	switch (step)

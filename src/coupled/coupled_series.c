@@ -21,11 +21,7 @@
 
 #include "coupled/hjg_coupled_internal.h"
 
-#define MAX_CHUNKS 64
-#define MAX_PIECES (HJG_SERIES_STEPS * (MAX_CHUNKS + 4))
-
-/* The smallest piece that P goes ahead by. */
-#define MIN_FETCHED_ROWS 2048
+#define MAX_PIECES (HJG_SERIES_STEPS * (HJG_SERIES_MAX_CHUNKS + 4))
 
 typedef struct SeriesPlan
 {
@@ -40,13 +36,6 @@ typedef struct Drive
 	hjg_u64		bus_free_ns;	/* the emulated bus is busy until then */
 } Drive;
 
-/* Is it fetched ahead?  Where the device works on copies nobody fetches for steps: nobody knows whether the host has what their rows point to. */
-static bool
-is_fetched(const HjgCoupled *join)
-{
-	return join->fetcher != NULL && !hjg_series_copies(join);
-}
-
 /*
  * Fetch, as P, what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
  * of earlier steps are done, and so is what it needs of the other processor.
@@ -57,7 +46,7 @@ look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, 
 	const HjgPiece *next = &pieces[at + 1];
 	HjgStepLaunch launch;
 
-	if (!is_fetched(drive->join) || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
+	if (!hjg_prefetch_is_on(drive->join) || at + 1 >= npieces || next->step_ix != pieces[at].step_ix ||
 		pieces[done].step_ix != next->step_ix || next->needs > other_done || !hjg_prefetch_pays(drive->series->steps[next->step_ix]))
 		return;
 	launch = hjg_series_launch(drive->join, &drive->series->args, drive->series->steps[next->step_ix]);
@@ -138,22 +127,6 @@ static inline hjg_u32
 max_u32(hjg_u32 a, hjg_u32 b)
 {
 	return a > b ? a : b;
-}
-
-/* Count the rows of a piece; of one whose memory is fetched ahead no more than the work-ahead set has lines. */
-static hjg_u32
-chunk_rows(const HjgCoupled *join)
-{
-	const size_t most = is_fetched(join) ? max_u32(MIN_FETCHED_ROWS, (hjg_u32) (join->config.was_bytes / HJG_COUPLED_LINE_BYTES)) :
-		join->config.chunk_rows;
-
-	return most < join->config.chunk_rows ? (hjg_u32) most : join->config.chunk_rows;
-}
-
-hjg_u32
-hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows)
-{
-	return max_u32(chunk_rows(join), nrows / MAX_CHUNKS + 1);
 }
 
 static void
@@ -485,8 +458,8 @@ hjg_series_run(HjgCoupled *join, HjgSeries *series)
 	HjgStatus	status = HJG_OK;
 
 	/* pieces stay as small as the work-ahead set; rows that p3 takes in an order of their own cannot be cut */
-	if (is_fetched(join) && (series->steps[0] != HJG_STEP_P3 || series->args.order_off == 0))
-		most = MAX_CHUNKS * chunk_rows(join);
+	if (hjg_prefetch_is_on(join) && (series->steps[0] != HJG_STEP_P3 || series->args.order_off == 0))
+		most = HJG_SERIES_MAX_CHUNKS * hjg_series_chunk_rows(join, 0);
 	if (series->nrows <= most)
 		status = run_whole(join, series);
 	else

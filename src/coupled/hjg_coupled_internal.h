@@ -5,12 +5,15 @@
  * A join is an HjgJoin of its own kind in front (memory, runs, statistics are
  * managed as the cpu engine does) with two regions: table and work
  * (kernels/hjg_steps.h).  Files:
+ *		coupled_task.c		what the others stand on: memory, work of the CPU's threads
  *		coupled_steps.c		the steps as loops of one CPU thread
  *		coupled_series.c		a series of steps over two processors
  *		coupled_series_piece.c	one piece of it on one of them
+ *		coupled_series_shape.c	what the model needs to know of it
  *		coupled_series_plan.c	which rows are whose
  *		coupled_series_sides.c	the same where the device works on copies
  *		coupled_join.c	building, and what a join is
+ *		coupled_partition.c	the arrays of rows at work, and partitioning
  *		coupled_table.c	tables: laying out, building, merging
  *		coupled_copies.c	where memory is while the device works on copies
  *		coupled_large.c	what does not fit the device's largest buffer
@@ -109,6 +112,25 @@ struct HjgCoupled
 	double		pairs_per_row;	/* in the rounds so far */
 };
 
+/* ---- coupled_task.c ---- */
+
+extern bool hjg_coupled_is_partitioned(const HjgCoupled *join);
+extern bool hjg_coupled_is_basic_unit(const HjgCoupled *join);
+extern HjgScheme hjg_coupled_scheme(const HjgCoupled *join);
+/* Give a region so many bytes; its contents are lost if it grows. */
+extern HjgStatus hjg_region_reserve(HjgCoupled *join, HjgRegion *region, size_t bytes);
+extern void hjg_coupled_free_region(HjgCoupled *join, HjgRegion *region);
+/* Find the largest region that the device takes. */
+extern size_t hjg_coupled_buffer_limit(const HjgCoupled *join);
+/* Make the join's environment for others, without a pool: what they allocate counts as the join's. */
+extern HjgEnv hjg_coupled_env(HjgCoupled *join);
+/* Take the next array of a region: n items of item_bytes each. */
+extern hjg_u64 hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes);
+/* Run fn over [0, nrows) in units on the CPU's threads; fn polls nothing itself. */
+typedef void (*HjgRowsFn) (void *arg, hjg_u32 begin, hjg_u32 end, int slot);
+extern HjgStatus hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end, hjg_u32 unit_rows,
+									HjgRowsFn fn, void *arg);
+
 /* ---- coupled_steps.c ---- */
 
 /* Run rows [begin, end) of a launch, on this thread alone. */
@@ -129,6 +151,11 @@ extern HjgStatus hjg_steps_hash_packed(const HjgStepLaunch *launch, hjg_u32 ix, 
 
 /* Fetch what rows [begin, end) of launch->ahead_of will touch; without a step, the packed bytes. */
 extern void hjg_steps_prefetch(const HjgStepLaunch *launch);
+/*
+ * Are steps fetched ahead?  Where the device works on copies they are not: nobody knows whether the host has what their
+ * rows point to.
+ */
+extern bool hjg_prefetch_is_on(const HjgCoupled *join);
 /* Does the step touch memory that is worth fetching? */
 extern bool hjg_prefetch_pays(HjgStep step);
 /* Start P on a launch, unless it is still busy with another one. */
@@ -180,8 +207,6 @@ extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
 extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
 /* Make a series of rows [begin, begin + nrows) of another one, which must be in no other order. */
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
-/* Count the rows of a piece of a series of so many rows. */
-extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
 /* Bytes a row that a piece takes over from the other processor; keys come on top. */
 #define HJG_SERIES_EXCHANGE_BYTES 12
 
@@ -227,17 +252,21 @@ extern double hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, doubl
 /* Read what the allocator of join->part says after a series of b2 to b4. */
 extern HjgStatus hjg_copies_flags(HjgCoupled *join);
 
-/* ---- coupled_series_plan.c ---- */
+/* ---- coupled_series_shape.c ---- */
 
-/* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
-extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
+/* Most pieces of a step on a processor, but for those that it has to begin anew. */
+#define HJG_SERIES_MAX_CHUNKS 64
+/* Series of fewer rows take less time than the search for ratios would. */
+#define HJG_SERIES_FEW_ROWS 4096
+
+/* Count the rows of a piece of a series of so many rows. */
+extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
 /* Does it write where other rows of the series may write, too? */
 extern bool hjg_step_scatters(HjgStep step);
 /* Index of the last step that does; -1: none. */
 extern int	hjg_series_last_scatter(const HjgSeries *series);
 /* Compute a slowdown.  Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
 extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
-
 /* Choose how ratios of the series are looked for. */
 extern HjgScheme hjg_series_scheme(const HjgCoupled *join, const HjgSeries *series);
 /* Describe the series' rows, as far as they are copied. */
@@ -246,6 +275,13 @@ extern HjgRowsShape hjg_series_rows_shape(const HjgCoupled *join, const HjgSerie
 extern void hjg_series_passed(HjgCoupled *join, const HjgSeries *series, HjgStep step, double ratio);
 /* Describe what the model needs to know of a series. */
 extern HjgSeriesShape hjg_series_shape(const HjgCoupled *join, const HjgSeries *series);
+/* Compute the time on the emulated bus of a row that changes its processor. */
+extern double hjg_series_bus_ns(const HjgCoupled *join);
+
+/* ---- coupled_series_plan.c ---- */
+
+/* Set the ratios by model or as fixed; returns the predicted time, 0 without a model. */
+extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
 
 /* ---- coupled_series_sides.c ---- */
 
@@ -282,29 +318,12 @@ extern HjgStatus hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, in
 /* Check packed segments: heads whole, as many rows as they say. */
 extern HjgStatus hjg_feed_open(int key_width, const HjgSegment *segments, int nsegments);
 
-/* ---- coupled_join.c ---- */
+/* ---- coupled_partition.c ---- */
 
-/* Give a region so many bytes; its contents are lost if it grows. */
-extern HjgStatus hjg_region_reserve(HjgCoupled *join, HjgRegion *region, size_t bytes);
-extern bool hjg_coupled_is_partitioned(const HjgCoupled *join);
-extern bool hjg_coupled_is_basic_unit(const HjgCoupled *join);
-extern HjgScheme hjg_coupled_scheme(const HjgCoupled *join);
-/* Run fn over [0, nrows) in units on the CPU's threads; fn polls nothing itself. */
-typedef void (*HjgRowsFn) (void *arg, hjg_u32 begin, hjg_u32 end, int slot);
-extern HjgStatus hjg_coupled_on_cpu(HjgCoupled *join, hjg_u32 begin, hjg_u32 end, hjg_u32 unit_rows,
-									HjgRowsFn fn, void *arg);
-
-/* Make the join's environment for others, without a pool: what they allocate counts as the join's. */
-extern HjgEnv hjg_coupled_env(HjgCoupled *join);
-/* Find the largest region that the device takes. */
-extern size_t hjg_coupled_buffer_limit(const HjgCoupled *join);
-/* Take the next array of a region: n items of item_bytes each. */
-extern hjg_u64 hjg_coupled_lay(size_t *bytes, hjg_u64 n, size_t item_bytes);
 /* Compute the sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partitions, 0: none. */
 extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args);
 /* Count the rows for which work fits the largest buffer, at most most. */
 extern hjg_u32 hjg_coupled_work_rows(HjgCoupled *join, int bits, hjg_u64 most);
-extern void hjg_coupled_free_region(HjgCoupled *join, HjgRegion *region);
 /*
  * Partition nrows rows from runs, or with runs NULL those that lie in work mixed, by so many bits of their mixed keys after
  * the first args->skip_bits; on return args->mixed_off and rows_off are where they are.

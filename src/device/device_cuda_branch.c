@@ -49,7 +49,8 @@ hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env)
 	hjg_cuda_carry_borrow(branch);
 	if (furnish(branch) != HJG_OK)
 	{
-		hjg_cuda_join_free(branch);
+		hjg_cuda_release(branch);
+		free(branch);
 		return NULL;
 	}
 	join->branches[join->nbranches] = branch;
@@ -61,14 +62,17 @@ void
 hjg_cuda_branches_free(HjgCudaJoin *join)
 {
 	for (int i = 0; i < join->nbranches; i++)
-		hjg_cuda_join_free(join->branches[i]);
+	{
+		hjg_cuda_release(join->branches[i]);
+		free(join->branches[i]);
+	}
 	join->nbranches = 0;
 }
 
 /* ---- figures, which others may ask for while all of them work ---- */
 
-hjg_u64
-hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase)
+static hjg_u64
+sum_ns(const HjgCudaJoin *join, HjgCudaPhase phase)
 {
 	const int	n = __atomic_load_n(&join->nbranches, __ATOMIC_ACQUIRE);
 	hjg_u64		ns = hjg_cuda_lanes_ns(join->lanes, phase);
@@ -78,8 +82,8 @@ hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase)
 	return ns;
 }
 
-size_t
-hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join)
+static size_t
+sum_peak_bytes(const HjgCudaJoin *join)
 {
 	const int	n = __atomic_load_n(&join->nbranches, __ATOMIC_ACQUIRE);
 	size_t		bytes = __atomic_load_n(&join->grant.peak_bytes, __ATOMIC_RELAXED);
@@ -87,4 +91,24 @@ hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join)
 	for (int i = 0; i < n; i++)
 		bytes += __atomic_load_n(&join->branches[i]->grant.peak_bytes, __ATOMIC_RELAXED);
 	return bytes;
+}
+
+void
+hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats)
+{
+	const int	asked = (int) join->spec.strategy;
+
+	stats->partition_ns = sum_ns(join, HJG_CUDA_PARTITION);
+	stats->build_ns = sum_ns(join, HJG_CUDA_BUILD);
+	stats->probe_ns = sum_ns(join, HJG_CUDA_PROBE);
+	stats->transfer_ns = sum_ns(join, HJG_CUDA_TRANSFER_IN) + sum_ns(join, HJG_CUDA_TRANSFER_OUT);
+	stats->gather_ns = sum_ns(join, HJG_CUDA_GATHER);
+	stats->workspace_bytes = sum_peak_bytes(join);
+	/* those of a strategy are its own affair */
+	stats->npartitions = join->strategy == NULL;
+	stats->strategy = HJG_CUDA_CSR;
+	for (int i = 0; i < HJG_CUDA_NRESIDENT; i++)
+		if (hjg_cuda_strategy_at(i) == join->strategy)
+			stats->strategy = (hjg_u32) (HJG_CUDA_FIRST + i);
+	stats->declined = hjg_is_cuda_strategy(asked) && stats->strategy != (hjg_u32) asked;
 }

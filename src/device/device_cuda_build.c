@@ -245,8 +245,8 @@ load_build(HjgCudaJoin *join, const BuildPlan *plan, const HjgSegment *segments,
 	return status;
 }
 
-void
-hjg_cuda_free_build(HjgCudaJoin *join)
+static void
+free_build(HjgCudaJoin *join)
 {
 	HjgCudaLane *lane = &join->lanes->work;
 
@@ -333,4 +333,21 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 			return status;
 	}
 	return join->bounded ? hjg_cuda_use_csr(join) : HJG_ERR_MEMORY;
+}
+
+void
+hjg_cuda_release(HjgCudaJoin *join)
+{
+	if (join->lanes != NULL)
+	{
+		/* nothing may be in flight on the other lanes when the blocks go */
+		(void) hjg_cuda_lanes_wait(join->lanes);
+		if (join->trunk == NULL)
+			free_build(join);
+		hjg_cuda_carry_free(join);
+		hjg_cuda_free_chunks(join);
+		hjg_cuda_lanes_give(join->lanes);
+		join->lanes = NULL;
+	}
+	hjg_cuda_dismiss(&join->grant);
 }

@@ -1,8 +1,6 @@
 /*
  * device_cuda_join.c
- *	  The driver "cuda": its face to the scheduler, and the buffers that chunks go through.
- *
- * What a round may ask for is in HjgCursor; which of the ways to probe gives it is decided in hjg_cuda_probe_rows().
+ *	  The driver "cuda": its face to the scheduler.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,144 +16,13 @@
 #define MEMORY_IDLE_MS 10000
 #define REGION_IDLE_MS 60000
 
-/* Bytes of a build side that are queued before the job's cancellation is looked at. */
-#define COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
-
-HjgCudaTuning hjg_cuda_tuning = {.most_chunk_rows = 1u << 20, .least_chunk_rows = 1u << 16};
-
-/* ---- copies from the arena ---- */
-
-HjgStatus
-hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
-				    hjg_u64 row, hjg_u64 n)
-{
-	HjgStatus	status = HJG_OK;
-
-	for (int i = 0; i < nsegments && n > 0 && status == HJG_OK; i++)
-	{
-		const char *from = what == HJG_CUDA_CARRIED ? segments[i].carried : segments[i].keys;
-		const hjg_u64 end = (hjg_u64) segments[i].first_row + segments[i].nrows;
-		hjg_u64		m;
-
-		if (row >= end)
-			continue;
-		m = end - row < n ? end - row : n;
-		hjg_cuda_region_pin(from);
-		status = hjg_cuda_copy_in(lane, to, from + (row - segments[i].first_row) * width, m * width);
-		to += m * width;
-		row += m;
-		n -= m;
-	}
-	return status;
-}
-
-HjgStatus
-hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes)
-{
-	HjgStatus	status;
-
-	*queued_bytes += more_bytes;
-	if (*queued_bytes < COPY_STEP_BYTES)
-		return HJG_OK;
-	*queued_bytes = 0;
-	status = hjg_cuda_wait(lane);
-	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN) : status;
-}
-
-/* ---- memory ---- */
-
-size_t
-hjg_cuda_chunk_bytes(int width, hjg_u32 rows)
-{
-	return 2 * hjg_cuda_block_bytes((size_t) rows * width) +
-		HJG_CUDA_OUTS * hjg_cuda_block_bytes((size_t) rows * sizeof(HjgPair)) +
-		hjg_cuda_block_bytes(sizeof(HjgCudaMail));
-}
-
-size_t
-hjg_cuda_window_bytes(hjg_u32 rows)
-{
-	return hjg_cuda_block_bytes(((size_t) rows + 1) * sizeof(hjg_u64)) +
-		hjg_cuda_block_bytes((size_t) rows * sizeof(hjg_u32)) +
-		hjg_cuda_block_bytes(hjg_cuda_scan_entries((hjg_u64) rows + 1) * sizeof(hjg_u64));
-}
-
-HjgStatus
-hjg_cuda_alloc_chunks(HjgCudaJoin *join)
-{
-	HjgCudaLane *lane = &join->lanes->work;
-	const size_t rows = join->chunk_rows;
-	HjgStatus	status;
-
-	if (join->chunks)
-		return HJG_OK;
-	status = hjg_cuda_alloc(lane, sizeof(HjgCudaMail), &join->small);
-	for (int i = 0; i < 2 && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
-	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(lane, rows * sizeof(HjgPair), &join->pairs[i]);
-	if (status == HJG_OK && join->strategy != NULL)
-		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->numbers);
-	if (status == HJG_OK)
-		status = hjg_cuda_carry_alloc(join);
-	join->chunks = status == HJG_OK;
-	return status;
-}
-
-/* When first needed; after an error what there is goes with the join. */
-static HjgStatus
-alloc_windows(HjgCudaJoin *join)
-{
-	HjgCudaLane *lane = &join->lanes->work;
-	const size_t rows = join->chunk_rows;
-	HjgStatus	status;
-
-	if (join->windows)
-		return HJG_OK;
-	status = hjg_cuda_alloc(lane, (rows + 1) * sizeof(hjg_u64), &join->offsets);
-	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->firsts);
-	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(rows + 1) * sizeof(hjg_u64), &join->sums);
-	join->windows = status == HJG_OK;
-	return status;
-}
-
-/* Give back what the join has of the device. */
+/* Free a join with its branches and turns; this may be one that was begun only. */
 static void
-release_join(HjgCudaJoin *join)
-{
-	hjg_cuda_turns_close(join->turns);
-	join->turns = NULL;
-	if (join->lanes != NULL)
-	{
-		HjgCudaLane *lane = &join->lanes->work;
-
-		/* nothing may be in flight on the other lanes when the blocks go */
-		(void) hjg_cuda_lanes_wait(join->lanes);
-		if (join->trunk == NULL)
-			hjg_cuda_free_build(join);
-		hjg_cuda_carry_free(join);
-		hjg_cuda_free(lane, join->small);
-		for (int i = 0; i < 2; i++)
-			hjg_cuda_free(lane, join->keys[i]);
-		for (int i = 0; i < HJG_CUDA_OUTS; i++)
-			hjg_cuda_free(lane, join->pairs[i]);
-		hjg_cuda_free(lane, join->numbers);
-		hjg_cuda_free(lane, join->offsets);
-		hjg_cuda_free(lane, join->firsts);
-		hjg_cuda_free(lane, join->sums);
-		hjg_cuda_lanes_give(join->lanes);
-		join->lanes = NULL;
-	}
-	hjg_cuda_dismiss(&join->grant);
-}
-
-void
-hjg_cuda_join_free(HjgCudaJoin *join)
+free_join(HjgCudaJoin *join)
 {
 	hjg_cuda_branches_free(join);
-	release_join(join);
+	hjg_cuda_turns_close(join->turns);
+	hjg_cuda_release(join);
 	free(join);
 }
 
@@ -227,14 +94,14 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 		if (status == HJG_ERR_MEMORY)
 		{
 			/* what it got of the memory may be what a turn needs */
-			release_join(join);
+			hjg_cuda_release(join);
 			*join = (HjgCudaJoin) {.device = device, .env = env, .spec = *spec};
 			status = hjg_cuda_turns_open(join, sorted, nsegments);
 		}
 		join->branching = join->turns == NULL && (join->strategy == NULL || join->strategy->shared);
 		if (status != HJG_OK)
 		{
-			hjg_cuda_join_free(join);
+			free_join(join);
 			join = NULL;
 		}
 		hjg_cuda_region_leave();
@@ -246,48 +113,6 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 }
 
 /* ---- probing ---- */
-
-/* Has no probe row more than one match? */
-static bool
-is_unique(const HjgCudaJoin *join)
-{
-	return join->strategy != NULL ? join->strategy->unique : join->csr.unique;
-}
-
-HjgStatus
-hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, HjgCursor *at,
-					HjgResult *result)
-{
-	/* one match of each row, any one: that is a mode, but of a table that was not made for it */
-	const HjgMatchMode mode = at->most == 1 ? HJG_MATCH_SEMI : join->spec.mode;
-	const bool	single = mode == HJG_MATCH_SEMI || mode == HJG_MATCH_ANTI || is_unique(join);
-	HjgStatus	status = hjg_cuda_alloc_chunks(join);
-
-	if (status == HJG_OK)
-		status = hjg_cuda_send_begin(join, result);
-	if (status != HJG_OK)
-		return status;
-	if (join->strategy != NULL && !join->strategy->unique && (at->most > 0 || (!single && at->skip > 0)))
-		status = HJG_ERR_INPUT;
-	else if (single && at->skip > 0)
-	{
-		/* all that the row has, or all that any row has, was there before */
-		at->row = at->most > 0 ? (hjg_u32) nrows : at->row + 1;
-		at->skip = 0;
-		return HJG_OK;
-	}
-	else if (single || join->strategy != NULL)
-		status = hjg_cuda_probe_once(join, mode, single, segments, nsegments, nrows, at, result);
-	else
-	{
-		status = alloc_windows(join);
-		return status == HJG_OK ? hjg_cuda_probe_windows(join, segments, nsegments, nrows, at, result) : status;
-	}
-	if (status != HJG_ERR_INPUT || join->strategy == NULL || join->strategy->shared)
-		return status;
-	status = hjg_cuda_use_csr(join);
-	return status == HJG_OK ? hjg_cuda_probe_rows(join, segments, nsegments, nrows, at, result) : status;
-}
 
 static HjgStatus
 probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCursor *at, HjgResult *result)
@@ -351,26 +176,6 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	return status;
 }
 
-void
-hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats)
-{
-	const int	asked = (int) join->spec.strategy;
-
-	stats->partition_ns = hjg_cuda_branches_ns(join, HJG_CUDA_PARTITION);
-	stats->build_ns = hjg_cuda_branches_ns(join, HJG_CUDA_BUILD);
-	stats->probe_ns = hjg_cuda_branches_ns(join, HJG_CUDA_PROBE);
-	stats->transfer_ns = hjg_cuda_branches_ns(join, HJG_CUDA_TRANSFER_IN) + hjg_cuda_branches_ns(join, HJG_CUDA_TRANSFER_OUT);
-	stats->gather_ns = hjg_cuda_branches_ns(join, HJG_CUDA_GATHER);
-	stats->workspace_bytes = hjg_cuda_branches_peak_bytes(join);
-	/* those of a strategy are its own affair */
-	stats->npartitions = join->strategy == NULL;
-	stats->strategy = HJG_CUDA_CSR;
-	for (int i = 0; i < HJG_CUDA_NRESIDENT; i++)
-		if (hjg_cuda_strategy_at(i) == join->strategy)
-			stats->strategy = (hjg_u32) (HJG_CUDA_FIRST + i);
-	stats->declined = hjg_is_cuda_strategy(asked) && stats->strategy != (hjg_u32) asked;
-}
-
 static void
 cuda_stats(const void *arg, HjgJobStats *stats)
 {
@@ -408,7 +213,7 @@ cuda_free(void *arg)
 	/* without the context its memory could never be given back */
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) == NULL)
 		hjg_health_fatal(name.text, reason);
-	hjg_cuda_join_free(join);
+	free_join(join);
 	hjg_health_leave(name.text);
 }
 

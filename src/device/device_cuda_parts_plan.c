@@ -15,8 +15,6 @@
 #define HALVED_BUCKET_BITS 13	/* ... and halved */
 #define HALVED_LEAST_BITS (24 - HALVED_BUCKET_BITS)	/* with fewer more than a byte of a key is left */
 
-HjgCudaPartsTuning hjg_cuda_parts_tuning;
-
 /* Build rows that a partition may have on average: partitions of a hash differ little. */
 static hjg_u64
 average_limit(hjg_u32 build_limit)

@@ -42,6 +42,8 @@ static HjgCudaKernel list_tiles = KERNEL("hjg_k_list_tiles");
 static const hjg_u32 scatter_items[HJG_CUDA_KEY_CLASSES] = {12, 12, 6, 8};
 static const hjg_u32 aligned_room[] = {HJG_K_ALIGNED_ROOM_10, HJG_K_ALIGNED_ROOM_11, HJG_K_ALIGNED_ROOM_12};
 
+HjgCudaPartsTuning hjg_cuda_parts_tuning;
+
 /* ---- memory ---- */
 
 static bool

@@ -25,6 +25,9 @@
 #define REGION_BYTES ((size_t) REGION_SLABS * HJG_SLAB_BYTES)
 #define RETRY_NS 1000000000ull	/* after a region could not be registered */
 
+/* Bytes of a build side that are queued before the job's cancellation is looked at. */
+#define COPY_STEP_BYTES ((size_t) 128 * 1024 * 1024)
+
 typedef struct Region
 {
 	const char *base;
@@ -160,4 +163,43 @@ hjg_cuda_region_trim(unsigned idle_ms)
 		unhold(region, region->nslabs);
 	}
 	pthread_rwlock_unlock(&use);
+}
+
+/* ---- copies ---- */
+
+HjgStatus
+hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
+				    hjg_u64 row, hjg_u64 n)
+{
+	HjgStatus	status = HJG_OK;
+
+	for (int i = 0; i < nsegments && n > 0 && status == HJG_OK; i++)
+	{
+		const char *from = what == HJG_CUDA_CARRIED ? segments[i].carried : segments[i].keys;
+		const hjg_u64 end = (hjg_u64) segments[i].first_row + segments[i].nrows;
+		hjg_u64		m;
+
+		if (row >= end)
+			continue;
+		m = end - row < n ? end - row : n;
+		hjg_cuda_region_pin(from);
+		status = hjg_cuda_copy_in(lane, to, from + (row - segments[i].first_row) * width, m * width);
+		to += m * width;
+		row += m;
+		n -= m;
+	}
+	return status;
+}
+
+HjgStatus
+hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes)
+{
+	HjgStatus	status;
+
+	*queued_bytes += more_bytes;
+	if (*queued_bytes < COPY_STEP_BYTES)
+		return HJG_OK;
+	*queued_bytes = 0;
+	status = hjg_cuda_wait(lane);
+	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN) : status;
 }

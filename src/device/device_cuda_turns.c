@@ -120,7 +120,8 @@ end_turn(HjgCudaTurns *turns)
 	if (turns->current->lanes != NULL)
 		hjg_cuda_join_stats(turns->current, &stats);
 	hjg_stats_add(&turns->stats, &stats);
-	hjg_cuda_join_free(turns->current);
+	hjg_cuda_release(turns->current);
+	free(turns->current);
 	turns->current = NULL;
 }
 

@@ -45,6 +45,22 @@ extern void hjg_cuda_region_pin(const void *ptr);
 /* Unregister what was registered when nothing was copied for idle_ms. */
 extern void hjg_cuda_region_trim(unsigned idle_ms);
 
+/* What of a row. */
+typedef enum HjgCudaOfRow
+{
+	HJG_CUDA_KEY,
+	HJG_CUDA_CARRIED
+} HjgCudaOfRow;
+
+/* Bring that of rows [row, row + n) of a batch, whose segments are ascending and contiguous. */
+extern HjgStatus hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
+									 const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n);
+/*
+ * More of a build side was queued: wait for it where that is much, so that a cancelled job is noticed. *queued_bytes
+ * is 0 at first.
+ */
+extern HjgStatus hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes);
+
 /* ---- device_cuda_lanes.c: what a join works with ---- */
 
 #define HJG_CUDA_OUTS 2
@@ -128,17 +144,6 @@ hjg_cuda_blocks(hjg_u64 n, unsigned block_threads)
 
 #define HJG_CUDA_BLOCK 256		/* threads of a block of cuda_csr.cu */
 
-/* ---- device_cuda_join.c: the driver ---- */
-
-/* Tests make these small to reach every path with few rows; while no join exists. */
-typedef struct HjgCudaTuning
-{
-	hjg_u32		most_chunk_rows;	/* probe rows that go through at a time, ... */
-	hjg_u32		least_chunk_rows;	/* ... and where the budget is small */
-} HjgCudaTuning;
-
-extern HjgCudaTuning hjg_cuda_tuning;
-
 typedef struct HjgCudaTurns HjgCudaTurns;
 
 /* Carried columns of a join: device_cuda_carry.c. */
@@ -201,39 +206,36 @@ extern HjgUnitCosts hjg_cuda_costs(const HjgCudaDevice *device);
 extern bool hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows);
 /* Leave the strategy for the csr table.  Waits for all lanes. */
 extern HjgStatus hjg_cuda_use_csr(HjgCudaJoin *join);
-/* Free the table and the build side. */
-extern void hjg_cuda_free_build(HjgCudaJoin *join);
+/* Give back what the join itself has of the device; branches and turns have been freed. */
+extern void hjg_cuda_release(HjgCudaJoin *join);
 /* Row numbers first_row, first_row + 1, ... */
 extern HjgStatus hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row);
 
-/* ---- device_cuda_join.c ---- */
+/* ---- device_cuda_chunks.c ---- */
+
+/* Tests make these small to reach every path with few rows; while no join exists. */
+typedef struct HjgCudaTuning
+{
+	hjg_u32		most_chunk_rows;	/* probe rows that go through at a time, ... */
+	hjg_u32		least_chunk_rows;	/* ... and where the budget is small */
+} HjgCudaTuning;
+
+extern HjgCudaTuning hjg_cuda_tuning;
 
 /* Memory of the chunks that go through, and of windows besides. */
 extern size_t hjg_cuda_chunk_bytes(int width, hjg_u32 rows);
 extern size_t hjg_cuda_window_bytes(hjg_u32 rows);
-/* When first needed; after an error what there is goes with the join. */
+/* When first needed: buffers of chunks, and of windows; after an error what there is goes with the join. */
 extern HjgStatus hjg_cuda_alloc_chunks(HjgCudaJoin *join);
+extern HjgStatus hjg_cuda_alloc_windows(HjgCudaJoin *join);
+/* Free both; nothing that uses them is queued. */
+extern void hjg_cuda_free_chunks(HjgCudaJoin *join);
 
-/* What of a row. */
-typedef enum HjgCudaOfRow
-{
-	HJG_CUDA_KEY,
-	HJG_CUDA_CARRIED
-} HjgCudaOfRow;
+/* ---- device_cuda_probe.c ---- */
 
-/* Bring that of rows [row, row + n) of a batch, whose segments are ascending and contiguous.  As for hjg_cuda_bring(). */
-extern HjgStatus hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
-									 const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n);
-/*
- * More of a build side was queued: wait for it where that is much, so that a cancelled job is noticed. *queued_bytes
- * is 0 at first.
- */
-extern HjgStatus hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes);
 /* Rows from *at on of a batch of nrows rows; pairs are added to the result, and may be still on their way. */
 extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 									 HjgCursor *at, HjgResult *result);
-extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
-extern void hjg_cuda_join_free(HjgCudaJoin *join);
 
 /* ---- device_cuda_send.c ---- */
 
@@ -269,8 +271,7 @@ extern HjgCudaJoin *hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env);
 /* Nobody probes. */
 extern void hjg_cuda_branches_free(HjgCudaJoin *join);
 /* Figures of a join and its branches. */
-extern hjg_u64 hjg_cuda_branches_ns(const HjgCudaJoin *join, HjgCudaPhase phase);
-extern size_t hjg_cuda_branches_peak_bytes(const HjgCudaJoin *join);
+extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
 
 /* ---- device_cuda_carry.c ---- */
 

@@ -63,6 +63,10 @@ typedef struct HjgDriver
 #define HJG_MAX_WAYS 3
 
 extern const HjgDriver hjg_opencl_driver;	/* device_opencl.c */
+extern const HjgDriver hjg_cpu_driver;	/* device_cpu.c */
+
+/* Processors that this process may use. */
+extern int	hjg_device_cpus(void);
 
 /*
  * Open all drivers and fill in the arena's or another table of HJG_MAX_DEVICES entries, at
@@ -75,8 +79,6 @@ extern bool hjg_drivers_watch(HjgDeviceInfo *devices);
 extern void hjg_drivers_unwatch(void);
 /* The driver of a device that was listed, and the device's number within it; or NULL. */
 extern const HjgDriver *hjg_driver_of(int device_ix, int *number);
-/* Processors that this process may use. */
-extern int	hjg_device_cpus(void);
 
 /* ---- device_workspace.c: memory of the engines ---- */
 

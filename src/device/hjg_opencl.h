@@ -279,16 +279,21 @@ extern hjg_u32 hjg_cl_measured_widths(int number);
 /* Begin what is still to be done for all widths, one thing at a time; false when there is nothing more that could be. */
 extern bool hjg_cl_measure_ahead(int number);
 
-/* ---- device_opencl.c ---- */
+/* ---- device_opencl_open.c ---- */
 
 #define HJG_CL_DEVICES 4
+
+/* Find the devices; returns how many there are. */
+extern int	hjg_cl_list(void);
+/* Look at one of them; NULL: it is not listed. */
+extern const HjgClReport *hjg_cl_report(int number);
+/* Give memory back to devices that no join has used for some time. */
+extern void hjg_cl_trim_pools(void);
 
 /* How long a driver may take; tests have less patience. */
 extern int	hjg_cl_limit_ms(int usual_ms);
 /* "opencl:N" */
 extern void hjg_cl_name(int number, char *name, size_t room);
-/* Where hjoin_gpu_calibrate() has put what it measured; NULL: nowhere any more. */
-extern void hjg_cl_costs_open(const HjgControl *control);
 
 /*
  * How much of a CPU device works as "the GPU", in compute units; 0: half of it.  For
@@ -306,5 +311,10 @@ extern void hjg_cl_set_copies(bool copies);
  */
 extern HjgRunner *hjg_opencl_begin(int device, int key_width, int *cpu_threads, char *reason, size_t room);
 extern void hjg_opencl_end(HjgRunner *runner);
+
+/* ---- device_opencl.c ---- */
+
+/* Where hjoin_gpu_calibrate() has put what it measured; NULL: nowhere any more. */
+extern void hjg_cl_costs_open(const HjgControl *control);
 
 #endif							/* HJG_OPENCL_H */

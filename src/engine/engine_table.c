@@ -18,43 +18,6 @@
 
 /* --- sizes --- */
 
-/*
- * Choose the number of buckets for 4, 2.5 or 1.6 tuples each: random keys crowd one bucket in 20 to 25, of 16 bytes one in 13, where 1.25 tuples a bucket
- * would take a quarter more memory and are no faster.  Measured with 4 threads, 5M x
- * 20M rows, million rows a second: with 4-byte keys 345 at 2.4 tuples, 373 at 3.5, 348 at 4, and half of that at
- * 4.8; with 8-byte keys 255 at 2, 225 at 2.5, 216 at 3.  (Streaming stores of the lines changed nothing.)
- * In a corner of the second-level cache there is room for twice the lines: an eighth faster, 1K to 50K rows.
- */
-static hjg_u32
-wanted_buckets(int width, hjg_u64 nrows)
-{
-	const hjg_u64 eighths = width == 4 ? 32 : width == 8 ? 20 : 13;
-	hjg_u64		n = (8 * nrows + eighths - 1) / eighths;
-
-	if (2 * n * HJG_LINE_BYTES <= hjg_l2_bytes() / 4)
-		n *= 2;
-	return n < 1 ? 1 : n < 1u << 31 ? (hjg_u32) n : 1u << 31;
-}
-
-static int
-table_radix_bits(int width, hjg_u64 nrows)
-{
-	int			bits = hjg_radix_bits(nrows, 2 * (size_t) hjg_tuple_bytes(width) + 2, hjg_l2_bytes() / 8);
-
-	while (wanted_buckets(width, nrows) >> bits == 0)
-		bits--;
-	return bits;
-}
-
-/* Choose the number of buckets, the same for each partition. */
-hjg_u32
-hjg_table_nbuckets(int width, hjg_u64 nrows)
-{
-	const hjg_u32 below = (1u << table_radix_bits(width, nrows)) - 1;
-
-	return (wanted_buckets(width, nrows) + below) & ~below;
-}
-
 static size_t
 tuples_block_bytes(int width, hjg_u64 nrows)
 {
@@ -104,7 +67,7 @@ counts_bytes(size_t nparts, hjg_u32 part_buckets)
 size_t
 hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 {
-	const int	radix_bits = table_radix_bits(width, nrows);
+	const int	radix_bits = hjg_table_radix_bits(width, nrows);
 	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	const size_t histogram = hjg_engine_partition_keys_histogram_bytes(nrows, radix_bits, nslots);
 	const size_t giant = hjg_engine_partition_tuples_histogram_bytes(nrows, hjg_digit_bits(part_buckets), nslots);
@@ -257,7 +220,7 @@ hjg_table_build(HjgJoin *join, const HjgRuns *runs)
 {
 	const int	width = join->spec.key_width;
 	const hjg_u64 nrows = runs->nrows;
-	const int	radix_bits = table_radix_bits(width, nrows);
+	const int	radix_bits = hjg_table_radix_bits(width, nrows);
 	const size_t nparts = (size_t) 1 << radix_bits;
 	const hjg_u32 part_buckets = hjg_table_nbuckets(width, nrows) >> radix_bits;
 	HjgTable   *table = &join->table;

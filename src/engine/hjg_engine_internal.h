@@ -180,7 +180,7 @@ hjg_align64(size_t bytes)
 	return (bytes + 63) & ~(size_t) 63;
 }
 
-/* --- walking over rows --- */
+/* --- engine_runs.c: walking over rows --- */
 
 typedef struct HjgKeyScan
 {
@@ -249,12 +249,14 @@ extern size_t hjg_engine_partition_tuples_histogram_bytes(hjg_u64 n, int bits, i
 
 /* --- engine_table.c --- */
 
-extern hjg_u32 hjg_table_nbuckets(int width, hjg_u64 nrows);
 extern HjgStatus hjg_table_build(HjgJoin *join, const HjgRuns *runs);
 extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
 
 /* --- engine_table_parts.c --- */
 
+/* Choose by how many first bits of their keys the rows of a table are partitioned, and how many buckets it has. */
+extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
+extern hjg_u32 hjg_table_nbuckets(int width, hjg_u64 nrows);
 /* Reserve memory for a part of join's table, in its block, where others are to reach it. */
 extern bool hjg_table_reserve(HjgJoin *join, HjgTablePart part, size_t bytes);
 /* Publish the first bytes of lines_block, which is the join's alone, where others are to reach them. */

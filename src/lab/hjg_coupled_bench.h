@@ -9,6 +9,7 @@
  *		lab_coupled_rows.c	--rows: every system of the papers by its name
  *		lab_coupled_engines.c	--engines: what choices lose to the best one
  *		lab_coupled_plans.c	--plans: compression plans
+ *		lab_coupled_points.c	medians of runs that take turns
  *		lab_coupled_figures.c	--figures: figures of the papers
  *		lab_coupled_tradeoffs.c	of them, those of random ratios, trade-offs and whole joins
  *		lab_coupled_incache.c	of them, those of in-cache co-processing
@@ -120,7 +121,7 @@ extern bool hjg_bench_rows(const HjgBenchOptions *options, const HjgEnv *env, co
 /* What PL, and the engine that is taken by itself, lose to the best one; false if a result was wrong. */
 extern bool hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
-/* ---- lab_coupled_figures.c ---- */
+/* ---- lab_coupled_points.c ---- */
 
 #define HJG_BENCH_MAX_POINTS 16
 #define HJG_BENCH_MAX_TURNS 15
@@ -142,6 +143,8 @@ extern HjgCoupledConfig hjg_bench_config_alone(const HjgBenchOptions *options, H
 extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 								 const HjgBenchInput *in, int npoints);
 extern const HjgBenchTimes *hjg_bench_median(const HjgBenchOptions *options, int point);
+
+/* ---- lab_coupled_figures.c ---- */
 
 typedef struct HjgBenchFigure
 {

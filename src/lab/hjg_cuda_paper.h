@@ -267,10 +267,9 @@ typedef struct HjgCudaUnits
 	hjg_u64		nunits;
 	unsigned	nblocks;
 	unsigned	shared;
+	/* Join units [from, to) by the kernel of a sink. */
+	HjgStatus	(*launch) (HjgCudaLane *lane, struct HjgCudaUnits *units, int sink, hjg_u64 from, hjg_u64 to);
 } HjgCudaUnits;
-
-/* Units [first, first + n), their pairs into the buffer of a group or into slots. */
-extern HjgStatus hjg_lab_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n);
 
 /* ---- lab_cuda_groups.c ---- */
 

@@ -30,10 +30,6 @@ compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-const char *const hjg_bench_step_names[HJG_STEP_COUNT] = {
-	"hash", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
-};
-
 /* Where the time went: the CPU's share, and what a row took on each side while both were at work. */
 static void
 print_steps(const HjgCoupledStats *stats)

@@ -3,9 +3,7 @@
  *	  hjoin_gpu_lab NAME --figures[=NAME]: figures and tables of the papers, as tables.
  *
  * After He, Lu and He (VLDB 2013), "000", and He, Zhang and He (VLDB 2015), "001".  Here are those of steps, ratios
- * and buffers of the first one; lab_coupled_tradeoffs.c and lab_coupled_incache.c have the others.  Each point is the median of
- * some runs; the points of a figure run in turn, again and again, so that what else the machine does
- * meets all of them.
+ * and buffers of the first one; lab_coupled_tradeoffs.c and lab_coupled_incache.c have the others.
  */
 #define _GNU_SOURCE
 
@@ -14,63 +12,6 @@
 #include <string.h>
 
 #include "lab/hjg_coupled_bench.h"
-
-HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
-
-static int
-compare_times(const void *a, const void *b)
-{
-	const double x = ((const HjgBenchTimes *) a)->total_ns;
-	const double y = ((const HjgBenchTimes *) b)->total_ns;
-
-	return (x > y) - (x < y);
-}
-
-bool
-hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
-					 int npoints)
-{
-	/* the first turn warms memory up */
-	for (int turn = -1; turn < options->nreps; turn++)
-		for (int i = 0; i < npoints; i++)
-		{
-			HjgBenchTimes *times = &hjg_bench_points[i].turns[turn < 0 ? 0 : turn];
-
-			memset(times, 0, sizeof(*times));
-			if (!hjg_bench_run(env, &hjg_bench_points[i].config, runner, in, times))
-				return false;
-		}
-	for (int i = 0; i < npoints; i++)
-		qsort(hjg_bench_points[i].turns, (size_t) options->nreps, sizeof(HjgBenchTimes), compare_times);
-	return true;
-}
-
-const HjgBenchTimes *
-hjg_bench_median(const HjgBenchOptions *options, int point)
-{
-	return &hjg_bench_points[point].turns[options->nreps / 2];
-}
-
-HjgCoupledConfig
-hjg_bench_config(const HjgBenchOptions *options, HjgCoupledStrategy strategy)
-{
-	HjgCoupledConfig config = options->config;
-
-	config.strategy = strategy;
-	config.pipeline = HJG_PIPELINE_E;
-	return config;
-}
-
-HjgCoupledConfig
-hjg_bench_config_alone(const HjgBenchOptions *options, HjgCoupledStrategy strategy, int processor)
-{
-	HjgCoupledConfig config = hjg_bench_config(options, strategy);
-
-	config.keep_ratios = true;
-	for (int i = 0; i < HJG_STEP_COUNT; i++)
-		config.fixed_ratios[i] = processor == HJG_ON_CPU;
-	return config;
-}
 
 /* ---- 000, figure 3 ---- */
 

@@ -10,6 +10,10 @@
 
 #include "lab/hjg_coupled_bench.h"
 
+const char *const hjg_bench_step_names[HJG_STEP_COUNT] = {
+	"hash", "number", "n2", "n3", "b2", "b3", "b4", "p2", "p3", "p4"
+};
+
 const HjgBenchShape hjg_bench_shapes[HJG_BENCH_SHAPES] = {
 	{"uniform", 0, 1},
 	{"low skew, 10 %", 0.1, 1},

@@ -161,7 +161,7 @@ join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const Hj
 
 		status = hjg_cuda_zero(lane, groups->numbers, sizeof(hjg_u64));
 		if (status == HJG_OK)
-			status = hjg_lab_launch_group(lane, groups->units, HJG_CUDA_PUT_GROUPS, first, n);
+			status = groups->units->launch(lane, groups->units, HJG_CUDA_PUT_GROUPS, first, first + n);
 		if (status == HJG_OK)
 			status = empty_buffer(lane, groups, &found);
 		if (status == HJG_OK)
@@ -263,7 +263,7 @@ hjg_lab_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small)
 			status = hjg_cuda_alloc(lane, nslots * sink->spill_pairs * sizeof(HjgPair), &sink->spill);
 			units->nblocks = (unsigned) nslots;
 			if (status == HJG_OK)
-				status = hjg_lab_launch_group(lane, units, HJG_CUDA_PUT_WORST, 0, units->nunits);
+				status = units->launch(lane, units, HJG_CUDA_PUT_WORST, 0, units->nunits);
 			units->nblocks = nblocks;
 			hjg_cuda_free(lane, sink->spill);
 		}

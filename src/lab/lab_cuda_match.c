@@ -114,12 +114,6 @@ launch_units(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
 	return launch_range(lane, launch, sink, 0, launch->nunits);
 }
 
-HjgStatus
-hjg_lab_launch_group(HjgCudaLane *lane, HjgCudaUnits *units, HjgCudaPutting putting, hjg_u64 first, hjg_u64 n)
-{
-	return launch_range(lane, units, (int) putting, first, first + n);
-}
-
 /* The pieces that the launches before left in the queue. */
 static HjgStatus
 work_off(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
@@ -195,7 +189,7 @@ hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput 
 	const hjg_u64 filling = most_blocks(lane->device);
 	hjg_u32		nunits = 0;
 	HjgCudaUnits launch = {
-		.match = match,
+		.match = match, .launch = launch_range,
 		.shared = match->build_limit * row_bytes_of(match->key_width, match->hashed) + (match->hashed ? HEADS_BYTES : 0),
 		.args = {
 			.build = hjg_lab_kernel_rows(&match->build->rows), .probe = hjg_lab_kernel_rows(&match->probe->rows),

@@ -1,0 +1,180 @@
+/*
+ * device_opencl_open.c
+ *	  Which OpenCL devices there are, and opening them.
+ *
+ * The list only knows what the probing child found; the process itself opens a
+ * device when the first join asks for it, aside from the join (device_opencl_aside.c).  A CPU device, such as
+ * PoCL's, is divided: a part of its units plays the GPU, and as many threads of the
+ * engine's pool as there are units left play the CPU.  A GPU gets all threads
+ * beside it.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device/hjg_opencl.h"
+
+/* A driver that says nothing for so long while it is probed is given up. */
+#define PROBE_LIMIT_MS 20000
+
+/* Memory of a device that no join has used for so long goes back to it. */
+#define POOL_IDLE_MS 10000
+
+static HjgClReport reports[HJG_CL_DEVICES];
+static int	nreports = -1;
+
+int
+hjg_cl_limit_ms(int usual_ms)
+{
+	const char *text = hjg_fault_variable("HJG_OPENCL_LIMIT_MS");
+	int			wanted_ms = text == NULL ? 0 : atoi(text);
+
+	return wanted_ms > 0 ? wanted_ms : usual_ms;
+}
+
+void
+hjg_cl_name(int number, char *name, size_t room)
+{
+	snprintf(name, room, "%s", hjg_device_name((HjgDeviceId) {HJG_KIND_OPENCL, number}).text);
+}
+
+/* Drivers are not installed while a server runs: one look is enough. */
+int
+hjg_cl_list(void)
+{
+	if (nreports < 0)
+		nreports = hjg_cl_probe(reports, HJG_CL_DEVICES, hjg_cl_limit_ms(PROBE_LIMIT_MS));
+	return nreports;
+}
+
+const HjgClReport *
+hjg_cl_report(int number)
+{
+	return number >= 0 && number < nreports ? &reports[number] : NULL;
+}
+
+#ifdef HJG_HAVE_OPENCL
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static HjgClDevice opened[HJG_CL_DEVICES];
+static bool is_open[HJG_CL_DEVICES];
+static int	wanted_units;
+static bool wants_copies;
+
+void
+hjg_cl_trim_pools(void)
+{
+	for (int i = 0; i < HJG_CL_DEVICES; i++)
+		if (__atomic_load_n(&is_open[i], __ATOMIC_ACQUIRE))
+			hjg_cl_pool_trim(&opened[i], POOL_IDLE_MS);
+}
+
+void
+hjg_cl_set_units(int units)
+{
+	wanted_units = units;
+}
+
+void
+hjg_cl_set_copies(bool copies)
+{
+	wants_copies = copies;
+}
+
+/* The part of the device that plays the GPU; 0: all of it. */
+static int
+units_of(const HjgClReport *report)
+{
+	const int	units = (int) report->info.compute_units;
+
+	if (!report->facts.is_cpu || !report->facts.fission_by_counts || units < 2)
+		return 0;
+	return wanted_units > 0 && wanted_units < units ? wanted_units : units / 2;
+}
+
+static const HjgClDevice *
+open_device(int number, char *reason, size_t room)
+{
+	const HjgClReport *report = &reports[number];
+	const HjgClApi *api;
+	cl_device_id id;
+	bool		good;
+
+	if (number >= nreports || report->info.state != HJG_DEVICE_READY)
+	{
+		snprintf(reason, room, "%s", number < nreports ? report->info.reason : "no such device");
+		return NULL;
+	}
+	/* who finds it open does not wait for another device that is being opened */
+	if (__atomic_load_n(&is_open[number], __ATOMIC_ACQUIRE))
+		return &opened[number];
+	pthread_mutex_lock(&lock);
+	if (!is_open[number])
+	{
+		api = hjg_cl_api(reason, room);
+		if (api != NULL && hjg_cl_find(api, report->platform, report->device, &id) != CL_SUCCESS)
+			snprintf(reason, room, "the device is gone");
+		else if (api != NULL)
+			__atomic_store_n(&is_open[number], hjg_cl_open(api, id, units_of(report), &opened[number], reason, room),
+							 __ATOMIC_RELEASE);
+	}
+	good = is_open[number];
+	pthread_mutex_unlock(&lock);
+	return good ? &opened[number] : NULL;
+}
+
+HjgRunner *
+hjg_opencl_begin(int number, int key_width, int *cpu_threads, char *reason, size_t room)
+{
+	const HjgClDevice *device = number < 0 || number >= HJG_CL_DEVICES ? NULL : open_device(number, reason, room);
+	HjgRunner  *runner;
+
+	if (device == NULL)
+		return NULL;
+	runner = hjg_cl_runner_create(device, key_width, wants_copies || !reports[number].facts.sees_host);
+	if (runner == NULL)
+		snprintf(reason, room, "no queue or kernels");
+	*cpu_threads = hjg_device_cpus();
+	if (device->facts.is_cpu)
+		*cpu_threads -= (int) device->units;
+	if (*cpu_threads < 1)
+		*cpu_threads = 1;
+	return runner;
+}
+
+void
+hjg_opencl_end(HjgRunner *runner)
+{
+	hjg_cl_runner_destroy(runner);
+}
+
+#else							/* !HJG_HAVE_OPENCL */
+
+void
+hjg_cl_trim_pools(void)
+{
+}
+
+void
+hjg_cl_set_units(int units)
+{
+}
+
+void
+hjg_cl_set_copies(bool copies)
+{
+}
+
+HjgRunner *
+hjg_opencl_begin(int number, int key_width, int *cpu_threads, char *reason, size_t room)
+{
+	snprintf(reason, room, "built without the OpenCL headers");
+	return NULL;
+}
+
+void
+hjg_opencl_end(HjgRunner *runner)
+{
+}
+
+#endif							/* HJG_HAVE_OPENCL */
