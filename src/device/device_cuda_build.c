@@ -323,7 +323,7 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	shape = shape_of(join, &plan);
 	for (int i = 0; i < plan.ntries; i++)
 	{
-		status = plan.tries[i]->build(&join->lanes->work, &shape, &join->build, &join->table);
+		status = hjg_cuda_strategy_build(plan.tries[i], &join->lanes->work, &shape, &join->build, &join->table);
 		if (status == HJG_OK)
 		{
 			join->strategy = plan.tries[i];

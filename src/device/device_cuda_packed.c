@@ -123,22 +123,6 @@ packed_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 		hjg_cuda_block_bytes(small_bytes(&plan));
 }
 
-static size_t
-packed_probed(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	HjgKPacked	plan;
-
-	return make_plan(device, shape->build_rows, &plan) ? sectors_bytes(&plan) : 0;
-}
-
-static hjg_u64
-packed_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	const hjg_u64 row_bytes = (hjg_u64) shape->key_width + sizeof(hjg_u32);
-
-	return (3 * shape->build_rows + shape->probe_rows) * row_bytes + 2 * packed_probed(device, shape);
-}
-
 /* ---- the join ---- */
 
 static void
@@ -179,7 +163,7 @@ queue_build(HjgCudaLane *lane, PackedTable *table)
 }
 
 static HjgStatus
-packed_build_ahead(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	PackedTable	   *table = calloc(1, sizeof(PackedTable));
 	HjgStatus	status;
@@ -203,24 +187,15 @@ packed_build_ahead(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSi
 }
 
 static HjgStatus
-packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+packed_verify(HjgCudaLane *lane, void *join)
 {
-	void	   *join;
+	const PackedTable *table = join;
 	hjg_u32		flags;
-	HjgStatus	status = packed_build_ahead(lane, shape, build, &join);
+	HjgStatus	status = hjg_cuda_copy_out(lane, &flags, table->args.flags, sizeof(flags));
 
-	if (status != HJG_OK)
-		return status;
-	status = hjg_cuda_copy_out(lane, &flags, ((PackedTable *) join)->args.flags, sizeof(flags));
 	if (status == HJG_OK)
 		status = hjg_cuda_wait(lane);
-	if (status == HJG_OK && (flags & ((PackedTable *) join)->args.unsuited) != 0)
-		status = HJG_ERR_INPUT;
-	if (status != HJG_OK)
-		packed_free(lane, join);
-	else
-		*result = join;
-	return status;
+	return status == HJG_OK && (flags & table->args.unsuited) != 0 ? HJG_ERR_INPUT : status;
 }
 
 /* Compute the blocks that fit the device, or fewer for few rows. */
@@ -252,10 +227,8 @@ HJG_CUDA_STRATEGY(packed,
 	.shared = true,
 	.suits = packed_suits,
 	.bytes = packed_bytes,
-	.probed = packed_probed,
-	.moved = packed_moved,
 	.build = packed_build,
-	.build_ahead = packed_build_ahead,
+	.verify = packed_verify,
 	.probe = packed_probe,
 	.free = packed_free
 );

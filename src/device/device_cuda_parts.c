@@ -67,6 +67,7 @@ typedef struct PartsTable
 	HjgCudaPartsPlan plan;
 	HjgMatchMode mode;
 	HjgCudaParts build;
+	bool		verified;
 } PartsTable;
 
 static void
@@ -77,10 +78,27 @@ parts_free(HjgCudaLane *lane, void *table)
 }
 
 static HjgStatus
-build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, int npasses, bool ahead, void **result)
+parts_verify(HjgCudaLane *lane, void *join)
+{
+	PartsTable	   *table = join;
+	hjg_u32		largest = 0;
+	HjgStatus	status;
+
+	if (table->verified)
+		return HJG_OK;
+	status = hjg_cuda_copy_out(lane, &largest, table->build.largest, sizeof(largest));
+	if (status == HJG_OK)
+		status = hjg_cuda_wait(lane);
+	if (status == HJG_OK && largest > hjg_cuda_most_part_rows(table->mode, table->plan.build_limit))
+		status = HJG_ERR_INPUT;
+	table->verified = status == HJG_OK;
+	return status;
+}
+
+static HjgStatus
+build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, int npasses, void **result)
 {
 	PartsTable	   *table = calloc(1, sizeof(PartsTable));
-	hjg_u32		largest = 0;
 	HjgStatus	status;
 
 	if (table == NULL)
@@ -94,14 +112,9 @@ build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
 		status = hjg_cuda_parts_make(lane, &table->plan, build, &table->build, NULL);
-	if (status == HJG_OK && (shape->mode != HJG_MATCH_ALL || !ahead))
-	{
-		status = hjg_cuda_copy_out(lane, &largest, table->build.largest, sizeof(largest));
-		if (status == HJG_OK)
-			status = hjg_cuda_wait(lane);
-		if (status == HJG_OK && largest > hjg_cuda_most_part_rows(shape->mode, table->plan.build_limit))
-			status = HJG_ERR_INPUT;
-	}
+	/* kernels of other modes take it for granted */
+	if (status == HJG_OK && shape->mode != HJG_MATCH_ALL)
+		status = parts_verify(lane, table);
 	if (status != HJG_OK)
 	{
 		parts_free(lane, table);
@@ -170,18 +183,6 @@ parts_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 	return status;
 }
 
-/* Counting reads keys; each pass reads and writes rows; the join reads rows. */
-static hjg_u64
-moved_in(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses)
-{
-	HjgCudaPartsPlan plan;
-
-	if (!hjg_cuda_parts_plan(device, shape, npasses, &plan))
-		return 0;
-	return (shape->build_rows + shape->probe_rows) *
-		(hjg_u64) (shape->key_width + plan.row_bytes * (2 * npasses + 1));
-}
-
 #define RADIX_STRATEGY(PASSES) \
 static bool \
 suits_##PASSES(const HjgCudaDevice *device, const HjgCudaShape *shape) \
@@ -194,28 +195,17 @@ bytes_##PASSES(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
 	return bytes_of(device, shape, PASSES); \
 } \
-static hjg_u64 \
-moved_##PASSES(const HjgCudaDevice *device, const HjgCudaShape *shape) \
-{ \
-	return moved_in(device, shape, PASSES); \
-} \
 static HjgStatus \
 build_##PASSES(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
 { \
-	return build_in(lane, shape, build, PASSES, false, table); \
-} \
-static HjgStatus \
-build_ahead_##PASSES(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
-{ \
-	return build_in(lane, shape, build, PASSES, true, table); \
+	return build_in(lane, shape, build, PASSES, table); \
 } \
 HJG_CUDA_STRATEGY(radix##PASSES, \
 	.unique = (HJG_CUDA_RADIX##PASSES##_NEEDS & HJG_NEEDS_UNIQUE) != 0, \
 	.suits = suits_##PASSES, \
 	.bytes = bytes_##PASSES, \
-	.moved = moved_##PASSES, \
 	.build = build_##PASSES, \
-	.build_ahead = build_ahead_##PASSES, \
+	.verify = parts_verify, \
 	.probe = parts_probe, \
 	.free = parts_free \
 )

@@ -1,6 +1,6 @@
 /*
  * device_cuda_strategies.c
- *	  The resident joins by number.
+ *	  The resident joins by number, and building the table of one.
  */
 #include "device/hjg_cuda.h"
 
@@ -23,4 +23,18 @@ hjg_cuda_strategy_at(int ix)
 		if (hjg_cuda_further_strategies[i] == NULL)
 			return NULL;
 	return hjg_cuda_further_strategies[ix - HJG_CUDA_NRESIDENT];
+}
+
+HjgStatus
+hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaLane *lane, const HjgCudaShape *shape,
+						const HjgCudaSide *build, void **table)
+{
+	HjgStatus	status = strategy->build(lane, shape, build, table);
+
+	if (status != HJG_OK || strategy->verify == NULL)
+		return status;
+	status = strategy->verify(lane, *table);
+	if (status != HJG_OK)
+		strategy->free(lane, *table);
+	return status;
 }

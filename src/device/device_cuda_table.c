@@ -183,25 +183,10 @@ table_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return hjg_cuda_block_bytes(nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES) + hjg_cuda_block_bytes(sizeof(Facts));
 }
 
-/* Wider keys have a tag in the table, and the key in its column. */
-static size_t
-table_probed(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	return nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES +
-		(shape->key_width > HJG_KEY_WIDTH_4 ? shape->build_rows * (size_t) shape->key_width : 0);
-}
-
 static bool
 table_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	return small_enough(shape);
-}
-
-static hjg_u64
-table_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32)) +
-		2 * nsectors_of(shape->build_rows) * HJG_CUDA_SECTOR_BYTES;
 }
 
 static HjgStatus
@@ -250,8 +235,6 @@ HJG_CUDA_STRATEGY(table,
 	.shared = true,
 	.suits = table_suits,
 	.bytes = table_bytes,
-	.probed = table_probed,
-	.moved = table_moved,
 	.build = table_build,
 	.probe = table_probe,
 	.free = free_table
@@ -275,13 +258,6 @@ static bool
 direct_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	return small_enough(shape) && shape->key_width <= HJG_KEY_WIDTH_8;
-}
-
-static hjg_u64
-direct_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
-{
-	return shape->build_rows * (hjg_u64) (2 * shape->key_width + 3 * (int) sizeof(hjg_u32)) +
-		shape->probe_rows * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32));
 }
 
 static HjgStatus
@@ -337,7 +313,6 @@ HJG_CUDA_STRATEGY(direct,
 	.shared = true,
 	.suits = direct_suits,
 	.bytes = direct_bytes,
-	.moved = direct_moved,
 	.build = direct_build,
 	.probe = direct_probe,
 	.free = free_table

@@ -367,7 +367,7 @@ typedef struct HjgCudaOutput
 	HjgCudaPtr	counters;		/* hjg_u64[2], zeroed by the caller: pairs, and with neither pairs nor columns a checksum */
 } HjgCudaOutput;
 
-/* More pairs than any two sides have: see build_ahead. */
+/* More pairs than any two sides have: see verify. */
 #define HJG_CUDA_UNSUITED (~0ull)
 
 /* What of the output is written; an index into tables of kernels. */
@@ -394,26 +394,21 @@ typedef struct HjgCudaStrategy
 {
 	const char *name;			/* of hjoin_gpu.strategy and of benchmarks */
 	bool		unique;			/* HJG_NEEDS_UNIQUE: build() says no to others */
-	bool		pairs_only;		/* probe() says no to other outputs: HJG_ERR_INPUT */
 	bool		shared;			/* probe() may be called on several lanes at a time, and never says no */
 	/* Can it join that at all on this device? */
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */
 	size_t		(*bytes) (const HjgCudaDevice *device, const HjgCudaShape *shape);
-	/* The part of these that a probe reads at random and the L2 cache should hold; NULL but for the tables. */
-	size_t		(*probed) (const HjgCudaDevice *device, const HjgCudaShape *shape);
-	/* Bytes that they read and write there, with rows in columns, the output not counted. */
-	hjg_u64		(*moved) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/*
-	 * The build side stays where it is, unchanged, until free.  HJG_ERR_INPUT, with
+	 * Queue what builds a table; the build side stays where it is, unchanged, until free.  HJG_ERR_INPUT, with
 	 * nothing left behind, where the keys turn out not to suit: another strategy will do.
 	 */
 	HjgStatus	(*build) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
 	/*
-	 * For benchmarks, the same without waiting, or NULL: only queued work finds out whether the keys suit.  A probe that follows
-	 * on the lane counts HJG_CUDA_UNSUITED pairs where they do not, or takes as long as it takes.
+	 * NULL, or only queued work finds out whether the keys suit: wait for it; HJG_ERR_INPUT where they do not.  A probe
+	 * before that counts HJG_CUDA_UNSUITED pairs where they do not, or takes as long as it takes.
 	 */
-	HjgStatus	(*build_ahead) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
+	HjgStatus	(*verify) (HjgCudaLane *lane, void *table);
 	/* May be called any number of times; on any lane, one at a time unless it is shared. */
 	HjgStatus	(*probe) (HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
 	void		(*free) (HjgCudaLane *lane, void *table);
@@ -444,6 +439,9 @@ extern const HjgCudaStrategy *const *hjg_cuda_further_strategies;
  * HjgCudaStrategy; further ones from there on; NULL behind the last one.
  */
 extern const HjgCudaStrategy *hjg_cuda_strategy_at(int ix);
+/* Build a table and verify it; after an error there is none. */
+extern HjgStatus hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaLane *lane, const HjgCudaShape *shape,
+										 const HjgCudaSide *build, void **table);
 /* device_cuda_table.c, device_cuda_packed.c, device_cuda_parts.c */
 #define STRATEGY(engine, number, id, name, needs) extern const HjgCudaStrategy hjg_cuda_##name;
 HJG_CUDA_RESIDENT_STRATEGIES(STRATEGY)

@@ -74,6 +74,26 @@ extern const HjgCudaStrategy *hjg_lab_strategy_named(const char *name);
 extern void hjg_lab_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
 									const HjgCudaStrategy *choices[HJG_LAB_CHOICES]);
 
+/* ---- lab_cuda_traffic.c ---- */
+
+/* Bytes that build and probe read and write in device memory, with rows in columns, the output not counted. */
+extern hjg_u64 hjg_lab_traffic(const HjgCudaStrategy *strategy, const HjgCudaDevice *device, const HjgCudaShape *shape);
+/* Bytes of "table" and "packed" that a probe reads at random and the L2 cache should hold. */
+extern size_t hjg_lab_table_probed(int key_width, hjg_u64 nrows);
+extern size_t hjg_lab_packed_probed(hjg_u64 nrows);
+/* Does it write pairs alone, and say no to other outputs: HJG_ERR_INPUT? */
+static inline bool
+hjg_lab_pairs_only(const HjgCudaStrategy *strategy)
+{
+	return strategy == &hjg_cuda_csr;
+}
+
+/* Those of each join of the literature are with it. */
+extern hjg_u64 hjg_lab_traffic_csr(const HjgCudaDevice *device, const HjgCudaShape *shape);
+#define LAB_STRATEGY(id, name) extern hjg_u64 hjg_lab_traffic_##name(const HjgCudaDevice *device, const HjgCudaShape *shape);
+HJG_LAB_STRATEGIES(LAB_STRATEGY)
+#undef LAB_STRATEGY
+
 /* ---- lab_cuda_managed.c ---- */
 
 /* How a side gets to the device. */
@@ -154,7 +174,7 @@ extern HjgStatus hjg_lab_merge_sort(HjgCudaLane *lane, int key_width, const HjgC
 /* Device memory at one time, the sorted rows counted. */
 extern size_t hjg_lab_merge_sort_bytes(int key_width, hjg_u64 nrows);
 /* Bytes read and written. */
-extern hjg_u64 hjg_lab_merge_sort_moved(int key_width, hjg_u64 nrows);
+extern hjg_u64 hjg_lab_merge_sort_traffic(int key_width, hjg_u64 nrows);
 /* Rows of a tile of sorts and merges. */
 extern hjg_u32 hjg_lab_merge_tile(int key_width);
 
@@ -215,7 +235,7 @@ extern HjgStatus hjg_lab_histogram_partition(HjgCudaLane *lane, HjgCudaSharing s
 /* Device memory at one time, the partitioned rows counted, and bytes moved. */
 extern size_t hjg_lab_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
 									   int bits);
-extern hjg_u64 hjg_lab_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
+extern hjg_u64 hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
 										int bits);
 
 /* ---- lab_cuda_chains.c ---- */
@@ -224,7 +244,7 @@ extern hjg_u64 hjg_lab_histogram_moved(const HjgCudaDevice *device, HjgCudaShari
 extern HjgStatus hjg_lab_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side,
 										  HjgCudaParted *parted, HjgKUnits *units);
 extern size_t hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
-extern hjg_u64 hjg_lab_chain_moved(int key_width, hjg_u64 nrows, int bits);
+extern hjg_u64 hjg_lab_chain_traffic(int key_width, hjg_u64 nrows, int bits);
 
 /* ---- lab_cuda_match.c ---- */
 

@@ -128,7 +128,7 @@ run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCu
 			run.moved = &moved;
 		}
 		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
-			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!run.strategy->pairs_only || kinds[k] == HJG_CUDA_PAIRS))
+			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!hjg_lab_pairs_only(run.strategy) || kinds[k] == HJG_CUDA_PAIRS))
 				status = run_widths(bench, &run, kinds[k], sides);
 		hjg_bench_moved_close(&bench->lane, &moved);
 		run.moved = NULL;

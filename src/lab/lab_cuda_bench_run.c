@@ -148,8 +148,7 @@ join_once(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 	if (status == HJG_OK && run->moved != NULL)
 		status = hjg_bench_moved_bring(&bench->lane, run->moved, build);
 	if (status == HJG_OK)
-		status = (run->strategy->build_ahead != NULL ? run->strategy->build_ahead : run->strategy->build)
-			(&bench->lane, &run->shape, build, &table);
+		status = run->strategy->build(&bench->lane, &run->shape, build, &table);
 	if (status != HJG_OK)
 		return status;
 	if (run->moved != NULL)
@@ -231,7 +230,7 @@ hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run)
 	const hjg_u64 ntuples = run->shape.build_rows + run->shape.probe_rows;
 	const size_t pair_bytes = run->kind == HJG_CUDA_CHECKSUM ? 0 : run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
 		(size_t) run->c->width + (run->c->wide_rows ? 16 : 8);
-	const double gb = ((double) run->strategy->moved(bench->lane.device, &run->shape) +
+	const double gb = ((double) hjg_lab_traffic(run->strategy, bench->lane.device, &run->shape) +
 					   (double) (run->sets[0].npairs * pair_bytes) +
 					   (double) hjg_bench_columns_moved(&run->columns, run->sets[0].npairs)) / 1e9;
 	char		name[64];

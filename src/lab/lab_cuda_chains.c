@@ -163,7 +163,7 @@ hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits)
 }
 
 hjg_u64
-hjg_lab_chain_moved(int key_width, hjg_u64 nrows, int bits)
+hjg_lab_chain_traffic(int key_width, hjg_u64 nrows, int bits)
 {
 	return nrows * (hjg_u64) (bits > MOST_BITS ? 4 : 2) * (hjg_u64) (key_width + 4);
 }

@@ -61,8 +61,8 @@ csr_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 /* Each digit is counted and moved; a probe row has a key, an entry of the directory, a bucket, and 12 bytes between. */
-static hjg_u64
-csr_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+hjg_u64
+hjg_lab_traffic_csr(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	const hjg_u64 width = (hjg_u64) shape->key_width;
 	hjg_u64		bits = 1;
@@ -217,6 +217,5 @@ csr_probe(HjgCudaLane *lane, void *arg, const HjgCudaSide *probe, const HjgCudaO
 }
 
 HJG_CUDA_STRATEGY(csr,
-	.pairs_only = true, .suits = csr_suits, .bytes = csr_bytes, .moved = csr_moved, .build = csr_build,
-	.probe = csr_probe, .free = csr_free
+	.suits = csr_suits, .bytes = csr_bytes, .build = csr_build, .probe = csr_probe, .free = csr_free
 );

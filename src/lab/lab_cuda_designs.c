@@ -105,12 +105,12 @@ side_bytes(const Design *design, const HjgCudaDevice *device, const DesignPlan *
 }
 
 static hjg_u64
-side_moved(const Design *design, const HjgCudaDevice *device, const DesignPlan *plan, int key_width, hjg_u64 nrows)
+side_traffic(const Design *design, const HjgCudaDevice *device, const DesignPlan *plan, int key_width, hjg_u64 nrows)
 {
 	/* and the join reads every row once */
 	return nrows * (hjg_u64) (key_width + 4) +
-		(design->partitioner == BY_CHAINS ? hjg_lab_chain_moved(key_width, nrows, plan->bits) :
-		 hjg_lab_histogram_moved(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
+		(design->partitioner == BY_CHAINS ? hjg_lab_chain_traffic(key_width, nrows, plan->bits) :
+		 hjg_lab_histogram_traffic(device, (HjgCudaSharing) design->partitioner, key_width, nrows, plan->bits));
 }
 
 static size_t
@@ -126,14 +126,14 @@ design_bytes(const Design *design, const HjgCudaDevice *device, const HjgCudaSha
 }
 
 static hjg_u64
-design_moved(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape)
+design_traffic(const Design *design, const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	DesignPlan		plan;
 
 	if (!make_plan(design, device, shape, &plan))
 		return 0;
-	return side_moved(design, device, &plan, shape->key_width, shape->build_rows) +
-		side_moved(design, device, &plan, shape->key_width, shape->probe_rows) +
+	return side_traffic(design, device, &plan, shape->key_width, shape->build_rows) +
+		side_traffic(design, device, &plan, shape->key_width, shape->probe_rows) +
 		(design->putting == HJG_CUDA_PUT_TWICE ? shape->probe_rows * (hjg_u64) (shape->key_width + 4) : 0);
 }
 
@@ -242,10 +242,10 @@ VARIABLE##_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
 	return design_bytes(&VARIABLE##_design, device, shape); \
 } \
-static hjg_u64 \
-VARIABLE##_moved(const HjgCudaDevice *device, const HjgCudaShape *shape) \
+hjg_u64 \
+hjg_lab_traffic_##VARIABLE(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 { \
-	return design_moved(&VARIABLE##_design, device, shape); \
+	return design_traffic(&VARIABLE##_design, device, shape); \
 } \
 static HjgStatus \
 VARIABLE##_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
@@ -256,7 +256,6 @@ const HjgCudaStrategy hjg_cuda_##VARIABLE = { \
 	.name = #VARIABLE, \
 	.suits = VARIABLE##_suits, \
 	.bytes = VARIABLE##_bytes, \
-	.moved = VARIABLE##_moved, \
 	.build = VARIABLE##_build, \
 	.probe = design_probe, \
 	.free = design_free, \

@@ -205,7 +205,7 @@ hjg_lab_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int
 }
 
 hjg_u64
-hjg_lab_histogram_moved(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows, int bits)
+hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows, int bits)
 {
 	const hjg_u64 row_bytes = (hjg_u64) key_width + sizeof(hjg_u32);
 	hjg_u64		moved = 0;

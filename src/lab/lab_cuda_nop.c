@@ -136,8 +136,8 @@ chain_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 /* Emptying; an insertion reads and writes the sector of a head; a search that finds its key once reads three. */
-static hjg_u64
-chain_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+hjg_u64
+hjg_lab_traffic_nop_chain(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	const hjg_u64 width = (hjg_u64) shape->key_width;
 
@@ -171,7 +171,6 @@ chain_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgC
 HJG_CUDA_STRATEGY(nop_chain,
 	.suits = nop_suits,
 	.bytes = chain_bytes,
-	.moved = chain_moved,
 	.build = chain_build,
 	.probe = chain_probe,
 	.free = nop_free
@@ -192,8 +191,8 @@ open_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 /* The steps of a search at this load mostly stay in one sector; wide keys are compared in their column. */
-static hjg_u64
-open_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+hjg_u64
+hjg_lab_traffic_nop_open(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	const hjg_u64 width = (hjg_u64) shape->key_width;
 	const hjg_u64 sectors = shape->key_width == HJG_KEY_WIDTH_4 ? 1 : 2;
@@ -225,7 +224,6 @@ open_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCu
 HJG_CUDA_STRATEGY(nop_open,
 	.suits = nop_suits,
 	.bytes = open_bytes,
-	.moved = open_moved,
 	.build = open_build,
 	.probe = open_probe,
 	.free = nop_free

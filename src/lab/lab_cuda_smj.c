@@ -72,13 +72,13 @@ smj_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 /* Two walks over both sides; per probe row 4 bytes written and read, 8 written, scanned and read. */
-static hjg_u64
-smj_moved(const HjgCudaDevice *device, const HjgCudaShape *shape)
+hjg_u64
+hjg_lab_traffic_smj(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
 	const hjg_u64 row_bytes = (hjg_u64) shape->key_width + sizeof(hjg_u32);
 
-	return hjg_lab_merge_sort_moved(shape->key_width, shape->build_rows) +
-		hjg_lab_merge_sort_moved(shape->key_width, shape->probe_rows) +
+	return hjg_lab_merge_sort_traffic(shape->key_width, shape->build_rows) +
+		hjg_lab_merge_sort_traffic(shape->key_width, shape->probe_rows) +
 		2 * (shape->build_rows + shape->probe_rows) * row_bytes +
 		shape->probe_rows * (3 * sizeof(hjg_u32) + 4 * sizeof(hjg_u64) + 2 * row_bytes);
 }
@@ -201,7 +201,6 @@ smj_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCuda
 HJG_CUDA_STRATEGY(smj,
 	.suits = smj_suits,
 	.bytes = smj_bytes,
-	.moved = smj_moved,
 	.build = smj_build,
 	.probe = smj_probe,
 	.free = smj_free

@@ -43,7 +43,7 @@ hjg_lab_merge_sort_bytes(int key_width, hjg_u64 nrows)
 }
 
 hjg_u64
-hjg_lab_merge_sort_moved(int key_width, hjg_u64 nrows)
+hjg_lab_merge_sort_traffic(int key_width, hjg_u64 nrows)
 {
 	hjg_u64		moved = nrows * (hjg_u64) (2 * key_width + 8);
 

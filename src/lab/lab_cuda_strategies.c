@@ -43,11 +43,14 @@ void
 hjg_lab_strategy_choose(const HjgCudaDevice *device, const HjgCudaShape *shape,
 						const HjgCudaStrategy *choices[HJG_LAB_CHOICES])
 {
-	const HjgCudaStrategy *table = hjg_cuda_packed.suits(device, shape) ? &hjg_cuda_packed : &hjg_cuda_table;
+	const bool	packs = hjg_cuda_packed.suits(device, shape);
+	const HjgCudaStrategy *table = packs ? &hjg_cuda_packed : &hjg_cuda_table;
+	const size_t probed_bytes = packs ? hjg_lab_packed_probed(shape->build_rows) :
+		hjg_lab_table_probed(shape->key_width, shape->build_rows);
 	int			n = 0;
 
 	if (shape->probe_rows / TABLE_PROBE_FACTOR >= shape->build_rows && table->suits(device, shape) &&
-		table->probed(device, shape) <= device->l2_bytes / 3 * 2)
+		probed_bytes <= device->l2_bytes / 3 * 2)
 	{
 		if (hjg_cuda_direct.suits(device, shape))
 			choices[n++] = &hjg_cuda_direct;

@@ -259,7 +259,7 @@ hjg_lab_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSi
 	for (int i = 0; choices[i] != NULL && status == HJG_ERR_INPUT; i++)
 	{
 		*strategy = choices[i];
-		status = choices[i]->build(lane, shape, build, table);
+		status = hjg_cuda_strategy_build(choices[i], lane, shape, build, table);
 	}
 	return status;
 }

@@ -246,14 +246,14 @@ margin_is_clean(const HjgPair *margin)
 	return true;
 }
 
-/* Pairs of a join without waiting between build and probe. */
+/* Pairs of a join that is probed before its table is verified. */
 static hjg_u64
 join_ahead(Joined *joined, const HjgCudaStrategy *strategy, const HjgCudaShape *shape, hjg_u64 capacity)
 {
 	hjg_u64		npairs;
 	void	   *table;
 
-	must(strategy->build_ahead(joined->lane, shape, &joined->build, &table), joined->lane);
+	must(strategy->build(joined->lane, shape, &joined->build, &table), joined->lane);
 	npairs = probe_into(joined, strategy, table, capacity, NULL);
 	strategy->free(joined->lane, table);
 	return npairs;
@@ -281,11 +281,11 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 	must(hjg_cuda_alloc(lane, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), lane);
 	must(hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &joined.counters), lane);
 	joined.found = malloc((c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair));
-	if (strategy->build_ahead != NULL)
+	if (strategy->verify != NULL)
 		ahead = join_ahead(&joined, strategy, &shape, c->nexpected);
 	before = lane->grant->used_bytes;
 	lane->grant->peak_bytes = before;
-	status = strategy->build(lane, &shape, &joined.build, &table);
+	status = hjg_cuda_strategy_build(strategy, lane, &shape, &joined.build, &table);
 	if (status == HJG_ERR_INPUT)
 		(*declined)++;
 	else
@@ -306,7 +306,7 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 		{
 			hjg_u64		sum;
 
-			if (!strategy->pairs_only &&
+			if (!hjg_lab_pairs_only(strategy) &&
 				(probe_into(&joined, strategy, table, 0, &sum) != c->nexpected || (c->mode != HJG_MATCH_SEMI && sum != checksum)))
 				wrong = "wrong checksum";
 			else if (lane->grant->peak_bytes - before > strategy->bytes(lane->device, &shape))
@@ -314,7 +314,7 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 		}
 		strategy->free(lane, table);
 	}
-	if (wrong == NULL && strategy->build_ahead != NULL && c->probe.nrows > 0 &&
+	if (wrong == NULL && strategy->verify != NULL && c->probe.nrows > 0 &&
 		ahead != (status == HJG_OK ? c->nexpected : HJG_CUDA_UNSUITED))
 		wrong = "a build that nobody waits for decides otherwise";
 	must(hjg_cuda_wait(lane), lane);

@@ -1,0 +1,104 @@
+/*
+ * lab_cuda_traffic.c
+ *	  How many bytes a resident join reads and writes in device memory: what benchmarks divide by its time.
+ */
+#include "device/hjg_cuda_parts.h"
+#include "lab/hjg_cuda_paper.h"
+
+/* Of the tables "table" and "packed": slots of a sector, and how full they are. */
+#define TABLE_SLOTS 4
+#define PACKED_SLOTS 7
+#define LOAD_PERCENT 60
+#define PACKED_LEAST_SECTORS 131072
+#define PACKED_SPARE_SHARE 16
+
+static hjg_u64
+sectors_bytes(hjg_u64 nrows, int slots)
+{
+	return (nrows * 100 / (hjg_u64) (LOAD_PERCENT * slots) + 1) * HJG_CUDA_SECTOR_BYTES;
+}
+
+/* Wider keys have a tag in the table, and the key in its column. */
+size_t
+hjg_lab_table_probed(int key_width, hjg_u64 nrows)
+{
+	return sectors_bytes(nrows, TABLE_SLOTS) + (key_width > HJG_KEY_WIDTH_4 ? nrows * (size_t) key_width : 0);
+}
+
+/* But for what the division into regions rounds up. */
+size_t
+hjg_lab_packed_probed(hjg_u64 nrows)
+{
+	const size_t least = PACKED_LEAST_SECTORS * (size_t) HJG_CUDA_SECTOR_BYTES;
+	const size_t home = sectors_bytes(nrows, PACKED_SLOTS);
+
+	return (home < least ? least : home) / PACKED_SPARE_SHARE * (PACKED_SPARE_SHARE + 1);
+}
+
+static hjg_u64
+traffic_direct(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return shape->build_rows * (hjg_u64) (2 * shape->key_width + 3 * (int) sizeof(hjg_u32)) +
+		shape->probe_rows * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32));
+}
+
+static hjg_u64
+traffic_table(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + (int) sizeof(hjg_u32)) +
+		2 * sectors_bytes(shape->build_rows, TABLE_SLOTS);
+}
+
+static hjg_u64
+traffic_packed(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	const hjg_u64 row_bytes = (hjg_u64) shape->key_width + sizeof(hjg_u32);
+
+	return (3 * shape->build_rows + shape->probe_rows) * row_bytes + 2 * hjg_lab_packed_probed(shape->build_rows);
+}
+
+/* Counting reads keys; each pass reads and writes rows; the join reads rows. */
+static hjg_u64
+traffic_radix(const HjgCudaDevice *device, const HjgCudaShape *shape, int npasses)
+{
+	HjgCudaPartsPlan plan;
+
+	if (!hjg_cuda_parts_plan(device, shape, npasses, &plan))
+		return 0;
+	return (shape->build_rows + shape->probe_rows) * (hjg_u64) (shape->key_width + plan.row_bytes * (2 * npasses + 1));
+}
+
+static hjg_u64
+traffic_radix1(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return traffic_radix(device, shape, 1);
+}
+
+static hjg_u64
+traffic_radix2(const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	return traffic_radix(device, shape, 2);
+}
+
+hjg_u64
+hjg_lab_traffic(const HjgCudaStrategy *strategy, const HjgCudaDevice *device, const HjgCudaShape *shape)
+{
+	static const struct
+	{
+		const HjgCudaStrategy *strategy;
+		hjg_u64		(*traffic) (const HjgCudaDevice *device, const HjgCudaShape *shape);
+	}			all[] = {
+#define STRATEGY(engine, number, id, name, needs) {&hjg_cuda_##name, traffic_##name},
+#define LAB_STRATEGY(id, name) {&hjg_cuda_##name, hjg_lab_traffic_##name},
+		HJG_CUDA_RESIDENT_STRATEGIES(STRATEGY)
+		HJG_LAB_STRATEGIES(LAB_STRATEGY)
+		{&hjg_cuda_csr, hjg_lab_traffic_csr}
+#undef STRATEGY
+#undef LAB_STRATEGY
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].strategy == strategy)
+			return all[i].traffic(device, shape);
+	return 0;
+}
