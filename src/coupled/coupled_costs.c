@@ -28,6 +28,10 @@ zero_if_none(double ns)
  */
 #define TRIMMED 0.125
 
+/* From a member of a sample to that of the next one. */
+#define SAMPLE_DOUBLES (sizeof(HjgCoupledSample) / sizeof(double))
+_Static_assert(sizeof(HjgCoupledSample) % sizeof(double) == 0, "samples do not lie a whole number of doubles apart");
+
 /* Compute the mean of a member of nruns samples of some ways, of which the first one's is at first; infinite where none has it. */
 static double
 mean_of(const double *first, int nways, int nruns)
@@ -37,8 +41,7 @@ mean_of(const double *first, int nways, int nruns)
 
 	for (int i = 0; i < nways * nruns; i++)
 	{
-		const double value = *(const double *) ((const char *) first +
-												(size_t) (i / nruns * HJG_CALIBRATION_RUNS + i % nruns) * sizeof(HjgCoupledSample));
+		const double value = first[(size_t) (i / nruns * HJG_CALIBRATION_RUNS + i % nruns) * SAMPLE_DOUBLES];
 
 		if (isfinite(value))
 			values[n++] = (HjgWeighted) {value, 1};

@@ -203,13 +203,14 @@ move_time(const HjgSeriesShape *shape, const double *ratios)
 void
 hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times)
 {
-	double		(*step_ns)[HJG_SERIES_STEPS] = times->step_ns;
+	double		(*step_ns)[HJG_SERIES_STEPS];
 	double		queue_ns[HJG_SERIES_STEPS];
 	const double moved_ns = move_time(shape, ratios);
 	double		sum[HJG_PROCESSORS] = {moved_ns, moved_ns};	/* up to step i - 1, delays included */
 	Stops		stops;
 
 	memset(times, 0, sizeof(*times));
+	step_ns = times->step_ns;
 	stops = step_times(shape, ratios, step_ns, queue_ns);
 	sum[HJG_ON_DEVICE] += stops.first_ns;
 	for (int i = 0; i < shape->nsteps; i++)

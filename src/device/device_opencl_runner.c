@@ -299,7 +299,7 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 	const bool	is_merged = launch->args.unpack_workers > 0;
 	const HjgMemory work_memory = {launch->work, launch->work_bytes};
 	const HjgMemory table_memory = {launch->table, launch->table_bytes};
-	cl_kernel	kernel = is_merged ? runner->merged : runner->kernels[launch->step];
+	cl_kernel	kernel = is_merged || launch->step >= HJG_STEP_COUNT ? runner->merged : runner->kernels[launch->step];
 	cl_mem		work = hjg_cl_region_buffer(&runner->regions, &work_memory);
 	/* a step that uses no table leaves it where it is */
 	cl_mem		table = copies && !hjg_step_uses_table(launch->step) ? work : hjg_cl_region_buffer(&runner->regions, &table_memory);

@@ -106,7 +106,7 @@ measure(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 static bool
 are_alike(const EngineTimes *times, int a, int b)
 {
-	return a > 0 && b > 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
+	return contestants[a].strategy != 0 && contestants[b].strategy != 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
 }
 
 /* What contestant i lost to the fastest other one of [from, to), as a part of that one's time. */
@@ -135,7 +135,7 @@ name_alike(const EngineTimes *times, int pl)
 static double
 noise_of(const HjgBenchOptions *options, const EngineTimes *times, int i)
 {
-	double		away[MAX_TURNS];
+	double		away[MAX_TURNS] = {0};
 
 	for (int turn = 0; turn < options->nreps; turn++)
 		away[turn] = fabs(times->ns[i][turn] / times->median_ns[i] - 1);
