@@ -213,7 +213,7 @@ cuda_test_objs = $(filter-out build/device/device_main.o,$(device_objs))
 build/test_cuda: test/device/test_cuda.c $(patsubst %,test/device/cuda_%.c,support faults hostile memory times) test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_cuda_support.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(lab_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-build/test_carry: test/device/test_carry.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
+build/test_payload: test/device/test_payload.c test/device/fault_loop.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_fault_loop.h test/device/hjg_test_stub.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
 build/test_resident: test/device/test_resident.c $(engine_support) test/engine/hjg_test_engine.h $(lab_objs)
@@ -231,9 +231,9 @@ build/test_jobs_tsan: test/device/test_jobs.c test/device/job_support.c $(engine
 build/test_large: test/device/test_large.c test/device/job_support.c $(engine_support) test/engine/hjg_test_engine.h test/device/hjg_job_support.h $(cuda_test_objs)
 	@mkdir -p $(@D)
 	$(DEVICE_CC) $(DEVICE_CFLAGS) -Itest/engine -Itest/device -o $@ $(filter %.c %.o,$^) -ldl -lm
-check-cuda: build/test_large build/test_cuda build/test_carry build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
+check-cuda: build/test_large build/test_cuda build/test_payload build/test_resident build/test_host_joins build/test_jobs build/test_jobs_tsan build/stub/libcuda.so.1
 	LD_LIBRARY_PATH=build/stub build/test_cuda
-	LD_LIBRARY_PATH=build/stub build/test_carry
+	LD_LIBRARY_PATH=build/stub build/test_payload
 	LD_LIBRARY_PATH=build/stub build/test_resident
 	LD_LIBRARY_PATH=build/stub build/test_host_joins
 	LD_LIBRARY_PATH=build/stub build/test_jobs

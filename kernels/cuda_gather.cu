@@ -1,6 +1,6 @@
 /*
  * cuda_gather.cu
- *	  Carried columns of matching rows, by the row numbers of their pairs.
+ *	  Payload columns of matching rows, by the row numbers of their pairs.
  *
  *		hjg_k_gather_rows_N		N: bytes of an access, 4, 8 or 16
  *

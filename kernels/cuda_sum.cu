@@ -3,7 +3,7 @@
  *	  Checksums of what a round gives, before it leaves the device's memory.
  *
  *		hjg_k_sum_pairs			sums[0] += checksum of pairs (hjg_checksum.h)
- *		hjg_k_sum_columns		sums[1] += checksum of one side's columns beside pairs (hjg_check_carried())
+ *		hjg_k_sum_columns		sums[1] += checksum of one side's columns beside pairs (hjg_check_payload())
  *
  * Read: 8 bytes a pair, nwords * 4 bytes a row; both were written just before, so that a chunk of a million pairs is in L2
  * mostly.  Written: 8 bytes a block.

@@ -42,8 +42,8 @@ hjg_check_text(HjgCheck check)
 			return "row number out of range";
 		case HJG_CHECK_CHECKSUM:
 			return "wrong checksum";
-		case HJG_CHECK_CARRIED:
-			return "wrong carried columns";
+		case HJG_CHECK_PAYLOAD:
+			return "wrong payload columns";
 	}
 	return "unknown";
 }
@@ -64,7 +64,7 @@ hjg_check_copy(const HjgOpReport *op, HjgReported *reported)
 	reported->status = __atomic_load_n(&op->status, __ATOMIC_RELAXED);
 	reported->npairs = __atomic_load_n(&op->npairs, __ATOMIC_RELAXED);
 	reported->checksum = __atomic_load_n(&op->checksum, __ATOMIC_RELAXED);
-	reported->carried_sum = __atomic_load_n(&op->carried_sum, __ATOMIC_RELAXED);
+	reported->payload_sum = __atomic_load_n(&op->payload_sum, __ATOMIC_RELAXED);
 	reported->gathered = __atomic_load_n(&op->gathered, __ATOMIC_RELAXED);
 	reported->cursor.row = __atomic_load_n(&op->cursor_out.row, __ATOMIC_RELAXED);
 	reported->cursor.most = 0;
@@ -126,7 +126,7 @@ check_body(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *
 }
 
 BODY hjg_u64
-carried_body(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
+payload_body(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
 {
 	hjg_u64		sum = 0;
 
@@ -137,9 +137,9 @@ carried_body(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
 
 #ifdef HAVE_WIDE
 WIDE static hjg_u64
-carried_wide(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
+payload_wide(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
 {
-	return carried_body(words, nwords, first);
+	return payload_body(words, nwords, first);
 }
 
 WIDE static hjg_u64
@@ -166,19 +166,19 @@ hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs)
 }
 
 static hjg_u64
-carried_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
+payload_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first)
 {
 #ifdef HAVE_WIDE
 	if (__builtin_cpu_supports("avx2"))
-		return carried_wide(words, nwords, first);
+		return payload_wide(words, nwords, first);
 #endif
-	return carried_body(words, nwords, first);
+	return payload_body(words, nwords, first);
 }
 
 static hjg_u64
 copy_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first, char *copy)
 {
-	const hjg_u32 most = PIECE_BYTES / HJG_CARRIED_UNIT;
+	const hjg_u32 most = PIECE_BYTES / HJG_PAYLOAD_UNIT;
 	hjg_u64		sum = 0;
 
 	for (hjg_u32 at = 0, n; at < nwords; at += n)
@@ -186,37 +186,37 @@ copy_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first, char *copy)
 		hjg_u32    *piece = (hjg_u32 *) copy + at;
 
 		n = nwords - at < most ? nwords - at : most;
-		memcpy(piece, words + at, (size_t) n * HJG_CARRIED_UNIT);
-		sum += carried_words(piece, n, first + at);
+		memcpy(piece, words + at, (size_t) n * HJG_PAYLOAD_UNIT);
+		sum += payload_words(piece, n, first + at);
 	}
 	return sum;
 }
 
 /* Sum up the columns behind a page's pairs, or copies of them; the first is pair number first_pair of the round. */
 static hjg_u64
-carried_page(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried, hjg_u32 gathered,
+payload_page(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgPayloadBytes payload, hjg_u32 gathered,
 			 const HjgRoundCopy *copy, hjg_u64 first_pair)
 {
 	hjg_u64		sum = 0;
 
 	for (int s = 0; s < HJG_SIDES; s++)
 	{
-		const hjg_u32 *words = (const hjg_u32 *) ((const char *) page + hjg_page_carried_off(carried, (HjgSideId) s));
-		const hjg_u32 nwords = (hjg_u32) npairs * (carried.bytes[s] / HJG_CARRIED_UNIT);
+		const hjg_u32 *words = (const hjg_u32 *) ((const char *) page + hjg_page_payload_off(payload, (HjgSideId) s));
+		const hjg_u32 nwords = (hjg_u32) npairs * (payload.bytes[s] / HJG_PAYLOAD_UNIT);
 		const hjg_u32 first = hjg_checksum_place(page_ix, (HjgSideId) s);
 
 		if ((gathered & HJG_SIDE_BIT(s)) == 0)
 			continue;
-		sum += copy != NULL ? copy_words(words, nwords, first, copy->columns[s] + first_pair * carried.bytes[s]) :
-			carried_words(words, nwords, first);
+		sum += copy != NULL ? copy_words(words, nwords, first, copy->columns[s] + first_pair * payload.bytes[s]) :
+			payload_words(words, nwords, first);
 	}
 	return sum;
 }
 
 hjg_u64
-hjg_check_carried(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried, hjg_u32 gathered)
+hjg_check_payload(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgPayloadBytes payload, hjg_u32 gathered)
 {
-	return carried_page(page, page_ix, npairs, carried, gathered, NULL, 0);
+	return payload_page(page, page_ix, npairs, payload, gathered, NULL, 0);
 }
 
 static bool
@@ -252,7 +252,7 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported, const 
 	hjg_u64		left = reported->npairs;
 	hjg_u64		covered;
 	hjg_u64		sum = 0;
-	hjg_u64		carried_sum = 0;
+	hjg_u64		payload_sum = 0;
 	Bounds		bounds;
 
 	if (reported->round != expected->round)
@@ -269,7 +269,7 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported, const 
 	if (expected->build_limit > HJG_MAX_BUILD_ROWS)
 		return HJG_CHECK_ROW;
 	if ((reported->gathered & ~expected->may_gather) != 0)
-		return HJG_CHECK_CARRIED;
+		return HJG_CHECK_PAYLOAD;
 
 	covered = (hjg_u64) to.row - from.row + (to.skip > 0 ? 1 : 0);
 	bounds.first_row = from.row;
@@ -309,13 +309,13 @@ hjg_check_round(const HjgExpected *expected, const HjgReported *reported, const 
 		if (!(copy != NULL ? copy_pairs(pairs, n, &bounds, copy->pairs + first_pair, &sum) :
 			  check_pairs(pairs, n, &bounds, &sum)))
 			return HJG_CHECK_ROW;
-		carried_sum += carried_page(pairs, page, n, expected->carried, reported->gathered, copy, first_pair);
+		payload_sum += payload_page(pairs, page, n, expected->payload, reported->gathered, copy, first_pair);
 		left -= n;
 	}
 	if (sum != reported->checksum)
 		return HJG_CHECK_CHECKSUM;
-	if (reported->gathered != 0 && carried_sum != reported->carried_sum)
-		return HJG_CHECK_CARRIED;
+	if (reported->gathered != 0 && payload_sum != reported->payload_sum)
+		return HJG_CHECK_PAYLOAD;
 	return HJG_CHECK_GOOD;
 }
 
@@ -350,11 +350,11 @@ walk(const HjgArenaView *view, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hj
 
 bool
 hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
-				 hjg_u32 carried_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs)
+				 hjg_u32 payload_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs)
 {
-	const hjg_u32 slab_rows = hjg_input_rows(key_width, carried_bytes);
-	const hjg_u32 carried_off = hjg_input_carried_off(key_width, carried_bytes);
-	bool		all_carry = carried_bytes > 0;
+	const hjg_u32 slab_rows = hjg_input_rows(key_width, payload_bytes);
+	const hjg_u32 payload_off = hjg_input_payload_off(key_width, payload_bytes);
+	bool		all_have_payload = payload_bytes > 0;
 	hjg_u32    *slab_ixs = malloc((room > 0 ? room : 1) * sizeof(hjg_u32));
 	hjg_u64		nrows = 0;
 	hjg_u32		n;
@@ -367,7 +367,7 @@ hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u
 		const HjgSlab *slab = &view->slabs[slab_ixs[i]];
 
 		inputs[i].keys = hjg_view_input(view, slab_ixs[i]);
-		all_carry = all_carry && __atomic_load_n(&slab->carried, __ATOMIC_RELAXED) != 0;
+		all_have_payload = all_have_payload && __atomic_load_n(&slab->has_payload, __ATOMIC_RELAXED) != 0;
 		inputs[i].nrows = __atomic_load_n(&slab->nrows, __ATOMIC_RELAXED);
 		inputs[i].first_row = __atomic_load_n(&slab->first_row, __ATOMIC_RELAXED);
 		if (inputs[i].keys == NULL || inputs[i].nrows > slab_rows ||
@@ -380,7 +380,7 @@ hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u
 	if (n > room || nrows != __atomic_load_n(&op->nrows, __ATOMIC_RELAXED))
 		return false;
 	for (hjg_u32 i = 0; i < n; i++)
-		inputs[i].carried = all_carry ? (const char *) inputs[i].keys + carried_off : NULL;
+		inputs[i].payload = all_have_payload ? (const char *) inputs[i].keys + payload_off : NULL;
 	qsort(inputs, n, sizeof(HjgInput), compare_inputs);
 	*ninputs = n;
 	return true;

@@ -156,7 +156,7 @@ hjg_slot_leased(const HjgJobSlot *job, hjg_u32 generation)
 
 bool
 hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_ix,
-				 hjg_u32 nrows, hjg_u32 first_row, bool carried)
+				 hjg_u32 nrows, hjg_u32 first_row, bool has_payload)
 {
 	HjgSlab    *slab;
 	hjg_u32		ref;
@@ -168,7 +168,7 @@ hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_i
 		return false;
 	__atomic_store_n(&slab->nrows, nrows, __ATOMIC_RELAXED);
 	__atomic_store_n(&slab->first_row, first_row, __ATOMIC_RELAXED);
-	__atomic_store_n(&slab->carried, carried, __ATOMIC_RELAXED);
+	__atomic_store_n(&slab->has_payload, has_payload, __ATOMIC_RELAXED);
 	ref = __atomic_load_n(&op->input_ref, __ATOMIC_RELAXED);
 	do
 		__atomic_store_n(&slab->next_ref, ref, __ATOMIC_RELAXED);

@@ -200,11 +200,11 @@ extern void hjg_slot_leave(HjgJobSlot *job, int participant, hjg_u32 pid);
 extern bool hjg_op_move(HjgOpReport *op, hjg_u32 generation, HjgOpState from, HjgOpState to);
 
 /*
- * Append a slab to a chain of inputs; for several processes at the same time.  carried: its rows' carried columns
+ * Append a slab to a chain of inputs; for several processes at the same time.  has_payload: its rows' payload columns
  * are there, too.
  */
 extern bool hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_ix,
-							 hjg_u32 nrows, hjg_u32 first_row, bool carried);
+							 hjg_u32 nrows, hjg_u32 first_row, bool has_payload);
 
 /*
  * Owner, after it has left: end the lease.  True if neither the device process nor a
@@ -270,7 +270,7 @@ typedef enum HjgCheck
 	HJG_CHECK_CURSOR,			/* out of range, or no progress */
 	HJG_CHECK_ROW,				/* a row number that was not submitted */
 	HJG_CHECK_CHECKSUM,
-	HJG_CHECK_CARRIED			/* carried columns that were not asked for, or their checksum */
+	HJG_CHECK_PAYLOAD			/* payload columns that were not asked for, or their checksum */
 } HjgCheck;
 
 extern const char *hjg_check_text(HjgCheck check);
@@ -286,7 +286,7 @@ typedef struct HjgExpected
 	HjgPair   **pages;
 	hjg_u32		npages;
 	hjg_u32		page_pairs;
-	HjgCarried	carried;		/* of the job: they say where in a page columns are */
+	HjgPayloadBytes payload;		/* of the job: they say where in a page columns are */
 	hjg_u32		may_gather;		/* sides that columns were sent of */
 } HjgExpected;
 
@@ -297,7 +297,7 @@ typedef struct HjgReported
 	hjg_u32		status;
 	hjg_u64		npairs;
 	hjg_u64		checksum;
-	hjg_u64		carried_sum;
+	hjg_u64		payload_sum;
 	hjg_u32		gathered;
 	HjgCursor	cursor;
 } HjgReported;
@@ -329,26 +329,26 @@ extern HjgCheck hjg_check_round(const HjgExpected *expected, const HjgReported *
 /* Sum up pairs [from, from + npairs) of a page. */
 extern hjg_u64 hjg_check_sum(const HjgPair *pairs, hjg_u64 npairs);
 /*
- * Compute the part of a round's checksum of carried columns that page number page_ix, with npairs pairs, has.  A word that
+ * Compute the part of a round's checksum of payload columns that page number page_ix, with npairs pairs, has.  A word that
  * changes, and two words of a page that change places, change it.
  */
-extern hjg_u64 hjg_check_carried(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgCarried carried,
+extern hjg_u64 hjg_check_payload(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgPayloadBytes payload,
 								 hjg_u32 gathered);
 
 /*
  * Device process: collect an operation's inputs in ascending order of first
  * row, into an array with place for room of them.  False when the chain is not
- * sound or longer.  Carried columns, of carried_bytes a row, are there where all slabs say so.
+ * sound or longer.  Payload columns, of payload_bytes a row, are there where all slabs say so.
  */
 typedef struct HjgInput
 {
 	const void *keys;
-	const void *carried;		/* or NULL */
+	const void *payload;		/* or NULL */
 	hjg_u32		nrows;
 	hjg_u32		first_row;
 } HjgInput;
 extern bool hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u32 key_width,
-							 hjg_u32 carried_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs);
+							 hjg_u32 payload_bytes, HjgInput *inputs, hjg_u32 room, hjg_u32 *ninputs);
 extern bool hjg_check_results(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner,
 							  HjgPair **pages, hjg_u32 room, hjg_u32 *npages);
 

@@ -24,7 +24,7 @@ furnish(HjgCudaJoin *branch)
 	HjgStatus	status;
 
 	status = hjg_cuda_admit_spare(branch->device->pool, hjg_cuda_chunk_bytes(width, rows) + hjg_cuda_window_bytes(rows) +
-								  hjg_cuda_block_bytes(rows * sizeof(hjg_u32)) + hjg_cuda_carry_chunk_bytes(branch),
+								  hjg_cuda_block_bytes(rows * sizeof(hjg_u32)) + hjg_cuda_payload_chunk_bytes(branch),
 								  &branch->grant);
 	if (status == HJG_OK)
 		status = hjg_cuda_lanes_take(branch->device, branch->env, &branch->grant, &branch->lanes);
@@ -46,7 +46,7 @@ hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env)
 		.strategy = join->strategy, .table = join->table, .csr = join->csr, .bounded = join->bounded,
 		.chunk_rows = join->chunk_rows < CHUNK_ROWS ? join->chunk_rows : CHUNK_ROWS
 	};
-	hjg_cuda_carry_borrow(branch);
+	hjg_cuda_payload_borrow(branch);
 	if (furnish(branch) != HJG_OK)
 	{
 		hjg_cuda_release(branch);

@@ -207,9 +207,9 @@ admit(HjgCudaJoin *join, BuildPlan *plan)
 	plan->ntries = kept;
 	if (kept == 0 && !join->bounded)
 		return HJG_ERR_MEMORY;
-	if (most + hjg_cuda_carry_bytes(join) > budget)
-		hjg_cuda_carry_drop(join);
-	most += hjg_cuda_carry_bytes(join);
+	if (most + hjg_cuda_payload_bytes(join) > budget)
+		hjg_cuda_payload_drop(join);
+	most += hjg_cuda_payload_bytes(join);
 	return hjg_cuda_admit(join->device->pool, most, join->env, ADMISSION_WAIT_MS, &join->grant);
 }
 
@@ -309,7 +309,7 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	}
 	if (plan.nrows > HJG_MAX_BUILD_ROWS || next_row > HJG_NO_ROW)
 		return HJG_ERR_INPUT;
-	hjg_cuda_carry_plan(join, segments, nsegments, plan.nrows, next_row);
+	hjg_cuda_payload_plan(join, segments, nsegments, plan.nrows, next_row);
 	status = admit(join, &plan);
 	if (status != HJG_OK)
 		return status;
@@ -317,7 +317,7 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	if (status == HJG_OK)
 		status = load_build(join, &plan, segments, nsegments);
 	if (status == HJG_OK)
-		status = hjg_cuda_carry_build(join, segments, nsegments);
+		status = hjg_cuda_payload_build(join, segments, nsegments);
 	if (status != HJG_OK)
 		return status;
 	shape = shape_of(join, &plan);
@@ -344,7 +344,7 @@ hjg_cuda_release(HjgCudaJoin *join)
 		(void) hjg_cuda_lanes_wait(join->lanes);
 		if (join->trunk == NULL)
 			free_build(join);
-		hjg_cuda_carry_free(join);
+		hjg_cuda_payload_free(join);
 		hjg_cuda_free_chunks(join);
 		hjg_cuda_lanes_give(join->lanes);
 		join->lanes = NULL;

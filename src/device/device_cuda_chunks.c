@@ -39,7 +39,7 @@ hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 	if (status == HJG_OK && join->strategy != NULL)
 		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->numbers);
 	if (status == HJG_OK)
-		status = hjg_cuda_carry_alloc(join);
+		status = hjg_cuda_payload_alloc(join);
 	join->chunks = status == HJG_OK;
 	return status;
 }

@@ -133,12 +133,12 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	result->gathered = 0;
 	result->summed = result->sum;
 	result->checksum = 0;
-	result->carried_sum = 0;
+	result->payload_sum = 0;
 	if (at->row >= nrows)
 		return HJG_OK;
 	if (join->turns != NULL)
 		return hjg_cuda_turns_probe(join->turns, segments, nsegments, nrows, at, result);
-	result->gathered = hjg_cuda_carry_round(join, segments, nsegments);
+	result->gathered = hjg_cuda_payload_round(join, segments, nsegments);
 	return hjg_cuda_probe_rows(join, segments, nsegments, nrows, at, result);
 }
 

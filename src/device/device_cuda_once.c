@@ -65,7 +65,7 @@ load_chunk(const Batch *batch, const Chunk *chunk)
 		status = hjg_cuda_bring_rows(lane, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[chunk->turn],
 									 batch->segments, batch->nsegments, chunk->row, chunk->nrows);
 	if (status == HJG_OK)
-		status = hjg_cuda_carry_load(join, lane, chunk->turn, batch->segments, batch->nsegments, chunk->row, chunk->nrows);
+		status = hjg_cuda_payload_load(join, lane, chunk->turn, batch->segments, batch->nsegments, chunk->row, chunk->nrows);
 	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : status;
 }
 
@@ -190,9 +190,9 @@ send_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 npairs, HjgResult *re
 	HjgCudaLane *out = &join->lanes->out[chunk->turn];
 	HjgStatus	status = HJG_OK;
 
-	if (join->carry.sides != 0)
+	if (join->payload.sides != 0)
 	{
-		status = hjg_cuda_carry_gather(join, chunk->turn, npairs, chunk->turn, chunk->row, chunk->nrows);
+		status = hjg_cuda_payload_gather(join, chunk->turn, npairs, chunk->turn, chunk->row, chunk->nrows);
 		if (status == HJG_OK)
 			status = hjg_cuda_follow(out, &join->lanes->work);
 		/* nobody has waited for the columns of this chunk to be read when those of the next but one come in */

@@ -175,7 +175,7 @@ hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaP
 
 	for (int i = 0; i < nsegments && n > 0 && status == HJG_OK; i++)
 	{
-		const char *from = what == HJG_CUDA_CARRIED ? segments[i].carried : segments[i].keys;
+		const char *from = what == HJG_CUDA_PAYLOAD ? segments[i].payload : segments[i].keys;
 		const hjg_u64 end = (hjg_u64) segments[i].first_row + segments[i].nrows;
 		hjg_u64		m;
 

@@ -41,8 +41,8 @@ static HjgStatus
 sum_columns(HjgCudaJoin *join, HjgCudaLane *lane, int turn, HjgSideId side, const HjgResult *result, hjg_u64 npairs)
 {
 	HjgKSumColumns args = {
-		.words = join->carry.gathered[side][turn], .sums = sums_of(join), .npairs = (hjg_u32) npairs,
-		.nwords = join->carry.bytes.bytes[side] / HJG_CARRIED_UNIT, .side = side, .page_pairs = result->page_pairs,
+		.words = join->payload.gathered[side][turn], .sums = sums_of(join), .npairs = (hjg_u32) npairs,
+		.nwords = join->payload.bytes.bytes[side] / HJG_PAYLOAD_UNIT, .side = side, .page_pairs = result->page_pairs,
 		.first_page = (hjg_u32) (result->npairs / result->page_pairs), .in_page = (hjg_u32) (result->npairs % result->page_pairs)
 	};
 
@@ -59,7 +59,7 @@ sum_all(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgResult *result,
 	status = hjg_cuda_launch(lane, &hjg_k_sum_pairs, count_blocks(lane, npairs), HJG_K_SUM_THREADS, 0,
 							 (void *[]) {&join->pairs[turn], &npairs, &sums});
 	for (int s = 0; s < HJG_SIDES && status == HJG_OK; s++)
-		if (join->carry.sides & HJG_SIDE_BIT(s))
+		if (join->payload.sides & HJG_SIDE_BIT(s))
 			status = sum_columns(join, lane, turn, (HjgSideId) s, result, npairs);
 	return status;
 }
@@ -74,11 +74,11 @@ copy_to_page(HjgCudaJoin *join, HjgCudaLane *lane, int turn, hjg_u64 done, HjgPa
 	status = hjg_cuda_copy_out(lane, page + at, join->pairs[turn] + done * sizeof(HjgPair), n * sizeof(HjgPair));
 	for (int s = 0; s < HJG_SIDES && status == HJG_OK; s++)
 	{
-		const size_t width = join->carry.bytes.bytes[s];
-		char	   *to = (char *) page + hjg_page_carried_off(join->spec.carried, (HjgSideId) s);
+		const size_t width = join->payload.bytes.bytes[s];
+		char	   *to = (char *) page + hjg_page_payload_off(join->spec.payload, (HjgSideId) s);
 
-		if (join->carry.sides & HJG_SIDE_BIT(s))
-			status = hjg_cuda_copy_out(lane, to + at * width, join->carry.gathered[s][turn] + done * width, n * width);
+		if (join->payload.sides & HJG_SIDE_BIT(s))
+			status = hjg_cuda_copy_out(lane, to + at * width, join->payload.gathered[s][turn] + done * width, n * width);
 	}
 	return status;
 }
@@ -119,7 +119,7 @@ hjg_cuda_send_end(HjgCudaJoin *join, HjgResult *result)
 	if (status == HJG_OK)
 	{
 		result->checksum += sums[0];
-		result->carried_sum += sums[1];
+		result->payload_sum += sums[1];
 	}
 	return status;
 }

@@ -170,7 +170,7 @@ begin_turn(HjgCudaTurns *turns, hjg_u32 turn)
 		turns->current->env = turns->env;
 		turns->current->spec = turns->spec;
 		/* pairs change places below: nothing stands beside them */
-		turns->current->spec.carried = (HjgCarried) {{0}};
+		turns->current->spec.payload = (HjgPayloadBytes) {{0}};
 		turns->current->spec.mode = turns->spec.mode == HJG_MATCH_ALL || turns->spec.mode == HJG_MATCH_LEFT ?
 			HJG_MATCH_ALL : HJG_MATCH_SEMI;
 		status = hjg_cuda_build_join(turns->current, segments, nsegments);

@@ -42,7 +42,7 @@ count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 		status = hjg_cuda_bring_rows(lane, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[0], segments,
 									 nsegments, window->row, window->nrows);
 	if (status == HJG_OK)
-		status = hjg_cuda_carry_load(join, lane, 0, segments, nsegments, window->row, window->nrows);
+		status = hjg_cuda_payload_load(join, lane, 0, segments, nsegments, window->row, window->nrows);
 	if (status == HJG_OK)
 		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
@@ -93,7 +93,7 @@ write_window(ResultWindow *window, const HjgCsrCut *cut)
 									 (void *[]) {&join->csr.table, &join->offsets, &join->firsts, &window->nrows,
 												 &first_row, &begin, &n, &pairs});
 		if (status == HJG_OK)
-			status = hjg_cuda_carry_gather(join, turn, n, 0, window->row, window->nrows);
+			status = hjg_cuda_payload_gather(join, turn, n, 0, window->row, window->nrows);
 		if (status == HJG_OK)
 			status = hjg_cuda_mark(lane, HJG_CUDA_IDLE);
 		if (status == HJG_OK)

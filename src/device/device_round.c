@@ -120,7 +120,7 @@ collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nse
 	segments = malloc((room + 1) * sizeof(HjgSegment));
 	if (inputs == NULL || segments == NULL ||
 		!hjg_check_inputs(view, op, hjg_slab_owner(task->job_ix, task->generation),
-						  task->spec.key_width, task->spec.carried.bytes[side], inputs, room, &n))
+						  task->spec.key_width, task->spec.payload.bytes[side], inputs, room, &n))
 	{
 		free(inputs);
 		free(segments);
@@ -128,7 +128,7 @@ collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nse
 	}
 	for (hjg_u32 i = 0; i < n; i++)
 		segments[i] = (HjgSegment) {
-			.keys = inputs[i].keys, .nrows = inputs[i].nrows, .first_row = inputs[i].first_row, .carried = inputs[i].carried
+			.keys = inputs[i].keys, .nrows = inputs[i].nrows, .first_row = inputs[i].first_row, .payload = inputs[i].payload
 		};
 	free(inputs);
 	*nsegments = (int) n;
@@ -190,7 +190,7 @@ read_spec(const HjgJobSlot *job, HjgJoinSpec *spec)
 {
 	hjg_words_copy(spec, &job->spec, sizeof(*spec));
 	return (spec->key_width == HJG_KEY_WIDTH_4 || spec->key_width == HJG_KEY_WIDTH_8 || spec->key_width == HJG_KEY_WIDTH_16) &&
-		spec->mode <= HJG_MATCH_ANTI && hjg_carried_valid(spec->carried) &&
+		spec->mode <= HJG_MATCH_ANTI && hjg_payload_valid(spec->payload) &&
 		hjg_strategy_name((int) spec->strategy) != NULL && spec->pipeline < HJG_PIPELINE_COUNT;
 }
 
@@ -263,7 +263,7 @@ typedef struct SumPieces
 	const HjgResult *result;
 	HjgPair   **own;
 	hjg_u64		sum;
-	hjg_u64		carried_sum;
+	hjg_u64		payload_sum;
 } SumPieces;
 
 static void
@@ -282,8 +282,8 @@ sum_piece(void *arg, int piece, int worker)
 	if (pieces->own != NULL)
 		memcpy(result->pages[piece], page, n * sizeof(HjgPair));
 	if (!result->summed && result->gathered != 0)
-		__atomic_fetch_add(&pieces->carried_sum,
-						   hjg_check_carried(result->pages[piece], (hjg_u32) piece, n, pieces->way->task->spec.carried,
+		__atomic_fetch_add(&pieces->payload_sum,
+						   hjg_check_payload(result->pages[piece], (hjg_u32) piece, n, pieces->way->task->spec.payload,
 											 result->gathered), __ATOMIC_RELAXED);
 	hjg_beat_progress(&pieces->way->beat);
 }
@@ -298,12 +298,12 @@ sum_result(HjgJobWay *way, const HjgResult *result, HjgPair **own, HjgOpReport *
 	if (result->summed)
 	{
 		pieces.sum = result->checksum;
-		pieces.carried_sum = result->carried_sum;
+		pieces.payload_sum = result->payload_sum;
 	}
 	if (!result->summed || own != NULL)
 		hjg_pool_run(npages > 1 ? way->env.pool : NULL, npages, sum_piece, &pieces);
 	__atomic_store_n(&report->checksum, pieces.sum, __ATOMIC_RELAXED);
-	__atomic_store_n(&report->carried_sum, pieces.carried_sum, __ATOMIC_RELAXED);
+	__atomic_store_n(&report->payload_sum, pieces.payload_sum, __ATOMIC_RELAXED);
 	__atomic_store_n(&report->gathered, result->gathered, __ATOMIC_RELAXED);
 }
 
@@ -312,7 +312,7 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 {
 	const HjgJobTask *task = way->task;
 	const HjgArenaView *view = &task->serve->view;
-	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.carried), .sum = true};
+	HjgResult	result = {.page_pairs = hjg_page_pairs(task->spec.payload), .sum = true};
 	Pages		pages = {0};
 	HjgCursor	cursor = op->cursor_in;
 	hjg_u32		room = __atomic_load_n(&op->nresults, __ATOMIC_RELAXED);
@@ -357,7 +357,7 @@ run_probe(HjgJobWay *way, const HjgOp *op, HjgOpReport *report)
 			sum_result(way, &result, NULL, report);
 		}
 		if (spoil == HJG_SPOIL_COLUMNS && result.npairs > 0)
-			((char *) result.pages[0])[hjg_page_carried_off(task->spec.carried, HJG_SIDE_BUILD)] ^= 1;
+			((char *) result.pages[0])[hjg_page_payload_off(task->spec.payload, HJG_SIDE_BUILD)] ^= 1;
 		__atomic_store_n(&report->npairs, result.npairs, __ATOMIC_RELAXED);
 		__atomic_store_n(&report->cursor_out.row, cursor.row, __ATOMIC_RELAXED);
 		__atomic_store_n(&report->cursor_out.skip, cursor.skip, __ATOMIC_RELAXED);

@@ -256,7 +256,7 @@ typedef enum HjgCudaPhase
 	HJG_CUDA_PARTITION,
 	HJG_CUDA_BUILD,
 	HJG_CUDA_PROBE,
-	HJG_CUDA_GATHER,			/* carried columns */
+	HJG_CUDA_GATHER,			/* payload columns */
 	HJG_CUDA_TRANSFER_OUT,
 	HJG_CUDA_PHASES
 } HjgCudaPhase;

@@ -49,7 +49,7 @@ extern void hjg_cuda_region_trim(unsigned idle_ms);
 typedef enum HjgCudaOfRow
 {
 	HJG_CUDA_KEY,
-	HJG_CUDA_CARRIED
+	HJG_CUDA_PAYLOAD
 } HjgCudaOfRow;
 
 /* Bring that of rows [row, row + n) of a batch, whose segments are ascending and contiguous. */
@@ -146,16 +146,16 @@ hjg_cuda_blocks(hjg_u64 n, unsigned block_threads)
 
 typedef struct HjgCudaTurns HjgCudaTurns;
 
-/* Carried columns of a join: device_cuda_carry.c. */
-typedef struct HjgCudaCarry
+/* Payload columns of a join: device_cuda_payload.c. */
+typedef struct HjgCudaPayload
 {
-	HjgCarried	bytes;			/* of a row; 0 for a side that is not gathered */
+	HjgPayloadBytes	bytes;			/* of a row; 0 for a side that is not gathered */
 	hjg_u64		build_limit;	/* highest build row number + 1 */
 	hjg_u32		sides;			/* gathered in this round: HJG_SIDE_BIT() */
 	HjgCudaPtr	build;			/* by row number */
 	HjgCudaPtr	probe[2];		/* of a chunk, filled in turn as its keys are */
 	HjgCudaPtr	gathered[HJG_SIDES][HJG_CUDA_OUTS];	/* beside the pairs of a chunk */
-} HjgCudaCarry;
+} HjgCudaPayload;
 
 typedef struct HjgCudaJoin
 {
@@ -174,7 +174,7 @@ typedef struct HjgCudaJoin
 	void	   *table;			/* of the strategy */
 	HjgCudaSide build;			/* raw keys, as long as there is a strategy */
 	HjgCudaCsr	csr;
-	HjgCudaCarry carry;			/* of a branch the build columns are borrowed, too */
+	HjgCudaPayload payload;			/* of a branch the build columns are borrowed, too */
 
 	HjgCudaTurns *turns;		/* not NULL: the build side stays where it is, and what follows is not used */
 	bool		bounded;		/* the grant has room for the csr table */
@@ -273,32 +273,32 @@ extern void hjg_cuda_branches_free(HjgCudaJoin *join);
 /* Figures of a join and its branches. */
 extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
 
-/* ---- device_cuda_carry.c ---- */
+/* ---- device_cuda_payload.c ---- */
 
 /*
  * What there is to gather, of a build side of nrows rows with numbers below limit.  Then chunk_rows is settled, and
  * what it takes may turn out to be too much: drop it.
  */
-extern void hjg_cuda_carry_plan(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, hjg_u64 limit);
-extern size_t hjg_cuda_carry_bytes(const HjgCudaJoin *join);
+extern void hjg_cuda_payload_plan(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, hjg_u64 limit);
+extern size_t hjg_cuda_payload_bytes(const HjgCudaJoin *join);
 /* The part that each branch has for itself; it borrows the rest. */
-extern size_t hjg_cuda_carry_chunk_bytes(const HjgCudaJoin *join);
-extern void hjg_cuda_carry_borrow(HjgCudaJoin *branch);
-extern void hjg_cuda_carry_drop(HjgCudaJoin *join);
+extern size_t hjg_cuda_payload_chunk_bytes(const HjgCudaJoin *join);
+extern void hjg_cuda_payload_borrow(HjgCudaJoin *branch);
+extern void hjg_cuda_payload_drop(HjgCudaJoin *join);
 /* Build columns; buffers of chunks, when these are made; after an error what there is goes with the join. */
-extern HjgStatus hjg_cuda_carry_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
-extern HjgStatus hjg_cuda_carry_alloc(HjgCudaJoin *join);
-extern void hjg_cuda_carry_free(HjgCudaJoin *join);
+extern HjgStatus hjg_cuda_payload_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
+extern HjgStatus hjg_cuda_payload_alloc(HjgCudaJoin *join);
+extern void hjg_cuda_payload_free(HjgCudaJoin *join);
 /* A round begins: returns the sides that are gathered in it. */
-extern hjg_u32 hjg_cuda_carry_round(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
+extern hjg_u32 hjg_cuda_payload_round(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
 /* Queue the copy of rows [row, row + n) of the probe side's columns, into the buffer of the turn. */
-extern HjgStatus hjg_cuda_carry_load(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgSegment *segments,
+extern HjgStatus hjg_cuda_payload_load(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgSegment *segments,
 									 int nsegments, hjg_u64 row, hjg_u64 n);
 /*
  * Queue, behind the work that writes the turn's pairs, the gathering of their columns; probe rows
  * [first_row, first_row + nrows) lie in the buffer of probe_turn.
  */
-extern HjgStatus hjg_cuda_carry_gather(HjgCudaJoin *join, int turn, hjg_u64 npairs, int probe_turn, hjg_u64 first_row,
+extern HjgStatus hjg_cuda_payload_gather(HjgCudaJoin *join, int turn, hjg_u64 npairs, int probe_turn, hjg_u64 first_row,
 									   hjg_u64 nrows);
 /* The kernel alone. */
 extern HjgStatus hjg_cuda_gather(HjgCudaLane *lane, const HjgKGather *gather);

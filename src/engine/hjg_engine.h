@@ -108,7 +108,7 @@ typedef struct HjgSegment
 	hjg_u32		nrows;
 	hjg_u32		first_row;
 	size_t		packed_bytes;	/* 0: not packed */
-	const void *carried;		/* the rows' carried columns, for an engine that gathers them; or NULL */
+	const void *payload;		/* the rows' payload columns, for an engine that gathers them; or NULL */
 } HjgSegment;
 
 /* Pages of pairs that a round fills; page i holds page_pairs pairs. */
@@ -118,11 +118,11 @@ typedef struct HjgResult
 	int			npages;
 	hjg_u32		page_pairs;
 	hjg_u64		npairs;			/* out: pages are filled from the first on */
-	hjg_u32		gathered;		/* out: sides whose carried columns are there, too (hjg_page_carried_off()) */
+	hjg_u32		gathered;		/* out: sides whose payload columns are there, too (hjg_page_payload_off()) */
 	bool		sum;			/* add up what comes (hjg_checksum.h), for who fears for the pages */
 	bool		summed;			/* out: that was done, before it went to the pages: */
 	hjg_u64		checksum;		/* of the pairs, */
-	hjg_u64		carried_sum;	/* and of the columns that were gathered: hjg_check_carried() */
+	hjg_u64		payload_sum;	/* and of the columns that were gathered: hjg_check_payload() */
 } HjgResult;
 
 typedef struct HjgJoin HjgJoin;

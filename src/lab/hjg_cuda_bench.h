@@ -79,7 +79,7 @@ extern HjgStatus hjg_bench_moved_reset(HjgCudaLane *lane, const HjgBenchMoved *m
 /* Queue what brings one of them to the device, if anything does. */
 extern HjgStatus hjg_bench_moved_bring(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCudaSide *side);
 
-/* ---- lab_cuda_bench_carry.c ---- */
+/* ---- lab_cuda_bench_payload.c ---- */
 
 /* Columns that are fetched by the pairs of a join; none where sides is 0. */
 typedef struct HjgBenchColumns

@@ -76,7 +76,7 @@ run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
 	run->columns = (HjgBenchColumns) {.sides = sides};
 	if (sides == 0)
 		return run_kind(bench, run, kind);
-	for (hjg_u32 bytes = HJG_CARRIED_UNIT; bytes <= HJG_MAX_CARRIED_BYTES && status == HJG_OK; bytes *= 2)
+	for (hjg_u32 bytes = HJG_PAYLOAD_UNIT; bytes <= HJG_MAX_PAYLOAD_BYTES && status == HJG_OK; bytes *= 2)
 	{
 		run->columns.bytes = bytes;
 		status = run_kind(bench, run, kind);

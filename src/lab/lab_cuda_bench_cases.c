@@ -73,7 +73,7 @@ const HjgBenchTable hjg_bench_tables[] = {
 		{"nop_chain", "prbc", "best"}, {"4+4_32Mx32M"}, HJG_SIDE_BIT(HJG_SIDE_BUILD)},
 	{"003", "columns of both sides by row number", HJG_CUDA_PAIRS,
 		{"nop_chain", "prbc", "best"}, {"4+4_32Mx32M"}, HJG_SIDE_BIT(HJG_SIDE_PROBE) | HJG_SIDE_BIT(HJG_SIDE_BUILD)},
-	{"003", "columns of both sides, 4 and 8 bytes, carried through the join", HJG_CUDA_COLUMNS,
+	{"003", "columns of both sides, 4 and 8 bytes, through the join as payload", HJG_CUDA_COLUMNS,
 		{"prbc", "best"}, {"4+4_32Mx32M", "8+8_32Mx32M"}, 0},
 	{"003", "skew of the probe side (figure 17)", HJG_CUDA_CHECKSUM, {"prbc", "best"}, {SKEWS}, 0},
 	{"003", "loading the input: copies, managed memory by page faults and by prefetch (figure 21)", HJG_CUDA_CHECKSUM,

@@ -40,7 +40,7 @@ hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
 HJG_CHECKSUM_FN hjg_u32
 hjg_checksum_place(hjg_u32 page_ix, HjgSideId side)
 {
-	return (page_ix * HJG_SIDES + (hjg_u32) side) * (HJG_SLAB_BYTES / HJG_CARRIED_UNIT);
+	return (page_ix * HJG_SIDES + (hjg_u32) side) * (HJG_SLAB_BYTES / HJG_PAYLOAD_UNIT);
 }
 
 HJG_CHECKSUM_FN hjg_u64

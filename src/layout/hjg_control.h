@@ -84,8 +84,8 @@ typedef struct HjgOpReport
 	hjg_u64		word;			/* generation of the job, HjgOpState */
 	hjg_u64		npairs;
 	hjg_u64		checksum;		/* hjg_checksum.h, over all pairs of the round */
-	hjg_u64		carried_sum;	/* likewise over the carried columns that were gathered: hjg_check_carried() */
-	hjg_u32		gathered;		/* sides whose carried columns stand beside the pairs: HJG_SIDE_BIT() */
+	hjg_u64		payload_sum;	/* likewise over the payload columns that were gathered: hjg_check_payload() */
+	hjg_u32		gathered;		/* sides whose payload columns stand beside the pairs: HJG_SIDE_BIT() */
 	hjg_u32		status;			/* HjgStatus of the engine */
 	HjgCursor	cursor_out;
 	hjg_u32		round_done;		/* echo of round */
@@ -150,7 +150,7 @@ typedef struct HjgSlab
 	hjg_u32		freed_ms;		/* when it was last given back */
 	hjg_u32		nrows;			/* as an input: rows and first row number, ... */
 	hjg_u32		first_row;
-	hjg_u32		carried;		/* ... and whether their carried columns are there, too */
+	hjg_u32		has_payload;		/* ... and whether their payload columns are there, too */
 	hjg_u32		trimming;		/* its memory is being given back to the system */
 } HjgSlab;
 

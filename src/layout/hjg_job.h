@@ -27,7 +27,7 @@ typedef struct HjgJoinSpec
 	hjg_u32		strategy;		/* hjg_strategy.h; an engine that has no such one chooses itself */
 	hjg_u32		pipeline;		/* HjgPipeline, of the coupled engine */
 	hjg_u64		probe_rows;		/* expected in all, for whoever chooses by it; 0: not known */
-	HjgCarried	carried;		/* columns that segments may have with them; only a GPU's driver gathers them */
+	HjgPayloadBytes payload;		/* columns that segments may have with them; only a GPU's driver gathers them */
 	hjg_u32		nthreads;		/* of the device process that may work on it; 0: all */
 	hjg_u32		pad;
 } HjgJoinSpec;
@@ -46,7 +46,7 @@ typedef struct HjgJoinSpec
 	STAT(hjg_u64, build_ns, SUM) \
 	STAT(hjg_u64, probe_ns, SUM) \
 	STAT(hjg_u64, transfer_ns, SUM)	/* 0 where the engine reads the arena itself */ \
-	STAT(hjg_u64, gather_ns, SUM)	/* of carried columns */ \
+	STAT(hjg_u64, gather_ns, SUM)	/* of payload columns */ \
 	STAT(hjg_u64, busy_ns, SUM)	/* while the device process had something to do; batches side by side count once */ \
 	/* what an engine that is planned in the device process was expected to take, partitioning included, of the rows so far */ \
 	STAT(hjg_u64, predicted_build_ns, SUM) \

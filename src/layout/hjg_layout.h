@@ -8,8 +8,8 @@
  * slab number and offset, because every process maps the arena where it likes.
  *
  * Terms.  A join has a build side (core's inner) and a probe side (core's
- * outer).  Rows travel as keys, and with them, where a job carries them, columns of
- * fixed width (HjgCarried); a build row is named by its build row number (unique
+ * outer).  Rows travel as keys, and with them, where a job has any, payload columns of
+ * fixed width (HjgPayloadBytes); a build row is named by its build row number (unique
  * within a job), a probe row by its position in its probe batch.
  * Rows whose key has a NULL never get here.  No key value is reserved: an empty
  * table entry is never encoded as a key.
@@ -105,7 +105,7 @@ typedef struct HjgCursor
 	hjg_u64		skip;
 } HjgCursor;
 
-/* ---- carried columns ---- */
+/* ---- payload columns ---- */
 
 typedef enum HjgSideId
 {
@@ -114,51 +114,51 @@ typedef enum HjgSideId
 	HJG_SIDES
 } HjgSideId;
 
-/* A side's carried columns of a row lie side by side, in a multiple of these bytes, and in no more than those. */
-#define HJG_CARRIED_UNIT 4
-#define HJG_MAX_CARRIED_BYTES 128
+/* A side's payload columns of a row lie side by side, in a multiple of these bytes, and in no more than those. */
+#define HJG_PAYLOAD_UNIT 4
+#define HJG_MAX_PAYLOAD_BYTES 128
 
 /*
- * Bytes of a row's carried columns that a job sends along with the keys, for a device to gather them into the
+ * Bytes of a row's payload columns that a job sends along with the keys, for a device to gather them into the
  * result (early materialisation); 0: the side has none, or they are fetched by row number where
  * the result is read (late).  Their meaning is the client's alone.
  */
-typedef struct HjgCarried
+typedef struct HjgPayloadBytes
 {
 	hjg_u32		bytes[HJG_SIDES];
-} HjgCarried;
+} HjgPayloadBytes;
 
 /* A set of sides. */
 #define HJG_SIDE_BIT(side) (1u << (side))
 
 #ifndef __OPENCL_VERSION__
 static inline int
-hjg_carried_valid(HjgCarried carried)
+hjg_payload_valid(HjgPayloadBytes payload)
 {
 	for (int s = 0; s < HJG_SIDES; s++)
-		if (carried.bytes[s] % HJG_CARRIED_UNIT != 0 || carried.bytes[s] > HJG_MAX_CARRIED_BYTES)
+		if (payload.bytes[s] % HJG_PAYLOAD_UNIT != 0 || payload.bytes[s] > HJG_MAX_PAYLOAD_BYTES)
 			return 0;
 	return 1;
 }
 
 /*
- * An input slab of a side with carried columns holds a power of two of keys, and behind the place of the last one the
+ * An input slab of a side with payload columns holds a power of two of keys, and behind the place of the last one the
  * rows' columns; so many rows, and there.
  */
 static inline hjg_u32
-hjg_input_rows(hjg_u32 key_width, hjg_u32 carried_bytes)
+hjg_input_rows(hjg_u32 key_width, hjg_u32 payload_bytes)
 {
 	hjg_u32		rows = HJG_SLAB_BYTES / key_width;
 
-	while (rows * (key_width + carried_bytes) > HJG_SLAB_BYTES)
+	while (rows * (key_width + payload_bytes) > HJG_SLAB_BYTES)
 		rows /= 2;
 	return rows;
 }
 
 static inline hjg_u32
-hjg_input_carried_off(hjg_u32 key_width, hjg_u32 carried_bytes)
+hjg_input_payload_off(hjg_u32 key_width, hjg_u32 payload_bytes)
 {
-	return hjg_input_rows(key_width, carried_bytes) * key_width;
+	return hjg_input_rows(key_width, payload_bytes) * key_width;
 }
 
 /*
@@ -168,18 +168,18 @@ hjg_input_carried_off(hjg_u32 key_width, hjg_u32 carried_bytes)
 #define HJG_PAGE_ALIGNMENT_PAIRS 16
 
 static inline hjg_u32
-hjg_page_pairs(HjgCarried carried)
+hjg_page_pairs(HjgPayloadBytes payload)
 {
-	const hjg_u32 bytes = (hjg_u32) sizeof(HjgPair) + carried.bytes[HJG_SIDE_BUILD] + carried.bytes[HJG_SIDE_PROBE];
+	const hjg_u32 bytes = (hjg_u32) sizeof(HjgPair) + payload.bytes[HJG_SIDE_BUILD] + payload.bytes[HJG_SIDE_PROBE];
 
 	return HJG_SLAB_BYTES / bytes / HJG_PAGE_ALIGNMENT_PAIRS * HJG_PAGE_ALIGNMENT_PAIRS;
 }
 
 static inline hjg_u32
-hjg_page_carried_off(HjgCarried carried, HjgSideId side)
+hjg_page_payload_off(HjgPayloadBytes payload, HjgSideId side)
 {
-	return hjg_page_pairs(carried) *
-		((hjg_u32) sizeof(HjgPair) + (side == HJG_SIDE_PROBE ? carried.bytes[HJG_SIDE_BUILD] : 0));
+	return hjg_page_pairs(payload) *
+		((hjg_u32) sizeof(HjgPair) + (side == HJG_SIDE_PROBE ? payload.bytes[HJG_SIDE_BUILD] : 0));
 }
 #endif
 

@@ -72,21 +72,21 @@ hjg_model_cuda_joining_ns(const HjgCudaPrediction *prediction)
 extern bool hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *size, HjgCudaStrategyId strategy,
 							 HjgCudaPrediction *prediction);
 
-/* ---- model_cuda_carry.c ---- */
+/* ---- model_cuda_payload.c ---- */
 
 /* Columns of one side, which become part of each pair. */
-typedef struct HjgCarrySize
+typedef struct HjgPayloadSize
 {
 	double		row_bytes;
 	double		rows;			/* of the side, whose columns are sent along */
 	double		pairs;
 	double		store_bytes;	/* of what they are fetched from by row number; 0: in the order they lie in, or about so */
 	bool		busy;			/* the participants of the join keep the processors busy */
-} HjgCarrySize;
+} HjgPayloadSize;
 
 /* Time of processors for them: fetched by row number on the host (late), and gathered by the device (early). */
-extern double hjg_model_cuda_late_ns(const HjgCarrySize *size);
-extern double hjg_model_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgCarrySize *size);
+extern double hjg_model_cuda_late_ns(const HjgPayloadSize *size);
+extern double hjg_model_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgPayloadSize *size);
 
 /* ---- model_cuda_calibrate.c ---- */
 

@@ -25,8 +25,8 @@ typedef struct HjgUnitCosts
 	double		job_ns;			/* more, when the device process runs it */
 	double		marshal_tuple_ns;	/* a row from slot to batch, one exact key */
 	double		hash_key_ns;	/* more for each key that travels as a hash */
-	double		column_ns;		/* more for each carried column of a row */
-	double		varlena_ns;		/* more for each carried value of variable length */
+	double		column_ns;		/* more for each payload column of a row */
+	double		varlena_ns;		/* more for each payload value of variable length */
 	double		build_tuple_ns; /* engine, one thread */
 	double		probe_tuple_ns; /* engine, one thread */
 	double		dense_build_ns; /* the same where the keys make the table an array by key */
@@ -95,7 +95,7 @@ typedef struct HjgJoinShape
 	int			nkeys;
 	int			nhashed_keys;	/* of these, keys that do not travel exactly */
 	int			key_width;		/* bytes that travel for a row */
-	int			build_columns;	/* carried columns */
+	int			build_columns;	/* payload columns */
 	int			probe_columns;
 	int			build_varlenas; /* of these, columns of variable length */
 	int			probe_varlenas;

@@ -10,7 +10,7 @@
  * leave the engine no processor of its own: its threads share theirs, and nothing is
  * hidden.  Without a device process each builds a table of all build rows.
  *
- * A row that a join of ours below hands over in a vector costs about what a carried column
+ * A row that a join of ours below hands over in a vector costs about what a payload column
  * does, here and there: the emit_tuple in that join's price is not spent.
  */
 #include "model/hjg_model.h"
@@ -211,7 +211,7 @@ passing_rows(const HjgJoinShape *shape)
  * vectors are copied many rows at a time.
  */
 static double
-carry_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
+payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
 	const bool	vectors = shape->probe_scan_rows > 0 || shape->probe_vectors;
 	const double column_ns = vectors ? smaller(costs->column_ns, BULK_COLUMN_NS) : costs->column_ns;
@@ -233,13 +233,13 @@ bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 /*
  * Does a filter pay?  A row that is probed in place saves the engine's time.  Else that counts only where it
  * is waited for: beside a backend that joins alone the engine is not.  Milliseconds without a filter and with one, 5M x 250K rows, one in 20
- * with a partner: an int4 carried 130 and 140, by four participants 75 and 63; a text 245 and
+ * with a partner: an int4 as payload 130 and 140, by four participants 75 and 63; a text 245 and
  * 190, by four 111 and 79; through temporary files 955 and 312.
  */
 bool
 hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	double		kept_row_ns = shape->in_place ? 0 : carry_row_ns(costs, shape);
+	double		kept_row_ns = shape->in_place ? 0 : payload_row_ns(costs, shape);
 
 	if (shape->nthreads == 0 || shape->participants > 1)
 		kept_row_ns += costs->transfer_mb_ns * shape->key_width / (1024.0 * 1024.0) +
@@ -309,7 +309,7 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 											  shape->in_place ? 0 : shape->probe_varlenas, shape->probe_width);
 	if (shape->bloom)
 		prediction->marshal_probe_ns += bloom_ns(costs, shape) -
-			(shape->in_place ? 0 : (shape->probe_rows - kept_rows) * carry_row_ns(costs, shape));
+			(shape->in_place ? 0 : (shape->probe_rows - kept_rows) * payload_row_ns(costs, shape));
 	prediction->emit_ns = shape->pairs *
 		(costs->emit_tuple_ns + costs->column_ns * (shape->build_columns + shape->probe_columns));
 

@@ -1,7 +1,7 @@
 /*
  * hjg_bits.h
  *	  Bits by row number: of rows that have found a match, and of those of which the engine is asked for more.
- *	  Internal to the room "executor".
+ *	  Internal to the room "node".
  */
 #ifndef HJG_BITS_H
 #define HJG_BITS_H

@@ -3,7 +3,7 @@
  *	  The build side of a join: what its rows become before the first probe row is joined.
  *
  * Room "node".  What is joined at a time is a build pass (HjgBuild): as many build rows as memory allows, in a row
- * store, and their keys, in an HjgRun (hjg_load.h).  A join that fits has one pass.  Otherwise both sides go to temporary
+ * store, and their keys, in an HjgRun (hjg_run.h).  A join that fits has one pass.  Otherwise both sides go to temporary
  * files by a hash of their keys (HjgPartitions); a partition is one pass, or is partitioned once more, or, when its keys
  * cannot be told apart by hashing, is several passes, each joined with all of its probe rows.
  *
@@ -24,8 +24,8 @@
 
 #include "engine/hjg_engine_bloom.h"
 #include "node/hjg_execution.h"
-#include "node/hjg_load.h"
 #include "node/hjg_match.h"
+#include "node/hjg_run.h"
 #include "node/hjg_side.h"
 
 /* ---------- the filter of the build keys (node_bloom.c) ---------- */

@@ -21,8 +21,8 @@ typedef struct HjgEmit
 {
 	const HjgExecution *execution;
 	const HjgSide *sides[HJG_SIDES];
-	int		   *target[HJG_SIDES];	/* carried column c in a row that is handed out, or -1 */
-	int			ntargets[HJG_SIDES];	/* carried columns that have one */
+	int		   *target[HJG_SIDES];	/* payload column c in a row that is handed out, or -1 */
+	int			ntargets[HJG_SIDES];	/* payload columns that have one */
 
 	TupleTableSlot *slot;
 	List	   *constants;		/* target list with constants that are in all rows, or NIL */
@@ -52,7 +52,7 @@ extern void hjg_emit_init(HjgEmit *emit, const CustomScanState *node);
 extern void hjg_emit_open_vectors(HjgEmit *emit, TupleDesc scan_desc, int nresults, const int *result_ix);
 /* If nobody looks at rows but to count them: how many at a time; else 0. */
 extern int	hjg_emit_most_counted(const HjgEmit *emit);
-/* The rows of the pairs; a row of one side's carried columns alone. */
+/* The rows of the pairs; a row of one side's payload columns alone. */
 extern void hjg_emit_pairs(HjgEmit *emit, const HjgPairVector *pairs);
 extern void hjg_emit_single(HjgEmit *emit, HjgSideId side, const Datum *values, const bool *isnull);
 /* The work context is about to be emptied. */

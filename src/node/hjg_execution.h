@@ -8,7 +8,7 @@
  * node reads the table's pages itself, columns at a time, and keeps the scan's books
  * for it, so that EXPLAIN, statistics and locks say what they would have said
  * (scan_table.c).  Rows come as vectors of the rows of a page or several then, which node_side.c turns
- * into keys and carried columns, either in bulk or, where rows go different ways, one by
+ * into keys and payload columns, either in bulk or, where rows go different ways, one by
  * one like the rows of any other child.
  *
  * Conditions.  Comparisons of columns that stand before all other conditions of the join are
@@ -17,7 +17,7 @@
  *
  * Materialisation.  Pairs of row numbers become rows late, from the row stores; or, where a GPU joins and
  * it is expected to be faster, early: a side's columns travel with its keys, the device gathers them, and they are read
- * beside the pairs (node_carry.c).  The stores have all rows in either case.
+ * beside the pairs (node_payload.c).  The stores have all rows in either case.
  */
 #ifndef HJG_EXECUTION_H
 #define HJG_EXECUTION_H
@@ -26,7 +26,7 @@
 
 #include "nodes/execnodes.h"
 
-#include "node/hjg_load.h"
+#include "node/hjg_run.h"
 #include "node/hjg_side.h"
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
@@ -65,8 +65,8 @@ typedef struct HjgTimes
 	FIGURE(uint32, gathered, ANY)	/* sides of which the device gathered columns: HJG_SIDE_BIT() */ \
 	FIGURE(uint64, rounds, SUM) \
 	FIGURE(uint64, redone, SUM)	/* batches */ \
-	FIGURE(uint64, loads, SUM) \
-	FIGURE(uint64, device_loads, SUM) \
+	FIGURE(uint64, passes, SUM) \
+	FIGURE(uint64, device_passes, SUM) \
 	FIGURE(int, npartitions, SUM)	/* on the host; 1 when in memory */ \
 	FIGURE(uint64, spilled_bytes, SUM) \
 	FIGURE(size_t, peak_bytes, SUM) \
@@ -135,9 +135,9 @@ extern void hjg_report_add(HjgReport *report, const HjgReport *other);
 /* Engine times of a job. */
 extern void hjg_report_add_job(HjgReport *report, const HjgJobStats *stats);
 
-/* node_carry.c */
+/* node_payload.c */
 /* Find the columns of both sides that a GPU can gather, whatever rows come. */
-extern HjgCarried hjg_carry_possible(const HjgSide *outer, const HjgSide *inner);
+extern HjgPayloadBytes hjg_payload_possible(const HjgSide *outer, const HjgSide *inner);
 
 /* node_argument.c: see there */
 typedef struct HjgArgument HjgArgument;

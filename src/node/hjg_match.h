@@ -15,7 +15,7 @@
 #include "base/hjg_compat.h"
 #include "node/hjg_bits.h"
 #include "node/hjg_execution.h"
-#include "node/hjg_load.h"
+#include "node/hjg_run.h"
 
 typedef struct HjgMatch
 {

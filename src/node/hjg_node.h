@@ -5,7 +5,7 @@
  * Room "node".
  *
  * Operators.  Each has a struct of its own and knows those before it, none behind it:
- *		HjgSide			an input: rows of a child, their keys, columns that are carried along (hjg_side.h)
+ *		HjgSide			an input: rows of a child, their keys, payload columns (hjg_side.h)
  *		HjgBuild		the build pass at hand, with HjgMatch, HjgProbeFilter; HjgPartitions: larger than memory (hjg_build.h)
  *		HjgProbe		probe rows in batches, and the pairs that come of them (hjg_probe.h)
  *		HjgEmit			rows of a slot, or vectors

@@ -1,6 +1,6 @@
 /*
  * hjg_side.h
- *	  One input of the node GpuHashJoin: its rows, their keys, and the columns that are carried along.
+ *	  One input of the node GpuHashJoin: its rows, their keys, and their payload columns.
  *
  * Room "node".  Rows come one by one from the child's slot, or as vectors, of the pages of a table that the node
  * reads itself or of a join of ours below it.  Whoever reads a side takes either a row (hjg_side_next()), or rows with
@@ -17,7 +17,7 @@
 
 #include "nodes/execnodes.h"
 
-#include "node/hjg_load.h"
+#include "node/hjg_run.h"
 #include "scan/hjg_scan.h"
 
 
@@ -46,7 +46,7 @@ typedef struct HjgSideKeys
 	bool	   *isnull;
 } HjgSideKeys;
 
-/* The child's columns that are carried along: those that are read once the keys are encoded. */
+/* The payload columns of the child: those that are read once the keys are encoded. */
 typedef struct HjgPayload
 {
 	int			n;
@@ -96,7 +96,7 @@ typedef struct HjgRow
 	const void *key;			/* encoded, or NULL when a key column is NULL */
 	const Datum *values;
 	const bool *isnull;
-	const int  *source;			/* carried column c is values[source[c]] */
+	const int  *source;			/* payload column c is values[source[c]] */
 	char		key_space[HJG_MAX_KEY_BYTES];
 } HjgRow;
 
@@ -130,7 +130,7 @@ extern void hjg_side_rescan(HjgSide *side);
 extern void hjg_side_forget(HjgSide *side);
 /* Next row of a spill file with this side's rows. */
 extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
-extern void hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
+extern void hjg_side_payload(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
 /* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
 extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
 

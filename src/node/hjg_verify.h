@@ -1,6 +1,6 @@
 /*
  * hjg_verify.h
- *	  Joins that are joined by core's rules as well.  Internal to the room "executor".
+ *	  Joins that are joined by core's rules as well.  Internal to the room "node".
  *
  * node_verify.c		what is kept of a join, the comparison, and what follows from it
  * node_verify_core.c	core's hash join over the rows that were kept

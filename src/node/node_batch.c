@@ -12,7 +12,7 @@
 
 #include "utils/memutils.h"
 
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 /*
  * Most result slabs that a batch asks for when a probe row has many matches.  On a GPU a round should be worth the
@@ -98,10 +98,10 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 	}
 	/* of some of its rows columns are not sent again; of rows in vectors, never */
 	if (batch->keys.nrows == batch->nrows && !batch->viewed)
-		hjg_carry_fill(run, HJG_SIDE_PROBE, &batch->keys, batch->rows);
+		hjg_payload_fill(run, HJG_SIDE_PROBE, &batch->keys, batch->rows);
 	for (int i = 0; i < batch->keys.nsegments; i++)
 		hjg_job_batch_add(run->job, batch->job_batch, batch->keys.segments[i].slab_ix,
-						  batch->keys.segments[i].nrows, batch->keys.segments[i].carried);
+						  batch->keys.segments[i].nrows, batch->keys.segments[i].has_payload);
 	hjg_job_batch_seek(run->job, batch->job_batch, batch->cursor);
 	hjg_job_batch_submit(run->job, batch->job_batch);
 	batch->submitted = true;

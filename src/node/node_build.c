@@ -117,7 +117,7 @@ hjg_build_add_null(HjgBuild *build, const HjgRow *row)
 		build->null_rows = tuplestore_begin_heap(false, false, work_mem);
 		MemoryContextSwitchTo(old);
 	}
-	hjg_side_carried(side, row, &values, &isnull);
+	hjg_side_payload(side, row, &values, &isnull);
 	tuplestore_putvalues(build->null_rows, side->payload.desc, unconstify(Datum *, values),
 						 unconstify(bool *, isnull));
 }

@@ -131,8 +131,8 @@ read_program(HjgProgram *program, const CustomScan *cscan)
 	program->inner_keys_vary = has_exec_param(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), NULL);
 	program->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
 	program->hints = (HjgJobHints) {
-		.embedded = list_nth_int(scalars, HJG_SCALAR_IN_BACKEND) != 0,
-		.most_embedded_rows = MAX_MISESTIMATE * inner->plan_rows,
+		.in_backend = list_nth_int(scalars, HJG_SCALAR_IN_BACKEND) != 0,
+		.most_in_backend_rows = MAX_MISESTIMATE * inner->plan_rows,
 		.device = {.kind = list_nth_int(scalars, HJG_SCALAR_DEVICE_KIND), .number = list_nth_int(scalars, HJG_SCALAR_DEVICE_NUMBER)},
 		.build_rows = inner->plan_rows,
 		.pairs = cscan->scan.plan.plan_rows,
@@ -165,7 +165,7 @@ init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, Hj
 	hjg_side_init(&state->inner, node, state->execution.work_context, inner_plan,
 				  hjg_chain_create(hjg_node_join(inner_plan), ninner, false), nouter, ninner,
 				  list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), inner_codec, used);
-	state->program.hints.carried = hjg_carry_possible(&state->outer, &state->inner);
+	state->program.hints.payload = hjg_payload_possible(&state->outer, &state->inner);
 }
 
 /* Conditions of pairs, by what evaluates them. */
@@ -259,7 +259,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	outer_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS)), operators, collations, true);
 	inner_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS)), operators, collations, false);
 
-	/* columns that must be carried: all that is read once the keys are encoded */
+	/* payload columns: all that is read once the keys are encoded */
 	collect_columns((Node *) cscan->scan.plan.targetlist, &used);
 	collect_columns((Node *) cscan->scan.plan.qual, &used);
 	collect_columns((Node *) join_qual, &used);
@@ -303,11 +303,11 @@ count_execution(HjgJoinState *state)
 	if (state->counted || (state->parallel != NULL && IsParallelWorker()))
 		return;
 	hjg_report_add(&report, &state->others);
-	if (!state->started && report.loads == 0)
+	if (!state->started && report.passes == 0)
 		return;
 	state->counted = true;
 	hjg_service_count(HJG_COUNT_JOINS, 1);
-	hjg_service_count(report.device_loads > 0 || (state->build.run != NULL && state->build.run->job != NULL) ?
+	hjg_service_count(report.device_passes > 0 || (state->build.run != NULL && state->build.run->job != NULL) ?
 					  HJG_COUNT_JOINS_DEVICE : HJG_COUNT_JOINS_BACKEND, 1);
 	hjg_service_count(HJG_COUNT_BUILD_ROWS, report.build_rows);
 	hjg_service_count(HJG_COUNT_PROBE_ROWS, report.probe_rows);

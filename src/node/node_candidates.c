@@ -63,12 +63,12 @@ new_candidate(HjgProbeBatch *batch, HjgPair *pair)
 
 /* Where the columns of a pair lie that the device gathered; into place n of the vector. */
 static inline void
-note_places(HjgPairVector *pairs, const HjgCarried *carried, const HjgProbeBatch *batch, uint64 at, int n)
+note_places(HjgPairVector *pairs, const HjgPayloadBytes *payload, const HjgProbeBatch *batch, uint64 at, int n)
 {
 	for (int s = 0; s < HJG_SIDES; s++)
 		if (batch->gathered & HJG_SIDE_BIT(s))
 			pairs->places[s][n] = s == HJG_SIDE_BUILD && pairs->build[n] == HJG_NO_ROW ? NULL :
-				batch->columns[s] + at * carried->bytes[s];
+				batch->columns[s] + at * payload->bytes[s];
 }
 
 /* Most rounds: nothing is to be known of a pair but its rows. */
@@ -117,7 +117,7 @@ copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
 		probe_rows[n] = pair.probe_row;
 		build_rows[n] = pair.build_row;
 		if (gathered)
-			note_places(pairs, &run->carried, batch, at + i, n);
+			note_places(pairs, &run->payload, batch, at + i, n);
 		if (decided == NULL || !hjg_test_bit(decided, first + pair.probe_row))
 			n++;
 	}

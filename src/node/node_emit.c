@@ -40,7 +40,7 @@ is_lasting_const(const Expr *expr)
 }
 
 /*
- * Map each carried column to its only place in a target list of plain columns and
+ * Map each payload column to its only place in a target list of plain columns and
  * constants; false when there is anything else in the list.
  */
 static bool
@@ -152,7 +152,7 @@ make_rows(HjgEmit *emit)
 {
 	const Size	nvalues = HJG_VECTOR_ROWS * Max(emit->width, 1);
 
-	/* columns that are not carried stay NULL */
+	/* columns that are no payload stay NULL */
 	emit->values = palloc0(nvalues * sizeof(Datum));
 	emit->isnull = palloc(nvalues * sizeof(bool));
 	memset(emit->isnull, true, nvalues * sizeof(bool));

@@ -9,7 +9,7 @@
 
 #include "base/hjg_base.h"
 #include "node/hjg_build.h"
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 /*
  * Pairs of a round, if the batch is not larger; and of the first one where few rows are expected: a small join should not

@@ -221,7 +221,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	}
 	ExplainCloseGroup("Phases", "Phases", true, es);
 
-	if (es->format == EXPLAIN_FORMAT_TEXT && report->device_loads == 0)
+	if (es->format == EXPLAIN_FORMAT_TEXT && report->device_passes == 0)
 		return;
 	ExplainOpenGroup("Device Phases", "Device Phases", true, es);
 	show_device_phases(report, es);
@@ -290,7 +290,7 @@ show_prediction(const HjgReport *report, List *prediction, ExplainState *es)
 static const char *
 engine_text(const HjgReport *report)
 {
-	const bool	on_device = report->device_loads > 0 && report->fallback == HJG_REASON_NONE &&
+	const bool	on_device = report->device_passes > 0 && report->fallback == HJG_REASON_NONE &&
 		(report->device.kind != HJG_KIND_OPENCL || hjg_is_coupled_strategy(report->job.strategy));
 
 	return hjg_device_kind(on_device ? report->device.kind : HJG_KIND_CPU)->engine;
@@ -307,8 +307,8 @@ show_report(HjgJoinState *state, ExplainState *es)
 
 	hjg_report_add(&report, &state->others);
 	/* a side without rows ends the join early; and where workers do not report the leader may have had no share */
-	joined = report.loads > 0;
-	on_device = report.device_loads > 0;
+	joined = report.passes > 0;
+	on_device = report.device_passes > 0;
 	on_gpu = hjg_is_cuda_strategy(report.job.strategy);
 	if (!joined && es->format == EXPLAIN_FORMAT_TEXT)
 		return;
@@ -373,7 +373,7 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 	{
 		ExplainPropertyText("Key Encoding", state->outer.keys.codec->exact ? "exact" : "hash", es);
 		ExplainPropertyInteger("Key Width", "bytes", state->outer.keys.codec->key_width, es);
-		ExplainPropertyInteger("Carried Columns", NULL, state->outer.payload.n + state->inner.payload.n, es);
+		ExplainPropertyInteger("Payload Columns", NULL, state->outer.payload.n + state->inner.payload.n, es);
 	}
 	if (es->verbose || es->analyze)
 	{

@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "base/hjg_base.h"
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
 

@@ -10,7 +10,7 @@
 
 #include "base/hjg_base.h"
 #include "node/hjg_build.h"
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 /* Local key segments grow from the first to the second size. */
 #define FIRST_SEGMENT_BYTES 4096
@@ -43,7 +43,7 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 	CHECK_FOR_INTERRUPTS();
 	segment->keys = NULL;
 	segment->slab_ix = HJG_NO_SLAB;
-	segment->carried = false;
+	segment->has_payload = false;
 	if (hjg_run_job_usable(run))
 	{
 		HjgReason	reason;
@@ -53,7 +53,7 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 			hjg_run_fall_back(run, reason);
 		bytes = (size_t) run->key_width *
 			hjg_input_rows((uint32) run->key_width,
-						   run->carried.bytes[buffer == &run->build ? HJG_SIDE_BUILD : HJG_SIDE_PROBE]);
+						   run->payload.bytes[buffer == &run->build ? HJG_SIDE_BUILD : HJG_SIDE_PROBE]);
 	}
 	if (shared)
 		run->share->next_range(run->share, segment, &bytes);
@@ -112,9 +112,9 @@ hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer)
 		segment->keys = keys;
 		segment->slab_ix = HJG_NO_SLAB;
 		segment->capacity = segment->nrows;
-		segment->carried = false;
+		segment->has_payload = false;
 	}
-	buffer->carried = false;
+	buffer->has_payload = false;
 }
 
 void

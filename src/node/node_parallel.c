@@ -77,13 +77,13 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	double		rows = state->inner.plan->plan->plan_rows;
 
 	shared->has_job = false;
-	if (hjg_embedded_rows == 0 || (hjg_embedded_rows > 0 && !hints.embedded))
+	if (hjg_embedded_rows == 0 || (hjg_embedded_rows > 0 && !hints.in_backend))
 	{
 		/* reading the children may take long: a job costs little while it waits */
 		hints.probe_rows *= shared->nmembers;
 		hints.build_rows *= shared->nmembers;
 		hints.pairs *= shared->nmembers;
-		hints.carried = hjg_carry_choose(&hints, hints.build_rows, shared->nmembers);
+		hints.payload = hjg_payload_choose(&hints, hints.build_rows, shared->nmembers);
 		parallel->owned = hjg_run_lease_job(key_width, hjg_match_start(&state->match), &hints, &shared->spec, &reason);
 		if (parallel->owned != NULL)
 		{
@@ -98,7 +98,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	shared->no_job = reason;
 	shared->key_width = key_width;
 	shared->range_rows = shared->has_job ?
-		hjg_input_rows((uint32) key_width, shared->spec.carried.bytes[HJG_SIDE_BUILD]) :
+		hjg_input_rows((uint32) key_width, shared->spec.payload.bytes[HJG_SIDE_BUILD]) :
 		pg_nextpower2_32((uint32) Min(Max(rows, HJG_LEAST_RANGE_ROWS), HJG_RANGE_ROWS));
 	shared->chunk_rows = hjg_side_chunk_rows(&state->inner, rows);
 	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));
@@ -244,7 +244,7 @@ collect_reports(HjgJoinState *state)
 		pg_read_barrier();
 		hjg_report_add(&state->others, &member->report);
 	}
-	if (parallel->owned != NULL && state->others.device_loads + state->report.device_loads > 0)
+	if (parallel->owned != NULL && state->others.device_passes + state->report.device_passes > 0)
 	{
 		HjgJobStats stats;
 

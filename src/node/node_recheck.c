@@ -22,7 +22,7 @@
 
 #include "node/hjg_probe.h"
 
-/* "column of the outer side = column of the inner side"; carried columns of theirs. */
+/* "column of the outer side = column of the inner side"; payload columns of theirs. */
 typedef struct RecheckTerm
 {
 	int			outer;
@@ -39,9 +39,9 @@ struct HjgRecheck
 
 /* ---------- set-up ---------- */
 
-/* The carried column of a side that an expression is, or -1. */
+/* The payload column of a side that an expression is, or -1. */
 static int
-find_carried(const HjgSide *side, Node *expr)
+find_payload(const HjgSide *side, Node *expr)
 {
 	const Var  *var = (const Var *) hjg_scan_strip_relabel(expr);
 
@@ -64,8 +64,8 @@ make_term(const HjgSide *outer, const HjgSide *inner, const OpExpr *clause, Rech
 {
 	Oid			function = get_opcode(clause->opno);
 
-	term->outer = find_carried(outer, linitial(clause->args));
-	term->inner = find_carried(inner, lsecond(clause->args));
+	term->outer = find_payload(outer, linitial(clause->args));
+	term->inner = find_payload(inner, lsecond(clause->args));
 	if (term->outer < 0 || term->inner < 0)
 		return false;
 	term->op = hjg_vector_simple_operator(function);

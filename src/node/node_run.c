@@ -19,7 +19,7 @@
 #include "utils/memutils.h"
 
 #include "base/hjg_base.h"
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 /* ---------- jobs ---------- */
 
@@ -40,7 +40,7 @@ move_build_keys(HjgRun *run)
 static void
 submit_build(HjgRun *run)
 {
-	hjg_carry_fill(run, HJG_SIDE_BUILD, &run->build, run->build_rows);
+	hjg_payload_fill(run, HJG_SIDE_BUILD, &run->build, run->build_rows);
 	hjg_run_add_build(run);
 	hjg_job_build_submit(run->job);
 }
@@ -54,7 +54,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 		.strategy = hjg_strategy,
 		.pipeline = hjg_pipeline,
 		.probe_rows = (uint64) Max(hints->probe_rows, 0),
-		.carried = hints->carried,
+		.payload = hints->payload,
 		.nthreads = hjg_cpu_threads,
 	};
 	return hjg_job_lease(spec, hints->device, reason);
@@ -72,7 +72,7 @@ start_job(HjgRun *run)
 	HjgReason	reason;
 
 	run->reason = HJG_REASON_NONE;
-	hints.carried = hjg_carry_choose(&hints, run->build.nrows, 1);
+	hints.payload = hjg_payload_choose(&hints, run->build.nrows, 1);
 	run->job = hjg_run_lease_job(run->key_width, run->mode, &hints, &spec, &reason);
 	if (run->job == NULL)
 	{
@@ -80,7 +80,7 @@ start_job(HjgRun *run)
 		return;
 	}
 	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
-	run->carried = spec.carried;
+	run->payload = spec.payload;
 	run->execution->report->device = hjg_job_device(run->job);
 	move_build_keys(run);
 	if (run->build_complete && hjg_run_job_usable(run))
@@ -94,7 +94,7 @@ job_undecided(const HjgRun *run)
 	const HjgJobHints *hints = &run->execution->program->hints;
 
 	return run->job == NULL && run->share == NULL && run->reason == HJG_REASON_SMALL && hjg_embedded_rows >= 0 &&
-		!(hjg_embedded_rows > 0 && hints->embedded && run->build.nrows <= hints->most_embedded_rows);
+		!(hjg_embedded_rows > 0 && hints->in_backend && run->build.nrows <= hints->most_in_backend_rows);
 }
 
 /* ---------- shared build sides ---------- */
@@ -112,7 +112,7 @@ hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec)
 	}
 	hjg_job_hold(run->job, run->execution->node, run->execution->estate);
 	run->reason = HJG_REASON_NONE;
-	run->carried = spec->carried;
+	run->payload = spec->payload;
 	run->execution->report->device = hjg_job_device(run->job);
 }
 
@@ -135,7 +135,7 @@ hjg_run_add_build(HjgRun *run)
 
 		CHECK_FOR_INTERRUPTS();
 		if (segment->slab_ix != HJG_NO_SLAB)
-			hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row, segment->carried);
+			hjg_job_build_add(run->job, segment->slab_ix, segment->nrows, segment->first_row, segment->has_payload);
 	}
 }
 
@@ -152,13 +152,13 @@ void
 hjg_run_import(HjgRun *run, const HjgKeySegment *segment)
 {
 	*hjg_keys_next_segment(run, &run->build) = *segment;
-	run->build.carried = segment->carried && (run->build.nsegments == 0 || run->build.carried);
+	run->build.has_payload = segment->has_payload && (run->build.nsegments == 0 || run->build.has_payload);
 	run->build.nsegments++;
 	run->build.nrows += segment->nrows;
 	run->build.bytes += (size_t) segment->nrows * run->key_width;
 	run->build_limit = Max(run->build_limit, segment->first_row + segment->nrows);
 	if (run->job != NULL)
-		hjg_job_build_facts(run->job, run->build_limit, run->build.carried);
+		hjg_job_build_facts(run->job, run->build_limit, run->build.has_payload);
 }
 
 /* ---------- building ---------- */
@@ -267,7 +267,7 @@ report_job(HjgRun *run)
 	/* of a shared job, the leader tells the rest once */
 	if (run->share != NULL)
 		stats = (HjgJobStats) {.wait_ns = stats.wait_ns, .arena_bytes = stats.arena_bytes};
-	report->device_loads++;
+	report->device_passes++;
 	hjg_report_add_job(report, &stats);
 }
 
@@ -280,7 +280,7 @@ hjg_run_report(HjgRun *run)
 	if (run->reported)
 		return;
 	run->reported = true;
-	report->loads++;
+	report->passes++;
 	report->round_bytes = Max(report->round_bytes, run->round.used);
 	if (run->job != NULL)
 		report_job(run);
@@ -304,7 +304,7 @@ hjg_run_end_job(HjgRun *run)
 		report_job(run);
 	hjg_job_release(run->job);
 	run->job = NULL;
-	run->carried = (HjgCarried) {{0}};
+	run->payload = (HjgPayloadBytes) {{0}};
 }
 
 void

@@ -179,7 +179,7 @@ hjg_share_publish(HjgParallel *parallel, const HjgBuild *build)
 	Published  *published;
 	uint64		name;
 
-	hjg_carry_fill(build->run, HJG_SIDE_BUILD, &build->run->build, build->rows);
+	hjg_payload_fill(build->run, HJG_SIDE_BUILD, &build->run->build, build->rows);
 	published = hjg_share_alloc(parallel, MAXALIGN(sizeof(Published)) + keys->nsegments * sizeof(HjgKeySegment) +
 							npieces * sizeof(HjgStorePiece), &name);
 	published->nsegments = keys->nsegments;

@@ -1,7 +1,7 @@
 /*
  * node_side.c
  *	  Reading one input: a child's row becomes an encoded key and the values of
- *	  its carried columns.
+ *	  its payload columns.
  *
  * Rows come from the child's slot, from a page that the node reads itself, or from the
  * vectors of a join below, which are taken like a page.  A page's keys are encoded all at once; its rows are then taken in runs, which end before
@@ -476,11 +476,11 @@ hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row)
 }
 
 /*
- * The carried columns of a row side by side, as spill_desc has them.  Valid until
+ * The payload columns of a row side by side, as spill_desc has them.  Valid until
  * the next row is read or another one asked for.
  */
 void
-hjg_side_carried(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull)
+hjg_side_payload(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull)
 {
 	TupleTableSlot *slot = side->payload.slot;
 
@@ -505,6 +505,6 @@ hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row)
 	const Datum *values;
 	const bool *isnull;
 
-	hjg_side_carried(side, row, &values, &isnull);
+	hjg_side_payload(side, row, &values, &isnull);
 	hjg_rows_spill_write(spill, row->key, values, isnull);
 }

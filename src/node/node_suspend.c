@@ -23,7 +23,7 @@
 #include "base/hjg_compat.h"
 #include "node/hjg_node.h"
 #include "node/hjg_parallel.h"
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 static ExecutorRun_hook_type prev_executor_run = NULL;
 

@@ -14,7 +14,7 @@
 #include "pgstat.h"
 
 #include "node/hjg_parallel.h"
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 /* Parts start at a cache line, wherever the block starts: segments of the area are mapped to pages. */
 #define PART_ALIGNMENT 64

@@ -4,7 +4,7 @@
  *
  * Room "rows".  A row that enters a join is split in two: its key goes,
  * encoded, to where the engine reads it; the columns that anything above the
- * join needs (the carried columns) stay in a row store of the
+ * join needs (the payload columns) stay in a row store of the
  * backend, where the engine's answer, a row number, finds them again.
  *
  * Rows come one by one, as datums, or as vectors (hjg_vector.h).  Both ways encode the same keys and fill the same stores.
@@ -216,7 +216,7 @@ extern void hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece
 /* ---------- spill files ---------- */
 
 /*
- * A sequence of (key, carried columns) in a temporary file of core's; a NULL key is
+ * A sequence of (key, payload columns) in a temporary file of core's; a NULL key is
  * kept as such.  The file belongs to the CurrentResourceOwner of its first write.
  */
 typedef struct HjgSpill HjgSpill;

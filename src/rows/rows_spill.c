@@ -2,7 +2,7 @@
  * rows_spill.c
  *	  Rows that wait for their partition's turn in a temporary file.
  *
- * A record is a word, the encoded key (so that it is computed once), and a minimal tuple of the carried
+ * A record is a word, the encoded key (so that it is computed once), and a minimal tuple of the payload
  * columns without its first bytes, as core's tuplestores write it.  The word is the tuple's length, with a
  * mark if there is no key.  The files are core's BufFiles, so temp_tablespaces, temp_file_limit, log_temp_files
  * and pg_stat_database hold.

@@ -1,6 +1,6 @@
 /*
  * rows_store.c
- *	  The row store: carried columns of one side, in chunks.
+ *	  The row store: payload columns of one side, in chunks.
  *
  * A chunk is a header, a power of two of rows, and the rows' NULL bits.  All
  * columns of a row lie side by side, because rows are fetched in any order and

@@ -134,8 +134,8 @@ extern bool hjg_service_coupled_at(int number, HjgCoupledFacts *facts);
 /*
  * Lease a job slot, waiting at most a short bounded time for one.  Returns NULL
  * and a reason when none can be had.  Under hjoin_gpu.device = auto it is for the
- * device that is wished for, if that is ready, and else for the cpu engine.  Where the device does not gather carried
- * columns, spec->carried becomes none.
+ * device that is wished for, if that is ready, and else for the cpu engine.  Where the device does not gather payload
+ * columns, spec->payload becomes none.
  */
 extern HjgJob *hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason);
 
@@ -160,10 +160,10 @@ extern HjgJob *hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReaso
 /* Find where a slab of the job lies, whichever handle filled it; NULL when there is no such slab. */
 extern void *hjg_job_slab_at(uint32 slab_ix);
 /*
- * Sum up all handles' inputs, for checking results: highest build row number + 1, and whether all came with their carried
+ * Sum up all handles' inputs, for checking results: highest build row number + 1, and whether all came with their payload
  * columns.
  */
-extern void hjg_job_build_facts(HjgJob *job, uint64 limit, bool carried);
+extern void hjg_job_build_facts(HjgJob *job, uint64 limit, bool has_payload);
 
 /*
  * Lease one slab of HJG_SLAB_BYTES, zeroed, for keys; it belongs to the job.
@@ -173,9 +173,9 @@ extern void *hjg_job_slab(HjgJob *job, uint32 *slab_ix, HjgReason *reason);
 
 /*
  * Add a filled slab to the build side.  Row numbers as in HjgSegment.  It holds hjg_input_rows() rows at most; with
- * carried their columns are at hjg_input_carried_off().
+ * has_payload their columns are at hjg_input_payload_off().
  */
-extern void hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row, bool carried);
+extern void hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row, bool has_payload);
 
 /* Submit the build side, all of which is there: let the device process build.  Does not wait. */
 extern void hjg_job_build_submit(HjgJob *job);
@@ -189,7 +189,7 @@ extern void hjg_job_build_submit(HjgJob *job);
 extern int	hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason);
 
 /* Add a filled slab to the batch; rows count from 0 in the order of the calls. */
-extern void hjg_job_batch_add(HjgJob *job, int batch, uint32 slab_ix, uint32 nrows, bool carried);
+extern void hjg_job_batch_add(HjgJob *job, int batch, uint32 slab_ix, uint32 nrows, bool has_payload);
 
 /* Set where a batch's first round starts, if not at the batch's beginning with all pairs. */
 extern void hjg_job_batch_seek(HjgJob *job, int batch, HjgCursor cursor);
@@ -216,7 +216,7 @@ typedef struct HjgBatchResult
 {
 	uint64		npairs;
 	const HjgPair *pairs;		/* in the caller's memory; NULL: none was given */
-	uint32		gathered;		/* sides whose carried columns came with the pairs, */
+	uint32		gathered;		/* sides whose payload columns came with the pairs, */
 	const char *columns[HJG_SIDES]; /* and these, of one pair behind those of the other */
 	HjgCursor	cursor;			/* where the next round starts */
 	bool		finished;		/* no further round is needed */

@@ -35,7 +35,7 @@ typedef struct HjgBatch
 	HjgHeldList results;
 	HjgPair   **pages;
 	uint64		nrows;
-	bool		carried;		/* all inputs have their carried columns with them */
+	bool		has_payload;		/* all inputs have their payload columns with them */
 	uint32		round;
 	HjgCursor	cursor;			/* of the last good round */
 } HjgBatch;
@@ -68,7 +68,7 @@ struct HjgJob
 	HjgHeldList loose;			/* leased and not yet added to anything */
 	HjgHeldList build;
 	uint64		build_limit;	/* highest build row number + 1 */
-	bool		build_carried;	/* all build inputs have their carried columns with them */
+	bool		build_has_payload;	/* all build inputs have their payload columns with them */
 	HjgBatch	batches[HJG_MAX_BATCHES];
 
 	uint64		beat;			/* last seen, of the job or of the process, and when it changed */

@@ -73,36 +73,36 @@ hjg_job_slab(HjgJob *job, uint32 *slab_ix, HjgReason *reason)
 /* Move a slab from the loose ones to a list of inputs, and to the operation's chain. */
 static void
 add_input(HjgJob *job, HjgOp *op, HjgSideId side, HjgHeldList *list, uint32 slab_ix, uint32 nrows, uint32 first_row,
-		  bool carried)
+		  bool has_payload)
 {
 	uint32		key_width = job->spec.key_width;
-	uint32		carried_bytes = job->spec.carried.bytes[side];
+	uint32		payload_bytes = job->spec.payload.bytes[side];
 	int			i = job->loose.n - 1;
 
 	while (i >= 0 && job->loose.slabs[i] != slab_ix)
 		i--;
 	if (i < 0)
 		elog(ERROR, "hjoin_gpu: slab %u does not belong to the job", slab_ix);
-	if (nrows > hjg_input_rows(key_width, carried_bytes))
+	if (nrows > hjg_input_rows(key_width, payload_bytes))
 		elog(ERROR, "hjoin_gpu: %u rows do not fit a slab", nrows);
 	held_reserve(list, 1);
 	job->loose.slabs[i] = job->loose.slabs[--job->loose.n];
 	list->slabs[list->n++] = slab_ix;
 
 	/* the keys are never looked at beyond the rows, but slabs are leased zeroed */
-	hjg_arena_map.slabs[slab_ix].dirty_bytes = carried ?
-		hjg_input_carried_off(key_width, carried_bytes) + nrows * carried_bytes : nrows * key_width;
-	if (!hjg_op_add_input(&hjg_arena_map, op, job->slab_owner, slab_ix, nrows, first_row, carried))
+	hjg_arena_map.slabs[slab_ix].dirty_bytes = has_payload ?
+		hjg_input_payload_off(key_width, payload_bytes) + nrows * payload_bytes : nrows * key_width;
+	if (!hjg_op_add_input(&hjg_arena_map, op, job->slab_owner, slab_ix, nrows, first_row, has_payload))
 		elog(ERROR, "hjoin_gpu: slab %u was taken from the job", slab_ix);
 }
 
 void
-hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row, bool carried)
+hjg_job_build_add(HjgJob *job, uint32 slab_ix, uint32 nrows, uint32 first_row, bool has_payload)
 {
 	if ((uint64) first_row + nrows > HJG_MAX_BUILD_ROWS)
 		elog(ERROR, "hjoin_gpu: too many build rows for one job");
-	add_input(job, &job->slot->build, HJG_SIDE_BUILD, &job->build, slab_ix, nrows, first_row, carried);
-	job->build_carried &= carried;
+	add_input(job, &job->slot->build, HJG_SIDE_BUILD, &job->build, slab_ix, nrows, first_row, has_payload);
+	job->build_has_payload &= has_payload;
 	job->build_limit = Max(job->build_limit, (uint64) first_row + nrows);
 }
 
@@ -118,10 +118,10 @@ hjg_job_build_submit(HjgJob *job)
 }
 
 void
-hjg_job_build_facts(HjgJob *job, uint64 limit, bool carried)
+hjg_job_build_facts(HjgJob *job, uint64 limit, bool has_payload)
 {
 	job->build_limit = limit;
-	job->build_carried = carried && job->spec.carried.bytes[HJG_SIDE_BUILD] > 0;
+	job->build_has_payload = has_payload && job->spec.payload.bytes[HJG_SIDE_BUILD] > 0;
 }
 
 static HjgBatch *
@@ -145,7 +145,7 @@ release_list(HjgJob *job, HjgHeldList *list)
 int
 hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 {
-	uint32		page_pairs = hjg_page_pairs(job->spec.carried);
+	uint32		page_pairs = hjg_page_pairs(job->spec.payload);
 	int			nslabs;
 	int			b = 0;
 	HjgBatch   *batch;
@@ -190,7 +190,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	batch->open = true;
 	batch->submitted = false;
 	batch->nrows = 0;
-	batch->carried = job->spec.carried.bytes[HJG_SIDE_PROBE] > 0;
+	batch->has_payload = job->spec.payload.bytes[HJG_SIDE_PROBE] > 0;
 	batch->round = 0;
 	memset(&batch->cursor, 0, sizeof(batch->cursor));
 
@@ -204,15 +204,15 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 }
 
 void
-hjg_job_batch_add(HjgJob *job, int batch_no, uint32 slab_ix, uint32 nrows, bool carried)
+hjg_job_batch_add(HjgJob *job, int batch_no, uint32 slab_ix, uint32 nrows, bool has_payload)
 {
 	HjgBatch   *batch = batch_at(job, batch_no);
 
 	if (batch->nrows + nrows > HJG_MAX_PROBE_ROWS)
 		elog(ERROR, "hjoin_gpu: too many rows for one probe batch");
 	add_input(job, &job->slot->batches[batch_no], HJG_SIDE_PROBE, &batch->inputs, slab_ix, nrows, (uint32) batch->nrows,
-			  carried);
-	batch->carried &= carried;
+			  has_payload);
+	batch->has_payload &= has_payload;
 	batch->nrows += nrows;
 }
 

@@ -37,7 +37,7 @@ hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation)
 	job->epoch = __atomic_load_n(&job->slot->epoch, __ATOMIC_RELAXED);
 	job->slab_owner = hjg_slab_owner(job_ix, generation);
 	job->spec = *spec;
-	job->build_carried = spec->carried.bytes[HJG_SIDE_BUILD] > 0;
+	job->build_has_payload = spec->payload.bytes[HJG_SIDE_BUILD] > 0;
 	job->owner = hjg_arena_share_owner(hjg_service_share(), job_ix);
 	hjg_service_track(job);
 	job->participant = hjg_slot_join(job->slot, (uint32) MyProcPid, HJG_MY_PROCNO);
@@ -65,7 +65,7 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 		return NULL;
 	}
 	if (hjg_service_device_id((uint32) device_ix).kind != HJG_KIND_CUDA)
-		spec->carried = (HjgCarried) {{0}};
+		spec->payload = (HjgPayloadBytes) {{0}};
 
 	hjg_service_reserve_job();
 	if (hint == 0)

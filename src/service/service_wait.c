@@ -198,7 +198,7 @@ make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemo
 	if (reported->npairs > (uint64) expected->npages * expected->page_pairs)
 		return copy;
 	for (int s = 0; s < HJG_SIDES; s++)
-		pair_bytes += reported->gathered & HJG_SIDE_BIT(s) ? expected->carried.bytes[s] : 0;
+		pair_bytes += reported->gathered & HJG_SIDE_BIT(s) ? expected->payload.bytes[s] : 0;
 	place = hjg_service_round_space(memory, room * pair_bytes, (size_t) expected->npages * HJG_SLAB_BYTES);
 	copy.pairs = (HjgPair *) place;
 	place += room * sizeof(HjgPair);
@@ -206,7 +206,7 @@ make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemo
 		if (reported->gathered & HJG_SIDE_BIT(s))
 		{
 			copy.columns[s] = place;
-			place += room * expected->carried.bytes[s];
+			place += room * expected->payload.bytes[s];
 		}
 	return copy;
 }
@@ -255,10 +255,10 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 		.cursor = batch->cursor,
 		.pages = batch->pages,
 		.npages = (uint32) batch->results.n,
-		.page_pairs = hjg_page_pairs(job->spec.carried),
-		.carried = job->spec.carried,
-		.may_gather = (job->build_carried ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) |
-			(batch->carried ? HJG_SIDE_BIT(HJG_SIDE_PROBE) : 0),
+		.page_pairs = hjg_page_pairs(job->spec.payload),
+		.payload = job->spec.payload,
+		.may_gather = (job->build_has_payload ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) |
+			(batch->has_payload ? HJG_SIDE_BIT(HJG_SIDE_PROBE) : 0),
 	};
 	if (memory != NULL)
 		copy = make_copy(&expected, &reported, memory);

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The type of a column that is carried or read. */
+/* The type of a column, of payload or read. */
 typedef struct HjgColumn
 {
 	int16_t		attlen;

@@ -179,23 +179,23 @@ test_devices(void)
 	ok(hjg_model_gpu_costs(&calibration, 1, one) == NULL, "nor has it costs that cannot be");
 }
 
-/* ---- carried columns ---- */
+/* ---- payload columns ---- */
 
 static bool
-early_pays(HjgCarrySize size)
+early_pays(HjgPayloadSize size)
 {
 	return hjg_model_cuda_early_ns(&hjg_model_default_costs.cuda, &size) < hjg_model_cuda_late_ns(&size);
 }
 
 static void
-test_carried(void)
+test_payload(void)
 {
-	const HjgCarrySize build = {.row_bytes = 4, .rows = 5e6, .pairs = 2e7, .store_bytes = 2e7};
-	HjgCarrySize wide = build;
-	HjgCarrySize few = build;
-	HjgCarrySize selective = build;
-	HjgCarrySize shared = build;
-	HjgCarrySize probe = {.row_bytes = 4, .rows = 2e7, .pairs = 2e7};
+	const HjgPayloadSize build = {.row_bytes = 4, .rows = 5e6, .pairs = 2e7, .store_bytes = 2e7};
+	HjgPayloadSize wide = build;
+	HjgPayloadSize few = build;
+	HjgPayloadSize selective = build;
+	HjgPayloadSize shared = build;
+	HjgPayloadSize probe = {.row_bytes = 4, .rows = 2e7, .pairs = 2e7};
 	bool		grow = true;
 
 	wide.row_bytes = 32;
@@ -211,11 +211,11 @@ test_carried(void)
 	ok(!early_pays(probe), "nor those of the probe side");
 	for (int i = 0; i < NSIZES; i++)
 	{
-		const HjgCarrySize size = {
+		const HjgPayloadSize size = {
 			.row_bytes = 4 * (1 + (int) (drand48() * 32)), .rows = exp2(drand48() * 28), .pairs = exp2(drand48() * 30),
 			.store_bytes = drand48() < 0.3 ? 0 : exp2(drand48() * 34), .busy = drand48() < 0.5
 		};
-		HjgCarrySize more = size;
+		HjgPayloadSize more = size;
 
 		more.pairs *= 2;
 		grow = grow && hjg_model_cuda_late_ns(&size) > 0 && hjg_model_cuda_late_ns(&more) > hjg_model_cuda_late_ns(&size) &&
@@ -235,7 +235,7 @@ main(int argc, char **argv)
 	test_calibration();
 	test_choice();
 	test_devices();
-	test_carried();
+	test_payload();
 	printf("1..%d\n", ntests);
 	return nfailed > 0;
 }

@@ -120,7 +120,7 @@ for my $fault (qw(die:build:1 die:probe:2 die:result:3 columns:result:2 truncate
 	if ($fault =~ /^columns/)
 	{
 		is(stat_value($node, 'results_rejected'), 1, "$fault: counted");
-		like(slurp_file($node->logfile), qr/failed its check: wrong carried columns/, "$fault: the log says what was wrong");
+		like(slurp_file($node->logfile), qr/failed its check: wrong payload columns/, "$fault: the log says what was wrong");
 	}
 	ok(defined wait_until(sub { is_idle($node) }, 10), "$fault: no job and no slab is left");
 	$node->stop;

@@ -1,6 +1,6 @@
 /*
- * test_carry.c
- *	  Carried columns of the driver "cuda": beside every pair stand the columns of its rows, by every strategy, in
+ * test_payload.c
+ *	  Payload columns of the driver "cuda": beside every pair stand the columns of its rows, by every strategy, in
  *	  chunks, windows and rounds; every call of the driver API may fail.
  *
  * Runs on a real device where there is one, and on the stub as test_cuda.c does; --short does less, HJG_TEST_SEED draws
@@ -30,7 +30,7 @@ word_of(HjgSideId side, hjg_u32 row, hjg_u32 w)
 static hjg_u32 *
 make_columns(const Side *side, HjgSideId id, hjg_u32 bytes)
 {
-	const hjg_u32 nwords = bytes / HJG_CARRIED_UNIT;
+	const hjg_u32 nwords = bytes / HJG_PAYLOAD_UNIT;
 	hjg_u32    *words = malloc(((size_t) side->nrows * nwords + 1) * sizeof(hjg_u32));
 	hjg_u32    *at = words;
 
@@ -38,7 +38,7 @@ make_columns(const Side *side, HjgSideId id, hjg_u32 bytes)
 	{
 		HjgSegment *segment = &side->segments[s];
 
-		segment->carried = bytes > 0 ? at : NULL;
+		segment->payload = bytes > 0 ? at : NULL;
 		for (hjg_u32 i = 0; i < segment->nrows; i++)
 			for (hjg_u32 w = 0; w < nwords; w++)
 				*at++ = word_of(id, segment->first_row + i, w);
@@ -51,13 +51,13 @@ make_columns(const Side *side, HjgSideId id, hjg_u32 bytes)
 typedef struct Setting
 {
 	int			strategy;
-	HjgCarried	carried;
+	HjgPayloadBytes payload;
 	hjg_u32		sides;			/* that must be gathered */
 	int			npages;
 } Setting;
 
 static bool
-columns_right(const HjgResult *result, HjgCarried carried)
+columns_right(const HjgResult *result, HjgPayloadBytes payload)
 {
 	for (hjg_u64 i = 0; i < result->npairs; i++)
 	{
@@ -66,9 +66,9 @@ columns_right(const HjgResult *result, HjgCarried carried)
 
 		for (int s = 0; s < HJG_SIDES; s++)
 		{
-			const hjg_u32 nwords = carried.bytes[s] / HJG_CARRIED_UNIT;
+			const hjg_u32 nwords = payload.bytes[s] / HJG_PAYLOAD_UNIT;
 			const hjg_u32 row = s == HJG_SIDE_BUILD ? page[at].build_row : page[at].probe_row;
-			const hjg_u32 *words = (const hjg_u32 *) ((const char *) page + hjg_page_carried_off(carried, (HjgSideId) s)) +
+			const hjg_u32 *words = (const hjg_u32 *) ((const char *) page + hjg_page_payload_off(payload, (HjgSideId) s)) +
 				at * nwords;
 
 			if ((result->gathered & HJG_SIDE_BIT(s)) == 0 || row == HJG_NO_ROW)
@@ -83,7 +83,7 @@ columns_right(const HjgResult *result, HjgCarried carried)
 
 /* As who reads the result adds its columns up. */
 static hjg_u64
-sum_columns(const HjgResult *result, HjgCarried carried)
+sum_columns(const HjgResult *result, HjgPayloadBytes payload)
 {
 	hjg_u64		sum = 0;
 
@@ -92,7 +92,7 @@ sum_columns(const HjgResult *result, HjgCarried carried)
 		const hjg_u64 n = result->npairs - first < result->page_pairs ? result->npairs - first : result->page_pairs;
 		const hjg_u32 page_ix = (hjg_u32) (first / result->page_pairs);
 
-		sum += hjg_check_carried(result->pages[page_ix], page_ix, n, carried, result->gathered);
+		sum += hjg_check_payload(result->pages[page_ix], page_ix, n, payload, result->gathered);
 	}
 	return sum;
 }
@@ -102,10 +102,10 @@ static const char *
 join_case(const Case *c, const Setting *setting, const HjgEnv *env, HjgStatus *status)
 {
 	const HjgJoinSpec spec = {
-		.key_width = c->width, .mode = c->mode, .strategy = (HjgCpuStrategy) setting->strategy, .carried = setting->carried
+		.key_width = c->width, .mode = c->mode, .strategy = (HjgCpuStrategy) setting->strategy, .payload = setting->payload
 	};
 	HjgPair    *pages[MOST_PAGES];
-	HjgResult	result = {.pages = pages, .npages = setting->npages, .page_pairs = hjg_page_pairs(setting->carried), .sum = true};
+	HjgResult	result = {.pages = pages, .npages = setting->npages, .page_pairs = hjg_page_pairs(setting->payload), .sum = true};
 	HjgCursor	cursor = {0, 0, 0};
 	const char *wrong = NULL;
 	hjg_u64		total = 0;
@@ -133,9 +133,9 @@ join_case(const Case *c, const Setting *setting, const HjgEnv *env, HjgStatus *s
 			wrong = "no progress";
 		else if (result.npairs > 0 && result.gathered != setting->sides)
 			wrong = "other sides are gathered than should be";
-		else if (!columns_right(&result, setting->carried))
+		else if (!columns_right(&result, setting->payload))
 			wrong = "wrong columns";
-		else if (result.carried_sum != sum_columns(&result, setting->carried))
+		else if (result.payload_sum != sum_columns(&result, setting->payload))
 			wrong = "wrong sum of columns";
 		total += result.npairs;
 	} while (wrong == NULL && cursor.row < c->probe.nrows);
@@ -159,8 +159,8 @@ run_join(int width, HjgMatchMode mode, KeyShape shape, hjg_u32 nbuild, hjg_u32 n
 	Case		c;
 
 	case_create(&c, test_seed + (hjg_u64) mode, width, mode, shape, nbuild, nprobe);
-	build = make_columns(&c.build, HJG_SIDE_BUILD, setting->carried.bytes[HJG_SIDE_BUILD]);
-	probe = make_columns(&c.probe, HJG_SIDE_PROBE, setting->carried.bytes[HJG_SIDE_PROBE]);
+	build = make_columns(&c.build, HJG_SIDE_BUILD, setting->payload.bytes[HJG_SIDE_BUILD]);
+	probe = make_columns(&c.probe, HJG_SIDE_PROBE, setting->payload.bytes[HJG_SIDE_PROBE]);
 	memory_init(&memory, NULL);
 	wrong = join_case(&c, setting, &memory.env, &status);
 	if (wrong == NULL && status != HJG_OK)
@@ -174,10 +174,10 @@ run_join(int width, HjgMatchMode mode, KeyShape shape, hjg_u32 nbuild, hjg_u32 n
 /* ---- results ---- */
 
 static hjg_u32
-sides_of(HjgCarried carried)
+sides_of(HjgPayloadBytes payload)
 {
-	return (carried.bytes[HJG_SIDE_BUILD] > 0 ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) |
-		(carried.bytes[HJG_SIDE_PROBE] > 0 ? HJG_SIDE_BIT(HJG_SIDE_PROBE) : 0);
+	return (payload.bytes[HJG_SIDE_BUILD] > 0 ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) |
+		(payload.bytes[HJG_SIDE_PROBE] > 0 ? HJG_SIDE_BIT(HJG_SIDE_PROBE) : 0);
 }
 
 static void
@@ -186,7 +186,7 @@ test_strategies(void)
 	static const int strategies[] = {
 		HJG_CUDA_DIRECT, HJG_CUDA_PACKED, HJG_CUDA_TABLE, HJG_CUDA_RADIX1, HJG_CUDA_RADIX2, HJG_CUDA_CSR
 	};
-	static const HjgCarried widths[] = {{{4, 0}}, {{0, 4}}, {{8, 4}}, {{12, 16}}, {{128, 128}}};
+	static const HjgPayloadBytes widths[] = {{{4, 0}}, {{0, 4}}, {{8, 4}}, {{12, 16}}, {{128, 128}}};
 	static const KeyShape shapes[] = {KEYS_DENSE, KEYS_UNIQUE, KEYS_DUPLICATES, KEYS_ONE_HOT_BUILD};
 	const HjgCudaTuning normal = hjg_cuda_tuning;
 
@@ -235,8 +235,8 @@ test_rounds(void)
 static void
 test_declined(void)
 {
-	const HjgCarried carried = {{16, 8}};
-	Setting		setting = {HJG_CPU_AUTO, carried, 0, MOST_PAGES};
+	const HjgPayloadBytes payload = {{16, 8}};
+	Setting		setting = {HJG_CPU_AUTO, payload, 0, MOST_PAGES};
 	HjgStatus	status;
 	Memory		memory;
 	hjg_u32    *build;
@@ -244,19 +244,19 @@ test_declined(void)
 	Case		c;
 
 	case_create(&c, test_seed, 8, HJG_MATCH_LEFT, KEYS_UNIFORM, 3000, 2000);
-	build = make_columns(&c.build, HJG_SIDE_BUILD, carried.bytes[HJG_SIDE_BUILD]);
-	probe = make_columns(&c.probe, HJG_SIDE_PROBE, carried.bytes[HJG_SIDE_PROBE]);
+	build = make_columns(&c.build, HJG_SIDE_BUILD, payload.bytes[HJG_SIDE_BUILD]);
+	probe = make_columns(&c.probe, HJG_SIDE_PROBE, payload.bytes[HJG_SIDE_PROBE]);
 	memory_init(&memory, NULL);
 
 	for (int s = 0; s < c.probe.nsegments; s++)
 		if (c.probe.segments[s].nrows > 0)
-			c.probe.segments[s].carried = NULL;
+			c.probe.segments[s].payload = NULL;
 	setting.sides = HJG_SIDE_BIT(HJG_SIDE_BUILD);
 	claim(join_case(&c, &setting, &memory.env, &status) == NULL && status == HJG_OK,
 		  "of a batch without its columns, those of the build side alone are gathered");
 	for (int s = 0; s < c.build.nsegments; s++)
 		if (c.build.segments[s].nrows > 0)
-			c.build.segments[s].carried = NULL;
+			c.build.segments[s].payload = NULL;
 	setting.sides = 0;
 	claim(join_case(&c, &setting, &memory.env, &status) == NULL && status == HJG_OK,
 		  "of a build side without its columns, too, nothing is gathered");
@@ -289,13 +289,13 @@ static void
 test_holes(void)
 {
 	static const hjg_u32 keys[] = {10, 11, 12, 13, 14, 15, 16, 17};
-	const HjgCarried carried = {{4, 0}};
+	const HjgPayloadBytes payload = {{4, 0}};
 	hjg_u32		columns[8];
 	HjgSegment	build[2];
 	const HjgSegment probe = {.keys = keys, .nrows = 8};
-	const HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL, .carried = carried};
+	const HjgJoinSpec spec = {.key_width = 4, .mode = HJG_MATCH_ALL, .payload = payload};
 	HjgPair    *page = aligned_alloc(64, HJG_SLAB_BYTES);
-	HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = hjg_page_pairs(carried)};
+	HjgResult	result = {.pages = &page, .npages = 1, .page_pairs = hjg_page_pairs(payload)};
 	HjgCursor	cursor = {0, 0, 0};
 	Memory		memory;
 	void	   *join;
@@ -306,14 +306,14 @@ test_holes(void)
 
 		for (hjg_u32 i = 0; i < 8; i++)
 			columns[i] = word_of(HJG_SIDE_BUILD, i < 4 ? i : second + i - 4, 0);
-		build[0] = (HjgSegment) {.keys = keys, .nrows = 4, .carried = columns};
-		build[1] = (HjgSegment) {.keys = keys + 4, .nrows = 4, .first_row = second, .carried = columns + 4};
+		build[0] = (HjgSegment) {.keys = keys, .nrows = 4, .payload = columns};
+		build[1] = (HjgSegment) {.keys = keys + 4, .nrows = 4, .first_row = second, .payload = columns + 4};
 		memory_init(&memory, NULL);
 		cursor = (HjgCursor) {0, 0, 0};
 		if (!claim(driver->build(0, &memory.env, &spec, build, 2, &join) == HJG_OK, "build rows up to %u are taken", second + 3))
 			continue;
 		claim(driver->probe(join, &probe, 1, &cursor, &result) == HJG_OK && result.npairs == 8 &&
-			  result.gathered == (few ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) && columns_right(&result, carried),
+			  result.gathered == (few ? HJG_SIDE_BIT(HJG_SIDE_BUILD) : 0) && columns_right(&result, payload),
 			  few ? "columns are found where row numbers have holes" : "a side that is mostly holes is not gathered");
 		driver->free(join);
 	}

@@ -1,6 +1,6 @@
 /*
- * test_carried.c
- *	  Carried columns: where they lie in slabs, and that what a device process wrote of them is checked.
+ * test_payload.c
+ *	  Payload columns: where they lie in slabs, and that what a device process wrote of them is checked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define NPAGES 2
 
-static const HjgCarried some[] = {
+static const HjgPayloadBytes some[] = {
 	{{0, 0}}, {{4, 0}}, {{0, 4}}, {{8, 4}}, {{12, 128}}, {{128, 128}}
 };
 #define NSOME ((int) (sizeof(some) / sizeof(some[0])))
@@ -25,8 +25,8 @@ test_places(void)
 	for (int i = 0; i < NSOME; i++)
 	{
 		const hjg_u64 npairs = hjg_page_pairs(some[i]);
-		const hjg_u64 build_off = hjg_page_carried_off(some[i], HJG_SIDE_BUILD);
-		const hjg_u64 probe_off = hjg_page_carried_off(some[i], HJG_SIDE_PROBE);
+		const hjg_u64 build_off = hjg_page_payload_off(some[i], HJG_SIDE_BUILD);
+		const hjg_u64 probe_off = hjg_page_payload_off(some[i], HJG_SIDE_PROBE);
 
 		results = results && npairs > 0 && build_off >= npairs * sizeof(HjgPair) && build_off % 64 == 0 && probe_off % 64 == 0 &&
 			probe_off >= build_off + npairs * some[i].bytes[HJG_SIDE_BUILD] &&
@@ -37,15 +37,15 @@ test_places(void)
 			const hjg_u64 nrows = hjg_input_rows(width, (hjg_u32) bytes);
 
 			inputs = inputs && nrows > 0 && (nrows & (nrows - 1)) == 0 && 2 * nrows * (width + bytes) > HJG_SLAB_BYTES &&
-				hjg_input_carried_off(width, (hjg_u32) bytes) == nrows * width && nrows * (width + bytes) <= HJG_SLAB_BYTES;
+				hjg_input_payload_off(width, (hjg_u32) bytes) == nrows * width && nrows * (width + bytes) <= HJG_SLAB_BYTES;
 		}
 	}
 	test_claim(inputs, "an input slab holds a power of two of keys, then the rows' columns");
 	test_claim(results, "a result slab holds pairs, build columns and probe columns, none over another");
 	test_claim(hjg_page_pairs(some[0]) == HJG_SLAB_BYTES / sizeof(HjgPair) &&
-			   hjg_input_rows(8, 0) == HJG_SLAB_BYTES / 8, "without carried columns slabs are full of pairs and of keys");
-	test_claim(hjg_carried_valid(some[5]) && !hjg_carried_valid((HjgCarried) {{6, 0}}) &&
-			   !hjg_carried_valid((HjgCarried) {{0, 132}}), "columns of other widths are no job's");
+			   hjg_input_rows(8, 0) == HJG_SLAB_BYTES / 8, "without payload columns slabs are full of pairs and of keys");
+	test_claim(hjg_payload_valid(some[5]) && !hjg_payload_valid((HjgPayloadBytes) {{6, 0}}) &&
+			   !hjg_payload_valid((HjgPayloadBytes) {{0, 132}}), "columns of other widths are no job's");
 }
 
 /* ---- inputs ---- */
@@ -66,13 +66,13 @@ test_inputs(void)
 		hjg_op_add_input(&arena, &op, owner, slab_ixs[i], 100, i * 100, true);
 	}
 	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n) && n == 2 &&
-			   inputs[1].carried == (const char *) inputs[1].keys + hjg_input_carried_off(4, 12),
+			   inputs[1].payload == (const char *) inputs[1].keys + hjg_input_payload_off(4, 12),
 			   "columns are found behind the keys");
-	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 0, inputs, 2, &n) && inputs[0].carried == NULL &&
-			   inputs[1].carried == NULL, "a side without columns has none");
-	arena.slabs[slab_ixs[0]].carried = 0;
-	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n) && inputs[0].carried == NULL &&
-			   inputs[1].carried == NULL, "where one slab comes without columns, none has any");
+	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 0, inputs, 2, &n) && inputs[0].payload == NULL &&
+			   inputs[1].payload == NULL, "a side without columns has none");
+	arena.slabs[slab_ixs[0]].has_payload = 0;
+	test_claim(hjg_check_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n) && inputs[0].payload == NULL &&
+			   inputs[1].payload == NULL, "where one slab comes without columns, none has any");
 	arena.slabs[slab_ixs[0]].nrows = hjg_input_rows(4, 12) + 1;
 	test_claim(!hjg_check_inputs(&arena.view, &op, owner, 4, 12, inputs, 2, &n), "more rows than fit beside their columns are refused");
 	hjg_arena_detach(&arena);
@@ -87,20 +87,20 @@ static HjgReported reported;
 static hjg_u32 *
 word_at(int page, HjgSideId side, hjg_u32 i)
 {
-	return (hjg_u32 *) ((char *) pages[page] + hjg_page_carried_off(expected.carried, side)) + i;
+	return (hjg_u32 *) ((char *) pages[page] + hjg_page_payload_off(expected.payload, side)) + i;
 }
 
 /* A sound round that fills a page and a part of the next. */
 static void
 make_sound(void)
 {
-	const HjgCarried carried = {{8, 4}};
-	const hjg_u32 page_pairs = hjg_page_pairs(carried);
+	const HjgPayloadBytes payload = {{8, 4}};
+	const hjg_u32 page_pairs = hjg_page_pairs(payload);
 	const hjg_u32 npairs = page_pairs + 1000;
 
 	expected = (HjgExpected) {
 		.round = 1, .mode = HJG_MATCH_ALL, .probe_rows = npairs, .build_limit = npairs, .pages = pages, .npages = NPAGES,
-		.page_pairs = page_pairs, .carried = carried, .may_gather = 3
+		.page_pairs = page_pairs, .payload = payload, .may_gather = 3
 	};
 	reported = (HjgReported) {.round = 1, .npairs = npairs, .cursor = {npairs, 0, 0}, .gathered = 3};
 	for (hjg_u32 i = 0; i < npairs; i++)
@@ -118,7 +118,7 @@ make_sound(void)
 		const hjg_u64 n = i == 0 ? page_pairs : npairs - page_pairs;
 
 		reported.checksum += hjg_check_sum(pages[i], n);
-		reported.carried_sum += hjg_check_carried(pages[i], i, n, carried, 3);
+		reported.payload_sum += hjg_check_payload(pages[i], i, n, payload, 3);
 	}
 }
 
@@ -161,28 +161,28 @@ test_results(void)
 			   "columns that change after the check change nothing");
 	make_sound();
 	*word_at(1, HJG_SIDE_BUILD, 77) ^= 1u << 31;
-	test_claim(check(&copy) == HJG_CHECK_CARRIED, "a changed build column is noticed");
+	test_claim(check(&copy) == HJG_CHECK_PAYLOAD, "a changed build column is noticed");
 	make_sound();
 	*word_at(0, HJG_SIDE_PROBE, expected.page_pairs - 1) += 1;
-	test_claim(check(&copy) == HJG_CHECK_CARRIED, "a changed probe column is noticed");
+	test_claim(check(&copy) == HJG_CHECK_PAYLOAD, "a changed probe column is noticed");
 	make_sound();
 	exchange(word_at(0, HJG_SIDE_PROBE, 5), word_at(0, HJG_SIDE_PROBE, 4000));
-	test_claim(check(&copy) == HJG_CHECK_CARRIED, "columns that change places are noticed");
+	test_claim(check(&copy) == HJG_CHECK_PAYLOAD, "columns that change places are noticed");
 	make_sound();
 	exchange(word_at(0, HJG_SIDE_BUILD, 5), word_at(1, HJG_SIDE_BUILD, 5));
-	test_claim(check(&copy) == HJG_CHECK_CARRIED, "columns that change pages are noticed");
+	test_claim(check(&copy) == HJG_CHECK_PAYLOAD, "columns that change pages are noticed");
 	make_sound();
 	*word_at(1, HJG_SIDE_PROBE, 1000) ^= 1;
 	test_claim(check(&copy) == HJG_CHECK_GOOD, "what stands behind the last pair is nobody's");
 	make_sound();
 	expected.may_gather = HJG_SIDE_BIT(HJG_SIDE_BUILD);
-	test_claim(check(&copy) == HJG_CHECK_CARRIED, "columns that were not sent are refused");
+	test_claim(check(&copy) == HJG_CHECK_PAYLOAD, "columns that were not sent are refused");
 	make_sound();
 	reported.gathered = 7;
-	test_claim(check(&copy) == HJG_CHECK_CARRIED, "a side that does not exist is refused");
+	test_claim(check(&copy) == HJG_CHECK_PAYLOAD, "a side that does not exist is refused");
 	make_sound();
 	reported.gathered = 0;
-	reported.carried_sum = 1;
+	reported.payload_sum = 1;
 	test_claim(check(&copy) == HJG_CHECK_GOOD, "a device need not gather");
 	for (int i = 0; i < NPAGES; i++)
 		free(pages[i]);

@@ -1,5 +1,5 @@
 /*
- * node_carry.c
+ * node_payload.c
  *	  Early materialisation: which columns travel with the keys, and how they get there.
  *
  * A side's columns go together or not at all: they lie side by side in the row store, so that fetching one of
@@ -13,33 +13,33 @@
 #include "miscadmin.h"
 
 #include "base/hjg_base.h"
-#include "node/hjg_run.h"
+#include "node/hjg_run_private.h"
 
 static uint32
 bytes_of(const HjgSide *side)
 {
 	int			bytes = hjg_rows_store_plain_bytes(side->payload.n, side->payload.columns);
 
-	return bytes % HJG_CARRIED_UNIT == 0 && bytes <= HJG_MAX_CARRIED_BYTES ? (uint32) bytes : 0;
+	return bytes % HJG_PAYLOAD_UNIT == 0 && bytes <= HJG_MAX_PAYLOAD_BYTES ? (uint32) bytes : 0;
 }
 
-HjgCarried
-hjg_carry_possible(const HjgSide *outer, const HjgSide *inner)
+HjgPayloadBytes
+hjg_payload_possible(const HjgSide *outer, const HjgSide *inner)
 {
-	HjgCarried	carried = {{0}};
+	HjgPayloadBytes	payload = {{0}};
 
-	carried.bytes[HJG_SIDE_BUILD] = bytes_of(inner);
-	carried.bytes[HJG_SIDE_PROBE] = bytes_of(outer);
-	return carried;
+	payload.bytes[HJG_SIDE_BUILD] = bytes_of(inner);
+	payload.bytes[HJG_SIDE_PROBE] = bytes_of(outer);
+	return payload;
 }
 
 /* Is it expected that a side is sooner gathered by the GPU? */
 static bool
 early_pays(const HjgJobHints *hints, const HjgUnitCosts *costs, HjgSideId side, double build_rows, int participants)
 {
-	double		bytes = hints->carried.bytes[side];
+	double		bytes = hints->payload.bytes[side];
 	double		probe_rows = hints->probe_rows;
-	HjgCarrySize size = {
+	HjgPayloadSize size = {
 		.row_bytes = bytes,
 		.rows = side == HJG_SIDE_BUILD ? build_rows : probe_rows,
 		/* of a part of the build side, a part of the pairs */
@@ -52,26 +52,26 @@ early_pays(const HjgJobHints *hints, const HjgUnitCosts *costs, HjgSideId side, 
 	return hjg_model_cuda_early_ns(&costs->cuda, &size) < hjg_model_cuda_late_ns(&size);
 }
 
-HjgCarried
-hjg_carry_choose(const HjgJobHints *hints, double build_rows, int participants)
+HjgPayloadBytes
+hjg_payload_choose(const HjgJobHints *hints, double build_rows, int participants)
 {
-	HjgCarried	carried = hints->carried;
+	HjgPayloadBytes	payload = hints->payload;
 	HjgUnitCosts costs;
 
 	if (hjg_materialization == HJG_MATERIALIZATION_EARLY)
-		return carried;
+		return payload;
 	hjg_planner_unit_costs(&costs, build_rows);
 	for (int s = 0; s < HJG_SIDES; s++)
 		if (hjg_materialization == HJG_MATERIALIZATION_LATE || !early_pays(hints, &costs, s, build_rows, participants))
-			carried.bytes[s] = 0;
-	return carried;
+			payload.bytes[s] = 0;
+	return payload;
 }
 
 void
-hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows)
+hjg_payload_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const HjgStore *rows)
 {
-	const uint32 bytes = run->carried.bytes[side];
-	const size_t off = hjg_input_carried_off((uint32) run->key_width, bytes);
+	const uint32 bytes = run->payload.bytes[side];
+	const size_t off = hjg_input_payload_off((uint32) run->key_width, bytes);
 	bool		all = bytes > 0;
 
 	for (int i = 0; i < buffer->nsegments && all; i++)
@@ -84,6 +84,6 @@ hjg_carry_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const Hj
 	}
 	/* the device takes all or none of them */
 	for (int i = 0; i < buffer->nsegments; i++)
-		buffer->segments[i].carried = all;
-	buffer->carried = all;
+		buffer->segments[i].has_payload = all;
+	buffer->has_payload = all;
 }

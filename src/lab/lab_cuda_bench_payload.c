@@ -1,10 +1,10 @@
 /*
- * lab_cuda_bench_carry.c
+ * lab_cuda_bench_payload.c
  *	  Benchmark of the resident joins: columns that are fetched by row number after the join (paper 003, figures 9
  *	  and 10).
  *
  * The columns of a row lie side by side, and are written out beside the pairs; the paper adds them up instead. What an
- * early materialisation costs is in the other tables: 4+4 as "columns" carries one column of 4 bytes through the join.
+ * early materialisation costs is in the other tables: 4+4 as "columns" takes one column of 4 bytes through the join.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ launch(HjgCudaLane *lane, HjgCudaKernel *kernel, const HjgKColumns *args)
 static hjg_u32
 words_of(const HjgBenchColumns *columns)
 {
-	return columns->bytes / HJG_CARRIED_UNIT;
+	return columns->bytes / HJG_PAYLOAD_UNIT;
 }
 
 HjgStatus

@@ -1,5 +1,5 @@
 /*
- * model_cuda_carry.c
+ * model_cuda_payload.c
  *	  Early or late materialisation of a join on a GPU: which takes less time of the processors.
  *
  * Late, a pair costs the fetch of a row, a cache miss if the rows are many; early, the reading of what stands beside
@@ -31,7 +31,7 @@
 #define SERVE_BYTE_NS 0.6
 
 double
-hjg_model_cuda_late_ns(const HjgCarrySize *size)
+hjg_model_cuda_late_ns(const HjgPayloadSize *size)
 {
 	const double cached = size->store_bytes > 0 ? fmin(1, CACHED_BYTES / size->store_bytes) : 1;
 
@@ -40,7 +40,7 @@ hjg_model_cuda_late_ns(const HjgCarrySize *size)
 }
 
 double
-hjg_model_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgCarrySize *size)
+hjg_model_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgPayloadSize *size)
 {
 	const double sent_ns = size->rows * (SEND_NS + size->row_bytes * SEND_BYTE_NS);
 	const double pair_ns = READ_NS + size->row_bytes * READ_BYTE_NS +

@@ -1,0 +1,80 @@
+/*
+ * hjg_run_private.h
+ *	  What the files of a run know of each other.  Internal to the room "node".
+ *
+ * node_run.c			a build pass's life: its build keys and its job
+ * node_batch.c			its probe batches and their rounds
+ * node_keys.c			buffers of keys
+ * node_engine.c		the engine that is linked into the backend
+ * node_fallback.c		what is said when the device process does not join
+ */
+#ifndef HJG_RUN_PRIVATE_H
+#define HJG_RUN_PRIVATE_H
+
+#include "node/hjg_execution.h"
+
+/* Can the device process join what comes next? */
+static inline bool
+hjg_run_job_usable(const HjgRun *run)
+{
+	return run->job != NULL && !run->job_lost;
+}
+
+/* ---- node_keys.c ---- */
+
+/* The place of one more segment, which is not counted yet. */
+extern HjgKeySegment *hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer);
+/*
+ * Add an empty segment: a slab when the run has a job, else local memory, or for the
+ * build side of a shared build side memory that all participants reach.  A job without a slab
+ * to give is lost to the run.
+ */
+extern void hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer);
+/* Append nrows encoded keys. */
+extern void hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows);
+/* Copy the keys that lie in slabs to memory of the run's own. */
+extern void hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer);
+/* Forget the segments; slabs are given back by whoever knows the job. */
+extern void hjg_keys_empty(HjgKeyBuffer *buffer);
+/* The buffer as an engine takes it; the caller frees it. */
+extern HjgSegment *hjg_keys_segments(const HjgKeyBuffer *buffer);
+
+/* Where the next key goes; counts it. */
+static inline void *
+hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
+{
+	HjgKeySegment *segment = buffer->nsegments > 0 ? &buffer->segments[buffer->nsegments - 1] : NULL;
+
+	if (segment == NULL || segment->nrows == segment->capacity)
+	{
+		hjg_keys_add_segment(run, buffer);
+		segment = &buffer->segments[buffer->nsegments - 1];
+	}
+	buffer->nrows++;
+	return segment->keys + (size_t) segment->nrows++ * run->key_width;
+}
+
+/* ---- node_engine.c ---- */
+
+extern void hjg_run_engine_env(HjgRun *run);
+/* hjoin_gpu.strategy, as far as the cpu engine has it. */
+extern HjgCpuStrategy hjg_run_engine_strategy(void);
+/*
+ * The engine with its table of these keys: in memory of the run's own, or where alloc_table (see
+ * HjgEnv; its argument is the run) finds it.  The run's mode must be known.
+ */
+extern void hjg_run_engine_build(HjgRun *run, const HjgSegment *segments, int nsegments,
+								 void *(*alloc_table) (void *arg, HjgTablePart part, size_t bytes));
+/* The engine with a table that another process has built. */
+extern void hjg_run_engine_attach(HjgRun *run, uint64 nrows, const void *const parts[HJG_TABLE_NPARTS]);
+/* A round of the batch; builds the engine's table before the first one. */
+extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
+
+/* ---- node_fallback.c ---- */
+
+/* The device process will not join this run, or not the rest of it. */
+extern void hjg_run_fall_back(HjgRun *run, HjgReason reason);
+/* Notice it when the device process joins with another engine than that of the device. */
+extern void hjg_run_note_device_fallback(HjgRun *run);
+
+#endif							/* HJG_RUN_PRIVATE_H */
