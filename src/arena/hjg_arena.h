@@ -94,7 +94,7 @@ typedef struct HjgArena
  */
 extern int	hjg_arena_create(HjgArena *arena, size_t bytes, const char **step);
 extern void hjg_arena_detach(HjgArena *arena);
-/* Another descriptor of the server half, for the device process: open for reading only.  -1 and errno where /proc is missing. */
+/* Open another descriptor of the server half, for the device process: open for reading only.  -1 and errno where /proc is missing. */
 extern int	hjg_arena_open_readonly(const HjgArena *arena);
 
 /*

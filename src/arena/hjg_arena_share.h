@@ -77,7 +77,7 @@ extern void hjg_arena_share_leave(HjgShare *share, int place, hjg_u32 pid);
 /* Does anybody wait, for anything?  Looks at one word, so it may say yes for some time after the last one has left. */
 extern bool hjg_arena_share_anybody_waits(const HjgShare *share, hjg_u64 now_ns);
 /*
- * How many come before the waiter in this place, whose role holds so much now (or HJG_SHARE_NO_TURN: it may have no
+ * Count those who come before the waiter in this place, whose role holds so much now (or HJG_SHARE_NO_TURN: it may have no
  * more)?  HJG_SHARE_NO_TURN when it has no turn, as its time is over or its place was taken.
  */
 extern hjg_u32 hjg_arena_share_ahead(HjgShare *share, int place, hjg_u32 pid, hjg_u32 held, hjg_u64 now_ns);

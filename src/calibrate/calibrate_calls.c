@@ -54,7 +54,7 @@ per_row(uint64 start, double rows)
 	return Max((hjg_now_ns() - start) / rows, 0.1);
 }
 
-/* Keys encoded and columns kept, of 4 bytes and of a text. */
+/* Measure keys encoded and columns kept, of 4 bytes and of a text. */
 static void
 measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 {
@@ -125,7 +125,7 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	pfree(keys);
 }
 
-/* A row of one value to one of some files and back, as a join's partitions are written and read. */
+/* Measure a row of one value to one of some files and back, as a join's partitions are written and read. */
 static double
 measure_spill(TupleDesc desc, Datum value, int nrows)
 {
@@ -171,7 +171,7 @@ measure_spills(HjgUnitCosts *costs)
 		(1024.0 * 1024.0 / SPILL_WIDTH);
 }
 
-/* One scan of a table through slots, up to attribute natts; returns the number of rows. */
+/* Scan a table through slots, up to attribute natts; returns the number of rows. */
 static double
 scan_slots(Relation relation, TupleTableSlot *slot, int natts)
 {
@@ -204,7 +204,7 @@ scan_pages(Relation relation, HjgHeapReader *reader)
 }
 
 /*
- * Both ways to read a table, on a catalog table of some thousand rows that every database
+ * Measure both ways to read a table, on a catalog table of some thousand rows that every database
  * has.  What the executor takes for each row of a scan besides is not counted.
  */
 static void
@@ -238,7 +238,7 @@ measure_scans(HjgUnitCosts *costs)
 }
 
 /*
- * Memory that the system has to give first, as much of a larger build side's is; then to
+ * Measure memory that the system has to give first, as much of a larger build side's is; then to
  * read it one cache line after the other, which is what a page of a table costs beside its rows;
  * and then to follow a chain through all of its lines.
  */
@@ -267,7 +267,7 @@ measure_memory(HjgUnitCosts *costs)
 	pfree(memory);
 }
 
-/* A row tested with a filter of so many keys that has none of the rows' keys; and a key added to it. */
+/* Measure a row tested with a filter of so many keys that has none of the rows' keys; and a key added to it. */
 static double
 measure_bloom(uint32 nkeys, MemoryContext context, double *add_ns)
 {
@@ -312,7 +312,7 @@ calibrate_alloc(void *arg, size_t bytes)
 	return (void *) TYPEALIGN(64, MemoryContextAllocHuge(arg, bytes + 64));
 }
 
-/* The context is thrown away as a whole. */
+/* Free nothing: the context is thrown away as a whole. */
 static void
 calibrate_free(void *arg, void *ptr, size_t bytes)
 {
@@ -325,7 +325,7 @@ calibrate_poll(void *arg)
 	return false;
 }
 
-/* A join of the backend's own engine, of unique build keys that are so far apart; every probe row has a match. */
+/* Measure a join of the backend's own engine, of unique build keys that are so far apart; every probe row has a match. */
 static void
 measure_engine(uint32 distance, MemoryContext context, double *build_ns, double *probe_ns)
 {
@@ -407,7 +407,7 @@ measure_job(HjgUnitCosts *costs)
 	costs->job_ns = Max(hjg_median(times, REPEATS), 1000);
 }
 
-/* All but the job, once. */
+/* Measure all but the job, once. */
 static void
 measure_pass(HjgUnitCosts *costs)
 {
@@ -424,7 +424,7 @@ measure_pass(HjgUnitCosts *costs)
 	MemoryContextDelete(context);
 }
 
-/* Whatever disturbs a measurement adds to it: of several passes the least is nearest to the truth. */
+/* Keep the least: whatever disturbs a measurement adds to it: of several passes the least is nearest to the truth. */
 static void
 keep_least(HjgUnitCosts *costs, const HjgUnitCosts *pass, bool first)
 {

@@ -20,7 +20,7 @@
 #define SMALL_ROWS (1u << HJG_ENGINE_SMALL_LOG)
 #define LARGE_ROWS (1u << HJG_ENGINE_LARGE_LOG)
 
-/* A job with its build side and one batch of probe rows that all have a partner, none of it submitted; NULL when there is none on the device. */
+/* Make a job with its build side and one batch of probe rows that all have a partner, none of it submitted; NULL when there is none on the device. */
 static HjgJob *
 prepare(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 {
@@ -41,7 +41,7 @@ prepare(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 	return NULL;
 }
 
-/* From handing keys over to the last pair; 0 when the device did not join them. */
+/* Take the time from handing keys over to the last pair; 0 when the device did not join them. */
 static double
 time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 {
@@ -68,7 +68,7 @@ time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 	return good ? (double) begin : 0;
 }
 
-/* The least of some, each of which takes its time; false when the device did not join. */
+/* Find the least time of some, each of which takes its time; false when the device did not join. */
 static bool
 least_time(HjgDeviceId device, uint32 nbuild, uint32 nprobe, double *ns)
 {
@@ -84,7 +84,7 @@ least_time(HjgDeviceId device, uint32 nbuild, uint32 nprobe, double *ns)
 	return true;
 }
 
-/* The engine behind hjoin_gpu.device, which must be it; false, with no costs, when that did not join, or not in plausible times. */
+/* Measure the engine behind hjoin_gpu.device, which must be it; false, with no costs, when that did not join, or not in plausible times. */
 static bool
 measure_engine(HjgDeviceId device, HjgEngineCosts *costs)
 {

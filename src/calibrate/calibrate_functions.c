@@ -67,7 +67,7 @@ static const struct
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
 PG_FUNCTION_INFO_V1(hjoin_gpu_costs);
 
-/* Costs first and those behind it, of a device or of the machine (NULL).  Where they are not as found, a setting overrides them. */
+/* Put costs first and those behind it, of a device or of the machine (NULL).  Where they are not as found, a setting overrides them. */
 static void
 put_costs(ReturnSetInfo *rsinfo, const double *values, const double *found, int first, const char *device, const char *source)
 {
@@ -89,7 +89,7 @@ put_costs(ReturnSetInfo *rsinfo, const double *values, const double *found, int 
 	}
 }
 
-/* Costs of an engine that was measured as a whole, which has no defaults. */
+/* Put costs of an engine that was measured as a whole, which has no defaults. */
 static void
 put_engine_costs(ReturnSetInfo *rsinfo, const HjgEngineCosts *costs, const char *device)
 {
@@ -131,7 +131,7 @@ read_calibration(HjgCalibration *calibration)
 	return true;
 }
 
-/* The costs in force in this session. */
+/* Return the costs in force in this session. */
 static void
 return_costs(FunctionCallInfo fcinfo)
 {
@@ -213,7 +213,7 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The costs in force in this session. */
+/* Return the costs in force in this session. */
 Datum
 hjoin_gpu_costs(PG_FUNCTION_ARGS)
 {

@@ -17,7 +17,7 @@
 #define SLAB_ROWS (HJG_SLAB_BYTES / KEY_BYTES)
 #define ROUNDS 9
 
-/* A permutation of the numbers of rows: keys that are not dense. */
+/* Permute the numbers of rows: keys that are not dense. */
 static inline uint32
 key_of(uint32 number)
 {
@@ -47,7 +47,7 @@ hjg_calibrate_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 mo
 	return true;
 }
 
-/* A job on a GPU, with its build side; NULL when there is none. */
+/* Start a job on a GPU, with its build side; NULL when there is none. */
 static HjgJob *
 start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 {
@@ -66,7 +66,7 @@ start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 	return job;
 }
 
-/* One batch; false when it was not joined as it was asked for. */
+/* Probe one batch; false when it was not joined as it was asked for. */
 static bool
 probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 {
@@ -132,7 +132,7 @@ measure_round(void)
 	return least_ns == PG_UINT64_MAX ? 0 : (double) least_ns;
 }
 
-/* The GPU that hjoin_gpu.device names; false when it is not there, or did not join what it was asked for. */
+/* Measure the GPU that hjoin_gpu.device names; false when it is not there, or did not join what it was asked for. */
 static bool
 measure_gpu(const HjgGpuFacts *facts, HjgCudaUnitCosts *costs)
 {

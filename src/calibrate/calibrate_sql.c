@@ -29,7 +29,7 @@
 #define REPEATS 2
 
 /*
- * Time of a query that returns a number, in nanoseconds: the least of some runs after a first one, because
+ * Time a query that returns a number, in nanoseconds: the least of some runs after a first one, because
  * whatever else the machine does can only take time.
  */
 static double
@@ -80,7 +80,7 @@ time_scan(int nrows)
 					  &counted);
 }
 
-/* What core's planner charges for such a join above its inputs, every build row matched once. */
+/* Compute what core's planner charges for such a join above its inputs, every build row matched once. */
 static double
 core_join_cost(double build_rows, double probe_rows)
 {
@@ -88,7 +88,7 @@ core_join_cost(double build_rows, double probe_rows)
 		cpu_tuple_cost * build_rows;
 }
 
-/* Time of core's join of n rows with n rows, scans apart, for a cost of 1.0. */
+/* Measure the time of core's join of n rows with n rows, scans apart, for a cost of 1.0. */
 static double
 measure_core_unit(int nrows)
 {
@@ -98,7 +98,7 @@ measure_core_unit(int nrows)
 	return Max(join, scans / 10) / core_join_cost(nrows, nrows);
 }
 
-/* A nested loop that searches for columns of two catalogs: all that have a number from first on, or are that one. */
+/* Time a nested loop that searches for columns of two catalogs: all that have a number from first on, or are that one. */
 static double
 time_lookups(const char *comparison, double *nrows)
 {
@@ -137,7 +137,7 @@ measure_lookups(double *lookup_ns, double *fetch_ns)
 	return true;
 }
 
-/* What core's joins take. */
+/* Measure what core's joins take. */
 static void
 measure_core(HjgUnitCosts *costs)
 {

@@ -167,7 +167,7 @@ hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header
 	return move(join, HJG_ON_CPU, &part->table, &headers, 1);
 }
 
-/* The device's allocator into the host's. */
+/* Merge the device's allocator into the host's. */
 static HjgStatus
 merge_allocator(const HjgCoupled *join, const HjgCoupledPart *part)
 {
@@ -183,7 +183,7 @@ merge_allocator(const HjgCoupled *join, const HjgCoupledPart *part)
 	return HJG_OK;
 }
 
-/* All of it, in steps; the allocator, which comes first, is not overwritten on the host. */
+/* Move all of it, in steps; the allocator, which comes first, is not overwritten on the host. */
 static HjgStatus
 move_table(HjgCoupled *join, const HjgCoupledPart *part, HjgProcessor to, bool writes)
 {

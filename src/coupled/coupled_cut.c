@@ -43,7 +43,7 @@ sort_rids(HjgCoupled *join, hjg_u32 *rids, hjg_u32 n)
 	return HJG_OK;
 }
 
-/* The build rows of a key node, ascending; kept for the next round. */
+/* Find the build rows of a key node, ascending; kept for the next round. */
 static HjgStatus
 sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
 {

@@ -116,7 +116,7 @@ hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, cons
 
 /* ---- packing of what came unpacked ---- */
 
-/* The join's plans, from its first window; where one does not go with a later window, NS always does. */
+/* Pack by the join's plans, from its first window; where one does not go with a later window, NS always does. */
 static HjgStatus
 pack_window(HjgCoupled *join, const hjg_u8 *keys, hjg_u32 nrows, int which, const HjgPackHeader **packed)
 {
@@ -319,7 +319,7 @@ unpack_on_cpu(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	hjg_steps_unpack(&launch, 0);
 }
 
-/* What the launches of the last series did not take along. */
+/* Unpack what the launches of the last series did not take along. */
 static HjgStatus
 unpack_on_device(HjgCoupled *join, const HjgSeries *series, FeedWindow *window, int which)
 {

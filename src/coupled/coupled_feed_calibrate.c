@@ -66,7 +66,7 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	return status;
 }
 
-/* The device's time a row for the steps that go everywhere, with or without a fetcher; and what that one fetches. */
+/* Measure the device's time a row for the steps that go everywhere, with or without a fetcher; and what that one fetches. */
 static HjgStatus
 measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			   const HjgStepCalibration *scratch, hjg_u32 nrows, double *ns, double *fetch_rate)
@@ -121,7 +121,7 @@ measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *
 	return status;
 }
 
-/* Threads of a join's own: they are there when they can be ended. */
+/* Start threads of a join's own: they are there when they can be ended. */
 static HjgStatus
 time_start(int nthreads, double *median_ns)
 {
@@ -141,7 +141,7 @@ time_start(int nthreads, double *median_ns)
 	return HJG_OK;
 }
 
-/* A set of one, and by as many as may be asked for what each further one takes. */
+/* Measure a set of one, and by as many as may be asked for what each further one takes. */
 static HjgStatus
 measure_start(int cpu_threads, HjgStepCosts *costs)
 {

@@ -36,7 +36,7 @@ hjg_coupled_defaults(HjgCoupledConfig *config)
 
 /* ---- building ---- */
 
-/* One table for all rows, where that and what it takes to build it fit; otherwise one a partition. */
+/* Build one table for all rows, where that and what it takes to build it fit; otherwise one a partition. */
 static HjgStatus
 build_table(HjgCoupled *join, const HjgRuns *runs)
 {
@@ -81,7 +81,7 @@ free_tables(HjgCoupled *join)
 	join->part_bits = 0;
 }
 
-/* The cpu engine takes the join over. */
+/* Let the cpu engine take the join over. */
 static HjgStatus
 give_up(HjgCoupled *join, const HjgSegment *segments, int nsegments)
 {

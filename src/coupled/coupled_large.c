@@ -92,7 +92,7 @@ run_copy(HjgCoupled *join, PartCopy *copy, hjg_u32 nrows)
 	return status;
 }
 
-/* Rows of work are about to be copied out of it, or into it. */
+/* Note that rows of work are about to be copied out of it, or into it. */
 static HjgStatus
 use_rows(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, bool reads)
 {
@@ -106,7 +106,7 @@ use_rows(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, bool reads)
 
 /* ---- chunks ---- */
 
-/* Rows [row, row + nrows), which are chunk number chunk: through the buffer and out of it. */
+/* Pass rows [row, row + nrows), which are chunk number chunk: through the buffer and out of it. */
 static HjgStatus
 spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 {
@@ -161,7 +161,7 @@ spill(Spilled *spilled, const HjgRuns *runs)
 
 /* ---- parts ---- */
 
-/* Rows [begin, begin + nrows) of a part's linked pieces into work. */
+/* Copy rows [begin, begin + nrows) of a part's linked pieces into work. */
 static HjgStatus
 copy_in(const Spilled *spilled, hjg_u32 part, hjg_u64 begin, hjg_u32 nrows, const HjgStepArgs *args)
 {

@@ -113,7 +113,7 @@ add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[
 }
 
 /*
- * Time of each step on each processor (equations 2 and 3, with M in the unit cost), and of the CPU to queue the device's pieces.
+ * Compute the time of each step on each processor (equations 2 and 3, with M in the unit cost), and of the CPU to queue the device's pieces.
  */
 static Stops
 step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)

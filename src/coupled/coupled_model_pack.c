@@ -21,7 +21,7 @@ stream_bytes(int width, int leaf, bool delta, const HjgPackShape *shape)
 	return bytes + (delta ? width / lane : 0);
 }
 
-/* A dictionary's codes need so many bits; Delta and FOR do not go with it. */
+/* Describe a dictionary's codes, which need so many bits; Delta and FOR do not go with it. */
 static HjgPackShape
 code_shape(const HjgPackStats *stats)
 {

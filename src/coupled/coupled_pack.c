@@ -141,7 +141,7 @@ write_stream(PackWriter *writer, HjgPackStream *stream, int width, int leaf, boo
 
 /* ---- blocks ---- */
 
-/* Rows [begin, begin + n) of a column; *bytes is what the block takes. */
+/* Write rows [begin, begin + n) of a column; *bytes is what the block takes. */
 static HjgStatus
 write_block(int key_width, const HjgPackPlan *plan, const HjgPackDict *dict, const void *keys, int column, hjg_u32 begin,
 			hjg_u32 n, HjgPackWork *work, hjg_u8 *to, hjg_u32 *bytes)
@@ -171,7 +171,7 @@ write_block(int key_width, const HjgPackPlan *plan, const HjgPackDict *dict, con
 	return HJG_OK;
 }
 
-/* All values of a column, scaled as the plan says, into its dictionary. */
+/* Put all values of a column, scaled as the plan says, into its dictionary. */
 static HjgStatus
 fill_dict(const HjgEnv *env, int key_width, const HjgPackPlan *plan, const void *keys, hjg_u32 nrows, int column,
 		  HjgPackWork *work, HjgPackDict *dict)

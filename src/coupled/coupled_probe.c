@@ -109,7 +109,7 @@ offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	}
 }
 
-/* All offsets; *total is the number of pairs of the window. */
+/* Compute all offsets; *total is the number of pairs of the window. */
 static HjgStatus
 sum_counts(ProbeWindow *window, hjg_u64 *total)
 {

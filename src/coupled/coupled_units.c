@@ -56,7 +56,7 @@ units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 
 /* ---- the choice by the model ---- */
 
-/* Rows of a window of D, and of a series whose memory is fetched ahead. */
+/* Count the rows of a window of D, and of a series whose memory is fetched ahead. */
 static hjg_u32
 window_rows(const HjgCoupled *join)
 {

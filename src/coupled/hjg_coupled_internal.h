@@ -139,7 +139,7 @@ extern void hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker);
 
 /* ---- coupled_feed_hash.c ---- */
 
-/* Keys of this width can be hashed as they come packed. */
+/* Can keys of this width be hashed as they come packed? */
 extern bool hjg_steps_hashes_packed(int width);
 /*
  * Run HASH on the rows [begin, end) of launch->packed that lie in block ix, on this thread; the first one has index 0 in
@@ -263,7 +263,7 @@ extern HjgStatus hjg_copies_flags(HjgCoupled *join);
 extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
 /* Does it write where other rows of the series may write, too? */
 extern bool hjg_step_scatters(HjgStep step);
-/* Index of the last step that does; -1: none. */
+/* Find the index of the last step that does; -1: none. */
 extern int	hjg_series_last_scatter(const HjgSeries *series);
 /* Compute a slowdown.  Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
 extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
@@ -337,7 +337,7 @@ extern hjg_u32 hjg_coupled_partition_begin(const HjgCoupled *join, const HjgStep
 
 /* Write zeros, by the CPU's threads. */
 extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
-/* For so many build rows. */
+/* Choose the bits for so many build rows. */
 extern int	hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows);
 extern size_t hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits);
 /* Count the bytes of a table for all rows that are emptied before they come. */

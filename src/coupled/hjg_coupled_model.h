@@ -119,7 +119,7 @@ extern double hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, doub
 /* Find those of copies, such as copy[processor]. */
 extern HjgCopyCost hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_rows);
 
-/* Ratios are the CPU's shares, one a step. */
+/* Predict a series; ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);
 
 /*

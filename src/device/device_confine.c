@@ -117,7 +117,7 @@ forbid(const char *path)
 	return true;
 }
 
-/* The data directory, and what it names outside of itself. */
+/* Forbid the data directory, and what it names outside of itself. */
 static bool
 forbid_data(const char *data_dir)
 {

@@ -47,7 +47,7 @@ hjg_cuda_costs_open(const HjgControl *with)
 	control = with;
 }
 
-/* As they are now; read again for each join. */
+/* Read them as they are now; read again for each join. */
 HjgUnitCosts
 hjg_cuda_costs(const HjgCudaDevice *device)
 {
@@ -75,7 +75,7 @@ numbers_bytes(const HjgCudaJoin *join)
 	return hjg_cuda_block_bytes((size_t) join->chunk_rows * sizeof(hjg_u32));
 }
 
-/* The csr table, made at once or after a strategy was given up. */
+/* Count the bytes of the csr table, made at once or after a strategy was given up. */
 static size_t
 csr_bytes(const HjgCudaJoin *join, const BuildPlan *plan, bool late)
 {
@@ -129,7 +129,7 @@ add_try(HjgCudaJoin *join, BuildPlan *plan, const HjgCudaStrategy *strategy)
 		plan->tries[plan->ntries++] = strategy;
 }
 
-/* The strategy asked for first, if any; then those that are faster than the csr table would be. */
+/* List the strategy asked for first, if any; then those that are faster than the csr table would be. */
 static void
 choose(HjgCudaJoin *join, BuildPlan *plan)
 {

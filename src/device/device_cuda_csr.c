@@ -44,7 +44,7 @@ start_bytes(hjg_u32 bucket_bits)
 	return (((size_t) 1 << bucket_bits) + 1) * sizeof(hjg_u32);
 }
 
-/* What sorting has besides the tuples. */
+/* Count the bytes that sorting has besides the tuples. */
 static size_t
 counts_bytes(hjg_u64 nrows)
 {

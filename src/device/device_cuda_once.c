@@ -126,7 +126,7 @@ join_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 	return status;
 }
 
-/* Rows of a chunk whose pairs are likely to fit. */
+/* Count the rows of a chunk whose pairs are likely to fit. */
 static hjg_u64
 rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
 {

@@ -125,7 +125,7 @@ build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 }
 
 /*
- * A unit builds a table: where there are units enough for all multiprocessors they are as large as
+ * Choose the limit: a unit builds a table: where there are units enough for all multiprocessors they are as large as
  * uniform data makes them, so that only skew cuts partitions; else they are cut.
  */
 static hjg_u32

@@ -23,7 +23,7 @@ average_limit(hjg_u32 build_limit)
 }
 
 /*
- * The table of the join with packed keys: a whole multiprocessor for each block, or half of one, with half as many
+ * Plan the table of the join with packed keys: a whole multiprocessor for each block, or half of one, with half as many
  * buckets: what one block waits for the other does not.
  */
 static void
@@ -43,7 +43,7 @@ plan_packed(const HjgCudaDevice *device, bool halved, HjgCudaPartsPlan *plan)
 	plan->join_shared = (unsigned) (fixed - HJG_CUDA_STATIC_SHARED + plan->build_limit * 5);
 }
 
-/* The table with whole keys: two blocks a multiprocessor. */
+/* Plan the table with whole keys: two blocks a multiprocessor. */
 static void
 plan_whole(const HjgCudaDevice *device, HjgCudaPartsPlan *plan)
 {
@@ -66,7 +66,7 @@ least_bits(hjg_u64 build_rows, hjg_u32 build_limit)
 	return bits;
 }
 
-/* With the packed table for a multiprocessor. */
+/* Choose the bits with the packed table for a multiprocessor. */
 static int
 packed_bits(const HjgCudaDevice *device, hjg_u64 build_rows, HjgCudaPartsPlan *plan)
 {

@@ -58,7 +58,7 @@ aligned_shared(int bits)
 	return 8 * (aligned_room[bits - HJG_CUDA_ALIGNED_LEAST_BITS] + (ALIGNED_PAD << bits)) + (10u << bits);
 }
 
-/* No larger than there is room for, and such that all multiprocessors end at about the same time. */
+/* Choose a size no larger than there is room for, and such that all multiprocessors end at about the same time. */
 static hjg_u32
 aligned_tile_rows(const HjgCudaDevice *device, int bits, hjg_u64 nrows)
 {
@@ -121,7 +121,7 @@ tiles_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows)
 		(nrows / tile_rows(plan) + 1 + ((size_t) 1 << plan->first_bits)) * sizeof(HjgKTile);
 }
 
-/* The entries of HjgCudaParts from counts on. */
+/* Lay the entries of HjgCudaParts from counts on. */
 static size_t
 lay_numbers(const HjgCudaPartsPlan *plan, HjgCudaPtr base, HjgCudaParts *parts)
 {

@@ -150,7 +150,7 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 	return HJG_OK;
 }
 
-/* Every key once and with room, or not at all. */
+/* Finish a table that has every key once and with room; free any other. */
 static HjgStatus
 end_table(HjgCudaLane *lane, SlotTable *table, HjgStatus status, void **result)
 {

@@ -46,7 +46,7 @@ struct HjgCudaTurns
 
 /* ---- which turns ---- */
 
-/* The fewest turns that fit the budget; 0: none do. */
+/* Find the fewest turns that fit the budget; 0: none do. */
 static hjg_u32
 turns_that_fit(HjgCudaJoin *join, hjg_u64 nrows)
 {
@@ -125,7 +125,7 @@ end_turn(HjgCudaTurns *turns)
 	turns->current = NULL;
 }
 
-/* The segments of a turn, in memory that the caller frees; NULL when there is none. */
+/* Cut out the segments of a turn, in memory that the caller frees; NULL when there is none. */
 static HjgSegment *
 cut_segments(const HjgCudaTurns *turns, hjg_u32 turn, int *nsegments)
 {
@@ -239,7 +239,7 @@ mark_rows(HjgCudaTurns *turns, HjgResult *result, hjg_u64 first, bool one_each, 
 	return true;
 }
 
-/* Rows of the range without a match; false when they do not fit. */
+/* Add rows of the range without a match; false when they do not fit. */
 static bool
 add_lonely(const HjgCudaTurns *turns, HjgResult *result, hjg_u64 capacity, hjg_u64 row, hjg_u64 end)
 {
@@ -268,7 +268,7 @@ typedef struct TurnRound
 	hjg_u64		capacity;
 } TurnRound;
 
-/* One turn of the round.  *fits is false when no row of the range fits the result. */
+/* Join one turn of the round.  *fits is false when no row of the range fits the result. */
 static HjgStatus
 join_turn(HjgCudaTurns *turns, TurnRound *round, hjg_u32 turn, bool *fits)
 {

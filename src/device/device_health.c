@@ -33,7 +33,7 @@ static HjgDeviceHealth own_table[HJG_MAX_DEVICES];	/* of a tool without an arena
 static HjgDeviceHealth *table = own_table;
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;	/* runners make entries */
 
-/* The device's entry, which is made when there is none; NULL when the table is full. */
+/* Find the device's entry, which is made when there is none; NULL when the table is full. */
 static HjgDeviceHealth *
 entry_of(const char *device)
 {
@@ -71,7 +71,7 @@ note(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 	__atomic_store_n(&entry->rest_until_ns, now + rest, __ATOMIC_SEQ_CST);
 }
 
-/* How long the device is to be left alone still, in ns; what no rest can be was not written by note(). */
+/* Compute how long the device is to be left alone still, in ns; what no rest can be was not written by note(). */
 static hjg_u64
 rest_of(const HjgDeviceHealth *entry)
 {

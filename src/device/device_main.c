@@ -55,7 +55,7 @@ usage(void)
 }
 
 /*
- * A lock on the device half that the system drops when the last thread of this process
+ * Take a lock on the device half that the system drops when the last thread of this process
  * is gone: no two processes serve one arena, and a new supervisor can tell whether
  * an old process still lives.  Where /proc is missing the lock is done without.
  */

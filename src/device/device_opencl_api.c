@@ -46,7 +46,7 @@ load_functions(void)
 }
 
 /*
- * The first call of OpenCL is the one in which ICDs install signal handlers:
+ * Make the first call of OpenCL, the one in which ICDs install signal handlers:
  * put back what was there.
  */
 static void
@@ -101,7 +101,7 @@ hjg_cl_api(char *reason, size_t room)
 	return good ? &table : NULL;
 }
 
-/* The errors that a join can meet by name, others by number. */
+/* Name the errors that a join can meet by name, others by number. */
 const char *
 hjg_cl_error_text(cl_int error)
 {
@@ -156,7 +156,7 @@ hjg_cl_find(const HjgClApi *api, hjg_u32 platform, hjg_u32 device, cl_device_id 
 	return CL_SUCCESS;
 }
 
-/* A number of a device; 0 where the device does not know the question. */
+/* Ask for a number of a device; 0 where the device does not know the question. */
 static hjg_u64
 number_of(const HjgClApi *api, cl_device_id id, cl_device_info what, size_t bytes)
 {

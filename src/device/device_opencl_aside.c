@@ -105,7 +105,7 @@ warm_up(const HjgRunner *runner, const HjgCoupledConfig *with, int key_width)
 	return status;
 }
 
-/* A device that could not be opened is not opened again by each join. */
+/* See to it that a device that could not be opened is not opened again by each join. */
 static void
 leave_alone(int number, const char *reason)
 {

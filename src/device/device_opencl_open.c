@@ -81,7 +81,7 @@ hjg_cl_set_copies(bool copies)
 	wants_copies = copies;
 }
 
-/* The part of the device that plays the GPU; 0: all of it. */
+/* Choose the part of the device that plays the GPU; 0: all of it. */
 static int
 units_of(const HjgClReport *report)
 {

@@ -78,7 +78,7 @@ tried_free(void *arg, void *ptr, size_t bytes)
 	free(ptr);
 }
 
-/* Each row of a join of TRIED_ROWS with themselves meets its like. */
+/* Check that each row of a join of TRIED_ROWS with themselves meets its like. */
 static bool
 pairs_are_right(const HjgPair *pairs, hjg_u64 npairs)
 {
@@ -89,7 +89,7 @@ pairs_are_right(const HjgPair *pairs, hjg_u64 npairs)
 	return good;
 }
 
-/* Where memory is not shared: a join that is all the device's, by copies, without and with partitioning. */
+/* Try, where memory is not shared, a join that is all the device's, by copies, without and with partitioning. */
 static bool
 try_join(HjgClDevice *device)
 {
@@ -126,7 +126,7 @@ try_join(HjgClDevice *device)
 	return good;
 }
 
-/* All that a join would need of the device; report->info gets state and reason. */
+/* Try all that a join would need of the device; report->info gets state and reason. */
 static void
 try_device(const HjgClApi *api, cl_device_id id, HjgClReport *report)
 {
@@ -198,7 +198,7 @@ hjg_cl_probe_main(void)
 
 /* ---- the parent ---- */
 
-/* This process's environment and the mark of a child; NULL without memory.  To be made before fork. */
+/* Make this process's environment and the mark of a child; NULL without memory.  To be made before fork. */
 static char **
 child_environment(void)
 {
@@ -268,7 +268,7 @@ read_report(int fd, HjgClReport *report, int limit_ms)
 	return 1;
 }
 
-/* The one report of a search that did not begin. */
+/* Make the one report of a search that did not begin. */
 static int
 not_looked_for(HjgClReport *report, const char *reason)
 {

@@ -39,7 +39,7 @@ EMBED(hjg_text_kernels, "kernels/hjg_steps.cl");
 
 static const int widths[HJG_CL_WIDTHS] = {HJG_KEY_WIDTH_4, HJG_KEY_WIDTH_8, HJG_KEY_WIDTH_16};
 
-/* All parts without their #include lines; malloc'd. */
+/* Put together all parts without their #include lines; malloc'd. */
 static char *
 program_text(void)
 {
@@ -77,7 +77,7 @@ program_text(void)
 	return text;
 }
 
-/* What the compiler said: the first line with an error in it, or the first line. */
+/* Find what the compiler said: the first line with an error in it, or the first line. */
 static void
 build_reason(const HjgClApi *api, cl_program program, cl_device_id id, cl_int error, char *reason, size_t room)
 {
@@ -261,7 +261,7 @@ run_share(HjgClDevice *device, cl_command_queue queue, hjg_u32 *words, hjg_u32 *
 	return error;
 }
 
-/* The same over a copy that comes and goes through the queue; false: it came back wrong. */
+/* Run the same over a copy that comes and goes through the queue; false: it came back wrong. */
 static bool
 run_copied(HjgClDevice *device, cl_command_queue queue, hjg_u32 *words, cl_int *error)
 {

@@ -22,7 +22,7 @@ drop(HjgClRegions *of, HjgClRegion *region, bool is_idle)
 	*region = (HjgClRegion) {.base = NULL};
 }
 
-/* The region that begins there; NULL: none. */
+/* Find the region that begins there; NULL: none. */
 static HjgClRegion *
 find(HjgClRegions *of, const void *base)
 {
@@ -32,7 +32,7 @@ find(HjgClRegions *of, const void *base)
 	return NULL;
 }
 
-/* A place for one; what is known of copies is not thrown away for another one. */
+/* Find a place for one; what is known of copies is not thrown away for another one. */
 static HjgClRegion *
 free_one(HjgClRegions *of)
 {
@@ -83,7 +83,7 @@ hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory)
 	return region->buffer;
 }
 
-/* Bytes [begin, end) that the other one alone has. */
+/* Copy bytes [begin, end) that the other one alone has. */
 static cl_int
 copy(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, cl_mem buffer, hjg_u64 begin, hjg_u64 end, cl_event *first)
 {

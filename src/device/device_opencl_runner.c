@@ -66,7 +66,7 @@ static const char *const kernel_names[HJG_STEP_COUNT] = {
 	[HJG_STEP_P4] = "hjg_k_p4",
 };
 
-/* The buffer of a launch's keys or page: the launch's own, or with copies the one for all. */
+/* Find the buffer of a launch's keys or page: the launch's own, or with copies the one for all. */
 static cl_mem
 user_buffer(ClRunner *runner, const HjgStepLaunch *launch, cl_int *error)
 {
@@ -112,7 +112,7 @@ copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *fi
 	return error;
 }
 
-/* Another command of the launch is the last one now. */
+/* Note that another command of the launch is the last one now. */
 static void
 follow(const ClRunner *runner, LaunchEvents *events, cl_event last)
 {
@@ -159,7 +159,7 @@ profiled(const ClRunner *runner, cl_event event, cl_profiling_info what)
 }
 
 /*
- * How long the device was at work on a launch, and how long that waited although the device had nothing else to do: for its copies, from when the
+ * Count how long the device was at work on a launch, and how long that waited although the device had nothing else to do: for its copies, from when the
  * first one was queued, or the launch before ended, to the kernel's start (some drivers move what lies in pageable memory before they say that
  * the copy has begun), or without any.
  */
@@ -266,7 +266,7 @@ typedef struct Arguments
 	cl_uint		step;
 } Arguments;
 
-/* A kernel of so many items; a merged one takes all arguments. */
+/* Queue a kernel of so many items; a merged one takes all arguments. */
 static cl_int
 enqueue(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool is_merged, size_t items, cl_event *event)
 {

@@ -104,7 +104,7 @@ hjg_round_drop_join(HjgJobTask *task)
 
 /* ---- operations ---- */
 
-/* The inputs of an operation as engine segments, in memory that the caller frees. */
+/* Collect the inputs of an operation as engine segments, in memory that the caller frees. */
 static HjgSegment *
 collect_inputs(const HjgJobTask *task, const HjgOp *op, HjgSideId side, int *nsegments)
 {
@@ -168,7 +168,7 @@ gives_up(const HjgJobTask *task, HjgStatus status)
 		task->driver != NULL && task->driver != hjg_driver_of(CPU_DEVICE, &number);
 }
 
-/* By the only operation of the job that runs, on its first way.  False when building failed too. */
+/* Take over, by the only operation of the job that runs, on its first way.  False when building failed too. */
 static bool
 take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 {
@@ -182,7 +182,7 @@ take_over(HjgJobTask *task, const HjgJobSlot *job, HjgStatus status)
 }
 
 /*
- * What the slot says of the join is read once: it can change at any time, and what is checked
+ * Read what the slot says of the join, once: it can change at any time, and what is checked
  * must be what every round goes by.
  */
 static bool
@@ -288,7 +288,7 @@ sum_piece(void *arg, int piece, int worker)
 	hjg_beat_progress(&pieces->way->beat);
 }
 
-/* The checksums of a result, into the report; and its pairs into the arena, where they are in own pages. */
+/* Put the checksums of a result into the report; and its pairs into the arena, where they are in own pages. */
 static void
 sum_result(HjgJobWay *way, const HjgResult *result, HjgPair **own, HjgOpReport *report)
 {

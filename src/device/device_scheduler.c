@@ -75,7 +75,7 @@ claim_op(HjgJobTask *task, HjgClaim *claim)
 	return false;
 }
 
-/* A way that nobody is on, opened if it has to be; NULL when there is none. */
+/* Find a way that nobody is on, opened if it has to be; NULL when there is none. */
 static HjgJobWay *
 free_way(HjgJobTask *task)
 {
@@ -145,7 +145,7 @@ visit(HjgJobTask *task, HjgClaim *claim)
 	return way;
 }
 
-/* The runner that was on the way has done what it came for. */
+/* Note that the runner on the way has done what it came for. */
 static void
 leave(HjgJobWay *way)
 {

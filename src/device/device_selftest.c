@@ -35,7 +35,7 @@ static HjgServe serve;		/* has the same arena as the device process has it */
 static int	device_ix;
 static bool on_gpu;				/* of which strategies of its own may be asked for */
 
-/* The keys of one slab: row i of it holds the number (start + i) / divisor. */
+/* Write the keys of one slab: row i of it holds the number (start + i) / divisor. */
 static hjg_u32
 fill(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
 {
@@ -87,7 +87,7 @@ wait_ready(const HjgOpReport *report)
 	return true;
 }
 
-/* All rounds of one batch; returns the number of pairs, or -1 with a message. */
+/* Run all rounds of one batch; returns the number of pairs, or -1 with a message. */
 static long long
 probe_rounds(HjgOp *op, HjgOpReport *report, HjgExpected *expected, hjg_u32 job_ix, hjg_u32 generation)
 {
@@ -238,7 +238,7 @@ client_main(void *arg)
 	return NULL;
 }
 
-/* Number of a device by its name; -1, with a message, when it cannot be used. */
+/* Find the number of a device by its name; -1, with a message, when it cannot be used. */
 static int
 find_device(const char *name)
 {

@@ -38,7 +38,7 @@ static size_t cached_bytes;
 static size_t used_bytes;
 
 /*
- * What a request of so many bytes occupies.  Classes of an eighth of a power of
+ * Compute what a request of so many bytes occupies.  Classes of an eighth of a power of
  * two let requests of about the same size share blocks.
  */
 static size_t

@@ -173,13 +173,13 @@ typedef struct HjgCudaDevice
 extern int	hjg_cuda_list(HjgDeviceInfo *devices, int room);
 
 /*
- * The device, with its context made and current in this thread; NULL with the
+ * Find the device, with its context made and current in this thread; NULL with the
  * reason in words when that fails.
  */
 extern HjgCudaDevice *hjg_cuda_enter(int number, char *reason, size_t room);
-/* The same, but NULL where no context was made yet. */
+/* Find it, but NULL where no context was made yet. */
 extern HjgCudaDevice *hjg_cuda_made(int number);
-/* Device memory that all joins together may use on each device; before the first context, 0 = most of it. */
+/* Set the device memory that all joins together may use on each device; before the first context, 0 = most of it. */
 extern void hjg_cuda_set_budget(size_t bytes);
 
 /*
@@ -197,16 +197,16 @@ typedef struct HjgCudaKernel
 #define HJG_CUDA_KERNEL(variable, image_name) \
 	static HjgCudaKernel variable = {.image = image_name, .name = #variable}
 
-/* Result of the driver; for hjg_cuda_launch() and the like. */
+/* Load it; returns the result of the driver; for hjg_cuda_launch() and the like. */
 extern HjgCudaResult hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *kernel, unsigned shared_bytes);
 
 /* ---- device_cuda_memory.c: device memory ---- */
 
-/* The budget of a device is budget_bytes, or most of what is free when that is 0. */
+/* Make a pool; the budget of a device is budget_bytes, or most of what is free when that is 0. */
 extern HjgCudaPool *hjg_cuda_pool_create(size_t budget_bytes);
 extern size_t hjg_cuda_pool_budget(const HjgCudaPool *pool);
 
-/* What an allocation takes of a grant. */
+/* Compute what an allocation takes of a grant. */
 extern size_t hjg_cuda_block_bytes(size_t bytes);
 
 /* A part of a device's budget; what a job may have at one time. */
@@ -224,7 +224,7 @@ typedef struct HjgCudaGrant
  */
 extern HjgStatus hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms,
 								HjgCudaGrant *grant);
-/* For what a job can do without: at once, if nobody waits and as much is left for others. */
+/* Ask for what a job can do without: granted at once, if nobody waits and as much is left for others. */
 extern HjgStatus hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant);
 extern void hjg_cuda_dismiss(HjgCudaGrant *grant);
 
@@ -237,9 +237,9 @@ hjg_cuda_grant_use(HjgCudaGrant *grant, size_t bytes)
 		__atomic_store_n(&grant->peak_bytes, grant->used_bytes, __ATOMIC_RELAXED);
 }
 
-/* A block; as cuMemAlloc, but blocks that were freed are used again. */
+/* Take a block; as cuMemAlloc, but blocks that were freed are used again. */
 extern HjgCudaResult hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr);
-/* What it took of the grant. */
+/* Find what it took of the grant. */
 extern size_t hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr);
 /* Keep the block for whoever takes one of its size. */
 extern void hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr);
@@ -291,7 +291,7 @@ extern void hjg_cuda_lane_close(HjgCudaLane *lane);
  */
 extern HjgStatus hjg_cuda_check(HjgCudaLane *lane, HjgCudaResult result, const char *what);
 
-/* Device memory, at least 256-byte aligned, not zeroed.  HJG_ERR_MEMORY beyond the grant. */
+/* Allocate device memory, at least 256-byte aligned, not zeroed.  HJG_ERR_MEMORY beyond the grant. */
 extern HjgStatus hjg_cuda_alloc(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
 /* Work that uses the memory must have been waited for, or be queued on the same lane as what comes next. */
 extern void hjg_cuda_free(HjgCudaLane *lane, HjgCudaPtr ptr);
@@ -303,7 +303,7 @@ extern void hjg_cuda_free(HjgCudaLane *lane, HjgCudaPtr ptr);
 extern HjgStatus hjg_cuda_launch(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned blocks, unsigned block_threads,
 								 unsigned shared_bytes, void **params);
 
-/* Blocks of the kernel that one multiprocessor runs at a time; HJG_ERR_DEVICE where none fits. */
+/* Count the blocks of the kernel that one multiprocessor runs at a time; HJG_ERR_DEVICE where none fits. */
 extern HjgStatus hjg_cuda_occupancy(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
 									unsigned shared_bytes, int *blocks);
 
@@ -312,11 +312,11 @@ extern HjgStatus hjg_cuda_copy_out(HjgCudaLane *lane, void *to, HjgCudaPtr from,
 extern HjgStatus hjg_cuda_copy_within(HjgCudaLane *lane, HjgCudaPtr to, HjgCudaPtr from, size_t bytes);
 extern HjgStatus hjg_cuda_zero(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes);
 
-/* Time on the device of what is queued from here on belongs to the phase. */
+/* Count the time on the device of what is queued from here on to the phase. */
 extern HjgStatus hjg_cuda_mark(HjgCudaLane *lane, HjgCudaPhase phase);
 /* Let what follows on lane wait for what was queued on other. */
 extern HjgStatus hjg_cuda_follow(HjgCudaLane *lane, HjgCudaLane *other);
-/* The same in two steps, for what is queued on the lane until it is noted; the event is the caller's, made and ended here. */
+/* Do the same in two steps, for what is queued on the lane until it is noted; the event is the caller's, made and ended here. */
 extern HjgStatus hjg_cuda_note_open(HjgCudaLane *lane, HjgCudaEvent *event);
 extern void hjg_cuda_note_close(HjgCudaLane *lane, HjgCudaEvent *event);
 extern HjgStatus hjg_cuda_note(HjgCudaLane *lane, HjgCudaEvent event);
@@ -423,7 +423,7 @@ typedef struct HjgCudaStrategy
 /* Chunks of build rows, each of what a table holds, that a partition may be joined in. */
 #define HJG_CUDA_MOST_CHUNKS 16
 
-/* Most build rows of a partition; in any mode but ALL they must be together. */
+/* Bound the build rows of a partition; in any mode but ALL they must be together. */
 static inline hjg_u64
 hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 {
@@ -435,7 +435,7 @@ hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 /* Those of another program (the laboratory) that can be asked for, too; ends with NULL.  Set before the first join, or NULL. */
 extern const HjgCudaStrategy *const *hjg_cuda_further_strategies;
 /*
- * Number ix of all of them, in the order of HjgCudaStrategyId up to the csr table, which is the driver's own and no
+ * Find number ix of all of them, in the order of HjgCudaStrategyId up to the csr table, which is the driver's own and no
  * HjgCudaStrategy; further ones from there on; NULL behind the last one.
  */
 extern const HjgCudaStrategy *hjg_cuda_strategy_at(int ix);

@@ -33,7 +33,7 @@
 
 /* ---- device_cuda_region.c: the arena as pinned memory ---- */
 
-/* The arena that joins read and write from now on; NULL for none. */
+/* Set the arena that joins read and write from now on; NULL for none. */
 extern void hjg_cuda_region_open(const HjgArenaView *view);
 /*
  * Around each operation on memory of the arena.  What lies in it is registered if that is
@@ -56,7 +56,7 @@ typedef enum HjgCudaOfRow
 extern HjgStatus hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to,
 									 const HjgSegment *segments, int nsegments, hjg_u64 row, hjg_u64 n);
 /*
- * More of a build side was queued: wait for it where that is much, so that a cancelled job is noticed. *queued_bytes
+ * Note that more of a build side was queued, and wait for it where that is much, so that a cancelled job is noticed. *queued_bytes
  * is 0 at first.
  */
 extern HjgStatus hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes);
@@ -92,7 +92,7 @@ extern void hjg_cuda_lanes_give(HjgCudaLanes *lanes);
 extern HjgStatus hjg_cuda_lanes_wait(HjgCudaLanes *lanes);
 /* Queue the copy of a count to the mail; unlike a copy it does not stand in line behind those of pairs (cuda_flow.cu). */
 extern HjgStatus hjg_cuda_post_count(HjgCudaLane *lane, HjgCudaPtr from, hjg_u64 *to);
-/* Time on the device since the set was taken, over all lanes. */
+/* Sum up the time on the device since the set was taken, over all lanes. */
 extern hjg_u64 hjg_cuda_lanes_ns(const HjgCudaLanes *lanes, HjgCudaPhase phase);
 
 /* ---- device_cuda_csr.c: the table ---- */
@@ -107,7 +107,7 @@ typedef struct HjgCudaCsr
 	bool		unique;			/* no key occurs twice */
 } HjgCudaCsr;
 
-/* Most device memory at one time while it is built, and what it keeps. */
+/* Bound the device memory at one time while it is built, and what it keeps. */
 extern size_t hjg_cuda_csr_build_bytes(int width, hjg_u64 nrows);
 extern size_t hjg_cuda_csr_bytes(int width, hjg_u64 nrows);
 /*
@@ -117,11 +117,11 @@ extern size_t hjg_cuda_csr_bytes(int width, hjg_u64 nrows);
 extern HjgStatus hjg_cuda_csr_build(HjgCudaLane *lane, HjgCsrFacts *mail, HjgCudaCsr *csr, hjg_u64 nrows);
 extern void hjg_cuda_csr_free(HjgCudaLane *lane, HjgCudaCsr *csr);
 
-/* Exclusive sums of n entries in place; sums has room for hjg_cuda_scan_entries(n). */
+/* Compute exclusive sums of n entries in place; sums has room for hjg_cuda_scan_entries(n). */
 extern size_t hjg_cuda_scan_entries(hjg_u64 n);
 extern HjgStatus hjg_cuda_scan(HjgCudaLane *lane, HjgCudaPtr data, hjg_u64 n, HjgCudaPtr sums);
 
-/* Index of a key width in tables of three kernels. */
+/* Find the index of a key width in tables of three kernels. */
 static inline int
 hjg_cuda_width_ix(int width)
 {
@@ -135,7 +135,7 @@ hjg_cuda_width_ix(int width)
 		{.image = image_name, .name = stem "_16"}, \
 	}
 
-/* Blocks of block_threads for n threads. */
+/* Count blocks of block_threads for n threads. */
 static inline unsigned
 hjg_cuda_blocks(hjg_u64 n, unsigned block_threads)
 {
@@ -198,9 +198,9 @@ typedef struct HjgCudaJoin
  * what there is goes with the join.
  */
 extern HjgStatus hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
-/* Where calibrated costs are to be found from now on; NULL for nowhere. */
+/* Say where calibrated costs are to be found from now on; NULL for nowhere. */
 extern void hjg_cuda_costs_open(const HjgControl *control);
-/* Those of the machine with the device's own, or the defaults. */
+/* Read those of the machine with the device's own, or the defaults. */
 extern HjgUnitCosts hjg_cuda_costs(const HjgCudaDevice *device);
 /* Would so many build rows fit the budget, whatever their keys? */
 extern bool hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows);
@@ -208,7 +208,7 @@ extern bool hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows);
 extern HjgStatus hjg_cuda_use_csr(HjgCudaJoin *join);
 /* Give back what the join itself has of the device; branches and turns have been freed. */
 extern void hjg_cuda_release(HjgCudaJoin *join);
-/* Row numbers first_row, first_row + 1, ... */
+/* Write row numbers first_row, first_row + 1, ... */
 extern HjgStatus hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row);
 
 /* ---- device_cuda_chunks.c ---- */
@@ -222,10 +222,10 @@ typedef struct HjgCudaTuning
 
 extern HjgCudaTuning hjg_cuda_tuning;
 
-/* Memory of the chunks that go through, and of windows besides. */
+/* Count the memory of the chunks that go through, and of windows besides. */
 extern size_t hjg_cuda_chunk_bytes(int width, hjg_u32 rows);
 extern size_t hjg_cuda_window_bytes(hjg_u32 rows);
-/* When first needed: buffers of chunks, and of windows; after an error what there is goes with the join. */
+/* Allocate, when first needed, buffers of chunks, and of windows; after an error what there is goes with the join. */
 extern HjgStatus hjg_cuda_alloc_chunks(HjgCudaJoin *join);
 extern HjgStatus hjg_cuda_alloc_windows(HjgCudaJoin *join);
 /* Free both; nothing that uses them is queued. */
@@ -233,13 +233,13 @@ extern void hjg_cuda_free_chunks(HjgCudaJoin *join);
 
 /* ---- device_cuda_probe.c ---- */
 
-/* Rows from *at on of a batch of nrows rows; pairs are added to the result, and may be still on their way. */
+/* Probe rows from *at on of a batch of nrows rows; pairs are added to the result, and may be still on their way. */
 extern HjgStatus hjg_cuda_probe_rows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 									 HjgCursor *at, HjgResult *result);
 
 /* ---- device_cuda_send.c ---- */
 
-/* A round begins: nothing is added up yet. */
+/* Begin a round: nothing is added up yet. */
 extern HjgStatus hjg_cuda_send_begin(HjgCudaJoin *join, const HjgResult *result);
 /*
  * Queue on the turn's way out: the sums of its npairs pairs and of their columns, and their copies, to where the result
@@ -252,7 +252,7 @@ extern HjgStatus hjg_cuda_send_end(HjgCudaJoin *join, HjgResult *result);
 /* ---- device_cuda_once.c ---- */
 
 /*
- * From *cursor on, which is at the beginning of a row.  With single, where no row has more than one pair.
+ * Probe from *cursor on, which is at the beginning of a row.  With single, where no row has more than one pair.
  * Else HJG_ERR_INPUT, with nothing changed, where not even a few rows fit the result.
  */
 extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const HjgSegment *segments,
@@ -260,36 +260,36 @@ extern HjgStatus hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool 
 
 /* ---- device_cuda_window.c ---- */
 
-/* From any cursor, in canonical order, by windows of rows whose pairs are counted first: a row may be cut. */
+/* Probe from any cursor, in canonical order, by windows of rows whose pairs are counted first: a row may be cut. */
 extern HjgStatus hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 										HjgCursor *cursor, HjgResult *result);
 
 /* ---- device_cuda_branch.c ---- */
 
-/* As HjgDriver.branch; the context is current. */
+/* Make one, as HjgDriver.branch; the context is current. */
 extern HjgCudaJoin *hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env);
-/* Nobody probes. */
+/* Free them; nobody probes. */
 extern void hjg_cuda_branches_free(HjgCudaJoin *join);
-/* Figures of a join and its branches. */
+/* Sum up the figures of a join and its branches. */
 extern void hjg_cuda_join_stats(const HjgCudaJoin *join, HjgJobStats *stats);
 
 /* ---- device_cuda_payload.c ---- */
 
 /*
- * What there is to gather, of a build side of nrows rows with numbers below limit.  Then chunk_rows is settled, and
+ * Plan what there is to gather, of a build side of nrows rows with numbers below limit.  Then chunk_rows is settled, and
  * what it takes may turn out to be too much: drop it.
  */
 extern void hjg_cuda_payload_plan(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, hjg_u64 nrows, hjg_u64 limit);
 extern size_t hjg_cuda_payload_bytes(const HjgCudaJoin *join);
-/* The part that each branch has for itself; it borrows the rest. */
+/* Count the part that each branch has for itself; it borrows the rest. */
 extern size_t hjg_cuda_payload_chunk_bytes(const HjgCudaJoin *join);
 extern void hjg_cuda_payload_borrow(HjgCudaJoin *branch);
 extern void hjg_cuda_payload_drop(HjgCudaJoin *join);
-/* Build columns; buffers of chunks, when these are made; after an error what there is goes with the join. */
+/* Bring build columns; buffers of chunks, when these are made; after an error what there is goes with the join. */
 extern HjgStatus hjg_cuda_payload_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
 extern HjgStatus hjg_cuda_payload_alloc(HjgCudaJoin *join);
 extern void hjg_cuda_payload_free(HjgCudaJoin *join);
-/* A round begins: returns the sides that are gathered in it. */
+/* Begin a round; returns the sides that are gathered in it. */
 extern hjg_u32 hjg_cuda_payload_round(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
 /* Queue the copy of rows [row, row + n) of the probe side's columns, into the buffer of the turn. */
 extern HjgStatus hjg_cuda_payload_load(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgSegment *segments,
@@ -300,7 +300,7 @@ extern HjgStatus hjg_cuda_payload_load(HjgCudaJoin *join, HjgCudaLane *lane, int
  */
 extern HjgStatus hjg_cuda_payload_gather(HjgCudaJoin *join, int turn, hjg_u64 npairs, int probe_turn, hjg_u64 first_row,
 									   hjg_u64 nrows);
-/* The kernel alone. */
+/* Launch the kernel alone. */
 extern HjgStatus hjg_cuda_gather(HjgCudaLane *lane, const HjgKGather *gather);
 
 /* ---- device_cuda_turns.c ---- */
@@ -310,7 +310,7 @@ extern HjgStatus hjg_cuda_gather(HjgCudaLane *lane, const HjgKGather *gather);
  * The keys stay where the segments say, until the join ends.
  */
 extern HjgStatus hjg_cuda_turns_open(HjgCudaJoin *join, const HjgSegment *segments, int nsegments);
-/* A round; all pairs are in the result when this returns. */
+/* Run a round; all pairs are in the result when this returns. */
 extern HjgStatus hjg_cuda_turns_probe(HjgCudaTurns *turns, const HjgSegment *segments, int nsegments, hjg_u64 nrows,
 									  HjgCursor *at, HjgResult *result);
 extern void hjg_cuda_turns_stats(const HjgCudaTurns *turns, HjgJobStats *stats);

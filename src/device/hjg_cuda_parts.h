@@ -75,7 +75,7 @@ typedef struct HjgCudaParts
 /* Does the device have the shared memory for plain passes, and for an aligned one? */
 extern bool hjg_cuda_parts_plain_fits(const HjgCudaDevice *device, const HjgCudaPartsPlan *plan);
 extern bool hjg_cuda_parts_aligned_fits(const HjgCudaDevice *device, int bits);
-/* Device memory of a side; of one between two passes as well. */
+/* Count the device memory of a side; of one between two passes as well. */
 extern size_t hjg_cuda_parts_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows);
 extern size_t hjg_cuda_parts_between_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows);
 /* Queue all passes.  units: of a join with this side as the probe side, its parts and unit_first filled in here; or NULL. */

@@ -77,13 +77,13 @@ extern void hjg_drivers_open(HjgDeviceInfo *devices, bool all);
 /* Start and stop the thread that looks after drivers with tend(); false when it cannot start. */
 extern bool hjg_drivers_watch(HjgDeviceInfo *devices);
 extern void hjg_drivers_unwatch(void);
-/* The driver of a device that was listed, and the device's number within it; or NULL. */
+/* Find the driver of a device that was listed, and the device's number within it; or NULL. */
 extern const HjgDriver *hjg_driver_of(int device_ix, int *number);
 
 /* ---- device_workspace.c: memory of the engines ---- */
 
 /*
- * As in HjgEnv; freed memory stays with the process for a while.  Memory that
+ * Allocate and free as in HjgEnv; freed memory stays with the process for a while.  Memory that
  * is fresh from the system should be touched before it is used.
  */
 extern void *hjg_workspace_alloc(size_t bytes, bool *fresh);
@@ -104,16 +104,16 @@ extern void hjg_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, unsigned ms
 
 /* NULL: a table of this process's own.  Counts a failure for what a dead process was using. */
 extern void hjg_health_open(HjgDeviceBlock *block);
-/* This process was told to end: what it uses has not failed. */
+/* Note that this process was told to end: what it uses has not failed. */
 extern void hjg_health_excuse(void);
 /* Around each operation on the device. */
 extern void hjg_health_enter(const char *device);
 extern void hjg_health_leave(const char *device);
-/* A failure, with a message on stderr. */
+/* Note a failure, with a message on stderr. */
 extern void hjg_health_note(const char *device, const char *text);
-/* The same where another try would be no use for now: the device rests at once, unless it does so already. */
+/* Do the same where another try would be no use for now: the device rests at once, unless it does so already. */
 extern void hjg_health_rest(const char *device, const char *text);
-/* The same after an error with which the process cannot go on: it ends here. */
+/* Do the same after an error with which the process cannot go on: it ends here. */
 extern void hjg_health_fatal(const char *device, const char *text) __attribute__((noreturn));
 /* Is the device left alone for now?  Then the reason says how long. */
 extern bool hjg_health_resting(const char *device, char *reason, size_t room);
@@ -151,7 +151,7 @@ typedef enum HjgSpoil
 /* Take the faults of the environment; false, with a message on stderr, when they cannot be understood. */
 extern bool hjg_fault_open(void);
 extern void hjg_fault_help(void);
-/* A variable of the environment that spoils something for a test; NULL in the program that is installed. */
+/* Read a variable of the environment that spoils something for a test; NULL in the program that is installed. */
 extern const char *hjg_fault_variable(const char *name);
 /* May not return (die, exit, hang) or take long (slow), then with calls of poll. */
 extern HjgSpoil hjg_fault_here(HjgFaultPhase phase, bool (*poll) (void *), void *arg);

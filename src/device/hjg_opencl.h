@@ -70,7 +70,7 @@ typedef struct HjgClReport
 /* In the environment of the child, and of no other process. */
 #define HJG_CL_PROBE_MARK "HJOIN_GPU_PROBE"
 
-/* The child's main; writes reports to descriptor 1. */
+/* Run as the child: it writes reports to descriptor 1. */
 extern int	hjg_cl_probe_main(void);
 /*
  * Run the child and collect what it reports, at most room devices.  A child that
@@ -132,12 +132,12 @@ typedef struct HjgClApi
 /* ---- device_opencl_api.c ---- */
 
 /*
- * The functions, loaded at the first call; NULL with a reason when there is no
+ * Find the functions, loaded at the first call; NULL with a reason when there is no
  * usable loader.  The first call also makes the first call of OpenCL.
  */
 extern const HjgClApi *hjg_cl_api(char *reason, size_t room);
 extern const char *hjg_cl_error_text(cl_int error);
-/* Device number device of platform number platform. */
+/* Find device number device of platform number platform. */
 extern cl_int hjg_cl_find(const HjgClApi *api, hjg_u32 platform, hjg_u32 device, cl_device_id *id);
 extern void hjg_cl_facts(const HjgClApi *api, cl_device_id id, HjgClFacts *facts, HjgDeviceInfo *info);
 
@@ -174,7 +174,7 @@ extern bool hjg_cl_test(HjgClDevice *device, char *reason, size_t room);
 
 /* ---- device_opencl_runner.c ---- */
 
-/* A runner for one join; NULL when OpenCL refuses.  The device must outlive it.  copies: it has memory of its own. */
+/* Make a runner for one join; NULL when OpenCL refuses.  The device must outlive it.  copies: it has memory of its own. */
 extern HjgRunner *hjg_cl_runner_create(const HjgClDevice *device, int key_width, bool copies);
 extern void hjg_cl_runner_destroy(HjgRunner *runner);
 
@@ -184,7 +184,7 @@ extern void hjg_cl_runner_destroy(HjgRunner *runner);
 extern HjgClPool *hjg_cl_pool_create(void);
 /* Free the pool of a device that nobody uses any more. */
 extern void hjg_cl_pool_destroy(const HjgClDevice *device);
-/* A buffer of at least so many bytes of the device's own memory, with anything in it; NULL with an error. */
+/* Take a buffer of at least so many bytes of the device's own memory, with anything in it; NULL with an error. */
 extern cl_mem hjg_cl_pool_take(const HjgClDevice *device, size_t bytes, cl_int *error);
 /* Back with one that was taken for so many bytes; no command that uses it is queued. */
 extern void hjg_cl_pool_give(const HjgClDevice *device, cl_mem buffer, size_t bytes);
@@ -215,9 +215,9 @@ typedef struct HjgClSpans
 	HjgClSpan  *spans;
 } HjgClSpans;
 
-/* Bytes [begin, end) are good there from now on; false: no memory. */
+/* Note that bytes [begin, end) are good there from now on; false: no memory. */
 extern bool hjg_cl_spans_set(HjgClSpans *spans, hjg_u64 begin, hjg_u64 end, HjgClPlace place);
-/* The first bytes of [*begin, end) that are good there alone: *begin and the end of them; 0: none. */
+/* Find the first bytes of [*begin, end) that are good there alone: *begin and the end of them; 0: none. */
 extern hjg_u64 hjg_cl_spans_next(const HjgClSpans *spans, HjgClPlace place, hjg_u64 *begin, hjg_u64 end);
 extern void hjg_cl_spans_free(HjgClSpans *spans);
 
@@ -248,16 +248,16 @@ typedef struct HjgClRegions
 	HjgClRegion regions[HJG_CL_MAX_REGIONS];
 } HjgClRegions;
 
-/* The buffer of a region; NULL when OpenCL refuses. */
+/* Find the buffer of a region; NULL when OpenCL refuses. */
 extern cl_mem hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory);
 /*
- * With copies: queue what a processor reads of the ranges and the other one alone has; *first becomes the first copy's event, if it is not NULL and
+ * Queue, with copies, what a processor reads of the ranges and the other one alone has; *first becomes the first copy's event, if it is not NULL and
  * there is no event yet.
  */
 extern cl_int hjg_cl_cross(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, const HjgRange *ranges, int nranges, cl_event *first);
-/* Bytes of the device's copy, when nothing is launched. */
+/* Fetch bytes of the device's copy, when nothing is launched. */
 extern cl_int hjg_cl_region_fetch(HjgClRegions *of, const void *base, size_t off, size_t bytes, void *into);
-/* One region, or all: nothing that uses them is queued. */
+/* Forget one region, or all: nothing that uses them is queued. */
 extern void hjg_cl_region_forget(HjgClRegions *of, const void *base);
 extern void hjg_cl_regions_free(HjgClRegions *of);
 
@@ -266,13 +266,13 @@ extern void hjg_cl_regions_free(HjgClRegions *of);
 /* ---- device_opencl_aside.c ---- */
 
 /*
- * The device is open, and no kernel of this width is launched for the first time any more.  HJG_ERR_DEVICE at once as long as the
+ * Return when the device is open, and no kernel of this width is launched for the first time any more.  HJG_ERR_DEVICE at once as long as the
  * device is left alone; what else fails has been noted.
  */
 extern HjgStatus hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width);
-/* Costs for this device and width; NULL while there are none. */
+/* Find the costs for this device and width; NULL while there are none. */
 extern const HjgStepCosts *hjg_cl_costs(int number, const HjgEnv *env, int key_width, HjgPipeline pipeline, bool may_measure);
-/* Ratios that joins under these costs have found. */
+/* Find the ratios that joins under these costs have found. */
 extern HjgSeriesMemos *hjg_cl_memos(int number, int key_width);
 /* HJG_WIDTH_BIT() of those for which there are costs. */
 extern hjg_u32 hjg_cl_measured_widths(int number);
@@ -290,18 +290,18 @@ extern const HjgClReport *hjg_cl_report(int number);
 /* Give memory back to devices that no join has used for some time. */
 extern void hjg_cl_trim_pools(void);
 
-/* How long a driver may take; tests have less patience. */
+/* Say how long a driver may take; tests have less patience. */
 extern int	hjg_cl_limit_ms(int usual_ms);
 /* "opencl:N" */
 extern void hjg_cl_name(int number, char *name, size_t room);
 
 /*
- * How much of a CPU device works as "the GPU", in compute units; 0: half of it.  For
+ * Set how much of a CPU device works as "the GPU", in compute units; 0: half of it.  For
  * the bench, before the first join.
  */
 extern void hjg_cl_set_units(int units);
 
-/* For tests and the bench, before a runner is made: copies also where memory is shared. */
+/* Work on copies, for tests and the bench, before a runner is made, also where memory is shared. */
 extern void hjg_cl_set_copies(bool copies);
 
 /*
@@ -314,7 +314,7 @@ extern void hjg_opencl_end(HjgRunner *runner);
 
 /* ---- device_opencl.c ---- */
 
-/* Where hjoin_gpu_calibrate() has put what it measured; NULL: nowhere any more. */
+/* Say where hjoin_gpu_calibrate() has put what it measured; NULL: nowhere any more. */
 extern void hjg_cl_costs_open(const HjgControl *control);
 
 #endif							/* HJG_OPENCL_H */

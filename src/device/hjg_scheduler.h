@@ -58,7 +58,7 @@ typedef struct HjgClaim
 extern void hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim);
 /* Free the join and its branches; nobody is at them. */
 extern void hjg_round_drop_join(HjgJobTask *task);
-/* Nobody works any more. */
+/* Free them; nobody works any more. */
 extern void hjg_round_pools_free(void);
 
 #endif							/* HJG_SCHEDULER_H */

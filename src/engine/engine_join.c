@@ -33,7 +33,7 @@ hjg_status_text(HjgStatus status)
 	return "unknown status";
 }
 
-/* On any number of threads; with no more than 64 segments, and one for every 64 rows. */
+/* Bound it on any number of threads; with no more than 64 segments, and one for every 64 rows. */
 size_t
 hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows)
 {

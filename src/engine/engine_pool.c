@@ -80,7 +80,7 @@ take_pieces(PoolRun *run, int worker)
 		run->fn(run->arg, piece, worker);
 }
 
-/* The open run with pieces left and the fewest helpers.  Mutex held. */
+/* Choose the open run with pieces left and the fewest helpers.  Mutex held. */
 static PoolRun *
 choose_run(HjgPool *pool)
 {
@@ -156,7 +156,7 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* The threads get every signal blocked: signals are the business of the caller's program. */
+/* Start threads, which get every signal blocked: signals are the business of the caller's program. */
 HjgPool *
 hjg_pool_create(int nthreads)
 {

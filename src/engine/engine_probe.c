@@ -146,7 +146,7 @@ scan_line(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntuples, Hjg
 
 #if defined(__x86_64__)
 /*
- * Both with AVX-512: what matches among a line's worth of tuples is compressed to the front, so that
+ * Do both with AVX-512: what matches among a line's worth of tuples is compressed to the front, so that
  * nothing branches on the keys.  Writes eight pairs at most.  Four-byte keys may come without a header, then they are
  * eight, and nothing behind the last one is read, as they may be those of a line; others have it, or what may be read in its place.
  */

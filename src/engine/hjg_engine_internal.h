@@ -166,7 +166,7 @@ extern HjgIsa hjg_engine_isa(void);
 /* Find out the size of the second-level cache of a core. */
 extern size_t hjg_l2_bytes(void);
 
-/* A slot more for every slot_rows rows, up to so many threads, or the pool's. */
+/* Count a slot more for every slot_rows rows, up to so many threads, or the pool's. */
 extern int	hjg_nslots_of(int nthreads, hjg_u64 nrows);
 extern int	hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows);
 

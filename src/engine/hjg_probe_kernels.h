@@ -12,7 +12,7 @@
  *		SCAN_LINE			function that scans a line: see scan_line()
  */
 
-/* The next rows of a batch, at most max, as they came. */
+/* Take the next rows of a batch, at most max, as they came. */
 KERNEL_TARGET HJG_ALWAYS_INLINE void
 KERNEL(fill_keys)(int width, HjgKeyScan *scan, hjg_u32 max, ProbeBlock *block)
 {
@@ -31,7 +31,7 @@ KERNEL(fill_keys)(int width, HjgKeyScan *scan, hjg_u32 max, ProbeBlock *block)
 	}
 }
 
-/* The pairs of one row.  False: the slot is to return. */
+/* Emit the pairs of one row.  False: the slot is to return. */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
 KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, HjgMixed key, hjg_u32 probe_row,
 					 HjgBucket bucket)
@@ -47,7 +47,7 @@ KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbe
 }
 
 /*
- * The pairs of the rows of a block whose buckets are crowded, while the tuples of those of the next one are
+ * Emit the pairs of the rows of a block whose buckets are crowded, while the tuples of those of the next one are
  * fetched: of as many as most buckets have.  False: the slot is to return.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
@@ -85,7 +85,7 @@ KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProb
 }
 
 /*
- * Rows [begin, end) counted from probe->row.  While a block is compared the lines of the next one are fetched, row by
+ * Probe rows [begin, end) counted from probe->row.  While a block is compared the lines of the next one are fetched, row by
  * row, so that they arrive while there is something to do: a block that went through
  * stage by stage took half as long again.  What is elsewhere than in lines
  * waits for another block; that few rows have it is no reason to branch for each.  What a short
@@ -177,7 +177,7 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 }
 
 /*
- * Rows [begin, end), as they came, where most buckets are crowded: no line is compared.  While a row's bucket
+ * Probe rows [begin, end), as they came, where most buckets are crowded: no line is compared.  While a row's bucket
  * is scanned the tuples of one a block behind it are fetched, and the line of one two blocks behind it.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool

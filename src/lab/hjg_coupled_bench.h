@@ -77,14 +77,14 @@ typedef struct HjgBenchTimes
 extern void *hjg_bench_alloc(void *arg, size_t bytes);
 extern void hjg_bench_free(void *arg, void *ptr, size_t bytes);
 extern hjg_u64 hjg_bench_random(hjg_u64 *state);
-/* The numbers below n in an order that is drawn: what ran before is in caches, and its threads are awake. */
+/* Put the numbers below n in an order that is drawn: what ran before is in caches, and its threads are awake. */
 extern void hjg_bench_shuffle(hjg_u64 *state, int *order, int n);
 
 /* 2^log rows on both sides. */
 extern bool hjg_bench_input_create(HjgBenchInput *in, const HjgBenchOptions *options, int log);
 extern bool hjg_bench_input_sized(HjgBenchInput *in, const HjgBenchOptions *options, hjg_u32 nbuild, hjg_u32 nprobe);
 extern void hjg_bench_input_destroy(HjgBenchInput *in);
-/* One join; config NULL: the cpu engine.  False if a result was wrong: each pair is looked at, after the time was taken. */
+/* Run one join; config NULL: the cpu engine.  False if a result was wrong: each pair is looked at, after the time was taken. */
 extern bool hjg_bench_run(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
 						  const HjgBenchInput *in, HjgBenchTimes *times);
 
@@ -113,12 +113,12 @@ extern bool hjg_bench_pairs(const HjgBenchOptions *options, const HjgEnv *env, c
 
 /* ---- lab_coupled_rows.c ---- */
 
-/* All systems of the papers, or one; false if a result was wrong. */
+/* Run all systems of the papers, or one; false if a result was wrong. */
 extern bool hjg_bench_rows(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_engines.c ---- */
 
-/* What PL, and the engine that is taken by itself, lose to the best one; false if a result was wrong. */
+/* Measure what PL, and the engine that is taken by itself, lose to the best one; false if a result was wrong. */
 extern bool hjg_bench_engines(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_points.c ---- */
@@ -135,11 +135,11 @@ typedef struct HjgBenchPoint
 
 extern HjgBenchPoint hjg_bench_points[HJG_BENCH_MAX_POINTS];
 
-/* The options' setting with another strategy, nothing on units of its own; alone: every step on one processor. */
+/* Make the options' setting with another strategy, nothing on units of its own; alone: every step on one processor. */
 extern HjgCoupledConfig hjg_bench_config(const HjgBenchOptions *options, HjgCoupledStrategy strategy);
 extern HjgCoupledConfig hjg_bench_config_alone(const HjgBenchOptions *options, HjgCoupledStrategy strategy, int processor);
 
-/* The first npoints in turn; each one's turns are ordered by time then.  False if a result was wrong. */
+/* Run the first npoints in turn; each one's turns are ordered by time then.  False if a result was wrong. */
 extern bool hjg_bench_run_points(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 								 const HjgBenchInput *in, int npoints);
 extern const HjgBenchTimes *hjg_bench_median(const HjgBenchOptions *options, int point);
@@ -155,7 +155,7 @@ typedef struct HjgBenchFigure
 	bool		one_size;		/* it has sizes of its own, from the least one on */
 } HjgBenchFigure;
 
-/* Figures of the papers; false if a result was wrong. */
+/* Print figures of the papers; false if a result was wrong. */
 extern bool hjg_bench_figures(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner);
 
 /* ---- lab_coupled_tradeoffs.c, lab_coupled_incache.c ---- */

@@ -73,7 +73,7 @@ typedef struct HjgBenchMoved
 extern HjgStatus hjg_bench_moved_open(HjgCudaLane *lane, HjgLabMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
 									  HjgBenchMoved *moved);
 extern void hjg_bench_moved_close(HjgCudaLane *lane, HjgBenchMoved *moved);
-/* The sides, which are in device memory, as they are to be joined: to host memory; waits. */
+/* Move the sides, which are in device memory, as they are to be joined: to host memory; waits. */
 extern HjgStatus hjg_bench_moved_reset(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCudaSide *build,
 									   const HjgCudaSide *probe);
 /* Queue what brings one of them to the device, if anything does. */
@@ -150,7 +150,7 @@ typedef struct HjgBenchRun
 /* Take the time on the device from here to there; waits. */
 extern HjgStatus hjg_bench_start_clock(HjgBench *bench);
 extern HjgStatus hjg_bench_stop_clock(HjgBench *bench, float *ms);
-/* For qsort(). */
+/* Compare for qsort(). */
 extern int	hjg_bench_compare_ms(const void *a, const void *b);
 /* After an error what there is must be freed, too. */
 extern HjgStatus hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgBenchInputs *inputs);

@@ -118,9 +118,9 @@ typedef struct HjgCudaFlow
 	bool		no_more;
 } HjgCudaFlow;
 
-/* Rows of a chunk for a build side of so many rows. */
+/* Choose the rows of a chunk for a build side of so many rows. */
 extern hjg_u64 hjg_lab_flow_chunk_rows(hjg_u64 build_rows);
-/* Device memory that a flow has, with or without a column of row numbers. */
+/* Count the device memory that a flow has, with or without a column of row numbers. */
 extern size_t hjg_lab_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows);
 /* After an error what there is goes with the flow. */
 extern HjgStatus hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows,
@@ -138,16 +138,16 @@ extern HjgStatus hjg_lab_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *stra
 /* Build a table by the strategy, or by the first of those that suit that takes the keys. */
 extern HjgStatus hjg_lab_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 									 const HjgCudaStrategy *wanted, const HjgCudaStrategy **strategy, void **table);
-/* Most device memory of any strategy that may be taken for it. */
+/* Bound the device memory of any strategy that may be taken for it. */
 extern size_t hjg_lab_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape,
 										const HjgCudaStrategy *wanted);
 
 /* ---- lab_host_stream.c ---- */
 
-/* Device memory that the join has at one time. */
+/* Count the device memory that the join has at one time. */
 extern size_t hjg_lab_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join);
 /*
- * The lanes have a grant of so much.  All pairs are in the result when this returns; after an error
+ * Join; the lanes have a grant of so much.  All pairs are in the result when this returns; after an error
  * nothing writes to it any more, and what is in it is void.
  */
 extern HjgStatus hjg_lab_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result);
@@ -214,7 +214,7 @@ typedef struct HjgCudaPasses
 	int			npasses;
 } HjgCudaPasses;
 
-/* Device memory that passes have at one time. */
+/* Count the device memory that passes have at one time. */
 extern size_t hjg_lab_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, hjg_u64 set_rows);
 /* After an error what there is goes with _close(), which waits for all lanes. */
 extern HjgStatus hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHostJoin *join, hjg_u64 set_rows,
@@ -244,7 +244,7 @@ typedef struct HjgCudaCopro
 	hjg_u64		partitioned_ns;	/* from the start until all rows were in their blocks */
 } HjgCudaCopro;
 
-/* As for hjg_lab_stream_join(); batches of the result begin at row 0. */
+/* Count as for hjg_lab_stream_join(); batches of the result begin at row 0. */
 extern size_t hjg_lab_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *copro);
 /* HJG_ERR_MEMORY also where one partition is more than a set and the mode not ALL. */
 extern HjgStatus hjg_lab_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *copro, HjgCudaHostResult *result);
@@ -266,7 +266,7 @@ extern size_t hjg_lab_split_bytes(int key_width, int bits, hjg_u64 chunk_rows);
 /* After an error what there is goes with _close(), before which all lanes are waited for. */
 extern HjgStatus hjg_lab_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int bits, hjg_u64 chunk_rows);
 extern void hjg_lab_split_close(HjgCudaSplit *split);
-/* Rows of each partition of a side of at most chunk_rows rows: counts[2^bits].  Waits for the lane "work". */
+/* Count the rows of each partition of a side of at most chunk_rows rows: counts[2^bits].  Waits for the lane "work". */
 extern HjgStatus hjg_lab_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *counts);
 /*
  * Queue the ordering of what was counted into rows[turn], another turn than before: partitions that are not `behind`, then
@@ -292,11 +292,11 @@ typedef struct HjgCudaSpill
 	size_t		spilled_bytes;
 } HjgCudaSpill;
 
-/* Rows of a chunk for a build side of so many rows. */
+/* Choose the rows of a chunk for a build side of so many rows. */
 extern hjg_u64 hjg_lab_spill_chunk_rows(hjg_u64 build_rows);
 /* Enough memory for whatever does not stay. */
 extern size_t hjg_lab_spill_memory(const HjgCudaSpill *spill);
-/* As for hjg_lab_copro_join(). */
+/* Count as for hjg_lab_copro_join(). */
 extern size_t hjg_lab_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spill);
 /* HJG_ERR_MEMORY also where the memory does not suffice. */
 extern HjgStatus hjg_lab_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spill, HjgCudaHostResult *result);

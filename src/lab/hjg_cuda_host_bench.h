@@ -68,7 +68,7 @@ typedef struct HjgHostData
 
 /* Measure bench->rates, and say so. */
 extern HjgStatus hjg_host_measure_rates(HjgHostBench *bench);
-/* What crossed the bus in the last join. */
+/* Count what crossed the bus in the last join. */
 extern size_t hjg_host_bytes_in(const HjgHostData *data);
 extern size_t hjg_host_bytes_out(const HjgHostData *data);
 /* Copies like the last join's, with four buffers in device memory, which are the caller's also after an error. */

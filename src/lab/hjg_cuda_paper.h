@@ -63,7 +63,7 @@ extern const HjgCudaStrategy hjg_cuda_csr;
 HJG_LAB_STRATEGIES(LAB_STRATEGY)
 #undef LAB_STRATEGY
 
-/* By name, or NULL. */
+/* Find one by name, or NULL. */
 extern const HjgCudaStrategy *hjg_lab_strategy_named(const char *name);
 
 /*
@@ -76,9 +76,9 @@ extern void hjg_lab_strategy_choose(const HjgCudaDevice *device, const HjgCudaSh
 
 /* ---- lab_cuda_traffic.c ---- */
 
-/* Bytes that build and probe read and write in device memory, with rows in columns, the output not counted. */
+/* Count the bytes that build and probe read and write in device memory, with rows in columns, the output not counted. */
 extern hjg_u64 hjg_lab_traffic(const HjgCudaStrategy *strategy, const HjgCudaDevice *device, const HjgCudaShape *shape);
-/* Bytes of "table" and "packed" that a probe reads at random and the L2 cache should hold. */
+/* Count the bytes of "table" and "packed" that a probe reads at random and the L2 cache should hold. */
 extern size_t hjg_lab_table_probed(int key_width, hjg_u64 nrows);
 extern size_t hjg_lab_packed_probed(hjg_u64 nrows);
 /* Does it write pairs alone, and say no to other outputs: HJG_ERR_INPUT? */
@@ -104,7 +104,7 @@ typedef enum HjgLabMoving
 	HJG_LAB_BY_PREFETCH			/* in managed memory, asked for before */
 } HjgLabMoving;
 
-/* How a strategy wants its sides moved; where they were copied instead it is prbc. */
+/* Find out how a strategy wants its sides moved; where they were copied instead it is prbc. */
 extern HjgLabMoving hjg_lab_moving(const HjgCudaStrategy *strategy);
 /*
  * Managed memory, outside the pool; an error where the device has none, or not so much free: a program that has more on its
@@ -123,7 +123,7 @@ extern HjgStatus hjg_lab_bring(HjgCudaLane *lane, HjgLabMoving moving, HjgCudaPt
 /* Make them known to the driver (hjg_cuda_further_strategies). */
 extern void hjg_lab_strategies_open(void);
 
-/* What none of these joins takes: no build rows, more rows than positions, the wide rows of benchmarks. */
+/* Leave out what none of these joins takes: no build rows, more rows than positions, the wide rows of benchmarks. */
 static inline bool
 hjg_lab_paper_suits(const HjgCudaShape *shape)
 {
@@ -157,7 +157,7 @@ typedef struct HjgCudaRows
 } HjgCudaRows;
 
 extern size_t hjg_lab_rows_bytes(int key_width, hjg_u64 nrows);
-/* What was taken before an error is freed by _free(), which may be called on any rows that were zeroed first. */
+/* Allocate rows; what was taken before an error is freed by _free(), which may be called on any rows that were zeroed first. */
 extern HjgStatus hjg_lab_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows *rows);
 extern void hjg_lab_rows_free(HjgCudaLane *lane, HjgCudaRows *rows);
 
@@ -171,11 +171,11 @@ hjg_lab_kernel_rows(const HjgCudaRows *rows)
 
 /* Merge sort by mixed key; *sorted is freed by the caller. */
 extern HjgStatus hjg_lab_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted);
-/* Device memory at one time, the sorted rows counted. */
+/* Count the device memory at one time, the sorted rows counted. */
 extern size_t hjg_lab_merge_sort_bytes(int key_width, hjg_u64 nrows);
-/* Bytes read and written. */
+/* Count the bytes read and written. */
 extern hjg_u64 hjg_lab_merge_sort_traffic(int key_width, hjg_u64 nrows);
-/* Rows of a tile of sorts and merges. */
+/* Choose the rows of a tile of sorts and merges. */
 extern hjg_u32 hjg_lab_merge_tile(int key_width);
 
 /* ---- one side in partitions ---- */
@@ -212,7 +212,7 @@ typedef struct HjgCudaParted
 
 /* numbers of 2^bits partitions, largest and ticket zeroed; freed by _free() with all the rest. */
 extern HjgStatus hjg_lab_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted);
-/* From sizes to places; units: of a join with this side as the probe side, completed here; or NULL. */
+/* Turn sizes into places; units: of a join with this side as the probe side, completed here; or NULL. */
 extern HjgStatus hjg_lab_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units);
 extern void hjg_lab_parted_free(HjgCudaLane *lane, HjgCudaParted *parted);
 extern size_t hjg_lab_parted_bytes(int bits);
@@ -232,7 +232,7 @@ typedef enum HjgCudaSharing
 /* parted has begun; the rest of it is filled in, with units as for _place(). */
 extern HjgStatus hjg_lab_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width,
 											  const HjgCudaSide *side, HjgCudaParted *parted, HjgKUnits *units);
-/* Device memory at one time, the partitioned rows counted, and bytes moved. */
+/* Count the device memory at one time, the partitioned rows counted, and bytes moved. */
 extern size_t hjg_lab_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
 									   int bits);
 extern hjg_u64 hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
@@ -240,7 +240,7 @@ extern hjg_u64 hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSha
 
 /* ---- lab_cuda_chains.c ---- */
 
-/* The same, with parted->bucket_bits set; places are made here too, with units as for _place(). */
+/* Do the same, with parted->bucket_bits set; places are made here too, with units as for _place(). */
 extern HjgStatus hjg_lab_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side,
 										  HjgCudaParted *parted, HjgKUnits *units);
 extern size_t hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
@@ -272,10 +272,10 @@ typedef struct HjgCudaMatch
 	HjgKUnits	units;
 } HjgCudaMatch;
 
-/* Most build rows of a unit; 0 where the device has too little shared memory. */
+/* Bound the build rows of a unit; 0 where the device has too little shared memory. */
 extern hjg_u32 hjg_lab_match_limit(const HjgCudaDevice *device, int key_width, bool hashed);
 extern HjgStatus hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output);
-/* Most device memory it has at one time, with so many units at most. */
+/* Bound the device memory it has at one time, with so many units at most. */
 extern size_t hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
 								   hjg_u64 nunits);
 
@@ -296,7 +296,7 @@ typedef struct HjgCudaUnits
 /* *too_small: a unit has more pairs, or may have, than the buffer; then the output is void and its counter untouched. */
 extern HjgStatus hjg_lab_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
 extern HjgStatus hjg_lab_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small);
-/* Most device memory of the buffer and what belongs to it. */
+/* Bound the device memory of the buffer and what belongs to it. */
 extern size_t hjg_lab_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
 extern size_t hjg_lab_worst_bytes(const HjgCudaDevice *device);
 
@@ -309,7 +309,7 @@ typedef struct HjgCudaPages
 	HjgCudaPtr	numbers;		/* taken, nholes */
 } HjgCudaPages;
 
-/* For nblocks blocks of threads; _end() closes the holes and writes the number of pairs; _free() in any case. */
+/* Begin for nblocks blocks of threads; _end() closes the holes and writes the number of pairs; _free() in any case. */
 extern HjgStatus hjg_lab_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
 									  const HjgCudaOutput *output, HjgCudaPages *pages);
 extern HjgStatus hjg_lab_pages_end(HjgCudaLane *lane, HjgCudaPages *pages);

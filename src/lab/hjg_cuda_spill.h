@@ -41,7 +41,7 @@ typedef struct HjgCudaSpilling
 	hjg_u64		next_row;		/* of the side that comes in */
 } HjgCudaSpilling;
 
-/* Bytes of an array in the spill memory, of which the next one starts at a cache line. */
+/* Count the bytes of an array in the spill memory, of which the next one starts at a cache line. */
 static inline size_t
 hjg_lab_spill_aligned(size_t bytes)
 {
@@ -63,7 +63,7 @@ extern HjgStatus hjg_lab_spill_split(HjgCudaSpilling *spill, const HjgCudaSide *
 									  const hjg_u64 *counts, HjgCudaPieces *pieces, hjg_u64 *nstay);
 /* Queue the first nstay ordered rows behind the first `at` rows that stay. */
 extern HjgStatus hjg_lab_spill_keep(HjgCudaSpilling *spill, hjg_u64 at, hjg_u64 nstay);
-/* All build rows came in: pack the partitions that were spilled. */
+/* Pack, when all build rows came in, the partitions that were spilled. */
 extern void hjg_lab_spill_pack(HjgCudaSpilling *spill);
 
 #endif							/* HJG_CUDA_SPILL_H */

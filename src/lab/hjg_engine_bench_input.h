@@ -40,11 +40,11 @@ typedef struct HjgCpuBenchInput
 
 /* Zeroed and touched memory in pages of its own, large or small ones; NULL without memory.  free() takes it back. */
 extern void *hjg_cpu_bench_map(size_t bytes, bool huge_pages);
-/* The case's input, its sizes multiplied by factor; false without memory. */
+/* Make the case's input, its sizes multiplied by factor; false without memory. */
 extern bool hjg_cpu_bench_input_make(HjgCpuBenchInput *in, const HjgCpuBenchCase *bc, double factor, HjgPool *pool,
 									 bool huge_pages);
 extern void hjg_cpu_bench_input_free(HjgCpuBenchInput *in);
-/* What a round's pairs add to the checksum; its batch begins at probe row first_row. */
+/* Compute what a round's pairs add to the checksum; its batch begins at probe row first_row. */
 extern hjg_u64 hjg_cpu_bench_checksum(const HjgResult *result, hjg_u64 first_row, HjgPool *pool);
 
 #endif							/* HJG_ENGINE_BENCH_INPUT_H */

@@ -40,7 +40,7 @@ typedef void (*HjgStageFn) (void *arg, int part, HjgStageBlock block);
 typedef struct HjgStage HjgStage;
 
 extern size_t hjg_stage_block_bytes(int key_width, hjg_u32 block_rows);
-/* Most blocks that a stage of so many rows takes. */
+/* Bound the blocks that a stage of so many rows takes. */
 extern hjg_u32 hjg_stage_blocks(hjg_u64 nrows, int bits, hjg_u32 block_rows, int nworkers);
 
 /* NULL when memory is short. */
@@ -52,7 +52,7 @@ extern bool hjg_stage_rows(HjgStage *stage, int worker, const void *keys, hjg_u3
 extern bool hjg_stage_finish(HjgStage *stage);
 extern void hjg_stage_free(HjgStage *stage);
 
-/* Where the rows of a block lie. */
+/* Find where the rows of a block lie. */
 static inline char *
 hjg_stage_keys(const HjgStageMemory *memory, int key_width, hjg_u32 block_rows, hjg_u32 block)
 {
@@ -65,7 +65,7 @@ hjg_stage_numbers(const HjgStageMemory *memory, int key_width, hjg_u32 block_row
 	return (hjg_u32 *) (hjg_stage_keys(memory, key_width, block_rows, block) + (size_t) block_rows * (size_t) key_width);
 }
 
-/* The partition of a key. */
+/* Find the partition of a key. */
 extern int	hjg_stage_part(int key_width, int bits, const void *key);
 
 #endif							/* HJG_STAGE_H */

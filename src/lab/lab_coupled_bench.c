@@ -30,7 +30,7 @@ compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Where the time went: the CPU's share, and what a row took on each side while both were at work. */
+/* Print where the time went: the CPU's share, and what a row took on each side while both were at work. */
 static void
 print_steps(const HjgCoupledStats *stats)
 {
@@ -64,7 +64,7 @@ print_units(const HjgCoupledStats *stats)
 	printf("\n");
 }
 
-/* A line of the table; false when a result was wrong. */
+/* Print a line of the table; false when a result was wrong. */
 static bool
 measure(const char *name, const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, const HjgBenchInput *in,
 		const HjgBenchOptions *options, double *ns)

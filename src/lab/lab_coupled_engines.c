@@ -109,7 +109,7 @@ are_alike(const EngineTimes *times, int a, int b)
 	return contestants[a].strategy != 0 && contestants[b].strategy != 0 && memcmp(times->cpu_rows[a], times->cpu_rows[b], sizeof(times->cpu_rows[a])) == 0;
 }
 
-/* What contestant i lost to the fastest other one of [from, to), as a part of that one's time. */
+/* Compute what contestant i lost to the fastest other one of [from, to), as a part of that one's time. */
 static double
 loss_of(const EngineTimes *times, int i, int from, int to)
 {
@@ -131,7 +131,7 @@ name_alike(const EngineTimes *times, int pl)
 	return "-";
 }
 
-/* How far the turns of one contestant are from their median, as a rule. */
+/* Compute how far the turns of one contestant are from their median, as a rule. */
 static double
 noise_of(const HjgBenchOptions *options, const EngineTimes *times, int i)
 {

@@ -19,7 +19,7 @@
 #define BUS_LATENCY_NS 15000
 #define BUS_BYTES_PER_NS 3
 
-/* On one chip with one table; over a bus, DD then with a table a processor, which are merged. */
+/* Run on one chip with one table; over a bus, DD then with a table a processor, which are merged. */
 static bool
 figure_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {
@@ -80,7 +80,7 @@ figure_4(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *run
 	return true;
 }
 
-/* The CPU's share of each step that the model chose. */
+/* Print the CPU's share of each step that the model chose. */
 static bool
 ratios_chosen(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, HjgCoupledStrategy strategy)
 {
@@ -205,7 +205,7 @@ table_3(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runn
 #define BUFFER_MORE_BYTES (1024 * 1024)
 #define NGROWTHS 4
 
-/* Build sides of 1, 2, 4 and 8 times what fits a small buffer. */
+/* Run build sides of 1, 2, 4 and 8 times what fits a small buffer. */
 static bool
 figure_19(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log)
 {

@@ -41,7 +41,7 @@ static const size_t set_bytes[] = {1 << 17, 1 << 18, 1 << 19, 1 << 20, 1 << 21, 
 #define NSETS ((int) (sizeof(set_bytes) / sizeof(set_bytes[0])))
 
 /*
- * The CPU alone, both parts with nobody who fetches, and a pipeline over sizes of the work-ahead set.  Keys come packed by
+ * Run the CPU alone, both parts with nobody who fetches, and a pipeline over sizes of the work-ahead set.  Keys come packed by
  * the plan, or NULL by cascades, as they are if not packed.
  */
 static bool
@@ -212,7 +212,7 @@ typedef struct QueryTimes
 	double		predicted_ns;	/* of the build sides, by the in-cache model */
 } QueryTimes;
 
-/* The points' settings on each join of a query; 2^log rows of lineitem. */
+/* Run the points' settings on each join of a query; 2^log rows of lineitem. */
 static bool
 run_query(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const Query *query, int log, bool packed,
 		  int npoints, QueryTimes *times)

@@ -64,7 +64,7 @@ hjg_bench_shuffle(hjg_u64 *state, int *order, int n)
 	}
 }
 
-/* The keys by the plan, or NULL by the one that packs best; its name to text. */
+/* Pack the keys by the plan, or NULL by the one that packs best; its name to text. */
 static bool
 pack_keys(const HjgPackPlan *wanted, const hjg_u32 *keys, hjg_u32 nrows, void *packed, HjgSegment *segment, char *text,
 		  size_t room)

@@ -208,7 +208,7 @@ print_steps(const StepTimes *steps)
 		   steps->pieces[HJG_ON_DEVICE]);
 }
 
-/* The ratios that the model chose, and what a row took. */
+/* Print the ratios that the model chose, and what a row took. */
 static void
 print_choice(const HjgBenchTimes *times)
 {
@@ -223,7 +223,7 @@ print_choice(const HjgBenchTimes *times)
 	printf("\n");
 }
 
-/* One setting, by its median run: what to look for when predictions err. */
+/* Print one setting, by its median run: what to look for when predictions err. */
 static void
 print_setting(const Setting *setting)
 {
@@ -270,7 +270,7 @@ draw_settings(const HjgBenchOptions *options, HjgCoupledStrategy strategy, hjg_u
 	}
 }
 
-/* One size and strategy: random ratios and the model's choice among them. */
+/* Run one size and strategy: random ratios and the model's choice among them. */
 static bool
 run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 			 HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors)
@@ -330,7 +330,7 @@ run_settings(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner 
 	return true;
 }
 
-/* The same settings once more, for what they are predicted to take under other costs. */
+/* Predict the same settings once more, for what they are predicted to take under other costs. */
 static bool
 predict_again(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 			  HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors)
@@ -351,7 +351,7 @@ predict_again(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner
 typedef bool (*SettingsFn) (const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 							HjgCoupledStrategy strategy, hjg_u64 *random, Errors *errors);
 
-/* All sizes and strategies, by errors[0] for SHJ and errors[1] for PHJ. */
+/* Run all sizes and strategies, by errors[0] for SHJ and errors[1] for PHJ. */
 static bool
 for_all(SettingsFn fn, const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, Errors errors[2])
 {

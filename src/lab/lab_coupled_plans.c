@@ -29,7 +29,7 @@ typedef struct Column
 	hjg_u32    *ends;
 } Column;
 
-/* Least time a row of so many runs, of whole blocks or of their runs alone. */
+/* Find the least time a row of so many runs, of whole blocks or of their runs alone. */
 static double
 unpack_ns(const Column *column, const HjgPackHeader *header, bool runs_alone, int nreps)
 {

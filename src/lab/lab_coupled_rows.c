@@ -145,7 +145,7 @@ is_asked(const HjgBenchOptions *options, const System *system)
 	return options->rows[0] == '\0' || strcmp(options->rows, system->id) == 0;
 }
 
-/* All systems that take such input. */
+/* Run all systems that take such input. */
 static void
 run_systems(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, int shape)
 {
@@ -166,7 +166,7 @@ run_systems(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *
 	}
 }
 
-/* One size: false if something was wrong. */
+/* Run one size: false if something was wrong. */
 static bool
 run_size(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, int log, int *number)
 {

@@ -34,7 +34,7 @@ typedef struct Draws
 	int			nchoices;
 } Draws;
 
-/* One join by these ratios, or by those that the model chooses. */
+/* Run one join by these ratios, or by those that the model chooses. */
 static bool
 draw(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in,
 	 HjgCoupledStrategy strategy, bool choice, hjg_u64 *random, HjgBenchTimes *times)
@@ -48,7 +48,7 @@ draw(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner,
 	return hjg_bench_run(env, &config, runner, in, times);
 }
 
-/* The build phase of SHJ-PL or the probe phase of PHJ-PL, as there. */
+/* Run the build phase of SHJ-PL or the probe phase of PHJ-PL, as there. */
 static bool
 draw_all(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, const HjgBenchInput *in, int log,
 		 HjgCoupledStrategy strategy, bool build, Draws *draws)
@@ -229,7 +229,7 @@ figure_12(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *ru
 
 /* ---- figures 13 and 14 ---- */
 
-/* All schemes over sizes of the build side; the probe side is as large as the largest of them. */
+/* Run all schemes over sizes of the build side; the probe side is as large as the largest of them. */
 static bool
 sizes_varied(const HjgBenchOptions *options, const HjgEnv *env, const HjgRunner *runner, double skew)
 {

@@ -172,7 +172,7 @@ run_once(CpuBench *bench, const HjgCpuBenchInput *in, hjg_u64 batch_rows, HjgRes
 }
 
 /*
- * Bytes that a join must move at least: keys read, tuples
+ * Count the bytes that a join must move at least: keys read, tuples
  * written and read by partitioning the build side, tables written and read, pairs written.
  */
 static double

@@ -61,7 +61,7 @@ put_key(const HjgCpuBenchCase *bc, hjg_u8 *keys, hjg_u64 row, hjg_u32 id)
 	memcpy(keys + row * (hjg_u64) bc->width, words, (size_t) bc->width);
 }
 
-/* Probe ids of one stretch of rows. */
+/* Fill in probe ids of one stretch of rows. */
 static void
 fill_probe(void *arg, int piece, int worker)
 {

@@ -67,7 +67,7 @@ run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
 	return status;
 }
 
-/* With columns of sides of each width, if there are any. */
+/* Run it with columns of sides of each width, if there are any. */
 static HjgStatus
 run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
 {
@@ -84,7 +84,7 @@ run_widths(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind, hjg_u32 sides)
 	return status;
 }
 
-/* What would be tried first; a dense range is of the cases that say so. */
+/* Find what would be tried first; a dense range is of the cases that say so. */
 static const HjgCudaStrategy *
 best_of(const HjgCudaDevice *device, const HjgBenchCase *c, const HjgCudaShape *shape)
 {

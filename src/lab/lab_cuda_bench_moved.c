@@ -11,7 +11,7 @@
 
 #define ALIGN 256
 
-/* Where the columns of both sides lie in the block; returns its bytes. */
+/* Lay out where the columns of both sides lie in the block; returns its bytes. */
 static size_t
 lay_sides(HjgBenchMoved *moved, HjgCudaPtr base)
 {
@@ -56,7 +56,7 @@ hjg_bench_moved_close(HjgCudaLane *lane, HjgBenchMoved *moved)
 	memset(moved, 0, sizeof(*moved));
 }
 
-/* A column of device memory to its place in host memory. */
+/* Copy a column of device memory to its place in host memory. */
 static HjgStatus
 put_column(HjgCudaLane *lane, const HjgBenchMoved *moved, HjgCudaPtr to, HjgCudaPtr from, size_t bytes)
 {

@@ -161,7 +161,7 @@ join_once(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 	return status;
 }
 
-/* What a join of these inputs finds before it begins. */
+/* Set up what a join of these inputs finds before it begins. */
 static HjgStatus
 reset(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 {

@@ -54,7 +54,7 @@ lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
 	return chains->ordinal + nbuckets * sizeof(hjg_u32) - base;
 }
 
-/* One pass of `bits` digits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of in_rows. */
+/* Run one pass of `bits` digits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of in_rows. */
 static HjgStatus
 run_pass(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
 		 int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)

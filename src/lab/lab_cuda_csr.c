@@ -60,7 +60,7 @@ csr_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 		hjg_cuda_block_bytes(sums_bytes(shape->probe_rows));
 }
 
-/* Each digit is counted and moved; a probe row has a key, an entry of the directory, a bucket, and 12 bytes between. */
+/* Count the bytes: each digit is counted and moved; a probe row has a key, an entry of the directory, a bucket, and 12 bytes between. */
 hjg_u64
 hjg_lab_traffic_csr(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
@@ -124,7 +124,7 @@ csr_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 	return HJG_OK;
 }
 
-/* No row has more than one pair, and there is room for all of them. */
+/* Write at once: no row has more than one pair, and there is room for all of them. */
 static HjgStatus
 write_once(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {

@@ -89,7 +89,7 @@ probe_limit_of(const Design *design, const DesignPlan *plan, hjg_u64 probe_rows)
 	return design->queue ? WHOLE : (hjg_u32) (2 * (average > LEAST_PROBE_LIMIT ? average : LEAST_PROBE_LIMIT));
 }
 
-/* Without duplicates; they only need more units where they need more device memory for their pairs. */
+/* Count the units without duplicates; they only need more units where they need more device memory for their pairs. */
 static hjg_u64
 units_of(const DesignPlan *plan, const HjgCudaShape *shape)
 {

@@ -146,7 +146,7 @@ empty_buffer(HjgCudaLane *lane, Groups *groups, hjg_u64 *npairs)
 	return status;
 }
 
-/* Units [first, first + n) until all of them are joined; *npairs: theirs. */
+/* Join units [first, first + n) until all of them are joined; *npairs: theirs. */
 static HjgStatus
 join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const HjgCudaOutput *output, hjg_u64 *npairs,
 		   bool *too_small)
@@ -224,7 +224,7 @@ hjg_lab_worst_bytes(const HjgCudaDevice *device)
 	return hjg_cuda_block_bytes(hjg_cuda_pool_budget(device->pool) / WORST_PART);
 }
 
-/* Most pairs of a unit. */
+/* Bound the pairs of a unit. */
 static hjg_u64
 worst_pairs(const HjgCudaMatch *match, const Sizes *sizes)
 {

@@ -86,7 +86,7 @@ hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool qu
 	return bytes;
 }
 
-/* Units [from, to) through one kernel. */
+/* Launch units [from, to) through one kernel. */
 static HjgStatus
 launch_range(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, hjg_u64 from, hjg_u64 to)
 {
@@ -114,7 +114,7 @@ launch_units(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
 	return launch_range(lane, launch, sink, 0, launch->nunits);
 }
 
-/* The pieces that the launches before left in the queue. */
+/* Work off the pieces that the launches before left in the queue. */
 static HjgStatus
 work_off(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
 {

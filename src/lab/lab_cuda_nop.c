@@ -44,7 +44,7 @@ nop_free(HjgCudaLane *lane, void *join)
 	free(table);
 }
 
-/* A table of table_bytes, all ones, with crowded behind it. */
+/* Make a table of table_bytes, all ones, with crowded behind it. */
 static HjgStatus
 begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, size_t table_bytes,
 			NopTable **result)
@@ -190,7 +190,7 @@ open_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return hjg_cuda_block_bytes(open_table_bytes(shape->build_rows) + sizeof(hjg_u32));
 }
 
-/* The steps of a search at this load mostly stay in one sector; wide keys are compared in their column. */
+/* Count the bytes: the steps of a search at this load mostly stay in one sector; wide keys are compared in their column. */
 hjg_u64
 hjg_lab_traffic_nop_open(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {

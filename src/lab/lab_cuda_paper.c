@@ -52,7 +52,7 @@ hjg_lab_rows_free(HjgCudaLane *lane, HjgCudaRows *rows)
 
 /* ---- partitions ---- */
 
-/* The entries of parted from sizes on; returns their bytes. */
+/* Lay the entries of parted from sizes on; returns their bytes. */
 static size_t
 lay_numbers(HjgCudaParted *parted, int bits, HjgCudaPtr base)
 {

@@ -71,7 +71,7 @@ smj_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 	return building > probing ? building : probing;
 }
 
-/* Two walks over both sides; per probe row 4 bytes written and read, 8 written, scanned and read. */
+/* Count the bytes: two walks over both sides; per probe row 4 bytes written and read, 8 written, scanned and read. */
 hjg_u64
 hjg_lab_traffic_smj(const HjgCudaDevice *device, const HjgCudaShape *shape)
 {
@@ -114,7 +114,7 @@ smj_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 	return HJG_OK;
 }
 
-/* One walk over both sides. */
+/* Launch one walk over both sides. */
 static HjgStatus
 walk_sides(HjgCudaLane *lane, HjgCudaKernel *kernel, int key_width, HjgKMergeJoin *args)
 {

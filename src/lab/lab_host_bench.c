@@ -95,7 +95,7 @@ device_bytes(const HjgHostBench *bench, const HjgHostData *data)
 		data->system == HJG_HOST_SPILL ? hjg_lab_spill_bytes(device, &data->spill) : hjg_lab_stream_bytes(device, &data->join);
 }
 
-/* What a line says of joins in sets. */
+/* Print what a line says of joins in sets. */
 static void
 print_sets(HjgHostBench *bench, const HjgHostData *data, HostTimes *times)
 {
@@ -109,7 +109,7 @@ print_sets(HjgHostBench *bench, const HjgHostData *data, HostTimes *times)
 				data->spill.nevicted, (double) data->spill.spilled_bytes / 1e9);
 }
 
-/* One join and its copies alone; i < 0 warms up. */
+/* Time one join and its copies alone; i < 0 warms up. */
 static HjgStatus
 time_once(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, HostTimes *times, int i)
 {
@@ -201,7 +201,7 @@ open_bench(HjgHostBench *bench, HjgCudaDevice *device)
 	return status == HJG_OK ? hjg_host_measure_rates(bench) : status;
 }
 
-/* What follows --device and --host; false, with a message, for a bad option.  *list: print the cases. */
+/* Read what follows --device and --host; false, with a message, for a bad option.  *list: print the cases. */
 static bool
 read_options(HjgHostBench *bench, int argc, char **argv, const char **text, bool *list)
 {

@@ -12,7 +12,7 @@
 
 /* ---- the bus ---- */
 
-/* GB/s of copies of so many bytes each way at once. */
+/* Measure the GB/s of copies of so many bytes each way at once. */
 static HjgStatus
 measure_bus(HjgHostBench *bench, void *host_in, void *host_out, HjgCudaPtr in, HjgCudaPtr out, size_t in_bytes, size_t out_bytes,
 			double *gbs)
@@ -54,7 +54,7 @@ copy_piece(void *arg, int piece, int worker)
 	memcpy(copy->to + at, copy->from + at, HJG_SLAB_BYTES);
 }
 
-/* GB/s that the stagers copy within pinned memory. */
+/* Measure the GB/s that the stagers copy within pinned memory. */
 static double
 measure_copy(HjgHostBench *bench, const void *from, void *to)
 {
@@ -73,7 +73,7 @@ measure_copy(HjgHostBench *bench, const void *from, void *to)
 	return gbs;
 }
 
-/* GB/s of copies in, in blocks. */
+/* Measure the GB/s of copies in, in blocks. */
 static HjgStatus
 measure_blocks(HjgHostBench *bench, const char *from, HjgCudaPtr to)
 {
@@ -116,7 +116,7 @@ stage_piece(void *arg, int piece, int worker)
 	(void) hjg_stage_rows(staging->stage, worker, staging->keys + row, STAGE_ROWS, row);
 }
 
-/* What the stagers take to partition a row; small blocks, so that all of them have room. */
+/* Measure what the stagers take to partition a row; small blocks, so that all of them have room. */
 static HjgStatus
 measure_stage(HjgHostBench *bench, hjg_u32 *keys, void *to)
 {
@@ -182,14 +182,14 @@ hjg_host_measure_rates(HjgHostBench *bench)
 
 /* ---- the copies of a join ---- */
 
-/* What goes in of a row: its key, and its number where rows were partitioned. */
+/* Count what goes in of a row: its key, and its number where rows were partitioned. */
 static size_t
 row_bytes(const HjgHostData *data)
 {
 	return (size_t) data->c->width + (data->system != HJG_HOST_STREAM ? sizeof(hjg_u32) : 0);
 }
 
-/* With SPILL, of the last join: all keys, and what was spilled. */
+/* Count, with SPILL, of the last join: all keys, and what was spilled. */
 size_t
 hjg_host_bytes_in(const HjgHostData *data)
 {
@@ -257,7 +257,7 @@ replay_both(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers)
 	return status;
 }
 
-/* The copies of a join without kernels: the build side in, then probe rows in and pairs out. */
+/* Replay the copies of a join without kernels: the build side in, then probe rows in and pairs out. */
 HjgStatus
 hjg_host_replay(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers)
 {

@@ -123,7 +123,7 @@ stage_piece(void *arg, int piece, int worker)
 							  (hjg_u32) (left < PIECE_ROWS ? left : PIECE_ROWS), (hjg_u32) row);
 }
 
-/* All rows of a side into blocks. */
+/* Stage all rows of a side into blocks. */
 static HjgStatus
 stage_side(Copro *copro, const HjgCudaHostSide *side, HjgStageFn take)
 {
@@ -193,7 +193,7 @@ run_of(const HjgCudaCopro *spec, HjgStageBlock block)
 	};
 }
 
-/* The blocks of a set, but for the first set's probe rows, which come from ready. */
+/* Collect the blocks of a set, but for the first set's probe rows, which come from ready. */
 static HjgStatus
 collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 {
@@ -243,7 +243,7 @@ take_ready(Copro *copro, bool may_wait, HjgCudaLoad *load)
 	return good ? status : HJG_ERR_MEMORY;
 }
 
-/* The first set's probe rows come from ready, as long as rows are staged; a chunk waits until it is worth a join. */
+/* Load the first set's probe rows come from ready, as long as rows are staged; a chunk waits until it is worth a join. */
 static HjgStatus
 load_blocks(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {

@@ -177,7 +177,7 @@ hjg_host_data_free(HjgHostData *data)
 	free(data->result.batches);
 }
 
-/* The system of the case, its chunks, and the memory that it needs for partitioned rows. */
+/* Plan the system of the case, its chunks, and the memory that it needs for partitioned rows. */
 static void
 plan_system(const HjgHostBench *bench, HjgHostData *data)
 {

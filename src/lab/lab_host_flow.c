@@ -158,7 +158,7 @@ send_pairs(HjgCudaFlow *flow, hjg_u64 first_row, hjg_u64 npairs)
 	return status;
 }
 
-/* Rows of the next try after one that gave so many pairs, too many. */
+/* Choose the rows of the next try after one that gave so many pairs, too many. */
 static hjg_u64
 fewer_rows(const HjgCudaFlow *flow, hjg_u64 nrows, hjg_u64 npairs)
 {
@@ -204,7 +204,7 @@ join_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 	return status;
 }
 
-/* A chunk has come in, what came after it is not waited for; the source may have something to do with it first. */
+/* Take a chunk that has come in, what came after it is not waited for; the source may have something to do with it first. */
 static HjgStatus
 take_chunk(HjgCudaFlow *flow, int i)
 {

@@ -15,14 +15,14 @@ larger(double a, double b)
 	return a > b ? a : b;
 }
 
-/* The part of the build side that is on the device at a time. */
+/* Compute the part of the build side that is on the device at a time. */
 static double
 resident_part(const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
 	return set_rows < join->build.nrows ? (double) set_rows / (double) join->build.nrows : 1;
 }
 
-/* Nothing crosses the bus before the build side is partitioned; all of it does then, the first set's while the probe side is. */
+/* Predict the time: nothing crosses the bus before the build side is partitioned; all of it does then, the first set's while the probe side is. */
 double
 hjg_lab_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {
@@ -34,7 +34,7 @@ hjg_lab_copro_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64
 	return nbuild * rates->stage_ns + larger(nprobe * rates->stage_ns + rest, (nbuild + nprobe) * row_bytes / rates->block_gbs);
 }
 
-/* The build side; the probe side, with the next set's build rows; what was spilled of the probe side. */
+/* Predict the time: the build side; the probe side, with the next set's build rows; what was spilled of the probe side. */
 double
 hjg_lab_spill_ns(const HjgCudaRates *rates, const HjgCudaHostJoin *join, hjg_u64 set_rows)
 {

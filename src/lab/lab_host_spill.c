@@ -37,7 +37,7 @@
 /* Before the next set's build rows come in, so many chunks do, and those that were spilled last go out. */
 #define PROBE_AHEAD (HJG_CUDA_FLOW_INS - 1)
 
-/* A part of a chunk, whose keys end at a multiple of 16 bytes. */
+/* Find a part of a chunk, whose keys end at a multiple of 16 bytes. */
 static hjg_u64
 part_of(const HjgCudaSpill *spec, hjg_u64 part)
 {
@@ -161,7 +161,7 @@ load_spilled(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, H
 
 /* ---- all of it ---- */
 
-/* A chunk's join reads the build rows of its set, and a part of the chunk's rows only are of that. */
+/* Choose the rows: a chunk's join reads the build rows of its set, and a part of the chunk's rows only are of that. */
 hjg_u64
 hjg_lab_spill_chunk_rows(hjg_u64 build_rows)
 {

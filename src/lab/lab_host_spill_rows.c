@@ -14,7 +14,7 @@
 
 /* ---- what leaves ---- */
 
-/* A piece of nrows rows, with places in the spill memory. */
+/* Add a piece of nrows rows, with places in the spill memory. */
 static HjgCudaPiece *
 add_piece(HjgCudaSpilling *spill, HjgCudaPieces *pieces, hjg_u64 nrows)
 {
@@ -87,7 +87,7 @@ expected_rows(const HjgCudaSpilling *spill, int p)
 	return rows > (double) spill->seen[p] ? (hjg_u64) rows : spill->seen[p];
 }
 
-/* The first set, from the first chunk's counts. */
+/* Choose the first set, from the first chunk's counts. */
 static void
 choose_first(HjgCudaSpilling *spill)
 {

@@ -109,7 +109,7 @@ hjg_stage_free(HjgStage *stage)
 	free(stage);
 }
 
-/* A block for the partition; false when there is none. */
+/* Open a block for the partition; false when there is none. */
 static bool
 open_block(HjgStage *stage, Place *place)
 {
@@ -172,7 +172,7 @@ find_digits(int width, const hjg_u8 *keys, hjg_u32 n, hjg_u32 mask, hjg_u32 *dig
 		digits[i] = (hjg_u32) hjg_mix_key(width, keys + (size_t) i * (size_t) width).high & mask;
 }
 
-/* The same loop for the instruction sets whose vectors can multiply. */
+/* Run the same loop for the instruction sets whose vectors can multiply. */
 static void
 find_digits_base(int width, const hjg_u8 *keys, hjg_u32 n, hjg_u32 mask, hjg_u32 *digits)
 {

@@ -17,7 +17,7 @@
 #define HJG_CHECKSUM_FN static inline
 #endif
 
-/* A permutation of words: one that is changed always changes a sum of these. */
+/* Permute words: one that is changed always changes a sum of these. */
 HJG_CHECKSUM_FN hjg_u64
 hjg_checksum_word(hjg_u64 word)
 {
@@ -34,7 +34,7 @@ hjg_checksum_pair(hjg_u32 probe_row, hjg_u32 build_row)
 }
 
 /*
- * Columns beside pairs: words times odd numbers that count their places, which hjg_checksum_place() numbers from a side of
+ * Place columns beside pairs: words times odd numbers that count their places, which hjg_checksum_place() numbers from a side of
  * a page on.  Modulo 2^64 no other word at a place, and no exchange of two words, has the same sum.
  */
 HJG_CHECKSUM_FN hjg_u32

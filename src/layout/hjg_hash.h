@@ -89,7 +89,7 @@ hjg_mix128(HjgHashSeed seed, hjg_u64 a, hjg_u64 b)
 	return hjg_mix64(seed, a ^ hjg_mix64(seed, b + (hjg_u64) 0x9e3779b97f4a7c15));
 }
 
-/* The odd number by which a product with x becomes 1 (Newton's iteration). */
+/* Compute the odd number by which a product with x becomes 1 (Newton's iteration). */
 HJG_HASH_FN hjg_u64
 hjg_hash_inverse(hjg_u64 x)
 {
@@ -122,7 +122,7 @@ hjg_unmix64(HjgHashSeed seed, hjg_u64 x)
 	return x ^ seed.flip;
 }
 
-/* The first 8 bytes of the key that hjg_mix128() takes to (high, b). */
+/* Find the first 8 bytes of the key that hjg_mix128() takes to (high, b). */
 HJG_HASH_FN hjg_u64
 hjg_unmix128(HjgHashSeed seed, hjg_u64 high, hjg_u64 b)
 {

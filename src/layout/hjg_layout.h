@@ -142,7 +142,7 @@ hjg_payload_valid(HjgPayloadBytes payload)
 }
 
 /*
- * An input slab of a side with payload columns holds a power of two of keys, and behind the place of the last one the
+ * Count the rows: an input slab of a side with payload columns holds a power of two of keys, and behind the place of the last one the
  * rows' columns; so many rows, and there.
  */
 static inline hjg_u32

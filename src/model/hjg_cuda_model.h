@@ -84,7 +84,7 @@ typedef struct HjgPayloadSize
 	bool		busy;			/* the participants of the join keep the processors busy */
 } HjgPayloadSize;
 
-/* Time of processors for them: fetched by row number on the host (late), and gathered by the device (early). */
+/* Predict the time of processors for them: fetched by row number on the host (late), and gathered by the device (early). */
 extern double hjg_model_cuda_late_ns(const HjgPayloadSize *size);
 extern double hjg_model_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgPayloadSize *size);
 

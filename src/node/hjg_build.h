@@ -44,14 +44,14 @@ typedef struct HjgProbeFilter
 } HjgProbeFilter;
 
 extern void hjg_probe_filter_forget(HjgProbeFilter *filter);
-/* The build pass is complete: make its filter, if there is to be one. */
+/* Make the filter of a build pass that is complete, if there is to be one. */
 extern void hjg_probe_filter_load(HjgProbeFilter *filter, const HjgRun *run);
 /* Make the filter of a shared build side; use one that was made; add the run's keys; start testing. */
 extern void hjg_probe_filter_share(HjgProbeFilter *filter, void *memory, size_t bytes);
 extern void hjg_probe_filter_attach(HjgProbeFilter *filter, void *memory, size_t bytes);
 extern void hjg_probe_filter_add_run(HjgProbeFilter *filter, const HjgRun *run);
 extern void hjg_probe_filter_open_shared(HjgProbeFilter *filter);
-/* Memory for a filter of so many keys on their way to partitions, of all participants. */
+/* Count the memory for a filter of so many keys on their way to partitions, of all participants. */
 extern size_t hjg_probe_filter_bytes(double nkeys, int participants);
 /* Filter rows on their way to partitions: expect nkeys build rows; add one; start testing when all are there; end with the probe rows. */
 extern void hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryContext context, double nkeys);
@@ -78,23 +78,23 @@ typedef struct HjgBuild
 	Tuplestorestate *null_rows; /* of all passes: preserved rows with a NULL key */
 } HjgBuild;
 
-/* An empty pass, of a build side of this process's own, or of a shared one. */
+/* Open an empty pass, of a build side of this process's own, or of a shared one. */
 extern void hjg_build_open(HjgBuild *build, double expected_rows, HjgBuildShare *share);
 /* Add a row with a key; the rows that the child has at once, or false if it has to be asked for a single one. */
 extern void hjg_build_add_row(HjgBuild *build, const HjgRow *row);
 extern bool hjg_build_add_vectors(HjgBuild *build);
 /* Set a row with a NULL key aside, if it comes out at all. */
 extern void hjg_build_add_null(HjgBuild *build, const HjgRow *row);
-/* Memory of the pass; what its engine will allocate is counted in advance. */
+/* Count the memory of the pass; what its engine will allocate is counted in advance. */
 extern size_t hjg_build_bytes(const HjgBuild *build);
 extern bool hjg_build_is_full(const HjgBuild *build);
-/* Its rows are complete: start building. */
+/* Start building: its rows are complete. */
 extern void hjg_build_finish(HjgBuild *build);
 /* Numbers of the next build rows without a match, at most max; returns how many, 0 at the end. */
 extern int	hjg_build_next_unmatched(HjgBuild *build, uint32 *rows, int max);
-/* The next row that was set aside, in the side's spill slot; false at the end. */
+/* Read the next row that was set aside, in the side's spill slot; false at the end. */
 extern bool hjg_build_next_null(HjgBuild *build);
-/* The same build side is joined once more. */
+/* Join the same build side once more. */
 extern void hjg_build_rescan(HjgBuild *build);
 /* Give back the pass; and what goes beyond one. */
 extern void hjg_build_close(HjgBuild *build);
@@ -126,7 +126,7 @@ typedef struct HjgPartitions
 	HjgSpill   *null_probe;		/* preserved probe rows with a NULL key */
 } HjgPartitions;
 
-/* How many partitions for so many bytes of build side, with file buffers of that size. */
+/* Choose how many partitions for so many bytes of build side, with file buffers of that size. */
 extern int	hjg_partition_count(double bytes, size_t buffer_bytes);
 extern HjgPartition *hjg_partition_adopt(HjgSpill *build, HjgSpill *probe);
 extern void hjg_partition_free(HjgPartition *partition);
@@ -137,7 +137,7 @@ extern void hjg_partitions_add_build(HjgPartitions *partitions, const HjgRow *ro
 extern void hjg_partitions_read_probe(HjgPartitions *partitions);
 /* Replace a partition by its own partitions. */
 extern void hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t build_bytes);
-/* The next probe row with a NULL key; false at the end. */
+/* Read the next probe row with a NULL key; false at the end. */
 extern bool hjg_partitions_next_null(HjgPartitions *partitions, HjgRow *row);
 extern void hjg_partitions_reset(HjgPartitions *partitions);
 

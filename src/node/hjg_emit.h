@@ -43,22 +43,22 @@ typedef struct HjgEmit
 	bool		counted;		/* vectors have no columns, and any number of rows */
 } HjgEmit;
 
-/* When the sides and the quals are known: what the rows look like that are handed out. */
+/* Settle, when the sides and the quals are known, what the rows look like that are handed out. */
 extern void hjg_emit_init(HjgEmit *emit, const CustomScanState *node);
 /*
- * Rows become vectors[nresults] from now on, result column r being column result_ix[r] of the scan tuple; the array is
+ * Let rows become vectors[nresults] from now on, result column r being column result_ix[r] of the scan tuple; the array is
  * kept.
  */
 extern void hjg_emit_open_vectors(HjgEmit *emit, TupleDesc scan_desc, int nresults, const int *result_ix);
-/* If nobody looks at rows but to count them: how many at a time; else 0. */
+/* Say, if nobody looks at rows but to count them, how many come at a time; else 0. */
 extern int	hjg_emit_most_counted(const HjgEmit *emit);
-/* The rows of the pairs; a row of one side's payload columns alone. */
+/* Make the rows of the pairs; a row of one side's payload columns alone. */
 extern void hjg_emit_pairs(HjgEmit *emit, const HjgPairVector *pairs);
 extern void hjg_emit_single(HjgEmit *emit, HjgSideId side, const Datum *values, const bool *isnull);
-/* The work context is about to be emptied. */
+/* Forget what lies in the work context, which is about to be emptied. */
 extern void hjg_emit_forget(HjgEmit *emit);
 
-/* The row in the slot becomes row n of the vectors. */
+/* Make the row in the slot row n of the vectors. */
 static inline void
 hjg_emit_put_row(HjgEmit *emit, int n)
 {
@@ -71,11 +71,11 @@ hjg_emit_put_row(HjgEmit *emit, int n)
 /* ---------- conditions of pairs (node_pairs.c) ---------- */
 
 /*
- * Those of a list that compare two columns of the scan tuple and come before all that do not; the
+ * Take those of a list that compare two columns of the scan tuple and come before all that do not; the
  * others go to *rest.  NULL if there is none.
  */
 extern HjgPairFilter *hjg_pair_filter_create(List *join_qual, TupleDesc scan_desc, List **rest);
-/* Which of the nrows rows of ncolumns values, one behind the other, pass; nrows <= HJG_VECTOR_ROWS. */
+/* Find which of the nrows rows of ncolumns values, one behind the other, pass; nrows <= HJG_VECTOR_ROWS. */
 extern void hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const bool *isnull,
 								 int ncolumns, int nrows, bool *pass);
 

@@ -30,11 +30,11 @@ typedef struct HjgMatch
 	uint64	   *probe_bits;		/* of all probe rows of a partition that takes several passes, else NULL */
 } HjgMatch;
 
-/* A build pass begins: decide who decides for probe rows; returns what the engine is to return for that. */
+/* Decide, as a build pass begins, who decides for probe rows; returns what the engine is to return for that. */
 extern HjgMatchMode hjg_match_start(HjgMatch *match);
 extern void hjg_match_reset(HjgMatch *match);
 
-/* Bits of a batch's rows, and which one is the first row's; or NULL. */
+/* Find the bits of a batch's rows, and which one is the first row's; or NULL. */
 static inline uint64 *
 hjg_match_bits(const HjgMatch *match, const HjgProbeBatch *batch, uint64 *first)
 {
@@ -58,7 +58,7 @@ hjg_match_set_build(const HjgMatch *match, uint32 row)
 	return true;
 }
 
-/* A pair is a match: set the bit of its probe row, if there are any, and of its build row.  Does a row come of it? */
+/* Note that a pair is a match: set the bit of its probe row, if there are any, and of its build row.  Does a row come of it? */
 static inline bool
 hjg_match_settle(const HjgMatch *match, uint64 *probe_bits, uint64 probe_bit, uint32 build_row)
 {

@@ -90,7 +90,7 @@ extern HjgJoinState *hjg_node_join(PlanState *plan);
 
 /* node_drive.c: from phase to phase, and from rows of the join to the node's result */
 extern TupleTableSlot *hjg_drive_exec(CustomScanState *node);
-/* A state's next rows become its vectors; returns how many, 0 at the end. */
+/* Make a state's next rows its vectors; returns how many, 0 at the end. */
 extern int	hjg_drive_next_vectors(void *state);
 
 /* node_chain.c: see there */
@@ -119,15 +119,15 @@ extern void hjg_parallel_end(HjgJoinState *state);
 /* node_verify.c: see there */
 /* When it is known what rows look like: are executions of the node to be compared? */
 extern void hjg_verify_begin(HjgJoinState *state);
-/* The same in a participant, where the leader has decided; and before it reads the first row. */
+/* Do the same in a participant, where the leader has decided; and before it reads the first row. */
 extern void hjg_verify_attach(HjgJoinState *state);
 extern void hjg_verify_enter(HjgJoinState *state);
 /* Where the next three are called there is a comparison to be made.  Rows come out: all of the vector's, or that of the out slot. */
 extern void hjg_verify_note_vector(HjgJoinState *state);
 extern void hjg_verify_note_row(HjgJoinState *state);
-/* No more rows come. */
+/* Compare: no more rows come. */
 extern void hjg_verify_end(HjgJoinState *state);
-/* A new execution begins, with the build side of the last one or without it. */
+/* Begin a new execution, with the build side of the last one or without it. */
 extern void hjg_verify_forget(HjgJoinState *state, bool keep_build);
 
 /* node_explain.c */

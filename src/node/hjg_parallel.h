@@ -162,7 +162,7 @@ extern void *hjg_share_alloc(void *arg, size_t bytes, uint64 *name);
 extern void *hjg_share_at(HjgParallel *parallel, uint64 name);
 /* Leader: the side is about to be read. */
 extern void hjg_share_prepare(HjgParallel *parallel, const HjgSide *side);
-/* All that a member allocated. */
+/* Free all that a member allocated. */
 extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
 
 /* node_share.c: the build side */
@@ -181,7 +181,7 @@ extern void hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFi
 
 /* node_share.c: the partitions */
 extern void hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_bytes);
-/* This process's view of them; rows are routed to them. */
+/* Make this process's view of them; rows are routed to them. */
 extern void hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions);
 extern void hjg_share_routed(HjgBuildShare *share, HjgPartitions *partitions);
 extern bool hjg_share_claim_partition(HjgBuildShare *share, HjgPartitions *partitions);

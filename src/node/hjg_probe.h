@@ -51,7 +51,7 @@ typedef struct HjgPairVector
 } HjgPairVector;
 
 extern void hjg_pairs_make(HjgPairVector *pairs, MemoryContext context);
-/* The work context is about to be emptied. */
+/* Forget what lies in the work context, which is about to be emptied. */
 extern void hjg_pairs_forget(HjgPairVector *pairs);
 
 static inline void
@@ -101,7 +101,7 @@ typedef struct HjgProbe
 
 /* A build pass is there, or the same one is probed with other rows: those of the file, or of the side. */
 extern void hjg_probe_open(HjgProbe *probe, HjgSpill *spill);
-/* The next rows become the pairs; false at the end. */
+/* Make the next rows the pairs; false at the end. */
 extern bool hjg_probe_next(HjgProbe *probe);
 /* Forget everything under way, waiting for the device process where it must: the same pass is probed once more. */
 extern void hjg_probe_rescan(HjgProbe *probe);
@@ -119,14 +119,14 @@ extern int	hjg_candidates_next(HjgProbe *probe, HjgProbeBatch *batch);
 
 /* NULL if the clauses need core's expression code. */
 extern HjgRecheck *hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clauses);
-/* Which of the first npairs pairs of the vector, of this batch and the pass's build rows, have equal keys. */
+/* Find which of the first npairs pairs of the vector, of this batch and the pass's build rows, have equal keys. */
 extern void hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs);
 
 /* ---- node_slice.c ---- */
 
-/* The batch is filled and about to be submitted: decide how its candidates are asked for. */
+/* Decide, as the batch is filled and about to be submitted, how its candidates are asked for. */
 extern void hjg_slice_first(HjgProbe *probe, HjgProbeBatch *batch);
-/* All pairs so far were looked at: ask for more of undecided rows; false when nothing is left. */
+/* Ask, when all pairs so far were looked at, for more of undecided rows; false when nothing is left. */
 extern bool hjg_slice_next(HjgProbe *probe, HjgProbeBatch *batch);
 
 #endif							/* HJG_PROBE_H */

@@ -165,17 +165,17 @@ extern HjgRun *hjg_run_create(const HjgExecution *execution, MemoryContext conte
 extern int	hjg_run_max_batches(const HjgRun *run);
 /* Is the run's job, if it has one, on a GPU? */
 extern bool hjg_run_on_gpu(const HjgRun *run);
-/* Where the next build key goes; counts it. */
+/* Find where the next build key goes; counts it. */
 extern void *hjg_run_build_key(HjgRun *run);
 /* Append build keys that lie side by side. */
 extern void hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows);
-/* Most build keys (fewer than a range has) whose row numbers follow on one another. */
+/* Find the most build keys (fewer than a range has) whose row numbers follow on one another. */
 extern uint32 hjg_run_build_room(const HjgRun *run);
-/* No more build keys: start building, for this kind of answer. */
+/* Start building, as no more keys come, for this kind of answer. */
 extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
 /* After so many probe rows a small join is worth a job after all. */
 extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
-/* Keys of the build side, and what the backend's own engine would allocate for it. */
+/* Count the bytes of the keys of the build side, and what the backend's own engine would allocate for it. */
 extern size_t hjg_run_bytes(HjgRun *run);
 /* Add what the engine did to the report, once. */
 extern void hjg_run_report(HjgRun *run);
@@ -185,15 +185,15 @@ extern void hjg_run_end_job(HjgRun *run);
 extern void hjg_run_free(HjgRun *run);
 
 /* node_batch.c */
-/* An empty batch, in the run's memory. */
+/* Make an empty batch, in the run's memory. */
 extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
-/* Where the next key goes; counts it. */
+/* Find where the next key goes; counts it. */
 extern void *hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch);
 /* Append keys that lie side by side. */
 extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* Make keys that stay where they are the batch's only ones. */
 extern void hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
-/* The batch is filled: give it to the device process, or remember that the backend joins it. */
+/* Give a batch that is filled to the device process, or remember that the backend joins it. */
 extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
 /*
  * Complete the next round of the batch, of which pairs are looked at or only counted; falls back by itself.  ahead: the
@@ -214,18 +214,18 @@ extern void hjg_run_give_up(HjgRun *run, HjgProbeBatch *const *batches, int nbat
 extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
 
 /* node_run.c, for shared build sides */
-/* A job for such keys, and its specification for those who attach to it; or NULL, and why. */
+/* Lease a job for such keys, and its specification for those who attach to it; or NULL, and why. */
 extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJoinSpec *spec,
 								 HjgReason *reason);
 /* Take part in a job that another process has leased. */
 extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec);
-/* The device process does not join, as is known already. */
+/* Note that the device process does not join, as is known already. */
 extern void hjg_run_no_job(HjgRun *run, HjgReason reason);
 /* Add the build keys of this process to the job. */
 extern void hjg_run_add_build(HjgRun *run);
-/* All processes have added theirs; false when the job is of no use any more. */
+/* Submit it, as all processes have added theirs; false when the job is of no use any more. */
 extern bool hjg_run_submit_build(HjgRun *run);
-/* A segment of build keys, of whichever process, as it lies here. */
+/* Import a segment of build keys, of whichever process, as it lies here. */
 extern void hjg_run_import(HjgRun *run, const HjgKeySegment *segment);
 
 /* node_fallback.c */

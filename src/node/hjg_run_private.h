@@ -22,7 +22,7 @@ hjg_run_job_usable(const HjgRun *run)
 
 /* ---- node_keys.c ---- */
 
-/* The place of one more segment, which is not counted yet. */
+/* Find the place of one more segment, which is not counted yet. */
 extern HjgKeySegment *hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer);
 /*
  * Add an empty segment: a slab when the run has a job, else local memory, or for the
@@ -36,10 +36,10 @@ extern void hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys,
 extern void hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer);
 /* Forget the segments; slabs are given back by whoever knows the job. */
 extern void hjg_keys_empty(HjgKeyBuffer *buffer);
-/* The buffer as an engine takes it; the caller frees it. */
+/* Describe the buffer as an engine takes it; the caller frees it. */
 extern HjgSegment *hjg_keys_segments(const HjgKeyBuffer *buffer);
 
-/* Where the next key goes; counts it. */
+/* Find where the next key goes; counts it. */
 static inline void *
 hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
 {
@@ -60,19 +60,19 @@ extern void hjg_run_engine_env(HjgRun *run);
 /* hjoin_gpu.strategy, as far as the cpu engine has it. */
 extern HjgCpuStrategy hjg_run_engine_strategy(void);
 /*
- * The engine with its table of these keys: in memory of the run's own, or where alloc_table (see
+ * Make the engine with its table of these keys: in memory of the run's own, or where alloc_table (see
  * HjgEnv; its argument is the run) finds it.  The run's mode must be known.
  */
 extern void hjg_run_engine_build(HjgRun *run, const HjgSegment *segments, int nsegments,
 								 void *(*alloc_table) (void *arg, HjgTablePart part, size_t bytes));
-/* The engine with a table that another process has built. */
+/* Make the engine with a table that another process has built. */
 extern void hjg_run_engine_attach(HjgRun *run, uint64 nrows, const void *const parts[HJG_TABLE_NPARTS]);
-/* A round of the batch; builds the engine's table before the first one. */
+/* Run a round of the batch; builds the engine's table before the first one. */
 extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
 
 /* ---- node_fallback.c ---- */
 
-/* The device process will not join this run, or not the rest of it. */
+/* Note that the device process will not join this run, or not the rest of it. */
 extern void hjg_run_fall_back(HjgRun *run, HjgReason reason);
 /* Notice it when the device process joins with another engine than that of the device. */
 extern void hjg_run_note_device_fallback(HjgRun *run);

@@ -104,23 +104,23 @@ typedef struct HjgRow
 extern void hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, PlanState *plan,
 						  const HjgVectorSource *below, int first_scan_ix, int nplan_columns, List *key_exprs,
 						  HjgKeyCodec *codec, Bitmapset *used);
-/* A row of the side in a row store, about, without values of variable length. */
+/* Estimate the bytes of a row of the side in a row store, about, without values of variable length. */
 extern size_t hjg_side_stored_bytes(const HjgSide *side);
-/* Rows that a store's chunk should hold, for a side of about so many rows. */
+/* Choose the rows that a store's chunk should hold, for a side of about so many rows. */
 extern double hjg_side_chunk_rows(const HjgSide *side, double rows);
 /* Has the child another row?  It stays there for whoever reads next. */
 extern bool hjg_side_peek(HjgSide *side);
-/* Next row of the child plan; false at its end. */
+/* Read the next row of the child plan; false at its end. */
 extern bool hjg_side_next(HjgSide *side, HjgRow *row);
 /*
- * The next rows of the child at once: n <= max of them that have a key, with their encoded
+ * Read the next rows of the child at once: n <= max of them that have a key, with their encoded
  * keys, and the first of them in the side's vectors.  Returns n; 0 means that hjg_side_next()
  * has the next row, or the end.
  */
 extern int	hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first);
 /* Do the side's rows come in vectors? */
 extern bool hjg_side_has_vectors(const HjgSide *side);
-/* The next rows of such a side, to be used in place; false at its end. */
+/* Read the next rows of such a side, to be used in place; false at its end. */
 extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
 /* Keep, of the view's rows with a key, only those at these n ascending positions. */
 extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
@@ -128,7 +128,7 @@ extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *row
 extern void hjg_side_rescan(HjgSide *side);
 /* At the end of the child: the work context is about to be emptied. */
 extern void hjg_side_forget(HjgSide *side);
-/* Next row of a spill file with this side's rows. */
+/* Read the next row of a spill file with this side's rows. */
 extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
 extern void hjg_side_payload(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
 /* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */

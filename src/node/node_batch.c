@@ -64,7 +64,7 @@ hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32
 
 /* ---------- rounds ---------- */
 
-/* All segments of the batch are slabs of the job. */
+/* Are all segments of the batch slabs of the job? */
 static bool
 batch_in_arena(const HjgProbeBatch *batch)
 {
@@ -107,7 +107,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 	batch->submitted = true;
 }
 
-/* A round in the device process; false when the job was lost meanwhile. */
+/* Run a round in the device process; false when the job was lost meanwhile. */
 static bool
 device_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 {

@@ -114,7 +114,7 @@ check_plan(const CustomScan *cscan)
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
 }
 
-/* What the plan's scalars say. */
+/* Read what the plan's scalars say. */
 static void
 read_program(HjgProgram *program, const CustomScan *cscan)
 {
@@ -189,7 +189,7 @@ init_conditions(HjgJoinState *state, bool exact_keys, List *hash_clauses, ExprSt
 	program->residual = program->recheck_qual != NULL || program->pair_filter != NULL || program->join_qual != NULL;
 }
 
-/* Each operator on top of those before it. */
+/* Set up each operator on top of those before it. */
 static void
 init_operators(HjgJoinState *state)
 {

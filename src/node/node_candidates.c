@@ -61,7 +61,7 @@ new_candidate(HjgProbeBatch *batch, HjgPair *pair)
 	return true;
 }
 
-/* Where the columns of a pair lie that the device gathered; into place n of the vector. */
+/* Note where the columns of a pair lie that the device gathered; into place n of the vector. */
 static inline void
 note_places(HjgPairVector *pairs, const HjgPayloadBytes *payload, const HjgProbeBatch *batch, uint64 at, int n)
 {
@@ -71,7 +71,7 @@ note_places(HjgPairVector *pairs, const HjgPayloadBytes *payload, const HjgProbe
 				batch->columns[s] + at * payload->bytes[s];
 }
 
-/* Most rounds: nothing is to be known of a pair but its rows. */
+/* Copy the rows in most rounds: nothing is to be known of a pair but its rows. */
 static void
 copy_row_numbers(const HjgPair *restrict pairs, int count, uint32 *restrict probe_rows, uint32 *restrict build_rows)
 {
@@ -124,7 +124,7 @@ copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
 	return n;
 }
 
-/* A pair of the vector to a place before it, or its own. */
+/* Move a pair of the vector to a place before it, or its own. */
 static inline void
 move_pair(HjgPairVector *pairs, int from, int to)
 {
@@ -152,7 +152,7 @@ drop_unequal(HjgProbe *probe, const HjgProbeBatch *batch, int n)
 }
 
 /*
- * The n pairs in the vector are matches: set the bits of both rows.  Pairs of which no row comes close up; returns
+ * Settle the n pairs in the vector, which are matches: set the bits of both rows.  Pairs of which no row comes close up; returns
  * how many are left.
  */
 static int

@@ -19,7 +19,7 @@
 
 StaticAssertDecl(HJG_VECTOR_ROWS <= HJG_MAX_VECTOR_ROWS, "vectors of a join fit where a page's do");
 
-/* Which scan tuple column each result column is; false if one is computed. */
+/* Find which scan tuple column each result column is; false if one is computed. */
 static bool
 map_results(const HjgJoinState *state, int nresults, int *result_ix)
 {
@@ -47,7 +47,7 @@ map_results(const HjgJoinState *state, int nresults, int *result_ix)
 	return true;
 }
 
-/* As a call of ExecProcNode() would do it. */
+/* Read rows as a call of ExecProcNode() would do it. */
 static int
 next_rows(void *arg)
 {

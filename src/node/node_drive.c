@@ -14,7 +14,7 @@
 
 /* ---------- vectors ---------- */
 
-/* All rows are handed out. */
+/* Forget the work: all rows are handed out. */
 static void
 forget_work(HjgJoinState *state)
 {
@@ -61,7 +61,7 @@ next_pass(HjgJoinState *state)
 	return HJG_PHASE_PROBE;
 }
 
-/* The pairs become rows. */
+/* Make rows of the pairs. */
 static void
 emit_pairs(HjgJoinState *state)
 {
@@ -114,7 +114,7 @@ emit_null_build(HjgJoinState *state)
 	return true;
 }
 
-/* The next rows of the join, before filters, are there to be handed out; false at the end. */
+/* Get the next rows of the join, before filters, to be handed out; false at the end. */
 static bool
 next_phase_vector(HjgJoinState *state)
 {
@@ -198,7 +198,7 @@ next_row(HjgEmit *emit)
 	return slot;
 }
 
-/* Bits of the probe rows of the candidates, and which one is that of candidate i. */
+/* Find the bits of the probe rows of the candidates, and which one is that of candidate i. */
 static inline uint64 *
 candidate_bits(const HjgJoinState *state, int i, uint64 *bit)
 {
@@ -256,7 +256,7 @@ accept_candidate(HjgJoinState *state)
 	return hjg_match_settle(match, bits, bit, build_row);
 }
 
-/* The next row of the vector that passes all quals is in the slot; false when none is left. */
+/* Put the next row of the vector that passes all quals into the slot; false when none is left. */
 static bool
 next_passing(HjgJoinState *state)
 {
@@ -288,7 +288,7 @@ next_passing(HjgJoinState *state)
 	return false;
 }
 
-/* The next row of the node's result, from a new vector where the last one has none left. */
+/* Get the next row of the node's result, from a new vector where the last one has none left. */
 static pg_noinline TupleTableSlot *
 next_result(HjgJoinState *state)
 {
@@ -312,7 +312,7 @@ hjg_drive_exec(CustomScanState *node)
 	return next_result(state);
 }
 
-/* The rows of the vector that pass become vectors; 0 if none does. */
+/* Make vectors of the rows of the vector that pass; 0 if none does. */
 static int
 take_passing(HjgJoinState *state)
 {

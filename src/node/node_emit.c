@@ -126,7 +126,7 @@ hjg_emit_most_counted(const HjgEmit *emit)
 
 /* ---------- memory ---------- */
 
-/* The constants of the target list, in all rows. */
+/* Put the constants of the target list, in all rows. */
 static void
 put_constants(HjgEmit *emit)
 {
@@ -206,7 +206,7 @@ is_sequence(const uint32 *rows, int n)
 }
 
 /*
- * Columns of rows that lie in vectors.  For a join above, a column of which all rows are
+ * Gather columns of rows that lie in vectors.  For a join above, a column of which all rows are
  * wanted in turn is handed on as it is.
  */
 static void
@@ -295,7 +295,7 @@ gather_nulls(HjgEmit *emit, HjgSideId s, int n)
 	}
 }
 
-/* The columns of one side in the vector's rows. */
+/* Gather the columns of one side in the vector's rows. */
 static void
 gather_side(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, const uint32 *rows, int n)
 {

@@ -66,7 +66,7 @@ join_type_text(JoinType jointype)
 	}
 }
 
-/* As core shows the quals of its joins. */
+/* Show it as core shows the quals of its joins. */
 static void
 show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -81,7 +81,7 @@ show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors,
 						es);
 }
 
-/* The aggregates that the node computes, named as core names those of its partial aggregation. */
+/* Show the aggregates that the node computes, named as core names those of its partial aggregation. */
 static void
 show_aggregates(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -115,7 +115,7 @@ show_sides(const char *label, bool outer, bool inner, ExplainState *es)
 		ExplainPropertyText(label, sides_text(outer, inner), es);
 }
 
-/* A count that text leaves out when it is zero. */
+/* Show a count that text leaves out when it is zero. */
 static void
 show_count(const char *label, const char *unit, uint64 value, ExplainState *es)
 {
@@ -133,7 +133,7 @@ show_filtered(const char *label, CustomScanState *node, ExplainState *es)
 		ExplainPropertyFloat(label, NULL, nloops > 0 ? instrument->nfiltered2 / nloops : 0.0, 0, es);
 }
 
-/* What the Bloom filter dropped in a loop, as core counts rows; and what it took. */
+/* Show what the Bloom filter dropped in a loop, as core counts rows; and what it took. */
 static void
 show_filter(const HjgReport *report, double nloops, ExplainState *es)
 {
@@ -228,7 +228,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
 }
 
-/* What the model expected of the same phases; scans are in it only where the node reads the table itself. */
+/* Show what the model expected of the same phases; scans are in it only where the node reads the table itself. */
 static void
 show_predicted(List *prediction, const char *group, HjgPlanPrediction from, HjgPlanPrediction to, ExplainState *es)
 {
@@ -286,7 +286,7 @@ show_prediction(const HjgReport *report, List *prediction, ExplainState *es)
 		show_predicted(prediction, "Predicted Device Phases", HJG_PREDICTION_GPU_TRANSFER, HJG_PREDICTION_GPU_PROBE, es);
 }
 
-/* The device's driver, unless the cpu engine joined after all. */
+/* Name the device's driver, unless the cpu engine joined after all. */
 static const char *
 engine_text(const HjgReport *report)
 {

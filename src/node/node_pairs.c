@@ -31,7 +31,7 @@ struct HjgPairFilter
 	PairTerm		terms[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* The column of so many bytes, passed by value, that an expression is; else -1. */
+/* Find the column of so many bytes, passed by value, that an expression is; else -1. */
 static int
 find_column(Node *expr, TupleDesc scan_desc, int width)
 {

@@ -104,7 +104,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));
 }
 
-/* All that an execution changes. */
+/* Set all that an execution changes. */
 static void
 init_execution(HjgJoinState *state, HjgParallelShared *shared)
 {
@@ -387,7 +387,7 @@ ms_since(instr_time started)
 }
 
 /*
- * How long it pays to wait for company: half of the time that a process alone would need, which is taken to be what
+ * Compute how long it pays to wait for company: half of the time that a process alone would need, which is taken to be what
  * as many probe rows have taken here, and at most half of what all of them have.
  */
 static double

@@ -75,7 +75,7 @@ route(HjgPartitions *partitions, const void *key, int level)
 	return partitions->routes[hash & (partitions->nroutes - 1)];
 }
 
-/* All rows are in: the routed partitions wait for their turn. */
+/* Queue the routed partitions, as all rows are in. */
 static void
 queue_routes(HjgPartitions *partitions)
 {

@@ -32,7 +32,7 @@ note_peak(const HjgBuild *build, size_t other_bytes)
 	report->peak_bytes = Max(report->peak_bytes, hjg_build_bytes(build) + other_bytes);
 }
 
-/* The rows of the pass are complete. */
+/* Finish a pass whose rows are complete. */
 static void
 finish_pass(HjgPartitions *partitions)
 {
@@ -174,7 +174,7 @@ read_partition(HjgPartitions *partitions)
 	build->match->last_pass = complete;
 }
 
-/* Bits for all probe rows of the current partition, which takes several passes. */
+/* Make bits for all probe rows of the current partition, which takes several passes. */
 static void
 start_passes(HjgPartitions *partitions)
 {
@@ -199,7 +199,7 @@ finish_partition(HjgPartitions *partitions)
 	match->probe_bits = NULL;
 }
 
-/* The rows of the current partition are too many for one pass: replace it by its own partitions, if that helps. */
+/* Replace the current partition, whose rows are too many for one pass, by its own partitions, if that helps. */
 static bool
 split_current(HjgPartitions *partitions)
 {

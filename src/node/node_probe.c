@@ -80,7 +80,7 @@ in_place(const HjgProbe *probe)
 		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_embedded_rows);
 }
 
-/* The filter's verdict on the rows of a view. */
+/* Apply the filter to the rows of a view. */
 static void
 filter_view(HjgProbe *probe, HjgView *view)
 {
@@ -91,7 +91,7 @@ filter_view(HjgProbe *probe, HjgView *view)
 		hjg_side_narrow_view(probe->side, view, rows, n);
 }
 
-/* The next rows of the outer side that may come to something, or none at its end. */
+/* Read the next rows of the outer side that may come to something, or none at its end. */
 static void
 fill_view(HjgProbe *probe, HjgProbeBatch *batch)
 {
@@ -298,7 +298,7 @@ fill_pipeline(HjgProbe *probe)
 	}
 }
 
-/* The oldest batch is done with. */
+/* Retire the oldest batch, which is done with. */
 static void
 retire_batch(HjgProbe *probe)
 {
@@ -350,7 +350,7 @@ hjg_probe_give_up(HjgProbe *probe)
 
 /* ---------- rows of the join, of the oldest batch ---------- */
 
-/* A batch's rows that have a key, or those that have none. */
+/* Find a batch's rows that have a key, or those that have none. */
 static HjgNumberedRows
 batch_rows(const HjgProbeBatch *batch, bool with_key)
 {
@@ -359,7 +359,7 @@ batch_rows(const HjgProbeBatch *batch, bool with_key)
 	return (HjgNumberedRows) {.vectors = batch->view.vectors,.places = with_key ? batch->view.rows : batch->view.null_rows};
 }
 
-/* The n rows in the vector are known results: probe rows without a partner. */
+/* Take the n rows in the vector, which are known results: probe rows without a partner. */
 static bool
 take_unjoined(HjgProbe *probe, const HjgProbeBatch *batch, bool with_key, int n)
 {
@@ -434,7 +434,7 @@ take_null_keys(HjgProbe *probe, const HjgProbeBatch *batch)
 
 /* ---------- joining ---------- */
 
-/* Rows of the oldest batch, or of the next one with any. */
+/* Take rows of the oldest batch, or of the next one with any. */
 bool
 hjg_probe_next(HjgProbe *probe)
 {

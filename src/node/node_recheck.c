@@ -39,7 +39,7 @@ struct HjgRecheck
 
 /* ---------- set-up ---------- */
 
-/* The payload column of a side that an expression is, or -1. */
+/* Find the payload column of a side that an expression is, or -1. */
 static int
 find_payload(const HjgSide *side, Node *expr)
 {
@@ -97,7 +97,7 @@ hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clause
 
 /* ---------- pairs ---------- */
 
-/* A column of rows of the batch that have these numbers. */
+/* Gather a column of rows of the batch that have these numbers. */
 static void
 gather_probe(const HjgSide *side, const HjgProbeBatch *batch, int column, const uint32 *rows, int nrows, Datum *values)
 {
@@ -134,7 +134,7 @@ same_bytes(Datum left, Datum right)
 	return nbytes == VARSIZE_ANY_EXHDR(b) && memcmp(VARDATA_ANY(a), VARDATA_ANY(b), nbytes) == 0;
 }
 
-/* Values are where their rows are, or anywhere: all are on their way to the cache before the first is looked at. */
+/* Compare values, which are where their rows are, or anywhere: all are on their way to the cache before the first is looked at. */
 static void
 compare_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nrows, bool *pass)
 {

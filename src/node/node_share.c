@@ -70,7 +70,7 @@ hjg_share_alloc(void *arg, size_t bytes, uint64 *name)
 	return (char *) block + BLOCK_HEAD_BYTES;
 }
 
-/* Rows of the build side, of which the plan has what the planner expects of one participant. */
+/* Estimate the rows of the build side, of which the plan has what the planner expects of one participant. */
 static double
 expected_rows(const HjgSide *side, int nmembers)
 {
@@ -254,7 +254,7 @@ hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 	}
 }
 
-/* The filter that the elected one made, if it did. */
+/* Attach the filter that the elected one made, if it did. */
 static bool
 attach_filter(HjgParallel *parallel, HjgProbeFilter *filter)
 {

@@ -19,7 +19,7 @@
 #include "node/hjg_execution.h"
 #include "node/hjg_side.h"
 
-/* The child's column (from 0) that a key expression is, or -1. */
+/* Find the child's column (from 0) that a key expression is, or -1. */
 static int
 key_column(const HjgSide *side, Expr *expr)
 {
@@ -231,7 +231,7 @@ load_page_row(HjgSide *side, int i)
 	}
 }
 
-/* For what is made of a page's rows. */
+/* Make space for what is made of a page's rows. */
 static void
 make_page_space(HjgSide *side)
 {
@@ -476,7 +476,7 @@ hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row)
 }
 
 /*
- * The payload columns of a row side by side, as spill_desc has them.  Valid until
+ * Put the payload columns of a row side by side, as spill_desc has them.  Valid until
  * the next row is read or another one asked for.
  */
 void

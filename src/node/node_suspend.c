@@ -27,7 +27,7 @@
 
 static ExecutorRun_hook_type prev_executor_run = NULL;
 
-/* No more rows come, short of a rescan. */
+/* Do no more rows come, short of a rescan? */
 static bool
 is_through(const HjgJoinState *state)
 {
@@ -54,7 +54,7 @@ release_done(HjgJoinState *state, HjgJob *job)
 	}
 }
 
-/* The query is left, or (finished) has returned its last row. */
+/* Note that the query is left, or (finished) has returned its last row. */
 static void
 leave(EState *estate, bool finished)
 {

@@ -77,7 +77,7 @@ extern bool hjg_rows_key_supported(Oid op, Oid collation, const char **why);
 /* Are the operands of this equality function values of variable width that are equal just when their bytes are? */
 extern bool hjg_rows_key_is_varlena(Oid function);
 
-/* Bytes that the operator's sides take in an exact key, or 0 when they are hashed. */
+/* Count the bytes that the operator's sides take in an exact key, or 0 when they are hashed. */
 extern int	hjg_rows_key_exact_bytes(Oid op);
 
 /* Codec of the left (outer) or right (inner) inputs of the operators; palloc'd. */
@@ -110,7 +110,7 @@ extern void hjg_rows_hash_ordinals(const int64 *ordinals, int nrows, uint64 *has
 extern void hjg_rows_hash_bytes(const HjgBytes *bytes, int nrows, uint64 *hashes);
 extern void hjg_rows_hash_datums(HjgKeyColumn *column, const Datum *values, const bool *isnull, int nrows, uint64 *hashes);
 
-/* Bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
+/* Choose bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
 extern uint32 hjg_rows_key_partition_hash(const void *key, int key_width, int level);
 
 /* ---------- row store ---------- */
@@ -144,7 +144,7 @@ extern uint32 hjg_rows_store_append(HjgStore *store, const int *source, const Da
  */
 extern void hjg_rows_store_append_vectors(HjgStore *store, const int *source, const HjgVector *vectors, int first,
 										  int nrows);
-/* The same for rows[0 .. nrows - 1] of the vectors. */
+/* Do the same for rows[0 .. nrows - 1] of the vectors. */
 extern void hjg_rows_store_append_selected(HjgStore *store, const int *source, const HjgVector *vectors,
 										   const uint16 *rows, int nrows);
 
@@ -155,12 +155,12 @@ extern void hjg_rows_store_append_selected(HjgStore *store, const int *source, c
 extern void hjg_rows_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 								  Datum *values, bool *isnull);
 
-/* The same for nrows <= HJG_MAX_VECTOR_ROWS, into vectors that own their memory: column c to vectors[target[c]]. */
+/* Do the same for nrows <= HJG_MAX_VECTOR_ROWS, into vectors that own their memory: column c to vectors[target[c]]. */
 extern void hjg_rows_store_gather_vectors(const HjgStore *store, const uint32 *rows, int nrows, const int *target,
 										  HjgVector *vectors);
 
 /*
- * Rows as they lie in a store, of columns passed by value alone: they can be copied elsewhere, and read there.
+ * Count the bytes of rows as they lie in a store, of columns passed by value alone: they can be copied elsewhere, and read there.
  * Bytes of a row of such columns, or 0 where there is any other column, or none.
  */
 extern int	hjg_rows_store_plain_bytes(int ncolumns, const HjgColumn *columns);
@@ -203,14 +203,14 @@ typedef struct HjgStorePiece
 /* Most rows of a chunk. */
 #define HJG_STORE_MAX_CHUNK_ROWS 65536
 
-/* All handles of a store need the same columns and number of rows in a chunk. */
+/* Create it; all handles of a store need the same columns and number of rows in a chunk. */
 extern HjgStore *hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns,
 											  double chunk_rows, const HjgSharing *sharing);
-/* The next row gets this number. */
+/* Give the next row this number. */
 extern void hjg_rows_store_seek(HjgStore *store, uint32 row);
 /* Pieces that this handle has filled. */
 extern const HjgStorePiece *hjg_rows_store_pieces(const HjgStore *store, int *npieces);
-/* Another handle's piece, which lies here in this process. */
+/* Add another handle's piece, which lies here in this process. */
 extern void hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address);
 
 /* ---------- spill files ---------- */
@@ -226,11 +226,11 @@ typedef struct HjgSpill HjgSpill;
 #define HJG_SHARED_SPILL_BUFFER_BYTES (BLCKSZ / 2)
 
 extern HjgSpill *hjg_rows_spill_create(TupleDesc desc, int key_width);
-/* Columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
+/* Write a record; columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
 extern void hjg_rows_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);
 extern void hjg_rows_spill_rewind(HjgSpill *spill);
 /*
- * Next row, or false at the end.  *key points to the key or is NULL; slot's
+ * Read the next row, or false at the end.  *key points to the key or is NULL; slot's
  * values stay valid until the next call.
  */
 extern bool hjg_rows_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot);

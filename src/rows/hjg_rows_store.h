@@ -105,7 +105,7 @@ hjg_rows_store_chunk(const HjgStore *store, uint32 row)
 	return store->chunks[row >> store->chunk_shift];
 }
 
-/* Place of a row in its chunk. */
+/* Find the place of a row in its chunk. */
 static inline uint32
 hjg_rows_store_position(const HjgStore *store, uint32 row)
 {
@@ -139,7 +139,7 @@ extern void hjg_rows_store_free_data(HjgStore *store);
 
 /* Make sure of the chunk that a row, which is the first of one, goes to. */
 extern void hjg_rows_store_begin_chunk(HjgStore *store, uint32 row);
-/* A new chunk (number ix) or data block of a shared store. */
+/* Add a new chunk (number ix) or data block of a shared store. */
 extern char *hjg_rows_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes);
 
 #endif							/* HJG_ROWS_STORE_H */

@@ -77,7 +77,7 @@ mix64(uint64 h)
 }
 
 /*
- * Both halves of the product, so that every bit of the word counts in all of them: numbers written with
+ * Add both halves of the product, so that every bit of the word counts in all of them: numbers written with
  * leading zeros differ in the same bits of two words side by side.
  */
 static inline uint64
@@ -194,7 +194,7 @@ hjg_rows_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column)
 		column->attlen == codec->columns[0].width && column->attlen == codec->key_width;
 }
 
-/* A column of integers into keys; width and packed_width are constants in every call. */
+/* Encode a column of integers into keys; width and packed_width are constants in every call. */
 static pg_attribute_always_inline void
 encode_ints(const char *values, int width, char *dst, int stride, int packed_width, int nrows)
 {

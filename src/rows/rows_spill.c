@@ -174,7 +174,7 @@ hjg_rows_spill_rewind(HjgSpill *spill)
 				 errmsg("could not rewind hash join temporary file")));
 }
 
-/* Bytes that are there; fewer than asked for at the end of the file only, of a shared one at that of a participant's. */
+/* Read bytes that are there; fewer than asked for at the end of the file only, of a shared one at that of a participant's. */
 static size_t
 read_bytes(HjgSpill *spill, void *ptr, size_t bytes)
 {

@@ -6,7 +6,7 @@
 
 #include "rows/hjg_rows_store.h"
 
-/* A value of variable length to its place in a row, if it fits there. */
+/* Put a value of variable length to its place in a row, if it fits there. */
 static inline void
 put_short(HjgStore *store, const HjgStoreColumn *column, char *to, Datum value)
 {
@@ -100,7 +100,7 @@ hjg_rows_store_append(HjgStore *store, const int *source, const Datum *values, c
 		*(type *) (out + (size_t) i * stride) = ((const type *) vector->values)[ROW(i)]; \
 	break
 
-/* One column of rows that go side by side to one chunk. */
+/* Append one column of rows that go side by side to one chunk. */
 static pg_attribute_always_inline void
 append_column(HjgStore *store, const HjgStoreColumn *column, char *out, const HjgVector *vector, const uint16 *rows,
 			  int first, int nrows)

@@ -75,7 +75,7 @@ make_block(HjgStore *store, size_t bytes)
 	return block;
 }
 
-/* A spare block with room for so many bytes, or NULL; smaller ones are given back, or they would hide it for good. */
+/* Find a spare block with room for so many bytes, or NULL; smaller ones are given back, or they would hide it for good. */
 static HjgDataBlock *
 take_spare_block(HjgStore *store, size_t bytes)
 {
@@ -91,7 +91,7 @@ take_spare_block(HjgStore *store, size_t bytes)
 	return NULL;
 }
 
-/* An empty block with room for so many bytes becomes the one that is filled. */
+/* Make an empty block with room for so many bytes the one that is filled. */
 static void
 start_block(HjgStore *store, size_t bytes)
 {
@@ -105,7 +105,7 @@ start_block(HjgStore *store, size_t bytes)
 	store->data_bytes += block->bytes;
 }
 
-/* Room for a value in the data blocks. */
+/* Find room for a value in the data blocks. */
 static char *
 data_alloc(HjgStore *store, size_t bytes)
 {
@@ -131,7 +131,7 @@ data_alloc(HjgStore *store, size_t bytes)
 	return place;
 }
 
-/* The same in the blocks of a shared store. */
+/* Do the same in the blocks of a shared store. */
 static char *
 shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
 {

@@ -42,7 +42,7 @@ fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
 	}
 }
 
-/* One column of rows that have no NULL; form is a constant in every call. */
+/* Gather one column of rows that have no NULL; form is a constant in every call. */
 static pg_attribute_always_inline void
 gather_column(const HjgStore *store, HjgColumnForm form, int row_off, char *const *places, int nrows, int stride,
 			  Datum *values, bool *isnull)
@@ -54,7 +54,7 @@ gather_column(const HjgStore *store, HjgColumnForm form, int row_off, char *cons
 	}
 }
 
-/* The same where rows may be missing or have NULLs: nulls[i] are the row's bits or NULL. */
+/* Do the same where rows may be missing or have NULLs: nulls[i] are the row's bits or NULL. */
 static pg_attribute_always_inline void
 gather_nullable(const HjgStore *store, HjgColumnForm form, int column_ix, int row_off, char *const *places,
 				const uint8 *const *nulls, int nrows, int stride, Datum *values, bool *isnull)
@@ -70,7 +70,7 @@ gather_nullable(const HjgStore *store, HjgColumnForm form, int column_ix, int ro
 }
 
 /*
- * Where rows are, and their NULL bits where their chunk has any; NULL for a row that is
+ * Find where rows are, and their NULL bits where their chunk has any; NULL for a row that is
  * missing.  Fetches them into the cache.  Can there be a NULL?
  */
 static bool
@@ -191,7 +191,7 @@ gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int 
 			((Datum *) to->values)[first + i] = fetch_value(store, form, places[i] + off); \
 	break
 
-/* Rows to positions from first on of the vectors. */
+/* Gather rows to positions from first on of the vectors. */
 static void
 gather_vectors(const HjgStore *store, char *const *places, const uint8 *const *nulls, bool nullable, int first,
 			   int nrows, const int *target, HjgVector *vectors)

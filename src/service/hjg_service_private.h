@@ -121,7 +121,7 @@ extern void hjg_service_register_callbacks(void);
 
 /* service_device.c */
 /*
- * Place of the device that the settings ask for, or, under auto, that is wished for, if it is ready, and otherwise of the cpu
+ * Find the place of the device that the settings ask for, or, under auto, that is wished for, if it is ready, and otherwise of the cpu
  * engine; -1 when it is not there.
  */
 extern int	hjg_service_find_device(HjgDeviceId wish);
