@@ -8,7 +8,6 @@
 #include "postgres.h"
 
 #include "libpq/pqformat.h"
-#include "utils/datum.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 

@@ -271,6 +271,7 @@ my %constants = (
 	bool => [qw(true false)],
 	date => [ map { "date '$_'" } qw(2000-01-05 2000-03-01 infinity -infinity 2100-01-01) ],
 	float => [qw(0.5 0 '-0' 'NaN'::float8 'infinity'::float8 '-infinity'::float4 12.25::float4 3)],
+	numeric => [qw(6 6.0 0.5 7.000000000000000000000000001 1e30 -1e-30 'NaN'::numeric 'infinity'::numeric '-infinity'::numeric 12.000)],
 	oid => [qw(6::oid 4294967295::oid 0::oid 20::oid)],
 	time => [ map { "time '$_'" } qw(00:00:06 00:01:00 23:59:59) ],
 	ts => [ map { "timestamp '$_'" } qw(2000-01-01T06:00 2000-02-01 infinity -infinity) ],
@@ -320,6 +321,11 @@ sub aggregate_item
 	my $col = "$a->{alias}.$c->{name}";
 	return pick('count(*)', 'count(1)', "count($x)", "count($col)") if chance(0.3);
 	return pick('bool_and', 'bool_or', 'every') . "($col)" if $c->{fam} eq 'bool';
+	if ($c->{fam} eq 'numeric')
+	{
+		my $number = pick($col, $col, "-$col", "$col * 1.25", "$col + $x", "1 - $col", "$col * $col", "$x * (1.5 - $col)");
+		return pick("sum($number)", "avg($number)", "trim_scale(min($number))", "trim_scale(max($number))");
+	}
 	return pick('min', 'max') . "($col)" if $c->{fam} =~ /^(date|time|ts|tstz|money)$/;
 	return pick("count(distinct $x)", "count(*) filter (where $x > 3)", "sum($x\::numeric)", "max(coalesce($x, 0))", "bool_or($x > 7)") if chance(0.04);
 	return pick('sum', 'sum', 'avg', 'min', 'count') . '(' . pick(2, '3::int8', '(-1)::int2', '$1', '$1::int8', '$1 * 2') . ')' if chance(0.06);
