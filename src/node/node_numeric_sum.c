@@ -95,8 +95,8 @@ void
 hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 sum, int scale, uint64 count)
 {
 	const int	wider = Max(total->scale, scale);
-	int128		old;
-	int128		added;
+	__int128	old;			/* whose alignment is not int128's */
+	__int128	added;
 	int128		both;
 
 	if (hjg_vector_numeric_widen_sum(total->sum, wider - total->scale, &old) &&
