@@ -115,6 +115,13 @@
 
 /* ---------- executor ---------- */
 
+/* Does EXPLAIN say whose a column is?  From 18 on GROUP BY is in the range table, too. */
+#if PG_VERSION_NUM >= 180000
+#define HJG_HAS_SEVERAL_RELATIONS(es) ((es)->rtable_size > 1)
+#else
+#define HJG_HAS_SEVERAL_RELATIONS(es) (list_length((es)->rtable) > 1)
+#endif
+
 /* Whether a query runs once is the last parameter of ExecutorRun_hook, and from 18 on not known. */
 #if PG_VERSION_NUM >= 180000
 #define HJG_RUN_ONCE_PARAMETER

@@ -77,7 +77,7 @@ show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors,
 	context = set_deparse_context_plan(es->deparse_cxt, node->ss.ps.plan, ancestors);
 	ExplainPropertyText(label,
 						deparse_expression((Node *) make_ands_explicit(qual), context,
-										   list_length(es->rtable) > 1 || es->verbose, false),
+										   HJG_HAS_SEVERAL_RELATIONS(es) || es->verbose, false),
 						es);
 }
 
@@ -95,7 +95,7 @@ show_aggregates(CustomScanState *node, List *ancestors, ExplainState *es)
 		const TargetEntry *tle = list_nth_node(TargetEntry, cscan->custom_scan_tlist, i);
 		Var		   *column = makeVar(INDEX_VAR, tle->resno, exprType((Node *) tle->expr), -1, InvalidOid, 0);
 
-		names = lappend(names, deparse_expression((Node *) column, context, list_length(es->rtable) > 1 || es->verbose,
+		names = lappend(names, deparse_expression((Node *) column, context, HJG_HAS_SEVERAL_RELATIONS(es) || es->verbose,
 												  false));
 	}
 	ExplainPropertyList("Aggregates", names, es);
@@ -396,7 +396,7 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 	ListCell   *lc;
 
 	foreach(lc, keys)
-		names = lappend(names, deparse_expression(lfirst(lc), context, list_length(es->rtable) > 1 || es->verbose, true));
+		names = lappend(names, deparse_expression(lfirst(lc), context, HJG_HAS_SEVERAL_RELATIONS(es) || es->verbose, true));
 	if (names != NIL)
 		ExplainPropertyList("Group Key", names, es);
 	show_aggregates(node, ancestors, es);

@@ -26,8 +26,8 @@ sub normalise
 	my $i = 0;
 	while ($i <= $#in)
 	{
-		# a table: header, separator, rows, "(N rows)"
-		if ($i < $#in && $in[ $i + 1 ] =~ /^-[-+]*$/ && $in[$i] =~ /^ /)
+		# a table: header, separator, rows, "(N rows)"; a comment below the place of an error is no separator
+		if ($i < $#in && $in[ $i + 1 ] =~ /^-[-+]*$/ && $in[$i] =~ /^ / && $in[$i] !~ /^ *\^$/)
 		{
 			my $j = $i + 2;
 			$j++ while $j <= $#in && $in[$j] !~ /^\(\d+ rows?\)$/;
