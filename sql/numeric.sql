@@ -65,6 +65,7 @@ select * from num_same('num_ties where v <> ''NaN'' group by v', array['v, min(v
 select * from num_same('num_ties where v = 3', array['min(v), max(v), count(*)']);
 select * from num_same('num_ties where v < 3', array['min(v), max(v), avg(v)']);
 select * from num_same('num_rows join num_keys using (k) group by kind, k', array['kind, k, min(a), max(d), trim_scale(min(b)), trim_scale(max(b)), sum(b), avg(a), count(b)', 'kind, k, min(c + a), max(e * f)']);
+select * from num_same('num_rows group by kind', array['kind, min(-id::numeric), max(id::numeric)']);
 set work_mem = '64kB';
 select * from num_same('num_rows group by id % 4000', array['id % 4000, min(a), max(d), trim_scale(min(b)), trim_scale(max(b)), sum(b), avg(a), avg(b * c)', 'id % 4000, trim_scale(max(b - a)), count(b)', 'id % 4000, sum(i8), avg(i4), max(i8), avg(i8)']);
 reset work_mem;
