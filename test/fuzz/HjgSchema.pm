@@ -220,7 +220,7 @@ sub make
 		  ? "case when g % 5 = 0 then (select string_agg(md5((g * 100 + x)::text), '') from generate_series(1, 90) x) when g % 7 = 0 then repeat('x', 9000) else 'p' || g end"
 		  : "'p' || g";
 		push @cols, { name => 'pay', fam => 'text', type => 'text', exact => 1 };
-		my $sql = "create " . (!$temporary && chance(0.1) ? 'unlogged ' : '') . "table $name (" . join(', ', @defs) . ")"
+		my $sql = "create " . (!$temporary && !$partitioned && chance(0.1) ? 'unlogged ' : '') . "table $name (" . join(', ', @defs) . ")"
 		  . ($partitioned ? " partition by $partitioned (" . ($partitioned eq 'list' ? '(id % 3)' : 'id') . ')' : '') . ";\n";
 		if ($partitioned eq 'hash')
 		{

@@ -46,6 +46,8 @@ $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
 $HjgQuery::groups = $opt{groups} if defined $opt{groups};
 $opt{seed} //= time() % 1000000;
 my $deadline = defined $opt{seconds} ? time() + $opt{seconds} : undef;
+# the setting's name before PostgreSQL 16, and since
+my $parallel_always = `psql -XqAt -c 'show server_version_num'` < 160000 ? 'force_parallel_mode' : 'debug_parallel_query';
 
 # --- psql at the other end of two pipes ------------------------------------------
 my ($to, $from, $pid, $buf);
@@ -417,7 +419,7 @@ ROUND: while (1)
 		$s->{cursor_tuple_fraction} = 1 if rand() < 0.1;
 		$s->{jit} = 'off';
 		if (rand() < 0.02) { $s->{jit} = 'on'; $s->{jit_above_cost} = 0; }
-		$s->{force_parallel_mode} = HjgSchema::pick('on', 'regress') if rand() < 0.04;
+		$s->{$parallel_always} = HjgSchema::pick('on', 'regress') if rand() < 0.04;
 		if (!$opt{baseline})
 		{
 			my $o = $case{ours};
