@@ -212,6 +212,17 @@ explain (costs off) execute grp_plan(1, 5);
 execute grp_plan(1, 5);
 execute grp_plan(-3, 0);
 execute grp_plan(null, 0);
+-- rows come through slots: a condition of no row stands above the scan
+prepare grp_gated(int) as select c1, te, count(*) as n, sum(i2) as s2, sum(ns) as ss, max(da) as md from grp where $1 > 5 group by c1, te;
+explain (costs off) execute grp_gated(6);
+create temp table grp_slots as execute grp_gated(6);
+select count(*), md5(string_agg(s::text, ',' order by s::text collate "C")) = (select md5(string_agg(q::text, ',' order by q::text collate "C")) from (select c1, te, count(*), sum(i2), sum(ns), max(da) from grp group by c1, te) q) as equal from grp_slots s;
+execute grp_gated(5);
+set hjoin_gpu.direct_scan = off;
+select * from grp_same('select l.c1, l.te, count(*), sum(r.ns), max(r.nu) from grp l join grp_key r using (id) group by l.c1, l.te');
+select * from grp_same('select count(*), sum(r.ns) from grp l join grp_key r using (id)');
+reset hjoin_gpu.direct_scan;
+set hjoin_gpu.force = on;
 reset plan_cache_mode;
 begin;
 declare grp_cursor scroll cursor for select i2, count(*) from grp group by i2 order by i2;

@@ -89,6 +89,7 @@ typedef struct HjgChild
 	HjgVector  *slice;			/* of them, those at hand */
 	int			nrows;
 	int			next;			/* first row behind those at hand */
+	bool		at_end;			/* of the slots */
 	MemoryContext work_context;
 } HjgChild;
 

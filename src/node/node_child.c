@@ -2,14 +2,19 @@
  * node_child.c
  *	  A child's rows as vectors, for the node GpuAggregate.
  *
- * A table's page, or pages, are cut into pieces that the vectors of expressions can hold.  A slot's row is a vector of one.
+ * A table's page, or pages, are cut into pieces that the vectors of expressions can hold.  Of slots as many rows are copied.
  */
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
 #include "node/hjg_node.h"
+
+/* Rows of slots are copied until they take so much memory. */
+#define MOST_COPIED_BYTES (256 * 1024)
 
 /* For rows of slots. */
 static void
@@ -24,8 +29,8 @@ make_row_vectors(HjgChild *child)
 
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
-		vector->values = palloc(sizeof(Datum));
-		vector->isnull = palloc(sizeof(bool));
+		vector->values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
+		vector->isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
 	}
 }
 
@@ -45,17 +50,41 @@ hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const Bitmapset *
 		make_row_vectors(child);
 }
 
-static int
-next_slot(HjgChild *child)
+/* Copy a slot's row, the values that would go with the next one included. */
+static void
+copy_row(HjgChild *child, TupleTableSlot *slot, int row)
 {
-	TupleTableSlot *slot = ExecProcNode(child->plan);
+	MemoryContext old = MemoryContextSwitchTo(child->work_context);
 
-	if (TupIsNull(slot))
-		return 0;
 	slot_getallattrs(slot);
 	for (int c = 0; c < child->ncolumns; c++)
-		hjg_vector_put(&child->vectors[c], 0, slot->tts_values[c], slot->tts_isnull[c]);
-	return 1;
+	{
+		HjgVector  *vector = &child->vectors[c];
+		Datum		value = slot->tts_values[c];
+
+		if (!vector->column.attbyval && !slot->tts_isnull[c])
+			value = datumCopy(value, false, vector->column.attlen);
+		hjg_vector_put(vector, row, value, slot->tts_isnull[c]);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+static int
+next_slots(HjgChild *child)
+{
+	int			n = 0;
+
+	MemoryContextReset(child->work_context);
+	while (!child->at_end && n < HJG_VECTOR_ROWS && MemoryContextMemAllocated(child->work_context, false) < MOST_COPIED_BYTES)
+	{
+		TupleTableSlot *slot = ExecProcNode(child->plan);
+
+		/* whoever is asked once more may begin anew */
+		child->at_end = TupIsNull(slot);
+		if (!child->at_end)
+			copy_row(child, slot, n++);
+	}
+	return n;
 }
 
 static int
@@ -63,7 +92,7 @@ next_rows(HjgChild *child)
 {
 	if (child->scan != NULL)
 		return hjg_scan_next_rows(child->scan);
-	return child->below != NULL ? child->below->next(child->below->arg) : next_slot(child);
+	return child->below != NULL ? child->below->next(child->below->arg) : next_slots(child);
 }
 
 /* The rows from first on, where there are columns. */
@@ -110,6 +139,7 @@ void
 hjg_child_rescan(HjgChild *child)
 {
 	child->nrows = child->next = 0;
+	child->at_end = false;
 	if (child->scan != NULL)
 		hjg_scan_reset(child->scan);
 	/* with parameters changed, whoever reads the child next rescans it */

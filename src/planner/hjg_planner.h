@@ -104,11 +104,11 @@ typedef enum HjgAggregateExprs
 
 typedef enum HjgAggregatePrivate
 {
+	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; the first element is never NIL, as Citus and others look at its tag */
 	HJG_AGGREGATE_PRIVATE_OPERATORS,	/* OIDs: equality operator of key i */
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
 	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: number of its argument, or -1: it counts rows */
 	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: argument i is computed by core's expression code */
-	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars */
 	HJG_AGGREGATE_PRIVATE_Count
 } HjgAggregatePrivate;
 

@@ -452,10 +452,8 @@ make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
-	/* Citus and others look at the first element's type: it is a node */
-	cscan->custom_private = list_make1(path->operators);
+	cscan->custom_private = list_make2(list_make2_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX)), path->operators);
 	arguments = append_aggregates(cscan, path->aggregates);
-	cscan->custom_private = lappend(cscan->custom_private, list_make2_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX)));
 	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
 	cscan->methods = &hjg_aggregate_methods;
 	return &cscan->scan.plan;

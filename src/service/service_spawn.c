@@ -196,7 +196,8 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 	snprintf(parent_arg, sizeof(parent_arg), "--parent=%d", (int) MyProcPid);
 
 	/* what drivers compile for this machine's devices */
-	snprintf(cache_arg, sizeof(cache_arg), "--cache-dir=%s/hjoin_gpu.cache", DataDir);
+	/* base backups leave out what has such a name: files of some drivers have longer ones than a backup can have */
+	snprintf(cache_arg, sizeof(cache_arg), "--cache-dir=%s/pgsql_tmp_hjoin_gpu", DataDir);
 	snprintf(confine_arg, sizeof(confine_arg), "--confine=%s", DataDir);
 	environment = make_environment();
 

@@ -2,6 +2,7 @@
 use strict;
 use warnings;
 
+use File::Path 'make_path';
 use FindBin;
 use lib $FindBin::RealBin;
 use HjgTest;
@@ -68,8 +69,12 @@ is($node->safe_psql('postgres', q{SET hjoin_gpu.emit_tuple_cost = 2;
 	WHERE e.name = 'emit_tuple' AND u.name = 'small_unit'}),
 	'2|setting', 'a cost knob overrides the measured cost');
 
-# a copy of the data directory takes the file along, perhaps to another machine
+# a copy of the data directory takes the file along, perhaps to another machine; but not what drivers keep, whose names may be too long for it
+my $kept = $node->data_dir . '/pgsql_tmp_hjoin_gpu/' . join '/', ('x' x 60) x 3;
+make_path($kept);
+append_to_file("$kept/kernel", 'kept');
 $node->backup('copy');
+ok(!-e $node->backup_dir . '/copy/pgsql_tmp_hjoin_gpu', 'a base backup leaves out what drivers keep');
 my $copy = PostgreSQL::Test::Cluster->new('copy');
 $copy->init_from_backup($node, 'copy');
 $copy->start;

@@ -147,7 +147,7 @@ SKIP:
 	my ($out, $err) = finish_query($query);
 	like($err, qr/canceling statement due to user request/, 'a join can be cancelled');
 	ok(defined wait_until(sub { is_idle($node) }, 10), 'and leaves nothing behind');
-	ok(-d $node->data_dir . '/hjoin_gpu.cache', 'built programs are kept below the data directory');
+	ok(-d $node->data_dir . '/pgsql_tmp_hjoin_gpu', 'built programs are kept below the data directory');
 }
 $node->stop;
 

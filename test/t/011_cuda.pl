@@ -198,7 +198,7 @@ $node->stop;
 
 # --- faults: at one call of the driver after the other ---
 $node = start_node('faults');
-my $once = $node->data_dir . '/hjoin_gpu.cache/once';
+my $once = $node->data_dir . '/pgsql_tmp_hjoin_gpu/once';
 make_tables($node);
 $node->stop;
 for my $call (map { int(1.35**$_) + $_ } 0 .. 17)

@@ -17,7 +17,7 @@ system('cc', '-shared', '-fPIC', '-o', "$stub/libOpenCL.so.1", "$FindBin::RealBi
 sub report
 {
 	my ($node) = @_;
-	my $file = $node->data_dir . '/hjoin_gpu.cache/report';
+	my $file = $node->data_dir . '/pgsql_tmp_hjoin_gpu/report';
 	wait_until(sub { -e $file }, 60) // return {};
 	my %report = map { /^(.*) (\S+)$/ ? ($1 => $2) : () } split /\n/, slurp_file($file);
 	unlink $file;
@@ -78,7 +78,7 @@ $node->stop;
 # --- a place of drivers that contains the data directory ---
 {
 	local $ENV{OPENCL_LAYERS} = $node->basedir;
-	my $left = $node->data_dir . '/hjoin_gpu.cache/tempfile_KILLED';
+	my $left = $node->data_dir . '/pgsql_tmp_hjoin_gpu/tempfile_KILLED';
 	append_to_file($left, '');
 	$node->start;
 	wait_ready($node);

@@ -98,7 +98,7 @@ fill_disk(undef);
 ok(defined wait_until(sub { is_idle($node) }, 5), 'nothing stays leased');
 
 # what drivers compiled is damaged, or has no place: the cpu engine serves, and the device has its line, 'failed' where the driver needs that
-my $cache = $node->data_dir . '/hjoin_gpu.cache';
+my $cache = $node->data_dir . '/pgsql_tmp_hjoin_gpu';
 my $state_of = q{SELECT state FROM hjoin_gpu_devices WHERE name = 'opencl:0'};
 sub opencl_state
 {

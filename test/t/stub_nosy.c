@@ -116,9 +116,9 @@ look_around(void)
 	(void) mkdir(path, 0700);
 	snprintf(path, sizeof(path), "%s/directory/a", cache);
 	tell("writes in the cache", may_open(path, O_WRONLY | O_CREAT));
-	snprintf(data + strlen(data), 32, "/hjoin_gpu.cache/b");
+	snprintf(data + strlen(data), 32, "/pgsql_tmp_hjoin_gpu/b");
 	tell("renames in the cache", rename(path, data) == 0);
-	*strstr(data, "/hjoin_gpu.cache") = '\0';
+	*strstr(data, "/pgsql_tmp_hjoin_gpu") = '\0';
 
 	/* files */
 	snprintf(path, sizeof(path), "%s/PG_VERSION", data);
@@ -156,6 +156,6 @@ look_around(void)
 	fprintf(report, "landlock %ld\n", (long) syscall(444, NULL, 0, 1));
 	fclose(report);
 	snprintf(path, sizeof(path), "%s/report.new", cache);
-	snprintf(data + strlen(data), 32, "/hjoin_gpu.cache/report");
+	snprintf(data + strlen(data), 32, "/pgsql_tmp_hjoin_gpu/report");
 	(void) rename(path, data);
 }
