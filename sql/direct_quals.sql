@@ -254,6 +254,22 @@ reset hjoin_gpu.enabled;
 reset hjoin_gpu.force;
 reset plan_cache_mode;
 
+-- dates against timestamps: midnight and not, beyond the calendar's days, infinity
+select * from q_differ((select array_agg(c) from (select format(f, op, t) as c from unnest(array['<', '<=', '=', '<>', '>=', '>']) op,
+	unnest(array['-infinity', 'infinity', '2000-01-01', '1999-12-31 23:59:59.999999', '2000-01-01 00:00:00.000001', '1999-12-31', '2001-07-07', '4713-01-01 BC', '4713-01-01 00:00:01 BC', '294276-12-31',
+		'294276-12-31 23:59:59.999999', '1980-05-05 12:00']) t,
+	unnest(array['dt %1$s timestamp %2$L', 'timestamp %2$L %1$s dt', 'not (dt %1$s timestamp %2$L)', 'dt %1$s timestamp %2$L or i4 = 3', 'dt %1$s (select timestamp %2$L)']) f) q));
+select * from q_differ(array['dt < date ''2001-01-01'' + interval ''1 month''', 'dt >= date ''2000-06-01'' - interval ''1 day'' and dt < date ''2000-06-01'' + interval ''1 year''', 'dt < null::timestamp', 'dt = ts', 'ts > dt', 'dt <= ts::date',
+	'dt in (timestamp ''2000-01-11'', timestamp ''2000-01-12 12:00'')', 'dt = any (array[timestamp ''2000-01-11''])', 'dt < timestamptz ''2000-05-05 00:00+00''', 'ts < date ''2000-05-05''']);
+-- of a scan that has nothing else left to core
+set hjoin_gpu.force = on;
+prepare q_dates(timestamp) as select count(*), sum(q_rows.id) from q_rows join q_one using (k) where dt < $1 and dt >= timestamp '2000-03-01';
+execute q_dates('2000-04-01');
+execute q_dates('2000-04-01 00:00:01');
+execute q_dates(null);
+deallocate q_dates;
+reset hjoin_gpu.force;
+
 -- conditions that tell see what is left of the ones before them, and the books count the rest
 create function q_tells(int) returns bool language plpgsql cost 0.0000001 as $$ begin raise info 'sees %', $1; return $1 <> 12; end $$;
 create view q_barrier with (security_barrier) as select * from q_rows where i4 between 10 and 14 and b;

@@ -23,6 +23,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/date.h"
 #include "utils/lsyscache.h"
 
 #include "scan/hjg_scan_filter.h"
@@ -234,6 +235,25 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 	return leaf;
 }
 
+/* A column of dates and an operand that is a timestamp: what the dates are compared with is a date, too. */
+static HjgFilter *
+make_date_comparison(HjgScanFilter *scan, OpExpr *expr)
+{
+	Comparison	op = {.ordinal = HJG_ORDINAL_INT};
+	bool		date_is_left;
+	Expr	   *date;
+	Expr	   *timestamp;
+	int			column;
+
+	if (!hjg_vector_date_operator(get_opcode(expr->opno), &op.comparison, &date_is_left))
+		return NULL;
+	date = hjg_scan_strip_relabel(date_is_left ? linitial(expr->args) : lsecond(expr->args));
+	timestamp = hjg_scan_strip_relabel(date_is_left ? lsecond(expr->args) : linitial(expr->args));
+	if (!is_operand(timestamp) || (column = find_column(scan, date, sizeof(DateADT))) < 0)
+		return NULL;
+	return make_comparison(scan, column, &op, op.comparison, HJG_TIMESTAMP_WIDTH, timestamp, false);
+}
+
 static HjgFilter *
 make_operator(HjgScanFilter *scan, OpExpr *expr)
 {
@@ -339,6 +359,8 @@ make_filter(HjgScanFilter *scan, Expr *expr)
 			if (list_length(((OpExpr *) expr)->args) != 2)
 				return NULL;
 			leaf = make_like(scan, (OpExpr *) expr);
+			if (leaf == NULL)
+				leaf = make_date_comparison(scan, (OpExpr *) expr);
 			return leaf != NULL ? leaf : make_operator(scan, (OpExpr *) expr);
 		case T_ScalarArrayOpExpr:
 			return make_list(scan, (ScalarArrayOpExpr *) expr);

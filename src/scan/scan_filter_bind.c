@@ -8,9 +8,11 @@
 #include "access/detoast.h"
 #include "miscadmin.h"
 #include "utils/array.h"
+#include "utils/date.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 #include "scan/hjg_scan_filter.h"
 
@@ -194,6 +196,45 @@ hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison c
 	hjg_vector_filter_set_list(leaf, HJG_FILTER_SET, comparison == HJG_COMPARE_NE, n, n < nelems);
 }
 
+/*
+ * Dates against a timestamp: against its day, as they are all at midnight.  What no day is, infinity, has the same sides among dates; and a date that
+ * no timestamp reaches is above all finite ones, as its day is.
+ */
+static void
+set_day(HjgFilter *leaf, HjgComparison comparison, Timestamp timestamp)
+{
+	const bool	before = timestamp % USECS_PER_DAY < 0;
+	const bool	midnight = TIMESTAMP_NOT_FINITE(timestamp) || timestamp % USECS_PER_DAY == 0;
+	int64		day = timestamp / USECS_PER_DAY - (before ? 1 : 0);
+
+	if (TIMESTAMP_IS_NOBEGIN(timestamp))
+		day = DATEVAL_NOBEGIN;
+	else if (TIMESTAMP_IS_NOEND(timestamp))
+		day = DATEVAL_NOEND;
+	if (!midnight)
+		switch (comparison)
+		{
+			case HJG_COMPARE_EQ:
+				/* none is */
+				comparison = HJG_COMPARE_LT;
+				day = PG_INT64_MIN;
+				break;
+			case HJG_COMPARE_NE:
+				comparison = HJG_COMPARE_GE;
+				day = PG_INT64_MIN;
+				break;
+			case HJG_COMPARE_LT:
+				comparison = HJG_COMPARE_LE;
+				break;
+			case HJG_COMPARE_GE:
+				comparison = HJG_COMPARE_GT;
+				break;
+			default:
+				break;
+		}
+	hjg_vector_filter_set_ordinal(leaf, comparison, day);
+}
+
 void
 hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value)
 {
@@ -203,6 +244,8 @@ hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison 
 		set_numerics(leaf, context, comparison, false, &value, &isnull, 1);
 	else if (width == HJG_VARIABLE_WIDTH)
 		set_bytes(leaf, context, comparison, &value, &isnull, 1);
+	else if (width == HJG_TIMESTAMP_WIDTH)
+		set_day(leaf, comparison, DatumGetTimestamp(value));
 	else
 		hjg_vector_filter_set_ordinal(leaf, comparison, hjg_vector_datum_ordinal(leaf->ordinal, width, value));
 }

@@ -95,10 +95,18 @@ typedef struct HjgBytesOperator
 extern const HjgBytesOperator *hjg_vector_bytes_operator(Oid function);
 /* Is the function a comparison of numerics? */
 extern bool hjg_vector_numeric_operator(Oid function, HjgComparison *comparison);
+/*
+ * Does the function compare a date with a timestamp?  Then which way round, and how, the date on the left.  A date plus an interval is a
+ * timestamp, so such conditions are common.
+ */
+extern bool hjg_vector_date_operator(Oid function, HjgComparison *comparison, bool *date_is_left);
 /* Is the function LIKE, or NOT LIKE, of text or char(n)? */
 extern bool hjg_vector_like_operator(Oid function, bool *negated);
 
 /* Width of what is compared as bytes. */
 #define HJG_VARIABLE_WIDTH (-1)
+
+/* Stands for the width of a timestamp that a date is compared with. */
+#define HJG_TIMESTAMP_WIDTH (-4)
 
 #endif							/* HJG_VECTOR_PG_H */

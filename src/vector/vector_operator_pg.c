@@ -77,6 +77,37 @@ hjg_vector_numeric_operator(Oid function, HjgComparison *comparison)
 	return false;
 }
 
+#define DATE_AND_TIMESTAMP(name, commuted, comparison) \
+	{F_DATE_##name##_TIMESTAMP, comparison, true}, \
+	{F_TIMESTAMP_##commuted##_DATE, comparison, false}
+
+static const struct DateOperator
+{
+	Oid			function;
+	HjgComparison comparison;
+	bool		date_is_left;
+}			date_operators[] = {
+	DATE_AND_TIMESTAMP(EQ, EQ, HJG_COMPARE_EQ),
+	DATE_AND_TIMESTAMP(NE, NE, HJG_COMPARE_NE),
+	DATE_AND_TIMESTAMP(LT, GT, HJG_COMPARE_LT),
+	DATE_AND_TIMESTAMP(LE, GE, HJG_COMPARE_LE),
+	DATE_AND_TIMESTAMP(GT, LT, HJG_COMPARE_GT),
+	DATE_AND_TIMESTAMP(GE, LE, HJG_COMPARE_GE),
+};
+
+bool
+hjg_vector_date_operator(Oid function, HjgComparison *comparison, bool *date_is_left)
+{
+	for (int i = 0; i < lengthof(date_operators); i++)
+		if (date_operators[i].function == function)
+		{
+			*comparison = date_operators[i].comparison;
+			*date_is_left = date_operators[i].date_is_left;
+			return true;
+		}
+	return false;
+}
+
 bool
 hjg_vector_like_operator(Oid function, bool *negated)
 {
