@@ -79,6 +79,7 @@ select * from grp_same('select te, sum(nu), avg(nu), sum(nu * ns) from grp group
 select * from grp_same('select i2, sum(case when bo then ns else 0 end), avg(abs(nu)), sum(ns / 3), sum(nu) filter (where nu < 30) from grp group by i2');
 select * from grp_same('select sum(ns), avg(nu), sum(case when bo then ns end), sum(ns) filter (where i2 > 3) from grp');
 select * from grp_same('select c1, sum(1.5), avg(i2::numeric), sum(10 ^ (id % 40)::numeric), sum(case id % 500 when 0 then ''Infinity'' when 1 then ''-Infinity'' else ns end) from grp group by c1, te');
+select * from grp_same('select c1, (select max(k.id) from grp_key k where k.c1 = grp.c1), count(*), (select 7) + max(i4) from grp group by c1 having count(*) > (select min(id) from grp_key)');
 -- conditions, HAVING and FILTER
 select * from grp_same('select c1, count(*) filter (where i2 > 0), count(i4) filter (where bo), sum(i8) filter (where te like ''%1%''), max(da) filter (where null), count(*) from grp group by c1');
 select * from grp_same('select count(*) filter (where i2 > 0), avg(i4) filter (where id % 3 = 0), bool_or(bo) filter (where bo is not null) from grp');
@@ -142,6 +143,21 @@ select * from grp_same('select packed, short, count(long), min(id) from grp_long
 select * from grp_same('select id, long, packed, count(*) from grp_long group by id');
 select * from grp_same('select md5(long), length(packed), count(*), sum(length(long)) from grp_long group by 1, 2');
 select * from grp_same('select l.packed, r.short, count(*) from grp_long l join grp_long r on l.long = r.long group by l.packed, r.short');
+-- values of a megabyte that core computes of them: not many at a time
+create table grp_huge as select g as id, repeat('h' || g % 9, 500000) as t from generate_series(1, 300) g;
+vacuum analyze grp_huge;
+create function grp_computed(query text) returns text language plpgsql as $$
+declare
+	bytes bigint;
+begin
+	perform set_config('hjoin_gpu.force', 'on', false);
+	execute query into bytes;
+	perform set_config('hjoin_gpu.force', 'off', false);
+	return case when bytes < 16 * 1048576 then 'bounded' else pg_size_pretty(bytes) end;
+end $$;
+-- the contexts of the node while it reads, as a key sees them
+create function grp_bytes(text) returns bigint language sql immutable as $$ select sum(total_bytes)::bigint from pg_backend_memory_contexts where name like 'GpuAggregate%' or name like 'ExprContext%' $$;
+select grp_computed('select max(b) from (select upper(t) as k, max(grp_bytes(t)) as b from grp_huge group by upper(t)) q');
 -- more groups than memory: they go to files, or come out in pieces
 set work_mem = '64kB';
 set hash_mem_multiplier = 1;

@@ -275,7 +275,7 @@ typedef enum HjgCheck
 
 extern const char *hjg_check_text(HjgCheck check);
 
-/* What the client submitted, from its own memory. */
+/* The operation as the client submitted it, from the client's own memory. */
 typedef struct HjgExpected
 {
 	hjg_u32		round;
@@ -290,7 +290,7 @@ typedef struct HjgExpected
 	hjg_u32		may_gather;		/* sides that columns were sent of */
 } HjgExpected;
 
-/* What it reads back; copied from the operation first, so it cannot change meanwhile. */
+/* The result as the client reads it back, copied first so that it cannot change meanwhile. */
 typedef struct HjgReported
 {
 	hjg_u32		round;

@@ -34,7 +34,7 @@ typedef struct HjgShareUse
 	hjg_u32		nslabs;
 } HjgShareUse;
 
-/* What all jobs hold, those of one role, and those of one backend; and the suspended ones among them. */
+/* Sums of holdings: of all jobs, of one role's and of one backend's; and of the suspended ones among them. */
 typedef enum HjgShareOf
 {
 	HJG_SHARE_OF_ALL,

@@ -122,7 +122,7 @@
 #define HJG_HAS_SEVERAL_RELATIONS(es) (list_length((es)->rtable) > 1)
 #endif
 
-/* Whether a query runs once is the last parameter of ExecutorRun_hook, and from 18 on not known. */
+/* ExecutorRun_hook's last parameter says if a query runs once; from 18 on that is not known. */
 #if PG_VERSION_NUM >= 180000
 #define HJG_RUN_ONCE_PARAMETER
 #define HJG_RUN_ONCE_ARGUMENT

@@ -242,7 +242,7 @@ finish_fit(CopyFit *fit)
 	*fit = (CopyFit) {.cost = cost};
 }
 
-/* What joins say of copies: of rows, of queueing them, and of tables. */
+/* Costs of copies as joins measured them: of rows, of queueing them, and of tables. */
 typedef struct CopyFits
 {
 	CopyFit		rows[HJG_PROCESSORS];

@@ -18,7 +18,7 @@
 /* Windows of fewer rows that came unpacked are not worth packing. */
 #define MIN_PACKED_ROWS 64
 
-/* What packing may assume of the memory that D reads, where nothing is calibrated: bytes a nanosecond. */
+/* Bytes a nanosecond of the memory that the device reads, as packing assumes where nothing is calibrated. */
 #define BYTES_PER_NS 8
 
 typedef struct FeedWindow

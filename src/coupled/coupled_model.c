@@ -75,7 +75,7 @@ part_of(const double *ratios, int step, HjgProcessor processor)
 	return (StepPart) {.own = fmin(mine, had), .taken = fmax(mine - had, 0)};
 }
 
-/* What stops both processors. */
+/* A point that both processors stop at. */
 typedef struct Stops
 {
 	double		first_ns;		/* before the device begins */

@@ -295,7 +295,7 @@ window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 
 	return wanted < most ? (hjg_u32) wanted : most;
 }
 
-/* How windows of this round are taken. */
+/* The order in which windows of this round are taken. */
 typedef struct ProbeRound
 {
 	const HjgRuns *runs;

@@ -21,7 +21,7 @@ typedef struct HjgCopySample
 	double		ns;
 } HjgCopySample;
 
-/* What one join says of the steps that it is asked about; infinite: nothing. */
+/* Costs of steps as one join measured them; infinite: it says nothing of the step. */
 typedef struct HjgCoupledSample
 {
 	double		ns[HJG_PROCESSORS][HJG_STEP_COUNT]; /* a row */

@@ -38,7 +38,7 @@
 #define HJG_COUPLED_CPU_WORKERS HJG_MAX_SLOTS
 #define HJG_COUPLED_WORKERS (HJG_COUPLED_CPU_WORKERS + HJG_RUNNER_MAX_WORKERS)
 
-/* What a row of a random access step touches. */
+/* Memory that a row of a random access step touches. */
 #define HJG_COUPLED_LINE_BYTES 64
 
 /* Rows that a CPU thread takes at a time. */

@@ -15,7 +15,7 @@
 
 #include "layout/hjg_packed.h"
 
-/* What the values of a stream need, averaged over the blocks that were looked at. */
+/* Bits that the values of a stream need, averaged over the blocks that were looked at. */
 typedef struct HjgPackShape
 {
 	double		bits;			/* NS */

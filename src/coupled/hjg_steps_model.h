@@ -57,7 +57,7 @@ typedef unsigned HjgArraySet;
 
 #define HJG_ARRAY_BIT(array) (1u << (array))
 
-/* What a step uses, and the host around it. */
+/* Arrays that a step uses, and the host around it. */
 typedef struct HjgStepUse
 {
 	HjgArraySet host_writes;	/* before the step */
@@ -95,7 +95,7 @@ typedef struct HjgCopies
 	double		bytes;
 } HjgCopies;
 
-/* What copies cost, in nanoseconds. */
+/* Costs of copies, in nanoseconds. */
 typedef struct HjgCopyCost
 {
 	double		each_ns;

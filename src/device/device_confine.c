@@ -87,7 +87,7 @@ static const char *const read_roots[] = {
 /* Variables that name further places of drivers, separated by colons. */
 static const char *const path_variables[] = {"LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH", "OPENCL_LAYERS"};
 
-/* What names in /dev begin with; not /dev/shm, where the server's shared memory may be. */
+/* Beginnings of names in /dev that are allowed; not /dev/shm, where the server's shared memory may be. */
 static const char *const plain_devices[] = {"null", "zero", "full", "random", "urandom"};
 static const char *const gpu_devices[] = {"nvidia", "dri", "kfd", "dxg", "accel", "mali", "kgsl", "pvr"};
 

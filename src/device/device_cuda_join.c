@@ -8,7 +8,7 @@
 
 #include "device/hjg_cuda_join.h"
 
-/* How often to look for what is new: without the driver's library, with it, with a context. */
+/* Intervals of looking for new devices: without the driver's library, with it, with a context. */
 #define ABSENT_MS 30000
 #define QUIET_MS 5000
 #define BUSY_MS 1000

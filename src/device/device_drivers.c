@@ -29,7 +29,7 @@ static const HjgDriver *const drivers[] = {
 /* ---- the table of devices ---- */
 
 /*
- * What the drivers said.  The arena shows a copy, where a driver that has gone wild may write: one changed word there would
+ * The devices as the drivers listed them.  The arena shows a copy, where a driver that has gone wild may write: one changed word there would
  * take a device away from everybody, so the copy is put in order again and again.
  */
 static HjgDeviceInfo listed[HJG_MAX_DEVICES];

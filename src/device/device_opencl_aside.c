@@ -26,7 +26,7 @@
 #define ASIDE_PAUSE_NS 1000000
 #define WARM_ROWS 4096
 
-/* What a quiet machine takes for a calibration; a join waits for it, and a machine that is busy is not measured better by more of it. */
+/* Time of a calibration on a quiet machine; a join waits for it, and a machine that is busy is not measured better by more of it. */
 #define CALIBRATION_NS UINT64_C(4000000000)
 
 /* Work that is done once for a device and a key width, or again after it failed. */

@@ -253,7 +253,7 @@ cl_done(void *arg, hjg_u64 ticket)
 	return state <= CL_COMPLETE;
 }
 
-/* What kernels are called with. */
+/* Arguments of the kernels. */
 typedef struct Arguments
 {
 	cl_mem		table;

@@ -248,7 +248,7 @@ extern size_t hjg_cuda_pool_trim(HjgCudaPool *pool, unsigned idle_ms);
 
 /* ---- device_cuda_lane.c: streams ---- */
 
-/* What the time on a device goes to; as EXPLAIN shows it. */
+/* Phases of the time on a device, as EXPLAIN shows them. */
 typedef enum HjgCudaPhase
 {
 	HJG_CUDA_IDLE,
@@ -370,7 +370,7 @@ typedef struct HjgCudaOutput
 /* More pairs than any two sides have: see verify. */
 #define HJG_CUDA_UNSUITED (~0ull)
 
-/* What of the output is written; an index into tables of kernels. */
+/* Parts of the output that are written; an index into tables of kernels. */
 typedef enum HjgCudaKind
 {
 	HJG_CUDA_CHECKSUM,
@@ -417,7 +417,7 @@ typedef struct HjgCudaStrategy
 /* Define hjg_cuda_<its name>, with the rest of the fields; which keys it takes is hjg_strategy.h's, of a row of its own. */
 #define HJG_CUDA_STRATEGY(its_name, ...) const HjgCudaStrategy hjg_cuda_##its_name = {.name = #its_name, __VA_ARGS__}
 
-/* What a random access of device memory moves. */
+/* Bytes that a random access of device memory moves. */
 #define HJG_CUDA_SECTOR_BYTES 32
 
 /* Chunks of build rows, each of what a table holds, that a partition may be joined in. */

@@ -45,7 +45,7 @@ extern void hjg_cuda_region_pin(const void *ptr);
 /* Unregister what was registered when nothing was copied for idle_ms. */
 extern void hjg_cuda_region_trim(unsigned idle_ms);
 
-/* What of a row. */
+/* Part of a row. */
 typedef enum HjgCudaOfRow
 {
 	HJG_CUDA_KEY,

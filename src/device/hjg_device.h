@@ -174,7 +174,7 @@ extern void hjg_scheduler_stop(void);
 
 /* ---- device_beat.c: the sign of life ---- */
 
-/* What a runner works on; the beater looks at the time of its last progress. */
+/* The operation that a runner works on; the beater looks at the time of its last progress. */
 typedef struct HjgBeatSource
 {
 	hjg_u32		job_ix;

@@ -33,7 +33,7 @@
 #endif
 #endif
 
-/* What a device can do, as far as joins care. */
+/* Abilities of a device, as far as joins care. */
 typedef struct HjgClFacts
 {
 	hjg_u32		version;		/* major * 100 + minor * 10 */

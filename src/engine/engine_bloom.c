@@ -21,7 +21,7 @@
 /* Rows that are mixed together. */
 #define BLOCK_ROWS 128
 
-/* What rows ask for. */
+/* Words and bits that rows ask for. */
 typedef struct BloomBlock
 {
 	hjg_u32		words[BLOCK_ROWS];

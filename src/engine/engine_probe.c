@@ -26,7 +26,7 @@ typedef struct ProbeBlock
 	hjg_u32		ncrowded;
 } ProbeBlock;
 
-/* How probe rows go. */
+/* Ways that probe rows go. */
 typedef enum Source
 {
 	SOURCE_KEYS,				/* to a table whose lines are fetched ahead */

@@ -7,7 +7,7 @@
  */
 #include "engine/hjg_engine_internal.h"
 
-/* What the line before the tuples says. */
+/* The line before the tuples. */
 typedef struct TableHead
 {
 	hjg_u64		nplaces;		/* of an array by key; 0: there are lines */

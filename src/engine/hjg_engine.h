@@ -71,7 +71,7 @@ typedef enum HjgTablePart
 	HJG_TABLE_NPARTS
 } HjgTablePart;
 
-/* What the engine needs of its surroundings. */
+/* Services that the engine needs of its surroundings. */
 typedef struct HjgEnv
 {
 	HjgPool    *pool;

@@ -16,7 +16,7 @@
 
 #include "engine/hjg_engine_internal.h"
 
-/* What may be added to a slot's buffer between two looks at it: a scanned bucket's pairs, and a vector's width. */
+/* Pairs that may be added to a slot's buffer between two looks at it: a scanned bucket's pairs, and a vector's width. */
 #define HJG_BUFFER_EXTRA (HJG_HEAVY_BUCKET + 16)
 #define HJG_BUFFER_PAIRS (HJG_RESULT_CHUNK + HJG_BUFFER_EXTRA)
 

@@ -152,7 +152,7 @@ extern const HjgCudaUnitCosts *hjg_model_gpu_costs(const HjgCalibration *calibra
 
 /* ---- model_engine.c ---- */
 
-/* What joins took that were measured: one row with one, and of each of the two sizes n rows with one and n rows with n. */
+/* Times of measured joins: one row with one, and of each of the two sizes n rows with one and n rows with n. */
 typedef struct HjgEngineTimes
 {
 	double		one_row_ns;

@@ -93,7 +93,7 @@ struct HjgReport
 
 /* ---------- what the operators of a node have in common ---------- */
 
-/* What the plan says of the join; the same from the beginning of the node to its end. */
+/* The join as the plan describes it; the same from the beginning of the node to its end. */
 typedef struct HjgProgram
 {
 	JoinType	jointype;
@@ -140,6 +140,8 @@ extern void hjg_report_add_job(HjgReport *report, const HjgJobStats *stats);
 extern HjgPayloadBytes hjg_payload_possible(const HjgSide *outer, const HjgSide *inner);
 
 /* node_argument.c: see there */
+/* Collect the scan tuple columns (from 0) that an expression, or a list of them, reads. */
+extern bool hjg_node_columns(Node *node, Bitmapset **columns);
 typedef struct HjgArgument HjgArgument;
 
 /*

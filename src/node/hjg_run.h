@@ -101,7 +101,7 @@ typedef struct HjgProbeBatch
 
 /* ---------- the engine's side of a build pass (node_run.c, node_batch.c) ---------- */
 
-/* What the planner expects of a join that the device process may get. */
+/* Expectations of the planner, of a join that the device process may get. */
 typedef struct HjgJobHints
 {
 	bool		in_backend;		/* to be joined without a job, by the backends themselves; */

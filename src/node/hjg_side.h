@@ -32,7 +32,7 @@ typedef struct HjgVectorSource
 	void	   *arg;
 } HjgVectorSource;
 
-/* How the child's rows become keys. */
+/* Encoding of the child's rows as keys. */
 typedef struct HjgSideKeys
 {
 	HjgKeyCodec *codec;

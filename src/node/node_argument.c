@@ -13,7 +13,6 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 
 #include "node/hjg_execution.h"
@@ -43,6 +42,16 @@ struct HjgArgument
 	const int  *column_of;
 	Bitmapset  *attnos;			/* of it, those that the argument reads, from 0 */
 };
+
+bool
+hjg_node_columns(Node *node, Bitmapset **columns)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR && ((Var *) node)->varattno > 0)
+		*columns = bms_add_member(*columns, ((Var *) node)->varattno - 1);
+	return expression_tree_walker(node, hjg_node_columns, columns);
+}
 
 /* A numeric, or of a domain over it? */
 static bool
@@ -117,8 +126,6 @@ HjgArgument *
 hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent, bool counted)
 {
 	HjgArgument *argument = palloc0(sizeof(HjgArgument));
-	Bitmapset  *attnos = NULL;
-	int			attno = -1;
 
 	argument->max_terms = 4;
 	argument->terms = palloc(argument->max_terms * sizeof(HjgVectorTerm));
@@ -128,9 +135,7 @@ hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent, bool co
 	argument->source = expr;
 	argument->parent = parent;
 	argument->column_of = column_of;
-	pull_varattnos((Node *) expr, INDEX_VAR, &attnos);
-	while ((attno = bms_next_member(attnos, attno)) >= 0)
-		argument->attnos = bms_add_member(argument->attnos, attno + FirstLowInvalidHeapAttributeNumber - 1);
+	hjg_node_columns((Node *) expr, &argument->attnos);
 	return argument;
 }
 

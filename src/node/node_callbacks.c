@@ -58,23 +58,6 @@ create_state(CustomScan *cscan)
 	return (Node *) state;
 }
 
-/* Collect the scan tuple columns (from 0) that an expression reads. */
-static bool
-collect_columns(Node *node, Bitmapset **columns)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var))
-	{
-		Var		   *var = (Var *) node;
-
-		if (var->varno == INDEX_VAR && var->varattno > 0)
-			*columns = bms_add_member(*columns, var->varattno - 1);
-		return false;
-	}
-	return expression_tree_walker(node, collect_columns, columns);
-}
-
 /* Does an expression depend on a parameter that may change between rescans? */
 static bool
 has_exec_param(Node *node, void *unused)
@@ -260,11 +243,11 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	inner_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS)), operators, collations, false);
 
 	/* payload columns: all that is read once the keys are encoded */
-	collect_columns((Node *) cscan->scan.plan.targetlist, &used);
-	collect_columns((Node *) cscan->scan.plan.qual, &used);
-	collect_columns((Node *) join_qual, &used);
+	hjg_node_columns((Node *) cscan->scan.plan.targetlist, &used);
+	hjg_node_columns((Node *) cscan->scan.plan.qual, &used);
+	hjg_node_columns((Node *) join_qual, &used);
 	if (!outer_codec->exact)
-		collect_columns((Node *) hash_clauses, &used);
+		hjg_node_columns((Node *) hash_clauses, &used);
 
 	init_sides(state, outer_plan, inner_plan, outer_codec, inner_codec, used);
 	bms_free(used);

@@ -20,6 +20,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -29,6 +30,9 @@
 
 /* A table of less is not divided: what it takes without a group would be much of that. */
 #define LEAST_TABLE_BYTES (256 * 1024)
+
+/* Values of a vector that core computes are copied until they take so much memory. */
+#define MOST_COMPUTED_BYTES (256 * 1024)
 
 static Node *create_state(CustomScan *cscan);
 static void begin(CustomScanState *node, EState *estate, int eflags);
@@ -63,17 +67,6 @@ create_state(CustomScan *cscan)
 
 /* ---------- set-up ---------- */
 
-/* Collect the scan tuple columns (from 0) that an expression reads. */
-static bool
-collect_columns(Node *node, Bitmapset **columns)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR && ((Var *) node)->varattno > 0)
-		*columns = bms_add_member(*columns, ((Var *) node)->varattno - 1);
-	return expression_tree_walker(node, collect_columns, columns);
-}
-
 static void
 check_plan(const CustomScan *cscan)
 {
@@ -107,11 +100,11 @@ init_kept(HjgAggregateState *state, const CustomScan *cscan)
 	Bitmapset  *read = NULL;
 	int			c = -1;
 
-	collect_columns((Node *) cscan->scan.plan.targetlist, &read);
-	collect_columns((Node *) cscan->scan.plan.qual, &read);
+	hjg_node_columns((Node *) cscan->scan.plan.targetlist, &read);
+	hjg_node_columns((Node *) cscan->scan.plan.qual, &read);
 	/* of groups that come back from files keys are computed again */
 	if (!state->partial)
-		collect_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &read);
+		hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &read);
 	state->kept = palloc(Max(state->child.ncolumns, 1) * sizeof(int));
 	while ((c = bms_next_member(read, c)) >= 0 && c < state->child.ncolumns)
 		state->kept[state->nkept++] = c;
@@ -218,9 +211,9 @@ begin(CustomScanState *node, EState *estate, int eflags)
 
 	state->work_context = AllocSetContextCreate(estate->es_query_cxt, "GpuAggregate work", ALLOCSET_START_SMALL_SIZES);
 	state->computed_context = AllocSetContextCreate(estate->es_query_cxt, "GpuAggregate expressions", ALLOCSET_START_SMALL_SIZES);
-	collect_columns((Node *) cscan->custom_exprs, &wanted);
-	collect_columns((Node *) cscan->scan.plan.targetlist, &wanted);
-	collect_columns((Node *) cscan->scan.plan.qual, &wanted);
+	hjg_node_columns((Node *) cscan->custom_exprs, &wanted);
+	hjg_node_columns((Node *) cscan->scan.plan.targetlist, &wanted);
+	hjg_node_columns((Node *) cscan->scan.plan.qual, &wanted);
 	hjg_child_init(&state->child, child, ncolumns, wanted, state->work_context);
 	bms_free(wanted);
 
@@ -256,30 +249,46 @@ load_row(HjgAggregateState *state, int i)
 	ExecStoreVirtualTuple(slot);
 }
 
-/* Compute the first n of the columns that core computes: keys come first. */
+/* Compute an expression of the row in the slot; what it leaves behind goes with the row, its value with the vector. */
 static void
+compute_value(HjgAggregateState *state, const HjgComputed *computed, int i)
+{
+	HjgVector  *vector = computed->vector;
+	bool		isnull;
+	Datum		value = ExecEvalExprSwitchContext(computed->expr, state->css.ss.ps.ps_ExprContext, &isnull);
+
+	if (!isnull && !vector->column.attbyval)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->computed_context);
+
+		value = datumCopy(value, false, vector->column.attlen);
+		MemoryContextSwitchTo(old);
+	}
+	hjg_vector_put(vector, i, value, isnull);
+}
+
+/*
+ * Compute the first n of the columns that core computes, keys come first, for as many of the rows as values do not take much
+ * memory; returns how many.
+ */
+static int
 compute(HjgAggregateState *state, int n, int nrows)
 {
 	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	MemoryContext old;
+	int			i;
 
 	if (n == 0)
-		return;
+		return nrows;
 	MemoryContextReset(state->computed_context);
-	old = MemoryContextSwitchTo(state->computed_context);
-	econtext->ecxt_scantuple = state->row;
-	for (int i = 0; i < nrows; i++)
+	for (i = 0; i < nrows && (i == 0 || MemoryContextMemAllocated(state->computed_context, false) < MOST_COMPUTED_BYTES); i++)
 	{
+		ResetExprContext(econtext);
 		load_row(state, i);
+		econtext->ecxt_scantuple = state->row;
 		for (int e = 0; e < n; e++)
-		{
-			bool		isnull;
-			Datum		value = ExecEvalExpr(state->computed[e].expr, econtext, &isnull);
-
-			hjg_vector_put(state->computed[e].vector, i, value, isnull);
-		}
+			compute_value(state, &state->computed[e], i);
 	}
-	MemoryContextSwitchTo(old);
+	return i;
 }
 
 /* Add the next rows; false at the end. */
@@ -288,20 +297,19 @@ add_rows(HjgAggregateState *state)
 {
 	uint32		numbers[HJG_VECTOR_ROWS];
 	const int	nrows = hjg_child_next(&state->child, state->groups == NULL && state->ncomputed == 0 ? PG_INT32_MAX : HJG_VECTOR_ROWS);
-	int			n = nrows;
+	int			n;
 
 	if (nrows == 0)
 		return false;
 	memcpy(state->vectors, state->child.slice, state->child.ncolumns * sizeof(HjgVector));
-	compute(state, state->ncomputed, nrows);
+	n = compute(state, state->ncomputed, nrows);
 	if (state->groups != NULL)
-	{
-		n = hjg_groups_find(state->groups, state->vectors, nrows, numbers);
-		hjg_child_return(&state->child, nrows, n);
+		n = hjg_groups_find(state->groups, state->vectors, n, numbers);
+	hjg_child_return(&state->child, nrows, n);
+	if (state->groups != NULL)
 		hjg_aggregation_add(state->aggregation, state->vectors, n, numbers, hjg_groups_count(state->groups));
-	}
 	else
-		hjg_aggregation_add(state->aggregation, state->vectors, nrows, NULL, 1);
+		hjg_aggregation_add(state->aggregation, state->vectors, n, NULL, 1);
 	return true;
 }
 
@@ -365,7 +373,7 @@ merge_group(HjgAggregateState *state)
 	for (int i = 0; i < state->nkept; i++)
 		hjg_vector_put(&state->group_row[state->kept[i]], 0, values[i], isnull[i]);
 	memcpy(state->vectors, state->group_row, state->child.ncolumns * sizeof(HjgVector));
-	compute(state, state->nkey_exprs, 1);
+	(void) compute(state, state->nkey_exprs, 1);
 	(void) hjg_groups_find(state->groups, state->vectors, 1, &number);
 	hjg_aggregation_merge(state->aggregation, number, hjg_groups_count(state->groups), totals);
 	return true;

@@ -215,7 +215,7 @@ hjg_groups_bytes(const HjgGroups *groups, bool next)
 
 /* ---------- keys of the rows ---------- */
 
-/* How many of the rows to look at together: toasted keys must not take much memory all at once. */
+/* Count the rows to look at together: toasted keys must not take much memory all at once. */
 static int
 rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
 {

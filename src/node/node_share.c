@@ -38,7 +38,7 @@ typedef struct ShareBlock
 
 #define BLOCK_HEAD_BYTES 64
 
-/* What a participant has filled: segments, then pieces of the store. */
+/* Memory that a participant has filled: segments, then pieces of the store. */
 typedef struct Published
 {
 	uint32		nsegments;

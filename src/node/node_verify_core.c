@@ -116,7 +116,7 @@ make_scan(const HjgKeptRows *kept)
 	return &cscan->scan.plan;
 }
 
-/* What columns of the scan tuple become. */
+/* The types that columns of the scan tuple become. */
 typedef struct Mapping
 {
 	int			nouter;			/* so many are the outer side's */

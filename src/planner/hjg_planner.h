@@ -178,7 +178,7 @@ typedef struct HjgPlannerCoupled
 	bool		asked_for;		/* by hjoin_gpu.device; else only where it is expected to be faster */
 } HjgPlannerCoupled;
 
-/* What the planner asks of the service, which it may not know. */
+/* Questions of the planner to the service, which it may not know. */
 typedef struct HjgPlannerSources
 {
 	bool		(*trusted) (void);	/* has no join differed from core's? */

@@ -297,6 +297,36 @@ extern Cost hjg_planner_below_merge(const HjgCandidate *candidate, bool partial)
 /* Compute the path's price, which goes below that where the predicted join is faster than the merge for sure. */
 extern Cost hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *offer);
 
+/* ---------- planner_grouping.c ---------- */
+
+/* The grouping that a query asks for, as far as the node may do it. */
+typedef struct HjgGrouping
+{
+	PathTarget *target;			/* results */
+	List	   *having;
+	PathTarget *partial;		/* keys, and what they determine; partial Aggrefs */
+	PathTarget *input;			/* the columns that these are made of */
+	List	   *clauses;		/* SortGroupClauses */
+	List	   *keys;
+	List	   *operators;
+	List	   *aggregates;
+	List	   *partial_aggregates;
+	HjgAggregateWork work;
+	const char *why;			/* if the node cannot */
+} HjgGrouping;
+
+/*
+ * Find out what the node returns for these results, as core's partial aggregation does, and of what; false if it cannot.
+ * sortgrouprefs: of the results, or NULL.  Target and having are the caller's.
+ */
+extern bool hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, HjgGrouping *grouping);
+/* Make the aggregates of what is returned in partial form partial ones. */
+extern void hjg_planner_make_partial(PlannerInfo *root, HjgGrouping *grouping);
+/* Find the expression that an aggregate is computed of, FILTER included; NULL: it counts rows. */
+extern Expr *hjg_planner_argument(const Aggref *aggref);
+/* Is the expression computed by core's code, and not many rows at a time?  Adds to *work; root: NULL where the price does not matter. */
+extern bool hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work);
+
 /* ---------- planner_aggregate.c ---------- */
 
 /* Install the hook for upper relations. */

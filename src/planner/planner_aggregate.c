@@ -6,9 +6,7 @@
  * over one in each participant, the shape of core's own parallel aggregation.  Without GROUP BY core's Agg finishes
  * in any case.
  *
- * All aggregates of the query must be ones that the node knows (planner_vocabulary.c), and the keys of GROUP BY must be hashable.
- * Arguments and keys may be any expressions of the columns: those that cannot be computed many rows at a time are
- * computed by core's expression code, within the node.
+ * Whether the node can serve a query planner_grouping.c finds out.
  *
  * Handing out many columns of many rows may be what makes a join dearer than core's, so that core's lists do not take it, although
  * with a GpuAggregate above it is cheaper.  So the last join of such a query is compared with core's by what both take
@@ -16,21 +14,14 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type_d.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
-#include "optimizer/tlist.h"
-#include "parser/parsetree.h"
-#include "rewrite/rewriteManip.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/selfuncs.h"
 
@@ -39,10 +30,6 @@
 #include "model/hjg_model.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
-#include "rows/hjg_rows.h"
-
-/* Each step of evaluation takes 2 KB of each process, and a level of the stack when it is below others. */
-#define MOST_STEPS 500
 
 /* Prices that differ less are one, as they are to add_path(): the path that is there stays. */
 #define CLEARLY_MORE 1.01
@@ -60,242 +47,6 @@ typedef struct AggregatePath
 	List	   *having;
 	double		prediction_us;
 } AggregatePath;
-
-/* What the query asks for, as far as the node may do it. */
-typedef struct Grouping
-{
-	PathTarget *target;			/* results */
-	List	   *having;
-	PathTarget *partial;		/* keys, and what they determine; partial Aggrefs */
-	PathTarget *input;			/* the columns that these are made of */
-	List	   *clauses;		/* SortGroupClauses */
-	List	   *keys;
-	List	   *operators;
-	List	   *aggregates;
-	List	   *partial_aggregates;
-	HjgAggregateWork work;
-	const char *why;			/* if the node cannot */
-} Grouping;
-
-/* ---------- what can be computed ---------- */
-
-static bool
-is_numeric(const Node *expr)
-{
-	return getBaseType(exprType(expr)) == NUMERICOID;
-}
-
-/* Can it be computed for many rows at a time: columns, constants, parameters and arithmetic on them?  Adds to *work. */
-static bool
-is_computable(Node *expr, HjgAggregateWork *work)
-{
-	List	   *args;
-	Oid			function;
-	ListCell   *lc;
-
-	if (++work->nsteps > MOST_STEPS)
-		return false;
-	switch (nodeTag(expr))
-	{
-		case T_Var:
-			return ((Var *) expr)->varattno > 0 && ((Var *) expr)->varlevelsup == 0;
-		case T_Const:
-			return !((Const *) expr)->constisnull;
-		case T_Param:
-			return ((Param *) expr)->paramkind == PARAM_EXTERN || ((Param *) expr)->paramkind == PARAM_EXEC;
-		case T_RelabelType:
-			/* who says that other values are numerics without a function is believed by core alone */
-			return is_numeric(expr) == is_numeric((Node *) ((RelabelType *) expr)->arg) &&
-				is_computable((Node *) ((RelabelType *) expr)->arg, work);
-		case T_OpExpr:
-			args = ((OpExpr *) expr)->args;
-			function = get_opcode(((OpExpr *) expr)->opno);
-			break;
-		case T_FuncExpr:
-			args = ((FuncExpr *) expr)->args;
-			function = ((FuncExpr *) expr)->funcid;
-			break;
-		default:
-			return false;
-	}
-	if (hjg_arithmetic(function) == NULL)
-		return false;
-	foreach(lc, args)
-		if (!is_computable(lfirst(lc), work))
-			return false;
-	return true;
-}
-
-/* Can core compute it within the node, in whatever order rows come? */
-static bool
-is_plain(Node *expr)
-{
-	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !contain_agg_clause(expr) &&
-		!contain_windowfuncs(expr) && !expression_returns_set(expr);
-}
-
-/* Is it computed by core's expression code, and not many rows at a time? */
-static bool
-is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work)
-{
-	HjgAggregateWork tried = *work;
-	QualCost	cost;
-
-	if (is_computable(expr, &tried))
-	{
-		work->nsteps = tried.nsteps;
-		return false;
-	}
-	if (root != NULL)
-	{
-		cost_qual_eval_node(&cost, expr, root);
-		work->by_core += cost.per_tuple;
-	}
-	return true;
-}
-
-/* What the aggregate is computed of; NULL: it counts rows.  As all that are known ignore NULLs, a row that FILTER drops is one. */
-static Expr *
-argument_of(const Aggref *aggref)
-{
-	Expr	   *argument = aggref->args != NIL ? linitial_node(TargetEntry, aggref->args)->expr : NULL;
-	CaseExpr   *filtered;
-	CaseWhen   *when;
-
-	if (aggref->aggfilter == NULL)
-		return argument;
-	if (argument == NULL)
-		argument = (Expr *) makeBoolConst(true, false);
-	when = makeNode(CaseWhen);
-	when->expr = aggref->aggfilter;
-	when->result = argument;
-	when->location = -1;
-	filtered = makeNode(CaseExpr);
-	filtered->casetype = exprType((Node *) argument);
-	filtered->casecollid = exprCollation((Node *) argument);
-	filtered->args = list_make1(when);
-	filtered->defresult = (Expr *) makeNullConst(filtered->casetype, exprTypmod((Node *) argument), filtered->casecollid);
-	filtered->location = -1;
-	return (Expr *) filtered;
-}
-
-/* Find out why the node cannot compute the aggregate, or NULL.  Adds to *work. */
-static const char *
-check_aggregate(PlannerInfo *root, const Aggref *aggref, HjgAggregateWork *work)
-{
-	HjgAggregateKind kind;
-	Node	   *argument;
-
-	if (aggref->aggorder != NIL || aggref->aggdistinct != NIL)
-		return "an aggregate is DISTINCT or has ORDER BY";
-	if (!hjg_aggregate_kind(aggref->aggfnoid, &kind))
-		return "an aggregate is none of those that are known";
-	work->nsteps++;
-	argument = (Node *) argument_of(aggref);
-	if (argument == NULL)
-		return NULL;
-	(void) is_by_core(root, argument, work);
-	return is_plain(argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
-}
-
-/* Find out why rows cannot be grouped by the expression, or NULL.  Adds to *work. */
-static const char *
-check_key(PlannerInfo *root, const SortGroupClause *clause, Node *expr, HjgAggregateWork *work)
-{
-	const char *why = NULL;
-
-	if (!clause->hashable || exprType(expr) == RECORDOID)
-		return "a key cannot be hashed";
-	if (!is_plain(expr))
-		return "a key is volatile or has a subquery";
-	if (!hjg_rows_key_supported(clause->eqop, exprCollation(expr), &why))
-		return why;
-	work->nkeys++;
-	if (!IsA(strip_implicit_coercions(expr), Var))
-		(void) is_by_core(root, expr, work);
-	return NULL;
-}
-
-/*
- * Find out what the node returns for these results, as core's partial aggregation does, and of what; false if it cannot.
- * sortgrouprefs: of the results, or NULL.
- */
-static bool
-find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, Grouping *grouping)
-{
-	List	   *others = NIL;
-	List	   *columns;
-	ListCell   *lc;
-
-	*grouping = (Grouping) {.partial = create_empty_pathtarget(),.input = create_empty_pathtarget(),.clauses = HJG_GROUP_CLAUSE(root)};
-	foreach(lc, grouping->clauses)
-	{
-		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-		Node	   *expr = get_sortgroupclause_expr((SortGroupClause *) clause, root->processed_tlist);
-
-		grouping->why = check_key(root, clause, expr, &grouping->work);
-		if (grouping->why != NULL)
-			return false;
-		grouping->keys = lappend(grouping->keys, expr);
-		grouping->operators = lappend_oid(grouping->operators, clause->eqop);
-	}
-	foreach(lc, results)
-	{
-		const Index ref = sortgrouprefs != NULL ? sortgrouprefs[foreach_current_index(lc)] : 0;
-
-		if (ref != 0 && get_sortgroupref_clause_noerr(ref, grouping->clauses) != NULL)
-			add_column_to_pathtarget(grouping->partial, lfirst(lc), ref);
-		else
-			others = lappend(others, lfirst(lc));
-	}
-	if (having != NIL)
-		others = lappend(others, having);
-	add_new_columns_to_pathtarget(grouping->partial,
-								  pull_var_clause((Node *) others, PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
-												  PVC_INCLUDE_PLACEHOLDERS));
-	foreach(lc, grouping->partial->exprs)
-		if (IsA(lfirst(lc), Aggref))
-		{
-			grouping->why = check_aggregate(root, lfirst(lc), &grouping->work);
-			if (grouping->why != NULL)
-				return false;
-			grouping->aggregates = lappend(grouping->aggregates, lfirst(lc));
-		}
-
-	columns = pull_var_clause((Node *) list_make2(grouping->partial->exprs, grouping->keys),
-							  PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
-	foreach(lc, columns)
-		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varattno <= 0 || ((Var *) lfirst(lc))->varlevelsup != 0)
-		{
-			grouping->why = "something else than a plain column is read";
-			return false;
-		}
-	add_new_columns_to_pathtarget(grouping->input, columns);
-	grouping->work.columns = grouping->input->exprs;
-	return grouping->aggregates != NIL || grouping->keys != NIL;
-}
-
-/* Make the aggregates partial ones. */
-static void
-make_partial(PlannerInfo *root, Grouping *grouping)
-{
-	ListCell   *lc;
-
-	foreach(lc, grouping->partial->exprs)
-	{
-		Aggref	   *aggref;
-
-		if (!IsA(lfirst(lc), Aggref))
-			continue;
-		aggref = makeNode(Aggref);
-		memcpy(aggref, lfirst(lc), sizeof(Aggref));
-		mark_partial_aggref(aggref, AGGSPLIT_INITIAL_SERIAL);
-		lfirst(lc) = aggref;
-		grouping->partial_aggregates = lappend(grouping->partial_aggregates, aggref);
-	}
-	set_pathtarget_cost_width(root, grouping->partial);
-	set_pathtarget_cost_width(root, grouping->input);
-}
 
 /* May the node serve the query, as far as its form tells? */
 static bool
@@ -332,10 +83,10 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 		return;
 	if (!facts->known)
 	{
-		Grouping	grouping;
+		HjgGrouping grouping;
 
 		facts->known = true;
-		facts->computable = find_grouping(root, root->processed_tlist, NULL, (List *) root->parse->havingQual, &grouping);
+		facts->computable = hjg_planner_find_grouping(root, root->processed_tlist, NULL, (List *) root->parse->havingQual, &grouping);
 		facts->work = grouping.work;
 	}
 	if (facts->computable)
@@ -414,7 +165,7 @@ append_aggregates(CustomScan *cscan, List *aggregates)
 	foreach(lc, aggregates)
 	{
 		const Aggref *aggref = lfirst_node(Aggref, lc);
-		Expr	   *argument = argument_of(aggref);
+		Expr	   *argument = hjg_planner_argument(aggref);
 		int			number = -1;
 
 		if (argument != NULL)
@@ -427,7 +178,7 @@ append_aggregates(CustomScan *cscan, List *aggregates)
 			if (number == list_length(arguments))
 			{
 				arguments = lappend(arguments, copyObject(argument));
-				by_core = lappend_int(by_core, is_by_core(NULL, (Node *) argument, &work));
+				by_core = lappend_int(by_core, hjg_planner_is_by_core(NULL, (Node *) argument, &work));
 			}
 		}
 		functions = lappend_oid(functions, aggref->aggfnoid);
@@ -497,10 +248,9 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 		find_listed(partial ? rel->partial_pathlist : rel->pathlist);
 }
 
-
 /* Make a path over this one, which takes so many nanoseconds more than it. */
 static Path *
-make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, bool partial, Path *input, double ns, double unit_ns,
+make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, Path *input, double ns, double unit_ns,
 		  double ngroups)
 {
 	PathTarget *target = partial ? grouping->partial : grouping->target;
@@ -539,13 +289,13 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, 
 
 /* Count the groups among so many rows. */
 static double
-count_groups(PlannerInfo *root, const Grouping *grouping, double rows)
+count_groups(PlannerInfo *root, const HjgGrouping *grouping, double rows)
 {
 	return grouping->keys != NIL ? estimate_num_groups(root, grouping->keys, rows, NULL, NULL) : 1;
 }
 
 static Path *
-aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, bool partial, const HjgPath *join)
+aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, const HjgPath *join)
 {
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
@@ -582,7 +332,7 @@ find_scan(const List *paths)
 }
 
 static Path *
-aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, bool partial, const Path *scan)
+aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, const Path *scan)
 {
 	Path	   *copy = makeNode(Path);
 	const double ngroups = count_groups(root, grouping, scan->rows);
@@ -600,7 +350,7 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *group
 
 /* Offer a path for core's Agg to finish. */
 static void
-add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, double ngroups)
+add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *partial, double ngroups)
 {
 	AggClauseCosts costs = {{0}};
 
@@ -612,7 +362,7 @@ add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *groupin
 
 /* The same with a Gather between. */
 static void
-add_gathered(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *partial, double ngroups)
+add_gathered(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *partial, double ngroups)
 {
 	double		rows = partial->rows * partial->parallel_workers;
 
@@ -621,7 +371,7 @@ add_gathered(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *groupin
 }
 
 static void
-add_complete(PlannerInfo *root, RelOptInfo *grouped_rel, const Grouping *grouping, Path *path, double ngroups)
+add_complete(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *path, double ngroups)
 {
 	if (grouping->keys != NIL)
 		add_path(grouped_rel, path);
@@ -657,7 +407,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
 	const HjgPath *joins[2] = {NULL, NULL};
 	const Path *scans[2] = {NULL, NULL};
-	Grouping	grouping;
+	HjgGrouping grouping;
 	double		ngroups;
 	bool		partial;
 
@@ -673,12 +423,12 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		return "rows come neither from a table that can be read nor from a GpuHashJoin";
 	if ((extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
 		return "an aggregate has no partial form, is DISTINCT or has ORDER BY";
-	if (!find_grouping(root, target->exprs, target->sortgrouprefs, (List *) extra->havingQual, &grouping))
+	if (!hjg_planner_find_grouping(root, target->exprs, target->sortgrouprefs, (List *) extra->havingQual, &grouping))
 		return grouping.why;
 	grouping.target = target;
 	grouping.having = (List *) extra->havingQual;
 	partial = grouping.keys == NIL;
-	make_partial(root, &grouping);
+	hjg_planner_make_partial(root, &grouping);
 	ngroups = count_groups(root, &grouping, input_rel->rows);
 	if (hjg_force)
 		grouped_rel->pathlist = NIL;
@@ -686,7 +436,7 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		add_complete(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, partial, joins[0]), ngroups);
 	if (scans[0] != NULL)
 		add_complete(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, partial, scans[0]), ngroups);
-	if (joins[1] != NULL && joins[1]->custom.path.parallel_safe)
+	if (joins[1] != NULL)
 		add_gathered(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, true, joins[1]), ngroups);
 	if (scans[1] != NULL)
 		add_gathered(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, true, scans[1]), ngroups);

@@ -48,7 +48,7 @@ typedef enum HjgKeyKind
 	HJG_KEY_HASHED				/* anything hashable */
 } HjgKeyKind;
 
-/* How one key column of one side is encoded. */
+/* Encoding of one key column of one side. */
 typedef struct HjgKeyColumn
 {
 	HjgKeyKind	kind;
@@ -115,7 +115,7 @@ extern uint32 hjg_rows_key_partition_hash(const void *key, int key_width, int le
 
 /* ---------- row store ---------- */
 
-/* What a column's inline_bytes may be. */
+/* Bounds of a column's inline_bytes. */
 #define HJG_LEAST_INLINE_BYTES 16
 #define HJG_MOST_INLINE_BYTES 32
 

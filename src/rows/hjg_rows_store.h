@@ -17,7 +17,7 @@
 /* Rows start at a cache line of their own. */
 #define HJG_CHUNK_HEADER_BYTES 64
 
-/* How a column's value lies in a row. */
+/* Layout of a column's value in a row. */
 typedef enum HjgColumnForm
 {
 	HJG_FORM_BYTE,

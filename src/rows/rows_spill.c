@@ -23,7 +23,7 @@
 
 #include "rows/hjg_rows.h"
 
-/* What lies in shared memory of a shared file. */
+/* The part of a shared file that lies in shared memory. */
 typedef struct SharedPart
 {
 	pg_atomic_uint64 nrows;		/* of those who have ended their writing */

@@ -143,7 +143,7 @@ make_leaf(HjgFilterKind kind, int column)
 	return leaf;
 }
 
-/* What a condition's operator is like, whatever kind of operator it is. */
+/* A condition's operator, whatever kind it is. */
 typedef struct Comparison
 {
 	HjgComparison comparison;

@@ -105,7 +105,7 @@ extern bool hjg_service_trusted(void);
 /* Is there an arena, and is the device process ready, and trusted?  Costs three loads. */
 extern bool hjg_service_available(HjgReason *reason);
 
-/* What a choice between devices has to know of a GPU. */
+/* Facts of a GPU that a choice between devices has to know. */
 typedef struct HjgGpuFacts
 {
 	int			number;			/* N of cuda:N */

@@ -18,7 +18,7 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-/* How long to wait in all; and between two looks, should nobody wake us. */
+/* Time to wait in all; and between two looks, should nobody wake us. */
 #define TURN_WAIT_MS 100
 #define TURN_LOOK_MS 10
 

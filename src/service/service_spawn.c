@@ -26,7 +26,7 @@
 #include "base/hjg_base.h"
 #include "service/hjg_service_private.h"
 
-/* What the device process has open behind its standard streams; the server half for reading only. */
+/* Descriptors that the device process has open behind its standard streams; the server half for reading only. */
 enum
 {
 	SERVER_FD = 3, DEVICE_FD, SOCKET_FD, END_FD

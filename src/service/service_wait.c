@@ -29,7 +29,7 @@ lost(const HjgJob *job)
 	return __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
 }
 
-/* What an operation that we wait for is at. */
+/* State of an operation that we wait for. */
 typedef enum Progress
 {
 	QUEUED,						/* as far as we can see, it will be run */

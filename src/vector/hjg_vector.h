@@ -204,7 +204,7 @@ typedef enum HjgFilterKind
 /* AND and OR below one another: each level takes less than 4 kB of the stack, and so whoever makes a filter bounds them. */
 #define HJG_FILTER_MAX_LEVELS 32
 
-/* What a numeric column is compared with. */
+/* Constants that a numeric column is compared with. */
 typedef struct HjgNumericConstants
 {
 	HjgComparison comparison;

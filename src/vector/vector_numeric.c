@@ -196,7 +196,7 @@ static const Step steps[DIGIT_PLACES - 1 + MAX_PLACES + 1] = {
 	WHOLE(1000000000), WHOLE(10000000000), WHOLE(100000000000), WHOLE(1000000000000), WHOLE(10000000000000), WHOLE(100000000000000)
 };
 
-/* What values of one word have in common that are read the short way. */
+/* Properties common to values of one word that are read the short way. */
 typedef struct Form
 {
 	unsigned	mask;			/* of the word, these bits */

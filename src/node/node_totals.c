@@ -1,0 +1,344 @@
+/*
+ * node_totals.c
+ *	  Rows of vectors are added to the totals of their groups; so are totals that come back from a file.
+ *
+ * The totals of a group are a record of fixed size (hjg_totals.h).  Of numerics what does not fit 128 bits is kept by core's
+ * transition state, to which the record points; it is written behind the record.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "node/hjg_totals.h"
+
+#define FIRST_GROUPS 64
+
+/* ---------- records ---------- */
+
+static void
+grow_records(HjgAggregation *aggregation, uint32 ngroups)
+{
+	size_t		n = Max(aggregation->max_groups, FIRST_GROUPS);
+
+	while (n < ngroups)
+		n *= 2;
+	aggregation->records = aggregation->max_groups == 0 ?
+		MemoryContextAllocHuge(aggregation->context, n * aggregation->record_bytes) :
+		repalloc_huge(aggregation->records, n * aggregation->record_bytes);
+	aggregation->max_groups = (uint32) n;
+}
+
+void
+hjg_totals_make(HjgAggregation *aggregation, uint32 ngroups)
+{
+	if (ngroups > aggregation->max_groups)
+		grow_records(aggregation, ngroups);
+	memset(hjg_totals_record(aggregation, aggregation->ngroups), 0, (ngroups - aggregation->ngroups) * aggregation->record_bytes);
+	for (int i = 0; i < aggregation->narguments; i++)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[i];
+
+		for (uint32 group = aggregation->ngroups; argument->extremes_wanted && !argument->numeric && group < ngroups; group++)
+		{
+			hjg_totals_at(aggregation, argument, group)->least = PG_INT64_MAX;
+			hjg_totals_at(aggregation, argument, group)->greatest = PG_INT64_MIN;
+		}
+	}
+	aggregation->ngroups = ngroups;
+}
+
+/* ---------- rows of one group ---------- */
+
+static int64
+sum_narrow(const int64 *values, int nrows)
+{
+	int64		sum = 0;
+
+	for (int i = 0; i < nrows; i++)
+		sum += values[i];
+	return sum;
+}
+
+/* Sum the upper and the lower halves of the values apart, which do not overflow. */
+static int128
+sum_wide(const int64 *values, int nrows)
+{
+	int64		high = 0;
+	int64		low = 0;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		high += values[i] >> 32;
+		low += (uint32) values[i];
+	}
+	return (int128) high * (INT64CONST(1) << 32) + low;
+}
+
+static void
+find_extremes(const HjgNumbers *numbers, int nrows, int64 *least_found, int64 *greatest_found)
+{
+	const int64 *values = numbers->values;
+	int64		least = *least_found;
+	int64		greatest = *greatest_found;
+
+	if (numbers->isnull == NULL)
+		for (int i = 0; i < nrows; i++)
+		{
+			least = Min(least, values[i]);
+			greatest = Max(greatest, values[i]);
+		}
+	else
+		for (int i = 0; i < nrows; i++)
+		{
+			least = numbers->isnull[i] ? least : Min(least, values[i]);
+			greatest = numbers->isnull[i] ? greatest : Max(greatest, values[i]);
+		}
+	*least_found = least;
+	*greatest_found = greatest;
+}
+
+static void
+add_numeric_extremes(const HjgAggregation *aggregation, HjgTotals *totals, int64 least, int64 greatest, int scale)
+{
+	hjg_numeric_extreme_add(&totals->numeric_least, false, aggregation->caller, least, scale);
+	hjg_numeric_extreme_add(&totals->numeric_greatest, true, aggregation->caller, greatest, scale);
+}
+
+/* Add numerics, of which one at least is not NULL. */
+static void
+add_numerics_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *totals, const HjgNumbers *numbers, int nrows, int nnulls)
+{
+	int64		least = PG_INT64_MAX;
+	int64		greatest = PG_INT64_MIN;
+
+	if (argument->sum_wanted)
+		hjg_numeric_sum_add(&totals->numeric_sum, aggregation->caller, sum_wide(numbers->values, nrows), numbers->scale, nrows - nnulls);
+	if (!argument->extremes_wanted)
+		return;
+	find_extremes(numbers, nrows, &least, &greatest);
+	add_numeric_extremes(aggregation, totals, least, greatest, numbers->scale);
+}
+
+static void
+add_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *totals, const HjgNumbers *numbers, int nrows)
+{
+	int			nnulls = 0;
+
+	if (numbers->isnull != NULL)
+		for (int i = 0; i < nrows; i++)
+			nnulls += numbers->isnull[i];
+	totals->nnulls += nnulls;
+	if (argument->numeric)
+	{
+		if (nnulls < nrows)
+			add_numerics_to_one(aggregation, argument, totals, numbers, nrows, nnulls);
+		return;
+	}
+	if (argument->sum_wanted)
+		totals->sum += argument->wide ? sum_wide(numbers->values, nrows) : sum_narrow(numbers->values, nrows);
+	if (argument->extremes_wanted)
+		find_extremes(numbers, nrows, &totals->least, &totals->greatest);
+}
+
+/* ---------- rows of any group ---------- */
+
+static void
+add_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgNumbers *numbers, int nrows, const uint32 *groups)
+{
+	for (int i = 0; i < nrows; i++)
+	{
+		HjgTotals	   *totals = hjg_totals_at(aggregation, argument, groups[i]);
+		HjgNumericSum *sum = &totals->numeric_sum;
+		int128		more;
+
+		if (numbers->isnull != NULL && numbers->isnull[i])
+			continue;
+		if (argument->extremes_wanted)
+			add_numeric_extremes(aggregation, totals, numbers->values[i], numbers->values[i], numbers->scale);
+		if (!argument->sum_wanted)
+			continue;
+		/* nearly all are of one scale */
+		if (likely(sum->scale == numbers->scale && !__builtin_add_overflow(sum->sum, (int128) numbers->values[i], &more)))
+		{
+			sum->sum = more;
+			sum->count++;
+		}
+		else
+			hjg_numeric_sum_add(sum, aggregation->caller, numbers->values[i], numbers->scale, 1);
+	}
+}
+
+static void
+add_to_groups(HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgNumbers *numbers, int nrows,
+			  const uint32 *groups)
+{
+	const int64 *values = numbers->values;
+	const bool *isnull = numbers->isnull;
+
+	if (isnull != NULL)
+		for (int i = 0; i < nrows; i++)
+			hjg_totals_at(aggregation, argument, groups[i])->nnulls += isnull[i];
+	if (argument->numeric)
+	{
+		add_numerics(aggregation, argument, numbers, nrows, groups);
+		return;
+	}
+	/* the value of a NULL is 0 */
+	if (argument->sum_wanted)
+		for (int i = 0; i < nrows; i++)
+			hjg_totals_at(aggregation, argument, groups[i])->sum += values[i];
+	if (!argument->extremes_wanted)
+		return;
+	for (int i = 0; i < nrows; i++)
+	{
+		HjgTotals	   *totals = hjg_totals_at(aggregation, argument, groups[i]);
+
+		if (isnull != NULL && isnull[i])
+			continue;
+		totals->least = Min(totals->least, values[i]);
+		totals->greatest = Max(totals->greatest, values[i]);
+	}
+}
+
+/* Add rows with numerics that do not fit, whose argument core evaluates. */
+static void
+add_by_core(HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgVector *vectors, int nrows, const uint32 *groups)
+{
+	ExprContext *econtext = aggregation->row_context;
+
+	for (int i = 0; i < nrows; i++)
+	{
+		HjgTotals	   *totals = hjg_totals_at(aggregation, argument, groups != NULL ? groups[i] : 0);
+		bool		isnull;
+		Datum		value;
+
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		if (argument->column >= 0)
+		{
+			isnull = hjg_vector_isnull(&vectors[argument->column], i);
+			value = isnull ? (Datum) 0 : hjg_vector_datum(&vectors[argument->column], i);
+		}
+		else
+			value = hjg_argument_eval_row(argument->expr, vectors, i, econtext, &isnull);
+		totals->nnulls += isnull;
+		if (!isnull && argument->numeric)
+		{
+			MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+			if (argument->sum_wanted)
+				hjg_numeric_sum_add_datum(&totals->numeric_sum, aggregation->caller, value);
+			if (argument->extremes_wanted)
+			{
+				hjg_numeric_extreme_add_datum(&totals->numeric_least, false, aggregation->caller, value);
+				hjg_numeric_extreme_add_datum(&totals->numeric_greatest, true, aggregation->caller, value);
+			}
+			MemoryContextSwitchTo(old);
+		}
+	}
+}
+
+static void
+count_rows(HjgAggregation *aggregation, int nrows, const uint32 *groups)
+{
+	if (groups == NULL)
+		*(uint64 *) hjg_totals_record(aggregation, 0) += nrows;
+	else
+		for (int i = 0; i < nrows; i++)
+			++*(uint64 *) hjg_totals_record(aggregation, groups[i]);
+}
+
+void
+hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int nrows, const uint32 *groups, uint32 ngroups)
+{
+	if (ngroups > aggregation->ngroups)
+		hjg_totals_make(aggregation, ngroups);
+	count_rows(aggregation, nrows, groups);
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[a];
+
+		for (int done = 0; done < nrows; done += HJG_VECTOR_ROWS)
+		{
+			const int	n = Min(nrows - done, HJG_VECTOR_ROWS);
+			const HjgNumbers *numbers = hjg_argument_eval(argument->expr, vectors, n, aggregation->econtext);
+
+			if (numbers == NULL)
+				add_by_core(aggregation, argument, vectors, n, groups);
+			else if (groups == NULL)
+				add_to_one(aggregation, argument, hjg_totals_at(aggregation, argument, 0), numbers, n);
+			else
+				add_to_groups(aggregation, argument, numbers, n, groups);
+		}
+	}
+}
+
+/* ---------- on their way to a file and back ---------- */
+
+void
+hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
+{
+	appendBinaryStringInfo(buffer, hjg_totals_record(aggregation, group), (int) aggregation->record_bytes);
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[a];
+		const HjgTotals *totals = hjg_totals_at(aggregation, argument, group);
+
+		if (argument->numeric && totals->numeric_sum.has_state)
+			hjg_numeric_sum_write_state(&totals->numeric_sum, aggregation->caller, buffer);
+		if (argument->numeric && argument->extremes_wanted)
+		{
+			hjg_numeric_extreme_write(&totals->numeric_least, buffer);
+			hjg_numeric_extreme_write(&totals->numeric_greatest, buffer);
+		}
+	}
+}
+
+static const char *
+merge_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from, const char *states)
+{
+	const HjgNumericSum *sum = &from->numeric_sum;
+
+	if (sum->count > 0)
+		hjg_numeric_sum_add(&to->numeric_sum, aggregation->caller, sum->sum, sum->scale, sum->count);
+	if (sum->has_state)
+		states = hjg_numeric_sum_merge_state(&to->numeric_sum, aggregation->caller, states);
+	if (!argument->extremes_wanted)
+		return states;
+	states = hjg_numeric_extreme_merge(&to->numeric_least, &from->numeric_least, false, aggregation->caller, states);
+	return hjg_numeric_extreme_merge(&to->numeric_greatest, &from->numeric_greatest, true, aggregation->caller, states);
+}
+
+void
+hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written)
+{
+	const char *states = written + aggregation->record_bytes;
+	uint64		nrows;
+
+	if (ngroups > aggregation->ngroups)
+		hjg_totals_make(aggregation, ngroups);
+	/* it may lie anywhere */
+	memcpy(&nrows, written, sizeof(nrows));
+	*(uint64 *) hjg_totals_record(aggregation, group) += nrows;
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[a];
+		HjgTotals	   *to = hjg_totals_at(aggregation, argument, group);
+		HjgTotals		from;
+
+		memcpy(&from, written + argument->at, argument->bytes);
+		to->nnulls += from.nnulls;
+		if (argument->numeric)
+		{
+			states = merge_numerics(aggregation, argument, to, &from, states);
+			continue;
+		}
+		if (argument->sum_wanted || argument->extremes_wanted)
+			to->sum += from.sum;
+		if (argument->extremes_wanted)
+		{
+			to->least = Min(to->least, from.least);
+			to->greatest = Max(to->greatest, from.greatest);
+		}
+	}
+}

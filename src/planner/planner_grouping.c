@@ -1,0 +1,241 @@
+/*
+ * planner_grouping.c
+ *	  Find out what the node GpuAggregate has to return for a query, of which columns, and whether it can.
+ *
+ * All aggregates of the query must be ones that the node knows (planner_vocabulary.c), and the keys of GROUP BY must be hashable.
+ * Arguments and keys may be any expressions of the columns: those that cannot be computed many rows at a time are
+ * computed by core's expression code, within the node.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type_d.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/planner.h"
+#include "optimizer/prep.h"
+#include "optimizer/tlist.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+
+#include "base/hjg_compat.h"
+#include "planner/hjg_planner.h"
+#include "planner/hjg_planner_path.h"
+#include "rows/hjg_rows.h"
+
+/* Each step of evaluation takes 2 KB of each process, and a level of the stack when it is below others. */
+#define MOST_STEPS 500
+
+static bool
+is_numeric(const Node *expr)
+{
+	return getBaseType(exprType(expr)) == NUMERICOID;
+}
+
+/* Can it be computed for many rows at a time: columns, constants, parameters and arithmetic on them?  Adds to *work. */
+static bool
+is_computable(Node *expr, HjgAggregateWork *work)
+{
+	List	   *args;
+	Oid			function;
+	ListCell   *lc;
+
+	if (++work->nsteps > MOST_STEPS)
+		return false;
+	switch (nodeTag(expr))
+	{
+		case T_Var:
+			return ((Var *) expr)->varattno > 0 && ((Var *) expr)->varlevelsup == 0;
+		case T_Const:
+			return !((Const *) expr)->constisnull;
+		case T_Param:
+			return ((Param *) expr)->paramkind == PARAM_EXTERN || ((Param *) expr)->paramkind == PARAM_EXEC;
+		case T_RelabelType:
+			/* who says that other values are numerics without a function is believed by core alone */
+			return is_numeric(expr) == is_numeric((Node *) ((RelabelType *) expr)->arg) &&
+				is_computable((Node *) ((RelabelType *) expr)->arg, work);
+		case T_OpExpr:
+			args = ((OpExpr *) expr)->args;
+			function = get_opcode(((OpExpr *) expr)->opno);
+			break;
+		case T_FuncExpr:
+			args = ((FuncExpr *) expr)->args;
+			function = ((FuncExpr *) expr)->funcid;
+			break;
+		default:
+			return false;
+	}
+	if (hjg_arithmetic(function) == NULL)
+		return false;
+	foreach(lc, args)
+		if (!is_computable(lfirst(lc), work))
+			return false;
+	return true;
+}
+
+/* Can core compute it within the node, in whatever order rows come? */
+static bool
+is_plain(Node *expr)
+{
+	return !contain_volatile_functions(expr) && !contain_subplans(expr) && !contain_agg_clause(expr) &&
+		!contain_windowfuncs(expr) && !expression_returns_set(expr);
+}
+
+bool
+hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work)
+{
+	HjgAggregateWork tried = *work;
+	QualCost	cost;
+
+	if (is_computable(expr, &tried))
+	{
+		work->nsteps = tried.nsteps;
+		return false;
+	}
+	if (root != NULL)
+	{
+		cost_qual_eval_node(&cost, expr, root);
+		work->by_core += cost.per_tuple;
+	}
+	return true;
+}
+
+/* As all aggregates that are known ignore NULLs, a row that FILTER drops is one. */
+Expr *
+hjg_planner_argument(const Aggref *aggref)
+{
+	Expr	   *argument = aggref->args != NIL ? linitial_node(TargetEntry, aggref->args)->expr : NULL;
+	CaseExpr   *filtered;
+	CaseWhen   *when;
+
+	if (aggref->aggfilter == NULL)
+		return argument;
+	if (argument == NULL)
+		argument = (Expr *) makeBoolConst(true, false);
+	when = makeNode(CaseWhen);
+	when->expr = aggref->aggfilter;
+	when->result = argument;
+	when->location = -1;
+	filtered = makeNode(CaseExpr);
+	filtered->casetype = exprType((Node *) argument);
+	filtered->casecollid = exprCollation((Node *) argument);
+	filtered->args = list_make1(when);
+	filtered->defresult = (Expr *) makeNullConst(filtered->casetype, exprTypmod((Node *) argument), filtered->casecollid);
+	filtered->location = -1;
+	return (Expr *) filtered;
+}
+
+/* Find out why the node cannot compute the aggregate, or NULL.  Adds to *work. */
+static const char *
+check_aggregate(PlannerInfo *root, const Aggref *aggref, HjgAggregateWork *work)
+{
+	HjgAggregateKind kind;
+	Node	   *argument;
+
+	if (aggref->aggorder != NIL || aggref->aggdistinct != NIL)
+		return "an aggregate is DISTINCT or has ORDER BY";
+	if (!hjg_aggregate_kind(aggref->aggfnoid, &kind))
+		return "an aggregate is none of those that are known";
+	work->nsteps++;
+	argument = (Node *) hjg_planner_argument(aggref);
+	if (argument == NULL)
+		return NULL;
+	(void) hjg_planner_is_by_core(root, argument, work);
+	return is_plain(argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
+}
+
+/* Find out why rows cannot be grouped by the expression, or NULL.  Adds to *work. */
+static const char *
+check_key(PlannerInfo *root, const SortGroupClause *clause, Node *expr, HjgAggregateWork *work)
+{
+	const char *why = NULL;
+
+	if (!clause->hashable || exprType(expr) == RECORDOID)
+		return "a key cannot be hashed";
+	if (!is_plain(expr))
+		return "a key is volatile or has a subquery";
+	if (!hjg_rows_key_supported(clause->eqop, exprCollation(expr), &why))
+		return why;
+	work->nkeys++;
+	if (!IsA(strip_implicit_coercions(expr), Var))
+		(void) hjg_planner_is_by_core(root, expr, work);
+	return NULL;
+}
+
+bool
+hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, HjgGrouping *grouping)
+{
+	List	   *others = NIL;
+	List	   *columns;
+	ListCell   *lc;
+
+	*grouping = (HjgGrouping) {.partial = create_empty_pathtarget(),.input = create_empty_pathtarget(),.clauses = HJG_GROUP_CLAUSE(root)};
+	foreach(lc, grouping->clauses)
+	{
+		const SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Node	   *expr = get_sortgroupclause_expr((SortGroupClause *) clause, root->processed_tlist);
+
+		grouping->why = check_key(root, clause, expr, &grouping->work);
+		if (grouping->why != NULL)
+			return false;
+		grouping->keys = lappend(grouping->keys, expr);
+		grouping->operators = lappend_oid(grouping->operators, clause->eqop);
+	}
+	foreach(lc, results)
+	{
+		const Index ref = sortgrouprefs != NULL ? sortgrouprefs[foreach_current_index(lc)] : 0;
+
+		if (ref != 0 && get_sortgroupref_clause_noerr(ref, grouping->clauses) != NULL)
+			add_column_to_pathtarget(grouping->partial, lfirst(lc), ref);
+		else
+			others = lappend(others, lfirst(lc));
+	}
+	if (having != NIL)
+		others = lappend(others, having);
+	add_new_columns_to_pathtarget(grouping->partial,
+								  pull_var_clause((Node *) others, PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
+												  PVC_INCLUDE_PLACEHOLDERS));
+	foreach(lc, grouping->partial->exprs)
+		if (IsA(lfirst(lc), Aggref))
+		{
+			grouping->why = check_aggregate(root, lfirst(lc), &grouping->work);
+			if (grouping->why != NULL)
+				return false;
+			grouping->aggregates = lappend(grouping->aggregates, lfirst(lc));
+		}
+
+	columns = pull_var_clause((Node *) list_make2(grouping->partial->exprs, grouping->keys),
+							  PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS | PVC_INCLUDE_PLACEHOLDERS);
+	foreach(lc, columns)
+		if (!IsA(lfirst(lc), Var) || ((Var *) lfirst(lc))->varattno <= 0 || ((Var *) lfirst(lc))->varlevelsup != 0)
+		{
+			grouping->why = "something else than a plain column is read";
+			return false;
+		}
+	add_new_columns_to_pathtarget(grouping->input, columns);
+	grouping->work.columns = grouping->input->exprs;
+	return grouping->aggregates != NIL || grouping->keys != NIL;
+}
+
+void
+hjg_planner_make_partial(PlannerInfo *root, HjgGrouping *grouping)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouping->partial->exprs)
+	{
+		Aggref	   *aggref;
+
+		if (!IsA(lfirst(lc), Aggref))
+			continue;
+		aggref = makeNode(Aggref);
+		memcpy(aggref, lfirst(lc), sizeof(Aggref));
+		mark_partial_aggref(aggref, AGGSPLIT_INITIAL_SERIAL);
+		lfirst(lc) = aggref;
+		grouping->partial_aggregates = lappend(grouping->partial_aggregates, aggref);
+	}
+	set_pathtarget_cost_width(root, grouping->partial);
+	set_pathtarget_cost_width(root, grouping->input);
+}
