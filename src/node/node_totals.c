@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "executor/executor.h"
 #include "miscadmin.h"
 
 #include "node/hjg_totals.h"
