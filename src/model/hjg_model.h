@@ -205,8 +205,12 @@ extern bool hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *
  * columns of the two sides gathered, and nsteps operations on the values of a row.
  */
 extern double hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int nsteps);
-/* More that a node takes, to group them by nkeys keys, and to hand out ngroups groups of ncolumns columns, finished or in partial form. */
-extern double hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool partial, int nkeys, int ncolumns);
+/* More that it takes to group them by nkeys keys, in a table of ngroups groups of ncolumns columns, ... */
+extern double hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns);
+/* ... to have another process put groups together with its own, by way of files, ... */
+extern double hjg_model_exchange_ns(double ngroups);
+/* ... and to hand them out, finished or in partial form. */
+extern double hjg_model_finish_ns(double ngroups, bool partial);
 
 extern void hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPrediction *prediction);
 

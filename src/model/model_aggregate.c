@@ -17,6 +17,9 @@
 #define GROUP_NS 100
 #define PARTIAL_GROUP_NS 300
 
+/* A group written to a file, read and put together. */
+#define EXCHANGE_NS 150
+
 /* Bytes that a group takes, beside its columns. */
 #define GROUP_BYTES 64
 
@@ -30,7 +33,7 @@ hjg_model_aggregate_ns(const HjgUnitCosts *costs, double rows, int ncolumns, int
 }
 
 double
-hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool partial, int nkeys, int ncolumns)
+hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int nkeys, int ncolumns)
 {
 	const double bytes = ngroups * (GROUP_BYTES + 8.0 * ncolumns);
 	/* ... a row misses bucket, keys and totals; a part of the misses overlaps */
@@ -38,5 +41,17 @@ hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool 
 
 	if (nkeys == 0)
 		return START_NS;
-	return START_NS + rows * (KEY_NS * nkeys + misses) + ngroups * (partial ? PARTIAL_GROUP_NS : GROUP_NS);
+	return START_NS + rows * (KEY_NS * nkeys + misses);
+}
+
+double
+hjg_model_exchange_ns(double ngroups)
+{
+	return ngroups * EXCHANGE_NS;
+}
+
+double
+hjg_model_finish_ns(double ngroups, bool partial)
+{
+	return ngroups * (partial ? PARTIAL_GROUP_NS : GROUP_NS);
 }

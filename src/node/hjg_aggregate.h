@@ -15,6 +15,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 
+#include "node/hjg_group_share.h"
 #include "node/hjg_side.h"
 #include "scan/hjg_scan.h"
 
@@ -64,6 +65,8 @@ extern HjgAggregation *hjg_aggregation_create(MemoryContext context, PlanState *
 /* Add rows, any number where no column is read, to their groups; numbers NULL: all to group 0. */
 extern void hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int nrows, const uint32 *numbers,
 								uint32 ngroups);
+/* Count the groups that have totals. */
+extern uint32 hjg_aggregation_groups(const HjgAggregation *aggregation);
 /* Aggregate a of a group, or its transition value if partial, in the current memory context. */
 extern Datum hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *isnull);
 /* Memory of the totals, likewise. */
@@ -108,23 +111,40 @@ extern void hjg_child_rescan(HjgChild *child);
 
 typedef struct HjgGroupSpill HjgGroupSpill;
 
-/* Groups that keep columns of these types. */
-extern HjgGroupSpill *hjg_group_spill_create(MemoryContext context, TupleDesc columns);
+/* Groups that keep columns kept[nkept] of these; share: of all processes, or NULL. */
+extern HjgGroupSpill *hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, const int *kept, HjgGroupShare *share);
 /* Write a group to one of the partitions that are being written; begins them if need be. */
-extern void hjg_group_spill_write(HjgGroupSpill *spill, uint64 hash, const Datum *kept, const bool *isnull, StringInfo totals);
+extern void hjg_group_spill_write(HjgGroupSpill *spill, uint64 hash, const Datum *kept, const bool *isnull,
+								  const StringInfoData *totals);
 /* Are partitions being written? */
 extern bool hjg_group_spill_writing(const HjgGroupSpill *spill);
+/* All groups of a share that are here were written: what follows is private. */
+extern void hjg_group_spill_end_dealing(HjgGroupSpill *spill);
 /* End writing, and go to the next partition that waits; false if none does.  What is written from now on is divided further. */
 extern bool hjg_group_spill_next_partition(HjgGroupSpill *spill);
 /* May the partition at hand be divided further? */
 extern bool hjg_group_spill_divisible(const HjgGroupSpill *spill);
-/* The next group of the partition: values are valid until the one after; false at its end. */
-extern bool hjg_group_spill_read(HjgGroupSpill *spill, const Datum **kept, const bool **isnull, const char **totals);
-/* Give back all files. */
-extern void hjg_group_spill_reset(HjgGroupSpill *spill);
-extern uint64 hjg_group_spill_bytes(const HjgGroupSpill *spill);
+/*
+ * The next groups of the partition: kept columns become those of vectors, by column, and totals point to their totals, all valid until
+ * more are read.  Returns how many, HJG_VECTOR_ROWS at most; 0 at its end.
+ */
+extern int	hjg_group_spill_read(HjgGroupSpill *spill, HjgVector *vectors, const char *const **totals);
+/* The last n of them are the next ones once more. */
+extern void hjg_group_spill_return(HjgGroupSpill *spill, int n);
+/* Give back all files and memory. */
+extern void hjg_group_spill_free(HjgGroupSpill *spill);
+/* Add its figures. */
+extern void hjg_group_spill_report(const HjgGroupSpill *spill, HjgGroupReport *report);
 
 /* ---------- the node (node_grouping.c) ---------- */
+
+/* How much of a table pays, where groups go to files anyway: found out while it grows. */
+typedef struct HjgGroupGrowth
+{
+	double		fresh;			/* share of the last rows that began a group, */
+	double		fresh_in_cache; /* and when the table no longer fitted in a cache; 0: it does */
+	bool		in_cache;		/* tables stay that small */
+} HjgGroupGrowth;
 
 /* A column that core's expression code computes. */
 typedef struct HjgComputed
@@ -153,7 +173,8 @@ typedef struct HjgAggregateState
 
 	bool		partial;		/* a group may come out more than once */
 	HjgGroupSpill *spill;		/* NULL: none was needed yet */
-	HjgVector  *group_row;		/* a group from a file, by column of the child */
+	HjgGroupShare *share;		/* NULL: this process groups all rows that it reads */
+	HjgGroupGrowth growth;
 	bool		at_end;			/* of the child, and of all partitions; */
 	bool		child_done;		/* of the child alone */
 	uint32		ngroups;		/* that are there to be handed out, */
@@ -161,9 +182,9 @@ typedef struct HjgAggregateState
 	Datum	   *kept_values;	/* [nkept] */
 	bool	   *kept_isnull;
 
-	/* figures of EXPLAIN ANALYZE */
-	uint64		nfull;			/* times that the table was full before the end */
-	size_t		peak_bytes;
+	HjgGroupReport report;
+	HjgGroupReport others;		/* of workers that have ended */
+	bool		shut;			/* figures of this execution were told, or collected */
 } HjgAggregateState;
 
 /* node_explain.c */

@@ -123,6 +123,12 @@ hjg_aggregation_reset(HjgAggregation *aggregation)
 		hjg_argument_reset(aggregation->arguments[i].expr);
 }
 
+uint32
+hjg_aggregation_groups(const HjgAggregation *aggregation)
+{
+	return aggregation->ngroups;
+}
+
 size_t
 hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next)
 {

@@ -100,16 +100,7 @@ static void
 cut_slice(HjgChild *child, int first)
 {
 	for (int c = 0; c < child->ncolumns; c++)
-	{
-		const HjgVector *vector = &child->vectors[c];
-		HjgVector  *slice = &child->slice[c];
-
-		*slice = *vector;
-		if (vector->values == NULL)
-			continue;
-		slice->values = (char *) vector->values + (size_t) first * (vector->column.attbyval ? vector->column.attlen : (int) sizeof(char *));
-		slice->isnull = vector->isnull + first;
-	}
+		child->slice[c] = hjg_vector_from(&child->vectors[c], first);
 }
 
 int

@@ -409,12 +409,17 @@ hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es
 	}
 	if (!es->analyze || node->ss.ps.instrument == NULL)
 		return;
-	/* of this process alone, as core shows of its own aggregation */
 	if (state->groups != NULL)
 	{
-		show_count("Full Tables", NULL, state->nfull, es);
-		show_count("Temporary File Size", "kB", state->spill != NULL ? (hjg_group_spill_bytes(state->spill) + 1023) / 1024 : 0, es);
-		ExplainPropertyUInteger("Peak Memory Usage", "kB", (state->peak_bytes + 1023) / 1024, es);
+		HjgGroupReport report = state->others;
+
+		hjg_group_report_add(&report, &state->report);
+		if (state->spill != NULL)
+			hjg_group_spill_report(state->spill, &report);
+		show_count("Full Tables", NULL, report.nfull, es);
+		show_count("Group Partitions", NULL, report.npartitions, es);
+		show_count("Temporary File Size", "kB", (report.spilled_bytes + 1023) / 1024, es);
+		ExplainPropertyUInteger("Peak Memory Usage", "kB", (report.peak_bytes + 1023) / 1024, es);
 	}
 	if (state->css.ss.ps.state->es_instrument & INSTRUMENT_TIMER && es->timing)
 		show_time("Predicted Time", list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS), HJG_AGGREGATE_SCALAR_PREDICTION) * 1000.0, es);

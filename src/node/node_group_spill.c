@@ -5,16 +5,22 @@
  * Where the table of groups has grown to hash_mem all of them are written, with their totals so far, and the table begins anew: a group
  * may be written several times.  Those of a partition are put together when its turn comes; if they are too many again, they are divided by the next
  * bits of the hash.  Groups, not rows, are written: rows of one group that lie together in the table are one record.
+ *
+ * Of a grouping that several processes share all groups are first dealt out to its partitions (node_group_share.c).  One that is claimed
+ * is then read and divided as if it were private.
+ *
+ * A record is its length, a bit for each column that is NULL, a word for each column, the totals, and the values that are no words, whose
+ * place in the record is in the column's word.  All of it is aligned, so that it is used where it is read.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type_d.h"
-#include "executor/executor.h"
+#include "executor/nodeHash.h"
 #include "miscadmin.h"
-
+#include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "node/hjg_aggregate.h"
+#include "node/hjg_group_file.h"
 
 /* Partitions that are written at a time: files have a buffer each, which must not take more than a part of hash_mem. */
 #define MOST_BITS 5
@@ -24,154 +30,383 @@
 /* The low half of a hash; the high half is the table's. */
 #define HASH_BITS 32
 
-/* A partition that waits. */
+#define NULL_BITS 32
+
+/* A private partition that waits. */
 typedef struct Waiting
 {
-	HjgSpill   *file;
+	HjgGroupFile *file;
+	bool		last;			/* of the file's to be read */
+	int64		end;			/* where to begin to read it */
 	int			level;			/* of the hash bits by which it would be divided */
 } Waiting;
+
+/* The partition that is being read. */
+typedef struct Reading
+{
+	BufFile    *file;			/* NULL: none */
+	HjgGroupFile *own;			/* it is the last one of this file, or NULL */
+	int			partition;		/* of the share, */
+	int			member;			/* whose file is read; -1: it is private */
+	int64		at;				/* block to be read next, or 0 */
+	HjgGroupBlock block;
+} Reading;
 
 struct HjgGroupSpill
 {
 	MemoryContext context;
-	TupleDesc	desc;			/* the columns, and the totals as bytea */
-	Datum	   *values;
-	bool	   *isnull;
-	TupleTableSlot *slot;
+	HjgGroupShare *share;		/* or NULL */
+	HjgGroupFile *dealt;		/* groups for the share; NULL: no more */
+	int			first_bit;		/* those below are the share's */
 	int			bits;			/* by which a level divides */
-	bool		writing;
-	HjgSpill   *written[1 << MOST_BITS];
+	HjgGroupFile *written;		/* NULL: nothing is being written */
 	int			level;			/* of what is written */
 	List	   *waiting;		/* of Waiting */
-	HjgSpill   *reading;
+	uint64		nread;			/* partitions */
 	uint64		bytes;			/* written, of files that are gone */
+
+	int			nkept;
+	const int  *kept;
+	size_t		words_at;		/* in a record */
+	size_t		totals_at;
+
+	/* groups at hand */
+	Reading		reading;
+	HjgVector  *vectors;		/* [nkept] */
+	const char *totals[HJG_VECTOR_ROWS];
+	int			nrows;
+	int			next;			/* behind those at hand */
 };
 
 HjgGroupSpill *
-hjg_group_spill_create(MemoryContext context, TupleDesc columns)
+hjg_group_spill_create(MemoryContext context, TupleDesc columns, int nkept, const int *kept, HjgGroupShare *share)
 {
-	MemoryContext old = MemoryContextSwitchTo(context);
+	MemoryContext own = AllocSetContextCreate(context, "GpuAggregate files", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(own);
 	HjgGroupSpill *spill = palloc0(sizeof(HjgGroupSpill));
-	const int	n = columns->natts;
 
-	spill->context = context;
+	spill->context = own;
 	spill->bits = LEAST_BITS;
-	while (spill->bits < MOST_BITS && ((size_t) HJG_SPILL_BUFFER_BYTES << (spill->bits + 1)) * BUFFERS_SHARE <= get_hash_memory_limit())
+	while (spill->bits < MOST_BITS && ((size_t) HJG_GROUP_BLOCK_BYTES << (spill->bits + 1)) * BUFFERS_SHARE <= get_hash_memory_limit())
 		spill->bits++;
-	spill->desc = CreateTemplateTupleDesc(n + 1);
-	for (int c = 0; c < n; c++)
-		TupleDescCopyEntry(spill->desc, c + 1, columns, c + 1);
-	TupleDescInitEntry(spill->desc, n + 1, "totals", BYTEAOID, -1, 0);
-	spill->values = palloc((n + 1) * sizeof(Datum));
-	spill->isnull = palloc((n + 1) * sizeof(bool));
-	spill->slot = MakeSingleTupleTableSlot(spill->desc, &TTSOpsMinimalTuple);
+	spill->nkept = nkept;
+	spill->kept = kept;
+	spill->words_at = MAXALIGN(sizeof(uint32) * (1 + (nkept + NULL_BITS - 1) / NULL_BITS));
+	spill->totals_at = spill->words_at + nkept * sizeof(Datum);
+	spill->vectors = palloc0(Max(nkept, 1) * sizeof(HjgVector));
+	for (int i = 0; i < nkept; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(columns, kept[i]);
+
+		spill->vectors[i].column.attlen = attribute->attlen;
+		spill->vectors[i].column.attbyval = attribute->attbyval;
+		spill->vectors[i].values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
+		spill->vectors[i].isnull = palloc(HJG_VECTOR_ROWS * sizeof(bool));
+	}
+	spill->share = share;
+	if (share != NULL)
+	{
+		spill->first_bit = hjg_group_share_bits(share);
+		spill->dealt = hjg_group_share_create_file(share);
+	}
 	MemoryContextSwitchTo(old);
 	return spill;
 }
 
+/* ---------- writing ---------- */
+
 bool
 hjg_group_spill_writing(const HjgGroupSpill *spill)
 {
-	return spill->writing;
+	return spill->written != NULL;
+}
+
+static size_t
+value_bytes(const HjgVector *vector, Datum value, bool isnull)
+{
+	return isnull || vector->column.attbyval ? 0 : MAXALIGN(datumGetSize(value, false, vector->column.attlen));
+}
+
+/* Make room for a record of a group with this hash. */
+static char *
+add_record(HjgGroupSpill *spill, uint64 hash, size_t nbytes)
+{
+	if (spill->dealt != NULL)
+		return hjg_group_file_add(spill->dealt, (int) (hash & ((1 << spill->first_bit) - 1)), nbytes);
+	if (spill->written == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(spill->context);
+
+		spill->written = hjg_group_file_create(1 << spill->bits, NULL, NULL);
+		MemoryContextSwitchTo(old);
+	}
+	hash >>= spill->first_bit + spill->level * spill->bits;
+	return hjg_group_file_add(spill->written, (int) (hash & ((1 << spill->bits) - 1)), nbytes);
 }
 
 void
-hjg_group_spill_write(HjgGroupSpill *spill, uint64 hash, const Datum *kept, const bool *isnull, StringInfo totals)
+hjg_group_spill_write(HjgGroupSpill *spill, uint64 hash, const Datum *kept, const bool *isnull, const StringInfoData *totals)
 {
-	const int	n = spill->desc->natts - 1;
-	HjgSpill  **file = &spill->written[hash >> (spill->level * spill->bits) & ((1 << spill->bits) - 1)];
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	size_t		nbytes = spill->totals_at + MAXALIGN(totals->len);
+	size_t		at = nbytes;
+	char	   *record;
+	uint32	   *nulls;
+	Datum	   *words;
 
-	spill->writing = true;
-	if (*file == NULL)
-		*file = hjg_rows_spill_create(spill->desc, HJG_KEY_WIDTH_8);
-	MemoryContextSwitchTo(old);
-	memcpy(spill->values, kept, n * sizeof(Datum));
-	memcpy(spill->isnull, isnull, n * sizeof(bool));
-	SET_VARSIZE(totals->data, totals->len);
-	spill->values[n] = PointerGetDatum(totals->data);
-	spill->isnull[n] = false;
-	hjg_rows_spill_write(*file, &hash, spill->values, spill->isnull);
+	for (int i = 0; i < spill->nkept; i++)
+		nbytes += value_bytes(&spill->vectors[i], kept[i], isnull[i]);
+	if (nbytes > PG_UINT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("group of %zu bytes is too large for a grouping temporary file", nbytes)));
+	record = add_record(spill, hash, nbytes);
+	*(uint32 *) record = (uint32) nbytes;
+	nulls = (uint32 *) record + 1;
+	memset(nulls, 0, spill->words_at - sizeof(uint32));
+	words = (Datum *) (record + spill->words_at);
+	for (int i = 0; i < spill->nkept; i++)
+	{
+		const HjgVector *vector = &spill->vectors[i];
+
+		words[i] = isnull[i] ? (Datum) 0 : kept[i];
+		if (isnull[i])
+			nulls[i / NULL_BITS] |= 1u << i % NULL_BITS;
+		else if (!vector->column.attbyval)
+		{
+			memcpy(record + at, DatumGetPointer(kept[i]), datumGetSize(kept[i], false, vector->column.attlen));
+			words[i] = (Datum) at;
+			at += value_bytes(vector, kept[i], false);
+		}
+	}
+	memcpy(record + spill->totals_at, totals->data, totals->len);
 }
 
 static void
-free_file(HjgGroupSpill *spill, HjgSpill *file)
+free_file(HjgGroupSpill *spill, HjgGroupFile *file)
 {
-	spill->bytes += hjg_rows_spill_bytes(file);
-	hjg_rows_spill_free(file);
+	spill->bytes += hjg_group_file_bytes(file);
+	hjg_group_file_free(file);
+}
+
+void
+hjg_group_spill_end_dealing(HjgGroupSpill *spill)
+{
+	if (spill->dealt == NULL)
+		return;
+	hjg_group_file_end_write(spill->dealt, hjg_group_share_ends(spill->share));
+	free_file(spill, spill->dealt);
+	spill->dealt = NULL;
+}
+
+/* ---------- partitions ---------- */
+
+/* What was written waits for its turn. */
+static void
+queue_written(HjgGroupSpill *spill)
+{
+	int64		ends[1 << MOST_BITS];
+	bool		last = true;
+
+	if (spill->written == NULL)
+		return;
+	hjg_group_file_end_write(spill->written, ends);
+	for (int p = 0; p < 1 << spill->bits; p++)
+	{
+		Waiting    *next;
+
+		if (ends[p] == 0)
+			continue;
+		next = palloc(sizeof(Waiting));
+		*next = (Waiting) {.file = spill->written,.last = last,.end = ends[p],.level = spill->level + 1};
+		spill->waiting = lappend(spill->waiting, next);
+		last = false;
+	}
+	spill->written = NULL;
+}
+
+static void
+end_reading(HjgGroupSpill *spill)
+{
+	if (spill->reading.own != NULL)
+		free_file(spill, spill->reading.own);
+	spill->reading.own = NULL;
+	spill->reading.file = NULL;
+	spill->reading.block.next = spill->reading.block.end = NULL;
+	spill->nrows = spill->next = 0;
+}
+
+/* Go to the last partition that waits: so few do. */
+static void
+take_waiting(HjgGroupSpill *spill)
+{
+	Waiting    *next = llast(spill->waiting);
+
+	spill->waiting = list_delete_last(spill->waiting);
+	spill->reading.file = hjg_group_file_buffile(next->file);
+	spill->reading.own = next->last ? next->file : NULL;
+	spill->reading.member = -1;
+	spill->reading.at = next->end;
+	spill->level = next->level;
+	pfree(next);
+}
+
+/* Go to the file of the next participant that has written groups of the partition at hand; false at the end. */
+static bool
+next_member(HjgGroupSpill *spill)
+{
+	Reading    *reading = &spill->reading;
+
+	if (reading->member < 0)
+		return false;
+	reading->file = hjg_group_share_file(spill->share, reading->partition, &reading->member, &reading->at);
+	return reading->file != NULL;
+}
+
+/* Claim a partition of the share that has groups; false: none is left. */
+static bool
+claim(HjgGroupSpill *spill)
+{
+	while (hjg_group_share_claim(spill->share, &spill->reading.partition))
+	{
+		spill->reading.member = 0;
+		if (next_member(spill))
+			return true;
+	}
+	return false;
 }
 
 bool
 hjg_group_spill_next_partition(HjgGroupSpill *spill)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
-	Waiting    *next;
+	bool		found = true;
 
-	ExecClearTuple(spill->slot);
-	if (spill->reading != NULL)
-		free_file(spill, spill->reading);
-	spill->reading = NULL;
-	for (int p = 0; p < 1 << MOST_BITS; p++)
-	{
-		if (spill->written[p] == NULL)
-			continue;
-		next = palloc(sizeof(Waiting));
-		*next = (Waiting) {.file = spill->written[p],.level = spill->level + 1};
-		spill->waiting = lappend(spill->waiting, next);
-		spill->written[p] = NULL;
-	}
-	spill->writing = false;
+	Assert(spill->dealt == NULL);
+	end_reading(spill);
+	queue_written(spill);
 	if (spill->waiting != NIL)
+		take_waiting(spill);
+	else
 	{
-		/* the last one first, so that few wait */
-		next = llast(spill->waiting);
-		spill->waiting = list_delete_last(spill->waiting);
-		spill->reading = next->file;
-		spill->level = next->level;
-		pfree(next);
-		hjg_rows_spill_rewind(spill->reading);
+		spill->level = 0;
+		found = spill->share != NULL && claim(spill);
 	}
+	spill->nread += found;
 	MemoryContextSwitchTo(old);
-	return spill->reading != NULL;
+	return found;
 }
 
 bool
 hjg_group_spill_divisible(const HjgGroupSpill *spill)
 {
-	return (spill->level + 1) * spill->bits <= HASH_BITS;
+	return spill->first_bit + (spill->level + 1) * spill->bits <= HASH_BITS;
 }
 
-bool
-hjg_group_spill_read(HjgGroupSpill *spill, const Datum **kept, const bool **isnull, const char **totals)
-{
-	const void *key;
+/* ---------- reading ---------- */
 
-	if (!hjg_rows_spill_read(spill->reading, &key, spill->slot))
-		return false;
-	slot_getallattrs(spill->slot);
-	*kept = spill->slot->tts_values;
-	*isnull = spill->slot->tts_isnull;
-	*totals = VARDATA_ANY(DatumGetPointer(spill->slot->tts_values[spill->desc->natts - 1]));
-	return true;
+static void
+load_record(HjgGroupSpill *spill, int row, const char *record)
+{
+	const uint32 *nulls = (const uint32 *) record + 1;
+	const Datum *words = (const Datum *) (record + spill->words_at);
+
+	for (int i = 0; i < spill->nkept; i++)
+	{
+		HjgVector  *vector = &spill->vectors[i];
+
+		hjg_vector_put(vector, row, vector->column.attbyval ? words[i] : PointerGetDatum(record + words[i]),
+					   (nulls[i / NULL_BITS] >> i % NULL_BITS & 1) != 0);
+	}
+	spill->totals[row] = record + spill->totals_at;
+}
+
+/* Read the rest of a block, or the next one; as much of it as is taken at a time. */
+static void
+read_records(HjgGroupSpill *spill)
+{
+	HjgGroupBlock *block = &spill->reading.block;
+
+	spill->nrows = spill->next = 0;
+	if (block->next == block->end && (spill->reading.at != 0 || next_member(spill)))
+	{
+		MemoryContext old = MemoryContextSwitchTo(spill->context);
+
+		hjg_group_file_read(spill->reading.file, &spill->reading.at, block);
+		MemoryContextSwitchTo(old);
+	}
+	while (spill->nrows < HJG_VECTOR_ROWS && block->next < block->end)
+	{
+		const uint32 nbytes = *(const uint32 *) block->next;
+
+		if (nbytes < spill->totals_at || nbytes > block->end - block->next)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("grouping temporary file has a group of %u bytes", nbytes)));
+		load_record(spill, spill->nrows++, block->next);
+		block->next += nbytes;
+	}
+}
+
+int
+hjg_group_spill_read(HjgGroupSpill *spill, HjgVector *vectors, const char *const **totals)
+{
+	int			first;
+
+	if (spill->next == spill->nrows)
+		read_records(spill);
+	first = spill->next;
+	for (int i = 0; i < spill->nkept; i++)
+		vectors[spill->kept[i]] = hjg_vector_from(&spill->vectors[i], first);
+	*totals = &spill->totals[first];
+	spill->next = spill->nrows;
+	return spill->nrows - first;
 }
 
 void
-hjg_group_spill_reset(HjgGroupSpill *spill)
+hjg_group_spill_return(HjgGroupSpill *spill, int n)
 {
-	while (hjg_group_spill_next_partition(spill))
-		;
-	spill->level = 0;
+	spill->next -= n;
 }
 
-uint64
-hjg_group_spill_bytes(const HjgGroupSpill *spill)
+/* ---------- the end ---------- */
+
+static uint64
+written_bytes(const HjgGroupSpill *spill)
 {
 	uint64		bytes = spill->bytes;
 	ListCell   *lc;
 
-	for (int p = 0; p < 1 << MOST_BITS; p++)
-		bytes += spill->written[p] != NULL ? hjg_rows_spill_bytes(spill->written[p]) : 0;
+	if (spill->dealt != NULL)
+		bytes += hjg_group_file_bytes(spill->dealt);
+	if (spill->written != NULL)
+		bytes += hjg_group_file_bytes(spill->written);
+	if (spill->reading.own != NULL)
+		bytes += hjg_group_file_bytes(spill->reading.own);
 	foreach(lc, spill->waiting)
-		bytes += hjg_rows_spill_bytes(((const Waiting *) lfirst(lc))->file);
-	return bytes + (spill->reading != NULL ? hjg_rows_spill_bytes(spill->reading) : 0);
+		if (((const Waiting *) lfirst(lc))->last)
+			bytes += hjg_group_file_bytes(((const Waiting *) lfirst(lc))->file);
+	return bytes;
+}
+
+void
+hjg_group_spill_report(const HjgGroupSpill *spill, HjgGroupReport *report)
+{
+	report->npartitions += spill->nread;
+	report->spilled_bytes += written_bytes(spill);
+}
+
+void
+hjg_group_spill_free(HjgGroupSpill *spill)
+{
+	ListCell   *lc;
+
+	end_reading(spill);
+	if (spill->dealt != NULL)
+		hjg_group_file_free(spill->dealt);
+	if (spill->written != NULL)
+		hjg_group_file_free(spill->written);
+	foreach(lc, spill->waiting)
+		if (((const Waiting *) lfirst(lc))->last)
+			hjg_group_file_free(((const Waiting *) lfirst(lc))->file);
+	MemoryContextDelete(spill->context);
 }

@@ -7,9 +7,12 @@
  * is added to the totals of that (node_aggregate.c).
  *
  * One process alone finishes its groups, and HAVING is the node's filter.  Where the table has grown to hash_mem groups go to temporary
- * files (node_group_spill.c).  Several processes, each with groups of its own, hand out core's transition values, which core's Agg
- * above combines and finishes, the shape of core's own parallel aggregation; and so does a query without GROUP BY.  A group
- * may come out more than once then: a table that is full is handed out as it is, and a new one is begun.
+ * files (node_group_spill.c).  So do several processes that share a grouping: when all rows are read they exchange their groups
+ * by such files (node_group_share.c), and each finishes some.
+ *
+ * Where groups are few each process hands out core's transition values, which core's Agg above combines and finishes, the shape of core's own
+ * parallel aggregation; and so does a query without GROUP BY.  A group may come out more than once then: a table that is
+ * full is handed out as it is, and a new one is begun.
  *
  * Of GROUP BY's keys nothing comes out but the columns of a group's first row that they are made of; the projection computes them anew.
  */
@@ -31,6 +34,11 @@
 /* A table of less is not divided: what it takes without a group would be much of that. */
 #define LEAST_TABLE_BYTES (256 * 1024)
 
+/* Tables of so much are in a core's cache; from so much on it is known whether larger ones are of use; weight of a vector in that. */
+#define CACHED_TABLE_BYTES (1024 * 1024)
+#define TRIED_TABLE_BYTES (16 * 1024 * 1024)
+#define VECTOR_WEIGHT 0.05
+
 /* Values of a vector that core computes are copied until they take so much memory. */
 #define MOST_COMPUTED_BYTES (256 * 1024)
 
@@ -39,6 +47,11 @@ static void begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec(CustomScanState *node);
 static void end(CustomScanState *node);
 static void rescan(CustomScanState *node);
+static void shutdown(CustomScanState *node);
+static Size estimate_shared(CustomScanState *node, ParallelContext *pcxt);
+static void init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
+static void init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
 static void explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
 const CustomScanMethods hjg_aggregate_methods = {
@@ -52,6 +65,11 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = exec,
 	.EndCustomScan = end,
 	.ReScanCustomScan = rescan,
+	.EstimateDSMCustomScan = estimate_shared,
+	.InitializeDSMCustomScan = init_leader,
+	.ReInitializeDSMCustomScan = reinit_leader,
+	.InitializeWorkerCustomScan = init_worker,
+	.ShutdownCustomScan = shutdown,
 	.ExplainCustomScan = explain,
 };
 
@@ -307,7 +325,13 @@ add_rows(HjgAggregateState *state)
 		n = hjg_groups_find(state->groups, state->vectors, n, numbers);
 	hjg_child_return(&state->child, nrows, n);
 	if (state->groups != NULL)
-		hjg_aggregation_add(state->aggregation, state->vectors, n, numbers, hjg_groups_count(state->groups));
+	{
+		const uint32 nbefore = hjg_aggregation_groups(state->aggregation);
+		const uint32 ngroups = hjg_groups_count(state->groups);
+
+		state->growth.fresh += VECTOR_WEIGHT * ((double) (ngroups - nbefore) / n - state->growth.fresh);
+		hjg_aggregation_add(state->aggregation, state->vectors, n, numbers, ngroups);
+	}
 	else
 		hjg_aggregation_add(state->aggregation, state->vectors, n, NULL, 1);
 	return true;
@@ -324,15 +348,22 @@ forget_groups(HjgAggregateState *state)
 	state->ngroups = state->next = 0;
 }
 
-/* The types of the columns that groups keep. */
-static TupleDesc
-kept_desc(const HjgAggregateState *state)
+static void
+make_spill(HjgAggregateState *state)
 {
-	TupleDesc	desc = CreateTemplateTupleDesc(state->nkept);
+	if (state->spill == NULL)
+		state->spill = hjg_group_spill_create(state->css.ss.ps.state->es_query_cxt, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+											  state->nkept, state->kept, state->share);
+}
 
-	for (int i = 0; i < state->nkept; i++)
-		TupleDescCopyEntry(desc, i + 1, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor, state->kept[i] + 1);
-	return desc;
+static void
+free_spill(HjgAggregateState *state)
+{
+	if (state->spill == NULL)
+		return;
+	hjg_group_spill_report(state->spill, &state->report);
+	hjg_group_spill_free(state->spill);
+	state->spill = NULL;
 }
 
 /* Write all groups to files, and begin the table anew. */
@@ -342,8 +373,7 @@ spill_groups(HjgAggregateState *state)
 	const uint32 ngroups = hjg_groups_count(state->groups);
 	StringInfoData totals;
 
-	if (state->spill == NULL)
-		state->spill = hjg_group_spill_create(state->css.ss.ps.state->es_query_cxt, kept_desc(state));
+	make_spill(state);
 	initStringInfo(&totals);
 	for (uint32 group = 0; group < ngroups; group++)
 	{
@@ -351,7 +381,6 @@ spill_groups(HjgAggregateState *state)
 		ResetExprContext(state->css.ss.ps.ps_ExprContext);
 		hjg_groups_gather(state->groups, group, state->kept_values, state->kept_isnull);
 		resetStringInfo(&totals);
-		appendStringInfoSpaces(&totals, VARHDRSZ);
 		hjg_aggregation_write(state->aggregation, group, &totals);
 		hjg_group_spill_write(state->spill, hjg_groups_hash(state->groups, group), state->kept_values, state->kept_isnull, &totals);
 	}
@@ -359,49 +388,50 @@ spill_groups(HjgAggregateState *state)
 	forget_groups(state);
 }
 
-/* Add the next group of the partition at hand; false at its end. */
+/* Add the next groups of the partition at hand; false at its end. */
 static bool
-merge_group(HjgAggregateState *state)
+merge_groups(HjgAggregateState *state)
 {
-	const Datum *values;
-	const bool *isnull;
-	const char *totals;
-	uint32		number;
+	uint32		numbers[HJG_VECTOR_ROWS];
+	const char *const *totals;
+	int			nrows;
+	int			n;
 
-	if (!hjg_group_spill_read(state->spill, &values, &isnull, &totals))
+	memset(state->vectors, 0, state->child.ncolumns * sizeof(HjgVector));
+	nrows = hjg_group_spill_read(state->spill, state->vectors, &totals);
+	if (nrows == 0)
 		return false;
-	for (int i = 0; i < state->nkept; i++)
-		hjg_vector_put(&state->group_row[state->kept[i]], 0, values[i], isnull[i]);
-	memcpy(state->vectors, state->group_row, state->child.ncolumns * sizeof(HjgVector));
-	(void) compute(state, state->nkey_exprs, 1);
-	(void) hjg_groups_find(state->groups, state->vectors, 1, &number);
-	hjg_aggregation_merge(state->aggregation, number, hjg_groups_count(state->groups), totals);
+	n = compute(state, state->nkey_exprs, nrows);
+	n = hjg_groups_find(state->groups, state->vectors, n, numbers);
+	for (int i = 0; i < n; i++)
+		hjg_aggregation_merge(state->aggregation, numbers[i], hjg_groups_count(state->groups), totals[i]);
+	hjg_group_spill_return(state->spill, nrows - n);
 	return true;
 }
 
-/* Vectors of one row, for groups that come from files. */
-static void
-make_group_row(HjgAggregateState *state)
+/*
+ * Is a table of that size to be written?  If it need not be for lack of memory, it is where all groups will go to files in the end, and where
+ * a larger one would hardly find more rows of its groups than one does that stays in a cache.
+ */
+static bool
+is_full(HjgAggregateState *state, size_t bytes)
 {
-	const TupleDesc desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	const bool	full = bytes >= Max(get_hash_memory_limit(), LEAST_TABLE_BYTES);
+	HjgGroupGrowth *growth = &state->growth;
 
-	state->group_row = MemoryContextAllocZero(state->css.ss.ps.state->es_query_cxt, Max(state->child.ncolumns, 1) * sizeof(HjgVector));
-	for (int i = 0; i < state->nkept; i++)
-	{
-		HjgVector  *vector = &state->group_row[state->kept[i]];
-
-		vector->column.attlen = TupleDescAttr(desc, state->kept[i])->attlen;
-		vector->column.attbyval = TupleDescAttr(desc, state->kept[i])->attbyval;
-		vector->values = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt, sizeof(Datum));
-		vector->isnull = MemoryContextAlloc(state->css.ss.ps.state->es_query_cxt, sizeof(bool));
-	}
+	if (state->partial || state->child_done || bytes < CACHED_TABLE_BYTES)
+		return full;
+	if (growth->fresh_in_cache == 0)
+		growth->fresh_in_cache = growth->fresh;
+	if (full || (state->share != NULL && bytes >= TRIED_TABLE_BYTES))
+		growth->in_cache = growth->fresh > growth->fresh_in_cache / 2;
+	return full || growth->in_cache;
 }
 
 /* Read on until there are groups to be handed out, or none are left. */
 static bool
 read_to_end(HjgAggregateState *state)
 {
-	const size_t most_bytes = Max(get_hash_memory_limit(), LEAST_TABLE_BYTES);
 	bool		more = true;
 
 	while (more)
@@ -410,40 +440,65 @@ read_to_end(HjgAggregateState *state)
 
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		more = state->child_done ? merge_group(state) : add_rows(state);
+		more = state->child_done ? merge_groups(state) : add_rows(state);
 		if (state->groups == NULL)
 			continue;
 		bytes = hjg_groups_bytes(state->groups, false) + hjg_aggregation_bytes(state->aggregation, false);
-		state->peak_bytes = Max(state->peak_bytes, bytes);
-		if (!more || hjg_groups_bytes(state->groups, true) + hjg_aggregation_bytes(state->aggregation, true) < most_bytes)
+		state->report.peak_bytes = Max(state->report.peak_bytes, bytes);
+		if (!more || !is_full(state, hjg_groups_bytes(state->groups, true) + hjg_aggregation_bytes(state->aggregation, true)))
 			continue;
 		if (state->partial)
 		{
-			state->nfull++;
+			state->report.nfull++;
 			return false;
 		}
 		if (state->child_done && !hjg_group_spill_divisible(state->spill))
 			continue;
-		state->nfull++;
+		state->report.nfull++;
 		spill_groups(state);
 	}
 	return true;
 }
 
+/* Let each participant have some of the groups, when all have read their rows. */
+static void
+exchange_groups(HjgAggregateState *state)
+{
+	if (hjg_group_share_all_read(state->share, hjg_groups_count(state->groups) > 0, state->spill != NULL))
+	{
+		spill_groups(state);
+		hjg_group_spill_end_dealing(state->spill);
+	}
+	hjg_group_share_leave(state->share);
+}
+
+/* Read the child; of a share only if rows are left to be read. */
+static void
+read_child(HjgAggregateState *state)
+{
+	if (state->share == NULL)
+		state->child_done = read_to_end(state);
+	else
+	{
+		if (hjg_group_share_enter(state->share))
+			(void) read_to_end(state);
+		state->child_done = true;
+		exchange_groups(state);
+	}
+}
+
 static void
 read_groups(HjgAggregateState *state)
 {
-	const bool	from_files = state->child_done;
-
-	if (from_files && (state->spill == NULL || !hjg_group_spill_next_partition(state->spill)))
+	if (!state->child_done)
+		read_child(state);
+	else if (state->spill != NULL && hjg_group_spill_next_partition(state->spill))
+		(void) read_to_end(state);
+	else
 	{
 		state->at_end = true;
 		return;
 	}
-	if (from_files && state->group_row == NULL)
-		make_group_row(state);
-	if (read_to_end(state))
-		state->child_done = true;
 	/* groups of what has gone to files in part are not complete */
 	if (state->spill != NULL && hjg_group_spill_writing(state->spill))
 		spill_groups(state);
@@ -524,10 +579,28 @@ rescan(CustomScanState *node)
 		UpdateChangedParamSet(state->child.plan, node->ss.ps.chgParam);
 	forget_groups(state);
 	hjg_aggregation_reset(state->aggregation);
-	if (state->spill != NULL)
-		hjg_group_spill_reset(state->spill);
+	free_spill(state);
 	state->at_end = state->child_done = false;
+	state->growth = (HjgGroupGrowth) {0};
 	hjg_child_rescan(&state->child);
+}
+
+/* An execution has ended: a worker leaves its figures to the leader. */
+static void
+shutdown(CustomScanState *node)
+{
+	HjgAggregateState *state = (HjgAggregateState *) node;
+	HjgGroupReport report = state->report;
+
+	if (state->share == NULL || state->shut)
+		return;
+	if (state->spill != NULL)
+		hjg_group_spill_report(state->spill, &report);
+	if (IsParallelWorker())
+		hjg_group_share_tell(state->share, &report);
+	else
+		hjg_group_share_collect(state->share, &state->others);
+	state->shut = true;
 }
 
 static void
@@ -535,9 +608,57 @@ end(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
-	if (state->spill != NULL)
-		hjg_group_spill_reset(state->spill);
+	free_spill(state);
+	hjg_group_share_free(state->share);
 	ExecEndNode(state->child.plan);
+}
+
+/* ---------- parallel queries ---------- */
+
+static double
+expected_groups(const HjgAggregateState *state)
+{
+	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
+
+	return list_nth_int(list_nth(cscan->custom_private, HJG_AGGREGATE_PRIVATE_SCALARS), HJG_AGGREGATE_SCALAR_GROUPS);
+}
+
+static Size
+estimate_shared(CustomScanState *node, ParallelContext *pcxt)
+{
+	return hjg_group_share_bytes(pcxt, expected_groups((HjgAggregateState *) node));
+}
+
+/* Comes again for the same node when its Gather was shut down before a rescan. */
+static void
+init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	HjgAggregateState *state = (HjgAggregateState *) node;
+
+	free_spill(state);
+	hjg_group_share_free(state->share);
+	state->share = hjg_group_share_create(node->ss.ps.state->es_query_cxt, pcxt, coordinate, expected_groups(state));
+	state->shut = false;
+}
+
+static void
+reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	HjgAggregateState *state = (HjgAggregateState *) node;
+
+	if (!state->shut)
+		hjg_group_share_collect(state->share, &state->others);
+	free_spill(state);
+	hjg_group_share_reinit(state->share);
+	state->shut = false;
+}
+
+static void
+init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	HjgAggregateState *state = (HjgAggregateState *) node;
+
+	state->share = hjg_group_share_attach(node->ss.ps.state->es_query_cxt, coordinate);
 }
 
 static void

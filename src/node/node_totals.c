@@ -276,9 +276,68 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 
 /* ---------- on their way to a file and back ---------- */
 
-void
-hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
+/*
+ * Most totals are small, and are written in a narrow form, of words: the number of rows; and of each argument the number of NULLs and in the
+ * upper half the scale, and the sum and the extremes as they are wanted.  All others are written as they are, behind a word of WIDE,
+ * and what their states refer to behind them.
+ */
+#define WIDE (-1)
+#define WORDS_OF_ARGUMENT 4
+
+static int128
+sum_of(const HjgTotalsArgument *argument, const HjgTotals *totals)
 {
+	return argument->numeric ? totals->numeric_sum.sum : totals->sum;
+}
+
+static bool
+is_narrow(const HjgTotalsArgument *argument, const HjgTotals *totals)
+{
+	if (totals->nnulls > PG_UINT32_MAX || (argument->numeric && (argument->extremes_wanted || totals->numeric_sum.has_state)))
+		return false;
+	return !argument->sum_wanted || sum_of(argument, totals) == (int64) sum_of(argument, totals);
+}
+
+static bool
+are_narrow(const HjgAggregation *aggregation, uint32 group)
+{
+	for (int a = 0; a < aggregation->narguments; a++)
+		if (!is_narrow(&aggregation->arguments[a], hjg_totals_at(aggregation, &aggregation->arguments[a], group)))
+			return false;
+	return true;
+}
+
+static void
+write_narrow(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
+{
+	int64	   *to;
+
+	enlargeStringInfo(buffer, (int) sizeof(int64) * (1 + aggregation->narguments * WORDS_OF_ARGUMENT));
+	to = (int64 *) (buffer->data + buffer->len);
+	*to++ = *(const int64 *) hjg_totals_record(aggregation, group);
+	for (int a = 0; a < aggregation->narguments; a++)
+	{
+		const HjgTotalsArgument *argument = &aggregation->arguments[a];
+		const HjgTotals *totals = hjg_totals_at(aggregation, argument, group);
+
+		*to++ = (int64) (totals->nnulls | (uint64) (argument->numeric ? totals->numeric_sum.scale : 0) << 32);
+		if (argument->sum_wanted)
+			*to++ = (int64) sum_of(argument, totals);
+		if (argument->extremes_wanted)
+		{
+			*to++ = totals->least;
+			*to++ = totals->greatest;
+		}
+	}
+	buffer->len = (int) ((char *) to - buffer->data);
+}
+
+static void
+write_wide(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
+{
+	const int64 wide = WIDE;
+
+	appendBinaryStringInfo(buffer, (const char *) &wide, sizeof(wide));
 	appendBinaryStringInfo(buffer, hjg_totals_record(aggregation, group), (int) aggregation->record_bytes);
 	for (int a = 0; a < aggregation->narguments; a++)
 	{
@@ -295,12 +354,42 @@ hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInf
 	}
 }
 
+void
+hjg_aggregation_write(const HjgAggregation *aggregation, uint32 group, StringInfo buffer)
+{
+	if (are_narrow(aggregation, group))
+		write_narrow(aggregation, group, buffer);
+	else
+		write_wide(aggregation, group, buffer);
+}
+
+/* Read the totals of an argument in narrow form. */
+static const char *
+read_narrow(const HjgTotalsArgument *argument, uint64 nrows, const char *from, HjgTotals *totals)
+{
+	const int64 *words = (const int64 *) from;
+	const uint64 head = (uint64) *words++;
+	const int64 sum = argument->sum_wanted ? *words++ : 0;
+
+	totals->nnulls = (uint32) head;
+	if (argument->numeric)
+		totals->numeric_sum = (HjgNumericSum) {.sum = sum,.count = nrows - totals->nnulls,.scale = (int) (head >> 32)};
+	else
+		totals->sum = sum;
+	if (argument->extremes_wanted)
+	{
+		totals->least = *words++;
+		totals->greatest = *words++;
+	}
+	return (const char *) words;
+}
+
 static const char *
 merge_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from, const char *states)
 {
 	const HjgNumericSum *sum = &from->numeric_sum;
 
-	if (sum->count > 0)
+	if (argument->sum_wanted && sum->count > 0)
 		hjg_numeric_sum_add(&to->numeric_sum, aggregation->caller, sum->sum, sum->scale, sum->count);
 	if (sum->has_state)
 		states = hjg_numeric_sum_merge_state(&to->numeric_sum, aggregation->caller, states);
@@ -310,36 +399,42 @@ merge_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argum
 	return hjg_numeric_extreme_merge(&to->numeric_greatest, &from->numeric_greatest, true, aggregation->caller, states);
 }
 
+static void
+merge_numbers(const HjgTotalsArgument *argument, HjgTotals *to, const HjgTotals *from)
+{
+	if (argument->sum_wanted)
+		to->sum += from->sum;
+	if (argument->extremes_wanted)
+	{
+		to->least = Min(to->least, from->least);
+		to->greatest = Max(to->greatest, from->greatest);
+	}
+}
+
 void
 hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written)
 {
-	const char *states = written + aggregation->record_bytes;
-	uint64		nrows;
+	const bool	narrow = *(const int64 *) written != WIDE;
+	const char *record = narrow ? written : written + sizeof(int64);
+	const char *next = narrow ? written + sizeof(int64) : record + aggregation->record_bytes;
 
 	if (ngroups > aggregation->ngroups)
 		hjg_totals_make(aggregation, ngroups);
-	/* it may lie anywhere */
-	memcpy(&nrows, written, sizeof(nrows));
-	*(uint64 *) hjg_totals_record(aggregation, group) += nrows;
+	*(uint64 *) hjg_totals_record(aggregation, group) += *(const uint64 *) record;
 	for (int a = 0; a < aggregation->narguments; a++)
 	{
 		const HjgTotalsArgument *argument = &aggregation->arguments[a];
 		HjgTotals	   *to = hjg_totals_at(aggregation, argument, group);
 		HjgTotals		from;
 
-		memcpy(&from, written + argument->at, argument->bytes);
+		if (narrow)
+			next = read_narrow(argument, *(const uint64 *) record, next, &from);
+		else
+			memcpy(&from, record + argument->at, argument->bytes);
 		to->nnulls += from.nnulls;
 		if (argument->numeric)
-		{
-			states = merge_numerics(aggregation, argument, to, &from, states);
-			continue;
-		}
-		if (argument->sum_wanted || argument->extremes_wanted)
-			to->sum += from.sum;
-		if (argument->extremes_wanted)
-		{
-			to->least = Min(to->least, from.least);
-			to->greatest = Max(to->greatest, from.greatest);
-		}
+			next = merge_numerics(aggregation, argument, to, &from, next);
+		else
+			merge_numbers(argument, to, &from);
 	}
 }

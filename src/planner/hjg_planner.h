@@ -116,6 +116,7 @@ typedef enum HjgAggregateScalars
 {
 	HJG_AGGREGATE_SCALAR_PARTIAL,	/* 1: aggregates are in partial form, and a group may come out more than once */
 	HJG_AGGREGATE_SCALAR_PREDICTION,	/* the model's time in microseconds */
+	HJG_AGGREGATE_SCALAR_GROUPS,	/* that are expected in all */
 	HJG_AGGREGATE_SCALAR_Count
 } HjgAggregateScalars;
 

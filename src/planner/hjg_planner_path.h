@@ -311,13 +311,14 @@ typedef struct HjgGrouping
 	List	   *operators;
 	List	   *aggregates;
 	List	   *partial_aggregates;
+	double		ngroups;		/* of all rows */
 	HjgAggregateWork work;
 	const char *why;			/* if the node cannot */
 } HjgGrouping;
 
 /*
  * Find out what the node returns for these results, as core's partial aggregation does, and of what; false if it cannot.
- * sortgrouprefs: of the results, or NULL.  Target and having are the caller's.
+ * sortgrouprefs: of the results, or NULL.  Target, having and ngroups are the caller's.
  */
 extern bool hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, HjgGrouping *grouping);
 /* Make the aggregates of what is returned in partial form partial ones. */

@@ -2,9 +2,9 @@
  * planner_aggregate.c
  *	  Offer the node GpuAggregate: grouping and aggregates of a table, or of the last join of a query.
  *
- * Offered are a GpuAggregate over a sequential scan or over a join of ours; and core's Agg, which only finishes partial aggregates, over a Gather
- * over one in each participant, the shape of core's own parallel aggregation.  Without GROUP BY core's Agg finishes
- * in any case.
+ * Offered are a GpuAggregate over a sequential scan or over a join of ours; one that parallel processes share, below a Gather or as a partial
+ * path; and core's Agg, which only finishes partial aggregates, over a Gather over one in each participant, the shape of
+ * core's own parallel aggregation.  Without GROUP BY core's Agg finishes in any case.
  *
  * Whether the node can serve a query planner_grouping.c finds out.
  *
@@ -36,6 +36,14 @@
 
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
+/* What becomes of the groups of a process. */
+typedef enum AggregateForm
+{
+	AGGREGATE_COMPLETE,				/* it finishes them: all rows are its own */
+	AGGREGATE_PARTIAL,				/* core's Agg finishes them */
+	AGGREGATE_SHARED					/* it exchanges them with others, and finishes some */
+} AggregateForm;
+
 /* A path of the node, with what the plan is made of. */
 typedef struct AggregatePath
 {
@@ -44,6 +52,7 @@ typedef struct AggregatePath
 	List	   *operators;		/* OIDs: their equality operators */
 	List	   *aggregates;		/* Aggrefs */
 	bool		partial;		/* which are in partial form */
+	double		ngroups;		/* in all */
 	List	   *having;
 	double		prediction_us;
 } AggregatePath;
@@ -97,22 +106,44 @@ hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 
 /* ---------- prices ---------- */
 
+/* Groups of one process. */
+typedef struct GroupCounts
+{
+	AggregateForm form;
+	double		made;			/* of the rows that it reads; */
+	double		returned;		/* those that come out, HAVING apart */
+} GroupCounts;
+
+/* Count the groups that a process makes of so many of the input's rows. */
+static GroupCounts
+count_groups(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, AggregateForm form, double rows)
+{
+	GroupCounts	groups = {.form = form,.made = 1,.returned = 1};
+
+	if (grouping->keys == NIL)
+		return groups;
+	groups.made = estimate_num_groups(root, grouping->keys, rows, NULL, NULL);
+	groups.returned = form == AGGREGATE_SHARED ? clamp_row_est(grouping->ngroups * Min(rows / input_rel->rows, 1)) : groups.made;
+	return groups;
+}
+
 /* Predict what the node takes for so many rows, but for what core computes. */
 static double
-grouping_ns(const HjgUnitCosts *costs, double rows, double ngroups, bool partial, const HjgAggregateWork *work)
+grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const HjgAggregateWork *work)
 {
 	const int	ncolumns = list_length(work->columns);
 
 	return hjg_model_aggregate_ns(costs, rows, ncolumns, work->nsteps) +
-		hjg_model_group_ns(costs, rows, ngroups, partial, work->nkeys, ncolumns);
+		hjg_model_group_ns(costs, rows, groups.made, work->nkeys, ncolumns) +
+		(groups.form == AGGREGATE_SHARED ? hjg_model_exchange_ns(groups.made) : 0) +
+		hjg_model_finish_ns(groups.returned, groups.form == AGGREGATE_PARTIAL);
 }
 
 /* Predict what it takes beside a join, in place of emit_ns, which handing out rows takes. */
 static double
-aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, double ngroups, bool partial,
-			   const HjgAggregateWork *work)
+aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, GroupCounts groups, const HjgAggregateWork *work)
 {
-	const double ns = grouping_ns(costs, join->custom.path.rows, ngroups, partial, work);
+	const double ns = grouping_ns(costs, join->custom.path.rows, groups, work);
 
 	/* without keys it is never dearer than handing out rows, which core's Agg must have */
 	if (join->columnar)
@@ -124,7 +155,9 @@ double
 hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns)
 {
 	/* that a table of many groups is dear is true of core's, too */
-	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, 1, false, &candidate->aggregates->work);
+	const GroupCounts one = {.form = AGGREGATE_COMPLETE,.made = 1,.returned = 1};
+
+	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, one, &candidate->aggregates->work);
 }
 
 static Cost
@@ -203,7 +236,8 @@ make_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	cscan->flags = best_path->flags;
 	cscan->custom_plans = custom_plans;
 	cscan->custom_scan_tlist = hjg_planner_append_columns(NIL, linitial(custom_plans));
-	cscan->custom_private = list_make2(list_make2_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX)), path->operators);
+	cscan->custom_private = list_make2(list_make3_int(path->partial, (int) Min(path->prediction_us, PG_INT32_MAX), (int) Min(path->ngroups, PG_INT32_MAX)),
+									   path->operators);
 	arguments = append_aggregates(cscan, path->aggregates);
 	cscan->custom_exprs = list_make2(copyObject(path->keys), arguments);
 	cscan->methods = &hjg_aggregate_methods;
@@ -250,9 +284,9 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 
 /* Make a path over this one, which takes so many nanoseconds more than it. */
 static Path *
-make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, Path *input, double ns, double unit_ns,
-		  double ngroups)
+make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, GroupCounts groups, Path *input, double ns, double unit_ns)
 {
+	const bool	partial = groups.form == AGGREGATE_PARTIAL;
 	PathTarget *target = partial ? grouping->partial : grouping->target;
 	QualCost	having_cost;
 	AggregatePath *own = palloc0(sizeof(AggregatePath));
@@ -262,17 +296,18 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	path->pathtype = T_CustomScan;
 	path->parent = grouped_rel;
 	path->pathtarget = target;
+	path->parallel_aware = groups.form == AGGREGATE_SHARED;
 	path->parallel_safe = grouped_rel->consider_parallel && input->parallel_safe;
 	path->parallel_workers = input->parallel_workers;
 	HJG_SET_DISABLED_NODES(path, HJG_DISABLED_NODES(input));
-	path->rows = ngroups;
+	path->rows = groups.returned;
 	path->total_cost = input->total_cost + ns / unit_ns + grouping->work.by_core * input->rows +
-		target->cost.startup + target->cost.per_tuple * ngroups;
+		target->cost.startup + target->cost.per_tuple * groups.returned;
 	if (!partial && grouping->having != NIL)
 	{
 		cost_qual_eval(&having_cost, grouping->having, root);
-		path->total_cost += having_cost.startup + having_cost.per_tuple * ngroups;
-		path->rows = clamp_row_est(ngroups * clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL));
+		path->total_cost += having_cost.startup + having_cost.per_tuple * groups.returned;
+		path->rows = clamp_row_est(groups.returned * clauselist_selectivity(root, grouping->having, 0, JOIN_INNER, NULL));
 		own->having = grouping->having;
 	}
 	path->startup_cost = path->total_cost;
@@ -283,24 +318,18 @@ make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 	own->operators = grouping->operators;
 	own->aggregates = partial ? grouping->partial_aggregates : grouping->aggregates;
 	own->partial = partial;
+	own->ngroups = grouping->ngroups;
 	own->prediction_us = ns / 1000.0;
 	return path;
 }
 
-/* Count the groups among so many rows. */
-static double
-count_groups(PlannerInfo *root, const HjgGrouping *grouping, double rows)
-{
-	return grouping->keys != NIL ? estimate_num_groups(root, grouping->keys, rows, NULL, NULL) : 1;
-}
-
 static Path *
-aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, const HjgPath *join)
+aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, const HjgPath *join)
 {
 	HjgPath    *copy = palloc(sizeof(HjgPath));
 	Path	   *path = &copy->custom.path;
 	const double emit_ns = join->prediction_us[HJG_PREDICTION_EMIT] * 1000.0;
-	const double ngroups = count_groups(root, grouping, join->custom.path.rows);
+	const GroupCounts groups = count_groups(root, join->custom.path.parent, grouping, form, join->custom.path.rows);
 	HjgUnitCosts costs;
 
 	*copy = *join;
@@ -309,8 +338,7 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	path->startup_cost = Min(path->startup_cost, path->total_cost);
 	copy->prediction_us[HJG_PREDICTION_EMIT] = 0;
 	hjg_planner_unit_costs(&costs, path->rows);
-	return make_path(root, grouped_rel, grouping, partial, path,
-					 aggregation_ns(&costs, join, emit_ns, ngroups, partial, &grouping->work), join->unit_ns, ngroups);
+	return make_path(root, grouped_rel, grouping, groups, path, aggregation_ns(&costs, join, emit_ns, groups, &grouping->work), join->unit_ns);
 }
 
 /* Find a sequential scan of a table in a list, projections taken off, whose pages the node reads itself; or NULL. */
@@ -332,51 +360,83 @@ find_scan(const List *paths)
 }
 
 static Path *
-aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, const Path *scan)
+aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, const Path *scan)
 {
 	Path	   *copy = makeNode(Path);
-	const double ngroups = count_groups(root, grouping, scan->rows);
+	const GroupCounts groups = count_groups(root, scan->parent, grouping, form, scan->rows);
 	HjgUnitCosts costs;
-	const double unit_ns = hjg_planner_unit_costs(&costs, ngroups);
+	const double unit_ns = hjg_planner_unit_costs(&costs, groups.made);
 
 	*copy = *scan;
 	copy->pathtarget = grouping->input;
 	/* what core charges for handing over a row is not spent */
 	copy->total_cost -= Min(costs.scan_tuple_ns / unit_ns, cpu_tuple_cost) * copy->rows;
-	return make_path(root, grouped_rel, grouping, partial, copy,
-					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, ngroups, partial, &grouping->work), unit_ns,
-					 ngroups);
+	return make_path(root, grouped_rel, grouping, groups, copy,
+					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
+}
+
+/* What may be aggregated: a join of ours, a scan, or neither. */
+typedef struct Input
+{
+	const HjgPath *join;
+	const Path *scan;
+} Input;
+
+static bool
+has_input(Input input)
+{
+	return input.join != NULL || input.scan != NULL;
+}
+
+static Path *
+aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, Input input)
+{
+	return input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
+		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
 }
 
 /* Offer a path for core's Agg to finish. */
 static void
-add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *partial, double ngroups)
+add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *partial)
 {
 	AggClauseCosts costs = {{0}};
 
 	get_agg_clause_costs(root, AGGSPLIT_FINAL_DESERIAL, &costs);
 	add_path(grouped_rel, (Path *) create_agg_path(root, grouped_rel, partial, grouped_rel->reltarget,
 												   grouping->clauses != NIL ? AGG_HASHED : AGG_PLAIN, AGGSPLIT_FINAL_DESERIAL,
-												   grouping->clauses, grouping->having, &costs, ngroups));
+												   grouping->clauses, grouping->having, &costs, grouping->ngroups));
 }
 
-/* The same with a Gather between. */
-static void
-add_gathered(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *partial, double ngroups)
+static Path *
+gather(PlannerInfo *root, RelOptInfo *grouped_rel, const RelOptInfo *input_rel, Path *path)
 {
-	double		rows = partial->rows * partial->parallel_workers;
+	const Path *input = linitial(((CustomPath *) path)->custom_paths);
+	double		rows = clamp_row_est(path->rows * Max(input_rel->rows / input->rows, 1));
 
-	add_finished(root, grouped_rel, grouping,
-				 (Path *) create_gather_path(root, grouped_rel, partial, grouping->partial, NULL, &rows), ngroups);
+	return (Path *) create_gather_path(root, grouped_rel, path, path->pathtarget, NULL, &rows);
 }
 
+/* Offer what one process does alone. */
 static void
-add_complete(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *path, double ngroups)
+add_serial(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
 {
 	if (grouping->keys != NIL)
-		add_path(grouped_rel, path);
+		add_path(grouped_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_COMPLETE, input));
 	else
-		add_finished(root, grouped_rel, grouping, path, ngroups);
+		add_finished(root, grouped_rel, grouping, aggregate(root, grouped_rel, grouping, AGGREGATE_PARTIAL, input));
+}
+
+/* Offer what several processes do. */
+static void
+add_parallel(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
+{
+	add_finished(root, grouped_rel, grouping,
+				 gather(root, grouped_rel, input_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_PARTIAL, input)));
+	if (grouping->keys == NIL)
+		return;
+	add_path(grouped_rel, gather(root, grouped_rel, input_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input)));
+	/* for what a query above makes of it; another one, as the list may free it */
+	add_partial_path(grouped_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input));
 }
 
 /* Is there a path of the node in the list, finished? */
@@ -405,21 +465,17 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 {
 	PathTarget *target = grouped_rel->reltarget;
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
-	const HjgPath *joins[2] = {NULL, NULL};
-	const Path *scans[2] = {NULL, NULL};
+	Input		inputs[2] = {{NULL}};
 	HjgGrouping grouping;
-	double		ngroups;
-	bool		partial;
 
 	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
 	{
 		if (of_join)
-			joins[partial] = find_join(root, input_rel, partial);
+			inputs[partial].join = find_join(root, input_rel, partial);
 		else
-			scans[partial] = find_scan(partial ? input_rel->partial_pathlist : input_rel->pathlist);
+			inputs[partial].scan = find_scan(partial ? input_rel->partial_pathlist : input_rel->pathlist);
 	}
-	if ((joins[0] == NULL && joins[1] == NULL && scans[0] == NULL && scans[1] == NULL) ||
-		(!of_join && !hjg_planner_readable(root, input_rel)))
+	if ((!has_input(inputs[0]) && !has_input(inputs[1])) || (!of_join && !hjg_planner_readable(root, input_rel)))
 		return "rows come neither from a table that can be read nor from a GpuHashJoin";
 	if ((extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
 		return "an aggregate has no partial form, is DISTINCT or has ORDER BY";
@@ -427,19 +483,14 @@ offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		return grouping.why;
 	grouping.target = target;
 	grouping.having = (List *) extra->havingQual;
-	partial = grouping.keys == NIL;
+	grouping.ngroups = grouping.keys != NIL ? estimate_num_groups(root, grouping.keys, input_rel->rows, NULL, NULL) : 1;
 	hjg_planner_make_partial(root, &grouping);
-	ngroups = count_groups(root, &grouping, input_rel->rows);
 	if (hjg_force)
 		grouped_rel->pathlist = NIL;
-	if (joins[0] != NULL)
-		add_complete(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, partial, joins[0]), ngroups);
-	if (scans[0] != NULL)
-		add_complete(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, partial, scans[0]), ngroups);
-	if (joins[1] != NULL)
-		add_gathered(root, grouped_rel, &grouping, aggregate_join(root, grouped_rel, &grouping, true, joins[1]), ngroups);
-	if (scans[1] != NULL)
-		add_gathered(root, grouped_rel, &grouping, aggregate_scan(root, grouped_rel, &grouping, true, scans[1]), ngroups);
+	if (has_input(inputs[0]))
+		add_serial(root, grouped_rel, &grouping, inputs[0]);
+	if (has_input(inputs[1]))
+		add_parallel(root, input_rel, grouped_rel, &grouping, inputs[1]);
 	return has_ours(grouped_rel->pathlist) ? NULL : "core's plan is expected to cost less";
 }
 

@@ -57,6 +57,20 @@ hjg_vector_isnull(const HjgVector *vector, int row)
 	return vector->has_nulls && vector->isnull[row];
 }
 
+/* A vector's rows from first on. */
+static inline HjgVector
+hjg_vector_from(const HjgVector *vector, int first)
+{
+	HjgVector	from = *vector;
+
+	if (vector->values != NULL)
+	{
+		from.values = (char *) vector->values + (size_t) first * (vector->column.attbyval ? (size_t) vector->column.attlen : sizeof(char *));
+		from.isnull = vector->isnull + first;
+	}
+	return from;
+}
+
 /* Copy rows[0 .. nrows - 1] of a vector to the first rows of another one of the same type. */
 extern void hjg_vector_select(const HjgVector *vector, const uint32_t *rows, int nrows, HjgVector *to);
 /* Make all rows NULL. */

@@ -16,6 +16,7 @@
 #   --aggregates F   share of queries for aggregates of all rows (default 0.08)
 #   --groups F       share of queries with GROUP BY (default 0.15)
 #   --writers N      so many sessions change the tables meanwhile (default 0)
+#   --parallel F     share of queries that may be planned for workers (default: 0.15, and 0.75 in every third schema)
 #   --min-share F    share of queries whose plan must have our node (default 0.5)
 #   --baseline       core against core: proves the fuzzer, not the extension
 #   --no-reduce      leave failing queries as they are
@@ -39,7 +40,7 @@ $SIG{PIPE} = 'IGNORE';
 $| = 1;
 
 my %opt = ('per-schema' => 40, 'repro-dir' => '.', 'max-failures' => 10, 'min-share' => 0.5, writers => 0);
-GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
+GetOptions(\%opt, 'seed=i', 'queries=i', 'seconds=i', 'per-schema=i', 'repro-dir=s', 'max-failures=i', 'min-share=f', 'aggregates=f', 'groups=f', 'parallel=f', 'writers=i', 'baseline', 'no-reduce', 'verbose')
   or die "see the head of $0 for usage\n";
 $opt{queries} //= defined $opt{seconds} ? 1e9 : 500;
 $HjgQuery::aggregates = $opt{aggregates} if defined $opt{aggregates};
@@ -203,7 +204,8 @@ sub run_case
 	my ($ce, $c) = part_of($out, 'core');
 	my ($oe, $o) = part_of($out, 'ours');
 	my ($explain) = $out =~ /^\@\@explain\n(.*?)^\@\@ours\n/ms;
-	my %r = (node => ($explain // '') =~ /Gpu(HashJoin|Aggregate)/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0, explain => $explain, rows => scalar @$c);
+	my %r = (node => ($explain // '') =~ /Gpu(HashJoin|Aggregate)/ ? 1 : 0, shared => ($explain // '') =~ /Parallel Custom Scan \(GpuHashJoin/ ? 1 : 0, aggregates => ($explain // '') =~ /^ *Aggregates: /m ? 1 : 0,
+		shared_groups => ($explain // '') =~ /Parallel Custom Scan \(GpuAggregate/ ? 1 : 0, explain => $explain, rows => scalar @$c);
 	return { %r, verdict => 'skip' } if $ce =~ /^(57014|53|54)/ || $case->{wrap} eq 'copy' && $ce eq '25P02' || $opt{writers} && "$ce $oe" =~ /40001|40P01|55P03/;
 	# on a busy machine writers bloat tables without end, and where the node is forced nothing bounds what that costs
 	return { %r, verdict => 'skip' } if $opt{writers} && $oe =~ /^ ?57014/;
@@ -335,7 +337,7 @@ sub stop_writers
 }
 
 # --- main -------------------------------------------------------------------------------
-my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0, 0, 0);
+my ($passed, $failed, $skipped, $with_node, $with_shared, $with_aggregates, $with_shared_groups, $planned, $order, $erroneous) = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 sub failure
 {
@@ -401,12 +403,14 @@ ROUND: while (1)
 		$s->{work_mem} = HjgSchema::pick('64kB', '64kB', '256kB', '4MB');
 		$s->{hash_mem_multiplier} = 1 if rand() < 0.7;
 		# every third schema is mostly joined by parallel plans
-		$s->{max_parallel_workers_per_gather} = rand() < ($seed % 3 == 0 ? 0.25 : 0.85) ? 0 : 1 + int(rand(4));
+		$s->{max_parallel_workers_per_gather} = rand() >= ($opt{parallel} // ($seed % 3 == 0 ? 0.75 : 0.15)) ? 0 : 1 + int(rand(4));
 		# workers that are started for each row of a query above take longer than the query
 		$s->{max_parallel_workers_per_gather} = 0 if HjgQuery::render($q) =~ /\(select count\(\*\) from/;
 		if ($s->{max_parallel_workers_per_gather})
 		{
 			$s->{$_} = 0 foreach qw(min_parallel_table_scan_size parallel_setup_cost parallel_tuple_cost);
+			# what is divided among processes is worth it
+			$s->{cpu_tuple_cost} = 50 if rand() < 0.4;
 			$s->{parallel_leader_participation} = 'off' if rand() < 0.15;
 			$s->{enable_parallel_hash} = 'off' if rand() < 0.1;
 		}
@@ -445,6 +449,7 @@ ROUND: while (1)
 		$with_node += $res->{node} // 0;
 		$with_shared += $res->{shared} // 0;
 		$with_aggregates += $res->{aggregates} // 0;
+		$with_shared_groups += $res->{shared_groups} // 0;
 		$erroneous++ if $res->{error};
 		if ($res->{verdict} eq 'same') { $passed++; next; }
 		if ($res->{verdict} eq 'skip') { $skipped++; next; }
@@ -492,6 +497,6 @@ if (!$opt{baseline})
 talk("drop schema if exists fz cascade;\n", 60);
 print "# $count queries in $round schemas, seeds $opt{seed} to ", $opt{seed} + $round - 1, ": $skipped skipped (too slow with core, or beside writers), $order with an error that depends on the plan, ",
   "$erroneous with the same error\n";
-printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d\n", $with_node, $planned, $with_shared, $with_aggregates;
+printf "# plans with our node: %d of %d, shared by workers: %d, with aggregates in it: %d, groups shared by workers: %d\n", $with_node, $planned, $with_shared, $with_aggregates, $with_shared_groups;
 print "$passed passed, $failed failed\n";
 exit($failed ? 1 : 0);
