@@ -2,7 +2,7 @@
  * cuda_aligned.cu
  *	  Radix partitioning of rows with 4-byte keys that writes whole sectors only.
  *
- * What limits a scatter is not bytes but sectors: a run that starts or ends inside a 32-byte
+ * Sectors limit a scatter, not bytes: a run that starts or ends inside a 32-byte
  * sector writes that sector in two parts, and the L2 cache takes a part four times slower than a whole sector
  * (measured on an H100: 4096 runs of 3 rows a tile, 2.2 ms for 128M rows unaligned, 1.2 ms aligned even
  * with half as many bytes again).  So here what does not fill a sector waits in registers for the next tile, and

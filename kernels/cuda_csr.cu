@@ -9,7 +9,7 @@
  * at least 1 and at most the bits of the key's high word and 31.  No kernel relies
  * on blocks running at the same time.
  *
- * What a thread does for one row stands in hjg_csr_steps.h.
+ * hjg_csr_steps.h has the work of a thread for one row.
  */
 #include "hjg_csr_steps.h"
 
@@ -422,7 +422,7 @@ hjg_k_probe_once_##W(const void *keys, hjg_u64 n, HjgCsrTable table, int mode, h
 }
 FOR_WIDTHS(ONCE)
 
-/* Row numbers instead of places in the pairs that were written, unless they had no room.  Reads and writes 8 bytes a pair; any grid. */
+/* Replace positions by row numbers in the pairs that were written, unless they had no room.  Reads and writes 8 bytes a pair; any grid. */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 hjg_k_name_rows(HjgPair *pairs, const hjg_u64 *npairs, hjg_u64 capacity, const hjg_u32 *rows)
 {

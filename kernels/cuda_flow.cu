@@ -1,6 +1,6 @@
 /*
  * cuda_flow.cu
- *	  Answers to the host that do not stand in line behind copies.
+ *	  Answers to the host that do not wait behind copies.
  *
  * An engine copies out what streams ask for one by one: 8 bytes wait for the 64 megabytes of pairs before them, and
  * with them the host, which then has nothing to copy for a while (on an H200 a fifth of the time of

@@ -2,8 +2,8 @@
  * cuda_packed.cu
  *	  A table for 4-byte keys that takes 36 bits a slot: seven slots in a 32-byte sector.
  *
- * What bounds a join without partitions is the sectors that the L2 cache serves, random or in order (some 150 a
- * nanosecond on an H100), as long as the table stays in it.  A third of the cache is as much as stays: 64M rows that look at
+ * As long as its table stays in the L2 cache, a join without partitions is bounded by the sectors that the cache serves, random
+ * or in order (some 150 a nanosecond on an H100).  A third of the cache is as much as stays: 64M rows that look at
  * one sector each and are written as columns take 0.755 ms with 14 MB of sectors, 0.82 with 20, 0.95 with 27 (66 % of all reads hit).
  * So the table is made small.
  *
@@ -11,8 +11,8 @@
  * word a multiplication by `reach` = ceil(2^32 / nsectors) makes a number below reach that differs between all m of
  * one home (two neighbours' low words are nsectors apart, and nsectors * reach >= 2^32).  Home and number give the key:
  * no key is stored, none is compared.  A slot holds the number (the tag) in front of row_bits bits of row number.
- * What a larger table adds to the bits of row numbers its tags lose, so 36 bits are enough for any number of rows, if no row
- * number is 2^row_bits or more, which is nearly twice the number of rows or more than that.
+ * A larger table has more bits of row number and as many fewer of tag, so 36 bits are enough for any number of rows, provided
+ * that every row number is below 2^row_bits, which is about twice the number of rows or more.
  *
  * A sector is 8 words: the lower 32 bits of slots 0 to 6, then one word with their upper four bits; its highest four bits
  * are flags, all ones, but for SPILLED: 0 when a key has found this sector full.  An empty slot is all ones, which no tag is.
@@ -34,13 +34,7 @@
  * Bytes a row: spread reads 8 and writes 8, fill reads 8 and writes 8 (the table).  A probe reads key and row number (4 + 4 bytes) and
  * 1.03 sectors; a pair is written with 8 bytes, with 12 in columns.
  */
-#include "hjg_cuda_probe.h"
-
-#define SLOTS 7
-#define SECTOR_WORDS 8
-#define SPILLED (1u << 28)
-#define SPARE_SLOTS 4
-#define NO_ENTRY (~0ull)
+#include "hjg_cuda_packed.h"
 
 /* multiprocessors of other targets do not have 2048 threads */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900)
@@ -48,46 +42,6 @@
 #else
 #define BUILD_BLOCKS 1
 #endif
-
-/* Where a mixed key belongs. */
-struct Places
-{
-	hjg_u32		nregions;
-	hjg_u32		nsectors;		/* all homes */
-	hjg_u32		region_sectors;
-	hjg_u32		spare_sectors;
-	hjg_u32		reach;
-	hjg_u32		row_bits;
-
-	__device__ __forceinline__ explicit Places(const HjgKPacked &a)
-		: nregions(a.nregions), nsectors(a.nregions * a.region_sectors), region_sectors(a.region_sectors),
-		  spare_sectors(a.spare_sectors), reach(a.reach), row_bits(a.row_bits) {}
-	__device__ __forceinline__ hjg_u32 region(hjg_u32 m) const { return __umulhi(m, nregions); }
-	/* of all homes; those of a region are adjacent, since nsectors is a multiple of nregions */
-	__device__ __forceinline__ hjg_u32 home(hjg_u32 m) const { return __umulhi(m, nsectors); }
-	__device__ __forceinline__ hjg_u32 tag(hjg_u32 m) const { return __umulhi(m * nsectors, reach); }
-	/* of the spare sectors of its region, the first to look at */
-	__device__ __forceinline__ hjg_u32 spare(hjg_u32 m) const { return __umulhi(m * 0x9E3779B1u, spare_sectors); }
-	__device__ __forceinline__ hjg_u32 after(hjg_u32 s) const { return s + 1 == spare_sectors ? 0 : s + 1; }
-
-	/* The row of the tag, or HJG_NO_ROW. */
-	__device__ __forceinline__ hjg_u32
-	look(const uint4 &low, const uint4 &high, hjg_u32 tag) const
-	{
-		const hjg_u32 slot[SLOTS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z};
-		const hjg_u32 lower = tag << row_bits;
-		const hjg_u32 upper = high.w ^ (tag >> (32 - row_bits)) * 0x1111111u;
-		hjg_u32		found = HJG_NO_ROW;
-
-#pragma unroll
-		for (int s = 0; s < SLOTS; s++)
-			if ((slot[s] ^ lower) >> row_bits == 0 && (upper & 0xFu << 4 * s) == 0)
-				found = slot[s] ^ lower;
-		return found;
-	}
-};
-
-/* ---- building ---- */
 
 /*
  * One block of 1024 threads for each tile of 4096 rows; dynamic shared memory: 8 bytes a row of the tile.  The host checks: at most
@@ -308,101 +262,4 @@ hjg_k_fill_packed_4(HjgKPacked a)
 		out[i] = ((const uint4 *) shared)[i];
 }
 
-/* ---- probing ---- */
-
-struct PackedFinder
-{
-	typedef hjg_u32 Raw;
-	static const int AT_ONCE = 2;	/* sectors of a lane on the way: what more would gain in latency it loses in occupancy */
-	const uint4 *halves;		/* of sectors */
-	Places		places;
-
-	/* Find a key that is not in its home, which was full. */
-	__device__ __forceinline__ hjg_u32
-	find_spare(hjg_u32 m) const
-	{
-		const uint4 *spare = halves +
-			2ull * (places.region(m) * (places.region_sectors + places.spare_sectors) + places.region_sectors);
-		hjg_u32		found = HJG_NO_ROW;
-
-		for (hjg_u32 s = places.spare(m);; s = places.after(s))
-		{
-			const uint4 low = __ldg(&spare[2 * s]);
-			const uint4 high = __ldg(&spare[2 * s + 1]);
-
-			/* of an empty entry the row is HJG_NO_ROW */
-			found = low.y == m ? low.x : low.w == m ? low.z : high.y == m ? high.x : high.w == m ? high.z : HJG_NO_ROW;
-			if (found != HJG_NO_ROW || high.z == HJG_NO_ROW)
-				return found;
-		}
-	}
-
-	template <int ITEMS> __device__ __forceinline__ void
-	find(const Raw *key, hjg_u32 here, hjg_u32 *found) const
-	{
-		hjg_u32		searching = 0;
-
-#pragma unroll
-		for (int first = 0; first < ITEMS; first += AT_ONCE)
-		{
-			uint4		low[AT_ONCE];
-			uint4		high[AT_ONCE];
-
-#pragma unroll
-			for (int k = 0; k < AT_ONCE; k++)
-			{
-				const hjg_u32 m = hjg_mix32(hjg_hash_seed, key[first + k]);
-				const hjg_u32 sector = places.home(m) + places.region(m) * places.spare_sectors;
-
-				low[k] = __ldg(&halves[2ull * sector]);
-				high[k] = __ldg(&halves[2ull * sector + 1]);
-			}
-#pragma unroll
-			for (int k = 0; k < AT_ONCE; k++)
-			{
-				const int	j = first + k;
-
-				found[j] = places.look(low[k], high[k], places.tag(hjg_mix32(hjg_hash_seed, key[j])));
-				if (found[j] == HJG_NO_ROW && (high[k].w & SPILLED) == 0)
-					searching |= 1u << j;
-			}
-		}
-		/* few go on: of each lane its own next one at a time */
-		for (searching &= here; searching != 0; searching &= searching - 1)
-		{
-			const int	which = __ffs(searching) - 1;
-			hjg_u32		k = key[0];
-
-#pragma unroll
-			for (int j = 1; j < ITEMS; j++)
-				k = which == j ? key[j] : k;
-			k = find_spare(hjg_mix32(hjg_hash_seed, k));
-#pragma unroll
-			for (int j = 0; j < ITEMS; j++)
-				found[j] = which == j ? k : found[j];
-		}
-	}
-};
-
-template <int OUT> HJG_FN void
-probe_packed(const HjgKPacked &a)
-{
-	const PackedFinder finder = {(const uint4 *) a.sectors, Places(a)};
-
-	if ((*(const hjg_u32 *) a.flags & a.unsuited) != 0)
-	{
-		if (blockIdx.x == 0 && threadIdx.x == 0)
-			*(hjg_u64 *) a.output.counters = ~0ull;
-		return;
-	}
-	/* a sum needs the registers that keys read ahead take */
-	hjg_probe_rows<OUT, 8, OUT != HJG_CHECKSUM>(a.probe, a.output, a.mode, finder);
-}
-
-#define PACKED_PROBE(NAME, OUT) \
-	extern "C" __global__ __launch_bounds__(HJG_PROBE_THREADS, 4) void \
-	hjg_k_probe_packed_4_##NAME(HjgKPacked a) { probe_packed<OUT>(a); }
-
-PACKED_PROBE(pairs, HJG_PAIRS)
-PACKED_PROBE(checksum, HJG_CHECKSUM)
-PACKED_PROBE(columns, HJG_COLUMNS)
+PACKED_PROBE_4(pairs, HJG_PAIRS)

@@ -13,16 +13,9 @@
  * Blocks of 256 threads, as many as fit.  On an H100, 2M build rows of 4-byte keys (27 MB of table): filling 0.107 ms,
  * 64M rows probed and summed up 0.75 ms (85 G gathers/s), written as pairs 1.0 ms.
  */
-#include "hjg_cuda_probe.h"
-#include "hjg_table_steps.h"
-
-#define TABLE_THREADS HJG_PROBE_THREADS
+#include "hjg_cuda_table.h"
 
 /* ---- table ---- */
-
-HJG_FN HjgCsrKey widened(hjg_u32 m) { return {m, 0}; }
-HJG_FN HjgCsrKey widened(hjg_u64 m) { return {m, 0}; }
-HJG_FN HjgCsrKey widened(ulonglong2 m) { return {m.x, m.y}; }
 
 template <int W> HJG_FN void
 fill_table(const HjgKTable &a)
@@ -32,7 +25,7 @@ fill_table(const HjgKTable &a)
 	const hjg_u32 *rows = (const hjg_u32 *) a.build.rows;
 	hjg_u32    *flags = (hjg_u32 *) a.flags;
 
-	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
+	for (hjg_u32 i = blockIdx.x * HJG_PROBE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * HJG_PROBE_THREADS)
 	{
 		const hjg_u32 unsuited = hjg_table_insert(W, (hjg_u64 *) a.slots, a.nsectors, keys, widened(Key::mix(__ldcs(&keys[i]))),
 												  W == 4 && rows != nullptr ? rows[i] : i, flags);
@@ -42,58 +35,14 @@ fill_table(const HjgKTable &a)
 	}
 }
 
-template <int W> struct TableFinder
-{
-	typedef HjgKey<W> Key;
-	typedef typename Key::Raw Raw;
-	const hjg_u64 *slots;
-	const Raw  *build_keys;
-	const hjg_u32 *build_rows;
-	hjg_u32		nsectors;
-
-	template <int ITEMS> __device__ __forceinline__ void
-	find(const Raw *key, hjg_u32 here, hjg_u32 *found) const
-	{
-		HjgCsrKey	mixed[ITEMS];
-
-#pragma unroll
-		for (int j = 0; j < ITEMS; j++)
-			mixed[j] = widened(Key::mix(key[j]));
-		hjg_table_find(W, ITEMS, slots, nsectors, build_keys, mixed, here, found);
-#pragma unroll
-		for (int j = 0; j < ITEMS; j++)
-			if (W != 4 && build_rows != nullptr && found[j] != HJG_NO_ROW)
-				found[j] = build_rows[found[j]];
-	}
-};
-
-template <int W, int OUT, int ITEMS> HJG_FN void
-probe_table(const HjgKTable &a)
-{
-	typedef typename HjgKey<W>::Raw Raw;
-	const TableFinder<W> finder = {
-		(const hjg_u64 *) a.slots, (const Raw *) a.build.keys, (const hjg_u32 *) a.build.rows, a.nsectors
-	};
-
-	hjg_probe_rows<OUT, ITEMS, false>(a.probe, a.output, a.mode, finder);
-}
-
 #define TABLE_FILL(W) \
-	extern "C" __global__ __launch_bounds__(TABLE_THREADS) void hjg_k_fill_table_##W(HjgKTable a) { fill_table<W>(a); }
-#define TABLE_PROBE(NAME, W, OUT, ITEMS, BLOCKS) \
-	extern "C" __global__ __launch_bounds__(TABLE_THREADS, BLOCKS) void \
-	hjg_k_probe_table_##NAME(HjgKTable a) { probe_table<W, OUT, ITEMS>(a); }
-
+	extern "C" __global__ __launch_bounds__(HJG_PROBE_THREADS) void hjg_k_fill_table_##W(HjgKTable a) { fill_table<W>(a); }
 TABLE_FILL(4)
 TABLE_FILL(8)
 TABLE_FILL(16)
-TABLE_PROBE(4_pairs, 4, HJG_PAIRS, 4, 4)
-TABLE_PROBE(4_checksum, 4, HJG_CHECKSUM, 4, 4)
-TABLE_PROBE(4_columns, 4, HJG_COLUMNS, 4, 4)
-TABLE_PROBE(8_pairs, 8, HJG_PAIRS, 4, 4)
-TABLE_PROBE(8_checksum, 8, HJG_CHECKSUM, 4, 4)
-TABLE_PROBE(16_pairs, 16, HJG_PAIRS, 2, 4)
-TABLE_PROBE(16_checksum, 16, HJG_CHECKSUM, 2, 4)
+TABLE_PROBE_4(pairs, HJG_PAIRS)
+TABLE_PROBE_8(pairs, HJG_PAIRS)
+TABLE_PROBE_16(pairs, HJG_PAIRS)
 
 /* ---- direct ---- */
 
@@ -105,7 +54,7 @@ find_range(const HjgKDirect &a)
 	unsigned long long least = ~0ull;
 	unsigned long long greatest = 0;
 
-	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
+	for (hjg_u32 i = blockIdx.x * HJG_PROBE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * HJG_PROBE_THREADS)
 	{
 		least = min(least, (unsigned long long) keys[i]);
 		greatest = max(greatest, (unsigned long long) keys[i]);
@@ -129,48 +78,16 @@ fill_direct(const HjgKDirect &a)
 	const Raw  *keys = (const Raw *) a.build.keys;
 	const hjg_u32 *rows = (const hjg_u32 *) a.build.rows;
 
-	for (hjg_u32 i = blockIdx.x * TABLE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * TABLE_THREADS)
+	for (hjg_u32 i = blockIdx.x * HJG_PROBE_THREADS + threadIdx.x; i < a.build.nrows; i += gridDim.x * HJG_PROBE_THREADS)
 		if (atomicExch((hjg_u32 *) a.slots + ((hjg_u64) keys[i] - a.least), rows != nullptr ? rows[i] : i) != HJG_NO_ROW)
 			*(hjg_u32 *) a.flags = HJG_K_REPEATED;
 }
 
-template <class Key> struct DirectFinder
-{
-	typedef Key Raw;
-	const hjg_u32 *slots;
-	hjg_u64		least;
-	hjg_u64		nslots;
-
-	template <int ITEMS> __device__ __forceinline__ void
-	find(const Raw *key, hjg_u32 here, hjg_u32 *found) const
-	{
-#pragma unroll
-		for (int j = 0; j < ITEMS; j++)
-		{
-			hjg_u64		slot = (hjg_u64) key[j] - least;
-
-			found[j] = slot < nslots ? __ldg(&slots[slot]) : HJG_NO_ROW;
-		}
-	}
-};
-
-template <class Raw, int OUT, int ITEMS> HJG_FN void
-probe_direct(const HjgKDirect &a)
-{
-	const DirectFinder<Raw> finder = {(const hjg_u32 *) a.slots, a.least, a.nslots};
-
-	hjg_probe_rows<OUT, ITEMS, false>(a.probe, a.output, a.mode, finder);
-}
-
 #define DIRECT_KERNELS(W, RAW) \
-	extern "C" __global__ __launch_bounds__(TABLE_THREADS) void hjg_k_find_range_##W(HjgKDirect a) { find_range<RAW>(a); } \
-	extern "C" __global__ __launch_bounds__(TABLE_THREADS) void hjg_k_fill_direct_##W(HjgKDirect a) { fill_direct<RAW>(a); } \
-	extern "C" __global__ __launch_bounds__(TABLE_THREADS, 4) void \
-	hjg_k_probe_direct_##W##_pairs(HjgKDirect a) { probe_direct<RAW, HJG_PAIRS, 8>(a); } \
-	extern "C" __global__ __launch_bounds__(TABLE_THREADS, 4) void \
-	hjg_k_probe_direct_##W##_checksum(HjgKDirect a) { probe_direct<RAW, HJG_CHECKSUM, 8>(a); } \
-	extern "C" __global__ __launch_bounds__(TABLE_THREADS, 4) void \
-	hjg_k_probe_direct_##W##_columns(HjgKDirect a) { probe_direct<RAW, HJG_COLUMNS, 8>(a); }
+	extern "C" __global__ __launch_bounds__(HJG_PROBE_THREADS) void hjg_k_find_range_##W(HjgKDirect a) { find_range<RAW>(a); } \
+	extern "C" __global__ __launch_bounds__(HJG_PROBE_THREADS) void hjg_k_fill_direct_##W(HjgKDirect a) { fill_direct<RAW>(a); }
 
 DIRECT_KERNELS(4, hjg_u32)
 DIRECT_KERNELS(8, hjg_u64)
+DIRECT_PROBE_4(pairs, HJG_PAIRS)
+DIRECT_PROBE_8(pairs, HJG_PAIRS)

@@ -1,6 +1,6 @@
 /*
  * hjg_csr_steps.h
- *	  What one thread does in the kernels of cuda_csr.cu, as functions in the common
+ *	  The work of one thread in the kernels of cuda_csr.cu, as functions in the common
  *	  subset of CUDA and C, so that a device that is emulated on the host runs the
  *	  same code.
  *
@@ -184,7 +184,7 @@ hjg_step_match(int width, const HjgCsrTable *table, hjg_u32 first, hjg_u32 k)
 	return first == HJG_NO_ROW ? HJG_NO_ROW : table->rows[hjg_step_tuple(width, table, first, k)];
 }
 
-/* How many of a row's n matches, which begin with tuple *first, are in the slice; *first becomes the slice's. */
+/* Count the matches of a row that are in the slice.  The row has n matches from tuple *first on; *first becomes the first in the slice. */
 HJG_STEP hjg_u32
 hjg_step_slice(int width, const HjgCsrTable *table, HjgCsrSlice slice, hjg_u32 n, hjg_u32 *first)
 {

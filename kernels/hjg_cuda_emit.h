@@ -1,6 +1,6 @@
 /*
  * hjg_cuda_emit.h
- *	  How warps write pairs.
+ *	  Writing of pairs by warps.
  *
  * A warp has looked up 32 rows an item.  Eight warps take room for all their pairs with one
  * atomic; each writes its own.  The L2 cache takes a part of a 32-byte sector several times slower than a whole
@@ -18,10 +18,10 @@ enum HjgOutputKind
 {
 	HJG_CHECKSUM,				/* counters only */
 	HJG_PAIRS,
-	HJG_COLUMNS					/* key, build row, probe row: what the benchmarks of the field write */
+	HJG_COLUMNS					/* key, build row, probe row, as in the benchmarks of the literature */
 };
 
-/* What a thread adds up for HJG_CHECKSUM. */
+/* A thread's sums for HJG_CHECKSUM. */
 struct HjgTally
 {
 	hjg_u64		npairs;
@@ -35,7 +35,7 @@ struct HjgTally
 	}
 };
 
-/* Pair number at, below the capacity; key as it came in. */
+/* Write pair number at, which is below the capacity; key is not mixed. */
 template <int OUT, class Raw, class V> HJG_FN void
 hjg_write_pair(const HjgKOutput &o, hjg_u64 at, Raw key, V build_row, V probe_row)
 {

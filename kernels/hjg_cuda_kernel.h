@@ -1,6 +1,6 @@
 /*
  * hjg_cuda_kernel.h
- *	  What all CUDA kernels share: keys, rows, scans, reservation of output.
+ *	  Keys, rows, scans and reservation of output for all CUDA kernels.
  *
  * Room "kernels": CUDA C++ for nvcc, device code only, nothing that links.  Kernels are
  * called hjg_k_<verb>_<object>[_<key width>]; their arguments are in
@@ -71,7 +71,7 @@ template <int W, class V> struct HjgRows
 		*key = k[i];
 		*row = v[i];
 	}
-	/* the last reader of what will not be in the cache for long */
+	/* for the last reader: the row is not kept in the cache */
 	__device__ __forceinline__ void
 	get_last(hjg_u32 i, Mixed *key, V *row) const
 	{
@@ -123,7 +123,7 @@ hjg_lane(void)
 	return threadIdx.x & 31;
 }
 
-/* Sum over lanes 0 .. lane. */
+/* Sum up x over lanes 0 to this one. */
 HJG_FN hjg_u32
 hjg_warp_sum_to(hjg_u32 x)
 {
@@ -166,7 +166,7 @@ hjg_block_sum_before(hjg_u32 x, hjg_u32 *sums)
 	return to - x + sums[warp];
 }
 
-/* The largest i < n with ascending[i] <= x, where ascending[0] <= x; by a whole warp, 32 ways a step. */
+/* Find the largest i < n with ascending[i] <= x, where ascending[0] <= x.  The whole warp calls it and divides by 32 in each step. */
 HJG_FN hjg_u32
 hjg_warp_find(const hjg_u32 *ascending, hjg_u32 n, hjg_u32 x)
 {
@@ -185,7 +185,7 @@ hjg_warp_find(const hjg_u32 *ascending, hjg_u32 n, hjg_u32 x)
 	return low;
 }
 
-/* Reserve n places of an output for the warp; the first of them in all lanes. */
+/* Reserve n places of an output for the warp; all lanes get the first of them. */
 HJG_FN hjg_u64
 hjg_warp_reserve(hjg_u64 *counter, hjg_u32 n)
 {
@@ -200,10 +200,10 @@ hjg_warp_reserve(hjg_u64 *counter, hjg_u32 n)
  * Eight warps that take room in an output together: the counter is one address, and an H100 does
  * 0.6 atomics on one address a nanosecond, too few for one from each warp and tile.
  *
- * Groups of one block meet at named barriers, and all of them equally often between two barriers of the whole block: where they did
- * not, compute-sanitizer's racecheck took stores and loads of hjg_block_sum_before() for a race that have BAR.SYNC 0 of all threads between
- * them in the machine code (up to 43,000 reports a run; none since, and no time is lost).  Tried instead: barriers of the whole block,
- * with which a join of 128M x 128M rows takes 4 to 6 % longer; barriers in shared memory, for which synccheck runs out of places.
+ * Groups of one block meet at named barriers, and each of them equally often between two barriers of the whole block.  Where
+ * they did not, compute-sanitizer's racecheck reported races in hjg_block_sum_before() (up to 43,000 a run) between accesses that
+ * the machine code separates by a BAR.SYNC 0 of all threads.  The rule costs no time.  Tried instead: barriers of the whole
+ * block, with which a join of 128M x 128M rows takes 4 to 6 % longer; barriers in shared memory, of which synccheck can follow too few.
  */
 #define HJG_GROUP_THREADS 256
 
@@ -249,7 +249,7 @@ hjg_group_reserve(HjgGroup (&groups)[GROUPS], hjg_u64 *counter, hjg_u32 n)
 	return group->first + before;
 }
 
-/* In place of a reservation, by a group that has nothing to reserve: meets as often as the others. */
+/* Called in place of a reservation by a group that has nothing to reserve, so that it meets as often as the others. */
 template <int GROUPS> HJG_FN void
 hjg_group_skip(void)
 {
@@ -257,7 +257,7 @@ hjg_group_skip(void)
 	hjg_group_barrier<GROUPS>();
 }
 
-/* Sums over the warp added to two counters. */
+/* Add the warp's sums of a and b to two counters. */
 HJG_FN void
 hjg_warp_add(hjg_u64 *counters, hjg_u64 a, hjg_u64 b)
 {

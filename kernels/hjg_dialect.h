@@ -1,6 +1,6 @@
 /*
  * hjg_dialect.h
- *	  What lets one text be C99 on the host and OpenCL C on a device: the address
+ *	  Macros by which one text is C99 on the host and OpenCL C on a device: the address
  *	  space of the data, inlining, and 32-bit atomics.
  */
 #ifndef HJG_DIALECT_H

@@ -23,7 +23,7 @@
 #define HJG_ARGUMENTS \
 	__global uchar *table, __global uchar *work, __global uchar *user, const HjgStepArgs args, uint begin, uint end
 
-/* What the items of a group share. */
+/* Local memory of a group. */
 typedef struct HjgShared
 {
 	ulong		sums[HJG_GROUP];

@@ -4,8 +4,8 @@
  *	  subset of C99 and OpenCL C.
  *
  * Steps b1-b4, p1-p4 and n1-n3 of He, Lu and He, "Revisiting Co-Processing for
- * Hash Joins on the Coupled CPU-GPU Architecture", section 3.1.  What is written here
- * is compiled twice: into loops of CPU threads (src/engine/coupled_steps.c) and into
+ * Hash Joins on the Coupled CPU-GPU Architecture", section 3.1.  They
+ * are compiled twice: into loops of CPU threads (src/coupled/coupled_steps.c) and into
  * the kernels of an OpenCL device (hjg_steps.cl).  Both may run on different rows
  * of one step at the same time, over the same memory.
  *
@@ -82,7 +82,7 @@ typedef struct HjgStepAllocator
 	hjg_u32		pad;
 } HjgStepAllocator;
 
-/* What a worker (a CPU thread, a work group) has left of its blocks. */
+/* The rest of a worker's blocks; a worker is a CPU thread or a work group. */
 typedef struct HjgStepBlocks
 {
 	hjg_u32		key;
@@ -91,7 +91,9 @@ typedef struct HjgStepBlocks
 	hjg_u32		rid_end;
 } HjgStepBlocks;
 
-/* All offsets are in bytes. */
+/*
+ * One struct, because a launch takes it as one argument; each step reads its own part.  All offsets are in bytes.
+ */
 typedef struct HjgStepArgs
 {
 	HjgHashSeed seed;
@@ -130,7 +132,7 @@ typedef struct HjgStepArgs
 	hjg_u32		page_first;		/* p4: index of the page's first pair */
 	hjg_u32		page_pairs;
 	hjg_u32		stripe_row;		/* n2, n3: rows of the series before the first one */
-	/* blocks that the first unpack_workers of a launch unpack meanwhile: device fission by merged kernels */
+	/* blocks that the first unpack_workers of the launch unpack at the same time: device fission by merged kernels */
 	hjg_u32		unpack_first;
 	hjg_u32		unpack_begin;
 	hjg_u32		unpack_end;
@@ -138,7 +140,7 @@ typedef struct HjgStepArgs
 	hjg_u32		links_later;	/* b3 notes the nodes that it creates in counts, for a launch of its own that links them */
 } HjgStepArgs;
 
-/* Rows of a stripe lie together, so that threads seldom meet at one counter; where there are few of those, stripes are more. */
+/* Rows of a stripe are contiguous, so that threads seldom use one counter at a time.  With fewer partitions there are more stripes. */
 #define HJG_STEP_STRIPE_SHIFT 12
 
 HJG_STEP_FN hjg_u32
@@ -147,7 +149,7 @@ hjg_step_stripes(hjg_u32 bits)
 	return bits <= 8 ? 32 : 8;
 }
 
-/* A stripe's counters lie together, on lines of 128 bytes that they have for themselves. */
+/* Counters of a stripe are contiguous and share no line of 128 bytes with those of others. */
 HJG_STEP_FN hjg_u32
 hjg_step_stripe_counters(hjg_u32 bits)
 {
@@ -211,7 +213,7 @@ hjg_step_low(HJG_GLOBAL const hjg_u8 *mixed, hjg_u32 i)
 	return ((HJG_GLOBAL const hjg_u64 *) mixed)[2 * (hjg_u64) i + 1];
 }
 
-/* What b1, p1 and n1 leave of a row: mixed key (low: of 16 bytes), row number, bucket or partition number. */
+/* Store the results of b1, p1 and n1 for a row: mixed key (low: of 16 bytes), row number, bucket or partition number. */
 HJG_STEP_FN void
 hjg_step_put(int width, HJG_GLOBAL hjg_u8 *work, const HjgStepArgs *args, hjg_u32 at, hjg_u32 row, hjg_u64 high, hjg_u64 low)
 {

@@ -44,7 +44,7 @@ hjg_table_next(hjg_u32 sector, hjg_u32 nsectors)
 	return sector + 1 == nsectors ? 0 : sector + 1;
 }
 
-/* With filling, past the caches that other multiprocessors do not write to. */
+/* Read a sector; with filling, not from caches that do not see the writes of other multiprocessors. */
 HJG_TABLE_STEP void
 hjg_table_read(const hjg_u64 *slots, hjg_u32 sector, int filling, hjg_u64 *slot)
 {
@@ -64,7 +64,7 @@ hjg_table_read(const hjg_u64 *slots, hjg_u32 sector, int filling, hjg_u64 *slot)
 #endif
 }
 
-/* What was there: all ones where the entry is there now. */
+/* Put an entry into an empty slot; returns what was in the slot, all ones where it was empty and has the entry now. */
 HJG_TABLE_STEP hjg_u64
 hjg_table_take(hjg_u64 *slot, hjg_u64 entry)
 {

@@ -3,7 +3,7 @@
  *	  Unpacking of packed blocks (hjg_packed.h), a lane or a row at a time: the common subset of
  *	  C99 and OpenCL C.
  *
- * A worker unpacks lane after lane of a block.  A block under RLE takes two turns with
+ * A worker unpacks lane after lane of a block.  A block under RLE takes two phases with
  * all workers waiting between them: first the lanes of its runs, values and ends, into
  * scratch memory (which is partial decompression, and enough for a reader that works on
  * runs), then rows from those.
@@ -158,7 +158,7 @@ hjg_unpack_scaled(int width, hjg_u64 value, int digits)
 #endif
 }
 
-/* What DICT and Scale made of a value, undone. */
+/* Undo DICT and Scale for a value. */
 HJG_STEP_FN hjg_u64
 hjg_unpack_mapped(int width, HJG_GLOBAL const HjgPackHeader *header, int column, hjg_u64 value)
 {
@@ -214,7 +214,7 @@ hjg_unpack_lane(int width, int leaf, int delta, int mapped, HJG_GLOBAL const Hjg
 	}
 }
 
-/* Which run row is in: the first one that ends behind it. */
+/* Find the run of a row: the first one that ends behind it. */
 HJG_STEP_FN hjg_u32
 hjg_unpack_find_run(HJG_GLOBAL const hjg_u32 *ends, hjg_u32 nruns, hjg_u32 row)
 {

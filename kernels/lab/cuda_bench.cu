@@ -6,6 +6,7 @@
  * expected checksum comes from the ids, and each pair is checked against both columns of keys.
  */
 #include "hjg_cuda_kernel.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define BENCH_THREADS 256
 

@@ -15,6 +15,7 @@
  * rows with 64 partitions take 0.017 ms (61 % of the memory's bandwidth) and 0.057 ms (40 %); the bus takes 0.6 ms to bring their keys.
  */
 #include "hjg_cuda_kernel.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 #define COUNT_THREADS 512
 #define SPLIT_THREADS 512

@@ -51,14 +51,14 @@ hjg_cuda_alloc_windows(HjgCudaJoin *join)
 	const size_t rows = join->chunk_rows;
 	HjgStatus	status;
 
-	if (join->windows)
+	if (join->windows.allocated)
 		return HJG_OK;
-	status = hjg_cuda_alloc(lane, (rows + 1) * sizeof(hjg_u64), &join->offsets);
+	status = hjg_cuda_alloc(lane, (rows + 1) * sizeof(hjg_u64), &join->windows.offsets);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->firsts);
+		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->windows.firsts);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(rows + 1) * sizeof(hjg_u64), &join->sums);
-	join->windows = status == HJG_OK;
+		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(rows + 1) * sizeof(hjg_u64), &join->windows.sums);
+	join->windows.allocated = status == HJG_OK;
 	return status;
 }
 
@@ -73,7 +73,7 @@ hjg_cuda_free_chunks(HjgCudaJoin *join)
 	for (int i = 0; i < HJG_CUDA_OUTS; i++)
 		hjg_cuda_free(lane, join->pairs[i]);
 	hjg_cuda_free(lane, join->numbers);
-	hjg_cuda_free(lane, join->offsets);
-	hjg_cuda_free(lane, join->firsts);
-	hjg_cuda_free(lane, join->sums);
+	hjg_cuda_free(lane, join->windows.offsets);
+	hjg_cuda_free(lane, join->windows.firsts);
+	hjg_cuda_free(lane, join->windows.sums);
 }

@@ -32,11 +32,7 @@
 
 static HjgCudaKernel spread_rows = {.image = IMAGE, .name = "hjg_k_spread_packed_4"};
 static HjgCudaKernel fill_regions = {.image = IMAGE, .name = "hjg_k_fill_packed_4"};
-static HjgCudaKernel probe_rows[HJG_CUDA_KINDS] = {
-	{.image = IMAGE, .name = "hjg_k_probe_packed_4_checksum"},
-	{.image = IMAGE, .name = "hjg_k_probe_packed_4_pairs"},
-	{.image = IMAGE, .name = "hjg_k_probe_packed_4_columns"},
-};
+static HjgCudaKernel probe_rows[HJG_CUDA_KINDS] = HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_probe_packed_4");
 
 /* The block of flags and cursors. */
 #define CURSORS_OFF 64

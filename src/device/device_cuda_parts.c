@@ -1,7 +1,7 @@
 /*
  * device_cuda_parts.c
  *	  Resident joins by radix partitions: one pass or two (device_cuda_parts_side.c), then a join of each pair of
- *	  partitions in shared memory (cuda_copartition.cu).
+ *	  partitions in shared memory (hjg_cuda_copartition.h).
  *
  * Partitions that skew or duplicates make larger than a table are joined in chunks, up to HJG_CUDA_MOST_CHUNKS, because a
  * kernel cannot be cancelled.  Where the fate of a probe row depends on all build rows of its key (every mode but ALL) the build
@@ -16,37 +16,15 @@
 #define ENOUGH_BITS 10
 #define ENOUGH_UNITS (1 << ENOUGH_BITS)
 
-#define KERNEL(kernel_name) {.image = "cuda_copartition", .name = kernel_name}
+#define IMAGE "cuda_copartition"
 
-static HjgCudaKernel join_packed[HJG_CUDA_KINDS] = {
-	KERNEL("hjg_k_join_packed_4_checksum"),
-	KERNEL("hjg_k_join_packed_4_pairs"),
-	KERNEL("hjg_k_join_packed_4_columns"),
-};
-static HjgCudaKernel join_halved[HJG_CUDA_KINDS] = {
-	KERNEL("hjg_k_join_halved_4_checksum"),
-	KERNEL("hjg_k_join_halved_4_pairs"),
-	KERNEL("hjg_k_join_halved_4_columns"),
-};
+static HjgCudaKernel join_packed[HJG_CUDA_KINDS] = HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_join_packed_4");
+static HjgCudaKernel join_halved[HJG_CUDA_KINDS] = HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_join_halved_4");
 static HjgCudaKernel join_parts[HJG_CUDA_KEY_CLASSES][HJG_CUDA_KINDS] = {
-	{
-		KERNEL("hjg_k_join_parts_4_checksum"),
-		KERNEL("hjg_k_join_parts_4_pairs"),
-		KERNEL("hjg_k_join_parts_4_columns"),
-	},
-	{
-		KERNEL("hjg_k_join_parts_8_checksum"),
-		KERNEL("hjg_k_join_parts_8_pairs"),
-	},
-	{
-		KERNEL("hjg_k_join_parts_16_checksum"),
-		KERNEL("hjg_k_join_parts_16_pairs"),
-	},
-	{
-		KERNEL("hjg_k_join_parts_8_8_checksum"),
-		KERNEL("hjg_k_join_parts_8_8_pairs"),
-		KERNEL("hjg_k_join_parts_8_8_columns"),
-	},
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_join_parts_4"),
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_join_parts_8"),
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_join_parts_16"),
+	HJG_CUDA_KERNELS_BY_KIND(HJG_CUDA_LAB_IMAGE, "hjg_k_join_parts_8_8"),
 };
 
 /* Build and probe side stay; of the rows between two passes there is one side at a time. */
@@ -157,8 +135,6 @@ parts_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 
 	if (probe->nrows == 0)
 		return HJG_OK;
-	if (kernel->name == NULL)
-		return HJG_ERR_INPUT;
 	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
 		status = hjg_cuda_parts_make(lane, plan, probe, &parts, &units);

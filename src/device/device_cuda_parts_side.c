@@ -23,13 +23,13 @@ static HjgCudaKernel scatter_rows[HJG_CUDA_KEY_CLASSES] = {
 	KERNEL("hjg_k_scatter_rows_4"),
 	KERNEL("hjg_k_scatter_rows_8"),
 	KERNEL("hjg_k_scatter_rows_16"),
-	KERNEL("hjg_k_scatter_rows_8_8"),
+	{.image = HJG_CUDA_LAB_IMAGE, .name = "hjg_k_scatter_rows_8_8"},
 };
 static HjgCudaKernel scatter_again[HJG_CUDA_KEY_CLASSES] = {
 	KERNEL("hjg_k_scatter_again_4"),
 	KERNEL("hjg_k_scatter_again_8"),
 	KERNEL("hjg_k_scatter_again_16"),
-	KERNEL("hjg_k_scatter_again_8_8"),
+	{.image = HJG_CUDA_LAB_IMAGE, .name = "hjg_k_scatter_again_8_8"},
 };
 static HjgCudaKernel scatter_aligned[] = {
 	ALIGNED_KERNEL("hjg_k_scatter_aligned_10"),

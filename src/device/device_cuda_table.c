@@ -26,15 +26,15 @@ static HjgCudaKernel fill_table[WIDTHS] = {
 	KERNEL("hjg_k_fill_table_4"), KERNEL("hjg_k_fill_table_8"), KERNEL("hjg_k_fill_table_16"),
 };
 static HjgCudaKernel probe_table[WIDTHS][HJG_CUDA_KINDS] = {
-	{KERNEL("hjg_k_probe_table_4_checksum"), KERNEL("hjg_k_probe_table_4_pairs"), KERNEL("hjg_k_probe_table_4_columns")},
-	{KERNEL("hjg_k_probe_table_8_checksum"), KERNEL("hjg_k_probe_table_8_pairs")},
-	{KERNEL("hjg_k_probe_table_16_checksum"), KERNEL("hjg_k_probe_table_16_pairs")},
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_probe_table_4"),
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_probe_table_8"),
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_probe_table_16"),
 };
 static HjgCudaKernel find_range[] = {KERNEL("hjg_k_find_range_4"), KERNEL("hjg_k_find_range_8")};
 static HjgCudaKernel fill_direct[] = {KERNEL("hjg_k_fill_direct_4"), KERNEL("hjg_k_fill_direct_8")};
 static HjgCudaKernel probe_direct[][HJG_CUDA_KINDS] = {
-	{KERNEL("hjg_k_probe_direct_4_checksum"), KERNEL("hjg_k_probe_direct_4_pairs"), KERNEL("hjg_k_probe_direct_4_columns")},
-	{KERNEL("hjg_k_probe_direct_8_checksum"), KERNEL("hjg_k_probe_direct_8_pairs"), KERNEL("hjg_k_probe_direct_8_columns")},
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_probe_direct_4"),
+	HJG_CUDA_KERNELS_BY_KIND(IMAGE, "hjg_k_probe_direct_8"),
 };
 
 typedef struct SlotTable
@@ -225,8 +225,6 @@ table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 	};
 	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 
-	if (kernel->name == NULL)
-		return HJG_ERR_INPUT;
 	return status == HJG_OK ? launch_rows(lane, kernel, probe->nrows, &args) : status;
 }
 

@@ -48,12 +48,12 @@ count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(lane, &find[w], hjg_cuda_blocks(window->nrows + 1, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
 								 (void *[]) {&join->keys[0], &window->nrows, &join->csr.table, &mode, &window->slice,
-											 &join->offsets, &join->firsts});
+											 &join->windows.offsets, &join->windows.firsts});
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(lane, join->offsets, window->nrows + 1, join->sums);
+		status = hjg_cuda_scan(lane, join->windows.offsets, window->nrows + 1, join->windows.sums);
 	if (status == HJG_OK)
 		status = hjg_cuda_launch(lane, &hjg_k_cut_window, 1, 1, 0,
-								 (void *[]) {&join->offsets, &window->nrows, &window->skip, &room, &cut});
+								 (void *[]) {&join->windows.offsets, &window->nrows, &window->skip, &room, &cut});
 	if (status == HJG_OK)
 		status = hjg_cuda_copy_out(lane, &join->lanes->mail->cut, cut, sizeof(HjgCsrCut));
 	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
@@ -90,7 +90,7 @@ write_window(ResultWindow *window, const HjgCsrCut *cut)
 			status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
 		if (status == HJG_OK)
 			status = hjg_cuda_launch(lane, &write_pairs[w], hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
-									 (void *[]) {&join->csr.table, &join->offsets, &join->firsts, &window->nrows,
+									 (void *[]) {&join->csr.table, &join->windows.offsets, &join->windows.firsts, &window->nrows,
 												 &first_row, &begin, &n, &pairs});
 		if (status == HJG_OK)
 			status = hjg_cuda_payload_gather(join, turn, n, 0, window->row, window->nrows);

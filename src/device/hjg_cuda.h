@@ -197,6 +197,16 @@ typedef struct HjgCudaKernel
 #define HJG_CUDA_KERNEL(variable, image_name) \
 	static HjgCudaKernel variable = {.image = image_name, .name = #variable}
 
+/* The image that only the laboratory has: the product's joins with the output of benchmarks. */
+#define HJG_CUDA_LAB_IMAGE "cuda_kinds"
+
+/* The kernels of a join by HjgCudaKind. */
+#define HJG_CUDA_KERNELS_BY_KIND(image_name, stem) { \
+	[HJG_CUDA_CHECKSUM] = {.image = HJG_CUDA_LAB_IMAGE, .name = stem "_checksum"}, \
+	[HJG_CUDA_PAIRS] = {.image = image_name, .name = stem "_pairs"}, \
+	[HJG_CUDA_COLUMNS] = {.image = HJG_CUDA_LAB_IMAGE, .name = stem "_columns"}, \
+}
+
 /* Load it; returns the result of the driver; for hjg_cuda_launch() and the like. */
 extern HjgCudaResult hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *kernel, unsigned shared_bytes);
 
@@ -370,7 +380,7 @@ typedef struct HjgCudaOutput
 /* More pairs than any two sides have: see verify. */
 #define HJG_CUDA_UNSUITED (~0ull)
 
-/* Parts of the output that are written; an index into tables of kernels. */
+/* Parts of the output that are written; an index into tables of kernels.  Queries get pairs, the others are for benchmarks. */
 typedef enum HjgCudaKind
 {
 	HJG_CUDA_CHECKSUM,

@@ -72,7 +72,7 @@ typedef struct HjgCudaMail
 	HjgCsrCut	cut;
 	HjgCsrFacts facts;
 	hjg_u64		sums[2];		/* of the round: pairs, columns beside them */
-	hjg_u32		counts[1 << HJG_K_SPLIT_BITS];	/* of partitions */
+	hjg_u32		counts[256];	/* of partitions, in the laboratory */
 } HjgCudaMail;
 
 /* Making streams and pinned memory takes longer than a small join: sets are kept. */
@@ -157,6 +157,15 @@ typedef struct HjgCudaPayload
 	HjgCudaPtr	gathered[HJG_SIDES][HJG_CUDA_OUTS];	/* beside the pairs of a chunk */
 } HjgCudaPayload;
 
+/* Buffers for a window of probe rows. */
+typedef struct HjgCudaWindowBuffers
+{
+	bool		allocated;
+	HjgCudaPtr	offsets;		/* pairs before each row */
+	HjgCudaPtr	firsts;			/* first match of each row */
+	HjgCudaPtr	sums;			/* of the scan of offsets */
+} HjgCudaWindowBuffers;
+
 typedef struct HjgCudaJoin
 {
 	HjgCudaDevice *device;
@@ -185,10 +194,7 @@ typedef struct HjgCudaJoin
 	HjgCudaPtr	pairs[HJG_CUDA_OUTS];	/* of a chunk, written and copied out in turn */
 	HjgCudaPtr	small;			/* a HjgCudaMail on the device */
 	HjgCudaPtr	numbers;		/* with a strategy: row numbers of a chunk */
-	bool		windows;		/* what follows is there */
-	HjgCudaPtr	offsets;		/* of a window: pairs before each row, ... */
-	HjgCudaPtr	firsts;			/* ... and its first match */
-	HjgCudaPtr	sums;			/* of the scan of offsets */
+	HjgCudaWindowBuffers windows;
 } HjgCudaJoin;
 
 /* ---- device_cuda_build.c ---- */

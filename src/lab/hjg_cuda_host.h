@@ -21,6 +21,7 @@
 #define HJG_CUDA_HOST_H
 
 #include "device/hjg_cuda_join.h"
+#include "lab/hjg_cuda_paper_args.h"
 #include "lab/hjg_stage.h"
 
 /* Pairs that came back together; their probe rows count from first_row. */

@@ -1,7 +1,6 @@
 /*
  * hjg_cuda_paper_args.h
- *	  Arguments of the CUDA kernels of the joins in the literature, passed by value: what
- *	  device_cuda_{nop,sort,smj,histogram,chains,match,sink}.c fill in.
+ *	  Arguments of the laboratory's CUDA kernels, passed by value: the joins of the literature, and benchmarks.
  *
  * As in hjg_cuda_args.h device addresses are hjg_u64, positions are 32 bits wide.
  */
@@ -201,5 +200,80 @@ typedef struct HjgKTask
 	hjg_u32		probe_from;
 	hjg_u32		probe_to;
 } HjgKTask;
+
+/* ---- splits of sides in host memory (cuda_split.cu) ---- */
+
+/* Most bits of a split (HJG_STAGE_MOST_BITS). */
+#define HJG_K_SPLIT_BITS 8
+
+/*
+ * hjg_k_count_digits_W: counts[2^bits], zeroed by the caller.  hjg_k_split_rows_W: the rows of partition p
+ * fill out (keys that are not mixed, and a column of row numbers) from base[p] on; cursors as counts.
+ */
+typedef struct HjgKSplit
+{
+	HjgKSide	side;
+	HjgKRows	out;
+	hjg_u64		counts;
+	hjg_u64		cursors;
+	hjg_u32		first_row;		/* of the side, where it has no row numbers */
+	hjg_u32		bits;
+	hjg_u32		base[1 << HJG_K_SPLIT_BITS];
+} HjgKSplit;
+
+/* ---- benchmarks (cuda_bench.cu) ---- */
+
+/* How a benchmark's side is drawn: key numbers ("ids") below distinct. */
+typedef enum HjgKDraw
+{
+	HJG_K_IN_TURN,				/* row modulo distinct: a build side */
+	HJG_K_UNIFORM,
+	HJG_K_ZIPF,
+	HJG_K_ONE_KEY
+} HjgKDraw;
+
+/*
+ * hjg_k_fill_side_W.  expected, or 0: hjg_u64[2], pairs and checksum of the join with a build side
+ * of build_rows rows drawn in turn.
+ */
+typedef struct HjgKFillSide
+{
+	HjgKSide	side;
+	hjg_u64		expected;
+	hjg_u64		seed;
+	double		theta;			/* exponent of ZIPF */
+	hjg_u32		draw;			/* HjgKDraw */
+	hjg_u32		distinct;
+	hjg_u32		build_rows;
+	hjg_u32		dense;			/* keys are the ids */
+	hjg_u32		wide_rows;
+	hjg_u32		match_permille; /* of the rows; others get ids from distinct on */
+} HjgKFillSide;
+
+/* hjg_k_check_pairs_W: facts[0] += checksum, facts[1] += pairs whose rows or keys do not fit. */
+typedef struct HjgKCheckPairs
+{
+	HjgKSide	build;
+	HjgKSide	probe;
+	HjgKOutput	output;
+	hjg_u64		npairs;
+	hjg_u64		facts;
+	hjg_u32		wide_rows;
+	hjg_u32		pad;
+} HjgKCheckPairs;
+
+/*
+ * hjg_k_fill_columns: of rows of a side.  hjg_k_check_columns: of the rows of pairs; *wrong += rows that have
+ * others than they should.
+ */
+typedef struct HjgKColumns
+{
+	hjg_u64		columns;		/* nrows rows of nwords words */
+	hjg_u64		pairs;
+	hjg_u64		nrows;
+	hjg_u64		wrong;			/* hjg_u64 */
+	hjg_u32		nwords;
+	hjg_u32		side;			/* HjgSideId */
+} HjgKColumns;
 
 #endif							/* HJG_CUDA_PAPER_ARGS_H */

@@ -8,6 +8,8 @@
 
 #include "lab/hjg_cuda_host.h"
 
+_Static_assert(sizeof(((HjgCudaMail *) NULL)->counts) == sizeof(hjg_u32) << HJG_K_SPLIT_BITS, "counts of all partitions");
+
 #define COUNT_THREADS 512
 #define COUNT_BLOCK_ROWS 8192	/* fewer rows are not worth a block */
 #define SPLIT_THREADS 512

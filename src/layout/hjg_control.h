@@ -1,6 +1,6 @@
 /*
  * hjg_control.h
- *	  What lies in the arena besides the slabs: control blocks, jobs, slab table.
+ *	  The arena but for its slabs: control blocks, jobs, slab table.
  *	  Shared by backends, the supervisor and the device process.
  *
  * Plain integers only, read and written with the __atomic builtins wherever
@@ -124,7 +124,7 @@ typedef struct HjgJobSlot
 /* A job in the device half; but for the states of its operations, written by the device process. */
 typedef struct HjgJobReport
 {
-	hjg_u32		attended;		/* a thread has it, and will look again */
+	hjg_u32		attended;		/* a thread of the device process works on it, and will look again */
 	hjg_u32		pad;
 	hjg_u64		beat;			/* grows while an operation of it makes progress */
 	HjgJobStats stats;
@@ -136,10 +136,9 @@ typedef struct HjgJobReport
  * One entry for each slab.  A free slab has owner 0 and is in exactly one of
  * the stacks, or on its way there in the hands of one process.
  *
- * A driver remembers the pages of memory that is registered with it, so that memory
- * must stay.  The device process marks such slabs in the device half ("holds")
- * and then looks at "trimming"; who trims a slab does it the other way round.
- * Whoever finds the other's mark takes its own back.
+ * A driver remembers the pages of memory that is registered with it, so such memory must stay.  The device process marks
+ * these slabs in the device half ("holds") and then looks at "trimming"; a process that trims a slab sets "trimming" and then
+ * looks at "holds".  The one that finds the other's mark takes its own back.
  */
 typedef struct HjgSlab
 {
@@ -191,7 +190,7 @@ typedef struct HjgDeviceInfo
 	char		reason[128];
 } HjgDeviceInfo;
 
-/* In in_use, beside the count: that the process ends is no failure, or is counted already. */
+/* In in_use, beside the count: the end of the process is no failure, or is counted already. */
 #define HJG_HEALTH_EXCUSED 0x80000000u
 
 /*
@@ -204,16 +203,16 @@ typedef struct HjgDeviceHealth
 	hjg_u32		failures;		/* not long after one another */
 	hjg_u32		in_use;			/* operations that run on it now; and HJG_HEALTH_EXCUSED */
 	hjg_u64		last_ns;		/* of the last failure */
-	hjg_u64		rest_until_ns;	/* left alone until then, by the clock that nobody sets */
+	hjg_u64		rest_until_ns;	/* not used until then, by the monotonic clock */
 	char		text[128];		/* of the last failure */
 } HjgDeviceHealth;
 
-/* How the device process is confined (device_confine.c); above the bits, the version of Landlock, 0 for none. */
+/* Confinement of the device process (device_confine.c); above these bits, the version of Landlock, 0 for none. */
 #define HJG_CONFINED_NO_NEW_PRIVS 1u
 #define HJG_CONFINED_SECCOMP 2u
 #define HJG_CONFINED_LANDLOCK_SHIFT 8
 
-/* Head of the server half. */
+/* Head of the server half; one struct, because it is the layout of the mapping.  Its groups have a writer each. */
 typedef struct HjgControl
 {
 	/* never changes after the arena is made */
@@ -223,7 +222,7 @@ typedef struct HjgControl
 	hjg_u32		job_bytes;
 	hjg_u32		device_block_bytes;
 	hjg_u32		report_bytes;
-	hjg_u32		nslabs;			/* of each half; so many of both together may have memory */
+	hjg_u32		nslabs;			/* of each half; and the most slabs of both together that may have memory */
 	hjg_u64		server_bytes;
 	hjg_u64		device_bytes;
 
@@ -272,7 +271,7 @@ typedef struct HjgDeviceBlock
 	hjg_u32		relay_pending HJG_CACHE_ALIGNED;	/* a byte is on its way */
 	hjg_u64		notify[HJG_MAX_JOBS / 64];	/* jobs whose waiters are to be woken */
 
-	/* life of the device process, as it tells it itself */
+	/* life of the device process, as it reports it */
 	hjg_u32		says_ready_epoch HJG_CACHE_ALIGNED;	/* epoch when it is ready; the supervisor looks at it till then */
 	hjg_u32		nthreads;
 	hjg_u32		confined;		/* HJG_CONFINED_... */
@@ -288,7 +287,7 @@ typedef struct HjgDeviceBlock
 typedef enum HjgDistrust
 {
 	HJG_DISTRUST_RESULT = 1,	/* a result failed its check, or an operation is in no state that it can be in */
-	HJG_DISTRUST_SILENT			/* it does not get on with what it says it is doing */
+	HJG_DISTRUST_SILENT			/* it makes no progress with an operation that it says is running */
 } HjgDistrust;
 
 typedef enum HjgDownCause

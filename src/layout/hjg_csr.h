@@ -1,7 +1,6 @@
 /*
  * hjg_csr.h
- *	  The build side as the CUDA driver keeps it: what its host code and its
- *	  kernels agree on.
+ *	  The build side in the memory of a GPU, as the CUDA driver's host code and its kernels share it.
  *
  * Tuples lie in order of bucket, a bucket being the first bucket_bits bits of the
  * mixed key (hjg_hash.h); start[b] is the index of the first tuple of bucket b,

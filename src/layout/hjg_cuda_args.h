@@ -1,7 +1,6 @@
 /*
  * hjg_cuda_args.h
- *	  Arguments of the CUDA kernels, passed by value: what the files
- *	  src/device/device_cuda_*.c fill in and kernels/cuda_*.cu read.
+ *	  Arguments of the CUDA kernels, passed by value: src/device/device_cuda_*.c fill them in, kernels/cuda_*.cu read them.
  *
  * Device addresses are hjg_u64.  Row counts and positions are 32 bits wide: a
  * resident side has at most HJG_K_MAX_ROWS rows.
@@ -11,7 +10,7 @@
 
 #include "layout/hjg_layout.h"
 
-/* Threads of a block, by kernel: what it is compiled for and launched with. */
+/* Threads of a block, by kernel: each is compiled for and launched with that number. */
 #define HJG_K_COUNT_THREADS 1024
 #define HJG_K_LIST_THREADS 1024
 #define HJG_K_SCATTER_THREADS 512
@@ -29,7 +28,7 @@
 /* Flushes of the aligned scatter are multiples of so many rows: one 32-byte sector of 8-byte rows. */
 #define HJG_K_SECTOR_ROWS 4
 
-/* One side as it came in: keys, and row numbers or 0 where position i is row i. */
+/* One side before it is mixed: keys, and row numbers, or 0 where position i is row i. */
 typedef struct HjgKSide
 {
 	hjg_u64		keys;
@@ -143,25 +142,7 @@ typedef struct HjgKScatter
 	hjg_u32		pad;
 } HjgKScatter;
 
-/* Most bits of a split: partitions of the host's (HJG_STAGE_MOST_BITS). */
-#define HJG_K_SPLIT_BITS 8
-
-/*
- * hjg_k_count_digits_W: counts[2^bits], zeroed by the caller.  hjg_k_split_rows_W: the rows of partition p
- * fill out (keys as they came in, and a column of row numbers) from base[p] on; cursors as counts.
- */
-typedef struct HjgKSplit
-{
-	HjgKSide	side;
-	HjgKRows	out;
-	hjg_u64		counts;
-	hjg_u64		cursors;
-	hjg_u32		first_row;		/* of the side, where it has no row numbers */
-	hjg_u32		bits;
-	hjg_u32		base[1 << HJG_K_SPLIT_BITS];
-} HjgKSplit;
-
-/* Where pairs go; which of the pointers are set depends on the kernel. */
+/* The output of a join; which of the pointers are set depends on the kernel.  Columns are for benchmarks. */
 typedef struct HjgKOutput
 {
 	hjg_u64		counters;		/* hjg_u64[2]: pairs, checksum */
@@ -184,7 +165,7 @@ typedef struct HjgKJoin
 	hjg_u32		pad;
 } HjgKJoin;
 
-/* What filling finds out. */
+/* Flags that filling a table sets. */
 #define HJG_K_REPEATED 1u		/* two build rows have one key */
 #define HJG_K_NO_ROOM 2u		/* a row did not find room, or its number has more bits than a slot has for it */
 
@@ -280,58 +261,5 @@ typedef struct HjgKSumColumns
 	hjg_u32		first_page;
 	hjg_u32		in_page;
 } HjgKSumColumns;
-
-/* How a benchmark's side is drawn: key numbers ("ids") below distinct. */
-typedef enum HjgKDraw
-{
-	HJG_K_IN_TURN,				/* row modulo distinct: a build side */
-	HJG_K_UNIFORM,
-	HJG_K_ZIPF,
-	HJG_K_ONE_KEY
-} HjgKDraw;
-
-/*
- * hjg_k_fill_side_W.  expected, or 0: hjg_u64[2], pairs and checksum of the join with a build side
- * of build_rows rows drawn in turn.
- */
-typedef struct HjgKFillSide
-{
-	HjgKSide	side;
-	hjg_u64		expected;
-	hjg_u64		seed;
-	double		theta;			/* exponent of ZIPF */
-	hjg_u32		draw;			/* HjgKDraw */
-	hjg_u32		distinct;
-	hjg_u32		build_rows;
-	hjg_u32		dense;			/* keys are the ids */
-	hjg_u32		wide_rows;
-	hjg_u32		match_permille; /* of the rows; others get ids from distinct on */
-} HjgKFillSide;
-
-/* hjg_k_check_pairs_W: facts[0] += checksum, facts[1] += pairs whose rows or keys do not fit. */
-typedef struct HjgKCheckPairs
-{
-	HjgKSide	build;
-	HjgKSide	probe;
-	HjgKOutput	output;
-	hjg_u64		npairs;
-	hjg_u64		facts;
-	hjg_u32		wide_rows;
-	hjg_u32		pad;
-} HjgKCheckPairs;
-
-/*
- * hjg_k_fill_columns: of rows of a side.  hjg_k_check_columns: of the rows of pairs; *wrong += rows that have
- * others than they should.
- */
-typedef struct HjgKColumns
-{
-	hjg_u64		columns;		/* nrows rows of nwords words */
-	hjg_u64		pairs;
-	hjg_u64		nrows;
-	hjg_u64		wrong;			/* hjg_u64 */
-	hjg_u32		nwords;
-	hjg_u32		side;			/* HjgSideId */
-} HjgKColumns;
 
 #endif							/* HJG_CUDA_ARGS_H */

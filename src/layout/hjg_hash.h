@@ -39,7 +39,7 @@ typedef struct HjgHashSeed
 	hjg_u64		factor;			/* odd */
 } HjgHashSeed;
 
-/* The seed of hashes that are no table of a user's keys: data of benchmarks. */
+/* The seed of hashes of other data than users' keys: that of benchmarks. */
 #define HJG_HASH_NO_SEED ((HjgHashSeed) {0, 0xd6e8feb86659fd93})
 
 /* The seed of this process (engine_seed.c), or of a CUDA image, which gets it when it is loaded; OpenCL kernels get it with their arguments. */

@@ -30,7 +30,7 @@ typedef uint32_t hjg_u32;
 typedef uint64_t hjg_u64;
 #endif
 
-/* Changes whenever a byte below changes; the device process refuses another one. */
+/* Version of all bytes in this room; the device process refuses an arena of another one. */
 #define HJG_LAYOUT_VERSION 13
 
 /* Doubles in which a calibration is kept: HjgCalibration. */
@@ -59,7 +59,7 @@ typedef struct HjgPair
 } HjgPair;
 
 /*
- * What the engine emits for a probe row with m matches.  SEMI also serves
+ * The pairs that an engine emits for a probe row with m matches.  SEMI also serves
  * inner joins whose build side is unique for each probe row.
  */
 typedef enum HjgMatchMode
@@ -75,7 +75,7 @@ typedef enum HjgMatchMode
 #define HJG_KEY_WIDTH_8 8
 #define HJG_KEY_WIDTH_16 16
 
-/* They as a set. */
+/* Key widths as a set. */
 #define HJG_WIDTH_BIT(key_width) ((hjg_u32) (key_width) / HJG_KEY_WIDTH_4)
 
 /*
@@ -87,16 +87,16 @@ typedef enum HjgMatchMode
  * Start: all 0.  Finished: row = number of rows of the batch, skip = 0.
  *
  * Slices.  In mode ALL a round may ask for a slice of each row's matches (most > 0), because
- * who asks may need no more of a row once one of its pairs passed another test.
+ * the client may need no more of a row once one of its pairs passed another test.
  * Such a round holds, from row on and for every row, at most "most" pairs: those
  * after the first skip matches in descending order of build row number; with most = 1, which
  * goes with skip = 0, any one of the matches.  A row is not cut: if its slice does not
  * fit, the round ends before it.  The pairs of a row are next to each other in the result.
- * (Descending: core's hash join looks at the newest row first, and people ask for it:
+ * (Descending, as core's hash join looks at the newest row first, and queries ask for it:
  * "no later row of the same key".)
  * The cursor that is returned has the same most and, unless it is finished, the same
- * skip.  An engine that returns whole rows instead wastes time and harms nobody; if it cuts
- * a row, who asks goes on without slices: the cursor means what it means to every engine.
+ * skip.  An engine may return all matches of a row instead, which is correct, though slower.  If it cuts
+ * a row, the client goes on without slices; the cursor means the same to every engine.
  */
 typedef struct HjgCursor
 {
@@ -114,7 +114,7 @@ typedef enum HjgSideId
 	HJG_SIDES
 } HjgSideId;
 
-/* A side's payload columns of a row lie side by side, in a multiple of these bytes, and in no more than those. */
+/* Payload columns of a row of a side lie side by side; together they have a multiple of UNIT bytes, and at most MAX. */
 #define HJG_PAYLOAD_UNIT 4
 #define HJG_MAX_PAYLOAD_BYTES 128
 
@@ -128,7 +128,7 @@ typedef struct HjgPayloadBytes
 	hjg_u32		bytes[HJG_SIDES];
 } HjgPayloadBytes;
 
-/* A set of sides. */
+/* Sides as a set. */
 #define HJG_SIDE_BIT(side) (1u << (side))
 
 #ifndef __OPENCL_VERSION__
@@ -142,8 +142,8 @@ hjg_payload_valid(HjgPayloadBytes payload)
 }
 
 /*
- * Count the rows: an input slab of a side with payload columns holds a power of two of keys, and behind the place of the last one the
- * rows' columns; so many rows, and there.
+ * Count the rows that an input slab holds.  With payload columns it is divided in two: a power of two of keys, and behind them the
+ * rows' columns, which begin at hjg_input_payload_off().
  */
 static inline hjg_u32
 hjg_input_rows(hjg_u32 key_width, hjg_u32 payload_bytes)
@@ -162,7 +162,7 @@ hjg_input_payload_off(hjg_u32 key_width, hjg_u32 payload_bytes)
 }
 
 /*
- * A result slab holds so many pairs, then as many rows of build columns, then as many of probe columns; the
+ * A result slab holds hjg_page_pairs() pairs, then as many rows of build columns, then as many of probe columns.  The
  * room for a side is there whether or not a round has its columns.
  */
 #define HJG_PAGE_ALIGNMENT_PAIRS 16

@@ -42,12 +42,12 @@
 #define HJG_PACK_MAX_DICT 65536u
 #define HJG_PACK_MAX_DIGITS 9
 
-/* How the values of a stream end up. */
+/* The last step for the values of a stream. */
 #define HJG_PACK_PLAIN 0		/* in the column's width */
 #define HJG_PACK_NS 1
 #define HJG_PACK_NSV 2
 
-/* The transformations of a column; zero everywhere: nothing. */
+/* The transformations of a column; all zero: none. */
 typedef struct HjgPackPlan
 {
 	hjg_u8		scale;			/* decimal digits + 1 */

@@ -1,7 +1,7 @@
 /*
  * hjg_share.h
- *	  Who holds how much of the arena, and who waits for some of it.  A part of the control block that only
- *	  PostgreSQL's processes use; arena_share.c says how.
+ *	  Holders of the arena's slabs and job slots, and the queue of those who wait for some.  A part of the control block
+ *	  that only PostgreSQL's processes use (arena_share.c).
  */
 #ifndef HJG_SHARE_H
 #define HJG_SHARE_H
@@ -10,7 +10,7 @@
 
 #define HJG_SHARE_WAITERS 256
 
-/* What the job in the slot of the same number holds. */
+/* Holdings of the job in the slot of the same number. */
 typedef struct HjgShareJob
 {
 	hjg_u32		pid;			/* of the backend that leased it; 0: no job */
@@ -19,7 +19,7 @@ typedef struct HjgShareJob
 	hjg_u32		suspended;		/* its query waits for the next fetch */
 } HjgShareJob;
 
-/* What processes wait for. */
+/* Things that processes wait for. */
 typedef enum HjgShareKind
 {
 	HJG_SHARE_SLOT,
@@ -33,10 +33,10 @@ typedef struct HjgShareWaiter
 	hjg_u32		pgprocno;		/* whose latch is set when its turn may have come */
 	hjg_u32		role;
 	hjg_u32		kind;			/* HjgShareKind */
-	hjg_u32		held;			/* by its role, when it looked last; HJG_SHARE_NO_TURN: it may have no more now */
+	hjg_u32		held;			/* by its role, when it last looked; HJG_SHARE_NO_TURN: it may get no more at present */
 	hjg_u32		pad;
 	hjg_u64		ticket;			/* 0: not yet in order */
-	hjg_u64		until_ns;		/* counts for nothing from then on, whatever became of the process */
+	hjg_u64		until_ns;		/* ignored after that time, even if the process left the entry behind */
 } HjgShareWaiter;
 
 #define HJG_SHARE_NO_TURN 0xFFFFFFFFu

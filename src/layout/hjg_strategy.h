@@ -1,10 +1,10 @@
 /*
  * hjg_strategy.h
- *	  Strategies of all engines, and pipelines of the coupled engine: each is one row here.
+ *	  Strategies of all engines, and pipelines of the coupled engine: one row each.
  *
- * What depends on them comes from the rows: the values of hjoin_gpu.strategy and hjoin_gpu.pipeline (base_guc.c), names in
- * EXPLAIN, the CUDA driver's table of implementations (device_cuda_strategies.c: hjg_cuda_<name>), and which of them the
- * planner can expect.  The model (model_cuda.c) has a case for each, by the compiler's word.
+ * Made from these rows: the values of hjoin_gpu.strategy and hjoin_gpu.pipeline (base_guc.c), names in
+ * EXPLAIN, the CUDA driver's table of implementations (device_cuda_strategies.c: hjg_cuda_<name>), and the strategies that the
+ * planner can expect.  The model (model_cuda.c) has a switch with a case for each, which the compiler checks.
  */
 #ifndef HJG_STRATEGY_H
 #define HJG_STRATEGY_H
@@ -13,20 +13,20 @@
 
 #include "layout/hjg_layout.h"
 
-/* What a strategy needs of a join. */
+/* Joins that a strategy is limited to. */
 #define HJG_NEEDS_UNIQUE 1u		/* no build key twice, in modes ALL and LEFT */
 #define HJG_NEEDS_DENSE 2u		/* build keys of a small range */
 #define HJG_NEEDS_4 4u			/* keys of 4 bytes */
 
 /*
  * STRATEGY(engine, number, id, name, needs)
- * The constant is HJG_<engine>_<id>, which jobs are asked for by and report; numbers of an engine follow on one another.
+ * The constant is HJG_<engine>_<id>, which job specifications and statistics use; numbers of an engine are consecutive.
  *
  * The cpu engine has a table of buckets, built by partitions where that is faster, or, where AUTO finds keys to be dense, an array
  * by key; probe rows go through as they come (engine_probe.c).
  */
 #define HJG_CPU_STRATEGIES(STRATEGY) \
-	STRATEGY(CPU, 0, AUTO, auto, 0)	/* of any engine: that which is expected to be the fastest */ \
+	STRATEGY(CPU, 0, AUTO, auto, 0)	/* of any engine: the one that is expected to be the fastest */ \
 	STRATEGY(CPU, 1, NOP, nop, 0)	/* a table of buckets */
 
 /* Strategies that SQL cannot ask for. */
@@ -37,13 +37,13 @@
 	STRATEGY(COUPLED, 32, SHJ_OL, shj_ol, 0)	/* no partitioning; each step on one processor */ \
 	STRATEGY(COUPLED, 33, SHJ_DD, shj_dd, 0)	/* one ratio a phase */ \
 	STRATEGY(COUPLED, 34, SHJ_PL, shj_pl, 0)	/* one ratio a step, pipelined */ \
-	STRATEGY(COUPLED, 35, SHJ_BASIC_UNIT, shj_basic_unit, 0)	/* chunks taken by whoever is free */ \
+	STRATEGY(COUPLED, 35, SHJ_BASIC_UNIT, shj_basic_unit, 0)	/* each processor takes chunks as it gets free */ \
 	STRATEGY(COUPLED, 36, PHJ_OL, phj_ol, 0)	/* the same after radix partitioning */ \
 	STRATEGY(COUPLED, 37, PHJ_DD, phj_dd, 0) \
 	STRATEGY(COUPLED, 38, PHJ_PL, phj_pl, 0) \
 	STRATEGY(COUPLED, 39, PHJ_BASIC_UNIT, phj_basic_unit, 0)
 
-/* Resident joins of the driver "cuda", each a HjgCudaStrategy, */
+/* Resident joins of the driver "cuda", each a HjgCudaStrategy. */
 #define HJG_CUDA_RESIDENT_STRATEGIES(STRATEGY) \
 	STRATEGY(CUDA, 64, DIRECT, direct, HJG_NEEDS_UNIQUE | HJG_NEEDS_DENSE)	/* array by key */ \
 	STRATEGY(CUDA, 65, PACKED, packed, HJG_NEEDS_UNIQUE | HJG_NEEDS_4)	/* open addressing, 36 bits a slot */ \
@@ -51,7 +51,7 @@
 	STRATEGY(CUDA, 67, RADIX1, radix1, 0)	/* one pass of partitions, joined in shared memory */ \
 	STRATEGY(CUDA, 68, RADIX2, radix2, 0)	/* two */
 
-/* and the one that takes what they do not: its last one. */
+/* All joins of that driver; the last one takes joins that no resident one does. */
 #define HJG_CUDA_STRATEGIES(STRATEGY) \
 	HJG_CUDA_RESIDENT_STRATEGIES(STRATEGY) \
 	STRATEGY(CUDA, 69, CSR, csr, 0)	/* sorted by bucket: duplicates in any number, bounded output */
@@ -144,8 +144,8 @@ hjg_is_cuda_strategy(int strategy)
 }
 
 /*
- * PIPELINE(id, name): what the coupled engine's units do beside executing (E): one prefetches (P), some decompress (D), of the
- * CPU alone (c), all of the CPU (b for both sides of the boundary), or of the device as well (g).
+ * PIPELINE(id, name): the stages of a pipeline of the coupled engine.  All execute (E); a unit may prefetch (P), and some may
+ * decompress (D): some CPU threads (c), all of them (b), or all of them and some work groups of the device (g).
  */
 #define HJG_PIPELINES(PIPELINE) \
 	PIPELINE(AUTO, auto) \

@@ -10,6 +10,7 @@
 
 #include "hjg_stub_kernels.h"
 #include "hjg_table_steps.h"
+#include "lab/hjg_cuda_paper_args.h"
 
 /* ---- table, direct ---- */
 
