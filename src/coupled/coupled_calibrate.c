@@ -1,16 +1,15 @@
 /*
  * coupled_calibrate.c
- *	  Unit costs of the steps, by joins of made-up rows.
+ *	  Unit costs of the steps, measured in joins of generated rows.
  *
- * Each step runs on one processor alone, and on both at once, over tables of several sizes; its
- * cost is the mean time a row of some runs.  So computation and
- * memory stalls are measured together (section 4.2 of the paper profiles
- * instructions and calibrates stalls apart, and adds them up).
+ * Each step runs on one processor alone and on both at once, over tables of several sizes; its cost is the mean time a row over
+ * several runs. Computation and memory stalls are thus measured together (the paper, section 4.2, profiles instructions,
+ * calibrates stalls apart, and adds them up).
  *
- * What a piece of the device's costs beside its rows is taken from the same joins: a driver whose threads have just run takes
- * launches several times faster than one whose threads have gone to sleep meanwhile, as they do between the pieces of joins.
+ * The fixed cost of a piece of the device is taken from the same joins, not from launches in a row: a driver whose threads have
+ * just run takes a launch several times faster than one whose threads sleep, as they do between the pieces of joins.
  *
- * Joins of all sizes and ways take turns, so that what else the machine does meets all of them alike.
+ * Joins of all sizes and methods alternate, so that other load on the machine affects all of them alike.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,10 +23,10 @@
 #define BUILD_ORDER 2654435761u
 #define PROBE_ORDER 2246822507u
 
-/* Runs for each size: the smaller, the more they are disturbed. */
+/* Runs of each size; smaller ones have more, because other load disturbs them more. */
 static const int nruns_of[HJG_STEP_SIZES] = {HJG_CALIBRATION_RUNS, 21, 13, 8, 3, 1};
 
-/* Turns, in each of which every size has its part of the runs, without which costs would be worth nothing. */
+/* Least number of rounds; in each round every size has its share of the runs. */
 #define LEAST_TURNS 9
 
 /* Fill in keys of [0, nrows), each once, in an order that depends on the (odd) multiplier. */
@@ -50,7 +49,7 @@ each_ns(hjg_u64 ns, hjg_u64 n)
 	return n > 0 ? (double) ns / (double) n : HUGE_VAL;
 }
 
-/* Sample what pieces of the device's took beside their rows, by the runner's times before and after the join. */
+/* Sample the fixed time of pieces of the device, from the runner's times before and after a join. */
 static void
 sample_pieces(const HjgRunnerTimes *before, const HjgRunnerTimes *after, const HjgCoupledStats *stats, HjgCoupledSample *sample)
 {
@@ -66,7 +65,7 @@ copy_sample(const HjgCopyTimes *times)
 	return (HjgCopySample) {.copies = {.n = (double) times->n, .bytes = (double) times->bytes}, .ns = (double) times->ns};
 }
 
-/* Measure one join of nrows with nrows. */
+/* Measure a join of nrows with nrows. */
 static HjgStatus
 measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 		const HjgStepCalibration *scratch, hjg_u32 nrows,
@@ -135,7 +134,7 @@ nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	(void) slot;
 }
 
-/* Measure one launch of no rows to speak of: how long the device is at work on it, and how long it takes to see that it is done. */
+/* Measure a launch of very few rows: how long the device works on it, and how long it takes until its end is seen. */
 static HjgStatus
 time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *launch, double *busy_ns, double *seen_ns)
 {
@@ -156,8 +155,8 @@ time_launch(const HjgEnv *env, const HjgRunner *runner, const HjgStepLaunch *lau
 }
 
 /*
- * Measure what a piece costs beside its rows whatever the size of the join.  On the device: one of a few rows for each of its groups; on the
- * CPU a unit of nothing for each thread.
+ * Measure the fixed cost of a piece, which does not depend on the size of the join: on the device with a few rows for each work
+ * group, on the CPU with an empty unit for each thread.
  */
 static HjgStatus
 measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
@@ -200,18 +199,18 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	return status;
 }
 
-/* The CPU's least share on both, and the device's; and how far one ratio for all differs from run to run. */
+/* The least share of either processor in joins on both, and the range over which one ratio for all steps varies from run to run. */
 #define LEAST_RATIO 0.1
 #define RATIO_SPREAD 0.3
 
-/* Draw from 0 to 1, the same in each calibration. */
+/* Draw a number from 0 to 1; the sequence is the same in each calibration. */
 static double
 drawn(int run, int i)
 {
 	return (double) (hjg_mix32(HJG_HASH_NO_SEED, (hjg_u32) (run * (HJG_STEP_COUNT + 1) + i + 1)) >> 8) / (1 << 24);
 }
 
-/* Compute the ratio at which both are busy to the end, if they do not slow each other down. */
+/* Compute the ratio at which both processors end at the same time, if they do not slow each other down. */
 static double
 even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 {
@@ -226,7 +225,7 @@ even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 	return cpu_ns + device_ns > 0 ? device_ns / (cpu_ns + device_ns) : 0.5;
 }
 
-/* Set the CPU's shares of the steps in a run of a way; alone: the samples of the run on one processor. */
+/* Set the CPU's shares of the steps for a run of a method; alone: the samples of the run on one processor. */
 static void
 set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const HjgCoupledSample *device, HjgCoupledConfig *config)
 {
@@ -238,7 +237,7 @@ set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const Hj
 			LEAST_RATIO + (1 - 2 * LEAST_RATIO) * drawn(run, i);
 }
 
-/* Measure joins of nrows with nrows, each way once. */
+/* Measure joins of nrows with nrows, once by each method. */
 static HjgStatus
 measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			 const HjgStepCalibration *scratch, hjg_u32 nrows, const double own_ns[HJG_PROCESSORS], int run, HjgCoupledSamples samples)
@@ -260,8 +259,8 @@ measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 }
 
 /*
- * Measure all steps at all sizes.  The ways take turns: memory is then in the caches of whoever had it last, as in joins of different
- * ratios; and so do the sizes, each as often as it is to.  Some of the turns are enough where they take too long.
+ * Measure all steps at all sizes. Methods alternate, so that memory is in the caches of either processor, as in joins of
+ * different ratios; sizes alternate, too. Where the rounds take too long, fewer of them are enough.
  */
 static HjgStatus
 measure_sizes(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runner, int width,

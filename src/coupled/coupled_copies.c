@@ -1,19 +1,20 @@
 /*
  * coupled_copies.c
- *	  Which memory a step reads and writes, and where it is while the device works on copies.
+ *	  The memory that a step reads and writes, and its copies where the device has memory of its own.
  *
- * Of a device with memory of its own the runner knows whose copy of each byte is the good one (HjgRunner).  Whoever is about to
- * use memory says so, and gets what it reads; so rows cross the bus only where they change their processor, and a series that stays on
- * the device leaves nothing on the host but what that asks for: the counts of pairs, the pairs, the headers of partitions.
+ * The runner of a device with memory of its own knows which copy of each byte is valid (HjgRunner). Code that is about to use
+ * memory calls the functions below, which copy what it lacks. So rows cross the bus only where they change their processor, and
+ * of a series that stays on the device the host gets only what it reads: the counts of pairs, the pairs, the headers of
+ * partitions.
  *
- * Work is told by ranges of its arrays, a table as a whole.  The allocator's flags are the exception: those who unpack raise them on the
- * host while the device builds, so its words are merged, not overwritten.
+ * Work is copied by ranges of its arrays, a table as a whole. The allocator's flags are an exception: CPU threads that unpack
+ * raise them on the host while the device builds, so its words are merged, not overwritten.
  *
- * Where the device works in place all of this does nothing.
+ * Where the device works in place, these functions do nothing.
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* Moved between two looks at whether the join is cancelled. */
+/* Bytes that are moved between two checks for cancellation. */
 #define MOVE_BYTES ((size_t) 64 << 20)
 
 /* ---- what steps use ---- */
@@ -71,7 +72,7 @@ hjg_step_ranges(const HjgStepLaunch *launch, HjgStepRanges *of)
 	{
 		const bool	reads = (hjg_step_use[launch->step].reads & HJG_ARRAY_BIT(i)) != 0;
 		const bool	writes = (hjg_step_use[launch->step].writes & HJG_ARRAY_BIT(i)) != 0 && !scatters;
-		/* keys are counted from the launch's first one on, what becomes of them by their places in work */
+		/* keys are counted from the launch's first one on, their mixes and numbers by their places in work */
 		const hjg_u32 shift = launch->step == HJG_STEP_HASH && i != HJG_ARRAY_KEYS ? args->first_index : 0;
 		const bool	is_whole = i == HJG_ARRAY_HEADERS;
 
@@ -102,7 +103,7 @@ move(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, const Hjg
 	return join->runner->move(join->runner->arg, to, &memory, ranges, nranges);
 }
 
-/* Bring ranges of work to the CPU, which waits for that; counted as its step's. */
+/* Bring ranges of work to the CPU and wait; the time counts as its step's. */
 static HjgStatus
 bring(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
 {
@@ -162,7 +163,7 @@ hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header
 		return HJG_OK;
 	join->runner->forget(join->runner->arg, part->table.base);
 	part->missing_bytes[HJG_ON_CPU] = 0;
-	/* the rest of it means nothing as yet */
+	/* the rest is not initialised yet */
 	part->missing_bytes[HJG_ON_DEVICE] = header_bytes;
 	return move(join, HJG_ON_CPU, &part->table, &headers, 1);
 }
@@ -183,7 +184,7 @@ merge_allocator(const HjgCoupled *join, const HjgCoupledPart *part)
 	return HJG_OK;
 }
 
-/* Move all of it, in steps; the allocator, which comes first, is not overwritten on the host. */
+/* Move the whole table, part by part; the allocator, which comes first, is not overwritten on the host. */
 static HjgStatus
 move_table(HjgCoupled *join, const HjgCoupledPart *part, HjgProcessor to, bool writes)
 {

@@ -1,12 +1,13 @@
 /*
  * coupled_costs.c
- *	  Unit costs of the steps out of samples of joins.
+ *	  Unit costs of the steps from samples of joins.
  *
- * Three kinds of joins say three things of a step: those on one processor what a row costs alone, those on both with one ratio for all
- * steps by how much that grows while the other one is at work, and those with ratios that differ what a row costs on top that the
- * other one had before.
+ * Three kinds of joins give three costs of a step: joins on one processor, the cost of a row alone; joins on both with one
+ * ratio for all steps, the growth of that cost while the other processor works; and joins with ratios that differ, the extra
+ * cost of a row that the other processor had before.
  *
- * Where the device works on copies, the copies are timed apart and are no part of what a row costs: all joins of a size together say what each copy costs, and a byte of it.
+ * Where the device works on copies, copies are timed apart and are no part of the cost of a row: their costs, for each copy and
+ * for each byte, come from all joins of a size together.
  */
 #include <math.h>
 #include <stddef.h>
@@ -23,16 +24,16 @@ zero_if_none(double ns)
 }
 
 /*
- * The part of the samples that is left out at either end: joins that were disturbed as most are not.  The rest is taken by its mean, since
- * a join is disturbed in one step or another, and the sum of the steps' medians knows of no disturbance at all.
+ * The share of the samples that is left out at either end, for unusual disturbances. The others are averaged: every join is
+ * disturbed in one step or another, and the sum of the steps' medians would contain no disturbance at all.
  */
 #define TRIMMED 0.125
 
-/* From a member of a sample to that of the next one. */
+/* Distance of a member from the same member of the next sample, in doubles. */
 #define SAMPLE_DOUBLES (sizeof(HjgCoupledSample) / sizeof(double))
 _Static_assert(sizeof(HjgCoupledSample) % sizeof(double) == 0, "samples do not lie a whole number of doubles apart");
 
-/* Compute the mean of a member of nruns samples of some ways, of which the first one's is at first; infinite where none has it. */
+/* Compute the mean of a member over nruns samples of some methods, beginning at first; infinite where no sample has it. */
 static double
 mean_of(const double *first, int nways, int nruns)
 {
@@ -52,7 +53,10 @@ mean_of(const double *first, int nways, int nruns)
 /* Kinds of series of a join: partitioning, building, counting pairs, writing them. */
 #define NKINDS 4
 
-/* Compute which part of a step's time is in series of a kind; of a step that both sides have, half is taken to be each one's. */
+/*
+ * Compute the share of a step's time that is in series of a kind; a step that occurs on both sides of the join counts half for
+ * each.
+ */
 static double
 part_in(int kind, int step, bool partitioned)
 {
@@ -68,7 +72,7 @@ part_in(int kind, int step, bool partitioned)
 	return step == HJG_STEP_HASH || step == HJG_STEP_NUMBER ? parts[partitioned][step][kind] : kind_of[step] == kind;
 }
 
-/* Compute for how much of a processor's time in the series that have the step the other one was at work as well. */
+/* Compute the share of a processor's time, in the series that have the step, in which the other one worked as well. */
 static double
 overlap_of(const HjgCoupledSample *sample, bool partitioned, int p, int step)
 {
@@ -82,8 +86,8 @@ overlap_of(const HjgCoupledSample *sample, bool partitioned, int p, int step)
 }
 
 /*
- * Compute by which part of its time alone a step takes longer while the other processor is at work all the time.  Runs weigh as much as they say of
- * it: their rows and the part of the time when it was.
+ * Compute the relative growth of a step's time while the other processor works all the time. Runs are weighted by their rows
+ * and by the share of the time in which it worked.
  */
 static double
 slowdown_of(const HjgCoupledSample *samples, int nruns, bool partitioned, int p, int step, double alone_ns)
@@ -101,7 +105,7 @@ slowdown_of(const HjgCoupledSample *samples, int nruns, bool partitioned, int p,
 	return hjg_trimmed_mean(slowdowns, nruns, TRIMMED);
 }
 
-/* Predict what a run should take on a processor by the costs of its size, without rows that are taken over. */
+/* Predict the time of a run on a processor by the costs of its size, without rows that are taken over. */
 static double
 expected_ns(const HjgCoupledSample *sample, bool partitioned, int p, const double alone_ns[HJG_STEP_COUNT], const double together_ns[HJG_STEP_COUNT])
 {
@@ -113,7 +117,7 @@ expected_ns(const HjgCoupledSample *sample, bool partitioned, int p, const doubl
 	return ns;
 }
 
-/* Compute what it took, without pieces. */
+/* Compute the measured time, without the fixed costs of pieces. */
 static double
 rows_ns(const HjgCoupledSample *sample, int p)
 {
@@ -143,7 +147,7 @@ spread_of(const HjgCoupledSample *samples, int nruns, bool partitioned, const do
 	return hjg_spread(over, nruns);
 }
 
-/* Take the costs of one size, without or with partitioning. */
+/* Compute the costs of one size, without or with partitioning. */
 static void
 take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_RUNS], int nruns, int partitioned, int size,
 		   double seen_ns, HjgStepCosts *costs)
@@ -168,8 +172,9 @@ take_means(const HjgCoupledSample samples[HJG_CALIBRATION_WAYS][HJG_CALIBRATION_
 }
 
 /*
- * Compute what a row costs on top that the other processor had in the step before.  It is less than what joins of one size differ by, so all sizes
- * and steps say it together: by how much the runs with mixed ratios took longer than their rows should.
+ * Compute the extra cost of a row that the other processor had in the step before. It is smaller than the differences between
+ * joins of one size, so it is computed over all sizes and steps together, as the time by which runs with mixed ratios are
+ * longer than predicted.
  */
 static double
 exchange_of(const HjgCoupledSamples *samples, const int ndone[HJG_STEP_SIZES], const HjgStepCosts *costs, int p)
@@ -207,7 +212,10 @@ typedef struct CopyFit
 	HjgCopyCost cost;			/* the fit before this one */
 } CopyFit;
 
-/* Add a sample of copies.  Errors count by the time that is expected: by the time that was taken itself, copies that were disturbed would count the least. */
+/*
+ * Add a sample of copies.  Errors are weighted by the expected time; weighted by the measured time, disturbed copies would
+ * count least.
+ */
 static void
 add_copies(CopyFit *fit, const HjgCopySample *sample)
 {
@@ -242,7 +250,7 @@ finish_fit(CopyFit *fit)
 	*fit = (CopyFit) {.cost = cost};
 }
 
-/* Costs of copies as joins measured them: of rows, of queueing them, and of tables. */
+/* Costs of copies: of rows, of queueing these, and of tables. */
 typedef struct CopyFits
 {
 	CopyFit		rows[HJG_PROCESSORS];
@@ -262,7 +270,7 @@ add_sample(CopyFits *fits, const HjgCoupledSample *sample)
 	}
 }
 
-/* Weights come from the fit before, so a few of them. */
+/* Weights come from the fit before, so there are several fits. */
 #define NFITS 4
 
 static bool
@@ -292,15 +300,15 @@ fit_copies(HjgCoupledSample (*const samples)[HJG_CALIBRATION_WAYS][HJG_CALIBRATI
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
 		costs->copy[p][size] = fits.rows[p].cost;
-		/* where no table went one way, the other one says what that costs */
+		/* where no table was copied in one direction, the other one's costs are taken */
 		costs->move[p][size] = fits.tables[costs_time(&fits.tables[p].cost) ? p : 1 - p].cost;
 	}
 }
 
 /*
- * Fill gaps: a step that a processor could not run, or not on so many rows, has no cost. The model adds costs
- * up and multiplies them by nothing, so a number must stand there: the one for fewer rows, since joins of
- * more will be given up as this one was, or one that no ratio but 1 survives.
+ * Fill gaps: a step that a processor could not run, or not on so many rows, has no cost. The model multiplies costs by ratios
+ * of 0 and adds them up, so they must be finite. The cost is that for fewer rows, since joins of more rows will be given up as
+ * this one was, or, without one, so high that only a ratio of 1 is chosen.
  */
 static void
 fill_gaps(HjgStepCosts *costs)

@@ -3,12 +3,12 @@
  *	  Pairs of a probe row that the end of a result cuts, in ascending order of build row as HjgCursor
  *	  demands.
  *
- * They are written here and not by p4, which knows no order: from the list of the row's key node, sorted once and kept for the
- * rounds that follow.
+ * They are written here, not by p4, whose output has no order: from the list of the row's key node, which is sorted once and
+ * kept for the rounds that follow.
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* Ascending, 11 bits a pass; n words more behind them are scratch. */
+/* Sort ascending, 11 bits a pass; n more words behind them are scratch. */
 static HjgStatus
 sort_rids(HjgCoupled *join, hjg_u32 *rids, hjg_u32 n)
 {
@@ -55,12 +55,12 @@ sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
 	hjg_u32		n = 0;
 	hjg_u32    *into;
 
-	if (join->sorted_node != ref || join->sorted_part != part)
+	if (join->sorted.node != ref || join->sorted.part != part)
 	{
-		join->sorted_node = 0;
-		if (!hjg_block_reserve(&join->base, &join->sorted_block, 2 * sizeof(hjg_u32) * (size_t) node->nrids))
+		join->sorted.node = 0;
+		if (!hjg_block_reserve(&join->base, &join->sorted.block, 2 * sizeof(hjg_u32) * (size_t) node->nrids))
 			return HJG_ERR_MEMORY;
-		into = join->sorted_block.ptr;
+		into = join->sorted.block.ptr;
 		for (hjg_u32 rid = node->rids; rid != 0 && n < node->nrids; rid = list[rid - 1].next)
 		{
 			if (n % HJG_POLL_ROWS == 0 && hjg_task_poll(&task))
@@ -70,10 +70,10 @@ sorted_rids(HjgCoupled *join, hjg_u32 ref, const hjg_u32 **rids)
 		status = sort_rids(join, into, n);
 		if (status != HJG_OK)
 			return status;
-		join->sorted_node = ref;
-		join->sorted_part = part;
+		join->sorted.node = ref;
+		join->sorted.part = part;
 	}
-	*rids = join->sorted_block.ptr;
+	*rids = join->sorted.block.ptr;
 	return HJG_OK;
 }
 

@@ -1,24 +1,22 @@
 /*
  * coupled_feed.c
- *	  D: keys are unpacked, window after window, ahead of the series that hashes them.
+ *	  Decompression (D): keys are unpacked, window after window, ahead of the series that hashes them.
  *
- * A series that begins with HASH runs in windows of at most config.was_bytes of
- * keys.  While E works on one window, D unpacks the next one into the other of two
- * buffers: by a set of threads on the CPU's side, and by the first work groups of each of
- * the series' launches on the device's.  The two meet between windows, which is the flag
- * that He, Zhang and He set for each block (section 3.2.2); and P fetches the packed bytes
- * of the window that comes after.  Without a set of threads for D (E or PE on packed keys) the threads of E hash
- * packed keys themselves (coupled_feed_hash.c), all of a run at once, or unpack each window before it is hashed.
+ * A series that begins with HASH runs in windows of at most config.was_bytes of keys.  While E works on one window, D unpacks
+ * the next one into the other of two buffers: by a set of threads on the CPU's side, and by the first work groups of each of
+ * the series' launches on the device's.  Both wait for each other between windows, where He, Zhang and He set a flag for each
+ * block (section 3.2.2). P fetches the packed bytes of the next window.  Without a set of threads for D (pipelines E and PE on
+ * packed keys) the threads of E either hash packed keys themselves (coupled_feed_hash.c), a whole run at once, or unpack each
+ * window before it is hashed.
  *
- * A pipeline with D on keys that came unpacked packs them first, for comparison and
- * tests: the time is counted apart.
+ * A pipeline with D packs keys that came unpacked, for comparisons and tests; this time is counted apart.
  */
 #include "coupled/hjg_coupled_internal.h"
 
 /* Windows of fewer rows that came unpacked are not worth packing. */
 #define MIN_PACKED_ROWS 64
 
-/* Bytes a nanosecond of the memory that the device reads, as packing assumes where nothing is calibrated. */
+/* Bandwidth of the device's memory, bytes a nanosecond, assumed for packing where nothing is calibrated. */
 #define BYTES_PER_NS 8
 
 typedef struct FeedWindow
@@ -45,19 +43,19 @@ size_t
 hjg_feed_lay(HjgCoupled *join, size_t bytes)
 {
 	/* a window may begin and end within blocks */
-	const size_t key_bytes = ((size_t) join->was_rows + 2 * HJG_PACK_BLOCK_ROWS) * (size_t) join->base.spec.key_width;
+	const size_t key_bytes = ((size_t) join->pipe.was_rows + 2 * HJG_PACK_BLOCK_ROWS) * (size_t) join->base.spec.key_width;
 	const size_t ncpu = (size_t) (join->units.cpu_d > 0 ? join->units.cpu_d : join->cpu_threads);
 
-	if (join->was_rows == 0)
+	if (join->pipe.was_rows == 0)
 		return bytes;
 	for (int i = 0; i < 2; i++)
 	{
-		join->feed.keys_off[i] = bytes;
+		join->pipe.place.keys_off[i] = bytes;
 		bytes += hjg_align64(key_bytes);
 	}
-	join->feed.cpu_scratch_off = bytes;
+	join->pipe.place.cpu_scratch_off = bytes;
 	bytes += ncpu * HJG_UNPACK_SCRATCH_BYTES;
-	join->feed.device_scratch_off = bytes;
+	join->pipe.place.device_scratch_off = bytes;
 	return bytes + (size_t) join->units.device_d * HJG_UNPACK_SCRATCH_BYTES;
 }
 
@@ -116,7 +114,7 @@ hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, cons
 
 /* ---- packing of what came unpacked ---- */
 
-/* Pack by the join's plans, from its first window; where one does not go with a later window, NS always does. */
+/* Pack a window by the join's plans, which come from its first window; where a plan does not suit a later window, NS is used. */
 static HjgStatus
 pack_window(HjgCoupled *join, const hjg_u8 *keys, hjg_u32 nrows, int which, const HjgPackHeader **packed)
 {
@@ -124,40 +122,40 @@ pack_window(HjgCoupled *join, const hjg_u8 *keys, hjg_u32 nrows, int which, cons
 	const HjgPackPlan plain[2] = {{.leaf = HJG_PACK_NS}, {.leaf = HJG_PACK_NS}};
 	const int	width = join->base.spec.key_width;
 	const hjg_u64 started = hjg_now_ns();
-	HjgStatus	status = hjg_region_reserve(join, &join->packed[which], hjg_pack_bound(width, nrows));
+	HjgStatus	status = hjg_region_reserve(join, &join->pipe.packed[which], hjg_pack_bound(width, nrows));
 	size_t		bytes = 0;
 
-	for (int c = 0; c < hjg_pack_ncolumns(width) && status == HJG_OK && !join->have_pack_plans; c++)
+	for (int c = 0; c < hjg_pack_ncolumns(width) && status == HJG_OK && !join->pipe.has_plans; c++)
 	{
 		HjgPackStats stats;
 
 		status = hjg_pack_collect(&env, width, keys, nrows, c, &stats);
 		if (status == HJG_OK)
-			join->pack_plans[c] = hjg_pack_choose(&stats, NULL, BYTES_PER_NS, 1);
+			join->pipe.plans[c] = hjg_pack_choose(&stats, NULL, BYTES_PER_NS, 1);
 	}
 	if (status == HJG_OK)
 	{
-		join->have_pack_plans = true;
-		status = hjg_pack(&env, width, join->pack_plans, keys, nrows, join->packed[which].base, &bytes);
+		join->pipe.has_plans = true;
+		status = hjg_pack(&env, width, join->pipe.plans, keys, nrows, join->pipe.packed[which].base, &bytes);
 	}
 	if (status == HJG_ERR_INPUT)
-		status = hjg_pack(&env, width, plain, keys, nrows, join->packed[which].base, &bytes);
-	*packed = (const HjgPackHeader *) join->packed[which].base;
+		status = hjg_pack(&env, width, plain, keys, nrows, join->pipe.packed[which].base, &bytes);
+	*packed = (const HjgPackHeader *) join->pipe.packed[which].base;
 	join->stats.pack_ns += hjg_now_ns() - started;
 	return status;
 }
 
 /* ---- windows ---- */
 
-/* Are keys hashed as they come?  Then HASH is the CPU's, and the series begins with the step behind it. */
+/* Are keys hashed without being unpacked? Then the CPU does HASH, and the series begins with the next step. */
 static bool
 hashes_packed(const Feed *feed)
 {
-	return feed->join->feeder == NULL && feed->series->runs->packed && !feed->series->splits &&
+	return feed->join->pipe.feeder == NULL && feed->series->runs->packed && !feed->series->splits &&
 		hjg_steps_hashes_packed(feed->join->base.spec.key_width);
 }
 
-/* Find the window that begins at row begin of the series, at most to the end of its run. */
+/* Find the window that begins at row begin of the series; it ends at the end of its run at the latest. */
 static HjgStatus
 open_window(Feed *feed, int which, hjg_u32 begin)
 {
@@ -177,8 +175,8 @@ open_window(Feed *feed, int which, hjg_u32 begin)
 	if (window->nrows > scan.run->nrows - in_run)
 		window->nrows = scan.run->nrows - in_run;
 	/* no array of keys, no limit */
-	if (window->nrows > join->was_rows && !hashes_packed(feed))
-		window->nrows = join->was_rows;
+	if (window->nrows > join->pipe.was_rows && !hashes_packed(feed))
+		window->nrows = join->pipe.was_rows;
 	if (feed->series->runs->packed)
 	{
 		window->packed = (const HjgPackHeader *) scan.run->keys;
@@ -200,15 +198,15 @@ unpack_launch(const HjgCoupled *join, const HjgSeries *series, const FeedWindow 
 
 	launch.packed = window->packed;
 	launch.packed_bytes = window->packed->bytes;
-	launch.args.unpack_off = join->feed.keys_off[which];
-	launch.args.unpack_scratch_off = join->feed.cpu_scratch_off;
+	launch.args.unpack_off = join->pipe.place.keys_off[which];
+	launch.args.unpack_scratch_off = join->pipe.place.cpu_scratch_off;
 	launch.args.unpack_first = window->first_block;
 	launch.args.unpack_begin = begin;
 	launch.args.unpack_end = end;
 	return launch;
 }
 
-/* Fetch the bytes of the blocks of a window, which lie together, as P. */
+/* Let P fetch the packed bytes of a window's blocks, which are contiguous. */
 static void
 fetch_packed(HjgCoupled *join, const HjgSeries *series, const FeedWindow *window)
 {
@@ -226,8 +224,8 @@ fetch_packed(HjgCoupled *join, const HjgSeries *series, const FeedWindow *window
 }
 
 /*
- * Count the blocks that are the device's, of n: what its share of all cores unpacks while the CPU's threads do the others.  Without costs both
- * sides are taken to be alike.
+ * Count how many of n blocks the device unpacks, by its share of all cores, while the CPU's threads unpack the others. Without
+ * costs, cores of both sides are taken to be equally fast.
  */
 static hjg_u32
 device_blocks(const HjgCoupled *join, const FeedWindow *window, hjg_u32 n)
@@ -250,7 +248,7 @@ device_blocks(const HjgCoupled *join, const FeedWindow *window, hjg_u32 n)
 	return (hjg_u32) (n * device_rate / (device_rate + cpu_rate) + 0.5);
 }
 
-/* D begins with a window. */
+/* Start D on a window. */
 static HjgStatus
 start_window(Feed *feed, int which)
 {
@@ -259,13 +257,13 @@ start_window(Feed *feed, int which)
 	const hjg_u32 mine = device_blocks(join, window, window->end_block - window->first_block);
 	HjgStepLaunch launch;
 
-	if (join->feeder == NULL)
+	if (join->pipe.feeder == NULL)
 		return HJG_OK;
 	launch = unpack_launch(join, feed->series, window, which, window->first_block, window->end_block - mine);
-	launch.args.unpack_workers = (hjg_u32) join->feeder->nworkers;
-	window->beside = (HjgBeside) {.packed = window->packed, .keys_off = join->feed.keys_off[which],
+	launch.args.unpack_workers = (hjg_u32) join->pipe.feeder->nworkers;
+	window->beside = (HjgBeside) {.packed = window->packed, .keys_off = join->pipe.place.keys_off[which],
 		.first = window->first_block, .next = window->end_block - mine, .end = window->end_block};
-	return join->feeder->launch(join->feeder->arg, &launch, &window->ticket);
+	return join->pipe.feeder->launch(join->pipe.feeder->arg, &launch, &window->ticket);
 }
 
 static void
@@ -279,7 +277,7 @@ hash_on_cpu(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 			hjg_step_raise(launch->table, &launch->args, HJG_STEP_DAMAGED);
 }
 
-/* HASH of a window. */
+/* Run HASH on a window. */
 static HjgStatus
 hash_window(Feed *feed, int which, double *predicted_ns)
 {
@@ -299,7 +297,7 @@ hash_window(Feed *feed, int which, double *predicted_ns)
 	launch.begin = window->first_block * HJG_PACK_BLOCK_ROWS + window->skip;
 	launch.end = launch.begin + window->nrows;
 	launch.args.first_row = window->first_row;
-	launch.args.unpack_scratch_off = join->feed.cpu_scratch_off;
+	launch.args.unpack_scratch_off = join->pipe.place.cpu_scratch_off;
 	join->stats.hashed_rows += window->nrows;
 	if (join->config.costs != NULL)
 		*predicted_ns += window->nrows * hjg_step_cost_ns(join->config.costs, join->config.costs->alone_ns[hjg_coupled_is_partitioned(join)],
@@ -319,7 +317,7 @@ unpack_on_cpu(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	hjg_steps_unpack(&launch, 0);
 }
 
-/* Unpack what the launches of the last series did not take along. */
+/* Unpack the blocks that were not unpacked within the launches of the last series. */
 static HjgStatus
 unpack_on_device(HjgCoupled *join, const HjgSeries *series, FeedWindow *window, int which)
 {
@@ -329,13 +327,13 @@ unpack_on_device(HjgCoupled *join, const HjgSeries *series, FeedWindow *window, 
 
 	if (window->beside.next >= window->beside.end)
 		return HJG_OK;
-	launch.args.unpack_scratch_off = join->feed.device_scratch_off;
+	launch.args.unpack_scratch_off = join->pipe.place.device_scratch_off;
 	launch.args.unpack_workers = (hjg_u32) join->units.device_d;
 	status = join->runner->launch(join->runner->arg, &launch, &ticket);
 	return status == HJG_OK ? hjg_series_await(&join->base.env, join->runner, ticket) : status;
 }
 
-/* Was a block damaged?  The next batch may be whole again. */
+/* Was a block damaged?  Clears the flag, because the next batch may be undamaged. */
 static bool
 take_damage(HjgCoupled *join)
 {
@@ -344,7 +342,7 @@ take_damage(HjgCoupled *join)
 	return (__atomic_fetch_and(&allocator->flags, ~HJG_STEP_DAMAGED, __ATOMIC_RELAXED) & HJG_STEP_DAMAGED) != 0;
 }
 
-/* Return when the keys of a window are there, or what HASH makes of them. */
+/* Wait for the keys of a window, or for the results of HASH on them. */
 static HjgStatus
 finish_window(Feed *feed, int which, double *predicted_ns)
 {
@@ -353,10 +351,10 @@ finish_window(Feed *feed, int which, double *predicted_ns)
 	const hjg_u64 started = hjg_now_ns();
 	HjgStatus	status;
 
-	if (join->feeder != NULL)
+	if (join->pipe.feeder != NULL)
 	{
 		status = unpack_on_device(join, feed->series, window, which);
-		join->feeder->wait(join->feeder->arg, window->ticket);
+		join->pipe.feeder->wait(join->pipe.feeder->arg, window->ticket);
 		join->stats.feed_wait_ns += hjg_now_ns() - started;
 	}
 	else
@@ -373,7 +371,7 @@ finish_window(Feed *feed, int which, double *predicted_ns)
 	return status == HJG_OK && take_damage(join) ? HJG_ERR_INPUT : status;
 }
 
-/* E of a window that is there. */
+/* Run E on a window that is ready. */
 static HjgStatus
 execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 {
@@ -387,7 +385,7 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	part.first_run_row = 0;
 	part.beside = beside;
 	/* keys of work itself, so that no memory is lent to the device twice */
-	part.args.keys_off = join->feed.keys_off[which] + (hjg_u64) window->skip * (hjg_u64) join->base.spec.key_width;
+	part.args.keys_off = join->pipe.place.keys_off[which] + (hjg_u64) window->skip * (hjg_u64) join->base.spec.key_width;
 	if (hashes_packed(feed))
 	{
 		part.nsteps--;
@@ -406,15 +404,15 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 	return hjg_series_run(join, &part);
 }
 
-/* Abandon the work: after an error nobody may go on to write. */
+/* Abandon the work: after an error no thread may go on to write. */
 static void
 abandon(Feed *feed)
 {
 	HjgCoupled *join = feed->join;
 
 	for (int i = 0; i < 2; i++)
-		if (join->feeder != NULL && feed->windows[i].ticket > 0)
-			join->feeder->wait(join->feeder->arg, feed->windows[i].ticket);
+		if (join->pipe.feeder != NULL && feed->windows[i].ticket > 0)
+			join->pipe.feeder->wait(join->pipe.feeder->arg, feed->windows[i].ticket);
 	hjg_prefetch_stop(join);
 }
 
@@ -425,7 +423,7 @@ hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns)
 	HjgStatus	status;
 	int			which = 0;
 
-	if (join->was_rows == 0 || (!series->runs->packed && series->nrows < MIN_PACKED_ROWS))
+	if (join->pipe.was_rows == 0 || (!series->runs->packed && series->nrows < MIN_PACKED_ROWS))
 	{
 		*predicted_ns += hjg_series_plan(join, series);
 		return hjg_series_run(join, series);

@@ -30,7 +30,7 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 
 	if (status != HJG_OK)
 		return status;
-	join->was_rows = UNPACK_ROWS;
+	join->pipe.was_rows = UNPACK_ROWS;
 	join->units.device_d = runner->nworkers;
 	status = hjg_pack(env, width, plans, scratch->keys, UNPACK_ROWS, packed, &bytes);
 	if (status == HJG_OK)
@@ -48,8 +48,8 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 
 		launch.packed = packed;
 		launch.packed_bytes = bytes;
-		launch.args.unpack_off = join->feed.keys_off[0];
-		launch.args.unpack_scratch_off = join->feed.device_scratch_off;
+		launch.args.unpack_off = join->pipe.place.keys_off[0];
+		launch.args.unpack_scratch_off = join->pipe.place.device_scratch_off;
 		launch.args.unpack_end = UNPACK_ROWS / HJG_PACK_BLOCK_ROWS;
 		launch.args.unpack_workers = (hjg_u32) runner->nworkers;
 		status = runner->launch(runner->arg, &launch, &ticket);
@@ -66,7 +66,10 @@ measure_unpack(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 	return status;
 }
 
-/* Measure the device's time a row for the steps that go everywhere, with or without a fetcher; and what that one fetches. */
+/*
+ * Measure the device's time a row for the steps with random access, with or without a fetcher; and the rows that the fetcher
+ * fetches.
+ */
 static HjgStatus
 measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 			   const HjgStepCalibration *scratch, hjg_u32 nrows, double *ns, double *fetch_rate)
@@ -85,16 +88,16 @@ measure_misses(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 		sum += stats.step_rows[HJG_ON_DEVICE][steps[i]] > 0 ?
 			(double) stats.step_ns[HJG_ON_DEVICE][steps[i]] / (double) stats.step_rows[HJG_ON_DEVICE][steps[i]] : 0;
 	*ns = fmin(*ns, sum);
-	if (join->fetcher != NULL && stats.fetched_rows > 0)
+	if (join->pipe.fetcher != NULL && stats.fetched_rows > 0)
 		*fetch_rate = fmax(*fetch_rate, (double) stats.fetched_rows * HJG_COUPLED_LINE_BYTES /
-						   (double) hjg_threads_runner_busy_ns(join->fetcher));
+						   (double) hjg_threads_runner_busy_ns(join->pipe.fetcher));
 	hjg_coupled_free(join);
 	return status;
 }
 
 /*
- * P: how fast one thread fetches what the build of a large table touches, and how much of their misses the device is
- * then spared.  The time of the same pieces in cache is that of the smallest size.
+ * Measure P: how fast one thread fetches the memory that building a large table touches, and how much of its misses that saves
+ * the device. The smallest size gives the time of the same pieces in cache.
  */
 static HjgStatus
 measure_fetch(const HjgEnv *env, const HjgCoupledConfig *with, const HjgRunner *runner, int width,
@@ -141,7 +144,7 @@ time_start(int nthreads, double *median_ns)
 	return HJG_OK;
 }
 
-/* Measure a set of one, and by as many as may be asked for what each further one takes. */
+/* Measure a set of one thread, and of as many as may be wanted, which gives the time of each further one. */
 static HjgStatus
 measure_start(int cpu_threads, HjgStepCosts *costs)
 {

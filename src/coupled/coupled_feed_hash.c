@@ -1,11 +1,11 @@
 /*
  * coupled_feed_hash.c
- *	  b1, p1 and n1 on keys that come packed, where nobody decompresses them first.
+ *	  b1, p1 and n1 on packed keys, in pipelines without D.
  *
- * In pipelines without D the threads of E read packed blocks themselves, and no array of keys is written: values in
- * bits (NS) or as they are stand at places that can be computed, and are taken from there one by one; a block under RLE is undone
- * down to its runs (partial decompression), and a run's value is hashed once for all of its rows; of what must be undone
- * in order (Delta, NSV) a block at a time goes through the thread's scratch memory.  He, Zhang and He, section 3.2.2.
+ * The threads of E read packed blocks themselves, and no array of keys is written. Plain values and those of NS are read one by
+ * one at computed places. A block under RLE is unpacked to its runs (partial decompression), and the value of a run is hashed
+ * once for all of its rows. Blocks that can only be unpacked in order (Delta, NSV) go through the thread's scratch memory one
+ * at a time. He, Zhang and He, section 3.2.2.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -16,7 +16,7 @@ typedef struct Target
 	const HjgStepArgs *args;
 	hjg_u32		begin;			/* rows of the block */
 	hjg_u32		end;
-	hjg_u32		first_index;	/* of row begin in the arrays */
+	hjg_u32		first_index;	/* index of row begin in the arrays */
 } Target;
 
 HJG_ALWAYS_INLINE void

@@ -1,15 +1,13 @@
 /*
  * coupled_join.c
- *	  The coupled engine's face: building, and what a join is.
+ *	  The interface of the coupled engine: building, statistics, closing.
  *
- * SHJ builds the table from the caller's rows, window by window.  PHJ first
- * partitions all rows by the first bits of their mixed keys, in one or two
- * passes, and builds from them in that order.  Buckets are longer prefixes of the
- * same bits, so a partition's buckets lie together: the one table is a table a
- * partition pair, and both algorithms share everything else.
+ * SHJ builds the table from the caller's rows, window by window.  PHJ first partitions all rows by the first bits of their
+ * mixed keys, in one or two passes, and builds from them in that order.  Buckets are longer prefixes of the same bits, so the
+ * buckets of a partition are contiguous in the one table, and both algorithms share everything else.
  *
- * The join gives up, and the cpu engine does it all, when a key list becomes so long
- * that the keys must have been chosen to collide.
+ * The join gives up and leaves all work to the cpu engine when a key list becomes so long that the keys must have been chosen
+ * to collide.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -36,7 +34,7 @@ hjg_coupled_defaults(HjgCoupledConfig *config)
 
 /* ---- building ---- */
 
-/* Build one table for all rows, where that and what it takes to build it fit; otherwise one a partition. */
+/* Build one table for all rows if it fits together with the memory to build it; otherwise a table for each partition. */
 static HjgStatus
 build_table(HjgCoupled *join, const HjgRuns *runs)
 {
@@ -81,7 +79,7 @@ free_tables(HjgCoupled *join)
 	join->part_bits = 0;
 }
 
-/* Let the cpu engine take the join over. */
+/* Leave the join to the cpu engine. */
 static HjgStatus
 give_up(HjgCoupled *join, const HjgSegment *segments, int nsegments)
 {
@@ -122,7 +120,7 @@ hjg_coupled_build(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRu
 	join->base.live_bytes = join->base.stats.workspace_bytes = sizeof(HjgCoupled);
 	join->config = *config;
 	join->runner = runner;
-	/* rows in another order do not lie together */
+	/* rows in another order are not contiguous */
 	if (hjg_series_copies(join))
 		join->config.grouping = false;
 	if (join->config.chunk_rows == 0)
@@ -174,8 +172,8 @@ hjg_coupled_stats(const HjgCoupled *join, HjgCoupledStats *stats)
 {
 	*stats = join->stats;
 	stats->join = join->base.stats;
-	if (join->feeder != NULL)
-		stats->feed_ns += hjg_threads_runner_busy_ns(join->feeder);
+	if (join->pipe.feeder != NULL)
+		stats->feed_ns += hjg_threads_runner_busy_ns(join->pipe.feeder);
 	if (join->cpu_join != NULL)
 	{
 		hjg_join_stats(join->cpu_join, &stats->join);
@@ -196,9 +194,9 @@ hjg_coupled_free(HjgCoupled *join)
 	free_tables(join);
 	hjg_coupled_free_region(join, &join->work);
 	for (int i = 0; i < 2; i++)
-		hjg_coupled_free_region(join, &join->packed[i]);
+		hjg_coupled_free_region(join, &join->pipe.packed[i]);
 	hjg_block_free(&join->base, &join->base.runs_block);
-	hjg_block_free(&join->base, &join->sorted_block);
+	hjg_block_free(&join->base, &join->sorted.block);
 	hjg_block_free(&join->base, &join->plain_block);
 	env.free(env.arg, join, sizeof(HjgCoupled));
 }

@@ -2,15 +2,15 @@
  * coupled_large.c
  *	  Build sides that do not fit the device's largest buffer.
  *
- * After He, Lu and He, appendix A: as in a hash join for external memory, with the buffer
- * in the place of memory and all other memory in the place of disks.  The build rows go through the buffer in chunks, each is
- * partitioned there by the steps n1 to n3 and copied out; the pieces of a partition are linked, copied in, and
- * become a table of their own by the chosen strategy.  A window of probe rows is partitioned in the same way and
- * meets the tables one after the other (coupled_probe.c): each is lent to the device while its rows are at work.
- * So a row costs one more partitioning step and a copy, however many parts there are.
+ * After He, Lu and He, appendix A: as in a hash join in external memory, with the buffer in place of memory and all other
+ * memory in place of disks. Build rows go through the buffer in chunks; each chunk is partitioned there by the steps n1 to n3
+ * and copied out. The pieces of a partition are then linked, copied in, and built into a table of their own by the chosen
+ * strategy. A window of probe rows is partitioned in the same way and joined with one table after the other (coupled_probe.c);
+ * each table is lent to the device for that time. So a row costs one more partitioning step and a copy, whatever the number of
+ * parts.
  *
- * Partitions are the first bits of mixed keys, and buckets those that follow.  Where so many rows have one key that
- * their table fits no buffer, the join gives up.
+ * The first bits of mixed keys number partitions, those that follow buckets. Where so many rows have one key that their table
+ * does not fit a buffer, the join gives up.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -19,7 +19,7 @@
 
 #define COPY_UNIT 65536
 
-/* Build rows in system memory: chunk after chunk in order of partition. */
+/* Build rows in other memory: chunk after chunk, each in order of partition. */
 typedef struct Spilled
 {
 	HjgCoupled *join;
@@ -31,7 +31,7 @@ typedef struct Spilled
 	hjg_u32		nchunks;
 } Spilled;
 
-/* Count the rows that the largest of so many parts is expected to have, keys being mixed. */
+/* Compute the rows that the largest of so many parts is expected to have; keys are mixed. */
 static hjg_u64
 part_rows(hjg_u64 build_rows, int bits)
 {
@@ -40,7 +40,7 @@ part_rows(hjg_u64 build_rows, int bits)
 	return mean + mean / 16 + 256;
 }
 
-/* Choose how many bits make parts that fit; more than MAX_PART_BITS: too many. */
+/* Choose the bits for parts that fit; more than MAX_PART_BITS: too many. */
 static int
 choose_part_bits(HjgCoupled *join)
 {
@@ -106,7 +106,7 @@ use_rows(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, bool reads)
 
 /* ---- chunks ---- */
 
-/* Pass rows [row, row + nrows), which are chunk number chunk: through the buffer and out of it. */
+/* Partition rows [row, row + nrows), which are chunk number chunk, in the buffer and copy them out. */
 static HjgStatus
 spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 {
@@ -242,7 +242,7 @@ hjg_coupled_build_parts(HjgCoupled *join, const HjgRuns *runs)
 
 	if (bits > MAX_PART_BITS)
 		return HJG_ERR_INPUT;
-	/* the chunks' launches want a table, of which they need the flags alone */
+	/* launches for chunks need a table for its flags alone */
 	join->whole.nrows = 0;
 	status = hjg_coupled_make_table(join, &join->whole);
 	if (status != HJG_OK)

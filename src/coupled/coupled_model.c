@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Find between which two calibrated sizes so many rows are: the first one's index, and the share of the second. */
+/* Find the two calibrated sizes around so many rows: the index of the first, and the weight of the second. */
 static int
 find_size(const HjgStepCosts *costs, double build_rows, double *share)
 {
@@ -83,8 +83,9 @@ typedef struct Stops
 } Stops;
 
 /*
- * Add what each step's rows lack on their processor, which crosses before it and takes the time of both where it goes to the device.  The CPU's rows come before
- * the device begins with p4, whose pairs go the same way, and what the host reads behind the series is waited for.
+ * Add the copies that each step needs before it; copies to the device take the time of both processors. The CPU's rows are
+ * copied before the device begins with p4, whose pairs use the bus in the same direction, and the CPU waits for what the host
+ * reads behind the series.
  */
 static Stops
 add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
@@ -113,7 +114,8 @@ add_crossings(const HjgSeriesShape *shape, const double *ratios, double step_ns[
 }
 
 /*
- * Compute the time of each step on each processor (equations 2 and 3, with M in the unit cost), and of the CPU to queue the device's pieces.
+ * Compute the time of each step on each processor (equations 2 and 3, with M in the unit cost), and the CPU's time to queue the
+ * device's pieces.
  */
 static Stops
 step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS], double *queue_ns)
@@ -142,7 +144,7 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 			busy[p] += step_ns[p][i];
 		}
 	}
-	/* beyond the paper: a processor is slower for as much of its time as the other one is at work */
+	/* not in the paper: a processor is slower while the other one works */
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 		for (int i = 0; i < shape->nsteps; i++)
 		{
@@ -154,9 +156,9 @@ step_times(const HjgSeriesShape *shape, const double *ratios, double step_ns[HJG
 }
 
 /*
- * Compute how long a processor waits in a step of which it takes a part of the rows over.  It is at them from begin_ns on and needs
- * taken_ns; the other one has them by ready_ns and made them in made_ns.  Beyond the paper, where rows come in pieces: the first
- * one cannot be begun before it is made, nor the last one.
+ * Compute how long a processor waits in a step in which it takes rows over. It gets to them at begin_ns and needs taken_ns for
+ * them; the other processor makes them in made_ns and ends at ready_ns. Not in the paper, where rows do not come in pieces:
+ * neither the first piece nor the last one can be begun before it is made.
  */
 static double
 delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken_ns, double ready_ns, double made_ns)
@@ -168,8 +170,9 @@ delay_of(const HjgSeriesShape *shape, double part, double begin_ns, double taken
 }
 
 /*
- * Go beyond equation 1: the longer of two times that differ from series to series is longer in the mean than either one's mean, the most where those
- * are alike (C. E. Clark, The greatest of a finite set of random variables, 1961, with normal ones).
+ * Compute the mean of the longer of two times, in place of the maximum in equation 1: where the times vary from series to
+ * series, it is above the mean of either, the most where both are alike (C. E. Clark, The greatest of a finite set of random
+ * variables, 1961, with normal ones).
  */
 static double
 longer_of(double a_ns, double b_ns, double spread)
@@ -182,7 +185,7 @@ longer_of(double a_ns, double b_ns, double spread)
 	return fmax(a_ns, b_ns) + deviation_ns * (exp(-apart * apart / 2) / sqrt(2 * M_PI) - apart * erfc(apart / sqrt(2)) / 2);
 }
 
-/* Compute the time until the table is where rows of the series will meet it. */
+/* Compute the time until the table is on the processors that use it. */
 static double
 move_time(const HjgSeriesShape *shape, const double *ratios)
 {
@@ -197,8 +200,8 @@ move_time(const HjgSeriesShape *shape, const double *ratios)
 }
 
 /*
- * Then the delays: a processor that takes more rows of step i than of step i - 1 waits until the other one has made them; a device
- * that has waited begins anew.
+ * Add the delays: a processor that takes more rows of step i than of step i - 1 waits until the other one has made them; a
+ * device that has waited must start again.
  */
 void
 hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times)
@@ -249,7 +252,7 @@ hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesT
 			times->delay_ns[p] += delay[p];
 			sum[p] += step_ns[p][i] + delay[p];
 		}
-		/* the device begins: with its first rows, and after it had nothing to do */
+		/* the device starts: with its first rows, and after it was idle */
 		if (r < 1 && (delay[HJG_ON_DEVICE] > 0 || sum[HJG_ON_DEVICE] == moved_ns + stops.first_ns + step_ns[HJG_ON_DEVICE][i]))
 		{
 			sum[HJG_ON_DEVICE] += shape->wait_ns;
@@ -314,7 +317,7 @@ search_dd(const HjgSeriesShape *shape, double *best, double *best_ns)
 	}
 }
 
-/* Search two ratios, one for the steps up to some, one for those from there on: the device begins anew once at most. */
+/* Search two ratios, one for the first steps and one for the others: the device is idle and starts again once at most. */
 static void
 search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 {
@@ -332,19 +335,22 @@ search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 }
 
 /*
- * Wide grids, and the steps of the search from their best points on, in units of HJG_RATIO_STEP.  All together take 0.9 ms for four
- * steps; what is found is kept for other series and joins.
+ * Strides of the wide grids, and of the search from their best points on, in units of HJG_RATIO_STEP. The whole search takes
+ * 0.9 ms for four steps; its result is kept for other series and joins.
  */
 static const double wide_steps[] = {1.0 / 3, 0.25, 0.2};
 static const int strides[] = {5, 2, 1};
 
-/* By how much several ratios must be better than one, and any ratios than one side alone: predictions err by as much. */
+/*
+ * The factors by which several ratios must be better than one ratio, and any ratios better than one side alone, because
+ * predictions err by as much.
+ */
 #define ONE_RATIO_MARGIN 1.08
 #define ALONE_MARGIN 1.1
 
 /*
- * Descend from *best: try all neighbours in a distance of a stride, in any of the ratios at a time, until none is better; then a
- * shorter stride.
+ * Descend from *best: try all neighbours at the distance of a stride, in any combination of ratios, until none is better; then
+ * with a shorter stride.
  */
 static void
 descend(const HjgSeriesShape *shape, double *best, double *best_ns)
@@ -372,8 +378,9 @@ descend(const HjgSeriesShape *shape, double *best, double *best_ns)
 }
 
 /*
- * Prefer simple ratios.  A choice among many makes the most of the errors of their unit costs: a simpler one that is nearly as good is taken.  Ratios that
- * differ from step to step give way to one ratio for all, unless that is worse than no ratio (ol_ns), and any to one side alone.
+ * Prefer simple ratios.  The best of many predictions is the one whose errors favour it most, so a simpler choice that is
+ * nearly as good is taken: one ratio for all steps instead of several, unless it is worse than no ratio (ol_ns), and one side
+ * alone instead of any ratio.
  */
 static void
 prefer_simple(const HjgSeriesShape *shape, double ol_ns, double *best, double *best_ns)
@@ -413,7 +420,7 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 		search_ol(shape, ratios, &best_ns);
 	if (scheme == HJG_SCHEME_PL)
 	{
-		/* down from the best points of OL, of DD, of two ratios and of the wide grids */
+		/* descend from the best points of OL, of DD, of two ratios and of the wide grids */
 		const int	ngrids = sizeof(wide_steps) / sizeof(wide_steps[0]);
 		const double ol_ns = best_ns;
 		double		from[HJG_SERIES_STEPS];

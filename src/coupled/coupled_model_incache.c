@@ -24,7 +24,7 @@ shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int cores)
 {
 	double		rate = 0;
 
-	/* somebody needs no time for it */
+	/* one side needs no time for it */
 	if ((cpu > 0 && ns[HJG_ON_CPU] <= 0) || (cores > 0 && ns[HJG_ON_DEVICE] <= 0))
 		return 0;
 	if (cpu > 0)
@@ -35,8 +35,8 @@ shared_ns(const HjgInCacheShape *shape, const double *ns, int cpu, int cores)
 }
 
 /*
- * Compute equations 3 and 4: bytes that P did not fetch while the work went on come from memory.  The
- * misses of the units that work are shared by them as the work is.
+ * Compute equations 3 and 4: bytes that P does not fetch during the work come from memory. Misses are divided among the working
+ * units as the work is.
  */
 static double
 memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fetch_bytes_per_ns, int cpu, int cores)
@@ -44,11 +44,11 @@ memory_ns(const HjgInCacheShape *shape, double bytes, double work_ns, double fet
 	const double fetched = fmin(work_ns * fetch_bytes_per_ns, bytes);
 	const bool	together = cpu > 0 && cores > 0;
 
-	/* nobody at work has no misses */
+	/* without working units there are no misses */
 	return cpu + cores > 0 ? (bytes - fetched * shape->fetch_gain) * shared_ns(shape, shape->miss_ns[together], cpu, cores) : 0;
 }
 
-/* Compute equation 6: E of all rows by some threads and cores, with what it waits for memory. */
+/* Compute equation 6: E of all rows by some threads and cores, with its waits for memory. */
 static double
 execute_ns(const HjgInCacheShape *shape, double fetch_bytes_per_ns, int cpu, int cores)
 {
@@ -97,7 +97,7 @@ hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCa
 		times->execute_ns = times->decompress_ns + behind_ns * (1 - times->decompress_ns / beside_ns);
 	times->execute_ns = fmax(times->execute_ns, times->decompress_ns) + shape->rest_ns +
 		shape->window_ns * (has_windows ? ceil(shape->nrows / shape->window_rows) : 1);
-	/* what E would do beside D while that is at the first window comes behind it */
+	/* E cannot work beside D during the first window, so that part of its work comes later */
 	times->total_ns = fmax(times->decompress_ns, times->execute_ns) +
 		first * fmin(times->decompress_ns / fmax(beside_ns, 1), 1) * (isinf(behind_ns) ? 0 : behind_ns) +
 		start_ns(shape, units->cpu_p) + start_ns(shape, units->cpu_d);

@@ -21,7 +21,7 @@ stream_bytes(int width, int leaf, bool delta, const HjgPackShape *shape)
 	return bytes + (delta ? width / lane : 0);
 }
 
-/* Describe a dictionary's codes, which need so many bits; Delta and FOR do not go with it. */
+/* Describe the codes of a dictionary, which need so many bits; Delta and FOR are not combined with it. */
 static HjgPackShape
 code_shape(const HjgPackStats *stats)
 {
@@ -59,7 +59,7 @@ hjg_pack_plan_is_empty(const HjgPackPlan *plan)
 	return !plan->scale && !plan->dict && !plan->runs && !plan->delta && !plan->frame && plan->leaf == HJG_PACK_PLAIN;
 }
 
-/* Make the plan of a number: all that make sense, and nothing twice. */
+/* Make the plan of a number; the numbers cover each sensible plan once. */
 static bool
 plan_by_number(const HjgPackStats *stats, int n, HjgPackPlan *plan)
 {
@@ -71,7 +71,7 @@ plan_by_number(const HjgPackStats *stats, int n, HjgPackPlan *plan)
 		return false;
 	if (plan->dict && (plan->delta || plan->frame || plan->leaf == HJG_PACK_PLAIN || stats->ndistinct > HJG_PACK_MAX_DICT))
 		return false;
-	/* what prepares values is of use only where fewer bits are kept */
+	/* preparing values is useful only where they are then stored in fewer bits */
 	return (!plan->delta && !plan->frame && !plan->scale) || plan->leaf != HJG_PACK_PLAIN;
 }
 
@@ -102,7 +102,7 @@ hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts *costs, double byt
 	return best;
 }
 
-/* Write the cascade of one stream, in brackets when it has several schemes and is a part of a plan. */
+/* Write the cascade of one stream, in brackets if it has several schemes and is a part of a plan. */
 static int
 chain_text(char *text, size_t room, bool inner, const char *const *names, int n)
 {

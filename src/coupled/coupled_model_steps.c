@@ -1,6 +1,6 @@
 /*
  * coupled_model_steps.c
- *	  Which arrays steps use, and what of them crosses.
+ *	  The arrays that steps use, and their parts that are copied between the processors.
  */
 #include "coupled/hjg_steps_model.h"
 
@@ -29,7 +29,7 @@ const HjgStepUse hjg_step_use[HJG_STEP_COUNT] = {
 	[HJG_STEP_P4] = {.host_writes = OFFSETS, .reads = ROWS | NODES | COUNTS | OFFSETS},
 };
 
-/* Let a share of an array's rows cross. */
+/* Count the copy of a share of an array's rows. */
 static void
 cross(const HjgRowsShape *rows, HjgArray array, double share, HjgCopies *to)
 {

@@ -7,7 +7,7 @@
 #include "coupled/hjg_pack_internal.h"
 #include "layout/hjg_checksum.h"
 
-/* One pad behind the data of a stream: unpacking reads the word behind a value. */
+/* Padding behind the data of a stream, because unpacking reads the word behind a value. */
 #define DATA_PAD 16
 
 static size_t
@@ -47,7 +47,7 @@ typedef struct PackWriter
 	hjg_u32		bytes;			/* written so far */
 } PackWriter;
 
-/* Take the place of so many zeroed bytes more. */
+/* Reserve so many more bytes, zeroed. */
 static hjg_u32
 take(PackWriter *writer, size_t bytes)
 {
@@ -141,7 +141,7 @@ write_stream(PackWriter *writer, HjgPackStream *stream, int width, int leaf, boo
 
 /* ---- blocks ---- */
 
-/* Write rows [begin, begin + n) of a column; *bytes is what the block takes. */
+/* Write rows [begin, begin + n) of a column; *bytes becomes the size of the block. */
 static HjgStatus
 write_block(int key_width, const HjgPackPlan *plan, const HjgPackDict *dict, const void *keys, int column, hjg_u32 begin,
 			hjg_u32 n, HjgPackWork *work, hjg_u8 *to, hjg_u32 *bytes)

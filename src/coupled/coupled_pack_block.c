@@ -1,6 +1,6 @@
 /*
  * coupled_pack_block.c
- *	  What the schemes make of the values of one block.
+ *	  The schemes, applied to the values of one block.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,7 @@ hjg_pack_gather(int key_width, const void *keys, int column, hjg_u32 begin, hjg_
 			memcpy(&values[i], from + (size_t) i * (size_t) key_width, 8);
 }
 
-/* Integers of this size have doubles of their own. */
+/* Integers up to this size are exact in a double. */
 #define MAX_SCALED 9007199254740992.0
 
 bool
@@ -85,7 +85,7 @@ hjg_pack_delta(int width, hjg_u64 *values, hjg_u32 n, hjg_u64 *marks)
 hjg_u64
 hjg_pack_frame(int width, hjg_u64 *values, hjg_u32 n, bool after_delta)
 {
-	/* signed order is unsigned order with the first bit turned: the shorter range counts */
+	/* flipping the first bit makes signed order unsigned; the order with the shorter range is taken */
 	const hjg_u64 turn = (hjg_u64) 1 << (width * 8 - 1);
 	const hjg_u64 mask = hjg_pack_mask(width);
 	hjg_u64		least[2] = {~(hjg_u64) 0, ~(hjg_u64) 0};

@@ -1,6 +1,6 @@
 /*
  * coupled_pack_calibrate.c
- *	  Unit costs of unpacking: made-up columns, packed by plans that differ in one scheme.
+ *	  Unit costs of unpacking: generated columns, packed by plans that differ in one scheme.
  */
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "coupled/hjg_pack_internal.h"
 #include "engine/hjg_engine_internal.h"
 
-/* Rows enough that the clock does not matter, and few enough for the cache. */
+/* Enough rows for the clock's resolution, and few enough for the cache. */
 #define NROWS 32768u
 #define NRUNS 5
 
@@ -92,7 +92,7 @@ measure_all(PackBench *bench, HjgPackCosts *costs)
 	if (status == HJG_OK)
 		status = measure(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .scale = 3}, &ns);
 	costs->scale_ns = fmax(ns - costs->check_ns * (double) bench->packed_bytes / NROWS - costs->leaf_ns[HJG_PACK_NS], 0);
-	/* runs so long that their own costs are nothing */
+	/* runs so long that their own costs are negligible */
 	for (hjg_u32 i = 0; i < NROWS; i++)
 		bench->keys[i] = i / 512;
 	if (status == HJG_OK)

@@ -68,7 +68,7 @@ compare_values(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sort the values, which gives them new numbers: the table is filled anew. */
+/* Sort the values, which gives them new numbers, and fill the table again. */
 void
 hjg_pack_dict_sort(HjgPackDict *dict)
 {

@@ -1,7 +1,6 @@
 /*
  * coupled_pack_stats.c
- *	  What a column is like: what its values would need under each preparation, by trying
- *	  them on a sample of blocks.
+ *	  Statistics of a column: the bits that its values need under each preparation, tried on a sample of blocks.
  */
 #include <string.h>
 
@@ -9,7 +8,7 @@
 
 #define SAMPLED_BLOCKS 8
 
-/* The sampled values as they are and, if Scale goes, as integers; and room to try preparations on. */
+/* The sampled values unchanged and, if Scale is possible, as integers; and room to try preparations. */
 typedef struct PackSample
 {
 	hjg_u64		plain[HJG_PACK_BLOCK_ROWS];
@@ -82,7 +81,7 @@ digits_of(int width, const hjg_u64 *values, hjg_u32 n, int scale)
 	return scale;
 }
 
-/* Over all rows, so that Scale and DICT are known to go. */
+/* Over all rows, so that Scale and DICT are known to be possible. */
 static HjgStatus
 look_at_all(const HjgEnv *env, int key_width, const void *keys, int column, PackSample *sample, HjgPackDict *dict,
 			HjgPackStats *stats)

@@ -1,6 +1,6 @@
 /*
  * coupled_partition.c
- *	  The arrays of rows at work, and partitioning in them.
+ *	  The arrays of the rows in work, and partitioning of these rows.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -12,7 +12,7 @@
 
 /* ---- the arrays ---- */
 
-/* Count the counters of the pass that has the most, where two share the bits. */
+/* Count the counters of a pass; where two passes share the bits, of the one that has more. */
 static hjg_u32
 most_counters(int bits)
 {
@@ -22,7 +22,7 @@ most_counters(int bits)
 	return first > last ? first : last;
 }
 
-/* The offset 0 is taken by nothing, since it stands for "no array" in places. */
+/* No array has the offset 0, which means "no array" in some members. */
 size_t
 hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args)
 {
@@ -66,7 +66,7 @@ hjg_coupled_work_rows(HjgCoupled *join, int bits, hjg_u64 most)
 
 /* ---- partitioning ---- */
 
-/* Turn counts into starts, the headers' exclusive prefix sum, in order of partition and then of stripe. */
+/* Replace the counts in the headers by starts, their exclusive prefix sums in order of partition and then of stripe. */
 static void
 sum_headers(HjgCoupled *join, const HjgStepArgs *args)
 {

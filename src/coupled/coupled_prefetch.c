@@ -1,15 +1,14 @@
 /*
  * coupled_prefetch.c
- *	  P: one CPU thread fetches the memory that the next piece of a step will touch.
+ *	  Prefetching (P): one CPU thread fetches the memory that the next piece of a step will touch.
  *
- * The work-ahead set of Zhou et al. as He, Zhang and He use it (section 3.2.1): while a
- * piece of rows is executed, by CPU threads or on the device, the fetcher walks over the rows of the next
- * one and reads what they will ask for, so that those misses are the fetcher's.  The set is a piece:
- * its rows are so few that the lines which they touch are at most config.was_bytes, and the
- * fetcher is never more than one piece ahead.  A fetcher that fell behind skips.
+ * The work-ahead set of Zhou et al. as He, Zhang and He use it (section 3.2.1): while a piece of rows is executed, by CPU
+ * threads or on the device, the fetcher goes over the rows of the next one and reads the memory that they will need, so that it
+ * takes the misses. The set is a piece: it has so few rows that the lines they touch are at most config.was_bytes, and the
+ * fetcher is never more than one piece ahead. A fetcher that falls behind skips pieces.
  *
- * It reads only what no other thread writes by plain stores at that time: bucket
- * numbers, nodes and headers of a step that is over, lists by atomic loads.
+ * It reads only memory that no other thread writes by plain stores at that time: bucket numbers, nodes and headers of steps
+ * that have ended, and lists by atomic loads.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -18,7 +17,7 @@
 bool
 hjg_prefetch_is_on(const HjgCoupled *join)
 {
-	return join->fetcher != NULL && !hjg_series_copies(join);
+	return join->pipe.fetcher != NULL && !hjg_series_copies(join);
 }
 
 bool
@@ -137,19 +136,19 @@ hjg_steps_prefetch(const HjgStepLaunch *launch)
 void
 hjg_prefetch_start(HjgCoupled *join, HjgStepLaunch *launch)
 {
-	HjgRunner  *fetcher = join->fetcher;
+	HjgRunner  *fetcher = join->pipe.fetcher;
 
-	if (fetcher == NULL || !fetcher->done(fetcher->arg, join->fetch_ticket))
+	if (fetcher == NULL || !fetcher->done(fetcher->arg, join->pipe.fetch_ticket))
 		return;
 	launch->ahead_of = launch->step;
 	launch->step = HJG_STEP_PREFETCH;
 	join->stats.fetched_rows += launch->end - launch->begin;
-	fetcher->launch(fetcher->arg, launch, &join->fetch_ticket);
+	fetcher->launch(fetcher->arg, launch, &join->pipe.fetch_ticket);
 }
 
 void
 hjg_prefetch_stop(HjgCoupled *join)
 {
-	if (join->fetcher != NULL)
-		join->fetcher->wait(join->fetcher->arg, join->fetch_ticket);
+	if (join->pipe.fetcher != NULL)
+		join->pipe.fetcher->wait(join->pipe.fetcher->arg, join->pipe.fetch_ticket);
 }

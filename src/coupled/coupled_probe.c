@@ -2,21 +2,17 @@
  * coupled_probe.c
  *	  Rounds of the coupled engine: windows of probe rows into bounded results.
  *
- * A window goes through p1, p2 and p3, after which each row knows how many pairs it
- * gives; their prefix sums say where each pair goes and which row the result's
- * end cuts.  p4 then writes all pairs of the rows before that one, in any order of
- * theirs; of the row that is cut, and of one that an earlier round has cut, the
- * host writes the pairs (coupled_cut.c).
- * Of slices only that of one match a row has steps of its own, those of mode SEMI; for
- * a wider one rows give all pairs.
+ * A window goes through p1, p2 and p3, which count the pairs of each row; the prefix sums of the counts are the places of the
+ * pairs and tell which row the end of the result cuts. p4 then writes all pairs of the rows before that one, each row's in any
+ * order. The host writes the pairs of the row that is cut, and of a row that an earlier round has cut (coupled_cut.c). A slice
+ * of one match a row is done by the steps of mode SEMI; for wider slices, all pairs of the rows are returned.
  *
- * Where the build side is in several tables, the window's rows are partitioned as it is, and go through the steps
- * part by part.  A cut goes by the order of rows, so such a window is taken again with fewer of
- * them until all their pairs fit, at last with one row alone.
+ * Where the build side is in several tables, the window's rows are partitioned likewise and go through the steps part by part.
+ * A cut needs the order of rows, so such a window is repeated with fewer rows until all their pairs fit, in the end with one
+ * row.
  *
- * Grouping puts the rows of each block of GROUP_ROWS in the order of the sizes of
- * their buckets, so that rows of like work are neighbours in p3 (section 3.3, workload
- * divergence).
+ * Grouping orders the rows of each block of GROUP_ROWS by the sizes of their buckets, so that rows of similar work are
+ * neighbours in p3 (section 3.3, workload divergence).
  */
 #include <math.h>
 
@@ -92,7 +88,7 @@ sum_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 	window->sums[begin / SUM_ROWS] = sum;
 }
 
-/* Compute the offsets of the rows of a block; those of rows that do not fit mean nothing. */
+/* Compute the offsets of the rows of a block; for rows that do not fit they are undefined. */
 static void
 offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
@@ -281,8 +277,9 @@ write_window(ProbeWindow *window, hjg_u32 nrows, HjgResult *result)
 }
 
 /*
- * Choose the rows of the next window: what the room is likely to take, and some more, or some less where no more may come: but not less than one pair each
- * would fill where rows have had no more than that so far, or the end of a result would come in ever smaller windows.
+ * Choose the rows of the next window: as many as are likely to fill the room, and some more, or some less where a window must
+ * not be cut. Where rows have had at most one pair each so far, it is at least as many as the room has pairs; otherwise windows
+ * would get ever smaller towards the end of a result.
  */
 static hjg_u32
 window_rows(const HjgCoupled *join, double pairs_per_row, hjg_u64 room, hjg_u32 nrows)
@@ -312,7 +309,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 {
 	ProbeWindow		window = {.join = join, .args = join->parts[0].args, .base = round->npairs};
 	const hjg_u64 room = round->capacity - round->npairs;
-	/* one match of each row, any one: that is a mode */
+	/* any one match of each row is mode SEMI */
 	const bool	first_only = at->most == 1 && at->skip == 0 && join->base.spec.mode == HJG_MATCH_ALL;
 	hjg_u32		nrows = window_rows(join, first_only ? 1 : join->pairs_per_row, room, (hjg_u32) (round->runs->nrows - at->row));
 	int			bits = join->part_bits;
@@ -320,7 +317,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 	hjg_u64		fitting = 0;
 	HjgStatus	status;
 
-	/* a row that was cut goes by itself */
+	/* a row that was cut is a window of its own */
 	if (at->skip > 0)
 		nrows = 1;
 	if (nrows > round->most)
@@ -358,7 +355,7 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 		at->row += nrows;
 		return status;
 	}
-	/* the cut goes by the order of rows: take them in that order, or so few that there is no cut, or one alone */
+	/* a cut needs the order of rows: repeat in that order, or with so few rows that there is no cut, or with one */
 	if (join->part_bits == 0 && bits > 0)
 	{
 		round->partition = false;
@@ -384,8 +381,8 @@ probe_window(HjgCoupled *join, ProbeRound *round, HjgCursor *at)
 }
 
 /*
- * Set windows for which work fits the buffer, all of its arrays being there.  A buffer that D's windows alone outgrow is one
- * that a configuration set, and no device: such a small excess is better than no join.
+ * Choose windows for which all arrays of work fit the buffer. Only a limit from the configuration, never a device, can be so
+ * small that D's windows alone exceed it; they may.
  */
 static void
 set_window_rows(HjgCoupled *join)
@@ -421,7 +418,7 @@ hjg_coupled_probe(HjgCoupled *join, const HjgSegment *segments, int nsegments, H
 	status = hjg_feed_open(join->base.spec.key_width, segments, nsegments);
 	if (status == HJG_OK)
 		status = hjg_runs_set(&join->base, &runs, segments, nsegments, true);
-	if (status == HJG_OK && runs.packed && join->was_rows == 0)
+	if (status == HJG_OK && runs.packed && join->pipe.was_rows == 0)
 		hjg_units_feed(join);
 	if (status == HJG_OK && (at.row > runs.nrows || (at.row == runs.nrows && at.skip > 0)))
 		status = HJG_ERR_INPUT;

@@ -2,20 +2,17 @@
  * coupled_series.c
  *	  One series of steps over the rows of two processors.
  *
- * Of step i the CPU takes rows [0, ratio[i] * nrows), the device the others.  Each
- * processor has a list of pieces, ordered by step, that it works off in order.  A
- * piece whose rows the other processor had in the step before waits for the other's
- * last piece over those rows; everything else runs without waiting (the pipelined
- * execution of He, Lu and He, section 3.2).  Within a step the device first makes
- * the rows that the CPU will need next, and leaves to the end those that it waits for.
+ * In step i the CPU has rows [0, ratio[i] * nrows), the device the others. Each processor has a list of pieces, ordered by
+ * step, and runs them in order. A piece whose rows the other processor had in the step before waits for that processor's last
+ * piece with such rows; all others run without waiting (the pipelined execution of He, Lu and He, section 3.2).  Within a step
+ * the device first processes the rows that the CPU will take over next, and last those that it takes over from the CPU.
  *
- * The calling thread drives both: it keeps some pieces queued on the device and runs the
- * CPU's pieces, with all CPU threads, between looks at the device.  Every piece is short
- * enough for cancellation.  BasicUnit has no lists: whoever is free takes the next
- * chunk of rows through all steps.
+ * The calling thread drives both: it keeps some pieces queued on the device, and between checks of the device it runs the CPU's
+ * pieces, with all CPU threads. Every piece is short enough for cancellation. BasicUnit has no lists: each processor, when it
+ * is free, takes the next chunk of rows through all steps.
  *
- * The emulated bus delays what crosses between the processors: a piece's input before
- * it may start, and the device's output before the series ends.
+ * An emulated bus, for comparisons with discrete devices, delays data that crosses between the processors: the input of a piece
+ * before it starts, and the device's output before the series ends.
  */
 #include <time.h>
 
@@ -37,8 +34,8 @@ typedef struct Drive
 } Drive;
 
 /*
- * Fetch, as P, what the piece after this one will touch, if it is of the same step and its rows are ready: all pieces
- * of earlier steps are done, and so is what it needs of the other processor.
+ * Let P fetch the memory that the next piece will touch, if that is of the same step and its rows are ready: all pieces of
+ * earlier steps are done, and so are the other processor's pieces that it waits for.
  */
 static void
 look_ahead(Drive *drive, const HjgPiece *pieces, int npieces, int at, int done, int other_done)
@@ -148,7 +145,7 @@ make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 		const hjg_u32 before = cuts[i];
 		const hjg_u32 cut = cuts[i + 1];
 		const hjg_u32 after = cuts[i + 2];
-		/* of the rows that the device has already, those that the CPU will take come first */
+		/* of the rows that the device has already, those that the CPU will take over come first */
 		const hjg_u32 own = max_u32(cut, before);
 		const hjg_u32 wanted = min_u32(max_u32(after, own), n);
 
@@ -163,7 +160,7 @@ make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 
 /* ---- driving ---- */
 
-/* Wait for the device after an error: it must not touch the memory any more. */
+/* Wait for the device after an error, so that it does not touch the memory any more. */
 static void
 drain(const Drive *drive, const HjgPiece *pieces, int from, int to)
 {
@@ -171,7 +168,7 @@ drain(const Drive *drive, const HjgPiece *pieces, int from, int to)
 		hjg_piece_reap(drive->join, drive->series, &pieces[i]);
 }
 
-/* Queue a piece of a plan; nbefore of them are queued and not seen to be done. */
+/* Queue a piece of a plan; nbefore pieces are queued and not known to be done. */
 static HjgStatus
 queue_piece(Drive *drive, SeriesPlan *plan, int ix, int nbefore)
 {
@@ -187,7 +184,8 @@ queue_piece(Drive *drive, SeriesPlan *plan, int ix, int nbefore)
 }
 
 /*
- * Bring pairs first.  By copies, pairs that the device writes go to the host by the way of what the CPU's rows of p4 lack, and for longer, so this comes before.
+ * Bring the data that the CPU's rows of p4 lack to the host, before the device writes pairs: these use the bus in the same
+ * direction, and for longer.
  */
 static HjgStatus
 bring_first(Drive *drive, const SeriesPlan *plan)
@@ -353,14 +351,14 @@ user_memory_fits(const HjgCoupled *join, const HjgSeries *series)
 	return true;
 }
 
-/* Has a processor rows of the series' step i?  BasicUnit gives them to whoever is free. */
+/* Has a processor rows in the series' step i?  With BasicUnit either one may. */
 static bool
 has_rows(const HjgSeries *series, int i, HjgProcessor processor, bool by_units)
 {
 	return by_units || (processor == HJG_ON_CPU ? series->ratios[i] > 0 : series->ratios[i] < 1);
 }
 
-/* Move the table where the series uses it; one that b2 to b4 change is on one side alone. */
+/* Move the table to the processors that use it in the series; a table that b2 to b4 change is on one side alone. */
 static HjgStatus
 move_table(HjgCoupled *join, const HjgSeries *series, bool by_units)
 {
@@ -420,7 +418,7 @@ run_whole(HjgCoupled *join, HjgSeries *series)
 		join->stats.ratios[series->steps[i]] = series->ratios[i];
 		hjg_series_passed(join, series, series->steps[i], series->ratios[i]);
 	}
-	/* what P reads may be freed or written now */
+	/* memory that P reads may be freed or written from now on */
 	hjg_prefetch_stop(join);
 	return status;
 }

@@ -2,9 +2,9 @@
  * coupled_series_piece.c
  *	  One piece of a series: rows of one step, by the CPU's threads, or as launches of the device.
  *
- * Keys lie in the caller's runs, and pairs go to the caller's pages, so a piece of HASH is as many launches as its rows
- * have runs, and one of P4 as many as its pairs have pages.  Time and rows of each piece are counted by step
- * and processor (HjgCoupledStats).
+ * Keys lie in the caller's runs, and pairs go to the caller's pages, so a piece of HASH has a launch for each run of its rows,
+ * and a piece of P4 one for each page of its pairs.  Time and rows of each piece are counted by step and processor
+ * (HjgCoupledStats).
  */
 #include <sched.h>
 #include <time.h>
@@ -12,13 +12,13 @@
 #include "coupled/hjg_coupled_internal.h"
 
 /*
- * Waiting for the device is a sign of life for so long: a driver may compile a kernel at its first
- * launch, which takes seconds.  One that takes longer hangs, and whoever watches this process may know.
+ * The heartbeat goes on for this long while the device is waited for, because a driver may compile a kernel at its first
+ * launch, which takes seconds. A device that takes longer hangs, and the heartbeat stops.
  */
 #define AWAIT_NS UINT64_C(15000000000)
 #define SPIN_NS 2000000
 
-/* Fewer rows of a step take less time than another thread needs to begin. */
+/* Rows of a step that take less time than another thread needs to start. */
 #define LEAST_UNIT_ROWS 256
 
 /* ---- launches ---- */
@@ -145,7 +145,7 @@ count_step(HjgCoupled *join, HjgProcessor processor, const HjgSeries *series, co
 	join->stats.step_ns[processor][step] += ns;
 }
 
-/* Count the units of work that come out even: no thread has more rows of the piece than another. */
+/* Count the units of work so that all threads have about the same number of rows of the piece. */
 static hjg_u32
 unit_rows(const HjgCoupled *join, hjg_u32 nrows)
 {
@@ -153,7 +153,7 @@ unit_rows(const HjgCoupled *join, hjg_u32 nrows)
 	const hjg_u32 nunits = nthreads * ((nrows + nthreads * HJG_COUPLED_UNIT_ROWS - 1) / (nthreads * HJG_COUPLED_UNIT_ROWS));
 	const hjg_u32 rows = (nrows + nunits - 1) / nunits;
 
-	/* whole lines of 4-byte arrays, and not so few that another thread is not worth it */
+	/* whole lines of 4-byte arrays, and enough rows for another thread to be worthwhile */
 	return rows < LEAST_UNIT_ROWS ? LEAST_UNIT_ROWS : (rows + 15) / 16 * 16;
 }
 
@@ -177,7 +177,7 @@ hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece)
 
 /* ---- the device's side ---- */
 
-/* Give a launch, the first of npieces that are still to come, its share of the blocks that the device unpacks beside. */
+/* Give a launch, the first of npieces that are left, its share of the blocks that the device unpacks meanwhile. */
 static void
 add_beside(const HjgCoupled *join, HjgBeside *beside, int npieces, HjgStepLaunch *launch)
 {
@@ -188,14 +188,14 @@ add_beside(const HjgCoupled *join, HjgBeside *beside, int npieces, HjgStepLaunch
 	launch->packed = beside->packed;
 	launch->packed_bytes = beside->packed->bytes;
 	launch->args.unpack_off = beside->keys_off;
-	launch->args.unpack_scratch_off = join->feed.device_scratch_off;
+	launch->args.unpack_scratch_off = join->pipe.place.device_scratch_off;
 	launch->args.unpack_first = beside->first;
 	launch->args.unpack_begin = beside->next;
 	launch->args.unpack_end = beside->next += (left + (hjg_u32) npieces - 1) / (hjg_u32) npieces;
 	launch->args.unpack_workers = (hjg_u32) join->units.device_d;
 }
 
-/* Queue a launch, and count what is copied for it. */
+/* Queue a launch, and count the copies for it. */
 static HjgStatus
 launch_counted(HjgCoupled *join, const HjgStepLaunch *launch, hjg_u64 *ticket)
 {

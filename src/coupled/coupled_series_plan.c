@@ -1,19 +1,21 @@
 /*
  * coupled_series_plan.c
- *	  Which rows of a series' steps each processor takes: fixed ratios, or those that the model finds best.
+ *	  The ratios of a series: fixed ones, or those that are best by the model.
  *
- * Found ratios are kept for series of the same steps and about as many rows, in joins to come, too.  Where the device works on copies, all
- * rows of the steps that write where other rows may write, too, are on one side.
+ * Ratios that were found are kept for series of the same steps with about as many rows, of later joins, too. Where the device
+ * works on copies, all rows of steps that scatter are on one side.
  */
 #include <math.h>
 #include <string.h>
 
 #include "coupled/hjg_coupled_internal.h"
 
-/* Series whose numbers of rows differ by no more than such a part have the same ratios. */
+/* Relative difference in rows up to which series share ratios. */
 #define LIKE_ROWS 0.05
 
-/* Settle, where the device works on copies, all rows of such steps on the side of most of the last one's. */
+/*
+ * Where the device works on copies, put all rows of the steps that scatter on the side that has most rows of the last of them.
+ */
 static void
 settle_scatter(const HjgCoupled *join, HjgSeries *series)
 {
@@ -40,7 +42,7 @@ search_ratios(const HjgCoupled *join, const HjgSeries *series, double *ratios, H
 	hjg_series_predict(&shape, ratios, times);
 }
 
-/* Predict a division where the CPU's threads have all other tasks. */
+/* Predict a division where all CPU threads have other tasks. */
 static void
 predict_on_device(const HjgCoupled *join, const HjgSeries *series, HjgSeriesTimes *times)
 {
@@ -86,11 +88,11 @@ is_like(const HjgSeriesMemo *a, const HjgSeriesMemo *b)
 static HjgSeriesMemos *
 memos_of(HjgCoupled *join)
 {
-	/* ratios that are given are this join's affair */
+	/* fixed ratios hold for this join alone */
 	return join->config.memos != NULL && !join->config.keep_ratios ? join->config.memos : &join->memos;
 }
 
-/* Make the times of a series of as many rows more or fewer. */
+/* Scale the times of a series to another number of rows. */
 static HjgSeriesTimes
 scaled_times(const HjgSeriesTimes *of, double factor)
 {
@@ -142,7 +144,7 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 		.strategy = join->config.strategy, .units = join->units, .bus_ns = hjg_series_bus_ns(join),
 		.nsteps = series->nsteps, .first_step = series->steps[0], .last_step = series->steps[series->nsteps - 1],
 		.nrows = series->nrows, .table_rows = join->part->nrows,
-		/* what matters where the device works on copies */
+		/* these matter where the device works on copies */
 		.building = hjg_series_copies(join) && series->building, .places = join->places,
 		.is_missing = {join->part->missing_bytes[HJG_ON_CPU] > 0, join->part->missing_bytes[HJG_ON_DEVICE] > 0}
 	};

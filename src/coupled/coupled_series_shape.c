@@ -1,6 +1,6 @@
 /*
  * coupled_series_shape.c
- *	  What the model needs to know of a series: its pieces, where its rows lie, what its steps cost.
+ *	  A series as the model sees it: its pieces, the places of its rows, the costs of its steps.
  */
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows)
 	const hjg_u32 least = nrows / HJG_SERIES_MAX_CHUNKS + 1;
 	hjg_u32		rows = join->config.chunk_rows;
 
-	/* of a piece whose memory is fetched ahead no more than the work-ahead set has lines */
+	/* a piece whose memory is fetched ahead has no more rows than the work-ahead set has lines */
 	if (hjg_prefetch_is_on(join))
 	{
 		hjg_u32		fetched = (hjg_u32) (join->config.was_bytes / HJG_COUPLED_LINE_BYTES);

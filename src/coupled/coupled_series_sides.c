@@ -2,19 +2,20 @@
  * coupled_series_sides.c
  *	  Ratios where the device works on copies.
  *
- * There what a series leaves behind matters to those that follow: rows that the next one takes on the other side cross the bus, and so
- * does the table.  A series that scatters is on one side; which one is decided by its own time and by what follows at the least: all
- * the rest of the join on one side, the same or the other.  So no choice is predicted to be worse than to stay on one side for good.
- * That the probe side has as many rows as the build side is an assumption: it has more as a rule, which the next decision sees.
+ * There a series determines costs of later ones: rows that the next one processes on the other side cross the bus, and so does
+ * the table. A series that scatters is on one side. The side is chosen by the time of the series plus the least time of the
+ * rest of the join, which is taken to run on one side, the same or the other. So no choice is predicted to be worse than the
+ * whole join on one side. The probe side is assumed to have as many rows as the build side; it usually has more, which later
+ * decisions see.
  *
- * Rows that count their pairs (p1 to p3) stay where they are to write them, so p4 is looked at together with those steps.
+ * Rows write their pairs (p4) on the side that counted them (p1 to p3), so p4 is considered together with these steps.
  */
 #include <math.h>
 #include <string.h>
 
 #include "coupled/hjg_coupled_internal.h"
 
-/* Work for a second side must be worth so much: predictions err by as much. */
+/* Factor by which a division must be faster than one side alone, because predictions err by as much. */
 #define SHARE_MARGIN 1.1
 
 /* Steps that are still to come. */
@@ -33,7 +34,7 @@ add_steps(Rest *rest, const HjgStep *steps, int nsteps)
 		rest->steps[rest->nsteps++] = steps[i];
 }
 
-/* Find what is left behind a series that scatters. */
+/* Find the steps that follow a series that scatters. */
 static Rest
 rest_behind(const HjgCoupled *join, const HjgSeries *series)
 {
@@ -58,7 +59,7 @@ rest_behind(const HjgCoupled *join, const HjgSeries *series)
 	return rest;
 }
 
-/* Compute the time of all of it on one processor alone, for rows that lie where they are behind the series. */
+/* Compute the time of these steps on one processor alone, from the places of the rows behind the series. */
 static double
 rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgProcessor processor, HjgPlaces places)
 {
@@ -89,7 +90,7 @@ rest_ns(const HjgCoupled *join, const HjgSeries *series, const Rest *rest, HjgPr
 	return ns;
 }
 
-/* Compute what follows at the least, on one side alone. */
+/* Compute the least time of the rest of the join on one side. */
 static double
 follow_ns(const HjgCoupled *join, const HjgSeries *series, HjgProcessor from)
 {
@@ -111,7 +112,7 @@ follow_ns(const HjgCoupled *join, const HjgSeries *series, HjgProcessor from)
 	return fmin(ns[HJG_ON_CPU], ns[HJG_ON_DEVICE]);
 }
 
-/* Search the ratios of a series that scatters: of PL the ratio of the first step, if that does not, is free. */
+/* Search the ratios of a series that scatters; with PL, the ratio of the first step is free if that step does not scatter. */
 static void
 search_scattering(const HjgCoupled *join, const HjgSeries *series, double *ratios)
 {

@@ -2,12 +2,12 @@
  * coupled_steps.c
  *	  The steps of the coupled engine as loops of one CPU thread, for each key width.
  *
- * Nodes come from the worker's blocks: the local pointer of the paper's allocator is a
- * local variable here, and goes back to the table when the rows are done.
+ * Nodes come from the worker's blocks: the local pointer of the paper's allocator is a local variable here, which is written
+ * back to the table when the rows are done.
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* Take one node: out of the worker's block, or a new block off the global pointer. */
+/* Take a node from the worker's block, or from a new block that the global pointer gives. */
 HJG_ALWAYS_INLINE hjg_u32
 take_node(hjg_u32 *global_next, hjg_u32 *next, hjg_u32 *end, hjg_u32 block_nodes)
 {
@@ -111,7 +111,7 @@ run_width(int width, const HjgStepLaunch *launch, hjg_u32 begin, hjg_u32 end, hj
 	}
 }
 
-/* Unpack as worker number worker of args.unpack_workers: every so many blocks one. */
+/* Unpack the blocks of worker number worker of args.unpack_workers: every unpack_workers-th one. */
 void
 hjg_steps_unpack(const HjgStepLaunch *launch, hjg_u32 worker)
 {

@@ -1,6 +1,6 @@
 /*
  * coupled_table.c
- *	  Tables of the coupled engine: how large they are, building and merging.
+ *	  Tables of the coupled engine: sizes, building, merging.
  */
 #include "coupled/hjg_coupled_internal.h"
 
@@ -41,7 +41,10 @@ block_nodes_of(const HjgCoupled *join, size_t node_bytes)
 	return join->config.block_bytes == 0 ? 1 : nodes < 64 ? 64 : nodes;
 }
 
-/* Lay a table for part->nrows rows, its offsets into part->args; returns its bytes, of which the first *header_bytes begin as zeros. */
+/*
+ * Lay out a table for part->nrows rows, with its offsets in part->args; returns its bytes, of which the first *header_bytes
+ * must be zeroed.
+ */
 static size_t
 lay_table(const HjgCoupled *join, HjgCoupledPart *part, size_t *header_bytes)
 {
@@ -166,7 +169,7 @@ hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const Hjg
 
 /* ---- separate tables ---- */
 
-/* Merge buckets [begin, end) of the device's table into the CPU's: nobody else is at work on them. */
+/* Merge buckets [begin, end) of the device's table into the CPU's; no other thread works on them. */
 static void
 merge_buckets(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {

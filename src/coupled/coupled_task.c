@@ -1,6 +1,6 @@
 /*
  * coupled_task.c
- *	  What everything in the coupled engine stands on: what a strategy asks for, a join's memory, and work of the CPU's threads.
+ *	  Basics of the coupled engine: properties of strategies, a join's memory, work of the CPU's threads.
  */
 #include "coupled/hjg_coupled_internal.h"
 

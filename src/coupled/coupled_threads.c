@@ -1,11 +1,10 @@
 /*
  * coupled_threads.c
- *	  A runner made of plain threads: the device of a coupled chip, emulated in C.
+ *	  A runner made of plain threads. It serves as the CPU's sets of threads that prefetch and decompress, and, in tests and
+ *	  benchmarks, in place of an OpenCL device.
  *
- * One thread takes launches from a ring, in order, and runs each over a pool of
- * its own, one work group a piece of the pool, as a device would.  The
- * same loops serve the CPU's side (coupled_steps.c).  Such runners are also the CPU's sets of
- * threads that prefetch and decompress.
+ * One thread takes launches from a ring, in order, and runs each over a pool of its own, one work group a piece of the pool, as
+ * a device would. The loops are those of the CPU's side (coupled_steps.c).
  */
 #include <pthread.h>
 #include <signal.h>
@@ -27,7 +26,7 @@ typedef struct Threads
 	hjg_u64		nqueued;		/* launches so far; tickets count from 1 */
 	hjg_u64		ndone;
 	bool		shutdown;
-	hjg_u64		ended_ns;		/* the last launch did, by the clock */
+	hjg_u64		ended_ns;		/* time of the end of the last launch */
 	HjgRunnerTimes times;
 	hjg_u64		waited;			/* last ticket that was waited for */
 	hjg_u64		queued_ns[RING];	/* by the clock, by ticket; so is the next */
@@ -70,7 +69,7 @@ run_share(void *arg, int piece, int worker)
 		hjg_steps_run(launch, launch->begin + from, launch->begin + to, launch->args.first_worker + (hjg_u32) piece);
 }
 
-/* Count a launch that ran from started_ns to ended_ns by the clock. */
+/* Count a launch that ran from started_ns to ended_ns. */
 static void
 count_launch(Threads *threads, hjg_u64 queued_ns, hjg_u64 started_ns, hjg_u64 ended_ns)
 {

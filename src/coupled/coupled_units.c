@@ -1,6 +1,6 @@
 /*
  * coupled_units.c
- *	  Which unit does what: prefetching, decompression, execution.
+ *	  The tasks of units: prefetching, decompression, execution.
  *
  * Units are the CPU's threads and the device's work groups.  The CPU is divided into sets of
  * threads; of the device, whose driver may not divide it, the first work groups of each launch
@@ -11,7 +11,7 @@
 
 #include "coupled/hjg_coupled_internal.h"
 
-/* Rows whose keys the feed unpacks at a time: whole blocks, several, so that all who unpack have some. */
+/* Rows whose keys the feed unpacks at a time: several whole blocks, so that all units that unpack have some. */
 #define MIN_FEED_ROWS (4 * HJG_PACK_BLOCK_ROWS)
 #define MAX_FEED_ROWS (1u << 24)
 
@@ -22,9 +22,9 @@ clamp(int value, int least, int most)
 }
 
 /*
- * Divide the units of a pipeline on ncpu threads and ngroups work groups.  boundary is how many of them decompress, counted from
- * the CPU's first one after the fetcher; 0 means half of those that there are on the side of the boundary.  Where
- * there are too few threads the fetcher goes first, and then the CPU's share of E.
+ * Divide the units of a pipeline on ncpu threads and ngroups work groups.  boundary is how many of them decompress, counted
+ * from the CPU's first one after the fetcher; 0 means half of those that there are on the side of the boundary.  Where there
+ * are too few threads, the fetcher is left out first, and then the CPU's share of E.
  */
 static HjgUnits
 units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
@@ -65,7 +65,10 @@ window_rows(const HjgCoupled *join)
 	return rows < MIN_FEED_ROWS ? MIN_FEED_ROWS : rows > MAX_FEED_ROWS ? MAX_FEED_ROWS : (hjg_u32) rows;
 }
 
-/* Stay on one side: by copies a table is built on one side; before it is on the device, keys and the table's headers come there. */
+/*
+ * Restrict the shape to one side: where the device works on copies, a table is built on one side, and keys and the table's
+ * headers are copied to the device first.
+ */
 static void
 stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
 {
@@ -78,7 +81,7 @@ stay_on_one_side(const HjgCoupled *join, double nrows, HjgInCacheShape *shape)
 		hjg_copies_table_ns(join, HJG_ON_DEVICE, nrows, (double) hjg_coupled_header_bytes(join, (hjg_u64) nrows));
 }
 
-/* Describe what the model knows of the build side: all units, in cache and out of it. */
+/* Describe the build side for the model: times of all units, in cache and out of it. */
 static HjgInCacheShape
 shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 {
@@ -95,12 +98,12 @@ shape_of(const HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		.window_rows = (double) window_rows(join),
 		.start_ns = costs->start_ns, .thread_ns = costs->thread_ns,
 		.rest_ns = nrows * hjg_size_cost_ns(costs, costs->build_rest_ns[partitioned], nrows),
-		/* a piece a step, and the device begins once */
+		/* one piece for each step, and one start of the device */
 		.window_ns = hjg_size_cost_ns(costs, costs->wait_ns[partitioned], nrows) +
 			(partitioned ? 7 : 4) * hjg_size_cost_ns(costs, costs->launch_ns[partitioned], nrows)
 	};
 
-	/* partitions fit a cache: only n3 goes everywhere */
+	/* partitions fit a cache: only n3 has random access to memory */
 	shape.touched_bytes = nrows * HJG_COUPLED_LINE_BYTES * (partitioned ? 1 : 3);
 	for (int p = 0; p < HJG_PROCESSORS; p++)
 	{
@@ -141,7 +144,7 @@ pipeline_of(const HjgUnits *units)
 	return units->cpu_e > 0 ? HJG_PIPELINE_CPDE_C : HJG_PIPELINE_CPDE_B;
 }
 
-/* Is the division the pipeline asked for? G has all of the CPU for D, and each has someone for E. */
+/* Is the division allowed by the pipeline?  G has all of the CPU for D, and each pipeline has units for E. */
 static bool
 is_wanted(const HjgUnits *units, const void *arg)
 {
@@ -156,8 +159,8 @@ is_wanted(const HjgUnits *units, const void *arg)
 }
 
 /*
- * Choose the pipeline and the units: by the costs where there are some, as far as they are left open, otherwise by rule.  AUTO executes
- * with or without a fetcher; keys that come packed are then unpacked by those who execute.
+ * Choose the pipeline and the units, as far as the configuration leaves them open: by the costs where there are some, otherwise
+ * by rule. AUTO executes with or without a fetcher; packed keys are then unpacked by the units that execute.
  */
 static void
 choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
@@ -167,7 +170,7 @@ choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 	HjgInCacheShape shape;
 	HjgUnits	units;
 
-	/* one side alone has nothing to share */
+	/* one side alone has nothing to divide */
 	if (join->runner == NULL || (pipeline == HJG_PIPELINE_AUTO && join->config.costs == NULL))
 		pipeline = HJG_PIPELINE_E;
 	join->stats.pipeline = pipeline == HJG_PIPELINE_AUTO ? HJG_PIPELINE_E : pipeline;
@@ -177,7 +180,7 @@ choose_units(HjgCoupled *join, const HjgRuns *runs, hjg_u64 packed_bytes)
 		return;
 	shape = shape_of(join, runs, pipeline >= HJG_PIPELINE_CPDE_C ? packed_bytes : 0);
 	units = hjg_incache_choose(&shape, is_wanted, &wanted, &join->stats.predicted);
-	/* nothing fits: as by rule, such as on a single thread */
+	/* no division is allowed, such as on a single thread: by rule */
 	if (!is_wanted(&units, &wanted))
 	{
 		hjg_incache_predict(&shape, &join->units, &join->stats.predicted);
@@ -194,16 +197,16 @@ hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segmen
 
 	for (int i = 0; i < nsegments; i++)
 		packed_bytes += segments[i].packed_bytes;
-	/* keys that come unpacked will be packed to something like a half */
+	/* keys that come unpacked will be packed to about a half */
 	if (!runs->packed)
 		packed_bytes = runs->nrows * (hjg_u64) join->base.spec.key_width / 2;
 	choose_units(join, runs, packed_bytes);
 	join->stats.units = join->units;
-	if (join->units.cpu_p > 0 && (join->fetcher = hjg_threads_runner_create(join->units.cpu_p)) == NULL)
+	if (join->units.cpu_p > 0 && (join->pipe.fetcher = hjg_threads_runner_create(join->units.cpu_p)) == NULL)
 		return HJG_ERR_MEMORY;
-	if (join->units.cpu_d > 0 && (join->feeder = hjg_threads_runner_create(join->units.cpu_d)) == NULL)
+	if (join->units.cpu_d > 0 && (join->pipe.feeder = hjg_threads_runner_create(join->units.cpu_d)) == NULL)
 		return HJG_ERR_MEMORY;
-	/* somebody has to do what is between the steps */
+	/* a thread is needed for the work between the steps */
 	join->cpu_threads = join->units.cpu_e > 0 ? join->units.cpu_e : 1;
 	if (runs->packed || join->stats.pipeline >= HJG_PIPELINE_CPDE_C)
 		hjg_units_feed(join);
@@ -213,13 +216,13 @@ hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segmen
 void
 hjg_units_feed(HjgCoupled *join)
 {
-	join->was_rows = window_rows(join);
+	join->pipe.was_rows = window_rows(join);
 }
 
 void
 hjg_units_release(HjgCoupled *join)
 {
-	hjg_threads_runner_destroy(join->fetcher);
-	hjg_threads_runner_destroy(join->feeder);
-	join->fetcher = join->feeder = NULL;
+	hjg_threads_runner_destroy(join->pipe.fetcher);
+	hjg_threads_runner_destroy(join->pipe.feeder);
+	join->pipe.fetcher = join->pipe.feeder = NULL;
 }

@@ -112,7 +112,7 @@ hjg_unpack_runs(const HjgPackHeader *header, int column, hjg_u32 ix, void *value
 				  column, block, &block->values, values, 1);
 	unpack_stream(4, plan->lengths_leaf, true, false, header, column, block, &block->lengths, (hjg_u8 *) ends, 1);
 	*nruns = block->nruns;
-	/* the runs cover the block, or it was never packed by us */
+	/* a block whose runs do not cover it was not packed by this code */
 	return ends[block->nruns - 1] == block->nrows ? HJG_OK : HJG_ERR_INPUT;
 }
 

@@ -1,6 +1,6 @@
 /*
  * hjg_coupled_internal.h
- *	  What the files of the coupled engine share.
+ *	  Declarations that the files of the coupled engine share.
  *
  * A join is an HjgJoin of its own kind in front (memory, runs, statistics are
  * managed as the cpu engine does) with two regions: table and work
@@ -54,13 +54,26 @@ typedef struct HjgRegion
 	size_t		bytes;
 } HjgRegion;
 
-/* Arrays of work that the feed needs: two windows of keys, and scratch of who unpacks. */
+/* Arrays of work that the feed needs: two windows of keys, and scratch memory of the units that unpack. */
 typedef struct HjgFeedPlace
 {
 	hjg_u64		keys_off[2];
 	hjg_u64		cpu_scratch_off;
 	hjg_u64		device_scratch_off;
 } HjgFeedPlace;
+
+/* Threads and memory of a join with prefetching (P) or decompression (D). */
+typedef struct HjgPipe
+{
+	HjgRunner  *fetcher;		/* P; NULL without */
+	HjgRunner  *feeder;			/* D of the CPU's side; NULL: the threads of E do it between windows */
+	hjg_u64		fetch_ticket;
+	hjg_u32		was_rows;		/* keys of a window of D */
+	HjgFeedPlace place;
+	HjgRegion	packed[2];		/* keys that came unpacked */
+	bool		has_plans;
+	HjgPackPlan plans[2];
+} HjgPipe;
 
 /* A table: of all build rows, or of those of one partition (coupled_large.c). */
 typedef struct HjgCoupledPart
@@ -72,19 +85,27 @@ typedef struct HjgCoupledPart
 	size_t		missing_bytes[HJG_PROCESSORS];	/* of the table, in a processor's copy, where the device works on copies */
 } HjgCoupledPart;
 
+/* Build rows, ascending, of the key whose pairs the end of a result cut last. */
+typedef struct HjgSortedRows
+{
+	HjgBlock	block;
+	hjg_u32		node;			/* reference of the key node, 0: none */
+	const HjgCoupledPart *part;
+} HjgSortedRows;
+
 struct HjgCoupled
 {
 	HjgJoin		base;			/* env, memory, runs, statistics */
 	HjgCoupledConfig config;
 	const HjgRunner *runner;
 	HjgRegion	work;
-	HjgCoupledPart whole;		/* the only table, as a rule */
+	HjgCoupledPart whole;		/* the only table in most joins */
 	HjgCoupledPart *parts;		/* 1 << part_bits: by the first bits of mixed keys */
-	HjgCoupledPart *part;		/* whose table the steps at hand work on */
+	HjgCoupledPart *part;		/* the current part: steps work on its table */
 	HjgBlock	parts_block;
 	int			part_bits;
-	int			radix_bits;		/* PHJ: by which rows of a part are partitioned further */
-	HjgPlaces	places;			/* of work's rows, where the device works on copies; of a window in parts those of the part at hand */
+	int			radix_bits;		/* PHJ: bits by which rows of a part are partitioned further */
+	HjgPlaces	places;			/* of work's rows, where the device works on copies; in a window of parts, of the current part */
 	hjg_u32		window_rows;	/* probe rows at a time */
 	hjg_u32		dst_rows;		/* rows that are partitioned together */
 	hjg_u64		build_rows;
@@ -92,23 +113,11 @@ struct HjgCoupled
 	HjgCoupledStats stats;
 	HjgSeriesMemos memos;		/* unless the configuration has some */
 
-	/* pipelines */
 	HjgUnits	units;
-	HjgRunner  *fetcher;		/* P; NULL without */
-	HjgRunner  *feeder;			/* D of the CPU's side; NULL: the E threads do it in between */
-	hjg_u64		fetch_ticket;
-	hjg_u32		was_rows;		/* keys of a window of D */
-	HjgFeedPlace feed;
-	HjgRegion	packed[2];		/* keys that came unpacked */
-	bool		have_pack_plans;
-	HjgPackPlan pack_plans[2];
-	HjgJoin    *cpu_join;		/* gave up: the cpu engine's join does everything */
-	HjgBlock	plain_block;	/* and this has the keys for it that came packed */
-
-	/* row ids of the key that was cut last, ascending */
-	HjgBlock	sorted_block;
-	hjg_u32		sorted_node;	/* reference, 0: none */
-	const HjgCoupledPart *sorted_part;
+	HjgPipe		pipe;
+	HjgJoin    *cpu_join;		/* not NULL: this join gave up, and the cpu engine's does everything */
+	HjgBlock	plain_block;	/* unpacked keys for it */
+	HjgSortedRows sorted;
 	double		pairs_per_row;	/* in the rounds so far */
 };
 
@@ -149,26 +158,26 @@ extern HjgStatus hjg_steps_hash_packed(const HjgStepLaunch *launch, hjg_u32 ix, 
 
 /* ---- coupled_prefetch.c ---- */
 
-/* Fetch what rows [begin, end) of launch->ahead_of will touch; without a step, the packed bytes. */
+/* Fetch the memory that rows [begin, end) of launch->ahead_of will touch; without a step, the packed bytes. */
 extern void hjg_steps_prefetch(const HjgStepLaunch *launch);
 /*
- * Are steps fetched ahead?  Where the device works on copies they are not: nobody knows whether the host has what their
- * rows point to.
+ * Are steps fetched ahead? Where the device works on copies they are not, because the host may not have the memory that their
+ * rows refer to.
  */
 extern bool hjg_prefetch_is_on(const HjgCoupled *join);
 /* Does the step touch memory that is worth fetching? */
 extern bool hjg_prefetch_pays(HjgStep step);
 /* Start P on a launch, unless it is still busy with another one. */
 extern void hjg_prefetch_start(HjgCoupled *join, HjgStepLaunch *launch);
-/* Return when P reads nothing any more. */
+/* Wait until P reads nothing any more. */
 extern void hjg_prefetch_stop(HjgCoupled *join);
 
 /* ---- coupled_units.c ---- */
 
-/* Set units and what follows from them, by the build side, and start the sets of threads. */
+/* Choose the units for the build side, set all that depends on them, and start the sets of threads. */
 extern HjgStatus hjg_units_assign(HjgCoupled *join, const HjgRuns *runs, const HjgSegment *segments, int nsegments);
 extern void hjg_units_release(HjgCoupled *join);
-/* Set the units for keys that are fed from here on: some came packed, or are to be. */
+/* Set the units for the keys that follow, of which some are packed or will be. */
 extern void hjg_units_feed(HjgCoupled *join);
 
 /* ---- coupled_series.c ---- */
@@ -189,10 +198,10 @@ typedef struct HjgSeries
 	HjgResult  *result;
 	bool		splits;			/* b3 of the device's rows goes to a table of its own */
 	bool		building;		/* of the build side */
-	struct HjgBeside *beside;	/* what the device unpacks meanwhile; NULL: nothing */
+	struct HjgBeside *beside;	/* blocks that the device unpacks meanwhile; NULL: none */
 } HjgSeries;
 
-/* Blocks that a part of the device's work groups unpack beside the series' launches. */
+/* Blocks that some of the device's work groups unpack within the series' launches. */
 typedef struct HjgBeside
 {
 	const HjgPackHeader *packed;
@@ -207,7 +216,7 @@ extern HjgStatus hjg_series_run(HjgCoupled *join, HjgSeries *series);
 extern void hjg_series_shift(const HjgCoupled *join, HjgStepArgs *args, hjg_u32 begin);
 /* Make a series of rows [begin, begin + nrows) of another one, which must be in no other order. */
 extern HjgSeries hjg_series_part(const HjgCoupled *join, const HjgSeries *series, hjg_u32 begin, hjg_u32 nrows);
-/* Bytes a row that a piece takes over from the other processor; keys come on top. */
+/* Bytes of a row that a piece takes over from the other processor, without its key. */
 #define HJG_SERIES_EXCHANGE_BYTES 12
 
 /* ---- coupled_series_piece.c ---- */
@@ -225,10 +234,10 @@ typedef struct HjgPiece
 
 /* Run a piece on the CPU's threads; returns when it is done. */
 extern HjgStatus hjg_piece_run(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
-/* Queue a piece on the device; npieces: of the device that are not queued yet, this one included. */
+/* Queue a piece on the device; npieces: pieces of the device that are not queued yet, this one included. */
 extern HjgStatus hjg_piece_queue(HjgCoupled *join, const HjgSeries *series, HjgPiece *piece, int npieces);
 extern bool hjg_piece_done(const HjgCoupled *join, const HjgPiece *piece);
-/* Wait for one that was queued, and count its time. */
+/* Wait for a piece that was queued, and count its time. */
 extern HjgStatus hjg_piece_reap(HjgCoupled *join, const HjgSeries *series, const HjgPiece *piece);
 /* Make a launch over the join's regions, with nothing in it yet. */
 extern HjgStepLaunch hjg_series_launch(const HjgCoupled *join, const HjgStepArgs *args, HjgStep step);
@@ -239,15 +248,15 @@ extern HjgStatus hjg_series_await(const HjgEnv *env, const HjgRunner *runner, hj
 
 /* Does the device work on copies?  If not, what follows does nothing. */
 extern bool hjg_series_copies(const HjgCoupled *join);
-/* Bring what the CPU's threads need that are about to run rows [begin, end) of the launch. */
+/* Bring to the host the memory that the CPU's threads need to run rows [begin, end) of the launch. */
 extern HjgStatus hjg_copies_piece(HjgCoupled *join, const HjgStepLaunch *launch);
-/* Bring the part of work that the host is about to use otherwise; the time counts as the CPU's for the step. */
+/* Bring to the host a part of work that it uses outside a launch; the time counts as the CPU's for the step. */
 extern HjgStatus hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool writes, HjgStep step);
 /* Note that the host has emptied a table's headers. */
 extern HjgStatus hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header_bytes);
-/* Move the table of join->part, which is about to be used, or changed, by a processor. */
+/* Move the table of join->part to a processor that is about to use or change it. */
 extern HjgStatus hjg_copies_table(HjgCoupled *join, HjgProcessor to, bool writes);
-/* Predict the time of so many bytes of a table for nrows rows, by the join's costs. */
+/* Predict the time to copy so many bytes of a table for nrows rows, by the join's costs. */
 extern double hjg_copies_table_ns(const HjgCoupled *join, HjgProcessor to, double nrows, double bytes);
 /* Read what the allocator of join->part says after a series of b2 to b4. */
 extern HjgStatus hjg_copies_flags(HjgCoupled *join);
@@ -261,19 +270,25 @@ extern HjgStatus hjg_copies_flags(HjgCoupled *join);
 
 /* Count the rows of a piece of a series of so many rows. */
 extern hjg_u32 hjg_series_chunk_rows(const HjgCoupled *join, hjg_u32 nrows);
-/* Does it write where other rows of the series may write, too? */
+/* Does the step write to memory that other rows of the series may write to? */
 extern bool hjg_step_scatters(HjgStep step);
-/* Find the index of the last step that does; -1: none. */
+/* Find the index of the last step that writes so; -1: none. */
 extern int	hjg_series_last_scatter(const HjgSeries *series);
-/* Compute a slowdown.  Unit costs are those of all units; of a processor some may have another task: by how much it is slower. */
+/*
+ * Compute by how much a processor is slower than its unit costs say, which are those of all units, when some of its units have
+ * another task.
+ */
 extern double hjg_series_slowdown(const HjgCoupled *join, HjgProcessor processor);
 /* Choose how ratios of the series are looked for. */
 extern HjgScheme hjg_series_scheme(const HjgCoupled *join, const HjgSeries *series);
-/* Describe the series' rows, as far as they are copied. */
+/* Describe the places of the series' rows, where the device works on copies. */
 extern HjgRowsShape hjg_series_rows_shape(const HjgCoupled *join, const HjgSeries *series);
-/* Note that a step of the series, or one before it, has run, so much of it on the CPU: rows lie elsewhere now, where the device works on copies. */
+/*
+ * Note that a step of the series, or one before it, has run, with this share of its rows on the CPU: where the device works on
+ * copies, rows have changed their places.
+ */
 extern void hjg_series_passed(HjgCoupled *join, const HjgSeries *series, HjgStep step, double ratio);
-/* Describe what the model needs to know of a series. */
+/* Describe a series for the model. */
 extern HjgSeriesShape hjg_series_shape(const HjgCoupled *join, const HjgSeries *series);
 /* Compute the time on the emulated bus of a row that changes its processor. */
 extern double hjg_series_bus_ns(const HjgCoupled *join);
@@ -285,23 +300,23 @@ extern double hjg_series_plan(HjgCoupled *join, HjgSeries *series);
 
 /* ---- coupled_series_sides.c ---- */
 
-/* Search for ratios where the device works on copies. */
+/* Search ratios where the device works on copies. */
 extern void hjg_series_search_sides(const HjgCoupled *join, const HjgSeries *series, double *ratios);
 
 /* ---- coupled_calibrate.c, coupled_feed_calibrate.c ---- */
 
-/* Inputs of the joins by which is calibrated. */
+/* Inputs of the joins that calibration runs. */
 typedef struct HjgStepCalibration
 {
 	HjgBlock	block;
 	hjg_u8	   *keys;
-	hjg_u8	   *probe_keys;		/* in another order: a probe must not follow the build */
+	hjg_u8	   *probe_keys;		/* in another order than the build keys */
 	HjgPair    *pairs;
 } HjgStepCalibration;
 
 /*
- * Measure costs of the feed into costs that have all steps; scratch has 2^log keys.  unpacks: on the device, too, whose driver
- * may take seconds to compile what does it; otherwise it is taken to be as fast as the CPU.
+ * Measure costs of the feed into costs that have all steps; scratch has 2^log keys.  unpacks: measure unpacking on the device,
+ * too, for which its driver may compile for seconds; otherwise the device is taken to unpack as fast as the CPU.
  */
 extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner,
 											int key_width, const HjgStepCalibration *scratch, int log, bool unpacks,
@@ -309,28 +324,31 @@ extern HjgStatus hjg_coupled_calibrate_feed(const HjgEnv *env, const HjgCoupledC
 
 /* ---- coupled_feed.c ---- */
 
-/* Plan and run a series that begins with HASH, of keys that are unpacked on their way if need be. */
+/* Plan and run a series that begins with HASH; packed keys are unpacked within it. */
 extern HjgStatus hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns);
 /* Lay the feed's arrays behind those of work; returns their bytes. */
 extern size_t hjg_feed_lay(HjgCoupled *join, size_t bytes);
-/* Give the segments, unpacked if need be into join->plain_block, to the cpu engine. */
+/* Give the segments to the cpu engine; packed keys are unpacked into join->plain_block before. */
 extern HjgStatus hjg_feed_plain(HjgCoupled *join, const HjgSegment *segments, int nsegments, const HjgSegment **plain);
-/* Check packed segments: heads whole, as many rows as they say. */
+/* Check packed segments: undamaged heads, and the right numbers of rows. */
 extern HjgStatus hjg_feed_open(int key_width, const HjgSegment *segments, int nsegments);
 
 /* ---- coupled_partition.c ---- */
 
-/* Compute the sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partitions, 0: none. */
+/*
+ * Compute the sizes of the arrays of work for nrows rows, and their offsets in args; bits: of partition numbers, 0 without
+ * partitions.
+ */
 extern size_t hjg_coupled_lay_work(HjgCoupled *join, hjg_u32 nrows, int bits, HjgStepArgs *args);
 /* Count the rows for which work fits the largest buffer, at most most. */
 extern hjg_u32 hjg_coupled_work_rows(HjgCoupled *join, int bits, hjg_u64 most);
 /*
- * Partition nrows rows from runs, or with runs NULL those that lie in work mixed, by so many bits of their mixed keys after
- * the first args->skip_bits; on return args->mixed_off and rows_off are where they are.
+ * Partition nrows rows by so many bits of their mixed keys after the first args->skip_bits. The rows come from runs, or, with
+ * runs NULL, lie in work mixed. On return they are at args->mixed_off and rows_off.
  */
 extern HjgStatus hjg_coupled_partition(HjgCoupled *join, const HjgRuns *runs, hjg_u64 first_run_row, hjg_u32 nrows,
 									   int bits, HjgStepArgs *args, bool building);
-/* Find the first row of a partition by so many bits, which must be those of the last call of the above. */
+/* Find the first row of a partition; bits must be those of the last call of the function above. */
 extern hjg_u32 hjg_coupled_partition_begin(const HjgCoupled *join, const HjgStepArgs *args, hjg_u32 nrows, hjg_u32 partition);
 
 /* ---- coupled_table.c ---- */
@@ -340,9 +358,9 @@ extern HjgStatus hjg_coupled_zero(HjgCoupled *join, hjg_u8 *base, size_t bytes);
 /* Choose the bits for so many build rows. */
 extern int	hjg_coupled_radix_bits(const HjgCoupled *join, hjg_u64 nrows);
 extern size_t hjg_coupled_table_bytes(const HjgCoupled *join, hjg_u64 nrows, int part_bits);
-/* Count the bytes of a table for all rows that are emptied before they come. */
+/* Count the bytes of a table for all rows that must be zeroed before rows are put into it. */
 extern size_t hjg_coupled_header_bytes(const HjgCoupled *join, hjg_u64 nrows);
-/* Lay out and empty a table for part->nrows rows; HJG_ERR_INPUT when it is larger than a buffer can be. */
+/* Lay out and empty a table for part->nrows rows; HJG_ERR_INPUT when it is larger than the largest buffer. */
 extern HjgStatus hjg_coupled_make_table(HjgCoupled *join, HjgCoupledPart *part);
 /* Run b1 to b4 into join->part, of rows that lie in work mixed, or in runs; HJG_ERR_INPUT when the table refuses them. */
 extern HjgStatus hjg_coupled_build_rows(HjgCoupled *join, const HjgStepArgs *work_args, const HjgRuns *runs,
@@ -352,13 +370,13 @@ extern HjgStatus hjg_coupled_merge_tables(HjgCoupled *join);
 
 /* ---- coupled_cut.c ---- */
 
-/* Emit pairs [skip, skip + n) of row i of work; at: pair of the round that the first one becomes. */
+/* Emit pairs [skip, skip + n) of row i of work; at: number of the first one in the round. */
 extern HjgStatus hjg_coupled_emit_cut(HjgCoupled *join, const HjgStepArgs *args, hjg_u32 i, hjg_u64 skip, hjg_u32 n,
 									  HjgResult *result, hjg_u64 at);
 
 /* ---- coupled_large.c ---- */
 
-/* Build tables of partitions; HJG_ERR_INPUT when one of them fits no buffer all the same. */
+/* Build a table for each partition; HJG_ERR_INPUT when one of them does not fit a buffer. */
 extern HjgStatus hjg_coupled_build_parts(HjgCoupled *join, const HjgRuns *runs);
 
 #endif							/* HJG_COUPLED_INTERNAL_H */

@@ -1,7 +1,6 @@
 /*
  * hjg_coupled_model.h
- *	  What a series of steps costs when two processors share its rows, and the
- *	  ratios that make it cheapest.
+ *	  The time of a series of steps whose rows two processors share, and the ratios for which it is shortest.
  *
  * The abstract model of He, Lu and He (VLDB 2013), section 4: equations 1 to 5.
  * Computation and memory stalls of a step (C and M there) are measured together
@@ -31,37 +30,37 @@ typedef struct HjgUnits
 #define HJG_STEP_QUICK_SIZES 4
 #define HJG_STEP_LOGS {14, 16, 17, 19, 22, 24}
 
-/* Nanoseconds a row; large tables beyond the last size cost what that one does. */
+/* Nanoseconds a row, by size; beyond the last size its costs hold. */
 typedef double HjgStepNs[HJG_STEP_SIZES][HJG_PROCESSORS][HJG_STEP_COUNT];
 
-/* Costs of joins without and with partitioning apart: there rows come in the order of the table. */
+/* Costs without and with partitioning, which differ because partitioned rows come in the order of the table. */
 typedef struct HjgStepCosts
 {
 	int			nsizes;
 	HjgStepNs	alone_ns[2];
-	HjgStepNs	together_ns[2]; /* while the other processor is at work, too: they share memory, the table, perhaps cores */
-	double		exchange_ns[HJG_PROCESSORS];	/* on top, for a row that the other one had in the step before: out of that one's cache */
-	/* where the device works on copies, in joins of these sizes: a driver copies more bytes at a time at another rate */
+	HjgStepNs	together_ns[2]; /* growth while the other processor works, too: they share memory, the table, perhaps cores */
+	double		exchange_ns[HJG_PROCESSORS];	/* extra for a row that the other one had in the step before, which is in its cache */
+	/* where the device works on copies, by size, because a driver copies more bytes at a time at another rate */
 	HjgCopyCost copy[HJG_PROCESSORS][HJG_STEP_SIZES];	/* to a processor, of rows that it lacks */
-	HjgCopyCost call[HJG_STEP_SIZES];	/* of the CPU's time, of those to the device */
+	HjgCopyCost call[HJG_STEP_SIZES];	/* the CPU's time to queue those to the device */
 	HjgCopyCost move[HJG_PROCESSORS][HJG_STEP_SIZES];	/* of a table that a processor lacks */
-	double		spread[2][HJG_STEP_SIZES];	/* standard deviation of one processor's time over the other's, over joins */
-	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, of what is no step: emptying tables, prefix sums */
+	double		spread[2][HJG_STEP_SIZES];	/* standard deviation, over joins, of one processor's time divided by the other's */
+	double		build_rest_ns[2][HJG_STEP_SIZES];	/* a row, outside of steps: emptying tables, prefix sums */
 	double		probe_rest_ns[2][HJG_STEP_SIZES];
-	/* of a piece of rows, beside the rows, in joins of these sizes */
-	double		launch_ns[2][HJG_STEP_SIZES];	/* the device's, behind another piece: from that one's end on, and busy_ns */
-	double		call_ns[2][HJG_STEP_SIZES]; /* of the CPU's time, to queue a piece of the device's, */
-	double		wake_ns[2][HJG_STEP_SIZES]; /* and beside that where the device has nothing to do, */
-	double		wait_ns[2][HJG_STEP_SIZES]; /* which then takes so long to begin, and until it is seen that it ended */
+	/* of a piece, beside its rows, by size */
+	double		launch_ns[2][HJG_STEP_SIZES];	/* the device's piece behind another one, from that one's end on; and busy_ns */
+	double		call_ns[2][HJG_STEP_SIZES]; /* the CPU's time to queue a piece on the device, */
+	double		wake_ns[2][HJG_STEP_SIZES]; /* its further time where the device is idle, */
+	double		wait_ns[2][HJG_STEP_SIZES]; /* and the time until an idle device begins, and until its end is seen */
 	double		busy_ns;		/* the device's, while it is at work */
 	double		piece_ns;		/* and the CPU's */
 	/* in-cache co-processing (hjg_incache_model.h) */
-	double		start_ns;		/* a set of threads of a join's own, until they are at work: of one, */
+	double		start_ns;		/* start of a set of threads of a join's own: of one thread, */
 	double		thread_ns;		/* and each further one */
 	double		unpack_ns[HJG_PROCESSORS];	/* a row under NS, all units, in cache */
 	double		fetch_bytes_per_ns; /* of one fetcher, from memory */
 	double		fetch_work_ns;	/* a byte, beside that */
-	double		fetch_gain;		/* part of a miss's time that is saved where the line was fetched by another unit */
+	double		fetch_gain;		/* part of the time of a miss that another unit's fetching saves */
 } HjgStepCosts;
 
 /* Most steps of a series. */
@@ -74,12 +73,12 @@ typedef struct HjgSeriesShape
 	HjgStep		steps[HJG_SERIES_STEPS];	/* matter where the device works on copies */
 	double		nrows;
 	double		unit_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];
-	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* unit_ns grows so much while the other works; 0: not */
-	double		chunk_rows;		/* of a piece; 0: all are one, and are waited for row by row */
+	double		slowdown[HJG_PROCESSORS][HJG_SERIES_STEPS]; /* growth of unit_ns while the other one works; 0: none */
+	double		chunk_rows;		/* of a piece; 0: one piece of all rows, for which the other one waits row by row */
 	double		piece_ns[HJG_PROCESSORS];	/* of a piece, beside its rows */
-	double		call_ns;		/* and the CPU's, of a piece of the device's */
-	double		wake_ns;		/* each time that the device begins: of the CPU's time, */
-	double		wait_ns;		/* and of its own */
+	double		call_ns;		/* and the CPU's, for a piece of the device */
+	double		wake_ns;		/* each time that an idle device begins: the CPU's time, */
+	double		wait_ns;		/* and its own */
 	double		exchange_ns[HJG_PROCESSORS];	/* for a row that the other one had in the step before */
 	/* where the device works on copies */
 	bool		copies;
@@ -89,12 +88,12 @@ typedef struct HjgSeriesShape
 	HjgCopyCost call;
 	int			table_step;		/* the first one that uses the table */
 	double		move_ns[HJG_PROCESSORS];	/* before the first step, if a processor has rows in that or a later one: the table comes to it */
-	double		spread;			/* standard deviation of one processor's time over the other's, from series to series */
+	double		spread;			/* standard deviation, over series, of one processor's time divided by the other's */
 } HjgSeriesShape;
 
 typedef struct HjgSeriesTimes
 {
-	double		total_ns;		/* equation 1, with the processors' times as they differ */
+	double		total_ns;		/* equation 1, with the deviation of the processors' times */
 	double		processor_ns[HJG_PROCESSORS];	/* equation 2 */
 	double		delay_ns[HJG_PROCESSORS];	/* of it, equations 4 and 5 */
 	double		step_ns[HJG_PROCESSORS][HJG_SERIES_STEPS];	/* of it, each step, equation 3 */
@@ -110,24 +109,26 @@ typedef enum HjgScheme
 /* Ratios are tried in these steps, as in the paper. */
 #define HJG_RATIO_STEP 0.02
 
-/* Find one of the costs' unit costs (alone_ns[partitioned], say) with so many build rows: on the logarithm, between the two nearest sizes. */
+/*
+ * Find a unit cost (such as alone_ns[partitioned]) for so many build rows: interpolated by the logarithm between the two
+ * nearest sizes.
+ */
 extern double hjg_step_cost_ns(const HjgStepCosts *costs, const HjgStepNs ns, HjgProcessor processor, HjgStep step,
 							   double build_rows);
 /* Find the other costs that depend on the size, such as build_rest_ns[partitioned]. */
 extern double hjg_size_cost_ns(const HjgStepCosts *costs, const double *ns, double build_rows);
 
-/* Find those of copies, such as copy[processor]. */
+/* Find costs of copies, such as copy[processor]. */
 extern HjgCopyCost hjg_copy_cost(const HjgStepCosts *costs, const HjgCopyCost *cost, double build_rows);
 
 /* Predict a series; ratios are the CPU's shares, one a step. */
 extern void hjg_series_predict(const HjgSeriesShape *shape, const double *ratios, HjgSeriesTimes *times);
 
 /*
- * Search the best ratios of a scheme: all of OL and DD; for PL descent by shorter and shorter steps
- * from the best ones of those, of two ratios and of wide grids, which ends within 1 % of the
- * best of the whole grid as a rule and within 12 % at worst (17 % of 1000 rows, where each beginning of the device shows); one ratio for all steps where that is within 8 % of it, and one
- * side alone where that is within 10 %.
- * Returns the predicted time.
+ * Search the best ratios of a scheme and return the predicted time. OL and DD are searched completely. PL is searched by
+ * descent in shorter and shorter steps from the best points of OL, of DD, of two ratios and of wide grids; this usually ends
+ * within 1 % of the best point of the whole grid, and within 12 % at worst (17 % with 1000 rows, where each start of the device
+ * counts). One ratio for all steps is preferred where it is within 8 % of the best, and one side alone where it is within 10 %.
  */
 extern double hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios);
 

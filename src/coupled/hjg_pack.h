@@ -10,9 +10,9 @@
  *		coupled_unpack.c			checking and unpacking
  *		coupled_pack_calibrate.c	unit costs of unpacking
  *
- * A packed batch is one piece of memory without pointers, so it may be moved and shared.  It is
- * opened before use (hjg_packed_open() checks the head), and each block is checked when it is
- * unpacked: a batch that was damaged gives HJG_ERR_INPUT, never wrong keys.
+ * A packed batch is one piece of memory without pointers, so it may be moved and shared.  It is opened before use
+ * (hjg_packed_open() checks the head), and each block is checked when it is unpacked: a damaged batch gives HJG_ERR_INPUT,
+ * never wrong keys.
  */
 #ifndef HJG_PACK_H
 #define HJG_PACK_H
@@ -38,9 +38,8 @@ extern HjgStatus hjg_pack_collect(const HjgEnv *env, int key_width, const void *
 extern size_t hjg_pack_bound(int key_width, hjg_u32 nrows);
 
 /*
- * Pack keys[nrows] by one plan a column to packed, which is aligned to 8 bytes and has room for
- * hjg_pack_bound().  HJG_ERR_INPUT: the plan does not go with the data (values that Scale
- * would change, more of them than a dictionary takes).
+ * Pack keys[nrows] by one plan a column to packed, which is aligned to 8 bytes and has room for hjg_pack_bound().
+ * HJG_ERR_INPUT: the plan does not suit the data (Scale would change values, or a dictionary cannot hold all of them).
  */
 extern HjgStatus hjg_pack(const HjgEnv *env, int key_width, const HjgPackPlan *plans, const void *keys, hjg_u32 nrows,
 						  void *packed, size_t *bytes);
@@ -51,8 +50,7 @@ extern HjgStatus hjg_pack(const HjgEnv *env, int key_width, const HjgPackPlan *p
 extern hjg_u64 hjg_pack_checksum(const hjg_u64 *words, size_t nwords);
 
 /*
- * Open a batch of bytes, or HJG_ERR_INPUT: its head is complete and unharmed, and all offsets that
- * it names are within it.
+ * Open a batch of bytes. HJG_ERR_INPUT unless its head is complete and undamaged and all offsets in it are within the batch.
  */
 extern HjgStatus hjg_packed_open(const void *packed, size_t bytes, const HjgPackHeader **header);
 
@@ -80,7 +78,7 @@ extern HjgStatus hjg_unpack_runs(const HjgPackHeader *header, int column, hjg_u3
 
 /* ---- coupled_pack_calibrate.c ---- */
 
-/* Measure unit costs of unpacking on this thread, by unpacking made-up columns; some milliseconds. */
+/* Measure unit costs of unpacking on this thread, with generated columns; takes some milliseconds. */
 extern HjgStatus hjg_pack_calibrate(const HjgEnv *env, HjgPackCosts *costs);
 
 #endif							/* HJG_PACK_H */

@@ -1,6 +1,6 @@
 /*
  * hjg_pack_internal.h
- *	  What the files of packing share: the schemes on the values of one block.
+ *	  Declarations that the files of packing share: the schemes on the values of one block.
  *
  * A block's values are words of 64 bits while it is packed, modulo the column's width.
  */
@@ -41,13 +41,13 @@ hjg_pack_bits_of(hjg_u64 value)
 
 /* Gather a column's values of rows [begin, begin + n). */
 extern void hjg_pack_gather(int key_width, const void *keys, int column, hjg_u32 begin, hjg_u32 n, hjg_u64 *values);
-/* Find the integer whose 10^-digits-fold the float value is; false if there is none. */
+/* Find the integer that is the float value times 10^digits; false if there is none. */
 extern bool hjg_pack_scale(int width, hjg_u64 value, int digits, hjg_u64 *scaled);
 /* Apply RLE in place; returns the number of runs. */
 extern hjg_u32 hjg_pack_runs(hjg_u64 *values, hjg_u32 n, hjg_u64 *ends);
 /* Apply Delta in place; lane by lane, the first value goes to marks and leaves a 0. */
 extern void hjg_pack_delta(int width, hjg_u64 *values, hjg_u32 n, hjg_u64 *marks);
-/* Apply FOR in place; returns the base.  after_delta: the first value of each lane stays 0 and counts for nothing. */
+/* Apply FOR in place; returns the base.  after_delta: the first value of each lane stays 0 and is ignored. */
 extern hjg_u64 hjg_pack_frame(int width, hjg_u64 *values, hjg_u32 n, bool after_delta);
 
 /* ---- coupled_pack_dict.c ---- */

@@ -1,11 +1,11 @@
 /*
  * hjg_pack_model.h
- *	  What packing a column saves and what unpacking it costs, and the plan that is best.
+ *	  Prices of compression plans of a column, and the choice of the best one.
  *
- * The compression planner of Fang, He and Luo (VLDB 2010) as He, Zhang and He (VLDB 2015)
- * adapt it: every cascade that the schemes allow is priced from statistics of the
- * column, and the cheapest one taken.  The price of a row is the time to move its packed bytes
- * and the time to unpack it, so a plan that packs best is not taken where bytes are cheap.
+ * The compression planner of Fang, He and Luo (VLDB 2010) as He, Zhang and He (VLDB 2015) adapt it: every cascade that the
+ * schemes allow is priced from statistics of the column, and the cheapest one taken.  The price of a row is the time to move
+ * its packed bytes plus the time to unpack it, so where bytes are cheap the plan with the fewest bytes is not the one that is
+ * chosen.
  */
 #ifndef HJG_PACK_MODEL_H
 #define HJG_PACK_MODEL_H
@@ -60,7 +60,7 @@ extern void hjg_pack_price(const HjgPackStats *stats, const HjgPackPlan *plan, c
 extern HjgPackPlan hjg_pack_choose(const HjgPackStats *stats, const HjgPackCosts *costs, double bytes_per_ns,
 								   int nworkers);
 
-/* Is anything done at all? */
+/* Does the plan change anything? */
 extern bool hjg_pack_plan_is_empty(const HjgPackPlan *plan);
 
 /* Write a plan as "RLE,[[Delta,NS],NS]", as the papers write it; returns text. */

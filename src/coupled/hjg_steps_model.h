@@ -1,12 +1,12 @@
 /*
  * hjg_steps_model.h
- *	  The steps of a coupled join, the arrays that a row has a place in, and what of them crosses where
- *	  the device has memory of its own.
+ *	  The steps of a coupled join, their arrays, and the parts of these that are copied where the device has memory of its own.
  *
- * There both processors have a copy of each array, and of each row's place one of the two is good, or both.  Of a
- * step the CPU takes the first rows and the device the others, so an array is cut twice at most: the CPU's copy is good below
- * one row, the device's from another row on.  What a step reads and its processor's copy lacks crosses before; what it writes is good on its own side
- * alone.  The engine copies by the same table of what steps use (coupled_copies.c), so what is predicted to cross does.
+ * There both processors have a copy of each array, and the element of a row is valid in one of them or in both. In a step the
+ * CPU works on the first rows and the device on the others, so an array is cut twice at most: the CPU's copy is valid below one
+ * row, the device's from another row on. Elements that a step reads and that are not valid on its side are copied before;
+ * elements that it writes are valid on its side alone. The engine copies by the same table of arrays (coupled_copies.c), so the
+ * copies are those that are predicted.
  */
 #ifndef HJG_STEPS_MODEL_H
 #define HJG_STEPS_MODEL_H
@@ -26,7 +26,7 @@ typedef enum HjgStep
 	HJG_STEP_P3,
 	HJG_STEP_P4,
 	HJG_STEP_COUNT,
-	/* what else a launch can be; no part of a series */
+	/* other launches, which are no part of a series */
 	HJG_STEP_UNPACK = HJG_STEP_COUNT,
 	HJG_STEP_PREFETCH
 } HjgStep;
@@ -57,7 +57,7 @@ typedef unsigned HjgArraySet;
 
 #define HJG_ARRAY_BIT(array) (1u << (array))
 
-/* Arrays that a step uses, and the host around it. */
+/* Arrays that a step uses, and that the host uses before and behind it. */
 typedef struct HjgStepUse
 {
 	HjgArraySet host_writes;	/* before the step */
@@ -68,7 +68,7 @@ typedef struct HjgStepUse
 
 extern const HjgStepUse hjg_step_use[HJG_STEP_COUNT];
 
-/* Where an array is good, as shares of its rows: the CPU's copy below cpu_end, the device's from device_begin on. */
+/* The valid parts of an array, as shares of its rows: the CPU's copy below cpu_end, the device's from device_begin on. */
 typedef struct HjgPlace
 {
 	double		cpu_end;
@@ -80,7 +80,7 @@ typedef struct HjgPlaces
 	HjgPlace	arrays[HJG_ARRAYS];
 } HjgPlaces;
 
-/* The rows at hand. */
+/* The rows of a series, for the model of copies. */
 typedef struct HjgRowsShape
 {
 	double		nrows;
@@ -110,9 +110,12 @@ hjg_copies_ns(const HjgCopyCost *cost, const HjgCopies *copies)
 
 /* Note that the host has written these arrays. */
 extern void hjg_places_host_wrote(HjgPlaces *places, HjgArraySet arrays);
-/* Note that the host reads them; what it lacked is added to *to_cpu. */
+/* Note that the host reads these arrays; copies that it needs are added to *to_cpu. */
 extern void hjg_places_host_reads(HjgPlaces *places, const HjgRowsShape *rows, HjgArraySet arrays, HjgCopies *to_cpu);
-/* Note a step, of which the CPU has the first share of the rows; what crosses before it is added to *to[]. What the host does around it is not looked at. */
+/*
+ * Note a step of which the CPU has the first share of the rows; copies before it are added to *to[]. The host's use of arrays
+ * around the step is not counted.
+ */
 extern void hjg_places_step(HjgPlaces *places, const HjgRowsShape *rows, HjgStep step, double ratio, HjgCopies to[HJG_PROCESSORS]);
 
 #endif							/* HJG_STEPS_MODEL_H */
