@@ -134,6 +134,29 @@ delete $_->{layout} foreach values %rooms;
 @bad = map { "$_: " . join(' ', sort keys %{ $rooms{$_} }) } grep { keys %{ $rooms{$_} } > 1 } sort keys %rooms;
 ok(!@bad, 'the first word of a function belongs to one room', @bad);
 
+# --- structs ---------------------------------------------------------------------
+# one of many fields says above it why it is one: 'One struct, because ...'
+@bad = ();
+my $nstructs = 0;
+foreach my $file (@sources, glob('kernels/*.h kernels/lab/*.h'))
+{
+	my $text = slurp($file);
+	while ($text =~ m{((?:/\*(?:(?!\*/).)*\*/\n)?)(?:typedef\s+)?struct\s+(\w+)\s*(\{(?:[^{}]++|(?3))*\})}gs)
+	{
+		my ($above, $name, $body) = ($1, $2, $3);
+		my $nfields = 0;
+		$nstructs++;
+		$body = substr($body, 1, -1);
+		$body =~ s{/\*.*?\*/}{}gs;
+		$body =~ s/(\{(?:[^{}]++|(?1))*\})//g;
+		$body =~ s/(\((?:[^()]++|(?1))*\))//g;
+		$nfields += 1 + tr/,// foreach grep { /\w/ } split /;/, $body;
+		push @bad, "$file: $name has $nfields fields" if $nfields > 25 and $above !~ /\bone\s+(?:\*\s+)?struct,\s+(?:\*\s+)?because\b/i;
+	}
+}
+push @bad, 'no struct found' unless $nstructs;
+ok(!@bad, 'no struct has more than 25 fields without a reason that it states', @bad);
+
 # --- circles ---------------------------------------------------------------------
 # a file uses another one of its room where it names what that one defines: functions, and variables that others see
 my %defined;	# name => file

@@ -17,6 +17,7 @@
 
 #include "model/hjg_cuda_model.h"
 
+/* One struct, because it is an array of doubles to the arena, the calibration file, views and overrides. */
 typedef struct HjgUnitCosts
 {
 	double		small_unit_ns;	/* what core takes for a cost of 1.0 in a join of 2^13 build rows */
@@ -82,8 +83,8 @@ typedef struct HjgCalibration
 _Static_assert(sizeof(HjgCalibration) <= HJG_CALIBRATION_VALUES * sizeof(double), "calibration area too small");
 
 /*
- * What the planner knows of a join.  Where several processes share one build side, rows and
- * pairs are one participant's share, and the engine has all of them to join.
+ * A join as the planner describes it.  Where several processes share one build side, rows and
+ * pairs are one participant's share, and the engine has all of them to join.  One struct, because it is all of the model's input.
  */
 typedef struct HjgJoinShape
 {

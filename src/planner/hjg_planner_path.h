@@ -86,6 +86,19 @@ typedef struct HjgAggregateFacts
 	struct HjgPath *joins[2];	/* the cheapest ones to aggregate, complete and partial, whether core's lists have them or not */
 } HjgAggregateFacts;
 
+/* Devices that joins may run on, each found out when it is first asked for. */
+typedef struct HjgKnownDevices
+{
+	bool		process_known;
+	bool		process_ready;	/* a device process stands ready */
+	bool		gpu_known;
+	bool		has_gpu;		/* this one: */
+	HjgPlannerGpu gpu;
+	bool		coupled_known;
+	bool		has_coupled;	/* this one: */
+	HjgPlannerCoupled coupled;
+} HjgKnownDevices;
+
 /* Facts that hold while one query is planned (planner_facts.c). */
 typedef struct HjgQueryFacts
 {
@@ -97,15 +110,8 @@ typedef struct HjgQueryFacts
 	Cost		ceiling;		/* what the query costs at most; less than 0: nobody has asked */
 	bool		first_rows;		/* as it wants but so many */
 	bool		repeated;		/* planned once, and run for each row of a query around it, whose columns it refers to */
-	bool		device_known;
-	bool		device_ready;
 	bool		may_be_in_backend;	/* the settings leave open where the cpu engine runs */
-	bool		gpu_known;
-	bool		has_gpu;		/* this one: */
-	HjgPlannerGpu gpu;
-	bool		coupled_known;
-	bool		has_coupled;	/* this one: */
-	HjgPlannerCoupled coupled;
+	HjgKnownDevices devices;
 	int			nsides;
 	HjgSideFacts *sides;		/* of tables, by range table index */
 	int			noperators;
@@ -143,7 +149,10 @@ extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, At
 /* Measure how rows of neighbouring index keys lie: 0, side by side, to 1, anywhere. */
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
 
-/* A join that the hook was called for.  What is costly to find out is found out once for all its paths. */
+/*
+ * A join that the hook was called for.  Facts that are costly to find out are found out once for all its paths.  One struct,
+ * because each step of the hook adds to what the steps before have found out.
+ */
 typedef struct HjgCandidate
 {
 	HjgQueryFacts *facts;

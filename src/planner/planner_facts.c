@@ -82,28 +82,28 @@ hjg_planner_facts(PlannerInfo *root)
 bool
 hjg_planner_device_ready(HjgQueryFacts *facts)
 {
-	if (!facts->device_known)
-		facts->device_ready = hjg_planner_sources->device_ready();
-	facts->device_known = true;
-	return facts->device_ready;
+	if (!facts->devices.process_known)
+		facts->devices.process_ready = hjg_planner_sources->device_ready();
+	facts->devices.process_known = true;
+	return facts->devices.process_ready;
 }
 
 const HjgPlannerGpu *
 hjg_planner_gpu(HjgQueryFacts *facts)
 {
-	if (!facts->gpu_known)
-		facts->has_gpu = hjg_planner_sources->gpu(&facts->gpu);
-	facts->gpu_known = true;
-	return facts->has_gpu ? &facts->gpu : NULL;
+	if (!facts->devices.gpu_known)
+		facts->devices.has_gpu = hjg_planner_sources->gpu(&facts->devices.gpu);
+	facts->devices.gpu_known = true;
+	return facts->devices.has_gpu ? &facts->devices.gpu : NULL;
 }
 
 const HjgPlannerCoupled *
 hjg_planner_coupled(HjgQueryFacts *facts)
 {
-	if (!facts->coupled_known)
-		facts->has_coupled = hjg_planner_sources->coupled(&facts->coupled);
-	facts->coupled_known = true;
-	return facts->has_coupled ? &facts->coupled : NULL;
+	if (!facts->devices.coupled_known)
+		facts->devices.has_coupled = hjg_planner_sources->coupled(&facts->devices.coupled);
+	facts->devices.coupled_known = true;
+	return facts->devices.has_coupled ? &facts->devices.coupled : NULL;
 }
 
 const HjgOperatorFacts *

@@ -65,6 +65,21 @@ typedef struct HjgDataBlock
 	char		data[FLEXIBLE_ARRAY_MEMBER];
 } HjgDataBlock;
 
+/* The blocks of a shared store, in place of its own. */
+typedef struct HjgSharedStore
+{
+	const HjgSharing *sharing;	/* NULL: the store is private */
+	char	  **blocks;			/* by number */
+	int			max_blocks;
+	char	   *block;			/* being filled, up to the store's block_used */
+	uint32		block_ix;
+	size_t		block_bytes;
+	HjgStorePiece *pieces;		/* that this handle fills */
+	int			npieces;
+	int			max_pieces;
+	size_t		piece_bytes;	/* of all of them */
+} HjgSharedStore;
+
 struct HjgStore
 {
 	MemoryContext context;		/* this struct, chunks and data blocks */
@@ -83,17 +98,7 @@ struct HjgStore
 	size_t		block_used;		/* bytes of the one being filled */
 	size_t		data_bytes;		/* of all blocks in use */
 
-	/* of a shared store, in place of the blocks above */
-	const HjgSharing *sharing;	/* NULL: private */
-	char	  **shared_blocks;	/* by number */
-	int			max_shared_blocks;
-	char	   *block;			/* that is being filled, up to block_used */
-	uint32		block_ix;
-	size_t		block_bytes;
-	HjgStorePiece *pieces;		/* that this handle fills */
-	int			npieces;
-	int			max_pieces;
-	size_t		piece_bytes;	/* of all of them */
+	HjgSharedStore shared;
 	HjgStoreColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 

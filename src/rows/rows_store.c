@@ -112,7 +112,7 @@ hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColum
 	store = MemoryContextAllocZero(context, offsetof(HjgStore, columns) + ncolumns * sizeof(HjgStoreColumn));
 	store->context = context;
 	store->ncolumns = ncolumns;
-	store->sharing = sharing;
+	store->shared.sharing = sharing;
 	if (expected_rows < 1)
 		expected_rows = 1;
 	expected_rows = Min(expected_rows, 1 << MAX_CHUNK_SHIFT);
@@ -153,7 +153,7 @@ hjg_rows_store_free(HjgStore *store)
 {
 	if (store == NULL)
 		return;
-	for (int i = 0; i < store->nchunks && store->sharing == NULL; i++)
+	for (int i = 0; i < store->nchunks && store->shared.sharing == NULL; i++)
 		pfree(store->chunks[i]);
 	if (store->chunks != NULL)
 		pfree(store->chunks);
@@ -170,8 +170,8 @@ hjg_rows_store_nrows(const HjgStore *store)
 size_t
 hjg_rows_store_bytes(const HjgStore *store)
 {
-	if (store->sharing != NULL)
-		return store->piece_bytes;
+	if (store->shared.sharing != NULL)
+		return store->shared.piece_bytes;
 	return chunks_in_use(store) * store->chunk_bytes + store->data_bytes;
 }
 

@@ -58,10 +58,10 @@ hjg_rows_store_free_data(HjgStore *store)
 {
 	free_blocks(store->blocks);
 	free_blocks(store->spare_blocks);
-	if (store->shared_blocks != NULL)
-		pfree(store->shared_blocks);
-	if (store->pieces != NULL)
-		pfree(store->pieces);
+	if (store->shared.blocks != NULL)
+		pfree(store->shared.blocks);
+	if (store->shared.pieces != NULL)
+		pfree(store->shared.pieces);
 }
 
 /* ---------- room for values ---------- */
@@ -137,23 +137,23 @@ shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
 {
 	char	   *address;
 
-	if (store->block_bytes - store->block_used < bytes)
+	if (store->shared.block_bytes - store->block_used < bytes)
 	{
-		uint32		ix = pg_atomic_fetch_add_u32(store->sharing->next_block, 1);
-		size_t		block_bytes = Max(Min(store->piece_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES);
+		uint32		ix = pg_atomic_fetch_add_u32(store->shared.sharing->next_block, 1);
+		size_t		block_bytes = Max(Min(store->shared.piece_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES);
 
 		*place = (uint64) ix << 32;
 		/* a large value leaves the block that is being filled */
 		if (bytes >= OWN_BLOCK_BYTES)
 			return hjg_rows_store_add_own_piece(store, ix, true, bytes);
-		store->block_bytes = Max(block_bytes, bytes);
-		store->block = hjg_rows_store_add_own_piece(store, ix, true, store->block_bytes);
-		store->block_ix = ix;
+		store->shared.block_bytes = Max(block_bytes, bytes);
+		store->shared.block = hjg_rows_store_add_own_piece(store, ix, true, store->shared.block_bytes);
+		store->shared.block_ix = ix;
 		store->block_used = 0;
 	}
-	address = store->block + store->block_used;
-	*place = (uint64) store->block_ix << 32 | store->block_used;
-	store->block_used += Min(MAXALIGN(bytes), store->block_bytes - store->block_used);
+	address = store->shared.block + store->block_used;
+	*place = (uint64) store->shared.block_ix << 32 | store->block_used;
+	store->block_used += Min(MAXALIGN(bytes), store->shared.block_bytes - store->block_used);
 	return address;
 }
 
@@ -173,7 +173,7 @@ hjg_rows_store_copy_value(HjgStore *store, Datum value, int16 attlen)
 	else
 		bytes = attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) : datumGetSize(value, false, attlen);
 
-	if (store->sharing != NULL)
+	if (store->shared.sharing != NULL)
 		copy = shared_data_alloc(store, bytes, &kept);
 	else
 	{

@@ -19,7 +19,7 @@ fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
 	{
 		if (likely(!hjg_rows_store_is_apart(place)))
 			return PointerGetDatum(place);
-		form = store->sharing != NULL ? HJG_FORM_PLACE : HJG_FORM_POINTER;
+		form = store->shared.sharing != NULL ? HJG_FORM_PLACE : HJG_FORM_POINTER;
 		place += HJG_APART_OFF;
 	}
 	switch (form)
@@ -36,7 +36,7 @@ fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
 			return PointerGetDatum(place);
 		case HJG_FORM_PLACE:
 			kept = *(const uint64 *) place;
-			return PointerGetDatum(store->shared_blocks[kept >> 32] + (uint32) kept);
+			return PointerGetDatum(store->shared.blocks[kept >> 32] + (uint32) kept);
 		default:
 			return PointerGetDatum(*(char *const *) place);
 	}

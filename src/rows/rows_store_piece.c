@@ -32,8 +32,8 @@ hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *addr
 {
 	if (piece->is_block)
 	{
-		reserve(store, &store->shared_blocks, &store->max_shared_blocks, piece->ix);
-		store->shared_blocks[piece->ix] = address;
+		reserve(store, &store->shared.blocks, &store->shared.max_blocks, piece->ix);
+		store->shared.blocks[piece->ix] = address;
 	}
 	else
 	{
@@ -49,19 +49,19 @@ hjg_rows_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t b
 	HjgStorePiece *piece;
 	char	   *address;
 
-	if (store->npieces == store->max_pieces)
+	if (store->shared.npieces == store->shared.max_pieces)
 	{
-		store->max_pieces = Max(16, store->max_pieces * 2);
-		if (store->pieces == NULL)
-			store->pieces = MemoryContextAlloc(store->context, store->max_pieces * sizeof(HjgStorePiece));
+		store->shared.max_pieces = Max(16, store->shared.max_pieces * 2);
+		if (store->shared.pieces == NULL)
+			store->shared.pieces = MemoryContextAlloc(store->context, store->shared.max_pieces * sizeof(HjgStorePiece));
 		else
-			store->pieces = repalloc_huge(store->pieces, store->max_pieces * sizeof(HjgStorePiece));
+			store->shared.pieces = repalloc_huge(store->shared.pieces, store->shared.max_pieces * sizeof(HjgStorePiece));
 	}
-	piece = &store->pieces[store->npieces];
+	piece = &store->shared.pieces[store->shared.npieces];
 	*piece = (HjgStorePiece) {.ix = ix, .is_block = is_block};
-	address = store->sharing->alloc(store->sharing->arg, bytes, &piece->name);
-	store->npieces++;
-	store->piece_bytes += bytes;
+	address = store->shared.sharing->alloc(store->shared.sharing->arg, bytes, &piece->name);
+	store->shared.npieces++;
+	store->shared.piece_bytes += bytes;
 	hjg_rows_store_add_piece(store, piece, address);
 	return address;
 }
@@ -69,8 +69,8 @@ hjg_rows_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t b
 const HjgStorePiece *
 hjg_rows_store_pieces(const HjgStore *store, int *npieces)
 {
-	*npieces = store->npieces;
-	return store->pieces;
+	*npieces = store->shared.npieces;
+	return store->shared.pieces;
 }
 
 void
@@ -80,7 +80,7 @@ hjg_rows_store_begin_chunk(HjgStore *store, uint32 row)
 
 	if (ix < (uint32) store->nchunks && store->chunks[ix] != NULL)
 		return;					/* kept over a reset */
-	if (store->sharing != NULL)
+	if (store->shared.sharing != NULL)
 		hjg_rows_store_add_own_piece(store, ix, false, store->chunk_bytes);
 	else
 	{

@@ -40,6 +40,30 @@ typedef struct HjgBatch
 	HjgCursor	cursor;			/* of the last good round */
 } HjgBatch;
 
+/* A job whose query waits for its next fetch. */
+typedef struct HjgSuspension
+{
+	bool		marked;			/* in the arena, as suspended */
+	uint32		count;			/* of suspensions */
+	int			idle_share;		/* found to be within this bound */
+	void	   *holder;			/* can do without the job */
+	const void *query;			/* that the job is a part of, or NULL */
+} HjgSuspension;
+
+/* The last heartbeat that was seen, of the job or of the device process. */
+typedef struct HjgHeartbeat
+{
+	uint64		beat;
+	uint64		changed_ns;
+} HjgHeartbeat;
+
+/* A handle's own part of HjgJobStats. */
+typedef struct HjgClientStats
+{
+	uint64		wait_ns;
+	uint32		max_slabs;		/* most slabs that the job was seen to hold at once */
+} HjgClientStats;
+
 struct HjgJob
 {
 	dlist_node	node;			/* in the list of this process's jobs */
@@ -56,12 +80,8 @@ struct HjgJob
 	int			participant;
 	bool		attached;		/* another handle owns the job */
 	bool		shared;			/* there may be attached handles */
-	bool		submitted;		/* the device process may know of it */
-	bool		suspended;		/* marked as such in the arena, */
-	uint32		nsuspended;		/* so often, */
-	int			idle_share;		/* and found to be within this bound */
-	void	   *holder;			/* what can do without it; and the query that this is a part of, or NULL */
-	const void *query;
+	bool		submitted;		/* the device process may have seen it */
+	HjgSuspension suspension;
 	HjgReason	reason;			/* why it failed; final */
 	HjgDeviceId device;
 
@@ -71,10 +91,8 @@ struct HjgJob
 	bool		build_has_payload;	/* all build inputs have their payload columns with them */
 	HjgBatch	batches[HJG_MAX_BATCHES];
 
-	uint64		beat;			/* last seen, of the job or of the process, and when it changed */
-	uint64		beat_ns;
-	uint64		wait_ns;
-	uint32		max_slabs;		/* of the job, at once, that we saw */
+	HjgHeartbeat heartbeat;
+	HjgClientStats stats;
 };
 
 /*

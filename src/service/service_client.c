@@ -37,7 +37,7 @@ count_slabs(HjgJob *job, int n)
 	uint32		nslabs = hjg_arena_share_count(hjg_service_share(), job->job_ix, n);
 
 	if (n > 0)
-		job->max_slabs = Max(job->max_slabs, nslabs);
+		job->stats.max_slabs = Max(job->stats.max_slabs, nslabs);
 }
 
 /* Lease a slab into a list that has room for it; or a reason why not. */

@@ -151,7 +151,7 @@ hjg_job_of_query(const void *query, HjgJob *after)
 	{
 		HjgJob	   *job = dlist_container(HjgJob, node, node);
 
-		if (job->query == query)
+		if (job->suspension.query == query)
 			return job;
 	}
 	return NULL;

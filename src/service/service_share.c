@@ -195,14 +195,14 @@ hjg_turn_end(HjgTurn *turn)
 void
 hjg_job_hold(HjgJob *job, void *holder, const void *query)
 {
-	job->holder = holder;
-	job->query = query;
+	job->suspension.holder = holder;
+	job->suspension.query = query;
 }
 
 void *
 hjg_job_holder(const HjgJob *job)
 {
-	return job->holder;
+	return job->suspension.holder;
 }
 
 bool
@@ -213,11 +213,11 @@ hjg_job_suspend(HjgJob *job)
 	uint32		total;
 	uint32		leased;
 
-	job->suspended = true;
+	job->suspension.marked = true;
 	hjg_arena_share_suspend(hjg_service_share(), job->job_ix, true);
-	if (job->nsuspended++ % SUSPENDS_PER_LOOK != 0 && job->idle_share == hjg_idle_share)
+	if (job->suspension.count++ % SUSPENDS_PER_LOOK != 0 && job->suspension.idle_share == hjg_idle_share)
 		return false;
-	job->idle_share = hjg_idle_share;
+	job->suspension.idle_share = hjg_idle_share;
 	look_at_arena(&total, &leased);
 	hjg_arena_share_sum(hjg_service_share(), job->owner, &sum);
 	return hjg_arena_share_idle_exceeded(&sum, &now, total);
@@ -226,7 +226,7 @@ hjg_job_suspend(HjgJob *job)
 void
 hjg_job_resume(HjgJob *job)
 {
-	if (job->suspended)
+	if (job->suspension.marked)
 		hjg_arena_share_suspend(hjg_service_share(), job->job_ix, false);
-	job->suspended = false;
+	job->suspension.marked = false;
 }

@@ -68,12 +68,12 @@ silent(HjgJob *job, Progress progress)
 									   __ATOMIC_RELAXED);
 	uint64		now = hjg_now_ns();
 
-	if (beat != job->beat)
+	if (beat != job->heartbeat.beat)
 	{
-		job->beat = beat;
-		job->beat_ns = now;
+		job->heartbeat.beat = beat;
+		job->heartbeat.changed_ns = now;
 	}
-	return now - job->beat_ns > (uint64) hjg_device_timeout_ms * 2 * 1000000;
+	return now - job->heartbeat.changed_ns > (uint64) hjg_device_timeout_ms * 2 * 1000000;
 }
 
 /* Have the device process ended that does what it must not. */
@@ -123,7 +123,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 	CHECK_FOR_INTERRUPTS();
 	if (!spin_until_ready(op, start_ns))
 	{
-		job->beat_ns = start_ns;
+		job->heartbeat.changed_ns = start_ns;
 		if (me != NULL)
 			__atomic_store_n(&me->waiting, 1, __ATOMIC_SEQ_CST);
 		while ((progress = progress_of(job, op)) != READY)
@@ -166,7 +166,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 		if (me != NULL)
 			__atomic_store_n(&me->waiting, 0, __ATOMIC_SEQ_CST);
 	}
-	job->wait_ns += hjg_now_ns() - start_ns;
+	job->stats.wait_ns += hjg_now_ns() - start_ns;
 	return reason;
 }
 
@@ -316,6 +316,6 @@ hjg_job_stats(HjgJob *job, HjgJobStats *stats)
 	if (stats->pipeline >= HJG_PIPELINE_COUNT)
 		stats->pipeline = HJG_PIPELINE_AUTO;
 	stats->declined = stats->declined != 0;
-	stats->wait_ns = job->wait_ns;
-	stats->arena_bytes = (uint64) job->max_slabs * HJG_SLAB_BYTES;
+	stats->wait_ns = job->stats.wait_ns;
+	stats->arena_bytes = (uint64) job->stats.max_slabs * HJG_SLAB_BYTES;
 }
