@@ -1,6 +1,6 @@
 /*
  * hjg_bits.h
- *	  Bits by row number: of rows that have found a match, and of those of which the engine is asked for more.
+ *	  Bits by row number: rows that have a match, and rows for which the engine is asked for more candidates.
  *	  Internal to the room "node".
  */
 #ifndef HJG_BITS_H

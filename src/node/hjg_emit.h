@@ -2,8 +2,8 @@
  * hjg_emit.h
  *	  The top of a join: rows of a slot, or vectors.
  *
- * Room "node".  HjgEmit makes rows of pairs of row numbers (hjg_probe.h): it gathers their columns from wherever the
- * pairs say they are.  Rows are handed out one by one; or, to a join or a GpuAggregate above, as vectors.
+ * Room "node".  HjgEmit makes rows of pairs of row numbers (hjg_probe.h): it gathers their columns from the places that the
+ * pairs name. Rows are returned one by one, or, to a join or a GpuAggregate above, as vectors.
  */
 #ifndef HJG_EMIT_H
 #define HJG_EMIT_H
@@ -21,44 +21,43 @@ typedef struct HjgEmit
 {
 	const HjgExecution *execution;
 	const HjgSide *sides[HJG_SIDES];
-	int		   *target[HJG_SIDES];	/* payload column c in a row that is handed out, or -1 */
-	int			ntargets[HJG_SIDES];	/* payload columns that have one */
+	int		   *target[HJG_SIDES];	/* place of payload column c in a returned row, or -1 */
+	int			ntargets[HJG_SIDES];	/* payload columns that have a place */
 
 	TupleTableSlot *slot;
-	List	   *constants;		/* target list with constants that are in all rows, or NIL */
+	List	   *constants;		/* target list with constants, which are the same in all rows, or NIL */
 	int			width;			/* columns of the slot */
-	bool		direct;			/* it is the node's result as it stands */
+	bool		direct;			/* the row is the node's result, without projection */
 	bool		has_space;		/* there is memory for rows */
 	Datum	   *values;			/* [HJG_VECTOR_ROWS][width]; NULL where rows are columnar */
 	bool	   *isnull;
-	int			n;				/* rows at hand, */
-	int			next;			/* of which those before this one were handed out */
+	int			n;				/* rows that are made, */
+	int			next;			/* of which those before this one were returned */
 
-	/* rows as vectors, by column of whoever takes them */
-	HjgVector  *vectors;		/* NULL: rows are handed out one by one */
+	/* rows as vectors, by column of the operator above */
+	HjgVector  *vectors;		/* NULL: rows are returned one by one */
 	HjgVector  *vector_space;	/* the same with memory of this node's own */
 	int			nresults;
 	const int  *result_ix;		/* result column r in the scan tuple */
-	bool		columnar;		/* gathered straight into vectors */
-	bool		counted;		/* vectors have no columns, and any number of rows */
+	bool		columnar;		/* rows are gathered directly into vectors */
+	bool		counted;		/* rows are only counted: vectors have no columns, and any number of rows */
 } HjgEmit;
 
-/* Settle, when the sides and the quals are known, what the rows look like that are handed out. */
+/* Set the form of the returned rows; sides and quals must be known. */
 extern void hjg_emit_init(HjgEmit *emit, const CustomScanState *node);
 /*
- * Let rows become vectors[nresults] from now on, result column r being column result_ix[r] of the scan tuple; the array is
- * kept.
+ * Return rows as vectors[nresults] from now on; result column r is column result_ix[r] of the scan tuple. The array is kept.
  */
 extern void hjg_emit_open_vectors(HjgEmit *emit, TupleDesc scan_desc, int nresults, const int *result_ix);
-/* Say, if nobody looks at rows but to count them, how many come at a time; else 0. */
+/* Get the number of rows that come at a time if rows are only counted; else 0. */
 extern int	hjg_emit_most_counted(const HjgEmit *emit);
-/* Make the rows of the pairs; a row of one side's payload columns alone. */
+/* Make the rows of the pairs; make a row of one side's payload columns alone. */
 extern void hjg_emit_pairs(HjgEmit *emit, const HjgPairVector *pairs);
 extern void hjg_emit_single(HjgEmit *emit, HjgSideId side, const Datum *values, const bool *isnull);
-/* Forget what lies in the work context, which is about to be emptied. */
+/* Forget memory in the work context, which is about to be emptied. */
 extern void hjg_emit_forget(HjgEmit *emit);
 
-/* Make the row in the slot row n of the vectors. */
+/* Copy the row in the slot to row n of the vectors. */
 static inline void
 hjg_emit_put_row(HjgEmit *emit, int n)
 {
@@ -71,8 +70,8 @@ hjg_emit_put_row(HjgEmit *emit, int n)
 /* ---------- conditions of pairs (node_pairs.c) ---------- */
 
 /*
- * Take those of a list that compare two columns of the scan tuple and come before all that do not; the
- * others go to *rest.  NULL if there is none.
+ * Make a filter of the first conditions in a list that compare two columns of the scan tuple; all others, from the first that
+ * does not on, go to *rest. NULL if there is none.
  */
 extern HjgPairFilter *hjg_pair_filter_create(List *join_qual, TupleDesc scan_desc, List **rest);
 /* Find which of the nrows rows of ncolumns values, one behind the other, pass; nrows <= HJG_VECTOR_ROWS. */

@@ -1,23 +1,21 @@
 /*
  * hjg_execution.h
- *	  What the operators of a node GpuHashJoin have in common.
+ *	  Declarations that the operators of a node GpuHashJoin share.
  *
  * Room "node".  Each operator is declared, and explained, in a header of its own; hjg_node.h puts them together.
  *
- * Scans.  A child that is a bare sequential scan of a heap table is not called: the
- * node reads the table's pages itself, columns at a time, and keeps the scan's books
- * for it, so that EXPLAIN, statistics and locks say what they would have said
- * (scan_table.c).  Rows come as vectors of the rows of a page or several then, which node_side.c turns
- * into keys and payload columns, either in bulk or, where rows go different ways, one by
- * one like the rows of any other child.
+ * Scans.  A child that is a bare sequential scan of a heap table is not called: the node reads the table's pages itself,
+ * columns at a time, and updates the counters, statistics and locks of the scan (scan_table.c). Rows then come as vectors, of a
+ * page or several, from which node_side.c makes keys and payload columns: in bulk, or, where rows are treated differently, one
+ * by one like the rows of any other child.
  *
- * Conditions.  Comparisons of columns that stand before all other conditions of the join are
- * evaluated for a vector of pairs at a time (node_pairs.c), the others pair by pair (node_drive.c).  So are keys compared that
- * are not exact, before anything else is made of a pair, where they are columns whose comparison is known (node_recheck.c).
+ * Conditions.  Comparisons of columns that come before all other conditions of the join are evaluated for a vector of pairs at
+ * a time (node_pairs.c), the others pair by pair (node_drive.c). Keys that are not exact are compared before that, for a vector
+ * of pairs at a time, where they are columns with a known comparison (node_recheck.c).
  *
- * Materialisation.  Pairs of row numbers become rows late, from the row stores; or, where a GPU joins and
- * it is expected to be faster, early: a side's columns travel with its keys, the device gathers them, and they are read
- * beside the pairs (node_payload.c).  The stores have all rows in either case.
+ * Materialisation.  Rows are made from pairs of row numbers late, from the row stores; or, where a GPU joins and it is expected
+ * to be faster, early: a side's columns are sent with its keys, the device gathers them, and they are read beside the pairs
+ * (node_payload.c). The row stores have all rows in either case.
  */
 #ifndef HJG_EXECUTION_H
 #define HJG_EXECUTION_H
@@ -34,12 +32,12 @@
 /* Conditions of a join that pairs go through many at a time; private to node_pairs.c. */
 typedef struct HjgPairFilter HjgPairFilter;
 
-/* Comparisons of keys that are not exact, likewise; private to node_recheck.c. */
+/* Comparisons of keys that are not exact, for many pairs at a time; private to node_recheck.c. */
 typedef struct HjgRecheck HjgRecheck;
 
-/* ---------- what EXPLAIN ANALYZE shows ---------- */
+/* ---------- figures of EXPLAIN ANALYZE ---------- */
 
-/* Where the time of an execution went; nanoseconds, added up over all build passes and rescans. */
+/* Phases of an execution; times are in nanoseconds, added up over all build passes and rescans. */
 #define HJG_TIMES(TIME) \
 	TIME(marshal_build_ns)	/* scan of the inner child included */ \
 	TIME(marshal_probe_ns)	/* scan of the outer child included */ \
@@ -54,8 +52,8 @@ typedef struct HjgTimes
 } HjgTimes;
 
 /*
- * Figures of all build passes and rescans: FIGURE(type, name, how), how those of several processes add up (HJG_ADD_...; ANY: bits of
- * either).
+ * Figures of all build passes and rescans: FIGURE(type, name, how); how: the way to add up those of several processes
+ * (HJG_ADD_...; ANY: bits of either).
  */
 #define HJG_FIGURES(FIGURE) \
 	FIGURE(double, node_ns, SUM)	/* of a process in the node, its children included; 0 if not known */ \
@@ -72,8 +70,8 @@ typedef struct HjgTimes
 	FIGURE(size_t, peak_bytes, SUM) \
 	FIGURE(size_t, round_bytes, SUM)	/* and of the pairs that were looked at */ \
 	FIGURE(HjgReason, fallback, LAST) \
-	FIGURE(uint64, verified, SUM)	/* executions that were compared with core's hash join, */ \
-	FIGURE(uint64, mismatched, SUM)	/* and that differed */ \
+	FIGURE(uint64, verified, SUM)	/* executions that were compared with core's hash join */ \
+	FIGURE(uint64, mismatched, SUM)	/* executions that differed from it */ \
 	FIGURE(uint64, filtered_rows, SUM)	/* probe rows that the Bloom filter dropped */ \
 	FIGURE(size_t, filter_bytes, MAX) \
 	FIGURE(bool, filter_stopped, ANY)
@@ -83,34 +81,34 @@ typedef struct HjgTimes
 struct HjgReport
 {
 	HjgTimes	times;
-	HjgJobStats job;			/* of all jobs; of the backend's own engine what it did, without its times */
+	HjgJobStats job;			/* of all jobs; and of the backend's own engine, without its times */
 #define FIGURE(type, name, how) type name;
 	HJG_FIGURES(FIGURE)
 #undef FIGURE
-	uint32		told;			/* reasons that are in the log already, a bit each */
+	uint32		told;			/* reasons that were logged already, a bit each */
 	HjgDeviceId device;			/* of the first job; ANY: there was none */
 };
 
-/* ---------- what the operators of a node have in common ---------- */
+/* ---------- shared by the operators of a node ---------- */
 
-/* The join as the plan describes it; the same from the beginning of the node to its end. */
+/* The join as the plan describes it; constant during the life of a node. */
 typedef struct HjgProgram
 {
 	JoinType	jointype;
 	bool		inner_unique;
-	HjgRecheck *recheck;		/* the hash clauses, unless keys are exact; in either of these, or neither */
+	HjgRecheck *recheck;		/* the hash clauses, unless keys are exact: in one of these two, or in neither */
 	ExprState  *recheck_qual;
-	HjgPairFilter *pair_filter;	/* the first of the join quals, or NULL; and the others */
+	HjgPairFilter *pair_filter;	/* the first join quals, evaluated for vectors, or NULL; and the others */
 	ExprState  *join_qual;
 	bool		residual;		/* a pair of equal keys may be no match yet: one of the three last is there */
-	bool		preserved[HJG_SIDES];	/* rows without a match come out */
+	bool		preserved[HJG_SIDES];	/* rows without a match are returned */
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
 	bool		use_filter;		/* drop probe rows without a partner */
 	HjgJobHints hints;			/* for the jobs of its build passes */
 } HjgProgram;
 
-/* Where a node runs; each of its operators has a pointer to this. */
+/* The environment of a node; each of its operators has a pointer to this. */
 struct HjgExecution
 {
 	const HjgProgram *program;
@@ -120,8 +118,8 @@ struct HjgExecution
 	HjgReport  *report;
 
 	/*
-	 * Vectors and what else rows pass through, of both sides and of the result: empty until there are rows, and again when
-	 * all are handed out.  A plan may have hundreds of nodes like this one, which come one after the other.
+	 * Vectors and other memory that rows pass through, of both sides and of the result. It is empty until there are rows, and
+	 * again when all have been returned, because a plan may have hundreds of such nodes, which run one after the other.
 	 */
 	MemoryContext work_context;
 };
@@ -130,13 +128,13 @@ struct HjgExecution
 extern void hjg_node_init(void);
 
 /* node_explain.c */
-/* Add up reports of several processes. */
+/* Add up the reports of several processes. */
 extern void hjg_report_add(HjgReport *report, const HjgReport *other);
-/* Engine times of a job. */
+/* Add the statistics of a job. */
 extern void hjg_report_add_job(HjgReport *report, const HjgJobStats *stats);
 
 /* node_payload.c */
-/* Find the columns of both sides that a GPU can gather, whatever rows come. */
+/* Find the columns of both sides that a GPU can gather, by their types. */
 extern HjgPayloadBytes hjg_payload_possible(const HjgSide *outer, const HjgSide *inner);
 
 /* node_argument.c: see there */
@@ -149,15 +147,15 @@ typedef struct HjgArgument HjgArgument;
  * counted: whoever asks wants to know only which rows are NULL.
  */
 extern HjgArgument *hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent, bool counted);
-/* Parameters may have changed. */
+/* Read the parameters again, which may have changed. */
 extern void hjg_argument_reset(HjgArgument *argument);
 /*
- * Evaluate the argument for nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions do.
- * Returns NULL where a numeric does not fit: the caller then asks for row after row of the vectors.
+ * Evaluate the argument for nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions
+ * do. Returns NULL where a numeric does not fit; the caller then evaluates the vectors row by row.
  */
 extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows,
 											  ExprContext *econtext);
-/* Have core evaluate the argument for one row; in the memory of econtext's tuple. */
+/* Evaluate the argument for one row by core's code, in the memory of econtext's tuple. */
 extern Datum hjg_argument_eval_row(HjgArgument *argument, const HjgVector *vectors, int row, ExprContext *econtext, bool *isnull);
 
 #endif							/* HJG_EXECUTION_H */

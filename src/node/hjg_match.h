@@ -1,11 +1,11 @@
 /*
  * hjg_match.h
- *	  Match state: which rows of a join have found a match.
+ *	  Match state: the rows of a join that have a match.
  *
- * Room "node".  Whether a probe row is preserved, or emitted once only, can be decided by the engine when a pair that
- * it returns is always a match: exact keys, no residual quals, one build pass.  Otherwise the engine returns candidate
- * pairs, and a bit is kept for each probe row: with its batch, or, where its partition takes several passes, over all of
- * these.  Bits of build rows are always kept here.
+ * Room "node".  The engine can decide whether a probe row is preserved, or emitted once only, if each pair that it returns is a
+ * match: exact keys, no residual quals, one build pass. Otherwise the engine returns candidate pairs, and there is a bit for
+ * each probe row: in its batch, or, where its partition has several passes, over all of these. Bits of build rows are always
+ * kept here.
  */
 #ifndef HJG_MATCH_H
 #define HJG_MATCH_H
@@ -23,18 +23,18 @@ typedef struct HjgMatch
 
 	/* of the build pass */
 	bool		on_host;		/* bits of probe rows are kept here; the engine does not decide for them */
-	bool		first_match;	/* one match decides its probe row: more pairs of it are dropped */
-	bool		last_pass;		/* behind it, probe rows without a match are known */
+	bool		first_match;	/* first match: further pairs of a matched probe row are dropped */
+	bool		last_pass;		/* after this pass the probe rows without a match are known */
 	bool		shared;			/* other processes set bits of build rows, too */
 	uint64	   *build_bits;		/* or NULL */
 	uint64	   *probe_bits;		/* of all probe rows of a partition that takes several passes, else NULL */
 } HjgMatch;
 
-/* Decide, as a build pass begins, who decides for probe rows; returns what the engine is to return for that. */
+/* Decide, as a build pass begins, whether the engine or this code finds probe rows without a match; returns the engine's mode. */
 extern HjgMatchMode hjg_match_start(HjgMatch *match);
 extern void hjg_match_reset(HjgMatch *match);
 
-/* Find the bits of a batch's rows, and which one is the first row's; or NULL. */
+/* Find the bits of a batch's rows, and the index of the first row's; or NULL. */
 static inline uint64 *
 hjg_match_bits(const HjgMatch *match, const HjgProbeBatch *batch, uint64 *first)
 {
@@ -58,7 +58,10 @@ hjg_match_set_build(const HjgMatch *match, uint32 row)
 	return true;
 }
 
-/* Note that a pair is a match: set the bit of its probe row, if there are any, and of its build row.  Does a row come of it? */
+/*
+ * Note that a pair is a match: set the bits of its probe row, if such bits are kept, and of its build row. Returns whether the
+ * pair is a result row.
+ */
 static inline bool
 hjg_match_settle(const HjgMatch *match, uint64 *probe_bits, uint64 probe_bit, uint32 build_row)
 {

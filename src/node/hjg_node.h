@@ -1,17 +1,16 @@
 /*
  * hjg_node.h
- *	  The node GpuHashJoin: the operators of one join, and what drives them.
+ *	  The node GpuHashJoin: the operators of one join, and the state that drives them.
  *
  * Room "node".
  *
- * Operators.  Each has a struct of its own and knows those before it, none behind it:
+ * Operators.  Each has a struct of its own and knows those above in this list, none below:
  *		HjgSide			an input: rows of a child, their keys, payload columns (hjg_side.h)
  *		HjgBuild		the build pass at hand, with HjgMatch, HjgProbeFilter; HjgPartitions: larger than memory (hjg_build.h)
  *		HjgProbe		probe rows in batches, and the pairs that come of them (hjg_probe.h)
  *		HjgEmit			rows of a slot, or vectors
- * A join of ours as a child is a source of vectors like another (node_chain.c).  A parallel-aware node shares its first
- * build pass, or the partitions, with the other participants of its Gather; node_parallel.c says how, and what waits for
- * whom.
+ * A child that is a GpuHashJoin is a source of vectors like a table (node_chain.c). A parallel-aware node shares its first
+ * build pass, or the partitions, with the other participants of its Gather; node_parallel.c has the protocol.
  *
  * Phases.  A join execution goes through
  *		BUILD			read the inner child; keep it in memory, or, when it outgrows
@@ -24,8 +23,8 @@
  *		DONE
  * An unpartitioned join passes NEXT_PASS once and finds nothing there.
  *
- * Verification.  Of a sample of executions all rows that are read are kept, and joined by core's hash join when the node
- * has come to its end (node_verify.c).
+ * Verification.  For a sample of executions, all rows that are read are kept, and are joined by core's hash join at the end
+ * (node_verify.c).
  */
 #ifndef HJG_NODE_H
 #define HJG_NODE_H
@@ -64,14 +63,14 @@ typedef struct HjgJoinState
 	HjgProgram	program;
 	HjgExecution execution;
 	HjgPhase	phase;
-	bool		started;		/* something was read since the last reset */
-	bool		rescanned;		/* and may be again */
+	bool		started;		/* rows were read since the last reset */
+	bool		rescanned;		/* and may be read again */
 	bool		shut;			/* shut down since the last rescan */
-	bool		counted;		/* in the statistics, once an execution */
+	bool		counted;		/* counted in the statistics, once an execution */
 
 	HjgSide		outer;
 	HjgSide		inner;
-	HjgProbeFilter filter;		/* of the only build pass, or of rows on their way to partitions */
+	HjgProbeFilter filter;		/* of the only build pass, or of rows that go to partitions */
 	HjgMatch	match;
 	HjgBuild	build;
 	HjgPartitions partitions;
@@ -85,7 +84,7 @@ typedef struct HjgJoinState
 	HjgReport	report;
 } HjgJoinState;
 
-/* node_callbacks.c: the state of a join of ours, or NULL */
+/* node_callbacks.c: get the state of a GpuHashJoin, or NULL */
 extern HjgJoinState *hjg_node_join(PlanState *plan);
 
 /* node_drive.c: from phase to phase, and from rows of the join to the node's result */

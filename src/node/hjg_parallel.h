@@ -1,6 +1,6 @@
 /*
  * hjg_parallel.h
- *	  What participants of a shared join have in common, and each one's part of it.
+ *	  The shared state of a join of several participants, and each participant's part of it.
  *
  * Private to node_parallel.c, which has the protocol, node_share.c and node_table.c.
  */
@@ -20,11 +20,11 @@
 #include "node/hjg_build.h"
 #include "node/hjg_node.h"
 
-/* Rows of a range when keys do not go to slabs, of few rows and of many; a range in a slab fills it. */
+/* Rows of a range when keys are not in slabs, with few rows and with many; a range in a slab fills the slab. */
 #define HJG_LEAST_RANGE_ROWS 1024
 #define HJG_RANGE_ROWS 16384
 
-/* Unmatched build rows that a participant claims at a time. */
+/* Build rows that a participant claims at a time to find unmatched ones. */
 #define HJG_UNMATCHED_RANGE_ROWS 65536
 
 /* Phases of the barrier; see node_parallel.c. */
@@ -44,7 +44,7 @@ typedef enum HjgTableState
 	HJG_TABLE_BUILT
 } HjgTableState;
 
-/* Written by its participant alone; read by others behind the barrier, or by the leader at the end. */
+/* A participant's entry, written by it alone; read by others behind the barrier, or by the leader at the end. */
 typedef struct HjgMember
 {
 	dsa_pointer blocks;			/* chain of all that it allocated */
@@ -59,10 +59,10 @@ typedef struct HjgSharedTable
 {
 	pg_atomic_uint32 state;		/* HjgTableState */
 	ConditionVariable built;
-	dsa_pointer parts[HJG_TABLE_NPARTS];	/* set by whoever builds it */
+	dsa_pointer parts[HJG_TABLE_NPARTS];	/* set by the participant that builds it */
 } HjgSharedTable;
 
-/* A build side in memory; set by whoever is elected in SHARE. */
+/* A build side in memory; set by the participant that is elected in SHARE. */
 typedef struct HjgSharedBuild
 {
 	bool		in_job;
@@ -77,19 +77,19 @@ typedef struct HjgSharedPartitions
 {
 	pg_atomic_uint32 n;			/* 0: all in memory */
 	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
-	dsa_pointer filter;			/* of the build keys on their way there, if there is one */
-	pg_atomic_uint32 next;		/* to claim */
+	dsa_pointer filter;			/* of the build keys that go there, if there is one */
+	pg_atomic_uint32 next;		/* next one to be claimed */
 } HjgSharedPartitions;
 
-/* Where the join is compared with core's (node_verify.c). */
+/* For joins that are compared with core's (node_verify.c). */
 typedef struct HjgSharedVerify
 {
 	bool		wanted;
 	pg_atomic_uint32 entered;	/* participants that may read rows, */
-	pg_atomic_uint32 left;		/* and that have handed out their last one; */
+	pg_atomic_uint32 left;		/* and that have returned their last one; */
 	pg_atomic_uint64 nrows;		/* of theirs */
 	pg_atomic_uint64 sum;
-	pg_atomic_uint32 compared;	/* 1: someone compares, or has */
+	pg_atomic_uint32 compared;	/* 1: a participant compares, or has compared */
 } HjgSharedVerify;
 
 typedef struct HjgParallelShared
@@ -112,14 +112,14 @@ typedef struct HjgParallelShared
 	pg_atomic_uint64 bytes;		/* of all that is in memory */
 	HjgSharedTable table;
 	ConditionVariable all_probed;	/* it is OVER */
-	pg_atomic_uint32 next_unmatched;	/* range of build rows to look at for unmatched ones */
+	pg_atomic_uint32 next_unmatched;	/* next range of build rows to be checked for a match */
 	HjgSharedBuild build;
 	LWLock		lock;			/* of whoever makes partitions */
 	HjgSharedPartitions partitions;
 	HjgSharedVerify verify;
 
 	HjgMember	members[FLEXIBLE_ARRAY_MEMBER];
-	/* behind them, for each side, the place of a shared spill file of rows that are kept */
+	/* behind them, for each side, a shared spill file of the rows that are kept */
 } HjgParallelShared;
 
 static inline size_t
@@ -134,7 +134,7 @@ hjg_parallel_kept_place(HjgParallelShared *shared, HjgSideId side)
 	return (char *) shared + hjg_parallel_members_bytes(shared->nmembers) + side * hjg_rows_spill_shared_bytes(shared->nmembers);
 }
 
-/* This process's part in it. */
+/* A participant's own part. */
 struct HjgParallel
 {
 	HjgBuildShare	share;			/* must be first */
@@ -157,10 +157,10 @@ hjg_parallel_of(HjgBuildShare *share)
 	return (HjgParallel *) share;
 }
 
-/* node_share.c: blocks of memory that all participants reach */
+/* node_share.c: blocks of memory that all participants can access */
 extern void *hjg_share_alloc(void *arg, size_t bytes, uint64 *name);
 extern void *hjg_share_at(HjgParallel *parallel, uint64 name);
-/* Leader: the side is about to be read. */
+/* Initialise, in the leader, before the side is read. */
 extern void hjg_share_prepare(HjgParallel *parallel, const HjgSide *side);
 /* Free all that a member allocated. */
 extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
@@ -170,18 +170,18 @@ extern void hjg_share_open_build(HjgBuildShare *share, HjgBuild *build);
 extern void hjg_share_next_range(HjgBuildShare *share, HjgKeySegment *segment, size_t *bytes);
 extern bool hjg_share_is_full(HjgBuildShare *share, size_t build_bytes);
 extern void hjg_share_unload(HjgBuildShare *share);
-/* Leave for the others where to find what was filled here. */
+/* Publish the memory that this participant has filled. */
 extern void hjg_share_publish(HjgParallel *parallel, const HjgBuild *build);
-/* Everything is published: count it, make the bits of build rows and an empty filter of keys. */
+/* When all is published: count the rows, make the bits of build rows and an empty filter of keys. */
 extern void hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter);
 /* Add the keys that were read here to the filter, if there is one. */
 extern void hjg_share_add_keys(HjgParallel *parallel, const HjgRun *run, HjgProbeFilter *filter);
-/* Take in all that was published: from here on this is a build pass like any other. */
+/* Attach to all that was published; then this is a build pass like any other. */
 extern void hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter);
 
 /* node_share.c: the partitions */
 extern void hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_bytes);
-/* Make this process's view of them; rows are routed to them. */
+/* Make this process's view of the partitions; rows are then routed to them. */
 extern void hjg_share_attach_partitions(HjgParallel *parallel, HjgPartitions *partitions);
 extern void hjg_share_routed(HjgBuildShare *share, HjgPartitions *partitions);
 extern bool hjg_share_claim_partition(HjgBuildShare *share, HjgPartitions *partitions);

@@ -1,12 +1,10 @@
 /*
  * hjg_run_private.h
- *	  What the files of a run know of each other.  Internal to the room "node".
+ *	  Declarations that the files of a run share.  Internal to the room "node".
  *
- * node_run.c			a build pass's life: its build keys and its job
- * node_batch.c			its probe batches and their rounds
- * node_keys.c			buffers of keys
- * node_engine.c		the engine that is linked into the backend
- * node_fallback.c		what is said when the device process does not join
+ * node_run.c                      a build pass's life: its build keys and its job node_batch.c                    its probe
+ * batches and their rounds node_keys.c                  buffers of keys node_engine.c           the engine that is linked into
+ * the backend node_fallback.c              reports that the device process does not join
  */
 #ifndef HJG_RUN_PRIVATE_H
 #define HJG_RUN_PRIVATE_H
@@ -25,21 +23,20 @@ hjg_run_job_usable(const HjgRun *run)
 /* Find the place of one more segment, which is not counted yet. */
 extern HjgKeySegment *hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer);
 /*
- * Add an empty segment: a slab when the run has a job, else local memory, or for the
- * build side of a shared build side memory that all participants reach.  A job without a slab
- * to give is lost to the run.
+ * Add an empty segment: a slab when the run has a job, else local memory, or for the build side of a shared build side memory
+ * that all participants can access. If the job gets no slab, the run goes on without it.
  */
 extern void hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer);
 /* Append nrows encoded keys. */
 extern void hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows);
-/* Copy the keys that lie in slabs to memory of the run's own. */
+/* Copy keys in slabs to memory of the run. */
 extern void hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer);
-/* Forget the segments; slabs are given back by whoever knows the job. */
+/* Forget the segments; the caller, which knows the job, gives back slabs. */
 extern void hjg_keys_empty(HjgKeyBuffer *buffer);
 /* Describe the buffer as an engine takes it; the caller frees it. */
 extern HjgSegment *hjg_keys_segments(const HjgKeyBuffer *buffer);
 
-/* Find where the next key goes; counts it. */
+/* Find the place of the next key, and count it. */
 static inline void *
 hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
 {
@@ -57,11 +54,11 @@ hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
 /* ---- node_engine.c ---- */
 
 extern void hjg_run_engine_env(HjgRun *run);
-/* hjoin_gpu.strategy, as far as the cpu engine has it. */
+/* Get hjoin_gpu.strategy if the cpu engine has it; else AUTO. */
 extern HjgCpuStrategy hjg_run_engine_strategy(void);
 /*
- * Make the engine with its table of these keys: in memory of the run's own, or where alloc_table (see
- * HjgEnv; its argument is the run) finds it.  The run's mode must be known.
+ * Make the engine with the table of these keys, in memory of the run, or in memory from alloc_table (see HjgEnv; its argument
+ * is the run).  The run's mode must be known.
  */
 extern void hjg_run_engine_build(HjgRun *run, const HjgSegment *segments, int nsegments,
 								 void *(*alloc_table) (void *arg, HjgTablePart part, size_t bytes));
@@ -74,7 +71,7 @@ extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
 
 /* Note that the device process will not join this run, or not the rest of it. */
 extern void hjg_run_fall_back(HjgRun *run, HjgReason reason);
-/* Notice it when the device process joins with another engine than that of the device. */
+/* Report it if the device process joins with another engine than the device's. */
 extern void hjg_run_note_device_fallback(HjgRun *run);
 
 #endif							/* HJG_RUN_PRIVATE_H */

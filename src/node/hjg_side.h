@@ -2,13 +2,13 @@
  * hjg_side.h
  *	  One input of the node GpuHashJoin: its rows, their keys, and their payload columns.
  *
- * Room "node".  Rows come one by one from the child's slot, or as vectors, of the pages of a table that the node
- * reads itself or of a join of ours below it.  Whoever reads a side takes either a row (hjg_side_next()), or rows with
- * their encoded keys at once (hjg_side_next_vectors()), or all that lie there, in place (hjg_side_next_view()); what
- * one of them has taken the others do not see again.
+ * Room "node".  Rows come one by one from the child's slot, or as vectors: of pages of a table that the node reads itself, or
+ * of a GpuHashJoin below. A reader takes a row (hjg_side_next()), or several rows with their encoded keys
+ * (hjg_side_next_vectors()), or all rows of the vectors, in place (hjg_side_next_view()). A row that one of these functions
+ * returns is not returned again by the others.
  *
- * Of a table that is read here the node evaluates the scan's conditions as well, many rows at a time as far as they
- * are comparisons that it knows (scan_filter.c, vector_operator_pg.c).
+ * For a table that it reads itself, the node evaluates the scan's conditions, too: many rows at a time for comparisons that it
+ * knows (scan_filter.c, vector_operator_pg.c).
  */
 #ifndef HJG_SIDE_H
 #define HJG_SIDE_H
@@ -24,11 +24,11 @@
 /* Rows that are kept for a comparison with core (hjg_verify.h). */
 typedef struct HjgKeptRows HjgKeptRows;
 
-/* An operator that makes rows as vectors. */
+/* An operator that returns rows as vectors. */
 typedef struct HjgVectorSource
 {
 	HjgVector  *vectors;		/* one for each column */
-	int			(*next) (void *arg);	/* the next rows become the vectors; returns how many, 0 at the end */
+	int			(*next) (void *arg);	/* Put the next rows into the vectors; returns how many there are, 0 at the end. */
 	void	   *arg;
 } HjgVectorSource;
 
@@ -37,16 +37,16 @@ typedef struct HjgSideKeys
 {
 	HjgKeyCodec *codec;
 	int			n;
-	int		   *ix;				/* the child's column that is key i, or -1: an expression */
+	int		   *ix;				/* the child's column that is key i, or -1 for an expression */
 	ExprState **exprs;
-	bool		plain;			/* all keys are columns and nothing needs resetting */
+	bool		plain;			/* all keys are columns, and no memory needs resetting */
 	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
-	TupleTableSlot *slot;		/* scan tuple with this side filled in, for expressions */
+	TupleTableSlot *slot;		/* scan tuple with this side's columns, for expressions */
 	Datum	   *values;
 	bool	   *isnull;
 } HjgSideKeys;
 
-/* The payload columns of the child: those that are read once the keys are encoded. */
+/* The payload columns of the child: those that are needed after the keys are encoded. */
 typedef struct HjgPayload
 {
 	int			n;
@@ -63,7 +63,7 @@ typedef struct HjgSidePage
 {
 	HjgVector  *vectors;		/* by column of the child */
 	int			nrows;
-	int			next;			/* first row that nobody has taken yet */
+	int			next;			/* first row that was not returned yet */
 	const char *keys;			/* encoded */
 	bool		has_nulls;		/* some key is NULL: isnull says which */
 	bool	   *isnull;
@@ -77,12 +77,12 @@ typedef struct HjgSidePage
 typedef struct HjgSide
 {
 	PlanState  *plan;
-	MemoryContext work_context; /* the node's: of all that rows pass through */
-	HjgScan    *scan;			/* the child's table is read here, */
-	const HjgVectorSource *below;	/* or the child is a join of ours; both NULL: through its slot */
-	TupleTableSlot *peeked;		/* a row of the child's slot that was looked at and not taken */
+	MemoryContext work_context; /* the node's, for memory that rows pass through */
+	HjgScan    *scan;			/* the node reads the child's table itself, */
+	const HjgVectorSource *below;	/* or the child is a GpuHashJoin; both NULL: rows come through its slot */
+	TupleTableSlot *peeked;		/* the child's slot has a row that was not returned yet */
 	HjgKeptRows *kept;			/* NULL: none are */
-	int			first_scan_ix;	/* where the child's columns start in the scan tuple */
+	int			first_scan_ix;	/* place of the child's first column in the scan tuple */
 	int			nplan_columns;
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
 	HjgSideKeys keys;
@@ -104,11 +104,11 @@ typedef struct HjgRow
 extern void hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, PlanState *plan,
 						  const HjgVectorSource *below, int first_scan_ix, int nplan_columns, List *key_exprs,
 						  HjgKeyCodec *codec, Bitmapset *used);
-/* Estimate the bytes of a row of the side in a row store, about, without values of variable length. */
+/* Estimate the bytes of a row of the side in a row store, without values of variable length. */
 extern size_t hjg_side_stored_bytes(const HjgSide *side);
-/* Choose the rows that a store's chunk should hold, for a side of about so many rows. */
+/* Choose the rows of a chunk of a store, for a side of about so many rows. */
 extern double hjg_side_chunk_rows(const HjgSide *side, double rows);
-/* Has the child another row?  It stays there for whoever reads next. */
+/* Has the child another row?  It is returned by the next read. */
 extern bool hjg_side_peek(HjgSide *side);
 /* Read the next row of the child plan; false at its end. */
 extern bool hjg_side_next(HjgSide *side, HjgRow *row);
@@ -120,13 +120,13 @@ extern bool hjg_side_next(HjgSide *side, HjgRow *row);
 extern int	hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first);
 /* Do the side's rows come in vectors? */
 extern bool hjg_side_has_vectors(const HjgSide *side);
-/* Read the next rows of such a side, to be used in place; false at its end. */
+/* Read the next rows of such a side in place; false at its end. */
 extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
-/* Keep, of the view's rows with a key, only those at these n ascending positions. */
+/* Drop all of the view's rows with a key except those at these n ascending positions. */
 extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
-/* Start over; with changed parameters the child does it when it is read next. */
+/* Start over; with changed parameters the child does so when it is next read. */
 extern void hjg_side_rescan(HjgSide *side);
-/* At the end of the child: the work context is about to be emptied. */
+/* Forget memory in the work context, which is about to be emptied at the end of the child. */
 extern void hjg_side_forget(HjgSide *side);
 /* Read the next row of a spill file with this side's rows. */
 extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
@@ -134,7 +134,7 @@ extern void hjg_side_payload(HjgSide *side, const HjgRow *row, const Datum **val
 /* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */
 extern void hjg_side_spill(HjgSide *side, HjgSpill *spill, const HjgRow *row);
 
-/* node_verify.c: keep a row of the child's slot, or rows of the side's vectors, where side->kept is there */
+/* node_verify.c: keep a row of the child's slot, or rows of the side's vectors, if side->kept is set */
 extern void hjg_verify_keep_row(const HjgSide *side, const Datum *values, const bool *isnull);
 extern void hjg_verify_keep_vectors(const HjgSide *side, int first, int nrows);
 

@@ -1,9 +1,9 @@
 /*
  * hjg_verify.h
- *	  Joins that are joined by core's rules as well.  Internal to the room "node".
+ *	  Joins that are repeated by core's hash join, for comparison.  Internal to the room "node".
  *
- * node_verify.c		what is kept of a join, the comparison, and what follows from it
- * node_verify_core.c	core's hash join over the rows that were kept
+ * node_verify.c           the rows that are kept of a join, and the comparison node_verify_core.c core's hash join over the
+ * rows that were kept
  */
 #ifndef HJG_VERIFY_H
 #define HJG_VERIFY_H
@@ -17,9 +17,9 @@ struct HjgKeptRows
 	HjgSideId	side;
 	HjgSpill   *spill;			/* NULL: no row was read yet */
 	TupleDesc	desc;			/* the child's columns */
-	int			ncolumns;		/* of these, those that the join looks at; the others are NULL */
+	int			ncolumns;		/* of these, those that the join uses; the others are NULL */
 	int		   *columns;
-	Datum	   *values;			/* of a row that is on its way to the file */
+	Datum	   *values;			/* of a row that is written to the file */
 	bool	   *isnull;
 };
 
@@ -28,7 +28,7 @@ typedef struct HjgJoinedColumn
 {
 	HjgColumn	type;
 	int			scan_ix;		/* in the scan tuple */
-	int			place;			/* in the rows, or vectors, that are handed out */
+	int			place;			/* in the rows, or vectors, that are returned */
 } HjgJoinedColumn;
 
 /* Number of rows, and a sum over them that does not depend on their order. */
@@ -43,8 +43,8 @@ struct HjgVerify
 	HjgKeptRows	sides[HJG_SIDES];
 	int			ncolumns;
 	HjgJoinedColumn *columns;
-	HjgTally	tally;			/* of the rows that the node has handed out */
-	bool		over;			/* of this execution nothing is to be compared any more */
+	HjgTally	tally;			/* of the rows that the node has returned */
+	bool		over;			/* this execution is not compared any more */
 };
 
 /* node_verify_core.c */

@@ -1,6 +1,6 @@
 /*
  * hjg_planner_path.h
- *	  What the files of room "planner" share; no other room includes it.
+ *	  Declarations that the files of the room "planner" share; no other room includes it.
  */
 #ifndef HJG_PLANNER_PATH_H
 #define HJG_PLANNER_PATH_H
@@ -19,7 +19,7 @@ extern const HjgPlannerSources *hjg_planner_sources;
 /* Bytes that a row takes in the row store and in the engine, beside its width. */
 #define HJG_ROW_OVERHEAD_BYTES 24
 
-/* Engine threads that a job can count on beside its backend. */
+/* Engine threads that a job can expect beside its backend. */
 #define HJG_ASSUMED_THREADS 2
 
 /* Facts that all paths of a side have in common. */
@@ -29,7 +29,7 @@ typedef struct HjgSideFacts
 	bool		plain;			/* nothing but columns of tables */
 	bool		readable;		/* a table that the node can read itself */
 	bool		has_record;		/* a column of type record, of a subquery or CTE */
-	Path	   *scan;			/* sequential, of such a table, where core has dropped it; or NULL */
+	Path	   *scan;			/* sequential scan of such a table, where core has dropped it; or NULL */
 	int			ncolumns;
 	int			nvarlenas;
 } HjgSideFacts;
@@ -53,7 +53,7 @@ typedef struct HjgColumnFacts
 {
 	Index		relid;
 	AttrNumber	attno;
-	double		nplaces;		/* from its least to its greatest value; 0: not known, or values come twice */
+	double		nplaces;		/* integers from its least to its greatest value; 0: not known, or values are not unique */
 } HjgColumnFacts;
 
 typedef struct HjgIndexFacts
@@ -62,7 +62,7 @@ typedef struct HjgIndexFacts
 	double		scattered;
 } HjgIndexFacts;
 
-/* Entries of each kind that are remembered, beside the one that was asked for last. */
+/* Entries of each kind that are kept, beside the one that was asked for last. */
 #define HJG_KNOWN_OPERATORS 8
 #define HJG_KNOWN_TYPES 16
 #define HJG_KNOWN_INDEXES 16
@@ -107,9 +107,9 @@ typedef struct HjgQueryFacts
 	const HjgUnitCosts *calibrated;
 	HjgUnitCosts *overridden;	/* where cost overrides are set, for the candidate that was priced last; else NULL */
 	double		hash_memory;	/* bytes */
-	Cost		ceiling;		/* what the query costs at most; less than 0: nobody has asked */
-	bool		first_rows;		/* as it wants but so many */
-	bool		repeated;		/* planned once, and run for each row of a query around it, whose columns it refers to */
+	Cost		ceiling;		/* upper bound of the query's price; less than 0: not computed yet */
+	bool		first_rows;		/* that price is of the first rows, which a LIMIT asks for */
+	bool		repeated;		/* it refers to columns of an outer query, and is run for each row of that */
 	bool		may_be_in_backend;	/* the settings leave open where the cpu engine runs */
 	HjgKnownDevices devices;
 	int			nsides;
@@ -125,7 +125,7 @@ typedef struct HjgQueryFacts
 	HjgAggregateFacts aggregates;
 	List	   *verdicts;		/* planner_trace.c */
 	Relids		grouped;		/* relations whose rows are grouped, */
-	const char *grouping_declined;	/* and why that is left to core, or NULL */
+	const char *grouping_declined;	/* and the reason why that is left to core, or NULL */
 } HjgQueryFacts;
 
 /* Get the facts of the query that root plans. */
@@ -138,15 +138,15 @@ extern bool hjg_planner_device_ready(HjgQueryFacts *facts);
 extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
 /* Find the OpenCL device that they may be divided with, or NULL. */
 extern const HjgPlannerCoupled *hjg_planner_coupled(HjgQueryFacts *facts);
-/* Find out whether the operator's values can be keys; good until the next call. */
+/* Find out whether the operator's values can be keys; valid until the next call. */
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
-/* Find out what there is to know of a side, whatever its path; of a join in room, which starts as not known. */
+/* Get the facts of a side, which do not depend on its path; those of a join are kept in room, which starts as not known. */
 extern HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
-/* Is it a table whose pages a node of ours can read itself? */
+/* Is it a table whose pages the node can read itself? */
 extern bool hjg_planner_readable(PlannerInfo *root, const RelOptInfo *rel);
 /* Count the values that an integer column of a table may have, if each is there once; 0 if that is not known. */
 extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
-/* Measure how rows of neighbouring index keys lie: 0, side by side, to 1, anywhere. */
+/* Measure how scattered the rows of neighbouring index keys are: from 0, side by side, to 1, at random. */
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
 
 /*
@@ -164,10 +164,10 @@ typedef struct HjgCandidate
 	bool		unique_inner;
 	JoinPathExtraData *extra;
 	bool		consider_startup;	/* the first rows may be all that is asked for */
-	bool		accepted;		/* a path was offered to core's lists */
-	const char *declined;		/* why the first one that was not, was not */
-	bool		once;			/* the inner side is unique, of a join that is no semi or anti join, */
-	bool		once_reversed;	/* the outer side, of an inner join (planner_core.c) */
+	bool		accepted;		/* a path was added to core's lists */
+	const char *declined;		/* reason for the first path that was not */
+	bool		once;			/* the inner side is unique, and the join is no semi or anti join */
+	bool		once_reversed;	/* the outer side is unique, and the join is an inner join (planner_core.c) */
 	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that a GpuAggregate may compute; else NULL */
 	Cost		spared;			/* then by core's Agg above the join; else 0 */
 	const HjgUnitCosts *costs;	/* in force, */
@@ -189,7 +189,7 @@ typedef struct HjgCandidate
 
 /* ---------- planner_trace.c ---------- */
 
-/* Verdicts in the order of their strength: of a pair's the strongest is told. */
+/* Verdicts in the order of their strength; the strongest one of a pair is reported. */
 typedef enum HjgVerdictKind
 {
 	HJG_VERDICT_BOUND,			/* no path of ours can cost less than core's plan */
@@ -202,7 +202,7 @@ typedef enum HjgVerdictKind
 extern void hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
 /* Note why a GpuAggregate does not group the rows of a relation, or NULL. */
 extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
-/* Tell the verdicts on a query that is planned. */
+/* Report the verdicts on a query whose planning has ended. */
 extern void hjg_planner_tell(PlannerInfo *root);
 
 /* A path of ours, with what the plan is made of. */
@@ -212,7 +212,7 @@ typedef struct HjgPath
 	JoinType	jointype;
 	bool		inner_unique;
 	bool		bloom;			/* with a Bloom filter */
-	HjgDeviceId device;			/* that a job of it is for */
+	HjgDeviceId device;			/* device that its job would be for */
 	bool		in_backend;		/* without a job */
 	bool		columnar;		/* rows need not be looked at one by one */
 	double		build_rows;		/* of all participants */
@@ -237,73 +237,82 @@ typedef struct HjgOffer
 
 /* Fill in what the query's unit costs start from. */
 extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
-/* Fill in the candidate's unit costs, and which side of it is unique, before anything below is asked. */
+/* Fill in the candidate's unit costs and which of its sides are unique; call it before the functions below. */
 extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
 
 /* ---------- planner_bound.c ---------- */
 
 /*
- * Would a path of ours of this price be clearly cheaper than those in core's list, or with aggregates in the node than those with
- * core's Agg above them?  What is true of the price holds for a lower bound of it, too.
+ * Would a path of ours of this price be clearly cheaper than those in core's list, or with aggregates in the node than those
+ * with core's Agg above them?  If it is false for a lower bound of the price, it is false for the price.
  */
 extern bool hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
-/* May it win as long as it is not known whether it is so much faster than a merge of core's that its price goes below that one's? */
+/*
+ * May a path win, given that its price may still be lowered below that of a merge join of core that is much slower
+ * (hjg_planner_undercut())?
+ */
 extern bool hjg_planner_may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
 
 /*
- * Find out, without a look at the join's clauses, why no path of ours can compete with those that core has offered, or with a
- * plan of the query that core will come upon; NULL if one may.
+ * Return, without examining the join's clauses, the reason why no path of ours can compete with core's paths or with a plan of
+ * the whole query that core will consider; NULL if one may.
  */
 extern const char *hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate);
 
 /* ---------- planner_eligible.c ---------- */
 
-/* Find the rule by which the node cannot run this join; NULL: it can, and the candidate is filled in. */
+/* Return the rule by which the node cannot run this join; NULL: it can, and the candidate is filled in. */
 extern const char *hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate);
 
 /* ---------- planner_offer.c ---------- */
 
-/* Offer core the paths that win; returns why there is none, or NULL. */
+/* Offer core the paths that win; returns the reason if there are none, else NULL. */
 extern const char *hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate);
-/* Drop core's paths, under force, where another pair of the same relations has offered ours. */
+/* With force, drop core's paths if another pair of the same relations has offered paths of ours. */
 extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
 
 /* ---------- planner_shape.c ---------- */
 
-/* Count the processes that core expects to share the work of a partial path; the leader has other things to do. */
+/* Compute the number of processes that core expects to share the work of a partial path; the leader counts less than a worker. */
 extern double hjg_planner_participants(const Path *path);
-/* Describe a join of two paths to the model, but for where it runs. */
+/* Describe a join of two paths to the model, except for where it runs. */
 extern void hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *path, const Path *outer_path,
 								 const Path *inner_path, HjgJoinShape *shape);
 
 /* ---------- planner_price.c ---------- */
 
 /*
- * Fill in the costs of a path whose rows are set, and what is cheapest for it by the model.  Returns why core's lists would
- * not take it, or NULL.
+ * Fill in the costs of a path whose rows are set, and the choices that are cheapest by the model. Returns the reason if core's
+ * lists would not take it, else NULL.
  */
 extern const char *hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
 									 const Path *inner_path);
 
 /* ---------- planner_core.c ---------- */
 
-/* Fill in which side of the join is unique, before what is below is asked. */
+/* Fill in which sides of the join are unique; call it before the functions below. */
 extern void hjg_planner_find_unique(PlannerInfo *root, HjgCandidate *candidate);
-/* Count those of the pairs that core charges residual quals for. */
+/* Count the pairs for which core charges residual quals. */
 extern double hjg_planner_charged_pairs(const HjgCandidate *candidate, double outer_rows, double pairs);
 /* Price core's hash join in memory about as core does, without its inputs. */
 extern Cost hjg_planner_hash_join_price(const HjgCandidate *candidate, double outer_rows, double inner_rows, double pairs,
 										int nkeys);
-/* Compare the time of a cost of 1.0 in core's cheapest hash join of these sides with that in one that is charged for each pair: 1 or more. */
+/*
+ * Compute how much longer a cost of 1.0 takes in core's cheapest hash join of these sides than in one that is charged for each
+ * pair: 1 or more.
+ */
 extern double hjg_planner_underpriced(const HjgCandidate *candidate);
 
 /* ---------- planner_rivals.c ---------- */
 
-/* Name the loop over an index, or the merge, of core's that is faster than the predicted join and cheaper than core's hash join; NULL: none. */
+/*
+ * Return a reason if a loop over an index, or a merge, of core is faster than the predicted join and cheaper than core's hash
+ * join; else NULL.
+ */
 extern const char *hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer);
-/* Compute the price just below core's cheapest path, if that merges two tables by indexes, both in memory; else infinite. */
+/* Compute the price just below core's cheapest path, if that merges two tables by indexes and both are in memory; else infinite. */
 extern Cost hjg_planner_below_merge(const HjgCandidate *candidate, bool partial);
-/* Compute the path's price, which goes below that where the predicted join is faster than the merge for sure. */
+/* Compute the path's price, which is lowered to that one where the predicted join is surely faster than the merge. */
 extern Cost hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *offer);
 
 /* ---------- planner_grouping.c ---------- */
@@ -352,7 +361,7 @@ extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const
 
 /* ---------- planner_plan.c ---------- */
 
-/* The methods of our paths, by which they are known. */
+/* The methods of our paths, by which these are recognised. */
 extern const CustomPathMethods hjg_planner_path_methods;
 /* Is this a path of ours? */
 extern bool hjg_planner_is_ours(const Path *path);
@@ -360,7 +369,10 @@ extern bool hjg_planner_is_ours(const Path *path);
 /* Append the columns of a child plan to the scan tuple. */
 extern List *hjg_planner_append_columns(List *scan_tlist, Plan *child);
 
-/* Make all lists of the node, which joins rel, find its columns in the list of these (planner_nulling.c; from PostgreSQL 16 on). */
+/*
+ * Give the columns in all lists of the node, which joins rel, the nulling relations of the scan tuple's columns
+ * (planner_nulling.c; from PostgreSQL 16 on).
+ */
 extern void hjg_planner_adopt_nulling(CustomScan *cscan, const RelOptInfo *rel);
 
 #endif							/* HJG_PLANNER_PATH_H */

@@ -1,17 +1,17 @@
 /*
  * planner_bound.c
- *	  Compare prices with core's: of a path with those in core's lists, and, before anything is priced, the least that a
- *	  path of ours may cost with the most that the query does.
+ *	  Compare the price of a path of ours with those in core's lists; and, before anything is priced, the least price that such
+ *	  a path may have with the highest price of the query.
  *
- * The hook is called for every pair of relations in both orders, and most pairs are better served by core: by
- * an index, or for few rows.  There the planner must take no longer than without us, so that no clause is looked at
- * and nothing counted or allocated for a join that the bounds rule out.  Without them such queries take 5 to 10 % longer to plan.
+ * The hook is called for every pair of relations in both orders, and most pairs are better served by core: by an index, or for
+ * few rows.  There planning must take no longer than without the extension, so for a join that the bounds rule out no clause is
+ * examined and nothing is counted or allocated. Without the bounds such queries take 5 to 10 % longer to plan.
  *
- * A path of ours costs at least what reading its children does.  The query costs at most what a chain of look-ups through
- * indexes does, a plan that core is sure to come upon.  The chain begins with the table of the fewest rows, or, where a LIMIT
- * asks for the first ones of an order, with one that has an index in this order; each further table is the one of the
- * cheapest look-up that can be made by then.  This ceiling is infinite where joins may not be made in any order, and
- * where some table cannot be reached so.  With an index for each join of LIMIT queries it saves 2 to 6 % of planning.
+ * A path of ours costs at least the reading of its children. The query costs at most a chain of look-ups in indexes, a plan
+ * that core always considers. The chain begins with the table of the fewest rows, or, for a LIMIT with an order, with a table
+ * that has an index in this order; the next table is always that of the cheapest look-up that is possible by then. This upper
+ * bound is infinite where the order of joins is restricted, and where a table cannot be reached by look-ups. For LIMIT queries
+ * with an index for each join it saves 2 to 6 % of planning.
  */
 #include "postgres.h"
 
@@ -26,17 +26,17 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
 
-/* Prices that differ less are one to add_path(): the path that is there stays. */
+/* Prices that differ less are equal to add_path(), which then keeps the older path. */
 #define CLEARLY_MORE 1.01
 
-/* The ceiling is made of the same estimates as core's price of that plan, but not in all the same way. */
+/* The upper bound uses core's estimates for that plan, but not in exactly the same way. */
 #define WELL_MORE 1.25
 
 /* ---------- prices, and core's lists ---------- */
 
 /*
- * Find a path of no parameters in a list that is about as cheap, or cheaper.  Paths of ours have no order, so that such a
- * one serves better.  A list begins with its cheapest path; those that a setting disables come last.
+ * Is there a path without parameters in the list that is about as cheap, or cheaper? It is then at least as good, because paths
+ * of ours have no order. Lists are in order of price, and paths that a setting disables come last.
  */
 static bool
 is_beaten(const List *paths, Cost startup, Cost total, int ndisabled, bool consider_startup)
@@ -55,7 +55,10 @@ is_beaten(const List *paths, Cost startup, Cost total, int ndisabled, bool consi
 	return false;
 }
 
-/* Compare with core's lists.  As in add_partial_path_precheck(), a partial path that is no cheaper than a complete one serves nobody. */
+/*
+ * Compare with core's lists. As in add_partial_path_precheck(), a partial path that is no cheaper than a complete one is
+ * useless.
+ */
 bool
 hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
 {
@@ -132,7 +135,7 @@ chain_price(const List *rels, const Path *driver, double limit)
 	return startup + (limit >= 0 && limit < rows ? run * limit / rows : run);
 }
 
-/* Compute what the query costs at most: for its first rows if root asks for these. */
+/* Compute an upper bound of the query's price; of its first rows, if root asks for these. */
 static Cost
 find_ceiling(PlannerInfo *root)
 {
@@ -169,9 +172,9 @@ find_ceiling(PlannerInfo *root)
 /* ---------- the least that a path costs ---------- */
 
 /*
- * Compute what reading a child costs at least.  What its price has for handing over rows may be saved; what the node spends
- * on them instead is counted, where unit costs are known.  Of shared work it is not, as the child's number of processes may differ
- * from the join's.
+ * Compute a lower bound of the price of reading a child. The cost of handing over rows may be saved, so it is replaced by the
+ * node's own cost for them, where unit costs are known. That is not added for shared work, because the child may have another
+ * number of processes than the join.
  */
 static Cost
 least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
@@ -194,7 +197,7 @@ least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
 	return Max(child->total_cost + (shared ? Min(more, 0) : more), 0);
 }
 
-/* Find out what the cheapest path of ours costs at least; may it win? */
+/* Compute a lower bound of the price of our cheapest path; may it win? */
 static bool
 find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
 {
@@ -220,13 +223,13 @@ find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
 	return wins || hjg_planner_may_win(candidate, 0, share, true);
 }
 
-/* Does the cheapest path of ours cost more than all of the query? */
+/* Does our cheapest path cost more than the whole query? */
 static bool
 is_above_ceiling(PlannerInfo *root, const HjgCandidate *candidate, Cost startup, Cost total)
 {
 	HjgQueryFacts *facts = candidate->facts;
 
-	/* of partitions, a plan that wants but the first rows reads some only */
+	/* a plan for the first rows reads only some of the partitions */
 	if (facts->first_rows)
 		total = IS_OTHER_REL(candidate->joinrel) ? 0 : startup;
 	if (facts->ceiling < 0)
@@ -241,7 +244,7 @@ hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate)
 	Cost		startup;
 	Cost		total;
 
-	/* most joins need no unit costs, which take more time than all of this */
+	/* most joins are decided without unit costs, which take longer to compute than all of this */
 	candidate->costs = NULL;
 	if (!find_least(candidate, &startup, &total))
 		return dearer;

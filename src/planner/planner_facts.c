@@ -1,14 +1,14 @@
 /*
  * planner_facts.c
- *	  Find out once what is asked again and again while a query is planned.
+ *	  Facts that are needed repeatedly while a query is planned.
  *
- * The hook is called for each pair of relations, in both orders; a query of six tables has 70 calls, and all of them want to
- * know the same of the same tables, operators and types.  The facts live in the planner's memory of
- * the query, whose end ends them.  They are kept by what outlives single calls: tables by their
- * range table index, never joins, which GEQO makes and throws away.
+ * The hook is called for each pair of relations, in both orders; a query of six tables has 70 calls, which need the same facts
+ * about the same tables, operators and types. Facts are in the planner's memory of the query and are freed with it. They are
+ * indexed by things that outlive single calls: tables by their range table index, but never joins, which GEQO makes and
+ * discards.
  *
- * Only the query at hand is remembered: a subquery is planned as a whole, and where planning of one query leads to that of
- * another one between two calls, the first one's facts are found out again.
+ * Only the facts of the current query are kept: a subquery is planned as a whole, and where planning one query leads to
+ * planning another one between two calls, the first one's facts are found out again.
  */
 #include "postgres.h"
 
@@ -114,7 +114,7 @@ hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation)
 	for (int i = 0; i < facts->noperators; i++)
 		if (facts->operators[i].op == op && facts->operators[i].collation == collation)
 			return &facts->operators[i];
-	/* the last place is for those that come after the others are taken */
+	/* once all entries are in use, the last one is replaced */
 	found = &facts->operators[Min(facts->noperators, HJG_KNOWN_OPERATORS - 1)];
 	facts->noperators = Min(facts->noperators + 1, HJG_KNOWN_OPERATORS);
 	*found = (HjgOperatorFacts) {.op = op, .collation = collation};
@@ -150,7 +150,7 @@ is_varlena(HjgQueryFacts *facts, Oid type)
 	return found->varlena;
 }
 
-/* Is it a column, not a whole row, whose type says nothing of its fields? */
+/* Is it a column, not a whole row, of type record? */
 static bool
 is_record(const Expr *expr)
 {
@@ -160,8 +160,8 @@ is_record(const Expr *expr)
 }
 
 /*
- * Look at a side.  Of its columns, the plan has fewer if some serve the join alone; that is not known yet.  The table is readable
- * by the rules of scan_table.c, which decides again.
+ * Collect the facts of a side. The plan may have fewer columns, if some are used by the join alone; that is not known yet. The
+ * rules by which a table is readable are those of scan_table.c, which decides again.
  */
 HjgSideFacts *
 hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room)
@@ -256,7 +256,7 @@ hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno
 	return found->nplaces;
 }
 
-/* Measure scattering by the statistics of the index's first column: the square, as core weighs the correlation. */
+/* Measure scattering by the statistics of the index's first column: by the square of the correlation, as core does. */
 static double
 find_scattering(const PlannerInfo *root, const IndexOptInfo *index)
 {

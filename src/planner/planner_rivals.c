@@ -1,24 +1,23 @@
 /*
  * planner_rivals.c
- *	  Joins that core answers without hashing: compare in time with a nested loop over an index, and with a
- *	  merge join of inputs that are sorted already.
+ *	  Compare a hash join of ours in time with core's nested loops over an index, and with its merge joins of sorted inputs.
  *
- * Core prices an index scan as if most of its pages came from a disk (random_page_cost).
- * Where they are in memory the scan takes a small part of the time that its price stands
- * for, and the less so a hash join.  As long as core compares its own joins, the index wins where it
- * is many times faster.  A price of ours that is true in time is below the index's,
- * and would win where the index is still the faster one.  Merge joins take what their price says in the
- * currency of scans, a small part of what it says in that of hash joins.
+ * Core prices an index scan as if most of its pages came from a disk (random_page_cost). Where they are in memory, the scan
+ * takes a small part of the time that corresponds to its price; for a hash join that part is larger. Among core's own joins the
+ * index then wins only where it is many times faster. A price of ours that corresponds to the true time would be below the
+ * index's price even where the index is faster. Merge joins take the time that corresponds to their price at the rate of scans,
+ * which is a small part of that at the rate of hash joins.
  *
- * So they are compared in time, the index's pages taken to be in memory.  If the rival is faster, and core prefers it to its hash
- * join, our path is declined.  What core would not have given to the rival is not left to it either.  Of 500K rows with
- * 125K, loops of 200 look-ups take half the time of ours which would be chosen otherwise, and merges that end early a third.
+ * So these joins are compared in time, with the index's pages taken to be in memory. If the rival is faster, and core prefers
+ * it to its own hash join, our path is declined. A join for which core would choose its hash join is never left to the rival.
+ * With 500K and 125K rows, loops of 200 look-ups take half the time of the hash joins of ours that would be chosen otherwise,
+ * and merges that end early a third.
  *
- * The other way round, a merge join that reads part of two tables in the order of their indexes may be priced below the pages
- * that we read of all of them, and take longer nevertheless.  If those pages are few enough to be in memory, and
- * the merge is slower by far, our price goes just below it: what is above the join in the plan costs what it did.
- * Of two primary keys ours takes 0.45 of the merge's time.
- * How far a merge reads core does not tell well where rows are left out by a condition: there prices count.
+ * Conversely, a merge join that reads part of two tables in the order of their indexes may have a price below that of all their
+ * pages, which our join reads, and take longer nevertheless. If these pages are few enough to be in memory, and the merge is
+ * much slower, our price is lowered to just below the merge's, so that the plan above the join costs what it would have cost.
+ * With two primary keys our join takes 0.45 of the merge's time. Where a condition removes rows, core estimates badly how far a
+ * merge reads, so there prices are compared as they are.
  */
 #include "postgres.h"
 
@@ -31,20 +30,20 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
 
-/* Prices that differ less are one to add_path(). */
+/* Prices that differ less are equal to add_path(). */
 #define CLEARLY_MORE 1.02
 
-/* A merge join that takes so many times as long is the slower one, whatever either prediction is wrong by. */
+/* A merge join whose predicted time is longer by this factor is slower, whatever the errors of the predictions. */
 #define SURELY_LONGER 1.25
 
 /*
- * Where a query is run again and again with values that nobody knows yet, the rows that drive a loop are a guess: half a
- * per cent of the table, where a range is asked for.  With fewer the loop takes less time, and a join that reads all of the
- * other side each time does not.
+ * Where a query is run repeatedly with values that are not known yet, the number of rows that drive a loop is a guess: for a
+ * range, half a per cent of the table. With fewer rows the loop takes less time, but a join that reads all of the other side
+ * each time does not.
  */
 #define FEWER_ROWS 0.25
 
-/* Tables of such a part of the buffer pool are taken to be in it when they are joined. */
+/* Tables up to this share of the buffer pool are taken to be in it when they are joined. */
 #define POOL_SHARE 0.25
 
 /* Compute the time of a cost of 1.0 of core's scans and filters, not of its joins. */
@@ -55,8 +54,8 @@ scan_unit_ns(const HjgOffer *offer)
 }
 
 /*
- * Compute the time of a side below the node; its part of reading is in the prediction, the filter of a table that it reads itself
- * is not.
+ * Compute the time of a side below the node. Of a table that the node reads itself this is the filter alone, because reading is
+ * part of the prediction.
  */
 static double
 child_ns(const Path *child, double scan_rows, double unit_ns)
@@ -93,7 +92,7 @@ find_merge(const List *paths)
 	return cheapest;
 }
 
-/* Compute the time of a join of ours with the reading of its sides, as a merge join's price contains it. */
+/* Compute the time of a join of ours including the reading of its sides, which a merge join's price includes. */
 static double
 whole_ns(const HjgOffer *offer)
 {
@@ -101,7 +100,7 @@ whole_ns(const HjgOffer *offer)
 		child_ns(offer->inner, offer->shape.build_scan_rows, scan_unit_ns(offer));
 }
 
-/* Compare with merges of the tables themselves: what joins below them take is not known from prices. */
+/* Compare with merges of tables alone: the time of joins below a merge cannot be computed from prices. */
 static bool
 is_merge_faster(const HjgCandidate *candidate, const HjgOffer *offer, Cost hash_price)
 {
@@ -122,7 +121,7 @@ hjg_planner_below_merge(const HjgCandidate *candidate, bool partial)
 	const List *paths = partial ? joinrel->partial_pathlist : joinrel->pathlist;
 	const MergePath *merge = paths != NIL && is_sorted_merge(linitial(paths)) ? linitial(paths) : NULL;
 
-	/* where but the first rows may be wanted the merge is left to hand them out; of partitions there are many more pages */
+	/* not where only the first rows may be wanted, nor for partitions, whose pages are many more in all */
 	if (merge == NULL || !IsA(merge->jpath.outerjoinpath, IndexPath) || !IsA(merge->jpath.innerjoinpath, IndexPath) ||
 		joinrel->consider_startup || IS_OTHER_REL(joinrel) || !IS_SIMPLE_REL(outerrel) || !IS_SIMPLE_REL(innerrel) ||
 		outerrel->baserestrictinfo != NIL || innerrel->baserestrictinfo != NIL ||
@@ -142,7 +141,7 @@ hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *offer)
 
 /* ---------- nested loops ---------- */
 
-/* Choose the path by which a side drives a loop, for as many processes as the join has; NULL: none. */
+/* Choose the path of a side that drives a loop, for as many processes as the join has; NULL: none. */
 static const Path *
 driving_path(const RelOptInfo *rel, const Path *join_path, const Path *child)
 {
@@ -225,7 +224,7 @@ hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer)
 
 	if (is_merge_faster(candidate, offer, hash_price))
 		return "core's merge join of sorted inputs is expected to take less time";
-	/* a loop can preserve its driving side only */
+	/* a loop can preserve only its driving side */
 	if (enable_nestloop && jointype != JOIN_FULL &&
 		((!preserves_inner && is_loop_faster(candidate, offer, false, hash_price)) ||
 		 ((preserves_inner || jointype == JOIN_INNER) && is_loop_faster(candidate, offer, true, hash_price))))

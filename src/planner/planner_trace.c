@@ -1,10 +1,10 @@
 /*
  * planner_trace.c
- *	  Tell why joins and groupings are left to core (hjoin_gpu.explain_declined).
+ *	  Report why joins and groupings are left to core (hjoin_gpu.explain_declined).
  *
- * A join is offered to the hook in both orders of its sides, some joins as several types, and each call ends with a verdict.
- * They are gathered while a query is planned, and told at its end of those pairs of which no order was accepted.  Nobody
- * plans otherwise for being watched.
+ * The hook is called for a join in both orders of its sides, and for some joins as several types; each call ends with a
+ * verdict. Verdicts are collected while a query is planned, and reported at the end for the pairs that were accepted in no
+ * order. Planning is the same whether they are collected or not.
  */
 #include "postgres.h"
 
@@ -14,7 +14,7 @@
 #include "base/hjg_base.h"
 #include "planner/hjg_planner_path.h"
 
-/* The last verdict on a pair of sides, as far as later ones are not weaker. */
+/* The strongest verdict on a pair of sides; of equally strong ones, the last. */
 typedef struct Verdict
 {
 	Relids		outer;

@@ -2,9 +2,9 @@
  * hjg_scan.h
  *	  Rows of tables as vectors: heap pages read in place, and the conditions of a sequential scan on them.
  *
- * Room "scan".  A heap page is read where it lies, its buffer pinned: the rows that a snapshot sees, the wanted columns of
- * them, in vectors; which saves the slot, the datum and the function call of each row.  A scan keeps the books that core's
- * would have kept, so that EXPLAIN, statistics and locks say what they would have said.
+ * Room "scan".  A heap page is read in its buffer, which is pinned: the wanted columns of the rows that the snapshot sees go
+ * into vectors, without a slot, datums and function calls for each row. A scan updates the same counters, statistics and locks
+ * as core's scan would, so that EXPLAIN and the statistics views show the same.
  */
 #ifndef HJG_SCAN_H
 #define HJG_SCAN_H
@@ -30,66 +30,63 @@ typedef struct HjgHeapPage
 	BlockNumber block;
 	BlockNumber npages;			/* of the scan */
 	int			nrows;			/* visible to the scan's snapshot */
-	const OffsetNumber *rows;	/* their line pointers */
-	Page		next;			/* the page behind it, or NULL: not pinned, to be fetched into the cache, no more */
-	Buffer		next_buffer;	/* hjg_scan_heap_next_page()'s own: where the next page is likely to be, */
-	bool		streamed;		/* and whether core's stream of pages reads on */
+	const OffsetNumber *rows;	/* line pointers of these rows */
+	Page		next;			/* the next page, not pinned, for prefetching into the cache alone; or NULL */
+	Buffer		next_buffer;	/* private to hjg_scan_heap_next_page(): the likely place of the next page, */
+	bool		streamed;		/* and whether core's read stream is still open */
 } HjgHeapPage;
 
 /* Can pages of this relation be read in place? */
 extern bool hjg_scan_heap_readable(Relation relation);
 
 /*
- * Go to the next page of a forward sequential scan, parallel or not, and find its visible
- * rows; what core does with a page, its locks, checks and statistics included.
- * Returns false at the end, with nothing pinned any more.  The caller must not mix
- * this with core's own ways to get a row, and must rescan after the end.  It keeps *page, zeroed
- * before the first page, from one call to the next.
+ * Go to the next page of a forward sequential scan, parallel or not, and find its visible rows, with all that core does for a
+ * page: locks, checks, statistics. Returns false at the end, with nothing pinned any more. The caller must not get rows from
+ * the same scan by core's functions, must rescan after the end, and must keep *page, zeroed before the first page, between
+ * calls.
  */
 extern bool hjg_scan_heap_next_page(TableScanDesc scan, HjgHeapPage *page);
 
-/* Extracts columns of rows of pages; all of it lives in the context of its creation. */
+/* Reader of columns of rows on pages; all of its memory is in the context of its creation. */
 typedef struct HjgHeapReader HjgHeapReader;
 
 /*
- * attnos[c] is the attribute that goes to vectors[c]; several may be the same, and
- * InvalidAttrNumber stands for a column that nobody wants.  Makes the vectors, of
- * max_rows rows, which are MaxHeapTuplesPerPage or more.
+ * attnos[c] is the attribute that goes to vectors[c]; several may be the same; InvalidAttrNumber means that the column is not
+ * wanted. Makes the vectors, of max_rows >= MaxHeapTuplesPerPage rows.
  */
 extern HjgHeapReader *hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows,
 												  HjgVector *vectors);
 
 /* Put the rows of a page into the vectors, behind those first ones that are there. */
 extern void hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first);
-/* Are the vectors good for longer than the page?  No wanted column is by reference. */
+/* Are the vectors valid for longer than the page? They are if no wanted column is by reference. */
 extern bool hjg_scan_heap_reader_copies(const HjgHeapReader *reader);
 
 /* ---------- sequential scans (scan_table.c) ---------- */
 
-/* A sequential scan whose pages are read here. */
+/* A sequential scan whose pages are read in place. */
 typedef struct HjgScan HjgScan;
 
 /*
- * A reader of the child's pages into vectors[nplan_columns], of which the columns in wanted (from
- * 0) are read; or NULL if rows must come through the child's slot.  The vectors are made with the first rows, in
- * the work context.
+ * Make a reader of the child's pages into vectors[nplan_columns], which reads the columns in wanted (from 0); NULL if rows must
+ * come through the child's slot. The vectors are made with the first rows, in the work context.
  */
 extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors,
 								MemoryContext work_context);
-/* Read the next page, or pages, that have rows for us; returns how many, 0 at the end. */
+/* Read the next pages until there are rows; returns the number of rows, 0 at the end. */
 extern int	hjg_scan_next_rows(HjgScan *scan);
-/* Most rows that come at a time, once there were some. */
+/* Get the most rows that come at a time; after the first rows. */
 extern int	hjg_scan_max_rows(const HjgScan *scan);
-/* Are there more?  None of their columns is read, and the rows are not counted yet. */
+/* Are there more rows?  Their columns are not read, and the rows are not counted yet. */
 extern bool hjg_scan_peek(HjgScan *scan);
-/* The child starts over. */
+/* Start over with the child. */
 extern void hjg_scan_reset(HjgScan *scan);
-/* The work context is about to be emptied. */
+/* Forget memory in the work context, which is about to be emptied. */
 extern void hjg_scan_forget(HjgScan *scan);
 
 /* ---------- expressions (scan_filter.c) ---------- */
 
-/* Find the expression below changes of type that change no value. */
+/* Find the expression below type changes that do not change the value. */
 extern Expr *hjg_scan_strip_relabel(Node *node);
 
 #endif							/* HJG_SCAN_H */

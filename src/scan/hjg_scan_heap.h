@@ -1,6 +1,6 @@
 /*
  * hjg_scan_heap.h
- *	  The reader of heap pages as scan_heap_reader.c makes it and scan_heap.c uses it.
+ *	  The reader of heap pages, which scan_heap_reader.c makes and scan_heap.c uses.
  *	  Internal to the room "scan".
  */
 #ifndef HJG_SCAN_HEAP_H
@@ -22,7 +22,7 @@ typedef struct HjgReaderColumn
 	int			next_same;		/* next column that wants the same attribute, or -1 */
 } HjgReaderColumn;
 
-/* An attribute up to the last wanted one, from 0. */
+/* An attribute of the table, up to the last one that is wanted; numbers are from 0. */
 typedef struct HjgReaderAttribute
 {
 	int16		attlen;
@@ -41,7 +41,7 @@ struct HjgHeapReader
 	HjgReaderAttribute *attributes;
 	int			walk_first;		/* plain rows are walked from here; natts: not at all */
 	int			walk_off;		/* end of the attribute before that */
-	const char *zeros;			/* stands in for rows that are not plain */
+	const char *zeros;			/* used in place of rows that are not plain */
 	bool		copies;			/* no wanted column is by reference */
 	int			early[HJG_EARLY_COLUMNS];	/* columns that are copied as rows are found, or -1; */
 	int			early_width[HJG_EARLY_COLUMNS]; /* 0: none */
@@ -60,7 +60,7 @@ hjg_scan_heap_value_bytes(const HjgColumn *column)
 	return column->attbyval ? column->attlen : (int) sizeof(char *);
 }
 
-/* Where a wanted column is in rows without NULLs, or -1. */
+/* Get the offset of a wanted column in rows without NULLs, or -1. */
 static inline int
 hjg_scan_heap_column_off(const HjgHeapReader *reader, int c)
 {

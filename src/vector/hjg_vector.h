@@ -1,14 +1,13 @@
 /*
  * hjg_vector.h
- *	  Rows column by column: the type of a column, a vector of its values, comparisons, conditions and arithmetic on vectors.
+ *	  Rows column by column: types of columns, vectors of values, and comparisons, conditions and arithmetic on vectors.
  *
- * Room "vector".  What reads rows (room "scan"), what keeps them (room "rows") and the operators of the node speak of
- * rows in these terms.  Nothing here knows of plans, pages, files or PostgreSQL: a fixed-width value is its bytes, and any other one
- * a pointer to something that the owner of the vector can read.  Nothing allocates or throws, but for the functions that a
- * caller hands in.
+ * Room "vector".  The rooms "scan" and "rows" and the operators of the node exchange rows in these terms. Nothing here depends
+ * on plans, pages, files or PostgreSQL: a value of fixed width is its bytes, any other one is a pointer that the owner of the
+ * vector can follow. No function allocates or throws, except those that a caller passes in.
  *
- * Two things need PostgreSQL's types, and have files and a header of their own (hjg_vector_pg.h): datums, and the
- * table of the operators that these comparisons stand for, which knows them by the OIDs of their functions.
+ * Two parts need PostgreSQL's types and have files and a header of their own (hjg_vector_pg.h): datums, and the table that maps
+ * operators, by the OIDs of their functions, to these comparisons.
  */
 #ifndef HJG_VECTOR_H
 #define HJG_VECTOR_H
@@ -23,31 +22,30 @@ typedef struct HjgColumn
 {
 	int16_t		attlen;
 	bool		attbyval;
-	int16_t		inline_bytes;	/* in a store, values of variable length up to this size lie in the row; 0: none does */
+	int16_t		inline_bytes;	/* in a store, values of variable length up to this size lie in the row; 0: all lie apart */
 } HjgColumn;
 
 /* ---------- vectors (vector_rows.c) ---------- */
 
 /*
- * Rows of a vector: what a page can hold, and where nothing points into pages, of several: what
- * is done once a vector, and the cache misses at its start that nothing hides, are then few.
- * 20M rows probe a table of 5M, one thread: 11 ns a row in batches of 1,024 rows, 18 in those of 128.
+ * Rows of a vector: those of a page, or, where no value points into pages, of several pages, so that work done once a vector,
+ * and the cache misses at its start, are rare. 20M rows that probe a table of 5M in one thread take 11 ns a row in batches of
+ * 1,024 rows, and 18 in batches of 128.
  */
 #define HJG_MAX_VECTOR_ROWS 1024
 
-/* Rows of a vector that a join hands out, which are gathered from its row stores at a time. */
+/* Rows of a vector that a join returns; they are gathered from its row stores together. */
 #define HJG_VECTOR_ROWS 256
 
 /*
- * One column of up to HJG_MAX_VECTOR_ROWS rows.  By-value columns lie side by side
- * at their own width; of others there are pointers, which go no further than the
- * page that they point into.  The value of a NULL is undefined.
+ * One column of up to HJG_MAX_VECTOR_ROWS rows.  Values of by-value columns are contiguous, at their own width; other columns
+ * are pointers, which are valid as long as the page that they point into.  The value of a NULL is undefined.
  */
 typedef struct HjgVector
 {
 	HjgColumn	column;
 	void	   *values;			/* NULL: the column was not asked for */
-	bool	   *isnull;			/* says nothing unless has_nulls */
+	bool	   *isnull;			/* undefined unless has_nulls */
 	bool		has_nulls;
 } HjgVector;
 
@@ -79,12 +77,12 @@ extern void hjg_vector_put_nulls(HjgVector *vector, int nrows);
 /* ---------- comparisons (vector_compare.c) ---------- */
 
 /*
- * How a column's values become ordinals, 64-bit integers in the order of its type: integers, dates and times are their own, floats get one
- * with -0 equal to 0 and NaN equal to itself and above everything else.
+ * The conversion of a column's values to ordinals, 64-bit integers in the order of the type. Integers, dates and times are
+ * their own ordinals; of floats, -0 equals 0, and NaN equals itself and is the greatest.
  */
 typedef enum HjgOrdinal
 {
-	HJG_ORDINAL_INT,			/* signed integers of 1, 2, 4 or 8 bytes, and what is stored as such */
+	HJG_ORDINAL_INT,			/* signed integers of 1, 2, 4 or 8 bytes, and types that are stored as such */
 	HJG_ORDINAL_UINT,			/* unsigned ones of 1, 4 or 8 bytes; ordinals of one width are comparable */
 	HJG_ORDINAL_FLOAT,			/* of 4 or 8 bytes */
 	HJG_ORDINAL_NONE			/* values by reference, which are equal when their bytes are */
@@ -107,7 +105,7 @@ hjg_vector_ordinal_of_uint(uint64_t value)
 	return (int64_t) (value ^ ((uint64_t) 1 << 63));
 }
 
-/* Monotone: the bits of a float are its magnitude's order, with a sign of their own. */
+/* Monotone: the bits of a float, without its sign, are in the order of its magnitude. */
 static inline int64_t
 hjg_vector_ordinal_of_float(double value)
 {
@@ -121,9 +119,9 @@ hjg_vector_ordinal_of_float(double value)
 	return bits >= 0 ? bits : INT64_MIN - bits;
 }
 
-/* Load the ordinals of a by-value column, whose width is one of its kind's. */
+/* Load the ordinals of a by-value column; its width must be one of its kind. */
 extern void hjg_vector_ordinals(HjgOrdinal ordinal, const HjgVector *vector, int nrows, int64_t *ordinals);
-/* Rows for which "left op right" is false lose their pass. */
+/* Clear pass[i] for the rows for which "left op right" is false. */
 extern void hjg_vector_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_t *right, int nrows, bool *pass);
 
 /* A string of bytes. */
@@ -145,12 +143,12 @@ hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 /* ---------- numeric (vector_numeric.c) ---------- */
 
 /*
- * A numeric is an integer and a scale, the number of its decimal digits behind the point.  NaN, the infinities, values that are compressed
- * or stored apart, and what takes a greater scale or more than 64 bits do not fit: they are left to core.
+ * A numeric is an integer and a scale, the number of its decimal digits behind the point.  NaN, the infinities, values that are
+ * compressed or stored apart, and numbers of a greater scale or of more than 64 bits do not fit and are left to core.
  */
 #define HJG_NUMERIC_MAX_SCALE 36
 
-/* Stands for the width of numerics among widths of other types. */
+/* Means "numeric" where other types have their width. */
 #define HJG_NUMERIC_WIDTH (-3)
 
 /* A number as core computes with it: digits of base 10000, the first one to be multiplied by 10000^weight, no zeros at either end. */
@@ -159,7 +157,7 @@ typedef struct HjgDigits
 	bool		negative;
 	int			weight;			/* of 0: 0 */
 	int			ndigits;
-	uint16_t	digits[12];		/* any 128-bit number, whatever its scale, has no more */
+	uint16_t	digits[12];		/* enough for any 128-bit number of any scale */
 } HjgDigits;
 
 /* Most bytes of a value that hjg_vector_numeric_encode() makes. */
@@ -172,13 +170,13 @@ extern bool hjg_vector_numeric_widen_sum(__int128 value, int places, __int128 *r
 /* Read a value, with the scale that core displays it with.  Returns false if it does not fit. */
 extern bool hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *scale);
 /*
- * Read a column of numerics, of which those that are not NULL are displayed with one scale, which is the vector's; 0 for NULLs.
- * Returns false if their scales differ or any of them does not fit.
+ * Read a column of numerics. All that are not NULL must have one display scale, which becomes the vector's; NULLs become 0.
+ * Returns false if scales differ or a value does not fit.
  */
 extern bool hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int *scale);
 /*
- * A column's numbers at a scale as ordinals, in core's order, with -Infinity, Infinity and NaN.  Odd rows have no ordinal: what does not
- * fit, or is stored apart.
+ * A column's numbers at a scale as ordinals, in core's order, with -Infinity, Infinity and NaN.  Odd rows have no ordinal,
+ * because the value does not fit or is stored apart.
  */
 typedef struct HjgNumericOrdinals
 {
@@ -210,12 +208,12 @@ typedef enum HjgFilterKind
 	HJG_FILTER_NUMERIC,			/* numeric against constants */
 	HJG_FILTER_NUMERIC_COLUMNS, /* numeric against another column's */
 	HJG_FILTER_IS_NULL,
-	HJG_FILTER_ALL,				/* conditions one after the other; who does not pass one asks no further */
+	HJG_FILTER_ALL,				/* evaluates its arguments in order; rows that do not pass one are not tested any further */
 	HJG_FILTER_AND,				/* who does not pass an argument, but for a NULL, asks on */
 	HJG_FILTER_OR
 } HjgFilterKind;
 
-/* AND and OR below one another: each level takes less than 4 kB of the stack, and so whoever makes a filter bounds them. */
+/* Nested levels of AND and OR. Each level takes less than 4 kB of stack, so makers of filters must keep within this bound. */
 #define HJG_FILTER_MAX_LEVELS 32
 
 /* Constants that a numeric column is compared with. */
@@ -227,14 +225,14 @@ typedef struct HjgNumericConstants
 	int			nvalues;
 	const void **values;		/* in their order */
 	int64_t    *set;			/* [nvalues], if it is a list */
-	int			scale;			/* of the latest rows, or -1; */
-	struct HjgFilter *leaf;		/* and the condition that it is for their ordinals */
+	int			scale;			/* scale of the latest rows, or -1; */
+	struct HjgFilter *leaf;		/* and the condition on their ordinals */
 } HjgNumericConstants;
 
 /*
- * A condition; whoever makes it owns it.  negated turns a leaf round, except that NULLs never pass one that compares.
- * A leaf whose operand is not known yet has bind, which is called when a row asks the leaf, makes it one of the
- * other kinds for good and clears bind; it may throw.
+ * A condition; its maker owns it. negated inverts a leaf, except that NULLs never pass a comparison. A leaf whose operand is
+ * not known yet has bind, which is called when the first row reaches the leaf; it sets the leaf's kind for good and clears
+ * bind. bind may throw.
  */
 typedef struct HjgFilter
 {
@@ -242,37 +240,40 @@ typedef struct HjgFilter
 	void		(*bind) (struct HjgFilter *leaf);
 
 	/*
-	 * BYTES and LIKE: apply hjg_vector_filter_test_bytes() to the rows with pass[i], which are not NULL; the owner of the leaf alone knows
-	 * what values of the vector refer to.  May throw.
+	 * BYTES and LIKE: apply hjg_vector_filter_test_bytes() to the rows with pass[i], which are not NULL. The owner of the leaf
+	 * supplies this function, because it alone can read what the values refer to. May throw.
 	 */
 	void		(*test_bytes) (const struct HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass);
-	/* NUMERIC and NUMERIC_COLUMNS: less than, equal to or greater than 0, as core compares two values; asked for those without an ordinal.  May throw. */
+	/*
+	 * NUMERIC and NUMERIC_COLUMNS: less than, equal to or greater than 0, as core compares two values; called for rows without
+	 * an ordinal. May throw.
+	 */
 	int			(*compare) (const void *left, const void *right);
 	HjgNumericConstants *numeric;	/* NUMERIC */
 	bool		negated;
 	bool		null;			/* CONSTANT: it is NULL, and passes none; SET: a NULL is in it */
 	HjgOrdinal	ordinal;
-	int			column;			/* leaves: which vector */
-	int			other;			/* ..COLUMNS: and which one it is compared with, */
+	int			column;			/* leaves: index of the vector */
+	int			other;			/* ..COLUMNS: index of the vector that it is compared with, */
 	HjgComparison comparison;	/* and how */
 	int64_t		low;
 	int64_t		high;			/* not below low */
 	int			nset;
 	int64_t    *set;			/* sorted */
 	HjgBytes   *bytes;			/* nset of these: BYTES: sorted; LIKE: two at least */
-	bool		padded;			/* values are compared but for spaces at the end, which those of the list do not have */
+	bool		padded;			/* spaces at the end of values are ignored; those of the list have none */
 	int			nargs;
 	struct HjgFilter **args;
 } HjgFilter;
 
-/* Make a leaf of "column op NULL"; of "column op ordinal"; of a list, in leaf->set or leaf->bytes, that it sorts. */
+/* Make a leaf of "column op NULL"; of "column op ordinal"; of the list in leaf->set or leaf->bytes, which is sorted. */
 extern void hjg_vector_filter_set_null(HjgFilter *leaf);
 extern void hjg_vector_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
 extern void hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
 
-/* Ask a leaf, as hjg_vector_filter_eval() does. */
+/* Evaluate a leaf, as hjg_vector_filter_eval() does. */
 typedef void (*HjgLeafEval) (const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass);
-/* Ask a leaf NUMERIC or NUMERIC_COLUMNS (vector_numeric_filter.c); ask: those on integers that it is made of. */
+/* Evaluate a leaf NUMERIC or NUMERIC_COLUMNS (vector_numeric_filter.c); ask evaluates leaves on integers. */
 extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass,
 										   HjgLeafEval ask);
 
@@ -280,8 +281,8 @@ extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVecto
 extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
 
 /*
- * Ask the rows with pass[i]: those for which the condition is not true lose it.  An argument is asked by those
- * rows only that would ask it in core's expressions, as long as it makes a difference.
+ * Evaluate a condition for the rows with pass[i], and clear pass[i] where it is not true. An argument is evaluated for those
+ * rows only for which core's expression code would evaluate it, where that makes a difference.
  */
 extern void hjg_vector_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
 
@@ -300,8 +301,8 @@ typedef enum HjgArithmeticKind
 typedef struct HjgNumbers
 {
 	const int64_t *values;		/* 0 where there is a NULL */
-	const bool *isnull;			/* NULL: there is none */
-	int			scale;			/* of all values, as integers, so many decimal digits stand behind the point, and are displayed */
+	const bool *isnull;			/* NULL: no row is NULL */
+	int			scale;			/* display scale: decimal digits behind the point of all values */
 } HjgNumbers;
 
 typedef enum HjgVectorTermKind
@@ -312,15 +313,15 @@ typedef enum HjgVectorTermKind
 	HJG_TERM_ARITHMETIC
 } HjgVectorTermKind;
 
-/* A term of an expression.  The first block is its maker's, who gives it the memory for its values, too. */
+/* A term of an expression. Its maker fills in the first block and provides the memory for its values. */
 typedef struct HjgVectorTerm
 {
 	HjgVectorTermKind kind;
-	int			column;			/* COLUMN, NUMERIC_COLUMN: which vector */
-	HjgArithmeticKind function; /* ARITHMETIC, but for WIDEN, which is nothing to do; */
+	int			column;			/* COLUMN, NUMERIC_COLUMN: index of the vector */
+	HjgArithmeticKind function; /* ARITHMETIC; WIDEN does nothing; */
 	int			width;			/* bytes of the result: 2, 4 or 8, or HJG_NUMERIC_WIDTH; */
 	int			left;			/* its arguments are terms before it; */
-	int			right;			/* left again where there is one argument */
+	int			right;			/* equal to left for functions of one argument */
 	int64_t    *space;			/* [HJG_VECTOR_ROWS] */
 	bool	   *null_space;		/* [HJG_VECTOR_ROWS] */
 
@@ -331,8 +332,8 @@ typedef struct HjgVectorTerm
 extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool isnull);
 
 /*
- * Compute the terms for nrows > 0 rows, at most HJG_VECTOR_ROWS; the last one's numbers are the result, valid until the next
- * rows.  Returns 0, or the width of a result that was out of its range; HJG_NUMERIC_WIDTH: a numeric does not fit.
+ * Compute the terms for nrows > 0 rows, at most HJG_VECTOR_ROWS. The numbers of the last term are the result, valid until the
+ * next call. Returns 0, or the width of a result that is out of range; HJG_NUMERIC_WIDTH: a numeric does not fit.
  */
 extern int	hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
 

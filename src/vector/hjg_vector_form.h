@@ -1,6 +1,6 @@
 /*
  * hjg_vector_form.h
- *	  A loop over the values of a by-value column, for each form that they may have.
+ *	  Loops over the values of a by-value column, one for each form of values.
  *	  Internal to the room "vector".
  */
 #ifndef HJG_VECTOR_FORM_H
@@ -16,7 +16,7 @@
 #define HJG_VECTOR_FORM(ordinal, width) \
 	(((ordinal) == HJG_ORDINAL_INT ? 0 : (ordinal) == HJG_ORDINAL_UINT ? HJG_VECTOR_UINT : HJG_VECTOR_FLOAT) + (width))
 
-/* LOOP(type of a value, how it becomes its ordinal, argument) for a column whose ordinals are of this kind. */
+/* LOOP(type of a value, conversion to its ordinal, argument) for a column whose ordinals are of this kind. */
 #define HJG_BY_FORM(ordinal, vector, LOOP, argument) \
 	switch (HJG_VECTOR_FORM(ordinal, (vector)->column.attlen)) \
 	{ \

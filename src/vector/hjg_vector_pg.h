@@ -1,6 +1,6 @@
 /*
  * hjg_vector_pg.h
- *	  What of the room "vector" needs PostgreSQL: vectors and datums, and the operators that are evaluated on vectors.
+ *	  The part of the room "vector" that needs PostgreSQL: datums, and the operators that are evaluated on vectors.
  */
 #ifndef HJG_VECTOR_PG_H
 #define HJG_VECTOR_PG_H
@@ -11,7 +11,7 @@
 
 /* ---------- datums (vector_datum_pg.c) ---------- */
 
-/* The integer in a by-value datum of so many bytes. */
+/* Get the integer in a by-value datum of so many bytes. */
 static inline int64
 hjg_vector_datum_to_int(Datum value, int width)
 {
@@ -28,7 +28,7 @@ hjg_vector_datum_to_int(Datum value, int width)
 	}
 }
 
-/* A value as core makes its datums: sign-extended, as Int16GetDatum() and the like do. */
+/* Make a datum as core does: sign-extended, as by Int16GetDatum() and the like. */
 static inline Datum
 hjg_vector_datum(const HjgVector *vector, int row)
 {
@@ -47,9 +47,9 @@ hjg_vector_datum(const HjgVector *vector, int row)
 	}
 }
 
-/* The ordinal of a by-value datum. */
+/* Get the ordinal of a by-value datum. */
 extern int64 hjg_vector_datum_ordinal(HjgOrdinal ordinal, int width, Datum value);
-/* Those of a column of nrows rows, whose datums are stride apart. */
+/* Get the ordinals of a column of nrows rows, whose datums are stride apart. */
 extern void hjg_vector_datum_ordinals(HjgOrdinal ordinal, int width, const Datum *values, int stride, int nrows, int64 *ordinals);
 
 /*
@@ -62,8 +62,8 @@ extern void hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int n
 extern void hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull);
 
 /*
- * How many of nrows rows from first on to copy before a look at the memory that the copies take: those
- * whose values in the columns take max_bytes, the one included that goes beyond.
+ * Count the rows, of nrows from first on, whose values in the columns take max_bytes together, including the row that exceeds
+ * that; after so many copied rows the memory of the copies is checked.
  */
 extern int	hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *columns, int first, int nrows,
 								   size_t max_bytes);
@@ -79,19 +79,19 @@ typedef struct HjgSimpleOperator
 	int16		right_width;
 } HjgSimpleOperator;
 
-/* Find the operator behind a function; NULL when it is not simple. */
+/* Find the simple operator that a function implements; NULL if there is none. */
 extern const HjgSimpleOperator *hjg_vector_simple_operator(Oid function);
 
-/* One whose operands, of variable width, are equal when their bytes are. */
+/* An operator whose operands, of variable width, are equal when their bytes are. */
 typedef struct HjgBytesOperator
 {
 	Oid			function;
 	HjgComparison comparison;	/* EQ or NE */
 	bool		collated;		/* under a deterministic collation */
-	bool		padded;			/* but for spaces at the end */
+	bool		padded;			/* ignoring spaces at the end */
 } HjgBytesOperator;
 
-/* Likewise. */
+/* Find the operator of bytes that a function implements; NULL if there is none. */
 extern const HjgBytesOperator *hjg_vector_bytes_operator(Oid function);
 /* Is the function a comparison of numerics? */
 extern bool hjg_vector_numeric_operator(Oid function, HjgComparison *comparison);
@@ -103,10 +103,10 @@ extern bool hjg_vector_date_operator(Oid function, HjgComparison *comparison, bo
 /* Is the function LIKE, or NOT LIKE, of text or char(n)? */
 extern bool hjg_vector_like_operator(Oid function, bool *negated);
 
-/* Width of what is compared as bytes. */
+/* Means "compared as bytes" where other operators have the width of operands. */
 #define HJG_VARIABLE_WIDTH (-1)
 
-/* Stands for the width of a timestamp that a date is compared with. */
+/* Means "timestamp" where the width of the operand that a date is compared with stands. */
 #define HJG_TIMESTAMP_WIDTH (-4)
 
 #endif							/* HJG_VECTOR_PG_H */
