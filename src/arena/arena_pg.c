@@ -55,7 +55,7 @@ make_arena(void)
 				(errcode(ERRCODE_SYSTEM_ERROR),
 				 errmsg("could not make the shared memory of hjoin_gpu: %m"),
 				 errdetail("%s failed for %d MB.", step, arena_size_mb),
-				 errhint("The server works without it. Perhaps hjoin_gpu.arena_size is too large for this system.")));
+				 errhint("The server works without it. Reduce hjoin_gpu.arena_size if it is too large for this system.")));
 		return;
 	}
 	for (int i = 0; i < NDESCRIPTORS; i++)

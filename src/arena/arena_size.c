@@ -1,6 +1,6 @@
 /*
  * arena_size.c
- *	  How large the arena is where nobody says: the lesser of 4 GB and a quarter of the memory that this server may use.
+ *	  The default size of the arena: the lesser of 4 GB and a quarter of the memory that this server may use.
  *
  * That is the machine's, or the limit of a control group of this process or of one above it.  Both
  * versions of control groups are looked at where they are mounted as a rule.  In a container the path of

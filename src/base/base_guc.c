@@ -106,7 +106,7 @@ check_arena_size(int *newval, void **extra, GucSource source)
 		*newval = default_arena_mb;
 	if (*newval >= LEAST_ARENA_MB)
 		return true;
-	GUC_check_errhint("The arena has %d MB at least; -1 lets the server choose.", LEAST_ARENA_MB);
+	GUC_check_errhint("The arena needs at least %d MB; -1 lets the server choose.", LEAST_ARENA_MB);
 	return false;
 }
 
@@ -237,8 +237,8 @@ hjg_base_define_gucs(bool preloaded, int arena_mb)
 
 	DefineCustomEnumVariable("hjoin_gpu.pipeline",
 							 "Sets what CPU threads and the units of an OpenCL device do beside executing a join.",
-							 "e: nothing; pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed, and some units "
-							 "decompress them: of the CPU, all of the CPU, or of the device as well. Other engines ignore it.",
+							 "e: nothing; pe: a thread prefetches; cpde_c, cpde_b, cpde_g: keys are also compressed, and decompressed by "
+							 "some CPU threads, by all of them, or by these and units of the device. Other engines ignore it.",
 							 &hjg_pipeline, HJG_PIPELINE_AUTO, pipeline_options, PGC_SUSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 

@@ -9,7 +9,7 @@
  */
 #include "coupled/hjg_coupled_internal.h"
 
-/* The fate of all rows of a block. */
+/* The place of the results for the rows of a block. */
 typedef struct Target
 {
 	hjg_u8	   *work;

@@ -2,12 +2,11 @@
  * device_cuda_branch.c
  *	  Several batches of one join on the device at the same time.
  *
- * While the batch of one runner is joined, another one's comes in and the pairs of a third go out.  A branch is a
- * HjgCudaJoin with lanes, a grant and buffers of its own, which borrows the table of the join that was built.  So
- * there are branches only of tables that no probe writes to and that stay to the end: those of shared strategies,
- * and csr.
+ * While the batch of one runner is joined, another one's is copied in and the pairs of a third are copied out. A branch is a
+ * HjgCudaJoin with streams, a grant and buffers of its own, which borrows the table of the join. So only tables that probes do
+ * not change and that stay to the end have branches: those of shared strategies, and csr.
  *
- * A branch is a luxury: it gets memory only out of what is left over.
+ * A branch is not necessary, so it gets only memory that is left over.
  */
 #include <stdlib.h>
 
@@ -27,7 +26,7 @@ furnish(HjgCudaJoin *branch)
 								  hjg_cuda_block_bytes(rows * sizeof(hjg_u32)) + hjg_cuda_payload_chunk_bytes(branch),
 								  &branch->grant);
 	if (status == HJG_OK)
-		status = hjg_cuda_lanes_take(branch->device, branch->env, &branch->grant, &branch->lanes);
+		status = hjg_cuda_streams_take(branch->device, branch->env, &branch->grant, &branch->streams);
 	return status == HJG_OK ? hjg_cuda_alloc_chunks(branch) : status;
 }
 
@@ -75,10 +74,10 @@ static hjg_u64
 sum_ns(const HjgCudaJoin *join, HjgCudaPhase phase)
 {
 	const int	n = __atomic_load_n(&join->nbranches, __ATOMIC_ACQUIRE);
-	hjg_u64		ns = hjg_cuda_lanes_ns(join->lanes, phase);
+	hjg_u64		ns = hjg_cuda_streams_ns(join->streams, phase);
 
 	for (int i = 0; i < n; i++)
-		ns += hjg_cuda_lanes_ns(join->branches[i]->lanes, phase);
+		ns += hjg_cuda_streams_ns(join->branches[i]->streams, phase);
 	return ns;
 }
 

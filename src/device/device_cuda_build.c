@@ -8,9 +8,9 @@
  * strategies are left out.  What cannot be admitted is HJG_ERR_MEMORY, upon which the scheduler takes
  * the cpu engine.
  *
- * Strategies are tried in the order of their predicted times (model_cuda.c), with exact build rows and the probe
- * rows that the planner expects.  Keys are not looked at before: that they are not dense, or not unique, turns out while a strategy builds, which costs less than a pass
- * over all rows would.
+ * Strategies are tried in the order of their predicted times (model_cuda.c), with exact build rows and the probe rows that the
+ * planner expects.  Keys are not examined before: a strategy finds out while it builds that they are not dense or not unique,
+ * which costs less than a pass over all rows.
  */
 #include <string.h>
 
@@ -35,9 +35,9 @@ typedef struct BuildPlan
 } BuildPlan;
 
 HjgStatus
-hjg_cuda_number_rows(HjgCudaLane *lane, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row)
+hjg_cuda_number_rows(HjgCudaStream *stream, HjgCudaPtr rows, hjg_u64 n, hjg_u32 first_row)
 {
-	return hjg_cuda_launch(lane, &hjg_k_number_rows, hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
+	return hjg_cuda_launch(stream, &hjg_k_number_rows, hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
 						   (void *[]) {&rows, &n, &first_row});
 }
 
@@ -219,27 +219,27 @@ admit(HjgCudaJoin *join, BuildPlan *plan)
 static HjgStatus
 load_build(HjgCudaJoin *join, const BuildPlan *plan, const HjgSegment *segments, int nsegments)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	const size_t width = (size_t) join->spec.key_width;
-	HjgStatus	status = hjg_cuda_alloc(lane, plan->nrows * width, &join->build.keys);
+	HjgStatus	status = hjg_cuda_alloc(stream, plan->nrows * width, &join->build.keys);
 	hjg_u64		row = 0;
 	size_t		queued = 0;
 
 	join->build.nrows = plan->nrows;
 	if (status == HJG_OK && plan->numbered)
-		status = hjg_cuda_alloc(lane, plan->nrows * sizeof(hjg_u32), &join->build.rows);
+		status = hjg_cuda_alloc(stream, plan->nrows * sizeof(hjg_u32), &join->build.rows);
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+		status = hjg_cuda_mark(stream, HJG_CUDA_TRANSFER_IN);
 	for (int i = 0; i < nsegments && status == HJG_OK; i++)
 	{
 		const hjg_u32 n = segments[i].nrows;
 
 		hjg_cuda_region_pin(segments[i].keys);
-		status = hjg_cuda_copy_in(lane, join->build.keys + row * width, segments[i].keys, n * width);
+		status = hjg_cuda_copy_in(stream, join->build.keys + row * width, segments[i].keys, n * width);
 		if (status == HJG_OK && plan->numbered)
-			status = hjg_cuda_number_rows(lane, join->build.rows + row * sizeof(hjg_u32), n, segments[i].first_row);
+			status = hjg_cuda_number_rows(stream, join->build.rows + row * sizeof(hjg_u32), n, segments[i].first_row);
 		if (status == HJG_OK)
-			status = hjg_cuda_pace(lane, &queued, n * width);
+			status = hjg_cuda_pace(stream, &queued, n * width);
 		row += n;
 	}
 	return status;
@@ -248,45 +248,45 @@ load_build(HjgCudaJoin *join, const BuildPlan *plan, const HjgSegment *segments,
 static void
 free_build(HjgCudaJoin *join)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 
 	if (join->strategy != NULL)
-		join->strategy->free(lane, join->table);
+		join->strategy->free(stream, join->table);
 	join->strategy = NULL;
-	hjg_cuda_free(lane, join->build.keys);
-	hjg_cuda_free(lane, join->build.rows);
+	hjg_cuda_free(stream, join->build.keys);
+	hjg_cuda_free(stream, join->build.rows);
 	join->build = (HjgCudaSide) {0};
-	hjg_cuda_csr_free(lane, &join->csr);
+	hjg_cuda_csr_free(stream, &join->csr);
 }
 
 HjgStatus
 hjg_cuda_use_csr(HjgCudaJoin *join)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	HjgCudaCsr *csr = &join->csr;
 	hjg_u64		nrows = join->build.nrows;
-	HjgStatus	status = hjg_cuda_lanes_wait(join->lanes);
+	HjgStatus	status = hjg_cuda_streams_wait(join->streams);
 
 	if (status != HJG_OK)
 		return status;
 	if (join->strategy != NULL)
-		join->strategy->free(lane, join->table);
+		join->strategy->free(stream, join->table);
 	join->strategy = NULL;
 	csr->width = join->spec.key_width;
 	csr->keys = join->build.keys;
 	csr->rows = join->build.rows;
 	join->build = (HjgCudaSide) {0};
-	status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	status = hjg_cuda_mark(stream, HJG_CUDA_BUILD);
 	if (status == HJG_OK && csr->rows == 0)
 	{
-		status = hjg_cuda_alloc(lane, nrows * sizeof(hjg_u32), &csr->rows);
+		status = hjg_cuda_alloc(stream, nrows * sizeof(hjg_u32), &csr->rows);
 		if (status == HJG_OK)
-			status = hjg_cuda_number_rows(lane, csr->rows, nrows, 0);
+			status = hjg_cuda_number_rows(stream, csr->rows, nrows, 0);
 	}
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
+		status = hjg_cuda_launch(stream, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
 								 HJG_CUDA_BLOCK, 0, (void *[]) {&csr->keys, &nrows});
-	return status == HJG_OK ? hjg_cuda_csr_build(lane, &join->lanes->mail->facts, csr, nrows) : status;
+	return status == HJG_OK ? hjg_cuda_csr_build(stream, &join->streams->header->facts, csr, nrows) : status;
 }
 
 HjgStatus
@@ -313,7 +313,7 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	status = admit(join, &plan);
 	if (status != HJG_OK)
 		return status;
-	status = hjg_cuda_lanes_take(join->device, join->env, &join->grant, &join->lanes);
+	status = hjg_cuda_streams_take(join->device, join->env, &join->grant, &join->streams);
 	if (status == HJG_OK)
 		status = load_build(join, &plan, segments, nsegments);
 	if (status == HJG_OK)
@@ -323,11 +323,11 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	shape = shape_of(join, &plan);
 	for (int i = 0; i < plan.ntries; i++)
 	{
-		status = hjg_cuda_strategy_build(plan.tries[i], &join->lanes->work, &shape, &join->build, &join->table);
+		status = hjg_cuda_strategy_build(plan.tries[i], &join->streams->work, &shape, &join->build, &join->table);
 		if (status == HJG_OK)
 		{
 			join->strategy = plan.tries[i];
-			return hjg_cuda_wait(&join->lanes->work);
+			return hjg_cuda_wait(&join->streams->work);
 		}
 		if (status != HJG_ERR_INPUT)
 			return status;
@@ -338,16 +338,16 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 void
 hjg_cuda_release(HjgCudaJoin *join)
 {
-	if (join->lanes != NULL)
+	if (join->streams != NULL)
 	{
-		/* nothing may be in flight on the other lanes when the blocks go */
-		(void) hjg_cuda_lanes_wait(join->lanes);
+		/* nothing may be in flight on the other streams when the blocks go */
+		(void) hjg_cuda_streams_wait(join->streams);
 		if (join->trunk == NULL)
 			free_build(join);
 		hjg_cuda_payload_free(join);
 		hjg_cuda_free_chunks(join);
-		hjg_cuda_lanes_give(join->lanes);
-		join->lanes = NULL;
+		hjg_cuda_streams_give(join->streams);
+		join->streams = NULL;
 	}
 	hjg_cuda_dismiss(&join->grant);
 }

@@ -11,7 +11,7 @@ hjg_cuda_chunk_bytes(int width, hjg_u32 rows)
 {
 	return 2 * hjg_cuda_block_bytes((size_t) rows * width) +
 		HJG_CUDA_OUTS * hjg_cuda_block_bytes((size_t) rows * sizeof(HjgPair)) +
-		hjg_cuda_block_bytes(sizeof(HjgCudaMail));
+		hjg_cuda_block_bytes(sizeof(HjgCudaResultHeader));
 }
 
 size_t
@@ -25,19 +25,19 @@ hjg_cuda_window_bytes(hjg_u32 rows)
 HjgStatus
 hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	const size_t rows = join->chunk_rows;
 	HjgStatus	status;
 
 	if (join->chunks)
 		return HJG_OK;
-	status = hjg_cuda_alloc(lane, sizeof(HjgCudaMail), &join->small);
+	status = hjg_cuda_alloc(stream, sizeof(HjgCudaResultHeader), &join->small);
 	for (int i = 0; i < 2 && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(lane, rows * join->spec.key_width, &join->keys[i]);
+		status = hjg_cuda_alloc(stream, rows * join->spec.key_width, &join->keys[i]);
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(lane, rows * sizeof(HjgPair), &join->pairs[i]);
+		status = hjg_cuda_alloc(stream, rows * sizeof(HjgPair), &join->pairs[i]);
 	if (status == HJG_OK && join->strategy != NULL)
-		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->numbers);
+		status = hjg_cuda_alloc(stream, rows * sizeof(hjg_u32), &join->numbers);
 	if (status == HJG_OK)
 		status = hjg_cuda_payload_alloc(join);
 	join->chunks = status == HJG_OK;
@@ -47,17 +47,17 @@ hjg_cuda_alloc_chunks(HjgCudaJoin *join)
 HjgStatus
 hjg_cuda_alloc_windows(HjgCudaJoin *join)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	const size_t rows = join->chunk_rows;
 	HjgStatus	status;
 
 	if (join->windows.allocated)
 		return HJG_OK;
-	status = hjg_cuda_alloc(lane, (rows + 1) * sizeof(hjg_u64), &join->windows.offsets);
+	status = hjg_cuda_alloc(stream, (rows + 1) * sizeof(hjg_u64), &join->windows.offsets);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, rows * sizeof(hjg_u32), &join->windows.firsts);
+		status = hjg_cuda_alloc(stream, rows * sizeof(hjg_u32), &join->windows.firsts);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(rows + 1) * sizeof(hjg_u64), &join->windows.sums);
+		status = hjg_cuda_alloc(stream, hjg_cuda_scan_entries(rows + 1) * sizeof(hjg_u64), &join->windows.sums);
 	join->windows.allocated = status == HJG_OK;
 	return status;
 }
@@ -65,15 +65,15 @@ hjg_cuda_alloc_windows(HjgCudaJoin *join)
 void
 hjg_cuda_free_chunks(HjgCudaJoin *join)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 
-	hjg_cuda_free(lane, join->small);
+	hjg_cuda_free(stream, join->small);
 	for (int i = 0; i < 2; i++)
-		hjg_cuda_free(lane, join->keys[i]);
+		hjg_cuda_free(stream, join->keys[i]);
 	for (int i = 0; i < HJG_CUDA_OUTS; i++)
-		hjg_cuda_free(lane, join->pairs[i]);
-	hjg_cuda_free(lane, join->numbers);
-	hjg_cuda_free(lane, join->windows.offsets);
-	hjg_cuda_free(lane, join->windows.firsts);
-	hjg_cuda_free(lane, join->windows.sums);
+		hjg_cuda_free(stream, join->pairs[i]);
+	hjg_cuda_free(stream, join->numbers);
+	hjg_cuda_free(stream, join->windows.offsets);
+	hjg_cuda_free(stream, join->windows.firsts);
+	hjg_cuda_free(stream, join->windows.sums);
 }

@@ -89,20 +89,20 @@ hjg_cuda_scan_entries(hjg_u64 n)
 }
 
 HjgStatus
-hjg_cuda_scan(HjgCudaLane *lane, HjgCudaPtr data, hjg_u64 n, HjgCudaPtr sums)
+hjg_cuda_scan(HjgCudaStream *stream, HjgCudaPtr data, hjg_u64 n, HjgCudaPtr sums)
 {
 	const hjg_u64 nblocks = scan_blocks_of(n);
 	HjgStatus	status;
 
-	status = hjg_cuda_launch(lane, &hjg_k_scan_blocks, (unsigned) nblocks, HJG_CUDA_BLOCK, 0,
+	status = hjg_cuda_launch(stream, &hjg_k_scan_blocks, (unsigned) nblocks, HJG_CUDA_BLOCK, 0,
 							 (void *[]) {&data, &n, &sums});
 	if (status != HJG_OK || nblocks <= 1)
 		return status;
 	/* as deep as 4096 goes into n: three times at most */
-	status = hjg_cuda_scan(lane, sums, nblocks, sums + nblocks * sizeof(hjg_u64));
+	status = hjg_cuda_scan(stream, sums, nblocks, sums + nblocks * sizeof(hjg_u64));
 	if (status != HJG_OK)
 		return status;
-	return hjg_cuda_launch(lane, &hjg_k_scan_add, (unsigned) nblocks, HJG_CUDA_BLOCK, 0,
+	return hjg_cuda_launch(stream, &hjg_k_scan_add, (unsigned) nblocks, HJG_CUDA_BLOCK, 0,
 						   (void *[]) {&data, &n, &sums});
 }
 
@@ -110,7 +110,7 @@ hjg_cuda_scan(HjgCudaLane *lane, HjgCudaPtr data, hjg_u64 n, HjgCudaPtr sums)
 
 typedef struct Sort
 {
-	HjgCudaLane *lane;
+	HjgCudaStream *stream;
 	HjgCudaCsr *csr;
 	hjg_u64		nrows;
 	HjgCudaPtr	other_keys;
@@ -129,12 +129,12 @@ sort_pass(Sort *sort, HjgCsrDigit digit)
 	HjgCudaPtr	rows = csr->rows;
 	HjgStatus	status;
 
-	status = hjg_cuda_launch(sort->lane, &sort_count[w], ntiles, HJG_CUDA_BLOCK, 0,
+	status = hjg_cuda_launch(sort->stream, &sort_count[w], ntiles, HJG_CUDA_BLOCK, 0,
 							 (void *[]) {&keys, &sort->nrows, &digit, &sort->counts});
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(sort->lane, sort->counts, (hjg_u64) ntiles * HJG_CSR_DIGITS, sort->sums);
+		status = hjg_cuda_scan(sort->stream, sort->counts, (hjg_u64) ntiles * HJG_CSR_DIGITS, sort->sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(sort->lane, &sort_scatter[w], ntiles, HJG_CUDA_BLOCK, 0,
+		status = hjg_cuda_launch(sort->stream, &sort_scatter[w], ntiles, HJG_CUDA_BLOCK, 0,
 								 (void *[]) {&keys, &rows, &sort->other_keys, &sort->other_rows, &sort->nrows,
 											 &digit, &sort->counts});
 	csr->keys = sort->other_keys;
@@ -159,7 +159,7 @@ sort_word(Sort *sort, hjg_u32 word, hjg_u32 low, hjg_u32 high)
 		low += nbits;
 		/* a cancelled job should not wait for all passes over a large build side */
 		if (status == HJG_OK && sort->nrows > 64u * 1024 * 1024)
-			status = hjg_cuda_wait(sort->lane);
+			status = hjg_cuda_wait(sort->stream);
 	}
 	return status;
 }
@@ -181,84 +181,84 @@ fill_directory(Sort *sort, HjgCudaPtr facts)
 	const hjg_u64 nbuckets = 1ull << csr->table.bucket_bits;
 	HjgStatus	status;
 
-	status = hjg_cuda_launch(sort->lane, &fill_starts[w], hjg_cuda_blocks(sort->nrows + 1, HJG_CUDA_BLOCK),
+	status = hjg_cuda_launch(sort->stream, &fill_starts[w], hjg_cuda_blocks(sort->nrows + 1, HJG_CUDA_BLOCK),
 							 HJG_CUDA_BLOCK, 0,
 							 (void *[]) {&csr->keys, &sort->nrows, &csr->table.bucket_bits, &csr->start});
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(sort->lane, facts, sizeof(HjgCsrFacts));
+		status = hjg_cuda_zero(sort->stream, facts, sizeof(HjgCsrFacts));
 	set_table(csr, sort->nrows);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(sort->lane, &check_buckets[w], hjg_cuda_blocks(nbuckets, HJG_CUDA_BLOCK),
+		status = hjg_cuda_launch(sort->stream, &check_buckets[w], hjg_cuda_blocks(nbuckets, HJG_CUDA_BLOCK),
 								 HJG_CUDA_BLOCK, 0, (void *[]) {&csr->table, &facts});
 	return status;
 }
 
 static HjgStatus
-sort_all(Sort *sort, HjgCsrFacts *mail)
+sort_all(Sort *sort, HjgCsrFacts *facts)
 {
 	HjgCudaCsr *csr = sort->csr;
 	const hjg_u32 word_bits = csr->width == HJG_KEY_WIDTH_4 ? 32 : 64;
 	HjgStatus	status;
 
-	status = hjg_cuda_mark(sort->lane, HJG_CUDA_PARTITION);
+	status = hjg_cuda_mark(sort->stream, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
 		status = sort_word(sort, 0, word_bits - csr->table.bucket_bits, word_bits);
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(sort->lane, HJG_CUDA_BUILD);
+		status = hjg_cuda_mark(sort->stream, HJG_CUDA_BUILD);
 	if (status == HJG_OK)
 		status = fill_directory(sort, sort->counts);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(sort->lane, mail, sort->counts, sizeof(HjgCsrFacts));
+		status = hjg_cuda_copy_out(sort->stream, facts, sort->counts, sizeof(HjgCsrFacts));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(sort->lane);
+		status = hjg_cuda_wait(sort->stream);
 	if (status != HJG_OK)
 		return status;
-	csr->unique = mail->largest <= HJG_CSR_HEAVY && mail->duplicates == 0;
-	csr->table.sorted = mail->largest > HJG_CSR_HEAVY;
+	csr->unique = facts->largest <= HJG_CSR_HEAVY && facts->duplicates == 0;
+	csr->table.sorted = facts->largest > HJG_CSR_HEAVY;
 	if (!csr->table.sorted)
 		return HJG_OK;
 
 	/* the starts of the buckets stay what they are */
-	status = hjg_cuda_mark(sort->lane, HJG_CUDA_PARTITION);
+	status = hjg_cuda_mark(sort->stream, HJG_CUDA_PARTITION);
 	if (status == HJG_OK && csr->width == HJG_KEY_WIDTH_16)
 		status = sort_word(sort, 1, 0, 64);
 	if (status == HJG_OK)
 		status = sort_word(sort, 0, 0, word_bits);
 	set_table(csr, sort->nrows);
-	return status == HJG_OK ? hjg_cuda_wait(sort->lane) : status;
+	return status == HJG_OK ? hjg_cuda_wait(sort->stream) : status;
 }
 
 HjgStatus
-hjg_cuda_csr_build(HjgCudaLane *lane, HjgCsrFacts *mail, HjgCudaCsr *csr, hjg_u64 nrows)
+hjg_cuda_csr_build(HjgCudaStream *stream, HjgCsrFacts *facts, HjgCudaCsr *csr, hjg_u64 nrows)
 {
-	Sort		sort = {.lane = lane, .csr = csr, .nrows = nrows};
+	Sort		sort = {.stream = stream, .csr = csr, .nrows = nrows};
 	HjgStatus	status;
 
 	csr->table.bucket_bits = bucket_bits_of(csr->width, nrows);
-	status = hjg_cuda_alloc(lane, start_bytes(csr->table.bucket_bits), &csr->start);
+	status = hjg_cuda_alloc(stream, start_bytes(csr->table.bucket_bits), &csr->start);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, nrows * (size_t) csr->width, &sort.other_keys);
+		status = hjg_cuda_alloc(stream, nrows * (size_t) csr->width, &sort.other_keys);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, nrows * sizeof(hjg_u32), &sort.other_rows);
+		status = hjg_cuda_alloc(stream, nrows * sizeof(hjg_u32), &sort.other_rows);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, counts_bytes(nrows), &sort.counts);
+		status = hjg_cuda_alloc(stream, counts_bytes(nrows), &sort.counts);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(ntiles_of(nrows) * HJG_CSR_DIGITS) * sizeof(hjg_u64),
+		status = hjg_cuda_alloc(stream, hjg_cuda_scan_entries(ntiles_of(nrows) * HJG_CSR_DIGITS) * sizeof(hjg_u64),
 								&sort.sums);
 	if (status == HJG_OK)
-		status = sort_all(&sort, mail);
-	hjg_cuda_free(lane, sort.other_keys);
-	hjg_cuda_free(lane, sort.other_rows);
-	hjg_cuda_free(lane, sort.counts);
-	hjg_cuda_free(lane, sort.sums);
+		status = sort_all(&sort, facts);
+	hjg_cuda_free(stream, sort.other_keys);
+	hjg_cuda_free(stream, sort.other_rows);
+	hjg_cuda_free(stream, sort.counts);
+	hjg_cuda_free(stream, sort.sums);
 	return status;
 }
 
 void
-hjg_cuda_csr_free(HjgCudaLane *lane, HjgCudaCsr *csr)
+hjg_cuda_csr_free(HjgCudaStream *stream, HjgCudaCsr *csr)
 {
-	hjg_cuda_free(lane, csr->keys);
-	hjg_cuda_free(lane, csr->rows);
-	hjg_cuda_free(lane, csr->start);
+	hjg_cuda_free(stream, csr->keys);
+	hjg_cuda_free(stream, csr->rows);
+	hjg_cuda_free(stream, csr->start);
 	memset(csr, 0, sizeof(*csr));
 }

@@ -1,6 +1,6 @@
 /*
  * device_cuda_join.c
- *	  The driver "cuda": its face to the scheduler.
+ *	  The driver "cuda": its interface to the scheduler.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +16,12 @@
 #define MEMORY_IDLE_MS 10000
 #define REGION_IDLE_MS 60000
 
-/* Free a join with its branches and turns; this may be one that was begun only. */
+/* Free a join with its branches and passes; it may be incomplete. */
 static void
 free_join(HjgCudaJoin *join)
 {
 	hjg_cuda_branches_free(join);
-	hjg_cuda_turns_close(join->turns);
+	hjg_cuda_passes_close(join->passes);
 	hjg_cuda_release(join);
 	free(join);
 }
@@ -43,14 +43,14 @@ compare_segments(const void *a, const void *b)
 static void
 note_error(const HjgCudaDevice *device, const HjgCudaJoin *join, HjgStatus status)
 {
-	const HjgCudaLanes *lanes = join->lanes;
+	const HjgCudaStreams *streams = join->streams;
 	const char *text = "the driver refused";
 
 	if (status != HJG_ERR_DEVICE)
 		return;
-	if (lanes != NULL)
-		text = lanes->work.error[0] ? lanes->work.error : lanes->in.error[0] ? lanes->in.error :
-			lanes->out[0].error[0] ? lanes->out[0].error : lanes->out[1].error;
+	if (streams != NULL)
+		text = streams->work.error[0] ? streams->work.error : streams->in.error[0] ? streams->in.error :
+			streams->out[0].error[0] ? streams->out[0].error : streams->out[1].error;
 	hjg_health_note(device->name.text, text);
 }
 
@@ -93,12 +93,12 @@ cuda_build(int number, const HjgEnv *env, const HjgJoinSpec *spec, const HjgSegm
 		note_error(device, join, status);
 		if (status == HJG_ERR_MEMORY)
 		{
-			/* what it got of the memory may be what a turn needs */
+			/* a pass may need the memory that this attempt took */
 			hjg_cuda_release(join);
 			*join = (HjgCudaJoin) {.device = device, .env = env, .spec = *spec};
-			status = hjg_cuda_turns_open(join, sorted, nsegments);
+			status = hjg_cuda_passes_open(join, sorted, nsegments);
 		}
-		join->branching = join->turns == NULL && (join->strategy == NULL || join->strategy->shared);
+		join->branching = join->passes == NULL && (join->strategy == NULL || join->strategy->shared);
 		if (status != HJG_OK)
 		{
 			free_join(join);
@@ -136,8 +136,8 @@ probe_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 	result->payload_sum = 0;
 	if (at->row >= nrows)
 		return HJG_OK;
-	if (join->turns != NULL)
-		return hjg_cuda_turns_probe(join->turns, segments, nsegments, nrows, at, result);
+	if (join->passes != NULL)
+		return hjg_cuda_passes_probe(join->passes, segments, nsegments, nrows, at, result);
 	result->gathered = hjg_cuda_payload_round(join, segments, nsegments);
 	return hjg_cuda_probe_rows(join, segments, nsegments, nrows, at, result);
 }
@@ -161,11 +161,11 @@ cuda_probe(void *arg, const HjgSegment *segments, int nsegments, HjgCursor *curs
 	{
 		hjg_cuda_region_enter();
 		status = probe_join(join, segments, nsegments, &at, result);
-		/* after an error too nothing may write to the pages any more */
-		drained = join->lanes != NULL ? hjg_cuda_lanes_wait(join->lanes) : HJG_OK;
+		/* also after an error nothing may write to the pages any more */
+		drained = join->streams != NULL ? hjg_cuda_streams_wait(join->streams) : HJG_OK;
 		if (status == HJG_OK)
 			status = drained;
-		if (status == HJG_OK && join->turns == NULL)
+		if (status == HJG_OK && join->passes == NULL)
 			status = hjg_cuda_send_end(join, result);
 		note_error(join->device, join, status);
 		hjg_cuda_region_leave();
@@ -181,8 +181,8 @@ cuda_stats(const void *arg, HjgJobStats *stats)
 {
 	const HjgCudaJoin *join = arg;
 
-	if (join->turns != NULL)
-		hjg_cuda_turns_stats(join->turns, stats);
+	if (join->passes != NULL)
+		hjg_cuda_passes_stats(join->passes, stats);
 	else
 		hjg_cuda_join_stats(join, stats);
 }
@@ -195,7 +195,7 @@ cuda_branch(void *arg, const HjgEnv *env)
 	char		reason[128];
 
 	hjg_health_enter(join->device->name.text);
-	/* what is wrong with the device its next operation finds out */
+	/* the next operation reports an error of the device */
 	if (hjg_cuda_enter(join->device->number, reason, sizeof(reason)) != NULL)
 		branch = hjg_cuda_branch_make(join, env);
 	hjg_health_leave(join->device->name.text);
@@ -217,7 +217,7 @@ cuda_free(void *arg)
 	hjg_health_leave(name.text);
 }
 
-/* Give back what no join has used for a while. */
+/* Free memory that no join has used for some time. */
 static unsigned
 cuda_tend(void)
 {

@@ -6,8 +6,8 @@
  * copied out.  The host has to know how many pairs a chunk gave before it can say
  * where they go, so it waits for each chunk's kernels, not for the copies.
  *
- * A chunk whose pairs do not fit ends the round before it.  Is it the first one, it is joined again with fewer
- * rows, as many as are likely to fit; so a round may end with room left.
+ * A chunk whose pairs do not fit ends the round before it.  If it is the first one, it is joined again with as many rows as are
+ * likely to fit; so a round may end with room left.
  */
 #include "device/hjg_cuda_join.h"
 
@@ -35,7 +35,7 @@ typedef struct Chunk
 {
 	hjg_u64		row;
 	hjg_u64		nrows;
-	int			turn;
+	int			buffer;
 } Chunk;
 
 static hjg_u64
@@ -45,9 +45,9 @@ least(hjg_u64 a, hjg_u64 b)
 }
 
 static Chunk
-chunk_at(const Batch *batch, hjg_u64 row, int turn)
+chunk_at(const Batch *batch, hjg_u64 row, int buffer)
 {
-	return (Chunk) {row, row < batch->nrows ? least(batch->join->chunk_rows, batch->nrows - row) : 0, turn};
+	return (Chunk) {row, row < batch->nrows ? least(batch->join->chunk_rows, batch->nrows - row) : 0, buffer};
 }
 
 /* Queue the copy of a chunk's keys, into the buffer that the chunk before last has left. */
@@ -55,74 +55,74 @@ static HjgStatus
 load_chunk(const Batch *batch, const Chunk *chunk)
 {
 	HjgCudaJoin *join = batch->join;
-	HjgCudaLane *lane = &join->lanes->in;
+	HjgCudaStream *stream = &join->streams->in;
 	HjgStatus	status;
 
 	if (chunk->nrows == 0)
 		return HJG_OK;
-	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+	status = hjg_cuda_mark(stream, HJG_CUDA_TRANSFER_IN);
 	if (status == HJG_OK)
-		status = hjg_cuda_bring_rows(lane, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[chunk->turn],
+		status = hjg_cuda_bring_rows(stream, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[chunk->buffer],
 									 batch->segments, batch->nsegments, chunk->row, chunk->nrows);
 	if (status == HJG_OK)
-		status = hjg_cuda_payload_load(join, lane, chunk->turn, batch->segments, batch->nsegments, chunk->row, chunk->nrows);
-	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : status;
+		status = hjg_cuda_payload_load(join, stream, chunk->buffer, batch->segments, batch->nsegments, chunk->row, chunk->nrows);
+	return status == HJG_OK ? hjg_cuda_mark(stream, HJG_CUDA_IDLE) : status;
 }
 
 static HjgStatus
 probe_strategy(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 {
 	HjgCudaJoin *join = batch->join;
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	const HjgCudaSide probe = {
-		.keys = join->keys[chunk->turn], .nrows = chunk->nrows, .rows = chunk->row > 0 ? join->numbers : 0
+		.keys = join->keys[chunk->buffer], .nrows = chunk->nrows, .rows = chunk->row > 0 ? join->numbers : 0
 	};
 	const HjgCudaOutput output = {
-		.pairs = join->pairs[chunk->turn], .capacity = least(room, join->chunk_rows), .counters = join->small
+		.pairs = join->pairs[chunk->buffer], .capacity = least(room, join->chunk_rows), .counters = join->small
 	};
 	HjgStatus	status = HJG_OK;
 
 	if (probe.rows != 0)
-		status = hjg_cuda_number_rows(lane, probe.rows, chunk->nrows, (hjg_u32) chunk->row);
-	return status == HJG_OK ? join->strategy->probe(lane, join->table, &probe, &output) : status;
+		status = hjg_cuda_number_rows(stream, probe.rows, chunk->nrows, (hjg_u32) chunk->row);
+	return status == HJG_OK ? join->strategy->probe(stream, join->table, &probe, &output) : status;
 }
 
 static HjgStatus
 probe_csr(const Batch *batch, const Chunk *chunk)
 {
 	HjgCudaJoin *join = batch->join;
-	HjgCudaPtr	keys = join->keys[chunk->turn];
-	HjgCudaPtr	pairs = join->pairs[chunk->turn];
+	HjgCudaPtr	keys = join->keys[chunk->buffer];
+	HjgCudaPtr	pairs = join->pairs[chunk->buffer];
 	hjg_u64		n = chunk->nrows;
 	hjg_u32		first_row = (hjg_u32) chunk->row;
 	int			mode = batch->mode;
 	const unsigned blocks = hjg_cuda_blocks(n, ROWS_A_BLOCK);
 	const unsigned most = (unsigned) join->device->multiprocessors * BLOCKS_A_PROCESSOR;
 
-	return hjg_cuda_launch(&join->lanes->work, &probe_once[hjg_cuda_width_ix(join->spec.key_width)],
+	return hjg_cuda_launch(&join->streams->work, &probe_once[hjg_cuda_width_ix(join->spec.key_width)],
 						   blocks < most ? blocks : most, HJG_CUDA_BLOCK, 0,
 						   (void *[]) {&keys, &n, &join->csr.table, &mode, &first_row, &pairs, &join->small});
 }
 
-/* Queue the join of a chunk; its number of pairs goes to the mail. */
+/* Queue the join of a chunk; its number of pairs goes to the header. */
 static HjgStatus
 join_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 {
 	HjgCudaJoin *join = batch->join;
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	HjgStatus	status;
 
-	status = hjg_cuda_follow(lane, &join->lanes->in);
+	status = hjg_cuda_follow(stream, &join->streams->in);
 	if (status == HJG_OK)
-		status = hjg_cuda_follow(lane, &join->lanes->out[chunk->turn]);
+		status = hjg_cuda_follow(stream, &join->streams->out[chunk->buffer]);
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+		status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, join->small, 2 * sizeof(hjg_u64));
+		status = hjg_cuda_zero(stream, join->small, 2 * sizeof(hjg_u64));
 	if (status == HJG_OK)
 		status = join->strategy != NULL ? probe_strategy(batch, chunk, room) : probe_csr(batch, chunk);
 	if (status == HJG_OK)
-		status = hjg_cuda_post_count(lane, join->small, &join->lanes->mail->npairs);
+		status = hjg_cuda_post_count(stream, join->small, &join->streams->header->npairs);
 	return status;
 }
 
@@ -138,7 +138,7 @@ rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
 	return batch->single && rows < least(room, nrows) ? least(room, nrows) : rows;
 }
 
-/* Join a chunk, or less of it; the pairs lie in the buffer of its turn then. */
+/* Join a chunk, or less of it; the pairs are then in its buffer. */
 static HjgStatus
 fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *next, hjg_u64 *npairs)
 {
@@ -163,10 +163,10 @@ fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *nex
 			status = load_chunk(batch, next);
 		prefetched |= n == loaded;
 		if (status == HJG_OK)
-			status = hjg_cuda_wait(&join->lanes->work);
+			status = hjg_cuda_wait(&join->streams->work);
 		if (status != HJG_OK)
 			return status;
-		*npairs = join->lanes->mail->npairs;
+		*npairs = join->streams->header->npairs;
 		if (batch->single && *npairs > n)
 			return HJG_ERR_DEVICE;
 		join->row_pairs = (double) *npairs / (double) n;
@@ -176,30 +176,30 @@ fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *nex
 	}
 	if (chunk->nrows < loaded)
 	{
-		*next = chunk_at(batch, chunk->row + chunk->nrows, next->turn);
+		*next = chunk_at(batch, chunk->row + chunk->nrows, next->buffer);
 		return load_chunk(batch, next);
 	}
 	return HJG_OK;
 }
 
-/* Queue what becomes of the pairs of a chunk: their columns, and the way out of both. */
+/* Queue the gathering of columns for a chunk's pairs, and the copies of both. */
 static HjgStatus
 send_chunk(const Batch *batch, const Chunk *chunk, hjg_u64 npairs, HjgResult *result)
 {
 	HjgCudaJoin *join = batch->join;
-	HjgCudaLane *out = &join->lanes->out[chunk->turn];
+	HjgCudaStream *out = &join->streams->out[chunk->buffer];
 	HjgStatus	status = HJG_OK;
 
 	if (join->payload.sides != 0)
 	{
-		status = hjg_cuda_payload_gather(join, chunk->turn, npairs, chunk->turn, chunk->row, chunk->nrows);
+		status = hjg_cuda_payload_gather(join, chunk->buffer, npairs, chunk->buffer, chunk->row, chunk->nrows);
 		if (status == HJG_OK)
-			status = hjg_cuda_follow(out, &join->lanes->work);
+			status = hjg_cuda_follow(out, &join->streams->work);
 		/* nobody has waited for the columns of this chunk to be read when those of the next but one come in */
 		if (status == HJG_OK)
-			status = hjg_cuda_follow(&join->lanes->in, &join->lanes->work);
+			status = hjg_cuda_follow(&join->streams->in, &join->streams->work);
 	}
-	return status == HJG_OK ? hjg_cuda_send_pairs(join, chunk->turn, result, npairs) : status;
+	return status == HJG_OK ? hjg_cuda_send_pairs(join, chunk->buffer, result, npairs) : status;
 }
 
 HjgStatus
@@ -213,7 +213,7 @@ hjg_cuda_probe_once(HjgCudaJoin *join, HjgMatchMode mode, bool single, const Hjg
 
 	while (chunk.nrows > 0 && status == HJG_OK)
 	{
-		Chunk		next = chunk_at(&batch, chunk.row + chunk.nrows, 1 - chunk.turn);
+		Chunk		next = chunk_at(&batch, chunk.row + chunk.nrows, 1 - chunk.buffer);
 		const bool	first = chunk.row == cursor->row;
 		hjg_u64		npairs;
 

@@ -122,51 +122,51 @@ packed_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape)
 /* ---- the join ---- */
 
 static void
-packed_free(HjgCudaLane *lane, void *join)
+packed_free(HjgCudaStream *stream, void *join)
 {
 	PackedTable	   *table = join;
 
-	hjg_cuda_free(lane, table->args.sectors);
-	hjg_cuda_free(lane, table->small);
+	hjg_cuda_free(stream, table->args.sectors);
+	hjg_cuda_free(stream, table->small);
 	free(table);
 }
 
 static HjgStatus
-queue_build(HjgCudaLane *lane, PackedTable *table)
+queue_build(HjgCudaStream *stream, PackedTable *table)
 {
 	HjgKPacked *args = &table->args;
 	const unsigned ntiles = (args->build.nrows + HJG_K_PACKED_TILE - 1) / HJG_K_PACKED_TILE;
-	HjgStatus	status = hjg_cuda_alloc(lane, small_bytes(args), &table->small);
+	HjgStatus	status = hjg_cuda_alloc(stream, small_bytes(args), &table->small);
 
 	args->flags = table->small;
 	args->cursors = table->small + CURSORS_OFF;
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, sectors_bytes(args), &args->sectors);
+		status = hjg_cuda_alloc(stream, sectors_bytes(args), &args->sectors);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, spread_bytes(args), &args->spread);
+		status = hjg_cuda_alloc(stream, spread_bytes(args), &args->spread);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, table->small, small_bytes(args));
+		status = hjg_cuda_zero(stream, table->small, small_bytes(args));
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+		status = hjg_cuda_mark(stream, HJG_CUDA_BUILD);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &spread_rows, ntiles, HJG_K_SPREAD_THREADS, HJG_K_PACKED_TILE * 2 * sizeof(hjg_u32),
+		status = hjg_cuda_launch(stream, &spread_rows, ntiles, HJG_K_SPREAD_THREADS, HJG_K_PACKED_TILE * 2 * sizeof(hjg_u32),
 								 (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &fill_regions, args->nregions, HJG_K_FILL_THREADS, fill_shared(args), (void *[]) {args});
-	hjg_cuda_free(lane, args->spread);
+		status = hjg_cuda_launch(stream, &fill_regions, args->nregions, HJG_K_FILL_THREADS, fill_shared(args), (void *[]) {args});
+	hjg_cuda_free(stream, args->spread);
 	args->spread = 0;
 	return status;
 }
 
 static HjgStatus
-packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+packed_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	PackedTable	   *table = calloc(1, sizeof(PackedTable));
 	HjgStatus	status;
 
 	if (table == NULL)
 		return HJG_ERR_MEMORY;
-	if (!make_plan(lane->device, build->nrows, &table->args))
+	if (!make_plan(stream->device, build->nrows, &table->args))
 	{
 		free(table);
 		return HJG_ERR_INPUT;
@@ -174,36 +174,36 @@ packed_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bu
 	table->args.build = (HjgKSide) {.keys = build->keys, .rows = build->rows, .nrows = (hjg_u32) build->nrows};
 	table->args.mode = shape->mode;
 	table->args.unsuited = HJG_K_UNSUITED(shape->mode);
-	status = queue_build(lane, table);
+	status = queue_build(stream, table);
 	if (status != HJG_OK)
-		packed_free(lane, table);
+		packed_free(stream, table);
 	else
 		*result = table;
 	return status;
 }
 
 static HjgStatus
-packed_verify(HjgCudaLane *lane, void *join)
+packed_verify(HjgCudaStream *stream, void *join)
 {
 	const PackedTable *table = join;
 	hjg_u32		flags;
-	HjgStatus	status = hjg_cuda_copy_out(lane, &flags, table->args.flags, sizeof(flags));
+	HjgStatus	status = hjg_cuda_copy_out(stream, &flags, table->args.flags, sizeof(flags));
 
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(lane);
+		status = hjg_cuda_wait(stream);
 	return status == HJG_OK && (flags & table->args.unsuited) != 0 ? HJG_ERR_INPUT : status;
 }
 
 /* Compute the blocks that fit the device, or fewer for few rows. */
 static HjgStatus
-packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+packed_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	HjgKPacked	args = ((PackedTable *) join)->args;
 	HjgCudaKernel *kernel = &probe_rows[hjg_cuda_kind(output)];
 	const hjg_u64 wanted = (probe->nrows + PROBE_THREADS - 1) / PROBE_THREADS;
 	hjg_u64		all;
 	int			blocks;
-	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	HjgStatus	status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 
 	args.probe = (HjgKSide) {.keys = probe->keys, .rows = probe->rows, .nrows = (hjg_u32) probe->nrows};
 	args.output = (HjgKOutput) {
@@ -211,11 +211,11 @@ packed_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 		.build_rows = output->build_rows, .probe_rows = output->probe_rows, .capacity = output->capacity
 	};
 	if (status == HJG_OK)
-		status = hjg_cuda_occupancy(lane, kernel, PROBE_THREADS, 0, &blocks);
+		status = hjg_cuda_occupancy(stream, kernel, PROBE_THREADS, 0, &blocks);
 	if (status != HJG_OK)
 		return status;
-	all = (hjg_u64) blocks * (hjg_u64) lane->device->multiprocessors;
-	return hjg_cuda_launch(lane, kernel, (unsigned) (wanted < all ? wanted : all), PROBE_THREADS, 0, (void *[]) {&args});
+	all = (hjg_u64) blocks * (hjg_u64) stream->device->multiprocessors;
+	return hjg_cuda_launch(stream, kernel, (unsigned) (wanted < all ? wanted : all), PROBE_THREADS, 0, (void *[]) {&args});
 }
 
 HJG_CUDA_STRATEGY(packed,

@@ -4,8 +4,8 @@
  *	  partitions in shared memory (hjg_cuda_copartition.h).
  *
  * Partitions that skew or duplicates make larger than a table are joined in chunks, up to HJG_CUDA_MOST_CHUNKS, because a
- * kernel cannot be cancelled.  Where the fate of a probe row depends on all build rows of its key (every mode but ALL) the build
- * rows of each partition must fit one table.  build() says no where they do not.
+ * kernel cannot be cancelled.  In every mode but ALL, where the pairs of a probe row depend on all build rows of its key, the
+ * build rows of each partition must fit one table; build() fails where they do not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,14 +49,14 @@ typedef struct PartsTable
 } PartsTable;
 
 static void
-parts_free(HjgCudaLane *lane, void *table)
+parts_free(HjgCudaStream *stream, void *table)
 {
-	hjg_cuda_parts_free(lane, &((PartsTable *) table)->build);
+	hjg_cuda_parts_free(stream, &((PartsTable *) table)->build);
 	free(table);
 }
 
 static HjgStatus
-parts_verify(HjgCudaLane *lane, void *join)
+parts_verify(HjgCudaStream *stream, void *join)
 {
 	PartsTable	   *table = join;
 	hjg_u32		largest = 0;
@@ -64,9 +64,9 @@ parts_verify(HjgCudaLane *lane, void *join)
 
 	if (table->verified)
 		return HJG_OK;
-	status = hjg_cuda_copy_out(lane, &largest, table->build.largest, sizeof(largest));
+	status = hjg_cuda_copy_out(stream, &largest, table->build.largest, sizeof(largest));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(lane);
+		status = hjg_cuda_wait(stream);
 	if (status == HJG_OK && largest > hjg_cuda_most_part_rows(table->mode, table->plan.build_limit))
 		status = HJG_ERR_INPUT;
 	table->verified = status == HJG_OK;
@@ -74,7 +74,7 @@ parts_verify(HjgCudaLane *lane, void *join)
 }
 
 static HjgStatus
-build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, int npasses, void **result)
+build_in(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, int npasses, void **result)
 {
 	PartsTable	   *table = calloc(1, sizeof(PartsTable));
 	HjgStatus	status;
@@ -82,20 +82,20 @@ build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 	if (table == NULL)
 		return HJG_ERR_MEMORY;
 	table->mode = shape->mode;
-	if (!hjg_cuda_parts_plan(lane->device, shape, npasses, &table->plan))
+	if (!hjg_cuda_parts_plan(stream->device, shape, npasses, &table->plan))
 	{
 		free(table);
 		return HJG_ERR_INPUT;
 	}
-	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
+	status = hjg_cuda_mark(stream, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
-		status = hjg_cuda_parts_make(lane, &table->plan, build, &table->build, NULL);
+		status = hjg_cuda_parts_make(stream, &table->plan, build, &table->build, NULL);
 	/* kernels of other modes take it for granted */
 	if (status == HJG_OK && shape->mode != HJG_MATCH_ALL)
-		status = parts_verify(lane, table);
+		status = parts_verify(stream, table);
 	if (status != HJG_OK)
 	{
-		parts_free(lane, table);
+		parts_free(stream, table);
 		return status;
 	}
 	*result = table;
@@ -103,8 +103,8 @@ build_in(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
 }
 
 /*
- * Choose the limit: a unit builds a table: where there are units enough for all multiprocessors they are as large as
- * uniform data makes them, so that only skew cuts partitions; else they are cut.
+ * Choose the probe rows of a unit. Each unit builds a table, so where there are enough units for all multiprocessors,
+ * partitions of uniform data are not cut, but only those that skew makes larger; otherwise partitions are cut.
  */
 static hjg_u32
 probe_limit_of(const HjgCudaPartsPlan *plan, hjg_u64 probe_rows)
@@ -118,7 +118,7 @@ probe_limit_of(const HjgCudaPartsPlan *plan, hjg_u64 probe_rows)
 }
 
 static HjgStatus
-parts_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+parts_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const PartsTable *table = join;
 	const HjgCudaPartsPlan *plan = &table->plan;
@@ -135,12 +135,12 @@ parts_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 
 	if (probe->nrows == 0)
 		return HJG_OK;
-	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
+	status = hjg_cuda_mark(stream, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
-		status = hjg_cuda_parts_make(lane, plan, probe, &parts, &units);
+		status = hjg_cuda_parts_make(stream, plan, probe, &parts, &units);
 	if (status != HJG_OK)
 		return status;
-	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
 	{
 		HjgKJoin	args = {
@@ -153,9 +153,9 @@ parts_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 			.mode = table->mode
 		};
 
-		status = hjg_cuda_launch_filling(lane, kernel, plan->join_threads, plan->join_shared, ~0ull, &args);
+		status = hjg_cuda_launch_filling(stream, kernel, plan->join_threads, plan->join_shared, ~0ull, &args);
 	}
-	hjg_cuda_parts_free(lane, &parts);
+	hjg_cuda_parts_free(stream, &parts);
 	return status;
 }
 
@@ -172,9 +172,9 @@ bytes_##PASSES(const HjgCudaDevice *device, const HjgCudaShape *shape) \
 	return bytes_of(device, shape, PASSES); \
 } \
 static HjgStatus \
-build_##PASSES(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
+build_##PASSES(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
 { \
-	return build_in(lane, shape, build, PASSES, table); \
+	return build_in(stream, shape, build, PASSES, table); \
 } \
 HJG_CUDA_STRATEGY(radix##PASSES, \
 	.unique = (HJG_CUDA_RADIX##PASSES##_NEEDS & HJG_NEEDS_UNIQUE) != 0, \

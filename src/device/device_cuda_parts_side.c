@@ -143,21 +143,21 @@ lay_numbers(const HjgCudaPartsPlan *plan, HjgCudaPtr base, HjgCudaParts *parts)
 }
 
 void
-hjg_cuda_parts_free(HjgCudaLane *lane, HjgCudaParts *parts)
+hjg_cuda_parts_free(HjgCudaStream *stream, HjgCudaParts *parts)
 {
-	hjg_cuda_free(lane, parts->keys);
-	hjg_cuda_free(lane, parts->rows);
-	hjg_cuda_free(lane, parts->numbers);
+	hjg_cuda_free(stream, parts->keys);
+	hjg_cuda_free(stream, parts->rows);
+	hjg_cuda_free(stream, parts->numbers);
 	memset(parts, 0, sizeof(*parts));
 }
 
 static HjgStatus
-alloc_rows(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, hjg_u64 nrows, HjgCudaParts *parts)
+alloc_rows(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, hjg_u64 nrows, HjgCudaParts *parts)
 {
-	HjgStatus	status = hjg_cuda_alloc(lane, keys_bytes(plan, nrows), &parts->keys);
+	HjgStatus	status = hjg_cuda_alloc(stream, keys_bytes(plan, nrows), &parts->keys);
 
 	if (status == HJG_OK && rows_bytes(plan, nrows) > 0)
-		status = hjg_cuda_alloc(lane, rows_bytes(plan, nrows), &parts->rows);
+		status = hjg_cuda_alloc(stream, rows_bytes(plan, nrows), &parts->rows);
 	return status;
 }
 
@@ -192,7 +192,7 @@ blocks_of(unsigned nitems)
 }
 
 static HjgStatus
-count_and_place(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, const HjgCudaParts *parts,
+count_and_place(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, const HjgCudaParts *parts,
 				const HjgKUnits *units)
 {
 	const int	bits = hjg_cuda_parts_bits(plan);
@@ -202,20 +202,20 @@ count_and_place(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSi
 		.down = parts->down, .coarse = plan->second_bits > 0 ? parts->coarse : 0, .bits = (hjg_u32) bits,
 		.fine_bits = (hjg_u32) plan->second_bits, .align_bits = plan->aligned ? 2 : 0
 	};
-	HjgStatus	status = hjg_cuda_zero(lane, parts->counts, ((size_t) sizeof(hjg_u32) << bits) + 64);
+	HjgStatus	status = hjg_cuda_zero(stream, parts->counts, ((size_t) sizeof(hjg_u32) << bits) + 64);
 
 	if (units != NULL)
 		place.units = *units;
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &count_keys[plan->key_class], HJG_K_COUNT_THREADS, 4u << bits,
+		status = hjg_cuda_launch_filling(stream, &count_keys[plan->key_class], HJG_K_COUNT_THREADS, 4u << bits,
 										 (side->nrows + COUNT_BLOCK_ROWS - 1) / COUNT_BLOCK_ROWS, &count);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &place_parts, blocks_of(1u << bits), HJG_K_LIST_THREADS, 0, (void *[]) {&place});
+		status = hjg_cuda_launch(stream, &place_parts, blocks_of(1u << bits), HJG_K_LIST_THREADS, 0, (void *[]) {&place});
 	return status;
 }
 
 static HjgStatus
-scatter_once(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, const HjgCudaParts *parts)
+scatter_once(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, const HjgCudaParts *parts)
 {
 	const int	bits = plan->first_bits;
 	HjgKScatter scatter = {
@@ -225,16 +225,16 @@ scatter_once(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide 
 
 	if (plan->aligned)
 	{
-		scatter.tile_rows = aligned_tile_rows(lane->device, bits, side->nrows);
-		return hjg_cuda_launch_filling(lane, &scatter_aligned[bits - HJG_CUDA_ALIGNED_LEAST_BITS], HJG_K_ALIGNED_THREADS,
+		scatter.tile_rows = aligned_tile_rows(stream->device, bits, side->nrows);
+		return hjg_cuda_launch_filling(stream, &scatter_aligned[bits - HJG_CUDA_ALIGNED_LEAST_BITS], HJG_K_ALIGNED_THREADS,
 									   aligned_shared(bits), side->nrows / scatter.tile_rows + 1, &scatter);
 	}
-	return hjg_cuda_launch_filling(lane, &scatter_rows[plan->key_class], HJG_K_SCATTER_THREADS, scatter_shared(plan, bits),
+	return hjg_cuda_launch_filling(stream, &scatter_rows[plan->key_class], HJG_K_SCATTER_THREADS, scatter_shared(plan, bits),
 								   side->nrows / tile_rows(plan) + 1, &scatter);
 }
 
 static HjgStatus
-scatter_twice(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, const HjgCudaParts *parts)
+scatter_twice(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, const HjgCudaParts *parts)
 {
 	HjgCudaParts between = {0};
 	HjgCudaPtr	tiles = 0;
@@ -242,13 +242,13 @@ scatter_twice(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide
 		.side = kernel_side(side), .up = parts->coarse, .bits = (hjg_u32) plan->first_bits,
 		.shift = 32 - (hjg_u32) plan->first_bits
 	};
-	HjgStatus	status = alloc_rows(lane, plan, side->nrows, &between);
+	HjgStatus	status = alloc_rows(stream, plan, side->nrows, &between);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, tiles_bytes(plan, side->nrows), &tiles);
+		status = hjg_cuda_alloc(stream, tiles_bytes(plan, side->nrows), &tiles);
 	scatter.out = hjg_cuda_parts_rows(&between);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &scatter_rows[plan->key_class], HJG_K_SCATTER_THREADS,
+		status = hjg_cuda_launch_filling(stream, &scatter_rows[plan->key_class], HJG_K_SCATTER_THREADS,
 										 scatter_shared(plan, plan->first_bits), side->nrows / tile_rows(plan) + 1, &scatter);
 	if (status == HJG_OK)
 	{
@@ -258,7 +258,7 @@ scatter_twice(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide
 			.tile_rows = (hjg_u32) tile_rows(plan)
 		};
 
-		status = hjg_cuda_launch(lane, &list_tiles, blocks_of(32u << plan->first_bits), HJG_K_LIST_THREADS, 0, (void *[]) {&list});
+		status = hjg_cuda_launch(stream, &list_tiles, blocks_of(32u << plan->first_bits), HJG_K_LIST_THREADS, 0, (void *[]) {&list});
 	}
 	if (status == HJG_OK)
 	{
@@ -268,25 +268,25 @@ scatter_twice(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide
 			.shift = 32 - (hjg_u32) hjg_cuda_parts_bits(plan)
 		};
 
-		status = hjg_cuda_launch_filling(lane, &scatter_again[plan->key_class], HJG_K_SCATTER_THREADS,
+		status = hjg_cuda_launch_filling(stream, &scatter_again[plan->key_class], HJG_K_SCATTER_THREADS,
 										 scatter_shared(plan, plan->second_bits),
 										 side->nrows / tile_rows(plan) + 1 + ((hjg_u64) 1 << plan->first_bits), &again);
 	}
-	hjg_cuda_free(lane, tiles);
-	hjg_cuda_parts_free(lane, &between);
+	hjg_cuda_free(stream, tiles);
+	hjg_cuda_parts_free(stream, &between);
 	return status;
 }
 
 HjgStatus
-hjg_cuda_parts_make(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, HjgCudaParts *parts,
+hjg_cuda_parts_make(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCudaSide *side, HjgCudaParts *parts,
 					HjgKUnits *units)
 {
 	HjgStatus	status;
 
 	memset(parts, 0, sizeof(*parts));
-	status = alloc_rows(lane, plan, side->nrows, parts);
+	status = alloc_rows(stream, plan, side->nrows, parts);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, lay_numbers(plan, 0, parts), &parts->numbers);
+		status = hjg_cuda_alloc(stream, lay_numbers(plan, 0, parts), &parts->numbers);
 	if (status == HJG_OK)
 	{
 		lay_numbers(plan, parts->numbers, parts);
@@ -295,12 +295,12 @@ hjg_cuda_parts_make(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCu
 			units->probe = parts->parts;
 			units->unit_first = parts->unit_first;
 		}
-		status = count_and_place(lane, plan, side, parts, units);
+		status = count_and_place(stream, plan, side, parts, units);
 	}
 	if (status == HJG_OK)
-		status = plan->second_bits > 0 ? scatter_twice(lane, plan, side, parts) : scatter_once(lane, plan, side, parts);
+		status = plan->second_bits > 0 ? scatter_twice(stream, plan, side, parts) : scatter_once(stream, plan, side, parts);
 	if (status != HJG_OK)
-		hjg_cuda_parts_free(lane, parts);
+		hjg_cuda_parts_free(stream, parts);
 	return status;
 }
 

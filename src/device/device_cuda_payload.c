@@ -2,16 +2,16 @@
  * device_cuda_payload.c
  *	  Early materialisation: payload columns come with the keys, and leave beside the pairs.
  *
- * Paper 003 (figures 9 and 10) fetches columns by row number after the join, wherever they lie.  Here the
- * choice is where: on the device, from columns that were sent along, or by whoever reads the pairs (HjgPayloadBytes).
+ * Paper 003 (figures 9 and 10) fetches columns by row number after the join, wherever they lie.  Here columns are either sent
+ * with the keys and gathered on the device, or gathered where the pairs are read (HjgPayloadBytes).
  *
- * Build columns lie in device memory by row number, as long as the join; holes in the row numbers
- * are holes there.  Probe columns go through with the chunks of keys, in the buffers of the same turn.  The pairs of a
- * chunk are gathered on the lane that wrote them, into a buffer that the lane copies out which copies out the pairs.
+ * Build columns lie in device memory by row number, as long as the join; holes in the row numbers are holes there.  Probe
+ * columns are copied with the chunks of keys, into buffers of the same number. The columns of a chunk's pairs are gathered on
+ * the stream that wrote the pairs, into a buffer that is copied out by the same stream as the pairs.
  *
- * What is gathered is settled as a join is built, and for each round: a side of which some segment
- * comes without its columns is not, nor is one for which the budget has no room, nor anything in turns
- * (device_cuda_turns.c), which move pairs in the result.
+ * The sides that are gathered are chosen when a join is built, and for each round. Not gathered are a side with a segment
+ * without columns, a side for which the budget has no room, and joins in several passes (device_cuda_passes.c), which move
+ * pairs in the result.
  */
 #include "device/hjg_cuda_join.h"
 
@@ -85,32 +85,32 @@ hjg_cuda_payload_borrow(HjgCudaJoin *branch)
 HjgStatus
 hjg_cuda_payload_alloc(HjgCudaJoin *join)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	HjgCudaPayload *payload = &join->payload;
 	const size_t chunk = join->chunk_rows;
 	HjgStatus	status = HJG_OK;
 
 	for (int s = 0; s < HJG_SIDES; s++)
 		for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK && payload->bytes.bytes[s] > 0; i++)
-			status = hjg_cuda_alloc(lane, chunk * payload->bytes.bytes[s], &payload->gathered[s][i]);
+			status = hjg_cuda_alloc(stream, chunk * payload->bytes.bytes[s], &payload->gathered[s][i]);
 	for (int i = 0; i < 2 && status == HJG_OK && payload->bytes.bytes[HJG_SIDE_PROBE] > 0; i++)
-		status = hjg_cuda_alloc(lane, chunk * payload->bytes.bytes[HJG_SIDE_PROBE], &payload->probe[i]);
+		status = hjg_cuda_alloc(stream, chunk * payload->bytes.bytes[HJG_SIDE_PROBE], &payload->probe[i]);
 	return status;
 }
 
 void
 hjg_cuda_payload_free(HjgCudaJoin *join)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	HjgCudaPayload *payload = &join->payload;
 
 	if (join->trunk == NULL)
-		hjg_cuda_free(lane, payload->build);
+		hjg_cuda_free(stream, payload->build);
 	for (int i = 0; i < 2; i++)
-		hjg_cuda_free(lane, payload->probe[i]);
+		hjg_cuda_free(stream, payload->probe[i]);
 	for (int s = 0; s < HJG_SIDES; s++)
 		for (int i = 0; i < HJG_CUDA_OUTS; i++)
-			hjg_cuda_free(lane, payload->gathered[s][i]);
+			hjg_cuda_free(stream, payload->gathered[s][i]);
 }
 
 /* ---- columns in ---- */
@@ -118,7 +118,7 @@ hjg_cuda_payload_free(HjgCudaJoin *join)
 HjgStatus
 hjg_cuda_payload_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegments)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	HjgCudaPayload *payload = &join->payload;
 	const size_t width = payload->bytes.bytes[HJG_SIDE_BUILD];
 	size_t		queued = 0;
@@ -126,9 +126,9 @@ hjg_cuda_payload_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 
 	if (width == 0)
 		return HJG_OK;
-	status = hjg_cuda_alloc(lane, payload->build_limit * width, &payload->build);
+	status = hjg_cuda_alloc(stream, payload->build_limit * width, &payload->build);
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+		status = hjg_cuda_mark(stream, HJG_CUDA_TRANSFER_IN);
 	for (int i = 0; i < nsegments && status == HJG_OK; i++)
 	{
 		const size_t bytes = segments[i].nrows * width;
@@ -136,9 +136,9 @@ hjg_cuda_payload_build(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 		if (bytes == 0)
 			continue;
 		hjg_cuda_region_pin(segments[i].payload);
-		status = hjg_cuda_copy_in(lane, payload->build + segments[i].first_row * width, segments[i].payload, bytes);
+		status = hjg_cuda_copy_in(stream, payload->build + segments[i].first_row * width, segments[i].payload, bytes);
 		if (status == HJG_OK)
-			status = hjg_cuda_pace(lane, &queued, bytes);
+			status = hjg_cuda_pace(stream, &queued, bytes);
 	}
 	return status;
 }
@@ -157,51 +157,51 @@ hjg_cuda_payload_round(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 }
 
 HjgStatus
-hjg_cuda_payload_load(HjgCudaJoin *join, HjgCudaLane *lane, int turn, const HjgSegment *segments, int nsegments, hjg_u64 row,
+hjg_cuda_payload_load(HjgCudaJoin *join, HjgCudaStream *stream, int buffer, const HjgSegment *segments, int nsegments, hjg_u64 row,
 					hjg_u64 n)
 {
 	if ((join->payload.sides & HJG_SIDE_BIT(HJG_SIDE_PROBE)) == 0)
 		return HJG_OK;
-	return hjg_cuda_bring_rows(lane, HJG_CUDA_PAYLOAD, join->payload.bytes.bytes[HJG_SIDE_PROBE],
-							   join->payload.probe[turn], segments, nsegments, row, n);
+	return hjg_cuda_bring_rows(stream, HJG_CUDA_PAYLOAD, join->payload.bytes.bytes[HJG_SIDE_PROBE],
+							   join->payload.probe[buffer], segments, nsegments, row, n);
 }
 
 /* ---- columns out ---- */
 
 HjgStatus
-hjg_cuda_gather(HjgCudaLane *lane, const HjgKGather *gather)
+hjg_cuda_gather(HjgCudaStream *stream, const HjgKGather *gather)
 {
-	const unsigned most = (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR;
+	const unsigned most = (unsigned) stream->device->multiprocessors * BLOCKS_A_PROCESSOR;
 	const int	which = gather->nwords % 4 == 0 ? 2 : gather->nwords % 2 == 0 ? 1 : 0;
 	const hjg_u64 accesses = gather->npairs * (gather->nwords >> which);
 	const hjg_u64 blocks = (accesses + HJG_K_GATHER_THREADS - 1) / HJG_K_GATHER_THREADS;
 
-	return hjg_cuda_launch(lane, &gather_rows[which], blocks < most ? (unsigned) blocks : most, HJG_K_GATHER_THREADS, 0,
+	return hjg_cuda_launch(stream, &gather_rows[which], blocks < most ? (unsigned) blocks : most, HJG_K_GATHER_THREADS, 0,
 						   (void *[]) {(void *) gather});
 }
 
 HjgStatus
-hjg_cuda_payload_gather(HjgCudaJoin *join, int turn, hjg_u64 npairs, int probe_turn, hjg_u64 first_row, hjg_u64 nrows)
+hjg_cuda_payload_gather(HjgCudaJoin *join, int buffer, hjg_u64 npairs, int probe_buffer, hjg_u64 first_row, hjg_u64 nrows)
 {
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	HjgCudaPayload *payload = &join->payload;
 	HjgStatus	status = HJG_OK;
 
 	if (payload->sides == 0 || npairs == 0)
 		return HJG_OK;
-	status = hjg_cuda_mark(lane, HJG_CUDA_GATHER);
+	status = hjg_cuda_mark(stream, HJG_CUDA_GATHER);
 	for (int s = 0; s < HJG_SIDES && status == HJG_OK; s++)
 	{
 		const bool	build = s == HJG_SIDE_BUILD;
 		const HjgKGather gather = {
-			.pairs = join->pairs[turn], .from = build ? payload->build : payload->probe[probe_turn],
-			.to = payload->gathered[s][turn], .npairs = npairs, .nwords = payload->bytes.bytes[s] / HJG_PAYLOAD_UNIT,
+			.pairs = join->pairs[buffer], .from = build ? payload->build : payload->probe[probe_buffer],
+			.to = payload->gathered[s][buffer], .npairs = npairs, .nwords = payload->bytes.bytes[s] / HJG_PAYLOAD_UNIT,
 			.first_row = build ? 0 : (hjg_u32) first_row, .build = build,
 			.nrows = build ? (hjg_u32) payload->build_limit : (hjg_u32) nrows
 		};
 
 		if (payload->sides & HJG_SIDE_BIT(s))
-			status = hjg_cuda_gather(lane, &gather);
+			status = hjg_cuda_gather(stream, &gather);
 	}
-	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_IDLE) : status;
+	return status == HJG_OK ? hjg_cuda_mark(stream, HJG_CUDA_IDLE) : status;
 }

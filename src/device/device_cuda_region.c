@@ -168,7 +168,7 @@ hjg_cuda_region_trim(unsigned idle_ms)
 /* ---- copies ---- */
 
 HjgStatus
-hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
+hjg_cuda_bring_rows(HjgCudaStream *stream, HjgCudaOfRow what, size_t width, HjgCudaPtr to, const HjgSegment *segments, int nsegments,
 				    hjg_u64 row, hjg_u64 n)
 {
 	HjgStatus	status = HJG_OK;
@@ -183,7 +183,7 @@ hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaP
 			continue;
 		m = end - row < n ? end - row : n;
 		hjg_cuda_region_pin(from);
-		status = hjg_cuda_copy_in(lane, to, from + (row - segments[i].first_row) * width, m * width);
+		status = hjg_cuda_copy_in(stream, to, from + (row - segments[i].first_row) * width, m * width);
 		to += m * width;
 		row += m;
 		n -= m;
@@ -192,7 +192,7 @@ hjg_cuda_bring_rows(HjgCudaLane *lane, HjgCudaOfRow what, size_t width, HjgCudaP
 }
 
 HjgStatus
-hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes)
+hjg_cuda_pace(HjgCudaStream *stream, size_t *queued_bytes, size_t more_bytes)
 {
 	HjgStatus	status;
 
@@ -200,6 +200,6 @@ hjg_cuda_pace(HjgCudaLane *lane, size_t *queued_bytes, size_t more_bytes)
 	if (*queued_bytes < COPY_STEP_BYTES)
 		return HJG_OK;
 	*queued_bytes = 0;
-	status = hjg_cuda_wait(lane);
-	return status == HJG_OK ? hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN) : status;
+	status = hjg_cuda_wait(stream);
+	return status == HJG_OK ? hjg_cuda_mark(stream, HJG_CUDA_TRANSFER_IN) : status;
 }

@@ -26,15 +26,15 @@ hjg_cuda_strategy_at(int ix)
 }
 
 HjgStatus
-hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaLane *lane, const HjgCudaShape *shape,
+hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaStream *stream, const HjgCudaShape *shape,
 						const HjgCudaSide *build, void **table)
 {
-	HjgStatus	status = strategy->build(lane, shape, build, table);
+	HjgStatus	status = strategy->build(stream, shape, build, table);
 
 	if (status != HJG_OK || strategy->verify == NULL)
 		return status;
-	status = strategy->verify(lane, *table);
+	status = strategy->verify(stream, *table);
 	if (status != HJG_OK)
-		strategy->free(lane, *table);
+		strategy->free(stream, *table);
 	return status;
 }

@@ -88,45 +88,45 @@ kernel_output(const HjgCudaOutput *output)
 
 /* Compute the blocks that fit the device, or fewer for few rows. */
 static HjgStatus
-launch_rows(HjgCudaLane *lane, HjgCudaKernel *kernel, hjg_u64 nrows, void *args)
+launch_rows(HjgCudaStream *stream, HjgCudaKernel *kernel, hjg_u64 nrows, void *args)
 {
 	int			blocks;
-	HjgStatus	status = hjg_cuda_occupancy(lane, kernel, THREADS, 0, &blocks);
-	hjg_u64		all = (hjg_u64) blocks * (hjg_u64) lane->device->multiprocessors;
+	HjgStatus	status = hjg_cuda_occupancy(stream, kernel, THREADS, 0, &blocks);
+	hjg_u64		all = (hjg_u64) blocks * (hjg_u64) stream->device->multiprocessors;
 	hjg_u64		wanted = (nrows + THREADS - 1) / THREADS;
 
 	if (status != HJG_OK)
 		return status;
-	return hjg_cuda_launch(lane, kernel, (unsigned) (wanted < all ? wanted : all), THREADS, 0, (void *[]) {args});
+	return hjg_cuda_launch(stream, kernel, (unsigned) (wanted < all ? wanted : all), THREADS, 0, (void *[]) {args});
 }
 
 static HjgStatus
-fill_words(HjgCudaLane *lane, HjgCudaPtr ptr, hjg_u64 nwords)
+fill_words(HjgCudaStream *stream, HjgCudaPtr ptr, hjg_u64 nwords)
 {
-	lane->busy = true;
-	return hjg_cuda_check(lane, hjg_cuda.set_words(ptr, HJG_NO_ROW, nwords, lane->stream), "empty slots");
+	stream->busy = true;
+	return hjg_cuda_check(stream, hjg_cuda.set_words(ptr, HJG_NO_ROW, nwords, stream->handle), "empty slots");
 }
 
 static HjgStatus
-read_facts(HjgCudaLane *lane, const SlotTable *table, Facts *facts)
+read_facts(HjgCudaStream *stream, const SlotTable *table, Facts *facts)
 {
-	HjgStatus	status = hjg_cuda_copy_out(lane, facts, table->small, sizeof(*facts));
+	HjgStatus	status = hjg_cuda_copy_out(stream, facts, table->small, sizeof(*facts));
 
-	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+	return status == HJG_OK ? hjg_cuda_wait(stream) : status;
 }
 
 static void
-free_table(HjgCudaLane *lane, void *join)
+free_table(HjgCudaStream *stream, void *join)
 {
 	SlotTable	   *table = join;
 
-	hjg_cuda_free(lane, table->slots);
-	hjg_cuda_free(lane, table->small);
+	hjg_cuda_free(stream, table->slots);
+	hjg_cuda_free(stream, table->small);
 	free(table);
 }
 
 static HjgStatus
-begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, SlotTable **result)
+begin_table(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, SlotTable **result)
 {
 	SlotTable	   *table = calloc(1, sizeof(SlotTable));
 	HjgStatus	status;
@@ -136,14 +136,14 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 	table->mode = shape->mode;
 	table->width_ix = width_ix_of(shape->key_width);
 	table->build = *build;
-	status = hjg_cuda_alloc(lane, sizeof(Facts), &table->small);
+	status = hjg_cuda_alloc(stream, sizeof(Facts), &table->small);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, table->small, sizeof(Facts));
+		status = hjg_cuda_zero(stream, table->small, sizeof(Facts));
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+		status = hjg_cuda_mark(stream, HJG_CUDA_BUILD);
 	if (status != HJG_OK)
 	{
-		free_table(lane, table);
+		free_table(stream, table);
 		return status;
 	}
 	*result = table;
@@ -152,17 +152,17 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 
 /* Finish a table that has every key once and with room; free any other. */
 static HjgStatus
-end_table(HjgCudaLane *lane, SlotTable *table, HjgStatus status, void **result)
+end_table(HjgCudaStream *stream, SlotTable *table, HjgStatus status, void **result)
 {
 	Facts		facts;
 
 	if (status == HJG_OK)
-		status = read_facts(lane, table, &facts);
+		status = read_facts(stream, table, &facts);
 	if (status == HJG_OK && (facts.flags & HJG_K_UNSUITED(table->mode)) != 0)
 		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{
-		free_table(lane, table);
+		free_table(stream, table);
 		return status;
 	}
 	*result = table;
@@ -190,18 +190,18 @@ table_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 static HjgStatus
-table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+table_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	const hjg_u64 nsectors = nsectors_of(build->nrows);
 	SlotTable	   *table;
-	HjgStatus	status = begin_table(lane, shape, build, &table);
+	HjgStatus	status = begin_table(stream, shape, build, &table);
 
 	if (status != HJG_OK)
 		return status;
 	table->nsectors = (hjg_u32) nsectors;
-	status = hjg_cuda_alloc(lane, nsectors * HJG_CUDA_SECTOR_BYTES, &table->slots);
+	status = hjg_cuda_alloc(stream, nsectors * HJG_CUDA_SECTOR_BYTES, &table->slots);
 	if (status == HJG_OK)
-		status = fill_words(lane, table->slots, nsectors * HJG_CUDA_SECTOR_BYTES / sizeof(hjg_u32));
+		status = fill_words(stream, table->slots, nsectors * HJG_CUDA_SECTOR_BYTES / sizeof(hjg_u32));
 	if (status == HJG_OK)
 	{
 		HjgKTable	args = {
@@ -209,13 +209,13 @@ table_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 			.nsectors = table->nsectors
 		};
 
-		status = launch_rows(lane, &fill_table[table->width_ix], build->nrows, &args);
+		status = launch_rows(stream, &fill_table[table->width_ix], build->nrows, &args);
 	}
-	return end_table(lane, table, status, result);
+	return end_table(stream, table, status, result);
 }
 
 static HjgStatus
-table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+table_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const SlotTable *table = join;
 	HjgCudaKernel *kernel = &probe_table[table->width_ix][hjg_cuda_kind(output)];
@@ -223,9 +223,9 @@ table_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCu
 		.build = kernel_side(&table->build), .probe = kernel_side(probe), .slots = table->slots,
 		.output = kernel_output(output), .nsectors = table->nsectors, .mode = table->mode
 	};
-	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	HjgStatus	status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 
-	return status == HJG_OK ? launch_rows(lane, kernel, probe->nrows, &args) : status;
+	return status == HJG_OK ? launch_rows(stream, kernel, probe->nrows, &args) : status;
 }
 
 HJG_CUDA_STRATEGY(table,
@@ -259,51 +259,51 @@ direct_suits(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 static HjgStatus
-direct_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+direct_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	SlotTable	   *table;
 	Facts		facts = {.least = ~0ull};
 	HjgKDirect	args = {.build = kernel_side(build)};
-	HjgStatus	status = begin_table(lane, shape, build, &table);
+	HjgStatus	status = begin_table(stream, shape, build, &table);
 
 	if (status != HJG_OK)
 		return status;
 	args.range = table->small;
 	args.flags = table->small + offsetof(Facts, flags);
-	status = hjg_cuda_copy_in(lane, table->small, &facts, sizeof(facts));
+	status = hjg_cuda_copy_in(stream, table->small, &facts, sizeof(facts));
 	if (status == HJG_OK)
-		status = launch_rows(lane, &find_range[table->width_ix], build->nrows, &args);
+		status = launch_rows(stream, &find_range[table->width_ix], build->nrows, &args);
 	if (status == HJG_OK)
-		status = read_facts(lane, table, &facts);
+		status = read_facts(stream, table, &facts);
 	if (status == HJG_OK && facts.greatest - facts.least >= most_slots(build->nrows))
 		status = HJG_ERR_INPUT;
 	if (status == HJG_OK)
 	{
 		table->least = args.least = facts.least;
 		table->nslots = args.nslots = facts.greatest - facts.least + 1;
-		status = hjg_cuda_alloc(lane, table->nslots * sizeof(hjg_u32), &table->slots);
+		status = hjg_cuda_alloc(stream, table->nslots * sizeof(hjg_u32), &table->slots);
 	}
 	if (status == HJG_OK)
-		status = fill_words(lane, table->slots, table->nslots);
+		status = fill_words(stream, table->slots, table->nslots);
 	args.slots = table->slots;
 	if (status == HJG_OK)
-		status = launch_rows(lane, &fill_direct[table->width_ix], build->nrows, &args);
-	return end_table(lane, table, status, result);
+		status = launch_rows(stream, &fill_direct[table->width_ix], build->nrows, &args);
+	return end_table(stream, table, status, result);
 }
 
 static HjgStatus
-direct_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+direct_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const SlotTable *table = join;
 	HjgKDirect	args = {
 		.probe = kernel_side(probe), .slots = table->slots, .output = kernel_output(output),
 		.least = table->least, .nslots = table->nslots, .mode = table->mode
 	};
-	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	HjgStatus	status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 
 	if (status != HJG_OK)
 		return status;
-	return launch_rows(lane, &probe_direct[table->width_ix][hjg_cuda_kind(output)], probe->nrows, &args);
+	return launch_rows(stream, &probe_direct[table->width_ix][hjg_cuda_kind(output)], probe->nrows, &args);
 }
 
 HJG_CUDA_STRATEGY(direct,

@@ -25,38 +25,38 @@ typedef struct ResultWindow
 	HjgCsrSlice slice;
 } ResultWindow;
 
-/* Count the pairs of the window and cut it; the cut is in the mail when this returns. */
+/* Count the pairs of the window and cut it; the cut is in the header when this returns. */
 static HjgStatus
 count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 {
 	HjgCudaJoin *join = window->join;
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	const int	w = hjg_cuda_width_ix(join->spec.key_width);
 	hjg_u64		room = (hjg_u64) window->result->npages * window->result->page_pairs - window->result->npairs;
 	int			mode = join->spec.mode;
 	HjgCudaPtr	cut = join->small;
 	HjgStatus	status;
 
-	status = hjg_cuda_mark(lane, HJG_CUDA_TRANSFER_IN);
+	status = hjg_cuda_mark(stream, HJG_CUDA_TRANSFER_IN);
 	if (status == HJG_OK)
-		status = hjg_cuda_bring_rows(lane, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[0], segments,
+		status = hjg_cuda_bring_rows(stream, HJG_CUDA_KEY, (size_t) join->spec.key_width, join->keys[0], segments,
 									 nsegments, window->row, window->nrows);
 	if (status == HJG_OK)
-		status = hjg_cuda_payload_load(join, lane, 0, segments, nsegments, window->row, window->nrows);
+		status = hjg_cuda_payload_load(join, stream, 0, segments, nsegments, window->row, window->nrows);
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+		status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &find[w], hjg_cuda_blocks(window->nrows + 1, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
+		status = hjg_cuda_launch(stream, &find[w], hjg_cuda_blocks(window->nrows + 1, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
 								 (void *[]) {&join->keys[0], &window->nrows, &join->csr.table, &mode, &window->slice,
 											 &join->windows.offsets, &join->windows.firsts});
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(lane, join->windows.offsets, window->nrows + 1, join->windows.sums);
+		status = hjg_cuda_scan(stream, join->windows.offsets, window->nrows + 1, join->windows.sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &hjg_k_cut_window, 1, 1, 0,
+		status = hjg_cuda_launch(stream, &hjg_k_cut_window, 1, 1, 0,
 								 (void *[]) {&join->windows.offsets, &window->nrows, &window->skip, &room, &cut});
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, &join->lanes->mail->cut, cut, sizeof(HjgCsrCut));
-	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+		status = hjg_cuda_copy_out(stream, &join->streams->header->cut, cut, sizeof(HjgCsrCut));
+	return status == HJG_OK ? hjg_cuda_wait(stream) : status;
 }
 
 /* Check the device's answer, like everything else that is not ours. */
@@ -72,34 +72,34 @@ static HjgStatus
 write_window(ResultWindow *window, const HjgCsrCut *cut)
 {
 	HjgCudaJoin *join = window->join;
-	HjgCudaLane *lane = &join->lanes->work;
+	HjgCudaStream *stream = &join->streams->work;
 	const int	w = hjg_cuda_width_ix(join->spec.key_width);
 	hjg_u32		first_row = (hjg_u32) window->row;
 	hjg_u64		begin = cut->begin;
 	HjgStatus	status = HJG_OK;
 
-	for (int turn = 0; begin < cut->end && status == HJG_OK; turn = (turn + 1) % HJG_CUDA_OUTS)
+	for (int buffer = 0; begin < cut->end && status == HJG_OK; buffer = (buffer + 1) % HJG_CUDA_OUTS)
 	{
-		HjgCudaLane *out = &join->lanes->out[turn];
-		HjgCudaPtr	pairs = join->pairs[turn];
+		HjgCudaStream *out = &join->streams->out[buffer];
+		HjgCudaPtr	pairs = join->pairs[buffer];
 		hjg_u64		n = cut->end - begin < join->chunk_rows ? cut->end - begin : join->chunk_rows;
 
 		/* waiting for the buffer keeps the queue short, and cancels are noticed */
 		status = hjg_cuda_wait(out);
 		if (status == HJG_OK)
-			status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+			status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 		if (status == HJG_OK)
-			status = hjg_cuda_launch(lane, &write_pairs[w], hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
+			status = hjg_cuda_launch(stream, &write_pairs[w], hjg_cuda_blocks(n, HJG_CUDA_BLOCK), HJG_CUDA_BLOCK, 0,
 									 (void *[]) {&join->csr.table, &join->windows.offsets, &join->windows.firsts, &window->nrows,
 												 &first_row, &begin, &n, &pairs});
 		if (status == HJG_OK)
-			status = hjg_cuda_payload_gather(join, turn, n, 0, window->row, window->nrows);
+			status = hjg_cuda_payload_gather(join, buffer, n, 0, window->row, window->nrows);
 		if (status == HJG_OK)
-			status = hjg_cuda_mark(lane, HJG_CUDA_IDLE);
+			status = hjg_cuda_mark(stream, HJG_CUDA_IDLE);
 		if (status == HJG_OK)
-			status = hjg_cuda_follow(out, lane);
+			status = hjg_cuda_follow(out, stream);
 		if (status == HJG_OK)
-			status = hjg_cuda_send_pairs(join, turn, window->result, n);
+			status = hjg_cuda_send_pairs(join, buffer, window->result, n);
 		begin += n;
 	}
 	return status;
@@ -125,7 +125,7 @@ hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 		status = count_window(&window, segments, nsegments);
 		if (status != HJG_OK)
 			break;
-		cut = join->lanes->mail->cut;
+		cut = join->streams->header->cut;
 		if (!sound(&window, &cut, capacity - result->npairs))
 			return HJG_ERR_DEVICE;
 		if (sliced)

@@ -47,10 +47,10 @@ usage(void)
 		   "Given by the server:\n"
 		   "  --server-fd=N   descriptor of the shared memory that is read only\n"
 		   "  --device-fd=N   descriptor of the shared memory that is written, too\n"
-		   "  --confine=DIR   keep away from this data directory, and from what drivers need not\n"
+		   "  --confine=DIR   deny access to this data directory, and to all else that drivers do not need\n"
 		   "  --socket-fd=N   descriptor of the socket to the supervisor\n"
 		   "  --epoch=N       number of this process in the life of the arena\n"
-		   "  --parent=PID    end at once when this is not the parent process\n");
+		   "  --parent=PID    exit at once unless this is the parent process\n");
 	hjg_fault_help();
 }
 

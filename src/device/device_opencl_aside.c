@@ -1,15 +1,13 @@
 /*
  * device_opencl_aside.c
- *	  What is done once for an OpenCL device and a key width, aside from joins: to open it, and to measure
- *	  its steps.
+ *	  Work that is done once for an OpenCL device and a key width, in a thread aside from joins: opening it, and measuring its steps.
  *
- * Drivers compile programs when a device is opened, and kernels at their first launch, which may take seconds, while a join has to
- * show signs of life and to notice that it is cancelled.  So a thread of its own opens the device and runs a
- * small join (warmed), or the joins by which unit costs are measured, and what asked for it polls until that has ended.  Nobody waits for what is
- * measured ahead of joins.
+ * Drivers compile programs when a device is opened, and kernels at their first launch, which may take seconds, while a join
+ * must keep its heartbeat and notice cancellation. So a thread opens the device and runs a small join (warmed), or the joins
+ * that measure unit costs, and the join that needs it polls until it has ended. Measurements ahead of joins are not waited for.
  *
- * While such a thread is in the driver the device counts as used (device_health.c): a process that dies there leaves a trace, also
- * where nobody has asked for a join; one that is told to end, or ends with the server or its supervisor, leaves none.
+ * While such a thread is in the driver the device counts as used (device_health.c): if the process dies there, that counts as a
+ * failure of the device, even without a join; if it is told to end, or ends with the server or its supervisor, it does not.
  */
 #define _GNU_SOURCE
 

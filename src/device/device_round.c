@@ -2,11 +2,11 @@
  * device_round.c
  *	  One operation of a job, as a runner carries it out: a build, or a round of a probe batch.
  *
- * What the operation says is in memory that others can write to: it is read once and checked, and what was checked
- * is what is used.  What it leaves there is checked by who reads it (hjg_check_round).
+ * The operation's request is in memory that others can write to: it is copied once, and the copy is checked and used. The
+ * reader of its results checks them in the same way (hjg_check_round).
  *
- * When a device gives a join up, the cpu engine takes over, on the first way and with nobody else at the join; an
- * operation that failed beside others, or on another way, is queued again till then.
+ * When a device gives up a join, the cpu engine joins instead, on the first way, when no other operation of the join runs;
+ * until then an operation that failed beside others, or on another way, is queued again.
  */
 #define _GNU_SOURCE
 
@@ -19,7 +19,7 @@
 #define MAX_POOLS 12
 #define CPU_DEVICE 0			/* device_drivers.c */
 
-/* ---- what engines work with ---- */
+/* ---- the environment of engines ---- */
 
 /*
  * The pool of all threads, and smaller ones for jobs that ask for less: of

@@ -1,34 +1,31 @@
 /*
  * hjg_cuda.h
- *	  NVIDIA GPUs through the driver API: what the files device_cuda_*.c share.
+ *	  NVIDIA GPUs through the driver API: declarations that the files device_cuda_*.c share.
  *	  Internal to the room "device".
  *
- * Nothing here links against CUDA.  libcuda.so.1 is opened by name when devices
- * are looked for, its functions are declared below as far as they are used, and
- * the kernels (kernels/X.cu, one image a file, machine code for every target and
- * PTX) are embedded in the program.  A program that was built without nvcc has
- * no images and says so where its devices are listed.
+ * Nothing here links against CUDA.  libcuda.so.1 is opened by name when devices are searched; the functions that are used are
+ * declared below. The kernels (kernels/X.cu, one image for each file, with machine code for every target and PTX) are part of
+ * the program. A program that was built without nvcc has no images, and says so where its devices are listed.
  *
  * Layers, from below:
  *		api			the functions of libcuda
  *		device		one GPU: facts, its primary context (made at the first
  *					join, once a process), images, kernels by name
  *		memory		blocks of device memory out of one budget a device
- *		lane		one stream and what waits for it; the only place where
+ *		stream		one stream and what waits for it; the only place where
  *					kernels are launched and copies are queued
  *		strategy	a resident join: both sides lie in device memory
  *		driver		HjgDriver "cuda": arena in, strategy, arena out
  *
- * Threads.  A lane belongs to one thread at a time; so does what hangs on it.
- * Devices and memory may be used from all threads.  A thread makes the context
- * current with hjg_cuda_enter() before it uses a lane.
+ * Threads.  A stream and all that belongs to it are used by one thread at a time. Devices and memory may be used from all
+ * threads.  A thread makes the context current with hjg_cuda_enter() before it uses a stream.
  *
  * Errors.  Every call of the api goes through hjg_cuda_check() or the functions
  * below.  After an error that leaves the context unusable (an address fault, a
  * lost device, a kernel that outlives the watchdog) the process cannot go on: it
  * notes the failure in the control block and exits, its jobs are finished by
  * their backends, and the supervisor starts it again.  All other errors are
- * HJG_ERR_MEMORY or HJG_ERR_DEVICE, with the driver's text in lane->error.
+ * HJG_ERR_MEMORY or HJG_ERR_DEVICE, with the driver's text in stream->error.
  */
 #ifndef HJG_CUDA_H
 #define HJG_CUDA_H
@@ -45,7 +42,7 @@ typedef hjg_u64 HjgCudaPtr;		/* CUdeviceptr; 0 = none */
 typedef struct HjgCudaContextObject *HjgCudaContext;
 typedef struct HjgCudaModuleObject *HjgCudaModule;
 typedef struct HjgCudaFunctionObject *HjgCudaFunction;
-typedef struct HjgCudaStreamObject *HjgCudaStream;
+typedef struct HjgCudaStreamObject *HjgCudaStreamHandle;
 typedef struct HjgCudaEventObject *HjgCudaEvent;
 
 /* Values of cuda.h that are used here. */
@@ -65,7 +62,7 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 #define HJG_CUDA_EVENT_DEFAULT 0
 #define HJG_CUDA_EVENT_NO_TIMING 2
 #define HJG_CUDA_HOST_PORTABLE 1
-#define HJG_CUDA_HOST_READ_ONLY 8	/* only to register: CU_MEMHOSTREGISTER_READ_ONLY */
+#define HJG_CUDA_HOST_READ_ONLY 8	/* for registering only: CU_MEMHOSTREGISTER_READ_ONLY */
 #define HJG_CUDA_MULTIPROCESSORS 16		/* CU_DEVICE_ATTRIBUTE_... */
 #define HJG_CUDA_COMPUTE_MODE 20
 #define HJG_CUDA_L2_BYTES 38
@@ -95,11 +92,11 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 	F(host_free, "cuMemFreeHost", (void *ptr)) \
 	F(host_register, "cuMemHostRegister_v2", (void *ptr, size_t bytes, unsigned flags)) \
 	F(host_unregister, "cuMemHostUnregister", (void *ptr)) \
-	F(copy_in, "cuMemcpyHtoDAsync_v2", (HjgCudaPtr to, const void *from, size_t bytes, HjgCudaStream stream)) \
-	F(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, HjgCudaPtr from, size_t bytes, HjgCudaStream stream)) \
-	F(copy_within, "cuMemcpyDtoDAsync_v2", (HjgCudaPtr to, HjgCudaPtr from, size_t bytes, HjgCudaStream stream)) \
-	F(set_bytes, "cuMemsetD8Async", (HjgCudaPtr ptr, unsigned char value, size_t n, HjgCudaStream stream)) \
-	F(set_words, "cuMemsetD32Async", (HjgCudaPtr ptr, unsigned value, size_t n, HjgCudaStream stream)) \
+	F(copy_in, "cuMemcpyHtoDAsync_v2", (HjgCudaPtr to, const void *from, size_t bytes, HjgCudaStreamHandle stream)) \
+	F(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, HjgCudaPtr from, size_t bytes, HjgCudaStreamHandle stream)) \
+	F(copy_within, "cuMemcpyDtoDAsync_v2", (HjgCudaPtr to, HjgCudaPtr from, size_t bytes, HjgCudaStreamHandle stream)) \
+	F(set_bytes, "cuMemsetD8Async", (HjgCudaPtr ptr, unsigned char value, size_t n, HjgCudaStreamHandle stream)) \
+	F(set_words, "cuMemsetD32Async", (HjgCudaPtr ptr, unsigned value, size_t n, HjgCudaStreamHandle stream)) \
 	F(module_load, "cuModuleLoadData", (HjgCudaModule *module, const void *image)) \
 	F(module_function, "cuModuleGetFunction", (HjgCudaFunction *function, HjgCudaModule module, const char *name)) \
 	F(module_global, "cuModuleGetGlobal_v2", (HjgCudaPtr *ptr, size_t *bytes, HjgCudaModule module, const char *name)) \
@@ -107,14 +104,14 @@ typedef struct HjgCudaEventObject *HjgCudaEvent;
 	F(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor", \
 	  (int *blocks, HjgCudaFunction function, int block_threads, size_t shared_bytes)) \
 	F(launch, "cuLaunchKernel", (HjgCudaFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, \
-								 unsigned by, unsigned bz, unsigned shared_bytes, HjgCudaStream stream, \
+								 unsigned by, unsigned bz, unsigned shared_bytes, HjgCudaStreamHandle stream, \
 								 void **params, void **extra)) \
-	F(stream_create, "cuStreamCreate", (HjgCudaStream *stream, unsigned flags)) \
-	F(stream_destroy, "cuStreamDestroy_v2", (HjgCudaStream stream)) \
-	F(stream_wait, "cuStreamWaitEvent", (HjgCudaStream stream, HjgCudaEvent event, unsigned flags)) \
+	F(stream_create, "cuStreamCreate", (HjgCudaStreamHandle *stream, unsigned flags)) \
+	F(stream_destroy, "cuStreamDestroy_v2", (HjgCudaStreamHandle stream)) \
+	F(stream_wait, "cuStreamWaitEvent", (HjgCudaStreamHandle stream, HjgCudaEvent event, unsigned flags)) \
 	F(event_create, "cuEventCreate", (HjgCudaEvent *event, unsigned flags)) \
 	F(event_destroy, "cuEventDestroy_v2", (HjgCudaEvent event)) \
-	F(event_record, "cuEventRecord", (HjgCudaEvent event, HjgCudaStream stream)) \
+	F(event_record, "cuEventRecord", (HjgCudaEvent event, HjgCudaStreamHandle stream)) \
 	F(event_query, "cuEventQuery", (HjgCudaEvent event)) \
 	F(event_elapsed, "cuEventElapsedTime", (float *ms, HjgCudaEvent from, HjgCudaEvent to))
 
@@ -128,8 +125,8 @@ typedef struct HjgCudaApi
 extern HjgCudaApi hjg_cuda;
 
 /*
- * Open libcuda and initialise it; later calls try again what failed.  False, with
- * the reason in words, when there is no usable driver.
+ * Open libcuda and initialise it; later calls try again after a failure. False, with the reason as text, when there is no
+ * usable driver.
  */
 extern bool hjg_cuda_open(char *reason, size_t room);
 
@@ -160,31 +157,30 @@ typedef struct HjgCudaDevice
 	size_t		l2_bytes;
 	size_t		shared_bytes;	/* most shared memory of a block */
 	size_t		memory_bytes;
-	double		identity;		/* hjg_gpu_identity(): whose calibrated costs are its own */
+	double		identity;		/* hjg_gpu_identity(), by which its calibrated costs are found */
 	HjgCudaContext context;		/* NULL until the first join */
 	HjgCudaModule modules[HJG_CUDA_MAX_IMAGES]; /* NULL until a kernel of it is used */
 	HjgCudaPool *pool;
 } HjgCudaDevice;
 
 /*
- * Look for devices, as HjgDriver.list; may be called again, devices that were found
- * stay.  Where there is none, one entry says why.
+ * Search devices, as HjgDriver.list; may be called again, devices that were found stay. Where there is none, one entry has the
+ * reason.
  */
 extern int	hjg_cuda_list(HjgDeviceInfo *devices, int room);
 
 /*
- * Find the device, with its context made and current in this thread; NULL with the
- * reason in words when that fails.
+ * Find the device, and make its context current in this thread; NULL with the reason as text when that fails.
  */
 extern HjgCudaDevice *hjg_cuda_enter(int number, char *reason, size_t room);
-/* Find it, but NULL where no context was made yet. */
+/* Find the device; NULL where no context was made yet. */
 extern HjgCudaDevice *hjg_cuda_made(int number);
 /* Set the device memory that all joins together may use on each device; before the first context, 0 = most of it. */
 extern void hjg_cuda_set_budget(size_t bytes);
 
 /*
- * A kernel: a static of whoever launches it, with the image (file) and the name.
- * What hangs on it is filled in at the first use on each device, from any thread.
+ * A kernel: a static variable of the code that launches it, with the image (file) and the name. The other members are filled in
+ * at the first use on each device, by any thread.
  */
 typedef struct HjgCudaKernel
 {
@@ -207,7 +203,7 @@ typedef struct HjgCudaKernel
 	[HJG_CUDA_COLUMNS] = {.image = HJG_CUDA_LAB_IMAGE, .name = stem "_columns"}, \
 }
 
-/* Load it; returns the result of the driver; for hjg_cuda_launch() and the like. */
+/* Load a kernel; returns the driver's result. For hjg_cuda_launch() and the like. */
 extern HjgCudaResult hjg_cuda_kernel_load(HjgCudaDevice *device, HjgCudaKernel *kernel, unsigned shared_bytes);
 
 /* ---- device_cuda_memory.c: device memory ---- */
@@ -219,7 +215,7 @@ extern size_t hjg_cuda_pool_budget(const HjgCudaPool *pool);
 /* Compute what an allocation takes of a grant. */
 extern size_t hjg_cuda_block_bytes(size_t bytes);
 
-/* A part of a device's budget; what a job may have at one time. */
+/* A part of a device's budget: the memory that a job may have at one time. */
 typedef struct HjgCudaGrant
 {
 	HjgCudaPool *pool;
@@ -229,12 +225,12 @@ typedef struct HjgCudaGrant
 } HjgCudaGrant;
 
 /*
- * Ask for a part of the budget; who comes first is served first.  HJG_ERR_MEMORY
- * when it is more than the budget, too many wait, or the wait of wait_ms is over.
+ * Request a part of the budget; requests are served in order.  HJG_ERR_MEMORY when it is more than the budget, too many wait,
+ * or the wait of wait_ms is over.
  */
 extern HjgStatus hjg_cuda_admit(HjgCudaPool *pool, size_t bytes, const HjgEnv *env, unsigned wait_ms,
 								HjgCudaGrant *grant);
-/* Ask for what a job can do without: granted at once, if nobody waits and as much is left for others. */
+/* Request memory that a job can do without: granted at once, if nobody waits and as much is left for others. */
 extern HjgStatus hjg_cuda_admit_spare(HjgCudaPool *pool, size_t bytes, HjgCudaGrant *grant);
 extern void hjg_cuda_dismiss(HjgCudaGrant *grant);
 
@@ -242,21 +238,21 @@ static inline void
 hjg_cuda_grant_use(HjgCudaGrant *grant, size_t bytes)
 {
 	grant->used_bytes += bytes;
-	/* read by whoever asks for the figures of the join */
+	/* read by threads that collect statistics */
 	if (grant->used_bytes > grant->peak_bytes)
 		__atomic_store_n(&grant->peak_bytes, grant->used_bytes, __ATOMIC_RELAXED);
 }
 
 /* Take a block; as cuMemAlloc, but blocks that were freed are used again. */
 extern HjgCudaResult hjg_cuda_block_take(HjgCudaGrant *grant, size_t bytes, HjgCudaPtr *ptr);
-/* Find what it took of the grant. */
+/* Find the bytes that the block took of the grant. */
 extern size_t hjg_cuda_block_size(HjgCudaPool *pool, HjgCudaPtr ptr);
-/* Keep the block for whoever takes one of its size. */
+/* Keep the block for the next request of its size. */
 extern void hjg_cuda_block_give(HjgCudaPool *pool, HjgCudaPtr ptr);
 /* Free what was not used for idle_ms; the context is current.  Returns the bytes that are left. */
 extern size_t hjg_cuda_pool_trim(HjgCudaPool *pool, unsigned idle_ms);
 
-/* ---- device_cuda_lane.c: streams ---- */
+/* ---- device_cuda_stream.c: streams ---- */
 
 /* Phases of the time on a device, as EXPLAIN shows them. */
 typedef enum HjgCudaPhase
@@ -274,12 +270,12 @@ typedef enum HjgCudaPhase
 #define HJG_CUDA_MARKS 64
 #define HJG_CUDA_PARKED 32
 
-typedef struct HjgCudaLane
+typedef struct HjgCudaStream
 {
 	HjgCudaDevice *device;
 	const HjgEnv *env;			/* polled while waiting; may be NULL */
-	HjgCudaGrant *grant;		/* where hjg_cuda_alloc() takes from */
-	HjgCudaStream stream;
+	HjgCudaGrant *grant;		/* for hjg_cuda_alloc() */
+	HjgCudaStreamHandle handle;
 	HjgCudaEvent done;
 	HjgCudaEvent marks[HJG_CUDA_MARKS];
 	HjgCudaPhase mark_phase[HJG_CUDA_MARKS];
@@ -287,62 +283,61 @@ typedef struct HjgCudaLane
 	HjgCudaPtr	parked[HJG_CUDA_PARKED];	/* freed, but queued work may use them */
 	int			nparked;
 	bool		busy;			/* something was queued since the last wait */
-	hjg_u64		phase_ns[HJG_CUDA_PHASES];	/* of what was waited for */
+	hjg_u64		phase_ns[HJG_CUDA_PHASES];	/* of work that was waited for */
 	char		error[128];		/* text of the last error */
-} HjgCudaLane;
+} HjgCudaStream;
 
-extern HjgStatus hjg_cuda_lane_open(HjgCudaLane *lane, HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *grant);
+extern HjgStatus hjg_cuda_stream_open(HjgCudaStream *stream, HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *grant);
 /* Waits for what is queued. */
-extern void hjg_cuda_lane_close(HjgCudaLane *lane);
+extern void hjg_cuda_stream_close(HjgCudaStream *stream);
 
 /*
  * HJG_OK, or the status that stands for the result, with the driver's words in
- * lane->error; does not return after a sticky error.
+ * stream->error; does not return after a sticky error.
  */
-extern HjgStatus hjg_cuda_check(HjgCudaLane *lane, HjgCudaResult result, const char *what);
+extern HjgStatus hjg_cuda_check(HjgCudaStream *stream, HjgCudaResult result, const char *what);
 
 /* Allocate device memory, at least 256-byte aligned, not zeroed.  HJG_ERR_MEMORY beyond the grant. */
-extern HjgStatus hjg_cuda_alloc(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
-/* Work that uses the memory must have been waited for, or be queued on the same lane as what comes next. */
-extern void hjg_cuda_free(HjgCudaLane *lane, HjgCudaPtr ptr);
+extern HjgStatus hjg_cuda_alloc(HjgCudaStream *stream, size_t bytes, HjgCudaPtr *ptr);
+/* Work that uses the memory must have been waited for, or be queued on the same stream as what comes next. */
+extern void hjg_cuda_free(HjgCudaStream *stream, HjgCudaPtr ptr);
 
 /*
  * Queue a launch; a grid of no blocks is no launch.  params as for cuLaunchKernel: addresses of the arguments.
  * Launches should end within 20 ms or so on any data, since a cancelled job waits for them.
  */
-extern HjgStatus hjg_cuda_launch(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned blocks, unsigned block_threads,
+extern HjgStatus hjg_cuda_launch(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned blocks, unsigned block_threads,
 								 unsigned shared_bytes, void **params);
 
 /* Count the blocks of the kernel that one multiprocessor runs at a time; HJG_ERR_DEVICE where none fits. */
-extern HjgStatus hjg_cuda_occupancy(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
+extern HjgStatus hjg_cuda_occupancy(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned block_threads,
 									unsigned shared_bytes, int *blocks);
 
-extern HjgStatus hjg_cuda_copy_in(HjgCudaLane *lane, HjgCudaPtr to, const void *from, size_t bytes);
-extern HjgStatus hjg_cuda_copy_out(HjgCudaLane *lane, void *to, HjgCudaPtr from, size_t bytes);
-extern HjgStatus hjg_cuda_copy_within(HjgCudaLane *lane, HjgCudaPtr to, HjgCudaPtr from, size_t bytes);
-extern HjgStatus hjg_cuda_zero(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes);
+extern HjgStatus hjg_cuda_copy_in(HjgCudaStream *stream, HjgCudaPtr to, const void *from, size_t bytes);
+extern HjgStatus hjg_cuda_copy_out(HjgCudaStream *stream, void *to, HjgCudaPtr from, size_t bytes);
+extern HjgStatus hjg_cuda_copy_within(HjgCudaStream *stream, HjgCudaPtr to, HjgCudaPtr from, size_t bytes);
+extern HjgStatus hjg_cuda_zero(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes);
 
-/* Count the time on the device of what is queued from here on to the phase. */
-extern HjgStatus hjg_cuda_mark(HjgCudaLane *lane, HjgCudaPhase phase);
-/* Let what follows on lane wait for what was queued on other. */
-extern HjgStatus hjg_cuda_follow(HjgCudaLane *lane, HjgCudaLane *other);
-/* Do the same in two steps, for what is queued on the lane until it is noted; the event is the caller's, made and ended here. */
-extern HjgStatus hjg_cuda_note_open(HjgCudaLane *lane, HjgCudaEvent *event);
-extern void hjg_cuda_note_close(HjgCudaLane *lane, HjgCudaEvent *event);
-extern HjgStatus hjg_cuda_note(HjgCudaLane *lane, HjgCudaEvent event);
+/* Attribute the device's time for work that is queued from here on to the phase. */
+extern HjgStatus hjg_cuda_mark(HjgCudaStream *stream, HjgCudaPhase phase);
+/* Let later work on stream wait for work that was queued on other. */
+extern HjgStatus hjg_cuda_follow(HjgCudaStream *stream, HjgCudaStream *other);
+/* Do the same in two steps, for what is queued on the stream until it is noted; the event is the caller's, made and ended here. */
+extern HjgStatus hjg_cuda_note_open(HjgCudaStream *stream, HjgCudaEvent *event);
+extern void hjg_cuda_note_close(HjgCudaStream *stream, HjgCudaEvent *event);
+extern HjgStatus hjg_cuda_note(HjgCudaStream *stream, HjgCudaEvent event);
 /* Waiting for an event that was never noted ends at once. */
-extern HjgStatus hjg_cuda_follow_note(HjgCudaLane *lane, HjgCudaEvent event);
+extern HjgStatus hjg_cuda_follow_note(HjgCudaStream *stream, HjgCudaEvent event);
 /* Launch as many blocks as fit the device at a time, but no more than most; one argument. */
-extern HjgStatus hjg_cuda_launch_filling(HjgCudaLane *lane, HjgCudaKernel *kernel, unsigned block_threads,
+extern HjgStatus hjg_cuda_launch_filling(HjgCudaStream *stream, HjgCudaKernel *kernel, unsigned block_threads,
 										 unsigned shared_bytes, hjg_u64 most, void *args);
 /*
- * Wait for all that was queued, polling env; HJG_ERR_CANCELLED when that says so, but
- * not before the queue has drained: nothing writes to memory of the job after it, whatever
- * it returns.
+ * Wait for all that was queued, polling env; HJG_ERR_CANCELLED when env says so, but not before the queue has drained. After
+ * the return nothing writes to memory of the job, whatever the status.
  */
-extern HjgStatus hjg_cuda_wait(HjgCudaLane *lane);
+extern HjgStatus hjg_cuda_wait(HjgCudaStream *stream);
 
-/* ---- strategies: joins of what lies in device memory ---- */
+/* ---- strategies: joins of sides in device memory ---- */
 
 /* One side of a join, in device memory. */
 typedef struct HjgCudaSide
@@ -396,7 +391,7 @@ hjg_cuda_kind(const HjgCudaOutput *output)
 }
 
 /*
- * A resident join.  All functions queue their work on the lane and need not wait
+ * A resident join.  All functions queue their work on the stream and need not wait
  * for it; they may wait where they need a size.  Partition and bucket numbers come from
  * the most significant bits of the mixed key (hjg_hash.h).
  */
@@ -404,36 +399,36 @@ typedef struct HjgCudaStrategy
 {
 	const char *name;			/* of hjoin_gpu.strategy and of benchmarks */
 	bool		unique;			/* HJG_NEEDS_UNIQUE: build() says no to others */
-	bool		shared;			/* probe() may be called on several lanes at a time, and never says no */
-	/* Can it join that at all on this device? */
+	bool		shared;			/* probe() may be called on several streams at a time, and never says no */
+	/* Is this join possible on this device? */
 	bool		(*suits) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/* Device memory that build and probe have at one time, the sides and the output not counted. */
 	size_t		(*bytes) (const HjgCudaDevice *device, const HjgCudaShape *shape);
 	/*
-	 * Queue what builds a table; the build side stays where it is, unchanged, until free.  HJG_ERR_INPUT, with
-	 * nothing left behind, where the keys turn out not to suit: another strategy will do.
+	 * Queue the building of a table; the build side stays where it is, unchanged, until free. HJG_ERR_INPUT, with all memory
+	 * freed, where the keys turn out not to suit: another strategy must be used.
 	 */
-	HjgStatus	(*build) (HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
+	HjgStatus	(*build) (HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **table);
 	/*
-	 * NULL, or only queued work finds out whether the keys suit: wait for it; HJG_ERR_INPUT where they do not.  A probe
-	 * before that counts HJG_CUDA_UNSUITED pairs where they do not, or takes as long as it takes.
+	 * Not NULL where queued work finds out whether the keys suit: wait for it; HJG_ERR_INPUT where they do not. A probe before
+	 * that counts HJG_CUDA_UNSUITED pairs if they do not suit, or may take very long.
 	 */
-	HjgStatus	(*verify) (HjgCudaLane *lane, void *table);
-	/* May be called any number of times; on any lane, one at a time unless it is shared. */
-	HjgStatus	(*probe) (HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
-	void		(*free) (HjgCudaLane *lane, void *table);
+	HjgStatus	(*verify) (HjgCudaStream *stream, void *table);
+	/* May be called any number of times; on any stream, one at a time unless it is shared. */
+	HjgStatus	(*probe) (HjgCudaStream *stream, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output);
+	void		(*free) (HjgCudaStream *stream, void *table);
 } HjgCudaStrategy;
 
-/* Define hjg_cuda_<its name>, with the rest of the fields; which keys it takes is hjg_strategy.h's, of a row of its own. */
+/* Define hjg_cuda_<name> with the other members; a row in hjg_strategy.h has the keys that it takes. */
 #define HJG_CUDA_STRATEGY(its_name, ...) const HjgCudaStrategy hjg_cuda_##its_name = {.name = #its_name, __VA_ARGS__}
 
 /* Bytes that a random access of device memory moves. */
 #define HJG_CUDA_SECTOR_BYTES 32
 
-/* Chunks of build rows, each of what a table holds, that a partition may be joined in. */
+/* Most chunks of build rows, each of the size of a table, in which a partition may be joined. */
 #define HJG_CUDA_MOST_CHUNKS 16
 
-/* Bound the build rows of a partition; in any mode but ALL they must be together. */
+/* Compute the most build rows of a partition; in any mode but ALL they must be in one table. */
 static inline hjg_u64
 hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 {
@@ -442,15 +437,15 @@ hjg_cuda_most_part_rows(HjgMatchMode mode, hjg_u32 table_rows)
 
 /* device_cuda_strategies.c */
 
-/* Those of another program (the laboratory) that can be asked for, too; ends with NULL.  Set before the first join, or NULL. */
+/* Further strategies, of the laboratory; ends with NULL. Set before the first join, or NULL. */
 extern const HjgCudaStrategy *const *hjg_cuda_further_strategies;
 /*
- * Find number ix of all of them, in the order of HjgCudaStrategyId up to the csr table, which is the driver's own and no
- * HjgCudaStrategy; further ones from there on; NULL behind the last one.
+ * Find strategy number ix: first those of HjgCudaStrategyId in their order, without the csr table, which is no HjgCudaStrategy;
+ * then further ones; NULL behind the last one.
  */
 extern const HjgCudaStrategy *hjg_cuda_strategy_at(int ix);
 /* Build a table and verify it; after an error there is none. */
-extern HjgStatus hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaLane *lane, const HjgCudaShape *shape,
+extern HjgStatus hjg_cuda_strategy_build(const HjgCudaStrategy *strategy, HjgCudaStream *stream, const HjgCudaShape *shape,
 										 const HjgCudaSide *build, void **table);
 /* device_cuda_table.c, device_cuda_packed.c, device_cuda_parts.c */
 #define STRATEGY(engine, number, id, name, needs) extern const HjgCudaStrategy hjg_cuda_##name;

@@ -1,6 +1,6 @@
 /*
  * hjg_cuda_parts.h
- *	  Resident joins by radix partitions: what their three files share.
+ *	  Resident joins by radix partitions: declarations that their three files share.
  *	  Internal to the room "device".
  *
  *		device_cuda_parts_plan.c	how many partitions, in how many passes, and what table joins them
@@ -15,15 +15,15 @@
 
 #define HJG_CUDA_KEY_CLASSES 4	/* 4, 8, 16 bytes; 8 with wide rows */
 #define HJG_CUDA_STATIC_SHARED 1024		/* more than any of the kernels has */
-#define HJG_CUDA_PLAIN_BITS 8	/* more partitions in one plain pass would tear sectors */
+#define HJG_CUDA_PLAIN_BITS 8	/* with more partitions, a plain pass would write too many incomplete sectors */
 #define HJG_CUDA_ALIGNED_LEAST_BITS 10
 #define HJG_CUDA_ALIGNED_MOST_BITS 12
 
-/* Tests make these small to reach every path with few rows. */
+/* Sizes that tests make small to reach every path with few rows. */
 typedef struct HjgCudaPartsTuning
 {
-	int			aligned_bits;	/* not 0: of an aligned pass, taken where it is possible */
-	hjg_u32		tile_rows;		/* not 0: of its tiles, at most; a multiple of 32 */
+	int			aligned_bits;	/* not 0: bits of an aligned pass, which is taken where possible */
+	hjg_u32		tile_rows;		/* not 0: most rows of its tiles; a multiple of 32 */
 } HjgCudaPartsTuning;
 
 extern HjgCudaPartsTuning hjg_cuda_parts_tuning;
@@ -60,7 +60,7 @@ typedef struct HjgCudaParts
 {
 	HjgCudaPtr	keys;			/* blocks of rows */
 	HjgCudaPtr	rows;
-	HjgCudaPtr	numbers;		/* block of what follows */
+	HjgCudaPtr	numbers;		/* block of the next members */
 	HjgCudaPtr	counts;			/* zeroed, with largest and ticket */
 	HjgCudaPtr	largest;
 	HjgCudaPtr	ticket;
@@ -75,13 +75,13 @@ typedef struct HjgCudaParts
 /* Does the device have the shared memory for plain passes, and for an aligned one? */
 extern bool hjg_cuda_parts_plain_fits(const HjgCudaDevice *device, const HjgCudaPartsPlan *plan);
 extern bool hjg_cuda_parts_aligned_fits(const HjgCudaDevice *device, int bits);
-/* Count the device memory of a side; of one between two passes as well. */
+/* Compute the device memory of a side; and of a side between two passes. */
 extern size_t hjg_cuda_parts_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows);
 extern size_t hjg_cuda_parts_between_bytes(const HjgCudaPartsPlan *plan, hjg_u64 nrows);
-/* Queue all passes.  units: of a join with this side as the probe side, its parts and unit_first filled in here; or NULL. */
-extern HjgStatus hjg_cuda_parts_make(HjgCudaLane *lane, const HjgCudaPartsPlan *plan, const HjgCudaSide *side,
+/* Queue all passes.  units: of a join with this side as the probe side, of which this fills in probe and unit_first; or NULL. */
+extern HjgStatus hjg_cuda_parts_make(HjgCudaStream *stream, const HjgCudaPartsPlan *plan, const HjgCudaSide *side,
 									 HjgCudaParts *parts, HjgKUnits *units);
-extern void hjg_cuda_parts_free(HjgCudaLane *lane, HjgCudaParts *parts);
+extern void hjg_cuda_parts_free(HjgCudaStream *stream, HjgCudaParts *parts);
 
 static inline HjgKRows
 hjg_cuda_parts_rows(const HjgCudaParts *parts)

@@ -1,6 +1,6 @@
 /*
  * hjg_opencl.h
- *	  OpenCL devices: what the files device_opencl_*.c share.  Internal to the
+ *	  OpenCL devices: declarations that the files device_opencl_*.c share.  Internal to the
  *	  room "device".
  *
  * Nothing here links against OpenCL.  The ICD loader (libOpenCL.so.1) is opened
@@ -8,17 +8,13 @@
  * headers; a program that was built without the headers lists no device and says
  * so.
  *
- * Trust.  The loader runs the code of whatever ICDs are installed, and those
- * crash, hang, start threads and replace signal handlers.  So the program first
- * runs itself as a child with --probe-opencl: the child does all that a join
- * would need (facts, context, program, kernels that ran once), writes what it
- * found to a pipe, and is killed when it takes too long.  Only devices that came
- * back as usable are ever opened in the serving process, and only when the
- * first join asks for one.
+ * Trust.  The loader runs the code of all ICDs that are installed, and these may crash, hang, start threads and replace signal
+ * handlers. So the program first runs itself as a child with --probe-opencl: the child does all that a join needs (facts,
+ * context, program, one run of the kernels), writes its findings to a pipe, and is killed when it takes too long. Only devices
+ * that the child reports as usable are opened in the serving process, and only when the first join needs one.
  *
- * Signals.  All threads of the program block all signals; the ICDs' threads are
- * started from ours and inherit that.  Dispositions are saved before the first
- * OpenCL call and put back after it.
+ * Signals.  All threads of the program block all signals; the ICDs' threads are started by them and inherit that.  Dispositions
+ * are saved before the first OpenCL call and put back after it.
  */
 #ifndef HJG_OPENCL_H
 #define HJG_OPENCL_H
@@ -48,7 +44,7 @@ typedef struct HjgClFacts
 	hjg_u32		sees_host;		/* measured: host and device see each other's writes and atomics at once; 0: copies */
 	hjg_u64		local_bytes;
 	hjg_u64		max_alloc_bytes;
-	hjg_u64		build_ns;		/* that the program took to build */
+	hjg_u64		build_ns;		/* time to build the program */
 } HjgClFacts;
 
 /* A device as the probing child reports it. */
@@ -56,7 +52,7 @@ typedef struct HjgClReport
 {
 	HjgDeviceInfo info;
 	HjgClFacts	facts;
-	hjg_u32		platform;		/* where the process finds it again */
+	hjg_u32		platform;		/* numbers by which the process finds the device again */
 	hjg_u32		device;
 	hjg_u32		final;			/* 0: facts only, the test is still to come */
 	hjg_u32		nothing;		/* no device at all: info.reason says why */
@@ -73,9 +69,8 @@ typedef struct HjgClReport
 /* Run as the child: it writes reports to descriptor 1. */
 extern int	hjg_cl_probe_main(void);
 /*
- * Run the child and collect what it reports, at most room devices.  A child that
- * stays silent for longer than limit_ms is killed, and what it worked on is
- * reported as failed.  When no child can be run, one report says why.
+ * Run the child and collect what it reports, at most room devices.  A child that is silent for longer than limit_ms is killed,
+ * and the device that it worked on is reported as failed.  When no child can be run, one report says why.
  */
 extern int	hjg_cl_probe(HjgClReport *reports, int room, int limit_ms);
 
@@ -166,9 +161,9 @@ extern bool hjg_cl_open(const HjgClApi *api, cl_device_id id, int units, HjgClDe
 						char *reason, size_t room);
 extern void hjg_cl_close(HjgClDevice *device);
 /*
- * Run the test kernel over host memory: do both sides see each other's writes
- * at once?  The finding is in facts.sees_host; where they do not, it runs over a copy.  False with a reason
- * when a call fails or a copy does not come back as it must.
+ * Run the test kernel over host memory, to find out whether both sides see each other's writes at once; the result goes to
+ * facts.sees_host. If they do not, the kernel runs over a copy. False with a reason when a call fails or a copy comes back
+ * wrong.
  */
 extern bool hjg_cl_test(HjgClDevice *device, char *reason, size_t room);
 
@@ -182,21 +177,21 @@ extern void hjg_cl_runner_destroy(HjgRunner *runner);
 
 /* NULL: no memory. */
 extern HjgClPool *hjg_cl_pool_create(void);
-/* Free the pool of a device that nobody uses any more. */
+/* Free the pool of a device that is not used any more. */
 extern void hjg_cl_pool_destroy(const HjgClDevice *device);
-/* Take a buffer of at least so many bytes of the device's own memory, with anything in it; NULL with an error. */
+/* Take a buffer of at least so many bytes of the device's own memory, not initialised; NULL with an error. */
 extern cl_mem hjg_cl_pool_take(const HjgClDevice *device, size_t bytes, cl_int *error);
-/* Back with one that was taken for so many bytes; no command that uses it is queued. */
+/* Give back a buffer that was taken for so many bytes; no queued command may use it. */
 extern void hjg_cl_pool_give(const HjgClDevice *device, cl_mem buffer, size_t bytes);
 /* Release those that were idle for so long; returns how many bytes are kept. */
 extern size_t hjg_cl_pool_trim(const HjgClDevice *device, unsigned idle_ms);
 
 /* ---- device_opencl_spans.c ---- */
 
-/* The owner of the good copy of some bytes. */
+/* The side with the valid copy of some bytes. */
 typedef enum HjgClPlace
 {
-	HJG_CL_ANYWHERE = 0,		/* both, or nobody has written there yet */
+	HJG_CL_ANYWHERE = 0,		/* both copies are valid, or none was written yet */
 	HJG_CL_ON_HOST,
 	HJG_CL_ON_DEVICE
 } HjgClPlace;
@@ -215,9 +210,9 @@ typedef struct HjgClSpans
 	HjgClSpan  *spans;
 } HjgClSpans;
 
-/* Note that bytes [begin, end) are good there from now on; false: no memory. */
+/* Note that bytes [begin, end) are valid there from now on; false: no memory. */
 extern bool hjg_cl_spans_set(HjgClSpans *spans, hjg_u64 begin, hjg_u64 end, HjgClPlace place);
-/* Find the first bytes of [*begin, end) that are good there alone: *begin and the end of them; 0: none. */
+/* Find the first bytes of [*begin, end) that are valid there alone: sets *begin and returns their end; 0: none. */
 extern hjg_u64 hjg_cl_spans_next(const HjgClSpans *spans, HjgClPlace place, hjg_u64 *begin, hjg_u64 end);
 extern void hjg_cl_spans_free(HjgClSpans *spans);
 
@@ -230,7 +225,7 @@ typedef struct HjgClRegion
 {
 	const void *base;			/* NULL: none */
 	size_t		bytes;
-	cl_mem		buffer;			/* over it, or of as many bytes; NULL as long as nobody has asked for it */
+	cl_mem		buffer;			/* over the region, or of as many bytes; NULL until it is first needed */
 	HjgClSpans	spans;			/* with copies */
 } HjgClRegion;
 
@@ -255,9 +250,9 @@ extern cl_mem hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory);
  * there is no event yet.
  */
 extern cl_int hjg_cl_cross(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, const HjgRange *ranges, int nranges, cl_event *first);
-/* Fetch bytes of the device's copy, when nothing is launched. */
+/* Fetch bytes of the device's copy, while no launch is queued. */
 extern cl_int hjg_cl_region_fetch(HjgClRegions *of, const void *base, size_t off, size_t bytes, void *into);
-/* Forget one region, or all: nothing that uses them is queued. */
+/* Forget one region, or all; no queued command may use them. */
 extern void hjg_cl_region_forget(HjgClRegions *of, const void *base);
 extern void hjg_cl_regions_free(HjgClRegions *of);
 
@@ -266,8 +261,8 @@ extern void hjg_cl_regions_free(HjgClRegions *of);
 /* ---- device_opencl_aside.c ---- */
 
 /*
- * Return when the device is open, and no kernel of this width is launched for the first time any more.  HJG_ERR_DEVICE at once as long as the
- * device is left alone; what else fails has been noted.
+ * Wait until the device is open and every kernel of this width has been launched once. HJG_ERR_DEVICE at once while the device
+ * rests; other failures have been noted.
  */
 extern HjgStatus hjg_cl_get_ready(int number, const char *name, const HjgEnv *env, int key_width);
 /* Find the costs for this device and width; NULL while there are none. */
@@ -276,21 +271,21 @@ extern const HjgStepCosts *hjg_cl_costs(int number, const HjgEnv *env, int key_w
 extern HjgSeriesMemos *hjg_cl_memos(int number, int key_width);
 /* HJG_WIDTH_BIT() of those for which there are costs. */
 extern hjg_u32 hjg_cl_measured_widths(int number);
-/* Begin what is still to be done for all widths, one thing at a time; false when there is nothing more that could be. */
+/* Begin the next task that is left for any width, one at a time; false when there is none. */
 extern bool hjg_cl_measure_ahead(int number);
 
 /* ---- device_opencl_open.c ---- */
 
 #define HJG_CL_DEVICES 4
 
-/* Find the devices; returns how many there are. */
+/* Find the devices; returns their number. */
 extern int	hjg_cl_list(void);
-/* Look at one of them; NULL: it is not listed. */
+/* Get one of the devices; NULL: it is not listed. */
 extern const HjgClReport *hjg_cl_report(int number);
 /* Give memory back to devices that no join has used for some time. */
 extern void hjg_cl_trim_pools(void);
 
-/* Say how long a driver may take; tests have less patience. */
+/* Set the time that a driver may take, which tests make shorter. */
 extern int	hjg_cl_limit_ms(int usual_ms);
 /* "opencl:N" */
 extern void hjg_cl_name(int number, char *name, size_t room);
@@ -314,7 +309,7 @@ extern void hjg_opencl_end(HjgRunner *runner);
 
 /* ---- device_opencl.c ---- */
 
-/* Say where hjoin_gpu_calibrate() has put what it measured; NULL: nowhere any more. */
+/* Set the place of the costs that hjoin_gpu_calibrate() measured; NULL: none. */
 extern void hjg_cl_costs_open(const HjgControl *control);
 
 #endif							/* HJG_OPENCL_H */

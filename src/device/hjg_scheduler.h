@@ -1,6 +1,6 @@
 /*
  * hjg_scheduler.h
- *	  Jobs as the runners see them: what device_scheduler.c shares with device_round.c.
+ *	  Jobs in the device process: declarations that device_scheduler.c and device_round.c share.
  */
 #ifndef HJG_SCHEDULER_H
 #define HJG_SCHEDULER_H
@@ -11,7 +11,7 @@
 
 typedef struct HjgJobTask HjgJobTask;
 
-/* Belongs to the runner that is on it; otherwise to who has the task's lock. */
+/* Used by the runner that works on it; otherwise by the holder of the task's lock. */
 typedef struct HjgJobWay
 {
 	HjgJobTask *task;
@@ -29,7 +29,7 @@ struct HjgJobTask
 	hjg_u32		generation;
 	int			nways;			/* that may be used */
 	int			nrunning;		/* ways that are busy */
-	HjgStatus	failed;			/* why the cpu engine has to take over, or HJG_OK */
+	HjgStatus	failed;			/* reason why the cpu engine must join instead, or HJG_OK */
 	hjg_u64		busy_since_ns;	/* while there are operations that run */
 	int			next_batch;
 
@@ -37,7 +37,7 @@ struct HjgJobTask
 	const HjgDriver *driver;
 	HjgJoinSpec spec;			/* as the job slot said when it was built */
 	HjgStatus	build_status;
-	HjgJobStats stats;			/* as told last; under the lock but for fallback, why the cpu engine took over, or HJG_OK */
+	HjgJobStats stats;			/* last statistics; under the lock, except for fallback: the status because of which the cpu engine joins, or HJG_OK */
 	HjgJobWay	ways[HJG_MAX_WAYS];
 };
 
@@ -45,18 +45,18 @@ struct HjgJobTask
 typedef struct HjgClaim
 {
 	const HjgJobSlot *job;
-	const HjgOp *op;			/* what is asked for, ... */
-	HjgOpReport *report;		/* ... and what is answered */
+	const HjgOp *op;			/* the request, ... */
+	HjgOpReport *report;		/* ... and the answer */
 	bool		is_build;
 } HjgClaim;
 
 /* ---- device_round.c ---- */
 
 /*
- * Run an operation that this runner has claimed, on a way that is its own, and declare it ready, or queue it again.
+ * Run an operation that this runner has claimed, on a way of its own, and declare it ready, or queue it again.
  */
 extern void hjg_round_carry_out(HjgJobWay *way, const HjgClaim *claim);
-/* Free the join and its branches; nobody is at them. */
+/* Free the join and its branches, which are not in use. */
 extern void hjg_round_drop_join(HjgJobTask *task);
 /* Free them; nobody works any more. */
 extern void hjg_round_pools_free(void);

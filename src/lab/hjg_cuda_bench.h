@@ -70,14 +70,14 @@ typedef struct HjgBenchMoved
 } HjgBenchMoved;
 
 /* Closed in any case. */
-extern HjgStatus hjg_bench_moved_open(HjgCudaLane *lane, HjgLabMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
+extern HjgStatus hjg_bench_moved_open(HjgCudaStream *stream, HjgLabMoving moving, int key_width, hjg_u64 nbuild, hjg_u64 nprobe,
 									  HjgBenchMoved *moved);
-extern void hjg_bench_moved_close(HjgCudaLane *lane, HjgBenchMoved *moved);
+extern void hjg_bench_moved_close(HjgCudaStream *stream, HjgBenchMoved *moved);
 /* Move the sides, which are in device memory, as they are to be joined: to host memory; waits. */
-extern HjgStatus hjg_bench_moved_reset(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCudaSide *build,
+extern HjgStatus hjg_bench_moved_reset(HjgCudaStream *stream, const HjgBenchMoved *moved, const HjgCudaSide *build,
 									   const HjgCudaSide *probe);
 /* Queue what brings one of them to the device, if anything does. */
-extern HjgStatus hjg_bench_moved_bring(HjgCudaLane *lane, const HjgBenchMoved *moved, const HjgCudaSide *side);
+extern HjgStatus hjg_bench_moved_bring(HjgCudaStream *stream, const HjgBenchMoved *moved, const HjgCudaSide *side);
 
 /* ---- lab_cuda_bench_payload.c ---- */
 
@@ -92,13 +92,13 @@ typedef struct HjgBenchColumns
 } HjgBenchColumns;
 
 /* After an error what there is must be freed, too. */
-extern HjgStatus hjg_bench_columns_make(HjgCudaLane *lane, HjgBenchColumns *columns, hjg_u64 nbuild, hjg_u64 nprobe,
+extern HjgStatus hjg_bench_columns_make(HjgCudaStream *stream, HjgBenchColumns *columns, hjg_u64 nbuild, hjg_u64 nprobe,
 										hjg_u64 npairs);
-extern void hjg_bench_columns_free(HjgCudaLane *lane, HjgBenchColumns *columns);
+extern void hjg_bench_columns_free(HjgCudaStream *stream, HjgBenchColumns *columns);
 /* Queue what is measured. */
-extern HjgStatus hjg_bench_columns_gather(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs);
+extern HjgStatus hjg_bench_columns_gather(HjgCudaStream *stream, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs);
 /* Gather, and compare; facts: room for a hjg_u64.  *good becomes false where anything is wrong. */
-extern HjgStatus hjg_bench_columns_check(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs,
+extern HjgStatus hjg_bench_columns_check(HjgCudaStream *stream, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs,
 										 HjgCudaPtr facts, bool *good);
 extern hjg_u64 hjg_bench_columns_moved(const HjgBenchColumns *columns, hjg_u64 npairs);
 
@@ -121,7 +121,7 @@ typedef struct HjgBenchInputs
 typedef struct HjgBench
 {
 	FILE	   *out;
-	HjgCudaLane lane;
+	HjgCudaStream stream;
 	HjgCudaGrant grant;
 	HjgCudaEvent from;
 	HjgCudaEvent to;

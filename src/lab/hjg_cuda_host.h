@@ -84,12 +84,12 @@ typedef enum HjgCudaLoad
 typedef struct HjgCudaSource
 {
 	/*
-	 * Queues the copies of the next chunk, at most chunk_rows rows, on the lane.  NOT_YET, with nothing done, is an
+	 * Queues the copies of the next chunk, at most chunk_rows rows, on the stream.  NOT_YET, with nothing done, is an
 	 * answer unless may_wait.
 	 */
-	HjgStatus	(*load) (void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load);
+	HjgStatus	(*load) (void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load);
 	/*
-	 * Or NULL: what is done with a chunk when it has come in, queued on the lane "work"; puts what is to be joined into
+	 * Or NULL: what is done with a chunk when it has come in, queued on the stream "work"; puts what is to be joined into
 	 * its place, perhaps no rows. Copies that are queued after it do not overwrite the chunk too early.
 	 */
 	HjgStatus	(*prepare) (void *arg, HjgCudaChunk *chunk);
@@ -98,7 +98,7 @@ typedef struct HjgCudaSource
 
 typedef struct HjgCudaFlow
 {
-	HjgCudaLanes *lanes;
+	HjgCudaStreams *streams;
 	HjgCudaHostResult *result;
 	hjg_u64		chunk_rows;
 	hjg_u64		room;			/* pairs that one output has room for */
@@ -124,9 +124,9 @@ extern hjg_u64 hjg_lab_flow_chunk_rows(hjg_u64 build_rows);
 /* Count the device memory that a flow has, with or without a column of row numbers. */
 extern size_t hjg_lab_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows);
 /* After an error what there is goes with the flow. */
-extern HjgStatus hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows,
+extern HjgStatus hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaStreams *streams, int key_width, bool with_rows,
 									hjg_u64 chunk_rows, HjgCudaHostResult *result);
-/* Waits for all lanes. */
+/* Waits for all streams. */
 extern void hjg_lab_flow_close(HjgCudaFlow *flow);
 /* Name the source of a run, which stays, and queue its first chunks; what comes in meets no table before the run. */
 extern HjgStatus hjg_lab_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source);
@@ -137,7 +137,7 @@ extern HjgStatus hjg_lab_flow_begin(HjgCudaFlow *flow, int key_width, const HjgC
 extern HjgStatus hjg_lab_flow_run(HjgCudaFlow *flow, const HjgCudaStrategy *strategy, void *table);
 
 /* Build a table by the strategy, or by the first of those that suit that takes the keys. */
-extern HjgStatus hjg_lab_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
+extern HjgStatus hjg_lab_host_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build,
 									 const HjgCudaStrategy *wanted, const HjgCudaStrategy **strategy, void **table);
 /* Bound the device memory of any strategy that may be taken for it. */
 extern size_t hjg_lab_host_build_bytes(const HjgCudaDevice *device, const HjgCudaShape *shape,
@@ -148,10 +148,10 @@ extern size_t hjg_lab_host_build_bytes(const HjgCudaDevice *device, const HjgCud
 /* Count the device memory that the join has at one time. */
 extern size_t hjg_lab_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join);
 /*
- * Join; the lanes have a grant of so much.  All pairs are in the result when this returns; after an error
+ * Join; the streams have a grant of so much.  All pairs are in the result when this returns; after an error
  * nothing writes to it any more, and what is in it is void.
  */
-extern HjgStatus hjg_lab_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result);
+extern HjgStatus hjg_lab_stream_join(HjgCudaStreams *streams, const HjgCudaHostJoin *join, HjgCudaHostResult *result);
 
 /* ---- lab_host_sets.c ---- */
 
@@ -198,7 +198,7 @@ typedef HjgStatus (*HjgCudaCollectFn) (void *arg, int set, bool build, HjgCudaRu
 
 typedef struct HjgCudaPasses
 {
-	HjgCudaLanes *lanes;
+	HjgCudaStreams *streams;
 	const HjgCudaHostJoin *join;
 	hjg_u64		set_rows;		/* most build rows of a pass */
 	HjgCudaCollectFn collect;
@@ -217,8 +217,8 @@ typedef struct HjgCudaPasses
 
 /* Count the device memory that passes have at one time. */
 extern size_t hjg_lab_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, hjg_u64 set_rows);
-/* After an error what there is goes with _close(), which waits for all lanes. */
-extern HjgStatus hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHostJoin *join, hjg_u64 set_rows,
+/* After an error what there is goes with _close(), which waits for all streams. */
+extern HjgStatus hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaStreams *streams, const HjgCudaHostJoin *join, hjg_u64 set_rows,
 									  HjgCudaCollectFn collect, void *arg, HjgCudaHostResult *result);
 extern void hjg_lab_passes_close(HjgCudaPasses *passes);
 /* Queue the copies of up to `most` build rows of the next pass: the next cut of this set, or the next set's. */
@@ -226,7 +226,7 @@ extern HjgStatus hjg_lab_passes_send(HjgCudaPasses *passes, hjg_u64 most);
 /* Go on to the next pass, its build rows queued, if there is one.  HJG_ERR_MEMORY where its set must not be cut. */
 extern HjgStatus hjg_lab_passes_next(HjgCudaPasses *passes, bool *more);
 /* HjgCudaSource.load of the set's probe runs. */
-extern HjgStatus hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load);
+extern HjgStatus hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaStream *stream, HjgCudaChunk *chunk, HjgCudaLoad *load);
 /* Build, where there are build rows, and let the source's chunks flow. */
 extern HjgStatus hjg_lab_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source);
 
@@ -248,13 +248,13 @@ typedef struct HjgCudaCopro
 /* Count as for hjg_lab_stream_join(); batches of the result begin at row 0. */
 extern size_t hjg_lab_copro_bytes(const HjgCudaDevice *device, const HjgCudaCopro *copro);
 /* HJG_ERR_MEMORY also where one partition is more than a set and the mode not ALL. */
-extern HjgStatus hjg_lab_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *copro, HjgCudaHostResult *result);
+extern HjgStatus hjg_lab_copro_join(HjgCudaStreams *streams, HjgCudaCopro *copro, HjgCudaHostResult *result);
 
 /* ---- lab_host_split.c ---- */
 
 typedef struct HjgCudaSplit
 {
-	HjgCudaLanes *lanes;
+	HjgCudaStreams *streams;
 	int			key_width;
 	int			bits;
 	HjgCudaPtr	counts;			/* and cursors behind them */
@@ -264,10 +264,10 @@ typedef struct HjgCudaSplit
 } HjgCudaSplit;
 
 extern size_t hjg_lab_split_bytes(int key_width, int bits, hjg_u64 chunk_rows);
-/* After an error what there is goes with _close(), before which all lanes are waited for. */
-extern HjgStatus hjg_lab_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int bits, hjg_u64 chunk_rows);
+/* After an error what there is goes with _close(), before which all streams are waited for. */
+extern HjgStatus hjg_lab_split_open(HjgCudaSplit *split, HjgCudaStreams *streams, int key_width, int bits, hjg_u64 chunk_rows);
 extern void hjg_lab_split_close(HjgCudaSplit *split);
-/* Count the rows of each partition of a side of at most chunk_rows rows: counts[2^bits].  Waits for the lane "work". */
+/* Count the rows of each partition of a side of at most chunk_rows rows: counts[2^bits].  Waits for the stream "work". */
 extern HjgStatus hjg_lab_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *counts);
 /*
  * Queue the ordering of what was counted into rows[turn], another turn than before: partitions that are not `behind`, then
@@ -300,7 +300,7 @@ extern size_t hjg_lab_spill_memory(const HjgCudaSpill *spill);
 /* Count as for hjg_lab_copro_join(). */
 extern size_t hjg_lab_spill_bytes(const HjgCudaDevice *device, const HjgCudaSpill *spill);
 /* HJG_ERR_MEMORY also where the memory does not suffice. */
-extern HjgStatus hjg_lab_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spill, HjgCudaHostResult *result);
+extern HjgStatus hjg_lab_spill_join(HjgCudaStreams *streams, HjgCudaSpill *spill, HjgCudaHostResult *result);
 
 /* ---- lab_host_rates.c ---- */
 

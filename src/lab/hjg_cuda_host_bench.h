@@ -31,7 +31,7 @@ typedef struct HjgHostBench
 	HjgPool    *stagers;		/* partition */
 	int			nstagers;
 	HjgCudaGrant grant;
-	HjgCudaLanes *lanes;
+	HjgCudaStreams *streams;
 	double		factor;
 	hjg_u64		chunk_rows;		/* 0: by the build side */
 	int			copro_bits;		/* of the partitioning */

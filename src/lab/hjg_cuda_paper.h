@@ -110,15 +110,15 @@ extern HjgLabMoving hjg_lab_moving(const HjgCudaStrategy *strategy);
  * Managed memory, outside the pool; an error where the device has none, or not so much free: a program that has more on its
  * way there can stall the device.
  */
-extern HjgStatus hjg_lab_managed_take(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr);
-extern void hjg_lab_managed_give(HjgCudaLane *lane, HjgCudaPtr ptr);
-/* Queue the move of managed memory to the device of the lane, or to the host. */
-extern HjgStatus hjg_lab_prefetch(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes, bool to_host);
+extern HjgStatus hjg_lab_managed_take(HjgCudaStream *stream, size_t bytes, HjgCudaPtr *ptr);
+extern void hjg_lab_managed_give(HjgCudaStream *stream, HjgCudaPtr ptr);
+/* Queue the move of managed memory to the device of the stream, or to the host. */
+extern HjgStatus hjg_lab_prefetch(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes, bool to_host);
 /*
  * Bring bytes of a side from host memory to where the side lies: queue a copy, or write them into managed memory,
  * whose last readers must have been waited for then, and queue its prefetch.
  */
-extern HjgStatus hjg_lab_bring(HjgCudaLane *lane, HjgLabMoving moving, HjgCudaPtr to, const void *from, size_t bytes);
+extern HjgStatus hjg_lab_bring(HjgCudaStream *stream, HjgLabMoving moving, HjgCudaPtr to, const void *from, size_t bytes);
 
 /* Make them known to the driver (hjg_cuda_further_strategies). */
 extern void hjg_lab_strategies_open(void);
@@ -158,8 +158,8 @@ typedef struct HjgCudaRows
 
 extern size_t hjg_lab_rows_bytes(int key_width, hjg_u64 nrows);
 /* Allocate rows; what was taken before an error is freed by _free(), which may be called on any rows that were zeroed first. */
-extern HjgStatus hjg_lab_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows *rows);
-extern void hjg_lab_rows_free(HjgCudaLane *lane, HjgCudaRows *rows);
+extern HjgStatus hjg_lab_rows_alloc(HjgCudaStream *stream, int key_width, hjg_u64 nrows, HjgCudaRows *rows);
+extern void hjg_lab_rows_free(HjgCudaStream *stream, HjgCudaRows *rows);
 
 static inline HjgKRows
 hjg_lab_kernel_rows(const HjgCudaRows *rows)
@@ -170,7 +170,7 @@ hjg_lab_kernel_rows(const HjgCudaRows *rows)
 /* ---- lab_cuda_sort.c ---- */
 
 /* Merge sort by mixed key; *sorted is freed by the caller. */
-extern HjgStatus hjg_lab_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted);
+extern HjgStatus hjg_lab_merge_sort(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted);
 /* Count the device memory at one time, the sorted rows counted. */
 extern size_t hjg_lab_merge_sort_bytes(int key_width, hjg_u64 nrows);
 /* Count the bytes read and written. */
@@ -211,10 +211,10 @@ typedef struct HjgCudaParted
 } HjgCudaParted;
 
 /* numbers of 2^bits partitions, largest and ticket zeroed; freed by _free() with all the rest. */
-extern HjgStatus hjg_lab_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted);
+extern HjgStatus hjg_lab_parted_begin(HjgCudaStream *stream, hjg_u64 nrows, int bits, HjgCudaParted *parted);
 /* Turn sizes into places; units: of a join with this side as the probe side, completed here; or NULL. */
-extern HjgStatus hjg_lab_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units);
-extern void hjg_lab_parted_free(HjgCudaLane *lane, HjgCudaParted *parted);
+extern HjgStatus hjg_lab_parted_place(HjgCudaStream *stream, HjgCudaParted *parted, HjgKUnits *units);
+extern void hjg_lab_parted_free(HjgCudaStream *stream, HjgCudaParted *parted);
 extern size_t hjg_lab_parted_bytes(int bits);
 
 /* ---- lab_cuda_histogram.c ---- */
@@ -230,7 +230,7 @@ typedef enum HjgCudaSharing
 } HjgCudaSharing;
 
 /* parted has begun; the rest of it is filled in, with units as for _place(). */
-extern HjgStatus hjg_lab_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width,
+extern HjgStatus hjg_lab_histogram_partition(HjgCudaStream *stream, HjgCudaSharing sharing, int key_width,
 											  const HjgCudaSide *side, HjgCudaParted *parted, HjgKUnits *units);
 /* Count the device memory at one time, the partitioned rows counted, and bytes moved. */
 extern size_t hjg_lab_histogram_bytes(const HjgCudaDevice *device, HjgCudaSharing sharing, int key_width, hjg_u64 nrows,
@@ -241,7 +241,7 @@ extern hjg_u64 hjg_lab_histogram_traffic(const HjgCudaDevice *device, HjgCudaSha
 /* ---- lab_cuda_chains.c ---- */
 
 /* Do the same, with parted->bucket_bits set; places are made here too, with units as for _place(). */
-extern HjgStatus hjg_lab_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side,
+extern HjgStatus hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide *side,
 										  HjgCudaParted *parted, HjgKUnits *units);
 extern size_t hjg_lab_chain_bytes(int key_width, hjg_u64 nrows, int bits, int bucket_bits);
 extern hjg_u64 hjg_lab_chain_traffic(int key_width, hjg_u64 nrows, int bits);
@@ -274,7 +274,7 @@ typedef struct HjgCudaMatch
 
 /* Bound the build rows of a unit; 0 where the device has too little shared memory. */
 extern hjg_u32 hjg_lab_match_limit(const HjgCudaDevice *device, int key_width, bool hashed);
-extern HjgStatus hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output);
+extern HjgStatus hjg_lab_match(HjgCudaStream *stream, const HjgCudaMatch *match, const HjgCudaOutput *output);
 /* Bound the device memory it has at one time, with so many units at most. */
 extern size_t hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool queue, hjg_u64 probe_rows,
 								   hjg_u64 nunits);
@@ -288,14 +288,14 @@ typedef struct HjgCudaUnits
 	unsigned	nblocks;
 	unsigned	shared;
 	/* Join units [from, to) by the kernel of a sink. */
-	HjgStatus	(*launch) (HjgCudaLane *lane, struct HjgCudaUnits *units, int sink, hjg_u64 from, hjg_u64 to);
+	HjgStatus	(*launch) (HjgCudaStream *stream, struct HjgCudaUnits *units, int sink, hjg_u64 from, hjg_u64 to);
 } HjgCudaUnits;
 
 /* ---- lab_cuda_groups.c ---- */
 
 /* *too_small: a unit has more pairs, or may have, than the buffer; then the output is void and its counter untouched. */
-extern HjgStatus hjg_lab_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
-extern HjgStatus hjg_lab_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small);
+extern HjgStatus hjg_lab_match_groups(HjgCudaStream *stream, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small);
+extern HjgStatus hjg_lab_match_worst(HjgCudaStream *stream, HjgCudaUnits *units, bool *too_small);
 /* Bound the device memory of the buffer and what belongs to it. */
 extern size_t hjg_lab_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits);
 extern size_t hjg_lab_worst_bytes(const HjgCudaDevice *device);
@@ -310,10 +310,10 @@ typedef struct HjgCudaPages
 } HjgCudaPages;
 
 /* Begin for nblocks blocks of threads; _end() closes the holes and writes the number of pairs; _free() in any case. */
-extern HjgStatus hjg_lab_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
+extern HjgStatus hjg_lab_pages_begin(HjgCudaStream *stream, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
 									  const HjgCudaOutput *output, HjgCudaPages *pages);
-extern HjgStatus hjg_lab_pages_end(HjgCudaLane *lane, HjgCudaPages *pages);
-extern void hjg_lab_pages_free(HjgCudaLane *lane, HjgCudaPages *pages);
+extern HjgStatus hjg_lab_pages_end(HjgCudaStream *stream, HjgCudaPages *pages);
+extern void hjg_lab_pages_free(HjgCudaStream *stream, HjgCudaPages *pages);
 extern size_t hjg_lab_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads);
 
 #endif							/* HJG_CUDA_PAPER_H */

@@ -29,7 +29,7 @@ typedef struct HjgCudaPieces
 typedef struct HjgCudaSpilling
 {
 	HjgCudaSpill *spec;
-	HjgCudaLanes *lanes;
+	HjgCudaStreams *streams;
 	HjgCudaPasses passes;		/* builds[0]: the rows that stay */
 	HjgCudaSplit split;
 	HjgCudaPieces build;

@@ -45,7 +45,7 @@ run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
 		if (run->c->sum_only || (kind == HJG_CUDA_COLUMNS && run->c->width > (run->c->wide_rows ? 8 : 4)))
 			return HJG_OK;
 		run->block_bytes = capacity * (kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) : (size_t) run->c->width + 2 * row_bytes);
-		status = hjg_cuda_alloc(&bench->lane, run->block_bytes, &run->block);
+		status = hjg_cuda_alloc(&bench->stream, run->block_bytes, &run->block);
 		if (status != HJG_OK)
 			return status;
 		if (kind == HJG_CUDA_PAIRS)
@@ -58,12 +58,12 @@ run_kind(HjgBench *bench, HjgBenchRun *run, HjgCudaKind kind)
 		}
 	}
 	if (run->columns.sides != 0)
-		status = hjg_bench_columns_make(&bench->lane, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows,
+		status = hjg_bench_columns_make(&bench->stream, &run->columns, run->sets[0].build.nrows, run->sets[0].probe.nrows,
 										capacity);
 	if (status == HJG_OK)
 		status = hjg_bench_run_time(bench, run);
-	hjg_bench_columns_free(&bench->lane, &run->columns);
-	hjg_cuda_free(&bench->lane, run->block);
+	hjg_bench_columns_free(&bench->stream, &run->columns);
+	hjg_cuda_free(&bench->stream, run->block);
 	return status;
 }
 
@@ -99,7 +99,7 @@ static HjgStatus
 run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCudaKind kind, hjg_u32 sides)
 {
 	static const HjgCudaKind kinds[] = {HJG_CUDA_COLUMNS, HJG_CUDA_PAIRS, HJG_CUDA_CHECKSUM};
-	const HjgCudaDevice *device = bench->lane.device;
+	const HjgCudaDevice *device = bench->stream.device;
 	HjgBenchInputs sets[HJG_BENCH_SETS];
 	HjgBenchMoved moved = {0};
 	HjgBenchRun run = {.c = c, .sets = sets};
@@ -123,14 +123,14 @@ run_case(HjgBench *bench, const HjgBenchCase *c, const char *const *names, HjgCu
 			continue;
 		if (c->from_host)
 		{
-			status = hjg_bench_moved_open(&bench->lane, hjg_lab_moving(run.strategy), c->width, run.shape.build_rows,
+			status = hjg_bench_moved_open(&bench->stream, hjg_lab_moving(run.strategy), c->width, run.shape.build_rows,
 										  run.shape.probe_rows, &moved);
 			run.moved = &moved;
 		}
 		for (int k = 0; k < HJG_CUDA_KINDS && status == HJG_OK; k++)
 			if ((kind == HJG_CUDA_KINDS || kind == kinds[k]) && (!hjg_lab_pairs_only(run.strategy) || kinds[k] == HJG_CUDA_PAIRS))
 				status = run_widths(bench, &run, kinds[k], sides);
-		hjg_bench_moved_close(&bench->lane, &moved);
+		hjg_bench_moved_close(&bench->stream, &moved);
 		run.moved = NULL;
 	}
 	for (int i = 0; i < nsets; i++)
@@ -165,20 +165,20 @@ measure_copy(HjgBench *bench)
 	HjgCudaPtr	a = 0;
 	HjgCudaPtr	b = 0;
 	float		ms[5];
-	HjgStatus	status = hjg_cuda_alloc(&bench->lane, COPY_BYTES, &a);
+	HjgStatus	status = hjg_cuda_alloc(&bench->stream, COPY_BYTES, &a);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lane, COPY_BYTES, &b);
+		status = hjg_cuda_alloc(&bench->stream, COPY_BYTES, &b);
 	for (int i = 0; i < 5 && status == HJG_OK; i++)
 	{
 		status = hjg_bench_start_clock(bench);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_within(&bench->lane, b, a, COPY_BYTES);
+			status = hjg_cuda_copy_within(&bench->stream, b, a, COPY_BYTES);
 		if (status == HJG_OK)
 			status = hjg_bench_stop_clock(bench, &ms[i]);
 	}
-	hjg_cuda_free(&bench->lane, a);
-	hjg_cuda_free(&bench->lane, b);
+	hjg_cuda_free(&bench->stream, a);
+	hjg_cuda_free(&bench->stream, b);
 	if (status != HJG_OK)
 		return status;
 	qsort(ms, 5, sizeof(ms[0]), hjg_bench_compare_ms);
@@ -192,13 +192,13 @@ open_bench(HjgBench *bench, HjgCudaDevice *device)
 	HjgStatus	status = hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool), NULL, 0, &bench->grant);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_lane_open(&bench->lane, device, NULL, &bench->grant);
+		status = hjg_cuda_stream_open(&bench->stream, device, NULL, &bench->grant);
 	if (status == HJG_OK)
-		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_create(&bench->from, HJG_CUDA_EVENT_DEFAULT), "event");
+		status = hjg_cuda_check(&bench->stream, hjg_cuda.event_create(&bench->from, HJG_CUDA_EVENT_DEFAULT), "event");
 	if (status == HJG_OK)
-		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_create(&bench->to, HJG_CUDA_EVENT_DEFAULT), "event");
+		status = hjg_cuda_check(&bench->stream, hjg_cuda.event_create(&bench->to, HJG_CUDA_EVENT_DEFAULT), "event");
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lane, 4 * sizeof(hjg_u64), &bench->counters);
+		status = hjg_cuda_alloc(&bench->stream, 4 * sizeof(hjg_u64), &bench->counters);
 	if (status == HJG_OK)
 		status = measure_copy(bench);
 	return status;
@@ -283,6 +283,6 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 		if (strstr(c->name, text) != NULL)
 			status = run_case(&bench, c, names, HJG_CUDA_KINDS, 0);
 	if (status != HJG_OK)
-		fprintf(stderr, "hjoin_gpu_lab: %s\n", bench.lane.error[0] != '\0' ? bench.lane.error : hjg_status_text(status));
+		fprintf(stderr, "hjoin_gpu_lab: %s\n", bench.stream.error[0] != '\0' ? bench.stream.error : hjg_status_text(status));
 	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;
 }

@@ -20,9 +20,9 @@ HJG_CUDA_KERNEL(hjg_k_fill_columns, IMAGE);
 HJG_CUDA_KERNEL(hjg_k_check_columns, IMAGE);
 
 static HjgStatus
-launch(HjgCudaLane *lane, HjgCudaKernel *kernel, const HjgKColumns *args)
+launch(HjgCudaStream *stream, HjgCudaKernel *kernel, const HjgKColumns *args)
 {
-	return hjg_cuda_launch(lane, kernel, (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR, THREADS, 0,
+	return hjg_cuda_launch(stream, kernel, (unsigned) stream->device->multiprocessors * BLOCKS_A_PROCESSOR, THREADS, 0,
 						   (void *[]) {(void *) args});
 }
 
@@ -33,7 +33,7 @@ words_of(const HjgBenchColumns *columns)
 }
 
 HjgStatus
-hjg_bench_columns_make(HjgCudaLane *lane, HjgBenchColumns *columns, hjg_u64 nbuild, hjg_u64 nprobe, hjg_u64 npairs)
+hjg_bench_columns_make(HjgCudaStream *stream, HjgBenchColumns *columns, hjg_u64 nbuild, hjg_u64 nprobe, hjg_u64 npairs)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -45,29 +45,29 @@ hjg_bench_columns_make(HjgCudaLane *lane, HjgBenchColumns *columns, hjg_u64 nbui
 
 		if ((columns->sides & HJG_SIDE_BIT(s)) == 0)
 			continue;
-		status = hjg_cuda_alloc(lane, columns->nrows[s] * columns->bytes, &columns->from[s]);
+		status = hjg_cuda_alloc(stream, columns->nrows[s] * columns->bytes, &columns->from[s]);
 		if (status == HJG_OK)
-			status = hjg_cuda_alloc(lane, npairs * columns->bytes, &columns->to[s]);
+			status = hjg_cuda_alloc(stream, npairs * columns->bytes, &columns->to[s]);
 		args.columns = columns->from[s];
 		if (status == HJG_OK)
-			status = launch(lane, &hjg_k_fill_columns, &args);
+			status = launch(stream, &hjg_k_fill_columns, &args);
 	}
 	return status;
 }
 
 void
-hjg_bench_columns_free(HjgCudaLane *lane, HjgBenchColumns *columns)
+hjg_bench_columns_free(HjgCudaStream *stream, HjgBenchColumns *columns)
 {
 	for (int s = 0; s < HJG_SIDES; s++)
 	{
-		hjg_cuda_free(lane, columns->from[s]);
-		hjg_cuda_free(lane, columns->to[s]);
+		hjg_cuda_free(stream, columns->from[s]);
+		hjg_cuda_free(stream, columns->to[s]);
 		columns->from[s] = columns->to[s] = 0;
 	}
 }
 
 HjgStatus
-hjg_bench_columns_gather(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs)
+hjg_bench_columns_gather(HjgCudaStream *stream, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs)
 {
 	HjgStatus	status = HJG_OK;
 
@@ -79,13 +79,13 @@ hjg_bench_columns_gather(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgC
 		};
 
 		if (columns->sides & HJG_SIDE_BIT(s))
-			status = hjg_cuda_gather(lane, &gather);
+			status = hjg_cuda_gather(stream, &gather);
 	}
 	return status;
 }
 
 HjgStatus
-hjg_bench_columns_check(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs,
+hjg_bench_columns_check(HjgCudaStream *stream, const HjgBenchColumns *columns, HjgCudaPtr pairs, hjg_u64 npairs,
 						HjgCudaPtr facts, bool *good)
 {
 	HjgStatus	status = HJG_OK;
@@ -100,18 +100,18 @@ hjg_bench_columns_check(HjgCudaLane *lane, const HjgBenchColumns *columns, HjgCu
 
 		if ((columns->sides & HJG_SIDE_BIT(s)) == 0)
 			continue;
-		lane->busy = true;
-		status = hjg_cuda_check(lane, hjg_cuda.set_bytes(columns->to[s], POISON, npairs * columns->bytes, lane->stream), "fill");
+		stream->busy = true;
+		status = hjg_cuda_check(stream, hjg_cuda.set_bytes(columns->to[s], POISON, npairs * columns->bytes, stream->handle), "fill");
 		if (status == HJG_OK)
-			status = hjg_bench_columns_gather(lane, columns, pairs, npairs);
+			status = hjg_bench_columns_gather(stream, columns, pairs, npairs);
 		if (status == HJG_OK)
-			status = hjg_cuda_zero(lane, facts, sizeof(wrong));
+			status = hjg_cuda_zero(stream, facts, sizeof(wrong));
 		if (status == HJG_OK)
-			status = launch(lane, &hjg_k_check_columns, &args);
+			status = launch(stream, &hjg_k_check_columns, &args);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(lane, &wrong, facts, sizeof(wrong));
+			status = hjg_cuda_copy_out(stream, &wrong, facts, sizeof(wrong));
 		if (status == HJG_OK)
-			status = hjg_cuda_wait(lane);
+			status = hjg_cuda_wait(stream);
 		*good = *good && wrong == 0;
 	}
 	return status;

@@ -46,19 +46,19 @@ hjg_bench_compare_ms(const void *a, const void *b)
 HjgStatus
 hjg_bench_start_clock(HjgBench *bench)
 {
-	return hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->from, bench->lane.stream), "event");
+	return hjg_cuda_check(&bench->stream, hjg_cuda.event_record(bench->from, bench->stream.handle), "event");
 }
 
 HjgStatus
 hjg_bench_stop_clock(HjgBench *bench, float *ms)
 {
-	HjgStatus	status = hjg_cuda_check(&bench->lane, hjg_cuda.event_record(bench->to, bench->lane.stream), "event");
+	HjgStatus	status = hjg_cuda_check(&bench->stream, hjg_cuda.event_record(bench->to, bench->stream.handle), "event");
 
-	bench->lane.busy = true;
+	bench->stream.busy = true;
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(&bench->lane);
+		status = hjg_cuda_wait(&bench->stream);
 	if (status == HJG_OK)
-		status = hjg_cuda_check(&bench->lane, hjg_cuda.event_elapsed(ms, bench->from, bench->to), "event");
+		status = hjg_cuda_check(&bench->stream, hjg_cuda.event_elapsed(ms, bench->from, bench->to), "event");
 	return status;
 }
 
@@ -75,8 +75,8 @@ fill(HjgBench *bench, const HjgBenchCase *c, HjgCudaSide *side, bool is_probe, h
 	};
 
 	args.distinct = (hjg_u32) (nbuild / (hjg_u64) c->duplicates > 0 ? nbuild / (hjg_u64) c->duplicates : 1);
-	return hjg_cuda_launch(&bench->lane, &fill_side[width_ix_of(c->width)],
-						   (unsigned) bench->lane.device->multiprocessors * 8, THREADS, 0, (void *[]) {&args});
+	return hjg_cuda_launch(&bench->stream, &fill_side[width_ix_of(c->width)],
+						   (unsigned) bench->stream.device->multiprocessors * 8, THREADS, 0, (void *[]) {&args});
 }
 
 static HjgStatus
@@ -86,19 +86,19 @@ alloc_side(HjgBench *bench, const HjgBenchCase *c, hjg_u64 nrows, HjgCudaSide *s
 
 	memset(side, 0, sizeof(*side));
 	side->nrows = nrows;
-	status = hjg_cuda_alloc(&bench->lane, nrows * (size_t) c->width, &side->keys);
+	status = hjg_cuda_alloc(&bench->stream, nrows * (size_t) c->width, &side->keys);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lane, nrows * (c->wide_rows ? 8 : 4), &side->rows);
+		status = hjg_cuda_alloc(&bench->stream, nrows * (c->wide_rows ? 8 : 4), &side->rows);
 	return status;
 }
 
 void
 hjg_bench_inputs_free(HjgBench *bench, HjgBenchInputs *inputs)
 {
-	hjg_cuda_free(&bench->lane, inputs->build.keys);
-	hjg_cuda_free(&bench->lane, inputs->build.rows);
-	hjg_cuda_free(&bench->lane, inputs->probe.keys);
-	hjg_cuda_free(&bench->lane, inputs->probe.rows);
+	hjg_cuda_free(&bench->stream, inputs->build.keys);
+	hjg_cuda_free(&bench->stream, inputs->build.rows);
+	hjg_cuda_free(&bench->stream, inputs->probe.keys);
+	hjg_cuda_free(&bench->stream, inputs->probe.rows);
 }
 
 HjgStatus
@@ -114,15 +114,15 @@ hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgB
 	if (status == HJG_OK)
 		status = alloc_side(bench, c, nprobe, &inputs->probe);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(&bench->lane, bench->counters, sizeof(expected));
+		status = hjg_cuda_zero(&bench->stream, bench->counters, sizeof(expected));
 	if (status == HJG_OK)
 		status = fill(bench, c, &inputs->build, false, nbuild, seed);
 	if (status == HJG_OK)
 		status = fill(bench, c, &inputs->probe, true, nbuild, seed);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(&bench->lane, expected, bench->counters, sizeof(expected));
+		status = hjg_cuda_copy_out(&bench->stream, expected, bench->counters, sizeof(expected));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(&bench->lane);
+		status = hjg_cuda_wait(&bench->stream);
 	inputs->npairs = expected[0];
 	inputs->checksum = expected[1];
 	return status;
@@ -133,8 +133,8 @@ hjg_bench_inputs_make(HjgBench *bench, const HjgBenchCase *c, hjg_u64 seed, HjgB
 static HjgStatus
 set_bytes(HjgBench *bench, HjgCudaPtr ptr, unsigned char value, size_t bytes)
 {
-	bench->lane.busy = true;
-	return hjg_cuda_check(&bench->lane, hjg_cuda.set_bytes(ptr, value, bytes, bench->lane.stream), "fill");
+	bench->stream.busy = true;
+	return hjg_cuda_check(&bench->stream, hjg_cuda.set_bytes(ptr, value, bytes, bench->stream.handle), "fill");
 }
 
 static HjgStatus
@@ -143,21 +143,21 @@ join_once(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 	const HjgCudaSide *build = run->moved != NULL ? &run->moved->build : &inputs->build;
 	const HjgCudaSide *probe = run->moved != NULL ? &run->moved->probe : &inputs->probe;
 	void	   *table = NULL;
-	HjgStatus	status = hjg_cuda_zero(&bench->lane, bench->counters, 2 * sizeof(hjg_u64));
+	HjgStatus	status = hjg_cuda_zero(&bench->stream, bench->counters, 2 * sizeof(hjg_u64));
 
 	if (status == HJG_OK && run->moved != NULL)
-		status = hjg_bench_moved_bring(&bench->lane, run->moved, build);
+		status = hjg_bench_moved_bring(&bench->stream, run->moved, build);
 	if (status == HJG_OK)
-		status = run->strategy->build(&bench->lane, &run->shape, build, &table);
+		status = run->strategy->build(&bench->stream, &run->shape, build, &table);
 	if (status != HJG_OK)
 		return status;
 	if (run->moved != NULL)
-		status = hjg_bench_moved_bring(&bench->lane, run->moved, probe);
+		status = hjg_bench_moved_bring(&bench->stream, run->moved, probe);
 	if (status == HJG_OK)
-		status = run->strategy->probe(&bench->lane, table, probe, &run->output);
-	run->strategy->free(&bench->lane, table);
+		status = run->strategy->probe(&bench->stream, table, probe, &run->output);
+	run->strategy->free(&bench->stream, table);
 	if (status == HJG_OK && run->columns.sides != 0)
-		status = hjg_bench_columns_gather(&bench->lane, &run->columns, run->output.pairs, inputs->npairs);
+		status = hjg_bench_columns_gather(&bench->stream, &run->columns, run->output.pairs, inputs->npairs);
 	return status;
 }
 
@@ -165,7 +165,7 @@ join_once(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 static HjgStatus
 reset(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs)
 {
-	return run->moved != NULL ? hjg_bench_moved_reset(&bench->lane, run->moved, &inputs->build, &inputs->probe) : HJG_OK;
+	return run->moved != NULL ? hjg_bench_moved_reset(&bench->stream, run->moved, &inputs->build, &inputs->probe) : HJG_OK;
 }
 
 static HjgStatus
@@ -183,9 +183,9 @@ check(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, boo
 	if (status == HJG_OK)
 		status = join_once(bench, run, inputs);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(&bench->lane, found, bench->counters, sizeof(found));
+		status = hjg_cuda_copy_out(&bench->stream, found, bench->counters, sizeof(found));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(&bench->lane);
+		status = hjg_cuda_wait(&bench->stream);
 	if (status == HJG_OK && found[0] == HJG_CUDA_UNSUITED)
 		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
@@ -208,18 +208,18 @@ check(HjgBench *bench, const HjgBenchRun *run, const HjgBenchInputs *inputs, boo
 			.npairs = found[0], .facts = bench->counters + 2 * sizeof(hjg_u64), .wide_rows = run->c->wide_rows
 		};
 
-		status = hjg_cuda_zero(&bench->lane, args.facts, sizeof(facts));
+		status = hjg_cuda_zero(&bench->stream, args.facts, sizeof(facts));
 		if (status == HJG_OK)
-			status = hjg_cuda_launch(&bench->lane, &check_pairs[w], (unsigned) bench->lane.device->multiprocessors * 8,
+			status = hjg_cuda_launch(&bench->stream, &check_pairs[w], (unsigned) bench->stream.device->multiprocessors * 8,
 									 THREADS, 0, (void *[]) {&args});
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(&bench->lane, facts, args.facts, sizeof(facts));
+			status = hjg_cuda_copy_out(&bench->stream, facts, args.facts, sizeof(facts));
 		if (status == HJG_OK)
-			status = hjg_cuda_wait(&bench->lane);
+			status = hjg_cuda_wait(&bench->stream);
 		*good = facts[0] == inputs->checksum && facts[1] == 0;
 	}
 	if (status == HJG_OK && *good && run->columns.sides != 0)
-		status = hjg_bench_columns_check(&bench->lane, &run->columns, run->output.pairs, found[0],
+		status = hjg_bench_columns_check(&bench->stream, &run->columns, run->output.pairs, found[0],
 										 bench->counters + 2 * sizeof(hjg_u64), good);
 	return status;
 }
@@ -230,7 +230,7 @@ hjg_bench_run_time(HjgBench *bench, const HjgBenchRun *run)
 	const hjg_u64 ntuples = run->shape.build_rows + run->shape.probe_rows;
 	const size_t pair_bytes = run->kind == HJG_CUDA_CHECKSUM ? 0 : run->kind == HJG_CUDA_PAIRS ? sizeof(HjgPair) :
 		(size_t) run->c->width + (run->c->wide_rows ? 16 : 8);
-	const double gb = ((double) hjg_lab_traffic(run->strategy, bench->lane.device, &run->shape) +
+	const double gb = ((double) hjg_lab_traffic(run->strategy, bench->stream.device, &run->shape) +
 					   (double) (run->sets[0].npairs * pair_bytes) +
 					   (double) hjg_bench_columns_moved(&run->columns, run->sets[0].npairs)) / 1e9;
 	char		name[64];

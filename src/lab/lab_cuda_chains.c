@@ -56,7 +56,7 @@ lay_chains(Chains *chains, hjg_u64 nbuckets, int bits, HjgCudaPtr base)
 
 /* Run one pass of `bits` digits, to 2^all_bits chains; in: NULL, or the chains that the first pass made of in_rows. */
 static HjgStatus
-run_pass(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
+run_pass(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, const Chains *in, const HjgCudaRows *in_rows,
 		 int bits, int all_bits, int bucket_bits, Chains *chains, HjgCudaRows *rows)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
@@ -64,10 +64,10 @@ run_pass(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, const Chains
 	const unsigned nlists = (unsigned) ((((hjg_u64) 1 << all_bits) + LIST_THREADS - 1) / LIST_THREADS);
 	const unsigned shared = CHAIN_THREADS * tile_items[w] * (unsigned) (key_width + 4) + (TAKEN_BYTES << bits);
 	HjgKChains	args = {.bits = (hjg_u32) bits, .all_bits = (hjg_u32) all_bits, .bucket_bits = (hjg_u32) bucket_bits};
-	HjgStatus	status = hjg_lab_rows_alloc(lane, key_width, nbuckets << bucket_bits, rows);
+	HjgStatus	status = hjg_lab_rows_alloc(stream, key_width, nbuckets << bucket_bits, rows);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, lay_chains(chains, nbuckets, all_bits, 0), &chains->block);
+		status = hjg_cuda_alloc(stream, lay_chains(chains, nbuckets, all_bits, 0), &chains->block);
 	if (status != HJG_OK)
 		return status;
 	lay_chains(chains, nbuckets, all_bits, chains->block);
@@ -87,16 +87,16 @@ run_pass(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, const Chains
 	args.owner = chains->owner;
 	args.ordinal = chains->ordinal;
 	args.sizes = chains->sizes;
-	status = hjg_cuda_launch(lane, &begin_chains, nlists, LIST_THREADS, 0, (void *[]) {&args});
+	status = hjg_cuda_launch(stream, &begin_chains, nlists, LIST_THREADS, 0, (void *[]) {&args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &scatter_chains[w], CHAIN_THREADS, shared, ~0ull, &args);
+		status = hjg_cuda_launch_filling(stream, &scatter_chains[w], CHAIN_THREADS, shared, ~0ull, &args);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &measure_parts, nlists, LIST_THREADS, 0, (void *[]) {&args});
+		status = hjg_cuda_launch(stream, &measure_parts, nlists, LIST_THREADS, 0, (void *[]) {&args});
 	return status;
 }
 
 static HjgStatus
-lay_pages(HjgCudaLane *lane, const HjgCudaSide *side, const Chains *chains, HjgCudaParted *parted, HjgKUnits *units)
+lay_pages(HjgCudaStream *stream, const HjgCudaSide *side, const Chains *chains, HjgCudaParted *parted, HjgKUnits *units)
 {
 	const hjg_u64 nbuckets = nbuckets_of(side->nrows, parted->bits, parted->bucket_bits);
 	HjgKChains	args = {
@@ -105,20 +105,20 @@ lay_pages(HjgCudaLane *lane, const HjgCudaSide *side, const Chains *chains, HjgC
 	};
 	HjgStatus	status;
 
-	status = hjg_cuda_copy_within(lane, parted->sizes, chains->sizes, sizeof(hjg_u32) << parted->bits);
+	status = hjg_cuda_copy_within(stream, parted->sizes, chains->sizes, sizeof(hjg_u32) << parted->bits);
 	if (status == HJG_OK)
-		status = hjg_lab_parted_place(lane, parted, units);
+		status = hjg_lab_parted_place(stream, parted, units);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, nbuckets * sizeof(hjg_u32), &parted->pages);
+		status = hjg_cuda_alloc(stream, nbuckets * sizeof(hjg_u32), &parted->pages);
 	args.pages = parted->pages;
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &list_pages, (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS), LIST_THREADS,
+		status = hjg_cuda_launch(stream, &list_pages, (unsigned) ((nbuckets + LIST_THREADS - 1) / LIST_THREADS), LIST_THREADS,
 								 0, (void *[]) {&args});
 	return status;
 }
 
 HjgStatus
-hjg_lab_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaParted *parted,
+hjg_lab_chain_partition(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, HjgCudaParted *parted,
 						 HjgKUnits *units)
 {
 	const int	first_bits = parted->bits <= MOST_BITS ? parted->bits : (parted->bits + 1) / 2;
@@ -128,20 +128,20 @@ hjg_lab_chain_partition(HjgCudaLane *lane, int key_width, const HjgCudaSide *sid
 	HjgStatus	status;
 
 	if (first_bits == parted->bits)
-		status = run_pass(lane, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
+		status = run_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first,
 						  &parted->rows);
 	else
 	{
-		status = run_pass(lane, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first, &between);
+		status = run_pass(stream, key_width, side, NULL, NULL, first_bits, first_bits, parted->bucket_bits, &first, &between);
 		if (status == HJG_OK)
-			status = run_pass(lane, key_width, side, &first, &between, parted->bits - first_bits, parted->bits,
+			status = run_pass(stream, key_width, side, &first, &between, parted->bits - first_bits, parted->bits,
 							  parted->bucket_bits, &second, &parted->rows);
 	}
 	if (status == HJG_OK)
-		status = lay_pages(lane, side, second.block != 0 ? &second : &first, parted, units);
-	hjg_lab_rows_free(lane, &between);
-	hjg_cuda_free(lane, first.block);
-	hjg_cuda_free(lane, second.block);
+		status = lay_pages(stream, side, second.block != 0 ? &second : &first, parted, units);
+	hjg_lab_rows_free(stream, &between);
+	hjg_cuda_free(stream, first.block);
+	hjg_cuda_free(stream, second.block);
 	return status;
 }
 

@@ -75,33 +75,33 @@ hjg_lab_traffic_csr(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 static void
-csr_free(HjgCudaLane *lane, void *arg)
+csr_free(HjgCudaStream *stream, void *arg)
 {
-	hjg_cuda_csr_free(lane, &((CsrTable *) arg)->csr);
+	hjg_cuda_csr_free(stream, &((CsrTable *) arg)->csr);
 	free(arg);
 }
 
 static HjgStatus
-copy_build(HjgCudaLane *lane, const HjgCudaSide *build, HjgCudaCsr *csr)
+copy_build(HjgCudaStream *stream, const HjgCudaSide *build, HjgCudaCsr *csr)
 {
-	HjgStatus	status = hjg_cuda_alloc(lane, build->nrows * (size_t) csr->width, &csr->keys);
+	HjgStatus	status = hjg_cuda_alloc(stream, build->nrows * (size_t) csr->width, &csr->keys);
 	hjg_u64		nrows = build->nrows;
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, nrows * sizeof(hjg_u32), &csr->rows);
+		status = hjg_cuda_alloc(stream, nrows * sizeof(hjg_u32), &csr->rows);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_within(lane, csr->keys, build->keys, nrows * (size_t) csr->width);
+		status = hjg_cuda_copy_within(stream, csr->keys, build->keys, nrows * (size_t) csr->width);
 	if (status == HJG_OK)
-		status = build->rows != 0 ? hjg_cuda_copy_within(lane, csr->rows, build->rows, nrows * sizeof(hjg_u32)) :
-			hjg_cuda_number_rows(lane, csr->rows, nrows, 0);
+		status = build->rows != 0 ? hjg_cuda_copy_within(stream, csr->rows, build->rows, nrows * sizeof(hjg_u32)) :
+			hjg_cuda_number_rows(stream, csr->rows, nrows, 0);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
+		status = hjg_cuda_launch(stream, &mix_keys[hjg_cuda_width_ix(csr->width)], hjg_cuda_blocks(nrows, HJG_CUDA_BLOCK),
 								 HJG_CUDA_BLOCK, 0, (void *[]) {&csr->keys, &nrows});
 	return status;
 }
 
 static HjgStatus
-csr_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+csr_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	CsrTable	   *table = calloc(1, sizeof(CsrTable));
 	HjgStatus	status;
@@ -110,14 +110,14 @@ csr_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 		return HJG_ERR_MEMORY;
 	table->mode = shape->mode;
 	table->csr.width = shape->key_width;
-	status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	status = hjg_cuda_mark(stream, HJG_CUDA_BUILD);
 	if (status == HJG_OK)
-		status = copy_build(lane, build, &table->csr);
+		status = copy_build(stream, build, &table->csr);
 	if (status == HJG_OK)
-		status = hjg_cuda_csr_build(lane, &table->facts, &table->csr, build->nrows);
+		status = hjg_cuda_csr_build(stream, &table->facts, &table->csr, build->nrows);
 	if (status != HJG_OK)
 	{
-		csr_free(lane, table);
+		csr_free(stream, table);
 		return status;
 	}
 	*result = table;
@@ -126,10 +126,10 @@ csr_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 
 /* Write at once: no row has more than one pair, and there is room for all of them. */
 static HjgStatus
-write_once(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+write_once(HjgCudaStream *stream, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const unsigned blocks = hjg_cuda_blocks(probe->nrows, ROWS_A_BLOCK);
-	const unsigned most = (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR;
+	const unsigned most = (unsigned) stream->device->multiprocessors * BLOCKS_A_PROCESSOR;
 	HjgCudaPtr	keys = probe->keys;
 	HjgCudaPtr	pairs = output->pairs;
 	HjgCudaPtr	counters = output->counters;
@@ -137,13 +137,13 @@ write_once(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const H
 	hjg_u32		first_row = 0;
 	int			mode = table->mode;
 
-	return hjg_cuda_launch(lane, &probe_once[hjg_cuda_width_ix(table->csr.width)], blocks < most ? blocks : most, HJG_CUDA_BLOCK, 0,
+	return hjg_cuda_launch(stream, &probe_once[hjg_cuda_width_ix(table->csr.width)], blocks < most ? blocks : most, HJG_CUDA_BLOCK, 0,
 						   (void *[]) {&keys, &n, &table->csr.table, &mode, &first_row, &pairs, &counters});
 }
 
 /* Count the pairs of all rows; table->npairs when this returns. */
 static HjgStatus
-count_pairs(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output, const CsrWindow *window)
+count_pairs(HjgCudaStream *stream, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output, const CsrWindow *window)
 {
 	const HjgCudaPtr total = window->offsets + probe->nrows * sizeof(hjg_u64);
 	HjgCsrSlice slice = {0};
@@ -152,46 +152,46 @@ count_pairs(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const 
 	HjgCudaPtr	firsts = window->firsts;
 	hjg_u64		n = probe->nrows;
 	int			mode = table->mode;
-	HjgStatus	status = hjg_cuda_launch(lane, &find[hjg_cuda_width_ix(table->csr.width)], hjg_cuda_blocks(n + 1, HJG_CUDA_BLOCK),
+	HjgStatus	status = hjg_cuda_launch(stream, &find[hjg_cuda_width_ix(table->csr.width)], hjg_cuda_blocks(n + 1, HJG_CUDA_BLOCK),
 										 HJG_CUDA_BLOCK, 0, (void *[]) {&keys, &n, &table->csr.table, &mode, &slice, &offsets, &firsts});
 
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(lane, offsets, n + 1, window->sums);
+		status = hjg_cuda_scan(stream, offsets, n + 1, window->sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_within(lane, output->counters, total, sizeof(hjg_u64));
+		status = hjg_cuda_copy_within(stream, output->counters, total, sizeof(hjg_u64));
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, &table->npairs, total, sizeof(hjg_u64));
-	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+		status = hjg_cuda_copy_out(stream, &table->npairs, total, sizeof(hjg_u64));
+	return status == HJG_OK ? hjg_cuda_wait(stream) : status;
 }
 
 static HjgStatus
-write_counted(HjgCudaLane *lane, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+write_counted(HjgCudaStream *stream, CsrTable *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	CsrWindow		window = {0};
 	HjgCudaPtr	pairs = output->pairs;
 	hjg_u64		nrows = probe->nrows;
 	hjg_u64		begin = 0;
 	hjg_u32		first_row = 0;
-	HjgStatus	status = hjg_cuda_alloc(lane, (nrows + 1) * sizeof(hjg_u64), &window.offsets);
+	HjgStatus	status = hjg_cuda_alloc(stream, (nrows + 1) * sizeof(hjg_u64), &window.offsets);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, nrows * sizeof(hjg_u32), &window.firsts);
+		status = hjg_cuda_alloc(stream, nrows * sizeof(hjg_u32), &window.firsts);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, sums_bytes(nrows), &window.sums);
+		status = hjg_cuda_alloc(stream, sums_bytes(nrows), &window.sums);
 	if (status == HJG_OK)
-		status = count_pairs(lane, table, probe, output, &window);
+		status = count_pairs(stream, table, probe, output, &window);
 	if (status == HJG_OK && table->npairs > 0 && table->npairs <= output->capacity)
-		status = hjg_cuda_launch(lane, &write_pairs[hjg_cuda_width_ix(table->csr.width)], hjg_cuda_blocks(table->npairs, HJG_CUDA_BLOCK),
+		status = hjg_cuda_launch(stream, &write_pairs[hjg_cuda_width_ix(table->csr.width)], hjg_cuda_blocks(table->npairs, HJG_CUDA_BLOCK),
 								 HJG_CUDA_BLOCK, 0, (void *[]) {&table->csr.table, &window.offsets, &window.firsts, &nrows, &first_row,
 																&begin, &table->npairs, &pairs});
-	hjg_cuda_free(lane, window.offsets);
-	hjg_cuda_free(lane, window.firsts);
-	hjg_cuda_free(lane, window.sums);
+	hjg_cuda_free(stream, window.offsets);
+	hjg_cuda_free(stream, window.firsts);
+	hjg_cuda_free(stream, window.sums);
 	return status;
 }
 
 static HjgStatus
-csr_probe(HjgCudaLane *lane, void *arg, const HjgCudaSide *probe, const HjgCudaOutput *output)
+csr_probe(HjgCudaStream *stream, void *arg, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	CsrTable	   *table = arg;
 	const bool	single = table->csr.unique || table->mode == HJG_MATCH_SEMI || table->mode == HJG_MATCH_ANTI;
@@ -205,13 +205,13 @@ csr_probe(HjgCudaLane *lane, void *arg, const HjgCudaSide *probe, const HjgCudaO
 		return HJG_OK;
 	if (hjg_cuda_kind(output) != HJG_CUDA_PAIRS)
 		return HJG_ERR_INPUT;
-	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+	status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
-		status = single && probe->nrows <= capacity ? write_once(lane, table, probe, output) :
-			write_counted(lane, table, probe, output);
+		status = single && probe->nrows <= capacity ? write_once(stream, table, probe, output) :
+			write_counted(stream, table, probe, output);
 	/* the kernels number rows by their places */
 	if (status == HJG_OK && rows != 0)
-		status = hjg_cuda_launch(lane, &hjg_k_name_rows, (unsigned) lane->device->multiprocessors * BLOCKS_A_PROCESSOR, HJG_CUDA_BLOCK, 0,
+		status = hjg_cuda_launch(stream, &hjg_k_name_rows, (unsigned) stream->device->multiprocessors * BLOCKS_A_PROCESSOR, HJG_CUDA_BLOCK, 0,
 								 (void *[]) {&pairs, &counters, &capacity, &rows});
 	return status;
 }

@@ -140,33 +140,33 @@ design_traffic(const Design *design, const HjgCudaDevice *device, const HjgCudaS
 /* ---- build and probe ---- */
 
 static HjgStatus
-partition(HjgCudaLane *lane, const Design *design, const DesignPlan *plan, int key_width, const HjgCudaSide *side,
+partition(HjgCudaStream *stream, const Design *design, const DesignPlan *plan, int key_width, const HjgCudaSide *side,
 		  HjgCudaParted *parted, HjgKUnits *units)
 {
-	HjgStatus	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
+	HjgStatus	status = hjg_cuda_mark(stream, HJG_CUDA_PARTITION);
 
 	memset(parted, 0, sizeof(*parted));
 	if (status == HJG_OK)
-		status = hjg_lab_parted_begin(lane, side->nrows, plan->bits, parted);
+		status = hjg_lab_parted_begin(stream, side->nrows, plan->bits, parted);
 	if (status != HJG_OK)
 		return status;
 	if (design->partitioner != BY_CHAINS)
-		return hjg_lab_histogram_partition(lane, (HjgCudaSharing) design->partitioner, key_width, side, parted, units);
+		return hjg_lab_histogram_partition(stream, (HjgCudaSharing) design->partitioner, key_width, side, parted, units);
 	parted->bucket_bits = design->bucket_bits;
-	return hjg_lab_chain_partition(lane, key_width, side, parted, units);
+	return hjg_lab_chain_partition(stream, key_width, side, parted, units);
 }
 
 static void
-design_free(HjgCudaLane *lane, void *join)
+design_free(HjgCudaStream *stream, void *join)
 {
 	DesignTable	   *table = join;
 
-	hjg_lab_parted_free(lane, &table->build);
+	hjg_lab_parted_free(stream, &table->build);
 	free(table);
 }
 
 static HjgStatus
-design_build(const Design *design, HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+design_build(const Design *design, HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	DesignTable	   *table = calloc(1, sizeof(DesignTable));
 	hjg_u32		largest = 0;
@@ -177,22 +177,22 @@ design_build(const Design *design, HjgCudaLane *lane, const HjgCudaShape *shape,
 	table->design = design;
 	table->key_width = shape->key_width;
 	table->mode = shape->mode;
-	if (!make_plan(design, lane->device, shape, &table->plan))
+	if (!make_plan(design, stream->device, shape, &table->plan))
 	{
 		free(table);
 		return HJG_ERR_INPUT;
 	}
-	status = partition(lane, design, &table->plan, shape->key_width, build, &table->build, NULL);
+	status = partition(stream, design, &table->plan, shape->key_width, build, &table->build, NULL);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, &largest, table->build.largest, sizeof(largest));
+		status = hjg_cuda_copy_out(stream, &largest, table->build.largest, sizeof(largest));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(lane);
+		status = hjg_cuda_wait(stream);
 	if (status == HJG_OK &&
 		largest > (design->queue ? table->plan.build_limit : hjg_cuda_most_part_rows(shape->mode, table->plan.build_limit)))
 		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{
-		design_free(lane, table);
+		design_free(stream, table);
 		return status;
 	}
 	*result = table;
@@ -200,7 +200,7 @@ design_build(const Design *design, HjgCudaLane *lane, const HjgCudaShape *shape,
 }
 
 static HjgStatus
-design_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+design_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const DesignTable *table = join;
 	HjgCudaParted parted;
@@ -218,12 +218,12 @@ design_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgC
 
 	if (probe->nrows == 0)
 		return HJG_OK;
-	status = partition(lane, table->design, &table->plan, table->key_width, probe, &parted, &match.units);
+	status = partition(stream, table->design, &table->plan, table->key_width, probe, &parted, &match.units);
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+		status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
-		status = hjg_lab_match(lane, &match, output);
-	hjg_lab_parted_free(lane, &parted);
+		status = hjg_lab_match(stream, &match, output);
+	hjg_lab_parted_free(stream, &parted);
 	return status;
 }
 
@@ -248,9 +248,9 @@ hjg_lab_traffic_##VARIABLE(const HjgCudaDevice *device, const HjgCudaShape *shap
 	return design_traffic(&VARIABLE##_design, device, shape); \
 } \
 static HjgStatus \
-VARIABLE##_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
+VARIABLE##_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **table) \
 { \
-	return design_build(&VARIABLE##_design, lane, shape, build, table); \
+	return design_build(&VARIABLE##_design, stream, shape, build, table); \
 } \
 const HjgCudaStrategy hjg_cuda_##VARIABLE = { \
 	.name = #VARIABLE, \

@@ -62,42 +62,42 @@ hjg_lab_groups_bytes(hjg_u64 probe_rows, hjg_u64 nblocks, hjg_u64 nunits)
 }
 
 static HjgStatus
-alloc_groups(HjgCudaLane *lane, Groups *groups)
+alloc_groups(HjgCudaStream *stream, Groups *groups)
 {
 	HjgKSink   *sink = &groups->units->args.sink;
-	HjgStatus	status = hjg_cuda_alloc(lane, groups->nchunks * HJG_K_CHUNK_PAIRS * sizeof(HjgPair), &sink->spill);
+	HjgStatus	status = hjg_cuda_alloc(stream, groups->nchunks * HJG_K_CHUNK_PAIRS * sizeof(HjgPair), &sink->spill);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, groups->nchunks * sizeof(hjg_u32), &sink->chunk_unit);
+		status = hjg_cuda_alloc(stream, groups->nchunks * sizeof(hjg_u32), &sink->chunk_unit);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, groups->nchunks * sizeof(hjg_u32), &sink->chunk_pairs);
+		status = hjg_cuda_alloc(stream, groups->nchunks * sizeof(hjg_u32), &sink->chunk_pairs);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, groups->units->nunits, &sink->unit_done);
+		status = hjg_cuda_alloc(stream, groups->units->nunits, &sink->unit_done);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, sink->unit_done, groups->units->nunits);
+		status = hjg_cuda_zero(stream, sink->unit_done, groups->units->nunits);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, (groups->nchunks + 1) * sizeof(hjg_u64), &groups->offsets);
+		status = hjg_cuda_alloc(stream, (groups->nchunks + 1) * sizeof(hjg_u64), &groups->offsets);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(groups->nchunks + 1) * sizeof(hjg_u64), &groups->sums);
+		status = hjg_cuda_alloc(stream, hjg_cuda_scan_entries(groups->nchunks + 1) * sizeof(hjg_u64), &groups->sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, sizeof(hjg_u64), &groups->numbers);
+		status = hjg_cuda_alloc(stream, sizeof(hjg_u64), &groups->numbers);
 	sink->nchunks = groups->nchunks;
 	sink->taken = groups->numbers;
 	return status;
 }
 
 static void
-free_groups(HjgCudaLane *lane, Groups *groups)
+free_groups(HjgCudaStream *stream, Groups *groups)
 {
 	HjgKSink   *sink = &groups->units->args.sink;
 
-	hjg_cuda_free(lane, sink->spill);
-	hjg_cuda_free(lane, sink->chunk_unit);
-	hjg_cuda_free(lane, sink->chunk_pairs);
-	hjg_cuda_free(lane, sink->unit_done);
-	hjg_cuda_free(lane, groups->offsets);
-	hjg_cuda_free(lane, groups->sums);
-	hjg_cuda_free(lane, groups->numbers);
+	hjg_cuda_free(stream, sink->spill);
+	hjg_cuda_free(stream, sink->chunk_unit);
+	hjg_cuda_free(stream, sink->chunk_pairs);
+	hjg_cuda_free(stream, sink->unit_done);
+	hjg_cuda_free(stream, groups->offsets);
+	hjg_cuda_free(stream, groups->sums);
+	hjg_cuda_free(stream, groups->numbers);
 	*sink = (HjgKSink) {.output = sink->output};
 }
 
@@ -110,7 +110,7 @@ free_sizes(Sizes *sizes)
 }
 
 static HjgStatus
-read_sizes(HjgCudaLane *lane, const HjgCudaMatch *match, Sizes *sizes)
+read_sizes(HjgCudaStream *stream, const HjgCudaMatch *match, Sizes *sizes)
 {
 	const size_t bytes = sizeof(hjg_u32) << match->probe->bits;
 	HjgStatus	status;
@@ -120,35 +120,35 @@ read_sizes(HjgCudaLane *lane, const HjgCudaMatch *match, Sizes *sizes)
 	sizes->probe = malloc(bytes);
 	if (sizes->unit_first == NULL || sizes->build == NULL || sizes->probe == NULL)
 		return HJG_ERR_MEMORY;
-	status = hjg_cuda_copy_out(lane, sizes->unit_first, match->probe->unit_first, bytes + sizeof(hjg_u32));
+	status = hjg_cuda_copy_out(stream, sizes->unit_first, match->probe->unit_first, bytes + sizeof(hjg_u32));
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, sizes->build, match->build->sizes, bytes);
+		status = hjg_cuda_copy_out(stream, sizes->build, match->build->sizes, bytes);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, sizes->probe, match->probe->sizes, bytes);
-	return status == HJG_OK ? hjg_cuda_wait(lane) : status;
+		status = hjg_cuda_copy_out(stream, sizes->probe, match->probe->sizes, bytes);
+	return status == HJG_OK ? hjg_cuda_wait(stream) : status;
 }
 
 /* Empty the buffer into the output; *npairs: what was in it. */
 static HjgStatus
-empty_buffer(HjgCudaLane *lane, Groups *groups, hjg_u64 *npairs)
+empty_buffer(HjgCudaStream *stream, Groups *groups, hjg_u64 *npairs)
 {
 	HjgKChunks	args = {.sink = groups->units->args.sink, .offsets = groups->offsets, .base = groups->npairs};
 	HjgStatus	status;
 
-	status = hjg_cuda_launch(lane, &measure_chunks, hjg_cuda_blocks(groups->nchunks + 1, THREADS), THREADS, 0,
+	status = hjg_cuda_launch(stream, &measure_chunks, hjg_cuda_blocks(groups->nchunks + 1, THREADS), THREADS, 0,
 							 (void *[]) {&args});
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(lane, groups->offsets, groups->nchunks + 1, groups->sums);
+		status = hjg_cuda_scan(stream, groups->offsets, groups->nchunks + 1, groups->sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &copy_chunks, (unsigned) groups->nchunks, THREADS, 0, (void *[]) {&args});
+		status = hjg_cuda_launch(stream, &copy_chunks, (unsigned) groups->nchunks, THREADS, 0, (void *[]) {&args});
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, npairs, groups->offsets + groups->nchunks * sizeof(hjg_u64), sizeof(*npairs));
+		status = hjg_cuda_copy_out(stream, npairs, groups->offsets + groups->nchunks * sizeof(hjg_u64), sizeof(*npairs));
 	return status;
 }
 
 /* Join units [first, first + n) until all of them are joined; *npairs: theirs. */
 static HjgStatus
-join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const HjgCudaOutput *output, hjg_u64 *npairs,
+join_group(HjgCudaStream *stream, Groups *groups, hjg_u64 first, hjg_u64 n, const HjgCudaOutput *output, hjg_u64 *npairs,
 		   bool *too_small)
 {
 	HjgStatus	status = HJG_OK;
@@ -159,15 +159,15 @@ join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const Hj
 	{
 		hjg_u64		found = 0;
 
-		status = hjg_cuda_zero(lane, groups->numbers, sizeof(hjg_u64));
+		status = hjg_cuda_zero(stream, groups->numbers, sizeof(hjg_u64));
 		if (status == HJG_OK)
-			status = groups->units->launch(lane, groups->units, HJG_CUDA_PUT_GROUPS, first, first + n);
+			status = groups->units->launch(stream, groups->units, HJG_CUDA_PUT_GROUPS, first, first + n);
 		if (status == HJG_OK)
-			status = empty_buffer(lane, groups, &found);
+			status = empty_buffer(stream, groups, &found);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(lane, &taken, groups->numbers, sizeof(taken));
+			status = hjg_cuda_copy_out(stream, &taken, groups->numbers, sizeof(taken));
 		if (status == HJG_OK)
-			status = hjg_cuda_wait(lane);
+			status = hjg_cuda_wait(stream);
 		*too_small = taken > groups->nchunks && found == 0;
 		*npairs += found;
 		groups->npairs += found;
@@ -176,7 +176,7 @@ join_group(HjgCudaLane *lane, Groups *groups, hjg_u64 first, hjg_u64 n, const Hj
 }
 
 HjgStatus
-hjg_lab_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small)
+hjg_lab_match_groups(HjgCudaStream *stream, HjgCudaUnits *units, const HjgCudaOutput *output, bool *too_small)
 {
 	const HjgCudaMatch *match = units->match;
 	const hjg_u32 nparts = 1u << match->probe->bits;
@@ -185,10 +185,10 @@ hjg_lab_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput
 	const double room = FILLING * (double) (groups.nchunks * HJG_K_CHUNK_PAIRS);
 	Sizes		sizes = {0};
 	double		correction = 1;
-	HjgStatus	status = alloc_groups(lane, &groups);
+	HjgStatus	status = alloc_groups(stream, &groups);
 
 	if (status == HJG_OK)
-		status = read_sizes(lane, match, &sizes);
+		status = read_sizes(stream, match, &sizes);
 	for (hjg_u32 p = 0, next; p < nparts && status == HJG_OK && groups.npairs <= output->capacity && !*too_small; p = next)
 	{
 		double		estimate = 0;
@@ -202,16 +202,16 @@ hjg_lab_match_groups(HjgCudaLane *lane, HjgCudaUnits *units, const HjgCudaOutput
 				break;
 			estimate += pairs;
 		}
-		status = join_group(lane, &groups, sizes.unit_first[p], sizes.unit_first[next] - sizes.unit_first[p], output, &npairs,
+		status = join_group(stream, &groups, sizes.unit_first[p], sizes.unit_first[next] - sizes.unit_first[p], output, &npairs,
 							too_small);
 		if (estimate > 0 && npairs > 0)
 			correction *= (double) npairs / estimate;
 	}
 	if (status == HJG_OK && !*too_small)
-		status = hjg_cuda_copy_in(lane, output->counters, &groups.npairs, sizeof(groups.npairs));
+		status = hjg_cuda_copy_in(stream, output->counters, &groups.npairs, sizeof(groups.npairs));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(lane);
-	free_groups(lane, &groups);
+		status = hjg_cuda_wait(stream);
+	free_groups(stream, &groups);
 	free_sizes(&sizes);
 	return status;
 }
@@ -243,13 +243,13 @@ worst_pairs(const HjgCudaMatch *match, const Sizes *sizes)
 }
 
 HjgStatus
-hjg_lab_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small)
+hjg_lab_match_worst(HjgCudaStream *stream, HjgCudaUnits *units, bool *too_small)
 {
-	const hjg_u64 room = hjg_cuda_pool_budget(lane->device->pool) / WORST_PART / sizeof(HjgPair);
+	const hjg_u64 room = hjg_cuda_pool_budget(stream->device->pool) / WORST_PART / sizeof(HjgPair);
 	HjgKSink   *sink = &units->args.sink;
 	Sizes		sizes = {0};
 	hjg_u64		nslots;
-	HjgStatus	status = read_sizes(lane, units->match, &sizes);
+	HjgStatus	status = read_sizes(stream, units->match, &sizes);
 
 	if (status == HJG_OK)
 	{
@@ -260,12 +260,12 @@ hjg_lab_match_worst(HjgCudaLane *lane, HjgCudaUnits *units, bool *too_small)
 		{
 			const unsigned nblocks = units->nblocks;
 
-			status = hjg_cuda_alloc(lane, nslots * sink->spill_pairs * sizeof(HjgPair), &sink->spill);
+			status = hjg_cuda_alloc(stream, nslots * sink->spill_pairs * sizeof(HjgPair), &sink->spill);
 			units->nblocks = (unsigned) nslots;
 			if (status == HJG_OK)
-				status = units->launch(lane, units, HJG_CUDA_PUT_WORST, 0, units->nunits);
+				status = units->launch(stream, units, HJG_CUDA_PUT_WORST, 0, units->nunits);
 			units->nblocks = nblocks;
-			hjg_cuda_free(lane, sink->spill);
+			hjg_cuda_free(stream, sink->spill);
 		}
 		*sink = (HjgKSink) {.output = sink->output};
 	}

@@ -97,36 +97,36 @@ scratch_bytes(const Pass *pass)
 }
 
 static HjgStatus
-alloc_scratch(HjgCudaLane *lane, const Pass *pass, Scratch *scratch)
+alloc_scratch(HjgCudaStream *stream, const Pass *pass, Scratch *scratch)
 {
-	HjgStatus	status = hjg_cuda_alloc(lane, pass->nstretches * sizeof(HjgKStretch), &scratch->stretches);
+	HjgStatus	status = hjg_cuda_alloc(stream, pass->nstretches * sizeof(HjgKStretch), &scratch->stretches);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, (((size_t) 1 << pass->bits_before) + 2) * sizeof(hjg_u32), &scratch->firsts);
+		status = hjg_cuda_alloc(stream, (((size_t) 1 << pass->bits_before) + 2) * sizeof(hjg_u32), &scratch->firsts);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, pass->ncounters * sizeof(hjg_u64), &scratch->counts);
+		status = hjg_cuda_alloc(stream, pass->ncounters * sizeof(hjg_u64), &scratch->counts);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(pass->ncounters) * sizeof(hjg_u64), &scratch->sums);
+		status = hjg_cuda_alloc(stream, hjg_cuda_scan_entries(pass->ncounters) * sizeof(hjg_u64), &scratch->sums);
 	return status;
 }
 
 static void
-free_scratch(HjgCudaLane *lane, Scratch *scratch)
+free_scratch(HjgCudaStream *stream, Scratch *scratch)
 {
-	hjg_cuda_free(lane, scratch->stretches);
-	hjg_cuda_free(lane, scratch->firsts);
-	hjg_cuda_free(lane, scratch->counts);
-	hjg_cuda_free(lane, scratch->sums);
+	hjg_cuda_free(stream, scratch->stretches);
+	hjg_cuda_free(stream, scratch->firsts);
+	hjg_cuda_free(stream, scratch->counts);
+	hjg_cuda_free(stream, scratch->sums);
 }
 
 /* args: sides, rows and starts are filled in. */
 static HjgStatus
-run_pass(HjgCudaLane *lane, HjgCudaSharing sharing, int width_ix, const Pass *pass, HjgKPass *args)
+run_pass(HjgCudaStream *stream, HjgCudaSharing sharing, int width_ix, const Pass *pass, HjgKPass *args)
 {
 	const unsigned shared = (unsigned) (sizeof(hjg_u32) * facts[sharing].workers) << pass->bits;
 	const hjg_u64 nparts = (hjg_u64) 1 << (pass->bits_before + pass->bits);
 	Scratch		scratch = {0};
-	HjgStatus	status = alloc_scratch(lane, pass, &scratch);
+	HjgStatus	status = alloc_scratch(stream, pass, &scratch);
 
 	args->stretches = scratch.stretches;
 	args->firsts = scratch.firsts;
@@ -138,26 +138,26 @@ run_pass(HjgCudaLane *lane, HjgCudaSharing sharing, int width_ix, const Pass *pa
 	args->bits = (hjg_u32) pass->bits;
 	args->shift = 32 - (hjg_u32) (pass->bits_before + pass->bits);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &list_stretches, 1, LIST_THREADS, 0, (void *[]) {args});
+		status = hjg_cuda_launch(stream, &list_stretches, 1, LIST_THREADS, 0, (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, scratch.counts, pass->ncounters * sizeof(hjg_u64));
+		status = hjg_cuda_zero(stream, scratch.counts, pass->ncounters * sizeof(hjg_u64));
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &count_digits[sharing][width_ix], (unsigned) pass->nstretches,
+		status = hjg_cuda_launch(stream, &count_digits[sharing][width_ix], (unsigned) pass->nstretches,
 								 facts[sharing].threads, shared, (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(lane, scratch.counts, pass->ncounters, scratch.sums);
+		status = hjg_cuda_scan(stream, scratch.counts, pass->ncounters, scratch.sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &scatter_digits[sharing][width_ix], (unsigned) pass->nstretches,
+		status = hjg_cuda_launch(stream, &scatter_digits[sharing][width_ix], (unsigned) pass->nstretches,
 								 facts[sharing].threads, shared, (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &find_starts, (unsigned) (nparts / START_THREADS + 1), START_THREADS, 0,
+		status = hjg_cuda_launch(stream, &find_starts, (unsigned) (nparts / START_THREADS + 1), START_THREADS, 0,
 								 (void *[]) {args});
-	free_scratch(lane, &scratch);
+	free_scratch(stream, &scratch);
 	return status;
 }
 
 HjgStatus
-hjg_lab_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_width, const HjgCudaSide *side,
+hjg_lab_histogram_partition(HjgCudaStream *stream, HjgCudaSharing sharing, int key_width, const HjgCudaSide *side,
 							 HjgCudaParted *parted, HjgKUnits *units)
 {
 	const int	npasses = npasses_of(sharing, parted->bits);
@@ -166,26 +166,26 @@ hjg_lab_histogram_partition(HjgCudaLane *lane, HjgCudaSharing sharing, int key_w
 
 	for (int i = 0; i < npasses && status == HJG_OK; i++)
 	{
-		const Pass	pass = pass_of(lane->device, sharing, side->nrows, parted->bits, i);
+		const Pass	pass = pass_of(stream->device, sharing, side->nrows, parted->bits, i);
 		HjgCudaRows in = parted->rows;
 		HjgKPass	args = {.in = hjg_lab_kernel_rows(&in), .starts = starts, .nrows = (hjg_u32) side->nrows};
 
 		if (i == 0)
 			args.side = hjg_lab_kernel_side(side);
-		status = hjg_lab_rows_alloc(lane, key_width, side->nrows, &parted->rows);
+		status = hjg_lab_rows_alloc(stream, key_width, side->nrows, &parted->rows);
 		args.out = hjg_lab_kernel_rows(&parted->rows);
 		args.sizes = i == npasses - 1 ? parted->sizes : 0;
 		if (status == HJG_OK)
-			status = hjg_cuda_alloc(lane, (((size_t) 1 << (pass.bits_before + pass.bits)) + 1) * sizeof(hjg_u32),
+			status = hjg_cuda_alloc(stream, (((size_t) 1 << (pass.bits_before + pass.bits)) + 1) * sizeof(hjg_u32),
 									&args.new_starts);
 		if (status == HJG_OK)
-			status = run_pass(lane, sharing, hjg_cuda_width_ix(key_width), &pass, &args);
-		hjg_lab_rows_free(lane, &in);
-		hjg_cuda_free(lane, starts);
+			status = run_pass(stream, sharing, hjg_cuda_width_ix(key_width), &pass, &args);
+		hjg_lab_rows_free(stream, &in);
+		hjg_cuda_free(stream, starts);
 		starts = args.new_starts;
 	}
-	hjg_cuda_free(lane, starts);
-	return status == HJG_OK ? hjg_lab_parted_place(lane, parted, units) : status;
+	hjg_cuda_free(stream, starts);
+	return status == HJG_OK ? hjg_lab_parted_place(stream, parted, units) : status;
 }
 
 size_t

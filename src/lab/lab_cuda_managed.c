@@ -21,7 +21,7 @@
 
 /* What the driver of the product has no use for. */
 static HjgCudaResult (*alloc_managed) (HjgCudaPtr *ptr, size_t bytes, unsigned flags);
-static HjgCudaResult (*prefetch) (HjgCudaPtr ptr, size_t bytes, HjgCudaNumber to, HjgCudaStream stream);
+static HjgCudaResult (*prefetch) (HjgCudaPtr ptr, size_t bytes, HjgCudaNumber to, HjgCudaStreamHandle stream);
 
 static bool
 find_functions(void)
@@ -42,7 +42,7 @@ hjg_lab_moving(const HjgCudaStrategy *strategy)
 }
 
 HjgStatus
-hjg_lab_managed_take(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr)
+hjg_lab_managed_take(HjgCudaStream *stream, size_t bytes, HjgCudaPtr *ptr)
 {
 	size_t		free_bytes;
 	size_t		total_bytes;
@@ -51,37 +51,37 @@ hjg_lab_managed_take(HjgCudaLane *lane, size_t bytes, HjgCudaPtr *ptr)
 
 	*ptr = 0;
 	if (find_functions())
-		result = hjg_cuda.device_attribute(&concurrent, CONCURRENT_MANAGED, lane->device->handle);
+		result = hjg_cuda.device_attribute(&concurrent, CONCURRENT_MANAGED, stream->device->handle);
 	if (result == HJG_CUDA_SUCCESS && concurrent == 0)
 		result = HJG_CUDA_ERROR_NOT_SUPPORTED;
 	if (result == HJG_CUDA_SUCCESS)
 		result = hjg_cuda.memory_info(&free_bytes, &total_bytes);
 	if (result == HJG_CUDA_SUCCESS)
 		result = bytes > free_bytes ? HJG_CUDA_ERROR_OUT_OF_MEMORY : alloc_managed(ptr, bytes, ATTACH_GLOBAL);
-	return hjg_cuda_check(lane, result, "managed memory");
+	return hjg_cuda_check(stream, result, "managed memory");
 }
 
 void
-hjg_lab_managed_give(HjgCudaLane *lane, HjgCudaPtr ptr)
+hjg_lab_managed_give(HjgCudaStream *stream, HjgCudaPtr ptr)
 {
-	if (ptr != 0 && hjg_cuda_wait(lane) == HJG_OK)
-		(void) hjg_cuda_check(lane, hjg_cuda.memory_free(ptr), "managed memory");
+	if (ptr != 0 && hjg_cuda_wait(stream) == HJG_OK)
+		(void) hjg_cuda_check(stream, hjg_cuda.memory_free(ptr), "managed memory");
 }
 
 HjgStatus
-hjg_lab_prefetch(HjgCudaLane *lane, HjgCudaPtr ptr, size_t bytes, bool to_host)
+hjg_lab_prefetch(HjgCudaStream *stream, HjgCudaPtr ptr, size_t bytes, bool to_host)
 {
 	if (bytes == 0)
 		return HJG_OK;
-	lane->busy = true;
-	return hjg_cuda_check(lane, prefetch(ptr, bytes, to_host ? HOST : lane->device->handle, lane->stream), "prefetch");
+	stream->busy = true;
+	return hjg_cuda_check(stream, prefetch(ptr, bytes, to_host ? HOST : stream->device->handle, stream->handle), "prefetch");
 }
 
 HjgStatus
-hjg_lab_bring(HjgCudaLane *lane, HjgLabMoving moving, HjgCudaPtr to, const void *from, size_t bytes)
+hjg_lab_bring(HjgCudaStream *stream, HjgLabMoving moving, HjgCudaPtr to, const void *from, size_t bytes)
 {
 	if (moving == HJG_LAB_BY_COPY)
-		return hjg_cuda_copy_in(lane, to, from, bytes);
+		return hjg_cuda_copy_in(stream, to, from, bytes);
 	memcpy((void *) (size_t) to, from, bytes);
-	return moving == HJG_LAB_BY_PREFETCH ? hjg_lab_prefetch(lane, to, bytes, false) : HJG_OK;
+	return moving == HJG_LAB_BY_PREFETCH ? hjg_lab_prefetch(stream, to, bytes, false) : HJG_OK;
 }

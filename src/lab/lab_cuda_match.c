@@ -88,7 +88,7 @@ hjg_lab_match_bytes(const HjgCudaDevice *device, HjgCudaPutting putting, bool qu
 
 /* Launch units [from, to) through one kernel. */
 static HjgStatus
-launch_range(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, hjg_u64 from, hjg_u64 to)
+launch_range(HjgCudaStream *stream, HjgCudaUnits *launch, int sink, hjg_u64 from, hjg_u64 to)
 {
 	const HjgCudaMatch *match = launch->match;
 	HjgCudaKernel *kernel = &kernels[match->hashed][hjg_cuda_width_ix(match->key_width)][sink];
@@ -99,94 +99,94 @@ launch_range(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, hjg_u64 from, hj
 	{
 		launch->args.first_unit = (hjg_u32) first;
 		launch->args.nunits = (hjg_u32) (to - first < slice ? to - first : slice);
-		status = hjg_cuda_zero(lane, launch->args.ticket, sizeof(hjg_u32));
+		status = hjg_cuda_zero(stream, launch->args.ticket, sizeof(hjg_u32));
 		if (status == HJG_OK)
-			status = hjg_cuda_launch(lane, kernel, launch->nblocks, THREADS, launch->shared, (void *[]) {&launch->args});
+			status = hjg_cuda_launch(stream, kernel, launch->nblocks, THREADS, launch->shared, (void *[]) {&launch->args});
 		if (status == HJG_OK && (to - from) / slice > LAUNCHES_UNWATCHED)
-			status = hjg_cuda_wait(lane);
+			status = hjg_cuda_wait(stream);
 	}
 	return status;
 }
 
 static HjgStatus
-launch_units(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
+launch_units(HjgCudaStream *stream, HjgCudaUnits *launch, int sink)
 {
-	return launch_range(lane, launch, sink, 0, launch->nunits);
+	return launch_range(stream, launch, sink, 0, launch->nunits);
 }
 
 /* Work off the pieces that the launches before left in the queue. */
 static HjgStatus
-work_off(HjgCudaLane *lane, HjgCudaUnits *launch, int sink)
+work_off(HjgCudaStream *stream, HjgCudaUnits *launch, int sink)
 {
 	const HjgCudaMatch *match = launch->match;
-	HjgStatus	status = hjg_cuda_zero(lane, launch->args.ticket, sizeof(hjg_u32));
+	HjgStatus	status = hjg_cuda_zero(stream, launch->args.ticket, sizeof(hjg_u32));
 
 	launch->args.from_queue = true;
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &kernels[match->hashed][hjg_cuda_width_ix(match->key_width)][sink],
+		status = hjg_cuda_launch(stream, &kernels[match->hashed][hjg_cuda_width_ix(match->key_width)][sink],
 								 launch->nblocks, THREADS, launch->shared, (void *[]) {&launch->args});
 	return status;
 }
 
 static HjgStatus
-put_twice(HjgCudaLane *lane, HjgCudaUnits *launch)
+put_twice(HjgCudaStream *stream, HjgCudaUnits *launch)
 {
 	HjgKSink   *sink = &launch->args.sink;
 	HjgCudaPtr	sums = 0;
-	HjgStatus	status = hjg_cuda_alloc(lane, (launch->nunits + 1) * sizeof(hjg_u64), &sink->unit_pairs);
+	HjgStatus	status = hjg_cuda_alloc(stream, (launch->nunits + 1) * sizeof(hjg_u64), &sink->unit_pairs);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(launch->nunits + 1) * sizeof(hjg_u64), &sums);
+		status = hjg_cuda_alloc(stream, hjg_cuda_scan_entries(launch->nunits + 1) * sizeof(hjg_u64), &sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, sink->unit_pairs, (launch->nunits + 1) * sizeof(hjg_u64));
+		status = hjg_cuda_zero(stream, sink->unit_pairs, (launch->nunits + 1) * sizeof(hjg_u64));
 	if (status == HJG_OK)
-		status = launch_units(lane, launch, HJG_CUDA_PUT_TWICE);
+		status = launch_units(stream, launch, HJG_CUDA_PUT_TWICE);
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(lane, sink->unit_pairs, launch->nunits + 1, sums);
+		status = hjg_cuda_scan(stream, sink->unit_pairs, launch->nunits + 1, sums);
 	if (status == HJG_OK)
-		status = launch_units(lane, launch, PLACE);
-	hjg_cuda_free(lane, sink->unit_pairs);
-	hjg_cuda_free(lane, sums);
+		status = launch_units(stream, launch, PLACE);
+	hjg_cuda_free(stream, sink->unit_pairs);
+	hjg_cuda_free(stream, sums);
 	return status;
 }
 
 static HjgStatus
-put_once(HjgCudaLane *lane, HjgCudaUnits *launch, int sink, const HjgCudaOutput *output)
+put_once(HjgCudaStream *stream, HjgCudaUnits *launch, int sink, const HjgCudaOutput *output)
 {
 	const HjgCudaMatch *match = launch->match;
 	const HjgCudaPutting putting = sink == SUM ? HJG_CUDA_PUT_WARP : match->putting;
 	HjgCudaPages pages;
 	HjgCudaPtr	queue = 0;
-	HjgStatus	status = hjg_lab_pages_begin(lane, putting, launch->nblocks, THREADS, output, &pages);
+	HjgStatus	status = hjg_lab_pages_begin(stream, putting, launch->nblocks, THREADS, output, &pages);
 
 	launch->args.sink = pages.args.sink;
 	if (status == HJG_OK && match->queue)
 	{
 		const size_t bytes = queue_bytes(match->probe->nrows, launch->nunits);
 
-		status = hjg_cuda_alloc(lane, bytes, &queue);
+		status = hjg_cuda_alloc(stream, bytes, &queue);
 		launch->args.queue = queue;
 		launch->args.nqueued = queue + bytes - sizeof(hjg_u32);
 		launch->args.piece_rows = PIECE_ROWS;
 		if (status == HJG_OK)
-			status = hjg_cuda_zero(lane, launch->args.nqueued, sizeof(hjg_u32));
+			status = hjg_cuda_zero(stream, launch->args.nqueued, sizeof(hjg_u32));
 	}
 	if (status == HJG_OK)
-		status = launch_units(lane, launch, sink);
+		status = launch_units(stream, launch, sink);
 	if (status == HJG_OK && match->queue)
-		status = work_off(lane, launch, sink);
+		status = work_off(stream, launch, sink);
 	if (status == HJG_OK)
-		status = hjg_lab_pages_end(lane, &pages);
-	hjg_lab_pages_free(lane, &pages);
-	hjg_cuda_free(lane, queue);
+		status = hjg_lab_pages_end(stream, &pages);
+	hjg_lab_pages_free(stream, &pages);
+	hjg_cuda_free(stream, queue);
 	return status;
 }
 
 HjgStatus
-hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput *output)
+hjg_lab_match(HjgCudaStream *stream, const HjgCudaMatch *match, const HjgCudaOutput *output)
 {
 	const int	sink = hjg_cuda_kind(output) == HJG_CUDA_CHECKSUM ? SUM : (int) match->putting;
-	const hjg_u64 filling = most_blocks(lane->device);
+	const hjg_u64 filling = most_blocks(stream->device);
 	hjg_u32		nunits = 0;
 	HjgCudaUnits launch = {
 		.match = match, .launch = launch_range,
@@ -202,9 +202,9 @@ hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput 
 
 	if (hjg_cuda_kind(output) == HJG_CUDA_COLUMNS)
 		return HJG_ERR_INPUT;
-	status = hjg_cuda_copy_out(lane, &nunits, match->probe->unit_first + (sizeof(hjg_u32) << match->probe->bits), sizeof(nunits));
+	status = hjg_cuda_copy_out(stream, &nunits, match->probe->unit_first + (sizeof(hjg_u32) << match->probe->bits), sizeof(nunits));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(lane);
+		status = hjg_cuda_wait(stream);
 	if (status != HJG_OK || nunits == 0)
 		return status;
 	launch.nunits = nunits;
@@ -213,9 +213,9 @@ hjg_lab_match(HjgCudaLane *lane, const HjgCudaMatch *match, const HjgCudaOutput 
 	{
 		bool		too_small = false;
 
-		status = match->putting == HJG_CUDA_PUT_GROUPS ? hjg_lab_match_groups(lane, &launch, output, &too_small) :
-			hjg_lab_match_worst(lane, &launch, &too_small);
-		return status == HJG_OK && too_small ? put_twice(lane, &launch) : status;
+		status = match->putting == HJG_CUDA_PUT_GROUPS ? hjg_lab_match_groups(stream, &launch, output, &too_small) :
+			hjg_lab_match_worst(stream, &launch, &too_small);
+		return status == HJG_OK && too_small ? put_twice(stream, &launch) : status;
 	}
-	return sink == HJG_CUDA_PUT_TWICE ? put_twice(lane, &launch) : put_once(lane, &launch, sink, output);
+	return sink == HJG_CUDA_PUT_TWICE ? put_twice(stream, &launch) : put_once(stream, &launch, sink, output);
 }

@@ -36,17 +36,17 @@ typedef struct NopTable
 } NopTable;
 
 static void
-nop_free(HjgCudaLane *lane, void *join)
+nop_free(HjgCudaStream *stream, void *join)
 {
 	NopTable	   *table = join;
 
-	hjg_cuda_free(lane, table->block);
+	hjg_cuda_free(stream, table->block);
 	free(table);
 }
 
 /* Make a table of table_bytes, all ones, with crowded behind it. */
 static HjgStatus
-begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, size_t table_bytes,
+begin_table(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, size_t table_bytes,
 			NopTable **result)
 {
 	NopTable	   *table = calloc(1, sizeof(NopTable));
@@ -56,17 +56,17 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 		return HJG_ERR_MEMORY;
 	table->width_ix = hjg_cuda_width_ix(shape->key_width);
 	table->args = (HjgKNop) {.build = hjg_lab_kernel_side(build), .mode = shape->mode};
-	status = hjg_cuda_alloc(lane, table_bytes + sizeof(hjg_u32), &table->block);
+	status = hjg_cuda_alloc(stream, table_bytes + sizeof(hjg_u32), &table->block);
 	table->args.crowded = table->block + table_bytes;
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+		status = hjg_cuda_mark(stream, HJG_CUDA_BUILD);
 	if (status == HJG_OK)
-		status = hjg_cuda_check(lane, hjg_cuda.set_bytes(table->block, 0xFF, table_bytes, lane->stream), "empty table");
+		status = hjg_cuda_check(stream, hjg_cuda.set_bytes(table->block, 0xFF, table_bytes, stream->handle), "empty table");
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, table->args.crowded, sizeof(hjg_u32));
+		status = hjg_cuda_zero(stream, table->args.crowded, sizeof(hjg_u32));
 	if (status != HJG_OK)
 	{
-		nop_free(lane, table);
+		nop_free(stream, table);
 		return status;
 	}
 	*result = table;
@@ -74,19 +74,19 @@ begin_table(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *bui
 }
 
 static HjgStatus
-end_table(HjgCudaLane *lane, NopTable *table, HjgStatus status, void **result)
+end_table(HjgCudaStream *stream, NopTable *table, HjgStatus status, void **result)
 {
 	hjg_u32		crowded = 0;
 
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, &crowded, table->args.crowded, sizeof(crowded));
+		status = hjg_cuda_copy_out(stream, &crowded, table->args.crowded, sizeof(crowded));
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(lane);
+		status = hjg_cuda_wait(stream);
 	if (status == HJG_OK && crowded)
 		status = HJG_ERR_INPUT;
 	if (status != HJG_OK)
 	{
-		nop_free(lane, table);
+		nop_free(stream, table);
 		return status;
 	}
 	*result = table;
@@ -94,13 +94,13 @@ end_table(HjgCudaLane *lane, NopTable *table, HjgStatus status, void **result)
 }
 
 static HjgStatus
-launch_rows(HjgCudaLane *lane, HjgCudaKernel *kernel, hjg_u64 nrows, HjgKNop *args)
+launch_rows(HjgCudaStream *stream, HjgCudaKernel *kernel, hjg_u64 nrows, HjgKNop *args)
 {
-	return hjg_cuda_launch_filling(lane, kernel, THREADS, 0, (nrows + THREADS - 1) / THREADS, args);
+	return hjg_cuda_launch_filling(stream, kernel, THREADS, 0, (nrows + THREADS - 1) / THREADS, args);
 }
 
 static HjgStatus
-probe_with(HjgCudaLane *lane, NopTable *table, HjgCudaKernel (*kernels)[HJG_CUDA_KINDS], const HjgCudaSide *probe,
+probe_with(HjgCudaStream *stream, NopTable *table, HjgCudaKernel (*kernels)[HJG_CUDA_KINDS], const HjgCudaSide *probe,
 		   const HjgCudaOutput *output)
 {
 	HjgCudaKernel *kernel = &kernels[table->width_ix][hjg_cuda_kind(output)];
@@ -111,8 +111,8 @@ probe_with(HjgCudaLane *lane, NopTable *table, HjgCudaKernel (*kernels)[HJG_CUDA
 		return HJG_ERR_INPUT;
 	args.probe = hjg_lab_kernel_side(probe);
 	args.sink.output = hjg_lab_kernel_output(output);
-	status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
-	return status == HJG_OK ? launch_rows(lane, kernel, probe->nrows, &args) : status;
+	status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
+	return status == HJG_OK ? launch_rows(stream, kernel, probe->nrows, &args) : status;
 }
 
 static bool
@@ -146,26 +146,26 @@ hjg_lab_traffic_nop_chain(const HjgCudaDevice *device, const HjgCudaShape *shape
 }
 
 static HjgStatus
-chain_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+chain_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	NopTable	   *table;
-	HjgStatus	status = begin_table(lane, shape, build, chain_table_bytes(build->nrows), &table);
+	HjgStatus	status = begin_table(stream, shape, build, chain_table_bytes(build->nrows), &table);
 
 	if (status != HJG_OK)
 		return status;
 	table->args.nslots = (hjg_u32) build->nrows;
 	table->args.heads = table->block;
 	table->args.next = table->block + build->nrows * sizeof(hjg_u32);
-	status = launch_rows(lane, &insert_chains[table->width_ix], build->nrows, &table->args);
+	status = launch_rows(stream, &insert_chains[table->width_ix], build->nrows, &table->args);
 	if (status == HJG_OK)
-		status = launch_rows(lane, &measure_chains, build->nrows, &table->args);
-	return end_table(lane, table, status, result);
+		status = launch_rows(stream, &measure_chains, build->nrows, &table->args);
+	return end_table(stream, table, status, result);
 }
 
 static HjgStatus
-chain_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+chain_probe(HjgCudaStream *stream, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	return probe_with(lane, table, probe_chains, probe, output);
+	return probe_with(stream, table, probe_chains, probe, output);
 }
 
 HJG_CUDA_STRATEGY(nop_chain,
@@ -202,23 +202,23 @@ hjg_lab_traffic_nop_open(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 static HjgStatus
-open_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+open_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	NopTable	   *table;
-	HjgStatus	status = begin_table(lane, shape, build, open_table_bytes(build->nrows), &table);
+	HjgStatus	status = begin_table(stream, shape, build, open_table_bytes(build->nrows), &table);
 
 	if (status != HJG_OK)
 		return status;
 	table->args.nslots = (hjg_u32) (build->nrows * SLOTS_A_ROW);
 	table->args.slots = table->block;
-	status = launch_rows(lane, &insert_slots[table->width_ix], build->nrows, &table->args);
-	return end_table(lane, table, status, result);
+	status = launch_rows(stream, &insert_slots[table->width_ix], build->nrows, &table->args);
+	return end_table(stream, table, status, result);
 }
 
 static HjgStatus
-open_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+open_probe(HjgCudaStream *stream, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
-	return probe_with(lane, table, probe_slots, probe, output);
+	return probe_with(stream, table, probe_slots, probe, output);
 }
 
 HJG_CUDA_STRATEGY(nop_open,

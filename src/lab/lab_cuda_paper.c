@@ -31,22 +31,22 @@ hjg_lab_rows_bytes(int key_width, hjg_u64 nrows)
 }
 
 HjgStatus
-hjg_lab_rows_alloc(HjgCudaLane *lane, int key_width, hjg_u64 nrows, HjgCudaRows *rows)
+hjg_lab_rows_alloc(HjgCudaStream *stream, int key_width, hjg_u64 nrows, HjgCudaRows *rows)
 {
 	HjgStatus	status;
 
 	*rows = (HjgCudaRows) {.nrows = nrows};
-	status = hjg_cuda_alloc(lane, keys_bytes(key_width, nrows), &rows->keys);
+	status = hjg_cuda_alloc(stream, keys_bytes(key_width, nrows), &rows->keys);
 	if (status == HJG_OK && numbers_bytes(key_width, nrows) > 0)
-		status = hjg_cuda_alloc(lane, numbers_bytes(key_width, nrows), &rows->rows);
+		status = hjg_cuda_alloc(stream, numbers_bytes(key_width, nrows), &rows->rows);
 	return status;
 }
 
 void
-hjg_lab_rows_free(HjgCudaLane *lane, HjgCudaRows *rows)
+hjg_lab_rows_free(HjgCudaStream *stream, HjgCudaRows *rows)
 {
-	hjg_cuda_free(lane, rows->keys);
-	hjg_cuda_free(lane, rows->rows);
+	hjg_cuda_free(stream, rows->keys);
+	hjg_cuda_free(stream, rows->rows);
 	memset(rows, 0, sizeof(*rows));
 }
 
@@ -77,22 +77,22 @@ hjg_lab_parted_bytes(int bits)
 }
 
 HjgStatus
-hjg_lab_parted_begin(HjgCudaLane *lane, hjg_u64 nrows, int bits, HjgCudaParted *parted)
+hjg_lab_parted_begin(HjgCudaStream *stream, hjg_u64 nrows, int bits, HjgCudaParted *parted)
 {
 	HjgStatus	status;
 
 	memset(parted, 0, sizeof(*parted));
 	parted->nrows = nrows;
 	parted->bits = bits;
-	status = hjg_cuda_alloc(lane, lay_numbers(parted, bits, 0), &parted->numbers);
+	status = hjg_cuda_alloc(stream, lay_numbers(parted, bits, 0), &parted->numbers);
 	lay_numbers(parted, bits, parted->numbers);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, parted->largest, 64);
+		status = hjg_cuda_zero(stream, parted->largest, 64);
 	return status;
 }
 
 HjgStatus
-hjg_lab_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units)
+hjg_lab_parted_place(HjgCudaStream *stream, HjgCudaParted *parted, HjgKUnits *units)
 {
 	HjgKPlace	args = {
 		.counts = parted->sizes, .largest = parted->largest, .parts = parted->parts, .up = parted->cursors,
@@ -107,15 +107,15 @@ hjg_lab_parted_place(HjgCudaLane *lane, HjgCudaParted *parted, HjgKUnits *units)
 		units->bits = (hjg_u32) parted->bits;
 		args.units = *units;
 	}
-	return hjg_cuda_launch(lane, &place_parts, ((1u << parted->bits) + PLACE_THREADS - 1) / PLACE_THREADS, PLACE_THREADS, 0,
+	return hjg_cuda_launch(stream, &place_parts, ((1u << parted->bits) + PLACE_THREADS - 1) / PLACE_THREADS, PLACE_THREADS, 0,
 						   (void *[]) {&args});
 }
 
 void
-hjg_lab_parted_free(HjgCudaLane *lane, HjgCudaParted *parted)
+hjg_lab_parted_free(HjgCudaStream *stream, HjgCudaParted *parted)
 {
-	hjg_lab_rows_free(lane, &parted->rows);
-	hjg_cuda_free(lane, parted->pages);
-	hjg_cuda_free(lane, parted->numbers);
+	hjg_lab_rows_free(stream, &parted->rows);
+	hjg_cuda_free(stream, parted->pages);
+	hjg_cuda_free(stream, parted->numbers);
 	memset(parted, 0, sizeof(*parted));
 }

@@ -45,7 +45,7 @@ hjg_lab_pages_bytes(HjgCudaPutting putting, hjg_u64 nblocks, unsigned threads)
 }
 
 HjgStatus
-hjg_lab_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
+hjg_lab_pages_begin(HjgCudaStream *stream, HjgCudaPutting putting, unsigned nblocks, unsigned threads,
 					 const HjgCudaOutput *output, HjgCudaPages *pages)
 {
 	HjgKHoles  *args = &pages->args;
@@ -58,27 +58,27 @@ hjg_lab_pages_begin(HjgCudaLane *lane, HjgCudaPutting putting, unsigned nblocks,
 	args->page_pairs = page_pairs_of(putting);
 	args->nowners = (hjg_u32) nowners_of(putting, nblocks, threads);
 	args->sink.spill_pairs = (hjg_u64) args->nowners * args->page_pairs;
-	status = hjg_cuda_alloc(lane, args->sink.spill_pairs * sizeof(HjgPair), &args->sink.spill);
+	status = hjg_cuda_alloc(stream, args->sink.spill_pairs * sizeof(HjgPair), &args->sink.spill);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, args->sink.spill_pairs * sizeof(hjg_u64), &args->holes);
+		status = hjg_cuda_alloc(stream, args->sink.spill_pairs * sizeof(hjg_u64), &args->holes);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, args->sink.spill_pairs, &args->marks);
+		status = hjg_cuda_alloc(stream, args->sink.spill_pairs, &args->marks);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, args->nowners * sizeof(hjg_u64), &args->sink.open);
+		status = hjg_cuda_alloc(stream, args->nowners * sizeof(hjg_u64), &args->sink.open);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, 4 * sizeof(hjg_u64), &pages->numbers);
+		status = hjg_cuda_alloc(stream, 4 * sizeof(hjg_u64), &pages->numbers);
 	args->sink.taken = pages->numbers;
 	args->nholes = pages->numbers + sizeof(hjg_u64);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, pages->numbers, 4 * sizeof(hjg_u64));
+		status = hjg_cuda_zero(stream, pages->numbers, 4 * sizeof(hjg_u64));
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, args->marks, args->sink.spill_pairs);
+		status = hjg_cuda_zero(stream, args->marks, args->sink.spill_pairs);
 	/* every owner has a page without room: the first pair asks for one */
-	return status == HJG_OK ? hjg_cuda_zero(lane, args->sink.open, args->nowners * sizeof(hjg_u64)) : status;
+	return status == HJG_OK ? hjg_cuda_zero(stream, args->sink.open, args->nowners * sizeof(hjg_u64)) : status;
 }
 
 HjgStatus
-hjg_lab_pages_end(HjgCudaLane *lane, HjgCudaPages *pages)
+hjg_lab_pages_end(HjgCudaStream *stream, HjgCudaPages *pages)
 {
 	HjgKHoles  *args = &pages->args;
 	const unsigned nblocks = hjg_cuda_blocks(args->nowners, THREADS);
@@ -86,22 +86,22 @@ hjg_lab_pages_end(HjgCudaLane *lane, HjgCudaPages *pages)
 
 	if (args->nowners == 0)
 		return HJG_OK;
-	status = hjg_cuda_launch(lane, &count_holes, nblocks, THREADS, 0, (void *[]) {args});
+	status = hjg_cuda_launch(stream, &count_holes, nblocks, THREADS, 0, (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &list_holes, nblocks, THREADS, 0, (void *[]) {args});
+		status = hjg_cuda_launch(stream, &list_holes, nblocks, THREADS, 0, (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &fill_holes, THREADS, 0, hjg_cuda_blocks(args->sink.spill_pairs, THREADS),
+		status = hjg_cuda_launch_filling(stream, &fill_holes, THREADS, 0, hjg_cuda_blocks(args->sink.spill_pairs, THREADS),
 										 args);
 	return status;
 }
 
 void
-hjg_lab_pages_free(HjgCudaLane *lane, HjgCudaPages *pages)
+hjg_lab_pages_free(HjgCudaStream *stream, HjgCudaPages *pages)
 {
-	hjg_cuda_free(lane, pages->args.sink.spill);
-	hjg_cuda_free(lane, pages->args.holes);
-	hjg_cuda_free(lane, pages->args.marks);
-	hjg_cuda_free(lane, pages->args.sink.open);
-	hjg_cuda_free(lane, pages->numbers);
+	hjg_cuda_free(stream, pages->args.sink.spill);
+	hjg_cuda_free(stream, pages->args.holes);
+	hjg_cuda_free(stream, pages->args.marks);
+	hjg_cuda_free(stream, pages->args.sink.open);
+	hjg_cuda_free(stream, pages->numbers);
 	memset(pages, 0, sizeof(*pages));
 }

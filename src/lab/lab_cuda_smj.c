@@ -84,16 +84,16 @@ hjg_lab_traffic_smj(const HjgCudaDevice *device, const HjgCudaShape *shape)
 }
 
 static void
-smj_free(HjgCudaLane *lane, void *join)
+smj_free(HjgCudaStream *stream, void *join)
 {
 	SmjTable	   *table = join;
 
-	hjg_lab_rows_free(lane, &table->build);
+	hjg_lab_rows_free(stream, &table->build);
 	free(table);
 }
 
 static HjgStatus
-smj_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
+smj_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **result)
 {
 	SmjTable	   *table = calloc(1, sizeof(SmjTable));
 	HjgStatus	status;
@@ -102,12 +102,12 @@ smj_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 		return HJG_ERR_MEMORY;
 	table->key_width = shape->key_width;
 	table->mode = shape->mode;
-	status = hjg_cuda_mark(lane, HJG_CUDA_BUILD);
+	status = hjg_cuda_mark(stream, HJG_CUDA_BUILD);
 	if (status == HJG_OK)
-		status = hjg_lab_merge_sort(lane, shape->key_width, build, &table->build);
+		status = hjg_lab_merge_sort(stream, shape->key_width, build, &table->build);
 	if (status != HJG_OK)
 	{
-		smj_free(lane, table);
+		smj_free(stream, table);
 		return status;
 	}
 	*result = table;
@@ -116,41 +116,41 @@ smj_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build
 
 /* Launch one walk over both sides. */
 static HjgStatus
-walk_sides(HjgCudaLane *lane, HjgCudaKernel *kernel, int key_width, HjgKMergeJoin *args)
+walk_sides(HjgCudaStream *stream, HjgCudaKernel *kernel, int key_width, HjgKMergeJoin *args)
 {
 	const hjg_u64 all = (hjg_u64) args->build_rows + args->probe_rows;
 	const hjg_u64 tile = hjg_lab_merge_tile(key_width);
 	const hjg_u64 ntiles = (all + tile - 1) / tile;
 	HjgStatus	status;
 
-	status = hjg_cuda_launch(lane, &find_meetings[hjg_cuda_width_ix(key_width)],
+	status = hjg_cuda_launch(stream, &find_meetings[hjg_cuda_width_ix(key_width)],
 							 (unsigned) (ntiles / THREADS + 1), THREADS, 0, (void *[]) {args});
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, kernel, (unsigned) ntiles, THREADS, 0, (void *[]) {args});
+		status = hjg_cuda_launch(stream, kernel, (unsigned) ntiles, THREADS, 0, (void *[]) {args});
 	return status;
 }
 
 static HjgStatus
-alloc_walk(HjgCudaLane *lane, const SmjTable *table, hjg_u64 nprobe, Walk *walk)
+alloc_walk(HjgCudaStream *stream, const SmjTable *table, hjg_u64 nprobe, Walk *walk)
 {
 	const HjgCudaShape shape = {.key_width = table->key_width, .build_rows = table->build.nrows, .probe_rows = nprobe};
-	HjgStatus	status = hjg_cuda_alloc(lane, (ntiles_of(&shape) + 1) * sizeof(hjg_u32), &walk->paths);
+	HjgStatus	status = hjg_cuda_alloc(stream, (ntiles_of(&shape) + 1) * sizeof(hjg_u32), &walk->paths);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, nprobe * sizeof(hjg_u32), &walk->below);
+		status = hjg_cuda_alloc(stream, nprobe * sizeof(hjg_u32), &walk->below);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, (nprobe + 1) * sizeof(hjg_u64), &walk->offsets);
+		status = hjg_cuda_alloc(stream, (nprobe + 1) * sizeof(hjg_u64), &walk->offsets);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, hjg_cuda_scan_entries(nprobe + 1) * sizeof(hjg_u64), &walk->sums);
+		status = hjg_cuda_alloc(stream, hjg_cuda_scan_entries(nprobe + 1) * sizeof(hjg_u64), &walk->sums);
 	return status;
 }
 
 static HjgStatus
-join_sorted(HjgCudaLane *lane, const SmjTable *table, const HjgCudaRows *probe, const HjgCudaOutput *output)
+join_sorted(HjgCudaStream *stream, const SmjTable *table, const HjgCudaRows *probe, const HjgCudaOutput *output)
 {
 	const int	w = hjg_cuda_width_ix(table->key_width);
 	Walk		walk = {0};
-	HjgStatus	status = alloc_walk(lane, table, probe->nrows, &walk);
+	HjgStatus	status = alloc_walk(stream, table, probe->nrows, &walk);
 	HjgKMergeJoin args = {
 		.build = hjg_lab_kernel_rows(&table->build), .probe = hjg_lab_kernel_rows(probe), .paths = walk.paths,
 		.below = walk.below, .offsets = walk.offsets, .output = hjg_lab_kernel_output(output),
@@ -158,26 +158,26 @@ join_sorted(HjgCudaLane *lane, const SmjTable *table, const HjgCudaRows *probe, 
 	};
 
 	if (status == HJG_OK)
-		status = walk_sides(lane, &count_below[w], table->key_width, &args);
+		status = walk_sides(stream, &count_below[w], table->key_width, &args);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, walk.offsets + probe->nrows * sizeof(hjg_u64), sizeof(hjg_u64));
+		status = hjg_cuda_zero(stream, walk.offsets + probe->nrows * sizeof(hjg_u64), sizeof(hjg_u64));
 	args.behind = true;
 	if (status == HJG_OK)
-		status = walk_sides(lane, &count_matches[w], table->key_width, &args);
+		status = walk_sides(stream, &count_matches[w], table->key_width, &args);
 	if (status == HJG_OK)
-		status = hjg_cuda_scan(lane, walk.offsets, probe->nrows + 1, walk.sums);
+		status = hjg_cuda_scan(stream, walk.offsets, probe->nrows + 1, walk.sums);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &write_matches[w][hjg_cuda_kind(output)], THREADS, 0,
+		status = hjg_cuda_launch_filling(stream, &write_matches[w][hjg_cuda_kind(output)], THREADS, 0,
 										 (probe->nrows + THREADS - 1) / THREADS, &args);
-	hjg_cuda_free(lane, walk.paths);
-	hjg_cuda_free(lane, walk.below);
-	hjg_cuda_free(lane, walk.offsets);
-	hjg_cuda_free(lane, walk.sums);
+	hjg_cuda_free(stream, walk.paths);
+	hjg_cuda_free(stream, walk.below);
+	hjg_cuda_free(stream, walk.offsets);
+	hjg_cuda_free(stream, walk.sums);
 	return status;
 }
 
 static HjgStatus
-smj_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
+smj_probe(HjgCudaStream *stream, void *join, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const SmjTable *table = join;
 	HjgCudaRows sorted = {0};
@@ -187,14 +187,14 @@ smj_probe(HjgCudaLane *lane, void *join, const HjgCudaSide *probe, const HjgCuda
 		return HJG_ERR_INPUT;
 	if (probe->nrows == 0)
 		return HJG_OK;
-	status = hjg_cuda_mark(lane, HJG_CUDA_PARTITION);
+	status = hjg_cuda_mark(stream, HJG_CUDA_PARTITION);
 	if (status == HJG_OK)
-		status = hjg_lab_merge_sort(lane, table->key_width, probe, &sorted);
+		status = hjg_lab_merge_sort(stream, table->key_width, probe, &sorted);
 	if (status == HJG_OK)
-		status = hjg_cuda_mark(lane, HJG_CUDA_PROBE);
+		status = hjg_cuda_mark(stream, HJG_CUDA_PROBE);
 	if (status == HJG_OK)
-		status = join_sorted(lane, table, &sorted, output);
-	hjg_lab_rows_free(lane, &sorted);
+		status = join_sorted(stream, table, &sorted, output);
+	hjg_lab_rows_free(stream, &sorted);
 	return status;
 }
 

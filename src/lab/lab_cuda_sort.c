@@ -53,23 +53,23 @@ hjg_lab_merge_sort_traffic(int key_width, hjg_u64 nrows)
 }
 
 HjgStatus
-hjg_lab_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted)
+hjg_lab_merge_sort(HjgCudaStream *stream, int key_width, const HjgCudaSide *side, HjgCudaRows *sorted)
 {
 	const int	w = hjg_cuda_width_ix(key_width);
 	const hjg_u64 ntiles = ntiles_of(key_width, side->nrows);
 	HjgCudaRows other = {0};
 	HjgCudaPtr	paths = 0;
-	HjgStatus	status = hjg_lab_rows_alloc(lane, key_width, side->nrows, sorted);
+	HjgStatus	status = hjg_lab_rows_alloc(stream, key_width, side->nrows, sorted);
 
 	if (status == HJG_OK)
-		status = hjg_lab_rows_alloc(lane, key_width, side->nrows, &other);
+		status = hjg_lab_rows_alloc(stream, key_width, side->nrows, &other);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(lane, paths_bytes(key_width, side->nrows), &paths);
+		status = hjg_cuda_alloc(stream, paths_bytes(key_width, side->nrows), &paths);
 	if (status == HJG_OK)
 	{
 		HjgKSortTiles args = {.side = hjg_lab_kernel_side(side), .out = hjg_lab_kernel_rows(sorted)};
 
-		status = hjg_cuda_launch(lane, &sort_tiles[w], (unsigned) ntiles, THREADS, 0, (void *[]) {&args});
+		status = hjg_cuda_launch(stream, &sort_tiles[w], (unsigned) ntiles, THREADS, 0, (void *[]) {&args});
 	}
 	for (hjg_u64 width = hjg_lab_merge_tile(key_width); width < side->nrows && status == HJG_OK; width *= 2)
 	{
@@ -79,16 +79,16 @@ hjg_lab_merge_sort(HjgCudaLane *lane, int key_width, const HjgCudaSide *side, Hj
 			.nrows = (hjg_u32) side->nrows, .width = (hjg_u32) width
 		};
 
-		status = hjg_cuda_launch(lane, &find_paths[w], (unsigned) ((ntiles + THREADS - 1) / THREADS), THREADS, 0,
+		status = hjg_cuda_launch(stream, &find_paths[w], (unsigned) ((ntiles + THREADS - 1) / THREADS), THREADS, 0,
 								 (void *[]) {&args});
 		if (status == HJG_OK)
-			status = hjg_cuda_launch(lane, &merge_runs[w], (unsigned) ntiles, THREADS, 0, (void *[]) {&args});
+			status = hjg_cuda_launch(stream, &merge_runs[w], (unsigned) ntiles, THREADS, 0, (void *[]) {&args});
 		other = *sorted;
 		*sorted = merged;
 	}
-	hjg_cuda_free(lane, paths);
-	hjg_lab_rows_free(lane, &other);
+	hjg_cuda_free(stream, paths);
+	hjg_lab_rows_free(stream, &other);
 	if (status != HJG_OK)
-		hjg_lab_rows_free(lane, sorted);
+		hjg_lab_rows_free(stream, sorted);
 	return status;
 }

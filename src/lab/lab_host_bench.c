@@ -78,18 +78,18 @@ run_join(HjgHostBench *bench, HjgHostData *data)
 	{
 		case HJG_HOST_COPRO:
 			data->blocks.next = 0;
-			return hjg_lab_copro_join(bench->lanes, &data->copro, &data->result);
+			return hjg_lab_copro_join(bench->streams, &data->copro, &data->result);
 		case HJG_HOST_SPILL:
-			return hjg_lab_spill_join(bench->lanes, &data->spill, &data->result);
+			return hjg_lab_spill_join(bench->streams, &data->spill, &data->result);
 		default:
-			return hjg_lab_stream_join(bench->lanes, &data->join, &data->result);
+			return hjg_lab_stream_join(bench->streams, &data->join, &data->result);
 	}
 }
 
 static size_t
 device_bytes(const HjgHostBench *bench, const HjgHostData *data)
 {
-	const HjgCudaDevice *device = bench->lanes->work.device;
+	const HjgCudaDevice *device = bench->streams->work.device;
 
 	return data->system == HJG_HOST_COPRO ? hjg_lab_copro_bytes(device, &data->copro) :
 		data->system == HJG_HOST_SPILL ? hjg_lab_spill_bytes(device, &data->spill) : hjg_lab_stream_bytes(device, &data->join);
@@ -151,7 +151,7 @@ time_case(HjgHostBench *bench, HjgHostData *data)
 	for (int i = -1; i < bench->nreps && status == HJG_OK; i++)
 		status = time_once(bench, data, buffers, &times, i);
 	for (int i = 0; i < 4; i++)
-		hjg_cuda_free(&bench->lanes->work, buffers[i]);
+		hjg_cuda_free(&bench->streams->work, buffers[i]);
 	if (status == HJG_OK)
 	{
 		const double ms = hjg_median(times.join_ms, bench->nreps);
@@ -197,7 +197,7 @@ open_bench(HjgHostBench *bench, HjgCudaDevice *device)
 	bench->pool = hjg_pool_create(hjg_device_cpus());
 	bench->stagers = hjg_pool_create(bench->nstagers);
 	if (status == HJG_OK)
-		status = hjg_cuda_lanes_take(device, NULL, &bench->grant, &bench->lanes);
+		status = hjg_cuda_streams_take(device, NULL, &bench->grant, &bench->streams);
 	return status == HJG_OK ? hjg_host_measure_rates(bench) : status;
 }
 
@@ -311,6 +311,6 @@ hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 			status = run_case(&bench, &cases[i]);
 	if (status != HJG_OK)
 		fprintf(stderr, "hjoin_gpu_lab: %s\n",
-				bench.lanes != NULL && bench.lanes->work.error[0] != '\0' ? bench.lanes->work.error : hjg_status_text(status));
+				bench.streams != NULL && bench.streams->work.error[0] != '\0' ? bench.streams->work.error : hjg_status_text(status));
 	return status != HJG_OK ? 2 : bench.wrong ? 1 : 0;
 }

@@ -24,11 +24,11 @@ measure_bus(HjgHostBench *bench, void *host_in, void *host_out, HjgCudaPtr in, H
 	{
 		const hjg_u64 started = hjg_now_ns();
 
-		status = hjg_cuda_copy_in(&bench->lanes->in, in, host_in, in_bytes);
+		status = hjg_cuda_copy_in(&bench->streams->in, in, host_in, in_bytes);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(&bench->lanes->out[0], host_out, out, out_bytes);
+			status = hjg_cuda_copy_out(&bench->streams->out[0], host_out, out, out_bytes);
 		if (status == HJG_OK)
-			status = hjg_cuda_lanes_wait(bench->lanes);
+			status = hjg_cuda_streams_wait(bench->streams);
 		if (status == HJG_OK)
 		{
 			const double now = (double) (in_bytes + out_bytes) / (double) (hjg_now_ns() - started);
@@ -87,9 +87,9 @@ measure_blocks(HjgHostBench *bench, const char *from, HjgCudaPtr to)
 		double		now;
 
 		for (at = 0; at + bytes <= BUS_BYTES && status == HJG_OK; at += bytes)
-			status = hjg_cuda_copy_in(&bench->lanes->in, to + at, from + at, bytes);
+			status = hjg_cuda_copy_in(&bench->streams->in, to + at, from + at, bytes);
 		if (status == HJG_OK)
-			status = hjg_cuda_lanes_wait(bench->lanes);
+			status = hjg_cuda_streams_wait(bench->streams);
 		now = (double) at / (double) (hjg_now_ns() - started);
 		bench->rates.block_gbs = now > bench->rates.block_gbs ? now : bench->rates.block_gbs;
 	}
@@ -155,9 +155,9 @@ hjg_host_measure_rates(HjgHostBench *bench)
 	HjgStatus	status = host_in == NULL || host_out == NULL ? HJG_ERR_MEMORY : HJG_OK;
 
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lanes->work, BUS_BYTES, &in);
+		status = hjg_cuda_alloc(&bench->streams->work, BUS_BYTES, &in);
 	if (status == HJG_OK)
-		status = hjg_cuda_alloc(&bench->lanes->work, BUS_BYTES, &out);
+		status = hjg_cuda_alloc(&bench->streams->work, BUS_BYTES, &out);
 	for (int i = 0; i < 3 && status == HJG_OK; i++)
 		status = measure_bus(bench, host_in, host_out, in, out, i == 1 ? 0 : BUS_BYTES, i == 0 ? 0 : BUS_BYTES, gbs[i]);
 	rates->both_gbs /= 2;
@@ -168,9 +168,9 @@ hjg_host_measure_rates(HjgHostBench *bench)
 		bench->copy_gbs = measure_copy(bench, host_in, host_out);
 		status = measure_stage(bench, host_in, host_out);
 	}
-	(void) hjg_cuda_lanes_wait(bench->lanes);
-	hjg_cuda_free(&bench->lanes->work, in);
-	hjg_cuda_free(&bench->lanes->work, out);
+	(void) hjg_cuda_streams_wait(bench->streams);
+	hjg_cuda_free(&bench->streams->work, in);
+	hjg_cuda_free(&bench->streams->work, out);
 	hjg_host_unpin(host_in, BUS_BYTES);
 	hjg_host_unpin(host_out, BUS_BYTES);
 	if (status == HJG_OK)
@@ -208,7 +208,7 @@ hjg_host_bytes_out(const HjgHostData *data)
 static HjgStatus
 replay_side(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, const char *from, hjg_u64 nrows, bool with_pairs)
 {
-	HjgCudaLanes *lanes = bench->lanes;
+	HjgCudaStreams *streams = bench->streams;
 	const size_t bytes = row_bytes(data);
 	HjgStatus	status = HJG_OK;
 
@@ -216,17 +216,17 @@ replay_side(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers, c
 	{
 		const hjg_u64 left = nrows - row;
 		const hjg_u64 n = left < data->join.chunk_rows ? left : data->join.chunk_rows;
-		HjgCudaLane *out = &lanes->out[turn];
+		HjgCudaStream *out = &streams->out[turn];
 
-		status = hjg_cuda_copy_in(&lanes->in, buffers[turn], from + row * bytes, n * bytes);
+		status = hjg_cuda_copy_in(&streams->in, buffers[turn], from + row * bytes, n * bytes);
 		if (status != HJG_OK || !with_pairs)
 			continue;
-		status = hjg_cuda_follow(out, &lanes->in);
+		status = hjg_cuda_follow(out, &streams->in);
 		if (status == HJG_OK)
 			status = hjg_cuda_copy_out(out, data->result.pairs + row, buffers[2 + turn], n * sizeof(HjgPair));
 		/* as far ahead as the join's copies */
 		if (status == HJG_OK)
-			status = hjg_cuda_wait(&lanes->out[turn ^ 1]);
+			status = hjg_cuda_wait(&streams->out[turn ^ 1]);
 	}
 	return status;
 }
@@ -250,9 +250,9 @@ replay_both(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffers)
 
 	for (size_t i = 0; i < n && status == HJG_OK; i++)
 	{
-		status = hjg_cuda_copy_in(&bench->lanes->in, buffers[i % 2], data->memory, bytes_in / n);
+		status = hjg_cuda_copy_in(&bench->streams->in, buffers[i % 2], data->memory, bytes_in / n);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_out(&bench->lanes->out[0], data->result.pairs, buffers[2 + i % 2], bytes_out / n);
+			status = hjg_cuda_copy_out(&bench->streams->out[0], data->result.pairs, buffers[2 + i % 2], bytes_out / n);
 	}
 	return status;
 }
@@ -273,7 +273,7 @@ hjg_host_replay(HjgHostBench *bench, HjgHostData *data, const HjgCudaPtr *buffer
 		if (status == HJG_OK)
 			status = replay_side(bench, data, buffers, rows ? data->memory : data->probe_keys, data->join.probe.nrows, true);
 	}
-	drained = hjg_cuda_lanes_wait(bench->lanes);
+	drained = hjg_cuda_streams_wait(bench->streams);
 	return status == HJG_OK ? drained : status;
 }
 
@@ -283,6 +283,6 @@ hjg_host_replay_open(HjgHostBench *bench, const HjgHostData *data, HjgCudaPtr *b
 	HjgStatus	status = HJG_OK;
 
 	for (int i = 0; i < 4 && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(&bench->lanes->work, data->join.chunk_rows * (i < 2 ? row_bytes(data) : sizeof(HjgPair)), &buffers[i]);
+		status = hjg_cuda_alloc(&bench->streams->work, data->join.chunk_rows * (i < 2 ? row_bytes(data) : sizeof(HjgPair)), &buffers[i]);
 	return status;
 }

@@ -31,7 +31,7 @@ typedef struct Blocks
 typedef struct Copro
 {
 	HjgCudaCopro *spec;
-	HjgCudaLanes *lanes;
+	HjgCudaStreams *streams;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 
@@ -176,7 +176,7 @@ partition_main(void *arg)
 static HjgStatus
 wait_changed(Copro *copro)
 {
-	const HjgEnv *env = copro->lanes->work.env;
+	const HjgEnv *env = copro->streams->work.env;
 
 	hjg_wait_ms(&copro->changed, &copro->lock, WAIT_MS);
 	if (copro->failed != HJG_OK)
@@ -245,7 +245,7 @@ take_ready(Copro *copro, bool may_wait, HjgCudaLoad *load)
 
 /* Load the first set's probe rows come from ready, as long as rows are staged; a chunk waits until it is worth a join. */
 static HjgStatus
-load_blocks(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_blocks(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	Copro	   *copro = arg;
 	HjgStatus	status = HJG_OK;
@@ -261,7 +261,7 @@ load_blocks(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hj
 		*load = HJG_CUDA_LOADED;
 		status = take_ready(copro, true, load);
 	}
-	return status != HJG_OK || *load == HJG_CUDA_NOT_YET ? status : hjg_lab_passes_load(&copro->passes, lane, chunk, load);
+	return status != HJG_OK || *load == HJG_CUDA_NOT_YET ? status : hjg_lab_passes_load(&copro->passes, stream, chunk, load);
 }
 
 /* ---- all of it ---- */
@@ -277,7 +277,7 @@ feed(Copro *copro, HjgCudaHostResult *result)
 {
 	const HjgCudaSource source = {.load = load_blocks, .arg = copro};
 	HjgCudaPasses *passes = &copro->passes;
-	HjgStatus	status = hjg_lab_passes_open(passes, copro->lanes, &copro->spec->join, copro->spec->set_rows, collect_set, copro,
+	HjgStatus	status = hjg_lab_passes_open(passes, copro->streams, &copro->spec->join, copro->spec->set_rows, collect_set, copro,
 											  result);
 	HjgStatus	drained;
 	bool		more = true;
@@ -289,13 +289,13 @@ feed(Copro *copro, HjgCudaHostResult *result)
 			status = hjg_lab_passes_run(passes, &source);
 	}
 	copro->spec->npasses = passes->npasses;
-	drained = hjg_cuda_lanes_wait(copro->lanes);
+	drained = hjg_cuda_streams_wait(copro->streams);
 	hjg_lab_passes_close(passes);
 	return status == HJG_OK ? drained : status;
 }
 
 HjgStatus
-hjg_lab_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *spec, HjgCudaHostResult *result)
+hjg_lab_copro_join(HjgCudaStreams *streams, HjgCudaCopro *spec, HjgCudaHostResult *result)
 {
 	Copro	   *copro;
 	pthread_t	thread;
@@ -310,7 +310,7 @@ hjg_lab_copro_join(HjgCudaLanes *lanes, HjgCudaCopro *spec, HjgCudaHostResult *r
 	if (copro == NULL)
 		return HJG_ERR_MEMORY;
 	copro->spec = spec;
-	copro->lanes = lanes;
+	copro->streams = streams;
 	pthread_mutex_init(&copro->lock, NULL);
 	hjg_wait_init(&copro->changed);
 	if (pthread_create(&thread, NULL, partition_main, copro) != 0)

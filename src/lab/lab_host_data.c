@@ -60,7 +60,7 @@ hjg_host_pinned(HjgHostBench *bench, size_t bytes)
 	(void) madvise(ptr, bytes, MADV_HUGEPAGE);
 #endif
 	hjg_host_fill(bench->pool, ptr, bytes, HJG_HOST_POISON);
-	if (hjg_cuda_check(&bench->lanes->work, hjg_cuda.host_register(ptr, bytes, HJG_CUDA_HOST_PORTABLE), "pinned memory") == HJG_OK)
+	if (hjg_cuda_check(&bench->streams->work, hjg_cuda.host_register(ptr, bytes, HJG_CUDA_HOST_PORTABLE), "pinned memory") == HJG_OK)
 		return ptr;
 	munmap(ptr, bytes);
 	return NULL;

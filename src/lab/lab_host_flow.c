@@ -2,7 +2,7 @@
  * lab_host_flow.c
  *	  Probe rows through the device: copied in, joined, their pairs copied out.
  *
- * Three kinds of lanes work at the same time.  Chunks come in ahead of the join, into buffers in turn;
+ * Three kinds of streams work at the same time.  Chunks come in ahead of the join, into buffers in turn;
  * pairs leave from buffers in turn.  The host has to know how many pairs a chunk gave before it can
  * say where they go, so it waits for each join, not for the copies: while it does, the next chunks
  * come in and the pairs before go out.  With chunks of some million rows these waits (10 us) do not show.
@@ -39,48 +39,48 @@ hjg_lab_flow_bytes(int key_width, bool with_rows, hjg_u64 chunk_rows)
 }
 
 HjgStatus
-hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaLanes *lanes, int key_width, bool with_rows, hjg_u64 chunk_rows,
+hjg_lab_flow_open(HjgCudaFlow *flow, HjgCudaStreams *streams, int key_width, bool with_rows, hjg_u64 chunk_rows,
 				   HjgCudaHostResult *result)
 {
-	HjgCudaLane *lane = &lanes->work;
+	HjgCudaStream *stream = &streams->work;
 	HjgStatus	status;
 
 	memset(flow, 0, sizeof(*flow));
-	flow->lanes = lanes;
+	flow->streams = streams;
 	flow->result = result;
 	flow->chunk_rows = flow->room = flow->piece_rows = chunk_rows;
-	status = hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &flow->counters);
+	status = hjg_cuda_alloc(stream, 2 * sizeof(hjg_u64), &flow->counters);
 	for (int i = 0; i < HJG_CUDA_FLOW_INS && status == HJG_OK; i++)
 	{
-		status = hjg_cuda_note_open(&lanes->in, &flow->arrived[i]);
+		status = hjg_cuda_note_open(&streams->in, &flow->arrived[i]);
 		if (status == HJG_OK)
-			status = hjg_cuda_alloc(lane, chunk_rows * (size_t) key_width, &flow->chunks[i].keys);
+			status = hjg_cuda_alloc(stream, chunk_rows * (size_t) key_width, &flow->chunks[i].keys);
 		if (status == HJG_OK && with_rows)
-			status = hjg_cuda_alloc(lane, chunk_rows * sizeof(hjg_u32), &flow->chunks[i].rows);
+			status = hjg_cuda_alloc(stream, chunk_rows * sizeof(hjg_u32), &flow->chunks[i].rows);
 	}
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
-		status = hjg_cuda_alloc(lane, chunk_rows * sizeof(HjgPair), &flow->pairs[i]);
+		status = hjg_cuda_alloc(stream, chunk_rows * sizeof(HjgPair), &flow->pairs[i]);
 	return status;
 }
 
 void
 hjg_lab_flow_close(HjgCudaFlow *flow)
 {
-	HjgCudaLane *lane;
+	HjgCudaStream *stream;
 
-	if (flow->lanes == NULL)
+	if (flow->streams == NULL)
 		return;
-	lane = &flow->lanes->work;
-	(void) hjg_cuda_lanes_wait(flow->lanes);
+	stream = &flow->streams->work;
+	(void) hjg_cuda_streams_wait(flow->streams);
 	for (int i = 0; i < HJG_CUDA_FLOW_INS; i++)
 	{
-		hjg_cuda_note_close(&flow->lanes->in, &flow->arrived[i]);
-		hjg_cuda_free(lane, flow->chunks[i].keys);
-		hjg_cuda_free(lane, flow->chunks[i].rows);
+		hjg_cuda_note_close(&flow->streams->in, &flow->arrived[i]);
+		hjg_cuda_free(stream, flow->chunks[i].keys);
+		hjg_cuda_free(stream, flow->chunks[i].rows);
 	}
 	for (int i = 0; i < HJG_CUDA_OUTS; i++)
-		hjg_cuda_free(lane, flow->pairs[i]);
-	hjg_cuda_free(lane, flow->counters);
+		hjg_cuda_free(stream, flow->pairs[i]);
+	hjg_cuda_free(stream, flow->counters);
 	memset(flow, 0, sizeof(*flow));
 }
 
@@ -95,14 +95,14 @@ load_ahead(HjgCudaFlow *flow)
 		const int	next = (int) (flow->nloaded % HJG_CUDA_FLOW_INS);
 		HjgCudaLoad load = HJG_CUDA_LOADED;
 
-		status = flow->source->load(flow->source->arg, &flow->lanes->in, flow->nloaded == flow->njoined, &flow->chunks[next], &load);
+		status = flow->source->load(flow->source->arg, &flow->streams->in, flow->nloaded == flow->njoined, &flow->chunks[next], &load);
 		if (status != HJG_OK || load == HJG_CUDA_NOT_YET)
 			break;
 		if (load == HJG_CUDA_NO_MORE)
 			flow->no_more = true;
 		else
 		{
-			status = hjg_cuda_note(&flow->lanes->in, flow->arrived[next]);
+			status = hjg_cuda_note(&flow->streams->in, flow->arrived[next]);
 			flow->nloaded++;
 		}
 	}
@@ -119,11 +119,11 @@ hjg_lab_flow_begin(HjgCudaFlow *flow, int key_width, const HjgCudaSource *source
 	return load_ahead(flow);
 }
 
-/* Queue the join of rows [row, row + n) of a chunk; the number of their pairs goes to the mail. */
+/* Queue the join of rows [row, row + n) of a chunk; the number of their pairs goes to the header. */
 static HjgStatus
 queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n)
 {
-	HjgCudaLane *lane = &flow->lanes->work;
+	HjgCudaStream *stream = &flow->streams->work;
 	const HjgCudaSide probe = {
 		.keys = chunk->keys + row * (hjg_u64) flow->key_width, .nrows = n,
 		.rows = chunk->rows != 0 ? chunk->rows + row * sizeof(hjg_u32) : 0
@@ -131,13 +131,13 @@ queue_piece(HjgCudaFlow *flow, const HjgCudaChunk *chunk, hjg_u64 row, hjg_u64 n
 	const HjgCudaOutput output = {.pairs = flow->pairs[flow->turn], .capacity = flow->room, .counters = flow->counters};
 	HjgStatus	status;
 
-	status = hjg_cuda_follow(lane, &flow->lanes->out[flow->turn]);
+	status = hjg_cuda_follow(stream, &flow->streams->out[flow->turn]);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, flow->counters, 2 * sizeof(hjg_u64));
+		status = hjg_cuda_zero(stream, flow->counters, 2 * sizeof(hjg_u64));
 	if (status == HJG_OK)
-		status = flow->strategy->probe(lane, flow->table, &probe, &output);
+		status = flow->strategy->probe(stream, flow->table, &probe, &output);
 	if (status == HJG_OK)
-		status = hjg_cuda_post_count(lane, flow->counters, &flow->lanes->mail->npairs);
+		status = hjg_cuda_post_count(stream, flow->counters, &flow->streams->header->npairs);
 	return status;
 }
 
@@ -146,12 +146,12 @@ static HjgStatus
 send_pairs(HjgCudaFlow *flow, hjg_u64 first_row, hjg_u64 npairs)
 {
 	HjgCudaHostResult *result = flow->result;
-	HjgCudaLane *lane = &flow->lanes->out[flow->turn];
+	HjgCudaStream *stream = &flow->streams->out[flow->turn];
 	HjgStatus	status;
 
 	if (npairs > result->capacity - result->npairs || result->nbatches == result->max_batches)
 		return HJG_ERR_MEMORY;
-	status = hjg_cuda_copy_out(lane, result->pairs + result->npairs, flow->pairs[flow->turn], npairs * sizeof(HjgPair));
+	status = hjg_cuda_copy_out(stream, result->pairs + result->npairs, flow->pairs[flow->turn], npairs * sizeof(HjgPair));
 	result->batches[result->nbatches++] = (HjgCudaBatch) {first_row, result->npairs, npairs};
 	result->npairs += npairs;
 	flow->turn = (flow->turn + 1) % HJG_CUDA_OUTS;
@@ -184,10 +184,10 @@ join_chunk(HjgCudaFlow *flow, const HjgCudaChunk *chunk)
 		if (status == HJG_OK)
 			status = load_ahead(flow);
 		if (status == HJG_OK)
-			status = hjg_cuda_wait(&flow->lanes->work);
+			status = hjg_cuda_wait(&flow->streams->work);
 		if (status != HJG_OK)
 			break;
-		npairs = flow->lanes->mail->npairs;
+		npairs = flow->streams->header->npairs;
 		if (npairs > flow->room)
 		{
 			if (n <= LEAST_ROWS)
@@ -209,7 +209,7 @@ static HjgStatus
 take_chunk(HjgCudaFlow *flow, int i)
 {
 	HjgCudaChunk chunk = flow->chunks[i];
-	HjgStatus	status = hjg_cuda_follow_note(&flow->lanes->work, flow->arrived[i]);
+	HjgStatus	status = hjg_cuda_follow_note(&flow->streams->work, flow->arrived[i]);
 
 	if (status == HJG_OK && flow->source->prepare != NULL)
 		status = flow->source->prepare(flow->source->arg, &chunk);
@@ -249,17 +249,17 @@ list_choices(const HjgCudaDevice *device, const HjgCudaShape *shape, const HjgCu
 }
 
 HjgStatus
-hjg_lab_host_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build,
+hjg_lab_host_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build,
 					const HjgCudaStrategy *wanted, const HjgCudaStrategy **strategy, void **table)
 {
 	const HjgCudaStrategy *choices[HJG_LAB_CHOICES];
 	HjgStatus	status = HJG_ERR_INPUT;
 
-	list_choices(lane->device, shape, wanted, choices);
+	list_choices(stream->device, shape, wanted, choices);
 	for (int i = 0; choices[i] != NULL && status == HJG_ERR_INPUT; i++)
 	{
 		*strategy = choices[i];
-		status = hjg_cuda_strategy_build(choices[i], lane, shape, build, table);
+		status = hjg_cuda_strategy_build(choices[i], stream, shape, build, table);
 	}
 	return status;
 }

@@ -51,7 +51,7 @@ hjg_lab_runs_clear(HjgCudaRuns *runs)
 
 /* Queue the copies of the next rows, behind those of the side, until that has `room` rows or there are no more. */
 static HjgStatus
-send_runs(HjgCudaRuns *runs, HjgCudaLane *lane, int key_width, hjg_u64 room, HjgCudaSide *to)
+send_runs(HjgCudaRuns *runs, HjgCudaStream *stream, int key_width, hjg_u64 room, HjgCudaSide *to)
 {
 	const size_t width = (size_t) key_width;
 	HjgStatus	status = HJG_OK;
@@ -62,9 +62,9 @@ send_runs(HjgCudaRuns *runs, HjgCudaLane *lane, int key_width, hjg_u64 room, Hjg
 		const hjg_u64 left = run->nrows - runs->next_row;
 		const hjg_u64 n = left < room - to->nrows ? left : room - to->nrows;
 
-		status = hjg_cuda_copy_in(lane, to->keys + to->nrows * width, (const char *) run->keys + runs->next_row * width, n * width);
+		status = hjg_cuda_copy_in(stream, to->keys + to->nrows * width, (const char *) run->keys + runs->next_row * width, n * width);
 		if (status == HJG_OK)
-			status = hjg_cuda_copy_in(lane, to->rows + to->nrows * sizeof(hjg_u32), run->rows + runs->next_row, n * sizeof(hjg_u32));
+			status = hjg_cuda_copy_in(stream, to->rows + to->nrows * sizeof(hjg_u32), run->rows + runs->next_row, n * sizeof(hjg_u32));
 		to->nrows += n;
 		runs->next_row += n;
 		if (n == left)
@@ -96,13 +96,13 @@ hjg_lab_passes_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join, h
 }
 
 HjgStatus
-hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHostJoin *join, hjg_u64 set_rows,
+hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaStreams *streams, const HjgCudaHostJoin *join, hjg_u64 set_rows,
 					 HjgCudaCollectFn collect, void *arg, HjgCudaHostResult *result)
 {
 	HjgStatus	status = HJG_OK;
 
 	memset(passes, 0, sizeof(*passes));
-	passes->lanes = lanes;
+	passes->streams = streams;
 	passes->join = join;
 	passes->set_rows = set_rows;
 	passes->collect = collect;
@@ -112,24 +112,24 @@ hjg_lab_passes_open(HjgCudaPasses *passes, HjgCudaLanes *lanes, const HjgCudaHos
 	passes->load_rows = join->chunk_rows;
 	for (int i = 0; i < 2 && status == HJG_OK; i++)
 	{
-		status = hjg_cuda_alloc(&lanes->work, set_rows * (size_t) join->key_width, &passes->builds[i].keys);
+		status = hjg_cuda_alloc(&streams->work, set_rows * (size_t) join->key_width, &passes->builds[i].keys);
 		if (status == HJG_OK)
-			status = hjg_cuda_alloc(&lanes->work, set_rows * sizeof(hjg_u32), &passes->builds[i].rows);
+			status = hjg_cuda_alloc(&streams->work, set_rows * sizeof(hjg_u32), &passes->builds[i].rows);
 	}
 	return status == HJG_OK ?
-		hjg_lab_flow_open(&passes->flow, lanes, join->key_width, true, join->chunk_rows, result) : status;
+		hjg_lab_flow_open(&passes->flow, streams, join->key_width, true, join->chunk_rows, result) : status;
 }
 
 void
 hjg_lab_passes_close(HjgCudaPasses *passes)
 {
-	if (passes->lanes == NULL)
+	if (passes->streams == NULL)
 		return;
 	hjg_lab_flow_close(&passes->flow);
 	for (int i = 0; i < 2; i++)
 	{
-		hjg_cuda_free(&passes->lanes->work, passes->builds[i].keys);
-		hjg_cuda_free(&passes->lanes->work, passes->builds[i].rows);
+		hjg_cuda_free(&passes->streams->work, passes->builds[i].keys);
+		hjg_cuda_free(&passes->streams->work, passes->builds[i].rows);
 	}
 	free(passes->build.runs);
 	free(passes->probe.runs);
@@ -150,7 +150,7 @@ hjg_lab_passes_send(HjgCudaPasses *passes, hjg_u64 most)
 	}
 	if (status != HJG_OK)
 		return status;
-	return send_runs(&passes->build, &passes->lanes->in, passes->join->key_width,
+	return send_runs(&passes->build, &passes->streams->in, passes->join->key_width,
 					 side->nrows + (most < left ? most : left), side);
 }
 
@@ -169,15 +169,15 @@ hjg_lab_passes_next(HjgCudaPasses *passes, bool *more)
 	passes->set = passes->build_set;
 	hjg_lab_runs_clear(&passes->probe);
 	/* a pass without a join was waited for by nobody, and the pass after next comes into its buffer */
-	status = hjg_cuda_follow(&passes->lanes->in, &passes->lanes->work);
+	status = hjg_cuda_follow(&passes->streams->in, &passes->streams->work);
 	return status == HJG_OK ? passes->collect(passes->arg, passes->set, false, &passes->probe) : status;
 }
 
 HjgStatus
-hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaLane *lane, HjgCudaChunk *chunk, HjgCudaLoad *load)
+hjg_lab_passes_load(HjgCudaPasses *passes, HjgCudaStream *stream, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSide side = {.keys = chunk->keys, .rows = chunk->rows};
-	HjgStatus	status = send_runs(&passes->probe, lane, passes->join->key_width, passes->load_rows, &side);
+	HjgStatus	status = send_runs(&passes->probe, stream, passes->join->key_width, passes->load_rows, &side);
 
 	chunk->nrows = side.nrows;
 	chunk->first_row = 0;
@@ -192,19 +192,19 @@ hjg_lab_passes_run(HjgCudaPasses *passes, const HjgCudaSource *source)
 	const HjgCudaHostJoin *join = passes->join;
 	const HjgCudaSide *build = &passes->builds[passes->turn];
 	const HjgCudaShape shape = shape_of(join, build->nrows);
-	HjgCudaLane *lane = &passes->lanes->work;
+	HjgCudaStream *stream = &passes->streams->work;
 	const HjgCudaStrategy *strategy = NULL;
 	void	   *table = NULL;
-	HjgStatus	status = hjg_cuda_follow(lane, &passes->lanes->in);
+	HjgStatus	status = hjg_cuda_follow(stream, &passes->streams->in);
 
 	passes->npasses++;
 	if (status == HJG_OK)
 		status = hjg_lab_flow_begin(&passes->flow, join->key_width, source);
 	if (status == HJG_OK && build->nrows > 0)
-		status = hjg_lab_host_build(lane, &shape, build, join->strategy, &strategy, &table);
+		status = hjg_lab_host_build(stream, &shape, build, join->strategy, &strategy, &table);
 	if (status == HJG_OK)
 		status = hjg_lab_flow_run(&passes->flow, strategy, table);
 	if (table != NULL)
-		strategy->free(lane, table);
+		strategy->free(stream, table);
 	return status;
 }

@@ -47,7 +47,7 @@ part_of(const HjgCudaSpill *spec, hjg_u64 part)
 /* ---- sides that come in ---- */
 
 static HjgStatus
-load_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaLane *lane, HjgCudaChunk *chunk,
+load_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, HjgCudaStream *stream, HjgCudaChunk *chunk,
 		  HjgCudaLoad *load)
 {
 	const size_t width = (size_t) spill->spec->join.key_width;
@@ -57,20 +57,20 @@ load_keys(HjgCudaSpilling *spill, const HjgCudaHostSide *side, hjg_u64 most, Hjg
 	chunk->first_row = spill->next_row;
 	spill->next_row += chunk->nrows;
 	*load = chunk->nrows > 0 ? HJG_CUDA_LOADED : HJG_CUDA_NO_MORE;
-	return hjg_cuda_copy_in(lane, chunk->keys, (const char *) side->keys + chunk->first_row * width, chunk->nrows * width);
+	return hjg_cuda_copy_in(stream, chunk->keys, (const char *) side->keys + chunk->first_row * width, chunk->nrows * width);
 }
 
 static HjgStatus
-load_build(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_build(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSpilling *spill = arg;
 
-	return load_keys(spill, &spill->spec->join.build, part_of(spill->spec, BUILD_PART), lane, chunk, load);
+	return load_keys(spill, &spill->spec->join.build, part_of(spill->spec, BUILD_PART), stream, chunk, load);
 }
 
 /* Build rows of the next set come in by and by. */
 static HjgStatus
-load_probe(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_probe(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	HjgCudaSpilling *spill = arg;
 	const HjgCudaHostJoin *join = &spill->spec->join;
@@ -81,7 +81,7 @@ load_probe(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, Hjg
 		status = hjg_lab_passes_send(&spill->passes, spill->spec->set_rows);
 	else if (spill->next_row >= PROBE_AHEAD * join->chunk_rows)
 		status = hjg_lab_passes_send(&spill->passes, spill->spec->set_rows / (nchunks - PROBE_AHEAD + 1) + 1);
-	return status == HJG_OK ? load_keys(spill, &join->probe, join->chunk_rows, lane, chunk, load) : status;
+	return status == HJG_OK ? load_keys(spill, &join->probe, join->chunk_rows, stream, chunk, load) : status;
 }
 
 static HjgStatus
@@ -100,7 +100,7 @@ prepare_build(void *arg, HjgCudaChunk *chunk)
 	if (status == HJG_OK)
 		status = hjg_lab_spill_split(spill, &side, chunk->first_row, counts, &spill->build, &nstay);
 	if (status == HJG_OK)
-		status = hjg_cuda_follow(&spill->lanes->in, &spill->lanes->work);
+		status = hjg_cuda_follow(&spill->streams->in, &spill->streams->work);
 	if (status == HJG_OK)
 		status = hjg_lab_spill_keep(spill, store->nrows, nstay);
 	store->nrows += nstay;
@@ -118,7 +118,7 @@ prepare_probe(void *arg, HjgCudaChunk *chunk)
 	if (status == HJG_OK)
 		status = hjg_lab_spill_split(spill, &side, chunk->first_row, counts, &spill->probe, &chunk->nrows);
 	if (status == HJG_OK)
-		status = hjg_cuda_follow(&spill->lanes->in, &spill->lanes->work);
+		status = hjg_cuda_follow(&spill->streams->in, &spill->streams->work);
 	chunk->keys = spill->split.rows[spill->split.turn].keys;
 	chunk->rows = spill->split.rows[spill->split.turn].rows;
 	chunk->first_row = 0;
@@ -137,7 +137,7 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 	bool		good = true;
 
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
-		status = hjg_cuda_follow_note(&spill->lanes->in, spill->split.left[i]);
+		status = hjg_cuda_follow_note(&spill->streams->in, spill->split.left[i]);
 	for (int i = 0; i < pieces->n; i++)
 	{
 		const HjgCudaPiece *piece = &pieces->pieces[i];
@@ -154,9 +154,9 @@ collect_set(void *arg, int set, bool build, HjgCudaRuns *runs)
 }
 
 static HjgStatus
-load_spilled(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_spilled(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
-	return hjg_lab_passes_load(&((HjgCudaSpilling *) arg)->passes, lane, chunk, load);
+	return hjg_lab_passes_load(&((HjgCudaSpilling *) arg)->passes, stream, chunk, load);
 }
 
 /* ---- all of it ---- */
@@ -213,12 +213,12 @@ run_spill(HjgCudaSpilling *spill, HjgCudaHostResult *result)
 {
 	const HjgCudaSource spilled = {.load = load_spilled, .arg = spill};
 	HjgCudaSpill *spec = spill->spec;
-	HjgStatus	status = hjg_lab_passes_open(&spill->passes, spill->lanes, &spec->join, spec->set_rows, collect_set, spill, result);
+	HjgStatus	status = hjg_lab_passes_open(&spill->passes, spill->streams, &spec->join, spec->set_rows, collect_set, spill, result);
 	HjgStatus	drained;
 	bool		more = true;
 
 	if (status == HJG_OK)
-		status = hjg_lab_split_open(&spill->split, spill->lanes, spec->join.key_width, spec->bits, spec->join.chunk_rows);
+		status = hjg_lab_split_open(&spill->split, spill->streams, spec->join.key_width, spec->bits, spec->join.chunk_rows);
 	if (status == HJG_OK)
 		status = run_first(spill);
 	while (status == HJG_OK && more)
@@ -228,14 +228,14 @@ run_spill(HjgCudaSpilling *spill, HjgCudaHostResult *result)
 			status = hjg_lab_passes_run(&spill->passes, &spilled);
 	}
 	spec->npasses = spill->passes.npasses;
-	drained = hjg_cuda_lanes_wait(spill->lanes);
+	drained = hjg_cuda_streams_wait(spill->streams);
 	hjg_lab_split_close(&spill->split);
 	hjg_lab_passes_close(&spill->passes);
 	return status == HJG_OK ? drained : status;
 }
 
 HjgStatus
-hjg_lab_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spec, HjgCudaHostResult *result)
+hjg_lab_spill_join(HjgCudaStreams *streams, HjgCudaSpill *spec, HjgCudaHostResult *result)
 {
 	HjgCudaSpilling *spill;
 	HjgStatus	status;
@@ -250,7 +250,7 @@ hjg_lab_spill_join(HjgCudaLanes *lanes, HjgCudaSpill *spec, HjgCudaHostResult *r
 	if (spill == NULL)
 		return HJG_ERR_MEMORY;
 	spill->spec = spec;
-	spill->lanes = lanes;
+	spill->streams = streams;
 	status = run_spill(spill, result);
 	free(spill->build.pieces);
 	free(spill->probe.pieces);

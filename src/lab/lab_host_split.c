@@ -8,7 +8,7 @@
 
 #include "lab/hjg_cuda_host.h"
 
-_Static_assert(sizeof(((HjgCudaMail *) NULL)->counts) == sizeof(hjg_u32) << HJG_K_SPLIT_BITS, "counts of all partitions");
+_Static_assert(sizeof(((HjgCudaResultHeader *) NULL)->counts) == sizeof(hjg_u32) << HJG_K_SPLIT_BITS, "counts of all partitions");
 
 #define COUNT_THREADS 512
 #define COUNT_BLOCK_ROWS 8192	/* fewer rows are not worth a block */
@@ -35,22 +35,22 @@ hjg_lab_split_bytes(int key_width, int bits, hjg_u64 chunk_rows)
 }
 
 HjgStatus
-hjg_lab_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int bits, hjg_u64 chunk_rows)
+hjg_lab_split_open(HjgCudaSplit *split, HjgCudaStreams *streams, int key_width, int bits, hjg_u64 chunk_rows)
 {
 	HjgStatus	status;
 
 	memset(split, 0, sizeof(*split));
-	split->lanes = lanes;
+	split->streams = streams;
 	split->key_width = key_width;
 	split->bits = bits;
-	status = hjg_cuda_alloc(&lanes->work, 2 * counts_bytes(bits), &split->counts);
+	status = hjg_cuda_alloc(&streams->work, 2 * counts_bytes(bits), &split->counts);
 	for (int i = 0; i < HJG_CUDA_OUTS && status == HJG_OK; i++)
 	{
-		status = hjg_cuda_note_open(&lanes->out[i], &split->left[i]);
+		status = hjg_cuda_note_open(&streams->out[i], &split->left[i]);
 		if (status == HJG_OK)
-			status = hjg_cuda_alloc(&lanes->work, chunk_rows * (size_t) key_width, &split->rows[i].keys);
+			status = hjg_cuda_alloc(&streams->work, chunk_rows * (size_t) key_width, &split->rows[i].keys);
 		if (status == HJG_OK)
-			status = hjg_cuda_alloc(&lanes->work, chunk_rows * sizeof(hjg_u32), &split->rows[i].rows);
+			status = hjg_cuda_alloc(&streams->work, chunk_rows * sizeof(hjg_u32), &split->rows[i].rows);
 	}
 	return status;
 }
@@ -58,15 +58,15 @@ hjg_lab_split_open(HjgCudaSplit *split, HjgCudaLanes *lanes, int key_width, int 
 void
 hjg_lab_split_close(HjgCudaSplit *split)
 {
-	if (split->lanes == NULL)
+	if (split->streams == NULL)
 		return;
 	for (int i = 0; i < HJG_CUDA_OUTS; i++)
 	{
-		hjg_cuda_note_close(&split->lanes->out[i], &split->left[i]);
-		hjg_cuda_free(&split->lanes->work, split->rows[i].keys);
-		hjg_cuda_free(&split->lanes->work, split->rows[i].rows);
+		hjg_cuda_note_close(&split->streams->out[i], &split->left[i]);
+		hjg_cuda_free(&split->streams->work, split->rows[i].keys);
+		hjg_cuda_free(&split->streams->work, split->rows[i].rows);
 	}
-	hjg_cuda_free(&split->lanes->work, split->counts);
+	hjg_cuda_free(&split->streams->work, split->counts);
 	memset(split, 0, sizeof(*split));
 }
 
@@ -82,24 +82,24 @@ arguments(const HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_row)
 HjgStatus
 hjg_lab_split_count(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 *counts)
 {
-	HjgCudaLane *lane = &split->lanes->work;
-	hjg_u32    *mail = split->lanes->mail->counts;
+	HjgCudaStream *stream = &split->streams->work;
+	hjg_u32    *answer = split->streams->header->counts;
 	HjgKSplit	args = arguments(split, side, 0);
 	hjg_u32		nparts = 1u << split->bits;
 	hjg_u64		sum = 0;
-	HjgStatus	status = hjg_cuda_zero(lane, split->counts, counts_bytes(split->bits));
+	HjgStatus	status = hjg_cuda_zero(stream, split->counts, counts_bytes(split->bits));
 
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &count_digits[hjg_cuda_width_ix(split->key_width)], COUNT_THREADS, 0,
+		status = hjg_cuda_launch_filling(stream, &count_digits[hjg_cuda_width_ix(split->key_width)], COUNT_THREADS, 0,
 										 (side->nrows + COUNT_BLOCK_ROWS - 1) / COUNT_BLOCK_ROWS, &args);
 	if (status == HJG_OK)
-		status = hjg_cuda_launch(lane, &hjg_k_post_counts, 1, POST_THREADS, 0, (void *[]) {&args.counts, &mail, &nparts});
+		status = hjg_cuda_launch(stream, &hjg_k_post_counts, 1, POST_THREADS, 0, (void *[]) {&args.counts, &answer, &nparts});
 	if (status == HJG_OK)
-		status = hjg_cuda_wait(lane);
+		status = hjg_cuda_wait(stream);
 	if (status != HJG_OK)
 		return status;
 	for (hjg_u32 p = 0; p < nparts; p++)
-		sum += counts[p] = mail[p];
+		sum += counts[p] = answer[p];
 	return sum == side->nrows ? HJG_OK : HJG_ERR_DEVICE;
 }
 
@@ -108,7 +108,7 @@ hjg_lab_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_r
 {
 	const int	ix = hjg_cuda_width_ix(split->key_width);
 	const hjg_u64 tile_rows = SPLIT_THREADS * split_items[ix];
-	HjgCudaLane *lane = &split->lanes->work;
+	HjgCudaStream *stream = &split->streams->work;
 	HjgKSplit	args = arguments(split, side, first_row);
 	hjg_u32		at = 0;
 	HjgStatus	status;
@@ -122,11 +122,11 @@ hjg_lab_split_rows(HjgCudaSplit *split, const HjgCudaSide *side, hjg_u64 first_r
 				args.base[p] = at;
 				at += (hjg_u32) counts[p];
 			}
-	status = hjg_cuda_follow_note(lane, split->left[split->turn]);
+	status = hjg_cuda_follow_note(stream, split->left[split->turn]);
 	if (status == HJG_OK)
-		status = hjg_cuda_zero(lane, args.cursors, counts_bytes(split->bits));
+		status = hjg_cuda_zero(stream, args.cursors, counts_bytes(split->bits));
 	if (status == HJG_OK)
-		status = hjg_cuda_launch_filling(lane, &split_rows[ix], SPLIT_THREADS,
+		status = hjg_cuda_launch_filling(stream, &split_rows[ix], SPLIT_THREADS,
 										 (unsigned) (tile_rows * ((hjg_u64) split->key_width + sizeof(hjg_u32))),
 										 (side->nrows + tile_rows - 1) / tile_rows, &args);
 	return status;
@@ -137,14 +137,14 @@ hjg_lab_split_send(HjgCudaSplit *split, hjg_u64 from, hjg_u64 nrows, void *keys,
 {
 	const size_t width = (size_t) split->key_width;
 	const HjgCudaSide *side = &split->rows[split->turn];
-	HjgCudaLane *lane = &split->lanes->out[split->turn];
-	HjgStatus	status = hjg_cuda_follow(lane, &split->lanes->work);
+	HjgCudaStream *stream = &split->streams->out[split->turn];
+	HjgStatus	status = hjg_cuda_follow(stream, &split->streams->work);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, keys, side->keys + from * width, nrows * width);
+		status = hjg_cuda_copy_out(stream, keys, side->keys + from * width, nrows * width);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_out(lane, rows, side->rows + from * sizeof(hjg_u32), nrows * sizeof(hjg_u32));
+		status = hjg_cuda_copy_out(stream, rows, side->rows + from * sizeof(hjg_u32), nrows * sizeof(hjg_u32));
 	if (status == HJG_OK)
-		status = hjg_cuda_note(lane, split->left[split->turn]);
+		status = hjg_cuda_note(stream, split->left[split->turn]);
 	return status;
 }

@@ -33,7 +33,7 @@ hjg_lab_stream_bytes(const HjgCudaDevice *device, const HjgCudaHostJoin *join)
 }
 
 static HjgStatus
-load_rows(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
+load_rows(void *arg, HjgCudaStream *stream, bool may_wait, HjgCudaChunk *chunk, HjgCudaLoad *load)
 {
 	Rows	   *rows = arg;
 	const HjgCudaHostJoin *join = rows->join;
@@ -47,12 +47,12 @@ load_rows(void *arg, HjgCudaLane *lane, bool may_wait, HjgCudaChunk *chunk, HjgC
 	chunk->nrows = left < join->chunk_rows ? left : join->chunk_rows;
 	chunk->first_row = rows->row;
 	rows->row += chunk->nrows;
-	return hjg_cuda_copy_in(lane, chunk->keys, (const char *) join->probe.keys + chunk->first_row * (hjg_u64) join->key_width,
+	return hjg_cuda_copy_in(stream, chunk->keys, (const char *) join->probe.keys + chunk->first_row * (hjg_u64) join->key_width,
 							chunk->nrows * (size_t) join->key_width);
 }
 
 HjgStatus
-hjg_lab_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHostResult *result)
+hjg_lab_stream_join(HjgCudaStreams *streams, const HjgCudaHostJoin *join, HjgCudaHostResult *result)
 {
 	const HjgCudaShape shape = shape_of(join);
 	const HjgCudaStrategy *strategy = NULL;
@@ -66,23 +66,23 @@ hjg_lab_stream_join(HjgCudaLanes *lanes, const HjgCudaHostJoin *join, HjgCudaHos
 
 	result->npairs = 0;
 	result->nbatches = 0;
-	status = hjg_cuda_alloc(&lanes->work, build.nrows * (size_t) join->key_width, &build.keys);
+	status = hjg_cuda_alloc(&streams->work, build.nrows * (size_t) join->key_width, &build.keys);
 	if (status == HJG_OK)
-		status = hjg_cuda_copy_in(&lanes->in, build.keys, join->build.keys, build.nrows * (size_t) join->key_width);
+		status = hjg_cuda_copy_in(&streams->in, build.keys, join->build.keys, build.nrows * (size_t) join->key_width);
 	if (status == HJG_OK)
-		status = hjg_cuda_follow(&lanes->work, &lanes->in);
+		status = hjg_cuda_follow(&streams->work, &streams->in);
 	if (status == HJG_OK)
-		status = hjg_lab_flow_open(&flow, lanes, join->key_width, false, join->chunk_rows, result);
+		status = hjg_lab_flow_open(&flow, streams, join->key_width, false, join->chunk_rows, result);
 	if (status == HJG_OK)
 		status = hjg_lab_flow_begin(&flow, join->key_width, &source);
 	if (status == HJG_OK)
-		status = hjg_lab_host_build(&lanes->work, &shape, &build, join->strategy, &strategy, &table);
+		status = hjg_lab_host_build(&streams->work, &shape, &build, join->strategy, &strategy, &table);
 	if (status == HJG_OK)
 		status = hjg_lab_flow_run(&flow, strategy, table);
-	drained = hjg_cuda_lanes_wait(lanes);
+	drained = hjg_cuda_streams_wait(streams);
 	if (table != NULL)
-		strategy->free(&lanes->work, table);
+		strategy->free(&streams->work, table);
 	hjg_lab_flow_close(&flow);
-	hjg_cuda_free(&lanes->work, build.keys);
+	hjg_cuda_free(&streams->work, build.keys);
 	return status == HJG_OK ? drained : status;
 }

@@ -2,19 +2,17 @@
  * node_bloom.c
  *	  Dropping probe rows that have no partner, while they are read.
  *
- * A Bloom filter of all build keys tells most of them before they cost a place in a
- * batch, a spill file or the engine's time; where rows are probed in place, the last.  It is for joins to which such a row is nothing;
- * the planner says where it is expected to pay.
+ * A Bloom filter of all build keys finds most of these rows before they take a place in a batch or a spill file, or the
+ * engine's time; where rows are probed in place, only the last. It is used in joins that drop such rows, where the planner
+ * expects it to save time.
  *
- * Who fills it.  A build pass of this process's own: once it is complete.  A join in
- * partitions: row by row as the build side goes to them; the probe side is tested on
- * its way to the partitions, and not again when they are joined.  A shared build side: whoever
- * counts the rows makes it, everybody adds the keys that it has read, and nobody probes
- * before all have (node_parallel.c).  Of shared partitions, whoever makes them, and everybody adds the keys
- * that it writes.
+ * Filling. For a private build pass the filter is filled when the pass is complete. In a partitioned join build keys are added
+ * row by row as they are written to partitions; probe rows are tested as they are written, and not again when partitions are
+ * joined. For a shared build side, the participant that counts the rows makes the filter, each adds the keys that it has read,
+ * and probing begins when all have done so (node_parallel.c). For shared partitions, the participant that makes them makes the
+ * filter, and each adds the keys that it writes.
  *
- * Under hjoin_gpu.bloom_filter = auto it is watched, and given up for the pass when too
- * many rows pass.
+ * Under hjoin_gpu.bloom_filter = auto the filter is dropped for the pass when too many rows pass it.
  */
 #include "postgres.h"
 

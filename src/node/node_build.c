@@ -10,7 +10,7 @@
 
 #include "node/hjg_build.h"
 
-/* However little memory there is, a pass has so many rows, unless they take so many times as much. */
+/* Rows that a pass has even if memory is short, unless they exceed the limit by a factor. */
 #define MIN_PASS_ROWS 64
 #define MOST_OVERDRAFT 8
 

@@ -15,7 +15,7 @@
 #include "base/hjg_compat.h"
 #include "node/hjg_node.h"
 
-/* A build side of more than so many times the rows that were expected is not joined as was planned. */
+/* If the build side has more rows than expected by this factor, the planned choice of where to join is dropped. */
 #define MAX_MISESTIMATE 4
 
 static Node *create_state(CustomScan *cscan);

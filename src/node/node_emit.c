@@ -2,19 +2,16 @@
  * node_emit.c
  *	  Turning pairs of row numbers into rows of a slot, or into vectors.
  *
- * Rows are gathered from the row stores HJG_VECTOR_ROWS at a time, so that
- * cache misses overlap, straight into arrays that have the form of the output
- * slot's: handing out a row is pointing the slot at the next piece of them.  The output
- * slot is the scan slot; or, where nothing is evaluated above the join and the
- * projection only moves columns, the node's result slot (direct).
+ * Rows are gathered from the row stores HJG_VECTOR_ROWS at a time, so that cache misses overlap, directly into arrays of the
+ * form of the output slot's: to return a row, the slot is pointed at the next part of them.  The output slot is the scan slot;
+ * or, where nothing is evaluated above the join and the projection only moves columns, the node's result slot (direct).
  *
- * As vectors, columns must be plain ones of the join.  Where no qual is left for after the join, rows are gathered straight
- * into them (columnar); otherwise they are gathered as rows, tested one by one, and those that pass are put into vectors.
+ * As vectors, columns must be plain ones of the join.  Where no qual is evaluated above the join, rows are gathered directly
+ * into them (columnar); otherwise they are gathered as rows, tested one by one, and those that pass are copied into vectors.
  *
- * A datum by reference points into a row store, or where rows are probed in place into
- * what the outer child gave us.  It stays valid until the batch is retired, which is
- * not before the node is asked for a row behind the batch's last.  A receiver that materialises the slot changes the vector's own copy
- * of a row that nobody reads again.
+ * A datum by reference points into a row store, or where rows are probed in place into memory of the outer child. It stays
+ * valid until the batch is retired, at the earliest when the row after the batch's last one is requested. A receiver that
+ * materialises the slot changes the vector's own copy of a row that is not read again.
  */
 #include "postgres.h"
 

@@ -332,7 +332,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 		ExplainPropertyText("Pipeline", "none", es);
 	ExplainPropertyUInteger("Hash Batches", NULL, joined ? Max(report.npartitions, 1) : 0, es);
 	show_count("Radix Partitions", NULL, on_gpu ? 0 : report.job.npartitions, es);
-	show_count("Build Turns", NULL, on_gpu && report.job.npartitions > 1 ? report.job.npartitions : 0, es);
+	show_count("Build Passes", NULL, on_gpu && report.job.npartitions > 1 ? report.job.npartitions : 0, es);
 	show_count("Build Rows", NULL, report.build_rows, es);
 	show_count("Probe Rows", NULL, report.probe_rows, es);
 	if (state->program.use_filter || es->format != EXPLAIN_FORMAT_TEXT)

@@ -2,44 +2,42 @@
  * node_parallel.c
  *	  One join of several processes: the leader of a parallel query and its workers.
  *
- * Every participant reads its share of both children; there is one build side and
- * one job for all.  What is common lies in HjgParallelShared, in the query's DSM segment, and
- * in blocks of the query's DSA area that the participants allocate.
+ * Every participant reads its share of both children; there is one build side and one job for all.  Shared state is in
+ * HjgParallelShared, in the query's DSM segment, and in blocks that the participants allocate in the query's DSA area.
  *
  * Phases.  The barrier's phases are, and a participant passes through them in
  * hjg_parallel_build(), before it returns its first row:
- *		READ	everybody reads its share of the inner child.  Row numbers are taken in
+ *		READ	each participant reads its share of the inner child.  Row numbers are taken in
  *				ranges from a counter; the keys of a range go to a slab of the job, or to a
  *				block when there is no job.  At the end it publishes what it has filled.
- *		SHARE	in memory: everybody adds its slabs to the job, and the one who is elected
- *				counts the rows and makes the bits of build rows.  Partitioned: everybody
+ *		SHARE	in memory: each adds its slabs to the job, and the elected one
+ *				counts the rows and makes the bits of build rows.  Partitioned: each
  *				moves what it still has in memory to the partitions.
- *		ROUTE	in memory: the one who is elected submits the build, and everybody adds the
- *				keys that it has read to the filter.  Partitioned: everybody reads its share of
+ *		ROUTE	in memory: the elected one submits the build, and each adds the
+ *				keys that it has read to the filter.  Partitioned: each reads its share of
  *				the outer child into the partitions.
- *		JOIN	in memory: everybody takes in what was published and probes with its own
+ *		JOIN	in memory: each attaches to all that was published and probes with its own
  *				batches of its share of the outer child.  Partitioned: partitions are claimed
  *				one by one and joined like those of a join alone.
- *		OVER	all who took part are through
- * Who comes late enters at the phase of the moment; who comes when it is OVER has
- * nothing to do.
+ *		OVER	all participants are done
+ * A participant that comes late enters at the current phase; if that is OVER, it has nothing to do.
  *
- * Deadlocks.  Nobody waits for others once it is in JOIN, but for one that builds the table that all probe
- * (node_table.c), and nobody has a row to emit before.  So whoever waits at the barrier waits for processes that read,
- * and never for one that is stuck with rows that nobody takes.
+ * Deadlocks.  In JOIN a participant waits only for one that builds the common table (node_table.c), and no participant emits
+ * rows before JOIN. So a process that waits at the barrier waits for processes that read, never for one whose rows are not
+ * taken.
  *
- * Unmatched build rows are known when the last participant has left JOIN.  It need not wait, and whoever is
- * still there claims ranges of them, too.  A worker that is through earlier stays for that, but not attached to the
- * barrier, so that nobody waits for it, and not for long (patience_ms()): what it waits for may be waiting for
- * it, by way of nodes above that want its next row or its arrival (Gather Merge, or a Parallel Hash that
- * grows).  The leader does not stay, as workers may be waiting for it to take their rows.
+ * Unmatched build rows are known when the last participant has left JOIN.  That one need not wait, and others that are still
+ * there claim ranges of these rows, too. A worker that is done earlier stays for that, but detached from the barrier, so that
+ * no process waits for it, and only for a limited time (patience_ms()): the process that it waits for may be waiting for it,
+ * through nodes above that need its next row or its arrival (Gather Merge, or a Parallel Hash that grows). The leader does not
+ * stay, because workers may wait for it to take their rows.
  *
- * What is private: match states of probe rows, rows with a NULL key (each comes out where
- * it was read).  The table of the build keys is one for all, in the device process or, without a job and when the
- * device process is lost, in blocks.
+ * Private to a participant: match states of probe rows, and rows with a NULL key, which are emitted by the participant that
+ * read them.  The table of the build keys is one for all, in the device process or, without a job and when the device process
+ * is lost, in blocks.
  *
- * Memory.  The build side may use hash_mem times the participants, as core's Parallel Hash
- * does.  Who finds it full makes partitions, which all go over to at their next look.
+ * Memory.  The build side may use hash_mem times the participants, as core's Parallel Hash does.  The participant that finds it
+ * full makes partitions, to which the others change at their next check.
  *
  * Who frees what.  Blocks belong to the query's DSA area and are freed when the leader resets
  * the shared state or the area ends; the leader owns the job, and each participant has a
@@ -369,7 +367,7 @@ hjg_parallel_build(HjgJoinState *state)
 
 /* ---------- unmatched build rows ---------- */
 
-/* A build pass of our own, partitions included, is nobody else's. */
+/* A build pass of this process alone, partitions included, is not shared. */
 static bool
 is_own_load(const HjgJoinState *state)
 {

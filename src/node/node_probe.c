@@ -22,14 +22,14 @@
 #define BATCH_GROWTH 4
 
 /* The backend's own engine gains nothing from more rows, unless it is to partition them. */
-#define LAST_EMBEDDED_BATCH_ROWS 8192
+#define LAST_IN_BACKEND_BATCH_ROWS 8192
 
 /*
- * Participants of a shared build side come to its end together, and there one with rows left in a batch keeps
- * all others waiting.  Where a GPU joins, whose rounds cost next to nothing, their batches are at most such a
- * part of what each is to read, or so many rows.  Rounds of an engine on the processors take them from
- * the participants: few large ones are the better there (leader and 15 workers on 16 cores, 20M x 5M rows,
- * batches of 83K rows rather than 512K: 70 ms rather than 82 with a GPU, 176 rather than 135 with the cpu engine).
+ * Participants of a shared build side reach its end together, and a participant with rows left in a batch then delays all
+ * others. Where a GPU joins, whose rounds are cheap, a batch has at most this part of the rows that a participant will read, or
+ * SHARED_BATCH_ROWS. Rounds of an engine on the CPU take processors from the participants, so there few large batches are
+ * better (leader and 15 workers on 16 cores, 20M x 5M rows, batches of 83K rows rather than 512K: 70 ms rather than 82 with a
+ * GPU, 176 rather than 135 with the cpu engine).
  */
 #define SHARED_BATCHES 16
 #define SHARED_BATCH_ROWS (64 * 1024)
@@ -40,7 +40,7 @@
  */
 #define BUILD_BATCHES 8
 
-/* However little memory there is, a batch has so many rows, unless they take so many times what it may take. */
+/* Rows that a batch has even if memory is short, unless they exceed its limit by the factor MOST_OVERDRAFT. */
 #define MIN_BATCH_ROWS 256
 #define MOST_OVERDRAFT 8
 
@@ -194,7 +194,7 @@ largest_batch(const HjgProbe *probe)
 	double		part = probe->side->plan->plan->plan_rows / SHARED_BATCHES;
 
 	if (run->job == NULL || run->job_lost)
-		return LAST_EMBEDDED_BATCH_ROWS;
+		return LAST_IN_BACKEND_BATCH_ROWS;
 	if (run->share == NULL)
 		return LAST_BATCH_ROWS;
 	if (!hjg_run_on_gpu(run))

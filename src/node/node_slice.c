@@ -2,23 +2,20 @@
  * node_slice.c
  *	  Candidates in slices, for joins in which one match decides a probe row.
  *
- * A semi or anti join is done with a probe row at its first match, and so is any
- * join whose build side is unique.  When a pair is not a match for sure (residual
- * quals, hashed keys), an engine does not know which pair is the last one needed, and
- * a probe row may have thousands of candidates.  So the engine is first asked for one
- * candidate of each row; the rows that are not decided by it, and may have more, are
- * asked again for a slice of several, the rest of those for a longer slice, and
- * so on (HjgCursor).  With slices growing geometrically, candidates are at most about
- * SLICE_GROWTH times those that a join row by row would look at.
+ * In a semi or anti join the first match is enough for a probe row, and so it is in any join whose build side is unique. Where
+ * a pair is not surely a match (residual quals, hashed keys), the engine cannot know which pair is the last one needed, and a
+ * probe row may have thousands of candidates. So the engine is first asked for one candidate of each row. For rows that have no
+ * match then, and may have more candidates, a slice of several is requested, for those left over a longer slice, and so on
+ * (HjgCursor). As slices grow geometrically, candidates are at most about SLICE_GROWTH times those of a join row by row.
  *
- * Asking again costs a round, so where rows prove to have hardly more than one
- * candidate, later batches are joined as a whole; until one turns out to have many.
+ * Each further request costs a round, so where rows have hardly more than one candidate, later batches are joined as a whole,
+ * until one has many candidates.
  */
 #include "postgres.h"
 
 #include "node/hjg_probe.h"
 
-/* The second slice has so many candidates, each later one so many times as many as the last. */
+/* The length of the second slice, and the factor by which each later one is longer. */
 #define SLICE_GROWTH 8
 
 /* Longest slice of a row; any result has room for it. */

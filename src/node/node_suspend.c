@@ -2,9 +2,9 @@
  * node_suspend.c
  *	  Joins of queries that are left for a while: jobs go back when open cursors hold too much.
  *
- * A query is left when ExecutorRun() ends and the query does not: after a FETCH, between the rows of a loop over a cursor,
- * or a protocol-level Execute with a row limit.  Nobody can ask an idle backend for what it holds, so what others may need is
- * given back before it becomes idle.  When a query is left, each of its jobs is
+ * A query is left when ExecutorRun() ends and the query does not: after a FETCH, between the rows of a loop over a cursor, or a
+ * protocol-level Execute with a row limit.  Other processes cannot make an idle backend release anything, so it gives back what
+ * others may need before it becomes idle.  When a query is left, each of its jobs is
  *		released		where its join is through, and the query too;
  *		kept			as suspended, while such jobs of all backends hold no more than hjoin_gpu.idle_share;
  *		given up		beyond that: as if the device process were lost just now (node_batch.c), but with the inputs

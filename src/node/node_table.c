@@ -3,11 +3,11 @@
  *	  The table of a shared build side that its participants probe themselves: without a job, or when the device
  *	  process has been lost to one of them.
  *
- * The first one that needs it builds it, in blocks that all reach, and others wait for it.  From then on it is only
- * read, so that each has an engine of its own with nothing in it but the addresses of the table's parts.
+ * The first one that needs it builds it, in blocks that all can access, and others wait for it. From then on it is only read:
+ * each participant has an engine of its own that has only the addresses of the table's parts.
  *
- * Who waits, waits for a process that computes and is stuck with nothing: neither with rows that nobody takes nor with a
- * lock.  If that one fails, the leader hears of it, or is it, and ends the query for those who wait.
+ * The wait is for a process that computes and that itself waits for nothing, neither for its rows to be taken nor for a lock.
+ * If that process fails, the leader is told, or is that process, and ends the query for those that wait.
  */
 #include "postgres.h"
 

@@ -16,8 +16,9 @@
 static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
 
 /*
- * Find out why a join needs no further look; NULL if it does.  A bound is cheaper to ask than the rules, which tell more to whoever
- * wants to know.  Force is stronger than enable_hashjoin and than prices, but not than distrust.
+ * Return the reason why a join is not considered; NULL if it is. The bound is cheaper to compute than the rules, but under
+ * hjoin_gpu.explain_declined a rule is reported rather than the bound, because it tells more. Force overrides enable_hashjoin
+ * and prices, but not distrust.
  */
 static const char *
 prune(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)

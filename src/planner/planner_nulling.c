@@ -1,11 +1,11 @@
 /*
  * planner_nulling.c
- *	  Say in one way all over a plan node which outer joins may have made a column NULL.
+ *	  Make all references to a column in a plan node name the same outer joins that may have made it NULL.
  *
- * From PostgreSQL 16 on a Var says so, and a PlaceHolderVar.  A column that this join may make NULL is one Var in the clauses of
- * the join and another one in what the node returns, and the plan above looks for the latter.  A custom scan has one list
- * of its columns, in which each of them can be found in one way only.  What the node returns stays as it is, and
- * all else of the node follows.
+ * From PostgreSQL 16 on, Vars and PlaceHolderVars name these joins. A column that this join may make NULL is one Var in the
+ * join's clauses and another one in the node's target list, which is the one that the plan above refers to. A custom scan has
+ * one list of its columns, in which each column has one form. The form in the target list is kept, and all other lists of the
+ * node are changed to it.
  */
 #include "postgres.h"
 

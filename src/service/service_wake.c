@@ -1,10 +1,10 @@
 /*
  * service_wake.c
- *	  Who wakes whom: backends the supervisor, and the supervisor those who wait for a job; and whoever gives something
- *	  back those who wait for that.
+ *	  Waking of processes: backends wake the supervisor, the supervisor wakes processes that wait for a job, and a process that
+ *	  gives something back wakes those that wait for it.
  *
- * A process is known by its number among the server's processes, which may be another one's by now:
- * a latch that is set once too often does no harm.
+ * A process is known by its number among the server's processes, which may belong to another one by now: a latch that is set
+ * needlessly does no harm.
  */
 #include "postgres.h"
 

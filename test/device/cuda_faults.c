@@ -13,7 +13,7 @@ typedef struct FaultedJoin
 	KeyShape	shape;
 	hjg_u32		nbuild;
 	hjg_u32		nprobe;
-	size_t		budget;			/* 0: enough; else in turns */
+	size_t		budget;			/* 0: enough; else in passes */
 } FaultedJoin;
 
 static HjgStatus

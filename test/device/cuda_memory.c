@@ -100,11 +100,11 @@ test_small_budget(void)
 }
 
 /*
- * Build sides of some turns.  With room for all pairs the device joins them; with less, it may leave a join to
+ * Build sides of several passes.  With room for all pairs the device joins them; with less, it may leave a join to
  * the cpu engine, but is not wrong.
  */
 static void
-test_turns(void)
+test_passes(void)
 {
 	HjgCudaPool *normal = hjg_cuda_made(0)->pool;
 	const HjgCudaTuning usual = hjg_cuda_tuning;
@@ -130,9 +130,9 @@ test_turns(void)
 					for (int s = 0; s < 2 && outcome.wrong == NULL; s++)
 					{
 						memory_init(&memory, NULL);
-						nturns = 0;
+						npasses = 0;
 						outcome = join_case(&c, &memory.env, s + 1, sizes[s]);
-						most = nturns > most ? nturns : most;
+						most = npasses > most ? npasses : most;
 						if (outcome.status != HJG_OK && (s == 0 || outcome.status != HJG_ERR_MEMORY))
 							outcome.wrong = hjg_status_text(outcome.status);
 						if (outcome.wrong != NULL)
@@ -141,14 +141,14 @@ test_turns(void)
 				}
 				case_destroy(&c);
 			}
-			claim(outcome.wrong == NULL && most > 2, "%d-byte keys, %s: a build side of %u turns equals the reference", widths[w],
+			claim(outcome.wrong == NULL && most > 2, "%d-byte keys, %s: a build side of %u passes equals the reference", widths[w],
 				  key_shape_names[shape], most);
 		}
 	hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0);
 	case_create(&c, test_seed, 8, HJG_MATCH_ALL, KEYS_UNIFORM, 30000, 3000);
 	memory_init(&memory, NULL);
 	memory.cancel_at = 12;
-	claim(join_case(&c, &memory.env, 1, 10000).status == HJG_ERR_CANCELLED, "a join in turns that is cancelled says so");
+	claim(join_case(&c, &memory.env, 1, 10000).status == HJG_ERR_CANCELLED, "a join in passes that is cancelled says so");
 	claim(hjg_cuda_pool_trim(hjg_cuda_made(0)->pool, 0) == 0, "no block is in use after it");
 	case_destroy(&c);
 	hjg_cuda_made(0)->pool = normal;
@@ -241,5 +241,5 @@ test_memory(void)
 	test_admission();
 	test_small_budget();
 	test_declined();
-	test_turns();
+	test_passes();
 }

@@ -12,7 +12,7 @@
 HjgStub    *stub;
 int			strategy = HJG_CPU_AUTO;
 int			ndeclined;
-hjg_u32		nturns;
+hjg_u32		npasses;
 const char *const mode_names[] = {"all", "left", "semi", "anti"};
 const int	widths[3] = {4, 8, 16};
 
@@ -73,7 +73,7 @@ join_case(const Case *c, const HjgEnv *env, int npages, hjg_u32 page_pairs)
 	if (is_of_literature())
 		stats.declined = ((const HjgCudaJoin *) join)->strategy != hjg_cuda_strategy_at(strategy - HJG_CUDA_FIRST);
 	ndeclined += stats.declined != 0;
-	nturns = stats.npartitions;
+	npasses = stats.npartitions;
 	pages_destroy(&pages);
 	driver->free(join);
 	return outcome;

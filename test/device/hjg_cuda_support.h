@@ -23,7 +23,7 @@ typedef struct Outcome
 extern HjgStub *stub;			/* NULL: the device is real */
 extern int	strategy;			/* that joins are asked for */
 extern int	ndeclined;			/* how many of them were joined by another one */
-extern hjg_u32 nturns;			/* of the last join's build side */
+extern hjg_u32 npasses;			/* of the last join's build side */
 extern const char *const mode_names[];
 extern const int widths[3];
 
@@ -41,7 +41,7 @@ extern void test_faults_everywhere(void);
 /* cuda_hostile.c: keys that only who knows the seed can choose. */
 extern void test_hostile(void);
 
-/* cuda_memory.c: less memory than a strategy, or any join, needs; admission; build sides in turns. */
+/* cuda_memory.c: less memory than a strategy, or any join, needs; admission; build sides in passes. */
 extern void test_memory(void);
 
 /* cuda_times.c: times of joins from and to pinned slabs, on a real device. */

@@ -43,11 +43,11 @@ sorted_bytes(const HjgCudaDevice *on, const HjgCudaShape *shape)
 }
 
 static HjgStatus
-sorted_build(HjgCudaLane *lane, const HjgCudaShape *shape, const HjgCudaSide *build, void **table)
+sorted_build(HjgCudaStream *stream, const HjgCudaShape *shape, const HjgCudaSide *build, void **table)
 {
 	Sorted	   *sorted = calloc(1, sizeof(Sorted));
 	HjgCudaPtr	order;
-	HjgStatus	status = hjg_cuda_alloc(lane, build->nrows * sizeof(hjg_u32), &order);
+	HjgStatus	status = hjg_cuda_alloc(stream, build->nrows * sizeof(hjg_u32), &order);
 
 	if (status != HJG_OK)
 	{
@@ -97,14 +97,14 @@ put_pair(const HjgCudaOutput *output, hjg_u32 probe_row, hjg_u32 build_row)
 }
 
 static HjgStatus
-sorted_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
+sorted_probe(HjgCudaStream *stream, void *table, const HjgCudaSide *probe, const HjgCudaOutput *output)
 {
 	const Sorted *sorted = table;
 	const size_t width = (size_t) sorted->width;
 	const hjg_u8 *keys = (const hjg_u8 *) (size_t) probe->keys;
 	const hjg_u32 *rows = (const hjg_u32 *) (size_t) probe->rows;
 
-	lane->busy = true;
+	stream->busy = true;
 	for (hjg_u64 i = 0; i < probe->nrows; i++)
 	{
 		const hjg_u32 row = rows != NULL ? rows[i] : (hjg_u32) i;
@@ -126,9 +126,9 @@ sorted_probe(HjgCudaLane *lane, void *table, const HjgCudaSide *probe, const Hjg
 }
 
 static void
-sorted_free(HjgCudaLane *lane, void *table)
+sorted_free(HjgCudaStream *stream, void *table)
 {
-	hjg_cuda_free(lane, (HjgCudaPtr) (size_t) ((Sorted *) table)->order);
+	hjg_cuda_free(stream, (HjgCudaPtr) (size_t) ((Sorted *) table)->order);
 	free(table);
 }
 

@@ -313,16 +313,16 @@ static void
 test_occupancy(void)
 {
 	HjgCudaGrant grant = {0};
-	HjgCudaLane lane;
+	HjgCudaStream stream;
 	int			blocks = -1;
 
-	if (!claim(hjg_cuda_lane_open(&lane, hjg_cuda_made(0), NULL, &grant) == HJG_OK, "a lane of its own"))
+	if (!claim(hjg_cuda_stream_open(&stream, hjg_cuda_made(0), NULL, &grant) == HJG_OK, "a stream of its own"))
 		return;
-	claim(hjg_cuda_occupancy(&lane, &hjg_k_cut_window, 256, 0, &blocks) == HJG_OK && blocks > 0,
+	claim(hjg_cuda_occupancy(&stream, &hjg_k_cut_window, 256, 0, &blocks) == HJG_OK && blocks > 0,
 		  "a multiprocessor has room for blocks of 256 threads");
-	claim(hjg_cuda_occupancy(&lane, &hjg_k_cut_window, 4096, 0, &blocks) == HJG_ERR_DEVICE,
+	claim(hjg_cuda_occupancy(&stream, &hjg_k_cut_window, 4096, 0, &blocks) == HJG_ERR_DEVICE,
 		  "no room for a block is an error, and not a grid of none");
-	hjg_cuda_lane_close(&lane);
+	hjg_cuda_stream_close(&stream);
 }
 
 /* More than 2^31 pairs, of one key, come in rounds of constant memory; on a real device only. */

@@ -185,15 +185,15 @@ run_join(const Kind *kind, const HjgCudaHostJoin *join, const HjgEnv *env, HjgCu
 	HjgCudaCopro copro = kind->system == COPRO ? copro_of(kind, join, &memory) : (HjgCudaCopro) {0};
 	HjgCudaSpill spill = kind->system == SPILL ? spill_of(kind, join) : (HjgCudaSpill) {0};
 	HjgCudaGrant grant = {0};
-	HjgCudaLanes *lanes;
+	HjgCudaStreams *streams;
 	HjgStatus	status = hjg_cuda_admit(device->pool, device_bytes(kind, join, &copro, &spill), env, 0, &grant);
 
 	if (status == HJG_OK)
-		status = hjg_cuda_lanes_take(device, env, &grant, &lanes);
+		status = hjg_cuda_streams_take(device, env, &grant, &streams);
 	if (status == HJG_OK)
 	{
-		status = kind->system == COPRO ? hjg_lab_copro_join(lanes, &copro, result) :
-			kind->system == SPILL ? hjg_lab_spill_join(lanes, &spill, result) : hjg_lab_stream_join(lanes, join, result);
+		status = kind->system == COPRO ? hjg_lab_copro_join(streams, &copro, result) :
+			kind->system == SPILL ? hjg_lab_spill_join(streams, &spill, result) : hjg_lab_stream_join(streams, join, result);
 		if (grant.used_bytes != 0 || (stub != NULL && stub->in_flight != 0))
 		{
 			printf("# %zu bytes of device memory are left, %ld operations are in flight\n", grant.used_bytes,
@@ -201,7 +201,7 @@ run_join(const Kind *kind, const HjgCudaHostJoin *join, const HjgEnv *env, HjgCu
 			status = HJG_ERR_INPUT;
 		}
 		nevicted += spill.nevicted;
-		hjg_cuda_lanes_give(lanes);
+		hjg_cuda_streams_give(streams);
 	}
 	hjg_cuda_dismiss(&grant);
 	free(memory.base);

@@ -1,7 +1,7 @@
 /*
  * test_large.c
  *	  Jobs whose numbers do not fit 31 bits: more than 2^31 probe rows with as many matches, in batches; more than 2^31
- *	  build rows, on the device as a whole and in turns of a small budget.  Every pair is checked.
+ *	  build rows, on the device as a whole and in passes of a small budget.  Every pair is checked.
  *
  * For a GPU of 80 GB and a host with 24 GB to spare; "test_large ROWS" does the same with fewer rows
  * anywhere.  Build row i has the key i * ODD mod 2^32, so that all keys differ and a key says which row it is of.
@@ -21,7 +21,7 @@
 #define ODD_INVERSE 244002641u	/* ODD * ODD_INVERSE mod 2^32 is 1 */
 #define STRIDE 1000003			/* from one probe row's partner to the next one's */
 #define NBATCHES 12				/* at a time */
-#define BATCH_ROWS (7 * (HJG_SLAB_BYTES / 8 / (hjg_u32) sizeof(HjgPair)))	/* in turns, a round leaves room */
+#define BATCH_ROWS (7 * (HJG_SLAB_BYTES / 8 / (hjg_u32) sizeof(HjgPair)))	/* in passes, a round leaves room */
 #define SLAB_ROWS (HJG_SLAB_BYTES / WIDTH)
 #define MANY_ROWS ((1ull << 31) + 3000000)
 #define TIMEOUT_NS 200000000000ull
@@ -275,7 +275,7 @@ main(int argc, char **argv)
 	const Large joins[] = {
 		{.name = "probe rows, and as many matches", .strategy = HJG_CUDA_TABLE, .build_rows = 4000000 < many ? 4000000 : many, .probe_rows = many},
 		{.name = "build rows", .strategy = HJG_CUDA_CSR, .build_rows = many, .probe_rows = 32 * BATCH_ROWS},
-		{.name = "build rows, in turns", .build_rows = many, .probe_rows = 3 * BATCH_ROWS, .budget_bytes = many * 4},
+		{.name = "build rows, in passes", .build_rows = many, .probe_rows = 3 * BATCH_ROWS, .budget_bytes = many * 4},
 	};
 
 	/* the process that the scheduler starts to look for OpenCL devices: none are wanted here */
@@ -285,7 +285,7 @@ main(int argc, char **argv)
 	{
 		const Large *large = &joins[i];
 		const Outcome outcome = played(large);
-		const bool	in_turns = large->budget_bytes > 0;
+		const bool	in_passes = large->budget_bytes > 0;
 
 		if (i == 0 && !outcome.device)
 		{
@@ -293,8 +293,8 @@ main(int argc, char **argv)
 			return 0;
 		}
 		claim(outcome.right && outcome.npairs == large->probe_rows && outcome.stats.fallback == HJG_OK &&
-			  (outcome.stats.npartitions > 1) == in_turns,
-			  "%llu %s: every pair is right (%s, %u turns, %.1f GB; build %.0f ms, probe %.0f ms)",
+			  (outcome.stats.npartitions > 1) == in_passes,
+			  "%llu %s: every pair is right (%s, %u passes, %.1f GB; build %.0f ms, probe %.0f ms)",
 			  (unsigned long long) many, large->name, hjg_strategy_name((int) outcome.stats.strategy),
 			  outcome.stats.npartitions, (double) outcome.stats.workspace_bytes / 1e9, (double) outcome.build_ns / 1e6,
 			  (double) outcome.probe_ns / 1e6);

@@ -120,7 +120,7 @@ test_choice(void)
 
 typedef struct Joined
 {
-	HjgCudaLane *lane;
+	HjgCudaStream *stream;
 	HjgCudaSide build;
 	HjgCudaSide probe;
 	HjgCudaPtr	pairs;
@@ -129,47 +129,47 @@ typedef struct Joined
 } Joined;
 
 static void
-must(HjgStatus status, const HjgCudaLane *lane)
+must(HjgStatus status, const HjgCudaStream *stream)
 {
 	if (status == HJG_OK)
 		return;
-	printf("Bail out! %s: %s\n", hjg_status_text(status), lane->error);
+	printf("Bail out! %s: %s\n", hjg_status_text(status), stream->error);
 	exit(1);
 }
 
 static void
-take(HjgCudaLane *lane, HjgLabMoving moving, size_t bytes, HjgCudaPtr *ptr)
+take(HjgCudaStream *stream, HjgLabMoving moving, size_t bytes, HjgCudaPtr *ptr)
 {
-	must(moving == HJG_LAB_BY_COPY ? hjg_cuda_alloc(lane, bytes, ptr) : hjg_lab_managed_take(lane, bytes, ptr), lane);
+	must(moving == HJG_LAB_BY_COPY ? hjg_cuda_alloc(stream, bytes, ptr) : hjg_lab_managed_take(stream, bytes, ptr), stream);
 }
 
 /* In the order of row numbers if they have no gaps; else, and with_rows, with a column of row numbers. */
 static void
-upload(HjgCudaLane *lane, HjgLabMoving moving, const Side *from, int width, bool with_rows, HjgCudaSide *to)
+upload(HjgCudaStream *stream, HjgLabMoving moving, const Side *from, int width, bool with_rows, HjgCudaSide *to)
 {
 	hjg_u32    *rows = calloc(from->nrows + 1, sizeof(hjg_u32));
 	size_t		at = 0;
 
 	for (int s = 0; s < from->nsegments; s++)
 		with_rows |= from->segments[s].first_row + from->segments[s].nrows > from->nrows;
-	take(lane, moving, ((size_t) from->nrows + 1) * (size_t) width, &to->keys);
+	take(stream, moving, ((size_t) from->nrows + 1) * (size_t) width, &to->keys);
 	to->nrows = from->nrows;
 	for (int s = 0; s < from->nsegments; s++)
 	{
 		const HjgSegment *segment = &from->segments[s];
 		const size_t place = with_rows ? at : segment->first_row;
 
-		must(hjg_lab_bring(lane, moving, to->keys + place * (size_t) width, segment->keys,
-							(size_t) segment->nrows * (size_t) width), lane);
+		must(hjg_lab_bring(stream, moving, to->keys + place * (size_t) width, segment->keys,
+							(size_t) segment->nrows * (size_t) width), stream);
 		for (hjg_u32 i = 0; i < segment->nrows; i++)
 			rows[at++] = segment->first_row + i;
 	}
 	if (with_rows)
 	{
-		take(lane, moving, ((size_t) from->nrows + 1) * sizeof(hjg_u32), &to->rows);
-		must(hjg_lab_bring(lane, moving, to->rows, rows, at * sizeof(hjg_u32)), lane);
+		take(stream, moving, ((size_t) from->nrows + 1) * sizeof(hjg_u32), &to->rows);
+		must(hjg_lab_bring(stream, moving, to->rows, rows, at * sizeof(hjg_u32)), stream);
 	}
-	must(hjg_cuda_wait(lane), lane);
+	must(hjg_cuda_wait(stream), stream);
 	free(rows);
 }
 
@@ -224,12 +224,12 @@ probe_into(Joined *joined, const HjgCudaStrategy *strategy, void *table, hjg_u64
 	HjgCudaOutput output = {.pairs = checksum == NULL ? joined->pairs : 0, .capacity = capacity, .counters = joined->counters};
 	hjg_u64		counters[2];
 
-	must(hjg_cuda_check(joined->lane, hjg_cuda.set_bytes(joined->pairs, CANARY, bytes, joined->lane->stream), "canary"), joined->lane);
-	must(hjg_cuda_zero(joined->lane, joined->counters, sizeof(counters)), joined->lane);
-	must(strategy->probe(joined->lane, table, &joined->probe, &output), joined->lane);
-	must(hjg_cuda_copy_out(joined->lane, joined->found, joined->pairs, bytes), joined->lane);
-	must(hjg_cuda_copy_out(joined->lane, counters, joined->counters, sizeof(counters)), joined->lane);
-	must(hjg_cuda_wait(joined->lane), joined->lane);
+	must(hjg_cuda_check(joined->stream, hjg_cuda.set_bytes(joined->pairs, CANARY, bytes, joined->stream->handle), "canary"), joined->stream);
+	must(hjg_cuda_zero(joined->stream, joined->counters, sizeof(counters)), joined->stream);
+	must(strategy->probe(joined->stream, table, &joined->probe, &output), joined->stream);
+	must(hjg_cuda_copy_out(joined->stream, joined->found, joined->pairs, bytes), joined->stream);
+	must(hjg_cuda_copy_out(joined->stream, counters, joined->counters, sizeof(counters)), joined->stream);
+	must(hjg_cuda_wait(joined->stream), joined->stream);
 	if (checksum != NULL)
 		*checksum = counters[1];
 	return counters[0];
@@ -253,44 +253,44 @@ join_ahead(Joined *joined, const HjgCudaStrategy *strategy, const HjgCudaShape *
 	hjg_u64		npairs;
 	void	   *table;
 
-	must(strategy->build(joined->lane, shape, &joined->build, &table), joined->lane);
+	must(strategy->build(joined->stream, shape, &joined->build, &table), joined->stream);
 	npairs = probe_into(joined, strategy, table, capacity, NULL);
-	strategy->free(joined->lane, table);
+	strategy->free(joined->stream, table);
 	return npairs;
 }
 
 /* NULL, or what went wrong; *declined counts builds that said no. */
 static const char *
-join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, bool with_rows, int *declined)
+join_case(HjgCudaStream *stream, const HjgCudaStrategy *strategy, const Case *c, bool with_rows, int *declined)
 {
 	const HjgCudaShape shape = {
 		.key_width = c->width, .mode = c->mode, .build_rows = c->build.nrows, .probe_rows = c->probe.nrows
 	};
 	const char *wrong = NULL;
-	Joined		joined = {.lane = lane};
+	Joined		joined = {.stream = stream};
 	hjg_u64		checksum = 0;
 	hjg_u64		ahead = 0;
 	HjgStatus	status;
 	size_t		before;
 	void	   *table;
 
-	if (!strategy->suits(lane->device, &shape))
+	if (!strategy->suits(stream->device, &shape))
 		return NULL;
-	upload(lane, hjg_lab_moving(strategy), &c->build, c->width, with_rows, &joined.build);
-	upload(lane, hjg_lab_moving(strategy), &c->probe, c->width, with_rows, &joined.probe);
-	must(hjg_cuda_alloc(lane, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), lane);
-	must(hjg_cuda_alloc(lane, 2 * sizeof(hjg_u64), &joined.counters), lane);
+	upload(stream, hjg_lab_moving(strategy), &c->build, c->width, with_rows, &joined.build);
+	upload(stream, hjg_lab_moving(strategy), &c->probe, c->width, with_rows, &joined.probe);
+	must(hjg_cuda_alloc(stream, (c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair), &joined.pairs), stream);
+	must(hjg_cuda_alloc(stream, 2 * sizeof(hjg_u64), &joined.counters), stream);
 	joined.found = malloc((c->nexpected + MARGIN_PAIRS) * sizeof(HjgPair));
 	if (strategy->verify != NULL)
 		ahead = join_ahead(&joined, strategy, &shape, c->nexpected);
-	before = lane->grant->used_bytes;
-	lane->grant->peak_bytes = before;
-	status = hjg_cuda_strategy_build(strategy, lane, &shape, &joined.build, &table);
+	before = stream->grant->used_bytes;
+	stream->grant->peak_bytes = before;
+	status = hjg_cuda_strategy_build(strategy, stream, &shape, &joined.build, &table);
 	if (status == HJG_ERR_INPUT)
 		(*declined)++;
 	else
 	{
-		must(status, lane);
+		must(status, stream);
 		for (hjg_u64 i = 0; i < c->nexpected && c->mode != HJG_MATCH_SEMI; i++)
 			checksum += hjg_checksum_pair(c->expected[i].probe_row, c->expected[i].build_row);
 		if (probe_into(&joined, strategy, table, c->nexpected, NULL) != c->nexpected)
@@ -309,26 +309,26 @@ join_case(HjgCudaLane *lane, const HjgCudaStrategy *strategy, const Case *c, boo
 			if (!hjg_lab_pairs_only(strategy) &&
 				(probe_into(&joined, strategy, table, 0, &sum) != c->nexpected || (c->mode != HJG_MATCH_SEMI && sum != checksum)))
 				wrong = "wrong checksum";
-			else if (lane->grant->peak_bytes - before > strategy->bytes(lane->device, &shape))
+			else if (stream->grant->peak_bytes - before > strategy->bytes(stream->device, &shape))
 				wrong = "more device memory than it says";
 		}
-		strategy->free(lane, table);
+		strategy->free(stream, table);
 	}
 	if (wrong == NULL && strategy->verify != NULL && c->probe.nrows > 0 &&
 		ahead != (status == HJG_OK ? c->nexpected : HJG_CUDA_UNSUITED))
 		wrong = "a build that nobody waits for decides otherwise";
-	must(hjg_cuda_wait(lane), lane);
+	must(hjg_cuda_wait(stream), stream);
 	for (int i = 0; i < 4; i++)
 	{
 		const HjgCudaPtr ptr = i == 0 ? joined.build.keys : i == 1 ? joined.build.rows : i == 2 ? joined.probe.keys : joined.probe.rows;
 
 		if (hjg_lab_moving(strategy) == HJG_LAB_BY_COPY)
-			hjg_cuda_free(lane, ptr);
+			hjg_cuda_free(stream, ptr);
 		else
-			hjg_lab_managed_give(lane, ptr);
+			hjg_lab_managed_give(stream, ptr);
 	}
-	hjg_cuda_free(lane, joined.pairs);
-	hjg_cuda_free(lane, joined.counters);
+	hjg_cuda_free(stream, joined.pairs);
+	hjg_cuda_free(stream, joined.counters);
 	free(joined.found);
 	return wrong;
 }
@@ -355,7 +355,7 @@ typedef struct Tally
 
 /* All strategies on one case. */
 static void
-join_all(HjgCudaLane *lane, const Case *c, bool with_rows, Tally *tallies)
+join_all(HjgCudaStream *stream, const Case *c, bool with_rows, Tally *tallies)
 {
 	for (int s = 0; hjg_cuda_strategy_at(s) != NULL; s++)
 	{
@@ -364,7 +364,7 @@ join_all(HjgCudaLane *lane, const Case *c, bool with_rows, Tally *tallies)
 		if (tally->wrong != NULL || !is_run(hjg_cuda_strategy_at(s)))
 			continue;
 		tally->nruns++;
-		tally->wrong = join_case(lane, hjg_cuda_strategy_at(s), c, with_rows, &tally->declined);
+		tally->wrong = join_case(stream, hjg_cuda_strategy_at(s), c, with_rows, &tally->declined);
 		if (tally->wrong != NULL)
 			printf("# %s, %s: mode %s, %u x %u rows\n", hjg_cuda_strategy_at(s)->name, tally->wrong, mode_names[c->mode],
 				   c->build.nrows, c->probe.nrows);
@@ -372,7 +372,7 @@ join_all(HjgCudaLane *lane, const Case *c, bool with_rows, Tally *tallies)
 }
 
 static void
-test_joins(HjgCudaLane *lane)
+test_joins(HjgCudaStream *stream)
 {
 	static const hjg_u32 all_sizes[][2] = {
 		{1000, 0}, {1, 1}, {1, 1000}, {700, 1500}, {1000, 1}, {255, 257}, {5000, 20000}, {30000, 20000}
@@ -408,7 +408,7 @@ test_joins(HjgCudaLane *lane)
 						.aligned_bits = (i + mode) % 4 == 0 ? 0 : HJG_CUDA_ALIGNED_LEAST_BITS - 1 + (i + mode) % 4,
 						.tile_rows = ALIGNED_TILE_ROWS
 					};
-					join_all(lane, &c, (i + mode) % 2 == 0, tallies);
+					join_all(stream, &c, (i + mode) % 2 == 0, tallies);
 					case_destroy(&c);
 				}
 			for (int s = 0; hjg_cuda_strategy_at(s) != NULL; s++)
@@ -432,7 +432,7 @@ main(int argc, char **argv)
 	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES] = {0};
 	HjgCudaDevice *device;
 	HjgCudaGrant grant;
-	HjgCudaLane lane;
+	HjgCudaStream stream;
 	char		reason[128];
 	void	   *library;
 	int			option;
@@ -462,12 +462,12 @@ main(int argc, char **argv)
 	{
 		if (quick)
 			device->multiprocessors = QUICK_MULTIPROCESSORS;
-		must(hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool) / 2, NULL, 0, &grant), &lane);
-		must(hjg_cuda_lane_open(&lane, device, NULL, &grant), &lane);
-		test_joins(&lane);
-		must(hjg_cuda_wait(&lane), &lane);
+		must(hjg_cuda_admit(device->pool, hjg_cuda_pool_budget(device->pool) / 2, NULL, 0, &grant), &stream);
+		must(hjg_cuda_stream_open(&stream, device, NULL, &grant), &stream);
+		test_joins(&stream);
+		must(hjg_cuda_wait(&stream), &stream);
 		claim(grant.used_bytes == 0, "all device memory was given back");
-		hjg_cuda_lane_close(&lane);
+		hjg_cuda_stream_close(&stream);
 		hjg_cuda_dismiss(&grant);
 	}
 	printf("1..%d\n", claims_passed + claims_failed);

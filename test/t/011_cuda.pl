@@ -155,7 +155,7 @@ is($node->safe_psql('postgres', "$settings $joins[0]"), $answers[0], "a budget t
 cmp_ok(stat_value($node, 'fallback_device_memory'), '>=', 2, 'a budget that is too small: counted');
 $node->stop;
 
-# --- build sides beyond the budget, in turns ---
+# --- build sides beyond the budget, in passes ---
 {
 	my @large = (
 		'SELECT count(*), sum(a.id), sum(b.id) FROM large a JOIN other b USING (k)',
@@ -165,7 +165,7 @@ $node->stop;
 		'SELECT count(*), sum(id) FROM large a WHERE NOT EXISTS (SELECT 1 FROM other b WHERE b.k = a.k)');
 
 	# one thread, so that the cpu engine is not predicted to be faster
-	$node = start_with('turns', "hjoin_gpu.device_memory = '4MB'\nhjoin_gpu.cpu_threads = 1\nwork_mem = '64MB'\n");
+	$node = start_with('passes', "hjoin_gpu.device_memory = '4MB'\nhjoin_gpu.cpu_threads = 1\nwork_mem = '64MB'\n");
 	$node->safe_psql('postgres', q{
 		CREATE TABLE large AS SELECT g AS id, g % 170000 AS k FROM generate_series(1, 250000) g;
 		CREATE TABLE other AS SELECT g AS id, g % 190000 + 50000 AS k FROM generate_series(1, 260000) g;
@@ -175,9 +175,9 @@ $node->stop;
 	for my $i (0 .. $#large)
 	{
 		my $core = $node->safe_psql('postgres', "SET hjoin_gpu.enabled = off; $large[$i]");
-		is($node->safe_psql('postgres', "$settings $large[$i]"), $core, "in turns, join $i: core's rows");
+		is($node->safe_psql('postgres', "$settings $large[$i]"), $core, "in passes, join $i: core's rows");
 	}
-	like(explained($node, $large[0]), qr/Engine: cuda\b.*Build Turns: [2-9]/s, 'EXPLAIN shows the turns');
+	like(explained($node, $large[0]), qr/Engine: cuda\b.*Build Passes: [2-9]/s, 'EXPLAIN shows the passes');
 	is(stat_value($node, 'fallback_device_memory'), 0, 'none of them fell back');
 	$node->stop;
 }
