@@ -89,6 +89,8 @@ ok(!@bad, 'rooms include only the rooms that they may', @bad);
 # --- names: each means one thing -------------------------------------------------
 # types, functions that other files see, and constants of headers, by the files that define them
 my (%types, %functions, %constants, %rooms);
+my (@system_calls, $nstatics);
+my $system_call = qr/accept|access|bind|close|connect|dup|exit|fork|kill|link|listen|mount|open|pause|pipe|poll|read|recv|remove|rename|select|send|shutdown|signal|sleep|sync|unlink|wait|write/;
 foreach my $file (@sources)
 {
 	my ($room) = $file =~ m{^src/([a-z]+)/};
@@ -108,6 +110,9 @@ foreach my $file (@sources)
 		my ($type, $name) = ($1, $2);
 		$rooms{$1}{$room} = 1 if ($type !~ /\bstatic\b/ or $file =~ /\.h$/) and $name =~ /^(hjg_[a-z0-9]+)/;
 		$here{$name}++ unless $name eq 'main' or $type =~ /\b(?:static|BODY)\b/;
+		next unless $type =~ /\bstatic\b/;
+		$nstatics++;
+		push @system_calls, "$file: $name" if $name =~ /^$system_call$/;
 	}
 	push @{ $functions{$_} }, $file foreach keys %here;
 	next unless $file =~ /\.h$/;
@@ -128,6 +133,9 @@ foreach my $kind ([ 'type', \%types ], [ 'function', \%functions ], [ 'constant'
 	push @bad, "no $what found" unless %$names;
 	ok(!@bad, "no $what is defined in two files", @bad);
 }
+
+push @system_calls, 'no static function found' unless $nstatics;
+ok(!@system_calls, 'no static function has the name of a system call', @system_calls);
 
 # what lies in shared memory has its functions with it, whoever works with it
 delete $_->{layout} foreach values %rooms;

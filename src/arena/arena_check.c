@@ -333,7 +333,7 @@ compare_inputs(const void *a, const void *b)
  * room + 1 when it is longer or not sound.
  */
 static hjg_u32
-walk(const HjgArenaView *view, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hjg_u32 room)
+walk_chain(const HjgArenaView *view, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hjg_u32 room)
 {
 	hjg_u32		n = 0;
 
@@ -361,7 +361,7 @@ hjg_check_inputs(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner, hjg_u
 
 	if (slab_ixs == NULL)
 		return false;
-	n = walk(view, __atomic_load_n(&op->input_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
+	n = walk_chain(view, __atomic_load_n(&op->input_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
 	for (hjg_u32 i = 0; i < n && n <= room; i++)
 	{
 		const HjgSlab *slab = &view->slabs[slab_ixs[i]];
@@ -395,7 +395,7 @@ hjg_check_results(const HjgArenaView *view, const HjgOp *op, hjg_u64 owner,
 
 	if (slab_ixs == NULL)
 		return false;
-	n = walk(view, __atomic_load_n(&op->result_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
+	n = walk_chain(view, __atomic_load_n(&op->result_ref, __ATOMIC_ACQUIRE), owner, slab_ixs, room);
 	for (hjg_u32 i = 0; i < n && n <= room; i++)
 	{
 		pages[i] = hjg_view_result(view, slab_ixs[i]);

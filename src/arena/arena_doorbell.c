@@ -40,7 +40,7 @@ wake_a_poller(HjgDeviceBlock *block)
 }
 
 static void
-mark(hjg_u64 *bits, hjg_u32 job_ix)
+mark_job(hjg_u64 *bits, hjg_u32 job_ix)
 {
 	__atomic_fetch_or(&bits[job_ix / 64], 1ull << (job_ix % 64), __ATOMIC_SEQ_CST);
 }
@@ -52,7 +52,7 @@ hjg_doorbell_ring(const HjgArenaView *view, hjg_u32 job_ix)
 
 	if (job_ix >= HJG_MAX_JOBS)
 		return;
-	mark(block->submitted, job_ix);
+	mark_job(block->submitted, job_ix);
 	__atomic_fetch_add(&block->doorbell, 1, __ATOMIC_SEQ_CST);
 	/* the thread that runs an operation of this job looks at the marks when it is done */
 	if (__atomic_load_n(&view->reports[job_ix].attended, __ATOMIC_SEQ_CST) == 0)
@@ -69,7 +69,7 @@ hjg_doorbell_ring_again(const HjgArenaView *view, hjg_u32 job_ix)
 void
 hjg_doorbell_remark(const HjgArenaView *view, hjg_u32 job_ix)
 {
-	mark(view->block->submitted, job_ix);
+	mark_job(view->block->submitted, job_ix);
 	/* who has looked at this job already looks again before it sleeps */
 	__atomic_fetch_add(&view->block->doorbell, 1, __ATOMIC_SEQ_CST);
 }
@@ -146,7 +146,7 @@ hjg_relay_notify(const HjgArenaView *view, hjg_u32 job_ix)
 			__atomic_load_n(&job->participants[p].waiting, __ATOMIC_SEQ_CST) != 0;
 	if (!wanted)
 		return false;
-	mark(block->notify, job_ix);
+	mark_job(block->notify, job_ix);
 	return __atomic_exchange_n(&block->relay_pending, 1, __ATOMIC_SEQ_CST) == 0;
 }
 

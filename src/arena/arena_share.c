@@ -102,7 +102,7 @@ hjg_arena_share_sum(const HjgShare *share, HjgShareOwner owner, HjgShareSum *sum
 /* ---------- limits ---------- */
 
 static hjg_u32
-part(hjg_u32 total, hjg_u32 percent)
+percent_of(hjg_u32 total, hjg_u32 percent)
 {
 	return (hjg_u32) ((hjg_u64) total * percent / 100);
 }
@@ -110,7 +110,7 @@ part(hjg_u32 total, hjg_u32 percent)
 static hjg_u32
 most_slabs(hjg_u32 total, hjg_u32 percent)
 {
-	hjg_u32		most = part(total, percent);
+	hjg_u32		most = percent_of(total, percent);
 
 	return most > HJG_SHARE_LEAST_SLABS ? most : HJG_SHARE_LEAST_SLABS;
 }
@@ -118,7 +118,7 @@ most_slabs(hjg_u32 total, hjg_u32 percent)
 static hjg_u32
 most_jobs(hjg_u32 percent)
 {
-	hjg_u32		most = part(HJG_MAX_JOBS, percent);
+	hjg_u32		most = percent_of(HJG_MAX_JOBS, percent);
 
 	return most > 1 ? most : 1;
 }
@@ -157,7 +157,7 @@ hjg_arena_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limi
 		const HjgShareUse *use = &sum->suspended[of];
 		hjg_u32		percent = limits->idle * limit_of(limits, of);
 
-		if (use->njobs * 100 > part(HJG_MAX_JOBS, percent) || (hjg_u64) use->nslabs * 100 > part(total_slabs, percent))
+		if (use->njobs * 100 > percent_of(HJG_MAX_JOBS, percent) || (hjg_u64) use->nslabs * 100 > percent_of(total_slabs, percent))
 			return true;
 	}
 	return false;

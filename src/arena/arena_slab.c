@@ -46,7 +46,7 @@ push_chain(const HjgArena *arena, HjgSlabStack *stack, hjg_u32 first, hjg_u32 la
 }
 
 static hjg_u32
-pop(const HjgArena *arena, HjgSlabStack *stack)
+pop_slab(const HjgArena *arena, HjgSlabStack *stack)
 {
 	hjg_u64		head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
 	hjg_u32		next;
@@ -69,7 +69,7 @@ use_of(const HjgArena *arena, hjg_u32 slab_ix)
 }
 
 static void
-push(const HjgArena *arena, HjgSlabStack *stacks, hjg_u32 slab_ix)
+push_slab(const HjgArena *arena, HjgSlabStack *stacks, hjg_u32 slab_ix)
 {
 	push_chain(arena, &stacks[use_of(arena, slab_ix)], slab_ix, slab_ix, 1);
 }
@@ -129,7 +129,7 @@ take_memory(const HjgArena *arena, HjgSlabUse from)
 	SlabRun			held = {0};
 	hjg_u32		slab_ix = HJG_NO_SLAB;
 
-	while (held.n < MOST_HELD && (slab_ix = pop(arena, warm)) != HJG_NO_SLAB && !remove_memory(arena, slab_ix))
+	while (held.n < MOST_HELD && (slab_ix = pop_slab(arena, warm)) != HJG_NO_SLAB && !remove_memory(arena, slab_ix))
 		run_append(arena, &held, slab_ix);
 	if (held.n > 0)
 		push_chain(arena, warm, held.first, held.last, held.n);
@@ -139,7 +139,7 @@ take_memory(const HjgArena *arena, HjgSlabUse from)
 			__atomic_fetch_add(&arena->control->memory_wanted, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	push(arena, arena->control->cold, slab_ix);
+	push_slab(arena, arena->control->cold, slab_ix);
 	return true;
 }
 
@@ -157,7 +157,7 @@ lease_cold(const HjgArena *arena, HjgSlabUse use)
 		;
 	if (n >= arena->view.nslabs && !take_memory(arena, HJG_SLAB_USES - 1 - use))
 		return HJG_NO_SLAB;
-	slab_ix = pop(arena, &arena->control->cold[use]);
+	slab_ix = pop_slab(arena, &arena->control->cold[use]);
 	if (slab_ix != HJG_NO_SLAB)
 	{
 		char	   *slab = hjg_arena_slab_at(arena, slab_ix);
@@ -167,7 +167,7 @@ lease_cold(const HjgArena *arena, HjgSlabUse use)
 			return slab_ix;
 		/* some of it may be there */
 		(void) madvise(slab, HJG_SLAB_BYTES, MADV_REMOVE);
-		push(arena, arena->control->cold, slab_ix);
+		push_slab(arena, arena->control->cold, slab_ix);
 	}
 	__atomic_fetch_sub(nresident, 1, __ATOMIC_SEQ_CST);
 	return HJG_NO_SLAB;
@@ -178,7 +178,7 @@ lease_cold(const HjgArena *arena, HjgSlabUse use)
 hjg_u32
 hjg_slab_lease(const HjgArena *arena, hjg_u64 owner, hjg_u32 role, HjgSlabUse use)
 {
-	hjg_u32		slab_ix = pop(arena, &arena->control->warm[use]);
+	hjg_u32		slab_ix = pop_slab(arena, &arena->control->warm[use]);
 	HjgSlab    *slab;
 
 	if (slab_ix == HJG_NO_SLAB)
@@ -211,7 +211,7 @@ hjg_slab_release(const HjgArena *arena, hjg_u32 slab_ix, hjg_u64 owner)
 	__atomic_store_n(&slab->freed_ms, now_ms(), __ATOMIC_RELAXED);
 	if (!__atomic_compare_exchange_n(&slab->owner, &owner, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
-	push(arena, arena->control->warm, slab_ix);
+	push_slab(arena, arena->control->warm, slab_ix);
 	return true;
 }
 
@@ -286,14 +286,14 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 		__atomic_fetch_sub(&warm->nslabs, 1, __ATOMIC_RELAXED);
 		if (remove_memory(arena, slab_ix))
 		{
-			push(arena, arena->control->cold, slab_ix);
+			push_slab(arena, arena->control->cold, slab_ix);
 			__atomic_fetch_sub(&arena->control->nresident, 1, __ATOMIC_SEQ_CST);
 			ntrimmed++;
 			continue;
 		}
 		/* it counts as just freed */
 		__atomic_store_n(&arena->slabs[slab_ix].freed_ms, now, __ATOMIC_RELAXED);
-		push(arena, arena->control->warm, slab_ix);
+		push_slab(arena, arena->control->warm, slab_ix);
 	}
 	return ntrimmed;
 }

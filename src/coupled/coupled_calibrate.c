@@ -67,7 +67,7 @@ copy_sample(const HjgCopyTimes *times)
 
 /* Measure a join of nrows with nrows. */
 static HjgStatus
-measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
+measure_join(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runner, int width,
 		const HjgStepCalibration *scratch, hjg_u32 nrows,
 		const double own_ns[HJG_PROCESSORS], HjgCoupledSample *sample)
 {
@@ -126,7 +126,7 @@ measure(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunner *runn
 }
 
 static void
-nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
+run_nothing(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
 	(void) arg;
 	(void) begin;
@@ -185,7 +185,7 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 		status = time_launch(env, runner, &launch, &busy_ns[i], &seen[i]);
 		started = hjg_now_ns();
 		if (status == HJG_OK)
-			status = hjg_coupled_on_cpu(join, 0, (hjg_u32) join->cpu_threads, 1, nothing, NULL);
+			status = hjg_coupled_on_cpu(join, 0, (hjg_u32) join->cpu_threads, 1, run_nothing, NULL);
 		piece_ns[i] = (double) (hjg_now_ns() - started);
 	}
 	hjg_pool_hold(env->pool, 1 - join->cpu_threads);
@@ -205,7 +205,7 @@ measure_pieces(const HjgEnv *env, const HjgCoupledConfig *config, const HjgRunne
 
 /* Draw a number from 0 to 1; the sequence is the same in each calibration. */
 static double
-drawn(int run, int i)
+drawn_number(int run, int i)
 {
 	return (double) (hjg_mix32(HJG_HASH_NO_SEED, (hjg_u32) (run * (HJG_STEP_COUNT + 1) + i + 1)) >> 8) / (1 << 24);
 }
@@ -229,12 +229,12 @@ even_ratio(const HjgCoupledSample *cpu, const HjgCoupledSample *device)
 static void
 set_ratios(HjgCalibrationWay way, int run, const HjgCoupledSample *cpu, const HjgCoupledSample *device, HjgCoupledConfig *config)
 {
-	const double one = even_ratio(cpu, device) + RATIO_SPREAD * (drawn(run, HJG_STEP_COUNT) - 0.5);
+	const double one = even_ratio(cpu, device) + RATIO_SPREAD * (drawn_number(run, HJG_STEP_COUNT) - 0.5);
 
 	for (int i = 0; i < HJG_STEP_COUNT; i++)
 		config->fixed_ratios[i] = way == HJG_WAY_CPU ? 1 : way == HJG_WAY_DEVICE ? 0 :
 			way == HJG_WAY_ONE_RATIO ? fmin(fmax(one, LEAST_RATIO), 1 - LEAST_RATIO) :
-			LEAST_RATIO + (1 - 2 * LEAST_RATIO) * drawn(run, i);
+			LEAST_RATIO + (1 - 2 * LEAST_RATIO) * drawn_number(run, i);
 }
 
 /* Measure joins of nrows with nrows, once by each method. */
@@ -253,7 +253,7 @@ measure_ways(const HjgEnv *env, HjgCoupledConfig *config, const HjgRunner *runne
 
 		set_ratios(way, run, &ways[HJG_WAY_CPU][run], &ways[HJG_WAY_DEVICE][run], config);
 		config->strategy = i % 2 ? HJG_COUPLED_PHJ_PL : HJG_COUPLED_SHJ_PL;
-		status = measure(env, config, runner, width, scratch, nrows, own_ns, &ways[way][run]);
+		status = measure_join(env, config, runner, width, scratch, nrows, own_ns, &ways[way][run]);
 	}
 	return status;
 }

@@ -96,7 +96,7 @@ hjg_series_copies(const HjgCoupled *join)
 }
 
 static HjgStatus
-move(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, const HjgRange *ranges, int nranges)
+move_ranges(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, const HjgRange *ranges, int nranges)
 {
 	const HjgMemory memory = {region->base, region->bytes};
 
@@ -105,7 +105,7 @@ move(const HjgCoupled *join, HjgProcessor to, const HjgRegion *region, const Hjg
 
 /* Bring ranges of work to the CPU and wait; the time counts as its step's. */
 static HjgStatus
-bring(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
+bring_ranges(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
 {
 	const HjgRunner *runner = join->runner;
 	HjgCopyTimes *times = &join->stats.copied[HJG_ON_CPU][step];
@@ -115,7 +115,7 @@ bring(HjgCoupled *join, const HjgRange *ranges, int nranges, HjgStep step)
 	HjgStatus	status;
 
 	runner->times(runner->arg, &before);
-	status = move(join, HJG_ON_CPU, &join->work, ranges, nranges);
+	status = move_ranges(join, HJG_ON_CPU, &join->work, ranges, nranges);
 	runner->times(runner->arg, &after);
 	if (after.ncopies[HJG_ON_CPU] > before.ncopies[HJG_ON_CPU])
 	{
@@ -134,7 +134,7 @@ hjg_copies_piece(HjgCoupled *join, const HjgStepLaunch *launch)
 	if (!hjg_series_copies(join))
 		return HJG_OK;
 	hjg_step_ranges(launch, &of);
-	return bring(join, of.ranges, of.n, launch->step);
+	return bring_ranges(join, of.ranges, of.n, launch->step);
 }
 
 HjgStatus
@@ -146,7 +146,7 @@ hjg_copies_host(HjgCoupled *join, hjg_u64 off, size_t bytes, bool reads, bool wr
 
 	if (!hjg_series_copies(join) || bytes == 0)
 		return HJG_OK;
-	status = bring(join, &range, 1, step);
+	status = bring_ranges(join, &range, 1, step);
 	join->stats.step_ns[HJG_ON_CPU][step] += hjg_now_ns() - started;
 	join->stats.series_ns += hjg_now_ns() - started;
 	return status;
@@ -165,7 +165,7 @@ hjg_copies_new_table(const HjgCoupled *join, HjgCoupledPart *part, size_t header
 	part->missing_bytes[HJG_ON_CPU] = 0;
 	/* the rest is not initialised yet */
 	part->missing_bytes[HJG_ON_DEVICE] = header_bytes;
-	return move(join, HJG_ON_CPU, &part->table, &headers, 1);
+	return move_ranges(join, HJG_ON_CPU, &part->table, &headers, 1);
 }
 
 /* Merge the device's allocator into the host's. */
@@ -190,14 +190,14 @@ move_table(HjgCoupled *join, const HjgCoupledPart *part, HjgProcessor to, bool w
 {
 	HjgTask		task = {.env = &join->base.env};
 	const HjgRange allocator = {.bytes = (size_t) part->args.blocks_off, .reads = to == HJG_ON_DEVICE, .writes = writes};
-	HjgStatus	status = move(join, to, &part->table, &allocator, 1);
+	HjgStatus	status = move_ranges(join, to, &part->table, &allocator, 1);
 
 	for (size_t off = allocator.bytes; off < part->table.bytes && status == HJG_OK; off += MOVE_BYTES)
 	{
 		const size_t left = part->table.bytes - off;
 		const HjgRange range = {.off = off, .bytes = left < MOVE_BYTES ? left : MOVE_BYTES, .reads = true, .writes = writes};
 
-		status = hjg_task_poll(&task) ? HJG_ERR_CANCELLED : move(join, to, &part->table, &range, 1);
+		status = hjg_task_poll(&task) ? HJG_ERR_CANCELLED : move_ranges(join, to, &part->table, &range, 1);
 	}
 	return status;
 }

@@ -406,7 +406,7 @@ execute_window(Feed *feed, int which, HjgBeside *beside, double *predicted_ns)
 
 /* Abandon the work: after an error no thread may go on to write. */
 static void
-abandon(Feed *feed)
+abandon_work(Feed *feed)
 {
 	HjgCoupled *join = feed->join;
 
@@ -455,6 +455,6 @@ hjg_feed_run(HjgCoupled *join, HjgSeries *series, double *predicted_ns)
 			break;
 		which = 1 - which;
 	}
-	abandon(&feed);
+	abandon_work(&feed);
 	return status;
 }

@@ -28,7 +28,7 @@ put_row(int width, const Target *target, hjg_u32 row, hjg_u64 mixed)
 }
 
 HJG_ALWAYS_INLINE hjg_u64
-mix(int width, const Target *target, hjg_u64 value)
+mix_value(int width, const Target *target, hjg_u64 value)
 {
 	return width == 4 ? hjg_mix32(target->args->seed, (hjg_u32) value) : hjg_mix64(target->args->seed, value);
 }
@@ -40,7 +40,7 @@ hash_runs(int width, const Target *target, const hjg_u8 *values, const hjg_u32 *
 
 	for (hjg_u32 run = hjg_unpack_find_run(ends, nruns, row); run < nruns && row < target->end; run++)
 	{
-		const hjg_u64 mixed = mix(width, target, hjg_unpack_word(width, values, run));
+		const hjg_u64 mixed = mix_value(width, target, hjg_unpack_word(width, values, run));
 		const hjg_u32 stop = ends[run] < target->end ? ends[run] : target->end;
 
 		for (; row < stop; row++)
@@ -60,7 +60,7 @@ hash_bits(int width, const Target *target, const HjgPackHeader *header, const Hj
 
 		if (mapped)
 			value = hjg_unpack_mapped(width, header, 0, width == 4 ? (hjg_u32) value : value);
-		put_row(width, target, row, mix(width, target, value));
+		put_row(width, target, row, mix_value(width, target, value));
 	}
 }
 
@@ -68,7 +68,7 @@ HJG_ALWAYS_INLINE void
 hash_values(int width, const Target *target, const hjg_u8 *values)
 {
 	for (hjg_u32 row = target->begin; row < target->end; row++)
-		put_row(width, target, row, mix(width, target, hjg_unpack_word(width, values, row)));
+		put_row(width, target, row, mix_value(width, target, hjg_unpack_word(width, values, row)));
 }
 
 HJG_ALWAYS_INLINE HjgStatus

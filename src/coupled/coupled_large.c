@@ -133,7 +133,7 @@ spill_chunk(Spilled *spilled, const HjgRuns *runs, hjg_u32 chunk, hjg_u32 nrows)
 }
 
 static HjgStatus
-spill(Spilled *spilled, const HjgRuns *runs)
+spill_runs(Spilled *spilled, const HjgRuns *runs)
 {
 	HjgCoupled *join = spilled->join;
 	const size_t mixed_bytes = hjg_align64(join->build_rows * (hjg_u64) join->base.spec.key_width);
@@ -249,7 +249,7 @@ hjg_coupled_build_parts(HjgCoupled *join, const HjgRuns *runs)
 		return status;
 	join->part_bits = bits;
 	join->radix_bits = hjg_coupled_radix_bits(join, part_rows(join->build_rows, bits));
-	status = spill(&spilled, runs);
+	status = spill_runs(&spilled, runs);
 	if (status == HJG_OK && !hjg_block_reserve(&join->base, &join->parts_block, sizeof(HjgCoupledPart) << bits))
 		status = HJG_ERR_MEMORY;
 	if (status == HJG_OK)

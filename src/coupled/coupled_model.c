@@ -278,7 +278,7 @@ total_of(const HjgSeriesShape *shape, const double *ratios)
 
 /* Take these ratios if they are better than the best. */
 static bool
-offer(const HjgSeriesShape *shape, const double *ratios, double *best, double *best_ns)
+offer_ratios(const HjgSeriesShape *shape, const double *ratios, double *best, double *best_ns)
 {
 	double		ns = total_of(shape, ratios);
 
@@ -298,7 +298,7 @@ search_ol(const HjgSeriesShape *shape, double *best, double *best_ns)
 
 		for (int i = 0; i < shape->nsteps; i++)
 			ratios[i] = mask >> i & 1;
-		offer(shape, ratios, best, best_ns);
+		offer_ratios(shape, ratios, best, best_ns);
 	}
 }
 
@@ -313,7 +313,7 @@ search_dd(const HjgSeriesShape *shape, double *best, double *best_ns)
 
 		for (int i = 0; i < shape->nsteps; i++)
 			ratios[i] = (double) k / npoints;
-		offer(shape, ratios, best, best_ns);
+		offer_ratios(shape, ratios, best, best_ns);
 	}
 }
 
@@ -330,7 +330,7 @@ search_two(const HjgSeriesShape *shape, double *best, double *best_ns)
 
 			for (int i = 0; i < shape->nsteps; i++)
 				ratios[i] = (double) (i < cut ? k / (npoints + 1) : k % (npoints + 1)) / npoints;
-			offer(shape, ratios, best, best_ns);
+			offer_ratios(shape, ratios, best, best_ns);
 		}
 }
 
@@ -353,7 +353,7 @@ static const int strides[] = {5, 2, 1};
  * with a shorter stride.
  */
 static void
-descend(const HjgSeriesShape *shape, double *best, double *best_ns)
+descend_from(const HjgSeriesShape *shape, double *best, double *best_ns)
 {
 	int			nmoves = 1;
 
@@ -372,7 +372,7 @@ descend(const HjgSeriesShape *shape, double *best, double *best_ns)
 
 				for (int i = 0, rest = move; i < shape->nsteps; i++, rest /= 3)
 					ratios[i] = fmin(fmax(center[i] + (rest % 3 - 1) * strides[s] * HJG_RATIO_STEP, 0), 1);
-				moved |= offer(shape, ratios, best, best_ns);
+				moved |= offer_ratios(shape, ratios, best, best_ns);
 			}
 		}
 }
@@ -397,7 +397,7 @@ prefer_simple(const HjgSeriesShape *shape, double ol_ns, double *best, double *b
 
 		for (int i = 0; i < shape->nsteps; i++)
 			here[i] = side;
-		offer(shape, here, alone, &alone_ns);
+		offer_ratios(shape, here, alone, &alone_ns);
 	}
 	if (alone_ns <= *best_ns * ALONE_MARGIN)
 	{
@@ -426,7 +426,7 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 		double		from[HJG_SERIES_STEPS];
 		double		from_ns;
 
-		descend(shape, ratios, &best_ns);
+		descend_from(shape, ratios, &best_ns);
 		for (int i = -2; i < ngrids; i++)
 		{
 			from_ns = HUGE_VAL;
@@ -436,8 +436,8 @@ hjg_series_search(const HjgSeriesShape *shape, HjgScheme scheme, double *ratios)
 				search_two(shape, from, &from_ns);
 			else
 				from_ns = hjg_series_exhaust(shape, wide_steps[i], from);
-			descend(shape, from, &from_ns);
-			offer(shape, from, ratios, &best_ns);
+			descend_from(shape, from, &from_ns);
+			offer_ratios(shape, from, ratios, &best_ns);
 		}
 		prefer_simple(shape, ol_ns, ratios, &best_ns);
 	}
@@ -460,7 +460,7 @@ hjg_series_exhaust(const HjgSeriesShape *shape, double step, double *ratios)
 
 		for (int k = 0; k < shape->nsteps; k++)
 			here[k] = (double) at[k] / npoints;
-		offer(shape, here, ratios, &best_ns);
+		offer_ratios(shape, here, ratios, &best_ns);
 		for (i = 0; i < shape->nsteps && ++at[i] > npoints; i++)
 			at[i] = 0;
 	}

@@ -7,7 +7,7 @@
 #include <math.h>
 
 static int
-least(int a, int b)
+least_int(int a, int b)
 {
 	return a < b ? a : b;
 }
@@ -72,8 +72,8 @@ void
 hjg_incache_predict(const HjgInCacheShape *shape, const HjgUnits *units, HjgInCacheTimes *times)
 {
 	/* of the device's cores D has some first, and E the others; then E has all */
-	const int	cores_d = least(units->device_d, device_cores(shape));
-	const int	cores_e = least(units->device_e, device_cores(shape) - cores_d);
+	const int	cores_d = least_int(units->device_d, device_cores(shape));
+	const int	cores_e = least_int(units->device_e, device_cores(shape) - cores_d);
 	const bool	has_windows = shape->window_rows > 0 && units->cpu_p + units->cpu_d + units->device_d > 0;
 	const double first = has_windows ? fmin(shape->window_rows / fmax(shape->nrows, 1), 1) : 0; /* the first window's part of the rows */
 	double		beside_ns;		/* E while D is at work, if that took all its rows */

@@ -31,7 +31,7 @@ const HjgStepUse hjg_step_use[HJG_STEP_COUNT] = {
 
 /* Count the copy of a share of an array's rows. */
 static void
-cross(const HjgRowsShape *rows, HjgArray array, double share, HjgCopies *to)
+count_copy(const HjgRowsShape *rows, HjgArray array, double share, HjgCopies *to)
 {
 	if (share <= 0)
 		return;
@@ -57,7 +57,7 @@ hjg_places_host_reads(HjgPlaces *places, const HjgRowsShape *rows, HjgArraySet a
 	for (int i = 0; i < HJG_ARRAYS; i++)
 		if (arrays & HJG_ARRAY_BIT(i))
 		{
-			cross(&whole, (HjgArray) i, 1 - places->arrays[i].cpu_end, to_cpu);
+			count_copy(&whole, (HjgArray) i, 1 - places->arrays[i].cpu_end, to_cpu);
 			places->arrays[i].cpu_end = 1;
 		}
 }
@@ -71,8 +71,8 @@ hjg_places_step(HjgPlaces *places, const HjgRowsShape *rows, HjgStep step, doubl
 
 		if (hjg_step_use[step].reads & HJG_ARRAY_BIT(i))
 		{
-			cross(rows, (HjgArray) i, ratio - place->cpu_end, &to[HJG_ON_CPU]);
-			cross(rows, (HjgArray) i, place->device_begin - ratio, &to[HJG_ON_DEVICE]);
+			count_copy(rows, (HjgArray) i, ratio - place->cpu_end, &to[HJG_ON_CPU]);
+			count_copy(rows, (HjgArray) i, place->device_begin - ratio, &to[HJG_ON_DEVICE]);
 			place->cpu_end = fmax(place->cpu_end, ratio);
 			place->device_begin = fmin(place->device_begin, ratio);
 		}

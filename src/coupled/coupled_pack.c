@@ -49,7 +49,7 @@ typedef struct PackWriter
 
 /* Reserve so many more bytes, zeroed. */
 static hjg_u32
-take(PackWriter *writer, size_t bytes)
+take_bytes(PackWriter *writer, size_t bytes)
 {
 	const hjg_u32 off = writer->bytes;
 
@@ -75,7 +75,7 @@ write_bits(PackWriter *writer, HjgPackStream *stream, const hjg_u64 *values, hjg
 	hjg_u64    *words;
 
 	stream->bits = bits;
-	stream->data_off = take(writer, ((size_t) stream->nvalues * bits + 7) / 8 + DATA_PAD);
+	stream->data_off = take_bytes(writer, ((size_t) stream->nvalues * bits + 7) / 8 + DATA_PAD);
 	words = (hjg_u64 *) (writer->block + stream->data_off);
 	for (hjg_u32 i = 0; i < stream->nvalues; i++)
 		put_bits(words, i * bits, bits, values[i]);
@@ -90,14 +90,14 @@ write_bytes(PackWriter *writer, HjgPackStream *stream, const hjg_u64 *values)
 	hjg_u8	   *sizes;
 	hjg_u32		at = 0;
 
-	stream->sizes_off = take(writer, n / 2 + 1);
-	stream->starts_off = take(writer, (n / HJG_PACK_LANE_ROWS + 1) * sizeof(hjg_u32));
+	stream->sizes_off = take_bytes(writer, n / 2 + 1);
+	stream->starts_off = take_bytes(writer, (n / HJG_PACK_LANE_ROWS + 1) * sizeof(hjg_u32));
 	sizes = writer->block + stream->sizes_off;
 	starts = (hjg_u32 *) (writer->block + stream->starts_off);
 	for (hjg_u32 i = 0; i < n; i++)
 		at += (hjg_pack_bits_of(values[i]) + 7) / 8;
 	stream->bits = at;
-	stream->data_off = take(writer, at + DATA_PAD);
+	stream->data_off = take_bytes(writer, at + DATA_PAD);
 	words = (hjg_u64 *) (writer->block + stream->data_off);
 	at = 0;
 	for (hjg_u32 i = 0; i < n; i++)
@@ -123,7 +123,7 @@ write_stream(PackWriter *writer, HjgPackStream *stream, int width, int leaf, boo
 	if (delta)
 	{
 		hjg_pack_delta(width, values, n, work->marks);
-		stream->marks_off = take(writer, (n / HJG_PACK_LANE_ROWS + 1) * (size_t) width);
+		stream->marks_off = take_bytes(writer, (n / HJG_PACK_LANE_ROWS + 1) * (size_t) width);
 		for (hjg_u32 lane = 0; lane * HJG_PACK_LANE_ROWS < n; lane++)
 			hjg_unpack_store(width, writer->block + stream->marks_off, lane, work->marks[lane]);
 	}
@@ -151,7 +151,7 @@ write_block(int key_width, const HjgPackPlan *plan, const HjgPackDict *dict, con
 	PackWriter		writer = {.block = to};
 	hjg_u32		nvalues = n;
 
-	take(&writer, sizeof(HjgPackBlock));
+	take_bytes(&writer, sizeof(HjgPackBlock));
 	hjg_pack_gather(key_width, keys, column, begin, n, work->values);
 	if (plan->scale)
 		for (hjg_u32 i = 0; i < n; i++)

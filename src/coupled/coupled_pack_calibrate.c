@@ -24,7 +24,7 @@ typedef struct PackBench
 
 /* Measure nanoseconds to unpack a row that was packed in this way. */
 static HjgStatus
-measure(PackBench *bench, HjgPackPlan plan, double *ns)
+measure_plan(PackBench *bench, HjgPackPlan plan, double *ns)
 {
 	const HjgPackHeader *header;
 	size_t		bytes = 0;
@@ -74,14 +74,14 @@ measure_all(PackBench *bench, HjgPackCosts *costs)
 	costs->check_ns = measure_check(bench);
 	for (hjg_u8 leaf = HJG_PACK_PLAIN; leaf <= HJG_PACK_NSV && status == HJG_OK; leaf++)
 	{
-		status = measure(bench, (HjgPackPlan) {.leaf = leaf}, &ns);
+		status = measure_plan(bench, (HjgPackPlan) {.leaf = leaf}, &ns);
 		costs->leaf_ns[leaf] = fmax(ns - costs->check_ns * (double) bench->packed_bytes / NROWS, 0.05);
 	}
 	if (status == HJG_OK)
-		status = measure(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .delta = 1}, &ns);
+		status = measure_plan(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .delta = 1}, &ns);
 	costs->delta_ns = fmax(ns - costs->check_ns * (double) bench->packed_bytes / NROWS - costs->leaf_ns[HJG_PACK_NS], 0);
 	if (status == HJG_OK)
-		status = measure(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .dict = 1}, &ns);
+		status = measure_plan(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .dict = 1}, &ns);
 	costs->dict_ns = fmax(ns - costs->check_ns * (double) bench->packed_bytes / NROWS - costs->leaf_ns[HJG_PACK_NS], 0);
 	for (hjg_u32 i = 0; i < NROWS; i++)
 	{
@@ -90,13 +90,13 @@ measure_all(PackBench *bench, HjgPackCosts *costs)
 		memcpy(&bench->keys[i], &number, sizeof(number));
 	}
 	if (status == HJG_OK)
-		status = measure(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .scale = 3}, &ns);
+		status = measure_plan(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .scale = 3}, &ns);
 	costs->scale_ns = fmax(ns - costs->check_ns * (double) bench->packed_bytes / NROWS - costs->leaf_ns[HJG_PACK_NS], 0);
 	/* runs so long that their own costs are negligible */
 	for (hjg_u32 i = 0; i < NROWS; i++)
 		bench->keys[i] = i / 512;
 	if (status == HJG_OK)
-		status = measure(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .runs = 1}, &ns);
+		status = measure_plan(bench, (HjgPackPlan) {.leaf = HJG_PACK_NS, .runs = 1}, &ns);
 	costs->row_ns = ns;
 	return status;
 }

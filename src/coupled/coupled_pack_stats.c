@@ -63,7 +63,7 @@ try_block(HjgPackStats *stats, PackSample *sample, hjg_u32 n)
 
 /* Divide sums to averages. */
 static void
-divide(HjgPackShape *shape, double n)
+divide_shape(HjgPackShape *shape, double n)
 {
 	shape->bits /= n > 0 ? n : 1;
 	shape->bytes /= n > 0 ? n : 1;
@@ -126,8 +126,8 @@ look_at_sample(int key_width, const void *keys, int column, PackSample *sample, 
 	}
 	stats->run_rows = nruns > 0 ? nrows / nruns : 1;
 	for (int way = 0; way < 16; way++)
-		divide(&stats->shapes[way >> 3][way >> 2 & 1][way >> 1 & 1][way & 1], way & 4 ? nruns : nrows);
-	divide(&stats->lengths, nruns);
+		divide_shape(&stats->shapes[way >> 3][way >> 2 & 1][way >> 1 & 1][way & 1], way & 4 ? nruns : nrows);
+	divide_shape(&stats->lengths, nruns);
 }
 
 HjgStatus

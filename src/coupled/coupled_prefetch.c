@@ -39,7 +39,7 @@ hjg_prefetch_pays(HjgStep step)
 }
 
 static inline void
-fetch(const void *memory)
+fetch_line(const void *memory)
 {
 	__builtin_prefetch(memory, 0, 2);
 }
@@ -57,7 +57,7 @@ fetch_lists(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32 *
 		const hjg_u32 ref = hjg_step_load(&header->keys);
 
 		if (ref != 0)
-			fetch(hjg_step_key_node(launch->width, launch->table, args, ref));
+			fetch_line(hjg_step_key_node(launch->width, launch->table, args, ref));
 	}
 }
 
@@ -74,7 +74,7 @@ fetch_rids(const HjgStepLaunch *launch, const hjg_u32 *nodes)
 			const hjg_u32 rid = hjg_step_key_node(launch->width, launch->table, args, nodes[i])->rids;
 
 			if (rid != 0)
-				fetch(&rids[rid - 1]);
+				fetch_line(&rids[rid - 1]);
 		}
 }
 
@@ -89,8 +89,8 @@ fetch_targets(const HjgStepLaunch *launch, const hjg_u32 *buckets, const hjg_u32
 	{
 		const size_t to = parts[hjg_step_part_index(args->bits, buckets[i], args->stripe_row + i)] + nodes[i];
 
-		fetch(launch->work + args->dst_mixed_off + to * (size_t) launch->width);
-		fetch(launch->work + args->dst_rows_off + to * sizeof(hjg_u32));
+		fetch_line(launch->work + args->dst_mixed_off + to * (size_t) launch->width);
+		fetch_line(launch->work + args->dst_rows_off + to * sizeof(hjg_u32));
 	}
 }
 
@@ -110,7 +110,7 @@ hjg_steps_prefetch(const HjgStepLaunch *launch)
 		case HJG_STEP_B2:
 		case HJG_STEP_P2:
 			for (hjg_u32 i = launch->begin; i < launch->end; i++)
-				fetch(hjg_step_header(launch->table, args, buckets[i], i));
+				fetch_line(hjg_step_header(launch->table, args, buckets[i], i));
 			break;
 		case HJG_STEP_B3:
 			fetch_lists(launch, buckets, NULL);
@@ -121,7 +121,7 @@ hjg_steps_prefetch(const HjgStepLaunch *launch)
 		case HJG_STEP_B4:
 			for (hjg_u32 i = launch->begin; i < launch->end; i++)
 				if (nodes[i] != 0)
-					fetch(hjg_step_key_node(launch->width, launch->table, args, nodes[i]));
+					fetch_line(hjg_step_key_node(launch->width, launch->table, args, nodes[i]));
 			break;
 		case HJG_STEP_P4:
 			fetch_rids(launch, nodes);
@@ -129,7 +129,7 @@ hjg_steps_prefetch(const HjgStepLaunch *launch)
 		default:
 			/* the packed input of D */
 			for (size_t at = 0; at < launch->packed_bytes; at += LINE)
-				fetch((const hjg_u8 *) launch->packed + at);
+				fetch_line((const hjg_u8 *) launch->packed + at);
 	}
 }
 

@@ -36,7 +36,7 @@ typedef struct ProbeWindow
 } ProbeWindow;
 
 static inline hjg_u32 *
-words(const ProbeWindow *window, hjg_u64 off)
+work_words(const ProbeWindow *window, hjg_u64 off)
 {
 	return (hjg_u32 *) (window->join->work.base + off);
 }
@@ -79,7 +79,7 @@ static void
 sum_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
 	ProbeWindow	   *window = arg;
-	const hjg_u32 *counts = words(window, window->args.counts_off);
+	const hjg_u32 *counts = work_words(window, window->args.counts_off);
 	hjg_u64		sum = 0;
 
 	(void) slot;
@@ -93,8 +93,8 @@ static void
 offset_block(void *arg, hjg_u32 begin, hjg_u32 end, int slot)
 {
 	ProbeWindow	   *window = arg;
-	const hjg_u32 *counts = words(window, window->args.counts_off);
-	hjg_u32    *offsets = words(window, window->args.offsets_off);
+	const hjg_u32 *counts = work_words(window, window->args.counts_off);
+	hjg_u32    *offsets = work_words(window, window->args.offsets_off);
 	hjg_u64		sum = window->sums[begin / SUM_ROWS];
 
 	(void) slot;
@@ -134,7 +134,7 @@ sum_counts(ProbeWindow *window, hjg_u64 *total)
 static hjg_u32
 rows_that_fit(const ProbeWindow *window, hjg_u64 room, hjg_u64 *npairs)
 {
-	const hjg_u32 *counts = words(window, window->args.counts_off);
+	const hjg_u32 *counts = work_words(window, window->args.counts_off);
 	hjg_u32		block = 0;
 	hjg_u32		row;
 	hjg_u64		sum;

@@ -162,7 +162,7 @@ make_plan(const HjgCoupled *join, const HjgSeries *series, SeriesPlan *plan)
 
 /* Wait for the device after an error, so that it does not touch the memory any more. */
 static void
-drain(const Drive *drive, const HjgPiece *pieces, int from, int to)
+drain_device(const Drive *drive, const HjgPiece *pieces, int from, int to)
 {
 	for (int i = from; i < to; i++)
 		hjg_piece_reap(drive->join, drive->series, &pieces[i]);
@@ -262,7 +262,7 @@ drive_plan(Drive *drive, SeriesPlan *plan)
 			drive->join->stats.idle_ns += hjg_now_ns() - started;
 		}
 	}
-	drain(drive, device, ndevice, nqueued);
+	drain_device(drive, device, ndevice, nqueued);
 	return status;
 }
 
@@ -327,7 +327,7 @@ drive_units(Drive *drive)
 		else if (status == HJG_OK && ndevice < nqueued)
 			status = hjg_piece_reap(drive->join, drive->series, &pieces[ndevice++]);
 	}
-	drain(drive, pieces, ndevice, nqueued);
+	drain_device(drive, pieces, ndevice, nqueued);
 	return status;
 }
 

@@ -110,7 +110,7 @@ scaled_times(const HjgSeriesTimes *of, double factor)
 
 /* Recall ratios and times of a like series, if there is one. */
 static bool
-recall(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
+recall_memo(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
 {
 	bool		found = false;
 
@@ -128,7 +128,7 @@ recall(HjgSeriesMemos *memos, HjgSeriesMemo *wanted)
 }
 
 static void
-remember(HjgSeriesMemos *memos, const HjgSeriesMemo *memo)
+remember_memo(HjgSeriesMemos *memos, const HjgSeriesMemo *memo)
 {
 	if (__atomic_test_and_set(&memos->busy, __ATOMIC_ACQUIRE))
 		return;
@@ -154,13 +154,13 @@ hjg_series_plan(HjgCoupled *join, HjgSeries *series)
 	settle_scatter(join, series);
 	if (join->config.costs == NULL || join->runner == NULL || series->nrows == 0)
 		return 0;
-	if (!recall(memos_of(join), &memo))
+	if (!recall_memo(memos_of(join), &memo))
 	{
 		if (join->units.cpu_e > 0)
 			search_ratios(join, series, memo.ratios, &memo.predicted);
 		else
 			predict_on_device(join, series, &memo.predicted);
-		remember(memos_of(join), &memo);
+		remember_memo(memos_of(join), &memo);
 	}
 	join->stats.plan_ns += hjg_now_ns() - started;
 	memcpy(series->ratios, memo.ratios, sizeof(memo.ratios));

@@ -16,7 +16,7 @@
 #define MAX_FEED_ROWS (1u << 24)
 
 static int
-clamp(int value, int least, int most)
+clamp_int(int value, int least, int most)
 {
 	return value > most ? most : value < least ? least : value;
 }
@@ -38,7 +38,7 @@ units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 			return (HjgUnits) {.cpu_p = 1, .cpu_e = ncpu - 1, .device_e = ngroups};
 		case HJG_PIPELINE_CPDE_C:
 			units.cpu_p = ncpu > 2 ? 1 : 0;
-			units.cpu_d = clamp(boundary > 0 ? boundary : (ncpu - units.cpu_p) / 2, 1, ncpu > 1 ? ncpu - units.cpu_p - 1 : 1);
+			units.cpu_d = clamp_int(boundary > 0 ? boundary : (ncpu - units.cpu_p) / 2, 1, ncpu > 1 ? ncpu - units.cpu_p - 1 : 1);
 			units.cpu_e = ncpu - units.cpu_p - units.cpu_d;
 			return units;
 		case HJG_PIPELINE_CPDE_B:
@@ -46,7 +46,7 @@ units_of(HjgPipeline pipeline, int ncpu, int ngroups, int boundary)
 		case HJG_PIPELINE_CPDE_G:
 			units = (HjgUnits) {.cpu_p = fetchers, .cpu_d = ncpu - fetchers};
 			if (ngroups > 1)
-				units.device_d = clamp(boundary > 0 ? boundary - units.cpu_d : ngroups / 4, 1, ngroups - 1);
+				units.device_d = clamp_int(boundary > 0 ? boundary - units.cpu_d : ngroups / 4, 1, ngroups - 1);
 			units.device_e = ngroups - units.device_d;
 			return units;
 		default:

@@ -99,7 +99,7 @@ static DIR *dev_dir;			/* /dev, opened before the rules, which would not let it 
 static int	known_gpus;			/* entries of it that the rules were made for */
 
 static bool
-forbid(const char *path)
+forbid_path(const char *path)
 {
 	char	   *real = realpath(path, NULL);
 	char	  **more;
@@ -124,10 +124,10 @@ forbid_data(const char *data_dir)
 	char		path[PATH_MAX];
 	struct dirent *entry;
 	DIR		   *dir;
-	bool		good = forbid(data_dir);
+	bool		good = forbid_path(data_dir);
 
 	snprintf(path, sizeof(path), "%s/pg_wal", data_dir);
-	good = forbid(path) && good;
+	good = forbid_path(path) && good;
 	snprintf(path, sizeof(path), "%s/pg_tblspc", data_dir);
 	dir = opendir(path);
 	if (dir == NULL)
@@ -137,7 +137,7 @@ forbid_data(const char *data_dir)
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/pg_tblspc/%.128s", data_dir, entry->d_name);
-		good = forbid(path) && good;
+		good = forbid_path(path) && good;
 	}
 	closedir(dir);
 	return good;
@@ -153,7 +153,7 @@ is_within(const char *path, const char *dir)
 }
 
 static void
-allow(int ruleset, const char *path, hjg_u64 rights)
+allow_path(int ruleset, const char *path, hjg_u64 rights)
 {
 	PathBeneath rule = {rights, open(path, O_PATH | O_CLOEXEC)};
 	struct stat st;
@@ -207,7 +207,7 @@ allow_real(int ruleset, const char *path, hjg_u64 rights)
 	if (divided)
 		allow_entries(ruleset, path, rights);
 	else
-		allow(ruleset, path, rights);
+		allow_path(ruleset, path, rights);
 }
 
 /* Allow a path and all below it but what is forbidden; nothing where it does not exist. */
@@ -247,7 +247,7 @@ allow_devices(int ruleset, hjg_u64 rights)
 		if (ruleset < 0 || (!gpu && !begins_with_one(entry->d_name, plain_devices, LENGTH(plain_devices))))
 			continue;
 		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
-		allow(ruleset, path, rights);
+		allow_path(ruleset, path, rights);
 	}
 	return ngpus;
 }
@@ -274,7 +274,7 @@ allow_programs(int ruleset, hjg_u64 rights)
 	if (n <= 0)
 		return;
 	path[n] = '\0';
-	allow(ruleset, path, rights);
+	allow_path(ruleset, path, rights);
 }
 
 /* Returns the version of Landlock that holds from now on; 0: none does. */
@@ -306,8 +306,8 @@ restrict_files(const char *data_dir, const char *cache_dir)
 	{
 		allow_programs(ruleset, reads);
 		/* CUDA names its threads in /proc/self/task, of children, too; the kernel's own rules keep it from what others have there */
-		allow(ruleset, "/proc", handled.fs & (reads | MAY_WRITE | MAY_TRUNCATE));
-		allow(ruleset, cache_dir, handled.fs & ~MAY_EXECUTE & ~MAY_IOCTL);
+		allow_path(ruleset, "/proc", handled.fs & (reads | MAY_WRITE | MAY_TRUNCATE));
+		allow_path(ruleset, cache_dir, handled.fs & ~MAY_EXECUTE & ~MAY_IOCTL);
 		known_gpus = allow_devices(ruleset, handled.fs & (MAY_READ | MAY_WRITE | MAY_LIST | MAY_IOCTL));
 		good = syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) == 0;
 	}

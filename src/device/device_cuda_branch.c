@@ -16,7 +16,7 @@
 #define CHUNK_ROWS (1u << 18)
 
 static HjgStatus
-furnish(HjgCudaJoin *branch)
+furnish_branch(HjgCudaJoin *branch)
 {
 	const int	width = branch->spec.key_width;
 	const hjg_u32 rows = branch->chunk_rows;
@@ -46,7 +46,7 @@ hjg_cuda_branch_make(HjgCudaJoin *join, const HjgEnv *env)
 		.chunk_rows = join->chunk_rows < CHUNK_ROWS ? join->chunk_rows : CHUNK_ROWS
 	};
 	hjg_cuda_payload_borrow(branch);
-	if (furnish(branch) != HJG_OK)
+	if (furnish_branch(branch) != HJG_OK)
 	{
 		hjg_cuda_release(branch);
 		free(branch);

@@ -131,7 +131,7 @@ add_try(HjgCudaJoin *join, BuildPlan *plan, const HjgCudaStrategy *strategy)
 
 /* List the strategy asked for first, if any; then those that are faster than the csr table would be. */
 static void
-choose(HjgCudaJoin *join, BuildPlan *plan)
+choose_strategies(HjgCudaJoin *join, BuildPlan *plan)
 {
 	const HjgCudaStrategy *asked = hjg_cuda_strategy_at((int) join->spec.strategy - HJG_CUDA_FIRST);
 	const HjgCudaUnitCosts costs = hjg_cuda_costs(join->device).cuda;
@@ -181,7 +181,7 @@ hjg_cuda_build_fits(HjgCudaJoin *join, hjg_u64 nrows)
 }
 
 static HjgStatus
-admit(HjgCudaJoin *join, BuildPlan *plan)
+admit_join(HjgCudaJoin *join, BuildPlan *plan)
 {
 	const size_t budget = hjg_cuda_pool_budget(join->device->pool);
 	size_t		most = 0;
@@ -193,7 +193,7 @@ admit(HjgCudaJoin *join, BuildPlan *plan)
 	join->bounded = csr_bytes(join, plan, false) <= budget;
 	if (join->bounded)
 		most = csr_bytes(join, plan, false);
-	choose(join, plan);
+	choose_strategies(join, plan);
 	for (int i = 0; i < plan->ntries; i++)
 	{
 		const size_t bytes = strategy_bytes(join, plan, plan->tries[i]);
@@ -310,7 +310,7 @@ hjg_cuda_build_join(HjgCudaJoin *join, const HjgSegment *segments, int nsegments
 	if (plan.nrows > HJG_MAX_BUILD_ROWS || next_row > HJG_NO_ROW)
 		return HJG_ERR_INPUT;
 	hjg_cuda_payload_plan(join, segments, nsegments, plan.nrows, next_row);
-	status = admit(join, &plan);
+	status = admit_join(join, &plan);
 	if (status != HJG_OK)
 		return status;
 	status = hjg_cuda_streams_take(join->device, join->env, &join->grant, &join->streams);

@@ -27,7 +27,7 @@ hjg_cuda_set_budget(size_t bytes)
 }
 
 static void
-say(char *reason, size_t room, const char *what, HjgCudaResult result)
+set_reason(char *reason, size_t room, const char *what, HjgCudaResult result)
 {
 	const char *text = NULL;
 
@@ -38,7 +38,7 @@ say(char *reason, size_t room, const char *what, HjgCudaResult result)
 
 /* Facts of a device that need no context.  False, with the reason, when it cannot be used. */
 static bool
-describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
+describe_device(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 {
 	enum {SMS, MAJOR, MINOR, L2, SHARED, MODE, NFACTS};
 	static const int wanted[NFACTS] = {
@@ -73,7 +73,7 @@ describe(int number, HjgCudaDevice *device, HjgDeviceInfo *info)
 			 facts[MAJOR], facts[MINOR]);
 	device->identity = hjg_gpu_identity(info->description);
 	if (result != HJG_CUDA_SUCCESS)
-		say(info->reason, sizeof(info->reason), "the driver does not describe the device", result);
+		set_reason(info->reason, sizeof(info->reason), "the driver does not describe the device", result);
 	else if (device->compute_capability < HJG_CUDA_LEAST_CC)
 		snprintf(info->reason, sizeof(info->reason), "too old: compute capability 7.5 or newer is needed");
 	else if (facts[MODE] == HJG_CUDA_MODE_PROHIBITED)
@@ -97,7 +97,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 	result = hjg_cuda.device_count(&count);
 	if (result != HJG_CUDA_SUCCESS)
 	{
-		say(infos[0].reason, sizeof(infos[0].reason), "the driver does not count its devices", result);
+		set_reason(infos[0].reason, sizeof(infos[0].reason), "the driver does not count its devices", result);
 		return 1;
 	}
 	if (count <= 0)
@@ -113,7 +113,7 @@ hjg_cuda_list(HjgDeviceInfo *infos, int room)
 	for (int i = 0; i < count; i++)
 	{
 		HjgCudaDevice found = {0};
-		bool		usable = describe(i, &found, &infos[i]);
+		bool		usable = describe_device(i, &found, &infos[i]);
 
 		/* what hangs on a device that joins use already stays as it is */
 		if (i >= ndevices)
@@ -141,7 +141,7 @@ make_context(HjgCudaDevice *device, char *reason, size_t room)
 		result = hjg_cuda.context_set(context);
 	if (result != HJG_CUDA_SUCCESS)
 	{
-		say(reason, room, "no context on the device", result);
+		set_reason(reason, room, "no context on the device", result);
 		return false;
 	}
 	device->pool = hjg_cuda_pool_create(budget_bytes);
@@ -173,7 +173,7 @@ hjg_cuda_enter(int number, char *reason, size_t room)
 	result = hjg_cuda.context_set(device->context);
 	if (result == HJG_CUDA_SUCCESS)
 		return device;
-	say(reason, room, "the context is not to be had", result);
+	set_reason(reason, room, "the context is not to be had", result);
 	return NULL;
 }
 

@@ -39,7 +39,7 @@ typedef struct Chunk
 } Chunk;
 
 static hjg_u64
-least(hjg_u64 a, hjg_u64 b)
+least_rows(hjg_u64 a, hjg_u64 b)
 {
 	return a < b ? a : b;
 }
@@ -47,7 +47,7 @@ least(hjg_u64 a, hjg_u64 b)
 static Chunk
 chunk_at(const Batch *batch, hjg_u64 row, int buffer)
 {
-	return (Chunk) {row, row < batch->nrows ? least(batch->join->chunk_rows, batch->nrows - row) : 0, buffer};
+	return (Chunk) {row, row < batch->nrows ? least_rows(batch->join->chunk_rows, batch->nrows - row) : 0, buffer};
 }
 
 /* Queue the copy of a chunk's keys, into the buffer that the chunk before last has left. */
@@ -78,7 +78,7 @@ probe_strategy(const Batch *batch, const Chunk *chunk, hjg_u64 room)
 		.keys = join->keys[chunk->buffer], .nrows = chunk->nrows, .rows = chunk->row > 0 ? join->numbers : 0
 	};
 	const HjgCudaOutput output = {
-		.pairs = join->pairs[chunk->buffer], .capacity = least(room, join->chunk_rows), .counters = join->small
+		.pairs = join->pairs[chunk->buffer], .capacity = least_rows(room, join->chunk_rows), .counters = join->small
 	};
 	HjgStatus	status = HJG_OK;
 
@@ -135,7 +135,7 @@ rows_that_fit(const Batch *batch, hjg_u64 nrows, hjg_u64 room)
 
 	if (pairs > (double) room)
 		rows = (hjg_u64) (0.9 * (double) room / batch->join->row_pairs);
-	return batch->single && rows < least(room, nrows) ? least(room, nrows) : rows;
+	return batch->single && rows < least_rows(room, nrows) ? least_rows(room, nrows) : rows;
 }
 
 /* Join a chunk, or less of it; the pairs are then in its buffer. */
@@ -153,7 +153,7 @@ fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *nex
 		hjg_u64		n = chunk->nrows;
 		HjgStatus	status;
 
-		if (n == 0 || (!first && n < loaded) || (!batch->single && n < least(LEAST_ROWS, loaded)))
+		if (n == 0 || (!first && n < loaded) || (!batch->single && n < least_rows(LEAST_ROWS, loaded)))
 		{
 			chunk->nrows = 0;
 			return HJG_OK;
@@ -170,9 +170,9 @@ fit_chunk(const Batch *batch, Chunk *chunk, hjg_u64 room, bool first, Chunk *nex
 		if (batch->single && *npairs > n)
 			return HJG_ERR_DEVICE;
 		join->row_pairs = (double) *npairs / (double) n;
-		if (*npairs <= least(room, join->chunk_rows))
+		if (*npairs <= least_rows(room, join->chunk_rows))
 			break;
-		chunk->nrows = least(rows_that_fit(batch, n, least(room, join->chunk_rows)), batch->single ? n : n / 2);
+		chunk->nrows = least_rows(rows_that_fit(batch, n, least_rows(room, join->chunk_rows)), batch->single ? n : n / 2);
 	}
 	if (chunk->nrows < loaded)
 	{

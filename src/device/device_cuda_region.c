@@ -88,7 +88,7 @@ region_of(const char *ptr)
 }
 
 static void
-unhold(const Region *region, hjg_u32 nslabs)
+unhold_slabs(const Region *region, hjg_u32 nslabs)
 {
 	for (hjg_u32 i = 0; i < nslabs; i++)
 		__atomic_store_n(&view->holds[region->first + i], 0, __ATOMIC_SEQ_CST);
@@ -96,14 +96,14 @@ unhold(const Region *region, hjg_u32 nslabs)
 
 /* Keep the memory; false when it is just being given back. */
 static bool
-hold(const Region *region)
+hold_slabs(const Region *region)
 {
 	for (hjg_u32 i = 0; i < region->nslabs; i++)
 	{
 		__atomic_store_n(&view->holds[region->first + i], 1, __ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&view->slabs[region->first + i].trimming, __ATOMIC_SEQ_CST) == 0)
 			continue;
-		unhold(region, i + 1);
+		unhold_slabs(region, i + 1);
 		return false;
 	}
 	return true;
@@ -133,13 +133,13 @@ hjg_cuda_region_pin(const void *ptr)
 	if (region->pinned == 0 && hjg_now_ns() >= region->retry_ns)
 	{
 		region->retry_ns = hjg_now_ns() + RETRY_NS;
-		if (hold(region))
+		if (hold_slabs(region))
 		{
 			if (hjg_cuda.host_register((void *) (size_t) region->base, (size_t) region->nslabs * HJG_SLAB_BYTES,
 									   region->flags) == HJG_CUDA_SUCCESS)
 				__atomic_store_n(&region->pinned, 1, __ATOMIC_RELEASE);
 			else
-				unhold(region, region->nslabs);
+				unhold_slabs(region, region->nslabs);
 		}
 	}
 	pthread_mutex_unlock(&lock);
@@ -160,7 +160,7 @@ hjg_cuda_region_trim(unsigned idle_ms)
 			continue;
 		region->pinned = 0;
 		region->retry_ns = 0;
-		unhold(region, region->nslabs);
+		unhold_slabs(region, region->nslabs);
 	}
 	pthread_rwlock_unlock(&use);
 }

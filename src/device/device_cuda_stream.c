@@ -325,7 +325,7 @@ add_marks(HjgCudaStream *stream)
 
 /* Without this answer nobody knows when the device leaves the job's memory alone: no error is harmless. */
 static void
-must(HjgCudaStream *stream, HjgCudaResult result, const char *what)
+must_succeed(HjgCudaStream *stream, HjgCudaResult result, const char *what)
 {
 	if (hjg_cuda_check(stream, result, what) != HJG_OK)
 		hjg_health_fatal(stream->device->name.text, stream->error);
@@ -341,13 +341,13 @@ hjg_cuda_wait(HjgCudaStream *stream)
 	HjgStatus	status;
 
 	if (stream->busy)
-		must(stream, hjg_cuda.event_record(stream->done, stream->handle), "event_record");
+		must_succeed(stream, hjg_cuda.event_record(stream->done, stream->handle), "event_record");
 	while (stream->busy && (result = hjg_cuda.event_query(stream->done)) != HJG_CUDA_SUCCESS)
 	{
 		const hjg_u64 waited = hjg_now_ns() - started;
 
 		if (result != HJG_CUDA_ERROR_NOT_READY)
-			must(stream, result, "work on the device");
+			must_succeed(stream, result, "work on the device");
 		if (waited > (hjg_u64) GIVE_UP_MS * 1000000)
 			hjg_health_fatal(stream->device->name.text, "work on the device does not end");
 		if (waited < (hjg_u64) STALL_MS * 1000000 && stream->env != NULL && stream->env->poll != NULL)

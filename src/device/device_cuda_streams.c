@@ -22,7 +22,7 @@ stream_of(HjgCudaStreams *streams, int i)
 #define NLANES (2 + HJG_CUDA_OUTS)
 
 static void
-destroy(HjgCudaStreams *streams)
+destroy_streams(HjgCudaStreams *streams)
 {
 	for (int i = 0; i < NLANES; i++)
 		hjg_cuda_stream_close(stream_of(streams, i));
@@ -58,7 +58,7 @@ hjg_cuda_streams_take(HjgCudaDevice *device, const HjgEnv *env, HjgCudaGrant *gr
 		streams->header = header;
 		if (status != HJG_OK)
 		{
-			destroy(streams);
+			destroy_streams(streams);
 			return status;
 		}
 	}

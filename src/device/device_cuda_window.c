@@ -61,7 +61,7 @@ count_window(ResultWindow *window, const HjgSegment *segments, int nsegments)
 
 /* Check the device's answer, like everything else that is not ours. */
 static bool
-sound(const ResultWindow *window, const HjgCsrCut *cut, hjg_u64 room)
+is_cut_sound(const ResultWindow *window, const HjgCsrCut *cut, hjg_u64 room)
 {
 	return cut->begin <= cut->end && cut->end <= cut->total && cut->end - cut->begin <= room &&
 		cut->row <= window->nrows && (cut->row < window->nrows) == (cut->end < cut->total);
@@ -126,7 +126,7 @@ hjg_cuda_probe_windows(HjgCudaJoin *join, const HjgSegment *segments, int nsegme
 		if (status != HJG_OK)
 			break;
 		cut = join->streams->header->cut;
-		if (!sound(&window, &cut, capacity - result->npairs))
+		if (!is_cut_sound(&window, &cut, capacity - result->npairs))
 			return HJG_ERR_DEVICE;
 		if (sliced)
 		{

@@ -50,7 +50,7 @@ list_driver(const HjgDriver *driver, HjgDeviceInfo *infos)
 
 /* Readers look at the state first, and at texts as what may change under them. */
 static void
-publish(HjgDeviceInfo *entries)
+publish_devices(HjgDeviceInfo *entries)
 {
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
@@ -76,7 +76,7 @@ hjg_drivers_open(HjgDeviceInfo *devices, bool all)
 	for (size_t d = 0; d < NDRIVERS; infos += drivers[d]->room, d++)
 		if (all || drivers[d]->tend == NULL)
 			list_driver(drivers[d], infos);
-	publish(devices);
+	publish_devices(devices);
 }
 
 const HjgDriver *
@@ -121,13 +121,13 @@ watch_main(void *arg)
 				if (drivers[d]->tend == NULL)
 					continue;
 				list_driver(drivers[d], infos);
-				publish(arg);
+				publish_devices(arg);
 				ms = drivers[d]->tend();
 				next_ms = ms < next_ms ? ms : next_ms;
 			}
 			list_ns = hjg_now_ns() + (hjg_u64) next_ms * 1000000;
 		}
-		publish(arg);
+		publish_devices(arg);
 		pthread_mutex_lock(&watch_lock);
 		if (!watch_stop)
 			hjg_wait_ms(&watch_wake, &watch_lock, PUBLISH_MS);

@@ -52,7 +52,7 @@ entry_of(const char *device)
 }
 
 static void
-note(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
+note_failure(HjgDeviceHealth *entry, const char *text, hjg_u32 least_failures)
 {
 	const hjg_u64 now = hjg_now_ns();
 	hjg_u64		rest = FIRST_REST_NS;
@@ -90,7 +90,7 @@ hjg_health_open(HjgDeviceBlock *block)
 		const hjg_u32 in_use = __atomic_exchange_n(&table[i].in_use, 0, __ATOMIC_SEQ_CST);
 
 		if (in_use > 0 && (in_use & HJG_HEALTH_EXCUSED) == 0)
-			note(&table[i], "the device process ended while it used the device", 1);
+			note_failure(&table[i], "the device process ended while it used the device", 1);
 	}
 }
 
@@ -127,7 +127,7 @@ hjg_health_note(const char *device, const char *text)
 
 	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
 	if (entry != NULL)
-		note(entry, text, 1);
+		note_failure(entry, text, 1);
 }
 
 void
@@ -138,7 +138,7 @@ hjg_health_rest(const char *device, const char *text)
 	if (entry == NULL || rest_of(entry) > 0)
 		return;
 	fprintf(stderr, "hjoin_gpu_device: %s: %s\n", device, text);
-	note(entry, text, FAILURES_ALLOWED);
+	note_failure(entry, text, FAILURES_ALLOWED);
 }
 
 void

@@ -32,7 +32,7 @@
 #define LOOK_MS 30000			/* for GPUs that were not there before */
 
 static void
-usage(void)
+print_usage(void)
 {
 	printf("hjoin_gpu_device joins rows for the PostgreSQL extension hjoin_gpu.\n\n"
 		   "The server starts it by itself. On its own it is a tool:\n"
@@ -280,7 +280,7 @@ main(int argc, char **argv)
 	switch (action)
 	{
 		case OPT_HELP:
-			usage();
+			print_usage();
 			return 0;
 		case OPT_VERSION:
 			printf("hjoin_gpu_device %s (layout %d)\n", PROGRAM_VERSION, HJG_LAYOUT_VERSION);
@@ -294,7 +294,7 @@ main(int argc, char **argv)
 	}
 	if (server_fd < 0 || device_fd < 0 || serve.socket < 0)
 	{
-		usage();
+		print_usage();
 		return EXIT_USAGE;
 	}
 	if (!hjg_engine_draw_seed())

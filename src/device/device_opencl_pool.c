@@ -45,7 +45,7 @@ hjg_cl_pool_create(void)
 }
 
 static size_t
-rounded(const HjgClDevice *device, size_t bytes)
+rounded_size(const HjgClDevice *device, size_t bytes)
 {
 	const size_t most = (size_t) device->facts.max_alloc_bytes;
 	size_t		step = LEAST_STEP;
@@ -104,7 +104,7 @@ cl_mem
 hjg_cl_pool_take(const HjgClDevice *device, size_t bytes, cl_int *error)
 {
 	HjgClPool  *pool = device->pool;
-	const size_t wanted = rounded(device, bytes);
+	const size_t wanted = rounded_size(device, bytes);
 	cl_mem		buffer = NULL;
 
 	*error = CL_SUCCESS;
@@ -132,8 +132,8 @@ hjg_cl_pool_give(const HjgClDevice *device, cl_mem buffer, size_t bytes)
 	pthread_mutex_lock(&pool->lock);
 	if (pool->n == MOST_KEPT)
 		oldest = take_out(pool, 0);
-	pool->kept[pool->n++] = (Kept) {buffer, rounded(device, bytes), hjg_now_ns()};
-	pool->bytes += rounded(device, bytes);
+	pool->kept[pool->n++] = (Kept) {buffer, rounded_size(device, bytes), hjg_now_ns()};
+	pool->bytes += rounded_size(device, bytes);
 	pthread_mutex_unlock(&pool->lock);
 	if (oldest.buffer != NULL)
 		device->api->release_mem(oldest.buffer);

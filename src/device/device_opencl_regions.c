@@ -12,7 +12,7 @@
 
 /* is_idle: nothing that uses its buffer is queued, so that another join may have it. */
 static void
-drop(HjgClRegions *of, HjgClRegion *region, bool is_idle)
+drop_region(HjgClRegions *of, HjgClRegion *region, bool is_idle)
 {
 	if (region->buffer != NULL && of->copies && is_idle && !of->failed)
 		hjg_cl_pool_give(of->device, region->buffer, region->bytes);
@@ -24,7 +24,7 @@ drop(HjgClRegions *of, HjgClRegion *region, bool is_idle)
 
 /* Find the region that begins there; NULL: none. */
 static HjgClRegion *
-find(HjgClRegions *of, const void *base)
+find_region(HjgClRegions *of, const void *base)
 {
 	for (int i = 0; i < of->n; i++)
 		if (of->regions[i].base == base && base != NULL)
@@ -46,19 +46,19 @@ free_one(HjgClRegions *of)
 	if (of->copies)
 		return NULL;
 	region = &of->regions[of->next++ % HJG_CL_MAX_REGIONS];
-	drop(of, region, false);
+	drop_region(of, region, false);
 	return region;
 }
 
 static HjgClRegion *
-lend(HjgClRegions *of, const HjgMemory *memory)
+lend_region(HjgClRegions *of, const HjgMemory *memory)
 {
-	HjgClRegion *region = find(of, memory->base);
+	HjgClRegion *region = find_region(of, memory->base);
 
 	if (region != NULL && region->bytes == memory->bytes)
 		return region;
 	if (region != NULL)
-		drop(of, region, false);
+		drop_region(of, region, false);
 	region = free_one(of);
 	if (region != NULL)
 		*region = (HjgClRegion) {.base = memory->base, .bytes = memory->bytes};
@@ -68,7 +68,7 @@ lend(HjgClRegions *of, const HjgMemory *memory)
 cl_mem
 hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory)
 {
-	HjgClRegion *region = lend(of, memory);
+	HjgClRegion *region = lend_region(of, memory);
 	cl_int		error;
 
 	if (region == NULL || region->buffer != NULL)
@@ -85,7 +85,7 @@ hjg_cl_region_buffer(HjgClRegions *of, const HjgMemory *memory)
 
 /* Copy bytes [begin, end) that the other one alone has. */
 static cl_int
-copy(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, cl_mem buffer, hjg_u64 begin, hjg_u64 end, cl_event *first)
+copy_bytes(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, cl_mem buffer, hjg_u64 begin, hjg_u64 end, cl_event *first)
 {
 	const HjgClApi *api = of->device->api;
 	cl_event   *event = first != NULL && *first == NULL ? first : NULL;
@@ -102,7 +102,7 @@ hjg_cl_cross(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, const H
 {
 	const HjgClPlace mine = to == HJG_ON_DEVICE ? HJG_CL_ON_DEVICE : HJG_CL_ON_HOST;
 	const HjgClPlace others = to == HJG_ON_DEVICE ? HJG_CL_ON_HOST : HJG_CL_ON_DEVICE;
-	HjgClRegion *region = lend(of, memory);
+	HjgClRegion *region = lend_region(of, memory);
 	cl_int		error = region == NULL ? CL_OUT_OF_HOST_MEMORY : CL_SUCCESS;
 
 	for (int i = 0; i < nranges && error == CL_SUCCESS; i++)
@@ -115,7 +115,7 @@ hjg_cl_cross(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, const H
 		{
 			const cl_mem buffer = hjg_cl_region_buffer(of, memory);
 
-			error = buffer == NULL ? CL_MEM_OBJECT_ALLOCATION_FAILURE : copy(of, to, memory, buffer, from, until, first);
+			error = buffer == NULL ? CL_MEM_OBJECT_ALLOCATION_FAILURE : copy_bytes(of, to, memory, buffer, from, until, first);
 			if (error == CL_SUCCESS && !hjg_cl_spans_set(&region->spans, from, until, HJG_CL_ANYWHERE))
 				error = CL_OUT_OF_HOST_MEMORY;
 			from = until;
@@ -129,7 +129,7 @@ hjg_cl_cross(HjgClRegions *of, HjgProcessor to, const HjgMemory *memory, const H
 cl_int
 hjg_cl_region_fetch(HjgClRegions *of, const void *base, size_t off, size_t bytes, void *into)
 {
-	const HjgClRegion *region = find(of, base);
+	const HjgClRegion *region = find_region(of, base);
 
 	return region == NULL || region->buffer == NULL ? CL_INVALID_MEM_OBJECT :
 		of->device->api->enqueue_read(of->back, region->buffer, CL_TRUE, off, bytes, into, 0, NULL, NULL);
@@ -138,17 +138,17 @@ hjg_cl_region_fetch(HjgClRegions *of, const void *base, size_t off, size_t bytes
 void
 hjg_cl_region_forget(HjgClRegions *of, const void *base)
 {
-	HjgClRegion *region = find(of, base);
+	HjgClRegion *region = find_region(of, base);
 
 	if (region != NULL)
-		drop(of, region, true);
+		drop_region(of, region, true);
 }
 
 void
 hjg_cl_regions_free(HjgClRegions *of)
 {
 	for (int i = 0; i < of->n; i++)
-		drop(of, &of->regions[i], true);
+		drop_region(of, &of->regions[i], true);
 	if (of->queue != NULL)
 		of->device->api->release_queue(of->queue);
 	if (of->back != NULL)

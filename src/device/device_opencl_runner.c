@@ -114,7 +114,7 @@ copy_in(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, cl_event *fi
 
 /* Note that another command of the launch is the last one now. */
 static void
-follow(const ClRunner *runner, LaunchEvents *events, cl_event last)
+follow_event(const ClRunner *runner, LaunchEvents *events, cl_event last)
 {
 	if (events->last != NULL)
 		runner->device->api->release_event(events->last);
@@ -146,12 +146,12 @@ copy_pairs(ClRunner *runner, const HjgStepLaunch *launch, cl_mem user, LaunchEve
 	error = runner->device->api->enqueue_read(runner->regions.queue, user, CL_FALSE, from, to - from, (hjg_u8 *) launch->user + from, 0,
 											  NULL, &last);
 	if (error == CL_SUCCESS)
-		follow(runner, events, last);
+		follow_event(runner, events, last);
 	return error;
 }
 
 static cl_ulong
-profiled(const ClRunner *runner, cl_event event, cl_profiling_info what)
+profiled_time(const ClRunner *runner, cl_event event, cl_profiling_info what)
 {
 	cl_ulong	ns = 0;
 
@@ -167,9 +167,9 @@ static void
 count_launch(ClRunner *runner, const LaunchEvents *events)
 {
 	HjgRunnerTimes *times = &runner->times;
-	const cl_ulong queued = profiled(runner, events->copied != NULL ? events->copied : events->kernel, CL_PROFILING_COMMAND_QUEUED);
-	const cl_ulong start = profiled(runner, events->kernel, CL_PROFILING_COMMAND_START);
-	const cl_ulong end = profiled(runner, events->last != NULL ? events->last : events->kernel, CL_PROFILING_COMMAND_END);
+	const cl_ulong queued = profiled_time(runner, events->copied != NULL ? events->copied : events->kernel, CL_PROFILING_COMMAND_QUEUED);
+	const cl_ulong start = profiled_time(runner, events->kernel, CL_PROFILING_COMMAND_START);
+	const cl_ulong end = profiled_time(runner, events->last != NULL ? events->last : events->kernel, CL_PROFILING_COMMAND_END);
 	const cl_ulong idle = queued > runner->ended_ns ? queued : runner->ended_ns;
 
 	if (queued == 0 || start == 0 || end == 0)
@@ -268,7 +268,7 @@ typedef struct Arguments
 
 /* Queue a kernel of so many items; a merged one takes all arguments. */
 static cl_int
-enqueue(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool is_merged, size_t items, cl_event *event)
+queue_kernel(ClRunner *runner, cl_kernel kernel, const Arguments *arguments, bool is_merged, size_t items, cl_event *event)
 {
 	const HjgClApi *api = runner->device->api;
 	const size_t group = GROUP_ITEMS;
@@ -343,15 +343,15 @@ cl_launch(void *arg, const HjgStepLaunch *launch, hjg_u64 *ticket)
 		const Arguments arguments = {table, work, user, packed, args, begin, end, step};
 		cl_event	linked;
 
-		error = enqueue(runner, kernel, &arguments, is_merged, items, &events->kernel);
+		error = queue_kernel(runner, kernel, &arguments, is_merged, items, &events->kernel);
 		is_launched = error == CL_SUCCESS;
 		if (is_launched)
 			*ticket = ++runner->nlaunched;
 		if (error == CL_SUCCESS && args.links_later)
 		{
-			error = enqueue(runner, runner->link, &arguments, false, items, &linked);
+			error = queue_kernel(runner, runner->link, &arguments, false, items, &linked);
 			if (error == CL_SUCCESS)
-				follow(runner, events, linked);
+				follow_event(runner, events, linked);
 		}
 		if (error == CL_SUCCESS && copies && launch->step == HJG_STEP_P4)
 			error = copy_pairs(runner, launch, user, events);

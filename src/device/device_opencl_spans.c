@@ -14,7 +14,7 @@
 
 /* Append bytes up to end; what is of the same place as the last span makes that longer. */
 static void
-append(HjgClSpan *spans, int *n, hjg_u64 end, HjgClPlace place)
+append_span(HjgClSpan *spans, int *n, hjg_u64 end, HjgClPlace place)
 {
 	if (end <= (*n > 0 ? spans[*n - 1].end : 0))
 		return;
@@ -39,11 +39,11 @@ hjg_cl_spans_set(HjgClSpans *of, hjg_u64 begin, hjg_u64 end, HjgClPlace place)
 	if (new == NULL)
 		return false;
 	for (int i = 0; i < of->n && (i == 0 || old[i - 1].end < begin); i++)
-		append(new, &n, old[i].end < begin ? old[i].end : begin, old[i].place);
-	append(new, &n, begin, HJG_CL_ANYWHERE);
-	append(new, &n, end, place);
+		append_span(new, &n, old[i].end < begin ? old[i].end : begin, old[i].place);
+	append_span(new, &n, begin, HJG_CL_ANYWHERE);
+	append_span(new, &n, end, place);
 	for (int i = 0; i < of->n; i++)
-		append(new, &n, old[i].end, old[i].place);
+		append_span(new, &n, old[i].end, old[i].place);
 	free(of->spans);
 	*of = (HjgClSpans) {.n = n, .spans = new};
 	return true;

@@ -106,7 +106,7 @@ has_queued(const HjgJobReport *report)
 
 /* With the lock: claim one operation of a marked job, and a way for it; NULL when there is none. */
 static HjgJobWay *
-visit(HjgJobTask *task, HjgClaim *claim)
+visit_job(HjgJobTask *task, HjgClaim *claim)
 {
 	const HjgJobSlot *job = &serve->view.jobs[task->job_ix];
 	HjgJobReport *report = report_of(task);
@@ -147,7 +147,7 @@ visit(HjgJobTask *task, HjgClaim *claim)
 
 /* Note that the runner on the way has done what it came for. */
 static void
-leave(HjgJobWay *way)
+leave_way(HjgJobWay *way)
 {
 	HjgJobTask *task = way->task;
 	HjgJobReport *report = report_of(task);
@@ -183,13 +183,13 @@ run_next(hjg_u32 *start)
 		if ((__atomic_load_n(submitted, __ATOMIC_RELAXED) & 1ull << ix % 64) == 0 ||
 			pthread_mutex_trylock(&task->lock) != 0)
 			continue;
-		way = visit(task, &claim);
+		way = visit_job(task, &claim);
 		pthread_mutex_unlock(&task->lock);
 		if (way == NULL)
 			continue;
 		hjg_doorbell_poll_end(&serve->view, true);
 		hjg_round_carry_out(way, &claim);
-		leave(way);
+		leave_way(way);
 		*start = ix + 1;
 		return true;
 	}

@@ -37,7 +37,7 @@ static bool on_gpu;				/* of which strategies of its own may be asked for */
 
 /* Write the keys of one slab: row i of it holds the number (start + i) / divisor. */
 static hjg_u32
-fill(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
+fill_slab(hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 start, hjg_u32 divisor)
 {
 	hjg_u32		slab_ix = hjg_slab_lease(&arena, owner, 1, HJG_SLAB_INPUT);
 	char	   *keys = slab_ix == HJG_NO_SLAB ? NULL : hjg_arena_slab_at(&arena, slab_ix);
@@ -63,7 +63,7 @@ add_rows(HjgOp *op, hjg_u64 owner, int key_width, hjg_u32 nrows, hjg_u32 divisor
 	for (hjg_u32 row = 0; row < nrows; row += room)
 	{
 		hjg_u32		n = nrows - row < room ? nrows - row : room;
-		hjg_u32		slab_ix = fill(owner, key_width, n, row, divisor);
+		hjg_u32		slab_ix = fill_slab(owner, key_width, n, row, divisor);
 
 		if (slab_ix == HJG_NO_SLAB || !hjg_op_add_input(&arena, op, owner, slab_ix, n, row, false))
 			return false;

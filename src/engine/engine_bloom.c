@@ -96,7 +96,7 @@ add_keys(int width, bool shared, HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 nk
 }
 
 HJG_ALWAYS_INLINE void
-add(bool shared, HjgBloom *bloom, const void *keys, hjg_u32 nkeys)
+insert_keys(bool shared, HjgBloom *bloom, const void *keys, hjg_u32 nkeys)
 {
 	switch (bloom->key_width)
 	{
@@ -115,13 +115,13 @@ add(bool shared, HjgBloom *bloom, const void *keys, hjg_u32 nkeys)
 void
 hjg_bloom_add(HjgBloom *bloom, const void *keys, hjg_u32 nkeys)
 {
-	add(false, bloom, keys, nkeys);
+	insert_keys(false, bloom, keys, nkeys);
 }
 
 void
 hjg_bloom_add_shared(HjgBloom *bloom, const void *keys, hjg_u32 nkeys)
 {
-	add(true, bloom, keys, nkeys);
+	insert_keys(true, bloom, keys, nkeys);
 }
 
 /* --- testing --- */
@@ -148,7 +148,7 @@ hjg_bloom_test_one(const HjgBloom *bloom, const void *key)
 
 /* Find which of n <= BLOCK_ROWS rows pass, the first of which is row number first; returns their number. */
 HJG_ALWAYS_INLINE hjg_u32
-compare(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
+compare_block(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
 {
 	hjg_u32		npass = 0;
 
@@ -202,13 +202,13 @@ compare_avx512(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hj
 	}
 #define NO_TARGET
 
-DEFINE_TEST(4, base, NO_TARGET, compare)
-DEFINE_TEST(8, base, NO_TARGET, compare)
-DEFINE_TEST(16, base, NO_TARGET, compare)
+DEFINE_TEST(4, base, NO_TARGET, compare_block)
+DEFINE_TEST(8, base, NO_TARGET, compare_block)
+DEFINE_TEST(16, base, NO_TARGET, compare_block)
 #if defined(__x86_64__)
-DEFINE_TEST(4, avx2, HJG_TARGET_AVX2, compare)
-DEFINE_TEST(8, avx2, HJG_TARGET_AVX2, compare)
-DEFINE_TEST(16, avx2, HJG_TARGET_AVX2, compare)
+DEFINE_TEST(4, avx2, HJG_TARGET_AVX2, compare_block)
+DEFINE_TEST(8, avx2, HJG_TARGET_AVX2, compare_block)
+DEFINE_TEST(16, avx2, HJG_TARGET_AVX2, compare_block)
 DEFINE_TEST(4, avx512, HJG_TARGET_AVX512, compare_avx512)
 DEFINE_TEST(8, avx512, HJG_TARGET_AVX512, compare_avx512)
 DEFINE_TEST(16, avx512, HJG_TARGET_AVX512, compare_avx512)

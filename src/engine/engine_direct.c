@@ -147,7 +147,7 @@ clear_unit(HjgTask *task, hjg_u32 unit, int slot)
 }
 
 HJG_ALWAYS_INLINE void
-fill(int width, DirectTask *direct, hjg_u32 unit)
+fill_places(int width, DirectTask *direct, hjg_u32 unit)
 {
 	const HjgTable *table = direct->table;
 	const hjg_u64 begin = (hjg_u64) unit * UNIT_ROWS;
@@ -178,7 +178,7 @@ fill(int width, DirectTask *direct, hjg_u32 unit)
 	}
 }
 
-DEFINE_UNIT(fill_unit, fill)
+DEFINE_UNIT(fill_unit, fill_places)
 
 static void
 count_unit(HjgTask *task, hjg_u32 unit, int slot)
@@ -196,7 +196,7 @@ count_unit(HjgTask *task, hjg_u32 unit, int slot)
 }
 
 static HjgStatus
-run(DirectTask *direct, HjgJoin *join, HjgUnitFn unit_fn, hjg_u64 n)
+run_units(DirectTask *direct, HjgJoin *join, HjgUnitFn unit_fn, hjg_u64 n)
 {
 	direct->task.unit_fn = unit_fn;
 	return hjg_task_run(&direct->task, join, nunits_of(n), hjg_task_nslots(join, n));
@@ -241,14 +241,14 @@ fill_table(HjgJoin *join, DirectTask *direct, bool *fits)
 	if (!hjg_block_reserve(join, &join->lines_block, once_bytes(table->nplaces)))
 		return HJG_ERR_MEMORY;
 	table->rows = join->lines_block.ptr;
-	status = run(direct, join, clear_unit, table->nplaces + 1);
+	status = run_units(direct, join, clear_unit, table->nplaces + 1);
 	if (status == HJG_OK)
-		status = run(direct, join, fill_unit, nrows);
+		status = run_units(direct, join, fill_unit, nrows);
 	if (status != HJG_OK || direct->task.stopped)
 		return status;
 	if (hjg_task_nslots(join, nrows) > 1)
 	{
-		status = run(direct, join, count_unit, table->nplaces);
+		status = run_units(direct, join, count_unit, table->nplaces);
 		*fits = direct->nfilled == nrows;
 	}
 	else
@@ -269,7 +269,7 @@ hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built)
 	*built = false;
 	if (direct.width == HJG_KEY_WIDTH_16 || runs->nrows == 0 || join->spec.strategy == HJG_CPU_NOP)
 		return HJG_OK;
-	status = run(&direct, join, range_unit, runs->nrows);
+	status = run_units(&direct, join, range_unit, runs->nrows);
 	if (status != HJG_OK || direct.task.stopped)
 		return status;
 	table.nplaces = direct.greatest - direct.least + 1;

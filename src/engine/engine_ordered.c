@@ -77,7 +77,7 @@ rows_of_key(int width, const HjgTable *table, const hjg_u8 *key)
 
 /* Find the buckets of rows [first, first + n) of the window; n <= GROUP_ROWS. */
 HJG_ALWAYS_INLINE void
-locate(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *group)
+locate_buckets(int width, const WindowTask *window, hjg_u32 first, hjg_u32 n, Group *group)
 {
 	const HjgTable *table = window->table;
 	HjgKeyScan	scan;
@@ -146,7 +146,7 @@ count_unit(int width, WindowTask *window, hjg_u32 unit)
 		const hjg_u32 n = window->nrows - row < GROUP_ROWS ? window->nrows - row : GROUP_ROWS;
 		hjg_u64		sum = 0;
 
-		locate(width, window, row, n, &group);
+		locate_buckets(width, window, row, n, &group);
 		for (hjg_u32 i = 0; i < n; i++)
 		{
 			hjg_u32		count = count_matches(width, window->table, group.bucket[i], group.key[i]);
@@ -312,7 +312,7 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 		const hjg_u32 row = lo * GROUP_ROWS;
 		const hjg_u32 n = window->nrows - row < GROUP_ROWS ? window->nrows - row : GROUP_ROWS;
 
-		locate(width, window, row, n, &group);
+		locate_buckets(width, window, row, n, &group);
 		for (hjg_u32 i = 0; i < n && left > 0; i++)
 		{
 			hjg_u32		count = window->counts[row + i];

@@ -100,7 +100,7 @@ choose_run(HjgPool *pool)
  * thread has nothing to do.
  */
 static bool
-spin(HjgPool *pool, unsigned long long idle_ns)
+spin_for_work(HjgPool *pool, unsigned long long idle_ns)
 {
 	const unsigned seen = __atomic_load_n(&pool->nopened, __ATOMIC_RELAXED);
 	const int	number = pool->nspinning++;
@@ -144,7 +144,7 @@ thread_main(void *arg)
 			if (run->nhelpers == 0)
 				pthread_cond_broadcast(&pool->left_cond);
 		}
-		else if (!spin(pool, idle_ns))
+		else if (!spin_for_work(pool, idle_ns))
 		{
 			pool->nsleeping++;
 			pthread_cond_wait(&pool->work_cond, &pool->mutex);

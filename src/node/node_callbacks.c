@@ -19,15 +19,15 @@
 #define MAX_MISESTIMATE 4
 
 static Node *create_state(CustomScan *cscan);
-static void begin(CustomScanState *node, EState *estate, int eflags);
-static void shutdown(CustomScanState *node);
-static void end(CustomScanState *node);
-static void rescan(CustomScanState *node);
+static void begin_node(CustomScanState *node, EState *estate, int eflags);
+static void shutdown_node(CustomScanState *node);
+static void end_node(CustomScanState *node);
+static void rescan_node(CustomScanState *node);
 static Size estimate_shared(CustomScanState *node, ParallelContext *pcxt);
 static void init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
 static void reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
 static void init_worker(CustomScanState *node, shm_toc *toc, void *coordinate);
-static void explain(CustomScanState *node, List *ancestors, ExplainState *es);
+static void explain_node(CustomScanState *node, List *ancestors, ExplainState *es);
 
 const CustomScanMethods hjg_scan_methods = {
 	.CustomName = HJG_NODE_NAME,
@@ -36,16 +36,16 @@ const CustomScanMethods hjg_scan_methods = {
 
 static const CustomExecMethods exec_methods = {
 	.CustomName = HJG_NODE_NAME,
-	.BeginCustomScan = begin,
+	.BeginCustomScan = begin_node,
 	.ExecCustomScan = hjg_drive_exec,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
+	.EndCustomScan = end_node,
+	.ReScanCustomScan = rescan_node,
 	.EstimateDSMCustomScan = estimate_shared,
 	.InitializeDSMCustomScan = init_leader,
 	.ReInitializeDSMCustomScan = reinit_leader,
 	.InitializeWorkerCustomScan = init_worker,
-	.ShutdownCustomScan = shutdown,
-	.ExplainCustomScan = explain,
+	.ShutdownCustomScan = shutdown_node,
+	.ExplainCustomScan = explain_node,
 };
 
 static Node *
@@ -202,7 +202,7 @@ init_operators(HjgJoinState *state)
 }
 
 static void
-begin(CustomScanState *node, EState *estate, int eflags)
+begin_node(CustomScanState *node, EState *estate, int eflags)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 	const CustomScan *cscan = castNode(CustomScan, node->ss.ps.plan);
@@ -261,7 +261,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 
 /* Give back everything of the execution so far. */
 static void
-reset(HjgJoinState *state)
+reset_execution(HjgJoinState *state)
 {
 	ExecClearTuple(state->outer.payload.slot);
 	ExecClearTuple(state->inner.payload.slot);
@@ -302,7 +302,7 @@ count_execution(HjgJoinState *state)
  * its keys can have changed.
  */
 static void
-rescan(CustomScanState *node)
+rescan_node(CustomScanState *node)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 	PlanState  *outer_plan = state->outer.plan;
@@ -329,7 +329,7 @@ rescan(CustomScanState *node)
 	}
 	else
 	{
-		reset(state);
+		reset_execution(state);
 		hjg_side_rescan(&state->inner);
 	}
 	hjg_side_rescan(&state->outer);
@@ -337,7 +337,7 @@ rescan(CustomScanState *node)
 
 /* The times of workers are added to the node's only after this. */
 static void
-shutdown(CustomScanState *node)
+shutdown_node(CustomScanState *node)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 	Instrumentation *instrument = node->ss.ps.instrument;
@@ -351,12 +351,12 @@ shutdown(CustomScanState *node)
 }
 
 static void
-end(CustomScanState *node)
+end_node(CustomScanState *node)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 
 	count_execution(state);
-	reset(state);
+	reset_execution(state);
 	hjg_parallel_end(state);
 	ExecEndNode(state->outer.plan);
 	ExecEndNode(state->inner.plan);
@@ -375,7 +375,7 @@ init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 
-	reset(state);
+	reset_execution(state);
 	hjg_parallel_init_leader(state, pcxt, coordinate);
 }
 
@@ -386,7 +386,7 @@ reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 
 	if (state->parallel == NULL)
 		return;
-	reset(state);
+	reset_execution(state);
 	hjg_parallel_reinit(state, pcxt, coordinate);
 }
 
@@ -399,7 +399,7 @@ init_worker(CustomScanState *node, shm_toc *toc, void *coordinate)
 /* ---------- EXPLAIN ---------- */
 
 static void
-explain(CustomScanState *node, List *ancestors, ExplainState *es)
+explain_node(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 

@@ -11,7 +11,7 @@ StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
 
 /* Counted each time, and logged once for each reason: a join may have a thousand build passes, and be executed as often. */
 static void
-tell(HjgReport *report, HjgReason reason, const char *goes_on)
+tell_reason(HjgReport *report, HjgReason reason, const char *goes_on)
 {
 	const HjgReasonFacts *facts = &hjg_reasons[reason];
 	const uint32 bit = (uint32) 1 << reason;
@@ -33,7 +33,7 @@ tell(HjgReport *report, HjgReason reason, const char *goes_on)
 void
 hjg_run_tell_fallback(HjgReport *report, HjgReason reason)
 {
-	tell(report, reason, "The backend goes on with its own engine.");
+	tell_reason(report, reason, "The backend goes on with its own engine.");
 }
 
 void
@@ -53,5 +53,5 @@ hjg_run_note_device_fallback(HjgRun *run)
 	if (run->device_fallback || reason == HJG_REASON_NONE)
 		return;
 	run->device_fallback = true;
-	tell(run->execution->report, reason, "The device process goes on with its cpu engine.");
+	tell_reason(run->execution->report, reason, "The device process goes on with its cpu engine.");
 }

@@ -277,7 +277,7 @@ hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate
 /* ---------- the phases ---------- */
 
 static void
-arrive(HjgParallel *parallel, bool *elected)
+arrive_and_wait(HjgParallel *parallel, bool *elected)
 {
 	*elected = BarrierArriveAndWait(&parallel->shared->barrier, PG_WAIT_EXTENSION);
 }
@@ -314,7 +314,7 @@ hjg_parallel_build(HjgJoinState *state)
 			hjg_share_prepare(parallel, &state->inner);
 		if (!hjg_pass_read(&state->partitions))
 			hjg_share_publish(parallel, &state->build);
-		arrive(parallel, &elected);
+		arrive_and_wait(parallel, &elected);
 		phase = HJG_PARALLEL_SHARE;
 	}
 	partitioned = pg_atomic_read_u32(&shared->partitions.n) > 0;
@@ -329,7 +329,7 @@ hjg_parallel_build(HjgJoinState *state)
 			if (elected)
 				hjg_share_sum_up(parallel, &state->filter);
 		}
-		arrive(parallel, &elected);
+		arrive_and_wait(parallel, &elected);
 		phase = HJG_PARALLEL_ROUTE;
 	}
 	if (phase >= HJG_PARALLEL_OVER)
@@ -353,7 +353,7 @@ hjg_parallel_build(HjgJoinState *state)
 				shared->build.in_job = false;
 			hjg_share_add_keys(parallel, state->build.run, &state->filter);
 		}
-		arrive(parallel, &elected);
+		arrive_and_wait(parallel, &elected);
 	}
 	else if (partitioned)
 		hjg_share_routed(&parallel->share, &state->partitions);

@@ -68,7 +68,7 @@ make_routes(HjgPartitions *partitions, double bytes, int level)
 }
 
 static inline HjgPartition *
-route(HjgPartitions *partitions, const void *key, int level)
+route_key(HjgPartitions *partitions, const void *key, int level)
 {
 	uint32		hash = hjg_rows_key_partition_hash(key, partitions->build->side->keys.codec->key_width, level);
 
@@ -123,7 +123,7 @@ move_pass(HjgPartitions *partitions)
 			{
 				const char *key = segment->keys + (size_t) (at + i) * run->key_width;
 
-				hjg_rows_spill_write(route(partitions, key, 0)->build, key, values + i * side->payload.n,
+				hjg_rows_spill_write(route_key(partitions, key, 0)->build, key, values + i * side->payload.n,
 									 isnull + i * side->payload.n);
 			}
 		}
@@ -166,7 +166,7 @@ hjg_partitions_add_build(HjgPartitions *partitions, const HjgRow *row)
 {
 	if (partitions->filter->bloom.words != NULL)
 		hjg_probe_filter_add_key(partitions->filter, row->key);
-	hjg_side_spill(partitions->build->side, route(partitions, row->key, 0)->build, row);
+	hjg_side_spill(partitions->build->side, route_key(partitions, row->key, 0)->build, row);
 }
 
 void
@@ -198,7 +198,7 @@ hjg_partitions_read_probe(HjgPartitions *partitions)
 		}
 		else
 		{
-			HjgPartition *partition = route(partitions, row.key, 0);
+			HjgPartition *partition = route_key(partitions, row.key, 0);
 
 			if (filter->open && !hjg_probe_filter_row(filter, row.key))
 				continue;
@@ -235,13 +235,13 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 	hjg_rows_spill_rewind(partition->probe);
 	while (hjg_side_next_spilled(inner, partition->build, &row))
 	{
-		hjg_side_spill(inner, route(partitions, row.key, level)->build, &row);
+		hjg_side_spill(inner, route_key(partitions, row.key, level)->build, &row);
 		if ((++nread & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
 	while (hjg_side_next_spilled(outer, partition->probe, &row))
 	{
-		HjgPartition *part = route(partitions, row.key, level);
+		HjgPartition *part = route_key(partitions, row.key, level);
 
 		if (preserved || hjg_rows_spill_nrows(part->build) > 0)
 			hjg_side_spill(outer, part->probe, &row);

@@ -115,7 +115,7 @@ gather_probe(const HjgSide *side, const HjgProbeBatch *batch, int column, const 
 }
 
 static inline const struct varlena *
-unpacked(Datum value)
+unpacked_value(Datum value)
 {
 	struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
 
@@ -127,8 +127,8 @@ unpacked(Datum value)
 static inline bool
 same_bytes(Datum left, Datum right)
 {
-	const struct varlena *a = unpacked(left);
-	const struct varlena *b = unpacked(right);
+	const struct varlena *a = unpacked_value(left);
+	const struct varlena *b = unpacked_value(right);
 	const size_t nbytes = VARSIZE_ANY_EXHDR(a);
 
 	return nbytes == VARSIZE_ANY_EXHDR(b) && memcmp(VARDATA_ANY(a), VARDATA_ANY(b), nbytes) == 0;

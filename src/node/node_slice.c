@@ -81,7 +81,7 @@ hjg_slice_first(HjgProbe *probe, HjgProbeBatch *batch)
 
 /* Does the key at a position need another look?  Its row is not decided, and has candidates left. */
 static inline bool
-wanted(const HjgProbe *probe, const HjgProbeBatch *batch, uint32 position)
+is_key_wanted(const HjgProbe *probe, const HjgProbeBatch *batch, uint32 position)
 {
 	uint64		first;
 	const uint64 *bits = hjg_match_bits(probe->match, batch, &first);
@@ -96,7 +96,7 @@ wanted(const HjgProbe *probe, const HjgProbeBatch *batch, uint32 position)
  * candidates; false when there is none.  tried is kept over slices.
  */
 static bool
-narrow(HjgProbe *probe, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
+narrow_batch(HjgProbe *probe, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 {
 	uint32		nkeys = batch->keys.nrows;
 	uint32		n = 0;
@@ -105,7 +105,7 @@ narrow(HjgProbe *probe, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 	uint32	   *tried;
 
 	for (uint32 i = first; i < nkeys; i++)
-		n += wanted(probe, batch, i);
+		n += is_key_wanted(probe, batch, i);
 	if (n == 0)
 		return false;
 	positions = palloc(n * sizeof(uint32));
@@ -114,7 +114,7 @@ narrow(HjgProbe *probe, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
 	n = 0;
 	for (uint32 i = first; i < nkeys; i++)
 	{
-		if (!wanted(probe, batch, i))
+		if (!is_key_wanted(probe, batch, i))
 			continue;
 		positions[n] = i;
 		origin[n] = batch->origin != NULL ? batch->origin[i] : i;
@@ -146,7 +146,7 @@ hjg_slice_next(HjgProbe *probe, HjgProbeBatch *batch)
 		probe->unsliced = false;
 		probe->second_rows = probe->second_pairs = 0;
 		slice.most = 1;
-		return !batch->finished && narrow(probe, batch, joined, slice);
+		return !batch->finished && narrow_batch(probe, batch, joined, slice);
 	}
 	if (!batch->finished || batch->slices_done)
 		return false;
@@ -165,6 +165,6 @@ hjg_slice_next(HjgProbe *probe, HjgProbeBatch *batch)
 		slice.skip += slice.most;
 		slice.most = Min(slice.most * SLICE_GROWTH, MAX_SLICE_PAIRS);
 	}
-	batch->slices_done = !narrow(probe, batch, 0, slice);
+	batch->slices_done = !narrow_batch(probe, batch, 0, slice);
 	return !batch->slices_done;
 }

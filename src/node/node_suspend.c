@@ -56,7 +56,7 @@ release_done(HjgJoinState *state, HjgJob *job)
 
 /* Note that the query is left, or (finished) has returned its last row. */
 static void
-leave(EState *estate, bool finished)
+leave_query(EState *estate, bool finished)
 {
 	HjgJob	   *next;
 
@@ -93,7 +93,7 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count HJG_RUN_ONC
 
 	/* some rows of a query that runs once are all that is wanted of it: it ends now */
 	if (hjg_service_has_jobs() && !(HJG_RUNS_ONCE && count > 0))
-		leave(query->estate, ScanDirectionIsForward(direction) && (count == 0 || query->estate->es_processed < count));
+		leave_query(query->estate, ScanDirectionIsForward(direction) && (count == 0 || query->estate->es_processed < count));
 }
 
 void

@@ -131,7 +131,7 @@ open_kept(HjgKeptRows *kept)
 }
 
 static void
-keep(HjgKeptRows *kept)
+keep_row(HjgKeptRows *kept)
 {
 	if (kept->spill == NULL)
 		open_kept(kept);
@@ -148,7 +148,7 @@ hjg_verify_keep_row(const HjgSide *side, const Datum *values, const bool *isnull
 		kept->values[kept->columns[i]] = values[kept->columns[i]];
 		kept->isnull[kept->columns[i]] = isnull[kept->columns[i]];
 	}
-	keep(kept);
+	keep_row(kept);
 }
 
 void
@@ -166,7 +166,7 @@ hjg_verify_keep_vectors(const HjgSide *side, int first, int nrows)
 			kept->isnull[column] = hjg_vector_isnull(vector, row);
 			kept->values[column] = kept->isnull[column] ? (Datum) 0 : hjg_vector_datum(vector, row);
 		}
-		keep(kept);
+		keep_row(kept);
 	}
 }
 

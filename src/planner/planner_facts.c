@@ -31,7 +31,7 @@
 static HjgQueryFacts *latest = NULL;
 
 static void
-forget(void *facts)
+forget_facts(void *facts)
 {
 	if (latest == facts)
 		latest = NULL;
@@ -71,7 +71,7 @@ hjg_planner_facts(PlannerInfo *root)
 	facts->first_rows = root->limit_tuples >= 0;
 	facts->repeated = is_repeated(root);
 	hjg_planner_begin_pricing(facts);
-	facts->end.func = forget;
+	facts->end.func = forget_facts;
 	facts->end.arg = facts;
 	MemoryContextRegisterResetCallback(root->planner_cxt, &facts->end);
 	MemoryContextSwitchTo(old_context);

@@ -21,7 +21,7 @@ static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
  * and prices, but not distrust.
  */
 static const char *
-prune(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
+prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
 {
 	const char *dearer;
 	const char *rule;
@@ -67,7 +67,7 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	candidate.consider_startup = joinrel->consider_startup && root->query_pathkeys == NIL;
 	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
 	candidate.hashclauses = NIL;
-	why = prune(root, &candidate, &kind);
+	why = prune_join(root, &candidate, &kind);
 	if (why == NULL)
 	{
 		hjg_planner_find_aggregates(root, &candidate);

@@ -11,7 +11,7 @@
 
 /* Make place for element ix of an array of addresses; new ones are NULL. */
 static void
-reserve(HjgStore *store, char ***array, int *length, uint32 ix)
+reserve_element(HjgStore *store, char ***array, int *length, uint32 ix)
 {
 	int			max = Max(16, *length);
 
@@ -32,12 +32,12 @@ hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *addr
 {
 	if (piece->is_block)
 	{
-		reserve(store, &store->shared.blocks, &store->shared.max_blocks, piece->ix);
+		reserve_element(store, &store->shared.blocks, &store->shared.max_blocks, piece->ix);
 		store->shared.blocks[piece->ix] = address;
 	}
 	else
 	{
-		reserve(store, &store->chunks, &store->max_chunks, piece->ix);
+		reserve_element(store, &store->chunks, &store->max_chunks, piece->ix);
 		store->chunks[piece->ix] = address;
 		store->nchunks = Max(store->nchunks, (int) piece->ix + 1);
 	}
@@ -84,7 +84,7 @@ hjg_rows_store_begin_chunk(HjgStore *store, uint32 row)
 		hjg_rows_store_add_own_piece(store, ix, false, store->chunk_bytes);
 	else
 	{
-		reserve(store, &store->chunks, &store->max_chunks, ix);
+		reserve_element(store, &store->chunks, &store->max_chunks, ix);
 		store->chunks[ix] = MemoryContextAllocHuge(store->context, store->chunk_bytes);
 		store->nchunks = (int) ix + 1;
 	}

@@ -69,7 +69,7 @@ hjg_scan_strip_relabel(Node *node)
 
 /* The operator with its sides exchanged. */
 static HjgComparison
-commuted(HjgComparison comparison)
+commuted_comparison(HjgComparison comparison)
 {
 	switch (comparison)
 	{
@@ -274,7 +274,7 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 	if (is_operand(right) && (column = find_column(scan, left, op.left_width)) >= 0)
 		return make_comparison(scan, column, &op, op.comparison, op.right_width, right, false);
 	if (is_operand(left) && (column = find_column(scan, right, op.right_width)) >= 0)
-		return make_comparison(scan, column, &op, commuted(op.comparison), op.left_width, left, false);
+		return make_comparison(scan, column, &op, commuted_comparison(op.comparison), op.left_width, left, false);
 	if (op.left_width == HJG_VARIABLE_WIDTH || (column = find_column(scan, left, op.left_width)) < 0 ||
 		(other = find_column(scan, right, op.right_width)) < 0)
 		return NULL;

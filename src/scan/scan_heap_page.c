@@ -260,7 +260,7 @@ pin_streamed(HeapScanDesc scan, bool first)
 
 /* Go to the next block and pin it, as rs_cbuf and rs_cblock; false at the end. */
 static bool
-step(HeapScanDesc scan, HjgHeapPage *page)
+step_block(HeapScanDesc scan, HjgHeapPage *page)
 {
 	const bool	was_streamed = scan->rs_inited && page->streamed;
 
@@ -317,7 +317,7 @@ hjg_scan_heap_next_page(TableScanDesc sscan, HjgHeapPage *page)
 
 	if (!(sscan->rs_flags & SO_ALLOW_PAGEMODE))
 		elog(ERROR, "heap pages can be read in place under an MVCC snapshot only");
-	if (!step(scan, page))
+	if (!step_block(scan, page))
 	{
 		page->next_buffer = InvalidBuffer;
 		return false;

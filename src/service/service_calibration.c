@@ -71,7 +71,7 @@ hjg_service_calibration_version(void)
 
 /* Publish the values; no error may be raised in here. */
 static void
-publish(const double *values)
+publish_values(const double *values)
 {
 	HjgControl *control = hjg_arena_map.control;
 	uint64		seq = __atomic_load_n(&control->calibration_seq, __ATOMIC_SEQ_CST);
@@ -154,7 +154,7 @@ hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALUES])
 	if (hjg_arena_map.base == NULL)
 		return;
 	write_file(values);
-	publish(values);
+	publish_values(values);
 }
 
 /* Read the machine's line, and go on to the next one; false where it is none. */
@@ -285,7 +285,7 @@ hjg_service_calibration_load(void)
 		case FILE_ABSENT:
 			break;
 		case FILE_FITS:
-			publish(values);
+			publish_values(values);
 			break;
 		case FILE_OF_ANOTHER_MACHINE:
 			hjg_machine_here(&here);

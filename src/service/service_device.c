@@ -61,7 +61,7 @@ jobs_on(int device_ix)
 
 /* Find the ready device of that name, or, without a number, of that kind with the fewest jobs; -1 when there is none. */
 static int
-find(HjgDeviceId wanted)
+find_device(HjgDeviceId wanted)
 {
 	int			least_jobs = 0;
 	int			best = -1;
@@ -89,9 +89,9 @@ hjg_service_find_device(HjgDeviceId wish)
 	int			device_ix;
 
 	if (hjg_device_asked.kind != HJG_KIND_ANY)
-		return find(hjg_device_asked);
-	device_ix = find(wish);
-	return device_ix >= 0 ? device_ix : find((HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER});
+		return find_device(hjg_device_asked);
+	device_ix = find_device(wish);
+	return device_ix >= 0 ? device_ix : find_device((HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER});
 }
 
 static void
@@ -112,7 +112,7 @@ find_gpu(int number)
 	const HjgDeviceId wanted = {.kind = HJG_KIND_CUDA, .number = number};
 	HjgReason	reason;
 
-	return hjg_service_available(&reason) ? find(wanted) : -1;
+	return hjg_service_available(&reason) ? find_device(wanted) : -1;
 }
 
 bool
@@ -147,7 +147,7 @@ hjg_service_coupled_at(int number, HjgCoupledFacts *facts)
 	if (!hjg_service_available(&reason) ||
 		!(hjg_device_asked.kind == HJG_KIND_ANY ||
 		  (hjg_device_asked.kind == HJG_KIND_OPENCL && hjg_device_asked.number == number)) ||
-		(device_ix = find(wanted)) < 0)
+		(device_ix = find_device(wanted)) < 0)
 		return false;
 	device = &hjg_arena_map.view.block->devices[device_ix];
 	facts->widths = device->warm;

@@ -40,7 +40,7 @@ static uint64 rest_until_ns = 0;
 static int	my_place = -1;
 
 static HjgShareLimits
-limits(void)
+share_limits(void)
 {
 	return (HjgShareLimits) {.backend = (uint32) hjg_backend_share,.role = (uint32) hjg_role_share,
 		.idle = (uint32) hjg_idle_share};
@@ -66,9 +66,9 @@ hjg_service_share_myself(void)
 
 /* Does nobody wait, and is so little leased that no share can be used up? */
 static bool
-plenty(uint64 now_ns)
+has_plenty(uint64 now_ns)
 {
-	const HjgShareLimits now = limits();
+	const HjgShareLimits now = share_limits();
 	uint32		total;
 	uint32		leased;
 
@@ -130,11 +130,11 @@ hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 	HjgShare   *share = hjg_service_share();
 	uint64		now_ns = hjg_now_ns();
 
-	if (!turn->tried && turn->kind == HJG_SHARE_SLAB && plenty(now_ns))
+	if (!turn->tried && turn->kind == HJG_SHARE_SLAB && has_plenty(now_ns))
 		return turn->tried = true;
 	for (;;)
 	{
-		const HjgShareLimits now = limits();
+		const HjgShareLimits now = share_limits();
 		HjgShareSum sum;
 		HjgShareOf	refused;
 		uint32		total;
@@ -208,7 +208,7 @@ hjg_job_holder(const HjgJob *job)
 bool
 hjg_job_suspend(HjgJob *job)
 {
-	const HjgShareLimits now = limits();
+	const HjgShareLimits now = share_limits();
 	HjgShareSum sum;
 	uint32		total;
 	uint32		leased;

@@ -323,7 +323,7 @@ owner_alive(hjg_u32 pid, void *arg)
  * looked for now and then.  Returns how many jobs are still waited for.
  */
 static int
-sweep(uint64 now)
+sweep_jobs(uint64 now)
 {
 	static uint64 owners_ns = 0;
 	bool		owners = now - owners_ns > (uint64) OWNERS_MS * 1000000;
@@ -443,7 +443,7 @@ hjg_supervisor_main(Datum arg)
 		}
 		if (device_pid == 0 && next_start_ns <= now)
 			start_device(now);
-		nabandoned = sweep(now);
+		nabandoned = sweep_jobs(now);
 		if (device_pid != 0)
 			check_distrust(nabandoned);
 		if (now - trim_ns > (uint64) TRIM_MS * 1000000)

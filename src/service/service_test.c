@@ -24,7 +24,7 @@ PG_FUNCTION_INFO_V1(hjoin_gpu_self_test);
 
 /* Raise a reason as an error, as hjoin_gpu.on_fallback = error would. */
 static void
-fail(HjgReason reason)
+raise_reason(HjgReason reason)
 {
 	ereport(ERROR,
 			(errcode(hjg_reasons[reason].sqlstate),
@@ -41,7 +41,7 @@ fill_slab(HjgJob *job, uint64 first_row, uint32 nrows, uint32 divisor, uint32 mo
 	uint32	   *keys = hjg_job_slab(job, &slab_ix, &reason);
 
 	if (keys == NULL)
-		fail(reason);
+		raise_reason(reason);
 	for (uint32 i = 0; i < nrows; i++)
 		keys[i] = (uint32) ((first_row + i) / divisor % modulus);
 	CHECK_FOR_INTERRUPTS();
@@ -56,7 +56,7 @@ submit_batch(HjgJob *job, uint64 first_row, uint32 nrows, uint32 modulus)
 	int			batch = hjg_job_batch_open(job, nrows, &reason);
 
 	if (batch < 0)
-		fail(reason == HJG_REASON_NONE ? HJG_REASON_NO_SLOT : reason);
+		raise_reason(reason == HJG_REASON_NONE ? HJG_REASON_NO_SLOT : reason);
 	for (uint32 row = 0; row < nrows; row += SLAB_ROWS)
 	{
 		uint32		n = Min(nrows - row, SLAB_ROWS);
@@ -79,7 +79,7 @@ drain_batch(HjgJob *job, int batch)
 		HjgReason	reason = hjg_job_batch_wait(job, batch, NULL, &result);
 
 		if (reason != HJG_REASON_NONE)
-			fail(reason);
+			raise_reason(reason);
 		npairs += result.npairs;
 		if (result.finished)
 			break;
@@ -109,7 +109,7 @@ hjoin_gpu_self_test(PG_FUNCTION_ARGS)
 
 	job = hjg_job_lease(&spec, (HjgDeviceId) {.kind = HJG_KIND_CPU, .number = HJG_NO_NUMBER}, &reason);
 	if (job == NULL)
-		fail(reason);
+		raise_reason(reason);
 	for (int64 row = 0; row < build_rows; row += SLAB_ROWS)
 	{
 		uint32		n = (uint32) Min(build_rows - row, (int64) SLAB_ROWS);

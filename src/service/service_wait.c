@@ -24,7 +24,7 @@
 #define LOOK_MS 100
 
 static bool
-lost(const HjgJob *job)
+is_job_lost(const HjgJob *job)
 {
 	return __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
 }
@@ -62,7 +62,7 @@ progress_of(const HjgJob *job, const HjgOpReport *op)
  * otherwise of the process, which may be at others' jobs.
  */
 static bool
-silent(HjgJob *job, Progress progress)
+is_silent(HjgJob *job, Progress progress)
 {
 	uint64		beat = __atomic_load_n(progress == RUNNING ? &job->report->beat : &hjg_arena_map.view.block->beat,
 									   __ATOMIC_RELAXED);
@@ -78,7 +78,7 @@ silent(HjgJob *job, Progress progress)
 
 /* Have the device process ended that does what it must not. */
 static void
-distrust(const HjgJob *job, HjgDistrust why)
+distrust_device_process(const HjgJob *job, HjgDistrust why)
 {
 	hjg_slot_distrust(&hjg_arena_map, job->slot, why);
 	hjg_supervisor_poke();
@@ -130,7 +130,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 		{
 			int			events;
 
-			if (lost(job))
+			if (is_job_lost(job))
 			{
 				/* it may have ended just before the process did */
 				if (progress_of(job, op) != READY)
@@ -145,13 +145,13 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 			}
 			if (progress == NONSENSE)
 			{
-				distrust(job, HJG_DISTRUST_RESULT);
+				distrust_device_process(job, HJG_DISTRUST_RESULT);
 				reason = HJG_REASON_BAD_RESULT;
 				break;
 			}
-			if (silent(job, progress))
+			if (is_silent(job, progress))
 			{
-				distrust(job, HJG_DISTRUST_SILENT);
+				distrust_device_process(job, HJG_DISTRUST_SILENT);
 				reason = HJG_REASON_DEVICE_TIMEOUT;
 				break;
 			}
@@ -238,7 +238,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 	}
 	if (!hjg_op_move(op, job->generation, HJG_OP_READY, HJG_OP_DRAINING))
 	{
-		distrust(job, HJG_DISTRUST_RESULT);
+		distrust_device_process(job, HJG_DISTRUST_RESULT);
 		return job->reason = HJG_REASON_BAD_RESULT;
 	}
 	batch->submitted = false;
@@ -266,7 +266,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 	if (check != HJG_CHECK_GOOD)
 	{
 		hjg_service_count(HJG_COUNT_BAD_RESULTS, 1);
-		distrust(job, HJG_DISTRUST_RESULT);
+		distrust_device_process(job, HJG_DISTRUST_RESULT);
 		ereport(LOG,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("a result of the hjoin_gpu device process failed its check: %s", hjg_check_text(check)),

@@ -110,7 +110,7 @@ any_beyond(const int64_t *values, int nrows, int64_t bound)
 
 /* Wrapping around, as the processor does. */
 static void
-compute(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, int64_t *result)
+compute_integers(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, int64_t *result)
 {
 	switch (kind)
 	{
@@ -182,13 +182,13 @@ any_wrapped(const int64_t *wrapped, const bool *isnull, int nrows)
 
 /* Returns 0, or the width where a result does not fit. */
 static int
-apply(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
+apply_term(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
 {
 	const int	width = term->width;
 	int64_t		wrapped[HJG_VECTOR_ROWS];
 
 	set_nulls(term, left->isnull != NULL || right->isnull != NULL);
-	compute(term->function, left->values, right->values, nrows, term->space);
+	compute_integers(term->function, left->values, right->values, nrows, term->space);
 	if (term->numbers.isnull != NULL)
 		for (int i = 0; i < nrows; i++)
 			term->null_space[i] = (left->isnull != NULL && left->isnull[i]) || (right->isnull != NULL && right->isnull[i]);
@@ -205,7 +205,7 @@ apply(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int 
 
 /* Bring numbers to a scale that is not below theirs, in space[nrows].  Returns false if one does not fit. */
 static bool
-widen(HjgNumbers *numbers, int scale, int nrows, int64_t *space)
+widen_numbers(HjgNumbers *numbers, int scale, int nrows, int64_t *space)
 {
 	const bool	fits = hjg_vector_numeric_widen(numbers->values, nrows, scale - numbers->scale, space);
 
@@ -222,11 +222,11 @@ apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
 	int64_t		space[HJG_VECTOR_ROWS];
 
 	if (scale > HJG_NUMERIC_MAX_SCALE ||
-		(!product && left.scale < scale && !widen(&left, scale, nrows, space)) ||
-		(!product && right.scale < scale && !widen(&right, scale, nrows, space)))
+		(!product && left.scale < scale && !widen_numbers(&left, scale, nrows, space)) ||
+		(!product && right.scale < scale && !widen_numbers(&right, scale, nrows, space)))
 		return HJG_NUMERIC_WIDTH;
 	term->numbers.scale = scale;
-	return apply(term, &left, &right, nrows);
+	return apply_term(term, &left, &right, nrows);
 }
 
 int
@@ -250,7 +250,7 @@ hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors
 			case HJG_TERM_ARITHMETIC:
 				failed = term->width == HJG_NUMERIC_WIDTH ?
 					apply_numeric(term, terms[term->left].numbers, terms[term->right].numbers, nrows) :
-					apply(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
+					apply_term(term, &terms[term->left].numbers, &terms[term->right].numbers, nrows);
 				break;
 		}
 		if (failed != 0)

@@ -10,7 +10,7 @@
 #include "vector/hjg_vector.h"
 
 static bool
-holds(HjgComparison comparison, int order)
+comparison_holds(HjgComparison comparison, int order)
 {
 	switch (comparison)
 	{
@@ -81,7 +81,7 @@ set_scale(HjgNumericConstants *numeric, int scale)
 
 /* Does a value without an ordinal pass the leaf? */
 static bool
-passes(const HjgFilter *leaf, const void *value)
+value_passes(const HjgFilter *leaf, const void *value)
 {
 	const HjgNumericConstants *numeric = leaf->numeric;
 	const bool	negated = leaf->negated != (numeric->list && numeric->comparison == HJG_COMPARE_NE);
@@ -89,7 +89,7 @@ passes(const HjgFilter *leaf, const void *value)
 	int			high = numeric->nvalues;
 
 	if (!numeric->list)
-		return holds(numeric->comparison, leaf->compare(value, numeric->values[0])) != negated;
+		return comparison_holds(numeric->comparison, leaf->compare(value, numeric->values[0])) != negated;
 	if (negated && numeric->has_null)
 		return false;
 	while (low < high)
@@ -127,7 +127,7 @@ eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *
 		return;
 	for (int i = 0; i < nrows; i++)
 		if (asked[i] && ordinals.odd[i])
-			pass[i] = passes(leaf, ((const void *const *) vector->values)[i]);
+			pass[i] = value_passes(leaf, ((const void *const *) vector->values)[i]);
 	/* of greater values more fit at a smaller scale */
 	numeric->scale = -1;
 }
@@ -152,7 +152,7 @@ eval_numeric_columns(const HjgFilter *leaf, const HjgVector *left, const HjgVect
 		if (hjg_vector_isnull(left, i) || hjg_vector_isnull(right, i))
 			pass[i] = false;
 		else if (left_ordinals.odd[i] || right_ordinals.odd[i])
-			pass[i] = holds(leaf->comparison, leaf->compare(((const void *const *) left->values)[i],
+			pass[i] = comparison_holds(leaf->comparison, leaf->compare(((const void *const *) left->values)[i],
 															((const void *const *) right->values)[i])) != leaf->negated;
 		else
 			pass[i] = result[i] != leaf->negated;
