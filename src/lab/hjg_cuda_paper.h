@@ -120,6 +120,8 @@ extern HjgStatus hjg_lab_prefetch(HjgCudaStream *stream, HjgCudaPtr ptr, size_t 
  */
 extern HjgStatus hjg_lab_bring(HjgCudaStream *stream, HjgLabMoving moving, HjgCudaPtr to, const void *from, size_t bytes);
 
+/* Find a GPU and make its context current; NULL, with a message on stderr, when that fails (lab_cuda_paper.c). */
+extern HjgCudaDevice *hjg_lab_enter(int number);
 /* Make them known to the driver (hjg_cuda_further_strategies). */
 extern void hjg_lab_strategies_open(void);
 

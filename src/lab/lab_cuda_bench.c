@@ -217,12 +217,10 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 		{NULL, 0, NULL, 0}
 	};
 	static HjgBench bench;
-	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
 	const char *names[HJG_BENCH_MOST] = {BEST};
 	const char *paper = NULL;
 	const char *text = "";
 	HjgCudaDevice *device;
-	char		reason[128];
 	HjgStatus	status;
 	bool		bad = false;
 	int			option;
@@ -266,13 +264,9 @@ hjg_lab_cuda_bench(FILE *out, int number, int argc, char **argv)
 		fprintf(stderr, "hjoin_gpu_lab: --rows takes up to 16, --reps 1 to %d\n", HJG_BENCH_MAX_REPS);
 		return 2;
 	}
-	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
-	device = hjg_cuda_enter(number, reason, sizeof(reason));
+	device = hjg_lab_enter(number);
 	if (device == NULL)
-	{
-		fprintf(stderr, "hjoin_gpu_lab: %s\n", reason);
 		return 2;
-	}
 	status = open_bench(&bench, device);
 	if (status == HJG_OK)
 		fprintf(out, "# cuda:%d, a copy in device memory reads and writes %.0f GB/s\n%-24s %-14s %-8s %9s %8s %8s %7s\n", number,

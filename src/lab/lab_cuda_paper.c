@@ -2,6 +2,7 @@
  * lab_cuda_paper.c
  *	  What the resident joins of the literature share on the host: blocks of rows, partitions.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "lab/hjg_cuda_paper.h"
@@ -11,6 +12,20 @@
 static HjgCudaKernel place_parts = {.image = "cuda_partition", .name = "hjg_k_place_parts"};
 
 HjgCudaPaperTuning hjg_cuda_paper_tuning;
+
+HjgCudaDevice *
+hjg_lab_enter(int number)
+{
+	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
+	char		reason[128];
+	HjgCudaDevice *device;
+
+	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
+	device = hjg_cuda_enter(number, reason, sizeof(reason));
+	if (device == NULL)
+		fprintf(stderr, "hjoin_gpu_lab: %s\n", reason);
+	return device;
+}
 
 static size_t
 keys_bytes(int key_width, hjg_u64 nrows)

@@ -280,10 +280,8 @@ int
 hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 {
 	static HjgHostBench bench = {.factor = 1, .nreps = 5, .copro_bits = 4, .spill_bits = 6, .block_rows = 1u << 18, .set_part = 0.51};
-	HjgDeviceInfo infos[HJG_CUDA_MAX_DEVICES];
 	const char *text = "";
 	HjgCudaDevice *device;
-	char		reason[128];
 	bool		list = false;
 	HjgStatus	status;
 
@@ -295,13 +293,9 @@ hjg_lab_host_bench(FILE *out, int number, int argc, char **argv)
 		fprintf(out, "%s\n", cases[c].name);
 	if (list)
 		return 0;
-	hjg_cuda_list(infos, HJG_CUDA_MAX_DEVICES);
-	device = hjg_cuda_enter(number, reason, sizeof(reason));
+	device = hjg_lab_enter(number);
 	if (device == NULL)
-	{
-		fprintf(stderr, "hjoin_gpu_lab: %s\n", reason);
 		return 2;
-	}
 	status = open_bench(&bench, device);
 	if (status == HJG_OK)
 		fprintf(out, "%-20s %-8s %9s %8s %7s %7s %7s %9s %7s\n", "case", "strategy", "ms", "Gtuple/s", "in GB", "out GB",
