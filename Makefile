@@ -23,7 +23,8 @@ PROGRAM_DEVICE = hjoin_gpu_device
 REGRESS = setup join_inner join_outer join_semi_anti keys_collide keys_exact keys_hashed keys_varlena keys_cross_type null_keys \
 	join_chain residual_quals payload_toast whole_row subqueries_ctes setops_views_rls partitioned placeholder_vars \
 	rescan_lateral cursors_limit cursors_suspended prepared_generic plpgsql_exceptions mutating_cte foreign_tables \
-	dense_keys partition_spill memory_bounds many_nodes join_decisive parallel direct_scan direct_quals bloom_filter aggregate grouping parallel_grouping numeric index_joins declined explain_formats \
+	dense_keys partition_spill memory_bounds many_nodes join_decisive parallel direct_scan direct_quals bloom_filter aggregate grouping \
+	parallel_grouping numeric index_joins scan_prices declined explain_formats \
 	gucs views verify
 ISOLATION = read_committed repeatable_read serializable for_update open_cursor direct_scan
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=hjoin_gpu
@@ -41,7 +42,7 @@ PG_CFLAGS = -std=gnu11 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -
 override with_llvm = no
 
 # PGXS has a "check" of its own, and the commands of users need no PGXS
-COMMANDS = check check-core check-install demo demo-stop bench bench-choice bench-gpu bench-planning lint lab
+COMMANDS = check check-core check-install demo demo-stop bench bench-choice bench-gpu bench-planning bench-tpch lint lab
 GOALS = $(or $(MAKECMDGOALS),all)
 ifneq ($(filter-out $(COMMANDS),$(GOALS)),)
 # pgxs.mk comes with the client's packages: it tells nothing of the headers
@@ -145,6 +146,8 @@ bench-gpu:
 	@test/bench/bench.sh gpu
 bench-planning:
 	@test/bench/bench.sh planning
+bench-tpch:
+	@test/bench/bench.sh tpch
 lint:
 	@test/run_lint.sh
 .PHONY: $(COMMANDS)

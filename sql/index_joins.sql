@@ -44,9 +44,28 @@ select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = 
 -- what is declined for its time says so
 set client_min_messages = notice;
 set hjoin_gpu.explain_declined = on;
-explain select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k where x.k < 60 \g /dev/null
+explain select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k where x.k < 100 \g /dev/null
 reset hjoin_gpu.explain_declined;
 set client_min_messages = warning;
+-- so many look-ups that reading the whole table takes less time, though core's price says otherwise; and few
+create index ix_fact_v on ix_fact (v);
+set random_page_cost = 0.2;
+select * from hjg_prices('select f.d, x.a from ix_fact f join ix_dim x on f.v = x.k where x.k < 6000');
+select * from hjg_prices('select f.d, x.a from ix_fact f join ix_dim x on f.v = x.k where x.k < 200');
+reset random_page_cost;
+drop index ix_fact_v;
+-- core expects 800 rows of a join with both columns of a key, and 200,000 come: they are not looked up one by one
+create table ix_pairs (p int, s int, primary key (p, s));
+insert into ix_pairs select p, (p * 7 + i * 251) % 1000 from generate_series(1, 5000) p, generate_series(0, 3) i;
+create table ix_lines as select p, s, g as n from generate_series(0, 9) g, ix_pairs;
+create table ix_names (k int primary key, a int);
+insert into ix_names select g, g from generate_series(0, 19999) g;
+vacuum analyze ix_pairs, ix_lines, ix_names;
+select chosen from hjg_prices('select l.n, m.a from ix_lines l join ix_pairs p on l.p = p.p and l.s = p.s join ix_names m on m.k = l.s');
+-- a foreign key that is declared core knows itself
+alter table ix_lines add foreign key (p, s) references ix_pairs;
+select chosen from hjg_prices('select l.n, m.a from ix_lines l join ix_pairs p on l.p = p.p and l.s = p.s join ix_names m on m.k = l.s');
+drop table ix_lines, ix_pairs, ix_names;
 -- many: the index is neither cheap nor fast
 select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k');
 -- no index on this side

@@ -1,21 +1,16 @@
 /*
  * calibrate_calls.c
  *	  hjoin_gpu_calibrate(): what is measured by calling the functions that joins use: the ways
- *	  of rows and keys, memory, temporary files, Bloom filters, the backend's own engine, a job.
+ *	  of keys and columns, memory, temporary files, Bloom filters, the backend's own engine, a job.
  */
 #include "postgres.h"
 
-#include "access/table.h"
-#include "access/tableam.h"
-#include "catalog/pg_attribute.h"
 #include "catalog/pg_collation_d.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 #include "base/hjg_base.h"
 #include "calibrate/hjg_calibrate.h"
@@ -23,7 +18,6 @@
 #include "engine/hjg_engine_bloom.h"
 #include "model/hjg_measured.h"
 #include "rows/hjg_rows.h"
-#include "scan/hjg_scan.h"
 
 #define CALIBRATE_BUILD_ROWS 200000
 #define CALIBRATE_PROBE_ROWS 1000000
@@ -35,7 +29,6 @@
 #define REPEATS 5
 #define PASSES 3
 
-#define SCAN_ROWS 300000
 #define SPILL_FILES 32
 #define SPILL_ROWS 100000
 #define SPILL_WIDE_ROWS 10000
@@ -43,6 +36,8 @@
 #define MEMORY_BYTES (64 * 1024 * 1024)
 #define CACHE_LINE_BYTES 64
 #define RANDOM_READS 200000
+/* Pieces of them that are so short that few are disturbed. */
+#define RANDOM_PIECES 200
 #define BLOOM_LARGE_KEYS (1 << 22)
 #define BLOOM_SMALL_KEYS (1 << 14)
 #define BLOOM_TESTED_ROWS (1 << 20)
@@ -171,99 +166,33 @@ measure_spills(HjgUnitCosts *costs)
 		(1024.0 * 1024.0 / SPILL_WIDTH);
 }
 
-/* Scan a table through slots, up to attribute natts; returns the number of rows. */
-static double
-scan_slots(Relation relation, TupleTableSlot *slot, int natts)
-{
-	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
-	double		nrows = 0;
-
-	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
-	{
-		slot_getsomeattrs(slot, natts);
-		nrows++;
-	}
-	table_endscan(scan);
-	return nrows;
-}
-
-static double
-scan_pages(Relation relation, HjgHeapReader *reader)
-{
-	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
-	HjgHeapPage page = {0};
-	double		nrows = 0;
-
-	while (hjg_scan_heap_next_page(scan, &page))
-	{
-		hjg_scan_heap_read(reader, &page, 0);
-		nrows += page.nrows;
-	}
-	table_endscan(scan);
-	return nrows;
-}
-
 /*
- * Measure both ways to read a table, on a catalog table of some thousand rows that every database
- * has.  What the executor takes for each row of a scan besides is not counted.
- */
-static void
-measure_scans(HjgUnitCosts *costs)
-{
-	const AttrNumber attnos[] = {Anum_pg_attribute_attrelid, Anum_pg_attribute_attnum};
-	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
-
-	if (hjg_scan_heap_readable(relation))
-	{
-		TupleTableSlot *slot = table_slot_create(relation, NULL);
-		HjgVector	vectors[lengthof(attnos)];
-		HjgHeapReader *reader = hjg_scan_heap_reader_create(RelationGetDescr(relation), lengthof(attnos), attnos,
-															HJG_MAX_VECTOR_ROWS, vectors);
-		double		nrows;
-		uint64		start;
-
-		/* the first scan finds pages and hint bits for the others */
-		(void) scan_slots(relation, slot, Anum_pg_attribute_attnum);
-		start = hjg_now_ns();
-		for (nrows = 0; nrows < SCAN_ROWS;)
-			nrows += scan_slots(relation, slot, Anum_pg_attribute_attnum);
-		costs->scan_tuple_ns = per_row(start, nrows);
-		start = hjg_now_ns();
-		for (nrows = 0; nrows < SCAN_ROWS;)
-			nrows += scan_pages(relation, reader);
-		costs->direct_tuple_ns = per_row(start, nrows);
-		ExecDropSingleTupleTableSlot(slot);
-	}
-	table_close(relation, AccessShareLock);
-}
-
-/*
- * Measure memory that the system has to give first, as much of a larger build side's is; then to
- * read it one cache line after the other, which is what a page of a table costs beside its rows;
- * and then to follow a chain through all of its lines.
+ * Measure memory that the system has to give first, as much of a larger build side's is; and then to follow a chain through all of
+ * its lines.
  */
 static void
 measure_memory(HjgUnitCosts *costs)
 {
 	char	   *memory = MemoryContextAllocHuge(CurrentMemoryContext, MEMORY_BYTES);
 	const uint32 nlines = MEMORY_BYTES / CACHE_LINE_BYTES;
+	double		pieces[RANDOM_PIECES];
 	uint32		line = 0;
 	uint64		start = hjg_now_ns();
 
 	for (Size at = 0; at < MEMORY_BYTES; at += 1024)
 		*(volatile char *) (memory + at) = 0;
 	costs->memory_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
-	start = hjg_now_ns();
-	for (Size at = 0; at < MEMORY_BYTES; at += CACHE_LINE_BYTES)
-		(void) *(volatile char *) (memory + at);
-	costs->read_mb_ns = per_row(start, MEMORY_BYTES / (1024 * 1024));
 	/* a linear congruential generator of full period */
 	for (uint32 i = 0; i < nlines; i++)
 		*(uint32 *) (memory + (Size) i * CACHE_LINE_BYTES) = (i * 1664525u + 1013904223u) % nlines;
-	start = hjg_now_ns();
-	for (int i = 0; i < RANDOM_READS; i++)
-		line = *(volatile uint32 *) (memory + (Size) line * CACHE_LINE_BYTES);
-	costs->miss_ns = per_row(start, RANDOM_READS);
+	for (int piece = 0; piece < RANDOM_PIECES; piece++)
+	{
+		start = hjg_now_ns();
+		for (int i = 0; i < RANDOM_READS / RANDOM_PIECES; i++)
+			line = *(volatile uint32 *) (memory + (Size) line * CACHE_LINE_BYTES);
+		pieces[piece] = per_row(start, RANDOM_READS / RANDOM_PIECES);
+	}
+	costs->miss_ns = hjg_median(pieces, RANDOM_PIECES);
 	pfree(memory);
 }
 
@@ -413,9 +342,14 @@ measure_pass(HjgUnitCosts *costs)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "hjoin_gpu calibration",
 												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext scans = AllocSetContextCreate(context, "hjoin_gpu calibration of scans", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = CurrentMemoryContext;
 
 	measure_data_path(costs, context);
-	measure_scans(costs);
+	MemoryContextSwitchTo(scans);
+	hjg_calibrate_scans(costs);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scans);
 	measure_memory(costs);
 	measure_spills(costs);
 	measure_blooms(costs, context);

@@ -17,6 +17,10 @@
 /* Measure the functions that joins use: the costs of this machine, but for those that are measured by SQL. */
 extern void hjg_calibrate_by_calls(HjgUnitCosts *costs);
 
+/* calibrate_scan.c */
+/* Measure reading tables, on the functions that scans use, once; leaves memory behind in the current context. */
+extern void hjg_calibrate_scans(HjgUnitCosts *costs);
+
 /* calibrate_sql.c */
 /* Measure what core takes for joins, and a small join of ours.  Changes settings: the caller restores them. */
 extern void hjg_calibrate_by_sql(HjgUnitCosts *costs);

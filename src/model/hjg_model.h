@@ -17,6 +17,16 @@
 
 #include "model/hjg_cuda_model.h"
 
+/* Kinds of conditions that are evaluated in vectors, by what a row takes. */
+typedef enum HjgTestKind
+{
+	HJG_TEST_FIXED,				/* a value of fixed width against others */
+	HJG_TEST_BYTES,				/* equality of strings */
+	HJG_TEST_LIKE,				/* literals searched in a string */
+	HJG_TEST_NUMERIC,			/* a numeric against others */
+	HJG_NTESTS
+} HjgTestKind;
+
 /* One struct, because it is an array of doubles to the arena, the calibration file, views and overrides. */
 typedef struct HjgUnitCosts
 {
@@ -38,8 +48,14 @@ typedef struct HjgUnitCosts
 	double		transfer_mb_ns; /* 1 MB between host and device, one way; 0 for the cpu engine */
 	double		scan_tuple_ns;	/* a row that core's sequential scan hands over */
 	double		direct_tuple_ns;	/* a row from heap page to batch, one exact key: instead of scan_tuple and marshal_tuple */
+	double		page_ns;		/* more for each page, */
+	double		fixed_column_ns;	/* each column at a fixed place in the row, */
+	double		walk_ns;		/* each attribute of variable width that is stepped over, up to the last one that is wanted, */
+	double		test_ns[HJG_NTESTS];	/* each condition that is evaluated in vectors, */
+	double		core_row_ns;	/* each row that core's expression code sees, with what it takes out of it, */
+	double		core_operator_ns;	/* and each operator that it evaluates, on values of variable width */
 	double		memory_mb_ns;	/* 1 MB that the process touches for the first time */
-	double		read_mb_ns;		/* 1 MB of a table's pages that come from memory, not from a cache */
+	double		line_ns;		/* a cache line of a table's rows that comes from memory, on the average of long rows that are walked over */
 	double		bloom_add_ns;	/* a key into a Bloom filter that no second-level cache holds */
 	double		bloom_test_ns;	/* a row tested with such a filter */
 	double		bloom_cached_ns;	/* a row tested with one that is in cache */
@@ -82,6 +98,47 @@ typedef struct HjgCalibration
 
 _Static_assert(sizeof(HjgCalibration) <= HJG_CALIBRATION_VALUES * sizeof(double), "calibration area too small");
 
+/* ---- model_scan.c ---- */
+
+#define HJG_MODEL_LINE_BYTES 64
+#define HJG_MODEL_LINES_AHEAD 2.0
+
+/* Columns that are read of a row, as hjg_scan_heap_way() counts them. */
+typedef struct HjgColumnsRead
+{
+	int			nfixed;			/* at fixed places */
+	int			nsteps;			/* attributes of fixed width behind the first of variable width that are stepped over, */
+	int			nvarlenas;		/* and those of variable width */
+} HjgColumnsRead;
+
+/* A table that the node reads itself. */
+typedef struct HjgTableScan
+{
+	double		pages;
+	double		lines;			/* cache lines of a row that are fetched ahead, HJG_MODEL_LINES_AHEAD at most, */
+	double		walked_lines;	/* and those behind them that are walked over */
+	double		rows;			/* visible ones */
+	double		passing;		/* share that passes all conditions */
+	HjgColumnsRead tested;		/* of each row, for conditions in vectors */
+	HjgColumnsRead wanted;		/* of the rows that pass */
+	double		tests[HJG_NTESTS];	/* conditions in vectors that a row is asked, on the average */
+	double		core_share;		/* share of the rows that core's expression code sees; 0: there are no such conditions */
+	double		core_operators; /* that it evaluates for one of these, */
+	HjgColumnsRead core_columns;	/* and what it takes out of it */
+	double		all_tests;		/* what core's scan evaluates, a row: operators on values of fixed width, */
+	double		all_operators;	/* and others */
+} HjgTableScan;
+
+typedef struct HjgScanTimes
+{
+	double		own_ns;			/* reading by the node, pages in cache; 0: it does not */
+	double		read_ns;		/* more for what comes from memory */
+	double		core_ns;		/* core's scan and its filter, pages in cache */
+} HjgScanTimes;
+
+/* Predict the time of reading a share of the table, rows to batches. */
+extern HjgScanTimes hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share);
+
 /*
  * A join as the planner describes it.  Where several processes share one build side, rows and
  * pairs are one participant's share, and the engine has all of them to join.  One struct, because it is all of the model's input.
@@ -100,10 +157,8 @@ typedef struct HjgJoinShape
 	int			probe_columns;
 	int			build_varlenas; /* of these, columns of variable length */
 	int			probe_varlenas;
-	double		build_scan_rows;	/* rows of a table that the node reads itself; 0: they come through slots */
-	double		probe_scan_rows;
-	double		build_scan_mb;	/* pages of that table */
-	double		probe_scan_mb;
+	HjgScanTimes build_scan;	/* of a table that the node reads itself; 0: rows come through slots */
+	HjgScanTimes probe_scan;
 	bool		build_vectors;	/* the child is a join of ours: rows come as vectors */
 	bool		probe_vectors;
 	bool		in_place;		/* probe rows are not collected, but probed where they lie */
@@ -134,10 +189,8 @@ typedef struct HjgPrediction
 	double		probe_ns;		/* what is not hidden behind marshalling and emitting */
 	double		emit_ns;
 	double		total_ns;		/* sum of the above */
-	double		saved_build_ns; /* in a child's price: a scan or slots that are not needed */
+	double		saved_build_ns; /* in a child's price: slots that are not needed */
 	double		saved_probe_ns;
-	double		read_build_ns;	/* of marshalling: pages that come from memory, for whoever reads them */
-	double		read_probe_ns;
 	double		transfer_ns;	/* on a GPU, whoever waits for it: the bus, ... */
 	double		gpu_build_ns;	/* ... building, partitions included, ... */
 	double		gpu_probe_ns;	/* ... and probing likewise */

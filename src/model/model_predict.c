@@ -51,9 +51,20 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.spill_mb_ns = 800000,
 	.transfer_mb_ns = 0,
 	.scan_tuple_ns = 30,
-	.direct_tuple_ns = 16,
+	.direct_tuple_ns = 4,
+	.page_ns = 150,
+	.fixed_column_ns = 0.6,
+	.walk_ns = 1,
+	.test_ns = {
+		[HJG_TEST_FIXED] = 1.5,
+		[HJG_TEST_BYTES] = 6,
+		[HJG_TEST_LIKE] = 25,
+		[HJG_TEST_NUMERIC] = 5,
+	},
+	.core_row_ns = 45,
+	.core_operator_ns = 30,
 	.memory_mb_ns = 250000,
-	.read_mb_ns = 60000,
+	.line_ns = 10,
 	.bloom_add_ns = 8,
 	.bloom_test_ns = 4.5,
 	.bloom_cached_ns = 1.5,
@@ -172,12 +183,9 @@ spill_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double width)
 	return shape->spill_passes * (costs->spill_tuple_ns + costs->spill_mb_ns * width / (1024.0 * 1024.0));
 }
 
-/*
- * Predict the way of rows from the child to the batch.  Rows that a filter drops are read all the same, when the node
- * reads the table.
- */
+/* Predict the way of rows from the child to the batch. */
 static double
-marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, double scan_rows, double scan_mb,
+marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, const HjgScanTimes *scan,
 		   bool vectors, int ncolumns, int nvarlenas, double width)
 {
 	double		take_ns = vectors ? costs->column_ns : costs->marshal_tuple_ns;
@@ -186,16 +194,13 @@ marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, do
 		costs->column_ns * ncolumns + costs->varlena_ns * nvarlenas +
 		spill_row_ns(costs, shape, width);
 
-	return rows * row_ns +
-		(scan_rows > 0 ? scan_rows * costs->direct_tuple_ns + scan_mb * costs->read_mb_ns : rows * take_ns);
+	return rows * row_ns + (scan->own_ns > 0 ? scan->own_ns + scan->read_ns : rows * take_ns);
 }
 
-/* Compute what the child's price contains and is not spent when it is not called row by row. */
+/* Compute what the price of a child that is a join of ours contains and is not spent when it is not called row by row. */
 static double
-saved_ns(const HjgUnitCosts *costs, double rows, double scan_rows, bool vectors)
+saved_ns(const HjgUnitCosts *costs, double rows, bool vectors)
 {
-	if (scan_rows > 0)
-		return scan_rows * costs->scan_tuple_ns;
 	return vectors ? rows * larger(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
 }
 
@@ -213,7 +218,7 @@ passing_rows(const HjgJoinShape *shape)
 static double
 payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
-	const bool	vectors = shape->probe_scan_rows > 0 || shape->probe_vectors;
+	const bool	vectors = shape->probe_scan.own_ns > 0 || shape->probe_vectors;
 	const double column_ns = vectors ? smaller(costs->column_ns, BULK_COLUMN_NS) : costs->column_ns;
 
 	return column_ns * shape->probe_columns + costs->varlena_ns * shape->probe_varlenas +
@@ -297,14 +302,14 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 
 	/* participants that wait for one another take about what a job's messages do */
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 || participants > 1 ? costs->job_ns : 0);
-	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, shape->build_scan_rows,
-											  shape->build_scan_mb, shape->build_vectors, shape->build_columns,
+	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, &shape->build_scan,
+											  shape->build_vectors, shape->build_columns,
 											  shape->build_varlenas, shape->build_width);
 	prediction->build_ns = shape->build_rows * participants *
 		(build_tuple_ns(costs, shape) / threads + costs->transfer_mb_ns * shape->key_width / mb) +
 		costs->memory_mb_ns * shape->build_bytes / mb;
-	prediction->marshal_probe_ns = marshal_ns(costs, shape, shape->probe_rows, shape->probe_scan_rows,
-											  shape->probe_scan_mb, shape->probe_vectors,
+	prediction->marshal_probe_ns = marshal_ns(costs, shape, shape->probe_rows, &shape->probe_scan,
+											  shape->probe_vectors,
 											  shape->in_place ? 0 : shape->probe_columns,
 											  shape->in_place ? 0 : shape->probe_varlenas, shape->probe_width);
 	if (shape->bloom)
@@ -339,8 +344,6 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 
 	prediction->total_ns = prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns +
 		prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns;
-	prediction->saved_build_ns = saved_ns(costs, shape->build_rows, shape->build_scan_rows, shape->build_vectors);
-	prediction->saved_probe_ns = saved_ns(costs, shape->probe_rows, shape->probe_scan_rows, shape->probe_vectors);
-	prediction->read_build_ns = shape->build_scan_mb * costs->read_mb_ns;
-	prediction->read_probe_ns = shape->probe_scan_mb * costs->read_mb_ns;
+	prediction->saved_build_ns = saved_ns(costs, shape->build_rows, shape->build_vectors);
+	prediction->saved_probe_ns = saved_ns(costs, shape->probe_rows, shape->probe_vectors);
 }

@@ -228,7 +228,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
 }
 
-/* Show what the model expected of the same phases; scans are in it only where the node reads the table itself. */
+/* Show what the model expected of the same phases; scans are in it, and shown apart, only where the node reads the table itself. */
 static void
 show_predicted(List *prediction, const char *group, HjgPlanPrediction from, HjgPlanPrediction to, ExplainState *es)
 {
@@ -238,6 +238,8 @@ show_predicted(List *prediction, const char *group, HjgPlanPrediction from, HjgP
 		[HJG_PREDICTION_BUILD] = "Build",
 		[HJG_PREDICTION_PROBE] = "Probe",
 		[HJG_PREDICTION_EMIT] = "Emit",
+		[HJG_PREDICTION_SCAN_BUILD] = "Scan Build",
+		[HJG_PREDICTION_SCAN_PROBE] = "Scan Probe",
 		[HJG_PREDICTION_GPU_TRANSFER] = "Transfer",
 		[HJG_PREDICTION_GPU_BUILD] = "Build",
 		[HJG_PREDICTION_GPU_PROBE] = "Probe",
@@ -274,7 +276,7 @@ show_prediction(const HjgReport *report, List *prediction, ExplainState *es)
 
 	if (list_length(prediction) != HJG_PREDICTION_Count)
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
-	show_predicted(prediction, "Predicted Phases", HJG_PREDICTION_MARSHAL_BUILD, HJG_PREDICTION_EMIT, es);
+	show_predicted(prediction, "Predicted Phases", HJG_PREDICTION_MARSHAL_BUILD, HJG_PREDICTION_SCAN_PROBE, es);
 	if (by_device)
 	{
 		prediction = list_copy(prediction);

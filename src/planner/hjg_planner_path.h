@@ -9,6 +9,7 @@
 
 #include "nodes/pathnodes.h"
 #include "utils/palloc.h"
+#include "utils/relcache.h"
 
 #include "layout/hjg_device_id.h"
 #include "model/hjg_model.h"
@@ -29,7 +30,8 @@ typedef struct HjgSideFacts
 	bool		plain;			/* nothing but columns of tables */
 	bool		readable;		/* a table that the node can read itself */
 	bool		has_record;		/* a column of type record, of a subquery or CTE */
-	Path	   *scan;			/* sequential scan of such a table, where core has dropped it; or NULL */
+	Path	   *seqscan;		/* sequential scan of such a table, where core has dropped it; or NULL */
+	HjgTableScan scan;			/* of such a table */
 	int			ncolumns;
 	int			nvarlenas;
 } HjgSideFacts;
@@ -62,11 +64,31 @@ typedef struct HjgIndexFacts
 	double		scattered;
 } HjgIndexFacts;
 
+/* A table with a key of several columns, and a table that is joined with all of these columns (planner_risk.c). */
+typedef struct HjgRisk
+{
+	Index		unique;
+	Index		other;
+	double		factor;			/* by which core's estimate may be too low */
+} HjgRisk;
+
+#define HJG_MOST_RISKS 8
+
 /* Entries of each kind that are kept, beside the one that was asked for last. */
 #define HJG_KNOWN_OPERATORS 8
 #define HJG_KNOWN_TYPES 16
 #define HJG_KNOWN_INDEXES 16
 #define HJG_KNOWN_COLUMNS 8
+
+/* A path of core's that may take longer than its price says: the cheapest one of a join, a nested loop over an index, or a merge of two indexes. */
+typedef struct HjgRival
+{
+	Cost		price;			/* 0: there is none */
+	const RelOptInfo *driving;	/* of a loop, with the rest; NULL: a merge */
+	Cost		driving_cost;
+	double		risk;			/* times that the driving side may have as many rows as core expects */
+	HjgLookups	lookups;
+} HjgRival;
 
 /* Work that keys and aggregates of a query take, for each row. */
 typedef struct HjgAggregateWork
@@ -122,6 +144,9 @@ typedef struct HjgQueryFacts
 	HjgIndexFacts indexes[HJG_KNOWN_INDEXES];
 	int			ncolumns;
 	HjgColumnFacts columns[HJG_KNOWN_COLUMNS];
+	bool		risks_known;
+	int			nrisks;
+	HjgRisk		risks[HJG_MOST_RISKS];
 	HjgAggregateFacts aggregates;
 	List	   *verdicts;		/* planner_trace.c */
 	Relids		grouped;		/* relations whose rows are grouped, */
@@ -166,13 +191,16 @@ typedef struct HjgCandidate
 	bool		consider_startup;	/* the first rows may be all that is asked for */
 	bool		accepted;		/* a path was added to core's lists */
 	const char *declined;		/* reason for the first path that was not */
+	const char *outrun;			/* name of a rival that is faster than one of them; or NULL */
 	bool		once;			/* the inner side is unique, and the join is no semi or anti join */
 	bool		once_reversed;	/* the outer side is unique, and the join is an inner join (planner_core.c) */
 	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that a GpuAggregate may compute; else NULL */
 	Cost		spared;			/* then by core's Agg above the join; else 0 */
+	HjgRival	rivals[2];		/* core's cheapest complete and partial path, where it may be slower than its price says */
 	const HjgUnitCosts *costs;	/* in force, */
-	double		unit_ns;		/* and the time of a cost of 1.0, */
-	Cost		ns_cost;		/* and the cost of a nanosecond */
+	double		unit_ns;		/* and the time of a cost of 1.0, where ours is compared with core's join, */
+	Cost		core_ns_cost;	/* and the cost of a nanosecond there, */
+	Cost		ns_cost;		/* and in even prices (planner_price.c) */
 	HjgSideFacts outer;			/* of a join; of a table they are among the query's facts */
 	HjgSideFacts inner;
 
@@ -193,7 +221,8 @@ typedef struct HjgCandidate
 typedef enum HjgVerdictKind
 {
 	HJG_VERDICT_BOUND,			/* no path of ours can cost less than core's plan */
-	HJG_VERDICT_PRICE,			/* those that were priced cost more, or take longer */
+	HJG_VERDICT_PRICE,			/* those that were priced cost more, */
+	HJG_VERDICT_RIVAL,			/* or less, but take longer */
 	HJG_VERDICT_RULE,			/* not eligible */
 	HJG_VERDICT_ACCEPTED
 } HjgVerdictKind;
@@ -216,7 +245,9 @@ typedef struct HjgPath
 	bool		in_backend;		/* without a job */
 	bool		columnar;		/* rows need not be looked at one by one */
 	double		build_rows;		/* of all participants */
-	double		unit_ns;		/* time of a cost of 1.0 */
+	double		unit_ns;		/* time of a cost of 1.0, compared with core's join, */
+	Cost		even_cost;		/* total cost in the currency of all joins of ours, where the path's own may be less; */
+	Cost		ns_cost;		/* and cost of a nanosecond in it */
 	int			prediction_us[HJG_PREDICTION_Count];
 	List	   *hashclauses;	/* RestrictInfos */
 	List	   *restrictlist;	/* RestrictInfos, hash clauses included */
@@ -243,15 +274,13 @@ extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
 /* ---------- planner_bound.c ---------- */
 
 /*
- * Would a path of ours of this price be clearly cheaper than those in core's list, or with aggregates in the node than those
- * with core's Agg above them?  If it is false for a lower bound of the price, it is false for the price.
+ * Would a path of ours of this price, in the currency of core's joins, be clearly cheaper than core's paths in its list, or with
+ * aggregates in the node than those with core's Agg above them?  If it is false for a lower bound of the price, it is false for
+ * the price.
  */
 extern bool hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
-/*
- * May a path win, given that its price may still be lowered below that of a merge join of core that is much slower
- * (hjg_planner_undercut())?
- */
-extern bool hjg_planner_may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
+/* Return the cheapest path in core's complete or partial list if it is ours; else NULL. */
+extern const struct HjgPath *hjg_planner_best(const HjgCandidate *candidate, bool partial);
 
 /*
  * Return, without examining the join's clauses, the reason why no path of ours can compete with core's paths or with a plan of
@@ -279,6 +308,11 @@ extern double hjg_planner_participants(const Path *path);
 extern void hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *path, const Path *outer_path,
 								 const Path *inner_path, HjgJoinShape *shape);
 
+/* ---------- planner_scan.c ---------- */
+
+/* Describe to the model how the node reads a table, all of whose result are plain columns. */
+extern void hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation relation, HjgTableScan *scan);
+
 /* ---------- planner_price.c ---------- */
 
 /*
@@ -303,17 +337,22 @@ extern Cost hjg_planner_hash_join_price(const HjgCandidate *candidate, double ou
  */
 extern double hjg_planner_underpriced(const HjgCandidate *candidate);
 
+/* ---------- planner_risk.c ---------- */
+
+/* How many times as many rows as core expects may a join of these tables have?  1: as far as is known, no more. */
+extern double hjg_planner_risk(PlannerInfo *root, Relids relids);
+
 /* ---------- planner_rivals.c ---------- */
 
 /*
  * Return a reason if a loop over an index, or a merge, of core is faster than the predicted join and cheaper than core's hash
  * join; else NULL.
  */
-extern const char *hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer);
-/* Compute the price just below core's cheapest path, if that merges two tables by indexes and both are in memory; else infinite. */
-extern Cost hjg_planner_below_merge(const HjgCandidate *candidate, bool partial);
-/* Compute the path's price, which is lowered to that one where the predicted join is surely faster than the merge. */
-extern Cost hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *offer);
+extern const char *hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer);
+/* Fill in the candidate's rivals: core's cheapest paths, where they merge two tables by indexes, or look up many rows of one, in memory. */
+extern void hjg_planner_find_rivals(PlannerInfo *root, HjgCandidate *candidate);
+/* Is there a rival with as many processes that is surely slower than the predicted join, whatever its price? */
+extern bool hjg_planner_is_overpriced(const HjgCandidate *candidate, const HjgOffer *offer);
 
 /* ---------- planner_grouping.c ---------- */
 
@@ -365,6 +404,15 @@ extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const
 extern const CustomPathMethods hjg_planner_path_methods;
 /* Is this a path of ours? */
 extern bool hjg_planner_is_ours(const Path *path);
+
+/*
+ * Order quals: cheap ones first, but never across security levels, except that cheap leakproof ones may run at any time.  This is the
+ * order that core gives the quals of its own scans and joins; its function for that is not exported (planner_plan.c).
+ */
+extern List *hjg_planner_order_quals(PlannerInfo *root, List *rinfos);
+/* Make the plan of a path: CustomPathMethods.PlanCustomPath (planner_plan.c). */
+extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
+							  List *clauses, List *custom_plans);
 
 /* Append the columns of a child plan to the scan tuple. */
 extern List *hjg_planner_append_columns(List *scan_tlist, Plan *child);

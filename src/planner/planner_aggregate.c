@@ -163,8 +163,8 @@ hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *p
 static Cost
 price_aggregated(const HjgCandidate *candidate, const HjgPath *path)
 {
-	return path->custom.path.total_cost -
-		hjg_planner_aggregation_saves_ns(candidate, path, path->prediction_us[HJG_PREDICTION_EMIT] * 1000.0) / path->unit_ns;
+	return path->even_cost -
+		hjg_planner_aggregation_saves_ns(candidate, path, path->prediction_us[HJG_PREDICTION_EMIT] * 1000.0) * path->ns_cost;
 }
 
 void
@@ -334,7 +334,7 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 
 	*copy = *join;
 	path->pathtarget = grouping->input;
-	path->total_cost -= emit_ns / join->unit_ns;
+	path->total_cost -= emit_ns * join->ns_cost * (path->total_cost / join->even_cost);
 	path->startup_cost = Min(path->startup_cost, path->total_cost);
 	copy->prediction_us[HJG_PREDICTION_EMIT] = 0;
 	hjg_planner_unit_costs(&costs, path->rows);

@@ -49,6 +49,8 @@ is_beaten(const List *paths, Cost startup, Cost total, int ndisabled, bool consi
 
 		if (total * CLEARLY_MORE <= path->total_cost || HJG_DISABLED_NODES(path) > ndisabled)
 			return false;
+		if (hjg_planner_is_ours(path))
+			continue;
 		if (path->param_info == NULL && (!consider_startup || startup * CLEARLY_MORE > path->startup_cost))
 			return true;
 	}
@@ -76,11 +78,27 @@ hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool p
 	return !is_beaten(joinrel->pathlist, startup, total, ndisabled, candidate->consider_startup);
 }
 
-bool
-hjg_planner_may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
+const HjgPath *
+hjg_planner_best(const HjgCandidate *candidate, bool partial)
 {
-	return hjg_planner_wins(candidate, startup, total, partial) ||
-		hjg_planner_wins(candidate, startup, Min(total, hjg_planner_below_merge(candidate, partial)), partial);
+	const List *paths = partial ? candidate->joinrel->partial_pathlist : candidate->joinrel->pathlist;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (((const Path *) lfirst(lc))->param_info == NULL)
+			return hjg_planner_is_ours(lfirst(lc)) ? lfirst(lc) : NULL;
+	return NULL;
+}
+
+/* May a path of this price win, as long as it is not known whether it is so much faster than a rival that prices do not count? */
+static bool
+may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
+{
+	const HjgPath *best = hjg_planner_best(candidate, partial);
+
+	if (best != NULL)
+		return total < best->even_cost;
+	return candidate->rivals[partial].price > 0 || hjg_planner_wins(candidate, startup, total, partial);
 }
 
 /* ---------- the most that the query costs ---------- */
@@ -172,6 +190,19 @@ find_ceiling(PlannerInfo *root)
 /* ---------- the least that a path costs ---------- */
 
 /*
+ * Compute the least share of core's price for a scan's rows and conditions that the node's own reading is priced at, without
+ * looking at the columns or the conditions.
+ */
+static double
+least_part(const HjgUnitCosts *costs, const RelOptInfo *rel)
+{
+	const double operators = rel->baserestrictcost.per_tuple / Max(cpu_operator_cost, 1e-10);
+	const double core_ns = costs->scan_tuple_ns + operators * costs->core_operator_ns + rel->max_attr * costs->walk_ns;
+
+	return Min(costs->direct_tuple_ns * (rel->baserestrictinfo == NIL ? 1 : rel->rows / Max(rel->tuples, 1)) / core_ns, 1);
+}
+
+/*
  * Compute a lower bound of the price of reading a child. The cost of handing over rows may be saved, so it is replaced by the
  * node's own cost for them, where unit costs are known. That is not added for shared work, because the child may have another
  * number of processes than the join.
@@ -183,17 +214,18 @@ least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
 	const RelOptInfo *rel = child->parent;
 	const bool	scan = hjg_direct_scan && child->pathtype == T_SeqScan;
 	const bool	vectors = scan || (hjg_direct_scan && hjg_planner_is_ours(child));
-	const double rows = scan ? rel->tuples * (child->rows / Max(rel->rows, 1)) : child->rows;
-	Cost		slots;
-	Cost		more;
+	const Cost	slots = costs == NULL ? 0 : child->rows * costs->marshal_tuple_ns * candidate->ns_cost;
+	Cost		more = slots;
 
-	if (costs == NULL)
-		return vectors ? child->total_cost - cpu_tuple_cost * rows : child->total_cost;
-	slots = child->rows * costs->marshal_tuple_ns * candidate->ns_cost;
-	more = slots;
-	if (vectors)
-		more = Min(rows * (scan ? costs->direct_tuple_ns : costs->column_ns) * candidate->ns_cost -
-				   Min(rows * (scan ? costs->scan_tuple_ns : costs->emit_tuple_ns) * candidate->ns_cost, cpu_tuple_cost * rows), slots);
+	if (scan)
+		more = (cpu_tuple_cost + rel->baserestrictcost.per_tuple) * rel->tuples * (child->rows / Max(rel->rows, 1)) *
+			((costs == NULL ? 0 : least_part(costs, rel)) - 1);
+	else if (vectors && costs == NULL)
+		more = -cpu_tuple_cost * child->rows;
+	else if (vectors)
+		more = child->rows * costs->column_ns * candidate->ns_cost -
+			Min(child->rows * costs->emit_tuple_ns * candidate->ns_cost, cpu_tuple_cost * child->rows);
+	more = Min(more, slots);
 	return Max(child->total_cost + (shared ? Min(more, 0) : more), 0);
 }
 
@@ -212,7 +244,7 @@ find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
 	*startup = build + (outerrel->cheapest_startup_path == NULL ? outer->startup_cost :
 						Min(outer->startup_cost, outerrel->cheapest_startup_path->startup_cost));
 	*total = build + least_reading(candidate, outer, false);
-	wins = hjg_planner_may_win(candidate, *startup, *total, false);
+	wins = may_win(candidate, *startup, *total, false);
 	if (!candidate->joinrel->consider_parallel || outerrel->partial_pathlist == NIL)
 		return wins;
 	if (innerrel->partial_pathlist != NIL)
@@ -220,7 +252,7 @@ find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
 	share = build + least_reading(candidate, linitial(outerrel->partial_pathlist), true);
 	*startup = Min(*startup, build + parallel_setup_cost);
 	*total = Min(*total, share + parallel_setup_cost);
-	return wins || hjg_planner_may_win(candidate, 0, share, true);
+	return wins || may_win(candidate, 0, share, true);
 }
 
 /* Does our cheapest path cost more than the whole query? */
@@ -246,6 +278,7 @@ hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate)
 
 	/* most joins are decided without unit costs, which take longer to compute than all of this */
 	candidate->costs = NULL;
+	hjg_planner_find_rivals(root, candidate);
 	if (!find_least(candidate, &startup, &total))
 		return dearer;
 	candidate->facts = hjg_planner_facts(root);

@@ -190,6 +190,8 @@ hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room
 		Relation	relation = table_open(planner_rt_fetch(rel->relid, facts->root)->relid, NoLock);
 
 		side->readable = hjg_scan_heap_readable(relation);
+		if (side->readable)
+			hjg_planner_describe_scan((PlannerInfo *) facts->root, rel, relation, &side->scan);
 		table_close(relation, NoLock);
 	}
 	return side;

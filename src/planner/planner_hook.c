@@ -72,7 +72,9 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	{
 		hjg_planner_find_aggregates(root, &candidate);
 		why = hjg_planner_offer(root, &candidate);
-		kind = why == NULL ? HJG_VERDICT_ACCEPTED : HJG_VERDICT_PRICE;
+		kind = why == NULL ? HJG_VERDICT_ACCEPTED : candidate.outrun != NULL ? HJG_VERDICT_RIVAL : HJG_VERDICT_PRICE;
+		if (kind == HJG_VERDICT_RIVAL)
+			why = candidate.outrun;
 	}
 	else if (hjg_force)
 		hjg_planner_keep_offers(joinrel);

@@ -39,16 +39,6 @@ slot_reading_ns(const HjgCandidate *candidate, const Path *scan)
 	return scan->total_cost * costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001) + scan->rows * costs->marshal_tuple_ns;
 }
 
-/* Predict the time of the node's own reading of a table, its filter included. */
-static double
-table_reading_ns(const HjgCandidate *candidate, const RelOptInfo *rel)
-{
-	const HjgUnitCosts *costs = candidate->costs;
-
-	return rel->tuples * (costs->direct_tuple_ns + rel->baserestrictcost.per_tuple * costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001)) +
-		rel->pages * (BLCKSZ / (1024.0 * 1024.0)) * costs->read_mb_ns;
-}
-
 /*
  * Choose the path by which the node reads a side as a whole: the cheapest one; or, if that is a scan of nothing but an index, a
  * sequential one where the node reads the table in less time, and its price is not much higher.  Core drops that.  Of 500K rows
@@ -59,22 +49,24 @@ choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSid
 {
 	Path	   *cheapest = rel->cheapest_total_path;
 	HjgSideFacts *side;
+	HjgScanTimes times;
 
 	if (!hjg_direct_scan || cheapest->pathtype != T_IndexOnlyScan || ((IndexPath *) cheapest)->indexclauses != NIL)
 		return cheapest;
 	side = hjg_planner_side(candidate->facts, rel, room);
 	if (!side->readable)
 		return cheapest;
-	if (side->scan == NULL)
+	times = hjg_model_scan(candidate->costs, &side->scan, 1);
+	if (side->seqscan == NULL)
 	{
 		/* it lasts as long as the facts: the current context may be a short-lived one of GEQO */
 		MemoryContext old_context = MemoryContextSwitchTo(root->planner_cxt);
 
-		side->scan = create_seqscan_path(root, rel, NULL, 0);
+		side->seqscan = create_seqscan_path(root, rel, NULL, 0);
 		MemoryContextSwitchTo(old_context);
 	}
-	return enable_seqscan && side->scan->total_cost < cheapest->total_cost * MOST_DEARER &&
-		table_reading_ns(candidate, rel) < slot_reading_ns(candidate, cheapest) ? side->scan : cheapest;
+	return enable_seqscan && side->seqscan->total_cost < cheapest->total_cost * MOST_DEARER &&
+		times.own_ns + times.read_ns < slot_reading_ns(candidate, cheapest) ? side->seqscan : cheapest;
 }
 
 /*
@@ -127,6 +119,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	own.inner_unique = candidate->extra->inner_unique;
 	own.build_rows = parallel_aware ? candidate->innerrel->rows : inner_path->rows;
 	own.unit_ns = candidate->unit_ns;
+	own.ns_cost = candidate->ns_cost;
 	own.hashclauses = candidate->hashclauses;
 	own.restrictlist = candidate->extra->restrictlist;
 	if (candidate->aggregates != NULL)
@@ -224,7 +217,7 @@ hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
 	if (hjg_force)
 		drop_core_paths(joinrel);
 	candidate->accepted = false;
-	candidate->declined = NULL;
+	candidate->declined = candidate->outrun = NULL;
 	offer_path(root, candidate, outer_path, inner_path, false, false);
 	if (candidate->consider_startup && startup_path != NULL && startup_path != outer_path &&
 		startup_path->param_info == NULL)

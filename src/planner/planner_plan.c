@@ -27,7 +27,7 @@ typedef struct PlanKeys
 	List	   *collations;
 } PlanKeys;
 
-/* An item of order_quals(). */
+/* An item of hjg_planner_order_quals(). */
 typedef struct QualItem
 {
 	RestrictInfo *rinfo;
@@ -35,13 +35,8 @@ typedef struct QualItem
 	Index		security_level;
 } QualItem;
 
-/*
- * Order quals: cheap ones first, but never across security levels, except that cheap
- * leakproof ones may run at any time.  This is the order that core gives the
- * quals of its own joins; its function for that is not exported.
- */
-static List *
-order_quals(PlannerInfo *root, List *rinfos)
+List *
+hjg_planner_order_quals(PlannerInfo *root, List *rinfos)
 {
 	int			nitems = list_length(rinfos);
 	QualItem   *items;
@@ -171,7 +166,7 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	const HjgPath *path = (const HjgPath *) best_path;
-	List	   *restrictlist = order_quals(root, list_difference_ptr(path->restrictlist, path->hashclauses));
+	List	   *restrictlist = hjg_planner_order_quals(root, list_difference_ptr(path->restrictlist, path->hashclauses));
 	Plan	   *outer_plan = linitial(custom_plans);
 	Plan	   *inner_plan = lsecond(custom_plans);
 	const PlanKeys keys = split_keys(path);

@@ -4,8 +4,15 @@
  *
  * The prediction is that of the engine which is expected to be the fastest.  A price is compared with those of core's joins, and
  * where core would not hash at all, the time is (planner_rivals.c).
+ *
+ * What a cost of 1.0 stands for in core's hash joins differs by a factor of ten from join to join, with their tables' sizes and uniqueness:
+ * that is the currency in which one of ours is compared with them.  If it is better, it gets an even price: in the currency of core's
+ * scans and of what it charges for parallel work, the same for all joins of ours, so that among these it is time that chooses
+ * sides, the order of joins and the number of processes.  Where core's paths cost less than that, its price goes just below theirs.
  */
 #include "postgres.h"
+
+#include <math.h>
 
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -30,6 +37,9 @@
  * four processes with 2 MB took 0.73 to 0.99 of core's speed where the prices were equal.
  */
 #define CROWDED_SPILL 1.5
+
+/* Prices that differ less are one to add_path(). */
+#define CLEARLY_MORE 1.011
 
 /* ---------- where it is joined ---------- */
 
@@ -134,7 +144,7 @@ choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
 	HjgPath    *own = offer->own;
 	HjgJoinShape *shape = &offer->shape;
 	const double build_rows = shape->build_rows * shape->participants;
-	const bool	may_be_in_place = shape->spill_passes == 0 && (shape->probe_vectors || shape->probe_scan_rows > 0);
+	const bool	may_be_in_place = shape->spill_passes == 0 && (shape->probe_vectors || shape->probe_scan.own_ns > 0);
 
 	shape->in_place = may_be_in_place && (hjg_embedded_rows < 0 || build_rows < hjg_embedded_rows);
 	/* participants that share a build side share a job, however few their probe rows */
@@ -162,14 +172,19 @@ choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
 /* ---------- the price ---------- */
 
 /*
- * Price what a child's price contains and is not spent when the node reads its table, or takes
- * its rows as vectors; and the pages, which are in the prediction, too.  A scan stays as expensive
- * as its pages and its filter, a join as its work.
+ * Price what a child's price contains and is not spent when the node reads its table, or takes its rows as vectors; and the
+ * reading itself, which is in the prediction, too.  Rows and conditions of a scan cost the part of core's price that they take of
+ * core's time; pages cost what they do.  A join stays as expensive as its work.
  */
 static Cost
-child_credit(double saved_ns, double read_ns, Cost ns_cost, double rows)
+child_credit(const Path *child, const HjgScanTimes *scan, double saved_ns, double rows, Cost ns_cost)
 {
-	return Min(saved_ns * ns_cost, cpu_tuple_cost * rows) + read_ns * ns_cost;
+	const RelOptInfo *rel = child->parent;
+
+	if (scan->own_ns <= 0)
+		return Min(saved_ns * ns_cost, cpu_tuple_cost * rows);
+	return (cpu_tuple_cost + rel->baserestrictcost.per_tuple) * rel->tuples * (rows / Max(rel->rows, 1)) *
+		(1 - scan->own_ns / Max(scan->core_ns, 1)) + (scan->own_ns + scan->read_ns) * ns_cost;
 }
 
 /* Price the quals beside the plain comparison of keys, as core charges them: the same for all paths. */
@@ -192,25 +207,31 @@ price_quals(PlannerInfo *root, HjgCandidate *candidate)
 		candidate->qual_cost.per_tuple += candidate->hash_cost.per_tuple;
 }
 
+/* Price a child; even: joins of ours by their even price. */
+static Cost
+child_price(const Path *child, bool even)
+{
+	return even && hjg_planner_is_ours(child) ? ((const HjgPath *) child)->even_cost : child->total_cost;
+}
+
 /* Fill in the path's costs: the children's, the prediction, the quals. */
 static void
-set_price(const HjgCandidate *candidate, const HjgOffer *offer)
+set_price(const HjgCandidate *candidate, const HjgOffer *offer, Cost ns_cost, bool even)
 {
 	const HjgPrediction *prediction = &offer->prediction;
 	const HjgJoinShape *shape = &offer->shape;
-	const Cost	ns_cost = candidate->ns_cost;
 	Path	   *path = &offer->own->custom.path;
 	const QualCost *target_cost = &path->pathtarget->cost;
 	Cost		startup;
 	Cost		outer_run;
 	Cost		total;
 
-	startup = offer->outer->startup_cost + offer->inner->total_cost -
-		child_credit(prediction->saved_build_ns, prediction->read_build_ns, ns_cost, Max(shape->build_scan_rows, shape->build_rows)) +
+	startup = offer->outer->startup_cost + child_price(offer->inner, even) -
+		child_credit(offer->inner, &shape->build_scan, prediction->saved_build_ns, shape->build_rows, ns_cost) +
 		candidate->qual_cost.startup + candidate->hash_cost.startup + target_cost->startup +
 		(prediction->startup_ns + prediction->marshal_build_ns + prediction->build_ns) * ns_cost;
-	outer_run = offer->outer->total_cost - offer->outer->startup_cost -
-		child_credit(prediction->saved_probe_ns, prediction->read_probe_ns, ns_cost, Max(shape->probe_scan_rows, shape->probe_rows));
+	outer_run = child_price(offer->outer, even) - offer->outer->startup_cost -
+		child_credit(offer->outer, &shape->probe_scan, prediction->saved_probe_ns, shape->probe_rows, ns_cost);
 	total = startup + outer_run +
 		candidate->qual_cost.per_tuple * hjg_planner_charged_pairs(candidate, shape->probe_rows, shape->pairs) +
 		target_cost->per_tuple * path->rows +
@@ -222,6 +243,41 @@ set_price(const HjgCandidate *candidate, const HjgOffer *offer)
 	path->total_cost = Max(total, startup);
 }
 
+/*
+ * Set the path's price: its even one, but, where it is better than core's paths alone, below theirs, and below that of a slower join
+ * of ours.  Returns false if the path is of no use, because one of ours in the list takes no more time.
+ */
+static bool
+settle_price(const HjgCandidate *candidate, const HjgOffer *offer, bool better)
+{
+	const bool	partial = offer->own->custom.path.parallel_workers > 0;
+	Path	   *path = &offer->own->custom.path;
+	Cost		below = INFINITY;
+	Cost		above = 0;
+	ListCell   *lc;
+
+	set_price(candidate, offer, candidate->ns_cost, true);
+	offer->own->even_cost = path->total_cost;
+	foreach(lc, partial ? candidate->joinrel->partial_pathlist : candidate->joinrel->pathlist)
+	{
+		const Path *other = lfirst(lc);
+		const bool	faster = hjg_planner_is_ours(other) && ((const HjgPath *) other)->even_cost < path->total_cost * CLEARLY_MORE;
+
+		if (other->param_info != NULL)
+			continue;
+		if (!faster)
+			below = Min(below, other->total_cost / CLEARLY_MORE);
+		else if (candidate->consider_startup && path->startup_cost * CLEARLY_MORE < other->startup_cost)
+			above = Max(above, other->total_cost * CLEARLY_MORE);
+		else
+			return false;
+	}
+	if (better)
+		path->total_cost = Max(Min(path->total_cost, below), above);
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+	return true;
+}
+
 /* Turn nanoseconds into microseconds that fit an integer list. */
 static int
 whole_us(double ns)
@@ -230,13 +286,20 @@ whole_us(double ns)
 }
 
 static void
-keep_prediction(HjgPath *own, const HjgPrediction *prediction)
+keep_prediction(const HjgOffer *offer)
 {
+	const HjgPrediction *prediction = &offer->prediction;
+	const HjgScanTimes *build_scan = &offer->shape.build_scan;
+	const HjgScanTimes *probe_scan = &offer->shape.probe_scan;
+	HjgPath    *own = offer->own;
+
 	own->prediction_us[HJG_PREDICTION_MARSHAL_BUILD] = whole_us(prediction->marshal_build_ns);
 	own->prediction_us[HJG_PREDICTION_MARSHAL_PROBE] = whole_us(prediction->marshal_probe_ns);
 	own->prediction_us[HJG_PREDICTION_BUILD] = whole_us(prediction->build_ns + prediction->startup_ns);
 	own->prediction_us[HJG_PREDICTION_PROBE] = whole_us(prediction->probe_ns);
 	own->prediction_us[HJG_PREDICTION_EMIT] = whole_us(prediction->emit_ns);
+	own->prediction_us[HJG_PREDICTION_SCAN_BUILD] = whole_us(build_scan->own_ns + build_scan->read_ns);
+	own->prediction_us[HJG_PREDICTION_SCAN_PROBE] = whole_us(probe_scan->own_ns + probe_scan->read_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_TRANSFER] = whole_us(prediction->transfer_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_BUILD] = whole_us(prediction->gpu_build_ns);
 	own->prediction_us[HJG_PREDICTION_GPU_PROBE] = whole_us(prediction->gpu_probe_ns);
@@ -252,7 +315,8 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 	HjgUnitCosts crowded;
 	HjgOffer	offer;
 	double		saved_ns = 0;
-	const char *why;
+	bool		wins;
+	bool		better;
 
 	offer.own = own;
 	offer.outer = outer_path;
@@ -268,19 +332,25 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 	}
 	choose_engine(candidate, &offer);
 	price_quals(root, candidate);
-	set_price(candidate, &offer);
 	if (candidate->aggregates != NULL)
 		saved_ns = hjg_planner_aggregation_saves_ns(candidate, own, offer.prediction.emit_ns);
-	keep_prediction(own, &offer.prediction);
-	if (hjg_force)
-		return NULL;
-	if (!hjg_planner_may_win(candidate, path->startup_cost, path->total_cost - saved_ns * candidate->ns_cost, partial))
+	keep_prediction(&offer);
+	set_price(candidate, &offer, candidate->core_ns_cost, false);
+	/* what takes less time than a join that has beaten core's beats them, too */
+	better = hjg_planner_best(candidate, partial) != NULL ||
+		hjg_planner_wins(candidate, path->startup_cost, path->total_cost + candidate->spared, partial);
+	wins = better ||
+		hjg_planner_wins(candidate, path->startup_cost, path->total_cost - saved_ns * candidate->core_ns_cost, partial);
+	if (!wins && candidate->rivals[partial].price == 0)
 		return dearer;
-	offer.prediction.total_ns -= saved_ns;
-	why = hjg_planner_faster_rival(candidate, &offer);
-	if (why != NULL)
-		return why;
-	path->total_cost = hjg_planner_undercut(candidate, &offer);
-	path->startup_cost = Min(path->startup_cost, path->total_cost);
-	return hjg_planner_wins(candidate, path->startup_cost, path->total_cost - saved_ns * candidate->ns_cost, partial) ? NULL : dearer;
+	if (!hjg_force)
+	{
+		offer.prediction.total_ns -= saved_ns;
+		candidate->outrun = hjg_planner_faster_rival(root, candidate, &offer);
+		if (candidate->outrun != NULL)
+			return candidate->outrun;
+		if (!wins && !hjg_planner_is_overpriced(candidate, &offer))
+			return dearer;
+	}
+	return settle_price(candidate, &offer, better || !wins) ? NULL : "another order of joins is expected to take less time";
 }

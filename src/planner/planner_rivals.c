@@ -13,11 +13,10 @@
  * With 500K and 125K rows, loops of 200 look-ups take half the time of the hash joins of ours that would be chosen otherwise,
  * and merges that end early a third.
  *
- * Conversely, a merge join that reads part of two tables in the order of their indexes may have a price below that of all their
- * pages, which our join reads, and take longer nevertheless. If these pages are few enough to be in memory, and the merge is
- * much slower, our price is lowered to just below the merge's, so that the plan above the join costs what it would have cost.
- * With two primary keys our join takes 0.45 of the merge's time. Where a condition removes rows, core estimates badly how far a
- * merge reads, so there prices are compared as they are.
+ * Conversely, core's cheapest path may take longer than its price says: a merge join that reads part of two tables in the order
+ * of their indexes, or a loop that looks up a large part of a table's rows. If its pages are few enough to be in memory, and it is
+ * much slower than ours, its price does not count. With two primary keys our join takes 0.45 of the merge's time. Where a
+ * condition removes rows, core estimates badly how far a merge reads, so there prices are compared as they are.
  */
 #include "postgres.h"
 
@@ -30,10 +29,7 @@
 #include "base/hjg_compat.h"
 #include "planner/hjg_planner_path.h"
 
-/* Prices that differ less are equal to add_path(). */
-#define CLEARLY_MORE 1.02
-
-/* A merge join whose predicted time is longer by this factor is slower, whatever the errors of the predictions. */
+/* A rival whose predicted time is longer by this factor is slower, whatever the errors of the predictions. */
 #define SURELY_LONGER 1.25
 
 /*
@@ -43,8 +39,22 @@
  */
 #define FEWER_ROWS 0.25
 
-/* Tables up to this share of the buffer pool are taken to be in it when they are joined. */
+/* Tables up to this share of the buffer pool are taken to be in it when they are joined; and tables that look-ups search. */
 #define POOL_SHARE 0.25
+#define LARGE_POOL_SHARE 0.75
+
+/* A look-up takes at most this many times as long as reading a row in a scan. */
+#define MOST_ROWS_PER_LOOKUP 200
+
+/*
+ * A loop with a smaller share of its path's price is no rival, as our price would have to go below that of its outer side; nor is
+ * one over a table that stays in the processor's cache, whose look-ups take no longer than those in a hash table.
+ */
+#define LEAST_PAGES (2 * 1024 * 1024 / BLCKSZ)
+#define LEAST_PART 0.05
+
+/* To avoid a risk our join may take longer by this share of the outer side's time, if core's estimate is right. */
+#define MOST_REGRET 0.3
 
 /* Compute the time of a cost of 1.0 of core's scans and filters, not of its joins. */
 static double
@@ -53,14 +63,11 @@ scan_unit_ns(const HjgOffer *offer)
 	return offer->costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
 }
 
-/*
- * Compute the time of a side below the node. Of a table that the node reads itself this is the filter alone, because reading is
- * part of the prediction.
- */
+/* Compute the time of a side below the node. Of a table that the node reads itself all is part of the prediction. */
 static double
-child_ns(const Path *child, double scan_rows, double unit_ns)
+child_ns(const Path *child, const HjgScanTimes *scan, double unit_ns)
 {
-	return (scan_rows > 0 ? child->parent->baserestrictcost.per_tuple * scan_rows : child->total_cost) * unit_ns;
+	return scan->own_ns > 0 ? 0 : child->total_cost * unit_ns;
 }
 
 /* ---------- merge joins ---------- */
@@ -96,8 +103,8 @@ find_merge(const List *paths)
 static double
 whole_ns(const HjgOffer *offer)
 {
-	return offer->prediction.total_ns + child_ns(offer->outer, offer->shape.probe_scan_rows, scan_unit_ns(offer)) +
-		child_ns(offer->inner, offer->shape.build_scan_rows, scan_unit_ns(offer));
+	return offer->prediction.total_ns + child_ns(offer->outer, &offer->shape.probe_scan, scan_unit_ns(offer)) +
+		child_ns(offer->inner, &offer->shape.build_scan, scan_unit_ns(offer));
 }
 
 /* Compare with merges of tables alone: the time of joins below a merge cannot be computed from prices. */
@@ -112,31 +119,32 @@ is_merge_faster(const HjgCandidate *candidate, const HjgOffer *offer, Cost hash_
 	return merge != NULL && merge->total_cost < hash_price && merge->total_cost * scan_unit_ns(offer) < whole_ns(offer);
 }
 
-Cost
-hjg_planner_below_merge(const HjgCandidate *candidate, bool partial)
+/* Find core's cheapest path of no parameters in a list; NULL: there is none. */
+static const Path *
+find_cheapest(const List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		if (((const Path *) lfirst(lc))->param_info == NULL)
+			return lfirst(lc);
+	return NULL;
+}
+
+/* Does the path merge two tables by indexes, both in memory? */
+static bool
+is_index_merge(const HjgCandidate *candidate, const Path *path)
 {
 	const RelOptInfo *joinrel = candidate->joinrel;
 	const RelOptInfo *outerrel = candidate->outerrel;
 	const RelOptInfo *innerrel = candidate->innerrel;
-	const List *paths = partial ? joinrel->partial_pathlist : joinrel->pathlist;
-	const MergePath *merge = paths != NIL && is_sorted_merge(linitial(paths)) ? linitial(paths) : NULL;
+	const MergePath *merge = is_sorted_merge(path) ? (const MergePath *) path : NULL;
 
-	/* not where only the first rows may be wanted, nor for partitions, whose pages are many more in all */
-	if (merge == NULL || !IsA(merge->jpath.outerjoinpath, IndexPath) || !IsA(merge->jpath.innerjoinpath, IndexPath) ||
-		joinrel->consider_startup || IS_OTHER_REL(joinrel) || !IS_SIMPLE_REL(outerrel) || !IS_SIMPLE_REL(innerrel) ||
-		outerrel->baserestrictinfo != NIL || innerrel->baserestrictinfo != NIL ||
-		(double) outerrel->pages + innerrel->pages > NBuffers * POOL_SHARE)
-		return INFINITY;
-	return merge->jpath.path.total_cost / CLEARLY_MORE;
-}
-
-Cost
-hjg_planner_undercut(const HjgCandidate *candidate, const HjgOffer *offer)
-{
-	const Path *path = &offer->own->custom.path;
-	const Cost	price = hjg_planner_below_merge(candidate, path->parallel_workers > 0);
-
-	return price * scan_unit_ns(offer) > whole_ns(offer) * SURELY_LONGER ? Min(price, path->total_cost) : path->total_cost;
+	/* of partitions there are many more pages */
+	return merge != NULL && IsA(merge->jpath.outerjoinpath, IndexPath) && IsA(merge->jpath.innerjoinpath, IndexPath) &&
+		!IS_OTHER_REL(joinrel) && IS_SIMPLE_REL(outerrel) && IS_SIMPLE_REL(innerrel) &&
+		outerrel->baserestrictinfo == NIL && innerrel->baserestrictinfo == NIL &&
+		(double) outerrel->pages + innerrel->pages <= NBuffers * POOL_SHARE;
 }
 
 /* ---------- nested loops ---------- */
@@ -171,50 +179,166 @@ find_loop(const Path *driver, const RelOptInfo *rel, double result_rows, Cost *p
 	return cheapest;
 }
 
-/* Predict the time of a loop, without reading the driving side. */
-static double
-loop_ns(HjgQueryFacts *facts, const HjgUnitCosts *costs, const Path *driver, const Path *lookup)
+/* Describe the look-ups of a loop to the model. */
+static HjgLookups
+describe_lookups(HjgQueryFacts *facts, const Path *driver, const Path *lookup)
 {
-	HjgLookups	lookups = {
+	return (HjgLookups) {
 		.nlookups = driver->rows * (facts->repeated ? FEWER_ROWS : 1),
 		.rows = lookup->rows,
 		.mb = lookup->parent->pages * (BLCKSZ / (1024.0 * 1024.0)),
 		.scattered = IsA(lookup, IndexPath) ?
 			hjg_planner_scattering(facts, ((const IndexPath *) lookup)->indexinfo) : 1
 	};
+}
 
-	return hjg_model_lookups_ns(costs, &lookups);
+/* Predict what a loop spends on reading its driving side, of what is in our prediction or saved there. */
+static double
+driving_ns(double saved_ns, const HjgScanTimes *scan)
+{
+	return scan->own_ns > 0 ? scan->core_ns + scan->read_ns : saved_ns;
+}
+
+/* Times of the two, beside the driving side, by core's estimate of its rows and by that of a risk. */
+typedef struct LoopTimes
+{
+	double		ours_ns;
+	double		loop_ns;
+	double		ours_risk_ns;
+	double		loop_risk_ns;
+	double		driver_ns;		/* of the driving side, by the first estimate */
+} LoopTimes;
+
+static LoopTimes
+compare_loop(const HjgCandidate *candidate, const HjgOffer *offer, const HjgRival *loop)
+{
+	const HjgPrediction *prediction = &offer->prediction;
+	const HjgUnitCosts *costs = offer->costs;
+	const HjgJoinShape *shape = &offer->shape;
+	const double more_rows = loop->lookups.nlookups * (loop->risk - 1);
+	LoopTimes	times = {.ours_ns = prediction->total_ns};
+
+	/* both read the driving side */
+	if (loop->driving == candidate->innerrel)
+		times.ours_ns += child_ns(offer->outer, &shape->probe_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_build_ns, &shape->build_scan);
+	else
+		times.ours_ns += child_ns(offer->inner, &shape->build_scan, scan_unit_ns(offer)) - driving_ns(prediction->saved_probe_ns, &shape->probe_scan);
+	times.loop_ns = hjg_model_lookups_ns(costs, &loop->lookups);
+	times.ours_risk_ns = times.ours_ns + more_rows * (costs->marshal_tuple_ns + costs->build_tuple_ns + costs->emit_tuple_ns);
+	times.loop_risk_ns = times.loop_ns * loop->risk;
+	times.driver_ns = loop->driving_cost * scan_unit_ns(offer);
+	return times;
+}
+
+/* Does the loop take less time, or would ours take much more by core's estimate of rows, however likely a larger number of them is? */
+static bool
+is_loop_preferred(const LoopTimes *times, double margin)
+{
+	if (times->ours_ns * margin < times->loop_ns)
+		return false;
+	return times->ours_risk_ns * margin >= times->loop_risk_ns || times->ours_ns - times->loop_ns > times->driver_ns * MOST_REGRET;
+}
+
+/* Find out how many times as many rows than core expects a side may have that drives a loop. */
+static double
+driving_risk(PlannerInfo *root, const RelOptInfo *driving)
+{
+	return IS_SIMPLE_REL(driving) ? 1 : hjg_planner_risk(root, driving->relids);
 }
 
 /* Compare with a loop that the inner side drives, or the outer one. */
 static bool
-is_loop_faster(const HjgCandidate *candidate, const HjgOffer *offer, bool inner_drives, Cost hash_price)
+is_loop_faster(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer, bool inner_drives, Cost hash_price)
 {
-	const HjgPrediction *prediction = &offer->prediction;
-	const HjgJoinShape *shape = &offer->shape;
 	const Path *path = &offer->own->custom.path;
 	const Path *driver = inner_drives ? driving_path(candidate->innerrel, path, offer->inner) :
 		driving_path(candidate->outerrel, path, offer->outer);
 	const Path *lookup;
-	Cost		price;
-	double		ours_ns;
+	HjgRival	loop = {.risk = 1};
+	LoopTimes	times;
 
 	if (driver == NULL)
 		return false;
-	lookup = find_loop(driver, inner_drives ? candidate->outerrel : candidate->innerrel, path->rows, &price);
-	if (lookup == NULL || price >= hash_price)
+	lookup = find_loop(driver, inner_drives ? candidate->outerrel : candidate->innerrel, path->rows, &loop.price);
+	if (lookup == NULL || loop.price >= hash_price)
 		return false;
-	/* both read the driving side */
-	ours_ns = prediction->total_ns;
-	if (inner_drives)
-		ours_ns += child_ns(offer->outer, shape->probe_scan_rows, scan_unit_ns(offer)) - prediction->saved_build_ns - prediction->read_build_ns;
-	else
-		ours_ns += child_ns(offer->inner, shape->build_scan_rows, scan_unit_ns(offer)) - prediction->saved_probe_ns - prediction->read_probe_ns;
-	return loop_ns(candidate->facts, offer->costs, driver, lookup) < ours_ns;
+	loop.driving = driver->parent;
+	loop.driving_cost = driver->total_cost;
+	loop.lookups = describe_lookups(candidate->facts, driver, lookup);
+	if (candidate->rivals[0].driving != NULL || candidate->rivals[1].driving != NULL)
+		loop.risk = driving_risk(root, driver->parent);
+	times = compare_loop(candidate, offer, &loop);
+	return is_loop_preferred(&times, 1);
+}
+
+/* ---------- core's cheapest path ---------- */
+
+/* Is core's path a loop that looks up so many rows that reading the whole table may take less time? */
+static bool
+is_long_loop(PlannerInfo *root, const HjgCandidate *candidate, const Path *path)
+{
+	const NestPath *loop = (const NestPath *) path;
+	const Path *driver;
+	const RelOptInfo *rel;
+	double		risk;
+
+	if (!IsA(loop, NestPath) || HJG_DISABLED_NODES(path) > 0 ||
+		!IsA(loop->jpath.innerjoinpath, IndexPath) || loop->jpath.innerjoinpath->param_info == NULL)
+		return false;
+	driver = loop->jpath.outerjoinpath;
+	rel = loop->jpath.innerjoinpath->parent;
+	risk = driving_risk(root, driver->parent);
+	return ((driver->parent == candidate->outerrel && rel == candidate->innerrel) ||
+			(driver->parent == candidate->innerrel && rel == candidate->outerrel)) &&
+		rel->pages > LEAST_PAGES && rel->pages <= NBuffers * LARGE_POOL_SHARE &&
+		driver->parent->rows * risk * MOST_ROWS_PER_LOOKUP > rel->tuples &&
+		(path->total_cost - driver->total_cost) * risk > path->total_cost * LEAST_PART;
+}
+
+static HjgRival
+find_rival(PlannerInfo *root, const HjgCandidate *candidate, bool partial)
+{
+	const RelOptInfo *joinrel = candidate->joinrel;
+	const Path *path = find_cheapest(partial ? joinrel->partial_pathlist : joinrel->pathlist);
+	const JoinPath *loop = (const JoinPath *) path;
+
+	if (path == NULL)
+		return (HjgRival) {0};
+	/* where but the first rows may be wanted the rival is left to hand them out, a merge in their order, too */
+	if (!joinrel->consider_startup && is_index_merge(candidate, path))
+		return (HjgRival) {.price = path->total_cost};
+	if (candidate->consider_startup || root->limit_tuples >= 0 || !is_long_loop(root, candidate, path))
+		return (HjgRival) {0};
+	return (HjgRival) {
+		.price = path->total_cost,.driving = loop->outerjoinpath->parent,.driving_cost = loop->outerjoinpath->total_cost,
+		.risk = driving_risk(root, loop->outerjoinpath->parent),
+		.lookups = describe_lookups(hjg_planner_facts(root), loop->outerjoinpath, loop->innerjoinpath)
+	};
+}
+
+void
+hjg_planner_find_rivals(PlannerInfo *root, HjgCandidate *candidate)
+{
+	for (int partial = 0; partial <= 1; partial++)
+		candidate->rivals[partial] = find_rival(root, candidate, partial);
+}
+
+bool
+hjg_planner_is_overpriced(const HjgCandidate *candidate, const HjgOffer *offer)
+{
+	const HjgRival *rival = &candidate->rivals[offer->own->custom.path.parallel_workers > 0];
+	LoopTimes	times;
+
+	if (rival->price == 0)
+		return false;
+	if (rival->driving == NULL)
+		return rival->price * scan_unit_ns(offer) > whole_ns(offer) * SURELY_LONGER;
+	times = compare_loop(candidate, offer, rival);
+	return !is_loop_preferred(&times, SURELY_LONGER);
 }
 
 const char *
-hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer)
+hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer)
 {
 	const JoinType jointype = candidate->jointype;
 	const bool	preserves_inner = jointype == JOIN_RIGHT || HJG_IS_BUILD_ONLY(jointype);
@@ -226,8 +350,8 @@ hjg_planner_faster_rival(const HjgCandidate *candidate, const HjgOffer *offer)
 		return "core's merge join of sorted inputs is expected to take less time";
 	/* a loop can preserve only its driving side */
 	if (enable_nestloop && jointype != JOIN_FULL &&
-		((!preserves_inner && is_loop_faster(candidate, offer, false, hash_price)) ||
-		 ((preserves_inner || jointype == JOIN_INNER) && is_loop_faster(candidate, offer, true, hash_price))))
+		((!preserves_inner && is_loop_faster(root, candidate, offer, false, hash_price)) ||
+		 ((preserves_inner || jointype == JOIN_INNER) && is_loop_faster(root, candidate, offer, true, hash_price))))
 		return "core's nested loop over an index is expected to take less time";
 	return NULL;
 }

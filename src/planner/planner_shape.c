@@ -104,21 +104,13 @@ gives_vectors(const Path *path, const HjgSideFacts *side)
 	return hjg_direct_scan && hjg_planner_is_ours(path) && side->plain;
 }
 
-/*
- * Count the rows of the table, of which so many pass the filter, and the megabytes of its pages, if the path is a scan of one
- * that the node reads itself; else 0.
- */
-static double
-direct_rows(const Path *path, const HjgSideFacts *side, double rows, double *mb)
+/* Predict the reading of so many of its rows, if the path is a scan of a table that the node reads itself; else it takes nothing. */
+static HjgScanTimes
+direct_scan(const HjgCandidate *candidate, const Path *path, const HjgSideFacts *side, double rows)
 {
-	const RelOptInfo *rel = path->parent;
-	const double share = rows / Max(rel->rows, 1);
-
-	*mb = 0;
 	if (path->pathtype != T_SeqScan || !side->readable)
-		return 0;
-	*mb = share * rel->pages * BLCKSZ / (1024.0 * 1024.0);
-	return share * rel->tuples;
+		return (HjgScanTimes) {0};
+	return hjg_model_scan(candidate->costs, &side->scan, rows / Max(path->parent->rows, 1));
 }
 
 /*
@@ -172,12 +164,12 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 	shape->build_varlenas = inner->nvarlenas;
 	shape->build_width = inner_path->pathtarget->width;
 	shape->build_vectors = gives_vectors(inner_path, inner);
-	shape->build_scan_rows = direct_rows(inner_path, inner, shape->build_rows, &shape->build_scan_mb);
+	shape->build_scan = direct_scan(candidate, inner_path, inner, shape->build_rows);
 	shape->probe_columns = outer->ncolumns;
 	shape->probe_varlenas = outer->nvarlenas;
 	shape->probe_width = outer_path->pathtarget->width;
 	shape->probe_vectors = gives_vectors(outer_path, outer);
-	shape->probe_scan_rows = direct_rows(outer_path, outer, shape->probe_rows, &shape->probe_scan_mb);
+	shape->probe_scan = direct_scan(candidate, outer_path, outer, shape->probe_rows);
 	/* participants that share a build side add up their memory, too */
 	shape->build_bytes = shape->build_rows * row_bytes;
 	if (shape->build_rows * (row_bytes + FULL_ROW_BYTES + FULL_VARLENA_BYTES * inner->nvarlenas) > hash_memory)

@@ -107,10 +107,13 @@ hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate)
 	hjg_planner_find_unique(root, candidate);
 	candidate->unit_ns = hjg_model_cost_unit_ns(facts->calibrated, core_table_rows(candidate)) *
 		hjg_planner_underpriced(candidate);
-	candidate->ns_cost = 1 / candidate->unit_ns;
+	candidate->core_ns_cost = candidate->ns_cost = 1 / candidate->unit_ns;
 	candidate->costs = facts->calibrated;
 	if (facts->overridden == NULL)
+	{
+		candidate->ns_cost = 1 / facts->calibrated->small_unit_ns;
 		return;
+	}
 	*facts->overridden = *facts->calibrated;
 	override_costs(facts->overridden, candidate->unit_ns);
 	candidate->costs = facts->overridden;

@@ -84,6 +84,36 @@ extern void hjg_scan_reset(HjgScan *scan);
 /* Forget memory in the work context, which is about to be emptied. */
 extern void hjg_scan_forget(HjgScan *scan);
 
+/* ---------- what a scan will do, for whoever predicts its time ---------- */
+
+/* Columns to be read of a row without NULLs, as scan_heap.c reads them. */
+typedef struct HjgRowColumns
+{
+	int			nfixed;			/* at fixed places */
+	int			nbefore;		/* attributes before the first of variable width */
+	int			nsteps;			/* attributes behind the first of variable width that are stepped over: of fixed width, ... */
+	int			nvarlenas;		/* ... and of variable width */
+	int			fixed_bytes;	/* of the row, up to the last one at a fixed place that is read or stepped over */
+} HjgRowColumns;
+
+/* Count what reading these attributes, each greater than 0, takes (scan_heap_reader.c). */
+extern void hjg_scan_heap_count(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgRowColumns *columns);
+
+/* Conditions that a scan evaluates in vectors. */
+typedef struct HjgSimpleConditions
+{
+	int			n;				/* the first ones of the list, and */
+	HjgFilter **filters;		/* one for each, with operands that are not known yet */
+	int			ncolumns;		/* that they look at */
+	AttrNumber *attnos;
+} HjgSimpleConditions;
+
+/*
+ * Find those of the conditions of a table, in the order in which its scan has them; relid: its range table index in them.  By the rules of
+ * hjg_scan_filter_create(), which decides again (scan_filter.c).
+ */
+extern void hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditions *simple);
+
 /* ---------- expressions (scan_filter.c) ---------- */
 
 /* Find the expression below type changes that do not change the value. */

@@ -1,7 +1,7 @@
 /*
  * hjg_scan_filter.h
  *	  The conditions of a scan as scan_filter.c makes them and scan_table.c uses them.
- *	  Internal to the room "scan".
+ *	  Internal to the room "scan", but for calibration.
  */
 #ifndef HJG_SCAN_FILTER_H
 #define HJG_SCAN_FILTER_H

@@ -41,7 +41,9 @@ typedef struct Operand
 
 struct HjgScanFilter
 {
-	SeqScanState *seq;
+	SeqScanState *seq;			/* NULL: conditions are looked at, not evaluated */
+	Index		relid;			/* of the table, in its conditions */
+	TupleDesc	desc;
 	HjgFilter  *filter;			/* AND of the simple conditions */
 	bool		complete;		/* there are no others */
 	List	   *operands;		/* of Operand, to be bound or bound */
@@ -103,9 +105,9 @@ find_column(HjgScanFilter *scan, Expr *expr, int width)
 	Var		   *var = (Var *) expr;
 	Form_pg_attribute att;
 
-	if (!IsA(expr, Var) || var->varno != ((Scan *) scan->seq->ss.ps.plan)->scanrelid || var->varattno <= 0)
+	if (!IsA(expr, Var) || var->varno != scan->relid || var->varattno <= 0)
 		return -1;
-	att = TupleDescAttr(scan->seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor, var->varattno - 1);
+	att = TupleDescAttr(scan->desc, var->varattno - 1);
 	width = width == HJG_NUMERIC_WIDTH ? HJG_VARIABLE_WIDTH : width;
 	if (width != 0 && (att->attlen != width || att->attbyval != (width > 0)))
 		return -1;
@@ -126,11 +128,10 @@ is_operand(Expr *expr)
 static bool
 is_fallible(const HjgScanFilter *scan, Expr *expr)
 {
-	const EState *estate = scan->seq->ss.ps.state;
+	const ParamListInfo params = scan->seq != NULL ? scan->seq->ss.ps.state->es_param_list_info : NULL;
 
 	return IsA(expr, Param) &&
-		(((Param *) expr)->paramkind == PARAM_EXEC ||
-		 (estate->es_param_list_info != NULL && estate->es_param_list_info->paramFetch != NULL));
+		(((Param *) expr)->paramkind == PARAM_EXEC || (params != NULL && params->paramFetch != NULL));
 }
 
 static HjgFilter *
@@ -184,6 +185,9 @@ make_comparison(HjgScanFilter *scan, int column, const Comparison *op, HjgCompar
 {
 	Operand    *operand = palloc0(sizeof(Operand));
 
+	/* what it may become with an operand, which alone decides */
+	operand->leaf.kind = width == HJG_VARIABLE_WIDTH ? HJG_FILTER_BYTES : width == HJG_NUMERIC_WIDTH ? HJG_FILTER_NUMERIC :
+		is_array ? HJG_FILTER_SET : HJG_FILTER_RANGE;
 	operand->leaf.column = column;
 	operand->leaf.ordinal = op->ordinal;
 	operand->leaf.padded = op->padded;
@@ -191,7 +195,7 @@ make_comparison(HjgScanFilter *scan, int column, const Comparison *op, HjgCompar
 	operand->comparison = comparison;
 	operand->width = width;
 	operand->is_array = is_array;
-	operand->expr = ExecInitExpr(expr, &scan->seq->ss.ps);
+	operand->expr = scan->seq != NULL ? ExecInitExpr(expr, &scan->seq->ss.ps) : NULL;
 	scan->operands = lappend(scan->operands, operand);
 	scan->nfallible += is_fallible(scan, expr) ? 1 : 0;
 	return &operand->leaf;
@@ -395,16 +399,16 @@ fails_in_order(HjgScanFilter *scan, const HjgFilter *node, int nfallible_before)
 	return scan->nfallible_in_or == 0 || scan->nfallible == 1;
 }
 
-HjgScanFilter *
-hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
+/* Make filters of the first conditions, up to one that is not simple. */
+static HjgScanFilter *
+make_filters(List *qual, SeqScanState *seq, Index relid, TupleDesc desc)
 {
-	List	   *qual = seq->ss.ps.plan->qual;
-	TupleDesc	desc = seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	HjgScanFilter *scan = palloc0(sizeof(HjgScanFilter));
 	ListCell   *lc;
 
 	scan->seq = seq;
-	scan->work_context = work_context;
+	scan->relid = relid;
+	scan->desc = desc;
 	scan->complete = true;
 	scan->attnos = palloc(Max(desc->natts, 1) * sizeof(AttrNumber));
 	scan->filter = make_leaf(HJG_FILTER_ALL, -1);
@@ -426,10 +430,30 @@ hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
 		}
 		scan->filter->args[scan->filter->nargs++] = node;
 	}
+	return scan;
+}
+
+HjgScanFilter *
+hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
+{
+	HjgScanFilter *scan = make_filters(seq->ss.ps.plan->qual, seq, ((Scan *) seq->ss.ps.plan)->scanrelid,
+									   seq->ss.ss_ScanTupleSlot->tts_tupleDescriptor);
+
+	scan->work_context = work_context;
 	if (scan->filter->nargs == 0)
 		return NULL;
 	hjg_scan_filter_reset(scan);
 	return scan;
+}
+
+void
+hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditions *simple)
+{
+	const HjgScanFilter *scan = make_filters(quals, NULL, relid, desc);
+
+	*simple = (HjgSimpleConditions) {
+		.n = scan->filter->nargs, .filters = scan->filter->args, .ncolumns = scan->ncolumns, .attnos = scan->attnos
+	};
 }
 
 /* ---------- operands ---------- */

@@ -1,7 +1,7 @@
 /*
  * scan_heap_reader.c
  *	  Make a reader of heap pages: which attributes are wanted, at what offsets they lie, and
- *	  which way each of them is read (scan_heap.c).
+ *	  which way each of them is read (scan_heap.c); count what that takes, before there is one.
  */
 #include "postgres.h"
 
@@ -116,4 +116,30 @@ bool
 hjg_scan_heap_reader_copies(const HjgHeapReader *reader)
 {
 	return reader->copies;
+}
+
+void
+hjg_scan_heap_count(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgRowColumns *columns)
+{
+	int			last = 0;		/* that is wanted */
+	int			first_varlena = 0;
+	bool		walked;
+
+	*columns = (HjgRowColumns) {0};
+	while (first_varlena < desc->natts && TupleDescAttr(desc, first_varlena)->attlen > 0)
+		first_varlena++;
+	for (int c = 0; c < ncolumns; c++)
+	{
+		last = Max(last, attnos[c]);
+		columns->nfixed += attnos[c] <= first_varlena;
+	}
+	columns->nbefore = first_varlena;
+	walked = last > first_varlena;
+	for (int a = 0; a < (walked ? first_varlena : last); a++)
+		columns->fixed_bytes = att_align_nominal(columns->fixed_bytes, TupleDescAttr(desc, a)->attalign) + TupleDescAttr(desc, a)->attlen;
+	for (int a = first_varlena; a < last; a++)
+	{
+		columns->nvarlenas += TupleDescAttr(desc, a)->attlen < 0;
+		columns->nsteps += TupleDescAttr(desc, a)->attlen > 0;
+	}
 }

@@ -1,13 +1,15 @@
 #!/bin/bash
-# bench.sh: "make bench" and, with an argument, "make bench-choice", "make bench-gpu" and "make bench-planning".  Builds,
+# bench.sh: "make bench" and, with an argument, "make bench-choice", "make bench-gpu", "make bench-planning" and "make bench-tpch".  Builds,
 # installs, and measures joins with core's plans and ours in one run, interleaved, in a cluster of its own;
 # then the engine alone.  By choice: core's plan against the one that is chosen (choice.pl).  For the
 # GPU: three queries, with workers up to 15 (bench_gpu.pl).  Planning: beside a cluster without the
 # library, of tables of its own (planning.pl).
+# TPC-H: its 22 queries, with data by tpchgen-cli, which pip installs (tpch22.pl).
 #
 #   BENCH_ROWS=20000000   rows of the larger tables; the smaller ones have a quarter
 #   BENCH_RUNS=5          runs of each; the median is shown
 #   BENCH_CASES=REGEX     only these cases; of "make bench-gpu" "one key" is one, 2.2 billion matches (one_key.sql)
+#   BENCH_SCALE=0.5       of TPC-H: 6,000,000 rows of lineitem for each 1
 #   BENCH_MISSED=1        of choices also those of core's plans where ours would be faster
 # Beside us DuckDB runs the same queries, if python3 can import duckdb (pip install duckdb).
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -45,6 +47,16 @@ cluster_start bench \
 	"wal_level = minimal" "max_wal_senders = 0" "max_wal_size = '16GB'" "synchronous_commit = off" "full_page_writes = off" \
 	"autovacuum = off" "jit = off" || die "the cluster did not start"
 as_user psql -Xq -c "create extension hjoin_gpu"
+if [ "$KIND" = tpch ]; then
+	say "== data: TPC-H, scale ${BENCH_SCALE:-0.5}"
+	as_user python3 -m venv "$WORK/tmp/venv" && as_user "$WORK/tmp/venv/bin/pip" install -q tpchgen-cli || die "could not install tpchgen-cli"
+	as_user "$WORK/tmp/venv/bin/tpchgen-cli" csv -s "${BENCH_SCALE:-0.5}" --output-dir "$WORK/tmp/tpch" >/dev/null 2>&1 || die "could not make the data"
+	as_user psql -Xq -v dir="$WORK/tmp/tpch" -f test/bench/tpch_tables.sql >/dev/null || die "could not make the tables"
+	as_user psql -Xq -c "select count(*) from hjoin_gpu_calibrate()" >/dev/null
+	say "== queries ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $JOBS cores; median of ${BENCH_RUNS:-3} runs, ms)"
+	as_user perl test/bench/tpch22.pl --runs "${BENCH_RUNS:-3}" --cases "${BENCH_CASES:-.}" --threads "$JOBS" --dir "$WORK/tmp/tpch"
+	exit
+fi
 say "== data: $ROWS and $((ROWS / 4)) rows"
 as_user psql -Xq -v n_probe="$ROWS" -v n_build="$((ROWS / 4))" -f test/demo/pair.sql >/dev/null || die "could not make the tables"
 if [ "$KIND" = gpu ]; then

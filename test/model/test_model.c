@@ -13,10 +13,25 @@
 #include "model/hjg_measured.h"
 #include "model/hjg_model.h"
 
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
 static double
 random_rows(void)
 {
 	return exp2(drand48() * 30);
+}
+
+/* Reading a table of so many rows, of one column, without conditions. */
+static HjgScanTimes
+scan_of(double rows)
+{
+	const HjgTableScan scan = {.pages = rows / 100, .rows = rows, .passing = 1, .lines = 1, .wanted = {.nfixed = 1}};
+
+	return hjg_model_scan(&hjg_model_default_costs, &scan, 1);
 }
 
 static HjgJoinShape
@@ -38,9 +53,9 @@ random_shape(void)
 	};
 
 	if (drand48() < 0.5)
-		shape.build_scan_rows = shape.build_rows * (1 + drand48());
+		shape.build_scan = scan_of(shape.build_rows * (1 + drand48()));
 	if (drand48() < 0.5)
-		shape.probe_scan_rows = shape.probe_rows * (1 + drand48());
+		shape.probe_scan = scan_of(shape.probe_rows * (1 + drand48()));
 
 	shape.build_bytes = shape.build_rows * 40;
 	shape.build_varlenas = shape.build_columns / 2;
@@ -56,6 +71,59 @@ total(HjgJoinShape shape)
 
 	hjg_model_predict(&hjg_model_default_costs, &shape, &p);
 	return p.total_ns;
+}
+
+static void
+quarter(HjgScanTimes *times)
+{
+	times->own_ns /= 4;
+	times->read_ns /= 4;
+	times->core_ns /= 4;
+}
+
+/* A scan, and what is said of one with more of this or that. */
+static void
+test_scans(void)
+{
+	const HjgUnitCosts *costs = &hjg_model_default_costs;
+	bool		width_costs = true;
+	bool		walks_cost = true;
+	bool		tests_cost = true;
+	bool		core_costs = true;
+	bool		shares = true;
+
+	for (int i = 0; i < 10000; i++)
+	{
+		const HjgTableScan scan = {
+			.pages = random_rows(), .rows = random_rows(), .passing = drand48(), .lines = 2 * drand48(),
+			.wanted = {.nfixed = 1 + (int) (drand48() * 5)}, .tested = {.nfixed = 1}, .tests = {1},
+			.core_share = drand48(), .core_operators = 1, .all_tests = 1, .all_operators = 1
+		};
+		const HjgScanTimes times = hjg_model_scan(costs, &scan, 1);
+		const HjgScanTimes half = hjg_model_scan(costs, &scan, 0.5);
+		HjgTableScan other = scan;
+
+		shares &= near(half.own_ns * 2, times.own_ns) && near(half.read_ns * 2, times.read_ns) && near(half.core_ns * 2, times.core_ns);
+		other.walked_lines = 1;
+		width_costs &= hjg_model_scan(costs, &other, 1).read_ns > times.read_ns && hjg_model_scan(costs, &other, 1).own_ns == times.own_ns;
+		other = scan;
+		other.tested.nvarlenas = 1;
+		walks_cost &= hjg_model_scan(costs, &other, 1).own_ns > times.own_ns;
+		for (int k = 0; k < HJG_NTESTS; k++)
+		{
+			other = scan;
+			other.tests[k] += 0.5;
+			tests_cost &= hjg_model_scan(costs, &other, 1).own_ns > times.own_ns;
+		}
+		other = scan;
+		other.core_share = 0;
+		core_costs &= hjg_model_scan(costs, &other, 1).own_ns < times.own_ns && hjg_model_scan(costs, &other, 1).core_ns == times.core_ns;
+	}
+	ok(width_costs, "a walk over long rows costs what comes from memory");
+	ok(walks_cost, "conditions behind columns of variable width cost a walk of all rows");
+	ok(tests_cost, "each condition in vectors costs, of each kind");
+	ok(core_costs, "conditions left to core cost the rows that reach them");
+	ok(shares, "half of a table takes half of the time");
 }
 
 /* A loop over an index, and what is said of one with more of this or that. */
@@ -129,12 +197,6 @@ test_measured(void)
 }
 
 /* ---- engines measured as a whole ---- */
-
-static bool
-near(double a, double b)
-{
-	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
-}
 
 static HjgEngineCosts
 random_engine(void)
@@ -288,7 +350,6 @@ main(int argc, char **argv)
 		HjgJoinShape more;
 		HjgPrediction p;
 		double		sum;
-		double		saved;
 		int			ncolumns;
 
 		hjg_model_predict(&costs, &shape, &p);
@@ -308,11 +369,11 @@ main(int argc, char **argv)
 
 		more = shape;
 		more.build_rows *= 2;
-		more.build_scan_rows *= 2;
+		more.build_scan = shape.build_scan.own_ns > 0 ? scan_of(more.build_rows * 2) : shape.build_scan;
 		grows &= total(more) > total(shape);
 		more = shape;
 		more.probe_rows *= 2;
-		more.probe_scan_rows *= 2;
+		more.probe_scan = shape.probe_scan.own_ns > 0 ? scan_of(more.probe_rows * 2) : shape.probe_scan;
 		grows &= total(more) > total(shape);
 		more = shape;
 		more.pairs *= 2;
@@ -329,22 +390,21 @@ main(int argc, char **argv)
 			threads_help &= total(more) <= total(shape);
 		}
 		more = shape;
-		more.probe_scan_rows = shape.probe_rows * 2;
-		shape.probe_scan_rows = shape.probe_rows;
+		more.probe_scan = scan_of(shape.probe_rows * 2);
+		shape.probe_scan = scan_of(shape.probe_rows);
 		hjg_model_predict(&costs, &more, &p);
 		sum = p.marshal_probe_ns;
 		hjg_model_predict(&costs, &shape, &p);
 		filters_cost &= sum > p.marshal_probe_ns;
-		direct_saves &= p.saved_probe_ns == shape.probe_rows * costs.scan_tuple_ns &&
-			p.saved_build_ns == shape.build_scan_rows * costs.scan_tuple_ns;
+		direct_saves &= p.saved_probe_ns == 0 && shape.probe_scan.own_ns < shape.probe_scan.core_ns;
 
 		/* four participants, each with a quarter of the rows, against one */
 		more = shape;
 		more.participants = 4;
 		more.build_rows /= 4;
 		more.probe_rows /= 4;
-		more.build_scan_rows /= 4;
-		more.probe_scan_rows /= 4;
+		quarter(&more.build_scan);
+		quarter(&more.probe_scan);
 		more.pairs /= 4;
 		hjg_model_predict(&costs, &shape, &p);
 		sum = p.marshal_build_ns + p.marshal_probe_ns + p.emit_ns;
@@ -375,16 +435,14 @@ main(int argc, char **argv)
 		more.in_place = false;
 		filter_idle &= !hjg_model_bloom_pays(&costs, &more);
 
-		/* pages are read by whoever scans them: they cost, and nothing is saved on them */
+		/* pages cost whoever reads them */
 		more = shape;
-		more.probe_scan_rows = shape.probe_rows;
+		more.probe_scan = scan_of(shape.probe_rows);
 		hjg_model_predict(&costs, &more, &p);
 		sum = p.marshal_probe_ns;
-		saved = p.saved_probe_ns;
-		more.probe_scan_mb = 100;
+		more.probe_scan.read_ns += 1e6;
 		hjg_model_predict(&costs, &more, &p);
-		pages_cost &= p.read_probe_ns == 100 * costs.read_mb_ns && p.saved_probe_ns == saved &&
-			fabs(p.marshal_probe_ns - sum - p.read_probe_ns) <= p.marshal_probe_ns * 1e-9;
+		pages_cost &= fabs(p.marshal_probe_ns - sum - 1e6) <= p.marshal_probe_ns * 1e-9;
 
 		shape.spill_passes = (int) (drand48() * 3);
 		more = shape;
@@ -392,9 +450,9 @@ main(int argc, char **argv)
 		spill_costs &= total(more) > total(shape);
 
 		more = shape;
-		more.build_scan_rows = more.probe_scan_rows = 0;
+		more.build_scan = more.probe_scan = (HjgScanTimes) {0};
 		more.build_vectors = more.probe_vectors = true;
-		shape.build_scan_rows = shape.probe_scan_rows = 0;
+		shape.build_scan = shape.probe_scan = (HjgScanTimes) {0};
 		vectors_save &= total(more) < total(shape);
 		more = shape;
 		more.in_place = true;
@@ -403,6 +461,7 @@ main(int argc, char **argv)
 		more.build_bytes *= 2;
 		memory_costs &= total(more) > total(shape);
 	}
+	test_scans();
 	test_lookups();
 	test_spills();
 	test_measured();
@@ -418,10 +477,10 @@ main(int argc, char **argv)
 	ok(vectors_save, "rows that come as vectors cost less than slots");
 	ok(in_place_saves, "probing rows where they lie never costs more than collecting them");
 	ok(memory_costs, "memory for the build side costs");
-	ok(direct_saves, "reading a table directly saves what core's scan of its rows takes");
+	ok(direct_saves, "a table that the node reads itself saves no slots, and takes less than core's scan");
 	ok(filter_saves, "a Bloom filter that is said to pay makes a join cheaper");
 	ok(filter_idle, "none pays where every probe row has a partner");
-	ok(pages_cost, "pages of a table that the node reads cost as much as core's scan pays for them");
+	ok(pages_cost, "pages of a table that the node reads cost what they take");
 	ok(aggregates_save, "rows that are aggregated cost less than rows that are handed out");
 	ok(aggregates_cost, "a column more costs more than a step more, and that more than nothing");
 	ok(arrays_save, "an array by key costs less than another table, unless processes have no job to fill it");

@@ -1,0 +1,43 @@
+-- What a scan is expected to take: by where in the row its columns lie, and by its conditions.
+set client_min_messages = warning;
+set max_parallel_workers_per_gather = 0;
+set enable_mergejoin = off;
+set enable_nestloop = off;
+set hjoin_gpu.force = on;
+-- the model's own costs, not those of the other files
+set hjoin_gpu.startup_cost = -1;
+set hjoin_gpu.marshal_tuple_cost = -1;
+set hjoin_gpu.build_tuple_cost = -1;
+set hjoin_gpu.probe_tuple_cost = -1;
+set hjoin_gpu.emit_tuple_cost = -1;
+create table sp_narrow (k int, v int);
+create table sp_wide (k int, v int, n numeric, t1 text, t2 text, t3 text, c char(10), far int);
+create table sp_dim (k int);
+insert into sp_narrow select g % 1000, g from generate_series(1, 50000) g;
+insert into sp_wide select g % 1000, g, g, repeat('a', g % 50), repeat('b', g % 70), 'text', 'MAIL', g % 1000 from generate_series(1, 50000) g;
+insert into sp_dim select generate_series(0, 999);
+vacuum analyze sp_narrow, sp_wide, sp_dim;
+
+-- microseconds that the model expects for the scan of a table, in its join with sp_dim
+create function sp_us(tab text, key text, condition text default 'true') returns numeric language plpgsql as $$
+declare
+	plan json;
+begin
+	execute format('explain (analyze, format json) select f.k from %I f join sp_dim d on f.%I = d.k where %s', tab, key, condition) into plan;
+	plan := plan -> 0 -> 'Plan';
+	return (plan -> 'Predicted Phases' ->> case when plan #>> '{Plans,0,Relation Name}' = tab then 'Scan Probe Time' else 'Scan Build Time' end)::numeric * 1000;
+end $$;
+select sp_us('sp_wide', 'k') > sp_us('sp_narrow', 'k') as long_rows_cost,
+	sp_us('sp_wide', 'far') > sp_us('sp_wide', 'k') as a_walk_costs,
+	sp_us('sp_wide', 'k', 'v > 0') > sp_us('sp_wide', 'k') as a_condition_costs,
+	sp_us('sp_wide', 'k', 'far >= 0') > sp_us('sp_wide', 'k', 'v >= 0') as one_behind_others_costs_more,
+	sp_us('sp_wide', 'k', $$t3 = 'text'$$) > sp_us('sp_wide', 'k', 'v > 0') as strings_cost_more,
+	sp_us('sp_wide', 'k', $$t3 like '%ex%'$$) > sp_us('sp_wide', 'k', $$t3 = 'text'$$) as searching_them_still_more,
+	sp_us('sp_wide', 'k', 'n > 0') > sp_us('sp_wide', 'k', 'v > 0') as numerics_cost_more,
+	sp_us('sp_wide', 'k', 'v + 0 > 0') > 2 * sp_us('sp_wide', 'k', 'v > 0') as core_code_costs_most;
+-- rows that one condition drops are not asked the next one
+select sp_us('sp_wide', 'k', 'v < 500 and v + 0 > 0') < sp_us('sp_wide', 'k', 'v + 0 > 0') / 2 as dropped_rows_cost_less;
+-- core's code is what the scan leaves to it, whatever the order in the query
+select sp_us('sp_wide', 'k', 'v + v > 0 and v < 500') = sp_us('sp_wide', 'k', 'v < 500 and v + v > 0') as in_the_order_of_the_scan;
+drop function sp_us(text, text, text);
+drop table sp_narrow, sp_wide, sp_dim;

@@ -1,0 +1,352 @@
+/*
+ * calibrate_scan.c
+ *	  hjoin_gpu_calibrate(): what the ways to read a table take, on rows of several shapes.
+ *
+ * Pages are made here, in the image of those of two tables: rows of some sixty bytes and of two hundred or so, with some columns at
+ * fixed places, and others behind values whose lengths nothing foresees.  They are read as a scan reads them (scan_heap.c), with conditions in vectors (vector_filter.c) and
+ * by core's expression code.  What a page takes beside its rows, and what core's scan does, is measured on a catalog table that every
+ * database has.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_attribute.h"
+#include "catalog/pg_type_d.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "storage/bufpage.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/numeric.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "base/hjg_base.h"
+#include "calibrate/hjg_calibrate.h"
+#include "model/hjg_measured.h"
+#include "scan/hjg_scan_filter.h"
+
+/* Pages that stay in a second-level cache, and those that no cache holds. */
+#define CACHED_PAGES 64
+#define MEMORY_PAGES 8192
+
+/* Rounds of as many pages as stay in the cache: so short that few are disturbed, and the median counts. */
+#define ROUNDS (MEMORY_PAGES / CACHED_PAGES)
+
+/* Attributes of a row. */
+enum
+{
+	LAST_INT = 4,
+	LAST_NUMERIC = 8,
+	FIRST_TEXT,
+	LAST_TEXT = 16
+};
+
+/* What takes less than that cannot be told from nothing. */
+#define LEAST_NS 0.1
+
+/* About half of the numerics are below. */
+#define LEAST_PASSING 1000
+
+/* A scan's rows take that much more than these, for pins and counters. */
+#define MORE_OF_SCAN 1.5
+
+/* The longest text; a value that takes some kilobytes would not lie in its row. */
+#define MOST_TEXT 40
+
+typedef struct SamplePages
+{
+	TupleDesc	desc;
+	char	   *memory;
+	double		lines;			/* cache lines of a row */
+	OffsetNumber rows[MaxHeapTuplesPerPage];	/* of each page */
+	int			nrows;
+} SamplePages;
+
+/* Draw a number below n. */
+static uint32
+draw(uint32 *state, uint32 n)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (*state >> 8) % n;
+}
+
+static TupleDesc
+describe_rows(int natts)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(natts);
+
+	for (int a = 1; a <= natts; a++)
+		TupleDescInitEntry(desc, a, "column", a <= LAST_INT ? INT4OID : a <= LAST_NUMERIC ? NUMERICOID : TEXTOID, -1, 0);
+	return desc;
+}
+
+static HeapTuple
+make_row(TupleDesc desc, uint32 *state)
+{
+	Datum		values[LAST_TEXT];
+	bool		nulls[LAST_TEXT] = {0};
+	char		letters[MOST_TEXT];
+
+	for (int i = 0; i < MOST_TEXT; i++)
+		letters[i] = 'a' + draw(state, 26);
+	for (int a = 1; a <= desc->natts; a++)
+		values[a - 1] = a <= LAST_INT ? Int32GetDatum(draw(state, 1000)) :
+			a <= LAST_NUMERIC ? NumericGetDatum(int64_to_numeric(draw(state, 1 << (3 + draw(state, 20))))) :
+			PointerGetDatum(cstring_to_text_with_len(letters, draw(state, MOST_TEXT)));
+	return heap_form_tuple(desc, values, nulls);
+}
+
+/* Make pages of rows of so many attributes that stay in a cache, and copies of them that do not; a page has as many rows as each of them has. */
+static void
+make_pages(SamplePages *pages, int natts)
+{
+	const Size	page_bytes = BLCKSZ;
+	uint32		state = 1;
+
+	pages->desc = describe_rows(natts);
+	pages->memory = (char *) TYPEALIGN(BLCKSZ, MemoryContextAllocHuge(CurrentMemoryContext, (MEMORY_PAGES + 1) * page_bytes));
+	pages->nrows = MaxHeapTuplesPerPage;
+	for (int i = 0; i < CACHED_PAGES; i++)
+	{
+		char	   *page = pages->memory + i * page_bytes;
+		HeapTuple	tuple = make_row(pages->desc, &state);
+		int			n;
+
+		PageInit(page, BLCKSZ, 0);
+		for (n = 0; n < pages->nrows && PageGetFreeSpace(page) >= MAXALIGN(tuple->t_len); n++)
+		{
+			pages->rows[n] = PageAddItem(page, (Item) tuple->t_data, tuple->t_len, InvalidOffsetNumber, false, true);
+			tuple = make_row(pages->desc, &state);
+		}
+		pages->nrows = n;
+	}
+	for (int i = CACHED_PAGES; i < MEMORY_PAGES; i += CACHED_PAGES)
+		memcpy(pages->memory + i * page_bytes, pages->memory, CACHED_PAGES * page_bytes);
+	pages->lines = (double) BLCKSZ / pages->nrows / HJG_MODEL_LINE_BYTES;
+}
+
+static HjgHeapPage
+page_of(const SamplePages *pages, int i)
+{
+	char	   *page = pages->memory + (Size) i * BLCKSZ;
+
+	return (HjgHeapPage) {.page = page, .nrows = pages->nrows, .rows = pages->rows, .next = i + 1 < MEMORY_PAGES ? page + BLCKSZ : NULL};
+}
+
+/* Read these columns of rows, of pages in cache or of others; returns the time of a row. */
+static double
+time_reading(const SamplePages *pages, int ncolumns, const AttrNumber *attnos, bool cached)
+{
+	HjgVector	vectors[LAST_TEXT];
+	HjgHeapReader *reader = hjg_scan_heap_reader_create(pages->desc, ncolumns, attnos, HJG_MAX_VECTOR_ROWS, vectors);
+	double		ns[ROUNDS];
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		uint64		start = hjg_now_ns();
+
+		for (int i = 0; i < CACHED_PAGES; i++)
+		{
+			const HjgHeapPage page = page_of(pages, cached ? i : round * CACHED_PAGES + i);
+
+			hjg_scan_heap_read(reader, &page, 0);
+		}
+		ns[round] = hjg_now_ns() - start;
+	}
+	return hjg_median(ns, ROUNDS) / ((double) CACHED_PAGES * pages->nrows);
+}
+
+/* Columns at fixed places, and behind others; in cache and from memory. */
+static void
+measure_columns(const SamplePages *wide, HjgUnitCosts *costs)
+{
+	static const AttrNumber fixed[] = {1, 2, 3, 4};
+	static const AttrNumber far[] = {1, LAST_TEXT};
+	const double fixed_ns = time_reading(wide, LAST_INT, fixed, true);
+	const double first_ns = time_reading(wide, 2, fixed, true);
+	const double walk_ns = time_reading(wide, 2, far, true);
+	const double far_walk_ns = time_reading(wide, 2, far, false);
+
+	costs->direct_tuple_ns = Max(first_ns, LEAST_NS);
+	costs->fixed_column_ns = Max((fixed_ns - first_ns) / (LAST_INT - 2), LEAST_NS);
+	costs->walk_ns = Max((walk_ns - first_ns) / (LAST_TEXT - LAST_INT), LEAST_NS);
+	costs->line_ns = Max((far_walk_ns - walk_ns) / wide->lines, LEAST_NS);
+}
+
+/* Ask rows a condition; returns the time of a row. */
+static double
+time_test(const SamplePages *pages, AttrNumber attno, HjgFilter *leaf)
+{
+	HjgVector	vector;
+	HjgHeapReader *reader = hjg_scan_heap_reader_create(pages->desc, 1, &attno, HJG_MAX_VECTOR_ROWS, &vector);
+	bool		pass[MaxHeapTuplesPerPage];
+	double		ns[ROUNDS];
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		ns[round] = 0;
+		for (int i = 0; i < CACHED_PAGES; i++)
+		{
+			const HjgHeapPage page = page_of(pages, i);
+			uint64		start;
+
+			hjg_scan_heap_read(reader, &page, 0);
+			start = hjg_now_ns();
+			memset(pass, true, sizeof(pass));
+			hjg_vector_filter_eval(leaf, &vector, pages->nrows, pass);
+			ns[round] += hjg_now_ns() - start;
+		}
+	}
+	return Max(hjg_median(ns, ROUNDS) / ((double) CACHED_PAGES * pages->nrows), LEAST_NS);
+}
+
+static void
+measure_tests(const SamplePages *pages, HjgUnitCosts *costs)
+{
+	HjgFilter	fixed = {.ordinal = HJG_ORDINAL_INT};
+	HjgFilter	equal = {0};
+	HjgFilter	like = {0};
+	HjgFilter	numeric = {0};
+	HjgBytes	literals[] = {{"", 0}, {"text", 4}, {"", 0}};
+
+	hjg_vector_filter_set_ordinal(&fixed, HJG_COMPARE_GE, 0);
+	hjg_scan_filter_set_value(&equal, CurrentMemoryContext, HJG_COMPARE_EQ, HJG_VARIABLE_WIDTH, CStringGetTextDatum("text"));
+	hjg_scan_filter_set_like(&like, literals, lengthof(literals), false);
+	hjg_scan_filter_set_value(&numeric, CurrentMemoryContext, HJG_COMPARE_GE, HJG_NUMERIC_WIDTH, NumericGetDatum(int64_to_numeric(LEAST_PASSING)));
+	costs->test_ns[HJG_TEST_NUMERIC] = time_test(pages, LAST_INT + 1, &numeric);
+	costs->test_ns[HJG_TEST_FIXED] = time_test(pages, LAST_INT, &fixed);
+	costs->test_ns[HJG_TEST_BYTES] = time_test(pages, FIRST_TEXT, &equal);
+	costs->test_ns[HJG_TEST_LIKE] = time_test(pages, FIRST_TEXT, &like);
+}
+
+/* Ask rows by core's expression code so many times whether a numeric is greater than one that about half of them are below. */
+static double
+time_core(const SamplePages *pages, int noperators, double *passing)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(pages->desc, &TTSOpsHeapTuple);
+	ExprContext *econtext = CreateStandaloneExprContext();
+	Var		   *var = makeVar(1, LAST_INT + 1, NUMERICOID, -1, InvalidOid, 0);
+	Const	   *least = makeConst(NUMERICOID, -1, InvalidOid, -1, NumericGetDatum(int64_to_numeric(LEAST_PASSING)), false, false);
+	HeapTupleData tuple = {0};
+	uint64		npassed = 0;
+	List	   *qual = NIL;
+	ExprState  *state;
+	double		ns[ROUNDS];
+
+	for (int i = 0; i < noperators; i++)
+		qual = lappend(qual, makeFuncExpr(F_NUMERIC_GT, BOOLOID, list_make2(var, least), InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL));
+	state = ExecInitQual(qual, NULL);
+	econtext->ecxt_scantuple = slot;
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		uint64		start = hjg_now_ns();
+
+		for (int i = 0; i < CACHED_PAGES * pages->nrows; i++)
+		{
+			const Page	page = page_of(pages, round * CACHED_PAGES + i / pages->nrows).page;
+			ItemId		item = PageGetItemId(page, pages->rows[i % pages->nrows]);
+
+			tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+			tuple.t_len = ItemIdGetLength(item);
+			ExecStoreHeapTuple(&tuple, slot, false);
+			ResetExprContext(econtext);
+			npassed += ExecQual(state, econtext) ? 1 : 0;
+		}
+		ns[round] = hjg_now_ns() - start;
+	}
+	*passing = Max(npassed, 1) / ((double) MEMORY_PAGES * pages->nrows);
+	ExecClearTuple(slot);
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExprContext(econtext, true);
+	return hjg_median(ns, ROUNDS) / ((double) CACHED_PAGES * pages->nrows);
+}
+
+static void
+measure_core_conditions(const SamplePages *pages, HjgUnitCosts *costs)
+{
+	double		passing;
+	const double one_ns = time_core(pages, 1, &passing);
+
+	/* the rows that have passed the first one are asked the others */
+	costs->core_operator_ns = Max((time_core(pages, 4, &passing) - one_ns) / 3 / passing, 1);
+	costs->core_row_ns = Max(one_ns - costs->core_operator_ns, 1) * MORE_OF_SCAN;
+}
+
+/* Scan a table once through slots, up to attribute natts; returns the number of rows. */
+static double
+scan_slots(Relation relation, TupleTableSlot *slot, int natts)
+{
+	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	double		nrows = 0;
+
+	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
+	{
+		slot_getsomeattrs(slot, natts);
+		nrows++;
+	}
+	table_endscan(scan);
+	return nrows;
+}
+
+/* Find the visible rows of its pages, and no more. */
+static double
+scan_pages(Relation relation)
+{
+	TableScanDesc scan = table_beginscan(relation, GetActiveSnapshot(), 0, NULL);
+	HjgHeapPage page = {0};
+	double		npages = 0;
+
+	while (hjg_scan_heap_next_page(scan, &page))
+		npages++;
+	table_endscan(scan);
+	return npages;
+}
+
+/* Core's way to read a table, and pages.  What the executor takes for each row of a scan besides is not counted. */
+static void
+measure_table(HjgUnitCosts *costs)
+{
+	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
+
+	if (hjg_scan_heap_readable(relation))
+	{
+		TupleTableSlot *slot = table_slot_create(relation, NULL);
+		double		row_ns[ROUNDS];
+		double		page_ns[ROUNDS];
+
+		/* the first scan finds pages and hint bits for the others */
+		(void) scan_slots(relation, slot, Anum_pg_attribute_attnum);
+		for (int round = 0; round < ROUNDS; round++)
+		{
+			uint64		start = hjg_now_ns();
+			double		n = scan_slots(relation, slot, Anum_pg_attribute_attnum);
+
+			row_ns[round] = (hjg_now_ns() - start) / n;
+			start = hjg_now_ns();
+			n = scan_pages(relation);
+			page_ns[round] = (hjg_now_ns() - start) / n;
+		}
+		costs->scan_tuple_ns = hjg_median(row_ns, ROUNDS);
+		costs->page_ns = hjg_median(page_ns, ROUNDS);
+		ExecDropSingleTupleTableSlot(slot);
+	}
+	table_close(relation, AccessShareLock);
+}
+
+void
+hjg_calibrate_scans(HjgUnitCosts *costs)
+{
+	SamplePages narrow;
+	SamplePages wide;
+
+	make_pages(&narrow, LAST_NUMERIC);
+	make_pages(&wide, LAST_TEXT);
+	measure_columns(&wide, costs);
+	measure_tests(&wide, costs);
+	measure_core_conditions(&narrow, costs);
+	measure_table(costs);
+}

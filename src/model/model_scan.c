@@ -1,0 +1,59 @@
+/*
+ * model_scan.c
+ *	  What reading a table takes whose pages the node reads itself (scan_heap.c), and what core's scan of it would take.
+ *
+ * Each page costs, and each visible row: it is found, and its columns at fixed places are copied.  Up to a wanted
+ * column behind one of variable width every row is walked, attribute by attribute.  Conditions come before the columns
+ * that are handed over: those in vectors first, for all rows; what passes them and is left to core's expression code is seen row by row.
+ */
+#include "model/hjg_model.h"
+
+/* A line of a row that is fetched ahead, and one behind these, compared with one of both on the average. */
+#define LINE_AHEAD 0.4
+#define LINE_WALKED 1.4
+
+/* Columns that direct_tuple_ns has already. */
+#define FREE_COLUMNS 2
+
+/* A step over an attribute of fixed width, compared with one of variable width. */
+#define FIXED_STEP 0.4
+
+/* An attribute that core's code walks over, row by row, compared with one that is walked over in all rows of a page. */
+#define CORE_STEP 3.0
+
+/* An operator on values of fixed width in core's expression code, compared with one on values of variable width. */
+#define FIXED_OPERATOR 0.3
+
+static double
+columns_ns(const HjgUnitCosts *costs, const HjgColumnsRead *columns)
+{
+	const int	nmore = columns->nfixed > FREE_COLUMNS ? columns->nfixed - FREE_COLUMNS : 0;
+
+	return nmore * costs->fixed_column_ns + (columns->nvarlenas + columns->nsteps * FIXED_STEP) * costs->walk_ns;
+}
+
+static bool
+is_any(const HjgColumnsRead *columns)
+{
+	return columns->nfixed > 0 || columns->nvarlenas > 0;
+}
+
+HjgScanTimes
+hjg_model_scan(const HjgUnitCosts *costs, const HjgTableScan *scan, double share)
+{
+	double		row_ns = scan->passing * (costs->direct_tuple_ns + columns_ns(costs, &scan->wanted));
+	double		core_ns = costs->scan_tuple_ns + CORE_STEP * columns_ns(costs, &scan->wanted) + costs->core_operator_ns * (scan->all_operators + FIXED_OPERATOR * scan->all_tests);
+
+	if (is_any(&scan->tested))
+		row_ns += costs->direct_tuple_ns + columns_ns(costs, &scan->tested);
+	for (int i = 0; i < HJG_NTESTS; i++)
+		row_ns += scan->tests[i] * costs->test_ns[i];
+	row_ns += scan->core_share * (costs->core_row_ns + scan->core_operators * costs->core_operator_ns +
+								  CORE_STEP * columns_ns(costs, &scan->core_columns));
+	return (HjgScanTimes) {
+		.own_ns = share * (scan->pages * costs->page_ns + scan->rows * row_ns),
+		.read_ns = share * scan->rows * costs->line_ns *
+			(scan->lines * LINE_AHEAD + scan->walked_lines * LINE_WALKED),
+		.core_ns = share * scan->rows * core_ns
+	};
+}

@@ -1,0 +1,188 @@
+/*
+ * planner_scan.c
+ *	  Describe to the model what reading a table takes whose pages the node reads itself: which columns, where in the row they lie, and
+ *	  which conditions are evaluated in vectors.
+ *
+ * Once a query and table.  What is simple the room "scan" decides, here as when it runs.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "utils/rel.h"
+
+#include "planner/hjg_planner_path.h"
+#include "scan/hjg_scan.h"
+
+/* A search in a list takes so much more for each time that the list is doubled. */
+#define DOUBLED_LIST 0.5
+
+static HjgTestKind
+test_kind(HjgFilterKind kind)
+{
+	switch (kind)
+	{
+		case HJG_FILTER_BYTES:
+			return HJG_TEST_BYTES;
+		case HJG_FILTER_LIKE:
+			return HJG_TEST_LIKE;
+		case HJG_FILTER_NUMERIC:
+		case HJG_FILTER_NUMERIC_COLUMNS:
+			return HJG_TEST_NUMERIC;
+		default:
+			return HJG_TEST_FIXED;
+	}
+}
+
+/* Add the tests of a condition, of whose tests a row is asked such a part. */
+static void
+count_tests(const HjgFilter *filter, double part, double *tests)
+{
+	for (int i = 0; i < filter->nargs; i++)
+		count_tests(filter->args[i], part, tests);
+	/* two columns are loaded for one test */
+	if (filter->nargs == 0)
+		tests[test_kind(filter->kind)] += filter->kind == HJG_FILTER_COLUMNS || filter->kind == HJG_FILTER_NUMERIC_COLUMNS ? 2 * part : part;
+}
+
+/* Count core's operators in a condition, each element of a list that is looked at included. */
+static double
+count_operators(PlannerInfo *root, RestrictInfo *rinfo)
+{
+	QualCost	cost;
+
+	cost_qual_eval_node(&cost, (Node *) rinfo, root);
+	return cost.per_tuple / Max(cpu_operator_cost, 1e-10);
+}
+
+static bool
+is_fixed_only(const double *tests)
+{
+	return tests[HJG_TEST_BYTES] + tests[HJG_TEST_LIKE] + tests[HJG_TEST_NUMERIC] == 0;
+}
+
+/*
+ * Count the lines of a row that reading these columns walks over, behind those that are fetched ahead.  Attributes there are taken
+ * to be as wide as all others behind the fixed ones.
+ */
+static double
+count_walked_lines(TupleDesc desc, double row_bytes, const HjgRowColumns *columns)
+{
+	const double fixed_bytes = Min(SizeofHeapTupleHeader + columns->fixed_bytes, row_bytes);
+	const int	nwalked = columns->nsteps + columns->nvarlenas;
+	const double bytes = nwalked == 0 ? 0 :
+		fixed_bytes + (row_bytes - fixed_bytes) * nwalked / Max(desc->natts - columns->nbefore, nwalked);
+
+	return Max(bytes / HJG_MODEL_LINE_BYTES - HJG_MODEL_LINES_AHEAD, 0);
+}
+
+/* Find out how these columns of a table are read. */
+static HjgColumnsRead
+describe_columns(TupleDesc desc, double row_bytes, int ncolumns, const AttrNumber *attnos, HjgTableScan *scan)
+{
+	HjgRowColumns columns;
+
+	hjg_scan_heap_count(desc, ncolumns, attnos, &columns);
+	scan->walked_lines = Max(scan->walked_lines, count_walked_lines(desc, row_bytes, &columns));
+	return (HjgColumnsRead) {columns.nfixed, columns.nsteps, columns.nvarlenas};
+}
+
+/* Find the last attribute that these conditions look at, from number first on; 0: none. */
+static AttrNumber
+last_attribute(const List *quals, int first, Index relid)
+{
+	Bitmapset  *attnos = NULL;
+	int			last = -1;
+
+	for (int i = first; i < list_length(quals); i++)
+		pull_varattnos(list_nth(quals, i), relid, &attnos);
+	while (bms_next_member(attnos, last) >= 0)
+		last = bms_next_member(attnos, last);
+	return Max(last + FirstLowInvalidHeapAttributeNumber, 0);
+}
+
+/*
+ * Describe the conditions.  A test in vectors of values of fixed width is made for all rows, as that is faster than to pick some; of others, for
+ * those that have passed before.
+ */
+static void
+describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, double row_bytes, HjgTableScan *scan)
+{
+	List	   *ordered = hjg_planner_order_quals(root, rel->baserestrictinfo);
+	List	   *quals = NIL;
+	HjgSimpleConditions simple;
+	double		passing = 1;
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, ordered)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (!rinfo->pseudoconstant)
+			quals = lappend(quals, rinfo->clause);
+	}
+	hjg_scan_find_simple(quals, rel->relid, desc, &simple);
+	foreach(lc, ordered)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		const double operators = rinfo->pseudoconstant ? 0 : count_operators(root, rinfo);
+		double		tests[HJG_NTESTS] = {0};
+
+		if (rinfo->pseudoconstant)
+			continue;
+		if (n < simple.n)
+		{
+			const double list = 1 + (simple.filters[n]->nargs == 0 ? DOUBLED_LIST * log2(Max(operators, 1)) : 0);
+
+			count_tests(simple.filters[n], list, tests);
+			for (int i = 0; i < HJG_NTESTS; i++)
+				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : passing);
+		}
+		else if (n == simple.n)
+			scan->core_share = passing;
+		/* the survivors of the simple ones are asked all by core's code, one after the other */
+		if (n < simple.n && is_fixed_only(tests))
+			scan->all_tests += operators * passing;
+		else
+			scan->all_operators += operators * passing;
+		passing *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, NULL);
+		n++;
+	}
+	if (simple.n > 0)
+		scan->tested = describe_columns(desc, row_bytes, simple.ncolumns, simple.attnos, scan);
+	if (simple.n < n)
+	{
+		const AttrNumber last = last_attribute(quals, simple.n, rel->relid);
+
+		/* all conditions are evaluated once more */
+		scan->core_operators = (scan->all_operators + scan->all_tests) / Max(scan->core_share, 1e-10);
+		scan->core_columns = describe_columns(desc, row_bytes, last > 0, &last, scan);
+	}
+}
+
+void
+hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation relation, HjgTableScan *scan)
+{
+	const TupleDesc desc = RelationGetDescr(relation);
+	const double rows = Max(rel->tuples, 1);
+	const double row_bytes = rel->pages * (double) BLCKSZ / rows;
+	AttrNumber *attnos = palloc(Max(list_length(rel->reltarget->exprs), 1) * sizeof(AttrNumber));
+	int			n = 0;
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+		attnos[n++] = lfirst_node(Var, lc)->varattno;
+	*scan = (HjgTableScan) {
+		.pages = rel->pages, .rows = rel->tuples, .passing = Min(rel->rows / rows, 1),
+		.lines = Min(row_bytes / HJG_MODEL_LINE_BYTES, HJG_MODEL_LINES_AHEAD)
+	};
+	scan->wanted = describe_columns(desc, row_bytes, n, attnos, scan);
+	if (rel->baserestrictinfo != NIL)
+		describe_conditions(root, rel, desc, row_bytes, scan);
+	pfree(attnos);
+}

@@ -1,0 +1,135 @@
+#!/usr/bin/perl
+# tpch22.pl: the 22 queries of TPC-H on its tables (tpch_tables.sql): core, the plan that is chosen, the devices by name, DuckDB, interleaved;
+# medians in milliseconds, and core's time over each.  Results are compared with core's.  Then, for each node of ours in the chosen plans,
+# what was predicted and what came: rows, and the times of its scans.
+#
+#   --runs N          of each way, after one that is not counted
+#   --cases REGEX     numbers of queries: '^(3|5)$'
+#   --threads N       of DuckDB, which is asked if python3 can import it
+#   --dir DIR         where the tables' csv files are
+use strict;
+use warnings;
+use File::Basename;
+use Getopt::Long;
+use IPC::Open2;
+use JSON::PP;
+use lib dirname(__FILE__);
+use session;
+
+my ($runs, $wanted, $threads, $dir) = (3, '.', 2, '');
+GetOptions('runs=i' => \$runs, 'cases=s' => \$wanted, 'threads=i' => \$threads, 'dir=s' => \$dir) or die;
+$| = 1;
+
+my @tables = qw(region nation supplier part partsupp customer orders lineitem);
+my @ways = ([ core => 'set hjoin_gpu.enabled = off;' ], [ choice => 'set hjoin_gpu.enabled = on; reset hjoin_gpu.device;' ],
+	[ cpu => 'set hjoin_gpu.enabled = on; set hjoin_gpu.device = cpu;' ]);
+push @ways, [ cuda => "set hjoin_gpu.enabled = on; set hjoin_gpu.device = 'cuda:0';" ]
+	if ask("select count(*) from hjoin_gpu_devices where name like 'cuda:%';") =~ /^[1-9]/;
+
+# DuckDB with its own copies of the tables, or nothing.
+my ($duck_out, $duck_in);
+if (system("python3 -c 'import duckdb' 2>/dev/null") == 0)
+{
+	open2($duck_out, $duck_in, 'python3', dirname(__FILE__) . '/duck.py', $threads);
+	my $version = <$duck_out>;
+	foreach my $table (@tables)
+	{
+		my $columns = ask("select string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' order by attnum)"
+			  . " from pg_attribute where attrelid = '$table'::regclass and attnum > 0;");
+		chomp $columns;
+		ask("\\copy $table to '$dir/duck.csv' (format csv)");
+		my $answer = exchange($duck_in, $duck_out, "load $table $dir/duck.csv $columns");
+		die $answer if $answer =~ /^ERROR/;
+	}
+	unlink "$dir/duck.csv";
+}
+
+sub queries
+{
+	local $/;
+	open my $file, '<', dirname(__FILE__) . '/tpch_queries.sql' or die "tpch_queries.sql: $!\n";
+	my @parts = split /^-- (\d+)\n/m, <$file>;
+	shift @parts;
+	return @parts;
+}
+
+# Nodes of ours in a plan, each with the children that it reads.
+sub nodes
+{
+	my ($plan) = @_;
+	my @found = map { nodes($_) } @{ $plan->{Plans} // [] };
+
+	unshift @found, $plan if ($plan->{'Custom Plan Provider'} // '') eq 'GpuHashJoin';
+	return @found;
+}
+
+sub ratio { my ($predicted, $measured) = @_; return $measured > 0 ? sprintf('%.2f', $predicted / $measured) : '-'; }
+
+my @names = map { $_->[0] } @ways;
+push @names, 'DuckDB' if $duck_in;
+printf "%-5s" . ' %9s' x @names . "   %s\n", 'query', @names, 'core over each; results';
+my (%logs, @plans, $failed);
+my @queries = queries();
+while (my ($number, $query) = splice @queries, 0, 2)
+{
+	next unless $number =~ /$wanted/;
+	my (%t, $reference);
+	my $verdict = 'equal';
+	$query =~ s/;\s*$//;
+	foreach my $run (0 .. $runs)
+	{
+		foreach my $way (@ways)
+		{
+			my ($name, $settings) = @$way;
+			ask($settings);
+			if ($run == 0)
+			{
+				my $rows = ask("$query;");
+				$reference //= $rows;
+				$verdict = "DIFFERENT ($name)", $failed = 1 if $rows ne $reference;
+			}
+			else { push @{ $t{$name} }, timed_ms($query); }
+		}
+		if ($duck_in)
+		{
+			(my $line = $query) =~ s/\s+/ /g;
+			my $ms = exchange($duck_in, $duck_out, "time $line");
+			push @{ $t{DuckDB} }, $ms if $run > 0 && $ms =~ /^[\d.]+$/;
+		}
+	}
+	my %median = map { $_ => $t{$_} ? median(@{ $t{$_} }) : 0 } @names;
+	my @ratios = map { $median{$_} > 0 ? $median{core} / $median{$_} : 0 } @names;
+	push @{ $logs{ $names[$_] } }, log $ratios[$_] foreach grep { $ratios[$_] > 0 } 0 .. $#names;
+	printf "%-5s" . ' %9.1f' x @names . "   %s; %s\n", $number, @median{@names}, join(' ', map { sprintf '%.2f', $_ } @ratios[ 1 .. $#ratios ]), $verdict;
+	ask($ways[1][1]);
+	my $plan = decode_json(ask("explain (analyze, format json) $query;"));
+	push @plans, [ $number, nodes($plan->[0]{Plan}) ];
+}
+foreach my $name (@names[ 1 .. $#names ])
+{
+	my @l = @{ $logs{$name} // [] };
+	my $sum = 0;
+	$sum += $_ foreach @l;
+	printf "%-8s geometric mean over core %.2f\n", $name, exp($sum / @l) if @l;
+}
+
+printf "\n%-5s %-48s %12s %12s %6s   %10s %10s %6s\n", 'query', 'node', 'rows wanted', 'rows came', 'ratio', 'scan, ms', 'came, ms', 'ratio';
+foreach my $entry (@plans)
+{
+	my ($number, @nodes) = @$entry;
+	foreach my $node (@nodes)
+	{
+		printf "%-5s %-48.48s %12.0f %12.0f %6s\n", $number, $node->{'Hash Cond'}, $node->{'Plan Rows'}, $node->{'Actual Rows'},
+		  ratio($node->{'Plan Rows'}, $node->{'Actual Rows'});
+		my $predicted = $node->{'Predicted Phases'} or next;
+		foreach my $side (0, 1)
+		{
+			my $child = $node->{Plans}[$side];
+			my $ms = $predicted->{ $side == 0 ? 'Scan Probe Time' : 'Scan Build Time' };
+			next unless $child && $ms && $child->{'Node Type'} eq 'Seq Scan' && $child->{'Actual Loops'} > 0;
+			printf "%-5s %-48.48s %12.0f %12.0f %6s   %10.2f %10.2f %6s\n", '', "  $child->{'Relation Name'}", $child->{'Plan Rows'}, $child->{'Actual Rows'},
+			  ratio($child->{'Plan Rows'}, $child->{'Actual Rows'}), $ms, $child->{'Actual Total Time'}, ratio($ms, $child->{'Actual Total Time'});
+		}
+	}
+}
+exit($failed ? 1 : 0);
