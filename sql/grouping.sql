@@ -121,6 +121,7 @@ explain (costs off) select count(*) from grp group by grp_volatile(i2);
 explain (costs off) select tableoid, count(*) from grp group by tableoid;
 explain (costs off) select id, count(*) from grp where id < 3 group by id;
 explain (costs off) select x, count(*) from generate_series(1, 10) x group by x;
+explain (costs off) select count(*) from generate_series(1, 10) x;
 reset hjoin_gpu.explain_declined;
 set client_min_messages = warning;
 create table grp_parts (k int, v int) partition by list (k);

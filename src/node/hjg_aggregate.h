@@ -153,6 +153,7 @@ typedef struct HjgComputed
 	HjgVector  *vector;			/* [HJG_VECTOR_ROWS] */
 } HjgComputed;
 
+/* State of the node. One struct, because core gives a custom scan one state, and the operators in it have structs of their own. */
 typedef struct HjgAggregateState
 {
 	CustomScanState css;		/* must be first */

@@ -18,7 +18,7 @@
 
 /* For rows of slots. */
 static void
-make_row_vectors(HjgChild *child)
+make_row_vectors(HjgChild *child, const Bitmapset *wanted)
 {
 	TupleDesc	desc = ExecGetResultType(child->plan);
 
@@ -27,6 +27,8 @@ make_row_vectors(HjgChild *child)
 		Form_pg_attribute att = TupleDescAttr(desc, c);
 		HjgVector  *vector = &child->vectors[c];
 
+		if (!bms_is_member(c, wanted))
+			continue;
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
 		vector->values = palloc(HJG_VECTOR_ROWS * sizeof(Datum));
@@ -47,7 +49,7 @@ hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const Bitmapset *
 	if (child->below != NULL)
 		child->vectors = child->below->vectors;
 	else if (child->scan == NULL)
-		make_row_vectors(child);
+		make_row_vectors(child, wanted);
 }
 
 /* Copy a slot's row, the values that would go with the next one included. */
@@ -62,6 +64,8 @@ copy_row(HjgChild *child, TupleTableSlot *slot, int row)
 		HjgVector  *vector = &child->vectors[c];
 		Datum		value = slot->tts_values[c];
 
+		if (vector->values == NULL)
+			continue;
 		if (!vector->column.attbyval && !slot->tts_isnull[c])
 			value = datumCopy(value, false, vector->column.attlen);
 		hjg_vector_put(vector, row, value, slot->tts_isnull[c]);

@@ -1,6 +1,6 @@
 /*
  * node_grouping.c
- *	  The node GpuAggregate: groups the rows of a table, or of a join of ours, and computes aggregates of them.
+ *	  The node GpuAggregate: groups rows, and computes aggregates of them.
  *
  * Rows come as vectors (node_child.c).  Keys and arguments that are no plain columns, or no arithmetic that is known here, are computed by
  * core's expression code, row by row, into vectors of their own.  Each row is given the number of its group (node_groups.c), and
@@ -47,7 +47,7 @@ static void begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec(CustomScanState *node);
 static void end(CustomScanState *node);
 static void rescan(CustomScanState *node);
-static void shutdown(CustomScanState *node);
+static void shut_down(CustomScanState *node);
 static Size estimate_shared(CustomScanState *node, ParallelContext *pcxt);
 static void init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
 static void reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate);
@@ -69,7 +69,7 @@ static const CustomExecMethods exec_methods = {
 	.InitializeDSMCustomScan = init_leader,
 	.ReInitializeDSMCustomScan = reinit_leader,
 	.InitializeWorkerCustomScan = init_worker,
-	.ShutdownCustomScan = shutdown,
+	.ShutdownCustomScan = shut_down,
 	.ExplainCustomScan = explain,
 };
 
@@ -587,7 +587,7 @@ rescan(CustomScanState *node)
 
 /* An execution has ended: a worker leaves its figures to the leader. */
 static void
-shutdown(CustomScanState *node)
+shut_down(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 	HjgGroupReport report = state->report;

@@ -121,7 +121,7 @@ typedef struct HjgKnownDevices
 	HjgPlannerCoupled coupled;
 } HjgKnownDevices;
 
-/* Facts that hold while one query is planned (planner_facts.c). */
+/* Facts that hold while one query is planned (planner_facts.c). One struct, because all of them begin and end with the query. */
 typedef struct HjgQueryFacts
 {
 	const PlannerInfo *root;

@@ -1,10 +1,11 @@
 /*
  * planner_aggregate.c
- *	  Offer the node GpuAggregate: grouping and aggregates of a table, or of the last join of a query.
+ *	  Offer the node GpuAggregate: grouping and aggregates of the rows of a query.
  *
- * Offered are a GpuAggregate over a sequential scan or over a join of ours; one that parallel processes share, below a Gather or as a partial
- * path; and core's Agg, which only finishes partial aggregates, over a Gather over one in each participant, the shape of
- * core's own parallel aggregation.  Without GROUP BY core's Agg finishes in any case.
+ * The rows are those of a sequential scan, of the last join of ours or, to be grouped, of core's cheapest path, from which they come
+ * through slots.  Offered are a GpuAggregate over them; one that parallel processes share, below a Gather or as a partial path;
+ * and core's Agg, which only finishes partial aggregates, over a Gather over one in each participant, the shape of core's
+ * own parallel aggregation.  Without GROUP BY core's Agg finishes in any case.
  *
  * Whether the node can serve a query planner_grouping.c finds out.
  *
@@ -16,12 +17,15 @@
 
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "optimizer/prep.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/selfuncs.h"
 
@@ -375,24 +379,63 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
 }
 
-/* What may be aggregated: a join of ours, a scan, or neither. */
+/* Aggregate the rows of any path, which come through slots. */
+static Path *
+aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, Path *rows)
+{
+	const GroupCounts groups = count_groups(root, rows->parent, grouping, form, rows->rows);
+	HjgUnitCosts costs;
+	const double unit_ns = hjg_planner_unit_costs(&costs, groups.made);
+	double		row_ns = costs.marshal_tuple_ns;
+	ListCell   *lc;
+
+	foreach(lc, grouping->input->exprs)
+		row_ns += get_typbyval(exprType(lfirst(lc))) ? 0 : costs.varlena_ns;
+	if (is_projection_capable_path(rows))
+		rows = (Path *) create_projection_path(root, rows->parent, rows, grouping->input);
+	return make_path(root, grouped_rel, grouping, groups, rows, row_ns * rows->rows + grouping_ns(&costs, rows->rows, groups, &grouping->work),
+					 unit_ns);
+}
+
+/* What may be aggregated, NULL if there is none: a join of ours; a table that is read here; any rows, to be grouped. */
 typedef struct Input
 {
 	const HjgPath *join;
 	const Path *scan;
+	Path	   *rows;
 } Input;
 
 static bool
 has_input(Input input)
 {
-	return input.join != NULL || input.scan != NULL;
+	return input.join != NULL || input.scan != NULL || input.rows != NULL;
 }
 
 static Path *
 aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, Input input)
 {
+	if (input.rows != NULL)
+		return aggregate_rows(root, grouped_rel, grouping, form, input.rows);
 	return input.join != NULL ? aggregate_join(root, grouped_rel, grouping, form, input.join) :
 		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
+}
+
+/* Find the rows of the cheapest path, projections taken off, if they have all columns that are needed, and are not read here in any case; or NULL. */
+static Path *
+find_rows(const HjgGrouping *grouping, Path *path, Input others)
+{
+	ListCell   *lc;
+
+	if (path == NULL || path->param_info != NULL || grouping->keys == NIL)
+		return NULL;
+	if (IsA(path, ProjectionPath))
+		path = ((ProjectionPath *) path)->subpath;
+	if (hjg_planner_is_ours(path) || (others.scan != NULL && path->pathtype == T_SeqScan))
+		return NULL;
+	foreach(lc, grouping->input->exprs)
+		if (!list_member(path->pathtarget->exprs, lfirst(lc)))
+			return NULL;
+	return path;
 }
 
 /* Offer a path for core's Agg to finish. */
@@ -459,38 +502,57 @@ has_ours(const List *paths)
 	return false;
 }
 
+/* Offer what can be made of an input; partial: each participant has some of its rows. */
+static void
+offer(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, Input input)
+{
+	if (!has_input(input))
+		return;
+	if (partial)
+		add_parallel(root, input_rel, grouped_rel, grouping, input);
+	else
+		add_serial(root, grouped_rel, grouping, input);
+}
+
 /* Offer what there is; returns why nothing of it was taken, or NULL. */
 static const char *
 offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, const GroupPathExtraData *extra)
 {
 	PathTarget *target = grouped_rel->reltarget;
 	const bool	of_join = input_rel->reloptkind == RELOPT_JOINREL;
+	const bool	readable = !of_join && hjg_planner_readable(root, input_rel);
 	Input		inputs[2] = {{NULL}};
+	Input		rows[2] = {{NULL}};
 	HjgGrouping grouping;
 
-	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
-	{
-		if (of_join)
-			inputs[partial].join = find_join(root, input_rel, partial);
-		else
-			inputs[partial].scan = find_scan(partial ? input_rel->partial_pathlist : input_rel->pathlist);
-	}
-	if ((!has_input(inputs[0]) && !has_input(inputs[1])) || (!of_join && !hjg_planner_readable(root, input_rel)))
-		return "rows come neither from a table that can be read nor from a GpuHashJoin";
 	if ((extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0)
 		return "an aggregate has no partial form, is DISTINCT or has ORDER BY";
 	if (!hjg_planner_find_grouping(root, target->exprs, target->sortgrouprefs, (List *) extra->havingQual, &grouping))
 		return grouping.why;
+	for (int partial = 0; partial <= (grouped_rel->consider_parallel ? 1 : 0); partial++)
+	{
+		const List *paths = partial ? input_rel->partial_pathlist : input_rel->pathlist;
+
+		if (of_join)
+			inputs[partial].join = find_join(root, input_rel, partial);
+		else if (readable)
+			inputs[partial].scan = find_scan(paths);
+		rows[partial].rows = find_rows(&grouping, partial && paths == NIL ? NULL : partial ? linitial(paths) : input_rel->cheapest_total_path,
+									   inputs[partial]);
+	}
+	if (!has_input(inputs[0]) && !has_input(inputs[1]) && !has_input(rows[0]) && !has_input(rows[1]))
+		return "rows come neither from a table that can be read nor from a GpuHashJoin";
 	grouping.target = target;
 	grouping.having = (List *) extra->havingQual;
 	grouping.ngroups = grouping.keys != NIL ? estimate_num_groups(root, grouping.keys, input_rel->rows, NULL, NULL) : 1;
 	hjg_planner_make_partial(root, &grouping);
 	if (hjg_force)
 		grouped_rel->pathlist = NIL;
-	if (has_input(inputs[0]))
-		add_serial(root, grouped_rel, &grouping, inputs[0]);
-	if (has_input(inputs[1]))
-		add_parallel(root, input_rel, grouped_rel, &grouping, inputs[1]);
+	for (int partial = 0; partial <= 1; partial++)
+	{
+		offer(root, input_rel, grouped_rel, &grouping, partial, inputs[partial]);
+		offer(root, input_rel, grouped_rel, &grouping, partial, rows[partial]);
+	}
 	return has_ours(grouped_rel->pathlist) ? NULL : "core's plan is expected to cost less";
 }
 
