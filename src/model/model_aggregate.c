@@ -17,7 +17,8 @@
 #define GROUP_NS 100
 #define PARTIAL_GROUP_NS 300
 
-/* A group written to a file, read and put together. */
+/* A file that is made, others' that are opened, and waiting for these; a group written, read and put together. */
+#define EXCHANGE_START_NS 300000
 #define EXCHANGE_NS 150
 
 /* Bytes that a group takes, beside its columns. */
@@ -47,7 +48,7 @@ hjg_model_group_ns(const HjgUnitCosts *costs, double rows, double ngroups, int n
 double
 hjg_model_exchange_ns(double ngroups)
 {
-	return ngroups * EXCHANGE_NS;
+	return EXCHANGE_START_NS + ngroups * EXCHANGE_NS;
 }
 
 double
