@@ -307,6 +307,19 @@ foreach my $file (@sources, @tests_c, grep { -f } glob('kernels/* kernels/lab/*'
 }
 ok(!@bad, 'no dead code, no open ends, no trailing white space', @bad);
 
+# comments begin with what a thing is or does
+@bad = ();
+foreach my $file (grep { !m{^src/(?:lab|model|calibrate)/} } @sources, glob('kernels/*.*'))
+{
+	my $n = 0;
+	foreach (split /\n/, slurp($file))
+	{
+		$n++;
+		push @bad, "$file:$n: $1" if m{^\s*(?:/\*| \*\t  ?)\s*((?:What|How|Who|Whoever|So many|Of those)\s.*)};
+	}
+}
+ok(!@bad, 'no comment begins with a question word', @bad);
+
 @bad = grep { slurp($_) !~ m{\A/\*} } @sources;
 ok(!@bad, 'every source file begins with a comment that states its purpose', @bad);
 

@@ -1,6 +1,6 @@
 /*
  * hjg_compat.h
- *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ *	  Differences between PostgreSQL 15, 16, 17 and 18.
  *
  * No other file asks for the server's version (a rule that test/check_rules.pl checks).  Macros need what they name to
  * be included by their users; what is said with more than a macro is in planner_nulling.c and scan_heap_page.c, by the

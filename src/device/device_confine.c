@@ -1,6 +1,6 @@
 /*
  * device_confine.c
- *	  What the device process cannot do, whatever a driver does in it.
+ *	  Confinement of the device process, which drivers cannot undo.
  *
  * The supervisor starts it without the server's environment, directory and core dumps
  * (service_spawn.c).  Before its first thread and the first driver it gives up the rest

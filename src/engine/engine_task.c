@@ -1,6 +1,6 @@
 /*
  * engine_task.c
- *	  What everything in the engine stands on: what the machine is, a join's memory, and tasks.
+ *	  Basics of the engine: facts of the machine, a join's memory, and tasks.
  */
 #include <time.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /*
  * hjg_engine_internal.h
- *	  What the files of the cpu engine share.  Nothing outside engine_*.c of the
+ *	  Declarations that the files of the cpu engine share. Nothing outside engine_*.c of the
  *	  cpu engine includes it, except tests that need a corner of it.
  *
  * Terms (tuple and bucket: hjg_tuple.h, hjg_table.h)

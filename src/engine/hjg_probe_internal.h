@@ -1,6 +1,6 @@
 /*
  * hjg_probe_internal.h
- *	  What the fast paths of probing share: engine_probe.c (tables of buckets),
+ *	  Declarations that the fast paths of probing share: engine_probe.c (tables of buckets),
  *	  engine_direct.c (tables that are an array by key), engine_result.c.
  *
  * Results.  A slot gathers pairs in its own buffer and writes them chunkwise to

@@ -1,6 +1,6 @@
 /*
  * hjg_table.h
- *	  What the table of a join looks like: buckets, or an array by key.
+ *	  The layout of the table of a join: buckets, or an array by key.
  *
  * A bucket is all tuples whose mixed keys lie in the same of nbuckets equal ranges.
  * The table is the same for every strategy: a cache line a bucket, which says how

@@ -1,6 +1,6 @@
 /*
  * hjg_table_build.h
- *	  What the files that build tables of buckets share: engine_table.c (the whole, and what one slot builds),
+ *	  Declarations that the files that build tables of buckets share: engine_table.c (the whole, and the part of one slot),
  *	  engine_table_sort.c (sorting a bucket), engine_table_giant.c (what all slots build together).
  */
 #ifndef HJG_TABLE_BUILD_H

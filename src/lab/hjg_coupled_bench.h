@@ -1,6 +1,6 @@
 /*
  * hjg_coupled_bench.h
- *	  What the files of the coupled engine's benchmark share.  Internal to the room "lab".
+ *	  Declarations that the files of the coupled engine's benchmark share.  Internal to the room "lab".
  *
  *		lab_coupled_bench.c	options, tables of strategies and pipelines
  *		lab_coupled_input.c	made-up rows, packed if asked for, and one join of them

@@ -1,6 +1,6 @@
 /*
  * lab_cuda_paper.c
- *	  What the resident joins of the literature share on the host: blocks of rows, partitions.
+ *	  Functions that the resident joins of the literature share: blocks of rows, partitions, the device.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * lab_cuda_traffic.c
- *	  How many bytes a resident join reads and writes in device memory: what benchmarks divide by its time.
+ *	  Bytes that a resident join reads and writes in device memory; benchmarks divide them by its time.
  */
 #include "device/hjg_cuda_parts.h"
 #include "lab/hjg_cuda_paper.h"

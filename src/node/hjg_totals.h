@@ -25,7 +25,7 @@ typedef struct HjgTotalsArgument
 	size_t		bytes;			/* as far as they are wanted */
 } HjgTotalsArgument;
 
-/* What a record has for an argument; in it as far as it is wanted. */
+/* Parts of a record for an argument; a record has those that are wanted. */
 typedef struct HjgTotals
 {
 	uint64		nnulls;

@@ -1,6 +1,6 @@
 /*
  * node_explain.c
- *	  What EXPLAIN says of the node, in all formats: one key, one typed value.
+ *	  EXPLAIN of the node, in all formats: one key, one typed value.
  *
  * Keys and values that depend on the machine or the moment appear under ANALYZE
  * only, and times only with TIMING.

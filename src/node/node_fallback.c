@@ -1,6 +1,6 @@
 /*
  * node_fallback.c
- *	  What is said and counted when the device process does not join, or not as asked.
+ *	  Reports and counters of joins that the device process does not run, or not as asked.
  */
 #include "postgres.h"
 

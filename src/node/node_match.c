@@ -1,6 +1,6 @@
 /*
  * node_match.c
- *	  Who decides which rows of a build pass have found a match.
+ *	  The match state of a build pass: the choice between the engine and bits that are kept here.
  */
 #include "postgres.h"
 

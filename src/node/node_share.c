@@ -1,6 +1,6 @@
 /*
  * node_share.c
- *	  What the participants of a shared join hand to each other: build rows and
+ *	  Data that the participants of a shared join exchange: build rows and
  *	  their keys in memory, or partitions in shared files.
  *
  * Blocks.  Memory that all reach comes from the query's DSA area, in blocks that are chained by

@@ -1,6 +1,6 @@
 /*
  * hjg_planner.h
- *	  What the planner hands to the executor, and the planner's entry point.
+ *	  The contract between planner and executor, and the planner's entry point.
  *
  * Room "planner": join_pathlist hook, eligibility, path, plan.  This header is
  * the one contract between planner and executor; both sides go through the

@@ -1,6 +1,6 @@
 /*
  * hjg_rows_store.h
- *	  What the files of the row store, rows_store*.c, know of each other.
+ *	  Declarations that the files of the row store, rows_store*.c, share.
  *	  Internal to the room "rows".
  *
  * rows_store.c			layout of a row, a store's life

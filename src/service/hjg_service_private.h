@@ -1,6 +1,6 @@
 /*
  * hjg_service_private.h
- *	  What the files of the room "service" know of each other.
+ *	  Declarations that the files of the room "service" share.
  */
 #ifndef HJG_SERVICE_PRIVATE_H
 #define HJG_SERVICE_PRIVATE_H

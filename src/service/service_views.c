@@ -1,6 +1,6 @@
 /*
  * service_views.c
- *	  What users can see of the service: devices, jobs, counters, memory.
+ *	  Views of the service: devices, jobs, counters, memory.
  *
  * Everything is read from the arena without a lock, so a row may mix two moments.
  * Without an arena the functions return no rows, or zeros with the reason.
