@@ -100,18 +100,25 @@
 #define HJG_SET_CLAUSES(custom_path, clauses) ((void) 0)
 #endif
 
-/* Joins that return build rows alone: those without a match (16), or each that has one, once (18). */
+/*
+ * Joins that return build rows alone: those without a match, or each that has one, once.  Core knows the former from 16 on, the
+ * latter from 18 on; before, they have values that it does not see.
+ */
 #if PG_VERSION_NUM >= 160000
-#define HJG_IS_RIGHT_ANTI(jointype) ((jointype) == JOIN_RIGHT_ANTI)
+#define HJG_JOIN_RIGHT_ANTI JOIN_RIGHT_ANTI
 #else
-#define HJG_IS_RIGHT_ANTI(jointype) false
+#define HJG_JOIN_RIGHT_ANTI ((JoinType) 20)
 #endif
 #if PG_VERSION_NUM >= 180000
-#define HJG_IS_RIGHT_SEMI(jointype) ((jointype) == JOIN_RIGHT_SEMI)
+#define HJG_JOIN_RIGHT_SEMI JOIN_RIGHT_SEMI
 #else
-#define HJG_IS_RIGHT_SEMI(jointype) false
+#define HJG_JOIN_RIGHT_SEMI ((JoinType) 21)
 #endif
-#define HJG_IS_BUILD_ONLY(jointype) (HJG_IS_RIGHT_ANTI(jointype) || HJG_IS_RIGHT_SEMI(jointype))
+#define HJG_IS_BUILD_ONLY(jointype) ((jointype) == HJG_JOIN_RIGHT_ANTI || (jointype) == HJG_JOIN_RIGHT_SEMI)
+#define HJG_IS_OUTER_JOIN(jointype) (IS_OUTER_JOIN(jointype) || (jointype) == HJG_JOIN_RIGHT_ANTI)
+
+/* Does core join in the order that mirrors a JOIN_SEMI or JOIN_ANTI, too? */
+#define HJG_CORE_MIRRORS(jointype) ((jointype) == JOIN_ANTI ? PG_VERSION_NUM >= 160000 : PG_VERSION_NUM >= 180000)
 
 /* ---------- executor ---------- */
 

@@ -26,6 +26,7 @@ typedef struct HjgMatch
 	bool		first_match;	/* first match: further pairs of a matched probe row are dropped */
 	bool		last_pass;		/* after this pass the probe rows without a match are known */
 	bool		shared;			/* other processes set bits of build rows, too */
+	uint32		first_unmet;	/* build rows before this one have their bits set; a multiple of 64 */
 	uint64	   *build_bits;		/* or NULL */
 	uint64	   *probe_bits;		/* of all probe rows of a partition that takes several passes, else NULL */
 } HjgMatch;
@@ -33,6 +34,8 @@ typedef struct HjgMatch
 /* Decide, as a build pass begins, whether the engine or this code finds probe rows without a match; returns the engine's mode. */
 extern HjgMatchMode hjg_match_start(HjgMatch *match);
 extern void hjg_match_reset(HjgMatch *match);
+/* Can nothing more come of the probe side, as all of the pass's build rows, of a join that returns these alone, have found a match? */
+extern bool hjg_match_is_over(HjgMatch *match, uint32 nrows);
 
 /* Find the bits of a batch's rows, and the index of the first row's; or NULL. */
 static inline uint64 *
@@ -72,9 +75,9 @@ hjg_match_settle(const HjgMatch *match, uint64 *probe_bits, uint64 probe_bit, ui
 		hjg_set_bit(probe_bits, probe_bit);
 	if (match->build_bits != NULL && build_row != HJG_NO_ROW)
 		first_match = hjg_match_set_build(match, build_row);
-	if (HJG_IS_RIGHT_SEMI(jointype))
+	if (jointype == HJG_JOIN_RIGHT_SEMI)
 		return first_match;
-	return jointype != JOIN_ANTI && !HJG_IS_RIGHT_ANTI(jointype);
+	return jointype != JOIN_ANTI && jointype != HJG_JOIN_RIGHT_ANTI;
 }
 
 #endif							/* HJG_MATCH_H */

@@ -64,6 +64,7 @@ hjg_build_rescan(HjgBuild *build)
 		memset(build->match->build_bits, 0, ((Size) build->run->build.nrows / 64 + 1) * sizeof(uint64));
 	if (build->null_rows != NULL)
 		tuplestore_rescan(build->null_rows);
+	build->match->first_unmet = 0;
 	build->unmatched_next = 0;
 	build->unmatched_end = 0;
 }

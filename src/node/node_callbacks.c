@@ -109,8 +109,8 @@ read_program(HjgProgram *program, const CustomScan *cscan)
 	program->jointype = jointype;
 	program->inner_unique = list_nth_int(scalars, HJG_SCALAR_INNER_UNIQUE) != 0;
 	program->preserved[HJG_SIDE_PROBE] = jointype == JOIN_LEFT || jointype == JOIN_FULL || jointype == JOIN_ANTI;
-	program->preserved[HJG_SIDE_BUILD] = jointype == JOIN_RIGHT || jointype == JOIN_FULL || HJG_IS_RIGHT_ANTI(jointype);
-	program->track_build = program->preserved[HJG_SIDE_BUILD] || HJG_IS_RIGHT_SEMI(jointype);
+	program->preserved[HJG_SIDE_BUILD] = jointype == JOIN_RIGHT || jointype == JOIN_FULL || jointype == HJG_JOIN_RIGHT_ANTI;
+	program->track_build = program->preserved[HJG_SIDE_BUILD] || jointype == HJG_JOIN_RIGHT_SEMI;
 	program->inner_keys_vary = has_exec_param(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), NULL);
 	program->use_filter = list_nth_int(scalars, HJG_SCALAR_BLOOM) != 0;
 	program->hints = (HjgJobHints) {

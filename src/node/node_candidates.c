@@ -84,7 +84,7 @@ copy_row_numbers(const HjgPair *restrict pairs, int count, uint32 *restrict prob
 
 /*
  * Copy pairs [at, at + count) of the round to the end of the n pairs in the vector, but for those whose probe
- * row is decided; returns how many there are now.  The row numbers were checked when the round was copied into memory of
+ * row is decided, or whose build row is done with; returns how many there are now.  The row numbers were checked when the round was copied into memory of
  * our own, but for the holes between the ranges of a shared build side.
  */
 static int
@@ -100,8 +100,9 @@ copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
 	const bool	gathered = batch->gathered != 0;
 	uint64		first = 0;
 	const uint64 *decided = match->first_match ? hjg_match_bits(match, batch, &first) : NULL;
+	const uint64 *met = HJG_IS_BUILD_ONLY(match->program->jointype) ? match->build_bits : NULL;
 
-	if (!holes && !sliced && !gathered && decided == NULL)
+	if (!holes && !sliced && !gathered && decided == NULL && met == NULL)
 	{
 		copy_row_numbers(batch->result + at, count, probe_rows + n, build_rows + n);
 		return n + count;
@@ -118,7 +119,7 @@ copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
 		build_rows[n] = pair.build_row;
 		if (gathered)
 			note_places(pairs, &run->payload, batch, at + i, n);
-		if (decided == NULL || !hjg_test_bit(decided, first + pair.probe_row))
+		if ((decided == NULL || !hjg_test_bit(decided, first + pair.probe_row)) && (met == NULL || !hjg_test_bit(met, pair.build_row)))
 			n++;
 	}
 	return n;

@@ -46,7 +46,7 @@ static const char *
 join_type_text(JoinType jointype)
 {
 	if (HJG_IS_BUILD_ONLY(jointype))
-		return HJG_IS_RIGHT_ANTI(jointype) ? "Right Anti" : "Right Semi";
+		return jointype == HJG_JOIN_RIGHT_ANTI ? "Right Anti" : "Right Semi";
 	switch (jointype)
 	{
 		case JOIN_INNER:

@@ -13,6 +13,7 @@ hjg_match_start(HjgMatch *match)
 	const bool	candidates = program->recheck != NULL || program->residual;
 	const bool	undecided = candidates || match->probe_bits != NULL;
 
+	match->first_unmet = 0;
 	match->first_match = undecided &&
 		(program->jointype == JOIN_SEMI || program->jointype == JOIN_ANTI || program->inner_unique);
 	match->on_host = match->first_match || (undecided && program->preserved[HJG_SIDE_PROBE]);
@@ -37,4 +38,20 @@ hjg_match_reset(HjgMatch *match)
 {
 	match->build_bits = NULL;
 	match->probe_bits = NULL;
+}
+
+bool
+hjg_match_is_over(HjgMatch *match, uint32 nrows)
+{
+	const uint64 *bits = match->build_bits;
+	uint64		rest;
+
+	if (!HJG_IS_BUILD_ONLY(match->program->jointype))
+		return false;
+	while (match->first_unmet + 64 <= nrows && bits[match->first_unmet >> 6] == ~UINT64CONST(0))
+		match->first_unmet += 64;
+	if (match->first_unmet + 64 <= nrows)
+		return false;
+	rest = (UINT64CONST(1) << (nrows - match->first_unmet)) - 1;
+	return (bits[match->first_unmet >> 6] & rest) == rest;
 }

@@ -446,6 +446,8 @@ hjg_probe_next(HjgProbe *probe)
 	{
 		HjgProbeBatch *batch;
 
+		if (!probe->done)
+			probe->done = hjg_match_is_over(probe->match, probe->build->run->build_limit);
 		fill_pipeline(probe);
 		if (probe->nbatches == 0)
 			return false;

@@ -12,7 +12,9 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/lsyscache.h"
 
+#include "base/hjg_compat.h"
 #include "node/hjg_verify.h"
 
 /* ---------- the rows of a file ---------- */
@@ -116,15 +118,15 @@ make_scan(const HjgKeptRows *kept)
 	return &cscan->scan.plan;
 }
 
-/* The types that columns of the scan tuple become. */
+/* What the columns of the scan tuple become. */
 typedef struct Mapping
 {
-	int			nouter;			/* so many are the outer side's */
-	int			inner_varno;	/* what a join calls the inner side */
+	int			nouter;			/* the first of them are the probe side's */
+	int			varnos[HJG_SIDES];	/* what a plan node calls the sides, by HjgSideId */
 } Mapping;
 
 static Node *
-map_columns(Node *node, Mapping *mapping)
+map_columns(Node *node, const Mapping *mapping)
 {
 	if (node == NULL)
 		return NULL;
@@ -133,26 +135,48 @@ map_columns(Node *node, Mapping *mapping)
 		Var		   *var = copyObject((Var *) node);
 		const bool	outer = var->varattno <= mapping->nouter;
 
-		var->varno = outer ? OUTER_VAR : mapping->inner_varno;
+		var->varno = mapping->varnos[outer ? HJG_SIDE_PROBE : HJG_SIDE_BUILD];
 		var->varattno -= outer ? 0 : mapping->nouter;
 		return (Node *) var;
 	}
-	return expression_tree_mutator(node, map_columns, mapping);
+	return expression_tree_mutator(node, map_columns, (void *) mapping);
 }
 
 static List *
-map_list(List *list, const HjgJoinState *state, int inner_varno)
+map_list(List *list, const Mapping *mapping)
 {
-	Mapping		mapping = {state->outer.nplan_columns, inner_varno};
-
-	return (List *) map_columns((Node *) list, &mapping);
+	return (List *) map_columns((Node *) list, mapping);
 }
 
+static List *
+commute(const List *operators)
+{
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	foreach(lc, operators)
+		result = lappend_oid(result, get_commutator(lfirst_oid(lc)));
+	return result;
+}
+
+/*
+ * Make core's join of the sides in the node's order; where the node returns build rows alone, which core cannot on all versions,
+ * in the other order.
+ */
 static HashJoin *
 make_join(const HjgJoinState *state, const HjgVerify *verify)
 {
 	const CustomScan *cscan = castNode(CustomScan, state->css.ss.ps.plan);
 	const TupleDesc scan_desc = state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	const JoinType jointype = state->program.jointype;
+	const bool	mirrored = HJG_IS_BUILD_ONLY(jointype);
+	const HjgSideId outer = mirrored ? HJG_SIDE_BUILD : HJG_SIDE_PROBE;
+	const HjgSideId inner = mirrored ? HJG_SIDE_PROBE : HJG_SIDE_BUILD;
+	const Mapping hashed = {state->outer.nplan_columns, {OUTER_VAR, OUTER_VAR}};
+	const Mapping mapping = {state->outer.nplan_columns, {[HJG_SIDE_PROBE] = mirrored ? INNER_VAR : OUTER_VAR,[HJG_SIDE_BUILD] = mirrored ? OUTER_VAR : INNER_VAR}};
+	List	   *outer_keys = list_nth(cscan->custom_exprs, mirrored ? HJG_EXPRS_INNER_KEYS : HJG_EXPRS_OUTER_KEYS);
+	List	   *inner_keys = list_nth(cscan->custom_exprs, mirrored ? HJG_EXPRS_OUTER_KEYS : HJG_EXPRS_INNER_KEYS);
+	List	   *operators = list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS);
 	HashJoin   *join = makeNode(HashJoin);
 	Hash	   *hash = makeNode(Hash);
 	List	   *joined = NIL;
@@ -164,24 +188,24 @@ make_join(const HjgJoinState *state, const HjgVerify *verify)
 		joined = lappend(joined, makeTargetEntry((Expr *) makeVar(INDEX_VAR, att->attnum, att->atttypid, att->atttypmod,
 																  att->attcollation, 0), c + 1, NULL, false));
 	}
-	hash->plan.lefttree = make_scan(&verify->sides[HJG_SIDE_BUILD]);
-	hash->plan.targetlist = make_tlist(verify->sides[HJG_SIDE_BUILD].desc, OUTER_VAR);
+	hash->plan.lefttree = make_scan(&verify->sides[inner]);
+	hash->plan.targetlist = make_tlist(verify->sides[inner].desc, OUTER_VAR);
 	hash->plan.plan_rows = hash->plan.lefttree->plan_rows;
 	hash->plan.plan_width = hash->plan.lefttree->plan_width;
-	hash->hashkeys = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS), state, OUTER_VAR);
+	hash->hashkeys = map_list(inner_keys, &hashed);
 	hash->skewTable = InvalidOid;
 
-	join->join.jointype = state->program.jointype;
-	join->join.inner_unique = state->program.inner_unique;
-	join->join.joinqual = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL), state, INNER_VAR);
-	join->join.plan.targetlist = map_list(joined, state, INNER_VAR);
-	join->join.plan.qual = map_list(cscan->scan.plan.qual, state, INNER_VAR);
-	join->join.plan.lefttree = make_scan(&verify->sides[HJG_SIDE_PROBE]);
+	join->join.jointype = jointype == HJG_JOIN_RIGHT_SEMI ? JOIN_SEMI : jointype == HJG_JOIN_RIGHT_ANTI ? JOIN_ANTI : jointype;
+	join->join.inner_unique = state->program.inner_unique && !mirrored;
+	join->join.joinqual = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_JOIN_QUAL), &mapping);
+	join->join.plan.targetlist = map_list(joined, &mapping);
+	join->join.plan.qual = map_list(cscan->scan.plan.qual, &mapping);
+	join->join.plan.lefttree = make_scan(&verify->sides[outer]);
 	join->join.plan.righttree = &hash->plan;
-	join->hashclauses = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES), state, INNER_VAR);
-	join->hashoperators = list_nth(cscan->custom_private, HJG_PRIVATE_OPERATORS);
+	join->hashclauses = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_HASH_CLAUSES), &mapping);
+	join->hashoperators = mirrored ? commute(operators) : operators;
 	join->hashcollations = list_nth(cscan->custom_private, HJG_PRIVATE_COLLATIONS);
-	join->hashkeys = map_list(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS), state, INNER_VAR);
+	join->hashkeys = map_list(outer_keys, &mapping);
 	return join;
 }
 
@@ -253,8 +277,8 @@ hjg_verify_by_core(const HjgJoinState *state, HjgVerify *verify)
 	KeptScan   *inner = (KeptScan *) outerPlanState(innerPlanState(join));
 	TupleTableSlot *slot;
 
-	outer->kept = &verify->sides[HJG_SIDE_PROBE];
-	inner->kept = &verify->sides[HJG_SIDE_BUILD];
+	outer->kept = &verify->sides[HJG_IS_BUILD_ONLY(state->program.jointype) ? HJG_SIDE_BUILD : HJG_SIDE_PROBE];
+	inner->kept = &verify->sides[HJG_IS_BUILD_ONLY(state->program.jointype) ? HJG_SIDE_PROBE : HJG_SIDE_BUILD];
 	rescan_kept_scan(&outer->css);
 	rescan_kept_scan(&inner->css);
 	for (;;)

@@ -52,7 +52,7 @@ static void
 find_hash_clauses(HjgCandidate *candidate, const char **why)
 {
 	List	   *restrictlist = candidate->extra->restrictlist;
-	bool		is_outer_join = IS_OUTER_JOIN(candidate->jointype);
+	bool		is_outer_join = HJG_IS_OUTER_JOIN(candidate->jointype);
 	int			exact_bytes = 0;
 	bool		exact = true;
 	bool		all = true;

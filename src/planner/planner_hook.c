@@ -6,10 +6,13 @@
  */
 #include "postgres.h"
 
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/paths.h"
+#include "optimizer/planmain.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
@@ -44,18 +47,15 @@ prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
 	return dearer;
 }
 
+/* Offer what may win of a pair in this order.  Whether the inner side of a mirrored join is unique, core has not asked. */
 static void
-join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
-				   JoinType jointype, JoinPathExtraData *extra)
+consider(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, JoinType jointype,
+		 JoinPathExtraData *extra)
 {
 	HjgCandidate candidate;
 	HjgVerdictKind kind;
 	const char *why;
 
-	if (previous_join_pathlist_hook)
-		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (!hjg_enabled)
-		return;
 	/* not by an initializer: zeroing takes longer than most calls */
 	candidate.joinrel = joinrel;
 	candidate.outerrel = outerrel;
@@ -70,6 +70,9 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	why = prune_join(root, &candidate, &kind);
 	if (why == NULL)
 	{
+		if (HJG_IS_BUILD_ONLY(jointype))
+			extra->inner_unique = innerrel_is_unique(root, joinrel->relids, outerrel->relids, innerrel,
+													 jointype == HJG_JOIN_RIGHT_ANTI ? JOIN_ANTI : JOIN_SEMI, extra->restrictlist, false);
 		hjg_planner_find_aggregates(root, &candidate);
 		why = hjg_planner_offer(root, &candidate);
 		kind = why == NULL ? HJG_VERDICT_ACCEPTED : candidate.outrun != NULL ? HJG_VERDICT_RIVAL : HJG_VERDICT_PRICE;
@@ -79,6 +82,63 @@ join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	else if (hjg_force)
 		hjg_planner_keep_offers(joinrel);
 	hjg_planner_note(root, &candidate, kind, why);
+}
+
+/*
+ * Is the query run for each row of another one, and this side the same each time?  Its table is built once then, which prices do not
+ * know: the other side, were it built of, might be built each time.
+ */
+static bool
+is_built_once(PlannerInfo *root, const RelOptInfo *rel)
+{
+	int			rti = -1;
+	ListCell   *lc;
+
+	if (root->parent_root == NULL || !hjg_planner_facts(root)->repeated)
+		return false;
+	while ((rti = bms_next_member(rel->relids, rti)) >= 0)
+		if (root->simple_rel_array[rti] != NULL)
+			foreach(lc, root->simple_rel_array[rti]->baserestrictinfo)
+				if (!bms_is_empty(pull_paramids(lfirst_node(RestrictInfo, lc)->clause)))
+					return false;
+	return true;
+}
+
+/* Consider a semi or anti join built of the side whose rows come out: rel. */
+static void
+consider_mirrored(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, RelOptInfo *other, JoinType jointype, JoinPathExtraData extra)
+{
+	if (!is_built_once(root, other))
+		consider(root, joinrel, other, rel, jointype == JOIN_SEMI ? HJG_JOIN_RIGHT_SEMI : HJG_JOIN_RIGHT_ANTI, &extra);
+}
+
+/*
+ * A semi or anti join is considered in both orders on all versions.  Where core has a type for the other one it asks for that, too,
+ * but knows less of the join then; and what it has added may have taken the place of what was forced before.
+ */
+static void
+join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
+				   JoinType jointype, JoinPathExtraData *extra)
+{
+	if (previous_join_pathlist_hook)
+		previous_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (!hjg_enabled)
+		return;
+	if (HJG_IS_BUILD_ONLY(jointype))
+	{
+		const JoinType plain = jointype == HJG_JOIN_RIGHT_SEMI ? JOIN_SEMI : JOIN_ANTI;
+		JoinPathExtraData known = *extra;
+
+		known.inner_unique = false;
+		compute_semi_anti_join_factors(root, joinrel, innerrel, outerrel, plain, extra->sjinfo, extra->restrictlist, &known.semifactors);
+		if (hjg_force)
+			consider(root, joinrel, innerrel, outerrel, plain, &known);
+		consider_mirrored(root, joinrel, innerrel, outerrel, plain, known);
+		return;
+	}
+	consider(root, joinrel, outerrel, innerrel, jointype, extra);
+	if ((jointype == JOIN_SEMI || jointype == JOIN_ANTI) && !HJG_CORE_MIRRORS(jointype))
+		consider_mirrored(root, joinrel, outerrel, innerrel, jointype, *extra);
 }
 
 void

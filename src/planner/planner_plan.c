@@ -174,7 +174,7 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist
 	List	   *filter_qual = NIL;
 	List	   *inline_bytes;
 
-	if (IS_OUTER_JOIN(path->jointype))
+	if (HJG_IS_OUTER_JOIN(path->jointype))
 		extract_actual_join_clauses(restrictlist, rel->relids, &join_qual, &filter_qual);
 	else
 		join_qual = extract_actual_clauses(restrictlist, false);

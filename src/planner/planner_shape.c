@@ -9,6 +9,7 @@
 #include "optimizer/optimizer.h"
 
 #include "base/hjg_base.h"
+#include "base/hjg_compat.h"
 #include "model/hjg_model.h"
 #include "planner/hjg_planner_path.h"
 #include "rows/hjg_rows.h"
@@ -19,6 +20,9 @@
 /* The same for whether all rows fit, on the average; and for a value that is not in its row. */
 #define FULL_ROW_BYTES 12
 #define FULL_VARLENA_BYTES 8
+
+/* A pair that is dropped by the number of its build row takes such a part of one whose row is made. */
+#define DROPPED_PAIR 0.1
 
 /* With fewer rows than that, other tables than an array by key take no longer that matters. */
 #define LEAST_DENSE_ROWS 8192
@@ -31,9 +35,28 @@ hjg_planner_participants(const Path *path)
 	return Max(path->parallel_workers + Max(leader_share, 0), 1);
 }
 
+/* Estimate the pairs that match on the keys, those that a residual qual drops included. */
+static double
+estimate_matches(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows)
+{
+	Selectivity selectivity = 1.0;
+	ListCell   *lc;
+
+	foreach(lc, candidate->hashclauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		SpecialJoinInfo sjinfo = {.type = T_SpecialJoinInfo};
+
+		sjinfo.min_lefthand = sjinfo.syn_lefthand = candidate->outerrel->relids;
+		sjinfo.min_righthand = sjinfo.syn_righthand = candidate->innerrel->relids;
+		sjinfo.jointype = JOIN_INNER;
+		selectivity *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, &sjinfo);
+	}
+	return clamp_row_est(selectivity * outer_rows * inner_rows);
+}
+
 /*
- * Estimate the pairs that the engine returns: all that match on the keys, those that a residual
- * qual drops included.  Where the first match decides a probe row, one; or, with residual
+ * Estimate the pairs that the engine returns.  Where the first match decides a probe row, one; or, with residual
  * quals, those up to the first that passes.  That one is expected as far into the
  * row's candidates as if those that pass were spread evenly, and a row that has none is
  * expected to have hardly a candidate: both as core prices its hash join, to which this
@@ -45,25 +68,13 @@ static pg_noinline double
 estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows,
 						bool residual)
 {
-	Selectivity selectivity = 1.0;
-	ListCell   *lc;
 	double		pairs;
 	double		matched_rows;
 	double		row_pairs;
 
 	if ((candidate->jointype == JOIN_SEMI || candidate->jointype == JOIN_ANTI) && !residual)
 		return outer_rows * candidate->extra->semifactors.outer_match_frac;
-	foreach(lc, candidate->hashclauses)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		SpecialJoinInfo sjinfo = {.type = T_SpecialJoinInfo};
-
-		sjinfo.min_lefthand = sjinfo.syn_lefthand = candidate->outerrel->relids;
-		sjinfo.min_righthand = sjinfo.syn_righthand = candidate->innerrel->relids;
-		sjinfo.jointype = JOIN_INNER;
-		selectivity *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, &sjinfo);
-	}
-	pairs = clamp_row_est(selectivity * outer_rows * inner_rows);
+	pairs = estimate_matches(root, candidate, outer_rows, inner_rows);
 	if (!residual || (candidate->jointype != JOIN_SEMI && candidate->jointype != JOIN_ANTI))
 		return pairs;
 	matched_rows = outer_rows * candidate->extra->semifactors.outer_match_frac;
@@ -95,6 +106,28 @@ estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
 	if (!candidate->unique_outer && !candidate->unique_inner && (jointype == JOIN_SEMI || jointype == JOIN_ANTI))
 		return candidate->extra->semifactors.outer_match_frac;
 	return Min(shape->pairs / Max(shape->probe_rows, 1), 1.0);
+}
+
+/*
+ * Estimate, for joins that return build rows alone, the pairs whose rows are made, for conditions or results.  A build row
+ * is done with at its first match: the engine returns its other pairs too, which are dropped by their numbers.  What core knows of the join
+ * it knows of the mirrored one, whose outer side is this one's build side.
+ */
+static pg_noinline double
+estimate_made_pairs(const HjgCandidate *candidate, const HjgJoinShape *shape, double build_rows)
+{
+	const SemiAntiJoinFactors *factors = &candidate->extra->semifactors;
+	const double share = shape->probe_rows / Max(candidate->outerrel->rows, 1);
+	const double matched = build_rows * factors->outer_match_frac;
+	const double row_pairs = shape->pairs / share / Max(build_rows, 1);
+	double		made = candidate->jointype == HJG_JOIN_RIGHT_SEMI ? matched : build_rows - matched;
+
+	/* all candidates of a row without a match, and of others those up to the first one, as above */
+	if (list_length(candidate->extra->restrictlist) > list_length(candidate->hashclauses))
+		made = matched * Max(row_pairs * 2.0 / (factors->match_count + 1.0), 1.0) + (build_rows - matched) * row_pairs +
+			(candidate->jointype == HJG_JOIN_RIGHT_ANTI ? build_rows - matched : 0);
+	made = made * share;
+	return made + Max(shape->pairs - made, 0) * DROPPED_PAIR;
 }
 
 /* Is the path a join of ours that hands over vectors (node_chain.c decides again)? */
@@ -157,6 +190,8 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 	build_rows = shape->build_rows * shape->participants;
 	shape->pairs = estimate_pairs(root, candidate, path, shape->probe_rows, build_rows);
 	shape->partnered = estimate_partnered(candidate, shape);
+	if (HJG_IS_BUILD_ONLY(candidate->jointype))
+		shape->pairs = estimate_made_pairs(candidate, shape, build_rows);
 	shape->nkeys = list_length(candidate->hashclauses);
 	shape->nhashed_keys = candidate->nhashed_keys;
 	shape->key_width = candidate->key_width;
