@@ -41,6 +41,10 @@ select * from hjg_prices('select x.k, f.v from ix_dim x left join ix_fact f on f
 select * from hjg_prices('select f.v, x.a from ix_fact f right join ix_dim x on f.d = x.k where x.k < 20');
 -- so many that its price is still below the hash join's, though not below what ours would cost by its time
 select * from hjg_prices('select f.v, x.a from ix_fact f join ix_dim x on f.d = x.k where x.k < 100');
+-- a loop of a semi or anti join stops at the first match: of this one look-ups that fetch all rows would cost more than a hash join
+set random_page_cost = 10;
+select kind, s.* from unnest(array['exists', 'not exists']) kind, hjg_prices(format('select x.k from ix_dim x where x.k < 900 and %s (select from ix_fact f where f.d = x.k and f.v <> x.a)', kind)) s;
+reset random_page_cost;
 -- what is declined for its time says so
 set client_min_messages = notice;
 set hjoin_gpu.explain_declined = on;

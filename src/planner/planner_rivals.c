@@ -158,9 +158,20 @@ driving_path(const RelOptInfo *rel, const Path *join_path, const Path *child)
 	return rel->partial_pathlist != NIL ? linitial(rel->partial_pathlist) : NULL;
 }
 
+/* Compute the share of a look-up's rows that is fetched, as core prices it: a loop for a semi or anti join stops at the first match. */
+static double
+fetched_share(const HjgCandidate *candidate, const Path *lookup)
+{
+	const SemiAntiJoinFactors *factors = &candidate->extra->semifactors;
+
+	if (candidate->jointype != JOIN_SEMI && candidate->jointype != JOIN_ANTI && !HJG_IS_BUILD_ONLY(candidate->jointype))
+		return 1;
+	return factors->outer_match_frac * 2 / (factors->match_count + 1) + (1 - factors->outer_match_frac) / Max(lookup->rows, 1);
+}
+
 /* Find the cheapest look-up in an index of rel that this side can drive, and price the loop; NULL: none. */
 static const Path *
-find_loop(const Path *driver, const RelOptInfo *rel, double result_rows, Cost *price)
+find_loop(const HjgCandidate *candidate, const Path *driver, const RelOptInfo *rel, double result_rows, Cost *price)
 {
 	const Path *cheapest = NULL;
 	ListCell   *lc;
@@ -175,17 +186,18 @@ find_loop(const Path *driver, const RelOptInfo *rel, double result_rows, Cost *p
 			cheapest = lookup;
 	}
 	if (cheapest != NULL)
-		*price = driver->total_cost + driver->rows * cheapest->total_cost + cpu_tuple_cost * result_rows;
+		*price = driver->total_cost + cpu_tuple_cost * result_rows + driver->rows *
+			(cheapest->startup_cost + (cheapest->total_cost - cheapest->startup_cost) * fetched_share(candidate, cheapest));
 	return cheapest;
 }
 
 /* Describe the look-ups of a loop to the model. */
 static HjgLookups
-describe_lookups(HjgQueryFacts *facts, const Path *driver, const Path *lookup)
+describe_lookups(const HjgCandidate *candidate, HjgQueryFacts *facts, const Path *driver, const Path *lookup)
 {
 	return (HjgLookups) {
 		.nlookups = driver->rows * (facts->repeated ? FEWER_ROWS : 1),
-		.rows = lookup->rows,
+		.rows = lookup->rows * fetched_share(candidate, lookup),
 		.mb = lookup->parent->pages * (BLCKSZ / (1024.0 * 1024.0)),
 		.scattered = IsA(lookup, IndexPath) ?
 			hjg_planner_scattering(facts, ((const IndexPath *) lookup)->indexinfo) : 1
@@ -259,12 +271,12 @@ is_loop_faster(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer 
 
 	if (driver == NULL)
 		return false;
-	lookup = find_loop(driver, inner_drives ? candidate->outerrel : candidate->innerrel, path->rows, &loop.price);
+	lookup = find_loop(candidate, driver, inner_drives ? candidate->outerrel : candidate->innerrel, path->rows, &loop.price);
 	if (lookup == NULL || loop.price >= hash_price)
 		return false;
 	loop.driving = driver->parent;
 	loop.driving_cost = driver->total_cost;
-	loop.lookups = describe_lookups(candidate->facts, driver, lookup);
+	loop.lookups = describe_lookups(candidate, candidate->facts, driver, lookup);
 	if (candidate->rivals[0].driving != NULL || candidate->rivals[1].driving != NULL)
 		loop.risk = driving_risk(root, driver->parent);
 	times = compare_loop(candidate, offer, &loop);
@@ -312,7 +324,7 @@ find_rival(PlannerInfo *root, const HjgCandidate *candidate, bool partial)
 	return (HjgRival) {
 		.price = path->total_cost,.driving = loop->outerjoinpath->parent,.driving_cost = loop->outerjoinpath->total_cost,
 		.risk = driving_risk(root, loop->outerjoinpath->parent),
-		.lookups = describe_lookups(hjg_planner_facts(root), loop->outerjoinpath, loop->innerjoinpath)
+		.lookups = describe_lookups(candidate, hjg_planner_facts(root), loop->outerjoinpath, loop->innerjoinpath)
 	};
 }
 
@@ -342,8 +354,12 @@ hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const
 {
 	const JoinType jointype = candidate->jointype;
 	const bool	preserves_inner = jointype == JOIN_RIGHT || HJG_IS_BUILD_ONLY(jointype);
-	const Cost	hash_price = offer->outer->total_cost + offer->inner->total_cost +
-		hjg_planner_hash_join_price(candidate, offer->outer->rows, offer->inner->rows, offer->own->custom.path.rows,
+	/* where core has no join of this order, of the other one */
+	const bool	mirrored = HJG_IS_BUILD_ONLY(jointype) && !HJG_CORE_MIRRORS(jointype == HJG_JOIN_RIGHT_ANTI ? JOIN_ANTI : JOIN_SEMI);
+	const Path *outer = mirrored ? offer->inner : offer->outer;
+	const Path *inner = mirrored ? offer->outer : offer->inner;
+	const Cost	hash_price = outer->total_cost + inner->total_cost +
+		hjg_planner_hash_join_price(candidate, outer->rows, inner->rows, offer->own->custom.path.rows,
 									list_length(candidate->hashclauses));
 
 	if (is_merge_faster(candidate, offer, hash_price))
