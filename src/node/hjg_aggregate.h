@@ -138,7 +138,7 @@ extern void hjg_group_spill_report(const HjgGroupSpill *spill, HjgGroupReport *r
 
 /* ---------- the node (node_grouping.c) ---------- */
 
-/* How much of a table pays, where groups go to files anyway: found out while it grows. */
+/* Size of table that pays where groups go to files anyway: found out while it grows. */
 typedef struct HjgGroupGrowth
 {
 	double		fresh;			/* share of the last rows that began a group, */

@@ -1,6 +1,6 @@
 /*
  * hjg_group_share.h
- *	  What the participants of a shared GpuAggregate have in common, and each one's part of it.
+ *	  State that the participants of a shared GpuAggregate have in common, and each one's part of it.
  *
  * Internal to the files of that node; node_group_share.c has the protocol.
  */

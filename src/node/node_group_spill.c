@@ -200,7 +200,7 @@ hjg_group_spill_end_dealing(HjgGroupSpill *spill)
 
 /* ---------- partitions ---------- */
 
-/* What was written waits for its turn. */
+/* Let the partitions that were written wait for their turn. */
 static void
 queue_written(HjgGroupSpill *spill)
 {

@@ -118,7 +118,7 @@ make_scan(const HjgKeptRows *kept)
 	return &cscan->scan.plan;
 }
 
-/* What the columns of the scan tuple become. */
+/* Expressions in place of the columns of the scan tuple. */
 typedef struct Mapping
 {
 	int			nouter;			/* the first of them are the probe side's */

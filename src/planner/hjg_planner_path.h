@@ -339,7 +339,7 @@ extern double hjg_planner_underpriced(const HjgCandidate *candidate);
 
 /* ---------- planner_risk.c ---------- */
 
-/* How many times as many rows as core expects may a join of these tables have?  1: as far as is known, no more. */
+/* Return the factor by which core may expect too few rows of a join of these tables; 1 if no reason for that is known. */
 extern double hjg_planner_risk(PlannerInfo *root, Relids relids);
 
 /* ---------- planner_rivals.c ---------- */

@@ -40,7 +40,7 @@
 
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 
-/* What becomes of the groups of a process. */
+/* Uses of a process's groups. */
 typedef enum AggregateForm
 {
 	AGGREGATE_COMPLETE,				/* it finishes them: all rows are its own */
@@ -397,7 +397,7 @@ aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 					 unit_ns);
 }
 
-/* What may be aggregated, NULL if there is none: a join of ours; a table that is read here; any rows, to be grouped. */
+/* Inputs to aggregate, NULL if there is none: a join of ours; a table that is read here; any rows, to be grouped. */
 typedef struct Input
 {
 	const HjgPath *join;

@@ -1,6 +1,6 @@
 /*
  * planner_risk.c
- *	  How many times as many rows a join may have as core expects, where it joins all columns of a key.
+ *	  Estimate by what factor core may expect too few rows of a join of all columns of a key.
  *
  * Core multiplies the selectivities of a join's clauses as if the columns did not depend on one another.  Where they are all
  * columns of a unique index they do: each row of the other side has one partner at most, and mostly has one, as with a
