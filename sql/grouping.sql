@@ -80,6 +80,11 @@ select * from grp_same('select i2, sum(case when bo then ns else 0 end), avg(abs
 select * from grp_same('select sum(ns), avg(nu), sum(case when bo then ns end), sum(ns) filter (where i2 > 3) from grp');
 select * from grp_same('select c1, sum(1.5), avg(i2::numeric), sum(10 ^ (id % 40)::numeric), sum(case id % 500 when 0 then ''Infinity'' when 1 then ''-Infinity'' else ns end) from grp group by c1, te');
 select * from grp_same('select c1, (select max(k.id) from grp_key k where k.c1 = grp.c1), count(*), (select 7) + max(i4) from grp group by c1 having count(*) > (select min(id) from grp_key)');
+-- sums that 128 bits hold at the scale of the first values only
+create table grp_beyond as select g % 5 as k, case when g > 2000 then 0.000000000000000001 * g else 9e18 - g end as n from generate_series(1, 3000) g;
+vacuum analyze grp_beyond;
+select * from grp_same('select k, sum(n), avg(n), sum(n) filter (where n < 1), sum(-n) from grp_beyond group by k');
+select * from grp_same('select sum(n), avg(n), sum(n) filter (where n > 1) from grp_beyond');
 -- conditions, HAVING and FILTER
 select * from grp_same('select c1, count(*) filter (where i2 > 0), count(i4) filter (where bo), sum(i8) filter (where te like ''%1%''), max(da) filter (where null), count(*) from grp group by c1');
 select * from grp_same('select count(*) filter (where i2 > 0), avg(i4) filter (where id % 3 = 0), bool_or(bo) filter (where bo is not null) from grp');
