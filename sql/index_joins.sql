@@ -55,6 +55,9 @@ set client_min_messages = warning;
 create index ix_fact_v on ix_fact (v);
 set random_page_cost = 0.2;
 select * from hjg_prices('select f.d, x.a from ix_fact f join ix_dim x on f.v = x.k where x.k < 6000');
+-- whichever order of the sides comes first, the smaller one is built
+explain (costs off) select f.d, x.a from ix_fact f join ix_dim x on f.v = x.k where x.k < 6000;
+explain (costs off) select f.d, x.a from ix_dim x join ix_fact f on f.v = x.k where x.k < 6000;
 select * from hjg_prices('select f.d, x.a from ix_fact f join ix_dim x on f.v = x.k where x.k < 200');
 reset random_page_cost;
 drop index ix_fact_v;

@@ -41,3 +41,13 @@ select sp_us('sp_wide', 'k', 'v < 500 and v + 0 > 0') < sp_us('sp_wide', 'k', 'v
 select sp_us('sp_wide', 'k', 'v + v > 0 and v < 500') = sp_us('sp_wide', 'k', 'v < 500 and v + v > 0') as in_the_order_of_the_scan;
 drop function sp_us(text, text, text);
 drop table sp_narrow, sp_wide, sp_dim;
+-- Joins of ours are compared in one currency: a table that a small one leaves few rows of is joined with that first.
+create table orders_of as select g as id, g % 20000 as k, g % 1000 as v from generate_series(1, 300000) g;
+create table makers as select g as k, g % 25 as n, g % 77 as a from generate_series(0, 19999) g;
+create unique index on makers (k);
+create table nations as select g as n, 'nation ' || g as t from generate_series(0, 24) g;
+vacuum analyze orders_of, makers, nations;
+reset hjoin_gpu.force;
+set hjoin_gpu.transfer_cost = -1;
+explain (costs off) select o.id, m.a from orders_of o join makers m on o.k = m.k join nations n on m.n = n.n where n.t = 'nation 7';
+drop table orders_of, makers, nations;
