@@ -24,7 +24,7 @@
 /* Bytes that a group takes, beside its columns. */
 #define GROUP_BYTES 64
 
-/* Of the tables that are in no cache, ... */
+/* A table of at most so many bytes stays in a cache; in a larger one ... */
 #define CACHED_BYTES (1024 * 1024.0)
 
 double

@@ -76,7 +76,7 @@ extern void hjg_aggregation_write(const HjgAggregation *aggregation, uint32 grou
 extern void hjg_aggregation_merge(HjgAggregation *aggregation, uint32 group, uint32 ngroups, const char *written);
 /* Forget all groups. */
 extern void hjg_aggregation_clear(HjgAggregation *aggregation);
-/* Likewise, and parameters may have changed. */
+/* Forget all groups, and parameters, which may have changed. */
 extern void hjg_aggregation_reset(HjgAggregation *aggregation);
 
 /* ---------- rows of the child (node_child.c) ---------- */
@@ -103,7 +103,7 @@ extern void hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const
  * columns, at most so many.
  */
 extern int	hjg_child_next(HjgChild *child, int most);
-/* Those at hand from the n-th on are the next ones once more. */
+/* Give back the rows at hand from the n-th on: they are the next ones once more. */
 extern void hjg_child_return(HjgChild *child, int nrows, int n);
 extern void hjg_child_rescan(HjgChild *child);
 
@@ -187,6 +187,15 @@ typedef struct HjgAggregateState
 	HjgGroupReport others;		/* of workers that have ended */
 	bool		shut;			/* figures of this execution were told, or collected */
 } HjgAggregateState;
+
+/* ---------- collecting groups (node_group_read.c) ---------- */
+
+/* Read on until there are groups to hand out; sets at_end with the last ones. */
+extern void hjg_grouping_read(HjgAggregateState *state);
+/* Empty the table. */
+extern void hjg_grouping_forget(HjgAggregateState *state);
+/* Give back the node's files, if it has any; their figures are kept. */
+extern void hjg_grouping_free_spill(HjgAggregateState *state);
 
 /* node_explain.c */
 extern void hjg_grouping_explain(HjgAggregateState *state, List *ancestors, ExplainState *es);

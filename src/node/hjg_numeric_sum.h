@@ -47,7 +47,7 @@ typedef struct HjgNumericExtreme
 
 /* Take a number into account; of equal ones core keeps the last, which matters where their scales differ. */
 extern void hjg_numeric_extreme_add(HjgNumericExtreme *extreme, bool greatest, AggState *caller, int64 number, int scale);
-/* Likewise a numeric that need not fit. */
+/* Add a numeric that need not fit. */
 extern void hjg_numeric_extreme_add_datum(HjgNumericExtreme *extreme, bool greatest, AggState *caller, Datum value);
 /* Write the value, if there is one, behind what is in buffer; or read it from there and add it to another extreme, from being as it was written. */
 extern void hjg_numeric_extreme_write(const HjgNumericExtreme *extreme, StringInfo buffer);

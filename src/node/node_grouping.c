@@ -31,17 +31,6 @@
 #include "node/hjg_execution.h"
 #include "planner/hjg_planner.h"
 
-/* A table of less is not divided: what it takes without a group would be much of that. */
-#define LEAST_TABLE_BYTES (256 * 1024)
-
-/* Tables of so much are in a core's cache; from so much on it is known whether larger ones are of use; weight of a vector in that. */
-#define CACHED_TABLE_BYTES (1024 * 1024)
-#define TRIED_TABLE_BYTES (16 * 1024 * 1024)
-#define VECTOR_WEIGHT 0.05
-
-/* Values of a vector that core computes are copied until they take so much memory. */
-#define MOST_COMPUTED_BYTES (256 * 1024)
-
 static Node *create_state(CustomScan *cscan);
 static void begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec(CustomScanState *node);
@@ -167,7 +156,7 @@ init_groups(HjgAggregateState *state, const CustomScan *cscan)
 	state->groups = hjg_groups_create(state->css.ss.ps.state->es_query_cxt, list_length(exprs), keys, columns, state->nkept, state->kept);
 }
 
-/* Where an argument is not known here it is a column that core computes. */
+/* An argument that is not known here is a column that core computes. */
 static List *
 replace_arguments(HjgAggregateState *state, const CustomScan *cscan)
 {
@@ -245,268 +234,6 @@ begin(CustomScanState *node, EState *estate, int eflags)
 		state->row = ExecInitExtraTupleSlot(estate, node->ss.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsVirtual);
 }
 
-/* ---------- rows ---------- */
-
-/* Put a row of the child into the slot for core's expressions. */
-static void
-load_row(HjgAggregateState *state, int i)
-{
-	TupleTableSlot *slot = state->row;
-
-	ExecClearTuple(slot);
-	memset(slot->tts_isnull, true, slot->tts_tupleDescriptor->natts * sizeof(bool));
-	for (int c = 0; c < state->child.ncolumns; c++)
-	{
-		const HjgVector *vector = &state->vectors[c];
-
-		if (vector->values == NULL || hjg_vector_isnull(vector, i))
-			continue;
-		slot->tts_isnull[c] = false;
-		slot->tts_values[c] = hjg_vector_datum(vector, i);
-	}
-	ExecStoreVirtualTuple(slot);
-}
-
-/* Compute an expression of the row in the slot; what it leaves behind goes with the row, its value with the vector. */
-static void
-compute_value(HjgAggregateState *state, const HjgComputed *computed, int i)
-{
-	HjgVector  *vector = computed->vector;
-	bool		isnull;
-	Datum		value = ExecEvalExprSwitchContext(computed->expr, state->css.ss.ps.ps_ExprContext, &isnull);
-
-	if (!isnull && !vector->column.attbyval)
-	{
-		MemoryContext old = MemoryContextSwitchTo(state->computed_context);
-
-		value = datumCopy(value, false, vector->column.attlen);
-		MemoryContextSwitchTo(old);
-	}
-	hjg_vector_put(vector, i, value, isnull);
-}
-
-/*
- * Compute the first n of the columns that core computes, keys come first, for as many of the rows as values do not take much
- * memory; returns how many.
- */
-static int
-compute(HjgAggregateState *state, int n, int nrows)
-{
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
-	int			i;
-
-	if (n == 0)
-		return nrows;
-	MemoryContextReset(state->computed_context);
-	for (i = 0; i < nrows && (i == 0 || MemoryContextMemAllocated(state->computed_context, false) < MOST_COMPUTED_BYTES); i++)
-	{
-		ResetExprContext(econtext);
-		load_row(state, i);
-		econtext->ecxt_scantuple = state->row;
-		for (int e = 0; e < n; e++)
-			compute_value(state, &state->computed[e], i);
-	}
-	return i;
-}
-
-/* Add the next rows; false at the end. */
-static bool
-add_rows(HjgAggregateState *state)
-{
-	uint32		numbers[HJG_VECTOR_ROWS];
-	const int	nrows = hjg_child_next(&state->child, state->groups == NULL && state->ncomputed == 0 ? PG_INT32_MAX : HJG_VECTOR_ROWS);
-	int			n;
-
-	if (nrows == 0)
-		return false;
-	memcpy(state->vectors, state->child.slice, state->child.ncolumns * sizeof(HjgVector));
-	n = compute(state, state->ncomputed, nrows);
-	if (state->groups != NULL)
-		n = hjg_groups_find(state->groups, state->vectors, n, numbers);
-	hjg_child_return(&state->child, nrows, n);
-	if (state->groups != NULL)
-	{
-		const uint32 nbefore = hjg_aggregation_groups(state->aggregation);
-		const uint32 ngroups = hjg_groups_count(state->groups);
-
-		state->growth.fresh += VECTOR_WEIGHT * ((double) (ngroups - nbefore) / n - state->growth.fresh);
-		hjg_aggregation_add(state->aggregation, state->vectors, n, numbers, ngroups);
-	}
-	else
-		hjg_aggregation_add(state->aggregation, state->vectors, n, NULL, 1);
-	return true;
-}
-
-/* ---------- groups ---------- */
-
-static void
-forget_groups(HjgAggregateState *state)
-{
-	if (state->groups != NULL)
-		hjg_groups_reset(state->groups);
-	hjg_aggregation_clear(state->aggregation);
-	state->ngroups = state->next = 0;
-}
-
-static void
-make_spill(HjgAggregateState *state)
-{
-	if (state->spill == NULL)
-		state->spill = hjg_group_spill_create(state->css.ss.ps.state->es_query_cxt, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-											  state->nkept, state->kept, state->share);
-}
-
-static void
-free_spill(HjgAggregateState *state)
-{
-	if (state->spill == NULL)
-		return;
-	hjg_group_spill_report(state->spill, &state->report);
-	hjg_group_spill_free(state->spill);
-	state->spill = NULL;
-}
-
-/* Write all groups to files, and begin the table anew. */
-static void
-spill_groups(HjgAggregateState *state)
-{
-	const uint32 ngroups = hjg_groups_count(state->groups);
-	StringInfoData totals;
-
-	make_spill(state);
-	initStringInfo(&totals);
-	for (uint32 group = 0; group < ngroups; group++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		hjg_groups_gather(state->groups, group, state->kept_values, state->kept_isnull);
-		resetStringInfo(&totals);
-		hjg_aggregation_write(state->aggregation, group, &totals);
-		hjg_group_spill_write(state->spill, hjg_groups_hash(state->groups, group), state->kept_values, state->kept_isnull, &totals);
-	}
-	pfree(totals.data);
-	forget_groups(state);
-}
-
-/* Add the next groups of the partition at hand; false at its end. */
-static bool
-merge_groups(HjgAggregateState *state)
-{
-	uint32		numbers[HJG_VECTOR_ROWS];
-	const char *const *totals;
-	int			nrows;
-	int			n;
-
-	memset(state->vectors, 0, state->child.ncolumns * sizeof(HjgVector));
-	nrows = hjg_group_spill_read(state->spill, state->vectors, &totals);
-	if (nrows == 0)
-		return false;
-	n = compute(state, state->nkey_exprs, nrows);
-	n = hjg_groups_find(state->groups, state->vectors, n, numbers);
-	for (int i = 0; i < n; i++)
-		hjg_aggregation_merge(state->aggregation, numbers[i], hjg_groups_count(state->groups), totals[i]);
-	hjg_group_spill_return(state->spill, nrows - n);
-	return true;
-}
-
-/*
- * Is a table of that size to be written?  If it need not be for lack of memory, it is where all groups will go to files in the end, and where
- * a larger one would hardly find more rows of its groups than one does that stays in a cache.
- */
-static bool
-is_full(HjgAggregateState *state, size_t bytes)
-{
-	const bool	full = bytes >= Max(get_hash_memory_limit(), LEAST_TABLE_BYTES);
-	HjgGroupGrowth *growth = &state->growth;
-
-	if (state->partial || state->child_done || bytes < CACHED_TABLE_BYTES)
-		return full;
-	if (growth->fresh_in_cache == 0)
-		growth->fresh_in_cache = growth->fresh;
-	if (full || (state->share != NULL && bytes >= TRIED_TABLE_BYTES))
-		growth->in_cache = growth->fresh > growth->fresh_in_cache / 2;
-	return full || growth->in_cache;
-}
-
-/* Read on until there are groups to be handed out, or none are left. */
-static bool
-read_to_end(HjgAggregateState *state)
-{
-	bool		more = true;
-
-	while (more)
-	{
-		size_t		bytes;
-
-		CHECK_FOR_INTERRUPTS();
-		ResetExprContext(state->css.ss.ps.ps_ExprContext);
-		more = state->child_done ? merge_groups(state) : add_rows(state);
-		if (state->groups == NULL)
-			continue;
-		bytes = hjg_groups_bytes(state->groups, false) + hjg_aggregation_bytes(state->aggregation, false);
-		state->report.peak_bytes = Max(state->report.peak_bytes, bytes);
-		if (!more || !is_full(state, hjg_groups_bytes(state->groups, true) + hjg_aggregation_bytes(state->aggregation, true)))
-			continue;
-		if (state->partial)
-		{
-			state->report.nfull++;
-			return false;
-		}
-		if (state->child_done && !hjg_group_spill_divisible(state->spill))
-			continue;
-		state->report.nfull++;
-		spill_groups(state);
-	}
-	return true;
-}
-
-/* Let each participant have some of the groups, when all have read their rows. */
-static void
-exchange_groups(HjgAggregateState *state)
-{
-	if (hjg_group_share_all_read(state->share, hjg_groups_count(state->groups) > 0, state->spill != NULL))
-	{
-		spill_groups(state);
-		hjg_group_spill_end_dealing(state->spill);
-	}
-	hjg_group_share_leave(state->share);
-}
-
-/* Read the child; of a share only if rows are left to be read. */
-static void
-read_child(HjgAggregateState *state)
-{
-	if (state->share == NULL)
-		state->child_done = read_to_end(state);
-	else
-	{
-		if (hjg_group_share_enter(state->share))
-			(void) read_to_end(state);
-		state->child_done = true;
-		exchange_groups(state);
-	}
-}
-
-static void
-read_groups(HjgAggregateState *state)
-{
-	if (!state->child_done)
-		read_child(state);
-	else if (state->spill != NULL && hjg_group_spill_next_partition(state->spill))
-		(void) read_to_end(state);
-	else
-	{
-		state->at_end = true;
-		return;
-	}
-	/* groups of what has gone to files in part are not complete */
-	if (state->spill != NULL && hjg_group_spill_writing(state->spill))
-		spill_groups(state);
-	state->at_end = state->child_done && state->spill == NULL;
-	state->ngroups = state->groups != NULL ? hjg_groups_count(state->groups) : 1;
-	state->next = 0;
-}
-
 /* ---------- the result ---------- */
 
 /* Make the row of a group; NULL if the filter drops it. */
@@ -563,8 +290,8 @@ exec(CustomScanState *node)
 		}
 		if (state->at_end)
 			return ExecClearTuple(projection != NULL ? projection->pi_state.resultslot : node->ss.ss_ScanTupleSlot);
-		forget_groups(state);
-		read_groups(state);
+		hjg_grouping_forget(state);
+		hjg_grouping_read(state);
 	}
 }
 
@@ -577,9 +304,9 @@ rescan(CustomScanState *node)
 
 	if (node->ss.ps.chgParam != NULL)
 		UpdateChangedParamSet(state->child.plan, node->ss.ps.chgParam);
-	forget_groups(state);
+	hjg_grouping_forget(state);
 	hjg_aggregation_reset(state->aggregation);
-	free_spill(state);
+	hjg_grouping_free_spill(state);
 	state->at_end = state->child_done = false;
 	state->growth = (HjgGroupGrowth) {0};
 	hjg_child_rescan(&state->child);
@@ -608,7 +335,7 @@ end(CustomScanState *node)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
-	free_spill(state);
+	hjg_grouping_free_spill(state);
 	hjg_group_share_free(state->share);
 	ExecEndNode(state->child.plan);
 }
@@ -635,7 +362,7 @@ init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
 	HjgAggregateState *state = (HjgAggregateState *) node;
 
-	free_spill(state);
+	hjg_grouping_free_spill(state);
 	hjg_group_share_free(state->share);
 	state->share = hjg_group_share_create(node->ss.ps.state->es_query_cxt, pcxt, coordinate, expected_groups(state));
 	state->shut = false;
@@ -648,7 +375,7 @@ reinit_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 
 	if (!state->shut)
 		hjg_group_share_collect(state->share, &state->others);
-	free_spill(state);
+	hjg_grouping_free_spill(state);
 	hjg_group_share_reinit(state->share);
 	state->shut = false;
 }

@@ -25,7 +25,7 @@
 #define FEW_CANDIDATES 2.0
 #define MIN_JUDGED_ROWS 512
 
-/* And pay again with so many. */
+/* Slices pay again with so many. */
 #define MANY_CANDIDATES 4.0
 
 static void

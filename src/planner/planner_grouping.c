@@ -102,7 +102,7 @@ hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work)
 	return true;
 }
 
-/* As all aggregates that are known ignore NULLs, a row that FILTER drops is one. */
+/* All aggregates that are known ignore NULLs, so a row that FILTER drops becomes one. */
 Expr *
 hjg_planner_argument(const Aggref *aggref)
 {

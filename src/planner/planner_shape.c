@@ -17,7 +17,7 @@
 /* More for the engine's table, which is counted at its largest when it is decided whether a partition fits. */
 #define PARTITION_ROW_BYTES 40
 
-/* The same for whether all rows fit, on the average; and for a value that is not in its row. */
+/* Bytes for whether all rows fit, on the average; and for a value that is not in its row. */
 #define FULL_ROW_BYTES 12
 #define FULL_VARLENA_BYTES 8
 

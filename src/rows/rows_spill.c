@@ -35,7 +35,7 @@ typedef struct SharedPart
 /* In the first word of a record. */
 #define NO_KEY 0x80000000u
 
-/* Where the tuple lies in a record's memory: aligned, with room for what comes before. */
+/* Offset of the tuple in a record's memory: aligned, with room for what comes before. */
 #define TUPLE_OFF MAXALIGN(sizeof(uint32) + HJG_MAX_KEY_BYTES)
 
 /* A minimal tuple's bytes up to here are not written. */

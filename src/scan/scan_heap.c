@@ -330,7 +330,7 @@ begin_parts(HjgHeapReader *reader, int first)
 	}
 }
 
-/* Whether there are NULLs is said of the whole vector. */
+/* Set the flags of whole vectors: do they have NULLs? */
 static void
 end_parts(HjgHeapReader *reader, int first, int nrows)
 {
