@@ -105,6 +105,23 @@ last_attribute(const List *quals, int first, Index relid)
 	return Max(last + FirstLowInvalidHeapAttributeNumber, 0);
 }
 
+/* Compute the share of the rows that simple condition n is tested for: they pass those that are tested before, which are the cheaper ones. */
+static double
+tested_share(const HjgSimpleConditions *simple, const double *shares, int n)
+{
+	const int	rank = hjg_scan_filter_rank(simple->filters[n]);
+	double		tested = 1;
+
+	for (int i = 0; i < simple->n; i++)
+	{
+		const int	other = hjg_scan_filter_rank(simple->filters[i]);
+
+		if (other < rank || (other == rank && i < n))
+			tested *= shares[i];
+	}
+	return tested;
+}
+
 /*
  * Describe the conditions.  A test in vectors of values of fixed width is made for all rows, as that is faster than to pick some; of others, for
  * those that have passed before.
@@ -115,17 +132,21 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, do
 	List	   *ordered = hjg_planner_order_quals(root, rel->baserestrictinfo);
 	List	   *quals = NIL;
 	HjgSimpleConditions simple;
+	double	   *shares = palloc(list_length(ordered) * sizeof(double));
 	double		passing = 1;
 	int			n = 0;
 	ListCell   *lc;
 
 	foreach(lc, ordered)
 	{
-		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		if (!rinfo->pseudoconstant)
-			quals = lappend(quals, rinfo->clause);
+		if (rinfo->pseudoconstant)
+			continue;
+		shares[n++] = clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, NULL);
+		quals = lappend(quals, rinfo->clause);
 	}
+	n = 0;
 	hjg_scan_find_simple(quals, rel->relid, desc, &simple);
 	foreach(lc, ordered)
 	{
@@ -141,7 +162,7 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, do
 
 			count_tests(simple.filters[n], list, tests);
 			for (int i = 0; i < HJG_NTESTS; i++)
-				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : passing);
+				scan->tests[i] += tests[i] * (i == HJG_TEST_FIXED ? 1 : tested_share(&simple, shares, n));
 		}
 		else if (n == simple.n)
 			scan->core_share = passing;
@@ -150,8 +171,7 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, do
 			scan->all_tests += operators * passing;
 		else
 			scan->all_operators += operators * passing;
-		passing *= clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, NULL);
-		n++;
+		passing *= shares[n++];
 	}
 	if (simple.n > 0)
 		scan->tested = describe_columns(desc, row_bytes, simple.ncolumns, simple.attnos, scan);

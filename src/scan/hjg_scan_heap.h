@@ -45,7 +45,7 @@ struct HjgHeapReader
 	bool		copies;			/* no wanted column is by reference */
 	int			early[HJG_EARLY_COLUMNS];	/* columns that are copied as rows are found, or -1; */
 	int			early_width[HJG_EARLY_COLUMNS]; /* 0: none */
-	int			far_off;		/* from a row's header to the last fixed column, or to where it is walked, without NULLs */
+	int			far_off;		/* from a row's header to the last wanted attribute, as far as is known; to prefetch */
 	int			nothers;
 	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
 	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */

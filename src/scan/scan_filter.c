@@ -399,6 +399,42 @@ fails_in_order(HjgScanFilter *scan, const HjgFilter *node, int nfallible_before)
 	return scan->nfallible_in_or == 0 || scan->nfallible == 1;
 }
 
+int
+hjg_scan_filter_rank(const HjgFilter *node)
+{
+	int			rank = 0;
+
+	switch (node->kind)
+	{
+		case HJG_FILTER_NUMERIC:
+		case HJG_FILTER_NUMERIC_COLUMNS:
+			return 1;
+		case HJG_FILTER_BYTES:
+			return 2;
+		case HJG_FILTER_LIKE:
+			return 3;
+		default:
+			for (int a = 0; a < node->nargs; a++)
+				rank = Max(rank, hjg_scan_filter_rank(node->args[a]));
+			return rank;
+	}
+}
+
+/* Put the cheapest conditions first: an expensive one looks only at rows that pass those before it. */
+static void
+sort_by_cost(HjgFilter *all)
+{
+	for (int a = 1; a < all->nargs; a++)
+	{
+		HjgFilter  *arg = all->args[a];
+		int			at = a;
+
+		for (; at > 0 && hjg_scan_filter_rank(all->args[at - 1]) > hjg_scan_filter_rank(arg); at--)
+			all->args[at] = all->args[at - 1];
+		all->args[at] = arg;
+	}
+}
+
 /* Make filters of the first conditions, up to one that is not simple. */
 static HjgScanFilter *
 make_filters(List *qual, SeqScanState *seq, Index relid, TupleDesc desc)
@@ -442,6 +478,9 @@ hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context)
 	scan->work_context = work_context;
 	if (scan->filter->nargs == 0)
 		return NULL;
+	/* nobody can tell in which order conditions are tested that cannot fail */
+	if (scan->nfallible == 0)
+		sort_by_cost(scan->filter);
 	hjg_scan_filter_reset(scan);
 	return scan;
 }

@@ -25,6 +25,7 @@
 #define PREFETCH_ROWS 8
 
 #define CACHE_LINE_BYTES 64
+#define MAX_PREFETCH_BYTES (4 * CACHE_LINE_BYTES)	/* of a row, up to the end of what is wanted */
 
 /* ---------- rows that are not plain, and attributes behind the fixed ones ---------- */
 
@@ -177,6 +178,7 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 	const int	off = width > 0 ? hjg_scan_heap_column_off(reader, reader->early[0]) : 0;
 	const int	off2 = width2 > 0 ? hjg_scan_heap_column_off(reader, reader->early[1]) : 0;
 	const int	far_off = reader->far_off;
+	const int	near_off = Max((int) offsetof(HeapTupleHeaderData, t_infomask), far_off - MAX_PREFETCH_BYTES);
 	const int	natts = reader->natts;
 	const char **const data = reader->data;
 	const char *const zeros = reader->zeros;
@@ -193,7 +195,8 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 		if (ahead)
 		{
 			__builtin_prefetch((char *) &tuple->t_infomask + step);
-			__builtin_prefetch((char *) tuple + far_off + step);
+			for (int ahead_off = far_off; ahead_off > near_off; ahead_off -= CACHE_LINE_BYTES)
+				__builtin_prefetch((char *) tuple + ahead_off + step);
 		}
 		else if (i + PREFETCH_ROWS < nrows)
 			__builtin_prefetch(PageGetItem(page, PageGetItemId(page, rows[i + PREFETCH_ROWS])));
@@ -313,6 +316,10 @@ walk_plain(HjgHeapReader *reader, int nrows)
 		for (int c = att->column; c >= 0; c = reader->columns[c].next_same)
 			read_fixed(reader->starts, &reader->columns[c].part, 0, nrows);
 	}
+	/* rows of the next page are expected to be like the first one here */
+	if (nrows > 0 && reader->data[0] != reader->zeros)
+		reader->far_off = (int) MAXALIGN(SizeofHeapTupleHeader) +
+			(int) Min(reader->ends[0] - 1 - reader->data[0], reader->starts[0] + CACHE_LINE_BYTES - reader->data[0]);
 }
 
 /* The parts of the vectors behind their first rows. */
