@@ -44,7 +44,7 @@ hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const Bitmapset *
 	child->work_context = work_context;
 	child->vectors = palloc0(Max(ncolumns, 1) * sizeof(HjgVector));
 	child->slice = palloc0(Max(ncolumns, 1) * sizeof(HjgVector));
-	child->scan = hjg_scan_create(plan, ncolumns, wanted, child->vectors, work_context);
+	child->scan = hjg_scan_create(plan, ncolumns, wanted, false, child->vectors, work_context);
 	child->below = hjg_chain_create(hjg_node_join(plan), ncolumns, true);
 	if (child->below != NULL)
 		child->vectors = child->below->vectors;

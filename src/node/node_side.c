@@ -89,7 +89,7 @@ init_vectors(HjgSide *side)
 			wanted = bms_add_member(wanted, side->keys.ix[i]);
 	for (int c = 0; c < side->payload.n; c++)
 		wanted = bms_add_member(wanted, side->payload.child_ix[c]);
-	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, side->page.vectors, side->work_context);
+	side->scan = hjg_scan_create(side->plan, side->nplan_columns, wanted, true, side->page.vectors, side->work_context);
 	bms_free(wanted);
 	if (side->below != NULL)
 		side->page.vectors = side->below->vectors;

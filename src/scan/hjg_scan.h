@@ -59,8 +59,11 @@ extern HjgHeapReader *hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, 
 
 /* Put the rows of a page into the vectors, behind those first ones that are there. */
 extern void hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first);
-/* Are the vectors valid for longer than the page? They are if no wanted column is by reference. */
-extern bool hjg_scan_heap_reader_copies(const HjgHeapReader *reader);
+/*
+ * Make these rows independent of their page, by copies of the values by reference, behind those that were copied of the rows
+ * before. Returns false if they do not fit, or these are more than most_copied rows: then the page must stay pinned.
+ */
+extern bool hjg_scan_heap_detach(HjgHeapReader *reader, int first, int nrows, int most_copied);
 
 /* ---------- sequential scans (scan_table.c) ---------- */
 
@@ -69,9 +72,11 @@ typedef struct HjgScan HjgScan;
 
 /*
  * Make a reader of the child's pages into vectors[nplan_columns], which reads the columns in wanted (from 0); NULL if rows must
- * come through the child's slot. The vectors are made with the first rows, in the work context.
+ * come through the child's slot. The vectors are made with the first rows, in the work context. Rows of several pages come at a
+ * time where no values have to be copied for that, or rows of a page are few, or gathers is set: a join takes a vector of many
+ * rows in less time than several of few, an aggregate does not.
  */
-extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors,
+extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, bool gathers, HjgVector *vectors,
 								MemoryContext work_context);
 /* Read the next pages until there are rows; returns the number of rows, 0 at the end. */
 extern int	hjg_scan_next_rows(HjgScan *scan);

@@ -13,6 +13,9 @@
 /* Most columns that the first pass over a page copies. */
 #define HJG_EARLY_COLUMNS 2
 
+/* Bytes of values by reference that are copied to let the rows of several pages come together. */
+#define HJG_COPIED_BYTES (64 * 1024)
+
 /* A wanted column. */
 typedef struct HjgReaderColumn
 {
@@ -42,7 +45,8 @@ struct HjgHeapReader
 	int			walk_first;		/* plain rows are walked from here; natts: not at all */
 	int			walk_off;		/* end of the attribute before that */
 	const char *zeros;			/* used in place of rows that are not plain */
-	bool		copies;			/* no wanted column is by reference */
+	char	   *copied;			/* [HJG_COPIED_BYTES]: values by reference of pages before the latest one; NULL: no wanted column has any */
+	char	   *copied_end;
 	int			early[HJG_EARLY_COLUMNS];	/* columns that are copied as rows are found, or -1; */
 	int			early_width[HJG_EARLY_COLUMNS]; /* 0: none */
 	int			far_off;		/* from a row's header to the last wanted attribute, as far as is known; to prefetch */

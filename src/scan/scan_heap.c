@@ -382,3 +382,46 @@ hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first)
 	}
 	end_parts(reader, first, nrows);
 }
+
+/* Copy one value; returns where the next one may go, or NULL if it does not fit. */
+static inline char *
+copy_referred(const char **value, int attlen, char *at, const char *end)
+{
+	const Size	nbytes = attlen > 0 ? attlen : attlen == -1 ? VARSIZE_ANY(*value) : strlen(*value) + 1;
+
+	if (nbytes > end - at)
+		return NULL;
+	memcpy(at, *value, nbytes);
+	*value = at;
+	return at + MAXALIGN(nbytes);
+}
+
+bool
+hjg_scan_heap_detach(HjgHeapReader *reader, int first, int nrows, int most_copied)
+{
+	char	   *at = first == 0 ? reader->copied : reader->copied_end;
+	const char *end = reader->copied + HJG_COPIED_BYTES;
+
+	if (reader->copied == NULL)
+		return true;
+	if (nrows > most_copied)
+		return false;
+	for (int c = 0; c < reader->ncolumns; c++)
+	{
+		const HjgVector *vector = reader->columns[c].vector;
+		const char **values = vector->values;
+
+		if (vector->column.attbyval)
+			continue;
+		for (int i = first; i < first + nrows; i++)
+		{
+			if (hjg_vector_isnull(vector, i))
+				continue;
+			at = copy_referred(&values[i], vector->column.attlen, at, end);
+			if (at == NULL)
+				return false;
+		}
+	}
+	reader->copied_end = at;
+	return true;
+}

@@ -70,7 +70,6 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 
 	memset(reader, 0, offsetof(HjgHeapReader, others));	/* what is behind is of a page */
 	reader->desc = desc;
-	reader->copies = true;
 	reader->columns = palloc(Max(ncolumns, 1) * sizeof(HjgReaderColumn));
 	for (int c = 0; c < ncolumns; c++)
 		reader->natts = Max(reader->natts, attnos[c]);
@@ -99,7 +98,8 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 		att = &reader->attributes[attnos[c] - 1];
 		vector->column.attlen = att->attlen;
 		vector->column.attbyval = att->attbyval;
-		reader->copies &= att->attbyval;
+		if (!att->attbyval && reader->copied == NULL)
+			reader->copied = palloc(HJG_COPIED_BYTES);
 		vector->values = palloc(max_rows * hjg_scan_heap_value_bytes(&vector->column));
 		vector->isnull = palloc(max_rows * sizeof(bool));
 		column->vector = vector;
@@ -110,12 +110,6 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 	find_fixed_offsets(reader);
 	choose_early(reader);
 	return reader;
-}
-
-bool
-hjg_scan_heap_reader_copies(const HjgHeapReader *reader)
-{
-	return reader->copies;
 }
 
 void

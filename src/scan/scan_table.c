@@ -24,6 +24,9 @@
 #include "base/hjg_base.h"
 #include "scan/hjg_scan_filter.h"
 
+/* Values by reference are copied of a page with so few rows, to let rows of other pages join them. */
+#define FEW_ROWS 24
+
 struct HjgScan
 {
 	SeqScanState *seq;
@@ -34,6 +37,7 @@ struct HjgScan
 	int			max_rows;		/* that fit in the vectors */
 	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */
 	HjgScanFilter *filter;		/* or NULL */
+	bool		gathers;		/* rows of several pages come together, even if these are full of them */
 	bool		at_end;
 	bool		peeked;			/* page has rows that passed and were not read yet */
 	HjgHeapPage page;
@@ -65,7 +69,7 @@ find_attributes(const SeqScan *plan, int nplan_columns, const Bitmapset *wanted,
 }
 
 HjgScan *
-hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, HjgVector *vectors,
+hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, bool gathers, HjgVector *vectors,
 				MemoryContext work_context)
 {
 	SeqScanState *seq = (SeqScanState *) plan;
@@ -84,6 +88,7 @@ hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, Hjg
 	scan = palloc0(sizeof(HjgScan));
 	scan->seq = seq;
 	scan->ncolumns = nplan_columns;
+	scan->gathers = gathers;
 	scan->attnos = attnos;
 	scan->vectors = vectors;
 	scan->work_context = work_context;
@@ -197,25 +202,25 @@ hjg_scan_max_rows(const HjgScan *scan)
 	return scan->max_rows;
 }
 
-/*
- * Read the columns of the next page's rows.  Where they can be kept, more pages follow, as long as whatever the next one
- * has will fit.
- */
+/* Read the columns of the next page's rows, and of more pages as long as there is space for a whole page. */
 static int
 read_pages(HjgScan *scan)
 {
-	int			most = 0;
+	int			first = 0;		/* of the latest page */
 	int			n = 0;
 
-	while (n <= most && (scan->peeked || find_page(scan)))
+	do
 	{
+		if (!scan->peeked && !find_page(scan))
+			break;
 		scan->peeked = false;
 		if (scan->reader == NULL)
 			make_reader(scan);
 		hjg_scan_heap_read(scan->reader, &scan->page, n);
+		first = n;
 		n += scan->page.nrows;
-		most = hjg_scan_heap_reader_copies(scan->reader) ? scan->max_rows - MaxHeapTuplesPerPage : 0;
-	}
+	} while (n <= scan->max_rows - MaxHeapTuplesPerPage &&
+			 hjg_scan_heap_detach(scan->reader, first, n - first, scan->gathers ? MaxHeapTuplesPerPage : FEW_ROWS));
 	return n;
 }
 
