@@ -119,7 +119,10 @@ select * from pgr_same('with q as materialized (select k, count(*) as n from pgr
 select * from pgr_same('select generate_series(1, 2), k, count(*) from pgr group by k');
 set hjoin_gpu.force = on;
 explain (costs off) select count(*), sum(n) from (select k, count(*) as n from pgr group by k) q;
+-- server versions differ in whether a Gather Merge counts the leader's rows: where rows are dear, that decides
+set parallel_tuple_cost = 0.1;
 explain (costs off) select k, count(*) from pgr group by k order by k;
+set parallel_tuple_cost = 1;
 reset hjoin_gpu.force;
 
 -- Memory: no table of all groups, and partitions that are divided further.
