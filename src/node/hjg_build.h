@@ -61,7 +61,7 @@ extern void hjg_probe_filter_start_partitions(HjgProbeFilter *filter, MemoryCont
 extern void hjg_probe_filter_add_key(HjgProbeFilter *filter, const void *key);
 extern void hjg_probe_filter_open_partitions(HjgProbeFilter *filter);
 extern void hjg_probe_filter_end_partitions(HjgProbeFilter *filter);
-/* Numbers of the rows that pass, into rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many. */
+/* Get the numbers of the rows that pass, in rows[nrows + HJG_BLOOM_ROWS_PAD]; returns how many there are. */
 extern int	hjg_probe_filter_rows(HjgProbeFilter *filter, const char *keys, int nrows, uint16 *rows);
 extern bool hjg_probe_filter_row(HjgProbeFilter *filter, const void *key);
 
@@ -91,7 +91,7 @@ extern void hjg_build_add_null(HjgBuild *build, const HjgRow *row);
 /* Compute the memory of the pass, including what its engine will allocate. */
 extern size_t hjg_build_bytes(const HjgBuild *build);
 extern bool hjg_build_is_full(const HjgBuild *build);
-/* Start building the table; all rows are there. */
+/* Start building the table, after the last row. */
 extern void hjg_build_finish(HjgBuild *build);
 /* Get the numbers of the next build rows without a match, at most max; returns how many there are, 0 at the end. */
 extern int	hjg_build_next_unmatched(HjgBuild *build, uint32 *rows, int max);

@@ -29,7 +29,7 @@
 #include "planner/hjg_planner.h"
 #include "service/hjg_service.h"
 
-/* Conditions of a join that pairs go through many at a time; private to node_pairs.c. */
+/* Conditions of a join that are evaluated for many pairs at a time; private to node_pairs.c. */
 typedef struct HjgPairFilter HjgPairFilter;
 
 /* Comparisons of keys that are not exact, for many pairs at a time; private to node_recheck.c. */
@@ -52,7 +52,7 @@ typedef struct HjgTimes
 } HjgTimes;
 
 /*
- * Figures of all build passes and rescans: FIGURE(type, name, how); how: the way to add up those of several processes
+ * Figures of all build passes and rescans: FIGURE(type, name, how); how: how those of several processes are added up
  * (HJG_ADD_...; ANY: bits of either).
  */
 #define HJG_FIGURES(FIGURE) \
@@ -60,7 +60,7 @@ typedef struct HjgTimes
 	FIGURE(uint64, build_rows, SUM) \
 	FIGURE(uint64, probe_rows, SUM) \
 	FIGURE(uint64, pairs, SUM) \
-	FIGURE(uint32, gathered, ANY)	/* sides of which the device gathered columns: HJG_SIDE_BIT() */ \
+	FIGURE(uint32, gathered, ANY)	/* sides whose columns the device gathered: HJG_SIDE_BIT() */ \
 	FIGURE(uint64, rounds, SUM) \
 	FIGURE(uint64, redone, SUM)	/* batches */ \
 	FIGURE(uint64, passes, SUM) \
@@ -68,7 +68,7 @@ typedef struct HjgTimes
 	FIGURE(int, npartitions, SUM)	/* on the host; 1 when in memory */ \
 	FIGURE(uint64, spilled_bytes, SUM) \
 	FIGURE(size_t, peak_bytes, SUM) \
-	FIGURE(size_t, round_bytes, SUM)	/* and of the pairs that were looked at */ \
+	FIGURE(size_t, round_bytes, SUM)	/* memory of a round's pairs, in addition to peak_bytes */ \
 	FIGURE(HjgReason, fallback, LAST) \
 	FIGURE(uint64, verified, SUM)	/* executions that were compared with core's hash join */ \
 	FIGURE(uint64, mismatched, SUM)	/* executions that differed from it */ \
@@ -81,11 +81,11 @@ typedef struct HjgTimes
 struct HjgReport
 {
 	HjgTimes	times;
-	HjgJobStats job;			/* of all jobs; and of the backend's own engine, without its times */
+	HjgJobStats job;			/* of all jobs, and of the backend's own engine without its times */
 #define FIGURE(type, name, how) type name;
 	HJG_FIGURES(FIGURE)
 #undef FIGURE
-	uint32		told;			/* reasons that were logged already, a bit each */
+	uint32		told;			/* reasons that were logged, a bit each */
 	HjgDeviceId device;			/* of the first job; ANY: there was none */
 };
 
@@ -96,11 +96,11 @@ typedef struct HjgProgram
 {
 	JoinType	jointype;
 	bool		inner_unique;
-	HjgRecheck *recheck;		/* the hash clauses, unless keys are exact: in one of these two, or in neither */
+	HjgRecheck *recheck;		/* recheck of hash clauses if keys are not exact: one of these two */
 	ExprState  *recheck_qual;
-	HjgPairFilter *pair_filter;	/* the first join quals, evaluated for vectors, or NULL; and the others */
+	HjgPairFilter *pair_filter;	/* the first join quals, evaluated for vectors, or NULL; then the other quals */
 	ExprState  *join_qual;
-	bool		residual;		/* a pair of equal keys may be no match yet: one of the three last is there */
+	bool		residual;		/* equal keys are not yet a match: recheck_qual, pair_filter or join_qual is set */
 	bool		preserved[HJG_SIDES];	/* rows without a match are returned */
 	bool		track_build;	/* keep bits of build rows */
 	bool		inner_keys_vary;	/* build keys depend on parameters */
@@ -124,7 +124,7 @@ struct HjgExecution
 	MemoryContext work_context;
 };
 
-/* node_suspend.c: see there */
+/* node_suspend.c */
 extern void hjg_node_init(void);
 
 /* node_explain.c */
@@ -137,21 +137,22 @@ extern void hjg_report_add_job(HjgReport *report, const HjgJobStats *stats);
 /* Find the columns of both sides that a GPU can gather, by their types. */
 extern HjgPayloadBytes hjg_payload_possible(const HjgSide *outer, const HjgSide *inner);
 
-/* node_argument.c: see there */
+/* node_argument.c */
 /* Collect the scan tuple columns (from 0) that an expression, or a list of them, reads. */
 extern bool hjg_node_columns(Node *node, Bitmapset **columns);
 typedef struct HjgArgument HjgArgument;
 
 /*
- * The planner has seen to it that it is one of columns; column_of: by attribute of the scan tuple of parent, a ScanState, the vector; it must last.
- * counted: whoever asks wants to know only which rows are NULL.
+ * Prepare an argument that the planner has accepted. column_of: the vector of each attribute of parent's scan tuple, where
+ * parent is a ScanState; the array must last as long as the argument. counted: the caller needs to know only which rows are
+ * NULL.
  */
 extern HjgArgument *hjg_argument_create(Expr *expr, const int *column_of, PlanState *parent, bool counted);
-/* Read the parameters again, which may have changed. */
+/* Evaluate the parameters again before the next row. */
 extern void hjg_argument_reset(HjgArgument *argument);
 /*
- * Evaluate the argument for nrows > 0 rows, at most HJG_VECTOR_ROWS; valid until the next ones.  Raises what core's functions
- * do. Returns NULL where a numeric does not fit; the caller then evaluates the vectors row by row.
+ * Evaluate the argument for nrows rows, 0 < nrows <= HJG_VECTOR_ROWS. The result is valid until the next call; errors are
+ * those of core's functions. Returns NULL if a numeric does not fit; the caller then evaluates row by row.
  */
 extern const HjgNumbers *hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows,
 											  ExprContext *econtext);

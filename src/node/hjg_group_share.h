@@ -1,8 +1,8 @@
 /*
  * hjg_group_share.h
- *	  State that the participants of a shared GpuAggregate have in common, and each one's part of it.
+ *	  The state that participants of a shared GpuAggregate have in common, and each participant's part of it.
  *
- * Internal to the files of that node; node_group_share.c has the protocol.
+ * Internal to that node; node_group_share.c has the protocol.
  */
 #ifndef HJG_GROUP_SHARE_H
 #define HJG_GROUP_SHARE_H
@@ -15,47 +15,47 @@
 /* Figures of EXPLAIN ANALYZE, of one participant or added up. */
 typedef struct HjgGroupReport
 {
-	uint64		nfull;			/* times that the table was full before the end */
-	uint64		npartitions;	/* that were read back, */
-	uint64		spilled_bytes;	/* of all that was written */
+	uint64		nfull;			/* times that the table was full before the child's end */
+	uint64		npartitions;	/* partitions that were read back */
+	uint64		spilled_bytes;	/* bytes written to files */
 	size_t		peak_bytes;
 } HjgGroupReport;
 
 typedef struct HjgGroupShare HjgGroupShare;
 
-/* Memory for the participants of a query that expects so many groups. */
+/* Compute the shared memory for a query that expects so many groups. */
 extern Size hjg_group_share_bytes(const ParallelContext *pcxt, double ngroups);
-/* Begin to share: the leader, before there are workers; and a worker. */
+/* Start sharing: in the leader, before there are workers; in a worker. */
 extern HjgGroupShare *hjg_group_share_create(MemoryContext context, ParallelContext *pcxt, void *place, double ngroups);
 extern HjgGroupShare *hjg_group_share_attach(MemoryContext context, void *place);
-/* Leader, between two executions: no worker is left. */
+/* Reset the share in the leader between two executions; all workers have ended. */
 extern void hjg_group_share_reinit(HjgGroupShare *share);
-/* The shared memory may be gone by now. */
+/* Free the participant's part; the shared memory may be gone. */
 extern void hjg_group_share_free(HjgGroupShare *share);
 
-/* Take part; false: the child was read by others. */
+/* Take part; false: others have read the child to its end. */
 extern bool hjg_group_share_enter(HjgGroupShare *share);
 /*
- * Wait until the child was read by all.  any: are there groups here; written: were some written?  Returns whether all
- * are to be written: then, when this one's are, hjg_group_share_leave() waits for those of others.
+ * Wait until all participants have read the child to its end. any: this participant has groups; written: it has written some.
+ * Returns whether all participants must write all of their groups; then hjg_group_share_leave() waits until they have.
  */
 extern bool hjg_group_share_all_read(HjgGroupShare *share, bool any, bool written);
 extern void hjg_group_share_leave(HjgGroupShare *share);
 
-/* By so many bits of the hash, the lowest ones, groups are dealt out. */
+/* Get the number of low bits of the hash by which groups are divided among partitions. */
 extern int	hjg_group_share_bits(const HjgGroupShare *share);
-/* Make the file for this participant's groups, in the current memory context; and where the ends of its partitions go. */
+/* Make the file for this participant's groups, in the current memory context; get the array for the ends of its partitions. */
 extern HjgGroupFile *hjg_group_share_create_file(HjgGroupShare *share);
 extern int64 *hjg_group_share_ends(HjgGroupShare *share);
-/* Claim a partition to put together; false: none is left. */
+/* Claim a partition to be merged; false: none is left. */
 extern bool hjg_group_share_claim(HjgGroupShare *share, int *partition);
 /*
- * Find the file of the next participant, from *member on, that has groups of the partition, and where to begin to read; *member goes behind
- * it.  NULL: nobody has more.
+ * Find the file of the next participant, from *member on, that has groups of the partition, and the offset *at from which it
+ * is read; *member is set behind it. NULL: no other participant has any.
  */
 extern BufFile *hjg_group_share_file(HjgGroupShare *share, int partition, int *member, int64 *at);
 
-/* At the end of an execution: a worker leaves its figures there, the leader adds those of others to *others. */
+/* At the end of an execution a worker leaves its figures, and the leader adds those of the workers to *others. */
 extern void hjg_group_share_tell(HjgGroupShare *share, const HjgGroupReport *report);
 extern void hjg_group_share_collect(HjgGroupShare *share, HjgGroupReport *others);
 extern void hjg_group_report_add(HjgGroupReport *to, const HjgGroupReport *from);

@@ -34,7 +34,7 @@ typedef struct HjgMatch
 /* Decide, as a build pass begins, whether the engine or this code finds probe rows without a match; returns the engine's mode. */
 extern HjgMatchMode hjg_match_start(HjgMatch *match);
 extern void hjg_match_reset(HjgMatch *match);
-/* Can nothing more come of the probe side, as all of the pass's build rows, of a join that returns these alone, have found a match? */
+/* Can the probe side contribute no further rows, because the join returns build rows only, and all of the pass have a match? */
 extern bool hjg_match_is_over(HjgMatch *match, uint32 nrows);
 
 /* Find the bits of a batch's rows, and the index of the first row's; or NULL. */
@@ -45,7 +45,7 @@ hjg_match_bits(const HjgMatch *match, const HjgProbeBatch *batch, uint64 *first)
 	return match->probe_bits != NULL ? match->probe_bits : batch->matched;
 }
 
-/* Set the bit of a build row; false if it was set.  Few are set twice. */
+/* Set the bit of a build row; false if it was set. Most calls find it clear. */
 static inline bool
 hjg_match_set_build(const HjgMatch *match, uint32 row)
 {

@@ -1,25 +1,25 @@
 /*
  * hjg_node.h
- *	  The node GpuHashJoin: the operators of one join, and the state that drives them.
+ *	  The node GpuHashJoin: the operators of one join, and its state.
  *
  * Room "node".
  *
- * Operators.  Each has a struct of its own and knows those above in this list, none below:
+ * Operators. Each has a struct of its own and uses only those above it in this list:
  *		HjgSide			an input: rows of a child, their keys, payload columns (hjg_side.h)
- *		HjgBuild		the build pass at hand, with HjgMatch, HjgProbeFilter; HjgPartitions: larger than memory (hjg_build.h)
- *		HjgProbe		probe rows in batches, and the pairs that come of them (hjg_probe.h)
+ *		HjgBuild		the current build pass, with HjgMatch, HjgProbeFilter; HjgPartitions if it outgrows memory (hjg_build.h)
+ *		HjgProbe		probe rows in batches, and their pairs (hjg_probe.h)
  *		HjgEmit			rows of a slot, or vectors
  * A child that is a GpuHashJoin is a source of vectors like a table (node_chain.c). A parallel-aware node shares its first
  * build pass, or the partitions, with the other participants of its Gather; node_parallel.c has the protocol.
  *
  * Phases.  A join execution goes through
- *		BUILD			read the inner child; keep it in memory, or, when it outgrows
+ *		BUILD			read the inner child; keep it in memory, or, if it outgrows
  *						hash_mem, partition both children into temporary files
- *		PROBE			read the outer side in batches, have them joined, emit
- *		UNMATCHED_BUILD	RIGHT and FULL: build rows that nobody matched
+ *		PROBE			read the outer side in batches, join them, emit rows
+ *		UNMATCHED_BUILD	RIGHT and FULL: build rows without a match
  *		NEXT_PASS		the next partition, or the next build rows of one
  *		NULL_PROBE		rows with a NULL key that were set aside while partitioning
- *		NULL_BUILD		likewise of the build side, for RIGHT and FULL
+ *		NULL_BUILD		the same for the build side, in RIGHT and FULL
  *		DONE
  * An unpartitioned join passes NEXT_PASS once and finds nothing there.
  *
@@ -50,7 +50,7 @@ typedef enum HjgPhase
 	HJG_PHASE_DONE
 } HjgPhase;
 
-/* The rows kept of an execution for a comparison with core; see hjg_verify.h. */
+/* The rows of an execution that are kept for a comparison with core; see hjg_verify.h. */
 typedef struct HjgVerify HjgVerify;
 
 /* This process's part in a join that several processes share; see hjg_parallel.h. */
@@ -84,49 +84,55 @@ typedef struct HjgJoinState
 	HjgReport	report;
 } HjgJoinState;
 
-/* node_callbacks.c: get the state of a GpuHashJoin, or NULL */
+/* node_callbacks.c: get the state of a GpuHashJoin, or NULL for another node */
 extern HjgJoinState *hjg_node_join(PlanState *plan);
 
-/* node_drive.c: from phase to phase, and from rows of the join to the node's result */
+/* node_drive.c */
 extern TupleTableSlot *hjg_drive_exec(CustomScanState *node);
-/* Make a state's next rows its vectors; returns how many, 0 at the end. */
+/* Put the next rows into the state's vectors; returns how many there are, 0 at the end. */
 extern int	hjg_drive_next_vectors(void *state);
 
-/* node_chain.c: see there */
+/* node_chain.c */
 /*
- * Have a join hand over its rows as vectors[nplan_columns] to the node above it; NULL if there is none, or it computes
- * columns.  counted: where there are no columns, any number of rows may come at a time.
+ * Let a join return its rows as vectors[nplan_columns] to the node above it; NULL if there is no join, or it computes
+ * columns. counted: if there are no columns, any number of rows may come at a time.
  */
 extern const HjgVectorSource *hjg_chain_create(HjgJoinState *below, int nplan_columns, bool counted);
 
-/* node_parallel.c: see there */
+/* node_parallel.c */
 extern Size hjg_parallel_estimate(const ParallelContext *pcxt);
-/* For the first two, a node that was reset. */
+/* The node must have been reset before the next two. */
 extern void hjg_parallel_init_leader(HjgJoinState *state, ParallelContext *pcxt, void *coordinate);
 extern void hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate);
 extern void hjg_parallel_init_worker(HjgJoinState *state, void *coordinate);
 /* Read and share the build side; ends with a pass to probe, partitions, or nothing to do. */
 extern HjgFirstPass hjg_parallel_build(HjgJoinState *state);
-/* The probe side of the pass is done with: do unmatched build rows come out here?  May wait for others, not for long. */
+/*
+ * Are unmatched build rows returned here, now that the probe side of the pass is done? May wait for other participants, for a
+ * short time.
+ */
 extern bool hjg_parallel_has_unmatched(HjgJoinState *state);
-/* Local state only; the shared state is reset by hjg_parallel_reinit(). */
+/* Reset the local state; hjg_parallel_reinit() resets the shared state. */
 extern void hjg_parallel_reset(HjgJoinState *state);
-/* Detach; a worker leaves its figures, the leader takes them. */
+/* Detach; a worker leaves its figures, the leader collects them. */
 extern void hjg_parallel_shutdown(HjgJoinState *state);
 extern void hjg_parallel_end(HjgJoinState *state);
 
-/* node_verify.c: see there */
-/* When it is known what rows look like: are executions of the node to be compared? */
+/* node_verify.c */
+/* Decide whether executions of the node are compared, once the form of its rows is known. */
 extern void hjg_verify_begin(HjgJoinState *state);
-/* Do the same in a participant, where the leader has decided; and before it reads the first row. */
+/* Attach in a participant to the leader's decision; prepare before it reads the first row. */
 extern void hjg_verify_attach(HjgJoinState *state);
 extern void hjg_verify_enter(HjgJoinState *state);
-/* Where the next three are called there is a comparison to be made.  Rows come out: all of the vector's, or that of the out slot. */
+/*
+ * Add all rows of the vector, or the row of the out slot, to the tally. These two and the next are called only if there is a
+ * comparison.
+ */
 extern void hjg_verify_note_vector(HjgJoinState *state);
 extern void hjg_verify_note_row(HjgJoinState *state);
-/* Compare: no more rows come. */
+/* Compare, after the last row. */
 extern void hjg_verify_end(HjgJoinState *state);
-/* Begin a new execution, with the build side of the last one or without it. */
+/* Begin a new execution, with the last one's build side or without it. */
 extern void hjg_verify_forget(HjgJoinState *state, bool keep_build);
 
 /* node_explain.c */

@@ -13,47 +13,50 @@
 
 #include "scan/hjg_scan.h"
 
-/* A sum, empty when zeroed; the state is in the memory of the caller's aggregates. */
+/* A sum, empty when zeroed; its state is in the memory of the caller's aggregates. */
 typedef struct HjgNumericSum
 {
-	int128		sum;			/* of the values that fit, */
-	uint64		count;			/* so many, */
-	int			scale;			/* at the greatest scale that came */
+	int128		sum;			/* of the values that fit in 64 bits, */
+	uint64		count;			/* their number, */
+	int			scale;			/* and their greatest scale */
 	bool		has_state;
-	Datum		state;			/* core's transition state of all others */
+	Datum		state;			/* core's transition state, of all other values */
 } HjgNumericSum;
 
 /* Add a sum of count > 0 numbers of one scale. */
 extern void hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 sum, int scale, uint64 count);
-/* Add a numeric that need not fit. */
+/* Add a numeric that may not fit. */
 extern void hjg_numeric_sum_add_datum(HjgNumericSum *total, AggState *caller, Datum value);
-/* Make the serialized transition value of sum(numeric) and avg(numeric) of all values, of which there is one at least. */
+/* Make the serialized transition value of sum(numeric) and avg(numeric) of at least one value. */
 extern Datum hjg_numeric_sum_serialize(HjgNumericSum *total, AggState *caller);
 
 /* Make the final value of sum(numeric), or of avg(numeric). */
 extern Datum hjg_numeric_sum_finish(HjgNumericSum *total, AggState *caller, bool average);
-/* Write core's state behind what is in buffer, or read it from there and add it: of a sum with one. */
+/* Append core's state to the buffer; read it from there and add it. The sum must have a state. */
 extern void hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, StringInfo buffer);
 extern const char *hjg_numeric_sum_merge_state(HjgNumericSum *total, AggState *caller, const char *from);
 
-/* The least or greatest of numerics, none when zeroed. */
+/* The least or greatest numeric, none when zeroed. */
 typedef struct HjgNumericExtreme
 {
 	Datum		value;			/* in the memory of the caller's aggregates, or 0 */
-	bool		fits;			/* it is number / 10^scale, as it is displayed */
+	bool		fits;			/* the value is number / 10^scale, with that display scale */
 	int			scale;
 	int64		number;
 } HjgNumericExtreme;
 
-/* Take a number into account; of equal ones core keeps the last, which matters where their scales differ. */
+/* Take a number into account; core keeps the last of equal ones, which may differ in scale. */
 extern void hjg_numeric_extreme_add(HjgNumericExtreme *extreme, bool greatest, AggState *caller, int64 number, int scale);
-/* Add a numeric that need not fit. */
+/* Take a numeric into account that may not fit. */
 extern void hjg_numeric_extreme_add_datum(HjgNumericExtreme *extreme, bool greatest, AggState *caller, Datum value);
-/* Write the value, if there is one, behind what is in buffer; or read it from there and add it to another extreme, from being as it was written. */
+/*
+ * Append the value, if there is one, to the buffer; read it from there and add it to another extreme, `from` being as it was
+ * written.
+ */
 extern void hjg_numeric_extreme_write(const HjgNumericExtreme *extreme, StringInfo buffer);
 extern const char *hjg_numeric_extreme_merge(HjgNumericExtreme *to, const HjgNumericExtreme *from, bool greatest, AggState *caller, const char *written);
 
-/* Write the serialized transition value of sum(int8) and avg(int8) of count values with this sum. */
+/* Make the serialized transition value of sum(int8) and avg(int8) of count values with this sum. */
 extern Datum hjg_numeric_sum_write_int8(int128 sum, uint64 count);
 
 #endif							/* HJG_NUMERIC_SUM_H */

@@ -1,6 +1,6 @@
 /*
  * hjg_parallel.h
- *	  The shared state of a join of several participants, and each participant's part of it.
+ *	  The state that participants of a join share, and each participant's own part.
  *
  * Private to node_parallel.c, which has the protocol, node_share.c and node_table.c.
  */
@@ -20,7 +20,7 @@
 #include "node/hjg_build.h"
 #include "node/hjg_node.h"
 
-/* Rows of a range when keys are not in slabs, with few rows and with many; a range in a slab fills the slab. */
+/* Rows of a range whose keys are not in slabs, for few rows and for many; a range in a slab fills the slab. */
 #define HJG_LEAST_RANGE_ROWS 1024
 #define HJG_RANGE_ROWS 16384
 
@@ -44,17 +44,17 @@ typedef enum HjgTableState
 	HJG_TABLE_BUILT
 } HjgTableState;
 
-/* A participant's entry, written by it alone; read by others behind the barrier, or by the leader at the end. */
+/* A participant's entry, written by that participant alone; others read it behind the barrier, the leader at the end. */
 typedef struct HjgMember
 {
-	dsa_pointer blocks;			/* chain of all that it allocated */
+	dsa_pointer blocks;			/* chain of all blocks that it allocated */
 	dsa_pointer published;
-	uint64		told_bytes;		/* its part of bytes below */
+	uint64		told_bytes;		/* its part of `bytes` below */
 	bool		reported;
 	HjgReport	report;
 } HjgMember;
 
-/* The table that participants probe themselves (node_table.c). */
+/* The table that the backends themselves probe (node_table.c). */
 typedef struct HjgSharedTable
 {
 	pg_atomic_uint32 state;		/* HjgTableState */
@@ -68,26 +68,26 @@ typedef struct HjgSharedBuild
 	bool		in_job;
 	uint64		nrows;
 	dsa_pointer range_nrows;	/* uint32 for each range: its rows */
-	dsa_pointer matched;		/* bits, when they are kept; those of holes are set */
+	dsa_pointer matched;		/* bits, if they are kept; those of holes are set */
 	dsa_pointer filter;			/* of the build keys, if there is one */
-	size_t		filter_bytes;	/* of this one, or of that of partitions */
+	size_t		filter_bytes;	/* of this filter, or of the partitions' one */
 } HjgSharedBuild;
 
 typedef struct HjgSharedPartitions
 {
-	pg_atomic_uint32 n;			/* 0: all in memory */
+	pg_atomic_uint32 n;			/* 0: all is in memory */
 	dsa_pointer places;			/* of shared spill files: build, probe, build, ... */
-	dsa_pointer filter;			/* of the build keys that go there, if there is one */
-	pg_atomic_uint32 next;		/* next one to be claimed */
+	dsa_pointer filter;			/* of the build keys in partitions, or invalid */
+	pg_atomic_uint32 next;		/* next partition to be claimed */
 } HjgSharedPartitions;
 
-/* For joins that are compared with core's (node_verify.c). */
+/* The comparison with core's join (node_verify.c). */
 typedef struct HjgSharedVerify
 {
 	bool		wanted;
 	pg_atomic_uint32 entered;	/* participants that may read rows, */
 	pg_atomic_uint32 left;		/* and that have returned their last one; */
-	pg_atomic_uint64 nrows;		/* of theirs */
+	pg_atomic_uint64 nrows;		/* rows that all have returned, and their sum */
 	pg_atomic_uint64 sum;
 	pg_atomic_uint32 compared;	/* 1: a participant compares, or has compared */
 } HjgSharedVerify;
@@ -100,26 +100,26 @@ typedef struct HjgParallelShared
 	bool		has_job;
 	HjgJobName	job;
 	HjgJoinSpec spec;
-	HjgReason	no_job;			/* why there is none */
+	HjgReason	no_job;			/* reason for having none */
 	int			key_width;
 	uint32		range_rows;
-	double		chunk_rows;		/* of the store */
+	double		chunk_rows;		/* rows of a chunk of the row store */
 	SharedFileSet files;
 
 	Barrier		barrier;
 	pg_atomic_uint32 next_range;
 	pg_atomic_uint32 next_block;	/* of variable-length values */
-	pg_atomic_uint64 bytes;		/* of all that is in memory */
+	pg_atomic_uint64 bytes;		/* memory of all participants */
 	HjgSharedTable table;
-	ConditionVariable all_probed;	/* it is OVER */
+	ConditionVariable all_probed;	/* signalled when the phase is OVER */
 	pg_atomic_uint32 next_unmatched;	/* next range of build rows to be checked for a match */
 	HjgSharedBuild build;
-	LWLock		lock;			/* of whoever makes partitions */
+	LWLock		lock;			/* held while a participant makes the partitions */
 	HjgSharedPartitions partitions;
 	HjgSharedVerify verify;
 
 	HjgMember	members[FLEXIBLE_ARRAY_MEMBER];
-	/* behind them, for each side, a shared spill file of the rows that are kept */
+	/* then, for each side, a shared spill file of the rows that are kept for a comparison */
 } HjgParallelShared;
 
 static inline size_t
@@ -143,11 +143,11 @@ struct HjgParallel
 	MemoryContext context;		/* this struct's */
 	int			me;				/* the leader is 0 */
 	bool		attached;		/* to the barrier */
-	instr_time	join_started;	/* of a pass that all join */
+	instr_time	join_started;	/* start of a pass that all join */
 	HjgJob	   *owned;			/* leader */
 	HjgStore   *store;			/* of the pass that is being read */
 	HjgSharing	sharing;
-	HjgPartition **partitions;	/* NULL where claimed; in the partition context */
+	HjgPartition **partitions;	/* NULL where claimed; in the partitions' context */
 	int			npartitions;
 };
 
@@ -160,7 +160,7 @@ hjg_parallel_of(HjgBuildShare *share)
 /* node_share.c: blocks of memory that all participants can access */
 extern void *hjg_share_alloc(void *arg, size_t bytes, uint64 *name);
 extern void *hjg_share_at(HjgParallel *parallel, uint64 name);
-/* Initialise, in the leader, before the side is read. */
+/* Prepare the shared state in the leader, before the side is read. */
 extern void hjg_share_prepare(HjgParallel *parallel, const HjgSide *side);
 /* Free all that a member allocated. */
 extern void hjg_share_free(HjgParallel *parallel, HjgMember *member);
@@ -172,11 +172,11 @@ extern bool hjg_share_is_full(HjgBuildShare *share, size_t build_bytes);
 extern void hjg_share_unload(HjgBuildShare *share);
 /* Publish the memory that this participant has filled. */
 extern void hjg_share_publish(HjgParallel *parallel, const HjgBuild *build);
-/* When all is published: count the rows, make the bits of build rows and an empty filter of keys. */
+/* Count the rows, make the bits of build rows and an empty filter of keys, after all participants have published. */
 extern void hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter);
-/* Add the keys that were read here to the filter, if there is one. */
+/* Add the keys that this participant has read to the filter, if there is one. */
 extern void hjg_share_add_keys(HjgParallel *parallel, const HjgRun *run, HjgProbeFilter *filter);
-/* Attach to all that was published; then this is a build pass like any other. */
+/* Attach to all that was published, which then is a build pass like any other. */
 extern void hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter);
 
 /* node_share.c: the partitions */

@@ -1,6 +1,6 @@
 /*
  * hjg_probe.h
- *	  The probe side of a join: its rows in batches, and the pairs that come of them.
+ *	  The probe side of a join: its rows in batches, and the pairs found for them.
  *
  * Room "node".  HjgProbe reads the outer side, or a partition of it, in batches, has each batch joined with the current build
  * pass (hjg_build.h), and returns the rows of the join as row numbers, HJG_VECTOR_ROWS at a time (HjgPairVector). Pairs are
@@ -26,8 +26,8 @@
 /* ---------- rows of the join as row numbers (node_candidates.c) ---------- */
 
 /*
- * The rows of a side, by number: in a store, in vectors, or nowhere (they are NULL); or, gathered by the device, in copies of
- * the store's rows.
+ * The rows of a side, by number: in a store, in vectors, or none (all are NULL); if the device has gathered columns, in
+ * copies of the store's rows.
  */
 typedef struct HjgNumberedRows
 {
@@ -46,7 +46,7 @@ typedef struct HjgPairVector
 	uint32	   *probe;
 	uint32	   *build;
 	bool	   *pass;			/* result of the pair filter */
-	const char *(*places)[HJG_VECTOR_ROWS];	/* [HJG_SIDES], gathered columns, if there are any; NULL: the pair has no row of the side */
+	const char *(*places)[HJG_VECTOR_ROWS];	/* [HJG_SIDES] or NULL: gathered columns; an entry is NULL if the pair has no row of the side */
 } HjgPairVector;
 
 extern void hjg_pairs_make(HjgPairVector *pairs, MemoryContext context);
@@ -106,7 +106,7 @@ extern bool hjg_probe_next(HjgProbe *probe);
 extern void hjg_probe_rescan(HjgProbe *probe);
 /* Release the pass's job and go on without it; batches are kept. */
 extern void hjg_probe_give_up(HjgProbe *probe);
-/* The pass goes, and the batches with its memory. */
+/* Drop the batches, before the pass with their memory is closed. */
 extern void hjg_probe_close(HjgProbe *probe);
 
 /* ---- node_candidates.c ---- */
@@ -114,18 +114,18 @@ extern void hjg_probe_close(HjgProbe *probe);
 /* Fill the vector with row numbers of the next pairs of the batch's round; returns how many there are, 0 at its end. */
 extern int	hjg_candidates_next(HjgProbe *probe, HjgProbeBatch *batch);
 
-/* ---- node_recheck.c: see there ---- */
+/* ---- node_recheck.c ---- */
 
-/* NULL if the clauses need core's expression code. */
+/* Prepare the comparison of the keys of pairs; NULL if the clauses need core's expression code. */
 extern HjgRecheck *hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clauses);
-/* Find the pairs with equal keys among the first npairs of the vector, which are of this batch and the pass's build rows. */
+/* Find the pairs with equal keys among the first npairs of the vector, which are of this batch and of the pass's build rows. */
 extern void hjg_recheck_pairs(const HjgProbe *probe, const HjgProbeBatch *batch, int npairs);
 
 /* ---- node_slice.c ---- */
 
-/* Decide, before a filled batch is submitted, how its candidates are requested. */
+/* Decide how a filled batch's candidates are requested, before it is submitted. */
 extern void hjg_slice_first(HjgProbe *probe, HjgProbeBatch *batch);
-/* Request, when all pairs so far are used, more candidates of rows without a match; false when none are left. */
+/* Request more candidates of rows without a match, after all pairs so far are used; false when none are left. */
 extern bool hjg_slice_next(HjgProbe *probe, HjgProbeBatch *batch);
 
 #endif							/* HJG_PROBE_H */

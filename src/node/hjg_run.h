@@ -15,8 +15,8 @@
 #include "service/hjg_service.h"
 
 /*
- * Probe batches of a job that are under way at once: one is filled or emitted while another one is joined. A GPU has more,
- * because copies take time, too; several participants keep a device busy with fewer each.
+ * Probe batches of a job that are in flight at once: one is filled or emitted while another is joined. A GPU gets more,
+ * because copies take time, too; each of several participants gets fewer.
  */
 #define HJG_BATCHES_IN_FLIGHT 2
 #define HJG_GPU_BATCHES_IN_FLIGHT 3
@@ -29,12 +29,12 @@ typedef struct HjgBuildShare HjgBuildShare;
 typedef struct HjgExecution HjgExecution;
 typedef struct HjgReport HjgReport;
 
-/* The untaken rows of a side's vectors, all at once; valid until the side is read again. */
+/* All untaken rows of a side's vectors; valid until the side is read again. */
 typedef struct HjgView
 {
 	const HjgVector *vectors;	/* by column of the child */
 	const char *keys;			/* keys of the rows that have one, contiguous */
-	int			nrows;			/* these */
+	int			nrows;			/* number of these rows */
 	const uint16 *rows;			/* places of these rows in the vectors; NULL: 0, 1, ... */
 	int			nnull_rows;		/* rows with a NULL key */
 	const uint16 *null_rows;
@@ -49,11 +49,11 @@ typedef struct HjgKeySegment
 	uint32		capacity;
 	uint32		first_row;
 	uint32		slab_ix;		/* in the arena, or HJG_NO_SLAB: local memory */
-	uint64		name;			/* of a shared build side, without a slab: the name of the memory for other processes */
-	bool		has_payload;		/* the rows' payload columns stand behind the keys */
+	uint64		name;			/* of a segment of a shared build side without a slab: the name of its memory for other processes */
+	bool		has_payload;		/* the rows' payload columns are behind the keys */
 } HjgKeySegment;
 
-/* In place of a slab: the keys are in a side's vectors. */
+/* Instead of a slab: the keys are in a side's vectors. */
 #define HJG_NOT_OURS (HJG_NO_SLAB - 1)
 
 /* Keys of the build side, or of one probe batch. */
@@ -78,12 +78,12 @@ typedef struct HjgProbeBatch
 	uint64		first_row;		/* of the batch among the probe rows of this build pass */
 	uint64	   *matched;		/* bits, or NULL where they are not needed */
 	int			job_batch;		/* number in the job, or -1: the backend joins it */
-	bool		submitted;		/* a round is under way in the device process */
+	bool		submitted;		/* the device process runs a round */
 	HjgCursor	cursor;			/* start of the next round */
 	bool		finished;		/* no further round is needed */
 
 	/* slices of candidates (node_slice.c); arrays by position in keys */
-	HjgCursor	slice;			/* of all keys that are joined now; most = 0: all matches */
+	HjgCursor	slice;			/* for all keys being joined; most = 0: all matches */
 	uint32	   *origin;			/* row of the batch, or NULL: its position */
 	uint32	   *tried;			/* build row that was a candidate in the first slice */
 	uint64	   *more;			/* bits: the slice was full */
@@ -95,8 +95,8 @@ typedef struct HjgProbeBatch
 	/* result of the round that was completed last, in the run's memory */
 	const HjgPair *result;
 	uint64		npairs;
-	uint32		gathered;		/* sides whose columns came with the pairs: HJG_SIDE_BIT(); */
-	const char *columns[HJG_SIDES]; /* of one pair behind those of the other */
+	uint32		gathered;		/* sides whose columns came with the pairs: HJG_SIDE_BIT() */
+	const char *columns[HJG_SIDES]; /* their columns, by pair */
 } HjgProbeBatch;
 
 /* ---------- the engine's side of a build pass (node_run.c, node_batch.c) ---------- */
@@ -106,11 +106,11 @@ typedef struct HjgJobHints
 {
 	bool		in_backend;		/* expected to be joined by the backends, without a job, */
 	double		most_in_backend_rows;	/* unless it has more build rows than this */
-	HjgDeviceId device;			/* device that is expected to be the fastest */
-	double		build_rows;		/* of a participant, and likewise: */
+	HjgDeviceId device;			/* the device that is expected to be fastest */
+	double		build_rows;		/* of a participant, and its pairs: */
 	double		pairs;
 	double		probe_rows;		/* of all participants, */
-	double		all_build_rows; /* and likewise */
+	double		all_build_rows; /* and their build rows */
 	HjgPayloadBytes payload;		/* columns that a GPU could gather */
 } HjgJobHints;
 
@@ -124,17 +124,17 @@ typedef struct HjgRun
 	const HjgStore *build_rows;	/* payload columns */
 	uint32		build_limit;	/* highest build row number + 1 */
 	HjgBuildShare   *share;			/* NULL: the build side is this process's own */
-	int			nmembers;		/* that share it, or 1 */
+	int			nmembers;		/* participants that share it, or 1 */
 	const uint32 *range_nrows;	/* of a shared build side: rows of each range of row numbers */
 	int			range_shift;
-	bool		answered;		/* a round is complete, and so is the table of the build side */
+	bool		answered;		/* a round is complete, and with it the table of the build side */
 	HjgJob	   *job;			/* NULL: not given to the device process */
 	HjgPayloadBytes payload;		/* columns that are sent with the job; none without one */
-	bool		job_lost;		/* kept for its inputs only */
-	bool		device_fallback;	/* the job's device left it to the cpu engine, which was reported */
+	bool		job_lost;		/* its job is kept for the inputs only */
+	bool		device_fallback;	/* the job's device left it to the cpu engine, and that was reported */
 	bool		build_complete;
 	HjgReason	reason;			/* reason why the backend joins, if it does */
-	HjgJoin    *engine;			/* the backend's own, once built */
+	HjgJoin    *engine;			/* the backend's own engine, once built */
 	HjgEnv		env;
 	uint32		workspace_rows;	/* build rows for which its workspace was last computed, */
 	size_t		workspace_bytes;	/* and the result */
@@ -143,7 +143,7 @@ typedef struct HjgRun
 	bool		reported;
 } HjgRun;
 
-/* Is this one of the build rows?  Shared ones have holes between the ranges. */
+/* Is there a build row of this number? Shared build sides have holes between the ranges. */
 static inline bool
 hjg_run_has_build_row(const HjgRun *run, uint32 row)
 {
@@ -161,19 +161,19 @@ extern void hjg_payload_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *bu
 
 /* node_run.c */
 extern HjgRun *hjg_run_create(const HjgExecution *execution, MemoryContext context, int key_width);
-/* Batches that the run may have under way. */
+/* Get the number of batches that the run may have in flight. */
 extern int	hjg_run_max_batches(const HjgRun *run);
 /* Is the run's job, if it has one, on a GPU? */
 extern bool hjg_run_on_gpu(const HjgRun *run);
-/* Find the place of the next build key, and count it. */
+/* Get the place for the next build key, and count it. */
 extern void *hjg_run_build_key(HjgRun *run);
-/* Append build keys that are contiguous. */
+/* Append contiguous build keys. */
 extern void hjg_run_build_keys(HjgRun *run, const void *keys, uint32 nrows);
-/* Find how many build keys (fewer than a range has) can be added with consecutive row numbers. */
+/* Get the number of build keys (fewer than a range has) that can be added with consecutive row numbers. */
 extern uint32 hjg_run_build_room(const HjgRun *run);
 /* Start building the table, after the last key, for this mode. */
 extern void hjg_run_build_done(HjgRun *run, HjgMatchMode mode);
-/* Give a small join to the device process after all, after so many probe rows. */
+/* Give a small join to the device process after all, once it has so many probe rows. */
 extern void hjg_run_consider_job(HjgRun *run, uint64 probe_rows);
 /* Compute the bytes of the build side's keys, and those that the backend's own engine would allocate. */
 extern size_t hjg_run_bytes(HjgRun *run);
@@ -187,38 +187,36 @@ extern void hjg_run_free(HjgRun *run);
 /* node_batch.c */
 /* Make an empty batch, in the run's memory. */
 extern HjgProbeBatch *hjg_run_batch_create(HjgRun *run);
-/* Find the place of the next key, and count it. */
+/* Get the place for the next key, and count it. */
 extern void *hjg_run_batch_key(HjgRun *run, HjgProbeBatch *batch);
-/* Append keys that are contiguous. */
+/* Append contiguous keys. */
 extern void hjg_run_batch_keys(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* Make these keys the batch's only ones; they stay where they are. */
 extern void hjg_run_batch_borrow(HjgRun *run, HjgProbeBatch *batch, const void *keys, uint32 nrows);
 /* Give a filled batch to the device process, or note that the backend joins it. */
 extern void hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch);
 /*
- * Complete the next round of the batch, whose pairs are used or only counted; falls back to the backend's engine by itself.
- * ahead: the next round may begin, because the batch will not be narrowed.
+ * Complete the next round of the batch, whose pairs are used or only counted; falls back to the backend's engine if
+ * necessary. ahead: the round after it may begin, because the batch will not be narrowed.
  */
 extern void hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only, bool ahead);
-/*
- * Narrow the batch to the keys at these (ascending) positions, which are joined from batch->slice on.
- */
+/* Narrow the batch to the keys at these (ascending) positions, which are joined from batch->slice on. */
 extern void hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions, uint32 n);
 /*
- * Release the job of a run that goes on with the backend's own engine.  Its inputs are copied; the pairs of the current
- * round are in memory of the run already.
+ * Release the job of a run that goes on with the backend's own engine. Its inputs are copied; the pairs of the current round
+ * are in the run's memory already.
  */
 extern void hjg_run_give_up(HjgRun *run, HjgProbeBatch *const *batches, int nbatches);
 /* Make the batch empty again. */
 extern void hjg_run_batch_reset(HjgRun *run, HjgProbeBatch *batch);
 
 /* node_run.c, for shared build sides */
-/* Lease a job for such keys, with its specification for processes that attach to it; NULL and a reason if there is none. */
+/* Lease a job for such keys and make its specification, for processes that attach to it; NULL and a reason if there is none. */
 extern HjgJob *hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, HjgJoinSpec *spec,
 								 HjgReason *reason);
 /* Take part in a job that another process has leased. */
 extern void hjg_run_attach(HjgRun *run, HjgJobName name, const HjgJoinSpec *spec);
-/* Note that the device process does not join, for a reason that is known already. */
+/* Note that the device process does not join, for a reason that was reported before. */
 extern void hjg_run_no_job(HjgRun *run, HjgReason reason);
 /* Add the build keys of this process to the job. */
 extern void hjg_run_add_build(HjgRun *run);

@@ -1,17 +1,19 @@
 /*
  * hjg_run_private.h
- *	  Declarations that the files of a run share.  Internal to the room "node".
+ *	  Declarations that the files of a run share. Internal to the room "node".
  *
- * node_run.c                      a build pass's life: its build keys and its job node_batch.c                    its probe
- * batches and their rounds node_keys.c                  buffers of keys node_engine.c           the engine that is linked into
- * the backend node_fallback.c              reports that the device process does not join
+ *		node_run.c		a build pass from its first key to its end, and its job
+ *		node_batch.c	probe batches and their rounds
+ *		node_keys.c		buffers of keys
+ *		node_engine.c	the backend's own engine
+ *		node_fallback.c	reports that the device process does not join
  */
 #ifndef HJG_RUN_PRIVATE_H
 #define HJG_RUN_PRIVATE_H
 
 #include "node/hjg_execution.h"
 
-/* Can the device process join what comes next? */
+/* Can the device process join the next round? */
 static inline bool
 hjg_run_job_usable(const HjgRun *run)
 {
@@ -20,23 +22,23 @@ hjg_run_job_usable(const HjgRun *run)
 
 /* ---- node_keys.c ---- */
 
-/* Find the place of one more segment, which is not counted yet. */
+/* Get the place of one more segment, which is not counted yet. */
 extern HjgKeySegment *hjg_keys_next_segment(HjgRun *run, HjgKeyBuffer *buffer);
 /*
- * Add an empty segment: a slab when the run has a job, else local memory, or for the build side of a shared build side memory
- * that all participants can access. If the job gets no slab, the run goes on without it.
+ * Add an empty segment: a slab if the run has a job, else local memory, or, for a shared build side, memory that all
+ * participants can access. If the job gets no slab, the run goes on without it.
  */
 extern void hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer);
 /* Append nrows encoded keys. */
 extern void hjg_keys_append(HjgRun *run, HjgKeyBuffer *buffer, const char *keys, uint32 nrows);
 /* Copy keys in slabs to memory of the run. */
 extern void hjg_keys_keep(HjgRun *run, HjgKeyBuffer *buffer);
-/* Forget the segments; the caller, which knows the job, gives back slabs. */
+/* Forget the segments; the caller, which has the job, releases the slabs. */
 extern void hjg_keys_empty(HjgKeyBuffer *buffer);
-/* Describe the buffer as an engine takes it; the caller frees it. */
+/* Describe the buffer to an engine; the caller frees the array. */
 extern HjgSegment *hjg_keys_segments(const HjgKeyBuffer *buffer);
 
-/* Find the place of the next key, and count it. */
+/* Get the place for the next key, and count it. */
 static inline void *
 hjg_keys_next(HjgRun *run, HjgKeyBuffer *buffer)
 {
@@ -71,7 +73,7 @@ extern void hjg_run_engine_round(HjgRun *run, HjgProbeBatch *batch);
 
 /* Note that the device process will not join this run, or not the rest of it. */
 extern void hjg_run_fall_back(HjgRun *run, HjgReason reason);
-/* Report it if the device process joins with another engine than the device's. */
+/* Report a device process that joins with another engine than the device's. */
 extern void hjg_run_note_device_fallback(HjgRun *run);
 
 #endif							/* HJG_RUN_PRIVATE_H */

@@ -2,10 +2,10 @@
  * hjg_side.h
  *	  One input of the node GpuHashJoin: its rows, their keys, and their payload columns.
  *
- * Room "node".  Rows come one by one from the child's slot, or as vectors: of pages of a table that the node reads itself, or
+ * Room "node". Rows come one by one from the child's slot, or as vectors: of pages of a table that the node reads itself, or
  * of a GpuHashJoin below. A reader takes a row (hjg_side_next()), or several rows with their encoded keys
- * (hjg_side_next_vectors()), or all rows of the vectors, in place (hjg_side_next_view()). A row that one of these functions
- * returns is not returned again by the others.
+ * (hjg_side_next_vectors()), or all rows of the vectors, in place (hjg_side_next_view()). Each row is returned by one of
+ * these functions only.
  *
  * For a table that it reads itself, the node evaluates the scan's conditions, too: many rows at a time for comparisons that it
  * knows (scan_filter.c, vector_operator_pg.c).
@@ -37,7 +37,7 @@ typedef struct HjgSideKeys
 {
 	HjgKeyCodec *codec;
 	int			n;
-	int		   *ix;				/* the child's column that is key i, or -1 for an expression */
+	int		   *ix;				/* key i's column of the child, or -1 for an expression */
 	ExprState **exprs;
 	bool		plain;			/* all keys are columns, and no memory needs resetting */
 	ExprContext *econtext;		/* for key expressions and hash functions; NULL where keys are plain */
@@ -58,17 +58,17 @@ typedef struct HjgPayload
 	TupleTableSlot *slot;
 } HjgPayload;
 
-/* Rows of the scan's page, or of the vector of the join below.  Arrays by row are in the work context, or NULL. */
+/* Rows of the scan's page, or of the vectors of the join below. Arrays by row are in the work context, or NULL. */
 typedef struct HjgSidePage
 {
 	HjgVector  *vectors;		/* by column of the child */
 	int			nrows;
-	int			next;			/* first row that was not returned yet */
+	int			next;			/* first row that was not returned */
 	const char *keys;			/* encoded */
 	bool		has_nulls;		/* some key is NULL: isnull says which */
 	bool	   *isnull;
 	char	   *key_space;		/* for keys, unless a vector is the keys */
-	uint16	   *view_rows;		/* for HjgView */
+	uint16	   *view_rows;		/* arrays for HjgView */
 	uint16	   *view_null_rows;
 	Datum	   *row_values;		/* a row as the child would return it */
 	bool	   *row_isnull;
@@ -78,10 +78,10 @@ typedef struct HjgSide
 {
 	PlanState  *plan;
 	MemoryContext work_context; /* the node's, for memory that rows pass through */
-	HjgScan    *scan;			/* the node reads the child's table itself, */
-	const HjgVectorSource *below;	/* or the child is a GpuHashJoin; both NULL: rows come through its slot */
-	TupleTableSlot *peeked;		/* the child's slot has a row that was not returned yet */
-	HjgKeptRows *kept;			/* NULL: none are */
+	HjgScan    *scan;			/* the child's table, if the node reads it itself, */
+	const HjgVectorSource *below;	/* or the GpuHashJoin that is the child; both NULL: rows come through its slot */
+	TupleTableSlot *peeked;		/* slot with a row that was not returned yet, or NULL */
+	HjgKeptRows *kept;			/* rows for a comparison with core, or NULL */
 	int			first_scan_ix;	/* place of the child's first column in the scan tuple */
 	int			nplan_columns;
 	int			last_column;	/* child's columns [0, last_column) must be deformed */
@@ -108,27 +108,26 @@ extern void hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext wo
 extern size_t hjg_side_stored_bytes(const HjgSide *side);
 /* Choose the rows of a chunk of a store, for a side of about so many rows. */
 extern double hjg_side_chunk_rows(const HjgSide *side, double rows);
-/* Has the child another row?  It is returned by the next read. */
+/* Has the child another row? The next read returns it. */
 extern bool hjg_side_peek(HjgSide *side);
 /* Read the next row of the child plan; false at its end. */
 extern bool hjg_side_next(HjgSide *side, HjgRow *row);
 /*
- * Read the next rows of the child at once: n <= max of them that have a key, with their encoded
- * keys, and the first of them in the side's vectors.  Returns n; 0 means that hjg_side_next()
- * has the next row, or the end.
+ * Read the next rows of the child: n <= max rows with a key. *keys gets their encoded keys, *first the place of the first row
+ * in the side's vectors. Returns n; after 0, hjg_side_next() reads the next row, or the end.
  */
 extern int	hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first);
 /* Do the side's rows come in vectors? */
 extern bool hjg_side_has_vectors(const HjgSide *side);
-/* Read the next rows of such a side in place; false at its end. */
+/* Read all next rows of such a side in place; false at its end. */
 extern bool hjg_side_next_view(HjgSide *side, HjgView *view);
-/* Drop all of the view's rows with a key except those at these n ascending positions. */
+/* Drop the view's rows with a key, except those at these n ascending positions. */
 extern void hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n);
-/* Start over; with changed parameters the child does so when it is next read. */
+/* Start over; after a change of parameters the child does so when it is next read. */
 extern void hjg_side_rescan(HjgSide *side);
-/* Forget memory in the work context, which is about to be emptied at the end of the child. */
+/* Forget memory in the work context, which is emptied at the end of the child. */
 extern void hjg_side_forget(HjgSide *side);
-/* Read the next row of a spill file with this side's rows. */
+/* Read the next row from a spill file of this side. */
 extern bool hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row);
 extern void hjg_side_payload(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull);
 /* Write a row that hjg_side_next() or hjg_side_next_spilled() returned. */

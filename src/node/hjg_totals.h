@@ -1,6 +1,6 @@
 /*
  * hjg_totals.h
- *	  Totals of groups as records: what node_totals.c adds rows to and node_aggregate.c makes aggregates of.
+ *	  Totals of groups as records: node_totals.c adds rows to them, node_aggregate.c makes aggregates of them.
  *	  Internal to these two.
  */
 #ifndef HJG_TOTALS_H
@@ -12,20 +12,20 @@
 #include "node/hjg_execution.h"
 #include "node/hjg_numeric_sum.h"
 
-/* Sums over the values of one argument that are not NULL. */
+/* The totals that are kept of one argument; values that are NULL are counted. */
 typedef struct HjgTotalsArgument
 {
 	HjgArgument *expr;
-	int			column;			/* it is this vector, and none of the child's; or -1 */
+	int			column;			/* the argument is this computed vector; or -1 */
 	bool		sum_wanted;
-	bool		wide;			/* values may take all of 64 bits */
+	bool		wide;			/* values may need all 64 bits */
 	bool		numeric;		/* values are numerics */
 	bool		extremes_wanted;
-	size_t		at;				/* its totals, in a record, */
-	size_t		bytes;			/* as far as they are wanted */
+	size_t		at;				/* offset of its totals in a record */
+	size_t		bytes;			/* bytes of them */
 } HjgTotalsArgument;
 
-/* Parts of a record for an argument; a record has those that are wanted. */
+/* The totals of an argument; a record has the first `bytes` of them. */
 typedef struct HjgTotals
 {
 	uint64		nnulls;
@@ -50,25 +50,25 @@ typedef struct HjgAggregate
 {
 	HjgAggregateKind kind;
 	int			argument;		/* or -1: it counts rows */
-	bool		average;		/* of a sum that serves both */
+	bool		average;		/* avg(), of totals that sum() uses, too */
 	int			width;			/* bytes of a least or greatest value */
 } HjgAggregate;
 
 struct HjgAggregation
 {
-	bool		partial;		/* transition values are wanted */
+	bool		partial;		/* the result is transition values */
 	int			narguments;
 	HjgTotalsArgument *arguments;
 	int			naggregates;
 	HjgAggregate *aggregates;
-	AggState   *caller;			/* whom core's transition functions take for theirs, and keep states for */
+	AggState   *caller;			/* context that core's transition functions expect, and keep states in */
 	ExprContext *econtext;
-	ExprContext *row_context;	/* of rows that core evaluates */
+	ExprContext *row_context;	/* for rows that core evaluates */
 	MemoryContext context;		/* of the records */
 	uint32		ngroups;
 	uint32		max_groups;
 	size_t		record_bytes;
-	char	   *records;		/* [max_groups]: rows of the group, uint64, and totals by argument */
+	char	   *records;		/* [max_groups]: number of rows of the group (uint64), and totals by argument */
 };
 
 static inline char *
@@ -83,7 +83,7 @@ hjg_totals_at(const HjgAggregation *aggregation, const HjgTotalsArgument *argume
 	return (HjgTotals *) (hjg_totals_record(aggregation, group) + argument->at);
 }
 
-/* Let there be records of so many groups (node_totals.c). */
+/* Make records for so many groups (node_totals.c). */
 extern void hjg_totals_make(HjgAggregation *aggregation, uint32 ngroups);
 
 #endif							/* HJG_TOTALS_H */

@@ -1,25 +1,25 @@
 /*
  * hjg_verify.h
- *	  Joins that are repeated by core's hash join, for comparison.  Internal to the room "node".
+ *	  Comparison of joins with core's hash join. Internal to the room "node".
  *
- * node_verify.c           the rows that are kept of a join, and the comparison node_verify_core.c core's hash join over the
- * rows that were kept
+ *		node_verify.c		the rows of a join that are kept, and the comparison
+ *		node_verify_core.c	core's hash join of these rows
  */
 #ifndef HJG_VERIFY_H
 #define HJG_VERIFY_H
 
 #include "node/hjg_node.h"
 
-/* Rows of a side as they were read, in a temporary file. */
+/* Rows of a side, as they were read, in a temporary file. */
 struct HjgKeptRows
 {
 	const HjgJoinState *join;
 	HjgSideId	side;
-	HjgSpill   *spill;			/* NULL: no row was read yet */
+	HjgSpill   *spill;			/* NULL: no row was read so far */
 	TupleDesc	desc;			/* the child's columns */
-	int			ncolumns;		/* of these, those that the join uses; the others are NULL */
+	int			ncolumns;		/* columns that the join uses; the others are NULL */
 	int		   *columns;
-	Datum	   *values;			/* of a row that is written to the file */
+	Datum	   *values;			/* a row that is written to the file */
 	bool	   *isnull;
 };
 
@@ -48,9 +48,9 @@ struct HjgVerify
 };
 
 /* node_verify_core.c */
-/* Add a row of the joined columns. */
+/* Add a row of the joined columns to the tally. */
 extern void hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, const bool *isnull);
-/* Join the rows that were kept by core's hash join. */
+/* Join the rows that were kept with core's hash join. */
 extern HjgTally hjg_verify_by_core(const HjgJoinState *state, HjgVerify *verify);
 
 #endif							/* HJG_VERIFY_H */

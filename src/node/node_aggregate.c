@@ -1,11 +1,11 @@
 /*
  * node_aggregate.c
- *	  The aggregates of the node GpuAggregate: which totals they need, and what becomes of these.
+ *	  The aggregates of the node GpuAggregate: the totals that they need, and the results made of these.
  *
- * A group has one set of totals for each different argument, whatever aggregates are made of it; node_totals.c adds rows to
- * them.  At the end they become the aggregates, or core's transition values, which core's Agg above combines and finishes.
+ * A group has one set of totals for each distinct argument, shared by all aggregates of it; node_totals.c adds rows to them.
+ * At the end they become aggregates, or core's transition values, which core's Agg above combines and finishes.
  *
- * The state of a sum of int8 values or numerics is internal to core's functions: node_numeric_sum.c writes it.
+ * The transition state of a sum of int8 values or numerics is internal to core; node_numeric_sum.c makes it.
  */
 #include "postgres.h"
 
@@ -142,7 +142,7 @@ hjg_aggregation_bytes(const HjgAggregation *aggregation, bool next)
 
 /* ---------- the result ---------- */
 
-/* The mean of count values with that sum, as core divides. */
+/* Compute the mean of count values with that sum, as core divides. */
 static Datum
 mean(int128 sum, uint64 count)
 {
@@ -190,7 +190,7 @@ hjg_aggregation_datum(HjgAggregation *aggregation, int a, uint32 group, bool *is
 	HjgTotals	   *totals;
 	uint64		count;
 
-	/* without GROUP BY there is a group without rows */
+	/* without GROUP BY there is one group even if there are no rows */
 	if (group >= aggregation->ngroups)
 		hjg_totals_make(aggregation, group + 1);
 	count = *(const uint64 *) hjg_totals_record(aggregation, group);

@@ -2,10 +2,10 @@
  * node_argument.c
  *	  Arguments of aggregates, as arithmetic on columns (vector_expr.c).
  *
- * Constants and parameters are evaluated by core, at the first row after a rescan, as core would evaluate
- * them for the first time.
+ * Core evaluates constants and parameters at the first row after a rescan, when it would evaluate them for the first time
+ * itself.
  *
- * Rows whose numerics do not fit (vector_numeric.c) are left to the caller, who has core evaluate the argument, one row after the other.
+ * Rows whose numerics do not fit (vector_numeric.c) are left to the caller, which has core evaluate the argument row by row.
  */
 #include "postgres.h"
 
@@ -17,30 +17,30 @@
 
 #include "node/hjg_execution.h"
 
-/* A term that core evaluates: a constant, or a parameter, which is the same in all rows. */
+/* A term that core evaluates: a constant, or a parameter; it is the same in all rows. */
 typedef struct Constant
 {
 	int			term;
 	ExprState  *expr;
-	int			width;			/* or HJG_NUMERIC_WIDTH; 0: only whether it is NULL matters */
+	int			width;			/* or HJG_NUMERIC_WIDTH; 0: the value is only tested for NULL */
 } Constant;
 
 struct HjgArgument
 {
 	List	   *constants;		/* of Constant */
-	bool		evaluated;		/* their values are in the terms, */
-	bool		fits;			/* all of them */
+	bool		evaluated;		/* the terms have their values, and */
+	bool		fits;			/* all of these fit */
 	int			nterms;
 	int			max_terms;
 	HjgVectorTerm *terms;
 
-	/* of rows that core evaluates */
+	/* for rows that core evaluates */
 	Expr	   *source;
 	PlanState  *parent;
-	ExprState  *expr;			/* NULL: there was none yet */
+	ExprState  *expr;			/* NULL: not made yet */
 	TupleTableSlot *slot;		/* scan tuple */
 	const int  *column_of;
-	Bitmapset  *attnos;			/* of it, those that the argument reads, from 0 */
+	Bitmapset  *attnos;			/* attributes that the argument reads, from 0 */
 };
 
 bool
@@ -53,14 +53,14 @@ hjg_node_columns(Node *node, Bitmapset **columns)
 	return expression_tree_walker(node, hjg_node_columns, columns);
 }
 
-/* A numeric, or of a domain over it? */
+/* Is the type numeric, or a domain over it? */
 static bool
 is_numeric(const Expr *expr)
 {
 	return getBaseType(exprType((const Node *) expr)) == NUMERICOID;
 }
 
-/* Memory for values comes with the first rows. */
+/* Add a term; memory for its values is allocated at the first rows. */
 static int
 add_term(HjgArgument *argument, HjgVectorTerm term)
 {
@@ -88,7 +88,7 @@ add_constant(HjgArgument *argument, Expr *expr, PlanState *parent)
 	return constant->term;
 }
 
-/* Returns the term that the expression is, behind its arguments. */
+/* Add an expression's arguments, then the expression; returns its term. */
 static int
 add_expr(HjgArgument *argument, Expr *expr, const int *column_of, PlanState *parent)
 {
@@ -157,7 +157,7 @@ make_space(HjgArgument *argument)
 	}
 }
 
-/* Returns false if it is a numeric that does not fit. */
+/* Set the value of a constant term; false if it is a numeric that does not fit. */
 static bool
 set_constant(const Constant *constant, HjgVectorTerm *term, Datum value, bool isnull)
 {
@@ -221,7 +221,7 @@ hjg_argument_eval(HjgArgument *argument, const HjgVector *vectors, int nrows, Ex
 	return &argument->terms[argument->nterms - 1].numbers;
 }
 
-/* Prepare for rows that core evaluates. */
+/* Prepare core's evaluation of the argument. */
 static void
 make_core_expr(HjgArgument *argument)
 {

@@ -1,12 +1,10 @@
 /*
  * node_batch.c
- *	  Probe batches of a run: filled with keys, joined round by round, narrowed to the rows
- *	  that are still open, and emptied for the next ones.
+ *	  Probe batches of a run: they are filled with keys, joined round by round, narrowed to rows without a match, and emptied.
  *
- * A batch is joined in the device process as long as all of its keys are in slabs of the run's
- * job and the job is usable.  Else, and from the moment the device process is lost, the backend's
- * own engine joins it (node_engine.c): its keys stay until the last round, and its cursor says
- * behind which pair the last complete round ended.
+ * The device process joins a batch if all of its keys are in slabs of the run's job and the job is usable. Otherwise, and as
+ * soon as the device process is lost, the backend's own engine joins it (node_engine.c): the batch's keys stay until the last
+ * round, and its cursor is behind the last pair of the last complete round.
  */
 #include "postgres.h"
 
@@ -15,9 +13,9 @@
 #include "node/hjg_run_private.h"
 
 /*
- * Most result slabs that a batch asks for when a probe row has many matches.  On a GPU a round should be worth the
- * copies; elsewhere it takes hundreds of times less than the rows of two slabs, and memory is what counts, that of
- * several participants above all.
+ * Most result pairs that a batch asks for when a probe row has many matches. On a GPU a round must be worth its copies.
+ * Elsewhere its overhead is hundreds of times less than the time for two slabs of rows, and memory counts more, above all
+ * with several participants.
  */
 #define MAX_RESULT_PAIRS (2 * MAX_SHARED_RESULT_PAIRS)
 #define MAX_SHARED_RESULT_PAIRS (HJG_SLAB_BYTES / sizeof(HjgPair))
@@ -96,7 +94,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 		hjg_run_fall_back(run, reason == HJG_REASON_NONE ? HJG_REASON_ARENA_FULL : reason);
 		return;
 	}
-	/* of some of its rows columns are not sent again; of rows in vectors, never */
+	/* columns are sent with a whole batch only, and not for rows in vectors */
 	if (batch->keys.nrows == batch->nrows && !batch->viewed)
 		hjg_payload_fill(run, HJG_SIDE_PROBE, &batch->keys, batch->rows);
 	for (int i = 0; i < batch->keys.nsegments; i++)
@@ -107,7 +105,7 @@ hjg_run_batch_submit(HjgRun *run, HjgProbeBatch *batch)
 	batch->submitted = true;
 }
 
-/* Run a round in the device process; false when the job was lost meanwhile. */
+/* Run a round in the device process; false if the job is lost meanwhile. */
 static bool
 device_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 {
@@ -137,7 +135,7 @@ device_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only)
 	return true;
 }
 
-/* Give the slabs back once all pairs are here: nobody asks for them again, unless it is for the keys in slices. */
+/* Close the batch in the job once all pairs are here; slices need its keys for further rounds. */
 static void
 give_back_slabs(HjgRun *run, HjgProbeBatch *batch)
 {
@@ -145,7 +143,7 @@ give_back_slabs(HjgRun *run, HjgProbeBatch *batch)
 		return;
 	hjg_job_batch_close(run->job, batch->job_batch);
 	batch->job_batch = -1;
-	batch->keys.nsegments = 0;	/* how many there were is asked still */
+	batch->keys.nsegments = 0;	/* keys.nrows is still used */
 }
 
 void
@@ -173,7 +171,7 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only, bool a
 	if (batch->keys.nrows > 0 && batch->slice.most == 0)
 		run->expansion = Max(run->expansion, (double) batch->npairs / batch->keys.nrows);
 	give_back_slabs(run, batch);
-	/* the pairs are in memory of our own: the device process may go on in its */
+	/* the pairs are in this process's own memory: the device process may overwrite its copy */
 	if (ahead && !batch->finished && batch->job_batch >= 0 && hjg_run_job_usable(run))
 	{
 		hjg_job_batch_submit(run->job, batch->job_batch);
@@ -181,7 +179,7 @@ hjg_run_batch_round(HjgRun *run, HjgProbeBatch *batch, bool counted_only, bool a
 	}
 }
 
-/* ---------- again ---------- */
+/* ---------- another use ---------- */
 
 void
 hjg_run_batch_narrow(HjgRun *run, HjgProbeBatch *batch, const uint32 *positions, uint32 n)

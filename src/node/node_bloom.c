@@ -1,18 +1,18 @@
 /*
  * node_bloom.c
- *	  Dropping probe rows that have no partner, while they are read.
+ *	  A Bloom filter that drops probe rows without a partner while they are read.
  *
- * A Bloom filter of all build keys finds most of these rows before they take a place in a batch or a spill file, or the
- * engine's time; where rows are probed in place, only the last. It is used in joins that drop such rows, where the planner
- * expects it to save time.
+ * The filter of all build keys finds most of these rows before they take space in a batch or a spill file, or the engine's
+ * time; where rows are probed in place, it saves only the engine's time. It is used in joins that drop such rows, if the
+ * planner expects it to save time.
  *
- * Filling. For a private build pass the filter is filled when the pass is complete. In a partitioned join build keys are added
- * row by row as they are written to partitions; probe rows are tested as they are written, and not again when partitions are
- * joined. For a shared build side, the participant that counts the rows makes the filter, each adds the keys that it has read,
- * and probing begins when all have done so (node_parallel.c). For shared partitions, the participant that makes them makes the
- * filter, and each adds the keys that it writes.
+ * Filling. For a private build pass the filter is filled when the pass is complete. In a partitioned join build keys are
+ * added row by row as they are written to partitions; probe rows are tested as they are written, and not again when
+ * partitions are joined. For a shared build side, the participant that counts the rows makes the filter, each participant
+ * adds the keys that it has read, and probing begins when all have done so (node_parallel.c). For shared partitions, the
+ * participant that makes the partitions makes the filter, and each participant adds the keys that it writes.
  *
- * Under hjoin_gpu.bloom_filter = auto the filter is dropped for the pass when too many rows pass it.
+ * With hjoin_gpu.bloom_filter = auto the filter is dropped for the rest of the pass when too many rows pass it.
  */
 #include "postgres.h"
 
@@ -23,12 +23,12 @@
 #include "base/hjg_base.h"
 #include "node/hjg_build.h"
 
-/* Rows between two looks at how many pass. */
+/* Rows between two checks of the share that passes. */
 #define WATCH_ROWS 16384
 
 /*
- * Shares of passing rows from which on a test costs more than the rows that it drops: a
- * test takes 2.5 to 4.5 ns, a row in a batch and in the engine 12 or more, a spilled one 150.
+ * Shares of passing rows above which a test costs more than the dropped rows would: a test takes 2.5 to 4.5 ns, a row in a
+ * batch and in the engine 12 or more, a spilled row 150.
  */
 #define MOST_PASSING 0.65
 #define MOST_PASSING_SPILLED 0.97
@@ -49,7 +49,7 @@ hjg_probe_filter_forget(HjgProbeFilter *filter)
 	filter->open = filter->shared = false;
 }
 
-/* Start testing; all keys are in. */
+/* Start testing; all keys are added. */
 static void
 open_filter(HjgProbeFilter *filter, double most_passing)
 {
@@ -114,7 +114,7 @@ hjg_probe_filter_open_shared(HjgProbeFilter *filter)
 size_t
 hjg_probe_filter_bytes(double nkeys, int participants)
 {
-	/* with less memory than it wants it lets more rows pass */
+	/* with less memory than it needs the filter lets more rows pass */
 	return Max(Min(hjg_bloom_bytes((uint64) nkeys), get_hash_memory_limit() / 4 * participants), sizeof(uint64));
 }
 

@@ -10,7 +10,7 @@
 
 #include "node/hjg_build.h"
 
-/* Rows that a pass has even if memory is short, unless they exceed the limit by a factor. */
+/* Rows that a pass holds even when memory is short, unless they exceed the limit by this factor. */
 #define MIN_PASS_ROWS 64
 #define MOST_OVERDRAFT 8
 
@@ -41,7 +41,7 @@ hjg_build_close(HjgBuild *build)
 	if (build->run != NULL)
 		hjg_run_free(build->run);
 	build->run = NULL;
-	build->rows = NULL;			/* its memory goes with the context, or is shared */
+	build->rows = NULL;			/* its memory is freed with the context, or is shared */
 	build->match->build_bits = NULL;
 	if (build->context != NULL)
 		MemoryContextDelete(build->context);
@@ -90,7 +90,7 @@ hjg_build_add_vectors(HjgBuild *build)
 		return false;
 	while (n > 0)
 	{
-		/* in a shared pass row numbers jump where a segment ends */
+		/* in a shared pass row numbers are not contiguous where a segment ends */
 		int			part = (int) Min((uint32) n, hjg_run_build_room(build->run));
 
 		hjg_run_build_keys(build->run, keys, part);
@@ -156,9 +156,9 @@ hjg_build_finish(HjgBuild *build)
 	build->execution->report->build_rows += run->build.nrows;
 }
 
-/* ---------- rows that nothing was joined with ---------- */
+/* ---------- rows without a match ---------- */
 
-/* The holes between the ranges of a shared pass have their bits set. */
+/* Claim more build rows to be checked. The holes between the ranges of a shared pass have their bits set. */
 static bool
 claim_unmatched(HjgBuild *build)
 {

@@ -2,7 +2,7 @@
  * node_callbacks.c
  *	  Life cycle of the node: begin, exec, rescan, shutdown, end.
  *
- * Begin takes nothing but memory, because it also runs for plain EXPLAIN.
+ * Begin takes no resource but memory, because it also runs for plain EXPLAIN.
  */
 #include "postgres.h"
 
@@ -15,7 +15,7 @@
 #include "base/hjg_compat.h"
 #include "node/hjg_node.h"
 
-/* If the build side has more rows than expected by this factor, the planned choice of where to join is dropped. */
+/* If the build side has this many times the expected rows, the planned choice of where to join is dropped. */
 #define MAX_MISESTIMATE 4
 
 static Node *create_state(CustomScan *cscan);
@@ -97,7 +97,7 @@ check_plan(const CustomScan *cscan)
 		elog(ERROR, "%s plan node has an unknown form", HJG_NODE_NAME);
 }
 
-/* Read what the plan's scalars say. */
+/* Decode the plan's scalars. */
 static void
 read_program(HjgProgram *program, const CustomScan *cscan)
 {
@@ -131,7 +131,7 @@ hjg_node_join(PlanState *plan)
 		(HjgJoinState *) plan : NULL;
 }
 
-/* used: columns of the scan tuple that are read once the keys are encoded. */
+/* used: columns of the scan tuple that are read after the keys are encoded. */
 static void
 init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, HjgKeyCodec *outer_codec,
 		   HjgKeyCodec *inner_codec, Bitmapset *used)
@@ -151,7 +151,7 @@ init_sides(HjgJoinState *state, PlanState *outer_plan, PlanState *inner_plan, Hj
 	state->program.hints.payload = hjg_payload_possible(&state->outer, &state->inner);
 }
 
-/* Conditions of pairs, by what evaluates them. */
+/* Divide the conditions of pairs by how they are evaluated. */
 static void
 init_conditions(HjgJoinState *state, bool exact_keys, List *hash_clauses, ExprState *recheck_qual, List *join_qual)
 {
@@ -164,7 +164,7 @@ init_conditions(HjgJoinState *state, bool exact_keys, List *hash_clauses, ExprSt
 		if (program->recheck == NULL)
 			program->recheck_qual = recheck_qual;
 	}
-	/* where pairs are rechecked one by one, that comes first */
+	/* a recheck pair by pair must come before the join quals */
 	if (program->recheck_qual == NULL)
 		program->pair_filter = hjg_pair_filter_create(join_qual, state->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
 													  &rest_qual);
@@ -172,7 +172,7 @@ init_conditions(HjgJoinState *state, bool exact_keys, List *hash_clauses, ExprSt
 	program->residual = program->recheck_qual != NULL || program->pair_filter != NULL || program->join_qual != NULL;
 }
 
-/* Set up each operator on top of those before it. */
+/* Set up the operators, each on top of those before it. */
 static void
 init_operators(HjgJoinState *state)
 {
@@ -225,7 +225,7 @@ begin_node(CustomScanState *node, EState *estate, int eflags)
 	inner_plan = ExecInitNode(lsecond(cscan->custom_plans), estate, eflags);
 	node->custom_ps = list_make2(outer_plan, inner_plan);
 
-	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */
+	/* initialise all of core's expressions, used or not, because that checks the user's right to call their functions */
 	recheck_qual = ExecInitQual(hash_clauses, &node->ss.ps);
 	ExecInitQual(join_qual, &node->ss.ps);
 
@@ -242,7 +242,7 @@ begin_node(CustomScanState *node, EState *estate, int eflags)
 	outer_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_OUTER_KEYS)), operators, collations, true);
 	inner_codec = hjg_rows_key_codec(list_length(list_nth(cscan->custom_exprs, HJG_EXPRS_INNER_KEYS)), operators, collations, false);
 
-	/* payload columns: all that is read once the keys are encoded */
+	/* payload columns: all that are read after the keys are encoded */
 	hjg_node_columns((Node *) cscan->scan.plan.targetlist, &used);
 	hjg_node_columns((Node *) cscan->scan.plan.qual, &used);
 	hjg_node_columns((Node *) join_qual, &used);
@@ -259,7 +259,7 @@ begin_node(CustomScanState *node, EState *estate, int eflags)
 	state->phase = HJG_PHASE_BUILD;
 }
 
-/* Give back everything of the execution so far. */
+/* Free everything of the execution so far. */
 static void
 reset_execution(HjgJoinState *state)
 {
@@ -277,7 +277,7 @@ reset_execution(HjgJoinState *state)
 	state->started = false;
 }
 
-/* Count the execution; for a join that several processes share, the leader counts. */
+/* Count the execution in the statistics; of several processes only the leader counts it. */
 static void
 count_execution(HjgJoinState *state)
 {
@@ -297,10 +297,7 @@ count_execution(HjgJoinState *state)
 	hjg_service_count(HJG_COUNT_PAIRS, report.pairs);
 }
 
-/*
- * The build side is kept over a rescan if it is all in memory and neither its rows nor
- * its keys can have changed.
- */
+/* Rescan. The build side is kept if it is all in memory and neither its rows nor its keys can have changed. */
 static void
 rescan_node(CustomScanState *node)
 {
@@ -335,7 +332,7 @@ rescan_node(CustomScanState *node)
 	hjg_side_rescan(&state->outer);
 }
 
-/* The times of workers are added to the node's only after this. */
+/* Shut down before core adds the workers' times to the node's. */
 static void
 shutdown_node(CustomScanState *node)
 {
@@ -403,7 +400,7 @@ explain_node(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	HjgJoinState *state = (HjgJoinState *) node;
 
-	/* the pass at hand has not reported yet */
+	/* the current pass has not reported yet */
 	if (es->analyze && node->ss.ps.instrument != NULL && state->build.run != NULL)
 		hjg_run_report(state->build.run);
 	hjg_explain(state, ancestors, es);

@@ -2,9 +2,9 @@
  * node_candidates.c
  *	  The pairs that an engine returns, as row numbers in a vector.
  *
- * Pairs of a round are copied, HJG_VECTOR_ROWS at a time.  Keys are compared there once more if they are not exact
- * (node_recheck.c).  Without residual quals a pair is a match then, and has the bits of its rows set; otherwise it stays a
- * candidate.  Pairs of probe rows that are decided, and of anti joins, are dropped.
+ * Pairs of a round are copied, HJG_VECTOR_ROWS at a time. Keys that are not exact are compared there (node_recheck.c).
+ * Without residual quals each remaining pair is a match, and the bits of its rows are set; otherwise it stays a candidate.
+ * Pairs of anti joins, and of probe rows that need no further match, are dropped.
  */
 #include "postgres.h"
 
@@ -36,8 +36,8 @@ bad_pair(void)
 }
 
 /*
- * Account for a pair of a slice, and replace the position of its key by the number of its
- * row.  Is it one that was not there in the first slice?
+ * Account for a pair of a slice, and replace the position of its key by the number of its row. Returns false for a pair of
+ * the first slice that comes again.
  */
 static inline bool
 new_candidate(HjgProbeBatch *batch, HjgPair *pair)
@@ -61,7 +61,7 @@ new_candidate(HjgProbeBatch *batch, HjgPair *pair)
 	return true;
 }
 
-/* Note where the columns of a pair lie that the device gathered; into place n of the vector. */
+/* Find the columns of pair number `at` that the device gathered; the places go to entry n of the vector. */
 static inline void
 note_places(HjgPairVector *pairs, const HjgPayloadBytes *payload, const HjgProbeBatch *batch, uint64 at, int n)
 {
@@ -71,7 +71,7 @@ note_places(HjgPairVector *pairs, const HjgPayloadBytes *payload, const HjgProbe
 				batch->columns[s] + at * payload->bytes[s];
 }
 
-/* Copy the rows in most rounds: nothing is to be known of a pair but its rows. */
+/* Copy the row numbers of pairs, for rounds that need nothing else. */
 static void
 copy_row_numbers(const HjgPair *restrict pairs, int count, uint32 *restrict probe_rows, uint32 *restrict build_rows)
 {
@@ -83,9 +83,9 @@ copy_row_numbers(const HjgPair *restrict pairs, int count, uint32 *restrict prob
 }
 
 /*
- * Copy pairs [at, at + count) of the round to the end of the n pairs in the vector, but for those whose probe
- * row is decided, or whose build row is done with; returns how many there are now.  The row numbers were checked when the round was copied into memory of
- * our own, but for the holes between the ranges of a shared build side.
+ * Append pairs [at, at + count) of the round to the n pairs in the vector, except those whose probe row or build row needs no
+ * further match; returns their number. The row numbers were checked when the round was copied to this process's memory,
+ * except for the holes between the ranges of a shared build side.
  */
 static int
 copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
@@ -125,7 +125,7 @@ copy_pairs(HjgProbe *probe, HjgProbeBatch *batch, uint64 at, int count, int n)
 	return n;
 }
 
-/* Move a pair of the vector to a place before it, or its own. */
+/* Move a pair of the vector to an earlier place, or its own. */
 static inline void
 move_pair(HjgPairVector *pairs, int from, int to)
 {
@@ -136,7 +136,7 @@ move_pair(HjgPairVector *pairs, int from, int to)
 			pairs->places[s][to] = pairs->places[s][from];
 }
 
-/* Keep those of the n pairs in the vector that have equal keys; returns how many. */
+/* Keep the pairs of the n in the vector that have equal keys; returns their number. */
 static int
 drop_unequal(HjgProbe *probe, const HjgProbeBatch *batch, int n)
 {
@@ -153,8 +153,8 @@ drop_unequal(HjgProbe *probe, const HjgProbeBatch *batch, int n)
 }
 
 /*
- * Settle the n pairs in the vector, which are matches: set the bits of both rows.  Pairs of which no row comes close up; returns
- * how many are left.
+ * Set the bits of both rows of the n pairs in the vector, which are matches, and remove pairs that are not result rows;
+ * returns the number of the others.
  */
 static int
 settle_matches(HjgProbe *probe, const HjgProbeBatch *batch, int n)

@@ -1,14 +1,12 @@
 /*
  * node_chain.c
- *	  A join as the child of another one: its rows as vectors.
+ *	  A join as the child of another join: its rows as vectors.
  *
- * The upper join does not call the lower one's ExecProcNode; it has it make the next
- * vector, and reads that as it would read a page of a table.  For the lower node this is a
- * call as any other: changed parameters come first, its instrumentation counts rows and
- * time, and a rescan goes through core.  What is never made is a slot.
+ * The upper join does not call the lower one's ExecProcNode; it asks for the next vector, and reads it like a page of a
+ * table. For the lower node this is like any other call: changed parameters are handled first, its instrumentation counts
+ * rows and time, and a rescan goes through core. Only the slot is never filled.
  *
- * A datum by reference in a vector is valid until the next vector is asked for, as a
- * slot's would be until the next row.
+ * A datum by reference in a vector is valid until the next vector is requested, as a slot's is until the next row.
  */
 #include "postgres.h"
 
@@ -19,7 +17,7 @@
 
 StaticAssertDecl(HJG_VECTOR_ROWS <= HJG_MAX_VECTOR_ROWS, "vectors of a join fit where a page's do");
 
-/* Find which scan tuple column each result column is; false if one is computed. */
+/* Find the scan tuple column of each result column; false if a result column is computed. */
 static bool
 map_results(const HjgJoinState *state, int nresults, int *result_ix)
 {
@@ -47,7 +45,7 @@ map_results(const HjgJoinState *state, int nresults, int *result_ix)
 	return true;
 }
 
-/* Read rows as a call of ExecProcNode() would do it. */
+/* Read rows as ExecProcNode() would. */
 static int
 next_rows(void *arg)
 {

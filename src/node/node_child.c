@@ -2,7 +2,8 @@
  * node_child.c
  *	  A child's rows as vectors, for the node GpuAggregate.
  *
- * A table's page, or pages, are cut into pieces that the vectors of expressions can hold.  Of slots as many rows are copied.
+ * The vectors of a table or a join are cut into pieces of HJG_VECTOR_ROWS rows, which the vectors of expressions can hold.
+ * Rows of slots are copied, as many at a time.
  */
 #include "postgres.h"
 
@@ -13,10 +14,10 @@
 #include "node/hjg_aggregate.h"
 #include "node/hjg_node.h"
 
-/* Rows of slots are copied until they take so much memory. */
+/* Rows of slots are copied until they take this much memory. */
 #define MOST_COPIED_BYTES (256 * 1024)
 
-/* For rows of slots. */
+/* Make vectors for rows of slots. */
 static void
 make_row_vectors(HjgChild *child, const Bitmapset *wanted)
 {
@@ -52,7 +53,7 @@ hjg_child_init(HjgChild *child, PlanState *plan, int ncolumns, const Bitmapset *
 		make_row_vectors(child, wanted);
 }
 
-/* Copy a slot's row, the values that would go with the next one included. */
+/* Copy a slot's row, with the values by reference, which last only until the next row. */
 static void
 copy_row(HjgChild *child, TupleTableSlot *slot, int row)
 {
@@ -83,7 +84,7 @@ next_slots(HjgChild *child)
 	{
 		TupleTableSlot *slot = ExecProcNode(child->plan);
 
-		/* whoever is asked once more may begin anew */
+		/* a node that is called again after its end may start anew */
 		child->at_end = TupIsNull(slot);
 		if (!child->at_end)
 			copy_row(child, slot, n++);
@@ -99,7 +100,7 @@ next_rows(HjgChild *child)
 	return child->below != NULL ? child->below->next(child->below->arg) : next_slots(child);
 }
 
-/* The rows from first on, where there are columns. */
+/* Point the slice at the rows from `first` on. */
 static void
 cut_slice(HjgChild *child, int first)
 {
@@ -117,7 +118,7 @@ hjg_child_next(HjgChild *child, int most)
 		child->nrows = next_rows(child);
 		child->next = 0;
 	}
-	/* of a join without columns, which has nothing to cut, rows come by the thousand */
+	/* a join without columns, where there is nothing to cut, returns rows in much larger numbers */
 	n = Min(child->nrows - child->next, child->ncolumns == 0 ? most : HJG_VECTOR_ROWS);
 	cut_slice(child, child->next);
 	child->next += n;
@@ -137,7 +138,7 @@ hjg_child_rescan(HjgChild *child)
 	child->at_end = false;
 	if (child->scan != NULL)
 		hjg_scan_reset(child->scan);
-	/* with parameters changed, whoever reads the child next rescans it */
+	/* with changed parameters the next read of the child rescans it */
 	if (child->plan->chgParam == NULL)
 		ExecReScan(child->plan);
 }

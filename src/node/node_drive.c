@@ -1,9 +1,10 @@
 /*
  * node_drive.c
- *	  From phase to phase of an execution, and from rows of the join to the node's result.
+ *	  The phases of an execution, and the way from rows of the join to the node's result.
  *
- * Rows come a vector at a time.  Where nothing is evaluated above the join each is a row of the node's result as it stands;
- * otherwise conditions are evaluated row by row: of candidates first those of the join, which decide what has found a match.
+ * Rows come a vector at a time. If nothing is evaluated above the join, each is a row of the node's result, unchanged.
+ * Otherwise conditions are evaluated row by row; for candidates the join's conditions come first, which decide which rows
+ * have a match.
  */
 #include "postgres.h"
 
@@ -14,7 +15,7 @@
 
 /* ---------- vectors ---------- */
 
-/* Forget the work: all rows are handed out. */
+/* Empty the work context; all rows were returned. */
 static void
 forget_work(HjgJoinState *state)
 {
@@ -51,7 +52,7 @@ read_build_side(HjgJoinState *state)
 static HjgPhase
 next_pass(HjgJoinState *state)
 {
-	/* the only pass stays for a rescan */
+	/* the only pass is kept for a rescan */
 	if (state->partitions.context == NULL)
 		return HJG_PHASE_NULL_PROBE;
 	hjg_probe_close(&state->probe);
@@ -114,7 +115,7 @@ emit_null_build(HjgJoinState *state)
 	return true;
 }
 
-/* Get the next rows of the join, before filters, to be handed out; false at the end. */
+/* Get the next rows of the join, before the node's filter; false at the end. */
 static bool
 next_phase_vector(HjgJoinState *state)
 {
@@ -173,7 +174,7 @@ next_vector(HjgJoinState *state)
 {
 	if (!next_phase_vector(state))
 		return false;
-	/* of other vectors rows come out one by one */
+	/* rows of other vectors are noted one by one */
 	if (unlikely(state->verify != NULL) && state->emit.direct)
 		hjg_verify_note_vector(state);
 	return true;
@@ -188,7 +189,7 @@ next_row(HjgEmit *emit)
 	TupleTableSlot *slot = emit->slot;
 	int			at = emit->next++ * emit->width;
 
-	/* whoever got the last row may have materialized it */
+	/* the receiver of the last row may have materialized it */
 	if (unlikely(TTS_SHOULDFREE(slot)))
 		ExecClearTuple(slot);
 	slot->tts_values = emit->values + at;
@@ -198,7 +199,7 @@ next_row(HjgEmit *emit)
 	return slot;
 }
 
-/* Find the bits of the probe rows of the candidates, and which one is that of candidate i. */
+/* Find the bits of the candidates' probe rows, and the bit of candidate i's. */
 static inline uint64 *
 candidate_bits(const HjgJoinState *state, int i, uint64 *bit)
 {
@@ -209,7 +210,7 @@ candidate_bits(const HjgJoinState *state, int i, uint64 *bit)
 	return bits;
 }
 
-/* Pass over the next candidate if the pair filter drops it. */
+/* Skip the next candidate if the pair filter drops it. */
 static inline bool
 skip_candidate(HjgJoinState *state)
 {
@@ -221,15 +222,15 @@ skip_candidate(HjgJoinState *state)
 		return false;
 	state->emit.next++;
 	bits = candidate_bits(state, i, &bit);
-	/* conditions are not evaluated for a row that is decided */
+	/* for a row that needs no further match the conditions are not evaluated */
 	if (!state->match.first_match || !hjg_test_bit(bits, bit))
 		InstrCountFiltered2(state, 1);
 	return true;
 }
 
 /*
- * Is the candidate in the slot, the one handed out last, a match whose
- * row comes out?  Sets the bits of both rows.
+ * Decide whether the candidate in the slot, the one of the last next_row(), is a result row. Sets the bits of both rows if it
+ * is a match.
  */
 static inline bool
 accept_candidate(HjgJoinState *state)
@@ -256,7 +257,7 @@ accept_candidate(HjgJoinState *state)
 	return hjg_match_settle(match, bits, bit, build_row);
 }
 
-/* Put the next row of the vector that passes all quals into the slot; false when none is left. */
+/* Put the next row of the vector that passes all quals into the slot; false when there is none left. */
 static bool
 next_passing(HjgJoinState *state)
 {
@@ -288,7 +289,7 @@ next_passing(HjgJoinState *state)
 	return false;
 }
 
-/* Get the next row of the node's result, from a new vector where the last one has none left. */
+/* Get the next row of the node's result, from a new vector if the last one is used up. */
 static pg_noinline TupleTableSlot *
 next_result(HjgJoinState *state)
 {
@@ -301,7 +302,7 @@ next_result(HjgJoinState *state)
 	return projection != NULL && !emit->direct ? ExecProject(projection) : emit->slot;
 }
 
-/* Rows are handed out as they stand without a call. */
+/* Return the next row; rows that need no evaluation take no further call. */
 TupleTableSlot *
 hjg_drive_exec(CustomScanState *node)
 {
@@ -312,7 +313,7 @@ hjg_drive_exec(CustomScanState *node)
 	return next_result(state);
 }
 
-/* Make vectors of the rows of the vector that pass; 0 if none does. */
+/* Copy the vector's rows that pass to the output vectors; returns their number. */
 static int
 take_passing(HjgJoinState *state)
 {

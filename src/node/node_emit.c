@@ -2,16 +2,16 @@
  * node_emit.c
  *	  Turning pairs of row numbers into rows of a slot, or into vectors.
  *
- * Rows are gathered from the row stores HJG_VECTOR_ROWS at a time, so that cache misses overlap, directly into arrays of the
- * form of the output slot's: to return a row, the slot is pointed at the next part of them.  The output slot is the scan slot;
- * or, where nothing is evaluated above the join and the projection only moves columns, the node's result slot (direct).
+ * Rows are gathered from the row stores HJG_VECTOR_ROWS at a time, so that cache misses overlap, directly into arrays with
+ * the output slot's columns: to return a row, the slot is pointed at the next part of them. The output slot is the scan slot,
+ * or, if nothing is evaluated above the join and the projection only moves columns, the node's result slot (direct).
  *
- * As vectors, columns must be plain ones of the join.  Where no qual is evaluated above the join, rows are gathered directly
- * into them (columnar); otherwise they are gathered as rows, tested one by one, and those that pass are copied into vectors.
+ * Vectors have plain columns of the join only. If no qual is evaluated above the join, rows are gathered directly into them
+ * (columnar). Otherwise they are gathered as rows and tested one by one, and those that pass are copied into vectors.
  *
- * A datum by reference points into a row store, or where rows are probed in place into memory of the outer child. It stays
+ * A datum by reference points into a row store, or, if rows are probed in place, into memory of the outer child. It stays
  * valid until the batch is retired, at the earliest when the row after the batch's last one is requested. A receiver that
- * materialises the slot changes the vector's own copy of a row that is not read again.
+ * materialises the slot changes only the vector's copy of a row, which is not read again.
  */
 #include "postgres.h"
 
@@ -20,15 +20,14 @@
 
 #include "node/hjg_emit.h"
 
-/* Rows without columns that are handed out between two looks at interrupts. */
+/* Rows without columns that are returned between two checks for interrupts. */
 #define EMPTY_VECTOR_ROWS 8192
 
-/* ---------- what a row looks like ---------- */
+/* ---------- the form of a row ---------- */
 
 /*
- * A constant that stays as it is however often a row is handed out: a receiver that
- * materialises one by reference would leave a pointer to its own memory behind.  The
- * columns of a subquery that nobody reads are NULL constants.
+ * Is this a constant that does not change however often a row is returned? A receiver that materialises a constant by
+ * reference would leave a pointer to its own memory. Unused columns of a subquery are NULL constants.
  */
 static bool
 is_lasting_const(const Expr *expr)
@@ -37,8 +36,8 @@ is_lasting_const(const Expr *expr)
 }
 
 /*
- * Map each payload column to its only place in a target list of plain columns and
- * constants; false when there is anything else in the list.
+ * Map each payload column to its only place in a target list of plain columns and constants; false if the list has anything
+ * else.
  */
 static bool
 map_targets(List *targetlist, int nscan, int *place_of)
@@ -123,7 +122,7 @@ hjg_emit_most_counted(const HjgEmit *emit)
 
 /* ---------- memory ---------- */
 
-/* Put the constants of the target list, in all rows. */
+/* Put the constants of the target list into all rows. */
 static void
 put_constants(HjgEmit *emit)
 {
@@ -149,7 +148,7 @@ make_rows(HjgEmit *emit)
 {
 	const Size	nvalues = HJG_VECTOR_ROWS * Max(emit->width, 1);
 
-	/* columns that are no payload stay NULL */
+	/* columns that are not payload stay NULL */
 	emit->values = palloc0(nvalues * sizeof(Datum));
 	emit->isnull = palloc(nvalues * sizeof(bool));
 	memset(emit->isnull, true, nvalues * sizeof(bool));
@@ -167,7 +166,7 @@ make_vectors(HjgEmit *emit)
 	memcpy(emit->vectors, emit->vector_space, emit->nresults * sizeof(HjgVector));
 }
 
-/* Before the first row. */
+/* Allocate the arrays, before the first row. */
 static void
 make_space(HjgEmit *emit)
 {
@@ -203,8 +202,8 @@ is_sequence(const uint32 *rows, int n)
 }
 
 /*
- * Gather columns of rows that lie in vectors.  For a join above, a column of which all rows are
- * wanted in turn is handed on as it is.
+ * Gather columns of rows in vectors. For a join above, a column is passed on without a copy if all of its rows are wanted in
+ * order.
  */
 static void
 gather_from_vectors(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, const uint32 *rows, int n)
@@ -238,7 +237,7 @@ gather_from_vectors(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, con
 	}
 }
 
-/* The side's vectors are memory of this node's own. */
+/* Use this node's own memory for the side's vectors. */
 static void
 take_vector_space(HjgEmit *emit, HjgSideId s)
 {
@@ -292,7 +291,7 @@ gather_nulls(HjgEmit *emit, HjgSideId s, int n)
 	}
 }
 
-/* Gather the columns of one side in the vector's rows. */
+/* Gather the columns of one side of the vector's rows. */
 static void
 gather_side(HjgEmit *emit, HjgSideId s, const HjgNumberedRows *from, const uint32 *rows, int n)
 {

@@ -1,6 +1,6 @@
 /*
  * node_engine.c
- *	  The engine that is linked into the backend, over the keys of a run.
+ *	  The backend's own engine, over the keys of a run.
  */
 #include "postgres.h"
 
@@ -12,15 +12,15 @@
 #include "node/hjg_run_private.h"
 
 /*
- * Pairs of a round, if the batch is not larger; and of the first one where few rows are expected: a small join should not
- * take and give back memory that malloc() has to ask the system for, which takes longer than the join.
+ * Least space for the pairs of a round; and of the first round of a small join, which should not allocate memory that
+ * malloc() must get from the system: that takes longer than the join.
  */
 #define MIN_ENGINE_PAIRS 8192
 #define MIN_FEW_PAIRS 1024
 
 #define ENGINE_ALIGNMENT 64
 
-/* ---------- surroundings of the engine ---------- */
+/* ---------- environment of the engine ---------- */
 
 static void *
 engine_alloc(void *arg, size_t bytes)

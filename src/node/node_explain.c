@@ -1,9 +1,8 @@
 /*
  * node_explain.c
- *	  EXPLAIN of the node, in all formats: one key, one typed value.
+ *	  EXPLAIN of the nodes, in all formats: one key, one typed value.
  *
- * Keys and values that depend on the machine or the moment appear under ANALYZE
- * only, and times only with TIMING.
+ * Values that depend on the machine or the moment appear only under ANALYZE, times only with TIMING.
  */
 #include "postgres.h"
 
@@ -66,7 +65,7 @@ join_type_text(JoinType jointype)
 	}
 }
 
-/* Show it as core shows the quals of its joins. */
+/* Show a qual as core shows those of its joins. */
 static void
 show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -81,7 +80,7 @@ show_qual(List *qual, const char *label, CustomScanState *node, List *ancestors,
 						es);
 }
 
-/* Show the aggregates that the node computes, named as core names those of its partial aggregation. */
+/* Show the aggregates that the node computes, named as core names those of a partial aggregation. */
 static void
 show_aggregates(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -107,7 +106,7 @@ sides_text(bool outer, bool inner)
 	return outer && inner ? "both" : outer ? "outer" : inner ? "inner" : "none";
 }
 
-/* Text leaves out what is true of no side. */
+/* Show the sides that have a property; text leaves out none. */
 static void
 show_sides(const char *label, bool outer, bool inner, ExplainState *es)
 {
@@ -133,7 +132,7 @@ show_filtered(const char *label, CustomScanState *node, ExplainState *es)
 		ExplainPropertyFloat(label, NULL, nloops > 0 ? instrument->nfiltered2 / nloops : 0.0, 0, es);
 }
 
-/* Show what the Bloom filter dropped in a loop, as core counts rows; and what it took. */
+/* Show the rows that the Bloom filter dropped in a loop, as core counts rows, and its memory. */
 static void
 show_filter(const HjgReport *report, double nloops, ExplainState *es)
 {
@@ -184,11 +183,11 @@ show_device_phases(const HjgReport *report, ExplainState *es)
 }
 
 /*
- * Phases of the backend add up to the node's time: what is not reading,
- * waiting or joining is emitting.  The engine's own times in the device process
- * run beside them and are shown apart: those of a GPU overlap where batches do, and a copy's includes
- * its wait for the bus; Busy is the time from the device process's side.  Times are of all loops together, and of all
- * processes that shared the join; where each of them ran one of its own, the leader's.
+ * Show the phases of the backend, which add up to the node's time: the time that is not spent in reading, waiting or joining
+ * is that of emitting. The phases in the device process run beside them and are shown apart. Those of a GPU overlap if
+ * batches do, and a copy's time includes its wait for the bus; Busy is the time in which the device process had something to
+ * do. Times are of all loops together, and of all processes that shared the join; of processes that each ran a join of their
+ * own, the leader's.
  */
 static void
 show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
@@ -228,7 +227,7 @@ show_times(const HjgJoinState *state, const HjgReport *report, ExplainState *es)
 	ExplainCloseGroup("Device Phases", "Device Phases", true, es);
 }
 
-/* Show what the model expected of the same phases; scans are in it, and shown apart, only where the node reads the table itself. */
+/* Show the model's prediction of the same phases; it has scans, shown apart, only for tables that the node reads itself. */
 static void
 show_predicted(List *prediction, const char *group, HjgPlanPrediction from, HjgPlanPrediction to, ExplainState *es)
 {
@@ -268,7 +267,7 @@ whole_us(uint64 ns)
 	return (int) Min(ns / 1000, PG_INT32_MAX);
 }
 
-/* Where the device process plans the engine's part by itself, as for coupled chips, its own prediction is shown. */
+/* Show the prediction; that of the device process if it plans the engine's part itself, as for coupled chips. */
 static void
 show_prediction(const HjgReport *report, List *prediction, ExplainState *es)
 {
@@ -308,7 +307,7 @@ show_report(HjgJoinState *state, ExplainState *es)
 	bool		on_gpu;
 
 	hjg_report_add(&report, &state->others);
-	/* a side without rows ends the join early; and where workers do not report the leader may have had no share */
+	/* a side without rows ends the join early; and without reports of workers the leader may have joined nothing */
 	joined = report.passes > 0;
 	on_device = report.device_passes > 0;
 	on_gpu = hjg_is_cuda_strategy(report.job.strategy);
@@ -379,7 +378,7 @@ hjg_explain(HjgJoinState *state, List *ancestors, ExplainState *es)
 	}
 	if (es->verbose || es->analyze)
 	{
-		/* sides whose pages the node reads itself; sides that are joins and hand over vectors */
+		/* sides whose pages the node reads itself; sides that are joins and return vectors */
 		show_sides("Direct Scan", state->outer.scan != NULL, state->inner.scan != NULL, es);
 		show_sides("Direct Join", state->outer.below != NULL, state->inner.below != NULL, es);
 	}

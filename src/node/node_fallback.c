@@ -1,6 +1,6 @@
 /*
  * node_fallback.c
- *	  Reports and counters of joins that the device process does not run, or not as asked.
+ *	  Reports and counters of joins that the device process does not run, or runs on another engine.
  */
 #include "postgres.h"
 
@@ -9,7 +9,7 @@
 
 StaticAssertDecl(HJG_REASON_COUNT <= 32, "a bit for each reason");
 
-/* Counted each time, and logged once for each reason: a join may have a thousand build passes, and be executed as often. */
+/* Count a fallback each time, but log each reason once: a join may have a thousand build passes and executions. */
 static void
 tell_reason(HjgReport *report, HjgReason reason, const char *goes_on)
 {

@@ -2,8 +2,8 @@
  * node_group_file.c
  *	  Records of groups in a temporary file, by partition.
  *
- * A block is a page, or as many as its only record needs.  The file is one of core's BufFiles, so temp_tablespaces, temp_file_limit,
- * log_temp_files and pg_stat_database hold.
+ * A block is a page, or, for a record that is longer, as many pages as this record needs. The file is a BufFile of core's,
+ * subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
  */
 #include "postgres.h"
 
@@ -13,8 +13,8 @@
 
 typedef struct BlockHeader
 {
-	int64		before;			/* page of the partition's block before this one, plus one; 0: none */
-	uint64		nbytes;			/* that are in use, this header included */
+	int64		before;			/* page of the partition's previous block, plus one; 0: none */
+	uint64		nbytes;			/* bytes used, this header included */
 } BlockHeader;
 
 struct HjgGroupFile
@@ -22,12 +22,12 @@ struct HjgGroupFile
 	MemoryContext context;
 	SharedFileSet *files;		/* NULL: private */
 	char		name[NAMEDATALEN];
-	BufFile    *file;			/* NULL until there is a block */
+	BufFile    *file;			/* NULL: no block was written */
 	int64		npages;
 	int			npartitions;
-	BlockHeader **blocks;		/* that are being filled; NULL: none yet */
-	int64	   *last;			/* blocks written: page plus one, or 0 */
-	BlockHeader *large;			/* one of a large record, to be written next */
+	BlockHeader **blocks;		/* being filled; NULL: none yet */
+	int64	   *last;			/* the last block written: page plus one, or 0 */
+	BlockHeader *large;			/* block of one large record, written next */
 	int			large_partition;
 };
 
@@ -83,7 +83,7 @@ write_large(HjgGroupFile *file)
 	file->large = NULL;
 }
 
-/* Bytes that are not used are written as well, and must not be anything. */
+/* Make an empty block, zeroed, because its unused bytes are written, too. */
 static BlockHeader *
 make_block(HjgGroupFile *file, size_t bytes)
 {

@@ -1,8 +1,8 @@
 /*
  * node_group_read.c
- *	  Collect the groups of the node GpuAggregate: rows of its child, and groups from temporary files, into its table.
+ *	  Collects the groups of the node GpuAggregate: rows of its child, and groups from temporary files, into its table.
  *
- * A table that is full goes to files by partitions, or is handed out as it is where core finishes groups (node_grouping.c).
+ * A full table goes to files by partitions, or, if core finishes the groups, its groups are returned (node_grouping.c).
  */
 #include "postgres.h"
 
@@ -14,15 +14,18 @@
 
 #include "node/hjg_aggregate.h"
 
-/* A table of less is not divided: what it takes without a group would be much of that. */
+/* Least table that is written: an empty one takes a large part of this. */
 #define LEAST_TABLE_BYTES (256 * 1024)
 
-/* Tables of so much are in a core's cache; from so much on it is known whether larger ones are of use; weight of a vector in that. */
+/*
+ * Size of a table that fits in a core's cache; size that shows whether larger tables are worthwhile; weight of a vector in
+ * that measurement.
+ */
 #define CACHED_TABLE_BYTES (1024 * 1024)
 #define TRIED_TABLE_BYTES (16 * 1024 * 1024)
 #define VECTOR_WEIGHT 0.05
 
-/* Values of a vector that core computes are copied until they take so much memory. */
+/* Computed values of a vector are copied until they take this much memory. */
 #define MOST_COMPUTED_BYTES (256 * 1024)
 
 /* ---------- rows ---------- */
@@ -47,7 +50,7 @@ load_row(HjgAggregateState *state, int i)
 	ExecStoreVirtualTuple(slot);
 }
 
-/* Compute an expression of the row in the slot; what it leaves behind goes with the row, its value with the vector. */
+/* Compute an expression of the row in the slot. The value lasts as long as the vector, other memory as long as the row. */
 static void
 compute_value(HjgAggregateState *state, const HjgComputed *computed, int i)
 {
@@ -66,8 +69,8 @@ compute_value(HjgAggregateState *state, const HjgComputed *computed, int i)
 }
 
 /*
- * Compute the first n of the columns that core computes, keys come first, for as many of the rows as values do not take much
- * memory; returns how many.
+ * Compute the first n computed columns, of which keys come first, for rows until the values take much memory; returns the
+ * number of rows done.
  */
 static int
 compute(HjgAggregateState *state, int n, int nrows)
@@ -89,7 +92,7 @@ compute(HjgAggregateState *state, int n, int nrows)
 	return i;
 }
 
-/* Add the next rows; false at the end. */
+/* Add the next rows to their groups; false at the end. */
 static bool
 add_rows(HjgAggregateState *state)
 {
@@ -146,7 +149,7 @@ hjg_grouping_free_spill(HjgAggregateState *state)
 	state->spill = NULL;
 }
 
-/* Write all groups to files, and begin the table anew. */
+/* Write all groups to files and empty the table. */
 static void
 spill_groups(HjgAggregateState *state)
 {
@@ -168,7 +171,7 @@ spill_groups(HjgAggregateState *state)
 	hjg_grouping_forget(state);
 }
 
-/* Add the next groups of the partition at hand; false at its end. */
+/* Add the next groups of the current partition; false at its end. */
 static bool
 merge_groups(HjgAggregateState *state)
 {
@@ -190,8 +193,8 @@ merge_groups(HjgAggregateState *state)
 }
 
 /*
- * Is a table of that size to be written?  If it need not be for lack of memory, it is where all groups will go to files in the end, and where
- * a larger one would hardly find more rows of its groups than one does that stays in a cache.
+ * Must a table of this size be written to files? Yes if memory is full. Yes at the size of a cache, too, if groups must go to
+ * files anyway and the larger table has not halved the share of rows that begin a group.
  */
 static bool
 is_full(HjgAggregateState *state, size_t bytes)
@@ -208,7 +211,7 @@ is_full(HjgAggregateState *state, size_t bytes)
 	return full || growth->in_cache;
 }
 
-/* Read on until there are groups to be handed out, or none are left. */
+/* Read until there are groups to be returned; returns true if the input was read to its end. */
 static bool
 read_to_end(HjgAggregateState *state)
 {
@@ -240,7 +243,7 @@ read_to_end(HjgAggregateState *state)
 	return true;
 }
 
-/* Let each participant have some of the groups, when all have read their rows. */
+/* Exchange the groups with the other participants after all have read their rows. */
 static void
 exchange_groups(HjgAggregateState *state)
 {
@@ -252,7 +255,7 @@ exchange_groups(HjgAggregateState *state)
 	hjg_group_share_leave(state->share);
 }
 
-/* Read the child; of a share only if rows are left to be read. */
+/* Read the child; in a share only if others have not read it to its end. */
 static void
 read_child(HjgAggregateState *state)
 {
@@ -279,7 +282,7 @@ hjg_grouping_read(HjgAggregateState *state)
 		state->at_end = true;
 		return;
 	}
-	/* groups of what has gone to files in part are not complete */
+	/* if some groups went to files, those in the table are not complete */
 	if (state->spill != NULL && hjg_group_spill_writing(state->spill))
 		spill_groups(state);
 	state->at_end = state->child_done && state->spill == NULL;

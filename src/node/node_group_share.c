@@ -1,21 +1,21 @@
 /*
  * node_group_share.c
- *	  One grouping of several processes: the leader of a parallel query and its workers.
+ *	  A grouping that the leader of a parallel query and its workers share.
  *
- * Every participant reads its share of the child and groups it in a table of its own.  The groups are then dealt out by their
- * hash to partitions, in a file that each participant writes; a partition is put together, finished and handed out by
- * whoever claims it.
+ * Each participant reads its share of the child into a table of its own. Then it writes its groups to a file of its own,
+ * divided into partitions by their hash. A participant that claims a partition reads it from all files, and merges, finishes
+ * and returns its groups.
  *
  * The barrier's phases, which a participant passes through before it returns its first row:
- *		READ	everybody reads its share of the child; who finds its table full writes it
- *		WRITE	everybody writes the rest, unless one participant alone has groups, and all of them in memory
+ *		READ	each participant reads its share of the child, and writes its table whenever it is full
+ *		WRITE	each writes the rest, unless only one participant has groups and has them all in memory
  *		MERGE	partitions are claimed one by one
- * Who comes late enters at the phase of the moment, and has nothing to write.
+ * A participant that comes late enters at the current phase and has nothing to write.
  *
- * Deadlocks.  Nobody is attached to the barrier when it has a row to emit: whoever waits there waits for processes that read or write,
- * and never for one that is stuck with rows that nobody takes.
+ * Deadlocks. No participant is attached to the barrier when it has a row to emit. So a participant that waits there waits
+ * only for processes that read or write, never for one whose rows nobody fetches.
  *
- * All processes have drawn their seed from the same postmaster, so that a group has one hash in all of them.
+ * All processes have inherited their hash seed from the same postmaster, so a group has the same hash in all of them.
  */
 #include "postgres.h"
 
@@ -31,14 +31,14 @@
 
 #include "node/hjg_group_share.h"
 
-/* Groups of a partition that are meant to be in a core's cache together. */
+/* Groups of a partition, which should fit together in a core's cache. */
 #define PARTITION_GROUPS 16384
 
-/* Partitions: so many a participant at least, so that none is left alone with the last one; and at most in all, 2 to the power of it. */
+/* Least partitions for each participant, so that none is left alone with the last one; most in all, as a power of two. */
 #define PARTITIONS_EACH 4
 #define MOST_BITS 9
 
-/* Part of hash_mem that buffers of files may take. */
+/* The buffers of files may take hash_mem divided by this. */
 #define BUFFERS_SHARE 8
 
 typedef enum Phase
@@ -48,7 +48,7 @@ typedef enum Phase
 	PHASE_MERGE
 } Phase;
 
-/* Written by its participant alone, read by the leader at the end. */
+/* Written by its participant alone; the leader reads it at the end. */
 typedef struct Member
 {
 	bool		told;
@@ -64,11 +64,11 @@ typedef struct Shared
 	SharedFileSet files;
 
 	Barrier		barrier;
-	pg_atomic_uint32 nholders;	/* that have groups in memory at the end of the child */
-	pg_atomic_uint32 nwriters;	/* that have written some before that */
+	pg_atomic_uint32 nholders;	/* participants with groups in memory at the end of the child */
+	pg_atomic_uint32 nwriters;	/* participants that wrote some before that */
 	pg_atomic_uint32 next;		/* partition to claim */
 	Member		members[FLEXIBLE_ARRAY_MEMBER];
-	/* behind them, int64 for each member and partition, where to begin to read it */
+	/* then, for each member and partition, an int64: where reading begins */
 } Shared;
 
 struct HjgGroupShare
@@ -77,9 +77,9 @@ struct HjgGroupShare
 	int			me;
 	int			nmembers;
 	MemoryContext context;		/* of files */
-	BufFile   **files;			/* [nmembers], opened to be read, or NULL */
+	BufFile   **files;			/* [nmembers], open for reading, or NULL */
 	Phase		phase;
-	bool		writing;		/* all are to be written */
+	bool		writing;		/* all groups are to be written */
 };
 
 /* ---------- shared memory ---------- */

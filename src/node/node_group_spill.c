@@ -1,16 +1,17 @@
 /*
  * node_group_spill.c
- *	  Groups of the node GpuAggregate that wait in temporary files, partitioned by their hash.
+ *	  Groups of the node GpuAggregate in temporary files, partitioned by their hash.
  *
- * Where the table of groups has grown to hash_mem all of them are written, with their totals so far, and the table begins anew: a group
- * may be written several times.  Those of a partition are put together when its turn comes; if they are too many again, they are divided by the next
- * bits of the hash.  Groups, not rows, are written: rows of one group that lie together in the table are one record.
+ * When the table of groups has grown to hash_mem, all groups are written with their totals so far, and the table is emptied;
+ * so a group may be written several times. The groups of a partition are merged when the partition is read; if they are too
+ * many again, they are divided by the next bits of the hash. Rows are not written: those that were added to a group in the
+ * table are one record.
  *
- * Of a grouping that several processes share all groups are first dealt out to its partitions (node_group_share.c).  One that is claimed
- * is then read and divided as if it were private.
+ * In a shared grouping all groups are first written to the share's partitions (node_group_share.c). A claimed partition is
+ * then read and divided as if it were private.
  *
- * A record is its length, a bit for each column that is NULL, a word for each column, the totals, and the values that are no words, whose
- * place in the record is in the column's word.  All of it is aligned, so that it is used where it is read.
+ * A record is: its length, a NULL bit for each column, a word for each column, the totals, and the values by reference, whose
+ * offset in the record is in the column's word. All parts are aligned, so that a record is used where it is read.
  */
 #include "postgres.h"
 
@@ -22,33 +23,36 @@
 #include "node/hjg_aggregate.h"
 #include "node/hjg_group_file.h"
 
-/* Partitions that are written at a time: files have a buffer each, which must not take more than a part of hash_mem. */
+/*
+ * Partitions that are written at a time, as powers of two: each has a buffer, and the buffers may take hash_mem divided by
+ * BUFFERS_SHARE.
+ */
 #define MOST_BITS 5
 #define LEAST_BITS 2
 #define BUFFERS_SHARE 8
 
-/* The low half of a hash; the high half is the table's. */
+/* Bits of a hash for partitions, the low half; the table uses the high half. */
 #define HASH_BITS 32
 
 #define NULL_BITS 32
 
-/* A private partition that waits. */
+/* A private partition that waits to be read. */
 typedef struct Waiting
 {
 	HjgGroupFile *file;
-	bool		last;			/* of the file's to be read */
-	int64		end;			/* where to begin to read it */
-	int			level;			/* of the hash bits by which it would be divided */
+	bool		last;			/* the last one of its file to be read */
+	int64		end;			/* where reading begins */
+	int			level;			/* level of hash bits that would divide it */
 } Waiting;
 
 /* The partition that is being read. */
 typedef struct Reading
 {
 	BufFile    *file;			/* NULL: none */
-	HjgGroupFile *own;			/* it is the last one of this file, or NULL */
-	int			partition;		/* of the share, */
-	int			member;			/* whose file is read; -1: it is private */
-	int64		at;				/* block to be read next, or 0 */
+	HjgGroupFile *own;			/* the file, if this is its last partition; or NULL */
+	int			partition;		/* of the share */
+	int			member;			/* next participant whose file is read; -1: the partition is private */
+	int64		at;				/* next block, or 0 */
 	HjgGroupBlock block;
 } Reading;
 
@@ -56,26 +60,26 @@ struct HjgGroupSpill
 {
 	MemoryContext context;
 	HjgGroupShare *share;		/* or NULL */
-	HjgGroupFile *dealt;		/* groups for the share; NULL: no more */
-	int			first_bit;		/* those below are the share's */
-	int			bits;			/* by which a level divides */
+	HjgGroupFile *dealt;		/* file of this process's groups for the share; NULL: complete */
+	int			first_bit;		/* lower bits are the share's */
+	int			bits;			/* hash bits for each level */
 	HjgGroupFile *written;		/* NULL: nothing is being written */
 	int			level;			/* of what is written */
 	List	   *waiting;		/* of Waiting */
-	uint64		nread;			/* partitions */
-	uint64		bytes;			/* written, of files that are gone */
+	uint64		nread;			/* partitions read */
+	uint64		bytes;			/* written to files that were freed */
 
 	int			nkept;
 	const int  *kept;
 	size_t		words_at;		/* in a record */
 	size_t		totals_at;
 
-	/* groups at hand */
+	/* groups that were read */
 	Reading		reading;
 	HjgVector  *vectors;		/* [nkept] */
 	const char *totals[HJG_VECTOR_ROWS];
 	int			nrows;
-	int			next;			/* behind those at hand */
+	int			next;			/* first group behind those that were returned */
 };
 
 HjgGroupSpill *
@@ -127,7 +131,7 @@ value_bytes(const HjgVector *vector, Datum value, bool isnull)
 	return isnull || vector->column.attbyval ? 0 : MAXALIGN(datumGetSize(value, false, vector->column.attlen));
 }
 
-/* Make room for a record of a group with this hash. */
+/* Add a record to the partition of this hash; returns its memory. */
 static char *
 add_record(HjgGroupSpill *spill, uint64 hash, size_t nbytes)
 {
@@ -200,7 +204,7 @@ hjg_group_spill_end_dealing(HjgGroupSpill *spill)
 
 /* ---------- partitions ---------- */
 
-/* Let the partitions that were written wait for their turn. */
+/* Queue the partitions that were written. */
 static void
 queue_written(HjgGroupSpill *spill)
 {
@@ -235,7 +239,7 @@ end_reading(HjgGroupSpill *spill)
 	spill->nrows = spill->next = 0;
 }
 
-/* Go to the last partition that waits: so few do. */
+/* Start reading the last partition in the queue, so that the queue stays short. */
 static void
 take_waiting(HjgGroupSpill *spill)
 {
@@ -250,7 +254,7 @@ take_waiting(HjgGroupSpill *spill)
 	pfree(next);
 }
 
-/* Go to the file of the next participant that has written groups of the partition at hand; false at the end. */
+/* Go to the file of the next participant with groups of the current partition; false at the end. */
 static bool
 next_member(HjgGroupSpill *spill)
 {
@@ -262,7 +266,7 @@ next_member(HjgGroupSpill *spill)
 	return reading->file != NULL;
 }
 
-/* Claim a partition of the share that has groups; false: none is left. */
+/* Claim a partition of the share that has groups; false if none is left. */
 static bool
 claim(HjgGroupSpill *spill)
 {
@@ -320,7 +324,7 @@ load_record(HjgGroupSpill *spill, int row, const char *record)
 	spill->totals[row] = record + spill->totals_at;
 }
 
-/* Read the rest of a block, or the next one; as much of it as is taken at a time. */
+/* Read the next records of the block, or of the next block, at most a vector of them. */
 static void
 read_records(HjgGroupSpill *spill)
 {

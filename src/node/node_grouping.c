@@ -1,20 +1,21 @@
 /*
  * node_grouping.c
- *	  The node GpuAggregate: groups rows, and computes aggregates of them.
+ *	  The node GpuAggregate: groups rows and computes their aggregates.
  *
- * Rows come as vectors (node_child.c).  Keys and arguments that are no plain columns, or no arithmetic that is known here, are computed by
- * core's expression code, row by row, into vectors of their own.  Each row is given the number of its group (node_groups.c), and
- * is added to the totals of that (node_aggregate.c).
+ * Rows come as vectors (node_child.c). Core's expression code computes keys that are not plain columns, and arguments that
+ * are not arithmetic known here, row by row into vectors of their own. Each row gets the number of its group (node_groups.c)
+ * and is added to the group's totals (node_aggregate.c).
  *
- * One process alone finishes its groups, and HAVING is the node's filter.  Where the table has grown to hash_mem groups go to temporary
- * files (node_group_spill.c).  So do several processes that share a grouping: when all rows are read they exchange their groups
- * by such files (node_group_share.c), and each finishes some.
+ * A process that groups alone finishes its groups, and HAVING is the node's filter. When the table has grown to hash_mem,
+ * groups go to temporary files (node_group_spill.c). Processes that share a grouping do the same; after all rows are read
+ * they exchange their groups by such files (node_group_share.c), and each finishes some.
  *
- * Where groups are few each process hands out core's transition values, which core's Agg above combines and finishes, the shape of core's own
- * parallel aggregation; and so does a query without GROUP BY.  A group may come out more than once then: a table that is
- * full is handed out as it is, and a new one is begun.
+ * If groups are few, and without GROUP BY, parallel processes return core's transition values, which core's Agg above
+ * combines and finishes, like core's own parallel aggregation. Then a group may be returned more than once: a full table is
+ * returned and emptied.
  *
- * Of GROUP BY's keys nothing comes out but the columns of a group's first row that they are made of; the projection computes them anew.
+ * For GROUP BY's keys the node returns the columns of a group's first row that they are computed from; the projection
+ * computes the keys again.
  */
 #include "postgres.h"
 
@@ -84,7 +85,7 @@ check_plan(const CustomScan *cscan)
 		elog(ERROR, "%s plan node has an unknown form", HJG_AGGREGATE_NAME);
 }
 
-/* Have core compute the expression; returns its column. */
+/* Let core compute the expression; returns its column. */
 static int
 add_computed(HjgAggregateState *state, Expr *expr)
 {
@@ -100,7 +101,7 @@ add_computed(HjgAggregateState *state, Expr *expr)
 	return column;
 }
 
-/* The groups keep what the projection reads. */
+/* Find the columns that groups keep: those that the projection and the filter read. */
 static void
 init_kept(HjgAggregateState *state, const CustomScan *cscan)
 {
@@ -109,7 +110,7 @@ init_kept(HjgAggregateState *state, const CustomScan *cscan)
 
 	hjg_node_columns((Node *) cscan->scan.plan.targetlist, &read);
 	hjg_node_columns((Node *) cscan->scan.plan.qual, &read);
-	/* of groups that come back from files keys are computed again */
+	/* keys of groups that come back from files are computed again */
 	if (!state->partial)
 		hjg_node_columns(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &read);
 	state->kept = palloc(Max(state->child.ncolumns, 1) * sizeof(int));
@@ -156,7 +157,7 @@ init_groups(HjgAggregateState *state, const CustomScan *cscan)
 	state->groups = hjg_groups_create(state->css.ss.ps.state->es_query_cxt, list_length(exprs), keys, columns, state->nkept, state->kept);
 }
 
-/* An argument that is not known here is a column that core computes. */
+/* Replace arguments that are not known here by columns that core computes. */
 static List *
 replace_arguments(HjgAggregateState *state, const CustomScan *cscan)
 {
@@ -212,7 +213,7 @@ begin(CustomScanState *node, EState *estate, int eflags)
 	node->custom_ps = list_make1(child);
 	ncolumns = list_length(child->plan->targetlist);
 
-	/* all is set up for core's evaluation, whether that is used or not: this is where the user's right to call functions is checked */
+	/* initialise all of core's expressions, used or not, because that checks the user's right to call their functions */
 	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_KEYS), &node->ss.ps);
 	ExecInitExprList(list_nth(cscan->custom_exprs, HJG_AGGREGATE_EXPRS_ARGUMENTS), &node->ss.ps);
 
@@ -312,7 +313,7 @@ rescan(CustomScanState *node)
 	hjg_child_rescan(&state->child);
 }
 
-/* An execution has ended: a worker leaves its figures to the leader. */
+/* End an execution: a worker leaves its figures, the leader collects them. */
 static void
 shut_down(CustomScanState *node)
 {
@@ -356,7 +357,7 @@ estimate_shared(CustomScanState *node, ParallelContext *pcxt)
 	return hjg_group_share_bytes(pcxt, expected_groups((HjgAggregateState *) node));
 }
 
-/* Comes again for the same node when its Gather was shut down before a rescan. */
+/* Called again for the same node when its Gather was shut down before a rescan. */
 static void
 init_leader(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {

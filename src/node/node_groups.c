@@ -1,13 +1,13 @@
 /*
  * node_groups.c
- *	  The table of groups of the node GpuAggregate: a row's keys become the number of its group.
+ *	  The table of groups of the node GpuAggregate: finds the group of a row by its keys.
  *
- * The keys of a vector are turned into a form in which many can be hashed and compared without a call: ordinals of by-value
- * types, bytes of strings.  Other types keep core's functions.  NULLs are equal to each other.  Rows are then looked
- * up one by one in an open hash table of group numbers; a group is known by its hash, and by its keys in the same form.
+ * The keys of a vector are converted to a form that is hashed and compared without a call: ordinals of by-value types, bytes
+ * of strings. Other types use core's functions. NULLs are equal to each other. Rows are then looked up one by one in an open
+ * hash table of group numbers; a group has its hash, and its keys in the same form.
  *
- * The hash has the seed of this process in it (rows_hash.c), so that nobody can choose keys that collide, but by core's
- * functions, which core's own tables trust as well.
+ * The hash includes this process's seed (rows_hash.c), so that nobody can choose colliding keys. Core's hash functions have
+ * no seed; core's own tables trust them, too.
  */
 #include "postgres.h"
 
@@ -19,27 +19,27 @@
 #include "node/hjg_aggregate.h"
 #include "rows/hjg_rows.h"
 
-/* Groups and buckets of a new table. */
+/* Initial groups and buckets of a table. */
 #define FIRST_GROUPS 256
 #define FIRST_BUCKETS 1024
 
-/* Toasted keys of a vector that are fetched at a time. */
+/* Toasted keys of a vector are fetched together up to this size. */
 #define MOST_TOASTED_BYTES (256 * 1024)
 
-/* Strings are kept in blocks of so many bytes; longer ones in their own. */
+/* Strings are kept in blocks of this size; a long string has its own. */
 #define BLOCK_BYTES 8192
 
 typedef enum KeyForm
 {
 	KEY_ORDINAL,
 	KEY_BYTES,
-	KEY_DATUM					/* anything hashable, by core's functions */
+	KEY_DATUM					/* any hashable type, by core's functions */
 } KeyForm;
 
 /* Values of one key, of rows or of groups. */
 typedef struct KeyValues
 {
-	int64	   *ordinals;		/* NULL of the forms that are not the key's */
+	int64	   *ordinals;		/* NULL for forms other than the key's */
 	HjgBytes   *bytes;
 	Datum	   *datums;
 	bool	   *isnull;
@@ -51,11 +51,11 @@ typedef struct Key
 	int			column;
 	HjgColumn	type;
 	HjgOrdinal	ordinal;
-	bool		padded;			/* strings are equal but for spaces at their end */
+	bool		padded;			/* spaces at the end of strings do not count */
 	Oid			collation;
-	HjgKeyCodec *codec;			/* of a DATUM, */
+	HjgKeyCodec *codec;			/* for KEY_DATUM, */
 	FmgrInfo	equal;			/* and its equality */
-	KeyValues	rows;			/* [HJG_VECTOR_ROWS], of the vector at hand */
+	KeyValues	rows;			/* [HJG_VECTOR_ROWS], of the current vector */
 	KeyValues	groups;			/* [max_groups] */
 } Key;
 
@@ -68,18 +68,18 @@ struct HjgGroups
 	HjgColumn  *kept_columns;
 	int		   *kept_target;	/* 0, 1, ... */
 	uint64		row_hashes[HJG_VECTOR_ROWS];
-	MemoryContext scratch;		/* of a vector: values that were detoasted */
+	MemoryContext scratch;		/* detoasted values of a vector */
 
-	/* what is below lies in context, and so do keys' values */
+	/* the rest, and the keys' values, are in this context */
 	MemoryContext context;
 	HjgStore   *store;
 	uint32		ngroups;
 	uint32		max_groups;
-	size_t		group_bytes;	/* in arrays */
-	uint64	   *hashes;			/* of the groups; NULL: there is no table yet */
+	size_t		group_bytes;	/* bytes of a group in all arrays */
+	uint64	   *hashes;			/* of the groups; NULL: there is no table */
 	uint32		nbuckets;		/* a power of two */
 	uint32	   *buckets;		/* number of a group plus one; 0: none */
-	char	   *block;			/* where strings go */
+	char	   *block;			/* block for strings */
 	size_t		block_left;
 };
 
@@ -132,7 +132,7 @@ init_key(Key *key, const HjgGroupKey *from, const HjgColumn *columns)
 	}
 }
 
-/* Before the first row. */
+/* Make the table, before the first row. */
 static void
 make_table(HjgGroups *groups)
 {
@@ -215,7 +215,7 @@ hjg_groups_bytes(const HjgGroups *groups, bool next)
 
 /* ---------- keys of the rows ---------- */
 
-/* Count the rows to look at together: toasted keys must not take much memory all at once. */
+/* Choose the number of rows that are looked up together, so that detoasted keys take little memory at a time. */
 static int
 rows_at_once(const HjgGroups *groups, const HjgVector *vectors, int nrows)
 {
@@ -280,7 +280,7 @@ load_datums(Key *key, const HjgVector *vector, int nrows)
 		key->rows.datums[i] = hjg_vector_isnull(vector, i) ? (Datum) 0 : hjg_vector_datum(vector, i);
 }
 
-/* Add the key to the hashes of the rows. */
+/* Add the key to the rows' hashes. */
 static void
 add_hashes(Key *key, uint64 *hashes, int nrows)
 {
@@ -369,7 +369,7 @@ keep_bytes(HjgGroups *groups, HjgBytes bytes)
 	return bytes.nbytes > 0 ? memcpy(copy, bytes.data, bytes.nbytes) : copy;
 }
 
-/* A datum of a variable length may be toasted: what is kept must not need the row's page any more. */
+/* Copy a datum; one of variable length is detoasted, so that it does not depend on the row's page. */
 static Datum
 keep_datum(HjgGroups *groups, const Key *key, Datum value)
 {

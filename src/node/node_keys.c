@@ -1,7 +1,7 @@
 /*
  * node_keys.c
- *	  Buffers of keys: segments in slabs of the job, in local memory, or in memory that
- *	  all participants of a shared build side reach.
+ *	  Buffers of keys: segments in slabs of the job, in local memory, or in memory that all participants of a shared build
+ *	  side can access.
  */
 #include "postgres.h"
 
@@ -12,7 +12,7 @@
 #include "node/hjg_build.h"
 #include "node/hjg_run_private.h"
 
-/* Local key segments grow from the first to the second size. */
+/* First and last size of local key segments. */
 #define FIRST_SEGMENT_BYTES 4096
 #define LAST_SEGMENT_BYTES HJG_SLAB_BYTES
 
@@ -39,7 +39,7 @@ hjg_keys_add_segment(HjgRun *run, HjgKeyBuffer *buffer)
 	bool		shared = run->share != NULL && buffer == &run->build;
 	size_t		bytes = 0;
 
-	/* whoever fills many, filled the last one meanwhile */
+	/* a caller that fills many segments comes here after each */
 	CHECK_FOR_INTERRUPTS();
 	segment->keys = NULL;
 	segment->slab_ix = HJG_NO_SLAB;

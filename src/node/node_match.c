@@ -1,6 +1,6 @@
 /*
  * node_match.c
- *	  The match state of a build pass: the choice between the engine and bits that are kept here.
+ *	  The match state of a build pass: whether the engine finds matched rows, or bits are kept here.
  */
 #include "postgres.h"
 

@@ -1,9 +1,10 @@
 /*
  * node_numeric_sum.c
- *	  Sums of numerics: in 128 bits where the values fit, in core's transition state all others; and extremes.
+ *	  Sums of numerics, in 128 bits if the values fit, else in core's transition state; and extremes.
  *
- * Core's state depends on number, sum and greatest display scale of the values, and on how many were NaN or infinite.  What was added up
- * in 128 bits is written as core writes its state for other processes; where there is a state of core's as well, core reads and combines them.
+ * Core's state depends on the number, the sum and the greatest display scale of the values, and on the numbers of NaNs and
+ * infinities. A sum in 128 bits is written in the form in which core sends its state to other processes; if there is a state
+ * of core's, too, core reads and combines them.
  */
 #include "postgres.h"
 
@@ -28,7 +29,7 @@ call_core(AggState *caller, PGFunction function, Datum state, bool no_state, Dat
 	return function(fcinfo);
 }
 
-/* Number and sum, as int8_avg_serialize() and numeric_avg_serialize() begin. */
+/* Write number and sum, the first fields of int8_avg_serialize() and numeric_avg_serialize(). */
 static void
 write_sum(StringInfo buf, int128 sum, int scale, uint64 count)
 {
@@ -59,7 +60,7 @@ write_numeric(const HjgNumericSum *total)
 	StringInfoData buf;
 
 	write_sum(&buf, total->sum, total->scale, total->count);
-	/* the greatest scale and how many values have it, which only windows ask for; NaNs, infinities of either sign */
+	/* the greatest scale and the number of values with it, which only windows use; NaNs, infinities of either sign */
 	pq_sendint32(&buf, total->scale);
 	pq_sendint64(&buf, total->count);
 	pq_sendint64(&buf, 0);
@@ -77,7 +78,7 @@ hjg_numeric_sum_add_datum(HjgNumericSum *total, AggState *caller, Datum value)
 	total->has_state = true;
 }
 
-/* Move what is in 128 bits to core's state. */
+/* Move the sum in 128 bits to core's state. */
 static void
 move_to_state(HjgNumericSum *total, AggState *caller)
 {
@@ -95,7 +96,7 @@ void
 hjg_numeric_sum_add(HjgNumericSum *total, AggState *caller, int128 sum, int scale, uint64 count)
 {
 	const int	wider = Max(total->scale, scale);
-	__int128	old;			/* whose alignment is not int128's */
+	__int128	old;			/* not int128, whose alignment differs */
 	__int128	added;
 	int128		both;
 
@@ -146,7 +147,7 @@ hjg_numeric_sum_write_state(const HjgNumericSum *total, AggState *caller, String
 	appendBinaryStringInfo(buffer, DatumGetPointer(bytes), VARSIZE(DatumGetPointer(bytes)));
 }
 
-/* Copy a value of variable length, which may lie anywhere. */
+/* Copy a value of variable length, which need not be aligned. */
 static struct varlena *
 copy_value(const char *from)
 {

@@ -2,13 +2,13 @@
  * node_pairs.c
  *	  Conditions of a join that compare two columns, for a vector of pairs at a time.
  *
- * Taken are comparisons of fixed-width columns with one another, as far as they come before
- * any other condition of the join: they raise no error and tell nothing, but what stands behind
- * them may, and must not see a pair that they drop; nor may they drop one that a condition before them
- * would have failed on.  Pairs that pass go through the other conditions one by one.
+ * The filter takes comparisons of fixed-width columns that come before all other conditions of the join. They raise no error
+ * and leak nothing. The conditions after them may, and must not see pairs that these comparisons drop; nor may a comparison
+ * drop a pair on which a condition before it would raise an error. Pairs that pass are tested by the other conditions one by
+ * one.
  *
- * Both columns become ordinals (hjg_vector.h), which are compared as integers
- * whatever the type; a NULL on either side never passes.
+ * Both columns are converted to ordinals (hjg_vector.h), which are compared as integers whatever the type; a pair with a NULL
+ * never passes.
  */
 #include "postgres.h"
 
@@ -31,7 +31,7 @@ struct HjgPairFilter
 	PairTerm		terms[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* Find the column of so many bytes, passed by value, that an expression is; else -1. */
+/* Find the column of the scan tuple that an expression is, if it is passed by value with this width; else -1. */
 static int
 find_column(Node *expr, TupleDesc scan_desc, int width)
 {
@@ -95,7 +95,7 @@ hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const boo
 		hjg_vector_datum_ordinals(op->ordinal, op->left_width, values + term->left, ncolumns, nrows, left);
 		hjg_vector_datum_ordinals(op->ordinal, op->right_width, values + term->right, ncolumns, nrows, right);
 		hjg_vector_compare_ordinals(op->comparison, left, right, nrows, pass);
-		/* whatever was made of the bytes there */
+		/* ordinals of NULLs are arbitrary */
 		for (int i = 0; i < nrows; i++)
 			pass[i] &= !isnull[(Size) i * ncolumns + term->left] && !isnull[(Size) i * ncolumns + term->right];
 	}

@@ -1,48 +1,46 @@
 /*
  * node_parallel.c
- *	  One join of several processes: the leader of a parallel query and its workers.
+ *	  A join that the leader of a parallel query and its workers share.
  *
- * Every participant reads its share of both children; there is one build side and one job for all.  Shared state is in
+ * Each participant reads its share of both children; all share one build side and one job. Shared state is in
  * HjgParallelShared, in the query's DSM segment, and in blocks that the participants allocate in the query's DSA area.
  *
- * Phases.  The barrier's phases are, and a participant passes through them in
- * hjg_parallel_build(), before it returns its first row:
- *		READ	each participant reads its share of the inner child.  Row numbers are taken in
- *				ranges from a counter; the keys of a range go to a slab of the job, or to a
- *				block when there is no job.  At the end it publishes what it has filled.
+ * Phases. A participant passes through the barrier's phases in hjg_parallel_build(), before it returns its first row:
+ *		READ	each participant reads its share of the inner child. It takes row numbers in
+ *				ranges from a counter; the keys of a range go to a slab of the job, or, without
+ *				a job, to a block. At the end it publishes the memory that it has filled.
  *		SHARE	in memory: each adds its slabs to the job, and the elected one
- *				counts the rows and makes the bits of build rows.  Partitioned: each
- *				moves what it still has in memory to the partitions.
+ *				counts the rows and makes the bits of build rows. Partitioned: each
+ *				moves its rows that are still in memory to the partitions.
  *		ROUTE	in memory: the elected one submits the build, and each adds the
- *				keys that it has read to the filter.  Partitioned: each reads its share of
+ *				keys that it has read to the filter. Partitioned: each reads its share of
  *				the outer child into the partitions.
- *		JOIN	in memory: each attaches to all that was published and probes with its own
- *				batches of its share of the outer child.  Partitioned: partitions are claimed
- *				one by one and joined like those of a join alone.
- *		OVER	all participants are done
+ *		JOIN	in memory: each attaches to all published memory and probes with its own
+ *				batches of its share of the outer child. Partitioned: each claims partitions
+ *				one by one and joins them like those of an unshared join.
+ *		OVER	all participants have finished
  * A participant that comes late enters at the current phase; if that is OVER, it has nothing to do.
  *
- * Deadlocks.  In JOIN a participant waits only for one that builds the common table (node_table.c), and no participant emits
- * rows before JOIN. So a process that waits at the barrier waits for processes that read, never for one whose rows are not
- * taken.
+ * Deadlocks. In JOIN a participant waits only for one that builds the common table (node_table.c), and no participant emits
+ * rows before JOIN. So a process that waits at the barrier waits for processes that read, never for one whose rows nobody
+ * fetches.
  *
- * Unmatched build rows are known when the last participant has left JOIN.  That one need not wait, and others that are still
- * there claim ranges of these rows, too. A worker that is done earlier stays for that, but detached from the barrier, so that
- * no process waits for it, and only for a limited time (patience_ms()): the process that it waits for may be waiting for it,
- * through nodes above that need its next row or its arrival (Gather Merge, or a Parallel Hash that grows). The leader does not
- * stay, because workers may wait for it to take their rows.
+ * Unmatched build rows are known when the last participant has left JOIN. The last one returns them without waiting, and
+ * other participants that are still there claim ranges of them, too. A worker that finishes earlier stays for that, detached
+ * from the barrier, so that no process waits for it, and only for a limited time (patience_ms()): the process that it waits
+ * for may be waiting for it, through nodes above that need its next row or its arrival (Gather Merge, or a Parallel Hash that
+ * grows). The leader does not stay, because workers may wait for it to fetch their rows.
  *
  * Private to a participant: match states of probe rows, and rows with a NULL key, which are emitted by the participant that
- * read them.  The table of the build keys is one for all, in the device process or, without a job and when the device process
- * is lost, in blocks.
+ * read them. All share one table of the build keys: in the device process, or, without a job or after the device process is
+ * lost, in blocks.
  *
- * Memory.  The build side may use hash_mem times the participants, as core's Parallel Hash does.  The participant that finds it
+ * Memory. The build side may use hash_mem times the participants, as core's Parallel Hash does. The participant that finds it
  * full makes partitions, to which the others change at their next check.
  *
- * Who frees what.  Blocks belong to the query's DSA area and are freed when the leader resets
- * the shared state or the area ends; the leader owns the job, and each participant has a
- * handle that goes with its run.  Leader's local state is dropped with the shared state,
- * whichever of ReInitializeDSM and ReScan comes first.
+ * Ownership. Blocks belong to the query's DSA area and are freed when the leader resets the shared state or the area ends.
+ * The leader owns the job; each participant has a handle that is released with its run. Both ReInitializeDSM and ReScan,
+ * which come in either order, drop the leader's local state.
  */
 #include "postgres.h"
 
@@ -64,7 +62,7 @@ hjg_parallel_estimate(const ParallelContext *pcxt)
 	return add_size(hjg_parallel_members_bytes(nmembers), mul_size(HJG_SIDES, hjg_rows_spill_shared_bytes(nmembers)));
 }
 
-/* Lease a job for all participants, unless joins are to stay in the backends. */
+/* Lease a job for all participants, unless joins should stay in the backends. */
 static void
 lease_job(HjgJoinState *state, HjgParallelShared *shared)
 {
@@ -77,7 +75,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	shared->has_job = false;
 	if (hjg_embedded_rows == 0 || (hjg_embedded_rows > 0 && !hints.in_backend))
 	{
-		/* reading the children may take long: a job costs little while it waits */
+		/* lease now: reading the children may take long, but a waiting job costs little */
 		hints.probe_rows *= shared->nmembers;
 		hints.build_rows *= shared->nmembers;
 		hints.pairs *= shared->nmembers;
@@ -102,7 +100,7 @@ lease_job(HjgJoinState *state, HjgParallelShared *shared)
 	shared->chunk_rows = Min(shared->chunk_rows, Min(shared->range_rows, HJG_STORE_MAX_CHUNK_ROWS));
 }
 
-/* Set all that an execution changes. */
+/* Set everything that an execution changes. */
 static void
 init_execution(HjgJoinState *state, HjgParallelShared *shared)
 {
@@ -184,7 +182,7 @@ make_local(HjgJoinState *state, HjgParallelShared *shared, int me)
 	state->partitions.share = &parallel->share;
 }
 
-/* Leader; comes again for the same node when its Gather was shut down before a rescan. */
+/* Initialise the leader; called again for the same node when its Gather was shut down before a rescan. */
 void
 hjg_parallel_init_leader(HjgJoinState *state, ParallelContext *pcxt, void *coordinate)
 {
@@ -226,7 +224,7 @@ hjg_parallel_init_worker(HjgJoinState *state, void *coordinate)
 	hjg_verify_attach(state);
 }
 
-/* Take the figures of the workers and of the shared job; once for each lease. */
+/* Collect the figures of the workers, and of the shared job once for each lease. */
 static void
 collect_reports(HjgJoinState *state)
 {
@@ -251,7 +249,7 @@ collect_reports(HjgJoinState *state)
 	}
 }
 
-/* Leader: all workers of the last execution have ended. */
+/* Reset in the leader; all workers of the last execution have ended. */
 void
 hjg_parallel_reinit(HjgJoinState *state, ParallelContext *pcxt, void *coordinate)
 {
@@ -282,13 +280,13 @@ arrive_and_wait(HjgParallel *parallel, bool *elected)
 	*elected = BarrierArriveAndWait(&parallel->shared->barrier, PG_WAIT_EXTENSION);
 }
 
-/* SHARE, partitioned: nothing stays in memory. */
+/* Move all rows to the partitions: SHARE, partitioned. */
 static void
 share_partitions(HjgJoinState *state)
 {
 	HjgParallel *parallel = state->parallel;
 
-	/* some had no more rows to read when another one found memory full */
+	/* this participant may have read its last row before another found memory full */
 	if (state->build.run != NULL)
 		hjg_partitions_start(&state->partitions, state->inner.plan->plan->plan_rows, 0);
 	else if (parallel->partitions == NULL)
@@ -367,7 +365,7 @@ hjg_parallel_build(HjgJoinState *state)
 
 /* ---------- unmatched build rows ---------- */
 
-/* A build pass of this process alone, partitions included, is not shared. */
+/* Is the build pass this process's own? Passes of partitions are. */
 static bool
 is_own_load(const HjgJoinState *state)
 {
@@ -385,8 +383,8 @@ ms_since(instr_time started)
 }
 
 /*
- * Compute how long it pays to wait for company: half of the time that a process alone would need, which is taken to be what
- * as many probe rows have taken here, and at most half of what all of them have.
+ * Compute how long it is worthwhile to wait for the others: half of the estimated time to return the unmatched rows alone, at
+ * the measured time for each probe row, and at most half of the time of all probe rows.
  */
 static double
 patience_ms(const HjgJoinState *state)
@@ -398,7 +396,7 @@ patience_ms(const HjgJoinState *state)
 	return ms_since(state->parallel->join_started) * Min(share, 1) / 2;
 }
 
-/* False: someone takes too long. */
+/* Wait until all have finished; false if that takes too long. */
 static bool
 wait_for_others(HjgJoinState *state)
 {

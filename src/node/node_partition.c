@@ -1,10 +1,9 @@
 /*
  * node_partition.c
- *	  Joins larger than memory: both sides go to temporary files, by a hash of
- *	  the encoded key, and are joined partition by partition (a Grace hash join).
+ *	  Joins larger than memory: both sides go to temporary files, by a hash of the encoded key, and are joined partition by
+ *	  partition (a Grace hash join).
  *
- * The rows of equal keys always meet in one partition.  Each level of partitioning
- * uses hash bits of its own.
+ * Rows with equal keys are always in the same partition. Each level of partitioning uses hash bits of its own.
  */
 #include "postgres.h"
 
@@ -52,7 +51,7 @@ hjg_partition_count(double bytes, size_t buffer_bytes)
 	return hjg_model_partitions(bytes, get_hash_memory_limit(), buffer_bytes);
 }
 
-/* Make partitions for so many bytes of build side and route rows to them. */
+/* Make partitions for so many bytes of build side, and route rows to them. */
 static void
 make_routes(HjgPartitions *partitions, double bytes, int level)
 {
@@ -75,7 +74,7 @@ route_key(HjgPartitions *partitions, const void *key, int level)
 	return partitions->routes[hash & (partitions->nroutes - 1)];
 }
 
-/* Queue the routed partitions, as all rows are in. */
+/* Queue the routed partitions, after the last row. */
 static void
 queue_routes(HjgPartitions *partitions)
 {
@@ -94,7 +93,7 @@ queue_routes(HjgPartitions *partitions)
 	MemoryContextSwitchTo(old);
 }
 
-/* Write the rows of the pass, which was to be the only one, to the partitions. */
+/* Write the rows of the pass, which did not fit in memory, to the partitions. */
 static void
 move_pass(HjgPartitions *partitions)
 {
@@ -130,7 +129,7 @@ move_pass(HjgPartitions *partitions)
 	}
 	pfree(values);
 	pfree(isnull);
-	/* this was no pass after all */
+	/* it does not count as a pass */
 	run->reported = true;
 	hjg_build_close(build);
 	if (share != NULL)
@@ -144,7 +143,7 @@ hjg_partitions_start(HjgPartitions *partitions, double total_rows, size_t build_
 	HjgRun	   *run = partitions->build->run;
 	double		nrows = run->build.nrows;
 
-	/* the estimate was too low if it got us here; twice what is there is a fair guess then */
+	/* the estimate was too low if memory is full already; then twice the rows so far is a fair guess */
 	total_rows = Max(total_rows, 2 * nrows);
 	partitions->context = AllocSetContextCreate(partitions->execution->estate->es_query_cxt,
 												"GpuHashJoin partitions", ALLOCSET_DEFAULT_SIZES);
@@ -250,7 +249,7 @@ hjg_partitions_split(HjgPartitions *partitions, HjgPartition *partition, size_t 
 	}
 	for (int i = 0; i < partitions->nroutes; i++)
 	{
-		/* all rows have one key, or one hash of their keys */
+		/* all rows have one key, or keys with one hash */
 		if (hjg_rows_spill_nrows(partitions->routes[i]->build) == nbuild)
 			partitions->routes[i]->indivisible = true;
 	}
@@ -273,7 +272,7 @@ hjg_partitions_reset(HjgPartitions *partitions)
 
 	if (partitions->context == NULL)
 		return;
-	/* files first: they are not memory */
+	/* files are not freed with the context */
 	foreach(lc, partitions->waiting)
 		hjg_partition_free(lfirst(lc));
 	if (partitions->current != NULL)

@@ -1,7 +1,6 @@
 /*
  * node_pass.c
- *	  From one build pass to the next: the whole build side, a partition of it, or a part of a partition that cannot be
- *	  divided.
+ *	  The sequence of build passes: the whole build side, a partition of it, or a part of a partition that cannot be divided.
  */
 #include "postgres.h"
 
@@ -11,13 +10,13 @@
 #include "base/hjg_base.h"
 #include "node/hjg_build.h"
 
-/* Partitioning stops at this level; what does not fit then is joined in several passes. */
+/* Partitioning stops at this level; a partition that does not fit in memory then is joined in several passes. */
 #define MAX_PARTITION_LEVEL 5
 
-/* Rows between two looks at the memory used, when they come one by one. */
+/* Rows between two checks of the memory, when they come one by one. */
 #define CHECK_ROWS 16
 
-/* Does the pass still fit after the row added last?  Looks only now and then. */
+/* Is memory full after the last row? Checks only every CHECK_ROWS rows. */
 static inline bool
 is_full_now(const HjgBuild *build)
 {
@@ -96,8 +95,8 @@ hjg_pass_read(HjgPartitions *partitions)
 }
 
 /*
- * Does nothing come of the join because its probe side has no row?  As core's hash join, look
- * only where a first row is cheaper than the build side, all of which may be in vain.
+ * Is the join's result empty because the probe side has no row? Like core's hash join, look only if a first row is cheaper
+ * than reading the build side.
  */
 static bool
 probe_side_is_empty(HjgPartitions *partitions)
@@ -123,7 +122,7 @@ hjg_pass_first(HjgPartitions *partitions)
 		return HJG_FIRST_PASS_NOTHING;
 	if (hjg_pass_read(partitions))
 	{
-		/* without build rows to match, nothing comes of the probe side */
+		/* this drops probe rows of partitions without build rows, unless they are preserved */
 		hjg_partitions_read_probe(partitions);
 		return HJG_FIRST_PASS_SPILLED;
 	}
@@ -199,7 +198,7 @@ finish_partition(HjgPartitions *partitions)
 	match->probe_bits = NULL;
 }
 
-/* Replace the current partition, whose rows are too many for one pass, by its own partitions, if that helps. */
+/* Replace the current partition, which has too many rows for one pass, by its own partitions, if that helps. */
 static bool
 split_current(HjgPartitions *partitions)
 {

@@ -1,12 +1,11 @@
 /*
  * node_payload.c
- *	  Early materialisation: which columns travel with the keys, and how they get there.
+ *	  Early materialisation: which columns are sent with the keys, and how.
  *
- * A side's columns go together or not at all: they lie side by side in the row store, so that fetching one of
- * them by row number costs as much as fetching all.  They go as they lie there, so all of
- * them must be passed by value, and none may be NULL: NULL bits stay in the store, and
- * who has to look at those gains nothing from columns that come another way.  A build pass, or a batch, whose
- * rows turn out to have a NULL is materialised late.
+ * A side's columns are sent together or not at all: they are contiguous in the row store, so fetching one by row number costs
+ * as much as fetching all. They are sent as they are stored, so all of them must be passed by value and none may be NULL:
+ * NULL bits stay in the store, and a reader that must look there gains nothing. A build pass or batch that has a NULL in
+ * these columns is materialised late.
  */
 #include "postgres.h"
 
@@ -33,7 +32,7 @@ hjg_payload_possible(const HjgSide *outer, const HjgSide *inner)
 	return payload;
 }
 
-/* Is it expected that a side is sooner gathered by the GPU? */
+/* Is the GPU expected to gather a side's columns faster than the backend? */
 static bool
 early_pays(const HjgJobHints *hints, const HjgUnitCosts *costs, HjgSideId side, double build_rows, int participants)
 {
@@ -42,9 +41,9 @@ early_pays(const HjgJobHints *hints, const HjgUnitCosts *costs, HjgSideId side, 
 	HjgPayloadSize size = {
 		.row_bytes = bytes,
 		.rows = side == HJG_SIDE_BUILD ? build_rows : probe_rows,
-		/* of a part of the build side, a part of the pairs */
+		/* a part of the build side has this part of the pairs */
 		.pairs = hints->pairs * build_rows / Max(hints->build_rows, 1),
-		/* a probe row is fetched soon after it was read, and about in turn */
+		/* a probe row is fetched soon after it was read, nearly in order */
 		.store_bytes = side == HJG_SIDE_BUILD ? build_rows * bytes : 0,
 		.busy = participants > 1
 	};
@@ -82,7 +81,7 @@ hjg_payload_fill(const HjgRun *run, HjgSideId side, HjgKeyBuffer *buffer, const 
 		all = segment->slab_ix < HJG_NOT_OURS &&
 			hjg_rows_store_copy_rows(rows, segment->first_row, segment->nrows, segment->keys + off);
 	}
-	/* the device takes all or none of them */
+	/* the device takes the columns of all segments or of none */
 	for (int i = 0; i < buffer->nsegments; i++)
 		buffer->segments[i].has_payload = all;
 	buffer->has_payload = all;

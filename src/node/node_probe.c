@@ -1,6 +1,6 @@
 /*
  * node_probe.c
- *	  Filling probe batches and having them joined.
+ *	  Fills probe batches and returns the rows of their join.
  */
 #include "postgres.h"
 
@@ -12,21 +12,20 @@
 #include "node/hjg_probe.h"
 
 /*
- * Rows of the first batch and of the largest.  Batches start small so that the first
- * row comes early, and grow, because every batch costs a round through the device
- * process.  Of the largest, pairs of one match a row fill a slab; twice as many rows were
- * no faster (20M x 5M rows) and took half as much again of the arena.
+ * Rows of the first and the largest batch. Batches start small, so that the first row comes early, and grow, because each
+ * costs a round through the device process. The pairs of a largest batch, one for each row, fill a slab; twice as many rows
+ * were no faster (20M x 5M rows) and took half as much again of the arena.
  */
 #define FIRST_BATCH_ROWS 2048
 #define LAST_BATCH_ROWS ((int) (HJG_SLAB_BYTES / sizeof(HjgPair)))
 #define BATCH_GROWTH 4
 
-/* The backend's own engine gains nothing from more rows, unless it is to partition them. */
+/* The backend's own engine gains nothing from larger batches. */
 #define LAST_IN_BACKEND_BATCH_ROWS 8192
 
 /*
  * Participants of a shared build side reach its end together, and a participant with rows left in a batch then delays all
- * others. Where a GPU joins, whose rounds are cheap, a batch has at most this part of the rows that a participant will read, or
+ * others. With a GPU, whose rounds are cheap, a batch has at most this part of the rows that a participant will read, or
  * SHARED_BATCH_ROWS. Rounds of an engine on the CPU take processors from the participants, so there few large batches are
  * better (leader and 15 workers on 16 cores, 20M x 5M rows, batches of 83K rows rather than 512K: 70 ms rather than 82 with a
  * GPU, 176 rather than 135 with the cpu engine).
@@ -35,16 +34,16 @@
 #define SHARED_BATCH_ROWS (64 * 1024)
 
 /*
- * The batches of several participants are much memory beside a small build side: they have a part of its
- * rows, from half of the largest batch up.
+ * The batches of several participants take much memory compared with a small build side. Without a GPU a batch has at most
+ * this part of the build rows, but no less than half of the largest batch.
  */
 #define BUILD_BATCHES 8
 
-/* Rows that a batch has even if memory is short, unless they exceed its limit by the factor MOST_OVERDRAFT. */
+/* Rows that a batch holds even when memory is short, unless they exceed its limit by the factor MOST_OVERDRAFT. */
 #define MIN_BATCH_ROWS 256
 #define MOST_OVERDRAFT 8
 
-/* Do probe rows without a match come out? */
+/* Does the join return probe rows without a match? */
 static inline bool
 is_preserved(const HjgProbe *probe)
 {
@@ -67,9 +66,8 @@ empty_batch(HjgProbe *probe)
 }
 
 /*
- * Are the rows probed where they lie, instead of being collected?  Without a job: the backend's own
- * engine gains nothing from batches larger than a vector.  And for a small build side: the device process takes
- * longer than it saves.
+ * Are rows probed in place, not collected? Yes without a job, because the backend's own engine gains nothing from batches
+ * larger than a vector; and for a small build side, for which the device process takes longer than it saves.
  */
 static bool
 in_place(const HjgProbe *probe)
@@ -80,7 +78,7 @@ in_place(const HjgProbe *probe)
 		(run->job == NULL || run->job_lost || (int64) run->build.nrows < hjg_embedded_rows);
 }
 
-/* Apply the filter to the rows of a view. */
+/* Drop the rows of a view that do not pass the filter. */
 static void
 filter_view(HjgProbe *probe, HjgView *view)
 {
@@ -91,7 +89,7 @@ filter_view(HjgProbe *probe, HjgView *view)
 		hjg_side_narrow_view(probe->side, view, rows, n);
 }
 
-/* Read the next rows of the outer side that may come to something, or none at its end. */
+/* Read the next rows of the outer side that may have a result, or none at its end. */
 static void
 fill_view(HjgProbe *probe, HjgProbeBatch *batch)
 {
@@ -133,7 +131,7 @@ keep_null_probe(HjgProbe *probe, HjgProbeBatch *batch, const HjgRow *row)
 	hjg_rows_store_append(batch->null_rows, row->source, row->values, row->isnull);
 }
 
-/* Compute the memory of a probe batch: keys count their own, not the slab that they begin to fill. */
+/* Compute the memory of a probe batch, with the keys it has, not the slab that they begin to fill. */
 static size_t
 batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 {
@@ -141,14 +139,14 @@ batch_bytes(const HjgRun *run, const HjgProbeBatch *batch)
 		(batch->null_rows != NULL ? hjg_rows_store_bytes(batch->null_rows) : 0);
 }
 
-/* After so many rows, is it time to join them? */
+/* Is the batch's memory full after so many rows? */
 static inline bool
 batch_is_full(const HjgRun *run, const HjgProbeBatch *batch, uint32 nread, size_t max_bytes)
 {
 	return batch_bytes(run, batch) > (nread >= MIN_BATCH_ROWS ? max_bytes : max_bytes * MOST_OVERDRAFT);
 }
 
-/* Add those of n rows of the outer side's vectors that pass the filter. */
+/* Add those of the n rows in the outer side's vectors that pass the filter. */
 static void
 add_filtered_vectors(HjgProbe *probe, HjgProbeBatch *batch, const char *keys, int first, int n)
 {
@@ -166,7 +164,7 @@ add_filtered_vectors(HjgProbe *probe, HjgProbeBatch *batch, const char *keys, in
 	hjg_rows_store_append_selected(batch->rows, probe->side->payload.child_ix, probe->side->page.vectors, rows, n);
 }
 
-/* Add the rows that the child has at once; 0 if it has to be asked for a single one. */
+/* Add rows that the child has in vectors; returns 0 if it must be asked for a single row. */
 static int
 add_probe_vectors(HjgProbe *probe, HjgProbeBatch *batch, uint32 max)
 {
@@ -246,7 +244,7 @@ collect_rows(HjgProbe *probe, HjgProbeBatch *batch)
 	}
 }
 
-/* Read probe rows into a batch; it may end up empty. */
+/* Read probe rows into a batch, which may stay empty. */
 static HjgProbeBatch *
 fill_batch(HjgProbe *probe)
 {
@@ -263,7 +261,7 @@ fill_batch(HjgProbe *probe)
 	probe->nrows += batch->keys.nrows;
 	probe->execution->report->probe_rows += batch->keys.nrows;
 
-	/* chunk_matched has the bits when a partition is joined in chunks */
+	/* if a partition takes several passes, probe_bits has the bits */
 	if (probe->match->on_host && probe->match->probe_bits == NULL)
 	{
 		if (batch->matched != NULL)
@@ -277,8 +275,8 @@ fill_batch(HjgProbe *probe)
 }
 
 /*
- * Keep the device process busy: fill and submit as many batches as may be under
- * way.  The backend's own engine joins one at a time, and a side has one view at a time.
+ * Keep the device process busy: fill and submit as many batches as may be in flight. The backend's own engine joins one at a
+ * time, and a side has one view at a time.
  */
 static void
 fill_pipeline(HjgProbe *probe)
@@ -298,7 +296,7 @@ fill_pipeline(HjgProbe *probe)
 	}
 }
 
-/* Retire the oldest batch, which is done with. */
+/* Retire the oldest batch, which is finished. */
 static void
 retire_batch(HjgProbe *probe)
 {
@@ -350,7 +348,7 @@ hjg_probe_give_up(HjgProbe *probe)
 
 /* ---------- rows of the join, of the oldest batch ---------- */
 
-/* Find a batch's rows that have a key, or those that have none. */
+/* Find a batch's rows with a key, or those with a NULL key. */
 static HjgNumberedRows
 batch_rows(const HjgProbeBatch *batch, bool with_key)
 {
@@ -359,7 +357,7 @@ batch_rows(const HjgProbeBatch *batch, bool with_key)
 	return (HjgNumberedRows) {.vectors = batch->view.vectors,.places = with_key ? batch->view.rows : batch->view.null_rows};
 }
 
-/* Take the n rows in the vector, which are known results: probe rows without a partner. */
+/* Return the n rows in the vector, which have no partner and are results. */
 static bool
 take_unjoined(HjgProbe *probe, const HjgProbeBatch *batch, bool with_key, int n)
 {
@@ -372,7 +370,7 @@ take_unjoined(HjgProbe *probe, const HjgProbeBatch *batch, bool with_key, int n)
 	return n > 0;
 }
 
-/* Does nobody look at pairs, or rows, but to count them? */
+/* Are the pairs only counted? */
 static inline bool
 counts_only(const HjgProbe *probe)
 {
@@ -434,11 +432,11 @@ take_null_keys(HjgProbe *probe, const HjgProbeBatch *batch)
 
 /* ---------- joining ---------- */
 
-/* Take rows of the oldest batch, or of the next one with any. */
+/* Return rows of the oldest batch, or of the next batch that has any. */
 bool
 hjg_probe_next(HjgProbe *probe)
 {
-	/* nothing can come of the probe side then; do not even read it */
+	/* without build rows the join has no result, so the probe side is not read */
 	if (probe->build->run->build.nrows == 0 && !is_preserved(probe))
 		return false;
 

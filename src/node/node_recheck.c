@@ -1,14 +1,14 @@
 /*
  * node_recheck.c
- *	  Are the keys of candidates equal?  For a vector of pairs at a time, where keys are no exact ones.
+ *	  Compares the keys of candidates, a vector of pairs at a time, if keys are not exact.
  *
- * Hash clauses that compare columns are taken: with one another as ordinals (vector_operator_pg.c), or byte by byte
- * where values of variable width are equal just when their bytes are (rows_key.c).  Nothing but
- * unpacking a value can raise an error, and the hash of the value has unpacked it before.  A list with any other clause
- * is left to core's expression code, which evaluates it pair by pair.
+ * It takes hash clauses that compare columns: as ordinals (vector_operator_pg.c), or byte by byte for types of variable width
+ * whose values are equal only if their bytes are (rows_key.c). Only detoasting a value could raise an error, and the value
+ * was detoasted before, for its hash. If any clause is of another form, core's expression code evaluates the whole list pair
+ * by pair.
  *
- * Pairs are rechecked before any column that is handed out is gathered.  Those that remain are as good as
- * pairs of exact keys; so rows with hashed keys are handed out like others, as vectors too.
+ * Pairs are compared before their other columns are gathered. The remaining pairs are like pairs of exact keys, and rows are
+ * returned in the same ways, as vectors, too.
  *
  * Rows in a build pass have no NULL in their key columns.
  */
@@ -22,7 +22,7 @@
 
 #include "node/hjg_probe.h"
 
-/* "column of the outer side = column of the inner side"; payload columns of theirs. */
+/* "column of the outer side = column of the inner side", as payload columns. */
 typedef struct RecheckTerm
 {
 	int			outer;
@@ -32,7 +32,7 @@ typedef struct RecheckTerm
 
 struct HjgRecheck
 {
-	MemoryContext scratch;		/* unpacked values */
+	MemoryContext scratch;		/* detoasted values */
 	int			nterms;
 	RecheckTerm		terms[FLEXIBLE_ARRAY_MEMBER];
 };
@@ -97,7 +97,7 @@ hjg_recheck_create(const HjgSide *outer, const HjgSide *inner, List *hash_clause
 
 /* ---------- pairs ---------- */
 
-/* Gather a column of rows of the batch that have these numbers. */
+/* Gather a column of the batch's rows with these numbers. */
 static void
 gather_probe(const HjgSide *side, const HjgProbeBatch *batch, int column, const uint32 *rows, int nrows, Datum *values)
 {
@@ -134,7 +134,7 @@ same_bytes(Datum left, Datum right)
 	return nbytes == VARSIZE_ANY_EXHDR(b) && memcmp(VARDATA_ANY(a), VARDATA_ANY(b), nbytes) == 0;
 }
 
-/* Compare values, which are where their rows are, or anywhere: all are on their way to the cache before the first is looked at. */
+/* Compare values byte by byte; all are prefetched before the first is read. */
 static void
 compare_bytes(HjgRecheck *recheck, const Datum *left, const Datum *right, int nrows, bool *pass)
 {

@@ -1,17 +1,14 @@
 /*
  * node_run.c
- *	  The keys of one build pass and the engine that joins them: a job of the device
- *	  process, or the engine that is linked into the backend.
+ *	  The keys of one build pass and the engine that joins them: a job of the device process, or the backend's own engine.
  *
- * A run starts with its keys in local memory.  Once the build side is complete
- * and rows enough have been seen it leases a job, moves its build keys into the
- * arena and fills slabs from then on.  When the device process fails, is missing or runs out of arena, the
- * backend's own engine takes over: the job is kept for its inputs, build
- * segments and filled batches are read where they lie, and each batch goes on
- * from its last complete round.
+ * A run starts with its keys in local memory. When the build side is complete and either side has enough rows, it leases a
+ * job, moves its build keys to the arena and fills slabs from then on. If the device process fails, is missing or runs out of
+ * arena, the backend's own engine continues: the job is kept for its inputs, the keys are read in their slabs, and each batch
+ * goes on from its last complete round.
  *
- * The run of a shared build side (node_parallel.c) begins with a handle of the shared job, if
- * there is one, and writes its build keys where all participants can read them.
+ * The run of a shared build side (node_parallel.c) begins with a handle of the shared job, if there is one, and writes its
+ * build keys where all participants can read them.
  */
 #include "postgres.h"
 
@@ -23,7 +20,7 @@
 
 /* ---------- jobs ---------- */
 
-/* Copy the build keys that are in local memory into slabs of the new job. */
+/* Copy the build keys from local memory to slabs of the new job. */
 static void
 move_build_keys(HjgRun *run)
 {
@@ -60,10 +57,7 @@ hjg_run_lease_job(int key_width, HjgMatchMode mode, const HjgJobHints *hints, Hj
 	return hjg_job_lease(spec, hints->device, reason);
 }
 
-/*
- * Hand the run to the device process, if it is there.  Called when enough rows
- * have been seen, and the match mode may not be known yet.
- */
+/* Lease a job for the run and give it the build side. */
 static void
 start_job(HjgRun *run)
 {
@@ -87,7 +81,7 @@ start_job(HjgRun *run)
 		submit_build(run);
 }
 
-/* Is it still open whether this run gets a job?  Not where the plan is to do without, and was not far wrong. */
+/* May the run still get a job? Not if the plan expects an in-backend join, and was not far wrong. */
 static inline bool
 job_undecided(const HjgRun *run)
 {
@@ -219,7 +213,7 @@ hjg_run_consider_job(HjgRun *run, uint64 probe_rows)
 		start_job(run);
 }
 
-/* ---------- what is asked of it ---------- */
+/* ---------- properties ---------- */
 
 bool
 hjg_run_on_gpu(const HjgRun *run)
@@ -228,8 +222,8 @@ hjg_run_on_gpu(const HjgRun *run)
 }
 
 /*
- * The first batch is alone: as long as the table is built a second one would only wait, in memory that building
- * needs, and of the matches that it will have nothing is known.
+ * Allow one batch until the first round is complete: a second one would only wait while the table is built, in memory that
+ * building needs, and the number of its matches cannot be estimated yet.
  */
 int
 hjg_run_max_batches(const HjgRun *run)
@@ -246,7 +240,7 @@ hjg_run_bytes(HjgRun *run)
 {
 	const HjgJoinSpec spec = {.key_width = run->key_width};
 
-	/* a small build side is asked several times without having grown, and an empty one has no table to speak of */
+	/* a small build side is asked several times at the same size, and an empty one has hardly any table */
 	if (run->build.nrows != run->workspace_rows)
 	{
 		run->workspace_rows = run->build.nrows;
@@ -264,14 +258,14 @@ report_job(HjgRun *run)
 	HjgJobStats stats;
 
 	hjg_job_stats(run->job, &stats);
-	/* of a shared job, the leader tells the rest once */
+	/* the leader reports the rest of a shared job's statistics once */
 	if (run->share != NULL)
 		stats = (HjgJobStats) {.wait_ns = stats.wait_ns, .arena_bytes = stats.arena_bytes};
 	report->device_passes++;
 	hjg_report_add_job(report, &stats);
 }
 
-/* Once for each run: what its engine did, for EXPLAIN. */
+/* Report what the run's engine did, once. */
 void
 hjg_run_report(HjgRun *run)
 {
@@ -288,7 +282,7 @@ hjg_run_report(HjgRun *run)
 	{
 		HjgJobStats stats;
 
-		/* its times are the backend's */
+		/* the backend measures the times itself */
 		hjg_join_stats(run->engine, &stats);
 		stats = (HjgJobStats) {
 			.strategy = stats.strategy, .npartitions = stats.npartitions, .workspace_bytes = stats.workspace_bytes

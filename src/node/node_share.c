@@ -1,16 +1,14 @@
 /*
  * node_share.c
- *	  Data that the participants of a shared join exchange: build rows and
- *	  their keys in memory, or partitions in shared files.
+ *	  Data that the participants of a shared join exchange: build rows and their keys in memory, or partitions in shared files.
  *
- * Blocks.  Memory that all reach comes from the query's DSA area, in blocks that are chained by
- * the participant that allocated them.  A block's name is its DSA pointer.
+ * Blocks. Memory that all participants can access comes from the query's DSA area, in blocks that are chained by the
+ * participant that allocated them. A block's name is its DSA pointer.
  *
- * Rows.  Row numbers are given out in ranges, each of which has one segment of keys and
- * whole chunks of the row store; so nobody waits for a lock while rows are read.  A
- * range may end early, which leaves a hole in the row numbers.
+ * Rows. Row numbers are assigned in ranges, each of which has one segment of keys and whole chunks of the row store; so no
+ * lock is needed while rows are read. A range may end early, which leaves a hole in the row numbers.
  *
- * When each of these functions may be called is said in node_parallel.c.
+ * node_parallel.c says when each of these functions may be called.
  */
 #include "postgres.h"
 
@@ -23,14 +21,14 @@
 #include "base/hjg_base.h"
 #include "node/hjg_parallel.h"
 
-/* A participant tells the others of its memory when it has changed by so much. */
+/* A participant publishes the size of its memory after a change of so many bytes. */
 #define TELL_BYTES 65536
 
-/* Memory that is prepared at once: what a segment has anyway, and what an estimate may waste. */
+/* Memory that is prepared at once: at least what a segment has anyway, at most what a wrong estimate may waste. */
 #define LEAST_PREPARED_BYTES (1024.0 * 1024)
 #define MOST_PREPARED_BYTES (32.0 * 1024 * 1024)
 
-/* Head of a block; the rest starts a cache line further. */
+/* Head of a block; the rest starts at the next cache line. */
 typedef struct ShareBlock
 {
 	dsa_pointer next;
@@ -38,7 +36,7 @@ typedef struct ShareBlock
 
 #define BLOCK_HEAD_BYTES 64
 
-/* Memory that a participant has filled: segments, then pieces of the store. */
+/* Header of the memory that a participant has filled: segments, then pieces of the store, follow. */
 typedef struct Published
 {
 	uint32		nsegments;
@@ -70,7 +68,7 @@ hjg_share_alloc(void *arg, size_t bytes, uint64 *name)
 	return (char *) block + BLOCK_HEAD_BYTES;
 }
 
-/* Estimate the rows of the build side, of which the plan has what the planner expects of one participant. */
+/* Estimate the rows of the build side from the plan's rows, which are those of one participant. */
 static double
 expected_rows(const HjgSide *side, int nmembers)
 {
@@ -81,10 +79,9 @@ expected_rows(const HjgSide *side, int nmembers)
 }
 
 /*
- * Memory of a DSA area comes in segments that double in size, each of which is zeroed while all who
- * want memory wait.  The leader, which reads before its workers have started, makes one of the size that is
- * expected: 16 processes that read 5M rows of one column waited 12 ms of 25 for memory.  Each
- * participant leaves a part of a chunk empty.
+ * Allocate memory in advance. A DSA area grows by segments that double in size, and all processes that need memory wait while
+ * a new one is zeroed: 16 processes that read 5M rows of one column waited 12 ms of 25. So the leader, which reads before its
+ * workers have started, makes one segment of the expected size. Each participant leaves a part of a chunk empty.
  */
 void
 hjg_share_prepare(HjgParallel *parallel, const HjgSide *side)
@@ -164,7 +161,7 @@ hjg_share_is_full(HjgBuildShare *share, size_t build_bytes)
 		return false;
 	bytes = pg_atomic_add_fetch_u64(&shared->bytes, build_bytes - member->told_bytes);
 	member->told_bytes = build_bytes;
-	/* everybody may take one more range until it looks again */
+	/* each participant may take one more range before its next check */
 	nranges = (uint64) pg_atomic_read_u32(&shared->next_range) + shared->nmembers;
 	return (double) bytes > (double) get_hash_memory_limit() * shared->nmembers ||
 		nranges * shared->range_rows > HJG_MAX_BUILD_ROWS;
@@ -191,7 +188,7 @@ hjg_share_publish(HjgParallel *parallel, const HjgBuild *build)
 	parallel->shared->members[parallel->me].published = name;
 }
 
-/* Find what participant i has filled; NULL when it did not come or has nothing left. */
+/* Find the memory that participant i has filled; NULL if it did not take part or has none left. */
 static const Published *
 published_by(HjgParallel *parallel, int i)
 {
@@ -254,7 +251,7 @@ hjg_share_sum_up(HjgParallel *parallel, HjgProbeFilter *filter)
 	}
 }
 
-/* Attach the filter that the elected one made, if it did. */
+/* Attach the filter that the elected participant made; false if there is none. */
 static bool
 attach_filter(HjgParallel *parallel, HjgProbeFilter *filter)
 {
@@ -280,7 +277,7 @@ hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter
 	HjgRun	   *run = build->run;
 	HjgMatchMode mode = hjg_match_start(build->match);
 
-	build->execution->report->build_rows += run->build.nrows;	/* what was read here */
+	build->execution->report->build_rows += run->build.nrows;	/* rows read here */
 	run->build.nsegments = 0;
 	run->build.nrows = 0;
 	run->build.bytes = 0;
@@ -312,7 +309,7 @@ hjg_share_take_in(HjgParallel *parallel, HjgBuild *build, HjgProbeFilter *filter
 	run->range_shift = pg_leftmost_one_pos32(shared->range_rows);
 	if (build->execution->program->track_build)
 		build->match->build_bits = hjg_share_at(parallel, shared->build.matched);
-	/* some build keys found no place in the arena: nobody was refused anything else */
+	/* some build keys did not fit in the arena; that is the only possible reason */
 	if (shared->has_job && !shared->build.in_job && !run->job_lost)
 		hjg_run_no_job(run, HJG_REASON_ARENA_FULL);
 	build->match->last_pass = true;
@@ -363,7 +360,7 @@ hjg_share_route(HjgBuildShare *share, HjgPartitions *partitions, double row_byte
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u32(&shared->partitions.n) == 0)
 	{
-		/* if the estimate was too low, twice what all have in memory is a fair guess */
+		/* if the estimate was too low, twice the memory of all participants is a fair guess */
 		double		bytes = Max(row_bytes * program->hints.all_build_rows, 2.0 * pg_atomic_read_u64(&shared->bytes));
 		int			npartitions = hjg_partition_count(bytes, HJG_SHARED_SPILL_BUFFER_BYTES);
 		size_t		file_bytes = MAXALIGN(hjg_rows_spill_shared_bytes(shared->nmembers));

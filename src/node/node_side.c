@@ -1,11 +1,10 @@
 /*
  * node_side.c
- *	  Reading one input: a child's row becomes an encoded key and the values of
- *	  its payload columns.
+ *	  Reads one input: encodes the key of each row of a child, and finds its payload columns.
  *
- * Rows come from the child's slot, from a page that the node reads itself, or from the
- * vectors of a join below, which are taken like a page.  A page's keys are encoded all at once; its rows are then taken in runs, which end before
- * a NULL key, or one by one.
+ * Rows come from the child's slot, from pages that the node reads itself, or from the vectors of a join below, which are
+ * treated like a page. All keys of a page are encoded at once; its rows are then returned in runs, which end before a NULL
+ * key, or one by one.
  */
 #include "postgres.h"
 
@@ -60,7 +59,7 @@ init_keys(HjgSide *side, CustomScanState *node, List *key_exprs, HjgKeyCodec *co
 			side->keys.exprs[i] = ExecInitExpr(expr, &node->ss.ps);
 			side->keys.plain = false;
 			have_exprs = true;
-			/* the expression may look at any column */
+			/* the expression may read any column */
 			side->last_column = side->nplan_columns;
 		}
 		else
@@ -74,7 +73,7 @@ init_keys(HjgSide *side, CustomScanState *node, List *key_exprs, HjgKeyCodec *co
 												&TTSOpsVirtual);
 }
 
-/* Read the child's rows as vectors, if it is a scan or a join that allows it. */
+/* Prepare to read the child's rows as vectors, if it is a scan or a join that allows it. */
 static void
 init_vectors(HjgSide *side)
 {
@@ -100,10 +99,7 @@ init_vectors(HjgSide *side)
 	memset(side->page.row_isnull, true, ncolumns * sizeof(bool));
 }
 
-/*
- * used: scan tuple columns (from 0) that something above the key comparison reads.
- * The codec becomes the side's.
- */
+/* used: scan tuple columns (from 0) that are read after the keys are compared. The side owns the codec from now on. */
 void
 hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, PlanState *plan,
 			  const HjgVectorSource *below, int first_scan_ix, int nplan_columns, List *key_exprs, HjgKeyCodec *codec,
@@ -147,10 +143,7 @@ hjg_side_init(HjgSide *side, CustomScanState *node, MemoryContext work_context, 
 	init_vectors(side);
 }
 
-/*
- * Encode the key of a row of the child: of a slot's arrays, or of row_values and
- * row_isnull.  Returns false if it has a NULL in it.
- */
+/* Encode the key of a row of the child, in a slot's arrays or in row_values and row_isnull; false if the key has a NULL. */
 static bool
 encode_row_key(HjgSide *side, const Datum *values, const bool *isnull, void *dst)
 {
@@ -214,7 +207,7 @@ hjg_side_chunk_rows(const HjgSide *side, double rows)
 	return Max(Min(rows, most), 1);
 }
 
-/* ---------- rows of a page that the node reads itself ---------- */
+/* ---------- rows of a page ---------- */
 
 /* Put row i of the page into row_values and row_isnull. */
 static void
@@ -231,7 +224,7 @@ load_page_row(HjgSide *side, int i)
 	}
 }
 
-/* Make space for what is made of a page's rows. */
+/* Allocate the arrays for a page's rows. */
 static void
 make_page_space(HjgSide *side)
 {
@@ -274,7 +267,7 @@ encode_page_keys(HjgSide *side)
 	}
 }
 
-/* Have an untaken row of a page at hand; false at the end of the child. */
+/* Make sure that the page has an untaken row; false at the end of the child. */
 static inline bool
 have_page_row(HjgSide *side)
 {
@@ -298,7 +291,7 @@ hjg_side_next_vectors(HjgSide *side, int max, const char **keys, int *first)
 	if (!hjg_side_has_vectors(side) || !have_page_row(side))
 		return 0;
 	n = Min(max, side->page.nrows - side->page.next);
-	/* a page's rows are as wide as a page; those of a join below can be of any width */
+	/* a page's rows are together no larger than the page; rows of a join below may have any size */
 	if (side->below != NULL)
 		n = hjg_vector_rows_within(side->page.vectors, side->payload.n, side->payload.child_ix, side->page.next, n,
 								   get_hash_memory_limit() / 64);
@@ -344,7 +337,7 @@ hjg_side_next_view(HjgSide *side, HjgView *view)
 		return true;
 	}
 
-	/* close the keys up */
+	/* copy the keys together */
 	view->keys = side->page.key_space;
 	view->nrows = 0;
 	view->rows = side->page.view_rows;
@@ -368,7 +361,7 @@ hjg_side_narrow_view(HjgSide *side, HjgView *view, const uint16 *rows, int n)
 {
 	const int	width = side->keys.codec->key_width;
 
-	/* rows[i] >= i: what is still to be read is not written to */
+	/* rows[i] >= i: no key is overwritten before it is read */
 	for (int i = 0; i < n; i++)
 	{
 		memmove(side->page.key_space + (size_t) i * width, view->keys + (size_t) rows[i] * width, width);
@@ -386,7 +379,7 @@ hjg_side_rescan(HjgSide *side)
 	if (side->scan != NULL)
 		hjg_scan_reset(side->scan);
 	side->peeked = NULL;
-	/* with parameters changed, whoever reads the child next rescans it */
+	/* with changed parameters the next read of the child rescans it */
 	if (side->plan->chgParam == NULL)
 		ExecReScan(side->plan);
 }
@@ -476,8 +469,7 @@ hjg_side_next_spilled(HjgSide *side, HjgSpill *spill, HjgRow *row)
 }
 
 /*
- * Put the payload columns of a row side by side, as spill_desc has them.  Valid until
- * the next row is read or another one asked for.
+ * Get the payload columns of a row, in the order of payload.desc. They are valid until the next row is read or the next call.
  */
 void
 hjg_side_payload(HjgSide *side, const HjgRow *row, const Datum **values, const bool **isnull)
@@ -488,7 +480,7 @@ hjg_side_payload(HjgSide *side, const HjgRow *row, const Datum **values, const b
 	*isnull = row->isnull;
 	if (row->source == side->payload.identity)
 		return;
-	/* the spill slot's arrays are free while rows come from the child */
+	/* the payload slot's arrays are free while rows come from the child */
 	ExecClearTuple(slot);
 	for (int c = 0; c < side->payload.n; c++)
 	{

@@ -1,31 +1,31 @@
 /*
  * node_slice.c
- *	  Candidates in slices, for joins in which one match decides a probe row.
+ *	  Candidates in slices, for joins in which the first match of a probe row is enough.
  *
- * In a semi or anti join the first match is enough for a probe row, and so it is in any join whose build side is unique. Where
- * a pair is not surely a match (residual quals, hashed keys), the engine cannot know which pair is the last one needed, and a
- * probe row may have thousands of candidates. So the engine is first asked for one candidate of each row. For rows that have no
- * match then, and may have more candidates, a slice of several is requested, for those left over a longer slice, and so on
- * (HjgCursor). As slices grow geometrically, candidates are at most about SLICE_GROWTH times those of a join row by row.
+ * These are semi and anti joins, and all joins with a unique build side. If a pair is not surely a match (residual quals,
+ * hashed keys), the engine cannot know which pair is the last one needed, and a probe row may have thousands of candidates.
+ * So the engine is first asked for one candidate of each row; then for a slice of several, for rows that have no match and
+ * may have more candidates; for the rows left over for a longer slice, and so on (HjgCursor). Slices grow geometrically, so
+ * there are at most about SLICE_GROWTH times the candidates of a join row by row.
  *
- * Each further request costs a round, so where rows have hardly more than one candidate, later batches are joined as a whole,
+ * Each further request costs a round. So if rows have hardly more than one candidate, later batches are joined as a whole,
  * until one has many candidates.
  */
 #include "postgres.h"
 
 #include "node/hjg_probe.h"
 
-/* The length of the second slice, and the factor by which each later one is longer. */
+/* The length of the second slice, and the factor by which each later slice is longer. */
 #define SLICE_GROWTH 8
 
-/* Longest slice of a row; any result has room for it. */
+/* Longest slice of a row; each result has room for it. */
 #define MAX_SLICE_PAIRS 4096
 
-/* Slices do not pay with so few candidates a row, judged by at least so many rows. */
+/* Slices are not worthwhile below this number of candidates a row, in at least so many rows. */
 #define FEW_CANDIDATES 2.0
 #define MIN_JUDGED_ROWS 512
 
-/* Slices pay again with so many. */
+/* Slices are worthwhile again above this number. */
 #define MANY_CANDIDATES 4.0
 
 static void
@@ -44,7 +44,7 @@ start_slice(HjgProbe *probe, HjgProbeBatch *batch, HjgCursor slice)
 	}
 }
 
-/* Nothing was tried of so many keys. */
+/* Make the array of candidates of the first slice, with none for these keys. */
 static uint32 *
 make_tried(HjgProbe *probe, uint32 nkeys)
 {
@@ -79,7 +79,7 @@ hjg_slice_first(HjgProbe *probe, HjgProbeBatch *batch)
 	batch->cursor = slice;
 }
 
-/* Does the key at a position need another look?  Its row is not decided, and has candidates left. */
+/* Does the key at a position need another slice? Its row has no match, and may have candidates left. */
 static inline bool
 is_key_wanted(const HjgProbe *probe, const HjgProbeBatch *batch, uint32 position)
 {
@@ -92,8 +92,8 @@ is_key_wanted(const HjgProbe *probe, const HjgProbeBatch *batch, uint32 position
 }
 
 /*
- * Go on with the wanted keys from position first on, and with this slice of their
- * candidates; false when there is none.  tried is kept over slices.
+ * Narrow the batch to the keys from position `first` on that need this slice of their candidates; false if there are none.
+ * The first slice's candidates are kept.
  */
 static bool
 narrow_batch(HjgProbe *probe, HjgProbeBatch *batch, uint32 first, HjgCursor slice)
@@ -140,7 +140,7 @@ hjg_slice_next(HjgProbe *probe, HjgProbeBatch *batch)
 
 	if (slice.most == 0)
 	{
-		/* as a whole, unless it has many candidates; what was cut starts again */
+		/* go on as a whole, unless there are many candidates; rows that were not joined start with slices */
 		if (batch->pairs <= MANY_CANDIDATES * Max(joined, MIN_JUDGED_ROWS))
 			return false;
 		probe->unsliced = false;

@@ -1,20 +1,20 @@
 /*
  * node_suspend.c
- *	  Joins of queries that are left for a while: jobs go back when open cursors hold too much.
+ *	  Joins of suspended queries: their jobs are released when open cursors hold too much.
  *
- * A query is left when ExecutorRun() ends and the query does not: after a FETCH, between the rows of a loop over a cursor, or a
- * protocol-level Execute with a row limit.  Other processes cannot make an idle backend release anything, so it gives back what
- * others may need before it becomes idle.  When a query is left, each of its jobs is
- *		released		where its join is through, and the query too;
- *		kept			as suspended, while such jobs of all backends hold no more than hjoin_gpu.idle_share;
- *		given up		beyond that: as if the device process were lost just now (node_batch.c), but with the inputs
- *						copied to the pass's own memory first, where the current round is already, so that the job can go.
- * Keys and the engine's table are counted in the memory of the build pass from the beginning (hjg_run_bytes()), so a
- * join that was given up takes no more than hash_mem allows; and a round, which is at most the size of a
- * result, besides.  The join goes on in the backend when rows are fetched again.  A later build pass of the same join may have
- * a job again.
+ * A query is suspended when ExecutorRun() ends and the query does not: after a FETCH, between the rows of a loop over a
+ * cursor, or after a protocol-level Execute with a row limit. Other processes cannot make an idle backend release anything,
+ * so it releases what others may need before it becomes idle. Each job of the query is then
+ *		released	if its join has returned its last row, and so has the query;
+ *		suspended	if such jobs of all backends together hold no more than hjoin_gpu.idle_share;
+ *		given up	otherwise: the join continues as if the device process were lost (node_batch.c), but its
+ *					inputs are copied to the pass's own memory first, so that the job can be released.
+ *					The pairs of the current round are there already.
+ * The memory of the build pass includes keys and the engine's table from the beginning (hjg_run_bytes()), so a join that was
+ * given up takes no more than hash_mem allows, and a round besides, which is at most the size of a result. The join goes on
+ * in the backend when rows are fetched again. A later build pass of the same join may have a job again.
  *
- * Several processes share a join only in queries that are run once and to their end, so there is nothing to give up there.
+ * Several processes share a join only in queries that are run once and to their end, so they give nothing up here.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@
 
 static ExecutorRun_hook_type prev_executor_run = NULL;
 
-/* Do no more rows come, short of a rescan? */
+/* Has the join returned its last row, until a rescan? */
 static bool
 is_through(const HjgJoinState *state)
 {
@@ -35,8 +35,8 @@ is_through(const HjgJoinState *state)
 }
 
 /*
- * Release a job that no row will be asked of any more; a rescan reads the build side again.  Where several processes joined
- * all others have ended with their Gather.
+ * Release a job whose join is finished; a rescan reads the build side again. In a shared join all other participants have
+ * ended with their Gather.
  */
 static void
 release_done(HjgJoinState *state, HjgJob *job)
@@ -54,7 +54,7 @@ release_done(HjgJoinState *state, HjgJob *job)
 	}
 }
 
-/* Note that the query is left, or (finished) has returned its last row. */
+/* Handle the jobs of a query that is suspended, or (finished) has returned its last row. */
 static void
 leave_query(EState *estate, bool finished)
 {
@@ -91,7 +91,7 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count HJG_RUN_ONC
 	else
 		standard_ExecutorRun(query, direction, count HJG_RUN_ONCE_ARGUMENT);
 
-	/* some rows of a query that runs once are all that is wanted of it: it ends now */
+	/* a query that runs once ends now, even if only some of its rows were wanted */
 	if (hjg_service_has_jobs() && !(HJG_RUNS_ONCE && count > 0))
 		leave_query(query->estate, ScanDirectionIsForward(direction) && (count == 0 || query->estate->es_processed < count));
 }

@@ -1,13 +1,13 @@
 /*
  * node_table.c
- *	  The table of a shared build side that its participants probe themselves: without a job, or when the device
- *	  process has been lost to one of them.
+ *	  The table of a shared build side that its participants probe themselves: without a job, or after one of them has lost
+ *	  the device process.
  *
- * The first one that needs it builds it, in blocks that all can access, and others wait for it. From then on it is only read:
- * each participant has an engine of its own that has only the addresses of the table's parts.
+ * The first participant that needs it builds it, in blocks that all can access, and others wait for it. From then on it is
+ * only read: each participant has an engine of its own with the addresses of the table's parts.
  *
- * The wait is for a process that computes and that itself waits for nothing, neither for its rows to be taken nor for a lock.
- * If that process fails, the leader is told, or is that process, and ends the query for those that wait.
+ * The process that builds it computes and waits for nothing itself, neither for its rows to be fetched nor for a lock. If
+ * that process fails, the error reaches the leader (or is the leader's), which ends the query for the processes that wait.
  */
 #include "postgres.h"
 
@@ -16,7 +16,7 @@
 #include "node/hjg_parallel.h"
 #include "node/hjg_run_private.h"
 
-/* Parts start at a cache line, wherever the block starts: segments of the area are mapped to pages. */
+/* Parts start at a cache line, whatever the block's address: segments of the area are mapped to pages. */
 #define PART_ALIGNMENT 64
 
 static void *
@@ -36,7 +36,7 @@ alloc_part(void *arg, HjgTablePart part, size_t bytes)
 	return part_at(parallel, name);
 }
 
-/* Build the table, of a build side that was taken in and is the same everywhere. */
+/* Build the table of the complete build side, which is the same in all participants. */
 static void
 build_table(HjgRun *run)
 {

@@ -1,9 +1,9 @@
 /*
  * node_totals.c
- *	  Rows of vectors are added to the totals of their groups; so are totals that come back from a file.
+ *	  Adds rows of vectors to the totals of their groups, and totals that come back from a file.
  *
- * The totals of a group are a record of fixed size (hjg_totals.h).  Of numerics what does not fit 128 bits is kept by core's
- * transition state, to which the record points; it is written behind the record.
+ * The totals of a group are a record of fixed size (hjg_totals.h). Numerics that do not fit in 128 bits are in core's
+ * transition state, to which the record has a pointer; it is written after the record.
  */
 #include "postgres.h"
 
@@ -60,7 +60,7 @@ sum_narrow(const int64 *values, int nrows)
 	return sum;
 }
 
-/* Sum the upper and the lower halves of the values apart, which do not overflow. */
+/* Sum values whose sum may need more than 64 bits, the upper and lower halves apart, which do not overflow. */
 static int128
 sum_wide(const int64 *values, int nrows)
 {
@@ -105,7 +105,7 @@ add_numeric_extremes(const HjgAggregation *aggregation, HjgTotals *totals, int64
 	hjg_numeric_extreme_add(&totals->numeric_greatest, true, aggregation->caller, greatest, scale);
 }
 
-/* Add numerics, of which one at least is not NULL. */
+/* Add numerics; at least one is not NULL. */
 static void
 add_numerics_to_one(const HjgAggregation *aggregation, const HjgTotalsArgument *argument, HjgTotals *totals, const HjgNumbers *numbers, int nrows, int nnulls)
 {
@@ -158,7 +158,7 @@ add_numerics(const HjgAggregation *aggregation, const HjgTotalsArgument *argumen
 			add_numeric_extremes(aggregation, totals, numbers->values[i], numbers->values[i], numbers->scale);
 		if (!argument->sum_wanted)
 			continue;
-		/* nearly all are of one scale */
+		/* nearly all values have one scale */
 		if (likely(sum->scale == numbers->scale && !__builtin_add_overflow(sum->sum, (int128) numbers->values[i], &more)))
 		{
 			sum->sum = more;
@@ -201,7 +201,7 @@ add_to_groups(HjgAggregation *aggregation, const HjgTotalsArgument *argument, co
 	}
 }
 
-/* Add rows with numerics that do not fit, whose argument core evaluates. */
+/* Add rows with numerics that do not fit; core evaluates the argument. */
 static void
 add_by_core(HjgAggregation *aggregation, const HjgTotalsArgument *argument, const HjgVector *vectors, int nrows, const uint32 *groups)
 {
@@ -274,12 +274,12 @@ hjg_aggregation_add(HjgAggregation *aggregation, const HjgVector *vectors, int n
 	}
 }
 
-/* ---------- on their way to a file and back ---------- */
+/* ---------- totals in a file ---------- */
 
 /*
- * Most totals are small, and are written in a narrow form, of words: the number of rows; and of each argument the number of NULLs and in the
- * upper half the scale, and the sum and the extremes as they are wanted.  All others are written as they are, behind a word of WIDE,
- * and what their states refer to behind them.
+ * Most totals are small and are written in a narrow form of words: the number of rows; then for each argument the number of
+ * NULLs, with the scale in the upper half of the word, and, as far as they are wanted, the sum and the extremes. Other totals
+ * are written as a word WIDE, their record, and the values to which the record has pointers.
  */
 #define WIDE (-1)
 #define WORDS_OF_ARGUMENT 4

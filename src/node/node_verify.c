@@ -1,18 +1,17 @@
 /*
  * node_verify.c
- *	  A sample of joins is joined by core's rules as well (hjoin_gpu.verify).
+ *	  Compares a sample of joins with core's (hjoin_gpu.verify).
  *
- * Of such a join all rows that are read from the children are kept in temporary files.  When the node has handed out
- * its last row, core's hash join joins the rows that were kept, and number and checksum of both results are
- * compared: of the columns that are handed out or aggregated, before anything is computed of them.  So keys, filters,
- * engines, results, spill files, match states and row stores are verified; how children were read, and what is made of joined rows, is not.
+ * All rows that such a join reads from its children are kept in temporary files. When the node has returned its last row,
+ * core's hash join joins these rows. The number and checksum of both results are compared: of the columns that are returned
+ * or aggregated, before anything is computed from them. So this verifies keys, filters, engines, results, spill files, match
+ * states and row stores; it does not verify how children were read, or what is computed from joined rows.
  *
- * A node that is not read to its end is not compared.  Participants of a shared join keep their rows in
- * files that all can read, and add up what they have handed out; the last one to come to its end compares.  Who comes
- * later finds no row to join.
+ * A node that is not read to its end is not compared. Participants of a shared join keep their rows in files that all can
+ * read, and add up the rows that they returned; the last one to finish compares. A participant that comes later finds no row
+ * to join.
  *
- * At a difference the node is not chosen any more, and no job is leased, by anybody, until the
- * statistics are reset (hjg_service_trusted()).
+ * After a difference no session chooses the node or leases a job until the statistics are reset (hjg_service_trusted()).
  */
 #include "postgres.h"
 
@@ -25,10 +24,10 @@
 #include "node/hjg_parallel.h"
 #include "node/hjg_verify.h"
 
-/* Rows of a file have a key; these have none that matters. */
+/* Rows of a file have a key; the key of these is not used. */
 static const uint32 no_key = 0;
 
-/* ---------- what is kept ---------- */
+/* ---------- rows that are read ---------- */
 
 static void
 init_kept(HjgKeptRows *kept, const HjgSide *side, TupleDesc scan_desc)
@@ -37,7 +36,7 @@ init_kept(HjgKeptRows *kept, const HjgSide *side, TupleDesc scan_desc)
 	int			n = Max(side->nplan_columns, 1);
 	int			column = -1;
 
-	/* a key expression may look at any column */
+	/* a key expression may read any column */
 	for (int i = 0; i < side->keys.n; i++)
 		wanted = side->keys.ix[i] >= 0 ? bms_add_member(wanted, side->keys.ix[i]) :
 			bms_add_range(wanted, 0, side->nplan_columns - 1);
@@ -72,7 +71,7 @@ make_verify(HjgJoinState *state)
 		verify->sides[s].join = state;
 		verify->sides[s].side = (HjgSideId) s;
 		side->kept = &verify->sides[s];
-		/* which one of a row's matches there is, is left open, and nobody sees it */
+		/* semi and anti joins leave open which match of a row is found, and nobody reads it */
 		if (s == HJG_SIDE_BUILD && (state->program.jointype == JOIN_SEMI || state->program.jointype == JOIN_ANTI))
 			continue;
 		if (s == HJG_SIDE_PROBE && HJG_IS_BUILD_ONLY(state->program.jointype))
@@ -188,9 +187,9 @@ hjg_verify_forget(HjgJoinState *state, bool keep_build)
 	verify->over = false;
 }
 
-/* ---------- what is handed out ---------- */
+/* ---------- rows that are returned ---------- */
 
-/* Add the rows of the vector, all of which are handed out. */
+/* Add all rows of the vector to the tally. */
 void
 hjg_verify_note_vector(HjgJoinState *state)
 {
@@ -224,7 +223,7 @@ hjg_verify_note_vector(HjgJoinState *state)
 	pfree(isnull);
 }
 
-/* Add the row in the out slot, which has passed all conditions. */
+/* Add the row in the out slot to the tally. */
 void
 hjg_verify_note_row(HjgJoinState *state)
 {
@@ -252,7 +251,7 @@ hjg_verify_enter(HjgJoinState *state)
 		pg_atomic_fetch_add_u32(&state->parallel->shared->verify.entered, 1);
 }
 
-/* Add what was handed out here to what the others have; false: they have not all come to their ends, or were compared. */
+/* Add this participant's tally to that of the others; true if all have finished and this one compares. */
 static bool
 add_up(HjgJoinState *state, HjgTally *tally)
 {

@@ -1,9 +1,9 @@
 /*
  * node_verify_core.c
- *	  Core's hash join over the rows that a join of ours has read.
+ *	  Core's hash join of the rows that a GpuHashJoin has read.
  *
- * The plan is made here, of the clauses of our own node, and has an executor state of its own, so that nothing of it
- * stays.  Under core's nodes there are two of ours that return the rows of a file.
+ * The plan is made here from the clauses of the node, and has an executor state of its own, so that nothing of it remains.
+ * Its leaves are two custom scans that return the rows of a file.
  */
 #include "postgres.h"
 
@@ -89,7 +89,7 @@ create_kept_scan(CustomScan *cscan)
 
 /* ---------- the plan ---------- */
 
-/* List the columns of a side as they come from below. */
+/* List the columns of a side. */
 static List *
 make_tlist(TupleDesc desc, int varno)
 {
@@ -118,11 +118,11 @@ make_scan(const HjgKeptRows *kept)
 	return &cscan->scan.plan;
 }
 
-/* Expressions in place of the columns of the scan tuple. */
+/* The columns of a plan node that replace those of the scan tuple. */
 typedef struct Mapping
 {
-	int			nouter;			/* the first of them are the probe side's */
-	int			varnos[HJG_SIDES];	/* what a plan node calls the sides, by HjgSideId */
+	int			nouter;			/* columns of the probe side, which come first */
+	int			varnos[HJG_SIDES];	/* of the sides in that plan node, by HjgSideId */
 } Mapping;
 
 static Node *
@@ -160,8 +160,8 @@ commute(const List *operators)
 }
 
 /*
- * Make core's join of the sides in the node's order; where the node returns build rows alone, which core cannot on all versions,
- * in the other order.
+ * Make core's join of the sides, in the node's order; if the node returns build rows only, which core cannot do on all
+ * versions, in the other order.
  */
 static HashJoin *
 make_join(const HjgJoinState *state, const HjgVerify *verify)
@@ -249,7 +249,7 @@ hjg_tally_row(HjgTally *tally, const HjgVerify *verify, const Datum *values, con
 
 /* ---------- running it ---------- */
 
-/* Parameters are those of the node. */
+/* Make an executor state with the node's snapshot and parameters. */
 static EState *
 make_estate(const EState *of)
 {
