@@ -1,10 +1,9 @@
 /*
  * hjg_planner.h
- *	  The contract between planner and executor, and the planner's entry point.
+ *	  The contract between planner and node, and the planner's entry point.
  *
- * Room "planner": join_pathlist hook, eligibility, path, plan.  This header is
- * the one contract between planner and executor; both sides go through the
- * named, counted lists below and nothing else.
+ * Room "planner": join_pathlist hook, eligibility, path, plan. The node reads a plan only through the named, counted lists of
+ * this header.
  *
  * CustomScan fields:
  *	scanrelid			0
@@ -13,11 +12,10 @@
  *						plan's: scan tuple column s (from 0) is column s of the outer
  *						plan, or column s - nouter of the inner plan
  *	targetlist			over custom_scan_tlist
- *	qual				filters after null extension (pushed-down quals), likewise
+ *	qual				filters after null extension (pushed-down quals), over custom_scan_tlist
  *	custom_exprs		HjgPlanExprs, lists of expressions over custom_scan_tlist
  *	custom_private		HjgPlanPrivate
- * A parallel_aware node has children that each return a participant's share of the rows, and all
- * participants join with one build side.
+ * Each child of a parallel_aware node returns a participant's share of its rows, and all participants share one build side.
  * After setrefs every expression refers to scan tuple columns as INDEX_VAR.
  */
 #ifndef HJG_PLANNER_H
@@ -31,7 +29,7 @@
 #include "model/hjg_model.h"
 #include "vector/hjg_vector.h"
 
-/* EXPLAIN shows it; also the key under which the methods are registered. */
+/* EXPLAIN shows this name; the methods are registered under it. */
 #define HJG_NODE_NAME "GpuHashJoin"
 
 /* custom_exprs: a list of these lists */
@@ -51,7 +49,7 @@ typedef enum HjgPlanPrivate
 	HJG_PRIVATE_OPERATORS,		/* OIDs: equality operator of key i, outer type on the left */
 	HJG_PRIVATE_COLLATIONS,		/* OIDs: its input collation */
 	HJG_PRIVATE_PREDICTION,		/* integers, HjgPlanPrediction: the model's times in microseconds */
-	HJG_PRIVATE_INLINE_BYTES,	/* integers: of column i of the join, HjgColumn's inline_bytes */
+	HJG_PRIVATE_INLINE_BYTES,	/* integers: HjgColumn's inline_bytes for column i of the join */
 	HJG_PRIVATE_Count
 } HjgPlanPrivate;
 
@@ -62,14 +60,14 @@ typedef enum HjgPlanScalars
 	HJG_SCALAR_NOUTER,			/* columns of the outer plan */
 	HJG_SCALAR_NINNER,			/* columns of the inner plan */
 	HJG_SCALAR_BLOOM,			/* 1: drop probe rows by a Bloom filter of the build keys */
-	HJG_SCALAR_DEVICE_KIND,		/* HjgDeviceKind that is expected to be the fastest, or was asked for, */
-	HJG_SCALAR_DEVICE_NUMBER,	/* and which of them, or HJG_NO_NUMBER */
+	HJG_SCALAR_DEVICE_KIND,		/* HjgDeviceKind that is expected to be fastest, or was asked for, */
+	HJG_SCALAR_DEVICE_NUMBER,	/* and its number, or HJG_NO_NUMBER */
 	HJG_SCALAR_IN_BACKEND,		/* 1: the backends are expected to be faster than a job */
-	HJG_SCALAR_BUILD_ROWS,		/* of all participants: their numbers differ between the node and its children */
+	HJG_SCALAR_BUILD_ROWS,		/* of all participants; the node and its children may have different numbers of them */
 	HJG_SCALAR_Count
 } HjgPlanScalars;
 
-/* Predictions that EXPLAIN ANALYZE shows beside the measured phases; of scans, those that the node reads itself. */
+/* Predictions that EXPLAIN ANALYZE shows beside the measured phases. */
 typedef enum HjgPlanPrediction
 {
 	HJG_PREDICTION_MARSHAL_BUILD,
@@ -77,7 +75,7 @@ typedef enum HjgPlanPrediction
 	HJG_PREDICTION_BUILD,
 	HJG_PREDICTION_PROBE,
 	HJG_PREDICTION_EMIT,
-	HJG_PREDICTION_SCAN_BUILD,	/* of marshalling: tables that the node reads itself */
+	HJG_PREDICTION_SCAN_BUILD,	/* part of marshalling: scans of tables that the node reads itself */
 	HJG_PREDICTION_SCAN_PROBE,
 	HJG_PREDICTION_GPU_TRANSFER,	/* on a GPU, else 0 */
 	HJG_PREDICTION_GPU_BUILD,
@@ -91,7 +89,7 @@ typedef enum HjgPlanPrediction
  * Its CustomScan fields:
  *	custom_plans		the plan whose rows are aggregated
  *	custom_scan_tlist	all of its targetlist, then the aggregates, finished or in partial form
- *	targetlist, qual	over custom_scan_tlist: GROUP BY's keys, and what else they determine, over the plan's columns; and the aggregates
+ *	targetlist, qual	over custom_scan_tlist: GROUP BY's keys and what they determine, over the plan's columns; and the aggregates
  *	custom_exprs		HjgAggregateExprs, lists of expressions over the plan's columns
  *	custom_private		HjgAggregatePrivate
  */
@@ -100,47 +98,50 @@ typedef enum HjgPlanPrediction
 typedef enum HjgAggregateExprs
 {
 	HJG_AGGREGATE_EXPRS_KEYS,	/* of GROUP BY */
-	HJG_AGGREGATE_EXPRS_ARGUMENTS,	/* what aggregates are computed of, each once */
+	HJG_AGGREGATE_EXPRS_ARGUMENTS,	/* arguments of aggregates, each once */
 	HJG_AGGREGATE_EXPRS_Count
 } HjgAggregateExprs;
 
 typedef enum HjgAggregatePrivate
 {
-	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; the first element is never NIL, as Citus and others look at its tag */
+	HJG_AGGREGATE_PRIVATE_SCALARS,	/* integers, HjgAggregateScalars; the first element is never NIL, because Citus and others look at its tag */
 	HJG_AGGREGATE_PRIVATE_OPERATORS,	/* OIDs: equality operator of key i */
 	HJG_AGGREGATE_PRIVATE_FUNCTIONS,	/* OIDs: function of aggregate i */
-	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: number of its argument, or -1: it counts rows */
-	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: argument i is computed by core's expression code */
+	HJG_AGGREGATE_PRIVATE_NUMBERS,	/* integers: place of aggregate i's argument, or -1: it counts rows */
+	HJG_AGGREGATE_PRIVATE_BY_CORE,	/* integers: 1: core's expression code computes argument i */
 	HJG_AGGREGATE_PRIVATE_Count
 } HjgAggregatePrivate;
 
 typedef enum HjgAggregateScalars
 {
-	HJG_AGGREGATE_SCALAR_PARTIAL,	/* 1: aggregates are in partial form, and a group may come out more than once */
+	HJG_AGGREGATE_SCALAR_PARTIAL,	/* 1: aggregates are in partial form, and a group may be returned more than once */
 	HJG_AGGREGATE_SCALAR_PREDICTION,	/* the model's time in microseconds */
-	HJG_AGGREGATE_SCALAR_GROUPS,	/* that are expected in all */
+	HJG_AGGREGATE_SCALAR_GROUPS,	/* number of expected groups in all */
 	HJG_AGGREGATE_SCALAR_Count
 } HjgAggregateScalars;
 
-extern const CustomScanMethods hjg_aggregate_methods;	/* defined by the executor */
+extern const CustomScanMethods hjg_aggregate_methods;	/* defined by the node */
 
-/* ---------- aggregates that it computes (planner_vocabulary.c) ---------- */
+/* ---------- aggregates that the node computes (planner_vocabulary.c) ---------- */
 
-/* The form of its partial result, core's transition value. */
+/* The kind of an aggregate; each comment gives the form of the partial result, core's transition value. */
 typedef enum HjgAggregateKind
 {
 	HJG_AGGREGATE_COUNT,		/* int8, of rows or of values */
 	HJG_AGGREGATE_SUM,			/* int8, NULL without a value */
 	HJG_AGGREGATE_AVERAGE,		/* int8[]: number and sum of the values */
-	HJG_AGGREGATE_WIDE_SUM,		/* bytea: the same, as int8_avg_serialize() writes them; NULL without a value */
-	HJG_AGGREGATE_NUMERIC_SUM,	/* bytea: likewise of numerics, as numeric_avg_serialize() writes them */
+	HJG_AGGREGATE_WIDE_SUM,		/* bytea: number and sum, as int8_avg_serialize() writes them; NULL without a value */
+	HJG_AGGREGATE_NUMERIC_SUM,	/* bytea: the same of numerics, as numeric_avg_serialize() writes them */
 	HJG_AGGREGATE_LEAST,		/* a value of the argument's type, NULL without one */
 	HJG_AGGREGATE_GREATEST,
-	HJG_AGGREGATE_NUMERIC_LEAST,	/* likewise, a numeric */
+	HJG_AGGREGATE_NUMERIC_LEAST,	/* a numeric, NULL without one */
 	HJG_AGGREGATE_NUMERIC_GREATEST
 } HjgAggregateKind;
 
-/* A strict function of integers or numerics: what it does, and the bytes of its result, which it raises an error beyond, or HJG_NUMERIC_WIDTH. */
+/*
+ * A strict function of integers or numerics. width: bytes of the result, or HJG_NUMERIC_WIDTH; a result that does not fit
+ * raises an error.
+ */
 typedef struct HjgArithmetic
 {
 	Oid			function;
@@ -148,50 +149,50 @@ typedef struct HjgArithmetic
 	int			width;
 } HjgArithmetic;
 
-/* Is the aggregate function one that the node knows, and of which kind? */
+/* Does the node know the aggregate function? Sets its kind. */
 extern bool hjg_aggregate_kind(Oid function, HjgAggregateKind *kind);
-/* Find the arithmetic behind a function, or NULL. */
+/* Find the arithmetic of a function; NULL: unknown. */
 extern const HjgArithmetic *hjg_arithmetic(Oid function);
 
-extern const CustomScanMethods hjg_scan_methods;	/* defined by the executor */
+extern const CustomScanMethods hjg_scan_methods;	/* defined by the node */
 
 /*
- * Find the unit costs in force: defaults, calibration, cost overrides, in this order.
- * Returns the time of a cost of 1.0 for a join of build_rows.
+ * Find the unit costs in force: defaults, then calibration, then cost overrides. Returns the time of a cost of 1.0 for a join
+ * of build_rows.
  */
 extern double hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows);
 
-/* A GPU that joins may run on. */
+/* A GPU for joins. */
 typedef struct HjgPlannerGpu
 {
 	HjgCudaUnitCosts costs;
-	bool		measured;		/* the costs are this GPU's; else whoever plans takes the machine's */
+	bool		measured;		/* the costs are this GPU's; else the planner uses the machine's */
 	double		l2_bytes;
-	bool		cold;			/* its first join has to start it */
-	bool		asked_for;		/* by hjoin_gpu.device; else only where it is expected to be faster */
+	bool		cold;			/* its first join must start it */
+	bool		asked_for;		/* by hjoin_gpu.device; else used only where it is expected to be faster */
 } HjgPlannerGpu;
 
-/* An OpenCL device that joins may be divided with, of those that were measured. */
+/* An OpenCL device that was measured, for joins divided between it and the CPU. */
 typedef struct HjgPlannerCoupled
 {
 	HjgEngineCosts costs;
-	HjgEngineCosts cpu_engine;	/* by the same measure */
+	HjgEngineCosts cpu_engine;	/* measured in the same way */
 	int			number;			/* N of opencl:N */
-	uint32		widths;			/* HJG_WIDTH_BIT()s of keys whose joins wait for nothing */
-	bool		asked_for;		/* by hjoin_gpu.device; else only where it is expected to be faster */
+	uint32		widths;			/* HJG_WIDTH_BIT()s of keys whose joins need no measurement first */
+	bool		asked_for;		/* by hjoin_gpu.device; else used only where it is expected to be faster */
 } HjgPlannerCoupled;
 
-/* Questions of the planner to the service, which it may not know. */
+/* Questions of the planner to the room "service", which it may not include. */
 typedef struct HjgPlannerSources
 {
 	bool		(*trusted) (void);	/* has no join differed from core's? */
-	bool		(*device_ready) (void); /* does a device process stand ready? */
-	const HjgUnitCosts *(*calibration) (void);	/* the machine's, plausible, until asked again; NULL: nobody has calibrated */
+	bool		(*device_ready) (void); /* is a device process ready? */
+	const HjgUnitCosts *(*calibration) (void);	/* the machine's, plausible, until the next call; NULL: not calibrated */
 	bool		(*gpu) (HjgPlannerGpu *gpu);	/* false: there is none, or the settings do not allow it */
-	bool		(*coupled) (HjgPlannerCoupled *coupled);	/* likewise; and where it was not measured */
+	bool		(*coupled) (HjgPlannerCoupled *coupled);	/* false: the same, or it was not measured */
 } HjgPlannerSources;
 
-/* Install the hooks and register the node.  Called once by _PG_init; sources stay. */
+/* Install the hooks and register the node. Called once by _PG_init; sources must last. */
 extern void hjg_planner_init(const HjgPlannerSources *sources);
 
 #endif							/* HJG_PLANNER_H */

@@ -17,20 +17,20 @@
 
 extern const HjgPlannerSources *hjg_planner_sources;
 
-/* Bytes that a row takes in the row store and in the engine, beside its width. */
+/* Bytes that a row takes in the row store and in the engine besides its width. */
 #define HJG_ROW_OVERHEAD_BYTES 24
 
-/* Engine threads that a job can expect beside its backend. */
+/* Engine threads that a job can expect besides its backend. */
 #define HJG_ASSUMED_THREADS 2
 
-/* Facts that all paths of a side have in common. */
+/* Facts that all paths of a side share. */
 typedef struct HjgSideFacts
 {
 	bool		known;
-	bool		plain;			/* nothing but columns of tables */
+	bool		plain;			/* columns of tables only */
 	bool		readable;		/* a table that the node can read itself */
 	bool		has_record;		/* a column of type record, of a subquery or CTE */
-	Path	   *seqscan;		/* sequential scan of such a table, where core has dropped it; or NULL */
+	Path	   *seqscan;		/* sequential scan of such a table, if core has dropped its own; or NULL */
 	HjgTableScan scan;			/* of such a table */
 	int			ncolumns;
 	int			nvarlenas;
@@ -42,7 +42,7 @@ typedef struct HjgOperatorFacts
 	Oid			collation;
 	bool		supported;		/* values can be keys */
 	const char *why;			/* if not */
-	int			exact_bytes;	/* of a key that travels exactly, else 0 */
+	int			exact_bytes;	/* of a key that is exact, else 0 */
 } HjgOperatorFacts;
 
 typedef struct HjgTypeFacts
@@ -55,7 +55,7 @@ typedef struct HjgColumnFacts
 {
 	Index		relid;
 	AttrNumber	attno;
-	double		nplaces;		/* integers from its least to its greatest value; 0: not known, or values are not unique */
+	double		nplaces;		/* integers from its least to its greatest value; 0: unknown, or values are not unique */
 } HjgColumnFacts;
 
 typedef struct HjgIndexFacts
@@ -74,45 +74,48 @@ typedef struct HjgRisk
 
 #define HJG_MOST_RISKS 8
 
-/* Entries of each kind that are kept, beside the one that was asked for last. */
+/* Entries of each kind that are kept; the last one is replaced when all are in use. */
 #define HJG_KNOWN_OPERATORS 8
 #define HJG_KNOWN_TYPES 16
 #define HJG_KNOWN_INDEXES 16
 #define HJG_KNOWN_COLUMNS 8
 
-/* A path of core's that may take longer than its price says: the cheapest one of a join, a nested loop over an index, or a merge of two indexes. */
+/*
+ * A path of core's that may take longer than its price says: the cheapest path of a join, if it is a nested loop over an
+ * index or a merge of two indexes.
+ */
 typedef struct HjgRival
 {
 	Cost		price;			/* 0: there is none */
-	const RelOptInfo *driving;	/* of a loop, with the rest; NULL: a merge */
+	const RelOptInfo *driving;	/* driving side of a loop, to which the fields below belong; NULL: a merge */
 	Cost		driving_cost;
-	double		risk;			/* times that the driving side may have as many rows as core expects */
+	double		risk;			/* factor by which core may expect too few rows of the driving side */
 	HjgLookups	lookups;
 } HjgRival;
 
-/* Work that keys and aggregates of a query take, for each row. */
+/* Work for each row of a query's keys and aggregates. */
 typedef struct HjgAggregateWork
 {
 	int			nkeys;
-	List	   *columns;		/* Vars, each once */
-	int			nsteps;			/* of evaluation, many rows at a time */
-	Cost		by_core;		/* of expressions that core computes, by its price */
+	List	   *columns;		/* Vars that are read, each once */
+	int			nsteps;			/* steps of evaluation, many rows at a time */
+	Cost		by_core;		/* price of expressions that core computes */
 } HjgAggregateWork;
 
-/* Aggregates of the query that a GpuAggregate above its last join may compute (planner_aggregate.c). */
+/* Aggregates of the query, for a GpuAggregate above its last join (planner_aggregate.c). */
 typedef struct HjgAggregateFacts
 {
 	bool		known;
-	bool		computable;		/* all of the query's are; then */
+	bool		computable;		/* the node can compute all of them; then */
 	HjgAggregateWork work;
-	struct HjgPath *joins[2];	/* the cheapest ones to aggregate, complete and partial, whether core's lists have them or not */
+	struct HjgPath *joins[2];	/* the cheapest joins to aggregate, complete and partial, in core's lists or not */
 } HjgAggregateFacts;
 
-/* Devices that joins may run on, each found out when it is first asked for. */
+/* Devices for joins, each looked up at its first use. */
 typedef struct HjgKnownDevices
 {
 	bool		process_known;
-	bool		process_ready;	/* a device process stands ready */
+	bool		process_ready;	/* a device process is ready */
 	bool		gpu_known;
 	bool		has_gpu;		/* this one: */
 	HjgPlannerGpu gpu;
@@ -125,17 +128,17 @@ typedef struct HjgKnownDevices
 typedef struct HjgQueryFacts
 {
 	const PlannerInfo *root;
-	MemoryContextCallback end;	/* with the memory that this lies in */
+	MemoryContextCallback end;	/* called when the memory of this struct is freed */
 	const HjgUnitCosts *calibrated;
-	HjgUnitCosts *overridden;	/* where cost overrides are set, for the candidate that was priced last; else NULL */
+	HjgUnitCosts *overridden;	/* for the candidate that was priced last, if cost overrides are set; else NULL */
 	double		hash_memory;	/* bytes */
 	Cost		ceiling;		/* upper bound of the query's price; less than 0: not computed yet */
-	bool		first_rows;		/* that price is of the first rows, which a LIMIT asks for */
-	bool		repeated;		/* it refers to columns of an outer query, and is run for each row of that */
-	bool		may_be_in_backend;	/* the settings leave open where the cpu engine runs */
+	bool		first_rows;		/* the ceiling is that of the first rows, for a LIMIT */
+	bool		repeated;		/* the query refers to columns of an outer query, and runs for each of its rows */
+	bool		may_be_in_backend;	/* the settings do not fix where the cpu engine runs */
 	HjgKnownDevices devices;
 	int			nsides;
-	HjgSideFacts *sides;		/* of tables, by range table index */
+	HjgSideFacts *sides;		/* sides that are tables, by range table index */
 	int			noperators;
 	HjgOperatorFacts operators[HJG_KNOWN_OPERATORS];
 	int			ntypes;
@@ -150,33 +153,36 @@ typedef struct HjgQueryFacts
 	HjgAggregateFacts aggregates;
 	List	   *verdicts;		/* planner_trace.c */
 	Relids		grouped;		/* relations whose rows are grouped, */
-	const char *grouping_declined;	/* and the reason why that is left to core, or NULL */
+	const char *grouping_declined;	/* and the reason why core groups them, or NULL */
 } HjgQueryFacts;
 
-/* Get the facts of the query that root plans. */
+/* Get the facts of the query that root plans; makes them at the first call. */
 extern HjgQueryFacts *hjg_planner_facts(PlannerInfo *root);
-/* Get them, or NULL if they have not been asked for yet. */
+/* Get the query's facts, or NULL if nothing has asked for them. */
 extern HjgQueryFacts *hjg_planner_known_facts(const PlannerInfo *root);
-/* Does a device process stand ready? */
+/* Is a device process ready? */
 extern bool hjg_planner_device_ready(HjgQueryFacts *facts);
-/* Find the GPU that joins may run on, or NULL. */
+/* Find the GPU for joins, or NULL. */
 extern const HjgPlannerGpu *hjg_planner_gpu(HjgQueryFacts *facts);
-/* Find the OpenCL device that they may be divided with, or NULL. */
+/* Find the OpenCL device for divided joins, or NULL. */
 extern const HjgPlannerCoupled *hjg_planner_coupled(HjgQueryFacts *facts);
-/* Find out whether the operator's values can be keys; valid until the next call. */
+/* Check whether the operator's values can be keys; the result is valid until the next call. */
 extern const HjgOperatorFacts *hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation);
-/* Get the facts of a side, which do not depend on its path; those of a join are kept in room, which starts as not known. */
+/*
+ * Get the facts of a side, which are the same for all of its paths. Those of a join are kept in *room, which must begin as
+ * not known.
+ */
 extern HjgSideFacts *hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room);
-/* Is it a table whose pages the node can read itself? */
+/* Is the relation a table whose pages the node can read itself? */
 extern bool hjg_planner_readable(PlannerInfo *root, const RelOptInfo *rel);
-/* Count the values that an integer column of a table may have, if each is there once; 0 if that is not known. */
+/* Count the values that an integer column of a table may have, if each occurs once; 0: unknown. */
 extern double hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno);
-/* Measure how scattered the rows of neighbouring index keys are: from 0, side by side, to 1, at random. */
+/* Measure how scattered the rows of neighbouring index keys are: from 0, in sequence, to 1, at random. */
 extern double hjg_planner_scattering(HjgQueryFacts *facts, const IndexOptInfo *index);
 
 /*
- * A join that the hook was called for.  Facts that are costly to find out are found out once for all its paths.  One struct,
- * because each step of the hook adds to what the steps before have found out.
+ * A pair of relations that the hook was called for. Costly facts are found once for all paths of the pair. One struct,
+ * because each step of the hook adds to the facts of the steps before.
  */
 typedef struct HjgCandidate
 {
@@ -188,31 +194,31 @@ typedef struct HjgCandidate
 	bool		unique_outer;	/* a semi join as an inner join: make this side's rows distinct */
 	bool		unique_inner;
 	JoinPathExtraData *extra;
-	bool		consider_startup;	/* the first rows may be all that is asked for */
+	bool		consider_startup;	/* the query may want the first rows only */
 	bool		accepted;		/* a path was added to core's lists */
-	const char *declined;		/* reason for the first path that was not */
-	const char *outrun;			/* name of a rival that is faster than one of them; or NULL */
-	bool		once;			/* the inner side is unique, and the join is no semi or anti join */
+	const char *declined;		/* reason for the first path that was not added */
+	const char *outrun;			/* name of a rival that is faster than one of the paths; or NULL */
+	bool		once;			/* the inner side is unique, and the join is neither a semi nor an anti join */
 	bool		once_reversed;	/* the outer side is unique, and the join is an inner join (planner_core.c) */
-	const HjgAggregateFacts *aggregates;	/* of a query whose last join this is, and that a GpuAggregate may compute; else NULL */
-	Cost		spared;			/* then by core's Agg above the join; else 0 */
-	HjgRival	rivals[2];		/* core's cheapest complete and partial path, where it may be slower than its price says */
-	const HjgUnitCosts *costs;	/* in force, */
-	double		unit_ns;		/* and the time of a cost of 1.0, where ours is compared with core's join, */
-	Cost		core_ns_cost;	/* and the cost of a nanosecond there, */
+	const HjgAggregateFacts *aggregates;	/* aggregates for a GpuAggregate, if this is the query's last join; else NULL */
+	Cost		spared;			/* cost of core's Agg above the join in that case; else 0 */
+	HjgRival	rivals[2];		/* core's cheapest complete and partial path, if it may take longer than its price says */
+	const HjgUnitCosts *costs;	/* unit costs in force, */
+	double		unit_ns;		/* the time of a cost of 1.0 in comparisons with core's join, */
+	Cost		core_ns_cost;	/* the cost of a nanosecond there, */
 	Cost		ns_cost;		/* and in even prices (planner_price.c) */
-	HjgSideFacts outer;			/* of a join; of a table they are among the query's facts */
+	HjgSideFacts outer;			/* facts of sides that are joins; those of tables are among the query's facts */
 	HjgSideFacts inner;
 
-	/* once it was found eligible */
+	/* set when the pair is eligible */
 	List	   *hashclauses;	/* RestrictInfos, marked with outer_is_left */
-	int			nhashed_keys;	/* keys that do not travel exactly */
+	int			nhashed_keys;	/* keys that are not exact */
 	int			key_width;		/* bytes of an encoded key */
 
-	/* once a path was priced */
+	/* set when a path is priced */
 	bool		quals_known;
-	QualCost	hash_cost;		/* of comparing keys, as core charges it */
-	QualCost	qual_cost;		/* of the other quals, and of comparing what does not travel exactly */
+	QualCost	hash_cost;		/* of comparing the keys, as core charges it */
+	QualCost	qual_cost;		/* of the other quals, and of rechecking keys that are not exact */
 } HjgCandidate;
 
 /* ---------- planner_trace.c ---------- */
@@ -220,34 +226,34 @@ typedef struct HjgCandidate
 /* Verdicts in the order of their strength; the strongest one of a pair is reported. */
 typedef enum HjgVerdictKind
 {
-	HJG_VERDICT_BOUND,			/* no path of ours can cost less than core's plan */
-	HJG_VERDICT_PRICE,			/* those that were priced cost more, */
-	HJG_VERDICT_RIVAL,			/* or less, but take longer */
+	HJG_VERDICT_BOUND,			/* no path of the node can cost less than core's plan */
+	HJG_VERDICT_PRICE,			/* the priced paths cost more, */
+	HJG_VERDICT_RIVAL,			/* or cost less, but take longer */
 	HJG_VERDICT_RULE,			/* not eligible */
 	HJG_VERDICT_ACCEPTED
 } HjgVerdictKind;
 
-/* Note the verdict on a candidate, where hjoin_gpu.explain_declined asks for it; why is NULL if it was accepted. */
+/* Note the verdict on a candidate if hjoin_gpu.explain_declined is on; why is NULL if it was accepted. */
 extern void hjg_planner_note(PlannerInfo *root, const HjgCandidate *candidate, HjgVerdictKind kind, const char *why);
-/* Note why a GpuAggregate does not group the rows of a relation, or NULL. */
+/* Note why no GpuAggregate groups the rows of a relation; NULL: one does. */
 extern void hjg_planner_note_grouping(PlannerInfo *root, const RelOptInfo *rel, const char *why);
 /* Report the verdicts on a query whose planning has ended. */
 extern void hjg_planner_tell(PlannerInfo *root);
 
-/* A path of ours, with what the plan is made of. */
+/* A path of the node, with all that its plan needs. */
 typedef struct HjgPath
 {
 	CustomPath	custom;
 	JoinType	jointype;
 	bool		inner_unique;
 	bool		bloom;			/* with a Bloom filter */
-	HjgDeviceId device;			/* device that its job would be for */
+	HjgDeviceId device;			/* device for its job */
 	bool		in_backend;		/* without a job */
-	bool		columnar;		/* rows need not be looked at one by one */
+	bool		columnar;		/* no condition is evaluated row by row */
 	double		build_rows;		/* of all participants */
-	double		unit_ns;		/* time of a cost of 1.0, compared with core's join, */
-	Cost		even_cost;		/* total cost in the currency of all joins of ours, where the path's own may be less; */
-	Cost		ns_cost;		/* and cost of a nanosecond in it */
+	double		unit_ns;		/* time of a cost of 1.0 in comparisons with core's join, */
+	Cost		even_cost;		/* total cost in the currency of all joins of the node; the path's own cost may be less; */
+	Cost		ns_cost;		/* cost of a nanosecond in that currency */
 	int			prediction_us[HJG_PREDICTION_Count];
 	List	   *hashclauses;	/* RestrictInfos */
 	List	   *restrictlist;	/* RestrictInfos, hash clauses included */
@@ -259,23 +265,23 @@ typedef struct HjgOffer
 	HjgPath    *own;
 	const Path *outer;			/* its children */
 	const Path *inner;
-	const HjgUnitCosts *costs;	/* the candidate's; or those of temporary files that several processes write */
+	const HjgUnitCosts *costs;	/* the candidate's; or with dearer temporary files, if several processes write them */
 	HjgJoinShape shape;
 	HjgPrediction prediction;
 } HjgOffer;
 
 /* ---------- planner_units.c ---------- */
 
-/* Fill in what the query's unit costs start from. */
+/* Set the parts of the query's facts that unit costs start from. */
 extern void hjg_planner_begin_pricing(HjgQueryFacts *facts);
-/* Fill in the candidate's unit costs and which of its sides are unique; call it before the functions below. */
+/* Set the candidate's unit costs and which of its sides are unique; must be called before the functions below. */
 extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
 
 /* ---------- planner_bound.c ---------- */
 
 /*
- * Would a path of ours of this price, in the currency of core's joins, be clearly cheaper than core's paths in its list, or with
- * aggregates in the node than those with core's Agg above them?  If it is false for a lower bound of the price, it is false for
+ * Is a path of the node of this price, in the currency of core's joins, clearly cheaper than core's paths in its list, or,
+ * with aggregates in the node, than those with core's Agg above them? False for a lower bound of the price implies false for
  * the price.
  */
 extern bool hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
@@ -283,21 +289,21 @@ extern bool hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost t
 extern const struct HjgPath *hjg_planner_best(const HjgCandidate *candidate, bool partial);
 
 /*
- * Return, without examining the join's clauses, the reason why no path of ours can compete with core's paths or with a plan of
- * the whole query that core will consider; NULL if one may.
+ * Return the reason why no path of the node can compete with core's paths, or with a plan of the whole query that core will
+ * consider; NULL if one may. Does not examine the join's clauses.
  */
 extern const char *hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate);
 
 /* ---------- planner_eligible.c ---------- */
 
-/* Return the rule by which the node cannot run this join; NULL: it can, and the candidate is filled in. */
+/* Return the rule by which the node cannot run this join; NULL: it can, and the candidate's clauses are set. */
 extern const char *hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate);
 
 /* ---------- planner_offer.c ---------- */
 
-/* Offer core the paths that win; returns the reason if there are none, else NULL. */
+/* Offer core the paths that win; returns the reason if there is none, else NULL. */
 extern const char *hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate);
-/* With force, drop core's paths if another pair of the same relations has offered paths of ours. */
+/* Under hjoin_gpu.force, drop core's paths if another pair of the same relations has offered paths of the node. */
 extern void hjg_planner_keep_offers(RelOptInfo *joinrel);
 
 /* ---------- planner_shape.c ---------- */
@@ -310,59 +316,62 @@ extern void hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, con
 
 /* ---------- planner_scan.c ---------- */
 
-/* Describe to the model how the node reads a table, all of whose result are plain columns. */
+/* Describe to the model how the node reads a table; all of the scan's results must be plain columns. */
 extern void hjg_planner_describe_scan(PlannerInfo *root, const RelOptInfo *rel, Relation relation, HjgTableScan *scan);
 
 /* ---------- planner_price.c ---------- */
 
 /*
- * Fill in the costs of a path whose rows are set, and the choices that are cheapest by the model. Returns the reason if core's
- * lists would not take it, else NULL.
+ * Set the costs of a path whose rows are set, and the choices that are cheapest by the model. Returns the reason if core's
+ * lists would not take the path, else NULL.
  */
 extern const char *hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, const Path *outer_path,
 									 const Path *inner_path);
 
 /* ---------- planner_core.c ---------- */
 
-/* Fill in which sides of the join are unique; call it before the functions below. */
+/* Set which sides of the join are unique; must be called before the functions below. */
 extern void hjg_planner_find_unique(PlannerInfo *root, HjgCandidate *candidate);
 /* Count the pairs for which core charges residual quals. */
 extern double hjg_planner_charged_pairs(const HjgCandidate *candidate, double outer_rows, double pairs);
-/* Price core's hash join in memory about as core does, without its inputs. */
+/* Price core's hash join in memory, without its inputs, about as core does. */
 extern Cost hjg_planner_hash_join_price(const HjgCandidate *candidate, double outer_rows, double inner_rows, double pairs,
 										int nkeys);
 /*
- * Compute how much longer a cost of 1.0 takes in core's cheapest hash join of these sides than in one that is charged for each
- * pair: 1 or more.
+ * Compute how much longer a cost of 1.0 takes in core's cheapest hash join of these sides than in one that is charged for
+ * each pair: 1 or more.
  */
 extern double hjg_planner_underpriced(const HjgCandidate *candidate);
 
 /* ---------- planner_risk.c ---------- */
 
-/* Return the factor by which core may expect too few rows of a join of these tables; 1 if no reason for that is known. */
+/* Return the factor by which core may expect too few rows of a join of these tables; 1: no reason is known. */
 extern double hjg_planner_risk(PlannerInfo *root, Relids relids);
 
 /* ---------- planner_rivals.c ---------- */
 
 /*
- * Return a reason if a loop over an index, or a merge, of core is faster than the predicted join and cheaper than core's hash
- * join; else NULL.
+ * Return a reason if core has a loop over an index, or a merge, that is faster than the predicted join and cheaper than
+ * core's hash join; else NULL.
  */
 extern const char *hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer);
-/* Fill in the candidate's rivals: core's cheapest paths, where they merge two tables by indexes, or look up many rows of one, in memory. */
+/*
+ * Set the candidate's rivals: core's cheapest paths, if they merge two tables by indexes, or look up many rows of a table in
+ * memory.
+ */
 extern void hjg_planner_find_rivals(PlannerInfo *root, HjgCandidate *candidate);
 /* Is there a rival with as many processes that is surely slower than the predicted join, whatever its price? */
 extern bool hjg_planner_is_overpriced(const HjgCandidate *candidate, const HjgOffer *offer);
 
 /* ---------- planner_grouping.c ---------- */
 
-/* The grouping that a query asks for, as far as the node may do it. */
+/* The grouping of a query, for the node. */
 typedef struct HjgGrouping
 {
 	PathTarget *target;			/* results */
 	List	   *having;
 	PathTarget *partial;		/* keys, and what they determine; partial Aggrefs */
-	PathTarget *input;			/* the columns that these are made of */
+	PathTarget *input;			/* the columns that these are computed from */
 	List	   *clauses;		/* SortGroupClauses */
 	List	   *keys;
 	List	   *operators;
@@ -370,47 +379,52 @@ typedef struct HjgGrouping
 	List	   *partial_aggregates;
 	double		ngroups;		/* of all rows */
 	HjgAggregateWork work;
-	const char *why;			/* if the node cannot */
+	const char *why;			/* reason why the node cannot do it */
 } HjgGrouping;
 
 /*
- * Find out what the node returns for these results, as core's partial aggregation does, and of what; false if it cannot.
- * sortgrouprefs: of the results, or NULL.  Target, having and ngroups are the caller's.
+ * Find the columns that the node returns for these results, in core's partial form, and its input; false if the node cannot.
+ * sortgrouprefs: of the results, or NULL. The caller sets target, having and ngroups.
  */
 extern bool hjg_planner_find_grouping(PlannerInfo *root, List *results, const Index *sortgrouprefs, List *having, HjgGrouping *grouping);
-/* Make the aggregates of what is returned in partial form partial ones. */
+/* Turn the aggregates among the returned columns into partial ones. */
 extern void hjg_planner_make_partial(PlannerInfo *root, HjgGrouping *grouping);
-/* Find the expression that an aggregate is computed of, FILTER included; NULL: it counts rows. */
+/* Find the expression that an aggregate is computed from, FILTER included; NULL: it counts rows. */
 extern Expr *hjg_planner_argument(const Aggref *aggref);
-/* Is the expression computed by core's code, and not many rows at a time?  Adds to *work; root: NULL where the price does not matter. */
+/*
+ * Does core's code compute the expression, and not the node many rows at a time? Adds to *work; root NULL: without its price.
+ */
 extern bool hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work);
 
 /* ---------- planner_aggregate.c ---------- */
 
 /* Install the hook for upper relations. */
 extern void hjg_planner_init_aggregates(void);
-/* Fill in what core's Agg takes, before the candidate is compared with anything, if a GpuAggregate may compute the query's aggregates; */
+/*
+ * Set the cost of core's Agg, if a GpuAggregate may compute the query's aggregates; must be called before the candidate is
+ * compared.
+ */
 extern void hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate);
-/* Find out then, of a join that the bound leaves, whether it can. */
+/* Decide whether a GpuAggregate can compute them, for a join that the bound has not ruled out. */
 extern void hjg_planner_find_aggregates(PlannerInfo *root, HjgCandidate *candidate);
-/* Compute what aggregating saves of the time to hand out the rows of a path; less than 0 if it takes more. */
+/* Compute the time that aggregating saves of returning the rows of a path; less than 0 if it takes more. */
 extern double hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns);
-/* Remember the path, a copy is made, if it is the cheapest one to aggregate; core's lists know nothing of that. */
+/* Keep a copy of the path if it is the cheapest one to aggregate; core's lists do not know that price. */
 extern void hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *path, bool partial);
 
 /* ---------- planner_plan.c ---------- */
 
-/* The methods of our paths, by which these are recognised. */
+/* The methods of the node's paths, which identify them. */
 extern const CustomPathMethods hjg_planner_path_methods;
-/* Is this a path of ours? */
+/* Is this a path of the node? */
 extern bool hjg_planner_is_ours(const Path *path);
 
 /*
- * Order quals: cheap ones first, but never across security levels, except that cheap leakproof ones may run at any time.  This is the
- * order that core gives the quals of its own scans and joins; its function for that is not exported (planner_plan.c).
+ * Order quals: cheap ones first, but never across security levels, except that cheap leakproof ones may run at any time. This
+ * is the order of core's own scans and joins, whose function is not exported (planner_plan.c).
  */
 extern List *hjg_planner_order_quals(PlannerInfo *root, List *rinfos);
-/* Make the plan of a path: CustomPathMethods.PlanCustomPath (planner_plan.c). */
+/* Make the plan of a path (CustomPathMethods.PlanCustomPath). */
 extern Plan *hjg_planner_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *tlist,
 							  List *clauses, List *custom_plans);
 

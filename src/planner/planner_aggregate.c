@@ -1,17 +1,17 @@
 /*
  * planner_aggregate.c
- *	  Offer the node GpuAggregate: grouping and aggregates of the rows of a query.
+ *	  Offers the node GpuAggregate: grouping and aggregates of a query's rows.
  *
- * The rows are those of a sequential scan, of the last join of ours or, to be grouped, of core's cheapest path, from which they come
- * through slots.  Offered are a GpuAggregate over them; one that parallel processes share, below a Gather or as a partial path;
- * and core's Agg, which only finishes partial aggregates, over a Gather over one in each participant, the shape of core's
- * own parallel aggregation.  Without GROUP BY core's Agg finishes in any case.
+ * The rows are those of a sequential scan, of the last GpuHashJoin, or, to be grouped, of core's cheapest path, which come
+ * through slots. Over them it offers a GpuAggregate; one that parallel processes share, below a Gather or as a partial path;
+ * and core's Agg, which finishes partial aggregates, over a Gather over a GpuAggregate in each participant, like core's own
+ * parallel aggregation. Without GROUP BY core's Agg always finishes.
  *
- * Whether the node can serve a query planner_grouping.c finds out.
+ * planner_grouping.c decides whether the node can serve a query.
  *
- * Handing out many columns of many rows may be what makes a join dearer than core's, so that core's lists do not take it, although
- * with a GpuAggregate above it is cheaper.  So the last join of such a query is compared with core's by what both take
- * with their aggregates, and the cheapest one is remembered beside the lists.  hjoin_gpu.force leaves nothing else to choose.
+ * Returning many columns of many rows may make a join dearer than core's, so that core's lists do not take it, although it is
+ * cheaper with a GpuAggregate above it. So the last join of such a query is compared with core's joins with the aggregates of
+ * each included, and the cheapest one is kept beside the lists. hjoin_gpu.force leaves no other choice.
  */
 #include "postgres.h"
 
@@ -35,7 +35,7 @@
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
-/* Prices that differ less are one, as they are to add_path(): the path that is there stays. */
+/* Prices that differ less are equal to add_path(): the path in the list stays. */
 #define CLEARLY_MORE 1.01
 
 static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
@@ -43,25 +43,25 @@ static create_upper_paths_hook_type previous_upper_paths_hook = NULL;
 /* Uses of a process's groups. */
 typedef enum AggregateForm
 {
-	AGGREGATE_COMPLETE,				/* it finishes them: all rows are its own */
+	AGGREGATE_COMPLETE,				/* the process finishes them: it has all rows */
 	AGGREGATE_PARTIAL,				/* core's Agg finishes them */
-	AGGREGATE_SHARED					/* it exchanges them with others, and finishes some */
+	AGGREGATE_SHARED					/* it exchanges them with other processes, and finishes some */
 } AggregateForm;
 
-/* A path of the node, with what the plan is made of. */
+/* A path of the node, with all that its plan needs. */
 typedef struct AggregatePath
 {
 	CustomPath	custom;
 	List	   *keys;			/* expressions of GROUP BY */
 	List	   *operators;		/* OIDs: their equality operators */
 	List	   *aggregates;		/* Aggrefs */
-	bool		partial;		/* which are in partial form */
+	bool		partial;		/* aggregates are in partial form */
 	double		ngroups;		/* in all */
 	List	   *having;
 	double		prediction_us;
 } AggregatePath;
 
-/* May the node serve the query, as far as its form tells? */
+/* May the node serve the query, by its form? */
 static bool
 has_grouping(const Query *parse)
 {
@@ -71,7 +71,10 @@ has_grouping(const Query *parse)
 
 /* ---------- the last join of a query ---------- */
 
-/* Expect aggregates of a last join.  GEQO throws joins away with the memory that their paths are in: there core's lists must do. */
+/*
+ * Expect aggregates of a last join, except under GEQO, which frees joins with the memory of their paths: there only core's
+ * lists count.
+ */
 void
 hjg_planner_expect_aggregates(PlannerInfo *root, HjgCandidate *candidate)
 {
@@ -115,10 +118,10 @@ typedef struct GroupCounts
 {
 	AggregateForm form;
 	double		made;			/* of the rows that it reads; */
-	double		returned;		/* those that come out, HAVING apart */
+	double		returned;		/* those that it returns, without HAVING */
 } GroupCounts;
 
-/* Count the groups that a process makes of so many of the input's rows. */
+/* Count the groups that a process makes of this many input rows. */
 static GroupCounts
 count_groups(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *grouping, AggregateForm form, double rows)
 {
@@ -131,7 +134,7 @@ count_groups(PlannerInfo *root, const RelOptInfo *input_rel, const HjgGrouping *
 	return groups;
 }
 
-/* Predict what the node takes for so many rows, but for what core computes. */
+/* Predict the node's time for these rows, without that of core's expressions. */
 static double
 grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const HjgAggregateWork *work)
 {
@@ -143,13 +146,13 @@ grouping_ns(const HjgUnitCosts *costs, double rows, GroupCounts groups, const Hj
 		hjg_model_finish_ns(groups.returned, groups.form == AGGREGATE_PARTIAL);
 }
 
-/* Predict what it takes beside a join, in place of emit_ns, which handing out rows takes. */
+/* Predict the node's additional time above a join, instead of emit_ns for returning its rows. */
 static double
 aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, GroupCounts groups, const HjgAggregateWork *work)
 {
 	const double ns = grouping_ns(costs, join->custom.path.rows, groups, work);
 
-	/* without keys it is never dearer than handing out rows, which core's Agg must have */
+	/* without keys it is never dearer than returning rows, which core's Agg needs */
 	if (join->columnar)
 		return work->nkeys > 0 ? ns : Min(ns, emit_ns);
 	return ns + emit_ns;
@@ -158,7 +161,7 @@ aggregation_ns(const HjgUnitCosts *costs, const HjgPath *join, double emit_ns, G
 double
 hjg_planner_aggregation_saves_ns(const HjgCandidate *candidate, const HjgPath *path, double emit_ns)
 {
-	/* that a table of many groups is dear is true of core's, too */
+	/* a large table of groups costs core more, too */
 	const GroupCounts one = {.form = AGGREGATE_COMPLETE,.made = 1,.returned = 1};
 
 	return emit_ns - aggregation_ns(candidate->costs, path, emit_ns, one, &candidate->aggregates->work);
@@ -187,8 +190,8 @@ hjg_planner_keep_for_aggregates(const HjgCandidate *candidate, const HjgPath *pa
 /* ---------- plans ---------- */
 
 /*
- * Append the aggregates to the columns of the scan tuple; numbers and functions of theirs go to the private lists, and what they are
- * computed of, each expression once, is returned.
+ * Append the aggregates to the columns of the scan tuple, and their functions and arguments' numbers to the private lists;
+ * returns the arguments, each once.
  */
 static List *
 append_aggregates(CustomScan *cscan, List *aggregates)
@@ -255,7 +258,7 @@ static const CustomPathMethods path_methods = {
 
 /* ---------- paths ---------- */
 
-/* Find the cheapest join of ours in a list, projections taken off; NULL: there is none. */
+/* Find the cheapest join of the node in a list, below any projection; NULL: there is none. */
 static const HjgPath *
 find_listed(const List *paths)
 {
@@ -275,7 +278,7 @@ find_listed(const List *paths)
 	return cheapest;
 }
 
-/* Find the cheapest join of ours to aggregate, of complete or of partial ones; NULL: there is none. */
+/* Find the cheapest complete or partial join of the node to aggregate; NULL: there is none. */
 static const HjgPath *
 find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 {
@@ -286,7 +289,7 @@ find_join(const PlannerInfo *root, const RelOptInfo *rel, bool partial)
 		find_listed(partial ? rel->partial_pathlist : rel->pathlist);
 }
 
-/* Make a path over this one, which takes so many nanoseconds more than it. */
+/* Make a path over the input; ns: the additional time. */
 static Path *
 make_path(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, GroupCounts groups, Path *input, double ns, double unit_ns)
 {
@@ -345,7 +348,7 @@ aggregate_join(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 	return make_path(root, grouped_rel, grouping, groups, path, aggregation_ns(&costs, join, emit_ns, groups, &grouping->work), join->unit_ns);
 }
 
-/* Find a sequential scan of a table in a list, projections taken off, whose pages the node reads itself; or NULL. */
+/* Find a sequential scan in a list, below any projection; or NULL. */
 static const Path *
 find_scan(const List *paths)
 {
@@ -373,13 +376,13 @@ aggregate_scan(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 
 	*copy = *scan;
 	copy->pathtarget = grouping->input;
-	/* what core charges for handing over a row is not spent */
+	/* the node does not spend what core charges for returning a row */
 	copy->total_cost -= Min(costs.scan_tuple_ns / unit_ns, cpu_tuple_cost) * copy->rows;
 	return make_path(root, grouped_rel, grouping, groups, copy,
 					 costs.direct_tuple_ns * copy->rows + grouping_ns(&costs, copy->rows, groups, &grouping->work), unit_ns);
 }
 
-/* Aggregate the rows of any path, which come through slots. */
+/* Aggregate the rows of any path, through slots. */
 static Path *
 aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, AggregateForm form, Path *rows)
 {
@@ -397,7 +400,7 @@ aggregate_rows(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *gr
 					 unit_ns);
 }
 
-/* Inputs to aggregate, NULL if there is none: a join of ours; a table that is read here; any rows, to be grouped. */
+/* Inputs to aggregate, or NULL: a join of the node; a table that the node reads; any rows, to be grouped. */
 typedef struct Input
 {
 	const HjgPath *join;
@@ -420,7 +423,10 @@ aggregate(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupin
 		aggregate_scan(root, grouped_rel, grouping, form, input.scan);
 }
 
-/* Find the rows of the cheapest path, projections taken off, if they have all columns that are needed, and are not read here in any case; or NULL. */
+/*
+ * Find the cheapest path's rows, below any projection, if they have all needed columns and are not read by another input; or
+ * NULL.
+ */
 static Path *
 find_rows(const HjgGrouping *grouping, Path *path, Input others)
 {
@@ -438,7 +444,7 @@ find_rows(const HjgGrouping *grouping, Path *path, Input others)
 	return path;
 }
 
-/* Offer a path for core's Agg to finish. */
+/* Offer a path that core's Agg finishes. */
 static void
 add_finished(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Path *partial)
 {
@@ -459,7 +465,7 @@ gather(PlannerInfo *root, RelOptInfo *grouped_rel, const RelOptInfo *input_rel, 
 	return (Path *) create_gather_path(root, grouped_rel, path, path->pathtarget, NULL, &rows);
 }
 
-/* Offer what one process does alone. */
+/* Offer the paths of a single process. */
 static void
 add_serial(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
 {
@@ -469,7 +475,7 @@ add_serial(PlannerInfo *root, RelOptInfo *grouped_rel, const HjgGrouping *groupi
 		add_finished(root, grouped_rel, grouping, aggregate(root, grouped_rel, grouping, AGGREGATE_PARTIAL, input));
 }
 
-/* Offer what several processes do. */
+/* Offer the paths of several processes. */
 static void
 add_parallel(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping, Input input)
 {
@@ -478,11 +484,11 @@ add_parallel(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped
 	if (grouping->keys == NIL)
 		return;
 	add_path(grouped_rel, gather(root, grouped_rel, input_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input)));
-	/* for what a query above makes of it; another one, as the list may free it */
+	/* a partial path for the query above; a second one, because the list may free it */
 	add_partial_path(grouped_rel, aggregate(root, grouped_rel, grouping, AGGREGATE_SHARED, input));
 }
 
-/* Is there a path of the node in the list, finished? */
+/* Is there a path of the node in the list, below core's Agg or Gather? */
 static bool
 has_ours(const List *paths)
 {
@@ -502,7 +508,7 @@ has_ours(const List *paths)
 	return false;
 }
 
-/* Offer what can be made of an input; partial: each participant has some of its rows. */
+/* Offer the paths over an input; partial: each participant has some of its rows. */
 static void
 offer(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, const HjgGrouping *grouping, bool partial, Input input)
 {
@@ -514,7 +520,7 @@ offer(PlannerInfo *root, const RelOptInfo *input_rel, RelOptInfo *grouped_rel, c
 		add_serial(root, grouped_rel, grouping, input);
 }
 
-/* Offer what there is; returns why nothing of it was taken, or NULL. */
+/* Offer all paths; returns the reason if none was taken, or NULL. */
 static const char *
 offer_aggregates(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel, const GroupPathExtraData *extra)
 {

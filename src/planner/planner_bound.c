@@ -1,17 +1,17 @@
 /*
  * planner_bound.c
- *	  Compare the price of a path of ours with those in core's lists; and, before anything is priced, the least price that such
- *	  a path may have with the highest price of the query.
+ *	  Compares the price of a path of the node with core's lists; and, before any path is priced, the least price of such a
+ *	  path with the highest price of the query.
  *
- * The hook is called for every pair of relations in both orders, and most pairs are better served by core: by an index, or for
- * few rows.  There planning must take no longer than without the extension, so for a join that the bounds rule out no clause is
- * examined and nothing is counted or allocated. Without the bounds such queries take 5 to 10 % longer to plan.
+ * The hook is called for every pair of relations in both orders, and core serves most pairs better: by an index, or because
+ * they have few rows. Planning them must take no longer than without the extension. So for a join that the bounds rule out no
+ * clause is examined, and nothing is counted or allocated. Without the bounds such queries take 5 to 10 % longer to plan.
  *
- * A path of ours costs at least the reading of its children. The query costs at most a chain of look-ups in indexes, a plan
- * that core always considers. The chain begins with the table of the fewest rows, or, for a LIMIT with an order, with a table
- * that has an index in this order; the next table is always that of the cheapest look-up that is possible by then. This upper
- * bound is infinite where the order of joins is restricted, and where a table cannot be reached by look-ups. For LIMIT queries
- * with an index for each join it saves 2 to 6 % of planning.
+ * A path of the node costs at least the reading of its children. The query costs at most a chain of look-ups in indexes, a
+ * plan that core always considers. The chain begins with the table of the fewest rows, or, for a LIMIT with an order, with a
+ * table that has an index in this order; then the table with the cheapest possible look-up is always next. This upper bound
+ * is infinite if the order of joins is restricted or a table cannot be reached by look-ups. For LIMIT queries with an index
+ * for each join it saves 2 to 6 % of planning.
  */
 #include "postgres.h"
 
@@ -35,8 +35,8 @@
 /* ---------- prices, and core's lists ---------- */
 
 /*
- * Is there a path without parameters in the list that is about as cheap, or cheaper? It is then at least as good, because paths
- * of ours have no order. Lists are in order of price, and paths that a setting disables come last.
+ * Is there a path without parameters in the list that is about as cheap, or cheaper? It is then at least as good, because
+ * paths of the node have no order. Lists are in order of price, with paths that a setting disables at the end.
  */
 static bool
 is_beaten(const List *paths, Cost startup, Cost total, int ndisabled, bool consider_startup)
@@ -90,7 +90,7 @@ hjg_planner_best(const HjgCandidate *candidate, bool partial)
 	return NULL;
 }
 
-/* May a path of this price win, as long as it is not known whether it is so much faster than a rival that prices do not count? */
+/* May a path of this price win, before it is known whether it is so much faster than a rival that prices do not count? */
 static bool
 may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
 {
@@ -101,9 +101,9 @@ may_win(const HjgCandidate *candidate, Cost startup, Cost total, bool partial)
 	return candidate->rivals[partial].price > 0 || hjg_planner_wins(candidate, startup, total, partial);
 }
 
-/* ---------- the most that the query costs ---------- */
+/* ---------- the upper bound of the query's price ---------- */
 
-/* Find the cheapest look-up in rel with keys of these tables; NULL: none. */
+/* Find the cheapest look-up in rel with keys of the known tables; NULL: none. */
 static const Path *
 find_lookup(const RelOptInfo *rel, Relids known)
 {
@@ -121,7 +121,7 @@ find_lookup(const RelOptInfo *rel, Relids known)
 	return cheapest;
 }
 
-/* Price the first so many rows, or all (-1), that a chain beginning with this path yields. */
+/* Price the first `limit` rows, or all (-1), of a chain that begins with this path. */
 static Cost
 chain_price(const List *rels, const Path *driver, double limit)
 {
@@ -187,11 +187,11 @@ find_ceiling(PlannerInfo *root)
 	return driver == NULL ? INFINITY : chain_price(rels, driver, first_of_order ? -1 : limit);
 }
 
-/* ---------- the least that a path costs ---------- */
+/* ---------- the lower bound of a path's price ---------- */
 
 /*
- * Compute the least share of core's price for a scan's rows and conditions that the node's own reading is priced at, without
- * looking at the columns or the conditions.
+ * Compute the least share of core's price for a scan's rows and conditions that the node's own reading costs, without looking
+ * at the columns or the conditions.
  */
 static double
 least_part(const HjgUnitCosts *costs, const RelOptInfo *rel)
@@ -203,9 +203,9 @@ least_part(const HjgUnitCosts *costs, const RelOptInfo *rel)
 }
 
 /*
- * Compute a lower bound of the price of reading a child. The cost of handing over rows may be saved, so it is replaced by the
- * node's own cost for them, where unit costs are known. That is not added for shared work, because the child may have another
- * number of processes than the join.
+ * Compute a lower bound of the price of reading a child. The cost of returning rows may be saved, so it is replaced by the
+ * node's own cost for them, if unit costs are known. That cost is not added for shared work, because the child may have
+ * another number of processes than the join.
  */
 static Cost
 least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
@@ -229,7 +229,7 @@ least_reading(const HjgCandidate *candidate, const Path *child, bool shared)
 	return Max(child->total_cost + (shared ? Min(more, 0) : more), 0);
 }
 
-/* Compute a lower bound of the price of our cheapest path; may it win? */
+/* Compute a lower bound of the price of the cheapest path of the node; may that path win? */
 static bool
 find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
 {
@@ -255,7 +255,7 @@ find_least(const HjgCandidate *candidate, Cost *startup, Cost *total)
 	return wins || may_win(candidate, 0, share, true);
 }
 
-/* Does our cheapest path cost more than the whole query? */
+/* Does the cheapest path of the node cost more than the whole query? */
 static bool
 is_above_ceiling(PlannerInfo *root, const HjgCandidate *candidate, Cost startup, Cost total)
 {
@@ -276,7 +276,7 @@ hjg_planner_bound(PlannerInfo *root, HjgCandidate *candidate)
 	Cost		startup;
 	Cost		total;
 
-	/* most joins are decided without unit costs, which take longer to compute than all of this */
+	/* most joins are decided without unit costs, which take longer to compute than this whole function */
 	candidate->costs = NULL;
 	hjg_planner_find_rivals(root, candidate);
 	if (!find_least(candidate, &startup, &total))

@@ -1,15 +1,15 @@
 /*
  * planner_core.c
- *	  Price core's hash join as core does, and find out where that is not what it takes.
+ *	  Prices core's hash join as core does, and finds where the price differs from the time.
  *
- * Our price is a time over the time of a cost of 1.0, which is measured on core's hash join of sides that are not unique. Where
- * the inner side is unique core charges for less: it stops at a row's first match, and so prices what a semi join would do,
- * the rows that find one and hardly the others. But the share of rows that find one it fills in, for joins that are no semi
- * or anti joins, with the selectivity of the join: one in as many as the inner side has rows. So the joins of foreign keys
- * with their tables, which most joins are, cost a third of others that take as long, and a cost of 1.0 three times the time.
+ * The node's price is a time divided by the time of a cost of 1.0, which is measured on core's hash join of sides that are
+ * not unique. If the inner side is unique, core charges for less: it stops at a row's first match, and so it prices a semi
+ * join: the rows that have a match, and the others hardly at all. But the share of rows with a match, except in semi and anti
+ * joins, is taken from the join's selectivity: one in as many as the inner side has rows. So joins of foreign keys with their
+ * tables, which most joins are, cost a third of other joins that take as long, and a cost of 1.0 is three times the time.
  *
- * A cost of 1.0 has to be the same time for both orders of the sides: else the one of the unique inner side would seem the cheaper
- * one, whichever is built of. So it is that of the order that core charges less for.
+ * A cost of 1.0 must be the same time for both orders of the sides; otherwise the order with the unique inner side would seem
+ * cheaper, whichever side the table is built from. So it is that of the order for which core charges less.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 
 #include "planner/hjg_planner_path.h"
 
-/* Share of the rows in its bucket that core guesses to have the hash value of a row without a match. */
+/* Share of the rows in its bucket that core expects to have the hash value of a row without a match. */
 #define UNMATCHED_SHARE 0.05
 
 void
@@ -42,7 +42,7 @@ hjg_planner_charged_pairs(const HjgCandidate *candidate, double outer_rows, doub
 	return Min(outer_rows * candidate->extra->semifactors.outer_match_frac, pairs);
 }
 
-/* Price a hash join, beside its inputs, of which each pair is charged. */
+/* Price a hash join that is charged for each pair, without its inputs. */
 static Cost
 full_price(double outer_rows, double inner_rows, double pairs, int nkeys)
 {
@@ -50,7 +50,7 @@ full_price(double outer_rows, double inner_rows, double pairs, int nkeys)
 		pairs * cpu_tuple_cost;
 }
 
-/* Price it where the inner side is unique. */
+/* Price a hash join whose inner side is unique, without its inputs. */
 static Cost
 once_price(double outer_rows, double inner_rows, double pairs, int nkeys)
 {

@@ -1,7 +1,8 @@
 /*
  * planner_eligible.c
- *	  Check by rule whether GpuHashJoin may run a join.  Declining is always right; cheap tests
- *	  come first because the hook runs for every pair of relations.
+ *	  Checks by rules whether GpuHashJoin may run a join.
+ *
+ * Declining is always correct. Cheap tests come first, because the hook runs for every pair of relations.
  */
 #include "postgres.h"
 
@@ -17,8 +18,8 @@
 #include "rows/hjg_rows.h"
 
 /*
- * Match the sides of a clause with the inputs, one each, and mark which is the outer one;
- * the mark holds until the planner looks at the next pair of relations.
+ * Match the two sides of a clause with the two inputs, and mark which is the outer one; the mark holds until the planner
+ * looks at the next pair of relations.
  */
 static bool
 match_sides(RestrictInfo *rinfo, RelOptInfo *outerrel, RelOptInfo *innerrel)
@@ -45,8 +46,8 @@ clause_is_hashable(RestrictInfo *rinfo)
 }
 
 /*
- * Collect the clauses that make keys.  Clauses that could be hashed but have an
- * unsupported operator stay residual; *why keeps the reason of the last one.
+ * Collect the clauses that make keys. Hashable clauses with an unsupported operator stay residual; *why keeps the reason of
+ * the last one.
  */
 static void
 find_hash_clauses(HjgCandidate *candidate, const char **why)
@@ -73,7 +74,7 @@ find_hash_clauses(HjgCandidate *candidate, const char **why)
 		}
 		if (operator == NULL || !operator->supported)
 		{
-			/* a list of its own, from here on */
+			/* the list is a copy from here on */
 			if (all)
 				candidate->hashclauses = list_truncate(list_copy(restrictlist), i);
 			all = false;
@@ -91,7 +92,7 @@ find_hash_clauses(HjgCandidate *candidate, const char **why)
 	candidate->key_width = !exact ? 8 : exact_bytes <= 4 ? 4 : exact_bytes <= 8 ? 8 : 16;
 }
 
-/* Check that the type of the join is one that the node knows; joins with distinct rows of a side become inner joins. */
+/* Does the node know the type of the join? Joins with distinct rows of a side become inner joins. */
 static bool
 is_known_join(HjgCandidate *candidate)
 {
@@ -137,7 +138,7 @@ hjg_planner_check_rules(PlannerInfo *root, HjgCandidate *candidate)
 	if (!bms_is_empty(candidate->joinrel->lateral_relids) || outerrel->cheapest_total_path->param_info != NULL ||
 		innerrel->cheapest_total_path->param_info != NULL)
 		return "a side refers to the other laterally";
-	/* EXPLAIN follows such a column down to its fields' names, which works through core's nodes only */
+	/* EXPLAIN looks up the fields' names of such a column, which works through core's nodes only */
 	if (hjg_planner_side(candidate->facts, outerrel, &candidate->outer)->has_record ||
 		hjg_planner_side(candidate->facts, innerrel, &candidate->inner)->has_record)
 		return "a side has a column of type record";

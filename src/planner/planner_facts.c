@@ -2,13 +2,13 @@
  * planner_facts.c
  *	  Facts that are needed repeatedly while a query is planned.
  *
- * The hook is called for each pair of relations, in both orders; a query of six tables has 70 calls, which need the same facts
- * about the same tables, operators and types. Facts are in the planner's memory of the query and are freed with it. They are
- * indexed by things that outlive single calls: tables by their range table index, but never joins, which GEQO makes and
- * discards.
+ * The hook is called for each pair of relations, in both orders; a query of six tables has 70 calls, which need the same
+ * facts about the same tables, operators and types. Facts are in the planner's memory of the query and are freed with it.
+ * They are indexed by things that last longer than a call: tables by their range table index, but never joins, which GEQO
+ * makes and discards.
  *
- * Only the facts of the current query are kept: a subquery is planned as a whole, and where planning one query leads to
- * planning another one between two calls, the first one's facts are found out again.
+ * Only the facts of the current query are kept. A subquery is planned as a whole; if planning one query leads to planning
+ * another one between two calls, the first one's facts are collected again.
  */
 #include "postgres.h"
 
@@ -43,7 +43,10 @@ hjg_planner_known_facts(const PlannerInfo *root)
 	return latest != NULL && latest->root == root ? latest : NULL;
 }
 
-/* Is the query run for each row of one around it?  As far as its expressions have been looked at, which those of its tables have. */
+/*
+ * Is the query run for each row of an outer query? Sees only the expressions that were planned before; those of its tables
+ * were.
+ */
 static bool
 is_repeated(const PlannerInfo *root)
 {
@@ -114,14 +117,14 @@ hjg_planner_operator(HjgQueryFacts *facts, Oid op, Oid collation)
 	for (int i = 0; i < facts->noperators; i++)
 		if (facts->operators[i].op == op && facts->operators[i].collation == collation)
 			return &facts->operators[i];
-	/* once all entries are in use, the last one is replaced */
+	/* if all entries are in use, the last one is replaced */
 	found = &facts->operators[Min(facts->noperators, HJG_KNOWN_OPERATORS - 1)];
 	facts->noperators = Min(facts->noperators + 1, HJG_KNOWN_OPERATORS);
 	*found = (HjgOperatorFacts) {.op = op, .collation = collation};
 	found->supported = hjg_rows_key_supported(op, collation, &found->why);
 	if (found->supported)
 		found->exact_bytes = hjg_rows_key_exact_bytes(op);
-	/* sides may change places */
+	/* the sides may be exchanged */
 	if (found->supported && !OidIsValid(get_commutator(op)))
 	{
 		found->supported = false;
@@ -135,7 +138,7 @@ is_varlena(HjgQueryFacts *facts, Oid type)
 {
 	HjgTypeFacts *found;
 
-	/* most columns are */
+	/* most columns are of these types */
 	if (type == INT4OID || type == INT8OID)
 		return false;
 	if (type == TEXTOID)
@@ -150,7 +153,7 @@ is_varlena(HjgQueryFacts *facts, Oid type)
 	return found->varlena;
 }
 
-/* Is it a column, not a whole row, of type record? */
+/* Is the expression a column, not a whole row, of type record? */
 static bool
 is_record(const Expr *expr)
 {
@@ -160,8 +163,8 @@ is_record(const Expr *expr)
 }
 
 /*
- * Collect the facts of a side. The plan may have fewer columns, if some are used by the join alone; that is not known yet. The
- * rules by which a table is readable are those of scan_table.c, which decides again.
+ * Collect the facts of a side. The plan may have fewer columns, if some are used by the join alone; that is not known yet.
+ * scan_table.c decides again by the same rules whether the table is readable.
  */
 HjgSideFacts *
 hjg_planner_side(HjgQueryFacts *facts, const RelOptInfo *rel, HjgSideFacts *room)
@@ -219,7 +222,10 @@ integer_of(Datum value, Oid type)
 	return type == INT2OID ? DatumGetInt16(value) : type == INT4OID ? DatumGetInt32(value) : (double) DatumGetInt64(value);
 }
 
-/* Count a unique column's places by the ends of its histogram.  An index does not keep the rows of tables that inherit apart. */
+/*
+ * Count the values between the ends of a unique column's histogram. A unique index of an inheritance parent does not cover
+ * its children.
+ */
 static double
 find_places(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
 {
@@ -258,7 +264,7 @@ hjg_planner_places(HjgQueryFacts *facts, const RelOptInfo *rel, AttrNumber attno
 	return found->nplaces;
 }
 
-/* Measure scattering by the statistics of the index's first column: by the square of the correlation, as core does. */
+/* Measure scattering from the statistics of the index's first column: by the square of the correlation, as core does. */
 static double
 find_scattering(const PlannerInfo *root, const IndexOptInfo *index)
 {

@@ -1,10 +1,11 @@
 /*
  * planner_grouping.c
- *	  Find out what the node GpuAggregate has to return for a query, of which columns, and whether it can.
+ *	  Finds the columns that the node GpuAggregate returns for a query and those that it reads, and whether it can serve the
+ *	  query.
  *
- * All aggregates of the query must be ones that the node knows (planner_vocabulary.c), and the keys of GROUP BY must be hashable.
- * Arguments and keys may be any expressions of the columns: those that cannot be computed many rows at a time are
- * computed by core's expression code, within the node.
+ * The node must know all aggregates of the query (planner_vocabulary.c), and the keys of GROUP BY must be hashable. Arguments
+ * and keys may be any expressions of the columns: core's expression code, within the node, computes those that cannot be
+ * computed many rows at a time.
  */
 #include "postgres.h"
 
@@ -25,7 +26,7 @@
 #include "planner/hjg_planner_path.h"
 #include "rows/hjg_rows.h"
 
-/* Each step of evaluation takes 2 KB of each process, and a level of the stack when it is below others. */
+/* Each step of evaluation takes 2 KB of memory in each process, and nested steps take a level of the stack each. */
 #define MOST_STEPS 500
 
 static bool
@@ -34,7 +35,10 @@ is_numeric(const Node *expr)
 	return getBaseType(exprType(expr)) == NUMERICOID;
 }
 
-/* Can it be computed for many rows at a time: columns, constants, parameters and arithmetic on them?  Adds to *work. */
+/*
+ * Can the node compute the expression for many rows at a time: columns, constants, parameters and arithmetic on them? Adds to
+ * *work.
+ */
 static bool
 is_computable(Node *expr, HjgAggregateWork *work)
 {
@@ -53,7 +57,7 @@ is_computable(Node *expr, HjgAggregateWork *work)
 		case T_Param:
 			return ((Param *) expr)->paramkind == PARAM_EXTERN || ((Param *) expr)->paramkind == PARAM_EXEC;
 		case T_RelabelType:
-			/* who says that other values are numerics without a function is believed by core alone */
+			/* only core trusts a cast that declares other values to be numerics without a function */
 			return is_numeric(expr) == is_numeric((Node *) ((RelabelType *) expr)->arg) &&
 				is_computable((Node *) ((RelabelType *) expr)->arg, work);
 		case T_OpExpr:
@@ -75,7 +79,7 @@ is_computable(Node *expr, HjgAggregateWork *work)
 	return true;
 }
 
-/* Can core compute it within the node, in whatever order rows come? */
+/* Can core compute the expression within the node, in any order of the rows? */
 static bool
 is_plain(Node *expr)
 {
@@ -102,7 +106,7 @@ hjg_planner_is_by_core(PlannerInfo *root, Node *expr, HjgAggregateWork *work)
 	return true;
 }
 
-/* All aggregates that are known ignore NULLs, so a row that FILTER drops becomes one. */
+/* Known aggregates ignore NULLs, so a row that FILTER drops is turned into a NULL. */
 Expr *
 hjg_planner_argument(const Aggref *aggref)
 {
@@ -127,7 +131,7 @@ hjg_planner_argument(const Aggref *aggref)
 	return (Expr *) filtered;
 }
 
-/* Find out why the node cannot compute the aggregate, or NULL.  Adds to *work. */
+/* Find the reason why the node cannot compute the aggregate; NULL: it can. Adds to *work. */
 static const char *
 check_aggregate(PlannerInfo *root, const Aggref *aggref, HjgAggregateWork *work)
 {
@@ -146,7 +150,7 @@ check_aggregate(PlannerInfo *root, const Aggref *aggref, HjgAggregateWork *work)
 	return is_plain(argument) ? NULL : "an aggregate's argument is volatile or has a subquery";
 }
 
-/* Find out why rows cannot be grouped by the expression, or NULL.  Adds to *work. */
+/* Find the reason why rows cannot be grouped by the expression; NULL: they can. Adds to *work. */
 static const char *
 check_key(PlannerInfo *root, const SortGroupClause *clause, Node *expr, HjgAggregateWork *work)
 {

@@ -1,6 +1,6 @@
 /*
  * planner_hook.c
- *	  The join_pathlist hook: look at each ordered pair of relations, and offer GpuHashJoin paths beside core's.
+ *	  The join_pathlist hook: looks at each ordered pair of relations, and offers GpuHashJoin paths beside core's.
  *
  * A pair is pruned, by a bound on its price or by a rule, or offered; each call leaves its verdict in the trace.
  */
@@ -19,9 +19,9 @@
 static set_join_pathlist_hook_type previous_join_pathlist_hook = NULL;
 
 /*
- * Return the reason why a join is not considered; NULL if it is. The bound is cheaper to compute than the rules, but under
- * hjoin_gpu.explain_declined a rule is reported rather than the bound, because it tells more. Force overrides enable_hashjoin
- * and prices, but not distrust.
+ * Return the reason why a join is not considered; NULL if it is. The bound is cheaper to compute than the rules, but
+ * hjoin_gpu.explain_declined reports a rule rather than the bound, because it is more informative. hjoin_gpu.force overrides
+ * enable_hashjoin and prices, but not distrust.
  */
 static const char *
 prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
@@ -47,7 +47,10 @@ prune_join(PlannerInfo *root, HjgCandidate *candidate, HjgVerdictKind *kind)
 	return dearer;
 }
 
-/* Offer what may win of a pair in this order.  Whether the inner side of a mirrored join is unique, core has not asked. */
+/*
+ * Offer paths of a pair in this order, if they may win. Core has not found out whether the inner side of a mirrored join is
+ * unique.
+ */
 static void
 consider(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel, JoinType jointype,
 		 JoinPathExtraData *extra)
@@ -56,14 +59,14 @@ consider(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInf
 	HjgVerdictKind kind;
 	const char *why;
 
-	/* not by an initializer: zeroing takes longer than most calls */
+	/* no initializer: zeroing takes longer than most calls */
 	candidate.joinrel = joinrel;
 	candidate.outerrel = outerrel;
 	candidate.innerrel = innerrel;
 	candidate.jointype = jointype;
 	candidate.unique_outer = candidate.unique_inner = false;
 	candidate.extra = extra;
-	/* what has no order is sorted, or hashed, as a whole, where an order is asked for */
+	/* if an order is wanted, rows without one are sorted, or hashed, as a whole */
 	candidate.consider_startup = joinrel->consider_startup && root->query_pathkeys == NIL;
 	candidate.outer.known = candidate.inner.known = candidate.quals_known = false;
 	candidate.hashclauses = NIL;
@@ -85,8 +88,8 @@ consider(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInf
 }
 
 /*
- * Is the query run for each row of another one, and this side the same each time?  Its table is built once then, which prices do not
- * know: the other side, were it built of, might be built each time.
+ * Is the query run for each row of another query, with the same rows of this side each time? Then a table of this side is
+ * built only once, which prices do not include, but a table of the other side might be built each time.
  */
 static bool
 is_built_once(PlannerInfo *root, const RelOptInfo *rel)
@@ -104,7 +107,7 @@ is_built_once(PlannerInfo *root, const RelOptInfo *rel)
 	return true;
 }
 
-/* Consider a semi or anti join built of the side whose rows come out: rel. */
+/* Consider a semi or anti join that is built from rel, the side whose rows it returns. */
 static void
 consider_mirrored(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, RelOptInfo *other, JoinType jointype, JoinPathExtraData extra)
 {
@@ -113,8 +116,9 @@ consider_mirrored(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, RelOp
 }
 
 /*
- * A semi or anti join is considered in both orders on all versions.  Where core has a type for the other one it asks for that, too,
- * but knows less of the join then; and what it has added may have taken the place of what was forced before.
+ * Consider a join; a semi or anti join in both orders on all versions. If core has a join type for the mirrored order, it
+ * calls the hook for that, too, but knows less of the join, and the paths that it has added may have displaced ours: so under
+ * hjoin_gpu.force the plain order is considered again.
  */
 static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,

@@ -1,11 +1,11 @@
 /*
  * planner_nulling.c
- *	  Make all references to a column in a plan node name the same outer joins that may have made it NULL.
+ *	  Makes all references to a column in a plan node name the same outer joins that may have made it NULL.
  *
  * From PostgreSQL 16 on, Vars and PlaceHolderVars name these joins. A column that this join may make NULL is one Var in the
- * join's clauses and another one in the node's target list, which is the one that the plan above refers to. A custom scan has
- * one list of its columns, in which each column has one form. The form in the target list is kept, and all other lists of the
- * node are changed to it.
+ * join's clauses and another in the node's target list, to which the plan above refers. A custom scan has one list of its
+ * columns, in which each column has one form. So the form in the target list is kept, and all other lists of the node are
+ * changed to it.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@ is_same_column(const Node *a, const Node *b)
 	return ((const PlaceHolderVar *) a)->phid == ((const PlaceHolderVar *) b)->phid;
 }
 
-/* Find the first of these columns that is the same; NULL: none. */
+/* Find the first of these columns that is the same as node; NULL: none. */
 static const Node *
 find_column(const List *columns, const Node *node)
 {
@@ -54,12 +54,12 @@ void
 hjg_planner_adopt_nulling(CustomScan *cscan, const RelOptInfo *rel)
 {
 	Plan	   *plan = &cscan->scan.plan;
-	/* core may put another target list in the place of the node's, of the same columns */
+	/* core may replace the node's target list by another list of the same columns */
 	Node	   *results = (Node *) list_make3(rel->reltarget->exprs, plan->targetlist, plan->qual);
 	const int	aggregates = PVC_RECURSE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS;
 	List	   *columns = pull_var_clause(results, aggregates | PVC_INCLUDE_PLACEHOLDERS);
 
-	/* a PlaceHolderVar may be computed here, of columns that are nowhere else */
+	/* a PlaceHolderVar may be computed here, from columns that occur nowhere else */
 	columns = list_concat(columns, pull_var_clause(results, aggregates | PVC_RECURSE_PLACEHOLDERS));
 	columns = list_concat(columns, pull_var_clause((Node *) cscan->custom_scan_tlist, aggregates | PVC_INCLUDE_PLACEHOLDERS));
 	plan->qual = (List *) adopt_nulling((Node *) plan->qual, columns);

@@ -1,12 +1,11 @@
 /*
  * planner_offer.c
- *	  Offer core the paths of a join that may win.
+ *	  Offers core the paths of a join that may win.
  *
- * There are a serial path over the cheapest children, as the node reads them, one over the cheapest-startup outer child where
- * that may matter, and two partial paths: a parallel-aware one, over partial children of both sides, whose participants share
- * one build side; and one that gives every participant a build side of its own, which
- * serves where the inner side has no partial path or is tiny.  Path and children must not be touched after add_path(): it may
- * free them.
+ * There are a serial path over the cheapest children, as the node reads them; another over the cheapest-startup outer child,
+ * if that may matter; and two partial paths. One is parallel-aware, over partial children of both sides, whose participants
+ * share one build side. The other gives each participant a build side of its own, for an inner side that has no partial path
+ * or is tiny. Path and children must not be touched after add_path(), which may free them.
  */
 #include "postgres.h"
 
@@ -21,15 +20,15 @@
 #include "planner/hjg_planner.h"
 #include "planner/hjg_planner_path.h"
 
-/* Participants of a job, less the leader and its claim to the job. */
+/* Participants of a job, without the leader and its own claim to the job. */
 #define MAX_SHARED_WORKERS 30
 
-/* A table is read instead of its index alone where core's price for that is at most so much higher. */
+/* A table is read instead of its index alone if core's price for that is at most higher by this factor. */
 #define MOST_DEARER 1.25
 
 /*
- * Predict the time of core's scan, pages in memory, and of taking its rows; of scans a price says about what they take, as
- * compared with others.
+ * Predict the time of core's scan, with its pages in memory, and of taking its rows. Among scans, prices are about
+ * proportional to times.
  */
 static double
 slot_reading_ns(const HjgCandidate *candidate, const Path *scan)
@@ -40,9 +39,9 @@ slot_reading_ns(const HjgCandidate *candidate, const Path *scan)
 }
 
 /*
- * Choose the path by which the node reads a side as a whole: the cheapest one; or, if that is a scan of nothing but an index, a
- * sequential one where the node reads the table in less time, and its price is not much higher.  Core drops that.  Of 500K rows
- * joined by a timestamp that takes 0.55 of the time.
+ * Choose the path by which the node reads a side: the cheapest one; or, instead of a full index-only scan, a sequential scan,
+ * if the node reads the table in less time and its price is not much higher. Core has dropped that path. For 500K rows joined
+ * by a timestamp this takes 0.55 of the time.
  */
 static Path *
 choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSideFacts *room)
@@ -59,7 +58,7 @@ choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSid
 	times = hjg_model_scan(candidate->costs, &side->scan, 1);
 	if (side->seqscan == NULL)
 	{
-		/* it lasts as long as the facts: the current context may be a short-lived one of GEQO */
+		/* it must last as long as the facts: the current context may be a short-lived one of GEQO */
 		MemoryContext old_context = MemoryContextSwitchTo(root->planner_cxt);
 
 		side->seqscan = create_seqscan_path(root, rel, NULL, 0);
@@ -70,8 +69,8 @@ choose_child(PlannerInfo *root, HjgCandidate *candidate, RelOptInfo *rel, HjgSid
 }
 
 /*
- * Price a path of ours, and offer it if it wins.  It is priced before anything is allocated for it, as
- * most paths lose.  Under force core's paths are gone, and all of ours are offered.
+ * Price a path of the node, and offer it if it wins. It is priced before any memory is allocated, because most paths lose.
+ * Under hjoin_gpu.force core's paths are gone, and all paths of the node are offered.
  */
 static void
 offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *inner_path, bool parallel_aware,
@@ -103,7 +102,7 @@ offer_path(PlannerInfo *root, HjgCandidate *candidate, Path *outer_path, Path *i
 	why = hjg_planner_price(root, candidate, &own, outer_path, inner_path);
 	if (why != NULL)
 	{
-		/* the complete path's reason, which comes first */
+		/* the first path is the complete one, whose reason is reported */
 		if (candidate->declined == NULL)
 			candidate->declined = why;
 		return;
@@ -138,7 +137,7 @@ offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path
 {
 	Path	   *outer_path = linitial(candidate->outerrel->partial_pathlist);
 
-	/* rows that are distinct in each share need not be so in all of them */
+	/* rows that are distinct in each share may not be distinct in all of them together */
 	if (enable_parallel_hash && !candidate->unique_inner && candidate->innerrel->partial_pathlist != NIL)
 	{
 		Path	   *partial_inner = linitial(candidate->innerrel->partial_pathlist);
@@ -151,7 +150,7 @@ offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path
 		}
 	}
 
-	/* of private build sides, nobody knows which rows stayed unmatched in all of them */
+	/* no participant knows which rows have no match in all private build sides */
 	if (candidate->jointype == JOIN_RIGHT || candidate->jointype == JOIN_FULL || HJG_IS_BUILD_ONLY(candidate->jointype))
 		return;
 	if (!inner_path->parallel_safe && !candidate->unique_inner)
@@ -160,7 +159,7 @@ offer_partial_paths(PlannerInfo *root, HjgCandidate *candidate, Path *inner_path
 		offer_path(root, candidate, outer_path, inner_path, false, true);
 }
 
-/* Take core's complete or partial paths out of a list: others may still refer to the paths, not to the list. */
+/* Remove core's paths without parameters from a list. The paths themselves may still be referred to. */
 static List *
 without_core_paths(List *paths)
 {
@@ -213,7 +212,7 @@ hjg_planner_offer(PlannerInfo *root, HjgCandidate *candidate)
 	if (outer_path == NULL || inner_path == NULL)
 		return "rows of a side cannot be made distinct";
 
-	/* under force ours must survive whatever core offered: core's paths go first */
+	/* under hjoin_gpu.force core's paths are removed, so that those of the node survive */
 	if (hjg_force)
 		drop_core_paths(joinrel);
 	candidate->accepted = false;

@@ -1,6 +1,6 @@
 /*
  * planner_plan.c
- *	  Make the CustomScan plan node of the chosen path.
+ *	  Makes the CustomScan plan node of the chosen path.
  */
 #include "postgres.h"
 
@@ -88,8 +88,8 @@ hjg_planner_append_columns(List *scan_tlist, Plan *child)
 }
 
 /*
- * Choose for each column up to which size values of variable length lie in the rows of a store, where reading them
- * costs no cache miss of its own: the usual size, if that is small.  All participants of a join need the same.
+ * Choose for each column the size up to which values of variable length are in the rows of a store, where reading them costs
+ * no further cache miss: the usual size, if that is small. All participants of a join need the same sizes.
  */
 static List *
 choose_inline_bytes(PlannerInfo *root, List *scan_tlist)
@@ -113,7 +113,7 @@ choose_inline_bytes(PlannerInfo *root, List *scan_tlist)
 	return result;
 }
 
-/* Split the hash clauses, outer side on the left, into what is kept of each key. */
+/* Split the hash clauses, outer side on the left, into the lists that are kept of keys. */
 static PlanKeys
 split_keys(const HjgPath *path)
 {
@@ -126,7 +126,7 @@ split_keys(const HjgPath *path)
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		OpExpr	   *clause = copyObject(castNode(OpExpr, rinfo->clause));
 
-		/* whether the outer side is on the left may have changed since the path was made */
+		/* the mark which side is the outer one may have changed since the path was made */
 		if (!bms_is_subset(rinfo->left_relids, outer_path->parent->relids))
 			CommuteOpExpr(clause);
 		keys.clauses = lappend(keys.clauses, clause);

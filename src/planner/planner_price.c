@@ -1,14 +1,15 @@
 /*
  * planner_price.c
- *	  Price a join of two paths: the time that the model predicts, in PostgreSQL's cost units (planner_units.c).
+ *	  Prices a join of two paths: the time that the model predicts, in PostgreSQL's cost units (planner_units.c).
  *
- * The prediction is that of the engine which is expected to be the fastest.  A price is compared with those of core's joins, and
- * where core would not hash at all, the time is (planner_rivals.c).
+ * The prediction is for the engine that is expected to be fastest. The price is compared with those of core's joins; where
+ * core would not hash at all, times are compared (planner_rivals.c).
  *
- * What a cost of 1.0 stands for in core's hash joins differs by a factor of ten from join to join, with their tables' sizes and uniqueness:
- * that is the currency in which one of ours is compared with them.  If it is better, it gets an even price: in the currency of core's
- * scans and of what it charges for parallel work, the same for all joins of ours, so that among these it is time that chooses
- * sides, the order of joins and the number of processes.  Where core's paths cost less than that, its price goes just below theirs.
+ * In core's hash joins the time of a cost of 1.0 differs by a factor of ten from join to join, with their tables' sizes and
+ * uniqueness. That time is the currency in which a join of the node is compared with them. A join that wins gets an even
+ * price: in the currency of core's scans and of its charges for parallel work, the same for all joins of the node. So among
+ * these, time decides the sides, the order of joins and the number of processes. If core's paths cost less than the even
+ * price, the price is set just below theirs.
  */
 #include "postgres.h"
 
@@ -24,26 +25,26 @@
 #include "planner/hjg_planner_path.h"
 
 /*
- * A job keeps 8 to 12 MB of batches, and processors busy that others may want: it has to be so much faster than
- * the backends alone.
+ * A job keeps 8 to 12 MB of batches, and uses processors that others may want. So it must be faster than the backends alone
+ * by this share.
  */
 #define LEAST_JOB_GAIN 0.2
 
-/* A table that is in no cache is built and probed by the threads of a job: one backend would build it alone. */
+/* The threads of a job build and probe a table larger than all caches; one backend would build it alone. */
 #define MOST_BACKEND_ROWS (512 * 1024)
 
 /*
- * Processes that write temporary files at the same time delay one another in the operating system.  2M x 500K rows by
- * four processes with 2 MB took 0.73 to 0.99 of core's speed where the prices were equal.
+ * Processes that write temporary files at the same time delay one another in the operating system. With equal prices, 2M x
+ * 500K rows in four processes with 2 MB ran at 0.73 to 0.99 of core's speed.
  */
 #define CROWDED_SPILL 1.5
 
-/* Prices that differ less are one to add_path(). */
+/* Prices that differ less are equal to add_path(). */
 #define CLEARLY_MORE 1.011
 
-/* ---------- where it is joined ---------- */
+/* ---------- where the join runs ---------- */
 
-/* Decide on a Bloom filter: a probe row without a partner must be nothing to the join. */
+/* Decide on a Bloom filter, for joins that drop probe rows without a partner. */
 static bool
 use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
@@ -60,7 +61,7 @@ use_bloom_filter(JoinType jointype, const HjgUnitCosts *costs, const HjgJoinShap
 	}
 }
 
-/* Take a GPU where it was asked for, and where it is expected to be faster than the cpu engine. */
+/* Use a GPU if it was asked for, or is expected to be faster than the cpu engine. */
 static pg_noinline void
 consider_gpu(const HjgCandidate *candidate, const HjgPlannerGpu *gpu, HjgOffer *offer)
 {
@@ -87,8 +88,8 @@ consider_gpu(const HjgCandidate *candidate, const HjgPlannerGpu *gpu, HjgOffer *
 }
 
 /*
- * Take an OpenCL device likewise, by both engines' times as they were measured, where the device is ready for
- * keys of this width.  Cost overrides that say what the cpu engine costs are believed instead.
+ * Use an OpenCL device if it was asked for; or if it is expected to be faster, also by the measured times of both engines,
+ * and is ready for keys of this width. Cost overrides for the cpu engine replace its measured times.
  */
 static pg_noinline void
 consider_coupled(const HjgPlannerCoupled *coupled, HjgOffer *offer)
@@ -112,9 +113,9 @@ consider_coupled(const HjgPlannerCoupled *coupled, HjgOffer *offer)
 }
 
 /*
- * Leave the join to the backends, which probe a table as they read, where a job is not expected to be so
- * much faster.  A table that each worker builds for itself is always
- * probed so: its job's threads would want the processors of the other workers.
+ * Leave the join to the backends, which probe a table as they read, unless a job is expected to be so much faster. A table
+ * that each worker builds for itself is always probed in the backends, because its job's threads would compete with the other
+ * workers.
  */
 static void
 consider_backends(const HjgCandidate *candidate, HjgOffer *offer)
@@ -147,7 +148,7 @@ choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
 	const bool	may_be_in_place = shape->spill_passes == 0 && (shape->probe_vectors || shape->probe_scan.own_ns > 0);
 
 	shape->in_place = may_be_in_place && (hjg_embedded_rows < 0 || build_rows < hjg_embedded_rows);
-	/* participants that share a build side share a job, however few their probe rows */
+	/* participants that share a build side share a job, even with few probe rows each */
 	if (hjg_planner_device_ready(facts) && hjg_embedded_rows >= 0 && !shape->in_place &&
 		(own->custom.path.parallel_aware || Max(shape->build_rows, shape->probe_rows) > hjg_embedded_rows))
 		shape->nthreads = HJG_ASSUMED_THREADS;
@@ -172,9 +173,9 @@ choose_engine(const HjgCandidate *candidate, HjgOffer *offer)
 /* ---------- the price ---------- */
 
 /*
- * Price what a child's price contains and is not spent when the node reads its table, or takes its rows as vectors; and the
- * reading itself, which is in the prediction, too.  Rows and conditions of a scan cost the part of core's price that they take of
- * core's time; pages cost what they do.  A join stays as expensive as its work.
+ * Compute the part of a child's price that is not spent when the node reads its table, or takes its rows as vectors, and the
+ * price of that reading, which the prediction includes. Rows and conditions of a scan keep the share of core's price that
+ * their time is of core's time; pages keep their price. A join's credit is at most core's cost of returning its rows.
  */
 static Cost
 child_credit(const Path *child, const HjgScanTimes *scan, double saved_ns, double rows, Cost ns_cost)
@@ -187,7 +188,7 @@ child_credit(const Path *child, const HjgScanTimes *scan, double saved_ns, doubl
 		(1 - scan->own_ns / Max(scan->core_ns, 1)) + (scan->own_ns + scan->read_ns) * ns_cost;
 }
 
-/* Price the quals beside the plain comparison of keys, as core charges them: the same for all paths. */
+/* Price the quals except the plain comparison of keys, as core charges them: the same for all paths. */
 static void
 price_quals(PlannerInfo *root, HjgCandidate *candidate)
 {
@@ -207,14 +208,14 @@ price_quals(PlannerInfo *root, HjgCandidate *candidate)
 		candidate->qual_cost.per_tuple += candidate->hash_cost.per_tuple;
 }
 
-/* Price a child; even: joins of ours by their even price. */
+/* Price a child; even: joins of the node by their even price. */
 static Cost
 child_price(const Path *child, bool even)
 {
 	return even && hjg_planner_is_ours(child) ? ((const HjgPath *) child)->even_cost : child->total_cost;
 }
 
-/* Fill in the path's costs: the children's, the prediction, the quals. */
+/* Set the path's costs: the children's, the prediction, the quals. */
 static void
 set_price(const HjgCandidate *candidate, const HjgOffer *offer, Cost ns_cost, bool even)
 {
@@ -236,7 +237,7 @@ set_price(const HjgCandidate *candidate, const HjgOffer *offer, Cost ns_cost, bo
 		candidate->qual_cost.per_tuple * hjg_planner_charged_pairs(candidate, shape->probe_rows, shape->pairs) +
 		target_cost->per_tuple * path->rows +
 		(prediction->marshal_probe_ns + prediction->probe_ns + prediction->emit_ns) * ns_cost;
-	/* spilled probe rows are all read before the first row comes out */
+	/* spilled probe rows are all read before the first row is returned */
 	if (shape->spill_passes > 0)
 		startup += outer_run + prediction->marshal_probe_ns * ns_cost;
 	path->startup_cost = startup;
@@ -244,8 +245,9 @@ set_price(const HjgCandidate *candidate, const HjgOffer *offer, Cost ns_cost, bo
 }
 
 /*
- * Set the path's price: its even one, but, where it is better than core's paths alone, below theirs, and below that of a slower join
- * of ours.  Returns false if the path is of no use, because one of ours in the list takes no more time.
+ * Set the path's price: the even one; or, if the path is better than core's paths without aggregates, one below theirs and
+ * below that of a slower join of the node. Returns false if the path is useless, because one of the node's in the list takes
+ * no more time.
  */
 static bool
 settle_price(const HjgCandidate *candidate, const HjgOffer *offer, bool better)
@@ -278,7 +280,7 @@ settle_price(const HjgCandidate *candidate, const HjgOffer *offer, bool better)
 	return true;
 }
 
-/* Turn nanoseconds into microseconds that fit an integer list. */
+/* Convert nanoseconds to microseconds that fit an integer list. */
 static int
 whole_us(double ns)
 {
@@ -336,7 +338,7 @@ hjg_planner_price(PlannerInfo *root, HjgCandidate *candidate, HjgPath *own, cons
 		saved_ns = hjg_planner_aggregation_saves_ns(candidate, own, offer.prediction.emit_ns);
 	keep_prediction(&offer);
 	set_price(candidate, &offer, candidate->core_ns_cost, false);
-	/* what takes less time than a join that has beaten core's beats them, too */
+	/* a join that takes less time than one that beats core's paths beats them, too */
 	better = hjg_planner_best(candidate, partial) != NULL ||
 		hjg_planner_wins(candidate, path->startup_cost, path->total_cost + candidate->spared, partial);
 	wins = better ||

@@ -1,14 +1,14 @@
 /*
  * planner_risk.c
- *	  Estimate by what factor core may expect too few rows of a join of all columns of a key.
+ *	  Estimates by what factor core may expect too few rows of a join on all columns of a key.
  *
- * Core multiplies the selectivities of a join's clauses as if the columns did not depend on one another.  Where they are all
- * columns of a unique index they do: each row of the other side has one partner at most, and mostly has one, as with a
- * foreign key that nobody has declared.  Of lineitem and partsupp, by part and supplier, core expects 2,400 of 3,000,000
- * rows.  The truth lies between its estimate and that of one clause in full correlation with the others, and nobody knows where: so core's
- * estimate stays what paths are priced by, and what is here is how wrong it may be.
+ * Core multiplies the selectivities of a join's clauses as if the columns were independent. The columns of a unique index are
+ * not: each row of the other side has at most one partner, and mostly has one, as with a foreign key that nobody has
+ * declared. For lineitem and partsupp, by part and supplier, core expects 2,400 of 3,000,000 rows. The truth is between
+ * core's estimate and that of a single clause (full correlation), and cannot be known. So paths are priced by core's
+ * estimate, and this factor says how wrong it may be.
  *
- * Found out once a query, of its tables; a foreign key that is declared is core's own way to know.
+ * The factors are computed once a query from its tables. Core knows declared foreign keys by itself.
  */
 #include "postgres.h"
 
@@ -18,10 +18,10 @@
 
 #include "planner/hjg_planner_path.h"
 
-/* An estimate that is wrong by less is none to worry about. */
+/* Smaller errors are ignored. */
 #define LEAST_FACTOR 4
 
-/* Find the columns that must be equal to a column, in a join of inner joins; NULL: none. */
+/* Find the columns that must be equal to a column, in inner joins; NULL: none. */
 static const EquivalenceClass *
 find_class(const PlannerInfo *root, const RelOptInfo *rel, AttrNumber attno)
 {
@@ -134,7 +134,7 @@ hjg_planner_risk(PlannerInfo *root, Relids relids)
 				find_risks_of_index(root, facts, rel, lfirst(lc));
 		}
 	}
-	/* keys that share tables are wrong together */
+	/* errors of keys that share tables are not independent */
 	for (int i = 0; i < facts->nrisks; i++)
 		if (facts->risks[i].factor > most && bms_is_member(facts->risks[i].unique, relids) && bms_is_member(facts->risks[i].other, relids))
 			most = facts->risks[i].factor;

@@ -1,22 +1,23 @@
 /*
  * planner_rivals.c
- *	  Compare a hash join of ours in time with core's nested loops over an index, and with its merge joins of sorted inputs.
+ *	  Compares the time of a join of the node with core's nested loops over an index, and with its merge joins of sorted inputs.
  *
- * Core prices an index scan as if most of its pages came from a disk (random_page_cost). Where they are in memory, the scan
- * takes a small part of the time that corresponds to its price; for a hash join that part is larger. Among core's own joins the
- * index then wins only where it is many times faster. A price of ours that corresponds to the true time would be below the
- * index's price even where the index is faster. Merge joins take the time that corresponds to their price at the rate of scans,
- * which is a small part of that at the rate of hash joins.
+ * Core prices an index scan as if most of its pages came from a disk (random_page_cost). If they are in memory, the scan
+ * takes a small part of the time that corresponds to its price; for a hash join that part is larger. Among core's own joins
+ * the index then wins only if it is many times faster. A price of the node that corresponds to the true time would be below
+ * the index's price even where the index is faster. Merge joins take the time that corresponds to their price at the rate of
+ * scans, which is a small part of that at the rate of hash joins.
  *
- * So these joins are compared in time, with the index's pages taken to be in memory. If the rival is faster, and core prefers
- * it to its own hash join, our path is declined. A join for which core would choose its hash join is never left to the rival.
- * With 500K and 125K rows, loops of 200 look-ups take half the time of the hash joins of ours that would be chosen otherwise,
- * and merges that end early a third.
+ * So these joins are compared by time, with the index's pages assumed to be in memory. If the rival is faster, and core
+ * prefers it to its own hash join, the node's path is declined. A join for which core would choose its hash join is never
+ * left to the rival. With 500K and 125K rows, loops of 200 look-ups take half the time of the node's joins that would be
+ * chosen otherwise, and merges that end early a third.
  *
- * Conversely, core's cheapest path may take longer than its price says: a merge join that reads part of two tables in the order
- * of their indexes, or a loop that looks up a large part of a table's rows. If its pages are few enough to be in memory, and it is
- * much slower than ours, its price does not count. With two primary keys our join takes 0.45 of the merge's time. Where a
- * condition removes rows, core estimates badly how far a merge reads, so there prices are compared as they are.
+ * Conversely, core's cheapest path may take longer than its price says: a merge join that reads parts of two tables in the
+ * order of their indexes, or a loop that looks up a large part of a table's rows. If its pages are few enough to be in
+ * memory, and it is much slower than the node's join, its price does not count. With two primary keys the node takes 0.45 of
+ * the merge's time. If a condition removes rows, core estimates badly how far a merge reads, so prices are compared
+ * unchanged.
  */
 #include "postgres.h"
 
@@ -33,37 +34,38 @@
 #define SURELY_LONGER 1.25
 
 /*
- * Where a query is run repeatedly with values that are not known yet, the number of rows that drive a loop is a guess: for a
- * range, half a per cent of the table. With fewer rows the loop takes less time, but a join that reads all of the other side
- * each time does not.
+ * If a query is run repeatedly with values that are not known yet, the number of rows that drive a loop is a guess: for a
+ * range, half a per cent of the table. With fewer rows the loop takes less time; a join that reads all of the other side each
+ * time does not.
  */
 #define FEWER_ROWS 0.25
 
-/* Tables up to this share of the buffer pool are taken to be in it when they are joined; and tables that look-ups search. */
+/* Tables up to this share of the buffer pool are assumed to be in it when they are joined; and tables that look-ups search. */
 #define POOL_SHARE 0.25
 #define LARGE_POOL_SHARE 0.75
 
-/* A look-up takes at most this many times as long as reading a row in a scan. */
+/* A look-up takes at most this many times the time of reading a row in a scan. */
 #define MOST_ROWS_PER_LOOKUP 200
 
 /*
- * A loop with a smaller share of its path's price is no rival, as our price would have to go below that of its outer side; nor is
- * one over a table that stays in the processor's cache, whose look-ups take no longer than those in a hash table.
+ * A loop with a smaller share of its path's price is no rival, because the node's price would have to go below that of the
+ * loop's outer side. Nor is a loop over a table that stays in the processor's cache, whose look-ups take no longer than those
+ * in a hash table.
  */
 #define LEAST_PAGES (2 * 1024 * 1024 / BLCKSZ)
 #define LEAST_PART 0.05
 
-/* To avoid a risk our join may take longer by this share of the outer side's time, if core's estimate is right. */
+/* To avoid a risk, the node's join may take longer by this share of the outer side's time, if core's estimate is right. */
 #define MOST_REGRET 0.3
 
-/* Compute the time of a cost of 1.0 of core's scans and filters, not of its joins. */
+/* Compute the time of a cost of 1.0 in core's scans and filters, not in its joins. */
 static double
 scan_unit_ns(const HjgOffer *offer)
 {
 	return offer->costs->scan_tuple_ns / Max(cpu_tuple_cost, 0.001);
 }
 
-/* Compute the time of a side below the node. Of a table that the node reads itself all is part of the prediction. */
+/* Compute the time of a side below the node; 0 for a table that the node reads itself, because the prediction includes it. */
 static double
 child_ns(const Path *child, const HjgScanTimes *scan, double unit_ns)
 {
@@ -72,7 +74,7 @@ child_ns(const Path *child, const HjgScanTimes *scan, double unit_ns)
 
 /* ---------- merge joins ---------- */
 
-/* Is it a merge join of inputs that have their order without being sorted? */
+/* Is the path a merge join of inputs that are in order without a sort? */
 static bool
 is_sorted_merge(const Path *path)
 {
@@ -82,7 +84,7 @@ is_sorted_merge(const Path *path)
 		merge->outersortkeys == NIL && merge->innersortkeys == NIL;
 }
 
-/* Find the cheapest merge join of sorted inputs that core has offered for as many processes; NULL: none. */
+/* Find the cheapest merge join of sorted inputs in a list; NULL: none. */
 static const Path *
 find_merge(const List *paths)
 {
@@ -99,7 +101,7 @@ find_merge(const List *paths)
 	return cheapest;
 }
 
-/* Compute the time of a join of ours including the reading of its sides, which a merge join's price includes. */
+/* Compute the time of a join of the node with the reading of its sides, which a merge join's price includes. */
 static double
 whole_ns(const HjgOffer *offer)
 {
@@ -107,7 +109,7 @@ whole_ns(const HjgOffer *offer)
 		child_ns(offer->inner, &offer->shape.build_scan, scan_unit_ns(offer));
 }
 
-/* Compare with merges of tables alone: the time of joins below a merge cannot be computed from prices. */
+/* Is a merge of two tables faster? The time of joins below a merge cannot be computed from prices. */
 static bool
 is_merge_faster(const HjgCandidate *candidate, const HjgOffer *offer, Cost hash_price)
 {
@@ -119,7 +121,7 @@ is_merge_faster(const HjgCandidate *candidate, const HjgOffer *offer, Cost hash_
 	return merge != NULL && merge->total_cost < hash_price && merge->total_cost * scan_unit_ns(offer) < whole_ns(offer);
 }
 
-/* Find core's cheapest path of no parameters in a list; NULL: there is none. */
+/* Find core's cheapest path without parameters in a list; NULL: none. */
 static const Path *
 find_cheapest(const List *paths)
 {
@@ -140,7 +142,7 @@ is_index_merge(const HjgCandidate *candidate, const Path *path)
 	const RelOptInfo *innerrel = candidate->innerrel;
 	const MergePath *merge = is_sorted_merge(path) ? (const MergePath *) path : NULL;
 
-	/* of partitions there are many more pages */
+	/* partitions have many more pages */
 	return merge != NULL && IsA(merge->jpath.outerjoinpath, IndexPath) && IsA(merge->jpath.innerjoinpath, IndexPath) &&
 		!IS_OTHER_REL(joinrel) && IS_SIMPLE_REL(outerrel) && IS_SIMPLE_REL(innerrel) &&
 		outerrel->baserestrictinfo == NIL && innerrel->baserestrictinfo == NIL &&
@@ -149,7 +151,7 @@ is_index_merge(const HjgCandidate *candidate, const Path *path)
 
 /* ---------- nested loops ---------- */
 
-/* Choose the path of a side that drives a loop, for as many processes as the join has; NULL: none. */
+/* Choose the path of a side that drives a loop in as many processes as the join has; NULL: none. */
 static const Path *
 driving_path(const RelOptInfo *rel, const Path *join_path, const Path *child)
 {
@@ -158,7 +160,10 @@ driving_path(const RelOptInfo *rel, const Path *join_path, const Path *child)
 	return rel->partial_pathlist != NIL ? linitial(rel->partial_pathlist) : NULL;
 }
 
-/* Compute the share of a look-up's rows that is fetched, as core prices it: a loop for a semi or anti join stops at the first match. */
+/*
+ * Compute the share of a look-up's rows that is fetched, by core's pricing: the loop of a semi or anti join stops at the
+ * first match.
+ */
 static double
 fetched_share(const HjgCandidate *candidate, const Path *lookup)
 {
@@ -169,7 +174,7 @@ fetched_share(const HjgCandidate *candidate, const Path *lookup)
 	return factors->outer_match_frac * 2 / (factors->match_count + 1) + (1 - factors->outer_match_frac) / Max(lookup->rows, 1);
 }
 
-/* Find the cheapest look-up in an index of rel that this side can drive, and price the loop; NULL: none. */
+/* Find the cheapest look-up in an index of rel for this driving path, and price the loop; NULL: none. */
 static const Path *
 find_loop(const HjgCandidate *candidate, const Path *driver, const RelOptInfo *rel, double result_rows, Cost *price)
 {
@@ -204,21 +209,24 @@ describe_lookups(const HjgCandidate *candidate, HjgQueryFacts *facts, const Path
 	};
 }
 
-/* Predict what a loop spends on reading its driving side, of what is in our prediction or saved there. */
+/* Predict the time in which a loop reads its driving side, which the node's prediction includes or saves. */
 static double
 driving_ns(double saved_ns, const HjgScanTimes *scan)
 {
 	return scan->own_ns > 0 ? scan->core_ns + scan->read_ns : saved_ns;
 }
 
-/* Times of the two, beside the driving side, by core's estimate of its rows and by that of a risk. */
+/*
+ * Times of the node's join and of a loop, without the driving side, by core's estimate of its rows and by the estimate of a
+ * risk.
+ */
 typedef struct LoopTimes
 {
 	double		ours_ns;
 	double		loop_ns;
 	double		ours_risk_ns;
 	double		loop_risk_ns;
-	double		driver_ns;		/* of the driving side, by the first estimate */
+	double		driver_ns;		/* of the driving side, by core's estimate */
 } LoopTimes;
 
 static LoopTimes
@@ -242,7 +250,10 @@ compare_loop(const HjgCandidate *candidate, const HjgOffer *offer, const HjgRiva
 	return times;
 }
 
-/* Does the loop take less time, or would ours take much more by core's estimate of rows, however likely a larger number of them is? */
+/*
+ * Is the loop preferred? Yes if it takes less time by both estimates; or if the node's join takes much more by core's,
+ * because nobody knows how likely more rows are.
+ */
 static bool
 is_loop_preferred(const LoopTimes *times, double margin)
 {
@@ -251,14 +262,14 @@ is_loop_preferred(const LoopTimes *times, double margin)
 	return times->ours_risk_ns * margin >= times->loop_risk_ns || times->ours_ns - times->loop_ns > times->driver_ns * MOST_REGRET;
 }
 
-/* Find out how many times as many rows than core expects a side may have that drives a loop. */
+/* Get the factor by which core may expect too few rows of a side that drives a loop. */
 static double
 driving_risk(PlannerInfo *root, const RelOptInfo *driving)
 {
 	return IS_SIMPLE_REL(driving) ? 1 : hjg_planner_risk(root, driving->relids);
 }
 
-/* Compare with a loop that the inner side drives, or the outer one. */
+/* Is a loop driven by the inner or the outer side preferred? */
 static bool
 is_loop_faster(PlannerInfo *root, const HjgCandidate *candidate, const HjgOffer *offer, bool inner_drives, Cost hash_price)
 {
@@ -316,7 +327,7 @@ find_rival(PlannerInfo *root, const HjgCandidate *candidate, bool partial)
 
 	if (path == NULL)
 		return (HjgRival) {0};
-	/* where but the first rows may be wanted the rival is left to hand them out, a merge in their order, too */
+	/* if the first rows may be enough, the rival is left to return them, a merge also in their order */
 	if (!joinrel->consider_startup && is_index_merge(candidate, path))
 		return (HjgRival) {.price = path->total_cost};
 	if (candidate->consider_startup || root->limit_tuples >= 0 || !is_long_loop(root, candidate, path))
@@ -354,7 +365,7 @@ hjg_planner_faster_rival(PlannerInfo *root, const HjgCandidate *candidate, const
 {
 	const JoinType jointype = candidate->jointype;
 	const bool	preserves_inner = jointype == JOIN_RIGHT || HJG_IS_BUILD_ONLY(jointype);
-	/* where core has no join of this order, of the other one */
+	/* for an order that core cannot join in, compare with core's join in the other order */
 	const bool	mirrored = HJG_IS_BUILD_ONLY(jointype) && !HJG_CORE_MIRRORS(jointype == HJG_JOIN_RIGHT_ANTI ? JOIN_ANTI : JOIN_SEMI);
 	const Path *outer = mirrored ? offer->inner : offer->outer;
 	const Path *inner = mirrored ? offer->outer : offer->inner;

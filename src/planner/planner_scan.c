@@ -1,9 +1,9 @@
 /*
  * planner_scan.c
- *	  Describe to the model what reading a table takes whose pages the node reads itself: which columns, where in the row they lie, and
- *	  which conditions are evaluated in vectors.
+ *	  Describes to the model how the node reads a table: which columns, where they are in the row, and which conditions are
+ *	  evaluated in vectors.
  *
- * Once a query and table.  What is simple the room "scan" decides, here as when it runs.
+ * It runs once for each table of a query. The room "scan" decides which conditions are simple, here and at run time.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 #include "planner/hjg_planner_path.h"
 #include "scan/hjg_scan.h"
 
-/* A search in a list takes so much more for each time that the list is doubled. */
+/* A search in a list takes this much more for each doubling of the list. */
 #define DOUBLED_LIST 0.5
 
 static HjgTestKind
@@ -38,18 +38,18 @@ test_kind(HjgFilterKind kind)
 	}
 }
 
-/* Add the tests of a condition, of whose tests a row is asked such a part. */
+/* Add the tests of a condition; part: their number for each row. */
 static void
 count_tests(const HjgFilter *filter, double part, double *tests)
 {
 	for (int i = 0; i < filter->nargs; i++)
 		count_tests(filter->args[i], part, tests);
-	/* two columns are loaded for one test */
+	/* a test of two columns reads both */
 	if (filter->nargs == 0)
 		tests[test_kind(filter->kind)] += filter->kind == HJG_FILTER_COLUMNS || filter->kind == HJG_FILTER_NUMERIC_COLUMNS ? 2 * part : part;
 }
 
-/* Count core's operators in a condition, each element of a list that is looked at included. */
+/* Count core's operators in a condition, with each element of a list that is compared. */
 static double
 count_operators(PlannerInfo *root, RestrictInfo *rinfo)
 {
@@ -66,8 +66,8 @@ is_fixed_only(const double *tests)
 }
 
 /*
- * Count the lines of a row that reading these columns walks over, behind those that are fetched ahead.  Attributes there are taken
- * to be as wide as all others behind the fixed ones.
+ * Count the cache lines of a row that reading these columns walks over, after those that are fetched ahead. Attributes there
+ * are assumed to have the average width of all that are not fixed.
  */
 static double
 count_walked_lines(TupleDesc desc, double row_bytes, const HjgRowColumns *columns)
@@ -91,7 +91,7 @@ describe_columns(TupleDesc desc, double row_bytes, int ncolumns, const AttrNumbe
 	return (HjgColumnsRead) {columns.nfixed, columns.nsteps, columns.nvarlenas};
 }
 
-/* Find the last attribute that these conditions look at, from number first on; 0: none. */
+/* Find the last attribute that the conditions from number `first` on read; 0: none. */
 static AttrNumber
 last_attribute(const List *quals, int first, Index relid)
 {
@@ -123,8 +123,8 @@ tested_share(const HjgSimpleConditions *simple, const double *shares, int n)
 }
 
 /*
- * Describe the conditions.  A test in vectors of values of fixed width is made for all rows, as that is faster than to pick some; of others, for
- * those that have passed before.
+ * Describe the conditions. A vector test of fixed-width values is made for all rows, which is faster than selecting some;
+ * other tests for the rows that have passed before.
  */
 static void
 describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, double row_bytes, HjgTableScan *scan)
@@ -166,7 +166,7 @@ describe_conditions(PlannerInfo *root, const RelOptInfo *rel, TupleDesc desc, do
 		}
 		else if (n == simple.n)
 			scan->core_share = passing;
-		/* the survivors of the simple ones are asked all by core's code, one after the other */
+		/* core's scan evaluates each condition for the rows that have passed before */
 		if (n < simple.n && is_fixed_only(tests))
 			scan->all_tests += operators * passing;
 		else

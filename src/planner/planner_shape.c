@@ -1,6 +1,6 @@
 /*
  * planner_shape.c
- *	  Describe a join of two paths to the model: rows, columns, keys, pairs, memory.
+ *	  Describes a join of two paths to the model: rows, columns, keys, pairs, memory.
  */
 #include "postgres.h"
 
@@ -14,17 +14,17 @@
 #include "planner/hjg_planner_path.h"
 #include "rows/hjg_rows.h"
 
-/* More for the engine's table, which is counted at its largest when it is decided whether a partition fits. */
+/* More for the engine's table, whose largest size counts when partitions are chosen. */
 #define PARTITION_ROW_BYTES 40
 
-/* Bytes for whether all rows fit, on the average; and for a value that is not in its row. */
+/* Further bytes of a row, on average, when memory is checked; and of a value that is not in its row. */
 #define FULL_ROW_BYTES 12
 #define FULL_VARLENA_BYTES 8
 
-/* A pair that is dropped by the number of its build row takes such a part of one whose row is made. */
+/* Time of a pair that is dropped by the number of its build row, as a share of one whose row is made. */
 #define DROPPED_PAIR 0.1
 
-/* With fewer rows than that, other tables than an array by key take no longer that matters. */
+/* With fewer rows an array by key has no notable advantage over other tables. */
 #define LEAST_DENSE_ROWS 8192
 
 double
@@ -35,7 +35,7 @@ hjg_planner_participants(const Path *path)
 	return Max(path->parallel_workers + Max(leader_share, 0), 1);
 }
 
-/* Estimate the pairs that match on the keys, those that a residual qual drops included. */
+/* Estimate the pairs that match on the keys, with those that a residual qual drops. */
 static double
 estimate_matches(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows)
 {
@@ -56,13 +56,11 @@ estimate_matches(PlannerInfo *root, const HjgCandidate *candidate, double outer_
 }
 
 /*
- * Estimate the pairs that the engine returns.  Where the first match decides a probe row, one; or, with residual
- * quals, those up to the first that passes.  That one is expected as far into the
- * row's candidates as if those that pass were spread evenly, and a row that has none is
- * expected to have hardly a candidate: both as core prices its hash join, to which this
- * is compared.
+ * Estimate the pairs that the engine returns. If the first match of a probe row is enough, one; with residual quals, those up
+ * to the first that passes. The passing ones are assumed to be spread evenly among a row's candidates, and a row without any
+ * to have hardly a candidate: both as core prices its hash join, to which this is compared.
  *
- * What share of the outer rows has a partner core knows of semi and anti joins alone (planner_core.c).
+ * Only for semi and anti joins does core know the share of outer rows with a partner (planner_core.c).
  */
 static pg_noinline double
 estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double outer_rows, double inner_rows,
@@ -83,7 +81,7 @@ estimate_uncommon_pairs(PlannerInfo *root, const HjgCandidate *candidate, double
 		(outer_rows - matched_rows) * Min(row_pairs, 1.0);
 }
 
-/* Estimate the pairs: in most joins they are the rows that core expects. */
+/* Estimate the pairs: in most joins the rows that core expects. */
 static double
 estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *path, double outer_rows, double inner_rows)
 {
@@ -95,8 +93,8 @@ estimate_pairs(PlannerInfo *root, const HjgCandidate *candidate, const Path *pat
 }
 
 /*
- * Estimate the share of the outer rows that have a partner.  Where core does not tell, no more
- * can be said than that each has its share of the pairs.
+ * Estimate the share of the outer rows with a partner. If core does not know it, assume that each row has its share of the
+ * pairs.
  */
 static double
 estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
@@ -109,9 +107,9 @@ estimate_partnered(const HjgCandidate *candidate, const HjgJoinShape *shape)
 }
 
 /*
- * Estimate, for joins that return build rows alone, the pairs whose rows are made, for conditions or results.  A build row
- * is done with at its first match: the engine returns its other pairs too, which are dropped by their numbers.  What core knows of the join
- * it knows of the mirrored one, whose outer side is this one's build side.
+ * Estimate the pairs whose rows are made, for conditions or results, in joins that return build rows only. A build row needs
+ * no more than its first match: the engine returns its other pairs, too, which are dropped by their numbers. Core's factors
+ * are those of the mirrored join, whose outer side is this join's build side.
  */
 static pg_noinline double
 estimate_made_pairs(const HjgCandidate *candidate, const HjgJoinShape *shape, double build_rows)
@@ -122,7 +120,7 @@ estimate_made_pairs(const HjgCandidate *candidate, const HjgJoinShape *shape, do
 	const double row_pairs = shape->pairs / share / Max(build_rows, 1);
 	double		made = candidate->jointype == HJG_JOIN_RIGHT_SEMI ? matched : build_rows - matched;
 
-	/* all candidates of a row without a match, and of others those up to the first one, as above */
+	/* all candidates of a row without a match, and those of other rows up to the first match, as above */
 	if (list_length(candidate->extra->restrictlist) > list_length(candidate->hashclauses))
 		made = matched * Max(row_pairs * 2.0 / (factors->match_count + 1.0), 1.0) + (build_rows - matched) * row_pairs +
 			(candidate->jointype == HJG_JOIN_RIGHT_ANTI ? build_rows - matched : 0);
@@ -130,14 +128,14 @@ estimate_made_pairs(const HjgCandidate *candidate, const HjgJoinShape *shape, do
 	return made + Max(shape->pairs - made, 0) * DROPPED_PAIR;
 }
 
-/* Is the path a join of ours that hands over vectors (node_chain.c decides again)? */
+/* Is the path a join of the node that returns vectors (node_chain.c decides again)? */
 static bool
 gives_vectors(const Path *path, const HjgSideFacts *side)
 {
 	return hjg_direct_scan && hjg_planner_is_ours(path) && side->plain;
 }
 
-/* Predict the reading of so many of its rows, if the path is a scan of a table that the node reads itself; else it takes nothing. */
+/* Predict the reading of so many rows, if the path is a scan of a table that the node reads itself; else no time. */
 static HjgScanTimes
 direct_scan(const HjgCandidate *candidate, const Path *path, const HjgSideFacts *side, double rows)
 {
@@ -147,8 +145,8 @@ direct_scan(const HjgCandidate *candidate, const Path *path, const HjgSideFacts 
 }
 
 /*
- * Will the hash table be an array by key?  By the engine's rule (engine_direct.c), if the build side is a table, as far as statistics
- * tell.  Of the least and greatest values a condition leaves out, nothing is known.
+ * Will the hash table be an array by key? Apply the engine's rule (engine_direct.c) to the statistics, if the build side is a
+ * table. They do not say which of the least and greatest values a condition removes.
  */
 static bool
 are_keys_dense(const HjgCandidate *candidate, double build_rows)
@@ -205,7 +203,7 @@ hjg_planner_describe(PlannerInfo *root, HjgCandidate *candidate, const Path *pat
 	shape->probe_width = outer_path->pathtarget->width;
 	shape->probe_vectors = gives_vectors(outer_path, outer);
 	shape->probe_scan = direct_scan(candidate, outer_path, outer, shape->probe_rows);
-	/* participants that share a build side add up their memory, too */
+	/* participants that share a build side share their memory, too */
 	shape->build_bytes = shape->build_rows * row_bytes;
 	if (shape->build_rows * (row_bytes + FULL_ROW_BYTES + FULL_VARLENA_BYTES * inner->nvarlenas) > hash_memory)
 		shape->spill_passes = hjg_model_spill_passes(build_rows * (row_bytes + PARTITION_ROW_BYTES), hash_memory,

@@ -1,9 +1,9 @@
 /*
  * planner_trace.c
- *	  Report why joins and groupings are left to core (hjoin_gpu.explain_declined).
+ *	  Reports why joins and groupings are left to core (hjoin_gpu.explain_declined).
  *
  * The hook is called for a join in both orders of its sides, and for some joins as several types; each call ends with a
- * verdict. Verdicts are collected while a query is planned, and reported at the end for the pairs that were accepted in no
+ * verdict. Verdicts are collected while a query is planned, and reported at the end for pairs that were accepted in neither
  * order. Planning is the same whether they are collected or not.
  */
 #include "postgres.h"
@@ -14,7 +14,7 @@
 #include "base/hjg_base.h"
 #include "planner/hjg_planner_path.h"
 
-/* The strongest verdict on a pair of sides; of equally strong ones, the last. */
+/* The strongest verdict on a pair of sides; of equally strong verdicts, the last. */
 typedef struct Verdict
 {
 	Relids		outer;

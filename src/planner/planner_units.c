@@ -1,7 +1,7 @@
 /*
  * planner_units.c
- *	  Find the unit costs by which paths are priced, the calibrated ones with the cost overrides that are set, and
- *	  the nanoseconds that PostgreSQL's cost unit stands for in a join.
+ *	  Finds the unit costs by which paths are priced: the calibrated ones with the cost overrides that are set, and the
+ *	  nanoseconds of PostgreSQL's cost unit in a join.
  */
 #include "postgres.h"
 
@@ -15,7 +15,7 @@
 
 const HjgPlannerSources *hjg_planner_sources;
 
-/* Convert a cost override that is set to nanoseconds; else return the calibrated value. */
+/* Convert a cost override to nanoseconds if it is set; else return the calibrated value. */
 static double
 overridden_ns(double override, double calibrated_ns, double unit_ns)
 {
@@ -29,7 +29,7 @@ is_any_overridden(void)
 		hjg_probe_tuple_cost >= 0 || hjg_emit_tuple_cost >= 0 || hjg_transfer_cost >= 0;
 }
 
-/* Put the cost overrides that are set in the place of unit costs. */
+/* Replace unit costs by the cost overrides that are set. */
 static void
 override_costs(HjgUnitCosts *costs, double unit_ns)
 {
@@ -38,7 +38,7 @@ override_costs(HjgUnitCosts *costs, double unit_ns)
 	costs->direct_tuple_ns = overridden_ns(hjg_marshal_tuple_cost, costs->direct_tuple_ns, unit_ns);
 	costs->build_tuple_ns = overridden_ns(hjg_build_tuple_cost, costs->build_tuple_ns, unit_ns);
 	if (hjg_build_tuple_cost >= 0)
-		costs->memory_mb_ns = 0;	/* the override covers all that a build row costs */
+		costs->memory_mb_ns = 0;	/* the override is the whole cost of a build row */
 	costs->probe_tuple_ns = overridden_ns(hjg_probe_tuple_cost, costs->probe_tuple_ns, unit_ns);
 	costs->emit_tuple_ns = overridden_ns(hjg_emit_tuple_cost, costs->emit_tuple_ns, unit_ns);
 	costs->transfer_mb_ns = overridden_ns(hjg_transfer_cost, costs->transfer_mb_ns, unit_ns);
@@ -65,12 +65,11 @@ hjg_planner_unit_costs(HjgUnitCosts *costs, double build_rows)
 	return unit_ns;
 }
 
-/* ---------- of a query, and of a join ---------- */
+/* ---------- for a query and for a join ---------- */
 
 /*
- * Count the rows of the hash table by which core's price is understood: of the smaller side, whichever we
- * build of, as a larger table must not make a path cheaper; of a side that core would
- * divide into batches, those of a batch.
+ * Count the rows of the hash table for which core's price is converted to time: those of the smaller side, whichever side is
+ * built, because a larger table must not make a path cheaper; if core would divide that side into batches, those of a batch.
  */
 static double
 core_table_rows(const HjgCandidate *candidate)

@@ -1,9 +1,9 @@
 /*
  * planner_vocabulary.c
- *	  Know the aggregates and the arithmetic that the node evaluates itself, many rows at a time.
+ *	  The aggregates and the arithmetic that the node evaluates itself, many rows at a time.
  *
- * Both count by their function, never by name or type: what a user defines is not known here.  Results do not
- * depend on the order of the rows: no floats.
+ * They are identified by their function, never by name or type, so functions of users are not among them. Results do not
+ * depend on the order of the rows: there are no floats.
  */
 #include "postgres.h"
 
@@ -17,7 +17,7 @@ typedef struct KnownAggregate
 	HjgAggregateKind kind;
 } KnownAggregate;
 
-/* Extremes of values whose order is that of the integers which they are stored as. */
+/* Extremes of values that are ordered like the integers by which they are stored. */
 #define EXTREMES(type) \
 	{F_MIN_##type, HJG_AGGREGATE_LEAST}, \
 	{F_MAX_##type, HJG_AGGREGATE_GREATEST}
