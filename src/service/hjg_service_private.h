@@ -23,19 +23,16 @@ typedef struct HjgHeldList
 	int			room;
 } HjgHeldList;
 
-/*
- * A probe batch from its opening to its closing.  All that decides over memory
- * is kept here.
- */
+/* A probe batch from its opening to its closing. Everything that decides about memory is kept here. */
 typedef struct HjgBatch
 {
 	bool		open;
-	bool		submitted;		/* a round was submitted and not yet waited for */
+	bool		submitted;		/* a round was submitted, and nothing has waited for it yet */
 	HjgHeldList inputs;
 	HjgHeldList results;
 	HjgPair   **pages;
 	uint64		nrows;
-	bool		has_payload;		/* all inputs have their payload columns with them */
+	bool		has_payload;		/* all inputs have their payload columns */
 	uint32		round;
 	HjgCursor	cursor;			/* of the last good round */
 } HjgBatch;
@@ -43,11 +40,11 @@ typedef struct HjgBatch
 /* A job whose query waits for its next fetch. */
 typedef struct HjgSuspension
 {
-	bool		marked;			/* in the arena, as suspended */
+	bool		marked;			/* marked in the arena as suspended */
 	uint32		count;			/* of suspensions */
-	int			idle_share;		/* found to be within this bound */
-	void	   *holder;			/* can do without the job */
-	const void *query;			/* that the job is a part of, or NULL */
+	int			idle_share;		/* bound within which the job was found */
+	void	   *holder;			/* the owner that can do without the job */
+	const void *query;			/* query of the job, or NULL */
 } HjgSuspension;
 
 /* The last heartbeat that was seen, of the job or of the device process. */
@@ -82,13 +79,13 @@ struct HjgJob
 	bool		shared;			/* there may be attached handles */
 	bool		submitted;		/* the device process may have seen it */
 	HjgSuspension suspension;
-	HjgReason	reason;			/* why it failed; final */
+	HjgReason	reason;			/* reason of its failure; final */
 	HjgDeviceId device;
 
-	HjgHeldList loose;			/* leased and not yet added to anything */
+	HjgHeldList loose;			/* leased, and not added to an operation */
 	HjgHeldList build;
 	uint64		build_limit;	/* highest build row number + 1 */
-	bool		build_has_payload;	/* all build inputs have their payload columns with them */
+	bool		build_has_payload;	/* all build inputs have their payload columns */
 	HjgBatch	batches[HJG_MAX_BATCHES];
 
 	HjgHeartbeat heartbeat;
@@ -96,8 +93,8 @@ struct HjgJob
 };
 
 /*
- * service_lease.c: a handle for a slot that is leased, in the list of this process's
- * jobs.  reserve makes sure that the next one cannot fail for want of memory.
+ * service_lease.c: make a handle for a leased slot, in the list of this process's jobs. hjg_service_reserve_job() makes sure
+ * that the next one cannot fail for lack of memory.
  */
 extern void hjg_service_reserve_job(void);
 extern HjgJob *hjg_service_make_job(const HjgJoinSpec *spec, uint32 job_ix, uint32 generation);
@@ -111,26 +108,26 @@ hjg_service_share(void)
 
 extern HjgShareOwner hjg_service_share_myself(void);
 
-/* Leasing one slot or one slab, in turn. */
+/* A wait for a slot or a slab, in a queue. */
 typedef struct HjgTurn
 {
 	HjgShareKind kind;
 	HjgShareOwner owner;
-	bool		shared;			/* other processes hold what is counted as this owner's */
-	bool		patient;		/* wait if need be, for a short bounded time */
-	bool		tried;			/* since the last look */
+	bool		shared;			/* other processes hold resources that count as this owner's */
+	bool		patient;		/* wait if necessary, for a short bounded time */
+	bool		tried;			/* since the last check */
 	bool		slept;
-	uint64		since_ns;		/* when it began to wait, and how long it may */
+	uint64		since_ns;		/* start of the wait, and its end at the latest */
 	uint64		until_ns;
 } HjgTurn;
 
 /*
- * Wait for the caller's turn to try.  False and a reason when it may have nothing in time.  After the last try, also after
- * one that succeeded, hjg_turn_end().
+ * Wait for the caller's turn to try. False and a reason if it can have nothing in time. After the last try, successful or
+ * not, call hjg_turn_end().
  */
 extern bool hjg_turn_wait(HjgTurn *turn, HjgReason *reason);
 extern void hjg_turn_end(HjgTurn *turn);
-/* Wait no more, whatever for. */
+/* Leave the queue. */
 extern void hjg_turn_leave(void);
 
 /* service_release.c */
@@ -139,35 +136,38 @@ extern void hjg_service_register_callbacks(void);
 
 /* service_device.c */
 /*
- * Find the place of the device that the settings ask for, or, under auto, that is wished for, if it is ready, and otherwise of the cpu
- * engine; -1 when it is not there.
+ * Find the index of the device that the settings name, or, under auto, of the wished device if it is ready, else of the cpu
+ * engine; -1 if there is none.
  */
 extern int	hjg_service_find_device(HjgDeviceId wish);
-/* Find out what is at a place of the table; ANY beyond its end. */
+/* Get the device at an index of the table; ANY beyond its end. */
 extern HjgDeviceId hjg_service_device_id(uint32 device_ix);
-/* Supervisor, while no device process lives: have the next one count a failure of the device, as if this one had died in its driver. */
+/*
+ * Let the next device process count a failure of the device, as if the last one had died in its driver; called by the
+ * supervisor while no device process runs.
+ */
 extern void hjg_service_blame(uint32 device_ix);
 
 /* service_supervisor.c */
-/* Explain, for the log and for views, why there is no device process.  Valid until the next call. */
+/* Explain, for the log and for views, why there is no device process. Valid until the next call. */
 extern const char *hjg_down_text(HjgDownCause cause, uint32 detail);
 
 /* service_wake.c */
-/* Have the supervisor look after things now. */
+/* Wake the supervisor for a check now. */
 extern void hjg_supervisor_poke(void);
-/* Tell the supervisor that work begins, which it watches while it is under way. */
+/* Tell the supervisor that work begins, which it then watches. */
 extern void hjg_supervisor_watch(void);
-/* Wake, as something was given back, who comes first among those who wait for a slot or a slab. */
+/* Wake the first in the queues for a slot and for a slab, after something was released. */
 extern void hjg_wake_next(void);
-/* Wake those who wait for the job; called by the supervisor. */
+/* Wake the processes that wait for the job; called by the supervisor. */
 extern void hjg_wake_waiters(uint32 job_ix);
-/* Supervisor: likewise of all jobs that the device process has asked it to wake someone for. */
+/* Wake the processes of all jobs for which the device process has requested it; called by the supervisor. */
 extern void hjg_wake_relayed(void);
 
 /* service_spawn.c */
 extern pid_t hjg_spawn_device(int *sock, const char **step, int *error);
 extern const char *hjg_spawn_path(void);
-/* Does no process hold the arena's lock any more? */
+/* Has every process released the arena's lock? */
 extern bool hjg_spawn_none_alive(void);
 
 /* service_calibration.c */
@@ -176,7 +176,7 @@ extern void hjg_service_calibration_load(void);
 /* service_machine.c */
 typedef struct HjgMachine
 {
-	int			cpus;			/* that the server may use */
+	int			cpus;			/* CPUs that the server may use */
 	int			memory_mb;
 	char		model[128];		/* of the processors */
 } HjgMachine;

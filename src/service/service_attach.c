@@ -1,6 +1,6 @@
 /*
  * service_attach.c
- *	  One job for several processes: naming it, and attaching to it.
+ *	  One job for several processes: its name, and attaching to it.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@ hjg_job_attach(HjgJobName name, const HjgJoinSpec *spec, HjgReason *reason)
 	job = hjg_service_make_job(spec, name.job_ix, name.generation);
 	job->attached = true;
 
-	/* being entered as a participant, look whether the job is still there */
+	/* check that the job exists only after this process is entered as a participant */
 	*reason = HJG_REASON_NO_SLOT;
 	if (job->participant < 0 || !hjg_slot_leased(job->slot, job->generation))
 	{

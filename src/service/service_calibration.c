@@ -1,13 +1,10 @@
 /*
  * service_calibration.c
- *	  The calibrated unit costs: an array in the arena, kept in a file of the
- *	  data directory.
+ *	  The calibrated unit costs: an array in the arena, and a file in the data directory.
  *
- * In the arena a sequence number guards the array: odd while it is written,
- * 0 while it was never set.  The file is text: a first line with name and
- * version, one with the machine that was measured, one value a line, and a last line
- * with a checksum of all before it.  It travels with copies of the data directory,
- * so what another machine has measured is not taken.
+ * In the arena a sequence number guards the array: odd while it is written, 0 if it was never set. The file is text: a line
+ * with name and version, a line with the machine that was measured, one value a line, and a checksum of all these lines. The
+ * file is copied with the data directory, so the calibration of another machine is ignored.
  */
 #include "postgres.h"
 
@@ -37,7 +34,7 @@ typedef enum FileState
 	FILE_FITS,
 	FILE_OF_ANOTHER_MACHINE,
 	FILE_DAMAGED,
-	FILE_UNREADABLE				/* and errno says why */
+	FILE_UNREADABLE				/* errno has the reason */
 } FileState;
 
 static unsigned
@@ -69,7 +66,7 @@ hjg_service_calibration_version(void)
 		__atomic_load_n(&hjg_arena_map.control->calibration_seq, __ATOMIC_ACQUIRE);
 }
 
-/* Publish the values; no error may be raised in here. */
+/* Publish the values; must not raise an error. */
 static void
 publish_values(const double *values)
 {
@@ -91,7 +88,7 @@ publish_values(const double *values)
 	__atomic_store_n(&control->calibration_seq, seq + 2, __ATOMIC_SEQ_CST);
 }
 
-/* Put together what the file holds of the values. */
+/* Format the file's content for the values. */
 static void
 format_file(StringInfo text, const double *values)
 {
@@ -105,7 +102,7 @@ format_file(StringInfo text, const double *values)
 	appendStringInfo(text, CHECKSUM_FORMAT, checksum_of(text->data, text->len));
 }
 
-/* Replace the file.  Whatever fails, no temporary file stays, and the old file is as it was. */
+/* Replace the file. After a failure there is no temporary file, and the old file is unchanged. */
 static void
 write_file(const double *values)
 {
@@ -124,7 +121,7 @@ write_file(const double *values)
 	good = write(fd, text.data, text.len) == text.len && pg_fsync(fd) == 0;
 	if (!good || CloseTransientFile(fd) != 0)
 	{
-		/* a write that is cut short sets no errno, and means a full disk */
+		/* a short write sets no errno, and means a full disk */
 		int			saved = errno != 0 ? errno : ENOSPC;
 
 		unlink(path);
@@ -157,7 +154,7 @@ hjg_service_calibration_set(const double values[HJG_CALIBRATION_VALUES])
 	publish_values(values);
 }
 
-/* Read the machine's line, and go on to the next one; false where it is none. */
+/* Parse the machine's line, and go to the next line; false if it is malformed. */
 static bool
 parse_machine(char **at, HjgMachine *machine)
 {
@@ -175,7 +172,7 @@ parse_machine(char **at, HjgMachine *machine)
 	return true;
 }
 
-/* Parse a text as format_file() makes it, and nothing else; a zero byte ends it. */
+/* Parse the exact format of format_file(); a zero byte ends the text. */
 static bool
 parse_file(char *text, HjgMachine *machine, double *values)
 {
@@ -197,7 +194,7 @@ parse_file(char *text, HjgMachine *machine, double *values)
 	return strcmp(at, checksum) == 0;
 }
 
-/* Read the file, as far as there is one that holds for this machine; values are then set. */
+/* Read the file; FILE_FITS if it was measured on this machine, and values are set. */
 static FileState
 read_file(double *values, HjgMachine *measured)
 {
@@ -207,7 +204,7 @@ read_file(double *values, HjgMachine *measured)
 	size_t		n;
 	HjgMachine	here;
 
-	/* nothing else may be opened: a pipe would wait for its writer */
+	/* do not open anything else: a pipe would wait for its writer */
 	if (stat(CALIBRATION_FILE, &st) != 0)
 		return errno == ENOENT ? FILE_ABSENT : FILE_UNREADABLE;
 	if (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES)
@@ -255,7 +252,7 @@ hjg_service_calibration_state(void)
 	return "default";
 }
 
-/* Remove the files of writers that ended before they were done, as in a crash of the server. */
+/* Remove files of writers that ended early, as in a crash of the server. */
 static void
 remove_stale_files(void)
 {
@@ -271,7 +268,7 @@ remove_stale_files(void)
 	FreeDir(dir);
 }
 
-/* Load the calibration; called by the supervisor at its start. */
+/* Publish the file's calibration; called by the supervisor at its start. */
 void
 hjg_service_calibration_load(void)
 {

@@ -1,11 +1,10 @@
 /*
  * service_client.c
- *	  A backend's jobs: handing over inputs, submitting.  How much a backend may lease is decided in
- *	  service_share.c; jobs begin in service_lease.c and end in service_release.c, waiting is in service_wait.c.
+ *	  A backend's jobs: adding inputs, submitting. service_share.c decides how much a backend may lease; jobs begin in
+ *	  service_lease.c and end in service_release.c; service_wait.c waits.
  *
- * Order of things, so that nothing is lost on an error: memory that is needed to
- * remember a slab is allocated before the slab is leased, and nothing is reported before it
- * is remembered, as sending a message may end in a cancel or an exit.
+ * Order, so that no slab is lost on an error: the memory for the number of a slab is allocated before the slab is leased, and
+ * nothing is reported before the number is stored, because sending a message may end in a cancel or an exit.
  */
 #include "postgres.h"
 
@@ -14,7 +13,7 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-/* Make room for n more. */
+/* Make space for n more slabs. */
 static void
 held_reserve(HjgHeldList *list, int n)
 {
@@ -40,7 +39,7 @@ count_slabs(HjgJob *job, int n)
 		job->stats.max_slabs = Max(job->stats.max_slabs, nslabs);
 }
 
-/* Lease a slab into a list that has room for it; or a reason why not. */
+/* Lease a slab into a list that has space for it; false and a reason if there is none. */
 static bool
 lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use, bool patient, HjgReason *reason)
 {
@@ -51,7 +50,7 @@ lease_slab(HjgJob *job, HjgHeldList *list, HjgSlabUse use, bool patient, HjgReas
 		slab_ix = hjg_slab_lease(&hjg_arena_map, job->slab_owner, job->role, use);
 	if (slab_ix != HJG_NO_SLAB)
 	{
-		/* whatever the owner writes until it says how much it was */
+		/* the owner may write any part of it, until it sets the real size */
 		hjg_arena_map.slabs[slab_ix].dirty_bytes = HJG_SLAB_BYTES;
 		list->slabs[list->n++] = slab_ix;
 		count_slabs(job, 1);
@@ -89,7 +88,7 @@ add_input(HjgJob *job, HjgOp *op, HjgSideId side, HjgHeldList *list, uint32 slab
 	job->loose.slabs[i] = job->loose.slabs[--job->loose.n];
 	list->slabs[list->n++] = slab_ix;
 
-	/* the keys are never looked at beyond the rows, but slabs are leased zeroed */
+	/* nothing reads beyond the last row, but slabs are leased zeroed */
 	hjg_arena_map.slabs[slab_ix].dirty_bytes = has_payload ?
 		hjg_input_payload_off(key_width, payload_bytes) + nrows * payload_bytes : nrows * key_width;
 	if (!hjg_op_add_input(&hjg_arena_map, op, job->slab_owner, slab_ix, nrows, first_row, has_payload))
@@ -152,7 +151,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 	HjgOp	   *op;
 
 	*reason = HJG_REASON_NONE;
-	/* other handles of the job take theirs at the same time */
+	/* other handles of the job open batches at the same time */
 	while (b < HJG_MAX_BATCHES &&
 		   (job->batches[b].open ||
 			!hjg_op_move(&job->report->batches[b], job->generation, HJG_OP_FREE, HJG_OP_FILLING)))
@@ -169,7 +168,7 @@ hjg_job_batch_open(HjgJob *job, uint64 result_pairs, HjgReason *reason)
 		pfree(batch->pages);
 	batch->pages = NULL;
 	batch->pages = MemoryContextAlloc(TopMemoryContext, nslabs * sizeof(HjgPair *));
-	/* a smaller place for results means more rounds, nothing worse */
+	/* less space for results only means more rounds */
 	while (batch->results.n < nslabs && lease_slab(job, &batch->results, HJG_SLAB_RESULT, batch->results.n == 0, reason))
 		;
 	if (batch->results.n == 0)
@@ -250,7 +249,7 @@ hjg_job_batch_close(HjgJob *job, int batch_no)
 
 	if (batch->submitted && !hjg_op_move(op, job->generation, HJG_OP_QUEUED, HJG_OP_DRAINING) &&
 		!hjg_op_move(op, job->generation, HJG_OP_READY, HJG_OP_DRAINING) && !over)
-		return;					/* it runs: its slabs go back with the job */
+		return;					/* a round runs: its slabs are released with the job */
 
 	state = (HjgOpState) hjg_op_state(op);
 	hjg_op_move(op, job->generation, state, HJG_OP_FREE);

@@ -1,9 +1,8 @@
 /*
  * service_device.c
- *	  Which device a job is for: what the settings name, as far as it is there and ready, and
- *	  what the planner has to know of a GPU.
+ *	  Chooses the device of a job: the one that the settings name, if it is ready; and finds facts of devices for the planner.
  *
- * Devices stand in the arena's device half: no text there is trusted to end.
+ * Devices are in the arena's device half, so no text there is trusted to end.
  */
 #include "postgres.h"
 
@@ -17,7 +16,7 @@ is_ready(int device_ix)
 	return __atomic_load_n(&hjg_arena_map.view.block->devices[device_ix].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_READY;
 }
 
-/* Read its kind and number, which another process may change. */
+/* Read a device's kind and number, which another process may change. */
 static HjgDeviceId
 id_of(int device_ix)
 {
@@ -59,7 +58,7 @@ jobs_on(int device_ix)
 	return n;
 }
 
-/* Find the ready device of that name, or, without a number, of that kind with the fewest jobs; -1 when there is none. */
+/* Find the ready device of that name, or, without a number, the one of that kind with the fewest jobs; -1 if there is none. */
 static int
 find_device(HjgDeviceId wanted)
 {
@@ -105,7 +104,7 @@ describe_gpu(int device_ix, HjgGpuFacts *facts)
 	hjg_check_text_copy(facts->description, device->description, sizeof(facts->description));
 }
 
-/* Find the GPU that the settings ask for or leave the choice of; -1 when there is none. */
+/* Find the ready GPU with this number, or, without a number, that with the fewest jobs; -1 if there is none. */
 static int
 find_gpu(int number)
 {

@@ -1,6 +1,6 @@
 /*
  * service_lease.c
- *	  The beginning of a backend's job: a slot, and a handle for it.
+ *	  The beginning of a backend's job: it leases a slot and makes a handle for it.
  */
 #include "postgres.h"
 
@@ -11,7 +11,7 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-/* An error after this leaves the struct for the next job. */
+/* Memory for the next handle; an error before its use leaves it for a later job. */
 static HjgJob *spare = NULL;
 
 void
@@ -69,7 +69,7 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 
 	hjg_service_reserve_job();
 	if (hint == 0)
-		hint = HJG_MY_PROCNO;	/* spread the sessions */
+		hint = HJG_MY_PROCNO;	/* sessions start at different slots */
 	while (!leased && hjg_turn_wait(&turn, reason))
 		leased = hjg_slot_lease(arena, hint, (uint32) MyProcPid, GetUserId(), &job_ix, &generation);
 	if (!leased)
@@ -84,8 +84,8 @@ hjg_job_lease(HjgJoinSpec *spec, HjgDeviceId wish, HjgReason *reason)
 	job = hjg_service_make_job(spec, job_ix, generation);
 	hjg_turn_end(&turn);
 	/*
-	 * The device process may have died since it was seen ready, while we waited for a slot at the latest.  A job of
-	 * the epoch that follows would have nobody to run it, and would not see its epoch end, until the next process comes.
+	 * The device process may have died since it was seen ready, at the latest while this process waited for a slot. Until the
+	 * next device process comes, nobody would run a job of the following epoch, nor would its epoch end.
 	 */
 	if (__atomic_load_n(&arena->control->ready_epoch, __ATOMIC_SEQ_CST) != job->epoch)
 	{

@@ -1,9 +1,9 @@
 /*
  * service_machine.c
- *	  The machine that a calibration holds for: its processors and its memory.
+ *	  The machine of a calibration: its processors and its memory.
  *
- * A name of the machine would not do: it is copied with images, containers have
- * none, and a virtual machine may be given other processors.
+ * A machine's name would not identify it: it is copied with images, containers have none, and a virtual machine may get other
+ * processors.
  */
 #include "postgres.h"
 
@@ -14,13 +14,13 @@
 
 #include "service/hjg_service_private.h"
 
-/* Lines of /proc/cpuinfo, of x86-64 and arm64, that neither a restart nor new microcode changes. */
+/* Keys in /proc/cpuinfo, of x86-64 and arm64, whose values neither a restart nor new microcode changes. */
 static const char *const model_keys[] = {
 	"vendor_id", "cpu family", "model", "model name",
 	"CPU implementer", "CPU architecture", "CPU variant", "CPU part"
 };
 
-/* Append the value of a line "key : value" where the key is one of the model's. */
+/* Append the value of a line "key : value" if the key is one of the model's. */
 static void
 append_model(char *model, size_t room, char *line)
 {
@@ -40,7 +40,7 @@ append_model(char *model, size_t room, char *line)
 		}
 }
 
-/* Name the model of the first processor; "unknown" where the kernel does not tell. */
+/* Get the model of the first processor; "unknown" if the kernel does not tell. */
 static void
 find_model(char *model, size_t room)
 {
@@ -67,7 +67,7 @@ hjg_machine_here(HjgMachine *machine)
 	find_model(machine->model, sizeof(machine->model));
 }
 
-/* Compare two machines.  The kernel keeps some memory for itself, not always as much: a quarter more is the same. */
+/* Are the machines the same? The kernel reserves a varying amount of memory, so a quarter more counts as the same. */
 bool
 hjg_machine_same(const HjgMachine *a, const HjgMachine *b)
 {

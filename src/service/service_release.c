@@ -1,15 +1,13 @@
 /*
  * service_release.c
- *	  Giving jobs back, by their user or by the callbacks of errors and exits.
+ *	  Releases jobs, for their user or from the callbacks of errors and exits.
  *
- * If the device process cannot touch the job any more, slabs and slot go back at
- * once.  Otherwise the job is marked abandoned: the engine sees the cancel flag
- * at its next poll, the device process tells the supervisor that it let go,
- * and the supervisor gives everything back.  The backend does not wait for that.
+ * If the device process cannot access the job any more, slabs and slot are released at once. Otherwise the job is marked
+ * abandoned: the engine sees the cancel flag at its next poll, the device process tells the supervisor that it has stopped,
+ * and the supervisor releases everything. The backend does not wait for that.
  *
- * An attached handle gives back its own batches and the slabs that it has added to
- * nothing.  What it must leave, a round that runs and the build side, goes back with the
- * job, which is why the owner of a shared job gives back all that bears its mark.
+ * An attached handle releases its own batches and the slabs that it has not added to an operation. A running round and the
+ * build side must stay, and are released with the job; so the owner of a shared job releases all slabs of the job.
  */
 #include "postgres.h"
 
@@ -38,7 +36,7 @@ free_list(HjgHeldList *list)
 	list->slabs = NULL;
 }
 
-/* End the job itself. */
+/* Release the job itself. */
 static void
 release_owned(HjgJob *job)
 {
@@ -56,7 +54,7 @@ release_owned(HjgJob *job)
 		hjg_arena_share_clear(hjg_service_share(), job->job_ix);
 		hjg_slot_free(&hjg_arena_map, job->slot, job->generation, HJG_JOB_SWEEPING);
 		hjg_wake_next();
-		/* it may keep a hash table for us */
+		/* the device process may keep a hash table for it */
 		if (job->submitted || job->shared)
 			hjg_doorbell_ring(&hjg_arena_map.view, job->job_ix);
 	}
@@ -85,7 +83,7 @@ hjg_job_release(HjgJob *job)
 	if (!job->attached)
 		release_owned(job);
 	else if (!hjg_slot_leased(job->slot, job->generation))
-		hjg_supervisor_poke();	/* it may have waited for us only */
+		hjg_supervisor_poke();	/* the supervisor may wait for this handle only */
 
 	free_list(&job->loose);
 	free_list(&job->build);
@@ -119,7 +117,7 @@ release_of_owner(ResourceReleasePhase phase, bool isCommit, bool isTopLevel, voi
 	}
 }
 
-/* Release all jobs at the process's end, normal or by a FATAL error. */
+/* Release all jobs at the end of the process, normal or by a FATAL error. */
 static void
 release_all(int code, Datum arg)
 {
@@ -128,7 +126,7 @@ release_all(int code, Datum arg)
 		hjg_job_release(dlist_head_element(HjgJob, node, &jobs));
 }
 
-/* Enter a job that has a slot in the list; cannot fail after the first time. */
+/* Add a job with a slot to the list; cannot fail after the first time. */
 void
 hjg_service_track(HjgJob *job)
 {

@@ -1,10 +1,10 @@
 /*
  * service_share.c
- *	  A backend's share of job slots and arena: what it may hold, its turn when there is not enough for all, and jobs of
- *	  queries that are left for a while.  The table and the order are in arena_share.c.
+ *	  A backend's share of job slots and arena: how much it may hold, its turn when there is not enough for all, and jobs of
+ *	  suspended queries. The table and the order are in arena_share.c.
  *
  * A backend may hold as much as hjoin_gpu.backend_share says, and all sessions of a role together as much as
- * hjoin_gpu.role_share.  The role is the one that logged in: SET ROLE and functions of other owners give nobody more.
+ * hjoin_gpu.role_share. The role is the one that logged in: SET ROLE and functions of other owners do not increase a share.
  * Processes that work on one job have one share, its owner's.
  */
 #include "postgres.h"
@@ -18,25 +18,25 @@
 #include "service/hjg_service.h"
 #include "service/hjg_service_private.h"
 
-/* Time to wait in all; and between two looks, should nobody wake us. */
+/* The whole wait; and the time between two checks, if nobody wakes this process. */
 #define TURN_WAIT_MS 100
 #define TURN_LOOK_MS 10
 
 /*
- * After a wait in vain a process does not wait again for so long: a query may hold for hours what each of a
- * join's thousand loads asks for.
+ * After an unsuccessful wait a process does not wait again for this time: each of a join's thousand build passes may ask for
+ * resources that a query holds for hours.
  */
 #define TURN_REST_MS 2000
 
 /*
- * A loop over a cursor leaves its query every few microseconds: what all hold is summed up when a job is suspended for the
- * first time, and then once in so many times, as one that was within bounds holds hardly more later.
+ * A loop over a cursor suspends its query every few microseconds. So the sum of all suspended jobs is checked when a job is
+ * suspended for the first time, and then once in so many times: a job that was within bounds hardly holds more later.
  */
 #define SUSPENDS_PER_LOOK 64
 
 static uint64 rest_until_ns = 0;
 
-/* This process's place in the queue, as it waits for one thing at a time; -1: none. */
+/* This process's place in the queue, because it waits for one thing at a time; -1: none. */
 static int	my_place = -1;
 
 static HjgShareLimits
@@ -64,7 +64,7 @@ hjg_service_share_myself(void)
 	return (HjgShareOwner) {.pid = (uint32) MyProcPid,.role = GetAuthenticatedUserId()};
 }
 
-/* Does nobody wait, and is so little leased that no share can be used up? */
+/* Is the queue empty, and so little leased that no share can be used up? */
 static bool
 has_plenty(uint64 now_ns)
 {
@@ -87,13 +87,13 @@ queue_up(HjgTurn *turn, uint64 now_ns)
 		.until_ns = now_ns,
 	};
 
-	/* who may not wait takes what those who do leave over */
+	/* a process that may not wait gets only what the others leave */
 	if (turn->patient && now_ns >= rest_until_ns)
 		waiter.until_ns += (uint64) TURN_WAIT_MS * 1000000;
 	turn->since_ns = now_ns;
 	turn->until_ns = waiter.until_ns;
 	my_place = hjg_arena_share_queue(hjg_service_share(), &waiter, now_ns);
-	/* perhaps abandoned jobs hold what we need */
+	/* abandoned jobs may hold what is needed */
 	hjg_supervisor_poke();
 	return my_place >= 0;
 }
@@ -151,7 +151,7 @@ hjg_turn_wait(HjgTurn *turn, HjgReason *reason)
 			refused == HJG_SHARE_OF_ROLE ? HJG_REASON_ROLE_SHARE :
 			turn->kind == HJG_SHARE_SLOT ? HJG_REASON_NO_SLOT : HJG_REASON_ARENA_FULL;
 
-		/* nobody else can give back what this backend holds */
+		/* no other process can release what this backend holds */
 		if (refused == HJG_SHARE_OF_BACKEND && !turn->shared)
 			return false;
 		if (my_place < 0)
@@ -190,7 +190,7 @@ hjg_turn_end(HjgTurn *turn)
 								 turn->kind == HJG_SHARE_SLOT ? "job slot" : "slab")));
 }
 
-/* ---------- queries that are left for a while ---------- */
+/* ---------- suspended queries ---------- */
 
 void
 hjg_job_hold(HjgJob *job, void *holder, const void *query)

@@ -1,13 +1,12 @@
 /*
  * service_spawn.c
- *	  Starting the device process.
+ *	  Starts the device process.
  *
- * It is a child of the supervisor, and a stranger to PostgreSQL: between fork and
- * exec only async-signal-safe calls are made; signal mask and dispositions are set
- * back; every descriptor but standard error, the arena's two and its end of the
- * socket is closed; and the kernel kills it when the supervisor ends.  It gets no environment but
- * what drivers are known to read, works in the root directory, makes files for its owner only, and leaves no core dump, in which
- * everybody's keys would be.  What it gives up by itself is in device_confine.c.
+ * It is a child of the supervisor, isolated from PostgreSQL. Between fork and exec only async-signal-safe calls are made;
+ * signal mask and dispositions are reset; every descriptor but standard error, the arena's two and its end of the socket is
+ * closed; and the kernel kills it when the supervisor ends. Its environment has only variables that drivers are known to
+ * read. It runs in the root directory, creates files for its owner only, and leaves no core dump, which would contain the
+ * keys of all sessions. device_confine.c has what it gives up by itself.
  */
 #include "postgres.h"
 
@@ -26,20 +25,20 @@
 #include "base/hjg_base.h"
 #include "service/hjg_service_private.h"
 
-/* Descriptors that the device process has open behind its standard streams; the server half for reading only. */
+/* Descriptors of the device process after its standard streams; the server half is read-only. */
 enum
 {
 	SERVER_FD = 3, DEVICE_FD, SOCKET_FD, END_FD
 };
 
-/* The environment of the device process: these of the server, and a PATH.  Names that end in * are beginnings. */
+/* The environment of the device process: these variables of the server, and a PATH. Names that end in * are prefixes. */
 static const char *const passed_variables[] = {
 	"LANG", "LC_*", "TZ", "LD_LIBRARY_PATH",
 	"CUDA_*", "NVIDIA_*", "OCL_ICD_*", "OPENCL_*", "POCL_*", "HSA_*", "ROCR_*", "RUSTICL_*", "MESA_*", "ZE_*", "NEO*"
 };
 static char fixed_path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 
-/* Choose the program of the settings, or the one beside the server program. */
+/* Get the program of the settings, or the one beside the server program. */
 const char *
 hjg_spawn_path(void)
 {
@@ -72,7 +71,7 @@ is_passed(const char *variable)
 	return false;
 }
 
-/* Choose what the device process gets of our environment; to be freed. */
+/* Choose the device process's environment; the caller frees it. */
 static char **
 make_environment(void)
 {
@@ -111,7 +110,7 @@ close_from(int first)
 static void
 become_device(char **argv, char **environment, int server_fd, int device_fd, int sock, pid_t parent)
 {
-	/* 1 byte is no file either, and unlike 0 it also keeps the dump from a program that /proc/sys/kernel/core_pattern pipes to */
+	/* the limit is 1 byte, because with 0 a program that /proc/sys/kernel/core_pattern pipes to would still get a dump */
 	static const struct rlimit no_core = {1, 1};
 	int			fds[] = {server_fd, device_fd, sock};
 	sigset_t	none;
@@ -127,7 +126,7 @@ become_device(char **argv, char **environment, int server_fd, int device_fd, int
 	if (setrlimit(RLIMIT_CORE, &no_core) != 0 || chdir("/") != 0)
 		_exit(126);
 
-	/* out of the way of the numbers they are to get */
+	/* move them out of the range of their final numbers */
 	for (int i = 0; i < END_FD - SERVER_FD; i++)
 		fds[i] = fcntl(fds[i], F_DUPFD, 10);
 	null = open("/dev/null", O_RDWR);
@@ -144,7 +143,10 @@ become_device(char **argv, char **environment, int server_fd, int device_fd, int
 	_exit(127);
 }
 
-/* Start the device process; returns it and our end of the socket, or -1 and an errno, with what could not be done to the program in *step. */
+/*
+ * Start the device process; returns its PID and this end of the socket, or -1 and an errno, with the step that failed in
+ * *step.
+ */
 pid_t
 hjg_spawn_device(int *sock, const char **step, int *error)
 {
@@ -195,13 +197,13 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 	snprintf(memory_arg, sizeof(memory_arg), "--device-memory=%d", hjg_device_memory_mb);
 	snprintf(parent_arg, sizeof(parent_arg), "--parent=%d", (int) MyProcPid);
 
-	/* what drivers compile for this machine's devices */
-	/* base backups leave out what has such a name: files of some drivers have longer ones than a backup can have */
+	/* directory for code that drivers compile for the devices; */
+	/* base backups skip this name, because some drivers' file names are too long for a backup */
 	snprintf(cache_arg, sizeof(cache_arg), "--cache-dir=%s/pgsql_tmp_hjoin_gpu", DataDir);
 	snprintf(confine_arg, sizeof(confine_arg), "--confine=%s", DataDir);
 	environment = make_environment();
 
-	/* the child must not run our handlers */
+	/* the child must not run the supervisor's handlers */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &saved);
 	pid = fork();
@@ -222,8 +224,8 @@ hjg_spawn_device(int *sock, const char **step, int *error)
 }
 
 /*
- * Look at the lock.  A supervisor that was started anew is not the parent of an old device
- * process; but that one holds a lock on the device half until its last thread is gone.
+ * Check the lock: a restarted supervisor is not the parent of an old device process, but that process holds a lock on the
+ * device half until its last thread has ended.
  */
 bool
 hjg_spawn_none_alive(void)

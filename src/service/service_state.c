@@ -1,6 +1,6 @@
 /*
  * service_state.c
- *	  Whether there is a service, and its counters.
+ *	  The state of the service, and its counters.
  */
 #include "postgres.h"
 

@@ -2,18 +2,16 @@
  * service_supervisor.c
  *	  The background worker that keeps a device process running.
  *
- * It starts the device process, passes its wake-ups on to the latches of those who
- * wait, notices its death or its silence, and starts it again, with growing
- * pauses while it keeps dying.  It returns what abandoned jobs held, and gives memory
- * of idle slabs back to the system.  It has no database connection, so it runs on a
- * hot standby too, and it loads no driver.
+ * It starts the device process, passes wake-ups from it to the latches of waiting processes, notices its death or its
+ * silence, and restarts it, with growing pauses while it keeps dying. It releases the resources of abandoned jobs, and
+ * returns the memory of idle slabs to the system. It has no database connection, so it runs on a hot standby, too, and it
+ * loads no driver.
  *
- * Death.  The socket to the device process ends, the process is reaped, and
- * only then the arena's epoch grows: from that moment nobody writes to the jobs of
- * the old epoch any more, so their owners may take them back.
+ * Death. The socket to the device process ends, the process is reaped, and only then the arena's epoch is incremented. From
+ * then on nobody writes to the jobs of the old epoch, so their owners may release them.
  *
- * Sleep.  While jobs are leased it looks a few times a second; otherwise it
- * sleeps until someone leases a job (hjg_supervisor_watch()).
+ * Sleep. While jobs are leased it checks a few times a second; otherwise it sleeps until a job is leased
+ * (hjg_supervisor_watch()).
  */
 #include "postgres.h"
 
@@ -41,15 +39,15 @@
 
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 30000
-#define HEALTHY_MS 1000			/* so long a life sets the pauses back */
-#define START_TIMEOUT_MS 60000	/* drivers may take their time */
+#define HEALTHY_MS 1000			/* a life of this length resets the pauses */
+#define START_TIMEOUT_MS 60000	/* drivers may take long */
 #define SLAB_IDLE_MS 5000
 #define WARM_SLABS 16			/* of each use */
-#define TRIM_MS 200				/* so often so many: waiters must not wait for it */
+#define TRIM_MS 200				/* the interval, and the slabs that are trimmed in it: waiters must not wait for that */
 #define TRIM_SLABS 32
 #define TICK_MS 250
 #define ASLEEP_MS 60000
-#define OWNERS_MS 5000			/* between two looks for owners that are gone */
+#define OWNERS_MS 5000			/* between two searches for owners that have ended */
 
 PGDLLEXPORT void hjg_supervisor_main(Datum arg);
 
@@ -57,7 +55,7 @@ static pid_t device_pid = 0;	/* 0: none */
 static int	device_socket = -1;
 static WaitEventSet *wait_set = NULL;
 static bool device_ready;
-static HjgDownCause killed_for; /* why we killed it; 0: we did not */
+static HjgDownCause killed_for; /* why it was killed from here; 0: it was not */
 static uint32 killed_detail;
 static uint64 started_ns;
 static uint64 next_start_ns;
@@ -104,7 +102,7 @@ set_down(HjgDownCause cause, uint32 detail)
 	__atomic_store_n(&hjg_arena_map.control->down_cause, cause, __ATOMIC_RELAXED);
 }
 
-/* Begin the next epoch, the old process being surely dead. */
+/* Begin the next epoch; the old process must be dead. */
 static void
 next_epoch(void)
 {
@@ -139,7 +137,7 @@ close_socket(void)
 	make_wait_set();
 }
 
-/* Decide when to try again: later and later while it keeps failing. */
+/* Plan the next start, with growing pauses while it keeps failing. */
 static void
 plan_start(uint64 now)
 {
@@ -185,7 +183,7 @@ start_device(uint64 now)
 	make_wait_set();
 }
 
-/* Look whether the device process is gone, and say so. */
+/* If the device process has ended, report it and begin the next epoch. */
 static void
 reap_device(uint64 now)
 {
@@ -199,7 +197,7 @@ reap_device(uint64 now)
 		return;
 	if (pid < 0)
 	{
-		cause = HJG_DOWN_EXITED;	/* someone else reaped it: cannot happen */
+		cause = HJG_DOWN_EXITED;	/* another process reaped it: cannot happen */
 	}
 	else if (WIFSIGNALED(status))
 	{
@@ -230,7 +228,10 @@ reap_device(uint64 now)
 	plan_start(now);
 }
 
-/* Read the device process's bytes; what they ask for is in the arena.  What is left comes next time: it may send without an end. */
+/*
+ * Discard bytes of the device process, which only wake; its requests are in the arena. Reads once, because it may send
+ * without end.
+ */
 static void
 drain_socket(void)
 {
@@ -242,7 +243,7 @@ drain_socket(void)
 	n = recv(device_socket, bytes, sizeof(bytes), MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
 	{
-		/* it is ending; make sure of it */
+		/* it is ending; kill it to be sure */
 		kill(device_pid, SIGKILL);
 		close_socket();
 	}
@@ -272,8 +273,8 @@ kill_device(HjgDownCause cause, uint32 detail)
 }
 
 /*
- * Kill a device process that has work and makes no progress.  The time counts
- * from when we first saw the work: before that we may have slept.
+ * Kill a device process that has work and makes no progress. The time counts from when the work was first seen here: before
+ * that the supervisor may have slept.
  */
 static void
 check_beat(uint64 now)
@@ -296,8 +297,8 @@ check_beat(uint64 now)
 }
 
 /*
- * Kill a device process that a backend has caught, or one that does not let go of what was cancelled:
- * what it writes to may be another job's by now.
+ * Kill a device process that a backend distrusts, or that does not stop working on cancelled jobs: the memory that it writes
+ * to may belong to another job soon.
  */
 static void
 check_distrust(int nabandoned)
@@ -318,9 +319,9 @@ owner_alive(hjg_u32 pid, void *arg)
 }
 
 /*
- * Return what nobody holds any more.  Abandoned jobs at once; owners that are
- * gone without a word cannot be, short of a crash of the server, so they are
- * looked for now and then.  Returns how many jobs are still waited for.
+ * Release the jobs that nobody holds any more: abandoned jobs at once. Owners that ended without a release are possible only
+ * after a crash of the server, so they are searched for now and then. Returns the number of abandoned jobs that must still
+ * wait.
  */
 static int
 sweep_jobs(uint64 now)
@@ -340,7 +341,7 @@ sweep_jobs(uint64 now)
 	return nleft;
 }
 
-/* Decide how long to sleep, and set the flag that asks to be woken when work begins. */
+/* Compute the time to sleep, and set the flag that asks backends for a wake-up when work begins. */
 static long
 sleep_ms(uint64 now, int nabandoned)
 {
@@ -373,7 +374,10 @@ supervisor_exit(int code, Datum arg)
 		kill(device_pid, SIGKILL);
 }
 
-/* Wait until no device process of an earlier supervisor is left, which ended with that one, whatever device it was at work on (device_health.c). */
+/*
+ * Wait until no device process of an earlier supervisor is left. The kernel ended it with that supervisor, which is no
+ * failure of the device it worked on (device_health.c).
+ */
 static void
 outlive_old_device(void)
 {
@@ -384,7 +388,7 @@ outlive_old_device(void)
 		return;
 	while (!hjg_spawn_none_alive())
 	{
-		/* the kernel kills it since its parent is gone; we only wait */
+		/* the kernel kills it, because its parent has ended */
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
@@ -406,7 +410,7 @@ hjg_supervisor_main(Datum arg)
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 	if (hjg_arena_map.base == NULL)
-		proc_exit(0);			/* not to be restarted: the postmaster has warned */
+		proc_exit(0);			/* do not restart: the postmaster has warned */
 
 	before_shmem_exit(supervisor_exit, (Datum) 0);
 	__atomic_store_n(&control->supervisor_pgprocno, HJG_MY_PROCNO, __ATOMIC_SEQ_CST);

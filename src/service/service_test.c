@@ -2,10 +2,9 @@
  * service_test.c
  *	  hjoin_gpu_self_test(): a join of made-up keys through the real service.
  *
- * For administrators who want to know whether the device process works, and for
- * tests.  Build row i has the key i / 2; probe rows run through as many keys
- * as there are build rows, again and again.  So half of the probe rows have
- * two matches, and the number of pairs is known.
+ * For administrators who check the device process, and for tests. Build row i has the key i / 2; the keys of probe rows run
+ * from 0 to the number of build rows, repeatedly. So half of the probe rows have two matches, and the number of pairs is
+ * known.
  */
 #include "postgres.h"
 
@@ -48,7 +47,7 @@ fill_slab(HjgJob *job, uint64 first_row, uint32 nrows, uint32 divisor, uint32 mo
 	return slab_ix;
 }
 
-/* Submit a batch of probe rows; returns its number, or -1 when none is free. */
+/* Submit a batch of probe rows; returns its number. */
 static int
 submit_batch(HjgJob *job, uint64 first_row, uint32 nrows, uint32 modulus)
 {

@@ -2,8 +2,8 @@
  * service_views.c
  *	  Views of the service: devices, jobs, counters, memory.
  *
- * Everything is read from the arena without a lock, so a row may mix two moments.
- * Without an arena the functions return no rows, or zeros with the reason.
+ * Everything is read from the arena without a lock, so a row may mix two moments. Without an arena the functions return no
+ * rows, or zeros with the reason.
  */
 #include "postgres.h"
 
@@ -43,7 +43,7 @@ text_of(const char *chars, size_t room, bool *isnull)
 	return CStringGetTextDatum(copy);
 }
 
-/* Read a number of the device half, which may be any. */
+/* Read a number of the device half, which may have any value. */
 static Datum
 bytes_of(const uint64 *word)
 {
@@ -113,7 +113,7 @@ hjoin_gpu_devices(PG_FUNCTION_ARGS)
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 
-	/* no device process has ever come so far: say why */
+	/* no device process has run so far: say why */
 	if (!ready && __atomic_load_n(&hjg_arena_map.view.block->devices[0].state, __ATOMIC_ACQUIRE) == HJG_DEVICE_ABSENT)
 	{
 		Datum		values[10] = {0};
@@ -254,7 +254,7 @@ hjoin_gpu_stat_reset(PG_FUNCTION_ARGS)
 		__atomic_store_n(&control->counters[i], 0, __ATOMIC_RELAXED);
 	for (int i = 0; i < HJG_CONTROL_FALLBACKS; i++)
 		__atomic_store_n(&control->fallbacks[i], 0, __ATOMIC_RELAXED);
-	/* devices that are left alone for their failures are tried again */
+	/* try resting devices again */
 	for (int i = 0; i < HJG_MAX_DEVICES; i++)
 	{
 		__atomic_store_n(&hjg_arena_map.view.block->health[i].failures, 0, __ATOMIC_RELAXED);

@@ -1,10 +1,9 @@
 /*
  * service_wait.c
- *	  Waiting for a round, and believing what it reports only after a check.
+ *	  Waits for a round, and checks what the device process reports.
  *
- * A backend sleeps on its latch and nowhere else.  Short rounds end while a system
- * call to fall asleep would still be under way, so it looks a few microseconds
- * first.
+ * A backend sleeps only on its latch. A short round takes less time than the system call to fall asleep, so the backend polls
+ * for a few microseconds first.
  */
 #include "postgres.h"
 
@@ -20,7 +19,7 @@
 #include "service/hjg_service_private.h"
 
 #define SPIN_NS 40000
-/* The longest sleep without a look: a lost wake-up costs no more. */
+/* The longest sleep without a check, which a lost wake-up can cost. */
 #define LOOK_MS 100
 
 static bool
@@ -29,16 +28,16 @@ is_job_lost(const HjgJob *job)
 	return __atomic_load_n(&hjg_arena_map.control->epoch, __ATOMIC_SEQ_CST) != job->epoch;
 }
 
-/* State of an operation that we wait for. */
+/* State of an operation that this process waits for. */
 typedef enum Progress
 {
-	QUEUED,						/* as far as we can see, it will be run */
+	QUEUED,						/* it will be run, as far as can be seen */
 	RUNNING,
 	READY,
 	NONSENSE
 } Progress;
 
-/* Read once each time.  A batch needs its build, and is never run while that is in no state that leads to its end. */
+/* Read each state once. A batch needs its build, and is never run if the state of the build leads nowhere. */
 static Progress
 progress_of(const HjgJob *job, const HjgOpReport *op)
 {
@@ -58,8 +57,8 @@ progress_of(const HjgJob *job, const HjgOpReport *op)
 }
 
 /*
- * Has there been no sign of life for twice the device process's time?  Of the job, where it is said to run, and
- * otherwise of the process, which may be at others' jobs.
+ * Has there been no heartbeat for twice hjoin_gpu.device_timeout? That of the job if it is reported as running; otherwise
+ * that of the process, which may be working on other jobs.
  */
 static bool
 is_silent(HjgJob *job, Progress progress)
@@ -76,7 +75,7 @@ is_silent(HjgJob *job, Progress progress)
 	return now - job->heartbeat.changed_ns > (uint64) hjg_device_timeout_ms * 2 * 1000000;
 }
 
-/* Have the device process ended that does what it must not. */
+/* Request the end of a device process that breaks the protocol. */
 static void
 distrust_device_process(const HjgJob *job, HjgDistrust why)
 {
@@ -85,8 +84,8 @@ distrust_device_process(const HjgJob *job, HjgDistrust why)
 }
 
 /*
- * Look for a short time without sleeping.  Whoever had to sleep several times
- * all the same, because rounds are long or processors few, looks seldom only.
+ * Poll for a short time without sleeping. After several sleeps in spite of that, because rounds are long or processors few,
+ * polls are rare.
  */
 static bool
 spin_until_ready(const HjgOpReport *op, uint64 start_ns)
@@ -132,12 +131,12 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 
 			if (is_job_lost(job))
 			{
-				/* it may have ended just before the process did */
+				/* the operation may have ended just before the process did */
 				if (progress_of(job, op) != READY)
 					reason = HJG_REASON_DEVICE_LOST;
 				break;
 			}
-			/* its owner has gone, and with it who would run what is queued */
+			/* the job's owner has ended, so nobody runs queued operations */
 			if (!hjg_slot_leased(job->slot, job->generation))
 			{
 				reason = HJG_REASON_ENGINE_ERROR;
@@ -158,7 +157,7 @@ wait_ready(HjgJob *job, const HjgOpReport *op)
 			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, PG_WAIT_EXTENSION);
 			if (events & WL_LATCH_SET)
 				ResetLatch(MyLatch);
-			/* the device process may have lost its mark */
+			/* the device process may have lost the request */
 			else if (progress == QUEUED)
 				hjg_doorbell_ring_again(&hjg_arena_map.view, job->job_ix);
 			CHECK_FOR_INTERRUPTS();
@@ -186,7 +185,7 @@ hjg_service_round_space(HjgRoundMemory *memory, size_t bytes, size_t most)
 	return memory->space;
 }
 
-/* Make space for what was reported; none where the check will not come so far. */
+/* Make space for the reported result; none if it will not pass the check anyway. */
 static HjgRoundCopy
 make_copy(const HjgExpected *expected, const HjgReported *reported, HjgRoundMemory *memory)
 {
@@ -231,7 +230,7 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 	job->reason = wait_ready(job, op);
 	if (job->reason != HJG_REASON_NONE)
 	{
-		/* the device process ends with the postmaster: to redo the join would keep the next one from starting */
+		/* the device process ends with the postmaster; redoing the join would delay the next start of the server */
 		if (!PostmasterIsAlive())
 			proc_exit(1);
 		return job->reason;
@@ -277,8 +276,8 @@ hjg_job_batch_wait(HjgJob *job, int batch_no, HjgRoundMemory *memory, HjgBatchRe
 	}
 
 	/*
-	 * The next round asks for the same slice of the rows that are left; but where a row was cut, as an
-	 * engine does that returns whole rows, skip counts pairs of that row, and whoever goes on must know.
+	 * The next round asks for the same slice of the remaining rows. But if the engine returns whole rows and has cut one,
+	 * skip counts pairs of that row, and the batch goes on without slices.
 	 */
 	reported.cursor.most = reported.cursor.row < batch->nrows && reported.cursor.skip != batch->cursor.skip ?
 		0 : batch->cursor.most;

@@ -1,10 +1,10 @@
 /*
  * service_wake.c
- *	  Waking of processes: backends wake the supervisor, the supervisor wakes processes that wait for a job, and a process that
- *	  gives something back wakes those that wait for it.
+ *	  Wakes processes: backends wake the supervisor, the supervisor wakes processes that wait for a job, and a process that
+ *	  releases something wakes those that wait for it.
  *
- * A process is known by its number among the server's processes, which may belong to another one by now: a latch that is set
- * needlessly does no harm.
+ * A process is identified by its number among the server's processes, which may belong to another process by now: setting a
+ * latch needlessly does no harm.
  */
 #include "postgres.h"
 
