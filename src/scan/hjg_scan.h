@@ -2,9 +2,9 @@
  * hjg_scan.h
  *	  Rows of tables as vectors: heap pages read in place, and the conditions of a sequential scan on them.
  *
- * Room "scan".  A heap page is read in its buffer, which is pinned: the wanted columns of the rows that the snapshot sees go
- * into vectors, without a slot, datums and function calls for each row. A scan updates the same counters, statistics and locks
- * as core's scan would, so that EXPLAIN and the statistics views show the same.
+ * Room "scan". A heap page is read in its pinned buffer: the wanted columns of the rows that the snapshot sees go into
+ * vectors, without a slot, datums and function calls for each row. A scan updates the same counters, statistics and locks as
+ * core's scan would, so that EXPLAIN and the statistics views show the same.
  */
 #ifndef HJG_SCAN_H
 #define HJG_SCAN_H
@@ -28,10 +28,10 @@ typedef struct HjgHeapPage
 	Page		page;
 	Buffer		buffer;
 	BlockNumber block;
-	BlockNumber npages;			/* of the scan */
+	BlockNumber npages;			/* pages of the scan */
 	int			nrows;			/* visible to the scan's snapshot */
 	const OffsetNumber *rows;	/* line pointers of these rows */
-	Page		next;			/* the next page, not pinned, for prefetching into the cache alone; or NULL */
+	Page		next;			/* the next page, not pinned, only for prefetching into the cache; or NULL */
 	Buffer		next_buffer;	/* private to hjg_scan_heap_next_page(): the likely place of the next page, */
 	bool		streamed;		/* and whether core's read stream is still open */
 } HjgHeapPage;
@@ -40,10 +40,10 @@ typedef struct HjgHeapPage
 extern bool hjg_scan_heap_readable(Relation relation);
 
 /*
- * Go to the next page of a forward sequential scan, parallel or not, and find its visible rows, with all that core does for a
- * page: locks, checks, statistics. Returns false at the end, with nothing pinned any more. The caller must not get rows from
- * the same scan by core's functions, must rescan after the end, and must keep *page, zeroed before the first page, between
- * calls.
+ * Go to the next page of a forward sequential scan, parallel or not, and find its visible rows, with everything that core
+ * does for a page: locks, checks, statistics. Returns false at the end, with nothing pinned. The caller must not get rows
+ * from the same scan by core's functions, must rescan after the end, and must keep *page, zeroed before the first page,
+ * between calls.
  */
 extern bool hjg_scan_heap_next_page(TableScanDesc scan, HjgHeapPage *page);
 
@@ -51,13 +51,13 @@ extern bool hjg_scan_heap_next_page(TableScanDesc scan, HjgHeapPage *page);
 typedef struct HjgHeapReader HjgHeapReader;
 
 /*
- * attnos[c] is the attribute that goes to vectors[c]; several may be the same; InvalidAttrNumber means that the column is not
- * wanted. Makes the vectors, of max_rows >= MaxHeapTuplesPerPage rows.
+ * Make a reader, and the vectors, of max_rows >= MaxHeapTuplesPerPage rows. attnos[c] is the attribute that goes to
+ * vectors[c]; several may be the same; InvalidAttrNumber: the column is not wanted.
  */
 extern HjgHeapReader *hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attnos, int max_rows,
 												  HjgVector *vectors);
 
-/* Put the rows of a page into the vectors, behind those first ones that are there. */
+/* Append the rows of a page to the first rows of the vectors. */
 extern void hjg_scan_heap_read(HjgHeapReader *reader, const HjgHeapPage *page, int first);
 /*
  * Make these rows independent of their page, by copies of the values by reference, behind those that were copied of the rows
@@ -78,44 +78,44 @@ typedef struct HjgScan HjgScan;
  */
 extern HjgScan *hjg_scan_create(PlanState *plan, int nplan_columns, const Bitmapset *wanted, bool gathers, HjgVector *vectors,
 								MemoryContext work_context);
-/* Read the next pages until there are rows; returns the number of rows, 0 at the end. */
+/* Read pages until there are rows; returns the number of rows, 0 at the end. */
 extern int	hjg_scan_next_rows(HjgScan *scan);
-/* Get the most rows that come at a time; after the first rows. */
+/* Get the most rows that one call returns; may be called after the first rows. */
 extern int	hjg_scan_max_rows(const HjgScan *scan);
-/* Are there more rows?  Their columns are not read, and the rows are not counted yet. */
+/* Are there more rows? Does not read their columns, nor count them. */
 extern bool hjg_scan_peek(HjgScan *scan);
 /* Start over with the child. */
 extern void hjg_scan_reset(HjgScan *scan);
-/* Forget memory in the work context, which is about to be emptied. */
+/* Forget memory in the work context, which is emptied afterwards. */
 extern void hjg_scan_forget(HjgScan *scan);
 
-/* ---------- what a scan will do, for whoever predicts its time ---------- */
+/* ---------- facts of a future scan, for predictions of its time ---------- */
 
-/* Columns to be read of a row without NULLs, as scan_heap.c reads them. */
+/* Columns to be read from a row without NULLs, as scan_heap.c reads them. */
 typedef struct HjgRowColumns
 {
 	int			nfixed;			/* at fixed places */
 	int			nbefore;		/* attributes before the first of variable width */
-	int			nsteps;			/* attributes behind the first of variable width that are stepped over: of fixed width, ... */
+	int			nsteps;			/* attributes after the first of variable width that are stepped over: of fixed width, ... */
 	int			nvarlenas;		/* ... and of variable width */
-	int			fixed_bytes;	/* of the row, up to the last one at a fixed place that is read or stepped over */
+	int			fixed_bytes;	/* of the row, up to the last attribute at a fixed place that is read or stepped over */
 } HjgRowColumns;
 
-/* Count what reading these attributes, each greater than 0, takes (scan_heap_reader.c). */
+/* Count the columns that reading these attributes, each greater than 0, must visit (scan_heap_reader.c). */
 extern void hjg_scan_heap_count(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgRowColumns *columns);
 
 /* Conditions that a scan evaluates in vectors. */
 typedef struct HjgSimpleConditions
 {
-	int			n;				/* the first ones of the list, and */
-	HjgFilter **filters;		/* one for each, with operands that are not known yet */
-	int			ncolumns;		/* that they look at */
+	int			n;				/* the first ones of the list */
+	HjgFilter **filters;		/* one for each, without its operands */
+	int			ncolumns;		/* columns that they read */
 	AttrNumber *attnos;
 } HjgSimpleConditions;
 
 /*
- * Find those of the conditions of a table, in the order in which its scan has them; relid: its range table index in them.  By the rules of
- * hjg_scan_filter_create(), which decides again (scan_filter.c).
+ * Find the simple conditions of a table, given in the order of its scan; relid: its range table index in them. Uses the rules
+ * of hjg_scan_filter_create(), which decides again (scan_filter.c).
  */
 extern void hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditions *simple);
 /* Rank a condition by the time that it takes a row. A scan tests those of low rank first, unless an operand may raise an error. */
@@ -123,7 +123,7 @@ extern int	hjg_scan_filter_rank(const HjgFilter *filter);
 
 /* ---------- expressions (scan_filter.c) ---------- */
 
-/* Find the expression below type changes that do not change the value. */
+/* Find the expression below casts that do not change the value. */
 extern Expr *hjg_scan_strip_relabel(Node *node);
 
 #endif							/* HJG_SCAN_H */

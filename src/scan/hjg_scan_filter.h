@@ -1,7 +1,7 @@
 /*
  * hjg_scan_filter.h
- *	  The conditions of a scan as scan_filter.c makes them and scan_table.c uses them.
- *	  Internal to the room "scan", but for calibration.
+ *	  The conditions of a scan, made by scan_filter.c and used by scan_table.c.
+ *	  Internal to the room "scan", except for calibration.
  */
 #ifndef HJG_SCAN_FILTER_H
 #define HJG_SCAN_FILTER_H
@@ -15,21 +15,21 @@
 /* scan_filter.c: the conditions of a scan that can be evaluated for many rows at a time */
 typedef struct HjgScanFilter HjgScanFilter;
 
-/* Make the filter of a scan; NULL if its first condition cannot be evaluated so. */
+/* Make the filter of a scan; NULL if its first condition is not simple. */
 extern HjgScanFilter *hjg_scan_filter_create(SeqScanState *seq, MemoryContext work_context);
 /* Does the filter have all conditions of the scan? */
 extern bool hjg_scan_filter_complete(const HjgScanFilter *filter);
-/* Bind again: parameters may have changed. */
+/* Bind operands again, after a change of parameters. */
 extern void hjg_scan_filter_reset(HjgScanFilter *filter);
-/* See hjg_scan_forget(). */
+/* As hjg_scan_forget(). */
 extern void hjg_scan_filter_forget(HjgScanFilter *filter);
-/* Put the numbers of the rows that pass into passed[]; returns how many there are, and counts the others as removed. */
+/* Put the line pointers of the rows that pass into passed[]; returns their number, and counts the other rows as removed. */
 extern int	hjg_scan_filter_rows(HjgScanFilter *filter, const HjgHeapPage *page, OffsetNumber *passed);
 
 /*
- * scan_filter_bind.c.  Bind a leaf to its operand: a value of so many bytes, or a list of these, "column = ANY (array)" or
+ * scan_filter_bind.c. Bind a leaf to its operand: a value of this width, or a list of such values, "column = ANY (array)" or
  * "column <> ALL (array)". A NULL in the list never makes the first true, and makes the second never true; with an empty list
- * the result does not depend on the column. Copies go to the context, and are freed when the leaf is bound again.
+ * the result does not depend on the column. Copies are in the context, and are freed when the leaf is bound again.
  */
 extern void hjg_scan_filter_set_value(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, Datum value);
 extern void hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, int16 width, ArrayType *array);

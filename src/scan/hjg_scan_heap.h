@@ -1,6 +1,6 @@
 /*
  * hjg_scan_heap.h
- *	  The reader of heap pages, which scan_heap_reader.c makes and scan_heap.c uses.
+ *	  The reader of heap pages, made by scan_heap_reader.c and used by scan_heap.c.
  *	  Internal to the room "scan".
  */
 #ifndef HJG_SCAN_HEAP_H
@@ -20,12 +20,12 @@
 typedef struct HjgReaderColumn
 {
 	HjgVector  *vector;
-	HjgVector	part;			/* of the page that is read */
+	HjgVector	part;			/* of the page being read */
 	AttrNumber	attno;
 	int			next_same;		/* next column that wants the same attribute, or -1 */
 } HjgReaderColumn;
 
-/* An attribute of the table, up to the last one that is wanted; numbers are from 0. */
+/* An attribute of the table, up to the last wanted one; numbers are from 0. */
 typedef struct HjgReaderAttribute
 {
 	int16		attlen;
@@ -38,23 +38,23 @@ typedef struct HjgReaderAttribute
 struct HjgHeapReader
 {
 	TupleDesc	desc;
-	int			ncolumns;		/* wanted ones */
+	int			ncolumns;		/* wanted columns */
 	HjgReaderColumn *columns;
 	int			natts;			/* attributes up to the last wanted one */
 	HjgReaderAttribute *attributes;
 	int			walk_first;		/* plain rows are walked from here; natts: not at all */
 	int			walk_off;		/* end of the attribute before that */
-	const char *zeros;			/* used in place of rows that are not plain */
+	const char *zeros;			/* read instead of rows that are not plain */
 	char	   *copied;			/* [HJG_COPIED_BYTES]: values by reference of pages before the latest one; NULL: no wanted column has any */
 	char	   *copied_end;
-	int			early[HJG_EARLY_COLUMNS];	/* columns that are copied as rows are found, or -1; */
+	int			early[HJG_EARLY_COLUMNS];	/* columns that are copied while rows are found, or -1; */
 	int			early_width[HJG_EARLY_COLUMNS]; /* 0: none */
 	int			far_off;		/* from a row's header to the last wanted attribute, as far as is known; to prefetch */
 	int			nothers;
 	uint16		others[MaxHeapTuplesPerPage];	/* rows that are not plain */
 	const char *data[MaxHeapTuplesPerPage];	/* first attribute of each row */
 	const char *starts[MaxHeapTuplesPerPage];	/* of the attribute that rows are walked to, */
-	const char *ends[MaxHeapTuplesPerPage]; /* and where the next one begins, or its padding */
+	const char *ends[MaxHeapTuplesPerPage]; /* and of the next attribute, or its padding */
 };
 
 /* Bytes of a value in a vector. */

@@ -2,17 +2,17 @@
  * scan_filter.c
  *	  The simple conditions of a scan, as filters over columns.
  *
- * What is simple: comparisons of a fixed-width or numeric column with a constant, a parameter or another such column, equality of text and
- * other strings of bytes with a constant or a parameter, LIKE with a constant of literals and %, lists of constants (IN, NOT IN), boolean columns,
- * IS [NOT] NULL, and AND and OR of these.  None of them has a side effect, raises an error or tells anything, but their order against others
- * matters: a condition that is not simple may do all that, and must not see a row that
- * one before it drops.  So only the conditions before the first one that is not simple are taken;
- * what passes them goes through the whole list by core's expression code.
+ * Simple conditions are: comparisons of a fixed-width or numeric column with a constant, a parameter or another such column;
+ * equality of text and other strings of bytes with a constant or a parameter; LIKE with a constant of literals and %; lists
+ * of constants (IN, NOT IN); boolean columns; IS [NOT] NULL; AND and OR of these. They have no side effect, raise no error
+ * and leak nothing, but other conditions may do all that, and must not see a row that a condition before them drops. So only
+ * the conditions before the first one that is not simple are taken. Rows that pass these are tested by core's expression code
+ * with the whole list.
  *
  * The operators are those of vector_operator_pg.c.
  *
- * Constants and parameters are evaluated when the first row of a scan asks for them, as core would do, and
- * again after a rescan: a variable of PL/pgSQL may fail to have a value, and a subquery may fail or take its time.
+ * Constants and parameters are evaluated when the first row needs them, as in core, and again after a rescan: a PL/pgSQL
+ * variable may have no value, and a subquery may fail or take long.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@
 
 #include "scan/hjg_scan_filter.h"
 
-/* A leaf that becomes a range or set once its operand is known. */
+/* A leaf that becomes a range or set when its operand is known. */
 typedef struct Operand
 {
 	HjgFilter	leaf;			/* first: the leaf's bind finds the rest */
@@ -41,20 +41,20 @@ typedef struct Operand
 
 struct HjgScanFilter
 {
-	SeqScanState *seq;			/* NULL: conditions are looked at, not evaluated */
+	SeqScanState *seq;			/* NULL: conditions are examined, not evaluated */
 	Index		relid;			/* of the table, in its conditions */
 	TupleDesc	desc;
 	HjgFilter  *filter;			/* AND of the simple conditions */
 	bool		complete;		/* there are no others */
-	List	   *operands;		/* of Operand, to be bound or bound */
-	int			nfallible;		/* of these, whose evaluation may fail, */
-	int			nfallible_in_or;	/* and in a condition that rows may pass without asking for it */
-	int			level;			/* while filters are made: of AND and OR */
+	List	   *operands;		/* of Operand, bound or not */
+	int			nfallible;		/* operands whose evaluation may fail, */
+	int			nfallible_in_or;	/* and those of them in a condition that rows may pass without evaluating them */
+	int			level;			/* nesting of AND and OR, while filters are made */
 	int			ncolumns;
 	AttrNumber *attnos;			/* columns that the filter reads */
 	HjgVector  *vectors;
 	MemoryContext work_context; /* of the vectors and the reader */
-	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */
+	HjgHeapReader *reader;		/* NULL: no row was read so far */
 };
 
 /* ---------- from expressions to filters ---------- */
@@ -69,7 +69,7 @@ hjg_scan_strip_relabel(Node *node)
 	return (Expr *) node;
 }
 
-/* The operator with its sides exchanged. */
+/* Get the operator for exchanged sides. */
 static HjgComparison
 commuted_comparison(HjgComparison comparison)
 {
@@ -88,7 +88,7 @@ commuted_comparison(HjgComparison comparison)
 	}
 }
 
-/* Are these numerics, or of a domain over it? */
+/* Is the type numeric, or a domain over it? */
 static bool
 is_numeric(Oid type)
 {
@@ -96,8 +96,8 @@ is_numeric(Oid type)
 }
 
 /*
- * The vector of a user column of the scan's table, or -1 if the expression is something else. The column
- * has so many bytes and is passed by value, or is HJG_VARIABLE_WIDTH or HJG_NUMERIC_WIDTH, unless width is 0.
+ * Find the vector of a user column of the scan's table; -1 if the expression is something else. The column must be passed by
+ * value with this width, or be HJG_VARIABLE_WIDTH or HJG_NUMERIC_WIDTH; 0: any column.
  */
 static int
 find_column(HjgScanFilter *scan, Expr *expr, int width)
@@ -124,7 +124,7 @@ is_operand(Expr *expr)
 	return IsA(expr, Const) || IsA(expr, Param);
 }
 
-/* Is the operand a subquery, or a variable that somebody is asked for? */
+/* Is the operand a subquery, or a variable that a callback supplies? */
 static bool
 is_fallible(const HjgScanFilter *scan, Expr *expr)
 {
@@ -144,7 +144,7 @@ make_leaf(HjgFilterKind kind, int column)
 	return leaf;
 }
 
-/* A condition's operator, whatever kind it is. */
+/* A condition's operator, of any kind. */
 typedef struct Comparison
 {
 	HjgComparison comparison;
@@ -154,7 +154,7 @@ typedef struct Comparison
 	int16		right_width;
 } Comparison;
 
-/* Is a comparison of strings one of their bytes?  Without a collation core raises an error. */
+/* Are strings equal under the collation only if their bytes are? Without a collation core raises an error. */
 static bool
 is_bytewise(Oid collation)
 {
@@ -185,7 +185,7 @@ make_comparison(HjgScanFilter *scan, int column, const Comparison *op, HjgCompar
 {
 	Operand    *operand = palloc0(sizeof(Operand));
 
-	/* what it may become with an operand, which alone decides */
+	/* the form until the operand is known, which may change it */
 	operand->leaf.kind = width == HJG_VARIABLE_WIDTH ? HJG_FILTER_BYTES : width == HJG_NUMERIC_WIDTH ? HJG_FILTER_NUMERIC :
 		is_array ? HJG_FILTER_SET : HJG_FILTER_RANGE;
 	operand->leaf.column = column;
@@ -202,8 +202,8 @@ make_comparison(HjgScanFilter *scan, int column, const Comparison *op, HjgCompar
 }
 
 /*
- * LIKE with a constant pattern of literals and %.  Literals are found as bytes: in UTF-8, as in encodings of a byte a
- * character, they are found nowhere else than as characters.
+ * Make a leaf of LIKE with a constant pattern of literals and %. Literals are searched as bytes: in UTF-8, and in encodings
+ * of one byte a character, they occur only as whole characters.
  */
 static HjgFilter *
 make_like(HjgScanFilter *scan, OpExpr *expr)
@@ -231,7 +231,7 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 		const bool	first = nbytes == 0;
 
 		end = strchr(at, '%');
-		/* between the first and the last one nothing means nothing */
+		/* empty literals between the first and the last one are skipped */
 		if (first || end == NULL || end > at)
 			bytes[nbytes++] = (HjgBytes) {at, end != NULL ? end - at : (int32) strlen(at)};
 	}
@@ -239,7 +239,7 @@ make_like(HjgScanFilter *scan, OpExpr *expr)
 	return leaf;
 }
 
-/* A column of dates and an operand that is a timestamp: what the dates are compared with is a date, too. */
+/* Make a leaf that compares a column of dates with an operand that is a timestamp; the operand is converted to a date. */
 static HjgFilter *
 make_date_comparison(HjgScanFilter *scan, OpExpr *expr)
 {
@@ -272,7 +272,7 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 		return NULL;
 	left = hjg_scan_strip_relabel(linitial(expr->args));
 	right = hjg_scan_strip_relabel(lsecond(expr->args));
-	/* whatever a superuser has declared to be numerics without a function */
+	/* a superuser may have declared other types to be numerics without a function */
 	if (op.left_width == HJG_NUMERIC_WIDTH && (!is_numeric(exprType((Node *) left)) || !is_numeric(exprType((Node *) right))))
 		return NULL;
 	if (is_operand(right) && (column = find_column(scan, left, op.left_width)) >= 0)
@@ -290,7 +290,7 @@ make_operator(HjgScanFilter *scan, OpExpr *expr)
 	return leaf;
 }
 
-/* IN and NOT IN. */
+/* Make a leaf of IN or NOT IN. */
 static HjgFilter *
 make_list(HjgScanFilter *scan, ScalarArrayOpExpr *expr)
 {
@@ -310,7 +310,7 @@ make_list(HjgScanFilter *scan, ScalarArrayOpExpr *expr)
 	return make_comparison(scan, column, &op, op.comparison, op.right_width, array, true);
 }
 
-/* A boolean column, or NOT of one. */
+/* Make a leaf of a boolean column, or of NOT of one. */
 static HjgFilter *
 make_boolean(HjgScanFilter *scan, Expr *expr, bool wanted)
 {
@@ -350,7 +350,7 @@ make_args(HjgScanFilter *scan, BoolExpr *expr)
 	return node->nargs == list_length(expr->args) ? node : NULL;
 }
 
-/* NULL if the expression is not simple. */
+/* Make the filter of an expression; NULL if the expression is not simple. */
 static HjgFilter *
 make_filter(HjgScanFilter *scan, Expr *expr)
 {
@@ -387,9 +387,9 @@ make_filter(HjgScanFilter *scan, Expr *expr)
 }
 
 /*
- * Would a row raise the same error first with one more condition?  Conditions are tested
- * one after the other by many rows each, by core row after row.  Where rows may pass by operands, two
- * of those could fail in another order.
+ * Would each row still raise the same error first with this condition added? A filter evaluates a condition for many rows,
+ * then the next; core evaluates all for a row, then the next row. If rows may pass without evaluating an operand, two
+ * operands could fail in another order.
  */
 static bool
 fails_in_order(HjgScanFilter *scan, const HjgFilter *node, int nfallible_before)
@@ -435,7 +435,7 @@ sort_by_cost(HjgFilter *all)
 	}
 }
 
-/* Make filters of the first conditions, up to one that is not simple. */
+/* Make filters of the first conditions, up to the first that is not simple. */
 static HjgScanFilter *
 make_filters(List *qual, SeqScanState *seq, Index relid, TupleDesc desc)
 {
@@ -458,7 +458,7 @@ make_filters(List *qual, SeqScanState *seq, Index relid, TupleDesc desc)
 
 		if (node == NULL || !fails_in_order(scan, node, nfallible))
 		{
-			/* what was noted down for a part of it */
+			/* undo the notes of its parts */
 			scan->operands = list_truncate(scan->operands, noperands);
 			scan->ncolumns = ncolumns;
 			scan->complete = false;
@@ -497,7 +497,7 @@ hjg_scan_find_simple(List *quals, Index relid, TupleDesc desc, HjgSimpleConditio
 
 /* ---------- operands ---------- */
 
-/* Bind a leaf: evaluate its operand, with all that this brings. */
+/* Evaluate the operand of a leaf and bind the leaf to it. */
 static void
 bind_operand(HjgFilter *leaf)
 {

@@ -1,7 +1,6 @@
 /*
  * scan_filter_bind.c
- *	  Leaves of a scan's conditions and datums: what an operand that is known makes of one, and values of variable width
- *	  that one is asked about.
+ *	  Binds the leaves of a scan's conditions to their operands, and reads values of variable width for them.
  */
 #include "postgres.h"
 
@@ -24,7 +23,7 @@ bytes_of(const struct varlena *value)
 	return (HjgBytes) {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
 }
 
-/* Values are unpacked for the rows that ask only, and one by one. */
+/* Detoast a value, for a row that needs it, and test it. */
 static void
 test_unpacked(const HjgFilter *leaf, struct varlena *value, bool *pass)
 {
@@ -43,7 +42,7 @@ test_varlenas(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *p
 {
 	struct varlena *const *values = vector->values;
 	HjgBytes	bytes[HJG_MAX_VECTOR_ROWS];
-	int			first = 0;		/* row that was not tested yet */
+	int			first = 0;		/* first row that was not tested */
 
 	for (int i = 0; i < nrows; i++)
 	{
@@ -73,7 +72,7 @@ hjg_scan_filter_set_like(HjgFilter *leaf, HjgBytes *bytes, int nbytes, bool nega
 
 /* ---------- operands ---------- */
 
-/* The list of a leaf from values of variable width, which are copied. */
+/* Set the list of a leaf from values of variable width, which are copied. */
 static void
 set_bytes(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, const Datum *values, const bool *nulls, int nvalues)
 {
@@ -117,7 +116,7 @@ compare_constants(const void *left, const void *right)
 	return hjg_scan_filter_compare_numerics(*(const void *const *) left, *(const void *const *) right);
 }
 
-/* The constants of a leaf, which are copied, unpacked. */
+/* Set the constants of a leaf, which are copied, detoasted. */
 static void
 set_numerics(HjgFilter *leaf, MemoryContext context, HjgComparison comparison, bool list, const Datum *values, const bool *nulls, int nvalues)
 {
@@ -197,8 +196,8 @@ hjg_scan_filter_set_list(HjgFilter *leaf, MemoryContext context, HjgComparison c
 }
 
 /*
- * Dates against a timestamp: against its day, as they are all at midnight.  What no day is, infinity, has the same sides among dates; and a date that
- * no timestamp reaches is above all finite ones, as its day is.
+ * Compare dates with a timestamp: with its day, because dates are at midnight. An infinite timestamp has the same place among
+ * dates; a date that is later than every timestamp is above all finite ones, and so is its day.
  */
 static void
 set_day(HjgFilter *leaf, HjgComparison comparison, Timestamp timestamp)
@@ -215,7 +214,7 @@ set_day(HjgFilter *leaf, HjgComparison comparison, Timestamp timestamp)
 		switch (comparison)
 		{
 			case HJG_COMPARE_EQ:
-				/* none is */
+				/* no date is equal */
 				comparison = HJG_COMPARE_LT;
 				day = PG_INT64_MIN;
 				break;

@@ -1,17 +1,15 @@
 /*
  * scan_heap.c
- *	  Columns of the rows of a heap page, extracted in place.
+ *	  Extracts columns of the rows of a heap page, in place.
  *
- * Most rows are plain: they have all attributes up to the last that is wanted, and
- * no NULL among these.  Then every attribute before the first one of variable width lies
- * at a fixed offset.  Two such columns are copied as the rows are found, while what they lie in is
- * in the cache anyway; the others column by column in loops without a
- * branch.  Wanted attributes behind that are found by a walk over all rows, attribute by attribute.  A row that is
- * not plain is walked by itself, from its first attribute, with NULLs, and with the
- * values that attributes had when they were added to a table that had the row already.
+ * Most rows are plain: they have all attributes up to the last wanted one, and no NULL among these. Then every attribute
+ * before the first one of variable width is at a fixed offset. Two such columns are copied while the rows are found, when
+ * their cache lines are read anyway; the others are copied column by column in loops without a branch. Wanted attributes
+ * after these are found by a walk over all rows, attribute by attribute. A row that is not plain is walked by itself, from
+ * its first attribute, with NULLs, and with the default values of attributes that were added to the table after the row.
  *
- * A page's rows may follow those of others in the vectors.  While a page is read, each column has
- * a vector of its part alone.
+ * A page's rows may be appended to those of other pages in the vectors. While a page is read, each column has a vector of the
+ * page's part alone.
  *
  * Dropped attributes keep their place in a row and are stepped over like others.
  */
@@ -21,13 +19,13 @@
 
 #include "scan/hjg_scan_heap.h"
 
-/* Rows that the first pass over a page looks ahead, where the next page is not known. */
+/* Rows by which the first pass over a page prefetches, if the next page is not known. */
 #define PREFETCH_ROWS 8
 
 #define CACHE_LINE_BYTES 64
 #define MAX_PREFETCH_BYTES (4 * CACHE_LINE_BYTES)	/* of a row, up to the end of what is wanted */
 
-/* ---------- rows that are not plain, and attributes behind the fixed ones ---------- */
+/* ---------- rows that are not plain, and attributes after the fixed ones ---------- */
 
 static inline void
 put_value(HjgVector *vector, int row, const char *at)
@@ -73,7 +71,7 @@ put_null(HjgVector *vector, int row, int nrows)
 	vector->isnull[row] = true;
 }
 
-/* An attribute that was added after the row was made. */
+/* Put the value of an attribute that was added after the row was made. */
 static void
 put_missing(HjgHeapReader *reader, int a, int row, int nrows)
 {
@@ -92,7 +90,7 @@ put_missing(HjgHeapReader *reader, int a, int row, int nrows)
 	}
 }
 
-/* A row that is not plain.  The attributes that it has not are put as well. */
+/* Put the values of a row that is not plain, with those of attributes that it does not have. */
 static void
 walk_other(HjgHeapReader *reader, HeapTupleHeader tuple, int row, int nrows)
 {
@@ -148,7 +146,7 @@ early_values(const HjgHeapReader *reader, int i)
 	return reader->columns[reader->early[i]].part.values;
 }
 
-/* Put a value of constant width, or nothing where that is 0. */
+/* Put a value of constant width; nothing if the width is 0. */
 static inline void
 copy_value(void *values, int row, const char *at, int width)
 {
@@ -159,11 +157,11 @@ copy_value(void *values, int row, const char *at, int width)
 }
 
 /*
- * The first pass: where each row's data are, which rows are not plain, and the columns of these widths.  Copied here rather
- * than in passes of their own they are read while the lines around them come from memory: 10 to 18 % less time for two int4.
+ * Find each row's data and the rows that are not plain, and copy the columns of these widths. Copying them here, not in
+ * separate passes, reads them while their cache lines come from memory: 10 to 18 % less time for two int4.
  *
- * The page that the scan goes to next is fetched into the cache meanwhile, rows at the places that they have here,
- * as far as the last column goes.  If they lie elsewhere there, nothing but the fetching is lost.
+ * Meanwhile the scan's next page is prefetched: rows at the places that they have on this page, up to the last column. If
+ * they are elsewhere, only the prefetching is lost.
  */
 static pg_attribute_always_inline void
 find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int width2)
@@ -212,7 +210,7 @@ find_rows(HjgHeapReader *reader, const HjgHeapPage *heap_page, int width, int wi
 	reader->nothers = nothers;
 }
 
-/* The pass for the reader's columns. */
+/* Call find_rows() for the widths of the reader's early columns. */
 static void
 find_rows_and_copy(HjgHeapReader *reader, const HjgHeapPage *page)
 {
@@ -235,7 +233,7 @@ find_rows_and_copy(HjgHeapReader *reader, const HjgHeapPage *page)
 		find_rows(reader, page, 8, 8);
 }
 
-/* A column of all rows, whose values lie so far behind data[]. */
+/* Copy a column of all rows, at this offset from data[]. */
 static void
 read_fixed(const char *const *data, HjgVector *vector, int off, int nrows)
 {
@@ -267,7 +265,7 @@ read_fixed(const char *const *data, HjgVector *vector, int off, int nrows)
 	}
 }
 
-/* Go on to an attribute, of all rows. */
+/* Go to the next attribute, for all rows. */
 static void
 step_to(HjgHeapReader *reader, const HjgReaderAttribute *att, int nrows)
 {
@@ -300,8 +298,8 @@ step_to(HjgHeapReader *reader, const HjgReaderAttribute *att, int nrows)
 }
 
 /*
- * Attributes behind the fixed ones, of all plain rows; the others are walked over as zeros.  Attribute by attribute no
- * row waits for the one before it: a third less time than row by row.
+ * Read the attributes after the fixed ones, for all rows; rows that are not plain are walked over as zeros. Attribute by
+ * attribute, no row waits for the row before it, which takes a third less time than row by row.
  */
 static void
 walk_plain(HjgHeapReader *reader, int nrows)
@@ -322,7 +320,7 @@ walk_plain(HjgHeapReader *reader, int nrows)
 			(int) Min(reader->ends[0] - 1 - reader->data[0], reader->starts[0] + CACHE_LINE_BYTES - reader->data[0]);
 }
 
-/* The parts of the vectors behind their first rows. */
+/* Point the parts behind the first rows of the vectors. */
 static void
 begin_parts(HjgHeapReader *reader, int first)
 {
@@ -337,7 +335,7 @@ begin_parts(HjgHeapReader *reader, int first)
 	}
 }
 
-/* Set the flags of whole vectors: do they have NULLs? */
+/* Set has_nulls of the whole vectors. */
 static void
 end_parts(HjgHeapReader *reader, int first, int nrows)
 {

@@ -1,17 +1,15 @@
 /*
  * scan_heap_page.c
- *	  From page to page of a heap scan.
+ *	  Goes from page to page of a heap scan.
  *
- * The scan descriptor is core's own, made by table_beginscan() or its parallel
- * sibling.  So the relation's predicate lock, the ring buffer, synchronized scans, the
- * allocation of blocks to parallel processes and the count of scans are core's.  What is
- * done here is what core's heapgettup_pagemode() and heapgetpage() do: the step to the
- * next page, pruning before the lock, visibility under it, the check of every row
- * for conflicts of serializable transactions.  Where a page is all visible and nobody
- * asks for that check, its rows need not be looked at one by one.
+ * The scan descriptor is core's own, made by table_beginscan() or its parallel variant. So the relation's predicate lock, the
+ * ring buffer, synchronized scans, the allocation of blocks to parallel processes and the count of scans are core's. This
+ * file does what core's heapgettup_pagemode() and heapgetpage() do: the step to the next page, pruning before the lock,
+ * visibility under it, the check of every row for conflicts of serializable transactions. If a page is all visible and that
+ * check is not needed, its rows are not examined one by one.
  *
- * Pages that are in the buffer pool are pinned one by one.  From the first one on that is not, the rest of the scan goes, where
- * the server has it, through the scan's stream, by which core reads ahead.
+ * Pages in the buffer pool are pinned one by one. At the first page that is not there, the rest of the scan changes to the
+ * scan's read stream, if the server has one, through which core reads ahead.
  */
 #include "postgres.h"
 
@@ -40,7 +38,7 @@ hjg_scan_heap_readable(Relation relation)
 	return relation->rd_tableam == GetHeapamTableAmRoutine();
 }
 
-/* First block of a scan, or InvalidBlockNumber if there is none (for this process). */
+/* Get the first block of a scan; InvalidBlockNumber if there is none (for this process). */
 static BlockNumber
 first_block(HeapScanDesc scan)
 {
@@ -81,7 +79,7 @@ release_page(HeapScanDesc scan)
 	scan->rs_cbuf = InvalidBuffer;
 }
 
-/* Are the line pointers of a page rows, all of them?  Two are looked at at a time. */
+/* Are all line pointers of a page rows? Tests two at a time. */
 static bool
 all_normal(Page page, int nlines)
 {
@@ -104,7 +102,7 @@ all_normal(Page page, int nlines)
 	return (odd & flags) == 0 && (nlines % 2 == 0 || ItemIdIsNormal(&items[nlines - 1]));
 }
 
-/* The rows of a page that everybody sees. */
+/* Collect the rows of a page that everybody sees. */
 static int
 collect_all(Page page, int nlines, OffsetNumber *rows)
 {
@@ -125,17 +123,17 @@ collect_all(Page page, int nlines, OffsetNumber *rows)
 }
 
 /*
- * Hint bits that tell, alone among these, that a row was inserted by a transaction that has committed, and that nobody has
- * deleted it.  Of other bits nothing is asked then.
+ * Hint bits which show that the inserting transaction has committed, and that nobody has deleted the row. No other bits
+ * matter then.
  */
 #define SETTLED_MASK (HEAP_XMIN_FROZEN | HEAP_XMAX_INVALID)
 #define SETTLED (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)
 
 /*
- * The rows that the scan's snapshot sees; conflicts are looked for with those as well that it does not.
+ * Collect the rows that the scan's snapshot sees; conflicts are checked for all rows.
  *
- * Rows of a page are often of one transaction.  Once the snapshot has been found to see a settled row, it need not be asked
- * about others that the same transaction inserted: HeapTupleSatisfiesMVCC() looks at nothing else of these.
+ * Rows of a page are often of one transaction. Once the snapshot sees a settled row, it need not be asked about other settled
+ * rows that the same transaction inserted: HeapTupleSatisfiesMVCC() looks at nothing else of these.
  */
 static int
 collect_visible(HeapScanDesc scan, Page page, int nlines, bool all_visible, OffsetNumber *rows)
@@ -175,7 +173,7 @@ collect_visible(HeapScanDesc scan, Page page, int nlines, bool all_visible, Offs
 	return n;
 }
 
-/* Is a buffer likely to hold a block?  Looked at without a lock. */
+/* Does a buffer probably hold a block? Read without a lock. */
 static bool
 seems_to_hold(Buffer buffer, Relation relation, BlockNumber block)
 {
@@ -184,7 +182,7 @@ seems_to_hold(Buffer buffer, Relation relation, BlockNumber block)
 	return tag->blockNum == block && HJG_TAG_IS_OF(tag, relation);
 }
 
-/* Parallel processes are given runs of blocks. */
+/* Is the next block known? Parallel processes get runs of blocks. */
 static bool
 is_next_known(const HeapScanDescData *scan)
 {
@@ -192,9 +190,8 @@ is_next_known(const HeapScanDescData *scan)
 }
 
 /*
- * Where the block is likely to be that the scan goes to next, or InvalidBuffer where that is not known, or it is in no
- * buffer.  Tables that were read into the pool in order lie there in order, which spares a look into the mapping table
- * and its locks.
+ * Find the buffer that probably holds the scan's next block; InvalidBuffer if the block is not known or in no buffer. Tables
+ * that were read into the pool in order are there in order, which saves a search of the mapping table and its locks.
  */
 static Buffer
 find_next_buffer(HeapScanDesc scan)
@@ -221,8 +218,7 @@ find_next_buffer(HeapScanDesc scan)
 }
 
 /*
- * Pin a block, which is likely to be in that buffer; there only where core's own pin would leave the buffer's usage
- * count as it is.
+ * Pin a block, which is probably in that buffer; that buffer is used only if core's own pin would not change its usage count.
  */
 static Buffer
 pin_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
@@ -233,7 +229,7 @@ pin_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
 	{
 		uint32		state = pg_atomic_read_u32(&GetBufferDescriptor(likely_buffer - 1)->state);
 
-		/* what was read here without a lock is looked at again under it */
+		/* this checks again under a lock what was read without one */
 		if (BUF_STATE_GET_USAGECOUNT(state) >= (scan->rs_strategy != NULL ? 1 : BM_MAX_USAGE_COUNT) &&
 			ReadRecentBuffer(HJG_LOCATOR(relation), MAIN_FORKNUM, block, likely_buffer))
 		{
@@ -247,7 +243,7 @@ pin_block(HeapScanDesc scan, BlockNumber block, Buffer likely_buffer)
 }
 
 #if HJG_HAS_READ_STREAMS
-/* Likewise the block that the stream has next, behind the current one if it has read none yet; InvalidBuffer at the end. */
+/* Pin the stream's next block, which follows the current one if the stream is new; InvalidBuffer at the end. */
 static Buffer
 pin_streamed(HeapScanDesc scan, bool first)
 {
@@ -264,7 +260,7 @@ step_block(HeapScanDesc scan, HjgHeapPage *page)
 {
 	const bool	was_streamed = scan->rs_inited && page->streamed;
 
-	/* what the pool does not have, as far as can be known */
+	/* use the stream once the pool does not have the next block */
 	page->streamed = was_streamed ||
 		(HJG_HAS_READ_STREAMS && scan->rs_inited && !BufferIsValid(page->next_buffer) && is_next_known(scan));
 	release_page(scan);
@@ -284,7 +280,7 @@ step_block(HeapScanDesc scan, HjgHeapPage *page)
 	return scan->rs_inited;
 }
 
-/* Find the visible rows of the page that is pinned: rs_vistuples and rs_ntuples. */
+/* Find the visible rows of the pinned page: rs_vistuples and rs_ntuples. */
 static void
 find_visible(HeapScanDesc scan)
 {

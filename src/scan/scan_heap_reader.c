@@ -1,7 +1,7 @@
 /*
  * scan_heap_reader.c
- *	  Make a reader of heap pages: which attributes are wanted, at what offsets they lie, and
- *	  which way each of them is read (scan_heap.c); count what that takes, before there is one.
+ *	  Makes a reader of heap pages: the wanted attributes, their offsets, and how each is read (scan_heap.c); and counts the
+ *	  columns to be visited, for predictions.
  */
 #include "postgres.h"
 
@@ -10,8 +10,8 @@
 #include "scan/hjg_scan_heap.h"
 
 /*
- * Offsets of the attributes before the first one of variable width.  The zeros last for a walk over the others: there a
- * value of variable width is as long as its header says, that is 0, or a byte.
+ * Find the offsets of the attributes before the first one of variable width. The zeros are long enough for a walk over the
+ * others: there a value of variable width is as long as its header says, which is 0, or one byte.
  */
 static void
 find_fixed_offsets(HjgHeapReader *reader)
@@ -39,7 +39,7 @@ find_fixed_offsets(HjgHeapReader *reader)
 	reader->walk_first = walked ? a : reader->natts;
 }
 
-/* The first columns of 4 or 8 bytes at fixed offsets. */
+/* Choose the first columns of 4 or 8 bytes at fixed offsets. */
 static void
 choose_early(HjgHeapReader *reader)
 {
@@ -68,7 +68,7 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 {
 	HjgHeapReader *reader = palloc(sizeof(HjgHeapReader));
 
-	memset(reader, 0, offsetof(HjgHeapReader, others));	/* what is behind is of a page */
+	memset(reader, 0, offsetof(HjgHeapReader, others));	/* the other arrays are set for each page */
 	reader->desc = desc;
 	reader->columns = palloc(Max(ncolumns, 1) * sizeof(HjgReaderColumn));
 	for (int c = 0; c < ncolumns; c++)
@@ -115,7 +115,7 @@ hjg_scan_heap_reader_create(TupleDesc desc, int ncolumns, const AttrNumber *attn
 void
 hjg_scan_heap_count(TupleDesc desc, int ncolumns, const AttrNumber *attnos, HjgRowColumns *columns)
 {
-	int			last = 0;		/* that is wanted */
+	int			last = 0;		/* last wanted attribute */
 	int			first_varlena = 0;
 	bool		walked;
 

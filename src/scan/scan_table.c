@@ -1,15 +1,13 @@
 /*
  * scan_table.c
- *	  A child that is a bare sequential scan: the node reads its pages itself, and
- *	  keeps the books that core's scan would have kept.
+ *	  A child that is a bare sequential scan: the node reads its pages itself, and updates the same counters, statistics and
+ *	  locks as core's scan.
  *
- * The child stays what it is: its state, its scan descriptor, which in a parallel
- * plan core's own callbacks made, its filter and its instrumentation.  Only its
- * ExecProcNode is never called.  So nothing changes for whoever looks at the plan, and a
- * rescan, a shutdown or an error goes through core's functions.
+ * The child keeps its state, its scan descriptor, which in a parallel plan core's own callbacks made, its filter and its
+ * instrumentation. Only its ExecProcNode is never called. So plan displays show no difference, and a rescan, a shutdown or an
+ * error goes through core's functions.
  *
- * A row counts as read when the child's filter has let it pass; columns are
- * extracted only then.
+ * A row counts as read when it has passed the child's filter; columns are extracted only then.
  */
 #include "postgres.h"
 
@@ -31,23 +29,20 @@ struct HjgScan
 {
 	SeqScanState *seq;
 	int			ncolumns;
-	AttrNumber *attnos;			/* of the columns, as hjg_scan_heap_reader_create() takes them; */
-	HjgVector  *vectors;		/* and where they go */
-	MemoryContext work_context; /* of the reader, the vectors included */
-	int			max_rows;		/* that fit in the vectors */
-	HjgHeapReader *reader;		/* NULL: no row was there to be read yet */
+	AttrNumber *attnos;			/* wanted attributes, as hjg_scan_heap_reader_create() takes them; */
+	HjgVector  *vectors;		/* their vectors */
+	MemoryContext work_context; /* of the reader and the vectors */
+	int			max_rows;		/* rows that fit in the vectors */
+	HjgHeapReader *reader;		/* NULL: no row was read so far */
 	HjgScanFilter *filter;		/* or NULL */
 	bool		gathers;		/* rows of several pages come together, even if these are full of them */
 	bool		at_end;
-	bool		peeked;			/* page has rows that passed and were not read yet */
+	bool		peeked;			/* the page has rows that passed and were not read */
 	HjgHeapPage page;
 	OffsetNumber passed[MaxHeapTuplesPerPage];	/* rows that passed the filter */
 };
 
-/*
- * The attributes that the child returns; false if it returns anything but plain
- * user columns of its table.
- */
+/* Find the attributes that the child returns; false if it returns anything but plain user columns of its table. */
 static bool
 find_attributes(const SeqScan *plan, int nplan_columns, const Bitmapset *wanted, AttrNumber *attnos)
 {
@@ -112,7 +107,7 @@ hjg_scan_forget(HjgScan *scan)
 		hjg_scan_filter_forget(scan->filter);
 }
 
-/* Apply the child's filter to a page's rows by core's expression code; returns how many pass. */
+/* Apply the child's filter to a page's rows by core's expression code; returns the number of rows that pass. */
 static int
 filter_by_core(HjgScan *scan, const HjgHeapPage *page)
 {
@@ -139,14 +134,14 @@ filter_by_core(HjgScan *scan, const HjgHeapPage *page)
 		else
 			InstrCountFiltered1(ss, 1);
 	}
-	/* the slot must not refer to a tuple on our stack */
+	/* the slot must not refer to a tuple on the stack */
 	ExecClearTuple(slot);
 	return n;
 }
 
 /*
- * Apply the child's filter: first what can be done for all rows at once, then, if that was not all,
- * the whole filter to those that are left.  Leaves in page the rows that pass.
+ * Apply the child's filter to a page: first the simple conditions, for all rows at once; then, if there are others, the whole
+ * filter to the remaining rows. The page keeps the rows that pass.
  */
 static void
 filter_rows(HjgScan *scan, HjgHeapPage *page)
@@ -184,7 +179,7 @@ find_page(HjgScan *scan)
 	return false;
 }
 
-/* Rows of several pages, unless the table has none: then no more memory than it needs. */
+/* Make a reader for rows of several pages; for one page only if the table has no more. */
 static void
 make_reader(HjgScan *scan)
 {
@@ -224,7 +219,7 @@ read_pages(HjgScan *scan)
 	return n;
 }
 
-/* As ExecProcNode() does it before a row: changed parameters first, and instrumentation, which the caller ends. */
+/* Do what ExecProcNode() does before a row: handle changed parameters and start instrumentation, which the caller stops. */
 static void
 start_call(HjgScan *scan)
 {
