@@ -17,18 +17,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The type of a column, of payload or read. */
+/* The type of a column. */
 typedef struct HjgColumn
 {
 	int16_t		attlen;
 	bool		attbyval;
-	int16_t		inline_bytes;	/* in a store, values of variable length up to this size lie in the row; 0: all lie apart */
+	int16_t		inline_bytes;	/* in a store, values of variable length up to this size are in the row; 0: none are */
 } HjgColumn;
 
 /* ---------- vectors (vector_rows.c) ---------- */
 
 /*
- * Rows of a vector: those of a page, or, where no value points into pages, of several pages, so that work done once a vector,
+ * Rows of a vector: those of a page, or, if no value points into pages, of several pages, so that work done once a vector,
  * and the cache misses at its start, are rare. 20M rows that probe a table of 5M in one thread take 11 ns a row in batches of
  * 1,024 rows, and 18 in batches of 128.
  */
@@ -38,13 +38,13 @@ typedef struct HjgColumn
 #define HJG_VECTOR_ROWS 256
 
 /*
- * One column of up to HJG_MAX_VECTOR_ROWS rows.  Values of by-value columns are contiguous, at their own width; other columns
- * are pointers, which are valid as long as the page that they point into.  The value of a NULL is undefined.
+ * One column of up to HJG_MAX_VECTOR_ROWS rows. Values of by-value columns are contiguous, at their own width; other columns
+ * are pointers, which are valid as long as the page that they point into. The value of a NULL is undefined.
  */
 typedef struct HjgVector
 {
 	HjgColumn	column;
-	void	   *values;			/* NULL: the column was not asked for */
+	void	   *values;			/* NULL: the column is not wanted */
 	bool	   *isnull;			/* undefined unless has_nulls */
 	bool		has_nulls;
 } HjgVector;
@@ -55,7 +55,7 @@ hjg_vector_isnull(const HjgVector *vector, int row)
 	return vector->has_nulls && vector->isnull[row];
 }
 
-/* A vector's rows from first on. */
+/* Get a vector's rows from `first` on. */
 static inline HjgVector
 hjg_vector_from(const HjgVector *vector, int first)
 {
@@ -69,7 +69,7 @@ hjg_vector_from(const HjgVector *vector, int first)
 	return from;
 }
 
-/* Copy rows[0 .. nrows - 1] of a vector to the first rows of another one of the same type. */
+/* Copy rows[0 .. nrows - 1] of a vector to the first rows of another vector of the same type. */
 extern void hjg_vector_select(const HjgVector *vector, const uint32_t *rows, int nrows, HjgVector *to);
 /* Make all rows NULL. */
 extern void hjg_vector_put_nulls(HjgVector *vector, int nrows);
@@ -83,9 +83,9 @@ extern void hjg_vector_put_nulls(HjgVector *vector, int nrows);
 typedef enum HjgOrdinal
 {
 	HJG_ORDINAL_INT,			/* signed integers of 1, 2, 4 or 8 bytes, and types that are stored as such */
-	HJG_ORDINAL_UINT,			/* unsigned ones of 1, 4 or 8 bytes; ordinals of one width are comparable */
+	HJG_ORDINAL_UINT,			/* unsigned integers of 1, 4 or 8 bytes; ordinals of one width are comparable */
 	HJG_ORDINAL_FLOAT,			/* of 4 or 8 bytes */
-	HJG_ORDINAL_NONE			/* values by reference, which are equal when their bytes are */
+	HJG_ORDINAL_NONE			/* values by reference, which are equal if their bytes are */
 } HjgOrdinal;
 
 typedef enum HjgComparison
@@ -98,14 +98,14 @@ typedef enum HjgComparison
 	HJG_COMPARE_GE
 } HjgComparison;
 
-/* Monotone. */
+/* Convert an unsigned integer to an ordinal; monotone. */
 static inline int64_t
 hjg_vector_ordinal_of_uint(uint64_t value)
 {
 	return (int64_t) (value ^ ((uint64_t) 1 << 63));
 }
 
-/* Monotone: the bits of a float, without its sign, are in the order of its magnitude. */
+/* Convert a float to an ordinal; monotone: the bits of a float without its sign are in the order of its magnitude. */
 static inline int64_t
 hjg_vector_ordinal_of_float(double value)
 {
@@ -119,9 +119,9 @@ hjg_vector_ordinal_of_float(double value)
 	return bits >= 0 ? bits : INT64_MIN - bits;
 }
 
-/* Load the ordinals of a by-value column; its width must be one of its kind. */
+/* Get the ordinals of a by-value column, which must have one of the widths of its kind. */
 extern void hjg_vector_ordinals(HjgOrdinal ordinal, const HjgVector *vector, int nrows, int64_t *ordinals);
-/* Clear pass[i] for the rows for which "left op right" is false. */
+/* Clear pass[i] for the rows in which "left op right" is false. */
 extern void hjg_vector_compare_ordinals(HjgComparison comparison, const int64_t *left, const int64_t *right, int nrows, bool *pass);
 
 /* A string of bytes. */
@@ -131,7 +131,7 @@ typedef struct HjgBytes
 	int32_t		nbytes;
 } HjgBytes;
 
-/* The string, without spaces at its end where it is padded with them. */
+/* Get the string, without spaces at its end if padded. */
 static inline HjgBytes
 hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 {
@@ -143,19 +143,19 @@ hjg_vector_bytes_trim(HjgBytes bytes, bool padded)
 /* ---------- numeric (vector_numeric.c) ---------- */
 
 /*
- * A numeric is an integer and a scale, the number of its decimal digits behind the point.  NaN, the infinities, values that are
- * compressed or stored apart, and numbers of a greater scale or of more than 64 bits do not fit and are left to core.
+ * A numeric is an integer and a scale, the number of its decimal digits after the point. NaN, the infinities, values that are
+ * compressed or stored out of line, and numbers of a greater scale or of more than 64 bits do not fit and are left to core.
  */
 #define HJG_NUMERIC_MAX_SCALE 36
 
-/* Means "numeric" where other types have their width. */
+/* Means "numeric" in place of a type's width. */
 #define HJG_NUMERIC_WIDTH (-3)
 
-/* A number as core computes with it: digits of base 10000, the first one to be multiplied by 10000^weight, no zeros at either end. */
+/* A number in core's form: digits of base 10000, the first to be multiplied by 10000^weight, without zeros at either end. */
 typedef struct HjgDigits
 {
 	bool		negative;
-	int			weight;			/* of 0: 0 */
+	int			weight;			/* 0 for the number 0 */
 	int			ndigits;
 	uint16_t	digits[12];		/* enough for any 128-bit number of any scale */
 } HjgDigits;
@@ -163,20 +163,20 @@ typedef struct HjgDigits
 /* Most bytes of a value that hjg_vector_numeric_encode() makes. */
 #define HJG_NUMERIC_MAX_BYTES 32
 
-/* Multiply by 10^places, places >= 0, to another place.  Returns false, with any result, if that does not fit. */
+/* Multiply by 10^places, places >= 0. Returns false, with undefined results, if that does not fit. */
 extern bool hjg_vector_numeric_widen(const int64_t *values, int nrows, int places, int64_t *results);
 extern bool hjg_vector_numeric_widen_sum(__int128 value, int places, __int128 *result);
 
-/* Read a value, with the scale that core displays it with.  Returns false if it does not fit. */
+/* Read a value and its display scale. Returns false if it does not fit. */
 extern bool hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *scale);
 /*
- * Read a column of numerics. All that are not NULL must have one display scale, which becomes the vector's; NULLs become 0.
+ * Read a column of numerics. All values but NULLs must have one display scale, which becomes the vector's; NULLs become 0.
  * Returns false if scales differ or a value does not fit.
  */
 extern bool hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int *scale);
 /*
- * A column's numbers at a scale as ordinals, in core's order, with -Infinity, Infinity and NaN.  Odd rows have no ordinal,
- * because the value does not fit or is stored apart.
+ * A column's numbers at a scale as ordinals, in core's order, with -Infinity, Infinity and NaN. Odd rows have no ordinal,
+ * because the value does not fit or is stored out of line.
  */
 typedef struct HjgNumericOrdinals
 {
@@ -185,14 +185,18 @@ typedef struct HjgNumericOrdinals
 	bool		any_odd;
 } HjgNumericOrdinals;
 
-/* Read the rows asked, at that scale, or at a greater one if not all are integers at it; -1: at one that suits them.  Returns the scale. */
+/*
+ * Read the asked rows at this scale, or at a greater one if not all are integers at it; -1: at the scale of the first.
+ * Returns the scale.
+ */
 extern int	hjg_vector_numeric_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, HjgNumericOrdinals *to);
 /*
- * Find the ordinal of a constant, which is not stored apart, among those at a scale.  Returns false where it has none: then the greatest of those below.
+ * Find the ordinal of a constant, which is not stored out of line, at a scale. Returns false if it has none: then *ordinal is
+ * the greatest below it.
  */
 extern bool hjg_vector_numeric_bound(const void *numeric, int scale, int64_t *ordinal);
 extern HjgDigits hjg_vector_numeric_digits(__int128 value, int scale);
-/* Write the numeric that core would, at scale <= HJG_NUMERIC_MAX_SCALE. Returns how many bytes it takes, HJG_NUMERIC_MAX_BYTES at most. */
+/* Write the numeric as core would, at scale <= HJG_NUMERIC_MAX_SCALE. Returns its size, at most HJG_NUMERIC_MAX_BYTES. */
 extern int	hjg_vector_numeric_encode(__int128 value, int scale, void *numeric);
 
 /* ---------- conditions (vector_filter.c, vector_leaf.c) ---------- */
@@ -202,14 +206,14 @@ typedef enum HjgFilterKind
 	HJG_FILTER_CONSTANT,		/* passes all, or none if negated */
 	HJG_FILTER_RANGE,			/* low <= value <= high */
 	HJG_FILTER_SET,				/* value is in a list */
-	HJG_FILTER_BYTES,			/* likewise, of strings that values refer to */
-	HJG_FILTER_LIKE,			/* value begins with the first of bytes, ends with the last, and has the others between, in their order */
-	HJG_FILTER_COLUMNS,			/* value against another column's */
-	HJG_FILTER_NUMERIC,			/* numeric against constants */
-	HJG_FILTER_NUMERIC_COLUMNS, /* numeric against another column's */
+	HJG_FILTER_BYTES,			/* string is in a list */
+	HJG_FILTER_LIKE,			/* string begins with the first of bytes, ends with the last, and has the others between, in this order */
+	HJG_FILTER_COLUMNS,			/* value compared with another column's */
+	HJG_FILTER_NUMERIC,			/* numeric compared with constants */
+	HJG_FILTER_NUMERIC_COLUMNS, /* numeric compared with another column's */
 	HJG_FILTER_IS_NULL,
-	HJG_FILTER_ALL,				/* evaluates its arguments in order; rows that do not pass one are not tested any further */
-	HJG_FILTER_AND,				/* who does not pass an argument, but for a NULL, asks on */
+	HJG_FILTER_ALL,				/* evaluates its arguments in order; a row that does not pass one is not tested further */
+	HJG_FILTER_AND,				/* a row for which an argument is NULL may still need the next ones */
 	HJG_FILTER_OR
 } HjgFilterKind;
 
@@ -220,12 +224,12 @@ typedef enum HjgFilterKind
 typedef struct HjgNumericConstants
 {
 	HjgComparison comparison;
-	bool		list;			/* EQ: value is in it; NE: value is not in it; else there is one constant */
-	bool		has_null;		/* in the list */
+	bool		list;			/* EQ: value is in the list; NE: value is not in it; else there is one constant */
+	bool		has_null;		/* the list has a NULL */
 	int			nvalues;
-	const void **values;		/* in their order */
+	const void **values;		/* sorted */
 	int64_t    *set;			/* [nvalues], if it is a list */
-	int			scale;			/* scale of the latest rows, or -1; */
+	int			scale;			/* scale of the last vector, or -1; */
 	struct HjgFilter *leaf;		/* and the condition on their ordinals */
 } HjgNumericConstants;
 
@@ -240,33 +244,33 @@ typedef struct HjgFilter
 	void		(*bind) (struct HjgFilter *leaf);
 
 	/*
-	 * BYTES and LIKE: apply hjg_vector_filter_test_bytes() to the rows with pass[i], which are not NULL. The owner of the leaf
-	 * supplies this function, because it alone can read what the values refer to. May throw.
+	 * BYTES and LIKE: apply hjg_vector_filter_test_bytes() to the rows with pass[i], which are not NULL. The owner of the
+	 * leaf supplies this function, because only the owner can read the values that pointers refer to. May throw.
 	 */
 	void		(*test_bytes) (const struct HjgFilter *leaf, const HjgVector *vector, int nrows, bool *pass);
 	/*
-	 * NUMERIC and NUMERIC_COLUMNS: less than, equal to or greater than 0, as core compares two values; called for rows without
-	 * an ordinal. May throw.
+	 * NUMERIC and NUMERIC_COLUMNS: return less than, equal to or greater than 0, as core compares two values; called for rows
+	 * without an ordinal. May throw.
 	 */
 	int			(*compare) (const void *left, const void *right);
 	HjgNumericConstants *numeric;	/* NUMERIC */
 	bool		negated;
-	bool		null;			/* CONSTANT: it is NULL, and passes none; SET: a NULL is in it */
+	bool		null;			/* CONSTANT: it is NULL, and passes no row; SET: the list has a NULL */
 	HjgOrdinal	ordinal;
 	int			column;			/* leaves: index of the vector */
-	int			other;			/* ..COLUMNS: index of the vector that it is compared with, */
-	HjgComparison comparison;	/* and how */
+	int			other;			/* ..COLUMNS: index of the other vector, */
+	HjgComparison comparison;	/* and the comparison with it */
 	int64_t		low;
 	int64_t		high;			/* not below low */
 	int			nset;
 	int64_t    *set;			/* sorted */
-	HjgBytes   *bytes;			/* nset of these: BYTES: sorted; LIKE: two at least */
-	bool		padded;			/* spaces at the end of values are ignored; those of the list have none */
+	HjgBytes   *bytes;			/* BYTES: nset strings, sorted; LIKE: nset strings, at least two */
+	bool		padded;			/* spaces at the end of values are ignored; strings of the list have none */
 	int			nargs;
 	struct HjgFilter **args;
 } HjgFilter;
 
-/* Make a leaf of "column op NULL"; of "column op ordinal"; of the list in leaf->set or leaf->bytes, which is sorted. */
+/* Make a leaf of "column op NULL"; of "column op ordinal"; of the list in leaf->set or leaf->bytes, which it sorts. */
 extern void hjg_vector_filter_set_null(HjgFilter *leaf);
 extern void hjg_vector_filter_set_ordinal(HjgFilter *leaf, HjgComparison comparison, int64_t ordinal);
 extern void hjg_vector_filter_set_list(HjgFilter *leaf, HjgFilterKind kind, bool negated, int nset, bool has_null);
@@ -277,12 +281,12 @@ typedef void (*HjgLeafEval) (const HjgFilter *leaf, const HjgVector *vectors, in
 extern void hjg_vector_numeric_filter_eval(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass,
 										   HjgLeafEval ask);
 
-/* Clear pass[i] of the rows whose value, which is not NULL, does not pass a leaf BYTES or LIKE. */
+/* Clear pass[i] for the rows whose value, which is not NULL, does not pass a leaf BYTES or LIKE. */
 extern void hjg_vector_filter_test_bytes(const HjgFilter *leaf, const HjgBytes *values, int nrows, bool *pass);
 
 /*
- * Evaluate a condition for the rows with pass[i], and clear pass[i] where it is not true. An argument is evaluated for those
- * rows only for which core's expression code would evaluate it, where that makes a difference.
+ * Evaluate a condition for the rows with pass[i], and clear pass[i] where it is not true. If that makes a difference, an
+ * argument is evaluated only for the rows for which core's expression code would evaluate it.
  */
 extern void hjg_vector_filter_eval(HjgFilter *filter, const HjgVector *vectors, int nrows, bool *pass);
 
@@ -300,9 +304,9 @@ typedef enum HjgArithmeticKind
 /* Integers or numerics of a vector of rows. */
 typedef struct HjgNumbers
 {
-	const int64_t *values;		/* 0 where there is a NULL */
+	const int64_t *values;		/* 0 for a NULL */
 	const bool *isnull;			/* NULL: no row is NULL */
-	int			scale;			/* display scale: decimal digits behind the point of all values */
+	int			scale;			/* display scale: decimal digits after the point, of all values */
 } HjgNumbers;
 
 typedef enum HjgVectorTermKind
@@ -313,7 +317,7 @@ typedef enum HjgVectorTermKind
 	HJG_TERM_ARITHMETIC
 } HjgVectorTermKind;
 
-/* A term of an expression. Its maker fills in the first block and provides the memory for its values. */
+/* A term of an expression. Its maker sets the first block and provides the memory for the values. */
 typedef struct HjgVectorTerm
 {
 	HjgVectorTermKind kind;
@@ -328,12 +332,12 @@ typedef struct HjgVectorTerm
 	HjgNumbers	numbers;		/* result */
 } HjgVectorTerm;
 
-/* Set a CONSTANT for all rows to come. */
+/* Set a CONSTANT for all future rows. */
 extern void hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool isnull);
 
 /*
- * Compute the terms for nrows > 0 rows, at most HJG_VECTOR_ROWS. The numbers of the last term are the result, valid until the
- * next call. Returns 0, or the width of a result that is out of range; HJG_NUMERIC_WIDTH: a numeric does not fit.
+ * Compute the terms for nrows rows, 0 < nrows <= HJG_VECTOR_ROWS. The numbers of the last term are the result, valid until
+ * the next call. Returns 0, or the width of a result that is out of range; HJG_NUMERIC_WIDTH: a numeric does not fit.
  */
 extern int	hjg_vector_terms_eval(HjgVectorTerm *terms, int nterms, const HjgVector *vectors, int nrows);
 

@@ -10,13 +10,13 @@
 
 #include "vector/hjg_vector.h"
 
-/* Forms of a column beside the widths of signed integers; plus its width. */
+/* Forms of a column other than signed integers; the column's width is added. */
 #define HJG_VECTOR_UINT 100
 #define HJG_VECTOR_FLOAT 200
 #define HJG_VECTOR_FORM(ordinal, width) \
 	(((ordinal) == HJG_ORDINAL_INT ? 0 : (ordinal) == HJG_ORDINAL_UINT ? HJG_VECTOR_UINT : HJG_VECTOR_FLOAT) + (width))
 
-/* LOOP(type of a value, conversion to its ordinal, argument) for a column whose ordinals are of this kind. */
+/* Expand LOOP(type of a value, conversion to its ordinal, argument) for a column whose ordinals are of this kind. */
 #define HJG_BY_FORM(ordinal, vector, LOOP, argument) \
 	switch (HJG_VECTOR_FORM(ordinal, (vector)->column.attlen)) \
 	{ \

@@ -11,7 +11,7 @@
 
 /* ---------- datums (vector_datum_pg.c) ---------- */
 
-/* Get the integer in a by-value datum of so many bytes. */
+/* Get the integer in a by-value datum of this width. */
 static inline int64
 hjg_vector_datum_to_int(Datum value, int width)
 {
@@ -58,12 +58,12 @@ extern void hjg_vector_datum_ordinals(HjgOrdinal ordinal, int width, const Datum
  */
 extern void hjg_vector_gather(const HjgVector *vector, const uint32 *rows, int nrows, int stride, Datum *values,
 							  bool *isnull);
-/* Set a row, and forget about NULLs in rows before the first. */
+/* Set a row; row 0 clears has_nulls of former rows. */
 extern void hjg_vector_put(HjgVector *vector, int row, Datum value, bool isnull);
 
 /*
- * Count the rows, of nrows from first on, whose values in the columns take max_bytes together, including the row that exceeds
- * that; after so many copied rows the memory of the copies is checked.
+ * Count the rows, of nrows from `first` on, whose values in the columns together take max_bytes, with the row that exceeds
+ * it: a caller that copies rows checks its memory after so many.
  */
 extern int	hjg_vector_rows_within(const HjgVector *vectors, int ncolumns, const int *columns, int first, int nrows,
 								   size_t max_bytes);
@@ -82,31 +82,31 @@ typedef struct HjgSimpleOperator
 /* Find the simple operator that a function implements; NULL if there is none. */
 extern const HjgSimpleOperator *hjg_vector_simple_operator(Oid function);
 
-/* An operator whose operands, of variable width, are equal when their bytes are. */
+/* An operator whose operands, of variable width, are equal if their bytes are. */
 typedef struct HjgBytesOperator
 {
 	Oid			function;
 	HjgComparison comparison;	/* EQ or NE */
 	bool		collated;		/* under a deterministic collation */
-	bool		padded;			/* ignoring spaces at the end */
+	bool		padded;			/* spaces at the end are ignored */
 } HjgBytesOperator;
 
-/* Find the operator of bytes that a function implements; NULL if there is none. */
+/* Find the operator on bytes that a function implements; NULL if there is none. */
 extern const HjgBytesOperator *hjg_vector_bytes_operator(Oid function);
-/* Is the function a comparison of numerics? */
+/* Is the function a comparison of numerics? Sets the comparison. */
 extern bool hjg_vector_numeric_operator(Oid function, HjgComparison *comparison);
 /*
- * Does the function compare a date with a timestamp?  Then which way round, and how, the date on the left.  A date plus an interval is a
- * timestamp, so such conditions are common.
+ * Does the function compare a date with a timestamp? Sets the comparison with the date on the left, and whether it was there.
+ * A date plus an interval is a timestamp, so such conditions are common.
  */
 extern bool hjg_vector_date_operator(Oid function, HjgComparison *comparison, bool *date_is_left);
-/* Is the function LIKE, or NOT LIKE, of text or char(n)? */
+/* Is the function LIKE or NOT LIKE, of text or char(n)? */
 extern bool hjg_vector_like_operator(Oid function, bool *negated);
 
-/* Means "compared as bytes" where other operators have the width of operands. */
+/* Means "compared as bytes" in place of an operand's width. */
 #define HJG_VARIABLE_WIDTH (-1)
 
-/* Means "timestamp" where the width of the operand that a date is compared with stands. */
+/* Means "timestamp, compared with a date" in place of an operand's width. */
 #define HJG_TIMESTAMP_WIDTH (-4)
 
 #endif							/* HJG_VECTOR_PG_H */

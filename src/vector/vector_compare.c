@@ -1,6 +1,6 @@
 /*
  * vector_compare.c
- *	  Values in the order of their types, and comparisons of many at a time.
+ *	  Ordinals of values, and comparisons of many at a time.
  */
 #include "vector/hjg_vector.h"
 #include "vector/hjg_vector_form.h"

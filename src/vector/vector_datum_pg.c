@@ -1,6 +1,6 @@
 /*
  * vector_datum_pg.c
- *	  Datums out of vectors, and into them.
+ *	  Conversion of vectors to datums, and of datums to vectors.
  */
 #include "postgres.h"
 

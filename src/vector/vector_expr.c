@@ -2,15 +2,15 @@
  * vector_expr.c
  *	  Arithmetic of integers and numerics on columns, for a vector of rows at a time.
  *
- * Every value is computed as a 64-bit integer, whatever its type, so that widening is nothing to do, and is compared with the
- * bounds of its type as core does after each operation.  Whether any row of the vector is beyond them is found out
- * without a branch in the loop, and told once behind it; of several operations that fail the one that core would
- * have met first need not be the one that is told of.  All functions are strict; the value of a NULL is 0.
+ * Each value is computed as a 64-bit integer, whatever its type, so widening does nothing. After each operation it is
+ * compared with the bounds of its type, as in core. The loop has no branch for that; the result is tested once after it. If
+ * several operations fail, the reported one need not be the first that core would meet. All functions are strict; the value
+ * of a NULL is 0.
  *
- * Numerics are integers with one scale a vector (vector_numeric.c); results have the scales that core gives them.  Where one does not
- * fit, core has to evaluate the vector's rows: nothing is said of whether it raises an error.
+ * Numerics are integers with one scale a vector (vector_numeric.c); results have the scales that core gives them. If one does
+ * not fit, core must evaluate the vector's rows, and may or may not raise an error.
  *
- * An expression is a list of terms, arguments before what is made of them.
+ * An expression is a list of terms, in which arguments come before the terms that use them.
  */
 #include "vector/hjg_vector.h"
 
@@ -23,7 +23,7 @@ set_nulls(HjgVectorTerm *term, bool has_nulls)
 	term->numbers.isnull = has_nulls ? term->null_space : NULL;
 }
 
-/* Values of NULLs, which are undefined or were computed of zeros, become 0. */
+/* Set the values of NULLs to 0; they are undefined or were computed from zeros. */
 static void
 clear_nulls(HjgVectorTerm *term, int nrows)
 {
@@ -70,14 +70,14 @@ load_column(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 			}
 			LOAD(int64_t);
 		default:
-			return;				/* of others only whether they are NULL is asked for */
+			return;				/* values of other columns are only tested for NULL */
 	}
 	if (vector->has_nulls)
 		clear_nulls(term, nrows);
 }
 #undef LOAD
 
-/* Returns 0, or HJG_NUMERIC_WIDTH where a value does not fit. */
+/* Read a column of numerics; returns 0, or HJG_NUMERIC_WIDTH if a value does not fit. */
 static int
 load_numerics(HjgVectorTerm *term, const HjgVector *vector, int nrows)
 {
@@ -97,7 +97,7 @@ hjg_vector_term_set_constant(HjgVectorTerm *term, int64_t value, int scale, bool
 
 /* ---------- arithmetic ---------- */
 
-/* The results of narrow operations are exact in 64 bits: is one beyond so many bits?  bound is 2^(bits - 1). */
+/* Does a result of a narrow operation, which is exact in 64 bits, exceed its width? bound is 2^(bits - 1). */
 static bool
 any_beyond(const int64_t *values, int nrows, int64_t bound)
 {
@@ -108,7 +108,7 @@ any_beyond(const int64_t *values, int nrows, int64_t bound)
 	return beyond != 0;
 }
 
-/* Wrapping around, as the processor does. */
+/* Compute results that wrap around. */
 static void
 compute_integers(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, int64_t *result)
 {
@@ -135,7 +135,7 @@ compute_integers(HjgArithmeticKind kind, const int64_t *left, const int64_t *rig
 	}
 }
 
-/* Which operations on 64-bit values wrapped around: wrapped[i] is negative then. */
+/* Mark the operations on 64-bit values that wrapped around: wrapped[i] is negative. */
 static void
 mark_wrapped(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, int nrows, const int64_t *result,
 			 int64_t *wrapped)
@@ -165,7 +165,7 @@ mark_wrapped(HjgArithmeticKind kind, const int64_t *left, const int64_t *right, 
 	}
 }
 
-/* The zero that stands for a NULL wraps around, too, where the least number is taken off it. */
+/* Did an operation wrap around? NULLs do not count: their zeros wrap around, too, when the least number is subtracted. */
 static bool
 any_wrapped(const int64_t *wrapped, const bool *isnull, int nrows)
 {
@@ -180,7 +180,7 @@ any_wrapped(const int64_t *wrapped, const bool *isnull, int nrows)
 	return any < 0;
 }
 
-/* Returns 0, or the width where a result does not fit. */
+/* Compute a term; returns 0, or the width of a result that does not fit. */
 static int
 apply_term(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right, int nrows)
 {
@@ -203,7 +203,7 @@ apply_term(HjgVectorTerm *term, const HjgNumbers *left, const HjgNumbers *right,
 	return (width == 2 || width == 4) && any_beyond(term->space, nrows, (int64_t) 1 << (8 * width - 1)) ? width : 0;
 }
 
-/* Bring numbers to a scale that is not below theirs, in space[nrows].  Returns false if one does not fit. */
+/* Convert numbers to a scale that is not below theirs, in space[nrows]. Returns false if one does not fit. */
 static bool
 widen_numbers(HjgNumbers *numbers, int scale, int nrows, int64_t *space)
 {
@@ -213,7 +213,10 @@ widen_numbers(HjgNumbers *numbers, int scale, int nrows, int64_t *space)
 	return fits;
 }
 
-/* Compute a term of numerics: products at the sum of the scales, others at the greater one.  Returns what apply() does. */
+/*
+ * Compute a term of numerics: products at the sum of the scales, others at the greater scale. Returns the same as
+ * apply_term().
+ */
 static int
 apply_numeric(HjgVectorTerm *term, HjgNumbers left, HjgNumbers right, int nrows)
 {

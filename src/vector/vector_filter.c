@@ -1,17 +1,16 @@
 /*
  * vector_filter.c
- *	  Simple conditions on columns, evaluated for all rows of a vector at a time.
+ *	  Evaluates simple conditions on columns, for all rows of a vector at a time.
  *
- * Every fixed-width value that can be compared has an ordinal (hjg_vector.h).  So a comparison with a constant is a range
- * of ordinals, and a list a set of them, whatever the type.
+ * Each fixed-width value that can be compared has an ordinal (hjg_vector.h). So a comparison with a constant is a range of
+ * ordinals, and a list is a set of them, for any type.
  *
- * A condition passes a row only when it is true, and there is no NOT, but negated leaves.  So false and NULL need
- * not be told apart, but for one thing: to evaluate an operand may fail, and none must be touched before a row
- * asks for it.  Below an OR core's AND asks its next argument when the last one was NULL, and not when it
- * was false.  As long as an argument to come has operands that are not known, ours does the same.
+ * A condition passes a row only if it is true, and only leaves are negated. So false and NULL need not be told apart, with
+ * one exception: the evaluation of an operand may fail, so no operand must be evaluated before a row needs it. Below an OR,
+ * core's AND evaluates its next argument if the last one was NULL, but not if it was false. While a later argument has
+ * unknown operands, this code does the same.
  *
- * A test looks at all rows, since that is faster than to pick some, and its outcome counts for those that
- * ask.
+ * A test is computed for all rows, which is faster than selecting some, and its result is used for the rows that need it.
  */
 #include <assert.h>
 
@@ -37,7 +36,7 @@ in_set(const HjgFilter *node, int64_t ordinal)
 	return low < node->nset && node->set[low] == ordinal;
 }
 
-/* One test of all rows, of which the ordinal is tested. */
+/* Test the ordinals of all rows. */
 #define TEST_ROWS(type, ORDINAL, TEST) \
 	for (int i = 0; i < nrows; i++) \
 	{ \
@@ -45,7 +44,7 @@ in_set(const HjgFilter *node, int64_t ordinal)
 		pass[i] &= (TEST) != node->negated; \
 	}
 
-/* The rows whose value is NULL do not pass, whatever was made of the bytes there. */
+/* Clear pass[i] of NULLs, whose bytes are undefined. */
 static void
 drop_nulls(const HjgVector *vector, int nrows, bool *pass)
 {
@@ -65,7 +64,7 @@ eval_range(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass
 	drop_nulls(vector, nrows, pass);
 }
 
-/* A value that is not in a list may be the NULL in it. */
+/* Is the leaf "not in list" with a NULL in the list? The value may be that NULL. */
 static bool
 is_never_true(const HjgFilter *node)
 {
@@ -96,7 +95,7 @@ eval_bytes(const HjgFilter *node, const HjgVector *vector, int nrows, bool *pass
 	node->test_bytes(node, vector, nrows, pass);
 }
 
-/* Not where conditions are nested: its memory would be taken once for each level of them. */
+/* Evaluate a leaf COLUMNS; not inlined, because nested conditions would take its memory once a level. */
 static __attribute__((noinline)) void
 eval_columns(const HjgFilter *node, const HjgVector *left, const HjgVector *right, int nrows, bool *pass)
 {
@@ -157,7 +156,7 @@ eval_leaf(const HjgFilter *leaf, const HjgVector *vectors, int nrows, bool *pass
 	}
 }
 
-/* Rows that pass one of the arguments by eval; each is asked by those that passed none before it. */
+/* Pass the rows that pass one of the arguments by eval; an argument is evaluated for the rows that passed none before it. */
 static void
 eval_any(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass,
 		 void (*eval) (HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass))
@@ -180,8 +179,8 @@ eval_any(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass,
 }
 
 /*
- * Keep, of the rows with pass[i], which have asked the condition and not passed, those for which it is false
- * and not NULL.  They have bound all operands that this looks at.
+ * Keep the rows with pass[i], for which the condition was evaluated and not true, only if it is false and not NULL. All
+ * operands that this reads are bound.
  */
 static void
 eval_false(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
@@ -201,14 +200,14 @@ eval_false(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 				eval_false(node->args[a], vectors, nrows, pass);
 			break;
 		default:
-			/* neither a leaf nor its opposite passes what makes NULL */
+			/* neither a leaf nor its opposite passes a row for which it is NULL */
 			opposite = *node;
 			opposite.negated = !node->negated;
 			eval_leaf(&opposite, vectors, nrows, pass);
 	}
 }
 
-/* Is an operand below the node not known yet? */
+/* Has a leaf below the node an unknown operand? */
 static bool
 is_open(const HjgFilter *node)
 {
@@ -220,7 +219,7 @@ is_open(const HjgFilter *node)
 	return false;
 }
 
-/* Rows for which an argument was NULL ask the next ones, too, up to the last one with an operand that is not known. */
+/* Evaluate AND. Rows for which an argument is NULL need the next ones, too, up to the last with an unknown operand. */
 static void
 eval_and(HjgFilter *node, const HjgVector *vectors, int nrows, bool *pass)
 {

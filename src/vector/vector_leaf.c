@@ -1,6 +1,6 @@
 /*
  * vector_leaf.c
- *	  Leaves of conditions on columns (vector_filter.c): what an operand makes of them, and searches of strings.
+ *	  Leaves of conditions on columns (vector_filter.c): sets them by their operands, and tests strings.
  */
 #define _GNU_SOURCE				/* memmem() */
 
@@ -15,7 +15,7 @@ hjg_vector_filter_set_null(HjgFilter *leaf)
 	leaf->null = true;
 }
 
-/* Whatever the operand of a comparison is: an empty set passes nothing, and makes NULL of NULL. */
+/* Set a leaf that no row passes, and that is NULL for a NULL: an empty set. */
 static void
 set_none(HjgFilter *leaf)
 {
@@ -67,7 +67,7 @@ compare_ordinals(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* By length, then by bytes. */
+/* Compare by length, then by bytes. */
 static int
 compare_bytes(const void *a, const void *b)
 {

@@ -1,12 +1,13 @@
 /*
  * vector_numeric.c
- *	  PostgreSQL's numerics as scaled integers, and back.
+ *	  Converts PostgreSQL's numerics to scaled integers, and back.
  *
- * A numeric is stored behind the header of any value of variable length: a word of sign, display scale and weight (of the first digit, a
- * power of 10000), or two of them where these are large, then digits of base 10000 without zeros at either end.  The
- * words may lie at any address.  See numeric.c of PostgreSQL.
+ * A numeric is stored after the header of any value of variable length: a word of sign, display scale and weight (of the
+ * first digit, a power of 10000), or two words if these are large; then digits of base 10000, without zeros at either end.
+ * The words need not be aligned. See numeric.c of PostgreSQL.
  *
- * Most values have few digits, and all values of a column the same scale.  For these hjg_vector_numeric_load() has a short way.
+ * Most values have few digits, and all values of a column the same scale. hjg_vector_numeric_load() has a fast path for
+ * these.
  */
 #include "vector/hjg_vector.h"
 
@@ -64,9 +65,9 @@ hjg_vector_numeric_widen_sum(__int128 value, int places, __int128 *result)
 	return true;
 }
 
-/* ---------- any value ---------- */
+/* ---------- single values ---------- */
 
-/* A value taken apart; its digits are words. */
+/* The parts of a value; its digits are words. */
 typedef struct Parts
 {
 	const unsigned char *digits;
@@ -76,7 +77,7 @@ typedef struct Parts
 	bool		negative;
 } Parts;
 
-/* Returns false for what is no plain finite number. */
+/* Find the parts of a value; false if it is not a plain finite number. */
 static bool
 take_apart(const unsigned char *numeric, Parts *parts)
 {
@@ -88,7 +89,7 @@ take_apart(const unsigned char *numeric, Parts *parts)
 	if ((numeric[0] & 1) != 0)
 	{
 		if (numeric[0] == 1)
-			return false;		/* stored apart */
+			return false;		/* stored out of line */
 		at = numeric + 1;
 		nbytes = (numeric[0] >> 1) - 1;
 	}
@@ -125,18 +126,18 @@ take_apart(const unsigned char *numeric, Parts *parts)
 typedef enum Fit
 {
 	FIT_EXACT,
-	FIT_CUT,					/* there are digits behind those of the integer */
-	FIT_NOT						/* it takes more than 64 bits */
+	FIT_CUT,					/* there are digits after those of the integer */
+	FIT_NOT						/* the integer takes more than 64 bits */
 } Fit;
 
-/* Make the integer that is a number times 10^scale, rounded towards zero. */
+/* Compute a number times 10^scale as an integer, rounded towards zero. */
 static Fit
 scale_parts(const Parts *parts, int scale, int64_t *value)
 {
-	int64_t		result = 0;		/* the negative of it, whose range is the larger one */
+	int64_t		result = 0;		/* the negative result, whose range is larger */
 	int64_t		widened;
 	Fit			fit = FIT_EXACT;
-	int			places = scale + DIGIT_PLACES * (parts->weight + 1);	/* of the integer, those that digits are to come for */
+	int			places = scale + DIGIT_PLACES * (parts->weight + 1);	/* places of the integer that digits must still fill */
 
 	for (int i = 0; i < parts->ndigits; i++)
 	{
@@ -169,19 +170,19 @@ hjg_vector_numeric_decode(const void *numeric, int64_t *value, int *scale)
 
 /* ---------- vectors ---------- */
 
-/* Digits of values that are read the short way. */
+/* Most digits of values that are read by the fast path. */
 #define SHORT_DIGITS 4
 
 /*
- * What becomes of the last digit, and all of them, by the places of the value that lie behind the last digit: less than 0 where the
- * digit has places behind those of the value.
+ * Factors for the last digit, and for the integer, by the number of the integer's places after the last digit; negative if
+ * the digit has places after those of the integer.
  */
 typedef struct Step
 {
-	int64_t		before;			/* times the digits before the last one, */
-	uint64_t	part;			/* plus the last one times this, in units of 2^-40, */
-	unsigned	cut;			/* of which that is so much of one; */
-	int64_t		behind;			/* times this */
+	int64_t		before;			/* factor of the digits before the last one, */
+	uint64_t	part;			/* plus the last digit times this, in units of 2^-40, */
+	unsigned	cut;			/* which divides it by this number; */
+	int64_t		behind;			/* factor of the sum */
 } Step;
 
 #define PART(cut) (((uint64_t) 1 << 40) / (cut) + 1)
@@ -196,34 +197,35 @@ static const Step steps[DIGIT_PLACES - 1 + MAX_PLACES + 1] = {
 	WHOLE(1000000000), WHOLE(10000000000), WHOLE(100000000000), WHOLE(1000000000000), WHOLE(10000000000000), WHOLE(100000000000000)
 };
 
-/* Properties common to values of one word that are read the short way. */
+/* Properties of the values of one word that the fast path reads. */
 typedef struct Form
 {
-	unsigned	mask;			/* of the word, these bits */
-	unsigned	bits;			/* are these */
+	unsigned	mask;			/* these bits of the word */
+	unsigned	bits;			/* have these values */
 	int			scale;			/* the integer is the value times 10^scale */
-	int			max_weight;		/* with it the integer has no more than INT64_PLACES digits */
+	int			max_weight;		/* up to this weight the integer has at most INT64_PLACES digits */
 } Form;
 
 static Form
 make_form(int scale, unsigned mask)
 {
 	const unsigned bits = FORM_SHORT | scale << SHORT_SCALE_SHIFT;
-	/* rounded down, whatever the sign */
+	/* rounded down, for either sign */
 	const int	max_digits = (INT64_PLACES + HJG_NUMERIC_MAX_SCALE - scale) / DIGIT_PLACES - HJG_NUMERIC_MAX_SCALE / DIGIT_PLACES;
 
 	return (Form) {mask, bits & mask, scale, max_digits - 1};
 }
 
 /*
- * Read a value of one word and a few digits.  Returns false if it is another one, or not an integer times 10^-scale, or might not fit.
+ * Read a value of one word and a few digits. Returns false if it has another form, or is not an integer times 10^-scale, or
+ * might not fit.
  */
 static inline bool
 decode_short(const unsigned char *numeric, const Form *form, int64_t *value)
 {
 	const unsigned word = load_word(numeric + 1);
 	const int	weight = (int8_t) (word << 1) >> 1;
-	const int	ndigits = ((int) numeric[0] - 6) >> 2;	/* it is twice the bytes with the header, and one more */
+	const int	ndigits = ((int) numeric[0] - 6) >> 2;	/* the header is twice the value's bytes, header included, plus one */
 	const int	step = form->scale + DIGIT_PLACES * (weight + 1 - ndigits) + DIGIT_PLACES - 1;
 	const unsigned char *at = numeric + 3;
 	const int64_t sign = -(int64_t) ((word & SHORT_NEGATIVE) != 0);
@@ -231,7 +233,7 @@ decode_short(const unsigned char *numeric, const Form *form, int64_t *value)
 	uint64_t	last;
 	uint64_t	part;
 
-	/* of headers of more bytes the word holds the upper bits of a size, which are zero */
+	/* with a longer header the word is the upper part of a size, which is zero */
 	if ((word & form->mask) != form->bits || weight > form->max_weight)
 		return false;
 	switch (ndigits)
@@ -261,7 +263,7 @@ decode_short(const unsigned char *numeric, const Form *form, int64_t *value)
 	return part * steps[step].cut == last;
 }
 
-/* Read a value of that scale. */
+/* Read a value that must have this scale. */
 static __attribute__((noinline)) bool
 decode_at(const unsigned char *numeric, int scale, int64_t *value)
 {
@@ -297,14 +299,14 @@ hjg_vector_numeric_load(const HjgVector *vector, int nrows, int64_t *values, int
 
 /* ---------- order ---------- */
 
-/* Ordinals of what is no number; those of numbers are between. */
+/* Ordinals of special values; those of numbers are between. */
 #define ORDINAL_NAN INT64_MAX
 #define ORDINAL_INFINITY (INT64_MAX - 1)
 #define ORDINAL_MINUS_INFINITY INT64_MIN
 #define SPECIAL_INFINITY 0xD000
 #define SPECIAL_MINUS_INFINITY 0xF000
 
-/* Returns whether the value is no number, and its ordinal then. */
+/* Is the value special? Sets its ordinal. */
 static bool
 find_special(const unsigned char *numeric, int64_t *ordinal)
 {
@@ -317,7 +319,10 @@ find_special(const unsigned char *numeric, int64_t *ordinal)
 	return (word & FORM_MASK) == FORM_SPECIAL;
 }
 
-/* Read a value's ordinal at a scale; raises *wanted to its own scale where it is no integer at this one.  Returns false if it has none. */
+/*
+ * Find a value's ordinal at a scale; raises *wanted to the value's own scale if it is not an integer at this scale. Returns
+ * false if it has none.
+ */
 static __attribute__((noinline)) bool
 find_ordinal(const unsigned char *numeric, int scale, int64_t *ordinal, int *wanted)
 {
@@ -333,7 +338,10 @@ find_ordinal(const unsigned char *numeric, int scale, int64_t *ordinal, int *wan
 	return false;
 }
 
-/* As hjg_vector_numeric_ordinals(), at this scale; returns a greater one if there are values that are no integers at this one. */
+/*
+ * Do the work of hjg_vector_numeric_ordinals() at this scale; returns a greater scale if some values are not integers at this
+ * one.
+ */
 static int
 load_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, HjgNumericOrdinals *to)
 {
@@ -354,7 +362,7 @@ load_ordinals(const HjgVector *vector, const bool *asked, int nrows, int scale, 
 	return wanted;
 }
 
-/* Find the scale of the first of the rows that have one. */
+/* Get the scale of the first row that has one. */
 static int
 first_scale(const HjgVector *vector, const bool *asked, int nrows)
 {
@@ -399,7 +407,7 @@ hjg_vector_numeric_bound(const void *numeric, int scale, int64_t *ordinal)
 	return fit == FIT_EXACT;
 }
 
-/* ---------- back ---------- */
+/* ---------- to numerics ---------- */
 
 HjgDigits
 hjg_vector_numeric_digits(__int128 value, int scale)
@@ -409,7 +417,7 @@ hjg_vector_numeric_digits(__int128 value, int scale)
 	int			base = (int) powers[odd_places != 0 ? odd_places : DIGIT_PLACES];
 	HjgDigits	result = {.negative = value < 0, .weight = -((scale + DIGIT_PLACES - 1) / DIGIT_PLACES) - 1};
 
-	/* the last one first */
+	/* last digit first */
 	for (; left != 0; left /= base, base = 10000)
 	{
 		const int	digit = (int) (left % base) * (10000 / base);

@@ -2,8 +2,9 @@
  * vector_numeric_filter.c
  *	  Conditions on numerics (vector_filter.c).
  *
- * The values of a vector are read as ordinals at a scale that suits them, and the constants become ordinals of this scale, so that the condition is one
- * on integers.  Values without an ordinal are compared by the function that the maker of the leaf gave it.
+ * The values of a vector are read as ordinals at a common scale, and the constants are converted to ordinals of this scale,
+ * so that the condition is one on integers. Values without an ordinal are compared by a function that the maker of the leaf
+ * supplies.
  */
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ comparison_holds(HjgComparison comparison, int order)
 
 /* ---------- constants ---------- */
 
-/* Compare with a constant that lies above an ordinal, and below the next one. */
+/* Set a comparison with a constant between an ordinal and the next one. */
 static void
 set_between(HjgFilter *leaf, HjgComparison comparison, int64_t below)
 {
@@ -128,7 +129,7 @@ eval_constants(const HjgFilter *leaf, const HjgVector *vector, int nrows, bool *
 	for (int i = 0; i < nrows; i++)
 		if (asked[i] && ordinals.odd[i])
 			pass[i] = value_passes(leaf, ((const void *const *) vector->values)[i]);
-	/* of greater values more fit at a smaller scale */
+	/* more of the greater values may fit at a smaller scale */
 	numeric->scale = -1;
 }
 

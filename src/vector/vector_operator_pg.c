@@ -3,8 +3,8 @@
  *	  Operators that compare fixed-width values by their ordinals (vector_filter.c) or bytes: those that are evaluated for many
  *	  rows at a time, and among them those whose equality makes exact keys (rows_key.c).
  *
- * They are strict, have no side effect, raise no error, tell nothing and know no collation.  Operators count by the function
- * behind them, never by name or type: what a user defines is not simple.
+ * They are strict, have no side effect, raise no error, leak nothing and know no collation. They are identified by their
+ * function, never by name or type, so operators of users are not simple.
  */
 #include "postgres.h"
 
@@ -44,7 +44,7 @@ static const HjgSimpleOperator simple_operators[] = {
 	SIX(TIMESTAMP_, HJG_ORDINAL_INT, 8, 8),
 	SIX(TIMESTAMPTZ_, HJG_ORDINAL_INT, 8, 8),
 	SIX(XID8, HJG_ORDINAL_UINT, 8, 8),
-	/* no order, or not that of the stored values */
+	/* no order, or another one than that of the stored values */
 	{F_CIDEQ, HJG_COMPARE_EQ, HJG_ORDINAL_UINT, 4, 4},
 	{F_ENUM_EQ, HJG_COMPARE_EQ, HJG_ORDINAL_UINT, 4, 4},
 	{F_ENUM_NE, HJG_COMPARE_NE, HJG_ORDINAL_UINT, 4, 4},
