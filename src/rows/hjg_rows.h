@@ -2,24 +2,21 @@
  * hjg_rows.h
  *	  Rows of a join's sides: encoded keys, the row store, spill files.
  *
- * Room "rows".  A row that enters a join is split in two: its key goes,
- * encoded, to where the engine reads it; the columns that anything above the
- * join needs (the payload columns) stay in a row store of the
- * backend, where the engine's answer, a row number, finds them again.
+ * Room "rows". A row that enters a join is split in two: its encoded key goes to the engine; the columns that are needed
+ * above the join (the payload columns) stay in a row store of the backend, where they are found by row number, which is the
+ * engine's answer.
  *
- * Rows come one by one, as datums, or as vectors (hjg_vector.h).  Both ways encode the same keys and fill the same stores.
+ * Rows come one by one, as datums, or as vectors (hjg_vector.h). Both ways encode the same keys and fill the same stores.
  *
- * Key encoding.  An exact key holds all key columns, normalised so that equality
- * of the SQL operators is equality of bytes, packed into 4, 8 or 16 bytes.
- * Everything else travels as a 64-bit hash of all key columns, and the executor
- * rechecks every pair.
+ * Key encoding. An exact key has all key columns, normalised so that equality of the SQL operators is equality of bytes,
+ * packed into 4, 8 or 16 bytes. All other keys are a 64-bit hash of all key columns, and the node rechecks every pair.
  *
- * Memory.  A store and the datums in it belong to the memory context it was
- * created in.  hjg_rows_store_bytes() is what its rows take at the moment.
+ * Memory. A store and its datums belong to the memory context in which it was created. hjg_rows_store_bytes() is the memory
+ * of its current rows.
  *
- * Sharing.  Processes of one parallel query may fill and read one row store, and one
- * spill file, together: each through a handle of its own, to memory and files that all of
- * them reach.  Nobody reads before all have stopped writing, which the executor sees to.
+ * Sharing. Processes of one parallel query may fill and read one row store, and one spill file, together: each through a
+ * handle of its own, to memory and files that all of them can access. The node makes sure that reading begins after all have
+ * stopped writing.
  */
 #ifndef HJG_ROWS_H
 #define HJG_ROWS_H
@@ -45,7 +42,7 @@ typedef enum HjgKeyKind
 	HJG_KEY_FLOAT,				/* float4/8: one zero, one NaN, then as the wider type's bits */
 	HJG_KEY_BYTES,				/* fixed-width by-reference, compared bytewise */
 	HJG_KEY_VARLENA,			/* variable width, compared bytewise: hashed here */
-	HJG_KEY_HASHED				/* anything hashable */
+	HJG_KEY_HASHED				/* any hashable type */
 } HjgKeyKind;
 
 /* Encoding of one key column of one side. */
@@ -69,35 +66,33 @@ typedef struct HjgKeyCodec
 } HjgKeyCodec;
 
 /*
- * Can equality operator op under this collation serve as a key?  If not, *why
- * is a constant text that completes "declined: ".  Looks into the catalogs.
+ * Can equality operator op under this collation serve as a key? If not, *why is a constant text that completes "declined: ".
+ * Reads the catalogs.
  */
 extern bool hjg_rows_key_supported(Oid op, Oid collation, const char **why);
 
-/* Are the operands of this equality function values of variable width that are equal just when their bytes are? */
+/* Are the operands of this equality function of variable width, and equal if and only if their bytes are? */
 extern bool hjg_rows_key_is_varlena(Oid function);
 
-/* Count the bytes that the operator's sides take in an exact key, or 0 when they are hashed. */
+/* Get the bytes that the operator's operands take in an exact key; 0 if they are hashed. */
 extern int	hjg_rows_key_exact_bytes(Oid op);
 
-/* Codec of the left (outer) or right (inner) inputs of the operators; palloc'd. */
+/* Make the codec of the left (outer) or right (inner) inputs of the operators; palloc'd. */
 extern HjgKeyCodec *hjg_rows_key_codec(int nkeys, const Oid *ops, const Oid *collations, bool left);
 
 /*
- * Encode a key into dst[codec->key_width].  Returns false, with dst undefined,
- * if any column is NULL.  May allocate in CurrentMemoryContext (detoasting, hash
- * functions); may throw what a hash function throws.
+ * Encode a key into dst[codec->key_width]. Returns false, with dst undefined, if any column is NULL. May allocate in
+ * CurrentMemoryContext (detoasting, hash functions); may throw what a hash function throws.
  */
 extern bool hjg_rows_key_encode(HjgKeyCodec *codec, const Datum *values, const bool *isnull, void *dst);
 
-/* Is such a column, as it lies in a vector, the encoded key? */
+/* Is a vector of this column its own encoded key? */
 extern bool hjg_rows_key_is_vector(const HjgKeyCodec *codec, const HjgColumn *column);
 
 /*
- * Encode the keys of nrows rows into dst[nrows][codec->key_width]; key column i is
- * vectors[source[i]].  Returns whether some key has a NULL in it: then isnull[]
- * says which, and dst is undefined there.  What hash functions allocate goes to
- * scratch, which is reset as we go.
+ * Encode the keys of nrows rows into dst[nrows][codec->key_width]; key column i is vectors[source[i]]. Returns whether any
+ * key has a NULL: then isnull[] marks these, and dst is undefined there. Hash functions allocate in scratch, which is reset
+ * after each row.
  */
 extern bool hjg_rows_key_encode_vectors(HjgKeyCodec *codec, const int *source, const HjgVector *vectors, int nrows,
 										MemoryContext scratch, void *dst, bool *isnull);
@@ -105,12 +100,15 @@ extern bool hjg_rows_key_encode_vectors(HjgKeyCodec *codec, const int *source, c
 /* Hash a string, with the seed of this process. */
 extern uint64 hjg_rows_key_hash_bytes(const char *bytes, size_t nbytes);
 
-/* Put one more key of nrows rows into their hashes (rows_hash.c), which begin as 0: by its ordinals, its bytes, or a hash function of core's. */
+/*
+ * Add one more key of nrows rows to their hashes (rows_hash.c), which begin as 0: by its ordinals, by its bytes, or by a hash
+ * function of core's.
+ */
 extern void hjg_rows_hash_ordinals(const int64 *ordinals, int nrows, uint64 *hashes);
 extern void hjg_rows_hash_bytes(const HjgBytes *bytes, int nrows, uint64 *hashes);
 extern void hjg_rows_hash_datums(HjgKeyColumn *column, const Datum *values, const bool *isnull, int nrows, uint64 *hashes);
 
-/* Choose bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
+/* Get bits for partitioning on the host; levels are independent of each other and of the engine's hash. */
 extern uint32 hjg_rows_key_partition_hash(const void *key, int key_width, int level);
 
 /* ---------- row store ---------- */
@@ -121,21 +119,20 @@ extern uint32 hjg_rows_key_partition_hash(const void *key, int key_width, int le
 
 typedef struct HjgStore HjgStore;
 
-/* Row limit of one store; more does not fit a row number. */
+/* Most rows of a store; a row number cannot be larger. */
 #define HJG_STORE_MAX_ROWS HJG_MAX_BUILD_ROWS
 
 extern HjgStore *hjg_rows_store_create(MemoryContext context, int ncolumns, const HjgColumn *columns,
 									   double expected_rows);
-/* Forget all rows, keep the memory for the next ones. */
+/* Drop all rows, keep the memory for later ones. */
 extern void hjg_rows_store_reset(HjgStore *store);
 extern void hjg_rows_store_free(HjgStore *store);
 extern uint32 hjg_rows_store_nrows(const HjgStore *store);
 extern size_t hjg_rows_store_bytes(const HjgStore *store);
 
 /*
- * Append a row and return its number (0, 1, ...).  Column c is taken from
- * values[source[c]]; by-reference datums are copied, expanded ones flattened,
- * toasted ones kept as they are.
+ * Append a row and return its number (0, 1, ...). Column c is values[source[c]]; by-reference datums are copied, expanded
+ * ones flattened, toasted ones kept unchanged.
  */
 extern uint32 hjg_rows_store_append(HjgStore *store, const int *source, const Datum *values, const bool *isnull);
 
@@ -149,8 +146,8 @@ extern void hjg_rows_store_append_selected(HjgStore *store, const int *source, c
 										   const uint16 *rows, int nrows);
 
 /*
- * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]]
- * and isnull[...], unless target[c] is negative.  rows[i] == HJG_NO_ROW gives NULLs.  Datums point into the store.
+ * Gather nrows rows: column c of row rows[i] goes to values[i * stride + target[c]] and isnull[...], unless target[c] is
+ * negative. rows[i] == HJG_NO_ROW gives NULLs. Datums point into the store.
  */
 extern void hjg_rows_store_gather(const HjgStore *store, const uint32 *rows, int nrows, const int *target, int stride,
 								  Datum *values, bool *isnull);
@@ -160,37 +157,36 @@ extern void hjg_rows_store_gather_vectors(const HjgStore *store, const uint32 *r
 										  HjgVector *vectors);
 
 /*
- * Count the bytes of rows as they lie in a store, of columns passed by value alone: they can be copied elsewhere, and read there.
- * Bytes of a row of such columns, or 0 where there is any other column, or none.
+ * Get the bytes of a row whose columns are all passed by value, so that copies of rows can be read elsewhere; 0 if there is
+ * any other column, or none.
  */
 extern int	hjg_rows_store_plain_bytes(int ncolumns, const HjgColumn *columns);
-/* Copy rows [first, first + nrows) to a place; false, with the copy of no use, where any of them may have a NULL. */
+/* Copy rows [first, first + nrows); false, with an unusable copy, if any of them may have a NULL. */
 extern bool hjg_rows_store_copy_rows(const HjgStore *store, uint32 first, uint32 nrows, void *to);
 /*
- * hjg_rows_store_gather() and hjg_rows_store_gather_vectors() for copies, of nrows <= HJG_MAX_VECTOR_ROWS rows: row i lies
- * at places[i], or is missing where that is NULL.  The store says what a row looks like.
+ * Gather as hjg_rows_store_gather() and hjg_rows_store_gather_vectors() do, from copies of nrows <= HJG_MAX_VECTOR_ROWS rows:
+ * row i is at places[i], or missing if that is NULL. The store has the layout of the rows.
  */
 extern void hjg_rows_store_gather_copies(const HjgStore *store, const char *const *places, int nrows, const int *target,
 										 int stride, Datum *values, bool *isnull);
 extern void hjg_rows_store_gather_copied_vectors(const HjgStore *store, const char *const *places, int nrows,
 												 const int *target, HjgVector *vectors);
 
-/* Datums of one column of rows that have no NULL there; what they point to may still be on its way to the cache. */
+/* Gather the datums of one column of rows without NULL there; the values that they point to may not be in the cache yet. */
 extern void hjg_rows_store_gather_column(const HjgStore *store, int column, const uint32 *rows, int nrows, Datum *values);
 
 /*
- * A shared store.  Row numbers come from outside: a writer takes a range of them, says so
- * with hjg_rows_store_seek(), and appends rows until the range is full.  Ranges start at a
- * multiple of the chunk size and are not smaller, so that a chunk has one writer.  What a
- * writer has filled are its pieces; every reader, the other writers included, adds them to
- * its own handle.
+ * A shared store. Row numbers are assigned outside: a writer takes a range of them, calls hjg_rows_store_seek(), and appends
+ * rows until the range is full. Ranges start at a multiple of the chunk size and are not smaller, so that a chunk has one
+ * writer. The chunks and blocks that a writer has filled are its pieces; each reader, and each other writer, adds them to its
+ * own handle.
  */
 typedef struct HjgSharing
 {
 	void	   *arg;
-	/* Memory for a piece, not zeroed, and the name that other processes know it by. */
+	/* Allocate memory for a piece, not zeroed, and its name for other processes. */
 	void	   *(*alloc) (void *arg, size_t bytes, uint64 *name);
-	pg_atomic_uint32 *next_block;	/* in shared memory: numbers for blocks */
+	pg_atomic_uint32 *next_block;	/* in shared memory: next number of a block */
 } HjgSharing;
 
 typedef struct HjgStorePiece
@@ -203,36 +199,33 @@ typedef struct HjgStorePiece
 /* Most rows of a chunk. */
 #define HJG_STORE_MAX_CHUNK_ROWS 65536
 
-/* Create it; all handles of a store need the same columns and number of rows in a chunk. */
+/* Create a handle; all handles of a store need the same columns and number of rows in a chunk. */
 extern HjgStore *hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColumn *columns,
 											  double chunk_rows, const HjgSharing *sharing);
 /* Give the next row this number. */
 extern void hjg_rows_store_seek(HjgStore *store, uint32 row);
-/* Pieces that this handle has filled. */
+/* Get the pieces that this handle has filled. */
 extern const HjgStorePiece *hjg_rows_store_pieces(const HjgStore *store, int *npieces);
-/* Add another handle's piece, which lies here in this process. */
+/* Add another handle's piece, at its address in this process. */
 extern void hjg_rows_store_add_piece(HjgStore *store, const HjgStorePiece *piece, void *address);
 
 /* ---------- spill files ---------- */
 
 /*
- * A sequence of (key, payload columns) in a temporary file of core's; a NULL key is
- * kept as such.  The file belongs to the CurrentResourceOwner of its first write.
+ * A sequence of (key, payload columns) in a temporary file of core's; a key may be NULL. The file belongs to the
+ * CurrentResourceOwner of its first write.
  */
 typedef struct HjgSpill HjgSpill;
 
-/* Memory of a file while it is written: core's buffer.  Of shared ones those of one side only are written at a time. */
+/* Memory of a file while it is written: core's buffer. Only one side's shared files are written at a time. */
 #define HJG_SPILL_BUFFER_BYTES BLCKSZ
 #define HJG_SHARED_SPILL_BUFFER_BYTES (BLCKSZ / 2)
 
 extern HjgSpill *hjg_rows_spill_create(TupleDesc desc, int key_width);
-/* Write a record; columns are desc's, in its order.  A key of NULL stands for one with a NULL in it. */
+/* Write a record; columns are desc's, in its order. key NULL: a key column is NULL. */
 extern void hjg_rows_spill_write(HjgSpill *spill, const void *key, const Datum *values, const bool *isnull);
 extern void hjg_rows_spill_rewind(HjgSpill *spill);
-/*
- * Read the next row, or false at the end.  *key points to the key or is NULL; slot's
- * values stay valid until the next call.
- */
+/* Read the next row; false at the end. *key points to the key or is NULL; the slot's values are valid until the next call. */
 extern bool hjg_rows_spill_read(HjgSpill *spill, const void **key, TupleTableSlot *slot);
 /* Were all rows read since the last rewind? */
 extern bool hjg_rows_spill_at_end(const HjgSpill *spill);
@@ -241,10 +234,9 @@ extern uint64 hjg_rows_spill_bytes(const HjgSpill *spill);
 extern void hjg_rows_spill_free(HjgSpill *spill);
 
 /*
- * A shared spill file: place is shared memory of hjg_rows_spill_shared_bytes() that one process
- * initializes; then every participant, a number from 0, attaches.  Rows must have a key.
- * All participants write and end their writing; after that one participant, whichever,
- * may read, and nrows counts all rows.
+ * A shared spill file: place is shared memory of hjg_rows_spill_shared_bytes(), which one process initializes; then each
+ * participant, a number from 0, attaches. Rows must have a key. All participants write and end their writing; after that any
+ * one participant may read, and nrows counts all rows.
  */
 extern size_t hjg_rows_spill_shared_bytes(int nparticipants);
 extern void hjg_rows_spill_shared_init(void *place, int nparticipants, const char *name);

@@ -3,18 +3,16 @@
  *	  Declarations that the files of the row store, rows_store*.c, share.
  *	  Internal to the room "rows".
  *
- * rows_store.c			layout of a row, a store's life
- * rows_store_append.c	rows in, one by one or as vectors
- * rows_store_data.c		values of variable length: data blocks, private and shared
- * rows_store_piece.c	chunks and shared data blocks by their numbers
- * rows_store_gather.c	rows out, by number
+ * rows_store.c layout of a row, a store's life rows_store_append.c appends rows, one by one or as vectors rows_store_data.c
+ * values of variable length: data blocks, private and shared rows_store_piece.c chunks and shared data blocks by their
+ * numbers rows_store_gather.c gathers rows, by number
  */
 #ifndef HJG_ROWS_STORE_H
 #define HJG_ROWS_STORE_H
 
 #include "rows/hjg_rows.h"
 
-/* Rows start at a cache line of their own. */
+/* Rows begin at a cache line. */
 #define HJG_CHUNK_HEADER_BYTES 64
 
 /* Layout of a column's value in a row. */
@@ -31,8 +29,8 @@ typedef enum HjgColumnForm
 } HjgColumnForm;
 
 /*
- * A value of the form SHORT that is apart: the row has, in the guise of a toast pointer of a kind that core has not, what it
- * would have in one of the two forms before.
+ * A value of the form SHORT that is apart: the row has a toast pointer of a kind that core does not have, with the content of
+ * POINTER or PLACE.
  */
 #define HJG_APART_TAG 0xFF
 #define HJG_APART_OFF 8
@@ -65,7 +63,7 @@ typedef struct HjgDataBlock
 	char		data[FLEXIBLE_ARRAY_MEMBER];
 } HjgDataBlock;
 
-/* The blocks of a shared store, in place of its own. */
+/* The blocks of a shared store, used instead of the private ones. */
 typedef struct HjgSharedStore
 {
 	const HjgSharing *sharing;	/* NULL: the store is private */
@@ -74,7 +72,7 @@ typedef struct HjgSharedStore
 	char	   *block;			/* being filled, up to the store's block_used */
 	uint32		block_ix;
 	size_t		block_bytes;
-	HjgStorePiece *pieces;		/* that this handle fills */
+	HjgStorePiece *pieces;		/* filled by this handle */
 	int			npieces;
 	int			max_pieces;
 	size_t		piece_bytes;	/* of all of them */
@@ -90,12 +88,12 @@ struct HjgStore
 	int			max_chunks;		/* length of chunks[] */
 	int			row_bytes;
 	int			null_bytes;		/* of a row */
-	size_t		nulls_off;		/* of the NULL bits in a chunk */
+	size_t		nulls_off;		/* offset of the NULL bits in a chunk */
 	size_t		chunk_bytes;
 	char	  **chunks;
-	HjgDataBlock  *blocks;			/* those in use, the one being filled first */
+	HjgDataBlock  *blocks;			/* in use, the one being filled first */
 	HjgDataBlock  *spare_blocks;	/* left by a reset */
-	size_t		block_used;		/* bytes of the one being filled */
+	size_t		block_used;		/* bytes used of the block being filled */
 	size_t		data_bytes;		/* of all blocks in use */
 
 	HjgSharedStore shared;
@@ -132,17 +130,17 @@ hjg_rows_store_null_bits(const HjgStore *store, char *chunk, uint32 position)
 /* ---- rows_store_data.c ---- */
 
 /*
- * Copy a variable-length datum into the store; toast pointers are kept as they are.
- * Returns what the row keeps: a pointer, or in a shared store a place.
+ * Copy a variable-length datum into the store; toast pointers are kept unchanged. Returns the row's value: a pointer, or in a
+ * shared store a place.
  */
 extern uint64 hjg_rows_store_copy_value(HjgStore *store, Datum value, int16 attlen);
-/* Keep blocks of usual size for the rows to come. */
+/* Keep blocks of usual size for later rows. */
 extern void hjg_rows_store_reset_data(HjgStore *store);
 extern void hjg_rows_store_free_data(HjgStore *store);
 
 /* ---- rows_store_piece.c ---- */
 
-/* Make sure of the chunk that a row, which is the first of one, goes to. */
+/* Make sure that a row's chunk exists; the row is the chunk's first. */
 extern void hjg_rows_store_begin_chunk(HjgStore *store, uint32 row);
 /* Add a new chunk (number ix) or data block of a shared store. */
 extern char *hjg_rows_store_add_own_piece(HjgStore *store, uint32 ix, bool is_block, size_t bytes);

@@ -1,6 +1,6 @@
 /*
  * rows_hash.c
- *	  Hashes of a vector of rows, key by key.
+ *	  Hashes the keys of a vector of rows, key by key.
  */
 #include "postgres.h"
 

@@ -1,10 +1,8 @@
 /*
  * rows_key.c
- *	  Which operators make keys, and of what kind: the codec by which
- *	  rows_key_encode.c encodes their values.
+ *	  Decides which operators make keys, and of what kind, and makes the codec by which rows_key_encode.c encodes their values.
  *
- * An operator counts as exact by the function behind it, never by its type or
- * name: a user's operator class over int4 may mean anything.
+ * An operator is exact by its function, never by its type or name: a user's operator class over int4 may mean anything.
  */
 #include "postgres.h"
 
@@ -29,14 +27,14 @@ hjg_rows_key_is_varlena(Oid function)
 	return op != NULL && op->comparison == HJG_COMPARE_EQ && !op->padded;
 }
 
-/* Operators that were asked for lately; those that the server comes with have the same function for ever. */
+/* Cache of recent operators; the function of an operator of the server itself never changes. */
 typedef struct KnownOperator
 {
 	Oid			op;
 	const HjgSimpleOperator *exact;
 } KnownOperator;
 
-/* Find an operator whose operands are equal just when their normalised bytes are; NULL when it is none. */
+/* Find an operator whose operands are equal if and only if their normalised bytes are; NULL if it is another one. */
 static const HjgSimpleOperator *
 find_exact(Oid op)
 {
@@ -55,9 +53,8 @@ find_exact(Oid op)
 }
 
 /*
- * Find hash functions for both inputs of op in one operator family.  64-bit
- * functions are taken only where a type always has one: the extended functions
- * of containers fail at run time on elements that have just a 32-bit one.
+ * Find hash functions for both inputs of op in one operator family. 64-bit functions are used only if the type always has
+ * one: the extended functions of containers fail at run time on elements that have only a 32-bit function.
  */
 static bool
 find_hash_functions(Oid op, RegProcedure *left, RegProcedure *right, bool *extended)
@@ -100,7 +97,7 @@ hjg_rows_key_supported(Oid op, Oid collation, const char **why)
 	RegProcedure right;
 	bool		extended;
 
-	/* their functions are strict and know no collations */
+	/* functions of exact operators are strict and know no collations */
 	if (find_exact(op) != NULL)
 		return true;
 	if (!op_strict(op))

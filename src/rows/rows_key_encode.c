@@ -1,6 +1,6 @@
 /*
  * rows_key_encode.c
- *	  Keys encoded, one row's or those of a vector of rows: the bytes that an engine compares.
+ *	  Encodes the keys of a row or of a vector of rows: the bytes that an engine compares.
  */
 #include "postgres.h"
 
@@ -16,7 +16,7 @@
 /* Seed of all 64-bit hash functions: both sides of a join, its workers and its files share it. */
 #define KEY_HASH_SEED (hjg_hash_seed.flip)
 
-/* Store the low bytes of value; packed keys never leave the machine. */
+/* Store the low bytes of value; packed keys stay on this machine. */
 static inline void
 store_int(char *dst, int64 value, int width)
 {
@@ -44,7 +44,7 @@ store_int(char *dst, int64 value, int width)
 	}
 }
 
-/* -0 equals 0 and every NaN equals every NaN. */
+/* Store a float; -0 equals 0, and all NaNs are equal. */
 static inline void
 store_float(char *dst, Datum value, int width, int packed_width)
 {
@@ -64,7 +64,7 @@ store_float(char *dst, Datum value, int width, int packed_width)
 	}
 }
 
-/* Finalizer of MurmurHash3 for 64 bits. */
+/* Apply the finalizer of MurmurHash3 for 64 bits. */
 static inline uint64
 mix64(uint64 h)
 {
@@ -77,8 +77,8 @@ mix64(uint64 h)
 }
 
 /*
- * Add both halves of the product, so that every bit of the word counts in all of them: numbers written with
- * leading zeros differ in the same bits of two words side by side.
+ * Add a word to a hash. Both halves of the product are combined, so that every bit of the word affects all bits: numbers
+ * written with leading zeros differ in the same bits of two adjacent words.
  */
 static inline uint64
 add_word(uint64 hash, uint64 word)
@@ -97,7 +97,7 @@ load_word(const char *bytes, size_t nbytes)
 	return word;
 }
 
-/* Words from the front, then the last bytes, which may be those of the word before once more. */
+/* Hash words from the front, then the last bytes, which may overlap the word before. */
 uint64
 hjg_rows_key_hash_bytes(const char *bytes, size_t nbytes)
 {
@@ -235,7 +235,7 @@ encode_int_column(const HjgKeyColumn *column, const HjgVector *vector, char *dst
 		encode_ints(values, column->width, dst, stride, column->packed_width, nrows);
 }
 
-/* Hashes of a column's values, combined with those of the columns before it. */
+/* Combine the hashes of a column's values with those of the columns before it. */
 static void
 hash_column(HjgKeyColumn *column, const HjgVector *vector, bool first, const bool *isnull, MemoryContext scratch,
 			char *dst, int nrows)

@@ -1,14 +1,13 @@
 /*
  * rows_spill.c
- *	  Rows that wait for their partition's turn in a temporary file.
+ *	  Spill files: rows of a partition in a temporary file.
  *
- * A record is a word, the encoded key (so that it is computed once), and a minimal tuple of the payload
- * columns without its first bytes, as core's tuplestores write it.  The word is the tuple's length, with a
- * mark if there is no key.  The files are core's BufFiles, so temp_tablespaces, temp_file_limit, log_temp_files
- * and pg_stat_database hold.
+ * A record is a word, the encoded key (so that it is computed once), and a minimal tuple of the payload columns without its
+ * first bytes, as core's tuplestores write it. The word is the tuple's length, with a mark if there is no key. The files are
+ * core's BufFiles, subject to temp_tablespaces, temp_file_limit, log_temp_files and pg_stat_database.
  *
- * Of a shared file every participant writes a file of its own.  As its rows are read by one participant alone,
- * nobody needs the chunks by which core's SharedTuplestore deals rows out, nor the memory to fill them.
+ * A shared file consists of a file for each participant that writes. Because one participant alone reads its rows, it needs
+ * neither the chunks by which core's SharedTuplestore distributes rows, nor the memory to fill them.
  */
 #include "postgres.h"
 
@@ -23,25 +22,25 @@
 
 #include "rows/hjg_rows.h"
 
-/* The part of a shared file that lies in shared memory. */
+/* The part of a shared file in shared memory. */
 typedef struct SharedPart
 {
-	pg_atomic_uint64 nrows;		/* of those who have ended their writing */
+	pg_atomic_uint64 nrows;		/* of participants that have ended their writing */
 	int			nparticipants;
 	char		name[NAMEDATALEN];
-	bool		has_file[FLEXIBLE_ARRAY_MEMBER];	/* each writes its own */
+	bool		has_file[FLEXIBLE_ARRAY_MEMBER];	/* by participant */
 } SharedPart;
 
-/* In the first word of a record. */
+/* Mark in the first word of a record. */
 #define NO_KEY 0x80000000u
 
-/* Offset of the tuple in a record's memory: aligned, with room for what comes before. */
+/* Offset of the tuple in a record's memory: aligned, with space for the parts before it. */
 #define TUPLE_OFF MAXALIGN(sizeof(uint32) + HJG_MAX_KEY_BYTES)
 
-/* A minimal tuple's bytes up to here are not written. */
+/* Bytes at the beginning of a minimal tuple that are not written. */
 #define TUPLE_SKIPPED offsetof(MinimalTupleData, t_infomask2)
 
-/* Records up to this size are put together on the stack. */
+/* Records up to this size are assembled on the stack. */
 #define SMALL_RECORD_BYTES 4096
 
 struct HjgSpill
@@ -51,9 +50,9 @@ struct HjgSpill
 	SharedFileSet *files;
 	int			participant;
 	bool		writing;
-	int			next_part;		/* whose file is to be read next */
+	int			next_part;		/* participant whose file is read next */
 
-	/* any file; nrows and bytes are what was written here */
+	/* any file; nrows and bytes count rows written here */
 	BufFile    *file;			/* NULL until the first row, and between the files of participants */
 	TupleDesc	desc;
 	int			key_width;
@@ -61,7 +60,7 @@ struct HjgSpill
 	uint64		bytes;
 	uint64		nread;			/* rows since the last rewind */
 	char		key[HJG_MAX_KEY_BYTES];
-	char	   *record;			/* memory of the row read last */
+	char	   *record;			/* memory of the last row that was read */
 	size_t		record_bytes;	/* its allocated size */
 };
 
@@ -134,7 +133,7 @@ hjg_rows_spill_write(HjgSpill *spill, const void *key, const Datum *values, cons
 	if (TUPLE_OFF + tuple_bytes > sizeof(small))
 		record = MemoryContextAllocHuge(CurrentMemoryContext, TUPLE_OFF + tuple_bytes);
 
-	/* what aligns values must be zero */
+	/* alignment padding must be zero */
 	tuple = (MinimalTuple) (record + TUPLE_OFF);
 	memset(tuple, 0, tuple_bytes);
 	HeapTupleHeaderSetNatts(tuple, ncolumns);
@@ -174,7 +173,7 @@ hjg_rows_spill_rewind(HjgSpill *spill)
 				 errmsg("could not rewind hash join temporary file")));
 }
 
-/* Read bytes that are there; fewer than asked for at the end of the file only, of a shared one at that of a participant's. */
+/* Read bytes; fewer than requested only at the end of the file, or of a participant's part of a shared file. */
 static size_t
 read_bytes(HjgSpill *spill, void *ptr, size_t bytes)
 {
@@ -191,7 +190,7 @@ check_bytes(size_t got, size_t bytes)
 						got, bytes)));
 }
 
-/* Close a participant's file that was read and open that of the next one; false at the end. */
+/* Close a participant's file after reading and open the next one; false at the end. */
 static bool
 open_next_part(HjgSpill *spill)
 {
@@ -283,7 +282,7 @@ hjg_rows_spill_free(HjgSpill *spill)
 {
 	if (spill == NULL)
 		return;
-	/* of a shared file, shared memory may be gone by now; files belong to the set */
+	/* the shared memory of a shared file may be gone; its files belong to the set */
 	if (spill->file != NULL)
 		BufFileClose(spill->file);
 	if (spill->record != NULL)

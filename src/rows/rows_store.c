@@ -2,12 +2,11 @@
  * rows_store.c
  *	  The row store: payload columns of one side, in chunks.
  *
- * A chunk is a header, a power of two of rows, and the rows' NULL bits.  All
- * columns of a row lie side by side, because rows are fetched in any order and
- * a row should cost one cache miss, however many columns it has.  By-value columns
- * are kept at their own width, fixed-width by-reference ones in place, and so are values of variable length where most
- * are short; everything else as a pointer to a copy in the store's data blocks.  NULL bits count only once
- * the chunk's header says that it has any.
+ * A chunk is a header, a power of two of rows, and the rows' NULL bits. All columns of a row are contiguous, because rows are
+ * fetched in any order, and a row should cost one cache miss, whatever its number of columns. By-value columns are stored at
+ * their own width, fixed-width by-reference ones in the row, and so are values of variable length if most are short; all
+ * others are pointers to copies in the store's data blocks. NULL bits are valid only if the chunk's header says that the
+ * chunk has NULLs.
  */
 #include "postgres.h"
 
@@ -73,7 +72,7 @@ hjg_rows_store_plain_bytes(int ncolumns, const HjgColumn *columns)
 	return (int) TYPEALIGN(widest, bytes);
 }
 
-/* Lay the columns out in a row, wide ones first so that all are aligned without gaps. */
+/* Compute the columns' offsets in a row, wide columns first, so that all are aligned without gaps. */
 static void
 lay_out_row(HjgStore *store)
 {
@@ -132,7 +131,7 @@ hjg_rows_store_create_shared(MemoryContext context, int ncolumns, const HjgColum
 	return store;
 }
 
-/* Chunks that hold the rows so far. */
+/* Count the chunks of the rows so far. */
 static inline uint32
 chunks_in_use(const HjgStore *store)
 {

@@ -1,12 +1,12 @@
 /*
  * rows_store_append.c
- *	  Rows into a row store, one by one or as vectors.
+ *	  Appends rows to a row store, one by one or as vectors.
  */
 #include "postgres.h"
 
 #include "rows/hjg_rows_store.h"
 
-/* Put a value of variable length to its place in a row, if it fits there. */
+/* Store a value of variable length in a row, if it fits; else apart. */
 static inline void
 put_short(HjgStore *store, const HjgStoreColumn *column, char *to, Datum value)
 {
@@ -53,7 +53,7 @@ hjg_rows_store_append(HjgStore *store, const int *source, const Datum *values, c
 		{
 			if (!header->has_nulls)
 			{
-				/* of the rows before this one, and of this one */
+				/* clear the bits of the rows before this one, and of this one */
 				memset(hjg_rows_store_null_bits(store, chunk, 0), 0, (size_t) (position + 1) * store->null_bytes);
 				header->has_nulls = true;
 			}
@@ -91,16 +91,16 @@ hjg_rows_store_append(HjgStore *store, const int *source, const Datum *values, c
 
 /* ---------- many rows at a time ---------- */
 
-/* Which rows of the vectors: some, or those from first on if rows is NULL. */
+/* Row i of the vectors to append: rows[i], or first + i if rows is NULL. */
 #define ROW(i) (rows != NULL ? rows[i] : first + (i))
 
-/* By-value columns: value i goes to out + i * stride, NULLs as they are. */
+/* Append a by-value column: value i goes to out + i * stride; values of NULLs are copied, too. */
 #define APPEND(type) \
 	for (int i = 0; i < nrows; i++) \
 		*(type *) (out + (size_t) i * stride) = ((const type *) vector->values)[ROW(i)]; \
 	break
 
-/* Append one column of rows that go side by side to one chunk. */
+/* Append one column of rows that are contiguous in a chunk. */
 static pg_attribute_always_inline void
 append_column(HjgStore *store, const HjgStoreColumn *column, char *out, const HjgVector *vector, const uint16 *rows,
 			  int first, int nrows)
@@ -174,7 +174,7 @@ append_to_chunk(HjgStore *store, char *chunk, uint32 position, const int *source
 }
 #undef ROW
 
-/* rows is NULL, or not, in every call. */
+/* Append rows; inlined, with rows NULL or not NULL in each call. */
 static pg_attribute_always_inline void
 append_rows(HjgStore *store, const int *source, const HjgVector *vectors, const uint16 *rows, int first, int nrows)
 {

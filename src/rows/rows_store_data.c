@@ -2,11 +2,11 @@
  * rows_store_data.c
  *	  Values of variable length in a row store: data blocks.
  *
- * Data blocks are filled from the front, and kept over a reset, as chunks are.
+ * Data blocks are filled from the front, and kept over a reset, like chunks.
  *
- * In a shared store every process has chunks and blocks elsewhere, so instead of a pointer
- * a row holds a place: the number of the block, and the offset in it.  The arrays of chunks
- * and blocks may have holes then, of row numbers that nobody used.
+ * In a shared store each process has chunks and blocks at other addresses, so a row has a place instead of a pointer: the
+ * number of the block, and the offset in it. The arrays of chunks and blocks may then have holes, for row numbers that were
+ * not used.
  */
 #include "postgres.h"
 
@@ -16,7 +16,7 @@
 
 #include "rows/hjg_rows_store.h"
 
-/* Data blocks grow from the first to the second size; a value of OWN_BLOCK_BYTES has one of its own. */
+/* Data blocks grow from the first to the second size; a value of OWN_BLOCK_BYTES or more has a block of its own. */
 #define FIRST_BLOCK_BYTES 8192
 #define LAST_BLOCK_BYTES (1024 * 1024)
 #define OWN_BLOCK_BYTES (LAST_BLOCK_BYTES / 8)
@@ -64,7 +64,7 @@ hjg_rows_store_free_data(HjgStore *store)
 		pfree(store->shared.pieces);
 }
 
-/* ---------- room for values ---------- */
+/* ---------- space for values ---------- */
 
 static HjgDataBlock *
 make_block(HjgStore *store, size_t bytes)
@@ -75,7 +75,7 @@ make_block(HjgStore *store, size_t bytes)
 	return block;
 }
 
-/* Find a spare block with room for so many bytes, or NULL; smaller ones are given back, or they would hide it for good. */
+/* Find a spare block with space for so many bytes; NULL: none. Frees smaller ones, which would hide it otherwise. */
 static HjgDataBlock *
 take_spare_block(HjgStore *store, size_t bytes)
 {
@@ -91,7 +91,7 @@ take_spare_block(HjgStore *store, size_t bytes)
 	return NULL;
 }
 
-/* Make an empty block with room for so many bytes the one that is filled. */
+/* Start filling an empty block with space for so many bytes. */
 static void
 start_block(HjgStore *store, size_t bytes)
 {
@@ -105,7 +105,7 @@ start_block(HjgStore *store, size_t bytes)
 	store->data_bytes += block->bytes;
 }
 
-/* Find room for a value in the data blocks. */
+/* Allocate space for a value in the data blocks. */
 static char *
 data_alloc(HjgStore *store, size_t bytes)
 {
@@ -131,7 +131,7 @@ data_alloc(HjgStore *store, size_t bytes)
 	return place;
 }
 
-/* Do the same in the blocks of a shared store. */
+/* Allocate space for a value in the blocks of a shared store. */
 static char *
 shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
 {
@@ -143,7 +143,7 @@ shared_data_alloc(HjgStore *store, size_t bytes, uint64 *place)
 		size_t		block_bytes = Max(Min(store->shared.piece_bytes, LAST_BLOCK_BYTES), FIRST_BLOCK_BYTES);
 
 		*place = (uint64) ix << 32;
-		/* a large value leaves the block that is being filled */
+		/* for a large value the block being filled is not abandoned */
 		if (bytes >= OWN_BLOCK_BYTES)
 			return hjg_rows_store_add_own_piece(store, ix, true, bytes);
 		store->shared.block_bytes = Max(block_bytes, bytes);

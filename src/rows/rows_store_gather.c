@@ -1,15 +1,15 @@
 /*
  * rows_store_gather.c
- *	  Rows out of a row store, by number: as datums, or as vectors; or one column of them.
+ *	  Gathers rows of a row store by number: as datums, as vectors, or one column of them.
  */
 #include "postgres.h"
 
 #include "rows/hjg_rows_store.h"
 
-/* Rows whose places are looked up, and fetched into the cache, at a time. */
+/* Rows whose places are found, and prefetched, at a time. */
 #define GATHER_ROWS 256
 
-/* Datums as core makes them: sign-extended, as Int16GetDatum() and the like do. */
+/* Make a datum as core does: sign-extended, as by Int16GetDatum() and the like. */
 static pg_attribute_always_inline Datum
 fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
 {
@@ -42,7 +42,7 @@ fetch_value(const HjgStore *store, HjgColumnForm form, const char *place)
 	}
 }
 
-/* Gather one column of rows that have no NULL; form is a constant in every call. */
+/* Gather one column of rows without NULLs; form is a constant in each call. */
 static pg_attribute_always_inline void
 gather_column(const HjgStore *store, HjgColumnForm form, int row_off, char *const *places, int nrows, int stride,
 			  Datum *values, bool *isnull)
@@ -54,7 +54,7 @@ gather_column(const HjgStore *store, HjgColumnForm form, int row_off, char *cons
 	}
 }
 
-/* Do the same where rows may be missing or have NULLs: nulls[i] are the row's bits or NULL. */
+/* Gather one column of rows that may be missing or have NULLs: nulls[i] are the row's bits, or NULL. */
 static pg_attribute_always_inline void
 gather_nullable(const HjgStore *store, HjgColumnForm form, int column_ix, int row_off, char *const *places,
 				const uint8 *const *nulls, int nrows, int stride, Datum *values, bool *isnull)
@@ -70,8 +70,8 @@ gather_nullable(const HjgStore *store, HjgColumnForm form, int column_ix, int ro
 }
 
 /*
- * Find where rows are, and their NULL bits where their chunk has any; NULL for a row that is
- * missing.  Fetches them into the cache.  Can there be a NULL?
+ * Find the places of rows, NULL for a missing row, and their NULL bits if their chunk has any, and prefetch both. Returns
+ * whether there can be a NULL.
  */
 static bool
 find_places(const HjgStore *store, const uint32 *rows, int nrows, char **places, const uint8 **nulls)
@@ -103,7 +103,7 @@ find_places(const HjgStore *store, const uint32 *rows, int nrows, char **places,
 	return nullable;
 }
 
-/* DO(form), which ends in "break", with the form of a column as a constant. */
+/* Expand DO(form), which ends in "break", with the form of a column as a constant. */
 #define SWITCH_FORM(form, DO) \
 	switch (form) \
 	{ \
@@ -166,7 +166,7 @@ hjg_rows_store_gather(const HjgStore *store, const uint32 *rows, int nrows, cons
 	}
 }
 
-/* Column column_ix of rows, any of which may be missing or have a NULL there. */
+/* Find the NULLs of column column_ix; any row may be missing or have a NULL there. */
 static void
 gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int nrows, bool *isnull)
 {
@@ -175,7 +175,7 @@ gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int 
 			(nulls[i] != NULL && (nulls[i][column_ix / 8] >> (column_ix % 8) & 1));
 }
 
-/* Values of type as they lie; what stands for a NULL is undefined. */
+/* Copy values of a type; those of NULLs are undefined. */
 #define GATHER(type, fetched) \
 	for (int i = 0; i < nrows; i++) \
 	{ \
@@ -184,14 +184,14 @@ gather_nulls(int column_ix, char *const *places, const uint8 *const *nulls, int 
 	} \
 	break
 
-/* The same of values that may be elsewhere: what a NULL has in its place must not be looked up. */
+/* Look values up that may be elsewhere; not for NULLs, whose bytes are undefined. */
 #define LOOK_UP(form) \
 	for (int i = 0; i < nrows; i++) \
 		if (!nullable || !to->isnull[first + i]) \
 			((Datum *) to->values)[first + i] = fetch_value(store, form, places[i] + off); \
 	break
 
-/* Gather rows to positions from first on of the vectors. */
+/* Gather rows to positions from `first` on of the vectors. */
 static void
 gather_vectors(const HjgStore *store, char *const *places, const uint8 *const *nulls, bool nullable, int first,
 			   int nrows, const int *target, HjgVector *vectors)
@@ -286,7 +286,7 @@ hjg_rows_store_gather_column(const HjgStore *store, int column, const uint32 *ro
 
 /* ---------- copies of rows ---------- */
 
-/* No copy has NULL bits; those of missing rows are of no chunk. */
+/* Copies have no NULL bits. */
 static const uint8 *const no_nulls[HJG_MAX_VECTOR_ROWS] = {NULL};
 
 static bool

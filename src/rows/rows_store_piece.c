@@ -1,7 +1,7 @@
 /*
  * rows_store_piece.c
- *	  Chunks and data blocks of a row store by their numbers: a store's own, and those of a shared store, which other
- *	  handles may have filled.
+ *	  Chunks and data blocks of a row store by their numbers: a store's own, and those of a shared store, which other handles
+ *	  may have filled.
  */
 #include "postgres.h"
 
@@ -9,7 +9,7 @@
 
 #include "rows/hjg_rows_store.h"
 
-/* Make place for element ix of an array of addresses; new ones are NULL. */
+/* Make space for element ix of an array of addresses; new elements are NULL. */
 static void
 reserve_element(HjgStore *store, char ***array, int *length, uint32 ix)
 {
