@@ -1,7 +1,7 @@
 /*
  * calibrate_calls.c
- *	  hjoin_gpu_calibrate(): what is measured by calling the functions that joins use: the ways
- *	  of keys and columns, memory, temporary files, Bloom filters, the backend's own engine, a job.
+ *	  hjoin_gpu_calibrate(): unit costs that are measured on the functions that joins use: keys and columns, memory,
+ *	  temporary files, Bloom filters, the backend's own engine, a job.
  */
 #include "postgres.h"
 
@@ -22,10 +22,10 @@
 #define CALIBRATE_BUILD_ROWS 200000
 #define CALIBRATE_PROBE_ROWS 1000000
 
-/* Keys so far apart are too sparse for an array. */
+/* Keys at this distance are too sparse for an array. */
 #define SPARSE_DISTANCE 7
 
-/* Repeats of a round trip, whose median counts, and passes of everything else, whose least one does. */
+/* Repeats of a round trip, which give a median, and passes of everything else, which give a least value. */
 #define REPEATS 5
 #define PASSES 3
 
@@ -36,20 +36,20 @@
 #define MEMORY_BYTES (64 * 1024 * 1024)
 #define CACHE_LINE_BYTES 64
 #define RANDOM_READS 200000
-/* Pieces of them that are so short that few are disturbed. */
+/* Pieces of these reads, so short that few are disturbed. */
 #define RANDOM_PIECES 200
 #define BLOOM_LARGE_KEYS (1 << 22)
 #define BLOOM_SMALL_KEYS (1 << 14)
 #define BLOOM_TESTED_ROWS (1 << 20)
 
-/* Nanoseconds since start, a row. */
+/* Compute the nanoseconds since start for each row. */
 static double
 per_row(uint64 start, double rows)
 {
 	return Max((hjg_now_ns() - start) / rows, 0.1);
 }
 
-/* Measure keys encoded and columns kept, of 4 bytes and of a text. */
+/* Measure encoding keys and storing columns, of 4 bytes and of a text. */
 static void
 measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 {
@@ -96,7 +96,7 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	}
 	append_ns = per_row(start, CALIBRATE_PROBE_ROWS);
 
-	/* rows all over the store, as the pairs of a partitioned join come */
+	/* rows in random order, like the pairs of a partitioned join */
 	start = hjg_now_ns();
 	for (int i = 0; i < CALIBRATE_PROBE_ROWS; i += HJG_VECTOR_ROWS)
 	{
@@ -113,14 +113,14 @@ measure_data_path(HjgUnitCosts *costs, MemoryContext context)
 	costs->varlena_ns = per_row(start, CALIBRATE_BUILD_ROWS);
 	hjg_rows_store_free(text_store);
 
-	/* reading the child's slot, the scan slot and the projection cost about as much as the default says */
+	/* reading the child's slot, the scan slot and the projection take about as long as the default */
 	costs->marshal_tuple_ns += hjg_model_default_costs.marshal_tuple_ns / 2;
 	costs->emit_tuple_ns = hjg_model_default_costs.emit_tuple_ns;
 	hjg_rows_store_free(store);
 	pfree(keys);
 }
 
-/* Measure a row of one value to one of some files and back, as a join's partitions are written and read. */
+/* Measure a row of one value written to one of several files and read, like a join's partitions. */
 static double
 measure_spill(TupleDesc desc, Datum value, int nrows)
 {
@@ -167,8 +167,8 @@ measure_spills(HjgUnitCosts *costs)
 }
 
 /*
- * Measure memory that the system has to give first, as much of a larger build side's is; and then to follow a chain through all of
- * its lines.
+ * Measure memory that the system must supply first, like most memory of a larger build side; then a chain through all of its
+ * lines.
  */
 static void
 measure_memory(HjgUnitCosts *costs)
@@ -196,7 +196,7 @@ measure_memory(HjgUnitCosts *costs)
 	pfree(memory);
 }
 
-/* Measure a row tested with a filter of so many keys that has none of the rows' keys; and a key added to it. */
+/* Measure a row tested with a filter of so many keys, none of which is the row's; and a key added to it. */
 static double
 measure_bloom(uint32 nkeys, MemoryContext context, double *add_ns)
 {
@@ -241,7 +241,7 @@ calibrate_alloc(void *arg, size_t bytes)
 	return (void *) TYPEALIGN(64, MemoryContextAllocHuge(arg, bytes + 64));
 }
 
-/* Free nothing: the context is thrown away as a whole. */
+/* Free nothing: the whole context is deleted. */
 static void
 calibrate_free(void *arg, void *ptr, size_t bytes)
 {
@@ -254,7 +254,7 @@ calibrate_poll(void *arg)
 	return false;
 }
 
-/* Measure a join of the backend's own engine, of unique build keys that are so far apart; every probe row has a match. */
+/* Measure a join of the backend's own engine, with unique build keys at this distance; each probe row has a match. */
 static void
 measure_engine(uint32 distance, MemoryContext context, double *build_ns, double *probe_ns)
 {
@@ -285,7 +285,7 @@ measure_engine(uint32 distance, MemoryContext context, double *build_ns, double 
 		result.npairs != CALIBRATE_PROBE_ROWS)
 		elog(ERROR, "calibration of the engine failed");
 	*probe_ns = per_row(start, CALIBRATE_PROBE_ROWS);
-	/* where the two are equal, the smaller side is still the one to build of: rows wait in memory */
+	/* if both are equal, the smaller side must still be the build side: its rows wait in memory */
 	*build_ns = Max(*build_ns, 1.25 * *probe_ns);
 	hjg_join_free(join);
 	pfree(build);
@@ -293,7 +293,7 @@ measure_engine(uint32 distance, MemoryContext context, double *build_ns, double 
 	pfree(pairs);
 }
 
-/* Round trip of the smallest job, if there is a device process. */
+/* Measure the round trip of the smallest job, if there is a device process. */
 static void
 measure_job(HjgUnitCosts *costs)
 {
@@ -336,7 +336,7 @@ measure_job(HjgUnitCosts *costs)
 	costs->job_ns = Max(hjg_median(times, REPEATS), 1000);
 }
 
-/* Measure all but the job, once. */
+/* Measure everything but the job, once. */
 static void
 measure_pass(HjgUnitCosts *costs)
 {
@@ -358,7 +358,7 @@ measure_pass(HjgUnitCosts *costs)
 	MemoryContextDelete(context);
 }
 
-/* Keep the least: whatever disturbs a measurement adds to it: of several passes the least is nearest to the truth. */
+/* Keep the least values: a disturbance only adds to a measurement, so the least of several is nearest to the truth. */
 static void
 keep_least(HjgUnitCosts *costs, const HjgUnitCosts *pass, bool first)
 {

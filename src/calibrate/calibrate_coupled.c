@@ -1,11 +1,11 @@
 /*
  * calibrate_coupled.c
- *	  hjoin_gpu_calibrate() of joins that are divided with an OpenCL device: joins in the device process, as a
- *	  whole, and the same on the cpu engine.
+ *	  hjoin_gpu_calibrate() for joins that are divided with an OpenCL device: whole joins in the device process, and the same
+ *	  joins on the cpu engine.
  *
- * The first one is not counted: the coupled engine then measures its steps, by which it divides all that follow.  Each time is the least of
- * some.  What is not joined by the device it was meant for leaves the costs unmeasured, and so do implausible times, of which a warning tells;
- * such a device is never chosen.
+ * The first join is not counted: during it the coupled engine measures its steps, by which it divides all later joins. Each
+ * time is the least of several. If a device does not join, its costs stay unmeasured, as they do for implausible times, with
+ * a warning; such a device is never chosen.
  */
 #include "postgres.h"
 
@@ -20,7 +20,10 @@
 #define SMALL_ROWS (1u << HJG_ENGINE_SMALL_LOG)
 #define LARGE_ROWS (1u << HJG_ENGINE_LARGE_LOG)
 
-/* Make a job with its build side and one batch of probe rows that all have a partner, none of it submitted; NULL when there is none on the device. */
+/*
+ * Make a job with its build side and one batch of probe rows that all have a partner, nothing submitted; NULL if the device
+ * gives none.
+ */
 static HjgJob *
 prepare(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 {
@@ -41,7 +44,7 @@ prepare(HjgDeviceId device, uint32 nbuild, uint32 nprobe, int *batch)
 	return NULL;
 }
 
-/* Take the time from handing keys over to the last pair; 0 when the device did not join them. */
+/* Measure the time from submitting the keys to the last pair; 0 if the device did not join them. */
 static double
 time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 {
@@ -68,7 +71,7 @@ time_join(HjgDeviceId device, uint32 nbuild, uint32 nprobe)
 	return good ? (double) begin : 0;
 }
 
-/* Find the least time of some, each of which takes its time; false when the device did not join. */
+/* Find the least of several times; false if the device did not join. */
 static bool
 least_time(HjgDeviceId device, uint32 nbuild, uint32 nprobe, double *ns)
 {
@@ -84,7 +87,10 @@ least_time(HjgDeviceId device, uint32 nbuild, uint32 nprobe, double *ns)
 	return true;
 }
 
-/* Measure the engine behind hjoin_gpu.device, which must be it; false, with no costs, when that did not join, or not in plausible times. */
+/*
+ * Measure the engine of a device, which becomes hjoin_gpu.device; false, without costs, if it did not join, or its times are
+ * implausible.
+ */
 static bool
 measure_engine(HjgDeviceId device, HjgEngineCosts *costs)
 {

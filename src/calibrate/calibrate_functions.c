@@ -1,11 +1,10 @@
 /*
  * calibrate_functions.c
- *	  hjoin_gpu_calibrate(): measure the model's unit costs on this machine;
- *	  hjoin_gpu_costs(): show those in force.
+ *	  hjoin_gpu_calibrate(): measures the model's unit costs on this machine.
+ *	  hjoin_gpu_costs(): shows the unit costs in force.
  *
- * The data path's and the engine's costs are measured on the functions that joins
- * use (calibrate_calls.c), a GPU's on joins in the device process (calibrate_gpu.c),
- * what core takes for its joins by SQL (calibrate_sql.c).
+ * The data path's and the engine's costs are measured on the functions that joins use (calibrate_calls.c), a GPU's on joins
+ * in the device process (calibrate_gpu.c), those of core's joins by SQL (calibrate_sql.c).
  */
 #include "postgres.h"
 
@@ -76,7 +75,10 @@ static const struct
 PG_FUNCTION_INFO_V1(hjoin_gpu_calibrate);
 PG_FUNCTION_INFO_V1(hjoin_gpu_costs);
 
-/* Put costs first and those behind it, of a device or of the machine (NULL).  Where they are not as found, a setting overrides them. */
+/*
+ * Put the costs from number `first` on, of a device or of the machine (NULL). A cost that differs from the found one is
+ * overridden by a setting.
+ */
 static void
 put_costs(ReturnSetInfo *rsinfo, const double *values, const double *found, int first, const char *device, const char *source)
 {
@@ -98,7 +100,7 @@ put_costs(ReturnSetInfo *rsinfo, const double *values, const double *found, int 
 	}
 }
 
-/* Put costs of an engine that was measured as a whole, which has no defaults. */
+/* Put the costs of an engine that was measured as a whole, which has no defaults. */
 static void
 put_engine_costs(ReturnSetInfo *rsinfo, const HjgEngineCosts *costs, const char *device)
 {
@@ -182,7 +184,7 @@ return_costs(FunctionCallInfo fcinfo)
 	}
 }
 
-/* Measure, keep, and return the costs.  About 15 seconds, of one core but for the joins. */
+/* Measure, store and return the costs. Takes about 15 seconds, on one core except for the joins. */
 Datum
 hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 {
@@ -200,14 +202,14 @@ hjoin_gpu_calibrate(PG_FUNCTION_ARGS)
 
 	hjg_calibrate_by_calls(&costs);
 	nestlevel = NewGUCNestLevel();
-	/* operators and functions of the queries are the system's, whoever owns a schema of the caller's search_path */
+	/* the queries must use the system's operators and functions, whoever owns a schema of the caller's search_path */
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION);
 	(void) read_calibration(&calibration);
 	hjg_calibrate_gpus(calibration.gpus);
 	hjg_calibrate_coupled(&calibration);
 	SetConfigOption("hjoin_gpu.device", "auto", PGC_USERSET, PGC_S_SESSION);
 	hjg_calibrate_by_sql(&costs);
-	/* as after an abort: what was set here does not stay with the session */
+	/* as after an abort: the session does not keep these settings */
 	AtEOXact_GUC(false, nestlevel);
 
 	if (!hjg_model_costs_valid(&costs))

@@ -1,9 +1,9 @@
 /*
  * calibrate_gpu.c
- *	  hjoin_gpu_calibrate() on a GPU: joins in the device process, as the model wants them
- *	  (model_cuda_calibrate.c), and their times on the device.
+ *	  hjoin_gpu_calibrate() for GPUs: joins in the device process, as planned by the model (model_cuda_calibrate.c), and their
+ *	  times on the device.
  *
- * Each GPU for itself.  Where its driver does not join them, the costs stay what they are.
+ * Each GPU is measured by itself. If its driver does not join, its costs stay unchanged.
  */
 #include "postgres.h"
 
@@ -17,7 +17,7 @@
 #define SLAB_ROWS (HJG_SLAB_BYTES / KEY_BYTES)
 #define ROUNDS 9
 
-/* Permute the numbers of rows: keys that are not dense. */
+/* Permute the numbers of rows, so that keys are not dense. */
 static inline uint32
 key_of(uint32 number)
 {
@@ -47,7 +47,7 @@ hjg_calibrate_fill(HjgJob *job, int batch, uint32 nrows, uint32 first, uint32 mo
 	return true;
 }
 
-/* Start a job on a GPU, with its build side; NULL when there is none. */
+/* Start a job on a GPU, with its build side; NULL if there is none. */
 static HjgJob *
 start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 {
@@ -66,7 +66,7 @@ start(HjgCudaStrategyId strategy, bool matching, uint32 build_rows)
 	return job;
 }
 
-/* Probe one batch; false when it was not joined as it was asked for. */
+/* Probe one batch; false if it was not joined. */
 static bool
 probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 {
@@ -85,7 +85,7 @@ probe(HjgJob *job, uint32 nrows, uint32 first, uint32 modulo)
 	return good;
 }
 
-/* Join by the trial's strategy; false when it was not. */
+/* Join by the trial's strategy; false if another one was used or the join failed. */
 static bool
 time_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgJobStats *measured)
 {
@@ -102,7 +102,7 @@ time_join(const HjgCudaTrial *trial, uint32 nbuild, uint32 nprobe, HjgJobStats *
 static bool
 run_trial(HjgCudaTrial *trial)
 {
-	/* the first time pages are registered, and kernels loaded */
+	/* pages are registered and kernels loaded the first time */
 	for (int i = 0; i < 2; i++)
 		if (!time_join(trial, 1, 1, &trial->idle) ||
 			!time_join(trial, (uint32) trial->build_rows, (uint32) trial->probe_rows, &trial->times))
@@ -110,7 +110,7 @@ run_trial(HjgCudaTrial *trial)
 	return true;
 }
 
-/* Round trip of a batch of one row; 0 when there is none. */
+/* Measure the round trip of a batch of one row; 0 if it fails. */
 static double
 measure_round(void)
 {
@@ -132,7 +132,7 @@ measure_round(void)
 	return least_ns == PG_UINT64_MAX ? 0 : (double) least_ns;
 }
 
-/* Measure the GPU that hjoin_gpu.device names; false when it is not there, or did not join what it was asked for. */
+/* Measure the GPU that hjoin_gpu.device names; false if there is none, or a trial failed. */
 static bool
 measure_gpu(const HjgGpuFacts *facts, HjgCudaUnitCosts *costs)
 {
@@ -185,7 +185,7 @@ hjg_calibrate_gpus(HjgGpuCosts gpus[HJG_MODEL_GPUS])
 		SetConfigOption("hjoin_gpu.device", name.text, PGC_USERSET, PGC_S_SESSION);
 		if (!measure_gpu(&facts, &measured.costs))
 			continue;
-		/* what a context takes is known only from a device that had none */
+		/* the time of making a context is known only for a device that had none */
 		if (!facts.cold && gpus[number].identity == hjg_gpu_identity(facts.description))
 			measured.costs.context_ns = gpus[number].costs.context_ns;
 		measured.identity = hjg_gpu_identity(facts.description);

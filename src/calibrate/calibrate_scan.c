@@ -1,11 +1,11 @@
 /*
  * calibrate_scan.c
- *	  hjoin_gpu_calibrate(): what the ways to read a table take, on rows of several shapes.
+ *	  hjoin_gpu_calibrate(): the time of reading tables, for rows of several forms.
  *
- * Pages are made here, in the image of those of two tables: rows of some sixty bytes and of two hundred or so, with some columns at
- * fixed places, and others behind values whose lengths nothing foresees.  They are read as a scan reads them (scan_heap.c), with conditions in vectors (vector_filter.c) and
- * by core's expression code.  What a page takes beside its rows, and what core's scan does, is measured on a catalog table that every
- * database has.
+ * It makes pages like those of two tables: rows of about sixty and about two hundred bytes, with some columns at fixed
+ * places, and others after values of unpredictable lengths. It reads them as a scan does (scan_heap.c), with conditions in
+ * vectors (vector_filter.c) and by core's expression code. A page's time without its rows, and that of core's scan, are
+ * measured on a catalog table that every database has.
  */
 #include "postgres.h"
 
@@ -29,11 +29,11 @@
 #include "model/hjg_measured.h"
 #include "scan/hjg_scan_filter.h"
 
-/* Pages that stay in a second-level cache, and those that no cache holds. */
+/* Pages that stay in a second-level cache, and pages that no cache holds. */
 #define CACHED_PAGES 64
 #define MEMORY_PAGES 8192
 
-/* Rounds of as many pages as stay in the cache: so short that few are disturbed, and the median counts. */
+/* Rounds, each of as many pages as stay in the cache: so short that few are disturbed; their median counts. */
 #define ROUNDS (MEMORY_PAGES / CACHED_PAGES)
 
 /* Attributes of a row. */
@@ -45,16 +45,16 @@ enum
 	LAST_TEXT = 16
 };
 
-/* What takes less than that cannot be told from nothing. */
+/* Shorter times cannot be measured. */
 #define LEAST_NS 0.1
 
-/* About half of the numerics are below. */
+/* About half of the numerics are below this. */
 #define LEAST_PASSING 1000
 
-/* A scan's rows take that much more than these, for pins and counters. */
+/* Factor of a scan's rows over these rows, for pins and counters. */
 #define MORE_OF_SCAN 1.5
 
-/* The longest text; a value that takes some kilobytes would not lie in its row. */
+/* The longest text; a value of some kilobytes would be stored outside its row. */
 #define MOST_TEXT 40
 
 typedef struct SamplePages
@@ -62,7 +62,7 @@ typedef struct SamplePages
 	TupleDesc	desc;
 	char	   *memory;
 	double		lines;			/* cache lines of a row */
-	OffsetNumber rows[MaxHeapTuplesPerPage];	/* of each page */
+	OffsetNumber rows[MaxHeapTuplesPerPage];	/* the same in each page */
 	int			nrows;
 } SamplePages;
 
@@ -100,7 +100,10 @@ make_row(TupleDesc desc, uint32 *state)
 	return heap_form_tuple(desc, values, nulls);
 }
 
-/* Make pages of rows of so many attributes that stay in a cache, and copies of them that do not; a page has as many rows as each of them has. */
+/*
+ * Make pages of rows with natts attributes that stay in a cache, and copies of them that do not; all pages have as many rows
+ * as the least filled one.
+ */
 static void
 make_pages(SamplePages *pages, int natts)
 {
@@ -137,7 +140,7 @@ page_of(const SamplePages *pages, int i)
 	return (HjgHeapPage) {.page = page, .nrows = pages->nrows, .rows = pages->rows, .next = i + 1 < MEMORY_PAGES ? page + BLCKSZ : NULL};
 }
 
-/* Read these columns of rows, of pages in cache or of others; returns the time of a row. */
+/* Read these columns of all rows, of pages in cache or not; returns the time of a row. */
 static double
 time_reading(const SamplePages *pages, int ncolumns, const AttrNumber *attnos, bool cached)
 {
@@ -160,7 +163,7 @@ time_reading(const SamplePages *pages, int ncolumns, const AttrNumber *attnos, b
 	return hjg_median(ns, ROUNDS) / ((double) CACHED_PAGES * pages->nrows);
 }
 
-/* Columns at fixed places, and behind others; in cache and from memory. */
+/* Measure columns at fixed places, and after others; in cache and from memory. */
 static void
 measure_columns(const SamplePages *wide, HjgUnitCosts *costs)
 {
@@ -177,7 +180,7 @@ measure_columns(const SamplePages *wide, HjgUnitCosts *costs)
 	costs->line_ns = Max((far_walk_ns - walk_ns) / wide->lines, LEAST_NS);
 }
 
-/* Ask rows a condition; returns the time of a row. */
+/* Evaluate a condition in vectors; returns the time of a row. */
 static double
 time_test(const SamplePages *pages, AttrNumber attno, HjgFilter *leaf)
 {
@@ -223,7 +226,10 @@ measure_tests(const SamplePages *pages, HjgUnitCosts *costs)
 	costs->test_ns[HJG_TEST_LIKE] = time_test(pages, FIRST_TEXT, &like);
 }
 
-/* Ask rows by core's expression code so many times whether a numeric is greater than one that about half of them are below. */
+/*
+ * Let core's expression code test each row noperators times whether a numeric is above the value that about half of them are
+ * below; returns the time of a row.
+ */
 static double
 time_core(const SamplePages *pages, int noperators, double *passing)
 {
@@ -271,7 +277,7 @@ measure_core_conditions(const SamplePages *pages, HjgUnitCosts *costs)
 	double		passing;
 	const double one_ns = time_core(pages, 1, &passing);
 
-	/* the rows that have passed the first one are asked the others */
+	/* rows that pass the first condition are tested by the others */
 	costs->core_operator_ns = Max((time_core(pages, 4, &passing) - one_ns) / 3 / passing, 1);
 	costs->core_row_ns = Max(one_ns - costs->core_operator_ns, 1) * MORE_OF_SCAN;
 }
@@ -292,7 +298,7 @@ scan_slots(Relation relation, TupleTableSlot *slot, int natts)
 	return nrows;
 }
 
-/* Find the visible rows of its pages, and no more. */
+/* Find the visible rows of a table's pages, without reading columns; returns the number of pages. */
 static double
 scan_pages(Relation relation)
 {
@@ -306,7 +312,7 @@ scan_pages(Relation relation)
 	return npages;
 }
 
-/* Core's way to read a table, and pages.  What the executor takes for each row of a scan besides is not counted. */
+/* Measure core's scan of a table, and pages. The executor's own time for each row of a scan is not included. */
 static void
 measure_table(HjgUnitCosts *costs)
 {
@@ -318,7 +324,7 @@ measure_table(HjgUnitCosts *costs)
 		double		row_ns[ROUNDS];
 		double		page_ns[ROUNDS];
 
-		/* the first scan finds pages and hint bits for the others */
+		/* the first scan loads the pages and sets hint bits for the others */
 		(void) scan_slots(relation, slot, Anum_pg_attribute_attnum);
 		for (int round = 0; round < ROUNDS; round++)
 		{

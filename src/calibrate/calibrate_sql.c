@@ -1,13 +1,13 @@
 /*
  * calibrate_sql.c
- *	  hjoin_gpu_calibrate(): what queries take, of core's joins and of a small one of ours.
+ *	  hjoin_gpu_calibrate(): unit costs that are measured on queries: core's joins, and a small GpuHashJoin.
  *
- * The cost unit is measured on core's own hash join, because our paths compete with core's price for
- * such a join: once with a hash table that fits the caches and once with one that does not.
- * Core's nested loop over an index is measured on a catalog table that every database has.
+ * The cost unit is measured on core's own hash join, because the planner compares prices with core's price of such a join:
+ * once with a hash table that fits the caches and once with one that does not. Core's nested loop over an index is measured
+ * on a catalog table that every database has.
  *
- * Each is measured in some passes, seconds apart, of which the median counts: a machine that others share may be slow
- * for a while, in the join or in the scans that are taken off its time.
+ * Each is measured in several passes, seconds apart, and the median counts: a shared machine may be slow for a while, in the
+ * join or in the scans that are subtracted from its time.
  */
 #include "postgres.h"
 
@@ -29,8 +29,8 @@
 #define REPEATS 2
 
 /*
- * Time a query that returns a number, in nanoseconds: the least of some runs after a first one, because
- * whatever else the machine does can only take time.
+ * Measure a query that returns a number, in nanoseconds: the least of several runs after a first one, because other activity
+ * of the machine only adds time.
  */
 static double
 time_query(const char *query, double *number)
@@ -80,7 +80,7 @@ time_scan(int nrows)
 					  &counted);
 }
 
-/* Compute what core's planner charges for such a join above its inputs, every build row matched once. */
+/* Compute the cost that core's planner charges for such a join above its inputs, with each build row matched once. */
 static double
 core_join_cost(double build_rows, double probe_rows)
 {
@@ -88,7 +88,7 @@ core_join_cost(double build_rows, double probe_rows)
 		cpu_tuple_cost * build_rows;
 }
 
-/* Measure the time of core's join of n rows with n rows, scans apart, for a cost of 1.0. */
+/* Measure the time of a cost of 1.0 in core's join of n rows with n rows, without the scans. */
 static double
 measure_core_unit(int nrows)
 {
@@ -98,7 +98,7 @@ measure_core_unit(int nrows)
 	return Max(join, scans / 10) / core_join_cost(nrows, nrows);
 }
 
-/* Time a nested loop that searches for columns of two catalogs: all that have a number from first on, or are that one. */
+/* Time a nested loop that looks up columns of two catalogs: the column with a number, or all from that number on. */
 static double
 time_lookups(const char *comparison, double *nrows)
 {
@@ -110,7 +110,7 @@ time_lookups(const char *comparison, double *nrows)
 							   RelationRelationId, TypeRelationId, LOOKUPS, comparison), nrows);
 }
 
-/* False if the catalogs have not the columns that they should have. */
+/* Measure a look-up in an index and the fetch of a row; false if the catalogs lack expected columns. */
 static bool
 measure_lookups(double *lookup_ns, double *fetch_ns)
 {
@@ -137,7 +137,7 @@ measure_lookups(double *lookup_ns, double *fetch_ns)
 	return true;
 }
 
-/* Measure what core's joins take. */
+/* Measure core's joins. */
 static void
 measure_core(HjgUnitCosts *costs)
 {
