@@ -1,7 +1,6 @@
 /*
  * hjoin_gpu.c
- *	  Entry point of the extension: settings, hooks, supervisor, and what one room
- *	  needs of another that it may not include.
+ *	  Entry point of the extension: settings, hooks, supervisor, and the functions by which the planner asks the service.
  */
 #include "postgres.h"
 
@@ -27,7 +26,7 @@ device_ready(void)
 	return hjg_service_available(&reason);
 }
 
-/* Asked for many times a query: the values are checked once for each calibration.  NULL before the first one. */
+/* Get the calibration, checked once for each new one, because a query asks many times; NULL: there is none. */
 static const HjgCalibration *
 known_calibration(void)
 {
@@ -79,7 +78,7 @@ gpu(HjgPlannerGpu *gpu)
 	return true;
 }
 
-/* Choose the usable device that took the least for the larger of the joins that it was measured by. */
+/* Choose the usable device that was fastest in the larger join of its calibration. */
 static bool
 coupled(HjgPlannerCoupled *coupled)
 {

@@ -98,7 +98,7 @@ assign_device(const char *newval, void *extra)
 		hjg_device_asked = (HjgDeviceId) {.number = HJG_NO_NUMBER};
 }
 
-/* Replace -1 by what it stands for, so that everybody sees it. */
+/* Replace -1 by the default size, so that everybody sees it. */
 static bool
 check_arena_size(int *newval, void **extra, GucSource source)
 {
@@ -110,7 +110,7 @@ check_arena_size(int *newval, void **extra, GucSource source)
 	return false;
 }
 
-/* Define a cost override: -1 stands for the calibrated value. */
+/* Define a cost override; -1: the calibrated value. */
 static void
 define_cost(const char *name, const char *what, double *variable)
 {
@@ -119,7 +119,7 @@ define_cost(const char *name, const char *what, double *variable)
 							 variable, -1.0, -1.0, 1.0e10, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 }
 
-/* Define a share of what all sessions have together, which only superusers set. */
+/* Define a share of resources that all sessions have in common; only superusers set it. */
 static void
 define_share(const char *name, const char *what, const char *more, int *variable, int boot, int least)
 {

@@ -2,8 +2,8 @@
  * hjg_base.h
  *	  Settings (GUCs) and small helpers for every room that runs inside PostgreSQL.
  *
- * Room "base": knows the layout only.  All settings of hjoin_gpu are
- * declared here and defined in one alphabetical table in base_guc.c.
+ * Room "base": uses the layout only. All settings of hjoin_gpu are declared here and defined in one alphabetical table in
+ * base_guc.c.
  */
 #ifndef HJG_BASE_H
 #define HJG_BASE_H
@@ -44,7 +44,7 @@ extern double hjg_build_tuple_cost;
 extern bool hjg_confine_device;
 extern int	hjg_cpu_threads;
 extern char *hjg_device;
-extern HjgDeviceId hjg_device_asked;	/* the same, read */
+extern HjgDeviceId hjg_device_asked;	/* hjg_device, parsed */
 extern int	hjg_device_memory_mb;
 extern char *hjg_device_program;
 extern int	hjg_device_timeout_ms;
@@ -62,11 +62,11 @@ extern int	hjg_pipeline;		/* HjgPipeline */
 extern double hjg_probe_tuple_cost;
 extern int	hjg_role_share;
 extern double hjg_startup_cost;
-extern int	hjg_strategy;		/* as jobs are asked for it: hjg_strategy.h */
+extern int	hjg_strategy;		/* a number of hjg_strategy.h */
 extern double hjg_transfer_cost;
 extern double hjg_verify_share;
 
-/* Define all settings; postmaster-only ones are left out unless preloaded. */
+/* Define all settings; postmaster-only ones only if preloaded. */
 extern void hjg_base_define_gucs(bool preloaded, int default_arena_mb);
 
 #endif							/* HJG_BASE_H */

@@ -2,8 +2,8 @@
  * hjg_compat.h
  *	  Differences between PostgreSQL 15, 16, 17 and 18.
  *
- * No other file asks for the server's version (a rule that test/check_rules.pl checks).  Macros need what they name to
- * be included by their users; what is said with more than a macro is in planner_nulling.c and scan_heap_page.c, by the
+ * No other file tests the server's version (test/check_rules.pl checks that). A file that uses a macro includes the headers
+ * that the macro needs. Differences that need more than a macro are in planner_nulling.c and scan_heap_page.c, under the
  * HJG_HAS_ macros.
  */
 #ifndef HJG_COMPAT_H
@@ -18,7 +18,7 @@
 
 /* ---------- features ---------- */
 
-/* Plans say which outer joins may have made a column NULL (Var.varnullingrels); sets of relations have these joins in them. */
+/* Plans name the outer joins that may have made a column NULL (Var.varnullingrels); sets of relations include these joins. */
 #define HJG_HAS_NULLING_RELS (PG_VERSION_NUM >= 160000)
 
 /* Heap scans read ahead through a stream of pages (storage/read_stream.h). */
@@ -70,21 +70,21 @@
 
 /* ---------- planner ---------- */
 
-/* All relations of the query, as a join of all of them has them. */
+/* All relations of the query, as in the relids of the join of all of them. */
 #if PG_VERSION_NUM >= 160000
 #define HJG_ALL_RELS(root) ((root)->all_query_rels)
 #else
 #define HJG_ALL_RELS(root) ((root)->all_baserels)
 #endif
 
-/* GROUP BY, without what is redundant in it, unless all is: rows are grouped all the same, those that there are. */
+/* GROUP BY without its redundant columns; all of it if all are redundant, because rows are grouped nevertheless. */
 #if PG_VERSION_NUM >= 160000
 #define HJG_GROUP_CLAUSE(root) ((root)->processed_groupClause != NIL ? (root)->processed_groupClause : (root)->parse->groupClause)
 #else
 #define HJG_GROUP_CLAUSE(root) ((root)->parse->groupClause)
 #endif
 
-/* Nodes of a path that a setting disables: they come before its price, which says nothing of them.  Before 18 the price says it. */
+/* Disabled nodes of a path: from 18 on they count before its price, which does not include them; before 18 the price does. */
 #if PG_VERSION_NUM >= 180000
 #define HJG_DISABLED_NODES(path) ((path)->disabled_nodes)
 #define HJG_SET_DISABLED_NODES(path, n) ((path)->disabled_nodes = (n))
@@ -93,7 +93,7 @@
 #define HJG_SET_DISABLED_NODES(path, n) ((void) 0)
 #endif
 
-/* From 17 on core looks for constant clauses of a join in its path, too. */
+/* From 17 on core also searches a join's path for constant clauses. */
 #if PG_VERSION_NUM >= 170000
 #define HJG_SET_CLAUSES(custom_path, clauses) ((custom_path)->custom_restrictinfo = (clauses))
 #else
@@ -101,8 +101,8 @@
 #endif
 
 /*
- * Joins that return build rows alone: those without a match, or each that has one, once.  Core knows the former from 16 on, the
- * latter from 18 on; before, they have values that it does not see.
+ * Joins that return build rows only: those without a match, or once each that has a match. Core has the former from 16 on,
+ * the latter from 18 on; before, they have values that core never sees.
  */
 #if PG_VERSION_NUM >= 160000
 #define HJG_JOIN_RIGHT_ANTI JOIN_RIGHT_ANTI
@@ -117,19 +117,19 @@
 #define HJG_IS_BUILD_ONLY(jointype) ((jointype) == HJG_JOIN_RIGHT_ANTI || (jointype) == HJG_JOIN_RIGHT_SEMI)
 #define HJG_IS_OUTER_JOIN(jointype) (IS_OUTER_JOIN(jointype) || (jointype) == HJG_JOIN_RIGHT_ANTI)
 
-/* Does core join in the order that mirrors a JOIN_SEMI or JOIN_ANTI, too? */
+/* Can core join in the order that mirrors a JOIN_SEMI or JOIN_ANTI, too? */
 #define HJG_CORE_MIRRORS(jointype) ((jointype) == JOIN_ANTI ? PG_VERSION_NUM >= 160000 : PG_VERSION_NUM >= 180000)
 
 /* ---------- executor ---------- */
 
-/* Does EXPLAIN say whose a column is?  From 18 on GROUP BY is in the range table, too. */
+/* Does EXPLAIN name the table of a column? From 18 on GROUP BY is in the range table, too. */
 #if PG_VERSION_NUM >= 180000
 #define HJG_HAS_SEVERAL_RELATIONS(es) ((es)->rtable_size > 1)
 #else
 #define HJG_HAS_SEVERAL_RELATIONS(es) (list_length((es)->rtable) > 1)
 #endif
 
-/* ExecutorRun_hook's last parameter says if a query runs once; from 18 on that is not known. */
+/* ExecutorRun_hook's last parameter says whether a query runs once; 18 has no such parameter. */
 #if PG_VERSION_NUM >= 180000
 #define HJG_RUN_ONCE_PARAMETER
 #define HJG_RUN_ONCE_ARGUMENT
