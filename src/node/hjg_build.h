@@ -9,7 +9,7 @@
  *
  * A pass has a match state (hjg_match.h).
  *
- * Where the join drops probe rows without a partner, the plan may ask for a Bloom filter of the build keys (HjgProbeFilter),
+ * If the join drops probe rows without a partner, the plan may ask for a Bloom filter of the build keys (HjgProbeFilter),
  * which drops most such rows as they are read.
  *
  * A build side that several processes share is the same, in memory and files that all of them can access; HjgBuildShare is the
@@ -81,7 +81,7 @@ typedef struct HjgBuild
 	Tuplestorestate *null_rows; /* of all passes: preserved rows with a NULL key */
 } HjgBuild;
 
-/* Open an empty pass, of a build side of this process's own, or of a shared one. */
+/* Open an empty pass of a private build side, or of a shared one. */
 extern void hjg_build_open(HjgBuild *build, double expected_rows, HjgBuildShare *share);
 /* Add a row with a key; add all rows that the child has in vectors, or return false if it must be asked for a single row. */
 extern void hjg_build_add_row(HjgBuild *build, const HjgRow *row);
@@ -133,7 +133,7 @@ typedef struct HjgPartitions
 extern int	hjg_partition_count(double bytes, size_t buffer_bytes);
 extern HjgPartition *hjg_partition_adopt(HjgSpill *build, HjgSpill *probe);
 extern void hjg_partition_free(HjgPartition *partition);
-/* Move the rows of a pass that has outgrown memory, while the inner child is read, to partitions. */
+/* Move the rows of a pass to partitions, when it outgrows memory while the inner child is read. */
 extern void hjg_partitions_start(HjgPartitions *partitions, double total_rows, size_t build_bytes);
 extern void hjg_partitions_add_build(HjgPartitions *partitions, const HjgRow *row);
 /* Read the outer child into the partitions. */

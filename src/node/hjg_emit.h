@@ -70,11 +70,11 @@ hjg_emit_put_row(HjgEmit *emit, int n)
 /* ---------- conditions of pairs (node_pairs.c) ---------- */
 
 /*
- * Make a filter of the first conditions in a list that compare two columns of the scan tuple; all others, from the first that
- * does not on, go to *rest. NULL if there is none.
+ * Make a filter of the conditions at the beginning of a list that compare two columns of the scan tuple; the rest of the list
+ * goes to *rest. NULL if the first condition is another one.
  */
 extern HjgPairFilter *hjg_pair_filter_create(List *join_qual, TupleDesc scan_desc, List **rest);
-/* Find which of the nrows rows of ncolumns values, one behind the other, pass; nrows <= HJG_VECTOR_ROWS. */
+/* Find which of the nrows rows of ncolumns contiguous values pass; nrows <= HJG_VECTOR_ROWS. */
 extern void hjg_pair_filter_rows(const HjgPairFilter *filter, const Datum *values, const bool *isnull,
 								 int ncolumns, int nrows, bool *pass);
 

@@ -64,7 +64,7 @@ struct HjgGroupSpill
 	int			first_bit;		/* lower bits are the share's */
 	int			bits;			/* hash bits for each level */
 	HjgGroupFile *written;		/* NULL: nothing is being written */
-	int			level;			/* of what is written */
+	int			level;			/* level of the groups being written */
 	List	   *waiting;		/* of Waiting */
 	uint64		nread;			/* partitions read */
 	uint64		bytes;			/* written to files that were freed */

@@ -285,7 +285,7 @@ extern void hjg_planner_set_units(PlannerInfo *root, HjgCandidate *candidate);
  * the price.
  */
 extern bool hjg_planner_wins(const HjgCandidate *candidate, Cost startup, Cost total, bool partial);
-/* Return the cheapest path in core's complete or partial list if it is ours; else NULL. */
+/* Return the cheapest path in core's complete or partial list if it is one of the node's; else NULL. */
 extern const struct HjgPath *hjg_planner_best(const HjgCandidate *candidate, bool partial);
 
 /*

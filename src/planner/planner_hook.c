@@ -117,8 +117,8 @@ consider_mirrored(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *rel, RelOp
 
 /*
  * Consider a join; a semi or anti join in both orders on all versions. If core has a join type for the mirrored order, it
- * calls the hook for that, too, but knows less of the join, and the paths that it has added may have displaced ours: so under
- * hjoin_gpu.force the plain order is considered again.
+ * calls the hook for that, too, but knows less of the join, and the paths that it has added may have displaced those of the
+ * node. So under hjoin_gpu.force the plain order is considered again.
  */
 static void
 join_pathlist_hook(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
