@@ -1,14 +1,13 @@
 /*
  * arena_check.c
- *	  Checking what another process wrote into the arena.
+ *	  Checks of what another process wrote into the arena.
  *
- * The client compares a round's report with what it submitted, from its own
- * memory; the device process walks chains with bounds.  Nothing here trusts a
- * number that was read from the arena.
+ * The client compares a round's report with its own copy of what it submitted; the device process walks
+ * chains with bounds.  Nothing here trusts a number read from the arena.
  *
- * The loops over pairs are compiled twice on x86-64: a backend looks at every
- * pair once more, and with wide registers that takes half of the time.  What it goes on to use it copies first, piece by
- * piece, and checks the copy: the pages can change at any time.
+ * The loops over pairs are compiled twice on x86-64: wide registers halve the time of a backend's check of
+ * every pair.  Pairs that a backend goes on to use are copied first, piece by piece, and the copy is
+ * checked, because the pages can change at any time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@
 #endif
 #define BODY static inline __attribute__((always_inline))
 
-/* Copied at a time: it is in the nearest cache when it is checked. */
+/* Bytes copied at a time: they are in the nearest cache when they are checked. */
 #define PIECE_BYTES 16384
 
 const char *
@@ -91,16 +90,16 @@ sum_body(const HjgPair *pairs, hjg_u64 npairs)
 	return sum;
 }
 
-/* Between which numbers the pairs of a round must lie. */
+/* The bounds of a round's row numbers. */
 typedef struct Bounds
 {
-	hjg_u32		first_row;		/* of the probe rows of this round */
+	hjg_u32		first_row;		/* first probe row of this round */
 	hjg_u32		nrows;
-	hjg_u32		lowest;			/* of build row numbers plus one: "none" counts as 0 */
+	hjg_u32		lowest;			/* of build row number plus 1; "none" counts as 0 */
 	hjg_u64		span;
 } Bounds;
 
-/* Check a page's pairs; one comparison a row number does: what is too small wraps around. */
+/* Check a page's pairs with one comparison a row number: a number below the lowest wraps around. */
 BODY bool
 check_body(const HjgPair *pairs, hjg_u64 npairs, const Bounds *bounds, hjg_u64 *sum)
 {
@@ -192,7 +191,10 @@ copy_words(const hjg_u32 *words, hjg_u32 nwords, hjg_u32 first, char *copy)
 	return sum;
 }
 
-/* Sum up the columns behind a page's pairs, or copies of them; the first is pair number first_pair of the round. */
+/*
+ * Add up the checksums of a page's columns, or of copies of them; the page's first pair is pair first_pair
+ * of the round.
+ */
 static hjg_u64
 payload_page(const HjgPair *page, hjg_u32 page_ix, hjg_u64 npairs, HjgPayloadBytes payload, hjg_u32 gathered,
 			 const HjgRoundCopy *copy, hjg_u64 first_pair)
@@ -329,8 +331,8 @@ compare_inputs(const void *a, const void *b)
 }
 
 /*
- * Walk a chain of at most room slabs of this owner.  Returns the count, or
- * room + 1 when it is longer or not sound.
+ * Walk a chain of at most room slabs of this owner.  Returns the count, or room + 1 when the chain is
+ * longer or unsound.
  */
 static hjg_u32
 walk_chain(const HjgArenaView *view, hjg_u32 ref, hjg_u64 owner, hjg_u32 *slab_ixs, hjg_u32 room)

@@ -1,6 +1,6 @@
 /*
  * arena_core.c
- *	  Making, mapping and checking the shared memory itself.
+ *	  Creating, mapping and checking the shared memory itself.
  */
 #define _GNU_SOURCE
 
@@ -17,7 +17,7 @@
 
 #define ROUND_UP(n, unit) (((n) + (unit) - 1) / (unit) * (unit))
 
-/* Compute the bytes in front of the slabs, so many of which each half has. */
+/* Compute the bytes in front of the slabs, with nslabs in each half. */
 static size_t
 server_head_bytes(size_t nslabs)
 {
@@ -32,10 +32,7 @@ device_head_bytes(size_t nslabs)
 					(size_t) HJG_SLAB_BYTES);
 }
 
-/*
- * Map the descriptor at an address that is a multiple of 2 MiB, so that the
- * system can use huge pages.
- */
+/* Map the descriptor at a multiple of 2 MiB, so that the system can use huge pages. */
 static char *
 map_aligned(int fd, size_t bytes, int protection)
 {
@@ -56,7 +53,7 @@ map_aligned(int fd, size_t bytes, int protection)
 		errno = saved;
 		return NULL;
 	}
-	/* everybody's keys: not for the core dump of one of these processes */
+	/* holds keys of all users: keep it out of core dumps */
 	(void) madvise(base, bytes, MADV_DONTDUMP);
 	if (front > 0)
 		munmap(reserved, front);
@@ -91,7 +88,7 @@ set_view(HjgArenaView *view, const char *server_base, char *device_base, hjg_u32
 	view->nslabs = nslabs;
 }
 
-/* Make memory without a name that cannot become a program: where that is a rule of the system (vm.memfd_noexec), it must be said. */
+/* Create a memfd that cannot be executed, which the system may require (vm.memfd_noexec). */
 static int
 make_memfd(const char *name)
 {
@@ -103,7 +100,7 @@ make_memfd(const char *name)
 	return fd >= 0 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* Make a memfd of that size, which nobody can resize; -1 and errno. */
+/* Create a memfd of this size, sealed against resizing; -1 and errno. */
 static int
 make_half(const char *name, size_t bytes, const char **step)
 {
@@ -137,18 +134,18 @@ hjg_arena_populate(char *base, size_t bytes, int fd, size_t off)
 		result = madvise(base, bytes, MADV_POPULATE_WRITE);
 	while (result != 0 && errno == EINTR);
 	if (result != 0 && errno == EFAULT)
-		errno = ENOMEM;			/* where an access would have been answered by SIGBUS */
+		errno = ENOMEM;			/* where an access would raise SIGBUS */
 	if (result == 0 || errno != EINVAL)
 		return result == 0;
 #endif
-	/* a system before Linux 5.14: the pages are there, if not mapped */
+	/* before Linux 5.14: allocates the pages without mapping them */
 	do
 		result = fallocate(fd, 0, (off_t) off, (off_t) bytes);
 	while (result != 0 && errno == EINTR);
 	return result == 0;
 }
 
-/* Make both halves, with the memory of their heads; 0 or an errno. */
+/* Create both halves and allocate the memory of their heads; 0 or an errno. */
 static int
 make_halves(HjgArena *arena, hjg_u32 nslabs, const char **step)
 {
@@ -162,7 +159,7 @@ make_halves(HjgArena *arena, hjg_u32 nslabs, const char **step)
 	arena->device_fd = make_half("hjoin_gpu device half", bytes[1], step);
 	if (arena->device_fd < 0)
 		return errno;
-	/* who has the descriptor for reading only cannot open the file again for writing */
+	/* the holder of the read-only descriptor cannot reopen the file for writing */
 	*step = "fchmod";
 	if (fchmod(arena->server_fd, S_IRUSR) != 0)
 		return errno;

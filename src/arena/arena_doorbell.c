@@ -1,19 +1,17 @@
 /*
  * arena_doorbell.c
- *	  Wake the device process, and be woken by it.
+ *	  Wake the device process, and relay its wake-ups.
  *
- * Doorbell.  A client marks its job in the bitmap "submitted", counts the
- * doorbell up and wakes a sleeper of the futex on it, if there is one.  A thread
- * of the device process reads the count, looks at the bitmap, and sleeps only while
- * the count is still the same; so no ring is lost.  A thread that is awake and
- * looking (a poller) saves the client the system call; when it finds something
- * it wakes the next one if there is more to do and nobody else looks.
+ * Doorbell.  A client marks its job in the bitmap "submitted", increments the doorbell and wakes a thread
+ * that sleeps on this futex, if there is one.  A thread of the device process reads the count, looks at
+ * the bitmap, and sleeps only while the count is unchanged, so no ring is lost.  A thread that polls saves
+ * the client the system call; when it finds work, it wakes another thread if more work is pending and no
+ * thread polls.
  *
- * Relay.  The other way a process cannot set a latch, so the device process marks
- * the job in the bitmap "notify" and sends one byte to the supervisor unless one is
- * on its way already.  It does so only for jobs that someone waits for: a
- * waiter sets its flag before it looks for the last time, the device process looks
- * at the flag after it has declared the operation ready.
+ * Relay.  The device process cannot set a latch, so it marks the job in the bitmap "notify" and sends one
+ * byte to the supervisor unless one is under way.  It does so only for jobs with a waiter: a waiter sets
+ * its flag before it looks for the last time, and the device process reads the flag after it has declared
+ * the operation ready.
  */
 #define _GNU_SOURCE
 
@@ -70,7 +68,7 @@ void
 hjg_doorbell_remark(const HjgArenaView *view, hjg_u32 job_ix)
 {
 	mark_job(view->block->submitted, job_ix);
-	/* who has looked at this job already looks again before it sleeps */
+	/* a thread that has already looked at this job looks again before it sleeps */
 	__atomic_fetch_add(&view->block->doorbell, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -139,7 +137,7 @@ hjg_relay_notify(const HjgArenaView *view, hjg_u32 job_ix)
 
 	if (job_ix >= HJG_MAX_JOBS)
 		return false;
-	/* an abandoned job is waited for by the supervisor itself */
+	/* the supervisor itself waits for an abandoned job */
 	wanted = HJG_WORD_STATE(__atomic_load_n(&job->word, __ATOMIC_SEQ_CST)) != HJG_JOB_LEASED;
 	for (int p = 0; p < HJG_MAX_PARTICIPANTS && !wanted; p++)
 		wanted = __atomic_load_n(&job->participants[p].pid, __ATOMIC_SEQ_CST) != 0 &&

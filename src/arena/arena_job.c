@@ -1,52 +1,47 @@
 /*
  * arena_job.c
- *	  Jobs and their operations: who may move what from which state to which.
+ *	  Jobs and their operations: which process moves them from which state to which.
  *
- * A job slot's word holds the job's generation and its state.  The generation
- * grows by one each time the slot becomes free, so whatever was learned of an
- * earlier job never fits a later one.
+ * A job slot's word holds the job's generation and its state.  The generation grows by one whenever the
+ * slot becomes free, so what was learned of an earlier job never fits a later one.
  *
- *	job			to			who, when
+ *	job			to			by, when
  *	FREE		LEASED		backend: takes the slot
  *	LEASED		SWEEPING	owner: ends the lease; supervisor: owner is gone
  *	ABANDONED	SWEEPING	supervisor: no participant is left, and no operation runs, or
  *							the job's epoch is over
- *	SWEEPING	ABANDONED	owner: it sees another participant, or an operation that runs;
- *							supervisor: owner is gone.  The job is cancelled before
- *				FREE		who brought it to SWEEPING: slabs are back; generation + 1
+ *	SWEEPING	ABANDONED	owner: sees another participant or a running operation;
+ *							supervisor: owner is gone. The job is cancelled before
+ *				FREE		the process that swept it: slabs are back; generation + 1
  *
- * Participants are the processes that use the job and its slabs: its owner, and those
- * that attach.  Whoever attaches enters itself first and then looks whether the job is still
- * leased; whoever gives the job back ends the lease first, then looks for
- * participants, and last for operations that they have left running, having taken back those
- * queued.  So no slab changes hands while a process may still write to it.
+ * Participants are the processes that use the job and its slabs: its owner and those that attach.  A
+ * process that attaches enters itself first and then checks that the job is still leased.  A process that
+ * gives the job up ends the lease first, then looks for participants, and last takes back the queued
+ * operations and looks for running ones.  So no slab changes hands while a process may still write to it.
  *
- * A job has an operation "build" and HJG_MAX_BATCHES operations "batch".  Each
- * has a word of its own in the device half that holds the job's generation too.
+ * A job has one operation "build" and HJG_MAX_BATCHES operations "batch".  Each has its own word in the
+ * device half, which also holds the job's generation.
  *
- *	operation	to			who, when
+ *	operation	to			by, when
  *	FREE		FILLING		participant: opens a batch; the build with the lease
  *	FILLING		QUEUED		the participant that fills it: submits
  *	QUEUED		RUNNING		device process: claims it
  *				DRAINING	participant or supervisor: takes it back unrun
- *	RUNNING		READY		device process, and nobody else while it lives: results,
- *							status and times are written, it touches nothing any more
+ *	RUNNING		READY		only the device process while it lives: results, status and
+ *							times are written, and it touches nothing any more
  *	READY		DRAINING	participant: claims the result
  *	DRAINING	QUEUED		that participant: submits the next round
  *				FREE		that participant: closes the batch
- *	any			FREE		who frees the job, with generation + 1
+ *	any			FREE		the process that frees the job, with generation + 1
  *
- * Every move is a compare-and-swap on the word.  So several producers may fill
- * different batches, several consumers drain them, and a claim that came too
- * late fails.  Between QUEUED and READY inputs and result slabs belong to the
- * device process: they are given back only after READY, or when the epoch of the
- * arena has moved past the job's, which the supervisor does after it has seen
- * the old process dead.
+ * Every move is a compare-and-swap on the word.  Several producers may therefore fill different batches,
+ * several consumers may drain them, and a late claim fails.  Between QUEUED and READY the device process
+ * owns inputs and result slabs: they are returned only after READY, or when the arena's epoch has moved
+ * past the job's.  The supervisor moves the epoch after it has seen the old process dead.
  *
- * A device process that goes wild may leave anything in a word.  That confuses no
- * one for long: a word that holds none of these states, or one that cannot follow, is
- * as good as the end of the operation, which has failed; one that is said to run without
- * progress, or after the job was cancelled, ends the device process.
+ * A wild device process may leave anything in a word.  A word with no valid state, or with one that cannot
+ * follow, ends the operation as failed.  An operation that runs without progress, or after its job was
+ * cancelled, ends the device process.
  */
 #include "arena/hjg_arena.h"
 #include "arena/hjg_arena_share.h"
@@ -63,7 +58,7 @@ hjg_op_move(HjgOpReport *op, hjg_u32 generation, HjgOpState from, HjgOpState to)
 	return move_word(&op->word, HJG_WORD(generation, from), HJG_WORD(generation, to));
 }
 
-/* Find operation number i of a job: the batches, then the build. */
+/* Find operation i of a job: the batches, then the build. */
 static HjgOpReport *
 op_at(HjgJobReport *report, int i)
 {
@@ -100,7 +95,7 @@ hjg_slot_lease(const HjgArena *arena, hjg_u32 hint, hjg_u32 pid, hjg_u32 role,
 		__atomic_store_n(&report->build.word, HJG_WORD(*generation, HJG_OP_FILLING), __ATOMIC_SEQ_CST);
 		for (int b = 0; b < HJG_MAX_BATCHES; b++)
 			__atomic_store_n(&report->batches[b].word, HJG_WORD(*generation, HJG_OP_FREE), __ATOMIC_SEQ_CST);
-		/* from here on a sweep may ask whether the owner lives */
+		/* from here on a sweep may check that the owner lives */
 		__atomic_store_n(&job->owner_pid, pid, __ATOMIC_SEQ_CST);
 		return true;
 	}
@@ -134,7 +129,7 @@ hjg_slot_leave(HjgJobSlot *job, int participant, hjg_u32 pid)
 								__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Is a process entered that is not known to be gone? */
+/* True if a process is entered that is not known to be gone. */
 static bool
 has_participants(HjgJobSlot *job, HjgAliveFn alive, void *arg)
 {
@@ -180,9 +175,9 @@ hjg_op_add_input(const HjgArena *arena, HjgOp *op, hjg_u64 owner, hjg_u32 slab_i
 }
 
 /*
- * Take back what is queued and see whether anything runs that a living device
- * process may touch.  One that has lost its states is not waited for: what it still writes to are results
- * that are checked, and it is ended.
+ * Take back queued operations; true if no operation runs that a living device process may touch.  An
+ * operation without a valid state is not waited for: its device process is ended, and what it still writes
+ * are results, which are checked.
  */
 static bool
 nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
@@ -207,8 +202,8 @@ nothing_runs(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation)
 }
 
 /*
- * Does nobody touch a job whose lease has ended?  Participants first: one that has left submits nothing any
- * more, so what is seen of the operations then is final.
+ * True if no process touches a job whose lease has ended.  Participants are checked first: those that have
+ * left submit nothing more, so the states of the operations are then final.
  */
 static bool
 nobody_touches(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgAliveFn alive, void *arg)
@@ -217,8 +212,8 @@ nobody_touches(const HjgArena *arena, HjgJobSlot *job, hjg_u32 generation, HjgAl
 }
 
 /*
- * Move the caller's SWEEPING to ABANDONED.  The flag comes first: once the job is abandoned, a sweep may
- * return it, and the slot's next job must not find the flag set.
+ * Move the caller's SWEEPING to ABANDONED.  The cancel flag is set first: a sweep may free an abandoned
+ * job at once, and the slot's next job must not find the flag set.
  */
 static void
 abandon_swept(HjgJobSlot *job, hjg_u32 generation)
@@ -319,7 +314,7 @@ hjg_slot_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturne
 		{
 			hjg_u32		pid = __atomic_load_n(&job->owner_pid, __ATOMIC_SEQ_CST);
 
-			/* 0: the owner is just entering itself */
+			/* 0: the owner is entering itself */
 			if (pid == 0 || alive(pid, arg) || !hjg_slot_abandon(arena, job, generation))
 				continue;
 			word = HJG_WORD(generation, HJG_JOB_ABANDONED);
@@ -336,7 +331,7 @@ hjg_slot_sweep(const HjgArena *arena, HjgAliveFn alive, void *arg, int *nreturne
 		hjg_arena_share_clear(&arena->control->share, ix);
 		if (hjg_slot_free(arena, job, generation, HJG_JOB_SWEEPING))
 			(*nreturned)++;
-		/* the device process may keep private memory for it */
+		/* the device process may keep private memory for the job */
 		hjg_doorbell_ring(&arena->view, ix);
 	}
 	if (nleft > 0)

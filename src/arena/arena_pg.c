@@ -1,12 +1,11 @@
 /*
  * arena_pg.c
- *	  Makes the arena when the postmaster makes its shared memory.
+ *	  Creates the arena when the postmaster creates its shared memory.
  *
- * The hook runs in the postmaster before any child exists, and again when it
- * starts over after a crash of a backend: then the old arena may hold leases of
- * processes that were killed in the middle of anything, so it is dropped and a
- * fresh one made.  A device process of the old arena keeps its own mapping until it
- * notices that its supervisor is gone; it cannot reach the new one.
+ * The hook runs in the postmaster before any child exists, and again when the postmaster restarts after a
+ * backend's crash.  The old arena may then hold leases of killed processes, so it is dropped and a new one
+ * created.  A device process of the old arena keeps its mapping until it notices that its supervisor is
+ * gone; it cannot reach the new arena.
  */
 #include "postgres.h"
 
@@ -42,7 +41,7 @@ make_arena(void)
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 
-	/* children inherit; a single-user server has no supervisor to serve an arena */
+	/* children inherit it; a single-user server has no supervisor to serve an arena */
 	if (IsUnderPostmaster || !IsPostmasterEnvironment)
 		return;
 

@@ -1,24 +1,28 @@
 /*
  * arena_share.c
- *	  Shares of the arena, and the order in which processes wait for some of it.
+ *	  Shares of the arena, and the order in which processes wait for slots and slabs.
  *
- * What is held.  There is an entry for each job slot, written by who has the slot: the backend that leased it enters
- * itself, all handles of the job count its slabs, and who frees the slot clears the entry first, be it the owner or the
- * supervisor for one that is gone.  What a backend or a role holds is the sum over the entries; there is no counter
- * that could be left wrong by a process that died.  Two that look at the same time may both find room for the last
- * slab: a share is exceeded by at most one slab for each process that asks at that moment.
+ * Holdings.  Each job slot has an entry, written by the holder of the slot: the backend that leased it
+ * enters itself, all handles of the job count its slabs, and the process that frees the slot (the owner,
+ * or the supervisor for a dead one) clears the entry first.  A backend or role holds the sum over the
+ * entries; there is no counter that a dead process could leave wrong.  Two processes that look at the same
+ * time may both find room for the last slab: a share is exceeded by at most one slab for each such
+ * process.
  *
- * Waiting.  Who finds nothing free, or others waiting, queues up: it claims a free place (or one whose time is over),
- * writes who it is and how long it will wait, and last its ticket.  A waiter that is served leaves.  It may take a slab (or
- * a slot) when fewer are ahead of it than are free.  Ahead of it are:
- *		of its own role		those with a lower ticket;
- *		of another role		those whose role held less when they looked last, or as much and with a lower ticket.
- * A waiter whose role has used up its share has no turn until that changes, and is ahead of nobody.  Each publishes what
- * its role holds whenever it looks, so for a moment two may take each other for the first, which the next look mends.
- * Who gives something back wakes the first, and who was served the next one.
+ * Waiting.  A process that finds nothing free, or finds waiters, queues up: it claims a place that is free
+ * or whose time is over, writes its identity and its deadline, and last its ticket.  It leaves when it is
+ * served.  It may take a slab (or a slot) when fewer waiters are ahead of it than slabs are free.  Ahead
+ * of it are:
+ *		of its own role		waiters with a lower ticket;
+ *		of another role		waiters whose role held less when they looked last, or as much and with a lower ticket.
+ * A waiter whose role has used up its share has no turn until that changes, and is ahead of nobody.  Each
+ * waiter publishes what its role holds whenever it looks, so for a moment two may both believe to be
+ * first; the next look corrects that.  A process that returns something wakes the first waiter, and a
+ * waiter that was served wakes the next.
  *
- * A process that dies or is stopped while it waits is skipped when its time is over; then its place may be taken, and it
- * finds so when it wakes: every change of a place that is not the claim compares the pid.  No lock is held at any time.
+ * A waiter that died or was stopped is skipped when its time is over.  Its place may then be taken, which
+ * it notices when it wakes: every change of a place except the claim compares the pid.  No lock is held at
+ * any time.
  */
 #include <string.h>
 
@@ -165,7 +169,7 @@ hjg_arena_share_idle_exceeded(const HjgShareSum *sum, const HjgShareLimits *limi
 
 /* ---------- waiting ---------- */
 
-/* Is it a place that no waiter has a claim to any more? */
+/* True if no waiter has a claim to the place any more. */
 static bool
 place_is_free(const HjgShareWaiter *waiter, hjg_u32 pid, hjg_u64 now_ns)
 {
@@ -229,7 +233,7 @@ hjg_arena_share_anybody_waits(const HjgShare *share, hjg_u64 now_ns)
 	return __atomic_load_n(&share->waits_until_ns, __ATOMIC_SEQ_CST) >= now_ns;
 }
 
-/* Copy who waits in a place; false when nobody does who may have a turn. */
+/* Copy the waiter in a place; false when there is none that may have a turn. */
 static bool
 copy_waiter(const HjgShareWaiter *from, HjgShareKind kind, hjg_u64 now_ns, HjgShareWaiter *waiter)
 {

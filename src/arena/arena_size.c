@@ -1,10 +1,11 @@
 /*
  * arena_size.c
- *	  The default size of the arena: the lesser of 4 GB and a quarter of the memory that this server may use.
+ *	  The default size of the arena: the lesser of 4 GB and a quarter of the memory that this server may
+ *	  use.
  *
- * That is the machine's, or the limit of a control group of this process or of one above it.  Both
- * versions of control groups are looked at where they are mounted as a rule.  In a container the path of
- * the group may not exist below the mount point, which then is the container's own group.
+ * This memory is the machine's, or the least limit of this process's control group and the groups above
+ * it.  Both versions of control groups are read at their usual mount points.  In a container the group's
+ * path may not exist below the mount point, which then is the container's own group.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #define LEAST_BYTES ((size_t) 16 << 20)
 #define PATH_ROOM 4096
 
-/* Read the number that a file begins with, or that stands behind a word in it; 0 if there is none ("max"). */
+/* Read the number at the start of a file, or after a word in it; 0 if there is none ("max"). */
 static unsigned long long
 read_number(const char *root, const char *file, const char *word)
 {
@@ -34,7 +35,7 @@ read_number(const char *root, const char *file, const char *word)
 	return number;
 }
 
-/* Find the least limit of a group and of those above it; group is cut short on the way. */
+/* Find the least limit of a group and the groups above it; cuts group short on the way. */
 static unsigned long long
 least_limit(const char *root, const char *mount, char *group, const char *file, unsigned long long least)
 {
@@ -53,7 +54,7 @@ least_limit(const char *root, const char *mount, char *group, const char *file, 
 	}
 }
 
-/* Does a list between commas have the word? */
+/* True if the comma-separated list has the word. */
 static bool
 has_word(const char *list, const char *word)
 {
@@ -74,7 +75,7 @@ group_limit(const char *root, unsigned long long least)
 
 	if (snprintf(path, sizeof(path), "%s/proc/self/cgroup", root) >= (int) sizeof(path) || (in = fopen(path, "r")) == NULL)
 		return least;
-	/* number:controllers:group, of version 2 without controllers */
+	/* number:controllers:group; version 2 has no controllers */
 	while (fgets(line, sizeof(line), in) != NULL)
 	{
 		char	   *controllers = strchr(line, ':');

@@ -1,22 +1,20 @@
 /*
  * arena_slab.c
- *	  Free slabs: lock-free stacks, leasing, giving back, trimming.
+ *	  Free slabs: lock-free stacks, leasing, returning, trimming.
  *
- * A stack's head holds the reference of the top slab and a count of changes in
- * one word, so a compare-and-swap notices that the top was taken and put back in
- * the meantime.  The link of a slab is read before it is known that the slab is
- * still on top; then it may be any value, and the swap fails.
+ * A stack's head holds in one word the reference of the top slab and a count of changes, so a
+ * compare-and-swap notices that the top was taken and put back in the meantime.  A slab's link is read
+ * before it is known that the slab is still on top; if it is not, the link may be any value and the swap
+ * fails.
  *
- * The owner word decides who a slab belongs to.  Giving back begins with the owner
- * word going to 0 by compare-and-swap, so that the owner and a sweep cannot give
- * the same slab back twice.  Stacks and table lie in the server half: no device
- * process can damage them.
+ * The owner word decides to whom a slab belongs.  Returning begins with a compare-and-swap of the owner
+ * word to 0, so the owner and a sweep cannot return the same slab twice.  Stacks and table lie in the
+ * server half: no device process can damage them.
  *
- * Memory.  Each half has as many slabs as both together may have memory for, and
- * "nresident" counts those that have.  A slab gets its memory when it is leased
- * cold, before anybody writes to it: where the system refuses, there is no slab,
- * and no process is killed by SIGBUS later.  At the limit a warm slab of the
- * other use gives its memory up.
+ * Memory.  Each half has as many slabs as both together may have memory for, and "nresident" counts those
+ * with memory.  A slab gets its memory when it is leased cold, before any process writes to it: where the
+ * system refuses, there is no slab, and no process is later killed by SIGBUS.  At the limit, a warm slab
+ * of the other use gives up its memory.
  */
 #define _GNU_SOURCE
 
@@ -29,10 +27,10 @@
 #define HEAD_REF(head) ((hjg_u32) (head))
 #define HEAD_COUNT(head) ((hjg_u32) ((head) >> 32))
 
-/* Free slabs of the other use that are looked at for memory, at most. */
+/* Most free slabs of the other use that are searched for removable memory. */
 #define MOST_HELD 256
 
-/* Put a chain of n slabs, linked from first to last, on the stack. */
+/* Put a linked chain of n slabs on the stack. */
 static void
 push_chain(const HjgArena *arena, HjgSlabStack *stack, hjg_u32 first, hjg_u32 last, hjg_u32 n)
 {
@@ -74,14 +72,14 @@ push_slab(const HjgArena *arena, HjgSlabStack *stacks, hjg_u32 slab_ix)
 	push_chain(arena, &stacks[use_of(arena, slab_ix)], slab_ix, slab_ix, 1);
 }
 
-/* Read a clock of milliseconds that wrap around; only differences count. */
+/* Read a clock in milliseconds that wraps around; only differences count. */
 static hjg_u32
 now_ms(void)
 {
 	return (hjg_u32) (hjg_now_ns() / 1000000);
 }
 
-/* A run of slabs, linked. */
+/* A linked run of slabs. */
 typedef struct SlabRun
 {
 	hjg_u32		first;
@@ -89,7 +87,7 @@ typedef struct SlabRun
 	hjg_u32		n;
 } SlabRun;
 
-/* Append to a run in our hands. */
+/* Append a slab to a run that the caller holds. */
 static void
 run_append(const HjgArena *arena, SlabRun *run, hjg_u32 slab_ix)
 {
@@ -103,8 +101,8 @@ run_append(const HjgArena *arena, SlabRun *run, hjg_u32 slab_ix)
 /* ---- memory ---- */
 
 /*
- * Give the memory of a free slab in our hands back to the system; false when a
- * driver has it, or the system does not take it.
+ * Give the memory of a free slab that the caller holds back to the system; false when a driver has it
+ * registered, or the system refuses.
  */
 static bool
 remove_memory(const HjgArena *arena, hjg_u32 slab_ix)
@@ -121,7 +119,7 @@ remove_memory(const HjgArena *arena, hjg_u32 slab_ix)
 	return removed;
 }
 
-/* Take the memory of a free slab of the other use. */
+/* Remove the memory of a warm slab of the other use. */
 static bool
 take_memory(const HjgArena *arena, HjgSlabUse from)
 {
@@ -143,7 +141,10 @@ take_memory(const HjgArena *arena, HjgSlabUse from)
 	return true;
 }
 
-/* Lease a slab that has no memory yet, which it gets; HJG_NO_SLAB at the limit, or when the system refuses. */
+/*
+ * Lease a slab that has no memory yet, and allocate it; HJG_NO_SLAB at the limit, or when the system
+ * refuses.
+ */
 static hjg_u32
 lease_cold(const HjgArena *arena, HjgSlabUse use)
 {
@@ -165,7 +166,7 @@ lease_cold(const HjgArena *arena, HjgSlabUse use)
 		off = use == HJG_SLAB_INPUT ? (size_t) (slab - arena->base) : (size_t) (slab - arena->view.device_base);
 		if (hjg_arena_populate(slab, HJG_SLAB_BYTES, use == HJG_SLAB_INPUT ? arena->server_fd : arena->device_fd, off))
 			return slab_ix;
-		/* some of it may be there */
+		/* part of the memory may have been allocated */
 		(void) madvise(slab, HJG_SLAB_BYTES, MADV_REMOVE);
 		push_slab(arena, arena->control->cold, slab_ix);
 	}
@@ -236,8 +237,8 @@ hjg_slab_unhold(const HjgArena *arena)
 }
 
 /*
- * Trim a warm stack.  The whole of it is taken at once, which leaves the others to who leases
- * meanwhile; what stays goes back in its order before the system is called.
+ * Trim a warm stack.  The whole stack is taken at once; the slabs that stay go back in their order before
+ * the system is called, so that other processes can lease them.
  */
 static hjg_u32
 trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 keep, hjg_u32 most)
@@ -291,7 +292,7 @@ trim_stack(const HjgArena *arena, HjgSlabStack *warm, hjg_u32 idle_ms, hjg_u32 k
 			ntrimmed++;
 			continue;
 		}
-		/* it counts as just freed */
+		/* the slab counts as just freed */
 		__atomic_store_n(&arena->slabs[slab_ix].freed_ms, now, __ATOMIC_RELAXED);
 		push_slab(arena, arena->control->warm, slab_ix);
 	}

@@ -1,7 +1,6 @@
 /*
  * hjg_arena_pg.h
- *	  The arena as PostgreSQL's processes have it: made by the postmaster,
- *	  inherited by all its children.
+ *	  The arena of PostgreSQL's processes: the postmaster creates it, and all its children inherit it.
  */
 #ifndef HJG_ARENA_PG_H
 #define HJG_ARENA_PG_H
@@ -13,7 +12,7 @@
 /* base is NULL when there is no arena. */
 extern HjgArena hjg_arena_map;
 
-/* Have an arena of that size made at server start.  In _PG_init of the postmaster. */
+/* Have an arena of this size created at server start; called from _PG_init in the postmaster. */
 extern void hjg_arena_init(int size_mb);
 
 #endif							/* HJG_ARENA_PG_H */
