@@ -2,16 +2,14 @@
  * engine_bloom.c
  *	  The blocked Bloom filter: one 64-bit word a key, four bits in it.
  *
- * The word is chosen by the first bits of the mixed key, the bits by the upper half
- * of a product of its last 32.  Twelve bits of memory a key keep the filter of 5M keys
- * at 7.5 MB; half of a bit for each of the four is set on average then, and a key
- * that was not added passes with a probability of about 1.2 %.
+ * The first bits of the mixed key choose the word; the upper half of a product of its last 32 bits chooses
+ * the four bits.  Twelve bits of memory a key keep the filter of 5M keys at 7.5 MB; a key that was not
+ * added passes with a probability of about 1.2 %.
  *
- * Rows go through in blocks: words and bits are computed first, which compilers
- * turn into vector code for each instruction set, and prefetched; then words are
- * compared.  With AVX-512 eight words are gathered and the rows that pass are
- * compressed to the front: 2.5 ns a row, 4.4 with 5M keys, which no second-level cache
- * holds.
+ * Rows are processed in blocks: words and bits are computed first, which compilers vectorise for each
+ * instruction set, and prefetched; then words are compared.  With AVX-512 eight words are gathered and the
+ * passing rows are compressed to the front: 2.5 ns a row, and 4.4 with 5M keys, which exceed every
+ * second-level cache.
  */
 #include "engine/hjg_engine_bloom.h"
 #include "engine/hjg_engine_internal.h"
@@ -21,14 +19,17 @@
 /* Rows that are mixed together. */
 #define BLOCK_ROWS 128
 
-/* Words and bits that rows ask for. */
+/* The words and bits that rows test. */
 typedef struct BloomBlock
 {
 	hjg_u32		words[BLOCK_ROWS];
 	hjg_u64		bits[BLOCK_ROWS];
 } BloomBlock;
 
-/* Find the places of n <= BLOCK_ROWS keys; one loop for each step, which is what compilers vectorise best. */
+/*
+ * Find the words and bits of n <= BLOCK_ROWS keys, with one loop for each step: compilers vectorise that
+ * best.
+ */
 HJG_ALWAYS_INLINE void
 find_places(int width, const HjgBloom *bloom, const hjg_u8 *keys, hjg_u32 n, BloomBlock *block)
 {
@@ -146,7 +147,7 @@ hjg_bloom_test_one(const HjgBloom *bloom, const void *key)
 	return (bloom->words[block.words[0]] & block.bits[0]) == block.bits[0];
 }
 
-/* Find which of n <= BLOCK_ROWS rows pass, the first of which is row number first; returns their number. */
+/* Find the rows that pass among n <= BLOCK_ROWS rows, which are numbered from first; returns how many. */
 HJG_ALWAYS_INLINE hjg_u32
 compare_block(const HjgBloom *bloom, const BloomBlock *block, hjg_u32 first, hjg_u32 n, hjg_u16 *rows)
 {

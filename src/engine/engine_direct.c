@@ -1,25 +1,25 @@
 /*
  * engine_direct.c
- *	  Tables that are an array by key, for dense keys of 4 or 8 bytes: whether keys are, and
- *	  the build row of each key from the least to the greatest, where each occurs once.
+ *	  Tables that are an array by key, for dense keys of 4 or 8 bytes: decides whether keys are dense,
+ *	  and stores the build row of each key where each key occurs once.
  *
- * Dimension tables have such keys, and tables that refer to them.  A probe row costs a subtraction and a word of
- * the array, or one more where keys are repeated, no hash and no comparison of keys, and the array is no larger
- * than the lines that it replaces.  Keys are taken as numbers with a sign, as most are: so those
- * on both sides of zero are neighbours.
+ * Dimension tables have such keys, and tables that refer to them.  A probe row costs a subtraction and one
+ * word of the array, or two where keys are repeated; no hash and no comparison of keys.  The array is no
+ * larger than the lines that it replaces.  Keys are taken as signed numbers, so keys on both sides of zero
+ * are neighbours.
  *
- * Whether keys are dense is known from the least and the greatest, which random keys
- * rule out within the first unit; that each occurs once is seen while the array is filled.
- * Slots that fill it together may both miss a key of theirs, so the keys are counted then.  Keys
- * that are repeated are left to engine_direct_repeated.c, those that must be at once.
+ * The least and the greatest key decide whether keys are dense; random keys fail within the first unit.
+ * Repeated keys are noticed while the array is filled.  Slots that fill it together may both miss a
+ * repeated key, so several slots count the filled places afterwards.  Repeated keys are left to
+ * engine_direct_repeated.c.
  */
 #include "engine/hjg_engine_internal.h"
 #include "model/hjg_model.h"
 
 /*
- * Places of an array for each build row (HJG_DENSE_PLACES_PER_ROW): it takes no more than lines do, and where keys are repeated,
- * so that a probe row waits for two words, no more time: at 4 places a row that is a draw, at 2 a fifth less.
- * Fewer places than a corner of the first-level cache holds are always taken.
+ * Most places of an array for each build row where keys are repeated (otherwise HJG_DENSE_PLACES_PER_ROW).
+ * A probe row then waits for two words: at 4 places a row that takes as long as lines do, at 2 a fifth
+ * less.  Fewer places than FEW_PLACES, a corner of the first-level cache, are always accepted.
  */
 #define REPEATED_PLACES_PER_ROW 2
 #define FEW_PLACES 4096
@@ -27,7 +27,7 @@
 /* Rows or places of a unit. */
 #define UNIT_ROWS 65536
 
-/* Rows between asking for a place and filling it: of a large array other cores had its line last. */
+/* Rows between prefetching a place and filling it: another core may have written its line last. */
 #define AHEAD_ROWS 24
 
 typedef struct DirectTask
@@ -44,7 +44,7 @@ typedef struct DirectTask
 
 /* --- building --- */
 
-/* Convert a key to a number without sign, in the order of numbers with one. */
+/* Map a key to an unsigned number that keeps the order of signed ones. */
 HJG_ALWAYS_INLINE hjg_u64
 ordered_key(int width, const hjg_u8 *key)
 {
@@ -59,7 +59,7 @@ nunits_of(hjg_u64 n)
 	return (hjg_u32) ((n + UNIT_ROWS - 1) / UNIT_ROWS);
 }
 
-/* Find where a unit of n rows or places ends. */
+/* Find the end of a unit of n rows or places. */
 static hjg_u64
 end_of(hjg_u32 unit, hjg_u64 n)
 {
@@ -119,7 +119,7 @@ find_range(int width, DirectTask *direct, hjg_u32 unit)
 		hjg_task_stop(&direct->task);
 }
 
-/* The task of one unit, for the width of its keys. */
+/* Define a task's unit function, with constant key widths. */
 #define DEFINE_UNIT(name, work) \
 	static void name(HjgTask *task, hjg_u32 unit, int slot) \
 	{ \
@@ -207,7 +207,7 @@ most_places(hjg_u64 nrows, hjg_u64 per_row)
 {
 	const hjg_u64 places = per_row * nrows > FEW_PLACES ? per_row * nrows : FEW_PLACES;
 
-	/* the last place is that of no key, and 4-byte keys count places in 32 bits */
+	/* the last place stands for no key, and 4-byte keys count places in 32 bits */
 	return places < HJG_NO_ROW ? places : HJG_NO_ROW;
 }
 

@@ -2,23 +2,25 @@
  * engine_direct_probe.c
  *	  Probing tables that are an array by key.
  *
- * Rows go through one by one: nothing branches on keys or rows, so the processor waits for many
- * words at a time by itself.  Where an array is more than the second-level cache holds, words are
- * fetched ahead beside that: a fifth less time for 1M places, a tenth more for an array in the cache.
+ * Rows are probed one by one: nothing branches on keys or rows, so the processor overlaps many reads by
+ * itself.  For an array larger than half the second-level cache, words are also prefetched: this saves a
+ * fifth of the time for 1M places, and would cost a tenth for an array in the cache.
  *
- * Where keys are repeated a row's matches lie side by side: so many are copied whether they are its
- * matches or not, and what is too much is written over by the next row's.  Only a row with more
- * takes a branch.
+ * Repeated keys: a row's matches lie side by side.  A fixed number is copied, whether they match or not,
+ * and the next row overwrites the surplus.  Only a row with more matches takes a branch.
  */
 #include "engine/hjg_probe_internal.h"
 
-/* Rows between fetching a word and using it. */
+/* Rows between prefetching a word and using it. */
 #define AHEAD_ROWS 24
 
-/* Pairs that are written of each row at least, and at a time: more would read lines that were not fetched. */
+/*
+ * Pairs that are written at a time, and at least for each row: more would read lines that were not
+ * prefetched.
+ */
 #define STEP_PAIRS 4
 
-/* For a row with more, the buffer may have to be written out in between. */
+/* Most matches of a row that surely fit in the buffer; more are written out in between. */
 #define FEW_PAIRS 32
 
 /* --- keys that occur once --- */
@@ -72,7 +74,7 @@ probe_once(int width, HjgMatchMode mode, bool ahead, HjgProbeTask *probe, HjgPro
 
 /* --- keys that are repeated --- */
 
-/* Emit all of n build rows, however many. */
+/* Emit the pairs of one row with n build rows, however many. */
 static bool
 emit_rows(HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u32 probe_row, const hjg_u32 *build_rows, hjg_u32 n)
 {

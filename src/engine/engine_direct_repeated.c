@@ -1,16 +1,16 @@
 /*
  * engine_direct_repeated.c
- *	  Building an array by key where keys are repeated: the rows of each key side by side,
- *	  and for each key where they begin.
+ *	  Builds an array by key where keys are repeated: the rows of each key side by side, and for each
+ *	  key where they begin.
  *
- * A counting sort by place, in two steps so that what is written lies in the cache: rows are partitioned by
- * the first bits of their places, and a slot sorts a partition.  Both are stable, so the rows of a
- * key ascend.  While a partition is sorted, starts[place + 1] counts the rows of a place, then says
- * where its next row goes and ends as where they end, which is where those of the next place begin; so slots that
- * sort neighbouring partitions touch nothing together.
+ * This is a counting sort by place, in two steps that keep the written memory in the cache: rows are
+ * partitioned by the first bits of their places, and a slot sorts a partition.  Both steps are stable, so
+ * the rows of a key ascend.  While a partition is sorted, starts[place + 1] first counts the rows of a
+ * place, then is the position of its next row, and in the end the end of its rows, where the next place's
+ * rows begin.  So slots that sort neighbouring partitions write to no common word.
  *
- * Skew.  A partition that is more than its share (giant) is left to all slots: each counts and
- * writes the rows of a stretch of it, with counts of its own, as a partitioning pass does.
+ * Skew.  A partition larger than its share (giant) is left to all slots: each counts and writes the rows
+ * of a chunk of it, with its own counts, as a partitioning pass does.
  */
 #include "engine/hjg_engine_internal.h"
 
@@ -25,17 +25,17 @@ typedef struct RepeatedTask
 	const hjg_u32 *part_start;
 	int			shift;
 	int			part_bits;		/* a partition has 2^part_bits places */
-	hjg_u64		giant_rows;		/* partitions of more are left to all slots */
+	hjg_u64		giant_rows;		/* partitions of more rows are left to all slots */
 
 	/* of a giant partition */
 	hjg_u32		giant;
 	hjg_u32		nchunks;
-	hjg_u32    *histogram;		/* [nchunks][2^part_bits]: counts, then where the next row goes */
+	hjg_u32    *histogram;		/* [nchunks][2^part_bits]: counts, then positions of the next row */
 } RepeatedTask;
 
 /* --- sizes --- */
 
-/* Compute what a slot may touch of a partition: its rows as tuples and sorted, and its places. */
+/* Compute the bytes of a partition that a slot may touch: its rows as tuples and sorted, and its places. */
 static size_t
 target_bytes(void)
 {
@@ -50,14 +50,14 @@ radix_bits(hjg_u64 nrows, hjg_u64 nplaces)
 	return hjg_radix_bits(nrows * (hjg_u64) tuple_and_row_bytes + nplaces * sizeof(hjg_u32), 1, target_bytes());
 }
 
-/* Compute the bytes of the part of the table that lies where lines would. */
+/* Compute the bytes of the table's starts and rows, which lie in place of its lines. */
 static size_t
 rows_bytes(hjg_u64 nrows, hjg_u64 nplaces)
 {
 	return hjg_align64(sizeof(hjg_u32) * (size_t) (nplaces + 2 + nrows + HJG_TABLE_PAD));
 }
 
-/* Choose the number of chunks of a giant partition: as many as there are slots, but none with fewer rows than it counts places. */
+/* Choose the number of chunks of a giant partition: one a slot, but none with fewer rows than places. */
 static hjg_u32
 giant_chunks(hjg_u64 nrows, int part_bits, int nslots)
 {
@@ -66,7 +66,10 @@ giant_chunks(hjg_u64 nrows, int part_bits, int nslots)
 	return most < 1 ? 1 : most < (hjg_u64) nslots ? (hjg_u32) most : (hjg_u32) nslots;
 }
 
-/* Bound what a giant partition's counts take, of any array of no more than nplaces: a count a row, or a place. */
+/*
+ * Bound the bytes of a giant partition's counts, for any array of at most nplaces: a count a row, or a
+ * place.
+ */
 static size_t
 giant_histogram_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots)
 {
@@ -76,7 +79,7 @@ giant_histogram_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots)
 
 	while (all < nplaces * sizeof(hjg_u32))
 		all *= 2;
-	/* there are enough partitions for the target, or the most that can be */
+	/* there are enough partitions for the target, or as many as possible */
 	most = all >> HJG_MAX_RADIX_BITS > 2 * target_bytes() ? all >> HJG_MAX_RADIX_BITS : 2 * target_bytes();
 	if (all > most)
 		all = most;
@@ -109,7 +112,7 @@ poll_at(RepeatedTask *repeated, hjg_u64 i)
 	return i % HJG_POLL_ROWS == HJG_POLL_ROWS - 1 && hjg_task_poll(&repeated->task);
 }
 
-/* Find the places [*first, *last) of a partition; none when it lies behind them all. */
+/* Find the places [*first, *last) of a partition; none when it lies behind all places. */
 static void
 places_of(const RepeatedTask *repeated, hjg_u32 partition, hjg_u64 *first, hjg_u64 *last)
 {
@@ -218,7 +221,7 @@ write_unit(HjgTask *task, hjg_u32 unit, int slot)
 	}
 }
 
-/* Sum up, one place after the other, where each chunk's rows go. */
+/* Turn the counts into the positions of each chunk's rows, place by place. */
 static bool
 sum_up(RepeatedTask *repeated)
 {
@@ -239,7 +242,7 @@ sum_up(RepeatedTask *repeated)
 			sum += count;
 		}
 		repeated->table->starts[place + 1] = sum;
-		/* a place has as many cells as there are slots */
+		/* a place has at most HJG_MAX_SLOTS cells */
 		if (place % (HJG_POLL_ROWS / HJG_MAX_SLOTS) == 0 && hjg_task_poll(&repeated->task))
 			return false;
 	}

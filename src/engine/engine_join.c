@@ -1,16 +1,15 @@
 /*
  * engine_join.c
- *	  The cpu engine's face: building, and rounds of probing.
+ *	  The interface of the cpu engine: building, and rounds of probing.
  *
- * A join keeps its table (hjg_table.h) and grows its scratch on demand.  A round takes as many rows as are
- * likely to fit by the fast path (engine_probe.c), which writes all their pairs in
- * any order and gives up when they do not fit, and fills the rest of the result
- * by windows in canonical order (engine_ordered.c).  A round
- * therefore ends with a full result or with the batch, whichever path it took,
- * and what it holds depends on nothing but the cursor and the capacity.
+ * A join keeps its table (hjg_table.h) and grows its scratch on demand.  A round first gives the rows
+ * whose pairs are likely to fit to the fast path (engine_probe.c), which writes their pairs in any order
+ * and gives up when they do not fit.  It fills the rest of the result by windows in canonical order
+ * (engine_ordered.c).  A round therefore ends with a full result or at the end of the batch, whichever
+ * path it took, and its contents depend only on the cursor and the capacity.
  *
- * Forbidden here: memory that is not env->alloc's, state outside the join, and
- * anything that a long jump out of poll() would leave behind.
+ * Forbidden here: memory that is not env->alloc's, state outside the join, and anything that a long jump
+ * out of poll() would leave behind.
  */
 #include "engine/hjg_engine_internal.h"
 
@@ -33,7 +32,7 @@ hjg_status_text(HjgStatus status)
 	return "unknown status";
 }
 
-/* Bound it on any number of threads; with no more than 64 segments, and one for every 64 rows. */
+/* Bound the bytes for any number of threads, with at most 64 segments and one for every 64 rows. */
 size_t
 hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 probe_rows)
 {
@@ -51,7 +50,7 @@ hjg_join_workspace_bytes(const HjgJoinSpec *spec, hjg_u64 build_rows, hjg_u32 pr
 		sizeof(HjgKeyRun) * ((build_rows > probe_rows ? build_rows : probe_rows) / 64 + 64);
 }
 
-/* Make a join without a table. */
+/* Allocate a join without a table. */
 static HjgStatus
 make_join(const HjgEnv *env, const HjgJoinSpec *spec, HjgJoin **result)
 {
@@ -144,8 +143,8 @@ note_pairs(HjgJoin *join, double rows, double pairs)
 }
 
 /*
- * Estimate rows, of the nrows that are left, whose pairs are likely to fit in room: what
- * the fast path should try.  0: too few to be worth it.
+ * Estimate the rows, of the nrows left, whose pairs are likely to fit in room, for the fast path.  0: too
+ * few to be worth it.
  */
 static hjg_u32
 rows_that_fit(const HjgJoin *join, HjgMatchMode mode, hjg_u64 nrows, hjg_u64 room)
@@ -159,12 +158,12 @@ rows_that_fit(const HjgJoin *join, HjgMatchMode mode, hjg_u64 nrows, hjg_u64 roo
 		return 0;
 	if (expected_pairs(join) * (double) nrows <= 1.02 * (double) room)
 		return (hjg_u32) nrows;
-	/* the expectation is less than nrows rows here, so it is not 0 */
+	/* the expectation is below nrows rows here, so it is not 0 */
 	rows = one_pair_at_most ? room : (hjg_u64) (0.9 * (double) room / expected_pairs(join));
 	return rows >= hjg_engine_tuning.min_fast_rows && rows < nrows ? (hjg_u32) rows : 0;
 }
 
-/* Choose the rows of the next window: what the room is likely to take, and some more. */
+/* Choose the rows of the next window: those that are likely to fill the room, and some more. */
 static hjg_u32
 window_rows(double pairs_per_row, hjg_u64 room, hjg_u64 nrows)
 {
@@ -179,7 +178,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			   HjgResult *result)
 {
 	hjg_u64		capacity = result->npages > 0 ? (hjg_u64) result->npages * result->page_pairs : 0;
-	/* one match of each row, any one: that is a mode */
+	/* one match of each row, any one: the same as mode SEMI */
 	const HjgMatchMode mode = cursor->most == 1 ? HJG_MATCH_SEMI : join->spec.mode;
 	HjgCursor	at = *cursor;
 	hjg_u64		npairs = 0;
@@ -224,7 +223,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			}
 			else
 			{
-				/* back off for more rounds each time, but not for ever */
+				/* back off for more rounds each time, up to a limit */
 				overflowed = true;
 				join->overflow_penalty = join->overflow_penalty < 8 ? 2 * join->overflow_penalty + 1 : 15;
 				join->ordered_rounds = join->overflow_penalty + 1;
@@ -236,7 +235,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			hjg_u64		npairs_before = npairs;
 			hjg_u32		window = 1;
 
-			/* a row that was cut goes by itself, so that the fast path may follow */
+			/* a row that was cut is its own window, so that the fast path may follow */
 			if (at.most > 0)
 				window = window_rows((double) at.most, room, nrows);
 			else if (at.skip == 0)
@@ -245,7 +244,7 @@ hjg_join_probe(HjgJoin *join, const HjgSegment *segments, int nsegments, HjgCurs
 			if (status != HJG_OK)
 				return status;
 			if (at.most > 0 && at.row == before.row)
-				break;			/* its slice does not fit any more */
+				break;			/* the row's slice does not fit any more */
 			if (at.most == 0 && before.skip == 0)
 				note_pairs(join, (double) (at.row - before.row) + (at.skip > 0), (double) (npairs - npairs_before));
 		}

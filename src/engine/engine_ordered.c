@@ -2,21 +2,19 @@
  * engine_ordered.c
  *	  The bounded path of probing: pairs in canonical order, up to a capacity.
  *
- * Where the pairs of a batch do not fit in the result of a round, a window of
- * probe rows is counted first (pairs a row, and sums over groups of rows), the
- * place where the capacity cuts the window follows from the sums, and the pairs
- * up to the cut are written, each straight to its final place.  Slots divide the
- * pairs among them, not the rows: a row with millions of matches is written by
- * all of them.  Nothing is kept between rounds, so a round costs what it emits
- * and at most a window of counting besides.
+ * When the pairs of a batch do not fit in the result of a round, a window of probe rows is counted first
+ * (pairs a row, and sums over groups of rows).  The sums give the place where the capacity cuts the
+ * window, and the pairs up to the cut are written, each to its final place.  Slots divide the pairs among
+ * them, not the rows: all slots write a row with millions of matches.  Nothing is kept between rounds, so
+ * a round costs its output and at most one window of counting.
  *
- * Canonical order is by probe row, then by build row number: bucket order and
- * the order of equal keys in sorted buckets (engine_table.c) give it for free.
+ * Canonical order is by probe row, then by build row number: bucket order and the order of equal keys in
+ * sorted buckets (engine_table.c) give it for free.
  */
 #include "engine/hjg_engine_internal.h"
 #include "layout/hjg_checksum.h"
 
-/* Rows that go through the stages together, and whose counts are summed. */
+/* Rows that pass through the stages together, and whose counts are summed. */
 #define GROUP_ROWS 64
 
 /* Rows of a counting unit, pairs of a writing unit. */
@@ -32,23 +30,23 @@ typedef struct WindowTask
 	const HjgRuns *runs;
 	hjg_u32		row;			/* the window's first */
 	hjg_u32		nrows;
-	bool		slice;			/* of each row, only matches [first, first + most) from its last one down */
+	bool		slice;			/* of each row, only matches [first, first + most), from its last down */
 	hjg_u32		first;
 	hjg_u32		most;
 	hjg_u32    *counts;			/* pairs of each row */
-	hjg_u64    *sums;			/* of each group: its pairs, then those before it; one more at the end */
+	hjg_u64    *sums;			/* of each group: its pairs, then the pairs before it; one more at the end */
 	HjgResult  *result;
-	hjg_u64		base;			/* place in the result of the window's pair skip */
+	hjg_u64		base;			/* place of the window's pair skip in the result */
 	hjg_u64		skip;			/* pairs of the window that were emitted before */
 	hjg_u64		npairs;			/* to be written */
-	hjg_u64		checksum;		/* of what was written, where the result asks for it; atomic */
+	hjg_u64		checksum;		/* of the written pairs, if the result wants it; atomic */
 } WindowTask;
 
 typedef struct Group
 {
 	HjgMixed	key[GROUP_ROWS];
 	hjg_u32		number[GROUP_ROWS]; /* of the bucket */
-	HjgBucket	bucket[GROUP_ROWS];	/* of an array by key: the key's rows, not tuples */
+	HjgBucket	bucket[GROUP_ROWS];	/* for an array by key: the key's rows, not tuples */
 } Group;
 
 static hjg_u32
@@ -171,7 +169,7 @@ count_unit(int width, WindowTask *window, hjg_u32 unit)
 	}
 }
 
-/* A place in the result, with the rest of its page at hand. */
+/* A place in the result, with the room left in its page. */
 typedef struct OrderedWriter
 {
 	const HjgResult *result;
@@ -193,7 +191,7 @@ writer_begin(OrderedWriter *writer, const HjgResult *result, hjg_u64 pos)
 	writer->checksum = 0;
 }
 
-/* Make room for one pair at least; called only when there is a pair to write. */
+/* Make room for at least one pair; called only when there is a pair to write. */
 static inline void
 writer_turn(OrderedWriter *writer)
 {
@@ -250,7 +248,7 @@ write_row(int width, WindowTask *window, OrderedWriter *writer, hjg_u32 probe_ro
 	hjg_u32		last = bucket.ntuples;
 
 	if (by_key)
-		;						/* all are the key's */
+		;						/* all rows are the key's */
 	else if (bucket.ntuples > HJG_HEAVY_BUCKET)
 		hjg_bucket_bisect(width, bucket, key, &first, &last);
 	else
@@ -356,7 +354,7 @@ write_unit(int width, WindowTask *window, hjg_u32 unit)
 DEFINE_UNITS(count)
 DEFINE_UNITS(write)
 
-/* Find the cursor behind pair end of the window, counted from its first row's first pair. */
+/* Find the cursor behind the window's pair end, counted from the first pair of its first row. */
 static HjgCursor
 cursor_behind(const WindowTask *window, hjg_u64 end)
 {
@@ -418,7 +416,7 @@ hjg_engine_probe_window(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, h
 	}
 	window.sums[ngroups] = total;
 
-	/* a skip beyond the first row's pairs, which no engine returns, means all of them */
+	/* no engine returns a skip beyond the first row's pairs; treat it as all of them */
 	window.skip = slice ? 0 : cursor->skip < window.counts[0] ? cursor->skip : window.counts[0];
 	window.npairs = total - window.skip < room ? total - window.skip : room;
 	end = cursor_behind(&window, window.skip + window.npairs);

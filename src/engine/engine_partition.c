@@ -2,15 +2,13 @@
  * engine_partition.c
  *	  Stable radix partitioning of keys and of tuples.
  *
- * Two passes over the rows, cut into chunks: each chunk counts its rows a
- * partition, a prefix sum over partitions and, within them, chunks gives each
- * chunk its place in each partition, and each chunk scatters its rows.  Chunks
- * in order keep the partitioning stable.
+ * Two passes over the rows, divided into chunks: each chunk counts its rows a partition; a prefix sum over
+ * partitions and, within them, chunks gives each chunk its place in each partition; then each chunk
+ * scatters its rows.  The order of chunks keeps the partitioning stable.
  *
- * The scatter gathers tuples in one write-combining group a partition and
- * writes a full group with streaming stores (Balkesen et al., ICDE 2013, section
- * 4.2, after Wassenberg and Sanders): a TLB entry is needed once a group
- * instead of once a tuple, and no line is read before it is written.
+ * The scatter collects tuples in one write-combining group a partition and writes a full group with
+ * streaming stores (Balkesen et al., ICDE 2013, section 4.2, after Wassenberg and Sanders): a TLB entry is
+ * needed once a group instead of once a tuple, and no line is read before it is written.
  */
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -19,16 +17,15 @@
 #include "engine/hjg_engine_internal.h"
 
 /*
- * Tuples of a write-combining group, 2, 3 or 5 lines: half as many would suit
- * 4-byte keys too, but whether a group is full is what the branch predictor
- * cannot know.
+ * Tuples of a write-combining group, 2, 3 or 5 lines.  Half as many would suit 4-byte keys too, but the
+ * branch predictor cannot foresee a full group.
  */
 #define GROUP_TUPLES 16
 
 /* Rows that are mixed together before they are scattered. */
 #define BLOCK_ROWS 256
 
-/* Chunks a slot, so that a slow thread's share can be taken by others. */
+/* Chunks a slot, so that others can take over a slow thread's share. */
 #define CHUNKS_PER_SLOT 4
 
 /* Most bytes that are written through the caches instead of around them: they are read again soon. */
@@ -38,14 +35,14 @@ typedef struct PartitionTask
 {
 	HjgTask		task;
 	const HjgRuns *runs;		/* keys ... */
-	const HjgTable *places;		/* ... of which tuples get the places in this array; NULL: mixed keys */
+	const HjgTable *places;		/* ...  whose tuples get the places in this array; NULL: mixed keys */
 	const hjg_u8 *src;			/* ... or tuples */
 	hjg_u64		begin;
 	hjg_u64		end;
 	hjg_u32		nchunks;
 	int			bits;
-	int			shift;			/* tuples: the digit's place, */
-	hjg_u32		nbuckets;		/* or, not 0, their bucket among so many, from first_bucket on */
+	int			shift;			/* of tuples: the digit's place, */
+	hjg_u32		nbuckets;		/* or, if not 0, the bucket among nbuckets, from first_bucket on */
 	hjg_u32		first_bucket;
 	bool		low_word;
 	bool		stream;
@@ -57,7 +54,7 @@ typedef struct PartitionTask
 
 /* --- sizes --- */
 
-/* Choose the bits of the least fan-out whose partitions are of target_bytes, or 0. */
+/* Choose the fewest bits whose partitions have at most target_bytes. */
 int
 hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes)
 {
@@ -125,7 +122,7 @@ chunk_begin(const PartitionTask *part, hjg_u32 chunk)
 
 /* --- keys --- */
 
-/* Take the first word that a tuple gets of a key: it is partitioned by its first bits. */
+/* Compute the first word of a key's tuple; its first bits partition it. */
 HJG_ALWAYS_INLINE hjg_u64
 tuple_word(int width, bool placed, const PartitionTask *part, const hjg_u8 *key)
 {
@@ -412,7 +409,7 @@ run_passes(Dispatch *dispatch, HjgJoin *join, int nslots, hjg_u32 *part_start)
 	return hjg_task_run(&part->task, join, part->nchunks, nslots);
 }
 
-/* Partition rows [begin, end) of runs into tuples of tuple_width; dispatch has everything but what is here. */
+/* Partition rows [begin, end) of runs into tuples of tuple_width; the caller sets the rest of dispatch. */
 static HjgStatus
 partition_rows(HjgJoin *join, Dispatch *dispatch, int tuple_width, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
 			   int bits, hjg_u8 *dst, hjg_u32 *part_start)
@@ -456,7 +453,7 @@ hjg_engine_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *
 	return partition_rows(join, &dispatch, 4, runs, 0, runs->nrows, bits, dst, part_start);
 }
 
-/* Partition by the digit that part says, which has everything but what is here. */
+/* Partition tuples by the digit that the caller sets in dispatch->part. */
 static HjgStatus
 partition_tuples(HjgJoin *join, Dispatch *dispatch, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n, int bits,
 				 hjg_u32 *part_start)

@@ -1,20 +1,17 @@
 /*
  * engine_pool.c
- *	  The thread pool that engines run the pieces of their tasks on.
+ *	  The thread pool on which engines run the pieces of their tasks.
  *
- * A run lives on its caller's stack and in the pool's list of open runs.  The
- * caller takes pieces itself; an idle thread joins the open run that has the
- * fewest helpers.  Pieces are handed out by one atomic counter per run, so a
- * late or preempted thread delays nobody.  When the pieces are used up the
- * caller closes the run (no helper can join any more) and waits until the
- * helpers inside have left; only then may its stack frame go.
+ * A run lives on its caller's stack and in the pool's list of open runs.  The caller takes pieces itself;
+ * an idle thread joins the open run with the fewest helpers.  One atomic counter per run hands out the
+ * pieces, so a late or preempted thread delays nobody.  When no piece is left, the caller closes the run
+ * (no helper can join any more) and waits until its helpers have left; only then may its stack frame go.
  *
- * The pool's mutex guards the list and the helper counts and is never held
- * while a piece runs.  Idle threads spin for SPIN_NS before they sleep, since
- * the tasks of one join follow each other within microseconds.  Waking one takes 50 microseconds
- * on a virtual machine, so no more are woken than a run has pieces for; and who
- * will run tasks with pauses between them holds some threads awake, which spin on for as
- * long as HELD_SPIN_NS then and offer their processor to others meanwhile.
+ * The pool's mutex guards the list and the helper counts and is never held while a piece runs.  Idle
+ * threads spin for SPIN_NS before they sleep, since the tasks of one join follow each other within
+ * microseconds.  Waking a thread takes 50 microseconds on a virtual machine, so no more are woken than a
+ * run has pieces for.  A caller whose tasks have pauses between them holds some threads awake: these spin
+ * for HELD_SPIN_NS and yield their processor meanwhile.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -50,10 +47,10 @@ struct HjgPool
 	pthread_cond_t work_cond;	/* a run was opened, or shutdown */
 	pthread_cond_t left_cond;	/* the last helper of some run left */
 	PoolRun		   *runs;			/* open runs */
-	unsigned	nopened;		/* atomic; runs opened so far, what spinners watch */
+	unsigned	nopened;		/* atomic; runs opened so far, watched by spinning threads */
 	int			nsleeping;		/* threads in work_cond */
 	int			nspinning;		/* idle threads that are awake */
-	int			nheld;			/* atomic; of them, who spin on */
+	int			nheld;			/* atomic; how many of these are held awake */
 	bool		shutdown;
 	int			nthreads;		/* callers' thread included */
 	Thread		threads[];		/* nthreads - 1 */
@@ -74,7 +71,7 @@ take_pieces(PoolRun *run, int worker)
 {
 	int			piece;
 
-	/* the first test keeps the counter from running away */
+	/* the first test bounds the counter */
 	while (__atomic_load_n(&run->next_piece, __ATOMIC_RELAXED) < run->npieces &&
 		   (piece = __atomic_fetch_add(&run->next_piece, 1, __ATOMIC_RELAXED)) < run->npieces)
 		run->fn(run->arg, piece, worker);
@@ -96,8 +93,8 @@ choose_run(HjgPool *pool)
 }
 
 /*
- * Wait for a run to be opened; false when it is time to sleep.  The mutex is held, but not meanwhile; idle_ns: since when the
- * thread has nothing to do.
+ * Wait for a run to be opened; false when it is time to sleep.  Releases the mutex while it waits.
+ * idle_ns: when the thread ran out of work.
  */
 static bool
 spin_for_work(HjgPool *pool, unsigned long long idle_ns)
@@ -156,7 +153,7 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* Start threads, which get every signal blocked: signals are the business of the caller's program. */
+/* Start threads with every signal blocked: signals are the caller's business. */
 HjgPool *
 hjg_pool_create(int nthreads)
 {

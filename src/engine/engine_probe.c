@@ -2,12 +2,13 @@
  * engine_probe.c
  *	  The fast path of probing: all pairs of a batch, in any order.
  *
- * Probe rows come as they are in the batch.  They go through in blocks (group prefetching; Chen et al., TODS 2007), and no branch
- * depends on a key: hjg_probe_kernels.h.  A table that lies in the cache is not waited for, and nothing is fetched.
+ * Probe rows are taken in the order of the batch and in blocks (group prefetching; Chen et al., TODS
+ * 2007), and no branch depends on a key: hjg_probe_kernels.h.  For a table in the cache nothing is
+ * prefetched.
  *
- * Why they are not partitioned first, so that a stretch of them touches a stretch of the table that the cache holds: a row waits
- * for one line, and a core overlaps more than ten such waits; copying a row by partition costs as much.  On 16 cores partitions
- * took 1.15 to 2 times as long in each of 22 cases (test/bench/RESULTS.md).
+ * The rows are not partitioned first to keep the touched stretch of the table in the cache: a row waits
+ * for one line, a core overlaps more than ten such waits, and copying a row by partition costs as much.
+ * On 16 cores partitions took 1.15 to 2 times as long in each of 22 cases (test/bench/RESULTS.md).
  */
 #include "engine/hjg_probe_internal.h"
 
@@ -19,25 +20,25 @@ typedef struct ProbeBlock
 	hjg_u64		high[BLOCK_ROWS];
 	hjg_u64		low[BLOCK_ROWS];
 	hjg_u32		row[BLOCK_ROWS];
-	hjg_u32		bucket[BLOCK_ROWS]; /* its number, */
-	HjgBucket	found[BLOCK_ROWS];	/* and, where most are crowded, the bucket */
-	hjg_u32		crowded[BLOCK_ROWS];	/* rows whose buckets are */
+	hjg_u32		bucket[BLOCK_ROWS]; /* the bucket's number */
+	HjgBucket	found[BLOCK_ROWS];	/* the bucket, where most are crowded */
+	hjg_u32		crowded[BLOCK_ROWS];	/* rows with crowded buckets */
 	hjg_u32		n;
 	hjg_u32		ncrowded;
 } ProbeBlock;
 
-/* Ways that probe rows go. */
+/* The kind of table that decides how rows are probed. */
 typedef enum Source
 {
-	SOURCE_KEYS,				/* to a table whose lines are fetched ahead */
-	SOURCE_CACHED,				/* to a table in the cache */
-	SOURCE_CROWDED,				/* to a table whose rows are mostly in crowded buckets */
+	SOURCE_KEYS,				/* lines are fetched ahead */
+	SOURCE_CACHED,				/* the table is in the cache */
+	SOURCE_CROWDED,				/* most rows are in crowded buckets */
 	NSOURCES
 } Source;
 
 /* --- comparing --- */
 
-/* Emit all tuples [begin, end) of one key, however many. */
+/* Emit the pairs of one row with tuples [begin, end), however many. */
 HJG_ALWAYS_INLINE bool
 emit_run(int width, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u32 probe_row, const hjg_u8 *tuples, hjg_u32 begin,
 		 hjg_u32 end)
@@ -89,7 +90,7 @@ probe_heavy(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slo
 	return emit_run(width, probe, slot, probe_row, bucket.tuples, first, last);
 }
 
-/* Keep what the mode makes of npairs pairs that are a row's matches; returns their number. */
+/* Turn a row's npairs matches into the mode's pairs; returns their number. */
 HJG_ALWAYS_INLINE hjg_u32
 keep_pairs(HjgMatchMode mode, hjg_u32 probe_row, HjgPair *out, hjg_u32 npairs)
 {
@@ -108,8 +109,8 @@ keep_pairs(HjgMatchMode mode, hjg_u32 probe_row, HjgPair *out, hjg_u32 npairs)
 }
 
 /*
- * Emit the pairs of one row whose bucket is scanned, to out, which has room for the
- * bucket and one more; their number.  Branches on the bucket's size only.
+ * Emit the pairs of one row by scanning its bucket, to out, which has room for the bucket and one more;
+ * returns their number.  Branches on the bucket's size only.
  */
 HJG_ALWAYS_INLINE hjg_u32
 scan_bucket(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
@@ -126,8 +127,8 @@ scan_bucket(int width, HjgMatchMode mode, HjgBucket bucket, HjgMixed key, hjg_u3
 }
 
 /*
- * Scan a bucket likewise whose tuples are in its line, without a branch.  Of a crowded one it
- * returns, and writes, what means nothing.
+ * Scan in the same way a bucket whose tuples are in its line, without a branch.  For a crowded bucket the
+ * output is meaningless.
  */
 HJG_ALWAYS_INLINE hjg_u32
 scan_line(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
@@ -146,9 +147,10 @@ scan_line(int width, HjgMatchMode mode, const hjg_u8 *line, hjg_u32 ntuples, Hjg
 
 #if defined(__x86_64__)
 /*
- * Do both with AVX-512: what matches among a line's worth of tuples is compressed to the front, so that
- * nothing branches on the keys.  Writes eight pairs at most.  Four-byte keys may come without a header, then they are
- * eight, and nothing behind the last one is read, as they may be those of a line; others have it, or what may be read in its place.
+ * Find the matches among a line's worth of tuples with AVX-512 and compress them to the front, without a
+ * branch on the keys.  Writes at most eight pairs.  Four-byte keys may come without a header: then there
+ * may be eight, and nothing behind the last is read.  Other widths have a header, or readable bytes in its
+ * place.
  */
 HJG_TARGET_AVX512 HJG_ALWAYS_INLINE hjg_u32
 match_avx512(int width, bool header, const hjg_u8 *line, hjg_u32 ntuples, HjgMixed key, hjg_u32 probe_row, HjgPair *out)
@@ -162,7 +164,7 @@ match_avx512(int width, bool header, const hjg_u8 *line, hjg_u32 ntuples, HjgMix
 
 	if (width == 4)
 	{
-		/* the header lies where a tuple would */
+		/* the header occupies a tuple's place */
 		pairs = words;
 		keys = _mm512_and_si512(words, _mm512_set1_epi64(0xFFFFFFFF));
 		equal = (__mmask8) (header ? _bzhi_u32(0xFF, ntuples + 1) & 0xFE : _bzhi_u32(0xFF, ntuples));

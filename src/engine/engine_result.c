@@ -1,7 +1,6 @@
 /*
  * engine_result.c
- *	  Pairs on their way from the slots of a probe task into the result; see
- *	  hjg_probe_internal.h.
+ *	  Moves pairs from the slots of a probe task into the result; see hjg_probe_internal.h.
  */
 #include "arena/hjg_arena.h"
 #include "engine/hjg_probe_internal.h"
@@ -132,7 +131,7 @@ hjg_engine_probe_close_gaps(HjgProbeTask *probe, int nslots)
 				first++;
 		}
 		if (fill > 0)
-			break;				/* all before it are full */
+			break;				/* all chunks before it are full */
 		if (from_partial)
 			npartial--;
 	}

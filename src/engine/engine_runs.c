@@ -22,7 +22,7 @@ sift_down(HjgKeyRun *runs, int root, int n)
 	runs[root] = run;
 }
 
-/* Sort by a heap: qsort() would call malloc(). */
+/* Sort with a heap, because qsort() would call malloc(). */
 static void
 sort_runs(HjgKeyRun *runs, int n)
 {
@@ -45,8 +45,8 @@ sort_runs(HjgKeyRun *runs, int n)
 }
 
 /*
- * Set join's runs to the segments: empty ones left out, ascending, checked for
- * overlaps; contiguous: they must be ascending and count from 0.
+ * Set join's runs to the segments: sorted, without empty ones, checked for overlaps.  contiguous: they
+ * must already ascend and start at 0.
  */
 HjgStatus
 hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *segments, int nsegments, bool contiguous)

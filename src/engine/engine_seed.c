@@ -1,8 +1,9 @@
 /*
  * engine_seed.c
- *	  The secret by which this process mixes keys (hjg_hash.h).
+ *	  The secret seed with which this process mixes keys (hjg_hash.h).
  *
- * Backends and parallel workers inherit the postmaster's, so they share tables, Bloom filters and spill files; the device process has one of its own.
+ * Backends and parallel workers inherit the postmaster's seed, so they share tables, Bloom filters and
+ * spill files; the device process has its own.
  */
 #include <errno.h>
 #include <sys/random.h>

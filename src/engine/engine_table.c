@@ -1,16 +1,14 @@
 /*
  * engine_table.c
- *	  Building the table of a join: a line a bucket, crowded buckets beside them.
+ *	  Builds the table of a join: a line a bucket, and the tuples of crowded buckets.
  *
- * The build side is partitioned into pieces that a second-level cache holds; a
- * slot sorts a piece by bucket into memory of its own by one counting sort, writes
- * the lines from there, and puts the tuples of crowded buckets back to where the
- * piece was.  All steps are stable, so a bucket holds its tuples by ascending build
- * row number.
+ * The build side is partitioned into pieces that fit in a second-level cache.  A slot sorts a piece by
+ * bucket into its own memory with one counting sort, writes the lines from there, and puts the tuples of
+ * crowded buckets back into the piece.  All steps are stable, so a bucket holds its tuples by ascending
+ * build row number.
  *
- * A line a bucket costs memory, 16 to 32 bytes a row for 4-byte keys where tuples
- * without gaps and their index need 10, and saves a dependent cache miss a probe row:
- * 5M x 20M rows on 4 threads, straight probing, go from 377M rows/s to 538M.
+ * A line a bucket takes 16 to 32 bytes a row for 4-byte keys, where dense tuples and their index need 10,
+ * and saves a dependent cache miss a probe row: 5M x 20M rows on 4 threads go from 377M rows/s to 538M.
  * Partitions and buckets that skew makes larger than their share are left to all slots:
  * engine_table_giant.c.
  */
@@ -56,14 +54,14 @@ slot_bytes(int width, hjg_u64 nrows, int radix_bits)
 		hjg_align64((size_t) (slot_rows(nrows, radix_bits) + HJG_TABLE_PAD) * (size_t) hjg_tuple_bytes(width));
 }
 
-/* Compute the bytes of the partitions' beginnings, those of a giant one's buckets, and of digits. */
+/* Compute the bytes of the starts of partitions, of a giant partition's buckets, and of digits. */
 static size_t
 counts_bytes(size_t nparts, hjg_u32 part_buckets)
 {
 	return sizeof(hjg_u32) * (nparts + 1 + ((size_t) 1 << hjg_digit_bits(part_buckets)) + 1 + (1 << HJG_DIGIT_BITS) + 1);
 }
 
-/* Compute the bytes of everything that hjg_table_build() allocates; nslots is an upper limit. */
+/* Bound the bytes that hjg_table_build() allocates; nslots is an upper limit. */
 size_t
 hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 {
@@ -83,7 +81,7 @@ hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots)
 
 /* --- building a partition --- */
 
-/* Build one partition; slot memory is as slot_bytes() says. */
+/* Build one partition in a slot's memory of slot_bytes(). */
 HJG_ALWAYS_INLINE void
 build_partition(int width, HjgTableTask *build, hjg_u32 partition, hjg_u8 *slot)
 {
@@ -94,14 +92,14 @@ build_partition(int width, HjgTableTask *build, hjg_u32 partition, hjg_u8 *slot)
 	const hjg_u32 part_begin = build->part_start[partition];
 	const hjg_u32 n = build->part_start[partition + 1] - part_begin;
 	hjg_u8	   *src = build->table->tuples + (size_t) part_begin * tb;
-	hjg_u32    *end = (hjg_u32 *) slot;	/* of bucket b: end[b + 1] */
+	hjg_u32    *end = (hjg_u32 *) slot;	/* end of bucket b: end[b + 1] */
 	hjg_u8	   *sorted = slot + place_bytes(build->part_buckets);
 	hjg_u32		sum = 0;
-	hjg_u32		ncrowded = 0;	/* their tuples */
+	hjg_u32		ncrowded = 0;	/* tuples of crowded buckets */
 
 	if (n > build->giant_part_rows || hjg_task_poll(&build->task))
 		return;
-	/* end[b + 1] serves as the count, then as the next place */
+	/* end[b + 1] is first the count, then the next place */
 	memset(end, 0, sizeof(hjg_u32) * (nbuckets + 1));
 	for (hjg_u32 i = 0; i < n; i++)
 	{
@@ -169,7 +167,7 @@ partition_unit(HjgTask *task, hjg_u32 unit, int slot)
 
 /* --- the whole --- */
 
-/* Build lines of partitioned tuples. */
+/* Build the lines of partitioned tuples. */
 static HjgStatus
 build_partitions(HjgJoin *join, HjgTableTask *build, int radix_bits, hjg_u32 *bucket_start, hjg_u32 *digit_start)
 {

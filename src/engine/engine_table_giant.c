@@ -1,13 +1,16 @@
 /*
  * engine_table_giant.c
- *	  Lines of a partition that skew has made larger than its share, by all slots together.
+ *	  Builds the lines of a partition that skew has made larger than its share, with all slots.
  *
- * It is sorted by bucket by passes over all of it, with a second buffer of its size, into where it was.
- * A bucket that is giant itself is then sorted by all slots, too, the others by one each.
+ * Passes over the whole partition sort it by bucket into a second buffer and copy it back.  All slots then
+ * sort each giant bucket together; each other bucket is sorted by one slot.
  */
 #include "engine/hjg_table_build.h"
 
-/* Finish lines of local buckets [first, last) of a giant partition that is in bucket order; giant buckets stay unsorted. */
+/*
+ * Finish the lines of local buckets [first, last) of a giant partition in bucket order; giant buckets stay
+ * unsorted.
+ */
 HJG_ALWAYS_INLINE void
 finish_buckets(int width, HjgTableTask *build, hjg_u32 first, hjg_u32 last)
 {
@@ -69,7 +72,7 @@ hjg_table_build_giant(HjgJoin *join, HjgTableTask *build, hjg_u32 partition, hjg
 	status = hjg_engine_partition_buckets(join, part, build->scratch, n, table->nbuckets, build->first_bucket,
 								   hjg_digit_bits(nbuckets), bucket_start);
 	if (status == HJG_OK)
-		status = hjg_engine_partition_tuples(join, build->scratch, part, n, false, 0, 0, digit_start);	/* a copy */
+		status = hjg_engine_partition_tuples(join, build->scratch, part, n, false, 0, 0, digit_start);	/* copies back */
 	if (status != HJG_OK)
 		return status;
 

@@ -1,27 +1,28 @@
 /*
  * engine_table_parts.c
- *	  The two blocks that a finished table consists of, wherever they lie, and how many buckets it has.
+ *	  The two blocks of a finished table, wherever they lie, and its number of buckets.
  *
- * Lines are one, the tuples of crowded buckets the other.  An array by key lies where lines would, and
- * the other block has nothing but its head, which says what the table is.
+ * One block holds the lines, the other a head, which describes the table, and the tuples of crowded
+ * buckets.  An array by key lies in place of the lines, and the other block is only the head.
  */
 #include "engine/hjg_engine_internal.h"
 
-/* The line before the tuples. */
+/* The head, in the line before the tuples. */
 typedef struct TableHead
 {
-	hjg_u64		nplaces;		/* of an array by key; 0: there are lines */
+	hjg_u64		nplaces;		/* of an array by key; 0: a table of lines */
 	hjg_u64		first_key;
-	hjg_u64		repeated;		/* starts of each key's rows lie before the rows */
-	hjg_u64		ncrowded;		/* of lines */
+	hjg_u64		repeated;		/* not 0: starts of each key's rows lie before the rows */
+	hjg_u64		ncrowded;		/* of a table of lines */
 } TableHead;
 
 /*
- * Choose the number of buckets for 4, 2.5 or 1.6 tuples each: random keys crowd one bucket in 20 to 25, of 16 bytes one in 13, where 1.25 tuples a bucket
- * would take a quarter more memory and are no faster.  Measured with 4 threads, 5M x
- * 20M rows, million rows a second: with 4-byte keys 345 at 2.4 tuples, 373 at 3.5, 348 at 4, and half of that at
- * 4.8; with 8-byte keys 255 at 2, 225 at 2.5, 216 at 3.  (Streaming stores of the lines changed nothing.)
- * In a corner of the second-level cache there is room for twice the lines: an eighth faster, 1K to 50K rows.
+ * Choose the number of buckets for 4, 2.5 or 1.6 tuples each.  Random keys then crowd one bucket in 20 to
+ * 25; 16-byte keys one in 13, where 1.25 tuples a bucket would take a quarter more memory without being
+ * faster.  Measured with 4 threads, 5M x 20M rows, million rows a second: with 4-byte keys 345 at 2.4
+ * tuples, 373 at 3.5, 348 at 4, and half of that at 4.8; with 8-byte keys 255 at 2, 225 at 2.5, 216 at 3.
+ * (Streaming stores of the lines changed nothing.)  Tables that fit in a corner of the second-level cache
+ * get twice the lines: an eighth faster, for 1K to 50K rows.
  */
 static hjg_u32
 wanted_buckets(int width, hjg_u64 nrows)

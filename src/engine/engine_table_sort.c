@@ -1,10 +1,10 @@
 /*
  * engine_table_sort.c
- *	  Sorting the tuples of a bucket by mixed key, so that it can be searched by bisection.
+ *	  Sorts the tuples of a bucket by mixed key for bisection.
  *
- * By insertion, or by a radix sort from the least significant digit that leaves out digits in which no keys
- * differ.  A bucket of one key only, the usual large one, is recognised by that and not sorted
- * at all.  Both are stable: tuples of one key stay in order of build row.
+ * Small buckets are sorted by insertion, others by a radix sort from the least significant digit, which
+ * skips digits in which no keys differ.  A bucket with a single key, the usual large one, is therefore not
+ * sorted at all.  Both sorts are stable: tuples of one key stay in order of build row.
  */
 #include "engine/hjg_table_build.h"
 
@@ -53,8 +53,8 @@ differing_bits(int width, HjgTask *task, const hjg_u8 *tuples, hjg_u64 n)
 }
 
 /*
- * Get the next digit of a least-significant-digit radix sort that is worth a pass,
- * from *digit on: digits count from the low word's end.  False: none is left.
+ * Find the next digit, from *digit on, that a least-significant-digit radix sort needs: one in which keys
+ * differ.  Digits count from the low word's end.  False: none is left.
  */
 static bool
 next_digit(HjgMixed diff, int *digit, bool *low_word, int *shift)

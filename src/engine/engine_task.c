@@ -1,6 +1,6 @@
 /*
  * engine_task.c
- *	  Basics of the engine: facts of the machine, a join's memory, and tasks.
+ *	  Basics of the engine: the machine's properties, a join's memory, and tasks.
  */
 #include <time.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ hjg_engine_isa(void)
 size_t
 hjg_l2_bytes(void)
 {
-	static long l2_bytes;		/* atomic; every thread finds the same */
+	static long l2_bytes;		/* atomic; every thread finds the same value */
 	long		bytes = __atomic_load_n(&l2_bytes, __ATOMIC_RELAXED);
 
 	if (hjg_engine_tuning.l2_bytes > 0)
@@ -126,9 +126,8 @@ run_slot(void *arg, int piece, int worker)
 }
 
 /*
- * Run a task whose unit_fn (and finish_fn) are set.  A slot is a piece of the
- * pool's, so when the pool is busy elsewhere the caller's piece does all units
- * and the others find none.
+ * Run a task whose unit_fn (and finish_fn) are set.  A slot is a piece of the pool's run, so when the pool
+ * is busy elsewhere the caller's piece does all units and the other pieces find none.
  */
 HjgStatus
 hjg_task_run(HjgTask *task, HjgJoin *join, hjg_u32 nunits, int nslots)

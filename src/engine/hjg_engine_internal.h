@@ -1,12 +1,12 @@
 /*
  * hjg_engine_internal.h
- *	  Declarations that the files of the cpu engine share. Nothing outside engine_*.c of the
- *	  cpu engine includes it, except tests that need a corner of it.
+ *	  Declarations that the files of the cpu engine share.  Only engine_*.c includes it, and tests of
+ *	  internal functions.
  *
  * Terms (tuple and bucket: hjg_tuple.h, hjg_table.h)
- *	  slot		one strand of a task; scratch memory is kept per slot.  A task
+ *	  slot		one concurrent worker of a task; scratch memory is kept per slot. A task
  *				runs on at most as many slots as the pool has threads.
- *	  unit		what a slot takes at a time, from one atomic counter a task.
+ *	  unit		the work that a slot takes at a time, from one atomic counter a task.
  */
 #ifndef HJG_ENGINE_INTERNAL_H
 #define HJG_ENGINE_INTERNAL_H
@@ -23,7 +23,7 @@
 /* Most slots of a task. */
 #define HJG_MAX_SLOTS 128
 
-/* Rows between two calls of poll(); at most 100 ns each, cold misses included. */
+/* Rows between two calls of poll(); at most 100 ns each, cache misses included. */
 #define HJG_POLL_ROWS 4096
 
 /* Largest fan-out of one partitioning pass. */
@@ -50,8 +50,8 @@ typedef enum HjgIsa
 } HjgIsa;
 
 /*
- * Sizes by which the engine cuts its work.  Tests make them small to reach every
- * path with few rows, the bench tries others.  To be changed while no join exists.
+ * Sizes by which the engine divides its work.  Tests make them small to reach every path with few rows,
+ * benches try others.  They may change only while no join exists.
  */
 typedef struct HjgTuning
 {
@@ -73,7 +73,7 @@ typedef struct HjgBlock
 	size_t		bytes;
 } HjgBlock;
 
-/* Segments as the scans want them: ascending, with prefix sums of their rows. */
+/* The segments as runs: ascending, with prefix sums of their rows. */
 typedef struct HjgKeyRun
 {
 	const hjg_u8 *keys;
@@ -87,7 +87,7 @@ typedef struct HjgRuns
 	HjgKeyRun	   *runs;
 	int			nruns;
 	hjg_u64		nrows;
-	bool		packed;			/* keys are packed batches, opened and as long as nrows says */
+	bool		packed;			/* keys are packed batches; nrows is their length unpacked */
 } HjgRuns;
 
 struct HjgJoin
@@ -100,7 +100,7 @@ struct HjgJoin
 	HjgJobStats stats;
 	size_t		live_bytes;
 
-	/* the table's memory; both without bytes when it is env->alloc_table()'s or another join's */
+	/* the table's memory; 0 bytes when it comes from env->alloc_table() or belongs to another join */
 	HjgBlock	lines_block;
 	HjgBlock	tuples_block;
 
@@ -108,10 +108,10 @@ struct HjgJoin
 	HjgBlock	runs_block;
 	HjgBlock	partition_block;	/* tuples in partition order */
 	HjgBlock	histogram_block;
-	HjgBlock	slots_block;	/* what the slots of a task need */
+	HjgBlock	slots_block;	/* scratch of a task's slots */
 	HjgBlock	counts_block;	/* of the ordered path */
 
-	/* what earlier rounds say about matches a row; see engine_join.c */
+	/* statistics of earlier rounds about matches a row; see engine_join.c */
 	double		seen_rows;
 	double		seen_pairs;
 	int			overflow_penalty;
@@ -119,8 +119,8 @@ struct HjgJoin
 };
 
 /*
- * A task: units that the slots take one by one.  finish (may be NULL) is called
- * once for each slot when no unit is left, not after a stop.
+ * A task: units that the slots take one by one.  finish (may be NULL) is called once for each slot when no
+ * unit is left, but not after a stop.
  */
 typedef struct HjgTask HjgTask;
 typedef void (*HjgUnitFn) (HjgTask *task, hjg_u32 unit, int slot);
@@ -145,7 +145,7 @@ hjg_task_stop(HjgTask *task)
 	__atomic_store_n(&task->stopped, true, __ATOMIC_RELAXED);
 }
 
-/* True when the slot is to return at once.  May leave by a long jump. */
+/* True when the slot must return at once.  May leave by a long jump. */
 static inline bool
 hjg_task_poll(HjgTask *task)
 {
@@ -163,14 +163,14 @@ hjg_task_poll(HjgTask *task)
 /* --- engine_task.c --- */
 
 extern HjgIsa hjg_engine_isa(void);
-/* Find out the size of the second-level cache of a core. */
+/* Find the size of a core's second-level cache. */
 extern size_t hjg_l2_bytes(void);
 
-/* Count a slot more for every slot_rows rows, up to so many threads, or the pool's. */
+/* Count the slots: one, and one more for every slot_rows rows, at most nthreads or the pool's threads. */
 extern int	hjg_nslots_of(int nthreads, hjg_u64 nrows);
 extern int	hjg_task_nslots(const HjgJoin *join, hjg_u64 nrows);
 
-/* Reserve memory: a block that is too small is given back and replaced; contents are lost. */
+/* Reserve memory; a block that is too small is freed and replaced, and its contents are lost. */
 extern bool hjg_block_reserve(HjgJoin *join, HjgBlock *block, size_t bytes);
 extern void hjg_block_free(HjgJoin *join, HjgBlock *block);
 
@@ -193,7 +193,7 @@ extern HjgStatus hjg_runs_set(HjgJoin *join, HjgRuns *runs, const HjgSegment *se
 							  bool contiguous);
 extern void hjg_engine_scan_begin(HjgKeyScan *scan, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end);
 
-/* Get the next rows that lie together, at most max; returns their number, 0 at the end. */
+/* Get the next contiguous rows, at most max; returns their number, 0 at the end. */
 HJG_ALWAYS_INLINE hjg_u32
 hjg_engine_scan_next(HjgKeyScan *scan, int width, hjg_u32 max, const hjg_u8 **keys, hjg_u32 *first_row)
 {
@@ -220,14 +220,14 @@ hjg_engine_scan_next(HjgKeyScan *scan, int width, hjg_u32 max, const hjg_u8 **ke
 extern int	hjg_radix_bits(hjg_u64 nrows, size_t bytes_per_row, size_t target_bytes);
 
 /*
- * Partition mixed tuples of rows [begin, end) of runs into dst, stably by their first
- * bits bits.  part_start (2^bits + 1 entries) may be NULL.
+ * Partition rows [begin, end) of runs into dst as mixed tuples, stably by their first bits bits.
+ * part_start (2^bits + 1 entries) may be NULL.
  */
 extern HjgStatus hjg_engine_partition_keys(HjgJoin *join, const HjgRuns *runs, hjg_u64 begin, hjg_u64 end,
 									int bits, hjg_u8 *dst, hjg_u32 *part_start);
 /*
- * Partition by the place of keys in an array, whose size and first key are known: tuples of a 4-byte word,
- * the place shifted to the front by hjg_direct_shift(), and the row.
+ * Partition by the place of keys in an array of known size and first key.  Tuples have a 4-byte word, the
+ * place shifted to the front by hjg_direct_shift(), and the row.
  */
 extern HjgStatus hjg_engine_partition_places(HjgJoin *join, const HjgRuns *runs, const HjgTable *places, int bits,
 									  hjg_u8 *dst, hjg_u32 *part_start);
@@ -235,14 +235,12 @@ extern size_t hjg_engine_partition_keys_histogram_bytes(hjg_u64 nrows, int bits,
 extern size_t hjg_engine_partition_keys_slots_bytes(int width, int bits, int nslots);
 
 /*
- * Partition n tuples of src into dst, stably by (word >> shift) & (2^bits - 1), where word
- * is the high or the low one of the mixed key.  part_start is relative to dst.
+ * Partition n tuples of src into dst, stably by (word >> shift) & (2^bits - 1), where word is the high or
+ * low word of the mixed key.  part_start is relative to dst.
  */
 extern HjgStatus hjg_engine_partition_tuples(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
 									  bool low_word, int shift, int bits, hjg_u32 *part_start);
-/*
- * Partition by bucket: those from first on, at most 2^bits, of a table with nbuckets.
- */
+/* Partition by bucket, of a table with nbuckets: at most 2^bits buckets, from first on. */
 extern HjgStatus hjg_engine_partition_buckets(HjgJoin *join, const hjg_u8 *src, hjg_u8 *dst, hjg_u64 n,
 									   hjg_u32 nbuckets, hjg_u32 first, int bits, hjg_u32 *part_start);
 extern size_t hjg_engine_partition_tuples_histogram_bytes(hjg_u64 n, int bits, int nslots);
@@ -254,16 +252,16 @@ extern size_t hjg_table_build_bytes(int width, hjg_u64 nrows, int nslots);
 
 /* --- engine_table_parts.c --- */
 
-/* Choose by how many first bits of their keys the rows of a table are partitioned, and how many buckets it has. */
+/* Choose the number of leading key bits that partition the rows of a table, and its number of buckets. */
 extern int	hjg_table_radix_bits(int width, hjg_u64 nrows);
 extern hjg_u32 hjg_table_nbuckets(int width, hjg_u64 nrows);
-/* Reserve memory for a part of join's table, in its block, where others are to reach it. */
+/* Reserve shareable memory for a part of join's table, in its block. */
 extern bool hjg_table_reserve(HjgJoin *join, HjgTablePart part, size_t bytes);
-/* Publish the first bytes of lines_block, which is the join's alone, where others are to reach them. */
+/* Copy the first bytes of lines_block, which is private to the join, to shareable memory. */
 extern HjgStatus hjg_table_publish_lines(HjgJoin *join, size_t bytes);
-/* Write what join's finished table is into the part that has tuples. */
+/* Write the head of join's finished table into the part that has tuples. */
 extern void hjg_table_write_head(HjgJoin *join);
-/* Make join's table, an array by key in lines_block, one that is found by its parts. */
+/* Make join's table, an array by key in lines_block, attachable by its parts. */
 extern HjgStatus hjg_table_keep_direct(HjgJoin *join);
 /* Find the table of nrows rows that lies in these two parts. */
 extern HjgTable hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const void *lines);
@@ -272,19 +270,18 @@ extern HjgTable hjg_table_at(int width, hjg_u64 nrows, const void *tuples, const
 
 /* Build an array by key, where the keys are dense; otherwise *built is false and nothing is kept. */
 extern HjgStatus hjg_direct_build(HjgJoin *join, const HjgRuns *runs, bool *built);
-/* Bound what it allocates at a time; nslots is an upper limit. */
+/* Bound the bytes that it holds at a time; nslots is an upper limit. */
 extern size_t hjg_direct_build_bytes(hjg_u64 nrows, int nslots);
 
-/* Build rows by key, of table, whose places are known; and most that it allocates for so many. */
+/* Build table's rows by key, with its places known; and bound the bytes that this holds at a time. */
 extern HjgStatus hjg_direct_build_repeated(HjgJoin *join, const HjgRuns *runs, HjgTable *table);
 extern size_t hjg_direct_repeated_bytes(hjg_u64 nrows, hjg_u64 nplaces, int nslots);
 
 /* --- engine_probe.c, engine_ordered.c --- */
 
 /*
- * Emit all pairs of probe rows [row, row + nrows) into result from position npairs
- * on, in any order.  *fits is false, and what lies from there on is void, when
- * they are more than the result holds; otherwise *npairs is advanced.
+ * Emit all pairs of probe rows [row, row + nrows) into result from position npairs on, in any order.  If
+ * they fit, *fits is true and *npairs is advanced; otherwise the result is void from there on.
  */
 extern HjgStatus hjg_engine_probe_all(HjgJoin *join, HjgMatchMode mode, const HjgRuns *runs, hjg_u32 row, hjg_u32 nrows,
 							   HjgResult *result, hjg_u64 *npairs, bool *fits);

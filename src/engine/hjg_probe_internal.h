@@ -1,22 +1,24 @@
 /*
  * hjg_probe_internal.h
  *	  Declarations that the fast paths of probing share: engine_probe.c (tables of buckets),
- *	  engine_direct.c (tables that are an array by key), engine_result.c.
+ *	  engine_direct_probe.c (arrays by key), engine_result.c.
  *
- * Results.  A slot gathers pairs in its own buffer and writes them chunkwise to
- * places of the result that it claims from one atomic counter.  It adds its checksum up
- * on the way, from its buffer: the result's pages may lie where others write.  Behind the
- * result's capacity lies a spill area of one chunk a slot.  Each slot leaves at
- * most one chunk partly filled, its last, so the spill area runs out only when
- * the pairs are more than the capacity; otherwise pairs from the end are moved
- * into the gaps, and the result is filled from its first page on.
+ * Results.  A slot collects pairs in its own buffer and writes them in chunks to places of the result that
+ * it claims from one atomic counter.  It computes its checksum from the buffer, because others may write
+ * to the result's pages.  Behind the result's capacity lies a spill area of one chunk a slot.  Each slot
+ * leaves at most one chunk partly filled, its last, so the spill area overflows only when there are more
+ * pairs than the capacity.  Otherwise pairs from the end are moved into the gaps, and the result is filled
+ * from its first page on.
  */
 #ifndef HJG_PROBE_INTERNAL_H
 #define HJG_PROBE_INTERNAL_H
 
 #include "engine/hjg_engine_internal.h"
 
-/* Pairs that may be added to a slot's buffer between two looks at it: a scanned bucket's pairs, and a vector's width. */
+/*
+ * Pairs that may be added to a slot's buffer between two checks of its fill: a scanned bucket's pairs, and
+ * a vector's width.
+ */
 #define HJG_BUFFER_EXTRA (HJG_HEAVY_BUCKET + 16)
 #define HJG_BUFFER_PAIRS (HJG_RESULT_CHUNK + HJG_BUFFER_EXTRA)
 
@@ -26,13 +28,13 @@ typedef struct HjgProbeSlot
 	hjg_u32		npairs;			/* in the buffer */
 	hjg_u32		partial_fill;	/* pairs in the chunk below; 0: none */
 	hjg_u64		partial_chunk;
-	hjg_u64		checksum;		/* of what was written out, where the result asks for it */
+	hjg_u64		checksum;		/* of the pairs written out, if the result wants it */
 	char		pad[32];
 } HjgProbeSlot;
 
 typedef struct HjgProbeTask HjgProbeTask;
 
-/* Rows [begin, end) of the task; false: the slot is to return. */
+/* Probe rows [begin, end) of the task; false: the slot must return. */
 typedef bool (*HjgProbeFn) (HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end);
 
 struct HjgProbeTask
@@ -49,7 +51,7 @@ struct HjgProbeTask
 	hjg_u64		capacity;		/* from base on */
 	HjgPair    *spill;			/* one chunk a slot */
 	hjg_u64		nchunks;		/* of the capacity */
-	hjg_u64		nclaimable;		/* and with the spill area */
+	hjg_u64		nclaimable;		/* with the spill area */
 	hjg_u64		next_chunk;		/* atomic */
 	bool		overflow;		/* atomic */
 	HjgProbeSlot *slots;
@@ -58,11 +60,11 @@ struct HjgProbeTask
 
 /* --- engine_result.c --- */
 
-/* Write the buffer out while it holds a whole chunk, or all of it at the end; false: the slot is to return. */
+/* Write full chunks of the buffer out, or everything at the end; false: the slot must return. */
 extern bool hjg_engine_probe_write_out(HjgProbeTask *probe, HjgProbeSlot *slot, bool all);
 /*
- * Compute the number of pairs, when all slots are done; unless they are more than the capacity, pairs
- * from the last chunks are moved into the gaps of partly filled ones.
+ * Compute the number of pairs when all slots are done.  If it is within the capacity, pairs of the last
+ * chunks are moved into the gaps of partly filled ones.
  */
 extern hjg_u64 hjg_engine_probe_close_gaps(HjgProbeTask *probe, int nslots);
 

@@ -1,18 +1,17 @@
 /*
  * hjg_probe_kernels.h
- *	  The loops over probe rows, included by engine_probe.c once for each way of
- *	  scanning a bucket.
+ *	  The loops over probe rows, included by engine_probe.c once for each way of scanning a bucket.
  *
- * A function that uses the intrinsics of an instruction set can be inlined into
- * functions that are compiled for that set only, so what stands between it and
- * the instances has to be compiled for the set too; hence this file.  Parameters:
+ * A function with an instruction set's intrinsics can be inlined only into functions compiled for that
+ * set.  Everything between it and the instances must therefore be compiled for the set too; hence this
+ * file.  Parameters:
  *		KERNEL(name)		the name of an instance of a function
  *		KERNEL_TARGET		its target attribute
  *		SCAN_BUCKET			function that scans a bucket: see scan_bucket()
  *		SCAN_LINE			function that scans a line: see scan_line()
  */
 
-/* Take the next rows of a batch, at most max, as they came. */
+/* Take the next rows of a batch, at most max, in their order. */
 KERNEL_TARGET HJG_ALWAYS_INLINE void
 KERNEL(fill_keys)(int width, HjgKeyScan *scan, hjg_u32 max, ProbeBlock *block)
 {
@@ -31,7 +30,7 @@ KERNEL(fill_keys)(int width, HjgKeyScan *scan, hjg_u32 max, ProbeBlock *block)
 	}
 }
 
-/* Emit the pairs of one row.  False: the slot is to return. */
+/* Emit the pairs of one row.  False: the slot must return. */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
 KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, HjgMixed key, hjg_u32 probe_row,
 					 HjgBucket bucket)
@@ -47,8 +46,8 @@ KERNEL(probe_bucket)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbe
 }
 
 /*
- * Emit the pairs of the rows of a block whose buckets are crowded, while the tuples of those of the next one are
- * fetched: of as many as most buckets have.  False: the slot is to return.
+ * Emit the pairs of a block's rows in crowded buckets, and prefetch tuples for such rows of the next
+ * block: two lines a bucket, as many as most buckets have.  False: the slot must return.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
 KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, ProbeBlock *block, const ProbeBlock *next)
@@ -85,12 +84,11 @@ KERNEL(probe_crowded)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProb
 }
 
 /*
- * Probe rows [begin, end) counted from probe->row.  While a block is compared the lines of the next one are fetched, row by
- * row, so that they arrive while there is something to do: a block that went through
- * stage by stage took half as long again.  What is elsewhere than in lines
- * waits for another block; that few rows have it is no reason to branch for each.  What a short
- * block holds behind its last row is of earlier rows: fetching it again does no harm.
- * A table in the cache needs none of this.  False: the slot is to return.
+ * Probe rows [begin, end) counted from probe->row.  While a block is compared, the lines of the next block
+ * are fetched row by row, so that the fetches overlap with work; processing a block stage by stage took
+ * half as long again.  Rows in crowded buckets wait for one more block; they are collected without a
+ * branch, since few rows have one.  A short block holds stale rows behind its last; fetching them again is
+ * harmless.  A table in the cache needs none of this.  False: the slot must return.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
 KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *probe, HjgProbeSlot *slot,
@@ -177,8 +175,9 @@ KERNEL(probe_rows)(int width, HjgMatchMode mode, Source source, HjgProbeTask *pr
 }
 
 /*
- * Probe rows [begin, end), as they came, where most buckets are crowded: no line is compared.  While a row's bucket
- * is scanned the tuples of one a block behind it are fetched, and the line of one two blocks behind it.
+ * Probe rows [begin, end) in their order where most buckets are crowded: lines are not compared.  While a
+ * row's bucket is scanned, the tuples for the row one block later are fetched, and the line for the row
+ * two blocks later.
  */
 KERNEL_TARGET HJG_ALWAYS_INLINE bool
 KERNEL(probe_crowded_rows)(int width, HjgMatchMode mode, HjgProbeTask *probe, HjgProbeSlot *slot, hjg_u64 begin, hjg_u64 end)

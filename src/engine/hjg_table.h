@@ -2,18 +2,15 @@
  * hjg_table.h
  *	  The layout of the table of a join: buckets, or an array by key.
  *
- * A bucket is all tuples whose mixed keys lie in the same of nbuckets equal ranges.
- * The table is the same for every strategy: a cache line a bucket, which says how
- * many tuples the bucket has and holds them, in order of build row, if they fit.
- * The tuples of a crowded bucket lie together elsewhere; those of a bucket of more
- * than HJG_HEAVY_BUCKET are ordered by mixed key first and build row second and are
- * searched by bisection.  So most probes wait for one line, and none costs more
- * than a short scan or a logarithm besides its own output.
- * Partitions are ranges of bucket numbers.  Partitioning a probe batch is
- * therefore nothing but sorting it for locality: any fan-out suits the table,
- * and a work unit is any range of the sorted batch, however skewed the keys.
+ * A bucket is all tuples whose mixed keys lie in the same of nbuckets equal ranges.  Each bucket has a
+ * cache line, which holds the number of its tuples and, if they fit, the tuples in order of build row.
+ * The tuples of a crowded bucket lie together elsewhere.  A bucket of more than HJG_HEAVY_BUCKET tuples is
+ * ordered by mixed key, then by build row, and is searched by bisection.  So most probes wait for one
+ * line, and none costs more than a short scan or a logarithm besides its own output.  Partitions are
+ * ranges of bucket numbers.  Partitioning a probe batch therefore only sorts it for locality: any fan-out
+ * suits the table, and a work unit is any range of the sorted batch, however skewed the keys.
  *
- * Where keys are dense there is an array by key in its place.
+ * Dense keys have an array by key instead.
  */
 #ifndef HJG_TABLE_H
 #define HJG_TABLE_H
@@ -26,7 +23,7 @@
 /* A bucket's line; see hjg_line_tuples(). */
 #define HJG_LINE_BYTES 64
 
-/* Tuples that may be read, not used, after the last one of crowded buckets. */
+/* Tuples that may be read, not used, after the last tuple of crowded buckets. */
 #define HJG_TABLE_PAD 16
 
 /* Buckets, or an array by key. */
@@ -34,42 +31,44 @@ typedef struct HjgTable
 {
 	hjg_u64		nrows;
 	hjg_u8	   *lines;			/* nbuckets */
-	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD behind are readable */
-	hjg_u32		nbuckets;		/* a multiple of the partitions' number, at most 2^31 */
-	hjg_u64		ncrowded;		/* rows in crowded buckets, but for those of giant partitions */
+	hjg_u8	   *tuples;			/* of crowded buckets; a line before and HJG_TABLE_PAD tuples behind are
+								 * readable */
+	hjg_u32		nbuckets;		/* a multiple of the number of partitions, at most 2^31 */
+	hjg_u64		ncrowded;		/* rows in crowded buckets, except those of giant partitions */
 
 	/*
-	 * An array by key: not NULL.  Of nplaces neighbouring keys from first_key on, either the build row of
-	 * each, or HJG_NO_ROW, and HJG_NO_ROW behind them;
+	 * Array by key: not NULL.  For nplaces neighbouring keys from first_key on it holds each key's build
+	 * row or HJG_NO_ROW, and HJG_NO_ROW behind them.
 	 */
 	hjg_u32	   *rows;
 	hjg_u64		nplaces;
 	hjg_u64		first_key;
 
 	/*
-	 * or, where keys are repeated and this is not NULL, rows from starts[place] to starts[place + 1] have the key of
-	 * a place, in order; behind the places there is one without rows, and HJG_TABLE_PAD rows may be read.
+	 * Not NULL where keys are repeated: rows[starts[place]] to rows[starts[place + 1] - 1] have the
+	 * place's key, in order.  Behind the places follows one without rows, and HJG_TABLE_PAD more rows may
+	 * be read.
 	 */
 	hjg_u32	   *starts;
 } HjgTable;
 
 /* --- buckets --- */
 
-/* Tuples of a bucket, in its line or elsewhere. */
+/* The tuples of a bucket, in its line or elsewhere. */
 typedef struct HjgBucket
 {
 	const hjg_u8 *tuples;
 	hjg_u32		ntuples;
 } HjgBucket;
 
-/* A line begins with the bucket's number of tuples; 8-byte tuples are aligned. */
+/* Compute the bytes before a line's tuples: their number, and padding that aligns 8-byte tuples. */
 HJG_ALWAYS_INLINE int
 hjg_line_header_bytes(int width)
 {
 	return width == 4 ? 8 : 4;
 }
 
-/* Count the tuples that a line holds at most: 7, 5 or 3. */
+/* Count the tuples that fit in a line: 7, 5 or 3. */
 HJG_ALWAYS_INLINE hjg_u32
 hjg_line_tuples(int width)
 {
@@ -77,8 +76,8 @@ hjg_line_tuples(int width)
 }
 
 /*
- * The line of a crowded bucket holds, behind the number, the index of the
- * bucket's first tuple in table->tuples.  Does not branch.
+ * Find a bucket without a branch.  The line of a crowded bucket holds, behind the number, the index of the
+ * bucket's first tuple in table->tuples.
  */
 HJG_ALWAYS_INLINE HjgBucket
 hjg_table_bucket(int width, const HjgTable *table, hjg_u32 bucket)
@@ -112,7 +111,7 @@ hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg
 	}
 	*first = lo;
 
-	/* gallop: most keys have few matches, some have all of the bucket */
+	/* gallop: most keys have few matches, some have the whole bucket */
 	while (bucket.ntuples - lo > step &&
 		   hjg_mixed_equal(width, hjg_tuple_key(width, tuples + (size_t) (lo + step) * tb), key))
 	{
@@ -134,7 +133,7 @@ hjg_bucket_bisect(int width, HjgBucket bucket, HjgMixed key, hjg_u32 *first, hjg
 
 /* --- arrays by key --- */
 
-/* Find the rows of a place in a table where keys are repeated, whose rows is the address of all: starts, and rows behind them. */
+/* Split table->rows of a table with repeated keys into starts and the rows behind them. */
 HJG_ALWAYS_INLINE void
 hjg_direct_place_rows(HjgTable *table)
 {
@@ -142,14 +141,14 @@ hjg_direct_place_rows(HjgTable *table)
 	table->rows = table->starts + table->nplaces + 2;
 }
 
-/* Compute by how many bits places are shifted so that the greatest begins with the word's first bit. */
+/* Compute the shift that moves the greatest place's highest bit to the word's first bit. */
 HJG_ALWAYS_INLINE int
 hjg_direct_shift(const HjgTable *table)
 {
 	return table->nplaces <= 1 ? 31 : __builtin_clz((hjg_u32) (table->nplaces - 1));
 }
 
-/* Find the place of a key in the array, or nplaces. */
+/* Find the place of a key in the array; nplaces when it has none. */
 HJG_ALWAYS_INLINE hjg_u64
 hjg_direct_place(int width, const HjgTable *table, const hjg_u8 *key)
 {

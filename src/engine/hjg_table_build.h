@@ -1,14 +1,15 @@
 /*
  * hjg_table_build.h
- *	  Declarations that the files that build tables of buckets share: engine_table.c (the whole, and the part of one slot),
- *	  engine_table_sort.c (sorting a bucket), engine_table_giant.c (what all slots build together).
+ *	  Declarations that the files that build tables of buckets share: engine_table.c (the whole build,
+ *	  and a slot's part), engine_table_sort.c (sorting a bucket), engine_table_giant.c (partitions that
+ *	  all slots build together).
  */
 #ifndef HJG_TABLE_BUILD_H
 #define HJG_TABLE_BUILD_H
 
 #include "engine/hjg_engine_internal.h"
 
-/* Bits that a pass of a sort takes. */
+/* Bits of one pass of a sort. */
 #define HJG_DIGIT_BITS 8
 
 typedef struct HjgTableTask
@@ -17,9 +18,9 @@ typedef struct HjgTableTask
 	HjgTable   *table;
 	const hjg_u32 *part_start;
 	hjg_u64		giant_part_rows;	/* partitions ... */
-	hjg_u64		giant_rows;		/* ... and buckets of more than this are left to all slots */
+	hjg_u64		giant_rows;		/* ...  and buckets of more rows than this are left to all slots */
 	int			width;
-	hjg_u32		part_buckets;	/* of a partition */
+	hjg_u32		part_buckets;	/* in a partition */
 	hjg_u8	   *slots;
 	size_t		slot_bytes;
 
@@ -31,7 +32,7 @@ typedef struct HjgTableTask
 	hjg_u32		nunits;
 } HjgTableTask;
 
-/* Count the least bits of a number below n, or of a digit of a sort. */
+/* Count the bits that number n buckets, at least those of a sort's digit. */
 static inline int
 hjg_digit_bits(hjg_u32 n)
 {
@@ -43,9 +44,9 @@ hjg_digit_bits(hjg_u32 n)
 }
 
 /*
- * Write the line of a bucket of n tuples, which begin at index begin of table->tuples if it
- * is crowded.  padded: a line's bytes may be read from tuples on, which makes the
- * copy one of constant size; what lies behind the tuples is never looked at.
+ * Write the line of a bucket of n tuples, which begin at index begin of table->tuples if it is crowded.
+ * padded: a whole line may be read from tuples on, which makes the copy one of constant size; bytes behind
+ * the tuples are ignored.
  */
 HJG_ALWAYS_INLINE void
 hjg_table_put_line(int width, bool padded, HjgTableTask *build, hjg_u32 bucket, const hjg_u8 *tuples, hjg_u32 n, hjg_u32 begin)
@@ -69,16 +70,19 @@ hjg_table_put_line(int width, bool padded, HjgTableTask *build, hjg_u32 bucket, 
 
 /* --- engine_table_sort.c --- */
 
-/* Sort a bucket stably, on one slot, by mixed key; scratch has room for n tuples.  Returns early when the task is stopped. */
+/*
+ * Sort a bucket stably by mixed key, on one slot; scratch has room for n tuples.  Returns early when the
+ * task is stopped.
+ */
 extern void hjg_table_sort_bucket(int width, HjgTask *task, hjg_u8 *tuples, hjg_u8 *scratch, hjg_u32 n);
-/* Sort a giant bucket on all slots; digit_start has room for 2^HJG_DIGIT_BITS + 1. */
+/* Sort a giant bucket on all slots; digit_start has room for 2^HJG_DIGIT_BITS + 1 entries. */
 extern HjgStatus hjg_table_sort_giant(HjgJoin *join, hjg_u8 *tuples, hjg_u8 *scratch, hjg_u32 n, hjg_u32 *digit_start);
 
 /* --- engine_table_giant.c --- */
 
 /*
- * Build a partition of more than build->giant_part_rows, with build->scratch.  bucket_start has room for
- * 2^hjg_digit_bits() of a partition's buckets and one more, digit_start for 2^HJG_DIGIT_BITS + 1.
+ * Build a partition of more than build->giant_part_rows rows, with build->scratch.  bucket_start has room
+ * for 2^hjg_digit_bits(build->part_buckets) + 1 entries, digit_start for 2^HJG_DIGIT_BITS + 1.
  */
 extern HjgStatus hjg_table_build_giant(HjgJoin *join, HjgTableTask *build, hjg_u32 partition, hjg_u32 *bucket_start,
 									   hjg_u32 *digit_start);

@@ -1,9 +1,9 @@
 /*
  * hjg_tuple.h
- *	  Keys as the cpu engine's tables hold them: mixed, and with their rows.
+ *	  Keys in the cpu engine's tables: mixed, and with their rows.
  *
- *	  mixed key	a key whose bits have been mixed (hjg_hash.h), which loses nothing: equal keys
- *				have equal mixes and no others do, and any of its bits divide keys evenly.
+ *	  mixed key	a key after a bijective mix of its bits (hjg_hash.h): only equal keys
+ *				have equal mixes, and any of its bits divide keys evenly.
  *	  tuple		a mixed key and a 4-byte row number, packed without padding: key width + 4 bytes.
  *
  * The width of keys is a constant in every caller that matters.
@@ -125,7 +125,10 @@ hjg_mixed_prefix(int width, hjg_u64 high, int bits)
 	return (hjg_u32) (high >> 1 >> (63 - bits));
 }
 
-/* Find where a mixed key lies among n <= 2^31 equal ranges of all keys; its prefix, if n is a power of two. */
+/*
+ * Find the one of n <= 2^31 equal ranges of all keys that holds a mixed key; its prefix, if n is a power
+ * of two.
+ */
 HJG_ALWAYS_INLINE hjg_u32
 hjg_mixed_range(int width, hjg_u64 high, hjg_u32 n)
 {
