@@ -1,9 +1,9 @@
 /*
  * model_cuda.c
- *	  Joins on a GPU: unit costs times sizes, strategy by strategy.
+ *	  Joins on a GPU: unit costs times sizes, for each strategy.
  *
- * An H100 80GB HBM3 with 50 MB of L2 cache reads 8 bytes at random 131 times a nanosecond up to 24 MiB, 84 at 40, 53
- * at 64, 32 from 1 GiB on; hence the share of a table that counts as cached.
+ * An H100 80GB HBM3 with 50 MB of L2 cache reads 8 bytes at random 131 times a nanosecond up to 24 MiB, 84
+ * at 40, 53 at 64, 32 from 1 GiB on; hence the share of a table that counts as cached.
  */
 #include "model/hjg_cuda_model.h"
 
@@ -17,14 +17,17 @@
 #define PACKED_LEAST_BYTES (131072 * 32.0 * 17 / 16)
 #define ROW_BYTES 4.0			/* a row number */
 
-/* An array by key needs no search: of an insert into a table, at most so much (an eighth on an H200, 5M rows). */
+/*
+ * Cost of an insert into an array by key as a share of one into a table, at most (an eighth on an H200, 5M
+ * rows): it needs no search.
+ */
 #define DIRECT_INSERT_SHARE 0.25
 
-/* Calls of the driver for a build side; a chunk of probe rows has HJG_CUDA_ROUND_CALLS, and partitioning. */
+/* Calls of the driver for a build side; a chunk of probe rows needs HJG_CUDA_ROUND_CALLS and partitioning. */
 #define DIRECT_CALLS 5.0
 #define TABLE_CALLS 4.0
-#define RADIX_CALLS 4.0			/* of a side and a pass */
-#define SORT_CALLS 4.0			/* of a pass */
+#define RADIX_CALLS 4.0			/* for a side and a pass */
+#define SORT_CALLS 4.0			/* for a pass */
 
 /* Compute the part of a table that is in the cache. */
 static double
@@ -33,7 +36,7 @@ cached_part(double table_bytes, double l2_bytes)
 	return fmin(1, l2_bytes * L2_SHARE / fmax(table_bytes, 1));
 }
 
-/* Average a random access of a table over the costs of one in the cache and of one beyond it. */
+/* Compute the average cost of a random access of a table, in the cache and beyond it. */
 static double
 table_access_ns(double table_bytes, double l2_bytes, double cached_ns, double beyond_ns)
 {
@@ -68,7 +71,7 @@ hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *siz
 
 	if (!hjg_is_cuda_strategy(strategy))
 		return false;
-	/* no default: the compiler tells which one has no case */
+	/* no default: the compiler reports a missing case */
 	switch (strategy)
 	{
 		case HJG_CUDA_DIRECT:
@@ -80,7 +83,7 @@ hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *siz
 			break;
 		case HJG_CUDA_PACKED:
 			bytes = fmax(b * PACKED_SLOT_BYTES, PACKED_LEAST_BYTES);
-			/* one pass of partitions, which are then written as parts of the table */
+			/* one pass of partitioning; the partitions are then written as parts of the table */
 			build_ns = (b * HJG_CUDA_PASS_BYTES(w, 1) + b * (w + ROW_BYTES) + bytes) * stream_ns + b * costs->part_row_ns;
 			probe_ns = p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = TABLE_CALLS;
@@ -90,7 +93,7 @@ hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *siz
 			build_ns = (b * w + bytes) * stream_ns +
 				b * table_access_ns(bytes, size->l2_bytes, costs->insert_l2_ns, costs->insert_ns);
 			probe_ns = p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
-			/* of wider keys there is a tag in the table, and the key in its column */
+			/* for wider keys the table holds a tag, and the key lies in its column */
 			if (size->key_width > HJG_KEY_WIDTH_4)
 				probe_ns += p * table_access_ns(bytes + b * w, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = TABLE_CALLS;
@@ -111,7 +114,7 @@ hjg_model_cuda_predict(const HjgCudaUnitCosts *costs, const HjgCudaJoinSize *siz
 			npasses = ceil(log2(fmax(b, 2)) / HJG_MODEL_SORT_BITS);
 			bytes = b * (w + 2 * ROW_BYTES);
 			build_ns = npasses * b * costs->sort_row_ns + 2 * bytes * stream_ns;
-			/* the directory, a key and a row number */
+			/* reads the directory, a key and a row number */
 			probe_ns = 3 * p * table_access_ns(bytes, size->l2_bytes, costs->gather_l2_ns, costs->gather_ns);
 			build_calls = npasses * SORT_CALLS + DIRECT_CALLS;
 			break;

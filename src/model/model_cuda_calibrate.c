@@ -2,8 +2,8 @@
  * model_cuda_calibrate.c
  *	  Joins on a GPU: unit costs from measured joins.
  *
- * Each trial is made for one or two of the costs; what else is in its times is known by then and is
- * taken off.  The large table is some times the cache of any GPU there is.
+ * Each trial yields one or two costs, after the parts of its times that are already known are subtracted.
+ * The large table is several times as large as any GPU's cache.
  */
 #include "model/hjg_cuda_model.h"
 
@@ -15,7 +15,7 @@
 #define LARGE_ROWS 16000000.0
 #define PROBE_ROWS (4.0 * HJG_CUDA_TRIAL_CHUNK)
 
-/* Where a difference of two measured times should be positive and is not. */
+/* Replaces a difference of measured times that is not positive. */
 #define LEAST_NS 1e-4
 
 void
@@ -44,7 +44,7 @@ nchunks(const HjgCudaTrial *trial)
 	return ceil(trial->probe_rows / HJG_CUDA_TRIAL_CHUNK);
 }
 
-/* Take the time for the rows, a probe side's and a build side's. */
+/* Compute the time for the rows of a probe side and of a build side, without launches. */
 static double
 probing_ns(const HjgCudaTrial *trial)
 {
@@ -75,7 +75,7 @@ hjg_model_cuda_calibrate(HjgCudaUnitCosts *costs, const HjgCudaTrial *trials, do
 								 (pairs->build_rows + pairs->probe_rows) * KEY_BYTES * costs->in_mb_ns / HJG_MODEL_MB) /
 								(pairs->probe_rows * HJG_MODEL_PAIR_BYTES)) * HJG_MODEL_MB;
 
-	/* a side of one row is partitioned twice, once for each side */
+	/* both sides of one row are partitioned, so each counts half */
 	stream_ns = positive((parts->times.partition_ns - parts->idle.partition_ns * (1 + nchunks(parts)) / 2) /
 						 ((parts->build_rows + parts->probe_rows) * HJG_CUDA_PASS_BYTES(KEY_BYTES, 1)));
 	costs->stream_mb_ns = stream_ns * HJG_MODEL_MB;

@@ -1,33 +1,33 @@
 /*
  * model_cuda_payload.c
- *	  Early or late materialisation of a join on a GPU: which takes less time of the processors.
+ *	  Early or late materialisation of a join on a GPU: compares the processors' time.
  *
- * Late, a pair costs the fetch of a row, a cache miss if the rows are many; early, the reading of what stands beside
- * the pair, and the rows' way there.  The kernels' time and the bus hide behind either.  What the
- * device process does for early columns, which is checksums and the driver's copies, is on processors that a join of one
- * process leaves idle, and that those of many need for themselves.
+ * Late, a pair costs the fetch of a row, a cache miss if the rows are many.  Early, it costs reading the
+ * columns beside the pair, and sending the rows.  The kernels and the bus work behind either.  The device
+ * process's work for early columns, checksums and the driver's copies, runs on processors that a join of
+ * one process leaves idle, but that a join of many processes needs.
  *
- * Fitted to an H100's host of 16 cores, 20M pairs of 20M x 5M rows, milliseconds late and early: one int4 of the build
- * side 876 and 803, four int8 of it 1660 and 1517, one int4 of the probe side 801 and 894; leader and 15 workers 90 and 95,
- * 219 and 240, 97 and 99.
+ * Fitted to an H100's host of 16 cores, 20M pairs of 20M x 5M rows, milliseconds late and early: one int4
+ * of the build side 876 and 803, four int8 of it 1660 and 1517, one int4 of the probe side 801 and 894;
+ * leader and 15 workers 90 and 95, 219 and 240, 97 and 99.
  */
 #include "model/hjg_cuda_model.h"
 
 #include <math.h>
 
 
-/* Rows of a store of so many bytes are in a processor's own cache. */
+/* Size up to which a store's rows stay in a processor's own cache. */
 #define CACHED_BYTES (2 * HJG_MODEL_MB)
 
-#define FETCH_CACHED_NS 1.5		/* of a row, in order or from a cache, ... */
+#define FETCH_CACHED_NS 1.5		/* a row, in order or from a cache, ... */
 #define FETCH_CACHED_BYTE_NS 0.05
-#define FETCH_NS 8.0			/* ... and from beyond it, when many fetches overlap */
+#define FETCH_NS 8.0			/* ...  and from beyond the cache, when many fetches overlap */
 #define FETCH_BYTE_NS 0.15
 #define SEND_NS 0.5				/* a row into a slab */
 #define SEND_BYTE_NS 0.05
-#define READ_NS 4.5				/* a pair's columns, which the device has written; their check included */
+#define READ_NS 4.5				/* a pair's columns, written by the device; with their check */
 #define READ_BYTE_NS 0.03
-#define SERVE_NS 5.0			/* the device process, for the columns of a pair */
+#define SERVE_NS 5.0			/* the device process, for a pair's columns */
 #define SERVE_BYTE_NS 0.6
 
 double
@@ -47,6 +47,6 @@ hjg_model_cuda_early_ns(const HjgCudaUnitCosts *costs, const HjgPayloadSize *siz
 		(size->busy ? SERVE_NS + size->row_bytes * SERVE_BYTE_NS : 0);
 	const double bus_ns = size->row_bytes / HJG_MODEL_MB * (size->rows * costs->in_mb_ns + size->pairs * costs->out_mb_ns);
 
-	/* where the bus is slower than the processors, it is what takes the time */
+	/* a bus slower than the processors decides the time */
 	return fmax(sent_ns + size->pairs * pair_ns, bus_ns);
 }

@@ -1,21 +1,21 @@
 /*
  * model_engine.c
- *	  What joins take on an engine of the device process that was measured as a whole: OpenCL devices,
- *	  with the CPU's threads beside them, and the cpu engine by the same measure.
+ *	  Joins on an engine of the device process that was measured as a whole: OpenCL devices with the
+ *	  CPU's threads beside them, and the cpu engine measured in the same way.
  *
- * How such a join divides its steps is the coupled engine's own model's affair (coupled_model.c).  Here a row costs what it cost
- * in joins of two sizes, on the logarithm of the build rows between them, level before the first and behind the second: enough
- * to say which engine is the faster one, and by how much.
+ * The coupled engine's own model divides the steps of such a join (coupled_model.c).  Here a row's cost is
+ * interpolated between joins of two sizes over the logarithm of the build rows, level before the first and
+ * behind the second.  That suffices to compare engines.
  */
 #include <math.h>
 #include <stddef.h>
 
 #include "model/hjg_model.h"
 
-/* An engine must be expected to take no more than such a part of the cpu engine's time. */
+/* Largest part of the cpu engine's time that an engine may be expected to take. */
 #define MOST_OF_CPU 0.9
 
-/* No engine that is worth measuring takes so long to start a join. */
+/* Longest plausible time to start a join. */
 #define MOST_START_NS 1e9
 
 static double
@@ -47,7 +47,7 @@ hjg_model_engine_costs_of(const HjgEngineTimes *times, HjgEngineCosts *costs)
 	{
 		const double nrows = exp2(i == 0 ? HJG_ENGINE_SMALL_LOG : HJG_ENGINE_LARGE_LOG);
 
-		/* a row takes some time, whatever noise says */
+		/* a row takes some time even if noise says otherwise */
 		costs->build_ns[i] = fmax(times->build_ns[i] - times->one_row_ns, times->build_ns[i] / 10) / nrows;
 		costs->probe_ns[i] = fmax(times->join_ns[i] - times->build_ns[i], times->join_ns[i] / 10) / nrows;
 	}

@@ -1,21 +1,21 @@
 /*
  * model_lookup.c
- *	  What the rival takes where an index answers a join: a nested loop that searches the
- *	  index for each row of its outer side.
+ *	  The cost of the rival of a join that an index answers: a nested loop that searches the index for
+ *	  each outer row.
  *
- * Calibration measures a search and a row that it finds on a small table, which is in cache.  In a
- * larger one each goes to memory as well, in places that nothing foresees.
+ * Calibration measures a search and a row that it finds on a small table, which is in cache.  In a larger
+ * table each also reads memory in unpredictable places.
  */
 #include "model/hjg_model.h"
 
 #include <math.h>
 
-/* A table and an index of so many megabytes are in cache from one search to the next. */
+/* Size up to which a table and its index stay in cache between searches. */
 #define CACHED_MB 2.0
 
 /*
- * Reads that miss: of a search in the lower pages of the index (buffer's hash entry and header, some
- * steps of the binary search), and of a row elsewhere (buffer's entry and header, line pointer, row).
+ * Cache misses of a search in the lower pages of the index (the buffer's hash entry and header, some steps
+ * of the binary search), and of a row elsewhere (the buffer's entry and header, line pointer, row).
  */
 #define SEARCH_MISSES 8
 #define ROW_MISSES 4

@@ -1,6 +1,6 @@
 /*
  * model_measured.c
- *	  What becomes of measured values: calibration takes trimmed means, benchmarks take medians.
+ *	  Averages of measured values: calibration takes trimmed means, benchmarks take medians.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ hjg_trimmed_mean(HjgWeighted *values, int n, double part)
 		weight += values[i].weight;
 	for (int i = 0; i < n; i++)
 	{
-		/* as much of its weight as is neither among the least nor among the most */
+		/* the part of its weight that lies in neither trimmed end */
 		const double from = fmax(passed, part * weight);
 		const double to = fmin(passed + values[i].weight, (1 - part) * weight);
 

@@ -1,36 +1,35 @@
 /*
  * model_predict.c
- *	  Unit costs times sizes, phase by phase.
+ *	  Unit costs times sizes, for each phase.
  *
- * The backend is one thread: it marshals and emits, and the engine works beside
- * it.  So the engine's probe time counts only as far as it exceeds the
- * backend's own, but the build is waited for.
+ * The backend is one thread that marshals and emits while the engine works.  So the engine's probe time
+ * counts only as far as it exceeds the backend's, but the backend waits for the build.
  *
- * The participants of a shared join marshal and emit side by side.  They are taken to
- * leave the engine no processor of its own: its threads share theirs, and nothing is
- * hidden.  Without a device process each builds a table of all build rows.
+ * The participants of a shared join marshal and emit side by side.  The model assumes that they leave the
+ * engine no processor of its own, so no engine time is hidden.  Without a device process each participant
+ * builds a table of all build rows.
  *
- * A row that a join of ours below hands over in a vector costs about what a payload column
- * does, here and there: the emit_tuple in that join's price is not spent.
+ * A row that a join of ours below hands over in a vector costs about as much as a payload column, for both
+ * joins: the emit_tuple in that join's price is not spent.
  */
 #include "model/hjg_model.h"
 
 #include <math.h>
 #include <stddef.h>
 
-/* A Bloom filter lets so many of the rows pass that it should stop. */
+/* Fraction of the unmatched rows that a Bloom filter passes. */
 #define BLOOM_FALSE_SHARE 0.02
 
-/* A filter of so many keys, 12 bits each, is still in a second-level cache. */
+/* Keys up to which a filter, of 12 bits a key, stays in a second-level cache. */
 #define BLOOM_CACHED_KEYS 131072
 
-/* Probe rows of a batch on a GPU, but for the first few. */
+/* Probe rows of a batch on a GPU, after the first few batches. */
 #define GPU_BATCH_ROWS 262144
 
-/* The first join on a GPU pays for the context with so many others: it lives as long as the process. */
+/* Joins over which the cost of the context is spread: it lives as long as the process. */
 #define CONTEXT_JOINS 16
 
-/* A column of fixed width of a row that is copied with others; at most column_ns. */
+/* A column of fixed width in a row that is copied with others; at most column_ns. */
 #define BULK_COLUMN_NS 1.0
 
 const HjgUnitCosts hjg_model_default_costs = {
@@ -71,7 +70,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	.lookup_ns = 900,
 	.fetch_ns = 120,
 	.miss_ns = 90,
-	/* an older GPU on PCIe 3: one that was not measured must not look better than it may be */
+	/* an older GPU on PCIe 3: an unmeasured GPU must not look better than it is */
 	.cuda = {
 		.context_ns = 300e6,
 		.call_ns = 10000,
@@ -87,7 +86,7 @@ const HjgUnitCosts hjg_model_default_costs = {
 	},
 };
 
-/* Choose the larger number: the library's functions of this kind are calls, as they tell NaNs apart. */
+/* Choose the larger number; fmax() is a call, because it treats NaNs specially. */
 static inline double
 larger(double a, double b)
 {
@@ -149,7 +148,7 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 	double		rows_log;
 	double		slope;
 
-	/* so are most that a planner asks for */
+	/* most calls of the planner end here */
 	if (build_rows <= 8192)
 		return costs->small_unit_ns;
 	rows_log = smaller(log2(build_rows), large_log + 2);
@@ -157,7 +156,7 @@ hjg_model_cost_unit_ns(const HjgUnitCosts *costs, double build_rows)
 	return larger(costs->small_unit_ns + slope * (rows_log - small_log), costs->small_unit_ns / 2);
 }
 
-/* Do the keys make the table an array?  Not one that processes fill for one another without a job. */
+/* True if the table will be an array by key; without a job, several participants never share one. */
 static bool
 is_array(const HjgJoinShape *shape)
 {
@@ -183,7 +182,7 @@ spill_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double width)
 	return shape->spill_passes * (costs->spill_tuple_ns + costs->spill_mb_ns * width / (1024.0 * 1024.0));
 }
 
-/* Predict the way of rows from the child to the batch. */
+/* Predict the time of rows from the child to the batch. */
 static double
 marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, const HjgScanTimes *scan,
 		   bool vectors, int ncolumns, int nvarlenas, double width)
@@ -197,14 +196,14 @@ marshal_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape, double rows, co
 	return rows * row_ns + (scan->own_ns > 0 ? scan->own_ns + scan->read_ns : rows * take_ns);
 }
 
-/* Compute what the price of a child that is a join of ours contains and is not spent when it is not called row by row. */
+/* Compute the part of a child join's price that is not spent when its rows come in vectors. */
 static double
 saved_ns(const HjgUnitCosts *costs, double rows, bool vectors)
 {
 	return vectors ? rows * larger(costs->emit_tuple_ns - costs->column_ns, 0) : 0;
 }
 
-/* Count the rows of the probe side that pass the filter. */
+/* Count the probe rows that pass the filter. */
 static double
 passing_rows(const HjgJoinShape *shape)
 {
@@ -212,8 +211,8 @@ passing_rows(const HjgJoinShape *shape)
 }
 
 /*
- * Predict, of the marshalling of a probe row, what a row does not cost that is dropped.  Columns of
- * vectors are copied many rows at a time.
+ * Predict the part of marshalling a probe row that a dropped row saves.  Columns of vectors are copied
+ * many rows at a time.
  */
 static double
 payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
@@ -225,7 +224,10 @@ payload_row_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 		spill_row_ns(costs, shape, shape->probe_width);
 }
 
-/* Predict the filter's time: each participant adds the keys that it has read; with all of them rows are tested. */
+/*
+ * Predict the filter's time: each participant adds the keys that it reads, and tests its rows with all
+ * keys.
+ */
 static double
 bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 {
@@ -236,10 +238,10 @@ bloom_ns(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 }
 
 /*
- * Does a filter pay?  A row that is probed in place saves the engine's time.  Else that counts only where it
- * is waited for: beside a backend that joins alone the engine is not.  Milliseconds without a filter and with one, 5M x 250K rows, one in 20
- * with a partner: an int4 as payload 130 and 140, by four participants 75 and 63; a text 245 and
- * 190, by four 111 and 79; through temporary files 955 and 312.
+ * A dropped row saves its marshalling, unless it is probed in place, and saves the engine's time where the
+ * backend waits for the engine: in the backend, or with several participants.  Milliseconds without a
+ * filter and with one, 5M x 250K rows, one in 20 with a partner: an int4 as payload 130 and 140, by four
+ * participants 75 and 63; a text 245 and 190, by four 111 and 79; through temporary files 955 and 312.
  */
 bool
 hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
@@ -253,14 +255,14 @@ hjg_model_bloom_pays(const HjgUnitCosts *costs, const HjgJoinShape *shape)
 }
 
 /*
- * Predict the GPU's part of a join.  It works beside the backends, whose threads it does not need.  A batch is copied,
- * joined and copied back as a whole.
+ * Predict the GPU's part of a join.  It works beside the backends and needs none of their threads.  A
+ * batch is copied, joined and copied back as a whole.
  */
 static void
 predict_gpu(const HjgUnitCosts *costs, const HjgJoinShape *shape, double build_rows, double probe_rows, double pairs,
 			HjgPrediction *prediction, double *build_ns, double *probe_ns)
 {
-	/* whether keys are dense is not known */
+	/* the density of keys is unknown */
 	const hjg_u32 met = (shape->build_unique ? HJG_NEEDS_UNIQUE : 0) | (shape->key_width == HJG_KEY_WIDTH_4 ? HJG_NEEDS_4 : 0);
 	const HjgCudaJoinSize size = {
 		.key_width = shape->key_width, .build_rows = build_rows, .probe_rows = probe_rows,
@@ -300,7 +302,7 @@ hjg_model_predict(const HjgUnitCosts *costs, const HjgJoinShape *shape, HjgPredi
 	double		engine_ns;
 	double		backend_ns;
 
-	/* participants that wait for one another take about what a job's messages do */
+	/* participants that wait for one another take about as long as a job's messages */
 	prediction->startup_ns = costs->startup_ns + (shape->nthreads > 0 || participants > 1 ? costs->job_ns : 0);
 	prediction->marshal_build_ns = marshal_ns(costs, shape, shape->build_rows, &shape->build_scan,
 											  shape->build_vectors, shape->build_columns,

@@ -1,27 +1,32 @@
 /*
  * model_scan.c
- *	  What reading a table takes whose pages the node reads itself (scan_heap.c), and what core's scan of it would take.
+ *	  The cost of reading a table whose pages the node reads directly (scan_heap.c), and of core's scan
+ *	  of it.
  *
- * Each page costs, and each visible row: it is found, and its columns at fixed places are copied.  Up to a wanted
- * column behind one of variable width every row is walked, attribute by attribute.  Conditions come before the columns
- * that are handed over: those in vectors first, for all rows; what passes them and is left to core's expression code is seen row by row.
+ * Each page costs, and each visible row: it is found, and its columns at fixed places are copied.  To
+ * reach a wanted column behind one of variable width, every row is walked attribute by attribute.
+ * Conditions come before the other columns: first those in vectors, for all rows; core's expression code
+ * then sees the surviving rows one by one.
  */
 #include "model/hjg_model.h"
 
-/* A line of a row that is fetched ahead, and one behind these, compared with one of both on the average. */
+/* A prefetched line of a row, and a line behind these, relative to their average. */
 #define LINE_AHEAD 0.4
 #define LINE_WALKED 1.4
 
-/* Columns that direct_tuple_ns has already. */
+/* Columns that are included in direct_tuple_ns. */
 #define FREE_COLUMNS 2
 
-/* A step over an attribute of fixed width, compared with one of variable width. */
+/* A step over an attribute of fixed width, relative to one of variable width. */
 #define FIXED_STEP 0.4
 
-/* An attribute that core's code walks over, row by row, compared with one that is walked over in all rows of a page. */
+/* An attribute walked over by core's code, row by row, relative to one walked over in all rows of a page. */
 #define CORE_STEP 3.0
 
-/* An operator on values of fixed width in core's expression code, compared with one on values of variable width. */
+/*
+ * An operator on values of fixed width in core's expression code, relative to one on values of variable
+ * width.
+ */
 #define FIXED_OPERATOR 0.3
 
 static double

@@ -1,8 +1,8 @@
 /*
  * model_spill.c
- *	  Build sides larger than memory: partitions, and how often rows are written.
+ *	  Build sides larger than memory: the number of partitions, and how often rows are written.
  *
- * The executor makes as many partitions as are said here, so that the planner knows of its passes.
+ * The executor makes as many partitions as computed here, so the planner knows its passes.
  */
 #include "model/hjg_model.h"
 
@@ -11,10 +11,10 @@
 #define MIN_PARTITIONS 4
 #define MAX_PARTITIONS 256
 
-/* Partitions differ in size. */
+/* Allowance for partitions of different size. */
 #define PARTITION_ROOM 1.1
 
-/* The executor stops there, and joins what still does not fit in chunks. */
+/* Passes after which the executor stops partitioning and joins the rest in several build passes. */
 #define MAX_PASSES 6
 
 int
